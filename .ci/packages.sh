@@ -1,0 +1,70 @@
+# shellcheck shell=bash
+# What each verb of `run` needs from Debian 12, in one place, and how it gets there. Needs common.sh.
+
+# Compiler, build system and the libraries that ours uses; the presets build the tests too.
+packages_build=(
+  build-essential cmake ninja-build pkg-config
+  libgtest-dev libgmock-dev libbenchmark-dev
+  libfmt-dev nlohmann-json3-dev libcli11-dev libhwloc-dev libboost-dev
+)
+# Open MPI's own needs, and the tools that fetch and unpack a source package. mpirun does not start a job without an
+# ssh in the path, not even on one node.
+packages_openmpi=(
+  libevent-dev libhwloc-dev libpmix-dev zlib1g-dev flex openssh-client
+  dpkg-dev xz-utils ca-certificates
+)
+# The fuzzer needs clang with its runtime; the MPICH suite's build wants perl and the autotools' runtime files.
+packages_test=(clang libclang-rt-14-dev perl)
+
+# Prints those of the named packages that are not installed.
+missing_packages() {
+  local -A installed=()
+  local name status
+  while read -r name status; do
+    [[ $status == installed ]] && installed[$name]=1
+  done < <(dpkg-query --show --showformat='${Package} ${db:Status-Status}\n' "$@" 2>/dev/null || true)
+  for name in "$@"; do
+    [[ -n ${installed[$name]:-} ]] || printf '%s\n' "$name"
+  done
+}
+
+# Runs a command as root, through sudo when we are somebody else.
+as_root() {
+  if ((EUID == 0)); then
+    "$@"
+  elif command -v sudo >/dev/null; then
+    sudo "$@"
+  else
+    die "root is needed to install packages, and there is no sudo: run as root: $*"
+  fi
+}
+
+# The package lists are fetched only when apt does not know every missing package already.
+apt_knows_all() {
+  local name
+  for name in "$@"; do
+    [[ $(apt-cache policy "$name" 2>/dev/null) =~ Candidate:\ [0-9] ]] || return 1
+  done
+}
+
+# One apt-get install, non-interactive, patient when another apt holds the lock.
+apt_install() {
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=600 -o Acquire::Retries=3 \
+    install --yes --no-install-recommends "$@"
+}
+apt_update() { as_root apt-get -o DPkg::Lock::Timeout=600 -o Acquire::Retries=3 update; }
+
+# install_packages NAME...: quick when nothing is missing. A list that is known may be old and name files that the
+# mirror no longer has, so a failed installation is tried once more after an update.
+install_packages() {
+  local missing log=$cache_root/log/apt.log
+  mapfile -t missing < <(missing_packages "$@" | sort -u)
+  ((${#missing[@]} == 0)) && return 0
+  command -v apt-get >/dev/null || die "not a Debian system, and these are missing: ${missing[*]}"
+  say "Installing from Debian: ${missing[*]}"
+  if apt_knows_all "${missing[@]}"; then
+    run_logged "apt-get install" "$log" apt_install "${missing[@]}" && return 0
+  fi
+  run_logged "apt-get update" "$log" apt_update || die "apt-get update failed"
+  run_logged "apt-get install" "$log" apt_install "${missing[@]}" || die "these packages cannot be installed: ${missing[*]}"
+}

@@ -1,0 +1,33 @@
+# shellcheck shell=bash
+# One list of results for all suites: a line per test, "PASS|FAIL|SKIP <tab> suite <tab> test <tab> reason". A suite
+# that runs as a script of its own appends to the file that PORTOFU_RESULTS names. Needs common.sh.
+
+results_file=${PORTOFU_RESULTS:-$(mktemp)}
+export PORTOFU_RESULTS=$results_file
+
+# record VERDICT SUITE TEST [REASON]: keeps a result, says nothing.
+record() { printf '%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "${4:-}" >>"$results_file"; }
+
+# report VERDICT SUITE TEST SECONDS [REASON]: keeps a result and prints it.
+report() {
+  local verdict=$1 suite=$2 test=$3 seconds=$4 reason=${5:-}
+  record "$verdict" "$suite" "$test" "$reason"
+  printf '%s %s: %s (%s s)%s\n' "$verdict" "$suite" "$test" "$seconds" "${reason:+ - $reason}"
+}
+
+# count_results VERDICT [SUITE]
+count_results() {
+  awk -F '\t' -v verdict="$1" -v suite="${2:-}" '$1 == verdict && (suite == "" || $2 == suite) { n++ } END { print n + 0 }' \
+    "$results_file"
+}
+
+# The numbers of all suites together. These words, alone on a line, are read by other programs.
+print_totals() {
+  printf '%d passed, %d failed, %d skipped\n' "$(count_results PASS)" "$(count_results FAIL)" "$(count_results SKIP)"
+}
+
+# The numbers of one suite, in a form that nobody takes for the total.
+print_suite_totals() {
+  printf '%s: %d passed, %d failed, %d skipped\n' "$1" \
+    "$(count_results PASS "$1")" "$(count_results FAIL "$1")" "$(count_results SKIP "$1")"
+}

@@ -1,0 +1,128 @@
+# shellcheck shell=bash
+# The suites of `./run test`: each builds what it needs, runs it, and adds its results to the list of results.sh. A
+# suite that cannot be built is one failed test, and the other suites still run. Needs common.sh, results.sh, and the
+# functions build_preset and prepare_openmpi of `run`.
+
+# Suites in the order of `./run test`; the parts of dev can be named alone: unit, simulation, process, conformance.
+all_suites=(dev asan tsan fuzz mpi mpich)
+# ctest's own limits hold for single tests; this one holds for a suite, so that a CI run ends with a total.
+suite_limit_s=1500
+
+suite_exists() {
+  case $1 in
+    dev | unit | simulation | process | conformance | asan | tsan | fuzz | mpi | mpich) return 0 ;;
+    *) return 1 ;;
+  esac
+}
+
+# run_suite NAME
+run_suite() {
+  printf '\n--- suite %s ---\n' "$1"
+  case $1 in
+    dev) run_ctest dev dev . ;;
+    unit | simulation | process | conformance) run_ctest "$1" dev "^$1\$" ;;
+    asan | tsan) run_ctest "$1" "$1" '^(unit|simulation)$' ;;
+    fuzz) run_ctest fuzz fuzz . ;;
+    mpi) run_mpi ;;
+    mpich) run_mpich ;;
+  esac
+}
+
+# ThreadSanitizer of Debian 12 does not start where the kernel spreads addresses widely. Where it may be switched off,
+# it is.
+without_address_randomization() {
+  if setarch --addr-no-randomize true 2>/dev/null; then
+    setarch --addr-no-randomize "$@"
+  else
+    "$@"
+  fi
+}
+
+# run_ctest SUITE PRESET LABEL_REGEX [CTEST_ARGUMENT...]: one result per test that ctest knows.
+run_ctest() {
+  local suite=$1 preset=$2 label=$3 log=build/logs/test-$1.log status=0 labels=()
+  shift 3
+  if ! build_preset "$preset"; then
+    report FAIL "$suite" "build of preset $preset" 0 "see build/logs"
+    return
+  fi
+  [[ $label == . ]] || labels=(--label-regex "$label")
+  FAILURE_TAIL_LINES=150 run_logged "testing: $suite" "$log" without_address_randomization \
+    timeout --kill-after=30 "$suite_limit_s" ctest --preset "$preset" "${labels[@]}" --no-tests=error \
+    --output-on-failure --parallel "$(job_count)" "$@" || status=$?
+  collect_ctest_results "$suite" "$preset" "$log"
+  if ((status != 0)) && (($(count_results FAIL "$suite") == 0)); then
+    report FAIL "$suite" "ctest" 0 "it ended with status $status and named no failed test; see $log"
+  fi
+  print_suite_totals "$suite"
+}
+
+# Reads ctest's line per test. Failed and skipped ones are printed with their reasons, the others only counted.
+collect_ctest_results() {
+  local suite=$1 preset=$2 log=$3 verdict test seconds word reason
+  while IFS=$'\t' read -r verdict test seconds word; do
+    case $verdict in
+      PASS) record PASS "$suite" "$test" ;;
+      SKIP)
+        reason=$(skip_reason "$preset" "$test")
+        report SKIP "$suite" "$test" "$seconds" "${reason:-no reason given}"
+        ;;
+      FAIL) report FAIL "$suite" "$test" "$seconds" "$word; see $log" ;;
+    esac
+  done < <(parse_ctest_log "$log")
+}
+
+# "  3/20 Test  #3: name ......   Passed    0.01 sec" becomes "PASS <tab> name <tab> 0.01 <tab> Passed".
+parse_ctest_log() {
+  awk '
+    /^ *[0-9]+\/[0-9]+ Test +#[0-9]+: / && / sec *$/ {
+      line = $0
+      sub(/^ *[0-9]+\/[0-9]+ Test +#[0-9]+: /, "", line)
+      if (!match(line, / \.\.\.+.*$/)) next
+      name = substr(line, 1, RSTART - 1)
+      word = substr(line, RSTART)
+      match(word, /[0-9.]+ sec *$/)
+      seconds = substr(word, RSTART)
+      word = substr(word, 1, RSTART - 1)
+      sub(/ sec *$/, "", seconds)
+      gsub(/\*\*\*/, " ", word)
+      gsub(/^[ .]+| +$/, "", word)
+      verdict = word ~ /^Passed/ ? "PASS" : word ~ /^Skipped|^Not Run \(Disabled\)/ ? "SKIP" : "FAIL"
+      printf "%s\t%s\t%s\t%s\n", verdict, name, seconds, word
+    }' "$1"
+}
+
+# What the test said when it skipped itself: GoogleTest prints it on the line after "Skipped".
+skip_reason() {
+  awk -v wanted="$2" '
+    /^[0-9]+\/[0-9]+ Testing: / { current = $0; sub(/^[0-9]+\/[0-9]+ Testing: /, "", current); after = 0; next }
+    current != wanted { next }
+    after { print; exit }
+    /: Skipped$/ { after = 1 }' "build/$1/Testing/Temporary/LastTest.log" 2>/dev/null || true
+}
+
+# The MPI programs of this repository. Their runner records its results itself.
+run_mpi() {
+  if ! prepare_openmpi; then
+    report FAIL mpi "build of Open MPI" 0 "see above"
+    return
+  fi
+  tests/mpi/run_programs.sh --prefix "$openmpi_prefix" --log "$PWD/build/logs/mpi" --only "${PORTOFU_ONLY:-.}" "$@" ||
+    require_failures mpi
+}
+
+run_mpich() {
+  if ! prepare_openmpi; then
+    report FAIL mpich "build of Open MPI" 0 "see above"
+    return
+  fi
+  tests/mpi/run_mpich_suite.sh --prefix "$openmpi_prefix" --log "$PWD/build/logs/mpich" --only "${PORTOFU_ONLY:-.}" \
+    pt2pt coll || require_failures mpich
+}
+
+# A runner that ended badly without a failed test broke down itself.
+require_failures() {
+  if ! grep -q "^FAIL	$1" "$results_file"; then
+    report FAIL "$1" "runner" 0 "it broke down; see above"
+  fi
+}

@@ -1,0 +1,59 @@
+#pragma once
+// What the steps of the data path share: one per engine, touched on duty only. No step has state of its own.
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/address/interface.h"
+#include "engine/address/outstanding.h"
+#include "engine/address/peer.h"
+#include "engine/config/settings.h"
+#include "engine/observe/counters.h"
+#include "engine/wire/wire.h"
+
+namespace portofu {
+
+/// Time for deadlines; a test brings its own. Nanoseconds from any origin, never backwards.
+using Clock = std::uint64_t (*)(void* context);
+
+struct Core {
+  Core(const Settings& wanted, ProcessId own, std::uint32_t user, Counters own_counters)
+      : settings(wanted), self(own), uid(user), counters(own_counters) {}
+
+  const Settings settings;
+  const ProcessId self;
+  const std::uint32_t uid;                       ///< Stamped on every packet.
+  Counters counters;
+  std::vector<Wire*> wires;                      ///< Polled in this order. wires[0] reaches ourselves.
+  Clock clock = nullptr;
+  void* clock_context = nullptr;
+  std::array<std::unique_ptr<Interface>, kInterfaceCount> interfaces;  ///< nullptr: not open.
+  OutstandingTable outstanding;
+  FiredOperations fired;                         ///< Started one by one by the loop.
+  std::unordered_map<std::uint64_t, std::unique_ptr<Peer>> peers;  ///< By (nid, pid).
+  std::vector<Peer*> waiting_peers;              ///< Peers with something that could not go out yet.
+  Peer* recent_peer = nullptr;                   ///< The one looked up last.
+  std::uint64_t activity = 0;                    ///< Raised whenever something happens that a waiting thread may wait for.
+
+  std::uint64_t now_ns() const { return clock(clock_context); }
+  Interface* interface(std::uint32_t index) const { return index < kInterfaceCount ? interfaces[index].get() : nullptr; }
+
+  /// Finds or makes the peer. Never fails for a valid id; throws bad_alloc without memory.
+  Peer& peer(ProcessId id);
+
+  /// Makes sure that the loop looks at the peer again.
+  void wait_for_room(Peer& waiting);
+};
+
+/// Events, counts and frees by handle: nothing happens if the object is gone or none was named.
+void post_event(Core& core, Interface& ni, Handle eq_handle, const Event& event);
+void count_success(Core& core, Interface& ni, Handle ct_handle, std::uint64_t count);
+void count_failure(Core& core, Interface& ni, Handle ct_handle);
+
+/// An operation on the memory descriptor is over; frees it if it was released meanwhile.
+void end_operation(Interface& ni, MemoryDescriptor& md);
+
+}  // namespace portofu

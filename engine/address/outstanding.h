@@ -1,0 +1,75 @@
+#pragma once
+// Operations that wait for an answer: opened in step 3 of a Put, closed in step 9.
+
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "engine/address/handle.h"
+#include "engine/descriptor/descriptor.h"
+#include "engine/event/event.h"
+
+namespace portofu {
+
+struct Peer;
+
+/// One operation that a target has to answer.
+struct OutstandingOperation {
+  Peer* peer = nullptr;                           ///< Who has to answer; nullptr: the slot is free.
+  DescriptorKind kind = DescriptorKind::kPut;
+  std::uint8_t interface_index = 0;
+  AckRequest ack_req = AckRequest::kNone;
+  bool send_due = false;         ///< The SEND event was held back, to carry the outcome that the ACK carries.
+  bool sent = false;             ///< All data has left.
+  bool answered = false;         ///< The answer came before all data had left (the target refused early).
+  Handle md_handle = 0;          ///< For SEND and ACK.
+  Handle get_md_handle = 0;      ///< kGet, kFetchAtomic, kSwap: for the data and REPLY.
+  std::uint64_t get_offset = 0;  ///< Bytes into get_md_handle.
+  std::uint64_t length = 0;      ///< Bytes asked for.
+  void* user_ptr = nullptr;
+  NiFail fail = NiFail::kOk;     ///< From the answer, or of storing its data.
+  bool silent = false;           ///< From the answer: raises no ACK.
+  ListKind list = ListKind::kPriority;
+  std::uint64_t mlength = 0;        ///< From the answer.
+  std::uint64_t remote_offset = 0;  ///< From the answer.
+};
+
+/// Ids are never 0 and change their upper bits with every use of a slot, so a late or forged answer finds nothing.
+class OutstandingTable {
+ public:
+  /// @return nullptr if kMaxOperations are open; throws bad_alloc without memory
+  OutstandingOperation* open(std::uint32_t* operation_id);
+
+  /// @return nullptr for an id that is not open
+  OutstandingOperation* find(std::uint32_t operation_id) {
+    const std::uint32_t index = operation_id & (kMaxOperations - 1);
+    if (index >= slots_.size()) return nullptr;
+    Slot& slot = slots_[index];
+    return slot.operation.peer != nullptr && slot.id == operation_id ? &slot.operation : nullptr;
+  }
+
+  void close(std::uint32_t operation_id);
+
+  std::uint32_t open_count() const { return open_count_; }
+
+  /// Calls `visit(id, operation)` for every open operation.
+  template <class Visit>
+  void for_each(Visit&& visit) {
+    for (std::uint32_t index = 0; index < slots_.size(); ++index) {
+      if (slots_[index].operation.peer != nullptr) visit(slots_[index].id, slots_[index].operation);
+    }
+  }
+
+  static constexpr std::uint32_t kMaxOperations = 1u << 20;
+
+ private:
+  struct Slot {
+    OutstandingOperation operation;
+    std::uint32_t id = 0;  ///< Index in the lower bits, uses of the slot in the upper ones.
+  };
+  std::deque<Slot> slots_;               ///< Never shrinks; addresses are stable.
+  std::vector<std::uint32_t> free_;      ///< Indices; the one used last comes first, while it is in the cache.
+  std::uint32_t open_count_ = 0;
+};
+
+}  // namespace portofu

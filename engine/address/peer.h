@@ -1,0 +1,81 @@
+#pragma once
+// One other process, as this engine knows it: the link to it, what waits to go there, and what is arriving from there.
+// Made when the first packet goes or comes; lives as long as the engine. Touched on duty only.
+
+#include <boost/intrusive/list.hpp>
+#include <cstdint>
+#include <memory>
+
+#include "engine/address/list_entry.h"
+#include "engine/descriptor/descriptor.h"
+#include "engine/topology/process_id.h"
+#include "engine/wire/wire.h"
+
+namespace portofu {
+
+/// What happens to the data of a message that is arriving.
+enum class ArrivalMode : std::uint8_t {
+  kIdle,     ///< No message is arriving on this stream.
+  kDeliver,  ///< Data goes to `entry`, up to mlength bytes; the rest is dropped (truncation).
+  kDiscard,  ///< The message was refused; its data is dropped.
+  kReply,    ///< Answer stream: data goes to the memory of the outstanding operation.
+};
+
+/// A message between its first packet and its completion.
+struct Arrival {
+  PacketHeader header{};                 ///< Of the first packet.
+  ListEntry* entry = nullptr;            ///< kDeliver: where it matched. Stays allocated while `pending` counts this message.
+  UnexpectedHeader* unexpected = nullptr;  ///< It matched in the overflow list and its header is kept.
+  std::uint64_t offset = 0;              ///< Bytes into the entry where it starts.
+  std::uint64_t mlength = 0;             ///< Bytes that are moved.
+  std::uint64_t received = 0;            ///< Bytes of payload seen so far.
+  ProcessId initiator;                   ///< As events and matching show it: physical, or the rank in `nid`.
+  std::uint32_t promised_events = 0;     ///< Places promised in the event queue of the portal table entry.
+  ArrivalMode mode = ArrivalMode::kIdle;
+  NiFail fail = NiFail::kOk;             ///< First thing that went wrong.
+  ListKind list = ListKind::kPriority;   ///< Where it matched.
+};
+
+/// A request on its way out. @see initiator/send
+struct OutgoingRequest : boost::intrusive::list_base_hook<> {
+  Descriptor descriptor;
+  std::uint64_t sent = 0;                   ///< Bytes of payload published.
+  std::uint32_t operation_id = 0;           ///< Outstanding operation; 0 if no answer is due.
+  bool started = false;                     ///< The first packet is published.
+  std::unique_ptr<std::byte[]> private_data;  ///< Copy of the data, for PTL_MD_VOLATILE; else nullptr.
+};
+
+/// An answer on its way out. @see target/answer_out
+struct OutgoingAnswer : boost::intrusive::list_base_hook<> {
+  PacketHeader header{};                      ///< kAnswer; `length` is the number of data bytes that follow.
+  Arrival arrival;                            ///< A get that is complete once its data is read; kIdle for others.
+  std::uint8_t interface_index = 0;           ///< Of `arrival`.
+  std::uint64_t data_bytes = 0;               ///< Data to send.
+  std::uint64_t sent = 0;                     ///< Bytes of data published.
+  bool started = false;                       ///< The first packet is published.
+  std::unique_ptr<std::byte[]> private_data;  ///< The data, if it was read already; else it is read from the entry.
+};
+
+/// Whether packets can go to the peer.
+enum class PeerState : std::uint8_t {
+  kUnconnected,  ///< No link yet, or the last one was lost.
+  kConnecting,   ///< The wire needs more time; bounded by `connect_deadline_ns`.
+  kConnected,
+};
+
+struct Peer {
+  ProcessId id;
+  Wire* wire = nullptr;                        ///< Which wire reaches it; constant.
+  Link* link = nullptr;                        ///< nullptr unless kConnected.
+  PeerState state = PeerState::kUnconnected;
+  bool waiting = false;                        ///< In Core::waiting_peers, because something could not go out.
+  std::uint32_t outstanding = 0;               ///< Operations of ours that it has to answer.
+  std::uint32_t answer_count = 0;              ///< Length of `answers`.
+  std::uint64_t connect_deadline_ns = 0;       ///< kConnecting: when to give up.
+  boost::intrusive::list<OutgoingRequest> requests;  ///< In the order of posting; the first may be partly sent.
+  boost::intrusive::list<OutgoingAnswer> answers;    ///< In the order of completion; the first may be partly sent.
+  Arrival request_stream;                      ///< Request that is arriving.
+  Arrival answer_stream;                       ///< Answer that is arriving; header.operation_id names the operation.
+};
+
+}  // namespace portofu

@@ -1,0 +1,77 @@
+#pragma once
+// What a user can set from the environment. One table (setting_table) holds names, defaults, ranges and sentences;
+// help, README and parser all come from it. Read once, when an engine opens; constant afterwards.
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+
+namespace portofu {
+
+/// The values in force. A default in this struct is the default of the table; a test compares the two.
+struct Settings {
+  std::uint32_t nid = 0;                   ///< PORTOFU_NID, host byte order; 0: look for an interface.
+  std::string interface;                   ///< PORTOFU_INTERFACE; empty: the first that is up.
+  std::uint32_t job_key = 0;               ///< PORTOFU_JOB_KEY.
+  std::uint32_t spin_count = 2000;         ///< PORTOFU_SPIN, empty polls before a yield.
+  std::uint32_t sleep_after_us = 200;      ///< PORTOFU_SLEEP_AFTER_US.
+  std::uint32_t progress_thread = 1;       ///< PORTOFU_PROGRESS_THREAD; 0: none is started.
+  std::uint32_t guard_period_us = 500;     ///< PORTOFU_GUARD_PERIOD_US.
+  std::uint32_t window_operations = 1024;  ///< PORTOFU_WINDOW, a peer.
+  std::uint32_t ring_cells = 128;          ///< PORTOFU_RING_CELLS, a power of two.
+  std::uint32_t ring_data_bytes = 32768;   ///< PORTOFU_RING_DATA_BYTES, a power of two.
+  std::uint32_t channel_count = 1024;      ///< PORTOFU_CHANNELS.
+  std::uint32_t peer_check_ms = 100;       ///< PORTOFU_PEER_CHECK_MS.
+  std::uint32_t log_level = 1;             ///< PORTOFU_LOG, values of LogLevel.
+};
+
+/// How the text of a setting is read.
+enum class SettingKind : std::uint8_t {
+  kInteger,     ///< Decimal, or hexadecimal after 0x.
+  kPowerOfTwo,  ///< The same, and one bit only.
+  kNodeId,      ///< Dotted IPv4, or an integer in host byte order.
+  kText,        ///< Taken as it is.
+};
+
+/// One row of the table.
+struct SettingRow {
+  const char* name;                 ///< Name of the environment variable.
+  SettingKind kind;                 ///< How its value is read.
+  std::uint32_t Settings::*number;  ///< Where a number goes; nullptr for kText.
+  std::string Settings::*text;      ///< Where a text goes; nullptr for the others.
+  std::uint32_t minimum;            ///< Smallest value allowed; unused for kText.
+  std::uint32_t maximum;            ///< Largest value allowed. For kText: most characters.
+  const char* unit;                 ///< Of the value; "" if it has none.
+  const char* default_words;        ///< Said instead of the default where the number says nothing; else nullptr.
+  const char* sentence;             ///< For people: what it does.
+};
+
+/// The table, in the order of the help.
+std::span<const SettingRow> setting_table();
+
+/// Finds a variable's value; nullptr if it is not set. std::getenv, or a test's own.
+using GetVariable = std::function<const char*(const char* name)>;
+
+/// Takes one line of complaint, without a newline.
+using TakeComplaint = std::function<void(const std::string& line)>;
+
+/// Reads every setting. A bad value never fails: the default is taken, and one line names the variable, what is allowed
+/// and what was taken. An empty value counts as not set.
+/// @param complain  called once for each bad value
+Settings read_settings(const GetVariable& get_variable, const TakeComplaint& complain);
+
+/// The same from the environment of the process, with complaints on stderr. Not to be called while another thread
+/// changes the environment.
+const Settings read_settings();
+
+/// The default as the help says it: "200 us".
+std::string default_text(const SettingRow& row);
+
+/// What a value may be: "50..100000", "a power of two, 16..4096".
+std::string allowed_text(const SettingRow& row);
+
+/// The whole table for a terminal, one paragraph a setting.
+std::string settings_help();
+
+}  // namespace portofu

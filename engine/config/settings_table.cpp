@@ -1,0 +1,75 @@
+// The table of settings. A new setting is a field of Settings, a row here and a row of the README's table (a test
+// compares them); the parser needs no change.
+
+#include <array>
+
+#include "engine/config/settings.h"
+
+namespace portofu {
+namespace {
+
+constexpr std::uint32_t kMax = UINT32_MAX;
+
+const std::array<SettingRow, 13> kTable{{
+    {"PORTOFU_NID", SettingKind::kNodeId, &Settings::nid, nullptr, 1, kMax - 1, "", "address of an interface",
+     "Node ID of this node: an IPv4 address or the integer that it stands for. All processes of a node need the same."},
+    {"PORTOFU_INTERFACE", SettingKind::kText, nullptr, &Settings::interface, 0, 15, "",
+     "first that is up and not loopback",
+     "Network interface whose IPv4 address is the node ID, if PORTOFU_NID is not set."},
+    {"PORTOFU_JOB_KEY", SettingKind::kInteger, &Settings::job_key, nullptr, 0, kMax, "", nullptr,
+     "Key of the job. Packets that carry another one are refused."},
+    {"PORTOFU_SPIN", SettingKind::kInteger, &Settings::spin_count, nullptr, 0, kMax, "polls", nullptr,
+     "Empty polls in a row before the polling thread yields its core."},
+    {"PORTOFU_SLEEP_AFTER_US", SettingKind::kInteger, &Settings::sleep_after_us, nullptr, 0, 10'000'000, "us", nullptr,
+     "Time of empty polling before a waiting thread sleeps until the doorbell rings."},
+    {"PORTOFU_PROGRESS_THREAD", SettingKind::kInteger, &Settings::progress_thread, nullptr, 0, 1, "", nullptr,
+     "1: a thread of the library serves peers while the application computes. 0: only calls of the application do."},
+    {"PORTOFU_GUARD_PERIOD_US", SettingKind::kInteger, &Settings::guard_period_us, nullptr, 50, 100'000, "us", nullptr,
+     "How often the progress thread looks whether the application still polls."},
+    {"PORTOFU_WINDOW", SettingKind::kInteger, &Settings::window_operations, nullptr, 1, 65536, "operations", nullptr,
+     "Operations towards one peer whose answers may be outstanding; more of them wait at the initiator."},
+    {"PORTOFU_RING_CELLS", SettingKind::kPowerOfTwo, &Settings::ring_cells, nullptr, 16, 4096, "cells", nullptr,
+     "Packets that a shared memory channel holds in one direction."},
+    {"PORTOFU_RING_DATA_BYTES", SettingKind::kPowerOfTwo, &Settings::ring_data_bytes, nullptr, 16384, 1'048'576,
+     "bytes", nullptr, "Payload that a shared memory channel holds in one direction."},
+    {"PORTOFU_CHANNELS", SettingKind::kInteger, &Settings::channel_count, nullptr, 1, 65536, "channels", nullptr,
+     "Peers on this node that may send to this process at the same time."},
+    {"PORTOFU_PEER_CHECK_MS", SettingKind::kInteger, &Settings::peer_check_ms, nullptr, 1, 10'000, "ms", nullptr,
+     "How often the engine looks whether the peers it waits for are alive."},
+    {"PORTOFU_LOG", SettingKind::kInteger, &Settings::log_level, nullptr, 0, 2, "", nullptr,
+     "What is written to standard error. 0: errors, 1: warnings too, 2: information too."},
+}};
+
+}  // namespace
+
+std::span<const SettingRow> setting_table() { return kTable; }
+
+std::string default_text(const SettingRow& row) {
+  if (row.default_words != nullptr) return row.default_words;
+  std::string text = std::to_string(Settings{}.*row.number);
+  if (*row.unit != '\0') text.append(" ").append(row.unit);
+  return text;
+}
+
+std::string allowed_text(const SettingRow& row) {
+  const std::string range = std::to_string(row.minimum) + ".." + std::to_string(row.maximum);
+  switch (row.kind) {
+    case SettingKind::kInteger: return range;
+    case SettingKind::kPowerOfTwo: return "a power of two, " + range;
+    case SettingKind::kNodeId: return "an IPv4 address, or " + range;
+    case SettingKind::kText: return "at most " + std::to_string(row.maximum) + " characters";
+  }
+  return {};
+}
+
+std::string settings_help() {
+  std::string help;
+  for (const SettingRow& row : setting_table()) {
+    help.append(row.name).append("\n    ").append(row.sentence);
+    help.append("\n    Default: ").append(default_text(row));
+    help.append(". Allowed: ").append(allowed_text(row)).append(".\n");
+  }
+  return help;
+}
+
+}  // namespace portofu

@@ -1,0 +1,251 @@
+// Step 2 of a Put, and every wait of the library.
+
+#include "engine/engine.h"
+
+#include <sched.h>
+#include <time.h>
+
+#include <algorithm>
+
+#include "engine/address/guarded_copy.h"
+#include "engine/engine_node.h"
+#include "engine/initiator/send.h"
+#include "engine/loop.h"
+#include "engine/observe/log.h"
+#include "engine/progress_thread.h"
+
+namespace portofu {
+namespace {
+
+/// A non-blocking call may sleep only when the same thread does nothing else: as many empty calls as this took no longer
+/// than kTightLoopNs.
+constexpr std::uint32_t kPollsPerMark = 64;
+constexpr std::uint64_t kTightLoopNs = 64'000;
+constexpr std::uint64_t kShortestPollSleepNs = 200'000;
+constexpr std::uint64_t kLongestPollSleepNs = 4'000'000;
+
+/// Polls with a non-blocking call this many times longer than a blocking one before it sleeps.
+constexpr std::uint64_t kPollPatience = 5;
+
+/// Cycles between two looks at the clock while there is always something to do.
+constexpr std::uint32_t kCyclesPerClock = 4096;
+
+std::uint64_t monotonic_ns(void*) {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+}  // namespace
+
+std::unique_ptr<Engine> Engine::open(const Settings& settings, std::uint32_t pid, OpenError* error, std::string* why) {
+  set_log_level(static_cast<LogLevel>(settings.log_level));
+  std::unique_ptr<EngineNode> node = open_node(settings, pid, error, why);
+  if (node == nullptr) return nullptr;
+  install_fault_guard();
+  std::unique_ptr<Engine> engine(new Engine(settings, std::move(node)));
+  if (settings.progress_thread == 0) return engine;
+  engine->progress_ = ProgressThread::start(*engine);
+  if (engine->progress_ == nullptr) log_warning("no thread for progress; messages are handled only while the application calls");
+  return engine;
+}
+
+Engine::Engine(const Settings& settings, std::unique_ptr<EngineNode> node)
+    : node_(std::move(node)),
+      core_(settings, node_->segment->id(), geteuid(), Counters(node_->segment->counters())),
+      doorbell_(node_->segment->doorbell(), node_->segment->wake_barrier()),
+      poll_streak_(settings.spin_count, std::uint64_t{settings.sleep_after_us} * 1000 * kPollPatience) {
+  core_.wires = {node_->loopback.get(), node_->shm.get()};
+  core_.clock = monotonic_ns;
+}
+
+Engine::Engine(const Settings& settings, ProcessId self, std::uint32_t uid, std::vector<Wire*> wires, Clock clock, void* clock_context)
+    : private_doorbell_(new DoorbellShared{}),
+      private_counters_(new CountersShared{}),
+      core_(settings, self, uid, Counters(*private_counters_)),
+      doorbell_(*private_doorbell_, WakeBarrier::kFence),
+      poll_streak_(settings.spin_count, UINT64_MAX) {
+  core_.wires = std::move(wires);
+  core_.clock = clock;
+  core_.clock_context = clock_context;
+}
+
+Engine::~Engine() {
+  const bool owned = node_ == nullptr || node_->segment->in_owner_process();
+  if (owned && node_ != nullptr) flush(kLingerNs);
+  progress_.reset();
+  Core& core = core_;
+  for (auto& [key, peer] : core.peers) {
+    peer->requests.clear_and_dispose([](OutgoingRequest* request) { delete request; });
+    peer->answers.clear_and_dispose([](OutgoingAnswer* answer) { delete answer; });
+    if (owned && peer->state == PeerState::kConnected) peer->wire->disconnect(peer->link);
+  }
+  core.fired.clear_and_dispose([](TriggeredOperation* operation) { delete operation; });
+}
+
+void Engine::take_duty() {
+  duty_.take();
+  application_calls_.store(application_calls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  if (progress_ != nullptr) progress_->stand_back();
+}
+
+void Engine::give_duty() {
+  const bool tell = core_.activity != told_activity_;
+  told_activity_ = core_.activity;
+  duty_.give();
+  // Partner: sleep(). A thread that announced itself before this duty was given is seen here; one that announces later
+  // takes the duty once more before it sleeps, and sees what was done.
+  if (tell && sleeping_threads_.load(std::memory_order_seq_cst) != 0) doorbell_.ring();
+}
+
+int Engine::cycle_on_duty() {
+  if (++cycles_ % kCyclesPerClock == 0) look_after_timers_on_duty(core_.now_ns());
+  return run_cycle_on_duty(core_);
+}
+
+void Engine::look_after_timers_on_duty(std::uint64_t now_ns) {
+  if (now_ns < next_timers_ns_) return;
+  next_timers_ns_ = now_ns + std::uint64_t{core_.settings.peer_check_ms} * 1'000'000;
+  run_timers_on_duty(core_);
+}
+
+void Engine::post(const Descriptor& descriptor) {
+  const Duty duty(*this);
+  post_on_duty(descriptor);
+}
+
+void Engine::post_on_duty(const Descriptor& descriptor) {
+  start_descriptor(core_, descriptor);
+  settle_on_duty();
+}
+
+void Engine::settle_on_duty() {
+  // What had to wait is a sign that answers should be taken in; what fired should not wait for the next call.
+  if (!core_.waiting_peers.empty() || !core_.fired.empty()) cycle_on_duty();
+}
+
+int Engine::step() {
+  const Duty duty(*this);
+  return cycle_on_duty();
+}
+
+void Engine::abort() {
+  aborted_.store(true, std::memory_order_seq_cst);
+  doorbell_.ring();
+}
+
+WaitResult Engine::wait(Condition condition, std::uint64_t timeout_ns) {
+  IdleStreak streak(core_.settings.spin_count, std::uint64_t{core_.settings.sleep_after_us} * 1000);
+  std::uint64_t deadline_ns = 0;  // 0: not needed yet, or never.
+  std::uint64_t seen_activity = 0;
+  for (;;) {
+    if (is_aborted()) return WaitResult::kAborted;
+    int work = 0;
+    {
+      const Duty duty(*this);
+      if (condition(core_)) return WaitResult::kReached;
+      work = cycle_on_duty();
+      if (work > 0 && condition(core_)) return WaitResult::kReached;
+      if (work == 0) streak.set_spins(poll_streak_.spins());
+      seen_activity = core_.activity;
+    }
+    if (timeout_ns == 0) return WaitResult::kTimedOut;
+    if (work > 0) {
+      streak.reset();
+      continue;
+    }
+    std::uint64_t longest_sleep_ns = kForever;
+    if (timeout_ns != kForever) {
+      const std::uint64_t now = core_.now_ns();
+      if (deadline_ns == 0) deadline_ns = timeout_ns > UINT64_MAX - now ? UINT64_MAX : now + timeout_ns;
+      if (now >= deadline_ns) return WaitResult::kTimedOut;
+      longest_sleep_ns = deadline_ns - now;
+    }
+    idle(streak, seen_activity, longest_sleep_ns);
+  }
+}
+
+bool Engine::poll(Condition condition) {
+  IdleAdvice advice = IdleAdvice::kSpin;
+  std::uint64_t seen_activity = 0;
+  {
+    const Duty duty(*this);
+    if (condition(core_)) {
+      poll_streak_.reset();
+      return true;
+    }
+    if (cycle_on_duty() > 0) {
+      poll_streak_.reset();
+      return condition(core_);
+    }
+    if (++poll_marks_ % kPollsPerMark == 0) {
+      const std::uint64_t now = core_.now_ns();
+      if (now - poll_mark_ns_ > kTightLoopNs) poll_streak_.reset();  // The caller does something else, too.
+      poll_mark_ns_ = now;
+    }
+    advice = poll_streak_.next([this] { return core_.now_ns(); });
+    seen_activity = core_.activity;
+  }
+  if (advice == IdleAdvice::kSpin || node_ == nullptr) return false;
+  if (advice == IdleAdvice::kYield) {
+    yield(poll_streak_);
+  } else {
+    sleep(seen_activity, poll_sleep_ns());
+  }
+  poll_mark_ns_ = core_.now_ns();
+  return false;
+}
+
+std::uint64_t Engine::poll_sleep_ns() const {
+  const std::uint64_t age = poll_streak_.yielding_ns(core_.now_ns());
+  return std::clamp(age / 8, kShortestPollSleepNs, kLongestPollSleepNs);
+}
+
+void Engine::idle(IdleStreak& streak, std::uint64_t seen_activity, std::uint64_t longest_sleep_ns) {
+  switch (streak.next([this] { return core_.now_ns(); })) {
+    case IdleAdvice::kSpin:
+      __builtin_ia32_pause();
+      return;
+    case IdleAdvice::kYield:
+      return yield(poll_streak_);
+    case IdleAdvice::kSleep:
+      return sleep(seen_activity, longest_sleep_ns);
+  }
+}
+
+void Engine::yield(IdleStreak& streak) {
+  const std::uint64_t before = core_.now_ns();
+  sched_yield();
+  const std::uint64_t after = core_.now_ns();
+  const Duty duty(*this);
+  streak.learn_from_yield(after - before);
+  look_after_timers_on_duty(after);
+}
+
+void Engine::sleep(std::uint64_t seen_activity, std::uint64_t longest_ns) {
+  sleeping_threads_.fetch_add(1, std::memory_order_seq_cst);
+  const std::uint32_t seen = doorbell_.announce();
+  bool found = false;
+  {
+    const Duty duty(*this);
+    look_after_timers_on_duty(core_.now_ns());
+    found = has_work_on_duty(core_) || is_aborted() || core_.activity != seen_activity;
+    if (!found && needs_timers_on_duty(core_)) {
+      longest_ns = std::min(longest_ns, std::uint64_t{core_.settings.peer_check_ms} * 1'000'000);
+    }
+    if (!found) core_.counters.add(Counter::kSleeps);
+  }
+  if (!found) doorbell_.wait(seen, longest_ns > static_cast<std::uint64_t>(kLongestSleepNs) ? -1 : static_cast<std::int64_t>(longest_ns));
+  doorbell_.withdraw();
+  sleeping_threads_.fetch_sub(1, std::memory_order_seq_cst);
+  if (progress_ != nullptr) progress_->rearm();
+}
+
+void Engine::flush(std::uint64_t timeout_ns) {
+  auto nothing_waits = [](Core& core) { return core.waiting_peers.empty() && core.fired.empty(); };
+  const bool was_aborted = aborted_.exchange(false);
+  wait(nothing_waits, timeout_ns);
+  aborted_.store(was_aborted);
+}
+
+}  // namespace portofu

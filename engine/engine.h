@@ -1,0 +1,138 @@
+#pragma once
+// One offload engine: open, post, step, wait, close. No globals: any number of engines may live in one process, which is how
+// the simulator runs. Frontends hold a Duty while they look into the core.
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/address/core.h"
+#include "engine/duty.h"
+#include "engine/idle.h"
+#include "engine/segment/doorbell.h"
+#include "engine/segment/process_segment.h"
+
+namespace portofu {
+
+class ProgressThread;
+struct EngineNode;
+
+/// Why an engine could not be opened.
+enum class OpenError : std::uint8_t { kNone, kPidInUse, kNoSpace, kSystem };
+
+/// Outcome of Engine::wait.
+enum class WaitResult : std::uint8_t { kReached, kTimedOut, kAborted };
+
+/// A question to the core, asked on duty: a function and what it is about. Refers to its argument; keep that alive.
+class Condition {
+ public:
+  template <class Ask>
+  Condition(Ask& ask)  // NOLINT: meant to be implicit.
+      : ask_([](void* context, Core& core) { return static_cast<bool>((*static_cast<Ask*>(context))(core)); }), context_(&ask) {}
+  bool operator()(Core& core) const { return ask_(context_, core); }
+
+ private:
+  bool (*ask_)(void* context, Core& core);
+  void* context_;
+};
+
+class Engine {
+ public:
+  /// Opens the engine of this process on its node: claims the PID, maps the segment, starts the progress thread.
+  /// @param pid  wanted PID, 1..kMaxPid; 0 for any free one
+  /// @param why  a sentence for people on failure
+  /// @return nullptr on failure
+  static std::unique_ptr<Engine> open(const Settings& settings, std::uint32_t pid, OpenError* error, std::string* why);
+
+  /// An engine over given wires, without progress thread or sleep: for simulations and unit tests.
+  /// @param wires  wires[0] reaches `self`; they outlive the engine
+  Engine(const Settings& settings, ProcessId self, std::uint32_t uid, std::vector<Wire*> wires, Clock clock, void* clock_context);
+
+  /// Lets what is on its way out leave (kLingerNs at most), then closes.
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  /// The duty, held. Any thread. While it is held the core may be used, and nothing else of the engine may be called.
+  class Duty {
+   public:
+    explicit Duty(Engine& engine) : engine_(engine) { engine_.take_duty(); }
+    ~Duty() { engine_.give_duty(); }
+    Duty(const Duty&) = delete;
+    Duty& operator=(const Duty&) = delete;
+    Core& core() const { return engine_.core_; }
+
+   private:
+    Engine& engine_;
+  };
+
+  /// Starts a descriptor. Any thread. Returns when it is on its way, or waits in order for room.
+  void post(const Descriptor& descriptor);
+
+  /// The same for a caller that holds the duty.
+  void post_on_duty(const Descriptor& descriptor);
+
+  /// Starts what the caller's change on duty has set free: triggered operations, waiting packets.
+  void settle_on_duty();
+
+  /// Runs one cycle. Any thread.
+  /// @return things done
+  int step();
+
+  /// Runs cycles until the condition holds, with bounded spinning, then sleep. Any thread, several at a time.
+  /// @param timeout_ns  kForever or nanoseconds; 0 looks once
+  /// @return kAborted also if abort() was called before
+  WaitResult wait(Condition condition, std::uint64_t timeout_ns);
+  static constexpr std::uint64_t kForever = UINT64_MAX;
+
+  /// Asks once; runs a cycle and asks again if the answer was no. A caller that does nothing but call this in a loop is
+  /// spinning: its calls yield, and sleep a little, when they have found nothing many times in a row.
+  bool poll(Condition condition);
+
+  /// Makes every wait return kAborted, now and in future. Async-signal-safe.
+  void abort();
+  bool is_aborted() const { return aborted_.load(std::memory_order_acquire); }
+
+  /// Lets what waits to go out leave, bounded by `timeout_ns`.
+  void flush(std::uint64_t timeout_ns);
+
+  ProcessId self() const { return core_.self; }
+  std::uint32_t uid() const { return core_.uid; }
+
+  static constexpr std::uint64_t kLingerNs = 1'000'000'000;
+
+ private:
+  friend class ProgressThread;
+
+  Engine(const Settings& settings, std::unique_ptr<EngineNode> node);
+
+  void take_duty();
+  void give_duty();
+  int cycle_on_duty();
+  void look_after_timers_on_duty(std::uint64_t now_ns);
+  void idle(IdleStreak& streak, std::uint64_t seen_activity, std::uint64_t longest_sleep_ns);
+  void yield(IdleStreak& streak);
+  void sleep(std::uint64_t seen_activity, std::uint64_t longest_ns);
+  std::uint64_t poll_sleep_ns() const;
+
+  DutyLock duty_;                                     ///< Guards core_ and what is marked "on duty".
+  std::unique_ptr<EngineNode> node_;                  ///< Segment and wires; nullptr in a simulation.
+  std::unique_ptr<DoorbellShared> private_doorbell_;  ///< In a simulation, where nobody rings.
+  std::unique_ptr<CountersShared> private_counters_;  ///< In a simulation.
+  Core core_;
+  Doorbell doorbell_;
+  std::atomic<std::uint32_t> sleeping_threads_{0};   ///< Application threads asleep at the doorbell, or about to be.
+  std::atomic<std::uint64_t> application_calls_{0};  ///< Times an application thread took the duty. Writer: duty.
+  std::atomic<bool> aborted_{false};
+  std::uint64_t told_activity_ = 0;                  ///< On duty: Core::activity that sleeping threads know of.
+  std::uint32_t cycles_ = 0;                         ///< On duty: cycles run, mod 2^32.
+  std::uint64_t next_timers_ns_ = 0;                 ///< On duty: when to look after the dead again.
+  IdleStreak poll_streak_;                           ///< On duty: of non-blocking calls.
+  std::uint64_t poll_mark_ns_ = 0;                   ///< On duty: time of the last sixty-fourth empty non-blocking call.
+  std::uint32_t poll_marks_ = 0;                     ///< On duty: empty non-blocking calls, mod 2^32.
+  std::unique_ptr<ProgressThread> progress_;
+};
+
+}  // namespace portofu

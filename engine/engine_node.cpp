@@ -1,0 +1,42 @@
+#include "engine/engine_node.h"
+
+#include <unistd.h>
+
+#include "engine/topology/node_id.h"
+
+namespace portofu {
+namespace {
+
+OpenError to_open_error(SegmentError error) {
+  switch (error) {
+    case SegmentError::kNone: return OpenError::kNone;
+    case SegmentError::kPidInUse: return OpenError::kPidInUse;
+    case SegmentError::kNoPidFree:
+    case SegmentError::kNoMemory: return OpenError::kNoSpace;
+    case SegmentError::kSystem: return OpenError::kSystem;
+  }
+  return OpenError::kSystem;
+}
+
+}  // namespace
+
+std::unique_ptr<EngineNode> open_node(const Settings& settings, std::uint32_t pid, OpenError* error, std::string* why) {
+  SegmentOptions options;
+  options.nid = find_node_id(settings.nid, settings.interface);
+  options.pid = pid;
+  options.job_key = settings.job_key;
+  options.uid = geteuid();
+  options.channel_count = settings.channel_count;
+  options.ring.cell_count = settings.ring_cells;
+  options.ring.data_bytes = settings.ring_data_bytes;
+  SegmentError segment_error = SegmentError::kNone;
+  auto node = std::make_unique<EngineNode>();
+  node->segment = ProcessSegment::create(options, &segment_error, why);
+  *error = to_open_error(segment_error);
+  if (node->segment == nullptr) return nullptr;
+  node->loopback = std::make_unique<LoopbackWire>(node->segment->id(), options.ring);
+  node->shm = std::make_unique<ShmWire>(*node->segment);
+  return node;
+}
+
+}  // namespace portofu

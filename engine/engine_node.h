@@ -1,0 +1,24 @@
+#pragma once
+// What an engine on a real node owns beside its core: its segment and the wires over it.
+
+#include <memory>
+#include <string>
+
+#include "engine/config/settings.h"
+#include "engine/engine.h"
+#include "engine/segment/process_segment.h"
+#include "engine/wire/loopback/loopback_wire.h"
+#include "engine/wire/shm/shm_wire.h"
+
+namespace portofu {
+
+struct EngineNode {
+  std::unique_ptr<ProcessSegment> segment;
+  std::unique_ptr<LoopbackWire> loopback;
+  std::unique_ptr<ShmWire> shm;
+};
+
+/// @return nullptr on failure, with reason
+std::unique_ptr<EngineNode> open_node(const Settings& settings, std::uint32_t pid, OpenError* error, std::string* why);
+
+}  // namespace portofu

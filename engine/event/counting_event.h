@@ -1,0 +1,83 @@
+#pragma once
+// A counting event and the operations that wait for it: the one mechanism by which an arrival starts something else.
+// Counted on duty; the two numbers may be read by any thread at any time.
+
+#include <atomic>
+#include <boost/intrusive/list.hpp>
+#include <boost/intrusive/set.hpp>
+#include <cstdint>
+
+#include "engine/descriptor/descriptor.h"
+
+namespace portofu {
+
+/// An operation that starts when a counter has `threshold` successes. Owned by whoever holds it in a list.
+struct TriggeredOperation {
+  Descriptor descriptor;
+  std::uint64_t threshold = 0;                       ///< Successes that let it start.
+  boost::intrusive::set_member_hook<> waiting_hook;  ///< In the trigger list of its counter.
+  boost::intrusive::list_member_hook<> fired_hook;   ///< In FiredOperations.
+
+  friend bool operator<(const TriggeredOperation& a, const TriggeredOperation& b) { return a.threshold < b.threshold; }
+};
+
+/// Operations whose threshold is reached, in the order in which it was reached; the loop starts them one by one, so that a
+/// chain of triggers needs no recursion.
+using FiredOperations = boost::intrusive::list<
+    TriggeredOperation,
+    boost::intrusive::member_hook<TriggeredOperation, boost::intrusive::list_member_hook<>, &TriggeredOperation::fired_hook>>;
+
+/// @spec Portals 4.3, 3.14 and 3.16
+class CountingEvent {
+ public:
+  ~CountingEvent() { cancel_on_duty(); }
+
+  /// Both numbers 0, nothing waits.
+  void reset_on_duty() {
+    cancel_on_duty();
+    success_.store(0, std::memory_order_relaxed);
+    failure_.store(0, std::memory_order_relaxed);
+  }
+
+  /// Adds successes (modulo 2^64) and moves what may start now to `fired`: by threshold, equal ones in order of posting.
+  void add_success_on_duty(std::uint64_t count, FiredOperations& fired) { set_success(success() + count, fired); }
+
+  /// Adds failures; they never start anything.
+  void add_failure_on_duty(std::uint64_t count) { failure_.store(failure() + count, std::memory_order_release); }
+
+  /// Sets both numbers.
+  void set_on_duty(std::uint64_t success, std::uint64_t failure, FiredOperations& fired) {
+    failure_.store(failure, std::memory_order_release);
+    set_success(success, fired);
+  }
+
+  /// Lets the operation wait, or moves it to `fired` at once if its threshold is reached. Takes ownership.
+  void add_triggered_on_duty(TriggeredOperation* operation, FiredOperations& fired);
+
+  /// Deletes what waits.
+  /// @return number of operations deleted
+  std::uint32_t cancel_on_duty();
+
+  /// Any thread. Released after the data that was counted is in memory.
+  std::uint64_t success() const { return success_.load(std::memory_order_acquire); }
+  std::uint64_t failure() const { return failure_.load(std::memory_order_acquire); }
+
+  bool has_waiting() const { return !waiting_.empty(); }
+
+ private:
+  using WaitingOperations = boost::intrusive::multiset<
+      TriggeredOperation,
+      boost::intrusive::member_hook<TriggeredOperation, boost::intrusive::set_member_hook<>, &TriggeredOperation::waiting_hook>>;
+
+  void set_success(std::uint64_t value, FiredOperations& fired) {
+    success_.store(value, std::memory_order_release);
+    if (!waiting_.empty()) fire(fired);
+  }
+  void fire(FiredOperations& fired);
+
+  std::atomic<std::uint64_t> success_{0};  ///< Events or bytes. Writer: duty. Readers: any thread.
+  std::atomic<std::uint64_t> failure_{0};  ///< Events. Writer: duty. Readers: any thread.
+  WaitingOperations waiting_;              ///< Sorted by threshold; equal ones in order of posting.
+};
+
+}  // namespace portofu

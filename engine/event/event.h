@@ -1,0 +1,72 @@
+#pragma once
+// The full event: what the engine tells an application about one operation. Values and field names are the spec's, so
+// that a frontend only has to move fields; lib/portals4 asserts that the numbers agree with portals4.h.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "engine/topology/process_id.h"
+
+namespace portofu {
+
+/// Kinds of full events. @spec Portals 4.3, 3.13.1
+enum class EventKind : std::uint8_t {
+  kGet = 0,
+  kGetOverflow = 1,
+  kPut = 2,
+  kPutOverflow = 3,
+  kAtomic = 4,
+  kAtomicOverflow = 5,
+  kFetchAtomic = 6,
+  kFetchAtomicOverflow = 7,
+  kReply = 8,
+  kSend = 9,
+  kAck = 10,
+  kPtDisabled = 11,
+  kLink = 12,
+  kAutoUnlink = 13,
+  kAutoFree = 14,
+  kSearch = 15,
+  kError = 16,
+};
+
+/// The overflow event that belongs to a communication event of the target.
+constexpr EventKind overflow_kind(EventKind kind) { return static_cast<EventKind>(static_cast<std::uint8_t>(kind) + 1); }
+
+/// Outcome of an operation. @spec Portals 4.3, 3.13.3
+enum class NiFail : std::uint8_t {
+  kOk = 0,
+  kUndeliverable = 1,
+  kPtDisabled = 2,
+  kDropped = 3,
+  kPermViolation = 4,
+  kOpViolation = 5,
+  kSegv = 6,
+  kNoMatch = 7,
+};
+inline constexpr std::uint8_t kNiFailCount = 8;
+
+/// Which list of a portal table entry. @spec Portals 4.3, 3.11.2
+enum class ListKind : std::uint8_t { kPriority = 0, kOverflow = 1 };
+
+/// One full event. Fields that a kind does not define (table 3-3) are zero.
+struct Event {
+  std::byte* start = nullptr;          ///< First byte written or read at the target; in the overflow entry on overflow.
+  void* user_ptr = nullptr;            ///< From the local call that the event belongs to.
+  std::uint64_t hdr_data = 0;          ///< From the initiator of a put or atomic.
+  std::uint64_t match_bits = 0;        ///< From the initiator; 0 on a non-matching interface.
+  std::uint64_t rlength = 0;           ///< Bytes asked for.
+  std::uint64_t mlength = 0;           ///< Bytes moved.
+  std::uint64_t remote_offset = 0;     ///< Bytes. Target: asked for. Initiator: used by the target.
+  std::uint32_t uid = 0;               ///< Of the initiator.
+  ProcessId initiator;                 ///< Physical id; on a logical interface the rank stands in `nid`.
+  EventKind type = EventKind::kError;  ///< Which fields are defined.
+  ListKind ptl_list = ListKind::kPriority;
+  NiFail ni_fail_type = NiFail::kOk;
+  std::uint8_t atomic_operation = 0;  ///< AtomicOperation of an atomic.
+  std::uint8_t atomic_type = 0;       ///< AtomicType of an atomic.
+  std::uint16_t pt_index = 0;         ///< Where the message arrived.
+};
+static_assert(sizeof(Event) <= 80);
+
+}  // namespace portofu

@@ -1,0 +1,71 @@
+// Step 8 and 9 of a message end here: the event is posted, and the application takes it.
+
+#include "engine/event/event_queue.h"
+
+#include <bit>
+#include <new>
+#include <utility>
+
+namespace portofu {
+
+bool EventQueue::open(std::uint64_t count) {
+  if (count > kMaxCount) return false;
+  capacity_ = count == 0 ? 1 : count;
+  if (capacity_ >= kGenerousFrom) capacity_ *= kGenerosity;
+  return grow(std::bit_ceil(capacity_ + 1));
+}
+
+void EventQueue::close() { *this = EventQueue(); }
+
+bool EventQueue::grow(std::uint64_t slots) {
+  // Left uninitialised on purpose: pages of a generous queue cost nothing until they are used.
+  std::unique_ptr<Event[]> bigger(static_cast<Event*>(nullptr));
+  try {
+    bigger = std::make_unique_for_overwrite<Event[]>(slots);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  for (std::uint64_t i = 0; i < size_; ++i) bigger[i] = events_[(head_ + i) & (slots_ - 1)];
+  events_ = std::move(bigger);
+  slots_ = slots;
+  head_ = 0;
+  return true;
+}
+
+bool EventQueue::reserve_on_duty() {
+  if (capacity_ + reserved_ + 1 > slots_ && !grow(slots_ * 2)) return false;
+  ++reserved_;
+  return true;
+}
+
+void EventQueue::append(const Event& event) {
+  events_[(head_ + size_) & (slots_ - 1)] = event;
+  ++size_;
+}
+
+void EventQueue::post_on_duty(const Event& event) {
+  if (size_ >= capacity_) {
+    ++head_;
+    --size_;
+    dropped_ = true;
+  }
+  append(event);
+}
+
+void EventQueue::post_reserved_on_duty(const Event& event) {
+  if (size_ < slots_) {
+    append(event);
+  } else {
+    post_on_duty(event);
+  }
+}
+
+EventTake EventQueue::take_on_duty(Event* event) {
+  if (size_ == 0) return EventTake::kEmpty;
+  *event = events_[head_ & (slots_ - 1)];
+  ++head_;
+  if (--size_ == 0) head_ = 0;
+  return std::exchange(dropped_, false) ? EventTake::kTakenAfterDrop : EventTake::kTaken;
+}
+
+}  // namespace portofu

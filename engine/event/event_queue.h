@@ -1,0 +1,68 @@
+#pragma once
+// An event queue: a ring of full events between the thread on duty, which posts, and whoever asks for them.
+// Lives in the process's own memory; every function is called on duty.
+
+#include <cstdint>
+#include <memory>
+
+#include "engine/event/event.h"
+
+namespace portofu {
+
+/// Outcome of EventQueue::take.
+enum class EventTake : std::uint8_t { kEmpty, kTaken, kTakenAfterDrop };
+
+/// @spec Portals 4.3, 3.13.5-3.13.9 and implementation note 13
+class EventQueue {
+ public:
+  /// Makes room for `count` events.
+  /// @param count  0 is taken as 1; from kGenerousFrom on the queue gives kGenerosity times the room (README, limits)
+  /// @return false if there is no memory; the queue is unusable then
+  bool open(std::uint64_t count);
+
+  /// Gives the memory back.
+  void close();
+
+  /// Adds an event; if the queue is full the oldest one is lost and the next take says so.
+  void post_on_duty(const Event& event);
+
+  /// Adds the event that tells of flow control, into the place kept for it.
+  void post_reserved_on_duty(const Event& event);
+
+  /// Removes the oldest event.
+  EventTake take_on_duty(Event* event);
+
+  /// Whether `wanted` more events fit beside those that messages under way will still post.
+  bool has_room_on_duty(std::uint32_t wanted) const { return size_ + promised_ + wanted <= capacity_; }
+
+  /// Keeps room for events of a message that has been matched and is still arriving; withdrawn when it completes.
+  void promise_on_duty(std::uint32_t count) { promised_ += count; }
+  void withdraw_promise_on_duty(std::uint32_t count) { promised_ -= count; }
+
+  /// One more or one less portal table entry with flow control logs here; each needs one reserved place.
+  /// @return false if there is no memory for the place
+  bool reserve_on_duty();
+  void unreserve_on_duty() { --reserved_; }
+
+  bool empty() const { return size_ == 0; }
+  std::uint64_t capacity() const { return capacity_; }
+
+  static constexpr std::uint64_t kGenerousFrom = 512;
+  static constexpr std::uint64_t kGenerosity = 64;
+  static constexpr std::uint64_t kMaxCount = std::uint64_t{1} << 26;
+
+ private:
+  bool grow(std::uint64_t slots);
+  void append(const Event& event);
+
+  std::unique_ptr<Event[]> events_;  ///< `slots_` entries; slot of the oldest event is `head_`.
+  std::uint64_t slots_ = 0;          ///< Power of two, at least capacity_ + reserved_.
+  std::uint64_t head_ = 0;           ///< Counts up; returns to 0 whenever the queue runs empty, so a short queue stays in cache.
+  std::uint64_t size_ = 0;           ///< Events in the queue, those in reserved places included.
+  std::uint64_t capacity_ = 0;       ///< Events that may wait before the oldest is lost.
+  std::uint64_t promised_ = 0;       ///< Events that messages under way will post.
+  std::uint64_t reserved_ = 0;       ///< Places kept for PT_DISABLED.
+  bool dropped_ = false;             ///< An event was lost since the last take.
+};
+
+}  // namespace portofu

@@ -1,0 +1,65 @@
+#pragma once
+// What a thread does when it has looked for work many times and found none: spin, then yield, then sleep. How long it spins
+// is learned: where a yield brings another process onto the core, spinning only keeps that process waiting.
+
+#include <cstdint>
+
+namespace portofu {
+
+/// What to do before the next look.
+enum class IdleAdvice : std::uint8_t { kSpin, kYield, kSleep };
+
+/// One streak of empty looks. Times in nanoseconds, from any monotonic clock.
+class IdleStreak {
+ public:
+  /// @param spin_count      empty looks before the first yield, where the core is ours alone
+  /// @param sleep_after_ns  length of a streak after which sleeping is advised
+  IdleStreak(std::uint32_t spin_count, std::uint64_t sleep_after_ns)
+      : most_spins_(spin_count), spins_(spin_count), sleep_after_ns_(sleep_after_ns) {}
+
+  /// Something was found, or the thread did something else meanwhile.
+  void reset() {
+    empty_looks_ = 0;
+    yielding_ = false;
+  }
+
+  /// One more empty look.
+  /// @param now  called only when the time matters
+  template <class Now>
+  IdleAdvice next(Now&& now) {
+    if (!yielding_ && ++empty_looks_ <= spins_) return IdleAdvice::kSpin;
+    const std::uint64_t now_ns = now();
+    if (!yielding_) began_ns_ = now_ns;
+    yielding_ = true;
+    return now_ns - began_ns_ < sleep_after_ns_ ? IdleAdvice::kYield : IdleAdvice::kSleep;
+  }
+
+  /// Tells how long a yield took: a long one let somebody else run, so the core is shared.
+  void learn_from_yield(std::uint64_t took_ns) {
+    if (took_ns > kSharedYieldNs) {
+      spins_ = spins_ / 2 < kFewestSpins ? kFewestSpins : spins_ / 2;
+    } else if (spins_ < most_spins_) {
+      spins_ = spins_ * 2 > most_spins_ ? most_spins_ : spins_ * 2;
+    }
+  }
+
+  /// What was learned, to begin another streak with.
+  std::uint32_t spins() const { return spins_; }
+  void set_spins(std::uint32_t spins) { spins_ = spins; }
+
+  /// How long this streak has been yielding.
+  std::uint64_t yielding_ns(std::uint64_t now_ns) const { return yielding_ ? now_ns - began_ns_ : 0; }
+
+  static constexpr std::uint64_t kSharedYieldNs = 1500;
+  static constexpr std::uint32_t kFewestSpins = 8;
+
+ private:
+  std::uint32_t most_spins_;        ///< Setting.
+  std::uint32_t spins_;             ///< Learned: empty looks before the first yield of a streak.
+  std::uint32_t empty_looks_ = 0;   ///< In this streak.
+  bool yielding_ = false;           ///< This streak is past its spins.
+  std::uint64_t sleep_after_ns_;    ///< Setting.
+  std::uint64_t began_ns_ = 0;      ///< When yielding began.
+};
+
+}  // namespace portofu

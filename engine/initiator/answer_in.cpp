@@ -1,0 +1,95 @@
+#include "engine/initiator/answer_in.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "engine/initiator/report.h"
+
+namespace portofu {
+namespace {
+
+void refuse(Core& core) { core.counters.add(Counter::kPacketsRefusedMalformed); }
+
+bool is_sane(const PacketHeader& header, const OutstandingOperation& operation) {
+  if (header.ni_fail_type >= kNiFailCount || header.length > operation.length) return false;
+  return header.payload_bytes <= (operation.get_md_handle != 0 ? header.length : 0);
+}
+
+/// Stores reply data; what goes wrong is remembered and told by REPLY.
+void store(Core& core, OutstandingOperation& operation, std::uint64_t offset, const std::byte* data, std::uint64_t bytes) {
+  if (bytes == 0 || operation.fail != NiFail::kOk) return;
+  Interface* ni = core.interface(operation.interface_index);
+  MemoryDescriptor* md = ni != nullptr ? ni->mds.find(operation.get_md_handle) : nullptr;
+  if (md == nullptr || !md->segment.write(operation.get_offset + offset, data, bytes)) operation.fail = NiFail::kSegv;
+  core.counters.add(Counter::kBytesReceived, bytes);
+}
+
+}  // namespace
+
+void receive_answer(Core& core, Peer& peer, const PacketHeader& header, const std::byte* payload) {
+  OutstandingOperation* operation = core.outstanding.find(header.operation_id);
+  if (operation == nullptr || operation->peer != &peer || operation->answered || !is_sane(header, *operation)) return refuse(core);
+  if (peer.answer_stream.mode != ArrivalMode::kIdle) return refuse(core);
+  operation->fail = static_cast<NiFail>(header.ni_fail_type);
+  operation->silent = (header.flags & kFlagSilent) != 0;
+  operation->list = (header.flags & kFlagOverflowList) != 0 ? ListKind::kOverflow : ListKind::kPriority;
+  operation->mlength = header.length;
+  operation->remote_offset = header.remote_offset;
+  store(core, *operation, 0, payload, header.payload_bytes);
+  if (operation->get_md_handle != 0 && header.payload_bytes < header.length) {
+    peer.answer_stream.mode = ArrivalMode::kReply;
+    peer.answer_stream.header = header;
+    peer.answer_stream.received = header.payload_bytes;
+    return;
+  }
+  operation->answered = true;
+  finish_answer(core, header.operation_id);
+}
+
+void receive_answer_data(Core& core, Peer& peer, const PacketHeader& header, const std::byte* payload) {
+  Arrival& arrival = peer.answer_stream;
+  OutstandingOperation* operation = core.outstanding.find(arrival.header.operation_id);
+  if (arrival.mode != ArrivalMode::kReply || operation == nullptr) return refuse(core);
+  const std::uint64_t left = arrival.header.length - arrival.received;
+  const bool cut = (header.flags & kFlagCut) != 0;
+  if (header.payload_bytes > left || (header.payload_bytes == 0 && !cut)) return refuse(core);
+  if (cut) {
+    operation->fail = NiFail::kSegv;
+    operation->mlength = arrival.received;
+  }
+  store(core, *operation, arrival.received, payload, header.payload_bytes);
+  arrival.received += header.payload_bytes;
+  if (arrival.received < arrival.header.length && !cut) return;
+  arrival.mode = ArrivalMode::kIdle;
+  operation->answered = true;
+  finish_answer(core, arrival.header.operation_id);
+}
+
+void finish_answer(Core& core, std::uint32_t operation_id) {
+  OutstandingOperation* operation = core.outstanding.find(operation_id);
+  if (operation == nullptr || !operation->answered) return;
+  const bool sends = operation->kind != DescriptorKind::kGet;
+  if (sends && !operation->sent) return;  // The target refused early; SEND must still come first.
+  --operation->peer->outstanding;
+  const OutstandingOperation finished = *operation;
+  core.outstanding.close(operation_id);
+  report_answer(core, finished);
+}
+
+void fail_outstanding(Core& core, Peer& peer, NiFail fail) {
+  std::vector<std::uint32_t> ids;
+  core.outstanding.for_each([&](std::uint32_t id, OutstandingOperation& operation) {
+    if (operation.peer == &peer) ids.push_back(id);
+  });
+  for (const std::uint32_t id : ids) {
+    OutstandingOperation* operation = core.outstanding.find(id);
+    operation->fail = fail;
+    operation->silent = false;
+    operation->mlength = 0;
+    operation->answered = true;
+    finish_answer(core, id);
+  }
+  peer.answer_stream.mode = ArrivalMode::kIdle;
+}
+
+}  // namespace portofu

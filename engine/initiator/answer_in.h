@@ -1,0 +1,21 @@
+#pragma once
+// Step 9: an answer arrives. It is matched with the outstanding operation by id alone; an answer that nobody waits for, or
+// from somebody else than the one who owes it, is refused and counted.
+
+#include "engine/address/core.h"
+
+namespace portofu {
+
+/// First packet of an answer. `header` is the engine's own copy; `payload` has header.payload_bytes bytes.
+void receive_answer(Core& core, Peer& peer, const PacketHeader& header, const std::byte* payload);
+
+/// More data of the answer that is arriving from the peer.
+void receive_answer_data(Core& core, Peer& peer, const PacketHeader& header, const std::byte* payload);
+
+/// Closes the operation and tells the application, once the answer is complete and all data has left.
+void finish_answer(Core& core, std::uint32_t operation_id);
+
+/// Nobody will answer any more: ends every operation that the peer owes an answer for.
+void fail_outstanding(Core& core, Peer& peer, NiFail fail);
+
+}  // namespace portofu

@@ -1,0 +1,49 @@
+#include "engine/initiator/connect.h"
+
+#include "engine/initiator/answer_in.h"
+#include "engine/initiator/send.h"
+#include "engine/target/answer_out.h"
+
+namespace portofu {
+
+Reach ensure_connected(Core& core, Peer& peer) {
+  if (peer.state == PeerState::kConnected) return peer.link->lost ? Reach::kNever : Reach::kNow;
+  switch (peer.wire->connect(peer.id, &peer.link)) {
+    case ConnectResult::kConnected:
+      peer.state = PeerState::kConnected;
+      return Reach::kNow;
+    case ConnectResult::kInProgress:
+      break;
+    case ConnectResult::kNoSuchPeer:
+    case ConnectResult::kRefused:
+      peer.state = PeerState::kUnconnected;
+      return Reach::kNever;
+  }
+  const std::uint64_t now = core.now_ns();
+  if (peer.state != PeerState::kConnecting) {
+    peer.state = PeerState::kConnecting;
+    peer.connect_deadline_ns = now + kConnectTimeoutNs;
+  }
+  if (now < peer.connect_deadline_ns) return Reach::kLater;
+  peer.state = PeerState::kUnconnected;
+  return Reach::kNever;
+}
+
+void lose_peer(Core& core, Peer& peer) {
+  if (peer.state == PeerState::kConnected) {
+    peer.wire->disconnect(peer.link);
+    core.counters.add(Counter::kPeersLost);
+  }
+  peer.link = nullptr;
+  peer.state = PeerState::kUnconnected;
+  while (!peer.requests.empty()) {
+    OutgoingRequest& request = peer.requests.front();
+    peer.requests.pop_front();
+    abandon_request(core, request, NiFail::kUndeliverable);
+    delete &request;
+  }
+  fail_outstanding(core, peer, NiFail::kUndeliverable);
+  drop_answers(core, peer);
+}
+
+}  // namespace portofu

@@ -1,0 +1,112 @@
+#include "engine/initiator/report.h"
+
+namespace portofu {
+namespace {
+
+void count(Core& core, Interface& ni, const MemoryDescriptor& md, NiFail fail, std::uint64_t bytes) {
+  if (fail != NiFail::kOk) {
+    count_failure(core, ni, md.ct_handle);
+  } else {
+    count_success(core, ni, md.ct_handle, (md.options & kMdEventCtBytes) != 0 ? bytes : 1);
+  }
+}
+
+void post(Core& core, Interface& ni, const MemoryDescriptor& md, const Event& event) {
+  if (md.eq_handle == 0) return;
+  if (event.ni_fail_type == NiFail::kOk && (md.options & kMdEventSuccessDisable) != 0) return;
+  post_event(core, ni, md.eq_handle, event);
+}
+
+Event answer_event(const OutstandingOperation& operation, EventKind kind) {
+  Event event;
+  event.type = kind;
+  event.user_ptr = operation.user_ptr;
+  event.ni_fail_type = operation.fail;
+  event.ptl_list = operation.list;
+  event.mlength = operation.mlength;
+  event.remote_offset = operation.remote_offset;
+  return event;
+}
+
+void report_reply(Core& core, Interface& ni, const OutstandingOperation& operation) {
+  MemoryDescriptor* md = ni.mds.find(operation.get_md_handle);
+  if (md == nullptr) return;
+  if ((md->options & kMdEventCtReply) != 0) count(core, ni, *md, operation.fail, operation.mlength);
+  post(core, ni, *md, answer_event(operation, EventKind::kReply));
+  end_operation(ni, *md);
+}
+
+void report_ack(Core& core, Interface& ni, const MemoryDescriptor& md, const OutstandingOperation& operation) {
+  if (operation.ack_req == AckRequest::kOperation) {
+    // That the target refused it is no failure of the operation (3.15.1); that it could not be reached is one.
+    const bool failed = operation.fail == NiFail::kUndeliverable || operation.fail == NiFail::kSegv;
+    if ((md.options & kMdEventCtAck) == 0) return;
+    if (failed) {
+      count_failure(core, ni, md.ct_handle);
+    } else {
+      count_success(core, ni, md.ct_handle, 1);
+    }
+    return;
+  }
+  if (operation.silent) return;
+  if ((md.options & kMdEventCtAck) != 0) count(core, ni, md, operation.fail, operation.mlength);
+  if (operation.ack_req == AckRequest::kFull) post(core, ni, md, answer_event(operation, EventKind::kAck));
+}
+
+}  // namespace
+
+bool acknowledgement_is_noticed(const MemoryDescriptor& md, AckRequest ack_req) {
+  const bool counted = md.ct_handle != 0 && (md.options & kMdEventCtAck) != 0;
+  return ack_req != AckRequest::kNone && (counted || (ack_req == AckRequest::kFull && md.eq_handle != 0));
+}
+
+void report_send_count(Core& core, Interface& ni, const MemoryDescriptor& md, const SendReport& report) {
+  if ((md.options & kMdEventCtSend) != 0) count(core, ni, md, report.fail, report.length);
+}
+
+void report_send_event(Core& core, Interface& ni, const MemoryDescriptor& md, const SendReport& report) {
+  if ((md.options & kMdEventSendDisable) != 0) return;
+  Event event;
+  event.type = EventKind::kSend;
+  event.user_ptr = report.user_ptr;
+  event.mlength = report.length;
+  event.ni_fail_type = report.fail;
+  post(core, ni, md, event);
+}
+
+void report_answer(Core& core, const OutstandingOperation& operation) {
+  Interface* ni = core.interface(operation.interface_index);
+  if (ni == nullptr) return;
+  --ni->outstanding;
+  if (MemoryDescriptor* md = ni->mds.find(operation.md_handle); md != nullptr && operation.kind != DescriptorKind::kGet) {
+    const bool held = operation.send_due;
+    if (held) report_send_event(core, *ni, *md, {operation.length, operation.user_ptr, operation.fail});
+    // After PtlMDRelease the acknowledgement is discarded (3.10.4).
+    if (!md->released && operation.ack_req != AckRequest::kNone) report_ack(core, *ni, *md, operation);
+    if (held) end_operation(*ni, *md);
+  }
+  if (operation.get_md_handle != 0) report_reply(core, *ni, operation);
+}
+
+void report_not_started(Core& core, Interface& ni, const Descriptor& descriptor, NiFail fail) {
+  OutstandingOperation operation;
+  operation.ack_req = descriptor.ack_req;
+  operation.user_ptr = descriptor.user_ptr;
+  operation.fail = fail;
+  if (descriptor.kind != DescriptorKind::kGet) {
+    if (MemoryDescriptor* md = ni.mds.find(descriptor.md_handle)) {
+      const SendReport report{descriptor.length, descriptor.user_ptr, fail};
+      report_send_count(core, ni, *md, report);
+      report_send_event(core, ni, *md, report);
+      if (fail != NiFail::kSegv && acknowledgement_is_noticed(*md, descriptor.ack_req)) report_ack(core, ni, *md, operation);
+    }
+  }
+  const Handle reply_handle = descriptor.kind == DescriptorKind::kGet ? descriptor.md_handle : descriptor.get_md_handle;
+  if (reply_handle == 0) return;
+  MemoryDescriptor* md = ni.mds.find(reply_handle);
+  if (md == nullptr) return;
+  if ((md->options & kMdEventCtReply) != 0) count_failure(core, ni, md->ct_handle);
+  post(core, ni, *md, answer_event(operation, EventKind::kReply));
+}
+
+}  // namespace portofu

@@ -1,0 +1,32 @@
+#pragma once
+// Step 9: what the initiator is told. SEND, ACK and REPLY, as full events and as counts. @spec Portals 4.3, 3.13.1-3.13.4
+
+#include <cstdint>
+
+#include "engine/address/core.h"
+
+namespace portofu {
+
+/// The send buffer of a put or atomic is free, or will never be used.
+struct SendReport {
+  std::uint64_t length;  ///< Bytes sent.
+  void* user_ptr;
+  NiFail fail;
+};
+/// Counts a SEND. @see report_send_event for the full event, which may come later
+void report_send_count(Core& core, Interface& ni, const MemoryDescriptor& md, const SendReport& report);
+void report_send_event(Core& core, Interface& ni, const MemoryDescriptor& md, const SendReport& report);
+
+/// The answer to `operation` is complete: raises (SEND and) ACK, or REPLY, and ends the operation's hold on its memory
+/// descriptors. The caller closes the outstanding entry.
+void report_answer(Core& core, const OutstandingOperation& operation);
+
+/// The descriptor will not be carried out: raises every event and count that its success would have raised, failed.
+/// Nothing of it has been sent, and nothing holds its memory descriptors yet.
+/// @param fail  if kSegv, a failure of ours: no ACK follows (3.13.3)
+void report_not_started(Core& core, Interface& ni, const Descriptor& descriptor, NiFail fail);
+
+/// Whether anybody would notice the acknowledgement; if not, none is asked for (3.15.2, ack_req).
+bool acknowledgement_is_noticed(const MemoryDescriptor& md, AckRequest ack_req);
+
+}  // namespace portofu

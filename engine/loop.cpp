@@ -1,0 +1,118 @@
+// The table of contents of the engine.
+
+#include "engine/loop.h"
+
+#include <utility>
+
+#include "engine/initiator/connect.h"
+#include "engine/initiator/send.h"
+#include "engine/target/receive.h"
+
+namespace portofu {
+namespace {
+
+/// Packets that one cycle takes from one wire, and triggered operations that it starts, at most.
+constexpr int kCycleBudget = 64;
+
+int receive_packets(Core& core) {
+  int received = 0;
+  Packet packet;
+  for (Wire* wire : core.wires) {
+    for (int left = kCycleBudget; left > 0 && wire->peek(packet); --left) {
+      receive_packet(core, packet);
+      wire->release();
+      ++received;
+    }
+  }
+  return received;
+}
+
+int start_fired_operations(Core& core) {
+  int started = 0;
+  while (!core.fired.empty() && started < kCycleBudget) {
+    TriggeredOperation& operation = core.fired.front();
+    core.fired.pop_front();
+    const std::unique_ptr<TriggeredOperation> owned(&operation);
+    if (Interface* ni = core.interface(owned->descriptor.interface_index)) --ni->triggered_count;
+    start_descriptor(core, owned->descriptor);
+    core.counters.add(Counter::kTriggersFired);
+    ++started;
+  }
+  return started;
+}
+
+int advance_waiting_peers(Core& core) {
+  int published = 0;
+  for (std::size_t i = 0; i < core.waiting_peers.size();) {
+    Peer& peer = *core.waiting_peers[i];
+    published += advance_peer(core, peer);
+    if (!peer.requests.empty() || !peer.answers.empty()) {
+      ++i;
+      continue;
+    }
+    peer.waiting = false;
+    ++core.activity;
+    core.waiting_peers[i] = core.waiting_peers.back();
+    core.waiting_peers.pop_back();
+  }
+  return published;
+}
+
+/// What the dead have sent is taken before their death is acted upon.
+void receive_last_packets(Core& core) {
+  constexpr int kMostCycles = 1024;
+  for (int i = 0; i < kMostCycles && receive_packets(core) > 0; ++i) {
+  }
+}
+
+void close_sources(Core& core) {
+  ProcessId source;
+  void* context = nullptr;
+  for (Wire* wire : core.wires) {
+    while (wire->take_closed_source(&source, &context)) close_source(core, context);
+  }
+}
+
+void lose_lost_peers(Core& core) {
+  for (auto& [key, peer] : core.peers) {
+    if (peer->state == PeerState::kConnected && peer->link->lost) lose_peer(core, *peer);
+  }
+}
+
+}  // namespace
+
+int run_cycle_on_duty(Core& core) {
+  int work = receive_packets(core);
+  if (!core.fired.empty()) work += start_fired_operations(core);
+  if (!core.waiting_peers.empty()) work += advance_waiting_peers(core);
+  return work;
+}
+
+void run_timers_on_duty(Core& core) {
+  int newly_lost = 0;
+  for (Wire* wire : core.wires) newly_lost += wire->check_peers();
+  if (newly_lost > 0) {
+    receive_last_packets(core);
+    lose_lost_peers(core);
+  }
+  close_sources(core);
+}
+
+bool needs_timers_on_duty(const Core& core) {
+  if (core.outstanding.open_count() > 0 || !core.waiting_peers.empty()) return true;
+  for (const auto& [key, peer] : core.peers) {
+    if (peer->request_stream.mode != ArrivalMode::kIdle) return true;
+  }
+  return false;
+}
+
+bool has_work_on_duty(Core& core) {
+  if (!core.fired.empty()) return true;
+  for (Wire* wire : core.wires) {
+    if (wire->has_packets()) return true;
+    if (!core.waiting_peers.empty() && wire->has_room_again()) return true;
+  }
+  return false;
+}
+
+}  // namespace portofu

@@ -1,0 +1,21 @@
+#pragma once
+// One duty cycle.
+
+#include "engine/address/core.h"
+
+namespace portofu {
+
+/// Does what is to be done now: packets in, triggered operations, what waited for room. Never blocks.
+/// @return number of things done; 0 if there was nothing
+int run_cycle_on_duty(Core& core);
+
+/// Looks after the dead and the late. To be called about every PORTOFU_PEER_CHECK_MS while `needs_timers_on_duty`.
+void run_timers_on_duty(Core& core);
+
+/// Whether somebody's death or silence would have to be noticed.
+bool needs_timers_on_duty(const Core& core);
+
+/// Whether a cycle would find something: for the thread that is about to sleep.
+bool has_work_on_duty(Core& core);
+
+}  // namespace portofu

@@ -1,0 +1,103 @@
+// Formats a line into the stack and writes it at once. Off the short path: a line costs a system call.
+
+#include "engine/observe/log.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cinttypes>
+#include <cstdarg>
+#include <cstdio>
+
+namespace portofu {
+namespace {
+
+std::atomic<LogLevel> process_level{LogLevel::kWarning};
+LogRate process_rate;
+
+const char* level_name(LogLevel level) {
+  switch (level) {
+    case LogLevel::kError: return "error";
+    case LogLevel::kWarning: return "warning";
+    case LogLevel::kInfo: return "info";
+  }
+  return "unknown";
+}
+
+std::uint64_t now_ns() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+}
+
+/// A full or closed standard error is nothing that the engine can mend: the line is lost.
+void write_line(const char* line, int bytes) {
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line, static_cast<std::size_t>(bytes));
+}
+
+/// Makes room for the newline in a line that snprintf wanted to make `wanted` bytes long, and writes it.
+void finish_line(char* line, int wanted) {
+  const int bytes = std::clamp(wanted, 0, kLogLineBytes - 2);
+  line[bytes] = '\n';
+  write_line(line, bytes + 1);
+}
+
+void log_list(LogLevel level, const char* format, std::va_list arguments) {
+  if (!log_enabled(level)) return;
+  std::uint64_t left_out = 0;
+  if (!process_rate.admit(now_ns(), &left_out)) return;
+  char line[kLogLineBytes];
+  if (left_out != 0) {
+    finish_line(line, std::snprintf(line, sizeof line, "portofu[%d]: warning: %" PRIu64 " lines were left out",
+                                    getpid(), left_out));
+  }
+  const int prefix = std::snprintf(line, sizeof line, "portofu[%d]: %s: ", getpid(), level_name(level));
+  finish_line(
+      line, prefix + std::vsnprintf(line + prefix, sizeof line - static_cast<std::size_t>(prefix), format, arguments));
+}
+
+}  // namespace
+
+// Order of the level does not matter to anybody: it guards no data, hence relaxed on both sides.
+void set_log_level(LogLevel level) { process_level.store(level, std::memory_order_relaxed); }
+
+bool log_enabled(LogLevel level) { return level <= process_level.load(std::memory_order_relaxed); }
+
+void log_error(const char* format, ...) {
+  std::va_list arguments;
+  va_start(arguments, format);
+  log_list(LogLevel::kError, format, arguments);
+  va_end(arguments);
+}
+
+void log_warning(const char* format, ...) {
+  std::va_list arguments;
+  va_start(arguments, format);
+  log_list(LogLevel::kWarning, format, arguments);
+  va_end(arguments);
+}
+
+void log_info(const char* format, ...) {
+  std::va_list arguments;
+  va_start(arguments, format);
+  log_list(LogLevel::kInfo, format, arguments);
+  va_end(arguments);
+}
+
+bool LogRate::admit(std::uint64_t now, std::uint64_t* left_out) {
+  // All relaxed: the three numbers steer only how much is written, and guard no data.
+  std::uint64_t start = period_start_ns_.load(std::memory_order_relaxed);
+  if (start == 0 || now - start >= kPeriodNs) {
+    if (period_start_ns_.compare_exchange_strong(start, now, std::memory_order_relaxed)) {
+      lines_.store(0, std::memory_order_relaxed);
+    }
+  }
+  if (lines_.fetch_add(1, std::memory_order_relaxed) >= kLinesPerPeriod) {
+    left_out_.fetch_add(1, std::memory_order_relaxed);
+    return false;
+  }
+  *left_out = left_out_.exchange(0, std::memory_order_relaxed);
+  return true;
+}
+
+}  // namespace portofu

@@ -1,0 +1,139 @@
+#include "engine/progress_thread.h"
+
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <climits>
+#include <system_error>
+
+#include "engine/engine.h"
+#include "engine/loop.h"
+
+namespace portofu {
+namespace {
+
+/// mpirun binds a rank to one core, and a thread inherits that; there it would only take turns with the rank.
+void run_on_any_core() {
+  cpu_set_t all;
+  CPU_ZERO(&all);
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) CPU_SET(cpu, &all);
+  sched_setaffinity(0, sizeof(all), &all);  // The kernel keeps what the process may use; failure changes nothing.
+}
+
+}  // namespace
+
+std::unique_ptr<ProgressThread> ProgressThread::start(Engine& engine) {
+  std::unique_ptr<ProgressThread> progress(new ProgressThread(engine));
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  sigdelset(&all, SIGSEGV);  // Faults in the application's memory must reach the guard (address/guarded_copy).
+  sigdelset(&all, SIGBUS);
+  pthread_sigmask(SIG_SETMASK, &all, &before);  // Signals belong to the application's threads.
+  bool started = true;
+  try {
+    progress->thread_ = std::thread([raw = progress.get()] { raw->run(); });
+  } catch (const std::system_error&) {
+    started = false;
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (!started) return nullptr;
+  return progress;
+}
+
+ProgressThread::~ProgressThread() {
+  if (!thread_.joinable()) return;
+  stopping_.store(true, std::memory_order_seq_cst);
+  nudges_.fetch_add(1, std::memory_order_seq_cst);
+  syscall(SYS_futex, &nudges_, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
+  engine_.doorbell_.ring();
+  thread_.join();
+}
+
+void ProgressThread::wait_for_nudge(std::uint32_t seen, std::int64_t timeout_ns) {
+  timespec timeout{timeout_ns / 1'000'000'000, timeout_ns % 1'000'000'000};
+  syscall(SYS_futex, &nudges_, FUTEX_WAIT_PRIVATE, seen, timeout_ns < 0 ? nullptr : &timeout, nullptr, 0);
+}
+
+bool ProgressThread::application_is_away(std::uint64_t seen_calls) const {
+  return engine_.application_calls_.load(std::memory_order_relaxed) == seen_calls;
+}
+
+void ProgressThread::run() {
+  pthread_setname_np(pthread_self(), "portofu");
+  run_on_any_core();
+  while (!stopping_.load(std::memory_order_acquire)) {
+    if (watch()) serve();
+    park();
+  }
+}
+
+/// @return true if no application thread has called for a guard period
+bool ProgressThread::watch() {
+  const std::uint64_t calls = engine_.application_calls_.load(std::memory_order_relaxed);
+  const std::uint32_t seen = nudges_.load(std::memory_order_acquire);
+  if (stopping_.load(std::memory_order_acquire)) return false;
+  wait_for_nudge(seen, std::int64_t{engine_.core_.settings.guard_period_us} * 1000);
+  return application_is_away(calls) && engine_.sleeping_threads_.load(std::memory_order_seq_cst) == 0;
+}
+
+/// Waits while an application thread sleeps at the doorbell.
+void ProgressThread::park() {
+  while (!stopping_.load(std::memory_order_acquire)) {
+    const std::uint32_t seen = nudges_.load(std::memory_order_acquire);
+    // Partner: rearm. Either it sees parked_ here, or this sees that nobody sleeps any more; both are sequentially consistent.
+    parked_.store(true, std::memory_order_seq_cst);
+    if (engine_.sleeping_threads_.load(std::memory_order_seq_cst) == 0) break;
+    wait_for_nudge(seen, -1);
+  }
+  parked_.store(false, std::memory_order_relaxed);
+}
+
+void ProgressThread::rearm() {
+  if (!parked_.load(std::memory_order_seq_cst)) return;
+  nudges_.fetch_add(1, std::memory_order_release);
+  syscall(SYS_futex, &nudges_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+}
+
+void ProgressThread::stop_listening() {
+  listening_.store(false, std::memory_order_relaxed);
+  engine_.doorbell_.ring();
+}
+
+/// Runs the loop for an application that is away, until it calls again.
+void ProgressThread::serve() {
+  const std::uint64_t calls = engine_.application_calls_.load(std::memory_order_relaxed);
+  while (!stopping_.load(std::memory_order_acquire) && application_is_away(calls)) {
+    engine_.duty_.take();
+    const int work = engine_.cycle_on_duty();
+    engine_.look_after_timers_on_duty(engine_.core_.now_ns());
+    if (work > 0) engine_.core_.counters.add(Counter::kDutyByProgress);
+    engine_.give_duty();
+    if (work == 0) listen(calls);
+  }
+  listening_.store(false, std::memory_order_relaxed);
+}
+
+/// Sleeps at the doorbell until there is something to do or the application calls.
+void ProgressThread::listen(std::uint64_t seen_calls) {
+  const std::uint32_t seen = engine_.doorbell_.announce();
+  // Set on duty, so that an application thread that takes the duty later sees it and rings.
+  engine_.duty_.take();
+  listening_.store(true, std::memory_order_relaxed);
+  const bool busy = has_work_on_duty(engine_.core_) || !application_is_away(seen_calls);
+  const bool timers = needs_timers_on_duty(engine_.core_);
+  engine_.give_duty();
+  if (!busy && !stopping_.load(std::memory_order_acquire)) {
+    const std::int64_t check_ns = std::int64_t{engine_.core_.settings.peer_check_ms} * 1'000'000;
+    engine_.doorbell_.wait(seen, timers ? check_ns : -1);
+  }
+  listening_.store(false, std::memory_order_relaxed);
+  engine_.doorbell_.withdraw();
+}
+
+}  // namespace portofu

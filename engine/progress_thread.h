@@ -1,0 +1,57 @@
+#pragma once
+// Application bypass: puts arrive, gets are answered, triggers fire while the application computes (Portals 4.3, 2.1).
+//
+// The thread has three moods. It *watches* while application threads run the engine themselves: once a guard period it
+// looks whether one has called since. If none has, it *serves*: it runs the loop, and listens at the doorbell when there is
+// nothing to do, so an idle process costs nothing. It *parks* while an application thread sleeps inside the library, because
+// that thread listens itself. It never spins.
+//
+// Who ends which mood. Serving: any application thread that takes the duty (stand_back). Parking: the application thread,
+// when it wakes (rearm). Watching: time.
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+
+namespace portofu {
+
+class Engine;
+
+class ProgressThread {
+ public:
+  /// Starts the thread. @return nullptr if the system gives no thread
+  static std::unique_ptr<ProgressThread> start(Engine& engine);
+
+  /// Stops and joins the thread.
+  ~ProgressThread();
+
+  /// An application thread has taken the duty: messages need not ring any more. One load while nobody listens.
+  void stand_back() {
+    if (listening_.load(std::memory_order_relaxed)) [[unlikely]] stop_listening();
+  }
+
+  /// An application thread sleeps no longer at the doorbell.
+  void rearm();
+
+ private:
+  explicit ProgressThread(Engine& engine) : engine_(engine) {}
+  void run();
+  bool watch();
+  void park();
+  void serve();
+  void listen(std::uint64_t seen_calls);
+  void stop_listening();
+  void wait_for_nudge(std::uint32_t seen, std::int64_t timeout_ns);
+  bool application_is_away(std::uint64_t seen_calls) const;
+
+  Engine& engine_;
+  std::atomic<std::uint32_t> nudges_{0};   ///< Futex word: raised by rearm and by the destructor.
+  std::atomic<bool> stopping_{false};      ///< Writer: destructor.
+  std::atomic<bool> listening_{false};     ///< Writer: this thread sets it, whoever takes the duty clears it.
+  std::atomic<bool> parked_{false};        ///< Writer: this thread. Reader: rearm.
+  std::thread thread_;
+};
+
+}  // namespace portofu

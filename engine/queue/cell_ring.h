@@ -1,0 +1,297 @@
+#pragma once
+// The ring that carries the packets of one sender to one receiver, in memory that both map (or in private memory for
+// packets to oneself). Before it: wire/shm or wire/loopback claims a cell. After it: the receiver's wire peeks.
+//
+// Layout: control (one line a writer), cells, data area. A cell is the header's line and one line of inline payload; the
+// last word of the header's line is the sequence word, written last and with release, and only ever at this place, so
+// that no payload can look like one. Its low half tells the lap: (position + 1) mod 2^16, which the cell's previous lap
+// never left there; its high half says where the payload lies: 0 inline, else 1 + index of its first granule.
+//
+// Only the sender writes cells and data, only the receiver writes `released`. Use of the data area is first in, first
+// out and ends with the cell, so the sender keeps, in private memory, where the data of each cell ended. Neither end
+// believes the other: the receiver bounds offset and length, the sender bounds `released`.
+//
+// One thread at a time uses each end. Acquire and release sites are labelled (R1), (R2) with their partner.
+
+#include <atomic>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <type_traits>
+
+#include "engine/queue/assert.h"
+#include "engine/queue/ring_geometry.h"
+
+namespace portofu {
+
+/// The two lines in front of the cells.
+struct RingControlShared {
+  /// Number of cells that the receiver has given back since the ring began. Writer: receiver (release, R2). Reader:
+  /// sender (acquire, R2), only when its copy says that there is no room.
+  alignas(128) std::atomic<std::uint64_t> released;
+  /// 1 while the sender waits for room. Writer: sender (relaxed). Reader: receiver (relaxed), after it wrote `released`;
+  /// the race of the two is closed by the doorbell's barrier (engine/segment/doorbell.h).
+  alignas(128) std::atomic<std::uint32_t> wants_room;
+};
+
+/// One cell. Writer: sender. Reader: receiver.
+struct alignas(kCellBytes) CellShared {
+  std::byte head[60];                      ///< The header without its last word.
+  std::atomic<std::uint32_t> wire_word;    ///< Sequence word: released by publish (R1), acquired by ready (R1).
+  std::byte inline_payload[kInlineBytes];  ///< Payload when the high half of `wire_word` is 0; else untouched.
+};
+
+static_assert(sizeof(RingControlShared) == kRingControlBytes && std::is_standard_layout_v<RingControlShared>);
+static_assert(sizeof(CellShared) == kCellBytes && std::is_standard_layout_v<CellShared>);
+static_assert(offsetof(CellShared, wire_word) == 60 && offsetof(CellShared, inline_payload) == 64);
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free);
+
+/// What a header must look like: one line, its length at `payload_bytes`, its last word free for the ring.
+template <typename Header>
+concept CellHeader = sizeof(Header) == 64 && std::is_trivially_copyable_v<Header> && requires(Header header) {
+  { header.payload_bytes } -> std::same_as<std::uint32_t&>;
+  { header.wire_word } -> std::same_as<std::uint32_t&>;
+};
+
+/// @return what the low half of the sequence word of the packet at `position` (counted from 0) is
+constexpr std::uint32_t lap_of(std::uint64_t position) { return static_cast<std::uint16_t>(position + 1); }
+
+/// Where the parts of a ring lie in this process. Plain addresses, valid while the ring is mapped.
+struct RingView {
+  RingControlShared* control = nullptr;
+  CellShared* cells = nullptr;
+  std::byte* data = nullptr;
+  RingGeometry geometry;
+
+  RingView() = default;
+  /// @param memory  geometry.bytes() bytes, aligned to 128, zeroed before the ring's first use
+  RingView(std::byte* memory, const RingGeometry& sizes)
+      : control(reinterpret_cast<RingControlShared*>(memory)),
+        cells(reinterpret_cast<CellShared*>(memory + kRingControlBytes)),
+        data(memory + kRingControlBytes + std::size_t{sizes.cell_count} * kCellBytes),
+        geometry(sizes) {
+    PORTOFU_ASSERT(sizes.valid() && reinterpret_cast<std::uintptr_t>(memory) % 128 == 0);
+  }
+};
+
+/// The sender's end: claim, then publish or discard.
+template <CellHeader Header>
+class CellProducer {
+ public:
+  CellProducer() = default;
+  explicit CellProducer(const RingView& ring)
+      : ring_(ring),
+        cell_mask_(ring.geometry.cell_count - 1),
+        data_mask_(ring.geometry.data_bytes - 1),
+        data_end_of_cell_(std::make_unique<std::uint32_t[]>(ring.geometry.cell_count)) {}
+
+  /// @return where to write `payload_bytes` bytes (aligned to 64), nullptr if there is no room or the receiver has lied
+  std::byte* claim(std::uint32_t payload_bytes) {
+    PORTOFU_ASSERT(!claimed_ && payload_bytes <= ring_.geometry.max_payload_bytes);
+    if (!fits(payload_bytes)) [[unlikely]] {
+      if (!find_room(payload_bytes)) return nullptr;
+    }
+    claimed_ = true;
+    if (payload_bytes <= kInlineBytes) {
+      claimed_granule_ = 0;
+      return cell_at(head_).inline_payload;
+    }
+    claimed_data_ = data_head_ + skip_before(payload_bytes);
+    const std::uint32_t offset = claimed_data_ & data_mask_;
+    claimed_granule_ = 1 + offset / kGranuleBytes;
+    return ring_.data + offset;
+  }
+
+  /// Sends the claimed packet; `header.payload_bytes` is what was claimed, or less.
+  void publish(const Header& header) {
+    PORTOFU_ASSERT(claimed_);
+    if (claimed_granule_ != 0) data_head_ = claimed_data_ + round_up_to_granule(header.payload_bytes);
+    data_end_of_cell_[head_ & cell_mask_] = data_head_;
+    CellShared& cell = cell_at(head_);
+    std::memcpy(cell.head, &header, sizeof cell.head);
+    // (R1) release: header and payload are visible to whoever acquires this word in CellConsumer::ready.
+    cell.wire_word.store(claimed_granule_ << 16 | lap_of(head_), std::memory_order_release);
+    ++head_;
+#ifdef WPN
+    __builtin_prefetch(cell_at(head_).inline_payload, 1);
+#endif
+    claimed_ = false;
+  }
+
+  /// Gives the claimed room back; the receiver sees nothing of it.
+  void discard() {
+    PORTOFU_ASSERT(claimed_);
+    claimed_ = false;
+  }
+
+  /// Looks whether the claim that failed last would succeed now. If so the receiver is told to stop caring.
+  bool has_room_again() {
+    PORTOFU_ASSERT(waits_for_room_);
+    refresh_released();
+    if (!fits(wanted_bytes_)) return false;
+    stop_waiting();
+    return true;
+  }
+
+  bool waits_for_room() const { return waits_for_room_; }
+
+  /// True once the receiver gave back more than it got; the ring is then of no use any more.
+  bool receiver_lied() const { return receiver_lied_; }
+
+  /// Packets published and not yet given back, as far as the last look told.
+  std::uint64_t outstanding_count() const { return head_ - released_; }
+
+ private:
+  CellShared& cell_at(std::uint64_t position) { return ring_.cells[position & cell_mask_]; }
+
+  /// Granules of a payload are contiguous: @return bytes to leave unused at the end of the area before it
+  std::uint32_t skip_before(std::uint32_t payload_bytes) const {
+    const std::uint32_t offset = data_head_ & data_mask_;
+    const bool wraps = offset + round_up_to_granule(payload_bytes) > ring_.geometry.data_bytes;
+    return wraps ? ring_.geometry.data_bytes - offset : 0;
+  }
+
+  bool fits(std::uint32_t payload_bytes) const {
+    if (head_ - released_ >= ring_.geometry.cell_count) return false;
+    if (payload_bytes <= kInlineBytes) return true;
+    const std::uint32_t used = data_head_ - data_tail_;
+    return used + skip_before(payload_bytes) + round_up_to_granule(payload_bytes) <= ring_.geometry.data_bytes;
+  }
+
+  /// The copy of `released` says that there is no room: looks at the original, and asks for room if it says so too.
+  bool find_room(std::uint32_t payload_bytes) {
+    refresh_released();
+    if (receiver_lied_) return false;
+    if (fits(payload_bytes)) {
+      if (waits_for_room_) stop_waiting();
+      return true;
+    }
+    wanted_bytes_ = payload_bytes;
+    if (!waits_for_room_) {
+      waits_for_room_ = true;
+      ring_.control->wants_room.store(1, std::memory_order_relaxed);
+    }
+    return false;
+  }
+
+  void stop_waiting() {
+    waits_for_room_ = false;
+    ring_.control->wants_room.store(0, std::memory_order_relaxed);
+  }
+
+  void refresh_released() {
+    // (R2) acquire: the receiver has read what it gave back before it stored this, in CellConsumer::publish_released.
+    const std::uint64_t released = ring_.control->released.load(std::memory_order_acquire);
+    if (released == released_) return;
+    if (released - released_ > head_ - released_) {
+      receiver_lied_ = true;
+      return;
+    }
+    released_ = released;
+    data_tail_ = data_end_of_cell_[(released - 1) & cell_mask_];
+  }
+
+  RingView ring_;
+  std::uint32_t cell_mask_ = 0;          ///< cell_count - 1.
+  std::uint32_t data_mask_ = 0;          ///< data_bytes - 1.
+  std::uint64_t head_ = 0;               ///< Position of the next packet, counted from 0 since the ring began.
+  std::uint64_t released_ = 0;           ///< Checked copy of RingControlShared::released.
+  std::uint32_t data_head_ = 0;          ///< Bytes of the data area used since the ring began, mod 2^32, with skips.
+  std::uint32_t data_tail_ = 0;          ///< `data_head_` as it was after the last cell that came back.
+  std::uint32_t claimed_data_ = 0;       ///< Where the claimed payload begins, counted like data_head_.
+  std::uint32_t claimed_granule_ = 0;    ///< High half of the sequence word of the claimed packet.
+  std::uint32_t wanted_bytes_ = 0;       ///< Payload of the claim that failed last.
+  bool claimed_ = false;                 ///< Between claim and publish or discard.
+  bool waits_for_room_ = false;          ///< What this end has written to wants_room.
+  bool receiver_lied_ = false;           ///< Stays true.
+  std::unique_ptr<std::uint32_t[]> data_end_of_cell_;  ///< For each cell, data_head_ after its packet.
+};
+
+/// Outcome of CellConsumer::take.
+enum class TakeResult : std::uint8_t {
+  kPacket,  ///< Header copied and bounded.
+  kLie,     ///< Offset or length point outside of the ring: nothing beyond the header's line was touched.
+};
+
+/// The receiver's end: ready and take (together they are peek), then release.
+template <CellHeader Header>
+class CellConsumer {
+ public:
+  CellConsumer() = default;
+  explicit CellConsumer(const RingView& ring) : ring_(ring), cell_mask_(ring.geometry.cell_count - 1) {}
+
+  /// The word that the next packet will write, and the low half that it will have then: all that a poll needs.
+  const std::atomic<std::uint32_t>* next_word() const { return &ring_.cells[position_ & cell_mask_].wire_word; }
+  std::uint32_t next_lap() const { return lap_of(position_); }
+
+  /// @return true if a packet is there
+  static bool word_ready(const std::atomic<std::uint32_t>* word, std::uint32_t lap) {
+    // (R1) acquire: partner is the release in CellProducer::publish.
+    return static_cast<std::uint16_t>(word->load(std::memory_order_acquire)) == lap;
+  }
+
+  /// Asks for the line of the inline payload together with the header's: when both arrive at once, a short message costs
+  /// hardly more than an empty one. `word` is a next_word().
+  static void prefetch_payload(const std::atomic<std::uint32_t>* word) { __builtin_prefetch(word + 1); }
+
+  bool ready() const { return word_ready(next_word(), next_lap()); }
+
+  /// Copies the header of the packet that is ready, once, and bounds the copy.
+  /// @param payload  set on kPacket to `header.payload_bytes` bytes, valid until release
+  TakeResult take(Header& header, const std::byte** payload) {
+    const CellShared& cell = ring_.cells[position_ & cell_mask_];
+    std::memcpy(&header, &cell, sizeof header);
+    const std::uint32_t granule = header.wire_word >> 16;
+    if (granule == 0) [[likely]] {
+      if (header.payload_bytes > kInlineBytes) return TakeResult::kLie;
+      *payload = cell.inline_payload;
+      taken_bytes_ = 0;
+      return TakeResult::kPacket;
+    }
+    const std::uint64_t offset = std::uint64_t{granule - 1} * kGranuleBytes;
+    if (header.payload_bytes > ring_.geometry.max_payload_bytes) return TakeResult::kLie;
+    if (offset + header.payload_bytes > ring_.geometry.data_bytes) return TakeResult::kLie;
+    *payload = ring_.data + offset;
+    taken_bytes_ = round_up_to_granule(header.payload_bytes);
+    return TakeResult::kPacket;
+  }
+
+  /// Ends the use of the packet taken. Its room is withheld until a quarter of the ring can be given back at once, or
+  /// until the receiver finds nothing more and calls publish_released.
+  /// @return true if room has been given back
+  bool release() {
+    ++position_;
+    withheld_bytes_ += taken_bytes_;
+    const bool enough = position_ - published_ >= ring_.geometry.cell_count / 4 ||
+                        withheld_bytes_ >= ring_.geometry.data_bytes / 4;
+    return enough && publish_released();
+  }
+
+  /// Gives all withheld room back.
+  /// @return true if there was any
+  bool publish_released() {
+    if (published_ == position_) return false;
+    published_ = position_;
+    withheld_bytes_ = 0;
+    // (R2) release: partner is the acquire in CellProducer::refresh_released.
+    ring_.control->released.store(published_, std::memory_order_release);
+    return true;
+  }
+
+  bool withholds_room() const { return published_ != position_; }
+
+  /// To be asked after room was given back, and after the fence of a process that cannot rely on membarrier.
+  bool producer_wants_room() const { return ring_.control->wants_room.load(std::memory_order_relaxed) != 0; }
+
+ private:
+  RingView ring_;
+  std::uint32_t cell_mask_ = 0;       ///< cell_count - 1.
+  std::uint64_t position_ = 0;        ///< Of the next packet, counted from 0 since the ring began.
+  std::uint64_t published_ = 0;       ///< What `released` says.
+  std::uint32_t taken_bytes_ = 0;     ///< Bytes of the data area that the packet in hand uses.
+  std::uint32_t withheld_bytes_ = 0;  ///< Bytes of the data area taken since `published_`.
+};
+
+}  // namespace portofu

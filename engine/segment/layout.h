@@ -1,0 +1,95 @@
+#pragma once
+// The layout of a process segment: the one file in shared memory through which a process is found and reached. It is
+// owned by the receiver, so that what an exited sender has published is still delivered.
+//
+//   page 0       SegmentDescriptorShared, read-only once the segment has its name
+//   page 1       SegmentControlShared: doorbell, directory epoch, counters
+//   page 2 ...   channel directory: one ChannelSlotShared a channel
+//   then         one ring a channel, each on its own pages, allocated when its channel is claimed
+//
+// When you change anything here, in queue/cell_ring.h or in wire/header.h: raise kLayoutVersion.
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "engine/observe/counters.h"
+#include "engine/queue/ring_geometry.h"
+#include "engine/segment/doorbell.h"
+
+namespace portofu {
+
+inline constexpr std::uint64_t kSegmentMagic = 0x75666f74726f500aull;  ///< "\nPortofu", little endian.
+inline constexpr std::uint32_t kLayoutVersion = 1;
+inline constexpr std::uint32_t kPageBytes = 4096;          ///< Unit of the layout, whatever the machine's page is.
+inline constexpr std::uint32_t kMaxChannelCount = 65536;   ///< Bound for what a descriptor may claim.
+
+/// Who owns the segment and how it is laid out. Writer: the owner, before the segment has a name. Readers: anybody, who
+/// copies it, checks the copy and uses the copy.
+struct SegmentDescriptorShared {
+  std::uint64_t magic;              ///< kSegmentMagic.
+  std::uint32_t layout_version;     ///< kLayoutVersion; another one is not understood at all.
+  std::uint32_t descriptor_bytes;   ///< sizeof(SegmentDescriptorShared).
+  std::uint64_t incarnation;        ///< Random, not 0: tells two lives of one (NID, PID) apart.
+  std::uint32_t nid;                ///< ProcessId of the owner.
+  std::uint32_t pid;                ///< ProcessId of the owner.
+  std::uint32_t os_pid;             ///< The owner in the kernel's numbering, as the owner sees it; for people and tools.
+  std::uint32_t uid;                ///< Usage ID of the owner (Portals 4.3, 3.8).
+  std::uint32_t job_key;            ///< Key of the owner's job; a process of another job is refused.
+  std::uint32_t channel_count;      ///< Slots in the directory, and rings.
+  RingGeometry ring;                ///< Sizes of every ring.
+  std::uint32_t reserved;           ///< 0.
+  std::uint64_t segment_bytes;      ///< Length of the file; follows from the counts, and is checked against both.
+};
+
+static_assert(sizeof(SegmentDescriptorShared) == 72 && std::is_trivially_copyable_v<SegmentDescriptorShared>);
+
+/// What changes in a segment besides directory and rings.
+struct SegmentControlShared {
+  DoorbellShared doorbell;  ///< Of the owner.
+  /// Raised after every change that a claimer made to the directory. Writers: claimers (release, S1). Reader: the owner
+  /// at every poll (acquire, S1).
+  alignas(128) std::atomic<std::uint64_t> directory_epoch;
+  /// 1 + highest slot index that was ever claimed. Writers: claimers, before they publish. Reader: the owner (acquire).
+  std::atomic<std::uint32_t> slots_used;
+  /// Of the owner; see engine/observe/counters.h.
+  alignas(128) CountersShared counters;
+};
+
+static_assert(sizeof(SegmentControlShared) <= kPageBytes && std::is_standard_layout_v<SegmentControlShared>);
+static_assert(offsetof(SegmentControlShared, counters) == 384);
+
+/// One channel of the directory. See wire/shm/channel_directory.h for its states.
+struct alignas(64) ChannelSlotShared {
+  /// State, generation and claimer in one word (SlotWord), so that a claim names its claimer in the same instant.
+  std::atomic<std::uint64_t> word;
+  /// Incarnation of the claimer, 0 while unknown. Writer: claimer, after its claim and before it publishes.
+  std::atomic<std::uint64_t> claimer_incarnation;
+};
+
+static_assert(sizeof(ChannelSlotShared) == 64 && std::is_standard_layout_v<ChannelSlotShared>);
+
+/// Where everything lies, in bytes from the start of the segment.
+struct SegmentLayout {
+  std::uint32_t channel_count = 0;
+  RingGeometry ring;
+
+  constexpr std::uint64_t control_offset() const { return kPageBytes; }
+  constexpr std::uint64_t slots_offset() const { return 2 * kPageBytes; }
+  constexpr std::uint64_t rings_offset() const {
+    return slots_offset() + round_up_to_page(std::uint64_t{channel_count} * sizeof(ChannelSlotShared));
+  }
+  constexpr std::uint64_t ring_stride_bytes() const { return round_up_to_page(ring.bytes()); }
+  constexpr std::uint64_t ring_offset(std::uint32_t slot_index) const {
+    return rings_offset() + slot_index * ring_stride_bytes();
+  }
+  constexpr std::uint64_t segment_bytes() const { return ring_offset(channel_count); }
+  constexpr bool valid() const { return channel_count > 0 && channel_count <= kMaxChannelCount && ring.valid(); }
+
+  static constexpr std::uint64_t round_up_to_page(std::uint64_t bytes) {
+    return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
+  }
+};
+
+}  // namespace portofu

@@ -1,0 +1,72 @@
+// The list of own segments, its lock, and what becomes of both in a forked child.
+
+#include "engine/segment/own_segments.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace portofu {
+namespace {
+
+struct OwnSegment {
+  std::string path;
+  std::shared_ptr<SegmentFile> file;
+};
+
+struct OwnSegments {
+  std::mutex mutex;
+  std::vector<OwnSegment> entries;
+  std::atomic<std::uint64_t> fork_generation{0};
+};
+
+OwnSegments& own_segments();
+
+void before_fork() { own_segments().mutex.lock(); }
+void after_fork_in_parent() { own_segments().mutex.unlock(); }
+
+/// The child owns no segment: the locks stayed with its parent.
+void after_fork_in_child() {
+  OwnSegments& own = own_segments();
+  own.entries.clear();
+  own.fork_generation.fetch_add(1, std::memory_order_relaxed);
+  own.mutex.unlock();
+}
+
+OwnSegments& own_segments() {
+  // Never destroyed: engines that the application forgot to close may outlive static objects.
+  static OwnSegments* const own = [] {
+    auto* made = new OwnSegments;
+    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+    return made;
+  }();
+  return *own;
+}
+
+}  // namespace
+
+OwnSegmentsLock::OwnSegmentsLock() { own_segments().mutex.lock(); }
+OwnSegmentsLock::~OwnSegmentsLock() { own_segments().mutex.unlock(); }
+
+std::shared_ptr<SegmentFile> find_own_segment(const std::string& path) {
+  for (const OwnSegment& entry : own_segments().entries) {
+    if (entry.path == path) return entry.file;
+  }
+  return nullptr;
+}
+
+void add_own_segment(const std::string& path, std::shared_ptr<SegmentFile> file) {
+  own_segments().entries.push_back({path, std::move(file)});
+}
+
+void remove_own_segment(const SegmentFile* file) {
+  std::erase_if(own_segments().entries, [file](const OwnSegment& entry) { return entry.file.get() == file; });
+}
+
+std::uint64_t fork_generation() { return own_segments().fork_generation.load(std::memory_order_relaxed); }
+
+}  // namespace portofu

@@ -1,0 +1,120 @@
+// Attaching to a peer's segment. Nothing that the file says is believed before it is checked.
+
+#include "engine/segment/peer_segment.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "engine/queue/assert.h"
+#include "engine/segment/own_segments.h"
+
+namespace portofu {
+namespace {
+
+AttachResult result_of_open_error(int error) {
+  switch (error) {
+    case ENOENT: return AttachResult::kNoSuchSegment;
+    case EACCES:
+    case EPERM:
+    case ELOOP:
+    case EISDIR: return AttachResult::kRefused;
+    default: return AttachResult::kSystem;
+  }
+}
+
+/// Finds or opens the file of a peer. The caller holds an OwnSegmentsLock.
+AttachResult open_file(const std::string& path, std::shared_ptr<SegmentFile>* file) {
+  *file = find_own_segment(path);
+  if (*file != nullptr) return AttachResult::kAttached;
+  const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (fd < 0) return result_of_open_error(errno);
+  *file = std::make_shared<SegmentFile>(fd, FileOwner::kOtherProcess);
+  return AttachResult::kAttached;
+}
+
+/// @return true if nobody but this effective user can write to the file
+bool is_private(int fd, std::uint64_t* file_bytes) {
+  struct stat status{};
+  if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) return false;
+  *file_bytes = static_cast<std::uint64_t>(status.st_size);
+  return status.st_uid == geteuid() && (status.st_mode & 077) == 0;
+}
+
+bool describes(const SegmentDescriptorShared& descriptor, ProcessId id, std::uint64_t file_bytes) {
+  if (descriptor.magic != kSegmentMagic || descriptor.layout_version != kLayoutVersion) return false;
+  if (descriptor.descriptor_bytes != sizeof descriptor) return false;
+  if (descriptor.nid != id.nid || descriptor.pid != id.pid || descriptor.incarnation == 0) return false;
+  const SegmentLayout layout{descriptor.channel_count, descriptor.ring};
+  return layout.valid() && layout.segment_bytes() == descriptor.segment_bytes && file_bytes == descriptor.segment_bytes;
+}
+
+}  // namespace
+
+AttachResult PeerSegment::attach(const std::string& directory, ProcessId id, std::shared_ptr<PeerSegment>* peer) {
+  const OwnSegmentsLock lock;
+  const std::string path = segment_path(directory, id);
+  std::shared_ptr<SegmentFile> file;
+  const AttachResult opened = open_file(path, &file);
+  if (opened != AttachResult::kAttached) return opened;
+  std::uint64_t file_bytes = 0;
+  if (!is_private(file->fd(), &file_bytes)) return AttachResult::kRefused;
+  if (!file->is_alive()) {
+    remove_if_dead(path);
+    return AttachResult::kNoSuchSegment;
+  }
+  SegmentDescriptorShared descriptor{};
+  const ssize_t got = pread(file->fd(), &descriptor, sizeof descriptor, 0);
+  if (got != static_cast<ssize_t>(sizeof descriptor) || !describes(descriptor, id, file_bytes)) {
+    return AttachResult::kRefused;
+  }
+  std::shared_ptr<PeerSegment> made(new PeerSegment);
+  made->path_ = path;
+  made->file_ = std::move(file);
+  made->descriptor_ = descriptor;
+  made->layout_ = {descriptor.channel_count, descriptor.ring};
+  made->header_ = Mapping::map(made->file_->fd(), 0, made->layout_.rings_offset());
+  if (!made->header_) return AttachResult::kSystem;
+  made->header_.protect_front(kPageBytes);
+  *peer = std::move(made);
+  return AttachResult::kAttached;
+}
+
+SegmentControlShared& PeerSegment::control() {
+  return *reinterpret_cast<SegmentControlShared*>(header_.at(layout_.control_offset()));
+}
+
+ChannelSlotShared& PeerSegment::slot(std::uint32_t slot_index) {
+  PORTOFU_ASSERT(slot_index < layout_.channel_count);
+  return reinterpret_cast<ChannelSlotShared*>(header_.at(layout_.slots_offset()))[slot_index];
+}
+
+Mapping PeerSegment::allocate_ring(std::uint32_t slot_index) const {
+  PORTOFU_ASSERT(slot_index < layout_.channel_count);
+  if (!file_->allocate(layout_.ring_offset(slot_index), layout_.ring_stride_bytes())) return {};
+  return Mapping::map(file_->fd(), layout_.ring_offset(slot_index), layout_.ring_stride_bytes());
+}
+
+bool PeerSegment::check_alive() {
+  if (dead_) return false;
+  if (file_->is_alive()) return true;
+  dead_ = true;
+  const OwnSegmentsLock lock;
+  remove_if_dead(path_);
+  return false;
+}
+
+bool process_is_gone(const std::string& directory, ProcessId id, std::uint64_t incarnation) {
+  std::shared_ptr<PeerSegment> peer;
+  switch (PeerSegment::attach(directory, id, &peer)) {
+    case AttachResult::kNoSuchSegment: return true;
+    case AttachResult::kAttached: return incarnation != 0 && peer->incarnation() != incarnation;
+    case AttachResult::kRefused:
+    case AttachResult::kSystem: return false;
+  }
+  return false;
+}
+
+}  // namespace portofu

@@ -1,0 +1,62 @@
+#pragma once
+// The segment of another process, seen from here: attach by name, check, map, and ask whether its owner lives.
+// Before it: a wire wants to connect to a peer, or to wake one. After it: the wire claims a channel in the directory.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "engine/segment/layout.h"
+#include "engine/segment/mapping.h"
+#include "engine/segment/segment_file.h"
+#include "engine/topology/process_id.h"
+
+namespace portofu {
+
+/// Outcome of PeerSegment::attach.
+enum class AttachResult : std::uint8_t {
+  kAttached,
+  kNoSuchSegment,  ///< No living process has this address; a dead one's segment has been removed.
+  kRefused,        ///< It is there and must not be used: other owner, open to others, other layout, wrong contents.
+  kSystem,         ///< The kernel is short of something now; nothing is known about the peer.
+};
+
+/// One life (incarnation) of a peer. Used by the thread on duty.
+class PeerSegment {
+ public:
+  /// @param peer  set on kAttached
+  static AttachResult attach(const std::string& directory, ProcessId id, std::shared_ptr<PeerSegment>* peer);
+
+  ProcessId id() const { return {descriptor_.nid, descriptor_.pid}; }
+  std::uint64_t incarnation() const { return descriptor_.incarnation; }
+  std::uint32_t job_key() const { return descriptor_.job_key; }
+  const SegmentLayout& layout() const { return layout_; }
+
+  SegmentControlShared& control();
+  ChannelSlotShared& slot(std::uint32_t slot_index);
+
+  /// Takes memory for the ring of a channel and maps it. @return an empty mapping if memory is short
+  Mapping allocate_ring(std::uint32_t slot_index) const;
+
+  /// Looks whether the owner lives; once it was found dead no call is made any more. Removes what a dead one left.
+  bool check_alive();
+
+  /// Outcome of the last check_alive.
+  bool is_dead() const { return dead_; }
+
+ private:
+  PeerSegment() = default;
+
+  std::string path_;
+  std::shared_ptr<SegmentFile> file_;    ///< Shared with the owner if that is an engine of this process.
+  SegmentDescriptorShared descriptor_{}; ///< The checked copy.
+  SegmentLayout layout_;
+  Mapping header_;                       ///< Everything in front of the rings.
+  bool dead_ = false;                    ///< Stays true.
+};
+
+/// @param incarnation  which life is meant; 0 means any
+/// @return true if it is certain that this life of the process is over
+bool process_is_gone(const std::string& directory, ProcessId id, std::uint64_t incarnation);
+
+}  // namespace portofu

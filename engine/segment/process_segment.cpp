@@ -1,0 +1,70 @@
+// What the owner does with its segment once it has one. Its making is in segment_creation.cpp.
+
+#include "engine/segment/process_segment.h"
+
+#include <unistd.h>
+
+#include <cstring>
+
+#include "engine/queue/assert.h"
+#include "engine/segment/own_segments.h"
+#include "engine/segment/segment_creation.h"
+
+namespace portofu {
+
+const char* segment_error_name(SegmentError error) {
+  switch (error) {
+    case SegmentError::kNone: return "none";
+    case SegmentError::kPidInUse: return "pid_in_use";
+    case SegmentError::kNoPidFree: return "no_pid_free";
+    case SegmentError::kNoMemory: return "no_memory";
+    case SegmentError::kSystem: return "system";
+  }
+  return "unknown";
+}
+
+std::unique_ptr<ProcessSegment> ProcessSegment::create(const SegmentOptions& options, SegmentError* error,
+                                                       std::string* why) {
+  SegmentCreation creation(options);
+  std::unique_ptr<ProcessSegment> segment = creation.run();
+  *error = creation.error();
+  if (why != nullptr) *why = creation.why();
+  return segment;
+}
+
+ProcessSegment::~ProcessSegment() {
+  // A forked child has neither the lock nor the name.
+  if (!in_owner_process()) return;
+  const OwnSegmentsLock lock;
+  // The name first: as long as the file is locked, whoever opens the name knows that it must not remove it.
+  if (!path_.empty()) ::unlink(path_.c_str());
+  remove_own_segment(file_.get());
+  if (file_ != nullptr) file_->end_life();
+}
+
+SegmentControlShared& ProcessSegment::control() {
+  return *reinterpret_cast<SegmentControlShared*>(header_.at(layout_.control_offset()));
+}
+
+ChannelSlotShared& ProcessSegment::slot(std::uint32_t slot_index) {
+  PORTOFU_ASSERT(slot_index < layout_.channel_count);
+  return reinterpret_cast<ChannelSlotShared*>(header_.at(layout_.slots_offset()))[slot_index];
+}
+
+Mapping ProcessSegment::map_ring(std::uint32_t slot_index) const {
+  PORTOFU_ASSERT(slot_index < layout_.channel_count);
+  // The claimer has allocated it; that is not taken on trust, because touching a hole without memory is a SIGBUS.
+  if (!file_->allocate(layout_.ring_offset(slot_index), layout_.ring_stride_bytes())) return {};
+  return Mapping::map(file_->fd(), layout_.ring_offset(slot_index), layout_.ring_stride_bytes());
+}
+
+void ProcessSegment::clear_ring(std::uint32_t slot_index) const {
+  const std::uint64_t offset = layout_.ring_offset(slot_index);
+  if (file_->clear(offset, layout_.ring_stride_bytes())) return;
+  const Mapping ring = map_ring(slot_index);
+  if (ring) std::memset(ring.at(0), 0, layout_.ring_stride_bytes());
+}
+
+bool ProcessSegment::in_owner_process() const { return fork_generation_ == fork_generation(); }
+
+}  // namespace portofu

@@ -1,0 +1,95 @@
+#pragma once
+// The segment that this process owns: its claim on a (NID, PID), and the memory through which peers reach it.
+// Before it: the engine opens and knows its NID. After it: wires connect to it by name alone.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "engine/segment/layout.h"
+#include "engine/segment/mapping.h"
+#include "engine/segment/segment_file.h"
+#include "engine/topology/process_id.h"
+
+namespace portofu {
+
+/// What an engine asks of its segment.
+struct SegmentOptions {
+  std::uint32_t nid = 0;                 ///< Node of this process; part of the segment's name.
+  std::uint32_t pid = 0;                 ///< Wanted PID, 1..kMaxPid; 0 takes any free one.
+  std::uint32_t job_key = 0;             ///< Only processes with the same key are talked to.
+  std::uint32_t uid = 0;                 ///< Usage ID (Portals 4.3, 3.8); shown to peers, not checked here.
+  std::uint32_t channel_count = 1024;    ///< Peers that can send to this process at a time.
+  RingGeometry ring;                     ///< Sizes of each inbound ring; memory is taken for those that are used.
+  std::string directory = "/dev/shm";    ///< Where segments lie; the same for all processes of a node.
+  bool membarrier = true;                ///< False behaves as if the kernel had no membarrier.
+};
+
+/// Why there is no segment.
+enum class SegmentError : std::uint8_t {
+  kNone,
+  kPidInUse,   ///< A living process of this user has this PID.
+  kNoPidFree,  ///< Every PID is taken.
+  kNoMemory,   ///< The directory's file system, or a limit of this process, is too small.
+  kSystem,     ///< Anything else; the text says what.
+};
+
+/// Name for logs.
+const char* segment_error_name(SegmentError error);
+
+/// Owns the file, the name and the mapping of the descriptor, control and directory pages. Made and destroyed by any
+/// thread; what it hands out is used as the owners of those structures say. In a forked child it only lets go.
+class ProcessSegment {
+ public:
+  /// Claims the PID and makes the segment; removes segments of this user that it finds dead meanwhile.
+  /// @param error  set to kNone or to the reason; never nullptr
+  /// @param why    set to a sentence for people on failure; may be nullptr
+  /// @return nullptr on failure
+  static std::unique_ptr<ProcessSegment> create(const SegmentOptions& options, SegmentError* error, std::string* why);
+
+  /// Gives the name and the PID back.
+  ~ProcessSegment();
+  ProcessSegment(const ProcessSegment&) = delete;
+  ProcessSegment& operator=(const ProcessSegment&) = delete;
+
+  ProcessId id() const { return {descriptor().nid, descriptor().pid}; }
+  std::uint64_t incarnation() const { return descriptor().incarnation; }
+  std::uint32_t job_key() const { return descriptor().job_key; }
+  const std::string& directory() const { return directory_; }
+  const SegmentLayout& layout() const { return layout_; }
+  WakeBarrier wake_barrier() const { return barrier_; }
+
+  DoorbellShared& doorbell() { return control().doorbell; }
+  CountersShared& counters() { return control().counters; }
+  SegmentControlShared& control();
+  ChannelSlotShared& slot(std::uint32_t slot_index);
+
+  /// Maps the ring of a channel, and makes sure that it has memory.
+  /// @return an empty mapping if memory is short
+  Mapping map_ring(std::uint32_t slot_index) const;
+
+  /// Zeroes the ring of a channel for its next user and gives its memory back.
+  void clear_ring(std::uint32_t slot_index) const;
+
+  /// @return false in a forked child, which must not use what it inherited; costs one load
+  bool in_owner_process() const;
+
+ private:
+  ProcessSegment() = default;
+
+  const SegmentDescriptorShared& descriptor() const {
+    return *reinterpret_cast<const SegmentDescriptorShared*>(header_.at(0));
+  }
+
+  std::string directory_;
+  std::string path_;                   ///< Name of the file, removed at the end.
+  std::shared_ptr<SegmentFile> file_;  ///< Locked; the only descriptor of it in this process.
+  SegmentLayout layout_;
+  Mapping header_;                     ///< Everything in front of the rings.
+  WakeBarrier barrier_ = WakeBarrier::kFence;
+  std::uint64_t fork_generation_ = 0;  ///< fork_generation() of the owner.
+
+  friend class SegmentCreation;
+};
+
+}  // namespace portofu

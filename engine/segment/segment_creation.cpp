@@ -1,0 +1,181 @@
+// The steps of making a segment, and the sweep that comes before them.
+
+#include "engine/segment/segment_creation.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "engine/observe/counters.h"
+#include "engine/segment/own_segments.h"
+
+namespace portofu {
+namespace {
+
+/// PIDs below are left to those who ask for them; as ports they need privileges.
+constexpr std::uint32_t kFirstAnyPid = 1024;
+
+/// A sweeper in another process holds the lock of a dead file for some microseconds; a wanted PID is tried this often.
+constexpr int kWantedPidTries = 5;
+constexpr useconds_t kWantedPidPauseUs = 200;
+
+std::string system_text(const std::string& what) { return what + ": " + std::strerror(errno); }
+
+std::uint64_t random_incarnation() {
+  std::uint64_t incarnation = 0;
+  if (getrandom(&incarnation, sizeof incarnation, GRND_NONBLOCK) != static_cast<ssize_t>(sizeof incarnation)) {
+    timespec now{};
+    clock_gettime(CLOCK_REALTIME, &now);
+    incarnation = static_cast<std::uint64_t>(now.tv_sec) << 32 ^ static_cast<std::uint64_t>(now.tv_nsec) << 2 ^
+                  static_cast<std::uint64_t>(getpid()) << 40;
+  }
+  return incarnation | 1;
+}
+
+}  // namespace
+
+int sweep_dead_segments(const std::string& directory) {
+  DIR* listing = opendir(directory.c_str());
+  if (listing == nullptr) return 0;
+  const std::string prefix = segment_name_prefix();
+  int removed = 0;
+  for (int names = 0; names < kMaxSweptNames; ++names) {
+    const dirent* entry = readdir(listing);
+    if (entry == nullptr) break;
+    if (std::strncmp(entry->d_name, prefix.c_str(), prefix.size()) != 0) continue;
+    if (remove_if_dead(directory + "/" + entry->d_name)) ++removed;
+  }
+  closedir(listing);
+  return removed;
+}
+
+std::unique_ptr<ProcessSegment> SegmentCreation::run() {
+  const OwnSegmentsLock lock;
+  const int removed = sweep_dead_segments(options_.directory);
+  segment_.reset(new ProcessSegment);
+  segment_->directory_ = options_.directory;
+  segment_->layout_ = {options_.channel_count, options_.ring};
+  // Until it has a name, the destructor of a failed attempt must not try to take the lock that is held here.
+  segment_->fork_generation_ = ~fork_generation();
+  if (!check_options() || !open_nameless_file() || !take_memory() || !fill_descriptor() || !claim_name()) {
+    return nullptr;
+  }
+  segment_->fork_generation_ = fork_generation();
+  segment_->header_.protect_front(kPageBytes);
+  segment_->barrier_ = options_.membarrier ? register_wake_barrier() : WakeBarrier::kFence;
+  add_own_segment(segment_->path_, segment_->file_);
+  Counters(segment_->counters()).add(Counter::kSegmentsRemoved, static_cast<std::uint64_t>(removed));
+  return std::move(segment_);
+}
+
+bool SegmentCreation::check_options() {
+  if (!segment_->layout_.valid()) return fail(SegmentError::kSystem, "the sizes of the segment make no sense");
+  if (options_.pid > kMaxPid) return fail(SegmentError::kSystem, "a PID is at most 65535");
+  return true;
+}
+
+bool SegmentCreation::open_nameless_file() {
+  const int fd = ::open(options_.directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (fd < 0) {
+    const bool full = errno == ENOSPC || errno == ENOMEM;
+    return fail(full ? SegmentError::kNoMemory : SegmentError::kSystem,
+                system_text("cannot make a nameless file in " + options_.directory));
+  }
+  segment_->file_ = std::make_shared<SegmentFile>(fd, FileOwner::kThisProcess);
+  // The umask may have taken our own rights away.
+  if (fchmod(fd, 0600) != 0) return fail(SegmentError::kSystem, system_text("cannot set the mode of the segment"));
+  if (!segment_->file_->lock()) return fail(SegmentError::kSystem, system_text("cannot lock the segment"));
+  return true;
+}
+
+bool SegmentCreation::take_memory() {
+  const SegmentLayout& layout = segment_->layout_;
+  rlimit limit{};
+  // Beyond this limit the kernel would not refuse but send SIGXFSZ.
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+      limit.rlim_cur < layout.segment_bytes()) {
+    return fail(SegmentError::kNoMemory, "the limit of file sizes (ulimit -f) is below the " +
+                                             std::to_string(layout.segment_bytes()) + " bytes of a segment");
+  }
+  if (ftruncate(segment_->file_->fd(), static_cast<off_t>(layout.segment_bytes())) != 0) {
+    return fail(SegmentError::kNoMemory, system_text("cannot set the length of the segment"));
+  }
+  if (!segment_->file_->allocate(0, layout.rings_offset())) {
+    return fail(SegmentError::kNoMemory, options_.directory + " has no room for the " +
+                                             std::to_string(layout.rings_offset()) + " bytes of a segment's head");
+  }
+  segment_->header_ = Mapping::map(segment_->file_->fd(), 0, layout.rings_offset());
+  if (!segment_->header_) return fail(SegmentError::kNoMemory, system_text("cannot map the segment"));
+  return true;
+}
+
+bool SegmentCreation::fill_descriptor() {
+  auto* descriptor = reinterpret_cast<SegmentDescriptorShared*>(segment_->header_.at(0));
+  *descriptor = {};
+  descriptor->magic = kSegmentMagic;
+  descriptor->layout_version = kLayoutVersion;
+  descriptor->descriptor_bytes = sizeof *descriptor;
+  descriptor->incarnation = random_incarnation();
+  descriptor->nid = options_.nid;
+  descriptor->os_pid = static_cast<std::uint32_t>(getpid());
+  descriptor->uid = options_.uid;
+  descriptor->job_key = options_.job_key;
+  descriptor->channel_count = options_.channel_count;
+  descriptor->ring = options_.ring;
+  descriptor->segment_bytes = segment_->layout_.segment_bytes();
+  return true;
+}
+
+bool SegmentCreation::claim_name() { return options_.pid != 0 ? claim_wanted_pid() : claim_any_pid(); }
+
+bool SegmentCreation::claim_wanted_pid() {
+  for (int tries = 0; tries < kWantedPidTries; ++tries) {
+    if (tries > 0) usleep(kWantedPidPauseUs);
+    const LinkResult result = link_as(options_.pid);
+    if (result != LinkResult::kInUse) return result == LinkResult::kLinked;
+  }
+  return fail(SegmentError::kPidInUse, "PID " + std::to_string(options_.pid) + " belongs to a living process");
+}
+
+bool SegmentCreation::claim_any_pid() {
+  constexpr std::uint32_t kAnyPidCount = kMaxPid - kFirstAnyPid + 1;
+  const auto start = static_cast<std::uint32_t>(getpid());
+  for (std::uint32_t i = 0; i < kAnyPidCount; ++i) {
+    const LinkResult result = link_as(kFirstAnyPid + (start + i) % kAnyPidCount);
+    if (result != LinkResult::kInUse) return result == LinkResult::kLinked;
+  }
+  return fail(SegmentError::kNoPidFree, "all PIDs belong to living processes");
+}
+
+SegmentCreation::LinkResult SegmentCreation::link_as(std::uint32_t pid) {
+  reinterpret_cast<SegmentDescriptorShared*>(segment_->header_.at(0))->pid = pid;
+  const std::string path = segment_path(options_.directory, {options_.nid, pid});
+  const std::string nameless = "/proc/self/fd/" + std::to_string(segment_->file_->fd());
+  for (int tries = 0; tries < 2; ++tries) {
+    if (linkat(AT_FDCWD, nameless.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0) {
+      segment_->path_ = path;
+      return LinkResult::kLinked;
+    }
+    if (errno != EEXIST) {
+      fail(SegmentError::kSystem, system_text("cannot link " + nameless + " to " + path));
+      return LinkResult::kFailed;
+    }
+    if (!remove_if_dead(path)) return LinkResult::kInUse;
+  }
+  return LinkResult::kInUse;
+}
+
+bool SegmentCreation::fail(SegmentError error, const std::string& why) {
+  error_ = error;
+  why_ = why;
+  return false;
+}
+
+}  // namespace portofu

@@ -1,0 +1,88 @@
+// Locks, allocation and removal of segment files.
+
+#include "engine/segment/segment_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+
+#include "engine/segment/own_segments.h"
+
+namespace portofu {
+namespace {
+
+/// A signal may interrupt an allocation; so many in a row mean that something else is wrong.
+constexpr int kMaxInterruptions = 100;
+
+struct flock whole_file(short type) {
+  struct flock lock{};
+  lock.l_type = type;
+  lock.l_whence = SEEK_SET;
+  return lock;
+}
+
+int fallocate_patiently(int fd, int mode, std::uint64_t offset, std::uint64_t bytes) {
+  for (int tries = 0; tries < kMaxInterruptions; ++tries) {
+    if (fallocate(fd, mode, static_cast<off_t>(offset), static_cast<off_t>(bytes)) == 0) return 0;
+    if (errno != EINTR) return errno;
+  }
+  return EINTR;
+}
+
+}  // namespace
+
+SegmentFile::~SegmentFile() { ::close(fd_); }
+
+bool SegmentFile::is_alive() const {
+  if (owner_ == FileOwner::kThisProcess) return !ended_.load(std::memory_order_relaxed);
+  struct flock lock = whole_file(F_WRLCK);
+  // A failing question is no proof of death.
+  if (fcntl(fd_, F_GETLK, &lock) != 0) return true;
+  return lock.l_type != F_UNLCK;
+}
+
+bool SegmentFile::lock() const {
+  struct flock lock = whole_file(F_WRLCK);
+  return fcntl(fd_, F_SETLK, &lock) == 0;
+}
+
+void SegmentFile::end_life() {
+  ended_.store(true, std::memory_order_relaxed);
+  struct flock lock = whole_file(F_UNLCK);
+  fcntl(fd_, F_SETLK, &lock);
+}
+
+bool SegmentFile::allocate(std::uint64_t offset, std::uint64_t bytes) const {
+  return fallocate_patiently(fd_, 0, offset, bytes) == 0;
+}
+
+bool SegmentFile::clear(std::uint64_t offset, std::uint64_t bytes) const {
+  return fallocate_patiently(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, bytes) == 0;
+}
+
+std::string segment_name_prefix() { return "portofu-" + std::to_string(geteuid()) + "-"; }
+
+std::string segment_path(const std::string& directory, ProcessId id) {
+  char numbers[32];
+  std::snprintf(numbers, sizeof numbers, "%08x-%u", id.nid, id.pid);
+  return directory + "/" + segment_name_prefix() + numbers;
+}
+
+bool remove_if_dead(const std::string& path) {
+  if (find_own_segment(path) != nullptr) return false;
+  const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (fd < 0) return false;
+  const SegmentFile file(fd, FileOwner::kOtherProcess);
+  struct stat opened{};
+  struct stat named{};
+  if (fstat(fd, &opened) != 0 || !S_ISREG(opened.st_mode) || opened.st_uid != geteuid()) return false;
+  if (!file.lock()) return false;
+  // Somebody may have taken the name over between our open and our lock.
+  if (lstat(path.c_str(), &named) != 0 || named.st_ino != opened.st_ino || named.st_dev != opened.st_dev) return false;
+  return ::unlink(path.c_str()) == 0;
+}
+
+}  // namespace portofu

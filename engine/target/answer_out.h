@@ -1,0 +1,35 @@
+#pragma once
+// Step 8, last part: the target answers. An acknowledgement is a header; a reply is a header and data, read from the
+// matched entry as it leaves. What cannot leave now waits at the peer, ahead of our own requests to it.
+
+#include "engine/address/core.h"
+
+namespace portofu {
+
+/// What an answer says.
+struct AnswerContent {
+  std::uint32_t operation_id = 0;
+  NiFail fail = NiFail::kOk;
+  ListKind list = ListKind::kPriority;
+  bool silent = false;              ///< The initiator gets its buffer back and no ACK (2.8, 3.13.3).
+  std::uint64_t mlength = 0;        ///< Bytes moved at the target.
+  std::uint64_t remote_offset = 0;  ///< Offset used at the target.
+};
+
+/// Answers without data.
+void send_answer(Core& core, Peer& peer, const AnswerContent& content);
+
+/// Answers with data that has been read already (old values of an atomic), at most kMaxAtomicBytes.
+void send_answer_data(Core& core, Peer& peer, const AnswerContent& content, const std::byte* data);
+
+/// Answers a get: the data is read from the entry while it leaves, and then the arrival is completed.
+void send_reply(Core& core, Peer& peer, Interface& ni, const AnswerContent& content, const Arrival& arrival);
+
+/// Goes on with the answers that wait at a peer that is connected.
+/// @return number of packets published
+int advance_answers(Core& core, Peer& peer, int budget);
+
+/// The peer is lost: forgets its answers, and completes the gets among them as failed.
+void drop_answers(Core& core, Peer& peer);
+
+}  // namespace portofu

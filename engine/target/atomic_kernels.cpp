@@ -1,0 +1,96 @@
+// Generates the kernels of the atomic unit and their table.
+
+#include "engine/target/atomic_kernels.h"
+
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "engine/target/atomic_access.h"
+#include "engine/target/atomic_rules.h"
+#include "engine/target/atomic_value.h"
+#include "engine/target/atomic_word.h"
+
+namespace portofu {
+
+namespace {
+
+/// Whether an operation reads AtomicRequest::operand.
+constexpr bool has_operand(AtomicOperation operation) {
+  return operation >= AtomicOperation::kCswap && operation <= AtomicOperation::kMswap;
+}
+
+/// The kernel: all items in ascending order.
+template <AtomicOperation kOperation, class Value, class Access>
+void run_items(const AtomicRequest& request) {
+  using Word = WordOfBytes<sizeof(Value)>;
+  for (std::size_t index = 0; index < request.item_count; ++index) {
+    const std::size_t offset = index * sizeof(Word);
+    Word source{};
+    Word operand{};
+    if constexpr (kOperation != AtomicOperation::kAtomicRead) {
+      std::memcpy(&source, request.source + offset, sizeof source);
+    }
+    if constexpr (has_operand(kOperation)) std::memcpy(&operand, request.operand + offset, sizeof operand);
+    const Word old = Access::template update<kOperation, Value>(request.target + offset, source, operand);
+    if (request.fetched != nullptr) std::memcpy(request.fetched + offset, &old, sizeof old);
+  }
+}
+
+/// Kernel of one place in the table; nullptr where there is none.
+template <AtomicOperation kOperation, AtomicType kType, AtomicAccess kAccess>
+constexpr AtomicKernel make_kernel() {
+  using Value = atomic_value::OfType<kType>;
+  constexpr std::size_t kBytes = sizeof(Value);
+  constexpr bool kDivisible = kType == AtomicType::kFloatComplex || kBytes > 8;
+  static_assert(kBytes == kAtomicTypeRules[static_cast<std::size_t>(kType)].bytes);
+  if constexpr (!unit_has(kOperation, kType)) {
+    return nullptr;
+  } else if constexpr (kAccess == AtomicAccess::kCpu && kBytes <= 16) {
+    return run_items<kOperation, Value, CpuAccess>;
+  } else if constexpr (kAccess == AtomicAccess::kLockedHalves && kDivisible) {
+    return run_items<kOperation, Value, LockedAccess<WordOfBytes<kBytes / 2>>>;
+  } else if constexpr (kAccess == AtomicAccess::kLockedQuarters && kBytes == 32) {
+    return run_items<kOperation, Value, LockedAccess<WordOfBytes<kBytes / 4>>>;
+  } else {
+    return nullptr;
+  }
+}
+
+using KernelsOfType = std::array<AtomicKernel, kAtomicAccessCount>;
+using KernelsOfOperation = std::array<KernelsOfType, kAtomicTypeCount>;
+using KernelTable = std::array<KernelsOfOperation, kAtomicOperationCount>;
+
+template <AtomicOperation kOperation, AtomicType kType, std::size_t... kAccess>
+constexpr KernelsOfType make_kernels(std::index_sequence<kAccess...>) {
+  return {make_kernel<kOperation, kType, static_cast<AtomicAccess>(kAccess)>()...};
+}
+
+template <AtomicOperation kOperation, std::size_t... kType>
+constexpr KernelsOfOperation make_kernels_of_operation(std::index_sequence<kType...>) {
+  return {make_kernels<kOperation, static_cast<AtomicType>(kType)>(std::make_index_sequence<kAtomicAccessCount>())...};
+}
+
+template <std::size_t... kOperation>
+constexpr KernelTable make_table(std::index_sequence<kOperation...>) {
+  return {make_kernels_of_operation<static_cast<AtomicOperation>(kOperation)>(
+      std::make_index_sequence<kAtomicTypeCount>())...};
+}
+
+constexpr KernelTable kKernels = make_table(std::make_index_sequence<kAtomicOperationCount>());
+
+}  // namespace
+
+AtomicAccess choose_atomic_access(AtomicType type, const std::byte* target, bool has_word16) {
+  const std::size_t bytes = kAtomicTypeRules[static_cast<std::size_t>(type)].bytes;
+  if (bytes == 32) return has_word16 ? AtomicAccess::kLockedHalves : AtomicAccess::kLockedQuarters;
+  const bool aligned = reinterpret_cast<std::uintptr_t>(target) % bytes == 0;
+  return aligned && (bytes <= 8 || has_word16) ? AtomicAccess::kCpu : AtomicAccess::kLockedHalves;
+}
+
+AtomicKernel find_atomic_kernel(AtomicOperation operation, AtomicType type, AtomicAccess access) {
+  return kKernels[static_cast<std::size_t>(operation)][static_cast<std::size_t>(type)]
+                 [static_cast<std::size_t>(access)];
+}
+
+}  // namespace portofu

@@ -1,0 +1,114 @@
+#pragma once
+// The one place that reads, computes and writes user memory atomically, for both APIs: the union of Portals table 3-4,
+// uTofu table 2.2 and fi_atomic(3). `deliver` comes before it, `complete` after it.
+//
+// What is atomic against what. An item is one value of the datatype; items of one request are independent.
+//   - Up to 8 bytes, and 16 bytes at a 16-byte boundary: one CPU atomic. Atomic against every engine on the node and
+//     against the application's own atomics on the same memory (PTL_COHERENT_ATOMICS; uTofu guide 2.2.5).
+//   - SPEC: long double complex (32 bytes), and a complex item that is aligned only as C aligns it (to one component,
+//     half of the item): no CPU has an atomic for these. They are handled under one lock of this process, so they are
+//     atomic against every engine of this process, and each half is read and written whole. Against another
+//     process or the application's own code only the halves are safe. 3.15.4 asks for atomicity within one interface
+//     only, and demands no support below natural alignment. To keep that, such a request is executed by the process
+//     that owns the memory, never by an initiator that maps it.
+//   - SPEC: on a CPU without a 16-byte compare-and-swap every item above 8 bytes is handled under that lock, and 8
+//   bytes
+//     at a time are read and written whole.
+//
+// Values. Integers wrap. Comparisons are of values: -0.0 equals 0.0, NaN equals nothing and is not ordered; so min and
+// max leave the target alone if either side is NaN, or if both are equal. Truth is "not equal to zero" (NaN is true),
+// and logical results are 1 or 0. A value that is moved (swaps, min, max, fetched) moves with all its bits, a long
+// double with its padding; a long double that is computed has zeros in its padding. Floating point is rounded to
+// nearest, with no traps, whatever the calling thread has set; its exception flags stay as they were.
+
+#include <cstddef>
+#include <cstdint>
+
+namespace portofu {
+
+/// What an atomic does with target, source and operand. Values of ptl_op_t, then those that only fi_atomic has.
+enum class AtomicOperation : std::uint8_t {
+  kMin = 0,          ///< The source, if it is less than the target.
+  kMax = 1,          ///< The source, if it is greater than the target.
+  kSum = 2,          ///< target + source.
+  kDiff = 3,         ///< target - source.
+  kProd = 4,         ///< target * source.
+  kLor = 5,          ///< target || source.
+  kLand = 6,         ///< target && source.
+  kBor = 7,          ///< target | source.
+  kBand = 8,         ///< target & source.
+  kLxor = 9,         ///< !target != !source.
+  kBxor = 10,        ///< target ^ source.
+  kSwap = 11,        ///< The source.
+  kCswap = 12,       ///< The source, if operand == target.
+  kCswapNe = 13,     ///< The source, if operand != target.
+  kCswapLe = 14,     ///< The source, if operand <= target.
+  kCswapLt = 15,     ///< The source, if operand < target.
+  kCswapGe = 16,     ///< The source, if operand >= target.
+  kCswapGt = 17,     ///< The source, if operand > target.
+  kMswap = 18,       ///< The source in the bits that are set in the operand, the target in the others.
+  kAtomicRead = 19,  ///< Nothing; the target is only fetched. There is no source.
+  kAtomicWrite = 20  ///< The source.
+};
+inline constexpr std::size_t kAtomicOperationCount = 21;
+
+/// Datatype of an item. Values of ptl_datatype_t.
+enum class AtomicType : std::uint8_t {
+  kInt8 = 0,
+  kUint8 = 1,
+  kInt16 = 2,
+  kUint16 = 3,
+  kInt32 = 4,
+  kUint32 = 5,
+  kInt64 = 6,
+  kUint64 = 7,
+  kFloat = 8,
+  kFloatComplex = 9,
+  kDouble = 10,
+  kDoubleComplex = 11,
+  kLongDouble = 12,
+  kLongDoubleComplex = 13
+};
+inline constexpr std::size_t kAtomicTypeCount = 14;
+
+/// The Portals function that asks. uTofu and fi_atomic requests are judged by execute_atomic alone.
+enum class AtomicUse : std::uint8_t {
+  kAtomic,       ///< PtlAtomic.
+  kFetchAtomic,  ///< PtlFetchAtomic.
+  kSwap          ///< PtlSwap.
+};
+
+/// Size of one item; 0 for a value that is no datatype, so a byte from a peer may be cast and asked.
+std::uint32_t atomic_type_bytes(AtomicType type);
+
+/// Whether Portals allows the combination; false for values that are no operation or no datatype.
+/// @spec  Portals 4.3, table 3-4
+bool atomic_is_legal(AtomicOperation operation, AtomicType type, AtomicUse use);
+
+/// One atomic on `item_count` neighbouring items. Buffers hold `item_count` items each, and all but the target are
+/// private to the caller and may have any alignment.
+struct AtomicRequest {
+  AtomicOperation operation;           ///< May be an unchecked byte from a peer.
+  AtomicType type;                     ///< May be an unchecked byte from a peer.
+  std::byte* target = nullptr;         ///< User memory; readable and writable, also for kAtomicRead.
+  const std::byte* source = nullptr;   ///< The initiator's items; ignored by kAtomicRead.
+  std::byte* fetched = nullptr;        ///< Takes the old items; may be `source`; nullptr if they are not wanted.
+  const std::byte* operand = nullptr;  ///< kCswap*, kMswap: what is compared, or the mask; else ignored.
+  std::size_t item_count =
+      0;  ///< 0 does nothing. Portals allows 1 only for kCswap* and kMswap; the unit does not mind.
+};
+
+/// Outcome of execute_atomic. kUnaligned and kIllegal have touched nothing.
+enum class AtomicResult : std::uint8_t {
+  kDone,       ///< All items were handled, in ascending order.
+  kUnaligned,  ///< The target is not aligned to its size, nor, for a complex type, to one component.
+  kIllegal,    ///< The unit has no such combination: table 3-4, and logical operations on every type as in fi_atomic.
+  kFault       ///< The target is not mapped, or not writable; items before the bad address may have been handled.
+};
+
+/// Executes an atomic on memory of this process, each item atomically as said at the head of this file. Any thread may
+/// call it. Whether the memory may be touched is for `permission` to say; a fault ends as kFault where
+/// install_fault_guard was called. No other guard is needed around it.
+AtomicResult execute_atomic(const AtomicRequest& request);
+
+}  // namespace portofu

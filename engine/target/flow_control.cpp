@@ -1,0 +1,22 @@
+#include "engine/target/flow_control.h"
+
+namespace portofu {
+
+Refusal exhausted(Core& core, Interface& ni, std::uint32_t pt_index, const ListEntry* entry) {
+  PortalTableEntry& portal = *ni.portal(pt_index);
+  if (!portal.flow_control) return Refusal::kNoMatch;
+  portal.enabled = false;
+  core.counters.add(Counter::kFlowControlEvents);
+  if (entry != nullptr && (entry->options & kEntryEventFlowctrlDisable) != 0) return Refusal::kFlowControl;
+  EventQueue* queue = ni.eqs.find(portal.eq_handle);
+  if (queue == nullptr) return Refusal::kFlowControl;
+  Event event;
+  event.type = EventKind::kPtDisabled;
+  event.pt_index = static_cast<std::uint16_t>(pt_index);
+  queue->post_reserved_on_duty(event);
+  core.counters.add(Counter::kEventsPosted);
+  ++core.activity;
+  return Refusal::kFlowControl;
+}
+
+}  // namespace portofu

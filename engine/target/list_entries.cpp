@@ -1,0 +1,151 @@
+#include "engine/target/list_entries.h"
+
+#include <utility>
+
+#include "engine/target/complete.h"
+
+namespace portofu {
+namespace {
+
+/// What became of the unexpected headers that an entry matches when it is appended.
+enum class Taken : std::uint8_t {
+  kLinkIt,  ///< The entry goes on to its list.
+  kUsed,    ///< A use-once entry found its message: it is not linked; AUTO_UNLINK is told or promised.
+  kFull,    ///< Its locally managed space is used up by headers: it is not linked; AUTO_UNLINK is still to be told.
+};
+
+bool counts_uh_rlength(const EntryRequest& request) {
+  const std::uint32_t wanted = kEntryManageLocal | kEntryLocalIncUhRlength;
+  return (request.options & wanted) == wanted && (request.options & kEntryUseOnce) == 0;
+}
+
+/// 3.12.1, PTL_ME_LOCAL_INC_UH_RLENGTH: moves the offset past the header's message.
+/// @return false once less than min_free is left
+bool move_past(const EntryRequest& request, std::uint64_t rlength, std::uint64_t* local_offset) {
+  const std::uint64_t length = request.segment.length();
+  *local_offset = rlength > length - *local_offset ? length : *local_offset + rlength;
+  return length - *local_offset >= request.min_free;
+}
+
+Taken take_unexpected(Core& core, Interface& ni, PortalTableEntry& portal, const EntryRequest& request, std::uint64_t* local_offset) {
+  const bool use_once = (request.options & kEntryUseOnce) != 0;
+  const OverflowClaim claim{request.user_ptr, request.options, request.ct_handle, use_once};
+  UnexpectedEntry* found = portal.unexpected.find_first(request.criteria);
+  while (found != nullptr) {
+    UnexpectedEntry* following = use_once ? nullptr : portal.unexpected.find_next(request.criteria, *found);
+    auto& header = static_cast<UnexpectedHeader&>(*found);
+    const std::uint64_t rlength = header.event.rlength;
+    claim_header(core, ni, portal, header, claim);
+    if (use_once) return Taken::kUsed;
+    if (counts_uh_rlength(request) && !move_past(request, rlength, local_offset)) return Taken::kFull;
+    found = following;
+  }
+  return Taken::kLinkIt;
+}
+
+void fill(ListEntry& entry, EntryRequest&& request, Handle handle, std::uint64_t local_offset) {
+  entry.criteria = request.criteria;
+  entry.segment = std::move(request.segment);
+  entry.local_offset = local_offset;
+  entry.min_free = (request.options & kEntryManageLocal) != 0 ? request.min_free : 0;
+  entry.user_ptr = request.user_ptr;
+  entry.options = request.options;
+  entry.uid = request.uid;
+  entry.handle = handle;
+  entry.ct_handle = request.ct_handle;
+  entry.pending = 0;
+  entry.unexpected_count = 0;
+  entry.pt_index = request.pt_index;
+  entry.list = request.list;
+  entry.state = EntryState::kLinked;
+}
+
+void report_link(Core& core, Interface& ni, Handle eq_handle, const ListEntry& entry) {
+  if ((entry.options & kEntryEventLinkDisable) != 0) return;
+  Event event;
+  event.type = EventKind::kLink;
+  event.pt_index = entry.pt_index;
+  event.user_ptr = entry.user_ptr;
+  post_event(core, ni, eq_handle, event);
+}
+
+/// The handle of an entry that was never linked is stale from the start, and recognised (3.11.3).
+void retire(Interface& ni, ListEntry& entry, Handle handle) {
+  entry.state = EntryState::kGone;
+  ni.entries.free(handle);
+}
+
+/// Raises the SEARCH event of a match, or of the end of the search.
+void report_search(Core& core, Interface& ni, Handle eq_handle, const EntryRequest& request, Event event) {
+  event.type = EventKind::kSearch;
+  event.user_ptr = request.user_ptr;
+  const bool hidden = (request.options & kEntryEventCommDisable) != 0 ||
+                      (event.ni_fail_type == NiFail::kOk && (request.options & kEntryEventSuccessDisable) != 0);
+  if (!hidden) post_event(core, ni, eq_handle, event);
+}
+
+}  // namespace
+
+Status append_entry(Core& core, Interface& ni, EntryRequest&& request, Handle* handle) {
+  PortalTableEntry& portal = *ni.portal(request.pt_index);
+  if (portal.entry_count >= ni.limits.max_list_size) return Status::kListTooLong;
+  ListEntry* entry = ni.entries.allocate(handle);
+  if (entry == nullptr) return Status::kNoSpace;
+  std::uint64_t local_offset = 0;
+  const bool searches = request.list == ListKind::kPriority && !portal.unexpected.empty();
+  const Taken taken = searches ? take_unexpected(core, ni, portal, request, &local_offset) : Taken::kLinkIt;
+  if (taken != Taken::kLinkIt) {
+    if (taken == Taken::kFull) {
+      report_auto_unlink(core, ni, portal.eq_handle, request.pt_index, request.options, request.user_ptr);
+    }
+    retire(ni, *entry, *handle);
+    return Status::kOk;
+  }
+  fill(*entry, std::move(request), *handle, local_offset);
+  (entry->list == ListKind::kPriority ? portal.priority : portal.overflow).append(*entry);
+  ++portal.entry_count;
+  report_link(core, ni, portal.eq_handle, *entry);
+  return Status::kOk;
+}
+
+Status unlink_entry(Interface& ni, Handle handle) {
+  ListEntry* entry = ni.entries.find(handle);
+  if (entry == nullptr) {
+    const ListEntry* stale = ni.entries.find_stale(handle);
+    return stale != nullptr && stale->state == EntryState::kGone ? Status::kInUse : Status::kArgInvalid;
+  }
+  if (entry->state != EntryState::kLinked || entry->pending != 0 || entry->unexpected_count != 0) return Status::kInUse;
+  PortalTableEntry& portal = *ni.portal(entry->pt_index);
+  (entry->list == ListKind::kPriority ? portal.priority : portal.overflow).remove(*entry);
+  --portal.entry_count;
+  entry->segment.clear();
+  ni.entries.free(handle);  // The state stays kLinked: the stale handle is a mistake of the caller from now on.
+  return Status::kOk;
+}
+
+void search_entries(Core& core, Interface& ni, const EntryRequest& request, SearchOperation operation) {
+  PortalTableEntry& portal = *ni.portal(request.pt_index);
+  const bool use_once = (request.options & kEntryUseOnce) != 0;
+  // Counted when found (3.11.4); the overflow event of a deleted header must not count again.
+  const OverflowClaim claim{request.user_ptr, request.options, 0, false};
+  UnexpectedEntry* found = portal.unexpected.find_first(request.criteria);
+  while (found != nullptr) {
+    UnexpectedEntry* following = use_once ? nullptr : portal.unexpected.find_next(request.criteria, *found);
+    auto& header = static_cast<UnexpectedHeader&>(*found);
+    if (operation == SearchOperation::kDelete) {
+      claim_header(core, ni, portal, header, claim);
+    } else {
+      report_search(core, ni, portal.eq_handle, request, header.event);
+    }
+    count_success(core, ni, request.ct_handle, 1);
+    if (use_once) return;
+    found = following;
+  }
+  Event end;
+  end.pt_index = request.pt_index;
+  end.ni_fail_type = NiFail::kNoMatch;
+  report_search(core, ni, portal.eq_handle, request, end);
+  count_failure(core, ni, request.ct_handle);
+}
+
+}  // namespace portofu

@@ -1,0 +1,50 @@
+#include "engine/target/receive.h"
+
+#include "engine/initiator/answer_in.h"
+#include "engine/target/request.h"
+
+namespace portofu {
+namespace {
+
+Peer& source_peer(Core& core, const Packet& packet) {
+  if (*packet.source_context == nullptr) *packet.source_context = &core.peer(packet.source);
+  return *static_cast<Peer*>(*packet.source_context);
+}
+
+bool is_well_formed(const PacketHeader& header) {
+  return (header.flags & ~kKnownFlags) == 0 && header.ni_fail_type < kNiFailCount;
+}
+
+}  // namespace
+
+void receive_packet(Core& core, const Packet& packet) {
+  const PacketHeader& header = packet.header;
+  core.counters.add(Counter::kPacketsReceived);
+  if (header.job_key != core.settings.job_key) return core.counters.add(Counter::kPacketsRefusedKey);
+  if (!is_well_formed(header)) return core.counters.add(Counter::kPacketsRefusedMalformed);
+  Peer& peer = source_peer(core, packet);
+  switch (header.type) {
+    case PacketType::kPut:
+    case PacketType::kGet:
+    case PacketType::kAtomic:
+    case PacketType::kFetchAtomic:
+    case PacketType::kSwap:
+      return receive_request(core, peer, header, packet.payload);
+    case PacketType::kData:
+      if ((header.flags & kFlagAnswerStream) != 0) return receive_answer_data(core, peer, header, packet.payload);
+      return receive_request_data(core, peer, header, packet.payload);
+    case PacketType::kAnswer:
+      return receive_answer(core, peer, header, packet.payload);
+    case PacketType::kInvalid:
+      break;
+  }
+  core.counters.add(Counter::kPacketsRefusedMalformed);
+}
+
+void close_source(Core& core, void* context) {
+  if (context == nullptr) return;
+  Peer& peer = *static_cast<Peer*>(context);
+  cut_request(core, peer, NiFail::kUndeliverable);
+}
+
+}  // namespace portofu

@@ -1,0 +1,202 @@
+#include "engine/target/request.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "engine/target/answer_out.h"
+#include "engine/target/atomic_unit.h"
+#include "engine/target/complete.h"
+#include "engine/target/deliver.h"
+#include "engine/target/match_header.h"
+
+namespace portofu {
+namespace {
+
+bool is_atomic(PacketType type) { return type == PacketType::kAtomic || type == PacketType::kFetchAtomic || type == PacketType::kSwap; }
+
+AtomicUse use_of(PacketType type) {
+  switch (type) {
+    case PacketType::kFetchAtomic: return AtomicUse::kFetchAtomic;
+    case PacketType::kSwap: return AtomicUse::kSwap;
+    default: return AtomicUse::kAtomic;
+  }
+}
+
+std::uint32_t operand_bytes(const PacketHeader& header) {
+  const bool plain = header.atomic_operation == static_cast<std::uint8_t>(AtomicOperation::kSwap);
+  return header.type == PacketType::kSwap && !plain ? kOperandBytes : 0;
+}
+
+/// Lengths that agree with each other, and values that mean something; the engine of an honest peer sends nothing else.
+bool is_sane(const PacketHeader& header) {
+  if (header.interface_index >= kInterfaceCount || header.length > kDefaultLimits.max_msg_size) return false;
+  if (header.type == PacketType::kPut) return header.payload_bytes <= header.length;
+  const bool answered = (header.flags & kFlagAnswerWanted) != 0;
+  if (header.type == PacketType::kGet) return header.payload_bytes == 0 && answered;
+  const auto operation = static_cast<AtomicOperation>(header.atomic_operation);
+  const auto type = static_cast<AtomicType>(header.atomic_type);
+  if (!atomic_is_legal(operation, type, use_of(header.type)) || header.length > kMaxAtomicBytes) return false;
+  if (header.type != PacketType::kAtomic && !answered) return false;
+  return header.payload_bytes == header.length + operand_bytes(header);
+}
+
+void count_refusal(Core& core, Interface* ni, Refusal refusal) {
+  if (refusal == Refusal::kPermission) {
+    core.counters.add(Counter::kPermissionViolations);
+    ni->count_status(StatusRegister::kPermissionViolations);
+  } else if (refusal == Refusal::kOperation) {
+    core.counters.add(Counter::kOperationViolations);
+    ni->count_status(StatusRegister::kOperationViolations);
+  } else {
+    core.counters.add(Counter::kHeadersDropped);
+    if (ni != nullptr) ni->count_status(StatusRegister::kDropCount);
+  }
+}
+
+NiFail fail_of(Refusal refusal) {
+  switch (refusal) {
+    case Refusal::kDisabled:
+    case Refusal::kFlowControl: return NiFail::kPtDisabled;
+    case Refusal::kPermission: return NiFail::kPermViolation;
+    case Refusal::kOperation: return NiFail::kOpViolation;
+    default: return NiFail::kDropped;
+  }
+}
+
+/// Tells the initiator, and drops the data that is still to come.
+void refuse(Core& core, Interface* ni, Peer& peer, Arrival& arrival, Refusal refusal) {
+  count_refusal(core, ni, refusal);
+  const PacketHeader& header = arrival.header;
+  arrival.mode = header.type == PacketType::kPut && arrival.received < header.length ? ArrivalMode::kDiscard : ArrivalMode::kIdle;
+  if ((header.flags & kFlagAnswerWanted) == 0) return;
+  AnswerContent content;
+  content.operation_id = header.operation_id;
+  content.fail = fail_of(refusal);
+  // SPEC: 2.8 and 3.13.3 give no ACK for a put that matches nothing without flow control; a get is always told, because
+  // its memory descriptor could never be released otherwise.
+  content.silent = refusal == Refusal::kNoMatch;
+  send_answer(core, peer, content);
+}
+
+void count_match(Core& core, const Arrival& arrival) {
+  core.counters.add(arrival.header.type == PacketType::kPut   ? Counter::kPutsMatched
+                    : arrival.header.type == PacketType::kGet ? Counter::kGetsMatched
+                                                              : Counter::kAtomicsMatched);
+  if (arrival.unexpected != nullptr) core.counters.add(Counter::kHeadersUnexpected);
+}
+
+AnswerContent content_of(const Arrival& arrival) {
+  AnswerContent content;
+  content.operation_id = arrival.header.operation_id;
+  content.fail = arrival.fail;
+  content.list = arrival.list;
+  content.silent = (arrival.entry->options & kEntryAckDisable) != 0;
+  content.mlength = arrival.mlength;
+  content.remote_offset = arrival.offset;
+  return content;
+}
+
+/// A put, or an atomic without reply, has all its data: completes it and acknowledges.
+void finish(Core& core, Interface& ni, Peer& peer, Arrival& arrival) {
+  arrival.mode = ArrivalMode::kIdle;
+  const AnswerContent content = content_of(arrival);
+  const bool answered = (arrival.header.flags & kFlagAnswerWanted) != 0;
+  complete_arrival(core, ni, peer, arrival);
+  if (answered) send_answer(core, peer, content);
+}
+
+/// An atomic on the priority list is executed; one on the overflow list only leaves its data there, or reads (3.15.4).
+void run_atomic(Core& core, Interface& ni, Peer& peer, Arrival& arrival, const std::byte* payload) {
+  const PacketHeader& header = arrival.header;
+  const std::uint32_t operand = operand_bytes(header);
+  const bool fetching = header.type != PacketType::kAtomic;
+  std::array<std::byte, kMaxAtomicBytes + kOperandBytes> data;  // A private copy: the peer may still write the packet.
+  std::array<std::byte, kMaxAtomicBytes> fetched;
+  std::memcpy(data.data(), payload, header.payload_bytes);
+  bool done = true;
+  if (arrival.list == ListKind::kPriority) {
+    done = deliver_atomic(arrival, data.data() + operand, operand != 0 ? data.data() : nullptr, fetching ? fetched.data() : nullptr);
+  } else if (fetching) {
+    if (!arrival.entry->segment.read(arrival.offset, fetched.data(), arrival.mlength)) arrival.fail = NiFail::kSegv;
+  } else {
+    deliver_payload(arrival, data.data(), header.payload_bytes);
+  }
+  if (!done) arrival.fail = NiFail::kDropped;  // Not aligned (README, atomics).
+  if (arrival.fail != NiFail::kOk) arrival.mlength = 0;
+  if (!fetching) return finish(core, ni, peer, arrival);
+  const AnswerContent content = content_of(arrival);
+  arrival.mode = ArrivalMode::kIdle;
+  complete_arrival(core, ni, peer, arrival);
+  send_answer_data(core, peer, content, fetched.data());
+}
+
+void run_get(Core& core, Interface& ni, Peer& peer, Arrival& arrival) {
+  Arrival reply = arrival;
+  reply.mode = ArrivalMode::kDeliver;
+  arrival.mode = ArrivalMode::kIdle;
+  send_reply(core, peer, ni, content_of(reply), reply);
+}
+
+}  // namespace
+
+void receive_request(Core& core, Peer& peer, const PacketHeader& header, const std::byte* payload) {
+  if (peer.request_stream.mode != ArrivalMode::kIdle) {
+    core.counters.add(Counter::kPacketsRefusedMalformed);
+    cut_request(core, peer, NiFail::kUndeliverable);
+  }
+  if (!is_sane(header) || peer.answer_count > core.settings.window_operations * 2) {
+    return core.counters.add(Counter::kPacketsRefusedMalformed);
+  }
+  Interface* ni = core.interface(header.interface_index);
+  Arrival& arrival = peer.request_stream;
+  arrival = Arrival();
+  arrival.header = header;
+  arrival.initiator = peer.id;
+  if (ni != nullptr && ni->is_logical()) arrival.initiator = {ni->map.rank_of(peer.id, header.initiator_rank), 0};
+  if (ni != nullptr && !ni->is_matching()) arrival.header.match_bits = 0;
+  const Refusal refusal = ni != nullptr ? match_header(core, *ni, arrival) : Refusal::kNoPortal;
+  if (refusal != Refusal::kNone) {
+    arrival.received = header.payload_bytes;
+    return refuse(core, ni, peer, arrival, refusal);
+  }
+  count_match(core, arrival);
+  core.counters.add(Counter::kBytesReceived, header.payload_bytes);
+  if (is_atomic(header.type)) return run_atomic(core, *ni, peer, arrival, payload);
+  if (header.type == PacketType::kGet) return run_get(core, *ni, peer, arrival);
+  deliver_payload(arrival, payload, header.payload_bytes);
+  arrival.mode = ArrivalMode::kDeliver;
+  if (arrival.received == header.length) finish(core, *ni, peer, arrival);
+}
+
+void receive_request_data(Core& core, Peer& peer, const PacketHeader& header, const std::byte* payload) {
+  Arrival& arrival = peer.request_stream;
+  const std::uint64_t left = arrival.header.length - arrival.received;
+  const bool cut = (header.flags & kFlagCut) != 0;
+  if (arrival.mode == ArrivalMode::kIdle || header.payload_bytes > left || (header.payload_bytes == 0 && !cut)) {
+    return core.counters.add(Counter::kPacketsRefusedMalformed);
+  }
+  if (cut) return cut_request(core, peer, header.ni_fail_type == 0 ? NiFail::kUndeliverable : static_cast<NiFail>(header.ni_fail_type));
+  if (arrival.mode == ArrivalMode::kDiscard) {
+    arrival.received += header.payload_bytes;
+    if (arrival.received == arrival.header.length) arrival.mode = ArrivalMode::kIdle;
+    return;
+  }
+  core.counters.add(Counter::kBytesReceived, header.payload_bytes);
+  deliver_payload(arrival, payload, header.payload_bytes);
+  if (arrival.received == arrival.header.length) {
+    finish(core, *core.interface(arrival.header.interface_index), peer, arrival);
+  }
+}
+
+void cut_request(Core& core, Peer& peer, NiFail fail) {
+  Arrival& arrival = peer.request_stream;
+  if (arrival.mode == ArrivalMode::kDeliver) {
+    arrival.fail = fail;
+    arrival.mlength = std::min(arrival.mlength, arrival.received);
+    finish(core, *core.interface(arrival.header.interface_index), peer, arrival);
+  }
+  arrival.mode = ArrivalMode::kIdle;
+}
+
+}  // namespace portofu

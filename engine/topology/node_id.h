@@ -1,0 +1,40 @@
+#pragma once
+// Which node this is. All processes of a node, and all interfaces of a process, must come to the same answer without
+// talking to each other; peers on other nodes must be able to route to it.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace portofu {
+
+/// One IPv4 address of this node.
+struct InterfaceAddress {
+  std::string name;           ///< As `ip link` shows it.
+  std::uint32_t index = 0;    ///< The kernel's number of the interface, from 1.
+  std::uint32_t address = 0;  ///< Host byte order.
+  bool up = false;            ///< IFF_UP.
+  bool loopback = false;      ///< IFF_LOOPBACK.
+};
+
+/// 127.0.0.1: the node ID of a machine without a network.
+inline constexpr std::uint32_t kLoopbackNodeId = 0x7f000001;
+
+/// All IPv4 addresses of this node as the kernel lists them; empty if it cannot say.
+std::vector<InterfaceAddress> list_interface_addresses();
+
+/// Chooses among addresses: the first of the named interface, else the first of the up, non-loopback interface with the
+/// lowest index.
+/// @param name  empty: any interface
+/// @return 0 if nothing fits
+std::uint32_t choose_node_id(std::span<const InterfaceAddress> addresses, const std::string& name);
+
+/// Finds this node's ID. One line is logged if the named interface has no address; the choice is then made as if none
+/// had been named.
+/// @param configured_nid  PORTOFU_NID; 0: look for an interface
+/// @param interface_name  PORTOFU_INTERFACE; empty: any
+/// @return never 0
+std::uint32_t find_node_id(std::uint32_t configured_nid, const std::string& interface_name);
+
+}  // namespace portofu

@@ -1,0 +1,74 @@
+#pragma once
+// Every packet format of the engine, on every wire. Nothing in a header is trusted before `target/receive` has copied
+// it once and checked the copy.
+//
+// When you add a packet type: (1) add it to PacketType and to `packet_type_name`, (2) say below which fields it uses,
+// (3) add its case to `target/receive.cpp`, (4) add it to the decoder fuzzer's dictionary.
+
+#include <cstdint>
+#include <type_traits>
+
+namespace portofu {
+
+/// What a packet asks for. A message is one packet, or a first packet followed by kData packets of the same stream.
+enum class PacketType : std::uint8_t {
+  kInvalid = 0,      ///< Never sent; a zeroed header is refused.
+  kPut = 1,          ///< Request: store payload. Uses all request fields.
+  kGet = 2,          ///< Request: read `rlength` bytes; no payload; always answered.
+  kAtomic = 3,       ///< Request: combine payload with the target's memory.
+  kFetchAtomic = 4,  ///< Request: the same, the old values come back in the answer.
+  kSwap = 5,         ///< Request: payload is the operand (kOperandBytes) and then the data; always answered.
+  kData = 6,         ///< More payload of the message in progress on stream `flags & kFlagAnswerStream`.
+  kAnswer = 7,       ///< Acknowledgement or reply; payload and following kData are the data that was read.
+};
+
+/// Text for logs and the packet printer; "unknown" for a value that no packet has.
+constexpr const char* packet_type_name(PacketType type) {
+  switch (type) {
+    case PacketType::kInvalid: return "invalid";
+    case PacketType::kPut: return "put";
+    case PacketType::kGet: return "get";
+    case PacketType::kAtomic: return "atomic";
+    case PacketType::kFetchAtomic: return "fetch_atomic";
+    case PacketType::kSwap: return "swap";
+    case PacketType::kData: return "data";
+    case PacketType::kAnswer: return "answer";
+  }
+  return "unknown";
+}
+
+/// Bits of PacketHeader::flags.
+inline constexpr std::uint8_t kFlagAnswerWanted = 1u << 0;  ///< Request: the target must answer with `operation_id`.
+inline constexpr std::uint8_t kFlagAnswerStream = 1u << 1;  ///< kData: belongs to an answer, not to a request.
+inline constexpr std::uint8_t kFlagOverflowList = 1u << 2;  ///< kAnswer: delivered into the overflow list.
+inline constexpr std::uint8_t kFlagSilent = 1u << 3;        ///< kAnswer: releases the buffer, raises no ACK (3.13.3).
+inline constexpr std::uint8_t kFlagCut = 1u << 4;           ///< kData: the sender failed (`ni_fail_type`); the message ends here.
+inline constexpr std::uint8_t kKnownFlags = 31;            ///< All of them.
+
+/// Bytes of the operand that a kSwap carries in front of its data: the widest datatype, long double complex.
+inline constexpr std::uint32_t kOperandBytes = 32;
+
+/// First line of every packet. Field names are the spec's where the spec has one.
+struct alignas(64) PacketHeader {
+  PacketType type;                ///< What the packet asks for.
+  std::uint8_t flags;             ///< kFlag* bits; unknown bits refuse the packet.
+  std::uint8_t interface_index;   ///< Request: logical interface of the target, 0..3 (matching?, logical?).
+  std::uint8_t ni_fail_type;      ///< kAnswer: outcome, values of engine/event/event.h; 0 is success.
+  std::uint16_t pt_index;         ///< Request: index into the target's portal table.
+  std::uint8_t atomic_operation;  ///< kAtomic, kFetchAtomic, kSwap: AtomicOperation, else 0.
+  std::uint8_t atomic_type;       ///< kAtomic, kFetchAtomic, kSwap: AtomicType, else 0.
+  std::uint32_t payload_bytes;    ///< Payload in this packet; at most the wire's max_payload_bytes().
+  std::uint32_t operation_id;     ///< Names the initiator's outstanding operation; echoed in the answer.
+  std::uint64_t match_bits;       ///< Request: as the initiator gave them; 0 on a non-matching interface.
+  std::uint64_t hdr_data;         ///< Request: 64 bits for the target's event.
+  std::uint64_t remote_offset;    ///< Request: offset wanted. kAnswer: offset used. kData: offset of this payload.
+  std::uint64_t length;           ///< Request: rlength, bytes of the whole message. kAnswer: mlength.
+  std::uint32_t initiator_rank;   ///< Request on a logical interface: the initiator's rank in its own map.
+  std::uint32_t uid;              ///< Usage ID of the initiator, stamped by its engine (3.8).
+  std::uint32_t job_key;          ///< Key of the job, stamped by the engine; a foreign one is refused and counted.
+  std::uint32_t wire_word;        ///< Belongs to the wire below (a sequence word in shared memory); engines ignore it.
+};
+
+static_assert(sizeof(PacketHeader) == 64 && std::is_trivially_copyable_v<PacketHeader>);
+
+}  // namespace portofu

@@ -1,0 +1,98 @@
+// Sends to oneself.
+
+#include "engine/wire/loopback/loopback_wire.h"
+
+#include <cstring>
+#include <new>
+
+#include "engine/queue/assert.h"
+
+namespace portofu {
+namespace {
+
+constexpr std::align_val_t kRingAlignment{128};
+
+std::byte* make_memory(const RingGeometry& ring) {
+  auto* memory = static_cast<std::byte*>(::operator new(ring.bytes(), kRingAlignment));
+  std::memset(memory, 0, ring.bytes());
+  return memory;
+}
+
+}  // namespace
+
+void LoopbackWire::FreeMemory::operator()(std::byte* memory) const { ::operator delete(memory, kRingAlignment); }
+
+LoopbackWire::LoopbackWire(ProcessId self, const RingGeometry& ring)
+    : ring_(ring),
+      memory_(make_memory(ring)),
+      producer_(RingView(memory_.get(), ring)),
+      consumer_(RingView(memory_.get(), ring)) {
+  link_.peer = self;
+}
+
+ConnectResult LoopbackWire::connect(ProcessId peer, Link** link) {
+  if (peer != link_.peer) return ConnectResult::kNoSuchPeer;
+  // The end of the last connection has not been taken yet.
+  if (source_open_ && !connected_) return ConnectResult::kInProgress;
+  connected_ = true;
+  source_open_ = true;
+  *link = &link_;
+  return ConnectResult::kConnected;
+}
+
+void LoopbackWire::disconnect(Link* link) {
+  PORTOFU_ASSERT(link == &link_ && connected_);
+  connected_ = false;
+  blocked_ = false;
+}
+
+std::byte* LoopbackWire::claim(Link& link, std::uint32_t payload_bytes) {
+  PORTOFU_ASSERT(&link == &link_ && connected_);
+  std::byte* room = producer_.claim(payload_bytes);
+  if (room == nullptr) blocked_ = true;
+  return room;
+}
+
+void LoopbackWire::publish(Link&, const PacketHeader& header) { producer_.publish(header); }
+
+void LoopbackWire::discard(Link&) { producer_.discard(); }
+
+bool LoopbackWire::peek(Packet& packet) {
+  if (!consumer_.ready()) {
+    consumer_.publish_released();
+    return false;
+  }
+  const TakeResult taken = consumer_.take(packet.header, &packet.payload);
+  // We are the sender: a lie would be our own bug.
+  PORTOFU_ASSERT(taken == TakeResult::kPacket);
+  packet.source = link_.peer;
+  packet.source_context = &source_context_;
+  return true;
+}
+
+void LoopbackWire::release() {
+  consumer_.release();
+  // Nobody else could ever give the room back that a blocked claim waits for.
+  if (blocked_) consumer_.publish_released();
+}
+
+bool LoopbackWire::has_packets() { return consumer_.ready(); }
+
+bool LoopbackWire::has_room_again() {
+  if (!blocked_) return false;
+  consumer_.publish_released();
+  if (producer_.waits_for_room() && !producer_.has_room_again()) return false;
+  blocked_ = false;
+  return true;
+}
+
+bool LoopbackWire::take_closed_source(ProcessId* source, void** source_context) {
+  if (connected_ || !source_open_ || consumer_.ready()) return false;
+  source_open_ = false;
+  *source = link_.peer;
+  *source_context = source_context_;
+  source_context_ = nullptr;
+  return true;
+}
+
+}  // namespace portofu

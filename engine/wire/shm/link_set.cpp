@@ -1,0 +1,110 @@
+// Connecting, and the way back from a full ring.
+
+#include "engine/wire/shm/link_set.h"
+
+#include <algorithm>
+
+#include "engine/queue/assert.h"
+
+namespace portofu {
+
+LinkSet::LinkSet(ProcessSegment& own, PeerTable& peers)
+    : peers_(peers),
+      claimer_{own.id(), own.incarnation(), own.directory()},
+      ring_(own.layout().ring),
+      job_key_(own.job_key()),
+      barrier_(own.wake_barrier()),
+      counters_(own.counters()) {}
+
+LinkSet::~LinkSet() {
+  for (const auto& link : links_) say_goodbye(*link);
+}
+
+ConnectResult LinkSet::connect(ProcessId peer, Link** link) {
+  for (const auto& known : links_) {
+    if (known->peer == peer && !known->lost) {
+      *link = known.get();
+      return ConnectResult::kConnected;
+    }
+  }
+  std::shared_ptr<PeerSegment> segment;
+  switch (peers_.attach(peer, 0, &segment)) {
+    case AttachResult::kAttached: break;
+    case AttachResult::kNoSuchSegment: return ConnectResult::kNoSuchPeer;
+    case AttachResult::kRefused: return ConnectResult::kRefused;
+    case AttachResult::kSystem: return ConnectResult::kInProgress;
+  }
+  // Payloads are cut for our own limit, so a peer with smaller packets cannot be served.
+  if (segment->job_key() != job_key_ || segment->layout().ring.max_payload_bytes < ring_.max_payload_bytes) {
+    return ConnectResult::kRefused;
+  }
+  return open_link(std::move(segment), link);
+}
+
+ConnectResult LinkSet::open_link(std::shared_ptr<PeerSegment> segment, Link** link) {
+  ChannelClaim claim;
+  std::uint64_t repaired = 0;
+  const bool claimed = claim_channel(*segment, claimer_, &claim, &repaired);
+  counters_.add(Counter::kChannelsRepaired, repaired);
+  if (!claimed) return ConnectResult::kRefused;
+  Mapping ring = segment->allocate_ring(claim.slot_index);
+  if (!ring) {
+    abandon_channel(*segment, claim);
+    return ConnectResult::kRefused;
+  }
+  if (!publish_channel(*segment, claimer_, &claim)) return ConnectResult::kRefused;
+  auto made = std::make_unique<ShmLink>();
+  made->peer = segment->id();
+  made->producer = CellProducer<PacketHeader>(RingView(ring.at(0), segment->layout().ring));
+  made->doorbell = &segment->control().doorbell;
+  made->segment = std::move(segment);
+  made->ring = std::move(ring);
+  made->claim = claim;
+  *link = made.get();
+  links_.push_back(std::move(made));
+  return ConnectResult::kConnected;
+}
+
+void LinkSet::disconnect(ShmLink& link) {
+  say_goodbye(link);
+  std::erase(blocked_, &link);
+  std::erase_if(links_, [&link](const std::unique_ptr<ShmLink>& known) { return known.get() == &link; });
+}
+
+void LinkSet::say_goodbye(ShmLink& link) {
+  if (link.segment->is_dead()) return;
+  close_channel(*link.segment, link.claim);
+  ring_if_asleep(*link.doorbell, barrier_, &link.rung_generation);
+}
+
+void LinkSet::note_blocked(ShmLink& link) {
+  // A peer that gave back more than it got has corrupted its own ring: nothing can be sent there any more. The caller
+  // learns of it from the next check_peers, like of a death.
+  if (link.producer.receiver_lied() || link.blocked) return;
+  link.blocked = true;
+  blocked_.push_back(&link);
+}
+
+bool LinkSet::has_room_again() {
+  const auto waiting = std::partition(blocked_.begin(), blocked_.end(), [](ShmLink* link) {
+    // A claim may have succeeded meanwhile without this function's help: that is room as well.
+    link->blocked = !link->lost && link->producer.waits_for_room() && !link->producer.has_room_again();
+    return link->blocked;
+  });
+  const bool some = waiting != blocked_.end();
+  blocked_.erase(waiting, blocked_.end());
+  return some;
+}
+
+int LinkSet::mark_lost() {
+  int newly_lost = 0;
+  for (const auto& link : links_) {
+    if (link->lost) continue;
+    link->lost = link->segment->is_dead() || link->producer.receiver_lied() ||
+                 !channel_is_heard(*link->segment, link->claim);
+    if (link->lost) ++newly_lost;
+  }
+  return newly_lost;
+}
+
+}  // namespace portofu

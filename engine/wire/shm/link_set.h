@@ -1,0 +1,74 @@
+#pragma once
+// The sending half of the shared-memory wire: links to peers, and the claims that wait for room.
+// Before it: the initiator wants to send. After it: the packet lies in the peer's ring and the peer is awake.
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "engine/queue/cell_ring.h"
+#include "engine/segment/mapping.h"
+#include "engine/segment/process_segment.h"
+#include "engine/wire/shm/channel_directory.h"
+#include "engine/wire/shm/peer_table.h"
+#include "engine/wire/wire.h"
+
+namespace portofu {
+
+/// A link of this wire.
+struct ShmLink : Link {
+  CellProducer<PacketHeader> producer;     ///< Our end of the ring in the peer's segment.
+  DoorbellShared* doorbell = nullptr;      ///< Of the peer; in `segment`.
+  std::uint64_t rung_generation = 0;       ///< For ring_if_asleep.
+  bool blocked = false;                    ///< A claim has failed for want of room and is listed in blocked_.
+  std::shared_ptr<PeerSegment> segment;    ///< Of the peer.
+  Mapping ring;                            ///< The ring in it.
+  ChannelClaim claim;                      ///< Which ring.
+};
+
+/// All links of one wire. Used by the thread on duty.
+class LinkSet {
+ public:
+  LinkSet(ProcessSegment& own, PeerTable& peers);
+
+  /// Says goodbye on every link.
+  ~LinkSet();
+  LinkSet(const LinkSet&) = delete;
+  LinkSet& operator=(const LinkSet&) = delete;
+
+  ConnectResult connect(ProcessId peer, Link** link);
+  void disconnect(ShmLink& link);
+
+  std::byte* claim(ShmLink& link, std::uint32_t payload_bytes) {
+    if (link.lost) [[unlikely]] return nullptr;
+    std::byte* room = link.producer.claim(payload_bytes);
+    if (room == nullptr) [[unlikely]] note_blocked(link);
+    return room;
+  }
+
+  void publish(ShmLink& link, const PacketHeader& header) {
+    link.producer.publish(header);
+    if (ring_if_asleep(*link.doorbell, barrier_, &link.rung_generation)) counters_.add(Counter::kDoorbellsRung);
+  }
+
+  bool has_room_again();
+
+  /// To be called after PeerTable::check_alive. @return number of links newly lost
+  int mark_lost();
+
+ private:
+  ConnectResult open_link(std::shared_ptr<PeerSegment> segment, Link** link);
+  void note_blocked(ShmLink& link);
+  void say_goodbye(ShmLink& link);
+
+  PeerTable& peers_;
+  Claimer claimer_;                             ///< This process, as directories of peers know it.
+  RingGeometry ring_;                           ///< Of this wire; a peer with another one is refused.
+  std::uint32_t job_key_;                       ///< A peer with another one is refused.
+  WakeBarrier barrier_;                         ///< Of this process.
+  Counters counters_;
+  std::vector<std::unique_ptr<ShmLink>> links_;
+  std::vector<ShmLink*> blocked_;               ///< Links with `blocked` set.
+};
+
+}  // namespace portofu

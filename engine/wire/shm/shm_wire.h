@@ -1,0 +1,51 @@
+#pragma once
+// The wire inside a node: every process owns a segment with one ring for each peer that sends to it. A packet is written
+// by the sender straight into the receiver's ring, and read there.
+
+#include "engine/segment/process_segment.h"
+#include "engine/wire/shm/link_set.h"
+#include "engine/wire/shm/peer_table.h"
+#include "engine/wire/shm/source_set.h"
+#include "engine/wire/wire.h"
+
+namespace portofu {
+
+/// Shared-memory wire of one engine. Reliable and ordered, so never wrapped. Used by the thread on duty. One disconnect
+/// ends a link, however often it was found by connect. In a forked child it must not be used, only destroyed.
+///
+/// Before the engine sleeps on its doorbell it announces that, and then calls has_packets, has_room_again (if a claim has
+/// failed) and take_closed_source once more; peers ring for all three.
+class ShmWire final : public Wire {
+ public:
+  /// @param own  must outlive the wire
+  explicit ShmWire(ProcessSegment& own) : own_(own), peers_(own.directory()), links_(own, peers_), sources_(own, peers_) {}
+
+  std::uint32_t max_payload_bytes() const override { return own_.layout().ring.max_payload_bytes; }
+
+  ConnectResult connect(ProcessId peer, Link** link) override { return links_.connect(peer, link); }
+  void disconnect(Link* link) override { links_.disconnect(static_cast<ShmLink&>(*link)); }
+
+  std::byte* claim(Link& link, std::uint32_t payload_bytes) override {
+    return links_.claim(static_cast<ShmLink&>(link), payload_bytes);
+  }
+  void publish(Link& link, const PacketHeader& header) override { links_.publish(static_cast<ShmLink&>(link), header); }
+  void discard(Link& link) override { static_cast<ShmLink&>(link).producer.discard(); }
+
+  bool peek(Packet& packet) override { return sources_.peek(packet); }
+  void release() override { sources_.release(); }
+  bool has_packets() override { return sources_.has_packets(); }
+  bool has_room_again() override { return links_.has_room_again(); }
+
+  int check_peers() override;
+  bool take_closed_source(ProcessId* source, void** source_context) override {
+    return sources_.take_closed_source(source, source_context);
+  }
+
+ private:
+  ProcessSegment& own_;
+  PeerTable peers_;     ///< Shared by both halves, and so made first and destroyed last.
+  LinkSet links_;       ///< The sending half.
+  SourceSet sources_;   ///< The receiving half.
+};
+
+}  // namespace portofu

@@ -1,0 +1,169 @@
+// The life of sources: found in the directory, closed by their sender or by its death, drained, reported, freed.
+
+#include <algorithm>
+
+#include "engine/observe/log.h"
+#include "engine/queue/assert.h"
+#include "engine/wire/shm/source_set.h"
+
+namespace portofu {
+
+std::uint32_t SourceSet::slots_in_use() {
+  const std::uint32_t used = own_.control().slots_used.load(std::memory_order_acquire);
+  return std::min(used, own_.layout().channel_count);
+}
+
+void SourceSet::scan_directory() {
+  // (S1) acquire, before the slots are read: a change after this raises the epoch again.
+  seen_epoch_ = own_.control().directory_epoch.load(std::memory_order_acquire);
+  const std::uint32_t used = slots_in_use();
+  for (std::uint32_t i = 0; i < used; ++i) scan_slot(i);
+}
+
+void SourceSet::scan_slot(std::uint32_t slot_index) {
+  const SlotWord word = read_slot(own_.slot(slot_index));
+  ShmSource* source = by_slot_[slot_index].get();
+  if (word.state != SlotState::kPublished && word.state != SlotState::kClosed) return;
+  if (source == nullptr) {
+    const std::uint64_t incarnation = own_.slot(slot_index).claimer_incarnation.load(std::memory_order_relaxed);
+    if (must_wait_for_older(word.claimer, incarnation)) return;
+    source = open_source(slot_index, word.claimer);
+    if (source == nullptr) return;
+  }
+  if (word.state == SlotState::kPublished) return;
+  if (source->state == SourceState::kTaken) {
+    free_slot(slot_index);
+  } else {
+    close_source(*source);
+  }
+}
+
+/// What an earlier life, or an earlier link, of a process has sent is delivered and reported before the later one is
+/// heard; take_closed_source has the directory scanned again.
+bool SourceSet::must_wait_for_older(ProcessId id, std::uint64_t incarnation) {
+  for (const auto& older : by_slot_) {
+    if (older == nullptr || older->id != id || older->state == SourceState::kTaken) continue;
+    if (older->incarnation != incarnation) close_source(*older);
+    return true;
+  }
+  return false;
+}
+
+ShmSource* SourceSet::open_source(std::uint32_t slot_index, ProcessId id) {
+  Mapping ring = own_.map_ring(slot_index);
+  // Memory is short: close_dead_sources scans again.
+  if (!ring) return nullptr;
+  auto made = std::make_unique<ShmSource>();
+  made->id = id;
+  made->incarnation = own_.slot(slot_index).claimer_incarnation.load(std::memory_order_relaxed);
+  made->slot_index = slot_index;
+  made->consumer = CellConsumer<PacketHeader>(RingView(ring.at(0), own_.layout().ring));
+  made->ring = std::move(ring);
+  made->poll_index = static_cast<std::uint32_t>(poll_.size());
+  poll_.push_back({made->consumer.next_word(), made->consumer.next_lap(), false, made.get()});
+  by_slot_[slot_index] = std::move(made);
+  return by_slot_[slot_index].get();
+}
+
+void SourceSet::close_source(ShmSource& source) {
+  if (source.state != SourceState::kOpen) return;
+  source.state = SourceState::kClosing;
+  poll_[source.poll_index].attention = true;
+  // Without this a source that closes empty would be noticed one poll later.
+  if (&source != held_ && !source.consumer.ready()) finish_source(source);
+}
+
+void SourceSet::evict_source(ShmSource& source) {
+  log_warning("process %u:%u has written nonsense into its ring; it is not heard any more", source.id.nid,
+              source.id.pid);
+  counters_.add(Counter::kSourcesEvicted);
+  ChannelSlotShared& slot = own_.slot(source.slot_index);
+  const SlotWord word = read_slot(slot);
+  if (word.state == SlotState::kPublished) move_slot(slot, word, SlotState::kEvicted);
+  finish_source(source);
+}
+
+/// Takes a source out of the poll; the last entry takes its place.
+void SourceSet::finish_source(ShmSource& source) {
+  PORTOFU_ASSERT(&source != held_);
+  const std::uint32_t index = source.poll_index;
+  poll_[index] = poll_.back();
+  poll_[index].source->poll_index = index;
+  poll_.pop_back();
+  if (index == cursor_) turn_left_ = kTurnPackets;
+  source.state = SourceState::kDrained;
+  drained_.push_back(&source);
+}
+
+bool SourceSet::take_closed_source(ProcessId* source, void** source_context) {
+  if (directory_changed()) scan_directory();
+  if (drained_.empty()) return false;
+  ShmSource& taken = *drained_.front();
+  drained_.erase(drained_.begin());
+  *source = taken.id;
+  *source_context = taken.context;
+  taken.state = SourceState::kTaken;
+  if (read_slot(own_.slot(taken.slot_index)).state != SlotState::kEvicted) free_slot(taken.slot_index);
+  // A later life of the same process may have waited for this.
+  seen_epoch_ = ~std::uint64_t{0};
+  return true;
+}
+
+void SourceSet::free_slot(std::uint32_t slot_index) {
+  by_slot_[slot_index] = nullptr;
+  own_.clear_ring(slot_index);
+  ChannelSlotShared& slot = own_.slot(slot_index);
+  move_slot(slot, read_slot(slot), SlotState::kFree);
+}
+
+void SourceSet::close_dead_sources() {
+  scan_directory();
+  const std::uint32_t used = slots_in_use();
+  for (std::uint32_t i = 0; i < used; ++i) {
+    if (by_slot_[i] != nullptr) {
+      close_if_dead(*by_slot_[i]);
+    } else {
+      repair_claimed_slot(i);
+    }
+  }
+}
+
+void SourceSet::close_if_dead(ShmSource& source) {
+  source.unreachable = false;
+  const bool dead = attach_sender(source) ? source.segment->is_dead() : !source.unreachable;
+  if (!dead) return;
+  ChannelSlotShared& slot = own_.slot(source.slot_index);
+  const SlotWord word = read_slot(slot);
+  const bool open = word.state == SlotState::kPublished || word.state == SlotState::kEvicted;
+  if (open) move_slot(slot, word, SlotState::kClosed);
+  if (source.state == SourceState::kTaken) {
+    free_slot(source.slot_index);
+  } else {
+    close_source(source);
+  }
+}
+
+void SourceSet::repair_claimed_slot(std::uint32_t slot_index) {
+  ChannelSlotShared& slot = own_.slot(slot_index);
+  const SlotWord word = read_slot(slot);
+  if (word.state != SlotState::kClaimed) return;
+  const std::uint64_t incarnation = slot.claimer_incarnation.load(std::memory_order_relaxed);
+  if (!process_is_gone(peers_.directory(), word.claimer, incarnation)) return;
+  if (move_slot(slot, word, SlotState::kFree)) counters_.add(Counter::kChannelsRepaired);
+}
+
+/// @return true if the sender's segment is attached; false with `unreachable` set if nothing is known, false without it
+///         if that life of the sender is over
+bool SourceSet::attach_sender(ShmSource& source) {
+  if (source.segment != nullptr) return true;
+  if (source.unreachable) return false;
+  switch (peers_.attach(source.id, source.incarnation, &source.segment)) {
+    case AttachResult::kAttached: return true;
+    case AttachResult::kNoSuchSegment: return false;
+    case AttachResult::kRefused:
+    case AttachResult::kSystem: source.unreachable = true; return false;
+  }
+  return false;
+}
+
+}  // namespace portofu

@@ -1,0 +1,115 @@
+#pragma once
+// The receiving half of the shared-memory wire: the rings of all peers that send to this process.
+// Before it: a peer has published a packet. After it: target/receive has a checked copy of the header.
+//
+// A poll looks at one word a source. Those words' addresses and expected values lie side by side in poll_, so that
+// looking at 64 silent sources costs some dozens of nanoseconds.
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "engine/queue/cell_ring.h"
+#include "engine/segment/mapping.h"
+#include "engine/segment/process_segment.h"
+#include "engine/wire/shm/channel_directory.h"
+#include "engine/wire/shm/peer_table.h"
+#include "engine/wire/wire.h"
+
+namespace portofu {
+
+/// Life of a source, in this order.
+enum class SourceState : std::uint8_t {
+  kOpen,     ///< Polled.
+  kClosing,  ///< Its sender is closed or dead: polled until it is empty.
+  kDrained,  ///< Not polled; waits for take_closed_source.
+  kTaken,    ///< Evicted for writing nonsense, and taken: keeps its channel until the sender has noticed or died.
+};
+
+/// Name for logs and tests.
+constexpr const char* source_state_name(SourceState state) {
+  switch (state) {
+    case SourceState::kOpen: return "open";
+    case SourceState::kClosing: return "closing";
+    case SourceState::kDrained: return "drained";
+    case SourceState::kTaken: return "taken";
+  }
+  return "unknown";
+}
+
+/// One sender, for as long as it has a channel in our directory.
+struct ShmSource {
+  ProcessId id;
+  std::uint64_t incarnation = 0;          ///< Which life of the sender.
+  std::uint32_t slot_index = 0;           ///< Its channel.
+  std::uint32_t poll_index = 0;           ///< Its place in poll_, while kOpen or kClosing.
+  SourceState state = SourceState::kOpen;
+  CellConsumer<PacketHeader> consumer;    ///< Our end of its ring.
+  void* context = nullptr;                ///< The engine's.
+  std::uint64_t rung_generation = 0;      ///< For ring_if_asleep at its doorbell.
+  bool unreachable = false;               ///< Attaching to its segment failed; tried again by close_dead_sources.
+  std::shared_ptr<PeerSegment> segment;   ///< Of the sender, once it was needed; else nullptr.
+  Mapping ring;                           ///< The ring in our own segment.
+};
+
+/// All sources of one wire. Used by the thread on duty.
+class SourceSet {
+ public:
+  SourceSet(ProcessSegment& own, PeerTable& peers);
+
+  bool peek(Packet& packet);
+  void release();
+  bool has_packets();
+  bool take_closed_source(ProcessId* source, void** source_context);
+
+  /// To be called after PeerTable::check_alive: whose sender is dead is drained and then reported.
+  void close_dead_sources();
+
+ private:
+  /// What a poll needs to know of a source.
+  struct PollEntry {
+    const std::atomic<std::uint32_t>* word;  ///< Where the next packet shows.
+    std::uint32_t lap;                       ///< What it shows.
+    bool attention;                          ///< When nothing is there: room is withheld, or the source is closing.
+    ShmSource* source;
+  };
+
+  bool directory_changed() const;
+  void scan_directory();
+  void scan_slot(std::uint32_t slot_index);
+  bool must_wait_for_older(ProcessId id, std::uint64_t incarnation);
+  ShmSource* open_source(std::uint32_t slot_index, ProcessId id);
+  void close_source(ShmSource& source);
+  void evict_source(ShmSource& source);
+  void finish_source(ShmSource& source);
+  void free_slot(std::uint32_t slot_index);
+  void close_if_dead(ShmSource& source);
+  void repair_claimed_slot(std::uint32_t slot_index);
+
+  bool take_packet(PollEntry& entry, Packet& packet);
+  bool attend_silent(PollEntry& entry);
+  void refresh_entry(ShmSource& source);
+  void wake_blocked_sender(ShmSource& source);
+  bool attach_sender(ShmSource& source);
+  std::uint32_t slots_in_use();
+
+  ProcessSegment& own_;
+  PeerTable& peers_;
+  WakeBarrier barrier_;                            ///< Of this process.
+  Counters counters_;
+  std::vector<PollEntry> poll_;                    ///< Sources that are kOpen or kClosing.
+  std::uint32_t cursor_ = 0;                       ///< Whose turn it is in poll_.
+  std::uint32_t turn_left_ = 0;                    ///< Packets that it may still deliver in this turn.
+  ShmSource* held_ = nullptr;                      ///< Source of the packet between peek and release.
+  std::uint64_t seen_epoch_;                       ///< directory_epoch at the last scan.
+  std::vector<std::unique_ptr<ShmSource>> by_slot_;  ///< One entry a channel; nullptr where we hear nobody.
+  std::vector<ShmSource*> drained_;                ///< Waiting for take_closed_source.
+};
+
+/// Packets of one source before the next one gets its turn.
+inline constexpr std::uint32_t kTurnPackets = 16;
+
+/// While so few sources are heard, a silent one's next inline payload is prefetched with every look.
+inline constexpr std::size_t kPrefetchedSources = 4;
+
+}  // namespace portofu

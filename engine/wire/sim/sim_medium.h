@@ -1,0 +1,90 @@
+#pragma once
+// State of a simulated network: processes, and links with the packets that are on their way. SimNetwork owns it;
+// SimWire works on it.
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "engine/topology/process_id.h"
+#include "engine/wire/header.h"
+#include "engine/wire/sim/sim_random.h"
+#include "engine/wire/wire.h"
+
+namespace portofu {
+
+/// What varies, and how much. Every bound is inclusive; each link or packet draws its own number up to it.
+struct SimOptions {
+  std::uint32_t max_payload_bytes = 4096;  ///< Of every wire; a multiple of 64, at least 4096.
+  std::uint32_t max_link_packets =
+      8;                              ///< Packets that a link holds until they are released; each link draws 1 .. this.
+  std::uint32_t max_delay_polls = 4;  ///< Polls of the receiver for which the first packet of a link stays invisible.
+  std::uint32_t max_connect_in_progress = 3;  ///< Times that connect answers kInProgress before it succeeds.
+};
+
+/// Payload of one packet in a heap block of its own, so that AddressSanitizer sees any step outside.
+class SimPayload {
+ public:
+  explicit SimPayload(std::uint32_t payload_bytes);
+
+  std::byte* data() { return data_.get(); }
+
+ private:
+  struct AlignedDelete {
+    void operator()(std::byte* data) const;
+  };
+  std::unique_ptr<std::byte[], AlignedDelete> data_;  ///< 64-byte aligned; one byte at least.
+};
+
+/// A published packet.
+struct SimPacket {
+  PacketHeader header;        ///< As published; `wire_word` is random, because engines must ignore it.
+  SimPayload payload;         ///< Exactly header.payload_bytes.
+  std::uint32_t delay_polls;  ///< Polls for which it still stays invisible, once it is the first of its link.
+};
+
+/// One direction of traffic between two lives of processes. Removed from the medium when both ends have let it go.
+struct SimLink : Link {
+  std::uint32_t sender_index = 0;      ///< Endpoint that publishes.
+  std::uint32_t receiver_index = 0;    ///< Endpoint that peeks.
+  bool sender_open = true;             ///< The sender lives and has not disconnected.
+  bool sender_end_known = false;       ///< The receiver may learn from take_closed_source that the sender is gone.
+  bool receiver_open = true;           ///< The receiver lives and has not taken the closed source.
+  bool room_wanted = false;            ///< A claim failed for want of room, and has_room_again has not said so yet.
+  std::uint32_t in_progress_left = 0;  ///< Times that connect will still answer kInProgress.
+  std::uint32_t capacity_packets = 1;  ///< Published and not released packets that fit.
+  std::uint32_t held_packets = 0;      ///< 1 while the receiver has peeked and not released one, else 0.
+  std::deque<SimPacket> packets;       ///< Published and not peeked, in order.
+  std::optional<SimPayload> claimed;   ///< Room that the sender holds between claim and publish or discard.
+  std::uint32_t claimed_bytes = 0;     ///< Size of `claimed`.
+  void* source_context = nullptr;      ///< The receiving engine's, see Packet::source_context.
+};
+
+/// One life of a process. A restarted process is a new endpoint with the same id.
+struct SimEndpoint {
+  ProcessId process;  ///< Its address; unique among the living.
+  bool alive = true;  ///< False after kill or after its wire was destroyed; stays false.
+};
+
+/// All of it. Vectors are in order of creation, so that no decision depends on an address in memory.
+struct SimMedium {
+  SimOptions options;
+  SimRandom random;
+  std::vector<SimEndpoint> endpoints;
+  std::vector<std::unique_ptr<SimLink>> links;
+
+  /// Finds the living endpoint of a process; nullptr if there is none.
+  SimEndpoint* find_living(ProcessId process);
+
+  /// Ends an endpoint: its outgoing links close, its incoming links have no receiver any more.
+  /// @param killed  true if it did not do so itself: part of what it published is lost, and its peers do not know yet
+  void end(std::uint32_t endpoint_index, bool killed);
+
+  /// Frees the links that nobody needs any more.
+  void collect_links();
+};
+
+}  // namespace portofu

@@ -1,0 +1,45 @@
+#pragma once
+// What one simulated engine sees of the simulated network: wire.h to the letter, and asserts on misuse.
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "engine/topology/process_id.h"
+#include "engine/wire/sim/sim_medium.h"
+#include "engine/wire/wire.h"
+
+namespace portofu {
+
+/// Wire of one simulated process; made by SimNetwork::attach, and not usable after the network is gone. A wire whose
+/// process was killed refuses everything: connect finds nobody, claim has no room, peek finds nothing.
+class SimWire final : public Wire {
+ public:
+  /// Use SimNetwork::attach.
+  SimWire(SimMedium& medium, std::uint32_t endpoint_index);
+  ~SimWire() override;
+
+  SimWire(const SimWire&) = delete;
+  SimWire& operator=(const SimWire&) = delete;
+
+  std::uint32_t max_payload_bytes() const override;
+  ConnectResult connect(ProcessId peer, Link** link) override;
+  void disconnect(Link* link) override;
+  std::byte* claim(Link& link, std::uint32_t payload_bytes) override;
+  void publish(Link& link, const PacketHeader& header) override;
+  void discard(Link& link) override;
+  bool peek(Packet& packet) override;
+  void release() override;
+  bool has_packets() override;
+  bool has_room_again() override;
+  int check_peers() override;
+  bool take_closed_source(ProcessId* source, void** source_context) override;
+
+ private:
+  SimMedium& medium_;
+  std::uint32_t endpoint_index_;          ///< This process among medium_.endpoints.
+  SimLink* held_link_ = nullptr;          ///< Where the peeked packet came from; nullptr if none is held.
+  std::optional<SimPacket> held_packet_;  ///< The peeked packet; here, so that it survives the death of its sender.
+};
+
+}  // namespace portofu

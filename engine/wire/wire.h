@@ -1,0 +1,87 @@
+#pragma once
+// The one interface between the engine and whatever carries packets: memory of this node, a fabric, a simulator.
+//
+// A wire delivers the packets of one link in order, exactly once, or reports the link lost; a medium that cannot do so is
+// wrapped by `wire/reliable`. Every function is called by the thread on duty only and returns at once.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "engine/topology/process_id.h"
+#include "engine/wire/header.h"
+
+namespace portofu {
+
+/// One direction of traffic towards one peer. Created by Wire::connect and owned by the wire that made it; a wire derives
+/// its own state from it.
+struct Link {
+  ProcessId peer;      ///< Who is at the other end.
+  bool lost = false;   ///< Set by the wire once the peer is known to be dead or gone; a lost link stays lost.
+};
+
+/// Outcome of Wire::connect.
+enum class ConnectResult : std::uint8_t {
+  kConnected,     ///< The link carries packets.
+  kInProgress,    ///< The peer exists but is not ready; call again later. Bounded by the caller.
+  kNoSuchPeer,    ///< No living process has this address on this wire.
+  kRefused,       ///< The peer exists and must not be talked to: other user, other layout version, no free channel.
+};
+
+/// A packet that has arrived. Valid until Wire::release.
+struct Packet {
+  ProcessId source;                    ///< Who sent it, as the wire knows it; not taken from the header.
+  PacketHeader header;                 ///< The only copy that anybody may read; made once from the shared line.
+  const std::byte* payload = nullptr;  ///< `payload_bytes` bytes (already bounded by the wire); a peer may still write them.
+  void** source_context = nullptr;     ///< A place per source for the engine's use; starts as nullptr, outlives the packet.
+};
+
+class Wire {
+ public:
+  virtual ~Wire() = default;
+
+  /// Most payload bytes that one packet can carry; constant for the life of the wire, a multiple of 64, at least 4096.
+  virtual std::uint32_t max_payload_bytes() const = 0;
+
+  /// Finds the link to a peer, or makes it. Never blocks.
+  /// @param link  set on kConnected only; valid until disconnect
+  virtual ConnectResult connect(ProcessId peer, Link** link) = 0;
+
+  /// Gives the link back. Packets already published are still delivered if the peer lives.
+  virtual void disconnect(Link* link) = 0;
+
+  /// Claims room for one packet. After a claim the only ways out are publish and discard.
+  /// @return where to write the payload (64-byte aligned, `payload_bytes` long; non-null also for 0 bytes),
+  ///         nullptr if there is no room now or the link is lost
+  virtual std::byte* claim(Link& link, std::uint32_t payload_bytes) = 0;
+
+  /// Sends the claimed packet. `header.payload_bytes` must be what was claimed, or less.
+  virtual void publish(Link& link, const PacketHeader& header) = 0;
+
+  /// Gives the claimed room back; nothing is sent.
+  virtual void discard(Link& link) = 0;
+
+  /// Looks for the next packet of any source, fairly among sources, in order within each source. Makes whatever small
+  /// progress the medium needs.
+  /// @return true and fills `packet`; a second peek before release is a bug of the caller
+  virtual bool peek(Packet& packet) = 0;
+
+  /// Ends the use of the packet that peek returned.
+  virtual void release() = 0;
+
+  /// True if peek would find something. May be called by the thread that is about to sleep, after it announced it.
+  virtual bool has_packets() = 0;
+
+  /// True if some claim that failed for want of room since the last call could succeed now.
+  virtual bool has_room_again() = 0;
+
+  /// Looks which peers have died; marks their links lost. Costs a system call a peer: call it about ten times a second
+  /// while something is awaited.
+  /// @return number of links newly lost
+  virtual int check_peers() = 0;
+
+  /// A source that is closed or dead and whose packets have all been taken; its context is forgotten after the call.
+  /// @return false if there is none
+  virtual bool take_closed_source(ProcessId* source, void** source_context) = 0;
+};
+
+}  // namespace portofu

@@ -1,0 +1,81 @@
+# Compiler and linker flags of every target, and the helpers that find sources by pattern.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+
+# The libraries lie beside each other in the build tree as they do in the installation, so that one run path does.
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/archive")
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
+
+# Release keeps line tables, so that a crash report names lines. NDEBUG silences assert and PORTOFU_DEBUG_ASSERT;
+# PORTOFU_ASSERT stays on.
+set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g")
+set(CMAKE_C_FLAGS_DEBUG "-O1 -g")
+set(CMAKE_CXX_FLAGS_RELEASE "-O3 -g1 -DNDEBUG")
+set(CMAKE_C_FLAGS_RELEASE "-O3 -g1 -DNDEBUG")
+
+# Not -Wpedantic: the atomic unit and the hash need __int128, which it refuses.
+add_compile_options(-Wall -Wextra -Wshadow $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>)
+add_compile_definitions("$<$<CONFIG:Debug>:_GLIBCXX_ASSERTIONS>")
+
+if(PORTOFU_SANITIZE)
+  add_compile_options("-fsanitize=${PORTOFU_SANITIZE}" -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_link_options("-fsanitize=${PORTOFU_SANITIZE}")
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # The instrumentation misleads the first; the second says what is known, that TSan does not see fences.
+    add_compile_options(-Wno-maybe-uninitialized -Wno-tsan)
+  endif()
+endif()
+
+if(PORTOFU_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    message(FATAL_ERROR "PORTOFU_FUZZ needs clang: cmake --preset fuzz, or -DCMAKE_CXX_COMPILER=clang++")
+  endif()
+  add_compile_options(-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
+                      -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=address,undefined)
+endif()
+
+find_package(Threads REQUIRED)
+
+# portofu_find_sources(VARIABLE PATTERN...): the files under the calling directory that match, found again by each build.
+function(portofu_find_sources variable)
+  list(TRANSFORM ARGN PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/")
+  file(GLOB_RECURSE files CONFIGURE_DEPENDS LIST_DIRECTORIES false ${ARGN})
+  list(SORT files)
+  set(${variable} "${files}" PARENT_SCOPE)
+endfunction()
+
+# portofu_add_archive(NAME SOURCE...): a static library of the repository's own, never installed. Tests and benchmarks
+# link it to reach what the shared libraries hide.
+function(portofu_add_archive name)
+  add_library(${name} STATIC ${ARGN})
+  target_include_directories(${name} PUBLIC "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/include")
+  target_link_libraries(${name} PUBLIC Threads::Threads ${CMAKE_DL_LIBS})
+  if(PORTOFU_LTO)
+    target_compile_options(${name} PRIVATE -flto=auto -ffat-lto-objects)
+  endif()
+endfunction()
+
+# portofu_add_shared(NAME ARCHIVE MAP): the shared library made of all of ARCHIVE's objects, exporting what MAP names.
+# A plug-in that links it may be unloaded while the engine's thread is about to end: nodelete keeps the code mapped.
+function(portofu_add_shared name archive map)
+  add_library(${name} SHARED)
+  target_sources(${name} PRIVATE "$<TARGET_OBJECTS:${archive}>")
+  target_link_libraries(${name} PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
+  target_link_options(${name} PRIVATE "-Wl,--version-script=${map}" -Wl,-Bsymbolic-functions -Wl,--as-needed
+                      -Wl,-z,nodelete -Wl,-z,now -Wl,-z,relro -Wl,--enable-new-dtags)
+  if(NOT PORTOFU_SANITIZE AND NOT PORTOFU_FUZZ)
+    target_link_options(${name} PRIVATE -Wl,-z,defs)
+  endif()
+  if(PORTOFU_LTO)
+    target_link_options(${name} PRIVATE -flto=auto)
+  endif()
+  set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX LINK_DEPENDS "${map}"
+                        BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "\$ORIGIN")
+endfunction()

@@ -1,0 +1,165 @@
+// 3.14 Lightweight counting events.
+
+#include "lib/portals4/library.h"
+
+using namespace portofu;
+using namespace portofu::portals;
+
+namespace {
+
+CountingEvent* find_counter(Core& core, ptl_handle_ct_t handle) {
+  Interface* ni = interface_of_object(core, handle);
+  return ni != nullptr ? ni->cts.find(handle) : nullptr;
+}
+
+/// A look at several counters: the condition of every wait for counts.
+struct Look {
+  const ptl_handle_ct_t* handles;
+  const ptl_size_t* tests;
+  unsigned int size;
+  ptl_ct_event_t* event;
+  unsigned int which = 0;  ///< Index of the counter that reached its test.
+  int rc = PTL_CT_NONE_REACHED;
+
+  /// @return true if the search is over: a counter has reached its test or counted a failure, or a handle is wrong
+  bool operator()(Core& core) {
+    for (unsigned int i = 0; i < size; ++i) {
+      const CountingEvent* counter = find_counter(core, handles[i]);
+      if (counter == nullptr) {
+        rc = PTL_ARG_INVALID;
+        return true;
+      }
+      if (counter->success() < tests[i] && counter->failure() == 0) continue;
+      event->success = counter->success();
+      event->failure = counter->failure();
+      which = i;
+      rc = PTL_OK;
+      return true;
+    }
+    return false;
+  }
+};
+
+int wait_for(Engine& engine, Look& look, std::uint64_t timeout_ns) {
+  const BlockingCall inside;
+  switch (engine.wait(look, timeout_ns)) {
+    case WaitResult::kReached: return look.rc;
+    case WaitResult::kTimedOut: return PTL_CT_NONE_REACHED;
+    case WaitResult::kAborted: return PTL_ABORTED;
+  }
+  return PTL_CT_NONE_REACHED;
+}
+
+/// Sets or increments a counter, as the descriptor says.
+int change(DescriptorKind kind, ptl_handle_ct_t ct_handle, ptl_ct_event_t amount) {
+  return guarded([&] {
+    Engine* engine = nullptr;
+    if (const int rc = begin(&engine); rc != PTL_OK) return rc;
+    const Engine::Duty duty(*engine);
+    if (find_counter(duty.core(), ct_handle) == nullptr) return PTL_ARG_INVALID;
+    Descriptor descriptor;
+    descriptor.kind = kind;
+    descriptor.interface_index = static_cast<std::uint8_t>(handle_interface(ct_handle));
+    descriptor.md_handle = ct_handle;
+    descriptor.length = amount.success;
+    descriptor.remote_offset = amount.failure;
+    engine->post_on_duty(descriptor);
+    return PTL_OK;
+  });
+}
+
+}  // namespace
+
+int PtlCTAlloc(ptl_handle_ni_t ni_handle, ptl_handle_ct_t* ct_handle) {
+  return guarded([&] {
+    Engine* engine = nullptr;
+    if (const int rc = begin(&engine); rc != PTL_OK) return rc;
+    const Engine::Duty duty(*engine);
+    Interface* ni = interface_of(duty.core(), ni_handle);
+    if (ni == nullptr || ct_handle == nullptr) return PTL_ARG_INVALID;
+    Handle handle = 0;
+    CountingEvent* counter = ni->cts.allocate(&handle);
+    if (counter == nullptr) return PTL_NO_SPACE;
+    counter->reset_on_duty();
+    *ct_handle = handle;
+    return PTL_OK;
+  });
+}
+
+int PtlCTFree(ptl_handle_ct_t ct_handle) {
+  Engine* engine = nullptr;
+  if (const int rc = begin(&engine); rc != PTL_OK) return rc;
+  wait_for_blocking_calls_after_abort();
+  const Engine::Duty duty(*engine);
+  CountingEvent* counter = find_counter(duty.core(), ct_handle);
+  if (counter == nullptr) return PTL_ARG_INVALID;
+  Interface* ni = interface_of_object(duty.core(), ct_handle);
+  ni->triggered_count -= counter->cancel_on_duty();
+  ni->cts.free(ct_handle);
+  return PTL_OK;
+}
+
+int PtlCTCancelTriggered(ptl_handle_ct_t ct_handle) {
+  Engine* engine = nullptr;
+  if (const int rc = begin(&engine); rc != PTL_OK) return rc;
+  const Engine::Duty duty(*engine);
+  CountingEvent* counter = find_counter(duty.core(), ct_handle);
+  if (counter == nullptr) return PTL_ARG_INVALID;
+  interface_of_object(duty.core(), ct_handle)->triggered_count -= counter->cancel_on_duty();
+  return PTL_OK;
+}
+
+int PtlCTGet(ptl_handle_ct_t ct_handle, ptl_ct_event_t* event) {
+  Engine* engine = nullptr;
+  if (const int rc = begin(&engine); rc != PTL_OK) return rc;
+  if (event == nullptr) return PTL_ARG_INVALID;
+  int rc = PTL_ARG_INVALID;
+  bool first = true;
+  // A value that changed is news; one that did not makes this call part of a spin loop.
+  auto look = [&](Core& core) {
+    const CountingEvent* counter = find_counter(core, ct_handle);
+    if (counter == nullptr) return true;
+    rc = PTL_OK;
+    const ptl_ct_event_t now{counter->success(), counter->failure()};
+    const bool changed = !first && (now.success != event->success || now.failure != event->failure);
+    first = false;
+    *event = now;
+    return changed;
+  };
+  engine->poll(look);
+  return rc;
+}
+
+int PtlCTWait(ptl_handle_ct_t ct_handle, ptl_size_t test, ptl_ct_event_t* event) {
+  Engine* engine = nullptr;
+  if (const int rc = begin(&engine); rc != PTL_OK) return rc;
+  if (event == nullptr) return PTL_ARG_INVALID;
+  Look look{&ct_handle, &test, 1, event};
+  return wait_for(*engine, look, Engine::kForever);
+}
+
+int PtlCTPoll(const ptl_handle_ct_t* ct_handles, const ptl_size_t* tests, unsigned int size, ptl_time_t timeout,
+              ptl_ct_event_t* event, unsigned int* which) {
+  Engine* engine = nullptr;
+  if (const int rc = begin(&engine); rc != PTL_OK) return rc;
+  if (event == nullptr || which == nullptr || ((ct_handles == nullptr || tests == nullptr) && size != 0)) return PTL_ARG_INVALID;
+  if (engine->is_aborted()) return PTL_ABORTED;
+  if (size == 0) return PTL_CT_NONE_REACHED;
+  Look look{ct_handles, tests, size, event};
+  int rc = PTL_CT_NONE_REACHED;
+  if (timeout == 0) {
+    engine->poll(look);
+    rc = look.rc;
+  } else {
+    rc = wait_for(*engine, look, timeout == PTL_TIME_FOREVER ? Engine::kForever : std::uint64_t{timeout} * 1'000'000);
+  }
+  if (rc == PTL_OK) *which = look.which;
+  return rc;
+}
+
+int PtlCTSet(ptl_handle_ct_t ct_handle, ptl_ct_event_t new_ct) { return change(DescriptorKind::kCountSet, ct_handle, new_ct); }
+
+int PtlCTInc(ptl_handle_ct_t ct_handle, ptl_ct_event_t increment) {
+  if (is_initialised() && increment.success != 0 && increment.failure != 0) return PTL_ARG_INVALID;
+  return change(DescriptorKind::kCountIncrement, ct_handle, increment);
+}

@@ -1,0 +1,147 @@
+// 3.13 Events and event queues.
+
+#include <algorithm>
+
+#include "lib/portals4/library.h"
+
+using namespace portofu;
+using namespace portofu::portals;
+
+static_assert(PTL_EVENT_GET == static_cast<int>(EventKind::kGet) && PTL_EVENT_FETCH_ATOMIC == static_cast<int>(EventKind::kFetchAtomic));
+static_assert(PTL_EVENT_REPLY == static_cast<int>(EventKind::kReply) && PTL_EVENT_SEARCH == static_cast<int>(EventKind::kSearch));
+static_assert(PTL_EVENT_PT_DISABLED == static_cast<int>(EventKind::kPtDisabled) && PTL_EVENT_ERROR == static_cast<int>(EventKind::kError));
+static_assert(PTL_NI_OK == static_cast<int>(NiFail::kOk) && PTL_NI_PT_DISABLED == static_cast<int>(NiFail::kPtDisabled));
+static_assert(PTL_NI_SEGV == static_cast<int>(NiFail::kSegv) && PTL_NI_NO_MATCH == static_cast<int>(NiFail::kNoMatch));
+static_assert(PTL_OVERFLOW_LIST == static_cast<int>(ListKind::kOverflow));
+
+namespace {
+
+EventQueue* find_queue(Core& core, ptl_handle_eq_t handle) {
+  Interface* ni = interface_of_object(core, handle);
+  return ni != nullptr ? ni->eqs.find(handle) : nullptr;
+}
+
+void translate(const Event& from, bool is_logical, ptl_event_t* to) {
+  to->start = from.start;
+  to->user_ptr = from.user_ptr;
+  to->hdr_data = from.hdr_data;
+  to->match_bits = from.match_bits;
+  to->rlength = from.rlength;
+  to->mlength = from.mlength;
+  to->remote_offset = from.remote_offset;
+  to->uid = from.uid;
+  to->initiator.phys.nid = from.initiator.nid;  // On a logical interface the rank stands there, and so does the union's.
+  to->initiator.phys.pid = is_logical ? 0 : from.initiator.pid;
+  to->type = static_cast<ptl_event_kind_t>(from.type);
+  to->ptl_list = static_cast<ptl_list_t>(from.ptl_list);
+  to->pt_index = from.pt_index;
+  to->ni_fail_type = static_cast<ptl_ni_fail_t>(from.ni_fail_type);
+  to->atomic_operation = static_cast<ptl_op_t>(from.atomic_operation);
+  to->atomic_type = static_cast<ptl_datatype_t>(from.atomic_type);
+}
+
+/// A look at several event queues: the condition of every wait for events.
+struct Look {
+  const ptl_handle_eq_t* handles;
+  unsigned int size;
+  ptl_event_t* event;
+  unsigned int which = 0;  ///< Index of the queue that gave the event.
+  int rc = PTL_EQ_EMPTY;
+
+  /// Takes the first event there is. @return true if the search is over: an event, or a wrong handle
+  bool operator()(Core& core) {
+    for (unsigned int i = 0; i < size; ++i) {
+      EventQueue* queue = find_queue(core, handles[i]);
+      if (queue == nullptr) {
+        rc = PTL_ARG_INVALID;
+        return true;
+      }
+      Event taken;
+      const EventTake result = queue->take_on_duty(&taken);
+      if (result == EventTake::kEmpty) continue;
+      translate(taken, core.interface(handle_interface(handles[i]))->is_logical(), event);
+      which = i;
+      rc = result == EventTake::kTaken ? PTL_OK : PTL_EQ_DROPPED;
+      return true;
+    }
+    return false;
+  }
+};
+
+int wait_for(Engine& engine, Look& look, std::uint64_t timeout_ns) {
+  const BlockingCall inside;
+  switch (engine.wait(look, timeout_ns)) {
+    case WaitResult::kReached: return look.rc;
+    case WaitResult::kTimedOut: return PTL_EQ_EMPTY;
+    case WaitResult::kAborted: return PTL_ABORTED;
+  }
+  return PTL_EQ_EMPTY;
+}
+
+}  // namespace
+
+int PtlEQAlloc(ptl_handle_ni_t ni_handle, ptl_size_t count, ptl_handle_eq_t* eq_handle) {
+  return guarded([&] {
+    Engine* engine = nullptr;
+    if (const int rc = begin(&engine); rc != PTL_OK) return rc;
+    const Engine::Duty duty(*engine);
+    Interface* ni = interface_of(duty.core(), ni_handle);
+    if (ni == nullptr || eq_handle == nullptr) return PTL_ARG_INVALID;
+    Handle handle = 0;
+    EventQueue* queue = ni->eqs.allocate(&handle);
+    if (queue == nullptr) return PTL_NO_SPACE;
+    if (!queue->open(count)) {
+      ni->eqs.free(handle);
+      return PTL_NO_SPACE;
+    }
+    *eq_handle = handle;
+    return PTL_OK;
+  });
+}
+
+int PtlEQFree(ptl_handle_eq_t eq_handle) {
+  Engine* engine = nullptr;
+  if (const int rc = begin(&engine); rc != PTL_OK) return rc;
+  wait_for_blocking_calls_after_abort();
+  const Engine::Duty duty(*engine);
+  EventQueue* queue = find_queue(duty.core(), eq_handle);
+  if (queue == nullptr) return PTL_ARG_INVALID;
+  queue->close();
+  interface_of_object(duty.core(), eq_handle)->eqs.free(eq_handle);
+  return PTL_OK;
+}
+
+int PtlEQGet(ptl_handle_eq_t eq_handle, ptl_event_t* event) {
+  Engine* engine = nullptr;
+  if (const int rc = begin(&engine); rc != PTL_OK) return rc;
+  if (event == nullptr) return PTL_ARG_INVALID;
+  Look look{&eq_handle, 1, event};
+  engine->poll(look);
+  return look.rc;
+}
+
+int PtlEQWait(ptl_handle_eq_t eq_handle, ptl_event_t* event) {
+  Engine* engine = nullptr;
+  if (const int rc = begin(&engine); rc != PTL_OK) return rc;
+  if (event == nullptr) return PTL_ARG_INVALID;
+  Look look{&eq_handle, 1, event};
+  return wait_for(*engine, look, Engine::kForever);
+}
+
+int PtlEQPoll(const ptl_handle_eq_t* eq_handles, unsigned int size, ptl_time_t timeout, ptl_event_t* event, unsigned int* which) {
+  Engine* engine = nullptr;
+  if (const int rc = begin(&engine); rc != PTL_OK) return rc;
+  if (event == nullptr || which == nullptr || (eq_handles == nullptr && size != 0)) return PTL_ARG_INVALID;
+  if (engine->is_aborted()) return PTL_ABORTED;
+  if (size == 0) return PTL_EQ_EMPTY;
+  Look look{eq_handles, size, event};
+  int rc = PTL_EQ_EMPTY;
+  if (timeout == 0) {
+    engine->poll(look);
+    rc = look.rc;
+  } else {
+    rc = wait_for(*engine, look, timeout == PTL_TIME_FOREVER ? Engine::kForever : std::uint64_t{timeout} * 1'000'000);
+  }
+  if (rc == PTL_OK || rc == PTL_EQ_DROPPED) *which = look.which;
+  return rc;
+}

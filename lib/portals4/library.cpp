@@ -1,0 +1,185 @@
+#include "lib/portals4/library.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "engine/config/settings.h"
+#include "engine/observe/log.h"
+#include "engine/target/close_interface.h"
+#include "lib/portals4/limits.h"
+
+namespace portofu::portals {
+namespace {
+
+/// One logical interface of this process.
+struct InterfaceReference {
+  std::uint32_t count = 0;       ///< PtlNIInit calls less PtlNIFini calls; 0: closed.
+  std::uint32_t generation = 0;  ///< Part of the handle: moves on with every opening.
+};
+
+struct Library {
+  std::mutex mutex;                           ///< Guards what has no own word about it; never taken on the data path.
+  std::atomic<int> init_count{0};             ///< Writers hold the mutex. Readers: any thread.
+  std::atomic<Engine*> engine{nullptr};       ///< Set while an interface is open. Writers hold the mutex.
+  std::atomic<bool> aborted{false};           ///< PtlAbort was called since the library was initialised.
+  std::atomic<std::uint32_t> blocking_calls{0};
+  std::array<InterfaceReference, kInterfaceCount> interfaces;
+
+  /// The process ends without PtlFini: give the name on the node back, unless a thread is still inside.
+  ~Library() {
+    if (blocking_calls.load() == 0) delete engine.exchange(nullptr);
+  }
+};
+
+Library library;
+
+/// A child gets nothing and harms nothing (3.5): it forgets the engine, whose memory and thread stay with the parent.
+void forget_in_child() {
+  new (&library.mutex) std::mutex;
+  library.engine.store(nullptr);
+  library.init_count.store(0);
+  library.aborted.store(false);
+  library.blocking_calls.store(0);
+  library.interfaces = {};
+}
+
+int open_engine(ptl_pid_t pid) {
+  OpenError error = OpenError::kNone;
+  std::string why;
+  std::unique_ptr<Engine> engine = Engine::open(read_settings(), pid == PTL_PID_ANY ? 0 : pid, &error, &why);
+  if (engine == nullptr) {
+    log_info("no interface: %s; PtlNIInit fails", why.c_str());
+    if (error == OpenError::kPidInUse) return PTL_PID_IN_USE;
+    return error == OpenError::kNoSpace ? PTL_NO_SPACE : PTL_FAIL;
+  }
+  if (library.aborted.load()) engine->abort();
+  library.engine.store(engine.release(), std::memory_order_release);
+  return PTL_OK;
+}
+
+void close_engine_if_unused() {
+  for (const InterfaceReference& reference : library.interfaces) {
+    if (reference.count != 0) return;
+  }
+  delete library.engine.exchange(nullptr);
+}
+
+/// Closes what is open, whatever the count says. The mutex is held.
+void close_now(std::uint32_t index) {
+  Engine* engine = library.engine.load();
+  library.interfaces[index].count = 0;
+  engine->flush(Engine::kLingerNs);
+  {
+    const Engine::Duty duty(*engine);
+    close_interface_on_duty(duty.core(), index);
+  }
+  close_engine_if_unused();
+}
+
+}  // namespace
+
+int begin(Engine** engine) {
+  *engine = library.engine.load(std::memory_order_acquire);
+  if (*engine != nullptr) [[likely]] return PTL_OK;
+  return is_initialised() ? PTL_ARG_INVALID : PTL_NO_INIT;
+}
+
+bool is_initialised() { return library.init_count.load(std::memory_order_acquire) > 0; }
+
+int initialise() {
+  static const int fork_handler = pthread_atfork(nullptr, nullptr, forget_in_child);
+  if (fork_handler != 0) return PTL_FAIL;
+  const std::lock_guard<std::mutex> lock(library.mutex);
+  library.init_count.fetch_add(1, std::memory_order_release);
+  return PTL_OK;
+}
+
+void finalise() {
+  const std::lock_guard<std::mutex> lock(library.mutex);
+  if (library.init_count.load() == 0 || library.init_count.fetch_sub(1) > 1) return;
+  for (std::uint32_t index = 0; index < kInterfaceCount; ++index) {
+    if (library.interfaces[index].count != 0) close_now(index);
+  }
+  library.aborted.store(false);
+}
+
+void abort_waits() {
+  library.aborted.store(true);
+  if (Engine* engine = library.engine.load()) engine->abort();
+}
+
+BlockingCall::BlockingCall() { library.blocking_calls.fetch_add(1, std::memory_order_acq_rel); }
+BlockingCall::~BlockingCall() { library.blocking_calls.fetch_sub(1, std::memory_order_acq_rel); }
+
+void wait_for_blocking_calls_after_abort() {
+  // Bounded: after the abort every one of them returns at its next look.
+  while (library.aborted.load() && library.blocking_calls.load(std::memory_order_acquire) != 0) sched_yield();
+}
+
+int open_interface(std::uint32_t index, ptl_pid_t pid, const ptl_ni_limits_t* desired, ptl_handle_ni_t* handle) {
+  const std::lock_guard<std::mutex> lock(library.mutex);
+  if (!is_initialised()) return PTL_NO_INIT;
+  InterfaceReference& reference = library.interfaces[index];
+  if (reference.count == 0) {
+    if (library.engine.load() == nullptr) {
+      const int rc = open_engine(pid);
+      if (rc != PTL_OK) return rc;
+    } else if (pid != PTL_PID_ANY && pid != library.engine.load()->self().pid) {
+      return PTL_ARG_INVALID;  // All interfaces of a process share one pid (3.6).
+    }
+    Engine* engine = library.engine.load();
+    auto ni = std::make_unique<Interface>(index, grant_limits(desired));
+    const Engine::Duty duty(*engine);
+    duty.core().interfaces[index] = std::move(ni);
+    ++reference.generation;
+  }
+  ++reference.count;
+  *handle = handle_of(index);
+  return PTL_OK;
+}
+
+int close_interface(ptl_handle_ni_t handle) {
+  const std::lock_guard<std::mutex> lock(library.mutex);
+  if (!is_initialised()) return PTL_NO_INIT;
+  const std::uint32_t index = handle_interface(handle);
+  if (library.interfaces[index].count == 0 || handle != handle_of(index)) return PTL_ARG_INVALID;
+  if (--library.interfaces[index].count == 0) close_now(index);
+  return PTL_OK;
+}
+
+ptl_handle_ni_t handle_of(std::uint32_t interface_index) {
+  return make_handle(HandleKind::kInterface, interface_index, library.interfaces[interface_index].generation, 0);
+}
+
+Interface* interface_of(Core& core, ptl_handle_ni_t ni_handle) {
+  if (handle_kind(ni_handle) != static_cast<std::uint32_t>(HandleKind::kInterface)) return nullptr;
+  const std::uint32_t index = handle_interface(ni_handle);
+  return ni_handle == handle_of(index) ? core.interface(index) : nullptr;
+}
+
+Interface* interface_of_object(Core& core, ptl_handle_any_t handle) {
+  const std::uint32_t kind = handle_kind(handle);
+  if (kind == static_cast<std::uint32_t>(HandleKind::kInterface)) return interface_of(core, handle);
+  const bool known = kind >= static_cast<std::uint32_t>(HandleKind::kMemoryDescriptor) &&
+                     kind <= static_cast<std::uint32_t>(HandleKind::kCountingEvent);
+  return known ? core.interface(handle_interface(handle)) : nullptr;
+}
+
+int to_rc(Status status) {
+  switch (status) {
+    case Status::kOk: return PTL_OK;
+    case Status::kArgInvalid: return PTL_ARG_INVALID;
+    case Status::kNoSpace: return PTL_NO_SPACE;
+    case Status::kInUse: return PTL_IN_USE;
+    case Status::kListTooLong: return PTL_LIST_TOO_LONG;
+  }
+  return PTL_FAIL;
+}
+
+}  // namespace portofu::portals

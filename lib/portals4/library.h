@@ -1,0 +1,73 @@
+#pragma once
+// What libportals keeps for a process: how often it was initialised, its engine, its logical interfaces. Everything else
+// lives in the engine. All functions: any thread.
+
+#include <portals4.h>
+
+#include <cstdint>
+
+#include "engine/address/core.h"
+#include "engine/address/status.h"
+#include "engine/engine.h"
+
+namespace portofu::portals {
+
+/// Starts a call: @return PTL_OK and the engine | PTL_NO_INIT | PTL_ARG_INVALID if no interface is open.
+int begin(Engine** engine);
+
+/// Reference counts of PtlInit and PtlFini. @spec 3.5
+int initialise();
+void finalise();
+bool is_initialised();
+
+/// PtlAbort. Async-signal-safe.
+void abort_waits();
+
+/// A call that may block is inside: PtlEQFree and PtlCTFree after PtlAbort wait until none is (3.13.6, 3.14.3).
+class BlockingCall {
+ public:
+  BlockingCall();
+  ~BlockingCall();
+  BlockingCall(const BlockingCall&) = delete;
+  BlockingCall& operator=(const BlockingCall&) = delete;
+};
+void wait_for_blocking_calls_after_abort();
+
+/// Opens a logical interface, or takes one more reference to it. @spec 3.6.2
+/// @param pid  PTL_PID_ANY or the wanted one; counts only for the first interface of the process
+int open_interface(std::uint32_t index, ptl_pid_t pid, const ptl_ni_limits_t* desired, ptl_handle_ni_t* handle);
+int close_interface(ptl_handle_ni_t handle);
+
+/// On duty: the open interface that a handle names, or that an object's handle belongs to; nullptr if there is none.
+Interface* interface_of(Core& core, ptl_handle_ni_t ni_handle);
+Interface* interface_of_object(Core& core, ptl_handle_any_t handle);
+
+/// The handle of an open interface.
+ptl_handle_ni_t handle_of(std::uint32_t interface_index);
+
+/// Turns PTL_EQ_NONE or PTL_CT_NONE into the engine's 0.
+inline Handle eq_or_zero(ptl_handle_eq_t handle) { return handle == PTL_EQ_NONE ? 0 : handle; }
+inline Handle ct_or_zero(ptl_handle_ct_t handle) { return handle == PTL_CT_NONE ? 0 : handle; }
+
+/// Whether a handle names a live object of the interface, or is the NONE value.
+inline bool is_eq_or_none(const Interface& ni, ptl_handle_eq_t handle) {
+  return handle == PTL_EQ_NONE || ni.eqs.find(handle) != nullptr;
+}
+inline bool is_ct_or_none(const Interface& ni, ptl_handle_ct_t handle) {
+  return handle == PTL_CT_NONE || ni.cts.find(handle) != nullptr;
+}
+
+/// The return code for an outcome of the engine.
+int to_rc(Status status);
+
+/// Runs the body of an API function: no exception leaves the library. Memory that runs out becomes PTL_NO_SPACE.
+template <class Body>
+int guarded(Body&& body) noexcept {
+  try {
+    return body();
+  } catch (...) {
+    return PTL_NO_SPACE;
+  }
+}
+
+}  // namespace portofu::portals

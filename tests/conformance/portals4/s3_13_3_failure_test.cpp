@@ -1,0 +1,174 @@
+// Portals 4.3, 3.13.3: operations that cannot be delivered, and memory that is not there. Refusals by permission are
+// tested in s3_12_1_entry_options_test.cpp, by flow control in s2_08_flow_control_test.cpp.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "../harness/fixture.h"
+
+using namespace conformance;
+
+PORTALS_SUITE(Failure);
+
+namespace {
+
+// A page that is mapped, followed by one that is not.
+unsigned char *page_before_a_hole() {
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  void *pages = mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (pages == MAP_FAILED || munmap(static_cast<char *>(pages) + page, page) != 0) stop("mmap");
+  return static_cast<unsigned char *>(pages);
+}
+
+ptl_size_t page_size() { return static_cast<ptl_size_t>(sysconf(_SC_PAGESIZE)); }
+
+// Operations towards a process that is not there end with PTL_NI_UNDELIVERABLE. For a put with an acknowledgment, SEND
+// may tell it ("a locally generated failure"), or ACK.
+void expect_undeliverable(const Ni &ni, ptl_process_t nobody) {
+  std::vector<unsigned char> data = pattern(64);
+  const ptl_handle_eq_t eq = alloc_eq(ni);
+  const ptl_handle_md_t md = bind_md(ni, md_of(data.data(), data.size(), eq));
+  get(md, nobody, {.length = 8, .user_ptr = tag(1)});
+  EXPECT_EQ(next_event(eq, PTL_EVENT_REPLY, PTL_NI_UNDELIVERABLE).user_ptr, tag(1));
+  put(md, nobody, {.length = 8, .user_ptr = tag(2)});
+  ptl_event_t event = next_event(eq);
+  EXPECT_EQ(event.user_ptr, tag(2));
+  if (event.type == PTL_EVENT_SEND && event.ni_fail_type == PTL_NI_OK) event = next_event(eq);
+  EXPECT_TRUE(event.type == PTL_EVENT_SEND || event.type == PTL_EVENT_ACK) << describe(event);
+  EXPECT_EQ(event.ni_fail_type, PTL_NI_UNDELIVERABLE) << describe(event);
+}
+
+}  // namespace
+
+// 3.13.3: PTL_NI_UNDELIVERABLE "Indicates a system failure that prevents message delivery": no process has the pid.
+TEST_PROCESSES(1, Failure, Section3_13_3__target_that_never_was) {
+  const Ni ni(self);
+  ptl_process_t nobody = ni.target();
+  nobody.phys.pid = nobody.phys.pid == 65001 ? 65002 : 65001;
+  expect_undeliverable(ni, nobody);
+  const Ends ends(ni);
+  append(ni, me_of(ni, nullptr, 0));
+  put_and_wait(ends, ni.target(), {.length = 1});
+}
+
+// 3.13.3 and DESIGN.md "Nobody waits for the dead": the target is killed, before and while operations wait for it.
+TEST_PROCESSES(3, Failure, Section3_13_3__target_that_dies) {
+  const Ni ni(self);
+  const Ends ends(ni);
+  alloc_pt(ni, PTL_EQ_NONE, 0, kOtherPt);
+  if (self.rank() != 2) append(ni, me_of(ni, nullptr, 0));
+  self.barrier();
+  if (self.rank() == 2) put_and_wait(ends, ni.id(0), {.length = 1});
+  if (self.rank() == 2) put_and_wait(ends, ni.id(1), {.length = 1});
+  self.barrier();
+  if (self.rank() == 1) self.die();
+  if (self.rank() == 2) {
+    expect_undeliverable(ni, ni.id(1));
+    put_and_wait(ends, ni.id(0), {.length = 1});  // The living are not touched by it.
+  }
+  self.barrier();
+}
+
+// A process that has ended properly is gone too.
+TEST_PROCESSES(2, Failure, Section3_13_3__target_that_has_closed_its_interface) {
+  const Ni ni(self);
+  const Ends ends(ni);
+  if (self.rank() == 1) append(ni, me_of(ni, nullptr, 0));
+  self.barrier();
+  if (self.rank() == 0) put_and_wait(ends, ni.id(1), {.length = 1});
+  self.barrier();
+  if (self.rank() == 1) {
+    REQUIRE_OK(PtlNIFini(ni));
+    PtlFini();
+  }
+  self.barrier();
+  if (self.rank() == 0) expect_undeliverable(ni, ni.id(1));
+  self.barrier();
+}
+
+// 3.10: an operation that "would access an unallocated region of the MD ... may simply fail ... If a full event is
+// delivered, it must set ni_fail_type to PTL_NI_SEGV". DESIGN.md: not a crash. Which of SEND and ACK of a put tells it is
+// left open by 3.13.3.
+TEST_BOTH_WAYS(Failure, Section3_10__put_from_memory_that_is_not_there) {
+  const Ni ni(self);
+  const Ends ends(ni);
+  const ptl_handle_eq_t eq = alloc_eq(ni);
+  const ptl_handle_md_t everything = bind_md(ni, md_of(nullptr, PTL_SIZE_MAX, eq));
+  std::vector<unsigned char> memory(1 << 20);
+  self.target([&] { append(ni, me_of(ni, memory.data(), memory.size())); });
+  self.initiator([&] {
+    const auto hole = reinterpret_cast<ptl_size_t>(page_before_a_hole()) + page_size();
+    for (ptl_size_t length : {8u, 3000u, 100000u}) {
+      put(everything, ni.target(), {.length = length, .local_offset = hole - 4});
+      ptl_event_t event = next_event(eq);
+      if (event.ni_fail_type == PTL_NI_OK) event = next_event(eq);
+      EXPECT_EQ(event.ni_fail_type, PTL_NI_SEGV) << length << " bytes: " << describe(event);
+      while (!drain(eq).empty()) {
+      }
+    }
+    put_and_wait(ends, ni.target(), {.length = 8});
+  });
+}
+
+// 3.10: the same for the memory into which a get shall deliver.
+TEST_BOTH_WAYS(Failure, Section3_10__get_into_memory_that_is_not_there) {
+  const Ni ni(self);
+  const Ends ends(ni);
+  const ptl_handle_md_t everything = bind_quiet(ni, nullptr, PTL_SIZE_MAX, ends.source_eq);
+  std::vector<unsigned char> memory(1 << 20);
+  self.target([&] { append(ni, me_of(ni, memory.data(), memory.size())); });
+  self.initiator([&] {
+    const auto hole = reinterpret_cast<ptl_size_t>(page_before_a_hole()) + page_size();
+    for (ptl_size_t length : {8u, 3000u, 100000u}) {
+      get(everything, ni.target(), {.length = length, .local_offset = hole - 4});
+      next_event(ends.source_eq, PTL_EVENT_REPLY, PTL_NI_SEGV);
+    }
+    put_and_wait(ends, ni.target(), {.length = 8});
+  });
+}
+
+// 3.12: "If an incoming operation attempts to access an unallocated region of the ME, ... ni_fail_type to PTL_NI_SEGV",
+// in the event of the target and of the initiator.
+TEST_BOTH_WAYS(Failure, Section3_12__target_memory_that_is_not_there) {
+  const Ni ni(self);
+  const Ends ends(ni);
+  if ((ni.limits().features & PTL_TARGET_BIND_INACCESSIBLE) == 0) self.skip("not promised by the interface");
+  std::vector<unsigned char> out = pattern(100000);
+  const ptl_handle_md_t md = bind_quiet(ni, out.data(), out.size(), ends.source_eq);
+  ptl_size_t hole = 0;
+  self.target([&] {
+    hole = reinterpret_cast<ptl_size_t>(page_before_a_hole()) + page_size();
+    append(ni, me_of(ni, nullptr, PTL_SIZE_MAX));
+  });
+  hole = self.share(hole)[0];
+  for (ptl_size_t length : {8u, 3000u, 100000u}) {
+    const Message message{.length = length, .remote_offset = hole - 4};
+    self.initiator([&] {
+      put(md, ni.target(), message);
+      next_event(ends.source_eq, PTL_EVENT_ACK, PTL_NI_SEGV);
+      get(md, ni.target(), message);
+      next_event(ends.source_eq, PTL_EVENT_REPLY, PTL_NI_SEGV);
+    });
+    self.target([&] {
+      next_event(ends.target_eq, PTL_EVENT_PUT, PTL_NI_SEGV);
+      next_event(ends.target_eq, PTL_EVENT_GET, PTL_NI_SEGV);
+    });
+  }
+}
+
+// 3.12: "A message with an invalid address/offset pair that is of zero bytes will not cause a PTL_NI_SEGV".
+TEST_BOTH_WAYS(Failure, Section3_12__zero_bytes_do_not_access_memory) {
+  const Ni ni(self);
+  const Ends ends(ni);
+  const ptl_handle_md_t everything = bind_quiet(ni, nullptr, PTL_SIZE_MAX, ends.source_eq);
+  self.target([&] { append(ni, me_of(ni, reinterpret_cast<void *>(8), 100)); });
+  self.initiator([&] {
+    put(everything, ni.target(), {.length = 0, .local_offset = 16, .remote_offset = 24});
+    next_event(ends.source_eq, PTL_EVENT_ACK);
+    get(everything, ni.target(), {.length = 0, .local_offset = 16, .remote_offset = 24});
+    next_event(ends.source_eq, PTL_EVENT_REPLY);
+  });
+  self.target([&] {
+    next_event(ends.target_eq, PTL_EVENT_PUT);
+    next_event(ends.target_eq, PTL_EVENT_GET);
+  });
+}

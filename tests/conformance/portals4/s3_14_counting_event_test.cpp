@@ -1,0 +1,240 @@
+// Portals 4.3, 3.14: counting events. What counts is tested with the MD (3.10) and the entries (3.12.1).
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "../harness/fixture.h"
+
+using namespace conformance;
+
+PORTALS_SUITE(CountingEvent);
+
+namespace {
+
+void expect_count(ptl_handle_ct_t ct, ptl_size_t success, ptl_size_t failure) {
+  const ptl_ct_event_t value = count_of(ct);
+  EXPECT_EQ(value.success, success);
+  EXPECT_EQ(value.failure, failure);
+}
+
+}  // namespace
+
+// 3.14.2: "A newly allocated counting event will have both the success and failure counts initialized to zero."
+TEST_PROCESSES(1, CountingEvent, Section3_14_2__starts_at_zero) {
+  const Ni ni(self);
+  for (int i = 0; i < 3; ++i) {
+    const ptl_handle_ct_t ct = alloc_ct(ni);
+    expect_count(ct, 0, 0);
+    REQUIRE_OK(PtlCTSet(ct, {7, 8}));
+    REQUIRE_OK(PtlCTFree(ct));  // The next one may get the same place.
+  }
+}
+
+// 3.14.8, 3.14.9: "The counting event must be updated before returning"; what PtlCTGet sees of it may be late.
+TEST_PROCESSES(1, CountingEvent, Section3_14_8__set_and_inc) {
+  const Ni ni(self);
+  const ptl_handle_ct_t ct = alloc_ct(ni);
+  const ptl_handle_ct_t other = alloc_ct(ni);
+  REQUIRE_OK(PtlCTInc(ct, {3, 0}));
+  wait_for_counts(ct, 3, 0);
+  REQUIRE_OK(PtlCTInc(ct, {0, 4}));
+  wait_for_counts(ct, 3, 4);
+  REQUIRE_OK(PtlCTInc(ct, {0, 0}));
+  expect_count(ct, 3, 4);
+  REQUIRE_OK(PtlCTSet(ct, {1000000000000u, 9}));
+  wait_for_counts(ct, 1000000000000u, 9);
+  expect_count(ct, 1000000000000u, 9);
+  expect_count(other, 0, 0);
+}
+
+// 3.14: counters "follow the 2^n modulo behavior for integer arithmetic".
+TEST_PROCESSES(1, CountingEvent, Section3_14__arithmetic_is_modulo_2_to_the_64) {
+  const Ni ni(self);
+  const ptl_handle_ct_t ct = alloc_ct(ni);
+  REQUIRE_OK(PtlCTSet(ct, {PTL_SIZE_MAX, 0}));
+  wait_for_counts(ct, PTL_SIZE_MAX, 0);
+  REQUIRE_OK(PtlCTInc(ct, {6, 0}));
+  for (int i = 0; i < 1000000 && count_of(ct).success != 5; ++i) {
+  }
+  expect_count(ct, 5, 0);
+}
+
+// 3.14.6: "returns when either the success field is greater than or equal to the test value or when the failure field is
+// non-zero"; on success event is the current value.
+TEST_PROCESSES(1, CountingEvent, Section3_14_6__wait_that_is_met_already) {
+  const Ni ni(self);
+  const ptl_handle_ct_t ct = alloc_ct(ni);
+  ptl_ct_event_t value{77, 77};
+  EXPECT_RC(PtlCTWait(ct, 0, &value), PTL_OK);
+  EXPECT_EQ(value.success, 0u);
+  EXPECT_EQ(value.failure, 0u);
+  REQUIRE_OK(PtlCTSet(ct, {5, 0}));
+  for (ptl_size_t test : {1u, 5u}) {
+    EXPECT_RC(PtlCTWait(ct, test, &value), PTL_OK);
+    EXPECT_EQ(value.success, 5u);
+  }
+  REQUIRE_OK(PtlCTSet(ct, {5, 1}));
+  EXPECT_RC(PtlCTWait(ct, 1000, &value), PTL_OK);
+  EXPECT_EQ(value.success, 5u);
+  EXPECT_EQ(value.failure, 1u);
+}
+
+// 3.14.6: "All threads that are waiting on a single counting event with a given test value will return".
+TEST_BOTH_WAYS(CountingEvent, Section3_14_6__all_waiting_threads_return) {
+  const Ni ni(self);
+  const Ends ends(ni);
+  const ptl_handle_ct_t ct = alloc_ct(ni);
+  std::vector<std::thread> threads;
+  self.target([&] {
+    ptl_me_t me = me_of(ni, nullptr, 0, PTL_ME_EVENT_CT_COMM);
+    me.ct_handle = ct;
+    append(ni, me);
+    std::atomic<int> started{0};
+    for (ptl_size_t i = 0; i < 4; ++i)
+      threads.emplace_back([ct, i, &started] {
+        ptl_ct_event_t value{};
+        ++started;
+        EXPECT_RC(PtlCTWait(ct, 2 + i / 2, &value), PTL_OK);
+        EXPECT_GE(value.success, 2 + i / 2);
+      });
+    while (started < 4) std::this_thread::yield();
+  });
+  self.initiator([&] {
+    for (int i = 0; i < 3; ++i) put_and_wait(ends, ni.target(), {.length = 8});
+  });
+  for (std::thread &thread : threads) thread.join();
+}
+
+// 3.14.6: a failure wakes a waiter.
+TEST_PROCESSES(1, CountingEvent, Section3_14_6__failure_wakes_the_waiter) {
+  const Ni ni(self);
+  const ptl_handle_ct_t ct = alloc_ct(ni);
+  std::atomic<bool> started{false};
+  std::thread waiter([&] {
+    ptl_ct_event_t value{};
+    started = true;
+    EXPECT_RC(PtlCTWait(ct, 100, &value), PTL_OK);
+    EXPECT_EQ(value.failure, 2u);
+  });
+  while (!started) std::this_thread::yield();
+  REQUIRE_OK(PtlCTInc(ct, {0, 2}));
+  waiter.join();
+}
+
+// 3.14.7: "the counting event returned must be from the first counting event in ct_handles which has reached the
+// threshold"; PTL_CT_NONE_REACHED; a failure counts as reached.
+TEST_PROCESSES(1, CountingEvent, Section3_14_7__poll) {
+  const Ni ni(self);
+  const ptl_handle_ct_t cts[3] = {alloc_ct(ni), alloc_ct(ni), alloc_ct(ni)};
+  const ptl_size_t tests[3] = {5, 6, 7};
+  ptl_ct_event_t value{};
+  unsigned int which = 77;
+  EXPECT_RC(PtlCTPoll(cts, tests, 3, 0, &value, &which), PTL_CT_NONE_REACHED);
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_RC(PtlCTPoll(cts, tests, 3, 30, &value, &which), PTL_CT_NONE_REACHED);
+  EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(29));
+  REQUIRE_OK(PtlCTSet(cts[2], {7, 0}));
+  REQUIRE_OK(PtlCTSet(cts[0], {4, 0}));
+  EXPECT_RC(PtlCTPoll(cts, tests, 3, kPatienceMs, &value, &which), PTL_OK);
+  EXPECT_EQ(which, 2u);
+  EXPECT_EQ(value.success, 7u);
+  REQUIRE_OK(PtlCTSet(cts[1], {100, 0}));
+  wait_for_count(cts[1], 100);
+  EXPECT_RC(PtlCTPoll(cts, tests, 3, 0, &value, &which), PTL_OK);
+  EXPECT_EQ(which, 1u);
+  EXPECT_EQ(value.success, 100u);
+  REQUIRE_OK(PtlCTInc(cts[0], {0, 1}));
+  wait_for_counts(cts[0], 4, 1);
+  EXPECT_RC(PtlCTPoll(cts, tests, 3, 0, &value, &which), PTL_OK);
+  EXPECT_EQ(which, 0u);
+  EXPECT_EQ(value.success, 4u);
+  EXPECT_EQ(value.failure, 1u);
+}
+
+// 3.14.7: counters of "different logical network interfaces"; blocks until one of them gets there.
+TEST_BOTH_WAYS(CountingEvent, Section3_14_7__poll_across_logical_interfaces) {
+  const Ni matching(self, kMatching);
+  const Ni plain(self, kNonMatching);
+  const Ends plain_ends(plain);
+  const ptl_handle_ct_t cts[2] = {alloc_ct(matching), alloc_ct(plain)};
+  const ptl_size_t tests[2] = {1, 1};
+  self.target([&] {
+    ptl_le_t le = le_of(nullptr, 0, PTL_LE_EVENT_CT_COMM);
+    le.ct_handle = cts[1];
+    append(plain, le);
+  });
+  self.initiator([&] { put_and_wait(plain_ends, plain.target(), {.length = 1}); });
+  self.target([&] {
+    ptl_ct_event_t value{};
+    unsigned int which = 77;
+    EXPECT_RC(PtlCTPoll(cts, tests, 2, kPatienceMs, &value, &which), PTL_OK);
+    EXPECT_EQ(which, 1u);
+    EXPECT_EQ(value.success, 1u);
+  });
+}
+
+// 3.14: one counter may be named by an MD and by entries: "the total number of operations".
+TEST_BOTH_WAYS(CountingEvent, Section3_14__counter_is_shared) {
+  const Ni ni(self);
+  Ends ends(ni);
+  const ptl_handle_ct_t ct = alloc_ct(ni);
+  const ptl_handle_md_t md = bind_md(
+      ni, md_of(ends.data.data(), 64, ends.source_eq, ct, PTL_MD_EVENT_SEND_DISABLE | PTL_MD_EVENT_CT_ACK));
+  self.target([&] {
+    for (ptl_match_bits_t bits : {0u, 1u}) {
+      ptl_me_t me = me_of(ni, nullptr, 0, PTL_ME_EVENT_CT_COMM);
+      me.ct_handle = ct;
+      me.match_bits = bits;
+      append(ni, me);
+    }
+  });
+  self.initiator([&] {
+    for (ptl_match_bits_t bits : {0u, 1u, 0u}) {
+      put(md, ni.target(), {.length = 8, .match_bits = bits});
+      next_event(ends.source_eq, PTL_EVENT_ACK);
+    }
+  });
+  self.everywhere([&] {
+    const ptl_size_t expected = self.size() == 1 ? 6 : 3;
+    EXPECT_EQ(wait_for_count(ct, expected).success, expected);
+  });
+}
+
+// 3.14.3: freed, the handle "stops being valid".
+TEST_PROCESSES(1, CountingEvent, Section3_14_3__free) {
+  const Ni ni(self);
+  const ptl_handle_ct_t ct = alloc_ct(ni);
+  const ptl_handle_ct_t kept = alloc_ct(ni);
+  EXPECT_RC(PtlCTFree(ct), PTL_OK);
+  ptl_ct_event_t value{};
+  EXPECT_RC(PtlCTGet(ct, &value), PTL_ARG_INVALID);
+  EXPECT_RC(PtlCTFree(ct), PTL_ARG_INVALID);
+  EXPECT_RC(PtlCTGet(kept, &value), PTL_OK);
+}
+
+// openmpi.md C4: "CT increments only after the data is in memory".
+TEST_BOTH_WAYS(CountingEvent, Section3_14__data_is_in_memory_when_it_is_counted) {
+  const Ni ni(self);
+  const Ends ends(ni);
+  const ptl_handle_ct_t ct = alloc_ct(ni);
+  std::vector<unsigned char> memory(200000);
+  std::vector<unsigned char> out = pattern(memory.size(), 3);
+  const ptl_handle_md_t md = bind_quiet(ni, out.data(), out.size(), ends.source_eq);
+  self.target([&] {
+    ptl_me_t me = me_of(ni, memory.data(), memory.size(), PTL_ME_EVENT_CT_COMM);
+    me.ct_handle = ct;
+    append(ni, me);
+  });
+  ptl_size_t round = 0;
+  for (ptl_size_t length : {8u, 100u, 5000u, 200000u}) {
+    ++round;
+    if (self.is_initiator()) put(md, ni.target(), {.length = length});
+    if (self.is_target()) {
+      wait_for_count(ct, round);
+      EXPECT_TRUE(std::equal(memory.begin(), memory.begin() + static_cast<std::ptrdiff_t>(length), out.begin()));
+      std::fill(memory.begin(), memory.end(), 0);
+    }
+    self.barrier();
+  }
+}

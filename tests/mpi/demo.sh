@@ -1,0 +1,92 @@
+#!/bin/bash
+# The demonstration: an MPI job of two ranks that checks its data over Portofu, a ring of four ranks, and latency,
+# message rate and bandwidth beside Open MPI's own shared-memory transport. Both transports take turns within this one
+# run and medians are shown, because cores and load change from minute to minute. Ends with 0 only if all of it was
+# verified.
+#
+# usage: demo.sh --prefix OPENMPI_PREFIX --log DIRECTORY
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=.ci/common.sh
+source "$here/../../.ci/common.sh"
+# shellcheck source=tests/mpi/launch.sh
+source "$here/launch.sh"
+
+repetitions=5
+[[ ${1:-} == --prefix && ${3:-} == --log && $# -eq 4 ]] || usage_error "usage: demo.sh --prefix OPENMPI_PREFIX --log DIRECTORY"
+openmpi_prefix=$2
+log_directory=$4
+binary_directory=$log_directory/bin
+
+compile_all() {
+  local program
+  for program in bench pingpong_check ring; do
+    compile_program "$program" "$binary_directory" "$log_directory/compile-$program.log" ||
+      die "$program does not compile; see $log_directory/compile-$program.log"
+  done
+}
+
+# run_verified LABEL TRANSPORT RANKS LOG PROGRAM [ARGUMENT...]: a program that ends well and says what it verified.
+run_verified() {
+  local label=$1 transport=$2 ranks=$3 log=$4 program=$5 status=0
+  shift 5
+  step "$label"
+  launch_mpi "$transport" "$ranks" 200 "$log" ^portals4 "$binary_directory/$program" "$@" || status=$?
+  if ((status != 0)) || ! grep -aq ': verified on' "$log"; then
+    say "    FAILED: $(failure_reason "$log" "$status")"
+    sed 's/^/    | /' "$log" | tail -n 20 >&2
+    return 1
+  fi
+}
+
+bench_log() { printf '%s/bench-%s-%d.log' "$log_directory" "$1" "$2"; }
+
+run_benchmarks() {
+  local repetition transport
+  for ((repetition = 1; repetition <= repetitions; repetition++)); do
+    for transport in portals4 ob1; do
+      run_verified "measuring over $transport, $repetition of $repetitions" \
+        "$transport" 2 "$(bench_log "$transport" "$repetition")" bench || return 1
+    done
+  done
+}
+
+# median TRANSPORT KEY: over the repetitions.
+median() {
+  sed -n "s/^$2=//p" "$log_directory"/bench-"$1"-*.log | sort -g |
+    awk '{ value[NR] = $1 } END { print NR % 2 ? value[(NR + 1) / 2] : (value[NR / 2] + value[NR / 2 + 1]) / 2 }'
+}
+
+# print_row LABEL UNIT KEY BETTER: BETTER is "less" for times, "more" for rates; the last column says how many times
+# as fast Portofu is.
+print_row() {
+  awk -v label="$1" -v unit="$2" -v ours="$(median portals4 "$3")" -v theirs="$(median ob1 "$3")" -v better="$4" 'BEGIN {
+    ratio = better == "less" ? theirs / ours : ours / theirs
+    printf "  %-28s %12.3f %18.3f   %-11s %5.2f\n", label, ours, theirs, unit, ratio }'
+}
+
+print_table() {
+  printf '\n  %-28s %12s %18s   %-11s %s\n' 'two ranks on this machine' 'Portofu' 'Open MPI ob1/vader' '' 'times as fast'
+  print_row 'latency, 8 B' 'us' latency_us_8 less
+  print_row 'latency, 1 KiB' 'us' latency_us_1024 less
+  print_row 'message rate, 8 B' 'million/s' rate_millions_per_s_8 more
+  print_row 'bandwidth, 64 KiB' 'GB/s' bandwidth_gb_per_s_65536 more
+  print_row 'bandwidth, 1 MiB' 'GB/s' bandwidth_gb_per_s_1048576 more
+  print_row 'bandwidth, 4 MiB' 'GB/s' bandwidth_gb_per_s_4194304 more
+  printf '\n  data of 0 B to 4 MiB between two ranks: every byte verified\n'
+  printf '  ring of 4 ranks, 10 000 laps: verified, %s us per hop (Open MPI ob1/vader: %s us)\n' \
+    "$(sed -n 's/^hop_us=//p' "$log_directory/ring-portals4.log")" "$(sed -n 's/^hop_us=//p' "$log_directory/ring-ob1.log")"
+  printf '  (medians of %d turns, the transports alternating; the last column compares Portofu with ob1/vader)\n\n' "$repetitions"
+}
+
+allow_mpirun_as_root
+rm -rf "$log_directory"
+mkdir -p "$log_directory"
+compile_all
+run_verified "two ranks exchange 0 B to 4 MiB over portals4 and check every byte" \
+  portals4 2 "$log_directory/pingpong.log" pingpong_check
+run_verified "a token goes 10 000 times round four ranks over portals4" portals4 4 "$log_directory/ring-portals4.log" ring 10000
+run_verified "the same over ob1" ob1 4 "$log_directory/ring-ob1.log" ring 10000
+run_benchmarks
+print_table
+printf 'demo: everything was verified\n'

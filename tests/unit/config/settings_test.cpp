@@ -1,0 +1,149 @@
+// Feeds read_settings a fake environment; says what must be taken and what must be complained about.
+
+#include "engine/config/settings.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+namespace portofu {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class SettingsTest : public ::testing::Test {
+ protected:
+  Settings read() {
+    return read_settings(
+        [this](const char* name) {
+          const auto found = environment_.find(name);
+          return found == environment_.end() ? nullptr : found->second.c_str();
+        },
+        [this](const std::string& line) { complaints_.push_back(line); });
+  }
+
+  std::map<std::string, std::string> environment_;
+  std::vector<std::string> complaints_;
+};
+
+TEST_F(SettingsTest, Empty_environment__gives_defaults) {
+  const Settings settings = read();
+  EXPECT_EQ(settings.nid, 0u);
+  EXPECT_EQ(settings.spin_count, 2000u);
+  EXPECT_EQ(settings.sleep_after_us, 200u);
+  EXPECT_EQ(settings.window_operations, 1024u);
+  EXPECT_THAT(complaints_, IsEmpty());
+}
+
+TEST_F(SettingsTest, Empty_value__counts_as_not_set) {
+  environment_["PORTOFU_WINDOW"] = "";
+  EXPECT_EQ(read().window_operations, 1024u);
+  EXPECT_THAT(complaints_, IsEmpty());
+}
+
+TEST_F(SettingsTest, Every_bound__is_allowed_and_one_beyond_is_not) {
+  for (const SettingRow& row : setting_table()) {
+    if (row.number == nullptr) continue;
+    for (const std::uint32_t bound : {row.minimum, row.maximum}) {
+      environment_ = {{row.name, std::to_string(bound)}};
+      EXPECT_EQ(read().*row.number, bound) << row.name;
+    }
+    EXPECT_THAT(complaints_, IsEmpty());
+    if (row.minimum > 0) {
+      environment_ = {{row.name, std::to_string(row.minimum - 1)}};
+      EXPECT_EQ(read().*row.number, Settings{}.*row.number) << row.name;
+      EXPECT_EQ(complaints_.size(), 1u) << row.name;
+      complaints_.clear();
+    }
+    environment_ = {{row.name, std::to_string(std::uint64_t{row.maximum} + 1)}};
+    EXPECT_EQ(read().*row.number, Settings{}.*row.number) << row.name;
+    EXPECT_EQ(complaints_.size(), 1u) << row.name;
+    complaints_.clear();
+  }
+}
+
+TEST_F(SettingsTest, Every_default__lies_in_its_own_range) {
+  for (const SettingRow& row : setting_table()) {
+    if (row.number == nullptr || row.default_words != nullptr) continue;
+    environment_[row.name] = std::to_string(Settings{}.*row.number);
+  }
+  read();
+  EXPECT_THAT(complaints_, IsEmpty());
+}
+
+TEST_F(SettingsTest, Bad_value__names_variable_range_and_what_was_taken) {
+  environment_["PORTOFU_GUARD_PERIOD_US"] = "49";
+  EXPECT_EQ(read().guard_period_us, 500u);
+  EXPECT_THAT(complaints_, ElementsAre("PORTOFU_GUARD_PERIOD_US=49 is not allowed (50..100000); the default is taken: "
+                                       "500 us"));
+}
+
+TEST_F(SettingsTest, Not_a_number__takes_the_default) {
+  for (const char* text : {"many", "12x", "-1", "+1", " 1", "1.5", "0x", "99999999999999999999"}) {
+    environment_["PORTOFU_WINDOW"] = text;
+    EXPECT_EQ(read().window_operations, 1024u) << text;
+  }
+  EXPECT_EQ(complaints_.size(), 8u);
+}
+
+TEST_F(SettingsTest, Hexadecimal__is_read) {
+  environment_["PORTOFU_JOB_KEY"] = "0xC0FFEE";
+  EXPECT_EQ(read().job_key, 0xC0FFEEu);
+}
+
+TEST_F(SettingsTest, Not_a_power_of_two__takes_the_default) {
+  environment_["PORTOFU_RING_CELLS"] = "100";
+  EXPECT_EQ(read().ring_cells, 128u);
+  EXPECT_THAT(complaints_, ElementsAre(HasSubstr("a power of two, 16..4096")));
+}
+
+TEST_F(SettingsTest, Node_id__is_dotted_or_an_integer) {
+  environment_["PORTOFU_NID"] = "10.1.2.3";
+  EXPECT_EQ(read().nid, 0x0a010203u);
+  environment_["PORTOFU_NID"] = "167838211";
+  EXPECT_EQ(read().nid, 0x0a010203u);
+  EXPECT_THAT(complaints_, IsEmpty());
+}
+
+TEST_F(SettingsTest, Node_id__refuses_no_node_and_the_wildcard) {
+  for (const char* text : {"0", "0.0.0.0", "255.255.255.255", "10.1.2", "host"}) {
+    environment_["PORTOFU_NID"] = text;
+    EXPECT_EQ(read().nid, 0u) << text;
+  }
+  EXPECT_EQ(complaints_.size(), 5u);
+}
+
+TEST_F(SettingsTest, Interface_name__is_taken_as_it_is_unless_too_long) {
+  environment_["PORTOFU_INTERFACE"] = "eth0.17";
+  EXPECT_EQ(read().interface, "eth0.17");
+  environment_["PORTOFU_INTERFACE"] = "a-name-of-16-chr";
+  EXPECT_EQ(read().interface, "");
+  EXPECT_EQ(complaints_.size(), 1u);
+}
+
+TEST_F(SettingsTest, Bad_value_in_the_environment__complains_on_stderr) {
+  ASSERT_EQ(setenv("PORTOFU_WINDOW", "none", 1), 0);
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(read_settings().window_operations, 1024u);
+  ASSERT_EQ(unsetenv("PORTOFU_WINDOW"), 0);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("PORTOFU_WINDOW=none is not allowed"));
+}
+
+TEST(SettingTable, Rows__say_everything_once) {
+  std::map<std::string, int> names;
+  for (const SettingRow& row : setting_table()) {
+    EXPECT_EQ(++names[row.name], 1) << row.name;
+    EXPECT_TRUE(std::string(row.name).starts_with("PORTOFU_")) << row.name;
+    EXPECT_TRUE(std::string(row.sentence).ends_with(".")) << row.name;
+    EXPECT_NE(row.number == nullptr, row.text == nullptr) << row.name;
+    EXPECT_EQ(row.kind == SettingKind::kText, row.text != nullptr) << row.name;
+    EXPECT_TRUE(row.default_words != nullptr || row.number != nullptr) << row.name;
+    EXPECT_THAT(settings_help(), HasSubstr(row.name));
+  }
+}
+
+}  // namespace
+}  // namespace portofu

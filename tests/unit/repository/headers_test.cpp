@@ -1,0 +1,57 @@
+// Every header compiles alone. The C headers: as C99, C11, C++11 and C++20, without a warning. An engine header: by the
+// rule that NAME.cpp includes NAME.h first; one that has no NAME.cpp is compiled here.
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/repository/repository.h"
+
+namespace portofu::repository {
+namespace {
+
+/// Compiles a file that includes only `header`; nothing is kept.
+testing::AssertionResult compiles_alone(const std::string& compiler, const std::string& header) {
+  std::string output;
+  const std::string command = "printf '#include \"" + header + "\"\\n' | " + compiler + " -Wall -Wextra -Werror -I'" +
+                              root_path(".") + "' -I'" + root_path("include") + "' -fsyntax-only -";
+  if (run_command(command, &output) == 0) return testing::AssertionSuccess();
+  return testing::AssertionFailure() << command << "\n" << output;
+}
+
+TEST(Headers, C_headers__compile_alone_as_C_and_as_Cxx) {
+  for (const SourceFile& header : source_files("include", {".h"})) {
+    const std::string name = header.path.substr(header.path.rfind('/') + 1);
+    for (const char* standard : {"c99", "c11"}) {
+      EXPECT_TRUE(compiles_alone(c_compiler() + " -pedantic-errors -x c -std=" + standard, name));
+    }
+    for (const char* standard : {"c++11", "c++20"}) {
+      EXPECT_TRUE(compiles_alone(cxx_compiler() + " -pedantic-errors -x c++ -std=" + standard, name));
+    }
+  }
+}
+
+TEST(Headers, Headers_without_a_source_file__compile_alone) {
+  for (const char* directory : {"engine", "lib"}) {
+    for (const SourceFile& header : source_files(directory, {".h"})) {
+      const std::string source = header.path.substr(0, header.path.size() - 1) + "cpp";
+      if (!read_source(source).lines.empty()) continue;
+      EXPECT_TRUE(compiles_alone(cxx_compiler() + " -x c++ -std=c++20", header.path));
+    }
+  }
+}
+
+TEST(Headers, Source_files__include_their_own_header_first) {
+  for (const char* directory : {"engine", "lib"}) {
+    for (const SourceFile& source : source_files(directory, {".cpp"})) {
+      const std::string header = source.path.substr(0, source.path.size() - 3) + "h";
+      if (read_source(header).lines.empty()) continue;
+      for (const std::string& line : source.lines) {
+        if (!line.starts_with("#include")) continue;
+        EXPECT_EQ(line, "#include \"" + header + "\"") << source.path;
+        break;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace portofu::repository

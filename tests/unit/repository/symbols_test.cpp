@@ -1,0 +1,84 @@
+// The libraries export the API and nothing else. portals4_symbols.txt is written from the spec (table 3-6), not from
+// our header: header, version script and library are compared with it.
+
+#include <gtest/gtest.h>
+
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include "tests/unit/repository/repository.h"
+
+namespace portofu::repository {
+namespace {
+
+std::set<std::string> symbols_of_the_spec() {
+  std::set<std::string> symbols;
+  for (const std::string& line : read_source("tests/unit/repository/portals4_symbols.txt").lines) {
+    if (!line.empty() && line[0] != '#') symbols.insert(line);
+  }
+  return symbols;
+}
+
+/// Names that match the pattern's first group in a file from the root, comments left out.
+std::set<std::string> names_in(const std::string& path, const std::string& pattern) {
+  std::set<std::string> names;
+  const std::regex regex(pattern);
+  for (const std::string& line : code_lines(read_source(path))) {
+    for (std::sregex_iterator at(line.begin(), line.end(), regex), end; at != end; ++at) names.insert((*at)[1]);
+  }
+  return names;
+}
+
+/// The names that a shared library defines for others, demangled, without their versions; version nodes are left out.
+std::set<std::string> exported_symbols(const std::string& library) {
+  std::string output;
+  EXPECT_EQ(run_command("nm --dynamic --defined-only --demangle --format=posix '" + library + "'", &output), 0)
+      << output;
+  std::set<std::string> symbols;
+  static const std::regex line_pattern(R"(^(.*?)(@@?[\w.]+)? ([A-Za-z]) [0-9a-f]+( [0-9a-f]+)?$)");
+  std::istringstream lines(output);
+  for (std::string line; std::getline(lines, line);) {
+    std::smatch match;
+    if (std::regex_match(line, match, line_pattern) && match[3] != "A") symbols.insert(match[1]);
+  }
+  return symbols;
+}
+
+TEST(Symbols, Spec_list__is_whole) { EXPECT_EQ(symbols_of_the_spec().size(), 53u); }
+
+TEST(Symbols, Header__declares_the_spec) {
+  EXPECT_EQ(names_in("include/portals4.h", R"(\b(Ptl[A-Z]\w*)\()"), symbols_of_the_spec());
+}
+
+TEST(Symbols, Version_script__lists_the_spec) {
+  EXPECT_EQ(names_in("lib/portals4/libportals.map", R"(\b(Ptl[A-Z]\w*);)"), symbols_of_the_spec());
+}
+
+TEST(Symbols, Libportals__exports_the_spec) {
+  const std::string library = built_library("libportals.so.4");
+  ASSERT_NE(library, "") << "libportals.so.4 has not been built";
+  EXPECT_EQ(exported_symbols(library), symbols_of_the_spec());
+}
+
+TEST(Symbols, Libportofu__exports_only_its_namespace) {
+  const std::string library = built_library("libportofu.so");
+  ASSERT_NE(library, "") << "libportofu.so has not been built";
+  static const std::regex ours(R"(^(vtable for |typeinfo (name )?for )?portofu::.*)");
+  const auto symbols = exported_symbols(library);
+  EXPECT_FALSE(symbols.empty());
+  for (const std::string& symbol : symbols) EXPECT_TRUE(std::regex_match(symbol, ours)) << symbol;
+}
+
+TEST(Symbols, Libportals__finds_libportofu_beside_it) {
+  const std::string library = built_library("libportals.so.4");
+  ASSERT_NE(library, "") << "libportals.so.4 has not been built";
+  std::string output;
+  ASSERT_EQ(run_command("readelf --dynamic --wide '" + library + "'", &output), 0) << output;
+  EXPECT_NE(output.find("Library soname: [libportals.so.4]"), std::string::npos) << output;
+  EXPECT_NE(output.find("Shared library: [libportofu.so."), std::string::npos) << output;
+  EXPECT_NE(output.find("Library runpath: [$ORIGIN]"), std::string::npos) << output;
+}
+
+}  // namespace
+}  // namespace portofu::repository
