@@ -13,8 +13,8 @@ packages_openmpi=(
   libevent-dev libhwloc-dev libpmix-dev zlib1g-dev flex openssh-client
   dpkg-dev xz-utils ca-certificates
 )
-# The fuzzer needs clang with its runtime; the MPICH suite's build wants perl and the autotools' runtime files.
-packages_test=(clang libclang-rt-14-dev perl)
+# The fuzzer needs clang with its runtime; the configure of the MPICH suite wants perl and Python.
+packages_test=(clang libclang-rt-14-dev perl python3)
 
 # Prints those of the named packages that are not installed.
 missing_packages() {

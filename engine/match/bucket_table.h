@@ -1,7 +1,6 @@
 #pragma once
 // Hash table of one class: from the hash of a masked key to the FIFO of the entries that have this key. The tags of a
-// class stay in the nearest caches, so a probe that finds nothing costs a few nanoseconds, whatever the size of the
-// class.
+// class stay in the nearest caches, so a probe that finds nothing is cheap, whatever the size of the class.
 
 #include <bit>
 #include <cassert>
@@ -40,10 +39,9 @@ class BucketTable {
   void clear() { *this = BucketTable(); }
 
  private:
-  static constexpr std::size_t kFirstGroupCount = 4;  ///< A power of two.
-  static constexpr std::size_t kBucketsPerGroup =
-      10;                                          ///< Mean number above which the table grows: few groups overflow.
-  static constexpr std::size_t kGroupStride = 16;  ///< Elements of `heads_` for each group; the last one is unused.
+  static constexpr std::size_t kFirstGroupCount = 4;   ///< A power of two.
+  static constexpr std::size_t kBucketsPerGroup = 10;  ///< Mean number above which the table grows; few overflow.
+  static constexpr std::size_t kGroupStride = 16;      ///< Elements of `heads_` for each group; the last one is unused.
 
   static std::uint8_t tag_of(std::uint64_t hash) {
     const auto tag = static_cast<std::uint8_t>(hash >> 56);

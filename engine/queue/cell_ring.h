@@ -22,6 +22,7 @@
 #include <type_traits>
 
 #include "engine/queue/assert.h"
+#include "engine/queue/fresh_line.h"
 #include "engine/queue/ring_geometry.h"
 
 namespace portofu {
@@ -110,13 +111,10 @@ class CellProducer {
     if (claimed_granule_ != 0) data_head_ = claimed_data_ + round_up_to_granule(header.payload_bytes);
     data_end_of_cell_[head_ & cell_mask_] = data_head_;
     CellShared& cell = cell_at(head_);
-    std::memcpy(cell.head, &header, sizeof cell.head);
+    copy_fresh_line(cell.head, &header, sizeof cell.head);
     // (R1) release: header and payload are visible to whoever acquires this word in CellConsumer::ready.
     cell.wire_word.store(claimed_granule_ << 16 | lap_of(head_), std::memory_order_release);
     ++head_;
-#ifdef WPN
-    __builtin_prefetch(cell_at(head_).inline_payload, 1);
-#endif
     claimed_ = false;
   }
 

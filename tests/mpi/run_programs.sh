@@ -165,10 +165,13 @@ test_killed_rank() {
   fi
 }
 
-# Jobs that ended must leave nothing of ours in shared memory, also when ranks were killed. Other jobs of this user
-# may be running, so only what is new counts.
+# Segments of ours that no living process maps. Jobs that ended must leave none, also when ranks were killed; other jobs
+# of this user may be running and have theirs.
 ours_in_shared_memory() {
-  find /dev/shm -maxdepth 1 -user "$(id -u)" -iname '*portofu*' -printf '%f\n' 2>/dev/null | sort
+  local file
+  find /dev/shm -maxdepth 1 -user "$(id -u)" -iname '*portofu*' 2>/dev/null | sort | while read -r file; do
+    grep -qsF "$file" /proc/[0-9]*/maps || printf '%s\n' "${file##*/}"
+  done
 }
 
 check_leftovers() {

@@ -33,9 +33,7 @@ bool SourceSet::peek(Packet& packet) {
       if (take_packet(entry, packet)) return true;
       continue;
     }
-#ifdef RPP
     if (poll_.size() <= kPrefetchedSources) CellConsumer<PacketHeader>::prefetch_payload(entry.word);
-#endif
     const bool finished = turn_left_ > 0 && entry.attention && attend_silent(entry);
     turn_left_ = kTurnPackets;
     // A finished source has left its place to another one, which must be looked at too.

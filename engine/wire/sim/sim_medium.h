@@ -28,15 +28,16 @@ struct SimOptions {
 /// Payload of one packet in a heap block of its own, so that AddressSanitizer sees any step outside.
 class SimPayload {
  public:
+  /// @param payload_bytes  size; the bytes start as 0xee, so that what was never written is seen
   explicit SimPayload(std::uint32_t payload_bytes);
 
-  std::byte* data() { return data_.get(); }
+  std::byte* data() const { return data_.get(); }
 
  private:
   struct AlignedDelete {
     void operator()(std::byte* data) const;
   };
-  std::unique_ptr<std::byte[], AlignedDelete> data_;  ///< 64-byte aligned; one byte at least.
+  std::unique_ptr<std::byte, AlignedDelete> data_;  ///< 64-byte aligned; never nullptr.
 };
 
 /// A published packet.
@@ -76,8 +77,12 @@ struct SimMedium {
   std::vector<SimEndpoint> endpoints;
   std::vector<std::unique_ptr<SimLink>> links;
 
-  /// Finds the living endpoint of a process; nullptr if there is none.
-  SimEndpoint* find_living(ProcessId process);
+  /// Finds the living endpoint of a process.
+  /// @return its index, or nothing
+  std::optional<std::uint32_t> find_living(ProcessId process) const;
+
+  /// Makes a link between two living endpoints; it answers kInProgress for a while.
+  SimLink& make_link(std::uint32_t sender_index, std::uint32_t receiver_index);
 
   /// Ends an endpoint: its outgoing links close, its incoming links have no receiver any more.
   /// @param killed  true if it did not do so itself: part of what it published is lost, and its peers do not know yet

@@ -28,18 +28,18 @@ std::string describe(ptl_ct_event_t value) {
 
 }  // namespace
 
-void stop(const std::string &message, Where where) {
+void stop(const std::string& message, Where where) {
   ADD_FAILURE_AT(where.file_name(), static_cast<int>(where.line())) << message;
   throw Stopped{};
 }
 
-void require(int rc, const char *call, Where where) {
+void require(int rc, const char* call, Where where) {
   if (rc != PTL_OK) stop(std::string(call) + " gave " + name_of_rc(rc), where);
 }
 
 // ---- Ni ------------------------------------------------------------------------------------------------------------
 
-Ni::Ni(Process &self, unsigned int options, const ptl_ni_limits_t *desired) : options_(options) {
+Ni::Ni(Process& self, unsigned int options, const ptl_ni_limits_t* desired) : options_(options) {
   REQUIRE_OK(PtlInit());
   REQUIRE_OK(PtlNIInit(PTL_IFACE_DEFAULT, options, PTL_PID_ANY, desired, &limits_, &handle_));
   ptl_process_t mine{};
@@ -76,7 +76,7 @@ ptl_sr_value_t Ni::status(ptl_sr_index_t index) const {
   return value;
 }
 
-bool same_process(const Ni &ni, ptl_process_t a, ptl_process_t b) {
+bool same_process(const Ni& ni, ptl_process_t a, ptl_process_t b) {
   return ni.logical() ? a.rank == b.rank : a.phys.nid == b.phys.nid && a.phys.pid == b.phys.pid;
 }
 
@@ -92,27 +92,27 @@ ptl_ni_limits_t generous_limits() {
 
 // ---- Objects -------------------------------------------------------------------------------------------------------
 
-ptl_handle_eq_t alloc_eq(const Ni &ni, ptl_size_t count, Where where) {
+ptl_handle_eq_t alloc_eq(const Ni& ni, ptl_size_t count, Where where) {
   ptl_handle_eq_t eq = PTL_INVALID_HANDLE;
   require(PtlEQAlloc(ni, count, &eq), "PtlEQAlloc", where);
   return eq;
 }
 
-ptl_handle_ct_t alloc_ct(const Ni &ni, Where where) {
+ptl_handle_ct_t alloc_ct(const Ni& ni, Where where) {
   ptl_handle_ct_t ct = PTL_INVALID_HANDLE;
   require(PtlCTAlloc(ni, &ct), "PtlCTAlloc", where);
   return ct;
 }
 
-void alloc_pt(const Ni &ni, ptl_handle_eq_t eq, unsigned int options, ptl_pt_index_t pt_index, Where where) {
+void alloc_pt(const Ni& ni, ptl_handle_eq_t eq, unsigned int options, ptl_pt_index_t pt_index, Where where) {
   ptl_pt_index_t got = PTL_PT_ANY;
   require(PtlPTAlloc(ni, options, eq, pt_index, &got), "PtlPTAlloc", where);
   if (got != pt_index) stop("PtlPTAlloc gave index " + std::to_string(got), where);
 }
 
-ptl_md_t md_of(const void *start, ptl_size_t length, ptl_handle_eq_t eq, ptl_handle_ct_t ct, unsigned int options) {
+ptl_md_t md_of(const void* start, ptl_size_t length, ptl_handle_eq_t eq, ptl_handle_ct_t ct, unsigned int options) {
   ptl_md_t md{};
-  md.start = const_cast<void *>(start);
+  md.start = const_cast<void*>(start);
   md.length = length;
   md.options = options;
   md.eq_handle = eq;
@@ -120,19 +120,19 @@ ptl_md_t md_of(const void *start, ptl_size_t length, ptl_handle_eq_t eq, ptl_han
   return md;
 }
 
-ptl_handle_md_t bind_md(const Ni &ni, const ptl_md_t &md, Where where) {
+ptl_handle_md_t bind_md(const Ni& ni, const ptl_md_t& md, Where where) {
   ptl_handle_md_t handle = PTL_INVALID_HANDLE;
   require(PtlMDBind(ni, &md, &handle), "PtlMDBind", where);
   return handle;
 }
 
-ptl_handle_md_t bind_quiet(const Ni &ni, const void *start, ptl_size_t length, ptl_handle_eq_t eq, Where where) {
+ptl_handle_md_t bind_quiet(const Ni& ni, const void* start, ptl_size_t length, ptl_handle_eq_t eq, Where where) {
   return bind_md(ni, md_of(start, length, eq, PTL_CT_NONE, PTL_MD_EVENT_SEND_DISABLE), where);
 }
 
-ptl_le_t le_of(const void *start, ptl_size_t length, unsigned int options) {
+ptl_le_t le_of(const void* start, ptl_size_t length, unsigned int options) {
   ptl_le_t le{};
-  le.start = const_cast<void *>(start);
+  le.start = const_cast<void*>(start);
   le.length = length;
   le.ct_handle = PTL_CT_NONE;
   le.uid = PTL_UID_ANY;
@@ -141,7 +141,7 @@ ptl_le_t le_of(const void *start, ptl_size_t length, unsigned int options) {
   return le;
 }
 
-ptl_me_t me_of(const Ni &ni, const void *start, ptl_size_t length, unsigned int options) {
+ptl_me_t me_of(const Ni& ni, const void* start, ptl_size_t length, unsigned int options) {
   const ptl_le_t le = le_of(start, length, options);
   ptl_me_t me{};
   me.start = le.start;
@@ -153,14 +153,14 @@ ptl_me_t me_of(const Ni &ni, const void *start, ptl_size_t length, unsigned int 
   return me;
 }
 
-ptl_handle_me_t append(const Ni &ni, const ptl_me_t &me, ptl_list_t list, void *user_ptr, ptl_pt_index_t pt_index,
+ptl_handle_me_t append(const Ni& ni, const ptl_me_t& me, ptl_list_t list, void* user_ptr, ptl_pt_index_t pt_index,
                        Where where) {
   ptl_handle_me_t handle = PTL_INVALID_HANDLE;
   require(PtlMEAppend(ni, pt_index, &me, list, user_ptr, &handle), "PtlMEAppend", where);
   return handle;
 }
 
-ptl_handle_le_t append(const Ni &ni, const ptl_le_t &le, ptl_list_t list, void *user_ptr, ptl_pt_index_t pt_index,
+ptl_handle_le_t append(const Ni& ni, const ptl_le_t& le, ptl_list_t list, void* user_ptr, ptl_pt_index_t pt_index,
                        Where where) {
   ptl_handle_le_t handle = PTL_INVALID_HANDLE;
   require(PtlLEAppend(ni, pt_index, &le, list, user_ptr, &handle), "PtlLEAppend", where);
@@ -169,32 +169,32 @@ ptl_handle_le_t append(const Ni &ni, const ptl_le_t &le, ptl_list_t list, void *
 
 // ---- Operations ----------------------------------------------------------------------------------------------------
 
-void put(ptl_handle_md_t md, ptl_process_t target, const Message &m, Where where) {
-  require(PtlPut(md, m.local_offset, m.length, m.ack, target, m.pt, m.match_bits, m.remote_offset, m.user_ptr,
-                 m.hdr_data),
-          "PtlPut", where);
+void put(ptl_handle_md_t md, ptl_process_t target, const Message& m, Where where) {
+  require(
+      PtlPut(md, m.local_offset, m.length, m.ack, target, m.pt, m.match_bits, m.remote_offset, m.user_ptr, m.hdr_data),
+      "PtlPut", where);
 }
 
-void get(ptl_handle_md_t md, ptl_process_t target, const Message &m, Where where) {
+void get(ptl_handle_md_t md, ptl_process_t target, const Message& m, Where where) {
   require(PtlGet(md, m.local_offset, m.length, target, m.pt, m.match_bits, m.remote_offset, m.user_ptr), "PtlGet",
           where);
 }
 
-void atomic(ptl_handle_md_t md, ptl_process_t target, const Message &m, Where where) {
+void atomic(ptl_handle_md_t md, ptl_process_t target, const Message& m, Where where) {
   require(PtlAtomic(md, m.local_offset, m.length, m.ack, target, m.pt, m.match_bits, m.remote_offset, m.user_ptr,
                     m.hdr_data, m.op, m.type),
           "PtlAtomic", where);
 }
 
 void fetch_atomic(ptl_handle_md_t get_md, ptl_size_t get_offset, ptl_handle_md_t put_md, ptl_process_t target,
-                  const Message &m, Where where) {
+                  const Message& m, Where where) {
   require(PtlFetchAtomic(get_md, get_offset, put_md, m.local_offset, m.length, target, m.pt, m.match_bits,
                          m.remote_offset, m.user_ptr, m.hdr_data, m.op, m.type),
           "PtlFetchAtomic", where);
 }
 
-void swap(ptl_handle_md_t get_md, ptl_size_t get_offset, ptl_handle_md_t put_md, ptl_process_t target,
-          const Message &m, const void *operand, Where where) {
+void swap(ptl_handle_md_t get_md, ptl_size_t get_offset, ptl_handle_md_t put_md, ptl_process_t target, const Message& m,
+          const void* operand, Where where) {
   require(PtlSwap(get_md, get_offset, put_md, m.local_offset, m.length, target, m.pt, m.match_bits, m.remote_offset,
                   m.user_ptr, m.hdr_data, operand, m.op, m.type),
           "PtlSwap", where);
@@ -266,7 +266,7 @@ void wait_for_counts(ptl_handle_ct_t ct, ptl_size_t success, ptl_size_t failure,
          where);
 }
 
-void wait_for_status(const Ni &ni, ptl_sr_index_t index, ptl_sr_value_t value, Where where) {
+void wait_for_status(const Ni& ni, ptl_sr_index_t index, ptl_sr_value_t value, Where where) {
   const Patience patience;
   while (ni.status(index) != value && patience.left()) {
   }
@@ -276,13 +276,13 @@ void wait_for_status(const Ni &ni, ptl_sr_index_t index, ptl_sr_value_t value, W
          where);
 }
 
-Ends::Ends(const Ni &ni, unsigned int pt_options, ptl_size_t target_eq_count)
+Ends::Ends(const Ni& ni, unsigned int pt_options, ptl_size_t target_eq_count)
     : target_eq(alloc_eq(ni, target_eq_count)), source_eq(alloc_eq(ni)), data(pattern(4096)) {
   alloc_pt(ni, target_eq, pt_options);
   md = bind_quiet(ni, data.data(), data.size(), source_eq);
 }
 
-ptl_event_t put_and_wait(const Ends &ends, ptl_process_t target, const Message &message, ptl_ni_fail_t failure,
+ptl_event_t put_and_wait(const Ends& ends, ptl_process_t target, const Message& message, ptl_ni_fail_t failure,
                          Where where) {
   put(ends.md, target, message, where);
   return next_event(ends.source_eq, PTL_EVENT_ACK, failure, where);
@@ -297,8 +297,6 @@ std::vector<unsigned char> pattern(std::size_t bytes, unsigned int seed) {
   return data;
 }
 
-std::string name_of_way(const testing::TestParamInfo<int> &info) {
-  return info.param == 1 ? "self" : "two_processes";
-}
+std::string name_of_way(const testing::TestParamInfo<int>& info) { return info.param == 1 ? "self" : "two_processes"; }
 
 }  // namespace conformance

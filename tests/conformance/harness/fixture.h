@@ -1,6 +1,6 @@
 // What nearly every test needs: an open NI that knows its peers, objects with usual values, operations with named
-// parameters, and waits that end. Everything stops the test, with the place of the caller, when Portals does not do what
-// the caller takes for granted here; what a test is about it checks itself, with EXPECT_*.
+// parameters, and waits that end. Everything stops the test, with the place of the caller, when Portals does not do
+// what the caller takes for granted here; what a test is about it checks itself, with EXPECT_*.
 //
 // Waiting: every wait ends after kPatienceMs. To see that something does NOT happen a test makes something else happen
 // that comes later, and then looks; such a check can miss a fault, but it never reports one that is not there.
@@ -22,16 +22,16 @@ namespace conformance {
 using Where = std::source_location;
 
 inline constexpr ptl_time_t kPatienceMs = 5000;
-inline constexpr ptl_pt_index_t kPt = 5;         ///< The portal table entry of most tests.
-inline constexpr ptl_pt_index_t kOtherPt = 9;    ///< A second one, where a test needs it.
+inline constexpr ptl_pt_index_t kPt = 5;       ///< The portal table entry of most tests.
+inline constexpr ptl_pt_index_t kOtherPt = 9;  ///< A second one, where a test needs it.
 inline constexpr unsigned int kMatching = PTL_NI_MATCHING | PTL_NI_PHYSICAL;
 inline constexpr unsigned int kNonMatching = PTL_NI_NO_MATCHING | PTL_NI_PHYSICAL;
 
 /// Reports a failure and leaves the test.
-[[noreturn]] void stop(const std::string &message, Where where = Where::current());
+[[noreturn]] void stop(const std::string& message, Where where = Where::current());
 
 /// Stops unless rc is PTL_OK.
-void require(int rc, const char *call, Where where = Where::current());
+void require(int rc, const char* call, Where where = Where::current());
 #define REQUIRE_OK(call) ::conformance::require((call), #call)
 
 // Compares return codes, and prints their names.
@@ -43,13 +43,13 @@ class Ni {
  public:
   /// Calls PtlInit and PtlNIInit. On a logical NI every process gets its rank in the test as its rank in the map.
   /// Every process has to call it: the ids are exchanged here.
-  explicit Ni(Process &self, unsigned int options = kMatching, const ptl_ni_limits_t *desired = nullptr);
+  explicit Ni(Process& self, unsigned int options = kMatching, const ptl_ni_limits_t* desired = nullptr);
   ~Ni();
-  Ni(const Ni &) = delete;
-  Ni &operator=(const Ni &) = delete;
+  Ni(const Ni&) = delete;
+  Ni& operator=(const Ni&) = delete;
 
   operator ptl_handle_ni_t() const { return handle_; }
-  const ptl_ni_limits_t &limits() const { return limits_; }
+  const ptl_ni_limits_t& limits() const { return limits_; }
   bool logical() const { return (options_ & PTL_NI_LOGICAL) != 0; }
 
   /// Address of a process of the test, as this NI speaks it.
@@ -67,36 +67,36 @@ class Ni {
   std::vector<ptl_process_t> ids_;
 };
 
-bool same_process(const Ni &ni, ptl_process_t a, ptl_process_t b);
+bool same_process(const Ni& ni, ptl_process_t a, ptl_process_t b);
 
 /// Limits as large as a program can ask for; a test then changes the one that it is about.
 ptl_ni_limits_t generous_limits();
 
 // ---- Objects -------------------------------------------------------------------------------------------------------
 
-ptl_handle_eq_t alloc_eq(const Ni &ni, ptl_size_t count = 1024, Where where = Where::current());
-ptl_handle_ct_t alloc_ct(const Ni &ni, Where where = Where::current());
-void alloc_pt(const Ni &ni, ptl_handle_eq_t eq, unsigned int options = 0, ptl_pt_index_t pt_index = kPt,
+ptl_handle_eq_t alloc_eq(const Ni& ni, ptl_size_t count = 1024, Where where = Where::current());
+ptl_handle_ct_t alloc_ct(const Ni& ni, Where where = Where::current());
+void alloc_pt(const Ni& ni, ptl_handle_eq_t eq, unsigned int options = 0, ptl_pt_index_t pt_index = kPt,
               Where where = Where::current());
 
 /// An MD without options.
-ptl_md_t md_of(const void *start, ptl_size_t length, ptl_handle_eq_t eq = PTL_EQ_NONE,
-               ptl_handle_ct_t ct = PTL_CT_NONE, unsigned int options = 0);
-ptl_handle_md_t bind_md(const Ni &ni, const ptl_md_t &md, Where where = Where::current());
+ptl_md_t md_of(const void* start, ptl_size_t length, ptl_handle_eq_t eq = PTL_EQ_NONE, ptl_handle_ct_t ct = PTL_CT_NONE,
+               unsigned int options = 0);
+ptl_handle_md_t bind_md(const Ni& ni, const ptl_md_t& md, Where where = Where::current());
 
 /// An MD that makes no PTL_EVENT_SEND, so that each operation makes one event: ACK or REPLY.
-ptl_handle_md_t bind_quiet(const Ni &ni, const void *start, ptl_size_t length, ptl_handle_eq_t eq,
+ptl_handle_md_t bind_quiet(const Ni& ni, const void* start, ptl_size_t length, ptl_handle_eq_t eq,
                            Where where = Where::current());
 
 /// An entry that accepts puts and gets of everyone; it makes no LINK event unless `options` says kLink.
 inline constexpr unsigned int kLink = 1u << 31;
-ptl_me_t me_of(const Ni &ni, const void *start, ptl_size_t length, unsigned int options = 0);
-ptl_le_t le_of(const void *start, ptl_size_t length, unsigned int options = 0);
+ptl_me_t me_of(const Ni& ni, const void* start, ptl_size_t length, unsigned int options = 0);
+ptl_le_t le_of(const void* start, ptl_size_t length, unsigned int options = 0);
 
-ptl_handle_me_t append(const Ni &ni, const ptl_me_t &me, ptl_list_t list = PTL_PRIORITY_LIST,
-                       void *user_ptr = nullptr, ptl_pt_index_t pt_index = kPt, Where where = Where::current());
-ptl_handle_le_t append(const Ni &ni, const ptl_le_t &le, ptl_list_t list = PTL_PRIORITY_LIST,
-                       void *user_ptr = nullptr, ptl_pt_index_t pt_index = kPt, Where where = Where::current());
+ptl_handle_me_t append(const Ni& ni, const ptl_me_t& me, ptl_list_t list = PTL_PRIORITY_LIST, void* user_ptr = nullptr,
+                       ptl_pt_index_t pt_index = kPt, Where where = Where::current());
+ptl_handle_le_t append(const Ni& ni, const ptl_le_t& le, ptl_list_t list = PTL_PRIORITY_LIST, void* user_ptr = nullptr,
+                       ptl_pt_index_t pt_index = kPt, Where where = Where::current());
 
 // ---- Operations ----------------------------------------------------------------------------------------------------
 
@@ -107,22 +107,22 @@ struct Message {
   ptl_size_t remote_offset = 0;
   ptl_match_bits_t match_bits = 0;
   ptl_hdr_data_t hdr_data = 0;
-  void *user_ptr = nullptr;
+  void* user_ptr = nullptr;
   ptl_ack_req_t ack = PTL_ACK_REQ;
   ptl_pt_index_t pt = kPt;
   ptl_op_t op = PTL_SUM;
   ptl_datatype_t type = PTL_INT64_T;
 };
 
-void put(ptl_handle_md_t md, ptl_process_t target, const Message &message, Where where = Where::current());
-void get(ptl_handle_md_t md, ptl_process_t target, const Message &message, Where where = Where::current());
-void atomic(ptl_handle_md_t md, ptl_process_t target, const Message &message, Where where = Where::current());
+void put(ptl_handle_md_t md, ptl_process_t target, const Message& message, Where where = Where::current());
+void get(ptl_handle_md_t md, ptl_process_t target, const Message& message, Where where = Where::current());
+void atomic(ptl_handle_md_t md, ptl_process_t target, const Message& message, Where where = Where::current());
 
 /// get_offset is where the old value goes; message.local_offset is where the data comes from.
 void fetch_atomic(ptl_handle_md_t get_md, ptl_size_t get_offset, ptl_handle_md_t put_md, ptl_process_t target,
-                  const Message &message, Where where = Where::current());
+                  const Message& message, Where where = Where::current());
 void swap(ptl_handle_md_t get_md, ptl_size_t get_offset, ptl_handle_md_t put_md, ptl_process_t target,
-          const Message &message, const void *operand = nullptr, Where where = Where::current());
+          const Message& message, const void* operand = nullptr, Where where = Where::current());
 
 // ---- Events and counts ---------------------------------------------------------------------------------------------
 
@@ -151,7 +151,7 @@ ptl_ct_event_t wait_for_count(ptl_handle_ct_t ct, ptl_size_t success, Where wher
 void wait_for_counts(ptl_handle_ct_t ct, ptl_size_t success, ptl_size_t failure, Where where = Where::current());
 
 /// Waits until a status register has the value.
-void wait_for_status(const Ni &ni, ptl_sr_index_t index, ptl_sr_value_t value, Where where = Where::current());
+void wait_for_status(const Ni& ni, ptl_sr_index_t index, ptl_sr_value_t value, Where where = Where::current());
 
 // ---- Data ----------------------------------------------------------------------------------------------------------
 
@@ -159,11 +159,11 @@ void wait_for_status(const Ni &ni, ptl_sr_index_t index, ptl_sr_value_t value, W
 std::vector<unsigned char> pattern(std::size_t bytes, unsigned int seed = 1);
 
 /// A user_ptr that is a number.
-inline void *tag(std::uintptr_t number) { return reinterpret_cast<void *>(number); }
+inline void* tag(std::uintptr_t number) { return reinterpret_cast<void*>(number); }
 
 /// The objects that most tests use; every process has them, whatever its role.
 struct Ends {
-  explicit Ends(const Ni &ni, unsigned int pt_options = 0, ptl_size_t target_eq_count = 1024);
+  explicit Ends(const Ni& ni, unsigned int pt_options = 0, ptl_size_t target_eq_count = 1024);
 
   ptl_handle_eq_t target_eq;        ///< Of the portal table entry kPt.
   ptl_handle_eq_t source_eq;        ///< Of md.
@@ -172,29 +172,29 @@ struct Ends {
 };
 
 /// Puts and waits until the target has processed it; gives the ACK.
-ptl_event_t put_and_wait(const Ends &ends, ptl_process_t target, const Message &message,
+ptl_event_t put_and_wait(const Ends& ends, ptl_process_t target, const Message& message,
                          ptl_ni_fail_t failure = PTL_NI_OK, Where where = Where::current());
 
 // ---- Definition of tests -------------------------------------------------------------------------------------------
 
 class BothWays : public testing::TestWithParam<int> {};
-std::string name_of_way(const testing::TestParamInfo<int> &info);
+std::string name_of_way(const testing::TestParamInfo<int>& info);
 
 // Names the suite of a file. Its tests run in a single process that talks to itself, and with a target and an initiator
 // in processes of their own.
-#define PORTALS_SUITE(suite)                 \
+#define PORTALS_SUITE(suite)                       \
   class suite : public ::conformance::BothWays {}; \
   INSTANTIATE_TEST_SUITE_P(Portals, suite, testing::Values(1, 2), ::conformance::name_of_way)
 
-#define TEST_BOTH_WAYS(suite, name)                                         \
-  static void suite##_##name(::conformance::Process &self);                 \
+#define TEST_BOTH_WAYS(suite, name)                                                 \
+  static void suite##_##name(::conformance::Process& self);                         \
   TEST_P(suite, name) { ::conformance::run_processes(GetParam(), suite##_##name); } \
-  static void suite##_##name([[maybe_unused]] ::conformance::Process &self)
+  static void suite##_##name([[maybe_unused]] ::conformance::Process& self)
 
 // A test with a number of processes of its own.
-#define TEST_PROCESSES(count, suite, name)                             \
-  static void suite##_##name(::conformance::Process &self);            \
+#define TEST_PROCESSES(count, suite, name)                                          \
+  static void suite##_##name(::conformance::Process& self);                         \
   TEST(suite##Alone, name) { ::conformance::run_processes(count, suite##_##name); } \
-  static void suite##_##name([[maybe_unused]] ::conformance::Process &self)
+  static void suite##_##name([[maybe_unused]] ::conformance::Process& self)
 
 }  // namespace conformance

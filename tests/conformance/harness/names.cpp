@@ -6,8 +6,7 @@ namespace conformance {
 namespace {
 
 #define NAME(constant) \
-  case constant:       \
-    return #constant
+  case constant: return #constant
 
 }  // namespace
 
@@ -29,8 +28,7 @@ std::string name_of_rc(int rc) {
     NAME(PTL_EQ_DROPPED);
     NAME(PTL_CT_NONE_REACHED);
     NAME(PTL_ABORTED);
-    default:
-      return "return code " + std::to_string(rc);
+    default: return "return code " + std::to_string(rc);
   }
 }
 
@@ -71,12 +69,12 @@ std::string name_of_failure(ptl_ni_fail_t failure) {
   return "failure type " + std::to_string(static_cast<int>(failure));
 }
 
-std::string describe(const ptl_event_t &event) {
+std::string describe(const ptl_event_t& event) {
   std::ostringstream text;
-  text << name_of_event(event.type) << ' ' << name_of_failure(event.ni_fail_type) << " {user_ptr "
-       << event.user_ptr << ", pt_index " << event.pt_index << ", match_bits 0x" << std::hex << event.match_bits
-       << ", hdr_data 0x" << event.hdr_data << std::dec << ", rlength " << event.rlength << ", mlength "
-       << event.mlength << ", remote_offset " << event.remote_offset << ", start " << event.start << '}';
+  text << name_of_event(event.type) << ' ' << name_of_failure(event.ni_fail_type) << " {user_ptr " << event.user_ptr
+       << ", pt_index " << event.pt_index << ", match_bits 0x" << std::hex << event.match_bits << ", hdr_data 0x"
+       << event.hdr_data << std::dec << ", rlength " << event.rlength << ", mlength " << event.mlength
+       << ", remote_offset " << event.remote_offset << ", start " << event.start << '}';
   return text.str();
 }
 

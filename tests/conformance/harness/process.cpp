@@ -23,7 +23,7 @@ enum class Kind : char { meet, failure, skip, dying, ended, go, stop };
 constexpr std::size_t kPacketBytes = 16384;
 constexpr std::size_t kTextBytes = 8000;
 
-void send_packet(int socket, Kind kind, const std::string &text) {
+void send_packet(int socket, Kind kind, const std::string& text) {
   const std::string packet = std::string(1, static_cast<char>(kind)) + text;
   // A gtest process that is gone kills us anyway (PR_SET_PDEATHSIG), so a failed send needs no answer.
   while (send(socket, packet.data(), packet.size(), MSG_NOSIGNAL) < 0 && errno == EINTR) {
@@ -31,7 +31,7 @@ void send_packet(int socket, Kind kind, const std::string &text) {
 }
 
 // Gives false at the end of the connection.
-bool receive_packet(int socket, Kind *kind, std::string *text) {
+bool receive_packet(int socket, Kind* kind, std::string* text) {
   char packet[kPacketBytes];
   ssize_t bytes = 0;
   do {
@@ -50,9 +50,9 @@ class FailureSender : public testing::EmptyTestEventListener {
  public:
   explicit FailureSender(int socket) : socket_(socket) {}
 
-  void OnTestPartResult(const testing::TestPartResult &result) override {
+  void OnTestPartResult(const testing::TestPartResult& result) override {
     if (!result.failed()) return;
-    const char *file = result.file_name() != nullptr ? result.file_name() : "unknown";
+    const char* file = result.file_name() != nullptr ? result.file_name() : "unknown";
     std::string text = std::string(file) + '\n' + std::to_string(result.line_number()) + '\n' + result.message();
     text.resize(std::min(text.size(), kTextBytes));
     send_packet(socket_, Kind::failure, text);
@@ -63,17 +63,17 @@ class FailureSender : public testing::EmptyTestEventListener {
   int socket_;
 };
 
-[[noreturn]] void run_body(int rank, int count, int socket, const Body &body) {
+[[noreturn]] void run_body(int rank, int count, int socket, const Body& body) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  testing::TestEventListeners &listeners = testing::UnitTest::GetInstance()->listeners();
+  testing::TestEventListeners& listeners = testing::UnitTest::GetInstance()->listeners();
   listeners.Release(listeners.default_result_printer());
   listeners.Append(new FailureSender(socket));
   try {
     Process self(rank, count, socket);
     body(self);
-  } catch (const Stopped &) {
+  } catch (const Stopped&) {
     // Reported already.
-  } catch (const std::exception &error) {
+  } catch (const std::exception& error) {
     send_packet(socket, Kind::failure, std::string("unknown\n0\nunexpected exception: ") + error.what());
   }
   send_packet(socket, Kind::ended, "");
@@ -95,13 +95,13 @@ struct Child {
 
 class Supervisor {
  public:
-  explicit Supervisor(std::vector<Child> *children) : children_(*children) {}
+  explicit Supervisor(std::vector<Child>* children) : children_(*children) {}
 
   void run() {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(kTestSeconds);
     while (any_connected()) {
-      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline -
-                                                                              std::chrono::steady_clock::now());
+      const auto left =
+          std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
       if (left.count() <= 0) return kill_all();
       wait_for_packets(static_cast<int>(left.count()));
       answer_barrier();
@@ -111,7 +111,7 @@ class Supervisor {
   // Collects the exit status of every child; all of them are gone or going.
   void reap() {
     for (std::size_t rank = 0; rank < children_.size(); ++rank) {
-      Child &child = children_[rank];
+      Child& child = children_[rank];
       int status = 0;
       while (waitpid(child.pid, &status, 0) < 0 && errno == EINTR) {
       }
@@ -126,29 +126,29 @@ class Supervisor {
     }
   }
 
-  const Outcome &outcome() const { return outcome_; }
+  const Outcome& outcome() const { return outcome_; }
 
  private:
-  void fail(std::size_t rank, const std::string &text) {
+  void fail(std::size_t rank, const std::string& text) {
     outcome_.failures.push_back({"unknown", 0, "process " + std::to_string(rank) + ' ' + text});
   }
 
   bool any_connected() const {
-    for (const Child &child : children_)
+    for (const Child& child : children_)
       if (child.connected) return true;
     return false;
   }
 
   void wait_for_packets(int timeout_ms) {
     std::vector<pollfd> polled;
-    for (const Child &child : children_) polled.push_back({child.connected ? child.socket : -1, POLLIN, 0});
+    for (const Child& child : children_) polled.push_back({child.connected ? child.socket : -1, POLLIN, 0});
     if (poll(polled.data(), polled.size(), timeout_ms) <= 0) return;
     for (std::size_t rank = 0; rank < children_.size(); ++rank)
       if (polled[rank].revents != 0) handle_packet(rank);
   }
 
   void handle_packet(std::size_t rank) {
-    Child &child = children_[rank];
+    Child& child = children_[rank];
     Kind kind{};
     std::string text;
     if (!receive_packet(child.socket, &kind, &text)) {
@@ -169,7 +169,7 @@ class Supervisor {
     }
   }
 
-  void report(std::size_t rank, const std::string &text) {
+  void report(std::size_t rank, const std::string& text) {
     const std::size_t file_end = text.find('\n');
     const std::size_t line_end = text.find('\n', file_end + 1);
     outcome_.failures.push_back({text.substr(0, file_end), std::atoi(text.c_str() + file_end + 1),
@@ -182,20 +182,20 @@ class Supervisor {
   void answer_barrier() {
     std::size_t value_bytes = 0;
     bool somebody_left = false;
-    for (const Child &child : children_) {
+    for (const Child& child : children_) {
       if (child.ended || (!child.connected && !child.dying)) {
         somebody_left = true;
-      } else if (child.connected && !child.waiting && !child.dying) {
-        return;  // Still on its way.
+      } else if (child.connected && !child.waiting) {
+        return;  // Still on its way, to the barrier or to its death.
       }
       if (child.waiting) value_bytes = child.value.size();
     }
     std::string values;
-    for (Child &child : children_) {
+    for (Child& child : children_) {
       child.value.resize(value_bytes);
       values += child.value;
     }
-    for (Child &child : children_) {
+    for (Child& child : children_) {
       if (!child.waiting) continue;
       child.waiting = false;
       ++child.barrier_count;
@@ -206,7 +206,7 @@ class Supervisor {
   void kill_all() {
     killed_ = true;
     for (std::size_t rank = 0; rank < children_.size(); ++rank) {
-      const Child &child = children_[rank];
+      const Child& child = children_[rank];
       if (child.connected && !child.ended)
         fail(rank, (child.waiting ? "waits at barrier " : "hangs after barrier ") +
                        std::to_string(child.barrier_count) + "; killed after " + std::to_string(kTestSeconds) + " s");
@@ -214,30 +214,30 @@ class Supervisor {
     }
   }
 
-  std::vector<Child> &children_;
+  std::vector<Child>& children_;
   bool killed_ = false;
   Outcome outcome_;
 };
 
 }  // namespace
 
-void Process::target(const std::function<void()> &step) {
+void Process::target(const std::function<void()>& step) {
   if (is_target()) step();
   barrier();
 }
 
-void Process::initiator(const std::function<void()> &step) {
+void Process::initiator(const std::function<void()>& step) {
   if (is_initiator()) step();
   barrier();
 }
 
-void Process::everywhere(const std::function<void()> &step) {
+void Process::everywhere(const std::function<void()>& step) {
   step();
   barrier();
 }
 
-std::string Process::meet(const void *value, std::size_t bytes) {
-  send_packet(socket_, Kind::meet, std::string(static_cast<const char *>(value), bytes));
+std::string Process::meet(const void* value, std::size_t bytes) {
+  send_packet(socket_, Kind::meet, std::string(static_cast<const char*>(value), bytes));
   Kind kind{};
   std::string values;
   if (!receive_packet(socket_, &kind, &values) || kind != Kind::go) throw Stopped{};
@@ -250,18 +250,18 @@ void Process::die() {
   _exit(1);  // Not reached.
 }
 
-void Process::skip(const std::string &reason) {
+void Process::skip(const std::string& reason) {
   send_packet(socket_, Kind::skip, reason);
   throw Stopped{};
 }
 
-Outcome collect_outcome(int count, const Body &body) {
+Outcome collect_outcome(int count, const Body& body) {
   std::fflush(nullptr);  // Else the children would print what is still in the buffers once more.
   std::vector<Child> children(static_cast<std::size_t>(count));
   for (int rank = 0; rank < count; ++rank) {
     int sockets[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0) std::abort();
-    Child &child = children[static_cast<std::size_t>(rank)];
+    Child& child = children[static_cast<std::size_t>(rank)];
     child.socket = sockets[0];
     child.pid = fork();
     if (child.pid < 0) std::abort();
@@ -277,10 +277,9 @@ Outcome collect_outcome(int count, const Body &body) {
   return supervisor.outcome();
 }
 
-void run_processes(int count, const Body &body) {
+void run_processes(int count, const Body& body) {
   const Outcome outcome = collect_outcome(count, body);
-  for (const Failure &failure : outcome.failures)
-    ADD_FAILURE_AT(failure.file.c_str(), failure.line) << failure.text;
+  for (const Failure& failure : outcome.failures) ADD_FAILURE_AT(failure.file.c_str(), failure.line) << failure.text;
   if (!outcome.skip_reason.empty()) GTEST_SKIP() << outcome.skip_reason;
 }
 

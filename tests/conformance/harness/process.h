@@ -1,6 +1,6 @@
-// Runs the body of one test in forked processes, so that every test starts with a fresh libportals and the gtest process
-// itself never calls it. The processes meet at barriers, exchange small values, and report their failures to the gtest
-// process, which kills them all when the test takes too long. Nothing here knows Portals.
+// Runs the body of one test in forked processes, so that every test starts with a fresh libportals and the gtest
+// process itself never calls it. The processes meet at barriers, exchange small values, and report their failures to
+// the gtest process, which kills them all when the test takes too long. Nothing here knows Portals.
 #pragma once
 
 #include <cstddef>
@@ -32,18 +32,18 @@ class Process {
   bool is_initiator() const { return size_ == 1 || rank_ > 0; }
 
   /// Runs one step of the test at the target (or at every initiator) while the others wait, then all meet.
-  void target(const std::function<void()> &step);
-  void initiator(const std::function<void()> &step);
+  void target(const std::function<void()>& step);
+  void initiator(const std::function<void()>& step);
 
   /// Runs one step in every process, then all meet.
-  void everywhere(const std::function<void()> &step);
+  void everywhere(const std::function<void()>& step);
 
   /// Waits until every process that is alive has called it.
   void barrier() { meet("", 0); }
 
   /// Like barrier(); gives everyone the value of each rank. A process that has left counts as all zero.
   template <class Value>
-  std::vector<Value> share(const Value &mine) {
+  std::vector<Value> share(const Value& mine) {
     static_assert(std::is_trivially_copyable_v<Value>);
     const std::string all = meet(&mine, sizeof mine);
     std::vector<Value> values(static_cast<std::size_t>(size_));
@@ -55,17 +55,17 @@ class Process {
   [[noreturn]] void die();
 
   /// Ends the whole test as skipped. Every process must come to the same decision.
-  [[noreturn]] void skip(const std::string &reason);
+  [[noreturn]] void skip(const std::string& reason);
 
  private:
-  std::string meet(const void *value, std::size_t bytes);
+  std::string meet(const void* value, std::size_t bytes);
 
   int rank_;
   int size_;
   int socket_;  // To the gtest process; seqpacket, one packet per message.
 };
 
-using Body = std::function<void(Process &)>;
+using Body = std::function<void(Process&)>;
 
 struct Failure {
   std::string file;
@@ -79,9 +79,9 @@ struct Outcome {
 };
 
 /// Forks `count` processes, runs the body in each, and gives what they report, also how they died.
-Outcome collect_outcome(int count, const Body &body);
+Outcome collect_outcome(int count, const Body& body);
 
 /// The same, and turns the outcome into results of the current gtest test.
-void run_processes(int count, const Body &body);
+void run_processes(int count, const Body& body);
 
 }  // namespace conformance

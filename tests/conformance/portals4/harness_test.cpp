@@ -13,7 +13,7 @@ using conformance::run_processes;
 namespace {
 
 // The only failure of a run, or a text that says how many there were.
-std::string only_failure(int count, const conformance::Body &body) {
+std::string only_failure(int count, const conformance::Body& body) {
   const std::vector<Failure> failures = collect_outcome(count, body).failures;
   return failures.size() == 1 ? failures[0].text : std::to_string(failures.size()) + " failures";
 }
@@ -21,24 +21,24 @@ std::string only_failure(int count, const conformance::Body &body) {
 }  // namespace
 
 TEST(Harness, runs_the_body_in_every_process) {
-  run_processes(3, [](Process &self) {
+  run_processes(3, [](Process& self) {
     EXPECT_EQ(self.size(), 3);
     EXPECT_EQ(self.share(self.rank()), (std::vector<int>{0, 1, 2}));
   });
 }
 
 TEST(Harness, one_process_is_target_and_initiator) {
-  run_processes(1, [](Process &self) { EXPECT_TRUE(self.is_target() && self.is_initiator()); });
-  run_processes(2, [](Process &self) { EXPECT_NE(self.is_target(), self.is_initiator()); });
+  run_processes(1, [](Process& self) { EXPECT_TRUE(self.is_target() && self.is_initiator()); });
+  run_processes(2, [](Process& self) { EXPECT_NE(self.is_target(), self.is_initiator()); });
 }
 
 TEST(Harness, reports_a_failure_of_a_child) {
-  const std::string text = only_failure(2, [](Process &self) { EXPECT_NE(self.rank(), 1) << "from the child"; });
+  const std::string text = only_failure(2, [](Process& self) { EXPECT_NE(self.rank(), 1) << "from the child"; });
   EXPECT_NE(text.find("from the child"), std::string::npos) << text;
 }
 
 TEST(Harness, fatal_failure_leaves_the_body_and_releases_the_others) {
-  const std::string text = only_failure(2, [](Process &self) {
+  const std::string text = only_failure(2, [](Process& self) {
     const auto inner = [&] { ASSERT_NE(self.rank(), 1) << "only this"; };
     inner();
     self.barrier();
@@ -48,7 +48,7 @@ TEST(Harness, fatal_failure_leaves_the_body_and_releases_the_others) {
 }
 
 TEST(Harness, reports_a_crash) {
-  const std::string text = only_failure(2, [](Process &self) {
+  const std::string text = only_failure(2, [](Process& self) {
     if (self.rank() == 1) std::abort();
     self.barrier();
   });
@@ -56,7 +56,7 @@ TEST(Harness, reports_a_crash) {
 }
 
 TEST(Harness, goes_on_without_a_process_that_dies_on_purpose) {
-  run_processes(3, [](Process &self) {
+  run_processes(3, [](Process& self) {
     self.barrier();
     if (self.rank() == 1) self.die();
     EXPECT_EQ(self.share(self.rank() + 10), (std::vector<int>{10, 0, 12}));
@@ -64,5 +64,5 @@ TEST(Harness, goes_on_without_a_process_that_dies_on_purpose) {
 }
 
 TEST(Harness, reports_the_reason_of_a_skip) {
-  EXPECT_EQ(collect_outcome(2, [](Process &self) { self.skip("no need"); }).skip_reason, "no need");
+  EXPECT_EQ(collect_outcome(2, [](Process& self) { self.skip("no need"); }).skip_reason, "no need");
 }

@@ -41,10 +41,12 @@ struct Calls {
   }
 };
 
-using Call = std::pair<const char *, std::function<int(Calls &)>>;
+using Call = std::pair<const char*, std::function<int(Calls&)>>;
 
-#define CALL(expression) \
-  Call { #expression, [](Calls &c) { return expression; } }
+#define CALL(expression)                              \
+  Call {                                              \
+#expression, [](Calls & c) { return expression; } \
+  }
 
 const std::vector<Call> kCallsWithNi = {
     CALL(PtlNIStatus(c.ni, PTL_SR_DROP_COUNT, &c.status)),
@@ -101,9 +103,8 @@ const std::vector<Call> kCallsWithCt = {
 };
 const std::vector<Call> kCallsWithEntry = {CALL(PtlMEUnlink(c.entry)), CALL(PtlLEUnlink(c.entry))};
 
-void expect_all(const std::vector<Call> &calls, Calls values, int expected) {
-  for (const Call &call : calls)
-    EXPECT_EQ(name_of_rc(call.second(values)), name_of_rc(expected)) << call.first;
+void expect_all(const std::vector<Call>& calls, Calls values, int expected) {
+  for (const Call& call : calls) EXPECT_EQ(name_of_rc(call.second(values)), name_of_rc(expected)) << call.first;
 }
 
 }  // namespace
@@ -131,8 +132,8 @@ TEST_PROCESSES(1, Arguments, Section3_4__handle_of_another_kind_is_invalid) {
   good.ct = alloc_ct(ni);
   good.entry = append(ni, me_of(ni, nullptr, 0));
   good.id = ni.target();
-  const ptl_handle_any_t kinds[] = {good.ni,      good.md, good.eq,     good.ct,    good.entry, PTL_INVALID_HANDLE,
-                                    PTL_EQ_NONE, PTL_CT_NONE, 0, 0xfffffff0u};
+  const ptl_handle_any_t kinds[] = {good.ni,     good.md,     good.eq, good.ct,    good.entry, PTL_INVALID_HANDLE,
+                                    PTL_EQ_NONE, PTL_CT_NONE, 0,       0xfffffff0u};
   for (ptl_handle_any_t handle : kinds) {
     SCOPED_TRACE("handle " + std::to_string(handle));
     Calls calls = good;
@@ -212,9 +213,9 @@ TEST_PROCESSES(1, Arguments, Section3_4__unknown_option_bit_is_invalid) {
   c.me_value.options = PTL_ME_OP_PUT | above(PTL_ME_APPEND_OPTIONS_MASK);
   EXPECT_RC(PtlMEAppend(ni, kPt, &c.me_value, PTL_PRIORITY_LIST, nullptr, &c.out), PTL_ARG_INVALID);
   EXPECT_RC(PtlMESearch(ni, kPt, &c.me_value, PTL_SEARCH_ONLY, nullptr), PTL_ARG_INVALID);
-  EXPECT_RC(PtlNIInit(PTL_IFACE_DEFAULT, kMatching | above(PTL_NI_INIT_OPTIONS_MASK), PTL_PID_ANY, nullptr, nullptr,
-                      &c.out),
-            PTL_ARG_INVALID);
+  EXPECT_RC(
+      PtlNIInit(PTL_IFACE_DEFAULT, kMatching | above(PTL_NI_INIT_OPTIONS_MASK), PTL_PID_ANY, nullptr, nullptr, &c.out),
+      PTL_ARG_INVALID);
   const Ni plain(self, kNonMatching);
   alloc_pt(plain, PTL_EQ_NONE);
   c.le_value.options = PTL_LE_OP_PUT | above(PTL_LE_APPEND_OPTIONS_MASK);

@@ -99,11 +99,16 @@ TEST_PROCESSES(1, Init, Section3_5__child_of_fork_initializes_for_itself) {
     ptl_handle_ni_t own = PTL_INVALID_HANDLE;
     ptl_process_t id{};
     int wrong = 0;
-    if (PtlInit() != PTL_OK) wrong = 1;
-    else if (PtlNIInit(PTL_IFACE_DEFAULT, kMatching, PTL_PID_ANY, nullptr, nullptr, &own) != PTL_OK) wrong = 2;
-    else if (PtlGetPhysId(own, &id) != PTL_OK) wrong = 3;
-    else if (id.phys.pid == parent_id.phys.pid) wrong = 4;
-    else if (!can_talk_to_itself(own)) wrong = 5;
+    if (PtlInit() != PTL_OK)
+      wrong = 1;
+    else if (PtlNIInit(PTL_IFACE_DEFAULT, kMatching, PTL_PID_ANY, nullptr, nullptr, &own) != PTL_OK)
+      wrong = 2;
+    else if (PtlGetPhysId(own, &id) != PTL_OK)
+      wrong = 3;
+    else if (id.phys.pid == parent_id.phys.pid)
+      wrong = 4;
+    else if (!can_talk_to_itself(own))
+      wrong = 5;
     PtlFini();
     _exit(wrong);
   }
@@ -150,7 +155,7 @@ TEST_PROCESSES(1, Init, Section3_5_3__abort_wakes_every_waiting_thread) {
   while (started < 8) std::this_thread::yield();
   for (int i = 0; i < 1000; ++i) std::this_thread::yield();  // Likely inside by now; right either way.
   PtlAbort();
-  for (std::thread &thread : threads) thread.join();
+  for (std::thread& thread : threads) thread.join();
   for (int rc : rcs) EXPECT_RC(rc, PTL_ABORTED);
 }
 

@@ -50,7 +50,7 @@ TEST_PROCESSES(1, Map, Section3_6_7__map_is_read_as_far_as_it_fits) {
   REQUIRE_OK(PtlSetMap(ni, map.size(), map.data()));
   for (std::size_t room : {2u, 4u, 6u}) {
     std::vector<ptl_process_t> read(6);
-    for (ptl_process_t &entry : read) entry.phys = {0xdeadu, 0xbeefu};
+    for (ptl_process_t& entry : read) entry.phys = {0xdeadu, 0xbeefu};
     ptl_size_t actual = 0;
     REQUIRE_OK(PtlGetMap(ni, room, read.data(), &actual));
     EXPECT_EQ(actual, 4u) << "may be bigger than map_size";

@@ -11,7 +11,7 @@ namespace {
 constexpr unsigned int kAllFour[] = {PTL_NI_MATCHING | PTL_NI_PHYSICAL, PTL_NI_MATCHING | PTL_NI_LOGICAL,
                                      PTL_NI_NO_MATCHING | PTL_NI_PHYSICAL, PTL_NI_NO_MATCHING | PTL_NI_LOGICAL};
 
-int open_ni(ptl_handle_ni_t *ni, unsigned int options = kMatching, ptl_pid_t pid = PTL_PID_ANY) {
+int open_ni(ptl_handle_ni_t* ni, unsigned int options = kMatching, ptl_pid_t pid = PTL_PID_ANY) {
   return PtlNIInit(PTL_IFACE_DEFAULT, options, pid, nullptr, nullptr, ni);
 }
 
@@ -26,7 +26,7 @@ ptl_ni_limits_t small_limits() {
 // Allocates up to the limit, and one more. The use of desired limits is implementation dependent (3.6.2), so an
 // implementation may grant more than we want to try.
 template <class Allocate>
-void expect_enforced(Process &self, int limit, int expected, const Allocate &allocate) {
+void expect_enforced(Process& self, int limit, int expected, const Allocate& allocate) {
   if (limit > 100000) self.skip("the limit is too high to be reached");
   for (int i = 0; i < limit; ++i) {
     const int rc = allocate();
@@ -53,7 +53,7 @@ TEST_PROCESSES(1, NetworkInterface, Section3_6_1__actual_limits_reach_the_minimu
     EXPECT_GT(ni.limits().max_list_size, 0);
     EXPECT_GT(ni.limits().max_triggered_ops, 0);
     EXPECT_GT(ni.limits().max_msg_size, 0u);
-    EXPECT_GE(ni.limits().max_atomic_size, 16u);        // One item of the largest native integer or double complex.
+    EXPECT_GE(ni.limits().max_atomic_size, 16u);  // One item of the largest native integer or double complex.
     EXPECT_GE(ni.limits().max_fetch_atomic_size, 16u);
   }
 }
@@ -231,8 +231,7 @@ TEST_BOTH_WAYS(NetworkInterface, Section3_6__four_interfaces_do_not_mix_their_me
     }
   });
   self.initiator([&] {
-    for (ptl_size_t i = 0; i < 4; ++i)
-      put_and_wait(ends[i], nis[i].target(), {.length = i + 1, .hdr_data = 200 + i});
+    for (ptl_size_t i = 0; i < 4; ++i) put_and_wait(ends[i], nis[i].target(), {.length = i + 1, .hdr_data = 200 + i});
   });
   self.target([&] {
     for (int i = 0; i < 4; ++i) {
@@ -364,8 +363,9 @@ TEST_PROCESSES(1, NetworkInterface, Section3_6_1__max_triggered_ops) {
   const ptl_ni_limits_t small = small_limits();
   const Ni ni(self, kMatching, &small);
   const ptl_handle_ct_t ct = alloc_ct(ni);
-  expect_enforced(self, ni.limits().max_triggered_ops, PTL_NO_SPACE,
-                  [&] { return PtlTriggeredCTInc(ct, {1, 0}, ct, 1000); });
+  expect_enforced(self, ni.limits().max_triggered_ops, PTL_NO_SPACE, [&] {
+    return PtlTriggeredCTInc(ct, {1, 0}, ct, 1000);
+  });
   REQUIRE_OK(PtlCTCancelTriggered(ct));
   EXPECT_RC(PtlTriggeredCTInc(ct, {1, 0}, ct, 1000), PTL_OK);
 }

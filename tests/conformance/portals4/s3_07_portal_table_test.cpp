@@ -9,7 +9,7 @@ PORTALS_SUITE(PortalTable);
 
 namespace {
 
-int alloc(const Ni &ni, ptl_pt_index_t wanted, ptl_pt_index_t *got, unsigned int options = 0,
+int alloc(const Ni& ni, ptl_pt_index_t wanted, ptl_pt_index_t* got, unsigned int options = 0,
           ptl_handle_eq_t eq = PTL_EQ_NONE) {
   return PtlPTAlloc(ni, options, eq, wanted, got);
 }

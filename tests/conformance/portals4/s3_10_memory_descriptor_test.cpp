@@ -21,8 +21,9 @@ int get_rc(ptl_handle_md_t md, ptl_process_t target, ptl_size_t offset, ptl_size
 
 // An MD with full events and counts, with the given options.
 struct Counted {
-  Counted(const Ni &ni, Ends &ends, unsigned int options)
-      : eq(alloc_eq(ni)), ct(alloc_ct(ni)),
+  Counted(const Ni& ni, Ends& ends, unsigned int options)
+      : eq(alloc_eq(ni)),
+        ct(alloc_ct(ni)),
         md(bind_md(ni, md_of(ends.data.data(), ends.data.size(), eq, ct, options))) {}
   ptl_handle_eq_t eq;
   ptl_handle_ct_t ct;
@@ -31,10 +32,10 @@ struct Counted {
 
 // A persistent entry of 8 bytes: longer messages are truncated to 8.
 alignas(64) unsigned char target_memory[8];
-void accept_8_bytes(const Ni &ni) { append(ni, me_of(ni, target_memory, sizeof target_memory)); }
+void accept_8_bytes(const Ni& ni) { append(ni, me_of(ni, target_memory, sizeof target_memory)); }
 
 // Sends something ordinary and waits for its end: whatever came before has had its time.
-void settle(const Ni &ni, const Ends &ends) { put_and_wait(ends, ni.target(), {.length = 1}); }
+void settle(const Ni& ni, const Ends& ends) { put_and_wait(ends, ni.target(), {.length = 1}); }
 
 }  // namespace
 
@@ -109,7 +110,7 @@ TEST_PROCESSES(1, MemoryDescriptor, Section3_15_2__region_outside_the_descriptor
   const ptl_handle_md_t plain = bind_md(ni, md_of(memory, 32));
   const ptl_handle_md_t scattered = bind_md(ni, md_of(pieces, 2, PTL_EQ_NONE, PTL_CT_NONE, PTL_IOVEC));
   for (ptl_handle_md_t md : {plain, scattered}) {
-    for (const auto &[offset, length] : {std::pair<ptl_size_t, ptl_size_t>{0, 33},
+    for (const auto& [offset, length] : {std::pair<ptl_size_t, ptl_size_t>{0, 33},
                                          {32, 1},
                                          {31, 2},
                                          {PTL_SIZE_MAX, 1},
@@ -135,18 +136,24 @@ TEST_BOTH_WAYS(MemoryDescriptor, Section3_10_2__iovec_behaves_as_one_region) {
   self.initiator([&] {
     std::vector<unsigned char> source = pattern(1000, 3);
     // Pieces of odd sizes at odd places, out of order, one of them empty: 3 + 0 + 100 + 57 + 1 + 100 = 261 bytes.
-    ptl_iovec_t pieces[6] = {{&source[500], 3}, {&source[0], 0},   {&source[1], 100},
+    ptl_iovec_t pieces[6] = {{&source[500], 3},  {&source[0], 0},   {&source[1], 100},
                              {&source[333], 57}, {&source[999], 1}, {&source[777], 100}};
     std::vector<unsigned char> flat;
-    for (const ptl_iovec_t &piece : pieces) {
-      const unsigned char *start = static_cast<unsigned char *>(piece.iov_base);
+    for (const ptl_iovec_t& piece : pieces) {
+      const unsigned char* start = static_cast<unsigned char*>(piece.iov_base);
       flat.insert(flat.end(), start, start + piece.iov_len);
     }
     ASSERT_EQ(flat.size(), 261u);
     const ptl_handle_md_t md =
         bind_md(ni, md_of(pieces, 6, ends.source_eq, PTL_CT_NONE, PTL_IOVEC | PTL_MD_EVENT_SEND_DISABLE));
-    for (const auto &[offset, length] : {std::pair<ptl_size_t, ptl_size_t>{0, 261}, {2, 2}, {3, 100}, {50, 200},
-                                         {102, 60}, {160, 1}, {160, 101}, {261, 0}}) {
+    for (const auto& [offset, length] : {std::pair<ptl_size_t, ptl_size_t>{0, 261},
+                                         {2, 2},
+                                         {3, 100},
+                                         {50, 200},
+                                         {102, 60},
+                                         {160, 1},
+                                         {160, 101},
+                                         {261, 0}}) {
       std::vector<unsigned char> back(261);
       const ptl_handle_md_t back_md = bind_quiet(ni, back.data(), back.size(), ends.source_eq);
       put(md, ni.target(), {.length = length, .local_offset = offset});
@@ -160,16 +167,16 @@ TEST_BOTH_WAYS(MemoryDescriptor, Section3_10_2__iovec_behaves_as_one_region) {
     std::vector<unsigned char> fresh = pattern(261, 9);
     put_and_wait(ends, ni.target(), {.length = 261});
     std::vector<unsigned char> scattered(1000);
-    for (ptl_iovec_t &piece : pieces)
-      piece.iov_base = &scattered[static_cast<std::size_t>(static_cast<unsigned char *>(piece.iov_base) - &source[0])];
+    for (ptl_iovec_t& piece : pieces)
+      piece.iov_base = &scattered[static_cast<std::size_t>(static_cast<unsigned char*>(piece.iov_base) - &source[0])];
     const ptl_handle_md_t in_md =
         bind_md(ni, md_of(pieces, 6, ends.source_eq, PTL_CT_NONE, PTL_IOVEC | PTL_MD_EVENT_SEND_DISABLE));
     get(in_md, ni.target(), {.length = 200, .local_offset = 50});
     next_event(ends.source_eq, PTL_EVENT_REPLY);
     std::size_t offset = 0;
-    for (const ptl_iovec_t &piece : pieces)
+    for (const ptl_iovec_t& piece : pieces)
       for (std::size_t i = 0; i < piece.iov_len; ++i, ++offset) {
-        unsigned char &byte = static_cast<unsigned char *>(piece.iov_base)[i];
+        unsigned char& byte = static_cast<unsigned char*>(piece.iov_base)[i];
         const bool inside = offset >= 50 && offset < 250;
         EXPECT_EQ(byte, inside ? ends.data[offset - 50] : 0) << "offset " << offset;
         byte = 0;
@@ -251,8 +258,8 @@ TEST_BOTH_WAYS(MemoryDescriptor, Section3_10_1__send_disable) {
 TEST_BOTH_WAYS(MemoryDescriptor, Section3_10_1__success_disable) {
   const Ni ni(self);
   Ends ends(ni);
-  const Counted sender(ni, ends, PTL_MD_EVENT_SUCCESS_DISABLE | PTL_MD_EVENT_SEND_DISABLE | PTL_MD_EVENT_CT_ACK |
-                                     PTL_MD_EVENT_CT_REPLY);
+  const Counted sender(
+      ni, ends, PTL_MD_EVENT_SUCCESS_DISABLE | PTL_MD_EVENT_SEND_DISABLE | PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_CT_REPLY);
   alloc_pt(ni, PTL_EQ_NONE, PTL_PT_ALLOC_DISABLED, kOtherPt);
   self.target([&] { accept_8_bytes(ni); });
   self.initiator([&] {
@@ -293,7 +300,7 @@ TEST_BOTH_WAYS(MemoryDescriptor, Section3_10_1__each_kind_is_counted_by_its_opti
   const Counted all(ni, ends, PTL_MD_EVENT_CT_SEND | PTL_MD_EVENT_CT_REPLY | PTL_MD_EVENT_CT_ACK);
   self.target([&] { accept_8_bytes(ni); });
   self.initiator([&] {
-    for (const Counted *one : {&sends, &replies, &acks, &all}) {
+    for (const Counted* one : {&sends, &replies, &acks, &all}) {
       put(one->md, ni.target(), {.length = 8});
       put(one->md, ni.target(), {.length = 8, .ack = PTL_NO_ACK_REQ});
       get(one->md, ni.target(), {.length = 8});
@@ -324,7 +331,7 @@ TEST_BOTH_WAYS(MemoryDescriptor, Section3_10_1__bytes_are_counted) {
   alloc_pt(ni, PTL_EQ_NONE, PTL_PT_ALLOC_DISABLED, kOtherPt);
   self.target([&] { accept_8_bytes(ni); });  // Of 20 bytes it takes 8.
   self.initiator([&] {
-    for (const Counted *one : {&sends, &replies, &acks}) {
+    for (const Counted* one : {&sends, &replies, &acks}) {
       put(one->md, ni.target(), {.length = 20});
       get(one->md, ni.target(), {.length = 20});
       put(one->md, ni.target(), {.length = 20, .pt = kOtherPt});
@@ -370,9 +377,9 @@ TEST_BOTH_WAYS(MemoryDescriptor, Section3_10_1__volatile_buffer) {
   });
   self.target([&] {
     for (unsigned int i = 0; i < 100; ++i)
-      EXPECT_EQ(std::count(memory.data() + i * longest, memory.data() + (i + 1) * longest,
-                           static_cast<unsigned char>(i + 1)),
-                static_cast<std::ptrdiff_t>(longest));
+      EXPECT_EQ(
+          std::count(memory.data() + i * longest, memory.data() + (i + 1) * longest, static_cast<unsigned char>(i + 1)),
+          static_cast<std::ptrdiff_t>(longest));
   });
 }
 
@@ -382,8 +389,7 @@ TEST_BOTH_WAYS(MemoryDescriptor, Section3_10_1__unreliable) {
   Ends ends(ni);
   self.target([&] { accept_8_bytes(ni); });
   self.initiator([&] {
-    const ptl_handle_md_t md =
-        bind_md(ni, md_of(ends.data.data(), 8, ends.source_eq, PTL_CT_NONE, PTL_MD_UNRELIABLE));
+    const ptl_handle_md_t md = bind_md(ni, md_of(ends.data.data(), 8, ends.source_eq, PTL_CT_NONE, PTL_MD_UNRELIABLE));
     EXPECT_RC(put_rc(md, ni.target(), 0, 8), PTL_OK);
     next_event(ends.source_eq, PTL_EVENT_SEND);
     for (ptl_ack_req_t ack : {PTL_ACK_REQ, PTL_CT_ACK_REQ, PTL_OC_ACK_REQ})

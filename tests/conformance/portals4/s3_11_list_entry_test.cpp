@@ -12,7 +12,7 @@ namespace {
 
 alignas(64) unsigned char target_memory[64];
 
-std::uintptr_t number(const ptl_event_t &event) { return reinterpret_cast<std::uintptr_t>(event.user_ptr); }
+std::uintptr_t number(const ptl_event_t& event) { return reinterpret_cast<std::uintptr_t>(event.user_ptr); }
 
 }  // namespace
 
@@ -43,8 +43,8 @@ TEST_BOTH_WAYS(ListEntry, Section2_5_1__first_entry_always_matches) {
   });
 }
 
-// 3.11: "Messages that are outside the bounds of the LE are truncated to zero bytes"; 2.5.1: one that does not fit "will
-// be truncated".
+// 3.11: "Messages that are outside the bounds of the LE are truncated to zero bytes"; 2.5.1: one that does not fit
+// "will be truncated".
 TEST_BOTH_WAYS(ListEntry, Section3_11__truncation) {
   const Ni ni(self, kNonMatching);
   const Ends ends(ni);
@@ -72,10 +72,8 @@ TEST_BOTH_WAYS(ListEntry, Section3_11_1__use_once_entries_are_used_in_order_then
       append(ni, le_of(target_memory, 64, PTL_LE_USE_ONCE), PTL_PRIORITY_LIST, tag(i));
   });
   self.initiator([&] {
-    for (int i = 0; i < 3; ++i)
-      EXPECT_EQ(put_and_wait(ends, ni.target(), {.length = 1}).ptl_list, PTL_PRIORITY_LIST);
-    for (int i = 0; i < 2; ++i)
-      EXPECT_EQ(put_and_wait(ends, ni.target(), {.length = 1}).ptl_list, PTL_OVERFLOW_LIST);
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(put_and_wait(ends, ni.target(), {.length = 1}).ptl_list, PTL_PRIORITY_LIST);
+    for (int i = 0; i < 2; ++i) EXPECT_EQ(put_and_wait(ends, ni.target(), {.length = 1}).ptl_list, PTL_OVERFLOW_LIST);
   });
   self.target([&] {
     for (std::uintptr_t i = 1; i <= 3; ++i) {
@@ -117,9 +115,7 @@ TEST_BOTH_WAYS(ListEntry, Section3_11_2__append_takes_unexpected_headers) {
     EXPECT_EQ(number(next_event(ends.target_eq, PTL_EVENT_LINK)), 2u);
     EXPECT_EQ(std::memcmp(target_memory + 8, &ends.data[1], 8), 0);
   });
-  self.initiator([&] {
-    EXPECT_EQ(put_and_wait(ends, ni.target(), {.length = 8}).ptl_list, PTL_PRIORITY_LIST);
-  });
+  self.initiator([&] { EXPECT_EQ(put_and_wait(ends, ni.target(), {.length = 8}).ptl_list, PTL_PRIORITY_LIST); });
   self.target([&] { EXPECT_EQ(number(next_event(ends.target_eq, PTL_EVENT_PUT)), 2u); });
 }
 
@@ -215,9 +211,7 @@ TEST_BOTH_WAYS(ListEntry, Section3_11_1__iovec) {
   const Ends ends(ni);
   ptl_iovec_t pieces[3] = {{target_memory + 40, 5}, {target_memory, 7}, {target_memory + 20, 9}};
   self.target([&] { append(ni, le_of(pieces, 3, PTL_IOVEC)); });
-  self.initiator([&] {
-    EXPECT_EQ(put_and_wait(ends, ni.target(), {.length = 30, .remote_offset = 2}).mlength, 19u);
-  });
+  self.initiator([&] { EXPECT_EQ(put_and_wait(ends, ni.target(), {.length = 30, .remote_offset = 2}).mlength, 19u); });
   self.target([&] {
     EXPECT_EQ(next_event(ends.target_eq, PTL_EVENT_PUT).start, target_memory + 42);
     EXPECT_EQ(std::memcmp(target_memory + 42, &ends.data[0], 3), 0);

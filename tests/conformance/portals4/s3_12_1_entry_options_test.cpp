@@ -10,10 +10,10 @@ namespace {
 
 alignas(64) unsigned char target_memory[256];
 
-std::uintptr_t number(const ptl_event_t &event) { return reinterpret_cast<std::uintptr_t>(event.user_ptr); }
+std::uintptr_t number(const ptl_event_t& event) { return reinterpret_cast<std::uintptr_t>(event.user_ptr); }
 
 // One of each operation that reaches the target, and the end of it at the initiator.
-void do_one_of_each(const Ni &ni, const Ends &ends, ptl_ni_fail_t failure = PTL_NI_OK) {
+void do_one_of_each(const Ni& ni, const Ends& ends, ptl_ni_fail_t failure = PTL_NI_OK) {
   const Message eight{.length = 8};
   put_and_wait(ends, ni.target(), eight, failure);
   get(ends.md, ni.target(), {.length = 8, .local_offset = 1000});
@@ -26,7 +26,7 @@ void do_one_of_each(const Ni &ni, const Ends &ends, ptl_ni_fail_t failure = PTL_
   next_event(ends.source_eq, PTL_EVENT_REPLY, failure);
 }
 
-ptl_me_t counted(const Ni &ni, ptl_handle_ct_t ct, ptl_size_t length, unsigned int options) {
+ptl_me_t counted(const Ni& ni, ptl_handle_ct_t ct, ptl_size_t length, unsigned int options) {
   ptl_me_t me = me_of(ni, target_memory, length, options);
   me.ct_handle = ct;
   return me;
@@ -56,8 +56,8 @@ TEST_BOTH_WAYS(EntryOptions, Section3_12_1__comm_disable) {
   self.target([&] { expect_empty(ends.target_eq); });
 }
 
-// 3.12.1: PTL_ME_EVENT_SUCCESS_DISABLE "does not affect counting events"; LINK and AUTO_UNLINK are not success events of
-// this kind (3.11.1 lists them).
+// 3.12.1: PTL_ME_EVENT_SUCCESS_DISABLE "does not affect counting events"; LINK and AUTO_UNLINK are not success events
+// of this kind (3.11.1 lists them).
 TEST_BOTH_WAYS(EntryOptions, Section3_12_1__success_disable) {
   const Ni ni(self);
   const Ends ends(ni);
@@ -91,8 +91,9 @@ TEST_BOTH_WAYS(EntryOptions, Section3_12_1__over_disable) {
   });
   self.target([&] {
     // openmpi.md C5: the overflow match is counted although its event is off.
-    append(ni, counted(ni, ct, 8, PTL_ME_EVENT_OVER_DISABLE | PTL_ME_EVENT_CT_OVERFLOW | PTL_ME_USE_ONCE |
-                                      PTL_ME_EVENT_UNLINK_DISABLE));
+    append(ni, counted(ni, ct, 8,
+                       PTL_ME_EVENT_OVER_DISABLE | PTL_ME_EVENT_CT_OVERFLOW | PTL_ME_USE_ONCE |
+                           PTL_ME_EVENT_UNLINK_DISABLE));
     EXPECT_EQ(wait_for_count(ct, 1).success, 1u);
     expect_empty(ends.target_eq);
     append(ni, me_of(ni, nullptr, 0, PTL_ME_USE_ONCE | PTL_ME_EVENT_UNLINK_DISABLE), PTL_PRIORITY_LIST, tag(2));
@@ -251,8 +252,8 @@ TEST_BOTH_WAYS(EntryOptions, Section3_12_1__operations_that_each_option_allows) 
   self.target([&] { wait_for_status(ni, PTL_SR_OPERATION_VIOLATIONS, 5); });
 }
 
-// 3.12.1: uid: "If the access control check fails, then the message is dropped without modifying Portals state", counted
-// in PTL_SR_PERMISSION_VIOLATIONS.
+// 3.12.1: uid: "If the access control check fails, then the message is dropped without modifying Portals state",
+// counted in PTL_SR_PERMISSION_VIOLATIONS.
 TEST_BOTH_WAYS(EntryOptions, Section3_12_1__permission_violation) {
   const Ni ni(self);
   const Ends ends(ni);
@@ -305,7 +306,7 @@ TEST_BOTH_WAYS(EntryOptions, SectionC_1__ack_disable_is_still_honoured) {
 namespace {
 
 // Puts three headers of 20, 30 and 40 bytes on the unexpected list of kPt; the data is truncated to 5 bytes each.
-void leave_three_headers(Process &self, const Ni &ni, const Ends &ends) {
+void leave_three_headers(Process& self, const Ni& ni, const Ends& ends) {
   self.target([&] { append(ni, me_of(ni, target_memory + 200, 5, PTL_ME_EVENT_COMM_DISABLE), PTL_OVERFLOW_LIST); });
   self.initiator([&] {
     for (ptl_size_t length : {20u, 30u, 40u}) put_and_wait(ends, ni.target(), {.length = length});

@@ -12,9 +12,9 @@ namespace {
 
 alignas(64) unsigned char target_memory[256];
 
-std::uintptr_t number(const ptl_event_t &event) { return reinterpret_cast<std::uintptr_t>(event.user_ptr); }
+std::uintptr_t number(const ptl_event_t& event) { return reinterpret_cast<std::uintptr_t>(event.user_ptr); }
 
-ptl_me_t matching(const Ni &ni, ptl_match_bits_t bits, ptl_match_bits_t ignore = 0, unsigned int options = 0) {
+ptl_me_t matching(const Ni& ni, ptl_match_bits_t bits, ptl_match_bits_t ignore = 0, unsigned int options = 0) {
   ptl_me_t me = me_of(ni, target_memory, sizeof target_memory, options);
   me.match_bits = bits;
   me.ignore_bits = ignore;
@@ -40,13 +40,13 @@ TEST_BOTH_WAYS(MatchListEntry, Section3_12__match_bits_under_ignore_bits) {
   const struct {
     ptl_match_bits_t bits;
     std::uintptr_t entry;
-  } cases[] = {{0x1234, 1}, {0xff00, 2},     {0xffff, 2},     {0xff5a, 2}, {top, 3},
+  } cases[] = {{0x1234, 1},  {0xff00, 2},     {0xffff, 2},     {0xff5a, 2}, {top, 3},
                {top | 1, 5}, {0xabcd1234, 4}, {0xabce1234, 5}, {0, 5},      {0x1235, 5}};
   self.initiator([&] {
-    for (const auto &one : cases) put_and_wait(ends, ni.target(), {.length = 1, .match_bits = one.bits});
+    for (const auto& one : cases) put_and_wait(ends, ni.target(), {.length = 1, .match_bits = one.bits});
   });
   self.target([&] {
-    for (const auto &one : cases) {
+    for (const auto& one : cases) {
       const ptl_event_t event = next_event(ends.target_eq, PTL_EVENT_PUT);
       EXPECT_EQ(number(event), one.entry);
       EXPECT_EQ(event.match_bits, one.bits) << "the bits of the initiator, not of the entry";
@@ -73,10 +73,10 @@ TEST_BOTH_WAYS(MatchListEntry, Section3_7__entries_are_tried_in_the_order_of_the
     std::uintptr_t entry;
   } cases[] = {{9, 2}, {5, 1}, {7, 4}, {5, 3}, {5, 5}, {5, 6}, {5, 7}};
   self.initiator([&] {
-    for (const auto &one : cases) put_and_wait(ends, ni.target(), {.length = 1, .match_bits = one.bits});
+    for (const auto& one : cases) put_and_wait(ends, ni.target(), {.length = 1, .match_bits = one.bits});
   });
   self.target([&] {
-    for (const auto &one : cases) EXPECT_EQ(number(next_event(ends.target_eq, PTL_EVENT_PUT)), one.entry);
+    for (const auto& one : cases) EXPECT_EQ(number(next_event(ends.target_eq, PTL_EVENT_PUT)), one.entry);
   });
 }
 
@@ -137,9 +137,10 @@ TEST_BOTH_WAYS(MatchListEntry, Section3_12_1__truncation) {
   self.target([&] { append(ni, me_of(ni, target_memory, 10)); });
   const struct {
     ptl_size_t length, offset, moved;
-  } cases[] = {{20, 0, 10}, {10, 0, 10}, {8, 6, 4}, {8, 10, 0}, {8, 11, 0}, {8, PTL_SIZE_MAX, 0}, {8, PTL_SIZE_MAX - 7, 0}};
+  } cases[] = {
+      {20, 0, 10}, {10, 0, 10}, {8, 6, 4}, {8, 10, 0}, {8, 11, 0}, {8, PTL_SIZE_MAX, 0}, {8, PTL_SIZE_MAX - 7, 0}};
   self.initiator([&] {
-    for (const auto &one : cases) {
+    for (const auto& one : cases) {
       const ptl_event_t ack = put_and_wait(ends, ni.target(), {.length = one.length, .remote_offset = one.offset});
       EXPECT_EQ(ack.mlength, one.moved) << one.length << " at " << one.offset;
       std::vector<unsigned char> back(one.length, 0xee);
@@ -151,7 +152,7 @@ TEST_BOTH_WAYS(MatchListEntry, Section3_12_1__truncation) {
     }
   });
   self.target([&] {
-    for (const auto &one : cases)
+    for (const auto& one : cases)
       for (ptl_event_kind_t kind : {PTL_EVENT_PUT, PTL_EVENT_GET}) {
         const ptl_event_t event = next_event(ends.target_eq, kind);
         EXPECT_EQ(event.rlength, one.length);
@@ -176,13 +177,12 @@ TEST_BOTH_WAYS(MatchListEntry, Section3_12_1__no_truncate_passes_on_what_does_no
     std::uintptr_t entry;
   } cases[] = {{10, 0, 1}, {11, 0, 2}, {21, 0, 3}, {10, 1, 2}, {5, 16, 3}, {1, PTL_SIZE_MAX, 3}};
   self.initiator([&] {
-    for (const auto &one : cases)
-      put_and_wait(ends, ni.target(), {.length = one.length, .remote_offset = one.offset});
+    for (const auto& one : cases) put_and_wait(ends, ni.target(), {.length = one.length, .remote_offset = one.offset});
     get(ends.md, ni.target(), {.length = 11});
     next_event(ends.source_eq, PTL_EVENT_REPLY);
   });
   self.target([&] {
-    for (const auto &one : cases) EXPECT_EQ(number(next_event(ends.target_eq, PTL_EVENT_PUT)), one.entry);
+    for (const auto& one : cases) EXPECT_EQ(number(next_event(ends.target_eq, PTL_EVENT_PUT)), one.entry);
     EXPECT_EQ(number(next_event(ends.target_eq, PTL_EVENT_GET)), 2u);
   });
 }
@@ -233,7 +233,8 @@ TEST_BOTH_WAYS(MatchListEntry, Section3_12_1__manage_local_packs_messages) {
   });
   self.initiator([&] {
     EXPECT_EQ(put_and_wait(ends, ni.target(), {.length = 10, .remote_offset = 50}).remote_offset, 0u);
-    EXPECT_EQ(put_and_wait(ends, ni.target(), {.length = 7, .local_offset = 10, .remote_offset = 0}).remote_offset, 10u);
+    EXPECT_EQ(put_and_wait(ends, ni.target(), {.length = 7, .local_offset = 10, .remote_offset = 0}).remote_offset,
+              10u);
     get(ends.md, ni.target(), {.length = 20, .local_offset = 1000, .remote_offset = 99});
     EXPECT_EQ(next_event(ends.source_eq, PTL_EVENT_REPLY).remote_offset, 17u);
     for (int i = 0; i < 20; ++i) EXPECT_EQ(ends.data[1000 + i], 255 - (17 + i));
@@ -247,9 +248,9 @@ TEST_BOTH_WAYS(MatchListEntry, Section3_12_1__manage_local_packs_messages) {
       ptl_event_kind_t kind;
       int start;
       ptl_size_t asked;
-    } cases[] = {{PTL_EVENT_PUT, 0, 50}, {PTL_EVENT_PUT, 10, 0}, {PTL_EVENT_GET, 17, 99}, {PTL_EVENT_PUT, 37, 0},
-                 {PTL_EVENT_PUT, 37, 0}, {PTL_EVENT_PUT, 97, 0}};
-    for (const auto &one : cases) {
+    } cases[] = {{PTL_EVENT_PUT, 0, 50}, {PTL_EVENT_PUT, 10, 0}, {PTL_EVENT_GET, 17, 99},
+                 {PTL_EVENT_PUT, 37, 0}, {PTL_EVENT_PUT, 37, 0}, {PTL_EVENT_PUT, 97, 0}};
+    for (const auto& one : cases) {
       const ptl_event_t event = next_event(ends.target_eq, one.kind);
       EXPECT_EQ(event.start, target_memory + one.start);
       EXPECT_EQ(event.remote_offset, one.asked) << "the offset that the initiator asked for";
@@ -373,11 +374,13 @@ TEST_BOTH_WAYS(MatchListEntry, Section3_12_1__use_once) {
   });
 }
 
-// 3.12.1, 3.13.4: PTL_IOVEC: one region for offsets; "the start is still the first address where the message was placed".
+// 3.12.1, 3.13.4: PTL_IOVEC: one region for offsets; "the start is still the first address where the message was
+// placed".
 TEST_BOTH_WAYS(MatchListEntry, Section3_12_1__iovec) {
   const Ni ni(self);
   Ends ends(ni);
-  ptl_iovec_t pieces[4] = {{target_memory + 200, 5}, {target_memory, 0}, {target_memory + 10, 7}, {target_memory + 100, 50}};
+  ptl_iovec_t pieces[4] = {
+      {target_memory + 200, 5}, {target_memory, 0}, {target_memory + 10, 7}, {target_memory + 100, 50}};
   self.target([&] { append(ni, me_of(ni, pieces, 4, PTL_IOVEC)); });
   self.initiator([&] {
     EXPECT_EQ(put_and_wait(ends, ni.target(), {.length = 100, .remote_offset = 2}).mlength, 60u);

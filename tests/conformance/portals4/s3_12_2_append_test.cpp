@@ -12,19 +12,19 @@ namespace {
 alignas(64) unsigned char overflow_memory[256];
 alignas(64) unsigned char target_memory[256];
 
-std::uintptr_t number(const ptl_event_t &event) { return reinterpret_cast<std::uintptr_t>(event.user_ptr); }
+std::uintptr_t number(const ptl_event_t& event) { return reinterpret_cast<std::uintptr_t>(event.user_ptr); }
 
 constexpr unsigned int kOnceQuiet = PTL_ME_USE_ONCE | PTL_ME_EVENT_UNLINK_DISABLE;
 constexpr ptl_match_bits_t kAnyBits = ~ptl_match_bits_t{0};
 
 // An overflow entry that takes everything and packs it.
-ptl_me_t packing(const Ni &ni, unsigned int options = 0) {
+ptl_me_t packing(const Ni& ni, unsigned int options = 0) {
   ptl_me_t me = me_of(ni, overflow_memory, sizeof overflow_memory, PTL_ME_MANAGE_LOCAL | options);
   me.ignore_bits = kAnyBits;
   return me;
 }
 
-ptl_me_t matching(const Ni &ni, ptl_match_bits_t bits, unsigned int options = 0) {
+ptl_me_t matching(const Ni& ni, ptl_match_bits_t bits, unsigned int options = 0) {
   ptl_me_t me = me_of(ni, target_memory, sizeof target_memory, options);
   me.match_bits = bits;
   return me;
@@ -32,7 +32,8 @@ ptl_me_t matching(const Ni &ni, ptl_match_bits_t bits, unsigned int options = 0)
 
 }  // namespace
 
-// 3.12.2: "When the list entry has been linked (inserted) into the specified list, a PTL_EVENT_LINK event is generated."
+// 3.12.2: "When the list entry has been linked (inserted) into the specified list, a PTL_EVENT_LINK event is
+// generated."
 TEST_PROCESSES(1, Append, Section3_12_2__link_event) {
   const Ni ni(self);
   const Ends ends(ni);
@@ -119,9 +120,8 @@ TEST_BOTH_WAYS(Append, Section3_12_2__persistent_entry_takes_all_unexpected_head
     next_event(ends.target_eq, PTL_EVENT_LINK);
     expect_empty(ends.target_eq);
   });
-  self.initiator([&] {
-    EXPECT_EQ(put_and_wait(ends, ni.target(), {.length = 1, .match_bits = 1}).ptl_list, PTL_PRIORITY_LIST);
-  });
+  self.initiator(
+      [&] { EXPECT_EQ(put_and_wait(ends, ni.target(), {.length = 1, .match_bits = 1}).ptl_list, PTL_PRIORITY_LIST); });
 }
 
 // 3.12.2: headers are found by the criteria of the entry: bits, ignore bits and initiator, in the order of arrival.
@@ -221,9 +221,8 @@ TEST_BOTH_WAYS(Append, Section3_12_2__no_permission_check_on_unexpected_headers)
 TEST_BOTH_WAYS(Append, Section3_12_1__unexpected_hdr_disable) {
   const Ni ni(self);
   const Ends ends(ni);
-  self.target([&] {
-    append(ni, matching(ni, 0, PTL_ME_UNEXPECTED_HDR_DISABLE | PTL_ME_USE_ONCE), PTL_OVERFLOW_LIST, tag(9));
-  });
+  self.target(
+      [&] { append(ni, matching(ni, 0, PTL_ME_UNEXPECTED_HDR_DISABLE | PTL_ME_USE_ONCE), PTL_OVERFLOW_LIST, tag(9)); });
   self.initiator([&] { put_and_wait(ends, ni.target(), {.length = 8}); });
   self.target([&] {
     EXPECT_EQ(number(next_event(ends.target_eq, PTL_EVENT_PUT)), 9u);
@@ -344,8 +343,8 @@ TEST_BOTH_WAYS(Append, Section3_15_3__unexpected_get) {
   });
 }
 
-// C.2: "atomics operations that match on the overflow list do not perform atomic operations on the overflow buffer"; the
-// host applies them, so it must find the operand there, and operation and type in the event.
+// C.2: "atomics operations that match on the overflow list do not perform atomic operations on the overflow buffer";
+// the host applies them, so it must find the operand there, and operation and type in the event.
 TEST_BOTH_WAYS(Append, Section3_15_4__unexpected_atomic_is_not_applied) {
   const Ni ni(self);
   Ends ends(ni);
@@ -400,8 +399,8 @@ TEST_BOTH_WAYS(Append, Section3_15_4__unexpected_fetch_atomic_and_swap) {
   });
 }
 
-// Open MPI's layout (openmpi.md M3, M6): packed short messages, and a zero-length persistent entry behind for long ones.
-// The ACK tells list and mlength, by which the sender knows that it has to wait.
+// Open MPI's layout (openmpi.md M3, M6): packed short messages, and a zero-length persistent entry behind for long
+// ones. The ACK tells list and mlength, by which the sender knows that it has to wait.
 TEST_BOTH_WAYS(Append, Section3_13_4__ack_tells_list_and_length) {
   const Ni ni(self);
   const Ends ends(ni);
@@ -444,7 +443,7 @@ TEST_PROCESSES(1, Append, Section3_12_2__illegal_arguments) {
   const Ni other(self, kNonMatching);
   const Ends ends(ni);
   ptl_handle_me_t handle = PTL_INVALID_HANDLE;
-  const auto rc = [&](const ptl_me_t &me, ptl_pt_index_t pt = kPt, ptl_list_t list = PTL_PRIORITY_LIST) {
+  const auto rc = [&](const ptl_me_t& me, ptl_pt_index_t pt = kPt, ptl_list_t list = PTL_PRIORITY_LIST) {
     return PtlMEAppend(ni, pt, &me, list, nullptr, &handle);
   };
   ptl_me_t me = matching(ni, 0);

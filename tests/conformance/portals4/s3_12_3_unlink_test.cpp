@@ -12,7 +12,7 @@ namespace {
 
 alignas(64) unsigned char target_memory[64];
 
-ptl_me_t entry(const Ni &ni, unsigned int options = 0) {
+ptl_me_t entry(const Ni& ni, unsigned int options = 0) {
   return me_of(ni, target_memory, sizeof target_memory, options);
 }
 
@@ -124,7 +124,8 @@ TEST_BOTH_WAYS(Unlink, Section3_12_3__race_with_messages) {
   std::vector<ptl_handle_me_t> handles;
   self.target([&] {
     for (std::uintptr_t i = 0; i < kEntries; ++i)
-      handles.push_back(append(ni, entry(ni, PTL_ME_USE_ONCE | PTL_ME_EVENT_UNLINK_DISABLE), PTL_PRIORITY_LIST, tag(i)));
+      handles.push_back(
+          append(ni, entry(ni, PTL_ME_USE_ONCE | PTL_ME_EVENT_UNLINK_DISABLE), PTL_PRIORITY_LIST, tag(i)));
     append(ni, entry(ni, PTL_ME_EVENT_COMM_DISABLE));
   });
   const auto send_all = [&] {
@@ -151,7 +152,7 @@ TEST_BOTH_WAYS(Unlink, Section3_12_3__race_with_messages) {
   self.barrier();
   self.target([&] {
     std::vector<bool> used(kEntries);
-    for (const ptl_event_t &event : drain(ends.target_eq)) {
+    for (const ptl_event_t& event : drain(ends.target_eq)) {
       EXPECT_EQ(event.type, PTL_EVENT_PUT);
       used[reinterpret_cast<std::uintptr_t>(event.user_ptr)] = true;
     }

@@ -11,19 +11,19 @@ namespace {
 
 alignas(64) unsigned char overflow_memory[256];
 
-ptl_me_t pattern_of(const Ni &ni, ptl_match_bits_t bits, unsigned int options = 0, ptl_match_bits_t ignore = 0) {
+ptl_me_t pattern_of(const Ni& ni, ptl_match_bits_t bits, unsigned int options = 0, ptl_match_bits_t ignore = 0) {
   ptl_me_t me = me_of(ni, nullptr, 0, options);
   me.match_bits = bits;
   me.ignore_bits = ignore;
   return me;
 }
 
-void search(const Ni &ni, const ptl_me_t &me, ptl_search_op_t op, std::uintptr_t number) {
+void search(const Ni& ni, const ptl_me_t& me, ptl_search_op_t op, std::uintptr_t number) {
   REQUIRE_OK(PtlMESearch(ni, kPt, &me, op, tag(number)));
 }
 
 // Headers with hdr_data 0, 1, ... for the given match bits, each of 10 bytes, packed into an overflow entry (tag 99).
-void leave_headers(Process &self, const Ni &ni, const Ends &ends, const std::vector<ptl_match_bits_t> &bits) {
+void leave_headers(Process& self, const Ni& ni, const Ends& ends, const std::vector<ptl_match_bits_t>& bits) {
   self.target([&] {
     ptl_me_t me = me_of(ni, overflow_memory, sizeof overflow_memory, PTL_ME_MANAGE_LOCAL | PTL_ME_EVENT_COMM_DISABLE);
     me.ignore_bits = ~ptl_match_bits_t{0};
@@ -31,8 +31,9 @@ void leave_headers(Process &self, const Ni &ni, const Ends &ends, const std::vec
   });
   self.initiator([&] {
     for (std::size_t i = 0; i < bits.size(); ++i)
-      put_and_wait(ends, ni.target(),
-                   {.length = 10, .local_offset = 10 * i, .remote_offset = 500 + i, .match_bits = bits[i], .hdr_data = i});
+      put_and_wait(
+          ends, ni.target(),
+          {.length = 10, .local_offset = 10 * i, .remote_offset = 500 + i, .match_bits = bits[i], .hdr_data = i});
   });
 }
 
@@ -143,7 +144,8 @@ TEST_BOTH_WAYS(Search, Section3_12_4__persistent_search_reports_all_and_ends) {
 }
 
 // 3.12.4: "if no match is found, a PTL_EVENT_SEARCH event is generated with a failure indication of PTL_NI_NO_MATCH";
-// the entry "is never linked": what arrives later does not match it; "never causes a status register to be incremented".
+// the entry "is never linked": what arrives later does not match it; "never causes a status register to be
+// incremented".
 TEST_BOTH_WAYS(Search, Section3_12_4__nothing_found) {
   const Ni ni(self);
   const Ends ends(ni);
@@ -186,16 +188,16 @@ TEST_BOTH_WAYS(Search, Section3_12_4__use_once_search_is_counted) {
   });
 }
 
-// 3.12.4: persistent: "incremented by one for each match found ..., and the count of failed events is incremented by one
-// after all of the unexpected headers have been checked".
+// 3.12.4: persistent: "incremented by one for each match found ..., and the count of failed events is incremented by
+// one after all of the unexpected headers have been checked".
 TEST_BOTH_WAYS(Search, Section3_12_4__persistent_search_is_counted) {
   const Ni ni(self);
   const Ends ends(ni);
   const ptl_handle_ct_t ct = alloc_ct(ni);
   leave_headers(self, ni, ends, {7, 8, 7, 7});
   self.target([&] {
-    ptl_me_t me = pattern_of(ni, 7, PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_CT_OVERFLOW | PTL_ME_EVENT_COMM_DISABLE |
-                                        PTL_ME_EVENT_OVER_DISABLE);
+    ptl_me_t me = pattern_of(
+        ni, 7, PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_CT_OVERFLOW | PTL_ME_EVENT_COMM_DISABLE | PTL_ME_EVENT_OVER_DISABLE);
     me.ct_handle = ct;
     search(ni, me, PTL_SEARCH_ONLY, 1);
     wait_for_counts(ct, 3, 1);
@@ -262,8 +264,7 @@ TEST_BOTH_WAYS(Search, Section3_12_4__neither_permissions_nor_local_inc) {
     me.length = 25;
     me.min_free = 10;  // Would be used up by the second header.
     search(ni, me, PTL_SEARCH_DELETE, 1);
-    for (ptl_hdr_data_t i : {0u, 1u, 2u})
-      EXPECT_EQ(next_event(ends.target_eq, PTL_EVENT_PUT_OVERFLOW).hdr_data, i);
+    for (ptl_hdr_data_t i : {0u, 1u, 2u}) EXPECT_EQ(next_event(ends.target_eq, PTL_EVENT_PUT_OVERFLOW).hdr_data, i);
     next_event(ends.target_eq, PTL_EVENT_SEARCH, PTL_NI_NO_MATCH);
     expect_empty(ends.target_eq);
     EXPECT_EQ(ni.status(PTL_SR_PERMISSION_VIOLATIONS), 0);

@@ -19,7 +19,7 @@ const Message kMessage{.length = 48,
                        .remote_offset = 72,
                        .match_bits = 0xfeedfacecafebeef,
                        .hdr_data = 0x0123456789abcdef,
-                       .user_ptr = reinterpret_cast<void *>(0x1111),
+                       .user_ptr = reinterpret_cast<void*>(0x1111),
                        .op = PTL_BXOR,
                        .type = PTL_UINT32_T};
 
@@ -39,7 +39,7 @@ constexpr Kinds kAll[] = {{Operation::put, PTL_EVENT_PUT, PTL_EVENT_PUT_OVERFLOW
 ptl_op_t operation_in_event(Operation operation) { return operation == Operation::swap ? PTL_SWAP : PTL_BXOR; }
 
 // Starts the operation and checks the events of the initiator.
-void do_operation(const Ni &ni, ptl_handle_md_t md, ptl_handle_eq_t eq, Operation operation, ptl_list_t list,
+void do_operation(const Ni& ni, ptl_handle_md_t md, ptl_handle_eq_t eq, Operation operation, ptl_list_t list,
                   ptl_size_t mlength) {
   Message message = kMessage;
   const bool fetches = operation != Operation::put && operation != Operation::atomic;
@@ -71,13 +71,13 @@ void do_operation(const Ni &ni, ptl_handle_md_t md, ptl_handle_eq_t eq, Operatio
 
 struct Expected {
   ptl_event_kind_t kind;
-  void *user_ptr;
-  unsigned char *start;
+  void* user_ptr;
+  unsigned char* start;
   ptl_size_t mlength;
   Operation operation;
 };
 
-void check_target_event(Process &self, const Ni &ni, const ptl_event_t &event, const Expected &expected, ptl_uid_t uid,
+void check_target_event(Process& self, const Ni& ni, const ptl_event_t& event, const Expected& expected, ptl_uid_t uid,
                         bool matching) {
   SCOPED_TRACE(describe(event));
   EXPECT_EQ(event.type, expected.kind);
@@ -98,20 +98,20 @@ void check_target_event(Process &self, const Ni &ni, const ptl_event_t &event, c
   EXPECT_EQ(event.atomic_type, kMessage.type);
 }
 
-ptl_uid_t initiator_uid(Process &self, const Ni &ni) {
+ptl_uid_t initiator_uid(Process& self, const Ni& ni) {
   ptl_uid_t uid = 0;
   REQUIRE_OK(PtlGetUid(ni, &uid));
   return self.share(uid).back();
 }
 
-ptl_me_t entry(const Ni &ni, unsigned char *memory, ptl_size_t length, unsigned int options = 0) {
+ptl_me_t entry(const Ni& ni, unsigned char* memory, ptl_size_t length, unsigned int options = 0) {
   ptl_me_t me = me_of(ni, memory, length, options);
   me.match_bits = kMessage.match_bits;
   return me;
 }
 
 // All operations against a priority entry of `length` bytes.
-void check_direct(Process &self, unsigned int ni_options, ptl_size_t length, ptl_size_t mlength) {
+void check_direct(Process& self, unsigned int ni_options, ptl_size_t length, ptl_size_t mlength) {
   const Ni ni(self, ni_options);
   const Ends ends(ni);
   const ptl_handle_eq_t eq = alloc_eq(ni);
@@ -122,7 +122,7 @@ void check_direct(Process &self, unsigned int ni_options, ptl_size_t length, ptl
     if (matching) append(ni, entry(ni, target_memory, length), PTL_PRIORITY_LIST, tag(0x2222));
     if (!matching) append(ni, le_of(target_memory, length), PTL_PRIORITY_LIST, tag(0x2222));
   });
-  for (const Kinds &kinds : kAll) {
+  for (const Kinds& kinds : kAll) {
     self.initiator([&] { do_operation(ni, md, eq, kinds.operation, PTL_PRIORITY_LIST, mlength); });
     self.target([&] {
       check_target_event(self, ni, next_event(ends.target_eq),
@@ -150,10 +150,10 @@ TEST_BOTH_WAYS(EventFields, Section3_13_4__overflow) {
   const ptl_handle_md_t md = bind_md(ni, md_of(ends.data.data(), ends.data.size(), eq));
   const ptl_uid_t uid = initiator_uid(self, ni);
   self.target([&] { append(ni, entry(ni, overflow_memory, 72 + 16), PTL_OVERFLOW_LIST, tag(0x3333)); });
-  for (const Kinds &kinds : kAll) {
+  for (const Kinds& kinds : kAll) {
     self.initiator([&] { do_operation(ni, md, eq, kinds.operation, PTL_OVERFLOW_LIST, 16); });
     self.target([&] {
-      unsigned char *start = overflow_memory + 72;
+      unsigned char* start = overflow_memory + 72;
       check_target_event(self, ni, next_event(ends.target_eq), {kinds.direct, tag(0x3333), start, 16, kinds.operation},
                          uid, true);
       const ptl_me_t searching = entry(ni, nullptr, 0, PTL_ME_USE_ONCE);
@@ -194,9 +194,7 @@ TEST_BOTH_WAYS(EventFields, Section3_13_4__remote_offset_with_manage_local) {
   const Ends ends(ni);
   self.target([&] { append(ni, entry(ni, target_memory, 256, PTL_ME_MANAGE_LOCAL)); });
   for (ptl_size_t used : {0u, 48u}) {
-    self.initiator([&] {
-      EXPECT_EQ(put_and_wait(ends, ni.target(), kMessage).remote_offset, used);
-    });
+    self.initiator([&] { EXPECT_EQ(put_and_wait(ends, ni.target(), kMessage).remote_offset, used); });
     self.target([&] {
       const ptl_event_t event = next_event(ends.target_eq, PTL_EVENT_PUT);
       EXPECT_EQ(event.remote_offset, kMessage.remote_offset);

@@ -12,11 +12,11 @@ PORTALS_SUITE(EventQueue);
 namespace {
 
 // Makes an event in a queue, without communication: a LINK.
-void make_event(const Ni &ni, std::uintptr_t number, ptl_pt_index_t pt = kPt) {
+void make_event(const Ni& ni, std::uintptr_t number, ptl_pt_index_t pt = kPt) {
   append(ni, me_of(ni, nullptr, 0, kLink), PTL_PRIORITY_LIST, tag(number), pt);
 }
 
-std::uintptr_t number(const ptl_event_t &event) { return reinterpret_cast<std::uintptr_t>(event.user_ptr); }
+std::uintptr_t number(const ptl_event_t& event) { return reinterpret_cast<std::uintptr_t>(event.user_ptr); }
 
 }  // namespace
 
@@ -137,8 +137,8 @@ TEST_BOTH_WAYS(EventQueue, Section3_13__each_event_goes_to_one_of_several_thread
         while (taken < kEvents && std::chrono::steady_clock::now() < end) {
           ptl_event_t event{};
           unsigned int which = 0;
-          const int rc = i % 2 == 0 ? PtlEQPoll(&ends.target_eq, 1, 100, &event, &which)
-                                    : PtlEQGet(ends.target_eq, &event);
+          const int rc =
+              i % 2 == 0 ? PtlEQPoll(&ends.target_eq, 1, 100, &event, &which) : PtlEQGet(ends.target_eq, &event);
           if (rc == PTL_EQ_EMPTY) {
             std::this_thread::yield();
             continue;
@@ -156,7 +156,7 @@ TEST_BOTH_WAYS(EventQueue, Section3_13__each_event_goes_to_one_of_several_thread
         for (int k = 0; k < 100; ++k) next_event(ends.source_eq, PTL_EVENT_ACK);
     }
   }
-  for (std::thread &thread : threads) thread.join();
+  for (std::thread& thread : threads) thread.join();
   self.barrier();
   for (int i = 0; i < kEvents; ++i) EXPECT_EQ(seen[i], self.is_target() ? 1 : 0) << "event " << i;
 }
@@ -178,9 +178,9 @@ TEST_PROCESSES(1, EventQueue, Section3_13_5__holds_what_was_asked_for) {
   }
 }
 
-// 3.13.5: "If the event queue overflows, older events will be overwritten by new ones"; 3.13.7: PTL_EQ_DROPPED says "that
-// at least one full event between this full event and the last full event obtained ... has been dropped". 2.8: without
-// flow control "the message will be delivered and any acknowledgment or reply will be generated".
+// 3.13.5: "If the event queue overflows, older events will be overwritten by new ones"; 3.13.7: PTL_EQ_DROPPED says
+// "that at least one full event between this full event and the last full event obtained ... has been dropped". 2.8:
+// without flow control "the message will be delivered and any acknowledgment or reply will be generated".
 TEST_BOTH_WAYS(EventQueue, Section3_13_5__overflow) {
   const Ni ni(self);
   constexpr ptl_size_t kCount = 8;
@@ -209,7 +209,8 @@ TEST_BOTH_WAYS(EventQueue, Section3_13_5__overflow) {
       EXPECT_TRUE(rc == PTL_OK || rc == PTL_EQ_DROPPED) << name_of_rc(rc);
       EXPECT_EQ(event.type, PTL_EVENT_PUT);
       EXPECT_GE(event.hdr_data, expected);
-      EXPECT_EQ(rc == PTL_EQ_DROPPED, event.hdr_data != expected) << "event " << event.hdr_data << " after " << expected;
+      EXPECT_EQ(rc == PTL_EQ_DROPPED, event.hdr_data != expected)
+          << "event " << event.hdr_data << " after " << expected;
       dropped += rc == PTL_EQ_DROPPED ? 1 : 0;
       expected = event.hdr_data + 1;
       ++taken;

@@ -60,8 +60,8 @@ TEST_PROCESSES(1, CountingEvent, Section3_14__arithmetic_is_modulo_2_to_the_64) 
   expect_count(ct, 5, 0);
 }
 
-// 3.14.6: "returns when either the success field is greater than or equal to the test value or when the failure field is
-// non-zero"; on success event is the current value.
+// 3.14.6: "returns when either the success field is greater than or equal to the test value or when the failure field
+// is non-zero"; on success event is the current value.
 TEST_PROCESSES(1, CountingEvent, Section3_14_6__wait_that_is_met_already) {
   const Ni ni(self);
   const ptl_handle_ct_t ct = alloc_ct(ni);
@@ -103,7 +103,7 @@ TEST_BOTH_WAYS(CountingEvent, Section3_14_6__all_waiting_threads_return) {
   self.initiator([&] {
     for (int i = 0; i < 3; ++i) put_and_wait(ends, ni.target(), {.length = 8});
   });
-  for (std::thread &thread : threads) thread.join();
+  for (std::thread& thread : threads) thread.join();
 }
 
 // 3.14.6: a failure wakes a waiter.
@@ -179,8 +179,8 @@ TEST_BOTH_WAYS(CountingEvent, Section3_14__counter_is_shared) {
   const Ni ni(self);
   Ends ends(ni);
   const ptl_handle_ct_t ct = alloc_ct(ni);
-  const ptl_handle_md_t md = bind_md(
-      ni, md_of(ends.data.data(), 64, ends.source_eq, ct, PTL_MD_EVENT_SEND_DISABLE | PTL_MD_EVENT_CT_ACK));
+  const ptl_handle_md_t md =
+      bind_md(ni, md_of(ends.data.data(), 64, ends.source_eq, ct, PTL_MD_EVENT_SEND_DISABLE | PTL_MD_EVENT_CT_ACK));
   self.target([&] {
     for (ptl_match_bits_t bits : {0u, 1u}) {
       ptl_me_t me = me_of(ni, nullptr, 0, PTL_ME_EVENT_CT_COMM);

@@ -7,11 +7,15 @@ enum { kSizeCount = sizeof kSizes / sizeof kSizes[0], kLargest = 70000 };
 
 static unsigned char payload[kLargest];
 
+// All are under way at once: the receiver may match every one of them before it receives the first.
 static void send_sizes(int to, int tag) {
+  static unsigned char outgoing[sizeof kSizes / sizeof kSizes[0]][kLargest];
+  MPI_Request requests[kSizeCount];
   for (int i = 0; i < kSizeCount; i++) {
-    check_fill(payload, kSizes[i], kSizes[i] + (unsigned)tag);
-    MPI_Send(payload, (int)kSizes[i], MPI_BYTE, to, tag, MPI_COMM_WORLD);
+    check_fill(outgoing[i], kSizes[i], kSizes[i] + (unsigned)tag);
+    MPI_Isend(outgoing[i], (int)kSizes[i], MPI_BYTE, to, tag, MPI_COMM_WORLD, &requests[i]);
   }
+  MPI_Waitall(kSizeCount, requests, MPI_STATUSES_IGNORE);
 }
 
 static void check_payload(size_t bytes, int tag) {

@@ -79,6 +79,25 @@ TEST(BucketTable, Overflow__is_found_behind_the_home_group_and_leaves_no_trace) 
   EXPECT_EQ(table.buckets.bucket_count(), 0u);
 }
 
+TEST(BucketTable, Overflow__that_has_gone_costs_later_searches_nothing) {
+  Table table;
+  std::vector<Item> items;
+  for (std::uint64_t i = 0; i < 16; ++i) items.push_back({(i << 30) + 3});
+  for (Item& item : items) ASSERT_TRUE(table.insert(item));
+  const auto compared = [&] {
+    int count = 0;
+    table.buckets.find((99ull << 30) + 3, [&](const Item&) { return ++count < 0; });
+    return count;
+  };
+  EXPECT_EQ(compared(), 16) << "15 at home and one behind";
+  for (std::size_t i = 0; i < 15; ++i) table.erase(items[i]);
+  EXPECT_EQ(compared(), 1) << "the home group still leads to it";
+  table.erase(items[15]);
+  Item neighbour{4};  // At home in group 0, which is behind group 3.
+  ASSERT_TRUE(table.insert(neighbour));
+  EXPECT_EQ(compared(), 0);
+}
+
 TEST(BucketTable, Limit__is_kept_and_nothing_changes_at_it) {
   Table table;
   std::vector<Item> items;

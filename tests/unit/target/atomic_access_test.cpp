@@ -16,7 +16,12 @@
 namespace portofu {
 namespace {
 
-constexpr int kRounds = 20000;
+/// Updates of one thread: long enough that the threads really run at the same time, also on a busy machine.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr int kRounds = 40000;
+#else
+constexpr int kRounds = 300000;
+#endif
 
 /// Runs the functions at the same time and waits for all.
 void run_together(const std::vector<std::function<void()>>& functions) {
@@ -170,10 +175,11 @@ TEST(LockedAccess, Engines_of_one_process__lose_nothing_and_see_whole_items) {
 
 // ---- No item is torn -----------------------------------------------------------------------------------------------
 
-/// Engines write items of equal bytes; the application reads pieces that must be whole.
-/// @param Piece  what is read and written whole: the item, or its half
+/// Engines write items of equal bytes; the application reads pieces that must be whole. `Piece` is what is read and
+/// written whole: the item, or its half.
 template <class Piece>
 void expect_whole_pieces(AtomicType type, std::byte* item, std::size_t piece_count) {
+  std::memset(item, 0, piece_count * sizeof(Piece));
   std::atomic<bool> stop = false;
   const auto write = [&](AtomicOperation operation, int first_byte) {
     std::byte source[32];

@@ -25,6 +25,29 @@ inline constexpr bool is_complex = false;
 template <class T>
 inline constexpr bool is_complex<std::complex<T>> = true;
 
+/// One item as bytes, so that padding and the sign of NaN are carried along.
+template <class T>
+using Item = std::array<std::byte, sizeof(T)>;
+
+template <class T>
+T value_of(const Item<T>& item) {
+  T value;
+  std::memcpy(static_cast<void*>(&value), item.data(), sizeof value);
+  return value;
+}
+
+/// @param padding  what the bytes that carry no value become
+template <class T>
+Item<T> item_of(const T& value, std::byte padding = std::byte{0}) {
+  Item<T> item;
+  std::memcpy(item.data(), static_cast<const void*>(&value), sizeof value);
+  constexpr std::size_t kNumberBytes = is_complex<T> ? sizeof(T) / 2 : sizeof(T);
+  if constexpr (kNumberBytes == 16 && std::numeric_limits<long double>::digits == 64) {
+    for (std::size_t at = 0; at < sizeof(T); at += 16) std::fill_n(item.begin() + at + 10, 6, padding);
+  }
+  return item;
+}
+
 /// What becomes of the target.
 template <class T>
 struct Outcome {
@@ -32,10 +55,10 @@ struct Outcome {
     kIllegal,   ///< There is no such atomic.
     kKept,      ///< It stays, bit by bit.
     kMoved,     ///< It becomes the source, bit by bit.
-    kComputed,  ///< It becomes `value`; padding becomes zero.
+    kComputed,  ///< It becomes `item`, in which padding is zero.
   };
   Kind kind;
-  T value{};
+  Item<T> item{};
 };
 
 template <class T>
@@ -45,7 +68,7 @@ Outcome<T> moved_if(bool condition) {
 
 template <class T>
 Outcome<T> computed(const T& value) {
-  return {Outcome<T>::Kind::kComputed, value};
+  return {Outcome<T>::Kind::kComputed, item_of(value)};
 }
 
 template <class T>
@@ -141,29 +164,6 @@ Outcome<T> apply(AtomicOperation operation, const T& target, const T& source, co
   }
 }
 
-/// One item as bytes, so that padding and the sign of NaN are carried along.
-template <class T>
-using Item = std::array<std::byte, sizeof(T)>;
-
-template <class T>
-T value_of(const Item<T>& item) {
-  T value;
-  std::memcpy(static_cast<void*>(&value), item.data(), sizeof value);
-  return value;
-}
-
-/// @param padding  what the bytes that carry no value become
-template <class T>
-Item<T> item_of(const T& value, std::byte padding = std::byte{0}) {
-  Item<T> item;
-  std::memcpy(item.data(), static_cast<const void*>(&value), sizeof value);
-  constexpr std::size_t kNumberBytes = is_complex<T> ? sizeof(T) / 2 : sizeof(T);
-  if constexpr (kNumberBytes == 16 && std::numeric_limits<long double>::digits == 64) {
-    for (std::size_t at = 0; at < sizeof(T); at += 16) std::fill_n(item.begin() + at + 10, 6, padding);
-  }
-  return item;
-}
-
 /// Whether a computed number is as expected: the same bits, or both NaN.
 template <class T>
 bool same_number(const std::byte* seen, T expected) {
@@ -182,7 +182,8 @@ bool as_expected(const Outcome<T>& outcome, AtomicOperation operation, const Ite
   if (outcome.kind == Outcome<T>::Kind::kMoved) return seen == source;
   if constexpr (is_complex<T>) {
     using Number = typename T::value_type;
-    const Number real = outcome.value.real(), imag = outcome.value.imag();
+    const T expected = value_of<T>(outcome.item);
+    const Number real = expected.real(), imag = expected.imag();
     // C99 annex G turns some NaN products into infinities; the formula above does not.
     if (operation == AtomicOperation::kProd && (std::isnan(real) || std::isnan(imag))) {
       const T product = value_of<T>(seen);
@@ -190,7 +191,7 @@ bool as_expected(const Outcome<T>& outcome, AtomicOperation operation, const Ite
     }
     return same_number<Number>(seen.data(), real) && same_number<Number>(seen.data() + sizeof(Number), imag);
   } else {
-    return same_number<T>(seen.data(), outcome.value);
+    return same_number<T>(seen.data(), value_of<T>(outcome.item));
   }
 }
 

@@ -1,0 +1,70 @@
+// Life and death of processes and links in a simulated network.
+
+#include "engine/wire/sim/sim_medium.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+namespace portofu {
+
+namespace {
+
+constexpr std::align_val_t kPayloadAlignment{64};
+constexpr int kUnwrittenByte = 0xee;
+
+/// Loses what a killed sender had published and nobody has peeked, but for the first few packets.
+void lose_unread(SimLink& link, SimRandom& random) {
+  const std::size_t kept_count = random.below(link.packets.size() + 1);
+  link.packets.erase(link.packets.begin() + static_cast<std::ptrdiff_t>(kept_count), link.packets.end());
+}
+
+bool is_needed(const SimLink& link) { return link.sender_holds || link.receiver_open || link.held_packets > 0; }
+
+}  // namespace
+
+SimPayload::SimPayload(std::uint32_t payload_bytes)
+    : data_(static_cast<std::byte*>(::operator new(payload_bytes, kPayloadAlignment))) {
+  std::memset(data_.get(), kUnwrittenByte, payload_bytes);
+}
+
+void SimPayload::AlignedDelete::operator()(std::byte* data) const { ::operator delete(data, kPayloadAlignment); }
+
+std::optional<std::uint32_t> SimMedium::find_living(ProcessId process) const {
+  for (std::uint32_t index = 0; index < endpoints.size(); ++index) {
+    if (endpoints[index].alive && endpoints[index].process == process) return index;
+  }
+  return std::nullopt;
+}
+
+SimLink& SimMedium::make_link(std::uint32_t sender_index, std::uint32_t receiver_index) {
+  links.push_back(std::make_unique<SimLink>());
+  SimLink& link = *links.back();
+  link.peer = endpoints[receiver_index].process;
+  link.sender_index = sender_index;
+  link.receiver_index = receiver_index;
+  link.in_progress_left = static_cast<std::uint32_t>(random.below(options.max_connect_in_progress + 1));
+  link.capacity_packets = 1 + static_cast<std::uint32_t>(random.below(options.max_link_packets));
+  return link;
+}
+
+void SimMedium::end(std::uint32_t endpoint_index, bool killed) {
+  if (!endpoints[endpoint_index].alive) return;
+  endpoints[endpoint_index].alive = false;
+  for (const auto& link : links) {
+    if (link->sender_index == endpoint_index && link->sender_open) {
+      if (killed) lose_unread(*link, random);
+      link->lost = true;
+      link->sender_open = false;
+      link->sender_end_known = !killed;
+      link->claimed.reset();
+    }
+    if (link->receiver_index == endpoint_index) link->receiver_open = false;
+  }
+}
+
+void SimMedium::collect_links() {
+  std::erase_if(links, [](const std::unique_ptr<SimLink>& link) { return !is_needed(*link); });
+}
+
+}  // namespace portofu
