@@ -165,35 +165,29 @@ WaitResult Engine::wait(Condition condition, std::uint64_t timeout_ns) {
   }
 }
 
-bool Engine::poll(Condition condition) {
-  IdleAdvice advice = IdleAdvice::kSpin;
-  std::uint64_t seen_activity = 0;
-  {
-    const Duty duty(*this);
-    if (condition(core_)) {
-      poll_streak_.reset();
-      return true;
-    }
-    if (cycle_on_duty() > 0) {
-      poll_streak_.reset();
-      return condition(core_);
-    }
-    if (++poll_marks_ % kPollsPerMark == 0) {
-      const std::uint64_t now = core_.now_ns();
-      if (now - poll_mark_ns_ > kTightLoopNs) poll_streak_.reset();  // The caller does something else, too.
-      poll_mark_ns_ = now;
-    }
-    advice = poll_streak_.next([this] { return core_.now_ns(); });
-    seen_activity = core_.activity;
+bool Engine::found_on_duty() {
+  poll_streak_.reset();
+  return true;
+}
+
+IdleAdvice Engine::note_empty_poll_on_duty() {
+  if (node_ == nullptr) return IdleAdvice::kSpin;
+  if (++poll_marks_ % kPollsPerMark == 0) {
+    const std::uint64_t now = core_.now_ns();
+    if (now - poll_mark_ns_ > kTightLoopNs) poll_streak_.reset();  // The caller does something else, too.
+    poll_mark_ns_ = now;
   }
-  if (advice == IdleAdvice::kSpin || node_ == nullptr) return false;
+  return poll_streak_.next([this] { return core_.now_ns(); });
+}
+
+void Engine::rest(IdleAdvice advice, std::uint64_t seen_activity) {
   if (advice == IdleAdvice::kYield) {
     yield(poll_streak_);
   } else {
     sleep(seen_activity, poll_sleep_ns());
   }
+  const Duty duty(*this);
   poll_mark_ns_ = core_.now_ns();
-  return false;
 }
 
 std::uint64_t Engine::poll_sleep_ns() const {

@@ -89,7 +89,21 @@ class Engine {
 
   /// Asks once; runs a cycle and asks again if the answer was no. A caller that does nothing but call this in a loop is
   /// spinning: its calls yield, and sleep a little, when they have found nothing many times in a row.
-  bool poll(Condition condition);
+  /// @param ask  bool(Core&), asked on duty
+  template <class Ask>
+  bool poll(Ask&& ask) {
+    IdleAdvice advice = IdleAdvice::kSpin;
+    std::uint64_t seen_activity = 0;
+    {
+      const Duty duty(*this);
+      if (ask(core_)) return found_on_duty();
+      if (cycle_on_duty() > 0) return found_on_duty() && ask(core_);
+      advice = note_empty_poll_on_duty();
+      seen_activity = core_.activity;
+    }
+    if (advice != IdleAdvice::kSpin) [[unlikely]] rest(advice, seen_activity);
+    return false;
+  }
 
   /// Makes every wait return kAborted, now and in future. Async-signal-safe.
   void abort();
@@ -115,6 +129,9 @@ class Engine {
   void idle(IdleStreak& streak, std::uint64_t seen_activity, std::uint64_t longest_sleep_ns);
   void yield(IdleStreak& streak);
   void sleep(std::uint64_t seen_activity, std::uint64_t longest_ns);
+  bool found_on_duty();
+  IdleAdvice note_empty_poll_on_duty();
+  void rest(IdleAdvice advice, std::uint64_t seen_activity);
   std::uint64_t poll_sleep_ns() const;
 
   DutyLock duty_;                                     ///< Guards core_ and what is marked "on duty".

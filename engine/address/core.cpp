@@ -23,15 +23,6 @@ void Core::wait_for_room(Peer& waiting) {
   counters.add(Counter::kSendsBlocked);
 }
 
-void post_event(Core& core, Interface& ni, Handle eq_handle, const Event& event) {
-  if (eq_handle == 0) return;
-  EventQueue* queue = ni.eqs.find(eq_handle);
-  if (queue == nullptr) return;
-  queue->post_on_duty(event);
-  ++core.activity;
-  core.counters.add(Counter::kEventsPosted);
-}
-
 void count_success(Core& core, Interface& ni, Handle ct_handle, std::uint64_t count) {
   if (ct_handle == 0) return;
   CountingEvent* counter = ni.cts.find(ct_handle);

@@ -49,7 +49,21 @@ struct Core {
 };
 
 /// Events, counts and frees by handle: nothing happens if the object is gone or none was named.
-void post_event(Core& core, Interface& ni, Handle eq_handle, const Event& event);
+/// @param fill  void(Event&), writes the event where it stays; it starts with all fields zero
+template <class Fill>
+void post_event_with(Core& core, Interface& ni, Handle eq_handle, Fill&& fill) {
+  if (eq_handle == 0) return;
+  EventQueue* queue = ni.eqs.find(eq_handle);
+  if (queue == nullptr) return;
+  Event& event = queue->add_on_duty();
+  event = Event();
+  fill(event);
+  ++core.activity;
+  core.counters.add(Counter::kEventsPosted);
+}
+inline void post_event(Core& core, Interface& ni, Handle eq_handle, const Event& event) {
+  post_event_with(core, ni, eq_handle, [&event](Event& place) { place = event; });
+}
 void count_success(Core& core, Interface& ni, Handle ct_handle, std::uint64_t count);
 void count_failure(Core& core, Interface& ni, Handle ct_handle);
 

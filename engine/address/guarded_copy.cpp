@@ -1,15 +1,87 @@
 // The engine touches memory of the application in its own time, so a wrong address must not become a crash that nobody can
-// explain (Portals 4.3, 3.10, 3.11: PTL_NI_SEGV). Each thread keeps a jump buffer while it copies; the handler returns
-// through it. Faults from anywhere else go to the handler that was there before.
+// explain (Portals 4.3, 3.10, 3.11: PTL_NI_SEGV). Short copies run in a stretch of code that uses no stack: when an
+// instruction there faults, the handler lets it go on at the stretch's failing exit. Everything longer keeps a jump buffer,
+// and the handler returns through that. Faults from anywhere else go to the handler that was there before.
 
 #include "engine/address/guarded_copy.h"
 
 #include <signal.h>
+#include <ucontext.h>
 
 #include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <mutex>
+
+#if defined(__x86_64__)
+
+extern "C" {
+/// Copies without writing a byte twice (memcpy may): blocks of 32 bytes, then words of falling size, each one load and one
+/// store. @return 1, or 0 after a fault
+int portofu_short_copy(void* target, const void* source, std::size_t bytes);
+/// Where a fault of the stretch [portofu_short_copy, portofu_short_copy_end) continues.
+void portofu_short_copy_fault();
+void portofu_short_copy_end();
+}
+
+asm(R"(
+  .text
+  .p2align 5
+  .globl portofu_short_copy, portofu_short_copy_end, portofu_short_copy_fault
+  .hidden portofu_short_copy, portofu_short_copy_end, portofu_short_copy_fault
+  .type portofu_short_copy, @function
+portofu_short_copy:
+  cmp $32, %rdx
+  jb 2f
+1:
+  movdqu (%rsi), %xmm0
+  movdqu 16(%rsi), %xmm1
+  movups %xmm0, (%rdi)
+  movups %xmm1, 16(%rdi)
+  add $32, %rsi
+  add $32, %rdi
+  sub $32, %rdx
+  cmp $32, %rdx
+  jae 1b
+2:
+  cmp $8, %rdx
+  jb 3f
+  mov (%rsi), %rax
+  mov %rax, (%rdi)
+  add $8, %rsi
+  add $8, %rdi
+  sub $8, %rdx
+  jmp 2b
+3:
+  test $4, %dl
+  jz 4f
+  mov (%rsi), %eax
+  mov %eax, (%rdi)
+  add $4, %rsi
+  add $4, %rdi
+4:
+  test $2, %dl
+  jz 5f
+  movzwl (%rsi), %eax
+  mov %ax, (%rdi)
+  add $2, %rsi
+  add $2, %rdi
+5:
+  test $1, %dl
+  jz 6f
+  movzbl (%rsi), %eax
+  mov %al, (%rdi)
+6:
+  mov $1, %eax
+  ret
+portofu_short_copy_end:
+portofu_short_copy_fault:
+  xor %eax, %eax
+  ret
+  .size portofu_short_copy, . - portofu_short_copy
+)");
+
+#endif
 
 namespace portofu {
 namespace {
@@ -33,7 +105,24 @@ void forward(const struct sigaction& previous, int signal_number, siginfo_t* inf
   }
 }
 
+/// @return true if the fault was a short copy's, which now ends with 0
+bool leave_short_copy(void* context) {
+#if defined(__x86_64__)
+  auto& registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
+  const auto at = static_cast<std::uintptr_t>(registers[REG_RIP]);
+  const auto begin = reinterpret_cast<std::uintptr_t>(&portofu_short_copy);
+  const auto end = reinterpret_cast<std::uintptr_t>(&portofu_short_copy_end);
+  if (at < begin || at >= end) return false;
+  registers[REG_RIP] = reinterpret_cast<greg_t>(&portofu_short_copy_fault);
+  return true;
+#else
+  static_cast<void>(context);
+  return false;
+#endif
+}
+
 void on_fault(int signal_number, siginfo_t* info, void* context) {
+  if (leave_short_copy(context)) return;
   JumpBuffer* guard = current_guard;
   if (guard != nullptr) {
     current_guard = nullptr;
@@ -53,36 +142,16 @@ void install(int signal_number, struct sigaction& previous) {
   sigaction(signal_number, &ours, nullptr);
 }
 
-template <class Word>
-void copy_word(std::byte* target, const std::byte* source) {
-  Word word;
-  if ((reinterpret_cast<std::uintptr_t>(target) | reinterpret_cast<std::uintptr_t>(source)) % sizeof(Word) == 0) {
-    word = __atomic_load_n(reinterpret_cast<const Word*>(source), __ATOMIC_RELAXED);
-    __atomic_store_n(reinterpret_cast<Word*>(target), word, __ATOMIC_RELAXED);
-  } else {
-    std::memcpy(&word, source, sizeof(Word));
-    std::memcpy(target, &word, sizeof(Word));
-  }
-}
+/// A copy as guarded_call takes it.
+struct LongCopy {
+  std::byte* target;
+  const std::byte* source;
+  std::size_t bytes;
+};
 
-// memcpy may write a byte twice (overlapping stores); this does not.
-__attribute__((optimize("no-tree-loop-distribute-patterns"))) void copy_once(std::byte* target, const std::byte* source,
-                                                                             std::size_t bytes) {
-  for (; bytes >= 32; bytes -= 32, target += 32, source += 32) {
-    std::byte block[32];
-    std::memcpy(block, source, 32);
-    std::memcpy(target, block, 32);
-  }
-  for (; bytes >= 8; bytes -= 8, target += 8, source += 8) copy_word<std::uint64_t>(target, source);
-  if ((bytes & 4) != 0) {
-    copy_word<std::uint32_t>(target, source);
-    target += 4, source += 4;
-  }
-  if ((bytes & 2) != 0) {
-    copy_word<std::uint16_t>(target, source);
-    target += 2, source += 2;
-  }
-  if ((bytes & 1) != 0) *target = *source;
+void run_long_copy(void* argument) {
+  const auto* copy = static_cast<const LongCopy*>(argument);
+  std::memcpy(copy->target, copy->source, copy->bytes);
 }
 
 }  // namespace
@@ -93,19 +162,12 @@ void install_fault_guard() {
   install(SIGBUS, previous_bus);
 }
 
-__attribute__((noinline)) bool guarded_copy(std::byte* target, const std::byte* source, std::size_t bytes) {
-  JumpBuffer buffer;
-  if (__builtin_setjmp(buffer) != 0) return false;
-  current_guard = &buffer;
-  std::atomic_signal_fence(std::memory_order_seq_cst);
-  if (bytes <= kWrittenOnceBytes) {
-    copy_once(target, source, bytes);
-  } else {
-    std::memcpy(target, source, bytes);
-  }
-  std::atomic_signal_fence(std::memory_order_seq_cst);
-  current_guard = nullptr;
-  return true;
+bool guarded_copy(std::byte* target, const std::byte* source, std::size_t bytes) {
+#if defined(__x86_64__)
+  if (bytes <= kWrittenOnceBytes) return portofu_short_copy(target, source, bytes) != 0;
+#endif
+  LongCopy copy{target, source, bytes};
+  return guarded_call(run_long_copy, &copy);
 }
 
 __attribute__((noinline)) bool guarded_call(void (*run)(void*), void* argument) {

@@ -27,7 +27,8 @@ struct OutstandingOperation {
   std::uint64_t get_offset = 0;  ///< Bytes into get_md_handle.
   std::uint64_t length = 0;      ///< Bytes asked for.
   void* user_ptr = nullptr;
-  NiFail fail = NiFail::kOk;     ///< From the answer, or of storing its data.
+  NiFail fail = NiFail::kOk;       ///< From the answer, or of storing its data.
+  NiFail send_fail = NiFail::kOk;  ///< For SEND. A refusal is told by ACK alone, but for the one below.
   bool silent = false;           ///< From the answer: raises no ACK.
   ListKind list = ListKind::kPriority;
   std::uint64_t mlength = 0;        ///< From the answer.

@@ -36,13 +36,18 @@ struct Arrival {
   ListKind list = ListKind::kPriority;   ///< Where it matched.
 };
 
-/// A request on its way out. @see initiator/send
+/// How far a request has come on its way out.
+struct SendProgress {
+  std::uint64_t sent = 0;                     ///< Bytes of payload published.
+  std::uint32_t operation_id = 0;             ///< Outstanding operation; 0 if no answer is due, or not opened yet.
+  bool started = false;                       ///< The first packet is published.
+  std::unique_ptr<std::byte[]> private_data;  ///< Copy of the data, for PTL_MD_VOLATILE; else nullptr.
+};
+
+/// A request that waits for room. @see initiator/send
 struct OutgoingRequest : boost::intrusive::list_base_hook<> {
   Descriptor descriptor;
-  std::uint64_t sent = 0;                   ///< Bytes of payload published.
-  std::uint32_t operation_id = 0;           ///< Outstanding operation; 0 if no answer is due.
-  bool started = false;                     ///< The first packet is published.
-  std::unique_ptr<std::byte[]> private_data;  ///< Copy of the data, for PTL_MD_VOLATILE; else nullptr.
+  SendProgress progress;
 };
 
 /// An answer on its way out. @see target/answer_out

@@ -4,7 +4,6 @@
 
 #include <bit>
 #include <new>
-#include <utility>
 
 namespace portofu {
 
@@ -38,34 +37,12 @@ bool EventQueue::reserve_on_duty() {
   return true;
 }
 
-void EventQueue::append(const Event& event) {
-  events_[(head_ + size_) & (slots_ - 1)] = event;
-  ++size_;
-}
-
-void EventQueue::post_on_duty(const Event& event) {
-  if (size_ >= capacity_) {
-    ++head_;
-    --size_;
-    dropped_ = true;
-  }
-  append(event);
-}
-
 void EventQueue::post_reserved_on_duty(const Event& event) {
   if (size_ < slots_) {
-    append(event);
+    append() = event;
   } else {
     post_on_duty(event);
   }
-}
-
-EventTake EventQueue::take_on_duty(Event* event) {
-  if (size_ == 0) return EventTake::kEmpty;
-  *event = events_[head_ & (slots_ - 1)];
-  ++head_;
-  if (--size_ == 0) head_ = 0;
-  return std::exchange(dropped_, false) ? EventTake::kTakenAfterDrop : EventTake::kTaken;
 }
 
 }  // namespace portofu

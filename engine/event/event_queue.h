@@ -4,13 +4,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "engine/event/event.h"
 
 namespace portofu {
-
-/// Outcome of EventQueue::take.
-enum class EventTake : std::uint8_t { kEmpty, kTaken, kTakenAfterDrop };
 
 /// @spec Portals 4.3, 3.13.5-3.13.9 and implementation note 13
 class EventQueue {
@@ -23,14 +21,28 @@ class EventQueue {
   /// Gives the memory back.
   void close();
 
-  /// Adds an event; if the queue is full the oldest one is lost and the next take says so.
-  void post_on_duty(const Event& event);
+  /// Adds an event, to be filled by the caller at once; if the queue is full the oldest one is lost and the next removal
+  /// says so. Filled in place, because a copy of what was just written field by field waits for the store buffer.
+  Event& add_on_duty() {
+    if (size_ >= capacity_) [[unlikely]] lose_oldest();
+    return append();
+  }
+
+  void post_on_duty(const Event& event) { add_on_duty() = event; }
 
   /// Adds the event that tells of flow control, into the place kept for it.
   void post_reserved_on_duty(const Event& event);
 
-  /// Removes the oldest event.
-  EventTake take_on_duty(Event* event);
+  /// The oldest event, in place; valid until the queue is used again. @pre not empty
+  const Event& oldest_on_duty() const { return events_[head_ & (slots_ - 1)]; }
+
+  /// Removes the oldest event. @pre not empty
+  /// @return true if events were lost since the last removal
+  bool remove_oldest_on_duty() {
+    ++head_;
+    if (--size_ == 0) head_ = 0;
+    return std::exchange(dropped_, false);
+  }
 
   /// Whether `wanted` more events fit beside those that messages under way will still post.
   bool has_room_on_duty(std::uint32_t wanted) const { return size_ + promised_ + wanted <= capacity_; }
@@ -53,7 +65,12 @@ class EventQueue {
 
  private:
   bool grow(std::uint64_t slots);
-  void append(const Event& event);
+  Event& append() { return events_[(head_ + size_++) & (slots_ - 1)]; }
+  void lose_oldest() {
+    ++head_;
+    --size_;
+    dropped_ = true;
+  }
 
   std::unique_ptr<Event[]> events_;  ///< `slots_` entries; slot of the oldest event is `head_`.
   std::uint64_t slots_ = 0;          ///< Power of two, at least capacity_ + reserved_.
@@ -62,7 +79,7 @@ class EventQueue {
   std::uint64_t capacity_ = 0;       ///< Events that may wait before the oldest is lost.
   std::uint64_t promised_ = 0;       ///< Events that messages under way will post.
   std::uint64_t reserved_ = 0;       ///< Places kept for PT_DISABLED.
-  bool dropped_ = false;             ///< An event was lost since the last take.
+  bool dropped_ = false;             ///< An event was lost since the last removal.
 };
 
 }  // namespace portofu

@@ -36,12 +36,7 @@ void lose_peer(Core& core, Peer& peer) {
   }
   peer.link = nullptr;
   peer.state = PeerState::kUnconnected;
-  while (!peer.requests.empty()) {
-    OutgoingRequest& request = peer.requests.front();
-    peer.requests.pop_front();
-    abandon_request(core, request, NiFail::kUndeliverable);
-    delete &request;
-  }
+  abandon_requests(core, peer, NiFail::kUndeliverable);
   fail_outstanding(core, peer, NiFail::kUndeliverable);
   drop_answers(core, peer);
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <new>
 
 #include "engine/initiator/answer_in.h"
 #include "engine/initiator/connect.h"
@@ -19,6 +18,17 @@ constexpr int kPacketBudget = 32;
 enum class SendResult : std::uint8_t {
   kDone,     ///< Nothing of the request is left to send.
   kBlocked,  ///< No room, no window: later.
+};
+
+/// One request and what it is about. Short-lived: everything it points to outlives it, because the memory descriptors
+/// are held by the request.
+struct Sending {
+  Core& core;
+  Interface& ni;
+  Peer& peer;
+  const Descriptor& descriptor;
+  MemoryDescriptor& md;  ///< Of descriptor.md_handle.
+  SendProgress& progress;
 };
 
 bool is_fetching(DescriptorKind kind) { return kind == DescriptorKind::kFetchAtomic || kind == DescriptorKind::kSwap; }
@@ -42,16 +52,15 @@ PacketType packet_type_of(DescriptorKind kind) {
 
 /// Opens the outstanding entry if an answer is due.
 /// @return false if the window of the peer is full
-bool open_operation(Core& core, Interface& ni, Peer& peer, OutgoingRequest& request) {
-  const Descriptor& d = request.descriptor;
+bool open_operation(const Sending& s) {
+  const Descriptor& d = s.descriptor;
   const bool is_get = d.kind == DescriptorKind::kGet;
-  MemoryDescriptor* md = ni.mds.find(d.md_handle);
-  const bool ack = !is_get && md != nullptr && acknowledgement_is_noticed(*md, d.ack_req);
+  const bool ack = !is_get && d.ack_req != AckRequest::kNone && acknowledgement_is_noticed(s.md, d.ack_req);
   if (!is_get && !is_fetching(d.kind) && !ack) return true;
-  if (peer.outstanding >= core.settings.window_operations) return false;
-  OutstandingOperation* operation = core.outstanding.open(&request.operation_id);
+  if (s.peer.outstanding >= s.core.settings.window_operations) return false;
+  OutstandingOperation* operation = s.core.outstanding.open(&s.progress.operation_id);
   if (operation == nullptr) return false;
-  operation->peer = &peer;
+  operation->peer = &s.peer;
   operation->kind = d.kind;
   operation->interface_index = d.interface_index;
   operation->ack_req = ack ? d.ack_req : AckRequest::kNone;
@@ -61,113 +70,130 @@ bool open_operation(Core& core, Interface& ni, Peer& peer, OutgoingRequest& requ
   operation->length = d.length;
   operation->user_ptr = d.user_ptr;
   // A full acknowledgement tells the fate of the put, so SEND waits for it and agrees with it.
-  operation->send_due = ack && d.ack_req == AckRequest::kFull && md->eq_handle != 0 && (md->options & kMdEventSendDisable) == 0;
-  ++peer.outstanding;
-  ++ni.outstanding;
+  operation->send_due =
+      ack && d.ack_req == AckRequest::kFull && s.md.eq_handle != 0 && (s.md.options & kMdEventSendDisable) == 0;
+  ++s.peer.outstanding;
+  ++s.ni.outstanding;
   return true;
 }
 
-PacketHeader first_header(const Core& core, const Interface& ni, const OutgoingRequest& request) {
-  const Descriptor& d = request.descriptor;
-  PacketHeader header = stamped_header(core, packet_type_of(d.kind));
-  header.flags = request.operation_id != 0 ? kFlagAnswerWanted : 0;
+PacketHeader first_header(const Sending& s) {
+  const Descriptor& d = s.descriptor;
+  PacketHeader header = stamped_header(s.core, packet_type_of(d.kind));
+  header.flags = s.progress.operation_id != 0 ? kFlagAnswerWanted : 0;
   header.interface_index = d.interface_index;
   header.pt_index = d.pt_index;
   header.atomic_operation = d.atomic_operation;
   header.atomic_type = d.atomic_type;
-  header.operation_id = request.operation_id;
+  header.operation_id = s.progress.operation_id;
   header.match_bits = d.match_bits;
   header.hdr_data = d.hdr_data;
   header.remote_offset = d.remote_offset;
   header.length = d.length;
-  header.initiator_rank = ni.map.own_rank();
+  header.initiator_rank = s.ni.map.own_rank();
   return header;
 }
 
 /// All data has left, or none will: SEND, unless it waits for the answer.
-void finish_sending(Core& core, Interface& ni, OutgoingRequest& request, NiFail fail) {
-  const Descriptor& d = request.descriptor;
+void finish_sending(const Sending& s, NiFail fail) {
+  const Descriptor& d = s.descriptor;
   if (d.kind == DescriptorKind::kGet) return;
-  OutstandingOperation* operation = request.operation_id != 0 ? core.outstanding.find(request.operation_id) : nullptr;
-  MemoryDescriptor* md = ni.mds.find(d.md_handle);
-  const bool held = operation != nullptr && operation->send_due;
-  if (md != nullptr) {
-    const SendReport report{d.length, d.user_ptr, fail};
-    report_send_count(core, ni, *md, report);
-    if (!held) {
-      report_send_event(core, ni, *md, report);
-      end_operation(ni, *md);
-    }
+  const std::uint32_t operation_id = s.progress.operation_id;
+  OutstandingOperation* operation = operation_id != 0 ? s.core.outstanding.find(operation_id) : nullptr;
+  const SendReport report{d.length, d.user_ptr, fail};
+  report_send_count(s.core, s.ni, s.md, report);
+  if (operation == nullptr || !operation->send_due) {
+    report_send_event(s.core, s.ni, s.md, report);
+    end_operation(s.ni, s.md);
   }
   if (operation == nullptr) return;
   operation->sent = true;
-  if (operation->answered) finish_answer(core, request.operation_id);
+  if (operation->answered) finish_answer(s.core, operation_id);
 }
 
-bool read_payload(Interface& ni, const OutgoingRequest& request, std::byte* target, std::uint64_t bytes) {
+bool read_payload(const Sending& s, std::byte* target, std::uint64_t bytes) {
   if (bytes == 0) return true;
-  const Descriptor& d = request.descriptor;
-  if (request.private_data != nullptr) {
-    std::memcpy(target, request.private_data.get() + request.sent, bytes);
+  if (s.progress.private_data != nullptr) {
+    std::memcpy(target, s.progress.private_data.get() + s.progress.sent, bytes);
     return true;
   }
-  MemoryDescriptor* md = ni.mds.find(d.md_handle);
-  return md != nullptr && md->segment.read(d.local_offset + request.sent, target, bytes);
+  return s.md.segment.read(s.descriptor.local_offset + s.progress.sent, target, bytes);
+}
+
+void end_hold(Interface& ni, Handle md_handle) {
+  if (MemoryDescriptor* md = ni.mds.find(md_handle)) end_operation(ni, *md);
+}
+
+/// The request ends before all of it has left.
+void abandon(const Sending& s, NiFail fail) {
+  const Descriptor& d = s.descriptor;
+  const std::uint32_t operation_id = s.progress.operation_id;
+  OutstandingOperation* operation = operation_id != 0 ? s.core.outstanding.find(operation_id) : nullptr;
+  if (operation == nullptr) {  // No answer is due, or the operation was never opened.
+    report_not_started(s.core, s.ni, d, fail);
+    end_hold(s.ni, d.md_handle);
+    if (is_fetching(d.kind)) end_hold(s.ni, d.get_md_handle);
+    return;
+  }
+  operation->fail = fail;
+  operation->send_fail = fail;
+  operation->silent = fail == NiFail::kSegv;  // Told by SEND; no ACK follows (3.13.3).
+  operation->answered = true;
+  finish_sending(s, fail);
+  if (d.kind == DescriptorKind::kGet) finish_answer(s.core, operation_id);
 }
 
 /// The rest of a message whose memory turned out to be inaccessible: an empty last packet tells the target.
-void cut_short(Core& core, Interface& ni, Peer& peer, OutgoingRequest& request) {
-  PacketHeader header = stamped_header(core, PacketType::kData);
+void cut_short(const Sending& s) {
+  PacketHeader header = stamped_header(s.core, PacketType::kData);
   header.flags = kFlagCut;
   header.ni_fail_type = static_cast<std::uint8_t>(NiFail::kSegv);
-  peer.wire->publish(*peer.link, header);
-  finish_sending(core, ni, request, NiFail::kSegv);
+  s.peer.wire->publish(*s.peer.link, header);
+  if (OutstandingOperation* operation = s.core.outstanding.find(s.progress.operation_id)) operation->send_fail = NiFail::kSegv;
+  finish_sending(s, NiFail::kSegv);
 }
 
 /// Publishes the next packet of the request.
-SendResult send_packet(Core& core, Interface& ni, Peer& peer, OutgoingRequest& request) {
-  const Descriptor& d = request.descriptor;
-  const std::uint64_t left = payload_length(d) - request.sent;
-  const std::uint32_t operand = request.started ? 0 : d.operand_bytes == 0 ? 0 : kOperandBytes;
-  const auto bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(left, peer.wire->max_payload_bytes() - operand));
-  std::byte* payload = peer.wire->claim(*peer.link, bytes + operand);
+SendResult send_packet(const Sending& s) {
+  const std::uint64_t left = payload_length(s.descriptor) - s.progress.sent;
+  const std::uint32_t operand = s.progress.started || s.descriptor.operand_bytes == 0 ? 0 : kOperandBytes;
+  const auto bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(left, s.peer.wire->max_payload_bytes() - operand));
+  std::byte* payload = s.peer.wire->claim(*s.peer.link, bytes + operand);
   if (payload == nullptr) return SendResult::kBlocked;
-  if (operand != 0) std::memcpy(payload, d.operand.data(), kOperandBytes);
-  if (!read_payload(ni, request, payload + operand, bytes)) {
-    if (request.started) {
-      cut_short(core, ni, peer, request);
+  if (operand != 0) std::memcpy(payload, s.descriptor.operand.data(), kOperandBytes);
+  if (!read_payload(s, payload + operand, bytes)) {
+    if (s.progress.started) {
+      cut_short(s);
     } else {
-      peer.wire->discard(*peer.link);
-      abandon_request(core, request, NiFail::kSegv);
+      s.peer.wire->discard(*s.peer.link);
+      abandon(s, NiFail::kSegv);
     }
     return SendResult::kDone;
   }
-  PacketHeader header = request.started ? stamped_header(core, PacketType::kData) : first_header(core, ni, request);
-  if (request.started) header.remote_offset = request.sent;
+  PacketHeader header = s.progress.started ? stamped_header(s.core, PacketType::kData) : first_header(s);
+  if (s.progress.started) header.remote_offset = s.progress.sent;
   header.payload_bytes = bytes + operand;
-  peer.wire->publish(*peer.link, header);
-  core.counters.add(Counter::kPacketsSent);
-  core.counters.add(Counter::kBytesSent, bytes);
-  request.started = true;
-  request.sent += bytes;
+  s.peer.wire->publish(*s.peer.link, header);
+  s.core.counters.add(Counter::kPacketsSent);
+  s.core.counters.add(Counter::kBytesSent, bytes);
+  s.progress.started = true;
+  s.progress.sent += bytes;
   if (bytes < left) return SendResult::kBlocked;
-  finish_sending(core, ni, request, NiFail::kOk);
+  finish_sending(s, NiFail::kOk);
   return SendResult::kDone;
 }
 
 /// Publishes packets of the request until it is done, blocked, or the budget is used.
-SendResult send_request(Core& core, Peer& peer, OutgoingRequest& request, int& budget) {
-  Interface* ni = core.interface(request.descriptor.interface_index);
-  if (ni == nullptr) return SendResult::kDone;
-  if (!request.started && request.operation_id == 0 && !open_operation(core, *ni, peer, request)) return SendResult::kBlocked;
+SendResult send_request(const Sending& s, int& budget) {
+  if (!s.progress.started && s.progress.operation_id == 0 && !open_operation(s)) return SendResult::kBlocked;
   while (budget > 0) {
-    const std::uint64_t before = request.sent;
-    const bool was_started = request.started;
-    if (send_packet(core, *ni, peer, request) == SendResult::kDone) {
+    const std::uint64_t before = s.progress.sent;
+    const bool was_started = s.progress.started;
+    if (send_packet(s) == SendResult::kDone) {
       --budget;
       return SendResult::kDone;
     }
-    if (request.sent == before && request.started == was_started) return SendResult::kBlocked;
+    if (s.progress.sent == before && s.progress.started == was_started) return SendResult::kBlocked;
     --budget;
   }
   return SendResult::kBlocked;
@@ -180,36 +206,36 @@ void count_request(Core& core, DescriptorKind kind) {
 }
 
 /// Keeps the memory descriptors of the descriptor from being freed until its SEND and REPLY.
-/// @return false if one is gone
-bool hold_memory(Interface& ni, const Descriptor& d) {
+/// @return the one of md_handle, nullptr if one of them is gone
+MemoryDescriptor* hold_memory(Interface& ni, const Descriptor& d) {
   MemoryDescriptor* md = ni.mds.find(d.md_handle);
-  MemoryDescriptor* get_md = is_fetching(d.kind) ? ni.mds.find(d.get_md_handle) : md;
-  if (md == nullptr || get_md == nullptr || md->released || get_md->released) return false;
+  if (md == nullptr || md->released) return nullptr;
+  if (is_fetching(d.kind)) {
+    MemoryDescriptor* get_md = ni.mds.find(d.get_md_handle);
+    if (get_md == nullptr || get_md->released) return nullptr;
+    ++get_md->pending;
+  }
   ++md->pending;
-  if (is_fetching(d.kind)) ++get_md->pending;
-  return true;
+  return md;
 }
 
 /// PTL_MD_VOLATILE: the caller may change its buffer as soon as the call returns, so what waits needs a copy.
-void copy_volatile_data(Interface& ni, OutgoingRequest& request) {
-  const Descriptor& d = request.descriptor;
-  MemoryDescriptor* md = ni.mds.find(d.md_handle);
-  if (d.kind == DescriptorKind::kGet || md == nullptr || (md->options & kMdVolatile) == 0) return;
-  if (d.length == 0 || d.length > ni.limits.max_volatile_size) return;
+void copy_volatile_data(const Sending& s) {
+  const Descriptor& d = s.descriptor;
+  if ((s.md.options & kMdVolatile) == 0 || d.kind == DescriptorKind::kGet) return;
+  if (d.length == 0 || d.length > s.ni.limits.max_volatile_size) return;
   auto copy = std::make_unique<std::byte[]>(d.length);
-  if (md->segment.read(d.local_offset, copy.get(), d.length)) request.private_data = std::move(copy);
+  if (s.md.segment.read(d.local_offset, copy.get(), d.length)) s.progress.private_data = std::move(copy);
 }
 
 /// Puts the request behind what waits at the peer already.
-void queue_request(Core& core, Interface& ni, Peer& peer, const OutgoingRequest& tried) {
+void queue_request(const Sending& s) {
+  if (!s.progress.started) copy_volatile_data(s);
   auto* request = new OutgoingRequest;
-  request->descriptor = tried.descriptor;
-  request->sent = tried.sent;
-  request->operation_id = tried.operation_id;
-  request->started = tried.started;
-  if (!request->started) copy_volatile_data(ni, *request);
-  peer.requests.push_back(*request);
-  core.wait_for_room(peer);
+  request->descriptor = s.descriptor;
+  request->progress = std::move(s.progress);
+  s.peer.requests.push_back(*request);
+  s.core.wait_for_room(s.peer);
 }
 
 void start_transfer(Core& core, Interface& ni, const Descriptor& d) {
@@ -222,13 +248,36 @@ void start_transfer(Core& core, Interface& ni, const Descriptor& d) {
   Peer& peer = core.peer(target);
   const Reach reach = peer.state == PeerState::kConnected ? Reach::kNow : ensure_connected(core, peer);
   if (reach == Reach::kNever) return report_not_started(core, ni, d, NiFail::kUndeliverable);
-  if (!hold_memory(ni, d)) return;
+  MemoryDescriptor* md = hold_memory(ni, d);
+  if (md == nullptr) return;
   count_request(core, d.kind);
-  OutgoingRequest request;
-  request.descriptor = d;
+  SendProgress progress;
+  const Sending sending{core, ni, peer, d, *md, progress};
   int budget = kPacketBudget;
-  if (reach == Reach::kNow && peer.requests.empty() && send_request(core, peer, request, budget) == SendResult::kDone) return;
-  queue_request(core, ni, peer, request);
+  const bool first = reach == Reach::kNow && peer.requests.empty();
+  if (!first || send_request(sending, budget) == SendResult::kBlocked) queue_request(sending);
+}
+
+void change_counter(Core& core, Interface& ni, const Descriptor& descriptor) {
+  CountingEvent* counter = ni.cts.find(descriptor.md_handle);
+  if (counter == nullptr) return;
+  ++core.activity;
+  if (descriptor.kind == DescriptorKind::kCountSet) {
+    counter->set_on_duty(descriptor.length, descriptor.remote_offset, core.fired);
+  } else {
+    counter->add_failure_on_duty(descriptor.remote_offset);
+    counter->add_success_on_duty(descriptor.length, core.fired);
+  }
+}
+
+/// Calls `use(sending)` for a request that waits; one whose interface or memory is gone has nothing left to do.
+/// @return what `use` returns
+template <class Use>
+SendResult with_waiting(Core& core, Peer& peer, OutgoingRequest& request, Use&& use) {
+  Interface* ni = core.interface(request.descriptor.interface_index);
+  MemoryDescriptor* md = ni != nullptr ? ni->mds.find(request.descriptor.md_handle) : nullptr;
+  if (md == nullptr) return SendResult::kDone;
+  return use(Sending{core, *ni, peer, request.descriptor, *md, request.progress});
 }
 
 }  // namespace
@@ -244,38 +293,20 @@ PacketHeader stamped_header(const Core& core, PacketType type) {
 void start_descriptor(Core& core, const Descriptor& descriptor) {
   Interface* ni = core.interface(descriptor.interface_index);
   if (ni == nullptr) return;
-  if (descriptor.kind != DescriptorKind::kCountIncrement && descriptor.kind != DescriptorKind::kCountSet) {
-    return start_transfer(core, *ni, descriptor);
-  }
-  CountingEvent* counter = ni->cts.find(descriptor.md_handle);
-  if (counter == nullptr) return;
-  ++core.activity;
-  if (descriptor.kind == DescriptorKind::kCountSet) {
-    counter->set_on_duty(descriptor.length, descriptor.remote_offset, core.fired);
-  } else {
-    counter->add_failure_on_duty(descriptor.remote_offset);
-    counter->add_success_on_duty(descriptor.length, core.fired);
-  }
+  const bool counts = descriptor.kind == DescriptorKind::kCountIncrement || descriptor.kind == DescriptorKind::kCountSet;
+  return counts ? change_counter(core, *ni, descriptor) : start_transfer(core, *ni, descriptor);
 }
 
-void abandon_request(Core& core, OutgoingRequest& request, NiFail fail) {
-  Interface* ni = core.interface(request.descriptor.interface_index);
-  if (ni == nullptr) return;
-  const Descriptor& d = request.descriptor;
-  OutstandingOperation* operation = request.operation_id != 0 ? core.outstanding.find(request.operation_id) : nullptr;
-  if (operation == nullptr) {  // No answer is due, or the operation was never opened.
-    report_not_started(core, *ni, d, fail);
-    if (MemoryDescriptor* md = ni->mds.find(d.md_handle)) end_operation(*ni, *md);
-    if (is_fetching(d.kind)) {
-      if (MemoryDescriptor* md = ni->mds.find(d.get_md_handle)) end_operation(*ni, *md);
-    }
-    return;
+void abandon_requests(Core& core, Peer& peer, NiFail fail) {
+  while (!peer.requests.empty()) {
+    OutgoingRequest& request = peer.requests.front();
+    peer.requests.pop_front();
+    with_waiting(core, peer, request, [fail](const Sending& s) {
+      abandon(s, fail);
+      return SendResult::kDone;
+    });
+    delete &request;
   }
-  operation->fail = fail;
-  operation->silent = fail == NiFail::kSegv;  // Told by SEND; no ACK follows (3.13.3).
-  operation->answered = true;
-  finish_sending(core, *ni, request, fail);
-  if (d.kind == DescriptorKind::kGet) finish_answer(core, request.operation_id);
 }
 
 int advance_peer(Core& core, Peer& peer) {
@@ -286,7 +317,9 @@ int advance_peer(Core& core, Peer& peer) {
   int budget = kPacketBudget;
   while (!peer.requests.empty() && budget > 0) {
     OutgoingRequest& request = peer.requests.front();
-    if (send_request(core, peer, request, budget) == SendResult::kBlocked) break;
+    const SendResult result =
+        with_waiting(core, peer, request, [&budget](const Sending& s) { return send_request(s, budget); });
+    if (result == SendResult::kBlocked) break;
     peer.requests.pop_front();
     delete &request;
   }

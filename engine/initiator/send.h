@@ -14,8 +14,9 @@ void start_descriptor(Core& core, const Descriptor& descriptor);
 /// @return number of packets published
 int advance_peer(Core& core, Peer& peer);
 
-/// The request is over before all of it has left: it failed, or the peer is lost. Ends its hold on its memory descriptors.
-void abandon_request(Core& core, OutgoingRequest& request, NiFail fail);
+/// Ends all requests that wait at a peer, partly sent ones too: every one raises the failure, and lets its memory
+/// descriptors go.
+void abandon_requests(Core& core, Peer& peer, NiFail fail);
 
 /// Fills the part of a header that every packet carries.
 PacketHeader stamped_header(const Core& core, PacketType type);

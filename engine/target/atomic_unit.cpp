@@ -40,16 +40,22 @@ class DefaultFloatEnvironment {
 };
 
 #if defined(__x86_64__)
-/// The same for float and double alone, which x86-64 computes in SSE: 7 ns where the full environment takes 270 ns.
+/// The same for float and double alone, which x86-64 computes in SSE. Changing the control register costs more than an
+/// atomic, so it is written only if it differs; the full environment would cost hundreds of nanoseconds.
 class DefaultSseEnvironment {
  public:
-  DefaultSseEnvironment() : saved_(_mm_getcsr()) { _mm_setcsr(kDefaultMxcsr); }
-  ~DefaultSseEnvironment() { _mm_setcsr(saved_); }
+  DefaultSseEnvironment() : saved_(_mm_getcsr()) {
+    if ((saved_ & ~kFlags) != kDefaultMxcsr) _mm_setcsr(kDefaultMxcsr);
+  }
+  ~DefaultSseEnvironment() {
+    if (_mm_getcsr() != saved_) _mm_setcsr(saved_);
+  }
   DefaultSseEnvironment(const DefaultSseEnvironment&) = delete;
   DefaultSseEnvironment& operator=(const DefaultSseEnvironment&) = delete;
 
  private:
   static constexpr unsigned kDefaultMxcsr = 0x1f80;  ///< All exceptions masked, no flag, nearest, denormals kept.
+  static constexpr unsigned kFlags = 0x3f;           ///< Sticky exception flags; they change no result.
   unsigned saved_;
 };
 #else

@@ -13,19 +13,26 @@ EventKind event_kind_of(PacketType type) {
   }
 }
 
-void count(Core& core, Interface& ni, Handle ct_handle, std::uint32_t options, const Event& event) {
-  if (event.ni_fail_type != NiFail::kOk) {
+/// What a count needs to know of an operation.
+struct Outcome {
+  NiFail fail;
+  std::uint64_t mlength;
+};
+
+void count(Core& core, Interface& ni, Handle ct_handle, std::uint32_t options, const Outcome& outcome) {
+  if (outcome.fail != NiFail::kOk) {
     count_failure(core, ni, ct_handle);
   } else {
-    count_success(core, ni, ct_handle, (options & kEntryEventCtBytes) != 0 ? event.mlength : 1);
+    count_success(core, ni, ct_handle, (options & kEntryEventCtBytes) != 0 ? outcome.mlength : 1);
   }
 }
 
-void report_communication(Core& core, Interface& ni, Handle eq_handle, const ListEntry& entry, const Event& event) {
+void report_communication(Core& core, Interface& ni, Handle eq_handle, const Arrival& arrival) {
+  const ListEntry& entry = *arrival.entry;
   const bool hidden = (entry.options & kEntryEventCommDisable) != 0 ||
-                      (event.ni_fail_type == NiFail::kOk && (entry.options & kEntryEventSuccessDisable) != 0);
-  if (!hidden) post_event(core, ni, eq_handle, event);
-  if ((entry.options & kEntryEventCtComm) != 0) count(core, ni, entry.ct_handle, entry.options, event);
+                      (arrival.fail == NiFail::kOk && (entry.options & kEntryEventSuccessDisable) != 0);
+  if (!hidden) post_event_with(core, ni, eq_handle, [&arrival](Event& event) { fill_target_event(arrival, event); });
+  if ((entry.options & kEntryEventCtComm) != 0) count(core, ni, entry.ct_handle, entry.options, {arrival.fail, arrival.mlength});
 }
 
 void report_overflow(Core& core, Interface& ni, const PortalTableEntry& portal, const UnexpectedHeader& header) {
@@ -35,7 +42,7 @@ void report_overflow(Core& core, Interface& ni, const PortalTableEntry& portal, 
   const bool hidden = (claim.options & kEntryEventOverDisable) != 0 ||
                       (event.ni_fail_type == NiFail::kOk && (claim.options & kEntryEventSuccessDisable) != 0);
   if (!hidden) post_event(core, ni, portal.eq_handle, event);
-  if ((claim.options & kEntryEventCtOverflow) != 0) count(core, ni, claim.ct_handle, claim.options, event);
+  if ((claim.options & kEntryEventCtOverflow) != 0) count(core, ni, claim.ct_handle, claim.options, {event.ni_fail_type, event.mlength});
   if (claim.unlink_follows) {
     report_auto_unlink(core, ni, portal.eq_handle, event.pt_index, claim.options, claim.user_ptr);
   }
@@ -51,9 +58,9 @@ void release_header(Core& core, Interface& ni, UnexpectedHeader* header) {
 }
 
 /// The message of an unexpected header is complete.
-void complete_header(Core& core, Interface& ni, PortalTableEntry& portal, UnexpectedHeader* header, Event event) {
-  event.type = overflow_kind(event.type);
-  header->event = event;
+void complete_header(Core& core, Interface& ni, PortalTableEntry& portal, UnexpectedHeader* header, const Outcome& outcome) {
+  header->event.ni_fail_type = outcome.fail;
+  header->event.mlength = outcome.mlength;
   header->complete = true;
   if (!header->claimed) return;
   report_overflow(core, ni, portal, *header);
@@ -62,10 +69,8 @@ void complete_header(Core& core, Interface& ni, PortalTableEntry& portal, Unexpe
 
 }  // namespace
 
-Event target_event(const Arrival& arrival) {
+void fill_target_event(const Arrival& arrival, Event& event) {
   const PacketHeader& header = arrival.header;
-  const bool is_atomic = header.type != PacketType::kPut && header.type != PacketType::kGet;
-  Event event;
   event.type = event_kind_of(header.type);
   event.start = arrival.entry->segment.address(arrival.offset);
   event.user_ptr = arrival.entry->user_ptr;
@@ -78,10 +83,10 @@ Event target_event(const Arrival& arrival) {
   event.initiator = arrival.initiator;
   event.ptl_list = arrival.list;
   event.ni_fail_type = arrival.fail;
-  event.atomic_operation = is_atomic ? header.atomic_operation : 0;
-  event.atomic_type = is_atomic ? header.atomic_type : 0;
   event.pt_index = header.pt_index;
-  return event;
+  if (header.type == PacketType::kPut || header.type == PacketType::kGet) return;
+  event.atomic_operation = header.atomic_operation;
+  event.atomic_type = header.atomic_type;
 }
 
 void report_auto_unlink(Core& core, Interface& ni, Handle eq_handle, std::uint16_t pt_index, std::uint32_t options, void* user_ptr) {
@@ -99,16 +104,16 @@ void complete_arrival(Core& core, Interface& ni, Peer&, Arrival& arrival) {
   if (arrival.promised_events != 0) {
     if (EventQueue* queue = ni.eqs.find(portal.eq_handle)) queue->withdraw_promise_on_duty(arrival.promised_events);
   }
-  const Event event = target_event(arrival);
+  const Outcome outcome{arrival.fail, arrival.mlength};
   --entry.pending;
   --portal.in_progress;
   ++core.activity;
-  report_communication(core, ni, portal.eq_handle, entry, event);
+  report_communication(core, ni, portal.eq_handle, arrival);
   // An entry that is unlinked tells so after all its communication events, and before its headers can be used up.
   UnexpectedHeader* header = arrival.unexpected;
   arrival.unexpected = nullptr;
   advance_unlink(core, ni, entry);
-  if (header != nullptr) complete_header(core, ni, portal, header, event);
+  if (header != nullptr) complete_header(core, ni, portal, header, outcome);
 }
 
 void claim_header(Core& core, Interface& ni, PortalTableEntry& portal, UnexpectedHeader& header, const OverflowClaim& claim) {

@@ -6,8 +6,9 @@
 
 namespace portofu {
 
-/// The full event of a message at its target, table 3-3, as far as it is known now.
-Event target_event(const Arrival& arrival);
+/// Fills the full event of a message at its target, table 3-3, as far as it is known now.
+/// @param event  all fields zero
+void fill_target_event(const Arrival& arrival, Event& event);
 
 /// Ends an arrival that matched: `arrival.fail` says how. Afterwards `arrival.entry` must not be used.
 void complete_arrival(Core& core, Interface& ni, Peer& peer, Arrival& arrival);

@@ -2,31 +2,9 @@
 
 #include <algorithm>
 
-#include "engine/address/guarded_copy.h"
 #include "engine/target/atomic_unit.h"
 
 namespace portofu {
-namespace {
-
-/// What a guarded call of the atomic unit takes and gives.
-struct GuardedAtomic {
-  AtomicRequest request;
-  AtomicResult result = AtomicResult::kDone;
-};
-
-void run_atomic(void* argument) {
-  auto* guarded = static_cast<GuardedAtomic*>(argument);
-  guarded->result = execute_atomic(guarded->request);
-}
-
-/// Writes back what is there, with CPU atomics, so that a fault comes here and not inside the atomic unit.
-void touch(void* argument) {
-  const auto* run = static_cast<const MemorySegment::Run*>(argument);
-  __atomic_fetch_or(run->start, std::byte{0}, __ATOMIC_RELAXED);
-  __atomic_fetch_or(run->start + run->bytes - 1, std::byte{0}, __ATOMIC_RELAXED);
-}
-
-}  // namespace
 
 void deliver_payload(Arrival& arrival, const std::byte* payload, std::uint64_t bytes) {
   const std::uint64_t at = arrival.received;
@@ -45,19 +23,19 @@ bool deliver_atomic(Arrival& arrival, const std::byte* source, const std::byte* 
     MemorySegment::Run run = arrival.entry->segment.run_at(arrival.offset + done, arrival.mlength - done);
     run.bytes -= run.bytes % item_bytes;
     if (run.bytes == 0) return done != 0;  // An item spans two pieces of an iovec (3.15.4): not supported.
-    GuardedAtomic guarded;
-    guarded.request = {static_cast<AtomicOperation>(arrival.header.atomic_operation),
-                       type,
-                       run.start,
-                       source + done,
-                       fetched != nullptr ? fetched + done : nullptr,
-                       operand,
-                       run.bytes / item_bytes};
-    if (!guarded_call(touch, &run) || !guarded_call(run_atomic, &guarded)) {
+    const AtomicRequest request{static_cast<AtomicOperation>(arrival.header.atomic_operation),
+                                type,
+                                run.start,
+                                source + done,
+                                fetched != nullptr ? fetched + done : nullptr,
+                                operand,
+                                run.bytes / item_bytes};
+    const AtomicResult result = execute_atomic(request);
+    if (result == AtomicResult::kFault) {
       arrival.fail = NiFail::kSegv;
       return true;
     }
-    if (guarded.result != AtomicResult::kDone) return done != 0;
+    if (result != AtomicResult::kDone) return done != 0;
     done += run.bytes;
   }
   return true;

@@ -115,7 +115,7 @@ Refusal match_header(Core& core, Interface& ni, Arrival& arrival) {
   arrival.promised_events = portal->flow_control ? events : 0;
   take(*portal, arrival);
   if (arrival.unexpected != nullptr) {
-    arrival.unexpected->event = target_event(arrival);
+    fill_target_event(arrival, arrival.unexpected->event);
     arrival.unexpected->event.type = overflow_kind(arrival.unexpected->event.type);
   }
   return Refusal::kNone;

@@ -97,6 +97,21 @@ AnswerContent content_of(const Arrival& arrival) {
   return content;
 }
 
+/// Fresh for a new message. Every field is written; what only `match_header` knows starts as nothing.
+void begin(Arrival& arrival, const PacketHeader& header, ProcessId initiator) {
+  arrival.header = header;
+  arrival.entry = nullptr;
+  arrival.unexpected = nullptr;
+  arrival.offset = 0;
+  arrival.mlength = 0;
+  arrival.received = 0;
+  arrival.initiator = initiator;
+  arrival.promised_events = 0;
+  arrival.mode = ArrivalMode::kIdle;
+  arrival.fail = NiFail::kOk;
+  arrival.list = ListKind::kPriority;
+}
+
 /// A put, or an atomic without reply, has all its data: completes it and acknowledges.
 void finish(Core& core, Interface& ni, Peer& peer, Arrival& arrival) {
   arrival.mode = ArrivalMode::kIdle;
@@ -150,9 +165,7 @@ void receive_request(Core& core, Peer& peer, const PacketHeader& header, const s
   }
   Interface* ni = core.interface(header.interface_index);
   Arrival& arrival = peer.request_stream;
-  arrival = Arrival();
-  arrival.header = header;
-  arrival.initiator = peer.id;
+  begin(arrival, header, peer.id);
   if (ni != nullptr && ni->is_logical()) arrival.initiator = {ni->map.rank_of(peer.id, header.initiator_rank), 0};
   if (ni != nullptr && !ni->is_matching()) arrival.header.match_bits = 0;
   const Refusal refusal = ni != nullptr ? match_header(core, *ni, arrival) : Refusal::kNoPortal;

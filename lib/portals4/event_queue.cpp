@@ -56,12 +56,10 @@ struct Look {
         rc = PTL_ARG_INVALID;
         return true;
       }
-      Event taken;
-      const EventTake result = queue->take_on_duty(&taken);
-      if (result == EventTake::kEmpty) continue;
-      translate(taken, core.interface(handle_interface(handles[i]))->is_logical(), event);
+      if (queue->empty()) continue;
+      translate(queue->oldest_on_duty(), core.interface(handle_interface(handles[i]))->is_logical(), event);
       which = i;
-      rc = result == EventTake::kTaken ? PTL_OK : PTL_EQ_DROPPED;
+      rc = queue->remove_oldest_on_duty() ? PTL_EQ_DROPPED : PTL_OK;
       return true;
     }
     return false;

@@ -57,7 +57,7 @@ void SimMedium::end(std::uint32_t endpoint_index, bool killed) {
       link->lost = true;
       link->sender_open = false;
       link->sender_end_known = !killed;
-      link->claimed.reset();
+      link->receiver_open = link->receiver_open && link->connected;
     }
     if (link->receiver_index == endpoint_index) link->receiver_open = false;
   }

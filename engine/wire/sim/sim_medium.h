@@ -51,17 +51,21 @@ struct SimPacket {
 struct SimLink : Link {
   std::uint32_t sender_index = 0;      ///< Endpoint that publishes.
   std::uint32_t receiver_index = 0;    ///< Endpoint that peeks.
-  bool sender_open = true;             ///< The sender lives and has not disconnected.
-  bool sender_end_known = false;       ///< The receiver may learn from take_closed_source that the sender is gone.
-  bool receiver_open = true;           ///< The receiver lives and has not taken the closed source.
-  bool room_wanted = false;            ///< A claim failed for want of room, and has_room_again has not said so yet.
   std::uint32_t in_progress_left = 0;  ///< Times that connect will still answer kInProgress.
   std::uint32_t capacity_packets = 1;  ///< Published and not released packets that fit.
+  bool connected = false;              ///< connect has handed it out; until then the receiver sees nothing of it.
+  bool sender_open = true;             ///< The sender lives and has not disconnected.
+  bool sender_holds = true;            ///< The sending wire, be its process dead, may still name this link.
+  bool sender_end_known = false;       ///< The receiver may learn that the sender is gone.
+  bool receiver_open = true;           ///< The receiver lives and has not taken the closed source.
+  bool room_wanted = false;            ///< A claim failed for want of room, and has_room_again has not answered it yet.
   std::uint32_t held_packets = 0;      ///< 1 while the receiver has peeked and not released one, else 0.
   std::deque<SimPacket> packets;       ///< Published and not peeked, in order.
   std::optional<SimPayload> claimed;   ///< Room that the sender holds between claim and publish or discard.
   std::uint32_t claimed_bytes = 0;     ///< Size of `claimed`.
   void* source_context = nullptr;      ///< The receiving engine's, see Packet::source_context.
+
+  bool has_room() const { return packets.size() + held_packets < capacity_packets; }
 };
 
 /// One life of a process. A restarted process is a new endpoint with the same id.

@@ -1,8 +1,9 @@
 #pragma once
 // The simulator's only source of chance: small, the same on every machine, and copied with the state it drives.
 
-#include <cassert>
 #include <cstdint>
+
+#include "engine/queue/assert.h"
 
 namespace portofu {
 
@@ -22,7 +23,7 @@ class SimRandom {
 
   /// Number below `bound`, which is at least 1. Small bounds only: the bias of the remainder is not corrected.
   std::uint64_t below(std::uint64_t bound) {
-    assert(bound >= 1);
+    PORTOFU_ASSERT(bound >= 1);
     return next() % bound;
   }
 

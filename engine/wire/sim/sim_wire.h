@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "engine/topology/process_id.h"
 #include "engine/wire/sim/sim_medium.h"
@@ -36,6 +37,17 @@ class SimWire final : public Wire {
   bool take_closed_source(ProcessId* source, void** source_context) override;
 
  private:
+  bool alive() const { return medium_.endpoints[endpoint_index_].alive; }
+
+  /// Checks that a link is this wire's and not given back.
+  SimLink& own(Link& link) const;
+
+  /// Finds the link to a living peer that connect made before; learns of the death of earlier lives of the peer.
+  SimLink* find_link(ProcessId peer);
+
+  /// Links from which the next poll may take a packet. Every call is a poll: it brings the others nearer.
+  std::vector<SimLink*> poll_sources();
+
   SimMedium& medium_;
   std::uint32_t endpoint_index_;          ///< This process among medium_.endpoints.
   SimLink* held_link_ = nullptr;          ///< Where the peeked packet came from; nullptr if none is held.

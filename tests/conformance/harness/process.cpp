@@ -244,8 +244,10 @@ std::string Process::meet(const void* value, std::size_t bytes) {
   return values;
 }
 
+void Process::announce_death() { send_packet(socket_, Kind::dying, ""); }
+
 void Process::die() {
-  send_packet(socket_, Kind::dying, "");
+  announce_death();
   kill(getpid(), SIGKILL);
   _exit(1);  // Not reached.
 }

@@ -51,8 +51,12 @@ class Process {
     return values;
   }
 
-  /// Ends this process as kill -9 does, without clean-up. The test goes on without it.
+  /// Ends this process as kill -9 does, without clean-up. The test goes on without it; the next barrier of the others
+  /// opens when it is dead.
   [[noreturn]] void die();
+
+  /// Tells that somebody will kill this process.
+  void announce_death();
 
   /// Ends the whole test as skipped. Every process must come to the same decision.
   [[noreturn]] void skip(const std::string& reason);

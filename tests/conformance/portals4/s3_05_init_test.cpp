@@ -11,8 +11,6 @@
 
 using namespace conformance;
 
-PORTALS_SUITE(Init);
-
 namespace {
 
 // Puts one byte to this very process and waits for the ACK; true if it came.

@@ -437,6 +437,37 @@ TEST_BOTH_WAYS(Append, Section3_13_4__ack_tells_list_and_length) {
   });
 }
 
+// Many unexpected headers, consumed from the last to the first: each once, each with its own data (openmpi.md 10, gate
+// 3).
+TEST_BOTH_WAYS(Append, Section3_12_2__many_unexpected_headers_in_reverse_order) {
+  const Ni ni(self);
+  constexpr ptl_match_bits_t kHeaders = 5000;
+  const Ends ends(ni);
+  std::vector<std::uint64_t> buffer(kHeaders);
+  self.target([&] {
+    ptl_me_t me = me_of(ni, buffer.data(), 8 * kHeaders, PTL_ME_MANAGE_LOCAL | PTL_ME_EVENT_COMM_DISABLE);
+    me.ignore_bits = kAnyBits;
+    append(ni, me, PTL_OVERFLOW_LIST);
+  });
+  self.initiator([&] {
+    std::uint64_t value = 0;
+    const ptl_handle_md_t md = bind_quiet(ni, &value, 8, ends.source_eq);
+    for (value = 0; value < kHeaders; ++value) {
+      put(md, ni.target(), {.length = 8, .match_bits = value});
+      next_event(ends.source_eq, PTL_EVENT_ACK);
+    }
+  });
+  self.target([&] {
+    for (ptl_match_bits_t bits = kHeaders; bits-- > 0;) {
+      append(ni, matching(ni, bits, kOnceQuiet));
+      const ptl_event_t event = next_event(ends.target_eq, PTL_EVENT_PUT_OVERFLOW);
+      ASSERT_EQ(event.match_bits, bits);
+      ASSERT_EQ(*static_cast<std::uint64_t*>(event.start), bits);
+    }
+    expect_empty(ends.target_eq);
+  });
+}
+
 // 3.12.2 and 3.4: what an entry must not contain, and lists that there are not.
 TEST_PROCESSES(1, Append, Section3_12_2__illegal_arguments) {
   const Ni ni(self);

@@ -452,16 +452,18 @@ void expect_rounding_to_nearest(AtomicType type) {
 }
 
 TEST(ExecuteAtomic, Rounding_and_flags_of_the_caller__neither_matter_nor_change) {
-  std::fesetround(FE_UPWARD);
-  std::feclearexcept(FE_ALL_EXCEPT);
-  expect_rounding_to_nearest<float>(AtomicType::kFloat);
-  expect_rounding_to_nearest<double>(AtomicType::kDouble);
-  expect_rounding_to_nearest<long double>(AtomicType::kLongDouble);
-  const int flags = std::fetestexcept(FE_ALL_EXCEPT);
-  const int rounding = std::fegetround();
-  std::fesetround(FE_TONEAREST);
-  EXPECT_EQ(flags, 0);
-  EXPECT_EQ(rounding, FE_UPWARD);
+  for (const int caller_rounding : {FE_TONEAREST, FE_UPWARD}) {
+    std::fesetround(caller_rounding);
+    std::feclearexcept(FE_ALL_EXCEPT);
+    expect_rounding_to_nearest<float>(AtomicType::kFloat);
+    expect_rounding_to_nearest<double>(AtomicType::kDouble);
+    expect_rounding_to_nearest<long double>(AtomicType::kLongDouble);
+    const int flags = std::fetestexcept(FE_ALL_EXCEPT);
+    const int rounding = std::fegetround();
+    std::fesetround(FE_TONEAREST);
+    EXPECT_EQ(flags, 0);
+    EXPECT_EQ(rounding, caller_rounding);
+  }
 }
 
 TEST(ExecuteAtomic, Traps_of_the_caller__do_not_fire) {

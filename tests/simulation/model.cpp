@@ -1,0 +1,129 @@
+// The model: regions, events, counts, triggered operations, and who takes a packet.
+
+#include "tests/simulation/model.h"
+
+#include <algorithm>
+
+namespace portofu::simulation {
+
+std::uint64_t ModelRegion::length() const {
+  std::uint64_t sum = 0;
+  for (const Piece& piece : pieces) sum += piece.bytes;
+  return sum;
+}
+
+std::size_t ModelRegion::place(std::uint64_t offset) const {
+  for (const Piece& piece : pieces) {
+    if (offset < piece.bytes) return piece.at + offset;
+    offset -= piece.bytes;
+  }
+  return pieces.empty() ? 0 : pieces.back().at + pieces.back().bytes;
+}
+
+std::uint64_t ModelQueue::used() const {
+  std::uint64_t count = 0;
+  for (std::size_t i = taken; i < events.size(); ++i) count += events[i].type != EventKind::kPtDisabled;
+  return count;
+}
+
+void Model::complain(const std::string& text) {
+  if (complaint_.empty()) complaint_ = text;
+}
+
+std::size_t Model::index_of(ProcessId id) const {
+  for (std::size_t i = 0; i < processes.size(); ++i) {
+    if (processes[i].id == id) return i;
+  }
+  return processes.size();
+}
+
+void Model::post(ModelProcess& process, Handle eq, const Event& event) {
+  if (eq == 0) return;
+  ModelQueue& queue = process.queues[eq];
+  const bool may_be_full = queue.events.size() - queue.taken >= queue.capacity;
+  if (may_be_full && queue.used() >= queue.capacity && event.type != EventKind::kPtDisabled) queue.overflowed = true;
+  queue.events.push_back(event);
+}
+
+void Model::count(ModelProcess& process, Handle ct, bool good, std::uint64_t amount) {
+  if (ct == 0) return;
+  ModelCounter& counter = process.counters[ct];
+  if (good) {
+    counter.success += amount;
+    fire(process, counter);
+  } else {
+    ++counter.failure;
+  }
+}
+
+/// 3.16: in the order of thresholds, equal ones in the order of the calls.
+void Model::fire(ModelProcess& process, ModelCounter& counter) {
+  for (;;) {
+    auto next = std::min_element(counter.waiting.begin(), counter.waiting.end(),
+                                 [](const ModelTrigger& a, const ModelTrigger& b) { return a.threshold < b.threshold; });
+    if (next == counter.waiting.end() || next->threshold > counter.success) return;
+    process.fired.push_back(next->descriptor);
+    counter.waiting.erase(next);
+  }
+}
+
+void Model::change_counter(ModelProcess& process, const Descriptor& descriptor) {
+  ModelCounter& counter = process.counters[descriptor.md_handle];
+  if (descriptor.kind == DescriptorKind::kCountSet) counter.success = counter.failure = 0;
+  counter.success += descriptor.length;
+  counter.failure += descriptor.remote_offset;
+  fire(process, counter);
+}
+
+void Model::arm(std::size_t process, Handle ct, const ModelTrigger& trigger) {
+  ModelProcess& own = processes[process];
+  own.counters[ct].waiting.push_back(trigger);
+  ++own.waiting_count;
+  fire(own, own.counters[ct]);
+}
+
+void Model::cancel(std::size_t process, Handle ct) {
+  ModelProcess& own = processes[process];
+  own.waiting_count -= static_cast<std::uint32_t>(own.counters[ct].waiting.size());
+  own.counters[ct].waiting.clear();
+}
+
+void Model::start_next_fired(std::size_t process) {
+  ModelProcess& own = processes[process];
+  if (own.fired.empty()) return complain("an operation is started that is not due");
+  const Descriptor descriptor = own.fired.front();
+  own.fired.pop_front();
+  ++own.started_count;
+  --own.waiting_count;
+  start(process, descriptor);
+}
+
+void Model::start_fired_until(std::size_t process, std::uint64_t started_count) {
+  while (complaint_.empty() && processes[process].started_count < started_count) start_next_fired(process);
+}
+
+void Model::published(std::size_t process, ProcessId peer, const PacketHeader& header) {
+  if (!complaint_.empty()) return;
+  const std::size_t to = index_of(peer);
+  if (to == processes.size()) return complain("a packet goes to nobody");
+  if (header.type == PacketType::kAnswer) return publish_answer(process, to, header);
+  if (header.type != PacketType::kData) return publish_request(process, to, header);
+  if ((header.flags & kFlagAnswerStream) == 0) return publish_more(process, to, header);
+  ModelMessage* message = pair(to, process).answering;
+  if (message == nullptr) return complain("data of an answer that nobody has begun");
+  publish_answer_data(processes[process], *message, header);
+}
+
+void Model::peeked(std::size_t process, ProcessId source, const PacketHeader& header) {
+  if (!complaint_.empty()) return;
+  const std::size_t from = index_of(source);
+  if (from == processes.size()) return complain("a packet comes from nobody");
+  if (header.type == PacketType::kAnswer) return take_answer(process, from, header);
+  if (header.type != PacketType::kData) return arrive(process, from, header);
+  if ((header.flags & kFlagAnswerStream) == 0) return arrive_more(process, from, header);
+  ModelMessage* message = pair(process, from).taking;
+  if (message == nullptr) return complain("data of an answer arrives that has not begun");
+  take_answer_data(*message, header);
+}
+
+}  // namespace portofu::simulation

@@ -1,0 +1,209 @@
+// Copies between memory of the application and of the engine: every length and alignment, and what happens where memory
+// cannot be touched.
+
+#include "engine/address/guarded_copy.h"
+
+#include <gtest/gtest.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "tests/unit/support/core_fixture.h"
+#include "tests/unit/support/faulty_memory.h"
+
+namespace portofu {
+namespace {
+
+class GuardedCopyTest : public testing::Test {
+ protected:
+  void SetUp() override { install_fault_guard(); }
+  FaultyMemory faulty;
+};
+
+/// Copies at every alignment of both sides, and looks at the bytes around the target, too.
+void expect_copied(std::size_t bytes, std::size_t source_shift, std::size_t target_shift) {
+  const std::vector<std::byte> source = pattern_bytes(0, bytes + source_shift);
+  std::vector<std::byte> target(bytes + target_shift + 64, std::byte{0xee});
+  ASSERT_TRUE(guarded_copy(target.data() + target_shift, source.data() + source_shift, bytes));
+  EXPECT_TRUE(holds_pattern(target.data() + target_shift, bytes, source_shift)) << bytes << " bytes";
+  for (std::size_t i = 0; i < target_shift; ++i) ASSERT_EQ(target[i], std::byte{0xee});
+  for (std::size_t i = target_shift + bytes; i < target.size(); ++i) ASSERT_EQ(target[i], std::byte{0xee});
+}
+
+TEST_F(GuardedCopyTest, Copy__moves_every_byte_at_every_alignment_and_no_other) {
+  for (std::size_t bytes = 0; bytes <= 100; ++bytes) {
+    for (std::size_t shift = 0; shift < 9; ++shift) {
+      expect_copied(bytes, shift, 0);
+      expect_copied(bytes, 0, shift);
+      expect_copied(bytes, shift, 8 - shift);
+    }
+  }
+}
+
+TEST_F(GuardedCopyTest, Copy__around_the_length_where_bytes_are_no_longer_written_once) {
+  for (std::size_t bytes = kWrittenOnceBytes - 33; bytes <= kWrittenOnceBytes + 33; ++bytes) expect_copied(bytes, 0, 3);
+  expect_copied(1 << 20, 5, 1);
+}
+
+TEST_F(GuardedCopyTest, Copy__of_nothing_touches_no_address) {
+  EXPECT_TRUE(guarded_copy(nullptr, nullptr, 0));
+  EXPECT_TRUE(guarded_copy(faulty.edge(), faulty.edge(), 0));
+}
+
+TEST_F(GuardedCopyTest, Source_not_mapped__is_told_at_every_length) {
+  std::vector<std::byte> target(2 * kWrittenOnceBytes);
+  for (const std::size_t bytes : {std::size_t{1}, std::size_t{2}, std::size_t{4}, std::size_t{8}, std::size_t{31},
+                                  std::size_t{64}, kWrittenOnceBytes, 2 * kWrittenOnceBytes}) {
+    EXPECT_FALSE(guarded_copy(target.data(), faulty.edge(), bytes)) << bytes;
+  }
+  EXPECT_FALSE(guarded_copy(target.data(), nullptr, 1));
+}
+
+TEST_F(GuardedCopyTest, Target_not_mapped__is_told_at_every_length) {
+  const std::vector<std::byte> source(2 * kWrittenOnceBytes);
+  for (const std::size_t bytes : {std::size_t{1}, std::size_t{2}, std::size_t{4}, std::size_t{8}, std::size_t{31},
+                                  std::size_t{64}, kWrittenOnceBytes, 2 * kWrittenOnceBytes}) {
+    EXPECT_FALSE(guarded_copy(faulty.edge(), source.data(), bytes)) << bytes;
+  }
+}
+
+TEST_F(GuardedCopyTest, Fault_in_the_middle__is_told_and_what_lies_before_it_may_be_written) {
+  const std::vector<std::byte> source = pattern_bytes(0, 256);
+  EXPECT_FALSE(guarded_copy(faulty.edge() - 128, source.data(), 256));
+  EXPECT_TRUE(guarded_copy(faulty.edge() - 128, source.data(), 128));
+  EXPECT_TRUE(holds_pattern(faulty.edge() - 128, 128));
+}
+
+TEST_F(GuardedCopyTest, Memory_that_is_only_readable__can_be_a_source_and_no_target) {
+  std::vector<std::byte> other(64);
+  faulty.forbid_writing();
+  EXPECT_TRUE(guarded_copy(other.data(), faulty.start(), other.size()));
+  EXPECT_FALSE(guarded_copy(faulty.start(), other.data(), other.size()));
+}
+
+TEST_F(GuardedCopyTest, Fault__can_be_followed_by_any_number_of_copies_and_faults) {
+  std::vector<std::byte> target(64);
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_FALSE(guarded_copy(target.data(), faulty.edge(), 64));
+    EXPECT_TRUE(guarded_copy(target.data(), faulty.start(), 64));
+  }
+}
+
+TEST_F(GuardedCopyTest, Page_behind_the_end_of_a_file__is_told_like_an_unmapped_one) {
+  char name[] = "/tmp/portofu_guarded_copy_XXXXXX";
+  const int file = mkstemp(name);
+  ASSERT_GE(file, 0);
+  unlink(name);
+  void* pages = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);  // The file is empty: SIGBUS.
+  ASSERT_NE(pages, MAP_FAILED);
+  std::vector<std::byte> other(64);
+  EXPECT_FALSE(guarded_copy(other.data(), static_cast<std::byte*>(pages), other.size()));
+  EXPECT_FALSE(guarded_copy(static_cast<std::byte*>(pages), other.data(), other.size()));
+  munmap(pages, 4096);
+  close(file);
+}
+
+TEST_F(GuardedCopyTest, Threads__have_guards_of_their_own) {
+  std::array<std::thread, 4> threads;
+  std::array<int, 4> faults{};
+  for (std::size_t i = 0; i < threads.size(); ++i) {
+    threads[i] = std::thread([this, &fault_count = faults[i]] {
+      std::array<std::byte, 64> target;
+      for (int round = 0; round < 200; ++round) {
+        fault_count += guarded_copy(target.data(), faulty.edge(), 64) ? 0 : 1;
+        fault_count += guarded_copy(target.data(), faulty.start(), 64) ? 0 : 1000;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const int count : faults) EXPECT_EQ(count, 200);
+}
+
+TEST_F(GuardedCopyTest, Call__runs_the_function) {
+  int calls = 0;
+  EXPECT_TRUE(guarded_call([](void* argument) { ++*static_cast<int*>(argument); }, &calls));
+  EXPECT_EQ(calls, 1);
+}
+
+TEST_F(GuardedCopyTest, Call__ends_where_the_function_faults) {
+  struct Touch {
+    std::byte* address;
+    int steps = 0;
+  } touch{faulty.edge()};
+  auto run = [](void* argument) {
+    auto* told = static_cast<Touch*>(argument);
+    told->steps = 1;
+    __atomic_store_n(told->address, std::byte{1}, __ATOMIC_RELAXED);
+    told->steps = 2;
+  };
+  EXPECT_FALSE(guarded_call(run, &touch));
+  EXPECT_EQ(touch.steps, 1);
+  touch.address = faulty.start();
+  EXPECT_TRUE(guarded_call(run, &touch));
+  EXPECT_EQ(touch.steps, 2);
+}
+
+TEST_F(GuardedCopyTest, Guard__may_be_put_in_place_again_and_again) {
+  for (int i = 0; i < 3; ++i) install_fault_guard();
+  std::array<std::byte, 8> target;
+  EXPECT_FALSE(guarded_copy(target.data(), faulty.edge(), 8));
+}
+
+sigjmp_buf application_jump;
+int application_faults = 0;
+
+void application_handler(int) {
+  ++application_faults;
+  siglongjmp(application_jump, 1);
+}
+
+void application_handler_with_info(int, siginfo_t*, void*) { application_handler(0); }
+
+/// Takes the guard away, puts a handler of the application in place, and the guard in front of it again.
+void put_guard_in_front_of(const struct sigaction& handler) {
+  sigaction(SIGSEGV, &handler, nullptr);
+  install_fault_guard();
+}
+
+void touch(std::byte* address) { __atomic_store_n(address, std::byte{1}, __ATOMIC_RELAXED); }
+
+/// Comes back although `address` faults, if the application's handler is called.
+void touch_and_survive(std::byte* address) {
+  if (sigsetjmp(application_jump, 1) == 0) touch(address);
+}
+
+TEST_F(GuardedCopyTest, Fault_of_the_application__goes_to_its_own_handler_of_either_kind) {
+  struct sigaction before {};
+  sigaction(SIGSEGV, nullptr, &before);
+  struct sigaction plain {};
+  plain.sa_handler = application_handler;
+  struct sigaction with_info {};
+  with_info.sa_sigaction = application_handler_with_info;
+  with_info.sa_flags = SA_SIGINFO;
+  application_faults = 0;
+  for (const struct sigaction& handler : {plain, with_info}) {
+    put_guard_in_front_of(handler);
+    touch_and_survive(faulty.edge());
+    std::array<std::byte, 8> target;
+    EXPECT_FALSE(guarded_copy(target.data(), faulty.edge(), 8));
+  }
+  EXPECT_EQ(application_faults, 2);
+  sigaction(SIGSEGV, &before, nullptr);
+}
+
+using GuardedCopyDeathTest = GuardedCopyTest;
+
+TEST_F(GuardedCopyDeathTest, Fault_of_an_application_without_handler__ends_the_process) {
+  struct sigaction none {};
+  none.sa_handler = SIG_DFL;
+  EXPECT_EXIT((put_guard_in_front_of(none), touch(faulty.edge())), testing::KilledBySignal(SIGSEGV), "");
+}
+
+}  // namespace
+}  // namespace portofu

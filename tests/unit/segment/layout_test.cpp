@@ -1,0 +1,42 @@
+// The arithmetic of the layout: nothing overlaps, everything is aligned, the head is small.
+
+#include "engine/segment/layout.h"
+
+#include <gtest/gtest.h>
+
+namespace portofu {
+namespace {
+
+TEST(SegmentLayout, Parts__follow_each_other_without_overlap) {
+  const SegmentLayout layout{1024, RingGeometry{}};
+  ASSERT_TRUE(layout.valid());
+  EXPECT_GE(layout.control_offset(), sizeof(SegmentDescriptorShared));
+  EXPECT_GE(layout.slots_offset(), layout.control_offset() + sizeof(SegmentControlShared));
+  EXPECT_GE(layout.rings_offset(), layout.slots_offset() + 1024 * sizeof(ChannelSlotShared));
+  EXPECT_GE(layout.ring_stride_bytes(), layout.ring.bytes());
+  EXPECT_EQ(layout.ring_offset(1) - layout.ring_offset(0), layout.ring_stride_bytes());
+  EXPECT_EQ(layout.segment_bytes(), layout.ring_offset(1024));
+  for (const std::uint64_t offset : {layout.rings_offset(), layout.ring_stride_bytes(), layout.segment_bytes()}) {
+    EXPECT_EQ(offset % kPageBytes, 0u);
+  }
+}
+
+TEST(SegmentLayout, Process_with_63_peers__stays_under_4_mib) {
+  const SegmentLayout layout{1024, RingGeometry{}};
+  EXPECT_LT(layout.rings_offset() + 63 * layout.ring_stride_bytes(), 4u << 20);
+}
+
+TEST(SegmentLayout, Valid__refuses_sizes_without_sense) {
+  EXPECT_FALSE((SegmentLayout{0, RingGeometry{}}.valid()));
+  EXPECT_FALSE((SegmentLayout{kMaxChannelCount + 1, RingGeometry{}}.valid()));
+  EXPECT_FALSE((SegmentLayout{16, RingGeometry{3, 32768, 8192}}.valid()));
+}
+
+TEST(SegmentLayout, Largest_sizes__do_not_overflow) {
+  const SegmentLayout layout{kMaxChannelCount, RingGeometry{32768, 2u << 20, 1u << 20}};
+  ASSERT_TRUE(layout.valid());
+  EXPECT_GT(layout.segment_bytes(), std::uint64_t{kMaxChannelCount} * (4u << 20));
+}
+
+}  // namespace
+}  // namespace portofu

@@ -1,0 +1,139 @@
+// Attaching: whom one reaches, whom one refuses, and when a peer counts as dead.
+
+#include "engine/segment/peer_segment.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstddef>
+
+#include "tests/unit/segment/segment_directory.h"
+
+namespace portofu {
+namespace {
+
+constexpr ProcessId kPeer{kTestNid, 77};
+
+struct PeerSegmentTest : ::testing::Test {
+  AttachResult attach(ProcessId id = kPeer) { return PeerSegment::attach(directory.path(), id, &peer); }
+  std::string path() const { return segment_path(directory.path(), kPeer); }
+
+  /// Changes bytes of the descriptor behind the owner's back.
+  template <typename Value>
+  void overwrite(std::size_t offset, Value value) {
+    // Through a second process: opening and closing the file here would drop the owner's lock.
+    ASSERT_EQ(in_dying_child([&] {
+                const int fd = ::open(path().c_str(), O_RDWR);
+                return pwrite(fd, &value, sizeof value, static_cast<off_t>(offset)) == sizeof value ? 0 : 1;
+              }),
+              0);
+  }
+
+  SegmentDirectory directory;
+  std::shared_ptr<PeerSegment> peer;
+};
+
+TEST_F(PeerSegmentTest, Nobody__is_not_there) { EXPECT_EQ(attach(), AttachResult::kNoSuchSegment); }
+
+TEST_F(PeerSegmentTest, Segment_of_this_process__is_attached_without_dropping_its_lock) {
+  const auto own = directory.create(77);
+  ASSERT_EQ(attach(), AttachResult::kAttached);
+  EXPECT_EQ(peer->id(), kPeer);
+  EXPECT_EQ(peer->incarnation(), own->incarnation());
+  EXPECT_TRUE(peer->check_alive());
+  peer->control().directory_epoch.store(5);
+  EXPECT_EQ(own->control().directory_epoch.load(), 5u);
+  peer.reset();
+  EXPECT_EQ(in_dying_child([&] { return attach() == AttachResult::kAttached ? 0 : 1; }), 0);
+}
+
+TEST_F(PeerSegmentTest, Segment_of_another_process__is_attached) {
+  const auto own = directory.create(77);
+  EXPECT_EQ(in_dying_child([&] {
+              if (attach() != AttachResult::kAttached || !peer->check_alive()) return 1;
+              peer->slot(9).word.store(42);
+              return peer->allocate_ring(9) ? 0 : 2;
+            }),
+            0);
+  EXPECT_EQ(own->slot(9).word.load(), 42u);
+}
+
+TEST_F(PeerSegmentTest, Dead_owner__is_not_there_and_its_segment_is_removed) {
+  leave_dead_segment(directory, 77);
+  ASSERT_EQ(directory.name_count(), 1u);
+  EXPECT_EQ(attach(), AttachResult::kNoSuchSegment);
+  EXPECT_EQ(directory.name_count(), 0u);
+}
+
+TEST_F(PeerSegmentTest, Owner_that_closes__is_found_dead_for_good) {
+  auto own = directory.create(77);
+  ASSERT_EQ(attach(), AttachResult::kAttached);
+  own.reset();
+  EXPECT_FALSE(peer->check_alive());
+  EXPECT_TRUE(peer->is_dead());
+  const auto next = directory.create(77);
+  EXPECT_FALSE(peer->check_alive()) << "another life";
+  EXPECT_EQ(directory.name_count(), 1u) << "the new segment is not removed with the old one";
+}
+
+TEST_F(PeerSegmentTest, File_open_to_others__is_refused) {
+  const auto own = directory.create(77);
+  ASSERT_EQ(chmod(path().c_str(), 0660), 0);
+  EXPECT_EQ(attach(), AttachResult::kRefused);
+}
+
+TEST_F(PeerSegmentTest, File_of_another_user__is_refused) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root";
+  const auto own = directory.create(77);
+  ASSERT_EQ(chown(path().c_str(), 1, 1), 0);
+  EXPECT_EQ(attach(), AttachResult::kRefused);
+}
+
+TEST_F(PeerSegmentTest, Symbolic_link__is_not_followed) {
+  const auto own = directory.create(78);
+  ASSERT_EQ(symlink(segment_path(directory.path(), own->id()).c_str(), path().c_str()), 0);
+  EXPECT_EQ(attach(), AttachResult::kRefused);
+}
+
+TEST_F(PeerSegmentTest, Descriptor_that_lies__is_refused) {
+  using Descriptor = SegmentDescriptorShared;
+  const auto own = directory.create(77);
+  ASSERT_EQ(attach(), AttachResult::kAttached);
+  const auto refuses = [this](std::size_t offset, auto wrong, auto right) {
+    overwrite(offset, wrong);
+    const bool refused = attach() == AttachResult::kRefused;
+    overwrite(offset, right);
+    return refused && attach() == AttachResult::kAttached;
+  };
+  const RingGeometry ring;
+  EXPECT_TRUE(refuses(offsetof(Descriptor, magic), std::uint64_t{1}, kSegmentMagic));
+  EXPECT_TRUE(refuses(offsetof(Descriptor, layout_version), kLayoutVersion + 1, kLayoutVersion));
+  EXPECT_TRUE(refuses(offsetof(Descriptor, descriptor_bytes), 8u, std::uint32_t{sizeof(Descriptor)}));
+  EXPECT_TRUE(refuses(offsetof(Descriptor, incarnation), std::uint64_t{0}, own->incarnation()));
+  EXPECT_TRUE(refuses(offsetof(Descriptor, nid), kTestNid + 1, kTestNid));
+  EXPECT_TRUE(refuses(offsetof(Descriptor, pid), 78u, 77u));
+  EXPECT_TRUE(refuses(offsetof(Descriptor, channel_count), 1025u, 1024u));
+  EXPECT_TRUE(refuses(offsetof(Descriptor, channel_count), 0u, 1024u));
+  EXPECT_TRUE(refuses(offsetof(Descriptor, channel_count), 0xffffffffu, 1024u));
+  EXPECT_TRUE(refuses(offsetof(Descriptor, ring), 3u, ring.cell_count));
+  EXPECT_TRUE(refuses(offsetof(Descriptor, segment_bytes), std::uint64_t{4096}, own->layout().segment_bytes()));
+}
+
+TEST_F(PeerSegmentTest, Short_file__is_refused) {
+  const auto own = directory.create(77);
+  ASSERT_EQ(truncate(path().c_str(), 4096), 0);
+  EXPECT_EQ(attach(), AttachResult::kRefused);
+}
+
+TEST_F(PeerSegmentTest, Process_is_gone__tells_lives_apart) {
+  EXPECT_TRUE(process_is_gone(directory.path(), kPeer, 0));
+  const auto own = directory.create(77);
+  EXPECT_FALSE(process_is_gone(directory.path(), kPeer, 0));
+  EXPECT_FALSE(process_is_gone(directory.path(), kPeer, own->incarnation()));
+  EXPECT_TRUE(process_is_gone(directory.path(), kPeer, own->incarnation() + 2));
+}
+
+}  // namespace
+}  // namespace portofu

@@ -1,0 +1,123 @@
+// What may go wrong while a segment is made, and what is swept before.
+
+#include "engine/segment/segment_creation.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+
+#include <atomic>
+#include <fstream>
+#include <thread>
+
+#include "engine/observe/counters.h"
+#include "engine/segment/own_segments.h"
+#include "tests/unit/segment/segment_directory.h"
+
+namespace portofu {
+namespace {
+
+struct SegmentCreationTest : ::testing::Test {
+  std::unique_ptr<ProcessSegment> create(const SegmentOptions& options) {
+    return ProcessSegment::create(options, &error, &why);
+  }
+  SegmentDirectory directory;
+  SegmentError error{};
+  std::string why;
+};
+
+TEST_F(SegmentCreationTest, Sizes_without_sense__are_refused) {
+  SegmentOptions options = directory.options();
+  options.channel_count = 0;
+  EXPECT_EQ(create(options), nullptr);
+  EXPECT_EQ(error, SegmentError::kSystem);
+  options = directory.options(kMaxPid + 1);
+  EXPECT_EQ(create(options), nullptr);
+  EXPECT_EQ(error, SegmentError::kSystem);
+  EXPECT_EQ(directory.name_count(), 0u);
+}
+
+TEST_F(SegmentCreationTest, Directory_that_is_not_there__is_named) {
+  SegmentOptions options = directory.options();
+  options.directory = directory.path() + "/nowhere";
+  EXPECT_EQ(create(options), nullptr);
+  EXPECT_EQ(error, SegmentError::kSystem);
+  EXPECT_NE(why.find("nowhere"), std::string::npos);
+}
+
+TEST_F(SegmentCreationTest, Limit_of_file_sizes__is_no_signal) {
+  const int status = in_dying_child([this] {
+    const rlimit limit{1 << 20, 1 << 20};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    return create(directory.options()) == nullptr && error == SegmentError::kNoMemory ? 0 : 1;
+  });
+  EXPECT_EQ(status, 0);
+}
+
+TEST_F(SegmentCreationTest, Full_file_system__is_an_error_and_leaves_nothing) {
+  constexpr int kNoRights = 77;
+  // In a mount name space of its own, which ends with the child.
+  const int status = in_dying_child([this] {
+    if (unshare(CLONE_NEWNS | (geteuid() == 0 ? 0 : CLONE_NEWUSER)) != 0) return kNoRights;
+    if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return kNoRights;
+    if (mount("tmpfs", directory.path().c_str(), "tmpfs", 0, "size=64k") != 0) return kNoRights;
+    if (create(directory.options()) != nullptr) return 1;
+    if (error != SegmentError::kNoMemory || why.find("no room") == std::string::npos) return 2;
+    return directory.name_count() == 0 ? 0 : 3;
+  });
+  if (status == kNoRights) GTEST_SKIP() << "may not mount a file system";
+  EXPECT_EQ(status, 0);
+}
+
+TEST_F(SegmentCreationTest, Dead_segments__are_swept) {
+  for (const std::uint32_t pid : {1u, 2u, 3u}) leave_dead_segment(directory, pid);
+  // Each one has swept its predecessor; make three at once to leave them all.
+  EXPECT_EQ(directory.name_count(), 1u);
+  in_dying_child([this] {
+    for (const std::uint32_t pid : {4u, 5u, 6u}) directory.create(pid).release();
+    return 0;
+  });
+  EXPECT_EQ(directory.name_count(), 3u);
+  const auto segment = directory.create();
+  EXPECT_EQ(directory.name_count(), 1u);
+  EXPECT_EQ(Counters(segment->counters()).get(Counter::kSegmentsRemoved), 3u);
+}
+
+TEST_F(SegmentCreationTest, Sweep__leaves_the_living_and_the_strange_alone) {
+  const auto living = directory.create(5);
+  std::ofstream(directory.path() + "/other-file") << "x";
+  const OwnSegmentsLock lock;
+  EXPECT_EQ(sweep_dead_segments(directory.path()), 0);
+  EXPECT_EQ(directory.name_count(), 2u);
+}
+
+TEST_F(SegmentCreationTest, Wanted_pid_of_a_dead_process__is_taken_over) {
+  leave_dead_segment(directory, 77);
+  const auto segment = directory.create(77);
+  ASSERT_NE(segment, nullptr);
+  EXPECT_EQ(directory.name_count(), 1u);
+}
+
+TEST_F(SegmentCreationTest, Threads_that_want_the_same_pid__get_it_one_at_a_time) {
+  std::atomic<int> owners{0};
+  std::atomic<int> got{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i) {
+    threads.emplace_back([&] {
+      for (int round = 0; round < 50; ++round) {
+        const auto segment = directory.create(77);
+        if (segment == nullptr) continue;
+        EXPECT_EQ(owners.fetch_add(1), 0);
+        got.fetch_add(1);
+        owners.fetch_sub(1);
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_GT(got.load(), 0);
+  EXPECT_EQ(directory.name_count(), 0u);
+}
+
+}  // namespace
+}  // namespace portofu

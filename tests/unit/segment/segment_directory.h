@@ -1,0 +1,74 @@
+#pragma once
+// A directory of its own in shared memory, so that a test neither sees nor sweeps the segments of others.
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/segment/process_segment.h"
+
+namespace portofu {
+
+inline constexpr std::uint32_t kTestNid = 0x0a000001;
+
+/// Made empty, removed with all it holds.
+class SegmentDirectory {
+ public:
+  SegmentDirectory() {
+    std::string pattern = "/dev/shm/test-segments-XXXXXX";
+    const char* made = mkdtemp(pattern.data());
+    if (made == nullptr) std::abort();
+    path_ = made;
+  }
+  ~SegmentDirectory() { std::filesystem::remove_all(path_); }
+  SegmentDirectory(const SegmentDirectory&) = delete;
+  SegmentDirectory& operator=(const SegmentDirectory&) = delete;
+
+  const std::string& path() const { return path_; }
+
+  SegmentOptions options(std::uint32_t pid = 0) const {
+    SegmentOptions options;
+    options.nid = kTestNid;
+    options.pid = pid;
+    options.directory = path_;
+    return options;
+  }
+
+  std::unique_ptr<ProcessSegment> create(std::uint32_t pid = 0) const {
+    SegmentError error{};
+    return ProcessSegment::create(options(pid), &error, nullptr);
+  }
+
+  std::size_t name_count() const {
+    std::size_t count = 0;
+    for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(path_)) ++count;
+    return count;
+  }
+
+ private:
+  std::string path_;
+};
+
+/// Runs `body` in a forked child that then ends without any clean-up, as if it had been killed.
+/// @return its exit status
+inline int in_dying_child(const std::function<int()>& body) {
+  const pid_t child = fork();
+  if (child == 0) _exit(body());
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+}
+
+/// Leaves the segment of a process that died behind.
+inline void leave_dead_segment(const SegmentDirectory& directory, std::uint32_t pid) {
+  in_dying_child([&] { return directory.create(pid).release() != nullptr ? 0 : 1; });
+}
+
+}  // namespace portofu

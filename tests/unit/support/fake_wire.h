@@ -1,0 +1,181 @@
+#pragma once
+// A wire that is played by the test: what is published is kept for the test to look at, what the engine shall receive the
+// test hands in, and every refusal of wire.h can be asked for. Asserts on misuse. Needs no GoogleTest: the fuzzer has it too.
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "engine/queue/assert.h"
+#include "engine/topology/process_id.h"
+#include "engine/wire/wire.h"
+
+namespace portofu {
+
+/// A packet as the test sees it or makes it.
+struct FakePacket {
+  ProcessId process;  ///< Who it goes to, or who it comes from.
+  PacketHeader header{};
+  std::vector<std::byte> payload;
+};
+
+class FakeWire final : public Wire {
+ public:
+  static constexpr std::uint32_t kMaxPayloadBytes = 4096;
+  static constexpr std::uint32_t kPlentyOfRoom = UINT32_MAX;
+
+  /// What the test decides.
+  ConnectResult connect_result = ConnectResult::kConnected;  ///< Of every connect from now on.
+  std::uint32_t room = kPlentyOfRoom;                        ///< Packets that can be published before claims fail.
+  bool room_is_back = false;                                 ///< What has_room_again says.
+  int newly_lost = 0;                                        ///< What check_peers returns once.
+
+  /// What the engine did.
+  std::vector<FakePacket> sent;  ///< Published and not taken, in order.
+  int connect_count = 0;
+  int disconnect_count = 0;
+  int discard_count = 0;
+
+  /// What the test does as the peer.
+  void arrive(FakePacket packet) { inbox_.push_back(std::move(packet)); }
+
+  /// The peer dies: its link is lost, and its source is closed once its packets are taken.
+  void kill(ProcessId peer) {
+    for (const auto& link : links_) {
+      if (!link->open || link->peer != peer || link->lost) continue;
+      link->lost = true;
+      ++newly_lost;
+    }
+    close_source(peer);
+  }
+  void close_source(ProcessId source) { closed_sources_.push_back(source); }
+
+  /// Removes the oldest published packet and returns it; a test that expects one that is not there ends.
+  FakePacket take() {
+    PORTOFU_ASSERT(!sent.empty());
+    FakePacket packet = std::move(sent.front());
+    sent.erase(sent.begin());
+    return packet;
+  }
+
+  /// The place that Packet::source_context names.
+  void** context_of(ProcessId source) { return &contexts_[std::uint64_t{source.nid} << 32 | source.pid]; }
+
+  /// Links that are connected now.
+  int open_links() const {
+    int count = 0;
+    for (const auto& link : links_) count += link->open ? 1 : 0;
+    return count;
+  }
+
+  std::uint32_t max_payload_bytes() const override { return kMaxPayloadBytes; }
+
+  ConnectResult connect(ProcessId peer, Link** link) override {
+    ++connect_count;
+    if (connect_result != ConnectResult::kConnected) return connect_result;
+    links_.push_back(std::make_unique<FakeLink>());
+    links_.back()->peer = peer;
+    *link = links_.back().get();
+    return ConnectResult::kConnected;
+  }
+
+  void disconnect(Link* link) override {
+    FakeLink& own_link = own(*link);
+    PORTOFU_ASSERT(own_link.claimed == nullptr);
+    own_link.open = false;
+    ++disconnect_count;
+  }
+
+  std::byte* claim(Link& link, std::uint32_t payload_bytes) override {
+    FakeLink& own_link = own(link);
+    PORTOFU_ASSERT(own_link.claimed == nullptr && payload_bytes <= kMaxPayloadBytes);
+    if (own_link.lost || room == 0) return nullptr;
+    own_link.claimed_bytes = payload_bytes;
+    // Exactly as long as was asked for, so that a sanitizer sees who writes more.
+    own_link.claimed = std::make_unique<std::byte[]>(payload_bytes);
+    return own_link.claimed.get();
+  }
+
+  void publish(Link& link, const PacketHeader& header) override {
+    FakeLink& own_link = own(link);
+    PORTOFU_ASSERT(own_link.claimed != nullptr && header.payload_bytes <= own_link.claimed_bytes);
+    FakePacket packet{link.peer, header, std::vector<std::byte>(header.payload_bytes)};
+    if (header.payload_bytes > 0) std::memcpy(packet.payload.data(), own_link.claimed.get(), header.payload_bytes);
+    own_link.claimed.reset();
+    if (room != kPlentyOfRoom) --room;
+    sent.push_back(std::move(packet));
+  }
+
+  void discard(Link& link) override {
+    FakeLink& own_link = own(link);
+    PORTOFU_ASSERT(own_link.claimed != nullptr);
+    own_link.claimed.reset();
+    ++discard_count;
+  }
+
+  bool peek(Packet& packet) override {
+    PORTOFU_ASSERT(!held_);
+    if (inbox_.empty()) return false;
+    held_ = true;
+    const FakePacket& front = inbox_.front();
+    packet.source = front.process;
+    packet.header = front.header;
+    packet.payload = front.payload.data();
+    packet.source_context = context_of(front.process);
+    return true;
+  }
+
+  void release() override {
+    PORTOFU_ASSERT(held_);
+    held_ = false;
+    inbox_.pop_front();
+  }
+
+  bool has_packets() override { return !inbox_.empty(); }
+  bool has_room_again() override { return std::exchange(room_is_back, false); }
+  int check_peers() override { return std::exchange(newly_lost, 0); }
+
+  bool take_closed_source(ProcessId* source, void** source_context) override {
+    for (auto at = closed_sources_.begin(); at != closed_sources_.end(); ++at) {
+      if (has_packet_of(*at)) continue;
+      *source = *at;
+      *source_context = std::exchange(*context_of(*at), nullptr);
+      closed_sources_.erase(at);
+      return true;
+    }
+    return false;
+  }
+
+ private:
+  struct FakeLink : Link {
+    bool open = true;
+    std::uint32_t claimed_bytes = 0;
+    std::unique_ptr<std::byte[]> claimed;  ///< Between claim and publish or discard.
+  };
+
+  static FakeLink& own(Link& link) {
+    auto& own_link = static_cast<FakeLink&>(link);
+    PORTOFU_ASSERT(own_link.open);
+    return own_link;
+  }
+
+  bool has_packet_of(ProcessId source) const {
+    for (const FakePacket& packet : inbox_) {
+      if (packet.process == source) return true;
+    }
+    return false;
+  }
+
+  std::vector<std::unique_ptr<FakeLink>> links_;  ///< Closed ones stay, so that a use after disconnect is seen.
+  std::deque<FakePacket> inbox_;
+  std::vector<ProcessId> closed_sources_;
+  std::map<std::uint64_t, void*> contexts_;
+  bool held_ = false;
+};
+
+}  // namespace portofu

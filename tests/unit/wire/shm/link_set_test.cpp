@@ -1,0 +1,189 @@
+// Connecting and its refusals, full rings, loss of peers.
+
+#include "engine/wire/shm/link_set.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include "tests/unit/wire/shm/wire_pair.h"
+
+namespace portofu {
+namespace {
+
+struct LinkSetTest : ::testing::Test {
+  SegmentOptions options(std::uint32_t pid, std::uint32_t job_key = 0) {
+    SegmentOptions options = directory.options(pid);
+    options.job_key = job_key;
+    return options;
+  }
+
+  SegmentDirectory directory;
+  WirePeer a{directory.options(1)};
+  WirePeer b{directory.options(2)};
+  Link* link = nullptr;
+};
+
+TEST_F(LinkSetTest, Connect__finds_the_link_again) {
+  link = a.connect(b);
+  EXPECT_EQ(link->peer, b.id());
+  EXPECT_FALSE(link->lost);
+  EXPECT_EQ(a.connect(b), link);
+}
+
+TEST_F(LinkSetTest, Connect__to_nobody) {
+  EXPECT_EQ(a.wire->connect({kTestNid, 99}, &link), ConnectResult::kNoSuchPeer);
+  EXPECT_EQ(a.wire->connect({kTestNid + 1, 2}, &link), ConnectResult::kNoSuchPeer);
+  EXPECT_EQ(link, nullptr);
+}
+
+TEST_F(LinkSetTest, Connect__to_another_job_is_refused) {
+  const WirePeer foreign(options(3, 42));
+  EXPECT_EQ(a.wire->connect(foreign.id(), &link), ConnectResult::kRefused);
+}
+
+TEST_F(LinkSetTest, Connect__to_a_peer_with_smaller_packets_is_refused) {
+  SegmentOptions small = directory.options(3);
+  small.ring = {128, 16384, 4096};
+  WirePeer peer(small);
+  EXPECT_EQ(a.wire->connect(peer.id(), &link), ConnectResult::kRefused);
+  EXPECT_EQ(peer.wire->connect(a.id(), &link), ConnectResult::kConnected);
+}
+
+TEST_F(LinkSetTest, Connect__to_a_full_directory_is_refused) {
+  SegmentOptions narrow = directory.options(3);
+  narrow.channel_count = 1;
+  WirePeer popular(narrow);
+  a.connect(popular);
+  EXPECT_EQ(b.wire->connect(popular.id(), &link), ConnectResult::kRefused);
+}
+
+TEST_F(LinkSetTest, Connect__to_oneself_works) {
+  link = a.connect(a);
+  ASSERT_TRUE(a.send(link, "me"));
+  EXPECT_EQ(a.receive(), "me");
+}
+
+TEST_F(LinkSetTest, Full_ring__refuses_and_tells_when_there_is_room) {
+  link = a.connect(b);
+  std::uint32_t sent = 0;
+  while (a.send(link, "x")) ++sent;
+  EXPECT_EQ(sent, RingGeometry{}.cell_count);
+  EXPECT_FALSE(a.wire->has_room_again());
+  while (b.receive()) {
+  }
+  EXPECT_TRUE(a.wire->has_room_again());
+  EXPECT_FALSE(a.wire->has_room_again()) << "told once";
+  EXPECT_TRUE(a.send(link, "x"));
+}
+
+TEST_F(LinkSetTest, Claim_that_succeeds_meanwhile__counts_as_room) {
+  link = a.connect(b);
+  while (a.send(link, "x")) {
+  }
+  while (b.receive()) {
+  }
+  ASSERT_TRUE(a.send(link, "x"));
+  EXPECT_TRUE(a.wire->has_room_again());
+  EXPECT_FALSE(a.wire->has_room_again());
+}
+
+TEST_F(LinkSetTest, Blocked_sender_that_sleeps__is_rung_when_room_comes_back) {
+  link = a.connect(b);
+  while (a.send(link, "x")) {
+  }
+  Doorbell bell(a.segment->doorbell(), a.segment->wake_barrier());
+  const std::uint32_t seen = bell.announce();
+  EXPECT_FALSE(a.wire->has_room_again());
+  for (std::uint32_t i = 0; i < RingGeometry{}.cell_count / 4; ++i) b.receive();
+  EXPECT_TRUE(bell.wait(seen, kLongestSleepNs));
+  bell.withdraw();
+  EXPECT_TRUE(a.wire->has_room_again());
+  EXPECT_EQ(b.counter(Counter::kDoorbellsRung), 1u);
+}
+
+TEST_F(LinkSetTest, Publish__rings_a_sleeping_peer_once) {
+  link = a.connect(b);
+  Doorbell bell(b.segment->doorbell(), b.segment->wake_barrier());
+  ASSERT_TRUE(a.send(link, "awake"));
+  EXPECT_EQ(a.counter(Counter::kDoorbellsRung), 0u);
+  bell.announce();
+  ASSERT_TRUE(a.send(link, "asleep"));
+  ASSERT_TRUE(a.send(link, "still waking"));
+  EXPECT_EQ(a.counter(Counter::kDoorbellsRung), 1u);
+  bell.withdraw();
+}
+
+TEST_F(LinkSetTest, Peer_that_ends__is_found_lost_by_check_peers) {
+  link = a.connect(b);
+  EXPECT_EQ(a.wire->check_peers(), 0);
+  b.wire.reset();
+  b.segment.reset();
+  EXPECT_EQ(a.wire->check_peers(), 1);
+  EXPECT_TRUE(link->lost);
+  EXPECT_EQ(a.wire->claim(*link, 0), nullptr);
+  EXPECT_EQ(a.wire->check_peers(), 0) << "counted once";
+  a.wire->disconnect(link);
+}
+
+TEST_F(LinkSetTest, Restarted_peer__is_reached_by_a_new_link) {
+  link = a.connect(b);
+  b.wire.reset();
+  b.segment.reset();
+  WirePeer next(directory.options(2));
+  EXPECT_EQ(a.wire->check_peers(), 1);
+  Link* next_link = a.connect(next);
+  EXPECT_NE(next_link, link);
+  EXPECT_TRUE(link->lost);
+  EXPECT_FALSE(next_link->lost);
+  ASSERT_TRUE(a.send(next_link, "hello"));
+  EXPECT_EQ(next.receive(), "hello");
+  a.wire->disconnect(link);
+  EXPECT_EQ(a.connect(next), next_link);
+}
+
+TEST_F(LinkSetTest, Peer_that_gives_back_too_much__is_lost) {
+  link = a.connect(b);
+  while (a.send(link, "x")) {
+  }
+  {
+    const Mapping ring = b.segment->map_ring(0);
+    reinterpret_cast<RingControlShared*>(ring.at(0))->released.store(1000000);
+  }
+  EXPECT_FALSE(a.send(link, "x"));
+  EXPECT_EQ(a.wire->check_peers(), 1);
+  EXPECT_TRUE(link->lost);
+}
+
+TEST_F(LinkSetTest, Room_for_a_lost_link__is_reported_so_that_its_operations_end) {
+  link = a.connect(b);
+  while (a.send(link, "x")) {
+  }
+  b.wire.reset();
+  b.segment.reset();
+  EXPECT_EQ(a.wire->check_peers(), 1);
+  EXPECT_TRUE(a.wire->has_room_again());
+  EXPECT_FALSE(a.wire->has_room_again());
+}
+
+TEST_F(LinkSetTest, Memory_of_a_ring__that_cannot_be_had_refuses_and_frees_the_channel) {
+  constexpr int kNoRights = 77;
+  const SegmentDirectory small;
+  const int status = in_dying_child([&small] {
+    if (unshare(CLONE_NEWNS | (geteuid() == 0 ? 0 : CLONE_NEWUSER)) != 0) return kNoRights;
+    if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return kNoRights;
+    // Room for two heads of 76 KiB, not for a ring of 52 KiB.
+    if (mount("tmpfs", small.path().c_str(), "tmpfs", 0, "size=180k") != 0) return kNoRights;
+    WirePeer one(small.options(1));
+    WirePeer two(small.options(2));
+    Link* none = nullptr;
+    if (one.wire->connect(two.id(), &none) != ConnectResult::kRefused) return 1;
+    return read_slot(two.segment->slot(0)).state == SlotState::kFree ? 0 : 2;
+  });
+  if (status == kNoRights) GTEST_SKIP() << "may not mount a file system";
+  EXPECT_EQ(status, 0);
+}
+
+}  // namespace
+}  // namespace portofu

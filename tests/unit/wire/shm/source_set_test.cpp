@@ -1,0 +1,273 @@
+// Receiving: order, fairness, contexts, and every transition in the life of a source.
+
+#include "engine/wire/shm/source_set.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <vector>
+
+#include "tests/unit/wire/shm/wire_pair.h"
+
+namespace portofu {
+namespace {
+
+struct SourceSetTest : ::testing::Test {
+  /// @return who was reported closed; pid 0 if nobody
+  ProcessId take_closed(void** context = nullptr) {
+    ProcessId source;
+    void* forgotten = nullptr;
+    target.wire->take_closed_source(&source, context != nullptr ? context : &forgotten);
+    return source;
+  }
+  SlotState slot_state(std::uint32_t slot_index) { return read_slot(target.segment->slot(slot_index)).state; }
+
+  SegmentDirectory directory;
+  WirePeer target{directory.options(1)};
+  WirePeer a{directory.options(2)};
+  WirePeer b{directory.options(3)};
+};
+
+TEST(SourceState, Names__are_known) {
+  EXPECT_STREQ(source_state_name(SourceState::kOpen), "open");
+  EXPECT_STREQ(source_state_name(SourceState::kClosing), "closing");
+  EXPECT_STREQ(source_state_name(SourceState::kDrained), "drained");
+  EXPECT_STREQ(source_state_name(SourceState::kTaken), "taken");
+}
+
+TEST_F(SourceSetTest, Nothing__is_there_at_first) {
+  EXPECT_FALSE(target.receive());
+  EXPECT_FALSE(target.wire->has_packets());
+  EXPECT_EQ(take_closed().pid, 0u);
+}
+
+TEST_F(SourceSetTest, Packets__arrive_in_order_and_name_their_source) {
+  Link* link = a.connect(target);
+  for (int i = 0; i < 50; ++i) ASSERT_TRUE(a.send(link, std::to_string(i)));
+  EXPECT_TRUE(target.wire->has_packets());
+  for (int i = 0; i < 50; ++i) {
+    Packet packet;
+    EXPECT_EQ(target.receive(&packet), std::to_string(i));
+    EXPECT_EQ(packet.source, a.id());
+  }
+  EXPECT_FALSE(target.wire->has_packets());
+}
+
+TEST_F(SourceSetTest, First_packet_of_a_new_source__is_seen_by_has_packets) {
+  EXPECT_FALSE(target.wire->has_packets());
+  a.send(a.connect(target), "x");
+  EXPECT_TRUE(target.wire->has_packets());
+}
+
+TEST_F(SourceSetTest, Context__belongs_to_the_source) {
+  Link* link_a = a.connect(target);
+  Link* link_b = b.connect(target);
+  int number_a = 0;
+  int number_b = 0;
+  std::map<std::uint32_t, void*> contexts{{a.id().pid, &number_a}, {b.id().pid, &number_b}};
+  for (int round = 0; round < 3; ++round) {
+    a.send(link_a, "x");
+    b.send(link_b, "x");
+    for (int i = 0; i < 2; ++i) {
+      Packet packet;
+      ASSERT_TRUE(target.wire->peek(packet));
+      EXPECT_EQ(*packet.source_context, round == 0 ? nullptr : contexts[packet.source.pid]);
+      *packet.source_context = contexts[packet.source.pid];
+      target.wire->release();
+    }
+  }
+  a.wire->disconnect(link_a);
+  void* context = nullptr;
+  EXPECT_EQ(take_closed(&context), a.id());
+  EXPECT_EQ(context, &number_a);
+}
+
+TEST_F(SourceSetTest, Busy_source__does_not_starve_the_others) {
+  Link* link_a = a.connect(target);
+  Link* link_b = b.connect(target);
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(a.send(link_a, "a"));
+  ASSERT_TRUE(b.send(link_b, "b"));
+  std::uint32_t before_b = 0;
+  while (target.receive() == "a") ++before_b;
+  EXPECT_LE(before_b, kTurnPackets);
+}
+
+TEST_F(SourceSetTest, Two_busy_sources__take_turns) {
+  Link* link_a = a.connect(target);
+  Link* link_b = b.connect(target);
+  for (int i = 0; i < 64; ++i) {
+    ASSERT_TRUE(a.send(link_a, "a"));
+    ASSERT_TRUE(b.send(link_b, "b"));
+  }
+  std::string order;
+  while (const auto text = target.receive()) order += *text;
+  EXPECT_EQ(order.size(), 128u);
+  EXPECT_EQ(order.find(std::string(kTurnPackets + 1, 'a')), std::string::npos);
+  EXPECT_EQ(order.find(std::string(kTurnPackets + 1, 'b')), std::string::npos);
+}
+
+TEST_F(SourceSetTest, Many_sources__are_all_heard) {
+  std::vector<std::unique_ptr<WirePeer>> peers;
+  for (std::uint32_t i = 0; i < 64; ++i) {
+    peers.push_back(std::make_unique<WirePeer>(directory.options(100 + i)));
+    ASSERT_TRUE(peers.back()->send(peers.back()->connect(target), std::to_string(100 + i)));
+  }
+  std::map<std::string, int> heard;
+  while (const auto text = target.receive()) ++heard[*text];
+  EXPECT_EQ(heard.size(), 64u);
+  while (!peers.empty()) peers.pop_back();
+  int closed = 0;
+  while (take_closed().pid != 0) ++closed;
+  EXPECT_EQ(closed, 64);
+}
+
+TEST_F(SourceSetTest, Closed_source__is_drained_then_reported_then_freed) {
+  Link* link = a.connect(target);
+  ASSERT_TRUE(a.send(link, "last words"));
+  a.wire->disconnect(link);
+  EXPECT_EQ(take_closed().pid, 0u) << "not drained";
+  EXPECT_TRUE(target.wire->has_packets());
+  EXPECT_EQ(target.receive(), "last words");
+  EXPECT_FALSE(target.receive());
+  EXPECT_EQ(slot_state(0), SlotState::kClosed);
+  EXPECT_EQ(take_closed(), a.id());
+  EXPECT_EQ(slot_state(0), SlotState::kFree);
+  EXPECT_EQ(take_closed().pid, 0u);
+}
+
+TEST_F(SourceSetTest, Source_that_came_and_went_unseen__is_still_delivered) {
+  {
+    WirePeer short_lived(directory.options(9));
+    ASSERT_TRUE(short_lived.send(short_lived.connect(target), "I was here"));
+  }
+  EXPECT_EQ(target.receive(), "I was here");
+  EXPECT_FALSE(target.receive());
+  EXPECT_EQ(take_closed().pid, 9u);
+}
+
+TEST_F(SourceSetTest, Source_that_closes_while_its_packet_is_held__is_drained_later) {
+  Link* link = a.connect(target);
+  ASSERT_TRUE(a.send(link, "held"));
+  Packet packet;
+  ASSERT_TRUE(target.wire->peek(packet));
+  a.wire->disconnect(link);
+  EXPECT_EQ(take_closed().pid, 0u);
+  target.wire->release();
+  EXPECT_FALSE(target.receive());
+  EXPECT_EQ(take_closed(), a.id());
+}
+
+TEST_F(SourceSetTest, Freed_channel__is_zero_for_its_next_user) {
+  for (int round = 0; round < 5; ++round) {
+    Link* link = a.connect(target);
+    for (int i = 0; i < 10; ++i) ASSERT_TRUE(a.send(link, std::to_string(i)));
+    for (int i = 0; i < 10; ++i) EXPECT_EQ(target.receive(), std::to_string(i));
+    a.wire->disconnect(link);
+    EXPECT_FALSE(target.receive());
+    EXPECT_EQ(take_closed(), a.id());
+  }
+  EXPECT_EQ(target.segment->control().slots_used.load(), 1u) << "the channel is used again";
+}
+
+TEST_F(SourceSetTest, Reconnected_source__is_heard_after_its_old_link_was_taken) {
+  Link* link = a.connect(target);
+  ASSERT_TRUE(a.send(link, "old"));
+  a.wire->disconnect(link);
+  link = a.connect(target);
+  ASSERT_TRUE(a.send(link, "new"));
+  EXPECT_EQ(target.receive(), "old");
+  EXPECT_FALSE(target.receive()) << "the old link has not been taken yet";
+  EXPECT_EQ(take_closed(), a.id());
+  EXPECT_TRUE(target.wire->has_packets());
+  EXPECT_EQ(target.receive(), "new");
+}
+
+TEST_F(SourceSetTest, Next_life_of_a_source__ends_the_one_before) {
+  auto first = std::make_unique<WirePeer>(directory.options(9));
+  ASSERT_TRUE(first->send(first->connect(target), "first life"));
+  EXPECT_EQ(target.receive(), "first life");
+  first->die();
+  WirePeer second(directory.options(9));
+  ASSERT_TRUE(second.send(second.connect(target), "second life"));
+  EXPECT_FALSE(target.receive());
+  EXPECT_EQ(take_closed().pid, 9u);
+  EXPECT_EQ(target.receive(), "second life");
+}
+
+TEST_F(SourceSetTest, Dead_source__is_drained_then_reported) {
+  auto first = std::make_unique<WirePeer>(directory.options(9));
+  ASSERT_TRUE(first->send(first->connect(target), "last words"));
+  first->die();
+  EXPECT_EQ(target.wire->check_peers(), 0);
+  EXPECT_EQ(target.receive(), "last words");
+  EXPECT_FALSE(target.receive());
+  EXPECT_EQ(take_closed().pid, 9u);
+  EXPECT_EQ(slot_state(0), SlotState::kFree);
+}
+
+/// Writes a packet into a's ring whose payload would lie outside.
+void write_nonsense(WirePeer& target, std::uint32_t slot_index, std::uint64_t position) {
+  const Mapping ring = target.segment->map_ring(slot_index);
+  const RingView view(ring.at(0), target.segment->layout().ring);
+  view.cells[position].wire_word.store(0xffffu << 16 | lap_of(position), std::memory_order_release);
+}
+
+TEST_F(SourceSetTest, Lying_source__is_evicted_and_the_others_are_heard) {
+  Link* link_a = a.connect(target);
+  Link* link_b = b.connect(target);
+  ASSERT_TRUE(a.send(link_a, "good"));
+  EXPECT_EQ(target.receive(), "good");
+  write_nonsense(target, 0, 1);
+  ASSERT_TRUE(b.send(link_b, "from b"));
+  EXPECT_EQ(target.receive(), "from b");
+  EXPECT_FALSE(target.receive());
+  EXPECT_FALSE(target.wire->has_packets());
+  EXPECT_EQ(target.counter(Counter::kSourcesEvicted), 1u);
+  EXPECT_EQ(slot_state(0), SlotState::kEvicted);
+  EXPECT_EQ(take_closed(), a.id());
+  EXPECT_EQ(slot_state(0), SlotState::kEvicted) << "its sender does not know yet";
+  EXPECT_EQ(a.wire->check_peers(), 1);
+  EXPECT_TRUE(link_a->lost);
+  a.wire->disconnect(link_a);
+  EXPECT_FALSE(target.receive());
+  EXPECT_EQ(slot_state(0), SlotState::kFree);
+  EXPECT_EQ(take_closed().pid, 0u) << "reported once";
+}
+
+TEST_F(SourceSetTest, Evicted_source_that_dies__leaves_a_free_channel) {
+  auto liar = std::make_unique<WirePeer>(directory.options(9));
+  liar->connect(target);
+  write_nonsense(target, 0, 0);
+  EXPECT_FALSE(target.receive());
+  EXPECT_EQ(take_closed().pid, 9u);
+  liar->die();
+  target.wire->check_peers();
+  EXPECT_EQ(slot_state(0), SlotState::kFree);
+}
+
+TEST_F(SourceSetTest, Channel_left_claimed_by_the_dead__is_repaired_by_check_peers) {
+  target.segment->slot(0).word.store(SlotWord{SlotState::kClaimed, 1, {kTestNid, 999}}.pack());
+  target.segment->control().slots_used.store(1);
+  target.wire->check_peers();
+  EXPECT_EQ(slot_state(0), SlotState::kFree);
+  EXPECT_EQ(target.counter(Counter::kChannelsRepaired), 1u);
+}
+
+TEST_F(SourceSetTest, Wild_directory__harms_nobody) {
+  Link* link_b = b.connect(target);
+  target.segment->control().slots_used.store(0xffffffff);
+  target.segment->slot(5).word.store(~std::uint64_t{0});
+  target.segment->slot(6).word.store(SlotWord{SlotState::kPublished, 1, {1, 1}}.pack());
+  target.segment->slot(7).word.store(SlotWord{SlotState::kClosed, 1, {2, 2}}.pack());
+  target.segment->control().directory_epoch.fetch_add(1);
+  EXPECT_FALSE(target.receive());
+  target.wire->check_peers();
+  int closed = 0;
+  while (take_closed().pid != 0 && closed < 10) ++closed;
+  EXPECT_EQ(closed, 2);
+  ASSERT_TRUE(b.send(link_b, "still here"));
+  EXPECT_EQ(target.receive(), "still here");
+}
+
+}  // namespace
+}  // namespace portofu
