@@ -1,6 +1,6 @@
 #pragma once
-// The duty: the right to run an engine. Exactly one thread at a time holds it; whoever calls the API takes it for the length
-// of the call, and the progress thread takes it when nobody calls. This is the one lock of the short path.
+// The duty: the right to run an engine. Exactly one thread at a time holds it; whoever calls the API takes it for the
+// length of the call, and the progress thread takes it when nobody calls. This is the one lock of the short path.
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -21,11 +21,13 @@ class DutyLock {
   }
 
   void take() {
-    if (!try_take()) [[unlikely]] take_contended();
+    if (!try_take()) [[unlikely]]
+      take_contended();
   }
 
   void give() {
-    if (word_.exchange(kFree, std::memory_order_seq_cst) == kHeldAndWanted) [[unlikely]] wake_one();
+    if (word_.exchange(kFree, std::memory_order_seq_cst) == kHeldAndWanted) [[unlikely]]
+      wake_one();
   }
 
  private:

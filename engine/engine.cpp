@@ -17,8 +17,8 @@
 namespace portofu {
 namespace {
 
-/// A non-blocking call may sleep only when the same thread does nothing else: as many empty calls as this took no longer
-/// than kTightLoopNs.
+/// A non-blocking call may sleep only when the same thread does nothing else: as many empty calls as this took no
+/// longer than kTightLoopNs.
 constexpr std::uint32_t kPollsPerMark = 64;
 constexpr std::uint64_t kTightLoopNs = 64'000;
 constexpr std::uint64_t kShortestPollSleepNs = 200'000;
@@ -46,7 +46,8 @@ std::unique_ptr<Engine> Engine::open(const Settings& settings, std::uint32_t pid
   std::unique_ptr<Engine> engine(new Engine(settings, std::move(node)));
   if (settings.progress_thread == 0) return engine;
   engine->progress_ = ProgressThread::start(*engine);
-  if (engine->progress_ == nullptr) log_warning("no thread for progress; messages are handled only while the application calls");
+  if (engine->progress_ == nullptr)
+    log_warning("no thread for progress; messages are handled only while the application calls");
   return engine;
 }
 
@@ -59,7 +60,8 @@ Engine::Engine(const Settings& settings, std::unique_ptr<EngineNode> node)
   core_.clock = monotonic_ns;
 }
 
-Engine::Engine(const Settings& settings, ProcessId self, std::uint32_t uid, std::vector<Wire*> wires, Clock clock, void* clock_context)
+Engine::Engine(const Settings& settings, ProcessId self, std::uint32_t uid, std::vector<Wire*> wires, Clock clock,
+               void* clock_context)
     : private_doorbell_(new DoorbellShared{}),
       private_counters_(new CountersShared{}),
       core_(settings, self, uid, Counters(*private_counters_)),
@@ -197,13 +199,9 @@ std::uint64_t Engine::poll_sleep_ns() const {
 
 void Engine::idle(IdleStreak& streak, std::uint64_t seen_activity, std::uint64_t longest_sleep_ns) {
   switch (streak.next([this] { return core_.now_ns(); })) {
-    case IdleAdvice::kSpin:
-      __builtin_ia32_pause();
-      return;
-    case IdleAdvice::kYield:
-      return yield(poll_streak_);
-    case IdleAdvice::kSleep:
-      return sleep(seen_activity, longest_sleep_ns);
+    case IdleAdvice::kSpin: __builtin_ia32_pause(); return;
+    case IdleAdvice::kYield: return yield(poll_streak_);
+    case IdleAdvice::kSleep: return sleep(seen_activity, longest_sleep_ns);
   }
 }
 
@@ -229,7 +227,9 @@ void Engine::sleep(std::uint64_t seen_activity, std::uint64_t longest_ns) {
     }
     if (!found) core_.counters.add(Counter::kSleeps);
   }
-  if (!found) doorbell_.wait(seen, longest_ns > static_cast<std::uint64_t>(kLongestSleepNs) ? -1 : static_cast<std::int64_t>(longest_ns));
+  if (!found)
+    doorbell_.wait(
+        seen, longest_ns > static_cast<std::uint64_t>(kLongestSleepNs) ? -1 : static_cast<std::int64_t>(longest_ns));
   doorbell_.withdraw();
   sleeping_threads_.fetch_sub(1, std::memory_order_seq_cst);
   if (progress_ != nullptr) progress_->rearm();

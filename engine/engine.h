@@ -1,6 +1,6 @@
 #pragma once
-// One offload engine: open, post, step, wait, close. No globals: any number of engines may live in one process, which is how
-// the simulator runs. Frontends hold a Duty while they look into the core.
+// One offload engine: open, post, step, wait, close. No globals: any number of engines may live in one process, which
+// is how the simulator runs. Frontends hold a Duty while they look into the core.
 
 #include <atomic>
 #include <cstdint>
@@ -30,7 +30,8 @@ class Condition {
  public:
   template <class Ask>
   Condition(Ask& ask)  // NOLINT: meant to be implicit.
-      : ask_([](void* context, Core& core) { return static_cast<bool>((*static_cast<Ask*>(context))(core)); }), context_(&ask) {}
+      : ask_([](void* context, Core& core) { return static_cast<bool>((*static_cast<Ask*>(context))(core)); }),
+        context_(&ask) {}
   bool operator()(Core& core) const { return ask_(context_, core); }
 
  private:
@@ -48,7 +49,8 @@ class Engine {
 
   /// An engine over given wires, without progress thread or sleep: for simulations and unit tests.
   /// @param wires  wires[0] reaches `self`; they outlive the engine
-  Engine(const Settings& settings, ProcessId self, std::uint32_t uid, std::vector<Wire*> wires, Clock clock, void* clock_context);
+  Engine(const Settings& settings, ProcessId self, std::uint32_t uid, std::vector<Wire*> wires, Clock clock,
+         void* clock_context);
 
   /// Lets what is on its way out leave (kLingerNs at most), then closes.
   ~Engine();
@@ -101,7 +103,8 @@ class Engine {
       advice = note_empty_poll_on_duty();
       seen_activity = core_.activity;
     }
-    if (advice != IdleAdvice::kSpin) [[unlikely]] rest(advice, seen_activity);
+    if (advice != IdleAdvice::kSpin) [[unlikely]]
+      rest(advice, seen_activity);
     return false;
   }
 
@@ -143,12 +146,12 @@ class Engine {
   std::atomic<std::uint32_t> sleeping_threads_{0};   ///< Application threads asleep at the doorbell, or about to be.
   std::atomic<std::uint64_t> application_calls_{0};  ///< Times an application thread took the duty. Writer: duty.
   std::atomic<bool> aborted_{false};
-  std::uint64_t told_activity_ = 0;                  ///< On duty: Core::activity that sleeping threads know of.
-  std::uint32_t cycles_ = 0;                         ///< On duty: cycles run, mod 2^32.
-  std::uint64_t next_timers_ns_ = 0;                 ///< On duty: when to look after the dead again.
-  IdleStreak poll_streak_;                           ///< On duty: of non-blocking calls.
-  std::uint64_t poll_mark_ns_ = 0;                   ///< On duty: time of the last sixty-fourth empty non-blocking call.
-  std::uint32_t poll_marks_ = 0;                     ///< On duty: empty non-blocking calls, mod 2^32.
+  std::uint64_t told_activity_ = 0;   ///< On duty: Core::activity that sleeping threads know of.
+  std::uint32_t cycles_ = 0;          ///< On duty: cycles run, mod 2^32.
+  std::uint64_t next_timers_ns_ = 0;  ///< On duty: when to look after the dead again.
+  IdleStreak poll_streak_;            ///< On duty: of non-blocking calls.
+  std::uint64_t poll_mark_ns_ = 0;    ///< On duty: time of the last sixty-fourth empty non-blocking call.
+  std::uint32_t poll_marks_ = 0;      ///< On duty: empty non-blocking calls, mod 2^32.
   std::unique_ptr<ProgressThread> progress_;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
-// What a thread does when it has looked for work many times and found none: spin, then yield, then sleep. How long it spins
-// is learned: where a yield brings another process onto the core, spinning only keeps that process waiting.
+// What a thread does when it has looked for work many times and found none: spin, then yield, then sleep. How long it
+// spins is learned: where a yield brings another process onto the core, spinning only keeps that process waiting.
 
 #include <cstdint>
 
@@ -54,12 +54,12 @@ class IdleStreak {
   static constexpr std::uint32_t kFewestSpins = 8;
 
  private:
-  std::uint32_t most_spins_;        ///< Setting.
-  std::uint32_t spins_;             ///< Learned: empty looks before the first yield of a streak.
-  std::uint32_t empty_looks_ = 0;   ///< In this streak.
-  bool yielding_ = false;           ///< This streak is past its spins.
-  std::uint64_t sleep_after_ns_;    ///< Setting.
-  std::uint64_t began_ns_ = 0;      ///< When yielding began.
+  std::uint32_t most_spins_;       ///< Setting.
+  std::uint32_t spins_;            ///< Learned: empty looks before the first yield of a streak.
+  std::uint32_t empty_looks_ = 0;  ///< In this streak.
+  bool yielding_ = false;          ///< This streak is past its spins.
+  std::uint64_t sleep_after_ns_;   ///< Setting.
+  std::uint64_t began_ns_ = 0;     ///< When yielding began.
 };
 
 }  // namespace portofu

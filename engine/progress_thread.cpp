@@ -86,7 +86,8 @@ bool ProgressThread::watch() {
 void ProgressThread::park() {
   while (!stopping_.load(std::memory_order_acquire)) {
     const std::uint32_t seen = nudges_.load(std::memory_order_acquire);
-    // Partner: rearm. Either it sees parked_ here, or this sees that nobody sleeps any more; both are sequentially consistent.
+    // Partner: rearm. Either it sees parked_ here, or this sees that nobody sleeps any more; both are sequentially
+    // consistent.
     parked_.store(true, std::memory_order_seq_cst);
     if (engine_.sleeping_threads_.load(std::memory_order_seq_cst) == 0) break;
     wait_for_nudge(seen, -1);

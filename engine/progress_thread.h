@@ -2,12 +2,12 @@
 // Application bypass: puts arrive, gets are answered, triggers fire while the application computes (Portals 4.3, 2.1).
 //
 // The thread has three moods. It *watches* while application threads run the engine themselves: once a guard period it
-// looks whether one has called since. If none has, it *serves*: it runs the loop, and listens at the doorbell when there is
-// nothing to do, so an idle process costs nothing. It *parks* while an application thread sleeps inside the library, because
-// that thread listens itself. It never spins.
+// looks whether one has called since. If none has, it *serves*: it runs the loop, and listens at the doorbell when
+// there is nothing to do, so an idle process costs nothing. It *parks* while an application thread sleeps inside the
+// library, because that thread listens itself. It never spins.
 //
-// Who ends which mood. Serving: any application thread that takes the duty (stand_back). Parking: the application thread,
-// when it wakes (rearm). Watching: time.
+// Who ends which mood. Serving: any application thread that takes the duty (stand_back). Parking: the application
+// thread, when it wakes (rearm). Watching: time.
 
 #include <atomic>
 #include <cstdint>
@@ -29,7 +29,8 @@ class ProgressThread {
 
   /// An application thread has taken the duty: messages need not ring any more. One load while nobody listens.
   void stand_back() {
-    if (listening_.load(std::memory_order_relaxed)) [[unlikely]] stop_listening();
+    if (listening_.load(std::memory_order_relaxed)) [[unlikely]]
+      stop_listening();
   }
 
   /// An application thread sleeps no longer at the doorbell.
@@ -47,10 +48,10 @@ class ProgressThread {
   bool application_is_away(std::uint64_t seen_calls) const;
 
   Engine& engine_;
-  std::atomic<std::uint32_t> nudges_{0};   ///< Futex word: raised by rearm and by the destructor.
-  std::atomic<bool> stopping_{false};      ///< Writer: destructor.
-  std::atomic<bool> listening_{false};     ///< Writer: this thread sets it, whoever takes the duty clears it.
-  std::atomic<bool> parked_{false};        ///< Writer: this thread. Reader: rearm.
+  std::atomic<std::uint32_t> nudges_{0};  ///< Futex word: raised by rearm and by the destructor.
+  std::atomic<bool> stopping_{false};     ///< Writer: destructor.
+  std::atomic<bool> listening_{false};    ///< Writer: this thread sets it, whoever takes the duty clears it.
+  std::atomic<bool> parked_{false};       ///< Writer: this thread. Reader: rearm.
   std::thread thread_;
 };
 

@@ -1,5 +1,5 @@
-// Half round trip of a Portals put between two processes on two cores, beside a bouncing cache line in the same run, which
-// is measured before and after each series: a series between two that disagree is not shown.
+// Half round trip of a Portals put between two processes on two cores, beside a bouncing cache line in the same run,
+// which is measured before and after each series: a series between two that disagree is not shown.
 
 #include <portals4.h>
 #include <sched.h>
@@ -150,7 +150,8 @@ void run(Shared& shared, int me, unsigned int matching, bool events) {
 int main() {
   for (const bool events : {false, true}) {
     for (const unsigned int matching : {PTL_NI_NO_MATCHING, PTL_NI_MATCHING}) {
-      std::printf("put, %s, %s\n", matching == PTL_NI_MATCHING ? "matching" : "non-matching", events ? "full events" : "counting events");
+      std::printf("put, %s, %s\n", matching == PTL_NI_MATCHING ? "matching" : "non-matching",
+                  events ? "full events" : "counting events");
       std::fflush(stdout);
       void* memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
       auto* shared = new (memory) Shared;

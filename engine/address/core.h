@@ -25,21 +25,23 @@ struct Core {
 
   const Settings settings;
   const ProcessId self;
-  const std::uint32_t uid;                       ///< Stamped on every packet.
+  const std::uint32_t uid;  ///< Stamped on every packet.
   Counters counters;
-  std::vector<Wire*> wires;                      ///< Polled in this order. wires[0] reaches ourselves.
+  std::vector<Wire*> wires;  ///< Polled in this order. wires[0] reaches ourselves.
   Clock clock = nullptr;
   void* clock_context = nullptr;
   std::array<std::unique_ptr<Interface>, kInterfaceCount> interfaces;  ///< nullptr: not open.
   OutstandingTable outstanding;
-  FiredOperations fired;                         ///< Started one by one by the loop.
+  FiredOperations fired;                                           ///< Started one by one by the loop.
   std::unordered_map<std::uint64_t, std::unique_ptr<Peer>> peers;  ///< By (nid, pid).
-  std::vector<Peer*> waiting_peers;              ///< Peers with something that could not go out yet.
-  Peer* recent_peer = nullptr;                   ///< The one looked up last.
-  std::uint64_t activity = 0;                    ///< Raised whenever something happens that a waiting thread may wait for.
+  std::vector<Peer*> waiting_peers;                                ///< Peers with something that could not go out yet.
+  Peer* recent_peer = nullptr;                                     ///< The one looked up last.
+  std::uint64_t activity = 0;  ///< Raised whenever something happens that a waiting thread may wait for.
 
   std::uint64_t now_ns() const { return clock(clock_context); }
-  Interface* interface(std::uint32_t index) const { return index < kInterfaceCount ? interfaces[index].get() : nullptr; }
+  Interface* interface(std::uint32_t index) const {
+    return index < kInterfaceCount ? interfaces[index].get() : nullptr;
+  }
 
   /// Finds or makes the peer. Never fails for a valid id; throws bad_alloc without memory.
   Peer& peer(ProcessId id);

@@ -1,7 +1,7 @@
-// The engine touches memory of the application in its own time, so a wrong address must not become a crash that nobody can
-// explain (Portals 4.3, 3.10, 3.11: PTL_NI_SEGV). Short copies run in a stretch of code that uses no stack: when an
-// instruction there faults, the handler lets it go on at the stretch's failing exit. Everything longer keeps a jump buffer,
-// and the handler returns through that. Faults from anywhere else go to the handler that was there before.
+// The engine touches memory of the application in its own time, so a wrong address must not become a crash that nobody
+// can explain (Portals 4.3, 3.10, 3.11: PTL_NI_SEGV). Short copies run in a stretch of code that uses no stack: when an
+// instruction there faults, the handler lets it go on at the stretch's failing exit. Everything longer keeps a jump
+// buffer, and the handler returns through that. Faults from anywhere else go to the handler that was there before.
 
 #include "engine/address/guarded_copy.h"
 
@@ -16,8 +16,8 @@
 #if defined(__x86_64__)
 
 extern "C" {
-/// Copies without writing a byte twice (memcpy may): blocks of 32 bytes, then words of falling size, each one load and one
-/// store. @return 1, or 0 after a fault
+/// Copies without writing a byte twice (memcpy may): blocks of 32 bytes, then words of falling size, each one load and
+/// one store. @return 1, or 0 after a fault
 int portofu_short_copy(void* target, const void* source, std::size_t bytes);
 /// Where a fault of the stretch [portofu_short_copy, portofu_short_copy_end) continues.
 void portofu_short_copy_fault();

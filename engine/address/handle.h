@@ -1,6 +1,6 @@
 #pragma once
-// Handles: how an application names an object of an interface. One 32-bit number; never 0, never from 0xe0000000 up, where
-// the constants of portals4.h live.
+// Handles: how an application names an object of an interface. One 32-bit number; never 0, never from 0xe0000000 up,
+// where the constants of portals4.h live.
 
 #include <cstdint>
 
@@ -9,7 +9,13 @@ namespace portofu {
 using Handle = std::uint32_t;
 
 /// What a handle names; the topmost bits of it.
-enum class HandleKind : std::uint8_t { kInterface = 1, kMemoryDescriptor = 2, kListEntry = 3, kEventQueue = 4, kCountingEvent = 5 };
+enum class HandleKind : std::uint8_t {
+  kInterface = 1,
+  kMemoryDescriptor = 2,
+  kListEntry = 3,
+  kEventQueue = 4,
+  kCountingEvent = 5
+};
 
 inline constexpr std::uint32_t kHandleIndexBits = 20;
 inline constexpr std::uint32_t kHandleGenerationBits = 7;
@@ -17,7 +23,8 @@ inline constexpr std::uint32_t kHandleInterfaceBits = 2;
 inline constexpr std::uint32_t kHandleMaxObjects = 1u << kHandleIndexBits;
 static_assert(kHandleIndexBits + kHandleGenerationBits + kHandleInterfaceBits + 3 == 32);
 
-constexpr Handle make_handle(HandleKind kind, std::uint32_t interface_index, std::uint32_t generation, std::uint32_t index) {
+constexpr Handle make_handle(HandleKind kind, std::uint32_t interface_index, std::uint32_t generation,
+                             std::uint32_t index) {
   return static_cast<std::uint32_t>(kind) << 29 | (interface_index & 3u) << 27 | (generation & 127u) << 20 | index;
 }
 constexpr std::uint32_t handle_kind(Handle handle) { return handle >> 29; }

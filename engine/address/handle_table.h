@@ -1,6 +1,6 @@
 #pragma once
-// The table behind one kind of handle of one interface. Objects never move. Slots are taken from a queue of free ones, so
-// that a handle which has just been given back stays recognisable for as long as possible (3.11.3).
+// The table behind one kind of handle of one interface. Objects never move. Slots are taken from a queue of free ones,
+// so that a handle which has just been given back stays recognisable for as long as possible (3.11.3).
 //
 // Changed on duty only. `find` may also be called off duty by a caller that knows the object to be alive.
 
@@ -99,7 +99,8 @@ class HandleTable {
   }
 
   Slot* resolve(Handle handle) const {
-    if (handle_kind(handle) != static_cast<std::uint32_t>(kind_) || handle_interface(handle) != interface_index_) return nullptr;
+    if (handle_kind(handle) != static_cast<std::uint32_t>(kind_) || handle_interface(handle) != interface_index_)
+      return nullptr;
     const std::uint32_t index = handle_index(handle);
     Chunk* chunk = chunks_[index / kChunkObjects].load(std::memory_order_acquire);
     if (chunk == nullptr) return nullptr;
@@ -119,8 +120,8 @@ class HandleTable {
   std::uint32_t interface_index_;
   std::uint32_t limit_ = kHandleMaxObjects;
   std::uint32_t live_count_ = 0;
-  std::uint32_t used_ = 0;            ///< Slots that were ever taken: 0..used_-1.
-  std::deque<std::uint32_t> free_;    ///< Slots given back, oldest first.
+  std::uint32_t used_ = 0;          ///< Slots that were ever taken: 0..used_-1.
+  std::deque<std::uint32_t> free_;  ///< Slots given back, oldest first.
   std::array<std::atomic<Chunk*>, kHandleMaxObjects / kChunkObjects> chunks_{};
 };
 

@@ -70,11 +70,11 @@ struct PortalTableEntry {
   MatchList priority;
   MatchList overflow;
   UnexpectedList unexpected;
-  Handle eq_handle = 0;             ///< For the target's full events; 0 for none.
-  std::uint32_t entry_count = 0;    ///< Entries linked in either list.
-  std::uint32_t in_progress = 0;    ///< Messages matched and not complete.
-  bool flow_control = false;        ///< PTL_PT_FLOWCTRL.
-  bool enabled = true;              ///< False: messages are refused.
+  Handle eq_handle = 0;           ///< For the target's full events; 0 for none.
+  std::uint32_t entry_count = 0;  ///< Entries linked in either list.
+  std::uint32_t in_progress = 0;  ///< Messages matched and not complete.
+  bool flow_control = false;      ///< PTL_PT_FLOWCTRL.
+  bool enabled = true;            ///< False: messages are refused.
 };
 
 /// Status registers; the values of ptl_sr_index_t. @spec Portals 4.3, 3.3.7
@@ -84,18 +84,19 @@ inline constexpr std::size_t kStatusRegisterCount = 3;
 struct Interface {
   explicit Interface(std::uint32_t interface_index, const Limits& granted);
 
-  std::uint32_t index;     ///< 0..3: bit 0 is matching, bit 1 is logical.
-  Limits limits;           ///< What was granted; constant.
+  std::uint32_t index;  ///< 0..3: bit 0 is matching, bit 1 is logical.
+  Limits limits;        ///< What was granted; constant.
   HandleTable<MemoryDescriptor> mds;
   HandleTable<ListEntry> entries;
   HandleTable<EventQueue> eqs;
   HandleTable<CountingEvent> cts;
   std::array<std::unique_ptr<PortalTableEntry>, kPortalTableSize> portal_table;  ///< nullptr: not allocated.
-  RankMap map;                              ///< Logical interfaces only.
-  std::uint32_t unexpected_count = 0;       ///< Headers in all unexpected lists, claimed ones included.
-  std::uint32_t triggered_count = 0;        ///< Triggered operations that wait.
-  std::uint32_t outstanding = 0;            ///< Operations started and not complete.
-  std::array<std::atomic<std::int64_t>, kStatusRegisterCount> status_registers{};  ///< Writer: duty. Readers: any thread.
+  RankMap map;                                                                   ///< Logical interfaces only.
+  std::uint32_t unexpected_count = 0;  ///< Headers in all unexpected lists, claimed ones included.
+  std::uint32_t triggered_count = 0;   ///< Triggered operations that wait.
+  std::uint32_t outstanding = 0;       ///< Operations started and not complete.
+  std::array<std::atomic<std::int64_t>, kStatusRegisterCount>
+      status_registers{};  ///< Writer: duty. Readers: any thread.
 
   bool is_matching() const { return (index & 1u) != 0; }
   bool is_logical() const { return (index & 2u) != 0; }

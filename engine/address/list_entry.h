@@ -44,18 +44,18 @@ enum class EntryState : std::uint8_t {
 
 /// @spec Portals 4.3, 3.11 and 3.12
 struct ListEntry : MatchEntry {
-  MemorySegment segment;                    ///< The memory.
-  std::uint64_t local_offset = 0;           ///< MANAGE_LOCAL: bytes used so far.
-  std::uint64_t min_free = 0;               ///< MANAGE_LOCAL: unlinks itself when fewer bytes are left; 0 for never.
-  void* user_ptr = nullptr;                 ///< For its events.
-  std::uint32_t options = 0;                ///< kEntry* bits.
-  std::uint32_t uid = kUidAny;              ///< Who may access it.
-  Handle handle = 0;                        ///< Its own.
-  Handle ct_handle = 0;                     ///< For counts; 0 for none.
-  std::uint32_t pending = 0;                ///< Messages matched and not complete.
-  std::uint32_t unexpected_count = 0;       ///< Overflow list: headers that refer to it.
-  std::uint16_t pt_index = 0;               ///< Portal table entry.
-  ListKind list = ListKind::kPriority;      ///< Which list.
+  MemorySegment segment;                ///< The memory.
+  std::uint64_t local_offset = 0;       ///< MANAGE_LOCAL: bytes used so far.
+  std::uint64_t min_free = 0;           ///< MANAGE_LOCAL: unlinks itself when fewer bytes are left; 0 for never.
+  void* user_ptr = nullptr;             ///< For its events.
+  std::uint32_t options = 0;            ///< kEntry* bits.
+  std::uint32_t uid = kUidAny;          ///< Who may access it.
+  Handle handle = 0;                    ///< Its own.
+  Handle ct_handle = 0;                 ///< For counts; 0 for none.
+  std::uint32_t pending = 0;            ///< Messages matched and not complete.
+  std::uint32_t unexpected_count = 0;   ///< Overflow list: headers that refer to it.
+  std::uint16_t pt_index = 0;           ///< Portal table entry.
+  ListKind list = ListKind::kPriority;  ///< Which list.
   EntryState state = EntryState::kGone;
 };
 
@@ -63,18 +63,18 @@ struct ListEntry : MatchEntry {
 /// event is due when the message is complete (2.5).
 struct OverflowClaim {
   void* user_ptr = nullptr;
-  std::uint32_t options = 0;      ///< Of the appended or searching entry.
-  Handle ct_handle = 0;           ///< Of that entry; 0 for none.
-  bool unlink_follows = false;    ///< A use-once entry was appended: AUTO_UNLINK comes behind the overflow event.
+  std::uint32_t options = 0;    ///< Of the appended or searching entry.
+  Handle ct_handle = 0;         ///< Of that entry; 0 for none.
+  bool unlink_follows = false;  ///< A use-once entry was appended: AUTO_UNLINK comes behind the overflow event.
 };
 
 /// A message that went into the overflow list and that nobody has taken yet. @spec Portals 4.3, 2.5
 struct UnexpectedHeader : UnexpectedEntry {
-  Event event;                  ///< The overflow event as it will be posted; `user_ptr` is the taker's.
-  ListEntry* entry = nullptr;   ///< Where the message was delivered.
-  bool complete = false;        ///< All data is in place.
-  bool claimed = false;         ///< Taken while incomplete; no longer in the list.
-  OverflowClaim claim;          ///< Meaningful while `claimed`.
+  Event event;                 ///< The overflow event as it will be posted; `user_ptr` is the taker's.
+  ListEntry* entry = nullptr;  ///< Where the message was delivered.
+  bool complete = false;       ///< All data is in place.
+  bool claimed = false;        ///< Taken while incomplete; no longer in the list.
+  OverflowClaim claim;         ///< Meaningful while `claimed`.
 };
 
 }  // namespace portofu

@@ -21,13 +21,13 @@ inline constexpr std::uint32_t kMdUnreliable = 1u << 9;
 
 /// @spec Portals 4.3, 3.10
 struct MemoryDescriptor {
-  MemorySegment segment;         ///< The memory.
-  std::uint32_t options = 0;     ///< kMd* bits.
-  Handle handle = 0;             ///< Its own.
-  Handle eq_handle = 0;          ///< For full events; 0 for none.
-  Handle ct_handle = 0;          ///< For counts; 0 for none.
-  std::uint32_t pending = 0;     ///< Operations whose SEND or REPLY is still to come.
-  bool released = false;         ///< PtlMDRelease was called; the slot is freed when `pending` is 0.
+  MemorySegment segment;      ///< The memory.
+  std::uint32_t options = 0;  ///< kMd* bits.
+  Handle handle = 0;          ///< Its own.
+  Handle eq_handle = 0;       ///< For full events; 0 for none.
+  Handle ct_handle = 0;       ///< For counts; 0 for none.
+  std::uint32_t pending = 0;  ///< Operations whose SEND or REPLY is still to come.
+  bool released = false;      ///< PtlMDRelease was called; the slot is freed when `pending` is 0.
 };
 
 }  // namespace portofu

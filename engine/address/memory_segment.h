@@ -1,6 +1,7 @@
 #pragma once
-// A region of the application's memory: contiguous, or a list of pieces that count as one. MDs, LEs and MEs each have one.
-// Offsets are bytes from the start of the region; bounds are the caller's business (`fits`), access faults are reported.
+// A region of the application's memory: contiguous, or a list of pieces that count as one. MDs, LEs and MEs each have
+// one. Offsets are bytes from the start of the region; bounds are the caller's business (`fits`), access faults are
+// reported.
 
 #include <sys/uio.h>
 

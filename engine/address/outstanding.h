@@ -15,7 +15,7 @@ struct Peer;
 
 /// One operation that a target has to answer.
 struct OutstandingOperation {
-  Peer* peer = nullptr;                           ///< Who has to answer; nullptr: the slot is free.
+  Peer* peer = nullptr;  ///< Who has to answer; nullptr: the slot is free.
   DescriptorKind kind = DescriptorKind::kPut;
   std::uint8_t interface_index = 0;
   AckRequest ack_req = AckRequest::kNone;
@@ -29,7 +29,7 @@ struct OutstandingOperation {
   void* user_ptr = nullptr;
   NiFail fail = NiFail::kOk;       ///< From the answer, or of storing its data.
   NiFail send_fail = NiFail::kOk;  ///< For SEND. A refusal is told by ACK alone, but for the one below.
-  bool silent = false;           ///< From the answer: raises no ACK.
+  bool silent = false;             ///< From the answer: raises no ACK.
   ListKind list = ListKind::kPriority;
   std::uint64_t mlength = 0;        ///< From the answer.
   std::uint64_t remote_offset = 0;  ///< From the answer.
@@ -68,8 +68,8 @@ class OutstandingTable {
     OutstandingOperation operation;
     std::uint32_t id = 0;  ///< Index in the lower bits, uses of the slot in the upper ones.
   };
-  std::deque<Slot> slots_;               ///< Never shrinks; addresses are stable.
-  std::vector<std::uint32_t> free_;      ///< Indices; the one used last comes first, while it is in the cache.
+  std::deque<Slot> slots_;           ///< Never shrinks; addresses are stable.
+  std::vector<std::uint32_t> free_;  ///< Indices; the one used last comes first, while it is in the cache.
   std::uint32_t open_count_ = 0;
 };
 

@@ -23,17 +23,17 @@ enum class ArrivalMode : std::uint8_t {
 
 /// A message between its first packet and its completion.
 struct Arrival {
-  PacketHeader header{};                 ///< Of the first packet.
-  ListEntry* entry = nullptr;            ///< kDeliver: where it matched. Stays allocated while `pending` counts this message.
+  PacketHeader header{};       ///< Of the first packet.
+  ListEntry* entry = nullptr;  ///< kDeliver: where it matched. Stays allocated while `pending` counts this message.
   UnexpectedHeader* unexpected = nullptr;  ///< It matched in the overflow list and its header is kept.
-  std::uint64_t offset = 0;              ///< Bytes into the entry where it starts.
-  std::uint64_t mlength = 0;             ///< Bytes that are moved.
-  std::uint64_t received = 0;            ///< Bytes of payload seen so far.
-  ProcessId initiator;                   ///< As events and matching show it: physical, or the rank in `nid`.
-  std::uint32_t promised_events = 0;     ///< Places promised in the event queue of the portal table entry.
+  std::uint64_t offset = 0;                ///< Bytes into the entry where it starts.
+  std::uint64_t mlength = 0;               ///< Bytes that are moved.
+  std::uint64_t received = 0;              ///< Bytes of payload seen so far.
+  ProcessId initiator;                     ///< As events and matching show it: physical, or the rank in `nid`.
+  std::uint32_t promised_events = 0;       ///< Places promised in the event queue of the portal table entry.
   ArrivalMode mode = ArrivalMode::kIdle;
-  NiFail fail = NiFail::kOk;             ///< First thing that went wrong.
-  ListKind list = ListKind::kPriority;   ///< Where it matched.
+  NiFail fail = NiFail::kOk;            ///< First thing that went wrong.
+  ListKind list = ListKind::kPriority;  ///< Where it matched.
 };
 
 /// How far a request has come on its way out.
@@ -70,17 +70,17 @@ enum class PeerState : std::uint8_t {
 
 struct Peer {
   ProcessId id;
-  Wire* wire = nullptr;                        ///< Which wire reaches it; constant.
-  Link* link = nullptr;                        ///< nullptr unless kConnected.
+  Wire* wire = nullptr;  ///< Which wire reaches it; constant.
+  Link* link = nullptr;  ///< nullptr unless kConnected.
   PeerState state = PeerState::kUnconnected;
-  bool waiting = false;                        ///< In Core::waiting_peers, because something could not go out.
-  std::uint32_t outstanding = 0;               ///< Operations of ours that it has to answer.
-  std::uint32_t answer_count = 0;              ///< Length of `answers`.
-  std::uint64_t connect_deadline_ns = 0;       ///< kConnecting: when to give up.
+  bool waiting = false;                              ///< In Core::waiting_peers, because something could not go out.
+  std::uint32_t outstanding = 0;                     ///< Operations of ours that it has to answer.
+  std::uint32_t answer_count = 0;                    ///< Length of `answers`.
+  std::uint64_t connect_deadline_ns = 0;             ///< kConnecting: when to give up.
   boost::intrusive::list<OutgoingRequest> requests;  ///< In the order of posting; the first may be partly sent.
   boost::intrusive::list<OutgoingAnswer> answers;    ///< In the order of completion; the first may be partly sent.
-  Arrival request_stream;                      ///< Request that is arriving.
-  Arrival answer_stream;                       ///< Answer that is arriving; header.operation_id names the operation.
+  Arrival request_stream;                            ///< Request that is arriving.
+  Arrival answer_stream;  ///< Answer that is arriving; header.operation_id names the operation.
 };
 
 }  // namespace portofu

@@ -22,17 +22,19 @@ class RankMap {
   std::uint32_t own_rank() const { return own_rank_; }
 
   /// @return the process of a rank, nullptr if there is none
-  const ProcessId* process_of(std::uint32_t rank) const { return rank < processes_.size() ? &processes_[rank] : nullptr; }
+  const ProcessId* process_of(std::uint32_t rank) const {
+    return rank < processes_.size() ? &processes_[rank] : nullptr;
+  }
 
-  /// Rank of a process that sent a message. What it claims is taken if our map agrees, else our map decides, and a process
-  /// that is not in our map keeps what it claims (3.6.6: the maps of two processes may differ).
+  /// Rank of a process that sent a message. What it claims is taken if our map agrees, else our map decides, and a
+  /// process that is not in our map keeps what it claims (3.6.6: the maps of two processes may differ).
   std::uint32_t rank_of(ProcessId source, std::uint32_t claimed) const;
 
   static constexpr std::uint32_t kNoRank = UINT32_MAX;
 
  private:
-  std::vector<ProcessId> processes_;                           ///< Indexed by rank; empty until set.
-  std::unordered_map<std::uint64_t, std::uint32_t> rank_of_;   ///< (nid, pid) to the smallest rank that has it.
+  std::vector<ProcessId> processes_;                          ///< Indexed by rank; empty until set.
+  std::unordered_map<std::uint64_t, std::uint32_t> rank_of_;  ///< (nid, pid) to the smallest rank that has it.
   std::uint32_t own_rank_ = kNoRank;
 };
 

@@ -1,6 +1,7 @@
 #pragma once
-// What a frontend posts: one operation, complete in itself, in two 64-byte cells. The same descriptor waits in a trigger
-// list, waits for room on its way out, or goes straight to the wire. It names objects by handle, so it may outlive them.
+// What a frontend posts: one operation, complete in itself, in two 64-byte cells. The same descriptor waits in a
+// trigger list, waits for room on its way out, or goes straight to the wire. It names objects by handle, so it may
+// outlive them.
 
 #include <array>
 #include <cstddef>
@@ -18,8 +19,9 @@ enum class DescriptorKind : std::uint8_t {
   kAtomic = 2,
   kFetchAtomic = 3,
   kSwap = 4,
-  kCountIncrement = 5,  ///< Adds `length` to the successes and `remote_offset` to the failures of the counter `md_handle`.
-  kCountSet = 6,        ///< Sets them.
+  kCountIncrement =
+      5,          ///< Adds `length` to the successes and `remote_offset` to the failures of the counter `md_handle`.
+  kCountSet = 6,  ///< Sets them.
 };
 
 /// Which acknowledgement the initiator wants. @spec Portals 4.3, 3.15.1
@@ -30,24 +32,24 @@ inline constexpr std::size_t kMaxOperandBytes = 32;
 
 struct alignas(64) Descriptor {
   DescriptorKind kind = DescriptorKind::kPut;
-  std::uint8_t interface_index = 0;          ///< Logical interface of initiator and target, 0..3.
-  AckRequest ack_req = AckRequest::kNone;    ///< kPut and kAtomic only.
-  std::uint8_t atomic_operation = 0;         ///< AtomicOperation, for the three atomics.
-  std::uint8_t atomic_type = 0;              ///< AtomicType, for the three atomics.
-  std::uint8_t operand_bytes = 0;            ///< kSwap: bytes used in `operand`; 0 if the operation has none.
-  std::uint16_t pt_index = 0;                ///< At the target.
-  std::uint32_t md_handle = 0;               ///< Memory to send from; kGet: memory to read into; counts: the counter.
-  std::uint32_t get_md_handle = 0;           ///< kFetchAtomic, kSwap: memory for the old values.
-  ProcessId target;                          ///< Physical id; on a logical interface the rank stands in `nid`.
-  std::uint64_t local_offset = 0;            ///< Bytes into md_handle.
-  std::uint64_t length = 0;                  ///< Bytes.
-  std::uint64_t match_bits = 0;              ///< 0 on a non-matching interface.
-  std::uint64_t remote_offset = 0;           ///< Bytes into the target's entry.
-  void* user_ptr = nullptr;                  ///< For the initiator's events.
-  std::uint64_t hdr_data = 0;                ///< For the target's event.
-  std::uint64_t local_get_offset = 0;        ///< Bytes into get_md_handle.
+  std::uint8_t interface_index = 0;        ///< Logical interface of initiator and target, 0..3.
+  AckRequest ack_req = AckRequest::kNone;  ///< kPut and kAtomic only.
+  std::uint8_t atomic_operation = 0;       ///< AtomicOperation, for the three atomics.
+  std::uint8_t atomic_type = 0;            ///< AtomicType, for the three atomics.
+  std::uint8_t operand_bytes = 0;          ///< kSwap: bytes used in `operand`; 0 if the operation has none.
+  std::uint16_t pt_index = 0;              ///< At the target.
+  std::uint32_t md_handle = 0;             ///< Memory to send from; kGet: memory to read into; counts: the counter.
+  std::uint32_t get_md_handle = 0;         ///< kFetchAtomic, kSwap: memory for the old values.
+  ProcessId target;                        ///< Physical id; on a logical interface the rank stands in `nid`.
+  std::uint64_t local_offset = 0;          ///< Bytes into md_handle.
+  std::uint64_t length = 0;                ///< Bytes.
+  std::uint64_t match_bits = 0;            ///< 0 on a non-matching interface.
+  std::uint64_t remote_offset = 0;         ///< Bytes into the target's entry.
+  void* user_ptr = nullptr;                ///< For the initiator's events.
+  std::uint64_t hdr_data = 0;              ///< For the target's event.
+  std::uint64_t local_get_offset = 0;      ///< Bytes into get_md_handle.
   std::array<std::byte, kMaxOperandBytes> operand{};  ///< Copied when the call is made.
-  std::uint64_t reserved = 0;                ///< Always 0.
+  std::uint64_t reserved = 0;                         ///< Always 0.
 };
 static_assert(sizeof(Descriptor) == 128 && std::is_trivially_copyable_v<Descriptor>);
 

@@ -21,11 +21,12 @@ struct TriggeredOperation {
   friend bool operator<(const TriggeredOperation& a, const TriggeredOperation& b) { return a.threshold < b.threshold; }
 };
 
-/// Operations whose threshold is reached, in the order in which it was reached; the loop starts them one by one, so that a
-/// chain of triggers needs no recursion.
-using FiredOperations = boost::intrusive::list<
-    TriggeredOperation,
-    boost::intrusive::member_hook<TriggeredOperation, boost::intrusive::list_member_hook<>, &TriggeredOperation::fired_hook>>;
+/// Operations whose threshold is reached, in the order in which it was reached; the loop starts them one by one, so
+/// that a chain of triggers needs no recursion.
+using FiredOperations =
+    boost::intrusive::list<TriggeredOperation,
+                           boost::intrusive::member_hook<TriggeredOperation, boost::intrusive::list_member_hook<>,
+                                                         &TriggeredOperation::fired_hook>>;
 
 /// @spec Portals 4.3, 3.14 and 3.16
 class CountingEvent {
@@ -39,7 +40,8 @@ class CountingEvent {
     failure_.store(0, std::memory_order_relaxed);
   }
 
-  /// Adds successes (modulo 2^64) and moves what may start now to `fired`: by threshold, equal ones in order of posting.
+  /// Adds successes (modulo 2^64) and moves what may start now to `fired`: by threshold, equal ones in order of
+  /// posting.
   void add_success_on_duty(std::uint64_t count, FiredOperations& fired) { set_success(success() + count, fired); }
 
   /// Adds failures; they never start anything.
@@ -65,9 +67,10 @@ class CountingEvent {
   bool has_waiting() const { return !waiting_.empty(); }
 
  private:
-  using WaitingOperations = boost::intrusive::multiset<
-      TriggeredOperation,
-      boost::intrusive::member_hook<TriggeredOperation, boost::intrusive::set_member_hook<>, &TriggeredOperation::waiting_hook>>;
+  using WaitingOperations =
+      boost::intrusive::multiset<TriggeredOperation,
+                                 boost::intrusive::member_hook<TriggeredOperation, boost::intrusive::set_member_hook<>,
+                                                               &TriggeredOperation::waiting_hook>>;
 
   void set_success(std::uint64_t value, FiredOperations& fired) {
     success_.store(value, std::memory_order_release);

@@ -31,7 +31,9 @@ enum class EventKind : std::uint8_t {
 };
 
 /// The overflow event that belongs to a communication event of the target.
-constexpr EventKind overflow_kind(EventKind kind) { return static_cast<EventKind>(static_cast<std::uint8_t>(kind) + 1); }
+constexpr EventKind overflow_kind(EventKind kind) {
+  return static_cast<EventKind>(static_cast<std::uint8_t>(kind) + 1);
+}
 
 /// Outcome of an operation. @spec Portals 4.3, 3.13.3
 enum class NiFail : std::uint8_t {

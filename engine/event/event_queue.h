@@ -21,10 +21,12 @@ class EventQueue {
   /// Gives the memory back.
   void close();
 
-  /// Adds an event, to be filled by the caller at once; if the queue is full the oldest one is lost and the next removal
-  /// says so. Filled in place, because a copy of what was just written field by field waits for the store buffer.
+  /// Adds an event, to be filled by the caller at once; if the queue is full the oldest one is lost and the next
+  /// removal says so. Filled in place, because a copy of what was just written field by field waits for the store
+  /// buffer.
   Event& add_on_duty() {
-    if (size_ >= capacity_) [[unlikely]] lose_oldest();
+    if (size_ >= capacity_) [[unlikely]]
+      lose_oldest();
     return append();
   }
 
@@ -74,12 +76,12 @@ class EventQueue {
 
   std::unique_ptr<Event[]> events_;  ///< `slots_` entries; slot of the oldest event is `head_`.
   std::uint64_t slots_ = 0;          ///< Power of two, at least capacity_ + reserved_.
-  std::uint64_t head_ = 0;           ///< Counts up; returns to 0 whenever the queue runs empty, so a short queue stays in cache.
-  std::uint64_t size_ = 0;           ///< Events in the queue, those in reserved places included.
-  std::uint64_t capacity_ = 0;       ///< Events that may wait before the oldest is lost.
-  std::uint64_t promised_ = 0;       ///< Events that messages under way will post.
-  std::uint64_t reserved_ = 0;       ///< Places kept for PT_DISABLED.
-  bool dropped_ = false;             ///< An event was lost since the last removal.
+  std::uint64_t head_ = 0;  ///< Counts up; returns to 0 whenever the queue runs empty, so a short queue stays in cache.
+  std::uint64_t size_ = 0;  ///< Events in the queue, those in reserved places included.
+  std::uint64_t capacity_ = 0;  ///< Events that may wait before the oldest is lost.
+  std::uint64_t promised_ = 0;  ///< Events that messages under way will post.
+  std::uint64_t reserved_ = 0;  ///< Places kept for PT_DISABLED.
+  bool dropped_ = false;        ///< An event was lost since the last removal.
 };
 
 }  // namespace portofu

@@ -16,7 +16,8 @@ bool is_sane(const PacketHeader& header, const OutstandingOperation& operation) 
 }
 
 /// Stores reply data; what goes wrong is remembered and told by REPLY.
-void store(Core& core, OutstandingOperation& operation, std::uint64_t offset, const std::byte* data, std::uint64_t bytes) {
+void store(Core& core, OutstandingOperation& operation, std::uint64_t offset, const std::byte* data,
+           std::uint64_t bytes) {
   if (bytes == 0 || operation.fail != NiFail::kOk) return;
   Interface* ni = core.interface(operation.interface_index);
   MemoryDescriptor* md = ni != nullptr ? ni->mds.find(operation.get_md_handle) : nullptr;
@@ -28,7 +29,8 @@ void store(Core& core, OutstandingOperation& operation, std::uint64_t offset, co
 
 void receive_answer(Core& core, Peer& peer, const PacketHeader& header, const std::byte* payload) {
   OutstandingOperation* operation = core.outstanding.find(header.operation_id);
-  if (operation == nullptr || operation->peer != &peer || operation->answered || !is_sane(header, *operation)) return refuse(core);
+  if (operation == nullptr || operation->peer != &peer || operation->answered || !is_sane(header, *operation))
+    return refuse(core);
   if (peer.answer_stream.mode != ArrivalMode::kIdle) return refuse(core);
   operation->fail = static_cast<NiFail>(header.ni_fail_type);
   // SPEC: 3.13.3 lets SEND know nothing of the target. A message that flow control has bounced is sent again, and who

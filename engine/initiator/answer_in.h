@@ -1,6 +1,6 @@
 #pragma once
-// Step 9: an answer arrives. It is matched with the outstanding operation by id alone; an answer that nobody waits for, or
-// from somebody else than the one who owes it, is refused and counted.
+// Step 9: an answer arrives. It is matched with the outstanding operation by id alone; an answer that nobody waits for,
+// or from somebody else than the one who owes it, is refused and counted.
 
 #include "engine/address/core.h"
 

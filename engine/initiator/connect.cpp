@@ -9,15 +9,10 @@ namespace portofu {
 Reach ensure_connected(Core& core, Peer& peer) {
   if (peer.state == PeerState::kConnected) return peer.link->lost ? Reach::kNever : Reach::kNow;
   switch (peer.wire->connect(peer.id, &peer.link)) {
-    case ConnectResult::kConnected:
-      peer.state = PeerState::kConnected;
-      return Reach::kNow;
-    case ConnectResult::kInProgress:
-      break;
+    case ConnectResult::kConnected: peer.state = PeerState::kConnected; return Reach::kNow;
+    case ConnectResult::kInProgress: break;
     case ConnectResult::kNoSuchPeer:
-    case ConnectResult::kRefused:
-      peer.state = PeerState::kUnconnected;
-      return Reach::kNever;
+    case ConnectResult::kRefused: peer.state = PeerState::kUnconnected; return Reach::kNever;
   }
   const std::uint64_t now = core.now_ns();
   if (peer.state != PeerState::kConnecting) {

@@ -16,8 +16,8 @@ inline constexpr std::uint64_t kConnectTimeoutNs = 1'000'000'000;
 
 Reach ensure_connected(Core& core, Peer& peer);
 
-/// The peer can no longer be reached: gives the link back, ends with PTL_NI_UNDELIVERABLE what it should have answered and
-/// what should still have gone there, and drops our answers to it. A later operation connects anew.
+/// The peer can no longer be reached: gives the link back, ends with PTL_NI_UNDELIVERABLE what it should have answered
+/// and what should still have gone there, and drops our answers to it. A later operation connects anew.
 void lose_peer(Core& core, Peer& peer);
 
 }  // namespace portofu

@@ -78,7 +78,8 @@ void report_answer(Core& core, const OutstandingOperation& operation) {
   Interface* ni = core.interface(operation.interface_index);
   if (ni == nullptr) return;
   --ni->outstanding;
-  if (MemoryDescriptor* md = ni->mds.find(operation.md_handle); md != nullptr && operation.kind != DescriptorKind::kGet) {
+  if (MemoryDescriptor* md = ni->mds.find(operation.md_handle);
+      md != nullptr && operation.kind != DescriptorKind::kGet) {
     const bool held = operation.send_due;
     if (held) report_send_event(core, *ni, *md, {operation.length, operation.user_ptr, operation.send_fail});
     // After PtlMDRelease the acknowledgement is discarded (3.10.4).
@@ -98,7 +99,8 @@ void report_not_started(Core& core, Interface& ni, const Descriptor& descriptor,
       const SendReport report{descriptor.length, descriptor.user_ptr, fail};
       report_send_count(core, ni, *md, report);
       report_send_event(core, ni, *md, report);
-      if (fail != NiFail::kSegv && acknowledgement_is_noticed(*md, descriptor.ack_req)) report_ack(core, ni, *md, operation);
+      if (fail != NiFail::kSegv && acknowledgement_is_noticed(*md, descriptor.ack_req))
+        report_ack(core, ni, *md, operation);
     }
   }
   const Handle reply_handle = descriptor.kind == DescriptorKind::kGet ? descriptor.md_handle : descriptor.get_md_handle;

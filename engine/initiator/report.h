@@ -1,5 +1,6 @@
 #pragma once
-// Step 9: what the initiator is told. SEND, ACK and REPLY, as full events and as counts. @spec Portals 4.3, 3.13.1-3.13.4
+// Step 9: what the initiator is told. SEND, ACK and REPLY, as full events and as counts. @spec
+// Portals 4.3, 3.13.1-3.13.4
 
 #include <cstdint>
 

@@ -149,7 +149,8 @@ void cut_short(const Sending& s) {
   header.flags = kFlagCut;
   header.ni_fail_type = static_cast<std::uint8_t>(NiFail::kSegv);
   s.peer.wire->publish(*s.peer.link, header);
-  if (OutstandingOperation* operation = s.core.outstanding.find(s.progress.operation_id)) operation->send_fail = NiFail::kSegv;
+  if (OutstandingOperation* operation = s.core.outstanding.find(s.progress.operation_id))
+    operation->send_fail = NiFail::kSegv;
   finish_sending(s, NiFail::kSegv);
 }
 
@@ -157,7 +158,8 @@ void cut_short(const Sending& s) {
 SendResult send_packet(const Sending& s) {
   const std::uint64_t left = payload_length(s.descriptor) - s.progress.sent;
   const std::uint32_t operand = s.progress.started || s.descriptor.operand_bytes == 0 ? 0 : kOperandBytes;
-  const auto bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(left, s.peer.wire->max_payload_bytes() - operand));
+  const auto bytes =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(left, s.peer.wire->max_payload_bytes() - operand));
   std::byte* payload = s.peer.wire->claim(*s.peer.link, bytes + operand);
   if (payload == nullptr) return SendResult::kBlocked;
   if (operand != 0) std::memcpy(payload, s.descriptor.operand.data(), kOperandBytes);
@@ -293,7 +295,8 @@ PacketHeader stamped_header(const Core& core, PacketType type) {
 void start_descriptor(Core& core, const Descriptor& descriptor) {
   Interface* ni = core.interface(descriptor.interface_index);
   if (ni == nullptr) return;
-  const bool counts = descriptor.kind == DescriptorKind::kCountIncrement || descriptor.kind == DescriptorKind::kCountSet;
+  const bool counts =
+      descriptor.kind == DescriptorKind::kCountIncrement || descriptor.kind == DescriptorKind::kCountSet;
   return counts ? change_counter(core, *ni, descriptor) : start_transfer(core, *ni, descriptor);
 }
 

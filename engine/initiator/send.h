@@ -1,13 +1,13 @@
 #pragma once
-// Steps 2 to 4: a descriptor becomes packets. What cannot go out now waits, in order, at its peer (this is the TOQ), and
-// goes on when there is room; nothing is lost and the caller is not held up.
+// Steps 2 to 4: a descriptor becomes packets. What cannot go out now waits, in order, at its peer (this is the TOQ),
+// and goes on when there is room; nothing is lost and the caller is not held up.
 
 #include "engine/address/core.h"
 
 namespace portofu {
 
-/// Starts one descriptor: a transfer, or a change of a counter. Its memory descriptors are looked up now, so a triggered
-/// operation whose MD is gone does nothing.
+/// Starts one descriptor: a transfer, or a change of a counter. Its memory descriptors are looked up now, so a
+/// triggered operation whose MD is gone does nothing.
 void start_descriptor(Core& core, const Descriptor& descriptor);
 
 /// Goes on with what waits at a peer: its answers first, then its requests.

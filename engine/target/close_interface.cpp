@@ -16,7 +16,9 @@ void let_go(Peer& peer, std::uint32_t index) {
     answer.arrival.entry = nullptr;
   }
   peer.requests.remove_and_dispose_if(
-      [index](const OutgoingRequest& request) { return request.descriptor.interface_index == index && !request.progress.started; },
+      [index](const OutgoingRequest& request) {
+        return request.descriptor.interface_index == index && !request.progress.started;
+      },
       [](OutgoingRequest* request) { delete request; });
 }
 

@@ -5,8 +5,8 @@
 
 namespace portofu {
 
-/// Frees all objects of the interface. Messages that are arriving for it are dropped; answers that still read its memory
-/// end as failed; operations under way end without an event.
+/// Frees all objects of the interface. Messages that are arriving for it are dropped; answers that still read its
+/// memory end as failed; operations under way end without an event.
 void close_interface_on_duty(Core& core, std::uint32_t index);
 
 }  // namespace portofu

@@ -32,7 +32,8 @@ void report_communication(Core& core, Interface& ni, Handle eq_handle, const Arr
   const bool hidden = (entry.options & kEntryEventCommDisable) != 0 ||
                       (arrival.fail == NiFail::kOk && (entry.options & kEntryEventSuccessDisable) != 0);
   if (!hidden) post_event_with(core, ni, eq_handle, [&arrival](Event& event) { fill_target_event(arrival, event); });
-  if ((entry.options & kEntryEventCtComm) != 0) count(core, ni, entry.ct_handle, entry.options, {arrival.fail, arrival.mlength});
+  if ((entry.options & kEntryEventCtComm) != 0)
+    count(core, ni, entry.ct_handle, entry.options, {arrival.fail, arrival.mlength});
 }
 
 void report_overflow(Core& core, Interface& ni, const PortalTableEntry& portal, const UnexpectedHeader& header) {
@@ -42,7 +43,8 @@ void report_overflow(Core& core, Interface& ni, const PortalTableEntry& portal, 
   const bool hidden = (claim.options & kEntryEventOverDisable) != 0 ||
                       (event.ni_fail_type == NiFail::kOk && (claim.options & kEntryEventSuccessDisable) != 0);
   if (!hidden) post_event(core, ni, portal.eq_handle, event);
-  if ((claim.options & kEntryEventCtOverflow) != 0) count(core, ni, claim.ct_handle, claim.options, {event.ni_fail_type, event.mlength});
+  if ((claim.options & kEntryEventCtOverflow) != 0)
+    count(core, ni, claim.ct_handle, claim.options, {event.ni_fail_type, event.mlength});
   if (claim.unlink_follows) {
     report_auto_unlink(core, ni, portal.eq_handle, event.pt_index, claim.options, claim.user_ptr);
   }
@@ -58,7 +60,8 @@ void release_header(Core& core, Interface& ni, UnexpectedHeader* header) {
 }
 
 /// The message of an unexpected header is complete.
-void complete_header(Core& core, Interface& ni, PortalTableEntry& portal, UnexpectedHeader* header, const Outcome& outcome) {
+void complete_header(Core& core, Interface& ni, PortalTableEntry& portal, UnexpectedHeader* header,
+                     const Outcome& outcome) {
   header->event.ni_fail_type = outcome.fail;
   header->event.mlength = outcome.mlength;
   header->complete = true;
@@ -89,7 +92,8 @@ void fill_target_event(const Arrival& arrival, Event& event) {
   event.atomic_type = header.atomic_type;
 }
 
-void report_auto_unlink(Core& core, Interface& ni, Handle eq_handle, std::uint16_t pt_index, std::uint32_t options, void* user_ptr) {
+void report_auto_unlink(Core& core, Interface& ni, Handle eq_handle, std::uint16_t pt_index, std::uint32_t options,
+                        void* user_ptr) {
   if ((options & kEntryEventUnlinkDisable) != 0) return;
   Event event;
   event.type = EventKind::kAutoUnlink;
@@ -116,7 +120,8 @@ void complete_arrival(Core& core, Interface& ni, Peer&, Arrival& arrival) {
   if (header != nullptr) complete_header(core, ni, portal, header, outcome);
 }
 
-void claim_header(Core& core, Interface& ni, PortalTableEntry& portal, UnexpectedHeader& header, const OverflowClaim& claim) {
+void claim_header(Core& core, Interface& ni, PortalTableEntry& portal, UnexpectedHeader& header,
+                  const OverflowClaim& claim) {
   portal.unexpected.remove(header);
   header.claimed = true;
   header.claim = claim;

@@ -5,8 +5,8 @@
 
 namespace portofu {
 
-/// Stores `bytes` of payload that lie at `arrival.received` of the message; what is beyond mlength is dropped. A fault is
-/// noted in `arrival.fail`, and the rest of the message is dropped.
+/// Stores `bytes` of payload that lie at `arrival.received` of the message; what is beyond mlength is dropped. A fault
+/// is noted in `arrival.fail`, and the rest of the message is dropped.
 void deliver_payload(Arrival& arrival, const std::byte* payload, std::uint64_t bytes);
 
 /// Executes a whole atomic. `operand` is nullptr if the operation has none.

@@ -27,7 +27,8 @@ bool move_past(const EntryRequest& request, std::uint64_t rlength, std::uint64_t
   return length - *local_offset >= request.min_free;
 }
 
-Taken take_unexpected(Core& core, Interface& ni, PortalTableEntry& portal, const EntryRequest& request, std::uint64_t* local_offset) {
+Taken take_unexpected(Core& core, Interface& ni, PortalTableEntry& portal, const EntryRequest& request,
+                      std::uint64_t* local_offset) {
   const bool use_once = (request.options & kEntryUseOnce) != 0;
   const OverflowClaim claim{request.user_ptr, request.options, request.ct_handle, use_once};
   UnexpectedEntry* found = portal.unexpected.find_first(request.criteria);

@@ -35,8 +35,8 @@ ListEntry* find_in(MatchList& list, const Interface& ni, const Arrival& arrival)
   // A non-matching interface takes the first entry, whatever comes (2.5.1).
   if (!ni.is_matching()) return static_cast<ListEntry*>(list.first());
   const MatchKey key{arrival.header.match_bits, arrival.initiator};
-  MatchEntry* found = list.find(
-      key, [&](MatchEntry& entry) { return accepts(static_cast<ListEntry&>(entry), arrival.header); });
+  MatchEntry* found =
+      list.find(key, [&](MatchEntry& entry) { return accepts(static_cast<ListEntry&>(entry), arrival.header); });
   return static_cast<ListEntry*>(found);
 }
 

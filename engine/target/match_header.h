@@ -1,6 +1,6 @@
 #pragma once
-// Step 6: which entry a request is for, whether it may, and where in the entry it goes. Changes the lists (use once, locally
-// managed offset, min_free) but no user memory. @spec Portals 4.3, 2.5, 2.8, 3.12
+// Step 6: which entry a request is for, whether it may, and where in the entry it goes. Changes the lists (use once,
+// locally managed offset, min_free) but no user memory. @spec Portals 4.3, 2.5, 2.8, 3.12
 
 #include "engine/address/core.h"
 
@@ -8,13 +8,13 @@ namespace portofu {
 
 /// Why a request is refused.
 enum class Refusal : std::uint8_t {
-  kNone,             ///< It was matched.
-  kNoPortal,         ///< No such interface or portal table entry.
-  kDisabled,         ///< The portal table entry is disabled.
-  kFlowControl,      ///< A resource is exhausted; the portal table entry has just been disabled.
-  kNoMatch,          ///< No entry matches, or no unexpected header can be kept; no flow control.
-  kPermission,       ///< The usage ID does not fit.
-  kOperation,        ///< The entry does not allow the operation.
+  kNone,         ///< It was matched.
+  kNoPortal,     ///< No such interface or portal table entry.
+  kDisabled,     ///< The portal table entry is disabled.
+  kFlowControl,  ///< A resource is exhausted; the portal table entry has just been disabled.
+  kNoMatch,      ///< No entry matches, or no unexpected header can be kept; no flow control.
+  kPermission,   ///< The usage ID does not fit.
+  kOperation,    ///< The entry does not allow the operation.
 };
 
 /// Finds the entry for the request `header` and fills `arrival` (everything but the data).

@@ -28,15 +28,12 @@ void receive_packet(Core& core, const Packet& packet) {
     case PacketType::kGet:
     case PacketType::kAtomic:
     case PacketType::kFetchAtomic:
-    case PacketType::kSwap:
-      return receive_request(core, peer, header, packet.payload);
+    case PacketType::kSwap: return receive_request(core, peer, header, packet.payload);
     case PacketType::kData:
       if ((header.flags & kFlagAnswerStream) != 0) return receive_answer_data(core, peer, header, packet.payload);
       return receive_request_data(core, peer, header, packet.payload);
-    case PacketType::kAnswer:
-      return receive_answer(core, peer, header, packet.payload);
-    case PacketType::kInvalid:
-      break;
+    case PacketType::kAnswer: return receive_answer(core, peer, header, packet.payload);
+    case PacketType::kInvalid: break;
   }
   core.counters.add(Counter::kPacketsRefusedMalformed);
 }

@@ -1,6 +1,6 @@
 #pragma once
-// Step 5: a packet has arrived. Its header was copied once by the wire; it is checked here, and everything behind here uses
-// the checked copy. Nothing from a peer is trusted or read twice.
+// Step 5: a packet has arrived. Its header was copied once by the wire; it is checked here, and everything behind here
+// uses the checked copy. Nothing from a peer is trusted or read twice.
 
 #include "engine/address/core.h"
 

@@ -13,7 +13,9 @@
 namespace portofu {
 namespace {
 
-bool is_atomic(PacketType type) { return type == PacketType::kAtomic || type == PacketType::kFetchAtomic || type == PacketType::kSwap; }
+bool is_atomic(PacketType type) {
+  return type == PacketType::kAtomic || type == PacketType::kFetchAtomic || type == PacketType::kSwap;
+}
 
 AtomicUse use_of(PacketType type) {
   switch (type) {
@@ -68,7 +70,8 @@ NiFail fail_of(Refusal refusal) {
 void refuse(Core& core, Interface* ni, Peer& peer, Arrival& arrival, Refusal refusal) {
   count_refusal(core, ni, refusal);
   const PacketHeader& header = arrival.header;
-  arrival.mode = header.type == PacketType::kPut && arrival.received < header.length ? ArrivalMode::kDiscard : ArrivalMode::kIdle;
+  arrival.mode =
+      header.type == PacketType::kPut && arrival.received < header.length ? ArrivalMode::kDiscard : ArrivalMode::kIdle;
   if ((header.flags & kFlagAnswerWanted) == 0) return;
   AnswerContent content;
   content.operation_id = header.operation_id;
@@ -131,7 +134,8 @@ void run_atomic(Core& core, Interface& ni, Peer& peer, Arrival& arrival, const s
   std::memcpy(data.data(), payload, header.payload_bytes);
   bool done = true;
   if (arrival.list == ListKind::kPriority) {
-    done = deliver_atomic(arrival, data.data() + operand, operand != 0 ? data.data() : nullptr, fetching ? fetched.data() : nullptr);
+    done = deliver_atomic(arrival, data.data() + operand, operand != 0 ? data.data() : nullptr,
+                          fetching ? fetched.data() : nullptr);
   } else if (fetching) {
     if (!arrival.entry->segment.read(arrival.offset, fetched.data(), arrival.mlength)) arrival.fail = NiFail::kSegv;
   } else {
@@ -189,7 +193,9 @@ void receive_request_data(Core& core, Peer& peer, const PacketHeader& header, co
   if (arrival.mode == ArrivalMode::kIdle || header.payload_bytes > left || (header.payload_bytes == 0 && !cut)) {
     return core.counters.add(Counter::kPacketsRefusedMalformed);
   }
-  if (cut) return cut_request(core, peer, header.ni_fail_type == 0 ? NiFail::kUndeliverable : static_cast<NiFail>(header.ni_fail_type));
+  if (cut)
+    return cut_request(core, peer,
+                       header.ni_fail_type == 0 ? NiFail::kUndeliverable : static_cast<NiFail>(header.ni_fail_type));
   if (arrival.mode == ArrivalMode::kDiscard) {
     arrival.received += header.payload_bytes;
     if (arrival.received == arrival.header.length) arrival.mode = ArrivalMode::kIdle;

@@ -1,6 +1,6 @@
 #pragma once
-// Steps 5 to 8 of a request, as the states of an Arrival: matched and judged at its first packet, delivered packet by packet,
-// completed at its last byte. A refused message is answered at once and its data is dropped as it comes.
+// Steps 5 to 8 of a request, as the states of an Arrival: matched and judged at its first packet, delivered packet by
+// packet, completed at its last byte. A refused message is answered at once and its data is dropped as it comes.
 
 #include "engine/address/core.h"
 

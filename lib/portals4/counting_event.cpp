@@ -142,7 +142,8 @@ int PtlCTPoll(const ptl_handle_ct_t* ct_handles, const ptl_size_t* tests, unsign
               ptl_ct_event_t* event, unsigned int* which) {
   Engine* engine = nullptr;
   if (const int rc = begin(&engine); rc != PTL_OK) return rc;
-  if (event == nullptr || which == nullptr || ((ct_handles == nullptr || tests == nullptr) && size != 0)) return PTL_ARG_INVALID;
+  if (event == nullptr || which == nullptr || ((ct_handles == nullptr || tests == nullptr) && size != 0))
+    return PTL_ARG_INVALID;
   if (engine->is_aborted()) return PTL_ABORTED;
   if (size == 0) return PTL_CT_NONE_REACHED;
   Look look{ct_handles, tests, size, event};
@@ -157,7 +158,9 @@ int PtlCTPoll(const ptl_handle_ct_t* ct_handles, const ptl_size_t* tests, unsign
   return rc;
 }
 
-int PtlCTSet(ptl_handle_ct_t ct_handle, ptl_ct_event_t new_ct) { return change(DescriptorKind::kCountSet, ct_handle, new_ct); }
+int PtlCTSet(ptl_handle_ct_t ct_handle, ptl_ct_event_t new_ct) {
+  return change(DescriptorKind::kCountSet, ct_handle, new_ct);
+}
 
 int PtlCTInc(ptl_handle_ct_t ct_handle, ptl_ct_event_t increment) {
   if (is_initialised() && increment.success != 0 && increment.failure != 0) return PTL_ARG_INVALID;

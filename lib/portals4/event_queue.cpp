@@ -7,10 +7,14 @@
 using namespace portofu;
 using namespace portofu::portals;
 
-static_assert(PTL_EVENT_GET == static_cast<int>(EventKind::kGet) && PTL_EVENT_FETCH_ATOMIC == static_cast<int>(EventKind::kFetchAtomic));
-static_assert(PTL_EVENT_REPLY == static_cast<int>(EventKind::kReply) && PTL_EVENT_SEARCH == static_cast<int>(EventKind::kSearch));
-static_assert(PTL_EVENT_PT_DISABLED == static_cast<int>(EventKind::kPtDisabled) && PTL_EVENT_ERROR == static_cast<int>(EventKind::kError));
-static_assert(PTL_NI_OK == static_cast<int>(NiFail::kOk) && PTL_NI_PT_DISABLED == static_cast<int>(NiFail::kPtDisabled));
+static_assert(PTL_EVENT_GET == static_cast<int>(EventKind::kGet) &&
+              PTL_EVENT_FETCH_ATOMIC == static_cast<int>(EventKind::kFetchAtomic));
+static_assert(PTL_EVENT_REPLY == static_cast<int>(EventKind::kReply) &&
+              PTL_EVENT_SEARCH == static_cast<int>(EventKind::kSearch));
+static_assert(PTL_EVENT_PT_DISABLED == static_cast<int>(EventKind::kPtDisabled) &&
+              PTL_EVENT_ERROR == static_cast<int>(EventKind::kError));
+static_assert(PTL_NI_OK == static_cast<int>(NiFail::kOk) &&
+              PTL_NI_PT_DISABLED == static_cast<int>(NiFail::kPtDisabled));
 static_assert(PTL_NI_SEGV == static_cast<int>(NiFail::kSegv) && PTL_NI_NO_MATCH == static_cast<int>(NiFail::kNoMatch));
 static_assert(PTL_OVERFLOW_LIST == static_cast<int>(ListKind::kOverflow));
 
@@ -30,7 +34,8 @@ void translate(const Event& from, bool is_logical, ptl_event_t* to) {
   to->mlength = from.mlength;
   to->remote_offset = from.remote_offset;
   to->uid = from.uid;
-  to->initiator.phys.nid = from.initiator.nid;  // On a logical interface the rank stands there, and so does the union's.
+  to->initiator.phys.nid =
+      from.initiator.nid;  // On a logical interface the rank stands there, and so does the union's.
   to->initiator.phys.pid = is_logical ? 0 : from.initiator.pid;
   to->type = static_cast<ptl_event_kind_t>(from.type);
   to->ptl_list = static_cast<ptl_list_t>(from.ptl_list);
@@ -126,7 +131,8 @@ int PtlEQWait(ptl_handle_eq_t eq_handle, ptl_event_t* event) {
   return wait_for(*engine, look, Engine::kForever);
 }
 
-int PtlEQPoll(const ptl_handle_eq_t* eq_handles, unsigned int size, ptl_time_t timeout, ptl_event_t* event, unsigned int* which) {
+int PtlEQPoll(const ptl_handle_eq_t* eq_handles, unsigned int size, ptl_time_t timeout, ptl_event_t* event,
+              unsigned int* which) {
   Engine* engine = nullptr;
   if (const int rc = begin(&engine); rc != PTL_OK) return rc;
   if (event == nullptr || which == nullptr || (eq_handles == nullptr && size != 0)) return PTL_ARG_INVALID;

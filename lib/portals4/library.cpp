@@ -24,10 +24,10 @@ struct InterfaceReference {
 };
 
 struct Library {
-  std::mutex mutex;                           ///< Guards what has no own word about it; never taken on the data path.
-  std::atomic<int> init_count{0};             ///< Writers hold the mutex. Readers: any thread.
-  std::atomic<Engine*> engine{nullptr};       ///< Set while an interface is open. Writers hold the mutex.
-  std::atomic<bool> aborted{false};           ///< PtlAbort was called since the library was initialised.
+  std::mutex mutex;                      ///< Guards what has no own word about it; never taken on the data path.
+  std::atomic<int> init_count{0};        ///< Writers hold the mutex. Readers: any thread.
+  std::atomic<Engine*> engine{nullptr};  ///< Set while an interface is open. Writers hold the mutex.
+  std::atomic<bool> aborted{false};      ///< PtlAbort was called since the library was initialised.
   std::atomic<std::uint32_t> blocking_calls{0};
   std::array<InterfaceReference, kInterfaceCount> interfaces;
 
@@ -86,7 +86,8 @@ void close_now(std::uint32_t index) {
 
 int begin(Engine** engine) {
   *engine = library.engine.load(std::memory_order_acquire);
-  if (*engine != nullptr) [[likely]] return PTL_OK;
+  if (*engine != nullptr) [[likely]]
+    return PTL_OK;
   return is_initialised() ? PTL_ARG_INVALID : PTL_NO_INIT;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// What libportals keeps for a process: how often it was initialised, its engine, its logical interfaces. Everything else
-// lives in the engine. All functions: any thread.
+// What libportals keeps for a process: how often it was initialised, its engine, its logical interfaces. Everything
+// else lives in the engine. All functions: any thread.
 
 #include <portals4.h>
 

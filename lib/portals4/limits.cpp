@@ -34,9 +34,12 @@ Limits grant_limits(const ptl_ni_limits_t* desired) {
   limits.max_triggered_ops = grant(desired->max_triggered_ops, limits.max_triggered_ops);
   limits.max_msg_size = grant_size(desired->max_msg_size, limits.max_msg_size, kMaxAtomicBytes);
   limits.max_atomic_size = grant_size(desired->max_atomic_size, limits.max_atomic_size, kLeastAtomicSize);
-  limits.max_fetch_atomic_size = grant_size(desired->max_fetch_atomic_size, limits.max_fetch_atomic_size, kLeastAtomicSize);
-  limits.max_waw_ordered_size = grant_size(desired->max_waw_ordered_size, limits.max_waw_ordered_size, kLeastWawOrderedSize);
-  limits.max_war_ordered_size = grant_size(desired->max_war_ordered_size, limits.max_war_ordered_size, kLeastWarOrderedSize);
+  limits.max_fetch_atomic_size =
+      grant_size(desired->max_fetch_atomic_size, limits.max_fetch_atomic_size, kLeastAtomicSize);
+  limits.max_waw_ordered_size =
+      grant_size(desired->max_waw_ordered_size, limits.max_waw_ordered_size, kLeastWawOrderedSize);
+  limits.max_war_ordered_size =
+      grant_size(desired->max_war_ordered_size, limits.max_war_ordered_size, kLeastWarOrderedSize);
   limits.max_volatile_size = grant_size(desired->max_volatile_size, limits.max_volatile_size, 1);
   return limits;
 }

@@ -9,9 +9,11 @@ using namespace portofu::portals;
 
 static_assert(PTL_LE_OP_PUT == kEntryOpPut && PTL_LE_OP_GET == kEntryOpGet && PTL_LE_USE_ONCE == kEntryUseOnce);
 static_assert(PTL_LE_ACK_DISABLE == kEntryAckDisable && PTL_LE_UNEXPECTED_HDR_DISABLE == kEntryUnexpectedHdrDisable);
-static_assert(PTL_LE_EVENT_LINK_DISABLE == kEntryEventLinkDisable && PTL_LE_EVENT_COMM_DISABLE == kEntryEventCommDisable);
+static_assert(PTL_LE_EVENT_LINK_DISABLE == kEntryEventLinkDisable &&
+              PTL_LE_EVENT_COMM_DISABLE == kEntryEventCommDisable);
 static_assert(PTL_LE_EVENT_FLOWCTRL_DISABLE == kEntryEventFlowctrlDisable);
-static_assert(PTL_LE_EVENT_SUCCESS_DISABLE == kEntryEventSuccessDisable && PTL_LE_EVENT_OVER_DISABLE == kEntryEventOverDisable);
+static_assert(PTL_LE_EVENT_SUCCESS_DISABLE == kEntryEventSuccessDisable &&
+              PTL_LE_EVENT_OVER_DISABLE == kEntryEventOverDisable);
 static_assert(PTL_LE_EVENT_UNLINK_DISABLE == kEntryEventUnlinkDisable && PTL_LE_EVENT_CT_COMM == kEntryEventCtComm);
 static_assert(PTL_LE_EVENT_CT_OVERFLOW == kEntryEventCtOverflow && PTL_LE_EVENT_CT_BYTES == kEntryEventCtBytes);
 static_assert(PTL_ME_MANAGE_LOCAL == kEntryManageLocal && PTL_ME_NO_TRUNCATE == kEntryNoTruncate);
@@ -119,9 +121,10 @@ int with_le(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_le_t* 
 
 }  // namespace
 
-int PtlLEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_le_t* le, ptl_list_t ptl_list, void* user_ptr,
-                ptl_handle_le_t* le_handle) {
-  return with_le(ni_handle, pt_index, le, user_ptr, [&](const EntryCall& call) { return append(call, ptl_list, le_handle); });
+int PtlLEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_le_t* le, ptl_list_t ptl_list,
+                void* user_ptr, ptl_handle_le_t* le_handle) {
+  return with_le(ni_handle, pt_index, le, user_ptr,
+                 [&](const EntryCall& call) { return append(call, ptl_list, le_handle); });
 }
 
 int PtlLEUnlink(ptl_handle_le_t le_handle) { return portofu::portals::unlink(le_handle, false); }

@@ -10,8 +10,8 @@ namespace portofu::portals {
 struct EntryCall {
   ptl_handle_ni_t ni_handle;
   ptl_pt_index_t pt_index;
-  const ptl_me_t* me;      ///< An LE is handed on as an ME that matches everything; nullptr if the caller gave none.
-  bool is_matching;        ///< Which kind of interface the call is for.
+  const ptl_me_t* me;  ///< An LE is handed on as an ME that matches everything; nullptr if the caller gave none.
+  bool is_matching;    ///< Which kind of interface the call is for.
   void* user_ptr;
 };
 

@@ -4,8 +4,8 @@
 
 using namespace portofu::portals;
 
-int PtlMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me_t* me, ptl_list_t ptl_list, void* user_ptr,
-                ptl_handle_me_t* me_handle) {
+int PtlMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me_t* me, ptl_list_t ptl_list,
+                void* user_ptr, ptl_handle_me_t* me_handle) {
   return append({ni_handle, pt_index, me, true, user_ptr}, ptl_list, me_handle);
 }
 

@@ -37,7 +37,8 @@ int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t pid, const 
     if (iface != PTL_IFACE_DEFAULT && iface != 0) return PTL_ARG_INVALID;
     if (pid != PTL_PID_ANY && pid >= PTL_PID_MAX) return PTL_ARG_INVALID;
     if (pid == 0) return PTL_PID_IN_USE;  // Legal to ask for, and never free (README).
-    const std::uint32_t index = ((options & PTL_NI_MATCHING) != 0 ? 1u : 0u) | ((options & PTL_NI_LOGICAL) != 0 ? 2u : 0u);
+    const std::uint32_t index =
+        ((options & PTL_NI_MATCHING) != 0 ? 1u : 0u) | ((options & PTL_NI_LOGICAL) != 0 ? 2u : 0u);
     if (const int rc = open_interface(index, pid, desired, ni_handle); rc != PTL_OK || actual == nullptr) return rc;
     Engine* engine = nullptr;
     if (const int rc = begin(&engine); rc != PTL_OK) return rc;
@@ -83,7 +84,8 @@ int PtlSetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size, const ptl_process_
     return with_logical_interface(ni_handle, [&](Interface& ni, Engine& engine) {
       if (mapping == nullptr || map_size == 0 || map_size >= PTL_RANK_ANY) return PTL_ARG_INVALID;
       std::vector<ProcessId> processes(map_size);
-      for (ptl_size_t rank = 0; rank < map_size; ++rank) processes[rank] = {mapping[rank].phys.nid, mapping[rank].phys.pid};
+      for (ptl_size_t rank = 0; rank < map_size; ++rank)
+        processes[rank] = {mapping[rank].phys.nid, mapping[rank].phys.pid};
       return ni.map.set(processes.data(), map_size, engine.self()) ? PTL_OK : PTL_NO_SPACE;
     });
   });

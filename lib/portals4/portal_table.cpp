@@ -25,7 +25,8 @@ int with_portal(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, Use&& use) {
   return portal != nullptr ? use(*ni, *portal) : PTL_ARG_INVALID;
 }
 
-int allocate(Interface& ni, unsigned int options, ptl_handle_eq_t eq_handle, ptl_pt_index_t wanted, ptl_pt_index_t* pt_index) {
+int allocate(Interface& ni, unsigned int options, ptl_handle_eq_t eq_handle, ptl_pt_index_t wanted,
+             ptl_pt_index_t* pt_index) {
   if (!is_eq_or_none(ni, eq_handle)) return PTL_ARG_INVALID;
   const bool flow_control = (options & PTL_PT_FLOWCTRL) != 0;
   if (flow_control && eq_handle == PTL_EQ_NONE) return PTL_PT_EQ_NEEDED;

@@ -7,12 +7,16 @@
 
 namespace portofu::portals {
 
-static_assert(PTL_MIN == static_cast<int>(AtomicOperation::kMin) && PTL_MSWAP == static_cast<int>(AtomicOperation::kMswap));
-static_assert(PTL_SWAP == static_cast<int>(AtomicOperation::kSwap) && PTL_BXOR == static_cast<int>(AtomicOperation::kBxor));
+static_assert(PTL_MIN == static_cast<int>(AtomicOperation::kMin) &&
+              PTL_MSWAP == static_cast<int>(AtomicOperation::kMswap));
+static_assert(PTL_SWAP == static_cast<int>(AtomicOperation::kSwap) &&
+              PTL_BXOR == static_cast<int>(AtomicOperation::kBxor));
 static_assert(PTL_INT8_T == static_cast<int>(AtomicType::kInt8) && PTL_FLOAT == static_cast<int>(AtomicType::kFloat));
 static_assert(PTL_LONG_DOUBLE_COMPLEX == static_cast<int>(AtomicType::kLongDoubleComplex));
-static_assert(PTL_NO_ACK_REQ == static_cast<int>(AckRequest::kNone) && PTL_ACK_REQ == static_cast<int>(AckRequest::kFull));
-static_assert(PTL_CT_ACK_REQ == static_cast<int>(AckRequest::kCount) && PTL_OC_ACK_REQ == static_cast<int>(AckRequest::kOperation));
+static_assert(PTL_NO_ACK_REQ == static_cast<int>(AckRequest::kNone) &&
+              PTL_ACK_REQ == static_cast<int>(AckRequest::kFull));
+static_assert(PTL_CT_ACK_REQ == static_cast<int>(AckRequest::kCount) &&
+              PTL_OC_ACK_REQ == static_cast<int>(AckRequest::kOperation));
 
 namespace {
 
@@ -43,9 +47,11 @@ bool is_valid(const Interface& ni, const Transfer& transfer, const Descriptor& d
 
 /// Table 3-4, and whole items only.
 bool is_legal(const AtomicPart& part, AtomicUse use, ptl_size_t length) {
-  if (static_cast<unsigned>(part.operation) >= PTL_OP_LAST || static_cast<unsigned>(part.datatype) >= PTL_DATATYPE_LAST) return false;
+  if (static_cast<unsigned>(part.operation) >= PTL_OP_LAST || static_cast<unsigned>(part.datatype) >= PTL_DATATYPE_LAST)
+    return false;
   const auto type = static_cast<AtomicType>(part.datatype);
-  return atomic_is_legal(static_cast<AtomicOperation>(part.operation), type, use) && length % atomic_type_bytes(type) == 0;
+  return atomic_is_legal(static_cast<AtomicOperation>(part.operation), type, use) &&
+         length % atomic_type_bytes(type) == 0;
 }
 
 int arm(const Engine::Duty& duty, Engine& engine, Interface& ni, const Descriptor& descriptor, const Trigger& trigger) {
@@ -115,7 +121,8 @@ int get(const Transfer& transfer, const Trigger& trigger) {
   return submit(transfer, d, trigger);
 }
 
-int atomic(const Transfer& transfer, ptl_ack_req_t ack_req, ptl_hdr_data_t hdr_data, const AtomicPart& part, const Trigger& trigger) {
+int atomic(const Transfer& transfer, ptl_ack_req_t ack_req, ptl_hdr_data_t hdr_data, const AtomicPart& part,
+           const Trigger& trigger) {
   if (!is_ack_request(ack_req) || !is_legal(part, AtomicUse::kAtomic, transfer.length)) return invalid_argument();
   Descriptor d = atomic_descriptor(DescriptorKind::kAtomic, hdr_data, part);
   d.ack_req = static_cast<AckRequest>(ack_req);
@@ -131,8 +138,8 @@ int fetch_atomic(const Transfer& transfer, const FetchPart& fetch, ptl_hdr_data_
   return submit(transfer, d, trigger);
 }
 
-int swap(const Transfer& transfer, const FetchPart& fetch, ptl_hdr_data_t hdr_data, const void* operand, const AtomicPart& part,
-         const Trigger& trigger) {
+int swap(const Transfer& transfer, const FetchPart& fetch, ptl_hdr_data_t hdr_data, const void* operand,
+         const AtomicPart& part, const Trigger& trigger) {
   if (!is_legal(part, AtomicUse::kSwap, transfer.length)) return invalid_argument();
   Descriptor d = atomic_descriptor(DescriptorKind::kSwap, hdr_data, part);
   d.get_md_handle = fetch.get_md_handle;

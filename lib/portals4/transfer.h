@@ -1,5 +1,6 @@
 #pragma once
-// What 3.15 and 3.16 share: a data movement operation is one descriptor, started now or when a counter reaches a threshold.
+// What 3.15 and 3.16 share: a data movement operation is one descriptor, started now or when a counter reaches a
+// threshold.
 
 #include "lib/portals4/library.h"
 
@@ -38,11 +39,12 @@ struct FetchPart {
 
 int put(const Transfer& transfer, ptl_ack_req_t ack_req, ptl_hdr_data_t hdr_data, const Trigger& trigger);
 int get(const Transfer& transfer, const Trigger& trigger);
-int atomic(const Transfer& transfer, ptl_ack_req_t ack_req, ptl_hdr_data_t hdr_data, const AtomicPart& part, const Trigger& trigger);
+int atomic(const Transfer& transfer, ptl_ack_req_t ack_req, ptl_hdr_data_t hdr_data, const AtomicPart& part,
+           const Trigger& trigger);
 int fetch_atomic(const Transfer& transfer, const FetchPart& fetch, ptl_hdr_data_t hdr_data, const AtomicPart& part,
                  const Trigger& trigger);
-int swap(const Transfer& transfer, const FetchPart& fetch, ptl_hdr_data_t hdr_data, const void* operand, const AtomicPart& part,
-         const Trigger& trigger);
+int swap(const Transfer& transfer, const FetchPart& fetch, ptl_hdr_data_t hdr_data, const void* operand,
+         const AtomicPart& part, const Trigger& trigger);
 
 /// Starts or arms a change of a counter.
 int triggered_count(DescriptorKind kind, ptl_handle_ct_t ct_handle, ptl_ct_event_t amount, const Trigger& trigger);

@@ -6,10 +6,11 @@ using namespace portofu::portals;
 using portofu::DescriptorKind;
 
 int PtlTriggeredPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length, ptl_ack_req_t ack_req,
-                    ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits, ptl_size_t remote_offset,
-                    void* user_ptr, ptl_hdr_data_t hdr_data, ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold) {
-  return put({md_handle, local_offset, length, target_id, pt_index, match_bits, remote_offset, user_ptr}, ack_req, hdr_data,
-             {trig_ct_handle, threshold, true});
+                    ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
+                    ptl_size_t remote_offset, void* user_ptr, ptl_hdr_data_t hdr_data, ptl_handle_ct_t trig_ct_handle,
+                    ptl_size_t threshold) {
+  return put({md_handle, local_offset, length, target_id, pt_index, match_bits, remote_offset, user_ptr}, ack_req,
+             hdr_data, {trig_ct_handle, threshold, true});
 }
 
 int PtlTriggeredGet(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length, ptl_process_t target_id,
@@ -20,19 +21,21 @@ int PtlTriggeredGet(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size
 }
 
 int PtlTriggeredAtomic(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length, ptl_ack_req_t ack_req,
-                       ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits, ptl_size_t remote_offset,
-                       void* user_ptr, ptl_hdr_data_t hdr_data, ptl_op_t operation, ptl_datatype_t datatype,
-                       ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold) {
-  return atomic({md_handle, local_offset, length, target_id, pt_index, match_bits, remote_offset, user_ptr}, ack_req, hdr_data,
-                {operation, datatype}, {trig_ct_handle, threshold, true});
+                       ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
+                       ptl_size_t remote_offset, void* user_ptr, ptl_hdr_data_t hdr_data, ptl_op_t operation,
+                       ptl_datatype_t datatype, ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold) {
+  return atomic({md_handle, local_offset, length, target_id, pt_index, match_bits, remote_offset, user_ptr}, ack_req,
+                hdr_data, {operation, datatype}, {trig_ct_handle, threshold, true});
 }
 
 int PtlTriggeredFetchAtomic(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset, ptl_handle_md_t put_md_handle,
-                            ptl_size_t local_put_offset, ptl_size_t length, ptl_process_t target_id, ptl_pt_index_t pt_index,
-                            ptl_match_bits_t match_bits, ptl_size_t remote_offset, void* user_ptr, ptl_hdr_data_t hdr_data,
-                            ptl_op_t operation, ptl_datatype_t datatype, ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold) {
-  return fetch_atomic({put_md_handle, local_put_offset, length, target_id, pt_index, match_bits, remote_offset, user_ptr},
-                      {get_md_handle, local_get_offset}, hdr_data, {operation, datatype}, {trig_ct_handle, threshold, true});
+                            ptl_size_t local_put_offset, ptl_size_t length, ptl_process_t target_id,
+                            ptl_pt_index_t pt_index, ptl_match_bits_t match_bits, ptl_size_t remote_offset,
+                            void* user_ptr, ptl_hdr_data_t hdr_data, ptl_op_t operation, ptl_datatype_t datatype,
+                            ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold) {
+  return fetch_atomic(
+      {put_md_handle, local_put_offset, length, target_id, pt_index, match_bits, remote_offset, user_ptr},
+      {get_md_handle, local_get_offset}, hdr_data, {operation, datatype}, {trig_ct_handle, threshold, true});
 }
 
 int PtlTriggeredSwap(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset, ptl_handle_md_t put_md_handle,
@@ -45,10 +48,12 @@ int PtlTriggeredSwap(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset,
       {get_md_handle, local_get_offset}, hdr_data, operand, {operation, datatype}, {trig_ct_handle, threshold, true});
 }
 
-int PtlTriggeredCTInc(ptl_handle_ct_t ct_handle, ptl_ct_event_t increment, ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold) {
+int PtlTriggeredCTInc(ptl_handle_ct_t ct_handle, ptl_ct_event_t increment, ptl_handle_ct_t trig_ct_handle,
+                      ptl_size_t threshold) {
   return triggered_count(DescriptorKind::kCountIncrement, ct_handle, increment, {trig_ct_handle, threshold, true});
 }
 
-int PtlTriggeredCTSet(ptl_handle_ct_t ct_handle, ptl_ct_event_t new_ct, ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold) {
+int PtlTriggeredCTSet(ptl_handle_ct_t ct_handle, ptl_ct_event_t new_ct, ptl_handle_ct_t trig_ct_handle,
+                      ptl_size_t threshold) {
   return triggered_count(DescriptorKind::kCountSet, ct_handle, new_ct, {trig_ct_handle, threshold, true});
 }

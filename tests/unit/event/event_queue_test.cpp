@@ -1,0 +1,196 @@
+// Event queues: order, overflow, places kept for flow control, promises, memory.
+
+#include "engine/event/event_queue.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "tests/unit/support/core_fixture.h"
+
+namespace portofu {
+namespace {
+
+class EventQueueTest : public testing::Test {
+ protected:
+  static Event numbered(std::uint64_t number) {
+    Event event;
+    event.hdr_data = number;
+    return event;
+  }
+  bool post(std::uint64_t number) { return queue.post_on_duty(numbered(number)); }
+
+  void expect_taken(std::uint64_t number, EventTake how = EventTake::kTaken) {
+    Event event;
+    ASSERT_EQ(queue.take_on_duty(&event), how) << number;
+    EXPECT_EQ(event.hdr_data, number);
+  }
+  void expect_empty() {
+    Event event = numbered(99);
+    EXPECT_EQ(queue.take_on_duty(&event), EventTake::kEmpty);
+    EXPECT_EQ(event.hdr_data, 99u) << "nothing was written";
+    EXPECT_TRUE(queue.empty());
+  }
+
+  EventQueue queue;
+};
+
+TEST_F(EventQueueTest, Events__come_out_in_the_order_of_posting) {
+  ASSERT_TRUE(queue.open(4));
+  expect_empty();
+  for (std::uint64_t i = 0; i < 4; ++i) EXPECT_TRUE(post(i));
+  EXPECT_FALSE(queue.empty());
+  for (std::uint64_t i = 0; i < 4; ++i) expect_taken(i);
+  expect_empty();
+}
+
+TEST_F(EventQueueTest, Ring__goes_round_and_round) {
+  ASSERT_TRUE(queue.open(3));
+  post(0);
+  for (std::uint64_t i = 1; i < 100; ++i) {
+    post(i);
+    expect_taken(i - 1);
+  }
+  expect_taken(99);
+  expect_empty();
+}
+
+TEST_F(EventQueueTest, Full__loses_the_oldest_and_says_so_once) {
+  ASSERT_TRUE(queue.open(3));
+  for (std::uint64_t i = 0; i < 3; ++i) EXPECT_TRUE(post(i));
+  EXPECT_FALSE(post(3));
+  EXPECT_FALSE(post(4));
+  expect_taken(2, EventTake::kTakenAfterDrop);
+  expect_taken(3);
+  EXPECT_TRUE(post(5));
+  expect_taken(4);
+  expect_taken(5);
+  expect_empty();
+}
+
+TEST_F(EventQueueTest, Count_0__is_taken_as_1) {
+  ASSERT_TRUE(queue.open(0));
+  EXPECT_EQ(queue.capacity(), 1u);
+  EXPECT_TRUE(post(0));
+  EXPECT_FALSE(post(1));
+  expect_taken(1, EventTake::kTakenAfterDrop);
+}
+
+TEST_F(EventQueueTest, Capacity__is_the_count_or_generously_more) {
+  ASSERT_TRUE(queue.open(EventQueue::kGenerousFrom - 1));
+  EXPECT_EQ(queue.capacity(), EventQueue::kGenerousFrom - 1);
+  queue.close();
+  ASSERT_TRUE(queue.open(EventQueue::kGenerousFrom));
+  EXPECT_EQ(queue.capacity(), EventQueue::kGenerousFrom * EventQueue::kGenerosity);
+}
+
+TEST_F(EventQueueTest, Open__refuses_more_than_its_limit) {
+  EXPECT_FALSE(queue.open(EventQueue::kMaxCount + 1));
+  EXPECT_FALSE(queue.open(UINT64_MAX));
+}
+
+std::uint64_t resident_bytes() {
+  unsigned long long size = 0;
+  unsigned long long resident = 0;
+  std::FILE* file = std::fopen("/proc/self/statm", "r");
+  if (file == nullptr || std::fscanf(file, "%llu %llu", &size, &resident) != 2) ADD_FAILURE() << "statm cannot be read";
+  if (file != nullptr) std::fclose(file);
+  return resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+TEST_F(EventQueueTest, Generous_queue__takes_no_memory_before_it_holds_events) {
+  const std::uint64_t before = resident_bytes();
+  ASSERT_TRUE(queue.open(65536));  // Some 600 MB of room.
+  EXPECT_LT(resident_bytes(), before + (std::uint64_t{64} << 20));
+}
+
+TEST_F(EventQueueTest, Close__gives_up_everything_and_open_begins_anew) {
+  ASSERT_TRUE(queue.open(2));
+  for (std::uint64_t i = 0; i < 3; ++i) post(i);
+  queue.promise_on_duty(1);
+  queue.close();
+  EXPECT_TRUE(queue.empty());
+  EXPECT_EQ(queue.capacity(), 0u);
+  ASSERT_TRUE(queue.open(2));
+  EXPECT_TRUE(queue.has_room_on_duty(2)) << "no promise is left";
+  post(7);
+  expect_taken(7);  // And no sign of the loss before.
+}
+
+TEST_F(EventQueueTest, Room__is_what_neither_events_nor_promises_take) {
+  ASSERT_TRUE(queue.open(4));
+  EXPECT_TRUE(queue.has_room_on_duty(4));
+  EXPECT_FALSE(queue.has_room_on_duty(5));
+  queue.promise_on_duty(2);
+  EXPECT_TRUE(queue.has_room_on_duty(2));
+  EXPECT_FALSE(queue.has_room_on_duty(3));
+  post(0);
+  EXPECT_TRUE(queue.has_room_on_duty(1));
+  EXPECT_FALSE(queue.has_room_on_duty(2));
+  queue.withdraw_promise_on_duty(2);
+  EXPECT_TRUE(queue.has_room_on_duty(3));
+  expect_taken(0);
+  EXPECT_TRUE(queue.has_room_on_duty(4));
+}
+
+TEST_F(EventQueueTest, Reserved_place__keeps_the_event_of_flow_control_when_all_others_are_taken) {
+  ASSERT_TRUE(queue.open(2));
+  ASSERT_TRUE(queue.reserve_on_duty());
+  post(0);
+  post(1);
+  queue.post_reserved_on_duty(numbered(2));
+  for (std::uint64_t i = 0; i < 3; ++i) expect_taken(i);
+  expect_empty();
+}
+
+TEST_F(EventQueueTest, Reserved_place__is_not_taken_by_other_events) {
+  ASSERT_TRUE(queue.open(2));
+  ASSERT_TRUE(queue.reserve_on_duty());
+  post(0);
+  post(1);
+  EXPECT_FALSE(post(2)) << "the capacity is what it was";
+  queue.post_reserved_on_duty(numbered(3));
+  EXPECT_FALSE(queue.has_room_on_duty(0)) << "and room comes back only when as many were taken";
+  expect_taken(1, EventTake::kTakenAfterDrop);
+  expect_taken(2);
+  expect_taken(3);
+}
+
+TEST_F(EventQueueTest, Reserving__while_events_wait_keeps_them_in_order) {
+  ASSERT_TRUE(queue.open(3));
+  post(0);
+  post(1);
+  expect_taken(0);
+  post(2);
+  post(3);
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(queue.reserve_on_duty());  // Grows several times.
+  for (std::uint64_t i = 0; i < 20; ++i) queue.post_reserved_on_duty(numbered(4 + i));
+  for (std::uint64_t i = 1; i < 24; ++i) expect_taken(i);
+  expect_empty();
+}
+
+TEST_F(EventQueueTest, Unreserving__makes_place_for_the_next_to_reserve) {
+  ASSERT_TRUE(queue.open(2));
+  for (int i = 0; i < 1000; ++i) {
+    ASSERT_TRUE(queue.reserve_on_duty());
+    queue.unreserve_on_duty();
+  }
+  EXPECT_EQ(queue.capacity(), 2u);
+  post(0);
+  post(1);
+  EXPECT_FALSE(post(2));
+}
+
+TEST_F(EventQueueTest, Reserved_event__more_than_were_reserved_push_out_the_oldest) {
+  ASSERT_TRUE(queue.open(1));  // Two slots.
+  post(0);
+  queue.post_reserved_on_duty(numbered(1));
+  queue.post_reserved_on_duty(numbered(2));
+  expect_taken(1, EventTake::kTakenAfterDrop);
+  expect_taken(2);
+  expect_empty();
+}
+
+}  // namespace
+}  // namespace portofu
