@@ -57,6 +57,8 @@ void post_event_with(Core& core, Interface& ni, Handle eq_handle, Fill&& fill) {
   if (eq_handle == 0) return;
   EventQueue* queue = ni.eqs.find(eq_handle);
   if (queue == nullptr) return;
+  if (queue->is_full()) [[unlikely]]
+    core.counters.add(Counter::kEventsDropped);
   Event& event = queue->add_on_duty();
   event = Event();
   fill(event);

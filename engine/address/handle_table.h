@@ -69,7 +69,7 @@ class HandleTable {
   /// @return the object that the handle named before it was freed, as long as its slot is not used again, else nullptr
   const T* find_stale(Handle handle) const {
     Slot* slot = resolve(handle);
-    return slot != nullptr && !slot->live ? &slot->object : nullptr;
+    return slot != nullptr && !slot->live && handle_index(handle) < used_ ? &slot->object : nullptr;
   }
 
   /// Calls `visit(handle, object)` for every live object.

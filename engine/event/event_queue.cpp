@@ -3,7 +3,6 @@
 #include "engine/event/event_queue.h"
 
 #include <bit>
-#include <new>
 
 namespace portofu {
 
@@ -17,13 +16,11 @@ bool EventQueue::open(std::uint64_t count) {
 void EventQueue::close() { *this = EventQueue(); }
 
 bool EventQueue::grow(std::uint64_t slots) {
-  // Left uninitialised on purpose: pages of a generous queue cost nothing until they are used.
-  std::unique_ptr<Event[]> bigger(static_cast<Event*>(nullptr));
-  try {
-    bigger = std::make_unique_for_overwrite<Event[]>(slots);
-  } catch (const std::bad_alloc&) {
-    return false;
-  }
+  // Not constructed on purpose: `new` would write every event, and pages of a generous queue shall cost nothing until
+  // they are used.
+  static_assert(std::is_trivially_copyable_v<Event> && std::is_aggregate_v<Event>);
+  std::unique_ptr<Event[], FreeMemory> bigger(static_cast<Event*>(std::malloc(slots * sizeof(Event))));
+  if (bigger == nullptr) return false;
   for (std::uint64_t i = 0; i < size_; ++i) bigger[i] = events_[(head_ + i) & (slots_ - 1)];
   events_ = std::move(bigger);
   slots_ = slots;

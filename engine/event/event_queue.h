@@ -3,7 +3,9 @@
 // Lives in the process's own memory; every function is called on duty.
 
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
+#include <type_traits>
 #include <utility>
 
 #include "engine/event/event.h"
@@ -25,7 +27,7 @@ class EventQueue {
   /// removal says so. Filled in place, because a copy of what was just written field by field waits for the store
   /// buffer.
   Event& add_on_duty() {
-    if (size_ >= capacity_) [[unlikely]]
+    if (is_full()) [[unlikely]]
       lose_oldest();
     return append();
   }
@@ -59,6 +61,9 @@ class EventQueue {
   void unreserve_on_duty() { --reserved_; }
 
   bool empty() const { return size_ == 0; }
+
+  /// Whether the next event pushes out the oldest.
+  bool is_full() const { return size_ >= capacity_; }
   std::uint64_t capacity() const { return capacity_; }
 
   static constexpr std::uint64_t kGenerousFrom = 512;
@@ -74,8 +79,12 @@ class EventQueue {
     dropped_ = true;
   }
 
-  std::unique_ptr<Event[]> events_;  ///< `slots_` entries; slot of the oldest event is `head_`.
-  std::uint64_t slots_ = 0;          ///< Power of two, at least capacity_ + reserved_.
+  struct FreeMemory {
+    void operator()(Event* events) const { std::free(events); }
+  };
+
+  std::unique_ptr<Event[], FreeMemory> events_;  ///< `slots_` entries; slot of the oldest event is `head_`.
+  std::uint64_t slots_ = 0;  ///< Power of two, at least capacity_ + reserved_.
   std::uint64_t head_ = 0;  ///< Counts up; returns to 0 whenever the queue runs empty, so a short queue stays in cache.
   std::uint64_t size_ = 0;  ///< Events in the queue, those in reserved places included.
   std::uint64_t capacity_ = 0;  ///< Events that may wait before the oldest is lost.

@@ -22,7 +22,7 @@ std::size_t ModelRegion::place(std::uint64_t offset) const {
 
 std::uint64_t ModelQueue::used() const {
   std::uint64_t count = 0;
-  for (std::size_t i = taken; i < events.size(); ++i) count += events[i].type != EventKind::kPtDisabled;
+  count = events.size() - taken;
   return count;
 }
 

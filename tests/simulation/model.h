@@ -4,6 +4,7 @@
 // told of each packet that leaves or arrives, of each call of an application and of each triggered operation that starts,
 // and says what must follow. What a packet carries is never believed but compared with what was posted.
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -175,7 +176,7 @@ class Model {
   /// @param interface_index  of every process: bit 0 is matching, bit 1 is logical
   explicit Model(std::uint32_t interface_index) : interface_index_(interface_index) {}
 
-  std::vector<ModelProcess> processes;
+  std::deque<ModelProcess> processes;
   std::vector<std::unique_ptr<ModelMessage>> messages;
 
   /// The first thing that went otherwise; empty as long as all is well. Nothing may be called after that.

@@ -23,7 +23,7 @@ PacketType type_of(DescriptorKind kind) {
   }
 }
 
-Event event_of(const ModelMessage& message, EventKind kind) {
+Event answer_event(const ModelMessage& message, EventKind kind) {
   Event event;
   event.type = kind;
   event.user_ptr = message.descriptor.user_ptr;
@@ -193,7 +193,7 @@ void Model::report_ack(ModelMessage& message) {
   if (!message.answer.silent) {
     if (counted) count(own, md.ct, good, (md.options & kMdEventCtBytes) != 0 ? message.answer.mlength : 1);
     const bool hidden = (md.options & kMdEventSuccessDisable) != 0 && good;
-    if (message.descriptor.ack_req == AckRequest::kFull && !hidden) post(own, md.eq, event_of(message, EventKind::kAck));
+    if (message.descriptor.ack_req == AckRequest::kFull && !hidden) post(own, md.eq, answer_event(message, EventKind::kAck));
   }
   if (holds_send(message)) report_send(message);
 }
@@ -207,7 +207,7 @@ void Model::report_reply(ModelMessage& message) {
   const bool good = message.answer.fail == NiFail::kOk;
   const bool in_bytes = (md.options & kMdEventCtBytes) != 0;
   if ((md.options & kMdEventCtReply) != 0) count(own, md.ct, good, in_bytes ? message.answer.mlength : 1);
-  if ((md.options & kMdEventSuccessDisable) == 0 || !good) post(own, md.eq, event_of(message, EventKind::kReply));
+  if ((md.options & kMdEventSuccessDisable) == 0 || !good) post(own, md.eq, answer_event(message, EventKind::kReply));
   --md.pending;
 }
 

@@ -70,13 +70,14 @@ World::World(const WorldOptions& options)
   for (std::size_t i = 0; i < options.process_count; ++i) ids.push_back({kNid, kFirstPid + static_cast<std::uint32_t>(i)});
   const bool logical = (options.node.interface_index & 2) != 0;
   taken_.resize(ids.size());
+  WireObserver* observer = this;
   for (std::size_t i = 0; i < ids.size(); ++i) {
     NodeOptions node = options.node;
     node.id = ids[i];
     node.index = i;
     node.uid = kFirstUid + static_cast<std::uint32_t>(i);
     node.clock_ns = &clock_ns_;
-    nodes_.push_back(std::make_unique<Node>(network_, node, this));
+    nodes_.push_back(std::make_unique<Node>(network_, node, observer));
     if (logical) nodes_[i]->set_map(ids);
     ModelProcess process;
     process.id = node.id;
@@ -220,12 +221,10 @@ void World::take_events(std::size_t process, Handle eq, std::size_t most) {
   EventQueue& queue = *nodes_[process]->interface().eqs.find(eq);
   Taken& taken = taken_[process][eq];
   ModelQueue& expected = model_.processes[process].queues.at(eq);
-  for (std::size_t i = 0; i < most; ++i) {
-    Event event;
-    const EventTake result = queue.take_on_duty(&event);
-    if (result == EventTake::kEmpty) return;
+  for (std::size_t i = 0; i < most && !queue.empty(); ++i) {
+    const Event event = queue.oldest_on_duty();
     taken.events.push_back(event);
-    taken.dropped = taken.dropped || result == EventTake::kTakenAfterDrop;
+    taken.dropped = queue.remove_oldest_on_duty() || taken.dropped;
     if (expected.taken < expected.events.size()) {
       ++expected.taken;
     } else if (!expected.overflowed) {

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <thread>
 #include <vector>
@@ -134,12 +135,12 @@ TEST_F(GuardedCopyTest, Call__runs_the_function) {
 TEST_F(GuardedCopyTest, Call__ends_where_the_function_faults) {
   struct Touch {
     std::byte* address;
-    int steps = 0;
+    std::atomic<int> steps = 0;
   } touch{faulty.edge()};
   auto run = [](void* argument) {
     auto* told = static_cast<Touch*>(argument);
     told->steps = 1;
-    __atomic_store_n(told->address, std::byte{1}, __ATOMIC_RELAXED);
+    __atomic_store_n(told->address, std::byte{1}, __ATOMIC_SEQ_CST);
     told->steps = 2;
   };
   EXPECT_FALSE(guarded_call(run, &touch));

@@ -12,6 +12,8 @@
 namespace portofu {
 namespace {
 
+constexpr bool kAfterLoss = true;
+
 class EventQueueTest : public testing::Test {
  protected:
   static Event numbered(std::uint64_t number) {
@@ -19,19 +21,19 @@ class EventQueueTest : public testing::Test {
     event.hdr_data = number;
     return event;
   }
-  bool post(std::uint64_t number) { return queue.post_on_duty(numbered(number)); }
+  /// @return false if the oldest event had to go
+  bool post(std::uint64_t number) {
+    const bool full = queue.is_full();
+    queue.post_on_duty(numbered(number));
+    return !full;
+  }
 
-  void expect_taken(std::uint64_t number, EventTake how = EventTake::kTaken) {
-    Event event;
-    ASSERT_EQ(queue.take_on_duty(&event), how) << number;
-    EXPECT_EQ(event.hdr_data, number);
+  void expect_taken(std::uint64_t number, bool after_loss = false) {
+    ASSERT_FALSE(queue.empty()) << number;
+    EXPECT_EQ(queue.oldest_on_duty().hdr_data, number);
+    EXPECT_EQ(queue.remove_oldest_on_duty(), after_loss) << number;
   }
-  void expect_empty() {
-    Event event = numbered(99);
-    EXPECT_EQ(queue.take_on_duty(&event), EventTake::kEmpty);
-    EXPECT_EQ(event.hdr_data, 99u) << "nothing was written";
-    EXPECT_TRUE(queue.empty());
-  }
+  void expect_empty() { EXPECT_TRUE(queue.empty()); }
 
   EventQueue queue;
 };
@@ -43,6 +45,12 @@ TEST_F(EventQueueTest, Events__come_out_in_the_order_of_posting) {
   EXPECT_FALSE(queue.empty());
   for (std::uint64_t i = 0; i < 4; ++i) expect_taken(i);
   expect_empty();
+}
+
+TEST_F(EventQueueTest, Event__can_be_filled_in_its_place) {
+  ASSERT_TRUE(queue.open(1));
+  queue.add_on_duty() = numbered(5);
+  expect_taken(5);
 }
 
 TEST_F(EventQueueTest, Ring__goes_round_and_round) {
@@ -61,7 +69,7 @@ TEST_F(EventQueueTest, Full__loses_the_oldest_and_says_so_once) {
   for (std::uint64_t i = 0; i < 3; ++i) EXPECT_TRUE(post(i));
   EXPECT_FALSE(post(3));
   EXPECT_FALSE(post(4));
-  expect_taken(2, EventTake::kTakenAfterDrop);
+  expect_taken(2, kAfterLoss);
   expect_taken(3);
   EXPECT_TRUE(post(5));
   expect_taken(4);
@@ -74,7 +82,7 @@ TEST_F(EventQueueTest, Count_0__is_taken_as_1) {
   EXPECT_EQ(queue.capacity(), 1u);
   EXPECT_TRUE(post(0));
   EXPECT_FALSE(post(1));
-  expect_taken(1, EventTake::kTakenAfterDrop);
+  expect_taken(1, kAfterLoss);
 }
 
 TEST_F(EventQueueTest, Capacity__is_the_count_or_generously_more) {
@@ -152,7 +160,7 @@ TEST_F(EventQueueTest, Reserved_place__is_not_taken_by_other_events) {
   EXPECT_FALSE(post(2)) << "the capacity is what it was";
   queue.post_reserved_on_duty(numbered(3));
   EXPECT_FALSE(queue.has_room_on_duty(0)) << "and room comes back only when as many were taken";
-  expect_taken(1, EventTake::kTakenAfterDrop);
+  expect_taken(1, kAfterLoss);
   expect_taken(2);
   expect_taken(3);
 }
@@ -187,7 +195,7 @@ TEST_F(EventQueueTest, Reserved_event__more_than_were_reserved_push_out_the_olde
   post(0);
   queue.post_reserved_on_duty(numbered(1));
   queue.post_reserved_on_duty(numbered(2));
-  expect_taken(1, EventTake::kTakenAfterDrop);
+  expect_taken(1, kAfterLoss);
   expect_taken(2);
   expect_empty();
 }

@@ -1,0 +1,362 @@
+// Random worlds and calls.
+
+#include "tests/simulation/random_sequence.h"
+
+#include <algorithm>
+#include <array>
+
+#include "engine/target/atomic_unit.h"
+
+namespace portofu::simulation {
+namespace {
+
+// Memory of a process: what is sent never changes, so that it does not matter when it is read; what is received has a
+// place of its own for each operation.
+constexpr std::size_t kSendBytes = 32768;
+constexpr std::size_t kVolatileBytes = 4096;
+constexpr std::size_t kReceiveBytes = 262144;
+constexpr std::size_t kTargetBytes = 65536;
+constexpr std::size_t kVolatileAt = kSendBytes;
+constexpr std::size_t kReceiveAt = kVolatileAt + kVolatileBytes;
+constexpr std::size_t kTargetAt = kReceiveAt + kReceiveBytes;
+constexpr std::size_t kMemoryBytes = kTargetAt + kTargetBytes;
+constexpr std::size_t kLongest = 20000;
+
+constexpr std::size_t kItemBytes = 32;  ///< Unit of the aligned portal table entries.
+constexpr std::size_t kCallsShown = 30;
+constexpr std::size_t kHandlesKept = 24;  ///< Stale handles are recognised for a while only (3.11.3).
+
+constexpr std::uint32_t kLocalOptions = kEntryManageLocal | kEntryNoTruncate | kEntryLocalIncUhRlength;
+
+std::size_t round_down(std::size_t bytes) { return bytes - bytes % kItemBytes; }
+
+}  // namespace
+
+WorldOptions RandomSequence::draw_world(std::uint64_t seed) {
+  SimRandom random(seed);
+  WorldOptions options;
+  options.seed = random.next();
+  options.process_count = 2 + random.below(3);
+  options.network.max_payload_bytes = 4096 * static_cast<std::uint32_t>(1 + random.below(2));
+  options.network.max_link_packets = 1 + static_cast<std::uint32_t>(random.below(12));
+  options.network.max_delay_polls = static_cast<std::uint32_t>(random.below(5));
+  NodeOptions& node = options.node;
+  constexpr std::array<std::uint32_t, 4> kInterfaces{1, 1, 3, 0};  // Matching, more often than not.
+  node.interface_index = kInterfaces[random.below(kInterfaces.size())];
+  node.memory_bytes = kMemoryBytes;
+  node.own_loopback = random.below(3) != 0;
+  node.ring = {16, 16384, 8192};
+  node.settings.window_operations = random.below(2) == 0 ? 1 + static_cast<std::uint32_t>(random.below(8)) : 1024;
+  if (random.below(2) == 0) node.limits.max_unexpected_headers = 1 + static_cast<std::uint32_t>(random.below(8));
+  if (random.below(4) == 0) node.limits.max_list_size = 2 + static_cast<std::uint32_t>(random.below(8));
+  if (random.below(4) == 0) node.limits.max_entries = 8 + static_cast<std::uint32_t>(random.below(16));
+  return options;
+}
+
+RandomSequence::RandomSequence(std::uint64_t seed)
+    : random_(seed ^ 0x5eed), options_(draw_world(seed)), world_(options_), own_(options_.process_count) {
+  for (std::size_t i = 0; i < own_.size(); ++i) set_up(i);
+}
+
+void RandomSequence::set_up(std::size_t process) {
+  Process& own = own_[process];
+  for (std::size_t at = 0; at < kMemoryBytes; ++at) {
+    if (at < kReceiveAt || at >= kTargetAt) world_.write_memory(process, at, static_cast<std::byte>(random_.next() >> 32));
+  }
+  own.eq = world_.make_queue(process, 512);
+  own.flow_eq = world_.make_queue(process, percent(50) ? 4 + below(12) : 30 + below(30));
+  for (int i = 0; i < 3; ++i) own.counters.push_back(world_.make_counter(process));
+  for (int i = 0; i < 4; ++i) bind_send_md(process);
+  own.volatile_md = world_.make_md(process, {{{kVolatileAt, kVolatileBytes}}}, kMdVolatile, own.eq, 0);
+  for (int i = 0; i < 2; ++i) {
+    std::uint32_t md_options = 0;
+    for (const std::uint32_t option : {kMdEventCtReply, kMdEventCtBytes}) md_options |= percent(50) ? option : 0;
+    if (percent(15)) md_options |= kMdEventSuccessDisable;
+    own.receive_mds.push_back(world_.make_md(process, draw_pieces(kReceiveAt, kReceiveBytes, 3), md_options,
+                                             percent(90) ? own.eq : 0, percent(80) ? any(own.counters) : 0));
+  }
+  world_.make_portal(process, kAligned, own.eq, false);
+  world_.make_portal(process, kRagged, own.eq, false);
+  world_.make_portal(process, kFlowRagged, own.flow_eq, true);
+  world_.make_portal(process, kFlowAligned, own.flow_eq, true);
+}
+
+void RandomSequence::bind_send_md(std::size_t process) {
+  Process& own = own_[process];
+  std::uint32_t md_options = 0;
+  for (const std::uint32_t option : {kMdEventCtSend, kMdEventCtAck, kMdEventCtBytes}) md_options |= percent(40) ? option : 0;
+  for (const std::uint32_t option : {kMdEventSendDisable, kMdEventSuccessDisable}) md_options |= percent(20) ? option : 0;
+  own.send_mds.push_back(world_.make_md(process, draw_pieces(0, kSendBytes, 4), md_options, percent(85) ? own.eq : 0,
+                                        percent(70) ? any(own.counters) : 0));
+}
+
+/// Cuts [at, at + bytes) into pieces, some of them empty.
+ModelRegion RandomSequence::draw_pieces(std::size_t at, std::size_t bytes, std::size_t most) {
+  std::vector<std::size_t> cuts{0, bytes};
+  for (std::uint64_t i = below(most); i > 0; --i) cuts.push_back(below(bytes + 1));
+  std::sort(cuts.begin(), cuts.end());
+  ModelRegion region;
+  for (std::size_t i = 1; i < cuts.size(); ++i) region.pieces.push_back({at + cuts[i - 1], cuts[i] - cuts[i - 1]});
+  return region;
+}
+
+std::size_t RandomSequence::draw_length(bool aligned) {
+  std::size_t length = 0;
+  switch (below(8)) {
+    case 0: length = below(9); break;
+    case 1: case 2: case 3: length = below(256); break;
+    case 4: case 5: length = below(2048); break;
+    case 6: length = below(8192); break;
+    default: length = below(kLongest);
+  }
+  return aligned ? round_down(length) : length;
+}
+
+/// Three fields, as MPI has them, with few values.
+std::uint64_t RandomSequence::draw_bits() { return below(2) << 48 | below(3) << 32 | below(3); }
+
+MatchCriteria RandomSequence::draw_criteria() {
+  MatchCriteria criteria;
+  criteria.match_bits = draw_bits();
+  constexpr std::uint64_t kField = 0xffff;
+  for (const int shift : {48, 32, 0}) {
+    if (percent(35)) criteria.ignore_bits |= kField << shift;
+  }
+  if (percent(10)) criteria.ignore_bits = ~std::uint64_t{0};
+  const ProcessId wanted = world_.target_id(below(own_.size()));
+  const bool logical = (options_.node.interface_index & 2) != 0;
+  criteria.match_id = wanted;
+  criteria.any_nid = percent(60);
+  criteria.any_pid = logical || percent(60);
+  if (criteria.any_nid) criteria.match_id.nid = 0;
+  if (criteria.any_pid) criteria.match_id.pid = 0;
+  return criteria;
+}
+
+std::uint32_t RandomSequence::draw_entry_options(bool aligned) {
+  std::uint32_t options = percent(94) ? kEntryOpPut | kEntryOpGet : percent(50) ? kEntryOpPut : kEntryOpGet;
+  const auto maybe = [&](std::uint64_t chance, std::uint32_t option) { options |= percent(chance) ? option : 0; };
+  maybe(45, kEntryUseOnce);
+  maybe(6, kEntryAckDisable);
+  maybe(10, kEntryUnexpectedHdrDisable);
+  maybe(40, kEntryEventLinkDisable);
+  maybe(12, kEntryEventCommDisable);
+  maybe(10, kEntryEventFlowctrlDisable);
+  maybe(8, kEntryEventSuccessDisable);
+  maybe(10, kEntryEventOverDisable);
+  maybe(12, kEntryEventUnlinkDisable);
+  maybe(40, kEntryEventCtComm);
+  maybe(40, kEntryEventCtOverflow);
+  maybe(30, kEntryEventCtBytes);
+  maybe(aligned ? 0 : 40, kEntryManageLocal);
+  maybe(20, kEntryNoTruncate);
+  maybe(30, kEntryLocalIncUhRlength);
+  const bool matching = (options_.node.interface_index & 1) != 0;
+  return matching ? options : options & ~kLocalOptions;
+}
+
+EntryPlan RandomSequence::draw_entry(std::size_t process) {
+  EntryPlan plan;
+  plan.pt_index = static_cast<std::uint16_t>(below(4));
+  const bool aligned = plan.pt_index == kAligned || plan.pt_index == kFlowAligned;
+  plan.options = draw_entry_options(plan.pt_index == kAligned);
+  plan.criteria = draw_criteria();
+  const std::size_t length = draw_length(aligned);
+  const std::size_t at = below(kTargetBytes - length + 1);
+  plan.region = aligned ? ModelRegion{{{kTargetAt + round_down(at), length}}} : draw_pieces(kTargetAt + at, length, 3);
+  if ((plan.options & kEntryManageLocal) != 0 && percent(60)) plan.min_free = below(length + length / 4 + 1);
+  plan.name = next_name_++;
+  plan.uid = percent(92) ? kUidAny : world_.model_of(below(own_.size())).uid;
+  plan.ct = percent(70) ? any(own_[process].counters) : 0;
+  plan.list = percent(60) ? ListKind::kPriority : ListKind::kOverflow;
+  return plan;
+}
+
+void RandomSequence::draw_atomic(Descriptor& d) {
+  constexpr std::array kTypes{AtomicType::kInt8, AtomicType::kUint16, AtomicType::kInt32, AtomicType::kUint64};
+  const AtomicType type = kTypes[below(kTypes.size())];
+  d.atomic_type = static_cast<std::uint8_t>(type);
+  d.length = std::min<std::uint64_t>(d.length, kMaxAtomicBytes);
+  constexpr auto kFirstSwap = static_cast<std::uint64_t>(AtomicOperation::kSwap);
+  d.atomic_operation = static_cast<std::uint8_t>(d.kind == DescriptorKind::kSwap ? kFirstSwap : below(kFirstSwap));
+  if (d.kind != DescriptorKind::kSwap || d.pt_index != kAligned || percent(30)) return;
+  d.atomic_operation = static_cast<std::uint8_t>(kFirstSwap + 1 + below(7));
+  const std::uint32_t item = atomic_type_bytes(type);
+  d.length = percent(90) ? item : 0;
+  d.operand_bytes = static_cast<std::uint8_t>(item);
+  for (std::uint32_t i = 0; i < item; ++i) d.operand[i] = static_cast<std::byte>(below(4));
+}
+
+/// A place for what comes back, that nothing else uses.
+void RandomSequence::draw_receive(std::size_t process, Descriptor& d) {
+  Process& own = own_[process];
+  const Handle md = any(own.receive_mds);
+  d.length = std::min<std::uint64_t>(d.length, kReceiveBytes - own.received);
+  if (d.kind != DescriptorKind::kGet) d.length = d.operand_bytes != 0 ? d.length : round_down(d.length);
+  const std::uint64_t place = own.received;
+  own.received += d.length;
+  if (d.operand_bytes != 0 && d.length < d.operand_bytes) d.length = 0;
+  (d.kind == DescriptorKind::kGet ? d.md_handle : d.get_md_handle) = md;
+  (d.kind == DescriptorKind::kGet ? d.local_offset : d.local_get_offset) = place;
+}
+
+Descriptor RandomSequence::draw_transfer(std::size_t process) {
+  Descriptor d;
+  d.interface_index = static_cast<std::uint8_t>(options_.node.interface_index);
+  d.target = world_.target_id(below(own_.size()));
+  d.pt_index = static_cast<std::uint16_t>(percent(2) ? std::uint64_t{kMissing} : below(4));
+  const bool aligned = d.pt_index == kAligned || d.pt_index == kFlowAligned;
+  d.kind = percent(55) ? DescriptorKind::kPut : DescriptorKind::kGet;
+  if (aligned && percent(60)) d.kind = static_cast<DescriptorKind>(2 + below(3));
+  d.length = draw_length(aligned);
+  const bool matching = (options_.node.interface_index & 1) != 0;
+  d.match_bits = matching ? draw_bits() : 0;
+  d.remote_offset = percent(50) ? 0 : percent(97) ? below(2048) : below(std::uint64_t{1} << 40);
+  if (aligned) d.remote_offset = round_down(d.remote_offset);
+  d.hdr_data = next_name_++;
+  d.user_ptr = reinterpret_cast<void*>(d.hdr_data);
+  if (d.kind == DescriptorKind::kPut || d.kind == DescriptorKind::kAtomic) d.ack_req = static_cast<AckRequest>(below(4));
+  if (d.kind == DescriptorKind::kAtomic || d.kind == DescriptorKind::kFetchAtomic || d.kind == DescriptorKind::kSwap) draw_atomic(d);
+  if (d.kind != DescriptorKind::kPut && d.kind != DescriptorKind::kAtomic) draw_receive(process, d);
+  if (d.kind != DescriptorKind::kGet) {
+    d.md_handle = any(own_[process].send_mds);
+    d.local_offset = below(kSendBytes - d.length + 1);
+  }
+  return d;
+}
+
+Descriptor RandomSequence::draw_count(std::size_t process) {
+  Descriptor d;
+  d.interface_index = static_cast<std::uint8_t>(options_.node.interface_index);
+  d.md_handle = any(own_[process].counters);
+  d.kind = percent(80) ? DescriptorKind::kCountIncrement : DescriptorKind::kCountSet;
+  const std::uint64_t success = world_.model_of(process).counters.at(d.md_handle).success;
+  d.length = d.kind == DescriptorKind::kCountSet ? success / 2 + below(success + 2) : below(5);
+  d.remote_offset = d.kind == DescriptorKind::kCountSet || d.length == 0 ? below(3) : 0;
+  return d;
+}
+
+// ---- Calls ---------------------------------------------------------------------------------------------------------
+
+void RandomSequence::note(std::size_t process, const std::string& what) {
+  last_calls_.push_back(std::to_string(calls_) + ": process " + std::to_string(process) + " " + what);
+  if (last_calls_.size() > kCallsShown) last_calls_.pop_front();
+}
+
+void RandomSequence::act_post(std::size_t process) {
+  const Descriptor d = percent(12) ? draw_count(process) : draw_transfer(process);
+  note(process, "posts " + std::to_string(d.hdr_data) + " kind " + std::to_string(static_cast<int>(d.kind)) + " to " +
+                    std::to_string(d.target.nid) + ":" + std::to_string(d.target.pid) + " pt " +
+                    std::to_string(d.pt_index) + " length " + std::to_string(d.length));
+  world_.post(process, d);
+}
+
+/// PTL_MD_VOLATILE: the buffer is written over as soon as the call is back.
+void RandomSequence::act_volatile_post(std::size_t process) {
+  Descriptor d = draw_transfer(process);
+  if (d.kind != DescriptorKind::kPut && d.kind != DescriptorKind::kAtomic) return;
+  d.length = std::min<std::uint64_t>(d.length, kVolatileBytes);
+  d.md_handle = own_[process].volatile_md;
+  d.local_offset = below(kVolatileBytes - d.length + 1);
+  note(process, "posts " + std::to_string(d.hdr_data) + " volatile, length " + std::to_string(d.length));
+  world_.post(process, d);
+  for (std::uint64_t i = 0; i < d.length; ++i) {
+    world_.write_memory(process, kVolatileAt + d.local_offset + i, static_cast<std::byte>(random_.next() >> 32));
+  }
+}
+
+/// Events of local calls are not protected by flow control (2.8); an application takes what is there before.
+void RandomSequence::make_room(std::size_t process, std::uint16_t pt_index) {
+  if (pt_index == kFlowRagged || pt_index == kFlowAligned) world_.take_events(process, own_[process].flow_eq, SIZE_MAX);
+}
+
+void RandomSequence::act_append(std::size_t process) {
+  const EntryPlan plan = draw_entry(process);
+  if (percent(90)) make_room(process, plan.pt_index);
+  Handle handle = 0;
+  note(process, "appends " + std::to_string(plan.name) + " pt " + std::to_string(plan.pt_index) + " list " +
+                    std::to_string(static_cast<int>(plan.list)) + " options " + std::to_string(plan.options) + " length " +
+                    std::to_string(plan.region.length()));
+  if (world_.append(process, plan, &handle) != Status::kOk) return;
+  std::vector<Handle>& entries = own_[process].entries;
+  entries.push_back(handle);
+  if (entries.size() > kHandlesKept) entries.erase(entries.begin());
+}
+
+void RandomSequence::act_unlink(std::size_t process) {
+  std::vector<Handle>& entries = own_[process].entries;
+  if (entries.empty()) return;
+  // With few slots a stale handle is soon somebody else's.
+  if (options_.node.limits.max_entries < kDefaultLimits.max_entries && entries.size() > 4) entries.erase(entries.begin());
+  note(process, "unlinks");
+  world_.unlink(process, any(entries));
+}
+
+void RandomSequence::act_search(std::size_t process) {
+  EntryPlan plan = draw_entry(process);
+  plan.region = {};
+  plan.list = ListKind::kPriority;
+  if (percent(90)) make_room(process, plan.pt_index);
+  note(process, "searches " + std::to_string(plan.name) + " pt " + std::to_string(plan.pt_index));
+  world_.search(process, plan, percent(50) ? SearchOperation::kOnly : SearchOperation::kDelete);
+}
+
+/// Recovery from flow control begins with the events that are there, PT_DISABLED among them.
+void RandomSequence::act_enable(std::size_t process) {
+  const auto pt_index = static_cast<std::uint16_t>(below(4));
+  const bool enabled = percent(80);
+  if (enabled) make_room(process, pt_index);
+  note(process, (enabled ? "enables " : "disables ") + std::to_string(pt_index));
+  world_.enable_portal(process, pt_index, enabled);
+}
+
+void RandomSequence::act_trigger(std::size_t process) {
+  const Handle ct = any(own_[process].counters);
+  if (percent(8)) {
+    note(process, "cancels");
+    return world_.cancel(process, ct);
+  }
+  const std::uint64_t success = world_.model_of(process).counters.at(ct).success;
+  const std::uint64_t threshold = success + below(8) - std::min<std::uint64_t>(success, below(3));
+  const Descriptor d = percent(30) ? draw_count(process) : draw_transfer(process);
+  note(process, "arms " + std::to_string(d.hdr_data) + " kind " + std::to_string(static_cast<int>(d.kind)));
+  world_.arm(process, ct, threshold, d);
+}
+
+/// An MD may go when SEND or REPLY of each operation has come; acknowledgements that come later are nobody's (3.10.4).
+void RandomSequence::act_release(std::size_t process) {
+  std::vector<Handle>& mds = own_[process].send_mds;
+  const std::size_t which = below(mds.size());
+  if (world_.model_of(process).mds.at(mds[which]).pending != 0) return;
+  note(process, "releases an MD and binds another");
+  world_.release_md(process, mds[which]);
+  mds.erase(mds.begin() + static_cast<std::ptrdiff_t>(which));
+  bind_send_md(process);
+}
+
+void RandomSequence::act() {
+  const std::size_t process = below(own_.size());
+  const std::uint64_t dice = below(100);
+  if (dice < 45) return world_.step(process);
+  if (dice < 67) return act_post(process);
+  if (dice < 70) return act_volatile_post(process);
+  if (dice < 82) return act_append(process);
+  if (dice < 84) return act_unlink(process);
+  if (dice < 87) return act_search(process);
+  if (dice < 91) return act_enable(process);
+  if (dice < 95) return act_trigger(process);
+  if (dice < 96) return act_release(process);
+  world_.take_events(process, percent(50) ? own_[process].eq : own_[process].flow_eq, below(10));
+}
+
+std::string RandomSequence::run(int action_count) {
+  for (calls_ = 0; calls_ < action_count && world_.complaint().empty(); ++calls_) act();
+  if (world_.complaint().empty()) world_.settle();
+  if (world_.complaint().empty()) world_.compare();
+  if (world_.complaint().empty()) return {};
+  std::string text = world_.complaint() + "\n  after " + std::to_string(calls_) + " calls, the last ones:";
+  for (const std::string& call : last_calls_) text += "\n    " + call;
+  return text;
+}
+
+}  // namespace portofu::simulation

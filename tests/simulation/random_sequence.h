@@ -1,0 +1,88 @@
+#pragma once
+// Draws a world and a sequence of calls from a seed, and makes them.
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "engine/wire/sim/sim_random.h"
+#include "tests/simulation/world.h"
+
+namespace portofu::simulation {
+
+/// Portal table entries of every process. "Aligned": all lengths and offsets are multiples of 32, so that atomics of all
+/// types are legal wherever they end up.
+enum PortalIndex : std::uint16_t {
+  kAligned = 0,        ///< No locally managed entries; conditional swaps too.
+  kRagged = 1,         ///< Puts and gets of any length, scattered memory.
+  kFlowRagged = 2,     ///< The same with flow control.
+  kFlowAligned = 3,    ///< Aligned, locally managed entries, flow control; shares the event queue of kFlowRagged.
+  kMissing = 4,        ///< Not allocated.
+};
+
+/// One run of the simulator against the model.
+class RandomSequence {
+ public:
+  explicit RandomSequence(std::uint64_t seed);
+
+  /// Makes `action_count` random calls, lets everything end, and compares.
+  /// @return what went otherwise and after which calls; empty if nothing
+  std::string run(int action_count);
+
+ private:
+  /// What the test knows of one process.
+  struct Process {
+    Handle eq = 0;       ///< Without flow control: MDs, kAligned, kRagged.
+    Handle flow_eq = 0;  ///< Of the two others.
+    std::vector<Handle> counters;
+    std::vector<Handle> send_mds;
+    std::vector<Handle> receive_mds;
+    Handle volatile_md = 0;
+    std::size_t received = 0;            ///< Bytes of the area for replies that are used up.
+    std::vector<Handle> entries;         ///< Live or recently dead.
+  };
+
+  static WorldOptions draw_world(std::uint64_t seed);
+  std::uint64_t below(std::uint64_t bound) { return random_.below(bound); }
+  bool percent(std::uint64_t chance) { return below(100) < chance; }
+  template <class T>
+  T& any(std::vector<T>& list) {
+    return list[below(list.size())];
+  }
+
+  void set_up(std::size_t process);
+  void bind_send_md(std::size_t process);
+  ModelRegion draw_pieces(std::size_t at, std::size_t bytes, std::size_t most);
+  std::size_t draw_length(bool aligned);
+  MatchCriteria draw_criteria();
+  std::uint64_t draw_bits();
+  std::uint32_t draw_entry_options(bool aligned);
+  EntryPlan draw_entry(std::size_t process);
+  Descriptor draw_transfer(std::size_t process);
+  void draw_atomic(Descriptor& descriptor);
+  void draw_receive(std::size_t process, Descriptor& descriptor);
+  Descriptor draw_count(std::size_t process);
+
+  void act();
+  void act_post(std::size_t process);
+  void act_volatile_post(std::size_t process);
+  void act_append(std::size_t process);
+  void act_unlink(std::size_t process);
+  void act_search(std::size_t process);
+  void act_enable(std::size_t process);
+  void act_trigger(std::size_t process);
+  void act_release(std::size_t process);
+  void make_room(std::size_t process, std::uint16_t pt_index);
+  void note(std::size_t process, const std::string& what);
+
+  SimRandom random_;
+  WorldOptions options_;
+  World world_;
+  std::vector<Process> own_;
+  std::uintptr_t next_name_ = 1000;   ///< For user_ptr and hdr_data; below: portal table indices.
+  std::deque<std::string> last_calls_;
+  int calls_ = 0;
+};
+
+}  // namespace portofu::simulation
