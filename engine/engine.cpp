@@ -58,6 +58,7 @@ Engine::Engine(const Settings& settings, std::unique_ptr<EngineNode> node)
       poll_streak_(settings.spin_count, std::uint64_t{settings.sleep_after_us} * 1000 * kPollPatience) {
   core_.wires = {node_->loopback.get(), node_->shm.get()};
   core_.clock = monotonic_ns;
+  core_.outstanding.tell_apart(node_->segment->incarnation());
 }
 
 Engine::Engine(const Settings& settings, ProcessId self, std::uint32_t uid, std::vector<Wire*> wires, Clock clock,
@@ -70,6 +71,7 @@ Engine::Engine(const Settings& settings, ProcessId self, std::uint32_t uid, std:
   core_.wires = std::move(wires);
   core_.clock = clock;
   core_.clock_context = clock_context;
+  core_.outstanding.tell_apart(core_.now_ns());
 }
 
 Engine::~Engine() {
@@ -136,12 +138,12 @@ void Engine::abort() {
   doorbell_.ring();
 }
 
-WaitResult Engine::wait(Condition condition, std::uint64_t timeout_ns) {
+WaitResult Engine::wait(Condition condition, std::uint64_t timeout_ns, OnAbort on_abort) {
   IdleStreak streak(core_.settings.spin_count, std::uint64_t{core_.settings.sleep_after_us} * 1000);
   std::uint64_t deadline_ns = 0;  // 0: not needed yet, or never.
   std::uint64_t seen_activity = 0;
   for (;;) {
-    if (is_aborted()) return WaitResult::kAborted;
+    if (is_aborted() && on_abort == OnAbort::kReturn) return WaitResult::kAborted;
     int work = 0;
     {
       const Duty duty(*this);
@@ -163,7 +165,7 @@ WaitResult Engine::wait(Condition condition, std::uint64_t timeout_ns) {
       if (now >= deadline_ns) return WaitResult::kTimedOut;
       longest_sleep_ns = deadline_ns - now;
     }
-    idle(streak, seen_activity, longest_sleep_ns);
+    idle(streak, seen_activity, longest_sleep_ns, on_abort);
   }
 }
 
@@ -186,7 +188,7 @@ void Engine::rest(IdleAdvice advice, std::uint64_t seen_activity) {
   if (advice == IdleAdvice::kYield) {
     yield(poll_streak_);
   } else {
-    sleep(seen_activity, poll_sleep_ns());
+    sleep(seen_activity, poll_sleep_ns(), OnAbort::kReturn);
   }
   const Duty duty(*this);
   poll_mark_ns_ = core_.now_ns();
@@ -197,11 +199,11 @@ std::uint64_t Engine::poll_sleep_ns() const {
   return std::clamp(age / 8, kShortestPollSleepNs, kLongestPollSleepNs);
 }
 
-void Engine::idle(IdleStreak& streak, std::uint64_t seen_activity, std::uint64_t longest_sleep_ns) {
+void Engine::idle(IdleStreak& streak, std::uint64_t seen_activity, std::uint64_t longest_sleep_ns, OnAbort on_abort) {
   switch (streak.next([this] { return core_.now_ns(); })) {
     case IdleAdvice::kSpin: __builtin_ia32_pause(); return;
     case IdleAdvice::kYield: return yield(poll_streak_);
-    case IdleAdvice::kSleep: return sleep(seen_activity, longest_sleep_ns);
+    case IdleAdvice::kSleep: return sleep(seen_activity, longest_sleep_ns, on_abort);
   }
 }
 
@@ -214,14 +216,15 @@ void Engine::yield(IdleStreak& streak) {
   look_after_timers_on_duty(after);
 }
 
-void Engine::sleep(std::uint64_t seen_activity, std::uint64_t longest_ns) {
+void Engine::sleep(std::uint64_t seen_activity, std::uint64_t longest_ns, OnAbort on_abort) {
   sleeping_threads_.fetch_add(1, std::memory_order_seq_cst);
   const std::uint32_t seen = doorbell_.announce();
   bool found = false;
   {
     const Duty duty(*this);
     look_after_timers_on_duty(core_.now_ns());
-    found = has_work_on_duty(core_) || is_aborted() || core_.activity != seen_activity;
+    const bool aborted = is_aborted() && on_abort == OnAbort::kReturn;
+    found = has_work_on_duty(core_) || aborted || core_.activity != seen_activity;
     if (!found && needs_timers_on_duty(core_)) {
       longest_ns = std::min(longest_ns, std::uint64_t{core_.settings.peer_check_ms} * 1'000'000);
     }
@@ -237,9 +240,7 @@ void Engine::sleep(std::uint64_t seen_activity, std::uint64_t longest_ns) {
 
 void Engine::flush(std::uint64_t timeout_ns) {
   auto nothing_waits = [](Core& core) { return core.waiting_peers.empty() && core.fired.empty(); };
-  const bool was_aborted = aborted_.exchange(false);
-  wait(nothing_waits, timeout_ns);
-  aborted_.store(was_aborted);
+  wait(nothing_waits, timeout_ns, OnAbort::kGoOn);
 }
 
 }  // namespace portofu

@@ -25,6 +25,9 @@ enum class OpenError : std::uint8_t { kNone, kPidInUse, kNoSpace, kSystem };
 /// Outcome of Engine::wait.
 enum class WaitResult : std::uint8_t { kReached, kTimedOut, kAborted };
 
+/// What an abort does to a wait. The waits of an application return; those inside another call are nobody's to abort.
+enum class OnAbort : std::uint8_t { kReturn, kGoOn };
+
 /// A question to the core, asked on duty: a function and what it is about. Refers to its argument; keep that alive.
 class Condition {
  public:
@@ -85,8 +88,9 @@ class Engine {
 
   /// Runs cycles until the condition holds, with bounded spinning, then sleep. Any thread, several at a time.
   /// @param timeout_ns  kForever or nanoseconds; 0 looks once
+  /// @param on_abort    whether abort() ends this wait
   /// @return kAborted also if abort() was called before
-  WaitResult wait(Condition condition, std::uint64_t timeout_ns);
+  WaitResult wait(Condition condition, std::uint64_t timeout_ns, OnAbort on_abort = OnAbort::kReturn);
   static constexpr std::uint64_t kForever = UINT64_MAX;
 
   /// Asks once; runs a cycle and asks again if the answer was no. A caller that does nothing but call this in a loop is
@@ -129,9 +133,9 @@ class Engine {
   void give_duty();
   int cycle_on_duty();
   void look_after_timers_on_duty(std::uint64_t now_ns);
-  void idle(IdleStreak& streak, std::uint64_t seen_activity, std::uint64_t longest_sleep_ns);
+  void idle(IdleStreak& streak, std::uint64_t seen_activity, std::uint64_t longest_sleep_ns, OnAbort on_abort);
   void yield(IdleStreak& streak);
-  void sleep(std::uint64_t seen_activity, std::uint64_t longest_ns);
+  void sleep(std::uint64_t seen_activity, std::uint64_t longest_ns, OnAbort on_abort);
   bool found_on_duty();
   IdleAdvice note_empty_poll_on_duty();
   void rest(IdleAdvice advice, std::uint64_t seen_activity);

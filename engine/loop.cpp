@@ -2,6 +2,7 @@
 
 #include "engine/loop.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "engine/initiator/connect.h"
@@ -65,17 +66,22 @@ void receive_last_packets(Core& core) {
   }
 }
 
-void close_sources(Core& core) {
+/// @return number of sources closed
+int close_sources(Core& core) {
+  int closed = 0;
   ProcessId source;
   void* context = nullptr;
   for (Wire* wire : core.wires) {
-    while (wire->take_closed_source(&source, &context)) close_source(core, context);
+    for (; wire->take_closed_source(&source, &context); ++closed) close_source(core, context);
   }
+  return closed;
 }
+
+bool is_lost(const Peer& peer) { return peer.state == PeerState::kConnected && peer.link->lost; }
 
 void lose_lost_peers(Core& core) {
   for (auto& [key, peer] : core.peers) {
-    if (peer->state == PeerState::kConnected && peer->link->lost) lose_peer(core, *peer);
+    if (is_lost(*peer)) lose_peer(core, *peer);
   }
 }
 
@@ -85,13 +91,15 @@ int run_cycle_on_duty(Core& core) {
   int work = receive_packets(core);
   if (!core.fired.empty()) work += start_fired_operations(core);
   if (!core.waiting_peers.empty()) work += advance_waiting_peers(core);
-  return work;
+  // A process that comes back is heard only once its former life is closed.
+  return work != 0 ? work : close_sources(core);
 }
 
 void run_timers_on_duty(Core& core) {
-  int newly_lost = 0;
-  for (Wire* wire : core.wires) newly_lost += wire->check_peers();
-  if (newly_lost > 0) {
+  for (Wire* wire : core.wires) wire->check_peers();
+  // Not only those that this check has found: a wire looks after the dead at other times, too.
+  const auto lost = [](const auto& entry) { return is_lost(*entry.second); };
+  if (std::any_of(core.peers.begin(), core.peers.end(), lost)) {
     receive_last_packets(core);
     lose_lost_peers(core);
   }
@@ -107,7 +115,7 @@ bool needs_timers_on_duty(const Core& core) {
 }
 
 bool has_work_on_duty(Core& core) {
-  if (!core.fired.empty()) return true;
+  if (!core.fired.empty() || close_sources(core) > 0) return true;
   for (Wire* wire : core.wires) {
     if (wire->has_packets()) return true;
     if (!core.waiting_peers.empty() && wire->has_room_again()) return true;

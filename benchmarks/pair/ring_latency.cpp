@@ -1,6 +1,11 @@
-// What the shared-memory wire costs beside the machine's own limit: two processes on two cores, half round trip of one
-// bouncing cache line right before and right after each series, and of packets over ShmWire with their payload copied in
-// and out; then one-way rate and bandwidth. Use the ratios, and only those of one run.
+// What the shared-memory wire costs beside the machine's own limits: two processes on two cores, half round trip of
+// packets over ShmWire with their payload copied in and out; then one-way rate and bandwidth. Use the ratios, and only
+// those of one run. Two limits are measured with each series:
+//
+//   line  half round trip of one cache line that both sides write in turn, right before and right after
+//   raw   half round trip of the same payload copied through one fixed place a direction, and a sequence word beside
+//   it.
+//         On some machines it costs twice a line, because the reader's polling takes the line away from the writer
 //
 // usage: ring_latency [core core] [repetitions]
 
@@ -27,19 +32,24 @@
 namespace portofu {
 namespace {
 
-constexpr int kBatchCount = 400;              ///< A series is the median of so many batches.
-constexpr int kBatchRoundTrips = 50;          ///< Short, so that most batches see no interruption.
-constexpr int kRateBatchMessages = 1000;      ///< One-way messages of a batch.
-constexpr int kBandwidthMessages = 2;         ///< Long messages of a batch.
+constexpr int kBatchCount = 400;          ///< A series is the median of so many batches.
+constexpr int kBatchRoundTrips = 50;      ///< Short, so that most batches see no interruption.
+constexpr int kRateBatchMessages = 1000;  ///< One-way messages of a batch.
+constexpr int kBandwidthMessages = 2;     ///< Long messages of a batch.
 constexpr std::uint32_t kLongBytes = 1 << 20;
-constexpr std::uint32_t kChunkBytes = 8192;     ///< The wire's longest payload.
-constexpr double kNearNs = 100;               ///< Half round trips of the bouncing line below it are called near.
-constexpr double kDisagreement = 1.3;         ///< A series is dropped when the line before and after differ by more.
+constexpr std::uint32_t kChunkBytes = 8192;  ///< The wire's longest payload.
+constexpr double kNearNs = 100;              ///< Half round trips of the bouncing line below it are called near.
+constexpr double kDisagreement = 1.3;        ///< A series is dropped when the line before and after differ by more.
 
 /// What the two processes share besides their segments.
 struct Shared {
-  alignas(128) std::atomic<std::uint64_t> line;   ///< The bouncing line; even: the parent's turn.
+  alignas(128) std::atomic<std::uint64_t> line;     ///< The bouncing line; even: the parent's turn.
   alignas(128) std::atomic<std::uint32_t> pids[2];  ///< PIDs, once known.
+  /// One fixed place a direction, for the raw limit.
+  struct Place {
+    alignas(4096) std::byte data[8192];
+    alignas(128) std::atomic<std::uint64_t> word;
+  } places[2];
 };
 
 double now_ns() {
@@ -97,21 +107,38 @@ class Side {
 
   /// Half round trip of a packet.
   double packet_ns(std::uint32_t bytes) {
-    return median_of_batches(kBatchCount, [this, bytes] {
-             for (int i = 0; i < kBatchRoundTrips; ++i) {
-               if (measures()) send(bytes);
-               receive();
-               if (!measures()) send(bytes);
-             }
-           }) / (2 * kBatchRoundTrips);
+    return median_of_batches(kBatchCount,
+                             [this, bytes] {
+                               for (int i = 0; i < kBatchRoundTrips; ++i) {
+                                 if (measures()) send(bytes);
+                                 receive();
+                                 if (!measures()) send(bytes);
+                               }
+                             }) /
+           (2 * kBatchRoundTrips);
+  }
+
+  /// Half round trip of a payload copied through a fixed place.
+  double raw_ns(std::uint32_t bytes) {
+    return median_of_batches(kBatchCount / 2,
+                             [this, bytes] {
+                               for (int i = 0; i < kBatchRoundTrips; ++i) {
+                                 if (measures()) raw_send(bytes);
+                                 raw_receive(bytes);
+                                 if (!measures()) raw_send(bytes);
+                               }
+                             }) /
+           (2 * kBatchRoundTrips);
   }
 
   /// Time of one message of a one-way stream, the way back included once a batch.
   double stream_ns(std::uint32_t bytes, int messages) {
-    return median_of_batches(kBatchCount / 4, [this, bytes, messages] {
-             for (int i = 0; i < messages; ++i) measures() ? send(bytes) : receive();
-             measures() ? receive() : send(0);
-           }) / messages;
+    return median_of_batches(kBatchCount / 4,
+                             [this, bytes, messages] {
+                               for (int i = 0; i < messages; ++i) measures() ? send(bytes) : receive();
+                               measures() ? receive() : send(0);
+                             }) /
+           messages;
   }
 
  private:
@@ -144,6 +171,20 @@ class Side {
     }
   }
 
+  void raw_send(std::uint32_t bytes) {
+    Shared::Place& place = shared_.places[index_];
+    std::memcpy(place.data, outgoing_, bytes);
+    place.word.store(++raw_sent_, std::memory_order_release);
+  }
+
+  void raw_receive(std::uint32_t bytes) {
+    Patience patience;
+    Shared::Place& place = shared_.places[1 - index_];
+    ++raw_received_;
+    while (place.word.load(std::memory_order_acquire) != raw_received_) patience.spin();
+    std::memcpy(incoming_, place.data, bytes);
+  }
+
   void send(std::uint32_t bytes) {
     PacketHeader header{};
     header.type = PacketType::kPut;
@@ -171,48 +212,54 @@ class Side {
   }
 
   Shared& shared_;
-  int index_;                                ///< 0 measures.
+  int index_;  ///< 0 measures.
   std::unique_ptr<ProcessSegment> segment_;
   std::unique_ptr<ShmWire> wire_;
   Link* link_ = nullptr;
-  std::uint64_t bounces_ = 0;                ///< Value of the bouncing line that this side has seen last.
-  std::uint32_t offset_ = 0;                 ///< Into both buffers.
+  std::uint64_t bounces_ = 0;       ///< Value of the bouncing line that this side has seen last.
+  std::uint64_t raw_sent_ = 0;      ///< Payloads sent through the fixed place.
+  std::uint64_t raw_received_ = 0;  ///< Payloads received through the fixed place.
+  std::uint32_t offset_ = 0;        ///< Into both buffers.
   alignas(64) inline static std::byte outgoing_[kLongBytes];
   alignas(64) inline static std::byte incoming_[kLongBytes];
 };
 
-/// One series between two looks at the bouncing line. `show` prints the time and its ratio.
-void run_series(Side& side, const std::function<double(Side&)>& series,
-                const std::function<void(double, double, const char*)>& show) {
+/// A series, and the bouncing line before and after it.
+struct Result {
+  double time_ns = 0;
+  double line_ns = 0;
+  const char* label = "";
+};
+
+Result run_series(Side& side, const std::function<double()>& series) {
   const double before = side.bounce_ns();
-  const double time = series(side);
+  Result result;
+  result.time_ns = series();
   const double after = side.bounce_ns();
-  if (!side.measures()) return;
-  const double line = (before + after) / 2;
+  result.line_ns = (before + after) / 2;
   const bool disagree = std::max(before, after) > kDisagreement * std::min(before, after);
-  const char* label = disagree ? "dropped" : line < kNearNs ? "near" : "far";
-  show(time, line, label);
+  result.label = disagree ? "dropped" : result.line_ns < kNearNs ? "near" : "far";
+  return result;
+}
+
+void run_latency(Side& side, std::uint32_t bytes) {
+  const double raw = side.raw_ns(bytes);
+  const Result result = run_series(side, [&side, bytes] { return side.packet_ns(bytes); });
+  if (!side.measures()) return;
+  std::printf("half round trip %5u B  %7.1f ns  line %6.1f ns ratio %5.2f  raw %7.1f ns ratio %4.2f  %s\n", bytes,
+              result.time_ns, result.line_ns, result.time_ns / result.line_ns, raw, result.time_ns / raw, result.label);
 }
 
 void run_all(Side& side) {
-  for (const std::uint32_t bytes : {0u, 8u, 64u, 1024u, 4096u, 8192u}) {
-    run_series(side, [bytes](Side& s) { return s.packet_ns(bytes); },
-               [bytes](double time, double line, const char* label) {
-                 std::printf("half round trip  %5u B    %8.1f ns   line %6.1f ns   ratio %5.2f   %s\n", bytes, time, line,
-                             time / line, label);
-               });
-  }
-  run_series(side, [](Side& s) { return s.stream_ns(8, kRateBatchMessages); },
-             [](double time, double line, const char* label) {
-               std::printf("one-way rate         8 B    %8.2f M/s  line %6.1f ns   ratio %5.2f   %s\n", 1e3 / time, line,
-                           time / line, label);
-             });
-  constexpr int kChunks = kLongBytes / 8192;
-  run_series(side, [](Side& s) { return s.stream_ns(8192, kBandwidthMessages * kChunks); },
-             [](double time, double line, const char* label) {
-               std::printf("bandwidth   1 MiB in 8 KiB  %8.2f GB/s line %6.1f ns                 %s\n", 8192 / time, line,
-                           label);
-             });
+  for (const std::uint32_t bytes : {0u, 8u, 64u, 1024u, 4096u, 8192u}) run_latency(side, bytes);
+  const Result rate = run_series(side, [&side] { return side.stream_ns(8, kRateBatchMessages); });
+  constexpr int kChunks = kBandwidthMessages * (kLongBytes / kChunkBytes);
+  const Result stream = run_series(side, [&side] { return side.stream_ns(kChunkBytes, kChunks); });
+  if (!side.measures()) return;
+  std::printf("one-way rate        8 B  %7.2f M/s line %6.1f ns ratio %5.2f  %s\n", 1e3 / rate.time_ns, rate.line_ns,
+              rate.time_ns / rate.line_ns, rate.label);
+  std::printf("1 MiB in chunks of 8 KiB %7.2f GB/s line %6.1f ns              %s\n", kChunkBytes / stream.time_ns,
+              stream.line_ns, stream.label);
 }
 
 }  // namespace

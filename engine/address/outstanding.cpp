@@ -6,8 +6,9 @@ OutstandingOperation* OutstandingTable::open(std::uint32_t* operation_id) {
   if (free_.empty()) {
     if (slots_.size() >= kMaxOperations) return nullptr;
     slots_.emplace_back();
-    slots_.back().id = static_cast<std::uint32_t>(slots_.size() - 1);
-    free_.push_back(slots_.back().id);
+    const auto index = static_cast<std::uint32_t>(slots_.size() - 1);
+    slots_.back().id = first_id_ | index;
+    free_.push_back(index);
     free_.reserve(slots_.size());  // close() never allocates.
   }
   Slot& slot = slots_[free_.back()];

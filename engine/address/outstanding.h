@@ -38,6 +38,12 @@ struct OutstandingOperation {
 /// Ids are never 0 and change their upper bits with every use of a slot, so a late or forged answer finds nothing.
 class OutstandingTable {
  public:
+  /// Lets the ids start elsewhere than those of another life of this process, for which answers may still come in.
+  /// @param life  any number that differs from life to life; to be called before the first open
+  void tell_apart(std::uint64_t life) {
+    first_id_ = static_cast<std::uint32_t>(life * 0x9e3779b97f4a7c15u >> 32) & ~(kMaxOperations - 1);
+  }
+
   /// @return nullptr if kMaxOperations are open; throws bad_alloc without memory
   OutstandingOperation* open(std::uint32_t* operation_id);
 
@@ -71,6 +77,7 @@ class OutstandingTable {
   std::deque<Slot> slots_;           ///< Never shrinks; addresses are stable.
   std::vector<std::uint32_t> free_;  ///< Indices; the one used last comes first, while it is in the cache.
   std::uint32_t open_count_ = 0;
+  std::uint32_t first_id_ = 0;  ///< Upper bits with which a new slot starts.
 };
 
 }  // namespace portofu

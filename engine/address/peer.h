@@ -17,7 +17,7 @@ namespace portofu {
 enum class ArrivalMode : std::uint8_t {
   kIdle,     ///< No message is arriving on this stream.
   kDeliver,  ///< Data goes to `entry`, up to mlength bytes; the rest is dropped (truncation).
-  kDiscard,  ///< The message was refused; its data is dropped.
+  kDiscard,  ///< The message was refused, or its interface was closed; its data is dropped.
   kReply,    ///< Answer stream: data goes to the memory of the outstanding operation.
 };
 
@@ -46,7 +46,7 @@ struct SendProgress {
 
 /// A request that waits for room. @see initiator/send
 struct OutgoingRequest : boost::intrusive::list_base_hook<> {
-  Descriptor descriptor;
+  Descriptor descriptor;  ///< Its interface_index is kInterfaceCount once the interface of a begun request is closed.
   SendProgress progress;
 };
 

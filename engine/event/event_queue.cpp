@@ -3,13 +3,14 @@
 #include "engine/event/event_queue.h"
 
 #include <bit>
+#include <type_traits>
 
 namespace portofu {
 
 bool EventQueue::open(std::uint64_t count) {
   if (count > kMaxCount) return false;
   capacity_ = count == 0 ? 1 : count;
-  if (capacity_ >= kGenerousFrom) capacity_ *= kGenerosity;
+  if (capacity_ >= kGenerousFrom) capacity_ += kGenerosity;
   return grow(std::bit_ceil(capacity_ + 1));
 }
 
@@ -35,11 +36,9 @@ bool EventQueue::reserve_on_duty() {
 }
 
 void EventQueue::post_reserved_on_duty(const Event& event) {
-  if (size_ < slots_) {
-    append() = event;
-  } else {
-    post_on_duty(event);
-  }
+  if (size_ == slots_) lose_oldest();
+  append() = event;
+  if (in_reserved_ < reserved_) ++in_reserved_;
 }
 
 }  // namespace portofu

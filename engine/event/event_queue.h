@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
-#include <type_traits>
 #include <utility>
 
 #include "engine/event/event.h"
@@ -16,7 +15,7 @@ namespace portofu {
 class EventQueue {
  public:
   /// Makes room for `count` events.
-  /// @param count  0 is taken as 1; from kGenerousFrom on the queue gives kGenerosity times the room (README, limits)
+  /// @param count  0 is taken as 1; from kGenerousFrom on the queue has room for kGenerosity more (README, event queues)
   /// @return false if there is no memory; the queue is unusable then
   bool open(std::uint64_t count);
 
@@ -34,7 +33,7 @@ class EventQueue {
 
   void post_on_duty(const Event& event) { add_on_duty() = event; }
 
-  /// Adds the event that tells of flow control, into the place kept for it.
+  /// Adds the event that tells of flow control (PT_DISABLED), into the place kept for it.
   void post_reserved_on_duty(const Event& event);
 
   /// The oldest event, in place; valid until the queue is used again. @pre not empty
@@ -43,13 +42,13 @@ class EventQueue {
   /// Removes the oldest event. @pre not empty
   /// @return true if events were lost since the last removal
   bool remove_oldest_on_duty() {
-    ++head_;
-    if (--size_ == 0) head_ = 0;
+    forget_oldest();
+    if (size_ == 0) head_ = 0;
     return std::exchange(dropped_, false);
   }
 
   /// Whether `wanted` more events fit beside those that messages under way will still post.
-  bool has_room_on_duty(std::uint32_t wanted) const { return size_ + promised_ + wanted <= capacity_; }
+  bool has_room_on_duty(std::uint32_t wanted) const { return size_ + promised_ + wanted <= capacity_ + in_reserved_; }
 
   /// Keeps room for events of a message that has been matched and is still arriving; withdrawn when it completes.
   void promise_on_duty(std::uint32_t count) { promised_ += count; }
@@ -63,20 +62,25 @@ class EventQueue {
   bool empty() const { return size_ == 0; }
 
   /// Whether the next event pushes out the oldest.
-  bool is_full() const { return size_ >= capacity_; }
+  bool is_full() const { return size_ >= capacity_ + in_reserved_; }
   std::uint64_t capacity() const { return capacity_; }
 
   static constexpr std::uint64_t kGenerousFrom = 512;
-  static constexpr std::uint64_t kGenerosity = 64;
+  static constexpr std::uint64_t kGenerosity = 65'536;
   static constexpr std::uint64_t kMaxCount = std::uint64_t{1} << 26;
 
  private:
   bool grow(std::uint64_t slots);
   Event& append() { return events_[(head_ + size_++) & (slots_ - 1)]; }
   void lose_oldest() {
+    forget_oldest();
+    dropped_ = true;
+  }
+  void forget_oldest() {
+    if (in_reserved_ != 0 && oldest_on_duty().type == EventKind::kPtDisabled) [[unlikely]]
+      --in_reserved_;
     ++head_;
     --size_;
-    dropped_ = true;
   }
 
   struct FreeMemory {
@@ -90,6 +94,7 @@ class EventQueue {
   std::uint64_t capacity_ = 0;  ///< Events that may wait before the oldest is lost.
   std::uint64_t promised_ = 0;  ///< Events that messages under way will post.
   std::uint64_t reserved_ = 0;  ///< Places kept for PT_DISABLED.
+  std::uint64_t in_reserved_ = 0;  ///< PT_DISABLED that wait in such places, on top of `capacity_`; at most `reserved_` are counted.
   bool dropped_ = false;        ///< An event was lost since the last removal.
 };
 

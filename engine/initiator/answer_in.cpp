@@ -1,6 +1,6 @@
 #include "engine/initiator/answer_in.h"
 
-#include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "engine/initiator/report.h"
@@ -53,19 +53,28 @@ void receive_answer(Core& core, Peer& peer, const PacketHeader& header, const st
 
 void receive_answer_data(Core& core, Peer& peer, const PacketHeader& header, const std::byte* payload) {
   Arrival& arrival = peer.answer_stream;
-  OutstandingOperation* operation = core.outstanding.find(arrival.header.operation_id);
-  if (arrival.mode != ArrivalMode::kReply || operation == nullptr) return refuse(core);
+  if (arrival.mode == ArrivalMode::kIdle) return refuse(core);
   const std::uint64_t left = arrival.header.length - arrival.received;
   const bool cut = (header.flags & kFlagCut) != 0;
-  if (header.payload_bytes > left || (header.payload_bytes == 0 && !cut)) return refuse(core);
-  if (cut) {
-    operation->fail = NiFail::kSegv;
-    operation->mlength = arrival.received;
-  }
-  store(core, *operation, arrival.received, payload, header.payload_bytes);
+  if (cut) return cut_answer(core, peer, header.ni_fail_type == 0 ? NiFail::kSegv : static_cast<NiFail>(header.ni_fail_type));
+  if (header.payload_bytes > left || header.payload_bytes == 0) return refuse(core);
+  OutstandingOperation* operation = core.outstanding.find(arrival.header.operation_id);
+  if (operation != nullptr) store(core, *operation, arrival.received, payload, header.payload_bytes);
   arrival.received += header.payload_bytes;
-  if (arrival.received < arrival.header.length && !cut) return;
+  if (arrival.received < arrival.header.length) return;
   arrival.mode = ArrivalMode::kIdle;
+  if (operation == nullptr) return;  // kDiscard
+  operation->answered = true;
+  finish_answer(core, arrival.header.operation_id);
+}
+
+void cut_answer(Core& core, Peer& peer, NiFail fail) {
+  Arrival& arrival = peer.answer_stream;
+  const ArrivalMode mode = std::exchange(arrival.mode, ArrivalMode::kIdle);
+  OutstandingOperation* operation = core.outstanding.find(arrival.header.operation_id);
+  if (mode != ArrivalMode::kReply || operation == nullptr) return;
+  operation->fail = fail;
+  operation->mlength = arrival.received;
   operation->answered = true;
   finish_answer(core, arrival.header.operation_id);
 }
@@ -73,8 +82,9 @@ void receive_answer_data(Core& core, Peer& peer, const PacketHeader& header, con
 void finish_answer(Core& core, std::uint32_t operation_id) {
   OutstandingOperation* operation = core.outstanding.find(operation_id);
   if (operation == nullptr || !operation->answered) return;
-  const bool sends = operation->kind != DescriptorKind::kGet;
-  if (sends && !operation->sent) return;  // The target refused early; SEND must still come first.
+  // The target refused early, or it lies: it has not even got the request. SEND must still come first, and the request
+  // that waits needs its operation.
+  if (!operation->sent) return;
   --operation->peer->outstanding;
   const OutstandingOperation finished = *operation;
   core.outstanding.close(operation_id);

@@ -12,6 +12,9 @@ void receive_answer(Core& core, Peer& peer, const PacketHeader& header, const st
 /// More data of the answer that is arriving from the peer.
 void receive_answer_data(Core& core, Peer& peer, const PacketHeader& header, const std::byte* payload);
 
+/// The rest of the answer that is arriving will never come.
+void cut_answer(Core& core, Peer& peer, NiFail fail);
+
 /// Closes the operation and tells the application, once the answer is complete and all data has left.
 void finish_answer(Core& core, std::uint32_t operation_id);
 

@@ -55,6 +55,11 @@ void report_ack(Core& core, Interface& ni, const MemoryDescriptor& md, const Out
 
 }  // namespace
 
+bool failed_send_is_noticed(const MemoryDescriptor& md) {
+  const bool counted = md.ct_handle != 0 && (md.options & kMdEventCtSend) != 0;
+  return counted || (md.eq_handle != 0 && (md.options & kMdEventSendDisable) == 0);
+}
+
 bool acknowledgement_is_noticed(const MemoryDescriptor& md, AckRequest ack_req) {
   const bool counted = md.ct_handle != 0 && (md.options & kMdEventCtAck) != 0;
   return ack_req != AckRequest::kNone && (counted || (ack_req == AckRequest::kFull && md.eq_handle != 0));
@@ -99,8 +104,9 @@ void report_not_started(Core& core, Interface& ni, const Descriptor& descriptor,
       const SendReport report{descriptor.length, descriptor.user_ptr, fail};
       report_send_count(core, ni, *md, report);
       report_send_event(core, ni, *md, report);
-      if (fail != NiFail::kSegv && acknowledgement_is_noticed(*md, descriptor.ack_req))
-        report_ack(core, ni, *md, operation);
+      const bool told_by_send = fail == NiFail::kSegv && failed_send_is_noticed(*md);
+      const bool told = told_by_send || md->released;  // After PtlMDRelease the acknowledgement is discarded (3.10.4).
+      if (!told && acknowledgement_is_noticed(*md, descriptor.ack_req)) report_ack(core, ni, *md, operation);
     }
   }
   const Handle reply_handle = descriptor.kind == DescriptorKind::kGet ? descriptor.md_handle : descriptor.get_md_handle;

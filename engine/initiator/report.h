@@ -24,8 +24,11 @@ void report_answer(Core& core, const OutstandingOperation& operation);
 
 /// The descriptor will not be carried out: raises every event and count that its success would have raised, failed.
 /// Nothing of it has been sent, and nothing holds its memory descriptors yet.
-/// @param fail  if kSegv, a failure of ours: no ACK follows (3.13.3)
+/// @param fail  if kSegv, a failure of ours: no ACK follows a SEND that tells it (3.13.3)
 void report_not_started(Core& core, Interface& ni, const Descriptor& descriptor, NiFail fail);
+
+/// Whether anybody would notice a SEND that failed; if not, the ACK has to tell that failure.
+bool failed_send_is_noticed(const MemoryDescriptor& md);
 
 /// Whether anybody would notice the acknowledgement; if not, none is asked for (3.15.2, ack_req).
 bool acknowledgement_is_noticed(const MemoryDescriptor& md, AckRequest ack_req);

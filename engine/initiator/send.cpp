@@ -97,14 +97,15 @@ PacketHeader first_header(const Sending& s) {
 /// All data has left, or none will: SEND, unless it waits for the answer.
 void finish_sending(const Sending& s, NiFail fail) {
   const Descriptor& d = s.descriptor;
-  if (d.kind == DescriptorKind::kGet) return;
   const std::uint32_t operation_id = s.progress.operation_id;
   OutstandingOperation* operation = operation_id != 0 ? s.core.outstanding.find(operation_id) : nullptr;
-  const SendReport report{d.length, d.user_ptr, fail};
-  report_send_count(s.core, s.ni, s.md, report);
-  if (operation == nullptr || !operation->send_due) {
-    report_send_event(s.core, s.ni, s.md, report);
-    end_operation(s.ni, s.md);
+  if (d.kind != DescriptorKind::kGet) {
+    const SendReport report{d.length, d.user_ptr, fail};
+    report_send_count(s.core, s.ni, s.md, report);
+    if (operation == nullptr || !operation->send_due) {
+      report_send_event(s.core, s.ni, s.md, report);
+      end_operation(s.ni, s.md);
+    }
   }
   if (operation == nullptr) return;
   operation->sent = true;
@@ -137,18 +138,22 @@ void abandon(const Sending& s, NiFail fail) {
   }
   operation->fail = fail;
   operation->send_fail = fail;
-  operation->silent = fail == NiFail::kSegv;  // Told by SEND; no ACK follows (3.13.3).
+  operation->silent = fail == NiFail::kSegv && failed_send_is_noticed(s.md);  // Then no ACK follows (3.13.3).
   operation->answered = true;
   finish_sending(s, fail);
-  if (d.kind == DescriptorKind::kGet) finish_answer(s.core, operation_id);
 }
 
-/// The rest of a message whose memory turned out to be inaccessible: an empty last packet tells the target.
-void cut_short(const Sending& s) {
-  PacketHeader header = stamped_header(s.core, PacketType::kData);
+/// Publishes, into room that was claimed, the empty packet that tells the target that no more of the message comes.
+void publish_cut(const Core& core, Peer& peer, NiFail fail) {
+  PacketHeader header = stamped_header(core, PacketType::kData);
   header.flags = kFlagCut;
-  header.ni_fail_type = static_cast<std::uint8_t>(NiFail::kSegv);
-  s.peer.wire->publish(*s.peer.link, header);
+  header.ni_fail_type = static_cast<std::uint8_t>(fail);
+  peer.wire->publish(*peer.link, header);
+}
+
+/// The rest of a message whose memory turned out to be inaccessible.
+void cut_short(const Sending& s) {
+  publish_cut(s.core, s.peer, NiFail::kSegv);
   if (OutstandingOperation* operation = s.core.outstanding.find(s.progress.operation_id))
     operation->send_fail = NiFail::kSegv;
   finish_sending(s, NiFail::kSegv);
@@ -249,12 +254,12 @@ void start_transfer(Core& core, Interface& ni, const Descriptor& d) {
   }
   Peer& peer = core.peer(target);
   const Reach reach = peer.state == PeerState::kConnected ? Reach::kNow : ensure_connected(core, peer);
-  if (reach == Reach::kNever) return report_not_started(core, ni, d, NiFail::kUndeliverable);
   MemoryDescriptor* md = hold_memory(ni, d);
   if (md == nullptr) return;
-  count_request(core, d.kind);
   SendProgress progress;
   const Sending sending{core, ni, peer, d, *md, progress};
+  if (reach == Reach::kNever) return abandon(sending, NiFail::kUndeliverable);
+  count_request(core, d.kind);
   int budget = kPacketBudget;
   const bool first = reach == Reach::kNow && peer.requests.empty();
   if (!first || send_request(sending, budget) == SendResult::kBlocked) queue_request(sending);
@@ -270,6 +275,13 @@ void change_counter(Core& core, Interface& ni, const Descriptor& descriptor) {
     counter->add_failure_on_duty(descriptor.remote_offset);
     counter->add_success_on_duty(descriptor.length, core.fired);
   }
+}
+
+/// The rest of a message whose interface was closed.
+SendResult cut_orphan(const Core& core, Peer& peer) {
+  if (peer.wire->claim(*peer.link, 0) == nullptr) return SendResult::kBlocked;
+  publish_cut(core, peer, NiFail::kUndeliverable);
+  return SendResult::kDone;
 }
 
 /// Calls `use(sending)` for a request that waits; one whose interface or memory is gone has nothing left to do.
@@ -320,8 +332,10 @@ int advance_peer(Core& core, Peer& peer) {
   int budget = kPacketBudget;
   while (!peer.requests.empty() && budget > 0) {
     OutgoingRequest& request = peer.requests.front();
+    const bool orphaned = core.interface(request.descriptor.interface_index) == nullptr;
     const SendResult result =
-        with_waiting(core, peer, request, [&budget](const Sending& s) { return send_request(s, budget); });
+        orphaned ? cut_orphan(core, peer)
+                 : with_waiting(core, peer, request, [&budget](const Sending& s) { return send_request(s, budget); });
     if (result == SendResult::kBlocked) break;
     peer.requests.pop_front();
     delete &request;

@@ -2,10 +2,10 @@
 // The ring that carries the packets of one sender to one receiver, in memory that both map (or in private memory for
 // packets to oneself). Before it: wire/shm or wire/loopback claims a cell. After it: the receiver's wire peeks.
 //
-// Layout: control (one line a writer), cells, data area. A cell is the header's line and one line of inline payload; the
-// last word of the header's line is the sequence word, written last and with release, and only ever at this place, so
-// that no payload can look like one. Its low half tells the lap: (position + 1) mod 2^16, which the cell's previous lap
-// never left there; its high half says where the payload lies: 0 inline, else 1 + index of its first granule.
+// Layout: control (one line a writer), cells, data area. A cell is the header's line and one line of inline payload;
+// the last word of the header's line is the sequence word, written last and with release, and only ever at this place,
+// so that no payload can look like one. Its low half tells the lap: (position + 1) mod 2^16, which the cell's previous
+// lap never left there; its high half says where the payload lies: 0 inline, else 1 + index of its first granule.
 //
 // Only the sender writes cells and data, only the receiver writes `released`. Use of the data area is first in, first
 // out and ends with the cell, so the sender keeps, in private memory, where the data of each cell ended. Neither end
@@ -32,8 +32,8 @@ struct RingControlShared {
   /// Number of cells that the receiver has given back since the ring began. Writer: receiver (release, R2). Reader:
   /// sender (acquire, R2), only when its copy says that there is no room.
   alignas(128) std::atomic<std::uint64_t> released;
-  /// 1 while the sender waits for room. Writer: sender (relaxed). Reader: receiver (relaxed), after it wrote `released`;
-  /// the race of the two is closed by the doorbell's barrier (engine/segment/doorbell.h).
+  /// 1 while the sender waits for room. Writer: sender (relaxed). Reader: receiver (relaxed), after it wrote
+  /// `released`; the race of the two is closed by the doorbell's barrier (engine/segment/doorbell.h).
   alignas(128) std::atomic<std::uint32_t> wants_room;
 };
 
@@ -51,7 +51,7 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std
 
 /// What a header must look like: one line, its length at `payload_bytes`, its last word free for the ring.
 template <typename Header>
-concept CellHeader = sizeof(Header) == 64 && std::is_trivially_copyable_v<Header> && requires(Header header) {
+concept CellHeader = sizeof(Header) == 64 && std::is_trivially_copyable_v<Header>&& requires(Header header) {
   { header.payload_bytes } -> std::same_as<std::uint32_t&>;
   { header.wire_word } -> std::same_as<std::uint32_t&>;
 };
@@ -192,18 +192,18 @@ class CellProducer {
   }
 
   RingView ring_;
-  std::uint32_t cell_mask_ = 0;          ///< cell_count - 1.
-  std::uint32_t data_mask_ = 0;          ///< data_bytes - 1.
-  std::uint64_t head_ = 0;               ///< Position of the next packet, counted from 0 since the ring began.
-  std::uint64_t released_ = 0;           ///< Checked copy of RingControlShared::released.
-  std::uint32_t data_head_ = 0;          ///< Bytes of the data area used since the ring began, mod 2^32, with skips.
-  std::uint32_t data_tail_ = 0;          ///< `data_head_` as it was after the last cell that came back.
-  std::uint32_t claimed_data_ = 0;       ///< Where the claimed payload begins, counted like data_head_.
-  std::uint32_t claimed_granule_ = 0;    ///< High half of the sequence word of the claimed packet.
-  std::uint32_t wanted_bytes_ = 0;       ///< Payload of the claim that failed last.
-  bool claimed_ = false;                 ///< Between claim and publish or discard.
-  bool waits_for_room_ = false;          ///< What this end has written to wants_room.
-  bool receiver_lied_ = false;           ///< Stays true.
+  std::uint32_t cell_mask_ = 0;        ///< cell_count - 1.
+  std::uint32_t data_mask_ = 0;        ///< data_bytes - 1.
+  std::uint64_t head_ = 0;             ///< Position of the next packet, counted from 0 since the ring began.
+  std::uint64_t released_ = 0;         ///< Checked copy of RingControlShared::released.
+  std::uint32_t data_head_ = 0;        ///< Bytes of the data area used since the ring began, mod 2^32, with skips.
+  std::uint32_t data_tail_ = 0;        ///< `data_head_` as it was after the last cell that came back.
+  std::uint32_t claimed_data_ = 0;     ///< Where the claimed payload begins, counted like data_head_.
+  std::uint32_t claimed_granule_ = 0;  ///< High half of the sequence word of the claimed packet.
+  std::uint32_t wanted_bytes_ = 0;     ///< Payload of the claim that failed last.
+  bool claimed_ = false;               ///< Between claim and publish or discard.
+  bool waits_for_room_ = false;        ///< What this end has written to wants_room.
+  bool receiver_lied_ = false;         ///< Stays true.
   std::unique_ptr<std::uint32_t[]> data_end_of_cell_;  ///< For each cell, data_head_ after its packet.
 };
 
@@ -230,8 +230,8 @@ class CellConsumer {
     return static_cast<std::uint16_t>(word->load(std::memory_order_acquire)) == lap;
   }
 
-  /// Asks for the line of the inline payload together with the header's: when both arrive at once, a short message costs
-  /// hardly more than an empty one. `word` is a next_word().
+  /// Asks for the line of the inline payload together with the header's: when both arrive at once, a short message
+  /// costs hardly more than an empty one. `word` is a next_word().
   static void prefetch_payload(const std::atomic<std::uint32_t>* word) { __builtin_prefetch(word + 1); }
 
   bool ready() const { return word_ready(next_word(), next_lap()); }
@@ -262,8 +262,8 @@ class CellConsumer {
   bool release() {
     ++position_;
     withheld_bytes_ += taken_bytes_;
-    const bool enough = position_ - published_ >= ring_.geometry.cell_count / 4 ||
-                        withheld_bytes_ >= ring_.geometry.data_bytes / 4;
+    const bool enough =
+        position_ - published_ >= ring_.geometry.cell_count / 4 || withheld_bytes_ >= ring_.geometry.data_bytes / 4;
     return enough && publish_released();
   }
 

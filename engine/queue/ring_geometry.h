@@ -16,7 +16,8 @@ inline constexpr std::uint32_t kInlineBytes = 64;
 /// Unit of the data area that carries longer payloads.
 inline constexpr std::uint32_t kGranuleBytes = 64;
 
-/// Bytes in front of the cells: one line for each of the two writers, far enough apart for the adjacent-line prefetcher.
+/// Bytes in front of the cells: one line for each of the two writers, far enough apart for the adjacent-line
+/// prefetcher.
 inline constexpr std::uint32_t kRingControlBytes = 256;
 
 /// @return `bytes` rounded up to whole granules
@@ -26,9 +27,9 @@ constexpr std::uint32_t round_up_to_granule(std::uint32_t bytes) {
 
 /// Sizes of one ring, in cells and bytes.
 struct RingGeometry {
-  std::uint32_t cell_count = 128;           ///< Packets under way at most; a power of two.
-  std::uint32_t data_bytes = 32 * 1024;     ///< Room for payloads that are not inline; a power of two.
-  std::uint32_t max_payload_bytes = 8192;   ///< Longest payload of one packet; a multiple of 64.
+  std::uint32_t cell_count = 128;          ///< Packets under way at most; a power of two.
+  std::uint32_t data_bytes = 32 * 1024;    ///< Room for payloads that are not inline; a power of two.
+  std::uint32_t max_payload_bytes = 8192;  ///< Longest payload of one packet; a multiple of 64.
 
   friend bool operator==(const RingGeometry&, const RingGeometry&) = default;
 

@@ -3,12 +3,12 @@
 // that nobody sleeps. Before it: a packet was published, or room was given back. After it: the sleeper looks again.
 //
 // The race. A producer publishes and then looks for a sleeper; a sleeper announces itself and then looks for work. If
-// either side's load may overtake its own store, both can miss the other and the sleeper sleeps on work. A full fence on
-// both sides closes it, but would cost every packet some 6 ns. Therefore the sleeper alone pays: membarrier
-// (GLOBAL_EXPEDITED) makes every running thread of every registered process pass a full barrier between its announcement
-// and its look. Processes register when their segment is created. A producer that could not register fences itself. A
-// sleeper that has no membarrier cannot know whether all its producers fence, and so never sleeps longer than
-// kBlindSleepNs. tests/unit/segment/doorbell_model_test.cpp enumerates all of this.
+// either side's load may overtake its own store, both can miss the other and the sleeper sleeps on work. A full fence
+// on both sides closes it, but would cost every packet some 6 ns. Therefore the sleeper alone pays: membarrier
+// (GLOBAL_EXPEDITED) makes every running thread of every registered process pass a full barrier between its
+// announcement and its look. Processes register when their segment is created. A producer that could not register
+// fences itself. A sleeper that has no membarrier cannot know whether all its producers fence, and so never sleeps
+// longer than kBlindSleepNs. tests/unit/segment/doorbell_model_test.cpp enumerates all of this.
 //
 // The generation. A sleeper takes microseconds to wake. A producer remembers, in private memory, for which announcement
 // it has rung and does not ring for the same one again; another producer still does, so a producer that dies between
@@ -31,8 +31,9 @@ struct DoorbellShared {
   /// Futex word: number of rings, mod 2^32. Writers: ringers of any process (release), only while somebody sleeps.
   /// Reader: sleepers (acquire), the kernel.
   alignas(128) std::atomic<std::uint32_t> bell;
-  /// Low 16 bits: threads that sleep or are about to; the rest: number of announcements (the generation). Writer: threads
-  /// of the owner (sequentially consistent read-modify-write). Readers: ringers (relaxed; the barrier orders them).
+  /// Low 16 bits: threads that sleep or are about to; the rest: number of announcements (the generation). Writer:
+  /// threads of the owner (sequentially consistent read-modify-write). Readers: ringers (relaxed; the barrier orders
+  /// them).
   alignas(128) std::atomic<std::uint64_t> sleepers;
 };
 
@@ -103,7 +104,8 @@ inline bool ring_if_asleep(DoorbellShared& doorbell, WakeBarrier barrier, std::u
     std::atomic_signal_fence(std::memory_order_seq_cst);
   }
   const std::uint64_t sleepers = doorbell.sleepers.load(std::memory_order_relaxed);
-  if ((sleepers & kSleeperCountMask) == 0) [[likely]] return false;
+  if ((sleepers & kSleeperCountMask) == 0) [[likely]]
+    return false;
   return ring_sleepers(doorbell, sleepers, rung_generation);
 }
 

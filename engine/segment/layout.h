@@ -22,25 +22,25 @@ namespace portofu {
 
 inline constexpr std::uint64_t kSegmentMagic = 0x75666f74726f500aull;  ///< "\nPortofu", little endian.
 inline constexpr std::uint32_t kLayoutVersion = 1;
-inline constexpr std::uint32_t kPageBytes = 4096;          ///< Unit of the layout, whatever the machine's page is.
-inline constexpr std::uint32_t kMaxChannelCount = 65536;   ///< Bound for what a descriptor may claim.
+inline constexpr std::uint32_t kPageBytes = 4096;         ///< Unit of the layout, whatever the machine's page is.
+inline constexpr std::uint32_t kMaxChannelCount = 65536;  ///< Bound for what a descriptor may claim.
 
 /// Who owns the segment and how it is laid out. Writer: the owner, before the segment has a name. Readers: anybody, who
 /// copies it, checks the copy and uses the copy.
 struct SegmentDescriptorShared {
-  std::uint64_t magic;              ///< kSegmentMagic.
-  std::uint32_t layout_version;     ///< kLayoutVersion; another one is not understood at all.
-  std::uint32_t descriptor_bytes;   ///< sizeof(SegmentDescriptorShared).
-  std::uint64_t incarnation;        ///< Random, not 0: tells two lives of one (NID, PID) apart.
-  std::uint32_t nid;                ///< ProcessId of the owner.
-  std::uint32_t pid;                ///< ProcessId of the owner.
-  std::uint32_t os_pid;             ///< The owner in the kernel's numbering, as the owner sees it; for people and tools.
-  std::uint32_t uid;                ///< Usage ID of the owner (Portals 4.3, 3.8).
-  std::uint32_t job_key;            ///< Key of the owner's job; a process of another job is refused.
-  std::uint32_t channel_count;      ///< Slots in the directory, and rings.
-  RingGeometry ring;                ///< Sizes of every ring.
-  std::uint32_t reserved;           ///< 0.
-  std::uint64_t segment_bytes;      ///< Length of the file; follows from the counts, and is checked against both.
+  std::uint64_t magic;             ///< kSegmentMagic.
+  std::uint32_t layout_version;    ///< kLayoutVersion; another one is not understood at all.
+  std::uint32_t descriptor_bytes;  ///< sizeof(SegmentDescriptorShared).
+  std::uint64_t incarnation;       ///< Random, not 0: tells two lives of one (NID, PID) apart.
+  std::uint32_t nid;               ///< ProcessId of the owner.
+  std::uint32_t pid;               ///< ProcessId of the owner.
+  std::uint32_t os_pid;            ///< The owner in the kernel's numbering, as the owner sees it; for people and tools.
+  std::uint32_t uid;               ///< Usage ID of the owner (Portals 4.3, 3.8).
+  std::uint32_t job_key;           ///< Key of the owner's job; a process of another job is refused.
+  std::uint32_t channel_count;     ///< Slots in the directory, and rings.
+  RingGeometry ring;               ///< Sizes of every ring.
+  std::uint32_t reserved;          ///< 0.
+  std::uint64_t segment_bytes;     ///< Length of the file; follows from the counts, and is checked against both.
 };
 
 static_assert(sizeof(SegmentDescriptorShared) == 72 && std::is_trivially_copyable_v<SegmentDescriptorShared>);
@@ -70,6 +70,9 @@ struct alignas(64) ChannelSlotShared {
 
 static_assert(sizeof(ChannelSlotShared) == 64 && std::is_standard_layout_v<ChannelSlotShared>);
 
+/// Step between the places at which rings begin in their pages; the alignment of a ring.
+inline constexpr std::uint64_t kRingPlaceBytes = 128;
+
 /// Where everything lies, in bytes from the start of the segment.
 struct SegmentLayout {
   std::uint32_t channel_count = 0;
@@ -83,6 +86,12 @@ struct SegmentLayout {
   constexpr std::uint64_t ring_stride_bytes() const { return round_up_to_page(ring.bytes()); }
   constexpr std::uint64_t ring_offset(std::uint32_t slot_index) const {
     return rings_offset() + slot_index * ring_stride_bytes();
+  }
+  /// Where a ring begins in its pages: rings of neighbouring channels begin at different places, so that the words that
+  /// the owner polls do not all fall into one set of the first-level cache when all peers have sent equally much.
+  constexpr std::uint64_t ring_start(std::uint32_t slot_index) const {
+    const std::uint64_t places = (ring_stride_bytes() - ring.bytes()) / kRingPlaceBytes + 1;
+    return slot_index % places * kRingPlaceBytes;
   }
   constexpr std::uint64_t segment_bytes() const { return ring_offset(channel_count); }
   constexpr bool valid() const { return channel_count > 0 && channel_count <= kMaxChannelCount && ring.valid(); }

@@ -6,8 +6,8 @@
 
 namespace portofu {
 
-/// Owns one mapping. Not inherited over fork (MADV_DONTFORK): a child that touches it faults instead of corrupting rings
-/// that its parent uses, and the child's copy of this object leaves the address range alone.
+/// Owns one mapping. Not inherited over fork (MADV_DONTFORK): a child that touches it faults instead of corrupting
+/// rings that its parent uses, and the child's copy of this object leaves the address range alone.
 class Mapping {
  public:
   Mapping() = default;

@@ -1,7 +1,8 @@
 #pragma once
 // Which segments this process owns. Process-wide on purpose, although engines are not: a POSIX file lock belongs to the
 // process, so an engine that opened and closed the segment of another engine of the same process would drop that one's
-// lock. Everything that opens or closes a segment file by name holds OwnSegmentsLock meanwhile. Never on the short path.
+// lock. Everything that opens or closes a segment file by name holds OwnSegmentsLock meanwhile. Never on the short
+// path.
 
 #include <cstdint>
 #include <memory>
@@ -11,8 +12,8 @@
 
 namespace portofu {
 
-/// Excludes the other threads of this process from opening, closing and naming segments. A fork waits for it, so a child
-/// never inherits it locked.
+/// Excludes the other threads of this process from opening, closing and naming segments. A fork waits for it, so a
+/// child never inherits it locked.
 class OwnSegmentsLock {
  public:
   OwnSegmentsLock();

@@ -37,7 +37,7 @@ AttachResult open_file(const std::string& path, std::shared_ptr<SegmentFile>* fi
 
 /// @return true if nobody but this effective user can write to the file
 bool is_private(int fd, std::uint64_t* file_bytes) {
-  struct stat status{};
+  struct stat status {};
   if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) return false;
   *file_bytes = static_cast<std::uint64_t>(status.st_size);
   return status.st_uid == geteuid() && (status.st_mode & 077) == 0;

@@ -48,11 +48,11 @@ class PeerSegment {
   PeerSegment() = default;
 
   std::string path_;
-  std::shared_ptr<SegmentFile> file_;    ///< Shared with the owner if that is an engine of this process.
-  SegmentDescriptorShared descriptor_{}; ///< The checked copy.
+  std::shared_ptr<SegmentFile> file_;     ///< Shared with the owner if that is an engine of this process.
+  SegmentDescriptorShared descriptor_{};  ///< The checked copy.
   SegmentLayout layout_;
-  Mapping header_;                       ///< Everything in front of the rings.
-  bool dead_ = false;                    ///< Stays true.
+  Mapping header_;     ///< Everything in front of the rings.
+  bool dead_ = false;  ///< Stays true.
 };
 
 /// @param incarnation  which life is meant; 0 means any

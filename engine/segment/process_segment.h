@@ -15,14 +15,14 @@ namespace portofu {
 
 /// What an engine asks of its segment.
 struct SegmentOptions {
-  std::uint32_t nid = 0;                 ///< Node of this process; part of the segment's name.
-  std::uint32_t pid = 0;                 ///< Wanted PID, 1..kMaxPid; 0 takes any free one.
-  std::uint32_t job_key = 0;             ///< Only processes with the same key are talked to.
-  std::uint32_t uid = 0;                 ///< Usage ID (Portals 4.3, 3.8); shown to peers, not checked here.
-  std::uint32_t channel_count = 1024;    ///< Peers that can send to this process at a time.
-  RingGeometry ring;                     ///< Sizes of each inbound ring; memory is taken for those that are used.
-  std::string directory = "/dev/shm";    ///< Where segments lie; the same for all processes of a node.
-  bool membarrier = true;                ///< False behaves as if the kernel had no membarrier.
+  std::uint32_t nid = 0;               ///< Node of this process; part of the segment's name.
+  std::uint32_t pid = 0;               ///< Wanted PID, 1..kMaxPid; 0 takes any free one.
+  std::uint32_t job_key = 0;           ///< Only processes with the same key are talked to.
+  std::uint32_t uid = 0;               ///< Usage ID (Portals 4.3, 3.8); shown to peers, not checked here.
+  std::uint32_t channel_count = 1024;  ///< Peers that can send to this process at a time.
+  RingGeometry ring;                   ///< Sizes of each inbound ring; memory is taken for those that are used.
+  std::string directory = "/dev/shm";  ///< Where segments lie; the same for all processes of a node.
+  bool membarrier = true;              ///< False behaves as if the kernel had no membarrier.
 };
 
 /// Why there is no segment.
@@ -52,9 +52,9 @@ class ProcessSegment {
   ProcessSegment(const ProcessSegment&) = delete;
   ProcessSegment& operator=(const ProcessSegment&) = delete;
 
-  ProcessId id() const { return {descriptor().nid, descriptor().pid}; }
-  std::uint64_t incarnation() const { return descriptor().incarnation; }
-  std::uint32_t job_key() const { return descriptor().job_key; }
+  ProcessId id() const { return {descriptor_.nid, descriptor_.pid}; }
+  std::uint64_t incarnation() const { return descriptor_.incarnation; }
+  std::uint32_t job_key() const { return descriptor_.job_key; }
   const std::string& directory() const { return directory_; }
   const SegmentLayout& layout() const { return layout_; }
   WakeBarrier wake_barrier() const { return barrier_; }
@@ -77,15 +77,12 @@ class ProcessSegment {
  private:
   ProcessSegment() = default;
 
-  const SegmentDescriptorShared& descriptor() const {
-    return *reinterpret_cast<const SegmentDescriptorShared*>(header_.at(0));
-  }
-
   std::string directory_;
-  std::string path_;                   ///< Name of the file, removed at the end.
-  std::shared_ptr<SegmentFile> file_;  ///< Locked; the only descriptor of it in this process.
+  std::string path_;                      ///< Name of the file, removed at the end.
+  std::shared_ptr<SegmentFile> file_;     ///< Locked; the only descriptor of it in this process.
+  SegmentDescriptorShared descriptor_{};  ///< Our own copy; also a forked child may look at it.
   SegmentLayout layout_;
-  Mapping header_;                     ///< Everything in front of the rings.
+  Mapping header_;  ///< Everything in front of the rings.
   WakeBarrier barrier_ = WakeBarrier::kFence;
   std::uint64_t fork_generation_ = 0;  ///< fork_generation() of the owner.
 

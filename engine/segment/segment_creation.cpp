@@ -68,6 +68,7 @@ std::unique_ptr<ProcessSegment> SegmentCreation::run() {
     return nullptr;
   }
   segment_->fork_generation_ = fork_generation();
+  segment_->descriptor_ = *reinterpret_cast<const SegmentDescriptorShared*>(segment_->header_.at(0));
   segment_->header_.protect_front(kPageBytes);
   segment_->barrier_ = options_.membarrier ? register_wake_barrier() : WakeBarrier::kFence;
   add_own_segment(segment_->path_, segment_->file_);

@@ -1,6 +1,7 @@
 #pragma once
-// How a segment comes into the world: made without a name, filled, locked, and only then linked to its name, which is the
-// claim of the PID. Whoever sees the name sees a finished and locked segment; a creator killed on the way leaves nothing.
+// How a segment comes into the world: made without a name, filled, locked, and only then linked to its name, which is
+// the claim of the PID. Whoever sees the name sees a finished and locked segment; a creator killed on the way leaves
+// nothing.
 
 #include <memory>
 #include <string>

@@ -18,7 +18,7 @@ namespace {
 constexpr int kMaxInterruptions = 100;
 
 struct flock whole_file(short type) {
-  struct flock lock{};
+  struct flock lock {};
   lock.l_type = type;
   lock.l_whence = SEEK_SET;
   return lock;
@@ -76,8 +76,8 @@ bool remove_if_dead(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd < 0) return false;
   const SegmentFile file(fd, FileOwner::kOtherProcess);
-  struct stat opened{};
-  struct stat named{};
+  struct stat opened {};
+  struct stat named {};
   if (fstat(fd, &opened) != 0 || !S_ISREG(opened.st_mode) || opened.st_uid != geteuid()) return false;
   if (!file.lock()) return false;
   // Somebody may have taken the name over between our open and our lock.

@@ -1,12 +1,12 @@
 #pragma once
 // An open segment file and the answer to "does its owner still live". The owner holds a traditional POSIX write lock on
-// the whole file from before the file has a name until it ends: the kernel releases it when the process dies, also while
-// it is an unreaped zombie, and a forked child does not inherit it.
+// the whole file from before the file has a name until it ends: the kernel releases it when the process dies, also
+// while it is an unreaped zombie, and a forked child does not inherit it.
 //
-// Two properties of such locks shape this directory. (1) Closing any descriptor of the file drops the lock of the closing
-// process: a process therefore opens a segment of its own exactly once, and everybody in the process who needs it finds
-// that descriptor in own_segments.h. (2) A process does not see its own locks: whether a segment of this process lives is
-// told by a flag.
+// Two properties of such locks shape this directory. (1) Closing any descriptor of the file drops the lock of the
+// closing process: a process therefore opens a segment of its own exactly once, and everybody in the process who needs
+// it finds that descriptor in own_segments.h. (2) A process does not see its own locks: whether a segment of this
+// process lives is told by a flag.
 
 #include <atomic>
 #include <cstdint>
@@ -60,8 +60,9 @@ std::string segment_path(const std::string& directory, ProcessId id);
 /// @return what the names of all segments of this effective user begin with
 std::string segment_name_prefix();
 
-/// Removes the name if the segment behind it is dead. A name is only ever removed by who holds the lock of the very file
-/// that it names, so a living process that takes over the name meanwhile is safe. The caller holds own_segments' lock.
+/// Removes the name if the segment behind it is dead. A name is only ever removed by who holds the lock of the very
+/// file that it names, so a living process that takes over the name meanwhile is safe. The caller holds own_segments'
+/// lock.
 /// @return true if the name was removed
 bool remove_if_dead(const std::string& path);
 

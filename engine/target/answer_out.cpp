@@ -34,6 +34,11 @@ bool read_data(const OutgoingAnswer& answer, std::byte* target, std::uint64_t by
   return answer.arrival.entry->segment.read(answer.arrival.offset + answer.sent, target, bytes);
 }
 
+/// Why data could not be read.
+NiFail fail_of_reading(const OutgoingAnswer& answer) {
+  return answer.arrival.entry == nullptr ? NiFail::kDropped : NiFail::kSegv;
+}
+
 /// A get whose data has left, or never will, is complete at the target.
 void complete_reply(Core& core, Peer& peer, OutgoingAnswer& answer, NiFail fail) {
   if (answer.arrival.mode != ArrivalMode::kDeliver) return;
@@ -59,7 +64,7 @@ AnswerResult send_packet(Core& core, Peer& peer, OutgoingAnswer& answer) {
   }
   if (!readable) {  // The initiator learns how far the data was good.
     header.payload_bytes = 0;
-    header.ni_fail_type = static_cast<std::uint8_t>(NiFail::kSegv);
+    header.ni_fail_type = static_cast<std::uint8_t>(fail_of_reading(answer));
     if (answer.started) header.flags |= kFlagCut;
     if (!answer.started) header.length = 0;
   }
@@ -69,7 +74,7 @@ AnswerResult send_packet(Core& core, Peer& peer, OutgoingAnswer& answer) {
   answer.started = true;
   answer.sent += bytes;
   if (readable && answer.sent < answer.data_bytes) return AnswerResult::kBlocked;
-  complete_reply(core, peer, answer, readable ? NiFail::kOk : NiFail::kSegv);
+  complete_reply(core, peer, answer, readable ? NiFail::kOk : fail_of_reading(answer));
   return AnswerResult::kDone;
 }
 

@@ -2,24 +2,46 @@
 
 #include <vector>
 
+#include "engine/target/answer_out.h"
+
 namespace portofu {
 namespace {
 
-void let_go(Peer& peer, std::uint32_t index) {
+/// A header that was taken before its message is complete is in no list any more: only its message knows it.
+void forget_entry(Arrival& arrival, ArrivalMode mode) {
+  if (arrival.unexpected != nullptr && arrival.unexpected->claimed) delete arrival.unexpected;
+  arrival.unexpected = nullptr;
+  arrival.entry = nullptr;
+  arrival.mode = mode;
+}
+
+/// The message that is arriving is refused after all; whoever asked is told so at once.
+void refuse_arriving(Core& core, Peer& peer) {
+  const PacketHeader& header = peer.request_stream.header;
+  forget_entry(peer.request_stream, ArrivalMode::kDiscard);
+  if ((header.flags & kFlagAnswerWanted) == 0) return;
+  AnswerContent content;
+  content.operation_id = header.operation_id;
+  content.fail = NiFail::kDropped;
+  send_answer(core, peer, content);
+}
+
+void let_go(Core& core, Peer& peer, std::uint32_t index) {
   if (peer.request_stream.mode == ArrivalMode::kDeliver && peer.request_stream.header.interface_index == index) {
-    peer.request_stream.mode = ArrivalMode::kDiscard;
-    peer.request_stream.entry = nullptr;
+    refuse_arriving(core, peer);
   }
   for (OutgoingAnswer& answer : peer.answers) {
     if (answer.arrival.mode != ArrivalMode::kDeliver || answer.interface_index != index) continue;
-    answer.arrival.mode = ArrivalMode::kIdle;
-    answer.arrival.entry = nullptr;
+    forget_entry(answer.arrival, ArrivalMode::kIdle);
   }
   peer.requests.remove_and_dispose_if(
       [index](const OutgoingRequest& request) {
         return request.descriptor.interface_index == index && !request.progress.started;
       },
       [](OutgoingRequest* request) { delete request; });
+  for (OutgoingRequest& request : peer.requests) {  // What has begun is cut by initiator/send.
+    if (request.descriptor.interface_index == index) request.descriptor.interface_index = kInterfaceCount;
+  }
 }
 
 void close_operations(Core& core, std::uint32_t index) {
@@ -29,6 +51,8 @@ void close_operations(Core& core, std::uint32_t index) {
   });
   for (const std::uint32_t id : ids) {
     OutstandingOperation* operation = core.outstanding.find(id);
+    Arrival& reply = operation->peer->answer_stream;
+    if (reply.mode == ArrivalMode::kReply && reply.header.operation_id == id) reply.mode = ArrivalMode::kDiscard;
     --operation->peer->outstanding;
     core.outstanding.close(id);
   }
@@ -47,7 +71,7 @@ void empty_lists(PortalTableEntry& portal) {
 
 void close_interface_on_duty(Core& core, std::uint32_t index) {
   Interface& ni = *core.interfaces[index];
-  for (auto& [key, peer] : core.peers) let_go(*peer, index);
+  for (auto& [key, peer] : core.peers) let_go(core, *peer, index);
   close_operations(core, index);
   core.fired.remove_and_dispose_if(
       [index](const TriggeredOperation& operation) { return operation.descriptor.interface_index == index; },

@@ -2,9 +2,25 @@
 
 #include <algorithm>
 
+#include "engine/target/atomic_rules.h"
 #include "engine/target/atomic_unit.h"
 
 namespace portofu {
+namespace {
+
+/// Whether every item lies in one piece of the entry (3.15.4 demands no more), aligned as the atomic unit needs it.
+bool pieces_hold_items(const Arrival& arrival, AtomicType type) {
+  const AtomicTypeRule& rule = kAtomicTypeRules[static_cast<std::size_t>(type)];
+  for (std::uint64_t at = 0; at < arrival.mlength;) {
+    const MemorySegment::Run run = arrival.entry->segment.run_at(arrival.offset + at, arrival.mlength - at);
+    const bool aligned = reinterpret_cast<std::uintptr_t>(run.start) % rule.alignment_bytes == 0;
+    if (!aligned || run.bytes % rule.bytes != 0) return false;
+    at += run.bytes;
+  }
+  return true;
+}
+
+}  // namespace
 
 void deliver_payload(Arrival& arrival, const std::byte* payload, std::uint64_t bytes) {
   const std::uint64_t at = arrival.received;
@@ -20,9 +36,9 @@ bool deliver_atomic(Arrival& arrival, const std::byte* source, const std::byte* 
   const std::uint32_t item_bytes = atomic_type_bytes(type);
   arrival.received = arrival.header.length;
   for (std::uint64_t done = 0; done < arrival.mlength;) {
-    MemorySegment::Run run = arrival.entry->segment.run_at(arrival.offset + done, arrival.mlength - done);
-    run.bytes -= run.bytes % item_bytes;
-    if (run.bytes == 0) return done != 0;  // An item spans two pieces of an iovec (3.15.4): not supported.
+    const MemorySegment::Run run = arrival.entry->segment.run_at(arrival.offset + done, arrival.mlength - done);
+    // The atomic unit judges a single piece before it does anything; of several, no later one may fail.
+    if (done == 0 && run.bytes < arrival.mlength && !pieces_hold_items(arrival, type)) return false;
     const AtomicRequest request{static_cast<AtomicOperation>(arrival.header.atomic_operation),
                                 type,
                                 run.start,
@@ -35,7 +51,7 @@ bool deliver_atomic(Arrival& arrival, const std::byte* source, const std::byte* 
       arrival.fail = NiFail::kSegv;
       return true;
     }
-    if (result != AtomicResult::kDone) return done != 0;
+    if (result != AtomicResult::kDone) return false;
     done += run.bytes;
   }
   return true;

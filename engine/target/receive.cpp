@@ -1,13 +1,25 @@
 #include "engine/target/receive.h"
 
 #include "engine/initiator/answer_in.h"
+#include "engine/initiator/connect.h"
 #include "engine/target/request.h"
 
 namespace portofu {
 namespace {
 
+/// The first packet of a source. Our own link may lead to an earlier life of the process, whose death was not noticed yet:
+/// an answer would go there, and the one who asked would wait for ever.
+void meet_source(Core& core, const Packet& packet) {
+  Peer& peer = core.peer(packet.source);
+  *packet.source_context = &peer;
+  if (peer.state != PeerState::kConnected) return;
+  peer.wire->check_peers();
+  if (peer.link->lost) lose_peer(core, peer);
+}
+
 Peer& source_peer(Core& core, const Packet& packet) {
-  if (*packet.source_context == nullptr) *packet.source_context = &core.peer(packet.source);
+  if (*packet.source_context == nullptr) [[unlikely]]
+    meet_source(core, packet);
   return *static_cast<Peer*>(*packet.source_context);
 }
 
@@ -42,6 +54,7 @@ void close_source(Core& core, void* context) {
   if (context == nullptr) return;
   Peer& peer = *static_cast<Peer*>(context);
   cut_request(core, peer, NiFail::kUndeliverable);
+  cut_answer(core, peer, NiFail::kUndeliverable);
 }
 
 }  // namespace portofu

@@ -13,6 +13,9 @@
 namespace portofu {
 namespace {
 
+/// An honest peer never has more operations open than its window allows, whose largest setting this is.
+constexpr std::uint32_t kMostWaitingAnswers = 65'536;
+
 bool is_atomic(PacketType type) {
   return type == PacketType::kAtomic || type == PacketType::kFetchAtomic || type == PacketType::kSwap;
 }
@@ -164,7 +167,7 @@ void receive_request(Core& core, Peer& peer, const PacketHeader& header, const s
     core.counters.add(Counter::kPacketsRefusedMalformed);
     cut_request(core, peer, NiFail::kUndeliverable);
   }
-  if (!is_sane(header) || peer.answer_count > core.settings.window_operations * 2) {
+  if (!is_sane(header) || peer.answer_count >= kMostWaitingAnswers) {
     return core.counters.add(Counter::kPacketsRefusedMalformed);
   }
   Interface* ni = core.interface(header.interface_index);

@@ -2,7 +2,8 @@
 // The one interface between the engine and whatever carries packets: memory of this node, a fabric, a simulator.
 //
 // A wire delivers the packets of one link in order, exactly once, or reports the link lost; a medium that cannot do so is
-// wrapped by `wire/reliable`. Every function is called by the thread on duty only and returns at once.
+// wrapped by `wire/reliable`. Before anything of a later link of a process is delivered, be it a later life of it, the
+// earlier one is drained and its source taken (take_closed_source). Every function is called by the thread on duty only and returns at once.
 
 #include <cstddef>
 #include <cstdint>

@@ -82,7 +82,7 @@ int PtlPTDisable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) {
     const PortalTableEntry* portal = ni != nullptr ? ni->portal(pt_index) : nullptr;
     return portal == nullptr || portal->in_progress == 0;
   };
-  engine->wait(is_quiet, Engine::kForever);
+  engine->wait(is_quiet, Engine::kForever, OnAbort::kGoOn);
   return PTL_OK;
 }
 

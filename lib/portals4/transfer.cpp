@@ -57,7 +57,11 @@ bool is_legal(const AtomicPart& part, AtomicUse use, ptl_size_t length) {
 int arm(const Engine::Duty& duty, Engine& engine, Interface& ni, const Descriptor& descriptor, const Trigger& trigger) {
   CountingEvent* counter = ni.cts.find(trigger.ct_handle);
   if (counter == nullptr) return PTL_ARG_INVALID;
-  if (ni.triggered_count >= ni.limits.max_triggered_ops) return PTL_NO_SPACE;
+  // What has reached its threshold does not wait, whether it is new or has not been started yet.
+  const bool waits = counter->success() < trigger.threshold;
+  while (waits && ni.triggered_count >= ni.limits.max_triggered_ops && !duty.core().fired.empty())
+    engine.settle_on_duty();
+  if (waits && ni.triggered_count >= ni.limits.max_triggered_ops) return PTL_NO_SPACE;
   auto* operation = new TriggeredOperation;
   operation->descriptor = descriptor;
   operation->threshold = trigger.threshold;

@@ -114,7 +114,8 @@ TEST_F(ShmKillTest, Connector_killed_at_any_instruction__leaves_no_channel_behin
       while (target.wire->take_closed_source(&source, &context)) {
       }
       return everything_is_clean();
-    })) << "round " << round;
+    })) << "round "
+        << round;
     target.segment->control().directory_epoch.store(0);
   }
 }
@@ -218,6 +219,7 @@ TEST_F(ShmKillTest, Forked_child_that_exits__leaves_its_parents_segment_alone) {
     if (self.wire->connect(target.id(), &link) != ConnectResult::kConnected) return 1;
     // The child's copies of segment and wire are destroyed as an ordinary exit would.
     const int status = in_dying_child([&self] {
+      self.wire.reset();
       self.segment.reset();
       return 0;
     });

@@ -22,7 +22,7 @@ std::size_t ModelRegion::place(std::uint64_t offset) const {
 
 std::uint64_t ModelQueue::used() const {
   std::uint64_t count = 0;
-  count = events.size() - taken;
+  for (std::size_t i = taken; i < events.size(); ++i) count += events[i].type != EventKind::kPtDisabled;
   return count;
 }
 
@@ -41,7 +41,10 @@ void Model::post(ModelProcess& process, Handle eq, const Event& event) {
   if (eq == 0) return;
   ModelQueue& queue = process.queues[eq];
   const bool may_be_full = queue.events.size() - queue.taken >= queue.capacity;
-  if (may_be_full && queue.used() >= queue.capacity && event.type != EventKind::kPtDisabled) queue.overflowed = true;
+  if (may_be_full && queue.used() >= queue.capacity && event.type != EventKind::kPtDisabled) {
+    queue.overflowed = true;
+    ++queue.taken;  // The oldest is lost.
+  }
   queue.events.push_back(event);
 }
 

@@ -118,7 +118,7 @@ struct ModelPortal {
 
 struct ModelQueue {
   std::vector<Event> events;  ///< All that were ever posted.
-  std::uint64_t taken = 0;    ///< How many of them the application has.
+  std::uint64_t taken = 0;    ///< How many of them the application has, or are lost.
   std::uint64_t capacity = 0;
   std::uint64_t promised = 0;
   bool overflowed = false;    ///< Events were lost, which a local call may do (2.8): its contents say no more.

@@ -34,7 +34,6 @@ void Node::open_interface() {
 }
 
 void Node::close_interface() {
-  engine_->flush(0);
   const Engine::Duty duty(*engine_);
   close_interface_on_duty(*core_, options_.interface_index);
 }

@@ -61,7 +61,7 @@ class Node {
   void arm(Handle ct, std::uint64_t threshold, const Descriptor& descriptor);
   void cancel(Handle ct);
 
-  /// PtlNIFini: what waits may leave for a while, then everything is gone.
+  /// PtlNIFini for which nothing that waits may leave any more.
   void close_interface();
   void open_interface();
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
+#include <iostream>
 
 #include "engine/target/atomic_unit.h"
 
@@ -32,7 +34,7 @@ std::size_t round_down(std::size_t bytes) { return bytes - bytes % kItemBytes; }
 
 }  // namespace
 
-WorldOptions RandomSequence::draw_world(std::uint64_t seed) {
+WorldOptions RandomSequence::draw_world(std::uint64_t seed, const Taste& taste) {
   SimRandom random(seed);
   WorldOptions options;
   options.seed = random.next();
@@ -47,14 +49,19 @@ WorldOptions RandomSequence::draw_world(std::uint64_t seed) {
   node.own_loopback = random.below(3) != 0;
   node.ring = {16, 16384, 8192};
   node.settings.window_operations = random.below(2) == 0 ? 1 + static_cast<std::uint32_t>(random.below(8)) : 1024;
+  if (taste.initial_entries != 0) return options;  // Nothing that would keep lists short.
   if (random.below(2) == 0) node.limits.max_unexpected_headers = 1 + static_cast<std::uint32_t>(random.below(8));
   if (random.below(4) == 0) node.limits.max_list_size = 2 + static_cast<std::uint32_t>(random.below(8));
   if (random.below(4) == 0) node.limits.max_entries = 8 + static_cast<std::uint32_t>(random.below(16));
   return options;
 }
 
-RandomSequence::RandomSequence(std::uint64_t seed)
-    : random_(seed ^ 0x5eed), options_(draw_world(seed)), world_(options_), own_(options_.process_count) {
+RandomSequence::RandomSequence(std::uint64_t seed, const Taste& taste)
+    : random_(seed ^ 0x5eed),
+      taste_(taste),
+      options_(draw_world(seed, taste)),
+      world_(options_),
+      own_(options_.process_count) {
   for (std::size_t i = 0; i < own_.size(); ++i) set_up(i);
 }
 
@@ -113,7 +120,9 @@ std::size_t RandomSequence::draw_length(bool aligned) {
 }
 
 /// Three fields, as MPI has them, with few values.
-std::uint64_t RandomSequence::draw_bits() { return below(2) << 48 | below(3) << 32 | below(3); }
+std::uint64_t RandomSequence::draw_bits() {
+  return below(2) << 48 | below(taste_.bit_values) << 32 | below(taste_.bit_values);
+}
 
 MatchCriteria RandomSequence::draw_criteria() {
   MatchCriteria criteria;
@@ -168,7 +177,7 @@ EntryPlan RandomSequence::draw_entry(std::size_t process) {
   plan.name = next_name_++;
   plan.uid = percent(92) ? kUidAny : world_.model_of(below(own_.size())).uid;
   plan.ct = percent(70) ? any(own_[process].counters) : 0;
-  plan.list = percent(60) ? ListKind::kPriority : ListKind::kOverflow;
+  plan.list = percent(taste_.priority_percent) ? ListKind::kPriority : ListKind::kOverflow;
   return plan;
 }
 
@@ -239,7 +248,9 @@ Descriptor RandomSequence::draw_count(std::size_t process) {
 // ---- Calls ---------------------------------------------------------------------------------------------------------
 
 void RandomSequence::note(std::size_t process, const std::string& what) {
+  static const bool traced = std::getenv("PORTOFU_TEST_TRACE") != nullptr;
   last_calls_.push_back(std::to_string(calls_) + ": process " + std::to_string(process) + " " + what);
+  if (traced) std::cerr << last_calls_.back() << "\n";
   if (last_calls_.size() > kCallsShown) last_calls_.pop_front();
 }
 
@@ -286,10 +297,12 @@ void RandomSequence::act_append(std::size_t process) {
 void RandomSequence::act_unlink(std::size_t process) {
   std::vector<Handle>& entries = own_[process].entries;
   if (entries.empty()) return;
+  const Handle handle = any(entries);
   // With few slots a stale handle is soon somebody else's.
-  if (options_.node.limits.max_entries < kDefaultLimits.max_entries && entries.size() > 4) entries.erase(entries.begin());
+  const bool few_slots = options_.node.limits.max_entries < kDefaultLimits.max_entries;
+  if (few_slots && !world_.is_live_entry(process, handle)) return;
   note(process, "unlinks");
-  world_.unlink(process, any(entries));
+  world_.unlink(process, handle);
 }
 
 void RandomSequence::act_search(std::size_t process) {
@@ -336,20 +349,21 @@ void RandomSequence::act_release(std::size_t process) {
 
 void RandomSequence::act() {
   const std::size_t process = below(own_.size());
-  const std::uint64_t dice = below(100);
+  if (percent(taste_.append_percent)) return act_append(process);
+  const std::uint64_t dice = below(88);
   if (dice < 45) return world_.step(process);
   if (dice < 67) return act_post(process);
   if (dice < 70) return act_volatile_post(process);
-  if (dice < 82) return act_append(process);
-  if (dice < 84) return act_unlink(process);
-  if (dice < 87) return act_search(process);
-  if (dice < 91) return act_enable(process);
-  if (dice < 95) return act_trigger(process);
-  if (dice < 96) return act_release(process);
+  if (dice < 72) return act_unlink(process);
+  if (dice < 75) return act_search(process);
+  if (dice < 79) return act_enable(process);
+  if (dice < 83) return act_trigger(process);
+  if (dice < 84) return act_release(process);
   world_.take_events(process, percent(50) ? own_[process].eq : own_[process].flow_eq, below(10));
 }
 
 std::string RandomSequence::run(int action_count) {
+  for (std::uint32_t i = 0; i < taste_.initial_entries && world_.complaint().empty(); ++i) act_append(i % own_.size());
   for (calls_ = 0; calls_ < action_count && world_.complaint().empty(); ++calls_) act();
   if (world_.complaint().empty()) world_.settle();
   if (world_.complaint().empty()) world_.compare();

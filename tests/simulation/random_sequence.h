@@ -21,10 +21,18 @@ enum PortalIndex : std::uint16_t {
   kMissing = 4,        ///< Not allocated.
 };
 
+/// What a sequence likes to do.
+struct Taste {
+  std::uint32_t bit_values = 3;       ///< Values of each field of the match bits: many make long lists.
+  std::uint32_t initial_entries = 0;  ///< Appended by every process before anything else.
+  std::uint32_t append_percent = 12;  ///< Calls that append an entry.
+  std::uint32_t priority_percent = 60;  ///< Entries for the priority list; few make long lists of unexpected headers.
+};
+
 /// One run of the simulator against the model.
 class RandomSequence {
  public:
-  explicit RandomSequence(std::uint64_t seed);
+  explicit RandomSequence(std::uint64_t seed, const Taste& taste = {});
 
   /// Makes `action_count` random calls, lets everything end, and compares.
   /// @return what went otherwise and after which calls; empty if nothing
@@ -43,7 +51,7 @@ class RandomSequence {
     std::vector<Handle> entries;         ///< Live or recently dead.
   };
 
-  static WorldOptions draw_world(std::uint64_t seed);
+  static WorldOptions draw_world(std::uint64_t seed, const Taste& taste);
   std::uint64_t below(std::uint64_t bound) { return random_.below(bound); }
   bool percent(std::uint64_t chance) { return below(100) < chance; }
   template <class T>
@@ -77,6 +85,7 @@ class RandomSequence {
   void note(std::size_t process, const std::string& what);
 
   SimRandom random_;
+  Taste taste_;
   WorldOptions options_;
   World world_;
   std::vector<Process> own_;

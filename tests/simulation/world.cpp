@@ -3,7 +3,9 @@
 #include "tests/simulation/world.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <iostream>
 #include <map>
 
 namespace portofu::simulation {
@@ -106,12 +108,23 @@ void World::follow_triggers(std::size_t process) {
   model_.start_fired_until(process, nodes_[process]->core().counters.get(Counter::kTriggersFired));
 }
 
+void World::trace(const char* what, std::size_t process, ProcessId peer, const PacketHeader& header) const {
+  static const bool wanted = std::getenv("PORTOFU_TEST_TRACE") != nullptr;
+  if (!wanted) return;
+  std::cerr << "  process " << process << " " << what << " " << peer.pid << ": " << packet_type_name(header.type)
+            << " hdr_data " << header.hdr_data << " id " << header.operation_id << " length " << header.length
+            << " payload " << header.payload_bytes << " fail " << int{header.ni_fail_type} << " flags "
+            << int{header.flags} << "\n";
+}
+
 void World::published(std::size_t process, ProcessId peer, const PacketHeader& header) {
+  trace("sends to", process, peer, header);
   follow_triggers(process);
   model_.published(process, peer, header);
 }
 
 void World::peeked(std::size_t process, ProcessId source, const PacketHeader& header) {
+  trace("takes from", process, source, header);
   follow_triggers(process);
   model_.peeked(process, source, header);
 }
@@ -170,6 +183,13 @@ Status World::append(std::size_t process, const EntryPlan& plan, Handle* handle)
   node.engine().settle_on_duty();
   follow_triggers(process);
   return status;
+}
+
+bool World::is_live_entry(std::size_t process, Handle handle) const {
+  const auto& entries = model_.processes[process].entries;
+  return std::any_of(entries.begin(), entries.end(), [handle](const auto& entry) {
+    return entry->handle == handle && entry->state != EntryState::kGone;
+  });
 }
 
 void World::unlink(std::size_t process, Handle handle) {

@@ -31,7 +31,7 @@ class World final : private WireObserver {
   const std::string& complaint() const { return model_.complaint(); }
   std::size_t process_count() const { return nodes_.size(); }
   const ModelProcess& model_of(std::size_t process) const { return model_.processes[process]; }
-  std::byte* memory(std::size_t process) { return nodes_[process]->memory(); }
+  bool is_live_entry(std::size_t process, Handle handle) const;
 
   // Set-up, before anything is sent.
   Handle make_queue(std::size_t process, std::uint64_t count);
@@ -71,6 +71,8 @@ class World final : private WireObserver {
 
   void published(std::size_t process, ProcessId peer, const PacketHeader& header) override;
   void peeked(std::size_t process, ProcessId source, const PacketHeader& header) override;
+  /// Prints a packet if PORTOFU_TEST_TRACE is set.
+  void trace(const char* what, std::size_t process, ProcessId peer, const PacketHeader& header) const;
   void follow_triggers(std::size_t process);
   bool is_quiet();
   void compare_counters(std::size_t process);

@@ -49,7 +49,9 @@ bool repair_slot(ChannelSlotShared& slot, const Claimer& by) {
 
 }  // namespace
 
-SlotWord read_slot(const ChannelSlotShared& slot) { return SlotWord::unpack(slot.word.load(std::memory_order_acquire)); }
+SlotWord read_slot(const ChannelSlotShared& slot) {
+  return SlotWord::unpack(slot.word.load(std::memory_order_acquire));
+}
 
 bool move_slot(ChannelSlotShared& slot, const SlotWord& from, SlotState to) {
   if (to == SlotState::kFree) slot.claimer_incarnation.store(0, std::memory_order_relaxed);

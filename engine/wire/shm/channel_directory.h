@@ -9,8 +9,8 @@
 //   kEvicted    -> kClosed     claimer: it has noticed; or the owner: the claimer is dead
 //   kClosed     -> kFree       owner: all packets are taken, the ring is zeroed
 //
-// Every transition is a compare-and-swap of the whole word, and a claim changes its generation, so a late step of a dead
-// or stopped claimer's past never hits a later user's channel.
+// Every transition is a compare-and-swap of the whole word, and a claim changes its generation, so a late step of a
+// dead or stopped claimer's past never hits a later user's channel.
 
 #include <cstdint>
 #include <string>
@@ -51,12 +51,13 @@ struct SlotWord {
   friend bool operator==(const SlotWord&, const SlotWord&) = default;
 
   static constexpr SlotWord unpack(std::uint64_t word) {
-    return {static_cast<SlotState>(word & 0xff), static_cast<std::uint8_t>(word >> 8),
+    return {static_cast<SlotState>(word & 0xff),
+            static_cast<std::uint8_t>(word >> 8),
             {static_cast<std::uint32_t>(word >> 32), static_cast<std::uint16_t>(word >> 16)}};
   }
   constexpr std::uint64_t pack() const {
-    return static_cast<std::uint64_t>(state) | std::uint64_t{generation} << 8 | std::uint64_t{claimer.pid & 0xffff} << 16 |
-           std::uint64_t{claimer.nid} << 32;
+    return static_cast<std::uint64_t>(state) | std::uint64_t{generation} << 8 |
+           std::uint64_t{claimer.pid & 0xffff} << 16 | std::uint64_t{claimer.nid} << 32;
   }
   constexpr SlotWord in_state(SlotState next) const { return {next, generation, claimer}; }
 };

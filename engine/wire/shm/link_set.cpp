@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "engine/queue/assert.h"
+#include "engine/segment/own_segments.h"
 
 namespace portofu {
 
@@ -14,9 +14,11 @@ LinkSet::LinkSet(ProcessSegment& own, PeerTable& peers)
       ring_(own.layout().ring),
       job_key_(own.job_key()),
       barrier_(own.wake_barrier()),
+      fork_generation_(fork_generation()),
       counters_(own.counters()) {}
 
 LinkSet::~LinkSet() {
+  if (fork_generation_ != fork_generation()) return;
   for (const auto& link : links_) say_goodbye(*link);
 }
 
@@ -55,7 +57,8 @@ ConnectResult LinkSet::open_link(std::shared_ptr<PeerSegment> segment, Link** li
   if (!publish_channel(*segment, claimer_, &claim)) return ConnectResult::kRefused;
   auto made = std::make_unique<ShmLink>();
   made->peer = segment->id();
-  made->producer = CellProducer<PacketHeader>(RingView(ring.at(0), segment->layout().ring));
+  made->producer = CellProducer<PacketHeader>(
+      RingView(ring.at(segment->layout().ring_start(claim.slot_index)), segment->layout().ring));
   made->doorbell = &segment->control().doorbell;
   made->segment = std::move(segment);
   made->ring = std::move(ring);
@@ -100,8 +103,8 @@ int LinkSet::mark_lost() {
   int newly_lost = 0;
   for (const auto& link : links_) {
     if (link->lost) continue;
-    link->lost = link->segment->is_dead() || link->producer.receiver_lied() ||
-                 !channel_is_heard(*link->segment, link->claim);
+    link->lost =
+        link->segment->is_dead() || link->producer.receiver_lied() || !channel_is_heard(*link->segment, link->claim);
     if (link->lost) ++newly_lost;
   }
   return newly_lost;

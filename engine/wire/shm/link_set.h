@@ -17,13 +17,13 @@ namespace portofu {
 
 /// A link of this wire.
 struct ShmLink : Link {
-  CellProducer<PacketHeader> producer;     ///< Our end of the ring in the peer's segment.
-  DoorbellShared* doorbell = nullptr;      ///< Of the peer; in `segment`.
-  std::uint64_t rung_generation = 0;       ///< For ring_if_asleep.
-  bool blocked = false;                    ///< A claim has failed for want of room and is listed in blocked_.
-  std::shared_ptr<PeerSegment> segment;    ///< Of the peer.
-  Mapping ring;                            ///< The ring in it.
-  ChannelClaim claim;                      ///< Which ring.
+  CellProducer<PacketHeader> producer;   ///< Our end of the ring in the peer's segment.
+  DoorbellShared* doorbell = nullptr;    ///< Of the peer; in `segment`.
+  std::uint64_t rung_generation = 0;     ///< For ring_if_asleep.
+  bool blocked = false;                  ///< A claim has failed for want of room and is listed in blocked_.
+  std::shared_ptr<PeerSegment> segment;  ///< Of the peer.
+  Mapping ring;                          ///< The ring in it.
+  ChannelClaim claim;                    ///< Which ring.
 };
 
 /// All links of one wire. Used by the thread on duty.
@@ -31,7 +31,7 @@ class LinkSet {
  public:
   LinkSet(ProcessSegment& own, PeerTable& peers);
 
-  /// Says goodbye on every link.
+  /// Says goodbye on every link; in a forked child it leaves them to the parent.
   ~LinkSet();
   LinkSet(const LinkSet&) = delete;
   LinkSet& operator=(const LinkSet&) = delete;
@@ -40,9 +40,11 @@ class LinkSet {
   void disconnect(ShmLink& link);
 
   std::byte* claim(ShmLink& link, std::uint32_t payload_bytes) {
-    if (link.lost) [[unlikely]] return nullptr;
+    if (link.lost) [[unlikely]]
+      return nullptr;
     std::byte* room = link.producer.claim(payload_bytes);
-    if (room == nullptr) [[unlikely]] note_blocked(link);
+    if (room == nullptr) [[unlikely]]
+      note_blocked(link);
     return room;
   }
 
@@ -62,13 +64,14 @@ class LinkSet {
   void say_goodbye(ShmLink& link);
 
   PeerTable& peers_;
-  Claimer claimer_;                             ///< This process, as directories of peers know it.
-  RingGeometry ring_;                           ///< Of this wire; a peer with another one is refused.
-  std::uint32_t job_key_;                       ///< A peer with another one is refused.
-  WakeBarrier barrier_;                         ///< Of this process.
+  Claimer claimer_;                ///< This process, as directories of peers know it.
+  RingGeometry ring_;              ///< Of this wire; a peer with another one is refused.
+  std::uint32_t job_key_;          ///< A peer with another one is refused.
+  WakeBarrier barrier_;            ///< Of this process.
+  std::uint64_t fork_generation_;  ///< Of the process that made the links.
   Counters counters_;
   std::vector<std::unique_ptr<ShmLink>> links_;
-  std::vector<ShmLink*> blocked_;               ///< Links with `blocked` set.
+  std::vector<ShmLink*> blocked_;  ///< Links with `blocked` set.
 };
 
 }  // namespace portofu

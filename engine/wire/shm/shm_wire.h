@@ -1,6 +1,6 @@
 #pragma once
-// The wire inside a node: every process owns a segment with one ring for each peer that sends to it. A packet is written
-// by the sender straight into the receiver's ring, and read there.
+// The wire inside a node: every process owns a segment with one ring for each peer that sends to it. A packet is
+// written by the sender straight into the receiver's ring, and read there.
 
 #include "engine/segment/process_segment.h"
 #include "engine/wire/shm/link_set.h"
@@ -13,12 +13,13 @@ namespace portofu {
 /// Shared-memory wire of one engine. Reliable and ordered, so never wrapped. Used by the thread on duty. One disconnect
 /// ends a link, however often it was found by connect. In a forked child it must not be used, only destroyed.
 ///
-/// Before the engine sleeps on its doorbell it announces that, and then calls has_packets, has_room_again (if a claim has
-/// failed) and take_closed_source once more; peers ring for all three.
+/// Before the engine sleeps on its doorbell it announces that, and then calls has_packets, has_room_again (if a claim
+/// has failed) and take_closed_source once more; peers ring for all three.
 class ShmWire final : public Wire {
  public:
   /// @param own  must outlive the wire
-  explicit ShmWire(ProcessSegment& own) : own_(own), peers_(own.directory()), links_(own, peers_), sources_(own, peers_) {}
+  explicit ShmWire(ProcessSegment& own)
+      : own_(own), peers_(own.directory()), links_(own, peers_), sources_(own, peers_) {}
 
   std::uint32_t max_payload_bytes() const override { return own_.layout().ring.max_payload_bytes; }
 
@@ -43,9 +44,9 @@ class ShmWire final : public Wire {
 
  private:
   ProcessSegment& own_;
-  PeerTable peers_;     ///< Shared by both halves, and so made first and destroyed last.
-  LinkSet links_;       ///< The sending half.
-  SourceSet sources_;   ///< The receiving half.
+  PeerTable peers_;    ///< Shared by both halves, and so made first and destroyed last.
+  LinkSet links_;      ///< The sending half.
+  SourceSet sources_;  ///< The receiving half.
 };
 
 }  // namespace portofu

@@ -57,7 +57,8 @@ ShmSource* SourceSet::open_source(std::uint32_t slot_index, ProcessId id) {
   made->id = id;
   made->incarnation = own_.slot(slot_index).claimer_incarnation.load(std::memory_order_relaxed);
   made->slot_index = slot_index;
-  made->consumer = CellConsumer<PacketHeader>(RingView(ring.at(0), own_.layout().ring));
+  made->consumer =
+      CellConsumer<PacketHeader>(RingView(ring.at(own_.layout().ring_start(slot_index)), own_.layout().ring));
   made->ring = std::move(ring);
   made->poll_index = static_cast<std::uint32_t>(poll_.size());
   poll_.push_back({made->consumer.next_word(), made->consumer.next_lap(), false, made.get()});

@@ -2,6 +2,8 @@
 
 #include "engine/wire/shm/source_set.h"
 
+#include <algorithm>
+
 #include "engine/queue/assert.h"
 
 namespace portofu {
@@ -21,25 +23,39 @@ bool SourceSet::directory_changed() const {
 
 bool SourceSet::peek(Packet& packet) {
   PORTOFU_ASSERT(held_ == nullptr);
-  if (directory_changed()) [[unlikely]] scan_directory();
-  // Every source is looked at once, and the one whose turn is over once more after all others. A step may take a source
-  // out of poll_, so the bound is taken before.
-  const std::size_t steps = poll_.size() + 1;
-  for (std::size_t step = 0; step < steps && !poll_.empty(); ++step) {
-    if (cursor_ >= poll_.size()) cursor_ = 0;
-    PollEntry& entry = poll_[cursor_];
-    if (turn_left_ > 0 && CellConsumer<PacketHeader>::word_ready(entry.word, entry.lap)) {
-      --turn_left_;
-      if (take_packet(entry, packet)) return true;
+  if (directory_changed()) [[unlikely]]
+    scan_directory();
+  // Round once, beginning with the source whose turn it is; if its turn is over, beginning behind it and ending with
+  // it.
+  const std::size_t start = std::min<std::size_t>(turn_left_ > 0 ? cursor_ : cursor_ + 1, poll_.size());
+  if (peek_between(start, poll_.size(), packet) || peek_between(0, start, packet)) return true;
+  prefetch_payloads();
+  return false;
+}
+
+/// Looks at the sources in [index, end) of poll_. A step may take a source out of poll_; the last one takes its place
+/// and is looked at instead.
+bool SourceSet::peek_between(std::size_t index, std::size_t end, Packet& packet) {
+  for (;;) {
+    end = std::min(end, poll_.size());
+    while (index < end && !poll_[index].attention && !is_ready(poll_[index])) ++index;
+    if (index >= end) return false;
+    if (!is_ready(poll_[index])) {
+      if (!attend_silent(poll_[index])) ++index;
       continue;
     }
-    if (poll_.size() <= kPrefetchedSources) CellConsumer<PacketHeader>::prefetch_payload(entry.word);
-    const bool finished = turn_left_ > 0 && entry.attention && attend_silent(entry);
-    turn_left_ = kTurnPackets;
-    // A finished source has left its place to another one, which must be looked at too.
-    if (!finished) ++cursor_;
+    if (index != cursor_ || turn_left_ == 0) {
+      cursor_ = static_cast<std::uint32_t>(index);
+      turn_left_ = kTurnPackets;
+    }
+    --turn_left_;
+    if (take_packet(poll_[index], packet)) return true;
   }
-  return false;
+}
+
+void SourceSet::prefetch_payloads() const {
+  if (poll_.size() > kPrefetchedSources) return;
+  for (const PollEntry& entry : poll_) CellConsumer<PacketHeader>::prefetch_payload(entry.word);
 }
 
 bool SourceSet::take_packet(PollEntry& entry, Packet& packet) {
@@ -66,9 +82,9 @@ void SourceSet::release() {
 bool SourceSet::has_packets() {
   if (directory_changed()) scan_directory();
   for (std::size_t i = 0; i < poll_.size();) {
-    PollEntry& entry = poll_[i];
-    if (CellConsumer<PacketHeader>::word_ready(entry.word, entry.lap)) return true;
-    if (!entry.attention || !attend_silent(entry)) ++i;
+    if (is_ready(poll_[i])) return true;
+    // A finished source has left its place to another one, which must be looked at too.
+    if (!poll_[i].attention || !attend_silent(poll_[i])) ++i;
   }
   return false;
 }
@@ -100,7 +116,8 @@ void SourceSet::wake_blocked_sender(ShmSource& source) {
   } else {
     std::atomic_signal_fence(std::memory_order_seq_cst);
   }
-  if (!source.consumer.producer_wants_room()) [[likely]] return;
+  if (!source.consumer.producer_wants_room()) [[likely]]
+    return;
   if (!attach_sender(source)) return;
   if (ring_if_asleep(source.segment->control().doorbell, barrier_, &source.rung_generation)) {
     counters_.add(Counter::kDoorbellsRung);

@@ -3,7 +3,7 @@
 // Before it: a peer has published a packet. After it: target/receive has a checked copy of the header.
 //
 // A poll looks at one word a source. Those words' addresses and expected values lie side by side in poll_, so that
-// looking at 64 silent sources costs some dozens of nanoseconds.
+// looking at 64 silent sources costs about 60 ns (benchmarks/micro/wire_bench.cpp).
 
 #include <cstdint>
 #include <memory>
@@ -40,16 +40,16 @@ constexpr const char* source_state_name(SourceState state) {
 /// One sender, for as long as it has a channel in our directory.
 struct ShmSource {
   ProcessId id;
-  std::uint64_t incarnation = 0;          ///< Which life of the sender.
-  std::uint32_t slot_index = 0;           ///< Its channel.
-  std::uint32_t poll_index = 0;           ///< Its place in poll_, while kOpen or kClosing.
+  std::uint64_t incarnation = 0;  ///< Which life of the sender.
+  std::uint32_t slot_index = 0;   ///< Its channel.
+  std::uint32_t poll_index = 0;   ///< Its place in poll_, while kOpen or kClosing.
   SourceState state = SourceState::kOpen;
-  CellConsumer<PacketHeader> consumer;    ///< Our end of its ring.
-  void* context = nullptr;                ///< The engine's.
-  std::uint64_t rung_generation = 0;      ///< For ring_if_asleep at its doorbell.
-  bool unreachable = false;               ///< Attaching to its segment failed; tried again by close_dead_sources.
-  std::shared_ptr<PeerSegment> segment;   ///< Of the sender, once it was needed; else nullptr.
-  Mapping ring;                           ///< The ring in our own segment.
+  CellConsumer<PacketHeader> consumer;   ///< Our end of its ring.
+  void* context = nullptr;               ///< The engine's.
+  std::uint64_t rung_generation = 0;     ///< For ring_if_asleep at its doorbell.
+  bool unreachable = false;              ///< Attaching to its segment failed; tried again by close_dead_sources.
+  std::shared_ptr<PeerSegment> segment;  ///< Of the sender, once it was needed; else nullptr.
+  Mapping ring;                          ///< The ring in our own segment.
 };
 
 /// All sources of one wire. Used by the thread on duty.
@@ -86,6 +86,9 @@ class SourceSet {
   void close_if_dead(ShmSource& source);
   void repair_claimed_slot(std::uint32_t slot_index);
 
+  static bool is_ready(const PollEntry& entry) { return CellConsumer<PacketHeader>::word_ready(entry.word, entry.lap); }
+  bool peek_between(std::size_t index, std::size_t end, Packet& packet);
+  void prefetch_payloads() const;
   bool take_packet(PollEntry& entry, Packet& packet);
   bool attend_silent(PollEntry& entry);
   void refresh_entry(ShmSource& source);
@@ -95,21 +98,21 @@ class SourceSet {
 
   ProcessSegment& own_;
   PeerTable& peers_;
-  WakeBarrier barrier_;                            ///< Of this process.
+  WakeBarrier barrier_;  ///< Of this process.
   Counters counters_;
-  std::vector<PollEntry> poll_;                    ///< Sources that are kOpen or kClosing.
-  std::uint32_t cursor_ = 0;                       ///< Whose turn it is in poll_.
-  std::uint32_t turn_left_ = 0;                    ///< Packets that it may still deliver in this turn.
-  ShmSource* held_ = nullptr;                      ///< Source of the packet between peek and release.
-  std::uint64_t seen_epoch_;                       ///< directory_epoch at the last scan.
+  std::vector<PollEntry> poll_;                      ///< Sources that are kOpen or kClosing.
+  std::uint32_t cursor_ = 0;                         ///< Whose turn it is in poll_.
+  std::uint32_t turn_left_ = 0;                      ///< Packets that it may still deliver in this turn.
+  ShmSource* held_ = nullptr;                        ///< Source of the packet between peek and release.
+  std::uint64_t seen_epoch_;                         ///< directory_epoch at the last scan.
   std::vector<std::unique_ptr<ShmSource>> by_slot_;  ///< One entry a channel; nullptr where we hear nobody.
-  std::vector<ShmSource*> drained_;                ///< Waiting for take_closed_source.
+  std::vector<ShmSource*> drained_;                  ///< Waiting for take_closed_source.
 };
 
 /// Packets of one source before the next one gets its turn.
 inline constexpr std::uint32_t kTurnPackets = 16;
 
-/// While so few sources are heard, a silent one's next inline payload is prefetched with every look.
+/// While so few sources are heard, their next inline payloads are prefetched after a look that found nothing.
 inline constexpr std::size_t kPrefetchedSources = 4;
 
 }  // namespace portofu

@@ -101,11 +101,23 @@ void SimWire::discard(Link& link) {
   sim_link.claimed.reset();
 }
 
+bool SimWire::must_wait_for_older(const SimLink& link) {
+  const ProcessId sender = medium_.endpoints[link.sender_index].process;
+  for (const auto& older : medium_.links) {  // In order of creation.
+    if (older.get() == &link) return false;
+    const bool is_ours = older->receiver_index == endpoint_index_ && older->receiver_open && older->connected;
+    if (!is_ours || medium_.endpoints[older->sender_index].process != sender) continue;
+    if (older->sender_index != link.sender_index) older->sender_end_known = true;
+    return true;
+  }
+  return false;
+}
+
 std::vector<SimLink*> SimWire::poll_sources() {
   std::vector<SimLink*> visible;
   if (!alive()) return visible;
   for (const auto& link : medium_.links) {
-    if (link->receiver_index != endpoint_index_ || link->packets.empty()) continue;
+    if (link->receiver_index != endpoint_index_ || link->packets.empty() || must_wait_for_older(*link)) continue;
     if (link->packets.front().delay_polls > 0) {
       --link->packets.front().delay_polls;
     } else {

@@ -45,6 +45,9 @@ class SimWire final : public Wire {
   /// Finds the link to a living peer that connect made before; learns of the death of earlier lives of the peer.
   SimLink* find_link(ProcessId peer);
 
+  /// Whether an earlier link of the same process, perhaps of an earlier life, is not over for us yet.
+  bool must_wait_for_older(const SimLink& link);
+
   /// Links from which the next poll may take a packet. Every call is a poll: it brings the others nearer.
   std::vector<SimLink*> poll_sources();
 

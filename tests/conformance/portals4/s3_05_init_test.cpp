@@ -225,3 +225,106 @@ TEST_PROCESSES(1, Init, Section3_5_3__may_be_called_in_a_signal_handler) {
   ptl_event_t event{};
   EXPECT_RC(PtlEQWait(eq, &event), PTL_ABORTED);
 }
+
+// 3.5 and README: a child "has no Portals resources: its calls return PTL_NO_INIT until it calls PtlInit itself"; what
+// it does, and its end with all exit handlers, does not touch the parent, which others go on to reach.
+TEST_PROCESSES(2, Init, Section3_5__child_of_fork_gets_nothing_and_harms_nothing) {
+  const Ni ni(self);
+  const Ends ends(ni);
+  const ptl_handle_ct_t ct = alloc_ct(ni);
+  std::vector<unsigned char> memory(300000);
+  const std::vector<unsigned char> out = pattern(memory.size());
+  const ptl_handle_md_t md = bind_quiet(ni, out.data(), out.size(), ends.source_eq);
+  append(ni, me_of(ni, memory.data(), memory.size()));
+  self.barrier();
+  const ptl_process_t peer = ni.id(1 - self.rank());
+  for (int round = 0; round < 5; ++round) {
+    // Both processes fork while messages are under way in both directions.
+    for (int i = 0; i < 4; ++i) put(md, peer, {.length = i % 2 == 0 ? memory.size() : 8});
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      ptl_event_t event{};
+      ptl_ct_event_t count{};
+      ptl_process_t id{};
+      int wrong = 0;
+      if (PtlGetPhysId(ni, &id) != PTL_NO_INIT) wrong |= 1;
+      if (PtlEQGet(ends.target_eq, &event) != PTL_NO_INIT) wrong |= 2;
+      if (PtlCTInc(ct, {1, 0}) != PTL_NO_INIT || PtlCTGet(ct, &count) != PTL_NO_INIT) wrong |= 4;
+      if (PtlPut(md, 0, 8, PTL_NO_ACK_REQ, peer, kPt, 0, 0, nullptr, 0) != PTL_NO_INIT) wrong |= 8;
+      PtlAbort();
+      PtlFini();
+      exit(wrong);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
+    EXPECT_EQ(WEXITSTATUS(status), 0) << "bits of the wrong answers";
+    for (int i = 0; i < 4; ++i) next_event(ends.source_eq, PTL_EVENT_ACK);
+    for (int i = 0; i < 4; ++i) next_event(ends.target_eq, PTL_EVENT_PUT);
+    EXPECT_EQ(count_of(ct).success, 0u);
+    self.barrier();
+  }
+  EXPECT_EQ(memory, out);
+}
+
+// README: the library may be initialised again after PtlFini, which "also ends the effect of PtlAbort".
+TEST_PROCESSES(1, Init, Section3_5_3__ends_with_the_last_fini) {
+  for (int round = 0; round < 3; ++round) {
+    REQUIRE_OK(PtlInit());
+    const ptl_handle_ni_t ni = open_interface();
+    EXPECT_TRUE(can_talk_to_itself(ni)) << "round " << round;
+    PtlAbort();
+    EXPECT_FALSE(can_talk_to_itself(ni)) << "it uses PtlEQPoll";
+    PtlFini();
+  }
+}
+
+// 3.5.3: "Subsequent calls ... must immediately return PTL_ABORTED", also on interfaces that are opened later, and while
+// another thread closes interfaces (which must not make waiters miss the abort).
+TEST_PROCESSES(1, Init, Section3_5_3__holds_for_interfaces_that_come_and_go) {
+  const Ni ni(self);
+  const ptl_handle_eq_t eq = alloc_eq(ni);
+  PtlAbort();
+  std::atomic<bool> stop_it{false};
+  std::thread waiter([&] {
+    ptl_event_t event{};
+    while (!stop_it) EXPECT_RC(PtlEQWait(eq, &event), PTL_ABORTED);
+  });
+  for (int round = 0; round < 200; ++round) {
+    ptl_handle_ni_t other = PTL_INVALID_HANDLE;
+    ptl_handle_ct_t ct = PTL_INVALID_HANDLE;
+    ptl_ct_event_t count{};
+    REQUIRE_OK(PtlNIInit(PTL_IFACE_DEFAULT, kNonMatching, PTL_PID_ANY, nullptr, nullptr, &other));
+    REQUIRE_OK(PtlCTAlloc(other, &ct));
+    EXPECT_RC(PtlCTWait(ct, 1, &count), PTL_ABORTED);
+    REQUIRE_OK(PtlNIFini(other));
+  }
+  stop_it = true;
+  waiter.join();
+}
+
+// 3.5.3 speaks of "waiting and polling Portals routines": PtlPTDisable still "blocks until ... all messages being actively
+// processed are completed, and all events are delivered" (3.7.3).
+TEST_PROCESSES(2, Init, Section3_5_3__does_not_cut_pt_disable_short) {
+  const Ni ni(self);
+  const Ends ends(ni);
+  std::vector<unsigned char> memory(std::size_t{16} << 20);
+  std::vector<unsigned char> out(memory.size(), 7);
+  const ptl_handle_md_t md = bind_quiet(ni, out.data(), out.size(), ends.source_eq);
+  self.target([&] { append(ni, me_of(ni, memory.data(), memory.size())); });
+  if (self.is_initiator()) {
+    put(md, ni.target(), {.length = memory.size()});
+    next_event(ends.source_eq, PTL_EVENT_ACK);
+  } else {
+    PtlAbort();
+    // The message has begun; it may have ended as well, then this run shows nothing.
+    while (std::atomic_ref(memory[0]).load(std::memory_order_relaxed) == 0) std::this_thread::yield();
+    EXPECT_RC(PtlPTDisable(ni, kPt), PTL_OK);
+    EXPECT_EQ(memory.back(), 7) << "the message was complete when PtlPTDisable returned";
+    ptl_event_t event{};
+    EXPECT_RC(PtlEQGet(ends.target_eq, &event), PTL_OK);
+    EXPECT_EQ(event.type, PTL_EVENT_PUT);
+  }
+  self.barrier();
+}

@@ -233,3 +233,68 @@ TEST_PROCESSES(3, PortalTable, Section3_9__process_ids) {
   EXPECT_NE(ni.id(1).phys.pid, ni.id(2).phys.pid);
   self.barrier();
 }
+
+// 3.7.4: "used to enable portal table entries that were automatically or manually disabled. The function blocks until the
+// portal table entry is enabled": the next message is accepted. One that is enabled stays so.
+TEST_BOTH_WAYS(PortalTable, Section3_7_4__enable_after_each_way_of_being_disabled) {
+  const Ni ni(self);
+  const Ends ends(ni, PTL_PT_FLOWCTRL | PTL_PT_ALLOC_DISABLED);
+  ptl_handle_me_t entry = PTL_INVALID_HANDLE;
+  const auto refused_then_accepted = [&] {
+    self.initiator([&] { put_and_wait(ends, ni.target(), {.length = 1}, PTL_NI_PT_DISABLED); });
+    self.target([&] {
+      EXPECT_RC(PtlPTEnable(ni, kPt), PTL_OK);
+      EXPECT_RC(PtlPTEnable(ni, kPt), PTL_OK) << "a second time";
+    });
+    self.initiator([&] { put_and_wait(ends, ni.target(), {.length = 1}); });
+    self.target([&] { next_event(ends.target_eq, PTL_EVENT_PUT); });
+  };
+  self.target([&] { entry = append(ni, me_of(ni, nullptr, 0)); });
+  refused_then_accepted();  // Allocated so.
+  self.target([&] { REQUIRE_OK(PtlPTDisable(ni, kPt)); });
+  refused_then_accepted();  // Manually.
+  self.target([&] { REQUIRE_OK(PtlMEUnlink(entry)); });
+  self.initiator([&] { put_and_wait(ends, ni.target(), {.length = 1}, PTL_NI_PT_DISABLED); });
+  self.target([&] {
+    EXPECT_EQ(next_event(ends.target_eq).type, PTL_EVENT_PT_DISABLED);
+    append(ni, me_of(ni, nullptr, 0));
+  });
+  refused_then_accepted();  // By flow control.
+  self.target([&] { expect_empty(ends.target_eq); });
+}
+
+// 3.8.1: "used to retrieve the usage identifier of a process": the one that entries of this uid let in.
+TEST_BOTH_WAYS(PortalTable, Section3_8_1__get_uid_names_who_may_access) {
+  const Ni ni(self);
+  const Ends ends(ni);
+  ptl_uid_t uid = PTL_UID_ANY;
+  EXPECT_RC(PtlGetUid(ni, &uid), PTL_OK);
+  const ptl_uid_t initiator_uid = self.share(uid).back();
+  self.target([&] {
+    ptl_me_t me = me_of(ni, nullptr, 0);
+    me.uid = initiator_uid;
+    append(ni, me);
+    me.uid = initiator_uid + 1;
+    me.match_bits = 1;
+    append(ni, me);
+  });
+  self.initiator([&] {
+    put_and_wait(ends, ni.target(), {});
+    put_and_wait(ends, ni.target(), {.match_bits = 1}, PTL_NI_PERM_VIOLATION);
+  });
+}
+
+// 3.9.3: "The physical address is always returned, even for logically addressed network interfaces", and it is one
+// address for all interfaces of the process.
+TEST_BOTH_WAYS(PortalTable, Section3_9_3__phys_id_of_every_interface) {
+  const Ni physical(self, kMatching);
+  const Ni logical(self, PTL_NI_MATCHING | PTL_NI_LOGICAL);
+  ptl_process_t ids[2]{};
+  EXPECT_RC(PtlGetPhysId(physical, &ids[0]), PTL_OK);
+  EXPECT_RC(PtlGetPhysId(logical, &ids[1]), PTL_OK);
+  for (const ptl_process_t& id : ids) {
+    EXPECT_EQ(id.phys.nid, physical.id(self.rank()).phys.nid);
+    EXPECT_EQ(id.phys.pid, physical.id(self.rank()).phys.pid);
+  }
+  self.barrier();
+}

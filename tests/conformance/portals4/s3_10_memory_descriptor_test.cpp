@@ -1,6 +1,7 @@
 // Portals 4.3, 3.10: memory descriptors.
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "../harness/fixture.h"
@@ -395,4 +396,53 @@ TEST_BOTH_WAYS(MemoryDescriptor, Section3_10_1__unreliable) {
     for (ptl_ack_req_t ack : {PTL_ACK_REQ, PTL_CT_ACK_REQ, PTL_OC_ACK_REQ})
       EXPECT_RC(PtlPut(md, 0, 8, ack, ni.target(), kPt, 0, 0, nullptr, 0), PTL_ARG_INVALID) << ack;
   });
+}
+
+// 3.10.1: PTL_MD_VOLATILE holds for atomics as well, "e.g., put or atomic, not get"; "the MD can be of any size".
+TEST_BOTH_WAYS(MemoryDescriptor, Section3_10_1__volatile_buffer_of_atomics) {
+  const Ni ni(self);
+  const Ends ends(ni);
+  if (ni.limits().max_volatile_size < 64) self.skip("max_volatile_size is too small");
+  alignas(8) std::int64_t counts[8] = {};
+  self.target([&] { append(ni, me_of(ni, counts, sizeof counts)); });
+  self.initiator([&] {
+    const ptl_handle_md_t md = bind_md(ni, md_of(nullptr, PTL_SIZE_MAX, ends.source_eq, PTL_CT_NONE,
+                                                 PTL_MD_VOLATILE | PTL_MD_EVENT_SEND_DISABLE));
+    std::int64_t values[16];
+    const auto at = reinterpret_cast<ptl_size_t>(values);
+    for (int i = 0; i < 100; ++i) {
+      std::fill(std::begin(values), std::end(values), 1);
+      if (i % 2 == 0) atomic(md, ni.target(), {.length = 64, .local_offset = at});
+      if (i % 2 == 1) fetch_atomic(ends.md, 0, md, ni.target(), {.length = 64, .local_offset = at});
+      std::fill(std::begin(values), std::end(values), 1000);
+    }
+    for (int i = 0; i < 100; ++i) next_event(ends.source_eq);
+  });
+  self.target([&] {
+    for (std::int64_t count : counts) EXPECT_EQ(count, 100);
+  });
+}
+
+// 3.6.1: max_iovecs: "Maximum number of I/O vectors for a single memory descriptor, list entry, or match list entry"; a
+// list that is not there.
+TEST_PROCESSES(1, MemoryDescriptor, Section3_10_2__iovec_up_to_the_limit) {
+  ptl_ni_limits_t wanted = generous_limits();
+  wanted.max_iovecs = 100;
+  const Ni ni(self, kMatching, &wanted);
+  alloc_pt(ni, PTL_EQ_NONE);
+  const int limit = ni.limits().max_iovecs;
+  if (limit > 1000000) self.skip("the limit is too high to be reached");
+  unsigned char byte = 0;
+  std::vector<ptl_iovec_t> pieces(static_cast<std::size_t>(limit) + 1, {&byte, 1});
+  ptl_handle_md_t md = PTL_INVALID_HANDLE;
+  ptl_handle_me_t entry = PTL_INVALID_HANDLE;
+  for (ptl_size_t count : {static_cast<ptl_size_t>(limit), static_cast<ptl_size_t>(limit) + 1}) {
+    const int expected = count == pieces.size() ? PTL_ARG_INVALID : PTL_OK;
+    const ptl_md_t described = md_of(pieces.data(), count, PTL_EQ_NONE, PTL_CT_NONE, PTL_IOVEC);
+    const ptl_me_t me = me_of(ni, pieces.data(), count, PTL_IOVEC);
+    EXPECT_RC(PtlMDBind(ni, &described, &md), expected) << count;
+    EXPECT_RC(PtlMEAppend(ni, kPt, &me, PTL_PRIORITY_LIST, nullptr, &entry), expected) << count;
+  }
+  const ptl_md_t nothing = md_of(nullptr, 2, PTL_EQ_NONE, PTL_CT_NONE, PTL_IOVEC);
+  EXPECT_RC(PtlMDBind(ni, &nothing, &md), PTL_ARG_INVALID);
 }

@@ -241,3 +241,34 @@ TEST_PROCESSES(1, ListEntry, Section3_11__entry_of_the_wrong_kind) {
   EXPECT_RC(PtlLEUnlink(append(matching, me)), PTL_ARG_INVALID);
   EXPECT_RC(PtlMEUnlink(append(plain, le)), PTL_ARG_INVALID);
 }
+
+// 3.11: an LE "that covers the entire virtual address range by setting start to NULL and length to PTL_SIZE_MAX": the
+// offset is the address (Sandia OpenSHMEM exposes its memory so).
+TEST_BOTH_WAYS(ListEntry, Section3_11__whole_address_space) {
+  const Ni ni(self, kNonMatching);
+  Ends ends(ni);
+  if ((ni.limits().features & PTL_TARGET_BIND_INACCESSIBLE) == 0) self.skip("not promised by the interface");
+  std::vector<unsigned char> heap(100000);
+  self.target([&] { append(ni, le_of(nullptr, PTL_SIZE_MAX)); });
+  const std::vector<unsigned char*> addresses = self.share(heap.data());
+  const auto offset = reinterpret_cast<ptl_size_t>(addresses[0]);
+  self.initiator([&] {
+    const std::vector<unsigned char> out = pattern(heap.size(), 8);
+    std::vector<unsigned char> in(heap.size());
+    const ptl_handle_md_t md = bind_quiet(ni, out.data(), out.size(), ends.source_eq);
+    const ptl_handle_md_t in_md = bind_quiet(ni, in.data(), in.size(), ends.source_eq);
+    put(md, ni.target(), {.length = out.size(), .remote_offset = offset});
+    EXPECT_EQ(next_event(ends.source_eq, PTL_EVENT_ACK).mlength, out.size());
+    get(in_md, ni.target(), {.length = in.size(), .remote_offset = offset});
+    next_event(ends.source_eq, PTL_EVENT_REPLY);
+    EXPECT_EQ(in, out);
+    put(md, ni.target(), {.length = 8, .remote_offset = 64});
+    next_event(ends.source_eq, PTL_EVENT_ACK, PTL_NI_SEGV);
+  });
+  self.target([&] {
+    EXPECT_EQ(next_event(ends.target_eq, PTL_EVENT_PUT).start, heap.data());
+    next_event(ends.target_eq, PTL_EVENT_GET);
+    next_event(ends.target_eq, PTL_EVENT_PUT, PTL_NI_SEGV);
+    EXPECT_EQ(heap, pattern(heap.size(), 8));
+  });
+}

@@ -1,5 +1,6 @@
 // Portals 4.3, 3.12.3: PtlMEUnlink.
 #include <algorithm>
+#include <atomic>
 #include <thread>
 
 #include "../harness/fixture.h"
@@ -158,4 +159,32 @@ TEST_BOTH_WAYS(Unlink, Section3_12_3__race_with_messages) {
     }
     for (std::size_t i = 0; i < kEntries; ++i) EXPECT_NE(unlinked[i], used[i]) << "entry " << i;
   });
+}
+
+// 3.12.3: "If the list entry handle passed to PtlMEUnlink() has pending operations, e.g., an unfinished put operation, then
+// PtlMEUnlink() will return PTL_IN_USE, and the list entry will not be unlinked."
+TEST_PROCESSES(2, Unlink, Section3_12_3__entry_with_an_unfinished_put_is_in_use) {
+  const Ni ni(self);
+  const Ends ends(ni);
+  std::vector<unsigned char> memory(std::size_t{16} << 20);
+  const std::vector<unsigned char> out(memory.size(), 9);
+  const ptl_handle_md_t md = bind_quiet(ni, out.data(), out.size(), ends.source_eq);
+  ptl_handle_me_t handle = PTL_INVALID_HANDLE;
+  self.target([&] { handle = append(ni, me_of(ni, memory.data(), memory.size()), PTL_PRIORITY_LIST, tag(1)); });
+  if (self.is_initiator()) {
+    put(md, ni.target(), {.length = out.size()});
+    next_event(ends.source_eq, PTL_EVENT_ACK);
+  } else {
+    while (std::atomic_ref(memory[0]).load(std::memory_order_relaxed) == 0) std::this_thread::yield();
+    const int rc = PtlMEUnlink(handle);
+    const bool complete = memory.back() == 9;
+    if (!complete) {
+      EXPECT_RC(rc, PTL_IN_USE) << "the put has begun and has not ended";
+    }
+    EXPECT_EQ(next_event(ends.target_eq, PTL_EVENT_PUT).mlength, memory.size());
+    if (rc == PTL_IN_USE) {
+      EXPECT_RC(PtlMEUnlink(handle), PTL_OK) << "it was not unlinked";
+    }
+  }
+  self.barrier();
 }

@@ -220,3 +220,39 @@ TEST_BOTH_WAYS(EventFields, Section3_13_4__failure_at_the_initiator) {
     EXPECT_EQ(next_event(ends.source_eq, PTL_EVENT_REPLY, PTL_NI_OP_VIOLATION).user_ptr, kMessage.user_ptr);
   });
 }
+
+// The same at the target, where an operation fails when it meets memory that is not there.
+TEST_BOTH_WAYS(EventFields, Section3_13_4__failure_at_the_target) {
+  const Ni ni(self);
+  const Ends ends(ni);
+  if ((ni.limits().features & PTL_TARGET_BIND_INACCESSIBLE) == 0) self.skip("not promised by the interface");
+  const ptl_uid_t uid = initiator_uid(self, ni);
+  auto* const nowhere = reinterpret_cast<unsigned char*>(4096);
+  self.target([&] { append(ni, entry(ni, nowhere, 256), PTL_PRIORITY_LIST, tag(0x2222)); });
+  for (const Kinds& kinds : kAll) {
+    self.initiator([&] {
+      Message message = kMessage;
+      if (kinds.operation == Operation::put) put(ends.md, ni.target(), message);
+      if (kinds.operation == Operation::get) get(ends.md, ni.target(), message);
+      if (kinds.operation == Operation::atomic) atomic(ends.md, ni.target(), message);
+      if (kinds.operation == Operation::fetch_atomic) fetch_atomic(ends.md, 1024, ends.md, ni.target(), message);
+      message.op = PTL_SWAP;
+      if (kinds.operation == Operation::swap) swap(ends.md, 1024, ends.md, ni.target(), message);
+      EXPECT_EQ(next_event(ends.source_eq).ni_fail_type, PTL_NI_SEGV);
+    });
+    self.target([&] {
+      const ptl_event_t event = next_event(ends.target_eq, kinds.direct, PTL_NI_SEGV);
+      SCOPED_TRACE(describe(event));
+      EXPECT_TRUE(same_process(ni, event.initiator, ni.id(self.size() - 1)));
+      EXPECT_EQ(event.pt_index, kPt);
+      EXPECT_EQ(event.uid, uid);
+      EXPECT_EQ(event.match_bits, kMessage.match_bits);
+      EXPECT_EQ(event.user_ptr, tag(0x2222));
+      EXPECT_EQ(event.start, nowhere + kMessage.remote_offset);
+      EXPECT_EQ(event.rlength, kMessage.length);
+      if (kinds.operation != Operation::get) {
+        EXPECT_EQ(event.hdr_data, kMessage.hdr_data);
+      }
+    });
+  }
+}

@@ -295,3 +295,27 @@ TEST_PROCESSES(1, EventQueue, Section3_13_6__free) {
     EXPECT_RC(PtlEQGet(eqs[0], &event), PTL_EQ_EMPTY);
   }
 }
+
+// 3.13.9 and README: a poll of no queues at all finds nothing, at once, whatever the timeout.
+TEST_PROCESSES(1, EventQueue, Section3_13_9__poll_of_no_queues) {
+  const Ni ni(self);
+  const ptl_handle_eq_t eq = alloc_eq(ni);
+  ptl_event_t event{};
+  unsigned int which = 77;
+  for (ptl_time_t timeout : {ptl_time_t{0}, ptl_time_t{1000}, ptl_time_t{PTL_TIME_FOREVER}}) {
+    EXPECT_RC(PtlEQPoll(&eq, 0, timeout, &event, &which), PTL_EQ_EMPTY);
+    EXPECT_RC(PtlEQPoll(nullptr, 0, timeout, &event, &which), PTL_EQ_EMPTY);
+  }
+  EXPECT_EQ(which, 77u);
+}
+
+// 3.13.5: "insufficient memory to allocate the event queue"; a count of zero is a hint like any other.
+TEST_PROCESSES(1, EventQueue, Section3_13_5__counts_from_none_to_all) {
+  const Ni ni(self);
+  ptl_handle_eq_t eq = PTL_INVALID_HANDLE;
+  EXPECT_RC(PtlEQAlloc(ni, PTL_SIZE_MAX, &eq), PTL_NO_SPACE);
+  EXPECT_RC(PtlEQAlloc(ni, 0, &eq), PTL_OK);
+  alloc_pt(ni, eq);
+  make_event(ni, 1);
+  EXPECT_EQ(number(next_event(eq, PTL_EVENT_LINK)), 1u);
+}

@@ -238,3 +238,61 @@ TEST_BOTH_WAYS(CountingEvent, Section3_14__data_is_in_memory_when_it_is_counted)
     self.barrier();
   }
 }
+
+// 3.14.1: "both a count of succeeding events and a count of failing events", independent of each other.
+TEST_PROCESSES(1, CountingEvent, Section3_14_1__two_counts) {
+  const Ni ni(self);
+  const ptl_handle_ct_t ct = alloc_ct(ni);
+  for (ptl_size_t i = 1; i <= 5; ++i) {
+    REQUIRE_OK(PtlCTInc(ct, {2, 0}));
+    REQUIRE_OK(PtlCTInc(ct, {0, 3}));
+    wait_for_counts(ct, 2 * i, 3 * i);
+    expect_count(ct, 2 * i, 3 * i);
+  }
+}
+
+// 3.14.5: "used to obtain the current value of a counting event": the value stays what it is.
+TEST_BOTH_WAYS(CountingEvent, Section3_14_5__get_reads_and_changes_nothing) {
+  const Ni ni(self);
+  const Ends ends(ni);
+  const ptl_handle_ct_t ct = alloc_ct(ni);
+  self.target([&] {
+    ptl_me_t me = me_of(ni, nullptr, 0, PTL_ME_EVENT_CT_COMM);
+    me.ct_handle = ct;
+    append(ni, me);
+    for (int i = 0; i < 3; ++i) expect_count(ct, 0, 0);
+  });
+  self.initiator([&] { put_and_wait(ends, ni.target(), {.length = 8}); });
+  self.target([&] {
+    wait_for_counts(ct, 1, 0);
+    for (int i = 0; i < 3; ++i) expect_count(ct, 1, 0);
+  });
+}
+
+// 3.14.9: "the increment field can only be non-zero for either the success or failure field"; "they will be interpreted as
+// very large positive numbers" (discussion of negative ones).
+TEST_PROCESSES(1, CountingEvent, Section3_14_9__increments_one_of_the_two) {
+  const Ni ni(self);
+  const ptl_handle_ct_t ct = alloc_ct(ni);
+  EXPECT_RC(PtlCTInc(ct, {5, 0}), PTL_OK);
+  EXPECT_RC(PtlCTInc(ct, {1, 1}), PTL_ARG_INVALID);
+  EXPECT_RC(PtlTriggeredCTInc(ct, {1, 1}, ct, 100), PTL_ARG_INVALID);
+  expect_count(ct, 5, 0);
+  EXPECT_RC(PtlCTInc(ct, {static_cast<ptl_size_t>(-2), 0}), PTL_OK);
+  for (int i = 0; i < 1000000 && count_of(ct).success != 3; ++i) {
+  }
+  expect_count(ct, 3, 0);
+}
+
+// 3.14.7 and README: a poll of no counters finds nothing, at once; one wrong handle among others is an error.
+TEST_PROCESSES(1, CountingEvent, Section3_14_7__poll_of_no_counters_and_of_a_wrong_one) {
+  const Ni ni(self);
+  ptl_ct_event_t value{};
+  unsigned int which = 77;
+  for (ptl_time_t timeout : {ptl_time_t{0}, ptl_time_t{1000}, ptl_time_t{PTL_TIME_FOREVER}})
+    EXPECT_RC(PtlCTPoll(nullptr, nullptr, 0, timeout, &value, &which), PTL_CT_NONE_REACHED);
+  const ptl_handle_ct_t cts[2] = {alloc_ct(ni), PTL_CT_NONE};
+  const ptl_size_t tests[2] = {1, 1};
+  EXPECT_RC(PtlCTPoll(cts, tests, 2, PTL_TIME_FOREVER, &value, &which), PTL_ARG_INVALID);
+  EXPECT_EQ(which, 77u);
+}

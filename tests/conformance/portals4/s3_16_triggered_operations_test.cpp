@@ -255,3 +255,84 @@ TEST_PROCESSES(1, TriggeredOperations, Section3_16_1__illegal_arguments) {
       PtlTriggeredSwap(values.md, 64, values.md, 0, 8, to, kPt, 0, 0, nullptr, 0, nullptr, PTL_SUM, PTL_INT64_T, ct, 9),
       PTL_ARG_INVALID);
 }
+
+// 3.16.4: PtlTriggeredFetchAtomic: nothing leaves before the threshold; then operand and result lie where the two
+// descriptors say.
+TEST_BOTH_WAYS(TriggeredOperations, Section3_16_4__fetch_atomic) {
+  const Ni ni(self);
+  const Ends ends(ni);
+  Values values(ni);
+  std::int64_t result[2] = {};
+  const ptl_handle_md_t get_md = bind_quiet(ni, result, sizeof result, values.eq);
+  self.target([&] { target_values[2] = 30; });
+  accept(self, ni);
+  self.initiator([&] {
+    REQUIRE_OK(PtlTriggeredFetchAtomic(get_md, 8, values.md, 40, 8, ni.target(), kPt, 0, 16, tag(4), 44, PTL_MIN,
+                                       PTL_INT64_T, values.ct, 2));
+    values.numbers[5] = 20;
+    REQUIRE_OK(PtlCTInc(values.ct, {1, 0}));
+  });
+  self.target([&] { expect_empty(ends.target_eq); });
+  self.initiator([&] {
+    REQUIRE_OK(PtlCTInc(values.ct, {1, 0}));
+    EXPECT_EQ(next_event(values.eq, PTL_EVENT_REPLY).user_ptr, tag(4));
+    EXPECT_EQ(result[1], 30);
+    EXPECT_EQ(result[0], 0);
+  });
+  self.target([&] {
+    const ptl_event_t event = next_event(ends.target_eq, PTL_EVENT_FETCH_ATOMIC);
+    EXPECT_EQ(event.hdr_data, 44u);
+    EXPECT_EQ(event.remote_offset, 16u);
+    EXPECT_EQ(target_values[2], 20);
+  });
+}
+
+// 3.16.5: PtlTriggeredSwap: the same for a swap of several items, and for conditional ones, of which the second finds what
+// the first has left.
+TEST_BOTH_WAYS(TriggeredOperations, Section3_16_5__swap) {
+  const Ni ni(self);
+  const Ends ends(ni);
+  Values values(ni);
+  self.target([&] {
+    for (int i = 0; i < 4; ++i) target_values[i] = 10 + i;
+  });
+  accept(self, ni);
+  self.initiator([&] {
+    const std::int64_t expected = 51;
+    const std::int64_t mask = 0xf0;
+    const ptl_process_t to = ni.target();
+    const auto type = PTL_INT64_T;
+    REQUIRE_OK(PtlTriggeredSwap(values.md, 64, values.md, 0, 32, to, kPt, 0, 0, tag(1), 0, nullptr, PTL_SWAP, type,
+                                values.ct, 1));
+    REQUIRE_OK(PtlTriggeredSwap(values.md, 96, values.md, 32, 8, to, kPt, 0, 8, tag(2), 0, &expected, PTL_CSWAP, type,
+                                values.ct, 2));
+    REQUIRE_OK(PtlTriggeredSwap(values.md, 104, values.md, 40, 8, to, kPt, 0, 8, tag(3), 0, &mask, PTL_MSWAP, type,
+                                values.ct, 3));
+    for (int i = 0; i < 4; ++i) values.numbers[i] = 50 + i;
+    values.numbers[4] = 0x77;
+    values.numbers[5] = 0x11;
+    REQUIRE_OK(PtlCTSet(values.ct, {3, 0}));
+    std::vector<void*> user_ptrs;
+    for (int i = 0; i < 3; ++i) user_ptrs.push_back(next_event(values.eq, PTL_EVENT_REPLY).user_ptr);
+    EXPECT_EQ(user_ptrs, (std::vector<void*>{tag(1), tag(2), tag(3)}));
+    for (int i = 0; i < 4; ++i) EXPECT_EQ(values.numbers[8 + i], 10 + i);
+    EXPECT_EQ(values.numbers[12], 51);
+    EXPECT_EQ(values.numbers[13], 0x77);
+  });
+  self.target([&] {
+    EXPECT_EQ(target_values[0], 50);
+    EXPECT_EQ(target_values[1], 0x17);
+  });
+}
+
+// C.1, 3.10.1: PTL_MD_UNRELIABLE is for puts without acknowledgment, also for triggered ones.
+TEST_PROCESSES(1, TriggeredOperations, Section3_16_1__unreliable_descriptor) {
+  const Ni ni(self);
+  Values values(ni);
+  const ptl_handle_md_t md = bind_md(ni, md_of(values.numbers, 64, values.eq, PTL_CT_NONE, PTL_MD_UNRELIABLE));
+  const auto rc = [&](ptl_ack_req_t ack) {
+    return PtlTriggeredPut(md, 0, 8, ack, ni.target(), kPt, 0, 0, nullptr, 0, values.ct, 9);
+  };
+  for (ptl_ack_req_t ack : {PTL_ACK_REQ, PTL_CT_ACK_REQ, PTL_OC_ACK_REQ}) EXPECT_RC(rc(ack), PTL_ARG_INVALID) << ack;
+  EXPECT_RC(rc(PTL_NO_ACK_REQ), PTL_OK);
+}

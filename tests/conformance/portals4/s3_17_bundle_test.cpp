@@ -1,4 +1,6 @@
 // Portals 4.3, 3.17: PtlStartBundle and PtlEndBundle.
+#include <algorithm>
+
 #include "../harness/fixture.h"
 
 using namespace conformance;
@@ -70,4 +72,33 @@ TEST_PROCESSES(2, Bundle, Section3_17_1__target_with_an_open_bundle_still_answer
     next_event(ends.target_eq, PTL_EVENT_PUT);
     REQUIRE_OK(PtlEndBundle(ni));
   });
+}
+
+// 3.17: bundles are "a mechanism for allowing the Portals implementation to optimize": with and without them the same
+// happens, for every kind of operation.
+TEST_BOTH_WAYS(Bundle, Section3_17__changes_nothing_but_the_time) {
+  const Ni ni(self);
+  Ends ends(ni);
+  alignas(8) unsigned char memory[2][64] = {};
+  self.target([&] {
+    for (ptl_match_bits_t bits : {0u, 1u}) {
+      ptl_me_t me = me_of(ni, memory[bits], 64);
+      me.match_bits = bits;
+      append(ni, me);
+    }
+  });
+  self.initiator([&] {
+    for (ptl_match_bits_t bits : {0u, 1u}) {
+      if (bits == 1) REQUIRE_OK(PtlStartBundle(ni));
+      put(ends.md, ni.target(), {.length = 64, .match_bits = bits});
+      atomic(ends.md, ni.target(), {.length = 32, .match_bits = bits});
+      fetch_atomic(ends.md, 1000, ends.md, ni.target(), {.length = 32, .match_bits = bits});
+      swap(ends.md, 1000, ends.md, ni.target(), {.length = 8, .match_bits = bits, .op = PTL_SWAP});
+      get(ends.md, ni.target(), {.length = 64, .local_offset = 2000 + 64 * bits, .match_bits = bits});
+      if (bits == 1) REQUIRE_OK(PtlEndBundle(ni));
+      for (int i = 0; i < 5; ++i) EXPECT_EQ(next_event(ends.source_eq).ni_fail_type, PTL_NI_OK);
+    }
+    EXPECT_TRUE(std::equal(&ends.data[2000], &ends.data[2064], &ends.data[2064]));
+  });
+  self.target([&] { EXPECT_TRUE(std::equal(memory[0], memory[0] + 64, memory[1])); });
 }

@@ -92,6 +92,24 @@ TEST_F(OutstandingTest, Operation__keeps_its_address_while_others_come_and_go) {
   EXPECT_EQ(table.find(id), operation);
 }
 
+// An answer to an earlier life of the process may still come in.
+TEST(OutstandingLife, Ids__of_another_life_are_others) {
+  OutstandingTable table;
+  OutstandingTable later;
+  table.tell_apart(0x1234567890abcdef);
+  later.tell_apart(0x1234567890abcdf1);
+  Peer peer;
+  for (int i = 0; i < 100; ++i) {
+    std::uint32_t id = 0;
+    std::uint32_t later_id = 0;
+    table.open(&id)->peer = &peer;
+    later.open(&later_id)->peer = &peer;
+    EXPECT_EQ(later.find(id), nullptr);
+    EXPECT_NE(table.find(id), nullptr);
+    EXPECT_NE(id, 0u);
+  }
+}
+
 TEST_F(OutstandingTest, For_each__visits_exactly_the_open_ones) {
   const std::uint32_t first = open();
   const std::uint32_t second = open();

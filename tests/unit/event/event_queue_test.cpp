@@ -21,6 +21,11 @@ class EventQueueTest : public testing::Test {
     event.hdr_data = number;
     return event;
   }
+  static Event disabled(std::uint64_t number) {
+    Event event = numbered(number);
+    event.type = EventKind::kPtDisabled;
+    return event;
+  }
   /// @return false if the oldest event had to go
   bool post(std::uint64_t number) {
     const bool full = queue.is_full();
@@ -90,7 +95,7 @@ TEST_F(EventQueueTest, Capacity__is_the_count_or_generously_more) {
   EXPECT_EQ(queue.capacity(), EventQueue::kGenerousFrom - 1);
   queue.close();
   ASSERT_TRUE(queue.open(EventQueue::kGenerousFrom));
-  EXPECT_EQ(queue.capacity(), EventQueue::kGenerousFrom * EventQueue::kGenerosity);
+  EXPECT_EQ(queue.capacity(), EventQueue::kGenerousFrom + EventQueue::kGenerosity);
 }
 
 TEST_F(EventQueueTest, Open__refuses_more_than_its_limit) {
@@ -147,7 +152,7 @@ TEST_F(EventQueueTest, Reserved_place__keeps_the_event_of_flow_control_when_all_
   ASSERT_TRUE(queue.reserve_on_duty());
   post(0);
   post(1);
-  queue.post_reserved_on_duty(numbered(2));
+  queue.post_reserved_on_duty(disabled(2));
   for (std::uint64_t i = 0; i < 3; ++i) expect_taken(i);
   expect_empty();
 }
@@ -158,11 +163,27 @@ TEST_F(EventQueueTest, Reserved_place__is_not_taken_by_other_events) {
   post(0);
   post(1);
   EXPECT_FALSE(post(2)) << "the capacity is what it was";
-  queue.post_reserved_on_duty(numbered(3));
-  EXPECT_FALSE(queue.has_room_on_duty(0)) << "and room comes back only when as many were taken";
+  queue.post_reserved_on_duty(disabled(3));
+  EXPECT_TRUE(queue.has_room_on_duty(0));
+  EXPECT_FALSE(queue.has_room_on_duty(1));
   expect_taken(1, kAfterLoss);
   expect_taken(2);
   expect_taken(3);
+}
+
+// Implementation note 13: the reserved places come on top of what was asked for.
+TEST_F(EventQueueTest, Reserved_event__takes_no_place_of_other_events) {
+  ASSERT_TRUE(queue.open(2));
+  ASSERT_TRUE(queue.reserve_on_duty());
+  post(0);
+  queue.post_reserved_on_duty(disabled(1));
+  EXPECT_TRUE(queue.has_room_on_duty(1));
+  EXPECT_TRUE(post(2));
+  EXPECT_FALSE(queue.has_room_on_duty(1));
+  expect_taken(0);
+  expect_taken(1);
+  EXPECT_TRUE(post(3)) << "the reserved place is free again, and one other event waits";
+  EXPECT_FALSE(post(4));
 }
 
 TEST_F(EventQueueTest, Reserving__while_events_wait_keeps_them_in_order) {
@@ -173,7 +194,7 @@ TEST_F(EventQueueTest, Reserving__while_events_wait_keeps_them_in_order) {
   post(2);
   post(3);
   for (int i = 0; i < 20; ++i) ASSERT_TRUE(queue.reserve_on_duty());  // Grows several times.
-  for (std::uint64_t i = 0; i < 20; ++i) queue.post_reserved_on_duty(numbered(4 + i));
+  for (std::uint64_t i = 0; i < 20; ++i) queue.post_reserved_on_duty(disabled(4 + i));
   for (std::uint64_t i = 1; i < 24; ++i) expect_taken(i);
   expect_empty();
 }
@@ -193,8 +214,8 @@ TEST_F(EventQueueTest, Unreserving__makes_place_for_the_next_to_reserve) {
 TEST_F(EventQueueTest, Reserved_event__more_than_were_reserved_push_out_the_oldest) {
   ASSERT_TRUE(queue.open(1));  // Two slots.
   post(0);
-  queue.post_reserved_on_duty(numbered(1));
-  queue.post_reserved_on_duty(numbered(2));
+  queue.post_reserved_on_duty(disabled(1));
+  queue.post_reserved_on_duty(disabled(2));
   expect_taken(1, kAfterLoss);
   expect_taken(2);
   expect_empty();

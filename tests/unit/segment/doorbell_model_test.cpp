@@ -1,8 +1,8 @@
 // Every interleaving of the doorbell's protocol, with store buffers: nobody sleeps while a living producer's work lies
 // there. The model is a tiny machine: threads run straight programs over shared variables; a store enters the thread's
 // buffer and reaches memory at any later time, in order; read-modify-writes and fences wait for an empty buffer;
-// membarrier empties the buffers of all registered threads. The search visits every reachable state. A model that cannot
-// fail proves nothing, so the protocol without its barrier is run too, and must lose a wake-up.
+// membarrier empties the buffers of all registered threads. The search visits every reachable state. A model that
+// cannot fail proves nothing, so the protocol without its barrier is run too, and must lose a wake-up.
 
 #include <gtest/gtest.h>
 
@@ -21,20 +21,20 @@ namespace {
 enum Var : std::uint8_t { kBell, kSleepers, kWorkA, kWorkB, kRoom, kWantsRoom, kVarCount };
 
 enum class Op : std::uint8_t {
-  kStore,        ///< buffer: var = value
-  kAdd,          ///< var += value, atomically
-  kLoad,         ///< reg = var
-  kMove,         ///< reg = other register `value`
-  kFence,        ///< waits for the buffer
-  kMembarrier,   ///< empties the buffers of registered threads and of this one
-  kJump,         ///< to target
-  kJumpEqual,    ///< to target if reg == value
-  kJumpSame,     ///< to target if reg == register `value`
-  kJumpNobody,   ///< to target if reg, read from kSleepers, counts no thread
-  kJumpRung,     ///< to target if reg's generation is the one remembered in register `value`
-  kRemember,     ///< register `value` = generation in reg
-  kWait,         ///< futex: sleeps if var == reg
-  kWake,         ///< futex: wakes everybody
+  kStore,       ///< buffer: var = value
+  kAdd,         ///< var += value, atomically
+  kLoad,        ///< reg = var
+  kMove,        ///< reg = other register `value`
+  kFence,       ///< waits for the buffer
+  kMembarrier,  ///< empties the buffers of registered threads and of this one
+  kJump,        ///< to target
+  kJumpEqual,   ///< to target if reg == value
+  kJumpSame,    ///< to target if reg == register `value`
+  kJumpNobody,  ///< to target if reg, read from kSleepers, counts no thread
+  kJumpRung,    ///< to target if reg's generation is the one remembered in register `value`
+  kRemember,    ///< register `value` = generation in reg
+  kWait,        ///< futex: sleeps if var == reg
+  kWake,        ///< futex: wakes everybody
   kEnd,
 };
 
@@ -329,9 +329,14 @@ Program blocked_sender(Barrier barrier) {
 /// The receiver that gives room back (here: work A), looks whether it is wanted, and rings.
 Program room_giver() {
   Program program;
-  program.steps = {{Op::kStore, kWorkA, 0, 1},        {Op::kLoad, kWantsRoom, 2}, {Op::kJumpEqual, 0, 2, 0, 7},
-                   {Op::kLoad, kSleepers, 0},         {Op::kJumpNobody, 0, 0, 0, 7}, {Op::kAdd, kBell, 0, 1},
-                   {Op::kWake},                       {Op::kEnd}};
+  program.steps = {{Op::kStore, kWorkA, 0, 1},
+                   {Op::kLoad, kWantsRoom, 2},
+                   {Op::kJumpEqual, 0, 2, 0, 7},
+                   {Op::kLoad, kSleepers, 0},
+                   {Op::kJumpNobody, 0, 0, 0, 7},
+                   {Op::kAdd, kBell, 0, 1},
+                   {Op::kWake},
+                   {Op::kEnd}};
   return program;
 }
 

@@ -21,6 +21,16 @@ TEST(SegmentLayout, Parts__follow_each_other_without_overlap) {
   }
 }
 
+TEST(SegmentLayout, Rings__begin_at_different_places_inside_their_pages) {
+  const SegmentLayout layout{1024, RingGeometry{}};
+  EXPECT_EQ(layout.ring_start(0), 0u);
+  EXPECT_NE(layout.ring_start(0), layout.ring_start(1));
+  for (std::uint32_t i = 0; i < 1024; ++i) {
+    EXPECT_EQ(layout.ring_start(i) % 128, 0u);
+    EXPECT_LE(layout.ring_start(i) + layout.ring.bytes(), layout.ring_stride_bytes());
+  }
+}
+
 TEST(SegmentLayout, Process_with_63_peers__stays_under_4_mib) {
   const SegmentLayout layout{1024, RingGeometry{}};
   EXPECT_LT(layout.rings_offset() + 63 * layout.ring_stride_bytes(), 4u << 20);

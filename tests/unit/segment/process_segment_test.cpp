@@ -66,7 +66,7 @@ TEST_F(ProcessSegmentTest, File__is_private_whatever_the_umask) {
   const auto segment = directory.create(77);
   umask(before);
   ASSERT_NE(segment, nullptr);
-  struct stat status{};
+  struct stat status {};
   ASSERT_EQ(stat(segment_path(directory.path(), segment->id()).c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 07777, 0600u);
 }
@@ -74,7 +74,7 @@ TEST_F(ProcessSegmentTest, File__is_private_whatever_the_umask) {
 TEST_F(ProcessSegmentTest, Memory__is_taken_for_the_head_and_for_used_rings_only) {
   const auto segment = directory.create(77);
   const auto used_bytes = [&] {
-    struct stat status{};
+    struct stat status {};
     EXPECT_EQ(stat(segment_path(directory.path(), segment->id()).c_str(), &status), 0);
     return static_cast<std::uint64_t>(status.st_blocks) * 512;
   };

@@ -30,7 +30,8 @@ class SegmentFileTest : public ::testing::Test {
 TEST_F(SegmentFileTest, Path__follows_from_user_nid_and_pid) {
   EXPECT_EQ(segment_path("/dev/shm", {0x7f000001, 12}),
             "/dev/shm/portofu-" + std::to_string(geteuid()) + "-7f000001-12");
-  EXPECT_EQ(segment_path("/dev/shm", {0x1, 65535}), "/dev/shm/portofu-" + std::to_string(geteuid()) + "-00000001-65535");
+  EXPECT_EQ(segment_path("/dev/shm", {0x1, 65535}),
+            "/dev/shm/portofu-" + std::to_string(geteuid()) + "-00000001-65535");
 }
 
 TEST_F(SegmentFileTest, Unlocked_file__is_dead) {
@@ -100,7 +101,7 @@ TEST_F(SegmentFileTest, Forked_child__does_not_keep_its_parent_alive) {
 TEST_F(SegmentFileTest, Allocate_and_clear__give_and_take_memory) {
   const SegmentFile file(open_file(), FileOwner::kThisProcess);
   ASSERT_EQ(ftruncate(file.fd(), 16384), 0);
-  struct stat status{};
+  struct stat status {};
   ASSERT_TRUE(file.allocate(4096, 8192));
   ASSERT_EQ(fstat(file.fd(), &status), 0);
   EXPECT_EQ(status.st_blocks * 512, 8192);

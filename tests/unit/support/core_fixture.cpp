@@ -33,6 +33,10 @@ void PrintTo(Status status, std::ostream* out) {
   *out << kNames.at(static_cast<std::size_t>(status));
 }
 
+void PrintTo(const FakePacket& packet, std::ostream* out) {
+  *out << packet_type_name(packet.header.type) << " of " << packet.payload.size() << " bytes";
+}
+
 std::vector<std::byte> pattern_bytes(std::uint64_t from, std::uint64_t bytes) {
   std::vector<std::byte> made(bytes);
   for (std::uint64_t i = 0; i < bytes; ++i) made[i] = pattern(from + i);
@@ -117,7 +121,7 @@ MemoryDescriptor& CoreTest::make_md(Interface& on, void* start, std::uint64_t le
   PORTOFU_ASSERT(md != nullptr);
   MemorySegment segment;
   segment.describe(start, length);
-  *md = {std::move(segment), options, handle, on.index == ni.index ? eq : 0, on.index == ni.index ? ct : 0, 0, false};
+  *md = {std::move(segment), options, handle, on.index == kMatchingPhysical ? eq : 0, on.index == kMatchingPhysical ? ct : 0, 0, false};
   return *md;
 }
 
@@ -159,7 +163,7 @@ PacketHeader CoreTest::put_header(std::uint64_t length, std::uint32_t operation_
   PacketHeader header{};
   header.type = PacketType::kPut;
   header.flags = operation_id != 0 ? kFlagAnswerWanted : 0;
-  header.interface_index = static_cast<std::uint8_t>(ni.index);
+  header.interface_index = kMatchingPhysical;
   header.pt_index = kPt;
   header.payload_bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(length, kPacketBytes));
   header.operation_id = operation_id;
@@ -235,7 +239,7 @@ void CoreTest::receive_put(std::uint64_t length, std::uint32_t operation_id) {
 Descriptor CoreTest::descriptor(DescriptorKind kind, std::uint64_t length) {
   Descriptor made;
   made.kind = kind;
-  made.interface_index = static_cast<std::uint8_t>(ni.index);
+  made.interface_index = kMatchingPhysical;
   made.pt_index = kPt;
   made.target = kPeer;
   made.length = length;

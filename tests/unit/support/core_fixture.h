@@ -23,6 +23,7 @@ void PrintTo(NiFail fail, std::ostream* out);
 void PrintTo(ListKind list, std::ostream* out);
 void PrintTo(PacketType type, std::ostream* out);
 void PrintTo(Status status, std::ostream* out);
+void PrintTo(const FakePacket& packet, std::ostream* out);
 
 /// Index of the logical interfaces.
 inline constexpr std::uint32_t kNonMatchingPhysical = 0;

@@ -41,19 +41,22 @@ class FakeWire final : public Wire {
   int disconnect_count = 0;
   int discard_count = 0;
 
-  /// What the test does as the peer.
-  void arrive(FakePacket packet) { inbox_.push_back(std::move(packet)); }
+  /// What the test does as the peer. A process that has died sends in its next life, which is heard once its former source
+  /// is taken.
+  void arrive(FakePacket packet) { (is_closing(packet.process) ? next_life_ : inbox_).push_back(std::move(packet)); }
 
   /// The peer dies: its link is lost, and its source is closed once its packets are taken.
   void kill(ProcessId peer) {
-    for (const auto& link : links_) {
-      if (!link->open || link->peer != peer || link->lost) continue;
-      link->lost = true;
-      ++newly_lost;
-    }
+    mark_lost(peer);
     close_source(peer);
   }
   void close_source(ProcessId source) { closed_sources_.push_back(source); }
+
+  /// The peer dies, and its link takes packets until check_peers looks.
+  void kill_unnoticed(ProcessId peer) {
+    unnoticed_deaths_.push_back(peer);
+    close_source(peer);
+  }
 
   /// Removes the oldest published packet and returns it; a test that expects one that is not there ends.
   FakePacket take() {
@@ -138,7 +141,10 @@ class FakeWire final : public Wire {
 
   bool has_packets() override { return !inbox_.empty(); }
   bool has_room_again() override { return std::exchange(room_is_back, false); }
-  int check_peers() override { return std::exchange(newly_lost, 0); }
+  int check_peers() override {
+    for (const ProcessId peer : std::exchange(unnoticed_deaths_, {})) mark_lost(peer);
+    return std::exchange(newly_lost, 0);
+  }
 
   bool take_closed_source(ProcessId* source, void** source_context) override {
     for (auto at = closed_sources_.begin(); at != closed_sources_.end(); ++at) {
@@ -146,6 +152,7 @@ class FakeWire final : public Wire {
       *source = *at;
       *source_context = std::exchange(*context_of(*at), nullptr);
       closed_sources_.erase(at);
+      for (FakePacket& packet : std::exchange(next_life_, {})) arrive(std::move(packet));
       return true;
     }
     return false;
@@ -164,6 +171,21 @@ class FakeWire final : public Wire {
     return own_link;
   }
 
+  void mark_lost(ProcessId peer) {
+    for (const auto& link : links_) {
+      if (!link->open || link->peer != peer || link->lost) continue;
+      link->lost = true;
+      ++newly_lost;
+    }
+  }
+
+  bool is_closing(ProcessId process) const {
+    for (const ProcessId source : closed_sources_) {
+      if (source == process) return true;
+    }
+    return false;
+  }
+
   bool has_packet_of(ProcessId source) const {
     for (const FakePacket& packet : inbox_) {
       if (packet.process == source) return true;
@@ -173,7 +195,9 @@ class FakeWire final : public Wire {
 
   std::vector<std::unique_ptr<FakeLink>> links_;  ///< Closed ones stay, so that a use after disconnect is seen.
   std::deque<FakePacket> inbox_;
+  std::deque<FakePacket> next_life_;  ///< Of processes whose former source is closed and not taken.
   std::vector<ProcessId> closed_sources_;
+  std::vector<ProcessId> unnoticed_deaths_;
   std::map<std::uint64_t, void*> contexts_;
   bool held_ = false;
 };

@@ -208,7 +208,8 @@ TEST_F(SourceSetTest, Dead_source__is_drained_then_reported) {
 /// Writes a packet into a's ring whose payload would lie outside.
 void write_nonsense(WirePeer& target, std::uint32_t slot_index, std::uint64_t position) {
   const Mapping ring = target.segment->map_ring(slot_index);
-  const RingView view(ring.at(0), target.segment->layout().ring);
+  const SegmentLayout& layout = target.segment->layout();
+  const RingView view(ring.at(layout.ring_start(slot_index)), layout.ring);
   view.cells[position].wire_word.store(0xffffu << 16 | lap_of(position), std::memory_order_release);
 }
 

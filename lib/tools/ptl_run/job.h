@@ -1,0 +1,85 @@
+#pragma once
+// A job: its ranks, their PMI dialogue and output, and how it ends. The loop that owns all transitions is Job::run.
+
+#include <poll.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lib/tools/ptl_run/line_relay.h"
+#include "lib/tools/ptl_run/pmi_server.h"
+#include "lib/tools/ptl_run/rank_process.h"
+
+namespace portofu::tools {
+
+inline constexpr int kMaxRankCount = 4096;
+inline constexpr int kMaxGraceSeconds = 3600;
+
+/// Exit statuses of the launcher itself, those of env(1) and timeout(1).
+inline constexpr int kLauncherFailed = 125;
+inline constexpr int kCannotExecute = 126;
+inline constexpr int kNotFound = 127;
+
+struct JobOptions {
+  std::vector<std::string> command;
+  int size = 1;
+  bool label = false;     ///< Each line of output begins with its rank.
+  bool verbose = false;   ///< Starts and ends of ranks are told.
+  int grace_seconds = 5;  ///< Between SIGTERM and SIGKILL.
+};
+
+/// One job, run once, by a process with one thread.
+class Job {
+ public:
+  explicit Job(JobOptions options);
+  ~Job();
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+
+  /// @return exit status for the launcher: 0, or that of the first rank that ended badly
+  int run();
+
+ private:
+  /// A rank with its ends of things.
+  struct Rank {
+    std::unique_ptr<RankProcess> process;
+    int pmi_fd = -1;       ///< -1 once the dialogue is over.
+    std::string received;  ///< The beginning of a line; below kMaxPmiLineBytes.
+    std::string to_send;   ///< Answers that the socket had no room for; requests wait meanwhile.
+  };
+
+  bool prepare();
+  bool start_ranks();
+  void wait_for_something();
+  void take_signals();
+  void take_signal(int number, bool from_terminal);
+  void stop_and_continue();
+  bool talk(Rank& rank, int number);
+  bool send_answers(Rank& rank);
+  void close_dialogue(Rank& rank);
+  void obey(const PmiOutcome& outcome);
+  void reap_ranks();
+  void note_end(int number, const RankEnd& end);
+  void end_all(int exit_status, const std::string& why);
+  void kill_late_ranks();
+  void drain_output();
+  void send_to_all(int number, bool to_ours = true);
+  int running_count() const;
+
+  JobOptions options_;
+  LaunchContext context_;
+  PmiServer pmi_;
+  std::vector<Rank> ranks_;
+  std::vector<std::unique_ptr<LineRelay>> relays_;
+  int signal_fd_ = -1;
+  std::vector<pollfd> polled_;    ///< The signals, then one a rank, then one a relay; -1 where there is nothing.
+  bool child_ended_ = false;      ///< SIGCHLD has come since the last look.
+  bool ending_ = false;           ///< SIGTERM is sent, or the user has asked for the end.
+  bool told_ = false;             ///< Why it ends has been said; what follows from it is not said.
+  int exit_status_ = 0;           ///< First bad one.
+  std::uint64_t kill_at_ms_ = 0;  ///< 0: nobody is to be killed; monotonic clock.
+};
+
+}  // namespace portofu::tools

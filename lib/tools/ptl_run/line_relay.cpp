@@ -1,0 +1,67 @@
+#include "lib/tools/ptl_run/line_relay.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+namespace portofu::tools {
+
+LineRelay::LineRelay(int from_fd, int to_fd, std::string label)
+    : from_fd_(from_fd), to_fd_(to_fd), label_(std::move(label)) {}
+
+LineRelay::~LineRelay() { end(); }
+
+bool LineRelay::carry() {
+  if (from_fd_ < 0) return false;
+  char buffer[16384];
+  const ssize_t got = read(from_fd_, buffer, sizeof buffer);
+  if (got < 0) return errno == EINTR;
+  if (got == 0) {
+    end();
+    return false;
+  }
+  std::string_view rest(buffer, static_cast<std::size_t>(got));
+  for (std::size_t end_of_line; (end_of_line = rest.find('\n')) != std::string_view::npos;) {
+    begun_.append(rest.substr(0, end_of_line));
+    write_line(begun_);
+    begun_.clear();
+    rest.remove_prefix(end_of_line + 1);
+  }
+  begun_.append(rest);
+  if (begun_.size() < kMaxRelayedLineBytes) return true;
+  write_line(begun_);
+  begun_.clear();
+  return true;
+}
+
+void LineRelay::write_line(std::string_view line) const {
+  // One write, so that the lines of stdout and stderr do not mix on a terminal.
+  std::string whole = label_;
+  whole.append(line).push_back('\n');
+  write_all(to_fd_, whole);
+}
+
+void LineRelay::end() {
+  if (from_fd_ < 0) return;
+  if (!begun_.empty()) write_line(begun_);
+  begun_.clear();
+  close(std::exchange(from_fd_, -1));
+}
+
+void write_all(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = write(fd, text.data(), text.size());
+    if (written >= 0) {
+      text.remove_prefix(static_cast<std::size_t>(written));
+    } else if (errno == EAGAIN) {
+      pollfd room{fd, POLLOUT, 0};
+      poll(&room, 1, -1);
+    } else if (errno != EINTR) {
+      return;
+    }
+  }
+}
+
+}  // namespace portofu::tools

@@ -1,0 +1,34 @@
+// Kills, restarts and closings at any moment.
+
+#include <gtest/gtest.h>
+
+#include "tests/simulation/cluster.h"
+#include "tests/simulation/seed.h"
+
+namespace portofu::simulation {
+namespace {
+
+void run_clusters(int cluster_count, int action_count, const Fate& fate) {
+  const std::uint64_t first = test_seed();
+  for (int i = 0; i < test_rounds(cluster_count); ++i) {
+    const std::uint64_t seed = first + static_cast<std::uint64_t>(i);
+    Cluster cluster(seed, fate);
+    const std::string complaint = cluster.run(action_count);
+    ASSERT_EQ(complaint, "") << "repeat with PORTOFU_TEST_SEED=" << seed << " PORTOFU_TEST_ROUNDS=1";
+  }
+}
+
+TEST(Death, Survivors__see_each_operation_end_once_without_any_death) {
+  run_clusters(200, 400, {.kills = false, .closings = false});
+}
+
+TEST(Death, Survivors__see_each_operation_end_once) { run_clusters(1500, 400, {.kills = true, .closings = false}); }
+
+TEST(Death, Closing_an_interface__leaves_nothing_open_elsewhere) {
+  run_clusters(700, 400, {.kills = false, .closings = true});
+}
+
+TEST(Death, Closing_and_killing__leave_nothing_open) { run_clusters(700, 400, {.kills = true, .closings = true}); }
+
+}  // namespace
+}  // namespace portofu::simulation

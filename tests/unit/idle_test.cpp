@@ -1,0 +1,98 @@
+// Spin, then yield, then sleep: what an empty look is followed by, and what is learned from yields. Time is the test's.
+
+#include "engine/idle.h"
+
+#include <gtest/gtest.h>
+
+namespace portofu {
+namespace {
+
+class IdleTest : public testing::Test {
+ protected:
+  static constexpr std::uint32_t kSpins = 16;
+  static constexpr std::uint64_t kSleepAfterNs = 1000;
+
+  IdleAdvice next() {
+    return streak.next([this] {
+      ++clock_reads;
+      return now_ns;
+    });
+  }
+  void spin_out() {
+    for (std::uint32_t i = 0; i < streak.spins(); ++i) ASSERT_EQ(next(), IdleAdvice::kSpin) << i;
+  }
+
+  std::uint64_t now_ns = 5000;
+  int clock_reads = 0;
+  IdleStreak streak{kSpins, kSleepAfterNs};
+};
+
+TEST_F(IdleTest, Spinning__comes_first_and_costs_no_look_at_the_clock) {
+  spin_out();
+  EXPECT_EQ(clock_reads, 0);
+  EXPECT_EQ(next(), IdleAdvice::kYield);
+  EXPECT_EQ(clock_reads, 1);
+}
+
+TEST_F(IdleTest, Sleep__is_advised_when_the_streak_is_long_enough) {
+  spin_out();
+  EXPECT_EQ(next(), IdleAdvice::kYield);
+  now_ns += kSleepAfterNs - 1;
+  EXPECT_EQ(next(), IdleAdvice::kYield);
+  now_ns += 1;
+  EXPECT_EQ(next(), IdleAdvice::kSleep);
+  EXPECT_EQ(next(), IdleAdvice::kSleep) << "until something is found";
+}
+
+TEST_F(IdleTest, Reset__begins_with_spinning_again) {
+  spin_out();
+  next();
+  now_ns += 2 * kSleepAfterNs;
+  EXPECT_EQ(next(), IdleAdvice::kSleep);
+  streak.reset();
+  EXPECT_EQ(streak.yielding_ns(now_ns), 0u);
+  spin_out();
+  EXPECT_EQ(next(), IdleAdvice::kYield) << "the length counts from now";
+}
+
+TEST_F(IdleTest, Length__of_the_yielding_part) {
+  EXPECT_EQ(streak.yielding_ns(now_ns), 0u);
+  spin_out();
+  EXPECT_EQ(streak.yielding_ns(now_ns), 0u);
+  next();
+  EXPECT_EQ(streak.yielding_ns(now_ns + 300), 300u);
+}
+
+TEST_F(IdleTest, Long_yield__halves_the_spins_down_to_a_few) {
+  streak.learn_from_yield(IdleStreak::kSharedYieldNs + 1);
+  EXPECT_EQ(streak.spins(), kSpins / 2);
+  for (int i = 0; i < 10; ++i) streak.learn_from_yield(1'000'000);
+  EXPECT_EQ(streak.spins(), IdleStreak::kFewestSpins);
+}
+
+TEST_F(IdleTest, Short_yield__doubles_the_spins_up_to_the_setting) {
+  streak.set_spins(6);
+  streak.learn_from_yield(IdleStreak::kSharedYieldNs);
+  EXPECT_EQ(streak.spins(), 12u);
+  streak.learn_from_yield(0);
+  EXPECT_EQ(streak.spins(), kSpins);
+  streak.learn_from_yield(0);
+  EXPECT_EQ(streak.spins(), kSpins);
+}
+
+TEST_F(IdleTest, Learned_spins__hold_for_the_next_streak) {
+  streak.learn_from_yield(1'000'000);
+  streak.reset();
+  spin_out();
+  EXPECT_EQ(next(), IdleAdvice::kYield);
+}
+
+TEST_F(IdleTest, No_spins__yields_at_once_and_never_sleeps_where_that_is_set_so) {
+  IdleStreak restless(0, UINT64_MAX);
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_EQ(restless.next([this] { return now_ns += 1'000'000'000; }), IdleAdvice::kYield);
+  }
+}
+
+}  // namespace
+}  // namespace portofu

@@ -1,0 +1,284 @@
+// What the initiator is told: SEND, ACK and REPLY, as events and as counts, of success and of failure.
+
+#include "engine/initiator/report.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/support/core_fixture.h"
+
+namespace portofu {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+class ReportTest : public CoreTest {
+ protected:
+  MemoryDescriptor& md_with(std::uint32_t options) { return make_md(ni, memory.data(), memory.size(), options); }
+
+  /// An answered operation that holds `md`.
+  OutstandingOperation operation(MemoryDescriptor& md, DescriptorKind kind, AckRequest ack_req = AckRequest::kNone) {
+    OutstandingOperation made;
+    made.peer = &peer();
+    made.kind = kind;
+    made.interface_index = kMatchingPhysical;
+    made.ack_req = ack_req;
+    made.md_handle = md.handle;
+    made.length = 100;
+    made.mlength = 60;
+    made.remote_offset = 5;
+    made.user_ptr = &caller;
+    ++ni.outstanding;
+    return made;
+  }
+
+  int caller = 0;
+};
+
+TEST_F(ReportTest, Send__event_has_length_and_caller) {
+  const MemoryDescriptor& md = md_with(0);
+  report_send_event(core, ni, md, {100, &caller, NiFail::kOk});
+  const Event event = next_event();
+  EXPECT_EQ(event.type, EventKind::kSend);
+  EXPECT_EQ(event.mlength, 100u);
+  EXPECT_EQ(event.user_ptr, &caller);
+  EXPECT_EQ(event.ni_fail_type, NiFail::kOk);
+}
+
+TEST_F(ReportTest, Send__event_can_be_disabled_always_or_for_success) {
+  report_send_event(core, ni, md_with(kMdEventSendDisable), {1, nullptr, NiFail::kSegv});
+  report_send_event(core, ni, md_with(kMdEventSuccessDisable), {1, nullptr, NiFail::kOk});
+  EXPECT_THAT(kinds(), IsEmpty());
+  report_send_event(core, ni, md_with(kMdEventSuccessDisable), {1, nullptr, NiFail::kSegv});
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kSend));
+}
+
+TEST_F(ReportTest, Send__counts_operations_bytes_or_failures_if_asked_to) {
+  report_send_count(core, ni, md_with(0), {100, nullptr, NiFail::kOk});
+  EXPECT_EQ(successes(), 0u);
+  report_send_count(core, ni, md_with(kMdEventCtSend), {100, nullptr, NiFail::kOk});
+  EXPECT_EQ(successes(), 1u);
+  report_send_count(core, ni, md_with(kMdEventCtSend | kMdEventCtBytes), {100, nullptr, NiFail::kOk});
+  EXPECT_EQ(successes(), 101u);
+  report_send_count(core, ni, md_with(kMdEventCtSend | kMdEventCtBytes), {100, nullptr, NiFail::kSegv});
+  EXPECT_EQ(successes(), 101u);
+  EXPECT_EQ(failures(), 1u);
+}
+
+TEST_F(ReportTest, Acknowledgement__is_noticed_by_a_counter_or_by_a_queue_for_full_ones) {
+  const MemoryDescriptor& counting = md_with(kMdEventCtAck);
+  const MemoryDescriptor& not_counting = md_with(0);
+  for (const AckRequest ack_req : {AckRequest::kFull, AckRequest::kCount, AckRequest::kOperation}) {
+    EXPECT_TRUE(acknowledgement_is_noticed(counting, ack_req));
+  }
+  EXPECT_FALSE(acknowledgement_is_noticed(counting, AckRequest::kNone));
+  EXPECT_TRUE(acknowledgement_is_noticed(not_counting, AckRequest::kFull));
+  EXPECT_FALSE(acknowledgement_is_noticed(not_counting, AckRequest::kCount));
+  EXPECT_FALSE(acknowledgement_is_noticed(not_counting, AckRequest::kOperation));
+  MemoryDescriptor& alone = md_with(kMdEventCtAck);
+  alone.ct_handle = 0;
+  alone.eq_handle = 0;
+  EXPECT_FALSE(acknowledgement_is_noticed(alone, AckRequest::kFull));
+}
+
+TEST_F(ReportTest, Ack__has_what_the_target_said) {
+  MemoryDescriptor& md = md_with(kMdEventCtAck | kMdEventCtBytes);
+  OutstandingOperation done = operation(md, DescriptorKind::kPut, AckRequest::kFull);
+  done.list = ListKind::kOverflow;
+  report_answer(core, done);
+  const Event event = next_event();
+  EXPECT_EQ(event.type, EventKind::kAck);
+  EXPECT_EQ(event.mlength, 60u);
+  EXPECT_EQ(event.remote_offset, 5u);
+  EXPECT_EQ(event.ptl_list, ListKind::kOverflow);
+  EXPECT_EQ(event.user_ptr, &caller);
+  EXPECT_EQ(successes(), 60u);
+  EXPECT_EQ(ni.outstanding, 0u);
+}
+
+TEST_F(ReportTest, Ack__by_count_only) {
+  MemoryDescriptor& md = md_with(kMdEventCtAck);
+  report_answer(core, operation(md, DescriptorKind::kPut, AckRequest::kCount));
+  EXPECT_THAT(kinds(), IsEmpty());
+  EXPECT_EQ(successes(), 1u);
+}
+
+TEST_F(ReportTest, Ack__that_the_target_keeps_silent_about) {
+  MemoryDescriptor& md = md_with(kMdEventCtAck);
+  for (const AckRequest ack_req : {AckRequest::kFull, AckRequest::kCount}) {
+    OutstandingOperation done = operation(md, DescriptorKind::kPut, ack_req);
+    done.silent = true;
+    report_answer(core, done);
+  }
+  EXPECT_THAT(kinds(), IsEmpty());
+  EXPECT_EQ(successes() + failures(), 0u);
+}
+
+TEST_F(ReportTest, Ack_of_the_operation__counts_also_refusals_as_success_but_not_the_unreachable) {
+  MemoryDescriptor& md = md_with(kMdEventCtAck);
+  OutstandingOperation done = operation(md, DescriptorKind::kPut, AckRequest::kOperation);
+  done.silent = true;
+  for (const NiFail fail : {NiFail::kOk, NiFail::kPermViolation, NiFail::kDropped}) {
+    done.fail = fail;
+    report_answer(core, done);
+  }
+  EXPECT_EQ(successes(), 3u);
+  for (const NiFail fail : {NiFail::kUndeliverable, NiFail::kSegv}) {
+    done.fail = fail;
+    report_answer(core, done);
+  }
+  EXPECT_EQ(failures(), 2u);
+  EXPECT_THAT(kinds(), IsEmpty());
+}
+
+TEST_F(ReportTest, Ack__after_the_release_of_its_descriptor_is_dropped) {
+  MemoryDescriptor& md = md_with(kMdEventCtAck);
+  md.pending = 1;
+  release_md(ni, md.handle);
+  report_answer(core, operation(md, DescriptorKind::kPut, AckRequest::kFull));
+  EXPECT_THAT(kinds(), IsEmpty());
+  EXPECT_EQ(successes(), 0u);
+  EXPECT_EQ(md.pending, 1u);
+  end_operation(ni, md);
+}
+
+TEST_F(ReportTest, Ack__of_a_descriptor_that_is_gone) {
+  MemoryDescriptor& md = md_with(kMdEventCtAck);
+  const OutstandingOperation done = operation(md, DescriptorKind::kPut, AckRequest::kFull);
+  release_md(ni, md.handle);
+  report_answer(core, done);
+  EXPECT_THAT(kinds(), IsEmpty());
+  EXPECT_EQ(ni.outstanding, 0u);
+}
+
+TEST_F(ReportTest, Send_held_back__comes_before_the_ack_and_ends_the_hold_even_after_a_release) {
+  MemoryDescriptor& md = md_with(0);
+  const Handle handle = md.handle;
+  md.pending = 1;
+  OutstandingOperation done = operation(md, DescriptorKind::kPut, AckRequest::kFull);
+  done.send_due = true;
+  done.fail = NiFail::kPtDisabled;
+  done.send_fail = NiFail::kPtDisabled;
+  report_answer(core, done);
+  const Event send = next_event();
+  EXPECT_EQ(send.type, EventKind::kSend);
+  EXPECT_EQ(send.mlength, 100u);
+  EXPECT_EQ(send.ni_fail_type, NiFail::kPtDisabled);
+  EXPECT_EQ(next_event().type, EventKind::kAck);
+  EXPECT_EQ(md.pending, 0u);
+  md.pending = 1;
+  release_md(ni, handle);
+  ++ni.outstanding;
+  report_answer(core, done);
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kSend));
+  EXPECT_EQ(ni.mds.find(handle), nullptr);
+}
+
+TEST_F(ReportTest, Reply__of_a_get_is_told_and_ends_the_hold) {
+  MemoryDescriptor& md = md_with(kMdEventCtReply | kMdEventCtBytes);
+  md.pending = 1;
+  OutstandingOperation done = operation(md, DescriptorKind::kGet);
+  done.get_md_handle = md.handle;
+  report_answer(core, done);
+  const Event event = next_event();
+  EXPECT_EQ(event.type, EventKind::kReply);
+  EXPECT_EQ(event.mlength, 60u);
+  EXPECT_EQ(successes(), 60u);
+  EXPECT_EQ(md.pending, 0u);
+  EXPECT_THAT(kinds(), IsEmpty());
+}
+
+TEST_F(ReportTest, Reply__that_failed) {
+  MemoryDescriptor& md = md_with(kMdEventCtReply | kMdEventSuccessDisable);
+  md.pending = 1;
+  OutstandingOperation done = operation(md, DescriptorKind::kGet);
+  done.get_md_handle = md.handle;
+  done.fail = NiFail::kDropped;
+  report_answer(core, done);
+  EXPECT_EQ(next_event().ni_fail_type, NiFail::kDropped);
+  EXPECT_EQ(failures(), 1u);
+}
+
+TEST_F(ReportTest, Answer__for_a_closed_interface_is_nothing) {
+  OutstandingOperation done;
+  done.interface_index = kMatchingLogical;
+  report_answer(core, done);
+}
+
+TEST_F(ReportTest, Not_started__put_with_a_full_acknowledgement_raises_SEND_and_ACK_failed) {
+  MemoryDescriptor& md = md_with(kMdEventCtSend | kMdEventCtAck);
+  Descriptor d = descriptor(DescriptorKind::kPut, 100);
+  d.ack_req = AckRequest::kFull;
+  d.md_handle = md.handle;
+  d.user_ptr = &caller;
+  report_not_started(core, ni, d, NiFail::kUndeliverable);
+  for (const EventKind kind : {EventKind::kSend, EventKind::kAck}) {
+    const Event event = next_event();
+    EXPECT_EQ(event.type, kind);
+    EXPECT_EQ(event.ni_fail_type, NiFail::kUndeliverable);
+    EXPECT_EQ(event.user_ptr, &caller);
+  }
+  EXPECT_EQ(failures(), 2u);
+  EXPECT_EQ(md.pending, 0u) << "nothing was held";
+}
+
+TEST_F(ReportTest, Not_started__by_a_failure_of_ours_raises_no_ACK) {
+  MemoryDescriptor& md = md_with(kMdEventCtAck);
+  Descriptor d = descriptor(DescriptorKind::kPut, 100);
+  d.ack_req = AckRequest::kFull;
+  d.md_handle = md.handle;
+  report_not_started(core, ni, d, NiFail::kSegv);
+  EXPECT_EQ(next_event().ni_fail_type, NiFail::kSegv);
+  EXPECT_THAT(kinds(), IsEmpty());
+  EXPECT_EQ(failures(), 0u);
+}
+
+TEST_F(ReportTest, Failed_send__is_noticed_by_a_counter_or_a_queue) {
+  EXPECT_TRUE(failed_send_is_noticed(md_with(0)));
+  EXPECT_FALSE(failed_send_is_noticed(md_with(kMdEventSendDisable)));
+  EXPECT_TRUE(failed_send_is_noticed(md_with(kMdEventSendDisable | kMdEventCtSend)));
+  EXPECT_TRUE(failed_send_is_noticed(md_with(kMdEventSuccessDisable))) << "which hides successes only";
+  MemoryDescriptor& alone = md_with(kMdEventCtSend);
+  alone.eq_handle = 0;
+  EXPECT_TRUE(failed_send_is_noticed(alone));
+  alone.ct_handle = 0;
+  EXPECT_FALSE(failed_send_is_noticed(alone));
+}
+
+TEST_F(ReportTest, Not_started__acknowledgement_of_a_released_descriptor_is_dropped) {
+  MemoryDescriptor& md = md_with(kMdEventCtAck);
+  md.pending = 1;
+  release_md(ni, md.handle);
+  Descriptor d = descriptor(DescriptorKind::kPut, 100);
+  d.ack_req = AckRequest::kFull;
+  d.md_handle = md.handle;
+  report_not_started(core, ni, d, NiFail::kUndeliverable);
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kSend));
+  EXPECT_EQ(failures(), 0u);
+  end_operation(ni, md);
+}
+
+TEST_F(ReportTest, Not_started__get_and_fetching_raise_REPLY_failed) {
+  MemoryDescriptor& md = md_with(kMdEventCtReply);
+  Descriptor get = descriptor(DescriptorKind::kGet, 100);
+  get.md_handle = md.handle;
+  report_not_started(core, ni, get, NiFail::kUndeliverable);
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kReply));
+  EXPECT_EQ(failures(), 1u);
+  Descriptor swap = descriptor(DescriptorKind::kSwap, 4);
+  swap.md_handle = md.handle;
+  swap.get_md_handle = md.handle;
+  report_not_started(core, ni, swap, NiFail::kUndeliverable);
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kSend, EventKind::kReply));
+}
+
+TEST_F(ReportTest, Not_started__with_descriptors_that_are_gone_is_nothing) {
+  Descriptor swap = descriptor(DescriptorKind::kSwap, 4);
+  swap.md_handle = make_handle(HandleKind::kMemoryDescriptor, kMatchingPhysical, 9, 9);
+  swap.get_md_handle = swap.md_handle;
+  report_not_started(core, ni, swap, NiFail::kUndeliverable);
+  EXPECT_THAT(kinds(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace portofu

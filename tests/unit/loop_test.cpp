@@ -1,0 +1,311 @@
+// One duty cycle: packets in, triggered operations, what waited for room, and the end of sources and peers.
+
+#include "engine/loop.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/initiator/send.h"
+#include "tests/unit/support/core_fixture.h"
+
+namespace portofu {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+class LoopTest : public CoreTest {
+ protected:
+  void arrive(const PacketHeader& header, ProcessId source = kPeer) {
+    const std::uint64_t from = header.type == PacketType::kData ? header.remote_offset : 0;
+    wire.arrive({source, header, pattern_bytes(from, header.payload_bytes)});
+  }
+  int cycle() { return run_cycle_on_duty(core); }
+
+  void start(DescriptorKind kind, std::uint64_t length, AckRequest ack_req = AckRequest::kNone) {
+    if (md_ == nullptr) md_ = &make_md(ni, memory.data(), memory.size());
+    Descriptor d = descriptor(kind, length);
+    d.md_handle = md_->handle;
+    d.ack_req = ack_req;
+    start_descriptor(core, d);
+  }
+
+  /// Lets an operation wait for `threshold` successes of `ct`, as PtlTriggered* does.
+  void arm(std::uint64_t threshold, const Descriptor& d) {
+    auto* operation = new TriggeredOperation;
+    operation->threshold = threshold;
+    operation->descriptor = d;
+    ++ni.triggered_count;
+    ni.cts.find(ct)->add_triggered_on_duty(operation, core.fired);
+  }
+  Descriptor increment(Handle counter, std::uint64_t amount = 1) {
+    Descriptor d = descriptor(DescriptorKind::kCountIncrement, amount);
+    d.md_handle = counter;
+    return d;
+  }
+
+  MemoryDescriptor* md_ = nullptr;
+};
+
+TEST_F(LoopTest, Nothing__to_do) {
+  EXPECT_EQ(cycle(), 0);
+  EXPECT_FALSE(has_work_on_duty(core));
+  EXPECT_FALSE(needs_timers_on_duty(core));
+}
+
+TEST_F(LoopTest, Packets__are_received_in_order_and_counted_as_work) {
+  append(entry());
+  for (std::uint64_t length : {1, 2, 3}) arrive(put_header(length));
+  EXPECT_TRUE(has_work_on_duty(core));
+  EXPECT_EQ(cycle(), 3);
+  for (std::uint64_t length : {1, 2, 3}) EXPECT_EQ(next_event().rlength, length);
+  EXPECT_FALSE(has_work_on_duty(core));
+}
+
+TEST_F(LoopTest, Packets__of_both_wires) {
+  append(entry());
+  arrive(put_header(1));
+  loopback.arrive({kSelf, put_header(2), pattern_bytes(0, 2)});
+  EXPECT_EQ(cycle(), 2);
+  EXPECT_EQ(next_event().initiator, kSelf);
+  EXPECT_EQ(next_event().initiator, kPeer);
+}
+
+TEST_F(LoopTest, Packets__of_a_flood_are_taken_a_part_a_cycle) {
+  append(entry(kEntryOpPut | kEntryEventCommDisable));
+  for (int i = 0; i < 200; ++i) arrive(put_header(8));
+  const int first = cycle();
+  EXPECT_LT(first, 200);
+  EXPECT_GT(first, 0);
+  int all = first;
+  for (int i = 0; i < 100 && all < 200; ++i) all += cycle();
+  EXPECT_EQ(all, 200);
+}
+
+TEST_F(LoopTest, Fired__operations_start_in_order_and_are_no_longer_counted) {
+  const Handle other = make_ct(ni);
+  arm(1, increment(other, 10));
+  arm(2, increment(other, 100));
+  EXPECT_EQ(ni.triggered_count, 2u);
+  EXPECT_EQ(cycle(), 0);
+  count_success(core, ni, ct, 1);
+  EXPECT_TRUE(has_work_on_duty(core));
+  EXPECT_EQ(cycle(), 1);
+  EXPECT_EQ(ni.cts.find(other)->success(), 10u);
+  EXPECT_EQ(ni.triggered_count, 1u);
+  EXPECT_EQ(counted(Counter::kTriggersFired), 1u);
+  count_success(core, ni, ct, 1);
+  cycle();
+  EXPECT_EQ(ni.cts.find(other)->success(), 110u);
+  EXPECT_EQ(ni.triggered_count, 0u);
+}
+
+TEST_F(LoopTest, Fired__at_once_are_counted_out_too) {
+  arm(0, increment(ct));
+  EXPECT_EQ(ni.triggered_count, 1u);
+  cycle();
+  EXPECT_EQ(ni.triggered_count, 0u);
+  EXPECT_EQ(successes(), 1u);
+}
+
+TEST_F(LoopTest, Fired__a_chain_runs_to_its_end_without_recursion) {
+  constexpr std::uint64_t kLinks = 1000;
+  for (std::uint64_t i = 1; i <= kLinks; ++i) arm(i, increment(ct));
+  count_success(core, ni, ct, 1);
+  int started = 0;
+  for (std::uint64_t i = 0; i < kLinks && !core.fired.empty(); ++i) started += cycle();
+  EXPECT_EQ(started, static_cast<int>(kLinks));
+  EXPECT_EQ(successes(), kLinks + 1);
+  EXPECT_EQ(ni.triggered_count, 0u);
+}
+
+TEST_F(LoopTest, Fired__one_whose_counter_was_freed_meanwhile_does_nothing) {
+  const Handle other = make_ct(ni);
+  arm(0, increment(other));
+  ni.cts.free(other);
+  EXPECT_EQ(cycle(), 1);
+  EXPECT_EQ(ni.triggered_count, 0u);
+}
+
+TEST_F(LoopTest, Fired__by_a_packet_start_in_the_same_cycle) {
+  append(entry(kEntryOpPut | kEntryEventCtComm));
+  const Handle other = make_ct(ni);
+  arm(1, increment(other));
+  arrive(put_header(8));
+  EXPECT_EQ(cycle(), 2);
+  EXPECT_EQ(ni.cts.find(other)->success(), 1u);
+}
+
+TEST_F(LoopTest, Waiting_peer__goes_on_when_there_is_room_and_is_forgotten_when_nothing_is_left) {
+  wire.room = 0;
+  start(DescriptorKind::kPut, 8);
+  EXPECT_EQ(cycle(), 0);
+  EXPECT_THAT(core.waiting_peers, ElementsAre(&peer()));
+  EXPECT_FALSE(has_work_on_duty(core));
+  wire.room_is_back = true;
+  EXPECT_TRUE(has_work_on_duty(core));
+  wire.room = 1;
+  const std::uint64_t activity = core.activity;
+  EXPECT_EQ(cycle(), 1);
+  EXPECT_THAT(core.waiting_peers, IsEmpty());
+  EXPECT_FALSE(peer().waiting);
+  EXPECT_GT(core.activity, activity) << "who waits for a flush has to look";
+}
+
+TEST_F(LoopTest, Waiting_peers__one_that_is_blocked_does_not_hold_up_another) {
+  wire.room = 0;
+  for (std::uint32_t i = 0; i < kWindow; ++i) start(DescriptorKind::kGet, 8);
+  Descriptor d = descriptor(DescriptorKind::kPut, 8);
+  d.target = kOther;
+  d.md_handle = md_->handle;
+  start_descriptor(core, d);
+  wire.room = kWindow;
+  cycle();
+  start(DescriptorKind::kGet, 8);  // Beyond the window.
+  wire.room = 1;
+  cycle();
+  EXPECT_THAT(core.waiting_peers, ElementsAre(&peer()));
+  EXPECT_EQ(wire.sent.back().process, kOther);
+}
+
+TEST_F(LoopTest, Waiting_peer__that_became_unreachable_is_forgotten) {
+  wire.connect_result = ConnectResult::kInProgress;
+  start(DescriptorKind::kPut, 8);
+  wire.connect_result = ConnectResult::kNoSuchPeer;
+  cycle();
+  EXPECT_THAT(core.waiting_peers, IsEmpty());
+  EXPECT_EQ(next_event().ni_fail_type, NiFail::kUndeliverable);
+}
+
+TEST_F(LoopTest, Timers__are_needed_while_somebodys_death_would_matter) {
+  append(entry());
+  start(DescriptorKind::kGet, 8);
+  EXPECT_TRUE(needs_timers_on_duty(core)) << "an answer is due";
+  receive(answer_header(next_sent().operation_id, 8, 8));
+  EXPECT_FALSE(needs_timers_on_duty(core));
+  receive(put_header(2 * kPacketBytes));
+  EXPECT_TRUE(needs_timers_on_duty(core)) << "a message is arriving";
+  receive(data_header(kPacketBytes, kPacketBytes));
+  EXPECT_FALSE(needs_timers_on_duty(core));
+  wire.room = 0;
+  start(DescriptorKind::kPut, 8);
+  EXPECT_TRUE(needs_timers_on_duty(core)) << "something waits for room";
+}
+
+TEST_F(LoopTest, Dead_peer__what_it_owes_ends_as_undeliverable) {
+  start(DescriptorKind::kPut, 8, AckRequest::kFull);
+  start(DescriptorKind::kGet, 8);
+  wire.kill(kPeer);
+  run_timers_on_duty(core);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(next_event().ni_fail_type, NiFail::kUndeliverable);
+  EXPECT_EQ(md_->pending, 0u);
+  EXPECT_EQ(peer().state, PeerState::kUnconnected);
+  EXPECT_EQ(counted(Counter::kPeersLost), 1u);
+  EXPECT_FALSE(needs_timers_on_duty(core));
+}
+
+TEST_F(LoopTest, Dead_peer__what_it_sent_before_its_death_counts) {
+  append(entry());
+  start(DescriptorKind::kGet, 8);
+  const std::uint32_t id = next_sent().operation_id;
+  for (int i = 0; i < 200; ++i) arrive(put_header(8));  // More than one cycle takes.
+  arrive(answer_header(id, 8, 8));
+  wire.kill(kPeer);
+  run_timers_on_duty(core);
+  for (int i = 0; i < 64; ++i) EXPECT_EQ(next_event().ni_fail_type, NiFail::kOk);
+  EXPECT_EQ(counted(Counter::kPutsMatched), 200u);
+  EXPECT_EQ(md_->pending, 0u);
+}
+
+TEST_F(LoopTest, Dead_peer__message_that_it_did_not_finish_is_cut) {
+  append(entry());
+  arrive(put_header(2 * kPacketBytes));
+  wire.kill(kPeer);
+  cycle();
+  EXPECT_EQ(peer().request_stream.mode, ArrivalMode::kDeliver);
+  run_timers_on_duty(core);
+  EXPECT_EQ(next_event().ni_fail_type, NiFail::kUndeliverable);
+  EXPECT_EQ(portal.in_progress, 0u);
+}
+
+TEST_F(LoopTest, Dead_peer__whose_death_the_wire_found_by_itself_is_lost_too) {
+  start(DescriptorKind::kGet, 8);
+  wire.kill(kPeer);
+  wire.newly_lost = 0;  // check_peers has nothing new to tell.
+  run_timers_on_duty(core);
+  EXPECT_EQ(next_event().ni_fail_type, NiFail::kUndeliverable);
+}
+
+TEST_F(LoopTest, Dead_peer__others_are_left_alone) {
+  start(DescriptorKind::kGet, 8);
+  Descriptor d = descriptor(DescriptorKind::kGet, 8);
+  d.target = kOther;
+  d.md_handle = md_->handle;
+  start_descriptor(core, d);
+  wire.kill(kOther);
+  run_timers_on_duty(core);
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kReply));
+  EXPECT_EQ(peer().state, PeerState::kConnected);
+  EXPECT_EQ(peer().outstanding, 1u);
+}
+
+TEST_F(LoopTest, Closed_source__is_taken_when_there_is_nothing_else_to_do) {
+  append(entry());
+  receive(put_header(2 * kPacketBytes));
+  wire.close_source(kPeer);
+  EXPECT_EQ(cycle(), 1);
+  EXPECT_EQ(next_event().ni_fail_type, NiFail::kUndeliverable);
+  EXPECT_EQ(*wire.context_of(kPeer), nullptr);
+}
+
+TEST_F(LoopTest, Next_life_of_a_process__is_answered_and_not_its_former_one) {
+  append(entry());
+  receive_put(8, 7);
+  EXPECT_EQ(next_sent().operation_id, 7u);
+  start(DescriptorKind::kGet, 8);
+  receive(put_header(2 * kPacketBytes, 8));
+  wire.sent.clear();
+  wire.kill(kPeer);
+  arrive(put_header(16, 9));
+  for (int i = 0; i < 5; ++i) cycle();
+  ASSERT_FALSE(wire.sent.empty());
+  EXPECT_EQ(wire.sent.back().header.operation_id, 9u);
+  EXPECT_EQ(peer().state, PeerState::kConnected);
+  EXPECT_EQ(wire.connect_count, 2);
+  std::vector<Event> events;
+  for (int i = 0; i < 4; ++i) events.push_back(next_event());
+  EXPECT_EQ(events[0].ni_fail_type, NiFail::kOk);
+  EXPECT_EQ(events[1].ni_fail_type, NiFail::kUndeliverable) << "the put that was cut, or the get";
+  EXPECT_EQ(events[2].ni_fail_type, NiFail::kUndeliverable);
+  EXPECT_EQ(events[3].rlength, 16u);
+  EXPECT_EQ(refused(), 0u);
+}
+
+TEST_F(LoopTest, Next_life_of_a_process__its_first_answer_does_not_go_to_the_former_one) {
+  append(entry());
+  for (const bool noticed : {true, false}) {
+    receive_put(8, 7);
+    wire.sent.clear();
+    const int connect_count = wire.connect_count;
+    noticed ? wire.kill(kPeer) : wire.kill_unnoticed(kPeer);
+    arrive(put_header(16, 9));
+    for (int i = 0; i < 5; ++i) cycle();
+    ASSERT_EQ(wire.sent.size(), 1u) << noticed;
+    EXPECT_EQ(next_sent().operation_id, 9u);
+    EXPECT_EQ(wire.connect_count, connect_count + 1) << "over a new link";
+  }
+}
+
+TEST_F(LoopTest, Next_life_of_a_process__gets_no_answers_that_were_due_to_its_former_one) {
+  append(entry());
+  wire.room = 0;
+  receive_put(8, 7);
+  wire.kill(kPeer);
+  arrive(put_header(16, 9));
+  wire.room = FakeWire::kPlentyOfRoom;
+  for (int i = 0; i < 5; ++i) cycle();
+  ASSERT_EQ(wire.sent.size(), 1u);
+  EXPECT_EQ(next_sent().operation_id, 9u);
+}
+
+}  // namespace
+}  // namespace portofu

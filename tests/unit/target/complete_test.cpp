@@ -1,0 +1,337 @@
+// Step 8: events in their order and with their fields, counts, and the life of an entry that leaves its list by itself.
+
+#include "engine/target/complete.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/target/match_header.h"
+#include "tests/unit/support/core_fixture.h"
+
+namespace portofu {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+constexpr std::uint32_t kAll = kEntryOpPut | kEntryOpGet;
+
+class CompleteTest : public CoreTest {
+ protected:
+  /// A message that was matched and has not been completed.
+  Arrival matched(const PacketHeader& header) {
+    Arrival arrival;
+    arrival.header = header;
+    arrival.initiator = kPeer;
+    EXPECT_EQ(match_header(core, ni, arrival), Refusal::kNone);
+    return arrival;
+  }
+  void complete(Arrival& arrival, NiFail fail = NiFail::kOk) {
+    arrival.fail = fail;
+    complete_arrival(core, ni, peer(), arrival);
+  }
+  void complete_put() {
+    Arrival arrival = matched(put_header(8));
+    complete(arrival);
+  }
+  EntryState state(Handle handle) const {
+    const ListEntry* live = ni.entries.find(handle);
+    return live != nullptr ? live->state : ni.entries.find_stale(handle)->state;
+  }
+  void claim(Arrival& arrival, const OverflowClaim& claim) { claim_header(core, ni, portal, *arrival.unexpected, claim); }
+
+  int taker = 0;  ///< Its address is the user_ptr of whoever takes a header.
+  int owner = 0;  ///< Its address is the user_ptr of an entry.
+};
+
+TEST_F(CompleteTest, Event__has_every_field_of_table_3_3) {
+  EntryRequest request = entry();
+  request.user_ptr = &owner;
+  append(std::move(request));
+  PacketHeader header = put_header(100);
+  header.remote_offset = 40;
+  Arrival arrival = matched(header);
+  complete(arrival);
+  const Event event = next_event();
+  EXPECT_EQ(event.type, EventKind::kPut);
+  EXPECT_EQ(event.start, memory.data() + 40);
+  EXPECT_EQ(event.user_ptr, &owner);
+  EXPECT_EQ(event.hdr_data, 0xfeedu);
+  EXPECT_EQ(event.match_bits, kBits);
+  EXPECT_EQ(event.rlength, 100u);
+  EXPECT_EQ(event.mlength, 100u);
+  EXPECT_EQ(event.remote_offset, 40u);
+  EXPECT_EQ(event.uid, kPeerUid);
+  EXPECT_EQ(event.initiator, kPeer);
+  EXPECT_EQ(event.ptl_list, ListKind::kPriority);
+  EXPECT_EQ(event.ni_fail_type, NiFail::kOk);
+  EXPECT_EQ(event.pt_index, kPt);
+  EXPECT_EQ(event.atomic_operation, 0u);
+  EXPECT_EQ(event.atomic_type, 0u);
+}
+
+TEST_F(CompleteTest, Event__start_of_a_locally_managed_entry_is_where_the_message_lies) {
+  append(entry(kAll | kEntryManageLocal));
+  complete_put();
+  complete_put();
+  EXPECT_EQ(next_event().start, memory.data());
+  const Event second = next_event();
+  EXPECT_EQ(second.start, memory.data() + 8);
+  EXPECT_EQ(second.remote_offset, 0u) << "what was asked for";
+}
+
+TEST_F(CompleteTest, Event__kind_and_atomic_fields_follow_the_operation) {
+  append(entry());
+  constexpr std::uint8_t kSum = 2;
+  constexpr std::uint8_t kCswap = 12;
+  constexpr std::uint8_t kInt32 = 4;
+  PacketHeader lying_put = put_header(4);
+  lying_put.atomic_operation = kSum;
+  lying_put.atomic_type = kInt32;
+  const PacketHeader headers[] = {lying_put, get_header(4, 1), atomic_header(PacketType::kAtomic, kSum, kInt32, 4),
+                                  atomic_header(PacketType::kFetchAtomic, kSum, kInt32, 4),
+                                  atomic_header(PacketType::kSwap, kCswap, kInt32, 4)};
+  const EventKind kinds_expected[] = {EventKind::kPut, EventKind::kGet, EventKind::kAtomic, EventKind::kFetchAtomic,
+                                      EventKind::kFetchAtomic};
+  for (std::size_t i = 0; i < 5; ++i) {
+    Arrival arrival = matched(headers[i]);
+    complete(arrival);
+    const Event event = next_event();
+    EXPECT_EQ(event.type, kinds_expected[i]);
+    EXPECT_EQ(event.atomic_type, i < 2 ? 0 : kInt32);
+    EXPECT_EQ(event.atomic_operation, i < 2 ? 0 : headers[i].atomic_operation);
+  }
+}
+
+TEST_F(CompleteTest, Message__is_no_longer_counted_and_who_waits_is_told) {
+  const Handle handle = append(entry());
+  Arrival arrival = matched(put_header(8));
+  const std::uint64_t activity = core.activity;
+  complete(arrival);
+  EXPECT_EQ(ni.entries.find(handle)->pending, 0u);
+  EXPECT_EQ(portal.in_progress, 0u);
+  EXPECT_GT(core.activity, activity);
+}
+
+TEST_F(CompleteTest, Count__of_operations_of_bytes_or_of_failures) {
+  append(entry(kAll | kEntryEventCtComm | kEntryUseOnce));
+  append(entry(kAll | kEntryEventCtComm | kEntryEventCtBytes));
+  complete_put();
+  EXPECT_EQ(successes(), 1u);
+  complete_put();
+  EXPECT_EQ(successes(), 9u);
+  Arrival failed = matched(put_header(8));
+  complete(failed, NiFail::kSegv);
+  EXPECT_EQ(successes(), 9u);
+  EXPECT_EQ(failures(), 1u);
+}
+
+TEST_F(CompleteTest, Count__only_if_the_entry_asks_for_it) {
+  append(entry(kAll));
+  complete_put();
+  EXPECT_EQ(successes(), 0u);
+}
+
+TEST_F(CompleteTest, Event__disabled_always_or_for_success_only) {
+  append(entry(kAll | kEntryEventCommDisable | kEntryEventCtComm));
+  complete_put();
+  Arrival failed = matched(put_header(8));
+  complete(failed, NiFail::kSegv);
+  EXPECT_THAT(kinds(), IsEmpty());
+  EXPECT_EQ(successes(), 1u);
+  EXPECT_EQ(failures(), 1u);
+}
+
+TEST_F(CompleteTest, Event__of_success_disabled_still_tells_of_failure) {
+  append(entry(kAll | kEntryEventSuccessDisable));
+  complete_put();
+  EXPECT_THAT(kinds(), IsEmpty());
+  Arrival failed = matched(put_header(8));
+  complete(failed, NiFail::kSegv);
+  EXPECT_EQ(next_event().ni_fail_type, NiFail::kSegv);
+}
+
+TEST_F(CompleteTest, Use_once__Unlinking_to_Gone_tells_AUTO_UNLINK_behind_the_communication) {
+  EntryRequest request = entry(kAll | kEntryUseOnce);
+  request.user_ptr = &owner;
+  const Handle handle = append(std::move(request));
+  Arrival arrival = matched(put_header(8));
+  EXPECT_EQ(state(handle), EntryState::kUnlinking);
+  complete(arrival);
+  EXPECT_EQ(next_event().type, EventKind::kPut);
+  const Event event = next_event();
+  EXPECT_EQ(event.type, EventKind::kAutoUnlink);
+  EXPECT_EQ(event.user_ptr, &owner);
+  EXPECT_EQ(event.pt_index, kPt);
+  EXPECT_EQ(state(handle), EntryState::kGone);
+  EXPECT_EQ(ni.entries.find(handle), nullptr);
+}
+
+TEST_F(CompleteTest, Unlinking__waits_for_the_last_of_several_messages) {
+  EntryRequest request = entry(kAll | kEntryManageLocal);
+  request.segment.describe(memory.data(), 16);
+  request.min_free = 1;
+  const Handle handle = append(std::move(request));
+  Arrival first = matched(put_header(8));
+  Arrival second = matched(put_header(8));
+  ASSERT_EQ(state(handle), EntryState::kUnlinking);
+  complete(second);
+  EXPECT_EQ(state(handle), EntryState::kUnlinking);
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kPut));
+  complete(first);
+  EXPECT_EQ(state(handle), EntryState::kGone);
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kPut, EventKind::kAutoUnlink));
+}
+
+TEST_F(CompleteTest, AUTO_UNLINK__can_be_disabled) {
+  const Handle handle = append(entry(kAll | kEntryUseOnce | kEntryEventUnlinkDisable));
+  complete_put();
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kPut));
+  EXPECT_EQ(state(handle), EntryState::kGone);
+}
+
+TEST_F(CompleteTest, Overflow_entry__Unlinked_to_Gone_tells_AUTO_FREE_when_its_last_header_is_taken) {
+  EntryRequest request = entry(kAll | kEntryUseOnce, ListKind::kOverflow);
+  request.user_ptr = &owner;
+  const Handle handle = append(std::move(request));
+  Arrival arrival = matched(put_header(8));
+  UnexpectedHeader* header = arrival.unexpected;
+  complete(arrival);
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kPut, EventKind::kAutoUnlink));
+  EXPECT_EQ(state(handle), EntryState::kUnlinked);
+  claim_header(core, ni, portal, *header, {&taker, 0, 0, false});
+  const Event overflow = next_event();
+  EXPECT_EQ(overflow.type, EventKind::kPutOverflow);
+  EXPECT_EQ(overflow.user_ptr, &taker);
+  EXPECT_EQ(overflow.start, memory.data());
+  const Event free = next_event();
+  EXPECT_EQ(free.type, EventKind::kAutoFree);
+  EXPECT_EQ(free.user_ptr, &owner);
+  EXPECT_EQ(state(handle), EntryState::kGone);
+  EXPECT_EQ(ni.unexpected_count, 0u);
+}
+
+TEST_F(CompleteTest, Overflow_entry__AUTO_FREE_waits_for_every_header) {
+  EntryRequest request = entry(kAll | kEntryManageLocal, ListKind::kOverflow);
+  request.segment.describe(memory.data(), 16);
+  request.min_free = 1;
+  append(std::move(request));
+  complete_put();
+  complete_put();
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kPut, EventKind::kPut, EventKind::kAutoUnlink));
+  auto take_first = [this] {
+    claim_header(core, ni, portal, static_cast<UnexpectedHeader&>(*portal.unexpected.first()), {});
+  };
+  take_first();
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kPutOverflow));
+  take_first();
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kPutOverflow, EventKind::kAutoFree));
+}
+
+TEST_F(CompleteTest, Overflow_entry__AUTO_FREE_is_disabled_with_unlink_events_or_without_headers) {
+  append(entry(kAll | kEntryUseOnce | kEntryEventUnlinkDisable, ListKind::kOverflow));
+  Arrival arrival = matched(put_header(8));
+  UnexpectedHeader* header = arrival.unexpected;
+  complete(arrival);
+  claim_header(core, ni, portal, *header, {});
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kPut, EventKind::kPutOverflow));
+  append(entry(kAll | kEntryUseOnce | kEntryUnexpectedHdrDisable, ListKind::kOverflow));
+  complete_put();
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kPut, EventKind::kAutoUnlink));
+}
+
+TEST_F(CompleteTest, Header_taken_early__is_told_when_its_message_is_complete) {
+  append(entry(kAll | kEntryUseOnce, ListKind::kOverflow));
+  Arrival arrival = matched(put_header(8));
+  claim(arrival, {&taker, kEntryEventCtOverflow | kEntryEventCtBytes, ct, true});
+  EXPECT_TRUE(portal.unexpected.empty());
+  EXPECT_THAT(kinds(), IsEmpty());
+  EXPECT_EQ(ni.unexpected_count, 1u) << "claimed ones count";
+  complete(arrival);
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kPut, EventKind::kAutoUnlink, EventKind::kPutOverflow,
+                                   EventKind::kAutoUnlink, EventKind::kAutoFree));
+  EXPECT_EQ(successes(), 8u);
+  EXPECT_EQ(ni.unexpected_count, 0u);
+  EXPECT_EQ(arrival.unexpected, nullptr);
+}
+
+TEST_F(CompleteTest, Header_taken_early__tells_how_the_message_ended) {
+  append(entry(kAll, ListKind::kOverflow));
+  Arrival arrival = matched(put_header(8));
+  claim(arrival, {&taker, kEntryEventCtOverflow | kEntryEventSuccessDisable, ct, false});
+  arrival.mlength = 3;
+  complete(arrival, NiFail::kUndeliverable);
+  EXPECT_EQ(next_event().type, EventKind::kPut);
+  const Event overflow = next_event();
+  EXPECT_EQ(overflow.type, EventKind::kPutOverflow);
+  EXPECT_EQ(overflow.ni_fail_type, NiFail::kUndeliverable);
+  EXPECT_EQ(overflow.mlength, 3u);
+  EXPECT_EQ(failures(), 1u);
+}
+
+TEST_F(CompleteTest, Header_taken_late__tells_how_the_message_ended) {
+  append(entry(kAll, ListKind::kOverflow));
+  Arrival arrival = matched(put_header(8));
+  UnexpectedHeader* header = arrival.unexpected;
+  arrival.mlength = 3;
+  complete(arrival, NiFail::kSegv);
+  next_event();
+  EXPECT_TRUE(header->complete);
+  claim_header(core, ni, portal, *header, {&taker, 0, 0, false});
+  const Event overflow = next_event();
+  EXPECT_EQ(overflow.ni_fail_type, NiFail::kSegv);
+  EXPECT_EQ(overflow.mlength, 3u);
+}
+
+TEST_F(CompleteTest, Overflow_event__kinds_and_lists) {
+  append(entry(kAll, ListKind::kOverflow));
+  constexpr std::uint8_t kSum = 2;
+  constexpr std::uint8_t kInt32 = 4;
+  for (const PacketHeader& header : {put_header(4), get_header(4, 1),
+                                     atomic_header(PacketType::kAtomic, kSum, kInt32, 4),
+                                     atomic_header(PacketType::kFetchAtomic, kSum, kInt32, 4)}) {
+    Arrival arrival = matched(header);
+    claim(arrival, {});
+    complete(arrival);
+    const Event communication = next_event();
+    EXPECT_EQ(communication.ptl_list, ListKind::kOverflow);
+    EXPECT_EQ(next_event().type, overflow_kind(communication.type));
+  }
+}
+
+TEST_F(CompleteTest, Overflow_event__can_be_disabled_by_the_taker) {
+  append(entry(kAll | kEntryEventCommDisable, ListKind::kOverflow));
+  for (const std::uint32_t options : {kEntryEventOverDisable, kEntryEventSuccessDisable}) {
+    Arrival arrival = matched(put_header(8));
+    claim(arrival, {&taker, options, ct, false});
+    complete(arrival);
+    EXPECT_THAT(kinds(), IsEmpty());
+  }
+  EXPECT_EQ(successes(), 0u) << "nor does it count unless it asks for it";
+}
+
+TEST_F(CompleteTest, AUTO_UNLINK_of_the_taker__can_be_disabled) {
+  append(entry(kAll | kEntryEventCommDisable, ListKind::kOverflow));
+  Arrival arrival = matched(put_header(8));
+  claim(arrival, {&taker, kEntryEventUnlinkDisable, 0, true});
+  complete(arrival);
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kPutOverflow));
+}
+
+TEST_F(CompleteTest, Advance__of_an_entry_that_is_linked_changes_nothing) {
+  const Handle handle = append(entry());
+  advance_unlink(core, ni, *ni.entries.find(handle));
+  EXPECT_EQ(state(handle), EntryState::kLinked);
+}
+
+TEST_F(CompleteTest, Completion__fires_what_waits_for_the_count) {
+  append(entry(kAll | kEntryEventCtComm));
+  auto* operation = new TriggeredOperation;
+  operation->threshold = 1;
+  operation->descriptor = descriptor(DescriptorKind::kPut, 0);
+  ni.cts.find(ct)->add_triggered_on_duty(operation, core.fired);
+  complete_put();
+  EXPECT_EQ(core.fired.size(), 1u);
+}
+
+}  // namespace
+}  // namespace portofu

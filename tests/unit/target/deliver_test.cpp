@@ -1,0 +1,186 @@
+// Step 7: data goes to, or through, the memory of the entry; no byte beyond what was granted.
+
+#include "engine/target/deliver.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstring>
+
+#include "engine/address/guarded_copy.h"
+#include "engine/target/atomic_unit.h"
+#include "tests/unit/support/core_fixture.h"
+#include "tests/unit/support/faulty_memory.h"
+
+namespace portofu {
+namespace {
+
+class DeliverTest : public testing::Test {
+ protected:
+  void SetUp() override { install_fault_guard(); }
+
+  /// An arrival of `length` bytes into `target`, of which `mlength` are granted from `offset` on.
+  void arrive(void* target, std::uint64_t offset, std::uint64_t mlength, std::uint64_t length) {
+    entry.segment.describe(target, kBytes);
+    arrival.entry = &entry;
+    arrival.header.length = length;
+    arrival.offset = offset;
+    arrival.mlength = mlength;
+  }
+
+  void deliver(std::uint64_t bytes) {
+    const std::vector<std::byte> payload = pattern_bytes(arrival.received, bytes);
+    deliver_payload(arrival, payload.data(), bytes);
+  }
+
+  /// Adds the source items to int32 items; the arrival is of as many bytes.
+  bool add(const std::vector<std::int32_t>& source, std::byte* fetched = nullptr) {
+    arrival.header.atomic_operation = static_cast<std::uint8_t>(AtomicOperation::kSum);
+    arrival.header.atomic_type = static_cast<std::uint8_t>(AtomicType::kInt32);
+    return deliver_atomic(arrival, reinterpret_cast<const std::byte*>(source.data()), nullptr, fetched);
+  }
+
+  static constexpr std::uint64_t kBytes = 256;
+  alignas(64) std::array<std::byte, kBytes> memory{};
+  std::array<std::int32_t, kBytes / 4>& items = reinterpret_cast<std::array<std::int32_t, kBytes / 4>&>(memory);
+  FaultyMemory faulty;
+  ListEntry entry;
+  Arrival arrival;
+};
+
+TEST_F(DeliverTest, Payload__lies_at_its_offset_packet_behind_packet) {
+  arrive(memory.data(), 10, 100, 100);
+  deliver(30);
+  deliver(30);
+  deliver(40);
+  EXPECT_EQ(arrival.received, 100u);
+  EXPECT_EQ(arrival.fail, NiFail::kOk);
+  EXPECT_TRUE(holds_pattern(memory.data() + 10, 100));
+  EXPECT_TRUE(is_untouched(memory.data(), 10));
+  EXPECT_TRUE(is_untouched(memory.data() + 110, kBytes - 110));
+}
+
+TEST_F(DeliverTest, Payload__beyond_what_was_granted_is_counted_and_dropped) {
+  arrive(memory.data(), 0, 50, 120);
+  deliver(40);
+  deliver(40);
+  deliver(40);
+  EXPECT_EQ(arrival.received, 120u);
+  EXPECT_TRUE(holds_pattern(memory.data(), 50));
+  EXPECT_TRUE(is_untouched(memory.data() + 50, kBytes - 50));
+}
+
+TEST_F(DeliverTest, Payload__of_which_nothing_was_granted_touches_no_memory) {
+  arrive(nullptr, UINT64_MAX, 0, 40);
+  deliver(40);
+  EXPECT_EQ(arrival.received, 40u);
+  EXPECT_EQ(arrival.fail, NiFail::kOk);
+}
+
+TEST_F(DeliverTest, Payload__of_no_bytes_is_nothing) {
+  arrive(memory.data(), 0, 0, 0);
+  deliver(0);
+  EXPECT_EQ(arrival.received, 0u);
+}
+
+TEST_F(DeliverTest, Fault__is_noted_and_the_rest_dropped) {
+  arrive(faulty.edge() - 60, 0, 120, 120);
+  deliver(40);
+  EXPECT_EQ(arrival.fail, NiFail::kOk);
+  deliver(40);
+  EXPECT_EQ(arrival.fail, NiFail::kSegv);
+  deliver(40);
+  EXPECT_EQ(arrival.received, 120u);
+  EXPECT_TRUE(holds_pattern(faulty.edge() - 60, 40));
+}
+
+TEST_F(DeliverTest, Failure_before__stops_delivery) {
+  arrive(memory.data(), 0, 40, 40);
+  arrival.fail = NiFail::kUndeliverable;
+  deliver(40);
+  EXPECT_TRUE(is_untouched(memory.data(), kBytes));
+  EXPECT_EQ(arrival.fail, NiFail::kUndeliverable) << "the first failure stays";
+}
+
+TEST_F(DeliverTest, Atomic__computes_in_place_and_fetches_what_was_there) {
+  items = {10, 20, 30};
+  arrive(memory.data(), 4, 8, 8);
+  std::array<std::int32_t, 2> fetched{};
+  EXPECT_TRUE(add({1, 2}, reinterpret_cast<std::byte*>(fetched.data())));
+  EXPECT_EQ(items[0], 10);
+  EXPECT_EQ(items[1], 21);
+  EXPECT_EQ(items[2], 32);
+  EXPECT_EQ(fetched, (std::array<std::int32_t, 2>{20, 30}));
+  EXPECT_EQ(arrival.received, 8u);
+  EXPECT_EQ(arrival.fail, NiFail::kOk);
+}
+
+TEST_F(DeliverTest, Atomic__of_which_less_was_granted_stops_there) {
+  arrive(memory.data(), 0, 4, 12);
+  EXPECT_TRUE(add({1, 2, 3}));
+  EXPECT_EQ(items[0], 1);
+  EXPECT_EQ(items[1], 0);
+  EXPECT_EQ(arrival.received, 12u);
+}
+
+TEST_F(DeliverTest, Atomic__with_an_operand_compares) {
+  items = {5};
+  arrive(memory.data(), 0, 4, 4);
+  arrival.header.atomic_operation = static_cast<std::uint8_t>(AtomicOperation::kCswap);
+  arrival.header.atomic_type = static_cast<std::uint8_t>(AtomicType::kInt32);
+  const std::int32_t source = 9;
+  for (const std::int32_t operand : {4, 5}) {
+    const auto bytes = [](const std::int32_t& value) { return reinterpret_cast<const std::byte*>(&value); };
+    EXPECT_TRUE(deliver_atomic(arrival, bytes(source), bytes(operand), nullptr));
+    EXPECT_EQ(items[0], operand == 5 ? 9 : 5);
+  }
+}
+
+TEST_F(DeliverTest, Atomic__that_is_not_aligned_does_nothing) {
+  arrive(memory.data(), 2, 8, 8);
+  EXPECT_FALSE(add({1, 2}));
+  EXPECT_TRUE(is_untouched(memory.data(), kBytes));
+}
+
+TEST_F(DeliverTest, Atomic__that_faults_is_noted) {
+  arrive(faulty.edge(), 0, 4, 4);
+  EXPECT_TRUE(add({1}));
+  EXPECT_EQ(arrival.fail, NiFail::kSegv);
+  faulty.forbid_writing();
+  arrive(faulty.start(), 0, 4, 4);
+  arrival.fail = NiFail::kOk;
+  EXPECT_TRUE(add({1}));
+  EXPECT_EQ(arrival.fail, NiFail::kSegv);
+}
+
+TEST_F(DeliverTest, Atomic__goes_over_pieces_that_hold_whole_items) {
+  const iovec pieces[] = {{items.data() + 8, 8}, {items.data(), 8}};
+  arrive(nullptr, 0, 16, 16);
+  ASSERT_TRUE(entry.segment.describe(pieces, 2));
+  std::array<std::int32_t, 4> fetched{9, 9, 9, 9};
+  EXPECT_TRUE(add({1, 2, 3, 4}, reinterpret_cast<std::byte*>(fetched.data())));
+  EXPECT_EQ(items[8], 1);
+  EXPECT_EQ(items[9], 2);
+  EXPECT_EQ(items[0], 3);
+  EXPECT_EQ(items[1], 4);
+  EXPECT_EQ(fetched, (std::array<std::int32_t, 4>{}));
+}
+
+TEST_F(DeliverTest, Atomic__whose_item_lies_in_two_pieces_does_nothing_at_all) {
+  const iovec pieces[] = {{items.data(), 8}, {items.data() + 4, 2}, {items.data() + 8, 8}};
+  arrive(nullptr, 0, 16, 16);
+  ASSERT_TRUE(entry.segment.describe(pieces, 3));
+  EXPECT_FALSE(add({1, 2, 3, 4}));
+  EXPECT_TRUE(is_untouched(memory.data(), kBytes));
+}
+
+TEST_F(DeliverTest, Atomic__of_which_a_later_piece_is_not_aligned_does_nothing_at_all) {
+  const iovec pieces[] = {{items.data(), 8}, {memory.data() + 34, 8}};
+  arrive(nullptr, 0, 16, 16);
+  ASSERT_TRUE(entry.segment.describe(pieces, 2));
+  EXPECT_FALSE(add({1, 2, 3, 4}));
+  EXPECT_TRUE(is_untouched(memory.data(), kBytes));
+}
+
+}  // namespace
+}  // namespace portofu

@@ -1,0 +1,334 @@
+// Append, unlink and search: each is one step, atomic against the messages that arrive.
+
+#include "engine/target/list_entries.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/target/receive.h"
+#include "tests/unit/support/core_fixture.h"
+
+namespace portofu {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+constexpr std::uint32_t kAll = kEntryOpPut | kEntryOpGet;
+
+class ListEntriesTest : public CoreTest {
+ protected:
+  /// Appends without hiding the LINK event. @return the outcome
+  Status append_openly(EntryRequest request, Handle* handle) {
+    return append_entry(core, ni, std::move(request), handle);
+  }
+  void append_overflow(std::uint32_t options = kAll | kEntryEventCommDisable) {
+    append(entry(options, ListKind::kOverflow));
+  }
+  /// A message that goes into the overflow list; its event there is hidden.
+  void receive_unexpected(std::uint64_t length = 8, std::uint64_t hdr_data = 0) {
+    PacketHeader header = put_header(length);
+    header.hdr_data = hdr_data;
+    receive(header);
+  }
+  void search(SearchOperation operation, std::uint32_t options, std::uint64_t match_bits = kBits) {
+    EntryRequest request = entry(options);
+    request.criteria.match_bits = match_bits;
+    request.user_ptr = &caller;
+    search_entries(core, ni, request, operation);
+  }
+
+  int caller = 0;
+};
+
+TEST_F(ListEntriesTest, Append__links_the_entry_and_says_so) {
+  EntryRequest request = entry();
+  request.user_ptr = &caller;
+  Handle handle = 0;
+  EXPECT_EQ(append_openly(std::move(request), &handle), Status::kOk);
+  const Event event = next_event();
+  EXPECT_EQ(event.type, EventKind::kLink);
+  EXPECT_EQ(event.user_ptr, &caller);
+  EXPECT_EQ(event.pt_index, kPt);
+  const ListEntry* linked = ni.entries.find(handle);
+  ASSERT_NE(linked, nullptr);
+  EXPECT_EQ(linked->state, EntryState::kLinked);
+  EXPECT_EQ(linked->handle, handle);
+  EXPECT_EQ(portal.entry_count, 1u);
+}
+
+TEST_F(ListEntriesTest, Append__can_be_silent) {
+  Handle handle = 0;
+  EXPECT_EQ(append_openly(entry(kAll | kEntryEventLinkDisable), &handle), Status::kOk);
+  EXPECT_THAT(kinds(), IsEmpty());
+}
+
+TEST_F(ListEntriesTest, Append__min_free_counts_for_managed_entries_only) {
+  EntryRequest request = entry(kAll);
+  request.min_free = 10;
+  EXPECT_EQ(ni.entries.find(append(std::move(request)))->min_free, 0u);
+  EntryRequest managed = entry(kAll | kEntryManageLocal);
+  managed.min_free = 10;
+  EXPECT_EQ(ni.entries.find(append(std::move(managed)))->min_free, 10u);
+}
+
+TEST_F(ListEntriesTest, Append__is_refused_at_the_limits) {
+  ni.limits.max_list_size = 2;
+  Handle handle = 0;
+  append(entry());
+  append(entry(kAll, ListKind::kOverflow));
+  EXPECT_EQ(append_openly(entry(), &handle), Status::kListTooLong);
+  ni.limits.max_list_size = 100;
+  ni.entries.set_limit(2);
+  EXPECT_EQ(append_openly(entry(), &handle), Status::kNoSpace);
+  EXPECT_EQ(portal.entry_count, 2u);
+}
+
+TEST_F(ListEntriesTest, Append_use_once__takes_the_first_header_and_is_never_linked) {
+  append_overflow();
+  receive_unexpected(8, 1);
+  receive_unexpected(8, 2);
+  EntryRequest request = entry(kAll | kEntryUseOnce);
+  request.user_ptr = &caller;
+  Handle handle = 0;
+  EXPECT_EQ(append_openly(std::move(request), &handle), Status::kOk);
+  const Event event = next_event();
+  EXPECT_EQ(event.type, EventKind::kPutOverflow);
+  EXPECT_EQ(event.user_ptr, &caller);
+  EXPECT_EQ(event.hdr_data, 1u);
+  EXPECT_EQ(event.start, memory.data());
+  const Event unlink = next_event();
+  EXPECT_EQ(unlink.type, EventKind::kAutoUnlink);
+  EXPECT_EQ(unlink.user_ptr, &caller);
+  EXPECT_THAT(kinds(), IsEmpty()) << "no LINK";
+  EXPECT_EQ(portal.entry_count, 1u);
+  EXPECT_EQ(portal.unexpected.size(), 1u);
+  EXPECT_EQ(ni.unexpected_count, 1u);
+  EXPECT_EQ(ni.entries.find(handle), nullptr);
+  EXPECT_EQ(unlink_entry(ni, handle), Status::kInUse) << "3.11.3: it has unlinked itself";
+}
+
+TEST_F(ListEntriesTest, Append_persistent__takes_all_headers_and_is_linked_then) {
+  append_overflow();
+  for (std::uint64_t i = 0; i < 3; ++i) receive_unexpected(8, i);
+  Handle handle = 0;
+  EXPECT_EQ(append_openly(entry(), &handle), Status::kOk);
+  for (std::uint64_t i = 0; i < 3; ++i) EXPECT_EQ(next_event().hdr_data, i);
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kLink));
+  EXPECT_TRUE(portal.unexpected.empty());
+}
+
+TEST_F(ListEntriesTest, Append__takes_only_what_it_matches) {
+  append_overflow();
+  receive_unexpected();
+  EntryRequest request = entry();
+  request.criteria.match_bits = kBits + 1;
+  append(std::move(request));
+  EXPECT_THAT(kinds(), IsEmpty());
+  EXPECT_EQ(portal.unexpected.size(), 1u);
+}
+
+TEST_F(ListEntriesTest, Append_to_the_overflow_list__takes_nothing) {
+  append_overflow();
+  receive_unexpected();
+  append_overflow();
+  EXPECT_THAT(kinds(), IsEmpty());
+  EXPECT_EQ(portal.unexpected.size(), 1u);
+}
+
+TEST_F(ListEntriesTest, Append__of_a_header_still_arriving_is_told_when_it_is_complete) {
+  append_overflow();
+  receive(put_header(2 * kPacketBytes));
+  append(entry(kAll | kEntryUseOnce));
+  EXPECT_TRUE(portal.unexpected.empty());
+  EXPECT_THAT(kinds(), IsEmpty());
+  append(entry(kAll | kEntryUseOnce));  // Finds nothing more, and waits for the next message.
+  EXPECT_EQ(portal.entry_count, 2u);
+  receive(data_header(kPacketBytes, kPacketBytes));
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kPutOverflow, EventKind::kAutoUnlink));
+}
+
+TEST_F(ListEntriesTest, Append__of_a_header_whose_sender_dies_is_told_so) {
+  append_overflow();
+  receive(put_header(2 * kPacketBytes));
+  append(entry(kAll | kEntryUseOnce));
+  close_source(core, &peer());
+  const Event event = next_event();
+  EXPECT_EQ(event.type, EventKind::kPutOverflow);
+  EXPECT_EQ(event.ni_fail_type, NiFail::kUndeliverable);
+  EXPECT_EQ(event.mlength, kPacketBytes);
+  EXPECT_EQ(next_event().type, EventKind::kAutoUnlink);
+}
+
+TEST_F(ListEntriesTest, Append_managed__moves_on_by_the_headers_that_it_takes_if_asked_to) {
+  append_overflow();
+  receive_unexpected(8);
+  receive_unexpected(16);
+  const Handle plain = append(entry(kAll | kEntryManageLocal));
+  EXPECT_EQ(ni.entries.find(plain)->local_offset, 0u);
+  ASSERT_EQ(unlink_entry(ni, plain), Status::kOk);
+  receive_unexpected(8);
+  receive_unexpected(16);
+  const Handle moved = append(entry(kAll | kEntryManageLocal | kEntryLocalIncUhRlength));
+  EXPECT_EQ(ni.entries.find(moved)->local_offset, 24u);
+}
+
+TEST_F(ListEntriesTest, Append_managed__that_headers_fill_is_not_linked_and_leaves_the_rest) {
+  append_overflow();
+  for (int i = 0; i < 4; ++i) receive_unexpected(8);
+  EntryRequest request = entry(kAll | kEntryManageLocal | kEntryLocalIncUhRlength);
+  request.segment.describe(memory.data(), 20);
+  request.min_free = 5;
+  const Handle handle = append(std::move(request));
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kPutOverflow, EventKind::kPutOverflow, EventKind::kAutoUnlink));
+  EXPECT_EQ(portal.unexpected.size(), 2u);
+  EXPECT_EQ(unlink_entry(ni, handle), Status::kInUse);
+}
+
+TEST_F(ListEntriesTest, Append_managed__that_is_overrun_stands_at_its_end) {
+  append_overflow();
+  receive_unexpected(300);
+  EntryRequest request = entry(kAll | kEntryManageLocal | kEntryLocalIncUhRlength);
+  request.segment.describe(memory.data(), 20);
+  const Handle handle = append(std::move(request));
+  EXPECT_EQ(ni.entries.find(handle)->local_offset, 20u);
+}
+
+TEST_F(ListEntriesTest, Append_use_once__counts_its_overflow) {
+  append_overflow();
+  receive_unexpected(8);
+  receive_unexpected(8);
+  append(entry(kAll | kEntryUseOnce | kEntryEventCtOverflow));
+  EXPECT_EQ(successes(), 1u);
+  append(entry(kAll | kEntryUseOnce | kEntryEventCtOverflow | kEntryEventCtBytes));
+  EXPECT_EQ(successes(), 9u);
+}
+
+TEST_F(ListEntriesTest, Unlink__takes_the_entry_out) {
+  for (const ListKind list : {ListKind::kPriority, ListKind::kOverflow}) {
+    const Handle handle = append(entry(kAll, list));
+    EXPECT_EQ(unlink_entry(ni, handle), Status::kOk);
+    EXPECT_EQ(portal.entry_count, 0u);
+    EXPECT_EQ(unlink_entry(ni, handle), Status::kArgInvalid) << "twice is a mistake";
+  }
+  receive_put(8);
+  EXPECT_EQ(status(StatusRegister::kDropCount), 1);
+}
+
+TEST_F(ListEntriesTest, Unlink__is_refused_while_a_message_is_under_way) {
+  const Handle handle = append(entry());
+  receive(put_header(2 * kPacketBytes));
+  EXPECT_EQ(unlink_entry(ni, handle), Status::kInUse);
+  receive(data_header(kPacketBytes, kPacketBytes));
+  EXPECT_EQ(unlink_entry(ni, handle), Status::kOk);
+}
+
+TEST_F(ListEntriesTest, Unlink__is_refused_while_headers_refer_to_it_taken_ones_included) {
+  const Handle handle = append(entry(kAll, ListKind::kOverflow));
+  receive(put_header(2 * kPacketBytes));
+  append(entry(kAll | kEntryUseOnce));
+  EXPECT_EQ(unlink_entry(ni, handle), Status::kInUse);
+  receive(data_header(kPacketBytes, kPacketBytes));
+  EXPECT_EQ(unlink_entry(ni, handle), Status::kOk);
+}
+
+TEST_F(ListEntriesTest, Unlink__of_an_entry_that_unlinks_or_has_unlinked_itself_is_in_use) {
+  const Handle handle = append(entry(kAll | kEntryUseOnce));
+  receive(put_header(2 * kPacketBytes));
+  EXPECT_EQ(unlink_entry(ni, handle), Status::kInUse) << "kUnlinking";
+  receive(data_header(kPacketBytes, kPacketBytes));
+  EXPECT_EQ(unlink_entry(ni, handle), Status::kInUse) << "kGone";
+  const Handle overflow = append(entry(kAll | kEntryUseOnce, ListKind::kOverflow));
+  receive_put(8);
+  EXPECT_EQ(unlink_entry(ni, overflow), Status::kInUse) << "kUnlinked";
+}
+
+TEST_F(ListEntriesTest, Unlink__of_what_is_no_entry) {
+  EXPECT_EQ(unlink_entry(ni, 0), Status::kArgInvalid);
+  EXPECT_EQ(unlink_entry(ni, eq), Status::kArgInvalid);
+  append(entry());
+  EXPECT_EQ(unlink_entry(ni, make_handle(HandleKind::kListEntry, kMatchingPhysical, 0, 7)), Status::kArgInvalid)
+      << "never allocated";
+}
+
+TEST_F(ListEntriesTest, Search__of_nothing_tells_the_end_and_counts_a_failure) {
+  search(SearchOperation::kOnly, kAll);
+  const Event event = next_event();
+  EXPECT_EQ(event.type, EventKind::kSearch);
+  EXPECT_EQ(event.ni_fail_type, NiFail::kNoMatch);
+  EXPECT_EQ(event.user_ptr, &caller);
+  EXPECT_EQ(event.pt_index, kPt);
+  EXPECT_EQ(failures(), 1u);
+  EXPECT_EQ(successes(), 0u);
+}
+
+TEST_F(ListEntriesTest, Search_only__use_once_tells_of_the_first_and_leaves_it) {
+  append_overflow();
+  receive_unexpected(8, 1);
+  receive_unexpected(8, 2);
+  search(SearchOperation::kOnly, kAll | kEntryUseOnce);
+  const Event event = next_event();
+  EXPECT_EQ(event.type, EventKind::kSearch);
+  EXPECT_EQ(event.ni_fail_type, NiFail::kOk);
+  EXPECT_EQ(event.hdr_data, 1u);
+  EXPECT_EQ(event.user_ptr, &caller);
+  EXPECT_THAT(kinds(), IsEmpty());
+  EXPECT_EQ(portal.unexpected.size(), 2u);
+  EXPECT_EQ(successes(), 1u);
+  EXPECT_EQ(failures(), 0u);
+}
+
+TEST_F(ListEntriesTest, Search_only__persistent_tells_of_all_and_then_of_the_end) {
+  append_overflow();
+  for (std::uint64_t i = 0; i < 3; ++i) receive_unexpected(8, i);
+  search(SearchOperation::kOnly, kAll);
+  for (std::uint64_t i = 0; i < 3; ++i) EXPECT_EQ(next_event().hdr_data, i);
+  EXPECT_EQ(next_event().ni_fail_type, NiFail::kNoMatch);
+  EXPECT_EQ(successes(), 3u);
+  EXPECT_EQ(failures(), 1u);
+  EXPECT_EQ(portal.unexpected.size(), 3u);
+}
+
+TEST_F(ListEntriesTest, Search_delete__takes_the_header_and_frees_its_entry) {
+  append(entry(kAll | kEntryUseOnce | kEntryEventCommDisable, ListKind::kOverflow));
+  receive_unexpected(8, 1);
+  kinds();
+  search(SearchOperation::kDelete, kAll | kEntryUseOnce | kEntryEventCtOverflow);
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kPutOverflow, EventKind::kAutoFree));
+  EXPECT_TRUE(portal.unexpected.empty());
+  EXPECT_EQ(ni.unexpected_count, 0u);
+  EXPECT_EQ(successes(), 1u) << "counted once";
+}
+
+TEST_F(ListEntriesTest, Search_delete__of_a_message_still_arriving_tells_at_its_end) {
+  append_overflow();
+  receive(put_header(2 * kPacketBytes));
+  search(SearchOperation::kDelete, kAll | kEntryUseOnce);
+  EXPECT_THAT(kinds(), IsEmpty());
+  EXPECT_EQ(successes(), 1u);
+  receive(data_header(kPacketBytes, kPacketBytes));
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kPutOverflow)) << "and no AUTO_UNLINK: nothing was linked";
+  EXPECT_EQ(successes(), 1u);
+}
+
+TEST_F(ListEntriesTest, Search_delete__persistent_takes_all) {
+  append_overflow();
+  for (std::uint64_t i = 0; i < 3; ++i) receive_unexpected(8, i);
+  search(SearchOperation::kDelete, kAll);
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kPutOverflow, EventKind::kPutOverflow, EventKind::kPutOverflow,
+                                   EventKind::kSearch));
+  EXPECT_TRUE(portal.unexpected.empty());
+}
+
+TEST_F(ListEntriesTest, Search__events_can_be_disabled) {
+  append_overflow();
+  receive_unexpected();
+  search(SearchOperation::kOnly, kAll | kEntryEventCommDisable);
+  EXPECT_THAT(kinds(), IsEmpty());
+  search(SearchOperation::kOnly, kAll | kEntryEventSuccessDisable);
+  EXPECT_EQ(next_event().ni_fail_type, NiFail::kNoMatch);
+  EXPECT_EQ(successes(), 2u);
+  EXPECT_EQ(failures(), 2u);
+}
+
+}  // namespace
+}  // namespace portofu

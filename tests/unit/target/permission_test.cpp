@@ -1,0 +1,61 @@
+// Who may do what with an entry: usage ID first, then what the entry allows.
+
+#include "engine/target/permission.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/support/core_fixture.h"
+
+namespace portofu {
+namespace {
+
+Refusal verdict(PacketType type, std::uint32_t options, std::uint32_t entry_uid = kUidAny, std::uint32_t uid = 5) {
+  ListEntry entry;
+  entry.options = options;
+  entry.uid = entry_uid;
+  PacketHeader header{};
+  header.type = type;
+  header.uid = uid;
+  return judge(entry, header);
+}
+
+constexpr std::uint32_t kBoth = kEntryOpPut | kEntryOpGet;
+
+TEST(PermissionTest, Operation__needs_what_it_does) {
+  EXPECT_EQ(verdict(PacketType::kPut, kEntryOpPut), Refusal::kNone);
+  EXPECT_EQ(verdict(PacketType::kPut, kEntryOpGet), Refusal::kOperation);
+  EXPECT_EQ(verdict(PacketType::kAtomic, kEntryOpPut), Refusal::kNone);
+  EXPECT_EQ(verdict(PacketType::kAtomic, kEntryOpGet), Refusal::kOperation);
+  EXPECT_EQ(verdict(PacketType::kGet, kEntryOpGet), Refusal::kNone);
+  EXPECT_EQ(verdict(PacketType::kGet, kEntryOpPut), Refusal::kOperation);
+}
+
+TEST(PermissionTest, Fetching__needs_both) {
+  for (const PacketType type : {PacketType::kFetchAtomic, PacketType::kSwap}) {
+    EXPECT_EQ(verdict(type, kBoth), Refusal::kNone);
+    EXPECT_EQ(verdict(type, kEntryOpPut), Refusal::kOperation);
+    EXPECT_EQ(verdict(type, kEntryOpGet), Refusal::kOperation);
+  }
+}
+
+TEST(PermissionTest, Entry_that_allows_nothing__refuses_everything) {
+  for (const PacketType type : {PacketType::kPut, PacketType::kGet, PacketType::kAtomic, PacketType::kFetchAtomic,
+                                PacketType::kSwap}) {
+    EXPECT_EQ(verdict(type, ~kBoth), Refusal::kOperation) << packet_type_name(type);
+  }
+}
+
+TEST(PermissionTest, Usage_id__has_to_fit_unless_any_will_do) {
+  EXPECT_EQ(verdict(PacketType::kPut, kBoth, 5, 5), Refusal::kNone);
+  EXPECT_EQ(verdict(PacketType::kPut, kBoth, 5, 6), Refusal::kPermission);
+  EXPECT_EQ(verdict(PacketType::kPut, kBoth, 0, 6), Refusal::kPermission);
+  EXPECT_EQ(verdict(PacketType::kPut, kBoth, kUidAny, 6), Refusal::kNone);
+  EXPECT_EQ(verdict(PacketType::kPut, kBoth, 5, kUidAny), Refusal::kPermission) << "an initiator is never anybody";
+}
+
+TEST(PermissionTest, Usage_id__comes_before_the_operation) {
+  EXPECT_EQ(verdict(PacketType::kPut, 0, 5, 6), Refusal::kPermission);
+}
+
+}  // namespace
+}  // namespace portofu
