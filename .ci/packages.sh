@@ -3,7 +3,7 @@
 
 # Compiler, build system and the libraries that ours uses; the presets build the tests too.
 packages_build=(
-  build-essential cmake ninja-build pkg-config
+  build-essential cmake ninja-build pkg-config ccache
   libgtest-dev libgmock-dev libbenchmark-dev
   libfmt-dev nlohmann-json3-dev libcli11-dev libhwloc-dev libboost-dev
 )

@@ -21,6 +21,9 @@ namespace {
 /// longer than kTightLoopNs.
 constexpr std::uint32_t kPollsPerMark = 64;
 constexpr std::uint64_t kTightLoopNs = 64'000;
+
+/// Once such calls yield or sleep, each is looked at: a caller that was away for longer than this does something else.
+constexpr std::uint64_t kTightCallNs = 20'000;
 constexpr std::uint64_t kShortestPollSleepNs = 200'000;
 constexpr std::uint64_t kLongestPollSleepNs = 4'000'000;
 
@@ -147,9 +150,9 @@ WaitResult Engine::wait(Condition condition, std::uint64_t timeout_ns, OnAbort o
     int work = 0;
     {
       const Duty duty(*this);
-      if (condition(core_)) return WaitResult::kReached;
+      if (condition(core_)) return reached_on_duty();
       work = cycle_on_duty();
-      if (work > 0 && condition(core_)) return WaitResult::kReached;
+      if (work > 0 && condition(core_)) return reached_on_duty();
       if (work == 0) streak.set_spins(poll_streak_.spins());
       seen_activity = core_.activity;
     }
@@ -174,11 +177,18 @@ bool Engine::found_on_duty() {
   return true;
 }
 
+WaitResult Engine::reached_on_duty() {
+  poll_streak_.reset();
+  return WaitResult::kReached;
+}
+
 IdleAdvice Engine::note_empty_poll_on_duty() {
   if (node_ == nullptr) return IdleAdvice::kSpin;
-  if (++poll_marks_ % kPollsPerMark == 0) {
+  const bool yielding = poll_streak_.is_yielding();
+  if (++poll_marks_ % kPollsPerMark == 0 || yielding) {
     const std::uint64_t now = core_.now_ns();
-    if (now - poll_mark_ns_ > kTightLoopNs) poll_streak_.reset();  // The caller does something else, too.
+    // The caller does something else, too.
+    if (now - poll_mark_ns_ > (yielding ? kTightCallNs : kTightLoopNs)) poll_streak_.reset();
     poll_mark_ns_ = now;
   }
   return poll_streak_.next([this] { return core_.now_ns(); });

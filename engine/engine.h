@@ -137,6 +137,7 @@ class Engine {
   void yield(IdleStreak& streak);
   void sleep(std::uint64_t seen_activity, std::uint64_t longest_ns, OnAbort on_abort);
   bool found_on_duty();
+  WaitResult reached_on_duty();
   IdleAdvice note_empty_poll_on_duty();
   void rest(IdleAdvice advice, std::uint64_t seen_activity);
   std::uint64_t poll_sleep_ns() const;
@@ -154,7 +155,7 @@ class Engine {
   std::uint32_t cycles_ = 0;          ///< On duty: cycles run, mod 2^32.
   std::uint64_t next_timers_ns_ = 0;  ///< On duty: when to look after the dead again.
   IdleStreak poll_streak_;            ///< On duty: of non-blocking calls.
-  std::uint64_t poll_mark_ns_ = 0;    ///< On duty: time of the last sixty-fourth empty non-blocking call.
+  std::uint64_t poll_mark_ns_ = 0;    ///< On duty: time of the last empty non-blocking call that was looked at.
   std::uint32_t poll_marks_ = 0;      ///< On duty: empty non-blocking calls, mod 2^32.
   std::unique_ptr<ProgressThread> progress_;
 };

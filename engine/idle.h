@@ -47,6 +47,9 @@ class IdleStreak {
   std::uint32_t spins() const { return spins_; }
   void set_spins(std::uint32_t spins) { spins_ = spins; }
 
+  /// Past its spins: the next advice is to yield or to sleep.
+  bool is_yielding() const { return yielding_; }
+
   /// How long this streak has been yielding.
   std::uint64_t yielding_ns(std::uint64_t now_ns) const { return yielding_ ? now_ns - began_ns_ : 0; }
 

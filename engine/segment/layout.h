@@ -101,4 +101,13 @@ struct SegmentLayout {
   }
 };
 
+/// @param file_bytes  length of the file that the descriptor was read from
+/// @return true if the descriptor is one of ours and agrees with its file; whose it is, is another question
+constexpr bool is_sound(const SegmentDescriptorShared& descriptor, std::uint64_t file_bytes) {
+  if (descriptor.magic != kSegmentMagic || descriptor.layout_version != kLayoutVersion) return false;
+  if (descriptor.descriptor_bytes != sizeof descriptor || descriptor.incarnation == 0) return false;
+  const SegmentLayout layout{descriptor.channel_count, descriptor.ring};
+  return layout.valid() && layout.segment_bytes() == descriptor.segment_bytes && file_bytes == descriptor.segment_bytes;
+}
+
 }  // namespace portofu

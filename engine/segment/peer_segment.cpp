@@ -44,11 +44,7 @@ bool is_private(int fd, std::uint64_t* file_bytes) {
 }
 
 bool describes(const SegmentDescriptorShared& descriptor, ProcessId id, std::uint64_t file_bytes) {
-  if (descriptor.magic != kSegmentMagic || descriptor.layout_version != kLayoutVersion) return false;
-  if (descriptor.descriptor_bytes != sizeof descriptor) return false;
-  if (descriptor.nid != id.nid || descriptor.pid != id.pid || descriptor.incarnation == 0) return false;
-  const SegmentLayout layout{descriptor.channel_count, descriptor.ring};
-  return layout.valid() && layout.segment_bytes() == descriptor.segment_bytes && file_bytes == descriptor.segment_bytes;
+  return is_sound(descriptor, file_bytes) && descriptor.nid == id.nid && descriptor.pid == id.pid;
 }
 
 }  // namespace

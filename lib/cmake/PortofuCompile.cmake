@@ -41,6 +41,14 @@ if(PORTOFU_FUZZ)
   add_link_options(-fsanitize=address,undefined)
 endif()
 
+# A compiler cache makes the second build of a file a copy, also in another checkout.
+find_program(PORTOFU_CCACHE ccache)
+if(PORTOFU_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" CCACHE_NOHASHDIR=1
+                                  "${PORTOFU_CCACHE}")
+  set(CMAKE_C_COMPILER_LAUNCHER "${CMAKE_CXX_COMPILER_LAUNCHER}")
+endif()
+
 find_package(Threads REQUIRED)
 
 # portofu_find_sources(VARIABLE PATTERN...): the files under the calling directory that match, found again by each build.

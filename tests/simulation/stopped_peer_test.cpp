@@ -15,8 +15,12 @@ constexpr std::uint32_t kWindow = 64;
 constexpr int kMany = 20000;
 constexpr std::size_t kBytes = 16384;
 
+/// Links that hold so many packets that the window is what bounds a sender, or so few that the link does.
+constexpr std::uint32_t kWide = 1u << 30;
+constexpr std::uint32_t kNarrow = 8;
+
 /// Three processes; the test says who moves.
-class StoppedPeer : public testing::Test {
+class StoppedPeer : public testing::TestWithParam<std::uint32_t> {
  protected:
   struct Process {
     std::unique_ptr<Node> node;
@@ -97,12 +101,12 @@ class StoppedPeer : public testing::Test {
   Peer& peer_of(int process, int peer) { return processes_[process].node->core().peer(processes_[peer].node->id()); }
 
   std::uint64_t clock_ns_ = 0;
-  SimNetwork network_{test_seed()};
+  SimNetwork network_{test_seed(), {.max_link_packets = GetParam()}};
   Process processes_[3];
 };
 
 // Overload loses nothing: what cannot leave waits, and costs its descriptor and nothing else.
-TEST_F(StoppedPeer, Puts_with_ack__wait_in_bounded_memory) {
+TEST_P(StoppedPeer, Puts_with_ack__wait_in_bounded_memory) {
   run({0, 1, 2});
   const std::size_t before = mallinfo2().uordblks;
   for (int i = 0; i < kMany; ++i) post(0, 1, DescriptorKind::kPut, AckRequest::kFull, static_cast<std::uint64_t>(i), 512);
@@ -125,7 +129,7 @@ TEST_F(StoppedPeer, Puts_with_ack__wait_in_bounded_memory) {
   EXPECT_TRUE(peer_of(0, 1).requests.empty());
 }
 
-TEST_F(StoppedPeer, Puts_without_ack__arrive_in_order_when_it_goes_on) {
+TEST_P(StoppedPeer, Puts_without_ack__arrive_in_order_when_it_goes_on) {
   for (int i = 0; i < kMany; ++i) {
     post(0, 1, DescriptorKind::kPut, AckRequest::kNone, static_cast<std::uint64_t>(i), i % 100 == 0 ? kBytes : 16);
   }
@@ -136,7 +140,7 @@ TEST_F(StoppedPeer, Puts_without_ack__arrive_in_order_when_it_goes_on) {
 }
 
 // The window of the initiator bounds what a target has to keep for it.
-TEST_F(StoppedPeer, Answers__that_nobody_takes_are_as_many_as_the_window) {
+TEST_P(StoppedPeer, Answers__that_nobody_takes_are_as_many_as_the_window) {
   for (int i = 0; i < kMany; ++i) post(0, 1, DescriptorKind::kGet, AckRequest::kNone, static_cast<std::uint64_t>(i), 8192);
   for (int i = 0; i < 50; ++i) {
     run({1, 2}, 20);
@@ -149,6 +153,10 @@ TEST_F(StoppedPeer, Answers__that_nobody_takes_are_as_many_as_the_window) {
   EXPECT_EQ(take_all(0, processes_[0].own_eq, false), kMany);
   EXPECT_EQ(peer_of(1, 0).answer_count, 0u);
 }
+
+INSTANTIATE_TEST_SUITE_P(Links, StoppedPeer, testing::Values(kNarrow, kWide), [](const auto& link) {
+  return link.param == kWide ? "wide" : "narrow";
+});
 
 }  // namespace
 }  // namespace portofu::simulation

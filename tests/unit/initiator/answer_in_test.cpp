@@ -192,6 +192,12 @@ TEST_F(AnswerInTest, Reply__that_is_cut_tells_how_much_was_good) {
   EXPECT_EQ(peer().answer_stream.mode, ArrivalMode::kIdle);
 }
 
+TEST_F(AnswerInTest, Reply__that_is_cut_tells_why) {
+  receive(answer_header(start_get(2 * kPacketBytes), 2 * kPacketBytes, kPacketBytes));
+  receive(failed(data_header(kPacketBytes, 0, kFlagAnswerStream | kFlagCut), NiFail::kDropped));
+  EXPECT_EQ(next_event().ni_fail_type, NiFail::kDropped);
+}
+
 TEST_F(AnswerInTest, New_answer_in_the_middle_of_one__is_refused) {
   const std::uint32_t first = start_get(2 * kPacketBytes);
   const std::uint32_t second = start_get(8);

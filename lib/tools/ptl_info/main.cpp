@@ -1,0 +1,161 @@
+// ptl_info: what Portofu is on this node, and what its processes are doing.
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+#include "engine/address/interface.h"
+#include "engine/config/settings.h"
+#include "engine/observe/counters.h"
+#include "engine/segment/process_segment.h"
+#include "engine/segment/segment_view.h"
+#include "engine/topology/node_id.h"
+#include "engine/wire/shm/channel_directory.h"
+#include "lib/tools/man_page.h"
+
+namespace portofu::tools {
+namespace {
+
+const ManPage kPage{
+    .name = "ptl_info",
+    .sentence = "show limits, settings and running processes of Portofu on this node",
+    .synopsis = "[OPTION]...",
+    .description =
+        "    Without options, shows the version, the node ID, the limits that an interface gets when none\n"
+        "    are asked for, and every process of this user that has an interface open: its addresses, who\n"
+        "    may send to it and how many packets wait there, and what it has counted.\n"
+        "\n"
+        "    Processes are only looked at; they do not notice it, and may be hanging. A process that has\n"
+        "    died without removing its segment is marked so.\n",
+    .rest = "EXIT STATUS\n"
+            "    0, or 1 if the shared memory directory cannot be read, or 2 for a wrong command line.\n"};
+
+struct InfoOptions {
+  bool limits = false;
+  bool settings = false;
+  bool processes = false;
+  bool all_counters = false;
+  std::uint32_t pid = 0;  ///< 0: all.
+};
+
+std::string dotted(std::uint32_t nid) {
+  std::string text;
+  for (int shift = 24; shift >= 0; shift -= 8) text += std::to_string(nid >> shift & 0xff) + (shift != 0 ? "." : "");
+  return text;
+}
+
+void print_number(const char* name, std::uint64_t value) {
+  std::printf("    %-24s %llu\n", name, static_cast<unsigned long long>(value));
+}
+
+void print_node() {
+  const Settings settings = read_settings();
+  const std::uint32_t nid = find_node_id(settings.nid, settings.interface);
+  std::printf("Portofu %s, Portals 4.3\nNode ID %s (%u)\n", PORTOFU_VERSION, dotted(nid).c_str(), nid);
+}
+
+void print_limits() {
+  const Limits& limits = kDefaultLimits;
+  std::printf("\nLimits of an interface\n");
+  print_number("max_entries", limits.max_entries);
+  print_number("max_unexpected_headers", limits.max_unexpected_headers);
+  print_number("max_mds", limits.max_mds);
+  print_number("max_cts", limits.max_cts);
+  print_number("max_eqs", limits.max_eqs);
+  print_number("max_pt_index", limits.max_pt_index);
+  print_number("max_iovecs", limits.max_iovecs);
+  print_number("max_list_size", limits.max_list_size);
+  print_number("max_triggered_ops", limits.max_triggered_ops);
+  print_number("max_msg_size", limits.max_msg_size);
+  print_number("max_atomic_size", limits.max_atomic_size);
+  print_number("max_fetch_atomic_size", limits.max_fetch_atomic_size);
+  print_number("max_waw_ordered_size", limits.max_waw_ordered_size);
+  print_number("max_war_ordered_size", limits.max_war_ordered_size);
+  print_number("max_volatile_size", limits.max_volatile_size);
+  std::printf("    features                 total data ordering, coherent atomics, inaccessible memory at the target\n");
+}
+
+void print_settings() {
+  std::printf("\nSettings, from environment variables\n");
+  for (const SettingRow& row : setting_table()) {
+    if (const char* value = std::getenv(row.name)) std::printf("    set: %s=%s\n", row.name, value);
+  }
+  std::printf("%s", settings_help().c_str());
+}
+
+/// The name of a program that runs, or an empty text.
+std::string program_name(std::uint32_t os_pid) {
+  std::ifstream file("/proc/" + std::to_string(os_pid) + "/comm");
+  std::string name;
+  std::getline(file, name);
+  return name;
+}
+
+void print_channel(const ChannelView& channel) {
+  const SlotWord word = SlotWord::unpack(channel.slot_word);
+  std::printf("    channel %-4u from PID %-6u %s, %u packets wait\n", channel.slot_index, word.claimer.pid,
+              slot_state_name(word.state), channel.waiting_packets);
+}
+
+void print_process(const SegmentView& view, bool all_counters) {
+  if (view.life == SegmentLife::kUnknown) {
+    std::printf("\n%s is not a segment of this version\n", view.name.c_str());
+    return;
+  }
+  const SegmentDescriptorShared& owner = view.descriptor;
+  const bool living = view.life == SegmentLife::kLiving;
+  std::printf("\nPID %u on node %s: %s %u", owner.pid, dotted(owner.nid).c_str(),
+              living ? "process" : "DEAD, was process", owner.os_pid);
+  if (living) std::printf(" (%s)", program_name(owner.os_pid).c_str());
+  std::printf(", usage ID %u, job key %u\n", owner.uid, owner.job_key);
+  std::printf("    %zu of %u channels in use\n", view.channels.size(), owner.channel_count);
+  for (const ChannelView& channel : view.channels) print_channel(channel);
+  for (const CounterRow& row : counter_table()) {
+    const std::uint64_t value = view.counters[static_cast<std::size_t>(row.counter)];
+    if (value == 0 && !all_counters) continue;
+    std::printf("    %-26s %12llu %s\n", row.label, static_cast<unsigned long long>(value), row.unit);
+  }
+}
+
+bool print_processes(const InfoOptions& options) {
+  const std::string directory = SegmentOptions{}.directory;
+  std::vector<SegmentView> views;
+  if (!view_segments(directory, &views)) {
+    std::fprintf(stderr, "ptl_info: cannot read %s\n", directory.c_str());
+    return false;
+  }
+  std::size_t shown = 0;
+  for (const SegmentView& view : views) {
+    if (options.pid != 0 && view.descriptor.pid != options.pid) continue;
+    print_process(view, options.all_counters);
+    ++shown;
+  }
+  if (shown == 0) std::printf("\nNo process of user %u has an interface open\n", geteuid());
+  return true;
+}
+
+}  // namespace
+}  // namespace portofu::tools
+
+int main(int argc, char** argv) {
+  using namespace portofu::tools;
+  InfoOptions options;
+  CLI::App app;
+  app.add_flag("-l,--limits", options.limits, "Shows the limits.");
+  app.add_flag("-s,--settings", options.settings, "Shows the settings, what each does, and which are set.");
+  app.add_flag("-p,--processes", options.processes, "Shows the processes.");
+  app.add_option("--pid", options.pid, "Shows the process with this Portals PID only.")->option_text("PID");
+  app.add_flag("-a,--all", options.all_counters, "Shows counters that are zero, too.");
+  const int status = parse_command_line(app, kPage, argc, argv, 2);
+  if (status >= 0) return status;
+  options.processes = options.processes || options.pid != 0;
+  const bool chosen = options.limits || options.settings || options.processes;
+  print_node();
+  if (options.limits || !chosen) print_limits();
+  if (options.settings) print_settings();
+  if ((options.processes || !chosen) && !print_processes(options)) return 1;
+  return 0;
+}

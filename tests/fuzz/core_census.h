@@ -1,0 +1,132 @@
+#pragma once
+// Counts again, from what is there, everything that the engine counts as it goes, and compares. Whatever a peer sends and
+// whatever an application calls, the two have to agree between any two steps.
+
+#include <map>
+
+#include "engine/address/core.h"
+#include "engine/queue/assert.h"
+
+namespace portofu::fuzz {
+
+/// What one interface should have counted.
+struct InterfaceCensus {
+  std::map<Handle, std::uint32_t> md_pending;
+  std::map<const ListEntry*, std::uint32_t> entry_pending;
+  std::map<const ListEntry*, std::uint32_t> entry_unexpected;
+  std::map<std::uint32_t, std::uint32_t> portal_in_progress;
+  std::uint32_t unexpected = 0;
+  std::uint32_t outstanding = 0;
+};
+
+class CoreCensus {
+ public:
+  /// Counts everything, and ends the process where the engine has counted otherwise.
+  static void check(Core& core) {
+    CoreCensus census;
+    census.count_peers(core);
+    census.count_operations(core);
+    for (std::uint32_t index = 0; index < kInterfaceCount; ++index) {
+      if (core.interface(index) != nullptr) check_interface(*core.interface(index), census.interfaces_[index]);
+    }
+    for (const auto& [key, peer] : core.peers) PORTOFU_ASSERT(peer->outstanding == census.peer_outstanding_[peer.get()]);
+  }
+
+ private:
+  static bool is_fetching(DescriptorKind kind) {
+    return kind == DescriptorKind::kFetchAtomic || kind == DescriptorKind::kSwap;
+  }
+
+  void count_arrival(std::uint32_t index, const Arrival& arrival) {
+    PORTOFU_ASSERT(index < kInterfaceCount && arrival.entry != nullptr);
+    InterfaceCensus& ni = interfaces_[index];
+    ++ni.entry_pending[arrival.entry];
+    ++ni.portal_in_progress[arrival.entry->pt_index];
+    if (arrival.unexpected == nullptr) return;
+    PORTOFU_ASSERT(!arrival.unexpected->complete && arrival.unexpected->entry == arrival.entry);
+    if (!arrival.unexpected->claimed) return;  // It is in its list, and counted there.
+    ++ni.unexpected;
+    ++ni.entry_unexpected[arrival.entry];
+  }
+
+  void count_peers(Core& core) {
+    for (const auto& [key, peer] : core.peers) {
+      PORTOFU_ASSERT((peer->state == PeerState::kConnected) == (peer->link != nullptr));
+      PORTOFU_ASSERT(peer->waiting || (peer->requests.empty() && peer->answers.empty()));
+      PORTOFU_ASSERT(peer->answer_count == peer->answers.size());
+      const Arrival& request = peer->request_stream;
+      if (request.mode == ArrivalMode::kDeliver) count_arrival(request.header.interface_index, request);
+      PORTOFU_ASSERT(request.mode != ArrivalMode::kReply);
+      PORTOFU_ASSERT(peer->answer_stream.mode != ArrivalMode::kDeliver);
+      for (const OutgoingAnswer& answer : peer->answers) {
+        if (answer.arrival.mode == ArrivalMode::kDeliver) count_arrival(answer.interface_index, answer.arrival);
+      }
+      for (const OutgoingRequest& waiting : peer->requests) count_waiting(core, waiting);
+    }
+  }
+
+  /// A request that has an operation is counted there.
+  void count_waiting(Core& core, const OutgoingRequest& waiting) {
+    const Descriptor& d = waiting.descriptor;
+    if (core.interface(d.interface_index) == nullptr) return;  // What is left of it is only to be cut.
+    if (waiting.progress.operation_id != 0) {
+      PORTOFU_ASSERT(core.outstanding.find(waiting.progress.operation_id) != nullptr);
+      return;
+    }
+    ++interfaces_[d.interface_index].md_pending[d.md_handle];
+    if (is_fetching(d.kind)) ++interfaces_[d.interface_index].md_pending[d.get_md_handle];
+  }
+
+  void count_operations(Core& core) {
+    core.outstanding.for_each([this](std::uint32_t, const OutstandingOperation& operation) {
+      InterfaceCensus& ni = interfaces_[operation.interface_index];
+      ++ni.outstanding;
+      ++peer_outstanding_[operation.peer];
+      if (operation.kind != DescriptorKind::kGet && (!operation.sent || operation.send_due)) {
+        ++ni.md_pending[operation.md_handle];
+      }
+      if (operation.get_md_handle != 0) ++ni.md_pending[operation.get_md_handle];
+    });
+  }
+
+  static void check_interface(Interface& ni, InterfaceCensus& census) {
+    for (std::uint32_t pt_index = 0; pt_index < kPortalTableSize; ++pt_index) {
+      PortalTableEntry* portal = ni.portal(pt_index);
+      if (portal == nullptr) continue;
+      PORTOFU_ASSERT(portal->in_progress == census.portal_in_progress[pt_index]);
+      PORTOFU_ASSERT(portal->entry_count == portal->priority.size() + portal->overflow.size());
+      for (UnexpectedEntry* at = portal->unexpected.first(); at != nullptr; at = UnexpectedList::next(*at)) {
+        const auto& header = static_cast<const UnexpectedHeader&>(*at);
+        PORTOFU_ASSERT(!header.claimed);
+        ++census.unexpected;
+        ++census.entry_unexpected[header.entry];
+      }
+    }
+    PORTOFU_ASSERT(ni.unexpected_count == census.unexpected);
+    PORTOFU_ASSERT(ni.outstanding == census.outstanding);
+    ni.mds.for_each([&](Handle handle, const MemoryDescriptor& md) {
+      PORTOFU_ASSERT(md.pending == census.md_pending[handle]);
+      PORTOFU_ASSERT(!md.released || md.pending > 0);
+      census.md_pending.erase(handle);
+    });
+    for (const auto& [handle, pending] : census.md_pending) PORTOFU_ASSERT(pending == 0);  // Held, and freed.
+    ni.entries.for_each([&](Handle handle, const ListEntry& entry) {
+      PORTOFU_ASSERT(entry.handle == handle);
+      PORTOFU_ASSERT(entry.pending == census.entry_pending[&entry]);
+      PORTOFU_ASSERT(entry.unexpected_count == census.entry_unexpected[&entry]);
+      PORTOFU_ASSERT((entry.state == EntryState::kLinked) == entry.is_linked());
+      PORTOFU_ASSERT(entry.state != EntryState::kUnlinking || entry.pending > 0);
+      PORTOFU_ASSERT(entry.state != EntryState::kUnlinked || (entry.pending == 0 && entry.unexpected_count > 0));
+      PORTOFU_ASSERT(entry.state != EntryState::kGone);
+      census.entry_pending.erase(&entry);
+      census.entry_unexpected.erase(&entry);
+    });
+    for (const auto& [entry, pending] : census.entry_pending) PORTOFU_ASSERT(pending == 0);  // In use, and freed.
+    for (const auto& [entry, headers] : census.entry_unexpected) PORTOFU_ASSERT(headers == 0);
+  }
+
+  std::array<InterfaceCensus, kInterfaceCount> interfaces_;
+  std::map<const Peer*, std::uint32_t> peer_outstanding_;
+};
+
+}  // namespace portofu::fuzz

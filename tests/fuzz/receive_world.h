@@ -1,0 +1,111 @@
+#pragma once
+// An engine core with everything on it that an application can put there, its peers, and what both of them may do next.
+// One object is one run of the receive fuzzer; `receive_fuzz.cpp` says in which order things happen.
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "engine/address/core.h"
+#include "engine/target/list_entries.h"
+#include "tests/fuzz/fuzz_input.h"
+#include "tests/fuzz/fuzz_memory.h"
+#include "tests/unit/support/fake_wire.h"
+
+namespace portofu::fuzz {
+
+class ReceiveWorld {
+ public:
+  explicit ReceiveWorld(FuzzInput& input);
+  ~ReceiveWorld();
+  ReceiveWorld(const ReceiveWorld&) = delete;
+  ReceiveWorld& operator=(const ReceiveWorld&) = delete;
+
+  /// Does the next thing: a packet, a call of the application, or something that happens to a link.
+  void step();
+
+  /// Lets everything come to its end in good order, and checks that nothing is left.
+  void come_to_rest();
+
+  /// Checks everything that has to hold between two steps.
+  void check();
+
+ private:
+  using Act = void (ReceiveWorld::*)();
+  static const std::array<Act, 32> kActs;
+
+  static constexpr std::uint32_t kPortals = 4;
+  static constexpr std::uint32_t kSourceCount = 3;
+  static constexpr std::array<ProcessId, kSourceCount> kSources{{{1, 1}, {1, 2}, {1, 3}}};  ///< The first is ourselves.
+
+  // What peers send.
+  void receive_request_packet();
+  void receive_put_packet();
+  void receive_next_data();
+  void receive_answer_packet();
+  void receive_next_answer_data();
+  void receive_raw_packet();
+  void receive(ProcessId source, const PacketHeader& header);
+  PacketHeader request_header(PacketType type);
+  void spoil(PacketHeader& header);
+  ProcessId source() { return input_.one_of(kSources); }
+
+  // What the application does.
+  void open_interface();
+  void close_interface();
+  void append();
+  void unlink();
+  void search();
+  void bind_md();
+  void release_md();
+  void start_put();
+  void start_get();
+  void start_atomic();
+  void start_fetching();
+  void arm();
+  void cancel_triggered();
+  void change_counter();
+  void take_events();
+  void change_portal();
+  void free_queue();
+
+  // What happens to links and time.
+  void cycle();
+  void timers();
+  void change_room();
+  void change_connect();
+  void kill_peer();
+  void lose_source();
+
+  Interface* any_interface();
+  EntryRequest entry_request(Interface& ni);
+  Range any_range();
+  void describe(MemorySegment& segment, bool writable);
+  bool fill_descriptor(Descriptor& d, DescriptorKind kind);
+  Handle any_md(const Interface& ni);
+  void start(const Descriptor& d);
+  void notice_sent();
+  void run_until_quiet();
+  void drain_queues();
+  void check_rest(Interface& ni);
+
+  /// A request of ours that somebody has to answer.
+  struct Asked {
+    ProcessId target;
+    std::uint32_t operation_id;
+    std::uint64_t length;
+    bool wants_data;
+  };
+
+  FuzzInput& input_;
+  FuzzMemory memory_;
+  std::uint64_t now_ns_ = 1;
+  FakeWire loopback_;
+  FakeWire wire_;
+  CountersShared counters_{};
+  Core core_;
+  std::vector<Asked> asked_;
+  std::vector<Handle> entries_;  ///< Of all interfaces, gone ones included.
+};
+
+}  // namespace portofu::fuzz

@@ -1,0 +1,127 @@
+// ptl_info and ptl_ping, run as users run them.
+
+#include <gtest/gtest.h>
+#include <portals4.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <string>
+
+#include "tests/process/child_process.h"
+
+namespace portofu {
+namespace {
+
+/// Runs a command. @return what it wrote to both outputs
+std::string output_of(const std::string& command, int* status = nullptr) {
+  std::string text;
+  FILE* pipe = popen((command + " 2>&1").c_str(), "r");
+  if (pipe == nullptr) return text;
+  std::array<char, 4096> buffer;
+  for (std::size_t got; (got = fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) text.append(buffer.data(), got);
+  const int ended = pclose(pipe);
+  if (status != nullptr) *status = WIFEXITED(ended) ? WEXITSTATUS(ended) : 128 + WTERMSIG(ended);
+  return text;
+}
+
+std::string info_of(std::uint32_t pid) {
+  return output_of(std::string(PORTOFU_PTL_INFO) + " --pid " + std::to_string(pid));
+}
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+/// An open non-matching interface with an entry that accepts puts at index 0.
+struct OpenInterface {
+  OpenInterface() {
+    ptl_pt_index_t pt = 0;
+    ptl_handle_le_t entry = PTL_INVALID_HANDLE;
+    const ptl_le_t le{nullptr, 0, PTL_CT_NONE, PTL_UID_ANY, PTL_LE_OP_PUT};
+    const unsigned int options = PTL_NI_NO_MATCHING | PTL_NI_PHYSICAL;
+    ok = PtlInit() == PTL_OK && PtlNIInit(PTL_IFACE_DEFAULT, options, PTL_PID_ANY, nullptr, nullptr, &ni) == PTL_OK &&
+         PtlGetPhysId(ni, &id) == PTL_OK && PtlPTAlloc(ni, 0, PTL_EQ_NONE, 0, &pt) == PTL_OK &&
+         PtlLEAppend(ni, pt, &le, PTL_PRIORITY_LIST, nullptr, &entry) == PTL_OK && PtlCTAlloc(ni, &ct) == PTL_OK;
+    const ptl_md_t described{nullptr, 0, PTL_MD_EVENT_CT_ACK, PTL_EQ_NONE, ct};
+    ok = ok && PtlMDBind(ni, &described, &md) == PTL_OK;
+  }
+  ~OpenInterface() { PtlFini(); }
+  OpenInterface(const OpenInterface&) = delete;
+  OpenInterface& operator=(const OpenInterface&) = delete;
+
+  bool put(ptl_process_t to, ptl_ack_req_t ack) const {
+    return PtlPut(md, 0, 0, ack, to, 0, 0, 0, nullptr, 0) == PTL_OK;
+  }
+
+  bool ok = false;
+  ptl_handle_ni_t ni = PTL_INVALID_HANDLE;
+  ptl_handle_ct_t ct = PTL_INVALID_HANDLE;
+  ptl_handle_md_t md = PTL_INVALID_HANDLE;
+  ptl_process_t id{};
+};
+
+TEST(PtlInfo, Sections__can_be_chosen) {
+  const std::string tool = PORTOFU_PTL_INFO;
+  const std::string everything = output_of(tool);
+  EXPECT_TRUE(contains(everything, "Portals 4.3")) << everything;
+  EXPECT_TRUE(contains(everything, "max_triggered_ops        1000000")) << everything;
+  EXPECT_FALSE(contains(everything, "PORTOFU_SPIN"));
+  const std::string settings = output_of("PORTOFU_SPIN=77 " + tool + " --settings");
+  EXPECT_TRUE(contains(settings, "set: PORTOFU_SPIN=77")) << settings;
+  EXPECT_TRUE(contains(settings, "Empty polls in a row")) << settings;
+  EXPECT_FALSE(contains(settings, "max_entries"));
+  int status = 0;
+  EXPECT_TRUE(contains(output_of(tool + " --help", &status), "SYNOPSIS"));
+  EXPECT_EQ(status, 0);
+  output_of(tool + " --nonsense", &status);
+  EXPECT_EQ(status, 2);
+}
+
+// A stopped process is a hanging one: it is shown all the same, with what waits for it.
+TEST(PtlInfo, Process__is_shown_with_counters_and_waiting_packets) {
+  int pipes[2];
+  ASSERT_EQ(pipe(pipes), 0);
+  ChildProcess child([&] {
+    OpenInterface open;
+    if (!open.ok || write(pipes[1], &open.id, sizeof open.id) < 0) return 1;
+    for (;;) pause();
+  });
+  ptl_process_t target{};
+  ASSERT_EQ(read(pipes[0], &target, sizeof target), static_cast<ssize_t>(sizeof target));
+  const OpenInterface open;
+  ASSERT_TRUE(open.ok);
+  ptl_ct_event_t count{};
+  ASSERT_TRUE(open.put(target, PTL_ACK_REQ));
+  ASSERT_EQ(PtlCTWait(open.ct, 1, &count), PTL_OK);
+  const std::string living = info_of(target.phys.pid);
+  EXPECT_TRUE(contains(living, "PID " + std::to_string(target.phys.pid) + " on node")) << living;
+  EXPECT_TRUE(contains(living, "(process_ptl_in")) << "the name of the program: " << living;
+  EXPECT_TRUE(contains(living, "puts_matched")) << living;
+  EXPECT_FALSE(contains(living, "peers_lost")) << "zero: " << living;
+  child.send_signal(SIGSTOP);
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(open.put(target, PTL_NO_ACK_REQ));
+  std::string stopped;
+  EXPECT_TRUE(eventually([&] {
+    stopped = info_of(target.phys.pid);
+    return contains(stopped, "published, 5 packets wait");
+  })) << stopped;
+  EXPECT_TRUE(contains(stopped, "from PID " + std::to_string(open.id.phys.pid))) << stopped;
+  child.kill_now();
+  // Dead until somebody who starts removes it, which may have happened.
+  const std::string dead = info_of(target.phys.pid);
+  EXPECT_TRUE(contains(dead, "DEAD, was process") || contains(dead, "No process")) << dead;
+}
+
+TEST(PtlPing, Times__are_printed_in_order) {
+  int status = 1;
+  const std::string text = output_of(std::string(PORTOFU_PTL_PING) + " --size 100 --count 200", &status);
+  EXPECT_EQ(status, 0) << text;
+  double shortest = 0, median = 0, most = 0;
+  const char* const form = "100 bytes, 200 round trips: shortest %lf us, median %lf us, 99%% below %lf us";
+  EXPECT_EQ(std::sscanf(text.c_str(), form, &shortest, &median, &most), 3) << text;
+  EXPECT_GT(shortest, 0);
+  EXPECT_LE(shortest, median);
+  EXPECT_LE(median, most);
+}
+
+}  // namespace
+}  // namespace portofu
