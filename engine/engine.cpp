@@ -13,6 +13,7 @@
 #include "engine/loop.h"
 #include "engine/observe/log.h"
 #include "engine/progress_thread.h"
+#include "engine/target/close_interface.h"
 
 namespace portofu {
 namespace {
@@ -82,6 +83,9 @@ Engine::~Engine() {
   if (owned && node_ != nullptr) flush(kLingerNs);
   progress_.reset();
   Core& core = core_;
+  for (std::uint32_t index = 0; index < kInterfaceCount; ++index) {
+    if (core.interface(index) != nullptr) close_interface_on_duty(core, index);
+  }
   for (auto& [key, peer] : core.peers) {
     peer->requests.clear_and_dispose([](OutgoingRequest* request) { delete request; });
     peer->answers.clear_and_dispose([](OutgoingAnswer* answer) { delete answer; });

@@ -59,7 +59,7 @@ std::byte* MemorySegment::address(std::uint64_t offset) const {
 }
 
 MemorySegment::Run MemorySegment::run_at(std::uint64_t offset, std::uint64_t bytes) const {
-  if (pieces_.empty()) return {start_ + offset, bytes};
+  if (pieces_.empty()) return {address(offset), bytes};  // Not start_ + offset: start_ may be nullptr.
   const Piece& piece = piece_at(offset);
   const std::uint64_t into = offset - piece.offset;
   return {piece.start + into, std::min(bytes, piece.bytes - into)};

@@ -9,7 +9,7 @@ OutstandingOperation* OutstandingTable::open(std::uint32_t* operation_id) {
     const auto index = static_cast<std::uint32_t>(slots_.size() - 1);
     slots_.back().id = first_id_ | index;
     free_.push_back(index);
-    free_.reserve(slots_.size());  // close() never allocates.
+    if (free_.capacity() < slots_.size()) free_.reserve(2 * slots_.size());  // close() never allocates.
   }
   Slot& slot = slots_[free_.back()];
   free_.pop_back();

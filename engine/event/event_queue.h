@@ -15,7 +15,8 @@ namespace portofu {
 class EventQueue {
  public:
   /// Makes room for `count` events.
-  /// @param count  0 is taken as 1; from kGenerousFrom on the queue has room for kGenerosity more (README, event queues)
+  /// @param count  0 is taken as 1; from kGenerousFrom on the queue has room for kGenerosity more (README, event
+  /// queues)
   /// @return false if there is no memory; the queue is unusable then
   bool open(std::uint64_t count);
 
@@ -88,14 +89,15 @@ class EventQueue {
   };
 
   std::unique_ptr<Event[], FreeMemory> events_;  ///< `slots_` entries; slot of the oldest event is `head_`.
-  std::uint64_t slots_ = 0;  ///< Power of two, at least capacity_ + reserved_.
+  std::uint64_t slots_ = 0;                      ///< Power of two, at least capacity_ + reserved_.
   std::uint64_t head_ = 0;  ///< Counts up; returns to 0 whenever the queue runs empty, so a short queue stays in cache.
   std::uint64_t size_ = 0;  ///< Events in the queue, those in reserved places included.
   std::uint64_t capacity_ = 0;  ///< Events that may wait before the oldest is lost.
   std::uint64_t promised_ = 0;  ///< Events that messages under way will post.
   std::uint64_t reserved_ = 0;  ///< Places kept for PT_DISABLED.
-  std::uint64_t in_reserved_ = 0;  ///< PT_DISABLED that wait in such places, on top of `capacity_`; at most `reserved_` are counted.
-  bool dropped_ = false;        ///< An event was lost since the last removal.
+  std::uint64_t in_reserved_ =
+      0;  ///< PT_DISABLED that wait in such places, on top of `capacity_`; at most `reserved_` are counted.
+  bool dropped_ = false;  ///< An event was lost since the last removal.
 };
 
 }  // namespace portofu

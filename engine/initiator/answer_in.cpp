@@ -56,7 +56,8 @@ void receive_answer_data(Core& core, Peer& peer, const PacketHeader& header, con
   if (arrival.mode == ArrivalMode::kIdle) return refuse(core);
   const std::uint64_t left = arrival.header.length - arrival.received;
   const bool cut = (header.flags & kFlagCut) != 0;
-  if (cut) return cut_answer(core, peer, header.ni_fail_type == 0 ? NiFail::kSegv : static_cast<NiFail>(header.ni_fail_type));
+  if (cut)
+    return cut_answer(core, peer, header.ni_fail_type == 0 ? NiFail::kSegv : static_cast<NiFail>(header.ni_fail_type));
   if (header.payload_bytes > left || header.payload_bytes == 0) return refuse(core);
   OutstandingOperation* operation = core.outstanding.find(arrival.header.operation_id);
   if (operation != nullptr) store(core, *operation, arrival.received, payload, header.payload_bytes);

@@ -1,7 +1,7 @@
 #pragma once
-// What an onlooker sees of the segments of a node: for tools. Everything is a copy made by reading the file: nothing can
-// be written to by mistake, and nothing faults when a file is cut short meanwhile. The numbers of a living process move on
-// while they are read, and need not fit each other.
+// What an onlooker sees of the segments of a node: for tools. Everything is a copy made by reading the file: nothing
+// can be written to by mistake, and nothing faults when a file is cut short meanwhile. The numbers of a living process
+// move on while they are read, and need not fit each other.
 
 #include <array>
 #include <cstdint>

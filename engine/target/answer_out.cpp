@@ -151,7 +151,7 @@ void send_answer_data(Core& core, Peer& peer, const AnswerContent& content, cons
   answer.header = answer_header(core, content);
   answer.data_bytes = content.mlength;
   answer.private_data = std::make_unique_for_overwrite<std::byte[]>(content.mlength);
-  std::memcpy(answer.private_data.get(), data, content.mlength);
+  if (content.mlength > 0) std::memcpy(answer.private_data.get(), data, content.mlength);
   send_or_queue(core, peer, answer);
 }
 

@@ -3,7 +3,9 @@
 #include "engine/target/atomic_kernels.h"
 
 #include <array>
+#include <cstdint>
 #include <cstring>
+#include <type_traits>
 #include <utility>
 
 #include "engine/target/atomic_access.h"
@@ -20,21 +22,36 @@ constexpr bool has_operand(AtomicOperation operation) {
   return operation >= AtomicOperation::kCswap && operation <= AtomicOperation::kMswap;
 }
 
-/// The kernel: all items in ascending order.
+/// One word of the target: an item, or the smaller items that share it.
+template <AtomicOperation kOperation, class Value, class Access, class Word>
+void run_word(const AtomicRequest& request, std::size_t offset) {
+  Word source{};
+  Word operand{};
+  if constexpr (kOperation != AtomicOperation::kAtomicRead) {
+    std::memcpy(&source, request.source + offset, sizeof source);
+  }
+  if constexpr (has_operand(kOperation)) std::memcpy(&operand, request.operand + offset, sizeof operand);
+  const Word old = Access::template update<kOperation, Value>(request.target + offset, source, operand);
+  if (request.fetched != nullptr) std::memcpy(request.fetched + offset, &old, sizeof old);
+}
+
+/// The kernel: all items in ascending order. Small items go by the word where they fill one at its natural alignment;
+/// the few before and behind go one by one, so that nothing outside the vector is written.
 template <AtomicOperation kOperation, class Value, class Access>
 void run_items(const AtomicRequest& request) {
-  using Word = WordOfBytes<sizeof(Value)>;
-  for (std::size_t index = 0; index < request.item_count; ++index) {
-    const std::size_t offset = index * sizeof(Word);
-    Word source{};
-    Word operand{};
-    if constexpr (kOperation != AtomicOperation::kAtomicRead) {
-      std::memcpy(&source, request.source + offset, sizeof source);
+  using Item = WordOfBytes<sizeof(Value)>;
+  const std::size_t bytes = request.item_count * sizeof(Item);
+  std::size_t offset = 0;
+  if constexpr (std::is_same_v<Access, CpuAccess> && sizeof(Item) < sizeof(std::uint64_t)) {
+    using Group = std::uint64_t;
+    for (; offset < bytes && !is_aligned_for<Group>(request.target + offset); offset += sizeof(Item)) {
+      run_word<kOperation, Value, Access, Item>(request, offset);
     }
-    if constexpr (has_operand(kOperation)) std::memcpy(&operand, request.operand + offset, sizeof operand);
-    const Word old = Access::template update<kOperation, Value>(request.target + offset, source, operand);
-    if (request.fetched != nullptr) std::memcpy(request.fetched + offset, &old, sizeof old);
+    for (; bytes - offset >= sizeof(Group); offset += sizeof(Group)) {
+      run_word<kOperation, Value, Access, Group>(request, offset);
+    }
   }
+  for (; offset < bytes; offset += sizeof(Item)) run_word<kOperation, Value, Access, Item>(request, offset);
 }
 
 /// Kernel of one place in the table; nullptr where there is none.

@@ -3,8 +3,9 @@
 // uTofu table 2.2 and fi_atomic(3). `deliver` comes before it, `complete` after it.
 //
 // What is atomic against what. An item is one value of the datatype; items of one request are independent.
-//   - Up to 8 bytes, and 16 bytes at a 16-byte boundary: one CPU atomic. Atomic against every engine on the node and
-//     against the application's own atomics on the same memory (PTL_COHERENT_ATOMICS; uTofu guide 2.2.5).
+//   - Up to 8 bytes, and 16 bytes at a 16-byte boundary: one CPU atomic, which may cover more items of the request.
+//     Atomic against every engine on the node and against the application's own atomics on the same memory
+//     (PTL_COHERENT_ATOMICS; uTofu guide 2.2.5).
 //   - SPEC: long double complex (32 bytes), and a complex item that is aligned only as C aligns it (to one component,
 //     half of the item): no CPU has an atomic for these. They are handled under one lock of this process, so they are
 //     atomic against every engine of this process, and each half is read and written whole. Against another

@@ -2,6 +2,7 @@
 // What an operation makes of one item, as plain arithmetic on private copies: no memory, no atomics.
 // The meaning of values is said at the head of atomic_unit.h.
 
+#include <array>
 #include <cfloat>
 #include <complex>
 #include <cstddef>
@@ -11,6 +12,7 @@
 #include <type_traits>
 
 #include "engine/target/atomic_unit.h"
+#include "engine/target/atomic_word.h"
 
 namespace portofu {
 
@@ -141,6 +143,27 @@ bool combine_item(const Word& target, const Word& source, const Word& operand, W
                                                                      atomic_value::value_of<Value>(source)));
     return true;
   }
+}
+
+/// Executes one operation on neighbouring items that share a word.
+/// @param result  set if the answer is true
+/// @return true if an item changes, so that the word must become `result`
+template <AtomicOperation kOperation, class Value>
+bool combine_group(std::uint64_t target, std::uint64_t source, std::uint64_t operand, std::uint64_t& result) {
+  using Item = WordOfBytes<sizeof(Value)>;
+  constexpr std::size_t kItemCount = sizeof target / sizeof(Item);
+  std::array<Item, kItemCount> targets, sources, operands, results;
+  std::memcpy(targets.data(), &target, sizeof target);
+  std::memcpy(sources.data(), &source, sizeof source);
+  std::memcpy(operands.data(), &operand, sizeof operand);
+  bool any = false;
+  for (std::size_t at = 0; at < kItemCount; ++at) {
+    const bool changes = combine_item<kOperation, Value>(targets[at], sources[at], operands[at], results[at]);
+    if (!changes) results[at] = targets[at];
+    any |= changes;
+  }
+  std::memcpy(&result, results.data(), sizeof result);
+  return any;
 }
 
 }  // namespace portofu

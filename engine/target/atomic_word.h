@@ -34,6 +34,11 @@ using WordOfBytes =
 /// Whether this CPU has the functions below for Word16. If not, they must not be called.
 bool cpu_has_word16();
 
+template <class Word>
+bool is_aligned_for(const std::byte* address) {
+  return reinterpret_cast<std::uintptr_t>(address) % sizeof(Word) == 0;
+}
+
 /// A word of user memory, at its natural alignment.
 template <class Word>
 std::atomic_ref<Word> word_at(std::byte* address) {

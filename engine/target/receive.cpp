@@ -7,8 +7,8 @@
 namespace portofu {
 namespace {
 
-/// The first packet of a source. Our own link may lead to an earlier life of the process, whose death was not noticed yet:
-/// an answer would go there, and the one who asked would wait for ever.
+/// The first packet of a source. Our own link may lead to an earlier life of the process, whose death was not noticed
+/// yet: an answer would go there, and the one who asked would wait for ever.
 void meet_source(Core& core, const Packet& packet) {
   Peer& peer = core.peer(packet.source);
   *packet.source_context = &peer;

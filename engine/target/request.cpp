@@ -134,7 +134,7 @@ void run_atomic(Core& core, Interface& ni, Peer& peer, Arrival& arrival, const s
   const bool fetching = header.type != PacketType::kAtomic;
   std::array<std::byte, kMaxAtomicBytes + kOperandBytes> data;  // A private copy: the peer may still write the packet.
   std::array<std::byte, kMaxAtomicBytes> fetched;
-  std::memcpy(data.data(), payload, header.payload_bytes);
+  if (header.payload_bytes > 0) std::memcpy(data.data(), payload, header.payload_bytes);
   bool done = true;
   if (arrival.list == ListKind::kPriority) {
     done = deliver_atomic(arrival, data.data() + operand, operand != 0 ? data.data() : nullptr,

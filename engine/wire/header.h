@@ -42,8 +42,9 @@ inline constexpr std::uint8_t kFlagAnswerWanted = 1u << 0;  ///< Request: the ta
 inline constexpr std::uint8_t kFlagAnswerStream = 1u << 1;  ///< kData: belongs to an answer, not to a request.
 inline constexpr std::uint8_t kFlagOverflowList = 1u << 2;  ///< kAnswer: delivered into the overflow list.
 inline constexpr std::uint8_t kFlagSilent = 1u << 3;        ///< kAnswer: releases the buffer, raises no ACK (3.13.3).
-inline constexpr std::uint8_t kFlagCut = 1u << 4;           ///< kData: the sender failed (`ni_fail_type`); the message ends here.
-inline constexpr std::uint8_t kKnownFlags = 31;            ///< All of them.
+inline constexpr std::uint8_t kFlagCut = 1u
+                                         << 4;   ///< kData: the sender failed (`ni_fail_type`); the message ends here.
+inline constexpr std::uint8_t kKnownFlags = 31;  ///< All of them.
 
 /// Bytes of the operand that a kSwap carries in front of its data: the widest datatype, long double complex.
 inline constexpr std::uint32_t kOperandBytes = 32;

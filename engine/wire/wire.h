@@ -1,9 +1,10 @@
 #pragma once
 // The one interface between the engine and whatever carries packets: memory of this node, a fabric, a simulator.
 //
-// A wire delivers the packets of one link in order, exactly once, or reports the link lost; a medium that cannot do so is
-// wrapped by `wire/reliable`. Before anything of a later link of a process is delivered, be it a later life of it, the
-// earlier one is drained and its source taken (take_closed_source). Every function is called by the thread on duty only and returns at once.
+// A wire delivers the packets of one link in order, exactly once, or reports the link lost; a medium that cannot do so
+// is wrapped by `wire/reliable`. Before anything of a later link of a process is delivered, be it a later life of it,
+// the earlier one is drained and its source taken (take_closed_source). Every function is called by the thread on duty
+// only and returns at once.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,27 +14,29 @@
 
 namespace portofu {
 
-/// One direction of traffic towards one peer. Created by Wire::connect and owned by the wire that made it; a wire derives
-/// its own state from it.
+/// One direction of traffic towards one peer. Created by Wire::connect and owned by the wire that made it; a wire
+/// derives its own state from it.
 struct Link {
-  ProcessId peer;      ///< Who is at the other end.
-  bool lost = false;   ///< Set by the wire once the peer is known to be dead or gone; a lost link stays lost.
+  ProcessId peer;     ///< Who is at the other end.
+  bool lost = false;  ///< Set by the wire once the peer is known to be dead or gone; a lost link stays lost.
 };
 
 /// Outcome of Wire::connect.
 enum class ConnectResult : std::uint8_t {
-  kConnected,     ///< The link carries packets.
-  kInProgress,    ///< The peer exists but is not ready; call again later. Bounded by the caller.
-  kNoSuchPeer,    ///< No living process has this address on this wire.
-  kRefused,       ///< The peer exists and must not be talked to: other user, other layout version, no free channel.
+  kConnected,   ///< The link carries packets.
+  kInProgress,  ///< The peer exists but is not ready; call again later. Bounded by the caller.
+  kNoSuchPeer,  ///< No living process has this address on this wire.
+  kRefused,     ///< The peer exists and must not be talked to: other user, other layout version, no free channel.
 };
 
 /// A packet that has arrived. Valid until Wire::release.
 struct Packet {
-  ProcessId source;                    ///< Who sent it, as the wire knows it; not taken from the header.
-  PacketHeader header;                 ///< The only copy that anybody may read; made once from the shared line.
-  const std::byte* payload = nullptr;  ///< `payload_bytes` bytes (already bounded by the wire); a peer may still write them.
-  void** source_context = nullptr;     ///< A place per source for the engine's use; starts as nullptr, outlives the packet.
+  ProcessId source;     ///< Who sent it, as the wire knows it; not taken from the header.
+  PacketHeader header;  ///< The only copy that anybody may read; made once from the shared line.
+  const std::byte* payload =
+      nullptr;  ///< `payload_bytes` bytes (already bounded by the wire); a peer may still write them.
+  void** source_context =
+      nullptr;  ///< A place per source for the engine's use; starts as nullptr, outlives the packet.
 };
 
 class Wire {

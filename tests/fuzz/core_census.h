@@ -1,6 +1,6 @@
 #pragma once
-// Counts again, from what is there, everything that the engine counts as it goes, and compares. Whatever a peer sends and
-// whatever an application calls, the two have to agree between any two steps.
+// Counts again, from what is there, everything that the engine counts as it goes, and compares. Whatever a peer sends
+// and whatever an application calls, the two have to agree between any two steps.
 
 #include <map>
 
@@ -29,7 +29,8 @@ class CoreCensus {
     for (std::uint32_t index = 0; index < kInterfaceCount; ++index) {
       if (core.interface(index) != nullptr) check_interface(*core.interface(index), census.interfaces_[index]);
     }
-    for (const auto& [key, peer] : core.peers) PORTOFU_ASSERT(peer->outstanding == census.peer_outstanding_[peer.get()]);
+    for (const auto& [key, peer] : core.peers)
+      PORTOFU_ASSERT(peer->outstanding == census.peer_outstanding_[peer.get()]);
   }
 
  private:

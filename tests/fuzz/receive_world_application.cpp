@@ -68,8 +68,8 @@ Interface* ReceiveWorld::any_interface() {
   return nullptr;
 }
 
-/// With event queues of 2, 8 and 64 events, two counters, a map, and portal table entries: plain, with flow control on a
-/// small queue and on a larger one, and without a queue.
+/// With event queues of 2, 8 and 64 events, two counters, a map, and portal table entries: plain, with flow control on
+/// a small queue and on a larger one, and without a queue.
 void ReceiveWorld::open_interface() {
   const std::uint32_t index = input_.below(kInterfaceCount);
   if (core_.interface(index) != nullptr) return;

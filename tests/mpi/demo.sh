@@ -31,7 +31,7 @@ run_verified() {
   local label=$1 transport=$2 ranks=$3 log=$4 program=$5 status=0
   shift 5
   step "$label"
-  launch_mpi "$transport" "$ranks" 200 "$log" ^portals4 "$binary_directory/$program" "$@" || status=$?
+  launch_mpi "$transport" "$ranks" 200 "$log" "$binary_directory/$program" "$@" || status=$?
   if ((status != 0)) || ! grep -aq ': verified on' "$log"; then
     say "    FAILED: $(failure_reason "$log" "$status")"
     sed 's/^/    | /' "$log" | tail -n 20 >&2

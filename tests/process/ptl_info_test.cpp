@@ -80,13 +80,18 @@ TEST(PtlInfo, Sections__can_be_chosen) {
 TEST(PtlInfo, Process__is_shown_with_counters_and_waiting_packets) {
   int pipes[2];
   ASSERT_EQ(pipe(pipes), 0);
+  struct Greeting {
+    ptl_process_t id;
+    pid_t os_pid;
+  } greeting{};
   ChildProcess child([&] {
     OpenInterface open;
-    if (!open.ok || write(pipes[1], &open.id, sizeof open.id) < 0) return 1;
+    greeting = {open.id, getpid()};
+    if (!open.ok || write(pipes[1], &greeting, sizeof greeting) < 0) return 1;
     for (;;) pause();
   });
-  ptl_process_t target{};
-  ASSERT_EQ(read(pipes[0], &target, sizeof target), static_cast<ssize_t>(sizeof target));
+  ASSERT_EQ(read(pipes[0], &greeting, sizeof greeting), static_cast<ssize_t>(sizeof greeting));
+  const ptl_process_t target = greeting.id;
   const OpenInterface open;
   ASSERT_TRUE(open.ok);
   ptl_ct_event_t count{};
@@ -98,6 +103,8 @@ TEST(PtlInfo, Process__is_shown_with_counters_and_waiting_packets) {
   EXPECT_TRUE(contains(living, "puts_matched")) << living;
   EXPECT_FALSE(contains(living, "peers_lost")) << "zero: " << living;
   child.send_signal(SIGSTOP);
+  siginfo_t info{};
+  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(greeting.os_pid), &info, WSTOPPED | WNOWAIT), 0);
   for (int i = 0; i < 5; ++i) ASSERT_TRUE(open.put(target, PTL_NO_ACK_REQ));
   std::string stopped;
   EXPECT_TRUE(eventually([&] {

@@ -214,6 +214,12 @@ int play(const std::string& role) {
     print_ready();
     sleep_for_ever();
   }
+  if (role == "deaf") {
+    signal(SIGINT, SIG_IGN);
+    signal(SIGTERM, SIG_IGN);
+    print_ready();
+    sleep_for_ever();
+  }
   if (role == "crash") {
     if (rank == 2) std::abort();
     sleep_for_ever();
@@ -248,7 +254,8 @@ int play(const std::string& role) {
 class Launcher {
  public:
   /// @param words  arguments; the first is the program
-  explicit Launcher(const std::vector<std::string>& words, const std::string& role = "", const std::string& input = "") {
+  explicit Launcher(const std::vector<std::string>& words, const std::string& role = "",
+                    const std::string& input = "") {
     int out[2];
     int in[2];
     if (pipe2(out, O_CLOEXEC) != 0 || pipe2(in, O_CLOEXEC) != 0) std::abort();
@@ -470,13 +477,10 @@ TEST(PtlRun, Signals__that_ask_for_the_end_are_the_ranks_to_answer) {
 }
 
 TEST(PtlRun, Signals__sent_twice_kill) {
-  Launcher launcher(with_ranks(2, {"--grace", "3600"}), "exit_at_usr1");
-  const std::vector<pid_t> pids = launcher.wait_until_ready(2);
-  launcher.send_signal(SIGSTOP);
-  for (pid_t pid : pids) kill(pid, SIGSTOP);  // They will not answer the first.
+  Launcher launcher(with_ranks(2, {"--grace", "3600"}), "deaf");
+  ASSERT_EQ(launcher.wait_until_ready(2).size(), 2u);
   launcher.send_signal(SIGINT);
   launcher.send_signal(SIGTERM);
-  launcher.send_signal(SIGCONT);
   EXPECT_EQ(launcher.wait_status(), 128 + SIGKILL) << launcher.output();
 }
 

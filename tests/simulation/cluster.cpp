@@ -258,17 +258,17 @@ void Cluster::take_event(Process& process, const Event& event) {
         complain("a target event with failure " + std::to_string(static_cast<int>(event.ni_fail_type)));
       }
       return;
-    default:
-      return;
+    default: return;
   }
 }
 
 void Cluster::check_operation(const Process& process, std::uint64_t id, const Operation& operation) {
-  const std::string name = "operation " + std::to_string(id) + " of " + std::to_string(process.node->id().pid) + " to " +
-                           std::to_string(processes_[operation.target].node->id().pid) + " kind " +
+  const std::string name = "operation " + std::to_string(id) + " of " + std::to_string(process.node->id().pid) +
+                           " to " + std::to_string(processes_[operation.target].node->id().pid) + " kind " +
                            std::to_string(static_cast<int>(operation.kind));
   const bool asks = is_get(operation.kind) || is_fetching(operation.kind) || operation.ack_req == AckRequest::kFull;
-  if (operation.sends != (is_get(operation.kind) ? 0 : 1)) complain(name + ": " + std::to_string(operation.sends) + " SEND");
+  if (operation.sends != (is_get(operation.kind) ? 0 : 1))
+    complain(name + ": " + std::to_string(operation.sends) + " SEND");
   if (operation.answers != (asks ? 1 : 0)) complain(name + ": " + std::to_string(operation.answers) + " ACK or REPLY");
   const int times = delivered_.contains(id) ? delivered_.at(id) : 0;
   if (times > 1) complain(name + " was delivered twice");
@@ -279,7 +279,8 @@ void Cluster::check_operation(const Process& process, std::uint64_t id, const Op
   const bool steady = target.alive && target.steady_since <= operation.posted_at && death_is_known;
   // A get that was read before the interface closed is answered, and nobody is left to be told.
   const bool may_be_untold = fate_.closings && !steady && is_get(operation.kind);
-  if (operation.fail == NiFail::kOk && times != 1 && !may_be_untold) complain(name + " was said to be delivered and was not");
+  if (operation.fail == NiFail::kOk && times != 1 && !may_be_untold)
+    complain(name + " was said to be delivered and was not");
   if (steady && operation.fail != NiFail::kOk) {
     complain(name + ": failure " + std::to_string(static_cast<int>(operation.fail)) + " though the target was there");
   }
@@ -302,7 +303,8 @@ void Cluster::check_nothing_left(Process& process) {
   });
   if (ni.portal(kPt)->in_progress != 0) complain(name + ": the portal table entry stays in use");
   for (const auto& [key, peer] : core.peers) {
-    if (peer->outstanding != 0 || peer->answer_count != 0 || !peer->requests.empty()) complain(name + ": a peer stays in use");
+    if (peer->outstanding != 0 || peer->answer_count != 0 || !peer->requests.empty())
+      complain(name + ": a peer stays in use");
     if (peer->request_stream.mode != ArrivalMode::kIdle) complain(name + ": a message stays under way");
     if (peer->answer_stream.mode != ArrivalMode::kIdle) complain(name + ": an answer stays under way");
   }

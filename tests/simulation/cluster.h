@@ -1,7 +1,7 @@
 #pragma once
 // Processes that die, come back and close their interfaces at any moment, while all of them send to each other. What is
-// checked is what survivors may rely on: each operation ends once, as delivered or as undeliverable, nothing is delivered
-// twice, and nothing stays in use.
+// checked is what survivors may rely on: each operation ends once, as delivered or as undeliverable, nothing is
+// delivered twice, and nothing stays in use.
 
 #include <cstdint>
 #include <map>
@@ -37,11 +37,11 @@ class Cluster final : private WireObserver {
     DescriptorKind kind = DescriptorKind::kPut;
     AckRequest ack_req = AckRequest::kNone;
     std::size_t target = 0;
-    std::uint64_t posted_at = 0;  ///< Number of the action.
+    std::uint64_t posted_at = 0;   ///< Number of the action.
     std::uint64_t checked_at = 0;  ///< Of the last look after the dead before that.
     int sends = 0;
-    int answers = 0;              ///< ACK or REPLY.
-    NiFail fail = NiFail::kOk;    ///< Of the answer.
+    int answers = 0;            ///< ACK or REPLY.
+    NiFail fail = NiFail::kOk;  ///< Of the answer.
   };
 
   /// From one opening of the interface to its closing, or to the death of the process.
@@ -90,11 +90,11 @@ class Cluster final : private WireObserver {
   std::uint64_t clock_ns_ = 0;
   SimNetwork network_;
   std::vector<Process> processes_;
-  std::vector<std::unique_ptr<Node>> graveyard_;   ///< Wires of the dead stay valid until the end.
-  std::map<std::uint64_t, int> delivered_;         ///< Completed at a target, by id of the operation.
+  std::vector<std::unique_ptr<Node>> graveyard_;  ///< Wires of the dead stay valid until the end.
+  std::map<std::uint64_t, int> delivered_;        ///< Completed at a target, by id of the operation.
   std::uint64_t action_ = 0;
   std::uint64_t next_id_ = 1;
-  int packets_to_death_ = -1;                      ///< Packets until the acting process is killed; < 0: it is not.
+  int packets_to_death_ = -1;  ///< Packets until the acting process is killed; < 0: it is not.
   std::string complaint_;
 };
 

@@ -62,8 +62,9 @@ void Model::count(ModelProcess& process, Handle ct, bool good, std::uint64_t amo
 /// 3.16: in the order of thresholds, equal ones in the order of the calls.
 void Model::fire(ModelProcess& process, ModelCounter& counter) {
   for (;;) {
-    auto next = std::min_element(counter.waiting.begin(), counter.waiting.end(),
-                                 [](const ModelTrigger& a, const ModelTrigger& b) { return a.threshold < b.threshold; });
+    auto next =
+        std::min_element(counter.waiting.begin(), counter.waiting.end(),
+                         [](const ModelTrigger& a, const ModelTrigger& b) { return a.threshold < b.threshold; });
     if (next == counter.waiting.end() || next->threshold > counter.success) return;
     process.fired.push_back(next->descriptor);
     counter.waiting.erase(next);

@@ -1,8 +1,8 @@
 #pragma once
-// What the engines of a simulated network have to do, in the plainest form: vectors that are searched from the front, no
-// hashing, no handles that are used again, no packets. The order in which things happen is the engines' own: the model is
-// told of each packet that leaves or arrives, of each call of an application and of each triggered operation that starts,
-// and says what must follow. What a packet carries is never believed but compared with what was posted.
+// What the engines of a simulated network have to do, in the plainest form: vectors that are searched from the front,
+// no hashing, no handles that are used again, no packets. The order in which things happen is the engines' own: the
+// model is told of each packet that leaves or arrives, of each call of an application and of each triggered operation
+// that starts, and says what must follow. What a packet carries is never believed but compared with what was posted.
 
 #include <array>
 #include <cstddef>
@@ -121,7 +121,7 @@ struct ModelQueue {
   std::uint64_t taken = 0;    ///< How many of them the application has, or are lost.
   std::uint64_t capacity = 0;
   std::uint64_t promised = 0;
-  bool overflowed = false;    ///< Events were lost, which a local call may do (2.8): its contents say no more.
+  bool overflowed = false;  ///< Events were lost, which a local call may do (2.8): its contents say no more.
 
   /// Events that the application has not taken and that use up `capacity`: the place of PT_DISABLED comes on top
   /// (implementation note 13).
@@ -151,8 +151,8 @@ struct ModelMd {
 
 /// One process with one logical interface.
 struct ModelProcess {
-  ProcessId id;             ///< Physical.
-  ProcessId initiator_id;   ///< As its targets see it: physical, or the rank in `nid`.
+  ProcessId id;            ///< Physical.
+  ProcessId initiator_id;  ///< As its targets see it: physical, or the rank in `nid`.
   std::uint32_t uid = 0;
   Limits limits{};
   std::byte* real = nullptr;  ///< Where the engine's memory lies, for `start` of events. Never touched.
@@ -163,7 +163,7 @@ struct ModelProcess {
   std::map<Handle, ModelMd> mds;
   std::vector<std::unique_ptr<ModelEntry>> entries;  ///< Of all times.
   std::vector<std::unique_ptr<ModelHeader>> headers;
-  int header_count = 0;                              ///< Live headers.
+  int header_count = 0;  ///< Live headers.
   std::array<std::int64_t, kStatusRegisterCount> status{};
   std::deque<Descriptor> fired;     ///< Triggered operations that may start, in order.
   std::uint64_t started_count = 0;  ///< Triggered operations started ever.
@@ -252,7 +252,8 @@ class Model {
   void complete(ModelProcess& process, ModelMessage& message);
   Event event_of(const ModelProcess& process, const ModelMessage& message) const;
   void tell_overflow(ModelProcess& process, ModelHeader& header);
-  void claim(ModelProcess& process, ModelPortal& portal, ModelHeader& header, const EntryPlan& claimer, bool unlink_follows);
+  void claim(ModelProcess& process, ModelPortal& portal, ModelHeader& header, const EntryPlan& claimer,
+             bool unlink_follows);
   void forget(ModelProcess& process, ModelHeader& header);
   void advance_unlink(ModelProcess& process, ModelEntry& entry);
   bool header_matches(const EntryPlan& plan, const ModelHeader& header);

@@ -193,7 +193,8 @@ void Model::report_ack(ModelMessage& message) {
   if (!message.answer.silent) {
     if (counted) count(own, md.ct, good, (md.options & kMdEventCtBytes) != 0 ? message.answer.mlength : 1);
     const bool hidden = (md.options & kMdEventSuccessDisable) != 0 && good;
-    if (message.descriptor.ack_req == AckRequest::kFull && !hidden) post(own, md.eq, answer_event(message, EventKind::kAck));
+    if (message.descriptor.ack_req == AckRequest::kFull && !hidden)
+      post(own, md.eq, answer_event(message, EventKind::kAck));
   }
   if (holds_send(message)) report_send(message);
 }

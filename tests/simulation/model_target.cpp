@@ -135,7 +135,8 @@ bool Model::matches_entry(const ModelEntry& entry, const ModelMessage& message) 
   if (!plan.criteria.any_pid && source.pid != plan.criteria.match_id.pid) return false;
   if ((plan.options & kEntryNoTruncate) == 0 || message.descriptor.length == 0) return true;
   const bool local = (plan.options & kEntryManageLocal) != 0;
-  return (local ? entry.local_offset : message.descriptor.remote_offset) + message.descriptor.length <= plan.region.length();
+  return (local ? entry.local_offset : message.descriptor.remote_offset) + message.descriptor.length <=
+         plan.region.length();
 }
 
 ModelEntry* Model::find_entry(const std::vector<ModelEntry*>& list, const ModelMessage& message) {
@@ -176,7 +177,8 @@ bool Model::judge(ModelProcess& process, ModelMessage& message, const ModelEntry
   }
   const bool writes = !is_get(message);
   const bool reads = is_get(message) || is_fetching(message);
-  const bool allowed = (!writes || (entry.plan.options & kEntryOpPut) != 0) && (!reads || (entry.plan.options & kEntryOpGet) != 0);
+  const bool allowed =
+      (!writes || (entry.plan.options & kEntryOpPut) != 0) && (!reads || (entry.plan.options & kEntryOpGet) != 0);
   return allowed || refuse(process, message, NiFail::kOpViolation, false);
 }
 
@@ -228,7 +230,8 @@ void Model::take(ModelProcess&, ModelPortal& portal, ModelMessage& message) {
   const std::uint64_t room = message.offset < length ? length - message.offset : 0;
   message.answer.mlength = std::min(room, message.descriptor.length);
   if (!is_put(message) && !is_get(message)) {
-    message.answer.mlength -= message.answer.mlength % atomic_type_bytes(static_cast<AtomicType>(message.descriptor.atomic_type));
+    message.answer.mlength -=
+        message.answer.mlength % atomic_type_bytes(static_cast<AtomicType>(message.descriptor.atomic_type));
   }
   message.answer.remote_offset = message.offset;
   message.answer.silent = (entry.plan.options & kEntryAckDisable) != 0;
@@ -279,7 +282,10 @@ Event Model::event_of(const ModelProcess& process, const ModelMessage& message) 
   const Descriptor& d = message.descriptor;
   const bool is_atomic = !is_put(message) && !is_get(message);
   Event event;
-  event.type = is_put(message) ? EventKind::kPut : is_get(message) ? EventKind::kGet : is_fetching(message) ? EventKind::kFetchAtomic : EventKind::kAtomic;
+  event.type = is_put(message)        ? EventKind::kPut
+               : is_get(message)      ? EventKind::kGet
+               : is_fetching(message) ? EventKind::kFetchAtomic
+                                      : EventKind::kAtomic;
   event.start = process.real + message.entry->plan.region.place(message.offset);
   event.user_ptr = reinterpret_cast<void*>(message.entry->plan.name);
   event.hdr_data = d.hdr_data;
@@ -302,7 +308,8 @@ void Model::complete(ModelProcess& process, ModelMessage& message) {
   const Handle eq = process.portals.at(entry.plan.pt_index).eq;
   if (message.promised != 0) process.queues.at(eq).promised -= message.promised;
   --entry.pending;
-  if ((options & (kEntryEventCommDisable | kEntryEventSuccessDisable)) == 0) post(process, eq, event_of(process, message));
+  if ((options & (kEntryEventCommDisable | kEntryEventSuccessDisable)) == 0)
+    post(process, eq, event_of(process, message));
   if ((options & kEntryEventCtComm) != 0) {
     count(process, entry.plan.ct, true, (options & kEntryEventCtBytes) != 0 ? message.answer.mlength : 1);
   }
@@ -334,7 +341,8 @@ void Model::tell_overflow(ModelProcess& process, ModelHeader& header) {
 }
 
 /// An append or search takes the header; its event comes when the data is there (2.5).
-void Model::claim(ModelProcess& process, ModelPortal& portal, ModelHeader& header, const EntryPlan& claimer, bool unlink_follows) {
+void Model::claim(ModelProcess& process, ModelPortal& portal, ModelHeader& header, const EntryPlan& claimer,
+                  bool unlink_follows) {
   remove_from(portal.unexpected, &header);
   header.claimed = true;
   header.claimer = claimer;
@@ -364,7 +372,8 @@ void Model::advance_unlink(ModelProcess& process, ModelEntry& entry) {
   if (entry.state != EntryState::kUnlinked || entry.headers != 0) return;
   entry.state = EntryState::kGone;
   event.type = EventKind::kAutoFree;
-  const bool is_buffer = entry.plan.list == ListKind::kOverflow && (entry.plan.options & kEntryUnexpectedHdrDisable) == 0;
+  const bool is_buffer =
+      entry.plan.list == ListKind::kOverflow && (entry.plan.options & kEntryUnexpectedHdrDisable) == 0;
   if (is_buffer && !silent) post(process, eq, event);
 }
 

@@ -68,7 +68,8 @@ RandomSequence::RandomSequence(std::uint64_t seed, const Taste& taste)
 void RandomSequence::set_up(std::size_t process) {
   Process& own = own_[process];
   for (std::size_t at = 0; at < kMemoryBytes; ++at) {
-    if (at < kReceiveAt || at >= kTargetAt) world_.write_memory(process, at, static_cast<std::byte>(random_.next() >> 32));
+    if (at < kReceiveAt || at >= kTargetAt)
+      world_.write_memory(process, at, static_cast<std::byte>(random_.next() >> 32));
   }
   own.eq = world_.make_queue(process, 512);
   own.flow_eq = world_.make_queue(process, percent(50) ? 4 + below(12) : 30 + below(30));
@@ -91,8 +92,10 @@ void RandomSequence::set_up(std::size_t process) {
 void RandomSequence::bind_send_md(std::size_t process) {
   Process& own = own_[process];
   std::uint32_t md_options = 0;
-  for (const std::uint32_t option : {kMdEventCtSend, kMdEventCtAck, kMdEventCtBytes}) md_options |= percent(40) ? option : 0;
-  for (const std::uint32_t option : {kMdEventSendDisable, kMdEventSuccessDisable}) md_options |= percent(20) ? option : 0;
+  for (const std::uint32_t option : {kMdEventCtSend, kMdEventCtAck, kMdEventCtBytes})
+    md_options |= percent(40) ? option : 0;
+  for (const std::uint32_t option : {kMdEventSendDisable, kMdEventSuccessDisable})
+    md_options |= percent(20) ? option : 0;
   own.send_mds.push_back(world_.make_md(process, draw_pieces(0, kSendBytes, 4), md_options, percent(85) ? own.eq : 0,
                                         percent(70) ? any(own.counters) : 0));
 }
@@ -111,8 +114,11 @@ std::size_t RandomSequence::draw_length(bool aligned) {
   std::size_t length = 0;
   switch (below(8)) {
     case 0: length = below(9); break;
-    case 1: case 2: case 3: length = below(256); break;
-    case 4: case 5: length = below(2048); break;
+    case 1:
+    case 2:
+    case 3: length = below(256); break;
+    case 4:
+    case 5: length = below(2048); break;
     case 6: length = below(8192); break;
     default: length = below(kLongest);
   }
@@ -224,8 +230,10 @@ Descriptor RandomSequence::draw_transfer(std::size_t process) {
   if (aligned) d.remote_offset = round_down(d.remote_offset);
   d.hdr_data = next_name_++;
   d.user_ptr = reinterpret_cast<void*>(d.hdr_data);
-  if (d.kind == DescriptorKind::kPut || d.kind == DescriptorKind::kAtomic) d.ack_req = static_cast<AckRequest>(below(4));
-  if (d.kind == DescriptorKind::kAtomic || d.kind == DescriptorKind::kFetchAtomic || d.kind == DescriptorKind::kSwap) draw_atomic(d);
+  if (d.kind == DescriptorKind::kPut || d.kind == DescriptorKind::kAtomic)
+    d.ack_req = static_cast<AckRequest>(below(4));
+  if (d.kind == DescriptorKind::kAtomic || d.kind == DescriptorKind::kFetchAtomic || d.kind == DescriptorKind::kSwap)
+    draw_atomic(d);
   if (d.kind != DescriptorKind::kPut && d.kind != DescriptorKind::kAtomic) draw_receive(process, d);
   if (d.kind != DescriptorKind::kGet) {
     d.md_handle = any(own_[process].send_mds);
@@ -286,8 +294,8 @@ void RandomSequence::act_append(std::size_t process) {
   if (percent(90)) make_room(process, plan.pt_index);
   Handle handle = 0;
   note(process, "appends " + std::to_string(plan.name) + " pt " + std::to_string(plan.pt_index) + " list " +
-                    std::to_string(static_cast<int>(plan.list)) + " options " + std::to_string(plan.options) + " length " +
-                    std::to_string(plan.region.length()));
+                    std::to_string(static_cast<int>(plan.list)) + " options " + std::to_string(plan.options) +
+                    " length " + std::to_string(plan.region.length()));
   if (world_.append(process, plan, &handle) != Status::kOk) return;
   std::vector<Handle>& entries = own_[process].entries;
   entries.push_back(handle);

@@ -11,21 +11,21 @@
 
 namespace portofu::simulation {
 
-/// Portal table entries of every process. "Aligned": all lengths and offsets are multiples of 32, so that atomics of all
-/// types are legal wherever they end up.
+/// Portal table entries of every process. "Aligned": all lengths and offsets are multiples of 32, so that atomics of
+/// all types are legal wherever they end up.
 enum PortalIndex : std::uint16_t {
-  kAligned = 0,        ///< No locally managed entries; conditional swaps too.
-  kRagged = 1,         ///< Puts and gets of any length, scattered memory.
-  kFlowRagged = 2,     ///< The same with flow control.
-  kFlowAligned = 3,    ///< Aligned, locally managed entries, flow control; shares the event queue of kFlowRagged.
-  kMissing = 4,        ///< Not allocated.
+  kAligned = 0,      ///< No locally managed entries; conditional swaps too.
+  kRagged = 1,       ///< Puts and gets of any length, scattered memory.
+  kFlowRagged = 2,   ///< The same with flow control.
+  kFlowAligned = 3,  ///< Aligned, locally managed entries, flow control; shares the event queue of kFlowRagged.
+  kMissing = 4,      ///< Not allocated.
 };
 
 /// What a sequence likes to do.
 struct Taste {
-  std::uint32_t bit_values = 3;       ///< Values of each field of the match bits: many make long lists.
-  std::uint32_t initial_entries = 0;  ///< Appended by every process before anything else.
-  std::uint32_t append_percent = 12;  ///< Calls that append an entry.
+  std::uint32_t bit_values = 3;         ///< Values of each field of the match bits: many make long lists.
+  std::uint32_t initial_entries = 0;    ///< Appended by every process before anything else.
+  std::uint32_t append_percent = 12;    ///< Calls that append an entry.
   std::uint32_t priority_percent = 60;  ///< Entries for the priority list; few make long lists of unexpected headers.
 };
 
@@ -47,8 +47,8 @@ class RandomSequence {
     std::vector<Handle> send_mds;
     std::vector<Handle> receive_mds;
     Handle volatile_md = 0;
-    std::size_t received = 0;            ///< Bytes of the area for replies that are used up.
-    std::vector<Handle> entries;         ///< Live or recently dead.
+    std::size_t received = 0;     ///< Bytes of the area for replies that are used up.
+    std::vector<Handle> entries;  ///< Live or recently dead.
   };
 
   static WorldOptions draw_world(std::uint64_t seed, const Taste& taste);
@@ -89,7 +89,7 @@ class RandomSequence {
   WorldOptions options_;
   World world_;
   std::vector<Process> own_;
-  std::uintptr_t next_name_ = 1000;   ///< For user_ptr and hdr_data; below: portal table indices.
+  std::uintptr_t next_name_ = 1000;  ///< For user_ptr and hdr_data; below: portal table indices.
   std::deque<std::string> last_calls_;
   int calls_ = 0;
 };

@@ -1,5 +1,5 @@
-// A process that stands still costs the others bounded memory and none of their traffic, and nothing is lost when it goes
-// on.
+// A process that stands still costs the others bounded memory and none of their traffic, and nothing is lost when it
+// goes on.
 
 #include <gtest/gtest.h>
 #include <malloc.h>
@@ -109,7 +109,8 @@ class StoppedPeer : public testing::TestWithParam<std::uint32_t> {
 TEST_P(StoppedPeer, Puts_with_ack__wait_in_bounded_memory) {
   run({0, 1, 2});
   const std::size_t before = mallinfo2().uordblks;
-  for (int i = 0; i < kMany; ++i) post(0, 1, DescriptorKind::kPut, AckRequest::kFull, static_cast<std::uint64_t>(i), 512);
+  for (int i = 0; i < kMany; ++i)
+    post(0, 1, DescriptorKind::kPut, AckRequest::kFull, static_cast<std::uint64_t>(i), 512);
   run({0, 2});
   const std::size_t used = mallinfo2().uordblks - before;
   EXPECT_LE(used, kMany * (sizeof(OutgoingRequest) + 64) + 200'000) << "not more than the descriptors that wait";
@@ -141,7 +142,8 @@ TEST_P(StoppedPeer, Puts_without_ack__arrive_in_order_when_it_goes_on) {
 
 // The window of the initiator bounds what a target has to keep for it.
 TEST_P(StoppedPeer, Answers__that_nobody_takes_are_as_many_as_the_window) {
-  for (int i = 0; i < kMany; ++i) post(0, 1, DescriptorKind::kGet, AckRequest::kNone, static_cast<std::uint64_t>(i), 8192);
+  for (int i = 0; i < kMany; ++i)
+    post(0, 1, DescriptorKind::kGet, AckRequest::kNone, static_cast<std::uint64_t>(i), 8192);
   for (int i = 0; i < 50; ++i) {
     run({1, 2}, 20);
     EXPECT_LE(peer_of(1, 0).answer_count, kWindow);
@@ -154,9 +156,8 @@ TEST_P(StoppedPeer, Answers__that_nobody_takes_are_as_many_as_the_window) {
   EXPECT_EQ(peer_of(1, 0).answer_count, 0u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Links, StoppedPeer, testing::Values(kNarrow, kWide), [](const auto& link) {
-  return link.param == kWide ? "wide" : "narrow";
-});
+INSTANTIATE_TEST_SUITE_P(Links, StoppedPeer, testing::Values(kNarrow, kWide),
+                         [](const auto& link) { return link.param == kWide ? "wide" : "narrow"; });
 
 }  // namespace
 }  // namespace portofu::simulation

@@ -20,8 +20,9 @@ constexpr int kMostRounds = 20000;
 
 const char* name_of(EventKind kind) {
   static constexpr const char* kNames[] = {
-      "GET",   "GET_OVERFLOW", "PUT", "PUT_OVERFLOW", "ATOMIC", "ATOMIC_OVERFLOW", "FETCH_ATOMIC", "FETCH_ATOMIC_OVERFLOW",
-      "REPLY", "SEND",         "ACK", "PT_DISABLED",  "LINK",   "AUTO_UNLINK",     "AUTO_FREE",    "SEARCH"};
+      "GET",          "GET_OVERFLOW",          "PUT",       "PUT_OVERFLOW", "ATOMIC", "ATOMIC_OVERFLOW",
+      "FETCH_ATOMIC", "FETCH_ATOMIC_OVERFLOW", "REPLY",     "SEND",         "ACK",    "PT_DISABLED",
+      "LINK",         "AUTO_UNLINK",           "AUTO_FREE", "SEARCH"};
   return static_cast<std::size_t>(kind) < std::size(kNames) ? kNames[static_cast<std::size_t>(kind)] : "?";
 }
 
@@ -69,7 +70,8 @@ bool is_initiators(EventKind kind) {
 World::World(const WorldOptions& options)
     : options_(options), network_(options.seed, options.network), model_(options.node.interface_index) {
   std::vector<ProcessId> ids;
-  for (std::size_t i = 0; i < options.process_count; ++i) ids.push_back({kNid, kFirstPid + static_cast<std::uint32_t>(i)});
+  for (std::size_t i = 0; i < options.process_count; ++i)
+    ids.push_back({kNid, kFirstPid + static_cast<std::uint32_t>(i)});
   const bool logical = (options.node.interface_index & 2) != 0;
   taken_.resize(ids.size());
   WireObserver* observer = this;
@@ -286,19 +288,20 @@ void World::compare_counters(std::size_t process) {
   for (const auto& [handle, counter] : expected.counters) {
     const CountingEvent& seen = *ni.cts.find(handle);
     if (seen.success() == counter.success && seen.failure() == counter.failure) continue;
-    return complain(process, "counter " + std::to_string(handle_index(handle)) + " is " + std::to_string(seen.success()) +
-                                 "/" + std::to_string(seen.failure()) + ", expected " + std::to_string(counter.success) +
-                                 "/" + std::to_string(counter.failure));
+    return complain(process, "counter " + std::to_string(handle_index(handle)) + " is " +
+                                 std::to_string(seen.success()) + "/" + std::to_string(seen.failure()) + ", expected " +
+                                 std::to_string(counter.success) + "/" + std::to_string(counter.failure));
   }
   for (std::size_t i = 0; i < kStatusRegisterCount; ++i) {
     if (ni.status_registers[i].load() == expected.status[i]) continue;
-    return complain(process, "status register " + std::to_string(i) + " is " + std::to_string(ni.status_registers[i].load()) +
-                                 ", expected " + std::to_string(expected.status[i]));
+    return complain(process, "status register " + std::to_string(i) + " is " +
+                                 std::to_string(ni.status_registers[i].load()) + ", expected " +
+                                 std::to_string(expected.status[i]));
   }
 }
 
-/// SEND, ACK and REPLY of an operation come in any order (3.13.1); what one list entry tells comes in the order in which
-/// it happened, with AUTO_UNLINK behind the communication and AUTO_FREE last.
+/// SEND, ACK and REPLY of an operation come in any order (3.13.1); what one list entry tells comes in the order in
+/// which it happened, with AUTO_UNLINK behind the communication and AUTO_FREE last.
 void World::compare_substream(const std::vector<Event>& seen, const std::vector<Event>& expected) {
   std::vector<Event> a = seen;
   std::vector<Event> b = expected;
@@ -342,7 +345,8 @@ void World::check_nothing_left(std::size_t process) {
   Interface& ni = nodes_[process]->interface();
   if (core.outstanding.open_count() != 0) complain(process, "operations stay open");
   if (ni.outstanding != 0) complain(process, "the interface counts operations that are over");
-  if (ni.triggered_count != model_.processes[process].waiting_count) complain(process, "triggered operations are miscounted");
+  if (ni.triggered_count != model_.processes[process].waiting_count)
+    complain(process, "triggered operations are miscounted");
   ni.mds.for_each([&](Handle, const MemoryDescriptor& md) {
     if (md.pending != 0) complain(process, "a memory descriptor stays in use");
   });

@@ -30,8 +30,9 @@ const ManPage kPage{
         "\n"
         "    Processes are only looked at; they do not notice it, and may be hanging. A process that has\n"
         "    died without removing its segment is marked so.\n",
-    .rest = "EXIT STATUS\n"
-            "    0, or 1 if the shared memory directory cannot be read, or 2 for a wrong command line.\n"};
+    .rest =
+        "EXIT STATUS\n"
+        "    0, or 1 if the shared memory directory cannot be read, or 2 for a wrong command line.\n"};
 
 struct InfoOptions {
   bool limits = false;
@@ -75,7 +76,8 @@ void print_limits() {
   print_number("max_waw_ordered_size", limits.max_waw_ordered_size);
   print_number("max_war_ordered_size", limits.max_war_ordered_size);
   print_number("max_volatile_size", limits.max_volatile_size);
-  std::printf("    features                 total data ordering, coherent atomics, inaccessible memory at the target\n");
+  std::printf(
+      "    features                 total data ordering, coherent atomics, inaccessible memory at the target\n");
 }
 
 void print_settings() {

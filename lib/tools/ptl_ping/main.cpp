@@ -1,5 +1,5 @@
-// ptl_ping: the time that a put takes between two processes of this node. They are forked here and play ping-pong; every
-// message is seen by the counter of the entry that it arrives in.
+// ptl_ping: the time that a put takes between two processes of this node. They are forked here and play ping-pong;
+// every message is seen by the counter of the entry that it arrives in.
 
 #include <portals4.h>
 #include <sys/socket.h>

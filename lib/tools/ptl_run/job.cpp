@@ -37,9 +37,7 @@ bool is_ending_signal(int number) {
   return std::find(std::begin(kEndingSignals), std::end(kEndingSignals), number) != std::end(kEndingSignals);
 }
 
-std::string signal_text(int number) {
-  return "signal " + std::to_string(number) + " (" + strsignal(number) + ')';
-}
+std::string signal_text(int number) { return "signal " + std::to_string(number) + " (" + strsignal(number) + ')'; }
 
 }  // namespace
 

@@ -23,19 +23,20 @@ const portofu::tools::ManPage kPage{
         "    When a rank exits with a status other than 0, is ended by a signal, aborts, or ends while\n"
         "    others wait for it at a PMI barrier, all others get SIGTERM, and SIGKILL after the time of\n"
         "    grace. One line on standard error says which rank was the first.\n",
-    .rest = "ENVIRONMENT\n"
-            "    Each rank gets\n"
-            "    PMI_FD, PMI_RANK, PMI_SIZE          the dialogue, its rank, the number of ranks\n"
-            "    MPI_LOCALRANKID, MPI_LOCALNRANKS    the same numbers, as mpiexec.hydra calls them\n"
-            "\n"
-            "EXIT STATUS\n"
-            "    0 if every rank exits with 0, else the status of the first that ended badly; 128 + N if\n"
-            "    signal N ended it. 125: ptl_run itself failed; 126: PROGRAM cannot be executed; 127: there\n"
-            "    is no PROGRAM.\n"
-            "\n"
-            "EXAMPLES\n"
-            "    ptl_run -n 4 ./program --its-own-option\n"
-            "    ptl_run -n 2 --label sh -c 'echo I am $PMI_RANK of $PMI_SIZE'\n"};
+    .rest =
+        "ENVIRONMENT\n"
+        "    Each rank gets\n"
+        "    PMI_FD, PMI_RANK, PMI_SIZE          the dialogue, its rank, the number of ranks\n"
+        "    MPI_LOCALRANKID, MPI_LOCALNRANKS    the same numbers, as mpiexec.hydra calls them\n"
+        "\n"
+        "EXIT STATUS\n"
+        "    0 if every rank exits with 0, else the status of the first that ended badly; 128 + N if\n"
+        "    signal N ended it. 125: ptl_run itself failed; 126: PROGRAM cannot be executed; 127: there\n"
+        "    is no PROGRAM.\n"
+        "\n"
+        "EXAMPLES\n"
+        "    ptl_run -n 4 ./program --its-own-option\n"
+        "    ptl_run -n 2 --label sh -c 'echo I am $PMI_RANK of $PMI_SIZE'\n"};
 
 }  // namespace
 

@@ -100,9 +100,8 @@ PmiOutcome PmiServer::init(int rank, const Fields& fields) {
 }
 
 PmiOutcome PmiServer::get_maxes(int rank, const Fields&) {
-  return answer(rank, "cmd=maxes rc=0 kvsname_max=" + std::to_string(kMaxPmiNameBytes) +
-                          " keylen_max=" + std::to_string(kMaxPmiKeyBytes) +
-                          " vallen_max=" + std::to_string(kMaxPmiValueBytes));
+  return answer(rank, "cmd=maxes rc=0 kvsname_max=" + std::to_string(kMaxPmiNameBytes) + " keylen_max=" +
+                          std::to_string(kMaxPmiKeyBytes) + " vallen_max=" + std::to_string(kMaxPmiValueBytes));
 }
 
 PmiOutcome PmiServer::get_appnum(int rank, const Fields&) { return answer(rank, "cmd=appnum rc=0 appnum=0"); }
@@ -140,8 +139,8 @@ PmiOutcome PmiServer::get_by_index(int rank, const Fields& fields) {
   if (field(fields, "kvsname") != name_ || index < 0 || static_cast<std::size_t>(index) >= pairs_.size())
     return answer(rank, "cmd=getbyidx_results rc=-1 reason=no_more_keyvals");
   const auto& [key, value] = *std::next(pairs_.begin(), index);
-  return answer(rank, "cmd=getbyidx_results rc=0 nextidx=" + std::to_string(index + 1) + " key=" + key +
-                          " val=" + value);
+  return answer(rank,
+                "cmd=getbyidx_results rc=0 nextidx=" + std::to_string(index + 1) + " key=" + key + " val=" + value);
 }
 
 PmiOutcome PmiServer::barrier_in(int rank, const Fields&) {

@@ -1,7 +1,7 @@
 #pragma once
-// The launcher's side of PMI-1, the text dialogue by which MPICH-style programs learn rank and size from whoever started
-// them and exchange addresses: one line a request, one line an answer. Before it: the job reads lines from the ranks.
-// After it: the job writes the answers, or ends. Knows no files and no processes.
+// The launcher's side of PMI-1, the text dialogue by which MPICH-style programs learn rank and size from whoever
+// started them and exchange addresses: one line a request, one line an answer. Before it: the job reads lines from the
+// ranks. After it: the job writes the answers, or ends. Knows no files and no processes.
 //
 // When you add a command: (1) its method, (2) its row in kCommands.
 

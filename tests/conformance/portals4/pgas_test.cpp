@@ -1,6 +1,6 @@
 // A program of the shape of Sandia OpenSHMEM on Portals: a non-matching logical interface, the symmetric heap and the
-// static data as two list entries (or all of memory as one), descriptors over all of memory, nothing but counters to tell
-// what is complete, PTL_OC_ACK_REQ, and barriers that run by triggers alone.
+// static data as two list entries (or all of memory as one), descriptors over all of memory, nothing but counters to
+// tell what is complete, PTL_OC_ACK_REQ, and barriers that run by triggers alone.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -56,8 +56,11 @@ class Shmem {
   void put(int rank, ptl_pt_index_t where, ptl_size_t offset, const void* source, ptl_size_t bytes) {
     const bool copied = bytes <= ni_.limits().max_volatile_size;
     conformance::put(copied ? volatile_md_ : put_md_, ni_.id(rank),
-                     {.length = bytes, .local_offset = address(source), .remote_offset = offset,
-                      .ack = PTL_OC_ACK_REQ, .pt = where});
+                     {.length = bytes,
+                      .local_offset = address(source),
+                      .remote_offset = offset,
+                      .ack = PTL_OC_ACK_REQ,
+                      .pt = where});
     ++puts_;
   }
 
@@ -69,16 +72,25 @@ class Shmem {
 
   void add(int rank, ptl_pt_index_t where, ptl_size_t offset, std::int64_t value) {
     conformance::atomic(volatile_md_, ni_.id(rank),
-                        {.length = 8, .local_offset = address(&value), .remote_offset = offset,
-                         .ack = PTL_OC_ACK_REQ, .pt = where, .op = PTL_SUM, .type = PTL_INT64_T});
+                        {.length = 8,
+                         .local_offset = address(&value),
+                         .remote_offset = offset,
+                         .ack = PTL_OC_ACK_REQ,
+                         .pt = where,
+                         .op = PTL_SUM,
+                         .type = PTL_INT64_T});
     ++puts_;
   }
 
   std::int64_t fetch_add(int rank, ptl_pt_index_t where, ptl_size_t offset, std::int64_t value) {
     std::int64_t old = -1;
     conformance::fetch_atomic(get_md_, address(&old), volatile_md_, ni_.id(rank),
-                              {.length = 8, .local_offset = address(&value), .remote_offset = offset, .pt = where,
-                               .op = PTL_SUM, .type = PTL_INT64_T});
+                              {.length = 8,
+                               .local_offset = address(&value),
+                               .remote_offset = offset,
+                               .pt = where,
+                               .op = PTL_SUM,
+                               .type = PTL_INT64_T});
     finish_gets();
     return old;
   }
@@ -87,8 +99,12 @@ class Shmem {
                             std::int64_t value) {
     std::int64_t old = -1;
     conformance::swap(get_md_, address(&old), volatile_md_, ni_.id(rank),
-                      {.length = 8, .local_offset = address(&value), .remote_offset = offset, .pt = where,
-                       .op = PTL_CSWAP, .type = PTL_INT64_T},
+                      {.length = 8,
+                       .local_offset = address(&value),
+                       .remote_offset = offset,
+                       .pt = where,
+                       .op = PTL_CSWAP,
+                       .type = PTL_INT64_T},
                       &expected);
     finish_gets();
     return old;
@@ -307,8 +323,8 @@ TEST_PROCESSES(kProcesses, Pgas, triggered_barriers_hold_everybody) {
   self.barrier();
 }
 
-// 2.1, application bypass: the others have entered the barrier and make no call any more; what their triggers send is all
-// that rank 0 gets.
+// 2.1, application bypass: the others have entered the barrier and make no call any more; what their triggers send is
+// all that rank 0 gets.
 TEST_PROCESSES(kProcesses, Pgas, barrier_rounds_run_without_the_process) {
   Shmem shmem(self);
   shmem.arm_barriers(1, 1);

@@ -1,6 +1,7 @@
-// Portals 4.3, 2.9: "Every function in the Portals API is atomic with respect to both other threads and external operations
-// that result from data movement operations": every function from eight threads at once, on shared objects and on objects
-// that come and go, while messages arrive. Best run under ThreadSanitizer: a race shows there long before it shows here.
+// Portals 4.3, 2.9: "Every function in the Portals API is atomic with respect to both other threads and external
+// operations that result from data movement operations": every function from eight threads at once, on shared objects
+// and on objects that come and go, while messages arrive. Best run under ThreadSanitizer: a race shows there long
+// before it shows here.
 #include <atomic>
 #include <functional>
 #include <iterator>
@@ -21,7 +22,11 @@ constexpr unsigned int kLogicalPlain = PTL_NI_NO_MATCHING | PTL_NI_LOGICAL;
 /// What all threads of a process share.
 struct Scene {
   explicit Scene(Process& process)
-      : self(process), ni(process), plain(process, kLogicalPlain), eq(alloc_eq(ni, 1 << 16)), ct(alloc_ct(ni)),
+      : self(process),
+        ni(process),
+        plain(process, kLogicalPlain),
+        eq(alloc_eq(ni, 1 << 16)),
+        ct(alloc_ct(ni)),
         target_ct(alloc_ct(ni)) {
     alloc_pt(ni, PTL_EQ_NONE);
     alloc_pt(plain, PTL_EQ_NONE);
@@ -167,8 +172,8 @@ void communicate(const Scene& s, int thread) {
   EXPECT_RC(PtlTriggeredGet(md, at + 8, 8, to, kPt, 0, at, nullptr, ct, 1), PTL_OK);
   EXPECT_RC(PtlTriggeredAtomic(md, at, 8, PTL_ACK_REQ, to, kPt, 0, at, nullptr, 0, PTL_SUM, type, ct, 1), PTL_OK);
   EXPECT_RC(PtlTriggeredFetchAtomic(md, at + 16, md, at, 8, to, kPt, 0, at, nullptr, 0, PTL_SUM, type, ct, 1), PTL_OK);
-  EXPECT_RC(
-      PtlTriggeredSwap(md, at + 24, md, at, 8, to, kPt, 0, at, nullptr, 0, nullptr, PTL_SWAP, type, ct, 1), PTL_OK);
+  EXPECT_RC(PtlTriggeredSwap(md, at + 24, md, at, 8, to, kPt, 0, at, nullptr, 0, nullptr, PTL_SWAP, type, ct, 1),
+            PTL_OK);
   EXPECT_RC(PtlStartBundle(s.ni), PTL_OK);
   EXPECT_RC(PtlPut(md, at, 8, PTL_ACK_REQ, to, kPt, 0, at, nullptr, 0), PTL_OK);
   EXPECT_RC(PtlGet(md, at + 32, 8, to, kPt, 0, at, nullptr), PTL_OK);

@@ -1,5 +1,5 @@
-// Portals 4.3, 3.2.1, 3.3 and 3.9.1: what the base types must be able to hold, seen from programs that use them. That they
-// are of the right kind and size is checked by the compiler in s3_02_constants_test.cpp.
+// Portals 4.3, 3.2.1, 3.3 and 3.9.1: what the base types must be able to hold, seen from programs that use them. That
+// they are of the right kind and size is checked by the compiler in s3_02_constants_test.cpp.
 #include <limits>
 
 #include "../harness/fixture.h"

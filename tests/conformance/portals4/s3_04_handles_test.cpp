@@ -1,6 +1,6 @@
-// Portals 4.3, 3.4 and issue 3: handles that are no longer, or not here, valid: of a closed interface, of another one, of
-// another kind of interface; and handles that are the same number in every process. Handles of another type and freed
-// ones: s3_04_arguments_test.cpp.
+// Portals 4.3, 3.4 and issue 3: handles that are no longer, or not here, valid: of a closed interface, of another one,
+// of another kind of interface; and handles that are the same number in every process. Handles of another type and
+// freed ones: s3_04_arguments_test.cpp.
 #include <algorithm>
 #include <iterator>
 
@@ -95,8 +95,7 @@ void expect_all_invalid(Objects& o) {
   EXPECT_INVALID(PtlTriggeredGet(o.md, 0, 8, o.id, kPt, 0, 0, nullptr, o.ct, 9));
   EXPECT_INVALID(PtlTriggeredAtomic(o.md, 0, 8, PTL_NO_ACK_REQ, o.id, kPt, 0, 0, nullptr, 0, PTL_SUM, type, o.ct, 9));
   EXPECT_INVALID(PtlTriggeredFetchAtomic(o.md, 8, o.md, 0, 8, o.id, kPt, 0, 0, nullptr, 0, PTL_SUM, type, o.ct, 9));
-  EXPECT_INVALID(
-      PtlTriggeredSwap(o.md, 8, o.md, 0, 8, o.id, kPt, 0, 0, nullptr, 0, nullptr, PTL_SWAP, type, o.ct, 9));
+  EXPECT_INVALID(PtlTriggeredSwap(o.md, 8, o.md, 0, 8, o.id, kPt, 0, 0, nullptr, 0, nullptr, PTL_SWAP, type, o.ct, 9));
   EXPECT_INVALID(PtlTriggeredCTInc(o.ct, {1, 0}, o.ct, 9));
   EXPECT_INVALID(PtlTriggeredCTSet(o.ct, {1, 0}, o.ct, 9));
   EXPECT_INVALID(PtlStartBundle(o.ni));
@@ -226,19 +225,21 @@ TEST_PROCESSES(3, Handles, Section3_3_2__are_equal_in_all_processes) {
   }
   for (const Numbers& theirs : self.share(mine))
     for (int i = 0; i < 2; ++i)
-      for (int k = 0; k < 5; ++k) EXPECT_EQ(theirs.values[i][k], mine.values[i][k]) << "interface " << i << ", kind " << k;
+      for (int k = 0; k < 5; ++k)
+        EXPECT_EQ(theirs.values[i][k], mine.values[i][k]) << "interface " << i << ", kind " << k;
   PtlFini();
 }
 
-// 3.18: "The only operation defined on them by the Portals API is a comparison function": no two objects that live at the
-// same time have equal handles, whatever their kinds and interfaces.
+// 3.18: "The only operation defined on them by the Portals API is a comparison function": no two objects that live at
+// the same time have equal handles, whatever their kinds and interfaces.
 TEST_PROCESSES(1, Handles, Section3_18__differ_for_all_objects) {
   const Ni matching(self, kMatching);
   const Ni plain(self, kNonMatching);
   const Objects mine(matching, true);
   const Objects other(plain, false);
-  const ptl_handle_any_t all[] = {mine.ni,  mine.eq,  mine.ct,  mine.md,     mine.entry,  other.ni,           other.eq,
-                                  other.ct, other.md, other.entry, PTL_EQ_NONE, PTL_CT_NONE, PTL_INVALID_HANDLE};
+  const ptl_handle_any_t all[] = {mine.ni,     mine.eq,     mine.ct,           mine.md,  mine.entry,
+                                  other.ni,    other.eq,    other.ct,          other.md, other.entry,
+                                  PTL_EQ_NONE, PTL_CT_NONE, PTL_INVALID_HANDLE};
   for (const ptl_handle_any_t& a : all)
     for (const ptl_handle_any_t& b : all) EXPECT_EQ(PtlHandleIsEqual(a, b) != 0, &a == &b) << a << ' ' << b;
 }

@@ -280,8 +280,8 @@ TEST_PROCESSES(1, Init, Section3_5_3__ends_with_the_last_fini) {
   }
 }
 
-// 3.5.3: "Subsequent calls ... must immediately return PTL_ABORTED", also on interfaces that are opened later, and while
-// another thread closes interfaces (which must not make waiters miss the abort).
+// 3.5.3: "Subsequent calls ... must immediately return PTL_ABORTED", also on interfaces that are opened later, and
+// while another thread closes interfaces (which must not make waiters miss the abort).
 TEST_PROCESSES(1, Init, Section3_5_3__holds_for_interfaces_that_come_and_go) {
   const Ni ni(self);
   const ptl_handle_eq_t eq = alloc_eq(ni);
@@ -304,8 +304,8 @@ TEST_PROCESSES(1, Init, Section3_5_3__holds_for_interfaces_that_come_and_go) {
   waiter.join();
 }
 
-// 3.5.3 speaks of "waiting and polling Portals routines": PtlPTDisable still "blocks until ... all messages being actively
-// processed are completed, and all events are delivered" (3.7.3).
+// 3.5.3 speaks of "waiting and polling Portals routines": PtlPTDisable still "blocks until ... all messages being
+// actively processed are completed, and all events are delivered" (3.7.3).
 TEST_PROCESSES(2, Init, Section3_5_3__does_not_cut_pt_disable_short) {
   const Ni ni(self);
   const Ends ends(ni);

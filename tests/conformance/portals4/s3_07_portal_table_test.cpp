@@ -234,8 +234,8 @@ TEST_PROCESSES(3, PortalTable, Section3_9__process_ids) {
   self.barrier();
 }
 
-// 3.7.4: "used to enable portal table entries that were automatically or manually disabled. The function blocks until the
-// portal table entry is enabled": the next message is accepted. One that is enabled stays so.
+// 3.7.4: "used to enable portal table entries that were automatically or manually disabled. The function blocks until
+// the portal table entry is enabled": the next message is accepted. One that is enabled stays so.
 TEST_BOTH_WAYS(PortalTable, Section3_7_4__enable_after_each_way_of_being_disabled) {
   const Ni ni(self);
   const Ends ends(ni, PTL_PT_FLOWCTRL | PTL_PT_ALLOC_DISABLED);

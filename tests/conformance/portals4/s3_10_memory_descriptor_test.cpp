@@ -406,8 +406,8 @@ TEST_BOTH_WAYS(MemoryDescriptor, Section3_10_1__volatile_buffer_of_atomics) {
   alignas(8) std::int64_t counts[8] = {};
   self.target([&] { append(ni, me_of(ni, counts, sizeof counts)); });
   self.initiator([&] {
-    const ptl_handle_md_t md = bind_md(ni, md_of(nullptr, PTL_SIZE_MAX, ends.source_eq, PTL_CT_NONE,
-                                                 PTL_MD_VOLATILE | PTL_MD_EVENT_SEND_DISABLE));
+    const ptl_handle_md_t md = bind_md(
+        ni, md_of(nullptr, PTL_SIZE_MAX, ends.source_eq, PTL_CT_NONE, PTL_MD_VOLATILE | PTL_MD_EVENT_SEND_DISABLE));
     std::int64_t values[16];
     const auto at = reinterpret_cast<ptl_size_t>(values);
     for (int i = 0; i < 100; ++i) {

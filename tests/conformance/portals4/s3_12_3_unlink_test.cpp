@@ -161,8 +161,8 @@ TEST_BOTH_WAYS(Unlink, Section3_12_3__race_with_messages) {
   });
 }
 
-// 3.12.3: "If the list entry handle passed to PtlMEUnlink() has pending operations, e.g., an unfinished put operation, then
-// PtlMEUnlink() will return PTL_IN_USE, and the list entry will not be unlinked."
+// 3.12.3: "If the list entry handle passed to PtlMEUnlink() has pending operations, e.g., an unfinished put operation,
+// then PtlMEUnlink() will return PTL_IN_USE, and the list entry will not be unlinked."
 TEST_PROCESSES(2, Unlink, Section3_12_3__entry_with_an_unfinished_put_is_in_use) {
   const Ni ni(self);
   const Ends ends(ni);

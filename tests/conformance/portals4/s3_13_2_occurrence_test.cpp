@@ -1,5 +1,5 @@
-// Portals 4.3, 3.13.1 and 3.13.2: which events occur where, and in which order those of one entry come when several long
-// messages are under way to it at once.
+// Portals 4.3, 3.13.1 and 3.13.2: which events occur where, and in which order those of one entry come when several
+// long messages are under way to it at once.
 #include <algorithm>
 #include <iterator>
 
@@ -29,20 +29,34 @@ struct Row {
 };
 
 const Row kFigure[] = {
-    {"put", [](const Ni& ni, ptl_handle_md_t md) { put(md, ni.target(), {.length = 8, .ack = PTL_NO_ACK_REQ}); },
-     {PTL_EVENT_SEND}, PTL_EVENT_PUT},
-    {"put with acknowledgment", [](const Ni& ni, ptl_handle_md_t md) { put(md, ni.target(), {.length = 8}); },
-     {PTL_EVENT_SEND, PTL_EVENT_ACK}, PTL_EVENT_PUT},
-    {"get", [](const Ni& ni, ptl_handle_md_t md) { get(md, ni.target(), {.length = 8}); },
-     {PTL_EVENT_REPLY}, PTL_EVENT_GET},
-    {"atomic", [](const Ni& ni, ptl_handle_md_t md) { atomic(md, ni.target(), {.length = 8, .ack = PTL_NO_ACK_REQ}); },
-     {PTL_EVENT_SEND}, PTL_EVENT_ATOMIC},
-    {"atomic with acknowledgment", [](const Ni& ni, ptl_handle_md_t md) { atomic(md, ni.target(), {.length = 8}); },
-     {PTL_EVENT_SEND, PTL_EVENT_ACK}, PTL_EVENT_ATOMIC},
-    {"fetch atomic", [](const Ni& ni, ptl_handle_md_t md) { fetch_atomic(md, 64, md, ni.target(), {.length = 8}); },
-     {PTL_EVENT_SEND, PTL_EVENT_REPLY}, PTL_EVENT_FETCH_ATOMIC},
-    {"swap", [](const Ni& ni, ptl_handle_md_t md) { swap(md, 64, md, ni.target(), {.length = 8, .op = PTL_SWAP}); },
-     {PTL_EVENT_SEND, PTL_EVENT_REPLY}, PTL_EVENT_FETCH_ATOMIC}};
+    {"put",
+     [](const Ni& ni, ptl_handle_md_t md) { put(md, ni.target(), {.length = 8, .ack = PTL_NO_ACK_REQ}); },
+     {PTL_EVENT_SEND},
+     PTL_EVENT_PUT},
+    {"put with acknowledgment",
+     [](const Ni& ni, ptl_handle_md_t md) { put(md, ni.target(), {.length = 8}); },
+     {PTL_EVENT_SEND, PTL_EVENT_ACK},
+     PTL_EVENT_PUT},
+    {"get",
+     [](const Ni& ni, ptl_handle_md_t md) { get(md, ni.target(), {.length = 8}); },
+     {PTL_EVENT_REPLY},
+     PTL_EVENT_GET},
+    {"atomic",
+     [](const Ni& ni, ptl_handle_md_t md) { atomic(md, ni.target(), {.length = 8, .ack = PTL_NO_ACK_REQ}); },
+     {PTL_EVENT_SEND},
+     PTL_EVENT_ATOMIC},
+    {"atomic with acknowledgment",
+     [](const Ni& ni, ptl_handle_md_t md) { atomic(md, ni.target(), {.length = 8}); },
+     {PTL_EVENT_SEND, PTL_EVENT_ACK},
+     PTL_EVENT_ATOMIC},
+    {"fetch atomic",
+     [](const Ni& ni, ptl_handle_md_t md) { fetch_atomic(md, 64, md, ni.target(), {.length = 8}); },
+     {PTL_EVENT_SEND, PTL_EVENT_REPLY},
+     PTL_EVENT_FETCH_ATOMIC},
+    {"swap",
+     [](const Ni& ni, ptl_handle_md_t md) { swap(md, 64, md, ni.target(), {.length = 8, .op = PTL_SWAP}); },
+     {PTL_EVENT_SEND, PTL_EVENT_REPLY},
+     PTL_EVENT_FETCH_ATOMIC}};
 
 }  // namespace
 
@@ -67,8 +81,8 @@ TEST_BOTH_WAYS(Occurrence, Section3_13_2__of_each_operation) {
   }
 }
 
-// 3.13.2: "No initiator events are generated if the memory descriptor does not have an attached event queue. Similarly, no
-// target events are generated if the portal table entry ... does not".
+// 3.13.2: "No initiator events are generated if the memory descriptor does not have an attached event queue. Similarly,
+// no target events are generated if the portal table entry ... does not".
 TEST_BOTH_WAYS(Occurrence, Section3_13_2__not_without_an_event_queue) {
   const Ni ni(self);
   const ptl_handle_ct_t ct = alloc_ct(ni);
@@ -94,8 +108,8 @@ TEST_BOTH_WAYS(Occurrence, Section3_13_2__not_without_an_event_queue) {
 }
 
 // 3.13.1: "A PTL_EVENT_AUTO_UNLINK must be delivered after all PTL_EVENT_GET, PTL_EVENT_PUT, ... events associated with
-// the list entry": also when three initiators fill it at once with messages that take their time, and the one that uses it
-// up ends first.
+// the list entry": also when three initiators fill it at once with messages that take their time, and the one that uses
+// it up ends first.
 TEST_PROCESSES(4, Occurrence, Section3_13_1__auto_unlink_after_all_messages_under_way) {
   const Ni ni(self);
   const Ends ends(ni);

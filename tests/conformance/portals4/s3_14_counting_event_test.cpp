@@ -269,8 +269,8 @@ TEST_BOTH_WAYS(CountingEvent, Section3_14_5__get_reads_and_changes_nothing) {
   });
 }
 
-// 3.14.9: "the increment field can only be non-zero for either the success or failure field"; "they will be interpreted as
-// very large positive numbers" (discussion of negative ones).
+// 3.14.9: "the increment field can only be non-zero for either the success or failure field"; "they will be interpreted
+// as very large positive numbers" (discussion of negative ones).
 TEST_PROCESSES(1, CountingEvent, Section3_14_9__increments_one_of_the_two) {
   const Ni ni(self);
   const ptl_handle_ct_t ct = alloc_ct(ni);

@@ -1,5 +1,5 @@
-// Portals 4.3, 3.15.4: which memory an atomic may touch: alignment, vectors up to the limits, pieces of an iovec, memory
-// that is not there, memory that two processes share.
+// Portals 4.3, 3.15.4: which memory an atomic may touch: alignment, vectors up to the limits, pieces of an iovec,
+// memory that is not there, memory that two processes share.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -21,20 +21,13 @@ struct TypeRow {
   ptl_size_t bytes;
   ptl_size_t alignment;  // What the README demands: that of the type, for complex ones that of a component.
 };
-constexpr TypeRow kTypes[] = {{PTL_INT8_T, 1, 1},
-                              {PTL_UINT8_T, 1, 1},
-                              {PTL_INT16_T, 2, 2},
-                              {PTL_UINT16_T, 2, 2},
-                              {PTL_INT32_T, 4, 4},
-                              {PTL_UINT32_T, 4, 4},
-                              {PTL_INT64_T, 8, 8},
-                              {PTL_UINT64_T, 8, 8},
-                              {PTL_FLOAT, 4, 4},
-                              {PTL_FLOAT_COMPLEX, 8, 4},
-                              {PTL_DOUBLE, 8, 8},
-                              {PTL_DOUBLE_COMPLEX, 16, 8},
-                              {PTL_LONG_DOUBLE, 16, 16},
-                              {PTL_LONG_DOUBLE_COMPLEX, 32, 16}};
+constexpr TypeRow kTypes[] = {{PTL_INT8_T, 1, 1},        {PTL_UINT8_T, 1, 1},
+                              {PTL_INT16_T, 2, 2},       {PTL_UINT16_T, 2, 2},
+                              {PTL_INT32_T, 4, 4},       {PTL_UINT32_T, 4, 4},
+                              {PTL_INT64_T, 8, 8},       {PTL_UINT64_T, 8, 8},
+                              {PTL_FLOAT, 4, 4},         {PTL_FLOAT_COMPLEX, 8, 4},
+                              {PTL_DOUBLE, 8, 8},        {PTL_DOUBLE_COMPLEX, 16, 8},
+                              {PTL_LONG_DOUBLE, 16, 16}, {PTL_LONG_DOUBLE_COMPLEX, 32, 16}};
 
 alignas(64) unsigned char target_memory[8192];
 
@@ -111,8 +104,8 @@ TEST_BOTH_WAYS(AtomicItems, Section3_15_4__unaligned_items_change_no_byte) {
   self.target([&] { EXPECT_EQ(std::count(std::begin(target_memory), std::end(target_memory), 0x5a), 8192); });
 }
 
-// 3.6.1: max_atomic_size, max_fetch_atomic_size: "Maximum size (in bytes) that can be passed to an atomic operation", as
-// many items as fit, of each type.
+// 3.6.1: max_atomic_size, max_fetch_atomic_size: "Maximum size (in bytes) that can be passed to an atomic operation",
+// as many items as fit, of each type.
 TEST_BOTH_WAYS(AtomicItems, Section3_15_4__vectors_up_to_the_limits) {
   const Ni ni(self);
   Buffers buffers(ni);
@@ -256,9 +249,9 @@ TEST_BOTH_WAYS(AtomicItems, Section3_15_4__memory_that_is_not_there) {
   });
 }
 
-// Issue 3: atomics of all processes and all interfaces of a node are atomic against each other (3.15.4: "atomic relative
-// to ... any other network interface that also returned PTL_COHERENT_ATOMICS"): two targets expose the same shared memory
-// on all four interfaces, four processes count in it.
+// Issue 3: atomics of all processes and all interfaces of a node are atomic against each other (3.15.4: "atomic
+// relative to ... any other network interface that also returned PTL_COHERENT_ATOMICS"): two targets expose the same
+// shared memory on all four interfaces, four processes count in it.
 TEST_PROCESSES(4, AtomicItems, Section3_15_4__all_interfaces_of_all_processes_of_a_node) {
   constexpr int kRounds = 100;
   constexpr unsigned int kAllFour[] = {kMatching, kNonMatching, PTL_NI_MATCHING | PTL_NI_LOGICAL,

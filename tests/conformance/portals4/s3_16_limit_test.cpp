@@ -1,5 +1,5 @@
-// Portals 4.3, 3.6.1 and 3.16: max_triggered_ops, "Maximum number of triggered operations that can be outstanding": of an
-// interface, whatever counter they wait for and whatever they do; beyond it PTL_NO_SPACE, at once.
+// Portals 4.3, 3.6.1 and 3.16: max_triggered_ops, "Maximum number of triggered operations that can be outstanding": of
+// an interface, whatever counter they wait for and whatever they do; beyond it PTL_NO_SPACE, at once.
 #include <chrono>
 
 #include "../harness/fixture.h"

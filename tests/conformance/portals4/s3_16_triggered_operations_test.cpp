@@ -287,8 +287,8 @@ TEST_BOTH_WAYS(TriggeredOperations, Section3_16_4__fetch_atomic) {
   });
 }
 
-// 3.16.5: PtlTriggeredSwap: the same for a swap of several items, and for conditional ones, of which the second finds what
-// the first has left.
+// 3.16.5: PtlTriggeredSwap: the same for a swap of several items, and for conditional ones, of which the second finds
+// what the first has left.
 TEST_BOTH_WAYS(TriggeredOperations, Section3_16_5__swap) {
   const Ni ni(self);
   const Ends ends(ni);

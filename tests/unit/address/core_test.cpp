@@ -1,4 +1,5 @@
-// What more than one step needs: peers by address, events and counts by handle, the end of a hold on a memory descriptor.
+// What more than one step needs: peers by address, events and counts by handle, the end of a hold on a memory
+// descriptor.
 
 #include "engine/address/core.h"
 

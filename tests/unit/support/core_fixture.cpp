@@ -14,15 +14,15 @@ namespace portofu {
 
 void PrintTo(EventKind kind, std::ostream* out) {
   constexpr std::array<const char*, 17> kNames{
-      "GET",   "GET_OVERFLOW", "PUT", "PUT_OVERFLOW", "ATOMIC", "ATOMIC_OVERFLOW", "FETCH_ATOMIC", "FETCH_ATOMIC_OVERFLOW",
-      "REPLY", "SEND",         "ACK", "PT_DISABLED",  "LINK",   "AUTO_UNLINK",     "AUTO_FREE",    "SEARCH",
-      "ERROR"};
+      "GET",          "GET_OVERFLOW",          "PUT",       "PUT_OVERFLOW", "ATOMIC", "ATOMIC_OVERFLOW",
+      "FETCH_ATOMIC", "FETCH_ATOMIC_OVERFLOW", "REPLY",     "SEND",         "ACK",    "PT_DISABLED",
+      "LINK",         "AUTO_UNLINK",           "AUTO_FREE", "SEARCH",       "ERROR"};
   *out << kNames.at(static_cast<std::size_t>(kind));
 }
 
 void PrintTo(NiFail fail, std::ostream* out) {
-  constexpr std::array<const char*, kNiFailCount> kNames{"OK",           "UNDELIVERABLE", "PT_DISABLED", "DROPPED",
-                                                         "PERM_VIOLATION", "OP_VIOLATION",  "SEGV",        "NO_MATCH"};
+  constexpr std::array<const char*, kNiFailCount> kNames{
+      "OK", "UNDELIVERABLE", "PT_DISABLED", "DROPPED", "PERM_VIOLATION", "OP_VIOLATION", "SEGV", "NO_MATCH"};
   *out << kNames.at(static_cast<std::size_t>(fail));
 }
 
@@ -121,7 +121,13 @@ MemoryDescriptor& CoreTest::make_md(Interface& on, void* start, std::uint64_t le
   PORTOFU_ASSERT(md != nullptr);
   MemorySegment segment;
   segment.describe(start, length);
-  *md = {std::move(segment), options, handle, on.index == kMatchingPhysical ? eq : 0, on.index == kMatchingPhysical ? ct : 0, 0, false};
+  *md = {std::move(segment),
+         options,
+         handle,
+         on.index == kMatchingPhysical ? eq : 0,
+         on.index == kMatchingPhysical ? ct : 0,
+         0,
+         false};
   return *md;
 }
 
@@ -204,7 +210,8 @@ PacketHeader CoreTest::data_header(std::uint64_t offset, std::uint32_t payload_b
   return header;
 }
 
-PacketHeader CoreTest::answer_header(std::uint32_t operation_id, std::uint64_t length, std::uint32_t payload_bytes) const {
+PacketHeader CoreTest::answer_header(std::uint32_t operation_id, std::uint64_t length,
+                                     std::uint32_t payload_bytes) const {
   PacketHeader header{};
   header.type = PacketType::kAnswer;
   header.operation_id = operation_id;

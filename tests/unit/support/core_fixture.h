@@ -1,7 +1,7 @@
 #pragma once
-// What the tests of initiator, target and loop share: one engine core over two played wires, one matching interface with an
-// event queue, a counter and a portal table entry, a peer that says what the test says, and a clock that the test moves.
-// When a test ends everything is closed, and what must be nothing by then is checked to be nothing.
+// What the tests of initiator, target and loop share: one engine core over two played wires, one matching interface
+// with an event queue, a counter and a portal table entry, a peer that says what the test says, and a clock that the
+// test moves. When a test ends everything is closed, and what must be nothing by then is checked to be nothing.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -75,7 +75,8 @@ class CoreTest : public testing::Test {
   /// Requests of the peer to `ni`, entry kPt, kBits. The payload is as long as fits into one packet.
   PacketHeader put_header(std::uint64_t length, std::uint32_t operation_id = 0) const;
   PacketHeader get_header(std::uint64_t length, std::uint32_t operation_id) const;
-  PacketHeader atomic_header(PacketType type, std::uint8_t operation, std::uint8_t datatype, std::uint64_t length) const;
+  PacketHeader atomic_header(PacketType type, std::uint8_t operation, std::uint8_t datatype,
+                             std::uint64_t length) const;
   /// More of a request, or with kFlagAnswerStream of an answer.
   PacketHeader data_header(std::uint64_t offset, std::uint32_t payload_bytes, std::uint8_t flags = 0) const;
   /// An answer of the peer to our operation.
@@ -99,7 +100,9 @@ class CoreTest : public testing::Test {
   std::vector<EventKind> kinds() { return kinds(eq); }
 
   std::uint64_t counted(Counter counter) const { return core.counters.get(counter); }
-  std::int64_t status(StatusRegister which) const { return ni.status_registers[static_cast<std::size_t>(which)].load(); }
+  std::int64_t status(StatusRegister which) const {
+    return ni.status_registers[static_cast<std::size_t>(which)].load();
+  }
   std::uint64_t successes() const { return ni.cts.find(ct)->success(); }
   std::uint64_t failures() const { return ni.cts.find(ct)->failure(); }
   Peer& peer() { return core.peer(kPeer); }

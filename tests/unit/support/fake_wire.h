@@ -1,6 +1,7 @@
 #pragma once
-// A wire that is played by the test: what is published is kept for the test to look at, what the engine shall receive the
-// test hands in, and every refusal of wire.h can be asked for. Asserts on misuse. Needs no GoogleTest: the fuzzer has it too.
+// A wire that is played by the test: what is published is kept for the test to look at, what the engine shall receive
+// the test hands in, and every refusal of wire.h can be asked for. Asserts on misuse. Needs no GoogleTest: the fuzzer
+// has it too.
 
 #include <cstddef>
 #include <cstdint>
@@ -41,8 +42,8 @@ class FakeWire final : public Wire {
   int disconnect_count = 0;
   int discard_count = 0;
 
-  /// What the test does as the peer. A process that has died sends in its next life, which is heard once its former source
-  /// is taken.
+  /// What the test does as the peer. A process that has died sends in its next life, which is heard once its former
+  /// source is taken.
   void arrive(FakePacket packet) { (is_closing(packet.process) ? next_life_ : inbox_).push_back(std::move(packet)); }
 
   /// The peer dies: its link is lost, and its source is closed once its packets are taken.

@@ -120,6 +120,48 @@ TEST(CpuAccess, Sums_of_16_byte_types_with_the_application__lose_nothing) {
                                             [](std::byte* target) { add_by_word16(target, std::complex<double>(1)); });
 }
 
+/// Adds 1 to every item of a vector, round after round.
+template <class T>
+void add_ones(AtomicType type, std::byte* target, std::size_t item_count, AtomicOperation operation, T one) {
+  const std::vector<T> ones(item_count, one);
+  for (int round = 0; round < kRounds / 10; ++round) {
+    const AtomicRequest request{operation, type,    target,    reinterpret_cast<const std::byte*>(ones.data()),
+                                nullptr,   nullptr, item_count};
+    ASSERT_EQ(execute_atomic(request), AtomicResult::kDone);
+  }
+}
+
+/// Two engines add vectors that overlap and begin and end in the middle of 8-byte words, while the application adds to
+/// single items of these words. Every item must get what was added to it, and its neighbours outside nothing.
+template <class T>
+void expect_vectors_to_meet(AtomicType type) {
+  constexpr std::size_t kItems = 64 / sizeof(T);
+  alignas(64) T items[kItems] = {};
+  std::byte* memory = reinterpret_cast<std::byte*>(items);
+  const std::size_t last = kItems - 1;
+  run_together(
+      {[&] { add_ones<T>(type, memory + sizeof(T), kItems - 2, AtomicOperation::kSum, T{1}); },
+       [&] { add_ones<T>(type, memory + 3 * sizeof(T), kItems - 4, AtomicOperation::kDiff, static_cast<T>(T{} - 1)); },
+       [&] {
+         for (int round = 0; round < kRounds / 10; ++round) {
+           for (const std::size_t at : {std::size_t{0}, kItems / 2, last}) {
+             add_by_atomic_ref<T>(memory + at * sizeof(T));
+           }
+         }
+       }});
+  for (std::size_t at = 0; at < kItems; ++at) {
+    const int adders = (at >= 1 && at < last) + (at >= 3 && at < last) + (at == 0 || at == kItems / 2 || at == last);
+    EXPECT_EQ(items[at], static_cast<T>(adders * (kRounds / 10))) << sizeof(T) << " bytes, item " << at;
+  }
+}
+
+TEST(CpuAccess, Vectors_of_small_items__lose_nothing_and_stay_in_their_bounds) {
+  expect_vectors_to_meet<std::uint8_t>(AtomicType::kUint8);
+  expect_vectors_to_meet<std::int16_t>(AtomicType::kInt16);
+  expect_vectors_to_meet<std::uint32_t>(AtomicType::kUint32);
+  expect_vectors_to_meet<float>(AtomicType::kFloat);
+}
+
 TEST(CpuAccess, Conditional_and_masked_swaps__lose_nothing) {
   alignas(8) std::byte item[8] = {};
   // Counts in its half of the item with a masked swap of it; only this thread writes the half.

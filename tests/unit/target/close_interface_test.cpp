@@ -1,5 +1,5 @@
-// The end of an interface while messages arrive, leave and wait: everything lets go, what peers were promised is kept or
-// cut, and an interface that is opened again at the same place knows nothing of the old one.
+// The end of an interface while messages arrive, leave and wait: everything lets go, what peers were promised is kept
+// or cut, and an interface that is opened again at the same place knows nothing of the old one.
 
 #include "engine/target/close_interface.h"
 

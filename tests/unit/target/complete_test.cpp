@@ -37,7 +37,9 @@ class CompleteTest : public CoreTest {
     const ListEntry* live = ni.entries.find(handle);
     return live != nullptr ? live->state : ni.entries.find_stale(handle)->state;
   }
-  void claim(Arrival& arrival, const OverflowClaim& claim) { claim_header(core, ni, portal, *arrival.unexpected, claim); }
+  void claim(Arrival& arrival, const OverflowClaim& claim) {
+    claim_header(core, ni, portal, *arrival.unexpected, claim);
+  }
 
   int taker = 0;  ///< Its address is the user_ptr of whoever takes a header.
   int owner = 0;  ///< Its address is the user_ptr of an entry.
@@ -286,9 +288,9 @@ TEST_F(CompleteTest, Overflow_event__kinds_and_lists) {
   append(entry(kAll, ListKind::kOverflow));
   constexpr std::uint8_t kSum = 2;
   constexpr std::uint8_t kInt32 = 4;
-  for (const PacketHeader& header : {put_header(4), get_header(4, 1),
-                                     atomic_header(PacketType::kAtomic, kSum, kInt32, 4),
-                                     atomic_header(PacketType::kFetchAtomic, kSum, kInt32, 4)}) {
+  for (const PacketHeader& header :
+       {put_header(4), get_header(4, 1), atomic_header(PacketType::kAtomic, kSum, kInt32, 4),
+        atomic_header(PacketType::kFetchAtomic, kSum, kInt32, 4)}) {
     Arrival arrival = matched(header);
     claim(arrival, {});
     complete(arrival);

@@ -1,4 +1,5 @@
-// Atomic requests: nonsense is refused before anything is touched, the rest is executed, stored or read as its list says.
+// Atomic requests: nonsense is refused before anything is touched, the rest is executed, stored or read as its list
+// says.
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,123 @@
+// Idle processes use no CPU: those that wait in the library and those that wait elsewhere with an open interface.
+
+#include <signal.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "tests/conformance/harness/fixture.h"
+#include "tests/process/own_node.h"
+
+namespace portofu {
+namespace {
+
+using namespace conformance;
+
+constexpr int kIdleMs = 2000;
+
+/// A twentieth of a core, which is generous: a process that spins or looks every microsecond uses far more.
+constexpr double kMostSeconds = kIdleMs * 1e-3 / 20;
+
+/// CPU time of all threads of this process.
+double cpu_s() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+         static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
+}
+
+void sleep_ms(int ms) {
+  timespec time{ms / 1000, ms % 1000 * 1'000'000L};
+  nanosleep(&time, nullptr);
+}
+
+/// Rank 0 sleeps for a while and then wakes everybody with a put; all others wait for it as `wait` says.
+void wait_for_put(Process& self, const std::function<void(const Ni&, const Ends&)>& wait) {
+  const Ni ni(self);
+  const Ends ends(ni);
+  std::uint64_t word = 0;
+  append(ni, me_of(ni, &word, sizeof word));
+  self.barrier();
+  const double before = cpu_s();
+  if (self.rank() == 0) {
+    sleep_ms(kIdleMs);
+    EXPECT_LT(cpu_s() - before, kMostSeconds);
+    for (int rank = 1; rank < self.size(); ++rank) put_and_wait(ends, ni.id(rank), {.length = 8});
+  } else {
+    wait(ni, ends);
+    EXPECT_LT(cpu_s() - before, kMostSeconds);
+  }
+  self.barrier();
+}
+
+TEST(Idle, Eight_processes_in_PtlEQWait__use_almost_no_cpu) {
+  const OwnNode node;
+  run_processes(9, [](Process& self) {
+    wait_for_put(self, [](const Ni&, const Ends& ends) {
+      ptl_event_t event{};
+      EXPECT_RC(PtlEQWait(ends.target_eq, &event), PTL_OK);
+      EXPECT_EQ(event.type, PTL_EVENT_PUT);
+    });
+  });
+}
+
+TEST(Idle, Processes_in_PtlCTWait__use_almost_no_cpu) {
+  const OwnNode node;
+  run_processes(4, [](Process& self) {
+    const Ni ni(self);
+    const ptl_handle_ct_t ct = alloc_ct(ni);
+    const ptl_size_t never = 1;
+    ptl_ct_event_t value{};
+    unsigned int which = 0;
+    const double before = cpu_s();
+    EXPECT_RC(PtlCTPoll(&ct, &never, 1, kIdleMs, &value, &which), PTL_CT_NONE_REACHED);
+    EXPECT_LT(cpu_s() - before, kMostSeconds);
+  });
+}
+
+// Nobody is inside the library: the progress thread alone listens.
+TEST(Idle, Processes_outside_the_library__use_almost_no_cpu) {
+  const OwnNode node;
+  run_processes(8, [](Process& self) {
+    const Ni ni(self);
+    const Ends ends(ni);
+    std::uint64_t word = 0;
+    append(ni, me_of(ni, &word, sizeof word));
+    self.barrier();
+    // Everybody has talked with everybody, so all channels are open.
+    for (int rank = 0; rank < self.size(); ++rank) put_and_wait(ends, ni.id(rank), {.length = 8});
+    self.barrier();
+    const double before = cpu_s();
+    sleep_ms(kIdleMs);
+    EXPECT_LT(cpu_s() - before, kMostSeconds);
+    self.barrier();
+  });
+}
+
+// An operation that waits for a stopped peer is no reason to spin.
+TEST(Idle, Process_that_waits_for_an_answer__uses_almost_no_cpu) {
+  const OwnNode node;
+  run_processes(2, [](Process& self) {
+    const Ni ni(self);
+    const Ends ends(ni);
+    std::uint64_t word = 0;
+    append(ni, me_of(ni, &word, sizeof word));
+    self.barrier();
+    const pid_t peer = self.share(getpid())[0];
+    if (self.rank() == 1) {
+      put_and_wait(ends, ni.id(0), {.length = 8});
+      kill(peer, SIGSTOP);
+      for (int i = 0; i < 5000; ++i) put(ends.md, ni.id(0), {.length = 8});
+      ptl_event_t event{};
+      unsigned int which = 0;
+      const double before = cpu_s();
+      EXPECT_RC(PtlEQPoll(&ends.source_eq, 1, kIdleMs, &event, &which), PTL_EQ_EMPTY);
+      EXPECT_LT(cpu_s() - before, kMostSeconds);
+      kill(peer, SIGCONT);
+      for (int i = 0; i < 5000; ++i) next_event(ends.source_eq, PTL_EVENT_ACK);
+    }
+    self.barrier();
+  });
+}
+
+}  // namespace
+}  // namespace portofu
