@@ -1,7 +1,8 @@
 // The engine touches memory of the application in its own time, so a wrong address must not become a crash that nobody
-// can explain (Portals 4.3, 3.10, 3.11: PTL_NI_SEGV). Short copies run in a stretch of code that uses no stack: when an
-// instruction there faults, the handler lets it go on at the stretch's failing exit. Everything longer keeps a jump
-// buffer, and the handler returns through that. Faults from anywhere else go to the handler that was there before.
+// can explain (Portals 4.3, 3.10, 3.11: PTL_NI_SEGV). Copies run in a stretch of code that uses no stack: when an
+// instruction there faults, the handler lets it go on at the stretch's failing exit. Everything else keeps a jump
+// buffer, and goes on at a function that jumps there. The handler itself always returns, as the kernel and the
+// sanitizers expect. Faults from anywhere else go to the handler that was there before.
 
 #include "engine/address/guarded_copy.h"
 
@@ -16,23 +17,25 @@
 #if defined(__x86_64__)
 
 extern "C" {
-/// Copies without writing a byte twice (memcpy may): blocks of 32 bytes, then words of falling size, each one load and
-/// one store. @return 1, or 0 after a fault
-int portofu_short_copy(void* target, const void* source, std::size_t bytes);
-/// Where a fault of the stretch [portofu_short_copy, portofu_short_copy_end) continues.
-void portofu_short_copy_fault();
-void portofu_short_copy_end();
+/// Copies without writing a byte twice (memcpy may): from 1 KiB on as a string, else blocks of 32 bytes, then words of
+/// falling size, each one load and one store. @return 1, or 0 after a fault
+int portofu_copy(void* target, const void* source, std::size_t bytes);
+/// Where a fault of the stretch [portofu_copy, portofu_copy_end) continues.
+void portofu_copy_fault();
+void portofu_copy_end();
 }
 
 asm(R"(
   .text
   .p2align 5
-  .globl portofu_short_copy, portofu_short_copy_end, portofu_short_copy_fault
-  .hidden portofu_short_copy, portofu_short_copy_end, portofu_short_copy_fault
-  .type portofu_short_copy, @function
-portofu_short_copy:
+  .globl portofu_copy, portofu_copy_end, portofu_copy_fault
+  .hidden portofu_copy, portofu_copy_end, portofu_copy_fault
+  .type portofu_copy, @function
+portofu_copy:
   cmp $32, %rdx
   jb 2f
+  cmp $1024, %rdx
+  jae 7f
 1:
   movdqu (%rsi), %xmm0
   movdqu 16(%rsi), %xmm1
@@ -74,11 +77,16 @@ portofu_short_copy:
 6:
   mov $1, %eax
   ret
-portofu_short_copy_end:
-portofu_short_copy_fault:
+7:
+  mov %rdx, %rcx
+  rep movsb
+  mov $1, %eax
+  ret
+portofu_copy_end:
+portofu_copy_fault:
   xor %eax, %eax
   ret
-  .size portofu_short_copy, . - portofu_short_copy
+  .size portofu_copy, . - portofu_copy
 )");
 
 #endif
@@ -105,29 +113,38 @@ void forward(const struct sigaction& previous, int signal_number, siginfo_t* inf
   }
 }
 
-/// @return true if the fault was a short copy's, which now ends with 0
-bool leave_short_copy(void* context) {
+[[noreturn]] void leave_guarded_call() {
+  JumpBuffer* guard = current_guard;
+  current_guard = nullptr;
+  __builtin_longjmp(*guard, 1);
+}
+
+/// Lets the interrupted thread go on at a failing exit. @return false if it was in none of our stretches
+bool leave_stretch(void* context) {
+  mcontext_t& machine = static_cast<ucontext_t*>(context)->uc_mcontext;
 #if defined(__x86_64__)
-  auto& registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
+  auto& registers = machine.gregs;
   const auto at = static_cast<std::uintptr_t>(registers[REG_RIP]);
-  const auto begin = reinterpret_cast<std::uintptr_t>(&portofu_short_copy);
-  const auto end = reinterpret_cast<std::uintptr_t>(&portofu_short_copy_end);
-  if (at < begin || at >= end) return false;
-  registers[REG_RIP] = reinterpret_cast<greg_t>(&portofu_short_copy_fault);
-  return true;
+  if (at >= reinterpret_cast<std::uintptr_t>(&portofu_copy) &&
+      at < reinterpret_cast<std::uintptr_t>(&portofu_copy_end)) {
+    registers[REG_RIP] = reinterpret_cast<greg_t>(&portofu_copy_fault);
+    return true;
+  }
+  if (current_guard == nullptr) return false;
+  // A call's stack: behind the red zone, and as if a return address had been pushed.
+  registers[REG_RSP] = ((registers[REG_RSP] - 128) & ~greg_t{15}) - 8;
+  registers[REG_RIP] = reinterpret_cast<greg_t>(&leave_guarded_call);
+#elif defined(__aarch64__)
+  if (current_guard == nullptr) return false;
+  machine.pc = reinterpret_cast<std::uintptr_t>(&leave_guarded_call);
 #else
-  static_cast<void>(context);
-  return false;
+#error "Say here how a thread goes on at leave_guarded_call."
 #endif
+  return true;
 }
 
 void on_fault(int signal_number, siginfo_t* info, void* context) {
-  if (leave_short_copy(context)) return;
-  JumpBuffer* guard = current_guard;
-  if (guard != nullptr) {
-    current_guard = nullptr;
-    __builtin_longjmp(*guard, 1);
-  }
+  if (leave_stretch(context)) return;
   forward(signal_number == SIGSEGV ? previous_segv : previous_bus, signal_number, info, context);
 }
 
@@ -142,18 +159,6 @@ void install(int signal_number, struct sigaction& previous) {
   sigaction(signal_number, &ours, nullptr);
 }
 
-/// A copy as guarded_call takes it.
-struct LongCopy {
-  std::byte* target;
-  const std::byte* source;
-  std::size_t bytes;
-};
-
-void run_long_copy(void* argument) {
-  const auto* copy = static_cast<const LongCopy*>(argument);
-  std::memcpy(copy->target, copy->source, copy->bytes);
-}
-
 }  // namespace
 
 void install_fault_guard() {
@@ -164,10 +169,20 @@ void install_fault_guard() {
 
 bool guarded_copy(std::byte* target, const std::byte* source, std::size_t bytes) {
 #if defined(__x86_64__)
-  if (bytes <= kWrittenOnceBytes) return portofu_short_copy(target, source, bytes) != 0;
+  return portofu_copy(target, source, bytes) != 0;
+#else
+  struct Copy {
+    std::byte* target;
+    const std::byte* source;
+    std::size_t bytes;
+  } copy{target, source, bytes};
+  return guarded_call(
+      [](void* argument) {
+        const auto* told = static_cast<const Copy*>(argument);
+        std::memcpy(told->target, told->source, told->bytes);
+      },
+      &copy);
 #endif
-  LongCopy copy{target, source, bytes};
-  return guarded_call(run_long_copy, &copy);
 }
 
 __attribute__((noinline)) bool guarded_call(void (*run)(void*), void* argument) {

@@ -6,8 +6,8 @@
 
 namespace portofu {
 
-/// Copies `bytes` from `source` to `target`. Up to kWrittenOnceBytes every byte of the target is written exactly once,
-/// and a naturally aligned 1, 2, 4 or 8 byte copy is one load and one store (Portals 4.3, 3.6.1, max_atomic_size).
+/// Copies `bytes` from `source` to `target`. On x86-64 every byte of the target is written exactly once, and a
+/// naturally aligned 1, 2, 4 or 8 byte copy is one load and one store (Portals 4.3, 3.6.1, max_atomic_size).
 /// @return false if memory was not accessible; part of the target may be written then
 bool guarded_copy(std::byte* target, const std::byte* source, std::size_t bytes);
 
@@ -18,7 +18,5 @@ bool guarded_call(void (*run)(void*), void* argument);
 /// Puts the handler in place for the whole process, in front of whatever handler there is. Cheap if it is there
 /// already.
 void install_fault_guard();
-
-inline constexpr std::size_t kWrittenOnceBytes = 8192;
 
 }  // namespace portofu

@@ -21,7 +21,7 @@
 namespace portofu {
 
 inline constexpr std::uint64_t kSegmentMagic = 0x75666f74726f500aull;  ///< "\nPortofu", little endian.
-inline constexpr std::uint32_t kLayoutVersion = 1;
+inline constexpr std::uint32_t kLayoutVersion = 2;
 inline constexpr std::uint32_t kPageBytes = 4096;         ///< Unit of the layout, whatever the machine's page is.
 inline constexpr std::uint32_t kMaxChannelCount = 65536;  ///< Bound for what a descriptor may claim.
 
@@ -53,6 +53,8 @@ struct SegmentControlShared {
   alignas(128) std::atomic<std::uint64_t> directory_epoch;
   /// 1 + highest slot index that was ever claimed. Writers: claimers, before they publish. Reader: the owner (acquire).
   std::atomic<std::uint32_t> slots_used;
+  /// Channels ever published. Writers: claimers (relaxed: it guards no data), who take their `publish_order` from it.
+  std::atomic<std::uint64_t> publish_count;
   /// Of the owner; see engine/observe/counters.h.
   alignas(128) CountersShared counters;
 };
@@ -66,6 +68,8 @@ struct alignas(64) ChannelSlotShared {
   std::atomic<std::uint64_t> word;
   /// Incarnation of the claimer, 0 while unknown. Writer: claimer, after its claim and before it publishes.
   std::atomic<std::uint64_t> claimer_incarnation;
+  /// Of two channels of one process the smaller was published first. Writer: claimer, before it publishes.
+  std::atomic<std::uint64_t> publish_order;
 };
 
 static_assert(sizeof(ChannelSlotShared) == 64 && std::is_standard_layout_v<ChannelSlotShared>);

@@ -3,7 +3,7 @@
 // it once and checked the copy.
 //
 // When you add a packet type: (1) add it to PacketType and to `packet_type_name`, (2) say below which fields it uses,
-// (3) add its case to `target/receive.cpp`, (4) add it to the decoder fuzzer's dictionary.
+// (3) add its case to `target/receive.cpp`, (4) let peers send it in `tests/fuzz/receive_world_peers.cpp`.
 
 #include <cstdint>
 #include <type_traits>

@@ -59,6 +59,10 @@ class CoreCensus {
       if (request.mode == ArrivalMode::kDeliver) count_arrival(request.header.interface_index, request);
       PORTOFU_ASSERT(request.mode != ArrivalMode::kReply);
       PORTOFU_ASSERT(peer->answer_stream.mode != ArrivalMode::kDeliver);
+      if (peer->answer_stream.mode == ArrivalMode::kReply) {
+        const OutstandingOperation* awaited = core.outstanding.find(peer->answer_stream.header.operation_id);
+        PORTOFU_ASSERT(awaited != nullptr && awaited->peer == peer.get() && awaited->get_md_handle != 0);
+      }
       for (const OutgoingAnswer& answer : peer->answers) {
         if (answer.arrival.mode == ArrivalMode::kDeliver) count_arrival(answer.interface_index, answer.arrival);
       }

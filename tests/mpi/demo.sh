@@ -13,7 +13,8 @@ source "$here/../../.ci/common.sh"
 source "$here/launch.sh"
 
 repetitions=5
-[[ ${1:-} == --prefix && ${3:-} == --log && $# -eq 4 ]] || usage_error "usage: demo.sh --prefix OPENMPI_PREFIX --log DIRECTORY"
+[[ ${1:-} == --prefix && ${3:-} == --log && $# -eq 4 ]] ||
+  usage_error "usage: demo.sh --prefix OPENMPI_PREFIX --log DIRECTORY"
 openmpi_prefix=$2
 log_directory=$4
 binary_directory=$log_directory/bin
@@ -60,13 +61,17 @@ median() {
 # print_row LABEL UNIT KEY BETTER: BETTER is "less" for times, "more" for rates; the last column says how many times
 # as fast Portofu is.
 print_row() {
-  awk -v label="$1" -v unit="$2" -v ours="$(median portals4 "$3")" -v theirs="$(median ob1 "$3")" -v better="$4" 'BEGIN {
+  local ours theirs
+  ours=$(median portals4 "$3")
+  theirs=$(median ob1 "$3")
+  awk -v label="$1" -v unit="$2" -v ours="$ours" -v theirs="$theirs" -v better="$4" 'BEGIN {
     ratio = better == "less" ? theirs / ours : ours / theirs
     printf "  %-28s %12.3f %18.3f   %-11s %5.2f\n", label, ours, theirs, unit, ratio }'
 }
 
 print_table() {
-  printf '\n  %-28s %12s %18s   %-11s %s\n' 'two ranks on this machine' 'Portofu' 'Open MPI ob1/vader' '' 'times as fast'
+  printf '\n  %-28s %12s %18s   %-11s %s\n' \
+    'two ranks on this machine' 'Portofu' 'Open MPI ob1/vader' '' 'times as fast'
   print_row 'latency, 8 B' 'us' latency_us_8 less
   print_row 'latency, 1 KiB' 'us' latency_us_1024 less
   print_row 'message rate, 8 B' 'million/s' rate_millions_per_s_8 more
@@ -75,8 +80,10 @@ print_table() {
   print_row 'bandwidth, 4 MiB' 'GB/s' bandwidth_gb_per_s_4194304 more
   printf '\n  data of 0 B to 4 MiB between two ranks: every byte verified\n'
   printf '  ring of 4 ranks, 10 000 laps: verified, %s us per hop (Open MPI ob1/vader: %s us)\n' \
-    "$(sed -n 's/^hop_us=//p' "$log_directory/ring-portals4.log")" "$(sed -n 's/^hop_us=//p' "$log_directory/ring-ob1.log")"
-  printf '  (medians of %d turns, the transports alternating; the last column compares Portofu with ob1/vader)\n\n' "$repetitions"
+    "$(sed -n 's/^hop_us=//p' "$log_directory/ring-portals4.log")" \
+    "$(sed -n 's/^hop_us=//p' "$log_directory/ring-ob1.log")"
+  printf '  (medians of %d turns, the transports alternating; the last column compares Portofu with ob1/vader)\n\n' \
+    "$repetitions"
 }
 
 allow_mpirun_as_root
@@ -85,7 +92,8 @@ mkdir -p "$log_directory"
 compile_all
 run_verified "two ranks exchange 0 B to 4 MiB over portals4 and check every byte" \
   portals4 2 "$log_directory/pingpong.log" pingpong_check
-run_verified "a token goes 10 000 times round four ranks over portals4" portals4 4 "$log_directory/ring-portals4.log" ring 10000
+run_verified "a token goes 10 000 times round four ranks over portals4" \
+  portals4 4 "$log_directory/ring-portals4.log" ring 10000
 run_verified "the same over ob1" ob1 4 "$log_directory/ring-ob1.log" ring 10000
 run_benchmarks
 print_table

@@ -2,8 +2,8 @@
 # Compiles the programs beside this script with an Open MPI and runs each over Portofu, with the numbers of ranks that
 # make sense for it. Every test prints one line, PASS, FAIL or SKIP with its reason; the last line is the sum.
 #
-# usage: run_programs.sh --prefix OPENMPI_PREFIX --log DIRECTORY [--transport portals4|ob1] [--only REGEX] [--soak]
-#   --transport ob1   the same tests over Open MPI's own transport, to see what is the test's fault
+# usage: run_programs.sh --prefix OPENMPI_PREFIX --log DIRECTORY [--transport TRANSPORT] [--only REGEX] [--soak]
+#   --transport ob1   all tests over Open MPI's own transport, to see what is the test's fault; or another of launch.sh
 #   --soak            the long forms: 1 GiB messages, 100 000 unexpected messages, more rounds
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -16,7 +16,7 @@ source "$here/launch.sh"
 
 openmpi_prefix=''
 log_directory=''
-transport=portals4
+forced_transport=''
 only=.
 soak=0
 suite=mpi
@@ -26,7 +26,7 @@ parse_arguments() {
     case $1 in
       --prefix) openmpi_prefix=${2:?} && shift ;;
       --log) log_directory=${2:?} && shift ;;
-      --transport) transport=${2:?} && shift ;;
+      --transport) forced_transport=${2:?} && shift ;;
       --only) only=${2:?} && shift ;;
       --soak) soak=1 ;;
       *) usage_error "run_programs.sh: unknown argument $1" ;;
@@ -37,41 +37,53 @@ parse_arguments() {
   [[ -n $log_directory ]] || usage_error "--log is missing"
 }
 
-# One test per line: seconds, numbers of ranks (comma), one-sided component, program, arguments. A hang costs its
-# time limit, so limits are some ten times what a slow machine needs. One-sided over the MTL is osc/pt2pt: rdma and sm
-# would go around it through shared memory.
+# One test per line: seconds, numbers of ranks (comma), transport of launch.sh, program, arguments. A hang costs its
+# time limit, so limits are some ten times what a slow machine needs.
 list_tests() {
   cat <<'LIST'
-60   1,2,4,8 ^portals4 hello
-120  2,4     ^portals4 ring 2000
-180  8       ^portals4 ring 500
-120  2,4     ^portals4 pingpong_check
-240  2       ^portals4 pingpong_check 67108864
-60   1,2,4   ^portals4 send_modes
-120  2,4     ^portals4 ordering
-120  2,4     ^portals4 wildcards
-90   2,4     ^portals4 probes
-90   2       ^portals4 cancel_receive
-60   2       ^portals4 truncation
-180  2,3     ^portals4 unexpected_flood 20000
-120  2       ^portals4 unexpected_flood 300 100000
-120  1,2,4   ^portals4 many_communicators 200
-180  2,4     ^portals4 thread_multiple
-180  4       ^portals4 storm 60 6
-180  1,2,3,4 ^portals4 collectives 16384
-180  2       ^portals4 collectives 262144
-240  8       ^portals4 collectives 1024
-120  1,2,4   pt2pt     one_sided
-120  2       ^portals4 bench 10
+60   1,2,4,8 portals4       hello
+120  2,4     portals4       ring 2000
+180  8       portals4       ring 500
+120  2,4     portals4       pingpong_check
+240  2       portals4       pingpong_check 67108864
+60   1,2,4   portals4       send_modes
+120  2,4     portals4       ordering
+120  2,4     portals4       wildcards
+90   2,4     portals4       probes
+90   2       portals4       cancel_receive
+60   2       portals4       truncation
+180  2,3     portals4       unexpected_flood 20000
+120  2       portals4       unexpected_flood 300 100000
+120  1,2,4   portals4       many_communicators 200
+180  2,4     portals4       thread_multiple
+180  4       portals4       storm 60 6
+180  1,2,3,4 portals4       collectives 16384
+180  2       portals4       collectives 262144
+240  8       portals4       collectives 1024
+120  1,2,4   portals4-pt2pt one_sided
+120  1,2,4   portals4-osc   one_sided
+120  1,2,4   portals4-osc   one_sided_types
+120  1,2,3,4 portals4-osc   one_sided_windows
+180  8       portals4-osc   one_sided_windows 10
+180  3,4     portals4-coll  collectives 16384
+120  4       portals4-coll  many_communicators 100
+180  2,3,4,8 portals4-coll  triggered_collectives
+120  2,4     portals4-btl   pingpong_check
+120  4       portals4-btl   collectives 16384
+120  2       portals4       bench 10
 LIST
   if ((soak == 1)); then
     cat <<'LIST'
-600  2       ^portals4 pingpong_check 1073741824
-600  2       ^portals4 unexpected_flood 100000
-600  8       ^portals4 ring 10000
-600  4,8     ^portals4 storm 100 50
-600  2       ^portals4 thread_multiple 5000 8
-600  4,8     ^portals4 collectives 262144
+600  2       portals4       pingpong_check 1073741824
+600  2       portals4       unexpected_flood 100000
+600  8       portals4       ring 10000
+600  4,8     portals4       storm 100 50
+600  2       portals4       thread_multiple 5000 8
+600  4,8     portals4       collectives 262144
+600  4,8     portals4-osc   one_sided_types 50000
+600  4,8     portals4-osc   one_sided_windows 1000
+600  4,5,8   portals4-coll  triggered_collectives 1048576 5000
+600  2,4     portals4-btl   collectives 262144
 LIST
   fi
 }
@@ -87,11 +99,12 @@ compile_all() {
   done
 }
 
-# run_test SECONDS RANKS OSC PROGRAM [ARGUMENT...]
+# run_test SECONDS RANKS TRANSPORT PROGRAM [ARGUMENT...]
 run_test() {
-  local seconds=$1 ranks=$2 osc=$3 program=$4 name log started=$SECONDS status=0
+  local seconds=$1 ranks=$2 transport=${forced_transport:-$3} program=$4 name log started=$SECONDS status=0
   shift 4
   name="$program${*:+ $*} np=$ranks"
+  [[ $transport == portals4 ]] || name+=" $transport"
   [[ $name =~ $only ]] || return 0
   log=$log_directory/${name// /_}.log
   if [[ ! -x $binary_directory/$program ]]; then
@@ -100,7 +113,7 @@ run_test() {
   fi
   # The program's own limit comes first: it names the program, where a kill from outside names nobody.
   PORTOFU_TEST_SECONDS=$seconds \
-    launch_mpi "$transport" "$ranks" $((seconds + 15)) "$log" "$osc" "$binary_directory/$program" "$@" || status=$?
+    launch_mpi "$transport" "$ranks" $((seconds + 15)) "$log" "$binary_directory/$program" "$@" || status=$?
   if grep -aq '^SKIP: ' "$log"; then
     report SKIP "$suite" "$name" $((SECONDS - started)) "$(sed -n 's/^SKIP: //p' "$log" | head -n 1)"
   elif ((status == 0)) && grep -aq ': verified on' "$log"; then
@@ -111,11 +124,11 @@ run_test() {
 }
 
 run_all() {
-  local seconds ranks_list osc program arguments ranks
-  while read -r seconds ranks_list osc program arguments; do
+  local seconds ranks_list transport program arguments ranks
+  while read -r seconds ranks_list transport program arguments; do
     for ranks in ${ranks_list//,/ }; do
       # shellcheck disable=SC2086  # the arguments are words
-      run_test "$seconds" "$ranks" "$osc" "$program" $arguments
+      run_test "$seconds" "$ranks" "$transport" "$program" $arguments
     done
   done < <(list_tests)
 }
@@ -123,7 +136,7 @@ run_all() {
 # A process that nobody launched is a job of one rank.
 test_singleton() {
   local name="singleton: hello without mpirun" log=$log_directory/singleton.log started=$SECONDS status=0
-  [[ $transport == portals4 && $name =~ $only ]] || return 0
+  [[ ${forced_transport:-portals4} == portals4 && $name =~ $only ]] || return 0
   OMPI_MCA_pml=cm OMPI_MCA_mtl=portals4 OMPI_MCA_btl=^portals4 OMPI_MCA_coll=^portals4 OMPI_MCA_osc=^portals4 \
     timeout --kill-after=5 60 "$binary_directory/hello" >"$log" 2>&1 </dev/null || status=$?
   if ((status == 0)) && grep -q 'verified on 1 rank' "$log"; then
@@ -139,7 +152,8 @@ test_start_and_end() {
   name="start and end of 4 ranks, $cycles times"
   [[ $name =~ $only ]] || return 0
   for ((cycle = 0; cycle < cycles && status == 0; cycle++)); do
-    PORTOFU_TEST_SECONDS=30 launch_mpi "$transport" 4 45 "$log" ^portals4 "$binary_directory/hello" || status=$?
+    PORTOFU_TEST_SECONDS=30 launch_mpi "${forced_transport:-portals4}" 4 45 "$log" "$binary_directory/hello" ||
+      status=$?
   done
   if ((status == 0)); then
     report PASS "$suite" "$name" $((SECONDS - started))
@@ -150,15 +164,16 @@ test_start_and_end() {
 
 # One rank dies by SIGKILL: the job must end by itself, and a new job must start at once.
 test_killed_rank() {
-  local ranks=$1 log=$log_directory/killed_rank_np=$1.log started=$SECONDS status=0 name
+  local ranks=$1 transport=${forced_transport:-portals4} log=$log_directory/killed_rank_np=$1.log started=$SECONDS
+  local status=0 name
   name="a rank is killed, np=$ranks"
   [[ $name =~ $only ]] || return 0
-  PORTOFU_TEST_SECONDS=30 launch_mpi "$transport" "$ranks" 45 "$log" ^portals4 "$binary_directory/killed_rank" || status=$?
+  PORTOFU_TEST_SECONDS=30 launch_mpi "$transport" "$ranks" 45 "$log" "$binary_directory/killed_rank" || status=$?
   if ((status == 124)) || grep -aq 'time limit of the program' "$log"; then
     report FAIL "$suite" "$name" $((SECONDS - started)) "the job did not end: $(failure_reason "$log" "$status")"
   elif ! grep -aq 'signal 9' "$log"; then
     report FAIL "$suite" "$name" $((SECONDS - started)) "it failed before the kill: $(failure_reason "$log" "$status")"
-  elif ! PORTOFU_TEST_SECONDS=30 launch_mpi "$transport" "$ranks" 45 "$log.next" ^portals4 "$binary_directory/hello"; then
+  elif ! PORTOFU_TEST_SECONDS=30 launch_mpi "$transport" "$ranks" 45 "$log.next" "$binary_directory/hello"; then
     report FAIL "$suite" "$name" $((SECONDS - started)) "the next job failed: $(failure_reason "$log.next" 1)"
   else
     report PASS "$suite" "$name" $((SECONDS - started))

@@ -134,7 +134,8 @@ class Worker {
 
   bool take(const ptl_event_t& event) {
     const auto index = reinterpret_cast<std::uintptr_t>(event.user_ptr) - 1;
-    if (event.type == PTL_EVENT_SEND || index >= slots_.size() || !slots_[index].used) return fail(WorkerEnd::kWrongEvent);
+    if (event.type == PTL_EVENT_SEND || index >= slots_.size() || !slots_[index].used)
+      return fail(WorkerEnd::kWrongEvent);
     Slot& slot = slots_[index];
     slot.used = false;
     --outstanding_;

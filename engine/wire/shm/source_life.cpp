@@ -25,8 +25,7 @@ void SourceSet::scan_slot(std::uint32_t slot_index) {
   ShmSource* source = by_slot_[slot_index].get();
   if (word.state != SlotState::kPublished && word.state != SlotState::kClosed) return;
   if (source == nullptr) {
-    const std::uint64_t incarnation = own_.slot(slot_index).claimer_incarnation.load(std::memory_order_relaxed);
-    if (must_wait_for_older(word.claimer, incarnation)) return;
+    if (must_wait_for_earlier(slot_index, word.claimer)) return;
     source = open_source(slot_index, word.claimer);
     if (source == nullptr) return;
   }
@@ -40,13 +39,26 @@ void SourceSet::scan_slot(std::uint32_t slot_index) {
 
 /// What an earlier life, or an earlier link, of a process has sent is delivered and reported before the later one is
 /// heard; take_closed_source has the directory scanned again.
-bool SourceSet::must_wait_for_older(ProcessId id, std::uint64_t incarnation) {
-  for (const auto& older : by_slot_) {
-    if (older == nullptr || older->id != id || older->state == SourceState::kTaken) continue;
-    if (older->incarnation != incarnation) close_source(*older);
-    return true;
+bool SourceSet::must_wait_for_earlier(std::uint32_t slot_index, ProcessId id) {
+  const ChannelSlotShared& own_slot = own_.slot(slot_index);
+  const std::uint64_t incarnation = own_slot.claimer_incarnation.load(std::memory_order_relaxed);
+  const std::uint64_t order = own_slot.publish_order.load(std::memory_order_relaxed);
+  const std::uint32_t used = slots_in_use();
+  bool waits = false;
+  for (std::uint32_t i = 0; i < used; ++i) {
+    if (ShmSource* other = by_slot_[i].get(); other != nullptr) {
+      if (other->id != id || other->state == SourceState::kTaken) continue;
+      // An earlier life is over, or the later one could not have come.
+      if (other->order < order && other->incarnation != incarnation) close_source(*other);
+      waits = true;
+      continue;
+    }
+    const SlotWord word = read_slot(own_.slot(i));
+    const bool is_heard_later = word.state == SlotState::kPublished || word.state == SlotState::kClosed;
+    if (i == slot_index || !is_heard_later || word.claimer != id) continue;
+    waits = waits || own_.slot(i).publish_order.load(std::memory_order_relaxed) < order;
   }
-  return false;
+  return waits;
 }
 
 ShmSource* SourceSet::open_source(std::uint32_t slot_index, ProcessId id) {
@@ -56,6 +68,7 @@ ShmSource* SourceSet::open_source(std::uint32_t slot_index, ProcessId id) {
   auto made = std::make_unique<ShmSource>();
   made->id = id;
   made->incarnation = own_.slot(slot_index).claimer_incarnation.load(std::memory_order_relaxed);
+  made->order = own_.slot(slot_index).publish_order.load(std::memory_order_relaxed);
   made->slot_index = slot_index;
   made->consumer =
       CellConsumer<PacketHeader>(RingView(ring.at(own_.layout().ring_start(slot_index)), own_.layout().ring));

@@ -41,6 +41,7 @@ constexpr const char* source_state_name(SourceState state) {
 struct ShmSource {
   ProcessId id;
   std::uint64_t incarnation = 0;  ///< Which life of the sender.
+  std::uint64_t order = 0;        ///< ChannelSlotShared::publish_order.
   std::uint32_t slot_index = 0;   ///< Its channel.
   std::uint32_t poll_index = 0;   ///< Its place in poll_, while kOpen or kClosing.
   SourceState state = SourceState::kOpen;
@@ -77,7 +78,7 @@ class SourceSet {
   bool directory_changed() const;
   void scan_directory();
   void scan_slot(std::uint32_t slot_index);
-  bool must_wait_for_older(ProcessId id, std::uint64_t incarnation);
+  bool must_wait_for_earlier(std::uint32_t slot_index, ProcessId id);
   ShmSource* open_source(std::uint32_t slot_index, ProcessId id);
   void close_source(ShmSource& source);
   void evict_source(ShmSource& source);

@@ -13,7 +13,7 @@ static long scaled(long iterations) {
   return wanted > 0 ? wanted : 1;
 }
 
-static void check_series(size_t bytes, const char *series) {
+static void check_series(size_t bytes, const char* series) {
   if (check_rank == 1) {
     CHECK_CONTENT(in, bytes, bytes, "%s, %zu bytes", series, bytes);
   }
@@ -95,7 +95,7 @@ static void print_bandwidth(size_t bytes, int window, long windows) {
   }
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   const size_t largest = 4u << 20;
   check_begin(&argc, &argv, "bench", 120);
   scale_percent = check_argument(argc, argv, 1, 100);

@@ -6,7 +6,7 @@ enum { kBytes = 4096, kRounds = 200 };
 
 static unsigned char first[kBytes], second[kBytes];
 
-static int cancel_and_wait(MPI_Request *request) {
+static int cancel_and_wait(MPI_Request* request) {
   MPI_Status status;
   int cancelled = 0;
   MPI_Cancel(request);
@@ -67,7 +67,7 @@ static void cancel_in_a_race(int round) {
   }
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   check_begin(&argc, &argv, "cancel_receive", 120);
   if (check_size < 2) {
     return check_skip("this wants two ranks");

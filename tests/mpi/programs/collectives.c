@@ -15,14 +15,14 @@ static void contribute(int rank, long count) {
 
 static void forget(long count) { memset(in, 0xEE, (size_t)count * sizeof(int)); }
 
-static void expect_block(const int *block, int rank, long first, long count, const char *operation) {
+static void expect_block(const int* block, int rank, long first, long count, const char* operation) {
   for (long i = 0; i < count; i++) {
-    CHECK(block[i] == element(rank, first + i), "%s of %ld: element %ld from rank %d is %d instead of %d", operation, count,
-          i, rank, block[i], element(rank, first + i));
+    CHECK(block[i] == element(rank, first + i), "%s of %ld: element %ld from rank %d is %d instead of %d", operation,
+          count, i, rank, block[i], element(rank, first + i));
   }
 }
 
-static void expect_sum(const int *block, int ranks, long first, long count, const char *operation) {
+static void expect_sum(const int* block, int ranks, long first, long count, const char* operation) {
   for (long i = 0; i < count; i++) {
     int sum = 0;
     for (int rank = 0; rank < ranks; rank++) {
@@ -93,8 +93,8 @@ static void symmetric(long count) {
 
 // Rank r contributes count + r elements, so nobody's block has the length of another's.
 static void of_unequal_lengths(long count) {
-  int *counts = check_allocate(sizeof(int) * (size_t)check_size);
-  int *places = check_allocate(sizeof(int) * (size_t)check_size);
+  int* counts = check_allocate(sizeof(int) * (size_t)check_size);
+  int* places = check_allocate(sizeof(int) * (size_t)check_size);
   int total = 0;
   for (int rank = 0; rank < check_size; rank++) {
     counts[rank] = (int)count + rank;
@@ -119,8 +119,8 @@ static void of_unequal_lengths(long count) {
 // Three operations in flight at once, completed together.
 static void without_blocking(long count) {
   MPI_Request requests[3];
-  int *sum = check_allocate((size_t)count * sizeof(int));
-  int *all = check_allocate((size_t)count * (size_t)check_size * sizeof(int));
+  int* sum = check_allocate((size_t)count * sizeof(int));
+  int* all = check_allocate((size_t)count * (size_t)check_size * sizeof(int));
   contribute(check_rank, count);
   for (long i = 0; i < count; i++) {
     in[i] = check_rank == 0 ? element(77, i) : -1;
@@ -138,7 +138,7 @@ static void without_blocking(long count) {
   free(sum);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   static const long counts[] = {0, 1, 2, 3, 7, 64, 255, 511, 512, 513, 1024, 4095, 16384, 65537, 262144};
   check_begin(&argc, &argv, "collectives", 300);
   const long largest = check_argument(argc, argv, 1, 65537);

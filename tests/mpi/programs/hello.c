@@ -1,7 +1,7 @@
 // Every rank tells rank 0 its name; rank 0 hears each of them exactly once.
 #include "check.h"
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   char name[MPI_MAX_PROCESSOR_NAME] = {0};
   int length = 0;
   check_begin(&argc, &argv, "hello", 60);

@@ -4,7 +4,7 @@
 
 enum { kBytes = 20000, kRoundsToLive = 50 };
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   static unsigned char payload[kBytes];
   check_begin(&argc, &argv, "killed_rank", 60);
   for (long round = 0;; round++) {

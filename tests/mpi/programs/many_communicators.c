@@ -6,12 +6,12 @@ enum { kBytes = 200 };
 
 static uint64_t seed_of(int sender, long communicator) { return (uint64_t)sender * 65536 + (uint64_t)communicator; }
 
-static void exchange_on_all(MPI_Comm *communicators, long count) {
+static void exchange_on_all(MPI_Comm* communicators, long count) {
   const int next = (check_rank + 1) % check_size;
   const int previous = (check_rank + check_size - 1) % check_size;
-  unsigned char *out = check_allocate((size_t)count * kBytes);
+  unsigned char* out = check_allocate((size_t)count * kBytes);
   unsigned char in[kBytes];
-  MPI_Request *requests = check_allocate((size_t)count * sizeof(MPI_Request));
+  MPI_Request* requests = check_allocate((size_t)count * sizeof(MPI_Request));
   for (long i = 0; i < count; i++) {
     check_fill(out + i * kBytes, kBytes, seed_of(check_rank, i));
     MPI_Isend(out + i * kBytes, kBytes, MPI_BYTE, next, 3, communicators[i], &requests[i]);
@@ -40,10 +40,10 @@ static void split_and_sum(void) {
   MPI_Comm_free(&half);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   check_begin(&argc, &argv, "many_communicators", 180);
   const long count = check_argument(argc, argv, 1, 300);
-  MPI_Comm *communicators = check_allocate((size_t)count * sizeof(MPI_Comm));
+  MPI_Comm* communicators = check_allocate((size_t)count * sizeof(MPI_Comm));
   for (long i = 0; i < count; i++) {
     MPI_Comm_dup(MPI_COMM_WORLD, &communicators[i]);
   }

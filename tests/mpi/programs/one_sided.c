@@ -4,7 +4,7 @@
 
 enum { kWords = 3000, kRounds = 200 };
 
-static long *memory;
+static long* memory;
 static MPI_Win window;
 
 static long word_of(int rank, int i) { return (long)(check_mix((uint64_t)rank * 65536 + (uint64_t)i) >> 2); }
@@ -12,8 +12,8 @@ static long word_of(int rank, int i) { return (long)(check_mix((uint64_t)rank * 
 static void put_and_get_between_fences(void) {
   const int next = (check_rank + 1) % check_size;
   const int previous = (check_rank + check_size - 1) % check_size;
-  long *own = check_allocate(kWords * sizeof(long));
-  long *back = check_allocate(kWords * sizeof(long));
+  long* own = check_allocate(kWords * sizeof(long));
+  long* back = check_allocate(kWords * sizeof(long));
   for (int i = 0; i < kWords; i++) {
     own[i] = word_of(check_rank, i);
     memory[i] = -1;
@@ -34,7 +34,7 @@ static void put_and_get_between_fences(void) {
 }
 
 static void accumulate_from_all(void) {
-  long *own = check_allocate(kWords * sizeof(long));
+  long* own = check_allocate(kWords * sizeof(long));
   for (int i = 0; i < kWords; i++) {
     own[i] = check_rank + i;
     memory[i] = 5;
@@ -150,7 +150,7 @@ static void add_by_compare_and_swap(void) {
   }
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   check_begin(&argc, &argv, "one_sided", 240);
   memory = check_allocate(kWords * sizeof(long));
   MPI_Win_create(memory, kWords * sizeof(long), sizeof(long), MPI_INFO_NULL, MPI_COMM_WORLD, &window);

@@ -9,9 +9,9 @@
 enum { kMostItems = 3000, kTickets = 20 };
 
 // The values are small integers, so that every type holds them exactly; integers wrap.
-#define DEFINE_ACCESS(T, name)                                                            \
-  static long long load_##name(const void *at) { return (long long)*(const T *)at; }      \
-  static void store_##name(void *at, long long value) { *(T *)at = (T)value; }
+#define DEFINE_ACCESS(T, name)                                                      \
+  static long long load_##name(const void* at) { return (long long)*(const T*)at; } \
+  static void store_##name(void* at, long long value) { *(T*)at = (T)value; }
 DEFINE_ACCESS(int8_t, int8)
 DEFINE_ACCESS(uint8_t, uint8)
 DEFINE_ACCESS(int16_t, int16)
@@ -25,12 +25,12 @@ DEFINE_ACCESS(double, double)
 DEFINE_ACCESS(long double, long_double)
 
 struct type {
-  const char *name;
+  const char* name;
   MPI_Datatype mpi;
   int bytes;
   int is_integer;
-  long long (*load)(const void *);
-  void (*store)(void *, long long);
+  long long (*load)(const void*);
+  void (*store)(void*, long long);
 };
 
 static struct type types[] = {
@@ -75,7 +75,7 @@ static long long apply(enum operation operation, long long a, long long b) {
 }
 
 // A value as the type holds it.
-static long long wrapped(const struct type *type, long long value) {
+static long long wrapped(const struct type* type, long long value) {
   long double room;
   type->store(&room, value);
   return type->load(&room);
@@ -84,22 +84,22 @@ static long long wrapped(const struct type *type, long long value) {
 // Item `i` of rank `rank`: 0 to 3.
 static long long element(int rank, int i) { return (long long)(check_mix((uint64_t)rank * 1000003 + (uint64_t)i) % 4); }
 
-static char *memory;
+static char* memory;
 static MPI_Win window;
 
-static void fill(const struct type *type, char *items, int count, int rank) {
+static void fill(const struct type* type, char* items, int count, int rank) {
   for (int i = 0; i < count; i++) {
     type->store(items + (size_t)i * (size_t)type->bytes, element(rank, i));
   }
 }
 
-static long long item(const struct type *type, const char *items, int i) {
+static long long item(const struct type* type, const char* items, int i) {
   return type->load(items + (size_t)i * (size_t)type->bytes);
 }
 
 // All ranks accumulate on all ranks at once. The order is free: only for operations that commute.
-static void accumulate(const struct type *type, enum operation operation, int count) {
-  char *own = check_allocate((size_t)count * (size_t)type->bytes);
+static void accumulate(const struct type* type, enum operation operation, int count) {
+  char* own = check_allocate((size_t)count * (size_t)type->bytes);
   fill(type, own, count, check_rank);
   fill(type, memory, count, 99);
   MPI_Win_fence(0, window);
@@ -112,17 +112,17 @@ static void accumulate(const struct type *type, enum operation operation, int co
     for (int rank = 0; rank < check_size; rank++) {
       expected = wrapped(type, apply(operation, expected, element(rank, i)));
     }
-    CHECK(item(type, memory, i) == expected, "accumulate of %d %s, operation %d: item %d is %lld instead of %lld", count,
-          type->name, (int)operation, i, item(type, memory, i), expected);
+    CHECK(item(type, memory, i) == expected, "accumulate of %d %s, operation %d: item %d is %lld instead of %lld",
+          count, type->name, (int)operation, i, item(type, memory, i), expected);
   }
   free(own);
 }
 
 // Each rank alone on its right neighbour: what is fetched is what was there.
-static void get_accumulate(const struct type *type, enum operation operation, int count) {
+static void get_accumulate(const struct type* type, enum operation operation, int count) {
   const int next = (check_rank + 1) % check_size, previous = (check_rank + check_size - 1) % check_size;
-  char *own = check_allocate((size_t)count * (size_t)type->bytes);
-  char *old = check_allocate((size_t)count * (size_t)type->bytes);
+  char* own = check_allocate((size_t)count * (size_t)type->bytes);
+  char* old = check_allocate((size_t)count * (size_t)type->bytes);
   fill(type, own, count, check_rank);
   fill(type, memory, count, 100 + check_rank);
   memset(old, 0x77, (size_t)count * (size_t)type->bytes);
@@ -142,7 +142,7 @@ static void get_accumulate(const struct type *type, enum operation operation, in
 }
 
 // Every rank draws tickets from rank 0: each is drawn once. There are few enough for the smallest type.
-static void draw_tickets(const struct type *type) {
+static void draw_tickets(const struct type* type) {
   const long long tickets = (long long)check_size * kTickets;
   long long sum = 0, total = 0;
   long double one, ticket;
@@ -167,7 +167,7 @@ static void draw_tickets(const struct type *type) {
 }
 
 // Every rank adds 1 at every rank by compare-and-swap.
-static void compare_and_swap(const struct type *type) {
+static void compare_and_swap(const struct type* type) {
   type->store(memory, 5);
   MPI_Barrier(MPI_COMM_WORLD);
   MPI_Win_lock_all(0, window);
@@ -193,7 +193,7 @@ static void compare_and_swap(const struct type *type) {
 static void every_type(void) {
   const int counts[] = {1, 3, 7, 513, kMostItems};
   for (size_t at = 0; at < sizeof types / sizeof *types; at++) {
-    const struct type *type = &types[at];
+    const struct type* type = &types[at];
     for (size_t which = 0; which < sizeof counts / sizeof *counts; which++) {
       for (enum operation operation = 0; operation < kOperations; operation++) {
         if (needs_integer(operation) && !type->is_integer) {
@@ -226,7 +226,7 @@ static void move_scattered(int at_origin, int at_target, int pieces) {
   const int next = (check_rank + 1) % check_size, previous = (check_rank + check_size - 1) % check_size;
   const int items = pieces * kPiece, room = pieces * kStride;
   const int origin_count = at_origin ? 1 : items, target_count = at_target ? 1 : items;
-  int *own = check_allocate((size_t)room * sizeof(int)), *exposed = (int *)(void *)memory;
+  int *own = check_allocate((size_t)room * sizeof(int)), *exposed = (int*)(void*)memory;
   MPI_Datatype scattered, origin, target;
   MPI_Type_vector(pieces, kPiece, kStride, MPI_INT, &scattered);
   MPI_Type_commit(&scattered);
@@ -264,7 +264,7 @@ static void move_scattered(int at_origin, int at_target, int pieces) {
   free(own);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   check_begin(&argc, &argv, "one_sided_types", 120);
   const int most_pieces = (int)check_argument(argc, argv, 1, 2000);
   const size_t for_types = kMostItems * sizeof(long double), for_pieces = (size_t)most_pieces * kStride * sizeof(int);

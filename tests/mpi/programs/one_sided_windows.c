@@ -1,7 +1,7 @@
 // Kinds of windows and of synchronization: dynamic windows over stack, heap and static memory; windows that differ in
 // size and unit from rank to rank; many windows at once, freed in another order; exclusive locks that everybody wants
-// everywhere; shared locks held by all; post-start-complete-wait around a ring; request-based operations; 8 MiB moved by
-// one call. Usage: one_sided_windows [LOCK_ROUNDS].
+// everywhere; shared locks held by all; post-start-complete-wait around a ring; request-based operations; 8 MiB moved
+// by one call. Usage: one_sided_windows [LOCK_ROUNDS].
 //
 // Left out because of Open MPI's osc/portals4, whatever the library does: exclusive and shared locks that wait for each
 // other (it unlocks by writing 0 and loses the count of a waiting reader), more than 8 requests at a time.
@@ -17,13 +17,13 @@ static int next_rank(void) { return (check_rank + 1) % check_size; }
 static int previous_rank(void) { return (check_rank + check_size - 1) % check_size; }
 
 // Puts to, adds to and gets from memory that the owner names by its address.
-static void use_address(MPI_Win window, long *words, const char *kind) {
+static void use_address(MPI_Win window, long* words, const char* kind) {
   MPI_Aint own_address, next_address;
   long own[kWords], back[kWords];
   const long one = 1;
   MPI_Get_address(words, &own_address);
-  MPI_Sendrecv(&own_address, 1, MPI_AINT, previous_rank(), 1, &next_address, 1, MPI_AINT, next_rank(), 1, MPI_COMM_WORLD,
-               MPI_STATUS_IGNORE);
+  MPI_Sendrecv(&own_address, 1, MPI_AINT, previous_rank(), 1, &next_address, 1, MPI_AINT, next_rank(), 1,
+               MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   for (int i = 0; i < kWords; i++) {
     own[i] = word_of(check_rank, i);
     words[i] = -1;
@@ -46,7 +46,7 @@ static void use_address(MPI_Win window, long *words, const char *kind) {
 
 static void dynamic_window(void) {
   long on_stack[kWords];
-  long *on_heap = check_allocate(sizeof on_stack);
+  long* on_heap = check_allocate(sizeof on_stack);
   MPI_Win window;
   MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &window);
   MPI_Win_attach(window, static_words, sizeof static_words);
@@ -65,7 +65,7 @@ static void dynamic_window(void) {
 // Odd ranks expose nothing, even ranks expose words in units of 1, 3, 5... bytes.
 static void uneven_windows(void) {
   const int bytes = check_rank % 2 == 0 ? kWords : 0;
-  unsigned char *memory = check_allocate(kWords);
+  unsigned char* memory = check_allocate(kWords);
   MPI_Win window;
   memset(memory, 0xee, kWords);
   MPI_Win_create(memory, bytes, check_rank + 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
@@ -77,7 +77,8 @@ static void uneven_windows(void) {
   MPI_Put(NULL, 0, MPI_BYTE, next_rank(), 0, 0, MPI_BYTE, window);
   MPI_Win_fence(0, window);
   for (int rank = 0; check_rank % 2 == 0 && rank < check_size; rank++) {
-    CHECK(memory[rank * (check_rank + 1)] == rank + 1, "the byte of rank %d is %d", rank, memory[rank * (check_rank + 1)]);
+    CHECK(memory[rank * (check_rank + 1)] == rank + 1, "the byte of rank %d is %d", rank,
+          memory[rank * (check_rank + 1)]);
   }
   CHECK(check_rank % 2 == 0 || check_first_other(memory, kWords, 0xee) < 0, "memory outside the window was written");
   MPI_Win_free(&window);
@@ -86,7 +87,7 @@ static void uneven_windows(void) {
 
 static void many_windows(void) {
   MPI_Win windows[kWindows];
-  long *memory[kWindows];
+  long* memory[kWindows];
   for (int w = 0; w < kWindows; w++) {
     MPI_Win_allocate(kWords * (MPI_Aint)sizeof(long), sizeof(long), MPI_INFO_NULL, MPI_COMM_WORLD, &memory[w],
                      &windows[w]);
@@ -107,7 +108,7 @@ static void many_windows(void) {
 
 // Everybody adds to everybody's word by get and put: two who hold the lock at the same time lose an update.
 static void exclusive_locks(long rounds) {
-  long *memory;
+  long* memory;
   MPI_Win window;
   MPI_Win_allocate(sizeof(long), sizeof(long), MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window);
   memory[0] = 0;
@@ -161,7 +162,7 @@ static void shared_locks(void) {
 static void ring_of_epochs(void) {
   const int right = next_rank(), left = previous_rank();
   MPI_Group world, right_group, left_group;
-  long *memory;
+  long* memory;
   MPI_Win window;
   MPI_Win_allocate(sizeof(long), sizeof(long), MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window);
   MPI_Comm_group(MPI_COMM_WORLD, &world);
@@ -224,7 +225,7 @@ static void long_transfers(void) {
   free(own);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   check_begin(&argc, &argv, "one_sided_windows", 120);
   const long lock_rounds = check_argument(argc, argv, 1, 50);
   dynamic_window();

@@ -30,7 +30,7 @@ static void receive_in_order(int peer) {
 // All receives are posted before the first message is sent.
 static void receive_posted(int peer) {
   enum { kPosted = 20 };
-  unsigned char *buffers = check_allocate((size_t)kPosted * kLargest);
+  unsigned char* buffers = check_allocate((size_t)kPosted * kLargest);
   MPI_Request requests[kPosted];
   MPI_Status statuses[kPosted];
   for (int number = 0; number < kPosted; number++) {
@@ -40,14 +40,15 @@ static void receive_posted(int peer) {
   MPI_Waitall(kPosted, requests, statuses);
   for (int number = 0; number < kPosted; number++) {
     CHECK_STATUS(statuses[number], peer, 6, length_of(number));
-    CHECK_CONTENT(buffers + (size_t)number * kLargest, length_of(number), (uint64_t)number, "posted receive %d", number);
+    CHECK_CONTENT(buffers + (size_t)number * kLargest, length_of(number), (uint64_t)number, "posted receive %d",
+                  number);
   }
   free(buffers);
 }
 
 static void send_posted(int peer) {
   MPI_Request requests[20];
-  unsigned char *buffers = check_allocate((size_t)20 * kLargest);
+  unsigned char* buffers = check_allocate((size_t)20 * kLargest);
   MPI_Recv(NULL, 0, MPI_BYTE, peer, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   for (int number = 0; number < 20; number++) {
     check_fill(buffers + (size_t)number * kLargest, length_of(number), (uint64_t)number);
@@ -58,7 +59,7 @@ static void send_posted(int peer) {
   free(buffers);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   check_begin(&argc, &argv, "ordering", 120);
   const int peer = check_rank ^ 1;
   if (check_size % 2 != 0) {

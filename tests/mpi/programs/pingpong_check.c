@@ -4,8 +4,8 @@
 
 enum { kGuardBytes = 64, kGuardValue = 0xA5 };
 
-static unsigned char *buffer_with_guards;
-static unsigned char *payload;
+static unsigned char* buffer_with_guards;
+static unsigned char* payload;
 
 // A fresh receive buffer: old content must not look like the answer.
 static void spoil(size_t bytes) {
@@ -44,7 +44,7 @@ static void exchange(size_t bytes) {
   }
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   check_begin(&argc, &argv, "pingpong_check", 300);
   const size_t largest = (size_t)check_argument(argc, argv, 1, 4l << 20);
   if (check_size % 2 != 0) {

@@ -89,7 +89,7 @@ static void probe_for_nothing(void) {
   CHECK_STATUS(status, MPI_PROC_NULL, MPI_ANY_TAG, 0);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   check_begin(&argc, &argv, "probes", 120);
   if (check_size < 2) {
     return check_skip("probing wants two ranks");

@@ -2,7 +2,7 @@
 // Usage: ring [LAPS]. Prints hop_us, the time of one hop.
 #include "check.h"
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   check_begin(&argc, &argv, "ring", 300);
   const long laps = check_argument(argc, argv, 1, 1000);
   const int next = (check_rank + 1) % check_size;

@@ -37,7 +37,7 @@ static void synchronous(size_t bytes, int peer) {
 
 static void buffered(size_t bytes, int peer) {
   int size = 0;
-  void *space = check_allocate(kLargest + MPI_BSEND_OVERHEAD);
+  void* space = check_allocate(kLargest + MPI_BSEND_OVERHEAD);
   MPI_Buffer_attach(space, kLargest + MPI_BSEND_OVERHEAD);
   check_fill(out, bytes, bytes + 3);
   MPI_Bsend(out, (int)bytes, MPI_BYTE, peer, 3, MPI_COMM_WORLD);
@@ -88,8 +88,8 @@ static void to_oneself(size_t bytes) {
 // Every second of `count` integers, sent from gaps into gaps: what lies between stays.
 static void in_pieces(int count, int peer) {
   MPI_Datatype every_second;
-  int *from = check_allocate((size_t)count * 2 * sizeof(int));
-  int *to = check_allocate((size_t)count * 2 * sizeof(int));
+  int* from = check_allocate((size_t)count * 2 * sizeof(int));
+  int* to = check_allocate((size_t)count * 2 * sizeof(int));
   for (int i = 0; i < 2 * count; i++) {
     from[i] = check_rank * 1000000 + i;
     to[i] = -1;
@@ -106,7 +106,7 @@ static void in_pieces(int count, int peer) {
   free(from);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   check_begin(&argc, &argv, "send_modes", 120);
   const int peer = check_rank ^ 1;
   for (int i = 0; i < kSizeCount; i++) {

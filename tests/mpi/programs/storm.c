@@ -16,7 +16,7 @@ static uint64_t seed_of(int from, int to, long number, long round) {
 
 static long slot_of(int peer, long number) { return peer * messages + number; }
 
-static void run_round(unsigned char *out, unsigned char *in, MPI_Request *requests, long round) {
+static void run_round(unsigned char* out, unsigned char* in, MPI_Request* requests, long round) {
   const long slots = messages * check_size;
   memset(in, 0, (size_t)slots * kLargest);
   // Odd rounds post half of the receives after the sends, so that much arrives unexpected.
@@ -44,14 +44,14 @@ static void run_round(unsigned char *out, unsigned char *in, MPI_Request *reques
   }
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   check_begin(&argc, &argv, "storm", 240);
   messages = check_argument(argc, argv, 1, 100);
   const long rounds = check_argument(argc, argv, 2, 10);
   const size_t bytes = (size_t)messages * (size_t)check_size * kLargest;
-  unsigned char *out = check_allocate(bytes);
-  unsigned char *in = check_allocate(bytes);
-  MPI_Request *requests = check_allocate(2 * (size_t)messages * (size_t)check_size * sizeof(MPI_Request));
+  unsigned char* out = check_allocate(bytes);
+  unsigned char* in = check_allocate(bytes);
+  MPI_Request* requests = check_allocate(2 * (size_t)messages * (size_t)check_size * sizeof(MPI_Request));
   for (long round = 0; round < rounds; round++) {
     run_round(out, in, requests, round);
   }

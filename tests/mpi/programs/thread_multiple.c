@@ -15,27 +15,28 @@ struct Player {
 // Lengths on both sides of the eager limit.
 static size_t length_of(long round) { return (size_t)(round * 977 % kLargest); }
 
-static uint64_t seed_of(const struct Player *player, long round, int direction) {
+static uint64_t seed_of(const struct Player* player, long round, int direction) {
   return ((uint64_t)player->number << 40) + (uint64_t)round * 2 + (unsigned)direction;
 }
 
-static void receive_round(const struct Player *player, unsigned char *buffer, int peer, long round, int direction) {
+static void receive_round(const struct Player* player, unsigned char* buffer, int peer, long round, int direction) {
   MPI_Status status;
   memset(buffer, 0, length_of(round));
   MPI_Recv(buffer, (int)length_of(round), MPI_BYTE, peer, player->number, player->communicator, &status);
   CHECK_STATUS(status, peer, player->number, length_of(round));
-  CHECK_CONTENT(buffer, length_of(round), seed_of(player, round, direction), "thread %d, round %ld", player->number, round);
+  CHECK_CONTENT(buffer, length_of(round), seed_of(player, round, direction), "thread %d, round %ld", player->number,
+                round);
 }
 
-static void send_round(const struct Player *player, unsigned char *buffer, int peer, long round, int direction) {
+static void send_round(const struct Player* player, unsigned char* buffer, int peer, long round, int direction) {
   check_fill(buffer, length_of(round), seed_of(player, round, direction));
   MPI_Send(buffer, (int)length_of(round), MPI_BYTE, peer, player->number, player->communicator);
 }
 
-static void *play(void *argument) {
-  const struct Player *player = argument;
+static void* play(void* argument) {
+  const struct Player* player = argument;
   const int peer = check_rank ^ 1;
-  unsigned char *buffer = check_allocate(kLargest);
+  unsigned char* buffer = check_allocate(kLargest);
   for (long round = 0; round < player->rounds; round++) {
     if (check_rank % 2 == 0) {
       send_round(player, buffer, peer, round, 0);
@@ -69,7 +70,7 @@ static void play_together(long threads, long rounds, int own_communicators) {
   }
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   const int provided = check_begin_threaded(&argc, &argv, "thread_multiple", 240, MPI_THREAD_MULTIPLE);
   const long rounds = check_argument(argc, argv, 1, 200);
   const long threads = check_argument(argc, argv, 2, 4);

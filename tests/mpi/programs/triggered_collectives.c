@@ -6,8 +6,8 @@
 // reduces byte by byte; data that is scattered in memory.
 #include "check.h"
 
-// Broadcasts of coll/portals4 go in segments of 4 KiB, by a tree up to 4 of them, then through a pipeline of at most 32;
-// reductions are offloaded up to the largest atomic, which is 4 KiB.
+// Broadcasts of coll/portals4 go in segments of 4 KiB, by a tree up to 4 of them, then through a pipeline of at most
+// 32; reductions are offloaded up to the largest atomic, which is 4 KiB.
 static const long kSizes[] = {0, 1, 8, 4095, 4096, 4097, 8192, 16384, 16385, 65536, 131072, 131073, 300000, 1048576};
 enum { kSizeCount = sizeof kSizes / sizeof *kSizes, kMostInFlight = 6 };
 
@@ -18,7 +18,7 @@ struct group {
 };
 
 static long largest_bytes;
-static char *bytes_buffer;
+static char* bytes_buffer;
 
 static struct group group_of(MPI_Comm comm) {
   struct group group = {comm, 0, 0};
@@ -27,7 +27,7 @@ static struct group group_of(MPI_Comm comm) {
   return group;
 }
 
-static void broadcasts(const struct group *group) {
+static void broadcasts(const struct group* group) {
   for (int which = 0; which < kSizeCount; which++) {
     const size_t bytes = (size_t)kSizes[which];
     if (kSizes[which] > largest_bytes) {
@@ -56,38 +56,38 @@ static void broadcasts(const struct group *group) {
 static int element(int rank, int i) { return (int)(check_mix((uint64_t)rank * 1000003 + (uint64_t)i) % 4); }
 
 // A reduction of `count` items of type T: into all, into all in place, and into each root.
-#define DEFINE_REDUCTIONS(T, name, MPI_T)                                                                         \
-  static void reduce_##name(const struct group *group, int count) {                                               \
-    T *own = check_allocate((size_t)count * sizeof(T)), *sum = check_allocate((size_t)count * sizeof(T));         \
-    MPI_Request request;                                                                                          \
-    for (int root = -3; root < group->size; root++) {                                                             \
-      for (int i = 0; i < count; i++) {                                                                           \
-        own[i] = sum[i] = (T)element(group->rank, i);                                                             \
-      }                                                                                                           \
-      if (root == -3) {                                                                                           \
-        MPI_Allreduce(own, sum, count, MPI_T, MPI_SUM, group->comm);                                              \
-      } else if (root == -2) {                                                                                    \
-        MPI_Allreduce(MPI_IN_PLACE, sum, count, MPI_T, MPI_SUM, group->comm);                                     \
-      } else if (root == -1) {                                                                                    \
-        MPI_Iallreduce(own, sum, count, MPI_T, MPI_SUM, group->comm, &request);                                   \
-        MPI_Wait(&request, MPI_STATUS_IGNORE);                                                                    \
-      } else if (root % 2 == 0) {                                                                                 \
-        MPI_Reduce(own, sum, count, MPI_T, MPI_SUM, root, group->comm);                                           \
-      } else {                                                                                                    \
-        MPI_Ireduce(own, sum, count, MPI_T, MPI_SUM, root, group->comm, &request);                                \
-        MPI_Wait(&request, MPI_STATUS_IGNORE);                                                                    \
-      }                                                                                                           \
-      for (int i = 0; (root < 0 || root == group->rank) && i < count; i++) {                                      \
-        int expected = 0;                                                                                         \
-        for (int rank = 0; rank < group->size; rank++) {                                                          \
-          expected += element(rank, i);                                                                           \
-        }                                                                                                         \
-        CHECK(sum[i] == (T)expected, #name ", %d items, root %d: item %d is %g instead of %d", count, root, i,    \
-              (double)sum[i], expected);                                                                          \
-      }                                                                                                           \
-    }                                                                                                             \
-    free(sum);                                                                                                    \
-    free(own);                                                                                                    \
+#define DEFINE_REDUCTIONS(T, name, MPI_T)                                                                      \
+  static void reduce_##name(const struct group* group, int count) {                                            \
+    T *own = check_allocate((size_t)count * sizeof(T)), *sum = check_allocate((size_t)count * sizeof(T));      \
+    MPI_Request request;                                                                                       \
+    for (int root = -3; root < group->size; root++) {                                                          \
+      for (int i = 0; i < count; i++) {                                                                        \
+        own[i] = sum[i] = (T)element(group->rank, i);                                                          \
+      }                                                                                                        \
+      if (root == -3) {                                                                                        \
+        MPI_Allreduce(own, sum, count, MPI_T, MPI_SUM, group->comm);                                           \
+      } else if (root == -2) {                                                                                 \
+        MPI_Allreduce(MPI_IN_PLACE, sum, count, MPI_T, MPI_SUM, group->comm);                                  \
+      } else if (root == -1) {                                                                                 \
+        MPI_Iallreduce(own, sum, count, MPI_T, MPI_SUM, group->comm, &request);                                \
+        MPI_Wait(&request, MPI_STATUS_IGNORE);                                                                 \
+      } else if (root % 2 == 0) {                                                                              \
+        MPI_Reduce(own, sum, count, MPI_T, MPI_SUM, root, group->comm);                                        \
+      } else {                                                                                                 \
+        MPI_Ireduce(own, sum, count, MPI_T, MPI_SUM, root, group->comm, &request);                             \
+        MPI_Wait(&request, MPI_STATUS_IGNORE);                                                                 \
+      }                                                                                                        \
+      for (int i = 0; (root < 0 || root == group->rank) && i < count; i++) {                                   \
+        int expected = 0;                                                                                      \
+        for (int rank = 0; rank < group->size; rank++) {                                                       \
+          expected += element(rank, i);                                                                        \
+        }                                                                                                      \
+        CHECK(sum[i] == (T)expected, #name ", %d items, root %d: item %d is %g instead of %d", count, root, i, \
+              (double)sum[i], expected);                                                                       \
+      }                                                                                                        \
+    }                                                                                                          \
+    free(sum);                                                                                                 \
+    free(own);                                                                                                 \
   }
 DEFINE_REDUCTIONS(int8_t, int8, MPI_INT8_T)
 DEFINE_REDUCTIONS(uint8_t, uint8, MPI_UINT8_T)
@@ -101,7 +101,7 @@ DEFINE_REDUCTIONS(float, float, MPI_FLOAT)
 DEFINE_REDUCTIONS(double, double, MPI_DOUBLE)
 DEFINE_REDUCTIONS(long double, long_double, MPI_LONG_DOUBLE)
 
-static void reductions(const struct group *group) {
+static void reductions(const struct group* group) {
   const int counts[] = {1, 5, 512, 513, 4096, 5000};
   for (size_t which = 0; which < sizeof counts / sizeof *counts; which++) {
     reduce_int8(group, counts[which]);
@@ -119,7 +119,7 @@ static void reductions(const struct group *group) {
 }
 
 // The operations that are offloaded, on one type.
-static void operations(const struct group *group) {
+static void operations(const struct group* group) {
   const MPI_Op all[] = {MPI_MAX, MPI_MIN, MPI_PROD, MPI_LAND, MPI_LOR, MPI_LXOR, MPI_BAND, MPI_BOR, MPI_BXOR};
   enum { kCount = 100 };
   int own[kCount], result[kCount];
@@ -139,9 +139,9 @@ static void operations(const struct group *group) {
   }
 }
 
-static void gathers_and_scatters(const struct group *group, int count) {
-  int *own = check_allocate((size_t)count * sizeof(int));
-  int *all = check_allocate((size_t)count * (size_t)group->size * sizeof(int));
+static void gathers_and_scatters(const struct group* group, int count) {
+  int* own = check_allocate((size_t)count * sizeof(int));
+  int* all = check_allocate((size_t)count * (size_t)group->size * sizeof(int));
   for (int root = 0; root < group->size; root++) {
     MPI_Request request;
     for (int i = 0; i < count; i++) {
@@ -173,7 +173,7 @@ static void gathers_and_scatters(const struct group *group, int count) {
 }
 
 // Each rank frees what a collective used as soon as that is over for itself; others may be behind.
-static void back_to_back(const struct group *group, long rounds) {
+static void back_to_back(const struct group* group, long rounds) {
   for (long round = 0; round < rounds; round++) {
     int value = group->rank == 0 ? (int)round : -1, sum = 0;
     MPI_Barrier(group->comm);
@@ -188,7 +188,7 @@ static void back_to_back(const struct group *group, long rounds) {
 }
 
 // Collectives of two communicators and a message that arrives last, all in flight.
-static void in_flight(const struct group *one, const struct group *other) {
+static void in_flight(const struct group* one, const struct group* other) {
   const int next = (one->rank + 1) % one->size, previous = (one->rank + one->size - 1) % one->size;
   int sums[2] = {-1, -1}, values[2], message = -1, minimum = -1;
   MPI_Request requests[kMostInFlight], receive;
@@ -212,7 +212,7 @@ static void in_flight(const struct group *one, const struct group *other) {
   CHECK(minimum == 5, "broadcast of the second communicator is %d", minimum);
 }
 
-static void everything(const struct group *group, long rounds) {
+static void everything(const struct group* group, long rounds) {
   broadcasts(group);
   reductions(group);
   operations(group);
@@ -221,7 +221,7 @@ static void everything(const struct group *group, long rounds) {
   back_to_back(group, rounds);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   check_begin(&argc, &argv, "triggered_collectives", 120);
   largest_bytes = check_argument(argc, argv, 1, 300000);
   const long rounds = check_argument(argc, argv, 2, 200);

@@ -62,7 +62,7 @@ static void one_case(size_t bytes, size_t room, int unexpected) {
   exchange_ordinary(30);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   check_begin(&argc, &argv, "truncation", 120);
   if (check_size < 2) {
     return check_skip("this wants two ranks");

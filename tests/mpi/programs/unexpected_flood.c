@@ -6,7 +6,7 @@
 
 enum { kEagerBytes = 2048 };
 
-static unsigned char *payload;
+static unsigned char* payload;
 
 static uint64_t seed_of(long number, int to) { return (uint64_t)number * 64 + (unsigned)to; }
 
@@ -21,8 +21,8 @@ static void send_short(long messages, size_t bytes, int to) {
 
 // Long messages end only when they are received, so none of them may be waited for before all are underway.
 static void send_long(long messages, size_t bytes, int to) {
-  MPI_Request *requests = check_allocate((size_t)messages * sizeof(MPI_Request));
-  unsigned char *out = check_allocate((size_t)messages * bytes);
+  MPI_Request* requests = check_allocate((size_t)messages * sizeof(MPI_Request));
+  unsigned char* out = check_allocate((size_t)messages * bytes);
   for (long i = 0; i < messages; i++) {
     check_fill(out + (size_t)i * bytes, bytes, seed_of(i, to));
     MPI_Isend(out + (size_t)i * bytes, (int)bytes, MPI_BYTE, to, (int)i, MPI_COMM_WORLD, &requests[i]);
@@ -44,7 +44,7 @@ static void drain_in_reverse(long messages, size_t bytes) {
   }
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   check_begin(&argc, &argv, "unexpected_flood", 300);
   const long messages = check_argument(argc, argv, 1, 20000);
   const size_t bytes = (size_t)check_argument(argc, argv, 2, 1024);

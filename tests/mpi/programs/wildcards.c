@@ -19,7 +19,7 @@ static void send_numbered(void) {
 }
 
 static void receive_any(void) {
-  int *expected = check_allocate(sizeof(int) * (size_t)check_size);
+  int* expected = check_allocate(sizeof(int) * (size_t)check_size);
   memset(expected, 0, sizeof(int) * (size_t)check_size);
   for (int i = 0; i < kMessages * (check_size - 1); i++) {
     MPI_Status status;
@@ -27,8 +27,8 @@ static void receive_any(void) {
     const int source = status.MPI_SOURCE;
     CHECK(source > 0 && source < check_size, "source %d", source);
     CHECK_STATUS(status, source, expected[source], length_of(expected[source]));
-    CHECK_CONTENT(payload, length_of(status.MPI_TAG), seed_of(source, status.MPI_TAG), "wildcard from %d, tag %d", source,
-                  status.MPI_TAG);
+    CHECK_CONTENT(payload, length_of(status.MPI_TAG), seed_of(source, status.MPI_TAG), "wildcard from %d, tag %d",
+                  source, status.MPI_TAG);
     expected[source]++;
   }
   free(expected);
@@ -61,7 +61,7 @@ static void posted_order(void) {
   }
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   check_begin(&argc, &argv, "wildcards", 120);
   if (check_size < 2) {
     return check_skip("wildcards want two ranks");

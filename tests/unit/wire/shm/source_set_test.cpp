@@ -194,6 +194,50 @@ TEST_F(SourceSetTest, Next_life_of_a_source__ends_the_one_before) {
   EXPECT_EQ(target.receive(), "second life");
 }
 
+// Channels are used again in any order, so the place of a channel says nothing about who came first.
+TEST_F(SourceSetTest, Lives_of_a_source__are_heard_in_their_order_whatever_channels_they_have) {
+  const auto live = [this](const std::string& text) {
+    auto life = std::make_unique<WirePeer>(directory.options(9));
+    EXPECT_TRUE(life->send(life->connect(target), text));
+    return life;
+  };
+  live("first");   // Channel 0.
+  live("second");  // Channel 1.
+  EXPECT_EQ(target.receive(), "first");
+  EXPECT_FALSE(target.receive());
+  EXPECT_EQ(take_closed().pid, 9u);      // Channel 0 is free.
+  WirePeer third(directory.options(9));  // Takes it.
+  Link* link = third.connect(target);
+  ASSERT_TRUE(third.send(link, "third"));
+  EXPECT_EQ(target.receive(), "second");
+  EXPECT_FALSE(target.receive());
+  EXPECT_EQ(take_closed().pid, 9u);
+  EXPECT_EQ(target.receive(), "third");
+  for (int i = 0; i < 300; ++i) {
+    ASSERT_TRUE(third.send(link, std::to_string(i))) << "the living one is still heard";
+    ASSERT_EQ(target.receive(), std::to_string(i));
+    EXPECT_EQ(take_closed().pid, 0u);
+  }
+}
+
+TEST_F(SourceSetTest, Links_of_one_life__are_heard_in_their_order_whatever_channels_they_have) {
+  Link* first = a.connect(target);
+  ASSERT_TRUE(a.send(first, "first"));
+  a.wire->disconnect(first);
+  Link* second = a.connect(target);
+  ASSERT_TRUE(a.send(second, "second"));
+  EXPECT_EQ(target.receive(), "first");
+  EXPECT_FALSE(target.receive());
+  a.wire->disconnect(second);
+  EXPECT_EQ(take_closed(), a.id());
+  Link* third = a.connect(target);
+  ASSERT_TRUE(a.send(third, "third"));
+  EXPECT_EQ(target.receive(), "second");
+  EXPECT_FALSE(target.receive());
+  EXPECT_EQ(take_closed(), a.id());
+  EXPECT_EQ(target.receive(), "third");
+}
+
 TEST_F(SourceSetTest, Dead_source__is_drained_then_reported) {
   auto first = std::make_unique<WirePeer>(directory.options(9));
   ASSERT_TRUE(first->send(first->connect(target), "last words"));
