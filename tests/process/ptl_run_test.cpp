@@ -476,6 +476,14 @@ TEST(PtlRun, Signals__that_ask_for_the_end_are_the_ranks_to_answer) {
   }
 }
 
+TEST(PtlRun, Signals__sent_twice_kill) {
+  Launcher launcher(with_ranks(2, {"--grace", "3600"}), "deaf");
+  ASSERT_EQ(launcher.wait_until_ready(2).size(), 2u);
+  launcher.send_signal(SIGINT);
+  launcher.send_signal(SIGTERM);
+  EXPECT_EQ(launcher.wait_status(), 128 + SIGKILL) << launcher.output();
+}
+
 TEST(PtlRun, Death__of_the_launcher_ends_the_ranks) {
   Launcher launcher(with_ranks(3), "sleep");
   const std::vector<pid_t> pids = launcher.wait_until_ready(3);
