@@ -17,12 +17,37 @@
 namespace portofu {
 namespace {
 
-/// mpirun binds a rank to one core, and a thread inherits that; there it would only take turns with the rank.
-void run_on_any_core() {
+/// mpirun binds a rank to one core, and a thread inherits that; there it would only take turns with the rank. Its
+/// starter moves it, because it would wait for its first turn there, too.
+void let_run_on_any_core(std::thread& thread) {
   cpu_set_t all;
   CPU_ZERO(&all);
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) CPU_SET(cpu, &all);
-  sched_setaffinity(0, sizeof(all), &all);  // The kernel keeps what the process may use; failure changes nothing.
+  // The kernel keeps what the process may use; failure changes nothing.
+  pthread_setaffinity_np(thread.native_handle(), sizeof(all), &all);
+}
+
+/// The attributes of a thread as the kernel takes them (sched_setattr(2)); glibc 2.36 declares them nowhere.
+struct SchedulingAttributes {
+  std::uint32_t size;
+  std::uint32_t policy;
+  std::uint64_t flags;
+  std::int32_t nice;
+  std::uint32_t priority;
+  std::uint64_t runtime;
+  std::uint64_t deadline;
+  std::uint64_t period;
+};
+
+/// This thread works for microseconds at a time. One that asks for short turns gets a busy core at once when it wakes,
+/// and not after a turn of whoever computes there (3 to 4 ms). Linux 6.12 and later; earlier ones ignore it.
+void ask_for_short_turns() {
+  constexpr std::uint64_t kTurnNs = 100'000;
+  SchedulingAttributes own{};
+  if (syscall(SYS_sched_getattr, 0, &own, sizeof own, 0) != 0 || own.policy != SCHED_OTHER) return;
+  own.size = sizeof own;
+  own.runtime = kTurnNs;
+  syscall(SYS_sched_setattr, 0, &own, 0);
 }
 
 }  // namespace
@@ -38,6 +63,7 @@ std::unique_ptr<ProgressThread> ProgressThread::start(Engine& engine) {
   bool started = true;
   try {
     progress->thread_ = std::thread([raw = progress.get()] { raw->run(); });
+    let_run_on_any_core(progress->thread_);
   } catch (const std::system_error&) {
     started = false;
   }
@@ -66,7 +92,7 @@ bool ProgressThread::application_is_away(std::uint64_t seen_calls) const {
 
 void ProgressThread::run() {
   pthread_setname_np(pthread_self(), "portofu");
-  run_on_any_core();
+  ask_for_short_turns();
   while (!stopping_.load(std::memory_order_acquire)) {
     if (watch()) serve();
     park();

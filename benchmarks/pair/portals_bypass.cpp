@@ -117,7 +117,11 @@ void run_initiator(Shared& shared) {
     ptl_ct_event_t event;
     check(PtlCTWait(ct, ++count, &event), "PtlCTWait");
     const double latency = now_us() - start;
-    if (shared.target_computes.load() == 1) operations[i % 3].latencies_us.push_back(latency);
+    if (i == 0) {
+      std::printf("  first contact: %.1f us\n", latency);
+    } else if (shared.target_computes.load() == 1) {
+      operations[i % 3].latencies_us.push_back(latency);
+    }
     usleep(pause_us(random));
   }
   for (Operation& operation : operations) print_latencies(operation);
