@@ -5,6 +5,8 @@
 
 # Suites in the order of `./run test`; the parts of dev can be named alone: unit, simulation, process, conformance.
 all_suites=(dev asan tsan fuzz mpi mpich)
+# Groups of the suite mpich; see tests/mpi/run_mpich_suite.sh. `./run soak` has one more.
+mpich_groups=(pt2pt coll coll-portals4 comm rma-osc btl)
 # ctest's own limits hold for single tests; this one holds for a suite, so that a CI run ends with a total.
 suite_limit_s=1500
 
@@ -24,7 +26,7 @@ run_suite() {
     asan | tsan) run_ctest "$1" "$1" '^(unit|simulation)$' ;;
     fuzz) run_ctest fuzz fuzz . ;;
     mpi) run_mpi ;;
-    mpich) run_mpich ;;
+    mpich) run_mpich "${mpich_groups[@]}" ;;
   esac
 }
 
@@ -111,13 +113,14 @@ run_mpi() {
     require_failures mpi
 }
 
+# run_mpich GROUP...
 run_mpich() {
   if ! prepare_openmpi; then
     report FAIL mpich "build of Open MPI" 0 "see above"
     return
   fi
   tests/mpi/run_mpich_suite.sh --prefix "$openmpi_prefix" --log "$PWD/build/logs/mpich" --only "${PORTOFU_ONLY:-.}" \
-    pt2pt coll || require_failures mpich
+    "$@" || require_failures mpich
 }
 
 # A runner that ended badly without a failed test broke down itself.
