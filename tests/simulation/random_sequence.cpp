@@ -111,17 +111,8 @@ ModelRegion RandomSequence::draw_pieces(std::size_t at, std::size_t bytes, std::
 }
 
 std::size_t RandomSequence::draw_length(bool aligned) {
-  std::size_t length = 0;
-  switch (below(8)) {
-    case 0: length = below(9); break;
-    case 1:
-    case 2:
-    case 3: length = below(256); break;
-    case 4:
-    case 5: length = below(2048); break;
-    case 6: length = below(8192); break;
-    default: length = below(kLongest);
-  }
+  constexpr std::array<std::size_t, 7> kBounds{9, 256, 256, 256, 2048, 2048, 8192};
+  const std::size_t length = below(percent(taste_.long_percent) ? kLongest : kBounds[below(kBounds.size())]);
   return aligned ? round_down(length) : length;
 }
 
@@ -163,7 +154,7 @@ std::uint32_t RandomSequence::draw_entry_options(bool aligned) {
   maybe(40, kEntryEventCtComm);
   maybe(40, kEntryEventCtOverflow);
   maybe(30, kEntryEventCtBytes);
-  maybe(aligned ? 0 : 40, kEntryManageLocal);
+  maybe(aligned ? 0 : taste_.local_percent, kEntryManageLocal);
   maybe(20, kEntryNoTruncate);
   maybe(30, kEntryLocalIncUhRlength);
   const bool matching = (options_.node.interface_index & 1) != 0;
@@ -176,8 +167,10 @@ EntryPlan RandomSequence::draw_entry(std::size_t process) {
   const bool aligned = plan.pt_index == kAligned || plan.pt_index == kFlowAligned;
   plan.options = draw_entry_options(plan.pt_index == kAligned);
   plan.criteria = draw_criteria();
-  const std::size_t length = draw_length(aligned);
+  std::size_t length = draw_length(aligned);
   const std::size_t at = below(kTargetBytes - length + 1);
+  const bool ends_anywhere = aligned && (plan.options & kEntryManageLocal) == 0;
+  if (ends_anywhere && percent(50)) length += std::min(below(kItemBytes), kTargetBytes - at - length);
   plan.region = aligned ? ModelRegion{{{kTargetAt + round_down(at), length}}} : draw_pieces(kTargetAt + at, length, 3);
   if ((plan.options & kEntryManageLocal) != 0 && percent(60)) plan.min_free = below(length + length / 4 + 1);
   plan.name = next_name_++;

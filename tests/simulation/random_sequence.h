@@ -11,8 +11,8 @@
 
 namespace portofu::simulation {
 
-/// Portal table entries of every process. "Aligned": all lengths and offsets are multiples of 32, so that atomics of
-/// all types are legal wherever they end up.
+/// Portal table entries of every process. "Aligned": all messages and offsets are multiples of 32, so that atomics of
+/// all types are legal wherever they end up; entries may end anywhere, and cut them.
 enum PortalIndex : std::uint16_t {
   kAligned = 0,      ///< No locally managed entries; conditional swaps too.
   kRagged = 1,       ///< Puts and gets of any length, scattered memory.
@@ -27,6 +27,8 @@ struct Taste {
   std::uint32_t initial_entries = 0;    ///< Appended by every process before anything else.
   std::uint32_t append_percent = 12;    ///< Calls that append an entry.
   std::uint32_t priority_percent = 60;  ///< Entries for the priority list; few make long lists of unexpected headers.
+  std::uint32_t local_percent = 40;     ///< Entries with locally managed offsets, where they may be.
+  std::uint32_t long_percent = 12;      ///< Messages and entries of up to some packets.
 };
 
 /// One run of the simulator against the model.

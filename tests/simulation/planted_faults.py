@@ -1,0 +1,197 @@
+#!/usr/bin/env python3
+"""Plants one fault after the other in a copy of the engine and looks whether the model finds it.
+
+A model test that passes says little unless it fails when the engine is wrong. Each fault below is a slip that could
+happen, in another step of the data path. `./run soak` runs this; by hand:
+
+    tests/simulation/planted_faults.py [--only REGEX]
+
+Ends with status 0 if every fault was found. README.md in this directory has the result of a run.
+"""
+
+import argparse
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+from typing import NamedTuple
+
+
+class Fault(NamedTuple):
+    name: str
+    file: str
+    right: str  # must stand exactly once in the file
+    wrong: str
+
+
+FAULTS = [
+    # target/match_header: which entry, and how much
+    Fault("zero-byte message refused by NO_TRUNCATE", "engine/target/match_header.cpp",
+          "(entry.options & kEntryNoTruncate) == 0 || header.length == 0", "(entry.options & kEntryNoTruncate) == 0"),
+    Fault("locally managed offset ignored", "engine/target/match_header.cpp",
+          "(entry.options & kEntryManageLocal) != 0 ? entry.local_offset : header.remote_offset",
+          "header.remote_offset"),
+    Fault("min_free reached one byte too early", "engine/target/match_header.cpp",
+          "entry.segment.length() - entry.local_offset < entry.min_free",
+          "entry.segment.length() - entry.local_offset <= entry.min_free"),
+    Fault("use-once entry stays linked", "engine/target/match_header.cpp",
+          "bool unlink = (entry.options & kEntryUseOnce) != 0;", "bool unlink = false;"),
+    Fault("overflow list searched although the priority list matched", "engine/target/match_header.cpp",
+          "if (arrival.entry == nullptr) {\n    arrival.list = ListKind::kOverflow;",
+          "if (arrival.entry == nullptr || header.length == 3) {\n    arrival.list = ListKind::kOverflow;"),
+    Fault("header kept although UNEXPECTED_HDR_DISABLE", "engine/target/match_header.cpp",
+          "list == ListKind::kOverflow && (entry.options & kEntryUnexpectedHdrDisable) == 0",
+          "list == ListKind::kOverflow"),
+    Fault("limit of unexpected headers off by one", "engine/target/match_header.cpp",
+          "ni.unexpected_count >= ni.limits.max_unexpected_headers",
+          "ni.unexpected_count > ni.limits.max_unexpected_headers"),
+    Fault("atomic cut in the middle of an item", "engine/target/match_header.cpp",
+          "return length - length % item;", "return item != 0 ? length : 0;"),
+    # match: order
+    Fault("unexpected headers found from the second on", "engine/match/unexpected_list.cpp",
+          "if (matches(criteria, position->key)) return position;\n",
+          "if (matches(criteria, position->key) && (position != head_ || size_ == 1)) return position;\n"),
+    # target/permission
+    Fault("usage ID not looked at", "engine/target/permission.cpp",
+          "if (entry.uid != kUidAny && entry.uid != header.uid) return Refusal::kPermission;", ""),
+    Fault("swap allowed by OP_PUT alone", "engine/target/permission.cpp",
+          "return kEntryOpPut | kEntryOpGet;", "return kEntryOpPut;"),
+    # target/flow_control
+    Fault("portal table entry stays enabled when resources are used up", "engine/target/flow_control.cpp",
+          "portal.enabled = false;", ""),
+    Fault("PT_DISABLED not told", "engine/target/flow_control.cpp",
+          "queue->post_reserved_on_duty(event);", ""),
+    # target/complete: events and counts
+    Fault("AUTO_UNLINK before the last message is complete", "engine/target/complete.cpp",
+          "entry.state == EntryState::kUnlinking && entry.pending == 0", "entry.state == EntryState::kUnlinking"),
+    Fault("AUTO_FREE before the last header is used", "engine/target/complete.cpp",
+          "entry.state != EntryState::kUnlinked || entry.unexpected_count != 0",
+          "entry.state != EntryState::kUnlinked"),
+    Fault("bytes not counted", "engine/target/complete.cpp",
+          "(options & kEntryEventCtBytes) != 0 ? outcome.mlength : 1", "1"),
+    Fault("OVER_DISABLE ignored", "engine/target/complete.cpp",
+          "(claim.options & kEntryEventOverDisable) != 0 ||", "false ||"),
+    Fault("user pointer of the overflow entry in PUT_OVERFLOW", "engine/target/complete.cpp",
+          "event.user_ptr = claim.user_ptr;\n  const bool hidden", "const bool hidden"),
+    Fault("overflow event tells the priority list", "engine/target/complete.cpp",
+          "event.ptl_list = arrival.list;", "event.ptl_list = ListKind::kPriority;"),
+    # target/list_entries: append, unlink, search
+    Fault("persistent append takes one header only", "engine/target/list_entries.cpp",
+          "if (use_once) return Taken::kUsed;", "if (use_once) return Taken::kUsed;\n    break;"),
+    Fault("LOCAL_INC_UH_RLENGTH ignored", "engine/target/list_entries.cpp",
+          "if (counts_uh_rlength(request) && !move_past(request, rlength, local_offset)",
+          "if (false"),
+    Fault("unlink of an entry in use succeeds", "engine/target/list_entries.cpp",
+          "entry->state != EntryState::kLinked || entry->pending != 0 || entry->unexpected_count != 0",
+          "entry->state != EntryState::kLinked || entry->pending != 0"),
+    Fault("search ends without NO_MATCH", "engine/target/list_entries.cpp",
+          "report_search(core, ni, portal.eq_handle, request, end);", ""),
+    Fault("failed search not counted", "engine/target/list_entries.cpp",
+          "count_failure(core, ni, request.ct_handle);", ""),
+    # event: counters and triggers
+    Fault("failures fire triggers", "engine/event/counting_event.h",
+          "{ failure_.store(failure() + count, std::memory_order_release); }",
+          "{ failure_.store(failure() + count, std::memory_order_release); success_.fetch_add(count); }"),
+    Fault("equal thresholds in reverse order", "engine/event/counting_event.cpp",
+          "waiting_.insert(waiting_.end(), *operation);",
+          "waiting_.insert_before(waiting_.lower_bound(*operation), *operation);"),
+    Fault("a jump of the counter fires one trigger only", "engine/event/counting_event.cpp",
+          "while (!waiting_.empty() && waiting_.begin()->threshold <= reached) {",
+          "if (!waiting_.empty() && waiting_.begin()->threshold <= reached) {"),
+    Fault("threshold must be passed, not reached", "engine/event/counting_event.cpp",
+          "if (operation->threshold <= success()) {", "if (operation->threshold < success()) {"),
+    # initiator/report
+    Fault("ACK carries the length asked for", "engine/initiator/report.cpp",
+          "event.mlength = operation.mlength;", "event.mlength = operation.length;"),
+    Fault("refused operation counted as failure for PTL_OC_ACK_REQ", "engine/initiator/report.cpp",
+          "operation.fail == NiFail::kUndeliverable || operation.fail == NiFail::kSegv;",
+          "operation.fail != NiFail::kOk;"),
+    Fault("REPLY not counted", "engine/initiator/report.cpp",
+          "if ((md->options & kMdEventCtReply) != 0) count(core, ni, *md, operation.fail, operation.mlength);", ""),
+    Fault("SUCCESS_DISABLE hides failures", "engine/initiator/report.cpp",
+          "event.ni_fail_type == NiFail::kOk && (md.options & kMdEventSuccessDisable) != 0",
+          "(md.options & kMdEventSuccessDisable) != 0"),
+]
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+WORK = ROOT / "build" / "planted-faults"
+
+
+def copy_sources():
+    """Copies what git knows, only where it differs, so that a second run compiles little."""
+    names = subprocess.run(["git", "ls-files", "-z", "--cached",
+    "--others", "--exclude-standard"], cwd=ROOT, check=True,
+                           capture_output=True, text=True).stdout.split("\0")
+    for name in filter(None, names):
+        source, target = ROOT / name, WORK / "source" / name
+        if not source.is_file():
+            continue
+        if target.exists() and target.read_bytes() == source.read_bytes():
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source, target)
+
+
+def build():
+    """@return True if the model test compiles"""
+    run = subprocess.run(["cmake", "--build", WORK / "build", "--target", "simulation_model_test"], capture_output=True,
+                         text=True)
+    (WORK / "build.log").write_text(run.stdout + run.stderr)
+    return run.returncode == 0
+
+
+def run_model():
+    """@return (passed, seed of the sequence that failed or what else happened)"""
+    program = WORK / "build" / "bin" / "simulation_model_test"
+    environment = dict(os.environ, GTEST_BREAK_ON_FAILURE="0")
+    try:
+        run = subprocess.run([program, "--gtest_fail_fast"], capture_output=True, text=True, timeout=600,
+                             env=environment)
+    except subprocess.TimeoutExpired:
+        return False, "does not end"
+    if run.returncode == 0:
+        return True, ""
+    seed = re.search(r"repeat with PORTOFU_TEST_SEED=(\d+)", run.stdout)
+    return False, f"seed {seed.group(1)}" if seed else f"status {run.returncode}"
+
+
+def try_fault(fault):
+    """@return (found, remark)"""
+    path = WORK / "source" / fault.file
+    text = path.read_text()
+    if text.count(fault.right) != 1:
+        return False, f"the place in {fault.file} is gone: say where it is now"
+    path.write_text(text.replace(fault.right, fault.wrong))
+    try:
+        if not build():
+            return False, f"does not compile; see {WORK / 'build.log'}"
+        passed, remark = run_model()
+        return not passed, remark or "NOT FOUND"
+    finally:
+        path.write_text(text)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", default=".", help="faults whose names match this regular expression")
+    only = re.compile(parser.parse_args().only)
+    copy_sources()
+    subprocess.run(["cmake", "-S", WORK / "source", "-B", WORK / "build", "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Debug",
+                    "-DPORTOFU_TEST_SUITES=unit;simulation"], check=True, stdout=subprocess.DEVNULL)
+    if not build():
+        sys.exit(f"the engine does not compile without a fault; see {WORK / 'build.log'}")
+    passed, remark = run_model()
+    if not passed:
+        sys.exit(f"the model disagrees without a fault: {remark}")
+    missed = 0
+    for fault in filter(lambda one: only.search(one.name), FAULTS):
+        found, remark = try_fault(fault)
+        missed += not found
+        print(f"{'found' if found else 'MISSED'}: {fault.name} ({fault.file}): {remark}", flush=True)
+    sys.exit(1 if missed else 0)
+
+
+if __name__ == "__main__":
+    main()
