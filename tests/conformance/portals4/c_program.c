@@ -1,4 +1,4 @@
-/* A program as the world writes them: C, portals4.h, -lportals and nothing else. s3_02_c_program_test.cpp compiles it
+/* A program as the world writes them: C, portals4.h, -lportals and nothing else. s3_01_c_program_test.cpp compiles it
  * by the compiler's own command line and runs it; it sends to itself and ends with 0 if all was as the specification
  * says, else with the number of the line. */
 #include <portals4.h>
