@@ -5,8 +5,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <chrono>
-#include <fstream>
 #include <string>
 #include <thread>
 
@@ -47,21 +45,6 @@ ptl_handle_ni_t open_interface() {
   ptl_handle_ni_t ni = PTL_INVALID_HANDLE;
   REQUIRE_OK(PtlNIInit(PTL_IFACE_DEFAULT, kMatching, PTL_PID_ANY, nullptr, nullptr, &ni));
   return ni;
-}
-
-// Waits until a thread of this process sleeps in the kernel: it is inside the call that it was about to make.
-void wait_until_asleep(pid_t thread) {
-  const std::string path = "/proc/self/task/" + std::to_string(thread) + "/stat";
-  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(kPatienceMs);
-  while (std::chrono::steady_clock::now() < end) {
-    std::ifstream file(path);
-    std::string line;
-    std::getline(file, line);
-    const std::size_t name_end = line.rfind(") ");
-    if (name_end != std::string::npos && line[name_end + 2] == 'S') return;
-    std::this_thread::yield();
-  }
-  stop("the thread does not sleep");
 }
 
 void abort_in_signal_handler(int) { PtlAbort(); }
@@ -225,7 +208,7 @@ TEST_PROCESSES(1, Init, Section3_5_3__free_after_abort_waits_for_the_waiters) {
   }
   for (const auto& thread : threads) {
     while (thread == 0) std::this_thread::yield();
-    wait_until_asleep(thread);
+    wait_for_state("/proc/self/task/" + std::to_string(thread), 'S');  // Inside the call that it was about to make.
   }
   PtlAbort();
   EXPECT_RC(PtlEQFree(eq), PTL_OK);

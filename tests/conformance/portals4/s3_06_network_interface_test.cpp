@@ -406,8 +406,15 @@ TEST_PROCESSES(1, NetworkInterface, Section3_6_1__max_list_size) {
   alloc_pt(ni, PTL_EQ_NONE);
   const ptl_me_t me = me_of(ni, nullptr, 0);
   ptl_handle_me_t handle = PTL_INVALID_HANDLE;
-  expect_enforced(self, ni.limits().max_list_size, PTL_LIST_TOO_LONG,
-                  [&] { return PtlMEAppend(ni, kPt, &me, PTL_PRIORITY_LIST, nullptr, &handle); });
+  const auto allocate = [&] { return PtlMEAppend(ni, kPt, &me, PTL_PRIORITY_LIST, nullptr, &handle); };
+  expect_enforced(self, ni.limits().max_list_size, PTL_LIST_TOO_LONG, allocate);
+  // "attached to the list on any portal table index": another index has room, and so has this one after an unlink.
+  alloc_pt(ni, PTL_EQ_NONE, 0, kOtherPt);
+  const ptl_handle_me_t last = handle;
+  EXPECT_RC(PtlMEAppend(ni, kOtherPt, &me, PTL_PRIORITY_LIST, nullptr, &handle), PTL_OK);
+  EXPECT_RC(PtlMEUnlink(last), PTL_OK);
+  EXPECT_RC(allocate(), PTL_OK);
+  EXPECT_RC(allocate(), PTL_LIST_TOO_LONG);
 }
 
 TEST_PROCESSES(1, NetworkInterface, Section3_6_1__max_triggered_ops) {
