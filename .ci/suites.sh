@@ -23,7 +23,8 @@ run_suite() {
   case $1 in
     dev) run_ctest dev dev . ;;
     unit | simulation | process | conformance) run_ctest "$1" dev "^$1\$" ;;
-    asan | tsan) run_ctest "$1" "$1" '^(unit|simulation)$' ;;
+    asan) run_ctest asan asan '^(unit|simulation)$' ;;
+    tsan) run_ctest tsan tsan '^(unit|simulation|threads)$' ;;
     fuzz) run_ctest fuzz fuzz . ;;
     mpi) run_mpi ;;
     mpich) run_mpich "${mpich_groups[@]}" ;;

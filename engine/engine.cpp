@@ -60,7 +60,7 @@ Engine::Engine(const Settings& settings, std::unique_ptr<EngineNode> node)
       core_(settings, node_->segment->id(), geteuid(), Counters(node_->segment->counters())),
       doorbell_(node_->segment->doorbell(), node_->segment->wake_barrier()),
       poll_streak_(settings.spin_count, std::uint64_t{settings.sleep_after_us} * 1000 * kPollPatience) {
-  core_.wires = {node_->loopback.get(), node_->shm.get()};
+  core_.wires = node_->wires();
   core_.clock = monotonic_ns;
   core_.outstanding.tell_apart(node_->segment->incarnation());
 }

@@ -36,6 +36,12 @@ std::unique_ptr<EngineNode> open_node(const Settings& settings, std::uint32_t pi
   if (node->segment == nullptr) return nullptr;
   node->loopback = std::make_unique<LoopbackWire>(node->segment->id(), options.ring);
   node->shm = std::make_unique<ShmWire>(*node->segment);
+  if (settings.shuffle_seed != 0) {
+    // Each process has its own order.
+    const std::uint64_t seed = (std::uint64_t{settings.shuffle_seed} << 32) + node->segment->id().pid;
+    node->shuffled_loopback = std::make_unique<ShuffleWire>(*node->loopback, seed);
+    node->shuffled_shm = std::make_unique<ShuffleWire>(*node->shm, ~seed);
+  }
   return node;
 }
 

@@ -3,7 +3,6 @@
 #include "engine/address/memory_segment.h"
 
 #include <algorithm>
-#include <new>
 
 #include "engine/address/guarded_copy.h"
 
@@ -17,11 +16,7 @@ void MemorySegment::describe(void* start, std::uint64_t length) {
 
 bool MemorySegment::describe(const iovec* pieces, std::uint64_t piece_count) {
   clear();
-  try {
-    pieces_.reserve(piece_count);
-  } catch (...) {  // length_error or bad_alloc: both mean that the list is too long.
-    return false;
-  }
+  pieces_.reserve(piece_count);
   for (std::uint64_t i = 0; i < piece_count; ++i) {
     const std::uint64_t bytes = pieces[i].iov_len;
     if (bytes == 0) continue;

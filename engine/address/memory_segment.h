@@ -18,7 +18,7 @@ class MemorySegment {
   void describe(void* start, std::uint64_t length);
 
   /// A scattered region. The list is copied, so the caller may give it up while operations are under way.
-  /// @return false if the pieces add up to more than 2^64 - 1 bytes, or without memory
+  /// @return false if the pieces add up to more than 2^64 - 1 bytes; throws bad_alloc or length_error without memory
   bool describe(const iovec* pieces, std::uint64_t piece_count);
 
   /// Forgets the region.

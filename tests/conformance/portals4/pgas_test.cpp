@@ -3,7 +3,7 @@
 // tell what is complete, PTL_OC_ACK_REQ, and barriers that run by triggers alone.
 #include <algorithm>
 #include <atomic>
-#include <chrono>
+#include <complex>
 #include <cstring>
 #include <thread>
 
@@ -79,6 +79,19 @@ class Shmem {
                          .pt = where,
                          .op = PTL_SUM,
                          .type = PTL_INT64_T});
+    ++puts_;
+  }
+
+  /// Any operation on one item of any type.
+  void combine(int rank, ptl_size_t offset, const void* value, ptl_size_t bytes, ptl_op_t op, ptl_datatype_t type) {
+    conformance::atomic(volatile_md_, ni_.id(rank),
+                        {.length = bytes,
+                         .local_offset = address(value),
+                         .remote_offset = offset,
+                         .ack = PTL_OC_ACK_REQ,
+                         .pt = kHeap,
+                         .op = op,
+                         .type = type});
     ++puts_;
   }
 
@@ -356,5 +369,73 @@ TEST_PROCESSES(kProcesses, Pgas, counter_signals_what_has_arrived) {
     for (std::size_t i = 0; i < kPieces; ++i) shmem.put(next_of(shmem.rank()), kHeap, i * 800, &round, 8);
   }
   shmem.quiet();
+  self.barrier();
+}
+
+namespace {
+
+/// Everybody adds `one` to a word of its type at everybody.
+template <class T>
+void add_everywhere(Shmem& shmem, ptl_size_t offset, ptl_datatype_t type) {
+  const T one = 1;
+  for (int rank = 0; rank < kProcesses; ++rank) shmem.combine(rank, offset, &one, sizeof one, PTL_SUM, type);
+}
+
+template <class T>
+T heap_value(const Shmem& shmem, ptl_size_t offset) {
+  T value{};
+  std::memcpy(&value, reinterpret_cast<const char*>(shmem.heap.data()) + offset, sizeof value);
+  return value;
+}
+
+}  // namespace
+
+// OpenSHMEM's atomics and its reductions need every type: sums of all types from all processes at once; bits that each
+// process sets, and the smallest and largest rank.
+TEST_PROCESSES(kProcesses, Pgas, atomics_of_all_types) {
+  Shmem shmem(self);
+  constexpr ptl_size_t kSlot = 32;  // Of one type; the heap starts at 16 bytes at least.
+  const std::uint32_t my_bit = 1u << shmem.rank();
+  const double my_rank = shmem.rank();
+  self.barrier();
+  for (int i = 0; i < 50; ++i) {
+    add_everywhere<std::int8_t>(shmem, 0 * kSlot, PTL_INT8_T);
+    add_everywhere<std::uint8_t>(shmem, 1 * kSlot, PTL_UINT8_T);
+    add_everywhere<std::int16_t>(shmem, 2 * kSlot, PTL_INT16_T);
+    add_everywhere<std::uint16_t>(shmem, 3 * kSlot, PTL_UINT16_T);
+    add_everywhere<std::int32_t>(shmem, 4 * kSlot, PTL_INT32_T);
+    add_everywhere<std::uint32_t>(shmem, 5 * kSlot, PTL_UINT32_T);
+    add_everywhere<std::int64_t>(shmem, 6 * kSlot, PTL_INT64_T);
+    add_everywhere<std::uint64_t>(shmem, 7 * kSlot, PTL_UINT64_T);
+    add_everywhere<float>(shmem, 8 * kSlot, PTL_FLOAT);
+    add_everywhere<double>(shmem, 9 * kSlot, PTL_DOUBLE);
+    add_everywhere<long double>(shmem, 10 * kSlot, PTL_LONG_DOUBLE);
+    add_everywhere<std::complex<float>>(shmem, 11 * kSlot, PTL_FLOAT_COMPLEX);
+    add_everywhere<std::complex<double>>(shmem, 12 * kSlot, PTL_DOUBLE_COMPLEX);
+    add_everywhere<std::complex<long double>>(shmem, 13 * kSlot, PTL_LONG_DOUBLE_COMPLEX);
+  }
+  for (int rank = 0; rank < kProcesses; ++rank) {
+    shmem.combine(rank, 14 * kSlot, &my_bit, 4, PTL_BOR, PTL_UINT32_T);
+    shmem.combine(rank, 15 * kSlot, &my_rank, 8, PTL_MAX, PTL_DOUBLE);
+  }
+  shmem.quiet();
+  self.barrier();
+  constexpr int kSum = 50 * kProcesses;
+  EXPECT_EQ(heap_value<std::int8_t>(shmem, 0 * kSlot), static_cast<std::int8_t>(kSum));
+  EXPECT_EQ(heap_value<std::uint8_t>(shmem, 1 * kSlot), static_cast<std::uint8_t>(kSum));
+  EXPECT_EQ(heap_value<std::int16_t>(shmem, 2 * kSlot), kSum);
+  EXPECT_EQ(heap_value<std::uint16_t>(shmem, 3 * kSlot), kSum);
+  EXPECT_EQ(heap_value<std::int32_t>(shmem, 4 * kSlot), kSum);
+  EXPECT_EQ(heap_value<std::uint32_t>(shmem, 5 * kSlot), static_cast<std::uint32_t>(kSum));
+  EXPECT_EQ(heap_value<std::int64_t>(shmem, 6 * kSlot), kSum);
+  EXPECT_EQ(heap_value<std::uint64_t>(shmem, 7 * kSlot), static_cast<std::uint64_t>(kSum));
+  EXPECT_EQ(heap_value<float>(shmem, 8 * kSlot), kSum);
+  EXPECT_EQ(heap_value<double>(shmem, 9 * kSlot), kSum);
+  EXPECT_EQ(heap_value<long double>(shmem, 10 * kSlot), kSum);
+  EXPECT_EQ(heap_value<std::complex<float>>(shmem, 11 * kSlot), std::complex<float>(kSum));
+  EXPECT_EQ(heap_value<std::complex<double>>(shmem, 12 * kSlot), std::complex<double>(kSum));
+  EXPECT_EQ(heap_value<std::complex<long double>>(shmem, 13 * kSlot), std::complex<long double>(kSum));
+  EXPECT_EQ(heap_value<std::uint32_t>(shmem, 14 * kSlot), (1u << kProcesses) - 1);
+  EXPECT_EQ(heap_value<double>(shmem, 15 * kSlot), kProcesses - 1);
   self.barrier();
 }

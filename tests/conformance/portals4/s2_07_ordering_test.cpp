@@ -145,6 +145,72 @@ TEST_BOTH_WAYS(Ordering, Section2_7_1__read_after_write_and_write_after_read) {
   });
 }
 
+// The same up to the very sizes that the interface has promised: long messages to one place, and a read behind them; a
+// read of max_war_ordered_size in front of a write.
+TEST_BOTH_WAYS(Ordering, Section2_7_1__ordered_sizes_are_kept) {
+  const Ni ni(self);
+  const Ends ends(ni);
+  const ptl_size_t longest = std::min<ptl_size_t>(ni.limits().max_waw_ordered_size, 1 << 20);
+  const ptl_size_t war = std::min<ptl_size_t>(ni.limits().max_war_ordered_size, longest);
+  constexpr std::size_t kRounds = 8;
+  std::vector<unsigned char> memory(longest);
+  std::vector<std::vector<unsigned char>> out, in(2 * kRounds, std::vector<unsigned char>(longest));
+  for (std::size_t i = 0; i < kRounds; ++i) out.emplace_back(longest, static_cast<unsigned char>(i + 1));
+  const auto bind = [&](std::vector<unsigned char>& bytes) {
+    return bind_quiet(ni, bytes.data(), bytes.size(), ends.source_eq);
+  };
+  self.target([&] { append(ni, me_of(ni, memory.data(), memory.size(), PTL_ME_EVENT_COMM_DISABLE)); });
+  const auto all_are = [](const std::vector<unsigned char>& bytes, ptl_size_t length, std::size_t value) {
+    return std::count(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(length), value) ==
+           static_cast<std::ptrdiff_t>(length);
+  };
+  self.initiator([&] {
+    // Write after write, and one read after all of them.
+    for (std::vector<unsigned char>& bytes : out) put(bind(bytes), ni.target(), {.length = longest});
+    get(bind(in[0]), ni.target(), {.length = longest});
+    for (std::size_t i = 0; i <= kRounds; ++i) next_event(ends.source_eq);
+    EXPECT_TRUE(all_are(in[0], longest, kRounds));
+    // Write, read, write, read: each read sees the write before it, and not the one behind it.
+    for (std::size_t i = 0; i < kRounds; ++i) {
+      put(bind(out[i]), ni.target(), {.length = war});
+      get(bind(in[kRounds + i]), ni.target(), {.length = war});
+    }
+    for (std::size_t i = 0; i < 2 * kRounds; ++i) next_event(ends.source_eq);
+    for (std::size_t i = 0; i < kRounds; ++i) EXPECT_TRUE(all_are(in[kRounds + i], war, i + 1)) << "read " << i;
+  });
+  self.target([&] { EXPECT_TRUE(all_are(memory, war, kRounds)); });
+}
+
+// 2.7.1: with PTL_TOTAL_DATA_ORDERING "the first message must be entirely delivered before any part of the second",
+// also if the first is long: who sees the flag sees all of the data.
+TEST_PROCESSES(2, Ordering, Section2_7_1__total_data_ordering_of_long_messages) {
+  const Ni ni(self);
+  if ((ni.limits().features & PTL_TOTAL_DATA_ORDERING) == 0) self.skip("not promised by the interface");
+  const Ends ends(ni);
+  const std::size_t words = std::min<ptl_size_t>(ni.limits().max_waw_ordered_size, 1 << 20) / 8;
+  constexpr std::uint64_t kRounds = 30;
+  std::vector<std::uint64_t> memory(words + 1);
+  std::vector<std::uint64_t> out(words);
+  const ptl_handle_md_t md = bind_quiet(ni, out.data(), words * 8, ends.source_eq);
+  self.target([&] { append(ni, me_of(ni, memory.data(), memory.size() * 8, PTL_ME_EVENT_COMM_DISABLE)); });
+  for (std::uint64_t round = 1; round <= kRounds; ++round) {
+    if (self.is_initiator()) {
+      std::fill(out.begin(), out.end(), round);
+      put(md, ni.target(), {.length = words * 8});
+      put(md, ni.target(), {.length = 8, .remote_offset = words * 8});
+    } else {
+      const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(kPatienceMs);
+      while (std::atomic_ref(memory[words]).load(std::memory_order_acquire) != round)
+        ASSERT_LT(std::chrono::steady_clock::now(), end) << "round " << round;
+      for (std::size_t i = 0; i < words; i += 61)
+        ASSERT_EQ(std::atomic_ref(memory[i]).load(std::memory_order_relaxed), round) << "word " << i;
+    }
+    if (self.is_initiator())
+      for (int i = 0; i < 2; ++i) next_event(ends.source_eq, PTL_EVENT_ACK);
+    self.barrier();
+  }
+}
+
 // 2.7.1: with PTL_TOTAL_DATA_ORDERING "the first message must be entirely delivered before any part of the second
 // message is delivered", visible to a target that watches its memory.
 TEST_PROCESSES(2, Ordering, Section2_7_1__total_data_ordering) {

@@ -192,6 +192,42 @@ TEST_BOTH_WAYS(FlowControl, Section2_8__full_unexpected_list_without_flow_contro
   self.target([&] { wait_for_status(ni, PTL_SR_DROP_COUNT, 1); });
 }
 
+// Note 13: "For each PtlPTAlloc() that enables flow control and uses a given EQ, one space should be reserved for a
+// PTL_EVENT_PT_DISABLED": a queue that many portal table entries share tells of each of them, and loses nothing.
+TEST_BOTH_WAYS(FlowControl, Section2_8__shared_full_event_queue_has_room_for_all) {
+  const Ni ni(self);
+  constexpr ptl_pt_index_t kEntries = 20;
+  const Ends ends(ni, PTL_PT_FLOWCTRL, 4);  // kPt
+  for (ptl_pt_index_t i = 1; i < kEntries; ++i) alloc_pt(ni, ends.target_eq, PTL_PT_FLOWCTRL, kPt + i);
+  self.target([&] {
+    for (ptl_pt_index_t i = 0; i < kEntries; ++i)
+      append(ni, me_of(ni, target_memory, 64), PTL_PRIORITY_LIST, nullptr, kPt + i);
+  });
+  ptl_hdr_data_t accepted = 0;
+  self.initiator([&] {
+    accepted = put_until_refused(ni, ends);
+    for (ptl_pt_index_t i = 1; i < kEntries; ++i)
+      put_and_wait(ends, ni.target(), {.length = 8, .pt = kPt + i}, PTL_NI_PT_DISABLED);
+  });
+  accepted = self.share(accepted).back();
+  self.target([&] {
+    for (ptl_hdr_data_t i = 0; i < accepted; ++i) EXPECT_EQ(next_event(ends.target_eq, PTL_EVENT_PUT).hdr_data, i);
+    for (ptl_pt_index_t i = 0; i < kEntries; ++i) {
+      const ptl_event_t event = next_event(ends.target_eq);  // Stops at PTL_EQ_DROPPED.
+      EXPECT_EQ(event.type, PTL_EVENT_PT_DISABLED) << describe(event);
+      EXPECT_EQ(event.pt_index, kPt + i);
+    }
+    expect_empty(ends.target_eq);
+    for (ptl_pt_index_t i = 0; i < kEntries; ++i) REQUIRE_OK(PtlPTEnable(ni, kPt + i));
+  });
+  self.initiator([&] {
+    for (ptl_pt_index_t i = 0; i < 4; ++i) put_and_wait(ends, ni.target(), {.length = 8, .pt = kPt + 4 * i});
+  });
+  self.target([&] {
+    for (int i = 0; i < 4; ++i) next_event(ends.target_eq, PTL_EVENT_PUT);
+  });
+}
+
 // 3.12.1: PTL_ME_EVENT_FLOWCTRL_DISABLE: no PT_DISABLED event for a message that matched the entry while the queue was
 // full; "If ... a message does not match in either the priority or overflow lists, a PTL_EVENT_PT_DISABLED event is
 // always generated".

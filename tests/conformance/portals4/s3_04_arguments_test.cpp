@@ -121,6 +121,28 @@ TEST_PROCESSES(1, Arguments, Section3_4__before_init_everything_gives_no_init) {
   EXPECT_RC(PtlAtomicSync(), PTL_NO_INIT);
 }
 
+// 3.5.2, table 3-7: the same after the last PtlFini. Between PtlInit and the first PtlNIInit there is no handle that
+// could be valid.
+TEST_PROCESSES(1, Arguments, Section3_4__without_an_interface_nothing_is_valid) {
+  Calls calls;
+  calls.me_value.match_id.rank = 0;
+  const auto expect_everywhere = [&calls](int expected) {
+    for (const auto* list : {&kCallsWithNi, &kCallsWithMd, &kCallsWithEq, &kCallsWithCt, &kCallsWithEntry})
+      expect_all(*list, calls, expected);
+  };
+  for (int round = 0; round < 2; ++round) {
+    REQUIRE_OK(PtlInit());
+    expect_everywhere(PTL_ARG_INVALID);
+    EXPECT_RC(PtlAtomicSync(), PTL_OK);
+    const ptl_handle_any_t before = calls.ni;
+    REQUIRE_OK(PtlNIInit(PTL_IFACE_DEFAULT, kMatching, PTL_PID_ANY, nullptr, nullptr, &calls.ni));
+    PtlFini();
+    expect_everywhere(PTL_NO_INIT);
+    EXPECT_RC(PtlAtomicSync(), PTL_NO_INIT);
+    EXPECT_NE(calls.ni, before);
+  }
+}
+
 // A handle is invalid if it is a constant, zero, of another kind, or freed.
 TEST_PROCESSES(1, Arguments, Section3_4__handle_of_another_kind_is_invalid) {
   const Ni ni(self);
@@ -191,14 +213,121 @@ TEST_PROCESSES(1, Arguments, Section3_4__freed_handle_is_invalid) {
   expect_all(kCallsWithCt, calls, PTL_ARG_INVALID);
   calls.ct = alloc_ct(ni);
   expect_all(kCallsWithMd, calls, PTL_ARG_INVALID);
+  calls.entry = append(ni, me_of(ni, nullptr, 0));
+  REQUIRE_OK(PtlMEUnlink(calls.entry));
+  expect_all(kCallsWithEntry, calls, PTL_ARG_INVALID);
   // New objects may reuse what is behind the old handles, but not make them valid again.
-  const ptl_handle_md_t old_md = calls.md;
-  bind_quiet(ni, calls.memory, 64, ends.source_eq);
-  EXPECT_RC(PtlMDRelease(old_md), PTL_ARG_INVALID);
+  for (int i = 0; i < 3; ++i) {
+    bind_quiet(ni, calls.memory, 64, ends.source_eq);
+    alloc_eq(ni);
+    append(ni, me_of(ni, nullptr, 0));
+  }
+  EXPECT_RC(PtlMDRelease(calls.md), PTL_ARG_INVALID);
+  expect_all(kCallsWithEq, calls, PTL_ARG_INVALID);
+  expect_all(kCallsWithEntry, calls, PTL_ARG_INVALID);
+  const ptl_handle_ct_t freed_ct = alloc_ct(ni);
+  REQUIRE_OK(PtlCTFree(freed_ct));
+  alloc_ct(ni);
+  calls.ct = freed_ct;
+  expect_all(kCallsWithCt, calls, PTL_ARG_INVALID);
+  for (ptl_handle_any_t handle : {calls.md, calls.eq, freed_ct, calls.entry})
+    EXPECT_RC(PtlNIHandle(handle, &calls.out), PTL_ARG_INVALID) << handle;
 }
 
-// An unknown option bit, or one above all legal ones, is refused.
-TEST_PROCESSES(1, Arguments, Section3_4__unknown_option_bit_is_invalid) {
+// The same where an object is named by a structure or by a further argument.
+TEST_PROCESSES(1, Arguments, Section3_4__freed_handle_in_a_structure_is_invalid) {
+  const Ni ni(self);
+  const Ends ends(ni);
+  Calls c;
+  const ptl_handle_eq_t eq = alloc_eq(ni);
+  const ptl_handle_ct_t ct = alloc_ct(ni);
+  REQUIRE_OK(PtlEQFree(eq));
+  REQUIRE_OK(PtlCTFree(ct));
+  ptl_md_t md = md_of(c.memory, 8, eq);
+  EXPECT_RC(PtlMDBind(ni, &md, &c.out), PTL_ARG_INVALID);
+  md = md_of(c.memory, 8, PTL_EQ_NONE, ct);
+  EXPECT_RC(PtlMDBind(ni, &md, &c.out), PTL_ARG_INVALID);
+  for (unsigned int options : {0u, PTL_PT_FLOWCTRL})
+    EXPECT_RC(PtlPTAlloc(ni, options, eq, PTL_PT_ANY, &c.pt), PTL_ARG_INVALID);
+  c.me_value.ct_handle = ct;
+  EXPECT_RC(PtlMEAppend(ni, kPt, &c.me_value, PTL_PRIORITY_LIST, nullptr, &c.out), PTL_ARG_INVALID);
+  EXPECT_RC(PtlMESearch(ni, kPt, &c.me_value, PTL_SEARCH_ONLY, nullptr), PTL_ARG_INVALID);
+  const ptl_handle_eq_t eqs[2] = {ends.target_eq, eq};
+  EXPECT_RC(PtlEQPoll(eqs, 2, PTL_TIME_FOREVER, &c.event, &c.which), PTL_ARG_INVALID);
+  const ptl_handle_ct_t cts[2] = {alloc_ct(ni), ct};
+  const ptl_size_t tests[2] = {1, 1};
+  EXPECT_RC(PtlCTPoll(cts, tests, 2, PTL_TIME_FOREVER, &c.count, &c.which), PTL_ARG_INVALID);
+  EXPECT_RC(PtlTriggeredCTInc(cts[0], {1, 0}, ct, 9), PTL_ARG_INVALID);
+  EXPECT_RC(PtlTriggeredCTSet(ct, {1, 0}, cts[0], 9), PTL_ARG_INVALID);
+}
+
+// Every bit that is no option of the call is refused, also where it is an option of another one.
+TEST_PROCESSES(1, Arguments, Section3_4__every_bit_that_is_no_option_is_invalid) {
+  const Ni ni(self);
+  const Ni plain(self, kNonMatching);
+  const Ends ends(ni);
+  alloc_pt(plain, PTL_EQ_NONE);
+  for (unsigned int bit = 1; bit != 0; bit <<= 1) {
+    SCOPED_TRACE("bit " + std::to_string(bit));
+    Calls c;
+    if ((bit & PTL_NI_INIT_OPTIONS_MASK) == 0) {
+      EXPECT_RC(PtlNIInit(PTL_IFACE_DEFAULT, kMatching | bit, PTL_PID_ANY, nullptr, nullptr, &c.out), PTL_ARG_INVALID);
+    }
+    if ((bit & PTL_PT_ALLOC_OPTIONS_MASK) == 0) {
+      EXPECT_RC(PtlPTAlloc(ni, bit, ends.target_eq, PTL_PT_ANY, &c.pt), PTL_ARG_INVALID);
+    }
+    c.md_value.options = bit;
+    if ((bit & PTL_MD_OPTIONS_MASK) == 0) {
+      EXPECT_RC(PtlMDBind(ni, &c.md_value, &c.out), PTL_ARG_INVALID);
+    }
+    c.me_value.options = PTL_ME_OP_PUT | bit;
+    if ((bit & PTL_ME_APPEND_OPTIONS_MASK) == 0) {
+      EXPECT_RC(PtlMEAppend(ni, kPt, &c.me_value, PTL_OVERFLOW_LIST, nullptr, &c.out), PTL_ARG_INVALID);
+      EXPECT_RC(PtlMESearch(ni, kPt, &c.me_value, PTL_SEARCH_DELETE, nullptr), PTL_ARG_INVALID);
+    }
+    c.le_value.options = PTL_LE_OP_PUT | bit;
+    if ((bit & PTL_LE_APPEND_OPTIONS_MASK) == 0) {
+      EXPECT_RC(PtlLEAppend(plain, kPt, &c.le_value, PTL_OVERFLOW_LIST, nullptr, &c.out), PTL_ARG_INVALID);
+      EXPECT_RC(PtlLESearch(plain, kPt, &c.le_value, PTL_SEARCH_DELETE, nullptr), PTL_ARG_INVALID);
+    }
+  }
+}
+
+// Issue 3: the masks are "all legal options or'ed": each single one is taken, and all of a call together.
+TEST_PROCESSES(1, Arguments, Section3_4__every_option_is_legal) {
+  const Ni ni(self);
+  const Ni plain(self, kNonMatching);
+  const Ends ends(ni);
+  alloc_pt(plain, PTL_EQ_NONE);
+  ptl_iovec_t piece{};
+  const auto expect_legal = [&](unsigned int options) {
+    SCOPED_TRACE("options " + std::to_string(options));
+    Calls c;
+    piece = {c.memory, sizeof c.memory};
+    const auto describe = [&](auto& value, unsigned int mask) {
+      value.options = options & mask;
+      const bool scattered = (value.options & PTL_IOVEC) != 0;
+      value.start = scattered ? static_cast<void*>(&piece) : c.memory;
+      value.length = scattered ? 1 : sizeof c.memory;
+    };
+    describe(c.md_value, PTL_MD_OPTIONS_MASK);
+    EXPECT_RC(PtlMDBind(ni, &c.md_value, &c.md), PTL_OK);
+    EXPECT_RC(PtlMDRelease(c.md), PTL_OK);
+    describe(c.me_value, PTL_ME_APPEND_OPTIONS_MASK);
+    EXPECT_RC(PtlMEAppend(ni, kPt, &c.me_value, PTL_PRIORITY_LIST, nullptr, &c.entry), PTL_OK);
+    EXPECT_RC(PtlMEUnlink(c.entry), PTL_OK);
+    describe(c.le_value, PTL_LE_APPEND_OPTIONS_MASK);
+    EXPECT_RC(PtlLEAppend(plain, kPt, &c.le_value, PTL_PRIORITY_LIST, nullptr, &c.entry), PTL_OK);
+    EXPECT_RC(PtlLEUnlink(c.entry), PTL_OK);
+    EXPECT_RC(PtlPTAlloc(ni, options & PTL_PT_ALLOC_OPTIONS_MASK, ends.target_eq, PTL_PT_ANY, &c.pt), PTL_OK);
+    EXPECT_RC(PtlPTFree(ni, c.pt), PTL_OK);
+  };
+  for (unsigned int bit = 1; bit != 0; bit <<= 1) expect_legal(bit);
+  expect_legal(~0u);
+}
+
+// An option bit above all legal ones is refused.
+TEST_PROCESSES(1, Arguments, Section3_4__bit_above_the_mask_is_invalid) {
   const Ni ni(self);
   const Ends ends(ni);
   const auto above = [](unsigned int mask) {
@@ -242,6 +371,25 @@ TEST_PROCESSES(1, Arguments, Section3_4__null_is_invalid) {
   EXPECT_RC(PtlMEAppend(ni, kPt, nullptr, PTL_PRIORITY_LIST, nullptr, &c.out), PTL_ARG_INVALID);
   EXPECT_RC(PtlMEAppend(ni, kPt, &c.me_value, PTL_PRIORITY_LIST, nullptr, nullptr), PTL_ARG_INVALID);
   EXPECT_RC(PtlMESearch(ni, kPt, nullptr, PTL_SEARCH_ONLY, nullptr), PTL_ARG_INVALID);
+  const Ni plain(self, PTL_NI_NO_MATCHING | PTL_NI_LOGICAL);
+  alloc_pt(plain, PTL_EQ_NONE);
+  EXPECT_RC(PtlLEAppend(plain, kPt, nullptr, PTL_PRIORITY_LIST, nullptr, &c.out), PTL_ARG_INVALID);
+  EXPECT_RC(PtlLEAppend(plain, kPt, &c.le_value, PTL_PRIORITY_LIST, nullptr, nullptr), PTL_ARG_INVALID);
+  EXPECT_RC(PtlLESearch(plain, kPt, nullptr, PTL_SEARCH_ONLY, nullptr), PTL_ARG_INVALID);
+  EXPECT_RC(PtlSetMap(plain, 1, nullptr), PTL_ARG_INVALID);
+  EXPECT_RC(PtlGetMap(plain, 1, nullptr, &c.size), PTL_ARG_INVALID);
+  EXPECT_RC(PtlGetMap(plain, 1, &c.id, nullptr), PTL_ARG_INVALID);
+  EXPECT_RC(PtlGetId(plain, nullptr), PTL_ARG_INVALID);
+  // An array of pieces that is not there (3.10.2).
+  c.md_value = md_of(nullptr, 1, PTL_EQ_NONE, PTL_CT_NONE, PTL_IOVEC);
+  EXPECT_RC(PtlMDBind(ni, &c.md_value, &c.out), PTL_ARG_INVALID);
+  c.me_value.start = nullptr;
+  c.me_value.options = PTL_IOVEC;
+  EXPECT_RC(PtlMEAppend(ni, kPt, &c.me_value, PTL_PRIORITY_LIST, nullptr, &c.out), PTL_ARG_INVALID);
+  EXPECT_RC(PtlMESearch(ni, kPt, &c.me_value, PTL_SEARCH_ONLY, nullptr), PTL_ARG_INVALID);
+  c.le_value = le_of(nullptr, 1, PTL_IOVEC);
+  EXPECT_RC(PtlLEAppend(plain, kPt, &c.le_value, PTL_PRIORITY_LIST, nullptr, &c.out), PTL_ARG_INVALID);
+  EXPECT_RC(PtlLESearch(plain, kPt, &c.le_value, PTL_SEARCH_ONLY, nullptr), PTL_ARG_INVALID);
   EXPECT_RC(PtlEQAlloc(ni, 16, nullptr), PTL_ARG_INVALID);
   EXPECT_RC(PtlEQGet(ends.target_eq, nullptr), PTL_ARG_INVALID);
   EXPECT_RC(PtlEQWait(ends.target_eq, nullptr), PTL_ARG_INVALID);

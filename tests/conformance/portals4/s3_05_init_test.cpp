@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <string>
 #include <thread>
 
 #include "../harness/fixture.h"
@@ -189,27 +190,32 @@ TEST_PROCESSES(1, Init, Section3_5_3__free_after_abort_waits_for_the_waiters) {
   const Ni ni(self);
   const ptl_handle_eq_t eq = alloc_eq(ni);
   const ptl_handle_ct_t ct = alloc_ct(ni);
-  std::atomic<int> started{0};
-  int rcs[2] = {-1, -1};
-  std::thread waits_for_event([&] {
-    ptl_event_t event{};
-    ++started;
-    rcs[0] = PtlEQWait(eq, &event);
-  });
-  std::thread waits_for_count([&] {
-    ptl_ct_event_t count{};
-    ++started;
-    rcs[1] = PtlCTWait(ct, 1, &count);
-  });
-  while (started < 2) std::this_thread::yield();
-  for (int i = 0; i < 1000; ++i) std::this_thread::yield();
+  std::atomic<pid_t> threads[4] = {};
+  int rcs[4] = {-1, -1, -1, -1};
+  std::vector<std::thread> waiters;
+  for (int i = 0; i < 4; ++i) {
+    waiters.emplace_back([&, i] {
+      ptl_event_t event{};
+      ptl_ct_event_t count{};
+      unsigned int which = 0;
+      const ptl_size_t test = 1;
+      threads[i] = gettid();
+      if (i == 0) rcs[i] = PtlEQWait(eq, &event);
+      if (i == 1) rcs[i] = PtlEQPoll(&eq, 1, PTL_TIME_FOREVER, &event, &which);
+      if (i == 2) rcs[i] = PtlCTWait(ct, test, &count);
+      if (i == 3) rcs[i] = PtlCTPoll(&ct, &test, 1, PTL_TIME_FOREVER, &count, &which);
+    });
+  }
+  for (const auto& thread : threads) {
+    while (thread == 0) std::this_thread::yield();
+    wait_for_state("/proc/self/task/" + std::to_string(thread), 'S');  // Inside the call that it was about to make.
+  }
   PtlAbort();
   EXPECT_RC(PtlEQFree(eq), PTL_OK);
   EXPECT_RC(PtlCTFree(ct), PTL_OK);
-  waits_for_event.join();
-  waits_for_count.join();
-  // A thread that had not entered the call yet may find its handle freed; 3.13.6 leaves that undefined.
-  for (int rc : rcs) EXPECT_TRUE(rc == PTL_ABORTED || rc == PTL_ARG_INVALID) << name_of_rc(rc);
+  for (std::thread& waiter : waiters) waiter.join();
+  // All of them were inside: not one has found its handle freed.
+  for (int rc : rcs) EXPECT_RC(rc, PTL_ABORTED);
 }
 
 // 3.5.3: "Single-threaded programs may use PtlAbort() in signal handlers".

@@ -75,6 +75,57 @@ TEST_PROCESSES(1, NetworkInterface, Section3_6_2__desired_limits_are_hints) {
   put_and_wait(ends, ni.target(), {.length = 1});
 }
 
+// Issue 3: what nobody asks for is there all the same, on each of the four interfaces: put, get, atomic, triggers,
+// unexpected headers, scattered memory.
+TEST_BOTH_WAYS(NetworkInterface, Section3_6_2__limits_of_zero_give_a_usable_interface) {
+  const ptl_ni_limits_t nothing{};
+  for (unsigned int options : kAllFour) {
+    SCOPED_TRACE("options " + std::to_string(options));
+    const Ni ni(self, options, &nothing);
+    const Ends ends(ni);
+    const ptl_handle_ct_t ct = alloc_ct(ni);
+    alignas(8) unsigned char memory[64] = {};
+    ptl_iovec_t pieces[2] = {{memory, 16}, {memory + 32, 16}};
+    const bool matching = (options & PTL_NI_MATCHING) != 0;
+    self.target([&] {
+      if (matching) append(ni, me_of(ni, pieces, 2, PTL_IOVEC), PTL_OVERFLOW_LIST);
+      if (!matching) append(ni, le_of(pieces, 2, PTL_IOVEC), PTL_OVERFLOW_LIST);
+    });
+    self.initiator([&] {
+      put_and_wait(ends, ni.target(), {.length = 32});
+      get(ends.md, ni.target(), {.length = 32});
+      next_event(ends.source_eq, PTL_EVENT_REPLY);
+      atomic(ends.md, ni.target(), {.length = 8});
+      next_event(ends.source_eq, PTL_EVENT_ACK);
+      REQUIRE_OK(PtlTriggeredPut(ends.md, 0, 8, PTL_ACK_REQ, ni.target(), kPt, 0, 0, nullptr, 0, ct, 1));
+      REQUIRE_OK(PtlCTInc(ct, {1, 0}));
+      next_event(ends.source_eq, PTL_EVENT_ACK);
+    });
+    self.target([&] {
+      for (ptl_event_kind_t kind : {PTL_EVENT_PUT, PTL_EVENT_GET, PTL_EVENT_ATOMIC, PTL_EVENT_PUT})
+        next_event(ends.target_eq, kind);
+      if (matching) append(ni, me_of(ni, nullptr, 0));
+      if (!matching) append(ni, le_of(nullptr, 0));
+      for (int i = 0; i < 4; ++i) next_event(ends.target_eq);
+    });
+  }
+}
+
+// README, and issue 3: "granted only because they are true": the three features of 3.6.1 are there on every interface,
+// whatever is desired. That they are true: 2.7.1 in s2_07, 3.15.4 in s3_15, 3.12 in s3_13_3.
+TEST_PROCESSES(1, NetworkInterface, Section3_6_1__features) {
+  const unsigned int all = PTL_TARGET_BIND_INACCESSIBLE | PTL_TOTAL_DATA_ORDERING | PTL_COHERENT_ATOMICS;
+  ptl_ni_limits_t wanted = generous_limits();
+  for (unsigned int features : {0u, all}) {
+    wanted.features = features;
+    for (unsigned int options : kAllFour) {
+      const Ni ni(self, options, &wanted);
+      EXPECT_EQ(ni.limits().features, all);
+      EXPECT_LE(ni.limits().max_war_ordered_size, ni.limits().max_waw_ordered_size) << "2.7.1";
+    }
+  }
+}
+
 // 3.6.2: desired NULL and actual NULL are legal.
 TEST_PROCESSES(1, NetworkInterface, Section3_6_2__desired_and_actual_may_be_null) {
   REQUIRE_OK(PtlInit());
@@ -355,8 +406,15 @@ TEST_PROCESSES(1, NetworkInterface, Section3_6_1__max_list_size) {
   alloc_pt(ni, PTL_EQ_NONE);
   const ptl_me_t me = me_of(ni, nullptr, 0);
   ptl_handle_me_t handle = PTL_INVALID_HANDLE;
-  expect_enforced(self, ni.limits().max_list_size, PTL_LIST_TOO_LONG,
-                  [&] { return PtlMEAppend(ni, kPt, &me, PTL_PRIORITY_LIST, nullptr, &handle); });
+  const auto allocate = [&] { return PtlMEAppend(ni, kPt, &me, PTL_PRIORITY_LIST, nullptr, &handle); };
+  expect_enforced(self, ni.limits().max_list_size, PTL_LIST_TOO_LONG, allocate);
+  // "attached to the list on any portal table index": another index has room, and so has this one after an unlink.
+  alloc_pt(ni, PTL_EQ_NONE, 0, kOtherPt);
+  const ptl_handle_me_t last = handle;
+  EXPECT_RC(PtlMEAppend(ni, kOtherPt, &me, PTL_PRIORITY_LIST, nullptr, &handle), PTL_OK);
+  EXPECT_RC(PtlMEUnlink(last), PTL_OK);
+  EXPECT_RC(allocate(), PTL_OK);
+  EXPECT_RC(allocate(), PTL_LIST_TOO_LONG);
 }
 
 TEST_PROCESSES(1, NetworkInterface, Section3_6_1__max_triggered_ops) {

@@ -443,6 +443,12 @@ TEST_PROCESSES(1, MemoryDescriptor, Section3_10_2__iovec_up_to_the_limit) {
     EXPECT_RC(PtlMDBind(ni, &described, &md), expected) << count;
     EXPECT_RC(PtlMEAppend(ni, kPt, &me, PTL_PRIORITY_LIST, nullptr, &entry), expected) << count;
   }
+  // Offsets into it could not be told.
+  ptl_iovec_t too_long[2] = {{&byte, PTL_SIZE_MAX}, {&byte, 1}};
+  const ptl_md_t endless = md_of(too_long, 2, PTL_EQ_NONE, PTL_CT_NONE, PTL_IOVEC);
+  const ptl_me_t endless_entry = me_of(ni, too_long, 2, PTL_IOVEC);
+  EXPECT_RC(PtlMDBind(ni, &endless, &md), PTL_ARG_INVALID);
+  EXPECT_RC(PtlMEAppend(ni, kPt, &endless_entry, PTL_PRIORITY_LIST, nullptr, &entry), PTL_ARG_INVALID);
   const ptl_md_t nothing = md_of(nullptr, 2, PTL_EQ_NONE, PTL_CT_NONE, PTL_IOVEC);
   EXPECT_RC(PtlMDBind(ni, &nothing, &md), PTL_ARG_INVALID);
 }

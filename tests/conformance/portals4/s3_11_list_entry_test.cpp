@@ -176,6 +176,64 @@ TEST_BOTH_WAYS(ListEntry, Section3_11_4__search) {
   });
 }
 
+// 3.11.4: "the count of succeeding events is incremented by one for the first match found (if it exists) and the search
+// terminates. If no matches are found, the count of failing events is incremented by one"; persistent: one "for each
+// match found", and one failure "after all of the unexpected headers have been checked".
+TEST_BOTH_WAYS(ListEntry, Section3_11_4__searches_are_counted) {
+  const Ni ni(self, kNonMatching);
+  const Ends ends(ni);
+  const ptl_handle_ct_t ct = alloc_ct(ni);
+  self.target([&] { append(ni, le_of(nullptr, 0, PTL_LE_EVENT_COMM_DISABLE), PTL_OVERFLOW_LIST); });
+  self.initiator([&] {
+    for (int i = 0; i < 4; ++i) put_and_wait(ends, ni.target(), {.length = 4});
+  });
+  self.target([&] {
+    const auto search = [&](unsigned int options, ptl_search_op_t op, ptl_size_t success, ptl_size_t failure) {
+      ptl_le_t le = le_of(nullptr, 0, options | PTL_LE_EVENT_CT_COMM | PTL_LE_EVENT_CT_OVERFLOW);
+      le.ct_handle = ct;
+      REQUIRE_OK(PtlCTSet(ct, {0, 0}));
+      REQUIRE_OK(PtlLESearch(ni, kPt, &le, op, nullptr));
+      wait_for_counts(ct, success, failure);
+      EXPECT_EQ(count_of(ct).success, success);
+      EXPECT_EQ(count_of(ct).failure, failure);
+    };
+    search(PTL_LE_USE_ONCE, PTL_SEARCH_ONLY, 1, 0);
+    search(PTL_LE_USE_ONCE, PTL_SEARCH_DELETE, 1, 0);
+    search(0, PTL_SEARCH_ONLY, 3, 1);
+    search(0, PTL_SEARCH_DELETE, 3, 1);
+    search(0, PTL_SEARCH_ONLY, 0, 1);
+    search(PTL_LE_USE_ONCE, PTL_SEARCH_DELETE, 0, 1);
+  });
+}
+
+// C.1 and issue 3: PTL_LE_ACK_DISABLE is deprecated, "still defined and honoured".
+TEST_BOTH_WAYS(ListEntry, SectionC_1__ack_disable_is_still_honoured) {
+  const Ni ni(self, kNonMatching);
+  Ends ends(ni);
+  const ptl_handle_eq_t eq = alloc_eq(ni);
+  const ptl_handle_ct_t ct = alloc_ct(ni);
+  const ptl_handle_md_t md = bind_md(ni, md_of(ends.data.data(), 8, eq, ct, PTL_MD_EVENT_CT_ACK));
+  alloc_pt(ni, PTL_EQ_NONE, 0, kOtherPt);
+  self.target([&] {
+    append(ni, le_of(target_memory, 8, PTL_LE_ACK_DISABLE));
+    append(ni, le_of(target_memory, 8), PTL_PRIORITY_LIST, nullptr, kOtherPt);
+  });
+  self.initiator([&] {
+    // PTL_OC_ACK_REQ is left out: it tells of the end of an operation, whatever has become of it (3.15.1).
+    for (ptl_ack_req_t ack : {PTL_ACK_REQ, PTL_CT_ACK_REQ}) {
+      put(md, ni.target(), {.length = 8, .ack = ack});
+      next_event(eq, PTL_EVENT_SEND);
+    }
+    put_and_wait(ends, ni.target(), {.length = 8, .pt = kOtherPt});
+    expect_empty(eq);
+    EXPECT_EQ(count_of(ct).success, 0u);
+    EXPECT_EQ(count_of(ct).failure, 0u);
+  });
+  self.target([&] {
+    for (int i = 0; i < 2; ++i) next_event(ends.target_eq, PTL_EVENT_PUT);
+  });
+}
+
 // 3.11.1: "If a put operation targets a list entry where PTL_LE_OP_PUT is not set, it is treated as an operations
 // failure"; a wrong uid as "a permissions failure".
 TEST_BOTH_WAYS(ListEntry, Section3_11_1__permissions) {

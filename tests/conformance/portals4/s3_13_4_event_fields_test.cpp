@@ -250,9 +250,86 @@ TEST_BOTH_WAYS(EventFields, Section3_13_4__failure_at_the_target) {
       EXPECT_EQ(event.user_ptr, tag(0x2222));
       EXPECT_EQ(event.start, nowhere + kMessage.remote_offset);
       EXPECT_EQ(event.rlength, kMessage.length);
+      EXPECT_LE(event.mlength, kMessage.length) << "of what, if nothing was moved, the table does not say";
       if (kinds.operation != Operation::get) {
         EXPECT_EQ(event.hdr_data, kMessage.hdr_data);
       }
+      if (kinds.operation != Operation::get && kinds.operation != Operation::put) {
+        EXPECT_EQ(event.atomic_operation, operation_in_event(kinds.operation));
+        EXPECT_EQ(event.atomic_type, kMessage.type);
+      }
     });
   }
+}
+
+// The same for the overflow events: the operation has failed in the memory of the overflow entry.
+TEST_BOTH_WAYS(EventFields, Section3_13_4__failure_in_the_overflow_list) {
+  const Ni ni(self);
+  const Ends ends(ni);
+  if ((ni.limits().features & PTL_TARGET_BIND_INACCESSIBLE) == 0) self.skip("not promised by the interface");
+  const ptl_uid_t uid = initiator_uid(self, ni);
+  auto* const nowhere = reinterpret_cast<unsigned char*>(4096);
+  self.target([&] { append(ni, entry(ni, nowhere, 256), PTL_OVERFLOW_LIST, tag(0x3333)); });
+  for (const Kinds& kinds : kAll) {
+    SCOPED_TRACE("operation " + std::to_string(static_cast<int>(kinds.operation)));
+    self.initiator([&] {
+      Message message = kMessage;
+      if (kinds.operation == Operation::put) put(ends.md, ni.target(), message);
+      if (kinds.operation == Operation::get) get(ends.md, ni.target(), message);
+      if (kinds.operation == Operation::atomic) atomic(ends.md, ni.target(), message);
+      if (kinds.operation == Operation::fetch_atomic) fetch_atomic(ends.md, 1024, ends.md, ni.target(), message);
+      message.op = PTL_SWAP;
+      if (kinds.operation == Operation::swap) swap(ends.md, 1024, ends.md, ni.target(), message);
+      const ptl_event_t event = next_event(ends.source_eq);
+      EXPECT_EQ(event.ni_fail_type, PTL_NI_SEGV);
+      EXPECT_EQ(event.user_ptr, kMessage.user_ptr);
+    });
+    self.target([&] {
+      EXPECT_EQ(next_event(ends.target_eq, kinds.direct, PTL_NI_SEGV).user_ptr, tag(0x3333));
+      append(ni, entry(ni, nullptr, 0, PTL_ME_USE_ONCE | PTL_ME_EVENT_UNLINK_DISABLE), PTL_PRIORITY_LIST, tag(0x5555));
+      const ptl_event_t event = next_event(ends.target_eq);
+      SCOPED_TRACE(describe(event));
+      EXPECT_EQ(event.type, kinds.overflow);
+      EXPECT_EQ(event.ni_fail_type, PTL_NI_SEGV);
+      EXPECT_TRUE(same_process(ni, event.initiator, ni.id(self.size() - 1)));
+      EXPECT_EQ(event.pt_index, kPt);
+      EXPECT_EQ(event.uid, uid);
+      EXPECT_EQ(event.match_bits, kMessage.match_bits);
+      EXPECT_EQ(event.user_ptr, tag(0x5555));
+      EXPECT_EQ(event.start, nowhere + kMessage.remote_offset);
+      if (kinds.operation != Operation::get) {
+        EXPECT_EQ(event.hdr_data, kMessage.hdr_data);
+      }
+      expect_empty(ends.target_eq);
+    });
+  }
+}
+
+// Table 3-3: of events without an operation of another process: PT_DISABLED has type, pt_index and ni_fail_type; a
+// SEARCH that finds nothing has user_ptr and pt_index; a SEND that fails has user_ptr.
+TEST_BOTH_WAYS(EventFields, Section3_13_4__pt_disabled_search_and_send_that_fail) {
+  const Ni ni(self);
+  const Ends ends(ni, PTL_PT_FLOWCTRL);
+  const ptl_handle_eq_t eq = alloc_eq(ni);
+  const ptl_handle_md_t nowhere = bind_md(ni, md_of(reinterpret_cast<void*>(4096), 256, eq));
+  self.target([&] { append(ni, entry(ni, target_memory, 256)); });
+  self.initiator([&] {
+    put(nowhere, ni.target(),
+        {.length = 8, .match_bits = kMessage.match_bits, .user_ptr = tag(8), .ack = PTL_NO_ACK_REQ});
+    const ptl_event_t event = next_event(eq, PTL_EVENT_SEND, PTL_NI_SEGV);
+    EXPECT_EQ(event.user_ptr, tag(8));
+    put_and_wait(ends, ni.target(), {.length = 8, .match_bits = 1, .user_ptr = tag(9)}, PTL_NI_PT_DISABLED);
+  });
+  self.target([&] {
+    ptl_event_t event = next_event(ends.target_eq);
+    // The message from memory that is not there may have reached the target before its sender knew.
+    if (event.type == PTL_EVENT_PUT) event = next_event(ends.target_eq);
+    EXPECT_EQ(event.type, PTL_EVENT_PT_DISABLED) << describe(event);
+    EXPECT_EQ(event.pt_index, kPt);
+    const ptl_me_t searching = entry(ni, nullptr, 0);
+    REQUIRE_OK(PtlMESearch(ni, kPt, &searching, PTL_SEARCH_ONLY, tag(0x4444)));
+    event = next_event(ends.target_eq, PTL_EVENT_SEARCH, PTL_NI_NO_MATCH);
+    EXPECT_EQ(event.user_ptr, tag(0x4444));
+    EXPECT_EQ(event.pt_index, kPt);
+  });
 }

@@ -249,6 +249,40 @@ TEST_BOTH_WAYS(AtomicItems, Section3_15_4__memory_that_is_not_there) {
   });
 }
 
+// 3.12.1: "zero length messages are not checked for truncation"; 3.12: "A message with an invalid address/offset pair
+// that is of zero bytes will not cause a PTL_NI_SEGV": so atomics of no item fail for nothing: no memory, an offset
+// beyond the entry, one that is not aligned, an entry that does not truncate.
+TEST_BOTH_WAYS(AtomicItems, Section3_12__no_items_never_fail) {
+  const Ni ni(self);
+  const Ends ends(ni);
+  Buffers buffers(ni);
+  self.target([&] {
+    append(ni, me_of(ni, reinterpret_cast<void*>(8), 100));
+    ptl_me_t me = me_of(ni, nullptr, 0, PTL_ME_NO_TRUNCATE);
+    me.match_bits = 1;
+    append(ni, me);
+  });
+  self.initiator([&] {
+    for (ptl_match_bits_t bits : {0u, 1u})
+      for (ptl_size_t offset : {ptl_size_t{0}, ptl_size_t{3}, ptl_size_t{1000}, ptl_size_t{PTL_SIZE_MAX}}) {
+        const Message nothing{.length = 0, .remote_offset = offset, .match_bits = bits};
+        Message swapping = nothing;
+        swapping.op = PTL_SWAP;
+        atomic(buffers.md, ni.target(), nothing);
+        EXPECT_EQ(next_event(buffers.eq, PTL_EVENT_ACK).mlength, 0u) << offset;
+        fetch_atomic(buffers.md, kFetched, buffers.md, ni.target(), nothing);
+        EXPECT_EQ(next_event(buffers.eq, PTL_EVENT_REPLY).mlength, 0u) << offset;
+        swap(buffers.md, kFetched, buffers.md, ni.target(), swapping);
+        EXPECT_EQ(next_event(buffers.eq, PTL_EVENT_REPLY).mlength, 0u) << offset;
+      }
+  });
+  self.target([&] {
+    for (int i = 0; i < 8; ++i)
+      for (ptl_event_kind_t kind : {PTL_EVENT_ATOMIC, PTL_EVENT_FETCH_ATOMIC, PTL_EVENT_FETCH_ATOMIC})
+        EXPECT_EQ(next_event(ends.target_eq, kind).mlength, 0u);
+  });
+}
+
 // Issue 3: atomics of all processes and all interfaces of a node are atomic against each other (3.15.4: "atomic
 // relative to ... any other network interface that also returned PTL_COHERENT_ATOMICS"): two targets expose the same
 // shared memory on all four interfaces, four processes count in it.

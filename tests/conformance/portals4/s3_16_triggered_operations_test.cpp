@@ -325,6 +325,46 @@ TEST_BOTH_WAYS(TriggeredOperations, Section3_16_5__swap) {
   });
 }
 
+// Silent in the spec, and an error of the program: what an operation needs was freed before its threshold. It does
+// nothing then, also not to an object in the place of the freed one, and what comes after it runs.
+TEST_PROCESSES(1, TriggeredOperations, Section3_16__objects_freed_before_it_runs) {
+  ptl_ni_limits_t wanted = generous_limits();
+  wanted.max_triggered_ops = 8;
+  const Ni ni(self, kMatching, &wanted);
+  const Ends ends(ni);
+  append(ni, me_of(ni, target_values, sizeof target_values));
+  Values values(ni);
+  const ptl_process_t to = ni.target();
+  for (ptl_size_t round = 1; round <= 10; ++round) {
+    const ptl_handle_ct_t freed_ct = alloc_ct(ni);
+    const ptl_handle_md_t freed_md = bind_md(ni, md_of(values.numbers, 64, values.eq));
+    const auto sum = PTL_SUM;
+    const auto type = PTL_INT64_T;
+    REQUIRE_OK(PtlTriggeredCTInc(freed_ct, {1, 0}, values.ct, round));
+    REQUIRE_OK(PtlTriggeredCTSet(freed_ct, {7, 7}, values.ct, round));
+    REQUIRE_OK(PtlTriggeredPut(freed_md, 0, 8, PTL_ACK_REQ, to, kPt, 0, 0, nullptr, 0, values.ct, round));
+    REQUIRE_OK(PtlTriggeredGet(freed_md, 0, 8, to, kPt, 0, 0, nullptr, values.ct, round));
+    REQUIRE_OK(
+        PtlTriggeredFetchAtomic(freed_md, 8, values.md, 0, 8, to, kPt, 0, 0, nullptr, 0, sum, type, values.ct, round));
+    REQUIRE_OK(
+        PtlTriggeredFetchAtomic(values.md, 8, freed_md, 0, 8, to, kPt, 0, 0, nullptr, 0, sum, type, values.ct, round));
+    REQUIRE_OK(PtlTriggeredPut(values.md, 0, 8, PTL_ACK_REQ, to, kPt, 0, 0, nullptr, round, values.ct, round));
+    REQUIRE_OK(PtlCTFree(freed_ct));
+    REQUIRE_OK(PtlMDRelease(freed_md));
+    const ptl_handle_ct_t new_ct = alloc_ct(ni);
+    const ptl_handle_md_t new_md = bind_md(ni, md_of(values.numbers, 64, values.eq));
+    REQUIRE_OK(PtlCTInc(values.ct, {1, 0}));
+    next_event(values.eq, PTL_EVENT_ACK);
+    EXPECT_EQ(next_event(ends.target_eq, PTL_EVENT_PUT).hdr_data, round);
+    expect_empty(ends.target_eq);
+    expect_empty(values.eq);
+    EXPECT_EQ(count_of(new_ct).success, 0u);
+    EXPECT_EQ(count_of(new_ct).failure, 0u);
+    REQUIRE_OK(PtlCTFree(new_ct));
+    REQUIRE_OK(PtlMDRelease(new_md));
+  }
+}
+
 // C.1, 3.10.1: PTL_MD_UNRELIABLE is for puts without acknowledgment, also for triggered ones.
 TEST_PROCESSES(1, TriggeredOperations, Section3_16_1__unreliable_descriptor) {
   const Ni ni(self);

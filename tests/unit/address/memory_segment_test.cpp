@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <stdexcept>
 #include <vector>
 
 #include "engine/address/guarded_copy.h"
@@ -135,7 +136,7 @@ TEST_F(MemorySegmentTest, Pieces__that_add_up_to_more_than_all_bytes_are_refused
 
 TEST_F(MemorySegmentTest, Pieces__more_than_memory_can_hold_are_refused) {
   const iovec piece{memory.data(), 1};
-  EXPECT_FALSE(segment.describe(&piece, UINT64_MAX));
+  EXPECT_THROW(segment.describe(&piece, UINT64_MAX), std::length_error);
   EXPECT_EQ(segment.length(), 0u);
 }
 

@@ -1,0 +1,75 @@
+#pragma once
+// The disorder of the simulated network on the wires of real processes: a wire that holds back what another wire has
+// brought, and hands it on in any order that Portals allows. The setting PORTOFU_SHUFFLE puts it between an engine and
+// its wires: the conformance tests run so, and a program can be tried for trusting in an order that nobody promises.
+//
+// What varies: which source is heard next, how many polls a packet stays invisible, and whether answers of a peer
+// overtake its requests or the other way round (3.10.1: replies "are never required to be ordered"). What stays:
+// requests of one source come in their order, and so do its answers.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "engine/wire/sim/sim_medium.h"
+#include "engine/wire/sim/sim_random.h"
+#include "engine/wire/wire.h"
+
+namespace portofu {
+
+/// Wire over another wire. Used by the thread on duty.
+class ShuffleWire final : public Wire {
+ public:
+  /// @param inner  outlives this wire; nobody else peeks into it
+  /// @param seed   decides every choice, but not when packets arrive
+  ShuffleWire(Wire& inner, std::uint64_t seed) : inner_(inner), random_(seed) {}
+
+  std::uint32_t max_payload_bytes() const override { return inner_.max_payload_bytes(); }
+  ConnectResult connect(ProcessId peer, Link** link) override { return inner_.connect(peer, link); }
+  void disconnect(Link* link) override { inner_.disconnect(link); }
+  std::byte* claim(Link& link, std::uint32_t payload_bytes) override { return inner_.claim(link, payload_bytes); }
+  void publish(Link& link, const PacketHeader& header) override { inner_.publish(link, header); }
+  void discard(Link& link) override { inner_.discard(link); }
+  bool peek(Packet& packet) override;
+  void release() override;
+  bool has_packets() override { return waiting_packets_ > 0 || inner_.has_packets(); }
+  bool has_room_again() override { return inner_.has_room_again(); }
+  int check_peers() override { return inner_.check_peers(); }
+  bool take_closed_source(ProcessId* source, void** source_context) override;
+
+ private:
+  /// Packets of one kind of one source, in order.
+  using Lane = std::deque<SimPacket>;
+  enum LaneIndex : std::size_t { kRequests, kAnswers, kLaneCount };
+
+  /// One source of the inner wire, which keeps its address as the source's context.
+  struct Source {
+    ProcessId id;
+    void* context = nullptr;  ///< The engine's.
+    std::array<Lane, kLaneCount> lanes;
+    bool empty() const { return lanes[kRequests].empty() && lanes[kAnswers].empty(); }
+  };
+
+  /// Where a packet may be taken now.
+  struct Choice {
+    Source* source;
+    Lane* lane;
+  };
+
+  void take_in();
+  Source& source_of(const Packet& packet);
+  std::vector<Choice> poll_lanes();
+
+  Wire& inner_;
+  SimRandom random_;
+  std::vector<std::unique_ptr<Source>> sources_;
+  std::size_t waiting_packets_ = 0;  ///< In all lanes.
+  Source* closing_ = nullptr;        ///< The inner wire has closed it; nothing new is taken in until it is empty.
+  std::optional<SimPacket> held_;    ///< Between peek and release.
+};
+
+}  // namespace portofu

@@ -1,0 +1,35 @@
+// Which wires an engine gets on a real node.
+
+#include "engine/engine_node.h"
+
+#include <gtest/gtest.h>
+
+namespace portofu {
+namespace {
+
+std::unique_ptr<EngineNode> open_with(const Settings& settings) {
+  OpenError error = OpenError::kNone;
+  std::string why;
+  auto node = open_node(settings, 0, &error, &why);
+  EXPECT_NE(node, nullptr) << why;
+  return node;
+}
+
+TEST(EngineNode, Wires__are_loopback_and_shared_memory) {
+  const auto node = open_with({});
+  ASSERT_NE(node, nullptr);
+  EXPECT_EQ(node->wires(), (std::vector<Wire*>{node->loopback.get(), node->shm.get()}));
+}
+
+TEST(EngineNode, Shuffle_seed__puts_the_disorder_over_both) {
+  Settings settings;
+  settings.shuffle_seed = 7;
+  const auto node = open_with(settings);
+  ASSERT_NE(node, nullptr);
+  ASSERT_NE(node->shuffled_loopback, nullptr);
+  ASSERT_NE(node->shuffled_shm, nullptr);
+  EXPECT_EQ(node->wires(), (std::vector<Wire*>{node->shuffled_loopback.get(), node->shuffled_shm.get()}));
+}
+
+}  // namespace
+}  // namespace portofu

@@ -1,0 +1,170 @@
+// What the shuffle may change, and what not: two senders of a simulated network that itself delays nothing.
+
+#include "engine/wire/sim/shuffle_wire.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <vector>
+
+#include "engine/wire/sim/sim_network.h"
+
+namespace portofu {
+namespace {
+
+constexpr ProcessId kReceiver{1, 1};
+constexpr ProcessId kSenders[2] = {{1, 2}, {1, 3}};
+constexpr std::uint32_t kPackets = 12;
+constexpr int kManyPolls = 100;
+
+/// What the receiver has taken.
+struct Taken {
+  ProcessId source;
+  PacketType type;
+  std::uint32_t number;
+};
+
+struct ShuffleWireTest : ::testing::Test {
+  static SimOptions plain() {
+    return {.max_payload_bytes = 4096, .max_link_packets = 64, .max_delay_polls = 0, .max_connect_in_progress = 0};
+  }
+
+  void start(std::uint64_t seed) {
+    network = std::make_unique<SimNetwork>(1, plain());
+    inner = network->attach(kReceiver);
+    wire = std::make_unique<ShuffleWire>(*inner, seed);
+    for (int i = 0; i < 2; ++i) {
+      senders[i] = network->attach(kSenders[i]);
+      ASSERT_EQ(senders[i]->connect(kReceiver, &links[i]), ConnectResult::kConnected);
+    }
+  }
+
+  void TearDown() override {
+    wire.reset();
+    inner.reset();
+    for (auto& sender : senders) sender.reset();
+  }
+
+  /// @return false if the link has no room
+  bool send(int sender, PacketType type, std::uint32_t number, std::uint8_t flags = 0) {
+    std::byte* room = senders[sender]->claim(*links[sender], sizeof number);
+    if (room == nullptr) return false;
+    std::memcpy(room, &number, sizeof number);
+    PacketHeader header{};
+    header.type = type;
+    header.flags = flags;
+    header.operation_id = number;
+    header.payload_bytes = sizeof number;
+    senders[sender]->publish(*links[sender], header);
+    return true;
+  }
+
+  std::vector<Taken> take_all() {
+    std::vector<Taken> all;
+    for (int idle = 0; idle < kManyPolls; ++idle) {
+      Packet packet;
+      while (wire->peek(packet)) {
+        std::uint32_t payload = 0;
+        std::memcpy(&payload, packet.payload, sizeof payload);
+        EXPECT_EQ(payload, packet.header.operation_id);
+        *packet.source_context = this;
+        all.push_back({packet.source, packet.header.type, packet.header.operation_id});
+        wire->release();
+        idle = 0;
+      }
+    }
+    EXPECT_FALSE(wire->has_packets());
+    return all;
+  }
+
+  std::unique_ptr<SimNetwork> network;
+  std::unique_ptr<SimWire> inner;
+  std::unique_ptr<ShuffleWire> wire;
+  std::unique_ptr<SimWire> senders[2];
+  Link* links[2] = {};
+};
+
+TEST_F(ShuffleWireTest, Requests__of_one_source_keep_their_order_and_so_do_its_answers) {
+  int answers_first = 0;
+  int sources_mixed = 0;
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    start(seed);
+    std::uint32_t sent = 0;
+    for (std::uint32_t i = 0; i < kPackets; ++i) {
+      for (int sender = 0; sender < 2; ++sender) {
+        sent += send(sender, i % 2 == 0 ? PacketType::kPut : PacketType::kAnswer, i) ? 1 : 0;
+        sent += send(sender, PacketType::kData, i, i % 2 == 0 ? 0 : kFlagAnswerStream) ? 1 : 0;
+      }
+    }
+    const std::vector<Taken> all = take_all();
+    EXPECT_EQ(all.size(), sent) << "each once";
+    std::uint32_t last[2][2] = {};
+    for (const Taken& one : all) {
+      const std::size_t source = one.source == kSenders[0] ? 0 : 1;
+      const std::size_t lane = one.number % 2;
+      EXPECT_GE(one.number, last[source][lane]) << "seed " << seed;
+      if (lane == 1 && one.number > last[source][0] + 1) ++answers_first;
+      if (source == 1 && one.number > last[0][lane] + 2) ++sources_mixed;
+      last[source][lane] = one.number;
+    }
+    TearDown();
+  }
+  EXPECT_GT(answers_first, 0) << "answers overtake requests";
+  EXPECT_GT(sources_mixed, 0) << "sources overtake each other";
+}
+
+TEST_F(ShuffleWireTest, Same_seed__gives_the_same_order) {
+  std::vector<std::uint32_t> orders[2];
+  for (std::vector<std::uint32_t>& order : orders) {
+    start(7);
+    for (std::uint32_t i = 0; i < kPackets; ++i) {
+      for (int sender = 0; sender < 2; ++sender)
+        send(sender, PacketType::kPut, 2 * i + static_cast<std::uint32_t>(sender));
+    }
+    for (const Taken& one : take_all()) order.push_back(one.number);
+    TearDown();
+  }
+  EXPECT_EQ(orders[0], orders[1]);
+}
+
+TEST_F(ShuffleWireTest, Closed_source__is_told_after_its_last_packet) {
+  start(3);
+  ASSERT_TRUE(send(0, PacketType::kPut, 1));
+  ASSERT_TRUE(send(0, PacketType::kAnswer, 2));
+  Packet packet;
+  if (wire->peek(packet)) wire->release();
+  senders[0]->disconnect(links[0]);
+  ProcessId source;
+  void* context = nullptr;
+  EXPECT_FALSE(wire->take_closed_source(&source, &context)) << "at least one packet waits";
+  EXPECT_TRUE(wire->has_packets());
+  take_all();
+  ASSERT_TRUE(wire->take_closed_source(&source, &context));
+  EXPECT_EQ(source, kSenders[0]);
+  EXPECT_EQ(context, this) << "the engine's own context";
+  EXPECT_FALSE(wire->take_closed_source(&source, &context));
+}
+
+TEST_F(ShuffleWireTest, Later_link_of_a_process__is_heard_after_the_end_of_the_earlier) {
+  start(5);
+  ASSERT_TRUE(send(0, PacketType::kPut, 1));
+  Packet packet;
+  if (wire->peek(packet)) wire->release();
+  senders[0]->disconnect(links[0]);
+  ASSERT_EQ(senders[0]->connect(kReceiver, &links[0]), ConnectResult::kConnected);
+  ASSERT_TRUE(send(0, PacketType::kPut, 2));
+  for (int i = 0; i < kManyPolls; ++i) {
+    if (!wire->peek(packet)) continue;
+    EXPECT_EQ(packet.header.operation_id, 1u);
+    wire->release();
+  }
+  ProcessId source;
+  void* context = nullptr;
+  ASSERT_TRUE(wire->take_closed_source(&source, &context));
+  const std::vector<Taken> later = take_all();
+  ASSERT_EQ(later.size(), 1u);
+  EXPECT_EQ(later[0].number, 2u);
+}
+
+}  // namespace
+}  // namespace portofu
