@@ -13,8 +13,9 @@ packages_openmpi=(
   libevent-dev libhwloc-dev libpmix-dev zlib1g-dev flex openssh-client
   dpkg-dev xz-utils ca-certificates
 )
-# The fuzzer needs clang with its runtime; the configure of the MPICH suite wants perl and Python.
-packages_test=(clang libclang-rt-14-dev perl python3)
+# The fuzzer needs clang with its runtime; the configure of the MPICH suite wants perl and Python; mpich has the launcher
+# mpiexec.hydra.
+packages_test=(clang libclang-rt-14-dev perl python3 mpich)
 
 # Prints those of the named packages that are not installed.
 missing_packages() {
