@@ -47,6 +47,10 @@ OwnSegments& own_segments() {
   return *own;
 }
 
+/// Made when the library is loaded: a fork while another thread makes it would leave the child with a half-made list,
+/// for which it would wait for ever, or with a lock that no handler gives back.
+[[maybe_unused]] const OwnSegments& made_at_load = own_segments();
+
 }  // namespace
 
 OwnSegmentsLock::OwnSegmentsLock() { own_segments().mutex.lock(); }

@@ -49,6 +49,9 @@ void forget_in_child() {
   library.interfaces = {};
 }
 
+/// Set when the library is loaded, so that no fork can come between the first PtlInit and the handler. 0: it is there.
+const int fork_handler = pthread_atfork(nullptr, nullptr, forget_in_child);
+
 int open_engine(ptl_pid_t pid) {
   OpenError error = OpenError::kNone;
   std::string why;
@@ -94,7 +97,6 @@ int begin(Engine** engine) {
 bool is_initialised() { return library.init_count.load(std::memory_order_acquire) > 0; }
 
 int initialise() {
-  static const int fork_handler = pthread_atfork(nullptr, nullptr, forget_in_child);
   if (fork_handler != 0) return PTL_FAIL;
   const std::lock_guard<std::mutex> lock(library.mutex);
   library.init_count.fetch_add(1, std::memory_order_release);

@@ -118,6 +118,41 @@ TEST_PROCESSES(1, Init, Section3_5__child_of_fork_initializes_for_itself) {
   EXPECT_TRUE(can_talk_to_itself(ni)) << "after the child has ended";
 }
 
+// The same, whatever another thread does in the library at the moment of the fork, be it the very first call.
+TEST_PROCESSES(1, Init, Section3_5__child_of_fork_while_a_thread_initializes) {
+  std::atomic<bool> end{false};
+  std::thread busy([&end] {
+    while (!end) {
+      ptl_handle_ni_t ni = PTL_INVALID_HANDLE;
+      EXPECT_RC(PtlInit(), PTL_OK);
+      EXPECT_RC(PtlNIInit(PTL_IFACE_DEFAULT, kMatching, PTL_PID_ANY, nullptr, nullptr, &ni), PTL_OK);
+      EXPECT_RC(PtlNIFini(ni), PTL_OK);
+      PtlFini();
+    }
+  });
+  for (int round = 0; round < 20; ++round) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(30);  // Nobody else would end a child that hangs.
+      ptl_handle_ni_t own = PTL_INVALID_HANDLE;
+      int wrong = 0;
+      if (PtlInit() != PTL_OK)
+        wrong = 1;
+      else if (PtlNIInit(PTL_IFACE_DEFAULT, kMatching, PTL_PID_ANY, nullptr, nullptr, &own) != PTL_OK)
+        wrong = 2;
+      else if (!can_talk_to_itself(own))
+        wrong = 3;
+      PtlFini();
+      _exit(wrong);
+    }
+    int status = -1;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0) << "round " << round << ", exit " << WEXITSTATUS(status) << ", signal " << WTERMSIG(status);
+  }
+  end = true;
+  busy.join();
+}
+
 // A child that never calls Portals and ends harms nothing, even if it runs the exit handlers.
 TEST_PROCESSES(1, Init, Section3_5__child_of_fork_that_ignores_portals_harms_nothing) {
   const Ni ni(self);
