@@ -75,7 +75,7 @@ LIST
   if ((soak == 1)); then
     cat <<'LIST'
 600  2       portals4       pingpong_check 1073741824
-600  2       portals4       unexpected_flood 100000
+600  2       portals4       unexpected_flood 100000 512
 600  8       portals4       ring 10000
 600  4,8     portals4       storm 100 50
 600  2       portals4       thread_multiple 5000 8
