@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "engine/address/node_directory.h"
 #include "engine/config/settings.h"
 #include "engine/engine.h"
 #include "engine/segment/process_segment.h"
@@ -12,10 +13,23 @@
 
 namespace portofu {
 
+/// Claims are further names of the segment.
+class SegmentDirectory final : public NodeDirectory {
+ public:
+  explicit SegmentDirectory(ProcessSegment& segment) : segment_(segment) {}
+  ClaimResult claim(std::uint64_t key) override;
+  void release(std::uint64_t key) override;
+  bool find(std::uint64_t key, ProcessId* owner) override;
+
+ private:
+  ProcessSegment& segment_;
+};
+
 struct EngineNode {
   std::unique_ptr<ProcessSegment> segment;
   std::unique_ptr<LoopbackWire> loopback;
   std::unique_ptr<ShmWire> shm;
+  std::unique_ptr<SegmentDirectory> directory;
 };
 
 /// @return nullptr on failure, with reason
