@@ -66,6 +66,9 @@ struct BarrierGate {
   bool packet_counted = false;
   bool armed = false;  ///< What goes out waits in `inputs`, or has fired.
 
+  std::uint64_t rounds_started = 0;  ///< Start/end gates.
+  std::uint64_t rounds_passed = 0;
+  bool peer_lost = false;  ///< A process at the other end of a packet has died; every barrier of the set fails.
   BarrierState state = BarrierState::kIdle;  ///< Start/end gates.
   GateValue result;
 

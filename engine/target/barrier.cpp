@@ -77,6 +77,7 @@ GateValue take_inputs(BarrierGate& gate) {
   gate.signal_counted = false;
   gate.packet_counted = false;
   gate.armed = false;
+  ++gate.rounds_passed;
   return value;
 }
 
@@ -116,11 +117,30 @@ void arm_gate(Core& core, BarrierGate& gate) {
   count_inputs(core, gate);
 }
 
+void fail_barriers_with(Core& core, ProcessId process) {
+  if (core.tofu == nullptr) return;
+  core.tofu->for_each_gate([&](BarrierGate& gate) {
+    for (const std::uint64_t other : {gate.remote_source, gate.remote_target}) {
+      ProcessId owner;
+      if (!core.tofu->recall_owner(other, &owner) || !(owner == process)) continue;
+      gate.peer_lost = true;
+      // A process may end as soon as its own barrier is over: what it has sent is enough for ours.
+      const BarrierGate* start = core.tofu->gate(queue_number(gate.set_id));
+      const bool awaited = start != nullptr && gate.rounds_passed < start->rounds_started && gate.packets.empty();
+      if (other == gate.remote_source && awaited) fail_barrier(core, gate.id);
+    }
+  });
+}
+
 void start_barrier(Core& core, BarrierGate& gate, const GateValue& value) {
   gate.state = BarrierState::kRunning;
   gate.result = value;
+  ++gate.rounds_started;
   arm_gate(core, gate);
   send_on(core, gate, value);
+  core.tofu->for_each_gate([&](const BarrierGate& other) {
+    if (other.peer_lost && other.set_id == gate.id) fail_barrier(core, gate.id);
+  });
   if (gate.input_count() == 0) gate.state = BarrierState::kCompleted;
 }
 

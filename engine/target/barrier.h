@@ -23,4 +23,7 @@ void receive_gate_packet(Core& core, const PacketHeader& header, const std::byte
 /// A packet of this gate cannot be sent: the barrier of its circuit ends as failed in this process.
 void fail_barrier(Core& core, std::uint64_t gate_id);
 
+/// A process has died: barriers whose packets come from there, or go there, end as failed, now and from now on.
+void fail_barriers_with(Core& core, ProcessId process);
+
 }  // namespace portofu

@@ -67,6 +67,7 @@ void close_source(Core& core, void* context) {
   Peer& peer = *static_cast<Peer*>(context);
   cut_request(core, peer, NiFail::kUndeliverable);
   cut_answer(core, peer, NiFail::kUndeliverable);
+  fail_barriers_with(core, peer.id);
 }
 
 }  // namespace portofu

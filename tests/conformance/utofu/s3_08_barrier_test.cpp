@@ -134,6 +134,22 @@ UTOFU_TEST(2, Barrier, Section3_8__different_operations_are_noticed) {
   self.barrier();
 }
 
+UTOFU_TEST(4, Barrier, Section3_8_2__a_dead_process_ends_the_barrier) {
+  Butterfly circuit(self);
+  ASSERT_EQ(utofu_barrier(circuit.start, 0), UTOFU_SUCCESS);
+  ASSERT_EQ(wait_barrier(circuit.start), UTOFU_SUCCESS);
+  self.barrier();
+  // Its neighbours in the circuit are 1 and 2; 3 is told by nobody, and not waited for.
+  if (self.rank() == 0) self.die();
+  self.barrier();
+  if (self.rank() != 3) {
+    ASSERT_EQ(utofu_barrier(circuit.start, 0), UTOFU_SUCCESS);
+    EXPECT_EQ(wait_barrier(circuit.start), UTOFU_ERR_BARRIER_OTHER);
+    EXPECT_EQ(utofu_poll_barrier(circuit.start, 0), UTOFU_ERR_BUSY);
+  }
+  self.barrier();
+}
+
 UTOFU_TEST(1, Barrier, Section3_4__limits_and_arguments) {
   own_job();
   utofu_vbg_id_t ids[64];
