@@ -106,6 +106,7 @@ TEST(Idle, Process_that_waits_for_an_answer__uses_almost_no_cpu) {
     if (self.rank() == 1) {
       put_and_wait(ends, ni.id(0), {.length = 8});
       kill(peer, SIGSTOP);
+      wait_for_state("/proc/" + std::to_string(peer), 'T');
       for (int i = 0; i < 5000; ++i) put(ends.md, ni.id(0), {.length = 8});
       ptl_event_t event{};
       unsigned int which = 0;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <climits>
+#include <fstream>
 
 namespace conformance {
 namespace {
@@ -274,6 +275,18 @@ void wait_for_status(const Ni& ni, ptl_sr_index_t index, ptl_sr_value_t value, W
     stop("expected status register " + std::to_string(index) + " to be " + std::to_string(value) + ", it is " +
              std::to_string(ni.status(index)),
          where);
+}
+
+void wait_for_state(const std::string& directory, char state, Where where) {
+  const Patience patience;
+  do {
+    std::ifstream file(directory + "/stat");
+    std::string line;
+    std::getline(file, line);
+    const std::size_t name_end = line.rfind(") ");  // The name may hold anything.
+    if (name_end != std::string::npos && line[name_end + 2] == state) return;
+  } while (patience.left());
+  stop(directory + " never came to state " + state, where);
 }
 
 Ends::Ends(const Ni& ni, unsigned int pt_options, ptl_size_t target_eq_count)

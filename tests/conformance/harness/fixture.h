@@ -153,6 +153,10 @@ void wait_for_counts(ptl_handle_ct_t ct, ptl_size_t success, ptl_size_t failure,
 /// Waits until a status register has the value.
 void wait_for_status(const Ni& ni, ptl_sr_index_t index, ptl_sr_value_t value, Where where = Where::current());
 
+/// Waits until a process or thread, named by its directory in /proc, is in a state of proc(5): 'T' is stopped, 'S'
+/// asleep.
+void wait_for_state(const std::string& directory, char state, Where where = Where::current());
+
 // ---- Data ----------------------------------------------------------------------------------------------------------
 
 /// Bytes that differ from place to place and from seed to seed; never zero.

@@ -1,12 +1,9 @@
 // Portals 4.3, 3.13.3: operations that cannot be delivered, and memory that is not there. Refusals by permission are
 // tested in s3_12_1_entry_options_test.cpp, by flow control in s2_08_flow_control_test.cpp.
-#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <chrono>
-#include <fstream>
 #include <set>
 
 #include "../harness/fixture.h"
@@ -45,18 +42,6 @@ void finish_operations(ptl_handle_eq_t eq, int count) {
     EXPECT_TRUE(event.ni_fail_type == PTL_NI_OK || event.ni_fail_type == PTL_NI_UNDELIVERABLE) << describe(event);
     if (event.type != PTL_EVENT_SEND || event.ni_fail_type != PTL_NI_OK) open.erase(event.user_ptr);
   }
-}
-
-void wait_until_stopped(pid_t pid) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(kPatienceMs);
-  while (std::chrono::steady_clock::now() < end) {
-    std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-    std::string number, name, state;
-    file >> number >> name >> state;
-    if (state == "T") return;
-    sched_yield();
-  }
-  stop("the process does not stop");
 }
 
 // Operations towards a process that is not there end with PTL_NI_UNDELIVERABLE. For a put with an acknowledgment, SEND
@@ -138,7 +123,7 @@ TEST_PROCESSES(2, FailureNotification, Section3_13_3__target_that_is_stopped_and
     self.announce_death();
     raise(SIGSTOP);
   }
-  wait_until_stopped(target);
+  wait_for_state("/proc/" + std::to_string(target), 'T');
   constexpr int kOperations = 50;
   start_operations(md, ni.id(1), kOperations);
   ASSERT_EQ(kill(target, SIGKILL), 0);
