@@ -61,6 +61,7 @@ Engine::Engine(const Settings& settings, std::unique_ptr<EngineNode> node)
       doorbell_(node_->segment->doorbell(), node_->segment->wake_barrier()),
       poll_streak_(settings.spin_count, std::uint64_t{settings.sleep_after_us} * 1000 * kPollPatience) {
   core_.wires = node_->wires();
+  core_.directory = node_->directory.get();
   core_.clock = monotonic_ns;
   core_.outstanding.tell_apart(node_->segment->incarnation());
 }

@@ -114,6 +114,8 @@ class Engine {
 
   /// Makes every wait return kAborted, now and in future. Async-signal-safe.
   void abort();
+  /// Waits block again.
+  void forget_abort() { aborted_.store(false, std::memory_order_release); }
   bool is_aborted() const { return aborted_.load(std::memory_order_acquire); }
 
   /// Lets what waits to go out leave, bounded by `timeout_ns`.

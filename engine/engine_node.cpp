@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include "engine/segment/segment_alias.h"
 #include "engine/topology/node_id.h"
 
 namespace portofu {
@@ -19,6 +20,19 @@ OpenError to_open_error(SegmentError error) {
 }
 
 }  // namespace
+
+ClaimResult SegmentDirectory::claim(std::uint64_t key) {
+  switch (claim_alias(segment_, key)) {
+    case AliasResult::kClaimed: return ClaimResult::kClaimed;
+    case AliasResult::kTaken: return ClaimResult::kTaken;
+    case AliasResult::kFailed: break;
+  }
+  return ClaimResult::kFailed;
+}
+
+void SegmentDirectory::release(std::uint64_t key) { release_alias(segment_, key); }
+
+bool SegmentDirectory::find(std::uint64_t key, ProcessId* owner) { return find_alias(segment_, key, owner); }
 
 std::unique_ptr<EngineNode> open_node(const Settings& settings, std::uint32_t pid, OpenError* error, std::string* why) {
   SegmentOptions options;
@@ -42,6 +56,7 @@ std::unique_ptr<EngineNode> open_node(const Settings& settings, std::uint32_t pi
     node->shuffled_loopback = std::make_unique<ShuffleWire>(*node->loopback, seed);
     node->shuffled_shm = std::make_unique<ShuffleWire>(*node->shm, ~seed);
   }
+  node->directory = std::make_unique<SegmentDirectory>(*node->segment);
   return node;
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/address/node_directory.h"
 #include "engine/config/settings.h"
 #include "engine/engine.h"
 #include "engine/segment/process_segment.h"
@@ -13,6 +14,18 @@
 #include "engine/wire/sim/shuffle_wire.h"
 
 namespace portofu {
+
+/// Claims are further names of the segment.
+class SegmentDirectory final : public NodeDirectory {
+ public:
+  explicit SegmentDirectory(ProcessSegment& segment) : segment_(segment) {}
+  ClaimResult claim(std::uint64_t key) override;
+  void release(std::uint64_t key) override;
+  bool find(std::uint64_t key, ProcessId* owner) override;
+
+ private:
+  ProcessSegment& segment_;
+};
 
 struct EngineNode {
   std::unique_ptr<ProcessSegment> segment;
@@ -26,6 +39,7 @@ struct EngineNode {
     if (shuffled_shm != nullptr) return {shuffled_loopback.get(), shuffled_shm.get()};
     return {loopback.get(), shm.get()};
   }
+  std::unique_ptr<SegmentDirectory> directory;
 };
 
 /// @return nullptr on failure, with reason

@@ -10,6 +10,7 @@
 #include "engine/address/interface.h"
 #include "engine/address/outstanding.h"
 #include "engine/address/peer.h"
+#include "engine/address/tofu.h"
 #include "engine/config/settings.h"
 #include "engine/observe/counters.h"
 #include "engine/wire/wire.h"
@@ -35,6 +36,8 @@ struct Core {
   FiredOperations fired;                                           ///< Started one by one by the loop.
   std::unordered_map<std::uint64_t, std::unique_ptr<Peer>> peers;  ///< By (nid, pid).
   std::vector<Peer*> waiting_peers;                                ///< Peers with something that could not go out yet.
+  std::unique_ptr<Tofu> tofu;                                      ///< nullptr: uTofu is not used.
+  NodeDirectory* directory = nullptr;                              ///< For `tofu`; outlives the core.
   Peer* recent_peer = nullptr;                                     ///< The one looked up last.
   std::uint64_t activity = 0;  ///< Raised whenever something happens that a waiting thread may wait for.
 

@@ -31,6 +31,7 @@ struct OutstandingOperation {
   NiFail send_fail = NiFail::kOk;  ///< For SEND. A refusal is told by ACK alone, but for the one below.
   bool silent = false;             ///< From the answer: raises no ACK.
   ListKind list = ListKind::kPriority;
+  std::uint32_t edata = 0;          ///< uTofu.
   std::uint64_t mlength = 0;        ///< From the answer.
   std::uint64_t remote_offset = 0;  ///< From the answer.
 };

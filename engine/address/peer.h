@@ -75,6 +75,7 @@ struct Peer {
   PeerState state = PeerState::kUnconnected;
   bool waiting = false;                              ///< In Core::waiting_peers, because something could not go out.
   std::uint32_t outstanding = 0;                     ///< Operations of ours that it has to answer.
+  std::uint32_t gets_under_way = 0;                  ///< uTofu: gets of ours that it has to answer.
   std::uint32_t answer_count = 0;                    ///< Length of `answers`.
   std::uint64_t connect_deadline_ns = 0;             ///< kConnecting: when to give up.
   boost::intrusive::list<OutgoingRequest> requests;  ///< In the order of posting; the first may be partly sent.

@@ -24,6 +24,12 @@ struct Settings {
   std::uint32_t channel_count = 1024;      ///< PORTOFU_CHANNELS.
   std::uint32_t peer_check_ms = 100;       ///< PORTOFU_PEER_CHECK_MS.
   std::uint32_t shuffle_seed = 0;          ///< PORTOFU_SHUFFLE; 0: packets are taken as they come.
+  std::string coords;                      ///< PORTOFU_COORDS; empty: 0,0,0,0,0,0.
+  std::uint32_t tni_count = 6;             ///< PORTOFU_TNIS.
+  std::uint32_t cq_count = 9;              ///< PORTOFU_CQS, a TNI.
+  std::uint32_t start_vbg_count = 16;      ///< PORTOFU_START_VBGS, a TNI.
+  std::uint32_t relay_vbg_count = 32;      ///< PORTOFU_RELAY_VBGS, a TNI.
+  std::uint32_t toq_entries = 2048;        ///< PORTOFU_TOQ_ENTRIES, a VCQ.
   std::uint32_t log_level = 1;             ///< PORTOFU_LOG, values of LogLevel.
 };
 

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint32_t kMax = UINT32_MAX;
 
-const std::array<SettingRow, 14> kTable{{
+const std::array<SettingRow, 20> kTable{{
     {"PORTOFU_NID", SettingKind::kNodeId, &Settings::nid, nullptr, 1, kMax - 1, "", "address of an interface",
      "Node ID of this node: an IPv4 address or the integer that it stands for. All processes of a node need the same."},
     {"PORTOFU_INTERFACE", SettingKind::kText, nullptr, &Settings::interface, 0, 15, "",
@@ -38,6 +38,18 @@ const std::array<SettingRow, 14> kTable{{
      "How often the engine looks whether the peers it waits for are alive."},
     {"PORTOFU_SHUFFLE", SettingKind::kInteger, &Settings::shuffle_seed, nullptr, 0, kMax, "", nullptr,
      "Not 0: packets are delayed and taken in any order that Portals allows, by this seed. For tests, and slow."},
+    {"PORTOFU_COORDS", SettingKind::kText, nullptr, &Settings::coords, 0, 31, "", "0,0,0,0,0,0",
+     "uTofu: coordinates X,Y,Z,A,B,C of this node; X, Y, Z at most 255, A and C at most 1, B at most 2."},
+    {"PORTOFU_TNIS", SettingKind::kInteger, &Settings::tni_count, nullptr, 1, 256, "TNIs", nullptr,
+     "uTofu: network interfaces of a node."},
+    {"PORTOFU_CQS", SettingKind::kInteger, &Settings::cq_count, nullptr, 1, 4096, "CQs", nullptr,
+     "uTofu: control queues of a TNI, shared by the processes of the node."},
+    {"PORTOFU_START_VBGS", SettingKind::kInteger, &Settings::start_vbg_count, nullptr, 1, 2048, "gates", nullptr,
+     "uTofu: start/end barrier gates of a TNI, shared by the processes of the node."},
+    {"PORTOFU_RELAY_VBGS", SettingKind::kInteger, &Settings::relay_vbg_count, nullptr, 0, 2048, "gates", nullptr,
+     "uTofu: relay barrier gates of a TNI, shared by the processes of the node."},
+    {"PORTOFU_TOQ_ENTRIES", SettingKind::kInteger, &Settings::toq_entries, nullptr, 16, 65536, "descriptors", nullptr,
+     "uTofu: descriptors of a VCQ that are posted and whose TCQ entries are not read."},
     {"PORTOFU_LOG", SettingKind::kInteger, &Settings::log_level, nullptr, 0, 2, "", nullptr,
      "What is written to standard error. 0: errors, 1: warnings too, 2: information too."},
 }};

@@ -22,7 +22,27 @@ enum class DescriptorKind : std::uint8_t {
   kCountIncrement =
       5,          ///< Adds `length` to the successes and `remote_offset` to the failures of the counter `md_handle`.
   kCountSet = 6,  ///< Sets them.
+
+  // uTofu (interface_index is kTofuInterface): `match_bits` is the remote VCQ ID, `md_handle` the local VCQ,
+  // `local_offset` and `remote_offset` are STADDs, `hdr_data` holds flags and EDATA (TofuFlags), `user_ptr` the
+  // callback data, `local_get_offset` the place in the TCQ.
+  kTofuPut = 7,        ///< From memory.
+  kTofuPiggyback = 8,  ///< From `operand`.
+  kTofuGet = 9,
+  kTofuArmw = 10,  ///< `operand` is what is compared, and 8 bytes on the value.
+  kTofuNop = 11,
+  kTofuGate = 12,  ///< A packet from one barrier gate to another; `md_handle` is the index of the sending gate.
 };
+
+/// In place of the index of a logical interface: the operation belongs to uTofu.
+inline constexpr std::uint8_t kTofuInterface = 5;
+
+/// Bits of Descriptor::hdr_data above EDATA, which has the lowest byte.
+inline constexpr std::uint64_t kTofuTcqNotice = 1u << 8;
+inline constexpr std::uint64_t kTofuLocalNotice = 1u << 9;
+inline constexpr std::uint64_t kTofuRemoteNotice = 1u << 10;
+inline constexpr std::uint64_t kTofuStrongOrder = 1u << 11;
+inline constexpr std::uint32_t kTofuStepsShift = 12;  ///< Session progress steps, 4 bits.
 
 /// Which acknowledgement the initiator wants. @spec Portals 4.3, 3.15.1
 enum class AckRequest : std::uint8_t { kNone = 0, kFull = 1, kCount = 2, kOperation = 3 };

@@ -45,8 +45,11 @@ enum class NiFail : std::uint8_t {
   kOpViolation = 5,
   kSegv = 6,
   kNoMatch = 7,
+  kBadStadd = 8,   ///< uTofu only: the STADD names no registered memory.
+  kBadLength = 9,  ///< uTofu only: the range leaves its registered memory.
 };
-inline constexpr std::uint8_t kNiFailCount = 8;
+inline constexpr std::uint8_t kNiFailCount = 8;       ///< Of Portals.
+inline constexpr std::uint8_t kTofuNiFailCount = 10;  ///< Of uTofu.
 
 /// Which list of a portal table entry. @spec Portals 4.3, 3.11.2
 enum class ListKind : std::uint8_t { kPriority = 0, kOverflow = 1 };

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "engine/initiator/report.h"
+#include "engine/initiator/tofu_report.h"
 
 namespace portofu {
 namespace {
@@ -11,7 +12,9 @@ namespace {
 void refuse(Core& core) { core.counters.add(Counter::kPacketsRefusedMalformed); }
 
 bool is_sane(const PacketHeader& header, const OutstandingOperation& operation) {
-  if (header.ni_fail_type >= kNiFailCount || header.length > operation.length) return false;
+  if (header.ni_fail_type >= (operation.interface_index == kTofuInterface ? kTofuNiFailCount : kNiFailCount) ||
+      header.length > operation.length)
+    return false;
   return header.payload_bytes <= (operation.get_md_handle != 0 ? header.length : 0);
 }
 
@@ -20,7 +23,11 @@ void store(Core& core, OutstandingOperation& operation, std::uint64_t offset, co
            std::uint64_t bytes) {
   if (bytes == 0 || operation.fail != NiFail::kOk) return;
   Interface* ni = core.interface(operation.interface_index);
-  MemoryDescriptor* md = ni != nullptr ? ni->mds.find(operation.get_md_handle) : nullptr;
+  if (ni == nullptr) {
+    operation.fail = store_tofu_reply(core, operation, offset, data, bytes);
+    return core.counters.add(Counter::kBytesReceived, bytes);
+  }
+  MemoryDescriptor* md = ni->mds.find(operation.get_md_handle);
   if (md == nullptr || !md->segment.write(operation.get_offset + offset, data, bytes)) operation.fail = NiFail::kSegv;
   core.counters.add(Counter::kBytesReceived, bytes);
 }

@@ -3,6 +3,7 @@
 #include "engine/initiator/answer_in.h"
 #include "engine/initiator/send.h"
 #include "engine/target/answer_out.h"
+#include "engine/target/barrier.h"
 
 namespace portofu {
 
@@ -34,6 +35,7 @@ void lose_peer(Core& core, Peer& peer) {
   abandon_requests(core, peer, NiFail::kUndeliverable);
   fail_outstanding(core, peer, NiFail::kUndeliverable);
   drop_answers(core, peer);
+  fail_barriers_with(core, peer.id);
 }
 
 }  // namespace portofu

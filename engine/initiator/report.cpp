@@ -1,5 +1,7 @@
 #include "engine/initiator/report.h"
 
+#include "engine/initiator/tofu_report.h"
+
 namespace portofu {
 namespace {
 
@@ -81,7 +83,7 @@ void report_send_event(Core& core, Interface& ni, const MemoryDescriptor& md, co
 
 void report_answer(Core& core, const OutstandingOperation& operation) {
   Interface* ni = core.interface(operation.interface_index);
-  if (ni == nullptr) return;
+  if (ni == nullptr) return report_tofu_answer(core, operation);
   --ni->outstanding;
   if (MemoryDescriptor* md = ni->mds.find(operation.md_handle);
       md != nullptr && operation.kind != DescriptorKind::kGet) {

@@ -6,19 +6,12 @@
 #include "engine/initiator/answer_in.h"
 #include "engine/initiator/connect.h"
 #include "engine/initiator/report.h"
+#include "engine/initiator/send_steps.h"
+#include "engine/initiator/tofu_send.h"
 #include "engine/target/answer_out.h"
 
 namespace portofu {
 namespace {
-
-/// Packets of one peer that one call of advance_peer publishes at most, so that no peer takes the duty for itself.
-constexpr int kPacketBudget = 32;
-
-/// What became of an attempt to send.
-enum class SendResult : std::uint8_t {
-  kDone,     ///< Nothing of the request is left to send.
-  kBlocked,  ///< No room, no window: later.
-};
 
 /// One request and what it is about. Short-lived: everything it points to outlives it, because the memory descriptors
 /// are held by the request.
@@ -33,9 +26,11 @@ struct Sending {
 
 bool is_fetching(DescriptorKind kind) { return kind == DescriptorKind::kFetchAtomic || kind == DescriptorKind::kSwap; }
 
-std::uint64_t payload_length(const Descriptor& descriptor) {
-  return descriptor.kind == DescriptorKind::kGet ? 0 : descriptor.length;
+std::uint64_t payload_length(const Sending& s) {
+  return s.descriptor.kind == DescriptorKind::kGet ? 0 : s.descriptor.length;
 }
+
+std::uint32_t operand_length(const Sending& s) { return s.descriptor.operand_bytes == 0 ? 0 : kOperandBytes; }
 
 PacketType packet_type_of(DescriptorKind kind) {
   switch (kind) {
@@ -45,7 +40,7 @@ PacketType packet_type_of(DescriptorKind kind) {
     case DescriptorKind::kFetchAtomic: return PacketType::kFetchAtomic;
     case DescriptorKind::kSwap: return PacketType::kSwap;
     case DescriptorKind::kCountIncrement:
-    case DescriptorKind::kCountSet: break;
+    default: break;
   }
   return PacketType::kInvalid;
 }
@@ -143,67 +138,12 @@ void abandon(const Sending& s, NiFail fail) {
   finish_sending(s, fail);
 }
 
-/// Publishes, into room that was claimed, the empty packet that tells the target that no more of the message comes.
-void publish_cut(const Core& core, Peer& peer, NiFail fail) {
-  PacketHeader header = stamped_header(core, PacketType::kData);
-  header.flags = kFlagCut;
-  header.ni_fail_type = static_cast<std::uint8_t>(fail);
-  peer.wire->publish(*peer.link, header);
-}
-
 /// The rest of a message whose memory turned out to be inaccessible.
 void cut_short(const Sending& s) {
   publish_cut(s.core, s.peer, NiFail::kSegv);
   if (OutstandingOperation* operation = s.core.outstanding.find(s.progress.operation_id))
     operation->send_fail = NiFail::kSegv;
   finish_sending(s, NiFail::kSegv);
-}
-
-/// Publishes the next packet of the request.
-SendResult send_packet(const Sending& s) {
-  const std::uint64_t left = payload_length(s.descriptor) - s.progress.sent;
-  const std::uint32_t operand = s.progress.started || s.descriptor.operand_bytes == 0 ? 0 : kOperandBytes;
-  const auto bytes =
-      static_cast<std::uint32_t>(std::min<std::uint64_t>(left, s.peer.wire->max_payload_bytes() - operand));
-  std::byte* payload = s.peer.wire->claim(*s.peer.link, bytes + operand);
-  if (payload == nullptr) return SendResult::kBlocked;
-  if (operand != 0) std::memcpy(payload, s.descriptor.operand.data(), kOperandBytes);
-  if (!read_payload(s, payload + operand, bytes)) {
-    if (s.progress.started) {
-      cut_short(s);
-    } else {
-      s.peer.wire->discard(*s.peer.link);
-      abandon(s, NiFail::kSegv);
-    }
-    return SendResult::kDone;
-  }
-  PacketHeader header = s.progress.started ? stamped_header(s.core, PacketType::kData) : first_header(s);
-  if (s.progress.started) header.remote_offset = s.progress.sent;
-  header.payload_bytes = bytes + operand;
-  s.peer.wire->publish(*s.peer.link, header);
-  s.core.counters.add(Counter::kPacketsSent);
-  s.core.counters.add(Counter::kBytesSent, bytes);
-  s.progress.started = true;
-  s.progress.sent += bytes;
-  if (bytes < left) return SendResult::kBlocked;
-  finish_sending(s, NiFail::kOk);
-  return SendResult::kDone;
-}
-
-/// Publishes packets of the request until it is done, blocked, or the budget is used.
-SendResult send_request(const Sending& s, int& budget) {
-  if (!s.progress.started && s.progress.operation_id == 0 && !open_operation(s)) return SendResult::kBlocked;
-  while (budget > 0) {
-    const std::uint64_t before = s.progress.sent;
-    const bool was_started = s.progress.started;
-    if (send_packet(s) == SendResult::kDone) {
-      --budget;
-      return SendResult::kDone;
-    }
-    if (s.progress.sent == before && s.progress.started == was_started) return SendResult::kBlocked;
-    --budget;
-  }
-  return SendResult::kBlocked;
 }
 
 void count_request(Core& core, DescriptorKind kind) {
@@ -227,22 +167,13 @@ MemoryDescriptor* hold_memory(Interface& ni, const Descriptor& d) {
 }
 
 /// PTL_MD_VOLATILE: the caller may change its buffer as soon as the call returns, so what waits needs a copy.
-void copy_volatile_data(const Sending& s) {
+void keep_data(const Sending& s) {
   const Descriptor& d = s.descriptor;
+  if (s.progress.started) return;
   if ((s.md.options & kMdVolatile) == 0 || d.kind == DescriptorKind::kGet) return;
   if (d.length == 0 || d.length > s.ni.limits.max_volatile_size) return;
   auto copy = std::make_unique<std::byte[]>(d.length);
   if (s.md.segment.read(d.local_offset, copy.get(), d.length)) s.progress.private_data = std::move(copy);
-}
-
-/// Puts the request behind what waits at the peer already.
-void queue_request(const Sending& s) {
-  if (!s.progress.started) copy_volatile_data(s);
-  auto* request = new OutgoingRequest;
-  request->descriptor = s.descriptor;
-  request->progress = std::move(s.progress);
-  s.peer.requests.push_back(*request);
-  s.core.wait_for_room(s.peer);
 }
 
 void start_transfer(Core& core, Interface& ni, const Descriptor& d) {
@@ -277,13 +208,6 @@ void change_counter(Core& core, Interface& ni, const Descriptor& descriptor) {
   }
 }
 
-/// The rest of a message whose interface was closed.
-SendResult cut_orphan(const Core& core, Peer& peer) {
-  if (peer.wire->claim(*peer.link, 0) == nullptr) return SendResult::kBlocked;
-  publish_cut(core, peer, NiFail::kUndeliverable);
-  return SendResult::kDone;
-}
-
 /// Calls `use(sending)` for a request that waits; one whose interface or memory is gone has nothing left to do.
 /// @return what `use` returns
 template <class Use>
@@ -292,6 +216,12 @@ SendResult with_waiting(Core& core, Peer& peer, OutgoingRequest& request, Use&& 
   MemoryDescriptor* md = ni != nullptr ? ni->mds.find(request.descriptor.md_handle) : nullptr;
   if (md == nullptr) return SendResult::kDone;
   return use(Sending{core, *ni, peer, request.descriptor, *md, request.progress});
+}
+
+SendResult advance_request(Core& core, Peer& peer, OutgoingRequest& request, int& budget) {
+  if (request.descriptor.interface_index == kTofuInterface) return advance_tofu_request(core, peer, request, budget);
+  if (core.interface(request.descriptor.interface_index) == nullptr) return cut_orphan(core, peer);
+  return with_waiting(core, peer, request, [&budget](const Sending& s) { return send_request(s, budget); });
 }
 
 }  // namespace
@@ -306,7 +236,7 @@ PacketHeader stamped_header(const Core& core, PacketType type) {
 
 void start_descriptor(Core& core, const Descriptor& descriptor) {
   Interface* ni = core.interface(descriptor.interface_index);
-  if (ni == nullptr) return;
+  if (ni == nullptr) return start_tofu_descriptor(core, descriptor);
   const bool counts =
       descriptor.kind == DescriptorKind::kCountIncrement || descriptor.kind == DescriptorKind::kCountSet;
   return counts ? change_counter(core, *ni, descriptor) : start_transfer(core, *ni, descriptor);
@@ -316,10 +246,14 @@ void abandon_requests(Core& core, Peer& peer, NiFail fail) {
   while (!peer.requests.empty()) {
     OutgoingRequest& request = peer.requests.front();
     peer.requests.pop_front();
-    with_waiting(core, peer, request, [fail](const Sending& s) {
-      abandon(s, fail);
-      return SendResult::kDone;
-    });
+    if (request.descriptor.interface_index == kTofuInterface) {
+      abandon_tofu_request(core, peer, request, fail);
+    } else {
+      with_waiting(core, peer, request, [fail](const Sending& s) {
+        abandon(s, fail);
+        return SendResult::kDone;
+      });
+    }
     delete &request;
   }
 }
@@ -332,11 +266,7 @@ int advance_peer(Core& core, Peer& peer) {
   int budget = kPacketBudget;
   while (!peer.requests.empty() && budget > 0) {
     OutgoingRequest& request = peer.requests.front();
-    const bool orphaned = core.interface(request.descriptor.interface_index) == nullptr;
-    const SendResult result =
-        orphaned ? cut_orphan(core, peer)
-                 : with_waiting(core, peer, request, [&budget](const Sending& s) { return send_request(s, budget); });
-    if (result == SendResult::kBlocked) break;
+    if (advance_request(core, peer, request, budget) == SendResult::kBlocked) break;
     peer.requests.pop_front();
     delete &request;
   }

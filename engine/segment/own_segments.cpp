@@ -71,6 +71,10 @@ void remove_own_segment(const SegmentFile* file) {
   std::erase_if(own_segments().entries, [file](const OwnSegment& entry) { return entry.file.get() == file; });
 }
 
+void remove_own_name(const std::string& path) {
+  std::erase_if(own_segments().entries, [&path](const OwnSegment& entry) { return entry.path == path; });
+}
+
 std::uint64_t fork_generation() { return own_segments().fork_generation.load(std::memory_order_relaxed); }
 
 }  // namespace portofu

@@ -22,11 +22,12 @@ class OwnSegmentsLock {
   OwnSegmentsLock& operator=(const OwnSegmentsLock&) = delete;
 };
 
-/// The caller of these three holds an OwnSegmentsLock.
+/// The caller of these four holds an OwnSegmentsLock.
 /// @return the open file of a segment that this process owns, nullptr if it owns none of this path
 std::shared_ptr<SegmentFile> find_own_segment(const std::string& path);
 void add_own_segment(const std::string& path, std::shared_ptr<SegmentFile> file);
 void remove_own_segment(const SegmentFile* file);
+void remove_own_name(const std::string& path);
 
 /// @return a number that is another one in a forked child than in its parent
 std::uint64_t fork_generation();

@@ -37,6 +37,7 @@ ProcessSegment::~ProcessSegment() {
   if (!in_owner_process()) return;
   const OwnSegmentsLock lock;
   // The name first: as long as the file is locked, whoever opens the name knows that it must not remove it.
+  for (const std::string& alias : aliases_) ::unlink(alias.c_str());
   if (!path_.empty()) ::unlink(path_.c_str());
   remove_own_segment(file_.get());
   if (file_ != nullptr) file_->end_life();

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "engine/segment/layout.h"
 #include "engine/segment/mapping.h"
@@ -71,6 +72,13 @@ class ProcessSegment {
   /// Zeroes the ring of a channel for its next user and gives its memory back.
   void clear_ring(std::uint32_t slot_index) const;
 
+  /// For segment_alias: names that this segment has besides its own. The caller holds an OwnSegmentsLock.
+  const std::string& path() const { return path_; }
+  const std::shared_ptr<SegmentFile>& file() const { return file_; }
+  void add_alias(const std::string& path) { aliases_.push_back(path); }
+  /// @return false if it had no such name
+  bool drop_alias(const std::string& path) { return std::erase(aliases_, path) != 0; }
+
   /// @return false in a forked child, which must not use what it inherited; costs one load
   bool in_owner_process() const;
 
@@ -79,6 +87,7 @@ class ProcessSegment {
 
   std::string directory_;
   std::string path_;                      ///< Name of the file, removed at the end.
+  std::vector<std::string> aliases_;      ///< Further names, removed at the end.
   std::shared_ptr<SegmentFile> file_;     ///< Locked; the only descriptor of it in this process.
   SegmentDescriptorShared descriptor_{};  ///< Our own copy; also a forked child may look at it.
   SegmentLayout layout_;

@@ -12,6 +12,7 @@
 
 #include "engine/queue/cell_ring.h"
 #include "engine/segment/own_segments.h"
+#include "engine/segment/segment_alias.h"
 #include "engine/segment/segment_file.h"
 
 namespace portofu {
@@ -109,7 +110,8 @@ bool view_segments(const std::string& directory, std::vector<SegmentView>* views
   while (names.size() < kMaxViewedNames) {
     const dirent* entry = readdir(listing);
     if (entry == nullptr) break;
-    if (std::strncmp(entry->d_name, prefix.c_str(), prefix.size()) == 0) names.emplace_back(entry->d_name);
+    const std::string name = entry->d_name;
+    if (name.starts_with(prefix) && !is_alias_name(name)) names.push_back(name);
   }
   closedir(listing);
   std::sort(names.begin(), names.end());

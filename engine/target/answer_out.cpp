@@ -6,6 +6,7 @@
 #include "engine/initiator/connect.h"
 #include "engine/initiator/send.h"
 #include "engine/target/complete.h"
+#include "engine/target/tofu_request.h"
 
 namespace portofu {
 namespace {
@@ -42,6 +43,10 @@ NiFail fail_of_reading(const OutgoingAnswer& answer) {
 /// A get whose data has left, or never will, is complete at the target.
 void complete_reply(Core& core, Peer& peer, OutgoingAnswer& answer, NiFail fail) {
   if (answer.arrival.mode != ArrivalMode::kDeliver) return;
+  if (answer.interface_index == kTofuInterface) {
+    answer.arrival.mode = ArrivalMode::kIdle;
+    return complete_tofu_arrival(core, answer.arrival, fail);
+  }
   Interface* ni = core.interface(answer.interface_index);
   if (ni == nullptr) return;
   if (fail != NiFail::kOk) answer.arrival.fail = fail;
@@ -155,12 +160,19 @@ void send_answer_data(Core& core, Peer& peer, const AnswerContent& content, cons
   send_or_queue(core, peer, answer);
 }
 
-void send_reply(Core& core, Peer& peer, Interface& ni, const AnswerContent& content, const Arrival& arrival) {
+void send_reply(Core& core, Peer& peer, std::uint32_t interface_index, const AnswerContent& content,
+                const Arrival& arrival) {
   OutgoingAnswer answer;
   answer.header = answer_header(core, content);
   answer.arrival = arrival;
-  answer.interface_index = static_cast<std::uint8_t>(ni.index);
+  answer.interface_index = static_cast<std::uint8_t>(interface_index);
   answer.data_bytes = content.mlength;
+  send_or_queue(core, peer, answer);
+}
+
+void send_fault(Core& core, Peer& peer, const PacketHeader& header) {
+  OutgoingAnswer answer;
+  answer.header = header;
   send_or_queue(core, peer, answer);
 }
 

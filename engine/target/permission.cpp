@@ -6,8 +6,10 @@ namespace {
 /// What the entry must allow for the operation.
 std::uint32_t needed(PacketType type) {
   switch (type) {
-    case PacketType::kGet: return kEntryOpGet;
+    case PacketType::kGet:
+    case PacketType::kTofuGet: return kEntryOpGet;
     case PacketType::kFetchAtomic:
+    case PacketType::kTofuArmw:
     case PacketType::kSwap: return kEntryOpPut | kEntryOpGet;
     default: return kEntryOpPut;
   }

@@ -2,7 +2,10 @@
 
 #include "engine/initiator/answer_in.h"
 #include "engine/initiator/connect.h"
+#include "engine/initiator/tofu_report.h"
+#include "engine/target/barrier.h"
 #include "engine/target/request.h"
+#include "engine/target/tofu_request.h"
 
 namespace portofu {
 namespace {
@@ -24,7 +27,11 @@ Peer& source_peer(Core& core, const Packet& packet) {
 }
 
 bool is_well_formed(const PacketHeader& header) {
-  return (header.flags & ~kKnownFlags) == 0 && header.ni_fail_type < kNiFailCount;
+  if ((header.flags & ~kKnownFlags) != 0) return false;
+  if (header.ni_fail_type < kNiFailCount) return true;
+  // uTofu has more of them, in what answers it only; whether an answer does is seen when its operation is found.
+  const bool answers = header.type == PacketType::kAnswer || header.type == PacketType::kTofuFault;
+  return answers && header.ni_fail_type < kTofuNiFailCount;
 }
 
 }  // namespace
@@ -45,6 +52,11 @@ void receive_packet(Core& core, const Packet& packet) {
       if ((header.flags & kFlagAnswerStream) != 0) return receive_answer_data(core, peer, header, packet.payload);
       return receive_request_data(core, peer, header, packet.payload);
     case PacketType::kAnswer: return receive_answer(core, peer, header, packet.payload);
+    case PacketType::kTofuPut:
+    case PacketType::kTofuGet:
+    case PacketType::kTofuArmw: return receive_tofu_request(core, peer, header, packet.payload);
+    case PacketType::kTofuFault: return receive_tofu_fault(core, peer, header);
+    case PacketType::kTofuGate: return receive_gate_packet(core, header, packet.payload);
     case PacketType::kInvalid: break;
   }
   core.counters.add(Counter::kPacketsRefusedMalformed);
@@ -55,6 +67,7 @@ void close_source(Core& core, void* context) {
   Peer& peer = *static_cast<Peer*>(context);
   cut_request(core, peer, NiFail::kUndeliverable);
   cut_answer(core, peer, NiFail::kUndeliverable);
+  fail_barriers_with(core, peer.id);
 }
 
 }  // namespace portofu

@@ -9,12 +9,10 @@
 #include "engine/target/complete.h"
 #include "engine/target/deliver.h"
 #include "engine/target/match_header.h"
+#include "engine/target/tofu_request.h"
 
 namespace portofu {
 namespace {
-
-/// An honest peer never has more operations open than its window allows, whose largest setting this is.
-constexpr std::uint32_t kMostWaitingAnswers = 65'536;
 
 bool is_atomic(PacketType type) {
   return type == PacketType::kAtomic || type == PacketType::kFetchAtomic || type == PacketType::kSwap;
@@ -103,21 +101,6 @@ AnswerContent content_of(const Arrival& arrival) {
   return content;
 }
 
-/// Fresh for a new message. Every field is written; what only `match_header` knows starts as nothing.
-void begin(Arrival& arrival, const PacketHeader& header, ProcessId initiator) {
-  arrival.header = header;
-  arrival.entry = nullptr;
-  arrival.unexpected = nullptr;
-  arrival.offset = 0;
-  arrival.mlength = 0;
-  arrival.received = 0;
-  arrival.initiator = initiator;
-  arrival.promised_events = 0;
-  arrival.mode = ArrivalMode::kIdle;
-  arrival.fail = NiFail::kOk;
-  arrival.list = ListKind::kPriority;
-}
-
 /// A put, or an atomic without reply, has all its data: completes it and acknowledges.
 void finish(Core& core, Interface& ni, Peer& peer, Arrival& arrival) {
   arrival.mode = ArrivalMode::kIdle;
@@ -157,7 +140,7 @@ void run_get(Core& core, Interface& ni, Peer& peer, Arrival& arrival) {
   Arrival reply = arrival;
   reply.mode = ArrivalMode::kDeliver;
   arrival.mode = ArrivalMode::kIdle;
-  send_reply(core, peer, ni, content_of(reply), reply);
+  send_reply(core, peer, ni.index, content_of(reply), reply);
 }
 
 }  // namespace
@@ -172,7 +155,7 @@ void receive_request(Core& core, Peer& peer, const PacketHeader& header, const s
   }
   Interface* ni = core.interface(header.interface_index);
   Arrival& arrival = peer.request_stream;
-  begin(arrival, header, peer.id);
+  begin_arrival(arrival, header, peer.id);
   if (ni != nullptr && ni->is_logical()) arrival.initiator = {ni->map.rank_of(peer.id, header.initiator_rank), 0};
   if (ni != nullptr && !ni->is_matching()) arrival.header.match_bits = 0;
   const Refusal refusal = ni != nullptr ? match_header(core, *ni, arrival) : Refusal::kNoPortal;
@@ -205,6 +188,9 @@ void receive_request_data(Core& core, Peer& peer, const PacketHeader& header, co
     return;
   }
   core.counters.add(Counter::kBytesReceived, header.payload_bytes);
+  if (arrival.header.interface_index == kTofuInterface) {
+    return deliver_tofu_payload(core, peer, arrival, payload, header.payload_bytes);
+  }
   deliver_payload(arrival, payload, header.payload_bytes);
   if (arrival.received == arrival.header.length) {
     finish(core, *core.interface(arrival.header.interface_index), peer, arrival);
@@ -213,7 +199,9 @@ void receive_request_data(Core& core, Peer& peer, const PacketHeader& header, co
 
 void cut_request(Core& core, Peer& peer, NiFail fail) {
   Arrival& arrival = peer.request_stream;
-  if (arrival.mode == ArrivalMode::kDeliver) {
+  if (arrival.mode == ArrivalMode::kDeliver && arrival.header.interface_index == kTofuInterface) {
+    drop_tofu_put(arrival);
+  } else if (arrival.mode == ArrivalMode::kDeliver) {
     arrival.fail = fail;
     arrival.mlength = std::min(arrival.mlength, arrival.received);
     finish(core, *core.interface(arrival.header.interface_index), peer, arrival);

@@ -20,7 +20,17 @@ enum class PacketType : std::uint8_t {
   kSwap = 5,         ///< Request: payload is the operand (kOperandBytes) and then the data; always answered.
   kData = 6,         ///< More payload of the message in progress on stream `flags & kFlagAnswerStream`.
   kAnswer = 7,       ///< Acknowledgement or reply; payload and following kData are the data that was read.
+
+  // uTofu. `initiator_rank` is the queue number of the VCQ or gate that is meant, `hdr_data` the id of the sending one,
+  // `pt_index` the lower 16 bits of Descriptor::hdr_data, `remote_offset` a STADD.
+  kTofuPut = 8,     ///< Request: store payload; answered on success only if wanted, on failure always.
+  kTofuGet = 9,     ///< Request: read `length` bytes; `match_bits` is the initiator's STADD; always answered.
+  kTofuArmw = 10,   ///< Request: payload is the value, or the operand (kOperandBytes) and the value; always answered.
+  kTofuFault = 11,  ///< A put that wanted no answer failed (`ni_fail_type`); `remote_offset` is the end of its range.
+  kTofuGate = 12,   ///< One packet of a barrier; payload is a GateValue.
 };
+
+constexpr bool is_tofu(PacketType type) { return type >= PacketType::kTofuPut && type <= PacketType::kTofuGate; }
 
 /// Text for logs and the packet printer; "unknown" for a value that no packet has.
 constexpr const char* packet_type_name(PacketType type) {
@@ -33,6 +43,11 @@ constexpr const char* packet_type_name(PacketType type) {
     case PacketType::kSwap: return "swap";
     case PacketType::kData: return "data";
     case PacketType::kAnswer: return "answer";
+    case PacketType::kTofuPut: return "tofu_put";
+    case PacketType::kTofuGet: return "tofu_get";
+    case PacketType::kTofuArmw: return "tofu_armw";
+    case PacketType::kTofuFault: return "tofu_fault";
+    case PacketType::kTofuGate: return "tofu_gate";
   }
   return "unknown";
 }

@@ -9,8 +9,8 @@
 #include <mutex>
 #include <string>
 
-#include "engine/config/settings.h"
 #include "engine/observe/log.h"
+#include "engine/process_engine.h"
 #include "engine/target/close_interface.h"
 #include "lib/portals4/limits.h"
 
@@ -33,7 +33,7 @@ struct Library {
 
   /// The process ends without PtlFini: give the name on the node back, unless a thread is still inside.
   ~Library() {
-    if (blocking_calls.load() == 0) delete engine.exchange(nullptr);
+    if (blocking_calls.load() == 0 && engine.exchange(nullptr) != nullptr) release_process_engine();
   }
 };
 
@@ -55,14 +55,14 @@ const int fork_handler = pthread_atfork(nullptr, nullptr, forget_in_child);
 int open_engine(ptl_pid_t pid) {
   OpenError error = OpenError::kNone;
   std::string why;
-  std::unique_ptr<Engine> engine = Engine::open(read_settings(), pid == PTL_PID_ANY ? 0 : pid, &error, &why);
+  Engine* engine = hold_process_engine(pid == PTL_PID_ANY ? 0 : pid, &error, &why);
   if (engine == nullptr) {
     log_info("no interface: %s; PtlNIInit fails", why.c_str());
     if (error == OpenError::kPidInUse) return PTL_PID_IN_USE;
     return error == OpenError::kNoSpace ? PTL_NO_SPACE : PTL_FAIL;
   }
   if (library.aborted.load()) engine->abort();
-  library.engine.store(engine.release(), std::memory_order_release);
+  library.engine.store(engine, std::memory_order_release);
   return PTL_OK;
 }
 
@@ -70,7 +70,8 @@ void close_engine_if_unused() {
   for (const InterfaceReference& reference : library.interfaces) {
     if (reference.count != 0) return;
   }
-  delete library.engine.exchange(nullptr);
+  library.engine.store(nullptr);
+  release_process_engine();
 }
 
 /// Closes what is open, whatever the count says. The mutex is held.
@@ -109,7 +110,7 @@ void finalise() {
   for (std::uint32_t index = 0; index < kInterfaceCount; ++index) {
     if (library.interfaces[index].count != 0) close_now(index);
   }
-  library.aborted.store(false);
+  if (library.aborted.exchange(false)) forget_process_abort();
 }
 
 void abort_waits() {

@@ -144,7 +144,7 @@ TEST(Exit, Process_that_ends_without_destructors__is_cleaned_up_by_the_next) {
       return 0;
     });
     EXPECT_EQ(child.wait_status(), killed ? 128 + SIGKILL : 0);
-    EXPECT_EQ(node.segment_count(), 1);
+    EXPECT_LE(node.segment_count(), 1) << "none if some other process of the machine has swept already";
     ChildProcess next([] {
       const int rc = talk_to_myself();
       PtlFini();

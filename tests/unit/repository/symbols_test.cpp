@@ -61,6 +61,32 @@ TEST(Symbols, Libportals__exports_the_spec) {
   EXPECT_EQ(exported_symbols(library), symbols_of_the_spec());
 }
 
+std::set<std::string> symbols_of_the_guide() {
+  std::set<std::string> symbols;
+  for (const std::string& line : read_source("tests/unit/repository/utofu_symbols.txt").lines) {
+    if (!line.empty() && line[0] != '#') symbols.insert(line);
+  }
+  return symbols;
+}
+
+/// utofu_get_last_error is exported and not declared: programs that call it bring their own declaration.
+TEST(Symbols, Utofu_header__declares_the_guide) {
+  std::set<std::string> declared = names_in("include/utofu.h", R"(^UTOFU_API \w+ (utofu_\w+)\()");
+  declared.insert("utofu_get_last_error");
+  EXPECT_EQ(declared, symbols_of_the_guide());
+  EXPECT_EQ(declared.size(), 65u);
+}
+
+TEST(Symbols, Utofu_version_script__lists_the_guide) {
+  EXPECT_EQ(names_in("lib/utofu/libtofucom.map", R"(\b(utofu_\w+);)"), symbols_of_the_guide());
+}
+
+TEST(Symbols, Libtofucom__exports_the_guide) {
+  const std::string library = built_library("libtofucom.so");
+  ASSERT_NE(library, "") << "libtofucom.so has not been built";
+  EXPECT_EQ(exported_symbols(library), symbols_of_the_guide());
+}
+
 TEST(Symbols, Libportofu__exports_only_its_namespace) {
   const std::string library = built_library("libportofu.so");
   ASSERT_NE(library, "") << "libportofu.so has not been built";

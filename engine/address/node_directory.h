@@ -1,0 +1,29 @@
+#pragma once
+// Which process of a node owns a control queue or a barrier gate. On a real node the names of the shared segments
+// answer (engine_node.cpp); in a simulation a table does.
+
+#include <cstdint>
+
+#include "engine/topology/process_id.h"
+
+namespace portofu {
+
+/// Outcome of NodeDirectory::claim.
+enum class ClaimResult : std::uint8_t { kClaimed, kTaken, kFailed };
+
+/// Called on duty; may cost system calls, so never on the short path.
+class NodeDirectory {
+ public:
+  virtual ~NodeDirectory() = default;
+
+  /// Takes what nobody living has. @param key  claim_key of an id
+  virtual ClaimResult claim(std::uint64_t key) = 0;
+
+  /// Gives back what this process has claimed. A process that ends has given back everything.
+  virtual void release(std::uint64_t key) = 0;
+
+  /// @return false if no living process has it
+  virtual bool find(std::uint64_t key, ProcessId* owner) = 0;
+};
+
+}  // namespace portofu

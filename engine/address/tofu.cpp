@@ -1,0 +1,58 @@
+// Claims and names of queues and gates. Nothing here is on the short path.
+
+#include "engine/address/tofu.h"
+
+namespace portofu {
+
+ControlQueue* Tofu::claim_queue(std::uint32_t tni, std::uint32_t cq, CqMode mode) {
+  const std::uint32_t key = make_queue_number(tni, cq, 0) >> 8;
+  if (queues_.contains(key) || claim(queue_id(tni, cq)) != ClaimResult::kClaimed) return nullptr;
+  auto& made = queues_[key] = std::make_unique<ControlQueue>();
+  made->mode = mode;
+  return made.get();
+}
+
+void Tofu::release_queue(std::uint32_t tni, std::uint32_t cq) {
+  queues_.erase(make_queue_number(tni, cq, 0) >> 8);
+  if (directory != nullptr) directory->release(claim_key(queue_id(tni, cq)));
+}
+
+bool Tofu::enter(VirtualControlQueue& vcq) {
+  std::uint32_t index = 0;
+  while (index < by_handle_.size() && by_handle_[index] != nullptr) ++index;
+  if (index >= kMaxVcqs) return false;
+  if (index == by_handle_.size()) by_handle_.push_back(nullptr);
+  constexpr std::uint32_t kUses = 1u << 14;
+  handles_given_ = handles_given_ % kUses + 1;  // Never 0, so no handle is.
+  vcq.handle = handles_given_ * kMaxVcqs + index;
+  by_handle_[index] = &vcq;
+  return true;
+}
+
+BarrierGate* Tofu::claim_gate(std::uint64_t id) {
+  const std::uint32_t number = queue_number(id);
+  if (gates_.contains(number) || claim(id) != ClaimResult::kClaimed) return nullptr;
+  auto& made = gates_[number] = std::make_unique<BarrierGate>();
+  made->id = id;
+  return made.get();
+}
+
+void Tofu::release_gate(std::uint64_t id) {
+  gates_.erase(queue_number(id));
+  if (directory != nullptr) directory->release(claim_key(id));
+}
+
+bool Tofu::recall_owner(std::uint64_t id, ProcessId* owner) const {
+  const auto found = owners_.find(claim_key(id));
+  if (found == owners_.end()) return false;
+  *owner = found->second;
+  return true;
+}
+
+bool Tofu::ask_owner(std::uint64_t id, ProcessId* owner) {
+  if (directory == nullptr || !directory->find(claim_key(id), owner)) return false;
+  owners_[claim_key(id)] = *owner;
+  return true;
+}
+
+}  // namespace portofu

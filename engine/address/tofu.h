@@ -1,0 +1,124 @@
+#pragma once
+// What uTofu has in an engine: control queues with their VCQs and registered memory, and barrier gates. Made when the
+// first of them is asked for; touched on duty only. Limits and claims stand here, policy in lib/utofu.
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/address/handle.h"
+#include "engine/address/node_directory.h"
+#include "engine/address/stadd_table.h"
+#include "engine/event/barrier_gate.h"
+#include "engine/event/counting_event.h"
+#include "engine/event/notice_queue.h"
+#include "engine/topology/tofu_id.h"
+
+namespace portofu {
+
+inline constexpr std::uint32_t kComponentsPerCq = 8;
+
+/// What a CQ is used for; fixed when it is claimed. @spec uTofu guide, 2.2.7, 2.2.8, 3.3.4.1
+enum class CqMode : std::uint8_t { kShared, kExclusive, kSession };
+
+/// @spec uTofu guide, 2.2.1
+struct VirtualControlQueue {
+  VirtualControlQueue(std::uint32_t toq_entries, std::uint32_t mrq_entries) : tcq(toq_entries), mrq(mrq_entries) {}
+
+  std::uint64_t id = 0;  ///< With the node's own path.
+  Handle handle = 0;     ///< Names it in descriptors and operations; never that of another VCQ soon.
+  bool session = false;
+  TransmitCompleteQueue tcq;
+  MessageReceiveQueue mrq;
+  std::deque<Descriptor> delayed;  ///< Held back by DELAY_START, in order.
+  CountingEvent steps;             ///< Session mode: descriptors that may have started.
+  std::uint64_t posted = 0;        ///< Session mode: descriptors posted.
+};
+
+struct ControlQueue {
+  CqMode mode = CqMode::kShared;
+  StaddTable stadds;
+  std::array<std::unique_ptr<VirtualControlQueue>, kComponentsPerCq> vcqs;
+
+  bool is_empty() const {
+    for (const auto& vcq : vcqs) {
+      if (vcq != nullptr) return false;
+    }
+    return true;
+  }
+};
+
+class Tofu {
+ public:
+  /// @param node  nullptr: everything is claimed successfully, and only this process is known
+  Tofu(const Coordinates& at, NodeDirectory* node) : coordinates(at), directory(node) {}
+
+  const Coordinates coordinates;   ///< Of this node.
+  NodeDirectory* const directory;  ///< Outlives this object.
+
+  /// Claims a CQ for this process. @return nullptr if another process has it, or nothing can be claimed
+  ControlQueue* claim_queue(std::uint32_t tni, std::uint32_t cq, CqMode mode);
+  void release_queue(std::uint32_t tni, std::uint32_t cq);
+  ControlQueue* queue(std::uint32_t number) const {
+    const auto found = queues_.find(number >> 8);
+    return found == queues_.end() ? nullptr : found->second.get();
+  }
+
+  /// The VCQ of a queue number of this process; nullptr if there is none.
+  VirtualControlQueue* vcq_of_number(std::uint32_t number) const {
+    ControlQueue* const cq = queue(number);
+    const std::uint32_t component = number & 0xff;
+    return cq == nullptr || component >= kComponentsPerCq ? nullptr : cq->vcqs[component].get();
+  }
+
+  /// The VCQ of a handle; nullptr if it was freed.
+  VirtualControlQueue* vcq(Handle handle) const {
+    const std::uint32_t index = handle & (kMaxVcqs - 1);
+    if (index >= by_handle_.size()) return nullptr;
+    VirtualControlQueue* found = by_handle_[index];
+    return found != nullptr && found->handle == handle ? found : nullptr;
+  }
+
+  /// Gives a new VCQ its handle. @return false if there are kMaxVcqs
+  bool enter(VirtualControlQueue& vcq);
+  void leave(const VirtualControlQueue& vcq) { by_handle_[vcq.handle & (kMaxVcqs - 1)] = nullptr; }
+
+  BarrierGate* claim_gate(std::uint64_t id);
+  void release_gate(std::uint64_t id);
+  BarrierGate* gate(std::uint32_t number) const {
+    const auto found = gates_.find(number);
+    return found == gates_.end() ? nullptr : found->second.get();
+  }
+
+  /// Calls `visit(gate)` for every gate of this process.
+  template <class Visit>
+  void for_each_gate(Visit&& visit) {
+    for (const auto& [number, gate] : gates_) visit(*gate);
+  }
+
+  /// Who owns a queue or gate, from memory; or asked anew.
+  bool recall_owner(std::uint64_t id, ProcessId* owner) const;
+  bool ask_owner(std::uint64_t id, ProcessId* owner);
+  void forget_owner(std::uint64_t id) { owners_.erase(claim_key(id)); }
+
+  static constexpr std::uint32_t kMaxVcqs = 1u << 16;
+
+ private:
+  ClaimResult claim(std::uint64_t id) const {
+    return directory == nullptr ? ClaimResult::kClaimed : directory->claim(claim_key(id));
+  }
+  std::uint64_t queue_id(std::uint32_t tni, std::uint32_t cq) const {
+    return make_tofu_id(TofuIdKind::kVcq, coordinates, make_queue_number(tni, cq, 0));
+  }
+
+  std::unordered_map<std::uint32_t, std::unique_ptr<ControlQueue>> queues_;  ///< By queue number without component.
+  std::unordered_map<std::uint32_t, std::unique_ptr<BarrierGate>> gates_;    ///< By queue number.
+  std::unordered_map<std::uint64_t, ProcessId> owners_;                      ///< By claim key; may be out of date.
+  std::vector<VirtualControlQueue*> by_handle_;
+  std::uint32_t handles_given_ = 0;
+};
+
+}  // namespace portofu

@@ -1,0 +1,79 @@
+#pragma once
+// A barrier gate: a counter that its signal and its packet raise, with what goes out waiting at the number of inputs
+// that the gate has. Signals and packets of a later round wait in order until the round before has passed.
+
+#include <array>
+#include <cstdint>
+#include <deque>
+
+#include "engine/event/counting_event.h"
+#include "engine/event/exact_sum.h"
+
+namespace portofu {
+
+inline constexpr std::size_t kMaxReduceItems = 6;
+inline constexpr std::size_t kMaxReduceSums = 3;
+
+/// Reduction operations; values of utofu_reduce_op.
+enum class ReduceOperation : std::uint8_t {
+  kBarrier = 1,
+  kBand = 2,
+  kBor = 3,
+  kBxor = 4,
+  kMax = 5,
+  kMaxloc = 6,
+  kSum = 7,
+  kBfpsum = 8
+};
+
+/// What a signal or packet carries; also as payload on the wire.
+struct GateValue {
+  ReduceOperation operation = ReduceOperation::kBarrier;
+  std::uint8_t item_count = 0;
+  std::uint8_t mismatch = 0;  ///< 1: somebody on the way had another operation or item count.
+  std::uint8_t failed = 0;    ///< 1: somebody on the way could not be reached.
+  std::uint32_t reserved = 0;
+  std::array<std::uint64_t, kMaxReduceItems> items{};  ///< Integers.
+  std::array<ExactSum, kMaxReduceSums> sums{};         ///< kBfpsum.
+};
+static_assert(std::is_trivially_copyable_v<GateValue>);
+
+/// Where the start/end gate of a circuit stands.
+enum class BarrierState : std::uint8_t {
+  kIdle,       ///< Nothing was started, or its result was taken.
+  kRunning,    ///< Started; signal and packet are awaited.
+  kCompleted,  ///< `result` is there.
+};
+
+/// @spec uTofu guide, 2.3.1, 2.3.2, 3.4.4.1
+struct BarrierGate {
+  static constexpr std::uint64_t kNoGate = UINT64_MAX;
+
+  std::uint64_t id = 0;
+  std::uint64_t set_id = 0;  ///< Id of the start/end gate that was allocated with it.
+  std::uint32_t set_size = 0;
+  bool configured = false;
+  std::uint64_t local_source = kNoGate;
+  std::uint64_t remote_source = kNoGate;
+  std::uint64_t local_target = kNoGate;
+  std::uint64_t remote_target = kNoGate;
+
+  CountingEvent inputs;            ///< Inputs of all rounds together.
+  std::uint64_t round_inputs = 0;  ///< Of the rounds that have passed.
+  std::deque<GateValue> signals;   ///< Arrived; the first may be counted already.
+  std::deque<GateValue> packets;
+  bool signal_counted = false;
+  bool packet_counted = false;
+  bool armed = false;  ///< What goes out waits in `inputs`, or has fired.
+
+  std::uint64_t rounds_started = 0;  ///< Start/end gates.
+  std::uint64_t rounds_passed = 0;
+  bool peer_lost = false;  ///< A process at the other end of a packet has died; every barrier of the set fails.
+  BarrierState state = BarrierState::kIdle;  ///< Start/end gates.
+  GateValue result;
+
+  bool is_start() const { return id == set_id; }
+  std::uint32_t input_count() const { return (local_source != kNoGate) + (remote_source != kNoGate); }
+};
+
+}  // namespace portofu

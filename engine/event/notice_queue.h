@@ -1,0 +1,113 @@
+#pragma once
+// The two completion queues of a VCQ: the TCQ, whose entries are taken when a descriptor is posted and are read in that
+// order, and the MRQ, whose entries are made by what arrives. Both in the process's own memory, used on duty.
+
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "engine/event/event.h"
+
+namespace portofu {
+
+/// @spec uTofu guide, 2.2.1.2, 3.7.4.1
+class TransmitCompleteQueue {
+ public:
+  /// @param entry_count  descriptors that may be posted and not read, a power of two is not needed
+  explicit TransmitCompleteQueue(std::uint32_t entry_count) : entries_(entry_count) {}
+
+  std::uint64_t unread() const { return next_ - oldest_; }
+  bool has_room(std::uint64_t wanted) {
+    forget_silent();
+    return wanted <= entries_.size() - unread();
+  }
+
+  /// Takes the next place. @pre has_room(1)
+  /// @param notice  whether success is told
+  std::uint64_t take(void* callback_data, bool notice) {
+    entries_[next_ % entries_.size()] = {callback_data, NiFail::kOk, notice, false};
+    return next_++;
+  }
+
+  /// The descriptor of a place has left, or never will. A failure is always told.
+  void complete(std::uint64_t place, NiFail fail) {
+    Entry& entry = entries_[place % entries_.size()];
+    entry.fail = fail;
+    entry.notice = entry.notice || fail != NiFail::kOk;
+    entry.done = true;
+  }
+
+  /// Reads the oldest notice. @return false if the oldest descriptor is still on its way, or there is none
+  bool read(void** callback_data, NiFail* fail) {
+    forget_silent();
+    if (unread() == 0 || !oldest().done) return false;
+    *callback_data = oldest().callback_data;
+    *fail = oldest().fail;
+    ++oldest_;
+    return true;
+  }
+
+ private:
+  struct Entry {
+    void* callback_data = nullptr;
+    NiFail fail = NiFail::kOk;
+    bool notice = false;  ///< It is to be read.
+    bool done = false;
+  };
+  Entry& oldest() { return entries_[oldest_ % entries_.size()]; }
+  void forget_silent() {
+    while (unread() != 0 && oldest().done && !oldest().notice) ++oldest_;
+  }
+
+  std::vector<Entry> entries_;
+  std::uint64_t oldest_ = 0;  ///< Place of the oldest entry that is not read; places count up.
+  std::uint64_t next_ = 0;    ///< Place of the next descriptor.
+};
+
+/// Kinds of MRQ notices; values of utofu_mrq_notice_type.
+enum class NoticeKind : std::uint8_t {
+  kLocalPut = 0,
+  kRemotePut = 1,
+  kLocalGet = 2,
+  kRemoteGet = 3,
+  kLocalArmw = 4,
+  kRemoteArmw = 5
+};
+
+/// One MRQ notice; fields of utofu_mrq_notice.
+struct Notice {
+  NoticeKind kind = NoticeKind::kLocalPut;
+  NiFail fail = NiFail::kOk;
+  bool remote_fault = true;  ///< With `fail`: it is the remote side's memory or STADD; false: ours.
+  std::uint64_t vcq_id = 0;  ///< Of the other side.
+  std::uint64_t edata = 0;
+  std::uint64_t remote_value = 0;
+  std::uint64_t local_stadd = 0;
+  std::uint64_t remote_stadd = 0;
+};
+
+/// @spec uTofu guide, 2.2.1.3, 3.7.4.2, 4.3.2.3
+class MessageReceiveQueue {
+ public:
+  /// @param entry_count  notices that may wait; more overflow
+  explicit MessageReceiveQueue(std::uint32_t entry_count) : entry_count_(entry_count) {}
+
+  /// @return false if the queue is full: the notice is lost, which ends the program (guide, chapter 7)
+  bool post(const Notice& notice) {
+    if (notices_.size() >= entry_count_) return false;
+    notices_.push_back(notice);
+    return true;
+  }
+  bool read(Notice* notice) {
+    if (notices_.empty()) return false;
+    *notice = notices_.front();
+    notices_.pop_front();
+    return true;
+  }
+
+ private:
+  std::deque<Notice> notices_;
+  std::uint32_t entry_count_;
+};
+
+}  // namespace portofu

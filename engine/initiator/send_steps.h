@@ -1,0 +1,107 @@
+#pragma once
+// Steps 3 and 4, what both APIs share: a request becomes packets, or waits in order at its peer. What differs are small
+// functions on the request of either API, which are found by its type:
+//   bool open_operation(s)            an outstanding entry, if an answer is due; false: not now
+//   PacketHeader first_header(s)
+//   std::uint64_t payload_length(s)   bytes of data
+//   std::uint32_t operand_length(s)   0 or kOperandBytes, in front of the data
+//   bool read_payload(s, to, bytes)   the next bytes; false: a fault
+//   void finish_sending(s, fail)      everything has left
+//   void abandon(s, fail)             it ends before anything has left
+//   void cut_short(s)                 it ends in the middle
+//   void keep_data(s)                 it has to wait
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "engine/address/core.h"
+#include "engine/initiator/send.h"
+
+namespace portofu {
+
+/// Packets of one peer that one call of advance_peer publishes at most, so that no peer takes the duty for itself.
+inline constexpr int kPacketBudget = 32;
+
+/// What became of an attempt to send.
+enum class SendResult : std::uint8_t {
+  kDone,     ///< Nothing of the request is left to send.
+  kBlocked,  ///< No room, no window: later.
+};
+
+/// Publishes, into room that was claimed, the empty packet that tells the target that no more of the message comes.
+inline void publish_cut(const Core& core, Peer& peer, NiFail fail) {
+  PacketHeader header = stamped_header(core, PacketType::kData);
+  header.flags = kFlagCut;
+  header.ni_fail_type = static_cast<std::uint8_t>(fail);
+  peer.wire->publish(*peer.link, header);
+}
+
+/// Publishes the next packet of the request.
+template <class Sending>
+SendResult send_packet(const Sending& s) {
+  const std::uint64_t left = payload_length(s) - s.progress.sent;
+  const std::uint32_t operand = s.progress.started ? 0 : operand_length(s);
+  const auto bytes =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(left, s.peer.wire->max_payload_bytes() - operand));
+  std::byte* payload = s.peer.wire->claim(*s.peer.link, bytes + operand);
+  if (payload == nullptr) return SendResult::kBlocked;
+  if (operand != 0) std::memcpy(payload, s.descriptor.operand.data(), kOperandBytes);
+  if (!read_payload(s, payload + operand, bytes)) {
+    if (s.progress.started) {
+      cut_short(s);
+    } else {
+      s.peer.wire->discard(*s.peer.link);
+      abandon(s, NiFail::kSegv);
+    }
+    return SendResult::kDone;
+  }
+  PacketHeader header = s.progress.started ? stamped_header(s.core, PacketType::kData) : first_header(s);
+  if (s.progress.started) header.remote_offset = s.progress.sent;
+  header.payload_bytes = bytes + operand;
+  s.peer.wire->publish(*s.peer.link, header);
+  s.core.counters.add(Counter::kPacketsSent);
+  s.core.counters.add(Counter::kBytesSent, bytes);
+  s.progress.started = true;
+  s.progress.sent += bytes;
+  if (bytes < left) return SendResult::kBlocked;
+  finish_sending(s, NiFail::kOk);
+  return SendResult::kDone;
+}
+
+/// Publishes packets of the request until it is done, blocked, or the budget is used.
+template <class Sending>
+SendResult send_request(const Sending& s, int& budget) {
+  if (!s.progress.started && s.progress.operation_id == 0 && !open_operation(s)) return SendResult::kBlocked;
+  while (budget > 0) {
+    const std::uint64_t before = s.progress.sent;
+    const bool was_started = s.progress.started;
+    if (send_packet(s) == SendResult::kDone) {
+      --budget;
+      return SendResult::kDone;
+    }
+    if (s.progress.sent == before && s.progress.started == was_started) return SendResult::kBlocked;
+    --budget;
+  }
+  return SendResult::kBlocked;
+}
+
+/// Puts the request behind what waits at the peer already.
+template <class Sending>
+void queue_request(const Sending& s) {
+  keep_data(s);
+  auto* request = new OutgoingRequest;
+  request->descriptor = s.descriptor;
+  request->progress = std::move(s.progress);
+  s.peer.requests.push_back(*request);
+  s.core.wait_for_room(s.peer);
+}
+
+/// The rest of a message whose interface was closed.
+inline SendResult cut_orphan(const Core& core, Peer& peer) {
+  if (peer.wire->claim(*peer.link, 0) == nullptr) return SendResult::kBlocked;
+  publish_cut(core, peer, NiFail::kUndeliverable);
+  return SendResult::kDone;
+}
+
+}  // namespace portofu

@@ -1,0 +1,95 @@
+#include "engine/initiator/tofu_report.h"
+
+#include <cstdlib>
+#include <cstring>
+
+#include "engine/observe/log.h"
+#include "engine/target/stadd_access.h"
+
+namespace portofu {
+namespace {
+
+NoticeKind local_kind(DescriptorKind kind) {
+  switch (kind) {
+    case DescriptorKind::kTofuGet: return NoticeKind::kLocalGet;
+    case DescriptorKind::kTofuArmw: return NoticeKind::kLocalArmw;
+    default: return NoticeKind::kLocalPut;
+  }
+}
+
+}  // namespace
+
+void post_notice(Core& core, VirtualControlQueue& vcq, const Notice& notice) {
+  if (!vcq.mrq.post(notice)) {
+    log_error("utofu: asynchronous error: MRQ Overflow on TNI %u CQ %u", tni_of(vcq.id), queue_of(vcq.id));
+    std::abort();
+  }
+  ++core.activity;
+  core.counters.add(Counter::kEventsPosted);
+}
+
+NiFail store_tofu_reply(Core& core, OutstandingOperation& operation, std::uint64_t offset, const std::byte* data,
+                        std::uint64_t bytes) {
+  if (operation.kind == DescriptorKind::kTofuArmw) {
+    std::uint64_t old_value = 0;
+    if (offset + bytes <= sizeof old_value) std::memcpy(&old_value, data, bytes);
+    operation.get_offset = old_value;
+    return NiFail::kOk;
+  }
+  const VirtualControlQueue* vcq = core.tofu != nullptr ? core.tofu->vcq(operation.md_handle) : nullptr;
+  NiFail fail = NiFail::kBadStadd;
+  if (vcq != nullptr) {
+    const StaddAccess access{operation.get_offset, operation.length, PacketType::kTofuPut};
+    RegisteredRegion* region = find_region(core.tofu->queue(queue_number(vcq->id))->stadds, access, &fail);
+    if (region != nullptr) {
+      const std::uint64_t at = stadd_offset(operation.get_offset) + offset;
+      fail = region->segment.write(at, data, bytes) ? NiFail::kOk : NiFail::kSegv;
+    }
+  }
+  operation.silent = fail != NiFail::kOk;
+  return fail;
+}
+
+void report_tofu_answer(Core& core, const OutstandingOperation& operation) {
+  VirtualControlQueue* vcq = core.tofu != nullptr ? core.tofu->vcq(operation.md_handle) : nullptr;
+  const auto peer_id = reinterpret_cast<std::uintptr_t>(operation.user_ptr);
+  if (operation.fail == NiFail::kUndeliverable && core.tofu != nullptr) core.tofu->forget_owner(peer_id);
+  if (operation.kind == DescriptorKind::kTofuGet) --operation.peer->gets_under_way;
+  if (vcq == nullptr || (operation.fail == NiFail::kOk && operation.ack_req == AckRequest::kNone)) return;
+  Notice notice;
+  notice.kind = local_kind(operation.kind);
+  notice.fail = operation.fail;
+  notice.remote_fault = !operation.silent;
+  notice.vcq_id = peer_id;
+  notice.edata = operation.edata;
+  if (operation.kind == DescriptorKind::kTofuGet) notice.local_stadd = operation.get_offset + operation.length;
+  if (operation.kind == DescriptorKind::kTofuArmw) notice.remote_value = operation.get_offset;
+  if (operation.kind != DescriptorKind::kTofuGet) notice.remote_stadd = operation.remote_offset;
+  post_notice(core, *vcq, notice);
+}
+
+void receive_tofu_fault(Core& core, const Peer&, const PacketHeader& header) {
+  VirtualControlQueue* vcq = core.tofu != nullptr ? core.tofu->vcq_of_number(header.initiator_rank) : nullptr;
+  if (vcq == nullptr || header.ni_fail_type == 0) return core.counters.add(Counter::kPacketsRefusedMalformed);
+  Notice notice;
+  notice.fail = static_cast<NiFail>(header.ni_fail_type);
+  notice.vcq_id = header.hdr_data;
+  notice.edata = header.pt_index & 0xff;
+  notice.remote_stadd = header.remote_offset;
+  if (notice.fail == NiFail::kUndeliverable) core.tofu->forget_owner(notice.vcq_id);
+  post_notice(core, *vcq, notice);
+}
+
+void report_unreachable(Core& core, VirtualControlQueue& vcq, const Descriptor& d) {
+  Notice notice;
+  notice.kind = local_kind(d.kind);
+  notice.fail = NiFail::kUndeliverable;
+  notice.vcq_id = with_own_path(d.match_bits);
+  notice.edata = d.hdr_data & 0xff;
+  const std::uint64_t moved = d.kind == DescriptorKind::kTofuArmw ? 0 : d.length;
+  if (d.kind == DescriptorKind::kTofuGet) notice.local_stadd = d.local_offset + moved;
+  if (d.kind != DescriptorKind::kTofuGet) notice.remote_stadd = d.remote_offset + moved;
+  post_notice(core, vcq, notice);
+}
+
+}  // namespace portofu

@@ -1,0 +1,25 @@
+#pragma once
+// Step 9 of uTofu: what the initiator is told by its TCQ and MRQ. @spec uTofu guide, 2.2.10, 2.2.12, 3.7
+
+#include "engine/address/core.h"
+
+namespace portofu {
+
+/// Puts a notice into an MRQ. One too many ends the program (guide, chapter 7).
+void post_notice(Core& core, VirtualControlQueue& vcq, const Notice& notice);
+
+/// Stores data of a reply: of a get into registered memory, of an ARMW into the operation.
+/// @return the first thing that went wrong, then `operation.silent` says that it is our own fault
+NiFail store_tofu_reply(Core& core, OutstandingOperation& operation, std::uint64_t offset, const std::byte* data,
+                        std::uint64_t bytes);
+
+/// The answer is complete, or will never come. The caller closes the outstanding entry.
+void report_tofu_answer(Core& core, const OutstandingOperation& operation);
+
+/// A put that wanted no answer has failed at the peer.
+void receive_tofu_fault(Core& core, const Peer& peer, const PacketHeader& header);
+
+/// The remote VCQ of a descriptor cannot be reached. Told whatever notices were asked for.
+void report_unreachable(Core& core, VirtualControlQueue& vcq, const Descriptor& descriptor);
+
+}  // namespace portofu

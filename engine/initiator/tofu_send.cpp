@@ -1,0 +1,241 @@
+#include "engine/initiator/tofu_send.h"
+
+#include "engine/initiator/answer_in.h"
+#include "engine/initiator/connect.h"
+#include "engine/initiator/tofu_report.h"
+#include "engine/target/atomic_unit.h"
+#include "engine/target/barrier.h"
+#include "engine/target/stadd_access.h"
+
+namespace portofu {
+namespace {
+
+/// A request of uTofu on its way out. @see send_steps.h
+struct TofuSending {
+  Core& core;
+  Peer& peer;
+  const Descriptor& descriptor;
+  VirtualControlQueue* vcq;  ///< nullptr: a packet of a gate.
+  SendProgress& progress;
+};
+
+bool compares(const Descriptor& d) {
+  return d.kind == DescriptorKind::kTofuArmw &&
+         d.atomic_operation == static_cast<std::uint8_t>(AtomicOperation::kCswap);
+}
+
+PacketType packet_type_of(DescriptorKind kind) {
+  switch (kind) {
+    case DescriptorKind::kTofuGet: return PacketType::kTofuGet;
+    case DescriptorKind::kTofuArmw: return PacketType::kTofuArmw;
+    case DescriptorKind::kTofuGate: return PacketType::kTofuGate;
+    default: return PacketType::kTofuPut;
+  }
+}
+
+bool open_operation(const TofuSending& s) {
+  const Descriptor& d = s.descriptor;
+  if (d.kind == DescriptorKind::kTofuGate) return true;
+  if ((d.hdr_data & kTofuStrongOrder) != 0 && s.peer.gets_under_way != 0) return false;
+  const bool is_put = d.kind == DescriptorKind::kTofuPut || d.kind == DescriptorKind::kTofuPiggyback;
+  const bool notice = (d.hdr_data & kTofuLocalNotice) != 0;
+  if (is_put && !notice) return true;
+  if (s.peer.outstanding >= s.core.settings.window_operations) return false;
+  OutstandingOperation* operation = s.core.outstanding.open(&s.progress.operation_id);
+  if (operation == nullptr) return false;
+  operation->peer = &s.peer;
+  operation->kind = d.kind;
+  operation->interface_index = kTofuInterface;
+  operation->ack_req = notice ? AckRequest::kFull : AckRequest::kNone;
+  operation->md_handle = d.md_handle;
+  operation->get_md_handle = is_put ? 0 : 1;  // Data is expected; where it goes, get_offset says.
+  operation->get_offset = d.kind == DescriptorKind::kTofuGet ? d.local_offset : 0;
+  operation->length = d.length;
+  operation->user_ptr = reinterpret_cast<void*>(with_own_path(d.match_bits));
+  operation->edata = static_cast<std::uint32_t>(d.hdr_data & 0xff);
+  operation->remote_offset = d.remote_offset + (is_put ? d.length : 0);
+  ++s.peer.outstanding;
+  if (d.kind == DescriptorKind::kTofuGet) ++s.peer.gets_under_way;
+  return true;
+}
+
+std::uint64_t payload_length(const TofuSending& s) {
+  return s.descriptor.kind == DescriptorKind::kTofuGet ? 0 : s.descriptor.length;
+}
+
+std::uint32_t operand_length(const TofuSending& s) { return compares(s.descriptor) ? kOperandBytes : 0; }
+
+PacketHeader first_header(const TofuSending& s) {
+  const Descriptor& d = s.descriptor;
+  PacketHeader header = stamped_header(s.core, packet_type_of(d.kind));
+  header.flags = s.progress.operation_id != 0 ? kFlagAnswerWanted : 0;
+  header.interface_index = kTofuInterface;
+  header.pt_index = static_cast<std::uint16_t>(d.hdr_data);
+  header.atomic_operation = d.atomic_operation;
+  header.atomic_type = d.atomic_type;
+  header.operation_id = s.progress.operation_id;
+  header.match_bits = d.kind == DescriptorKind::kTofuGet ? d.local_offset : 0;
+  header.hdr_data = s.vcq != nullptr ? s.vcq->id : d.hdr_data;
+  header.remote_offset = d.remote_offset;
+  header.length = d.length;
+  header.initiator_rank = queue_number(d.match_bits);
+  return header;
+}
+
+StaddTable& table_of(const TofuSending& s) { return s.core.tofu->queue(queue_number(s.vcq->id))->stadds; }
+
+bool read_payload(const TofuSending& s, std::byte* target, std::uint64_t bytes) {
+  const Descriptor& d = s.descriptor;
+  if (bytes == 0) return true;
+  switch (d.kind) {
+    case DescriptorKind::kTofuPiggyback: std::memcpy(target, d.operand.data() + s.progress.sent, bytes); return true;
+    case DescriptorKind::kTofuArmw: std::memcpy(target, d.operand.data() + 8, bytes); return true;
+    case DescriptorKind::kTofuGate: std::memcpy(target, s.progress.private_data.get(), bytes); return true;
+    default: break;
+  }
+  NiFail fail = NiFail::kOk;
+  const RegisteredRegion* region = find_region(table_of(s), {d.local_offset, d.length, PacketType::kTofuGet}, &fail);
+  return region != nullptr && region->segment.read(stadd_offset(d.local_offset) + s.progress.sent, target, bytes);
+}
+
+void close_operation(const TofuSending& s) {
+  const std::uint32_t id = s.progress.operation_id;
+  if (id == 0 || s.core.outstanding.find(id) == nullptr) return;
+  --s.peer.outstanding;
+  if (s.descriptor.kind == DescriptorKind::kTofuGet) --s.peer.gets_under_way;
+  s.core.outstanding.close(id);
+}
+
+void tell_tcq(const TofuSending& s, NiFail fail) {
+  if (s.vcq == nullptr) return;
+  s.vcq->tcq.complete(s.descriptor.local_get_offset, fail);
+  ++s.core.activity;
+}
+
+void finish_sending(const TofuSending& s, NiFail fail) {
+  tell_tcq(s, fail);
+  OutstandingOperation* operation =
+      s.progress.operation_id != 0 ? s.core.outstanding.find(s.progress.operation_id) : nullptr;
+  if (operation == nullptr) return;
+  operation->sent = true;
+  if (operation->answered) finish_answer(s.core, s.progress.operation_id);
+}
+
+/// That the peer is not there comes after the descriptor has left our side: the TCQ says nothing of it (2.2.12).
+void abandon(const TofuSending& s, NiFail fail) {
+  close_operation(s);
+  if (s.descriptor.kind == DescriptorKind::kTofuGate) return fail_barrier(s.core, s.descriptor.hdr_data);
+  const bool unreachable = fail == NiFail::kUndeliverable;
+  tell_tcq(s, unreachable ? NiFail::kOk : fail);
+  if (unreachable) report_unreachable(s.core, *s.vcq, s.descriptor);
+}
+
+void cut_short(const TofuSending& s) {
+  publish_cut(s.core, s.peer, NiFail::kSegv);
+  close_operation(s);
+  tell_tcq(s, NiFail::kSegv);
+}
+
+void keep_data(const TofuSending&) {}
+
+/// 2.2.12: what is wrong with the local side of a put is told by the TCQ, and nothing leaves.
+NiFail judge_local_side(const TofuSending& s) {
+  const Descriptor& d = s.descriptor;
+  NiFail fail = NiFail::kOk;
+  if (d.kind == DescriptorKind::kTofuPut) {
+    find_region(table_of(s), {d.local_offset, d.length, PacketType::kTofuGet}, &fail);
+  }
+  return fail;
+}
+
+/// Finds the process behind a VCQ ID. What is remembered is asked again once there is no link to it.
+Peer* find_peer(Core& core, std::uint64_t id) {
+  ProcessId owner;
+  if (coordinates_of(id) == core.tofu->coordinates) {
+    const std::uint32_t number = queue_number(id);
+    const bool own =
+        is_kind(id, TofuIdKind::kVcq) ? core.tofu->queue(number) != nullptr : core.tofu->gate(number) != nullptr;
+    if (own) return &core.peer(core.self);
+  }
+  if (core.tofu->recall_owner(id, &owner) && !(owner == core.self)) {
+    Peer& peer = core.peer(owner);
+    if (peer.state == PeerState::kConnected && !peer.link->lost) return &peer;
+  }
+  return core.tofu->ask_owner(id, &owner) ? &core.peer(owner) : nullptr;
+}
+
+void send_or_wait(const TofuSending& s, Reach reach) {
+  int budget = kPacketBudget;
+  const bool first = reach == Reach::kNow && s.peer.requests.empty();
+  if (!first || send_request(s, budget) == SendResult::kBlocked) queue_request(s);
+}
+
+void count_request(Core& core, DescriptorKind kind) {
+  core.counters.add(kind == DescriptorKind::kTofuGet    ? Counter::kGetsSent
+                    : kind == DescriptorKind::kTofuArmw ? Counter::kAtomicsSent
+                                                        : Counter::kPutsSent);
+}
+
+}  // namespace
+
+void start_tofu_descriptor(Core& core, const Descriptor& d) {
+  if (d.interface_index != kTofuInterface || core.tofu == nullptr) return;
+  if (d.kind == DescriptorKind::kTofuGate) return pass_gate(core, d.md_handle);
+  VirtualControlQueue* vcq = core.tofu->vcq(d.md_handle);
+  if (vcq == nullptr) return;
+  if (d.kind == DescriptorKind::kTofuNop) {
+    vcq->tcq.complete(d.local_get_offset, NiFail::kOk);
+    ++core.activity;
+    return;
+  }
+  Peer* peer = find_peer(core, d.match_bits);
+  if (peer == nullptr) {
+    vcq->tcq.complete(d.local_get_offset, NiFail::kOk);
+    return report_unreachable(core, *vcq, d);
+  }
+  SendProgress progress;
+  const TofuSending sending{core, *peer, d, vcq, progress};
+  const NiFail fail = judge_local_side(sending);
+  if (fail != NiFail::kOk) return abandon(sending, fail);
+  const Reach reach = ensure_connected(core, *peer);
+  if (reach == Reach::kNever) return abandon(sending, NiFail::kUndeliverable);
+  count_request(core, d.kind);
+  send_or_wait(sending, reach);
+}
+
+bool send_gate_packet(Core& core, const BarrierGate& gate, const GateValue& value) {
+  Peer* peer = find_peer(core, gate.remote_target);
+  if (peer == nullptr) return false;
+  const Reach reach = ensure_connected(core, *peer);
+  if (reach == Reach::kNever) return false;
+  Descriptor d;
+  d.kind = DescriptorKind::kTofuGate;
+  d.interface_index = kTofuInterface;
+  d.match_bits = gate.remote_target;
+  d.hdr_data = gate.id;
+  d.length = sizeof value;
+  SendProgress progress;
+  progress.private_data = std::make_unique<std::byte[]>(sizeof value);
+  std::memcpy(progress.private_data.get(), &value, sizeof value);
+  send_or_wait({core, *peer, d, nullptr, progress}, reach);
+  return true;
+}
+
+SendResult advance_tofu_request(Core& core, Peer& peer, OutgoingRequest& request, int& budget) {
+  VirtualControlQueue* vcq = core.tofu->vcq(request.descriptor.md_handle);
+  const bool orphaned = vcq == nullptr && request.descriptor.kind != DescriptorKind::kTofuGate;
+  const TofuSending sending{core, peer, request.descriptor, vcq, request.progress};
+  if (!orphaned) return send_request(sending, budget);
+  if (request.progress.started && cut_orphan(core, peer) == SendResult::kBlocked) return SendResult::kBlocked;
+  close_operation(sending);
+  return SendResult::kDone;
+}
+
+void abandon_tofu_request(Core& core, Peer& peer, OutgoingRequest& request, NiFail fail) {
+  VirtualControlQueue* vcq = core.tofu->vcq(request.descriptor.md_handle);
+  const TofuSending sending{core, peer, request.descriptor, vcq, request.progress};
+  const bool orphaned = vcq == nullptr && request.descriptor.kind != DescriptorKind::kTofuGate;
+  orphaned ? close_operation(sending) : abandon(sending, fail);
+}
+
+}  // namespace portofu

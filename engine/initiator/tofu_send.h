@@ -1,0 +1,20 @@
+#pragma once
+// Steps 2 to 4 of uTofu: a descriptor of a VCQ, or a packet of a barrier gate, goes out by the steps of send_steps.h.
+// What waits at the peer is the TOQ. @spec uTofu guide, 2.2.1.1, 2.2.3-2.2.6
+
+#include "engine/event/barrier_gate.h"
+#include "engine/initiator/send_steps.h"
+
+namespace portofu {
+
+/// Starts a descriptor whose interface_index is kTofuInterface; any other does nothing.
+void start_tofu_descriptor(Core& core, const Descriptor& descriptor);
+
+/// Sends one packet of a barrier. @return false if nobody owns the gate `target`
+bool send_gate_packet(Core& core, const BarrierGate& gate, const GateValue& value);
+
+/// Goes on with, or ends, a request that waits at its peer.
+SendResult advance_tofu_request(Core& core, Peer& peer, OutgoingRequest& request, int& budget);
+void abandon_tofu_request(Core& core, Peer& peer, OutgoingRequest& request, NiFail fail);
+
+}  // namespace portofu

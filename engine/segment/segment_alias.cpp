@@ -1,0 +1,74 @@
+#include "engine/segment/segment_alias.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+
+#include "engine/segment/own_segments.h"
+#include "engine/segment/segment_file.h"
+
+namespace portofu {
+namespace {
+
+constexpr const char* kAliasMark = "at-";
+
+/// Reads whose segment a file is. @return false if it is not a living one of ours
+bool read_owner(const SegmentFile& file, std::uint32_t job_key, ProcessId* owner) {
+  struct stat status {};
+  if (fstat(file.fd(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_uid != geteuid()) return false;
+  SegmentDescriptorShared descriptor{};
+  if (pread(file.fd(), &descriptor, sizeof descriptor, 0) != static_cast<ssize_t>(sizeof descriptor)) return false;
+  if (!is_sound(descriptor, static_cast<std::uint64_t>(status.st_size)) || descriptor.job_key != job_key) return false;
+  *owner = {descriptor.nid, descriptor.pid};
+  return file.is_alive();
+}
+
+}  // namespace
+
+std::string alias_path(const std::string& directory, std::uint32_t job_key, std::uint64_t key) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%08x-%016llx", job_key, static_cast<unsigned long long>(key));
+  return directory + "/" + segment_name_prefix() + kAliasMark + text;
+}
+
+bool is_alias_name(const std::string& name) { return name.starts_with(segment_name_prefix() + kAliasMark); }
+
+AliasResult claim_alias(ProcessSegment& segment, std::uint64_t key) {
+  const OwnSegmentsLock lock;
+  const std::string path = alias_path(segment.directory(), segment.job_key(), key);
+  constexpr int kTries = 2;  // The second after a dead owner's name was removed.
+  for (int tries = 0; tries < kTries; ++tries) {
+    if (::link(segment.path().c_str(), path.c_str()) == 0) {
+      add_own_segment(path, segment.file());
+      segment.add_alias(path);
+      return AliasResult::kClaimed;
+    }
+    if (errno != EEXIST) return AliasResult::kFailed;
+    if (!remove_if_dead(path)) return AliasResult::kTaken;
+  }
+  return AliasResult::kTaken;
+}
+
+void release_alias(ProcessSegment& segment, std::uint64_t key) {
+  const OwnSegmentsLock lock;
+  const std::string path = alias_path(segment.directory(), segment.job_key(), key);
+  if (!segment.drop_alias(path)) return;
+  ::unlink(path.c_str());
+  remove_own_name(path);
+}
+
+bool find_alias(const ProcessSegment& own, std::uint64_t key, ProcessId* owner) {
+  const OwnSegmentsLock lock;
+  const std::string path = alias_path(own.directory(), own.job_key(), key);
+  if (const auto file = find_own_segment(path)) return read_owner(*file, own.job_key(), owner);
+  const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (fd < 0) return false;
+  const SegmentFile file(fd, FileOwner::kOtherProcess);
+  return read_owner(file, own.job_key(), owner);
+}
+
+}  // namespace portofu

@@ -1,0 +1,24 @@
+#pragma once
+// Steps 5 to 8 of a put, get or ARMW of uTofu: no matching, the STADD says where. Delivery, atomics and answers are
+// those of Portals.
+
+#include "engine/address/core.h"
+
+namespace portofu {
+
+/// First packet of a request. `payload` has header.payload_bytes bytes.
+void receive_tofu_request(Core& core, Peer& peer, const PacketHeader& header, const std::byte* payload);
+
+/// Data of a put. The last cache line of the range is written last, in ascending order (6.1.3.1).
+void deliver_tofu_payload(Core& core, Peer& peer, Arrival& arrival, const std::byte* payload, std::uint32_t bytes);
+
+/// The request is complete at the target: notice, session steps, region.
+void complete_tofu_arrival(Core& core, Arrival& arrival, NiFail fail);
+
+/// The rest of a put will never come; nobody is told at the target.
+void drop_tofu_put(Arrival& arrival);
+
+/// A region was deregistered: what uses it ends. Refused puts are dropped, gets end with an error.
+void leave_region(Core& core, const RegisteredRegion& region);
+
+}  // namespace portofu

@@ -1,0 +1,89 @@
+// 3.7.4 Completion confirmation and 3.7.5 query.
+
+#include "lib/utofu/limits.h"
+
+using namespace portofu;
+using namespace portofu::utofu;
+
+namespace {
+
+int tcq_code(NiFail fail) {
+  switch (fail) {
+    case NiFail::kOk: return UTOFU_SUCCESS;
+    case NiFail::kSegv: return UTOFU_ERR_TCQ_MEMORY;
+    case NiFail::kBadStadd: return UTOFU_ERR_TCQ_STADD;
+    case NiFail::kBadLength: return UTOFU_ERR_TCQ_LENGTH;
+    default: return UTOFU_ERR_TCQ_OTHER;
+  }
+}
+
+int mrq_code(const Notice& notice) {
+  const bool remote = notice.remote_fault;
+  switch (notice.fail) {
+    case NiFail::kOk: return UTOFU_SUCCESS;
+    case NiFail::kUndeliverable: return UTOFU_ERR_MRQ_PEER;
+    case NiFail::kSegv: return remote ? UTOFU_ERR_MRQ_RMT_MEMORY : UTOFU_ERR_MRQ_LCL_MEMORY;
+    case NiFail::kBadStadd: return remote ? UTOFU_ERR_MRQ_RMT_STADD : UTOFU_ERR_MRQ_LCL_STADD;
+    case NiFail::kBadLength: return remote ? UTOFU_ERR_MRQ_RMT_LENGTH : UTOFU_ERR_MRQ_LCL_LENGTH;
+    default: return UTOFU_ERR_MRQ_OTHER;
+  }
+}
+
+/// Looks for a notice, with a cycle of the engine if there is none. @param look  bool(VirtualControlQueue&)
+template <class Look>
+int poll(utofu_vcq_hdl_t vcq_hdl, Look&& look) noexcept {
+  try {
+    Engine* open = engine();
+    bool known = open != nullptr;
+    auto ask = [&](Core& core) {
+      VirtualControlQueue* vcq = core.tofu->vcq(to_handle(vcq_hdl));
+      known = vcq != nullptr;
+      return vcq == nullptr || look(*vcq);
+    };
+    const bool found = open != nullptr && open->poll(ask);
+    if (!known) return failed(UTOFU_ERR_INVALID_VCQ_HDL, "no such VCQ handle");
+    return found ? UTOFU_SUCCESS : UTOFU_ERR_NOT_FOUND;
+  } catch (...) {
+    return failed(UTOFU_ERR_OUT_OF_MEMORY, "no memory");
+  }
+}
+
+}  // namespace
+
+int utofu_poll_tcq(utofu_vcq_hdl_t vcq_hdl, unsigned long int flags, void** cbdata) {
+  if (flags != 0) return failed(UTOFU_ERR_INVALID_FLAGS, "unknown flags");
+  if (cbdata == nullptr) return failed(UTOFU_ERR_INVALID_POINTER, "cbdata is NULL");
+  NiFail fail = NiFail::kOk;
+  const int rc = poll(vcq_hdl, [&](VirtualControlQueue& vcq) { return vcq.tcq.read(cbdata, &fail); });
+  return rc == UTOFU_SUCCESS ? tcq_code(fail) : rc;
+}
+
+int utofu_poll_mrq(utofu_vcq_hdl_t vcq_hdl, unsigned long int flags, struct utofu_mrq_notice* notice) {
+  if (flags != 0) return failed(UTOFU_ERR_INVALID_FLAGS, "unknown flags");
+  if (notice == nullptr) return failed(UTOFU_ERR_INVALID_POINTER, "notice is NULL");
+  Notice read;
+  const int rc = poll(vcq_hdl, [&](VirtualControlQueue& vcq) { return vcq.mrq.read(&read); });
+  if (rc != UTOFU_SUCCESS) return rc;
+  *notice = {};
+  notice->notice_type = static_cast<std::uint8_t>(read.kind);
+  notice->vcq_id = read.vcq_id;
+  notice->edata = read.edata;
+  notice->rmt_value = read.remote_value;
+  notice->lcl_stadd = read.local_stadd;
+  notice->rmt_stadd = read.remote_stadd;
+  return mrq_code(read);
+}
+
+int utofu_query_num_unread_tcq(utofu_vcq_hdl_t vcq_hdl, size_t* count) {
+  if (count == nullptr) return failed(UTOFU_ERR_INVALID_POINTER, "count is NULL");
+  return with_vcq(vcq_hdl, [count](Core& core, const VirtualControlQueue& vcq) {
+    std::uint64_t unread = 0;
+    for (const auto& other : core.tofu->queue(queue_number(vcq.id))->vcqs) {
+      if (other == nullptr) continue;
+      other->tcq.has_room(0);  // Entries that nobody will read are forgotten first.
+      unread += other->tcq.unread();
+    }
+    *count = unread;
+    return UTOFU_SUCCESS;
+  });
+}

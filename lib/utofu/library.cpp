@@ -1,0 +1,152 @@
+#include "lib/utofu/library.h"
+
+#include <pthread.h>
+
+#include <array>
+#include <atomic>
+#include <cctype>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <new>
+#include <string>
+
+#include "engine/config/settings.h"
+#include "engine/observe/log.h"
+#include "engine/process_engine.h"
+
+namespace portofu::utofu {
+namespace {
+
+struct Library {
+  std::mutex mutex;                      ///< Of opening; never taken on the data path.
+  std::atomic<Engine*> engine{nullptr};  ///< Set from the first VCQ or VBG on.
+
+  ~Library() {
+    if (engine.exchange(nullptr) != nullptr) release_process_engine();
+  }
+};
+
+Library library;
+thread_local const char* last_words = "";
+
+/// A child has no VCQ and no VBG (6.1.4.1).
+void forget_in_child() {
+  new (&library.mutex) std::mutex;
+  library.engine.store(nullptr);
+}
+
+bool read_count(const char* name, std::uint32_t* value) {
+  const char* text = std::getenv(name);
+  if (text == nullptr || *text == '\0') return false;
+  char* end = nullptr;
+  const unsigned long number = std::strtoul(text, &end, 10);
+  if (*end != '\0' || *text == '-' || number > UINT32_MAX) {
+    log_error("%s=%s is not allowed (a number); the default is taken", name, text);
+    return false;
+  }
+  *value = static_cast<std::uint32_t>(number);
+  return true;
+}
+
+TofuSettings read_tofu_settings() {
+  TofuSettings read;
+  read_count("UTOFU_NUM_EXCLUSIVE_CQS", &read.exclusive_cqs);
+  read.session_cqs_kept = read_count("UTOFU_NUM_SESSION_MODE_CQS", &read.session_cqs);
+  read.mrq_entries = mrq_entries_of(std::getenv("UTOFU_NUM_MRQ_ENTRIES"), read.mrq_entries);
+  read.session_mrq_entries = mrq_entries_of(std::getenv("UTOFU_NUM_MRQ_ENTRIES_SESSION"), read.session_mrq_entries);
+  std::uint32_t protect = 0;
+  read_count("UTOFU_SWAP_PROTECT", &protect);
+  read.swap_protect = protect != 0;
+  return read;
+}
+
+Coordinates read_coordinates() {
+  Coordinates at{};
+  const std::string text = settings().coords;
+  if (text.empty()) return at;
+  const char* rest = text.c_str();
+  for (std::size_t i = 0; i < at.size(); ++i) {
+    char* end = nullptr;
+    const unsigned long number = std::strtoul(rest, &end, 10);
+    const bool ended = i + 1 == at.size() ? *end == '\0' : *end == ',';
+    if (end == rest || !ended || number > UINT8_MAX) {
+      log_error("PORTOFU_COORDS=%s is not allowed (X,Y,Z,A,B,C); 0,0,0,0,0,0 is taken", text.c_str());
+      return {};
+    }
+    at[i] = static_cast<std::uint8_t>(number);
+    rest = end + 1;
+  }
+  if (is_coordinates(at)) return at;
+  log_error("PORTOFU_COORDS=%s is not allowed (A < 2, B < 3, C < 2); 0,0,0,0,0,0 is taken", text.c_str());
+  return {};
+}
+
+}  // namespace
+
+std::uint32_t mrq_entries_of(const char* text, std::uint32_t otherwise) {
+  if (text == nullptr || *text == '\0') return otherwise;
+  static constexpr std::array<std::uint32_t, 6> kSizes{2048, 8192, 32768, 131072, 524288, 2097152};
+  char* end = nullptr;
+  unsigned long number = std::strtoul(text, &end, 10);
+  std::string unit = end;
+  for (char& letter : unit) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  if (end == text || *text == '-' || (!unit.empty() && unit != "ki" && unit != "mi")) return otherwise;
+  number = std::min<unsigned long>(number, 1u << 30);
+  if (unit == "ki") number <<= 10;
+  if (unit == "mi") number <<= 20;
+  std::uint32_t best = kSizes[0];
+  for (const std::uint32_t size : kSizes) {
+    const auto distance = [number](unsigned long to) { return to > number ? to - number : number - to; };
+    if (distance(size) <= distance(best)) best = size;
+  }
+  return best;
+}
+
+const Settings& settings() {
+  static const Settings read = read_settings();
+  return read;
+}
+
+const TofuSettings& tofu_settings() {
+  static const TofuSettings read = read_tofu_settings();
+  return read;
+}
+
+const Coordinates& my_coordinates() {
+  static const Coordinates at = read_coordinates();
+  return at;
+}
+
+Engine* engine() { return library.engine.load(std::memory_order_acquire); }
+
+Engine* open_engine() {
+  if (Engine* open = engine()) return open;
+  const std::lock_guard<std::mutex> lock(library.mutex);
+  if (Engine* open = engine()) return open;
+  static const int fork_handler = pthread_atfork(nullptr, nullptr, forget_in_child);
+  if (fork_handler != 0) return nullptr;
+  OpenError error = OpenError::kNone;
+  std::string why;
+  Engine* opened = hold_process_engine(0, &error, &why);
+  if (opened == nullptr) {
+    log_info("no engine: %s", why.c_str());
+    return nullptr;
+  }
+  {
+    const Engine::Duty duty(*opened);
+    Core& core = duty.core();
+    if (core.tofu == nullptr) core.tofu = std::make_unique<Tofu>(my_coordinates(), core.directory);
+  }
+  library.engine.store(opened, std::memory_order_release);
+  return opened;
+}
+
+int failed(int code, const char* words) {
+  last_words = words;
+  return code;
+}
+
+const char* last_error() { return last_words; }
+
+}  // namespace portofu::utofu

@@ -1,0 +1,74 @@
+#pragma once
+// What libtofucom keeps for a process: its engine, from the first VCQ or VBG on, and its settings. Everything else
+// lives in the engine. All functions: any thread.
+
+#include <utofu.h>
+
+#include <cstdarg>
+#include <cstdint>
+
+#include "engine/address/core.h"
+#include "engine/engine.h"
+
+namespace portofu::utofu {
+
+/// The settings of this process, read once; `coordinates` from PORTOFU_COORDS.
+const Settings& settings();
+const Coordinates& my_coordinates();
+
+/// The environment variables of the guide. @spec guide, 4.3.2
+struct TofuSettings {
+  std::uint32_t exclusive_cqs = 0;             ///< UTOFU_NUM_EXCLUSIVE_CQS: CQs of a TNI kept for exclusive VCQs.
+  std::uint32_t session_cqs = 3;               ///< UTOFU_NUM_SESSION_MODE_CQS: most session mode CQs of a TNI.
+  bool session_cqs_kept = false;               ///< It was set: they are kept for session mode VCQs.
+  std::uint32_t mrq_entries = 131072;          ///< UTOFU_NUM_MRQ_ENTRIES.
+  std::uint32_t session_mrq_entries = 131072;  ///< UTOFU_NUM_MRQ_ENTRIES_SESSION.
+  bool swap_protect = false;                   ///< UTOFU_SWAP_PROTECT: registered memory is locked.
+};
+const TofuSettings& tofu_settings();
+
+/// The closest of the allowed sizes of an MRQ; the larger of two that are equally close. @param text  "2Ki", "8192" ...
+std::uint32_t mrq_entries_of(const char* text, std::uint32_t otherwise);
+
+/// The engine with its uTofu part, opened if need be. @return nullptr if it cannot be opened
+Engine* open_engine();
+
+/// The engine if it is open, else nullptr.
+Engine* engine();
+
+/// A VCQ handle as the engine has it, and the way back.
+inline Handle to_handle(utofu_vcq_hdl_t hdl) { return hdl <= UINT32_MAX ? static_cast<Handle>(hdl) : 0; }
+
+/// Keeps `code` in words for utofu_get_last_error. @return code
+int failed(int code, const char* words);
+const char* last_error();
+
+/// Runs `use(Core&, VirtualControlQueue&)` on duty.
+/// @return what it returns | UTOFU_ERR_INVALID_VCQ_HDL | UTOFU_ERR_OUT_OF_MEMORY
+template <class Use>
+int with_vcq(utofu_vcq_hdl_t hdl, Use&& use) noexcept {
+  try {
+    Engine* open = engine();
+    if (open == nullptr) return failed(UTOFU_ERR_INVALID_VCQ_HDL, "there is no VCQ in this process");
+    const Engine::Duty duty(*open);
+    VirtualControlQueue* vcq = duty.core().tofu->vcq(to_handle(hdl));
+    if (vcq == nullptr) return failed(UTOFU_ERR_INVALID_VCQ_HDL, "no such VCQ handle");
+    const int rc = use(duty.core(), *vcq);
+    open->settle_on_duty();
+    return rc;
+  } catch (...) {
+    return failed(UTOFU_ERR_OUT_OF_MEMORY, "no memory");
+  }
+}
+
+/// Runs a body from which no exception may leave.
+template <class Body>
+int guarded(Body&& body) noexcept {
+  try {
+    return body();
+  } catch (...) {
+    return failed(UTOFU_ERR_OUT_OF_MEMORY, "no memory");
+  }
+}
+
+}  // namespace portofu::utofu

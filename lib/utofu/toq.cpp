@@ -1,0 +1,235 @@
+#include "lib/utofu/toq.h"
+
+#include <cstring>
+
+#include "engine/initiator/send.h"
+#include "engine/target/atomic_unit.h"
+
+namespace portofu::utofu {
+namespace {
+
+/// SPEC: bit 1 is not in the guide; programs for the vendor's library set it, and it asks for what is always done.
+constexpr unsigned long kVendorFlag = 1UL << 1;
+constexpr unsigned long kKnownOnesidedFlags = UTOFU_ONESIDED_FLAG_STRONG_ORDER | kVendorFlag |
+                                      UTOFU_ONESIDED_FLAG_REMOTE_MRQ_NOTICE | UTOFU_ONESIDED_FLAG_PADDING |
+                                      UTOFU_ONESIDED_FLAG_CACHE_INJECTION | UTOFU_ONESIDED_FLAG_DELAY_START |
+                                      UTOFU_ONESIDED_FLAG_TCQ_NOTICE | UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE |
+                                      UTOFU_ONESIDED_FLAG_SPS(15) | UTOFU_ONESIDED_FLAG_PATH(255);
+
+int check_flags(unsigned long flags) {
+  if ((flags & ~kKnownOnesidedFlags) != 0) return failed(UTOFU_ERR_INVALID_FLAGS, "unknown flags");
+  const auto path = static_cast<std::uint32_t>(flags >> 28 & 255);
+  if (path != 0 && ((path & 0xf0) != 0x10 || !is_path(unpack_path(path & 15))))
+    return failed(UTOFU_ERR_INVALID_PATH_ID, "not a path id");
+  return UTOFU_SUCCESS;
+}
+
+std::size_t most_bytes(const Request& request) {
+  if (request.kind != DescriptorKind::kTofuPiggyback) return kMaxPutGetBytes;
+  return request.has_data ? kMaxPiggybackBytes : sizeof request.local;
+}
+
+int check(const Request& r) {
+  if (const int rc = check_flags(r.flags); rc != UTOFU_SUCCESS) return rc;
+  if (r.kind == DescriptorKind::kTofuNop) return UTOFU_SUCCESS;
+  if (!is_vcq_id(r.remote_vcq_id)) return failed(UTOFU_ERR_INVALID_VCQ_ID, "not a VCQ id");
+  if (r.edata >> (8 * kMaxEdataBytes) != 0) return failed(UTOFU_ERR_INVALID_EDATA, "edata is too large");
+  if (r.length > most_bytes(r)) return failed(UTOFU_ERR_INVALID_SIZE, "too many bytes");
+  if (r.has_data && r.data == nullptr && r.length != 0) return failed(UTOFU_ERR_INVALID_POINTER, "lcl_data is NULL");
+  if (r.mtu > kMaxMtu || r.gap > kMaxGap) return failed(UTOFU_ERR_INVALID_ARG, "mtu or gap is too large");
+  if (r.kind != DescriptorKind::kTofuArmw) return UTOFU_SUCCESS;
+  if (r.armw_op < 0 || r.armw_op > UTOFU_ARMW_OP_OR) return failed(UTOFU_ERR_INVALID_OP, "no such operation");
+  if (r.remote_stadd % r.length != 0) return failed(UTOFU_ERR_INVALID_STADD, "the remote address is not aligned");
+  return UTOFU_SUCCESS;
+}
+
+AtomicOperation atomic_operation_of(int armw_op) {
+  switch (armw_op) {
+    case UTOFU_ARMW_OP_SWAP: return AtomicOperation::kSwap;
+    case UTOFU_ARMW_OP_ADD: return AtomicOperation::kSum;
+    case UTOFU_ARMW_OP_XOR: return AtomicOperation::kBxor;
+    case UTOFU_ARMW_OP_AND: return AtomicOperation::kBand;
+    case UTOFU_ARMW_OP_OR: return AtomicOperation::kBor;
+    default: return AtomicOperation::kCswap;
+  }
+}
+
+std::uint16_t meta_of(const Request& r) {
+  std::uint64_t meta = r.edata | (r.flags >> 24 & 15) << kTofuStepsShift;
+  if ((r.flags & UTOFU_ONESIDED_FLAG_TCQ_NOTICE) != 0) meta |= kTofuTcqNotice;
+  if ((r.flags & UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE) != 0) meta |= kTofuLocalNotice;
+  if ((r.flags & UTOFU_ONESIDED_FLAG_REMOTE_MRQ_NOTICE) != 0) meta |= kTofuRemoteNotice;
+  if ((r.flags & UTOFU_ONESIDED_FLAG_STRONG_ORDER) != 0) meta |= kTofuStrongOrder;
+  return static_cast<std::uint16_t>(meta);
+}
+
+TofuCell make_cell(const Request& r, std::size_t block) {
+  TofuCell cell;
+  cell.head.kind = r.kind;
+  cell.head.meta = meta_of(r);
+  cell.head.length = static_cast<std::uint32_t>(r.length);
+  cell.head.remote_vcq_id = r.remote_vcq_id;
+  cell.head.remote_stadd = r.remote_stadd + block * r.stride;
+  cell.head.local = r.local + block * r.stride;
+  if (r.kind == DescriptorKind::kTofuArmw) {
+    const AtomicOperation operation = atomic_operation_of(r.armw_op);
+    cell.head.code = static_cast<std::uint8_t>(operation);
+    if (r.length == 8) cell.head.code |= kTofuCodeWide;
+    if (operation == AtomicOperation::kCswap) {
+      cell.head.code |= kTofuCodeLong;
+      std::memcpy(cell.more.data(), &r.compared, sizeof r.compared);
+    }
+  }
+  if (r.has_data) {
+    cell.head.code |= kTofuCodeLong;
+    if (r.length > 0) std::memcpy(cell.more.data(), r.data, r.length);
+  }
+  return cell;
+}
+
+/// Turns a cell into what the engine posts. Its fields are in range.
+Descriptor expand(const VirtualControlQueue& vcq, const TofuCell& cell) {
+  const TofuDescriptor& head = cell.head;
+  Descriptor d;
+  d.kind = head.kind;
+  d.interface_index = kTofuInterface;
+  d.md_handle = vcq.handle;
+  d.match_bits = head.remote_vcq_id;
+  d.remote_offset = head.remote_stadd;
+  d.local_offset = head.local;
+  d.length = head.length;
+  d.hdr_data = head.meta;
+  const bool is_long = (head.code & kTofuCodeLong) != 0;
+  if (head.kind == DescriptorKind::kTofuArmw) {
+    d.atomic_operation = head.code & kTofuCodeOperation;
+    d.atomic_type =
+        static_cast<std::uint8_t>((head.code & kTofuCodeWide) != 0 ? AtomicType::kUint64 : AtomicType::kUint32);
+    if (is_long) std::memcpy(d.operand.data(), cell.more.data(), 8);
+    std::memcpy(d.operand.data() + 8, &head.local, 8);
+  } else if (head.kind == DescriptorKind::kTofuPiggyback) {
+    if (is_long) {
+      std::memcpy(d.operand.data(), cell.more.data(), cell.more.size());
+    } else {
+      std::memcpy(d.operand.data(), &head.local, sizeof head.local);
+    }
+  }
+  return d;
+}
+
+void start(Core& core, VirtualControlQueue& vcq, const Descriptor& d) {
+  if (!vcq.session) return start_descriptor(core, d);
+  auto* waiting = new TriggeredOperation;
+  waiting->descriptor = d;
+  waiting->threshold = ++vcq.posted;
+  vcq.steps.add_triggered_on_duty(waiting, core.fired);
+}
+
+void start_delayed(Core& core, VirtualControlQueue& vcq) {
+  while (!vcq.delayed.empty()) {
+    const Descriptor d = vcq.delayed.front();
+    vcq.delayed.pop_front();
+    start(core, vcq, d);
+  }
+}
+
+void post(Core& core, VirtualControlQueue& vcq, const TofuCell& cell, void* callback_data, bool delays) {
+  Descriptor d = expand(vcq, cell);
+  d.user_ptr = callback_data;
+  d.local_get_offset = vcq.tcq.take(callback_data, (d.hdr_data & kTofuTcqNotice) != 0);
+  if (delays) {
+    vcq.delayed.push_back(d);
+  } else {
+    start(core, vcq, d);
+  }
+}
+
+int post_request(utofu_vcq_hdl_t vcq_hdl, const Request& request, void* callback_data) {
+  return with_vcq(vcq_hdl, [&](Core& core, VirtualControlQueue& vcq) {
+    const bool delays = (request.flags & UTOFU_ONESIDED_FLAG_DELAY_START) != 0;
+    if (request.block_count > settings().toq_entries)
+      return failed(UTOFU_ERR_INVALID_NUMBER, "more blocks than the TOQ has entries");
+    if (!vcq.tcq.has_room(request.block_count)) return failed(UTOFU_ERR_BUSY, "the TOQ or the TCQ is full");
+    if (!delays) start_delayed(core, vcq);
+    for (std::size_t block = 0; block < request.block_count; ++block)
+      post(core, vcq, make_cell(request, block), callback_data, delays);
+    return static_cast<int>(UTOFU_SUCCESS);
+  });
+}
+
+int prepare(utofu_vcq_hdl_t vcq_hdl, const Request& request, const Destination& to) {
+  if (to.desc == nullptr || to.desc_size == nullptr || reinterpret_cast<std::uintptr_t>(to.desc) % 8 != 0)
+    return failed(UTOFU_ERR_INVALID_POINTER, "desc is NULL or not aligned, or desc_size is NULL");
+  return with_vcq(vcq_hdl, [&](Core&, const VirtualControlQueue&) {
+    auto* at = static_cast<std::byte*>(to.desc);
+    for (std::size_t block = 0; block < request.block_count; ++block) {
+      const TofuCell cell = make_cell(request, block);
+      std::memcpy(at, &cell, cell.bytes());
+      at += cell.bytes();
+    }
+    *to.desc_size = static_cast<std::size_t>(at - static_cast<std::byte*>(to.desc));
+    return static_cast<int>(UTOFU_SUCCESS);
+  });
+}
+
+/// Reads the cell at the front of [at, at + left). What a program has spoiled is found here.
+bool read_cell(const std::byte* at, std::size_t left, TofuCell* cell) {
+  *cell = TofuCell();
+  if (left < kShortTofuDescriptorBytes) return false;
+  std::memcpy(&cell->head, at, kShortTofuDescriptorBytes);
+  const TofuDescriptor& head = cell->head;
+  if (cell->bytes() > left) return false;
+  if (cell->bytes() > kShortTofuDescriptorBytes)
+    std::memcpy(cell->more.data(), at + kShortTofuDescriptorBytes, cell->more.size());
+  const bool is_long = (head.code & kTofuCodeLong) != 0;
+  switch (head.kind) {
+    case DescriptorKind::kTofuNop: return head.code == 0;
+    case DescriptorKind::kTofuPut:
+    case DescriptorKind::kTofuGet:
+      return head.code == 0 && head.length <= kMaxPutGetBytes && is_vcq_id(head.remote_vcq_id);
+    case DescriptorKind::kTofuPiggyback:
+      return head.length <= (is_long ? kMaxPiggybackBytes : 8) && is_vcq_id(head.remote_vcq_id);
+    case DescriptorKind::kTofuArmw: {
+      const auto operation = static_cast<AtomicOperation>(head.code & kTofuCodeOperation);
+      const bool compares = operation == AtomicOperation::kCswap;
+      const bool known = compares || operation == AtomicOperation::kSwap || operation == AtomicOperation::kSum ||
+                         operation == AtomicOperation::kBxor || operation == AtomicOperation::kBand ||
+                         operation == AtomicOperation::kBor;
+      return known && compares == is_long && head.length == ((head.code & kTofuCodeWide) != 0 ? 8u : 4u) &&
+             is_vcq_id(head.remote_vcq_id);
+    }
+    default: return false;
+  }
+}
+
+}  // namespace
+
+int submit(utofu_vcq_hdl_t vcq_hdl, const Request& request, const Destination& destination) {
+  if (const int rc = check(request); rc != UTOFU_SUCCESS) return rc;
+  return destination.prepares ? prepare(vcq_hdl, request, destination)
+                              : post_request(vcq_hdl, request, destination.callback_data);
+}
+
+}  // namespace portofu::utofu
+
+using namespace portofu;
+using namespace portofu::utofu;
+
+int utofu_post_toq(utofu_vcq_hdl_t vcq_hdl, void* desc, size_t desc_size, void* cbdata) {
+  if (desc_size != 0 && desc == nullptr) return failed(UTOFU_ERR_INVALID_POINTER, "desc is NULL");
+  return with_vcq(vcq_hdl, [&](Core& core, VirtualControlQueue& vcq) {
+    const auto* const first = static_cast<const std::byte*>(desc);
+    TofuCell cell;
+    std::size_t count = 0;
+    for (std::size_t at = 0; at < desc_size; at += cell.bytes(), ++count) {
+      if (!read_cell(first + at, desc_size - at, &cell))
+        return failed(UTOFU_ERR_INVALID_DESC, "not a prepared descriptor");
+    }
+    if (!vcq.tcq.has_room(count)) return failed(UTOFU_ERR_BUSY, "the TOQ or the TCQ is full");
+    start_delayed(core, vcq);
+    for (std::size_t at = 0; at < desc_size; at += cell.bytes()) {
+      read_cell(first + at, desc_size - at, &cell);
+      post(core, vcq, cell, cbdata, false);
+    }
+    return static_cast<int>(UTOFU_SUCCESS);
+  });
+}

@@ -1,0 +1,38 @@
+#pragma once
+// What start, preparation and batch start share: arguments become cells, cells become descriptors of the engine.
+
+#include "lib/utofu/limits.h"
+
+namespace portofu::utofu {
+
+/// What the arguments of one call say. Most calls have a part of it.
+struct Request {
+  DescriptorKind kind = DescriptorKind::kTofuNop;
+  std::uint64_t remote_vcq_id = 0;
+  std::uint64_t local = 0;  ///< STADD; piggyback8: data; ARMW: value.
+  std::uint64_t remote_stadd = 0;
+  std::size_t length = 0;
+  std::uint64_t edata = 0;
+  unsigned long flags = 0;
+  std::size_t stride = 0;
+  std::size_t block_count = 1;
+  std::size_t mtu = kMaxMtu;
+  std::size_t gap = 0;
+  const void* data = nullptr;  ///< Piggyback.
+  bool has_data = false;       ///< Piggyback with a pointer.
+  int armw_op = 0;             ///< utofu_armw_op; 0: compare and swap with `compared`.
+  std::uint64_t compared = 0;
+};
+
+/// Where a call goes: to the TOQ with callback data, or into the caller's memory.
+struct Destination {
+  void* callback_data = nullptr;
+  void* desc = nullptr;
+  std::size_t* desc_size = nullptr;
+  bool prepares = false;
+};
+
+/// Checks the request, and posts or prepares it.
+int submit(utofu_vcq_hdl_t vcq_hdl, const Request& request, const Destination& destination);
+
+}  // namespace portofu::utofu

@@ -1,0 +1,159 @@
+// 3.4 VBG management.
+
+#include <cstring>
+#include <vector>
+
+#include "engine/target/barrier.h"
+#include "lib/utofu/limits.h"
+
+using namespace portofu;
+using namespace portofu::utofu;
+
+namespace {
+
+std::uint64_t gate_id(std::uint32_t tni, std::uint32_t gate) {
+  return make_tofu_id(TofuIdKind::kVbg, my_coordinates(), make_queue_number(tni, gate, 0));
+}
+
+BarrierGate* gate_of(const Core& core, std::uint64_t id) {
+  BarrierGate* gate = is_vbg_id(id) ? core.tofu->gate(queue_number(id)) : nullptr;
+  return gate != nullptr && gate->id == id ? gate : nullptr;
+}
+
+/// Claims one start/end gate and `count` - 1 relay gates; all of them or none.
+bool claim_gates(Tofu& tofu, std::uint32_t tni, std::size_t count, std::vector<BarrierGate*>* gates) {
+  const std::uint32_t starts = settings().start_vbg_count;
+  const std::uint32_t all = starts + settings().relay_vbg_count;
+  for (std::uint32_t at = 0; at < starts && gates->empty(); ++at) {
+    if (BarrierGate* gate = tofu.claim_gate(gate_id(tni, at))) gates->push_back(gate);
+  }
+  for (std::uint32_t at = starts; at < all && !gates->empty() && gates->size() < count; ++at) {
+    if (BarrierGate* gate = tofu.claim_gate(gate_id(tni, at))) gates->push_back(gate);
+  }
+  if (gates->size() == count) return true;
+  for (const BarrierGate* gate : *gates) tofu.release_gate(gate->id);
+  return false;
+}
+
+/// A gate of the same TNI of this process, or none.
+bool is_local_end(const BarrierGate& gate, std::uint64_t id) {
+  return id == UTOFU_VBG_ID_NULL || (is_vbg_id(id) && tni_of(id) == tni_of(gate.id));
+}
+bool is_remote_end(std::uint64_t id) { return id == UTOFU_VBG_ID_NULL || is_vbg_id(id); }
+
+int check_setting(const Core& core, const utofu_vbg_setting& setting, std::uint64_t set_id) {
+  const BarrierGate* gate = gate_of(core, setting.vbg_id);
+  if (gate == nullptr || gate->set_id != set_id) return failed(UTOFU_ERR_INVALID_VBG_ID, "not a gate of this set");
+  const bool good = is_local_end(*gate, setting.src_lcl_vbg_id) && is_local_end(*gate, setting.dst_lcl_vbg_id) &&
+                    is_remote_end(setting.src_rmt_vbg_id) && is_remote_end(setting.dst_rmt_vbg_id);
+  if (!good) return failed(UTOFU_ERR_INVALID_VBG_ID, "a source or destination is no possible gate");
+  const PathCoordinates path{setting.dst_path_coords[0], setting.dst_path_coords[1], setting.dst_path_coords[2]};
+  if (setting.dst_rmt_vbg_id != UTOFU_VBG_ID_NULL && path[0] != UTOFU_PATH_COORD_NULL && !is_path(path))
+    return failed(UTOFU_ERR_INVALID_PATH, "A < 2, B < 3, C < 2");
+  return UTOFU_SUCCESS;
+}
+
+/// Connects one gate anew; what the old circuit left in it is forgotten.
+void configure(Core& core, BarrierGate& gate, const utofu_vbg_setting& setting) {
+  gate.inputs.reset_on_duty();
+  gate.round_inputs = 0;
+  gate.signals.clear();
+  gate.packets.clear();
+  gate.signal_counted = gate.packet_counted = gate.armed = false;
+  gate.state = BarrierState::kIdle;
+  gate.local_source = setting.src_lcl_vbg_id;
+  gate.remote_source = setting.src_rmt_vbg_id;
+  gate.local_target = setting.dst_lcl_vbg_id;
+  gate.remote_target = setting.dst_rmt_vbg_id;
+  gate.configured = true;
+  gate.peer_lost = false;
+  gate.rounds_started = gate.rounds_passed = 0;
+  // Asked now, so that the death of that process is understood later.
+  for (const std::uint64_t other : {gate.remote_source, gate.remote_target}) {
+    ProcessId owner;
+    if (other != UTOFU_VBG_ID_NULL) core.tofu->ask_owner(other, &owner);
+  }
+  if (!gate.is_start()) arm_gate(core, gate);
+}
+
+}  // namespace
+
+int utofu_alloc_vbg(utofu_tni_id_t tni_id, size_t num_vbgs, unsigned long int flags, utofu_vbg_id_t vbg_ids[]) {
+  return guarded([&] {
+    if (vbg_ids == nullptr) return failed(UTOFU_ERR_INVALID_POINTER, "vbg_ids is NULL");
+    if (tni_id >= settings().tni_count) return failed(UTOFU_ERR_INVALID_TNI_ID, "no such TNI");
+    if (num_vbgs == 0) return failed(UTOFU_ERR_INVALID_NUMBER, "no gate is asked for");
+    if ((flags & ~UTOFU_VBG_FLAG_THREAD_SAFE) != 0) return failed(UTOFU_ERR_INVALID_FLAGS, "unknown flags");
+    Engine* engine = open_engine();
+    if (engine == nullptr) return failed(UTOFU_ERR_OUT_OF_RESOURCE, "the engine cannot be opened");
+    const Engine::Duty duty(*engine);
+    std::vector<BarrierGate*> gates;
+    if (!claim_gates(*duty.core().tofu, tni_id, num_vbgs, &gates))
+      return failed(UTOFU_ERR_FULL, "not as many gates are free");
+    for (std::size_t i = 0; i < num_vbgs; ++i) {
+      gates[i]->set_id = gates[0]->id;
+      gates[i]->set_size = static_cast<std::uint32_t>(num_vbgs);
+      vbg_ids[i] = gates[i]->id;
+    }
+    return static_cast<int>(UTOFU_SUCCESS);
+  });
+}
+
+int utofu_free_vbg(utofu_vbg_id_t vbg_ids[], size_t num_vbgs) {
+  return guarded([&] {
+    if (vbg_ids == nullptr) return failed(UTOFU_ERR_INVALID_POINTER, "vbg_ids is NULL");
+    Engine* open = engine();
+    if (open == nullptr) return failed(UTOFU_ERR_INVALID_VBG_ID, "there is no VBG in this process");
+    const Engine::Duty duty(*open);
+    Core& core = duty.core();
+    const BarrierGate* first = num_vbgs > 0 ? gate_of(core, vbg_ids[0]) : nullptr;
+    if (first == nullptr) return failed(UTOFU_ERR_INVALID_VBG_ID, "not a gate of this process");
+    if (first->set_size != num_vbgs) return failed(UTOFU_ERR_INVALID_NUMBER, "as many as were allocated");
+    const std::uint64_t set_id = first->set_id;
+    for (std::size_t i = 0; i < num_vbgs; ++i) {
+      const BarrierGate* gate = gate_of(core, vbg_ids[i]);
+      if (gate == nullptr || gate->set_id != set_id) return failed(UTOFU_ERR_INVALID_VBG_ID, "not of this set");
+      for (std::size_t j = 0; j < i; ++j) {
+        if (vbg_ids[j] == vbg_ids[i]) return failed(UTOFU_ERR_INVALID_VBG_ID, "a gate is named twice");
+      }
+    }
+    for (std::size_t i = 0; i < num_vbgs; ++i) core.tofu->release_gate(vbg_ids[i]);
+    return static_cast<int>(UTOFU_SUCCESS);
+  });
+}
+
+int utofu_set_vbg(struct utofu_vbg_setting vbg_settings[], size_t num_vbg_settings) {
+  return guarded([&] {
+    if (vbg_settings == nullptr) return failed(UTOFU_ERR_INVALID_POINTER, "vbg_settings is NULL");
+    if (num_vbg_settings == 0) return failed(UTOFU_ERR_INVALID_NUMBER, "no setting is given");
+    Engine* open = engine();
+    if (open == nullptr) return failed(UTOFU_ERR_INVALID_VBG_ID, "there is no VBG in this process");
+    const Engine::Duty duty(*open);
+    Core& core = duty.core();
+    const BarrierGate* first = gate_of(core, vbg_settings[0].vbg_id);
+    if (first == nullptr || !first->is_start())
+      return failed(UTOFU_ERR_INVALID_VBG_ID, "the first is no start/end gate of this process");
+    if (num_vbg_settings > first->set_size) return failed(UTOFU_ERR_INVALID_NUMBER, "more than were allocated");
+    if (first->state == BarrierState::kRunning) return failed(UTOFU_ERR_BUSY, "a barrier is under way");
+    for (std::size_t i = 0; i < num_vbg_settings; ++i) {
+      const int rc = check_setting(core, vbg_settings[i], first->id);
+      if (rc != UTOFU_SUCCESS) return rc;
+    }
+    for (std::size_t i = 0; i < num_vbg_settings; ++i)
+      configure(core, *gate_of(core, vbg_settings[i].vbg_id), vbg_settings[i]);
+    return static_cast<int>(UTOFU_SUCCESS);
+  });
+}
+
+int utofu_query_vbg_info(utofu_vbg_id_t vbg_id, uint8_t coords[], utofu_tni_id_t* tni_id, utofu_bg_id_t* bg_id,
+                         uint16_t* extra_val) {
+  if (coords == nullptr || tni_id == nullptr || bg_id == nullptr || extra_val == nullptr)
+    return failed(UTOFU_ERR_INVALID_POINTER, "a result pointer is NULL");
+  if (!is_vbg_id(vbg_id)) return failed(UTOFU_ERR_INVALID_VBG_ID, "not a VBG id");
+  const Coordinates at = coordinates_of(vbg_id);
+  std::memcpy(coords, at.data(), at.size());
+  *tni_id = static_cast<utofu_tni_id_t>(tni_of(vbg_id));
+  *bg_id = static_cast<utofu_bg_id_t>(queue_of(vbg_id));
+  *extra_val = 0;
+  return UTOFU_SUCCESS;
+}

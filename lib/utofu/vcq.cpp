@@ -1,0 +1,220 @@
+// 3.3 VCQ management and 3.5 communication paths.
+
+#include <cstring>
+#include <memory>
+
+#include "engine/target/tofu_request.h"
+#include "lib/utofu/limits.h"
+
+using namespace portofu;
+using namespace portofu::utofu;
+
+namespace {
+
+constexpr unsigned long kKnownVcqFlags =
+    UTOFU_VCQ_FLAG_THREAD_SAFE | UTOFU_VCQ_FLAG_EXCLUSIVE | UTOFU_VCQ_FLAG_SESSION_MODE;
+
+/// A path id is never 0, because no path in the flags is 0.
+constexpr std::uint8_t kPathIdMark = 0x10;
+
+/// What a call asks for.
+struct Wanted {
+  std::uint32_t tni;
+  CqMode mode;
+  int component;  ///< -1: any.
+};
+
+std::uint32_t count_queues(const Tofu& tofu, std::uint32_t tni, CqMode mode) {
+  std::uint32_t count = 0;
+  for (std::uint32_t cq = 0; cq < settings().cq_count; ++cq) {
+    const ControlQueue* queue = tofu.queue(make_queue_number(tni, cq, 0));
+    if (queue != nullptr && queue->mode == mode) ++count;
+  }
+  return count;
+}
+
+/// CQs that this process must leave alone when it claims one for `mode`, because the environment keeps them for others.
+std::uint32_t kept_for_others(const Tofu& tofu, std::uint32_t tni, CqMode mode) {
+  const auto missing = [&](CqMode other, std::uint32_t wanted) {
+    const std::uint32_t have = count_queues(tofu, tni, other);
+    return other == mode || have >= wanted ? 0 : wanted - have;
+  };
+  // 4.3.2.2: exclusive CQs come first.
+  std::uint32_t kept = missing(CqMode::kExclusive, tofu_settings().exclusive_cqs);
+  if (mode == CqMode::kShared && tofu_settings().session_cqs_kept)
+    kept += missing(CqMode::kSession, tofu_settings().session_cqs);
+  return kept;
+}
+
+/// Claims the lowest free CQ of the TNI. @return nullptr if there is none
+ControlQueue* claim_cq(Tofu& tofu, const Wanted& wanted, std::uint32_t* cq) {
+  if (wanted.mode == CqMode::kSession &&
+      count_queues(tofu, wanted.tni, CqMode::kSession) >= tofu_settings().session_cqs) {
+    return nullptr;
+  }
+  std::uint32_t own = 0;
+  for (const CqMode mode : {CqMode::kShared, CqMode::kExclusive, CqMode::kSession})
+    own += count_queues(tofu, wanted.tni, mode);
+  if (own + kept_for_others(tofu, wanted.tni, wanted.mode) >= settings().cq_count) return nullptr;
+  for (*cq = 0; *cq < settings().cq_count; ++*cq) {
+    if (ControlQueue* claimed = tofu.claim_queue(wanted.tni, *cq, wanted.mode)) return claimed;
+  }
+  return nullptr;
+}
+
+/// A shared CQ of this process with the wanted component free, or any component if any will do.
+ControlQueue* find_shared(Tofu& tofu, Wanted& wanted, std::uint32_t* cq, int* rc) {
+  for (*cq = 0; *cq < settings().cq_count; ++*cq) {
+    ControlQueue* queue = tofu.queue(make_queue_number(wanted.tni, *cq, 0));
+    if (queue == nullptr || queue->mode != wanted.mode || wanted.mode == CqMode::kExclusive) continue;
+    if (wanted.component >= 0) {
+      if (queue->vcqs[static_cast<std::size_t>(wanted.component)] == nullptr) return queue;
+      *rc = failed(UTOFU_ERR_USED, "the component id is used");
+      return nullptr;
+    }
+    for (int component = 0; component < static_cast<int>(kComponentsPerCq); ++component) {
+      if (queue->vcqs[static_cast<std::size_t>(component)] != nullptr) continue;
+      wanted.component = component;
+      return queue;
+    }
+  }
+  return nullptr;
+}
+
+int create(Core& core, Wanted wanted, utofu_vcq_hdl_t* hdl) {
+  Tofu& tofu = *core.tofu;
+  std::uint32_t cq = 0;
+  int rc = UTOFU_SUCCESS;
+  ControlQueue* queue = find_shared(tofu, wanted, &cq, &rc);
+  if (rc != UTOFU_SUCCESS) return rc;
+  if (queue == nullptr) queue = claim_cq(tofu, wanted, &cq);
+  if (queue == nullptr) {
+    return wanted.mode == CqMode::kShared ? failed(UTOFU_ERR_FULL, "no CQ of the TNI has room")
+                                          : failed(UTOFU_ERR_NOT_AVAILABLE, "no CQ of the TNI is left for this type");
+  }
+  const std::uint32_t component = wanted.component < 0 ? 0 : static_cast<std::uint32_t>(wanted.component);
+  const bool session = wanted.mode == CqMode::kSession;
+  auto made = std::make_unique<VirtualControlQueue>(
+      settings().toq_entries, session ? tofu_settings().session_mrq_entries : tofu_settings().mrq_entries);
+  made->session = session;
+  made->id = make_tofu_id(TofuIdKind::kVcq, my_coordinates(), make_queue_number(wanted.tni, cq, component));
+  if (!tofu.enter(*made)) return failed(UTOFU_ERR_FULL, "too many VCQs in this process");
+  *hdl = made->handle;
+  queue->vcqs[component] = std::move(made);
+  return UTOFU_SUCCESS;
+}
+
+int create_checked(const Wanted& wanted, utofu_vcq_hdl_t* hdl) {
+  return guarded([&] {
+    if (hdl == nullptr) return failed(UTOFU_ERR_INVALID_POINTER, "vcq_hdl is NULL");
+    if (wanted.tni >= settings().tni_count) return failed(UTOFU_ERR_INVALID_TNI_ID, "no such TNI");
+    if (wanted.component >= static_cast<int>(kComponentsPerCq))
+      return failed(UTOFU_ERR_INVALID_CMP_ID, "no such component id");
+    Engine* engine = open_engine();
+    if (engine == nullptr) return failed(UTOFU_ERR_OUT_OF_RESOURCE, "the engine cannot be opened");
+    const Engine::Duty duty(*engine);
+    return create(duty.core(), wanted, hdl);
+  });
+}
+
+/// The path that a call names, packed; NULL is the path through the remote node's own place in its group.
+bool read_path(std::uint64_t vcq_id, const std::uint8_t coords[], std::uint32_t* packed) {
+  if (coords == nullptr) {
+    *packed = static_cast<std::uint32_t>(vcq_id >> 32) & 15;
+    return true;
+  }
+  const PathCoordinates path{coords[0], coords[1], coords[2]};
+  *packed = pack_path(path);
+  return is_path(path);
+}
+
+}  // namespace
+
+int utofu_create_vcq(utofu_tni_id_t tni_id, unsigned long int flags, utofu_vcq_hdl_t* vcq_hdl) {
+  const bool exclusive = (flags & UTOFU_VCQ_FLAG_EXCLUSIVE) != 0;
+  const bool session = (flags & UTOFU_VCQ_FLAG_SESSION_MODE) != 0;
+  if ((flags & ~kKnownVcqFlags) != 0 || (exclusive && session))
+    return failed(UTOFU_ERR_INVALID_FLAGS, "unknown flags, or exclusive and session mode at once");
+  const CqMode mode = exclusive ? CqMode::kExclusive : session ? CqMode::kSession : CqMode::kShared;
+  return create_checked({tni_id, mode, -1}, vcq_hdl);
+}
+
+int utofu_create_vcq_with_cmp_id(utofu_tni_id_t tni_id, utofu_cmp_id_t cmp_id, unsigned long int flags,
+                                 utofu_vcq_hdl_t* vcq_hdl) {
+  if ((flags & ~UTOFU_VCQ_FLAG_THREAD_SAFE) != 0)
+    return failed(UTOFU_ERR_INVALID_FLAGS, "only the thread-safe flag goes with a component id");
+  return create_checked({tni_id, CqMode::kShared, cmp_id}, vcq_hdl);
+}
+
+int utofu_free_vcq(utofu_vcq_hdl_t vcq_hdl) {
+  return with_vcq(vcq_hdl, [](Core& core, VirtualControlQueue& vcq) {
+    const std::uint64_t id = vcq.id;
+    ControlQueue& queue = *core.tofu->queue(queue_number(id));
+    while (auto region = queue.stadds.take_any_of(component_of(id))) leave_region(core, *region);
+    core.tofu->leave(vcq);
+    queue.vcqs[component_of(id)].reset();
+    if (queue.is_empty()) core.tofu->release_queue(tni_of(id), queue_of(id));
+    return UTOFU_SUCCESS;
+  });
+}
+
+int utofu_query_vcq_id(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t* vcq_id) {
+  if (vcq_id == nullptr) return failed(UTOFU_ERR_INVALID_POINTER, "vcq_id is NULL");
+  return with_vcq(vcq_hdl, [vcq_id](Core&, const VirtualControlQueue& vcq) {
+    *vcq_id = vcq.id;
+    return UTOFU_SUCCESS;
+  });
+}
+
+int utofu_construct_vcq_id(uint8_t coords[], utofu_tni_id_t tni_id, utofu_cq_id_t cq_id, utofu_cmp_id_t cmp_id,
+                           utofu_vcq_id_t* vcq_id) {
+  if (coords == nullptr || vcq_id == nullptr) return failed(UTOFU_ERR_INVALID_POINTER, "coords or vcq_id is NULL");
+  Coordinates at;
+  std::memcpy(at.data(), coords, at.size());
+  if (!is_coordinates(at)) return failed(UTOFU_ERR_INVALID_COORDS, "A < 2, B < 3, C < 2");
+  if (tni_id >= settings().tni_count) return failed(UTOFU_ERR_INVALID_TNI_ID, "no such TNI");
+  if (cq_id >= settings().cq_count) return failed(UTOFU_ERR_INVALID_CQ_ID, "no such CQ");
+  if (cmp_id >= kComponentsPerCq) return failed(UTOFU_ERR_INVALID_CMP_ID, "no such component id");
+  *vcq_id = make_tofu_id(TofuIdKind::kVcq, at, make_queue_number(tni_id, cq_id, cmp_id));
+  return UTOFU_SUCCESS;
+}
+
+int utofu_set_vcq_id_path(utofu_vcq_id_t* vcq_id, uint8_t path_coords[]) {
+  if (vcq_id == nullptr) return failed(UTOFU_ERR_INVALID_POINTER, "vcq_id is NULL");
+  if (!is_vcq_id(*vcq_id)) return failed(UTOFU_ERR_INVALID_VCQ_ID, "not a VCQ id");
+  std::uint32_t packed = 0;
+  if (!read_path(*vcq_id, path_coords, &packed)) return failed(UTOFU_ERR_INVALID_COORDS, "A < 2, B < 3, C < 2");
+  *vcq_id = with_path(*vcq_id, packed);
+  return UTOFU_SUCCESS;
+}
+
+int utofu_query_vcq_info(utofu_vcq_id_t vcq_id, uint8_t coords[], utofu_tni_id_t* tni_id, utofu_cq_id_t* cq_id,
+                         uint16_t* extra_val) {
+  if (coords == nullptr || tni_id == nullptr || cq_id == nullptr || extra_val == nullptr)
+    return failed(UTOFU_ERR_INVALID_POINTER, "a result pointer is NULL");
+  if (!is_vcq_id(vcq_id)) return failed(UTOFU_ERR_INVALID_VCQ_ID, "not a VCQ id");
+  const Coordinates at = coordinates_of(vcq_id);
+  std::memcpy(coords, at.data(), at.size());
+  *tni_id = static_cast<utofu_tni_id_t>(tni_of(vcq_id));
+  *cq_id = static_cast<utofu_cq_id_t>(queue_of(vcq_id));
+  *extra_val = static_cast<uint16_t>(component_of(vcq_id));
+  return UTOFU_SUCCESS;
+}
+
+int utofu_get_path_id(utofu_vcq_id_t vcq_id, uint8_t path_coords[], utofu_path_id_t* path_id) {
+  if (path_id == nullptr) return failed(UTOFU_ERR_INVALID_POINTER, "path_id is NULL");
+  if (!is_vcq_id(vcq_id)) return failed(UTOFU_ERR_INVALID_VCQ_ID, "not a VCQ id");
+  std::uint32_t packed = 0;
+  if (!read_path(vcq_id, path_coords, &packed)) return failed(UTOFU_ERR_INVALID_COORDS, "A < 2, B < 3, C < 2");
+  *path_id = static_cast<utofu_path_id_t>(kPathIdMark | packed);
+  return UTOFU_SUCCESS;
+}
+
+int utofu_get_path_coords(utofu_vcq_id_t vcq_id, utofu_path_id_t path_id, uint8_t path_coords[]) {
+  if (path_coords == nullptr) return failed(UTOFU_ERR_INVALID_POINTER, "path_coords is NULL");
+  if (!is_vcq_id(vcq_id)) return failed(UTOFU_ERR_INVALID_VCQ_ID, "not a VCQ id");
+  const PathCoordinates path = unpack_path(path_id & 15u);
+  if ((path_id & 0xf0) != kPathIdMark || !is_path(path)) return failed(UTOFU_ERR_INVALID_PATH_ID, "not a path id");
+  std::memcpy(path_coords, path.data(), path.size());
+  return UTOFU_SUCCESS;
+}

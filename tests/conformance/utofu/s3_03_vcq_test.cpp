@@ -1,0 +1,161 @@
+// Guide 3.3, 3.5, 4.3.2: VCQs, their ids and paths, and how many there are.
+#include "utofu_fixture.h"
+
+using namespace conformance;
+
+namespace {
+
+uint16_t cq_of(utofu_vcq_hdl_t vcq, uint16_t* component = nullptr) {
+  utofu_vcq_id_t id = 0;
+  uint8_t coords[6];
+  uint16_t tni = 0, cq = 0, extra = 0;
+  EXPECT_EQ(utofu_query_vcq_id(vcq, &id), UTOFU_SUCCESS);
+  EXPECT_EQ(utofu_query_vcq_info(id, coords, &tni, &cq, &extra), UTOFU_SUCCESS);
+  if (component != nullptr) *component = extra;
+  return cq;
+}
+
+}  // namespace
+
+UTOFU_TEST(1, Vcq, Section3_3_1__eight_share_a_queue_and_then_the_next_follows) {
+  own_job();
+  std::vector<utofu_vcq_hdl_t> vcqs;
+  utofu_vcq_hdl_t vcq = 0;
+  while (utofu_create_vcq(2, 0, &vcq) == UTOFU_SUCCESS && vcqs.size() < 1000) vcqs.push_back(vcq);
+  ASSERT_EQ(vcqs.size(), 72u);
+  for (std::size_t i = 0; i < vcqs.size(); ++i) {
+    uint16_t component = 99;
+    EXPECT_EQ(cq_of(vcqs[i], &component), i / 8);
+    EXPECT_EQ(component, i % 8);
+  }
+  EXPECT_EQ(utofu_create_vcq(2, 0, &vcq), UTOFU_ERR_FULL);
+  EXPECT_EQ(utofu_create_vcq(2, UTOFU_VCQ_FLAG_EXCLUSIVE, &vcq), UTOFU_ERR_NOT_AVAILABLE);
+  EXPECT_EQ(utofu_create_vcq(2, UTOFU_VCQ_FLAG_SESSION_MODE, &vcq), UTOFU_ERR_NOT_AVAILABLE);
+  EXPECT_EQ(utofu_create_vcq(1, 0, &vcq), UTOFU_SUCCESS);  // Another TNI has its own.
+  for (const utofu_vcq_hdl_t made : vcqs) EXPECT_EQ(utofu_free_vcq(made), UTOFU_SUCCESS);
+  EXPECT_EQ(utofu_free_vcq(vcqs[0]), UTOFU_ERR_INVALID_VCQ_HDL);
+  EXPECT_EQ(utofu_create_vcq(2, 0, &vcq), UTOFU_SUCCESS);
+  EXPECT_EQ(cq_of(vcq), 0);
+}
+
+UTOFU_TEST(1, Vcq, Section3_3_1__arguments) {
+  own_job();
+  utofu_vcq_hdl_t vcq = 0;
+  EXPECT_EQ(utofu_create_vcq(6, 0, &vcq), UTOFU_ERR_INVALID_TNI_ID);
+  EXPECT_EQ(utofu_create_vcq(0, 0, nullptr), UTOFU_ERR_INVALID_POINTER);
+  EXPECT_EQ(utofu_create_vcq(0, 1UL << 9, &vcq), UTOFU_ERR_INVALID_FLAGS);
+  EXPECT_EQ(utofu_create_vcq(0, UTOFU_VCQ_FLAG_EXCLUSIVE | UTOFU_VCQ_FLAG_SESSION_MODE, &vcq), UTOFU_ERR_INVALID_FLAGS);
+  EXPECT_EQ(utofu_create_vcq_with_cmp_id(0, 8, 0, &vcq), UTOFU_ERR_INVALID_CMP_ID);
+  EXPECT_EQ(utofu_create_vcq_with_cmp_id(0, 0, UTOFU_VCQ_FLAG_EXCLUSIVE, &vcq), UTOFU_ERR_INVALID_FLAGS);
+  EXPECT_EQ(utofu_create_vcq_with_cmp_id(0, 0, UTOFU_VCQ_FLAG_SESSION_MODE, &vcq), UTOFU_ERR_INVALID_FLAGS);
+  utofu_vcq_id_t id = 0;
+  EXPECT_EQ(utofu_query_vcq_id(0, &id), UTOFU_ERR_INVALID_VCQ_HDL);
+  EXPECT_EQ(utofu_query_vcq_id(12345678, &id), UTOFU_ERR_INVALID_VCQ_HDL);
+  EXPECT_EQ(utofu_free_vcq(UINTPTR_MAX), UTOFU_ERR_INVALID_VCQ_HDL);
+}
+
+UTOFU_TEST(1, Vcq, Section3_3_1_2__a_component_id_is_used_once) {
+  own_job();
+  utofu_vcq_hdl_t first = 0, second = 0, third = 0;
+  ASSERT_EQ(utofu_create_vcq_with_cmp_id(0, 7, 0, &first), UTOFU_SUCCESS);
+  EXPECT_EQ(utofu_create_vcq_with_cmp_id(0, 7, 0, &second), UTOFU_ERR_USED);
+  ASSERT_EQ(utofu_create_vcq_with_cmp_id(0, 3, UTOFU_VCQ_FLAG_THREAD_SAFE, &second), UTOFU_SUCCESS);
+  EXPECT_EQ(cq_of(first), cq_of(second));
+  uint16_t component = 99;
+  ASSERT_EQ(utofu_create_vcq(0, 0, &third), UTOFU_SUCCESS);
+  cq_of(third, &component);
+  EXPECT_EQ(component, 0);
+  EXPECT_EQ(utofu_free_vcq(first), UTOFU_SUCCESS);
+  EXPECT_EQ(utofu_create_vcq_with_cmp_id(0, 7, 0, &first), UTOFU_SUCCESS);
+}
+
+UTOFU_TEST(1, Vcq, Section3_3_4__exclusive_shares_with_nobody) {
+  own_job();
+  utofu_vcq_hdl_t shared = 0, first = 0, second = 0;
+  ASSERT_EQ(utofu_create_vcq(0, 0, &shared), UTOFU_SUCCESS);
+  ASSERT_EQ(utofu_create_vcq(0, UTOFU_VCQ_FLAG_EXCLUSIVE, &first), UTOFU_SUCCESS);
+  ASSERT_EQ(utofu_create_vcq(0, UTOFU_VCQ_FLAG_EXCLUSIVE, &second), UTOFU_SUCCESS);
+  EXPECT_NE(cq_of(shared), cq_of(first));
+  EXPECT_NE(cq_of(first), cq_of(second));
+}
+
+UTOFU_TEST(1, Vcq, Section4_3_2__kept_queues_are_left_alone) {
+  own_job();
+  setenv("UTOFU_NUM_EXCLUSIVE_CQS", "2", 1);
+  setenv("UTOFU_NUM_SESSION_MODE_CQS", "1", 1);
+  utofu_vcq_hdl_t vcq = 0;
+  int shared = 0;
+  while (utofu_create_vcq(0, 0, &vcq) == UTOFU_SUCCESS && shared < 1000) ++shared;
+  EXPECT_EQ(shared, 6 * 8);
+  EXPECT_EQ(utofu_create_vcq(0, UTOFU_VCQ_FLAG_EXCLUSIVE, &vcq), UTOFU_SUCCESS);
+  EXPECT_EQ(utofu_create_vcq(0, UTOFU_VCQ_FLAG_EXCLUSIVE, &vcq), UTOFU_SUCCESS);
+  EXPECT_EQ(utofu_create_vcq(0, UTOFU_VCQ_FLAG_SESSION_MODE, &vcq), UTOFU_SUCCESS);
+  EXPECT_EQ(utofu_create_vcq(0, UTOFU_VCQ_FLAG_EXCLUSIVE, &vcq), UTOFU_ERR_NOT_AVAILABLE);
+}
+
+UTOFU_TEST(3, Vcq, Section3_3_2__ids_are_different_in_all_processes_and_computable) {
+  own_job();
+  utofu_vcq_hdl_t vcq = 0;
+  ASSERT_EQ(utofu_create_vcq(4, 0, &vcq), UTOFU_SUCCESS);
+  utofu_vcq_id_t mine = 0;
+  ASSERT_EQ(utofu_query_vcq_id(vcq, &mine), UTOFU_SUCCESS);
+  const auto ids = self.share(mine);
+  EXPECT_NE(ids[0], ids[1]);
+  EXPECT_NE(ids[1], ids[2]);
+  EXPECT_NE(ids[0], ids[2]);
+  for (const utofu_vcq_id_t id : ids) {
+    uint8_t coords[6];
+    uint16_t tni = 0, cq = 0, component = 0;
+    ASSERT_EQ(utofu_query_vcq_info(id, coords, &tni, &cq, &component), UTOFU_SUCCESS);
+    EXPECT_EQ(tni, 4);
+    EXPECT_LT(cq, 3);
+    utofu_vcq_id_t constructed = 0;
+    ASSERT_EQ(utofu_construct_vcq_id(coords, tni, cq, component, &constructed), UTOFU_SUCCESS);
+    EXPECT_EQ(constructed, id);
+  }
+  self.barrier();
+}
+
+UTOFU_TEST(1, VcqId, Section3_3_2__arguments) {
+  uint8_t coords[6] = {0, 0, 0, 0, 0, 0};
+  utofu_vcq_id_t id = 0;
+  EXPECT_EQ(utofu_construct_vcq_id(coords, 6, 0, 0, &id), UTOFU_ERR_INVALID_TNI_ID);
+  EXPECT_EQ(utofu_construct_vcq_id(coords, 0, 9, 0, &id), UTOFU_ERR_INVALID_CQ_ID);
+  EXPECT_EQ(utofu_construct_vcq_id(coords, 0, 0, 8, &id), UTOFU_ERR_INVALID_CMP_ID);
+  EXPECT_EQ(utofu_construct_vcq_id(nullptr, 0, 0, 0, &id), UTOFU_ERR_INVALID_POINTER);
+  coords[4] = 3;
+  EXPECT_EQ(utofu_construct_vcq_id(coords, 0, 0, 0, &id), UTOFU_ERR_INVALID_COORDS);
+  uint16_t tni = 0, cq = 0, extra = 0;
+  EXPECT_EQ(utofu_query_vcq_info(0, coords, &tni, &cq, &extra), UTOFU_ERR_INVALID_VCQ_ID);
+}
+
+UTOFU_TEST(1, VcqId, Section3_5__paths) {
+  uint8_t coords[6] = {3, 2, 1, 1, 2, 0};
+  utofu_vcq_id_t id = 0;
+  ASSERT_EQ(utofu_construct_vcq_id(coords, 1, 2, 3, &id), UTOFU_SUCCESS);
+  utofu_vcq_id_t other = id;
+  uint8_t path[3] = {0, 1, 1};
+  ASSERT_EQ(utofu_set_vcq_id_path(&other, path), UTOFU_SUCCESS);
+  EXPECT_NE(other, id);
+  uint16_t tni = 0, cq = 0, extra = 0;
+  uint8_t seen[6];
+  ASSERT_EQ(utofu_query_vcq_info(other, seen, &tni, &cq, &extra), UTOFU_SUCCESS);
+  EXPECT_EQ(std::memcmp(seen, coords, sizeof seen), 0);
+  ASSERT_EQ(utofu_set_vcq_id_path(&other, nullptr), UTOFU_SUCCESS);
+  EXPECT_EQ(other, id);
+  uint8_t none[3] = {UTOFU_PATH_COORD_NULL, 0, 0};
+  EXPECT_EQ(utofu_set_vcq_id_path(&other, none), UTOFU_ERR_INVALID_COORDS);
+  for (uint8_t a = 0; a < 2; ++a) {
+    for (uint8_t b = 0; b < 3; ++b) {
+      for (uint8_t c = 0; c < 2; ++c) {
+        uint8_t wanted[3] = {a, b, c}, got[3] = {9, 9, 9};
+        utofu_path_id_t path_id = 0;
+        ASSERT_EQ(utofu_get_path_id(id, wanted, &path_id), UTOFU_SUCCESS);
+        EXPECT_NE(path_id, 0);
+        ASSERT_EQ(utofu_get_path_coords(id, path_id, got), UTOFU_SUCCESS);
+        EXPECT_EQ(std::memcmp(wanted, got, sizeof got), 0);
+      }
+    }
+  }
+  EXPECT_EQ(utofu_get_path_coords(id, 0, path), UTOFU_ERR_INVALID_PATH_ID);
+}

@@ -1,0 +1,73 @@
+// Guide 2.2.2 and 3.6: registration.
+#include "utofu_fixture.h"
+
+using namespace conformance;
+
+namespace {
+
+struct Registered {
+  Registered() {
+    own_job();
+    EXPECT_EQ(utofu_create_vcq(0, 0, &vcq), UTOFU_SUCCESS);
+  }
+  utofu_vcq_hdl_t vcq = 0;
+  alignas(256) unsigned char memory[4096] = {};
+};
+
+}  // namespace
+
+UTOFU_TEST(1, Stadd, Section3_6_1_1__the_same_region_keeps_its_stadd_and_is_counted) {
+  static Registered r;
+  utofu_stadd_t first = 0, again = 0, part = 0, other = 0;
+  ASSERT_EQ(utofu_reg_mem(r.vcq, r.memory, 4096, 0, &first), UTOFU_SUCCESS);
+  ASSERT_EQ(utofu_reg_mem(r.vcq, r.memory, 4096, 0, &again), UTOFU_SUCCESS);
+  EXPECT_EQ(first, again);
+  EXPECT_EQ(first & ((utofu_stadd_t{1} << 40) - 1), 0u);
+  ASSERT_EQ(utofu_reg_mem(r.vcq, r.memory + 100, 50, 0, &part), UTOFU_SUCCESS);
+  EXPECT_EQ(part, first + 100);
+  ASSERT_EQ(utofu_reg_mem(r.vcq, r.memory, 4096, UTOFU_REG_MEM_FLAG_READ_ONLY, &other), UTOFU_SUCCESS);
+  EXPECT_NE(other >> 40, first >> 40);
+  EXPECT_EQ(utofu_dereg_mem(r.vcq, first, 0), UTOFU_SUCCESS);
+  EXPECT_EQ(utofu_dereg_mem(r.vcq, first, 0), UTOFU_SUCCESS);
+  EXPECT_EQ(utofu_dereg_mem(r.vcq, first, 0), UTOFU_ERR_INVALID_STADD);
+  EXPECT_EQ(utofu_dereg_mem(r.vcq, part, 0), UTOFU_SUCCESS);
+  EXPECT_EQ(utofu_dereg_mem(r.vcq, part, 0), UTOFU_ERR_INVALID_STADD);
+  EXPECT_EQ(utofu_dereg_mem(r.vcq, other, 0), UTOFU_SUCCESS);
+}
+
+UTOFU_TEST(1, Stadd, Section3_6_1_2__chosen_stags_are_computable) {
+  static Registered r;
+  utofu_vcq_hdl_t second = 0;
+  ASSERT_EQ(utofu_create_vcq(0, 0, &second), UTOFU_SUCCESS);
+  utofu_vcq_id_t id = 0;
+  utofu_stadd_t given = 0, computed = 0;
+  ASSERT_EQ(utofu_reg_mem_with_stag(second, r.memory, 512, 255, 0, &given), UTOFU_SUCCESS);
+  ASSERT_EQ(utofu_query_vcq_id(second, &id), UTOFU_SUCCESS);
+  ASSERT_EQ(utofu_query_stadd(id, 255, &computed), UTOFU_SUCCESS);
+  EXPECT_EQ(given, computed);
+  EXPECT_EQ(given, utofu_stadd_t{(8 + 1) << 8 | 255} << 40);
+  EXPECT_EQ(utofu_reg_mem_with_stag(second, r.memory, 256, 255, 0, &given), UTOFU_ERR_USED);
+  EXPECT_EQ(utofu_reg_mem_with_stag(r.vcq, r.memory, 256, 255, 0, &given), UTOFU_SUCCESS);
+  EXPECT_EQ(utofu_dereg_mem(second, computed, 0), UTOFU_SUCCESS);
+  EXPECT_EQ(utofu_reg_mem_with_stag(second, r.memory + 256, 256, 255, 0, &given), UTOFU_SUCCESS);
+  EXPECT_EQ(utofu_reg_mem_with_stag(r.vcq, r.memory + 1, 256, 1, 0, &given), UTOFU_ERR_INVALID_ADDRESS);
+  EXPECT_EQ(utofu_reg_mem_with_stag(r.vcq, r.memory, 255, 1, 0, &given), UTOFU_ERR_INVALID_SIZE);
+  EXPECT_EQ(utofu_reg_mem_with_stag(r.vcq, r.memory, 256, 256, 0, &given), UTOFU_ERR_INVALID_STAG);
+  EXPECT_EQ(utofu_query_stadd(id, 256, &computed), UTOFU_ERR_INVALID_STAG);
+  EXPECT_EQ(utofu_query_stadd(1, 0, &computed), UTOFU_ERR_INVALID_VCQ_ID);
+}
+
+UTOFU_TEST(1, Stadd, Section3_6_1__arguments) {
+  static Registered r;
+  utofu_stadd_t stadd = 0;
+  EXPECT_EQ(utofu_reg_mem(r.vcq, r.memory, 0, 0, &stadd), UTOFU_ERR_INVALID_SIZE);
+  EXPECT_EQ(utofu_reg_mem(r.vcq, nullptr, 8, 0, &stadd), UTOFU_ERR_INVALID_ADDRESS);
+  EXPECT_EQ(utofu_reg_mem(r.vcq, callback(4096), 8, 0, &stadd), UTOFU_ERR_INVALID_ADDRESS);
+  EXPECT_EQ(utofu_reg_mem(r.vcq, r.memory, 8, 2, &stadd), UTOFU_ERR_INVALID_FLAGS);
+  EXPECT_EQ(utofu_reg_mem(r.vcq, r.memory, 8, 0, nullptr), UTOFU_ERR_INVALID_POINTER);
+  EXPECT_EQ(utofu_reg_mem(0, r.memory, 8, 0, &stadd), UTOFU_ERR_INVALID_VCQ_HDL);
+  EXPECT_EQ(utofu_dereg_mem(r.vcq, 0, 0), UTOFU_ERR_INVALID_STADD);
+  ASSERT_EQ(utofu_reg_mem(r.vcq, r.memory, 8, 0, &stadd), UTOFU_SUCCESS);
+  EXPECT_EQ(utofu_dereg_mem(r.vcq, stadd, 1), UTOFU_ERR_INVALID_FLAGS);
+  EXPECT_EQ(utofu_dereg_mem(r.vcq, stadd + 1, 0), UTOFU_ERR_INVALID_STADD);
+}

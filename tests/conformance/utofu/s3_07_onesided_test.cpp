@@ -1,0 +1,335 @@
+// Guide 2.2.3-2.2.6, 2.2.10, 2.2.12, 3.7: put, get, ARMW and NOP with their notices, to oneself and to another process.
+#include <atomic>
+
+#include "utofu_fixture.h"
+
+using namespace conformance;
+
+namespace {
+
+std::vector<unsigned char> filled(std::size_t bytes, unsigned seed) {
+  std::vector<unsigned char> data(bytes);
+  for (std::size_t i = 0; i < bytes; ++i) data[i] = static_cast<unsigned char>(1 + (i * 7 + seed * 31) % 255);
+  return data;
+}
+
+/// Waits for the TCQ notice and both MRQ notices of one communication of every process with its neighbour.
+void expect_notices(const Ring& ring, int local_type, std::uint64_t edata, void* cbdata, utofu_mrq_notice* local) {
+  void* got = nullptr;
+  EXPECT_EQ(poll_tcq(ring.vcq, &got), UTOFU_SUCCESS);
+  EXPECT_EQ(got, cbdata);
+  bool seen_local = false, seen_remote = false;
+  for (int i = 0; i < 2; ++i) {
+    utofu_mrq_notice notice{};
+    ASSERT_EQ(poll_mrq(ring.vcq, &notice), UTOFU_SUCCESS);
+    EXPECT_EQ(notice.edata, edata);
+    if (notice.notice_type == local_type) {
+      seen_local = true;
+      *local = notice;
+      EXPECT_EQ(notice.vcq_id, ring.next.vcq_id);
+    } else {
+      seen_remote = true;
+      EXPECT_EQ(notice.notice_type, local_type + 1);
+      EXPECT_EQ(notice.vcq_id, ring.previous.vcq_id);
+    }
+  }
+  EXPECT_TRUE(seen_local && seen_remote);
+}
+
+}  // namespace
+
+UTOFU_TEST_BOTH(OneSided, Section3_7_1_1__put_of_every_size) {
+  Ring ring(self, 3 << 20);
+  const std::size_t half = ring.memory.size() / 2;
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{8}, std::size_t{255}, std::size_t{4097},
+                                  std::size_t{70000}, half}) {
+    const auto data = filled(bytes, static_cast<unsigned>(self.rank()));
+    std::copy(data.begin(), data.end(), ring.memory.begin());
+    self.barrier();
+    ASSERT_EQ(utofu_put(ring.vcq, ring.next.vcq_id, ring.stadd, ring.next.stadd + half, bytes, 77, kAllNotices,
+                        callback(bytes + 1)),
+              UTOFU_SUCCESS);
+    utofu_mrq_notice local{};
+    expect_notices(ring, UTOFU_MRQ_TYPE_LCL_PUT, 77, callback(bytes + 1), &local);
+    EXPECT_EQ(local.rmt_stadd, ring.next.stadd + half + bytes);
+    const int before = (self.rank() + self.size() - 1) % self.size();
+    const auto expected = filled(bytes, static_cast<unsigned>(before));
+    EXPECT_EQ(std::memcmp(ring.memory.data() + half, expected.data(), bytes), 0) << bytes;
+    self.barrier();
+  }
+}
+
+UTOFU_TEST_BOTH(OneSided, Section3_7_1_7__get_of_every_size) {
+  Ring ring(self, 3 << 20);
+  const std::size_t half = ring.memory.size() / 2;
+  const auto data = filled(half, static_cast<unsigned>(self.rank()));
+  std::copy(data.begin(), data.end(), ring.memory.begin());
+  const auto expected = filled(half, static_cast<unsigned>((self.rank() + 1) % self.size()));
+  self.barrier();
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{8}, std::size_t{5000}, half}) {
+    ASSERT_EQ(utofu_get(ring.vcq, ring.next.vcq_id, ring.stadd + half, ring.next.stadd, bytes, 5, kAllNotices, nullptr),
+              UTOFU_SUCCESS);
+    utofu_mrq_notice local{};
+    expect_notices(ring, UTOFU_MRQ_TYPE_LCL_GET, 5, nullptr, &local);
+    EXPECT_EQ(local.lcl_stadd, ring.stadd + half + bytes);
+    EXPECT_EQ(std::memcmp(ring.memory.data() + half, expected.data(), bytes), 0) << bytes;
+    self.barrier();
+  }
+}
+
+UTOFU_TEST_BOTH(OneSided, Section3_7_1_5__piggyback) {
+  Ring ring(self);
+  auto data = filled(32, 3);
+  ASSERT_EQ(
+      utofu_put_piggyback(ring.vcq, ring.next.vcq_id, data.data(), ring.next.stadd + 64, 32, 1,
+                          kAllNotices | UTOFU_ONESIDED_FLAG_PADDING | UTOFU_ONESIDED_FLAG_CACHE_INJECTION, nullptr),
+      UTOFU_SUCCESS);
+  const auto sent = data;
+  data.assign(32, 0);  // May be reused at once.
+  utofu_mrq_notice local{};
+  expect_notices(ring, UTOFU_MRQ_TYPE_LCL_PUT, 1, nullptr, &local);
+  EXPECT_EQ(std::memcmp(ring.memory.data() + 64, sent.data(), 32), 0);
+  self.barrier();
+  ASSERT_EQ(
+      utofu_put_piggyback8(ring.vcq, ring.next.vcq_id, 0x1122334455667788, ring.next.stadd, 3, 2, kAllNotices, nullptr),
+      UTOFU_SUCCESS);
+  expect_notices(ring, UTOFU_MRQ_TYPE_LCL_PUT, 2, nullptr, &local);
+  const unsigned char low[4] = {0x88, 0x77, 0x66, 0};
+  EXPECT_EQ(std::memcmp(ring.memory.data(), low, 4), 0);
+  EXPECT_EQ(utofu_put_piggyback(ring.vcq, ring.next.vcq_id, data.data(), ring.next.stadd, 33, 0, 0, nullptr),
+            UTOFU_ERR_INVALID_SIZE);
+  EXPECT_EQ(utofu_put_piggyback8(ring.vcq, ring.next.vcq_id, 0, ring.next.stadd, 9, 0, 0, nullptr),
+            UTOFU_ERR_INVALID_SIZE);
+  self.barrier();
+}
+
+UTOFU_TEST_BOTH(OneSided, Section3_7_1_11__armw_operations) {
+  Ring ring(self);
+  struct Step {
+    utofu_armw_op op;
+    std::uint64_t operand, before, after;
+  };
+  const Step steps[] = {{UTOFU_ARMW_OP_SWAP, 0xffffffff, 0, 0xffffffff},
+                        {UTOFU_ARMW_OP_ADD, 2, 0xffffffff, 1},
+                        {UTOFU_ARMW_OP_XOR, 0xf1, 1, 0xf0},
+                        {UTOFU_ARMW_OP_OR, 0x0f, 0xf0, 0xff},
+                        {UTOFU_ARMW_OP_AND, 0x3c, 0xff, 0x3c}};
+  for (const Step& step : steps) {
+    ASSERT_EQ(utofu_armw4(ring.vcq, ring.next.vcq_id, step.op, static_cast<std::uint32_t>(step.operand),
+                          ring.next.stadd + 8, 9, kAllNotices, nullptr),
+              UTOFU_SUCCESS);
+    utofu_mrq_notice local{};
+    expect_notices(ring, UTOFU_MRQ_TYPE_LCL_ARMW, 9, nullptr, &local);
+    EXPECT_EQ(local.rmt_value, step.before);
+    EXPECT_EQ(local.rmt_stadd, ring.next.stadd + 8);
+    std::uint64_t word = 0;
+    std::memcpy(&word, ring.memory.data() + 8, 8);
+    EXPECT_EQ(word, step.after);
+    self.barrier();
+  }
+  for (const std::uint64_t expected : {std::uint64_t{7}, std::uint64_t{0x3c}}) {
+    ASSERT_EQ(
+        utofu_cswap8(ring.vcq, ring.next.vcq_id, expected, 1ull << 40, ring.next.stadd + 8, 0, kAllNotices, nullptr),
+        UTOFU_SUCCESS);
+    utofu_mrq_notice local{};
+    expect_notices(ring, UTOFU_MRQ_TYPE_LCL_ARMW, 0, nullptr, &local);
+    EXPECT_EQ(local.rmt_value, 0x3cu);
+    std::uint64_t word = 0;
+    std::memcpy(&word, ring.memory.data() + 8, 8);
+    EXPECT_EQ(word, expected == 7 ? 0x3c : 1ull << 40);
+    self.barrier();
+  }
+  EXPECT_EQ(utofu_armw8(ring.vcq, ring.next.vcq_id, static_cast<utofu_armw_op>(9), 0, ring.next.stadd, 0, 0, nullptr),
+            UTOFU_ERR_INVALID_OP);
+  EXPECT_EQ(utofu_armw8(ring.vcq, ring.next.vcq_id, UTOFU_ARMW_OP_ADD, 0, ring.next.stadd + 4, 0, 0, nullptr),
+            UTOFU_ERR_INVALID_STADD);
+  self.barrier();
+}
+
+UTOFU_TEST_BOTH(OneSided, Section2_2_12__errors_by_kind) {
+  Ring ring(self, 4096);
+  void* cbdata = nullptr;
+  utofu_mrq_notice notice{};
+  const auto put = [&](utofu_stadd_t from, utofu_stadd_t to, std::size_t bytes) {
+    ASSERT_EQ(utofu_put(ring.vcq, ring.next.vcq_id, from, to, bytes, 3, 0, callback(4)), UTOFU_SUCCESS);
+  };
+  put(utofu_stadd_t{0x2fff} << 40, ring.next.stadd, 8);
+  EXPECT_EQ(poll_tcq(ring.vcq, &cbdata), UTOFU_ERR_TCQ_STADD);
+  EXPECT_EQ(cbdata, callback(4));
+  put(ring.stadd + 4090, ring.next.stadd, 8);
+  EXPECT_EQ(poll_tcq(ring.vcq, &cbdata), UTOFU_ERR_TCQ_LENGTH);
+  put(ring.stadd, utofu_stadd_t{0x2fff} << 40, 8);
+  EXPECT_EQ(poll_mrq(ring.vcq, &notice), UTOFU_ERR_MRQ_RMT_STADD);
+  EXPECT_EQ(notice.notice_type, UTOFU_MRQ_TYPE_LCL_PUT);
+  EXPECT_EQ(notice.edata, 3u);
+  EXPECT_EQ(notice.vcq_id, ring.next.vcq_id);
+  put(ring.stadd, ring.next.stadd + 4090, 8);
+  EXPECT_EQ(poll_mrq(ring.vcq, &notice), UTOFU_ERR_MRQ_RMT_LENGTH);
+  const auto get = [&](utofu_stadd_t to, utofu_stadd_t from) {
+    ASSERT_EQ(utofu_get(ring.vcq, ring.next.vcq_id, to, from, 8, 3, 0, nullptr), UTOFU_SUCCESS);
+  };
+  get(utofu_stadd_t{0x2fff} << 40, ring.next.stadd);
+  EXPECT_EQ(poll_mrq(ring.vcq, &notice), UTOFU_ERR_MRQ_LCL_STADD);
+  get(ring.stadd + 4090, ring.next.stadd);
+  EXPECT_EQ(poll_mrq(ring.vcq, &notice), UTOFU_ERR_MRQ_LCL_LENGTH);
+  get(ring.stadd, ring.next.stadd + 4090);
+  EXPECT_EQ(poll_mrq(ring.vcq, &notice), UTOFU_ERR_MRQ_RMT_LENGTH);
+  static unsigned char constant[64];
+  utofu_stadd_t read_only = 0;
+  ASSERT_EQ(utofu_reg_mem(ring.vcq, constant, 64, UTOFU_REG_MEM_FLAG_READ_ONLY, &read_only), UTOFU_SUCCESS);
+  const auto theirs = self.share(read_only);
+  put(ring.stadd, theirs[static_cast<std::size_t>((self.rank() + 1) % self.size())], 8);
+  EXPECT_EQ(poll_mrq(ring.vcq, &notice), UTOFU_ERR_MRQ_RMT_MEMORY);
+  get(read_only, ring.next.stadd);
+  EXPECT_EQ(poll_mrq(ring.vcq, &notice), UTOFU_ERR_MRQ_LCL_MEMORY);
+  utofu_vcq_id_t nobody = 0;
+  uint8_t coords[6] = {};
+  ASSERT_EQ(utofu_construct_vcq_id(coords, 5, 8, 7, &nobody), UTOFU_SUCCESS);
+  ASSERT_EQ(utofu_put(ring.vcq, nobody, ring.stadd, ring.next.stadd, 8, 3, 0, nullptr), UTOFU_SUCCESS);
+  EXPECT_EQ(poll_mrq(ring.vcq, &notice), UTOFU_ERR_MRQ_PEER);
+  EXPECT_EQ(notice.vcq_id, nobody);
+  self.barrier();
+}
+
+UTOFU_TEST(2, OneSided, Section2_2_12__a_dead_peer_is_told) {
+  Ring ring(self);
+  self.barrier();
+  if (self.rank() == 1) self.die();
+  self.barrier();
+  utofu_mrq_notice notice{};
+  ASSERT_EQ(utofu_get(ring.vcq, ring.next.vcq_id, ring.stadd, ring.next.stadd, 8, 6, 0, nullptr), UTOFU_SUCCESS);
+  EXPECT_EQ(poll_mrq(ring.vcq, &notice), UTOFU_ERR_MRQ_PEER);
+  EXPECT_EQ(notice.edata, 6u);
+}
+
+UTOFU_TEST(2, OneSided, Section2_2_3__a_target_that_only_reads_its_memory_sees_the_put) {
+  Ring ring(self);
+  self.barrier();
+  auto* words = reinterpret_cast<std::uint64_t*>(ring.memory.data());
+  if (self.rank() == 0) {
+    words[0] = 42;
+    words[63] = 1;
+    ASSERT_EQ(utofu_put(ring.vcq, ring.next.vcq_id, ring.stadd, ring.next.stadd, 512, 0,
+                        UTOFU_ONESIDED_FLAG_STRONG_ORDER, nullptr),
+              UTOFU_SUCCESS);
+    ASSERT_EQ(utofu_armw8(ring.vcq, ring.next.vcq_id, UTOFU_ARMW_OP_ADD, 5, ring.next.stadd + 512, 0, 0, nullptr),
+              UTOFU_SUCCESS);
+  } else {
+    EXPECT_TRUE(wait_until([&] { return std::atomic_ref<std::uint64_t>(words[63]).load() == 1; }));
+    EXPECT_EQ(words[0], 42u);
+    EXPECT_TRUE(wait_until([&] { return std::atomic_ref<std::uint64_t>(words[64]).load() == 5; }));
+  }
+  self.barrier();
+}
+
+UTOFU_TEST_BOTH(OneSided, Section3_7_3__prepared_descriptors_of_all_kinds_at_once) {
+  Ring ring(self);
+  alignas(8) unsigned char desc[64 * 12];
+  std::size_t at = 0, bytes = 0;
+  const auto next = ring.next;
+  auto data = filled(32, 8);
+  ring.memory[0] = 11;
+  ASSERT_EQ(utofu_prepare_put(ring.vcq, next.vcq_id, ring.stadd, next.stadd + 1000, 1, 1, 0, desc, &bytes),
+            UTOFU_SUCCESS);
+  EXPECT_EQ(bytes, 32u);
+  at += bytes;
+  ASSERT_EQ(
+      utofu_prepare_put_piggyback(ring.vcq, next.vcq_id, data.data(), next.stadd + 1100, 32, 2, 0, desc + at, &bytes),
+      UTOFU_SUCCESS);
+  EXPECT_EQ(bytes, 64u);
+  at += bytes;
+  ASSERT_EQ(utofu_prepare_nop(ring.vcq, UTOFU_ONESIDED_FLAG_TCQ_NOTICE, desc + at, &bytes), UTOFU_SUCCESS);
+  at += bytes;
+  ASSERT_EQ(utofu_prepare_put_stride(ring.vcq, next.vcq_id, ring.stadd, next.stadd + 2000, 1, 100, 3, 3,
+                                     UTOFU_ONESIDED_FLAG_TCQ_NOTICE | UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE, desc + at,
+                                     &bytes),
+            UTOFU_SUCCESS);
+  EXPECT_EQ(bytes, 96u);
+  at += bytes;
+  EXPECT_EQ(utofu_prepare_nop(ring.vcq, 0, desc + 4, &bytes), UTOFU_ERR_INVALID_POINTER);
+  for (int round = 0; round < 2; ++round) {
+    ASSERT_EQ(utofu_post_toq(ring.vcq, desc, at, callback(5)), UTOFU_SUCCESS);
+    for (int i = 0; i < 4; ++i) {
+      void* cbdata = nullptr;
+      EXPECT_EQ(poll_tcq(ring.vcq, &cbdata), UTOFU_SUCCESS);
+      EXPECT_EQ(cbdata, callback(5));
+    }
+    for (int i = 0; i < 3; ++i) {
+      utofu_mrq_notice notice{};
+      EXPECT_EQ(poll_mrq(ring.vcq, &notice), UTOFU_SUCCESS);
+      EXPECT_EQ(notice.rmt_stadd, next.stadd + 2001 + static_cast<unsigned>(i) * 100);
+    }
+  }
+  self.barrier();
+  EXPECT_EQ(ring.memory[1000], 11);
+  EXPECT_EQ(ring.memory[2000], 11);
+  EXPECT_EQ(std::memcmp(ring.memory.data() + 1100, data.data(), 32), 0);
+  std::memset(desc, 0xee, sizeof desc);
+  EXPECT_EQ(utofu_post_toq(ring.vcq, desc, at, nullptr), UTOFU_ERR_INVALID_DESC);
+  EXPECT_EQ(utofu_post_toq(ring.vcq, nullptr, 0, nullptr), UTOFU_SUCCESS);
+  self.barrier();
+}
+
+UTOFU_TEST(1, OneSided, Section3_7_4_1__full_toq_is_busy_and_order_is_kept) {
+  setenv("PORTOFU_TOQ_ENTRIES", "16", 1);
+  Ring ring(self);
+  for (std::uintptr_t i = 0; i < 16; ++i)
+    ASSERT_EQ(utofu_nop(ring.vcq, UTOFU_ONESIDED_FLAG_TCQ_NOTICE, callback(i)), UTOFU_SUCCESS);
+  EXPECT_EQ(utofu_nop(ring.vcq, UTOFU_ONESIDED_FLAG_TCQ_NOTICE, nullptr), UTOFU_ERR_BUSY);
+  std::size_t unread = 0;
+  EXPECT_EQ(utofu_query_num_unread_tcq(ring.vcq, &unread), UTOFU_SUCCESS);
+  EXPECT_EQ(unread, 16u);
+  void* cbdata = nullptr;
+  for (std::uintptr_t i = 0; i < 16; ++i) {
+    ASSERT_EQ(utofu_poll_tcq(ring.vcq, 0, &cbdata), UTOFU_SUCCESS);
+    EXPECT_EQ(cbdata, callback(i));
+  }
+  EXPECT_EQ(utofu_poll_tcq(ring.vcq, 0, &cbdata), UTOFU_ERR_NOT_FOUND);
+  for (int i = 0; i < 40; ++i) EXPECT_EQ(utofu_nop(ring.vcq, 0, nullptr), UTOFU_SUCCESS);
+  EXPECT_EQ(utofu_nop(ring.vcq, UTOFU_ONESIDED_FLAG_TCQ_NOTICE | UTOFU_ONESIDED_FLAG_DELAY_START, callback(7)),
+            UTOFU_SUCCESS);
+  EXPECT_EQ(utofu_poll_tcq(ring.vcq, 0, &cbdata), UTOFU_ERR_NOT_FOUND);
+  EXPECT_EQ(utofu_post_toq(ring.vcq, nullptr, 0, nullptr), UTOFU_SUCCESS);
+  EXPECT_EQ(utofu_poll_tcq(ring.vcq, 0, &cbdata), UTOFU_SUCCESS);
+  EXPECT_EQ(cbdata, callback(7));
+}
+
+// 2.2.8: A starts B's two prepared puts to C with one put.
+UTOFU_TEST(3, SessionMode, Section2_2_8__relay_forks_joins_and_starts_late_descriptors) {
+  Ring ring(self, 4096, self.rank() == 1 ? UTOFU_VCQ_FLAG_SESSION_MODE : 0);
+  const auto relay = ring.places[1], terminal = ring.places[2];
+  if (self.rank() == 1) {
+    ASSERT_EQ(utofu_put(ring.vcq, terminal.vcq_id, ring.stadd, terminal.stadd, 8, 1, kAllNotices, nullptr),
+              UTOFU_SUCCESS);
+    ASSERT_EQ(utofu_put(ring.vcq, terminal.vcq_id, ring.stadd, terminal.stadd + 8, 8, 2, kAllNotices, nullptr),
+              UTOFU_SUCCESS);
+  }
+  self.barrier();
+  if (self.rank() == 0) {
+    ring.memory[0] = 99;
+    ASSERT_EQ(utofu_put(ring.vcq, relay.vcq_id, ring.stadd, relay.stadd, 8, 0, UTOFU_ONESIDED_FLAG_SPS(3), nullptr),
+              UTOFU_SUCCESS);
+  }
+  if (self.rank() == 2) {
+    for (const std::uint64_t edata : {1, 2}) {
+      utofu_mrq_notice notice{};
+      ASSERT_EQ(poll_mrq(ring.vcq, &notice), UTOFU_SUCCESS);
+      EXPECT_EQ(notice.edata, edata);
+    }
+    EXPECT_EQ(ring.memory[0], 99);
+    EXPECT_EQ(ring.memory[8], 99);
+  }
+  self.barrier();
+  // One of the three steps was lacking: the next descriptor starts at once, the one after waits.
+  if (self.rank() == 1) {
+    void* cbdata = nullptr;
+    EXPECT_EQ(poll_tcq(ring.vcq, &cbdata), UTOFU_SUCCESS);
+    EXPECT_EQ(poll_tcq(ring.vcq, &cbdata), UTOFU_SUCCESS);
+    ASSERT_EQ(utofu_nop(ring.vcq, UTOFU_ONESIDED_FLAG_TCQ_NOTICE, callback(1)), UTOFU_SUCCESS);
+    ASSERT_EQ(utofu_nop(ring.vcq, UTOFU_ONESIDED_FLAG_TCQ_NOTICE, callback(2)), UTOFU_SUCCESS);
+    EXPECT_EQ(poll_tcq(ring.vcq, &cbdata), UTOFU_SUCCESS);
+    EXPECT_EQ(cbdata, callback(1));
+    EXPECT_EQ(utofu_poll_tcq(ring.vcq, 0, &cbdata), UTOFU_ERR_NOT_FOUND);
+  }
+  self.barrier();
+}

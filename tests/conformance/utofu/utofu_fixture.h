@@ -1,0 +1,98 @@
+// What most tests of uTofu need: a job of their own on the node, VCQs that know each other, registered memory, and
+// polls that end. Every wait ends after kPatienceMs; nothing is timed otherwise.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <unistd.h>
+#include <utofu.h>
+
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "../harness/process.h"
+
+namespace conformance {
+
+inline constexpr int kTofuPatienceMs = 20000;
+
+/// Everything that may follow a call must be asked for.
+inline constexpr unsigned long kAllNotices =
+    UTOFU_ONESIDED_FLAG_TCQ_NOTICE | UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE | UTOFU_ONESIDED_FLAG_REMOTE_MRQ_NOTICE;
+
+/// Calls `look` until it says true. @return false if it never did
+template <class Look>
+bool wait_until(Look&& look) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(kTofuPatienceMs);
+  while (!look()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    sched_yield();
+  }
+  return true;
+}
+
+inline int poll_tcq(utofu_vcq_hdl_t vcq, void** cbdata) {
+  int rc = UTOFU_ERR_NOT_FOUND;
+  wait_until([&] { return (rc = utofu_poll_tcq(vcq, 0, cbdata)) != UTOFU_ERR_NOT_FOUND; });
+  return rc;
+}
+
+inline int poll_mrq(utofu_vcq_hdl_t vcq, utofu_mrq_notice* notice) {
+  int rc = UTOFU_ERR_NOT_FOUND;
+  wait_until([&] { return (rc = utofu_poll_mrq(vcq, 0, notice)) != UTOFU_ERR_NOT_FOUND; });
+  return rc;
+}
+
+/// Tests that run at the same time must not take each other's CQs: every test is a job of its own.
+inline void own_job() {
+  setenv("PORTOFU_JOB_KEY", std::to_string(getppid()).c_str(), 1);
+  setenv("PORTOFU_PEER_CHECK_MS", "20", 0);
+}
+
+/// One VCQ in each process with `bytes` of registered memory; everybody knows everybody's.
+struct Ring {
+  struct Place {
+    utofu_vcq_id_t vcq_id;
+    utofu_stadd_t stadd;
+  };
+
+  explicit Ring(Process& self, std::size_t bytes = 4096, unsigned long vcq_flags = 0) : memory(bytes) {
+    own_job();
+    EXPECT_EQ(utofu_create_vcq(0, vcq_flags, &vcq), UTOFU_SUCCESS);
+    Place mine{};
+    EXPECT_EQ(utofu_query_vcq_id(vcq, &mine.vcq_id), UTOFU_SUCCESS);
+    EXPECT_EQ(utofu_reg_mem(vcq, memory.data(), bytes, 0, &mine.stadd), UTOFU_SUCCESS);
+    stadd = mine.stadd;
+    places = self.share(mine);
+    next = places[static_cast<std::size_t>((self.rank() + 1) % self.size())];
+    const int before = (self.rank() + self.size() - 1) % self.size();
+    previous = places[static_cast<std::size_t>(before)];
+  }
+
+  std::vector<unsigned char> memory;
+  utofu_vcq_hdl_t vcq = 0;
+  utofu_stadd_t stadd = 0;
+  std::vector<Place> places;  ///< By rank.
+  Place next{};
+  Place previous{};
+};
+
+inline void* callback(std::uintptr_t number) { return reinterpret_cast<void*>(number); }
+
+/// Processes that run `body`; one is its own neighbour.
+#define UTOFU_TEST(count, suite, name)                                       \
+  static void suite##_##name(::conformance::Process& self);                  \
+  TEST(suite, name) { ::conformance::run_processes(count, suite##_##name); } \
+  static void suite##_##name([[maybe_unused]] ::conformance::Process& self)
+
+/// The same test in one process and between two.
+#define UTOFU_TEST_BOTH(suite, name)                                                     \
+  static void suite##_##name(::conformance::Process& self);                              \
+  TEST(suite, name##_self) { ::conformance::run_processes(1, suite##_##name); }          \
+  TEST(suite, name##_two_processes) { ::conformance::run_processes(2, suite##_##name); } \
+  static void suite##_##name([[maybe_unused]] ::conformance::Process& self)
+
+}  // namespace conformance
