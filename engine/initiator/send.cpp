@@ -76,6 +76,7 @@ PacketHeader first_header(const Sending& s) {
   const Descriptor& d = s.descriptor;
   PacketHeader header = stamped_header(s.core, packet_type_of(d.kind));
   header.flags = s.progress.operation_id != 0 ? kFlagAnswerWanted : 0;
+  if ((s.md.options & kMdUnordered) != 0) header.flags |= kFlagUnordered;
   header.interface_index = d.interface_index;
   header.pt_index = d.pt_index;
   header.atomic_operation = d.atomic_operation;

@@ -22,6 +22,20 @@ bool is_of_answer(const PacketHeader& header) {
   return header.type == PacketType::kData && (header.flags & kFlagAnswerStream) != 0;
 }
 
+/// True for a message without order that needs no second packet.
+bool may_overtake(const PacketHeader& header) {
+  return (header.flags & kFlagUnordered) != 0 &&
+         (header.type != PacketType::kPut || header.payload_bytes == header.length);
+}
+
+/// @return where in the lane the packet goes: at the end if it has an order, else anywhere between two messages
+std::size_t place_in(const std::deque<SimPacket>& lane, const PacketHeader& header, SimRandom& random) {
+  if (!may_overtake(header)) return lane.size();
+  std::size_t place = random.below(lane.size() + 1);
+  while (place < lane.size() && lane[place].header.type == PacketType::kData) ++place;  // Not into a longer message.
+  return place;
+}
+
 }  // namespace
 
 ShuffleWire::Source& ShuffleWire::source_of(const Packet& packet) {
@@ -40,7 +54,8 @@ void ShuffleWire::take_in() {
     std::memcpy(payload.data(), packet.payload, packet.header.payload_bytes);
     const auto delay_polls = static_cast<std::uint32_t>(random_.below(kMostDelayPolls + 1));
     Lane& lane = source_of(packet).lanes[is_of_answer(packet.header) ? kAnswers : kRequests];
-    lane.push_back({packet.header, std::move(payload), delay_polls});
+    const auto place = static_cast<std::ptrdiff_t>(place_in(lane, packet.header, random_));
+    lane.insert(lane.begin() + place, {packet.header, std::move(payload), delay_polls});
     ++waiting_packets_;
     inner_.release();
   }

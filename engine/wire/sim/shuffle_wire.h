@@ -3,8 +3,9 @@
 // brought, and hands it on in any order that Portals allows. The setting PORTOFU_SHUFFLE puts it between an engine and
 // its wires: the conformance tests run so, and a program can be tried for trusting in an order that nobody promises.
 //
-// What varies: which source is heard next, how many polls a packet stays invisible, and whether answers of a peer
-// overtake its requests or the other way round (3.10.1: replies "are never required to be ordered"). What stays:
+// What varies: which source is heard next, how many polls a packet stays invisible, whether answers of a peer overtake
+// its requests or the other way round (3.10.1: replies "are never required to be ordered"), and where among the waiting
+// requests of its source a message of one packet comes that was sent with PTL_MD_UNORDERED (2.7.5). What stays: other
 // requests of one source come in their order, and so do its answers.
 
 #include <array>

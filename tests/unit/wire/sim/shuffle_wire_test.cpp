@@ -113,6 +113,37 @@ TEST_F(ShuffleWireTest, Requests__of_one_source_keep_their_order_and_so_do_its_a
   EXPECT_GT(sources_mixed, 0) << "sources overtake each other";
 }
 
+// 2.7.5
+TEST_F(ShuffleWireTest, Unordered_messages__overtake_but_never_come_inside_another_one) {
+  int overtaken = 0;
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    start(seed);
+    std::uint32_t sent = 0;
+    for (std::uint32_t i = 0; i < kPackets; i += 3) {
+      sent += send(0, PacketType::kGet, i) ? 1 : 0;  // A message of two packets, which are in order.
+      sent += send(0, PacketType::kData, i + 1) ? 1 : 0;
+      sent += send(0, PacketType::kGet, i + 2, kFlagUnordered) ? 1 : 0;
+    }
+    const std::vector<Taken> all = take_all();
+    EXPECT_EQ(all.size(), sent) << "each once";
+    std::uint32_t last_ordered = 0;
+    for (std::size_t k = 0; k < all.size(); ++k) {
+      const std::uint32_t number = all[k].number;
+      if (number % 3 == 2) {
+        overtaken += number < last_ordered || k == 0 || all[k - 1].number + 1 != number ? 1 : 0;
+        continue;
+      }
+      EXPECT_GE(number, last_ordered) << "seed " << seed;
+      last_ordered = number;
+      if (number % 3 != 1) continue;
+      ASSERT_GT(k, 0u);
+      EXPECT_EQ(all[k - 1].number, number - 1) << "seed " << seed;
+    }
+    TearDown();
+  }
+  EXPECT_GT(overtaken, 0);
+}
+
 TEST_F(ShuffleWireTest, Same_seed__gives_the_same_order) {
   std::vector<std::uint32_t> orders[2];
   for (std::vector<std::uint32_t>& order : orders) {
