@@ -19,12 +19,8 @@ namespace {
 constexpr std::uint64_t kTofuLineBytes = 256;
 
 bool is_armw(const PacketHeader& header) {
-  const auto operation = static_cast<AtomicOperation>(header.atomic_operation);
   const auto type = static_cast<AtomicType>(header.atomic_type);
-  const bool known = operation == AtomicOperation::kSwap || operation == AtomicOperation::kSum ||
-                     operation == AtomicOperation::kBxor || operation == AtomicOperation::kBand ||
-                     operation == AtomicOperation::kBor || operation == AtomicOperation::kCswap;
-  return known &&
+  return is_armw_operation(static_cast<AtomicOperation>(header.atomic_operation)) &&
          ((type == AtomicType::kUint32 && header.length == 4) || (type == AtomicType::kUint64 && header.length == 8));
 }
 

@@ -3,8 +3,16 @@
 // those of Portals.
 
 #include "engine/address/core.h"
+#include "engine/target/atomic_unit.h"
 
 namespace portofu {
+
+/// What an ARMW may do (table 2.2), compare and swap included.
+constexpr bool is_armw_operation(AtomicOperation operation) {
+  return operation == AtomicOperation::kCswap || operation == AtomicOperation::kSwap ||
+         operation == AtomicOperation::kSum || operation == AtomicOperation::kBxor ||
+         operation == AtomicOperation::kBand || operation == AtomicOperation::kBor;
+}
 
 /// First packet of a request. `payload` has header.payload_bytes bytes.
 void receive_tofu_request(Core& core, Peer& peer, const PacketHeader& header, const std::byte* payload);

@@ -5,446 +5,278 @@
 using namespace portofu;
 using namespace portofu::utofu;
 
-int utofu_put(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, utofu_stadd_t lcl_stadd, utofu_stadd_t rmt_stadd,
-              size_t length, uint64_t edata, unsigned long int flags, void* cbdata) {
+namespace {
+
+Destination to_toq(void* callback_data) { return {.callback_data = callback_data}; }
+
+Destination to_memory(void* desc, std::size_t* desc_size) {
+  return {.desc = desc, .desc_size = desc_size, .prepares = true};
+}
+
+/// What every request to a peer has; the caller adds what is its own.
+Request request_of(DescriptorKind kind, utofu_vcq_id_t rmt_vcq_id, utofu_stadd_t rmt_stadd, std::size_t length,
+                   std::uint64_t edata, unsigned long flags) {
   Request r;
-  r.kind = DescriptorKind::kTofuPut;
+  r.kind = kind;
   r.remote_vcq_id = rmt_vcq_id;
-  r.local = lcl_stadd;
   r.remote_stadd = rmt_stadd;
   r.length = length;
   r.edata = edata;
   r.flags = flags;
-  return submit(vcq_hdl, r, {cbdata});
+  return r;
+}
+
+Request put_of(utofu_vcq_id_t rmt_vcq_id, utofu_stadd_t lcl_stadd, utofu_stadd_t rmt_stadd, std::size_t length,
+               std::uint64_t edata, unsigned long flags) {
+  Request r = request_of(DescriptorKind::kTofuPut, rmt_vcq_id, rmt_stadd, length, edata, flags);
+  r.local = lcl_stadd;
+  return r;
+}
+
+Request get_of(utofu_vcq_id_t rmt_vcq_id, utofu_stadd_t lcl_stadd, utofu_stadd_t rmt_stadd, std::size_t length,
+               std::uint64_t edata, unsigned long flags) {
+  Request r = request_of(DescriptorKind::kTofuGet, rmt_vcq_id, rmt_stadd, length, edata, flags);
+  r.local = lcl_stadd;
+  return r;
+}
+
+Request piggyback_of(utofu_vcq_id_t rmt_vcq_id, const void* lcl_data, utofu_stadd_t rmt_stadd, std::size_t length,
+                     std::uint64_t edata, unsigned long flags) {
+  Request r = request_of(DescriptorKind::kTofuPiggyback, rmt_vcq_id, rmt_stadd, length, edata, flags);
+  r.data = lcl_data;
+  r.has_data = true;
+  return r;
+}
+
+Request piggyback8_of(utofu_vcq_id_t rmt_vcq_id, std::uint64_t lcl_data, utofu_stadd_t rmt_stadd, std::size_t length,
+                      std::uint64_t edata, unsigned long flags) {
+  Request r = request_of(DescriptorKind::kTofuPiggyback, rmt_vcq_id, rmt_stadd, length, edata, flags);
+  r.local = lcl_data;
+  return r;
+}
+
+/// @param bytes  4 or 8
+Request armw_of(std::size_t bytes, utofu_vcq_id_t rmt_vcq_id, enum utofu_armw_op armw_op, std::uint64_t op_value,
+                utofu_stadd_t rmt_stadd, std::uint64_t edata, unsigned long flags) {
+  Request r = request_of(DescriptorKind::kTofuArmw, rmt_vcq_id, rmt_stadd, bytes, edata, flags);
+  r.armw_op = armw_op < UTOFU_ARMW_OP_SWAP ? -1 : static_cast<int>(armw_op);
+  r.local = op_value;
+  return r;
+}
+
+/// @param bytes  4 or 8
+Request cswap_of(std::size_t bytes, utofu_vcq_id_t rmt_vcq_id, std::uint64_t old_value, std::uint64_t new_value,
+                 utofu_stadd_t rmt_stadd, std::uint64_t edata, unsigned long flags) {
+  Request r = request_of(DescriptorKind::kTofuArmw, rmt_vcq_id, rmt_stadd, bytes, edata, flags);
+  r.compared = old_value;
+  r.local = new_value;
+  return r;
+}
+
+Request in_blocks(Request r, std::size_t stride, std::size_t num_blocks) {
+  r.stride = stride;
+  r.block_count = num_blocks;
+  return r;
+}
+
+Request paced(Request r, std::size_t mtu, std::size_t gap) {
+  r.mtu = mtu;
+  r.gap = gap;
+  return r;
+}
+
+}  // namespace
+
+int utofu_put(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, utofu_stadd_t lcl_stadd, utofu_stadd_t rmt_stadd,
+              size_t length, uint64_t edata, unsigned long int flags, void* cbdata) {
+  return submit(vcq_hdl, put_of(rmt_vcq_id, lcl_stadd, rmt_stadd, length, edata, flags), to_toq(cbdata));
 }
 
 int utofu_put_gap(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, utofu_stadd_t lcl_stadd, utofu_stadd_t rmt_stadd,
                   size_t length, uint64_t edata, unsigned long int flags, size_t mtu, size_t gap, void* cbdata) {
-  Request r;
-  r.kind = DescriptorKind::kTofuPut;
-  r.remote_vcq_id = rmt_vcq_id;
-  r.local = lcl_stadd;
-  r.remote_stadd = rmt_stadd;
-  r.length = length;
-  r.edata = edata;
-  r.flags = flags;
-  r.mtu = mtu;
-  r.gap = gap;
-  return submit(vcq_hdl, r, {cbdata});
+  return submit(vcq_hdl, paced(put_of(rmt_vcq_id, lcl_stadd, rmt_stadd, length, edata, flags), mtu, gap),
+                to_toq(cbdata));
 }
 
 int utofu_put_stride(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, utofu_stadd_t lcl_stadd,
                      utofu_stadd_t rmt_stadd, size_t length, size_t stride, size_t num_blocks, uint64_t edata,
                      unsigned long int flags, void* cbdata) {
-  Request r;
-  r.kind = DescriptorKind::kTofuPut;
-  r.remote_vcq_id = rmt_vcq_id;
-  r.local = lcl_stadd;
-  r.remote_stadd = rmt_stadd;
-  r.length = length;
-  r.edata = edata;
-  r.flags = flags;
-  r.stride = stride;
-  r.block_count = num_blocks;
-  return submit(vcq_hdl, r, {cbdata});
+  return submit(vcq_hdl, in_blocks(put_of(rmt_vcq_id, lcl_stadd, rmt_stadd, length, edata, flags), stride, num_blocks),
+                to_toq(cbdata));
 }
 
 int utofu_put_stride_gap(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, utofu_stadd_t lcl_stadd,
                          utofu_stadd_t rmt_stadd, size_t length, size_t stride, size_t num_blocks, uint64_t edata,
                          unsigned long int flags, size_t mtu, size_t gap, void* cbdata) {
-  Request r;
-  r.kind = DescriptorKind::kTofuPut;
-  r.remote_vcq_id = rmt_vcq_id;
-  r.local = lcl_stadd;
-  r.remote_stadd = rmt_stadd;
-  r.length = length;
-  r.edata = edata;
-  r.flags = flags;
-  r.stride = stride;
-  r.block_count = num_blocks;
-  r.mtu = mtu;
-  r.gap = gap;
-  return submit(vcq_hdl, r, {cbdata});
+  return submit(
+      vcq_hdl,
+      paced(in_blocks(put_of(rmt_vcq_id, lcl_stadd, rmt_stadd, length, edata, flags), stride, num_blocks), mtu, gap),
+      to_toq(cbdata));
 }
 
 int utofu_put_piggyback(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, void* lcl_data, utofu_stadd_t rmt_stadd,
                         size_t length, uint64_t edata, unsigned long int flags, void* cbdata) {
-  Request r;
-  r.kind = DescriptorKind::kTofuPiggyback;
-  r.remote_vcq_id = rmt_vcq_id;
-  r.data = lcl_data;
-  r.has_data = true;
-  r.remote_stadd = rmt_stadd;
-  r.length = length;
-  r.edata = edata;
-  r.flags = flags;
-  return submit(vcq_hdl, r, {cbdata});
+  return submit(vcq_hdl, piggyback_of(rmt_vcq_id, lcl_data, rmt_stadd, length, edata, flags), to_toq(cbdata));
 }
 
 int utofu_put_piggyback8(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, uint64_t lcl_data, utofu_stadd_t rmt_stadd,
                          size_t length, uint64_t edata, unsigned long int flags, void* cbdata) {
-  Request r;
-  r.kind = DescriptorKind::kTofuPiggyback;
-  r.remote_vcq_id = rmt_vcq_id;
-  r.local = lcl_data;
-  r.remote_stadd = rmt_stadd;
-  r.length = length;
-  r.edata = edata;
-  r.flags = flags;
-  return submit(vcq_hdl, r, {cbdata});
+  return submit(vcq_hdl, piggyback8_of(rmt_vcq_id, lcl_data, rmt_stadd, length, edata, flags), to_toq(cbdata));
 }
 
 int utofu_get(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, utofu_stadd_t lcl_stadd, utofu_stadd_t rmt_stadd,
               size_t length, uint64_t edata, unsigned long int flags, void* cbdata) {
-  Request r;
-  r.kind = DescriptorKind::kTofuGet;
-  r.remote_vcq_id = rmt_vcq_id;
-  r.local = lcl_stadd;
-  r.remote_stadd = rmt_stadd;
-  r.length = length;
-  r.edata = edata;
-  r.flags = flags;
-  return submit(vcq_hdl, r, {cbdata});
+  return submit(vcq_hdl, get_of(rmt_vcq_id, lcl_stadd, rmt_stadd, length, edata, flags), to_toq(cbdata));
 }
 
 int utofu_get_gap(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, utofu_stadd_t lcl_stadd, utofu_stadd_t rmt_stadd,
                   size_t length, uint64_t edata, unsigned long int flags, size_t mtu, size_t gap, void* cbdata) {
-  Request r;
-  r.kind = DescriptorKind::kTofuGet;
-  r.remote_vcq_id = rmt_vcq_id;
-  r.local = lcl_stadd;
-  r.remote_stadd = rmt_stadd;
-  r.length = length;
-  r.edata = edata;
-  r.flags = flags;
-  r.mtu = mtu;
-  r.gap = gap;
-  return submit(vcq_hdl, r, {cbdata});
+  return submit(vcq_hdl, paced(get_of(rmt_vcq_id, lcl_stadd, rmt_stadd, length, edata, flags), mtu, gap),
+                to_toq(cbdata));
 }
 
 int utofu_get_stride(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, utofu_stadd_t lcl_stadd,
                      utofu_stadd_t rmt_stadd, size_t length, size_t stride, size_t num_blocks, uint64_t edata,
                      unsigned long int flags, void* cbdata) {
-  Request r;
-  r.kind = DescriptorKind::kTofuGet;
-  r.remote_vcq_id = rmt_vcq_id;
-  r.local = lcl_stadd;
-  r.remote_stadd = rmt_stadd;
-  r.length = length;
-  r.edata = edata;
-  r.flags = flags;
-  r.stride = stride;
-  r.block_count = num_blocks;
-  return submit(vcq_hdl, r, {cbdata});
+  return submit(vcq_hdl, in_blocks(get_of(rmt_vcq_id, lcl_stadd, rmt_stadd, length, edata, flags), stride, num_blocks),
+                to_toq(cbdata));
 }
 
 int utofu_get_stride_gap(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, utofu_stadd_t lcl_stadd,
                          utofu_stadd_t rmt_stadd, size_t length, size_t stride, size_t num_blocks, uint64_t edata,
                          unsigned long int flags, size_t mtu, size_t gap, void* cbdata) {
-  Request r;
-  r.kind = DescriptorKind::kTofuGet;
-  r.remote_vcq_id = rmt_vcq_id;
-  r.local = lcl_stadd;
-  r.remote_stadd = rmt_stadd;
-  r.length = length;
-  r.edata = edata;
-  r.flags = flags;
-  r.stride = stride;
-  r.block_count = num_blocks;
-  r.mtu = mtu;
-  r.gap = gap;
-  return submit(vcq_hdl, r, {cbdata});
+  return submit(
+      vcq_hdl,
+      paced(in_blocks(get_of(rmt_vcq_id, lcl_stadd, rmt_stadd, length, edata, flags), stride, num_blocks), mtu, gap),
+      to_toq(cbdata));
 }
 
 int utofu_armw4(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, enum utofu_armw_op armw_op, uint32_t op_value,
                 utofu_stadd_t rmt_stadd, uint64_t edata, unsigned long int flags, void* cbdata) {
-  Request r;
-  r.kind = DescriptorKind::kTofuArmw;
-  r.remote_vcq_id = rmt_vcq_id;
-  r.armw_op = static_cast<int>(armw_op);
-  if (r.armw_op < UTOFU_ARMW_OP_SWAP) r.armw_op = -1;
-  r.local = op_value;
-  r.remote_stadd = rmt_stadd;
-  r.length = 4;
-  r.edata = edata;
-  r.flags = flags;
-  return submit(vcq_hdl, r, {cbdata});
+  return submit(vcq_hdl, armw_of(4, rmt_vcq_id, armw_op, op_value, rmt_stadd, edata, flags), to_toq(cbdata));
 }
 
 int utofu_armw8(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, enum utofu_armw_op armw_op, uint64_t op_value,
                 utofu_stadd_t rmt_stadd, uint64_t edata, unsigned long int flags, void* cbdata) {
-  Request r;
-  r.kind = DescriptorKind::kTofuArmw;
-  r.remote_vcq_id = rmt_vcq_id;
-  r.armw_op = static_cast<int>(armw_op);
-  if (r.armw_op < UTOFU_ARMW_OP_SWAP) r.armw_op = -1;
-  r.local = op_value;
-  r.remote_stadd = rmt_stadd;
-  r.length = 8;
-  r.edata = edata;
-  r.flags = flags;
-  return submit(vcq_hdl, r, {cbdata});
+  return submit(vcq_hdl, armw_of(8, rmt_vcq_id, armw_op, op_value, rmt_stadd, edata, flags), to_toq(cbdata));
 }
 
 int utofu_cswap4(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, uint32_t old_value, uint32_t new_value,
                  utofu_stadd_t rmt_stadd, uint64_t edata, unsigned long int flags, void* cbdata) {
-  Request r;
-  r.kind = DescriptorKind::kTofuArmw;
-  r.remote_vcq_id = rmt_vcq_id;
-  r.compared = old_value;
-  r.local = new_value;
-  r.remote_stadd = rmt_stadd;
-  r.length = 4;
-  r.edata = edata;
-  r.flags = flags;
-  return submit(vcq_hdl, r, {cbdata});
+  return submit(vcq_hdl, cswap_of(4, rmt_vcq_id, old_value, new_value, rmt_stadd, edata, flags), to_toq(cbdata));
 }
 
 int utofu_cswap8(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, uint64_t old_value, uint64_t new_value,
                  utofu_stadd_t rmt_stadd, uint64_t edata, unsigned long int flags, void* cbdata) {
-  Request r;
-  r.kind = DescriptorKind::kTofuArmw;
-  r.remote_vcq_id = rmt_vcq_id;
-  r.compared = old_value;
-  r.local = new_value;
-  r.remote_stadd = rmt_stadd;
-  r.length = 8;
-  r.edata = edata;
-  r.flags = flags;
-  return submit(vcq_hdl, r, {cbdata});
+  return submit(vcq_hdl, cswap_of(8, rmt_vcq_id, old_value, new_value, rmt_stadd, edata, flags), to_toq(cbdata));
 }
 
 int utofu_nop(utofu_vcq_hdl_t vcq_hdl, unsigned long int flags, void* cbdata) {
-  Request r;
-  r.kind = DescriptorKind::kTofuNop;
-  r.flags = flags;
-  return submit(vcq_hdl, r, {cbdata});
+  return submit(vcq_hdl, Request{.kind = DescriptorKind::kTofuNop, .flags = flags}, to_toq(cbdata));
 }
 
 int utofu_prepare_put(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, utofu_stadd_t lcl_stadd,
                       utofu_stadd_t rmt_stadd, size_t length, uint64_t edata, unsigned long int flags, void* desc,
                       size_t* desc_size) {
-  Request r;
-  r.kind = DescriptorKind::kTofuPut;
-  r.remote_vcq_id = rmt_vcq_id;
-  r.local = lcl_stadd;
-  r.remote_stadd = rmt_stadd;
-  r.length = length;
-  r.edata = edata;
-  r.flags = flags;
-  return submit(vcq_hdl, r, {nullptr, desc, desc_size, true});
+  return submit(vcq_hdl, put_of(rmt_vcq_id, lcl_stadd, rmt_stadd, length, edata, flags), to_memory(desc, desc_size));
 }
 
 int utofu_prepare_put_gap(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, utofu_stadd_t lcl_stadd,
                           utofu_stadd_t rmt_stadd, size_t length, uint64_t edata, unsigned long int flags, size_t mtu,
                           size_t gap, void* desc, size_t* desc_size) {
-  Request r;
-  r.kind = DescriptorKind::kTofuPut;
-  r.remote_vcq_id = rmt_vcq_id;
-  r.local = lcl_stadd;
-  r.remote_stadd = rmt_stadd;
-  r.length = length;
-  r.edata = edata;
-  r.flags = flags;
-  r.mtu = mtu;
-  r.gap = gap;
-  return submit(vcq_hdl, r, {nullptr, desc, desc_size, true});
+  return submit(vcq_hdl, paced(put_of(rmt_vcq_id, lcl_stadd, rmt_stadd, length, edata, flags), mtu, gap),
+                to_memory(desc, desc_size));
 }
 
 int utofu_prepare_put_stride(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, utofu_stadd_t lcl_stadd,
                              utofu_stadd_t rmt_stadd, size_t length, size_t stride, size_t num_blocks, uint64_t edata,
                              unsigned long int flags, void* desc, size_t* desc_size) {
-  Request r;
-  r.kind = DescriptorKind::kTofuPut;
-  r.remote_vcq_id = rmt_vcq_id;
-  r.local = lcl_stadd;
-  r.remote_stadd = rmt_stadd;
-  r.length = length;
-  r.edata = edata;
-  r.flags = flags;
-  r.stride = stride;
-  r.block_count = num_blocks;
-  return submit(vcq_hdl, r, {nullptr, desc, desc_size, true});
+  return submit(vcq_hdl, in_blocks(put_of(rmt_vcq_id, lcl_stadd, rmt_stadd, length, edata, flags), stride, num_blocks),
+                to_memory(desc, desc_size));
 }
 
 int utofu_prepare_put_stride_gap(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, utofu_stadd_t lcl_stadd,
                                  utofu_stadd_t rmt_stadd, size_t length, size_t stride, size_t num_blocks,
                                  uint64_t edata, unsigned long int flags, size_t mtu, size_t gap, void* desc,
                                  size_t* desc_size) {
-  Request r;
-  r.kind = DescriptorKind::kTofuPut;
-  r.remote_vcq_id = rmt_vcq_id;
-  r.local = lcl_stadd;
-  r.remote_stadd = rmt_stadd;
-  r.length = length;
-  r.edata = edata;
-  r.flags = flags;
-  r.stride = stride;
-  r.block_count = num_blocks;
-  r.mtu = mtu;
-  r.gap = gap;
-  return submit(vcq_hdl, r, {nullptr, desc, desc_size, true});
+  return submit(
+      vcq_hdl,
+      paced(in_blocks(put_of(rmt_vcq_id, lcl_stadd, rmt_stadd, length, edata, flags), stride, num_blocks), mtu, gap),
+      to_memory(desc, desc_size));
 }
 
 int utofu_prepare_put_piggyback(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, void* lcl_data,
                                 utofu_stadd_t rmt_stadd, size_t length, uint64_t edata, unsigned long int flags,
                                 void* desc, size_t* desc_size) {
-  Request r;
-  r.kind = DescriptorKind::kTofuPiggyback;
-  r.remote_vcq_id = rmt_vcq_id;
-  r.data = lcl_data;
-  r.has_data = true;
-  r.remote_stadd = rmt_stadd;
-  r.length = length;
-  r.edata = edata;
-  r.flags = flags;
-  return submit(vcq_hdl, r, {nullptr, desc, desc_size, true});
+  return submit(vcq_hdl, piggyback_of(rmt_vcq_id, lcl_data, rmt_stadd, length, edata, flags),
+                to_memory(desc, desc_size));
 }
 
 int utofu_prepare_put_piggyback8(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, uint64_t lcl_data,
                                  utofu_stadd_t rmt_stadd, size_t length, uint64_t edata, unsigned long int flags,
                                  void* desc, size_t* desc_size) {
-  Request r;
-  r.kind = DescriptorKind::kTofuPiggyback;
-  r.remote_vcq_id = rmt_vcq_id;
-  r.local = lcl_data;
-  r.remote_stadd = rmt_stadd;
-  r.length = length;
-  r.edata = edata;
-  r.flags = flags;
-  return submit(vcq_hdl, r, {nullptr, desc, desc_size, true});
+  return submit(vcq_hdl, piggyback8_of(rmt_vcq_id, lcl_data, rmt_stadd, length, edata, flags),
+                to_memory(desc, desc_size));
 }
 
 int utofu_prepare_get(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, utofu_stadd_t lcl_stadd,
                       utofu_stadd_t rmt_stadd, size_t length, uint64_t edata, unsigned long int flags, void* desc,
                       size_t* desc_size) {
-  Request r;
-  r.kind = DescriptorKind::kTofuGet;
-  r.remote_vcq_id = rmt_vcq_id;
-  r.local = lcl_stadd;
-  r.remote_stadd = rmt_stadd;
-  r.length = length;
-  r.edata = edata;
-  r.flags = flags;
-  return submit(vcq_hdl, r, {nullptr, desc, desc_size, true});
+  return submit(vcq_hdl, get_of(rmt_vcq_id, lcl_stadd, rmt_stadd, length, edata, flags), to_memory(desc, desc_size));
 }
 
 int utofu_prepare_get_gap(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, utofu_stadd_t lcl_stadd,
                           utofu_stadd_t rmt_stadd, size_t length, uint64_t edata, unsigned long int flags, size_t mtu,
                           size_t gap, void* desc, size_t* desc_size) {
-  Request r;
-  r.kind = DescriptorKind::kTofuGet;
-  r.remote_vcq_id = rmt_vcq_id;
-  r.local = lcl_stadd;
-  r.remote_stadd = rmt_stadd;
-  r.length = length;
-  r.edata = edata;
-  r.flags = flags;
-  r.mtu = mtu;
-  r.gap = gap;
-  return submit(vcq_hdl, r, {nullptr, desc, desc_size, true});
+  return submit(vcq_hdl, paced(get_of(rmt_vcq_id, lcl_stadd, rmt_stadd, length, edata, flags), mtu, gap),
+                to_memory(desc, desc_size));
 }
 
 int utofu_prepare_get_stride(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, utofu_stadd_t lcl_stadd,
                              utofu_stadd_t rmt_stadd, size_t length, size_t stride, size_t num_blocks, uint64_t edata,
                              unsigned long int flags, void* desc, size_t* desc_size) {
-  Request r;
-  r.kind = DescriptorKind::kTofuGet;
-  r.remote_vcq_id = rmt_vcq_id;
-  r.local = lcl_stadd;
-  r.remote_stadd = rmt_stadd;
-  r.length = length;
-  r.edata = edata;
-  r.flags = flags;
-  r.stride = stride;
-  r.block_count = num_blocks;
-  return submit(vcq_hdl, r, {nullptr, desc, desc_size, true});
+  return submit(vcq_hdl, in_blocks(get_of(rmt_vcq_id, lcl_stadd, rmt_stadd, length, edata, flags), stride, num_blocks),
+                to_memory(desc, desc_size));
 }
 
 int utofu_prepare_get_stride_gap(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, utofu_stadd_t lcl_stadd,
                                  utofu_stadd_t rmt_stadd, size_t length, size_t stride, size_t num_blocks,
                                  uint64_t edata, unsigned long int flags, size_t mtu, size_t gap, void* desc,
                                  size_t* desc_size) {
-  Request r;
-  r.kind = DescriptorKind::kTofuGet;
-  r.remote_vcq_id = rmt_vcq_id;
-  r.local = lcl_stadd;
-  r.remote_stadd = rmt_stadd;
-  r.length = length;
-  r.edata = edata;
-  r.flags = flags;
-  r.stride = stride;
-  r.block_count = num_blocks;
-  r.mtu = mtu;
-  r.gap = gap;
-  return submit(vcq_hdl, r, {nullptr, desc, desc_size, true});
+  return submit(
+      vcq_hdl,
+      paced(in_blocks(get_of(rmt_vcq_id, lcl_stadd, rmt_stadd, length, edata, flags), stride, num_blocks), mtu, gap),
+      to_memory(desc, desc_size));
 }
 
 int utofu_prepare_armw4(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, enum utofu_armw_op armw_op,
                         uint32_t op_value, utofu_stadd_t rmt_stadd, uint64_t edata, unsigned long int flags, void* desc,
                         size_t* desc_size) {
-  Request r;
-  r.kind = DescriptorKind::kTofuArmw;
-  r.remote_vcq_id = rmt_vcq_id;
-  r.armw_op = static_cast<int>(armw_op);
-  if (r.armw_op < UTOFU_ARMW_OP_SWAP) r.armw_op = -1;
-  r.local = op_value;
-  r.remote_stadd = rmt_stadd;
-  r.length = 4;
-  r.edata = edata;
-  r.flags = flags;
-  return submit(vcq_hdl, r, {nullptr, desc, desc_size, true});
+  return submit(vcq_hdl, armw_of(4, rmt_vcq_id, armw_op, op_value, rmt_stadd, edata, flags),
+                to_memory(desc, desc_size));
 }
 
 int utofu_prepare_armw8(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, enum utofu_armw_op armw_op,
                         uint64_t op_value, utofu_stadd_t rmt_stadd, uint64_t edata, unsigned long int flags, void* desc,
                         size_t* desc_size) {
-  Request r;
-  r.kind = DescriptorKind::kTofuArmw;
-  r.remote_vcq_id = rmt_vcq_id;
-  r.armw_op = static_cast<int>(armw_op);
-  if (r.armw_op < UTOFU_ARMW_OP_SWAP) r.armw_op = -1;
-  r.local = op_value;
-  r.remote_stadd = rmt_stadd;
-  r.length = 8;
-  r.edata = edata;
-  r.flags = flags;
-  return submit(vcq_hdl, r, {nullptr, desc, desc_size, true});
+  return submit(vcq_hdl, armw_of(8, rmt_vcq_id, armw_op, op_value, rmt_stadd, edata, flags),
+                to_memory(desc, desc_size));
 }
 
 int utofu_prepare_cswap4(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, uint32_t old_value, uint32_t new_value,
                          utofu_stadd_t rmt_stadd, uint64_t edata, unsigned long int flags, void* desc,
                          size_t* desc_size) {
-  Request r;
-  r.kind = DescriptorKind::kTofuArmw;
-  r.remote_vcq_id = rmt_vcq_id;
-  r.compared = old_value;
-  r.local = new_value;
-  r.remote_stadd = rmt_stadd;
-  r.length = 4;
-  r.edata = edata;
-  r.flags = flags;
-  return submit(vcq_hdl, r, {nullptr, desc, desc_size, true});
+  return submit(vcq_hdl, cswap_of(4, rmt_vcq_id, old_value, new_value, rmt_stadd, edata, flags),
+                to_memory(desc, desc_size));
 }
 
 int utofu_prepare_cswap8(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, uint64_t old_value, uint64_t new_value,
                          utofu_stadd_t rmt_stadd, uint64_t edata, unsigned long int flags, void* desc,
                          size_t* desc_size) {
-  Request r;
-  r.kind = DescriptorKind::kTofuArmw;
-  r.remote_vcq_id = rmt_vcq_id;
-  r.compared = old_value;
-  r.local = new_value;
-  r.remote_stadd = rmt_stadd;
-  r.length = 8;
-  r.edata = edata;
-  r.flags = flags;
-  return submit(vcq_hdl, r, {nullptr, desc, desc_size, true});
+  return submit(vcq_hdl, cswap_of(8, rmt_vcq_id, old_value, new_value, rmt_stadd, edata, flags),
+                to_memory(desc, desc_size));
 }
 
 int utofu_prepare_nop(utofu_vcq_hdl_t vcq_hdl, unsigned long int flags, void* desc, size_t* desc_size) {
-  Request r;
-  r.kind = DescriptorKind::kTofuNop;
-  r.flags = flags;
-  return submit(vcq_hdl, r, {nullptr, desc, desc_size, true});
+  return submit(vcq_hdl, Request{.kind = DescriptorKind::kTofuNop, .flags = flags}, to_memory(desc, desc_size));
 }

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "engine/initiator/send.h"
-#include "engine/target/atomic_unit.h"
+#include "engine/target/tofu_request.h"
 
 namespace portofu::utofu {
 namespace {
@@ -11,10 +11,10 @@ namespace {
 /// SPEC: bit 1 is not in the guide; programs for the vendor's library set it, and it asks for what is always done.
 constexpr unsigned long kVendorFlag = 1UL << 1;
 constexpr unsigned long kKnownOnesidedFlags = UTOFU_ONESIDED_FLAG_STRONG_ORDER | kVendorFlag |
-                                      UTOFU_ONESIDED_FLAG_REMOTE_MRQ_NOTICE | UTOFU_ONESIDED_FLAG_PADDING |
-                                      UTOFU_ONESIDED_FLAG_CACHE_INJECTION | UTOFU_ONESIDED_FLAG_DELAY_START |
-                                      UTOFU_ONESIDED_FLAG_TCQ_NOTICE | UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE |
-                                      UTOFU_ONESIDED_FLAG_SPS(15) | UTOFU_ONESIDED_FLAG_PATH(255);
+                                              UTOFU_ONESIDED_FLAG_REMOTE_MRQ_NOTICE | UTOFU_ONESIDED_FLAG_PADDING |
+                                              UTOFU_ONESIDED_FLAG_CACHE_INJECTION | UTOFU_ONESIDED_FLAG_DELAY_START |
+                                              UTOFU_ONESIDED_FLAG_TCQ_NOTICE | UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE |
+                                              UTOFU_ONESIDED_FLAG_SPS(15) | UTOFU_ONESIDED_FLAG_PATH(255);
 
 int check_flags(unsigned long flags) {
   if ((flags & ~kKnownOnesidedFlags) != 0) return failed(UTOFU_ERR_INVALID_FLAGS, "unknown flags");
@@ -191,11 +191,8 @@ bool read_cell(const std::byte* at, std::size_t left, TofuCell* cell) {
     case DescriptorKind::kTofuArmw: {
       const auto operation = static_cast<AtomicOperation>(head.code & kTofuCodeOperation);
       const bool compares = operation == AtomicOperation::kCswap;
-      const bool known = compares || operation == AtomicOperation::kSwap || operation == AtomicOperation::kSum ||
-                         operation == AtomicOperation::kBxor || operation == AtomicOperation::kBand ||
-                         operation == AtomicOperation::kBor;
-      return known && compares == is_long && head.length == ((head.code & kTofuCodeWide) != 0 ? 8u : 4u) &&
-             is_vcq_id(head.remote_vcq_id);
+      return is_armw_operation(operation) && compares == is_long &&
+             head.length == ((head.code & kTofuCodeWide) != 0 ? 8u : 4u) && is_vcq_id(head.remote_vcq_id);
     }
     default: return false;
   }
