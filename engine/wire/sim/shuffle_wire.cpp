@@ -22,19 +22,14 @@ bool is_of_answer(const PacketHeader& header) {
   return header.type == PacketType::kData && (header.flags & kFlagAnswerStream) != 0;
 }
 
-/// True for a message without order that needs no second packet.
-bool may_overtake(const PacketHeader& header) {
-  return (header.flags & kFlagUnordered) != 0 &&
-         (header.type != PacketType::kPut || header.payload_bytes == header.length);
+/// Payload of the message that comes in further packets. An acknowledgement has a length, and no payload at all.
+std::uint64_t bytes_to_come(const PacketHeader& header) {
+  const bool streams = header.type == PacketType::kPut || header.type == PacketType::kTofuPut ||
+                       (header.type == PacketType::kAnswer && header.payload_bytes > 0);
+  return streams && header.length > header.payload_bytes ? header.length - header.payload_bytes : 0;
 }
 
-/// @return where in the lane the packet goes: at the end if it has an order, else anywhere between two messages
-std::size_t place_in(const std::deque<SimPacket>& lane, const PacketHeader& header, SimRandom& random) {
-  if (!may_overtake(header)) return lane.size();
-  std::size_t place = random.below(lane.size() + 1);
-  while (place < lane.size() && lane[place].header.type == PacketType::kData) ++place;  // Not into a longer message.
-  return place;
-}
+bool is_ordered(const PacketHeader& header) { return !is_of_answer(header) && (header.flags & kFlagUnordered) == 0; }
 
 }  // namespace
 
@@ -47,15 +42,47 @@ ShuffleWire::Source& ShuffleWire::source_of(const Packet& packet) {
   return *static_cast<Source*>(*packet.source_context);
 }
 
+/// Where a packet of the lane goes: to the message that it continues, or to a new one. A new message may come before
+/// all that have not begun; an ordered one only behind the last ordered one.
+ShuffleWire::Message& ShuffleWire::place(Lane& lane, const PacketHeader& header) {
+  const auto open = std::find_if(lane.begin(), lane.end(), [](const Message& one) { return one.missing_bytes > 0; });
+  if (header.type == PacketType::kData && open != lane.end()) {
+    const bool last = (header.flags & kFlagCut) != 0 || header.payload_bytes >= open->missing_bytes;
+    open->missing_bytes = last ? 0 : open->missing_bytes - header.payload_bytes;
+    return *open;
+  }
+  if (open != lane.end()) open->missing_bytes = 0;  // The peer lies; let the engine judge.
+  std::size_t first = !lane.empty() && lane.front().begun ? 1 : 0;
+  if (is_ordered(header)) {
+    for (std::size_t i = first; i < lane.size(); ++i) {
+      if (lane[i].ordered) first = i + 1;
+    }
+  }
+  const std::size_t index = first + random_.below(lane.size() - first + 1);
+  Message message;
+  message.missing_bytes = bytes_to_come(header);
+  message.ordered = is_ordered(header);
+  return *lane.insert(lane.begin() + static_cast<std::ptrdiff_t>(index), std::move(message));
+}
+
+/// There is a bound, but not for a message whose beginning was handed on already: nothing can come before its rest.
+bool ShuffleWire::may_take_in() const {
+  if (closing_ != nullptr) return false;
+  if (waiting_packets_ < kMostWaiting) return true;
+  return std::any_of(sources_.begin(), sources_.end(), [](const auto& source) {
+    return std::any_of(source->lanes.begin(), source->lanes.end(),
+                       [](const Lane& lane) { return !lane.empty() && lane.front().starves(); });
+  });
+}
+
 void ShuffleWire::take_in() {
   Packet packet;
-  while (waiting_packets_ < kMostWaiting && closing_ == nullptr && inner_.peek(packet)) {
+  while (may_take_in() && inner_.peek(packet)) {
     SimPayload payload(packet.header.payload_bytes);
     std::memcpy(payload.data(), packet.payload, packet.header.payload_bytes);
     const auto delay_polls = static_cast<std::uint32_t>(random_.below(kMostDelayPolls + 1));
     Lane& lane = source_of(packet).lanes[is_of_answer(packet.header) ? kAnswers : kRequests];
-    const auto place = static_cast<std::ptrdiff_t>(place_in(lane, packet.header, random_));
-    lane.insert(lane.begin() + place, {packet.header, std::move(payload), delay_polls});
+    place(lane, packet.header).packets.push_back({packet.header, std::move(payload), delay_polls});
     ++waiting_packets_;
     inner_.release();
   }
@@ -66,9 +93,10 @@ std::vector<ShuffleWire::Choice> ShuffleWire::poll_lanes() {
   std::vector<Choice> visible;
   for (const auto& source : sources_) {
     for (Lane& lane : source->lanes) {
-      if (lane.empty()) continue;
-      if (lane.front().delay_polls > 0) {
-        --lane.front().delay_polls;
+      if (lane.empty() || lane.front().packets.empty()) continue;
+      SimPacket& next = lane.front().packets.front();
+      if (next.delay_polls > 0) {
+        --next.delay_polls;
       } else {
         visible.push_back({source.get(), &lane});
       }
@@ -83,9 +111,12 @@ bool ShuffleWire::peek(Packet& packet) {
   const std::vector<Choice> choices = poll_lanes();
   if (choices.empty()) return false;
   const Choice& chosen = choices[random_.below(choices.size())];
-  held_.emplace(std::move(chosen.lane->front()));
-  chosen.lane->pop_front();
+  Message& message = chosen.lane->front();
+  held_.emplace(std::move(message.packets.front()));
+  message.packets.pop_front();
+  message.begun = true;
   --waiting_packets_;
+  if (message.over()) chosen.lane->pop_front();
   packet.source = chosen.source->id;
   packet.header = held_->header;
   packet.payload = held_->payload.data();
@@ -105,6 +136,10 @@ bool ShuffleWire::take_closed_source(ProcessId* source, void** source_context) {
     *source_context = nullptr;
     if (context == nullptr) return true;  // It has never sent anything.
     closing_ = static_cast<Source*>(context);
+    for (Lane& lane : closing_->lanes) {
+      for (Message& message : lane) message.missing_bytes = 0;  // Nothing more comes.
+      if (!lane.empty() && lane.front().over()) lane.pop_front();
+    }
   }
   if (!closing_->empty() || held_) return false;
   *source = closing_->id;

@@ -4,9 +4,10 @@
 // its wires: the conformance tests run so, and a program can be tried for trusting in an order that nobody promises.
 //
 // What varies: which source is heard next, how many polls a packet stays invisible, whether answers of a peer overtake
-// its requests or the other way round (3.10.1: replies "are never required to be ordered"), and where among the waiting
-// requests of its source a message of one packet comes that was sent with PTL_MD_UNORDERED (2.7.5). What stays: other
-// requests of one source come in their order, and so do its answers.
+// its requests or the other way round, in which order its answers come (3.10.1: acknowledgements and replies "are never
+// required to be ordered"), and where among the waiting requests of its source a message comes that was sent with
+// PTL_MD_UNORDERED (2.7.5), however long. What stays: other requests of one source come in their order, whatever
+// interface they are for, because 2.7 promises it to a pair of processes; and packets of one message follow each other.
 
 #include <array>
 #include <cstddef>
@@ -43,8 +44,18 @@ class ShuffleWire final : public Wire {
   bool take_closed_source(ProcessId* source, void** source_context) override;
 
  private:
-  /// Packets of one kind of one source, in order.
-  using Lane = std::deque<SimPacket>;
+  /// The packets of one message, which come in their order.
+  struct Message {
+    std::deque<SimPacket> packets;    ///< Those that wait.
+    std::uint64_t missing_bytes = 0;  ///< Payload that has not arrived.
+    bool ordered = false;             ///< No other ordered message may come between it and its predecessor.
+    bool begun = false;               ///< Its first packet was handed on, so the rest must follow.
+    bool starves() const { return begun && packets.empty() && missing_bytes > 0; }
+    bool over() const { return begun && packets.empty() && missing_bytes == 0; }
+  };
+
+  /// Messages of one kind of one source, in the order in which they are handed on.
+  using Lane = std::deque<Message>;
   enum LaneIndex : std::size_t { kRequests, kAnswers, kLaneCount };
 
   /// One source of the inner wire, which keeps its address as the source's context.
@@ -62,6 +73,8 @@ class ShuffleWire final : public Wire {
   };
 
   void take_in();
+  bool may_take_in() const;
+  Message& place(Lane& lane, const PacketHeader& header);
   Source& source_of(const Packet& packet);
   std::vector<Choice> poll_lanes();
 
