@@ -97,6 +97,15 @@ openmpi_check_plugins() {
   done
 }
 
+# Defaults of this Open MPI's parameters; users override them as usual. The MTL's 32 blocks of 2 MiB for unexpected
+# messages overflow at 64 MiB, and the recovery from that loses messages (README, limits of Open MPI's MTL). A block
+# costs memory only when messages lie in it.
+openmpi_set_defaults() {
+  local file=$openmpi_prefix/etc/openmpi-mca-params.conf line
+  line='mtl_portals4_short_recv_num = 256'
+  grep --quiet --line-regexp --fixed-strings "$line" "$file" 2>/dev/null || printf '%s\n' "$line" >>"$file"
+}
+
 # Sets openmpi_prefix for the Portofu whose header is given, and builds what is not there yet.
 openmpi_ensure() {
   local header=$1
@@ -106,6 +115,7 @@ openmpi_ensure() {
     step "Open MPI is not in the cache yet; building it into $openmpi_prefix"
     with_lock "$cache_root/openmpi.lock" openmpi_build_unless_done
   fi
+  openmpi_set_defaults
 }
 
 # Another process may have finished while this one waited for the lock.

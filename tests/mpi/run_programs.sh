@@ -52,7 +52,7 @@ list_tests() {
 90   2,4     portals4       probes
 90   2       portals4       cancel_receive
 60   2       portals4       truncation
-180  2,3     portals4       unexpected_flood 20000
+180  2,3     portals4       unexpected_flood 100000
 120  2       portals4       unexpected_flood 300 100000
 120  1,2,4   portals4       many_communicators 200
 180  2,4     portals4       thread_multiple
@@ -75,7 +75,7 @@ LIST
   if ((soak == 1)); then
     cat <<'LIST'
 600  2       portals4       pingpong_check 1073741824
-600  2       portals4       unexpected_flood 100000 512
+600  2,3     portals4       unexpected_flood 100000 2048
 600  8       portals4       ring 10000
 600  4,8     portals4       storm 100 50
 600  2       portals4       thread_multiple 5000 8

@@ -1,6 +1,7 @@
 // Latency, message rate and bandwidth between ranks 0 and 1, as key=value lines. Usage: bench [SCALE_PERCENT].
 // Times are half round trips; bandwidth streams a window of messages one way. Content is checked outside the timed
-// part, once per series. What the caller compares must come from one run of the machine, interleaved.
+// part, once per series. What the caller compares must come from one run of the machine, interleaved. A series that
+// would take more than kMostSeconds is made shorter, so that a machine busy with other work gives an answer, too.
 #include "check.h"
 
 enum { kWindow = 64, kTag = 9 };
@@ -11,6 +12,18 @@ static long scale_percent;
 static long scaled(long iterations) {
   const long wanted = iterations * scale_percent / 100;
   return wanted > 0 ? wanted : 1;
+}
+
+static const double kMostSeconds = 1.5;
+
+// How often a step may be repeated, of the number that is wanted, if `tried` of them took `seconds` at rank 0.
+static long affordable(long wanted, long tried, double seconds) {
+  long count = wanted;
+  if (seconds * (double)wanted > kMostSeconds * (double)tried) {
+    count = (long)(kMostSeconds * (double)tried / seconds);
+  }
+  MPI_Bcast(&count, 1, MPI_LONG, 0, MPI_COMM_WORLD);
+  return count > 0 ? count : 1;
 }
 
 static void check_series(size_t bytes, const char* series) {
@@ -64,32 +77,40 @@ static double stream(size_t bytes, int window, long windows) {
 
 static void print_latency(size_t bytes, long iterations) {
   check_fill(out, bytes, bytes);
-  ping_pong(bytes, scaled(iterations / 10));
+  const long tried = scaled(iterations / 500);
+  const double trial_us = ping_pong(bytes, tried);
+  const long count = affordable(scaled(iterations), tried, 2e-6 * trial_us * (double)tried);
+  ping_pong(bytes, count / 10 + 1);
   memset(in, 0, bytes);
-  const double us = ping_pong(bytes, scaled(iterations));
+  const double us = ping_pong(bytes, count);
   check_series(bytes, "ping-pong");
   if (check_rank == 0) {
     printf("latency_us_%zu=%.4f\n", bytes, us);
   }
 }
 
-static void print_rate(size_t bytes, long windows) {
+// Messages per second.
+static double measure_stream(size_t bytes, int window, long windows) {
   check_fill(out, bytes, bytes);
-  stream(bytes, kWindow, scaled(windows / 10));
+  const long tried = scaled(windows / 500);
+  const double trial = stream(bytes, window, tried);
+  const long count = affordable(scaled(windows), tried, (double)(tried * window) / trial);
+  stream(bytes, window, count / 10 + 1);
   memset(in, 0, bytes);
-  const double rate = stream(bytes, kWindow, scaled(windows));
+  const double rate = stream(bytes, window, count);
   check_series(bytes, "stream");
+  return rate;
+}
+
+static void print_rate(size_t bytes, long windows) {
+  const double rate = measure_stream(bytes, kWindow, windows);
   if (check_rank == 0) {
     printf("rate_millions_per_s_%zu=%.4f\n", bytes, rate / 1e6);
   }
 }
 
 static void print_bandwidth(size_t bytes, int window, long windows) {
-  check_fill(out, bytes, bytes);
-  stream(bytes, window, 1);
-  memset(in, 0, bytes);
-  const double rate = stream(bytes, window, scaled(windows));
-  check_series(bytes, "stream");
+  const double rate = measure_stream(bytes, window, windows);
   if (check_rank == 0) {
     printf("bandwidth_gb_per_s_%zu=%.4f\n", bytes, rate * (double)bytes / 1e9);
   }
