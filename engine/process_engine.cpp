@@ -37,6 +37,9 @@ ProcessEngine& process_engine() {
   return *own;
 }
 
+/// Made when the library is loaded: a fork while another thread makes it would leave the child waiting for that thread.
+[[maybe_unused]] const ProcessEngine& made_at_load = process_engine();
+
 }  // namespace
 
 Engine* hold_process_engine(std::uint32_t pid, OpenError* error, std::string* why) {

@@ -14,6 +14,8 @@
 #include <cstring>
 #include <mutex>
 
+#include "engine/queue/fork_mutex.h"
+
 #if defined(__x86_64__)
 
 extern "C" {
@@ -101,7 +103,7 @@ __attribute__((tls_model("initial-exec"))) thread_local JumpBuffer* current_guar
 
 struct sigaction previous_segv;
 struct sigaction previous_bus;
-std::mutex install_mutex;
+ForkMutex install_mutex;
 
 void forward(const struct sigaction& previous, int signal_number, siginfo_t* info, void* context) {
   if ((previous.sa_flags & SA_SIGINFO) != 0 && previous.sa_sigaction != nullptr) {
@@ -162,7 +164,7 @@ void install(int signal_number, struct sigaction& previous) {
 }  // namespace
 
 void install_fault_guard() {
-  const std::lock_guard<std::mutex> lock(install_mutex);
+  const std::lock_guard lock(install_mutex);
   install(SIGSEGV, previous_segv);
   install(SIGBUS, previous_bus);
 }

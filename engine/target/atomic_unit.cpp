@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "engine/address/guarded_copy.h"
+#include "engine/queue/fork_mutex.h"
 #include "engine/target/atomic_kernels.h"
 #include "engine/target/atomic_rules.h"
 #include "engine/target/atomic_word.h"
@@ -90,7 +91,7 @@ bool run_in_default_environment(AtomicKernel kernel, const AtomicRequest& reques
 }
 
 /// Serializes what no CPU atomic covers, see the head of atomic_unit.h. Taken last, so nothing can wait in a circle.
-std::mutex locked_access_mutex;
+ForkMutex locked_access_mutex;
 
 }  // namespace
 
@@ -112,7 +113,7 @@ AtomicResult execute_atomic(const AtomicRequest& request) {
   }
   const AtomicAccess access = choose_atomic_access(request.type, request.target, cpu_has_word16());
   const AtomicKernel kernel = find_atomic_kernel(request.operation, request.type, access);
-  std::unique_lock<std::mutex> lock(locked_access_mutex, std::defer_lock);
+  std::unique_lock<ForkMutex> lock(locked_access_mutex, std::defer_lock);
   if (access != AtomicAccess::kCpu) lock.lock();
   return run_in_default_environment(kernel, request) ? AtomicResult::kDone : AtomicResult::kFault;
 }

@@ -36,6 +36,22 @@ void forget_in_child() {
   library.engine.store(nullptr);
 }
 
+/// Set when the library is loaded, so that no fork can come between the first call and the handler.
+[[maybe_unused]] const int fork_handler = pthread_atfork(nullptr, nullptr, forget_in_child);
+
+/// What `read` gives, kept for the life of the process. Unlike a static variable of a function it holds no lock, which
+/// a fork at the wrong moment would leave to the child.
+template <class Value, Value (*read)()>
+const Value& read_once() {
+  static constinit std::atomic<const Value*> kept{nullptr};
+  const Value* present = kept.load(std::memory_order_acquire);
+  if (present != nullptr) return *present;
+  const auto* made = new Value(read());
+  if (kept.compare_exchange_strong(present, made, std::memory_order_acq_rel)) return *made;
+  delete made;
+  return *present;
+}
+
 bool read_count(const char* name, std::uint32_t* value) {
   const char* text = std::getenv(name);
   if (text == nullptr || *text == '\0') return false;
@@ -48,6 +64,8 @@ bool read_count(const char* name, std::uint32_t* value) {
   *value = static_cast<std::uint32_t>(number);
   return true;
 }
+
+Settings read_engine_settings() { return read_settings(); }
 
 TofuSettings read_tofu_settings() {
   TofuSettings read;
@@ -103,20 +121,11 @@ std::uint32_t mrq_entries_of(const char* text, std::uint32_t otherwise) {
   return best;
 }
 
-const Settings& settings() {
-  static const Settings read = read_settings();
-  return read;
-}
+const Settings& settings() { return read_once<Settings, read_engine_settings>(); }
 
-const TofuSettings& tofu_settings() {
-  static const TofuSettings read = read_tofu_settings();
-  return read;
-}
+const TofuSettings& tofu_settings() { return read_once<TofuSettings, read_tofu_settings>(); }
 
-const Coordinates& my_coordinates() {
-  static const Coordinates at = read_coordinates();
-  return at;
-}
+const Coordinates& my_coordinates() { return read_once<Coordinates, read_coordinates>(); }
 
 Engine* engine() { return library.engine.load(std::memory_order_acquire); }
 
@@ -124,8 +133,6 @@ Engine* open_engine() {
   if (Engine* open = engine()) return open;
   const std::lock_guard<std::mutex> lock(library.mutex);
   if (Engine* open = engine()) return open;
-  static const int fork_handler = pthread_atfork(nullptr, nullptr, forget_in_child);
-  if (fork_handler != 0) return nullptr;
   OpenError error = OpenError::kNone;
   std::string why;
   Engine* opened = hold_process_engine(0, &error, &why);
