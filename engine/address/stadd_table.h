@@ -14,15 +14,16 @@ namespace portofu {
 
 inline constexpr std::uint32_t kStaddOffsetBits = 40;
 inline constexpr std::uint64_t kMaxRegionBytes = std::uint64_t{1} << kStaddOffsetBits;
-inline constexpr std::uint32_t kReservedStags = 256;      ///< A VCQ.
 inline constexpr std::uint32_t kFirstDynamicStag = 4096;  ///< Reserved ones lie below.
 inline constexpr std::uint32_t kDynamicStags = 1u << 20;  ///< A CQ.
 
 constexpr std::uint64_t make_stadd(std::uint32_t stag) { return std::uint64_t{stag} << kStaddOffsetBits; }
 constexpr std::uint32_t stag_of(std::uint64_t stadd) { return static_cast<std::uint32_t>(stadd >> kStaddOffsetBits); }
 constexpr std::uint64_t stadd_offset(std::uint64_t stadd) { return stadd & (kMaxRegionBytes - 1); }
+/// A reserved STag, of a VCQ of 256 with up to 32768 each. Those that the real machine has are where programs expect
+/// them.
 constexpr std::uint32_t reserved_stag(std::uint32_t component, std::uint32_t stag) {
-  return (8 + component) << 8 | stag;
+  return component < 8 && stag < 256 ? (8 + component) << 8 | stag : 1u << 23 | component << 15 | stag;
 }
 
 /// Registered memory is an entry that nothing has to match: judged, written and read like one.

@@ -19,8 +19,6 @@
 
 namespace portofu {
 
-inline constexpr std::uint32_t kComponentsPerCq = 8;
-
 /// What a CQ is used for; fixed when it is claimed. @spec uTofu guide, 2.2.7, 2.2.8, 3.3.4.1
 enum class CqMode : std::uint8_t { kShared, kExclusive, kSession };
 
@@ -39,9 +37,11 @@ struct VirtualControlQueue {
 };
 
 struct ControlQueue {
+  explicit ControlQueue(std::uint32_t components) : vcqs(components) {}
+
   CqMode mode = CqMode::kShared;
   StaddTable stadds;
-  std::array<std::unique_ptr<VirtualControlQueue>, kComponentsPerCq> vcqs;
+  std::vector<std::unique_ptr<VirtualControlQueue>> vcqs;  ///< By component ID.
 
   bool is_empty() const {
     for (const auto& vcq : vcqs) {
@@ -54,7 +54,9 @@ struct ControlQueue {
 class Tofu {
  public:
   /// @param node  nullptr: everything is claimed successfully, and only this process is known
-  Tofu(const Coordinates& at, NodeDirectory* node) : coordinates(at), directory(node) {}
+  /// @param components  VCQs of a CQ, 1..256
+  Tofu(const Coordinates& at, NodeDirectory* node, std::uint32_t components = 8)
+      : coordinates(at), directory(node), components_(components) {}
 
   const Coordinates coordinates;   ///< Of this node.
   NodeDirectory* const directory;  ///< Outlives this object.
@@ -71,7 +73,7 @@ class Tofu {
   VirtualControlQueue* vcq_of_number(std::uint32_t number) const {
     ControlQueue* const cq = queue(number);
     const std::uint32_t component = number & 0xff;
-    return cq == nullptr || component >= kComponentsPerCq ? nullptr : cq->vcqs[component].get();
+    return cq == nullptr || component >= cq->vcqs.size() ? nullptr : cq->vcqs[component].get();
   }
 
   /// The VCQ of a handle; nullptr if it was freed.
@@ -114,6 +116,7 @@ class Tofu {
     return make_tofu_id(TofuIdKind::kVcq, coordinates, make_queue_number(tni, cq, 0));
   }
 
+  std::uint32_t components_;
   std::unordered_map<std::uint32_t, std::unique_ptr<ControlQueue>> queues_;  ///< By queue number without component.
   std::unordered_map<std::uint32_t, std::unique_ptr<BarrierGate>> gates_;    ///< By queue number.
   std::unordered_map<std::uint64_t, ProcessId> owners_;                      ///< By claim key; may be out of date.

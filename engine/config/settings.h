@@ -11,26 +11,31 @@ namespace portofu {
 
 /// The values in force. A default in this struct is the default of the table; a test compares the two.
 struct Settings {
-  std::uint32_t nid = 0;                   ///< PORTOFU_NID, host byte order; 0: look for an interface.
-  std::string interface;                   ///< PORTOFU_INTERFACE; empty: the first that is up.
-  std::uint32_t job_key = 0;               ///< PORTOFU_JOB_KEY.
-  std::uint32_t spin_count = 2000;         ///< PORTOFU_SPIN, empty polls before a yield.
-  std::uint32_t sleep_after_us = 200;      ///< PORTOFU_SLEEP_AFTER_US.
-  std::uint32_t progress_thread = 1;       ///< PORTOFU_PROGRESS_THREAD; 0: none is started.
-  std::uint32_t guard_period_us = 500;     ///< PORTOFU_GUARD_PERIOD_US.
-  std::uint32_t window_operations = 1024;  ///< PORTOFU_WINDOW, a peer.
-  std::uint32_t ring_cells = 128;          ///< PORTOFU_RING_CELLS, a power of two.
-  std::uint32_t ring_data_bytes = 32768;   ///< PORTOFU_RING_DATA_BYTES, a power of two.
-  std::uint32_t channel_count = 1024;      ///< PORTOFU_CHANNELS.
-  std::uint32_t peer_check_ms = 100;       ///< PORTOFU_PEER_CHECK_MS.
-  std::uint32_t shuffle_seed = 0;          ///< PORTOFU_SHUFFLE; 0: packets are taken as they come.
-  std::string coords;                      ///< PORTOFU_COORDS; empty: 0,0,0,0,0,0.
-  std::uint32_t tni_count = 6;             ///< PORTOFU_TNIS.
-  std::uint32_t cq_count = 9;              ///< PORTOFU_CQS, a TNI.
-  std::uint32_t start_vbg_count = 16;      ///< PORTOFU_START_VBGS, a TNI.
-  std::uint32_t relay_vbg_count = 32;      ///< PORTOFU_RELAY_VBGS, a TNI.
-  std::uint32_t toq_entries = 2048;        ///< PORTOFU_TOQ_ENTRIES, a VCQ.
-  std::uint32_t log_level = 1;             ///< PORTOFU_LOG, values of LogLevel.
+  std::uint32_t nid = 0;                      ///< PORTOFU_NID, host byte order; 0: look for an interface.
+  std::string interface;                      ///< PORTOFU_INTERFACE; empty: the first that is up.
+  std::uint32_t job_key = 0;                  ///< PORTOFU_JOB_KEY.
+  std::uint32_t spin_count = 2000;            ///< PORTOFU_SPIN, empty polls before a yield.
+  std::uint32_t sleep_after_us = 200;         ///< PORTOFU_SLEEP_AFTER_US.
+  std::uint32_t progress_thread = 1;          ///< PORTOFU_PROGRESS_THREAD; 0: none is started.
+  std::uint32_t guard_period_us = 500;        ///< PORTOFU_GUARD_PERIOD_US.
+  std::uint32_t window_operations = 1024;     ///< PORTOFU_WINDOW, a peer.
+  std::uint32_t ring_cells = 128;             ///< PORTOFU_RING_CELLS, a power of two.
+  std::uint32_t ring_data_bytes = 32768;      ///< PORTOFU_RING_DATA_BYTES, a power of two.
+  std::uint32_t channel_count = 1024;         ///< PORTOFU_CHANNELS.
+  std::uint32_t peer_check_ms = 100;          ///< PORTOFU_PEER_CHECK_MS.
+  std::uint32_t shuffle_seed = 0;             ///< PORTOFU_SHUFFLE; 0: packets are taken as they come.
+  std::string coords;                         ///< PORTOFU_COORDS; empty: 0,0,0,0,0,0.
+  std::uint32_t tni_count = 6;                ///< PORTOFU_TNIS.
+  std::uint32_t cq_count = 9;                 ///< PORTOFU_CQS, a TNI.
+  std::uint32_t start_vbg_count = 16;         ///< PORTOFU_START_VBGS, a TNI.
+  std::uint32_t relay_vbg_count = 32;         ///< PORTOFU_RELAY_VBGS, a TNI.
+  std::uint32_t cmp_id_count = 8;             ///< PORTOFU_CMP_IDS, a CQ.
+  std::uint32_t reserved_stag_count = 256;    ///< PORTOFU_RESERVED_STAGS, a VCQ.
+  std::uint32_t max_putget_bytes = 16777215;  ///< PORTOFU_MAX_PUTGET_SIZE.
+  std::uint32_t max_mtu = 1920;               ///< PORTOFU_MAX_MTU.
+  std::uint32_t max_gap = 255;                ///< PORTOFU_MAX_GAP.
+  std::uint32_t toq_entries = 2048;           ///< PORTOFU_TOQ_ENTRIES, a VCQ.
+  std::uint32_t log_level = 1;                ///< PORTOFU_LOG, values of LogLevel.
 };
 
 /// How the text of a setting is read.

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint32_t kMax = UINT32_MAX;
 
-const std::array<SettingRow, 20> kTable{{
+const std::array<SettingRow, 25> kTable{{
     {"PORTOFU_NID", SettingKind::kNodeId, &Settings::nid, nullptr, 1, kMax - 1, "", "address of an interface",
      "Node ID of this node: an IPv4 address or the integer that it stands for. All processes of a node need the same."},
     {"PORTOFU_INTERFACE", SettingKind::kText, nullptr, &Settings::interface, 0, 15, "",
@@ -48,6 +48,16 @@ const std::array<SettingRow, 20> kTable{{
      "uTofu: start/end barrier gates of a TNI, shared by the processes of the node."},
     {"PORTOFU_RELAY_VBGS", SettingKind::kInteger, &Settings::relay_vbg_count, nullptr, 0, 2048, "gates", nullptr,
      "uTofu: relay barrier gates of a TNI, shared by the processes of the node."},
+    {"PORTOFU_CMP_IDS", SettingKind::kInteger, &Settings::cmp_id_count, nullptr, 1, 256, "VCQs", nullptr,
+     "uTofu: component ids of a CQ, and so its VCQs."},
+    {"PORTOFU_RESERVED_STAGS", SettingKind::kInteger, &Settings::reserved_stag_count, nullptr, 1, 32768, "STags",
+     nullptr, "uTofu: STags of a VCQ that a program can choose."},
+    {"PORTOFU_MAX_PUTGET_SIZE", SettingKind::kInteger, &Settings::max_putget_bytes, nullptr, 1, kMax, "bytes", nullptr,
+     "uTofu: most bytes of a put or get."},
+    {"PORTOFU_MAX_MTU", SettingKind::kInteger, &Settings::max_mtu, nullptr, 1, kMax, "bytes", nullptr,
+     "uTofu: largest mtu that a program may ask for."},
+    {"PORTOFU_MAX_GAP", SettingKind::kInteger, &Settings::max_gap, nullptr, 0, kMax, "", nullptr,
+     "uTofu: largest gap that a program may ask for."},
     {"PORTOFU_TOQ_ENTRIES", SettingKind::kInteger, &Settings::toq_entries, nullptr, 16, 65536, "descriptors", nullptr,
      "uTofu: descriptors of a VCQ that are posted and whose TCQ entries are not read."},
     {"PORTOFU_LOG", SettingKind::kInteger, &Settings::log_level, nullptr, 0, 2, "", nullptr,

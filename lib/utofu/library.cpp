@@ -39,19 +39,6 @@ void forget_in_child() {
 /// Set when the library is loaded, so that no fork can come between the first call and the handler.
 [[maybe_unused]] const int fork_handler = pthread_atfork(nullptr, nullptr, forget_in_child);
 
-/// What `read` gives, kept for the life of the process. Unlike a static variable of a function it holds no lock, which
-/// a fork at the wrong moment would leave to the child.
-template <class Value, Value (*read)()>
-const Value& read_once() {
-  static constinit std::atomic<const Value*> kept{nullptr};
-  const Value* present = kept.load(std::memory_order_acquire);
-  if (present != nullptr) return *present;
-  const auto* made = new Value(read());
-  if (kept.compare_exchange_strong(present, made, std::memory_order_acq_rel)) return *made;
-  delete made;
-  return *present;
-}
-
 bool read_count(const char* name, std::uint32_t* value) {
   const char* text = std::getenv(name);
   if (text == nullptr || *text == '\0') return false;
@@ -143,7 +130,8 @@ Engine* open_engine() {
   {
     const Engine::Duty duty(*opened);
     Core& core = duty.core();
-    if (core.tofu == nullptr) core.tofu = std::make_unique<Tofu>(my_coordinates(), core.directory);
+    if (core.tofu == nullptr)
+      core.tofu = std::make_unique<Tofu>(my_coordinates(), core.directory, settings().cmp_id_count);
   }
   library.engine.store(opened, std::memory_order_release);
   return opened;

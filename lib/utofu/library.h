@@ -4,6 +4,7 @@
 
 #include <utofu.h>
 
+#include <atomic>
 #include <cstdarg>
 #include <cstdint>
 
@@ -11,6 +12,19 @@
 #include "engine/engine.h"
 
 namespace portofu::utofu {
+
+/// What `read` gives, kept for the life of the process. Unlike a static variable of a function it holds no lock, which
+/// a fork at the wrong moment would leave to the child.
+template <class Value, Value (*read)()>
+Value& read_once() {
+  static constinit std::atomic<Value*> kept{nullptr};
+  Value* present = kept.load(std::memory_order_acquire);
+  if (present != nullptr) return *present;
+  auto* made = new Value(read());
+  if (kept.compare_exchange_strong(present, made, std::memory_order_acq_rel)) return *made;
+  delete made;
+  return *present;
+}
 
 /// The settings of this process, read once; `coordinates` from PORTOFU_COORDS.
 const Settings& settings();

@@ -8,15 +8,12 @@ namespace portofu::utofu {
 
 inline constexpr std::size_t kCacheLineBytes = 256;
 inline constexpr std::size_t kStagAlignment = 256;
-inline constexpr std::size_t kMaxPutGetBytes = (1u << 24) - 1;
 inline constexpr std::size_t kMaxEdataBytes = 1;
-inline constexpr std::size_t kMaxMtu = 1920;
-inline constexpr std::size_t kMaxGap = 255;
 
 /// Whether an id names a VCQ that could be: known kind, coordinates and limits.
 inline bool is_vcq_id(std::uint64_t id) {
   return is_kind(id, TofuIdKind::kVcq) && is_coordinates(coordinates_of(id)) && tni_of(id) < settings().tni_count &&
-         queue_of(id) < settings().cq_count && component_of(id) < kComponentsPerCq;
+         queue_of(id) < settings().cq_count && component_of(id) < settings().cmp_id_count;
 }
 
 inline bool is_vbg_id(std::uint64_t id) {

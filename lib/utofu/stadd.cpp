@@ -54,7 +54,7 @@ int utofu_reg_mem(utofu_vcq_hdl_t vcq_hdl, void* addr, size_t size, unsigned lon
 
 int utofu_reg_mem_with_stag(utofu_vcq_hdl_t vcq_hdl, void* addr, size_t size, unsigned int stag,
                             unsigned long int flags, utofu_stadd_t* stadd) {
-  if (stag >= kReservedStags) return failed(UTOFU_ERR_INVALID_STAG, "no such reserved STag");
+  if (stag >= settings().reserved_stag_count) return failed(UTOFU_ERR_INVALID_STAG, "no such reserved STag");
   if (size % kStagAlignment != 0) return failed(UTOFU_ERR_INVALID_SIZE, "the size is no multiple of the alignment");
   if (reinterpret_cast<std::uintptr_t>(addr) % kStagAlignment != 0)
     return failed(UTOFU_ERR_INVALID_ADDRESS, "the address is not aligned");
@@ -71,7 +71,7 @@ int utofu_reg_mem_with_stag(utofu_vcq_hdl_t vcq_hdl, void* addr, size_t size, un
 int utofu_query_stadd(utofu_vcq_id_t vcq_id, unsigned int stag, utofu_stadd_t* stadd) {
   if (stadd == nullptr) return failed(UTOFU_ERR_INVALID_POINTER, "stadd is NULL");
   if (!is_vcq_id(vcq_id)) return failed(UTOFU_ERR_INVALID_VCQ_ID, "not a VCQ id");
-  if (stag >= kReservedStags) return failed(UTOFU_ERR_INVALID_STAG, "no such reserved STag");
+  if (stag >= settings().reserved_stag_count) return failed(UTOFU_ERR_INVALID_STAG, "no such reserved STag");
   *stadd = make_stadd(reserved_stag(component_of(vcq_id), stag));
   return UTOFU_SUCCESS;
 }

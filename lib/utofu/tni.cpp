@@ -12,21 +12,23 @@ static_assert(sizeof(utofu_vbg_setting) == 48 && sizeof(utofu_mrq_notice) == 64)
 
 namespace {
 
-utofu_onesided_caps onesided_caps = {
-    .flags = UTOFU_ONESIDED_CAP_FLAG_SESSION_MODE | UTOFU_ONESIDED_CAP_FLAG_ARMW,
-    .armw_ops = UTOFU_ONESIDED_CAP_ARMW_OP_CSWAP | UTOFU_ONESIDED_CAP_ARMW_OP_SWAP | UTOFU_ONESIDED_CAP_ARMW_OP_ADD |
-                UTOFU_ONESIDED_CAP_ARMW_OP_XOR | UTOFU_ONESIDED_CAP_ARMW_OP_AND | UTOFU_ONESIDED_CAP_ARMW_OP_OR,
-    .num_cmp_ids = kComponentsPerCq,
-    .num_reserved_stags = kReservedStags,
-    .cache_line_size = kCacheLineBytes,
-    .stag_address_alignment = kStagAlignment,
-    .max_toq_desc_size = kMaxTofuDescriptorBytes,
-    .max_putget_size = kMaxPutGetBytes,
-    .max_piggyback_size = kMaxPiggybackBytes,
-    .max_edata_size = kMaxEdataBytes,
-    .max_mtu = kMaxMtu,
-    .max_gap = kMaxGap,
-};
+utofu_onesided_caps read_onesided_caps() {
+  return {
+      .flags = UTOFU_ONESIDED_CAP_FLAG_SESSION_MODE | UTOFU_ONESIDED_CAP_FLAG_ARMW,
+      .armw_ops = UTOFU_ONESIDED_CAP_ARMW_OP_CSWAP | UTOFU_ONESIDED_CAP_ARMW_OP_SWAP | UTOFU_ONESIDED_CAP_ARMW_OP_ADD |
+                  UTOFU_ONESIDED_CAP_ARMW_OP_XOR | UTOFU_ONESIDED_CAP_ARMW_OP_AND | UTOFU_ONESIDED_CAP_ARMW_OP_OR,
+      .num_cmp_ids = settings().cmp_id_count,
+      .num_reserved_stags = settings().reserved_stag_count,
+      .cache_line_size = kCacheLineBytes,
+      .stag_address_alignment = kStagAlignment,
+      .max_toq_desc_size = kMaxTofuDescriptorBytes,
+      .max_putget_size = settings().max_putget_bytes,
+      .max_piggyback_size = kMaxPiggybackBytes,
+      .max_edata_size = kMaxEdataBytes,
+      .max_mtu = settings().max_mtu,
+      .max_gap = settings().max_gap,
+  };
+}
 
 utofu_barrier_caps barrier_caps = {
     .flags = 0,
@@ -65,7 +67,7 @@ int utofu_get_onesided_tnis(utofu_tni_id_t** tni_ids, size_t* num_tnis) { return
 int utofu_get_barrier_tnis(utofu_tni_id_t** tni_ids, size_t* num_tnis) { return list_tnis(tni_ids, num_tnis); }
 
 int utofu_query_onesided_caps(utofu_tni_id_t tni_id, struct utofu_onesided_caps** tni_caps) {
-  return query_caps(tni_id, onesided_caps, tni_caps);
+  return query_caps(tni_id, read_once<utofu_onesided_caps, read_onesided_caps>(), tni_caps);
 }
 
 int utofu_query_barrier_caps(utofu_tni_id_t tni_id, struct utofu_barrier_caps** tni_caps) {

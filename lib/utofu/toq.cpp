@@ -25,7 +25,7 @@ int check_flags(unsigned long flags) {
 }
 
 std::size_t most_bytes(const Request& request) {
-  if (request.kind != DescriptorKind::kTofuPiggyback) return kMaxPutGetBytes;
+  if (request.kind != DescriptorKind::kTofuPiggyback) return settings().max_putget_bytes;
   return request.has_data ? kMaxPiggybackBytes : sizeof request.local;
 }
 
@@ -36,7 +36,8 @@ int check(const Request& r) {
   if (r.edata >> (8 * kMaxEdataBytes) != 0) return failed(UTOFU_ERR_INVALID_EDATA, "edata is too large");
   if (r.length > most_bytes(r)) return failed(UTOFU_ERR_INVALID_SIZE, "too many bytes");
   if (r.has_data && r.data == nullptr && r.length != 0) return failed(UTOFU_ERR_INVALID_POINTER, "lcl_data is NULL");
-  if (r.mtu > kMaxMtu || r.gap > kMaxGap) return failed(UTOFU_ERR_INVALID_ARG, "mtu or gap is too large");
+  if (r.mtu > settings().max_mtu || r.gap > settings().max_gap)
+    return failed(UTOFU_ERR_INVALID_ARG, "mtu or gap is too large");
   if (r.kind != DescriptorKind::kTofuArmw) return UTOFU_SUCCESS;
   if (r.armw_op < 0 || r.armw_op > UTOFU_ARMW_OP_OR) return failed(UTOFU_ERR_INVALID_OP, "no such operation");
   if (r.remote_stadd % r.length != 0) return failed(UTOFU_ERR_INVALID_STADD, "the remote address is not aligned");
@@ -185,7 +186,7 @@ bool read_cell(const std::byte* at, std::size_t left, TofuCell* cell) {
     case DescriptorKind::kTofuNop: return head.code == 0;
     case DescriptorKind::kTofuPut:
     case DescriptorKind::kTofuGet:
-      return head.code == 0 && head.length <= kMaxPutGetBytes && is_vcq_id(head.remote_vcq_id);
+      return head.code == 0 && head.length <= settings().max_putget_bytes && is_vcq_id(head.remote_vcq_id);
     case DescriptorKind::kTofuPiggyback:
       return head.length <= (is_long ? kMaxPiggybackBytes : 8) && is_vcq_id(head.remote_vcq_id);
     case DescriptorKind::kTofuArmw: {

@@ -16,7 +16,7 @@ struct Request {
   unsigned long flags = 0;
   std::size_t stride = 0;
   std::size_t block_count = 1;
-  std::size_t mtu = kMaxMtu;
+  std::size_t mtu = 0;
   std::size_t gap = 0;
   const void* data = nullptr;  ///< Piggyback.
   bool has_data = false;       ///< Piggyback with a pointer.

@@ -72,7 +72,7 @@ ControlQueue* find_shared(Tofu& tofu, Wanted& wanted, std::uint32_t* cq, int* rc
       *rc = failed(UTOFU_ERR_USED, "the component id is used");
       return nullptr;
     }
-    for (int component = 0; component < static_cast<int>(kComponentsPerCq); ++component) {
+    for (int component = 0; component < static_cast<int>(queue->vcqs.size()); ++component) {
       if (queue->vcqs[static_cast<std::size_t>(component)] != nullptr) continue;
       wanted.component = component;
       return queue;
@@ -108,7 +108,7 @@ int create_checked(const Wanted& wanted, utofu_vcq_hdl_t* hdl) {
   return guarded([&] {
     if (hdl == nullptr) return failed(UTOFU_ERR_INVALID_POINTER, "vcq_hdl is NULL");
     if (wanted.tni >= settings().tni_count) return failed(UTOFU_ERR_INVALID_TNI_ID, "no such TNI");
-    if (wanted.component >= static_cast<int>(kComponentsPerCq))
+    if (wanted.component >= static_cast<int>(settings().cmp_id_count))
       return failed(UTOFU_ERR_INVALID_CMP_ID, "no such component id");
     Engine* engine = open_engine();
     if (engine == nullptr) return failed(UTOFU_ERR_OUT_OF_RESOURCE, "the engine cannot be opened");
@@ -174,7 +174,7 @@ int utofu_construct_vcq_id(uint8_t coords[], utofu_tni_id_t tni_id, utofu_cq_id_
   if (!is_coordinates(at)) return failed(UTOFU_ERR_INVALID_COORDS, "A < 2, B < 3, C < 2");
   if (tni_id >= settings().tni_count) return failed(UTOFU_ERR_INVALID_TNI_ID, "no such TNI");
   if (cq_id >= settings().cq_count) return failed(UTOFU_ERR_INVALID_CQ_ID, "no such CQ");
-  if (cmp_id >= kComponentsPerCq) return failed(UTOFU_ERR_INVALID_CMP_ID, "no such component id");
+  if (cmp_id >= settings().cmp_id_count) return failed(UTOFU_ERR_INVALID_CMP_ID, "no such component id");
   *vcq_id = make_tofu_id(TofuIdKind::kVcq, at, make_queue_number(tni_id, cq_id, cmp_id));
   return UTOFU_SUCCESS;
 }

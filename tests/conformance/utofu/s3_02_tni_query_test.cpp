@@ -65,6 +65,54 @@ UTOFU_TEST(1, TniQueryProcess, Section3_9_2__lone_node_is_at_the_origin) {
   EXPECT_EQ(utofu_query_my_coords(nullptr), UTOFU_ERR_INVALID_POINTER);
 }
 
+// Tables 6.2 to 6.4 beyond the machine: VCQs of a CQ, STags, sizes.
+UTOFU_TEST(1, TniQueryProcess, Section3_2_2__limits_can_be_raised_by_the_environment) {
+  own_job();
+  setenv("PORTOFU_TNIS", "8", 1);
+  setenv("PORTOFU_CQS", "11", 1);
+  setenv("PORTOFU_CMP_IDS", "200", 1);
+  setenv("PORTOFU_RESERVED_STAGS", "4000", 1);
+  setenv("PORTOFU_MAX_PUTGET_SIZE", "33554432", 1);
+  setenv("PORTOFU_MAX_MTU", "9000", 1);
+  setenv("PORTOFU_MAX_GAP", "1000", 1);
+  utofu_onesided_caps* caps = nullptr;
+  ASSERT_EQ(utofu_query_onesided_caps(7, &caps), UTOFU_SUCCESS);
+  EXPECT_EQ(caps->num_cmp_ids, 200u);
+  EXPECT_EQ(caps->num_reserved_stags, 4000u);
+  EXPECT_EQ(caps->max_putget_size, 33554432u);
+  EXPECT_EQ(caps->max_mtu, 9000u);
+  EXPECT_EQ(caps->max_gap, 1000u);
+
+  utofu_vcq_hdl_t vcq = 0;
+  ASSERT_EQ(utofu_create_vcq_with_cmp_id(7, 199, 0, &vcq), UTOFU_SUCCESS);
+  utofu_vcq_hdl_t other = 0;
+  EXPECT_EQ(utofu_create_vcq_with_cmp_id(7, 200, 0, &other), UTOFU_ERR_INVALID_CMP_ID);
+  utofu_vcq_id_t id = 0;
+  ASSERT_EQ(utofu_query_vcq_id(vcq, &id), UTOFU_SUCCESS);
+
+  constexpr std::size_t kBytes = 32u << 20;
+  std::vector<unsigned char> memory(2 * kBytes + 256, 0);
+  unsigned char* const from = memory.data() + 256 - reinterpret_cast<std::uintptr_t>(memory.data()) % 256;
+  utofu_stadd_t stadd = 0;
+  EXPECT_EQ(utofu_reg_mem_with_stag(vcq, from, 2 * kBytes, 4000, 0, &stadd), UTOFU_ERR_INVALID_STAG);
+  ASSERT_EQ(utofu_reg_mem_with_stag(vcq, from, 2 * kBytes, 3999, 0, &stadd), UTOFU_SUCCESS);
+  utofu_stadd_t asked = 0;
+  ASSERT_EQ(utofu_query_stadd(id, 3999, &asked), UTOFU_SUCCESS);
+  EXPECT_EQ(asked, stadd);
+
+  for (std::size_t i = 0; i < kBytes; i += 4096) from[i] = static_cast<unsigned char>(i / 4096 + 1);
+  from[kBytes - 1] = 99;
+  EXPECT_EQ(utofu_put(vcq, id, stadd, stadd + kBytes, kBytes + 1, 0, 0, nullptr), UTOFU_ERR_INVALID_SIZE);
+  ASSERT_EQ(utofu_put_gap(vcq, id, stadd, stadd + kBytes, kBytes, 0,
+                          UTOFU_ONESIDED_FLAG_TCQ_NOTICE | UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE, 9000, 1000, nullptr),
+            UTOFU_SUCCESS);
+  void* cbdata = nullptr;
+  EXPECT_EQ(poll_tcq(vcq, &cbdata), UTOFU_SUCCESS);
+  utofu_mrq_notice notice{};
+  EXPECT_EQ(poll_mrq(vcq, &notice), UTOFU_SUCCESS);
+  EXPECT_EQ(std::memcmp(from, from + kBytes, kBytes), 0);
+}
+
 UTOFU_TEST(1, TniQueryProcess, Section3_9_2__coordinates_come_from_the_environment) {
   own_job();
   setenv("PORTOFU_COORDS", "7,8,9,1,2,1", 1);
