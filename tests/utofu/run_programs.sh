@@ -53,6 +53,7 @@ list_tests() {
 2,4,8   plain    transport
 1,2,8   plain    vcq_by_coordinates
 1,5,8   plain    vcq_search
+2       plain    notice_order
 2,4,8   plain    silent_target
 2       shuffled put_pingpong
 4       shuffled armw_game 1000
@@ -63,6 +64,7 @@ list_tests() {
 4       shuffled message_queues 50
 4       shuffled transport
 4       shuffled vcq_search
+2       shuffled notice_order
 4       shuffled silent_target
 LIST
 }
