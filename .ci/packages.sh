@@ -17,6 +17,10 @@ packages_openmpi=(
 # mpiexec.hydra.
 packages_test=(clang libclang-rt-14-dev perl python3 mpich)
 
+# The uTofu programs run under Debian's own MPI libraries, both of them, side by side. Ours is not touched: its mpirun is
+# called by its path, and those of Debian by the names that end in .openmpi and .mpich.
+packages_utofu=(openmpi-bin libopenmpi-dev mpich libmpich-dev openssh-client)
+
 # Prints those of the named packages that are not installed.
 missing_packages() {
   local -A installed=()

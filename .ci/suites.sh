@@ -1,10 +1,10 @@
 # shellcheck shell=bash
 # The suites of `./run test`: each builds what it needs, runs it, and adds its results to the list of results.sh. A
 # suite that cannot be built is one failed test, and the other suites still run. Needs common.sh, results.sh, and the
-# functions build_preset and prepare_openmpi of `run`.
+# functions build_preset, prepare_prefix and prepare_openmpi of `run`.
 
 # Suites in the order of `./run test`; the parts of dev can be named alone: unit, simulation, process, conformance.
-all_suites=(dev asan tsan fuzz mpi mpich)
+all_suites=(dev asan tsan fuzz utofu mpi mpich)
 # Groups of the suite mpich; see tests/mpi/run_mpich_suite.sh. `./run soak` has one more.
 mpich_groups=(pt2pt coll coll-portals4 comm rma-osc btl)
 # ctest's own limits hold for single tests; this one holds for a suite, so that a CI run ends with a total.
@@ -12,7 +12,7 @@ suite_limit_s=1500
 
 suite_exists() {
   case $1 in
-    dev | unit | simulation | process | conformance | asan | tsan | fuzz | mpi | mpich) return 0 ;;
+    dev | unit | simulation | process | conformance | asan | tsan | fuzz | utofu | mpi | mpich) return 0 ;;
     *) return 1 ;;
   esac
 }
@@ -26,6 +26,7 @@ run_suite() {
     asan) run_ctest asan asan '^(unit|simulation)$' ;;
     tsan) run_ctest tsan tsan '^(unit|simulation|threads)$' ;;
     fuzz) run_ctest fuzz fuzz . ;;
+    utofu) run_utofu ;;
     mpi) run_mpi ;;
     mpich) run_mpich "${mpich_groups[@]}" ;;
   esac
@@ -102,6 +103,16 @@ skip_reason() {
     current != wanted { next }
     after { print; exit }
     /: Skipped$/ { after = 1 }' "build/$1/Testing/Temporary/LastTest.log" 2>/dev/null || true
+}
+
+# The uTofu programs, under the MPI libraries of Debian. Their runner records its results itself.
+run_utofu() {
+  if ! prepare_prefix; then
+    report FAIL utofu "installation of the release build" 0 "see build/logs"
+    return
+  fi
+  tests/utofu/run_programs.sh --prefix "$portofu_prefix" --log "$PWD/build/logs/utofu" --only "${PORTOFU_ONLY:-.}" \
+    "$@" || require_failures utofu
 }
 
 # The MPI programs of this repository. Their runner records its results itself.

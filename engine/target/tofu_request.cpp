@@ -18,6 +18,9 @@ namespace {
 /// Of the CPU whose programs poll memory (table 6.4); written in one ascending copy.
 constexpr std::uint64_t kTofuLineBytes = 256;
 
+/// As many as the largest MRQ has (4.3.2.3).
+constexpr std::size_t kMostHeldNotices = 2'097'152;
+
 bool is_armw(const PacketHeader& header) {
   const auto type = static_cast<AtomicType>(header.atomic_type);
   return is_armw_operation(static_cast<AtomicOperation>(header.atomic_operation)) &&
@@ -36,6 +39,8 @@ bool is_sane(const PacketHeader& header) {
   if (header.type == PacketType::kTofuGet) return header.payload_bytes == 0;
   return is_armw(header) && header.payload_bytes == header.length + operand_bytes(header);
 }
+
+bool wants_remote_notice(const PacketHeader& header) { return (header.pt_index & kTofuRemoteNotice) != 0; }
 
 AnswerContent content_of(const Arrival& arrival) {
   AnswerContent content;
@@ -74,7 +79,7 @@ void refuse(Core& core, Peer& peer, Arrival& arrival, NiFail fail) {
 
 void finish(Core& core, Peer& peer, Arrival& arrival) {
   arrival.mode = ArrivalMode::kIdle;
-  complete_tofu_arrival(core, arrival, arrival.fail);
+  complete_tofu_arrival(core, peer, arrival, arrival.fail);
   tell(core, peer, arrival);
 }
 
@@ -87,7 +92,7 @@ void run_armw(Core& core, Peer& peer, Arrival& arrival, const std::byte* payload
       deliver_atomic(arrival, data.data() + operand, operand != 0 ? data.data() : nullptr, fetched.data());
   if (!aligned) arrival.fail = NiFail::kBadStadd;
   arrival.mode = ArrivalMode::kIdle;
-  complete_tofu_arrival(core, arrival, arrival.fail);
+  complete_tofu_arrival(core, peer, arrival, arrival.fail);
   if (arrival.fail != NiFail::kOk) return tell(core, peer, arrival);
   send_answer_data(core, peer, content_of(arrival), fetched.data());
 }
@@ -96,6 +101,7 @@ void run_get(Core& core, Peer& peer, Arrival& arrival) {
   Arrival reply = arrival;
   reply.mode = ArrivalMode::kDeliver;
   arrival.mode = ArrivalMode::kIdle;
+  if (wants_remote_notice(reply.header)) ++peer.noticed_gets_begun;
   send_reply(core, peer, kTofuInterface, content_of(reply), reply);
 }
 
@@ -114,6 +120,27 @@ Notice notice_of(const Arrival& arrival) {
     notice.remote_stadd = header.remote_offset;
   }
   return notice;
+}
+
+/// Remote notices come in the order of the requests (guide 2.2.10), but a get is complete only when its data has left:
+/// what was posted behind it waits. This is stricter than the guide, which has an order only within a pair of VCQs.
+void notify_target(Core& core, Peer& peer, VirtualControlQueue& vcq, const Arrival& arrival) {
+  const bool is_get = arrival.header.type == PacketType::kTofuGet;
+  const bool waits = !is_get && peer.noticed_gets_begun != peer.noticed_gets_done;
+  // Only a peer that takes no answers gets as far as the limit.
+  if (!waits || peer.held_notices.size() >= kMostHeldNotices) return post_notice(core, vcq, notice_of(arrival));
+  peer.held_notices.push_back({peer.noticed_gets_begun, vcq.handle, notice_of(arrival)});
+}
+
+/// A get with a remote notice is over.
+void release_notices(Core& core, Peer& peer) {
+  ++peer.noticed_gets_done;
+  while (!peer.held_notices.empty() && peer.held_notices.front().gets_before <= peer.noticed_gets_done) {
+    const HeldNotice held = peer.held_notices.front();
+    peer.held_notices.pop_front();
+    VirtualControlQueue* vcq = core.tofu != nullptr ? core.tofu->vcq(held.vcq) : nullptr;
+    if (vcq != nullptr) post_notice(core, *vcq, held.notice);
+  }
 }
 
 /// Finds what the request is about. @return kOk with entry, offset and mlength set
@@ -171,14 +198,17 @@ void deliver_tofu_payload(Core& core, Peer& peer, Arrival& arrival, const std::b
   if (last) finish(core, peer, arrival);
 }
 
-void complete_tofu_arrival(Core& core, Arrival& arrival, NiFail fail) {
+void complete_tofu_arrival(Core& core, Peer& peer, Arrival& arrival, NiFail fail) {
   const PacketHeader& header = arrival.header;
+  const bool noticed = wants_remote_notice(header);
   if (arrival.entry != nullptr) --arrival.entry->pending;
   arrival.entry = nullptr;
   ++core.activity;
   VirtualControlQueue* vcq = core.tofu != nullptr ? core.tofu->vcq_of_number(header.initiator_rank) : nullptr;
-  if (vcq == nullptr || fail != NiFail::kOk) return;
-  if ((header.pt_index & kTofuRemoteNotice) != 0) post_notice(core, *vcq, notice_of(arrival));
+  const bool told = vcq != nullptr && fail == NiFail::kOk;
+  if (told && noticed) notify_target(core, peer, *vcq, arrival);
+  if (noticed && header.type == PacketType::kTofuGet) release_notices(core, peer);
+  if (!told) return;
   const std::uint32_t steps = header.pt_index >> kTofuStepsShift;
   if (vcq->session && steps != 0 && header.type == PacketType::kTofuPut) {
     vcq->steps.add_success_on_duty(steps, core.fired);

@@ -21,7 +21,7 @@ void receive_tofu_request(Core& core, Peer& peer, const PacketHeader& header, co
 void deliver_tofu_payload(Core& core, Peer& peer, Arrival& arrival, const std::byte* payload, std::uint32_t bytes);
 
 /// The request is complete at the target: notice, session steps, region.
-void complete_tofu_arrival(Core& core, Arrival& arrival, NiFail fail);
+void complete_tofu_arrival(Core& core, Peer& peer, Arrival& arrival, NiFail fail);
 
 /// The rest of a put will never come; nobody is told at the target.
 void drop_tofu_put(Arrival& arrival);

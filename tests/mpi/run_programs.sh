@@ -114,13 +114,7 @@ run_test() {
   # The program's own limit comes first: it names the program, where a kill from outside names nobody.
   PORTOFU_TEST_SECONDS=$seconds \
     launch_mpi "$transport" "$ranks" $((seconds + 15)) "$log" "$binary_directory/$program" "$@" || status=$?
-  if grep -aq '^SKIP: ' "$log"; then
-    report SKIP "$suite" "$name" $((SECONDS - started)) "$(sed -n 's/^SKIP: //p' "$log" | head -n 1)"
-  elif ((status == 0)) && grep -aq ': verified on' "$log"; then
-    report PASS "$suite" "$name" $((SECONDS - started))
-  else
-    report FAIL "$suite" "$name" $((SECONDS - started)) "$(failure_reason "$log" "$status")"
-  fi
+  report_program "$suite" "$name" $((SECONDS - started)) "$log" "$status"
 }
 
 run_all() {
@@ -180,25 +174,6 @@ test_killed_rank() {
   fi
 }
 
-# Segments of ours that no living process maps. Jobs that ended must leave none, also when ranks were killed; other jobs
-# of this user may be running and have theirs.
-ours_in_shared_memory() {
-  local file
-  find /dev/shm -maxdepth 1 -user "$(id -u)" -iname '*portofu*' 2>/dev/null | sort | while read -r file; do
-    grep -qsF "$file" /proc/[0-9]*/maps || printf '%s\n' "${file##*/}"
-  done
-}
-
-check_leftovers() {
-  local left
-  left=$(comm -13 <(printf '%s\n' "$1") <(ours_in_shared_memory) | tr '\n' ' ')
-  if [[ -z ${left// /} ]]; then
-    report PASS "$suite" "nothing left in /dev/shm" 0
-  else
-    report FAIL "$suite" "nothing left in /dev/shm" 0 "left behind: $left"
-  fi
-}
-
 parse_arguments "$@"
 allow_mpirun_as_root
 mkdir -p "$log_directory"
@@ -209,6 +184,6 @@ test_singleton
 test_start_and_end $((soak == 1 ? 100 : 20))
 test_killed_rank 2
 test_killed_rank 4
-check_leftovers "$before"
+check_leftovers "$suite" "$before"
 print_suite_totals "$suite"
 (($(count_results FAIL "$suite") == 0))

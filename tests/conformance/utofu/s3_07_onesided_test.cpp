@@ -222,6 +222,31 @@ UTOFU_TEST(2, OneSided, Section2_2_3__a_target_that_only_reads_its_memory_sees_t
   self.barrier();
 }
 
+/// A get takes longer than what is posted behind it, and its notice must come first all the same.
+UTOFU_TEST_BOTH(OneSided, Section2_2_10__notices_come_in_the_order_of_posting) {
+  constexpr std::size_t kBytes = 8 << 20;
+  constexpr unsigned long kBoth = UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE | UTOFU_ONESIDED_FLAG_REMOTE_MRQ_NOTICE;
+  Ring ring(self, kBytes);
+  const auto& [vcq_id, stadd] = ring.next;
+  std::uint64_t edata = 0;
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_EQ(utofu_get(ring.vcq, vcq_id, ring.stadd, stadd, kBytes, edata++, kBoth, nullptr), UTOFU_SUCCESS);
+    ASSERT_EQ(utofu_put(ring.vcq, vcq_id, ring.stadd, stadd, 8, edata++, kBoth, nullptr), UTOFU_SUCCESS);
+    ASSERT_EQ(utofu_armw8(ring.vcq, vcq_id, UTOFU_ARMW_OP_ADD, 1, stadd, edata++, kBoth, nullptr), UTOFU_SUCCESS);
+    ASSERT_EQ(utofu_put(ring.vcq, vcq_id, ring.stadd, stadd, kBytes, edata++, kBoth, nullptr), UTOFU_SUCCESS);
+  }
+  std::uint64_t next_local = 0;
+  std::uint64_t next_remote = 0;
+  while (next_local < edata || next_remote < edata) {
+    utofu_mrq_notice notice;
+    ASSERT_EQ(poll_mrq(ring.vcq, &notice), UTOFU_SUCCESS);
+    std::uint64_t& next = notice.notice_type % 2 == 0 ? next_local : next_remote;
+    EXPECT_EQ(notice.edata, next) << "type " << int{notice.notice_type};
+    ++next;
+  }
+  self.barrier();
+}
+
 UTOFU_TEST_BOTH(OneSided, Section3_7_3__prepared_descriptors_of_all_kinds_at_once) {
   Ring ring(self);
   alignas(8) unsigned char desc[64 * 12];
