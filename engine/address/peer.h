@@ -4,10 +4,12 @@
 
 #include <boost/intrusive/list.hpp>
 #include <cstdint>
+#include <deque>
 #include <memory>
 
 #include "engine/address/list_entry.h"
 #include "engine/descriptor/descriptor.h"
+#include "engine/event/notice_queue.h"
 #include "engine/topology/process_id.h"
 #include "engine/wire/wire.h"
 
@@ -61,6 +63,13 @@ struct OutgoingAnswer : boost::intrusive::list_base_hook<> {
   std::unique_ptr<std::byte[]> private_data;  ///< The data, if it was read already; else it is read from the entry.
 };
 
+/// uTofu: a remote notice that waits for the one of an earlier get of the same peer, or that of the get itself.
+struct HeldNotice {
+  Handle vcq_handle = 0;
+  Notice notice;
+  bool awaited = false;  ///< Of a get whose data has not left yet.
+};
+
 /// Whether packets can go to the peer.
 enum class PeerState : std::uint8_t {
   kUnconnected,  ///< No link yet, or the last one was lost.
@@ -80,6 +89,7 @@ struct Peer {
   std::uint64_t connect_deadline_ns = 0;             ///< kConnecting: when to give up.
   boost::intrusive::list<OutgoingRequest> requests;  ///< In the order of posting; the first may be partly sent.
   boost::intrusive::list<OutgoingAnswer> answers;    ///< In the order of completion; the first may be partly sent.
+  std::deque<HeldNotice> held_notices;               ///< uTofu: the first is awaited; empty if no get is under way.
   Arrival request_stream;                            ///< Request that is arriving.
   Arrival answer_stream;  ///< Answer that is arriving; header.operation_id names the operation.
 };

@@ -45,7 +45,7 @@ void complete_reply(Core& core, Peer& peer, OutgoingAnswer& answer, NiFail fail)
   if (answer.arrival.mode != ArrivalMode::kDeliver) return;
   if (answer.interface_index == kTofuInterface) {
     answer.arrival.mode = ArrivalMode::kIdle;
-    return complete_tofu_arrival(core, answer.arrival, fail);
+    return complete_tofu_arrival(core, peer, answer.arrival, fail);
   }
   Interface* ni = core.interface(answer.interface_index);
   if (ni == nullptr) return;

@@ -18,6 +18,9 @@ namespace {
 /// Of the CPU whose programs poll memory (table 6.4); written in one ascending copy.
 constexpr std::uint64_t kTofuLineBytes = 256;
 
+/// Notices that wait behind gets of a peer that does not take their data; those that follow do not wait.
+constexpr std::size_t kMostHeldNotices = 131072;
+
 bool is_armw(const PacketHeader& header) {
   const auto type = static_cast<AtomicType>(header.atomic_type);
   return is_armw_operation(static_cast<AtomicOperation>(header.atomic_operation)) &&
@@ -74,7 +77,7 @@ void refuse(Core& core, Peer& peer, Arrival& arrival, NiFail fail) {
 
 void finish(Core& core, Peer& peer, Arrival& arrival) {
   arrival.mode = ArrivalMode::kIdle;
-  complete_tofu_arrival(core, arrival, arrival.fail);
+  complete_tofu_arrival(core, peer, arrival, arrival.fail);
   tell(core, peer, arrival);
 }
 
@@ -87,16 +90,9 @@ void run_armw(Core& core, Peer& peer, Arrival& arrival, const std::byte* payload
       deliver_atomic(arrival, data.data() + operand, operand != 0 ? data.data() : nullptr, fetched.data());
   if (!aligned) arrival.fail = NiFail::kBadStadd;
   arrival.mode = ArrivalMode::kIdle;
-  complete_tofu_arrival(core, arrival, arrival.fail);
+  complete_tofu_arrival(core, peer, arrival, arrival.fail);
   if (arrival.fail != NiFail::kOk) return tell(core, peer, arrival);
   send_answer_data(core, peer, content_of(arrival), fetched.data());
-}
-
-void run_get(Core& core, Peer& peer, Arrival& arrival) {
-  Arrival reply = arrival;
-  reply.mode = ArrivalMode::kDeliver;
-  arrival.mode = ArrivalMode::kIdle;
-  send_reply(core, peer, kTofuInterface, content_of(reply), reply);
 }
 
 Notice notice_of(const Arrival& arrival) {
@@ -114,6 +110,46 @@ Notice notice_of(const Arrival& arrival) {
     notice.remote_stadd = header.remote_offset;
   }
   return notice;
+}
+
+void post_to(Core& core, Handle vcq_handle, const Notice& notice) {
+  if (VirtualControlQueue* vcq = core.tofu->vcq(vcq_handle)) post_notice(core, *vcq, notice);
+}
+
+/// Keeps a place for the notice of a get whose data is still to leave.
+void await_notice(Core& core, Peer& peer, const Arrival& arrival) {
+  if ((arrival.header.pt_index & kTofuRemoteNotice) == 0) return;
+  const Handle handle = core.tofu->vcq_of_number(arrival.header.initiator_rank)->handle;
+  peer.held_notices.push_back({handle, notice_of(arrival), true});
+}
+
+/// The data of the oldest get that is awaited has left, or never will: what waited for it is told.
+void release_notices(Core& core, Peer& peer, NiFail fail) {
+  auto& held = peer.held_notices;
+  if (fail != NiFail::kOk) held.pop_front();
+  for (bool first = fail == NiFail::kOk; !held.empty() && (first || !held.front().awaited); first = false) {
+    const HeldNotice next = held.front();
+    held.pop_front();
+    post_to(core, next.vcq_handle, next.notice);
+  }
+}
+
+void tell_target(Core& core, Peer& peer, const Arrival& arrival, NiFail fail) {
+  if ((arrival.header.pt_index & kTofuRemoteNotice) == 0) return;
+  if (arrival.header.type == PacketType::kTofuGet) return release_notices(core, peer, fail);
+  const VirtualControlQueue* vcq = core.tofu->vcq_of_number(arrival.header.initiator_rank);
+  if (vcq == nullptr || fail != NiFail::kOk) return;
+  const std::size_t held = peer.held_notices.size();
+  if (held == 0 || held >= kMostHeldNotices) return post_to(core, vcq->handle, notice_of(arrival));
+  peer.held_notices.push_back({vcq->handle, notice_of(arrival), false});
+}
+
+void run_get(Core& core, Peer& peer, Arrival& arrival) {
+  Arrival reply = arrival;
+  reply.mode = ArrivalMode::kDeliver;
+  arrival.mode = ArrivalMode::kIdle;
+  await_notice(core, peer, reply);
+  send_reply(core, peer, kTofuInterface, content_of(reply), reply);
 }
 
 /// Finds what the request is about. @return kOk with entry, offset and mlength set
@@ -171,14 +207,15 @@ void deliver_tofu_payload(Core& core, Peer& peer, Arrival& arrival, const std::b
   if (last) finish(core, peer, arrival);
 }
 
-void complete_tofu_arrival(Core& core, Arrival& arrival, NiFail fail) {
+void complete_tofu_arrival(Core& core, Peer& peer, Arrival& arrival, NiFail fail) {
   const PacketHeader& header = arrival.header;
   if (arrival.entry != nullptr) --arrival.entry->pending;
   arrival.entry = nullptr;
   ++core.activity;
-  VirtualControlQueue* vcq = core.tofu != nullptr ? core.tofu->vcq_of_number(header.initiator_rank) : nullptr;
+  if (core.tofu == nullptr) return;
+  tell_target(core, peer, arrival, fail);
+  VirtualControlQueue* vcq = core.tofu->vcq_of_number(header.initiator_rank);
   if (vcq == nullptr || fail != NiFail::kOk) return;
-  if ((header.pt_index & kTofuRemoteNotice) != 0) post_notice(core, *vcq, notice_of(arrival));
   const std::uint32_t steps = header.pt_index >> kTofuStepsShift;
   if (vcq->session && steps != 0 && header.type == PacketType::kTofuPut) {
     vcq->steps.add_success_on_duty(steps, core.fired);
