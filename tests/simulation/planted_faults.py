@@ -163,8 +163,8 @@ FAULTS = [
           "into.operation != other.operation", "tofu_circuit"),
     Fault("uTofu: mismatch not passed on", "engine/target/barrier.cpp", "into.mismatch |= other.mismatch;", "",
           "tofu_circuit"),
-    Fault("uTofu: mismatch told as success at a masked gate", "engine/target/barrier.cpp",
-          "if (other || value.mismatch != 0) {", "if (other) {", "tofu_circuit"),
+    Fault("uTofu: mismatch changes what was started", "engine/target/barrier.cpp",
+          "if (other || value.mismatch != 0) {", "if (false) {", "tofu_circuit"),
     Fault("uTofu: relay gate not armed again", "engine/target/barrier.cpp",
           "    arm_gate(core, *gate);\n    return send_on", "    return send_on", "tofu_circuit"),
     Fault("uTofu: gate passes with its first input", "engine/target/barrier.cpp",
@@ -178,9 +178,9 @@ FAULTS = [
     Fault("uTofu: carry lost between words of a sum", "engine/event/exact_sum.cpp",
           "    words_[i] = static_cast<std::uint64_t>(carry);\n    carry >>= 64;",
           "    words_[i] = static_cast<std::uint64_t>(carry);\n    carry = 0;", "tofu_circuit"),
-    Fault("uTofu: packet and no signal sent", "engine/target/barrier.cpp",
-          "next->local_source == gate.id && next->signals", "next->remote_source == BarrierGate::kNoGate && next->signals",
-          "tofu_circuit"),
+    Fault("uTofu: no signal to a gate that takes a packet, too", "engine/target/barrier.cpp",
+          "next->local_source == gate.id && next->signals",
+          "next->remote_source == BarrierGate::kNoGate && next->signals", "tofu_circuit"),
 ]
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]

@@ -179,19 +179,18 @@ std::size_t TofuCircuits::draw_count(ReduceOperation operation) {
   }
 }
 
-Contribution TofuCircuits::draw(ReduceOperation operation, std::size_t item_count) {
+Contribution TofuCircuits::draw(ReduceOperation operation, std::size_t item_count, bool few) {
   Contribution made;
   made.operation = operation;
-  // Few values now and then, so that some are equal.
-  const bool few = operation == ReduceOperation::kMaxloc ? random_.below(4) != 0 : random_.below(4) == 0;
   for (std::size_t i = 0; i < item_count; ++i) {
     if (operation != ReduceOperation::kBfpsum) {
       made.integers.push_back(few ? random_.below(3) : random_.next());
       continue;
     }
-    const auto mantissa = static_cast<std::int64_t>(random_.next()) >> (few ? 62 : 11);
-    const double value = std::ldexp(static_cast<double>(mantissa), kUnit + static_cast<int>(random_.below(kMostShift)));
-    made.doubles.push_back(mantissa == 0 && random_.below(2) == 0 ? -0.0 : value);
+    const auto mantissa = static_cast<double>(static_cast<std::int64_t>(random_.next()) >> 11);
+    const double value = std::ldexp(mantissa, kUnit + static_cast<int>(random_.below(kMostShift)));
+    const double zero = random_.below(4) != 0 ? -0.0 : 0.0;
+    made.doubles.push_back(few && random_.below(4) != 0 ? zero : value);
   }
   return made;
 }
@@ -206,11 +205,13 @@ void TofuCircuits::draw_rounds(Circuit& circuit, bool exact) {
   for (std::size_t round = 1 + random_.below(taste_.most_rounds); round > 0; --round) {
     const ReduceOperation operation = draw_operation();
     const std::size_t item_count = draw_count(operation);
+    const bool few = random_.below(2) == 0;
     std::vector<Contribution> contributions;
-    for (std::size_t i = 0; i < circuit.participants.size(); ++i) contributions.push_back(draw(operation, item_count));
+    for (std::size_t i = 0; i < circuit.participants.size(); ++i)
+      contributions.push_back(draw(operation, item_count, few));
     if (random_.below(100) < taste_.mismatch_percent) {
       const ReduceOperation other = random_.below(3) == 0 ? operation : draw_operation();
-      contributions[random_.below(contributions.size())] = draw(other, draw_count(other));
+      contributions[random_.below(contributions.size())] = draw(other, draw_count(other), few);
     }
     circuit.rounds.push_back(contributions);
   }

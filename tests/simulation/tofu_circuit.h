@@ -61,7 +61,8 @@ class TofuCircuits {
   void make_circuit();
   void make_gates(Circuit& circuit, const CircuitShape& shape);
   void draw_rounds(Circuit& circuit, bool exact);
-  Contribution draw(ReduceOperation operation, std::size_t item_count);
+  /// @param few  few different values, so that some are equal, and doubles that are mostly zero
+  Contribution draw(ReduceOperation operation, std::size_t item_count, bool few);
   std::size_t draw_count(ReduceOperation operation);
   BarrierGate& allocate(std::size_t process, std::uint32_t tni, std::uint64_t set);
   bool act_for(Circuit& circuit, Participant& participant);
