@@ -114,6 +114,21 @@ TEST_F(ShuffleWireTest, Requests__of_one_source_keep_their_order_and_so_do_its_a
 }
 
 // 2.7.5
+TEST_F(ShuffleWireTest, Faults_of_utofu__keep_their_place_among_the_answers) {
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    start(seed);
+    for (std::uint32_t i = 0; i < kPackets; ++i) {
+      send(0, i % 3 == 0 ? PacketType::kTofuFault : PacketType::kAnswer, i);
+    }
+    std::uint32_t last = 0;
+    for (const Taken& one : take_all()) {
+      EXPECT_GE(one.number, last) << "seed " << seed;
+      last = one.number;
+    }
+    TearDown();
+  }
+}
+
 TEST_F(ShuffleWireTest, Unordered_messages__overtake_but_never_come_inside_another_one) {
   int overtaken = 0;
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
