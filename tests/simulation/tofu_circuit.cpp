@@ -111,6 +111,7 @@ void TofuCircuits::start_processes(std::uint64_t seed) {
     options.memory_bytes = 64;
     options.own_loopback = random.below(2) == 0;
     options.ring = {16, 16384, 8192};
+    if (random.below(3) == 0) options.shuffle_seed = random.next();
     options.clock_ns = &clock_ns_;
     Coordinates at{};
     if (random.below(2) == 0) at = {3, static_cast<std::uint8_t>(process), 1, 0, 2, 1};

@@ -26,18 +26,18 @@ void run_circuits(int run_count, const CircuitTaste& taste) {
   }
 }
 
-TEST(TofuCircuits, Every_shape__gives_everybody_the_plain_result) { run_circuits(1500, {}); }
+TEST(TofuCircuits, Every_shape__gives_everybody_the_plain_result) { run_circuits(3000, {}); }
 
 TEST(TofuCircuits, Large_circuits__give_the_plain_result) {
-  run_circuits(100, {.most_processes = 12, .most_circuits = 2, .most_participants = 32, .most_rounds = 3});
+  run_circuits(200, {.most_processes = 12, .most_circuits = 2, .most_participants = 32, .most_rounds = 3});
 }
 
 TEST(TofuCircuits, Mismatches__are_told_to_everybody) {
-  run_circuits(400, {.most_circuits = 1, .most_participants = 6, .mismatch_percent = 70});
+  run_circuits(1000, {.most_circuits = 1, .most_participants = 6, .mismatch_percent = 70});
 }
 
 TEST(TofuCircuits, Many_rounds__do_not_mix) {
-  run_circuits(100, {.most_circuits = 2, .most_participants = 5, .most_rounds = 60});
+  run_circuits(200, {.most_circuits = 2, .most_participants = 5, .most_rounds = 60});
 }
 
 }  // namespace

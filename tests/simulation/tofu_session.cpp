@@ -20,6 +20,11 @@ SimOptions draw_network(std::uint64_t seed) {
   return options;
 }
 
+bool has_packets(const Core& core) {
+  const auto holds = [](Wire* wire) { return wire->has_packets(); };
+  return !core.waiting_peers.empty() || std::any_of(core.wires.begin(), core.wires.end(), holds);
+}
+
 void* to_callback(std::size_t message) { return reinterpret_cast<void*>(message + 1); }
 
 bool same(const Notice& a, const Notice& b) {
@@ -67,6 +72,7 @@ void TofuSession::start_processes(std::uint64_t seed) {
     options.own_loopback = random.below(2) == 0;
     options.ring = {16, 16384, 8192};
     options.settings.window_operations = random.below(2) == 0 ? 4 : 1024;
+    if (random.below(3) == 0) options.shuffle_seed = random.next();
     options.clock_ns = &clock_ns_;
     nodes_.push_back(std::make_unique<TofuNode>(network_, options, claims_, plan_.coordinates[process]));
     std::memcpy(nodes_.back()->memory(), plan_.before[process].data(), plan_.before[process].size());
@@ -143,7 +149,7 @@ void TofuSession::act() {
 bool TofuSession::come_to_rest() {
   for (int round = 0; round < kMostRounds && complaint_.empty(); ++round) {
     bool busy = false;
-    for (auto& node : nodes_) busy = node->step() > 0 || busy || !node->node().core().waiting_peers.empty();
+    for (auto& node : nodes_) busy = node->step() > 0 || busy || has_packets(node->node().core());
     for (std::size_t v = 0; v < places_.size(); ++v) {
       poll(v);
       if (plan_.vcqs[v].late || !can_post(v)) continue;

@@ -48,18 +48,18 @@ TEST(TofuPlan, Plans__hold_relays_forks_joins_and_errors) {
   EXPECT_GT(lacking, 20u);
 }
 
-TEST(TofuSession, Relays__forward_what_has_arrived) { run_plans(1500, {}); }
+TEST(TofuSession, Relays__forward_what_has_arrived) { run_plans(4000, {}); }
 
-TEST(TofuSession, Long_plans__agree) { run_plans(200, {.message_count = 400, .most_processes = 5}); }
+TEST(TofuSession, Long_plans__agree) { run_plans(400, {.message_count = 400, .most_processes = 5}); }
 
 /// Pipelines and joins: a step a message, NOPs that swallow steps.
 TEST(TofuSession, Joins__wait_for_all_of_their_sources) {
-  run_plans(800, {.message_count = 60, .session_percent = 75, .nop_percent = 45, .fault_percent = 0, .most_steps = 1});
+  run_plans(2000, {.message_count = 60, .session_percent = 75, .nop_percent = 45, .fault_percent = 0, .most_steps = 1});
 }
 
 /// Only free mode: the same order and the same notices.
 TEST(TofuSession, Free_mode__keeps_the_order_of_notices) {
-  run_plans(500, {.message_count = 60, .session_percent = 0, .fault_percent = 8, .late_percent = 0});
+  run_plans(1500, {.message_count = 60, .session_percent = 0, .fault_percent = 8, .late_percent = 0});
 }
 
 /// Messages that come long before the descriptors that they start; the guide allows 2000 lacking ones.

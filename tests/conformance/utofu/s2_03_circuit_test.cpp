@@ -24,16 +24,22 @@ class Gates {
   utofu_vbg_id_t own(std::size_t gate) const { return mine_[gate]; }
   utofu_vbg_id_t of(int rank, std::size_t gate) const { return all_[static_cast<std::size_t>(rank)][gate]; }
 
+  using Settings = std::vector<utofu_vbg_setting>;
+
+  utofu_vbg_setting setting(std::size_t gate, utofu_vbg_id_t src_lcl, utofu_vbg_id_t src_rmt, utofu_vbg_id_t dst_lcl,
+                            utofu_vbg_id_t dst_rmt) const {
+    return {mine_[gate], src_lcl, src_rmt, dst_lcl, dst_rmt, {UTOFU_PATH_COORD_NULL, 0, 0}};
+  }
   void set(std::size_t gate, utofu_vbg_id_t src_lcl, utofu_vbg_id_t src_rmt, utofu_vbg_id_t dst_lcl,
            utofu_vbg_id_t dst_rmt) {
-    settings_.push_back({mine_[gate], src_lcl, src_rmt, dst_lcl, dst_rmt, {UTOFU_PATH_COORD_NULL, 0, 0}});
+    settings_.push_back(setting(gate, src_lcl, src_rmt, dst_lcl, dst_rmt));
   }
   void configure() { EXPECT_EQ(utofu_set_vbg(settings_.data(), settings_.size()), UTOFU_SUCCESS); }
 
  private:
   std::array<utofu_vbg_id_t, kMost> mine_{};
   std::vector<std::array<utofu_vbg_id_t, kMost>> all_;
-  std::vector<utofu_vbg_setting> settings_;
+  Settings settings_;
 };
 
 /// Once around to collect (gate 1), once more to tell (gate 2).
@@ -242,4 +248,32 @@ UTOFU_TEST(12, Circuit, Section2_3_2__a_ring_of_many_processes) {
   ASSERT_EQ(wait_reduce(start, &value), UTOFU_SUCCESS);
   EXPECT_EQ(value, 12u);
   self.barrier();
+}
+
+UTOFU_TEST(4, Circuit, Section3_4_2_1__the_last_configuration_takes_effect) {
+  own_job();
+  Gates gates(self, 3, 3);
+  const utofu_vbg_id_t start = gates.own(0);
+  // A pair with the neighbour; then all four by way of the relay gates; then the pair again.
+  const int pair = self.rank() ^ 1, across = self.rank() ^ 2;
+  for (int turn = 0; turn < 6; ++turn) {
+    Gates::Settings wanted;
+    if (turn % 2 == 0) {
+      wanted = {gates.setting(0, gates.own(1), kNone, gates.own(1), gates.of(pair, 1)),
+                gates.setting(1, start, gates.of(pair, 0), start, kNone)};
+    } else {
+      wanted = {gates.setting(0, gates.own(2), kNone, gates.own(1), gates.of(pair, 1)),
+                gates.setting(1, start, gates.of(pair, 0), gates.own(2), gates.of(across, 2)),
+                gates.setting(2, gates.own(1), gates.of(across, 1), start, kNone)};
+    }
+    ASSERT_EQ(utofu_set_vbg(wanted.data(), wanted.size()), UTOFU_SUCCESS);
+    self.barrier();
+    for (std::uint64_t round = 0; round < 5; ++round) {
+      std::uint64_t value = 1ull << self.rank() | round << 8;
+      ASSERT_EQ(utofu_reduce_uint64(start, UTOFU_REDUCE_OP_BOR, &value, 1, 0), UTOFU_SUCCESS);
+      ASSERT_EQ(wait_reduce(start, &value), UTOFU_SUCCESS);
+      EXPECT_EQ(value, (turn % 2 == 1 ? 15u : self.rank() < 2 ? 3u : 12u) | round << 8) << "turn " << turn;
+    }
+    self.barrier();
+  }
 }
