@@ -95,8 +95,7 @@ Engine::~Engine() {
   core.fired.clear_and_dispose([](TriggeredOperation* operation) { delete operation; });
 }
 
-void Engine::take_duty() {
-  duty_.take();
+void Engine::note_look_on_duty() {
   application_calls_.store(application_calls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   if (progress_ != nullptr) progress_->stand_back();
 }
@@ -108,6 +107,13 @@ void Engine::give_duty() {
   // Partner: sleep(). A thread that announced itself before this duty was given is seen here; one that announces later
   // takes the duty once more before it sleeps, and sees what was done.
   if (tell && sleeping_threads_.load(std::memory_order_seq_cst) != 0) doorbell_.ring();
+}
+
+void Engine::end_call() {
+  const bool news = progress_ != nullptr && progress_->must_hear();
+  give_duty();
+  if (news) [[unlikely]]
+    doorbell_.ring();
 }
 
 int Engine::cycle_on_duty() {
@@ -138,6 +144,7 @@ void Engine::settle_on_duty() {
 
 int Engine::step() {
   const Duty duty(*this);
+  note_look_on_duty();
   return cycle_on_duty();
 }
 
@@ -155,6 +162,7 @@ WaitResult Engine::wait(Condition condition, std::uint64_t timeout_ns, OnAbort o
     int work = 0;
     {
       const Duty duty(*this);
+      note_look_on_duty();
       if (condition(core_)) return reached_on_duty();
       work = cycle_on_duty();
       if (work > 0 && condition(core_)) return reached_on_duty();

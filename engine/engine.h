@@ -64,7 +64,7 @@ class Engine {
   class Duty {
    public:
     explicit Duty(Engine& engine) : engine_(engine) { engine_.take_duty(); }
-    ~Duty() { engine_.give_duty(); }
+    ~Duty() { engine_.end_call(); }
     Duty(const Duty&) = delete;
     Duty& operator=(const Duty&) = delete;
     Core& core() const { return engine_.core_; }
@@ -102,6 +102,7 @@ class Engine {
     std::uint64_t seen_activity = 0;
     {
       const Duty duty(*this);
+      note_look_on_duty();
       if (ask(core_)) return found_on_duty();
       if (cycle_on_duty() > 0) return found_on_duty() && ask(core_);
       advice = note_empty_poll_on_duty();
@@ -131,8 +132,10 @@ class Engine {
 
   Engine(const Settings& settings, std::unique_ptr<EngineNode> node);
 
-  void take_duty();
+  void take_duty() { duty_.take(); }
+  void note_look_on_duty();
   void give_duty();
+  void end_call();
   int cycle_on_duty();
   void look_after_timers_on_duty(std::uint64_t now_ns);
   void idle(IdleStreak& streak, std::uint64_t seen_activity, std::uint64_t longest_sleep_ns, OnAbort on_abort);
@@ -150,8 +153,9 @@ class Engine {
   std::unique_ptr<CountersShared> private_counters_;  ///< In a simulation.
   Core core_;
   Doorbell doorbell_;
-  std::atomic<std::uint32_t> sleeping_threads_{0};   ///< Application threads asleep at the doorbell, or about to be.
-  std::atomic<std::uint64_t> application_calls_{0};  ///< Times an application thread took the duty. Writer: duty.
+  std::atomic<std::uint32_t> sleeping_threads_{0};  ///< Application threads asleep at the doorbell, or about to be.
+  std::atomic<std::uint64_t> application_calls_{
+      0};  ///< Times an application thread looked for something. Writer: duty.
   std::atomic<bool> aborted_{false};
   std::uint64_t told_activity_ = 0;   ///< On duty: Core::activity that sleeping threads know of.
   std::uint32_t cycles_ = 0;          ///< On duty: cycles run, mod 2^32.

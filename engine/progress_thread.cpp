@@ -99,7 +99,7 @@ void ProgressThread::run() {
   }
 }
 
-/// @return true if no application thread has called for a guard period
+/// @return true if no application thread has looked for anything for a guard period
 bool ProgressThread::watch() {
   const std::uint64_t calls = engine_.application_calls_.load(std::memory_order_relaxed);
   const std::uint32_t seen = nudges_.load(std::memory_order_acquire);
@@ -132,7 +132,12 @@ void ProgressThread::stop_listening() {
   engine_.doorbell_.ring();
 }
 
-/// Runs the loop for an application that is away, until it calls again.
+bool ProgressThread::is_news_on_duty() const {
+  if (engine_.core_.waiting_peers.size() > listening_waiting_) return true;
+  return listening_long_ && needs_timers_on_duty(engine_.core_);
+}
+
+/// Runs the loop for an application that is away, until it looks for something itself.
 void ProgressThread::serve() {
   const std::uint64_t calls = engine_.application_calls_.load(std::memory_order_relaxed);
   while (!stopping_.load(std::memory_order_acquire) && application_is_away(calls)) {
@@ -146,18 +151,20 @@ void ProgressThread::serve() {
   listening_.store(false, std::memory_order_relaxed);
 }
 
-/// Sleeps at the doorbell until there is something to do or the application calls.
+/// Sleeps at the doorbell until there is something to do or the application looks itself.
 void ProgressThread::listen(std::uint64_t seen_calls) {
   const std::uint32_t seen = engine_.doorbell_.announce();
-  // Set on duty, so that an application thread that takes the duty later sees it and rings.
+  // Set on duty, so that an application thread that takes the duty later sees it, and rings if there is news.
   engine_.duty_.take();
   listening_.store(true, std::memory_order_relaxed);
   const bool busy = has_work_on_duty(engine_.core_) || !application_is_away(seen_calls);
   const bool timers = needs_timers_on_duty(engine_.core_);
+  listening_long_ = quiet_ && !timers;
+  listening_waiting_ = engine_.core_.waiting_peers.size();
   engine_.give_duty();
   if (!busy && !stopping_.load(std::memory_order_acquire)) {
     const std::int64_t check_ns = std::int64_t{engine_.core_.settings.peer_check_ms} * 1'000'000;
-    engine_.doorbell_.wait(seen, timers ? check_ns : -1);
+    quiet_ = !engine_.doorbell_.wait(seen, timers || !quiet_ ? check_ns : -1);
   }
   listening_.store(false, std::memory_order_relaxed);
   engine_.doorbell_.withdraw();

@@ -1,12 +1,13 @@
 #pragma once
 // Application bypass: puts arrive, gets are answered, triggers fire while the application computes (Portals 4.3, 2.1).
 //
-// The thread has three moods. It *watches* while application threads run the engine themselves: once a guard period it
-// looks whether one has called since. If none has, it *serves*: it runs the loop, and listens at the doorbell when
-// there is nothing to do, so an idle process costs nothing. It *parks* while an application thread sleeps inside the
-// library, because that thread listens itself. It never spins.
+// The thread has three moods. It *watches* while application threads run the engine themselves, by calls that look for
+// something: once a guard period it looks whether one has since. If none has, it *serves*: it runs the loop, and
+// listens at the doorbell when there is nothing to do, so an idle process costs nothing. Calls that only start
+// something leave it there: a program that puts, and polls its own memory, is served within microseconds. It *parks*
+// while an application thread sleeps inside the library, because that thread listens itself. It never spins.
 //
-// Who ends which mood. Serving: any application thread that takes the duty (stand_back). Parking: the application
+// Who ends which mood. Serving: any application thread that looks for something (stand_back). Parking: the application
 // thread, when it wakes (rearm). Watching: time.
 
 #include <atomic>
@@ -27,11 +28,16 @@ class ProgressThread {
   /// Stops and joins the thread.
   ~ProgressThread();
 
-  /// An application thread has taken the duty: messages need not ring any more. One load while nobody listens.
+  /// On duty: an application thread looks for something, messages need not ring any more. One load while nobody
+  /// listens.
   void stand_back() {
     if (listening_.load(std::memory_order_relaxed)) [[unlikely]]
       stop_listening();
   }
+
+  /// On duty, after a call that may have left something: whether this thread, which listens, must hear of it. Then ring
+  /// the own doorbell when the duty is given. One load while nobody listens.
+  bool must_hear() const { return listening_.load(std::memory_order_relaxed) && is_news_on_duty(); }
 
   /// An application thread sleeps no longer at the doorbell.
   void rearm();
@@ -44,6 +50,7 @@ class ProgressThread {
   void serve();
   void listen(std::uint64_t seen_calls);
   void stop_listening();
+  bool is_news_on_duty() const;
   void wait_for_nudge(std::uint32_t seen, std::int64_t timeout_ns);
   bool application_is_away(std::uint64_t seen_calls) const;
 
@@ -51,6 +58,9 @@ class ProgressThread {
   std::atomic<std::uint32_t> nudges_{0};  ///< Futex word: raised by rearm and by the destructor.
   std::atomic<bool> stopping_{false};     ///< Writer: destructor.
   std::atomic<bool> listening_{false};    ///< Writer: this thread sets it, whoever takes the duty clears it.
+  bool listening_long_ = false;           ///< On duty: it does not look after timers meanwhile.
+  std::size_t listening_waiting_ = 0;     ///< On duty: peers that waited for room when it began to listen.
+  bool quiet_ = false;                    ///< This thread: nothing happened while it last listened.
   std::atomic<bool> parked_{false};       ///< Writer: this thread. Reader: rearm.
   std::thread thread_;
 };

@@ -63,12 +63,11 @@ struct OutgoingAnswer : boost::intrusive::list_base_hook<> {
   std::unique_ptr<std::byte[]> private_data;  ///< The data, if it was read already; else it is read from the entry.
 };
 
-/// A remote notice of uTofu that must not overtake those of earlier gets, whose data still leaves. @see
-/// target/tofu_request
+/// uTofu: a remote notice that waits for the one of an earlier get of the same peer, or that of the get itself.
 struct HeldNotice {
-  std::uint64_t gets_before = 0;  ///< It is due when Peer::noticed_gets_done has reached this.
-  Handle vcq = 0;                 ///< Whose MRQ it is for; the VCQ may be gone by then.
+  Handle vcq_handle = 0;
   Notice notice;
+  bool awaited = false;  ///< Of a get whose data has not left yet.
 };
 
 /// Whether packets can go to the peer.
@@ -87,12 +86,10 @@ struct Peer {
   std::uint32_t outstanding = 0;                     ///< Operations of ours that it has to answer.
   std::uint32_t gets_under_way = 0;                  ///< uTofu: gets of ours that it has to answer.
   std::uint32_t answer_count = 0;                    ///< Length of `answers`.
-  std::uint64_t noticed_gets_begun = 0;              ///< uTofu: gets from there that want a remote notice, ever.
-  std::uint64_t noticed_gets_done = 0;               ///< Those of them whose data has left, or never will.
-  std::deque<HeldNotice> held_notices;               ///< In order; empty unless noticed gets are under way.
   std::uint64_t connect_deadline_ns = 0;             ///< kConnecting: when to give up.
   boost::intrusive::list<OutgoingRequest> requests;  ///< In the order of posting; the first may be partly sent.
   boost::intrusive::list<OutgoingAnswer> answers;    ///< In the order of completion; the first may be partly sent.
+  std::deque<HeldNotice> held_notices;               ///< uTofu: the first is awaited; empty if no get is under way.
   Arrival request_stream;                            ///< Request that is arriving.
   Arrival answer_stream;  ///< Answer that is arriving; header.operation_id names the operation.
 };

@@ -27,7 +27,7 @@ class ExactSum {
 
   std::array<std::uint64_t, kWords> words_{};  ///< Two's complement, lowest first; the unit is 2^-1074.
   std::uint32_t specials_ = 0;                 ///< kSeen* bits.
-  std::uint32_t reserved_ = 0;
+  [[maybe_unused]] std::uint32_t reserved_ = 0;
 };
 static_assert(std::is_trivially_copyable_v<ExactSum> && sizeof(ExactSum) == 280);
 

@@ -11,6 +11,7 @@ struct AnswerContent {
   std::uint32_t operation_id = 0;
   NiFail fail = NiFail::kOk;
   ListKind list = ListKind::kPriority;
+  bool ordered = false;             ///< uTofu: no other answer may overtake it, nor it others.
   bool silent = false;              ///< The initiator gets its buffer back and no ACK (2.8, 3.13.3).
   std::uint64_t mlength = 0;        ///< Bytes moved at the target.
   std::uint64_t remote_offset = 0;  ///< Offset used at the target.

@@ -18,8 +18,8 @@ namespace {
 /// Of the CPU whose programs poll memory (table 6.4); written in one ascending copy.
 constexpr std::uint64_t kTofuLineBytes = 256;
 
-/// As many as the largest MRQ has (4.3.2.3).
-constexpr std::size_t kMostHeldNotices = 2'097'152;
+/// Notices that wait behind gets of a peer that does not take their data; those that follow do not wait.
+constexpr std::size_t kMostHeldNotices = 131072;
 
 bool is_armw(const PacketHeader& header) {
   const auto type = static_cast<AtomicType>(header.atomic_type);
@@ -40,10 +40,9 @@ bool is_sane(const PacketHeader& header) {
   return is_armw(header) && header.payload_bytes == header.length + operand_bytes(header);
 }
 
-bool wants_remote_notice(const PacketHeader& header) { return (header.pt_index & kTofuRemoteNotice) != 0; }
-
 AnswerContent content_of(const Arrival& arrival) {
   AnswerContent content;
+  content.ordered = true;  // 2.2.10: local notices are in the order of posting.
   content.operation_id = arrival.header.operation_id;
   content.fail = arrival.fail;
   const bool is_put = arrival.header.type == PacketType::kTofuPut;
@@ -97,14 +96,6 @@ void run_armw(Core& core, Peer& peer, Arrival& arrival, const std::byte* payload
   send_answer_data(core, peer, content_of(arrival), fetched.data());
 }
 
-void run_get(Core& core, Peer& peer, Arrival& arrival) {
-  Arrival reply = arrival;
-  reply.mode = ArrivalMode::kDeliver;
-  arrival.mode = ArrivalMode::kIdle;
-  if (wants_remote_notice(reply.header)) ++peer.noticed_gets_begun;
-  send_reply(core, peer, kTofuInterface, content_of(reply), reply);
-}
-
 Notice notice_of(const Arrival& arrival) {
   const PacketHeader& header = arrival.header;
   Notice notice;
@@ -122,25 +113,44 @@ Notice notice_of(const Arrival& arrival) {
   return notice;
 }
 
-/// Remote notices come in the order of the requests (guide 2.2.10), but a get is complete only when its data has left:
-/// what was posted behind it waits. This is stricter than the guide, which has an order only within a pair of VCQs.
-void notify_target(Core& core, Peer& peer, VirtualControlQueue& vcq, const Arrival& arrival) {
-  const bool is_get = arrival.header.type == PacketType::kTofuGet;
-  const bool waits = !is_get && peer.noticed_gets_begun != peer.noticed_gets_done;
-  // Only a peer that takes no answers gets as far as the limit.
-  if (!waits || peer.held_notices.size() >= kMostHeldNotices) return post_notice(core, vcq, notice_of(arrival));
-  peer.held_notices.push_back({peer.noticed_gets_begun, vcq.handle, notice_of(arrival)});
+void post_to(Core& core, Handle vcq_handle, const Notice& notice) {
+  if (VirtualControlQueue* vcq = core.tofu->vcq(vcq_handle)) post_notice(core, *vcq, notice);
 }
 
-/// A get with a remote notice is over.
-void release_notices(Core& core, Peer& peer) {
-  ++peer.noticed_gets_done;
-  while (!peer.held_notices.empty() && peer.held_notices.front().gets_before <= peer.noticed_gets_done) {
-    const HeldNotice held = peer.held_notices.front();
-    peer.held_notices.pop_front();
-    VirtualControlQueue* vcq = core.tofu != nullptr ? core.tofu->vcq(held.vcq) : nullptr;
-    if (vcq != nullptr) post_notice(core, *vcq, held.notice);
+/// Keeps a place for the notice of a get whose data is still to leave.
+void await_notice(Core& core, Peer& peer, const Arrival& arrival) {
+  if ((arrival.header.pt_index & kTofuRemoteNotice) == 0) return;
+  const Handle handle = core.tofu->vcq_of_number(arrival.header.initiator_rank)->handle;
+  peer.held_notices.push_back({handle, notice_of(arrival), true});
+}
+
+/// The data of the oldest get that is awaited has left, or never will: what waited for it is told.
+void release_notices(Core& core, Peer& peer, NiFail fail) {
+  auto& held = peer.held_notices;
+  if (fail != NiFail::kOk) held.pop_front();
+  for (bool first = fail == NiFail::kOk; !held.empty() && (first || !held.front().awaited); first = false) {
+    const HeldNotice next = held.front();
+    held.pop_front();
+    post_to(core, next.vcq_handle, next.notice);
   }
+}
+
+void tell_target(Core& core, Peer& peer, const Arrival& arrival, NiFail fail) {
+  if ((arrival.header.pt_index & kTofuRemoteNotice) == 0) return;
+  if (arrival.header.type == PacketType::kTofuGet) return release_notices(core, peer, fail);
+  const VirtualControlQueue* vcq = core.tofu->vcq_of_number(arrival.header.initiator_rank);
+  if (vcq == nullptr || fail != NiFail::kOk) return;
+  const std::size_t held = peer.held_notices.size();
+  if (held == 0 || held >= kMostHeldNotices) return post_to(core, vcq->handle, notice_of(arrival));
+  peer.held_notices.push_back({vcq->handle, notice_of(arrival), false});
+}
+
+void run_get(Core& core, Peer& peer, Arrival& arrival) {
+  Arrival reply = arrival;
+  reply.mode = ArrivalMode::kDeliver;
+  arrival.mode = ArrivalMode::kIdle;
+  await_notice(core, peer, reply);
+  send_reply(core, peer, kTofuInterface, content_of(reply), reply);
 }
 
 /// Finds what the request is about. @return kOk with entry, offset and mlength set
@@ -200,15 +210,13 @@ void deliver_tofu_payload(Core& core, Peer& peer, Arrival& arrival, const std::b
 
 void complete_tofu_arrival(Core& core, Peer& peer, Arrival& arrival, NiFail fail) {
   const PacketHeader& header = arrival.header;
-  const bool noticed = wants_remote_notice(header);
   if (arrival.entry != nullptr) --arrival.entry->pending;
   arrival.entry = nullptr;
   ++core.activity;
-  VirtualControlQueue* vcq = core.tofu != nullptr ? core.tofu->vcq_of_number(header.initiator_rank) : nullptr;
-  const bool told = vcq != nullptr && fail == NiFail::kOk;
-  if (told && noticed) notify_target(core, peer, *vcq, arrival);
-  if (noticed && header.type == PacketType::kTofuGet) release_notices(core, peer);
-  if (!told) return;
+  if (core.tofu == nullptr) return;
+  tell_target(core, peer, arrival, fail);
+  VirtualControlQueue* vcq = core.tofu->vcq_of_number(header.initiator_rank);
+  if (vcq == nullptr || fail != NiFail::kOk) return;
   const std::uint32_t steps = header.pt_index >> kTofuStepsShift;
   if (vcq->session && steps != 0 && header.type == PacketType::kTofuPut) {
     vcq->steps.add_success_on_duty(steps, core.fired);

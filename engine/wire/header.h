@@ -59,8 +59,9 @@ inline constexpr std::uint8_t kFlagOverflowList = 1u << 2;  ///< kAnswer: delive
 inline constexpr std::uint8_t kFlagSilent = 1u << 3;        ///< kAnswer: releases the buffer, raises no ACK (3.13.3).
 inline constexpr std::uint8_t kFlagCut = 1u
                                          << 4;  ///< kData: the sender failed (`ni_fail_type`); the message ends here.
-inline constexpr std::uint8_t kFlagUnordered = 1u << 5;  ///< Request: PTL_MD_UNORDERED, a wire may let it overtake.
-inline constexpr std::uint8_t kKnownFlags = 63;          ///< All of them.
+inline constexpr std::uint8_t kFlagUnordered =
+    1u << 5;                                     ///< A wire may let it overtake: PTL_MD_UNORDERED, answers of Portals.
+inline constexpr std::uint8_t kKnownFlags = 63;  ///< All of them.
 
 /// Bytes of the operand that a kSwap carries in front of its data: the widest datatype, long double complex.
 inline constexpr std::uint32_t kOperandBytes = 32;

@@ -29,8 +29,11 @@ class CoreCensus {
     for (std::uint32_t index = 0; index < kInterfaceCount; ++index) {
       if (core.interface(index) != nullptr) check_interface(*core.interface(index), census.interfaces_[index]);
     }
-    for (const auto& [key, peer] : core.peers)
+    for (const auto& [key, peer] : core.peers) {
       PORTOFU_ASSERT(peer->outstanding == census.peer_outstanding_[peer.get()]);
+      PORTOFU_ASSERT(peer->gets_under_way == census.peer_gets_[peer.get()]);
+    }
+    for (const auto& [region, pending] : census.region_pending_) PORTOFU_ASSERT(region->pending == pending);
   }
 
  private:
@@ -39,6 +42,10 @@ class CoreCensus {
   }
 
   void count_arrival(std::uint32_t index, const Arrival& arrival) {
+    if (index == kTofuInterface) {
+      if (arrival.entry != nullptr) ++region_pending_[arrival.entry];  // Else it was deregistered.
+      return;
+    }
     PORTOFU_ASSERT(index < kInterfaceCount && arrival.entry != nullptr);
     InterfaceCensus& ni = interfaces_[index];
     ++ni.entry_pending[arrival.entry];
@@ -63,11 +70,23 @@ class CoreCensus {
         const OutstandingOperation* awaited = core.outstanding.find(peer->answer_stream.header.operation_id);
         PORTOFU_ASSERT(awaited != nullptr && awaited->peer == peer.get() && awaited->get_md_handle != 0);
       }
+      std::size_t awaited_notices = 0;
       for (const OutgoingAnswer& answer : peer->answers) {
-        if (answer.arrival.mode == ArrivalMode::kDeliver) count_arrival(answer.interface_index, answer.arrival);
+        if (answer.arrival.mode != ArrivalMode::kDeliver) continue;
+        count_arrival(answer.interface_index, answer.arrival);
+        const bool told = (answer.arrival.header.pt_index & kTofuRemoteNotice) != 0;
+        if (answer.interface_index == kTofuInterface && told) ++awaited_notices;
       }
+      check_notices(*peer, awaited_notices);
       for (const OutgoingRequest& waiting : peer->requests) count_waiting(core, waiting);
     }
+  }
+
+  /// Notices wait only behind gets, one place a get.
+  static void check_notices(const Peer& peer, std::size_t awaited_notices) {
+    PORTOFU_ASSERT(peer.held_notices.empty() || peer.held_notices.front().awaited);
+    for (const HeldNotice& held : peer.held_notices) awaited_notices -= held.awaited ? 1 : 0;
+    PORTOFU_ASSERT(awaited_notices == 0);
   }
 
   /// A request that has an operation is counted there.
@@ -84,9 +103,11 @@ class CoreCensus {
 
   void count_operations(Core& core) {
     core.outstanding.for_each([this](std::uint32_t, const OutstandingOperation& operation) {
+      ++peer_outstanding_[operation.peer];
+      if (operation.kind == DescriptorKind::kTofuGet) ++peer_gets_[operation.peer];
+      if (operation.interface_index == kTofuInterface) return;
       InterfaceCensus& ni = interfaces_[operation.interface_index];
       ++ni.outstanding;
-      ++peer_outstanding_[operation.peer];
       if (operation.kind != DescriptorKind::kGet && (!operation.sent || operation.send_due)) {
         ++ni.md_pending[operation.md_handle];
       }
@@ -132,6 +153,8 @@ class CoreCensus {
 
   std::array<InterfaceCensus, kInterfaceCount> interfaces_;
   std::map<const Peer*, std::uint32_t> peer_outstanding_;
+  std::map<const Peer*, std::uint32_t> peer_gets_;            ///< uTofu.
+  std::map<const ListEntry*, std::uint32_t> region_pending_;  ///< uTofu.
 };
 
 }  // namespace portofu::fuzz

@@ -26,23 +26,50 @@ std::uint64_t read_clock(void* context) { return *static_cast<std::uint64_t*>(co
 }  // namespace
 
 // Packets come up more often than the rest; what changes everything comes up seldom.
-const std::array<ReceiveWorld::Act, 32> ReceiveWorld::kActs{
-    &ReceiveWorld::receive_request_packet, &ReceiveWorld::receive_put_packet,
-    &ReceiveWorld::receive_next_data,      &ReceiveWorld::receive_answer_packet,
-    &ReceiveWorld::append,                 &ReceiveWorld::receive_put_packet,
-    &ReceiveWorld::receive_next_data,      &ReceiveWorld::receive_next_answer_data,
-    &ReceiveWorld::append,                 &ReceiveWorld::start_put,
-    &ReceiveWorld::start_get,              &ReceiveWorld::start_atomic,
-    &ReceiveWorld::start_fetching,         &ReceiveWorld::unlink,
-    &ReceiveWorld::search,                 &ReceiveWorld::cycle,
-    &ReceiveWorld::change_room,            &ReceiveWorld::receive_raw_packet,
-    &ReceiveWorld::bind_md,                &ReceiveWorld::release_md,
-    &ReceiveWorld::arm,                    &ReceiveWorld::change_counter,
-    &ReceiveWorld::take_events,            &ReceiveWorld::change_portal,
-    &ReceiveWorld::timers,                 &ReceiveWorld::kill_peer,
-    &ReceiveWorld::change_connect,         &ReceiveWorld::lose_source,
-    &ReceiveWorld::cancel_triggered,       &ReceiveWorld::open_interface,
-    &ReceiveWorld::close_interface,        &ReceiveWorld::free_queue};
+const std::array<ReceiveWorld::Act, 44> ReceiveWorld::kActs{&ReceiveWorld::receive_request_packet,
+                                                            &ReceiveWorld::receive_put_packet,
+                                                            &ReceiveWorld::receive_next_data,
+                                                            &ReceiveWorld::receive_answer_packet,
+                                                            &ReceiveWorld::append,
+                                                            &ReceiveWorld::receive_put_packet,
+                                                            &ReceiveWorld::receive_next_data,
+                                                            &ReceiveWorld::receive_next_answer_data,
+                                                            &ReceiveWorld::append,
+                                                            &ReceiveWorld::start_put,
+                                                            &ReceiveWorld::start_get,
+                                                            &ReceiveWorld::start_atomic,
+                                                            &ReceiveWorld::start_fetching,
+                                                            &ReceiveWorld::unlink,
+                                                            &ReceiveWorld::search,
+                                                            &ReceiveWorld::cycle,
+                                                            &ReceiveWorld::change_room,
+                                                            &ReceiveWorld::receive_raw_packet,
+                                                            &ReceiveWorld::bind_md,
+                                                            &ReceiveWorld::release_md,
+                                                            &ReceiveWorld::arm,
+                                                            &ReceiveWorld::change_counter,
+                                                            &ReceiveWorld::take_events,
+                                                            &ReceiveWorld::change_portal,
+                                                            &ReceiveWorld::timers,
+                                                            &ReceiveWorld::kill_peer,
+                                                            &ReceiveWorld::change_connect,
+                                                            &ReceiveWorld::lose_source,
+                                                            &ReceiveWorld::cancel_triggered,
+                                                            &ReceiveWorld::open_interface,
+                                                            &ReceiveWorld::close_interface,
+                                                            &ReceiveWorld::free_queue,
+                                                            &ReceiveWorld::receive_tofu_request,
+                                                            &ReceiveWorld::receive_tofu_request,
+                                                            &ReceiveWorld::receive_next_data,
+                                                            &ReceiveWorld::post_tofu,
+                                                            &ReceiveWorld::post_tofu,
+                                                            &ReceiveWorld::receive_tofu_fault,
+                                                            &ReceiveWorld::receive_gate_packet,
+                                                            &ReceiveWorld::use_gate,
+                                                            &ReceiveWorld::register_memory,
+                                                            &ReceiveWorld::deregister_memory,
+                                                            &ReceiveWorld::replace_vcq,
+                                                            &ReceiveWorld::configure_gates};
 
 ReceiveWorld::ReceiveWorld(FuzzInput& input)
     : input_(input), core_(fuzz_settings(), kSources[0], /*user=*/7, Counters(counters_)) {
@@ -50,6 +77,7 @@ ReceiveWorld::ReceiveWorld(FuzzInput& input)
   core_.clock = read_clock;
   core_.clock_context = &now_ns_;
   open_interface();
+  open_tofu();
 }
 
 ReceiveWorld::~ReceiveWorld() {
@@ -57,11 +85,19 @@ ReceiveWorld::~ReceiveWorld() {
     if (core_.interface(index) != nullptr) close_interface_on_duty(core_, index);
   }
   CoreCensus::check(core_);
-  PORTOFU_ASSERT(core_.outstanding.open_count() == 0 && core_.fired.empty());
+  core_.outstanding.for_each([](std::uint32_t, const OutstandingOperation& operation) {
+    PORTOFU_ASSERT(operation.interface_index == kTofuInterface);
+  });
+  core_.fired.clear_and_dispose([](TriggeredOperation* operation) {
+    PORTOFU_ASSERT(operation->descriptor.interface_index == kTofuInterface);
+    delete operation;
+  });
   for (auto& [key, peer] : core_.peers) {
     lose_peer(core_, *peer);
     PORTOFU_ASSERT(peer->requests.empty() && peer->answers.empty() && peer->outstanding == 0);
+    PORTOFU_ASSERT(peer->held_notices.empty() && peer->gets_under_way == 0);
   }
+  PORTOFU_ASSERT(core_.outstanding.open_count() == 0);
   PORTOFU_ASSERT(wire_.open_links() + loopback_.open_links() == 0);
   memory_.check();
 }
@@ -80,7 +116,8 @@ void ReceiveWorld::notice_sent() {
       const PacketHeader& header = packet.header;
       PORTOFU_ASSERT(header.job_key == core_.settings.job_key && header.uid == core_.uid);
       if ((header.flags & kFlagAnswerWanted) != 0) {
-        const bool wants_data = header.type != PacketType::kPut && header.type != PacketType::kAtomic;
+        const bool wants_data = header.type != PacketType::kPut && header.type != PacketType::kAtomic &&
+                                header.type != PacketType::kTofuPut;
         asked_.push_back({packet.process, header.operation_id, header.length, wants_data});
       }
       if (wire == &loopback_) loopback_.arrive(std::move(packet));
@@ -108,6 +145,7 @@ void ReceiveWorld::come_to_rest() {
   for (std::uint32_t index = 0; index < kInterfaceCount; ++index) {
     if (core_.interface(index) != nullptr) check_rest(*core_.interface(index));
   }
+  check_tofu();
 }
 
 /// What is on its way to and from ourselves comes to its end; peers say nothing more.

@@ -4,6 +4,8 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "engine/address/core.h"
@@ -13,6 +15,17 @@
 #include "tests/unit/support/fake_wire.h"
 
 namespace portofu::fuzz {
+
+/// Queues and gates of TNI 0 are ours; of TNI 1 and 2 those of the two peers. Nobody has others.
+class FuzzDirectory final : public NodeDirectory {
+ public:
+  ClaimResult claim(std::uint64_t) override { return ClaimResult::kClaimed; }
+  void release(std::uint64_t) override {}
+  bool find(std::uint64_t key, ProcessId* owner) override {
+    *owner = {1, 1 + tni_of(key)};
+    return tni_of(key) < 3;
+  }
+};
 
 class ReceiveWorld {
  public:
@@ -32,7 +45,7 @@ class ReceiveWorld {
 
  private:
   using Act = void (ReceiveWorld::*)();
-  static const std::array<Act, 32> kActs;
+  static const std::array<Act, 44> kActs;
 
   static constexpr std::uint32_t kPortals = 4;
   static constexpr std::uint32_t kSourceCount = 3;
@@ -46,6 +59,7 @@ class ReceiveWorld {
   void receive_next_answer_data();
   void receive_raw_packet();
   void receive(ProcessId source, const PacketHeader& header);
+  void receive(ProcessId source, const PacketHeader& header, std::span<const std::byte> payload);
   PacketHeader request_header(PacketType type);
   void spoil(PacketHeader& header);
   ProcessId source() { return input_.one_of(kSources); }
@@ -68,6 +82,27 @@ class ReceiveWorld {
   void take_events();
   void change_portal();
   void free_queue();
+
+  // uTofu: what peers send, and what the application does.
+  void receive_tofu_request();
+  void receive_tofu_fault();
+  void receive_gate_packet();
+  void post_tofu();
+  void register_memory();
+  void deregister_memory();
+  void replace_vcq();
+  void use_gate();
+  void configure_gates();
+  void take_notices();
+  void open_tofu();
+  VirtualControlQueue* any_vcq();
+  void create_vcq(std::uint32_t number);
+  void free_vcq(VirtualControlQueue& vcq);
+  std::uint64_t any_stadd();
+  std::uint64_t any_vcq_id();
+  BarrierGate& gate(std::uint32_t index);
+  std::uint64_t tofu_length();
+  void check_tofu();
 
   // What happens to links and time.
   void cycle();
@@ -103,9 +138,11 @@ class ReceiveWorld {
   FakeWire loopback_;
   FakeWire wire_;
   CountersShared counters_{};
+  FuzzDirectory directory_;
   Core core_;
   std::vector<Asked> asked_;
-  std::vector<Handle> entries_;  ///< Of all interfaces, gone ones included.
+  std::vector<Handle> entries_;                                  ///< Of all interfaces, gone ones included.
+  std::vector<std::pair<std::uint32_t, std::uint64_t>> stadds_;  ///< Number of the VCQ and STADD, stale ones included.
 };
 
 }  // namespace portofu::fuzz

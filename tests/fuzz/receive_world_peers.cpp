@@ -19,7 +19,11 @@ std::uint32_t in_one_packet(std::uint64_t bytes) { return static_cast<std::uint3
 
 /// A payload is exactly as long as its header says, so that a sanitizer sees who reads more.
 void ReceiveWorld::receive(ProcessId source, const PacketHeader& header) {
-  std::vector<std::byte> payload(header.payload_bytes, static_cast<std::byte>(input_.byte()));
+  const std::vector<std::byte> payload(header.payload_bytes, static_cast<std::byte>(input_.byte()));
+  receive(source, header, payload);
+}
+
+void ReceiveWorld::receive(ProcessId source, const PacketHeader& header, std::span<const std::byte> payload) {
   Packet packet;
   packet.source = source;
   packet.header = header;
@@ -128,7 +132,7 @@ void ReceiveWorld::receive_answer_packet() {
   }
   constexpr std::array<std::uint8_t, 4> kFlags{0, kFlagSilent, kFlagOverflowList, kFlagSilent | kFlagOverflowList};
   header.flags = input_.one_of(kFlags);
-  if (input_.once_in(4)) header.ni_fail_type = static_cast<std::uint8_t>(input_.below(kNiFailCount));
+  if (input_.once_in(4)) header.ni_fail_type = static_cast<std::uint8_t>(input_.below(kTofuNiFailCount));
   spoil(header);
   receive(from, header);
 }
@@ -153,7 +157,7 @@ void ReceiveWorld::receive_next_answer_data() {
 /// Nothing about it is right, except by chance.
 void ReceiveWorld::receive_raw_packet() {
   PacketHeader header{};
-  header.type = static_cast<PacketType>(input_.below(10));
+  header.type = static_cast<PacketType>(input_.below(14));
   header.flags = input_.byte();
   header.interface_index = input_.byte();
   header.ni_fail_type = input_.byte();

@@ -72,7 +72,8 @@ class Worker {
     }
     if (PtlEQAlloc(ni_, 256, &eq_) != PTL_OK) return false;
     ptl_pt_index_t index = 0;
-    if (PtlPTAlloc(ni_, 0, PTL_EQ_NONE, kPt, &index) != PTL_OK) return false;
+    // A put that comes before the entry must be told to its initiator: one that matches nothing is not (2.8).
+    if (PtlPTAlloc(ni_, PTL_PT_ALLOC_DISABLED, PTL_EQ_NONE, kPt, &index) != PTL_OK) return false;
     ptl_me_t me{};
     me.start = target_.data();
     me.length = target_.size();
@@ -82,6 +83,7 @@ class Worker {
     me.match_id.phys = {PTL_NID_ANY, PTL_PID_ANY};
     ptl_handle_me_t entry = 0;
     if (PtlMEAppend(ni_, kPt, &me, PTL_PRIORITY_LIST, nullptr, &entry) != PTL_OK) return false;
+    if (PtlPTEnable(ni_, kPt) != PTL_OK) return false;
     for (Slot& slot : slots_) {
       slot.data.resize(kSendBytes);
       ptl_md_t md{slot.data.data(), slot.data.size(), PTL_MD_EVENT_SEND_DISABLE, eq_, PTL_CT_NONE};
@@ -150,8 +152,9 @@ class Worker {
       return true;
     }
     options_.board->lost[options_.rank].fetch_add(1);
-    // Dropped: the target was between PtlNIInit and PtlMEAppend, or between PtlNIFini and its end.
-    const bool forgiven = event.ni_fail_type == PTL_NI_UNDELIVERABLE || event.ni_fail_type == PTL_NI_DROPPED;
+    // Dropped or disabled: the target was between PtlNIInit and PtlPTEnable, or between PtlNIFini and its end.
+    const bool forgiven = event.ni_fail_type == PTL_NI_UNDELIVERABLE || event.ni_fail_type == PTL_NI_DROPPED ||
+                          event.ni_fail_type == PTL_NI_PT_DISABLED;
     return forgiven || fail(WorkerEnd::kWrongFailure, event.ni_fail_type);
   }
 

@@ -21,6 +21,12 @@ Node::Node(SimNetwork& network, const NodeOptions& options, WireObserver* observ
       recorded_loopback_(std::make_unique<RecordingWire>(*loopback_, observer, options.index)) {
   std::vector<Wire*> wires{recorded_sim_.get()};
   if (options.own_loopback) wires.insert(wires.begin(), recorded_loopback_.get());
+  if (options.shuffle_seed != 0) {
+    for (Wire*& wire : wires) {
+      shuffled_.push_back(std::make_unique<ShuffleWire>(*wire, options.shuffle_seed + shuffled_.size()));
+      wire = shuffled_.back().get();
+    }
+  }
   engine_ = std::make_unique<Engine>(options.settings, options.id, options.uid, wires, read_clock, options_.clock_ns);
   core_ = &Engine::Duty(*engine_).core();
   open_interface();

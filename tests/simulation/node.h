@@ -10,6 +10,7 @@
 #include "engine/engine.h"
 #include "engine/target/list_entries.h"
 #include "engine/wire/loopback/loopback_wire.h"
+#include "engine/wire/sim/shuffle_wire.h"
 #include "engine/wire/sim/sim_network.h"
 #include "tests/simulation/model.h"
 #include "tests/simulation/recording_wire.h"
@@ -18,15 +19,16 @@ namespace portofu::simulation {
 
 struct NodeOptions {
   ProcessId id;
-  std::size_t index = 0;               ///< For the observer.
-  std::uint32_t interface_index = 1;   ///< Bit 0 is matching, bit 1 is logical.
+  std::size_t index = 0;              ///< For the observer.
+  std::uint32_t interface_index = 1;  ///< Bit 0 is matching, bit 1 is logical.
   std::uint32_t uid = 1000;
   Limits limits = kDefaultLimits;
   Settings settings;
   std::size_t memory_bytes = 65536;
-  bool own_loopback = true;            ///< False: the simulated wire carries what it sends to itself.
-  RingGeometry ring;                   ///< Of the loopback wire.
-  std::uint64_t* clock_ns = nullptr;   ///< The test's clock; must be set.
+  bool own_loopback = true;           ///< False: the simulated wire carries what it sends to itself.
+  RingGeometry ring;                  ///< Of the loopback wire.
+  std::uint64_t shuffle_seed = 0;     ///< Not 0: the disorder of PORTOFU_SHUFFLE lies over the wires.
+  std::uint64_t* clock_ns = nullptr;  ///< The test's clock; must be set.
 };
 
 /// Everything of one process. Used by one thread; functions take the duty themselves.
@@ -75,6 +77,7 @@ class Node {
   std::unique_ptr<LoopbackWire> loopback_;
   std::unique_ptr<RecordingWire> recorded_sim_;
   std::unique_ptr<RecordingWire> recorded_loopback_;
+  std::vector<std::unique_ptr<ShuffleWire>> shuffled_;
   std::unique_ptr<Engine> engine_;
   Core* core_ = nullptr;  ///< Of engine_.
 };

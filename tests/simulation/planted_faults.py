@@ -24,6 +24,7 @@ class Fault(NamedTuple):
     file: str
     right: str  # must stand exactly once in the file
     wrong: str
+    test: str = "model"  # what should find it: simulation_TEST_test
 
 
 FAULTS = [
@@ -113,6 +114,73 @@ FAULTS = [
     Fault("SUCCESS_DISABLE hides failures", "engine/initiator/report.cpp",
           "event.ni_fail_type == NiFail::kOk && (md.options & kMdEventSuccessDisable) != 0",
           "(md.options & kMdEventSuccessDisable) != 0"),
+    # uTofu: session mode, notices, errors
+    Fault("uTofu: large SPS cut", "engine/target/tofu_request.cpp", "header.pt_index >> kTofuStepsShift;",
+          "header.pt_index >> kTofuStepsShift & 7;", "tofu_session"),
+    Fault("uTofu: steps counted when a put begins", "engine/target/tofu_request.cpp",
+          "  arrival.mode = ArrivalMode::kDeliver;\n  deliver_tofu_payload",
+          "  if (core.tofu->vcq_of_number(header.initiator_rank)->session)\n"
+          "    core.tofu->vcq_of_number(header.initiator_rank)->steps.add_success_on_duty(\n"
+          "        header.pt_index >> kTofuStepsShift, core.fired);\n"
+          "  arrival.header.pt_index &= 0xfff;\n"
+          "  arrival.mode = ArrivalMode::kDeliver;\n  deliver_tofu_payload", "tofu_session"),
+    Fault("uTofu: failed put counts its steps", "engine/target/tofu_request.cpp",
+          "  if (fail != NiFail::kOk) return refuse(core, peer, arrival, fail);",
+          "  if (fail != NiFail::kOk && fail != NiFail::kUndeliverable)\n"
+          "    core.tofu->vcq_of_number(header.initiator_rank)->steps.add_success_on_duty(\n"
+          "        header.pt_index >> kTofuStepsShift, core.fired);\n"
+          "  if (fail != NiFail::kOk) return refuse(core, peer, arrival, fail);", "tofu_session"),
+    Fault("uTofu: late descriptor does not start", "engine/event/counting_event.cpp",
+          "operation->threshold <= success()", "operation->threshold < success()", "tofu_session"),
+    Fault("uTofu: one descriptor too many starts", "engine/event/counting_event.cpp",
+          "waiting_.begin()->threshold <= reached", "waiting_.begin()->threshold <= reached + 1", "tofu_session"),
+    Fault("uTofu: notice overtakes a get", "engine/target/tofu_request.cpp", "if (held == 0 ||",
+          "if (held < kMostHeldNotices ||", "tofu_session"),
+    Fault("uTofu: notice of a get lacks its end", "engine/target/tofu_request.cpp",
+          "header.match_bits + header.length", "header.match_bits", "tofu_session"),
+    Fault("uTofu: notice names the path of the descriptor", "engine/initiator/tofu_send.cpp",
+          "with_own_path(d.match_bits)", "d.match_bits", "tofu_session"),
+    Fault("uTofu: failure told only where a TCQ notice is wanted", "engine/event/notice_queue.h",
+          "entry.notice || fail != NiFail::kOk", "entry.notice", "tofu_session"),
+    Fault("uTofu: TCQ told in order of completion", "engine/event/notice_queue.h",
+          "while (unread() != 0 && oldest().done && !oldest().notice) ++oldest_;",
+          "while (unread() != 0 && !oldest().notice) ++oldest_;", "tofu_session"),
+    Fault("uTofu: read-only region is written", "engine/address/stadd_table.cpp",
+          "request.read_only ? kEntryOpGet :", "false ? kEntryOpGet :", "tofu_session"),
+    Fault("uTofu: range may leave its region by a byte", "engine/target/stadd_access.cpp",
+          "!region->segment.fits(offset, access.bytes)", "!region->segment.fits(offset, access.bytes - 1)",
+          "tofu_session"),
+    Fault("uTofu: last bytes of a put missing", "engine/target/tofu_request.cpp",
+          "deliver_payload(arrival, payload + body, bytes - body);",
+          "arrival.received += bytes - body;", "tofu_session"),
+    Fault("uTofu: gets under way are not counted down", "engine/initiator/tofu_report.cpp",
+          "--operation.peer->gets_under_way;", ";", "tofu_session"),
+    # uTofu: barrier circuits
+    Fault("uTofu: MAXLOC prefers the larger location", "engine/target/barrier.cpp",
+          "other.items[i + 1] < into.items[i + 1]", "other.items[i + 1] > into.items[i + 1]", "tofu_circuit"),
+    Fault("uTofu: other number of items not noticed", "engine/target/barrier.cpp",
+          "into.operation != other.operation || into.item_count != other.item_count",
+          "into.operation != other.operation", "tofu_circuit"),
+    Fault("uTofu: mismatch not passed on", "engine/target/barrier.cpp", "into.mismatch |= other.mismatch;", "",
+          "tofu_circuit"),
+    Fault("uTofu: mismatch changes what was started", "engine/target/barrier.cpp",
+          "if (other || value.mismatch != 0) {", "if (false) {", "tofu_circuit"),
+    Fault("uTofu: relay gate not armed again", "engine/target/barrier.cpp",
+          "    arm_gate(core, *gate);\n    return send_on", "    return send_on", "tofu_circuit"),
+    Fault("uTofu: gate passes with its first input", "engine/target/barrier.cpp",
+          "operation->threshold = gate.round_inputs;",
+          "operation->threshold = gate.round_inputs - gate.input_count() + 1;", "tofu_circuit"),
+    Fault("uTofu: packet of a later round taken", "engine/target/barrier.cpp",
+          "combine(value, gate.packets.front());", "combine(value, gate.packets.back());", "tofu_circuit"),
+    Fault("uTofu: sum of negative zeros loses its sign", "engine/event/exact_sum.cpp",
+          "specials_ |= other.specials_;", "specials_ |= other.specials_ & ~kSeenMinusZero | kSeenOther;",
+          "tofu_circuit"),
+    Fault("uTofu: carry lost between words of a sum", "engine/event/exact_sum.cpp",
+          "    words_[i] = static_cast<std::uint64_t>(carry);\n    carry >>= 64;",
+          "    words_[i] = static_cast<std::uint64_t>(carry);\n    carry = 0;", "tofu_circuit"),
+    Fault("uTofu: no signal to a gate that takes a packet, too", "engine/target/barrier.cpp",
+          "next->local_source == gate.id && next->signals",
+          "next->remote_source == BarrierGate::kNoGate && next->signals", "tofu_circuit"),
 ]
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -134,17 +202,17 @@ def copy_sources():
         shutil.copy(source, target)
 
 
-def build():
-    """@return True if the model test compiles"""
-    run = subprocess.run(["cmake", "--build", WORK / "build", "--target", "simulation_model_test"], capture_output=True,
-                         text=True)
+def build(test):
+    """@return True if the test compiles"""
+    run = subprocess.run(["cmake", "--build", WORK / "build", "--target", f"simulation_{test}_test"],
+                         capture_output=True, text=True)
     (WORK / "build.log").write_text(run.stdout + run.stderr)
     return run.returncode == 0
 
 
-def run_model():
+def run_model(test):
     """@return (passed, seed of the sequence that failed or what else happened)"""
-    program = WORK / "build" / "bin" / "simulation_model_test"
+    program = WORK / "build" / "bin" / f"simulation_{test}_test"
     environment = dict(os.environ, GTEST_BREAK_ON_FAILURE="0")
     try:
         run = subprocess.run([program, "--gtest_fail_fast"], capture_output=True, text=True, timeout=600,
@@ -165,9 +233,9 @@ def try_fault(fault):
         return False, f"the place in {fault.file} is gone: say where it is now"
     path.write_text(text.replace(fault.right, fault.wrong))
     try:
-        if not build():
+        if not build(fault.test):
             return False, f"does not compile; see {WORK / 'build.log'}"
-        passed, remark = run_model()
+        passed, remark = run_model(fault.test)
         return not passed, remark or "NOT FOUND"
     finally:
         path.write_text(text)
@@ -180,13 +248,15 @@ def main():
     copy_sources()
     subprocess.run(["cmake", "-S", WORK / "source", "-B", WORK / "build", "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Debug",
                     "-DPORTOFU_TEST_SUITES=unit;simulation"], check=True, stdout=subprocess.DEVNULL)
-    if not build():
-        sys.exit(f"the engine does not compile without a fault; see {WORK / 'build.log'}")
-    passed, remark = run_model()
-    if not passed:
-        sys.exit(f"the model disagrees without a fault: {remark}")
+    chosen = [fault for fault in FAULTS if only.search(fault.name)]
+    for test in sorted({fault.test for fault in chosen}):
+        if not build(test):
+            sys.exit(f"the engine does not compile without a fault; see {WORK / 'build.log'}")
+        passed, remark = run_model(test)
+        if not passed:
+            sys.exit(f"the {test} test fails without a fault: {remark}")
     missed = 0
-    for fault in filter(lambda one: only.search(one.name), FAULTS):
+    for fault in chosen:
         found, remark = try_fault(fault)
         missed += not found
         print(f"{'found' if found else 'MISSED'}: {fault.name} ({fault.file}): {remark}", flush=True)

@@ -31,5 +31,22 @@ TEST(EngineNode, Shuffle_seed__puts_the_disorder_over_both) {
   EXPECT_EQ(node->wires(), (std::vector<Wire*>{node->shuffled_loopback.get(), node->shuffled_shm.get()}));
 }
 
+TEST(EngineNode, Directory__claims_finds_and_releases_for_its_process) {
+  const auto mine = open_with({}), other = open_with({});
+  ASSERT_NE(mine, nullptr);
+  ASSERT_NE(other, nullptr);
+  const std::uint64_t key = 0x5aa'0000'0000 + mine->segment->id().pid;
+  ProcessId owner;
+  EXPECT_FALSE(other->directory->find(key, &owner));
+  EXPECT_EQ(mine->directory->claim(key), ClaimResult::kClaimed);
+  EXPECT_EQ(other->directory->claim(key), ClaimResult::kTaken);
+  ASSERT_TRUE(other->directory->find(key, &owner));
+  EXPECT_EQ(owner, mine->segment->id());
+  other->directory->release(key);
+  EXPECT_TRUE(other->directory->find(key, &owner)) << "It is not the other's to release.";
+  mine->directory->release(key);
+  EXPECT_FALSE(other->directory->find(key, &owner));
+}
+
 }  // namespace
 }  // namespace portofu

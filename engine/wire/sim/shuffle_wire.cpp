@@ -17,8 +17,9 @@ constexpr std::size_t kMostWaiting = 32;
 /// Most polls for which the first packet of a lane stays invisible.
 constexpr std::uint32_t kMostDelayPolls = 6;
 
+/// A fault is the answer to a put of uTofu that wanted none, and told in order with the others (guide, 2.2.10).
 bool is_of_answer(const PacketHeader& header) {
-  if (header.type == PacketType::kAnswer) return true;
+  if (header.type == PacketType::kAnswer || header.type == PacketType::kTofuFault) return true;
   return header.type == PacketType::kData && (header.flags & kFlagAnswerStream) != 0;
 }
 
@@ -29,7 +30,7 @@ std::uint64_t bytes_to_come(const PacketHeader& header) {
   return streams && header.length > header.payload_bytes ? header.length - header.payload_bytes : 0;
 }
 
-bool is_ordered(const PacketHeader& header) { return !is_of_answer(header) && (header.flags & kFlagUnordered) == 0; }
+bool is_ordered(const PacketHeader& header) { return (header.flags & kFlagUnordered) == 0; }
 
 }  // namespace
 

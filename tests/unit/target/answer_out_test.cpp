@@ -64,7 +64,7 @@ TEST_F(AnswerOutTest, Room__the_answer_leaves_at_once_with_all_that_it_says) {
   const FakePacket packet = wire.take();
   EXPECT_EQ(packet.process, kPeer);
   EXPECT_EQ(packet.header.type, PacketType::kAnswer);
-  EXPECT_EQ(packet.header.flags, kFlagOverflowList | kFlagSilent);
+  EXPECT_EQ(packet.header.flags, kFlagOverflowList | kFlagSilent | kFlagUnordered);
   EXPECT_EQ(packet.header.operation_id, 7u);
   EXPECT_EQ(packet.header.ni_fail_type, static_cast<std::uint8_t>(NiFail::kPermViolation));
   EXPECT_EQ(packet.header.length, 5u);

@@ -218,7 +218,7 @@ TEST_F(RequestAtomicTest, Overflow_list__stores_what_came_and_reads_what_is_ther
   EXPECT_EQ(wire.take().payload, bytes_of({10}));
   receive(header(PacketType::kAtomic, kSum, 4), bytes_of({5}));
   EXPECT_EQ(item(0), 5);
-  EXPECT_EQ(next_sent().flags, kFlagOverflowList);
+  EXPECT_EQ(next_sent().flags, kFlagOverflowList | kFlagUnordered);
   EXPECT_THAT(kinds(), ElementsAre(EventKind::kFetchAtomic, EventKind::kAtomic));
   EXPECT_EQ(counted(Counter::kHeadersUnexpected), 2u);
 }

@@ -56,7 +56,7 @@ TEST_F(RequestTest, Put__of_one_packet_is_delivered_told_and_acknowledged) {
   EXPECT_TRUE(holds_pattern(memory.data(), 100));
   EXPECT_TRUE(is_untouched(memory.data() + 100, memory.size() - 100));
   EXPECT_THAT(kinds(), ElementsAre(EventKind::kPut));
-  EXPECT_EQ(expect_answer(7, NiFail::kOk, 100).flags, 0u);
+  EXPECT_EQ(expect_answer(7, NiFail::kOk, 100).flags, kFlagUnordered);
   EXPECT_EQ(counted(Counter::kPutsMatched), 1u);
   EXPECT_EQ(counted(Counter::kBytesReceived), 100u);
   EXPECT_EQ(mode(), ArrivalMode::kIdle);
@@ -121,7 +121,7 @@ TEST_F(RequestTest, Answer__carries_list_offset_and_silence) {
   receive_put(40);
   receive_put(8, 7);
   const PacketHeader header = expect_answer(7, NiFail::kOk, 8);
-  EXPECT_EQ(header.flags, kFlagOverflowList | kFlagSilent);
+  EXPECT_EQ(header.flags, kFlagOverflowList | kFlagSilent | kFlagUnordered);
   EXPECT_EQ(header.remote_offset, 40u);
   EXPECT_EQ(counted(Counter::kHeadersUnexpected), 2u);
 }
@@ -190,7 +190,7 @@ TEST_F(RequestTest, Interface_that_is_not_open__is_told) {
   PacketHeader header = put_header(8, 7);
   header.interface_index = kMatchingLogical;
   receive(header);
-  EXPECT_EQ(expect_answer(7, NiFail::kDropped, 0).flags, 0u);
+  EXPECT_EQ(expect_answer(7, NiFail::kDropped, 0).flags, kFlagUnordered);
   EXPECT_EQ(counted(Counter::kHeadersDropped), 1u);
   EXPECT_EQ(status(StatusRegister::kDropCount), 0) << "another interface";
 }
@@ -212,16 +212,16 @@ TEST_F(RequestTest, Refusals__each_has_its_answer_and_its_register) {
   PacketHeader no_match = put_header(8, 1);
   no_match.match_bits = ~kBits;
   receive(no_match);
-  EXPECT_EQ(expect_answer(1, NiFail::kDropped, 0).flags, kFlagSilent);
+  EXPECT_EQ(expect_answer(1, NiFail::kDropped, 0).flags, kFlagSilent | kFlagUnordered);
   PacketHeader stranger = put_header(8, 2);
   stranger.uid = 5;
   receive(stranger);
-  EXPECT_EQ(expect_answer(2, NiFail::kPermViolation, 0).flags, 0u);
+  EXPECT_EQ(expect_answer(2, NiFail::kPermViolation, 0).flags, kFlagUnordered);
   receive(get_header(8, 3));
-  EXPECT_EQ(expect_answer(3, NiFail::kOpViolation, 0).flags, 0u);
+  EXPECT_EQ(expect_answer(3, NiFail::kOpViolation, 0).flags, kFlagUnordered);
   portal.enabled = false;
   receive(put_header(8, 4));
-  EXPECT_EQ(expect_answer(4, NiFail::kPtDisabled, 0).flags, 0u);
+  EXPECT_EQ(expect_answer(4, NiFail::kPtDisabled, 0).flags, kFlagUnordered);
   EXPECT_EQ(status(StatusRegister::kDropCount), 2);
   EXPECT_EQ(status(StatusRegister::kPermissionViolations), 1);
   EXPECT_EQ(status(StatusRegister::kOperationViolations), 1);
@@ -235,7 +235,7 @@ TEST_F(RequestTest, Refusal_by_flow_control__is_told_to_both_sides) {
   portal.flow_control = true;
   ni.eqs.find(eq)->reserve_on_duty();
   receive(put_header(8, 7));
-  EXPECT_EQ(expect_answer(7, NiFail::kPtDisabled, 0).flags, 0u);
+  EXPECT_EQ(expect_answer(7, NiFail::kPtDisabled, 0).flags, kFlagUnordered);
   EXPECT_THAT(kinds(), ElementsAre(EventKind::kPtDisabled));
 }
 

@@ -96,7 +96,8 @@ TEST_F(ShuffleWireTest, Requests__of_one_source_keep_their_order_and_its_answers
     std::uint32_t sent = 0;
     for (std::uint32_t i = 0; i < kPackets; ++i) {
       for (int sender = 0; sender < 2; ++sender) {
-        sent += send(sender, i % 2 == 0 ? PacketType::kPut : PacketType::kAnswer, 2 * i, 0, 8) ? 1 : 0;
+        sent += i % 2 == 0 ? send(sender, PacketType::kPut, 2 * i, 0, 8)
+                           : send(sender, PacketType::kAnswer, 2 * i, kFlagUnordered, 8);
         sent += send(sender, PacketType::kData, 2 * i + 1, i % 2 == 0 ? 0 : kFlagAnswerStream, 8) ? 1 : 0;
       }
     }
@@ -123,6 +124,22 @@ TEST_F(ShuffleWireTest, Requests__of_one_source_keep_their_order_and_its_answers
   EXPECT_GT(answers_first, 0) << "answers overtake requests";
   EXPECT_GT(answers_overtaken, 0) << "answers overtake answers";
   EXPECT_GT(sources_mixed, 0) << "sources overtake each other";
+}
+
+// The uTofu guide, 2.2.10: local notices come in order, and a fault answers a put that wanted no answer.
+TEST_F(ShuffleWireTest, Answers_and_faults_of_utofu__keep_their_order) {
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    start(seed);
+    for (std::uint32_t i = 0; i < kPackets; ++i) {
+      send(0, i % 3 == 0 ? PacketType::kTofuFault : PacketType::kAnswer, i);
+    }
+    std::uint32_t last = 0;
+    for (const Taken& one : take_all()) {
+      EXPECT_GE(one.number, last) << "seed " << seed;
+      last = one.number;
+    }
+    TearDown();
+  }
 }
 
 // 2.7.5. Messages of two packets: those without order begin with 2, 6, 10 ...

@@ -1,0 +1,44 @@
+// Random barrier circuits of uTofu: butterflies, rings, trees, dissemination and mixtures, with relays on several TNIs
+// and masked signals and packets.
+
+#include <gtest/gtest.h>
+
+#include "tests/simulation/seed.h"
+#include "tests/simulation/tofu_circuit.h"
+
+namespace portofu::simulation {
+namespace {
+
+/// Sanitizers make a sequence ten times as long.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr int kShare = 10;
+#else
+constexpr int kShare = 1;
+#endif
+
+void run_circuits(int run_count, const CircuitTaste& taste) {
+  const std::uint64_t first = test_seed();
+  for (int i = 0; i < test_rounds(run_count / kShare); ++i) {
+    const std::uint64_t seed = first + static_cast<std::uint64_t>(i);
+    TofuCircuits circuits(seed, taste);
+    const std::string complaint = circuits.run();
+    ASSERT_EQ(complaint, "") << "repeat with PORTOFU_TEST_SEED=" << seed << " PORTOFU_TEST_ROUNDS=1";
+  }
+}
+
+TEST(TofuCircuits, Every_shape__gives_everybody_the_plain_result) { run_circuits(3000, {}); }
+
+TEST(TofuCircuits, Large_circuits__give_the_plain_result) {
+  run_circuits(200, {.most_processes = 12, .most_circuits = 2, .most_participants = 32, .most_rounds = 3});
+}
+
+TEST(TofuCircuits, Mismatches__are_told_to_everybody) {
+  run_circuits(1000, {.most_circuits = 1, .most_participants = 6, .mismatch_percent = 70});
+}
+
+TEST(TofuCircuits, Many_rounds__do_not_mix) {
+  run_circuits(200, {.most_circuits = 2, .most_participants = 5, .most_rounds = 60});
+}
+
+}  // namespace
+}  // namespace portofu::simulation

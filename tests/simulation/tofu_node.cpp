@@ -1,0 +1,111 @@
+// The calls of an application of uTofu.
+
+#include "tests/simulation/tofu_node.h"
+
+#include "engine/initiator/send.h"
+
+namespace portofu::simulation {
+
+ClaimResult TableDirectory::claim(std::uint64_t key) {
+  return claims_.emplace(key, self_).second ? ClaimResult::kClaimed : ClaimResult::kTaken;
+}
+
+void TableDirectory::release(std::uint64_t key) { claims_.erase(key); }
+
+bool TableDirectory::find(std::uint64_t key, ProcessId* owner) {
+  const auto found = claims_.find(key);
+  if (found == claims_.end()) return false;
+  *owner = found->second;
+  return true;
+}
+
+TofuNode::TofuNode(SimNetwork& network, const NodeOptions& options, TofuClaims& claims, const Coordinates& at)
+    : directory_(claims, options.id), node_(network, options) {
+  node_.core().tofu = std::make_unique<Tofu>(at, &directory_);
+}
+
+VirtualControlQueue& TofuNode::make_vcq(std::uint32_t number, CqMode mode, std::uint32_t toq_entries) {
+  const Engine::Duty duty(node_.engine());
+  constexpr std::uint32_t kMrqEntries = 131072;
+  ControlQueue* queue = tofu().queue(number);
+  if (queue == nullptr) queue = tofu().claim_queue(tni_of(number), queue_of(number), mode);
+  PORTOFU_ASSERT(queue != nullptr && queue->mode == mode);
+  auto& made = queue->vcqs[component_of(number)];
+  made = std::make_unique<VirtualControlQueue>(toq_entries, kMrqEntries);
+  made->session = mode == CqMode::kSession;
+  made->id = make_tofu_id(TofuIdKind::kVcq, tofu().coordinates, number);
+  tofu().enter(*made);
+  return *made;
+}
+
+std::uint64_t TofuNode::register_memory(const VirtualControlQueue& vcq, std::uint64_t at, std::uint64_t bytes,
+                                        bool read_only) {
+  const Engine::Duty duty(node_.engine());
+  std::uint64_t stadd = 0;
+  const RegionRequest request{component_of(vcq.id), memory() + at, bytes, read_only};
+  PORTOFU_ASSERT(tofu().queue(queue_number(vcq.id))->stadds.add(request, &stadd) == Status::kOk);
+  return stadd;
+}
+
+void TofuNode::post(VirtualControlQueue& vcq, const Descriptor& wanted, bool tcq_notice) {
+  const Engine::Duty duty(node_.engine());
+  Core& core = duty.core();
+  Descriptor descriptor = wanted;
+  descriptor.interface_index = kTofuInterface;
+  descriptor.md_handle = vcq.handle;
+  descriptor.local_get_offset = vcq.tcq.take(descriptor.user_ptr, tcq_notice);
+  if (vcq.session) {
+    auto* waiting = new TriggeredOperation;
+    waiting->descriptor = descriptor;
+    waiting->threshold = ++vcq.posted;
+    vcq.steps.add_triggered_on_duty(waiting, core.fired);
+  } else {
+    start_descriptor(core, descriptor);
+  }
+  node_.engine().settle_on_duty();
+}
+
+bool TofuNode::read_tcq(VirtualControlQueue& vcq, void** callback_data, NiFail* fail) {
+  const Engine::Duty duty(node_.engine());
+  return vcq.tcq.read(callback_data, fail);
+}
+
+bool TofuNode::read_mrq(VirtualControlQueue& vcq, Notice* notice) {
+  const Engine::Duty duty(node_.engine());
+  return vcq.mrq.read(notice);
+}
+
+BarrierGate& TofuNode::make_gate(std::uint32_t number, std::uint64_t set) {
+  const Engine::Duty duty(node_.engine());
+  BarrierGate* gate = tofu().claim_gate(make_tofu_id(TofuIdKind::kVbg, tofu().coordinates, number));
+  PORTOFU_ASSERT(gate != nullptr);
+  gate->set_id = set != 0 ? set : gate->id;
+  return *gate;
+}
+
+void TofuNode::configure_gate(BarrierGate& gate, const GateSetting& setting) {
+  const Engine::Duty duty(node_.engine());
+  gate.local_source = setting.local_source;
+  gate.remote_source = setting.remote_source;
+  gate.local_target = setting.local_target;
+  gate.remote_target = setting.remote_target;
+  gate.configured = true;
+  if (!gate.is_start()) arm_gate(duty.core(), gate);
+}
+
+void TofuNode::start(BarrierGate& gate, const GateValue& value) {
+  const Engine::Duty duty(node_.engine());
+  PORTOFU_ASSERT(gate.state == BarrierState::kIdle);
+  start_barrier(duty.core(), gate, value);
+  node_.engine().settle_on_duty();
+}
+
+bool TofuNode::take_result(BarrierGate& gate, GateValue* value) {
+  const Engine::Duty duty(node_.engine());
+  if (gate.state != BarrierState::kCompleted) return false;
+  *value = gate.result;
+  gate.state = BarrierState::kIdle;
+  return true;
+}
+
+}  // namespace portofu::simulation

@@ -1,0 +1,75 @@
+#pragma once
+// One simulated process with uTofu: what lib/utofu does with an engine, at the level of the engine. Processes find each
+// other's queues and gates in a table instead of the node's shared segments.
+
+#include <cstdint>
+#include <map>
+#include <memory>
+
+#include "engine/address/tofu.h"
+#include "engine/descriptor/tofu_descriptor.h"
+#include "engine/target/barrier.h"
+#include "tests/simulation/node.h"
+
+namespace portofu::simulation {
+
+/// Who has which queue or gate, by claim key.
+using TofuClaims = std::map<std::uint64_t, ProcessId>;
+
+/// What one process sees of the claims.
+class TableDirectory final : public NodeDirectory {
+ public:
+  TableDirectory(TofuClaims& claims, ProcessId self) : claims_(claims), self_(self) {}
+  ClaimResult claim(std::uint64_t key) override;
+  void release(std::uint64_t key) override;
+  bool find(std::uint64_t key, ProcessId* owner) override;
+
+ private:
+  TofuClaims& claims_;
+  ProcessId self_;
+};
+
+/// Where the signals and packets of a gate come from and go to; members as in utofu_vbg_setting.
+struct GateSetting {
+  std::uint64_t local_source = BarrierGate::kNoGate;
+  std::uint64_t remote_source = BarrierGate::kNoGate;
+  std::uint64_t local_target = BarrierGate::kNoGate;
+  std::uint64_t remote_target = BarrierGate::kNoGate;
+};
+
+/// Used by one thread; functions take the duty themselves.
+class TofuNode {
+ public:
+  TofuNode(SimNetwork& network, const NodeOptions& options, TofuClaims& claims, const Coordinates& at);
+
+  Node& node() { return node_; }
+  Tofu& tofu() { return *node_.core().tofu; }
+  std::byte* memory() { return node_.memory(); }
+  int step() { return node_.engine().step(); }
+
+  /// Creates a VCQ on a CQ that this process claims, or has claimed.
+  VirtualControlQueue& make_vcq(std::uint32_t number, CqMode mode, std::uint32_t toq_entries);
+
+  /// Registers a piece of the memory. @return its STADD
+  std::uint64_t register_memory(const VirtualControlQueue& vcq, std::uint64_t at, std::uint64_t bytes, bool read_only);
+
+  /// Writes a descriptor into the TOQ; there must be room. Fields that name the VCQ and the TCQ entry are set here.
+  void post(VirtualControlQueue& vcq, const Descriptor& wanted, bool tcq_notice);
+
+  bool read_tcq(VirtualControlQueue& vcq, void** callback_data, NiFail* fail);
+  bool read_mrq(VirtualControlQueue& vcq, Notice* notice);
+
+  /// Claims a gate. @param set  the start/end gate that is allocated with it; 0: it is one itself
+  BarrierGate& make_gate(std::uint32_t number, std::uint64_t set);
+  void configure_gate(BarrierGate& gate, const GateSetting& setting);
+  void start(BarrierGate& gate, const GateValue& value);
+
+  /// Takes the result of a barrier. @return false if it is not over
+  bool take_result(BarrierGate& gate, GateValue* value);
+
+ private:
+  TableDirectory directory_;
+  Node node_;
+};
+
+}  // namespace portofu::simulation

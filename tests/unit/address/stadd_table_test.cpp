@@ -1,0 +1,101 @@
+// Registered memory: STADDs, registrations that are counted, chosen STags.
+
+#include "engine/address/stadd_table.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+namespace portofu {
+namespace {
+
+class StaddTableTest : public testing::Test {
+ protected:
+  std::uint64_t add(std::uint64_t at, std::uint64_t bytes, std::uint32_t component = 0, bool read_only = false) {
+    std::uint64_t stadd = 0;
+    EXPECT_EQ(table.add({component, memory.data() + at, bytes, read_only}, &stadd), Status::kOk);
+    return stadd;
+  }
+
+  /// @return whether the VCQ had given out the STADD
+  bool remove(std::uint64_t stadd, std::uint32_t component = 0) { return table.remove(component, stadd, &gone); }
+
+  std::array<std::byte, 4096> memory{};
+  StaddTable table;
+  std::unique_ptr<RegisteredRegion> gone;
+};
+
+TEST_F(StaddTableTest, Region__is_found_by_every_stadd_in_it) {
+  const std::uint64_t stadd = add(100, 200);
+  EXPECT_EQ(stag_of(stadd), kFirstDynamicStag);
+  EXPECT_EQ(stadd_offset(stadd), 0u);
+  RegisteredRegion* region = table.find(stadd);
+  ASSERT_NE(region, nullptr);
+  EXPECT_EQ(table.find(stadd + 199), region);
+  EXPECT_EQ(region->segment.address(5), memory.data() + 105);
+  EXPECT_FALSE(region->is_read_only());
+  EXPECT_EQ(table.find(stadd + kMaxRegionBytes), nullptr);
+}
+
+TEST_F(StaddTableTest, Part_of_a_region__has_the_same_stag) {
+  const std::uint64_t whole = add(0, 1000);
+  EXPECT_EQ(add(10, 990), whole + 10);
+  EXPECT_NE(stag_of(add(10, 991)), stag_of(whole)) << "It is no part.";
+  EXPECT_NE(stag_of(add(0, 1000, 1)), stag_of(whole)) << "Another VCQ.";
+  EXPECT_NE(stag_of(add(0, 1000, 0, true)), stag_of(whole)) << "Other rights.";
+}
+
+TEST_F(StaddTableTest, Registrations__are_taken_back_one_by_one) {
+  const std::uint64_t whole = add(0, 1000), part = add(500, 10);
+  EXPECT_EQ(add(0, 1000), whole);
+  EXPECT_TRUE(remove(whole));
+  EXPECT_TRUE(remove(whole));
+  EXPECT_FALSE(remove(whole));
+  EXPECT_EQ(gone, nullptr);
+  EXPECT_NE(table.find(part), nullptr);
+  EXPECT_TRUE(remove(part));
+  ASSERT_NE(gone, nullptr);
+  EXPECT_EQ(gone->start, memory.data());
+  EXPECT_EQ(table.find(part), nullptr);
+}
+
+TEST_F(StaddTableTest, Stadd__belongs_to_the_vcq_that_got_it) {
+  const std::uint64_t stadd = add(0, 100, 3);
+  EXPECT_FALSE(remove(stadd, 2));
+  EXPECT_FALSE(remove(stadd + 1, 3));
+  EXPECT_TRUE(remove(stadd, 3));
+}
+
+TEST_F(StaddTableTest, Stadd_that_was_given_back__is_not_given_out_again_soon) {
+  const std::uint64_t stadd = add(0, 100);
+  EXPECT_TRUE(remove(stadd));
+  EXPECT_NE(add(0, 100), stadd);
+}
+
+TEST_F(StaddTableTest, Chosen_stag__is_computed_and_used_once) {
+  std::uint64_t stadd = 0;
+  EXPECT_EQ(table.add_reserved({5, memory.data(), 256, true}, 17, &stadd), Status::kOk);
+  EXPECT_EQ(stadd, make_stadd(reserved_stag(5, 17)));
+  EXPECT_EQ(stadd, std::uint64_t{(8 + 5) << 8 | 17} << 40);
+  EXPECT_TRUE(table.find(stadd)->is_read_only());
+  EXPECT_EQ(table.add_reserved({5, memory.data() + 256, 256, false}, 17, &stadd), Status::kInUse);
+  EXPECT_EQ(table.add_reserved({6, memory.data() + 256, 256, false}, 17, &stadd), Status::kOk);
+  EXPECT_NE(stag_of(add(0, 256, 5, true)), reserved_stag(5, 17)) << "Only who asks for the STag gets it.";
+  EXPECT_TRUE(remove(make_stadd(reserved_stag(5, 17)), 5));
+  EXPECT_EQ(table.add_reserved({5, memory.data(), 256, false}, 17, &stadd), Status::kOk);
+}
+
+TEST_F(StaddTableTest, Everything_of_a_vcq__can_be_taken_out) {
+  add(0, 100, 1);
+  add(0, 100, 1);
+  add(10, 20, 1);
+  add(200, 100, 1);
+  const std::uint64_t other = add(0, 100, 2);
+  int count = 0;
+  while (table.take_any_of(1) != nullptr) ++count;
+  EXPECT_EQ(count, 2);
+  EXPECT_NE(table.find(other), nullptr);
+}
+
+}  // namespace
+}  // namespace portofu

@@ -1,0 +1,94 @@
+// The TCQ, which keeps the order of descriptors, and the MRQ, which is finite.
+
+#include "engine/event/notice_queue.h"
+
+#include <gtest/gtest.h>
+
+namespace portofu {
+namespace {
+
+void* data(std::uintptr_t number) { return reinterpret_cast<void*>(number); }
+
+class TransmitCompleteQueueTest : public testing::Test {
+ protected:
+  /// Reads one entry. @return its callback data; 0 if there is none
+  std::uintptr_t read() {
+    void* callback_data = nullptr;
+    return queue.read(&callback_data, &fail) ? reinterpret_cast<std::uintptr_t>(callback_data) : 0;
+  }
+
+  TransmitCompleteQueue queue{3};
+  NiFail fail = NiFail::kOk;
+};
+
+TEST_F(TransmitCompleteQueueTest, Notices__come_in_the_order_of_descriptors) {
+  const std::uint64_t first = queue.take(data(1), true), second = queue.take(data(2), true);
+  queue.complete(second, NiFail::kOk);
+  EXPECT_EQ(read(), 0u) << "The first is still on its way.";
+  queue.complete(first, NiFail::kOk);
+  EXPECT_EQ(read(), 1u);
+  EXPECT_EQ(read(), 2u);
+  EXPECT_EQ(read(), 0u);
+}
+
+TEST_F(TransmitCompleteQueueTest, Success_without_notice__is_silent_and_failure_is_not) {
+  const std::uint64_t first = queue.take(data(1), false), second = queue.take(data(2), false);
+  const std::uint64_t third = queue.take(data(3), true);
+  queue.complete(first, NiFail::kOk);
+  queue.complete(second, NiFail::kBadStadd);
+  queue.complete(third, NiFail::kOk);
+  EXPECT_EQ(read(), 2u);
+  EXPECT_EQ(fail, NiFail::kBadStadd);
+  EXPECT_EQ(read(), 3u);
+  EXPECT_EQ(fail, NiFail::kOk);
+}
+
+TEST_F(TransmitCompleteQueueTest, Silent_descriptor_on_its_way__holds_back_those_behind_it) {
+  const std::uint64_t first = queue.take(data(1), false), second = queue.take(data(2), true);
+  queue.complete(second, NiFail::kOk);
+  EXPECT_EQ(read(), 0u);
+  queue.complete(first, NiFail::kOk);
+  EXPECT_EQ(read(), 2u);
+}
+
+TEST_F(TransmitCompleteQueueTest, Room__is_there_again_when_entries_are_read_or_silent) {
+  EXPECT_TRUE(queue.has_room(3));
+  EXPECT_FALSE(queue.has_room(4));
+  const std::uint64_t first = queue.take(data(1), false), second = queue.take(data(2), true);
+  queue.take(data(3), true);
+  EXPECT_FALSE(queue.has_room(1));
+  queue.complete(first, NiFail::kOk);
+  EXPECT_TRUE(queue.has_room(1));
+  queue.complete(second, NiFail::kOk);
+  EXPECT_FALSE(queue.has_room(2)) << "It is not read.";
+  EXPECT_EQ(read(), 2u);
+  EXPECT_TRUE(queue.has_room(2));
+  EXPECT_EQ(queue.unread(), 1u);
+}
+
+TEST_F(TransmitCompleteQueueTest, Places__are_used_again) {
+  for (std::uintptr_t i = 1; i < 100; ++i) {
+    queue.complete(queue.take(data(i), true), i % 7 == 0 ? NiFail::kSegv : NiFail::kOk);
+    ASSERT_EQ(read(), i);
+    EXPECT_EQ(fail, i % 7 == 0 ? NiFail::kSegv : NiFail::kOk);
+  }
+}
+
+TEST(MessageReceiveQueue, Notices__come_in_order_until_it_is_full) {
+  MessageReceiveQueue queue(2);
+  Notice notice;
+  EXPECT_FALSE(queue.read(&notice));
+  notice.edata = 1;
+  EXPECT_TRUE(queue.post(notice));
+  notice.edata = 2;
+  EXPECT_TRUE(queue.post(notice));
+  EXPECT_FALSE(queue.post(notice));
+  ASSERT_TRUE(queue.read(&notice));
+  EXPECT_EQ(notice.edata, 1u);
+  EXPECT_TRUE(queue.post(notice));
+  ASSERT_TRUE(queue.read(&notice));
+  EXPECT_EQ(notice.edata, 2u);
+}
+
+}  // namespace
+}  // namespace portofu

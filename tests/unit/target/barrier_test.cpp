@@ -1,0 +1,174 @@
+// Gates: when they pass, what they combine, and what they refuse.
+
+#include "engine/target/barrier.h"
+
+#include <cstring>
+
+#include "engine/loop.h"
+#include "tests/unit/support/core_fixture.h"
+
+namespace portofu {
+namespace {
+
+class BarrierTest : public CoreTest {
+ protected:
+  static constexpr std::uint64_t kStranger = make_tofu_id(TofuIdKind::kVbg, {}, make_queue_number(3, 9, 0));
+
+  BarrierTest() {
+    core.tofu = std::make_unique<Tofu>(Coordinates{}, nullptr);
+    start = gate(0);
+    relay = gate(16);
+  }
+
+  /// A gate of the set of gate 0.
+  BarrierGate* gate(std::uint32_t index) {
+    const auto id = [](std::uint32_t at) { return make_tofu_id(TofuIdKind::kVbg, {}, make_queue_number(0, at, 0)); };
+    BarrierGate* made = core.tofu->claim_gate(id(index));
+    made->set_id = id(0);
+    made->configured = true;
+    return made;
+  }
+
+  /// The start/end gate signals to a relay gate that waits for packets of a stranger, and that signals back.
+  void connect_through_stranger() {
+    start->local_target = start->local_source = relay->id;
+    relay->local_target = relay->local_source = start->id;
+    relay->remote_source = kStranger;
+    arm_gate(core, *relay);
+  }
+
+  static GateValue value(ReduceOperation operation, std::initializer_list<std::uint64_t> items) {
+    GateValue made;
+    made.operation = operation;
+    made.item_count = static_cast<std::uint8_t>(items.size());
+    std::copy(items.begin(), items.end(), made.items.begin());
+    return made;
+  }
+
+  void receive_value(const GateValue& made, std::uint64_t source = kStranger) {
+    PacketHeader header{};
+    header.type = PacketType::kTofuGate;
+    header.interface_index = kTofuInterface;
+    header.initiator_rank = queue_number(relay->id);
+    header.hdr_data = source;
+    header.length = header.payload_bytes = sizeof made;
+    header.uid = kPeerUid;
+    header.job_key = kJobKey;
+    std::vector<std::byte> payload(sizeof made);
+    std::memcpy(payload.data(), &made, sizeof made);
+    receive(header, payload);
+    run();
+  }
+
+  void run() {
+    while (run_cycle_on_duty(core) > 0) {
+    }
+  }
+
+  BarrierGate* start = nullptr;
+  BarrierGate* relay = nullptr;
+};
+
+TEST_F(BarrierTest, Gate__waits_for_signal_and_packet) {
+  connect_through_stranger();
+  start_barrier(core, *start, value(ReduceOperation::kSum, {1, 2}));
+  run();
+  EXPECT_EQ(start->state, BarrierState::kRunning);
+  receive_value(value(ReduceOperation::kSum, {10, 20}));
+  ASSERT_EQ(start->state, BarrierState::kCompleted);
+  EXPECT_EQ(start->result.items[0], 11u);
+  EXPECT_EQ(start->result.items[1], 22u);
+  EXPECT_EQ(start->result.mismatch, 0);
+}
+
+TEST_F(BarrierTest, Packets_of_later_rounds__wait_in_order) {
+  connect_through_stranger();
+  for (const std::uint64_t item : {10, 20, 30}) receive_value(value(ReduceOperation::kMax, {item}));
+  for (const std::uint64_t item : {10, 20, 30}) {
+    start_barrier(core, *start, value(ReduceOperation::kMax, {5}));
+    run();
+    ASSERT_EQ(start->state, BarrierState::kCompleted);
+    EXPECT_EQ(start->result.items[0], item);
+    start->state = BarrierState::kIdle;
+  }
+}
+
+TEST_F(BarrierTest, Maxloc__takes_the_smaller_location_of_equal_values) {
+  connect_through_stranger();
+  start_barrier(core, *start, value(ReduceOperation::kMaxloc, {5, 9, 5, 1, 4, 7}));
+  receive_value(value(ReduceOperation::kMaxloc, {5, 3, 5, 8, ~0ull, 9}));
+  ASSERT_EQ(start->state, BarrierState::kCompleted);
+  const std::array<std::uint64_t, kMaxReduceItems> expected{5, 3, 5, 1, ~0ull, 9};
+  EXPECT_EQ(start->result.items, expected);
+}
+
+TEST_F(BarrierTest, Other_operation_or_length__is_a_mismatch_and_the_next_round_is_none) {
+  connect_through_stranger();
+  const std::vector<GateValue> others{value(ReduceOperation::kMax, {1}), value(ReduceOperation::kSum, {1, 2}),
+                                      value(ReduceOperation::kBarrier, {}), value(ReduceOperation::kSum, {1})};
+  for (const GateValue& other : others) {
+    start_barrier(core, *start, value(ReduceOperation::kSum, {1}));
+    receive_value(other);
+    ASSERT_EQ(start->state, BarrierState::kCompleted);
+    EXPECT_EQ(start->result.mismatch, &other == &others.back() ? 0 : 1);
+    EXPECT_EQ(start->result.operation, ReduceOperation::kSum);
+    start->state = BarrierState::kIdle;
+  }
+}
+
+TEST_F(BarrierTest, Mismatch_or_failure_of_others__is_passed_on) {
+  connect_through_stranger();
+  GateValue told = value(ReduceOperation::kSum, {1});
+  told.mismatch = 1;
+  start_barrier(core, *start, value(ReduceOperation::kSum, {1}));
+  receive_value(told);
+  EXPECT_EQ(start->result.mismatch, 1);
+  start->state = BarrierState::kIdle;
+  told.mismatch = 0;
+  told.failed = 1;
+  start_barrier(core, *start, value(ReduceOperation::kSum, {1}));
+  receive_value(told);
+  EXPECT_EQ(start->result.failed, 1);
+}
+
+TEST_F(BarrierTest, Gate_without_inputs__is_over_at_once) {
+  start_barrier(core, *start, value(ReduceOperation::kSum, {3}));
+  EXPECT_EQ(start->state, BarrierState::kCompleted);
+  EXPECT_EQ(start->result.items[0], 3u);
+}
+
+TEST_F(BarrierTest, Packets_that_no_circuit_sends__are_refused) {
+  connect_through_stranger();
+  receive_value(value(ReduceOperation::kSum, {1}), kStranger + 256);
+  EXPECT_EQ(refused(), 1u);
+  GateValue wrong = value(ReduceOperation::kSum, {1});
+  wrong.item_count = kMaxReduceItems + 1;
+  receive_value(wrong);
+  EXPECT_EQ(refused(), 2u);
+  wrong.item_count = kMaxReduceSums + 1;
+  wrong.operation = ReduceOperation::kBfpsum;
+  receive_value(wrong);
+  EXPECT_EQ(refused(), 3u);
+  wrong.operation = static_cast<ReduceOperation>(0);
+  receive_value(wrong);
+  EXPECT_EQ(refused(), 4u);
+  EXPECT_TRUE(relay->packets.empty());
+}
+
+TEST_F(BarrierTest, Packets_without_end__are_refused) {
+  connect_through_stranger();
+  for (int i = 0; i < 1000; ++i) receive_value(GateValue());
+  EXPECT_LE(relay->packets.size(), 64u);
+  EXPECT_GT(refused(), 900u);
+}
+
+TEST_F(BarrierTest, Lost_target__fails_the_barrier) {
+  start->remote_target = kStranger;
+  start->remote_source = kStranger;
+  start_barrier(core, *start, GateValue());
+  EXPECT_EQ(start->state, BarrierState::kCompleted);
+  EXPECT_EQ(start->result.failed, 1);
+}
+
+}  // namespace
+}  // namespace portofu

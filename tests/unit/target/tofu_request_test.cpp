@@ -1,0 +1,134 @@
+// uTofu requests at the target: what is delivered, told and answered.
+
+#include "engine/target/tofu_request.h"
+
+#include "engine/initiator/connect.h"
+#include "engine/loop.h"
+
+#include "tests/unit/support/core_fixture.h"
+
+namespace portofu {
+namespace {
+
+class TofuRequestTest : public CoreTest {
+ protected:
+  static constexpr std::uint32_t kNumber = make_queue_number(0, 1, 2);
+  static constexpr std::uint64_t kPeerVcq = 0x5000000000100300;
+
+  TofuRequestTest() {
+    core.tofu = std::make_unique<Tofu>(Coordinates{}, nullptr);
+    ControlQueue* queue = core.tofu->claim_queue(0, 1, CqMode::kSession);
+    queue->vcqs[2] = std::make_unique<VirtualControlQueue>(16, 16);
+    vcq = queue->vcqs[2].get();
+    vcq->session = true;
+    vcq->id = make_tofu_id(TofuIdKind::kVcq, {}, kNumber);
+    core.tofu->enter(*vcq);
+    queue->stadds.add({2, memory.data(), memory.size(), false}, &stadd);
+    wire.room = FakeWire::kPlentyOfRoom;
+  }
+
+  PacketHeader request(PacketType type, std::uint64_t length, std::uint16_t flags,
+                       std::uint32_t operation_id = 0) const {
+    PacketHeader header{};
+    header.type = type;
+    header.flags = operation_id != 0 ? kFlagAnswerWanted : 0;
+    header.interface_index = kTofuInterface;
+    header.pt_index = flags;
+    header.operation_id = operation_id;
+    header.hdr_data = kPeerVcq;
+    header.remote_offset = stadd;
+    header.length = length;
+    header.initiator_rank = kNumber;
+    header.uid = kPeerUid;
+    header.job_key = kJobKey;
+    if (type == PacketType::kTofuPut) header.payload_bytes = static_cast<std::uint32_t>(length);
+    return header;
+  }
+
+  /// Kinds of all notices in the MRQ.
+  std::vector<NoticeKind> told() {
+    std::vector<NoticeKind> kinds;
+    for (Notice notice; vcq->mrq.read(&notice);) kinds.push_back(notice.kind);
+    return kinds;
+  }
+
+  VirtualControlQueue* vcq = nullptr;
+  std::uint64_t stadd = 0;
+};
+
+using Kinds = std::vector<NoticeKind>;
+
+TEST_F(TofuRequestTest, Put__is_delivered_told_and_answered) {
+  PacketHeader header = request(PacketType::kTofuPut, 100, kTofuRemoteNotice | 7, 9);
+  header.remote_offset += 50;
+  receive(header);
+  EXPECT_TRUE(holds_pattern(memory.data() + 50, 100));
+  Notice notice;
+  ASSERT_TRUE(vcq->mrq.read(&notice));
+  EXPECT_EQ(notice.kind, NoticeKind::kRemotePut);
+  EXPECT_EQ(notice.vcq_id, kPeerVcq);
+  EXPECT_EQ(notice.edata, 7u);
+  EXPECT_EQ(notice.remote_stadd, stadd + 150);
+  const PacketHeader answer = next_sent();
+  EXPECT_EQ(answer.operation_id, 9u);
+  EXPECT_EQ(answer.ni_fail_type, 0);
+}
+
+TEST_F(TofuRequestTest, Put_that_fails__counts_no_step_and_is_told_without_being_asked) {
+  PacketHeader header = request(PacketType::kTofuPut, 100, 3u << kTofuStepsShift | kTofuRemoteNotice);
+  header.remote_offset += memory.size() - 99;
+  receive(header);
+  EXPECT_EQ(vcq->steps.success(), 0u);
+  EXPECT_EQ(told(), Kinds{});
+  const PacketHeader fault = next_sent();
+  EXPECT_EQ(fault.type, PacketType::kTofuFault);
+  EXPECT_EQ(fault.ni_fail_type, static_cast<std::uint8_t>(NiFail::kBadLength));
+  EXPECT_EQ(fault.initiator_rank, queue_number(kPeerVcq));
+  receive(request(PacketType::kTofuPut, 100, 3u << kTofuStepsShift));
+  EXPECT_EQ(vcq->steps.success(), 3u);
+}
+
+TEST_F(TofuRequestTest, Put_behind_a_get__is_told_when_the_data_of_the_get_has_left) {
+  wire.room = 0;
+  receive(request(PacketType::kTofuGet, 8000, kTofuRemoteNotice, 1));
+  receive(request(PacketType::kTofuPut, 8, kTofuRemoteNotice | 1u << kTofuStepsShift));
+  receive(request(PacketType::kTofuGet, 8, 0, 2));
+  receive(request(PacketType::kTofuGet, 8, kTofuRemoteNotice, 3));
+  receive(request(PacketType::kTofuPut, 8, kTofuRemoteNotice));
+  EXPECT_EQ(told(), Kinds{});
+  EXPECT_EQ(vcq->steps.success(), 1u) << "The data is there: what waits for it starts.";
+  wire.room = FakeWire::kPlentyOfRoom;
+  run_cycle_on_duty(core);
+  EXPECT_EQ(told(),
+            (Kinds{NoticeKind::kRemoteGet, NoticeKind::kRemotePut, NoticeKind::kRemoteGet, NoticeKind::kRemotePut}));
+  EXPECT_TRUE(peer().held_notices.empty());
+}
+
+TEST_F(TofuRequestTest, Put_behind_a_get__of_another_process_does_not_wait) {
+  wire.room = 0;
+  receive(request(PacketType::kTofuGet, 8000, kTofuRemoteNotice, 1));
+  receive(request(PacketType::kTofuPut, 8, kTofuRemoteNotice), kOther);
+  EXPECT_EQ(told(), Kinds{NoticeKind::kRemotePut});
+}
+
+TEST_F(TofuRequestTest, Put_behind_a_get_that_never_leaves__is_told_all_the_same) {
+  wire.room = 0;
+  receive(request(PacketType::kTofuGet, 8000, kTofuRemoteNotice, 1));
+  receive(request(PacketType::kTofuPut, 8, kTofuRemoteNotice));
+  lose_peer(core, peer());
+  EXPECT_EQ(told(), Kinds{NoticeKind::kRemotePut});
+}
+
+TEST_F(TofuRequestTest, Unknown_vcq__is_undeliverable) {
+  PacketHeader header = request(PacketType::kTofuPut, 8, 0, 5);
+  header.initiator_rank = make_queue_number(0, 1, 3);
+  receive(header);
+  EXPECT_EQ(next_sent().ni_fail_type, static_cast<std::uint8_t>(NiFail::kUndeliverable));
+  header.initiator_rank = kNumber;
+  header.payload_bytes = 9;  // More than its length.
+  receive(header);
+  EXPECT_EQ(refused(), 1u);
+}
+
+}  // namespace
+}  // namespace portofu
