@@ -68,7 +68,8 @@ struct BarrierGate {
 
   std::uint64_t rounds_started = 0;  ///< Start/end gates.
   std::uint64_t rounds_passed = 0;
-  bool peer_lost = false;  ///< A process at the other end of a packet has died; every barrier of the set fails.
+  bool peer_lost = false;    ///< A process at the other end of a packet has died; every barrier of the set fails.
+  bool source_lost = false;  ///< The one that packets come from has; a failed one stands in for what never comes.
   BarrierState state = BarrierState::kIdle;  ///< Start/end gates.
   GateValue result;
 

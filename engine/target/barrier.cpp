@@ -35,6 +35,7 @@ AtomicOperation atomic_operation_of(ReduceOperation operation) {
 void combine(GateValue& into, const GateValue& other) {
   into.mismatch |= other.mismatch;
   into.failed |= other.failed;
+  if (into.failed != 0) return;
   if (into.operation != other.operation || into.item_count != other.item_count) into.mismatch = 1;
   if (into.mismatch != 0) return;
   switch (into.operation) {
@@ -81,12 +82,35 @@ GateValue take_inputs(BarrierGate& gate) {
   return value;
 }
 
+/// Puts a failed packet in the place of one that will never come, so that the failure goes on through the circuit, to
+/// processes that have nothing to do with the dead one themselves.
+void stand_in(Core& core, BarrierGate& gate) {
+  if (!gate.source_lost || !gate.configured || !gate.packets.empty()) return;
+  GateValue value;
+  value.failed = 1;
+  gate.packets.push_back(value);
+  count_inputs(core, gate);
+}
+
+/// Whether a barrier of this process waits for the packet of a gate. One that has a signal, too, knows by that; of
+/// others in a set that nobody starts by itself, any running barrier may be the one.
+bool is_awaited(const Core& core, const BarrierGate& gate) {
+  if (!gate.packets.empty()) return false;
+  if (!gate.signals.empty()) return true;
+  const BarrierGate* start = core.tofu->gate(queue_number(gate.set_id));
+  if (start != nullptr && start->rounds_started != 0) return gate.rounds_passed < start->rounds_started;
+  bool running = false;
+  core.tofu->for_each_gate([&](const BarrierGate& one) { running = running || one.state == BarrierState::kRunning; });
+  return running && gate.local_source == BarrierGate::kNoGate;
+}
+
 void send_on(Core& core, BarrierGate& gate, const GateValue& value) {
   if (gate.local_target != BarrierGate::kNoGate) {
     BarrierGate* next = core.tofu->gate(queue_number(gate.local_target));
     if (next != nullptr && next->local_source == gate.id && next->signals.size() < kMostWaitingInputs) {
       next->signals.push_back(value);
       count_inputs(core, *next);
+      stand_in(core, *next);
     }
   }
   if (gate.remote_target == BarrierGate::kNoGate) return;
@@ -124,10 +148,12 @@ void fail_barriers_with(Core& core, ProcessId process) {
       ProcessId owner;
       if (!core.tofu->recall_owner(other, &owner) || !(owner == process)) continue;
       gate.peer_lost = true;
+      if (other != gate.remote_source) continue;
+      gate.source_lost = true;
       // A process may end as soon as its own barrier is over: what it has sent is enough for ours.
-      const BarrierGate* start = core.tofu->gate(queue_number(gate.set_id));
-      const bool awaited = start != nullptr && gate.rounds_passed < start->rounds_started && gate.packets.empty();
-      if (other == gate.remote_source && awaited) fail_barrier(core, gate.id);
+      if (!is_awaited(core, gate)) continue;
+      fail_barrier(core, gate.id);
+      stand_in(core, gate);
     }
   });
 }
@@ -138,8 +164,9 @@ void start_barrier(Core& core, BarrierGate& gate, const GateValue& value) {
   ++gate.rounds_started;
   arm_gate(core, gate);
   send_on(core, gate, value);
-  core.tofu->for_each_gate([&](const BarrierGate& other) {
+  core.tofu->for_each_gate([&](BarrierGate& other) {
     if (other.peer_lost && other.set_id == gate.id) fail_barrier(core, gate.id);
+    if (other.source_lost && is_awaited(core, other)) stand_in(core, other);
   });
   if (gate.input_count() == 0) gate.state = BarrierState::kCompleted;
 }
@@ -157,7 +184,9 @@ void pass_gate(Core& core, std::uint32_t number) {
   }
   if (gate->state != BarrierState::kRunning) return;
   const bool other = value.operation != gate->result.operation || value.item_count != gate->result.item_count;
-  if (other || value.mismatch != 0) {
+  if (value.failed != 0) {
+    gate->result.failed = 1;
+  } else if (other || value.mismatch != 0) {
     gate->result.mismatch = 1;
   } else {
     gate->result = value;

@@ -67,6 +67,7 @@ void configure(Core& core, BarrierGate& gate, const utofu_vbg_setting& setting) 
   gate.remote_target = setting.dst_rmt_vbg_id;
   gate.configured = true;
   gate.peer_lost = false;
+  gate.source_lost = false;
   gate.rounds_started = gate.rounds_passed = 0;
   // Asked now, so that the death of that process is understood later.
   for (const std::uint64_t other : {gate.remote_source, gate.remote_target}) {

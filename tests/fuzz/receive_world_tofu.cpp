@@ -222,7 +222,7 @@ void ReceiveWorld::configure_gates() {
     one.round_inputs = one.rounds_started = one.rounds_passed = 0;
     one.signals.clear();
     one.packets.clear();
-    one.signal_counted = one.packet_counted = one.armed = one.peer_lost = false;
+    one.signal_counted = one.packet_counted = one.armed = one.peer_lost = one.source_lost = false;
     one.state = BarrierState::kIdle;
     const bool with_peers = index < 2;
     one.local_source = one.local_target = with_peers ? gate_id(0, other) : BarrierGate::kNoGate;

@@ -277,3 +277,43 @@ UTOFU_TEST(4, Circuit, Section3_4_2_1__the_last_configuration_takes_effect) {
     self.barrier();
   }
 }
+
+// 3.8.2, UTOFU_ERR_BARRIER_OTHER: everybody in a circuit is told of a death, also who has nothing to do with the dead.
+void expect_death_is_told(Process& self, utofu_vbg_id_t start, int victim) {
+  self.barrier();
+  ASSERT_EQ(utofu_barrier(start, 0), UTOFU_SUCCESS);
+  ASSERT_EQ(wait_barrier(start), UTOFU_SUCCESS);
+  self.barrier();
+  // Some wait already when it happens.
+  if (self.rank() % 2 == 0 && self.rank() != victim) {
+    ASSERT_EQ(utofu_barrier(start, 0), UTOFU_SUCCESS);
+  }
+  self.barrier();
+  if (self.rank() == victim) self.die();
+  self.barrier();
+  if (self.rank() % 2 == 1) {
+    ASSERT_EQ(utofu_barrier(start, 0), UTOFU_SUCCESS);
+  }
+  EXPECT_EQ(wait_barrier(start), UTOFU_ERR_BARRIER_OTHER);
+  self.barrier();
+}
+
+UTOFU_TEST(6, Circuit, Section3_8_2__death_is_told_round_a_ring) {
+  own_job();
+  expect_death_is_told(self, make_ring(self, 1), 2);
+}
+
+UTOFU_TEST(6, Circuit, Section3_8_2__death_of_the_first_is_told_round_a_ring) {
+  own_job();
+  expect_death_is_told(self, make_ring(self, 1), 0);
+}
+
+UTOFU_TEST(7, Circuit, Section3_8_2__death_of_a_leaf_is_told_through_a_tree) {
+  own_job();
+  expect_death_is_told(self, make_tree(self, 0, 3), 5);
+}
+
+UTOFU_TEST(7, Circuit, Section3_8_2__death_of_an_inner_node_is_told_through_a_tree) {
+  own_job();
+  expect_death_is_told(self, make_tree(self, 0, 3), 1);
+}
