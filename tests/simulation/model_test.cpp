@@ -8,23 +8,10 @@
 namespace portofu::simulation {
 namespace {
 
-/// Sanitizers make a sequence ten times as long.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int kShare = 10;
-#else
-constexpr int kShare = 1;
-#endif
-
 /// Runs sequences with consecutive seeds until one goes wrong. A failed one is repeated by its seed with
 /// PORTOFU_TEST_ROUNDS=1.
 void run_sequences(int sequence_count, int action_count, const Taste& taste = {}) {
-  const std::uint64_t first = test_seed();
-  for (int i = 0; i < test_rounds(sequence_count / kShare); ++i) {
-    const std::uint64_t seed = first + static_cast<std::uint64_t>(i);
-    RandomSequence sequence(seed, taste);
-    const std::string disagreement = sequence.run(action_count);
-    ASSERT_EQ(disagreement, "") << "repeat with PORTOFU_TEST_SEED=" << seed << " PORTOFU_TEST_ROUNDS=1";
-  }
+  run_seeds(sequence_count, [&](std::uint64_t seed) { return RandomSequence(seed, taste).run(action_count); });
 }
 
 TEST(Model, Engines__agree_with_it_in_short_sequences) { run_sequences(7000, 120); }

@@ -1,10 +1,13 @@
 #pragma once
 // Seeds of random tests: PORTOFU_TEST_SEED repeats one run.
 
+#include <gtest/gtest.h>
+
 #include <cstdint>
 #include <cstdlib>
 #include <iostream>
 #include <random>
+#include <string>
 
 namespace portofu::simulation {
 
@@ -20,6 +23,22 @@ inline std::uint64_t test_seed() {
 inline int test_rounds(int usual) {
   const char* given = std::getenv("PORTOFU_TEST_ROUNDS");
   return given != nullptr ? std::atoi(given) : usual;
+}
+
+/// Runs rounds with consecutive seeds until one complains; the complaint says how to repeat it.
+/// @param round_count  in CI; a tenth of it under sanitizers, where a round takes ten times as long
+/// @param run          std::string(seed): what went wrong, or nothing
+template <class Run>
+void run_seeds(int round_count, Run&& run) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  round_count /= 10;
+#endif
+  const std::uint64_t first = test_seed();
+  for (int i = 0; i < test_rounds(round_count); ++i) {
+    const std::uint64_t seed = first + static_cast<std::uint64_t>(i);
+    const std::string complaint = run(seed);
+    ASSERT_EQ(complaint, "") << "repeat with PORTOFU_TEST_SEED=" << seed << " PORTOFU_TEST_ROUNDS=1";
+  }
 }
 
 }  // namespace portofu::simulation

@@ -9,21 +9,8 @@
 namespace portofu::simulation {
 namespace {
 
-/// Sanitizers make a sequence ten times as long.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int kShare = 10;
-#else
-constexpr int kShare = 1;
-#endif
-
 void run_circuits(int run_count, const CircuitTaste& taste) {
-  const std::uint64_t first = test_seed();
-  for (int i = 0; i < test_rounds(run_count / kShare); ++i) {
-    const std::uint64_t seed = first + static_cast<std::uint64_t>(i);
-    TofuCircuits circuits(seed, taste);
-    const std::string complaint = circuits.run();
-    ASSERT_EQ(complaint, "") << "repeat with PORTOFU_TEST_SEED=" << seed << " PORTOFU_TEST_ROUNDS=1";
-  }
+  run_seeds(run_count, [&](std::uint64_t seed) { return TofuCircuits(seed, taste).run(); });
 }
 
 TEST(TofuCircuits, Every_shape__gives_everybody_the_plain_result) { run_circuits(3000, {}); }

@@ -8,21 +8,8 @@
 namespace portofu::simulation {
 namespace {
 
-/// Sanitizers make a sequence ten times as long.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int kShare = 10;
-#else
-constexpr int kShare = 1;
-#endif
-
 void run_plans(int plan_count, const SessionTaste& taste) {
-  const std::uint64_t first = test_seed();
-  for (int i = 0; i < test_rounds(plan_count / kShare); ++i) {
-    const std::uint64_t seed = first + static_cast<std::uint64_t>(i);
-    TofuSession session(seed, taste);
-    const std::string complaint = session.run();
-    ASSERT_EQ(complaint, "") << "repeat with PORTOFU_TEST_SEED=" << seed << " PORTOFU_TEST_ROUNDS=1";
-  }
+  run_seeds(plan_count, [&](std::uint64_t seed) { return TofuSession(seed, taste).run(); });
 }
 
 /// Random plans are worth something only if what they are about comes up in them.

@@ -187,3 +187,30 @@ UTOFU_TEST(2, Session, Section2_2_8_1__a_put_that_fails_starts_nothing) {
   }
   self.barrier();
 }
+
+// 2.2.8: the relays are of the interface, not of the program: every process behind the first one spins on its own
+// memory and calls nothing, not even the system, until what it waits for is there. More processes than many machines'
+// cores.
+UTOFU_TEST(5, Session, Section2_2_8__relays_go_on_while_the_programs_only_look_at_their_memory) {
+  constexpr std::size_t kBytes = 10000;
+  constexpr unsigned char kLast = 0x5a;
+  const bool begins = self.rank() == 0;
+  const bool ends = self.rank() == self.size() - 1;
+  Ring ring(self, kBytes, begins ? 0 : UTOFU_VCQ_FLAG_SESSION_MODE);
+  volatile const unsigned char* const last = ring.memory.data() + kBytes - 1;
+  if (begins) std::memset(ring.memory.data(), kLast, kBytes);
+  const auto send = [&] {
+    ASSERT_EQ(
+        utofu_put(ring.vcq, ring.next.vcq_id, ring.stadd, ring.next.stadd, kBytes, 0, steps(ends ? 0 : 1), nullptr),
+        UTOFU_SUCCESS);
+  };
+  if (!begins && !ends) send();
+  self.barrier();
+  if (begins) send();
+  const auto start = std::chrono::steady_clock::now();
+  while (*last != kLast && std::chrono::steady_clock::now() - start < std::chrono::milliseconds(kTofuPatienceMs)) {
+  }
+  ASSERT_EQ(*last, kLast);
+  for (std::size_t i = 0; i < kBytes; ++i) ASSERT_EQ(ring.memory[i], kLast) << "byte " << i;
+  self.barrier();
+}

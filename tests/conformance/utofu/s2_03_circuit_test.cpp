@@ -96,18 +96,6 @@ utofu_vbg_id_t make_tree(Process& self, utofu_tni_id_t up_tni, utofu_tni_id_t do
   return start;
 }
 
-int wait_barrier(utofu_vbg_id_t vbg) {
-  int rc = UTOFU_ERR_NOT_COMPLETED;
-  wait_until([&] { return (rc = utofu_poll_barrier(vbg, 0)) != UTOFU_ERR_NOT_COMPLETED; });
-  return rc;
-}
-
-int wait_reduce(utofu_vbg_id_t vbg, std::uint64_t* data) {
-  int rc = UTOFU_ERR_NOT_COMPLETED;
-  wait_until([&] { return (rc = utofu_poll_reduce_uint64(vbg, 0, data)) != UTOFU_ERR_NOT_COMPLETED; });
-  return rc;
-}
-
 /// Rounds of barriers with one process that is late, and of every reduction.
 void expect_circuit_works(Process& self, utofu_vbg_id_t start) {
   for (int late = 0; late < self.size(); ++late) {

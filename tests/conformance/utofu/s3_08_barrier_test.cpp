@@ -41,18 +41,6 @@ class Butterfly {
   std::vector<utofu_vbg_id_t> ids;
 };
 
-int wait_barrier(utofu_vbg_id_t vbg) {
-  int rc = UTOFU_ERR_NOT_COMPLETED;
-  wait_until([&] { return (rc = utofu_poll_barrier(vbg, 0)) != UTOFU_ERR_NOT_COMPLETED; });
-  return rc;
-}
-
-int wait_reduce(utofu_vbg_id_t vbg, std::uint64_t* data) {
-  int rc = UTOFU_ERR_NOT_COMPLETED;
-  wait_until([&] { return (rc = utofu_poll_reduce_uint64(vbg, 0, data)) != UTOFU_ERR_NOT_COMPLETED; });
-  return rc;
-}
-
 int wait_reduce(utofu_vbg_id_t vbg, double* data) {
   int rc = UTOFU_ERR_NOT_COMPLETED;
   wait_until([&] { return (rc = utofu_poll_reduce_double(vbg, 0, data)) != UTOFU_ERR_NOT_COMPLETED; });

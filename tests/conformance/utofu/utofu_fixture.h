@@ -46,6 +46,18 @@ inline int poll_mrq(utofu_vcq_hdl_t vcq, utofu_mrq_notice* notice) {
   return rc;
 }
 
+inline int wait_barrier(utofu_vbg_id_t vbg) {
+  int rc = UTOFU_ERR_NOT_COMPLETED;
+  wait_until([&] { return (rc = utofu_poll_barrier(vbg, 0)) != UTOFU_ERR_NOT_COMPLETED; });
+  return rc;
+}
+
+inline int wait_reduce(utofu_vbg_id_t vbg, std::uint64_t* data) {
+  int rc = UTOFU_ERR_NOT_COMPLETED;
+  wait_until([&] { return (rc = utofu_poll_reduce_uint64(vbg, 0, data)) != UTOFU_ERR_NOT_COMPLETED; });
+  return rc;
+}
+
 /// Tests that run at the same time must not take each other's CQs: every test is a job of its own.
 inline void own_job() {
   setenv("PORTOFU_JOB_KEY", std::to_string(getppid()).c_str(), 1);
