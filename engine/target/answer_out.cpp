@@ -16,7 +16,7 @@ enum class AnswerResult : std::uint8_t { kDone, kBlocked };
 
 PacketHeader answer_header(const Core& core, const AnswerContent& content) {
   PacketHeader header = stamped_header(core, PacketType::kAnswer);
-  header.flags = static_cast<std::uint8_t>((content.silent ? kFlagSilent : 0) |
+  header.flags = static_cast<std::uint8_t>((content.silent ? kFlagSilent : 0) | (content.ordered ? kFlagOrdered : 0) |
                                            (content.list == ListKind::kOverflow ? kFlagOverflowList : 0));
   header.ni_fail_type = static_cast<std::uint8_t>(content.fail);
   header.operation_id = content.operation_id;

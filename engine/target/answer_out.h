@@ -12,6 +12,7 @@ struct AnswerContent {
   NiFail fail = NiFail::kOk;
   ListKind list = ListKind::kPriority;
   bool silent = false;              ///< The initiator gets its buffer back and no ACK (2.8, 3.13.3).
+  bool ordered = false;             ///< Earlier ordered answers to the same process come first.
   std::uint64_t mlength = 0;        ///< Bytes moved at the target.
   std::uint64_t remote_offset = 0;  ///< Offset used at the target.
 };

@@ -41,6 +41,7 @@ AnswerContent content_of(const Arrival& arrival) {
   AnswerContent content;
   content.operation_id = arrival.header.operation_id;
   content.fail = arrival.fail;
+  content.ordered = true;  // 2.2.10: local MRQ notices.
   const bool is_put = arrival.header.type == PacketType::kTofuPut;
   content.mlength = arrival.fail == NiFail::kOk ? arrival.header.length : 0;
   content.remote_offset = arrival.header.remote_offset + (is_put ? arrival.header.length : 0);

@@ -60,7 +60,8 @@ inline constexpr std::uint8_t kFlagSilent = 1u << 3;        ///< kAnswer: releas
 inline constexpr std::uint8_t kFlagCut = 1u
                                          << 4;  ///< kData: the sender failed (`ni_fail_type`); the message ends here.
 inline constexpr std::uint8_t kFlagUnordered = 1u << 5;  ///< Request: PTL_MD_UNORDERED, a wire may let it overtake.
-inline constexpr std::uint8_t kKnownFlags = 63;          ///< All of them.
+inline constexpr std::uint8_t kFlagOrdered = 1u << 6;  ///< kAnswer: to uTofu; comes behind earlier ones (guide 2.2.10).
+inline constexpr std::uint8_t kKnownFlags = 127;       ///< All of them.
 
 /// Bytes of the operand that a kSwap carries in front of its data: the widest datatype, long double complex.
 inline constexpr std::uint32_t kOperandBytes = 32;

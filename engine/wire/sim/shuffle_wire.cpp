@@ -18,7 +18,7 @@ constexpr std::size_t kMostWaiting = 32;
 constexpr std::uint32_t kMostDelayPolls = 6;
 
 bool is_of_answer(const PacketHeader& header) {
-  if (header.type == PacketType::kAnswer) return true;
+  if (header.type == PacketType::kAnswer || header.type == PacketType::kTofuFault) return true;
   return header.type == PacketType::kData && (header.flags & kFlagAnswerStream) != 0;
 }
 
@@ -29,7 +29,12 @@ std::uint64_t bytes_to_come(const PacketHeader& header) {
   return streams && header.length > header.payload_bytes ? header.length - header.payload_bytes : 0;
 }
 
-bool is_ordered(const PacketHeader& header) { return !is_of_answer(header) && (header.flags & kFlagUnordered) == 0; }
+/// What tells the initiator of a uTofu operation keeps its order; a fault takes the place of an answer.
+bool is_ordered(const PacketHeader& header) {
+  if (header.type == PacketType::kTofuFault) return true;
+  if (is_of_answer(header)) return (header.flags & kFlagOrdered) != 0;
+  return (header.flags & kFlagUnordered) == 0;
+}
 
 }  // namespace
 

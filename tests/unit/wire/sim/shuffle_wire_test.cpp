@@ -125,6 +125,36 @@ TEST_F(ShuffleWireTest, Requests__of_one_source_keep_their_order_and_its_answers
   EXPECT_GT(sources_mixed, 0) << "sources overtake each other";
 }
 
+// Guide 2.2.10. Answers to uTofu are 0, 3, 6 ..., faults 1, 4, 7 ..., and answers to Portals 2, 5, 8 ... between them.
+TEST_F(ShuffleWireTest, Answers_to_utofu__keep_their_order) {
+  int overtaken = 0;
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    start(seed);
+    std::uint32_t sent = 0;
+    for (std::uint32_t number = 0; number < 3 * kPackets; number += 3) {
+      sent += send(0, PacketType::kAnswer, number, kFlagOrdered) ? 1 : 0;
+      sent += send(0, PacketType::kTofuFault, number + 1) ? 1 : 0;
+      sent += send(0, PacketType::kAnswer, number + 2) ? 1 : 0;
+    }
+    const std::vector<Taken> all = take_all();
+    EXPECT_EQ(all.size(), sent) << "each once";
+    std::uint32_t last = 0;
+    std::uint32_t last_of_portals = 0;
+    for (const Taken& one : all) {
+      const bool portals = one.number % 3 == 2;
+      if (portals) {
+        overtaken += one.number < last_of_portals ? 1 : 0;
+        last_of_portals = one.number;
+      } else {
+        EXPECT_GE(one.number, last) << "seed " << seed;
+        last = one.number;
+      }
+    }
+    TearDown();
+  }
+  EXPECT_GT(overtaken, 0) << "answers to Portals overtake each other";
+}
+
 // 2.7.5. Messages of two packets: those without order begin with 2, 6, 10 ...
 TEST_F(ShuffleWireTest, Unordered_messages__overtake_but_never_come_inside_another_one) {
   int overtaking = 0;
