@@ -4,10 +4,11 @@
 // its wires: the conformance tests run so, and a program can be tried for trusting in an order that nobody promises.
 //
 // What varies: which source is heard next, how many polls a packet stays invisible, whether answers of a peer overtake
-// its requests or the other way round, in which order its answers come (3.10.1: acknowledgements and replies "are never
-// required to be ordered"; those of uTofu are, guide 2.2.10), and where among the waiting requests of its source a message comes that was sent with
-// PTL_MD_UNORDERED (2.7.5), however long. What stays: other requests of one source come in their order, whatever
-// interface they are for, because 2.7 promises it to a pair of processes; and packets of one message follow each other.
+// its requests or the other way round, in which order its answers come (3.10.1: acknowledgements and replies "are
+// never required to be ordered"; those to uTofu are, guide 2.2.10), and where among the waiting requests of its source
+// a message comes that was sent with PTL_MD_UNORDERED (2.7.5), however long. What stays: other requests of one source
+// come in their order, whatever interface they are for, because 2.7 promises it to a pair of processes; and packets of
+// one message follow each other.
 
 #include <array>
 #include <cstddef>
