@@ -2,6 +2,7 @@
 #include <portals4.h>
 #include <sys/wait.h>
 
+#include <array>
 #include <atomic>
 
 #include "utofu_fixture.h"
@@ -88,6 +89,84 @@ UTOFU_TEST(4, BothApis, Section2_2_5__one_word_through_both_and_the_cpu) {
     EXPECT_EQ(word, total);
   }
   self.barrier();
+}
+
+// Guide 2.2.5 and Portals 3.15: what eight processes fetch by turns through both APIs are all values, each once.
+UTOFU_TEST(8, BothApis, Section2_2_5__eight_processes_fetch_a_permutation) {
+  constexpr std::uint64_t kRounds = 16;  // Of each API, so that a share of the values fits into one exchange.
+  Ring ring(self);
+  PortalsSide portals(ring.memory.data(), 8);
+  const auto ids = self.share(portals.id);
+  std::array<std::uint16_t, 2 * kRounds> fetched{};
+  for (std::size_t i = 0; i < fetched.size(); ++i) {
+    if ((i + static_cast<std::size_t>(self.rank())) % 2 == 0) {
+      fetched[i] = static_cast<std::uint16_t>(portals.fetch_add(ids[0]));
+    } else {
+      utofu_mrq_notice notice{};
+      ASSERT_EQ(utofu_armw8(ring.vcq, ring.places[0].vcq_id, UTOFU_ARMW_OP_ADD, 1, ring.places[0].stadd, 0,
+                            UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE, nullptr),
+                UTOFU_SUCCESS);
+      ASSERT_EQ(poll_mrq(ring.vcq, &notice), UTOFU_SUCCESS);
+      fetched[i] = static_cast<std::uint16_t>(notice.rmt_value);
+    }
+  }
+  std::vector<int> seen(fetched.size() * 8);
+  for (const auto& values : self.share(fetched)) {
+    for (const std::uint16_t value : values) {
+      ASSERT_LT(value, seen.size());
+      ++seen[value];
+    }
+  }
+  EXPECT_EQ(seen, std::vector<int>(seen.size(), 1));
+  if (self.rank() == 0) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, ring.memory.data(), 8);
+    EXPECT_EQ(word, seen.size());
+  }
+  self.barrier();
+}
+
+// What the local MRQ notice of a put has told (guide 2.2.3) is in memory when a later Portals message is counted, and
+// what an ACK has told is there when a later uTofu put is noticed.
+UTOFU_TEST(2, BothApis, Section2_2_3__one_api_tells_what_the_other_has_written) {
+  Ring ring(self);
+  PortalsSide portals(ring.memory.data(), ring.memory.size());
+  ptl_handle_ct_t ct = PTL_INVALID_HANDLE;
+  ASSERT_EQ(PtlCTAlloc(portals.ni, &ct), PTL_OK);
+  ptl_pt_index_t pt = 0;
+  ASSERT_EQ(PtlPTAlloc(portals.ni, 0, PTL_EQ_NONE, 4, &pt), PTL_OK);
+  const ptl_le_t le{ring.memory.data(), 8, ct, PTL_UID_ANY, PTL_LE_OP_PUT | PTL_LE_EVENT_CT_COMM};
+  ptl_handle_le_t entry = PTL_INVALID_HANDLE;
+  ASSERT_EQ(PtlLEAppend(portals.ni, 4, &le, PTL_PRIORITY_LIST, nullptr, &entry), PTL_OK);
+  const auto ids = self.share(portals.id);
+  auto* words = reinterpret_cast<std::uint64_t*>(ring.memory.data());
+  utofu_mrq_notice notice{};
+  for (std::uint64_t round = 1; round <= 50; ++round) {
+    if (self.rank() == 0) {
+      portals.operands[0] = words[2] = round;
+      ASSERT_EQ(utofu_put(ring.vcq, ring.next.vcq_id, ring.stadd + 16, ring.next.stadd + 8, 8, 0,
+                          UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE, nullptr),
+                UTOFU_SUCCESS);
+      ASSERT_EQ(poll_mrq(ring.vcq, &notice), UTOFU_SUCCESS);
+      ASSERT_EQ(PtlPut(portals.md, 0, 0, PTL_NO_ACK_REQ, ids[1], 4, 0, 0, nullptr, 0), PTL_OK);
+      ASSERT_EQ(PtlPut(portals.md, 0, 8, PTL_ACK_REQ, ids[1], 3, 0, 24, nullptr, 0), PTL_OK);
+      ptl_event_t event{};
+      unsigned int which = 0;
+      ASSERT_EQ(PtlEQPoll(&portals.eq, 1, kTofuPatienceMs, &event, &which), PTL_OK);
+      ASSERT_EQ(event.type, PTL_EVENT_ACK);
+      ASSERT_EQ(utofu_put_piggyback8(ring.vcq, ring.next.vcq_id, round, ring.next.stadd + 32, 8, 0,
+                                     UTOFU_ONESIDED_FLAG_REMOTE_MRQ_NOTICE, nullptr),
+                UTOFU_SUCCESS);
+    } else {
+      ptl_ct_event_t count{};
+      unsigned int which = 0;
+      ASSERT_EQ(PtlCTPoll(&ct, &round, 1, kTofuPatienceMs, &count, &which), PTL_OK);
+      EXPECT_EQ(std::atomic_ref(words[1]).load(), round);
+      ASSERT_EQ(poll_mrq(ring.vcq, &notice), UTOFU_SUCCESS);
+      EXPECT_EQ(std::atomic_ref(words[3]).load(), round);
+    }
+    self.barrier();
+  }
 }
 
 UTOFU_TEST(2, BothApis, Section2_1__utofu_goes_on_after_portals_has_ended) {
