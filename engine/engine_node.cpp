@@ -49,7 +49,7 @@ std::unique_ptr<EngineNode> open_node(const Settings& settings, std::uint32_t pi
   *error = to_open_error(segment_error);
   if (node->segment == nullptr) return nullptr;
   node->loopback = std::make_unique<LoopbackWire>(node->segment->id(), options.ring);
-  node->shm = std::make_unique<ShmWire>(*node->segment);
+  node->shm = std::make_unique<ShmWire>(*node->segment, settings.direct != 0);
   if (settings.shuffle_seed != 0) {
     // Each process has its own order.
     const std::uint64_t seed = (std::uint64_t{settings.shuffle_seed} << 32) + node->segment->id().pid;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "engine/segment/region_table.h"
 #include "engine/topology/process_id.h"
 
 namespace portofu {
@@ -21,6 +22,10 @@ class NodeDirectory {
 
   /// Gives back what this process has claimed. A process that ends has given back everything.
   virtual void release(std::uint64_t key) = 0;
+
+  /// Lets peers on the node see a region of registered memory, or see it no more.
+  virtual void publish(const PublishedRegion&) {}
+  virtual void withdraw(std::uint64_t) {}
 
   /// @return false if no living process has it
   virtual bool find(std::uint64_t key, ProcessId* owner) = 0;

@@ -18,6 +18,10 @@ RegisteredRegion& StaddTable::insert(const RegionRequest& request, std::uint32_t
   region->component = request.component;
   region->start = request.start;
   region->stag = stag;
+  if (directory_ != nullptr) {
+    directory_->publish({region_key(control_queue_, stag), address_of(request.start), request.bytes, request.component,
+                         !request.read_only});
+  }
   return *(regions_[stag] = std::move(region));
 }
 
@@ -68,6 +72,7 @@ bool StaddTable::remove(std::uint32_t component, std::uint64_t stadd, std::uniqu
     by_address_.erase(at);
     break;
   }
+  if (directory_ != nullptr) directory_->withdraw(region_key(control_queue_, region->stag));
   const auto found = regions_.find(region->stag);
   *gone = std::move(found->second);
   regions_.erase(found);

@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "engine/address/list_entry.h"
+#include "engine/address/node_directory.h"
 #include "engine/address/status.h"
 
 namespace portofu {
@@ -50,6 +51,11 @@ struct RegionRequest {
 /// @spec uTofu guide, 2.2.2, 3.6
 class StaddTable {
  public:
+  /// @param directory      told of every region; nullptr: nobody is
+  /// @param control_queue  whose table it is: a queue number without component
+  explicit StaddTable(NodeDirectory* directory = nullptr, std::uint32_t control_queue = 0)
+      : directory_(directory), control_queue_(control_queue) {}
+
   /// Registers memory, or counts another registration of memory that the same VCQ has registered as a whole.
   /// @return kOk | kNoSpace
   Status add(const RegionRequest& request, std::uint64_t* stadd);
@@ -73,6 +79,8 @@ class StaddTable {
  private:
   RegisteredRegion& insert(const RegionRequest& request, std::uint32_t stag);
 
+  NodeDirectory* directory_;
+  std::uint32_t control_queue_;
   std::unordered_map<std::uint32_t, std::unique_ptr<RegisteredRegion>> regions_;  ///< By STag.
   std::multimap<std::uintptr_t, RegisteredRegion*> by_address_;                   ///< Dynamic ones, by first byte.
   std::uint32_t next_stag_ = kFirstDynamicStag;

@@ -7,7 +7,7 @@ namespace portofu {
 ControlQueue* Tofu::claim_queue(std::uint32_t tni, std::uint32_t cq, CqMode mode) {
   const std::uint32_t key = make_queue_number(tni, cq, 0) >> 8;
   if (queues_.contains(key) || claim(queue_id(tni, cq)) != ClaimResult::kClaimed) return nullptr;
-  auto& made = queues_[key] = std::make_unique<ControlQueue>(components_);
+  auto& made = queues_[key] = std::make_unique<ControlQueue>(components_, directory, key);
   made->mode = mode;
   return made.get();
 }

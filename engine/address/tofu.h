@@ -37,7 +37,8 @@ struct VirtualControlQueue {
 };
 
 struct ControlQueue {
-  explicit ControlQueue(std::uint32_t components) : vcqs(components) {}
+  ControlQueue(std::uint32_t components, NodeDirectory* directory, std::uint32_t number)
+      : stadds(directory, number), vcqs(components) {}
 
   CqMode mode = CqMode::kShared;
   StaddTable stadds;

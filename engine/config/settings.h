@@ -23,6 +23,7 @@ struct Settings {
   std::uint32_t ring_data_bytes = 32768;      ///< PORTOFU_RING_DATA_BYTES, a power of two.
   std::uint32_t channel_count = 1024;         ///< PORTOFU_CHANNELS.
   std::uint32_t peer_check_ms = 100;          ///< PORTOFU_PEER_CHECK_MS.
+  std::uint32_t direct = 1;                   ///< PORTOFU_DIRECT; 0: memory of peers is reached by packets only.
   std::uint32_t shuffle_seed = 0;             ///< PORTOFU_SHUFFLE; 0: packets are taken as they come.
   std::string coords;                         ///< PORTOFU_COORDS; empty: 0,0,0,0,0,0.
   std::uint32_t tni_count = 6;                ///< PORTOFU_TNIS.

@@ -80,10 +80,10 @@ void receive_tofu_fault(Core& core, const Peer&, const PacketHeader& header) {
   post_notice(core, *vcq, notice);
 }
 
-void report_unreachable(Core& core, VirtualControlQueue& vcq, const Descriptor& d) {
+void report_at_once(Core& core, VirtualControlQueue& vcq, const Descriptor& d, NiFail fail) {
   Notice notice;
   notice.kind = local_kind(d.kind);
-  notice.fail = NiFail::kUndeliverable;
+  notice.fail = fail;
   notice.vcq_id = with_own_path(d.match_bits);
   notice.edata = d.hdr_data & 0xff;
   const std::uint64_t moved = d.kind == DescriptorKind::kTofuArmw ? 0 : d.length;

@@ -19,7 +19,8 @@ void report_tofu_answer(Core& core, const OutstandingOperation& operation);
 /// A put that wanted no answer has failed at the peer.
 void receive_tofu_fault(Core& core, const Peer& peer, const PacketHeader& header);
 
-/// The remote VCQ of a descriptor cannot be reached. Told whatever notices were asked for.
-void report_unreachable(Core& core, VirtualControlQueue& vcq, const Descriptor& descriptor);
+/// Local notice of a descriptor that has no outstanding entry: it is complete already, or its remote VCQ cannot be
+/// reached (kUndeliverable), which is told whatever notices were asked for.
+void report_at_once(Core& core, VirtualControlQueue& vcq, const Descriptor& descriptor, NiFail fail);
 
 }  // namespace portofu

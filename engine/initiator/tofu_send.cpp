@@ -127,7 +127,7 @@ void abandon(const TofuSending& s, NiFail fail) {
   if (s.descriptor.kind == DescriptorKind::kTofuGate) return fail_barrier(s.core, s.descriptor.hdr_data);
   const bool unreachable = fail == NiFail::kUndeliverable;
   tell_tcq(s, unreachable ? NiFail::kOk : fail);
-  if (unreachable) report_unreachable(s.core, *s.vcq, s.descriptor);
+  if (unreachable) report_at_once(s.core, *s.vcq, s.descriptor, NiFail::kUndeliverable);
 }
 
 void cut_short(const TofuSending& s) {
@@ -164,6 +164,31 @@ Peer* find_peer(Core& core, std::uint64_t id) {
   return core.tofu->ask_owner(id, &owner) ? &core.peer(owner) : nullptr;
 }
 
+/// A put of which the target is told nothing needs nobody there. It stays behind all that was sent to the peer before.
+/// @return false if packets have to do it
+bool put_directly(const TofuSending& s) {
+  const Descriptor& d = s.descriptor;
+  const bool piggyback = d.kind == DescriptorKind::kTofuPiggyback;
+  if ((!piggyback && d.kind != DescriptorKind::kTofuPut) || d.length == 0) return false;
+  const bool tells_local = (d.hdr_data & kTofuLocalNotice) != 0;
+  if ((d.hdr_data & kTofuRemoteNotice) != 0 || (d.hdr_data & 0xffff) >> kTofuStepsShift != 0) return false;
+  if (!s.peer.requests.empty() || s.peer.gets_under_way != 0 || (tells_local && s.peer.outstanding != 0)) return false;
+  DirectPut put;
+  put.control_queue = queue_number(d.match_bits) >> 8;
+  put.component = component_of(d.match_bits);
+  put.stag = stag_of(d.remote_offset);
+  put.offset = stadd_offset(d.remote_offset);
+  put.bytes = d.length;
+  put.data = d.operand.data();
+  if (!piggyback) put.data = table_of(s).find(d.local_offset)->segment.address(stadd_offset(d.local_offset));
+  if (!s.peer.wire->put_directly(*s.peer.link, put)) return false;
+  s.core.counters.add(Counter::kPutsDirect);
+  s.core.counters.add(Counter::kBytesSent, d.length);
+  tell_tcq(s, NiFail::kOk);
+  if (tells_local) report_at_once(s.core, *s.vcq, d, NiFail::kOk);
+  return true;
+}
+
 void send_or_wait(const TofuSending& s, Reach reach) {
   int budget = kPacketBudget;
   const bool first = reach == Reach::kNow && s.peer.requests.empty();
@@ -191,7 +216,7 @@ void start_tofu_descriptor(Core& core, const Descriptor& d) {
   Peer* peer = find_peer(core, d.match_bits);
   if (peer == nullptr) {
     vcq->tcq.complete(d.local_get_offset, NiFail::kOk);
-    return report_unreachable(core, *vcq, d);
+    return report_at_once(core, *vcq, d, NiFail::kUndeliverable);
   }
   SendProgress progress;
   const TofuSending sending{core, *peer, d, vcq, progress};
@@ -200,6 +225,7 @@ void start_tofu_descriptor(Core& core, const Descriptor& d) {
   const Reach reach = ensure_connected(core, *peer);
   if (reach == Reach::kNever) return abandon(sending, NiFail::kUndeliverable);
   count_request(core, d.kind);
+  if (reach == Reach::kNow && put_directly(sending)) return;
   send_or_wait(sending, reach);
 }
 

@@ -39,6 +39,7 @@ constexpr std::array<CounterRow, kCounterCount> kTable{{
     {Counter::kSourcesEvicted, "sources_evicted", "sources", "A peer wrote nonsense and is not heard any more."},
     {Counter::kChannelsRepaired, "channels_repaired", "channels", "A channel was freed whose claimer died early."},
     {Counter::kSegmentsRemoved, "segments_removed", "segments", "What a dead process left was removed."},
+    {Counter::kPutsDirect, "puts_direct", "messages", "A put was written into the peer's memory, without a packet."},
 }};
 
 constexpr bool rows_follow_the_enumeration() {

@@ -45,6 +45,7 @@ enum class Counter : std::uint16_t {
   kSourcesEvicted,
   kChannelsRepaired,
   kSegmentsRemoved,
+  kPutsDirect,
   kCount  ///< Not a counter: how many there are.
 };
 

@@ -133,6 +133,12 @@ class CellProducer {
     return true;
   }
 
+  /// True if the receiver has given back everything that was published.
+  bool is_drained() {
+    if (head_ != released_) refresh_released();
+    return head_ == released_ && !receiver_lied_;
+  }
+
   bool waits_for_room() const { return waits_for_room_; }
 
   /// True once the receiver gave back more than it got; the ring is then of no use any more.

@@ -4,7 +4,8 @@
 //
 //   page 0       SegmentDescriptorShared, read-only once the segment has its name
 //   page 1       SegmentControlShared: doorbell, directory epoch, counters
-//   page 2 ...   channel directory: one ChannelSlotShared a channel
+//   page 2 ...   RegionTableShared: registered memory
+//   then         channel directory: one ChannelSlotShared a channel
 //   then         one ring a channel, each on its own pages, allocated when its channel is claimed
 //
 // When you change anything here, in queue/cell_ring.h or in wire/header.h: raise kLayoutVersion.
@@ -17,11 +18,12 @@
 #include "engine/observe/counters.h"
 #include "engine/queue/ring_geometry.h"
 #include "engine/segment/doorbell.h"
+#include "engine/segment/region_table.h"
 
 namespace portofu {
 
 inline constexpr std::uint64_t kSegmentMagic = 0x75666f74726f500aull;  ///< "\nPortofu", little endian.
-inline constexpr std::uint32_t kLayoutVersion = 2;
+inline constexpr std::uint32_t kLayoutVersion = 3;
 inline constexpr std::uint32_t kPageBytes = 4096;         ///< Unit of the layout, whatever the machine's page is.
 inline constexpr std::uint32_t kMaxChannelCount = 65536;  ///< Bound for what a descriptor may claim.
 
@@ -41,9 +43,10 @@ struct SegmentDescriptorShared {
   RingGeometry ring;               ///< Sizes of every ring.
   std::uint32_t reserved;          ///< 0.
   std::uint64_t segment_bytes;     ///< Length of the file; follows from the counts, and is checked against both.
+  std::uint64_t probe_address;     ///< In the owner's memory, where `incarnation` lies once more.
 };
 
-static_assert(sizeof(SegmentDescriptorShared) == 72 && std::is_trivially_copyable_v<SegmentDescriptorShared>);
+static_assert(sizeof(SegmentDescriptorShared) == 80 && std::is_trivially_copyable_v<SegmentDescriptorShared>);
 
 /// What changes in a segment besides directory and rings.
 struct SegmentControlShared {
@@ -77,13 +80,16 @@ static_assert(sizeof(ChannelSlotShared) == 64 && std::is_standard_layout_v<Chann
 /// Step between the places at which rings begin in their pages; the alignment of a ring.
 inline constexpr std::uint64_t kRingPlaceBytes = 128;
 
+static_assert(sizeof(RegionTableShared) % kPageBytes == 0);
+
 /// Where everything lies, in bytes from the start of the segment.
 struct SegmentLayout {
   std::uint32_t channel_count = 0;
   RingGeometry ring;
 
   constexpr std::uint64_t control_offset() const { return kPageBytes; }
-  constexpr std::uint64_t slots_offset() const { return 2 * kPageBytes; }
+  constexpr std::uint64_t regions_offset() const { return 2 * kPageBytes; }
+  constexpr std::uint64_t slots_offset() const { return regions_offset() + sizeof(RegionTableShared); }
   constexpr std::uint64_t rings_offset() const {
     return slots_offset() + round_up_to_page(std::uint64_t{channel_count} * sizeof(ChannelSlotShared));
   }

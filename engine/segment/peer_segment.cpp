@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -85,6 +86,32 @@ SegmentControlShared& PeerSegment::control() {
 ChannelSlotShared& PeerSegment::slot(std::uint32_t slot_index) {
   PORTOFU_ASSERT(slot_index < layout_.channel_count);
   return reinterpret_cast<ChannelSlotShared*>(header_.at(layout_.slots_offset()))[slot_index];
+}
+
+const RegionTableShared& PeerSegment::regions() {
+  return *reinterpret_cast<const RegionTableShared*>(header_.at(layout_.regions_offset()));
+}
+
+// The number of the process may be of another namespace, and name a stranger here.
+bool PeerSegment::is_memory_reachable() const {
+  std::uint64_t found = 0;
+  const iovec local{&found, sizeof found};
+  const iovec remote{reinterpret_cast<void*>(descriptor_.probe_address), sizeof found};
+  const auto os_pid = static_cast<pid_t>(descriptor_.os_pid);
+  return process_vm_readv(os_pid, &local, 1, &remote, 1, 0) == sizeof found && found == descriptor_.incarnation;
+}
+
+bool PeerSegment::write_memory(std::uint64_t address, const std::byte* data, std::uint64_t bytes,
+                               std::uint64_t tail_bytes) const {
+  const std::uint64_t body = bytes - tail_bytes;
+  const auto piece = [](std::uint64_t at, std::uint64_t length) {
+    return iovec{reinterpret_cast<void*>(at), static_cast<std::size_t>(length)};
+  };
+  const auto from = reinterpret_cast<std::uint64_t>(data);
+  const iovec local[2] = {piece(from, body), piece(from + body, tail_bytes)};
+  const iovec remote[2] = {piece(address, body), piece(address + body, tail_bytes)};
+  const auto os_pid = static_cast<pid_t>(descriptor_.os_pid);
+  return process_vm_writev(os_pid, local, 2, remote, 2, 0) == static_cast<ssize_t>(bytes);
 }
 
 Mapping PeerSegment::allocate_ring(std::uint32_t slot_index) const {

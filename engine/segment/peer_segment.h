@@ -2,6 +2,7 @@
 // The segment of another process, seen from here: attach by name, check, map, and ask whether its owner lives.
 // Before it: a wire wants to connect to a peer, or to wake one. After it: the wire claims a channel in the directory.
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -34,6 +35,14 @@ class PeerSegment {
 
   SegmentControlShared& control();
   ChannelSlotShared& slot(std::uint32_t slot_index);
+  const RegionTableShared& regions();
+
+  /// Asks the kernel whether this process may write into the owner's memory, and whether that is the owner's memory.
+  bool is_memory_reachable() const;
+
+  /// Writes into the owner's memory. The last `tail_bytes` are written last.
+  /// @return false if not all was written
+  bool write_memory(std::uint64_t address, const std::byte* data, std::uint64_t bytes, std::uint64_t tail_bytes) const;
 
   /// Takes memory for the ring of a channel and maps it. @return an empty mapping if memory is short
   Mapping allocate_ring(std::uint32_t slot_index) const;

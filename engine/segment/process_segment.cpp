@@ -47,6 +47,10 @@ SegmentControlShared& ProcessSegment::control() {
   return *reinterpret_cast<SegmentControlShared*>(header_.at(layout_.control_offset()));
 }
 
+RegionTableShared& ProcessSegment::regions() {
+  return *reinterpret_cast<RegionTableShared*>(header_.at(layout_.regions_offset()));
+}
+
 ChannelSlotShared& ProcessSegment::slot(std::uint32_t slot_index) {
   PORTOFU_ASSERT(slot_index < layout_.channel_count);
   return reinterpret_cast<ChannelSlotShared*>(header_.at(layout_.slots_offset()))[slot_index];

@@ -63,6 +63,7 @@ class ProcessSegment {
   DoorbellShared& doorbell() { return control().doorbell; }
   CountersShared& counters() { return control().counters; }
   SegmentControlShared& control();
+  RegionTableShared& regions();
   ChannelSlotShared& slot(std::uint32_t slot_index);
 
   /// Maps the ring of a channel, and makes sure that it has memory.

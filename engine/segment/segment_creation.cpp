@@ -131,6 +131,8 @@ bool SegmentCreation::fill_descriptor() {
   descriptor->channel_count = options_.channel_count;
   descriptor->ring = options_.ring;
   descriptor->segment_bytes = segment_->layout_.segment_bytes();
+  segment_->descriptor_.incarnation = descriptor->incarnation;  // Before anybody can look for it there.
+  descriptor->probe_address = reinterpret_cast<std::uint64_t>(&segment_->descriptor_.incarnation);
   return true;
 }
 

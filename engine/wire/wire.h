@@ -29,6 +29,16 @@ enum class ConnectResult : std::uint8_t {
   kRefused,     ///< The peer exists and must not be talked to: other user, other layout version, no free channel.
 };
 
+/// Bytes for registered memory of a peer, see engine/segment/region_table.h.
+struct DirectPut {
+  std::uint32_t control_queue = 0;  ///< Of the peer.
+  std::uint32_t component = 0;
+  std::uint32_t stag = 0;
+  std::uint64_t offset = 0;  ///< Into the region.
+  const std::byte* data = nullptr;
+  std::uint64_t bytes = 0;
+};
+
 /// A packet that has arrived. Valid until Wire::release.
 struct Packet {
   ProcessId source;     ///< Who sent it, as the wire knows it; not taken from the header.
@@ -63,6 +73,11 @@ class Wire {
 
   /// Gives the claimed room back; nothing is sent.
   virtual void discard(Link& link) = 0;
+
+  /// Writes into registered memory of the peer without its help, behind everything that was published to it.
+  /// @return false if that cannot be done now, or is no gain, or went wrong: then a packet has to do it, or to find out
+  ///         why not
+  virtual bool put_directly(Link&, const DirectPut&) { return false; }
 
   /// Looks for the next packet of any source, fairly among sources, in order within each source. Makes whatever small
   /// progress the medium needs.

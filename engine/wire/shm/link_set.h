@@ -20,6 +20,7 @@ struct ShmLink : Link {
   CellProducer<PacketHeader> producer;   ///< Our end of the ring in the peer's segment.
   DoorbellShared* doorbell = nullptr;    ///< Of the peer; in `segment`.
   std::uint64_t rung_generation = 0;     ///< For ring_if_asleep.
+  bool direct = false;                   ///< Our kernel lets us write into the peer's memory.
   bool blocked = false;                  ///< A claim has failed for want of room and is listed in blocked_.
   std::shared_ptr<PeerSegment> segment;  ///< Of the peer.
   Mapping ring;                          ///< The ring in it.
@@ -29,7 +30,7 @@ struct ShmLink : Link {
 /// All links of one wire. Used by the thread on duty.
 class LinkSet {
  public:
-  LinkSet(ProcessSegment& own, PeerTable& peers);
+  LinkSet(ProcessSegment& own, PeerTable& peers, bool direct);
 
   /// Says goodbye on every link; in a forked child it leaves them to the parent.
   ~LinkSet();
@@ -53,6 +54,8 @@ class LinkSet {
     if (ring_if_asleep(*link.doorbell, barrier_, &link.rung_generation)) counters_.add(Counter::kDoorbellsRung);
   }
 
+  bool put_directly(ShmLink& link, const DirectPut& put);
+
   bool has_room_again();
 
   /// To be called after PeerTable::check_alive. @return number of links newly lost
@@ -64,6 +67,7 @@ class LinkSet {
   void say_goodbye(ShmLink& link);
 
   PeerTable& peers_;
+  bool direct_;                    ///< Whether put_directly may do anything.
   Claimer claimer_;                ///< This process, as directories of peers know it.
   RingGeometry ring_;              ///< Of this wire; a peer with another one is refused.
   std::uint32_t job_key_;          ///< A peer with another one is refused.

@@ -17,9 +17,10 @@ namespace portofu {
 /// has failed) and take_closed_source once more; peers ring for all three.
 class ShmWire final : public Wire {
  public:
-  /// @param own  must outlive the wire
-  explicit ShmWire(ProcessSegment& own)
-      : own_(own), peers_(own.directory()), links_(own, peers_), sources_(own, peers_) {}
+  /// @param own     must outlive the wire
+  /// @param direct  false: put_directly never does anything
+  explicit ShmWire(ProcessSegment& own, bool direct = true)
+      : own_(own), peers_(own.directory()), links_(own, peers_, direct), sources_(own, peers_) {}
 
   std::uint32_t max_payload_bytes() const override { return own_.layout().ring.max_payload_bytes; }
 
@@ -31,6 +32,10 @@ class ShmWire final : public Wire {
   }
   void publish(Link& link, const PacketHeader& header) override { links_.publish(static_cast<ShmLink&>(link), header); }
   void discard(Link& link) override { static_cast<ShmLink&>(link).producer.discard(); }
+
+  bool put_directly(Link& link, const DirectPut& put) override {
+    return links_.put_directly(static_cast<ShmLink&>(link), put);
+  }
 
   bool peek(Packet& packet) override { return sources_.peek(packet); }
   void release() override { sources_.release(); }

@@ -1,5 +1,10 @@
 // Guide 2.2.3-2.2.6, 2.2.10, 2.2.12, 3.7: put, get, ARMW and NOP with their notices, to oneself and to another process.
+#include <signal.h>
+#include <sys/uio.h>
+
 #include <atomic>
+#include <cerrno>
+#include <fstream>
 
 #include "utofu_fixture.h"
 
@@ -320,6 +325,54 @@ UTOFU_TEST(1, OneSided, Section3_7_4_1__full_toq_is_busy_and_order_is_kept) {
 }
 
 // 2.2.8: A starts B's two prepared puts to C with one put.
+// 2.2.3: a put needs nothing of the target but its memory. This one cannot do anything: it is stopped.
+UTOFU_TEST(2, OneSidedStopped, Section2_2_3__put_arrives_while_the_target_is_stopped) {
+  constexpr std::size_t kBytes = 300000;  // Long ones need nobody at all, short ones that nobody polls.
+  Ring ring(self, 1000 + kBytes + 1);
+  const auto pids = self.share(getpid());
+  if (std::getenv("PORTOFU_SHUFFLE") != nullptr) self.skip("packets are shuffled, and only packets bring data then");
+  unsigned char byte = 0;
+  const iovec local{&byte, 1}, remote{ring.memory.data(), 1};
+  if (process_vm_readv(pids[static_cast<std::size_t>(1 - self.rank())], &local, 1, &remote, 1, 0) < 0 && errno == EPERM)
+    self.skip("this kernel lets no process reach the memory of another one");
+  const unsigned long notices = UTOFU_ONESIDED_FLAG_TCQ_NOTICE | UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE;
+  const auto put_and_wait = [&](std::uint64_t edata) {
+    ASSERT_EQ(utofu_put(ring.vcq, ring.next.vcq_id, ring.stadd, ring.next.stadd + 1000, kBytes, edata, notices,
+                        callback(edata)),
+              UTOFU_SUCCESS);
+    void* cbdata = nullptr;
+    EXPECT_EQ(poll_tcq(ring.vcq, &cbdata), UTOFU_SUCCESS);
+    EXPECT_EQ(cbdata, callback(edata));
+    utofu_mrq_notice notice{};
+    EXPECT_EQ(poll_mrq(ring.vcq, &notice), UTOFU_SUCCESS);
+    EXPECT_EQ(notice.notice_type, UTOFU_MRQ_TYPE_LCL_PUT);
+    EXPECT_EQ(notice.edata, edata);
+    EXPECT_EQ(notice.vcq_id, ring.next.vcq_id);
+    EXPECT_EQ(notice.rmt_stadd, ring.next.stadd + 1000 + kBytes);
+  };
+  if (self.rank() == 0) put_and_wait(1);  // They know each other now.
+  self.barrier();
+  if (self.rank() == 1) {
+    kill(getpid(), SIGSTOP);
+    EXPECT_EQ(ring.memory[1000], 7);
+    EXPECT_EQ(ring.memory[999 + kBytes], 9);
+    EXPECT_EQ(ring.memory[1000 + kBytes], 0);
+  } else {
+    wait_until([&] {
+      std::ifstream stat("/proc/" + std::to_string(pids[1]) + "/stat");
+      std::string text;
+      std::getline(stat, text);
+      const auto name_end = text.rfind(')');
+      return name_end != std::string::npos && text.size() > name_end + 2 && text[name_end + 2] == 'T';
+    });
+    ring.memory[0] = 7;
+    ring.memory[kBytes - 1] = 9;
+    put_and_wait(2);
+    kill(pids[1], SIGCONT);
+  }
+  self.barrier();
+}
+
 UTOFU_TEST(3, SessionMode, Section2_2_8__relay_forks_joins_and_starts_late_descriptors) {
   Ring ring(self, 4096, self.rank() == 1 ? UTOFU_VCQ_FLAG_SESSION_MODE : 0);
   const auto relay = ring.places[1], terminal = ring.places[2];

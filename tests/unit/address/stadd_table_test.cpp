@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <map>
 
 namespace portofu {
 namespace {
@@ -35,6 +36,38 @@ TEST_F(StaddTableTest, Region__is_found_by_every_stadd_in_it) {
   EXPECT_EQ(region->segment.address(5), memory.data() + 105);
   EXPECT_FALSE(region->is_read_only());
   EXPECT_EQ(table.find(stadd + kMaxRegionBytes), nullptr);
+}
+
+/// Remembers what it is told.
+struct ToldDirectory final : NodeDirectory {
+  ClaimResult claim(std::uint64_t) override { return ClaimResult::kClaimed; }
+  void release(std::uint64_t) override {}
+  bool find(std::uint64_t, ProcessId*) override { return false; }
+  void publish(const PublishedRegion& region) override { regions[region.key] = region; }
+  void withdraw(std::uint64_t key) override { regions.erase(key); }
+  std::map<std::uint64_t, PublishedRegion> regions;
+};
+
+TEST_F(StaddTableTest, Directory__knows_every_region_as_long_as_it_is_registered) {
+  ToldDirectory directory;
+  StaddTable told(&directory, 9);
+  std::uint64_t stadd = 0, again = 0, chosen = 0;
+  ASSERT_EQ(told.add({2, memory.data() + 8, 100, false}, &stadd), Status::kOk);
+  ASSERT_EQ(told.add({2, memory.data() + 10, 50, false}, &again), Status::kOk);
+  ASSERT_EQ(told.add_reserved({1, memory.data(), 256, true}, 5, &chosen), Status::kOk);
+  ASSERT_EQ(directory.regions.size(), 2u);
+  const PublishedRegion& one = directory.regions.at(region_key(9, stag_of(stadd)));
+  EXPECT_EQ(one.start, reinterpret_cast<std::uintptr_t>(memory.data()) + 8);
+  EXPECT_EQ(one.bytes, 100u);
+  EXPECT_EQ(one.component, 2u);
+  EXPECT_TRUE(one.writable);
+  EXPECT_FALSE(directory.regions.at(region_key(9, stag_of(chosen))).writable);
+  EXPECT_TRUE(told.remove(2, stadd, &gone));
+  EXPECT_EQ(directory.regions.size(), 2u) << "a part of it is still registered";
+  EXPECT_TRUE(told.remove(2, again, &gone));
+  EXPECT_EQ(directory.regions.size(), 1u);
+  gone = told.take_any_of(1);
+  EXPECT_TRUE(directory.regions.empty());
 }
 
 TEST_F(StaddTableTest, Part_of_a_region__has_the_same_stag) {

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstddef>
 
 #include "tests/unit/segment/segment_directory.h"
@@ -47,6 +48,34 @@ TEST_F(PeerSegmentTest, Segment_of_this_process__is_attached_without_dropping_it
   EXPECT_EQ(own->control().directory_epoch.load(), 5u);
   peer.reset();
   EXPECT_EQ(in_dying_child([&] { return attach() == AttachResult::kAttached ? 0 : 1; }), 0);
+}
+
+TEST_F(PeerSegmentTest, Memory_of_the_owner__is_written_to_where_it_is_mapped) {
+  const auto own = directory.create(77);
+  alignas(64) std::array<std::byte, 300> memory{};
+  const auto address = reinterpret_cast<std::uint64_t>(memory.data());
+  const int status = in_dying_child([&] {
+    if (attach() != AttachResult::kAttached) return 1;
+    if (!peer->is_memory_reachable()) return 77;
+    std::array<std::byte, 300> data;
+    data.fill(std::byte{5});
+    if (!peer->write_memory(address + 10, data.data(), 200, 40)) return 2;
+    if (!peer->write_memory(address, data.data(), 8, 8)) return 3;
+    if (peer->write_memory(4096, data.data(), 8, 8)) return 4;  // Not mapped there.
+    return peer->write_memory(address, nullptr, 8, 8) ? 5 : 0;  // Not mapped here.
+  });
+  if (status == 77) GTEST_SKIP() << "this kernel lets no process write into another one's memory";
+  ASSERT_EQ(status, 0);
+  for (std::size_t i = 0; i < memory.size(); ++i) {
+    EXPECT_EQ(memory[i], i < 8 || (i >= 10 && i < 210) ? std::byte{5} : std::byte{0}) << i;
+  }
+}
+
+TEST_F(PeerSegmentTest, Number_of_a_stranger__is_no_way_to_its_memory) {
+  const auto own = directory.create(77);
+  overwrite(offsetof(SegmentDescriptorShared, probe_address), reinterpret_cast<std::uint64_t>(this));
+  ASSERT_EQ(attach(), AttachResult::kAttached);
+  EXPECT_FALSE(peer->is_memory_reachable());
 }
 
 TEST_F(PeerSegmentTest, Segment_of_another_process__is_attached) {

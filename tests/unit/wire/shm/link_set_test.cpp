@@ -173,8 +173,8 @@ TEST_F(LinkSetTest, Memory_of_a_ring__that_cannot_be_had_refuses_and_frees_the_c
   const int status = in_dying_child([&small] {
     if (unshare(CLONE_NEWNS | (geteuid() == 0 ? 0 : CLONE_NEWUSER)) != 0) return kNoRights;
     if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return kNoRights;
-    // Room for two heads of 76 KiB, not for a ring of 52 KiB.
-    if (mount("tmpfs", small.path().c_str(), "tmpfs", 0, "size=180k") != 0) return kNoRights;
+    // Room for two heads of 140 KiB, not for a ring of 52 KiB.
+    if (mount("tmpfs", small.path().c_str(), "tmpfs", 0, "size=308k") != 0) return kNoRights;
     WirePeer one(small.options(1));
     WirePeer two(small.options(2));
     Link* none = nullptr;

@@ -1,0 +1,65 @@
+// A hash table with a sequence lock in each place.
+
+#include "engine/segment/region_table.h"
+
+namespace portofu {
+namespace {
+
+constexpr std::uint64_t kWritable = std::uint64_t{1} << 32;
+
+std::uint32_t place_of(std::uint64_t key, std::uint32_t probe) {
+  const auto first = static_cast<std::uint32_t>(key * 0x9e3779b97f4a7c15u >> 40);
+  return (first + probe) & (kRegionSlots - 1);
+}
+
+/// Writer's side: between an odd and an even sequence number.
+void write(RegionSlotShared& slot, const PublishedRegion& region) {
+  const std::uint64_t sequence = slot.sequence.load(std::memory_order_relaxed);
+  slot.sequence.store(sequence + 1, std::memory_order_relaxed);
+  // (G1) The odd number is seen before anything of the new content.
+  std::atomic_thread_fence(std::memory_order_release);
+  slot.key.store(region.key, std::memory_order_relaxed);
+  slot.start.store(region.start, std::memory_order_relaxed);
+  slot.bytes.store(region.bytes, std::memory_order_relaxed);
+  slot.access.store(region.component | (region.writable ? kWritable : 0), std::memory_order_relaxed);
+  slot.sequence.store(sequence + 2, std::memory_order_release);
+}
+
+}  // namespace
+
+bool publish_region(RegionTableShared& table, const PublishedRegion& region) {
+  for (std::uint32_t probe = 0; probe < kRegionProbes; ++probe) {
+    RegionSlotShared& slot = table.slots[place_of(region.key, probe)];
+    if (slot.key.load(std::memory_order_relaxed) != 0) continue;
+    write(slot, region);
+    return true;
+  }
+  return false;
+}
+
+void withdraw_region(RegionTableShared& table, std::uint64_t key) {
+  for (std::uint32_t probe = 0; probe < kRegionProbes; ++probe) {
+    RegionSlotShared& slot = table.slots[place_of(key, probe)];
+    if (slot.key.load(std::memory_order_relaxed) == key) return write(slot, {});
+  }
+}
+
+bool find_published_region(const RegionTableShared& table, std::uint64_t key, PublishedRegion* region) {
+  for (std::uint32_t probe = 0; probe < kRegionProbes; ++probe) {
+    const RegionSlotShared& slot = table.slots[place_of(key, probe)];
+    const std::uint64_t before = slot.sequence.load(std::memory_order_acquire);  // (G1)
+    if (slot.key.load(std::memory_order_relaxed) != key) continue;
+    region->key = key;
+    region->start = slot.start.load(std::memory_order_relaxed);
+    region->bytes = slot.bytes.load(std::memory_order_relaxed);
+    const std::uint64_t access = slot.access.load(std::memory_order_relaxed);
+    region->component = static_cast<std::uint32_t>(access);
+    region->writable = (access & kWritable) != 0;
+    // (G1) What was read is older than this look at the number.
+    std::atomic_thread_fence(std::memory_order_acquire);
+    return before % 2 == 0 && slot.sequence.load(std::memory_order_relaxed) == before;
+  }
+  return false;
+}
+
+}  // namespace portofu

@@ -1,0 +1,55 @@
+#pragma once
+// Registered memory of a process, as its peers on the node may read it: enough to write there without its help. In its
+// segment; peers read and never write. What is not listed here, because the table is full, is reached by packets.
+
+#include <atomic>
+#include <cstdint>
+#include <type_traits>
+
+namespace portofu {
+
+/// A region that peers may look up.
+struct PublishedRegion {
+  std::uint64_t key = 0;    ///< region_key.
+  std::uint64_t start = 0;  ///< Address in the owner's memory.
+  std::uint64_t bytes = 0;
+  std::uint32_t component = 0;  ///< The VCQ that registered it.
+  bool writable = false;
+};
+
+/// Names a region: a control queue of the owner (20 bits) and a STag (24 bits). Never 0.
+constexpr std::uint64_t region_key(std::uint32_t control_queue, std::uint32_t stag) {
+  return std::uint64_t{1} << 63 | std::uint64_t{control_queue} << 24 | stag;
+}
+
+/// One place. Writer: the owner, on duty. Readers: peers, who believe what they read only if `sequence` was even and
+/// did not move meanwhile.
+struct alignas(64) RegionSlotShared {
+  std::atomic<std::uint64_t> sequence;  ///< Odd while the owner writes (release, G1).
+  std::atomic<std::uint64_t> key;       ///< 0: free.
+  std::atomic<std::uint64_t> start;
+  std::atomic<std::uint64_t> bytes;
+  std::atomic<std::uint64_t> access;  ///< Component; bit 32: writable.
+};
+static_assert(sizeof(RegionSlotShared) == 64 && std::is_standard_layout_v<RegionSlotShared>);
+
+inline constexpr std::uint32_t kRegionSlots = 1024;  ///< A power of two.
+
+/// A region is in one of this many places behind the one that its key names.
+inline constexpr std::uint32_t kRegionProbes = 16;
+
+struct RegionTableShared {
+  RegionSlotShared slots[kRegionSlots];
+};
+
+/// @return false if there was no place for it
+bool publish_region(RegionTableShared& table, const PublishedRegion& region);
+
+/// Nobody finds the region any more. Who has found it already may still write: the program must not take memory away
+/// from communication under way (guide, 3.6).
+void withdraw_region(RegionTableShared& table, std::uint64_t key);
+
+/// @return false if it is not listed, or just being changed
+bool find_published_region(const RegionTableShared& table, std::uint64_t key, PublishedRegion* region);
+
+}  // namespace portofu

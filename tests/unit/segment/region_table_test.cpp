@@ -1,0 +1,76 @@
+// Registered memory as peers see it: found, withdrawn, full, and never half-written.
+
+#include "engine/segment/region_table.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <thread>
+
+namespace portofu {
+namespace {
+
+PublishedRegion region_of(std::uint32_t stag, std::uint64_t value) {
+  return {region_key(3, stag), value, value + 1, static_cast<std::uint32_t>(value % 8), value % 2 == 0};
+}
+
+struct RegionTableTest : testing::Test {
+  std::unique_ptr<RegionTableShared> table{new RegionTableShared{}};
+  PublishedRegion found;
+};
+
+TEST_F(RegionTableTest, Region__is_found_by_queue_and_stag_until_it_is_withdrawn) {
+  EXPECT_FALSE(find_published_region(*table, region_key(3, 7), &found));
+  ASSERT_TRUE(publish_region(*table, region_of(7, 100)));
+  ASSERT_TRUE(publish_region(*table, region_of(8, 201)));
+  ASSERT_TRUE(find_published_region(*table, region_key(3, 7), &found));
+  EXPECT_EQ(found.start, 100u);
+  EXPECT_EQ(found.bytes, 101u);
+  EXPECT_EQ(found.component, 4u);
+  EXPECT_TRUE(found.writable);
+  ASSERT_TRUE(find_published_region(*table, region_key(3, 8), &found));
+  EXPECT_FALSE(found.writable);
+  EXPECT_FALSE(find_published_region(*table, region_key(4, 7), &found)) << "another control queue";
+  withdraw_region(*table, region_key(3, 7));
+  EXPECT_FALSE(find_published_region(*table, region_key(3, 7), &found));
+  EXPECT_TRUE(find_published_region(*table, region_key(3, 8), &found));
+  withdraw_region(*table, region_key(3, 7));  // Not there: nothing happens.
+}
+
+TEST_F(RegionTableTest, Full_table__takes_no_more_and_loses_nothing) {
+  std::uint32_t taken = 0;
+  for (std::uint32_t stag = 0; stag < 2 * kRegionSlots; ++stag) taken += publish_region(*table, region_of(stag, stag));
+  EXPECT_LE(taken, kRegionSlots);
+  EXPECT_GT(taken, kRegionSlots / 2);
+  std::uint32_t listed = 0;
+  for (std::uint32_t stag = 0; stag < 2 * kRegionSlots; ++stag) {
+    if (!find_published_region(*table, region_key(3, stag), &found)) continue;
+    EXPECT_EQ(found.start, stag);
+    ++listed;
+  }
+  EXPECT_EQ(listed, taken);
+}
+
+TEST_F(RegionTableTest, Reader__never_sees_half_of_a_change) {
+  std::atomic<bool> end{false};
+  std::thread owner([&] {
+    for (std::uint64_t value = 1; !end.load(); ++value) {
+      publish_region(*table, region_of(7, value));
+      withdraw_region(*table, region_key(3, 7));
+    }
+  });
+  int seen = 0;
+  for (int i = 0; i < 200000 || seen == 0; ++i) {
+    if (!find_published_region(*table, region_key(3, 7), &found)) continue;
+    ++seen;
+    ASSERT_EQ(found.bytes, found.start + 1);
+    ASSERT_EQ(found.component, found.start % 8);
+    ASSERT_EQ(found.writable, found.start % 2 == 0);
+  }
+  end.store(true);
+  owner.join();
+}
+
+}  // namespace
+}  // namespace portofu
