@@ -88,15 +88,16 @@ ReceiveWorld::~ReceiveWorld() {
   core_.outstanding.for_each([](std::uint32_t, const OutstandingOperation& operation) {
     PORTOFU_ASSERT(operation.interface_index == kTofuInterface);
   });
-  core_.fired.clear_and_dispose([](TriggeredOperation* operation) {
-    PORTOFU_ASSERT(operation->descriptor.interface_index == kTofuInterface);
-    delete operation;
-  });
   for (auto& [key, peer] : core_.peers) {
     lose_peer(core_, *peer);
     PORTOFU_ASSERT(peer->requests.empty() && peer->answers.empty() && peer->outstanding == 0);
     PORTOFU_ASSERT(peer->held_notices.empty() && peer->gets_under_way == 0);
   }
+  // Also what the loss of a peer has set free: barriers that fail.
+  core_.fired.clear_and_dispose([](TriggeredOperation* operation) {
+    PORTOFU_ASSERT(operation->descriptor.interface_index == kTofuInterface);
+    delete operation;
+  });
   PORTOFU_ASSERT(core_.outstanding.open_count() == 0);
   PORTOFU_ASSERT(wire_.open_links() + loopback_.open_links() == 0);
   memory_.check();
