@@ -162,8 +162,8 @@ WaitResult Engine::wait(Condition condition, std::uint64_t timeout_ns, OnAbort o
     int work = 0;
     {
       const Duty duty(*this);
-      note_look_on_duty();
       if (condition(core_)) return reached_on_duty();
+      note_look_on_duty();
       work = cycle_on_duty();
       if (work > 0 && condition(core_)) return reached_on_duty();
       if (work == 0) streak.set_spins(poll_streak_.spins());

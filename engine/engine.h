@@ -102,8 +102,8 @@ class Engine {
     std::uint64_t seen_activity = 0;
     {
       const Duty duty(*this);
-      note_look_on_duty();
       if (ask(core_)) return found_on_duty();
+      note_look_on_duty();
       if (cycle_on_duty() > 0) return found_on_duty() && ask(core_);
       advice = note_empty_poll_on_duty();
       seen_activity = core_.activity;

@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "engine/engine.h"
+#include "engine/engine_node.h"
 #include "engine/loop.h"
 
 namespace portofu {
@@ -140,6 +141,8 @@ bool ProgressThread::is_news_on_duty() const {
 /// Runs the loop for an application that is away, until it looks for something itself.
 void ProgressThread::serve() {
   const std::uint64_t calls = engine_.application_calls_.load(std::memory_order_relaxed);
+  std::atomic<std::uint32_t>& unattended = engine_.node_->segment->control().unattended;
+  unattended.store(1, std::memory_order_relaxed);
   while (!stopping_.load(std::memory_order_acquire) && application_is_away(calls)) {
     engine_.duty_.take();
     const int work = engine_.cycle_on_duty();
@@ -148,6 +151,7 @@ void ProgressThread::serve() {
     engine_.give_duty();
     if (work == 0) listen(calls);
   }
+  unattended.store(0, std::memory_order_relaxed);
   listening_.store(false, std::memory_order_relaxed);
 }
 

@@ -4,8 +4,9 @@
 // The thread has three moods. It *watches* while application threads run the engine themselves, by calls that look for
 // something: once a guard period it looks whether one has since. If none has, it *serves*: it runs the loop, and
 // listens at the doorbell when there is nothing to do, so an idle process costs nothing. Calls that only start
-// something leave it there: a program that puts, and polls its own memory, is served within microseconds. It *parks*
-// while an application thread sleeps inside the library, because that thread listens itself. It never spins.
+// something, or find at once what they look for, leave it there: a program that puts, and polls its own memory, is
+// served within microseconds. It *parks* while an application thread sleeps inside the library, because that thread
+// listens itself. It never spins.
 //
 // Who ends which mood. Serving: any application thread that looks for something (stand_back). Parking: the application
 // thread, when it wakes (rearm). Watching: time.

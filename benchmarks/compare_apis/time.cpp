@@ -13,7 +13,7 @@ using Step = std::function<void()>;
 
 // ---- Half a round trip ---------------------------------------------------------------------------------------------
 
-constexpr int kRounds = 2000, kSlowRounds = 200;
+constexpr int kRounds = 2000, kSlowRounds = 2000;
 
 /// Both processes send and receive in turns. @return half a round trip, at rank 0
 Facts ping_pong(World& w, const std::string& what, const Step& send, const Step& receive, int rounds = kRounds) {

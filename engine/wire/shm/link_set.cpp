@@ -93,9 +93,10 @@ void LinkSet::disconnect(ShmLink& link) {
 
 bool LinkSet::put_directly(ShmLink& link, const DirectPut& put) {
   if (!link.direct || link.lost) return false;
-  // Somebody polls the ring there: a packet is quicker than a system call.
-  const bool asleep = (link.doorbell->sleepers.load(std::memory_order_relaxed) & kSleeperCountMask) != 0;
-  if ((!asleep && put.bytes < kLongBytes) || !link.producer.is_drained()) return false;
+  // Where somebody polls the ring a packet is quicker than a system call.
+  const bool polled = (link.doorbell->sleepers.load(std::memory_order_relaxed) & kSleeperCountMask) == 0 &&
+                      link.segment->control().unattended.load(std::memory_order_relaxed) == 0;
+  if ((polled && put.bytes < kLongBytes) || !link.producer.is_drained()) return false;
   PublishedRegion region;
   if (!find_published_region(link.segment->regions(), region_key(put.control_queue, put.stag), &region)) return false;
   const bool fits = put.offset <= region.bytes && put.bytes <= region.bytes - put.offset;
