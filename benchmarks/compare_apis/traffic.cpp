@@ -1,6 +1,8 @@
 // What operations cost in packets and cache lines, by the counters of the engines.
 
+#include <chrono>
 #include <functional>
+#include <thread>
 
 #include "engine_counters.h"
 #include "world.h"
@@ -12,6 +14,16 @@ using Step = std::function<void()>;
 
 void append(Facts* facts, const Facts& more) { facts->insert(facts->end(), more.begin(), more.end()); }
 
+/// The library's own thread may still be counting what the other process has seen already.
+Traffic look_when_quiet() {
+  Traffic seen = look_at_own_engine();
+  for (Traffic next;; seen = next) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    next = look_at_own_engine();
+    if (next.packets == seen.packets && next.bytes == seen.bytes) return next;
+  }
+}
+
 /// Does something once to open the channels and once to count. @param operation  rank 0's; ends when its data is there
 /// @return packets and cache lines of both processes, by rank 0
 Facts traffic(World& w, const std::string& what, const Step& operation) {
@@ -20,10 +32,10 @@ Facts traffic(World& w, const std::string& what, const Step& operation) {
     w.self.meet();
   };
   once();
-  const Traffic before = look_at_own_engine();
+  const Traffic before = look_when_quiet();
   w.self.meet();
   once();
-  const auto of_both = w.self.share(look_at_own_engine() - before);
+  const auto of_both = w.self.share(look_when_quiet() - before);
   if (w.rank() != 0) return {};
   const auto numbers = [](std::uint64_t out, std::uint64_t back) {
     return std::to_string(out) + " + " + std::to_string(back);
