@@ -95,9 +95,19 @@ Engine::~Engine() {
   core.fired.clear_and_dispose([](TriggeredOperation* operation) { delete operation; });
 }
 
-void Engine::note_look_on_duty() {
+/// An application thread looks for packets: runs a cycle.
+int Engine::look_on_duty() {
   application_calls_.store(application_calls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   if (progress_ != nullptr) progress_->stand_back();
+  const int work = cycle_on_duty();
+  if (work > 0 && unattended_) [[unlikely]]
+    set_unattended_on_duty(false);
+  return work;
+}
+
+void Engine::set_unattended_on_duty(bool unattended) {
+  unattended_ = unattended;
+  if (node_ != nullptr) node_->segment->control().unattended.store(unattended ? 1 : 0, std::memory_order_relaxed);
 }
 
 void Engine::give_duty() {
@@ -144,8 +154,7 @@ void Engine::settle_on_duty() {
 
 int Engine::step() {
   const Duty duty(*this);
-  note_look_on_duty();
-  return cycle_on_duty();
+  return look_on_duty();
 }
 
 void Engine::abort() {
@@ -163,8 +172,7 @@ WaitResult Engine::wait(Condition condition, std::uint64_t timeout_ns, OnAbort o
     {
       const Duty duty(*this);
       if (condition(core_)) return reached_on_duty();
-      note_look_on_duty();
-      work = cycle_on_duty();
+      work = look_on_duty();
       if (work > 0 && condition(core_)) return reached_on_duty();
       if (work == 0) streak.set_spins(poll_streak_.spins());
       seen_activity = core_.activity;

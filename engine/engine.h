@@ -103,8 +103,7 @@ class Engine {
     {
       const Duty duty(*this);
       if (ask(core_)) return found_on_duty();
-      note_look_on_duty();
-      if (cycle_on_duty() > 0) return found_on_duty() && ask(core_);
+      if (look_on_duty() > 0) return found_on_duty() && ask(core_);
       advice = note_empty_poll_on_duty();
       seen_activity = core_.activity;
     }
@@ -133,7 +132,8 @@ class Engine {
   Engine(const Settings& settings, std::unique_ptr<EngineNode> node);
 
   void take_duty() { duty_.take(); }
-  void note_look_on_duty();
+  int look_on_duty();
+  void set_unattended_on_duty(bool unattended);
   void give_duty();
   void end_call();
   int cycle_on_duty();
@@ -157,6 +157,7 @@ class Engine {
   std::atomic<std::uint64_t> application_calls_{
       0};  ///< Times an application thread looked for something. Writer: duty.
   std::atomic<bool> aborted_{false};
+  bool unattended_ = false;           ///< On duty: what SegmentControlShared::unattended says.
   std::uint64_t told_activity_ = 0;   ///< On duty: Core::activity that sleeping threads know of.
   std::uint32_t cycles_ = 0;          ///< On duty: cycles run, mod 2^32.
   std::uint64_t next_timers_ns_ = 0;  ///< On duty: when to look after the dead again.

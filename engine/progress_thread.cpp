@@ -12,7 +12,6 @@
 #include <system_error>
 
 #include "engine/engine.h"
-#include "engine/engine_node.h"
 #include "engine/loop.h"
 
 namespace portofu {
@@ -141,17 +140,15 @@ bool ProgressThread::is_news_on_duty() const {
 /// Runs the loop for an application that is away, until it looks for something itself.
 void ProgressThread::serve() {
   const std::uint64_t calls = engine_.application_calls_.load(std::memory_order_relaxed);
-  std::atomic<std::uint32_t>& unattended = engine_.node_->segment->control().unattended;
-  unattended.store(1, std::memory_order_relaxed);
   while (!stopping_.load(std::memory_order_acquire) && application_is_away(calls)) {
     engine_.duty_.take();
     const int work = engine_.cycle_on_duty();
     engine_.look_after_timers_on_duty(engine_.core_.now_ns());
     if (work > 0) engine_.core_.counters.add(Counter::kDutyByProgress);
+    if (work > 0 && !engine_.unattended_) engine_.set_unattended_on_duty(true);
     engine_.give_duty();
     if (work == 0) listen(calls);
   }
-  unattended.store(0, std::memory_order_relaxed);
   listening_.store(false, std::memory_order_relaxed);
 }
 

@@ -56,8 +56,8 @@ struct SegmentControlShared {
   alignas(128) std::atomic<std::uint64_t> directory_epoch;
   /// 1 + highest slot index that was ever claimed. Writers: claimers, before they publish. Reader: the owner (acquire).
   std::atomic<std::uint32_t> slots_used;
-  /// 1 while no thread of the application looks for packets, only the library's own does when it is woken: for peers
-  /// who can do without it. Writer: the owner (relaxed). Readers: peers (relaxed).
+  /// 1: packets were last found by the library's own thread, because the application looks for none: for peers who can
+  /// do without it. Writer: the owner, on duty (relaxed). Readers: peers (relaxed).
   std::atomic<std::uint32_t> unattended;
   /// Channels ever published. Writers: claimers (relaxed: it guards no data), who take their `publish_order` from it.
   std::atomic<std::uint64_t> publish_count;
