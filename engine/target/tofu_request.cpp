@@ -1,6 +1,5 @@
 #include "engine/target/tofu_request.h"
 
-#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -14,9 +13,6 @@
 
 namespace portofu {
 namespace {
-
-/// Of the CPU whose programs poll memory (table 6.4); written in one ascending copy.
-constexpr std::uint64_t kTofuLineBytes = 256;
 
 /// Notices that wait behind gets of a peer that does not take their data; those that follow do not wait.
 constexpr std::size_t kMostHeldNotices = 131072;
@@ -198,8 +194,7 @@ void deliver_tofu_payload(Core& core, Peer& peer, Arrival& arrival, const std::b
   const bool last = arrival.received + bytes == arrival.header.length;
   if (last && bytes > 0) {
     const std::byte* const end = arrival.entry->segment.address(arrival.offset + arrival.header.length);
-    const std::uint64_t tail = (reinterpret_cast<std::uintptr_t>(end) - 1) % kTofuLineBytes + 1;
-    const std::uint64_t body = bytes - std::min<std::uint64_t>(bytes, tail);
+    const std::uint64_t body = bytes - tofu_tail_bytes(reinterpret_cast<std::uintptr_t>(end), bytes);
     deliver_payload(arrival, payload, body);
     deliver_payload(arrival, payload + body, bytes - body);
   } else {

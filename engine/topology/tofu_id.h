@@ -73,4 +73,14 @@ constexpr std::uint64_t with_own_path(std::uint64_t id) {
 /// What a control queue or gate is claimed and found under: its id without path and component.
 constexpr std::uint64_t claim_key(std::uint64_t id) { return with_path(id, 0) & ~std::uint64_t{0xff}; }
 
+/// Cache line of the CPU whose programs poll memory. @spec uTofu guide, table 6.4
+inline constexpr std::uint64_t kTofuLineBytes = 256;
+
+/// Of the last `bytes` bytes in front of the address `end`, those in the last line: a put writes them last (6.1.3.1).
+/// @param bytes  at least 1
+constexpr std::uint64_t tofu_tail_bytes(std::uint64_t end, std::uint64_t bytes) {
+  const std::uint64_t tail = (end - 1) % kTofuLineBytes + 1;
+  return tail < bytes ? tail : bytes;
+}
+
 }  // namespace portofu

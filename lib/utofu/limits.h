@@ -6,7 +6,6 @@
 
 namespace portofu::utofu {
 
-inline constexpr std::size_t kCacheLineBytes = 256;
 inline constexpr std::size_t kStagAlignment = 256;
 inline constexpr std::size_t kMaxEdataBytes = 1;
 

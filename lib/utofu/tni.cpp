@@ -19,7 +19,7 @@ utofu_onesided_caps read_onesided_caps() {
                   UTOFU_ONESIDED_CAP_ARMW_OP_XOR | UTOFU_ONESIDED_CAP_ARMW_OP_AND | UTOFU_ONESIDED_CAP_ARMW_OP_OR,
       .num_cmp_ids = settings().cmp_id_count,
       .num_reserved_stags = settings().reserved_stag_count,
-      .cache_line_size = kCacheLineBytes,
+      .cache_line_size = kTofuLineBytes,
       .stag_address_alignment = kStagAlignment,
       .max_toq_desc_size = kMaxTofuDescriptorBytes,
       .max_putget_size = settings().max_putget_bytes,

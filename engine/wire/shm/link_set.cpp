@@ -5,21 +5,14 @@
 #include <algorithm>
 
 #include "engine/segment/own_segments.h"
+#include "engine/topology/tofu_id.h"
 
 namespace portofu {
 
 namespace {
 
-/// The part of a put that is written last, by itself: what lies in the last line of the machine that uTofu is from.
-constexpr std::uint64_t kTailLineBytes = 256;
-
 /// From here on one copy by the kernel beats two through the ring, whoever looks into that.
 constexpr std::uint64_t kLongBytes = 32768;
-
-std::uint64_t tail_of(std::uint64_t address, std::uint64_t bytes) {
-  const std::uint64_t tail = (address + bytes - 1) % kTailLineBytes + 1;
-  return std::min(tail, bytes);
-}
 
 }  // namespace
 
@@ -102,7 +95,7 @@ bool LinkSet::put_directly(ShmLink& link, const DirectPut& put) {
   const bool fits = put.offset <= region.bytes && put.bytes <= region.bytes - put.offset;
   if (!fits || !region.writable || region.component != put.component) return false;
   const std::uint64_t address = region.start + put.offset;
-  return link.segment->write_memory(address, put.data, put.bytes, tail_of(address, put.bytes));
+  return link.segment->write_memory(address, put.data, put.bytes, tofu_tail_bytes(address + put.bytes, put.bytes));
 }
 
 void LinkSet::say_goodbye(ShmLink& link) {
