@@ -1,0 +1,159 @@
+// What the machine itself does, with nothing of ours: the limits that stand beside the other series.
+//
+//   line       only the bouncing cache line, for programs that cannot measure it themselves
+//   latency    half round trips of the bouncing line, and of a payload copied through one fixed place a direction
+//   bandwidth  one memcpy into shared memory; two copies, pipelined by both cores through a small ring; the kernel's copy
+//   atomic     fetch-add on a line of this process, and on one that the other process adds to as well
+//   kernel     process_vm_writev of 8 bytes
+
+#include <sys/uio.h>
+
+#include <memory>
+
+#include "world.h"
+
+using namespace bench;
+
+namespace {
+
+constexpr std::size_t kMostBytes = 64 << 20;
+constexpr std::size_t kChunk = 8192;  ///< Bytes of a slot of the ring for the pipelined copies.
+constexpr std::size_t kSlots = 8;
+
+/// Shared memory of the two processes beside what they meet in.
+struct Place {
+  alignas(128) std::atomic<std::uint64_t> words[2];  ///< Number of the last payload, by writer.
+  alignas(128) std::atomic<std::uint64_t> filled{0}, emptied{0};
+  alignas(128) std::atomic<std::uint64_t> counter{0};
+  alignas(4096) char payloads[2][kMostBytes];
+};
+
+Place* place = nullptr;
+
+void await(const std::atomic<std::uint64_t>& word, std::uint64_t least) {
+  for (long tries = 0; word.load(std::memory_order_acquire) < least; ++tries) {
+    if (tries > 100000) sched_yield();
+  }
+}
+
+void run_latency(World& w) {
+  Buffer source(w.options, 4 << 20), sink(w.options, 4 << 20);
+  w.labelled("bouncing line", 8, "us", [&] { return w.line_ns() / 1e3; });
+  std::uint64_t number = 0;
+  for (const double bytes : w.options.points_or(kLatencyBytes)) {
+    const auto n = static_cast<std::size_t>(bytes);
+    const auto send = [&] {
+      std::memcpy(place->payloads[w.rank], source.data, n);
+      place->words[w.rank].store(number, std::memory_order_release);
+    };
+    w.point("copy in and out", bytes, "us", half_us(), [&](long count) {
+      for (long i = 0; i < count; ++i) {
+        ++number;
+        if (w.rank == 0) send();
+        await(place->words[1 - w.rank], number);
+        std::memcpy(sink.data, place->payloads[1 - w.rank], n);
+        if (w.rank == 1) send();
+      }
+    });
+  }
+}
+
+/// One window of messages, told once.
+void run_bandwidth(World& w) {
+  Buffer source(w.options, kMostBytes), sink(w.options, kMostBytes);
+  struct Card {
+    pid_t pid;
+    char* sink;
+  };
+  const Card peer = w.share(Card{getpid(), sink.data})[static_cast<std::size_t>(1 - w.rank)];
+  std::uint64_t told = 0, filled = 0;
+  for (const double bytes : w.options.points_or(kBandwidthBytes)) {
+    const auto n = static_cast<std::size_t>(bytes);
+    const int window = window_of(bytes);
+    const auto stream = [&](const char* what, auto&& copy) {
+      w.point(what, bytes, "GB/s", bandwidth(bytes * window), [&](long count) {
+        for (long round = 0; round < count; ++round) {
+          ++told;
+          if (w.rank == 0) {
+            for (int i = 0; i < window; ++i) copy();
+            place->words[0].store(told, std::memory_order_release);
+            await(place->words[1], told);
+          } else {
+            await(place->words[0], told);
+            place->words[1].store(told, std::memory_order_release);
+          }
+        }
+      });
+    };
+    stream("one memcpy", [&] { std::memcpy(place->payloads[0], source.data, n); });
+    const auto kernel = [&](auto call) {
+      iovec here{source.data, n}, there{peer.sink, n};
+      if (call(peer.pid, &here, 1ul, &there, 1ul, 0ul) != static_cast<ssize_t>(n)) fail("the kernel refuses to copy");
+    };
+    stream("process_vm_writev", [&] { kernel(process_vm_writev); });
+    stream("process_vm_readv", [&] { kernel(process_vm_readv); });
+    w.point("two copies pipelined", bytes, "GB/s", bandwidth(bytes * window), [&](long count) {
+      for (long i = 0; i < count * window; ++i) {
+        for (std::size_t at = 0; at < n; at += kChunk, ++filled) {
+          const std::size_t part = std::min(kChunk, n - at);
+          char* slot = place->payloads[0] + filled % kSlots * kChunk;
+          if (w.rank == 0) {
+            if (filled >= kSlots) await(place->emptied, filled + 1 - kSlots);
+            std::memcpy(slot, source.data + at, part);
+            place->filled.store(filled + 1, std::memory_order_release);
+          } else {
+            await(place->filled, filled + 1);
+            std::memcpy(sink.data + at, slot, part);
+            place->emptied.store(filled + 1, std::memory_order_release);
+          }
+        }
+      }
+      await(place->emptied, filled);
+    });
+  }
+}
+
+void run_atomic(World& w) {
+  std::atomic<std::uint64_t>& counter = place->counter;
+  const auto add = [&](long count) {
+    for (long i = 0; i < count; ++i) counter.fetch_add(1);
+  };
+  w.point("fetch-add alone", 8, "us", us(), [&](long count) {
+    if (w.rank == 0) add(count);
+  });
+  w.point("fetch-add contended", 8, "us", us(), add);
+}
+
+void run_kernel(World& w) {
+  Buffer memory(w.options, 64);
+  struct Card {
+    pid_t pid;
+    char* memory;
+  };
+  const Card peer = w.share(Card{getpid(), memory.data})[1];
+  w.point("process_vm_writev", 8, "us", us(), [&](long count) {
+    if (w.rank == 1) return;
+    iovec here{memory.data, 8}, there{peer.memory, 8};
+    for (long i = 0; i < count; ++i) {
+      if (process_vm_writev(peer.pid, &here, 1, &there, 1, 0) != 8) fail("the kernel refuses to copy");
+    }
+  });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Options options(argc, argv);
+  void* memory = mmap(nullptr, sizeof(Place), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) fail("no shared memory");
+  place = new (memory) Place;  // Its pages are not touched yet.
+  return run_processes(options, 2, [&](World& w) {
+    const std::string& group = options.group;
+    if (group == "line") return w.labelled("bouncing line", 8, "us", [&] { return w.line_ns() / 1e3; });
+    if (group == "latency") return run_latency(w);
+    if (group == "bandwidth") return run_bandwidth(w);
+    if (group == "atomic") return run_atomic(w);
+    if (group == "kernel") return run_kernel(w);
+    fail("raw cannot measure " + group, kNotApplicable);
+  });
+}
