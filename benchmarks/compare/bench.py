@@ -1,0 +1,327 @@
+#!/usr/bin/python3
+"""Driver of `./run bench`: runs every program of the comparison in turns, round after round, and hands what they say to
+the report. Nothing is dropped silently: what is missing or fails stands in the report with its reason."""
+
+import argparse
+import json
+import os
+import platform
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import report
+import stats
+
+HERE = Path(__file__).resolve().parent
+SHARED_MEMORY_UCX = {"UCX_TLS": "posix,sysv,cma,self", "UCX_LOG_LEVEL": "fatal"}
+JOB_LIMIT_S = 60
+
+
+class Missing(Exception):
+    """A program that is not there, fails, or does not end."""
+
+
+def last_words(text):
+    lines = [line.strip() for line in text.splitlines() if line.strip(" -=*")]
+    errors = [line for line in lines if re.search(r"error|fail|cannot|return code|abort|signal", line, re.I)]
+    return (errors or lines or ["no output"])[0][:160]
+
+
+def start(command, environment=None, **pipes):
+    """A process group of its own, so that whatever it has started can be ended, too."""
+    if shutil.which(command[0]) is None:
+        raise Missing(f"{command[0]} is not installed")
+    return subprocess.Popen(command, env={**os.environ, **(environment or {})}, start_new_session=True, text=True,
+                            stdin=subprocess.DEVNULL, **pipes)
+
+
+def end(process):
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    process.wait()
+
+
+def run(command, environment=None, limit_s=JOB_LIMIT_S):
+    """What a command prints; Missing when it fails or lasts longer than its limit."""
+    process = start([str(word) for word in command], environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        out, err = process.communicate(timeout=limit_s)
+    except subprocess.TimeoutExpired:
+        raise Missing(f"does not end within {limit_s} s") from None
+    finally:
+        end(process)
+    if process.returncode != 0:
+        raise Missing(f"{last_words(err + out)} [exit {process.returncode}]")
+    return out
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def run_pair(server, client, port, environment=None):
+    """What the client prints; it is started when the server listens."""
+    def listens():
+        for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+            for line in Path(table).read_text().splitlines()[1:] if Path(table).exists() else []:
+                words = line.split()
+                if words[3] == "0A" and words[1].endswith(f":{port:04X}"):
+                    return True
+        return False
+
+    with tempfile.TemporaryFile("w+") as log:
+        process = start(server, environment, stdout=log, stderr=log)
+        try:
+            give_up = time.monotonic() + 10
+            while not listens():
+                if process.poll() is not None or time.monotonic() > give_up:
+                    log.seek(0)
+                    raise Missing(f"the server does not start: {last_words(log.read())}")
+                time.sleep(0.01)
+            return run(client, environment, 30)
+        finally:
+            end(process)
+
+
+def parsed(text):
+    return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+
+
+class Bench:
+    """What the sources of results share."""
+
+    def __init__(self, options):
+        self.build = options.build
+        self.openmpi = options.openmpi
+        self.output = options.output
+        self.quick = options.quick
+        self.memory = options.memory
+        self.cpus = sorted(os.sched_getaffinity(0))[:2]
+        self.built = {}
+
+    def arguments(self, job):
+        words = [job.get("program_group", job["group"]), "--ms", str(3 if self.quick else job.get("ms", 25)),
+                 "--memory", self.memory]
+        points = job.get("quick_points" if self.quick else "points")
+        return words + (["--points", ",".join(str(int(point)) for point in points)] if points else [])
+
+    # ---- Ours and the machine ------------------------------------------------------------------------------------
+
+    def program(self, job):
+        words = [self.build / "bin" / f"compare_{job['api']}", *self.arguments(job), *job.get("more", [])]
+        return parsed(run(words))
+
+    # ---- MPI -------------------------------------------------------------------------------------------------------
+
+    def mpi_program(self, compiler):
+        """The path of the MPI program, compiled once with each MPI."""
+        if compiler not in self.built:
+            binary = self.output / "bin" / f"mpi-{len(self.built)}"
+            binary.parent.mkdir(parents=True, exist_ok=True)
+            self.built[compiler] = binary
+            run([compiler, "-std=c++20", "-O3", HERE / "mpi.cpp", "-o", binary], limit_s=120)
+        return self.built[compiler]
+
+    def mpi(self, job):
+        """Over the MTL ("mpi portals4"), or over a peer's own transport. None but the told one knows that there are
+        more processes than cores."""
+        api, processes = job["api"], job.get("processes", 2)
+        environment = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_hwloc_base_binding_policy": "none",
+                       "OMPI_MCA_btl_base_warn_component_unused": "0", **SHARED_MEMORY_UCX}
+        slots = ["--oversubscribe"] if api == "ob1 told" else ["--host", f"localhost:{processes}"]
+        if api == "mpich":
+            words = ["mpirun.mpich", "-np", str(processes), self.mpi_program("mpicxx.mpich")]
+        elif api == "openmpi ucx":
+            words = ["mpirun.openmpi", *slots, "-np", str(processes), "--mca", "pml", "ucx", "--mca", "pml_ucx_tls", "any",
+                     "--mca", "pml_ucx_devices", "any", self.mpi_program("mpicxx.openmpi")]
+        else:
+            if not self.openmpi:
+                raise Missing("no Open MPI was named")
+            environment["LD_LIBRARY_PATH"] = str(self.build / "lib")
+            osc = "portals4" if job["group"] == "atomic" else "^portals4"
+            ways = {"mpi portals4": ["pml", "cm", "mtl", "portals4", "btl", "^portals4", "osc", osc, "coll", "^portals4"],
+                    "ob1": ["pml", "ob1", "btl", "self,vader", "osc", "^portals4", "coll", "^portals4"]}
+            way = ways["ob1" if api.startswith("ob1") else api]
+            mca = [word for name, value in zip(way[::2], way[1::2]) for word in ("--mca", name, value)]
+            words = [self.openmpi / "bin" / "mpirun", *slots, "-np", str(processes), *mca,
+                     self.mpi_program(str(self.openmpi / "bin" / "mpicxx"))]
+        return parsed(run([*words, *self.arguments(job)], environment))
+
+    # ---- UCX and libfabric -------------------------------------------------------------------------------------------
+
+    def labelled(self, measure):
+        """Results of a program that cannot measure the bouncing line itself, measured again when the cores move."""
+        results = []
+        for _ in range(3):
+            line = [parsed(run([self.build / "bin" / "compare_raw", "line"]))[-1]["line_ns"][1]]
+            found = measure()
+            line.append(parsed(run([self.build / "bin" / "compare_raw", "line"]))[-1]["line_ns"][0])
+            label = stats.label_of(*line)
+            results += [{"label": label, "line_ns": line, "memory": "malloc", **result} for result in found]
+            if label != "dropped":
+                break
+        return results
+
+    # Test of ucx_perftest, name of the series, seconds of one operation: fixed, and a byte.
+    UCX_TESTS = {"latency": [("ucp_put_lat", "put", 0.2e-6), ("ucp_am_lat", "active message", 0.3e-6), ("tag_lat", "tagged", 0.3e-6)],
+                 "rate": [("ucp_put_bw", "put", 0.02e-6), ("ucp_am_bw", "active message", 0.2e-6), ("tag_bw", "tagged", 0.2e-6)],
+                 "bandwidth": [("ucp_put_bw", "put", 1e-6), ("ucp_am_bw", "active message", 1e-6), ("tag_bw", "tagged", 1e-6)],
+                 "atomic": [("ucp_fadd", "fetch-add", 0.1e-6)]}
+
+    def ucx(self, job):
+        group, budget_s = job["group"], 0.003 if self.quick else job.get("ms", 25) / 1e3
+        points = job["quick_points" if self.quick else "points"]
+        results = []
+        for test, what, fixed_s in self.UCX_TESTS[group]:
+            sizes = [point for point in points if group != "latency" or point >= (8 if "put" in test else 0)]
+            lines = []
+            for point in sizes:
+                size = point if group in ("latency", "bandwidth") else 8
+                count = max(2, int(budget_s / (fixed_s + size / 2e10)))
+                window = f" -O {point}" if group == "rate" else ""
+                lines.append(f"{point} -t {test} -s {size} -n {count} -w {count // 10 + 1}{window}\n")
+            results += self.labelled(lambda: self.ucx_batch(group, what, lines))
+        return results
+
+    def ucx_batch(self, group, what, lines):
+        batch = self.output / "ucx.batch"
+        batch.write_text("".join(lines))
+        port = free_port()
+        common = ["-p", str(port), "-b", str(batch)]
+        here, there = self.cpus[0], self.cpus[-1]
+        text = run_pair(["ucx_perftest", "-c", str(there), *common],
+                        ["ucx_perftest", "localhost", "-c", str(here), *common, "-f", "-v"], port, SHARED_MEMORY_UCX)
+        results = []
+        for line in text.splitlines():
+            words = line.split(",")
+            if len(words) != 9 or not words[0].isdigit():
+                continue
+            microseconds, megabytes, messages = float(words[4]), float(words[6]), float(words[8])
+            value, unit = {"latency": (microseconds, "us"), "atomic": (microseconds, "us"), "rate": (messages / 1e6, "M/s"),
+                           "bandwidth": (megabytes * 1048576 / 1e9, "GB/s")}[group]
+            results.append({"what": what, "x": float(words[0]), "value": value, "unit": unit, "memory": "mapped"})
+        if not results:
+            raise Missing(f"ucx_perftest printed no results: {last_words(text)}")
+        return results
+
+    def libfabric(self, job):
+        results = []
+        for point in job["quick_points" if self.quick else "points"]:
+            count = 100 if self.quick else max(20, int(0.03 / (0.4e-6 + point / 5e9)))
+            results += self.labelled(lambda: self.fi_pingpong(point, count))
+        return results
+
+    def fi_pingpong(self, size, count):
+        port = free_port()
+        common = ["-p", "shm", "-e", "rdm", "-m", "tagged", "-I", str(count), "-S", str(size)]
+        text = run_pair(["taskset", "-c", str(self.cpus[-1]), "fi_pingpong", *common, "-B", str(port)],
+                        ["taskset", "-c", str(self.cpus[0]), "fi_pingpong", *common, "-P", str(port), "localhost"], port)
+        words = text.splitlines()[-1].split() if text else []
+        if len(words) != 8:
+            raise Missing(f"fi_pingpong printed no result: {last_words(text)}")
+        return [{"what": "tagged", "x": size, "value": float(words[6]), "unit": "us"}]
+
+
+LATENCY = [0, 8, 64, 1024, 8192, 65536, 1 << 20, 4 << 20]
+WINDOWS = [1, 4, 16, 64, 256]
+BANDWIDTH = [4096, 16384, 65536, 262144, 1 << 20, 4 << 20, 16 << 20, 64 << 20]
+
+
+def jobs():
+    """Every job of a round, in order: which function of Bench runs it, and with what."""
+    pair = ["mpi portals4", "ob1", "openmpi ucx", "mpich"]
+
+    def over_mpi(group, apis, **more):
+        return [{"group": group, "api": api, "by": "mpi", **more} for api in apis]
+
+    def ours(group, apis=("raw", "portals", "utofu"), **more):
+        return [{"group": group, "api": api, "by": "program", **more} for api in apis]
+
+    latency = {"points": LATENCY, "quick_points": [8, 1024]}
+    windows = {"points": WINDOWS, "quick_points": [64]}
+    sizes = {"points": BANDWIDTH, "quick_points": [65536], "ms": 40}
+    yield from ours("latency", **latency, ms=15)
+    yield from ours("latency", ["raw"], program_group="kernel")
+    yield from over_mpi("latency", pair, **latency, ms=15)
+    yield {"group": "latency", "api": "ucx", "by": "ucx", **latency, "ms": 15}
+    yield {"group": "latency", "api": "libfabric", "by": "libfabric", "points": [8, 1024, 65536], "quick_points": [8]}
+    yield from ours("rate", ["portals", "utofu"], **windows)
+    yield from over_mpi("rate", pair, **windows)
+    yield {"group": "rate", "api": "ucx", "by": "ucx", **windows}
+    yield from ours("bandwidth", **sizes)
+    yield from over_mpi("bandwidth", pair, **sizes)
+    yield {"group": "bandwidth", "api": "ucx", "by": "ucx", **sizes}
+    yield from ours("atomic")
+    yield {"group": "atomic", "api": "ucx", "by": "ucx", "points": [8], "quick_points": [8]}
+    yield from ours("match", ["portals"])
+
+
+def machine():
+    """A line of text about where this was measured."""
+    model = next((line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
+                  if line.startswith("model name")), platform.machine())
+    return (f"{model}, {len(os.sched_getaffinity(0))} cores, Linux {platform.release()}, load {os.getloadavg()[0]:.1f}, "
+            f"{time.strftime('%Y-%m-%d %H:%M')}")
+
+
+def measure(bench, chosen, rounds, limit_s):
+    """Rounds of all jobs. @return results, reasons of what is missing by (group, api), rounds that were finished"""
+    results, missing, began = [], {}, time.monotonic()
+    for number in range(1, rounds + 1):
+        for job in chosen:
+            if (job["group"], job["api"]) in missing or number > job.get("rounds", rounds):
+                continue
+            if time.monotonic() - began > limit_s:
+                missing["everything", "all"] = f"stopped after {limit_s} s, in round {number} of {rounds}"
+                return results, missing
+            started = time.monotonic()
+            try:
+                found = getattr(bench, job["by"])(job)
+            except Missing as reason:
+                missing[job["group"], job["api"]] = str(reason)
+                found = []
+                print(f"    {job['group']}, {job['api']}: {reason}", file=sys.stderr)
+            results += [{"group": job["group"], "api": job["api"], "round": number, **result} for result in found]
+            print(f"    round {number} of {rounds}: {job['group']}, {job['api']}: {time.monotonic() - started:.1f} s",
+                  file=sys.stderr)
+    return results, missing
+
+
+def main():
+    everything = list(jobs())
+    names = list(dict.fromkeys(job["group"] for job in everything))
+    parser = argparse.ArgumentParser(prog="./run bench", description=__doc__)
+    parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"all, or some of: {' '.join(names)}")
+    parser.add_argument("--quick", action="store_true", help="one short round: shows that everything works")
+    parser.add_argument("--rounds", type=int, help="5 without it")
+    parser.add_argument("--only", default=".", metavar="REGEX", help="APIs whose names match")
+    parser.add_argument("--memory", choices=["malloc", "shared"], default="malloc", help="memory of our own series")
+    parser.add_argument("--limit", type=float, default=510, help="seconds after which no more is started")
+    parser.add_argument("--build", type=Path, required=True, help=argparse.SUPPRESS)
+    parser.add_argument("--output", type=Path, required=True, help=argparse.SUPPRESS)
+    parser.add_argument("--openmpi", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    unknown = set(options.groups) - set(names)
+    if unknown:
+        parser.error(f"no such group: {' '.join(sorted(unknown))}; there are: {' '.join(names)}")
+    options.output.mkdir(parents=True, exist_ok=True)
+    chosen = [job for job in everything
+              if job["group"] in (options.groups or names) and re.search(options.only, job["api"])]
+    where = machine()
+    results, missing = measure(Bench(options), chosen, options.rounds or (1 if options.quick else 5), options.limit)
+    report.write(options.output, where, results, missing)
+
+
+if __name__ == "__main__":
+    main()
