@@ -10,6 +10,8 @@
 
 #include <fcntl.h>
 
+#include <map>
+
 #include "world.h"
 
 using namespace bench;
@@ -83,11 +85,73 @@ void run_bandwidth(World& w) {
   }
 }
 
+void run_atomic(World& w) {
+  Buffer memory(w.options, 64);
+  MPI_Win window;
+  MPI_Win_create(memory.data, 64, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+  MPI_Win_lock_all(MPI_MODE_NOCHECK, window);
+  const std::uint64_t one = 1;
+  std::uint64_t before = 0;
+  w.point("fetch-add", 8, "us", us(), [&](long count) {
+    for (long i = 0; w.rank == 0 && i < count; ++i) {
+      MPI_Fetch_and_op(&one, &before, MPI_UINT64_T, 1, 0, MPI_SUM, window);
+      MPI_Win_flush(1, window);
+    }
+    if (w.rank == 0) send(nullptr, 0, 1);
+    if (w.rank == 1) receive(nullptr, 0, 0);
+  });
+  MPI_Win_unlock_all(window);
+  MPI_Win_free(&window);
+}
+
+void run_overlap(World& w) {
+  Buffer memory(w.options, static_cast<std::size_t>(kOverlapBytes));
+  MPI_Request request;
+  w.overlap(
+      "send", kOverlapBytes, [&] { send(memory.data, kOverlapBytes, 1); },
+      [&] { MPI_Irecv(memory.data, static_cast<int>(kOverlapBytes), MPI_BYTE, 0, kTag, MPI_COMM_WORLD, &request); },
+      [&] { MPI_Wait(&request, MPI_STATUS_IGNORE); });
+}
+
+void run_many(World& w) {
+  const int next = (w.rank + 1) % w.size, previous = (w.rank + w.size - 1) % w.size;
+  std::uint64_t token = 0, sum = 0;
+  std::vector<std::uint64_t> out(static_cast<std::size_t>(w.size)), in(out.size());
+  const auto repeated = [&](const char* what, double divisor, auto&& one) {
+    w.point(
+        what, w.size, "us", [divisor](double s) { return s * 1e6 / divisor; },
+        [&](long count) {
+          for (long i = 0; i < count; ++i) one();
+        });
+  };
+  repeated("hop of a ring", w.size, [&] {
+    if (w.rank == 0) send(&token, 8, next);
+    receive(&token, 8, previous);
+    if (w.rank != 0) send(&token, 8, next);
+  });
+  repeated("all-to-all", 1, [&] { MPI_Alltoall(out.data(), 8, MPI_BYTE, in.data(), 8, MPI_BYTE, MPI_COMM_WORLD); });
+  repeated("barrier", 1, [&] { MPI_Barrier(MPI_COMM_WORLD); });
+  token = 1;
+  repeated("allreduce", 1, [&] { MPI_Allreduce(&token, &sum, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD); });
+  if (sum != static_cast<std::uint64_t>(w.size)) fail("wrong sum");
+}
+
+void run_idle(World& w) {
+  w.idle(
+      "MPI_Recv", w.options.budget_s, [] { receive(nullptr, 0, 0); }, [](int rank) { send(nullptr, 0, rank); });
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
   const Options options(argc, argv);
+  const std::map<std::string, void (*)(World&)> groups = {
+      {"latency", run_latency}, {"rate", run_rate},       {"bandwidth", run_bandwidth},
+      {"atomic", run_atomic},   {"overlap", run_overlap}, {"many", run_many},
+      {"idle", run_idle}};
+  const auto group = groups.find(options.group);
+  if (group == groups.end()) fail("the program for MPI cannot measure " + options.group, kNotApplicable);
+  MPI_Init(&argc, &argv);
   int rank = 0, size = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
@@ -107,16 +171,7 @@ int main(int argc, char** argv) {
   {
     World w(*static_cast<Shared*>(memory), options, rank, size);  // The pages are zero, and so is a new Shared.
     w.pin();
-    const std::string& group = options.group;
-    if (group == "latency") {
-      run_latency(w);
-    } else if (group == "rate") {
-      run_rate(w);
-    } else if (group == "bandwidth") {
-      run_bandwidth(w);
-    } else {
-      fail("the program for MPI cannot measure " + group, kNotApplicable);
-    }
+    group->second(w);
     w.meet();
   }
   MPI_Finalize();

@@ -16,12 +16,10 @@
 #include <portals4.h>
 #include <sys/stat.h>
 
-#include <array>
 #include <fstream>
 #include <map>
 #include <memory>
 #include <random>
-#include <sstream>
 
 #include "world.h"
 
@@ -53,7 +51,9 @@ constexpr Mode kBest = kModes[0], kFull = kModes[3];
 class Side {
  public:
   Side(World& w, const Mode& mode, std::size_t bytes, int posted_before = 0)
-      : w_(w), mode_(mode), source(w.options, std::max<std::size_t>(bytes, 64)),
+      : w_(w),
+        mode_(mode),
+        source(w.options, std::max<std::size_t>(bytes, 64)),
         sink(w.options, std::max<std::size_t>(bytes, 64)) {
     CHECK(PtlInit());
     CHECK(PtlNIInit(PTL_IFACE_DEFAULT, (mode.matching ? PTL_NI_MATCHING : PTL_NI_NO_MATCHING) | PTL_NI_PHYSICAL,
@@ -64,7 +64,7 @@ class Side {
     CHECK(PtlCTAlloc(ni, &source_ct));
     CHECK(PtlPTAlloc(ni, 0, mode.events ? eq : PTL_EQ_NONE, PTL_PT_ANY, &pt));
     for (int i = 0; i < posted_before; ++i) append(kBits + 1 + static_cast<ptl_match_bits_t>(i), PTL_PRIORITY_LIST);
-    entry_ = append(kBits, PTL_PRIORITY_LIST);
+    append(kBits, PTL_PRIORITY_LIST);
     ptl_md_t md{source.data, source.size, 0, PTL_EQ_NONE, source_ct};
     md.options = PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_CT_REPLY;
     if (mode.send_events) md.eq_handle = source_eq;
@@ -87,7 +87,8 @@ class Side {
     PtlFini();
   }
 
-  ptl_handle_any_t append(ptl_match_bits_t bits, ptl_list_t list, unsigned int more_options = 0) {
+  ptl_handle_any_t append(ptl_match_bits_t bits, ptl_list_t list, unsigned int more_options = 0,
+                          ptl_match_bits_t ignore_bits = 0) {
     ptl_handle_any_t entry = 0;
     const unsigned int options = PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_LINK_DISABLE |
                                  PTL_ME_EVENT_UNLINK_DISABLE | more_options |
@@ -95,7 +96,7 @@ class Side {
     if (mode_.matching) {
       ptl_me_t me{};
       me.start = sink.data, me.length = sink.size, me.ct_handle = ct, me.uid = PTL_UID_ANY, me.options = options;
-      me.match_id.phys = {PTL_NID_ANY, PTL_PID_ANY}, me.match_bits = bits;
+      me.match_id.phys = {PTL_NID_ANY, PTL_PID_ANY}, me.match_bits = bits, me.ignore_bits = ignore_bits;
       CHECK(PtlMEAppend(ni, pt, &me, list, nullptr, &entry));
     } else {
       ptl_le_t le{sink.data, sink.size, ct, PTL_UID_ANY, options};
@@ -140,6 +141,17 @@ class Side {
   /// The same for answers of what this process has started.
   void await_answer() { reach(source_ct, ++answered_); }
 
+  /// The same, by calls that block.
+  void sleep_until_answered() { block(source_ct, ++answered_); }
+  void sleep_until_told(ptl_size_t count = 1) {
+    ptl_event_t event;
+    if (mode_.events) {
+      CHECK(PtlEQWait(eq, &event));
+    } else {
+      block(ct, came_ += count);
+    }
+  }
+
   /// One look, as a process does that waits for something else.
   void look() {
     ptl_ct_event_t value;
@@ -156,10 +168,13 @@ class Side {
     return event;
   }
 
-  ptl_process_t id(int rank) const { return ids_[static_cast<std::size_t>(rank)]; }
-  const Mode& mode() const { return mode_; }
-
  private:
+  static void block(ptl_handle_ct_t counter, ptl_size_t count) {
+    ptl_ct_event_t value;
+    CHECK(PtlCTWait(counter, count, &value));
+    if (value.failure != 0) fail("a counter tells a failure");
+  }
+
   static void reach(ptl_handle_ct_t counter, ptl_size_t count) {
     ptl_ct_event_t value;
     do {
@@ -180,7 +195,6 @@ class Side {
 
  private:
   ptl_handle_md_t md_ = 0;
-  ptl_handle_any_t entry_ = 0;
   std::vector<ptl_handle_any_t> entries_;
   std::vector<ptl_process_t> ids_;
   std::vector<ptl_pt_index_t> pts_;
@@ -210,9 +224,11 @@ void run_latency(World& w) {
   Side side(w, kBest, 4 << 20);
   for (const double bytes : w.options.points_or(kLatencyBytes)) {
     w.point("get, whole round trip", bytes, "us", us(), [&](long count) {
-      w.serve([&] {
-        for (long i = 0; i < count; ++i) side.get(1, static_cast<ptl_size_t>(bytes)), side.await_answer();
-      }, [&] { side.look(); });
+      w.serve(
+          [&] {
+            for (long i = 0; i < count; ++i) side.get(1, static_cast<ptl_size_t>(bytes)), side.await_answer();
+          },
+          [&] { side.look(); });
     });
   }
 }
@@ -256,10 +272,42 @@ void run_atomic(World& w) {
   Side side(w, kBest, 64);
   for (const bool fetching : {true, false}) {
     w.point(fetching ? "fetch-add" : "add, acknowledged", 8, "us", us(), [&](long count) {
-      w.serve([&] {
-        for (long i = 0; i < count; ++i) side.atomic(1, fetching), side.await_answer();
-      }, [&] { side.look(); });
+      w.serve(
+          [&] {
+            for (long i = 0; i < count; ++i) side.atomic(1, fetching), side.await_answer();
+          },
+          [&] { side.look(); });
     });
+  }
+}
+
+/// Every header lies on the overflow list of rank 0 under bits of its own; one is taken, and put anew.
+void find_unexpected(World& w, ptl_match_bits_t depth) {
+  constexpr int kAppends = 2000;
+  Side side(w, kFull, 64);
+  side.append(0, PTL_OVERFLOW_LIST, PTL_ME_EVENT_COMM_DISABLE, ~ptl_match_bits_t{0});
+  const auto put_anew = [&](ptl_match_bits_t number) {
+    side.put(0, 8, PTL_CT_ACK_REQ, kBits + 1 + number);
+    side.await_answer();
+  };
+  for (ptl_match_bits_t i = 0; w.rank == 0 && i < depth; ++i) put_anew(i);
+  std::minstd_rand random(1);
+  w.labelled("append, unexpected headers", static_cast<double>(depth), "us", [&] {
+    std::vector<double> times;
+    for (int i = 0; w.rank == 0 && i < kAppends; ++i) {
+      const ptl_match_bits_t number = random() % depth;
+      const double start = now_s();
+      side.append(kBits + 1 + number, PTL_PRIORITY_LIST, PTL_ME_USE_ONCE);
+      const ptl_event_t event = side.next_event(side.eq);
+      times.push_back((now_s() - start) * 1e6);
+      if (event.type != PTL_EVENT_PUT_OVERFLOW) fail("not the event PUT_OVERFLOW");
+      put_anew(number);
+    }
+    return w.rank == 0 ? median(times) : 0;
+  });
+  for (ptl_match_bits_t i = 0; w.rank == 0 && i < depth; ++i) {
+    side.append(kBits + 1 + i, PTL_PRIORITY_LIST, PTL_ME_USE_ONCE);
+    side.next_event(side.eq);
   }
 }
 
@@ -268,13 +316,74 @@ void run_match(World& w) {
     Side side(w, kFull, 64, static_cast<int>(depth) - 1);
     ping_pong(w, side, "put 8 B, entries posted", depth, 8);
   }
-  for (const double depth : w.options.points_or(kDepths)) {
-    Side side(w, kFull, 64);
-    side.append(0, PTL_OVERFLOW_LIST, PTL_ME_EVENT_COMM_DISABLE);
-    const auto messages = static_cast<ptl_match_bits_t>(depth);
-    // Every header lies on the overflow list of this process under bits of its own; one is taken, one is put anew.
-    std::mt19937_64 random(1);
-    (void)random, (void)messages;
+  for (const double depth : w.options.points_or(kDepths)) find_unexpected(w, static_cast<ptl_match_bits_t>(depth));
+}
+
+void run_overlap(World& w) {
+  const auto bytes = static_cast<ptl_size_t>(kOverlapBytes);
+  Side side(w, kFull, bytes);
+  w.overlap(
+      "put", kOverlapBytes, [&] { side.put(1, bytes); }, [] {}, [&] { side.await(); });
+}
+
+void run_bypass(World& w) {
+  Side side(w, kBest, 64);
+  w.bypass("put, acknowledged", [&] {
+    side.put(1, 8, PTL_CT_ACK_REQ);
+    side.sleep_until_answered();
+  });
+}
+
+/// Everybody tells the one 1, 2, 4, ... ranks further, and waits for the one so far behind.
+void run_barrier(World& w) {
+  std::vector<std::unique_ptr<Side>> stages;
+  for (int distance = 1; distance < w.size; distance *= 2) stages.push_back(std::make_unique<Side>(w, kBest, 64));
+  w.point("barrier of puts", w.size, "us", us(), [&](long count) {
+    for (long i = 0; i < count; ++i) {
+      for (std::size_t stage = 0; stage < stages.size(); ++stage) {
+        stages[stage]->put((w.rank + (1 << stage)) % w.size, 0);
+        stages[stage]->await();
+      }
+    }
+  });
+}
+
+void run_idle(World& w) {
+  for (const Mode& mode : {kBest, kFull}) {
+    Side side(w, mode, 64);
+    w.idle(
+        mode.events ? "PtlEQWait" : "PtlCTWait", w.options.budget_s, [&] { side.sleep_until_told(); },
+        [&](int rank) { side.put(rank, 8); });
+  }
+}
+
+/// Bytes of the files in shared memory that any of these processes has mapped.
+double mapped_bytes(const std::vector<pid_t>& pids) {
+  std::map<std::string, double> files;
+  for (const pid_t pid : pids) {
+    std::ifstream maps("/proc/" + std::to_string(pid) + "/maps");
+    for (std::string line; std::getline(maps, line);) {
+      const std::size_t at = line.find("/dev/shm/");
+      if (at == std::string::npos) continue;
+      struct stat status {};
+      const std::string path = line.substr(at);
+      if (stat(path.c_str(), &status) == 0) files[path] = static_cast<double>(status.st_blocks) * 512;
+    }
+  }
+  double sum = 0;
+  for (const auto& [path, bytes] : files) sum += bytes;
+  return sum;
+}
+
+void run_memory(World& w) {
+  for (const double peers : w.options.points_or({0, 1, 8, 63})) {
+    Side side(w, kBest, 64);
+    const auto pids = w.share(getpid());
+    for (int i = 1; i <= peers; ++i) side.put((w.rank + i) % w.size, 8);
+    side.sleep_until_told(static_cast<ptl_size_t>(peers));
+    w.meet();
+    if (w.rank == 0) w.print("process that talks to so many", peers, mapped_bytes(pids) / w.size / 1048576, "MiB");
+    w.meet();
   }
 }
 
@@ -282,13 +391,11 @@ void run_match(World& w) {
 
 int main(int argc, char** argv) {
   const Options options(argc, argv);
-  return run_processes(options, options.processes, [&](World& w) {
-    const std::string& group = options.group;
-    if (group == "latency") return run_latency(w);
-    if (group == "rate") return run_rate(w);
-    if (group == "bandwidth") return run_bandwidth(w);
-    if (group == "atomic") return run_atomic(w);
-    if (group == "match") return run_match(w);
-    fail("the program for Portals cannot measure " + group, kNotApplicable);
-  });
+  const std::map<std::string, void (*)(World&)> groups = {
+      {"latency", run_latency}, {"rate", run_rate},       {"bandwidth", run_bandwidth}, {"atomic", run_atomic},
+      {"match", run_match},     {"overlap", run_overlap}, {"bypass", run_bypass},       {"barrier", run_barrier},
+      {"idle", run_idle},       {"memory", run_memory}};
+  const auto group = groups.find(options.group);
+  if (group == groups.end()) fail("the program for Portals cannot measure " + options.group, kNotApplicable);
+  return run_processes(options, options.processes, group->second);
 }

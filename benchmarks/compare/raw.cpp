@@ -2,9 +2,9 @@
 //
 //   line       only the bouncing cache line, for programs that cannot measure it themselves
 //   latency    half round trips of the bouncing line, and of a payload copied through one fixed place a direction
-//   bandwidth  one memcpy into shared memory; two copies, pipelined by both cores through a small ring; the kernel's copy
-//   atomic     fetch-add on a line of this process, and on one that the other process adds to as well
-//   kernel     process_vm_writev of 8 bytes
+//   bandwidth  one memcpy into shared memory; two copies, pipelined by both cores through a small ring; the kernel's
+//   copy atomic     fetch-add on a line of this process, and on one that the other process adds to as well kernel
+//   process_vm_writev of 8 bytes
 
 #include <sys/uio.h>
 
@@ -17,15 +17,24 @@ using namespace bench;
 namespace {
 
 constexpr std::size_t kMostBytes = 64 << 20;
-constexpr std::size_t kChunk = 8192;  ///< Bytes of a slot of the ring for the pipelined copies.
-constexpr std::size_t kSlots = 8;
+
+/// A ring for the pipelined copies. Which one is better depends on what the two cores share.
+struct Ring {
+  const char* name;
+  std::size_t chunk, slots;
+};
+constexpr Ring kRings[] = {{"two copies pipelined, ring of 8 KiB", 2048, 4},
+                           {"two copies pipelined, ring of 1 MiB", 32768, 32}};
 
 /// Shared memory of the two processes beside what they meet in.
 struct Place {
-  alignas(128) std::atomic<std::uint64_t> words[2];  ///< Number of the last payload, by writer.
-  alignas(128) std::atomic<std::uint64_t> filled{0}, emptied{0};
+  struct Direction {
+    alignas(4096) std::atomic<std::uint64_t> word{0};  ///< Number of the last payload.
+    char payload[kMostBytes];                          ///< Begins in the line of the word.
+  } directions[2];                                     ///< By writer.
+  alignas(128) std::atomic<std::uint64_t> filled{0};   ///< Slots of the ring, which is the payload of rank 0.
+  alignas(128) std::atomic<std::uint64_t> emptied{0};
   alignas(128) std::atomic<std::uint64_t> counter{0};
-  alignas(4096) char payloads[2][kMostBytes];
 };
 
 Place* place = nullptr;
@@ -43,19 +52,38 @@ void run_latency(World& w) {
   for (const double bytes : w.options.points_or(kLatencyBytes)) {
     const auto n = static_cast<std::size_t>(bytes);
     const auto send = [&] {
-      std::memcpy(place->payloads[w.rank], source.data, n);
-      place->words[w.rank].store(number, std::memory_order_release);
+      std::memcpy(place->directions[w.rank].payload, source.data, n);
+      place->directions[w.rank].word.store(number, std::memory_order_release);
     };
     w.point("copy in and out", bytes, "us", half_us(), [&](long count) {
       for (long i = 0; i < count; ++i) {
         ++number;
         if (w.rank == 0) send();
-        await(place->words[1 - w.rank], number);
-        std::memcpy(sink.data, place->payloads[1 - w.rank], n);
+        await(place->directions[1 - w.rank].word, number);
+        std::memcpy(sink.data, place->directions[1 - w.rank].payload, n);
         if (w.rank == 1) send();
       }
     });
   }
+}
+
+/// Rank 0 copies into the ring and rank 1 out of it. @param filled  slots so far @return slots after it
+std::uint64_t copy_twice(const World& w, const Ring& ring, std::uint64_t filled, const char* from, char* to,
+                         std::size_t bytes) {
+  for (std::size_t at = 0; at < bytes; at += ring.chunk, ++filled) {
+    const std::size_t part = std::min(ring.chunk, bytes - at);
+    char* slot = place->directions[0].payload + 56 + filled % ring.slots * ring.chunk;
+    if (w.rank == 0) {
+      if (filled >= ring.slots) await(place->emptied, filled + 1 - ring.slots);
+      std::memcpy(slot, from + at, part);
+      place->filled.store(filled + 1, std::memory_order_release);
+    } else {
+      await(place->filled, filled + 1);
+      std::memcpy(to + at, slot, part);
+      place->emptied.store(filled + 1, std::memory_order_release);
+    }
+  }
+  return filled;
 }
 
 /// One window of messages, told once.
@@ -76,40 +104,28 @@ void run_bandwidth(World& w) {
           ++told;
           if (w.rank == 0) {
             for (int i = 0; i < window; ++i) copy();
-            place->words[0].store(told, std::memory_order_release);
-            await(place->words[1], told);
+            place->directions[0].word.store(told, std::memory_order_release);
+            await(place->directions[1].word, told);
           } else {
-            await(place->words[0], told);
-            place->words[1].store(told, std::memory_order_release);
+            await(place->directions[0].word, told);
+            place->directions[1].word.store(told, std::memory_order_release);
           }
         }
       });
     };
-    stream("one memcpy", [&] { std::memcpy(place->payloads[0], source.data, n); });
+    stream("one memcpy", [&] { std::memcpy(place->directions[0].payload, source.data, n); });
     const auto kernel = [&](auto call) {
       iovec here{source.data, n}, there{peer.sink, n};
       if (call(peer.pid, &here, 1ul, &there, 1ul, 0ul) != static_cast<ssize_t>(n)) fail("the kernel refuses to copy");
     };
     stream("process_vm_writev", [&] { kernel(process_vm_writev); });
     stream("process_vm_readv", [&] { kernel(process_vm_readv); });
-    w.point("two copies pipelined", bytes, "GB/s", bandwidth(bytes * window), [&](long count) {
-      for (long i = 0; i < count * window; ++i) {
-        for (std::size_t at = 0; at < n; at += kChunk, ++filled) {
-          const std::size_t part = std::min(kChunk, n - at);
-          char* slot = place->payloads[0] + filled % kSlots * kChunk;
-          if (w.rank == 0) {
-            if (filled >= kSlots) await(place->emptied, filled + 1 - kSlots);
-            std::memcpy(slot, source.data + at, part);
-            place->filled.store(filled + 1, std::memory_order_release);
-          } else {
-            await(place->filled, filled + 1);
-            std::memcpy(sink.data + at, slot, part);
-            place->emptied.store(filled + 1, std::memory_order_release);
-          }
-        }
-      }
-      await(place->emptied, filled);
-    });
+    for (const Ring& ring : kRings) {
+      w.point(ring.name, bytes, "GB/s", bandwidth(bytes * window), [&](long count) {
+        for (long i = 0; i < count * window; ++i) filled = copy_twice(w, ring, filled, source.data, sink.data, n);
+        await(place->emptied, filled);
+      });
+    }
   }
 }
 

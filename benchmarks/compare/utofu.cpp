@@ -10,7 +10,8 @@
 
 #include <utofu.h>
 
-#include <memory>
+#include <array>
+#include <map>
 
 #include "world.h"
 
@@ -165,9 +166,11 @@ void run_latency(World& w) {
       ping_pong(w, side, "piggyback, memory polled", bytes, true, Told::kMemory);
     }
     w.point("get, whole round trip", point, "us", us(), [&](long count) {
-      w.serve([&] {
-        for (long i = 0; i < count; ++i) side.get(bytes), side.notice(), side.read_tcq();
-      }, [&] { side.look(); });
+      w.serve(
+          [&] {
+            for (long i = 0; i < count; ++i) side.get(bytes), side.notice(), side.read_tcq();
+          },
+          [&] { side.look(); });
     });
   }
 }
@@ -211,22 +214,66 @@ void run_bandwidth(World& w) {
 void run_atomic(World& w) {
   Side side(w, 64);
   w.point("ARMW add", 8, "us", us(), [&](long count) {
-    w.serve([&] {
-      for (long i = 0; i < count; ++i) side.add(), side.notice(), side.read_tcq();
-    }, [&] { side.look(); });
+    w.serve(
+        [&] {
+          for (long i = 0; i < count; ++i) side.add(), side.notice(), side.read_tcq();
+        },
+        [&] { side.look(); });
   });
+}
+
+void run_overlap(World& w) {
+  const auto bytes = static_cast<std::size_t>(kOverlapBytes);
+  Side side(w, bytes);
+  w.overlap(
+      "put", kOverlapBytes, [&] { side.put(bytes, kRemote), side.read_tcq(); }, [] {}, [&] { side.notice(); });
+}
+
+void run_bypass(World& w) {
+  Side side(w, 64);
+  w.bypass("put, local notice", [&] { side.put(8, kLocal), side.notice(), side.read_tcq(); });
+}
+
+/// A butterfly: gate i hears from the partner of the stage before, and tells the one of its own stage.
+void run_barrier(World& w) {
+  std::size_t stages = 0;
+  while (1 << stages < w.size) ++stages;
+  using Gates = std::array<utofu_vbg_id_t, 6>;
+  Gates mine{};
+  CHECK(utofu_alloc_vbg(0, stages, 0, mine.data()));
+  const std::vector<Gates> all = w.share(mine);
+  const auto partner = [&](std::size_t stage) { return all[static_cast<std::size_t>(w.rank ^ (1 << stage))]; };
+  std::vector<utofu_vbg_setting> settings;
+  for (std::size_t i = 0; i < stages; ++i) {
+    const std::size_t before = (i + stages - 1) % stages, after = (i + 1) % stages;
+    settings.push_back({mine[i],
+                        mine[before],
+                        partner(before)[before],
+                        mine[after],
+                        partner(i)[after],
+                        {UTOFU_PATH_COORD_NULL, 0, 0}});
+  }
+  CHECK(utofu_set_vbg(settings.data(), stages));
+  w.point("barrier of gates", w.size, "us", us(), [&](long count) {
+    for (long i = 0; i < count; ++i) {
+      CHECK(utofu_barrier(mine[0], 0));
+      int rc;
+      while ((rc = utofu_poll_barrier(mine[0], 0)) == UTOFU_ERR_NOT_COMPLETED) {
+      }
+      check(rc, "utofu_poll_barrier");
+    }
+  });
+  CHECK(utofu_free_vbg(mine.data(), stages));
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   const Options options(argc, argv);
-  return run_processes(options, options.processes, [&](World& w) {
-    const std::string& group = options.group;
-    if (group == "latency") return run_latency(w);
-    if (group == "rate") return run_rate(w);
-    if (group == "bandwidth") return run_bandwidth(w);
-    if (group == "atomic") return run_atomic(w);
-    fail("the program for uTofu cannot measure " + group, kNotApplicable);
-  });
+  const std::map<std::string, void (*)(World&)> groups = {
+      {"latency", run_latency}, {"rate", run_rate},     {"bandwidth", run_bandwidth}, {"atomic", run_atomic},
+      {"overlap", run_overlap}, {"bypass", run_bypass}, {"barrier", run_barrier}};
+  const auto group = groups.find(options.group);
+  if (group == groups.end()) fail("the program for uTofu cannot measure " + options.group, kNotApplicable);
+  return run_processes(options, options.processes, group->second);
 }

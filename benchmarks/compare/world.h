@@ -4,10 +4,10 @@
 
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -18,17 +18,18 @@
 #include <cstring>
 #include <functional>
 #include <new>
+#include <random>
 #include <string>
 #include <vector>
 
 namespace bench {
 
 inline constexpr int kMostProcesses = 64;
-inline constexpr double kNearNs = 100;       ///< Half round trips of the bouncing line below it are called near.
-inline constexpr double kDisagreement = 1.5; ///< A result is dropped when the line before and after differ by more.
-inline constexpr int kAttempts = 3;          ///< So often a dropped result is measured again.
-inline constexpr int kBatches = 11;          ///< A result is the median of at most so many batches.
-inline constexpr int kNotApplicable = 77;    ///< Exit status of a program that cannot measure what was asked for.
+inline constexpr double kNearNs = 100;        ///< Half round trips of the bouncing line below it are called near.
+inline constexpr double kDisagreement = 1.5;  ///< A result is dropped when the line before and after differ by more.
+inline constexpr int kAttempts = 3;           ///< So often a dropped result is measured again.
+inline constexpr int kBatches = 11;           ///< A result is the median of at most so many batches.
+inline constexpr int kNotApplicable = 77;     ///< Exit status of a program that cannot measure what was asked for.
 
 [[noreturn]] inline void fail(const std::string& why, int status = 1) {
   std::fprintf(stderr, "%s\n", why.c_str());
@@ -47,46 +48,73 @@ inline double median(std::vector<double> values) {
 }
 
 struct Options {
-  std::string group;               ///< What is measured.
-  std::vector<double> points;      ///< Where: bytes, windows, depths or processes; empty takes the program's own.
-  double budget_s = 0.03;          ///< Measuring time of one point.
+  std::string group;           ///< What is measured.
+  std::vector<double> points;  ///< Where: bytes, windows, depths or processes; empty takes the program's own.
+  double budget_s = 0.03;      ///< Measuring time of one point.
   int processes = 2;
-  std::string memory = "malloc";   ///< Where buffers lie; see Buffer.
-  unsigned limit_s = 60;           ///< The program ends with an error after it.
-  std::vector<int> cpus;           ///< For rank 0 and rank 1; by default the first two that the process may use.
+  std::string memory = "malloc";  ///< Where buffers lie; see Buffer.
+  unsigned limit_s = 60;          ///< The program ends with an error after it.
+  std::vector<int> cpus;          ///< For rank 0 and rank 1; by default the first two that the process may use.
+  std::vector<int> allowed;       ///< All that the process may use.
 
+  /// GROUP [--points A,B,..] [--ms MILLISECONDS] [--processes N] [--memory malloc|shared] [--limit SECONDS] [--cpus
+  /// A,B]
   Options(int argc, char** argv) {
-    CLI::App app("one program of ./run bench; prints a line of JSON per result");
-    double budget_ms = budget_s * 1e3;
-    app.add_option("group", group, "what to measure")->required();
-    app.add_option("--points", points, "bytes, windows, depths or processes, with commas")->delimiter(',');
-    app.add_option("--ms", budget_ms, "measuring time of a point");
-    app.add_option("--processes", processes)->check(CLI::Range(1, kMostProcesses));
-    app.add_option("--memory", memory, "memory of the buffers")->check(CLI::IsMember({"malloc", "shared"}));
-    app.add_option("--limit", limit_s, "seconds after which the program gives up");
-    app.add_option("--cpus", cpus, "for rank 0 and rank 1")->delimiter(',')->expected(2);
-    try {
-      app.parse(argc, argv);
-    } catch (const CLI::ParseError& error) {
-      std::exit(app.exit(error));
+    if (argc % 2 != 0)
+      fail(
+          "usage: GROUP [--points A,B] [--ms N] [--processes N] [--memory malloc|shared] "
+          "[--limit SECONDS] [--cpus A,B]",
+          2);
+    group = argv[1];
+    for (int i = 2; i < argc; i += 2) {
+      const std::string name = argv[i];
+      const std::vector<double> numbers = numbers_in(argv[i + 1]);
+      if (name == "--memory")
+        memory = argv[i + 1];
+      else if (numbers.empty())
+        fail("no number: " + name + " " + argv[i + 1], 2);
+      else if (name == "--points")
+        points = numbers;
+      else if (name == "--ms")
+        budget_s = numbers[0] / 1e3;
+      else if (name == "--processes")
+        processes = static_cast<int>(std::clamp(numbers[0], 1.0, 1.0 * kMostProcesses));
+      else if (name == "--limit")
+        limit_s = static_cast<unsigned>(numbers[0]);
+      else if (name == "--cpus")
+        cpus.assign(numbers.begin(), numbers.end());
+      else
+        fail("no such option: " + name, 2);
     }
-    budget_s = budget_ms / 1e3;
-    cpu_set_t allowed;
-    sched_getaffinity(0, sizeof allowed, &allowed);
-    for (int cpu = 0; cpus.size() < 2 && cpu < CPU_SETSIZE; ++cpu) {
-      if (CPU_ISSET(cpu, &allowed)) cpus.push_back(cpu);
+    cpu_set_t set;
+    sched_getaffinity(0, sizeof set, &set);
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+      if (CPU_ISSET(cpu, &set)) allowed.push_back(cpu);
     }
+    if (cpus.empty()) cpus.assign(allowed.begin(), allowed.begin() + std::min<long>(2, std::ssize(allowed)));
   }
 
   std::vector<double> points_or(std::vector<double> own) const { return points.empty() ? own : points; }
+
+ private:
+  static std::vector<double> numbers_in(const std::string& text) {
+    std::vector<double> numbers;
+    for (const char* at = text.c_str(); *at != 0;) {
+      char* end = nullptr;
+      numbers.push_back(std::strtod(at, &end));
+      if (end == at || (*end != ',' && *end != 0)) return {};
+      at = *end == ',' ? end + 1 : end;
+    }
+    return numbers;
+  }
 };
 
 /// What the processes of a job share.
 struct Shared {
-  alignas(128) std::atomic<std::uint64_t> ball{0};  ///< The bouncing line; even: rank 0's turn.
-  alignas(128) std::atomic<int> arrived{0};         ///< Arrivals at meetings, all together.
-  alignas(128) std::atomic<int> released{0};        ///< Ends of what ranks serve in World::serve().
-  alignas(128) std::atomic<long> decision{0};       ///< What rank 0 has decided, for the others after a meeting.
+  alignas(128) std::atomic<std::uint64_t> ball{0};   ///< The bouncing line; even: rank 0's turn.
+  alignas(128) std::atomic<int> arrived{0};          ///< Arrivals at meetings, all together.
+  alignas(128) std::atomic<int> released{0};         ///< Ends of what ranks serve in World::serve().
+  alignas(128) std::atomic<long> decision{0};        ///< What rank 0 has decided, for the others after a meeting.
   alignas(128) std::byte cards[kMostProcesses][64];  ///< Addresses, by rank.
   double numbers[kMostProcesses];                    ///< Measured by each rank.
 };
@@ -118,11 +146,7 @@ class World {
 
   /// On a core of its own, if this is a pair.
   void pin() const {
-    if (size != 2 || options.cpus.size() < 2) return;
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(options.cpus[static_cast<std::size_t>(rank)], &one);
-    sched_setaffinity(0, sizeof one, &one);
+    if (is_pair() && options.cpus.size() == 2) use_cpu(options.cpus[static_cast<std::size_t>(rank)]);
   }
 
   /// Nobody goes on before all have come.
@@ -172,9 +196,10 @@ class World {
   void print(const std::string& what, double x, double value, const char* unit, const char* label = "any",
              double before_ns = 0, double after_ns = 0) const {
     if (rank != 0) return;
-    std::printf("{\"what\":\"%s\",\"memory\":\"%s\",\"x\":%.10g,\"value\":%.6g,\"unit\":\"%s\",\"label\":\"%s\","
-                "\"line_ns\":[%.1f,%.1f]}\n",
-                what.c_str(), options.memory.c_str(), x, value, unit, label, before_ns, after_ns);
+    std::printf(
+        "{\"what\":\"%s\",\"memory\":\"%s\",\"x\":%.10g,\"value\":%.6g,\"unit\":\"%s\",\"label\":\"%s\","
+        "\"line_ns\":[%.1f,%.1f]}\n",
+        what.c_str(), options.memory.c_str(), x, value, unit, label, before_ns, after_ns);
     std::fflush(stdout);
   }
 
@@ -183,13 +208,17 @@ class World {
   template <class Value>
   void labelled(const std::string& what, double x, const char* unit, Value&& value) {
     for (int attempt = 0; attempt < kAttempts; ++attempt) {
-      const double before = size == 2 ? line_ns() : 0;
+      const double before = is_pair() ? line_ns() : 0;
       const double result = value();
-      const double after = size == 2 ? line_ns() : 0;
-      const bool agree = std::max(before, after) <= kDisagreement * std::min(before, after) &&
-                         (before < kNearNs) == (after < kNearNs);
-      print(what, x, result, unit, size != 2 ? "any" : !agree ? "dropped" : before < kNearNs ? "near" : "far", before,
-            after);
+      const double after = is_pair() ? line_ns() : 0;
+      const bool agree =
+          std::max(before, after) <= kDisagreement * std::min(before, after) && (before < kNearNs) == (after < kNearNs);
+      print(what, x, result, unit,
+            size != 2          ? "any"
+            : !agree           ? "dropped"
+            : before < kNearNs ? "near"
+                               : "far",
+            before, after);
       if (decide(agree)) return;
     }
   }
@@ -248,23 +277,55 @@ class World {
     });
   }
 
-  /// CPU time of ranks 1.. that wait inside `wait`, the most of any, scaled to ten seconds; rank 0 sleeps, then calls
-  /// `release(rank)` for each.
+  /// CPU time of ranks 1.. that wait inside `wait`, the most of any, in ten seconds: looked at for `seconds`, when they
+  /// have waited a while. Rank 0 then calls `release(rank)` for each.
   void idle(const std::string& what, double seconds, const std::function<void()>& wait,
             const std::function<void(int)>& release) {
-    meet();
-    timespec before{}, after{};
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);
-    if (rank != 0) wait();
-    if (rank == 0) {
-      usleep(static_cast<useconds_t>(seconds * 1e6));
-      for (int other = 1; other < size; ++other) release(other);
+    const std::vector<pid_t> pids = share(getpid());
+    const auto used_ms = [](pid_t pid) {
+      clockid_t clock{};
+      timespec used{};
+      if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &used) != 0) fail("no CPU clock of a process");
+      return static_cast<double>(used.tv_sec) * 1e3 + static_cast<double>(used.tv_nsec) / 1e6;
+    };
+    if (rank != 0) return wait();
+    usleep(300000);
+    std::vector<double> used;
+    for (const pid_t pid : pids) used.push_back(-used_ms(pid));
+    usleep(static_cast<useconds_t>(seconds * 1e6));
+    for (std::size_t i = 0; i < pids.size(); ++i) used[i] += used_ms(pids[i]);
+    print(what, size - 1, *std::max_element(used.begin() + 1, used.end()) * 10 / seconds, "ms");
+    for (int other = 1; other < size; ++other) release(other);
+  }
+
+  /// How long `operation` of rank 0, which is answered, takes while rank 1 computes and never calls. Rank 0 sleeps for
+  /// a random time before each, so that the target's engine is found asleep as well as awake. First with a core free,
+  /// then with a process that keeps each core busy.
+  void bypass(const std::string& what, const std::function<void()>& operation) {
+    for (const bool busy : {false, true}) {
+      serve(
+          [&] {
+            const std::vector<pid_t> hogs = busy ? keep_cores_busy() : std::vector<pid_t>{};
+            std::minstd_rand random(1);
+            std::vector<double> latencies;
+            operation();
+            for (const double end = now_s() + 20 * options.budget_s; now_s() < end && latencies.size() < 500;) {
+              usleep(static_cast<useconds_t>(random() % 2000));
+              const double start = now_s();
+              operation();
+              latencies.push_back((now_s() - start) * 1e6);
+            }
+            for (const pid_t hog : hogs) kill(hog, SIGKILL), waitpid(hog, nullptr, 0);
+            std::sort(latencies.begin(), latencies.end());
+            const std::string suffix = busy ? ", all cores busy" : ", a core free";
+            print(what + suffix + ", median", 8, latencies[latencies.size() / 2], "us");
+            print(what + suffix + ", 99 %", 8, latencies[latencies.size() * 99 / 100], "us");
+          },
+          [] {
+            for (const double end = now_s() + 20e-6; now_s() < end;) {
+            }
+          });
     }
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);
-    shared_.numbers[rank] =
-        static_cast<double>(after.tv_sec - before.tv_sec) * 1e3 + static_cast<double>(after.tv_nsec - before.tv_nsec) / 1e6;
-    meet();
-    print(what, size - 1, *std::max_element(shared_.numbers + 1, shared_.numbers + size) * 10 / seconds, "ms");
   }
 
   const Options& options;
@@ -272,16 +333,41 @@ class World {
   const int size;
 
  private:
+  /// Two processes, pinned, with their results labelled near or far; the others have more, or no cores of their own.
+  bool is_pair() const { return size == 2 && options.group != "barrier" && options.group != "many"; }
+
+  std::vector<pid_t> keep_cores_busy() const {
+    std::vector<pid_t> hogs;
+    for (const int cpu : options.allowed) {
+      const pid_t hog = fork();
+      if (hog == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        use_cpu(cpu);
+        for (std::atomic<int> spins{0};; spins.fetch_add(1, std::memory_order_relaxed)) {
+        }
+      }
+      hogs.push_back(hog);
+    }
+    return hogs;
+  }
+
+  static void use_cpu(int cpu) {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    sched_setaffinity(0, sizeof one, &one);
+  }
+
   /// The median of batches, each long enough for the clock and together within the budget.
   template <class Step>
   double seconds_of_one(Step& step) {
     long count = 1;
     double seconds = timed(step, count);
-    while (const long more = decide(seconds < options.budget_s / kBatches / 2 && count < (1l << 26)
-                                        ? std::clamp(static_cast<long>(options.budget_s / kBatches /
-                                                                       std::max(seconds, 1e-9) * count),
-                                                     2 * count, 50 * count)
-                                        : 0)) {
+    while (const long more =
+               decide(seconds < options.budget_s / kBatches / 2 && count < (1l << 26)
+                          ? std::clamp(static_cast<long>(options.budget_s / kBatches / std::max(seconds, 1e-9) * count),
+                                       2 * count, 50 * count)
+                          : 0)) {
       count = more;
       seconds = timed(step, count);
     }
@@ -308,8 +394,7 @@ class World {
 };
 
 /// Runs `body` in so many new processes that share a Shared. @return the exit status of the program
-inline int run_processes(const Options& options, int size, const std::function<void(World&)>& body,
-                         const std::function<void(const std::vector<pid_t>&, Shared&)>& meanwhile = {}) {
+inline int run_processes(const Options& options, int size, const std::function<void(World&)>& body) {
   void* memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) fail("no shared memory");
   auto* shared = new (memory) Shared;
@@ -325,7 +410,6 @@ inline int run_processes(const Options& options, int size, const std::function<v
     }
     children.push_back(child);
   }
-  if (meanwhile) meanwhile(children, *shared);
   int worst = 0;
   for (std::size_t left = children.size(); left > 0; --left) {
     int status = 0;
@@ -357,9 +441,9 @@ inline auto bandwidth(double bytes) {
 // What is measured, unless somebody asks for other points.
 inline const std::vector<double> kLatencyBytes = {0, 8, 64, 1024, 8192, 65536, 1 << 20, 4 << 20};
 inline const std::vector<double> kWindows = {1, 4, 16, 64, 256};
-inline const std::vector<double> kBandwidthBytes = {4096,    16384,   65536,    262144,
-                                                    1 << 20, 4 << 20, 16 << 20, 64 << 20};
+inline const std::vector<double> kBandwidthBytes = {4096, 16384, 65536, 262144, 1 << 20, 4 << 20, 16 << 20, 64 << 20};
 inline const std::vector<double> kDepths = {1, 10, 100, 1000, 10000};
+inline constexpr double kOverlapBytes = 1 << 20;
 
 /// Messages of a window of long ones.
 inline int window_of(double bytes) { return static_cast<int>(std::clamp(16e6 / bytes, 2.0, 64.0)); }
