@@ -106,39 +106,41 @@ class Bench:
         self.openmpi = options.openmpi
         self.output = options.output
         self.quick = options.quick
-        self.memory = options.memory
         self.cpus = sorted(os.sched_getaffinity(0))[:2]
         self.built = {}
 
     def arguments(self, job):
         words = [job.get("program_group", job["group"]), "--ms", str(3 if self.quick else job.get("ms", 25)),
-                 "--memory", self.memory]
+                 "--memory", job.get("memory", "malloc"), "--processes", str(job.get("processes", 2))]
         points = job.get("quick_points" if self.quick else "points")
         return words + (["--points", ",".join(str(int(point)) for point in points)] if points else [])
 
     # ---- Ours and the machine ------------------------------------------------------------------------------------
 
     def program(self, job):
-        words = [self.build / "bin" / f"compare_{job['api']}", *self.arguments(job), *job.get("more", [])]
-        return parsed(run(words))
+        return parsed(run([self.build / "bin" / f"compare_{job['api']}", *self.arguments(job)]))
 
     # ---- MPI -------------------------------------------------------------------------------------------------------
 
     def mpi_program(self, compiler):
         """The path of the MPI program, compiled once with each MPI."""
         if compiler not in self.built:
-            binary = self.output / "bin" / f"mpi-{len(self.built)}"
+            name = "-".join(["mpi", *Path(compiler).parts[-3:]]).replace("/", "")
+            binary = self.output / "bin" / name
             binary.parent.mkdir(parents=True, exist_ok=True)
+            newest = max((HERE / source).stat().st_mtime for source in ("mpi.cpp", "world.h"))
+            if not binary.exists() or binary.stat().st_mtime < newest:
+                run([compiler, "-std=c++20", "-O3", HERE / "mpi.cpp", "-o", binary], limit_s=120)
             self.built[compiler] = binary
-            run([compiler, "-std=c++20", "-O3", HERE / "mpi.cpp", "-o", binary], limit_s=120)
         return self.built[compiler]
 
     def mpi(self, job):
         """Over the MTL ("mpi portals4"), or over a peer's own transport. None but the told one knows that there are
         more processes than cores."""
         api, processes = job["api"], job.get("processes", 2)
-        environment = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_hwloc_base_binding_policy": "none",
-                       "OMPI_MCA_btl_base_warn_component_unused": "0", **SHARED_MEMORY_UCX}
+        environment = {"OMPI_MCA_hwloc_base_binding_policy": "none", **SHARED_MEMORY_UCX}
+        if os.geteuid() == 0:
+            environment |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
         slots = ["--oversubscribe"] if api == "ob1 told" else ["--host", f"localhost:{processes}"]
         if api == "mpich":
             words = ["mpirun.mpich", "-np", str(processes), self.mpi_program("mpicxx.mpich")]
@@ -248,23 +250,38 @@ def jobs():
     def ours(group, apis=("raw", "portals", "utofu"), **more):
         return [{"group": group, "api": api, "by": "program", **more} for api in apis]
 
-    latency = {"points": LATENCY, "quick_points": [8, 1024]}
+    latency = {"points": LATENCY, "quick_points": [8, 1024], "ms": 12}
     windows = {"points": WINDOWS, "quick_points": [64]}
-    sizes = {"points": BANDWIDTH, "quick_points": [65536], "ms": 40}
-    yield from ours("latency", **latency, ms=15)
+    sizes = {"points": BANDWIDTH, "quick_points": [65536], "ms": 30}
+    yield from ours("latency", **latency)
     yield from ours("latency", ["raw"], program_group="kernel")
-    yield from over_mpi("latency", pair, **latency, ms=15)
-    yield {"group": "latency", "api": "ucx", "by": "ucx", **latency, "ms": 15}
+    yield from ours("latency", ["utofu"], **latency, memory="shared")
+    yield from over_mpi("latency", pair, **latency)
+    yield {"group": "latency", "api": "ucx", "by": "ucx", **latency}
     yield {"group": "latency", "api": "libfabric", "by": "libfabric", "points": [8, 1024, 65536], "quick_points": [8]}
+    yield from ours("match", ["portals"])
     yield from ours("rate", ["portals", "utofu"], **windows)
+    yield from ours("rate", ["utofu"], **windows, memory="shared")
     yield from over_mpi("rate", pair, **windows)
     yield {"group": "rate", "api": "ucx", "by": "ucx", **windows}
     yield from ours("bandwidth", **sizes)
+    yield from ours("bandwidth", ["portals", "utofu"], **sizes, memory="shared")
     yield from over_mpi("bandwidth", pair, **sizes)
     yield {"group": "bandwidth", "api": "ucx", "by": "ucx", **sizes}
     yield from ours("atomic")
+    yield from ours("atomic", ["portals", "utofu"], memory="shared")
+    yield from over_mpi("atomic", ["mpi portals4", "ob1", "mpich"])
     yield {"group": "atomic", "api": "ucx", "by": "ucx", "points": [8], "quick_points": [8]}
-    yield from ours("match", ["portals"])
+    yield from ours("overlap", ["portals", "utofu"])
+    yield from over_mpi("overlap", ["mpi portals4", "ob1", "mpich"])
+    yield from ours("bypass", ["portals", "utofu"])
+    for processes in (2, 4, 8):
+        yield from ours("barrier", ["portals", "utofu"], processes=processes)
+    for processes in (2, 4, 8, 16):
+        yield from over_mpi("many", ["mpi portals4", "ob1", "ob1 told", "mpich"], processes=processes)
+    yield from ours("idle", ["portals"], processes=9, ms=1500, rounds=3)
+    yield from over_mpi("idle", ["mpi portals4", "ob1", "mpich"], processes=9, ms=1500, rounds=1)
+    yield from ours("memory", ["portals"], processes=64, rounds=1)
 
 
 def machine():
@@ -280,7 +297,8 @@ def measure(bench, chosen, rounds, limit_s):
     results, missing, began = [], {}, time.monotonic()
     for number in range(1, rounds + 1):
         for job in chosen:
-            if (job["group"], job["api"]) in missing or number > job.get("rounds", rounds):
+            name = job["api"] + (f" in {job['memory']} memory" if "memory" in job else "")
+            if (job["group"], name) in missing or number > job.get("rounds", rounds):
                 continue
             if time.monotonic() - began > limit_s:
                 missing["everything", "all"] = f"stopped after {limit_s} s, in round {number} of {rounds}"
@@ -289,11 +307,11 @@ def measure(bench, chosen, rounds, limit_s):
             try:
                 found = getattr(bench, job["by"])(job)
             except Missing as reason:
-                missing[job["group"], job["api"]] = str(reason)
+                missing[job["group"], name] = str(reason)
                 found = []
-                print(f"    {job['group']}, {job['api']}: {reason}", file=sys.stderr)
+                print(f"    {job['group']}, {name}: {reason}", file=sys.stderr)
             results += [{"group": job["group"], "api": job["api"], "round": number, **result} for result in found]
-            print(f"    round {number} of {rounds}: {job['group']}, {job['api']}: {time.monotonic() - started:.1f} s",
+            print(f"    round {number} of {rounds}: {job['group']}, {name}: {time.monotonic() - started:.1f} s",
                   file=sys.stderr)
     return results, missing
 
@@ -306,7 +324,6 @@ def main():
     parser.add_argument("--quick", action="store_true", help="one short round: shows that everything works")
     parser.add_argument("--rounds", type=int, help="5 without it")
     parser.add_argument("--only", default=".", metavar="REGEX", help="APIs whose names match")
-    parser.add_argument("--memory", choices=["malloc", "shared"], default="malloc", help="memory of our own series")
     parser.add_argument("--limit", type=float, default=510, help="seconds after which no more is started")
     parser.add_argument("--build", type=Path, required=True, help=argparse.SUPPRESS)
     parser.add_argument("--output", type=Path, required=True, help=argparse.SUPPRESS)

@@ -1,8 +1,14 @@
 """Tables, JSON and plots of what was measured."""
 
 import json
+import sys
+from pathlib import Path
 
 import stats
+import targets
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "plots"))
+import plot  # noqa: E402
 
 
 def number(value):
@@ -24,7 +30,7 @@ def table(rows, markdown):
     lines = []
     for i, row in enumerate(rows):
         cells = [row[0].ljust(widths[0])] + [cell.rjust(width) for cell, width in zip(row[1:], widths[1:])]
-        lines.append("| " + " | ".join(cells) + " |" if markdown else "  " + "  ".join(cells))
+        lines.append("| " + " | ".join(cells) + " |" if markdown else ("  " + "  ".join(cells)).rstrip())
         if i == 0 and markdown:
             lines.append("|" + "|".join("-" * (width + 1) + (":" if n else "-") for n, width in enumerate(widths)) + "|")
     return "\n".join(lines) + "\n"
@@ -49,11 +55,36 @@ def group_tables(summary):
                 yield f"{group}, {label}" if label != "any" else group, [head, *rows]
 
 
+def target_table(summary, missing):
+    rows = [["what", "cores", "ours", "best", "whose", "ratio", "target", ""]]
+    for text, label, x, ours, best, name, ratio, bound, verdict in targets.Table(summary, missing).judged():
+        text += f" (worst: {bytes_or_count(x)})" if x is not None else ""
+        rows.append([text, "" if label == "any" else label, number(ours), number(best), name or "-", number(ratio), bound,
+                     verdict])
+    return rows
+
+
+def as_json(where, summary, results, missing):
+    series = []
+    for key in summary.keys():
+        for label in summary.labels(key):
+            least, middle, most, count = summary.spread(key, label)
+            series.append({**dict(zip(("group", "api", "what", "memory", "x"), key)), "unit": summary.units[key],
+                           "label": label, "median": middle, "least": least, "greatest": most, "rounds": count})
+    return json.dumps({"machine": where, "missing": [[*key, why] for key, why in missing.items()], "series": series,
+                       "results": results}, indent=1)
+
+
 def write(output, where, results, missing):
     summary = stats.Summary(results)
+    missing = dict(missing)
+    for name, why in plot.write(output, where, summary, stats.LABELS).items():
+        missing["plot", name] = why
+    (output / "results.json").write_text(as_json(where, summary, results, missing))
     dropped = sum(summary.dropped.values())
-    parts = [("Measured on", None, where), ("Dropped", None, f"{dropped} of {len(results)} measurements, because the "
-              "cores moved apart or together meanwhile")]
+    parts = [("Machine", None, where + "\n\nMedians of all rounds. near: the cores hand a cache line over in less than "
+              f"{stats.NEAR_NS} ns. {dropped} of {len(results)} measurements were dropped, because the cores moved apart "
+              "or together meanwhile."), ("Targets", target_table(summary, missing), None)]
     parts += [(title, rows, None) for title, rows in group_tables(summary)]
     if missing:
         parts.append(("Missing", [["what", "why"]] + [[f"{group}: {api}", why] for (group, api), why in missing.items()],
@@ -63,5 +94,4 @@ def write(output, where, results, missing):
         for title, rows, line in parts:
             text += f"{'## ' if markdown else ''}{title}\n\n" + (f"{line}\n" if line else table(rows, markdown)) + "\n"
         (output / name).write_text(text)
-    (output / "results.json").write_text(json.dumps({"machine": where, "missing": [[*key, why] for key, why in missing.items()], "results": results}))
     print((output / "results.txt").read_text())
