@@ -3,6 +3,8 @@
 the report. Nothing is dropped silently: what is missing or fails stands in the report with its reason."""
 
 import argparse
+import contextlib
+import fcntl
 import json
 import os
 import platform
@@ -21,11 +23,16 @@ import stats
 
 HERE = Path(__file__).resolve().parent
 SHARED_MEMORY_UCX = {"UCX_TLS": "posix,sysv,cma,self", "UCX_LOG_LEVEL": "fatal"}
-JOB_LIMIT_S = 60
+JOB_LIMIT_S = 40
+NOT_APPLICABLE = 77  # As kNotApplicable in world.h.
 
 
 class Missing(Exception):
-    """A program that is not there, fails, or does not end."""
+    """A program that is not there, fails, or does not end. `may_pass`: it may help to try again."""
+
+    def __init__(self, reason, may_pass=True):
+        super().__init__(reason)
+        self.may_pass = may_pass
 
 
 def last_words(text):
@@ -37,7 +44,7 @@ def last_words(text):
 def start(command, environment=None, **pipes):
     """A process group of its own, so that whatever it has started can be ended, too."""
     if shutil.which(command[0]) is None:
-        raise Missing(f"{command[0]} is not installed")
+        raise Missing(f"{command[0]} is not installed", may_pass=False)
     return subprocess.Popen(command, env={**os.environ, **(environment or {})}, start_new_session=True, text=True,
                             stdin=subprocess.DEVNULL, **pipes)
 
@@ -56,11 +63,13 @@ def run(command, environment=None, limit_s=JOB_LIMIT_S):
     try:
         out, err = process.communicate(timeout=limit_s)
     except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGTERM)  # A launcher clears away its ranks.
+        time.sleep(1)
         raise Missing(f"does not end within {limit_s} s") from None
     finally:
         end(process)
     if process.returncode != 0:
-        raise Missing(f"{last_words(err + out)} [exit {process.returncode}]")
+        raise Missing(f"{last_words(err + out)} [exit {process.returncode}]", process.returncode != NOT_APPLICABLE)
     return out
 
 
@@ -98,6 +107,12 @@ def parsed(text):
     return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
 
 
+def mca(text):
+    """Open MPI's parameters from names and values in turns."""
+    words = text.split()
+    return [word for pair in zip(words[::2], words[1::2]) for word in ("--mca", *pair)]
+
+
 class Bench:
     """What the sources of results share."""
 
@@ -111,7 +126,8 @@ class Bench:
 
     def arguments(self, job):
         words = [job.get("program_group", job["group"]), "--ms", str(3 if self.quick else job.get("ms", 25)),
-                 "--memory", job.get("memory", "malloc"), "--processes", str(job.get("processes", 2))]
+                 "--memory", job.get("memory", "malloc"), "--processes", str(job.get("processes", 2)),
+                 "--limit", str(JOB_LIMIT_S - 10)]
         points = job.get("quick_points" if self.quick else "points")
         return words + (["--points", ",".join(str(int(point)) for point in points)] if points else [])
 
@@ -145,19 +161,16 @@ class Bench:
         if api == "mpich":
             words = ["mpirun.mpich", "-np", str(processes), self.mpi_program("mpicxx.mpich")]
         elif api == "openmpi ucx":
-            words = ["mpirun.openmpi", *slots, "-np", str(processes), "--mca", "pml", "ucx", "--mca", "pml_ucx_tls", "any",
-                     "--mca", "pml_ucx_devices", "any", self.mpi_program("mpicxx.openmpi")]
+            words = ["mpirun.openmpi", *slots, "-np", str(processes),
+                     *mca("pml ucx pml_ucx_tls any pml_ucx_devices any"), self.mpi_program("mpicxx.openmpi")]
         else:
             if not self.openmpi:
                 raise Missing("no Open MPI was named")
             environment["LD_LIBRARY_PATH"] = str(self.build / "lib")
-            osc = "portals4" if job["group"] == "atomic" else "^portals4"
-            ways = {"mpi portals4": ["pml", "cm", "mtl", "portals4", "btl", "^portals4", "osc", osc, "coll", "^portals4"],
-                    "ob1": ["pml", "ob1", "btl", "self,vader", "osc", "^portals4", "coll", "^portals4"]}
-            way = ways["ob1" if api.startswith("ob1") else api]
-            mca = [word for name, value in zip(way[::2], way[1::2]) for word in ("--mca", name, value)]
-            words = [self.openmpi / "bin" / "mpirun", *slots, "-np", str(processes), *mca,
-                     self.mpi_program(str(self.openmpi / "bin" / "mpicxx"))]
+            osc = "portals4" if (api, job["group"]) == ("mpi portals4", "atomic") else "^portals4"
+            way = "pml cm mtl portals4 btl ^portals4" if api == "mpi portals4" else "pml ob1 btl self,vader"
+            words = [self.openmpi / "bin" / "mpirun", *slots, "-np", str(processes),
+                     *mca(f"{way} osc {osc} coll ^portals4"), self.mpi_program(str(self.openmpi / "bin" / "mpicxx"))]
         return parsed(run([*words, *self.arguments(job)], environment))
 
     # ---- UCX and libfabric -------------------------------------------------------------------------------------------
@@ -175,22 +188,24 @@ class Bench:
                 break
         return results
 
-    # Test of ucx_perftest, name of the series, seconds of one operation: fixed, and a byte.
-    UCX_TESTS = {"latency": [("ucp_put_lat", "put", 0.2e-6), ("ucp_am_lat", "active message", 0.3e-6), ("tag_lat", "tagged", 0.3e-6)],
-                 "rate": [("ucp_put_bw", "put", 0.02e-6), ("ucp_am_bw", "active message", 0.2e-6), ("tag_bw", "tagged", 0.2e-6)],
-                 "bandwidth": [("ucp_put_bw", "put", 1e-6), ("ucp_am_bw", "active message", 1e-6), ("tag_bw", "tagged", 1e-6)],
-                 "atomic": [("ucp_fadd", "fetch-add", 0.1e-6)]}
+    # Tests of ucx_perftest for each group, the names of their series, and about how long one operation takes beside its
+    # bytes, in microseconds.
+    UCX_TESTS = {
+        "latency": [("ucp_put_lat", "put", 0.2), ("ucp_am_lat", "active message", 0.3), ("tag_lat", "tagged", 0.3)],
+        "rate": [("ucp_put_bw", "put", 0.02), ("ucp_am_bw", "active message", 0.2), ("tag_bw", "tagged", 0.2)],
+        "bandwidth": [("ucp_put_bw", "put", 1), ("ucp_am_bw", "active message", 1), ("tag_bw", "tagged", 1)],
+        "atomic": [("ucp_fadd", "fetch-add", 0.1)]}
 
     def ucx(self, job):
         group, budget_s = job["group"], 0.003 if self.quick else job.get("ms", 25) / 1e3
         points = job["quick_points" if self.quick else "points"]
         results = []
-        for test, what, fixed_s in self.UCX_TESTS[group]:
+        for test, what, fixed_us in self.UCX_TESTS[group]:
             sizes = [point for point in points if group != "latency" or point >= (8 if "put" in test else 0)]
             lines = []
             for point in sizes:
                 size = point if group in ("latency", "bandwidth") else 8
-                count = max(2, int(budget_s / (fixed_s + size / 2e10)))
+                count = max(2, int(budget_s / (fixed_us * 1e-6 + size / 2e10)))
                 window = f" -O {point}" if group == "rate" else ""
                 lines.append(f"{point} -t {test} -s {size} -n {count} -w {count // 10 + 1}{window}\n")
             results += self.labelled(lambda: self.ucx_batch(group, what, lines))
@@ -210,8 +225,8 @@ class Bench:
             if len(words) != 9 or not words[0].isdigit():
                 continue
             microseconds, megabytes, messages = float(words[4]), float(words[6]), float(words[8])
-            value, unit = {"latency": (microseconds, "us"), "atomic": (microseconds, "us"), "rate": (messages / 1e6, "M/s"),
-                           "bandwidth": (megabytes * 1048576 / 1e9, "GB/s")}[group]
+            value, unit = {"rate": (messages / 1e6, "M/s"),
+                           "bandwidth": (megabytes * 1048576 / 1e9, "GB/s")}.get(group, (microseconds, "us"))
             results.append({"what": what, "x": float(words[0]), "value": value, "unit": unit, "memory": "mapped"})
         if not results:
             raise Missing(f"ucx_perftest printed no results: {last_words(text)}")
@@ -227,8 +242,8 @@ class Bench:
     def fi_pingpong(self, size, count):
         port = free_port()
         common = ["-p", "shm", "-e", "rdm", "-m", "tagged", "-I", str(count), "-S", str(size)]
-        text = run_pair(["taskset", "-c", str(self.cpus[-1]), "fi_pingpong", *common, "-B", str(port)],
-                        ["taskset", "-c", str(self.cpus[0]), "fi_pingpong", *common, "-P", str(port), "localhost"], port)
+        here, there = (["taskset", "-c", str(cpu), "fi_pingpong", *common] for cpu in (self.cpus[0], self.cpus[-1]))
+        text = run_pair([*there, "-B", str(port)], [*here, "-P", str(port), "localhost"], port)
         words = text.splitlines()[-1].split() if text else []
         if len(words) != 8:
             raise Missing(f"fi_pingpong printed no result: {last_words(text)}")
@@ -258,7 +273,8 @@ def jobs():
     yield from ours("latency", ["utofu"], **latency, memory="shared")
     yield from over_mpi("latency", pair, **latency)
     yield {"group": "latency", "api": "ucx", "by": "ucx", **latency}
-    yield {"group": "latency", "api": "libfabric", "by": "libfabric", "points": [8, 1024, 65536], "quick_points": [8]}
+    yield {"group": "latency", "api": "libfabric", "by": "libfabric", "points": [8, 1024, 65536],
+           "quick_points": [8]}
     yield from ours("match", ["portals"])
     yield from ours("rate", ["portals", "utofu"], **windows)
     yield from ours("rate", ["utofu"], **windows, memory="shared")
@@ -278,7 +294,7 @@ def jobs():
     for processes in (2, 4, 8):
         yield from ours("barrier", ["portals", "utofu"], processes=processes)
     for processes in (2, 4, 8, 16):
-        yield from over_mpi("many", ["mpi portals4", "ob1", "ob1 told", "mpich"], processes=processes)
+        yield from over_mpi("many", ["mpi portals4", "ob1", "ob1 told", "mpich"], processes=processes, ms=50)
     yield from ours("idle", ["portals"], processes=9, ms=1500, rounds=3)
     yield from over_mpi("idle", ["mpi portals4", "ob1", "mpich"], processes=9, ms=1500, rounds=1)
     yield from ours("memory", ["portals"], processes=64, rounds=1)
@@ -292,28 +308,57 @@ def machine():
             f"{time.strftime('%Y-%m-%d %H:%M')}")
 
 
-def measure(bench, chosen, rounds, limit_s):
-    """Rounds of all jobs. @return results, reasons of what is missing by (group, api), rounds that were finished"""
-    results, missing, began = [], {}, time.monotonic()
+class Failures:
+    """Why a job has no results, by (group, name of the series). After the second time, or when trying again cannot
+    help, the job is not started any more."""
+
+    def __init__(self):
+        self.reasons, self.counts = {}, {}
+
+    def add(self, key, reason):
+        self.counts[key] = self.counts.get(key, 0) + (1 if reason.may_pass else 2)
+        self.reasons[key] = str(reason)
+
+    def hopeless(self, key):
+        return self.counts.get(key, 0) >= 2
+
+
+@contextlib.contextmanager
+def turn(lock):
+    """Holds a lock that builds on the same machine may hold, too."""
+    if lock is None:
+        yield
+        return
+    with open(lock, "a", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def measure(bench, chosen, rounds, limit_s, lock):
+    """Rounds of all jobs. @return results, reasons of what is missing by (group, name)"""
+    results, failures, left = [], Failures(), limit_s
     for number in range(1, rounds + 1):
-        for job in chosen:
-            name = job["api"] + (f" in {job['memory']} memory" if "memory" in job else "")
-            if (job["group"], name) in missing or number > job.get("rounds", rounds):
-                continue
-            if time.monotonic() - began > limit_s:
-                missing["everything", "all"] = f"stopped after {limit_s} s, in round {number} of {rounds}"
-                return results, missing
-            started = time.monotonic()
-            try:
-                found = getattr(bench, job["by"])(job)
-            except Missing as reason:
-                missing[job["group"], name] = str(reason)
-                found = []
-                print(f"    {job['group']}, {name}: {reason}", file=sys.stderr)
-            results += [{"group": job["group"], "api": job["api"], "round": number, **result} for result in found]
-            print(f"    round {number} of {rounds}: {job['group']}, {name}: {time.monotonic() - started:.1f} s",
-                  file=sys.stderr)
-    return results, missing
+        with turn(lock):
+            for job in chosen:
+                name = job["api"] + (f" in {job['memory']} memory" if "memory" in job else "")
+                if failures.hopeless((job["group"], name)) or number > job.get("rounds", rounds):
+                    continue
+                if left < 0:
+                    failures.reasons["everything", "all"] = f"out of time in round {number} of {rounds}"
+                    return results, failures.reasons
+                began = time.monotonic()
+                outcome = ""
+                try:
+                    results += [{"group": job["group"], "api": job["api"], "round": number, **result}
+                                for result in getattr(bench, job["by"])(job)]
+                except Missing as reason:
+                    failures.add((job["group"], name), reason)
+                    outcome = f" - {reason}"
+                seconds = time.monotonic() - began
+                left -= seconds
+                print(f"    round {number} of {rounds}: {job['group']}, {name}: {seconds:.1f} s{outcome}",
+                      file=sys.stderr)
+    return results, failures.reasons
 
 
 def main():
@@ -322,9 +367,10 @@ def main():
     parser = argparse.ArgumentParser(prog="./run bench", description=__doc__)
     parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"all, or some of: {' '.join(names)}")
     parser.add_argument("--quick", action="store_true", help="one short round: shows that everything works")
-    parser.add_argument("--rounds", type=int, help="5 without it")
+    parser.add_argument("--rounds", type=int, default=9, help="default: %(default)s")
     parser.add_argument("--only", default=".", metavar="REGEX", help="APIs whose names match")
-    parser.add_argument("--limit", type=float, default=510, help="seconds after which no more is started")
+    parser.add_argument("--limit", type=float, default=480, help="seconds of measuring after which no more is started")
+    parser.add_argument("--lock", type=Path, help="file to lock for each round, so that builds can take turns with it")
     parser.add_argument("--build", type=Path, required=True, help=argparse.SUPPRESS)
     parser.add_argument("--output", type=Path, required=True, help=argparse.SUPPRESS)
     parser.add_argument("--openmpi", type=Path, help=argparse.SUPPRESS)
@@ -336,7 +382,8 @@ def main():
     chosen = [job for job in everything
               if job["group"] in (options.groups or names) and re.search(options.only, job["api"])]
     where = machine()
-    results, missing = measure(Bench(options), chosen, options.rounds or (1 if options.quick else 5), options.limit)
+    results, missing = measure(Bench(options), chosen, 1 if options.quick else options.rounds,
+                               options.limit, options.lock)
     report.write(options.output, where, results, missing)
 
 

@@ -2,9 +2,10 @@
 //
 //   line       only the bouncing cache line, for programs that cannot measure it themselves
 //   latency    half round trips of the bouncing line, and of a payload copied through one fixed place a direction
-//   bandwidth  one memcpy into shared memory; two copies, pipelined by both cores through a small ring; the kernel's
-//   copy atomic     fetch-add on a line of this process, and on one that the other process adds to as well kernel
-//   process_vm_writev of 8 bytes
+//   bandwidth  one memcpy into shared memory; two copies, pipelined by both cores through a small ring; copies by the
+//              kernel
+//   atomic     fetch-add on a line of this process, and on one that the other process adds to as well
+//   kernel     process_vm_writev of 8 bytes
 
 #include <sys/uio.h>
 

@@ -14,7 +14,7 @@ import plot  # noqa: E402
 def number(value):
     if value is None:
         return "-"
-    return f"{value:.0f}" if value >= 1000 else f"{value:.1f}" if value >= 100 else f"{value:.3g}"
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def bytes_or_count(x):
@@ -29,10 +29,12 @@ def table(rows, markdown):
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines = []
     for i, row in enumerate(rows):
-        cells = [row[0].ljust(widths[0])] + [cell.rjust(width) for cell, width in zip(row[1:], widths[1:])]
+        cells = [cell.rjust(width) if column else cell.ljust(width)
+                 for column, (cell, width) in enumerate(zip(row, widths))]
         lines.append("| " + " | ".join(cells) + " |" if markdown else ("  " + "  ".join(cells)).rstrip())
         if i == 0 and markdown:
-            lines.append("|" + "|".join("-" * (width + 1) + (":" if n else "-") for n, width in enumerate(widths)) + "|")
+            rulers = ["-" * (width + 1) + (":" if column else "-") for column, width in enumerate(widths)]
+            lines.append("|" + "|".join(rulers) + "|")
     return "\n".join(lines) + "\n"
 
 
@@ -59,8 +61,8 @@ def target_table(summary, missing):
     rows = [["what", "cores", "ours", "best", "whose", "ratio", "target", ""]]
     for text, label, x, ours, best, name, ratio, bound, verdict in targets.Table(summary, missing).judged():
         text += f" (worst: {bytes_or_count(x)})" if x is not None else ""
-        rows.append([text, "" if label == "any" else label, number(ours), number(best), name or "-", number(ratio), bound,
-                     verdict])
+        where = "" if label == "any" else label
+        rows.append([text, where, number(ours), number(best), name or "-", number(ratio), bound, verdict])
     return rows
 
 
@@ -82,13 +84,14 @@ def write(output, where, results, missing):
         missing["plot", name] = why
     (output / "results.json").write_text(as_json(where, summary, results, missing))
     dropped = sum(summary.dropped.values())
-    parts = [("Machine", None, where + "\n\nMedians of all rounds. near: the cores hand a cache line over in less than "
-              f"{stats.NEAR_NS} ns. {dropped} of {len(results)} measurements were dropped, because the cores moved apart "
-              "or together meanwhile."), ("Targets", target_table(summary, missing), None)]
+    near, far = (sum(result["label"] == label for result in results) for label in ("near", "far"))
+    parts = [("Machine", None, f"{where}\n\nMedians of all rounds. near: the cores hand a cache line over in less than "
+              f"{stats.NEAR_NS} ns. {near} measurements were near, {far} far, and {dropped} were\ndropped, because the "
+              "cores moved apart or together meanwhile."), ("Targets", target_table(summary, missing), None)]
     parts += [(title, rows, None) for title, rows in group_tables(summary)]
     if missing:
-        parts.append(("Missing", [["what", "why"]] + [[f"{group}: {api}", why] for (group, api), why in missing.items()],
-                      None))
+        rows = [["what", "why"]] + [[f"{group}: {api}", why] for (group, api), why in missing.items()]
+        parts.append(("Missing", rows, None))
     for name, markdown in (("results.txt", False), ("results.md", True)):
         text = ""
         for title, rows, line in parts:

@@ -143,7 +143,10 @@ class Table:
 
     def judged(self):
         """Rows of (text, label, point, ours, best reference, its name, ratio, bound in words, verdict)."""
+        groups = {key[0] for key in self.summary.keys()} | {group for group, _ in self.missing}
         for target in all_targets():
+            if target.ours.group not in groups:
+                continue
             said, shown = 0, {"cost": "at most {} x", "gain": "at least {} x", "absolute": "at most {}"}[target.kind]
             for label in stats.LABELS:
                 if label == "any" and said:
@@ -165,7 +168,7 @@ class Table:
 
     def reason(self, target):
         for series in [target.ours, *target.references]:
-            for (group, api), why in self.missing.items():
-                if (group, api) in ((series.group, series.api), (series.group, f"{series.api} in {series.memory} memory")):
-                    return f"not measured: {why}"
+            for name in (series.api, f"{series.api} in {series.memory} memory"):
+                if (series.group, name) in self.missing:
+                    return f"missing: {name}"
         return "not measured"
