@@ -24,6 +24,7 @@ import stats
 HERE = Path(__file__).resolve().parent
 SHARED_MEMORY_UCX = {"UCX_TLS": "posix,sysv,cma,self", "UCX_LOG_LEVEL": "fatal"}
 JOB_LIMIT_S = 40
+SHARED_ALLOCATOR = "libportofu_malloc.so"  # Preloaded, it makes malloc give memory that both sides map.
 NOT_APPLICABLE = 77  # As kNotApplicable in world.h.
 
 
@@ -134,7 +135,13 @@ class Bench:
     # ---- Ours and the machine ------------------------------------------------------------------------------------
 
     def program(self, job):
-        return parsed(run([self.build / "bin" / f"compare_{job['api']}", *self.arguments(job)]))
+        environment = {}
+        if job.get("memory") == "shared":
+            allocator = self.build / "lib" / SHARED_ALLOCATOR
+            if not allocator.exists():
+                raise Missing(f"there is no {SHARED_ALLOCATOR} in this build", may_pass=False)
+            environment["LD_PRELOAD"] = str(allocator)
+        return parsed(run([self.build / "bin" / f"compare_{job['api']}", *self.arguments(job)], environment))
 
     # ---- MPI -------------------------------------------------------------------------------------------------------
 
@@ -144,7 +151,7 @@ class Bench:
             name = "-".join(["mpi", *Path(compiler).parts[-3:]]).replace("/", "")
             binary = self.output / "bin" / name
             binary.parent.mkdir(parents=True, exist_ok=True)
-            newest = max((HERE / source).stat().st_mtime for source in ("mpi.cpp", "world.h"))
+            newest = max((HERE / source).stat().st_mtime for source in ("mpi.cpp", "world.h", "options.h"))
             if not binary.exists() or binary.stat().st_mtime < newest:
                 run([compiler, "-std=c++20", "-O3", HERE / "mpi.cpp", "-o", binary], limit_s=120)
             self.built[compiler] = binary
@@ -197,19 +204,25 @@ class Bench:
         "atomic": [("ucp_fadd", "fetch-add", 0.1)]}
 
     def ucx(self, job):
+        """One batch for each test. The half round trip of a put into polled memory, which is one cache line that goes
+        to and fro, stands before and after each point, in the place of the bouncing line."""
         group, budget_s = job["group"], 0.003 if self.quick else job.get("ms", 25) / 1e3
         points = job["quick_points" if self.quick else "points"]
         results = []
         for test, what, fixed_us in self.UCX_TESTS[group]:
-            sizes = [point for point in points if group != "latency" or point >= (8 if "put" in test else 0)]
-            lines = []
-            for point in sizes:
+            lines = [self.UCX_LINE]
+            for point in points:
                 size = point if group in ("latency", "bandwidth") else 8
+                if size < 8 and "put" in test:
+                    continue
                 count = max(2, int(budget_s / (fixed_us * 1e-6 + size / 2e10)))
                 window = f" -O {point}" if group == "rate" else ""
-                lines.append(f"{point} -t {test} -s {size} -n {count} -w {count // 10 + 1}{window}\n")
-            results += self.labelled(lambda: self.ucx_batch(group, what, lines))
+                lines += [f"{point} -t {test} -s {size} -n {count} -w {count // 10 + 1}{window}\n", self.UCX_LINE]
+            results += self.ucx_batch(group, what, lines)
         return results
+
+    UCX_LINE = "line -t ucp_put_lat -s 8 -n 3000 -w 100\n"
+    UCX_NEAR_NS = 120
 
     def ucx_batch(self, group, what, lines):
         batch = self.output / "ucx.batch"
@@ -219,17 +232,18 @@ class Bench:
         here, there = self.cpus[0], self.cpus[-1]
         text = run_pair(["ucx_perftest", "-c", str(there), *common],
                         ["ucx_perftest", "localhost", "-c", str(here), *common, "-f", "-v"], port, SHARED_MEMORY_UCX)
+        rows = [words for words in (line.split(",") for line in text.splitlines()) if len(words) == 9]
+        rows = [words for words in rows if words[0] == "line" or words[0].isdigit()]
+        if len(rows) != len(lines):
+            raise Missing(f"ucx_perftest printed {len(rows)} results of {len(lines)}: {last_words(text)}")
         results = []
-        for line in text.splitlines():
-            words = line.split(",")
-            if len(words) != 9 or not words[0].isdigit():
-                continue
+        for before, words, after in zip(rows[::2], rows[1::2], rows[2::2]):
             microseconds, megabytes, messages = float(words[4]), float(words[6]), float(words[8])
             value, unit = {"rate": (messages / 1e6, "M/s"),
                            "bandwidth": (megabytes * 1048576 / 1e9, "GB/s")}.get(group, (microseconds, "us"))
-            results.append({"what": what, "x": float(words[0]), "value": value, "unit": unit, "memory": "mapped"})
-        if not results:
-            raise Missing(f"ucx_perftest printed no results: {last_words(text)}")
+            line_ns = [float(row[4]) * 1e3 for row in (before, after)]
+            results.append({"what": what, "x": float(words[0]), "value": value, "unit": unit, "memory": "mapped",
+                            "label": stats.label_of(*line_ns, near_ns=self.UCX_NEAR_NS), "line_ns": line_ns})
         return results
 
     def libfabric(self, job):
@@ -304,8 +318,8 @@ def machine():
     """A line of text about where this was measured."""
     model = next((line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
                   if line.startswith("model name")), platform.machine())
-    return (f"{model}, {len(os.sched_getaffinity(0))} cores, Linux {platform.release()}, load {os.getloadavg()[0]:.1f}, "
-            f"{time.strftime('%Y-%m-%d %H:%M')}")
+    cores, load = len(os.sched_getaffinity(0)), os.getloadavg()[0]
+    return f"{model}, {cores} cores, Linux {platform.release()}, load {load:.1f}, {time.strftime('%Y-%m-%d %H:%M')}"
 
 
 class Failures:
@@ -367,9 +381,9 @@ def main():
     parser = argparse.ArgumentParser(prog="./run bench", description=__doc__)
     parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"all, or some of: {' '.join(names)}")
     parser.add_argument("--quick", action="store_true", help="one short round: shows that everything works")
-    parser.add_argument("--rounds", type=int, default=9, help="default: %(default)s")
+    parser.add_argument("--rounds", type=int, default=7, help="default: %(default)s")
     parser.add_argument("--only", default=".", metavar="REGEX", help="APIs whose names match")
-    parser.add_argument("--limit", type=float, default=480, help="seconds of measuring after which no more is started")
+    parser.add_argument("--limit", type=float, default=450, help="seconds of measuring after which no more is started")
     parser.add_argument("--lock", type=Path, help="file to lock for each round, so that builds can take turns with it")
     parser.add_argument("--build", type=Path, required=True, help=argparse.SUPPRESS)
     parser.add_argument("--output", type=Path, required=True, help=argparse.SUPPRESS)
@@ -381,7 +395,7 @@ def main():
     options.output.mkdir(parents=True, exist_ok=True)
     chosen = [job for job in everything
               if job["group"] in (options.groups or names) and re.search(options.only, job["api"])]
-    where = machine()
+    where = machine() + (", quick: the numbers mean little" if options.quick else "")
     results, missing = measure(Bench(options), chosen, 1 if options.quick else options.rounds,
                                options.limit, options.lock)
     report.write(options.output, where, results, missing)

@@ -132,13 +132,15 @@ void run_bandwidth(World& w) {
 
 void run_atomic(World& w) {
   std::atomic<std::uint64_t>& counter = place->counter;
+  std::uint64_t sum = 0;  // Of old values, so that they have to be fetched.
   const auto add = [&](long count) {
-    for (long i = 0; i < count; ++i) counter.fetch_add(1);
+    for (long i = 0; i < count; ++i) sum += counter.fetch_add(1);
   };
   w.point("fetch-add alone", 8, "us", us(), [&](long count) {
     if (w.rank == 0) add(count);
   });
   w.point("fetch-add contended", 8, "us", us(), add);
+  if (sum == 0) fail("nothing was fetched");
 }
 
 void run_kernel(World& w) {

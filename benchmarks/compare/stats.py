@@ -9,12 +9,12 @@ NEAR_NS = 100
 DISAGREEMENT = 1.5
 
 
-def label_of(before_ns, after_ns):
+def label_of(before_ns, after_ns, near_ns=NEAR_NS):
     """What the bouncing line says about a series between two measurements of it; as World::labelled in world.h."""
     low, high = sorted((before_ns, after_ns))
-    if high > DISAGREEMENT * low or (low < NEAR_NS) != (high < NEAR_NS):
+    if high > DISAGREEMENT * low or (low < near_ns) != (high < near_ns):
         return "dropped"
-    return "near" if low < NEAR_NS else "far"
+    return "near" if low < near_ns else "far"
 
 
 def key_of(result):

@@ -10,112 +10,22 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <csignal>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <new>
-#include <numeric>
 #include <random>
-#include <string>
-#include <vector>
+
+#include "options.h"
 
 namespace bench {
 
-inline constexpr int kMostProcesses = 64;
 inline constexpr double kNearNs = 100;        ///< Half round trips of the bouncing line below it are called near.
 inline constexpr double kDisagreement = 1.5;  ///< A result is dropped when the line before and after differ by more.
 inline constexpr int kAttempts = 3;           ///< So often a dropped result is measured again.
 inline constexpr int kBatches = 11;           ///< A result is the median of at most so many batches.
-inline constexpr int kNotApplicable = 77;     ///< Exit status of a program that cannot measure what was asked for.
-
-[[noreturn]] inline void fail(const std::string& why, int status = 1) {
-  std::fprintf(stderr, "%s\n", why.c_str());
-  std::fflush(nullptr);
-  std::_Exit(status);
-}
-
-inline double now_s() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-inline double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
-
-/// Of the lower nine tenths: what interrupts and other processes do is in the rest.
-inline double mean_of_most(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  values.resize(std::max<std::size_t>(1, values.size() * 9 / 10));
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
-
-struct Options {
-  std::string group;           ///< What is measured.
-  std::vector<double> points;  ///< Where: bytes, windows, depths or processes; empty takes the program's own.
-  double budget_s = 0.03;      ///< Measuring time of one point.
-  int processes = 2;
-  std::string memory = "malloc";  ///< Where buffers lie; see Buffer.
-  unsigned limit_s = 60;          ///< The program ends with an error after it.
-  std::vector<int> cpus;          ///< For rank 0 and rank 1; by default the first two that the process may use.
-  std::vector<int> allowed;       ///< All that the process may use.
-
-  /// GROUP [--points A,B,..] [--ms MILLISECONDS] [--processes N] [--memory malloc|shared] [--limit SECONDS] [--cpus
-  /// A,B]
-  Options(int argc, char** argv) {
-    if (argc % 2 != 0)
-      fail(
-          "usage: GROUP [--points A,B] [--ms N] [--processes N] [--memory malloc|shared] "
-          "[--limit SECONDS] [--cpus A,B]",
-          2);
-    group = argv[1];
-    for (int i = 2; i < argc; i += 2) {
-      const std::string name = argv[i];
-      const std::vector<double> numbers = numbers_in(argv[i + 1]);
-      if (name == "--memory")
-        memory = argv[i + 1];
-      else if (numbers.empty())
-        fail("no number: " + name + " " + argv[i + 1], 2);
-      else if (name == "--points")
-        points = numbers;
-      else if (name == "--ms")
-        budget_s = numbers[0] / 1e3;
-      else if (name == "--processes")
-        processes = static_cast<int>(std::clamp(numbers[0], 1.0, 1.0 * kMostProcesses));
-      else if (name == "--limit")
-        limit_s = static_cast<unsigned>(numbers[0]);
-      else if (name == "--cpus")
-        cpus.assign(numbers.begin(), numbers.end());
-      else
-        fail("no such option: " + name, 2);
-    }
-    cpu_set_t set;
-    sched_getaffinity(0, sizeof set, &set);
-    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-      if (CPU_ISSET(cpu, &set)) allowed.push_back(cpu);
-    }
-    if (cpus.empty()) cpus.assign(allowed.begin(), allowed.begin() + std::min<long>(2, std::ssize(allowed)));
-  }
-
-  std::vector<double> points_or(std::vector<double> own) const { return points.empty() ? own : points; }
-
- private:
-  static std::vector<double> numbers_in(const std::string& text) {
-    std::vector<double> numbers;
-    for (const char* at = text.c_str(); *at != 0;) {
-      char* end = nullptr;
-      numbers.push_back(std::strtod(at, &end));
-      if (end == at || (*end != ',' && *end != 0)) return {};
-      at = *end == ',' ? end + 1 : end;
-    }
-    return numbers;
-  }
-};
 
 /// What the processes of a job share.
 struct Shared {
@@ -125,24 +35,6 @@ struct Shared {
   alignas(128) std::atomic<long> decision{0};        ///< What rank 0 has decided, for the others after a meeting.
   alignas(128) std::byte cards[kMostProcesses][64];  ///< Addresses, by rank.
   double numbers[kMostProcesses];                    ///< Measured by each rank.
-};
-
-/// Memory of a buffer, touched. "malloc": ordinary memory. "shared": memory that both sides map.
-class Buffer {
- public:
-  Buffer(const Options& options, std::size_t bytes) : size(bytes) {
-    // The one place that a benchmark takes memory from. An allocator of memory that both sides map comes here.
-    if (options.memory == "shared") fail("there is no allocator of memory that both sides map yet", kNotApplicable);
-    data = static_cast<char*>(std::malloc(bytes));
-    if (data == nullptr) fail("out of memory");
-    std::memset(data, 0, bytes);
-  }
-  ~Buffer() { std::free(data); }
-  Buffer(const Buffer&) = delete;
-  Buffer& operator=(const Buffer&) = delete;
-
-  char* data;
-  std::size_t size;
 };
 
 class World {
@@ -433,29 +325,5 @@ inline int run_processes(const Options& options, int size, const std::function<v
   munmap(memory, sizeof(Shared));
   return worst;
 }
-
-// Conversions from the seconds of one step.
-inline auto half_us() {
-  return [](double s) { return s * 1e6 / 2; };
-}
-inline auto us() {
-  return [](double s) { return s * 1e6; };
-}
-inline auto rate(double messages) {
-  return [messages](double s) { return messages / s / 1e6; };
-}
-inline auto bandwidth(double bytes) {
-  return [bytes](double s) { return bytes / s / 1e9; };
-}
-
-// What is measured, unless somebody asks for other points.
-inline const std::vector<double> kLatencyBytes = {0, 8, 64, 1024, 8192, 65536, 1 << 20, 4 << 20};
-inline const std::vector<double> kWindows = {1, 4, 16, 64, 256};
-inline const std::vector<double> kBandwidthBytes = {4096, 16384, 65536, 262144, 1 << 20, 4 << 20, 16 << 20, 64 << 20};
-inline const std::vector<double> kDepths = {1, 10, 100, 1000, 10000};
-inline constexpr double kOverlapBytes = 1 << 20;
-
-/// Messages of a window of long ones.
-inline int window_of(double bytes) { return static_cast<int>(std::clamp(16e6 / bytes, 2.0, 64.0)); }
 
 }  // namespace bench
