@@ -31,9 +31,12 @@ constexpr Ring kRings[] = {{"two copies pipelined, ring of 8 KiB", 2048, 4},
 struct Place {
   struct Direction {
     alignas(4096) std::atomic<std::uint64_t> word{0};  ///< Number of the last payload.
-    char payload[kMostBytes];                          ///< Begins in the line of the word.
-  } directions[2];                                     ///< By writer.
-  alignas(128) std::atomic<std::uint64_t> filled{0};   ///< Slots of the ring, which is the payload of rank 0.
+    char short_payload[4096 - 8];                      ///< Begins in the line of the word.
+    char payload[kMostBytes];                          ///< The place of longer ones; of rank 0 also the ring.
+
+    char* place_of(std::size_t bytes) { return bytes <= sizeof short_payload ? short_payload : payload; }
+  } directions[2];                                    ///< By writer.
+  alignas(128) std::atomic<std::uint64_t> filled{0};  ///< Slots of the ring, which is the payload of rank 0.
   alignas(128) std::atomic<std::uint64_t> emptied{0};
   alignas(128) std::atomic<std::uint64_t> counter{0};
 };
@@ -53,7 +56,7 @@ void run_latency(World& w) {
   for (const double bytes : w.options.points_or(kLatencyBytes)) {
     const auto n = static_cast<std::size_t>(bytes);
     const auto send = [&] {
-      std::memcpy(place->directions[w.rank].payload, source.data, n);
+      std::memcpy(place->directions[w.rank].place_of(n), source.data, n);
       place->directions[w.rank].word.store(number, std::memory_order_release);
     };
     w.point("copy in and out", bytes, "us", half_us(), [&](long count) {
@@ -61,7 +64,7 @@ void run_latency(World& w) {
         ++number;
         if (w.rank == 0) send();
         await(place->directions[1 - w.rank].word, number);
-        std::memcpy(sink.data, place->directions[1 - w.rank].payload, n);
+        std::memcpy(sink.data, place->directions[1 - w.rank].place_of(n), n);
         if (w.rank == 1) send();
       }
     });
@@ -73,7 +76,7 @@ std::uint64_t copy_twice(const World& w, const Ring& ring, std::uint64_t filled,
                          std::size_t bytes) {
   for (std::size_t at = 0; at < bytes; at += ring.chunk, ++filled) {
     const std::size_t part = std::min(ring.chunk, bytes - at);
-    char* slot = place->directions[0].payload + 56 + filled % ring.slots * ring.chunk;
+    char* slot = place->directions[0].payload + filled % ring.slots * ring.chunk;
     if (w.rank == 0) {
       if (filled >= ring.slots) await(place->emptied, filled + 1 - ring.slots);
       std::memcpy(slot, from + at, part);
