@@ -156,7 +156,8 @@ class Table:
                 if not points or (label != "any" and self.unlabelled(target)):
                     continue
                 (closeness, ours, best, name, ratio), x = min(points, key=lambda pair: pair[0][0])
-                verdict = "met" if closeness >= 1 else f"missed by {100 * (1 / closeness - 1):.0f} %"
+                lack = 100 * (1 / closeness - 1)
+                verdict = "met" if lack <= 0 else f"missed by {max(lack, 1):.0f} %"
                 said += 1
                 yield (target.text, label, x, ours, best, name, ratio, shown.format(target.bound), verdict)
             if not said:
