@@ -1,5 +1,6 @@
 // 3.7.1 and 3.7.2: start functions and preparation functions. Each names its arguments; toq.cpp does the rest.
 
+#include "lib/utofu/direct.h"
 #include "lib/utofu/toq.h"
 
 using namespace portofu;
@@ -85,10 +86,39 @@ Request paced(Request r, std::size_t mtu, std::size_t gap) {
   return r;
 }
 
+/// The engine's name of an operation, for those that the guide has. @return false for others
+bool find_operation(enum utofu_armw_op armw_op, AtomicOperation* operation) {
+  switch (armw_op) {
+    case UTOFU_ARMW_OP_SWAP: *operation = AtomicOperation::kSwap; return true;
+    case UTOFU_ARMW_OP_ADD: *operation = AtomicOperation::kSum; return true;
+    case UTOFU_ARMW_OP_XOR: *operation = AtomicOperation::kBxor; return true;
+    case UTOFU_ARMW_OP_AND: *operation = AtomicOperation::kBand; return true;
+    case UTOFU_ARMW_OP_OR: *operation = AtomicOperation::kBor; return true;
+    default: return false;
+  }
+}
+
+/// An ARMW in memory that both sides map.
+bool armw_goes_at_once(const DirectArguments& arguments, AtomicOperation operation, std::uint64_t value,
+                       std::uint64_t operand) {
+  if (arguments.call.stadd % arguments.call.bytes != 0) return false;
+  return goes_at_once(arguments, [&](DirectLane& lane, const DirectCall& call) {
+    return armw_at_once(lane, call, operation, value, operand);
+  });
+}
+
+bool armw_goes_at_once(const DirectArguments& arguments, enum utofu_armw_op armw_op, std::uint64_t value) {
+  AtomicOperation operation = AtomicOperation::kSum;
+  return find_operation(armw_op, &operation) && armw_goes_at_once(arguments, operation, value, 0);
+}
+
 }  // namespace
 
 int utofu_put(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, utofu_stadd_t lcl_stadd, utofu_stadd_t rmt_stadd,
               size_t length, uint64_t edata, unsigned long int flags, void* cbdata) {
+  const auto go = [lcl_stadd](DirectLane& lane, const DirectCall& call) { return put_at_once(lane, call, lcl_stadd); };
+  if (goes_at_once({vcq_hdl, {rmt_vcq_id, rmt_stadd, length, edata, 0, cbdata}, flags, UINT64_MAX}, go))
+    return UTOFU_SUCCESS;
   return submit(vcq_hdl, put_of(rmt_vcq_id, lcl_stadd, rmt_stadd, length, edata, flags), to_toq(cbdata));
 }
 
@@ -116,16 +146,29 @@ int utofu_put_stride_gap(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, uto
 
 int utofu_put_piggyback(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, void* lcl_data, utofu_stadd_t rmt_stadd,
                         size_t length, uint64_t edata, unsigned long int flags, void* cbdata) {
+  const auto go = [lcl_data](DirectLane& lane, const DirectCall& call) {
+    return lcl_data != nullptr && piggyback_at_once(lane, call, static_cast<const std::byte*>(lcl_data));
+  };
+  if (goes_at_once({vcq_hdl, {rmt_vcq_id, rmt_stadd, length, edata, 0, cbdata}, flags, kMaxPiggybackBytes}, go))
+    return UTOFU_SUCCESS;
   return submit(vcq_hdl, piggyback_of(rmt_vcq_id, lcl_data, rmt_stadd, length, edata, flags), to_toq(cbdata));
 }
 
 int utofu_put_piggyback8(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, uint64_t lcl_data, utofu_stadd_t rmt_stadd,
                          size_t length, uint64_t edata, unsigned long int flags, void* cbdata) {
+  const auto go = [&lcl_data](DirectLane& lane, const DirectCall& call) {
+    return piggyback_at_once(lane, call, reinterpret_cast<const std::byte*>(&lcl_data));
+  };
+  if (goes_at_once({vcq_hdl, {rmt_vcq_id, rmt_stadd, length, edata, 0, cbdata}, flags, sizeof lcl_data}, go))
+    return UTOFU_SUCCESS;
   return submit(vcq_hdl, piggyback8_of(rmt_vcq_id, lcl_data, rmt_stadd, length, edata, flags), to_toq(cbdata));
 }
 
 int utofu_get(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, utofu_stadd_t lcl_stadd, utofu_stadd_t rmt_stadd,
               size_t length, uint64_t edata, unsigned long int flags, void* cbdata) {
+  const auto go = [lcl_stadd](DirectLane& lane, const DirectCall& call) { return get_at_once(lane, call, lcl_stadd); };
+  if (goes_at_once({vcq_hdl, {rmt_vcq_id, rmt_stadd, length, edata, 0, cbdata}, flags, UINT64_MAX}, go))
+    return UTOFU_SUCCESS;
   return submit(vcq_hdl, get_of(rmt_vcq_id, lcl_stadd, rmt_stadd, length, edata, flags), to_toq(cbdata));
 }
 
@@ -153,21 +196,29 @@ int utofu_get_stride_gap(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, uto
 
 int utofu_armw4(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, enum utofu_armw_op armw_op, uint32_t op_value,
                 utofu_stadd_t rmt_stadd, uint64_t edata, unsigned long int flags, void* cbdata) {
+  if (armw_goes_at_once({vcq_hdl, {rmt_vcq_id, rmt_stadd, 4, edata, 0, cbdata}, flags, 4}, armw_op, op_value))
+    return UTOFU_SUCCESS;
   return submit(vcq_hdl, armw_of(4, rmt_vcq_id, armw_op, op_value, rmt_stadd, edata, flags), to_toq(cbdata));
 }
 
 int utofu_armw8(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, enum utofu_armw_op armw_op, uint64_t op_value,
                 utofu_stadd_t rmt_stadd, uint64_t edata, unsigned long int flags, void* cbdata) {
+  if (armw_goes_at_once({vcq_hdl, {rmt_vcq_id, rmt_stadd, 8, edata, 0, cbdata}, flags, 8}, armw_op, op_value))
+    return UTOFU_SUCCESS;
   return submit(vcq_hdl, armw_of(8, rmt_vcq_id, armw_op, op_value, rmt_stadd, edata, flags), to_toq(cbdata));
 }
 
 int utofu_cswap4(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, uint32_t old_value, uint32_t new_value,
                  utofu_stadd_t rmt_stadd, uint64_t edata, unsigned long int flags, void* cbdata) {
+  const DirectArguments arguments{vcq_hdl, {rmt_vcq_id, rmt_stadd, 4, edata, 0, cbdata}, flags, 4};
+  if (armw_goes_at_once(arguments, AtomicOperation::kCswap, new_value, old_value)) return UTOFU_SUCCESS;
   return submit(vcq_hdl, cswap_of(4, rmt_vcq_id, old_value, new_value, rmt_stadd, edata, flags), to_toq(cbdata));
 }
 
 int utofu_cswap8(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, uint64_t old_value, uint64_t new_value,
                  utofu_stadd_t rmt_stadd, uint64_t edata, unsigned long int flags, void* cbdata) {
+  const DirectArguments arguments{vcq_hdl, {rmt_vcq_id, rmt_stadd, 8, edata, 0, cbdata}, flags, 8};
+  if (armw_goes_at_once(arguments, AtomicOperation::kCswap, new_value, old_value)) return UTOFU_SUCCESS;
   return submit(vcq_hdl, cswap_of(8, rmt_vcq_id, old_value, new_value, rmt_stadd, edata, flags), to_toq(cbdata));
 }
 

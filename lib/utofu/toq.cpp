@@ -4,12 +4,11 @@
 
 #include "engine/initiator/send.h"
 #include "engine/target/tofu_request.h"
+#include "lib/utofu/direct.h"
 
 namespace portofu::utofu {
 namespace {
 
-/// SPEC: bit 1 is not in the guide; programs for the vendor's library set it, and it asks for what is always done.
-constexpr unsigned long kVendorFlag = 1UL << 1;
 constexpr unsigned long kKnownOnesidedFlags = UTOFU_ONESIDED_FLAG_STRONG_ORDER | kVendorFlag |
                                               UTOFU_ONESIDED_FLAG_REMOTE_MRQ_NOTICE | UTOFU_ONESIDED_FLAG_PADDING |
                                               UTOFU_ONESIDED_FLAG_CACHE_INJECTION | UTOFU_ONESIDED_FLAG_DELAY_START |
@@ -126,6 +125,7 @@ void start(Core& core, VirtualControlQueue& vcq, const Descriptor& d) {
 }
 
 void start_delayed(Core& core, VirtualControlQueue& vcq) {
+  vcq.direct.held = false;
   while (!vcq.delayed.empty()) {
     const Descriptor d = vcq.delayed.front();
     vcq.delayed.pop_front();
@@ -139,6 +139,7 @@ void post(Core& core, VirtualControlQueue& vcq, const TofuCell& cell, void* call
   d.local_get_offset = vcq.tcq.take(callback_data, (d.hdr_data & kTofuTcqNotice) != 0);
   if (delays) {
     vcq.delayed.push_back(d);
+    vcq.direct.held = true;
   } else {
     start(core, vcq, d);
   }
