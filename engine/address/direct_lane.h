@@ -22,22 +22,29 @@
 namespace portofu {
 
 /// A region of a peer, as one remote VCQ ID and STag name it.
-struct RemoteRoute {
-  std::uint64_t vcq_id = 0;  ///< 0: none is remembered.
-  std::uint32_t stag = 0;
+struct alignas(64) RemoteRoute {
+  std::uint64_t vcq_id = 0;                          ///< 0: none is remembered.
   const std::atomic<std::uint64_t>* lane = nullptr;  ///< Peer::lane, and its value.
   std::uint64_t lane_value = 0;
-  MappedRegion region;
+  const std::atomic<std::uint64_t>* sequence = nullptr;  ///< See MappedRegion.
+  std::uint64_t seen = 0;
+  std::byte* memory = nullptr;
+  std::uint64_t bytes = 0;
+  std::uint32_t stag = 0;
+  bool writable = false;
 };
+static_assert(sizeof(RemoteRoute) == 64);
 
 /// A region of our own.
 struct LocalRoute {
+  std::uint64_t generation = 0;
+  std::byte* memory = nullptr;
+  std::uint64_t bytes = 0;
   std::uint32_t stag = 0;  ///< 0: none is remembered.
   bool writable = false;
-  std::uint64_t generation = 0;
-  std::uint64_t bytes = 0;
-  std::byte* memory = nullptr;
+  bool steady = false;  ///< It lies in our own heap, which nobody can unmap.
 };
+static_assert(sizeof(LocalRoute) == 32);
 
 class DirectLane {
  public:
@@ -51,25 +58,28 @@ class DirectLane {
     if (route.vcq_id != vcq_id || route.stag != stag) return nullptr;
     // (L1) Partner: whoever closes the lane.
     if (route.lane->load(std::memory_order_acquire) != route.lane_value) return nullptr;
-    if (route.region.sequence->load(std::memory_order_acquire) != route.region.seen) return nullptr;
-    const std::uint64_t offset = stadd_offset(stadd);
-    const MappedRegion& region = route.region;
-    const auto verdict = judge_region(region.bytes, region.writable, offset, bytes, writes);
-    return verdict == RegionVerdict::kFine ? region.memory + offset : nullptr;
-  }
-
-  /// The same for memory of our own.
-  std::byte* find_local(std::uint64_t stadd, std::uint64_t bytes, bool writes) const {
-    const std::uint32_t stag = stag_of(stadd);
-    const LocalRoute& route = local_[stag % kLocalRoutes];
-    if (route.stag != stag || stadds->generation().load(std::memory_order_relaxed) != route.generation) return nullptr;
+    if (route.sequence->load(std::memory_order_acquire) != route.seen) return nullptr;
     const std::uint64_t offset = stadd_offset(stadd);
     const auto verdict = judge_region(route.bytes, route.writable, offset, bytes, writes);
     return verdict == RegionVerdict::kFine ? route.memory + offset : nullptr;
   }
 
+  /// The same for memory of our own.
+  /// @param steady  only memory that nobody can unmap will do
+  std::byte* find_local(std::uint64_t stadd, std::uint64_t bytes, bool writes, bool steady = false) const {
+    const std::uint32_t stag = stag_of(stadd);
+    const LocalRoute& route = local_[stag % kLocalRoutes];
+    if (route.stag != stag || stadds->generation().load(std::memory_order_relaxed) != route.generation) return nullptr;
+    const std::uint64_t offset = stadd_offset(stadd);
+    const auto verdict = judge_region(route.bytes, route.writable, offset, bytes, writes);
+    return verdict == RegionVerdict::kFine && (route.steady || !steady) ? route.memory + offset : nullptr;
+  }
+
   void remember(const RemoteRoute& route) { remote_[remote_place(route.vcq_id, route.stag)] = route; }
   void remember(const LocalRoute& route) { local_[route.stag % kLocalRoutes] = route; }
+
+  /// The next call of the VCQ has more to do than to communicate.
+  void forget() { remote_.fill({}); }
 
   TransmitCompleteQueue& tcq;
   MessageReceiveQueue& mrq;
@@ -78,14 +88,15 @@ class DirectLane {
   const StaddTable* stadds = nullptr;  ///< Of the CQ.
   std::uint64_t most_bytes = 0;        ///< Of a put or get.
   bool allowed = false;                ///< Whether the VCQ may use it; constant once the VCQ is made.
-  bool held = false;                   ///< Descriptors of DELAY_START wait, so the next call has more to do.
 
   std::atomic<bool> busy{false};       ///< (L1) The thread of the VCQ may be using mappings.
-  std::atomic<std::uint64_t> puts{0};  ///< Done this way. Writer: the thread of the VCQ.
+  std::atomic<std::uint64_t> words{0};  ///< Puts of 8 bytes done this way. Writer: the thread of the VCQ.
+  std::atomic<std::uint64_t> puts{0};   ///< Others.
   std::atomic<std::uint64_t> gets{0};
   std::atomic<std::uint64_t> atomics{0};
-  std::atomic<std::uint64_t> put_bytes{0};  ///< Of puts.
-  std::uint64_t told_puts = 0;          ///< Of each, what the counters of the engine know. On duty.
+  std::atomic<std::uint64_t> put_bytes{0};  ///< Of `puts`.
+  std::uint64_t told_words = 0;         ///< Of each, what the counters of the engine know. On duty.
+  std::uint64_t told_puts = 0;
   std::uint64_t told_gets = 0;
   std::uint64_t told_atomics = 0;
   std::uint64_t told_bytes = 0;
@@ -94,7 +105,7 @@ class DirectLane {
   static constexpr std::uint32_t kRemoteRoutes = 64;
   static constexpr std::uint32_t kLocalRoutes = 16;
   static std::uint32_t remote_place(std::uint64_t vcq_id, std::uint32_t stag) {
-    return (stag + static_cast<std::uint32_t>(vcq_id >> 8) * 7) % kRemoteRoutes;
+    return (stag + static_cast<std::uint32_t>(vcq_id >> 8) + static_cast<std::uint32_t>(vcq_id >> 17)) % kRemoteRoutes;
   }
 
   std::array<RemoteRoute, kRemoteRoutes> remote_;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "engine/initiator/tofu_report.h"
+#include "engine/segment/shared_heap.h"
 #include "engine/target/stadd_access.h"
 
 namespace portofu {
@@ -68,14 +69,15 @@ void remember(Core& core, Peer& peer, VirtualControlQueue& vcq, const Descriptor
     peer.had_lane = true;
     core.tofu->has_lanes = true;
   }
-  lane.remember(RemoteRoute{d.match_bits, stag_of(d.remote_offset), &peer.lane,
-                            peer.lane.load(std::memory_order_relaxed), region});
+  lane.remember(RemoteRoute{d.match_bits, &peer.lane, peer.lane.load(std::memory_order_relaxed), region.sequence,
+                            region.seen, region.memory, region.bytes, stag_of(d.remote_offset), region.writable});
 }
 
 void remember_local(VirtualControlQueue& vcq, const RegisteredRegion& region) {
   const std::uint64_t generation = vcq.direct.stadds->generation().load(std::memory_order_relaxed);
-  vcq.direct.remember(
-      LocalRoute{region.stag, !region.is_read_only(), generation, region.segment.length(), region.start});
+  const std::uint64_t bytes = region.segment.length();
+  const bool steady = process_heap().holds(region.start, bytes);
+  vcq.direct.remember(LocalRoute{generation, region.start, bytes, region.stag, !region.is_read_only(), steady});
 }
 
 /// Calls `visit(lane)` for every VCQ of the process.
@@ -85,8 +87,8 @@ void for_each_lane(Core& core, Visit&& visit) {
 }
 
 std::uint64_t uses_of(const DirectLane& lane) {
-  return lane.puts.load(std::memory_order_relaxed) + lane.gets.load(std::memory_order_relaxed) +
-         lane.atomics.load(std::memory_order_relaxed);
+  return lane.words.load(std::memory_order_relaxed) + lane.puts.load(std::memory_order_relaxed) +
+lane.gets.load(std::memory_order_relaxed) + lane.atomics.load(std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -99,7 +101,8 @@ bool get_at_once(DirectLane& lane, const DirectCall& call, std::uint64_t local_s
   if (from == nullptr || !has_room_for_notices(lane, call.notices)) return false;
   if (!guarded_copy(to, from, call.bytes)) return false;
   raise(lane.gets);
-  if (Notice* notice = tell_at_once(lane, call, NoticeKind::kLocalGet)) notice->local_stadd = local_stadd + call.bytes;
+  tell_at_once(lane, call, NoticeKind::kLocalGet,
+               [&](Notice& notice) { notice.local_stadd = local_stadd + call.bytes; });
   return true;
 }
 
@@ -117,10 +120,10 @@ bool armw_at_once(DirectLane& lane, const DirectCall& call, AtomicOperation oper
   request.item_count = 1;
   if (execute_atomic(request) != AtomicResult::kDone) return false;
   raise(lane.atomics);
-  if (Notice* notice = tell_at_once(lane, call, NoticeKind::kLocalArmw)) {
-    notice->remote_stadd = call.stadd;
-    notice->remote_value = old_value;
-  }
+  tell_at_once(lane, call, NoticeKind::kLocalArmw, [&](Notice& notice) {
+    notice.remote_stadd = call.stadd;
+    notice.remote_value = old_value;
+  });
   return true;
 }
 
@@ -140,10 +143,11 @@ void count_lane_on_duty(Core& core, DirectLane& lane) {
     told = number.load(std::memory_order_relaxed);
     return told - before;
   };
-  const std::uint64_t puts = tell(lane.puts, lane.told_puts);
+  const std::uint64_t words = tell(lane.words, lane.told_words);
+  const std::uint64_t puts = words + tell(lane.puts, lane.told_puts);
   core.counters.add(Counter::kPutsSent, puts);
   core.counters.add(Counter::kPutsDirect, puts);
-  core.counters.add(Counter::kBytesSent, tell(lane.put_bytes, lane.told_bytes));
+  core.counters.add(Counter::kBytesSent, 8 * words + tell(lane.put_bytes, lane.told_bytes));
   core.counters.add(Counter::kGetsSent, tell(lane.gets, lane.told_gets));
   core.counters.add(Counter::kAtomicsSent, tell(lane.atomics, lane.told_atomics));
 }

@@ -72,11 +72,10 @@ enum class RegionVerdict : std::uint8_t {
 /// @param writes        whether the range [offset, offset + bytes) is to be written
 constexpr RegionVerdict judge_region(std::uint64_t region_bytes, bool writable, std::uint64_t offset,
                                      std::uint64_t bytes, bool writes) {
-  if (offset > region_bytes) return RegionVerdict::kBehind;
-  if (bytes > region_bytes - offset) {
-    return offset == region_bytes ? RegionVerdict::kBehind : RegionVerdict::kTooLong;
+  if (bytes <= region_bytes && offset <= region_bytes - bytes) [[likely]] {
+    return writes && !writable ? RegionVerdict::kReadOnly : RegionVerdict::kFine;
   }
-  return writes && !writable ? RegionVerdict::kReadOnly : RegionVerdict::kFine;
+  return offset >= region_bytes ? RegionVerdict::kBehind : RegionVerdict::kTooLong;
 }
 
 }  // namespace portofu

@@ -18,23 +18,22 @@ inline constexpr unsigned long kDirectFlags = UTOFU_ONESIDED_FLAG_STRONG_ORDER |
 static_assert(UTOFU_ONESIDED_FLAG_TCQ_NOTICE >> 6 == kTofuTcqNotice);
 static_assert(UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE >> 6 == kTofuLocalNotice);
 
-/// What a call has beside its local side.
-struct DirectArguments {
-  utofu_vcq_hdl_t hdl;
-  DirectCall call;
-  unsigned long flags;
-  std::uint64_t most_bytes;  ///< Of this kind of call.
-};
-
-/// @param go  bool(DirectLane&, const DirectCall&)
-/// @return false if the long way has to be taken
-template <class Go>
-inline bool goes_at_once(DirectArguments a, Go&& go) {
-  DirectLane* const lane = lane_of(a.hdl);
-  if (lane == nullptr || lane->held || (a.flags & ~kDirectFlags) != 0 || a.call.edata > 255) return false;
-  if (a.call.bytes - 1 >= a.most_bytes || a.call.bytes > lane->most_bytes) return false;
-  a.call.notices = a.flags >> 6 & (kTofuTcqNotice | kTofuLocalNotice);
-  return go(*lane, a.call);
+/// @param most_bytes  of this kind of call
+/// @return the lane of the VCQ if the call may use it; nullptr if the long way has to be taken
+inline DirectLane* find_lane(utofu_vcq_hdl_t hdl, const DirectCall& call, unsigned long flags,
+                             std::uint64_t most_bytes) {
+  DirectLane* const lane = lane_of(hdl);
+  if (lane == nullptr || (flags & ~kDirectFlags) != 0 || call.edata > 255) return nullptr;
+  return call.bytes - 1 < most_bytes && call.bytes <= lane->most_bytes ? lane : nullptr;
 }
+
+/// Whether a put is one of 8 bytes of which nobody is told.
+constexpr bool is_word(std::size_t length, std::uint64_t edata, unsigned long flags) {
+  constexpr unsigned long kNotices = UTOFU_ONESIDED_FLAG_TCQ_NOTICE | UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE;
+  return length == sizeof(std::uint64_t) && (edata >> 8 | (flags & (~kDirectFlags | kNotices))) == 0;
+}
+
+/// What a call wants to be told.
+constexpr std::uint64_t notices_of(unsigned long flags) { return flags >> 6 & (kTofuTcqNotice | kTofuLocalNotice); }
 
 }  // namespace portofu::utofu

@@ -125,7 +125,6 @@ void start(Core& core, VirtualControlQueue& vcq, const Descriptor& d) {
 }
 
 void start_delayed(Core& core, VirtualControlQueue& vcq) {
-  vcq.direct.held = false;
   while (!vcq.delayed.empty()) {
     const Descriptor d = vcq.delayed.front();
     vcq.delayed.pop_front();
@@ -139,7 +138,7 @@ void post(Core& core, VirtualControlQueue& vcq, const TofuCell& cell, void* call
   d.local_get_offset = vcq.tcq.take(callback_data, (d.hdr_data & kTofuTcqNotice) != 0);
   if (delays) {
     vcq.delayed.push_back(d);
-    vcq.direct.held = true;
+    vcq.direct.forget();
   } else {
     start(core, vcq, d);
   }

@@ -86,7 +86,7 @@ ControlQueue* find_shared(Tofu& tofu, Wanted& wanted, std::uint32_t* cq, int* rc
 /// The calls of the VCQ may go without the duty.
 void open_lane(VirtualControlQueue& vcq) {
   std::atomic<DirectLane*>& place = lanes[vcq.handle % kLanePlaces];
-  if (place.load(std::memory_order_relaxed) != nullptr) return;
+  if (place.load(std::memory_order_relaxed) != nullptr || settings().max_putget_bytes < sizeof(std::uint64_t)) return;
   vcq.direct.handle = vcq.handle;
   vcq.direct.allowed = true;
   vcq.direct.most_bytes = settings().max_putget_bytes;

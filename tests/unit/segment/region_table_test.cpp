@@ -17,7 +17,7 @@ PublishedRegion region_of(std::uint32_t stag, std::uint64_t value) {
 
 struct RegionTableTest : testing::Test {
   std::unique_ptr<RegionTableShared> table{new RegionTableShared{}};
-  PublishedRegion found;
+  FoundRegion found;
 };
 
 TEST_F(RegionTableTest, Region__is_found_by_queue_and_stag_until_it_is_withdrawn) {
