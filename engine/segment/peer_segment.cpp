@@ -128,8 +128,10 @@ bool PeerSegment::check_alive() {
   if (dead_) return false;
   if (file_->is_alive()) return true;
   dead_ = true;
+  const std::uint64_t heap_id = control().heap_id.load(std::memory_order_relaxed);
   const OwnSegmentsLock lock;
   remove_if_dead(path_);
+  if (heap_id != 0) remove_if_dead(heap_path(directory_, heap_id));
   return false;
 }
 

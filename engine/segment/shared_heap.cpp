@@ -70,6 +70,11 @@ struct NameEnd {
 
 }  // namespace
 
+SharedHeap::~SharedHeap() {
+  unname();
+  if (bytes_ != 0) munmap(reinterpret_cast<void*>(start_.load(std::memory_order_relaxed)), bytes_);
+}
+
 bool SharedHeap::open(const char* directory, std::uint64_t bytes) {
   const std::lock_guard lock(mutex_);
   if (state_.load(std::memory_order_relaxed) == State::kNew) {

@@ -26,6 +26,7 @@ class SharedHeap {
   static constexpr std::uint64_t kStepBytes = 1 << 20;  ///< Unit of growth.
 
   constexpr SharedHeap() = default;
+  ~SharedHeap();  ///< Of tests: all that it gave out is gone.
   SharedHeap(const SharedHeap&) = delete;
   SharedHeap& operator=(const SharedHeap&) = delete;
 
