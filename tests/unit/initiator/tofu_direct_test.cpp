@@ -11,6 +11,7 @@ namespace portofu {
 namespace {
 
 constexpr std::uint32_t kOwnNumber = make_queue_number(0, 1, 2);
+constexpr std::uint64_t kRemoteVcq = make_tofu_id(TofuIdKind::kVcq, {}, make_queue_number(0, 4, 0));
 constexpr std::uint64_t kRemoteStadd = make_stadd(5000);
 
 /// The other queue belongs to kPeer.
@@ -46,7 +47,7 @@ class TofuDirectTest : public CoreTest {
     d.kind = kind;
     d.interface_index = kTofuInterface;
     d.md_handle = vcq->handle;
-    d.match_bits = make_tofu_id(TofuIdKind::kVcq, {}, make_queue_number(0, 4, 0));
+    d.match_bits = kRemoteVcq;
     d.local_offset = stadd;
     d.remote_offset = kRemoteStadd;
     d.length = length;
@@ -63,8 +64,8 @@ class TofuDirectTest : public CoreTest {
     return vcq->tcq.read(&data, &fail) ? fail : NiFail::kDropped;
   }
 
-  DirectCall call(std::uint64_t bytes, std::uint64_t notices = 0) {
-    return {request(DescriptorKind::kTofuPut, bytes).match_bits, kRemoteStadd, bytes, 3, notices, nullptr};
+  static DirectCall call(std::uint64_t bytes, std::uint64_t notices = 0) {
+    return {kRemoteVcq, kRemoteStadd, bytes, 3, notices, nullptr};
   }
   std::uint64_t word(std::size_t index) const {
     std::uint64_t value = 0;
@@ -141,6 +142,7 @@ TEST_F(TofuDirectTest, Long_put_that_tells_its_target__is_placed_and_then_told_b
   EXPECT_EQ(left(), NiFail::kOk);
   start(request(DescriptorKind::kTofuGet, 8, kTofuRemoteNotice));
   EXPECT_EQ(next_sent().type, PacketType::kTofuGet) << "the owner tells of gets";
+  lose_peer(core, peer());
 }
 
 TEST_F(TofuDirectTest, What_is_posted_behind_a_packet_under_way__does_not_overtake_it) {
@@ -153,6 +155,7 @@ TEST_F(TofuDirectTest, What_is_posted_behind_a_packet_under_way__does_not_overta
   EXPECT_FALSE(put_at_once(vcq->direct, call(8), stadd + 8)) << "the packet has closed the lane";
   start(request(DescriptorKind::kTofuPut, 8));
   EXPECT_EQ(next_sent().type, PacketType::kTofuPut) << "a get is under way";
+  lose_peer(core, peer());
 }
 
 TEST_F(TofuDirectTest, Second_put__goes_at_once) {
@@ -160,11 +163,11 @@ TEST_F(TofuDirectTest, Second_put__goes_at_once) {
   start(request(DescriptorKind::kTofuPut, 8));
   EXPECT_TRUE(put_at_once(vcq->direct, call(300), stadd));
   EXPECT_TRUE(holds_pattern(remote.data(), 300));
-  EXPECT_TRUE(put_word_at_once(vcq->direct, call(8).vcq_id, kRemoteStadd + 8, 77));
+  EXPECT_TRUE(put_word_at_once(vcq->direct, kRemoteVcq, kRemoteStadd + 8, 77));
   EXPECT_EQ(word(1), 77u);
   EXPECT_FALSE(put_at_once(vcq->direct, call(remote.size() + 1), stadd)) << "it leaves the region";
-  EXPECT_FALSE(put_word_at_once(vcq->direct, call(8).vcq_id, kRemoteStadd + remote.size() - 7, 1));
-  EXPECT_FALSE(put_word_at_once(vcq->direct, call(8).vcq_id, kRemoteStadd + make_stadd(1), 1)) << "another STag";
+  EXPECT_FALSE(put_word_at_once(vcq->direct, kRemoteVcq, kRemoteStadd + remote.size() - 7, 1));
+  EXPECT_FALSE(put_word_at_once(vcq->direct, kRemoteVcq, kRemoteStadd + make_stadd(1), 1)) << "another STag";
 }
 
 TEST_F(TofuDirectTest, Notices_of_what_went_at_once__are_those_of_the_guide) {
