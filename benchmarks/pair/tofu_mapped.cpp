@@ -154,8 +154,8 @@ void show(Side& side, const char* what, double per, const std::function<double()
     return;
   }
   const Sample& middle = samples[samples.size() / 2];
-  std::printf("%-34s %8.1f ns   line %6.1f ns   ratio %5.2f   (%.1f M/s, %zu series)\n", what, middle.value, middle.line,
-              middle.value / (per * middle.line), 1000 / middle.value, samples.size());
+  std::printf("%-34s %8.1f ns   line %6.1f ns   ratio %5.2f   (%.1f M/s, %zu series)\n", what, middle.value,
+              middle.line, middle.value / (per * middle.line), 1000 / middle.value, samples.size());
   std::fflush(stdout);
 }
 
@@ -179,13 +179,13 @@ void show_rates(Side& side) {
   constexpr int kPuts = 1000000;
   const utofu_stadd_t to = side.peer.stadd + 8192;
   show(side, "put 8 B, rate", 1, [&] {
-    return repeat(side, kPuts, [&] {
-      check(utofu_put(side.vcq, side.peer.vcq_id, side.stadd, to, 8, 0, 0, nullptr), "utofu_put");
-    });
+    return repeat(side, kPuts,
+                  [&] { check(utofu_put(side.vcq, side.peer.vcq_id, side.stadd, to, 8, 0, 0, nullptr), "utofu_put"); });
   });
   show(side, "put 8 B and its TCQ notice, rate", 1, [&] {
     return repeat(side, kPuts, [&] {
-      check(utofu_put(side.vcq, side.peer.vcq_id, side.stadd, to, 8, 0, UTOFU_ONESIDED_FLAG_TCQ_NOTICE, nullptr), "put");
+      check(utofu_put(side.vcq, side.peer.vcq_id, side.stadd, to, 8, 0, UTOFU_ONESIDED_FLAG_TCQ_NOTICE, nullptr),
+            "put");
       await_tcq(side);
     });
   });

@@ -89,13 +89,13 @@ class DirectLane {
   std::uint64_t most_bytes = 0;        ///< Of a put or get.
   bool allowed = false;                ///< Whether the VCQ may use it; constant once the VCQ is made.
 
-  std::atomic<bool> busy{false};       ///< (L1) The thread of the VCQ may be using mappings.
+  std::atomic<bool> busy{false};        ///< (L1) The thread of the VCQ may be using mappings.
   std::atomic<std::uint64_t> words{0};  ///< Puts of 8 bytes done this way. Writer: the thread of the VCQ.
   std::atomic<std::uint64_t> puts{0};   ///< Others.
   std::atomic<std::uint64_t> gets{0};
   std::atomic<std::uint64_t> atomics{0};
   std::atomic<std::uint64_t> put_bytes{0};  ///< Of `puts`.
-  std::uint64_t told_words = 0;         ///< Of each, what the counters of the engine know. On duty.
+  std::uint64_t told_words = 0;             ///< Of each, what the counters of the engine know. On duty.
   std::uint64_t told_puts = 0;
   std::uint64_t told_gets = 0;
   std::uint64_t told_atomics = 0;

@@ -19,8 +19,8 @@
 #if defined(__x86_64__)
 
 extern "C" {
-/// guarded_copy, by its name in C. Copies without writing a byte twice (memcpy may): 8 bytes, the usual message, at once;
-/// from 1 KiB on as a string, else blocks of 32 bytes, then words of falling size, each one load and one store.
+/// guarded_copy, by its name in C. Copies without writing a byte twice (memcpy may): 8 bytes, the usual message, at
+/// once; from 1 KiB on as a string, else blocks of 32 bytes, then words of falling size, each one load and one store.
 int portofu_copy(void* target, const void* source, std::size_t bytes);
 /// Where a fault of the stretch [portofu_copy, portofu_copy_end) continues.
 void portofu_copy_fault();

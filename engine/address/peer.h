@@ -84,8 +84,8 @@ struct Peer {
   /// uTofu: names the present stretch in which VCQs may write into its memory without the duty; 0: they may not.
   std::atomic<std::uint64_t> lane{0};
   bool had_lane = false;  ///< There was one since the link was made.
-  Wire* wire = nullptr;  ///< Which wire reaches it; constant.
-  Link* link = nullptr;  ///< nullptr unless kConnected.
+  Wire* wire = nullptr;   ///< Which wire reaches it; constant.
+  Link* link = nullptr;   ///< nullptr unless kConnected.
   PeerState state = PeerState::kUnconnected;
   bool waiting = false;                              ///< In Core::waiting_peers, because something could not go out.
   std::uint32_t outstanding = 0;                     ///< Operations of ours that it has to answer.

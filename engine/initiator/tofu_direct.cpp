@@ -88,7 +88,7 @@ void for_each_lane(Core& core, Visit&& visit) {
 
 std::uint64_t uses_of(const DirectLane& lane) {
   return lane.words.load(std::memory_order_relaxed) + lane.puts.load(std::memory_order_relaxed) +
-lane.gets.load(std::memory_order_relaxed) + lane.atomics.load(std::memory_order_relaxed);
+         lane.gets.load(std::memory_order_relaxed) + lane.atomics.load(std::memory_order_relaxed);
 }
 
 }  // namespace

@@ -67,15 +67,6 @@ inline void tell_at_once(DirectLane& lane, const DirectCall& call, NoticeKind ki
   fill(notice);
 }
 
-/// Writes 8 bytes at any address; at once if it is aligned.
-inline void store_word(std::byte* to, std::uint64_t word) {
-#if defined(__x86_64__)
-  asm volatile("movq %1, %0" : "=m"(*reinterpret_cast<std::uint64_t*>(to)) : "r"(word));
-#else
-  std::memcpy(to, &word, sizeof word);
-#endif
-}
-
 /// Adds to a number that only this thread writes.
 inline void raise(std::atomic<std::uint64_t>& number, std::uint64_t by = 1) {
   number.store(number.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
@@ -113,9 +104,9 @@ inline bool put_at_once(DirectLane& lane, const DirectCall& call, std::uint64_t 
   const LaneUse use(lane);
   std::byte* const to = lane.find_remote(vcq_id, stadd, sizeof word, true);
   if (to == nullptr) return false;
-  // One store, also for the compiler; as everywhere, what was written before is seen before (STRONG_ORDER).
+  // What was put before is seen before (STRONG_ORDER). Compilers make one store of the copy.
   std::atomic_thread_fence(std::memory_order_release);
-  store_word(to, word);
+  std::memcpy(to, &word, sizeof word);
   raise(lane.words);
   return true;
 }

@@ -1,6 +1,6 @@
 #pragma once
-// The file behind the heap of a process (shared_heap.h), as its owner makes it and as peers map it. It has no name until
-// the first region in it is registered; from then on it is named, locked and swept like a segment.
+// The file behind the heap of a process (shared_heap.h), as its owner makes it and as peers map it. It has no name
+// until the first region in it is registered; from then on it is named, locked and swept like a segment.
 
 #include <cstdint>
 #include <memory>

@@ -66,10 +66,10 @@ class PeerSegment {
   std::shared_ptr<SegmentFile> file_;     ///< Shared with the owner if that is an engine of this process.
   SegmentDescriptorShared descriptor_{};  ///< The checked copy.
   SegmentLayout layout_;
-  Mapping header_;       ///< Everything in front of the rings.
-  Mapping heap_;         ///< Of the owner; empty unless it was asked for and could be had.
-  HeapPlace heap_place_; ///< What was mapped, or could not be: it is tried once.
-  bool dead_ = false;  ///< Stays true.
+  Mapping header_;        ///< Everything in front of the rings.
+  Mapping heap_;          ///< Of the owner; empty unless it was asked for and could be had.
+  HeapPlace heap_place_;  ///< What was mapped, or could not be: it is tried once.
+  bool dead_ = false;     ///< Stays true.
 };
 
 /// @param incarnation  which life is meant; 0 means any

@@ -110,7 +110,7 @@ std::uint64_t word_at(const std::byte* at) {
 /// @param bytes  4 or 8
 bool armw_goes_at_once(utofu_vcq_hdl_t hdl, const DirectCall& call, unsigned long flags, AtomicOperation operation,
                        std::uint64_t value, std::uint64_t compared = 0) {
-  if (call.stadd % call.bytes != 0) return false;
+  if ((call.stadd & (call.bytes - 1)) != 0) return false;
   DirectLane* const lane = find_lane(hdl, call, flags, call.bytes);
   return lane != nullptr && armw_at_once(*lane, call, operation, value, compared);
 }

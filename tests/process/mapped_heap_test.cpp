@@ -292,8 +292,7 @@ TEST_F(MappedHeap, Child_of_a_fork__harms_nothing) {
     return eventually([&] { return end.word(0) == 10; }) && end.word(1) == 0 ? failed : 50;
   }));
   ChildProcess source(initiator([&](End& end) {
-    while (meeting->go_on == 0)
-      utofu_put_piggyback8(end.vcq, meeting->vcq_id, 9, meeting->stadd, 8, 0, 0, nullptr);
+    while (meeting->go_on == 0) utofu_put_piggyback8(end.vcq, meeting->vcq_id, 9, meeting->stadd, 8, 0, 0, nullptr);
     return utofu_armw8(end.vcq, meeting->vcq_id, UTOFU_ARMW_OP_ADD, 1, meeting->stadd, 0, 0, nullptr);
   }));
   EXPECT_EQ(source.wait_status(), 0);
