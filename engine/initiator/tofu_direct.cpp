@@ -175,7 +175,7 @@ MappedResult use_mapped_on_duty(Core& core, Peer& peer, VirtualControlQueue& vcq
   ++core.activity;
   if ((d.hdr_data & kTofuLocalNotice) != 0) report_at_once(core, vcq, d, NiFail::kOk, old_value);
   remember(core, peer, vcq, d, region);
-  if (local != nullptr) remember_local(vcq, *local);
+  if (local != nullptr && vcq.direct.allowed) remember_local(vcq, *local);
   return MappedResult::kDone;
 }
 
