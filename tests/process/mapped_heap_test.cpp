@@ -79,8 +79,14 @@ std::uint64_t puts_done_directly() {
 
 class MappedHeap : public testing::Test {
  protected:
-  MappedHeap() { setenv("PORTOFU_PEER_CHECK_MS", "20", 1); }
-  ~MappedHeap() override { unsetenv("PORTOFU_PEER_CHECK_MS"); }
+  MappedHeap() {
+    setenv("PORTOFU_PEER_CHECK_MS", "20", 1);
+    setenv("PORTOFU_JOB_KEY", std::to_string(getpid()).c_str(), 1);  // CQs belong to the jobs of a machine.
+  }
+  ~MappedHeap() override {
+    unsetenv("PORTOFU_PEER_CHECK_MS");
+    unsetenv("PORTOFU_JOB_KEY");
+  }
 
   bool heap_has_name() const { return access(heap_path("/dev/shm", meeting->heap_id).c_str(), F_OK) == 0; }
 
@@ -199,10 +205,11 @@ TEST_F(MappedHeap, Deregistration_in_the_middle__ends_the_puts_with_an_error) {
   ChildProcess target(owner([&](End& end) {
     if (!eventually([&] { return meeting->rounds > 100000; })) return 1;
     if (utofu_dereg_mem(end.vcq, end.stadd, 0) != UTOFU_SUCCESS) return 2;
-    spend_us(2000);  // For a put that was on its way.
+    // A put that was on its way may still arrive; once the initiator was told, none does.
+    if (!eventually([&] { return meeting->go_on == 1; })) return 3;
     end.memory[0] = 0;
-    spend_us(50000);
-    return end.word(0) == 0 && eventually([&] { return meeting->go_on == 2; }) ? 0 : 3;
+    meeting->go_on = 2;
+    return eventually([&] { return meeting->go_on == 3; }) && end.word(0) == 0 ? 0 : 4;
   }));
   ChildProcess source(initiator([&](End& end) {
     utofu_mrq_notice notice{};
@@ -212,8 +219,13 @@ TEST_F(MappedHeap, Deregistration_in_the_middle__ends_the_puts_with_an_error) {
       if (i % 1000 == 0) rc = utofu_poll_mrq(end.vcq, 0, &notice);
       meeting->rounds = i;
     }
-    meeting->go_on = 2;
-    return rc == UTOFU_ERR_MRQ_RMT_STADD && notice.edata == 7 ? 0 : 1;
+    if (rc != UTOFU_ERR_MRQ_RMT_STADD || notice.edata != 7) return 1;
+    meeting->go_on = 1;
+    if (!eventually([&] { return meeting->go_on == 2; })) return 2;
+    for (int i = 0; i < 100; ++i) utofu_put_piggyback8(end.vcq, meeting->vcq_id, 1, meeting->stadd, 8, 7, 0, nullptr);
+    eventually([&] { return utofu_poll_mrq(end.vcq, 0, &notice) == UTOFU_ERR_NOT_FOUND; });
+    meeting->go_on = 3;
+    return 0;
   }));
   EXPECT_EQ(source.wait_status(), 0);
   EXPECT_EQ(target.wait_status(), 0);
@@ -229,20 +241,23 @@ TEST_F(MappedHeap, Owner_killed_in_the_middle__is_told_within_a_second_and_leave
     utofu_mrq_notice notice{};
     int rc = UTOFU_ERR_NOT_FOUND;
     for (std::uint64_t i = 1; rc == UTOFU_ERR_NOT_FOUND; ++i) {
-      if (utofu_put(end.vcq, meeting->vcq_id, end.stadd, meeting->stadd, i % 2 == 0 ? 8 : 100000, 7, 0, nullptr) !=
-          UTOFU_SUCCESS)
-        return 1;
+      // Once the owner is dead the packets to it wait, until that is found out.
+      const int put =
+          utofu_put(end.vcq, meeting->vcq_id, end.stadd, meeting->stadd, i % 2 == 0 ? 8 : 100000, 7, 0, nullptr);
+      if (put != UTOFU_SUCCESS && put != UTOFU_ERR_BUSY) return 1;
       if (i % 64 == 0) rc = utofu_poll_mrq(end.vcq, 0, &notice);
       meeting->rounds = i;
     }
+    meeting->go_on = 1;
     return rc == UTOFU_ERR_MRQ_PEER ? 0 : 2;
   }));
   ASSERT_TRUE(eventually([&] { return meeting->rounds > 5000; }));
   EXPECT_TRUE(heap_has_name());
   target.kill_unreaped();
   const double killed = now_s();
-  EXPECT_EQ(source.wait_status(), 0);
+  ASSERT_TRUE(eventually([&] { return meeting->go_on != 0; }));
   EXPECT_LT(now_s() - killed, 1.0);
+  EXPECT_EQ(source.wait_status(), 0);
   EXPECT_FALSE(heap_has_name());
 }
 
