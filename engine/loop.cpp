@@ -7,6 +7,7 @@
 
 #include "engine/initiator/connect.h"
 #include "engine/initiator/send.h"
+#include "engine/initiator/tofu_direct.h"
 #include "engine/target/receive.h"
 
 namespace portofu {
@@ -103,11 +104,13 @@ void run_timers_on_duty(Core& core) {
     receive_last_packets(core);
     lose_lost_peers(core);
   }
+  close_idle_lanes_on_duty(core);
   close_sources(core);
 }
 
 bool needs_timers_on_duty(const Core& core) {
   if (core.outstanding.open_count() > 0 || !core.waiting_peers.empty()) return true;
+  if (core.tofu != nullptr && core.tofu->has_lanes) return true;
   for (const auto& [key, peer] : core.peers) {
     if (peer->request_stream.mode != ArrivalMode::kIdle) return true;
   }

@@ -17,6 +17,7 @@ Peer& Core::peer(ProcessId id) {
 }
 
 void Core::wait_for_room(Peer& waiting) {
+  if (waiting.link != nullptr) waiting.link->close_lane();  // Nothing may overtake what waits.
   if (waiting.waiting) return;
   waiting.waiting = true;
   waiting_peers.push_back(&waiting);

@@ -19,8 +19,8 @@
 #if defined(__x86_64__)
 
 extern "C" {
-/// Copies without writing a byte twice (memcpy may): from 1 KiB on as a string, else blocks of 32 bytes, then words of
-/// falling size, each one load and one store. @return 1, or 0 after a fault
+/// guarded_copy, by its name in C. Copies without writing a byte twice (memcpy may): 8 bytes, the usual message, at
+/// once; from 1 KiB on as a string, else blocks of 32 bytes, then words of falling size, each one load and one store.
 int portofu_copy(void* target, const void* source, std::size_t bytes);
 /// Where a fault of the stretch [portofu_copy, portofu_copy_end) continues.
 void portofu_copy_fault();
@@ -31,9 +31,19 @@ asm(R"(
   .text
   .p2align 5
   .globl portofu_copy, portofu_copy_end, portofu_copy_fault
+  .globl _ZN7portofu12guarded_copyEPSt4bytePKS0_m
+  .type _ZN7portofu12guarded_copyEPSt4bytePKS0_m, @function
   .hidden portofu_copy, portofu_copy_end, portofu_copy_fault
   .type portofu_copy, @function
+_ZN7portofu12guarded_copyEPSt4bytePKS0_m:
 portofu_copy:
+  cmp $8, %rdx
+  jne 9f
+  mov (%rsi), %rax
+  mov %rax, (%rdi)
+  mov $1, %eax
+  ret
+9:
   cmp $32, %rdx
   jb 2f
   cmp $1024, %rdx
@@ -89,6 +99,7 @@ portofu_copy_fault:
   xor %eax, %eax
   ret
   .size portofu_copy, . - portofu_copy
+  .size _ZN7portofu12guarded_copyEPSt4bytePKS0_m, . - portofu_copy
 )");
 
 #endif
@@ -169,10 +180,8 @@ void install_fault_guard() {
   install(SIGBUS, previous_bus);
 }
 
+#if !defined(__x86_64__)
 bool guarded_copy(std::byte* target, const std::byte* source, std::size_t bytes) {
-#if defined(__x86_64__)
-  return portofu_copy(target, source, bytes) != 0;
-#else
   struct Copy {
     std::byte* target;
     const std::byte* source;
@@ -184,8 +193,8 @@ bool guarded_copy(std::byte* target, const std::byte* source, std::size_t bytes)
         std::memcpy(told->target, told->source, told->bytes);
       },
       &copy);
-#endif
 }
+#endif
 
 __attribute__((noinline)) bool guarded_call(void (*run)(void*), void* argument) {
   JumpBuffer buffer;

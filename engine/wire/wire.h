@@ -6,6 +6,7 @@
 // the earlier one is drained and its source taken (take_closed_source). Every function is called by the thread on duty
 // only and returns at once.
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -19,6 +20,16 @@ namespace portofu {
 struct Link {
   ProcessId peer;     ///< Who is at the other end.
   bool lost = false;  ///< Set by the wire once the peer is known to be dead or gone; a lost link stays lost.
+  /// Set by the engine while its threads may write into the peer's memory without the duty, because nothing is under
+  /// way on the link. A wire with find_mapped calls close_lane before it publishes.
+  std::atomic<std::uint64_t>* lane = nullptr;
+
+  void close_lane() {
+    if (lane == nullptr) [[likely]]
+      return;
+    lane->store(0, std::memory_order_relaxed);
+    lane = nullptr;
+  }
 };
 
 /// Outcome of Wire::connect.
@@ -37,6 +48,23 @@ struct DirectPut {
   std::uint64_t offset = 0;  ///< Into the region.
   const std::byte* data = nullptr;
   std::uint64_t bytes = 0;
+};
+
+/// Names registered memory of a peer.
+struct RegionName {
+  std::uint32_t control_queue = 0;  ///< Of the peer.
+  std::uint32_t component = 0;
+  std::uint32_t stag = 0;
+};
+
+/// Registered memory of a peer that this process maps. Usable until the link is given back, and only while `sequence`
+/// has the value `seen` (G1).
+struct MappedRegion {
+  std::byte* memory = nullptr;
+  std::uint64_t bytes = 0;
+  bool writable = false;
+  const std::atomic<std::uint64_t>* sequence = nullptr;
+  std::uint64_t seen = 0;
 };
 
 /// A packet that has arrived. Valid until Wire::release.
@@ -78,6 +106,10 @@ class Wire {
   /// @return false if that cannot be done now, or is no gain, or went wrong: then a packet has to do it, or to find out
   ///         why not
   virtual bool put_directly(Link&, const DirectPut&) { return false; }
+
+  /// Finds memory of the peer that this process reaches by its own loads and stores.
+  /// @return false if it does not, or if the peer has not taken all that was published to it
+  virtual bool find_mapped(Link&, const RegionName&, MappedRegion*) { return false; }
 
   /// Looks for the next packet of any source, fairly among sources, in order within each source. Makes whatever small
   /// progress the medium needs.

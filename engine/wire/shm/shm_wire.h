@@ -36,6 +36,9 @@ class ShmWire final : public Wire {
   bool put_directly(Link& link, const DirectPut& put) override {
     return links_.put_directly(static_cast<ShmLink&>(link), put);
   }
+  bool find_mapped(Link& link, const RegionName& name, MappedRegion* region) override {
+    return links_.find_mapped(static_cast<ShmLink&>(link), name, region);
+  }
 
   bool peek(Packet& packet) override { return sources_.peek(packet); }
   void release() override { sources_.release(); }
