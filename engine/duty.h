@@ -78,10 +78,10 @@ class DutyLock {
   alignas(64) std::atomic<std::uintptr_t> favourite_{0};  ///< Thread; 0: nobody. Writer: whoever has `word_`.
   std::atomic<std::uint32_t> inside_{0};                  ///< 1: the favourite is inside, or looks whether it may.
   std::atomic<std::uint32_t> word_{kFree};                ///< Held by whoever holds the duty without favour.
-  bool favoured_ = false;                                 ///< On duty: the holder is the favourite, or was when it came.
-  bool may_favour_ = false;                               ///< Constant: membarrier works here.
-  std::uint32_t takes_ = 0;                               ///< Guarded by `word_`: takes in a row of `last_`.
-  std::uintptr_t last_ = 0;                               ///< Guarded by `word_`: who took it last; 0: a guest.
+  bool favoured_ = false;      ///< On duty: the holder is the favourite, or was when it came.
+  bool may_favour_ = false;    ///< Constant: membarrier works here.
+  std::uint32_t takes_ = 0;    ///< Guarded by `word_`: takes in a row of `last_`.
+  std::uintptr_t last_ = 0;    ///< Guarded by `word_`: who took it last; 0: a guest.
   std::uintptr_t former_ = 0;  ///< Guarded by `word_`: the last favourite, until it has come again.
 };
 

@@ -73,12 +73,13 @@ void report_send_count(Core& core, Interface& ni, const MemoryDescriptor& md, co
 
 void report_send_event(Core& core, Interface& ni, const MemoryDescriptor& md, const SendReport& report) {
   if ((md.options & kMdEventSendDisable) != 0) return;
-  Event event;
-  event.type = EventKind::kSend;
-  event.user_ptr = report.user_ptr;
-  event.mlength = report.length;
-  event.ni_fail_type = report.fail;
-  post(core, ni, md, event);
+  if (report.fail == NiFail::kOk && (md.options & kMdEventSuccessDisable) != 0) return;
+  post_event_with(core, ni, md.eq_handle, [&report](Event& event) {
+    event.type = EventKind::kSend;
+    event.user_ptr = report.user_ptr;
+    event.mlength = report.length;
+    event.ni_fail_type = report.fail;
+  });
 }
 
 void report_answer(Core& core, const OutstandingOperation& operation) {

@@ -8,6 +8,7 @@
 #include "engine/initiator/report.h"
 #include "engine/initiator/send_steps.h"
 #include "engine/initiator/tofu_send.h"
+#include "engine/queue/ring_geometry.h"
 #include "engine/target/answer_out.h"
 
 namespace portofu {
@@ -72,21 +73,25 @@ bool open_operation(const Sending& s) {
   return true;
 }
 
-PacketHeader first_header(const Sending& s) {
-  const Descriptor& d = s.descriptor;
-  PacketHeader header = stamped_header(s.core, packet_type_of(d.kind));
-  header.flags = s.progress.operation_id != 0 ? kFlagAnswerWanted : 0;
-  if ((s.md.options & kMdUnordered) != 0) header.flags |= kFlagUnordered;
+PacketHeader request_header(const Core& core, const Interface& ni, const MemoryDescriptor& md, const Descriptor& d) {
+  PacketHeader header = stamped_header(core, packet_type_of(d.kind));
+  header.flags = (md.options & kMdUnordered) != 0 ? kFlagUnordered : 0;
   header.interface_index = d.interface_index;
   header.pt_index = d.pt_index;
   header.atomic_operation = d.atomic_operation;
   header.atomic_type = d.atomic_type;
-  header.operation_id = s.progress.operation_id;
   header.match_bits = d.match_bits;
   header.hdr_data = d.hdr_data;
   header.remote_offset = d.remote_offset;
   header.length = d.length;
-  header.initiator_rank = s.ni.map.own_rank();
+  header.initiator_rank = ni.map.own_rank();
+  return header;
+}
+
+PacketHeader first_header(const Sending& s) {
+  PacketHeader header = request_header(s.core, s.ni, s.md, s.descriptor);
+  header.operation_id = s.progress.operation_id;
+  if (s.progress.operation_id != 0) header.flags |= kFlagAnswerWanted;
   return header;
 }
 
@@ -227,12 +232,34 @@ SendResult advance_request(Core& core, Peer& peer, OutgoingRequest& request, int
 
 }  // namespace
 
-PacketHeader stamped_header(const Core& core, PacketType type) {
-  PacketHeader header{};
-  header.type = type;
-  header.uid = core.uid;
-  header.job_key = core.settings.job_key;
-  return header;
+bool send_short_put(Core& core, Interface& ni, const MemoryDescriptor& md, const Descriptor& d) {
+  if (d.kind != DescriptorKind::kPut || d.length > kInlineBytes) return false;
+  if (d.ack_req != AckRequest::kNone && acknowledgement_is_noticed(md, d.ack_req)) return false;
+  ProcessId target = d.target;
+  if (ni.is_logical()) {
+    const ProcessId* process = ni.map.process_of(target.nid);
+    if (process == nullptr) return false;
+    target = *process;
+  }
+  Peer& peer = core.peer(target);
+  if (peer.state != PeerState::kConnected || !peer.requests.empty()) return false;
+  std::byte* payload = peer.wire->claim(*peer.link, static_cast<std::uint32_t>(d.length));
+  if (payload == nullptr) return false;
+  if (!md.segment.read(d.local_offset, payload, d.length)) [[unlikely]] {
+    peer.wire->discard(*peer.link);
+    return false;
+  }
+  PacketHeader header = request_header(core, ni, md, d);
+  header.payload_bytes = static_cast<std::uint32_t>(d.length);
+  peer.wire->publish(*peer.link, header);
+  core.counters.add(Counter::kPutsSent);
+  core.counters.add(Counter::kPacketsSent);
+  core.counters.add(Counter::kBytesSent, d.length);
+  if (md.ct_handle == 0 && md.eq_handle == 0) return true;
+  const SendReport report{d.length, d.user_ptr, NiFail::kOk};
+  report_send_count(core, ni, md, report);
+  report_send_event(core, ni, md, report);
+  return true;
 }
 
 void start_descriptor(Core& core, const Descriptor& descriptor) {

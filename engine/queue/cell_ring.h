@@ -53,8 +53,8 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std
 /// High half of the sequence word when the payload stands in place of the header's `length`.
 inline constexpr std::uint32_t kInHeader = 0xffff;
 
-/// What a header must look like: one line, the length of the packet's payload at `payload_bytes`, that of the message at
-/// `length`, its last word free for the ring.
+/// What a header must look like: one line, the length of the packet's payload at `payload_bytes`, that of the message
+/// at `length`, its last word free for the ring.
 template <typename Header>
 concept CellHeader = sizeof(Header) == 64 && std::is_trivially_copyable_v<Header>&& requires(Header header) {
   { header.payload_bytes } -> std::same_as<std::uint32_t&>;
@@ -242,7 +242,7 @@ class CellProducer {
   bool waits_for_room_ = false;        ///< What this end has written to wants_room.
   bool receiver_lied_ = false;         ///< Stays true.
   alignas(kGranuleBytes) std::byte short_payload_[kShortBytes] = {};  ///< Until publish knows where it goes.
-  std::unique_ptr<std::uint32_t[]> data_end_of_cell_;  ///< For each cell, data_head_ after its packet.
+  std::unique_ptr<std::uint32_t[]> data_end_of_cell_;                 ///< For each cell, data_head_ after its packet.
 };
 
 /// Outcome of CellConsumer::take.

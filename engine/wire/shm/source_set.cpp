@@ -25,6 +25,12 @@ bool SourceSet::peek(Packet& packet) {
   PORTOFU_ASSERT(held_ == nullptr);
   if (directory_changed()) [[unlikely]]
     scan_directory();
+  // Whose turn it is goes on while it has something.
+  if (turn_left_ > 0 && cursor_ < poll_.size() && is_ready(poll_[cursor_])) {
+    --turn_left_;
+    if (take_packet(poll_[cursor_], packet)) [[likely]]
+      return true;
+  }
   // Round once, beginning with the source whose turn it is; if its turn is over, beginning behind it and ending with
   // it.
   const std::size_t start = std::min<std::size_t>(turn_left_ > 0 ? cursor_ : cursor_ + 1, poll_.size());
