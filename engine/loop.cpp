@@ -76,7 +76,8 @@ int close_sources(Core& core) {
   ProcessId source;
   void* context = nullptr;
   for (Wire* wire : core.wires) {
-    for (; wire->take_closed_source(&source, &context); ++closed) close_source(core, context);
+    for (; wire->may_have_closed_source() && wire->take_closed_source(&source, &context); ++closed)
+      close_source(core, context);
   }
   return closed;
 }

@@ -46,17 +46,20 @@ PacketType packet_type_of(DescriptorKind kind) {
   return PacketType::kInvalid;
 }
 
-/// Opens the outstanding entry if an answer is due.
-/// @return false if the window of the peer is full
-bool open_operation(const Sending& s) {
-  const Descriptor& d = s.descriptor;
+bool wants_acknowledgement(const MemoryDescriptor& md, const Descriptor& d) {
+  return d.ack_req != AckRequest::kNone && d.kind != DescriptorKind::kGet && acknowledgement_is_noticed(md, d.ack_req);
+}
+
+/// Opens the outstanding entry of a request that will be answered.
+/// @return nullptr if the window of the peer is full
+OutstandingOperation* open_answered(Core& core, Interface& ni, Peer& peer, const MemoryDescriptor& md,
+                                    const Descriptor& d, std::uint32_t* operation_id) {
+  if (peer.outstanding >= core.settings.window_operations) return nullptr;
+  OutstandingOperation* operation = core.outstanding.open(operation_id);
+  if (operation == nullptr) return nullptr;
   const bool is_get = d.kind == DescriptorKind::kGet;
-  const bool ack = !is_get && d.ack_req != AckRequest::kNone && acknowledgement_is_noticed(s.md, d.ack_req);
-  if (!is_get && !is_fetching(d.kind) && !ack) return true;
-  if (s.peer.outstanding >= s.core.settings.window_operations) return false;
-  OutstandingOperation* operation = s.core.outstanding.open(&s.progress.operation_id);
-  if (operation == nullptr) return false;
-  operation->peer = &s.peer;
+  const bool ack = wants_acknowledgement(md, d);
+  operation->peer = &peer;
   operation->kind = d.kind;
   operation->interface_index = d.interface_index;
   operation->ack_req = ack ? d.ack_req : AckRequest::kNone;
@@ -67,10 +70,18 @@ bool open_operation(const Sending& s) {
   operation->user_ptr = d.user_ptr;
   // A full acknowledgement tells the fate of the put, so SEND waits for it and agrees with it.
   operation->send_due =
-      ack && d.ack_req == AckRequest::kFull && s.md.eq_handle != 0 && (s.md.options & kMdEventSendDisable) == 0;
-  ++s.peer.outstanding;
-  ++s.ni.outstanding;
-  return true;
+      ack && d.ack_req == AckRequest::kFull && md.eq_handle != 0 && (md.options & kMdEventSendDisable) == 0;
+  ++peer.outstanding;
+  ++ni.outstanding;
+  return operation;
+}
+
+/// Opens the outstanding entry if an answer is due.
+/// @return false if the window of the peer is full
+bool open_operation(const Sending& s) {
+  const Descriptor& d = s.descriptor;
+  const bool answered = d.kind == DescriptorKind::kGet || is_fetching(d.kind) || wants_acknowledgement(s.md, d);
+  return !answered || open_answered(s.core, s.ni, s.peer, s.md, d, &s.progress.operation_id) != nullptr;
 }
 
 PacketHeader request_header(const Core& core, const Interface& ni, const MemoryDescriptor& md, const Descriptor& d) {
@@ -232,9 +243,8 @@ SendResult advance_request(Core& core, Peer& peer, OutgoingRequest& request, int
 
 }  // namespace
 
-bool send_short_put(Core& core, Interface& ni, const MemoryDescriptor& md, const Descriptor& d) {
+bool send_short_put(Core& core, Interface& ni, MemoryDescriptor& md, const Descriptor& d) {
   if (d.kind != DescriptorKind::kPut || d.length > kInlineBytes) return false;
-  if (d.ack_req != AckRequest::kNone && acknowledgement_is_noticed(md, d.ack_req)) return false;
   ProcessId target = d.target;
   if (ni.is_logical()) {
     const ProcessId* process = ni.map.process_of(target.nid);
@@ -245,20 +255,32 @@ bool send_short_put(Core& core, Interface& ni, const MemoryDescriptor& md, const
   if (peer.state != PeerState::kConnected || !peer.requests.empty()) return false;
   std::byte* payload = peer.wire->claim(*peer.link, static_cast<std::uint32_t>(d.length));
   if (payload == nullptr) return false;
-  if (!md.segment.read(d.local_offset, payload, d.length)) [[unlikely]] {
+  PacketHeader header = request_header(core, ni, md, d);
+  header.payload_bytes = static_cast<std::uint32_t>(d.length);
+  OutstandingOperation* operation = nullptr;
+  bool goes = md.segment.read(d.local_offset, payload, d.length);
+  if (goes && wants_acknowledgement(md, d)) {
+    operation = open_answered(core, ni, peer, md, d, &header.operation_id);
+    header.flags |= kFlagAnswerWanted;
+    goes = operation != nullptr;
+  }
+  if (!goes) [[unlikely]] {
     peer.wire->discard(*peer.link);
     return false;
   }
-  PacketHeader header = request_header(core, ni, md, d);
-  header.payload_bytes = static_cast<std::uint32_t>(d.length);
   peer.wire->publish(*peer.link, header);
   core.counters.add(Counter::kPutsSent);
   core.counters.add(Counter::kPacketsSent);
   core.counters.add(Counter::kBytesSent, d.length);
+  if (operation != nullptr) operation->sent = true;
   if (md.ct_handle == 0 && md.eq_handle == 0) return true;
   const SendReport report{d.length, d.user_ptr, NiFail::kOk};
   report_send_count(core, ni, md, report);
-  report_send_event(core, ni, md, report);
+  if (operation != nullptr && operation->send_due) {
+    ++md.pending;  // Until SEND.
+  } else {
+    report_send_event(core, ni, md, report);
+  }
   return true;
 }
 

@@ -10,10 +10,9 @@ namespace portofu {
 /// triggered operation whose MD is gone does nothing.
 void start_descriptor(Core& core, const Descriptor& descriptor);
 
-/// Sends a put that fits one cell, wants no answer and has nothing before it on its way to its peer: it needs no state,
-/// and neither queue nor outstanding entry.
+/// Sends a put that fits one cell and has nothing before it on its way to its peer, in one go.
 /// @return false: it is none, or cannot leave now; nothing has happened, and start_descriptor is due
-bool send_short_put(Core& core, Interface& ni, const MemoryDescriptor& md, const Descriptor& descriptor);
+bool send_short_put(Core& core, Interface& ni, MemoryDescriptor& md, const Descriptor& descriptor);
 
 /// Goes on with what waits at a peer: its answers first, then its requests.
 /// @return number of packets published

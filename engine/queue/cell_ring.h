@@ -268,10 +268,6 @@ class CellConsumer {
     return static_cast<std::uint16_t>(word->load(std::memory_order_acquire)) == lap;
   }
 
-  /// Asks for the line of the inline payload together with the header's: when both arrive at once, a short message
-  /// costs hardly more than an empty one. `word` is a next_word().
-  static void prefetch_payload(const std::atomic<std::uint32_t>* word) { __builtin_prefetch(word + 1); }
-
   bool ready() const { return word_ready(next_word(), next_lap()); }
 
   /// Copies the header of the packet that is ready, once, and bounds the copy.

@@ -21,8 +21,8 @@ static_assert(PTL_CT_ACK_REQ == static_cast<int>(AckRequest::kCount) &&
 
 namespace {
 
-const MemoryDescriptor* usable_md(const Interface& ni, ptl_handle_md_t handle) {
-  const MemoryDescriptor* md = ni.mds.find(handle);
+MemoryDescriptor* usable_md(const Interface& ni, ptl_handle_md_t handle) {
+  MemoryDescriptor* md = ni.mds.find(handle);
   return md != nullptr && !md->released ? md : nullptr;
 }
 
@@ -84,7 +84,7 @@ int submit(Descriptor& d, const Trigger& trigger) {
     if (const int rc = begin(&engine); rc != PTL_OK) return rc;
     const Engine::Duty duty(*engine);
     Interface* ni = interface_of_object(duty.core(), d.md_handle);
-    const MemoryDescriptor* md = ni != nullptr ? usable_md(*ni, d.md_handle) : nullptr;
+    MemoryDescriptor* md = ni != nullptr ? usable_md(*ni, d.md_handle) : nullptr;
     if (md == nullptr || !is_valid(*ni, *md, d)) return PTL_ARG_INVALID;
     d.interface_index = static_cast<std::uint8_t>(ni->index);
     if (ni->is_logical()) d.target.pid = 0;
