@@ -16,14 +16,18 @@ namespace {
 /// Packets that one cycle takes from one wire, and triggered operations that it starts, at most.
 constexpr int kCycleBudget = 64;
 
+/// Takes packets of one wire after the other until something happens that a thread may wait for: whoever ran the cycle
+/// shall see it before the next look at a wire, which may have to wait for a cache line.
 int receive_packets(Core& core) {
   int received = 0;
   Packet packet;
+  const std::uint64_t seen_activity = core.activity;
   for (Wire* wire : core.wires) {
     for (int left = kCycleBudget; left > 0 && wire->peek(packet); --left) {
       receive_packet(core, packet);
       wire->release();
       ++received;
+      if (core.activity != seen_activity) return received;
     }
   }
   return received;
@@ -73,7 +77,8 @@ int close_sources(Core& core) {
   ProcessId source;
   void* context = nullptr;
   for (Wire* wire : core.wires) {
-    for (; wire->take_closed_source(&source, &context); ++closed) close_source(core, context);
+    for (; wire->may_have_closed_source() && wire->take_closed_source(&source, &context); ++closed)
+      close_source(core, context);
   }
   return closed;
 }

@@ -133,6 +133,12 @@ class Wire {
   /// A source that is closed or dead and whose packets have all been taken; its context is forgotten after the call.
   /// @return false if there is none
   virtual bool take_closed_source(ProcessId* source, void** source_context) = 0;
+
+  /// False: take_closed_source would find nothing.
+  bool may_have_closed_source() const { return closed_sources_ != 0; }
+
+ protected:
+  std::uint32_t closed_sources_ = 1;  ///< For take_closed_source; a wire that does not keep count leaves it alone.
 };
 
 }  // namespace portofu

@@ -20,7 +20,9 @@ class ShmWire final : public Wire {
   /// @param own     must outlive the wire
   /// @param direct  false: put_directly never does anything
   explicit ShmWire(ProcessSegment& own, bool direct = true)
-      : own_(own), peers_(own.directory()), links_(own, peers_, direct), sources_(own, peers_) {}
+      : own_(own), peers_(own.directory()), links_(own, peers_, direct), sources_(own, peers_, closed_sources_) {
+    closed_sources_ = 0;
+  }
 
   std::uint32_t max_payload_bytes() const override { return own_.layout().ring.max_payload_bytes; }
 
