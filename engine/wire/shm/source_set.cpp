@@ -25,10 +25,12 @@ bool SourceSet::peek(Packet& packet) {
   // Round once, beginning with the source whose turn it is; if its turn is over, beginning behind it and ending with
   // it. A step may take a source out of poll_; the last one takes its place and is looked at instead.
   std::size_t index = turn_left_ > 0 ? cursor_ : cursor_ + 1;
+  const bool few = poll_.size() <= kPrefetchedSources;
   for (std::size_t left = poll_.size(); left > 0 && !poll_.empty(); --left) {
     if (index >= poll_.size()) index = 0;
     PollEntry& entry = poll_[index];
     if (!is_ready(entry)) {
+      if (few) CellConsumer<PacketHeader>::prefetch_payload(entry.word);
       if (!entry.attention || !attend_silent(entry)) ++index;
       continue;
     }

@@ -117,4 +117,7 @@ class SourceSet {
 /// Packets of one source before the next one gets its turn.
 inline constexpr std::uint32_t kTurnPackets = 16;
 
+/// While so few sources are heard, their next inline payloads are prefetched by a look that found nothing.
+inline constexpr std::size_t kPrefetchedSources = 4;
+
 }  // namespace portofu
