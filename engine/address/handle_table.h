@@ -88,9 +88,9 @@ class HandleTable {
   static constexpr std::uint32_t kFreeQueue = 64;
 
   struct Slot {
-    T object{};
+    Handle handle = 0;             ///< Of the object; 0: the slot is free. In one line with the object's beginning.
     std::uint32_t generation = 0;  ///< Part of the handle; moves on when the slot is allocated.
-    Handle handle = 0;             ///< Of the object; 0: the slot is free.
+    T object{};
   };
   struct Chunk {
     std::array<Slot, kChunkObjects> slots;
