@@ -34,7 +34,8 @@ class MemorySegment {
 
   /// Copies out of or into the region. The range must fit.
   /// @return false if memory was not accessible
-  bool read(std::uint64_t offset, std::byte* target, std::uint64_t bytes) const;
+  /// @param streaming  past the caches (guarded_copy_streaming)
+  bool read(std::uint64_t offset, std::byte* target, std::uint64_t bytes, bool streaming = false) const;
   bool write(std::uint64_t offset, const std::byte* source, std::uint64_t bytes) const;
 
   /// The contiguous memory at `offset`, at most `bytes` of it.

@@ -19,6 +19,8 @@ namespace portofu {
 struct Link {
   ProcessId peer;     ///< Who is at the other end.
   bool lost = false;  ///< Set by the wire once the peer is known to be dead or gone; a lost link stays lost.
+  /// Set by claim: the payload is best written by stores that pass the caches by. A hint for who copies much.
+  bool streaming = false;
 };
 
 /// Outcome of Wire::connect.
