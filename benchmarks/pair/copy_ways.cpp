@@ -145,7 +145,8 @@ class Side {
             },
             [this, out, chunk, count](std::byte* target, std::size_t bytes) {
               for (std::size_t at = 0; at < bytes; at += chunk, ++received_) {
-                while (shared_.words[received_ % count].position.load(std::memory_order_acquire) != received_ + 1) wait();
+                while (shared_.words[received_ % count].position.load(std::memory_order_acquire) != received_ + 1)
+                  wait();
                 out(target + at, shared_.ring + received_ % count * chunk, chunk);
                 shared_.released.store(received_ + 1, std::memory_order_release);
               }
@@ -155,11 +156,10 @@ class Side {
   /// @param first, last  what of the message each side moves, in halves: the receiver [0, split), the sender the rest
   Way kernel(const char* name, std::size_t receiver_eighths, std::size_t chunk) {
     const auto split = [receiver_eighths](std::size_t bytes) { return bytes / 8 * receiver_eighths; };
-    return {name + (chunk != 0 ? " " + std::to_string(chunk >> 10) + "K" : std::string()),
-            [this, split, chunk](std::byte* source, std::size_t bytes) {
-              call(false, source, split(bytes), bytes, chunk);
-            },
-            [this, split, chunk](std::byte* target, std::size_t bytes) { call(true, target, 0, split(bytes), chunk); }};
+    return {
+        name + (chunk != 0 ? " " + std::to_string(chunk >> 10) + "K" : std::string()),
+        [this, split, chunk](std::byte* source, std::size_t bytes) { call(false, source, split(bytes), bytes, chunk); },
+        [this, split, chunk](std::byte* target, std::size_t bytes) { call(true, target, 0, split(bytes), chunk); }};
   }
 
   double bounce_ns() {
@@ -176,8 +176,10 @@ class Side {
     std::size_t place = 0;
     for (int i = 0; i < rounds; ++i) {
       std::byte* memory = memory_ + place;
-      if (cold && place + 2 * bytes <= kMostBytes) place += bytes;
-      else place = 0;
+      if (cold && place + 2 * bytes <= kMostBytes)
+        place += bytes;
+      else
+        place = 0;
       bounce();
       ++messages_;
       if (!sends_) {
@@ -198,7 +200,8 @@ class Side {
   }
 
   static void make_memory() {
-    memory_ = static_cast<std::byte*>(std::aligned_alloc(4096, kMostBytes + 4096)) + (getenv("ODD") != nullptr ? 16 : 0);
+    memory_ =
+        static_cast<std::byte*>(std::aligned_alloc(4096, kMostBytes + 4096)) + (getenv("ODD") != nullptr ? 16 : 0);
     if (memory_ == nullptr) std::exit(1);
   }
 
@@ -213,7 +216,8 @@ class Side {
     const std::uint64_t mine = sends_ ? 0 : 1;
     while (shared_.line.load(std::memory_order_acquire) % 2 != mine) wait();
     shared_.line.fetch_add(1, std::memory_order_acq_rel);
-    if (sends_) while (shared_.line.load(std::memory_order_acquire) % 2 != 0) wait();
+    if (sends_)
+      while (shared_.line.load(std::memory_order_acquire) % 2 != 0) wait();
   }
 
   /// Moves [from, to) of the message at `memory`, which lies at the same address on the other side.
@@ -221,8 +225,8 @@ class Side {
     if (chunk == 0) chunk = kMostBytes;
     for (; from < to; from += chunk) {
       iovec piece{memory + from, std::min(chunk, to - from)};
-      const ssize_t done = read ? process_vm_readv(peer_, &piece, 1, &piece, 1, 0)
-                                : process_vm_writev(peer_, &piece, 1, &piece, 1, 0);
+      const ssize_t done =
+          read ? process_vm_readv(peer_, &piece, 1, &piece, 1, 0) : process_vm_writev(peer_, &piece, 1, &piece, 1, 0);
       if (done != static_cast<ssize_t>(piece.iov_len)) std::perror("process_vm"), std::exit(1);
     }
   }
@@ -244,15 +248,18 @@ std::vector<Way> make_ways(Side& side, bool all) {
     const char* name;
     Copy in, out;
     bool always;
-  } copies[] = {{"memcpy", copy_memcpy, copy_memcpy, false},     {"movsb", copy_movsb, copy_movsb, false},
-                {"stores32", copy_stores32, copy_stores32, true},    {"stores64", copy_stores64, copy_stores64, false},
-                {"streaming", copy_streaming, copy_streaming, false}, {"stream in", copy_streaming, copy_stores32, true},
+  } copies[] = {{"memcpy", copy_memcpy, copy_memcpy, false},
+                {"movsb", copy_movsb, copy_movsb, false},
+                {"stores32", copy_stores32, copy_stores32, true},
+                {"stores64", copy_stores64, copy_stores64, false},
+                {"streaming", copy_streaming, copy_streaming, false},
+                {"stream in", copy_streaming, copy_stores32, true},
                 {"stream in prefetch", copy_streaming, copy_prefetching, false},
                 {"stream in movsb", copy_streaming, copy_movsb, false},
                 {"stream out", copy_stores32, copy_streaming, true}};
   const struct {
     std::size_t chunk, count;
-  } rings[] = {{2, 2}, {8, 4}, {4, 256}, {4,512}, {8, 128}, {8, 192}, {8, 256}, {8,384}, {16, 128}};
+  } rings[] = {{2, 2}, {8, 4}, {4, 256}, {4, 512}, {8, 128}, {8, 192}, {8, 256}, {8, 384}, {16, 128}};
   for (const auto& ring : rings) {
     for (const auto& copy : copies) {
       if (all || copy.always) ways.push_back(side.two(copy.name, copy.in, copy.out, ring.chunk << 10, ring.count));
@@ -305,7 +312,8 @@ int main(int argc, char** argv) {
   const pid_t child = fork();
   if (child < 0) return 1;
   {
-    Side side(*shared, static_cast<std::byte*>(common), child != 0, cores[child == 0 ? 1 : 0], child == 0 ? parent : child);
+    Side side(*shared, static_cast<std::byte*>(common), child != 0, cores[child == 0 ? 1 : 0],
+              child == 0 ? parent : child);
     run(side, has("all"), has("cold"));
   }
   if (child == 0) return 0;

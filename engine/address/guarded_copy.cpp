@@ -19,7 +19,7 @@
 #if defined(__x86_64__)
 
 extern "C" {
-/// Copies without writing a byte twice (memcpy may): from 1 KiB on as a string, else blocks of 32 bytes, then words of
+/// Copies without writing a byte twice (memcpy may): from 1 KiB on blocks of 64 bytes, else of 32 bytes, then words of
 /// falling size, each one load and one store. @return 1, or 0 after a fault
 int portofu_copy(void* target, const void* source, std::size_t bytes);
 /// The same by streaming stores, as far as there are 64 bytes at a time. `target` is aligned to 16 bytes.
@@ -102,10 +102,20 @@ portofu_copy:
   mov $1, %eax
   ret
 7:
-  mov %rdx, %rcx
-  rep movsb
-  mov $1, %eax
-  ret
+  movdqu (%rsi), %xmm0
+  movdqu 16(%rsi), %xmm1
+  movdqu 32(%rsi), %xmm2
+  movdqu 48(%rsi), %xmm3
+  movups %xmm0, (%rdi)
+  movups %xmm1, 16(%rdi)
+  movups %xmm2, 32(%rdi)
+  movups %xmm3, 48(%rdi)
+  add $64, %rsi
+  add $64, %rdi
+  sub $64, %rdx
+  cmp $64, %rdx
+  jae 7b
+  jmp portofu_copy
 portofu_copy_end:
 portofu_copy_fault:
   xor %eax, %eax

@@ -32,8 +32,9 @@ const std::array<SettingRow, 28> kTable{{
      "Packets that a shared memory channel holds in one direction."},
     {"PORTOFU_RING_DATA_BYTES", SettingKind::kPowerOfTwo, &Settings::ring_data_bytes, nullptr, 16384, 1'048'576,
      "bytes", nullptr, "Payload that a shared memory channel holds in one direction."},
-    {"PORTOFU_SEND_AREA_BYTES", SettingKind::kPowerOfTwo, &Settings::send_area_bytes, nullptr, 65536, 67'108'864, "bytes",
-     nullptr, "Memory for long payloads that this process sends, to all peers together. Taken when it is needed."},
+    {"PORTOFU_SEND_AREA_BYTES", SettingKind::kPowerOfTwo, &Settings::send_area_bytes, nullptr, 65536, 67'108'864,
+     "bytes", nullptr,
+     "Memory for long payloads that this process sends, to all peers together. Taken when it is needed."},
     {"PORTOFU_LONG_DATA", SettingKind::kInteger, &Settings::long_data, nullptr, 0, 3, "", nullptr,
      "How long payloads travel. 0: as is found to be fast, 1: as short ones, 2: through the send area with ordinary "
      "stores, 3: with streaming stores."},

@@ -5,8 +5,8 @@
 // Layout: control (one line a writer), cells, data area. A cell is the header's line and one line of inline payload;
 // the last word of the header's line is the sequence word, written last and with release, and only ever at this place,
 // so that no payload can look like one. Its low half tells the lap: (position + 1) mod 2^16, which the cell's previous
-// lap never left there; its high half says where the payload lies: 0 inline, kAreaBit + index of a chunk of the sender's
-// area (which is not the ring's business), else 1 + index of its first granule.
+// lap never left there; its high half says where the payload lies: 0 inline, kAreaBit + index of a chunk of the
+// sender's area (which is not the ring's business), else 1 + index of its first granule.
 //
 // Only the sender writes cells and data, only the receiver writes `released`. Use of the data area is first in, first
 // out and ends with the cell, so the sender keeps, in private memory, where the data of each cell ended. Neither end

@@ -123,7 +123,8 @@ Mapping PeerSegment::allocate_ring(std::uint32_t slot_index) const {
 Mapping PeerSegment::map_send_area() const {
   if (layout_.area_bytes == 0) return {};
   Mapping area = Mapping::map(file_->fd(), layout_.area_offset(), layout_.area_bytes);
-  if (area) area.protect_front(layout_.area_bytes);
+  if (!area) return area;
+  area.protect_front(layout_.area_bytes);
   return area;
 }
 

@@ -65,7 +65,9 @@ Mapping ProcessSegment::map_ring(std::uint32_t slot_index) const {
 
 Mapping ProcessSegment::map_send_area() const {
   if (layout_.area_bytes == 0 || !file_->allocate(layout_.area_offset(), layout_.area_bytes)) return {};
-  return Mapping::map(file_->fd(), layout_.area_offset(), layout_.area_bytes);
+  Mapping area = Mapping::map(file_->fd(), layout_.area_offset(), layout_.area_bytes);
+  if (area) area.populate(true);
+  return area;
 }
 
 void ProcessSegment::clear_ring(std::uint32_t slot_index) const {

@@ -5,7 +5,7 @@
 namespace portofu {
 
 SendArea::SendArea(ProcessSegment& own, LongData way)
-    : own_(own), way_(own.layout().area_bytes == 0 ? LongData::kRing : way) {}
+    : own_(own), counters_(own.counters()), way_(own.layout().area_bytes == 0 ? LongData::kRing : way) {}
 
 /// Takes memory for the area once a receiver reads it.
 bool SendArea::open() {
@@ -53,6 +53,8 @@ void SendArea::publish(AreaLink& link, const Producer& producer) {
     const auto taken = std::chrono::steady_clock::now() - link.started;
     link.stores.note(static_cast<std::uint64_t>(taken / std::chrono::nanoseconds(1)), link.claimed_bytes);
   }
+  counters_.add(Counter::kPacketsByArea);
+  if (link.streaming) counters_.add(Counter::kPacketsStreamed);
   collect(link, producer);
   link.loans.push({producer.position(), link.claimed_chunk});
   link.claimed_bytes = 0;

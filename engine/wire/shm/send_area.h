@@ -1,13 +1,14 @@
 #pragma once
 // Memory of the sender for long payloads, in its own segment, shared by all its links; receivers map it and only read.
-// Before it: LinkSet claims room for a payload. After it: a cell names the chunk, and SourceSet of the receiver finds it.
+// Before it: LinkSet claims room for a payload. After it: a cell names the chunk, and SourceSet of the receiver finds
+// it.
 //
 // Why not the ring: what counts is how long ago a line was used. A ring of a few packets is rewritten while its lines
 // lie in the second-level cache of the other core, and every store waits for that. A chunk of the area comes round only
 // after all others were used. One area for all peers keeps the memory of a process bounded.
 //
-// A sender uses the area only for a receiver that has said that it maps it (RingControlShared::area_mapped), so that what
-// a process has sent outlives it.
+// A sender uses the area only for a receiver that has said that it maps it (RingControlShared::area_mapped), so that
+// what a process has sent outlives it.
 
 #include <chrono>
 #include <cstddef>
@@ -98,8 +99,9 @@ class SendArea {
   bool choose_stores(AreaLink& link);
 
   ProcessSegment& own_;
+  Counters counters_;
   LongData way_;
-  Mapping memory_;                    ///< Empty until a receiver asks for it.
+  Mapping memory_;                   ///< Empty until a receiver asks for it.
   BoundedFifo<std::uint32_t> free_;  ///< Chunks; the one that was used longest ago comes first.
 };
 

@@ -9,8 +9,8 @@
 //
 // What is compared is the cost for the sender alone. In an area that is written by streaming stores a single chunk of
 // ordinary ones costs five times as much where the cores share a cache (where always using them would be as cheap), and
-// twelve times where they do not. A source that is not in the cache makes both dearer: so the cheapest streaming copy of
-// late counts.
+// twelve times where they do not. A source that is not in the cache makes both dearer: so the cheapest streaming copy
+// of late counts.
 
 #include <algorithm>
 #include <cstdint>
