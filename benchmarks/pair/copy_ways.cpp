@@ -3,12 +3,14 @@
 // of one run. The bouncing cache line is measured before and after each line: near below 100 ns, far above.
 //
 //   one     one memcpy into a mapping that both have; nothing is copied out
-//   two     two copies at the same time on both cores, through a ring of `count` chunks of `chunk` bytes:
-//           by memcpy, rep movsb, 32-byte stores, 64-byte stores, streaming stores, movsb in and stores out
+//   two     two copies at the same time on both cores, through a ring, named by the bytes of a chunk and their number:
+//   by
+//           memcpy, rep movsb, 32-byte stores, 64-byte stores; streaming stores into the ring, out of it, or both
 //   writev  process_vm_writev by the sender;  readv  process_vm_readv by the receiver
 //   halves  both at the same time, half the message each; with a number: the kernel is asked for so much at a time
 //
-// usage: copy_ways [all] [cold] [core core]     "all": every ring; "cold": memory changes from message to message
+// usage: copy_ways [all] [cold] [odd] [core core]
+//   all: every kind of copy; cold: memory changes from message to message; odd: it is aligned to 16 bytes only
 
 #include <immintrin.h>
 #include <sched.h>
@@ -153,7 +155,7 @@ class Side {
             }};
   }
 
-  /// @param first, last  what of the message each side moves, in halves: the receiver [0, split), the sender the rest
+  /// @param receiver_eighths  of the message that the receiver reads; the sender writes the rest
   Way kernel(const char* name, std::size_t receiver_eighths, std::size_t chunk) {
     const auto split = [receiver_eighths](std::size_t bytes) { return bytes / 8 * receiver_eighths; };
     return {
@@ -199,9 +201,8 @@ class Side {
     return static_cast<double>(bytes) / times[static_cast<std::size_t>(rounds) / 2];
   }
 
-  static void make_memory() {
-    memory_ =
-        static_cast<std::byte*>(std::aligned_alloc(4096, kMostBytes + 4096)) + (getenv("ODD") != nullptr ? 16 : 0);
+  static void make_memory(std::size_t shift) {
+    memory_ = static_cast<std::byte*>(std::aligned_alloc(4096, kMostBytes + 4096)) + shift;
     if (memory_ == nullptr) std::exit(1);
   }
 
@@ -307,7 +308,7 @@ int main(int argc, char** argv) {
   void* common = mmap(nullptr, kMostBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED || common == MAP_FAILED) return 1;
   auto* shared = new (memory) Shared{};
-  Side::make_memory();
+  Side::make_memory(has("odd") ? 16 : 0);
   const pid_t parent = getpid();
   const pid_t child = fork();
   if (child < 0) return 1;
