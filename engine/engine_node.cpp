@@ -57,13 +57,15 @@ std::unique_ptr<EngineNode> open_node(const Settings& settings, std::uint32_t pi
   options.channel_count = settings.channel_count;
   options.ring.cell_count = settings.ring_cells;
   options.ring.data_bytes = settings.ring_data_bytes;
+  const auto long_data = static_cast<LongData>(settings.long_data);
+  options.area_bytes = long_data == LongData::kRing ? 0 : settings.send_area_bytes;
   SegmentError segment_error = SegmentError::kNone;
   auto node = std::make_unique<EngineNode>();
   node->segment = ProcessSegment::create(options, &segment_error, why);
   *error = to_open_error(segment_error);
   if (node->segment == nullptr) return nullptr;
   node->loopback = std::make_unique<LoopbackWire>(node->segment->id(), options.ring);
-  node->shm = std::make_unique<ShmWire>(*node->segment, settings.direct != 0);
+  node->shm = std::make_unique<ShmWire>(*node->segment, settings.direct != 0, long_data);
   if (settings.shuffle_seed != 0) {
     // Each process has its own order.
     const std::uint64_t seed = (std::uint64_t{settings.shuffle_seed} << 32) + node->segment->id().pid;

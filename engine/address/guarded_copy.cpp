@@ -20,9 +20,11 @@
 
 extern "C" {
 /// guarded_copy, by its name in C. Copies without writing a byte twice (memcpy may): 8 bytes, the usual message, at
-/// once; from 1 KiB on as a string, else blocks of 32 bytes, then words of falling size, each one load and one store.
+/// once; from 1 KiB on blocks of 64 bytes, else of 32 bytes, then words of falling size, each one load and one store.
 int portofu_copy(void* target, const void* source, std::size_t bytes);
-/// Where a fault of the stretch [portofu_copy, portofu_copy_end) continues.
+/// The same by streaming stores, as far as there are 64 bytes at a time. `target` is aligned to 16 bytes.
+int portofu_copy_streaming(void* target, const void* source, std::size_t bytes);
+/// Where a fault of the stretch [portofu_copy_streaming, portofu_copy_end) continues.
 void portofu_copy_fault();
 void portofu_copy_end();
 }
@@ -30,11 +32,31 @@ void portofu_copy_end();
 asm(R"(
   .text
   .p2align 5
-  .globl portofu_copy, portofu_copy_end, portofu_copy_fault
+  .globl portofu_copy_streaming, portofu_copy, portofu_copy_end, portofu_copy_fault
+  .hidden portofu_copy_streaming, portofu_copy, portofu_copy_end, portofu_copy_fault
   .globl _ZN7portofu12guarded_copyEPSt4bytePKS0_m
   .type _ZN7portofu12guarded_copyEPSt4bytePKS0_m, @function
-  .hidden portofu_copy, portofu_copy_end, portofu_copy_fault
+  .type portofu_copy_streaming, @function
   .type portofu_copy, @function
+portofu_copy_streaming:
+  cmp $64, %rdx
+  jb 9f
+8:
+  movdqu (%rsi), %xmm0
+  movdqu 16(%rsi), %xmm1
+  movdqu 32(%rsi), %xmm2
+  movdqu 48(%rsi), %xmm3
+  movntdq %xmm0, (%rdi)
+  movntdq %xmm1, 16(%rdi)
+  movntdq %xmm2, 32(%rdi)
+  movntdq %xmm3, 48(%rdi)
+  add $64, %rsi
+  add $64, %rdi
+  sub $64, %rdx
+  cmp $64, %rdx
+  jae 8b
+9:
+  sfence
 _ZN7portofu12guarded_copyEPSt4bytePKS0_m:
 portofu_copy:
   cmp $8, %rdx
@@ -90,10 +112,20 @@ portofu_copy:
   mov $1, %eax
   ret
 7:
-  mov %rdx, %rcx
-  rep movsb
-  mov $1, %eax
-  ret
+  movdqu (%rsi), %xmm0
+  movdqu 16(%rsi), %xmm1
+  movdqu 32(%rsi), %xmm2
+  movdqu 48(%rsi), %xmm3
+  movups %xmm0, (%rdi)
+  movups %xmm1, 16(%rdi)
+  movups %xmm2, 32(%rdi)
+  movups %xmm3, 48(%rdi)
+  add $64, %rsi
+  add $64, %rdi
+  sub $64, %rdx
+  cmp $64, %rdx
+  jae 7b
+  jmp portofu_copy
 portofu_copy_end:
 portofu_copy_fault:
   xor %eax, %eax
@@ -138,7 +170,7 @@ bool leave_stretch(void* context) {
 #if defined(__x86_64__)
   auto& registers = machine.gregs;
   const auto at = static_cast<std::uintptr_t>(registers[REG_RIP]);
-  if (at >= reinterpret_cast<std::uintptr_t>(&portofu_copy) &&
+  if (at >= reinterpret_cast<std::uintptr_t>(&portofu_copy_streaming) &&
       at < reinterpret_cast<std::uintptr_t>(&portofu_copy_end)) {
     registers[REG_RIP] = reinterpret_cast<greg_t>(&portofu_copy_fault);
     return true;
@@ -195,6 +227,13 @@ bool guarded_copy(std::byte* target, const std::byte* source, std::size_t bytes)
       &copy);
 }
 #endif
+
+bool guarded_copy_streaming(std::byte* target, const std::byte* source, std::size_t bytes) {
+#if defined(__x86_64__)
+  if (reinterpret_cast<std::uintptr_t>(target) % 16 == 0) return portofu_copy_streaming(target, source, bytes) != 0;
+#endif
+  return guarded_copy(target, source, bytes);
+}
 
 __attribute__((noinline)) bool guarded_call(void (*run)(void*), void* argument) {
   JumpBuffer buffer;

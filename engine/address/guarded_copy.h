@@ -11,6 +11,11 @@ namespace portofu {
 /// @return false if memory was not accessible; part of the target may be written then
 bool guarded_copy(std::byte* target, const std::byte* source, std::size_t bytes);
 
+/// The same past the caches: for a target that this core will not read soon, and another one has read. All is written
+/// before it returns, as seen from other cores. Where the CPU has no such stores, or the target is not aligned to 16
+/// bytes, it is guarded_copy.
+bool guarded_copy_streaming(std::byte* target, const std::byte* source, std::size_t bytes);
+
 /// Calls `run(argument)`, which touches memory of the application.
 /// @return false if the memory was not accessible; `run` was left where it stood, so it must hold nothing
 bool guarded_call(void (*run)(void*), void* argument);

@@ -56,10 +56,11 @@ MemorySegment::Run MemorySegment::run_at(std::uint64_t offset, std::uint64_t byt
   return {piece.start + into, std::min(bytes, piece.bytes - into)};
 }
 
-bool MemorySegment::read_pieces(std::uint64_t offset, std::byte* target, std::uint64_t bytes) const {
+bool MemorySegment::read_pieces(std::uint64_t offset, std::byte* target, std::uint64_t bytes, bool streaming) const {
+  const auto copy = streaming ? guarded_copy_streaming : guarded_copy;
   while (bytes > 0) {
     const Run run = run_at(offset, bytes);
-    if (!guarded_copy(target, run.start, run.bytes)) return false;
+    if (!copy(target, run.start, run.bytes)) return false;
     offset += run.bytes, target += run.bytes, bytes -= run.bytes;
   }
   return true;

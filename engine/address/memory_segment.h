@@ -36,9 +36,10 @@ class MemorySegment {
 
   /// Copies out of or into the region. The range must fit.
   /// @return false if memory was not accessible
-  bool read(std::uint64_t offset, std::byte* target, std::uint64_t bytes) const {
-    if (!pieces_.empty()) [[unlikely]]
-      return read_pieces(offset, target, bytes);
+  /// @param streaming  past the caches (guarded_copy_streaming)
+  bool read(std::uint64_t offset, std::byte* target, std::uint64_t bytes, bool streaming = false) const {
+    if (!pieces_.empty() || streaming) [[unlikely]]
+      return read_pieces(offset, target, bytes, streaming);
     return guarded_copy(target, sum(offset), bytes);
   }
   bool write(std::uint64_t offset, const std::byte* source, std::uint64_t bytes) const {
@@ -64,7 +65,7 @@ class MemorySegment {
   std::byte* sum(std::uint64_t offset) const {
     return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(start_) + offset);
   }
-  bool read_pieces(std::uint64_t offset, std::byte* target, std::uint64_t bytes) const;
+  bool read_pieces(std::uint64_t offset, std::byte* target, std::uint64_t bytes, bool streaming) const;
   bool write_pieces(std::uint64_t offset, const std::byte* source, std::uint64_t bytes) const;
   std::byte* address_in_pieces(std::uint64_t offset) const;
   const Piece& piece_at(std::uint64_t offset) const;

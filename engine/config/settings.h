@@ -21,6 +21,8 @@ struct Settings {
   std::uint32_t window_operations = 1024;     ///< PORTOFU_WINDOW, a peer.
   std::uint32_t ring_cells = 128;             ///< PORTOFU_RING_CELLS, a power of two.
   std::uint32_t ring_data_bytes = 32768;      ///< PORTOFU_RING_DATA_BYTES, a power of two.
+  std::uint32_t send_area_bytes = 2097152;    ///< PORTOFU_SEND_AREA_BYTES, a power of two.
+  std::uint32_t long_data = 0;                ///< PORTOFU_LONG_DATA, values of LongData.
   std::uint32_t channel_count = 1024;         ///< PORTOFU_CHANNELS.
   std::uint32_t peer_check_ms = 100;          ///< PORTOFU_PEER_CHECK_MS.
   std::uint32_t direct = 1;                   ///< PORTOFU_DIRECT; 0: memory of peers is reached by packets only.

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint32_t kMax = UINT32_MAX;
 
-const std::array<SettingRow, 27> kTable{{
+const std::array<SettingRow, 29> kTable{{
     {"PORTOFU_NID", SettingKind::kNodeId, &Settings::nid, nullptr, 1, kMax - 1, "", "address of an interface",
      "Node ID of this node: an IPv4 address or the integer that it stands for. All processes of a node need the same."},
     {"PORTOFU_INTERFACE", SettingKind::kText, nullptr, &Settings::interface, 0, 15, "",
@@ -32,6 +32,12 @@ const std::array<SettingRow, 27> kTable{{
      "Packets that a shared memory channel holds in one direction."},
     {"PORTOFU_RING_DATA_BYTES", SettingKind::kPowerOfTwo, &Settings::ring_data_bytes, nullptr, 16384, 1'048'576,
      "bytes", nullptr, "Payload that a shared memory channel holds in one direction."},
+    {"PORTOFU_SEND_AREA_BYTES", SettingKind::kPowerOfTwo, &Settings::send_area_bytes, nullptr, 65536, 67'108'864,
+     "bytes", nullptr,
+     "Memory for long payloads that this process sends, to all peers together. Taken when it is needed."},
+    {"PORTOFU_LONG_DATA", SettingKind::kInteger, &Settings::long_data, nullptr, 0, 3, "", nullptr,
+     "How long payloads travel. 0: as is found to be fast, 1: as short ones, 2: through the send area with ordinary "
+     "stores, 3: with streaming stores."},
     {"PORTOFU_CHANNELS", SettingKind::kInteger, &Settings::channel_count, nullptr, 1, 65536, "channels", nullptr,
      "Peers on this node that may send to this process at the same time."},
     {"PORTOFU_PEER_CHECK_MS", SettingKind::kInteger, &Settings::peer_check_ms, nullptr, 1, 10'000, "ms", nullptr,

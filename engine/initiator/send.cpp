@@ -130,7 +130,7 @@ bool read_payload(const Sending& s, std::byte* target, std::uint64_t bytes) {
     std::memcpy(target, s.progress.private_data.get() + s.progress.sent, bytes);
     return true;
   }
-  return s.md.segment.read(s.descriptor.local_offset + s.progress.sent, target, bytes);
+  return s.md.segment.read(s.descriptor.local_offset + s.progress.sent, target, bytes, s.peer.link->streaming);
 }
 
 void end_hold(Interface& ni, Handle md_handle) {

@@ -97,7 +97,8 @@ bool read_payload(const TofuSending& s, std::byte* target, std::uint64_t bytes) 
   }
   NiFail fail = NiFail::kOk;
   const RegisteredRegion* region = find_region(table_of(s), {d.local_offset, d.length, PacketType::kTofuGet}, &fail);
-  return region != nullptr && region->segment.read(stadd_offset(d.local_offset) + s.progress.sent, target, bytes);
+  if (region == nullptr) return false;
+  return region->segment.read(stadd_offset(d.local_offset) + s.progress.sent, target, bytes, s.peer.link->streaming);
 }
 
 void close_operation(const TofuSending& s) {

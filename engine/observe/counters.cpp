@@ -40,6 +40,8 @@ constexpr std::array<CounterRow, kCounterCount> kTable{{
     {Counter::kChannelsRepaired, "channels_repaired", "channels", "A channel was freed whose claimer died early."},
     {Counter::kSegmentsRemoved, "segments_removed", "segments", "What a dead process left was removed."},
     {Counter::kPutsDirect, "puts_direct", "messages", "A put was written into the peer's memory, without a packet."},
+    {Counter::kPacketsByArea, "packets_by_area", "packets", "A payload has travelled through the send area."},
+    {Counter::kPacketsStreamed, "packets_streamed", "packets", "Such a payload was written by streaming stores."},
 }};
 
 constexpr bool rows_follow_the_enumeration() {

@@ -46,6 +46,8 @@ enum class Counter : std::uint16_t {
   kChannelsRepaired,
   kSegmentsRemoved,
   kPutsDirect,
+  kPacketsByArea,
+  kPacketsStreamed,
   kCount  ///< Not a counter: how many there are.
 };
 

@@ -6,7 +6,8 @@
 // the last word of the header's line is the sequence word, written last and with release, and only ever at this place,
 // so that no payload can look like one. Its low half tells the lap: (position + 1) mod 2^16, which the cell's previous
 // lap never left there; its high half says where the payload lies: 0 inline, kInHeader in the header's line in place of
-// `length`, which then equals `payload_bytes`, else 1 + index of its first granule.
+// `length`, which then equals `payload_bytes`, kAreaBit + index of a chunk of the sender's area (which is not the
+// ring's business), else 1 + index of its first granule.
 //
 // Only the sender writes cells and data, only the receiver writes `released`. Use of the data area is first in, first
 // out and ends with the cell, so the sender keeps, in private memory, where the data of each cell ended. Neither end
@@ -33,6 +34,8 @@ struct RingControlShared {
   /// Number of cells that the receiver has given back since the ring began. Writer: receiver (release, R2). Reader:
   /// sender (acquire, R2), only when its copy says that there is no room.
   alignas(128) std::atomic<std::uint64_t> released;
+  /// 1 once the receiver reads the sender's area. Writer: receiver (relaxed: it guards no data). Reader: sender.
+  std::atomic<std::uint32_t> area_mapped;
   /// 1 while the sender waits for room. Writer: sender (relaxed). Reader: receiver (relaxed), after it wrote
   /// `released`; the race of the two is closed by the doorbell's barrier (engine/segment/doorbell.h).
   alignas(128) std::atomic<std::uint32_t> wants_room;
@@ -67,6 +70,12 @@ inline constexpr std::uint64_t kPrefetchedCells = 4;
 
 /// @return what the low half of the sequence word of the packet at `position` (counted from 0) is
 constexpr std::uint32_t lap_of(std::uint64_t position) { return static_cast<std::uint16_t>(position + 1); }
+
+/// In the high half of a sequence word: the payload is chunk number (rest of the half) of the sender's area.
+inline constexpr std::uint32_t kAreaBit = 0x8000;
+
+/// One payload of the area at most.
+inline constexpr std::uint32_t kAreaChunkBytes = 8192;
 
 /// Where the parts of a ring lie in this process. Plain addresses, valid while the ring is mapped.
 struct RingView {
@@ -118,6 +127,18 @@ class CellProducer {
     return ring_.data + offset;
   }
 
+  /// Claims a cell whose payload lies in a chunk of the sender's area. @return false if no cell is free
+  bool claim_cell(std::uint32_t chunk_index) {
+    PORTOFU_ASSERT(!claimed_ && (kAreaBit | chunk_index) < kInHeader);
+    if (head_ - released_ >= ring_.geometry.cell_count) [[unlikely]]
+      refresh_released();
+    if (receiver_lied_ || head_ - released_ >= ring_.geometry.cell_count) return false;
+    if (waits_for_room_) stop_waiting();
+    claimed_ = true;
+    claimed_granule_ = kAreaBit | chunk_index;
+    return true;
+  }
+
   /// Sends the claimed packet; `header.payload_bytes` is what was claimed, or less.
   void publish(const Header& header) {
     PORTOFU_ASSERT(claimed_);
@@ -125,7 +146,7 @@ class CellProducer {
     copy_fresh_line<sizeof cell.head>(cell.head, &header);
     if (claimed_granule_ == kInHeader) {
       publish_short(cell, header);
-    } else if (claimed_granule_ != 0) {
+    } else if (uses_data_area(claimed_granule_)) {
       data_head_ = claimed_data_ + round_up_to_granule(header.payload_bytes);
     }
     data_end_of_cell_[head_ & cell_mask_] = data_head_;
@@ -160,6 +181,15 @@ class CellProducer {
 
   bool waits_for_room() const { return waits_for_room_; }
 
+  /// Position of the packet that is claimed or comes next, and of the first one that has not come back, as far as the
+  /// last look told. Both count from 0 since the ring began.
+  std::uint64_t position() const { return head_; }
+  std::uint64_t released_position() const { return released_; }
+  std::uint32_t cell_count() const { return ring_.geometry.cell_count; }
+
+  /// Whether the receiver reads the sender's area.
+  bool receiver_maps_area() const { return ring_.control->area_mapped.load(std::memory_order_relaxed) != 0; }
+
   /// True once the receiver gave back more than it got; the ring is then of no use any more.
   bool receiver_lied() const { return receiver_lied_; }
 
@@ -167,6 +197,7 @@ class CellProducer {
   std::uint64_t outstanding_count() const { return head_ - released_; }
 
  private:
+  static bool uses_data_area(std::uint32_t granule) { return granule != 0 && (granule & kAreaBit) == 0; }
   CellShared& cell_at(std::uint64_t position) { return ring_.cells[position & cell_mask_]; }
 
   /// Places a payload of kShortBytes at most, in the header if that says what its `length` was.
@@ -293,6 +324,12 @@ class CellConsumer {
       *payload = cell.inline_payload;
       return TakeResult::kPacket;
     }
+    if ((granule & kAreaBit) != 0) {
+      const std::uint32_t chunk = granule & ~kAreaBit;
+      if (chunk >= area_chunks_ || header.payload_bytes > kAreaChunkBytes) return TakeResult::kLie;
+      *payload = area_ + std::size_t{chunk} * kAreaChunkBytes;
+      return TakeResult::kPacket;
+    }
     const std::uint64_t offset = std::uint64_t{granule - 1} * kGranuleBytes;
     if (header.payload_bytes > ring_.geometry.max_payload_bytes) return TakeResult::kLie;
     if (offset + header.payload_bytes > ring_.geometry.data_bytes) return TakeResult::kLie;
@@ -325,6 +362,13 @@ class CellConsumer {
 
   bool withholds_room() const { return published_ != position_; }
 
+  /// The sender's area is mapped here from now on, and the sender may use it.
+  void use_area(const std::byte* area, std::uint32_t area_bytes) {
+    area_ = area;
+    area_chunks_ = area_bytes / kAreaChunkBytes;
+    ring_.control->area_mapped.store(1, std::memory_order_relaxed);
+  }
+
   /// To be asked after room was given back, and after the fence of a process that cannot rely on membarrier.
   bool producer_wants_room() const { return ring_.control->wants_room.load(std::memory_order_relaxed) != 0; }
 
@@ -336,6 +380,8 @@ class CellConsumer {
   std::uint32_t taken_bytes_ = 0;     ///< Bytes of the data area that the packet in hand uses.
   std::uint32_t withheld_bytes_ = 0;  ///< Bytes of the data area taken since `published_`.
   alignas(kShortBytes) std::byte short_payload_[kShortBytes] = {};  ///< Of the packet in hand.
+  const std::byte* area_ = nullptr;                                 ///< The sender's area, once it is mapped.
+  std::uint32_t area_chunks_ = 0;                                   ///< Chunks in it.
 };
 
 }  // namespace portofu

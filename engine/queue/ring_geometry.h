@@ -36,11 +36,11 @@ struct RingGeometry {
 
   friend bool operator==(const RingGeometry&, const RingGeometry&) = default;
 
-  /// @return true if a ring of these sizes works: the sequence word has 16 bits for the lap and 16 for the granule,
+  /// @return true if a ring of these sizes works: the sequence word has 16 bits for the lap and 15 for the granule,
   ///         and an empty data area holds the longest payload wherever its head stands (hence the factor two)
   constexpr bool valid() const {
     return std::has_single_bit(cell_count) && cell_count >= 4 && cell_count <= 32768 &&
-           std::has_single_bit(data_bytes) && data_bytes <= 2u * 1024 * 1024 && max_payload_bytes >= kInlineBytes &&
+           std::has_single_bit(data_bytes) && data_bytes <= 1024u * 1024 && max_payload_bytes >= kInlineBytes &&
            max_payload_bytes % kGranuleBytes == 0 && max_payload_bytes <= data_bytes / 2;
   }
 

@@ -7,10 +7,12 @@
 //   page 2 ...   RegionTableShared: registered memory
 //   then         channel directory: one ChannelSlotShared a channel
 //   then         one ring a channel, each on its own pages, allocated when its channel is claimed
+//   then         the send area (wire/shm/send_area.h), allocated when it is used for the first time
 //
 // When you change anything here, in queue/cell_ring.h or in wire/header.h: raise kLayoutVersion.
 
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -41,7 +43,7 @@ struct SegmentDescriptorShared {
   std::uint32_t job_key;           ///< Key of the owner's job; a process of another job is refused.
   std::uint32_t channel_count;     ///< Slots in the directory, and rings.
   RingGeometry ring;               ///< Sizes of every ring.
-  std::uint32_t reserved;          ///< 0.
+  std::uint32_t area_bytes;        ///< Of the send area; 0: there is none.
   std::uint64_t segment_bytes;     ///< Length of the file; follows from the counts, and is checked against both.
   std::uint64_t probe_address;     ///< In the owner's memory, where `incarnation` lies once more.
 };
@@ -90,10 +92,15 @@ inline constexpr std::uint64_t kRingPlaceBytes = 128;
 
 static_assert(sizeof(RegionTableShared) % kPageBytes == 0);
 
+/// Bounds for the send area, a power of two.
+inline constexpr std::uint32_t kLeastAreaBytes = 65536;
+inline constexpr std::uint32_t kMostAreaBytes = 64u << 20;
+
 /// Where everything lies, in bytes from the start of the segment.
 struct SegmentLayout {
   std::uint32_t channel_count = 0;
   RingGeometry ring;
+  std::uint32_t area_bytes = 0;
 
   constexpr std::uint64_t control_offset() const { return kPageBytes; }
   constexpr std::uint64_t regions_offset() const { return 2 * kPageBytes; }
@@ -111,8 +118,13 @@ struct SegmentLayout {
     const std::uint64_t places = (ring_stride_bytes() - ring.bytes()) / kRingPlaceBytes + 1;
     return slot_index % places * kRingPlaceBytes;
   }
-  constexpr std::uint64_t segment_bytes() const { return ring_offset(channel_count); }
-  constexpr bool valid() const { return channel_count > 0 && channel_count <= kMaxChannelCount && ring.valid(); }
+  constexpr std::uint64_t area_offset() const { return ring_offset(channel_count); }
+  constexpr std::uint64_t segment_bytes() const { return area_offset() + area_bytes; }
+  constexpr bool valid() const {
+    const bool area_valid = area_bytes == 0 || (std::has_single_bit(area_bytes) && area_bytes >= kLeastAreaBytes &&
+                                                area_bytes <= kMostAreaBytes);
+    return channel_count > 0 && channel_count <= kMaxChannelCount && ring.valid() && area_valid;
+  }
 
   static constexpr std::uint64_t round_up_to_page(std::uint64_t bytes) {
     return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
@@ -124,7 +136,7 @@ struct SegmentLayout {
 constexpr bool is_sound(const SegmentDescriptorShared& descriptor, std::uint64_t file_bytes) {
   if (descriptor.magic != kSegmentMagic || descriptor.layout_version != kLayoutVersion) return false;
   if (descriptor.descriptor_bytes != sizeof descriptor || descriptor.incarnation == 0) return false;
-  const SegmentLayout layout{descriptor.channel_count, descriptor.ring};
+  const SegmentLayout layout{descriptor.channel_count, descriptor.ring, descriptor.area_bytes};
   return layout.valid() && layout.segment_bytes() == descriptor.segment_bytes && file_bytes == descriptor.segment_bytes;
 }
 

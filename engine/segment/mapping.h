@@ -22,6 +22,11 @@ class Mapping {
   /// Takes the right to write to the first `bytes` bytes away from this process.
   void protect_front(std::uint64_t bytes);
 
+  /// Brings all pages in at once, for what will be used from end to end; a kernel that cannot do it brings them one by
+  /// one later.
+  /// @param to_write  false: only to be read
+  void populate(bool to_write);
+
   std::byte* at(std::uint64_t offset) const { return base_ + offset; }
   explicit operator bool() const { return base_ != nullptr; }
 

@@ -63,7 +63,7 @@ AttachResult PeerSegment::attach(const std::string& directory, ProcessId id, std
   made->path_ = path;
   made->file_ = std::move(file);
   made->descriptor_ = descriptor;
-  made->layout_ = {descriptor.channel_count, descriptor.ring};
+  made->layout_ = {descriptor.channel_count, descriptor.ring, descriptor.area_bytes};
   made->header_ = Mapping::map(made->file_->fd(), 0, made->layout_.rings_offset());
   if (!made->header_) return AttachResult::kSystem;
   made->header_.protect_front(kPageBytes);
@@ -122,6 +122,14 @@ Mapping PeerSegment::allocate_ring(std::uint32_t slot_index) const {
   PORTOFU_ASSERT(slot_index < layout_.channel_count);
   if (!file_->allocate(layout_.ring_offset(slot_index), layout_.ring_stride_bytes())) return {};
   return Mapping::map(file_->fd(), layout_.ring_offset(slot_index), layout_.ring_stride_bytes());
+}
+
+Mapping PeerSegment::map_send_area() const {
+  if (layout_.area_bytes == 0) return {};
+  Mapping area = Mapping::map(file_->fd(), layout_.area_offset(), layout_.area_bytes);
+  if (!area) return area;
+  area.protect_front(layout_.area_bytes);
+  return area;
 }
 
 bool PeerSegment::check_alive() {

@@ -52,6 +52,9 @@ class PeerSegment {
   /// Takes memory for the ring of a channel and maps it. @return an empty mapping if memory is short
   Mapping allocate_ring(std::uint32_t slot_index) const;
 
+  /// Maps the owner's send area, to be read only. @return an empty mapping if it has none, or the kernel refuses
+  Mapping map_send_area() const;
+
   /// Looks whether the owner lives; once it was found dead no call is made any more. Removes what a dead one left.
   bool check_alive();
 

@@ -63,6 +63,13 @@ Mapping ProcessSegment::map_ring(std::uint32_t slot_index) const {
   return Mapping::map(file_->fd(), layout_.ring_offset(slot_index), layout_.ring_stride_bytes());
 }
 
+Mapping ProcessSegment::map_send_area() const {
+  if (layout_.area_bytes == 0 || !file_->allocate(layout_.area_offset(), layout_.area_bytes)) return {};
+  Mapping area = Mapping::map(file_->fd(), layout_.area_offset(), layout_.area_bytes);
+  if (area) area.populate(true);
+  return area;
+}
+
 void ProcessSegment::clear_ring(std::uint32_t slot_index) const {
   const std::uint64_t offset = layout_.ring_offset(slot_index);
   if (file_->clear(offset, layout_.ring_stride_bytes())) return;

@@ -16,14 +16,15 @@ namespace portofu {
 
 /// What an engine asks of its segment.
 struct SegmentOptions {
-  std::uint32_t nid = 0;               ///< Node of this process; part of the segment's name.
-  std::uint32_t pid = 0;               ///< Wanted PID, 1..kMaxPid; 0 takes any free one.
-  std::uint32_t job_key = 0;           ///< Only processes with the same key are talked to.
-  std::uint32_t uid = 0;               ///< Usage ID (Portals 4.3, 3.8); shown to peers, not checked here.
-  std::uint32_t channel_count = 1024;  ///< Peers that can send to this process at a time.
-  RingGeometry ring;                   ///< Sizes of each inbound ring; memory is taken for those that are used.
-  std::string directory = "/dev/shm";  ///< Where segments lie; the same for all processes of a node.
-  bool membarrier = true;              ///< False behaves as if the kernel had no membarrier.
+  std::uint32_t nid = 0;                ///< Node of this process; part of the segment's name.
+  std::uint32_t pid = 0;                ///< Wanted PID, 1..kMaxPid; 0 takes any free one.
+  std::uint32_t job_key = 0;            ///< Only processes with the same key are talked to.
+  std::uint32_t uid = 0;                ///< Usage ID (Portals 4.3, 3.8); shown to peers, not checked here.
+  std::uint32_t channel_count = 1024;   ///< Peers that can send to this process at a time.
+  RingGeometry ring;                    ///< Sizes of each inbound ring; memory is taken for those that are used.
+  std::uint32_t area_bytes = 2u << 20;  ///< Send area, a power of two; 0: none. Memory is taken when it is used.
+  std::string directory = "/dev/shm";   ///< Where segments lie; the same for all processes of a node.
+  bool membarrier = true;               ///< False behaves as if the kernel had no membarrier.
 };
 
 /// Why there is no segment.
@@ -69,6 +70,10 @@ class ProcessSegment {
   /// Maps the ring of a channel, and makes sure that it has memory.
   /// @return an empty mapping if memory is short
   Mapping map_ring(std::uint32_t slot_index) const;
+
+  /// Maps the send area, and makes sure that it has memory.
+  /// @return an empty mapping if memory is short
+  Mapping map_send_area() const;
 
   /// Zeroes the ring of a channel for its next user and gives its memory back.
   void clear_ring(std::uint32_t slot_index) const;

@@ -61,7 +61,7 @@ std::unique_ptr<ProcessSegment> SegmentCreation::run() {
   const int removed = sweep_dead_segments(options_.directory);
   segment_.reset(new ProcessSegment);
   segment_->directory_ = options_.directory;
-  segment_->layout_ = {options_.channel_count, options_.ring};
+  segment_->layout_ = {options_.channel_count, options_.ring, options_.area_bytes};
   // Until it has a name, the destructor of a failed attempt must not try to take the lock that is held here.
   segment_->fork_generation_ = ~fork_generation();
   if (!check_options() || !open_nameless_file() || !take_memory() || !fill_descriptor() || !claim_name()) {
@@ -130,6 +130,7 @@ bool SegmentCreation::fill_descriptor() {
   descriptor->job_key = options_.job_key;
   descriptor->channel_count = options_.channel_count;
   descriptor->ring = options_.ring;
+  descriptor->area_bytes = options_.area_bytes;
   descriptor->segment_bytes = segment_->layout_.segment_bytes();
   segment_->descriptor_.incarnation = descriptor->incarnation;  // Before anybody can look for it there.
   descriptor->probe_address = reinterpret_cast<std::uint64_t>(&segment_->descriptor_.incarnation);

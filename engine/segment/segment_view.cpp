@@ -83,7 +83,7 @@ SegmentView view_segment(const std::string& directory, const std::string& name) 
   if (!is_sound(descriptor, static_cast<std::uint64_t>(status.st_size))) return view;
   view.life = file->is_alive() ? SegmentLife::kLiving : SegmentLife::kDead;
   view.descriptor = descriptor;
-  const SegmentLayout layout{descriptor.channel_count, descriptor.ring};
+  const SegmentLayout layout{descriptor.channel_count, descriptor.ring, descriptor.area_bytes};
   const std::vector<std::byte> control = read_at(fd, layout.control_offset(), sizeof(SegmentControlShared));
   for (std::size_t i = 0; i < view.counters.size(); ++i)
     view.counters[i] = value_at<std::uint64_t>(control, offsetof(SegmentControlShared, counters) + i * 8);

@@ -25,14 +25,15 @@ PacketHeader answer_header(const Core& core, const AnswerContent& content) {
   return header;
 }
 
-bool read_data(const OutgoingAnswer& answer, std::byte* target, std::uint64_t bytes) {
+bool read_data(const Peer& peer, const OutgoingAnswer& answer, std::byte* target, std::uint64_t bytes) {
   if (bytes == 0) return true;
   if (answer.private_data != nullptr) {
     std::memcpy(target, answer.private_data.get() + answer.sent, bytes);
     return true;
   }
   if (answer.arrival.entry == nullptr) return false;  // Its interface was closed.
-  return answer.arrival.entry->segment.read(answer.arrival.offset + answer.sent, target, bytes);
+  const MemorySegment& segment = answer.arrival.entry->segment;
+  return segment.read(answer.arrival.offset + answer.sent, target, bytes, peer.link->streaming);
 }
 
 /// Why data could not be read.
@@ -62,7 +63,7 @@ AnswerResult send_packet(Core& core, Peer& peer, OutgoingAnswer& answer) {
   if (payload == nullptr) return AnswerResult::kBlocked;
   PacketHeader header = answer.started ? stamped_header(core, PacketType::kData) : answer.header;
   header.payload_bytes = bytes;
-  const bool readable = read_data(answer, payload, bytes);
+  const bool readable = read_data(peer, answer, payload, bytes);
   if (answer.started) {
     header.flags = kFlagAnswerStream;
     header.remote_offset = answer.sent;

@@ -20,6 +20,8 @@ namespace portofu {
 struct Link {
   ProcessId peer;     ///< Who is at the other end.
   bool lost = false;  ///< Set by the wire once the peer is known to be dead or gone; a lost link stays lost.
+  /// Set by claim: the payload is best written by stores that pass the caches by. A hint for who copies much.
+  bool streaming = false;
   /// Set by the engine while its threads may write into the peer's memory without the duty, because nothing is under
   /// way on the link. A wire with find_mapped calls close_lane before it publishes.
   std::atomic<std::uint64_t>* lane = nullptr;

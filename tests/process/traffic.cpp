@@ -16,9 +16,9 @@ namespace {
 
 constexpr int kOutstanding = 48;
 constexpr ptl_pt_index_t kPt = 7;
-constexpr std::size_t kSendBytes = 32768;
-constexpr std::size_t kConstantAt = 32768;  ///< In the target memory: what gets fetch and nobody writes.
-constexpr std::size_t kTargetBytes = 2 * 32768;
+constexpr std::size_t kSendBytes = 131072;
+constexpr std::size_t kConstantAt = kSendBytes;  ///< In the target memory: what gets fetch and nobody writes.
+constexpr std::size_t kTargetBytes = 2 * kSendBytes;
 
 unsigned char constant_byte(std::size_t at) { return static_cast<unsigned char>(at * 7 + at / 256); }
 

@@ -16,7 +16,7 @@ constexpr std::uint64_t kLongBytes = 32768;
 
 }  // namespace
 
-LinkSet::LinkSet(ProcessSegment& own, PeerTable& peers, bool direct)
+LinkSet::LinkSet(ProcessSegment& own, PeerTable& peers, bool direct, LongData long_data)
     : peers_(peers),
       direct_(direct),
       claimer_{own.id(), own.incarnation(), own.directory()},
@@ -24,7 +24,8 @@ LinkSet::LinkSet(ProcessSegment& own, PeerTable& peers, bool direct)
       job_key_(own.job_key()),
       barrier_(own.wake_barrier()),
       fork_generation_(fork_generation()),
-      counters_(own.counters()) {}
+      counters_(own.counters()),
+      area_(own, long_data) {}
 
 LinkSet::~LinkSet() {
   if (fork_generation_ != fork_generation()) return;
@@ -80,6 +81,7 @@ ConnectResult LinkSet::open_link(std::shared_ptr<PeerSegment> segment, Link** li
 
 void LinkSet::disconnect(ShmLink& link) {
   say_goodbye(link);
+  area_.forget(link.area);
   std::erase(blocked_, &link);
   std::erase_if(links_, [&link](const std::unique_ptr<ShmLink>& known) { return known.get() == &link; });
 }

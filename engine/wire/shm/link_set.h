@@ -11,6 +11,7 @@
 #include "engine/segment/process_segment.h"
 #include "engine/wire/shm/channel_directory.h"
 #include "engine/wire/shm/peer_table.h"
+#include "engine/wire/shm/send_area.h"
 #include "engine/wire/wire.h"
 
 namespace portofu {
@@ -25,12 +26,13 @@ struct ShmLink : Link {
   std::shared_ptr<PeerSegment> segment;  ///< Of the peer.
   Mapping ring;                          ///< The ring in it.
   ChannelClaim claim;                    ///< Which ring.
+  AreaLink area;                         ///< Its long payloads.
 };
 
 /// All links of one wire. Used by the thread on duty.
 class LinkSet {
  public:
-  LinkSet(ProcessSegment& own, PeerTable& peers, bool direct);
+  LinkSet(ProcessSegment& own, PeerTable& peers, bool direct, LongData long_data);
 
   /// Says goodbye on every link; in a forked child it leaves them to the parent.
   ~LinkSet();
@@ -43,6 +45,12 @@ class LinkSet {
   std::byte* claim(ShmLink& link, std::uint32_t payload_bytes) {
     if (link.lost) [[unlikely]]
       return nullptr;
+    if (payload_bytes >= kAreaFromBytes) {
+      std::byte* chunk = area_.claim(link.area, link.producer, payload_bytes);
+      link.streaming = link.area.streaming;
+      if (chunk != nullptr) return chunk;
+    }
+    link.streaming = false;
     std::byte* room = link.producer.claim(payload_bytes);
     if (room == nullptr) [[unlikely]]
       note_blocked(link);
@@ -51,8 +59,15 @@ class LinkSet {
 
   void publish(ShmLink& link, const PacketHeader& header) {
     link.close_lane();
+    if (link.area.claimed_bytes != 0) [[unlikely]]
+      area_.publish(link.area, link.producer);
     link.producer.publish(header);
     if (ring_if_asleep(*link.doorbell, barrier_, &link.rung_generation)) counters_.add(Counter::kDoorbellsRung);
+  }
+
+  void discard(ShmLink& link) {
+    area_.discard(link.area);
+    link.producer.discard();
   }
 
   bool put_directly(ShmLink& link, const DirectPut& put);
@@ -76,6 +91,7 @@ class LinkSet {
   WakeBarrier barrier_;            ///< Of this process.
   std::uint64_t fork_generation_;  ///< Of the process that made the links.
   Counters counters_;
+  SendArea area_;
   std::vector<std::unique_ptr<ShmLink>> links_;
   std::vector<ShmLink*> blocked_;  ///< Links with `blocked` set.
 };

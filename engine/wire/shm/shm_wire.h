@@ -19,8 +19,11 @@ class ShmWire final : public Wire {
  public:
   /// @param own     must outlive the wire
   /// @param direct  false: put_directly never does anything
-  explicit ShmWire(ProcessSegment& own, bool direct = true)
-      : own_(own), peers_(own.directory()), links_(own, peers_, direct), sources_(own, peers_, closed_sources_) {
+  explicit ShmWire(ProcessSegment& own, bool direct = true, LongData long_data = LongData::kMeasured)
+      : own_(own),
+        peers_(own.directory()),
+        links_(own, peers_, direct, long_data),
+        sources_(own, peers_, closed_sources_) {
     closed_sources_ = 0;
   }
 
@@ -33,7 +36,7 @@ class ShmWire final : public Wire {
     return links_.claim(static_cast<ShmLink&>(link), payload_bytes);
   }
   void publish(Link& link, const PacketHeader& header) override { links_.publish(static_cast<ShmLink&>(link), header); }
-  void discard(Link& link) override { static_cast<ShmLink&>(link).producer.discard(); }
+  void discard(Link& link) override { links_.discard(static_cast<ShmLink&>(link)); }
 
   bool put_directly(Link& link, const DirectPut& put) override {
     return links_.put_directly(static_cast<ShmLink&>(link), put);

@@ -182,4 +182,12 @@ bool SourceSet::attach_sender(ShmSource& source) {
   return false;
 }
 
+/// The first long packet came through the ring; the next ones may come through the sender's area.
+void SourceSet::map_area(ShmSource& source) {
+  source.area_asked = true;
+  if (!attach_sender(source)) return;
+  source.area = source.segment->map_send_area();
+  if (source.area) source.consumer.use_area(source.area.at(0), source.segment->layout().area_bytes);
+}
+
 }  // namespace portofu

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "engine/queue/assert.h"
+#include "engine/wire/shm/send_area.h"
 
 namespace portofu {
 
@@ -50,6 +51,8 @@ bool SourceSet::take_packet(PollEntry& entry, Packet& packet) {
     evict_source(source);
     return false;
   }
+  if (packet.header.payload_bytes >= kAreaFromBytes && !source.area_asked) [[unlikely]]
+    map_area(source);
   packet.source = source.id;
   packet.source_context = &source.context;
   held_ = &source;

@@ -51,6 +51,8 @@ struct ShmSource {
   bool unreachable = false;              ///< Attaching to its segment failed; tried again by close_dead_sources.
   std::shared_ptr<PeerSegment> segment;  ///< Of the sender, once it was needed; else nullptr.
   Mapping ring;                          ///< The ring in our own segment.
+  Mapping area;                          ///< The sender's send area, once it has sent something long.
+  bool area_asked = false;               ///< It was tried to map it.
 };
 
 /// All sources of one wire. Used by the thread on duty.
@@ -97,6 +99,7 @@ class SourceSet {
   void refresh_entry(ShmSource& source);
   void wake_blocked_sender(ShmSource& source);
   bool attach_sender(ShmSource& source);
+  void map_area(ShmSource& source);
   std::uint32_t slots_in_use();
 
   ProcessSegment& own_;

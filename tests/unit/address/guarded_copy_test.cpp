@@ -59,6 +59,25 @@ TEST_F(GuardedCopyTest, Copy__of_nothing_touches_no_address) {
   EXPECT_TRUE(guarded_copy(faulty.edge(), faulty.edge(), 0));
 }
 
+TEST_F(GuardedCopyTest, Streaming__copies_every_length_at_every_alignment) {
+  for (const std::size_t bytes : {0, 1, 15, 16, 63, 64, 65, 127, 128, 1023, 1024, 1087, 1100, 8192}) {
+    for (const std::size_t shift : {0, 1, 8, 16}) {
+      const std::vector<std::byte> source = pattern_bytes(0, bytes + shift);
+      std::vector<std::byte> target(bytes + shift + 64, std::byte{0xee});
+      ASSERT_TRUE(guarded_copy_streaming(target.data() + shift, source.data() + shift, bytes));
+      EXPECT_TRUE(holds_pattern(target.data() + shift, bytes, shift)) << bytes << " bytes";
+      for (std::size_t i = shift + bytes; i < target.size(); ++i) ASSERT_EQ(target[i], std::byte{0xee});
+    }
+  }
+}
+
+TEST_F(GuardedCopyTest, Streaming__tells_of_a_source_that_is_not_mapped) {
+  alignas(64) std::array<std::byte, 256> target;
+  EXPECT_FALSE(guarded_copy_streaming(target.data(), faulty.edge(), 256));
+  EXPECT_FALSE(guarded_copy_streaming(target.data(), faulty.edge() - 128, 256));
+  EXPECT_TRUE(guarded_copy_streaming(target.data(), faulty.edge() - 256, 256));
+}
+
 TEST_F(GuardedCopyTest, Source_not_mapped__is_told_at_every_length) {
   std::vector<std::byte> target(2 * kStringBytes);
   for (const std::size_t bytes : {std::size_t{1}, std::size_t{2}, std::size_t{4}, std::size_t{8}, std::size_t{31},

@@ -16,14 +16,14 @@ TEST(RingGeometry, Defaults__work_and_are_small) {
 
 TEST(RingGeometry, Valid__refuses_what_the_sequence_word_cannot_tell) {
   EXPECT_TRUE((RingGeometry{4, 128, 64}.valid()));
-  EXPECT_TRUE((RingGeometry{32768, 2u << 20, 1u << 20}.valid()));
+  EXPECT_TRUE((RingGeometry{32768, 1u << 20, 1u << 19}.valid()));
   EXPECT_FALSE((RingGeometry{0, 32768, 8192}.valid()));
   EXPECT_FALSE((RingGeometry{2, 32768, 8192}.valid()));
   EXPECT_FALSE((RingGeometry{100, 32768, 8192}.valid()));
   EXPECT_FALSE((RingGeometry{65536, 32768, 8192}.valid()));
   EXPECT_FALSE((RingGeometry{128, 0, 8192}.valid()));
   EXPECT_FALSE((RingGeometry{128, 30000, 8192}.valid()));
-  EXPECT_FALSE((RingGeometry{128, 4u << 20, 8192}.valid()));
+  EXPECT_FALSE((RingGeometry{128, 2u << 20, 8192}.valid()));
 }
 
 TEST(RingGeometry, Valid__wants_room_for_two_longest_payloads) {

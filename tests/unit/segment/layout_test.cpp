@@ -43,9 +43,19 @@ TEST(SegmentLayout, Valid__refuses_sizes_without_sense) {
 }
 
 TEST(SegmentLayout, Largest_sizes__do_not_overflow) {
-  const SegmentLayout layout{kMaxChannelCount, RingGeometry{32768, 2u << 20, 1u << 20}};
+  const SegmentLayout layout{kMaxChannelCount, RingGeometry{32768, 1u << 20, 1u << 19}, kMostAreaBytes};
   ASSERT_TRUE(layout.valid());
-  EXPECT_GT(layout.segment_bytes(), std::uint64_t{kMaxChannelCount} * (4u << 20));
+  EXPECT_GT(layout.segment_bytes(), std::uint64_t{kMaxChannelCount} * (3u << 20));
+}
+
+TEST(SegmentLayout, Send_area__lies_behind_the_rings_and_is_a_power_of_two) {
+  const SegmentLayout layout{16, RingGeometry{}, kLeastAreaBytes};
+  EXPECT_TRUE(layout.valid());
+  EXPECT_EQ(layout.area_offset(), layout.ring_offset(16));
+  EXPECT_EQ(layout.segment_bytes(), layout.area_offset() + kLeastAreaBytes);
+  EXPECT_FALSE((SegmentLayout{16, RingGeometry{}, kLeastAreaBytes / 2}.valid()));
+  EXPECT_FALSE((SegmentLayout{16, RingGeometry{}, 3 * kLeastAreaBytes}.valid()));
+  EXPECT_FALSE((SegmentLayout{16, RingGeometry{}, 2 * kMostAreaBytes}.valid()));
 }
 
 }  // namespace
