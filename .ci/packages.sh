@@ -21,6 +21,9 @@ packages_test=(clang libclang-rt-14-dev perl python3 mpich)
 # called by its path, and those of Debian by the names that end in .openmpi and .mpich.
 packages_utofu=(openmpi-bin libopenmpi-dev mpich libmpich-dev openssh-client)
 
+# The peers of ./run bench, and what draws its plots.
+packages_bench=("${packages_utofu[@]}" ucx-utils libfabric-bin util-linux python3 gnuplot-nox)
+
 # Prints those of the named packages that are not installed.
 missing_packages() {
   local -A installed=()

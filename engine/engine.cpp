@@ -110,21 +110,17 @@ void Engine::set_unattended_on_duty(bool unattended) {
   if (node_ != nullptr) node_->segment->control().unattended.store(unattended ? 1 : 0, std::memory_order_relaxed);
 }
 
-void Engine::give_duty() {
+void Engine::give_duty(bool news) {
   const bool tell = core_.activity != told_activity_;
   told_activity_ = core_.activity;
   duty_.give();
   // Partner: sleep(). A thread that announced itself before this duty was given is seen here; one that announces later
   // takes the duty once more before it sleeps, and sees what was done.
-  if (tell && sleeping_threads_.load(std::memory_order_seq_cst) != 0) doorbell_.ring();
-}
-
-void Engine::end_call() {
-  const bool news = progress_ != nullptr && progress_->must_hear();
-  give_duty();
-  if (news) [[unlikely]]
+  if (news || (tell && sleeping_threads_.load(std::memory_order_seq_cst) != 0)) [[unlikely]]
     doorbell_.ring();
 }
+
+void Engine::end_call() { give_duty(progress_ != nullptr && progress_->must_hear()); }
 
 int Engine::cycle_on_duty() {
   if (++cycles_ % kCyclesPerClock == 0) look_after_timers_on_duty(core_.now_ns());
@@ -145,11 +141,6 @@ void Engine::post(const Descriptor& descriptor) {
 void Engine::post_on_duty(const Descriptor& descriptor) {
   start_descriptor(core_, descriptor);
   settle_on_duty();
-}
-
-void Engine::settle_on_duty() {
-  // What had to wait is a sign that answers should be taken in; what fired should not wait for the next call.
-  if (!core_.waiting_peers.empty() || !core_.fired.empty()) cycle_on_duty();
 }
 
 int Engine::step() {

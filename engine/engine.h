@@ -80,7 +80,11 @@ class Engine {
   void post_on_duty(const Descriptor& descriptor);
 
   /// Starts what the caller's change on duty has set free: triggered operations, waiting packets.
-  void settle_on_duty();
+  void settle_on_duty() {
+    // What had to wait is a sign that answers should be taken in; what fired should not wait for the next call.
+    if (!core_.waiting_peers.empty() || !core_.fired.empty()) [[unlikely]]
+      cycle_on_duty();
+  }
 
   /// Runs one cycle. Any thread.
   /// @return things done
@@ -134,7 +138,7 @@ class Engine {
   void take_duty() { duty_.take(); }
   int look_on_duty();
   void set_unattended_on_duty(bool unattended);
-  void give_duty();
+  void give_duty(bool news = false);
   void end_call();
   int cycle_on_duty();
   void look_after_timers_on_duty(std::uint64_t now_ns);

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "engine/segment/segment_alias.h"
+#include "engine/segment/shared_heap.h"
 #include "engine/topology/node_id.h"
 
 namespace portofu {
@@ -31,6 +32,19 @@ ClaimResult SegmentDirectory::claim(std::uint64_t key) {
 }
 
 void SegmentDirectory::release(std::uint64_t key) { release_alias(segment_, key); }
+
+void SegmentDirectory::publish(const PublishedRegion& region) {
+  SegmentControlShared& control = segment_.control();
+  // Without an engine nobody needs the heap's name; from its first region on peers do.
+  if (control.heap_id.load(std::memory_order_relaxed) == 0 &&
+      process_heap().holds(reinterpret_cast<const void*>(region.start), region.bytes)) {
+    const HeapPlace place = process_heap().publish();
+    control.heap_start.store(place.start, std::memory_order_relaxed);
+    control.heap_bytes.store(place.bytes, std::memory_order_relaxed);
+    control.heap_id.store(place.id, std::memory_order_relaxed);
+  }
+  publish_region(segment_.regions(), region);
+}
 
 bool SegmentDirectory::find(std::uint64_t key, ProcessId* owner) { return find_alias(segment_, key, owner); }
 

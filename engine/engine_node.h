@@ -22,7 +22,7 @@ class SegmentDirectory final : public NodeDirectory {
   ClaimResult claim(std::uint64_t key) override;
   void release(std::uint64_t key) override;
   bool find(std::uint64_t key, ProcessId* owner) override;
-  void publish(const PublishedRegion& region) override { publish_region(segment_.regions(), region); }
+  void publish(const PublishedRegion& region) override;
   void withdraw(std::uint64_t key) override { withdraw_region(segment_.regions(), key); }
 
  private:

@@ -7,6 +7,7 @@
 
 #include "engine/initiator/connect.h"
 #include "engine/initiator/send.h"
+#include "engine/initiator/tofu_direct.h"
 #include "engine/target/receive.h"
 
 namespace portofu {
@@ -15,14 +16,18 @@ namespace {
 /// Packets that one cycle takes from one wire, and triggered operations that it starts, at most.
 constexpr int kCycleBudget = 64;
 
+/// Takes packets of one wire after the other until something happens that a thread may wait for: whoever ran the cycle
+/// shall see it before the next look at a wire, which may have to wait for a cache line.
 int receive_packets(Core& core) {
   int received = 0;
   Packet packet;
+  const std::uint64_t seen_activity = core.activity;
   for (Wire* wire : core.wires) {
     for (int left = kCycleBudget; left > 0 && wire->peek(packet); --left) {
       receive_packet(core, packet);
       wire->release();
       ++received;
+      if (core.activity != seen_activity) return received;
     }
   }
   return received;
@@ -72,7 +77,8 @@ int close_sources(Core& core) {
   ProcessId source;
   void* context = nullptr;
   for (Wire* wire : core.wires) {
-    for (; wire->take_closed_source(&source, &context); ++closed) close_source(core, context);
+    for (; wire->may_have_closed_source() && wire->take_closed_source(&source, &context); ++closed)
+      close_source(core, context);
   }
   return closed;
 }
@@ -103,11 +109,13 @@ void run_timers_on_duty(Core& core) {
     receive_last_packets(core);
     lose_lost_peers(core);
   }
+  close_idle_lanes_on_duty(core);
   close_sources(core);
 }
 
 bool needs_timers_on_duty(const Core& core) {
   if (core.outstanding.open_count() > 0 || !core.waiting_peers.empty()) return true;
+  if (core.tofu != nullptr && core.tofu->has_lanes) return true;
   for (const auto& [key, peer] : core.peers) {
     if (peer->request_stream.mode != ArrivalMode::kIdle) return true;
   }

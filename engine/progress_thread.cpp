@@ -141,7 +141,7 @@ bool ProgressThread::is_news_on_duty() const {
 void ProgressThread::serve() {
   const std::uint64_t calls = engine_.application_calls_.load(std::memory_order_relaxed);
   while (!stopping_.load(std::memory_order_acquire) && application_is_away(calls)) {
-    engine_.duty_.take();
+    engine_.duty_.take_as_guest();
     const int work = engine_.cycle_on_duty();
     engine_.look_after_timers_on_duty(engine_.core_.now_ns());
     if (work > 0) engine_.core_.counters.add(Counter::kDutyByProgress);
@@ -156,7 +156,7 @@ void ProgressThread::serve() {
 void ProgressThread::listen(std::uint64_t seen_calls) {
   const std::uint32_t seen = engine_.doorbell_.announce();
   // Set on duty, so that an application thread that takes the duty later sees it, and rings if there is news.
-  engine_.duty_.take();
+  engine_.duty_.take_as_guest();
   listening_.store(true, std::memory_order_relaxed);
   const bool busy = has_work_on_duty(engine_.core_) || !application_is_away(seen_calls);
   const bool timers = needs_timers_on_duty(engine_.core_);

@@ -47,10 +47,13 @@ struct Core {
   }
 
   /// Finds or makes the peer. Never fails for a valid id; throws bad_alloc without memory.
-  Peer& peer(ProcessId id);
+  Peer& peer(ProcessId id) { return recent_peer != nullptr && recent_peer->id == id ? *recent_peer : look_up_peer(id); }
 
   /// Makes sure that the loop looks at the peer again.
   void wait_for_room(Peer& waiting);
+
+ private:
+  Peer& look_up_peer(ProcessId id);
 };
 
 /// Events, counts and frees by handle: nothing happens if the object is gone or none was named.
@@ -71,8 +74,20 @@ void post_event_with(Core& core, Interface& ni, Handle eq_handle, Fill&& fill) {
 inline void post_event(Core& core, Interface& ni, Handle eq_handle, const Event& event) {
   post_event_with(core, ni, eq_handle, [&event](Event& place) { place = event; });
 }
-void count_success(Core& core, Interface& ni, Handle ct_handle, std::uint64_t count);
-void count_failure(Core& core, Interface& ni, Handle ct_handle);
+inline void count_success(Core& core, Interface& ni, Handle ct_handle, std::uint64_t count) {
+  if (ct_handle == 0) return;
+  CountingEvent* counter = ni.cts.find(ct_handle);
+  if (counter == nullptr) return;
+  counter->add_success_on_duty(count, core.fired);
+  ++core.activity;
+}
+inline void count_failure(Core& core, Interface& ni, Handle ct_handle) {
+  if (ct_handle == 0) return;
+  CountingEvent* counter = ni.cts.find(ct_handle);
+  if (counter == nullptr) return;
+  counter->add_failure_on_duty(1);
+  ++core.activity;
+}
 
 /// An operation on the memory descriptor is over; frees it if it was released meanwhile.
 void end_operation(Interface& ni, MemoryDescriptor& md);

@@ -19,8 +19,8 @@
 #if defined(__x86_64__)
 
 extern "C" {
-/// Copies without writing a byte twice (memcpy may): from 1 KiB on blocks of 64 bytes, else of 32 bytes, then words of
-/// falling size, each one load and one store. @return 1, or 0 after a fault
+/// guarded_copy, by its name in C. Copies without writing a byte twice (memcpy may): 8 bytes, the usual message, at
+/// once; from 1 KiB on blocks of 64 bytes, else of 32 bytes, then words of falling size, each one load and one store.
 int portofu_copy(void* target, const void* source, std::size_t bytes);
 /// The same by streaming stores, as far as there are 64 bytes at a time. `target` is aligned to 16 bytes.
 int portofu_copy_streaming(void* target, const void* source, std::size_t bytes);
@@ -33,6 +33,8 @@ asm(R"(
   .text
   .p2align 5
   .globl portofu_copy_streaming, portofu_copy, portofu_copy_end, portofu_copy_fault
+  .globl _ZN7portofu12guarded_copyEPSt4bytePKS0_m
+  .type _ZN7portofu12guarded_copyEPSt4bytePKS0_m, @function
   .hidden portofu_copy_streaming, portofu_copy, portofu_copy_end, portofu_copy_fault
   .type portofu_copy_streaming, @function
   .type portofu_copy, @function
@@ -55,7 +57,15 @@ portofu_copy_streaming:
   jae 8b
 9:
   sfence
+_ZN7portofu12guarded_copyEPSt4bytePKS0_m:
 portofu_copy:
+  cmp $8, %rdx
+  jne 9f
+  mov (%rsi), %rax
+  mov %rax, (%rdi)
+  mov $1, %eax
+  ret
+9:
   cmp $32, %rdx
   jb 2f
   cmp $1024, %rdx
@@ -121,6 +131,7 @@ portofu_copy_fault:
   xor %eax, %eax
   ret
   .size portofu_copy, . - portofu_copy
+  .size _ZN7portofu12guarded_copyEPSt4bytePKS0_m, . - portofu_copy
 )");
 
 #endif
@@ -201,10 +212,8 @@ void install_fault_guard() {
   install(SIGBUS, previous_bus);
 }
 
+#if !defined(__x86_64__)
 bool guarded_copy(std::byte* target, const std::byte* source, std::size_t bytes) {
-#if defined(__x86_64__)
-  return portofu_copy(target, source, bytes) != 0;
-#else
   struct Copy {
     std::byte* target;
     const std::byte* source;
@@ -216,8 +225,8 @@ bool guarded_copy(std::byte* target, const std::byte* source, std::size_t bytes)
         std::memcpy(told->target, told->source, told->bytes);
       },
       &copy);
-#endif
 }
+#endif
 
 bool guarded_copy_streaming(std::byte* target, const std::byte* source, std::size_t bytes) {
 #if defined(__x86_64__)

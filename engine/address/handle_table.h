@@ -46,30 +46,32 @@ class HandleTable {
     }
     Slot& slot = slot_at(index);
     slot.generation = (slot.generation + 1) & ((1u << kHandleGenerationBits) - 1);
-    slot.live = true;
     ++live_count_;
-    *handle = make_handle(kind_, interface_index_, slot.generation, index);
+    slot.handle = *handle = make_handle(kind_, interface_index_, slot.generation, index);
     return &slot.object;
   }
 
   /// Gives the slot back. The handle no longer resolves; `find_stale` still knows it until the slot is used again.
   void free(Handle handle) {
     Slot& slot = slot_at(handle_index(handle));
-    slot.live = false;
+    slot.handle = 0;
     --live_count_;
     free_.push_back(handle_index(handle));
   }
 
   /// @return the object, nullptr for anything but a live handle of this table
   T* find(Handle handle) const {
-    Slot* slot = resolve(handle);
-    return slot != nullptr && slot->live ? &slot->object : nullptr;
+    Chunk* chunk = chunks_[handle_index(handle) / kChunkObjects].load(std::memory_order_acquire);
+    if (chunk == nullptr || handle == 0) [[unlikely]]
+      return nullptr;
+    Slot& slot = chunk->slots[handle_index(handle) % kChunkObjects];
+    return slot.handle == handle ? &slot.object : nullptr;
   }
 
   /// @return the object that the handle named before it was freed, as long as its slot is not used again, else nullptr
   const T* find_stale(Handle handle) const {
     Slot* slot = resolve(handle);
-    return slot != nullptr && !slot->live && handle_index(handle) < used_ ? &slot->object : nullptr;
+    return slot != nullptr && slot->handle == 0 && handle_index(handle) < used_ ? &slot->object : nullptr;
   }
 
   /// Calls `visit(handle, object)` for every live object.
@@ -77,7 +79,7 @@ class HandleTable {
   void for_each(Visit&& visit) {
     for (std::uint32_t index = 0; index < used_; ++index) {
       Slot& slot = slot_at(index);
-      if (slot.live) visit(make_handle(kind_, interface_index_, slot.generation, index), slot.object);
+      if (slot.handle != 0) visit(slot.handle, slot.object);
     }
   }
 
@@ -86,9 +88,9 @@ class HandleTable {
   static constexpr std::uint32_t kFreeQueue = 64;
 
   struct Slot {
-    T object{};
+    Handle handle = 0;             ///< Of the object; 0: the slot is free. In one line with the object's beginning.
     std::uint32_t generation = 0;  ///< Part of the handle; moves on when the slot is allocated.
-    bool live = false;
+    T object{};
   };
   struct Chunk {
     std::array<Slot, kChunkObjects> slots;

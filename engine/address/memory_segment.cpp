@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "engine/address/guarded_copy.h"
-
 namespace portofu {
 
 void MemorySegment::describe(void* start, std::uint64_t length) {
@@ -46,21 +44,19 @@ const MemorySegment::Piece& MemorySegment::piece_at(std::uint64_t offset) const 
   return *std::prev(after);
 }
 
-std::byte* MemorySegment::address(std::uint64_t offset) const {
-  // The sum of start and offset, also beyond the end (3.13.4); nobody follows the pointer there.
-  if (pieces_.empty()) return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(start_) + offset);
+std::byte* MemorySegment::address_in_pieces(std::uint64_t offset) const {
   const Piece& piece = piece_at(offset);
   return piece.start + std::min(offset - piece.offset, piece.bytes);
 }
 
 MemorySegment::Run MemorySegment::run_at(std::uint64_t offset, std::uint64_t bytes) const {
-  if (pieces_.empty()) return {address(offset), bytes};  // Not start_ + offset: start_ may be nullptr.
+  if (pieces_.empty()) return {sum(offset), bytes};
   const Piece& piece = piece_at(offset);
   const std::uint64_t into = offset - piece.offset;
   return {piece.start + into, std::min(bytes, piece.bytes - into)};
 }
 
-bool MemorySegment::read(std::uint64_t offset, std::byte* target, std::uint64_t bytes, bool streaming) const {
+bool MemorySegment::read_pieces(std::uint64_t offset, std::byte* target, std::uint64_t bytes, bool streaming) const {
   const auto copy = streaming ? guarded_copy_streaming : guarded_copy;
   while (bytes > 0) {
     const Run run = run_at(offset, bytes);
@@ -70,7 +66,7 @@ bool MemorySegment::read(std::uint64_t offset, std::byte* target, std::uint64_t 
   return true;
 }
 
-bool MemorySegment::write(std::uint64_t offset, const std::byte* source, std::uint64_t bytes) const {
+bool MemorySegment::write_pieces(std::uint64_t offset, const std::byte* source, std::uint64_t bytes) const {
   while (bytes > 0) {
     const Run run = run_at(offset, bytes);
     if (!guarded_copy(run.start, source, run.bytes)) return false;

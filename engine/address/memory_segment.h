@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/address/guarded_copy.h"
+
 namespace portofu {
 
 /// @spec Portals 4.3, 3.10.1, 3.10.2, 3.11.1
@@ -30,13 +32,21 @@ class MemorySegment {
   bool fits(std::uint64_t offset, std::uint64_t bytes) const { return offset <= length_ && bytes <= length_ - offset; }
 
   /// Address of the byte at `offset`. Beyond the end: the sum of start and offset, or the end of the last piece.
-  std::byte* address(std::uint64_t offset) const;
+  std::byte* address(std::uint64_t offset) const { return pieces_.empty() ? sum(offset) : address_in_pieces(offset); }
 
   /// Copies out of or into the region. The range must fit.
   /// @return false if memory was not accessible
   /// @param streaming  past the caches (guarded_copy_streaming)
-  bool read(std::uint64_t offset, std::byte* target, std::uint64_t bytes, bool streaming = false) const;
-  bool write(std::uint64_t offset, const std::byte* source, std::uint64_t bytes) const;
+  bool read(std::uint64_t offset, std::byte* target, std::uint64_t bytes, bool streaming = false) const {
+    if (!pieces_.empty() || streaming) [[unlikely]]
+      return read_pieces(offset, target, bytes, streaming);
+    return guarded_copy(target, sum(offset), bytes);
+  }
+  bool write(std::uint64_t offset, const std::byte* source, std::uint64_t bytes) const {
+    if (!pieces_.empty()) [[unlikely]]
+      return write_pieces(offset, source, bytes);
+    return guarded_copy(sum(offset), source, bytes);
+  }
 
   /// The contiguous memory at `offset`, at most `bytes` of it.
   struct Run {
@@ -51,6 +61,13 @@ class MemorySegment {
     std::uint64_t offset;  ///< Of its first byte in the region.
     std::uint64_t bytes;
   };
+  /// Not start_ + offset: start_ may be nullptr, and the sum beyond the end is an address, too (3.13.4).
+  std::byte* sum(std::uint64_t offset) const {
+    return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(start_) + offset);
+  }
+  bool read_pieces(std::uint64_t offset, std::byte* target, std::uint64_t bytes, bool streaming) const;
+  bool write_pieces(std::uint64_t offset, const std::byte* source, std::uint64_t bytes) const;
+  std::byte* address_in_pieces(std::uint64_t offset) const;
   const Piece& piece_at(std::uint64_t offset) const;
 
   std::byte* start_ = nullptr;  ///< Of a contiguous region.

@@ -2,6 +2,7 @@
 // One other process, as this engine knows it: the link to it, what waits to go there, and what is arriving from there.
 // Made when the first packet goes or comes; lives as long as the engine. Touched on duty only.
 
+#include <atomic>
 #include <boost/intrusive/list.hpp>
 #include <cstdint>
 #include <deque>
@@ -43,6 +44,7 @@ struct SendProgress {
   std::uint64_t sent = 0;                     ///< Bytes of payload published.
   std::uint32_t operation_id = 0;             ///< Outstanding operation; 0 if no answer is due, or not opened yet.
   bool started = false;                       ///< The first packet is published.
+  bool placed = false;                        ///< uTofu: the data is at its place, and only the packet goes out.
   std::unique_ptr<std::byte[]> private_data;  ///< Copy of the data, for PTL_MD_VOLATILE; else nullptr.
 };
 
@@ -79,8 +81,11 @@ enum class PeerState : std::uint8_t {
 
 struct Peer {
   ProcessId id;
-  Wire* wire = nullptr;  ///< Which wire reaches it; constant.
-  Link* link = nullptr;  ///< nullptr unless kConnected.
+  /// uTofu: names the present stretch in which VCQs may write into its memory without the duty; 0: they may not.
+  std::atomic<std::uint64_t> lane{0};
+  bool had_lane = false;  ///< There was one since the link was made.
+  Wire* wire = nullptr;   ///< Which wire reaches it; constant.
+  Link* link = nullptr;   ///< nullptr unless kConnected.
   PeerState state = PeerState::kUnconnected;
   bool waiting = false;                              ///< In Core::waiting_peers, because something could not go out.
   std::uint32_t outstanding = 0;                     ///< Operations of ours that it has to answer.

@@ -73,6 +73,7 @@ bool StaddTable::remove(std::uint32_t component, std::uint64_t stadd, std::uniqu
     break;
   }
   if (directory_ != nullptr) directory_->withdraw(region_key(control_queue_, region->stag));
+  generation_.store(generation_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   const auto found = regions_.find(region->stag);
   *gone = std::move(found->second);
   regions_.erase(found);

@@ -2,6 +2,7 @@
 // The registered memory of one control queue. A STADD is a STag and an offset, (stag << 40) + offset, so adding bytes
 // to one gives another, and the STADD of a chosen STag is known without asking.
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -70,6 +71,9 @@ class StaddTable {
   /// Any region of a VCQ, taken out of the table; nullptr if there is none.
   std::unique_ptr<RegisteredRegion> take_any_of(std::uint32_t component);
 
+  /// Raised when a region goes: what was found before may not be there any more. Read by any thread.
+  const std::atomic<std::uint64_t>& generation() const { return generation_; }
+
   /// The region of a STADD; nullptr if there is none.
   RegisteredRegion* find(std::uint64_t stadd) const {
     const auto found = regions_.find(stag_of(stadd));
@@ -84,6 +88,7 @@ class StaddTable {
   std::unordered_map<std::uint32_t, std::unique_ptr<RegisteredRegion>> regions_;  ///< By STag.
   std::multimap<std::uintptr_t, RegisteredRegion*> by_address_;                   ///< Dynamic ones, by first byte.
   std::uint32_t next_stag_ = kFirstDynamicStag;
+  std::atomic<std::uint64_t> generation_{1};
 };
 
 }  // namespace portofu

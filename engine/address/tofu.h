@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "engine/address/direct_lane.h"
 #include "engine/address/handle.h"
 #include "engine/address/node_directory.h"
 #include "engine/address/stadd_table.h"
@@ -31,6 +32,7 @@ struct VirtualControlQueue {
   bool session = false;
   TransmitCompleteQueue tcq;
   MessageReceiveQueue mrq;
+  DirectLane direct{tcq, mrq};
   std::deque<Descriptor> delayed;  ///< Held back by DELAY_START, in order.
   CountingEvent steps;             ///< Session mode: descriptors that may have started.
   std::uint64_t posted = 0;        ///< Session mode: descriptors posted.
@@ -102,12 +104,25 @@ class Tofu {
     for (const auto& [number, gate] : gates_) visit(*gate);
   }
 
+  /// Calls `visit(vcq)` for every VCQ of this process.
+  template <class Visit>
+  void for_each_vcq(Visit&& visit) {
+    for (VirtualControlQueue* vcq : by_handle_) {
+      if (vcq != nullptr) visit(*vcq);
+    }
+  }
+
   /// Who owns a queue or gate, from memory; or asked anew.
   bool recall_owner(std::uint64_t id, ProcessId* owner) const;
   bool ask_owner(std::uint64_t id, ProcessId* owner);
   void forget_owner(std::uint64_t id) { owners_.erase(claim_key(id)); }
 
   static constexpr std::uint32_t kMaxVcqs = 1u << 16;
+
+  // Of initiator/tofu_direct.
+  std::uint64_t lanes_opened = 0;  ///< Names the latest stretch, see Peer::lane.
+  std::uint64_t lane_uses = 0;     ///< By all VCQs, when the timers looked last.
+  bool has_lanes = false;          ///< Some lane may be open.
 
  private:
   ClaimResult claim(std::uint64_t id) const {

@@ -26,6 +26,7 @@ struct Settings {
   std::uint32_t channel_count = 1024;         ///< PORTOFU_CHANNELS.
   std::uint32_t peer_check_ms = 100;          ///< PORTOFU_PEER_CHECK_MS.
   std::uint32_t direct = 1;                   ///< PORTOFU_DIRECT; 0: memory of peers is reached by packets only.
+  std::uint32_t heap_mib = 1024;              ///< PORTOFU_HEAP_MIB; 0: there is no heap that peers map.
   std::uint32_t shuffle_seed = 0;             ///< PORTOFU_SHUFFLE; 0: packets are taken as they come.
   std::string coords;                         ///< PORTOFU_COORDS; empty: 0,0,0,0,0,0.
   std::uint32_t tni_count = 6;                ///< PORTOFU_TNIS.

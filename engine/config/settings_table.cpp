@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint32_t kMax = UINT32_MAX;
 
-const std::array<SettingRow, 28> kTable{{
+const std::array<SettingRow, 29> kTable{{
     {"PORTOFU_NID", SettingKind::kNodeId, &Settings::nid, nullptr, 1, kMax - 1, "", "address of an interface",
      "Node ID of this node: an IPv4 address or the integer that it stands for. All processes of a node need the same."},
     {"PORTOFU_INTERFACE", SettingKind::kText, nullptr, &Settings::interface, 0, 15, "",
@@ -43,7 +43,9 @@ const std::array<SettingRow, 28> kTable{{
     {"PORTOFU_PEER_CHECK_MS", SettingKind::kInteger, &Settings::peer_check_ms, nullptr, 1, 10'000, "ms", nullptr,
      "How often the engine looks whether the peers it waits for are alive."},
     {"PORTOFU_DIRECT", SettingKind::kInteger, &Settings::direct, nullptr, 0, 1, "", nullptr,
-     "1: a uTofu put of which the target is told nothing is written into its memory by the kernel. 0: never."},
+     "1: uTofu reaches memory of peers itself, or by the kernel, where that can be done. 0: always by packets."},
+    {"PORTOFU_HEAP_MIB", SettingKind::kInteger, &Settings::heap_mib, nullptr, 0, 1'048'576, "MiB", nullptr,
+     "Most memory of portofu_alloc, which peers map. It costs memory only when it is used. 0: there is none."},
     {"PORTOFU_SHUFFLE", SettingKind::kInteger, &Settings::shuffle_seed, nullptr, 0, kMax, "", nullptr,
      "Not 0: packets are delayed and taken in any order that Portals allows, by this seed. For tests, and slow."},
     {"PORTOFU_COORDS", SettingKind::kText, nullptr, &Settings::coords, 0, 31, "", "0,0,0,0,0,0",

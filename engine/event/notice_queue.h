@@ -2,6 +2,7 @@
 // The two completion queues of a VCQ: the TCQ, whose entries are taken when a descriptor is posted and are read in that
 // order, and the MRQ, whose entries are made by what arrives. Both in the process's own memory, used on duty.
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <vector>
@@ -25,7 +26,11 @@ class TransmitCompleteQueue {
   /// Takes the next place. @pre has_room(1)
   /// @param notice  whether success is told
   std::uint64_t take(void* callback_data, bool notice) {
-    entries_[next_ % entries_.size()] = {callback_data, NiFail::kOk, notice, false};
+    Entry& entry = entries_[next_ % entries_.size()];
+    entry.callback_data = callback_data;
+    entry.fail = NiFail::kOk;
+    entry.notice = notice;
+    entry.done.store(false, std::memory_order_relaxed);
     return next_++;
   }
 
@@ -34,13 +39,23 @@ class TransmitCompleteQueue {
     Entry& entry = entries_[place % entries_.size()];
     entry.fail = fail;
     entry.notice = entry.notice || fail != NiFail::kOk;
-    entry.done = true;
+    // (T1) Partner: is_done.
+    entry.done.store(true, std::memory_order_release);
+  }
+
+  /// The descriptor has left before anybody could ask for it: take and complete in one. @pre has_room(1)
+  void take_done(void* callback_data) {
+    Entry& entry = entries_[next_++ % entries_.size()];
+    entry.callback_data = callback_data;
+    entry.fail = NiFail::kOk;
+    entry.notice = true;
+    entry.done.store(true, std::memory_order_relaxed);
   }
 
   /// Reads the oldest notice. @return false if the oldest descriptor is still on its way, or there is none
   bool read(void** callback_data, NiFail* fail) {
     forget_silent();
-    if (unread() == 0 || !oldest().done) return false;
+    if (unread() == 0 || !is_done(oldest())) return false;
     *callback_data = oldest().callback_data;
     *fail = oldest().fail;
     ++oldest_;
@@ -52,11 +67,13 @@ class TransmitCompleteQueue {
     void* callback_data = nullptr;
     NiFail fail = NiFail::kOk;
     bool notice = false;  ///< It is to be read.
-    bool done = false;
+    std::atomic<bool> done{false};
   };
+  // (T1) A VCQ that is not thread-safe reads its TCQ without the duty.
+  static bool is_done(const Entry& entry) { return entry.done.load(std::memory_order_acquire); }
   Entry& oldest() { return entries_[oldest_ % entries_.size()]; }
   void forget_silent() {
-    while (unread() != 0 && oldest().done && !oldest().notice) ++oldest_;
+    while (unread() != 0 && is_done(oldest()) && !oldest().notice) ++oldest_;
   }
 
   std::vector<Entry> entries_;
@@ -96,18 +113,60 @@ class MessageReceiveQueue {
   bool post(const Notice& notice) {
     if (notices_.size() >= entry_count_) return false;
     notices_.push_back(notice);
+    posted_.store(posted_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     return true;
   }
   bool read(Notice* notice) {
     if (notices_.empty()) return false;
     *notice = notices_.front();
     notices_.pop_front();
+    ++read_;
     return true;
   }
+
+  /// Notices ever posted; any thread. And read; by whoever reads.
+  std::uint64_t posted() const { return posted_.load(std::memory_order_relaxed); }
+  std::uint64_t read_count() const { return read_; }
 
  private:
   std::deque<Notice> notices_;
   std::uint32_t entry_count_;
+  std::atomic<std::uint64_t> posted_{0};
+  std::uint64_t read_ = 0;
+};
+
+/// Notices that the thread of a VCQ makes for itself, beside the MRQ: of communications that were complete when they
+/// were posted. Each remembers how many of the MRQ came before it, so both together are read in order.
+class OwnNoticeQueue {
+ public:
+  static constexpr std::uint32_t kEntries = 256;  ///< Further ones go by the MRQ.
+
+  bool is_empty() const { return head_ == tail_; }
+  bool has_room() const { return tail_ - head_ < kEntries; }
+
+  /// @pre has_room()
+  Notice& add(const MessageReceiveQueue& mrq) {
+    Entry& entry = entries_[tail_++ % kEntries];
+    entry.behind = mrq.posted();
+    return entry.notice;
+  }
+
+  /// The next notice, if nothing in the MRQ comes before it; nullptr if there is none. Valid until drop.
+  const Notice* front(const MessageReceiveQueue& mrq) const {
+    if (is_empty()) return nullptr;
+    const Entry& entry = entries_[head_ % kEntries];
+    return entry.behind <= mrq.read_count() ? &entry.notice : nullptr;
+  }
+  void drop() { ++head_; }
+
+ private:
+  struct Entry {
+    Notice notice;
+    std::uint64_t behind = 0;  ///< MessageReceiveQueue::posted when it was made.
+  };
+  std::vector<Entry> entries_ = std::vector<Entry>(kEntries);
+  std::uint64_t head_ = 0;
+  std::uint64_t tail_ = 0;
 };
 
 }  // namespace portofu

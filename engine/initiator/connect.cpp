@@ -2,6 +2,7 @@
 
 #include "engine/initiator/answer_in.h"
 #include "engine/initiator/send.h"
+#include "engine/initiator/tofu_direct.h"
 #include "engine/target/answer_out.h"
 #include "engine/target/barrier.h"
 
@@ -27,6 +28,7 @@ Reach ensure_connected(Core& core, Peer& peer) {
 
 void lose_peer(Core& core, Peer& peer) {
   if (peer.state == PeerState::kConnected) {
+    end_lane_on_duty(core, peer);
     peer.wire->disconnect(peer.link);
     core.counters.add(Counter::kPeersLost);
   }

@@ -13,28 +13,24 @@ void count(Core& core, Interface& ni, const MemoryDescriptor& md, NiFail fail, s
   }
 }
 
-void post(Core& core, Interface& ni, const MemoryDescriptor& md, const Event& event) {
-  if (md.eq_handle == 0) return;
-  if (event.ni_fail_type == NiFail::kOk && (md.options & kMdEventSuccessDisable) != 0) return;
-  post_event(core, ni, md.eq_handle, event);
-}
-
-Event answer_event(const OutstandingOperation& operation, EventKind kind) {
-  Event event;
-  event.type = kind;
-  event.user_ptr = operation.user_ptr;
-  event.ni_fail_type = operation.fail;
-  event.ptl_list = operation.list;
-  event.mlength = operation.mlength;
-  event.remote_offset = operation.remote_offset;
-  return event;
+void post_answer_event(Core& core, Interface& ni, const MemoryDescriptor& md, const OutstandingOperation& operation,
+                       EventKind kind) {
+  if (operation.fail == NiFail::kOk && (md.options & kMdEventSuccessDisable) != 0) return;
+  post_event_with(core, ni, md.eq_handle, [&operation, kind](Event& event) {
+    event.type = kind;
+    event.user_ptr = operation.user_ptr;
+    event.ni_fail_type = operation.fail;
+    event.ptl_list = operation.list;
+    event.mlength = operation.mlength;
+    event.remote_offset = operation.remote_offset;
+  });
 }
 
 void report_reply(Core& core, Interface& ni, const OutstandingOperation& operation) {
   MemoryDescriptor* md = ni.mds.find(operation.get_md_handle);
   if (md == nullptr) return;
   if ((md->options & kMdEventCtReply) != 0) count(core, ni, *md, operation.fail, operation.mlength);
-  post(core, ni, *md, answer_event(operation, EventKind::kReply));
+  post_answer_event(core, ni, *md, operation, EventKind::kReply);
   end_operation(ni, *md);
 }
 
@@ -52,7 +48,7 @@ void report_ack(Core& core, Interface& ni, const MemoryDescriptor& md, const Out
   }
   if (operation.silent) return;
   if ((md.options & kMdEventCtAck) != 0) count(core, ni, md, operation.fail, operation.mlength);
-  if (operation.ack_req == AckRequest::kFull) post(core, ni, md, answer_event(operation, EventKind::kAck));
+  if (operation.ack_req == AckRequest::kFull) post_answer_event(core, ni, md, operation, EventKind::kAck);
 }
 
 }  // namespace
@@ -73,12 +69,13 @@ void report_send_count(Core& core, Interface& ni, const MemoryDescriptor& md, co
 
 void report_send_event(Core& core, Interface& ni, const MemoryDescriptor& md, const SendReport& report) {
   if ((md.options & kMdEventSendDisable) != 0) return;
-  Event event;
-  event.type = EventKind::kSend;
-  event.user_ptr = report.user_ptr;
-  event.mlength = report.length;
-  event.ni_fail_type = report.fail;
-  post(core, ni, md, event);
+  if (report.fail == NiFail::kOk && (md.options & kMdEventSuccessDisable) != 0) return;
+  post_event_with(core, ni, md.eq_handle, [&report](Event& event) {
+    event.type = EventKind::kSend;
+    event.user_ptr = report.user_ptr;
+    event.mlength = report.length;
+    event.ni_fail_type = report.fail;
+  });
 }
 
 void report_answer(Core& core, const OutstandingOperation& operation) {
@@ -116,7 +113,7 @@ void report_not_started(Core& core, Interface& ni, const Descriptor& descriptor,
   MemoryDescriptor* md = ni.mds.find(reply_handle);
   if (md == nullptr) return;
   if ((md->options & kMdEventCtReply) != 0) count_failure(core, ni, md->ct_handle);
-  post(core, ni, *md, answer_event(operation, EventKind::kReply));
+  post_answer_event(core, ni, *md, operation, EventKind::kReply);
 }
 
 }  // namespace portofu

@@ -8,6 +8,7 @@
 #include "engine/initiator/report.h"
 #include "engine/initiator/send_steps.h"
 #include "engine/initiator/tofu_send.h"
+#include "engine/queue/ring_geometry.h"
 #include "engine/target/answer_out.h"
 
 namespace portofu {
@@ -45,17 +46,20 @@ PacketType packet_type_of(DescriptorKind kind) {
   return PacketType::kInvalid;
 }
 
-/// Opens the outstanding entry if an answer is due.
-/// @return false if the window of the peer is full
-bool open_operation(const Sending& s) {
-  const Descriptor& d = s.descriptor;
+bool wants_acknowledgement(const MemoryDescriptor& md, const Descriptor& d) {
+  return d.ack_req != AckRequest::kNone && d.kind != DescriptorKind::kGet && acknowledgement_is_noticed(md, d.ack_req);
+}
+
+/// Opens the outstanding entry of a request that will be answered.
+/// @return nullptr if the window of the peer is full
+OutstandingOperation* open_answered(Core& core, Interface& ni, Peer& peer, const MemoryDescriptor& md,
+                                    const Descriptor& d, std::uint32_t* operation_id) {
+  if (peer.outstanding >= core.settings.window_operations) return nullptr;
+  OutstandingOperation* operation = core.outstanding.open(operation_id);
+  if (operation == nullptr) return nullptr;
   const bool is_get = d.kind == DescriptorKind::kGet;
-  const bool ack = !is_get && d.ack_req != AckRequest::kNone && acknowledgement_is_noticed(s.md, d.ack_req);
-  if (!is_get && !is_fetching(d.kind) && !ack) return true;
-  if (s.peer.outstanding >= s.core.settings.window_operations) return false;
-  OutstandingOperation* operation = s.core.outstanding.open(&s.progress.operation_id);
-  if (operation == nullptr) return false;
-  operation->peer = &s.peer;
+  const bool ack = wants_acknowledgement(md, d);
+  operation->peer = &peer;
   operation->kind = d.kind;
   operation->interface_index = d.interface_index;
   operation->ack_req = ack ? d.ack_req : AckRequest::kNone;
@@ -66,27 +70,39 @@ bool open_operation(const Sending& s) {
   operation->user_ptr = d.user_ptr;
   // A full acknowledgement tells the fate of the put, so SEND waits for it and agrees with it.
   operation->send_due =
-      ack && d.ack_req == AckRequest::kFull && s.md.eq_handle != 0 && (s.md.options & kMdEventSendDisable) == 0;
-  ++s.peer.outstanding;
-  ++s.ni.outstanding;
-  return true;
+      ack && d.ack_req == AckRequest::kFull && md.eq_handle != 0 && (md.options & kMdEventSendDisable) == 0;
+  ++peer.outstanding;
+  ++ni.outstanding;
+  return operation;
 }
 
-PacketHeader first_header(const Sending& s) {
+/// Opens the outstanding entry if an answer is due.
+/// @return false if the window of the peer is full
+bool open_operation(const Sending& s) {
   const Descriptor& d = s.descriptor;
-  PacketHeader header = stamped_header(s.core, packet_type_of(d.kind));
-  header.flags = s.progress.operation_id != 0 ? kFlagAnswerWanted : 0;
-  if ((s.md.options & kMdUnordered) != 0) header.flags |= kFlagUnordered;
+  const bool answered = d.kind == DescriptorKind::kGet || is_fetching(d.kind) || wants_acknowledgement(s.md, d);
+  return !answered || open_answered(s.core, s.ni, s.peer, s.md, d, &s.progress.operation_id) != nullptr;
+}
+
+PacketHeader request_header(const Core& core, const Interface& ni, const MemoryDescriptor& md, const Descriptor& d) {
+  PacketHeader header = stamped_header(core, packet_type_of(d.kind));
+  header.flags = (md.options & kMdUnordered) != 0 ? kFlagUnordered : 0;
   header.interface_index = d.interface_index;
   header.pt_index = d.pt_index;
   header.atomic_operation = d.atomic_operation;
   header.atomic_type = d.atomic_type;
-  header.operation_id = s.progress.operation_id;
   header.match_bits = d.match_bits;
   header.hdr_data = d.hdr_data;
   header.remote_offset = d.remote_offset;
   header.length = d.length;
-  header.initiator_rank = s.ni.map.own_rank();
+  header.initiator_rank = ni.map.own_rank();
+  return header;
+}
+
+PacketHeader first_header(const Sending& s) {
+  PacketHeader header = request_header(s.core, s.ni, s.md, s.descriptor);
+  header.operation_id = s.progress.operation_id;
+  if (s.progress.operation_id != 0) header.flags |= kFlagAnswerWanted;
   return header;
 }
 
@@ -227,12 +243,45 @@ SendResult advance_request(Core& core, Peer& peer, OutgoingRequest& request, int
 
 }  // namespace
 
-PacketHeader stamped_header(const Core& core, PacketType type) {
-  PacketHeader header{};
-  header.type = type;
-  header.uid = core.uid;
-  header.job_key = core.settings.job_key;
-  return header;
+bool send_short_put(Core& core, Interface& ni, MemoryDescriptor& md, const Descriptor& d) {
+  if (d.kind != DescriptorKind::kPut || d.length > kInlineBytes) return false;
+  ProcessId target = d.target;
+  if (ni.is_logical()) {
+    const ProcessId* process = ni.map.process_of(target.nid);
+    if (process == nullptr) return false;
+    target = *process;
+  }
+  Peer& peer = core.peer(target);
+  if (peer.state != PeerState::kConnected || !peer.requests.empty()) return false;
+  std::byte* payload = peer.wire->claim(*peer.link, static_cast<std::uint32_t>(d.length));
+  if (payload == nullptr) return false;
+  PacketHeader header = request_header(core, ni, md, d);
+  header.payload_bytes = static_cast<std::uint32_t>(d.length);
+  OutstandingOperation* operation = nullptr;
+  bool goes = md.segment.read(d.local_offset, payload, d.length);
+  if (goes && wants_acknowledgement(md, d)) {
+    operation = open_answered(core, ni, peer, md, d, &header.operation_id);
+    header.flags |= kFlagAnswerWanted;
+    goes = operation != nullptr;
+  }
+  if (!goes) [[unlikely]] {
+    peer.wire->discard(*peer.link);
+    return false;
+  }
+  peer.wire->publish(*peer.link, header);
+  core.counters.add(Counter::kPutsSent);
+  core.counters.add(Counter::kPacketsSent);
+  core.counters.add(Counter::kBytesSent, d.length);
+  if (operation != nullptr) operation->sent = true;
+  if (md.ct_handle == 0 && md.eq_handle == 0) return true;
+  const SendReport report{d.length, d.user_ptr, NiFail::kOk};
+  report_send_count(core, ni, md, report);
+  if (operation != nullptr && operation->send_due) {
+    ++md.pending;  // Until SEND.
+  } else {
+    report_send_event(core, ni, md, report);
+  }
+  return true;
 }
 
 void start_descriptor(Core& core, const Descriptor& descriptor) {

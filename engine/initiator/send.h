@@ -10,6 +10,10 @@ namespace portofu {
 /// triggered operation whose MD is gone does nothing.
 void start_descriptor(Core& core, const Descriptor& descriptor);
 
+/// Sends a put that fits one cell and has nothing before it on its way to its peer, in one go.
+/// @return false: it is none, or cannot leave now; nothing has happened, and start_descriptor is due
+bool send_short_put(Core& core, Interface& ni, MemoryDescriptor& md, const Descriptor& descriptor);
+
 /// Goes on with what waits at a peer: its answers first, then its requests.
 /// @return number of packets published
 int advance_peer(Core& core, Peer& peer);
@@ -19,6 +23,12 @@ int advance_peer(Core& core, Peer& peer);
 void abandon_requests(Core& core, Peer& peer, NiFail fail);
 
 /// Fills the part of a header that every packet carries.
-PacketHeader stamped_header(const Core& core, PacketType type);
+inline PacketHeader stamped_header(const Core& core, PacketType type) {
+  PacketHeader header{};
+  header.type = type;
+  header.uid = core.uid;
+  header.job_key = core.settings.job_key;
+  return header;
+}
 
 }  // namespace portofu

@@ -80,7 +80,7 @@ void receive_tofu_fault(Core& core, const Peer&, const PacketHeader& header) {
   post_notice(core, *vcq, notice);
 }
 
-void report_at_once(Core& core, VirtualControlQueue& vcq, const Descriptor& d, NiFail fail) {
+void report_at_once(Core& core, VirtualControlQueue& vcq, const Descriptor& d, NiFail fail, std::uint64_t old_value) {
   Notice notice;
   notice.kind = local_kind(d.kind);
   notice.fail = fail;
@@ -89,6 +89,7 @@ void report_at_once(Core& core, VirtualControlQueue& vcq, const Descriptor& d, N
   const std::uint64_t moved = d.kind == DescriptorKind::kTofuArmw ? 0 : d.length;
   if (d.kind == DescriptorKind::kTofuGet) notice.local_stadd = d.local_offset + moved;
   if (d.kind != DescriptorKind::kTofuGet) notice.remote_stadd = d.remote_offset + moved;
+  notice.remote_value = old_value;
   post_notice(core, vcq, notice);
 }
 

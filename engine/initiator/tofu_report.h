@@ -21,6 +21,8 @@ void receive_tofu_fault(Core& core, const Peer& peer, const PacketHeader& header
 
 /// Local notice of a descriptor that has no outstanding entry: it is complete already, or its remote VCQ cannot be
 /// reached (kUndeliverable), which is told whatever notices were asked for.
-void report_at_once(Core& core, VirtualControlQueue& vcq, const Descriptor& descriptor, NiFail fail);
+/// @param old_value  of an ARMW
+void report_at_once(Core& core, VirtualControlQueue& vcq, const Descriptor& descriptor, NiFail fail,
+                    std::uint64_t old_value = 0);
 
 }  // namespace portofu

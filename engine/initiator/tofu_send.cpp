@@ -2,6 +2,7 @@
 
 #include "engine/initiator/answer_in.h"
 #include "engine/initiator/connect.h"
+#include "engine/initiator/tofu_direct.h"
 #include "engine/initiator/tofu_report.h"
 #include "engine/target/atomic_unit.h"
 #include "engine/target/barrier.h"
@@ -60,7 +61,7 @@ bool open_operation(const TofuSending& s) {
 }
 
 std::uint64_t payload_length(const TofuSending& s) {
-  return s.descriptor.kind == DescriptorKind::kTofuGet ? 0 : s.descriptor.length;
+  return s.descriptor.kind == DescriptorKind::kTofuGet || s.progress.placed ? 0 : s.descriptor.length;
 }
 
 std::uint32_t operand_length(const TofuSending& s) { return compares(s.descriptor) ? kOperandBytes : 0; }
@@ -69,6 +70,7 @@ PacketHeader first_header(const TofuSending& s) {
   const Descriptor& d = s.descriptor;
   PacketHeader header = stamped_header(s.core, packet_type_of(d.kind));
   header.flags = s.progress.operation_id != 0 ? kFlagAnswerWanted : 0;
+  if (s.progress.placed) header.flags |= kFlagPlaced;
   header.interface_index = kTofuInterface;
   header.pt_index = static_cast<std::uint16_t>(d.hdr_data);
   header.atomic_operation = d.atomic_operation;
@@ -226,7 +228,11 @@ void start_tofu_descriptor(Core& core, const Descriptor& d) {
   const Reach reach = ensure_connected(core, *peer);
   if (reach == Reach::kNever) return abandon(sending, NiFail::kUndeliverable);
   count_request(core, d.kind);
-  if (reach == Reach::kNow && put_directly(sending)) return;
+  if (reach == Reach::kNow) {
+    const MappedResult mapped = use_mapped_on_duty(core, *peer, *vcq, d);
+    if (mapped == MappedResult::kDone || (mapped == MappedResult::kNo && put_directly(sending))) return;
+    progress.placed = mapped == MappedResult::kPlaced;
+  }
   send_or_wait(sending, reach);
 }
 

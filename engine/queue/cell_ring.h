@@ -5,8 +5,9 @@
 // Layout: control (one line a writer), cells, data area. A cell is the header's line and one line of inline payload;
 // the last word of the header's line is the sequence word, written last and with release, and only ever at this place,
 // so that no payload can look like one. Its low half tells the lap: (position + 1) mod 2^16, which the cell's previous
-// lap never left there; its high half says where the payload lies: 0 inline, kAreaBit + index of a chunk of the
-// sender's area (which is not the ring's business), else 1 + index of its first granule.
+// lap never left there; its high half says where the payload lies: 0 inline, kInHeader in the header's line in place of
+// `length`, which then equals `payload_bytes`, kAreaBit + index of a chunk of the sender's area (which is not the
+// ring's business), else 1 + index of its first granule.
 //
 // Only the sender writes cells and data, only the receiver writes `released`. Use of the data area is first in, first
 // out and ends with the cell, so the sender keeps, in private memory, where the data of each cell ended. Neither end
@@ -52,12 +53,20 @@ static_assert(sizeof(CellShared) == kCellBytes && std::is_standard_layout_v<Cell
 static_assert(offsetof(CellShared, wire_word) == 60 && offsetof(CellShared, inline_payload) == 64);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free);
 
-/// What a header must look like: one line, its length at `payload_bytes`, its last word free for the ring.
+/// High half of the sequence word when the payload stands in place of the header's `length`.
+inline constexpr std::uint32_t kInHeader = 0xffff;
+
+/// What a header must look like: one line, the length of the packet's payload at `payload_bytes`, that of the message
+/// at `length`, its last word free for the ring.
 template <typename Header>
 concept CellHeader = sizeof(Header) == 64 && std::is_trivially_copyable_v<Header>&& requires(Header header) {
   { header.payload_bytes } -> std::same_as<std::uint32_t&>;
+  { header.length } -> std::same_as<std::uint64_t&>;
   { header.wire_word } -> std::same_as<std::uint32_t&>;
 };
+
+/// How far ahead of its writing the sender asks for a cell.
+inline constexpr std::uint64_t kPrefetchedCells = 4;
 
 /// @return what the low half of the sequence word of the packet at `position` (counted from 0) is
 constexpr std::uint32_t lap_of(std::uint64_t position) { return static_cast<std::uint16_t>(position + 1); }
@@ -104,6 +113,10 @@ class CellProducer {
       if (!find_room(payload_bytes)) return nullptr;
     }
     claimed_ = true;
+    if (payload_bytes <= kShortBytes) {
+      claimed_granule_ = kInHeader;
+      return short_payload_;
+    }
     if (payload_bytes <= kInlineBytes) {
       claimed_granule_ = 0;
       return cell_at(head_).inline_payload;
@@ -129,14 +142,20 @@ class CellProducer {
   /// Sends the claimed packet; `header.payload_bytes` is what was claimed, or less.
   void publish(const Header& header) {
     PORTOFU_ASSERT(claimed_);
-    if (uses_data_area(claimed_granule_)) data_head_ = claimed_data_ + round_up_to_granule(header.payload_bytes);
-    data_end_of_cell_[head_ & cell_mask_] = data_head_;
     CellShared& cell = cell_at(head_);
-    copy_fresh_line(cell.head, &header, sizeof cell.head);
+    copy_fresh_line<sizeof cell.head>(cell.head, &header);
+    if (claimed_granule_ == kInHeader) {
+      publish_short(cell, header);
+    } else if (uses_data_area(claimed_granule_)) {
+      data_head_ = claimed_data_ + round_up_to_granule(header.payload_bytes);
+    }
+    data_end_of_cell_[head_ & cell_mask_] = data_head_;
     // (R1) release: header and payload are visible to whoever acquires this word in CellConsumer::ready.
     cell.wire_word.store(claimed_granule_ << 16 | lap_of(head_), std::memory_order_release);
     ++head_;
     claimed_ = false;
+    // A line that is here before it is written needs no wait; several may come at once.
+    __builtin_prefetch(&cell_at(head_ + kPrefetchedCells), 1);
   }
 
   /// Gives the claimed room back; the receiver sees nothing of it.
@@ -180,6 +199,18 @@ class CellProducer {
  private:
   static bool uses_data_area(std::uint32_t granule) { return granule != 0 && (granule & kAreaBit) == 0; }
   CellShared& cell_at(std::uint64_t position) { return ring_.cells[position & cell_mask_]; }
+
+  /// Places a payload of kShortBytes at most, in the header if that says what its `length` was.
+  void publish_short(CellShared& cell, const Header& header) {
+    std::uint64_t word;
+    std::memcpy(&word, short_payload_, sizeof word);
+    if (header.length == header.payload_bytes) {
+      std::memcpy(cell.head + offsetof(Header, length), &word, sizeof word);
+    } else {
+      std::memcpy(cell.inline_payload, &word, sizeof word);
+      claimed_granule_ = 0;
+    }
+  }
 
   /// Granules of a payload are contiguous: @return bytes to leave unused at the end of the area before it
   std::uint32_t skip_before(std::uint32_t payload_bytes) const {
@@ -241,7 +272,8 @@ class CellProducer {
   bool claimed_ = false;               ///< Between claim and publish or discard.
   bool waits_for_room_ = false;        ///< What this end has written to wants_room.
   bool receiver_lied_ = false;         ///< Stays true.
-  std::unique_ptr<std::uint32_t[]> data_end_of_cell_;  ///< For each cell, data_head_ after its packet.
+  alignas(kGranuleBytes) std::byte short_payload_[kShortBytes] = {};  ///< Until publish knows where it goes.
+  std::unique_ptr<std::uint32_t[]> data_end_of_cell_;                 ///< For each cell, data_head_ after its packet.
 };
 
 /// Outcome of CellConsumer::take.
@@ -267,8 +299,8 @@ class CellConsumer {
     return static_cast<std::uint16_t>(word->load(std::memory_order_acquire)) == lap;
   }
 
-  /// Asks for the line of the inline payload together with the header's: when both arrive at once, a short message
-  /// costs hardly more than an empty one. `word` is a next_word().
+  /// Asks for the line of the inline payload together with the header's: when both arrive at once, a message of up to
+  /// kInlineBytes costs hardly more than an empty one. `word` is a next_word().
   static void prefetch_payload(const std::atomic<std::uint32_t>* word) { __builtin_prefetch(word + 1); }
 
   bool ready() const { return word_ready(next_word(), next_lap()); }
@@ -279,17 +311,23 @@ class CellConsumer {
     const CellShared& cell = ring_.cells[position_ & cell_mask_];
     std::memcpy(&header, &cell, sizeof header);
     const std::uint32_t granule = header.wire_word >> 16;
-    if (granule == 0) [[likely]] {
+    taken_bytes_ = 0;
+    if (granule == kInHeader) {
+      if (header.payload_bytes > kShortBytes) return TakeResult::kLie;
+      std::memcpy(short_payload_, &header.length, sizeof short_payload_);
+      header.length = header.payload_bytes;
+      *payload = short_payload_;
+      return TakeResult::kPacket;
+    }
+    if (granule == 0) {
       if (header.payload_bytes > kInlineBytes) return TakeResult::kLie;
       *payload = cell.inline_payload;
-      taken_bytes_ = 0;
       return TakeResult::kPacket;
     }
     if ((granule & kAreaBit) != 0) {
       const std::uint32_t chunk = granule & ~kAreaBit;
       if (chunk >= area_chunks_ || header.payload_bytes > kAreaChunkBytes) return TakeResult::kLie;
       *payload = area_ + std::size_t{chunk} * kAreaChunkBytes;
-      taken_bytes_ = 0;
       return TakeResult::kPacket;
     }
     const std::uint64_t offset = std::uint64_t{granule - 1} * kGranuleBytes;
@@ -343,6 +381,7 @@ class CellConsumer {
   std::uint32_t withheld_bytes_ = 0;  ///< Bytes of the data area taken since `published_`.
   const std::byte* area_ = nullptr;   ///< The sender's area, once it is mapped.
   std::uint32_t area_chunks_ = 0;     ///< Chunks in it.
+  alignas(kShortBytes) std::byte short_payload_[kShortBytes] = {};  ///< Of the packet in hand.
 };
 
 }  // namespace portofu

@@ -13,6 +13,9 @@ inline constexpr std::uint32_t kCellBytes = 128;
 /// A payload up to this size travels in its cell.
 inline constexpr std::uint32_t kInlineBytes = 64;
 
+/// A payload up to this size that is its whole message travels in the header's line.
+inline constexpr std::uint32_t kShortBytes = 8;
+
 /// Unit of the data area that carries longer payloads.
 inline constexpr std::uint32_t kGranuleBytes = 64;
 

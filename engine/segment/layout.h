@@ -25,7 +25,7 @@
 namespace portofu {
 
 inline constexpr std::uint64_t kSegmentMagic = 0x75666f74726f500aull;  ///< "\nPortofu", little endian.
-inline constexpr std::uint32_t kLayoutVersion = 4;
+inline constexpr std::uint32_t kLayoutVersion = 5;
 inline constexpr std::uint32_t kPageBytes = 4096;         ///< Unit of the layout, whatever the machine's page is.
 inline constexpr std::uint32_t kMaxChannelCount = 65536;  ///< Bound for what a descriptor may claim.
 
@@ -63,6 +63,11 @@ struct SegmentControlShared {
   std::atomic<std::uint32_t> unattended;
   /// Channels ever published. Writers: claimers (relaxed: it guards no data), who take their `publish_order` from it.
   std::atomic<std::uint64_t> publish_count;
+  /// The heap in which regions of the owner lie (HeapPlace): id, 0 while there is none, address and length. Writer: the
+  /// owner, on duty, before it publishes the first such region (G1). Readers: peers who have found one.
+  std::atomic<std::uint64_t> heap_id;
+  std::atomic<std::uint64_t> heap_start;
+  std::atomic<std::uint64_t> heap_bytes;
   /// Of the owner; see engine/observe/counters.h.
   alignas(128) CountersShared counters;
 };

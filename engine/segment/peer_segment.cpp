@@ -3,7 +3,6 @@
 #include "engine/segment/peer_segment.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -36,14 +35,6 @@ AttachResult open_file(const std::string& path, std::shared_ptr<SegmentFile>* fi
   return AttachResult::kAttached;
 }
 
-/// @return true if nobody but this effective user can write to the file
-bool is_private(int fd, std::uint64_t* file_bytes) {
-  struct stat status {};
-  if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) return false;
-  *file_bytes = static_cast<std::uint64_t>(status.st_size);
-  return status.st_uid == geteuid() && (status.st_mode & 077) == 0;
-}
-
 bool describes(const SegmentDescriptorShared& descriptor, ProcessId id, std::uint64_t file_bytes) {
   return is_sound(descriptor, file_bytes) && descriptor.nid == id.nid && descriptor.pid == id.pid;
 }
@@ -57,7 +48,7 @@ AttachResult PeerSegment::attach(const std::string& directory, ProcessId id, std
   const AttachResult opened = open_file(path, &file);
   if (opened != AttachResult::kAttached) return opened;
   std::uint64_t file_bytes = 0;
-  if (!is_private(file->fd(), &file_bytes)) return AttachResult::kRefused;
+  if (!is_private_file(file->fd(), &file_bytes)) return AttachResult::kRefused;
   if (!file->is_alive()) {
     remove_if_dead(path);
     return AttachResult::kNoSuchSegment;
@@ -68,6 +59,7 @@ AttachResult PeerSegment::attach(const std::string& directory, ProcessId id, std
     return AttachResult::kRefused;
   }
   std::shared_ptr<PeerSegment> made(new PeerSegment);
+  made->directory_ = directory;
   made->path_ = path;
   made->file_ = std::move(file);
   made->descriptor_ = descriptor;
@@ -114,6 +106,18 @@ bool PeerSegment::write_memory(std::uint64_t address, const std::byte* data, std
   return process_vm_writev(os_pid, local, 2, remote, 2, 0) == static_cast<ssize_t>(bytes);
 }
 
+std::byte* PeerSegment::find_mapped(std::uint64_t address, std::uint64_t bytes) {
+  if (heap_place_.id == 0) {
+    heap_place_ = {control().heap_id.load(std::memory_order_relaxed),
+                   control().heap_start.load(std::memory_order_relaxed),
+                   control().heap_bytes.load(std::memory_order_relaxed)};
+    heap_ = map_heap(directory_, heap_place_);
+  }
+  const std::uint64_t offset = address - heap_place_.start;
+  if (!heap_ || offset >= heap_place_.bytes || bytes > heap_place_.bytes - offset) return nullptr;
+  return heap_.at(offset);
+}
+
 Mapping PeerSegment::allocate_ring(std::uint32_t slot_index) const {
   PORTOFU_ASSERT(slot_index < layout_.channel_count);
   if (!file_->allocate(layout_.ring_offset(slot_index), layout_.ring_stride_bytes())) return {};
@@ -132,8 +136,10 @@ bool PeerSegment::check_alive() {
   if (dead_) return false;
   if (file_->is_alive()) return true;
   dead_ = true;
+  const std::uint64_t heap_id = control().heap_id.load(std::memory_order_relaxed);
   const OwnSegmentsLock lock;
   remove_if_dead(path_);
+  if (heap_id != 0) remove_if_dead(heap_path(directory_, heap_id));
   return false;
 }
 

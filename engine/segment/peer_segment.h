@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "engine/segment/heap_file.h"
 #include "engine/segment/layout.h"
 #include "engine/segment/mapping.h"
 #include "engine/segment/segment_file.h"
@@ -44,6 +45,10 @@ class PeerSegment {
   /// @return false if not all was written
   bool write_memory(std::uint64_t address, const std::byte* data, std::uint64_t bytes, std::uint64_t tail_bytes) const;
 
+  /// Where memory of the owner is mapped here. The heap is mapped when this is asked for the first time.
+  /// @return nullptr if the range does not lie in the owner's heap, or that cannot be mapped
+  std::byte* find_mapped(std::uint64_t address, std::uint64_t bytes);
+
   /// Takes memory for the ring of a channel and maps it. @return an empty mapping if memory is short
   Mapping allocate_ring(std::uint32_t slot_index) const;
 
@@ -59,12 +64,15 @@ class PeerSegment {
  private:
   PeerSegment() = default;
 
+  std::string directory_;
   std::string path_;
   std::shared_ptr<SegmentFile> file_;     ///< Shared with the owner if that is an engine of this process.
   SegmentDescriptorShared descriptor_{};  ///< The checked copy.
   SegmentLayout layout_;
-  Mapping header_;     ///< Everything in front of the rings.
-  bool dead_ = false;  ///< Stays true.
+  Mapping header_;        ///< Everything in front of the rings.
+  Mapping heap_;          ///< Of the owner; empty unless it was asked for and could be had.
+  HeapPlace heap_place_;  ///< What was mapped, or could not be: it is tried once.
+  bool dead_ = false;     ///< Stays true.
 };
 
 /// @param incarnation  which life is meant; 0 means any

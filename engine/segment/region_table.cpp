@@ -44,7 +44,7 @@ void withdraw_region(RegionTableShared& table, std::uint64_t key) {
   }
 }
 
-bool find_published_region(const RegionTableShared& table, std::uint64_t key, PublishedRegion* region) {
+bool find_published_region(const RegionTableShared& table, std::uint64_t key, FoundRegion* region) {
   for (std::uint32_t probe = 0; probe < kRegionProbes; ++probe) {
     const RegionSlotShared& slot = table.slots[place_of(key, probe)];
     const std::uint64_t before = slot.sequence.load(std::memory_order_acquire);  // (G1)
@@ -55,6 +55,8 @@ bool find_published_region(const RegionTableShared& table, std::uint64_t key, Pu
     const std::uint64_t access = slot.access.load(std::memory_order_relaxed);
     region->component = static_cast<std::uint32_t>(access);
     region->writable = (access & kWritable) != 0;
+    region->sequence = &slot.sequence;
+    region->seen = before;
     // (G1) What was read is older than this look at the number.
     std::atomic_thread_fence(std::memory_order_acquire);
     return before % 2 == 0 && slot.sequence.load(std::memory_order_relaxed) == before;

@@ -49,7 +49,33 @@ bool publish_region(RegionTableShared& table, const PublishedRegion& region);
 /// from communication under way (guide, 3.6).
 void withdraw_region(RegionTableShared& table, std::uint64_t key);
 
+/// A region as a reader found it. It is still that as long as `sequence` has the value `seen` (G1).
+struct FoundRegion : PublishedRegion {
+  const std::atomic<std::uint64_t>* sequence = nullptr;
+  std::uint64_t seen = 0;
+};
+
 /// @return false if it is not listed, or just being changed
-bool find_published_region(const RegionTableShared& table, std::uint64_t key, PublishedRegion* region);
+bool find_published_region(const RegionTableShared& table, std::uint64_t key, FoundRegion* region);
+
+/// Whether registered memory may be used so.
+enum class RegionVerdict : std::uint8_t {
+  kFine,
+  kBehind,    ///< The range begins behind the region, or at its end.
+  kTooLong,   ///< The range leaves the region.
+  kReadOnly,  ///< It would be written, and is registered read-only.
+};
+
+/// The one judgement of bounds and access: of the owner on its own table and of peers on what it has published.
+/// @param region_bytes  length of the region
+/// @param writable      how it is registered
+/// @param writes        whether the range [offset, offset + bytes) is to be written
+constexpr RegionVerdict judge_region(std::uint64_t region_bytes, bool writable, std::uint64_t offset,
+                                     std::uint64_t bytes, bool writes) {
+  if (bytes <= region_bytes && offset <= region_bytes - bytes) [[likely]] {
+    return writes && !writable ? RegionVerdict::kReadOnly : RegionVerdict::kFine;
+  }
+  return offset >= region_bytes ? RegionVerdict::kBehind : RegionVerdict::kTooLong;
+}
 
 }  // namespace portofu

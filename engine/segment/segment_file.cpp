@@ -63,6 +63,13 @@ bool SegmentFile::clear(std::uint64_t offset, std::uint64_t bytes) const {
   return fallocate_patiently(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, bytes) == 0;
 }
 
+bool is_private_file(int fd, std::uint64_t* file_bytes) {
+  struct stat status {};
+  if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) return false;
+  *file_bytes = static_cast<std::uint64_t>(status.st_size);
+  return status.st_uid == geteuid() && (status.st_mode & 077) == 0;
+}
+
 std::string segment_name_prefix() { return "portofu-" + std::to_string(geteuid()) + "-"; }
 
 std::string segment_path(const std::string& directory, ProcessId id) {

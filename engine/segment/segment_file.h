@@ -54,6 +54,9 @@ class SegmentFile {
   std::atomic<bool> ended_{false};  ///< kThisProcess only: the owner has closed it. Relaxed, guards no data.
 };
 
+/// @return true if it is a regular file to which nobody but this effective user can write; then with its length
+bool is_private_file(int fd, std::uint64_t* file_bytes);
+
 /// @return path of the segment of a process of this effective user
 std::string segment_path(const std::string& directory, ProcessId id);
 

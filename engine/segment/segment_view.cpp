@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "engine/queue/cell_ring.h"
+#include "engine/segment/heap_file.h"
 #include "engine/segment/own_segments.h"
 #include "engine/segment/segment_alias.h"
 #include "engine/segment/segment_file.h"
@@ -111,7 +112,7 @@ bool view_segments(const std::string& directory, std::vector<SegmentView>* views
     const dirent* entry = readdir(listing);
     if (entry == nullptr) break;
     const std::string name = entry->d_name;
-    if (name.starts_with(prefix) && !is_alias_name(name)) names.push_back(name);
+    if (name.starts_with(prefix) && !is_alias_name(name) && !is_heap_name(name)) names.push_back(name);
   }
   closedir(listing);
   std::sort(names.begin(), names.end());

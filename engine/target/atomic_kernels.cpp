@@ -101,7 +101,7 @@ constexpr KernelTable kKernels = make_table(std::make_index_sequence<kAtomicOper
 AtomicAccess choose_atomic_access(AtomicType type, const std::byte* target, bool has_word16) {
   const std::size_t bytes = kAtomicTypeRules[static_cast<std::size_t>(type)].bytes;
   if (bytes == 32) return has_word16 ? AtomicAccess::kLockedHalves : AtomicAccess::kLockedQuarters;
-  const bool aligned = reinterpret_cast<std::uintptr_t>(target) % bytes == 0;
+  const bool aligned = (reinterpret_cast<std::uintptr_t>(target) & (bytes - 1)) == 0;
   return aligned && (bytes <= 8 || has_word16) ? AtomicAccess::kCpu : AtomicAccess::kLockedHalves;
 }
 

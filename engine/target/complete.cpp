@@ -116,7 +116,7 @@ void complete_arrival(Core& core, Interface& ni, Peer&, Arrival& arrival) {
   // An entry that is unlinked tells so after all its communication events, and before its headers can be used up.
   UnexpectedHeader* header = arrival.unexpected;
   arrival.unexpected = nullptr;
-  advance_unlink(core, ni, entry);
+  if (entry.state != EntryState::kLinked) advance_unlink(core, ni, entry);
   if (header != nullptr) complete_header(core, ni, portal, header, outcome);
 }
 

@@ -8,7 +8,25 @@
 
 namespace portofu {
 
+/// What the entry must allow for the operation.
+inline std::uint32_t needed_options(PacketType type) {
+  if (type == PacketType::kPut) [[likely]]
+    return kEntryOpPut;
+  switch (type) {
+    case PacketType::kGet:
+    case PacketType::kTofuGet: return kEntryOpGet;
+    case PacketType::kFetchAtomic:
+    case PacketType::kTofuArmw:
+    case PacketType::kSwap: return kEntryOpPut | kEntryOpGet;
+    default: return kEntryOpPut;
+  }
+}
+
 /// @return kNone, kPermission or kOperation
-Refusal judge(const ListEntry& entry, const PacketHeader& header);
+inline Refusal judge(const ListEntry& entry, const PacketHeader& header) {
+  if (entry.uid != kUidAny && entry.uid != header.uid) return Refusal::kPermission;
+  const std::uint32_t wanted = needed_options(header.type);
+  return (entry.options & wanted) == wanted ? Refusal::kNone : Refusal::kOperation;
+}
 
 }  // namespace portofu

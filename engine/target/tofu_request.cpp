@@ -27,9 +27,12 @@ std::uint32_t operand_bytes(const PacketHeader& header) {
   return header.atomic_operation == static_cast<std::uint8_t>(AtomicOperation::kCswap) ? kOperandBytes : 0;
 }
 
+bool is_placed(const PacketHeader& header) { return (header.flags & kFlagPlaced) != 0; }
+
 bool is_sane(const PacketHeader& header) {
   if (header.interface_index != kTofuInterface || header.length > kMaxRegionBytes) return false;
   const bool answered = (header.flags & kFlagAnswerWanted) != 0;
+  if (is_placed(header)) return header.type == PacketType::kTofuPut && header.payload_bytes == 0;
   if (header.type == PacketType::kTofuPut) return header.payload_bytes <= header.length;
   if (!answered) return false;
   if (header.type == PacketType::kTofuGet) return header.payload_bytes == 0;
@@ -67,7 +70,7 @@ void refuse(Core& core, Peer& peer, Arrival& arrival, NiFail fail) {
   core.counters.add(Counter::kHeadersDropped);
   arrival.fail = fail;
   arrival.received = header.payload_bytes;
-  const bool more = header.type == PacketType::kTofuPut && arrival.received < header.length;
+  const bool more = header.type == PacketType::kTofuPut && !is_placed(header) && arrival.received < header.length;
   arrival.mode = more ? ArrivalMode::kDiscard : ArrivalMode::kIdle;
   tell(core, peer, arrival);
 }
@@ -186,6 +189,7 @@ void receive_tofu_request(Core& core, Peer& peer, const PacketHeader& header, co
   core.counters.add(Counter::kBytesReceived, header.payload_bytes);
   if (header.type == PacketType::kTofuArmw) return run_armw(core, peer, arrival, payload);
   if (header.type == PacketType::kTofuGet) return run_get(core, peer, arrival);
+  if (is_placed(header)) return finish(core, peer, arrival);
   arrival.mode = ArrivalMode::kDeliver;
   deliver_tofu_payload(core, peer, arrival, payload, header.payload_bytes);
 }

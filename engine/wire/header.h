@@ -60,8 +60,9 @@ inline constexpr std::uint8_t kFlagSilent = 1u << 3;        ///< kAnswer: releas
 inline constexpr std::uint8_t kFlagCut = 1u
                                          << 4;  ///< kData: the sender failed (`ni_fail_type`); the message ends here.
 inline constexpr std::uint8_t kFlagUnordered =
-    1u << 5;                                     ///< A wire may let it overtake: PTL_MD_UNORDERED, answers of Portals.
-inline constexpr std::uint8_t kKnownFlags = 63;  ///< All of them.
+    1u << 5;  ///< A wire may let it overtake: PTL_MD_UNORDERED, answers of Portals.
+inline constexpr std::uint8_t kFlagPlaced = 1u << 6;  ///< kTofuPut without payload: the data is at its place already.
+inline constexpr std::uint8_t kKnownFlags = 127;      ///< All of them.
 
 /// Bytes of the operand that a kSwap carries in front of its data: the widest datatype, long double complex.
 inline constexpr std::uint32_t kOperandBytes = 32;

@@ -6,6 +6,7 @@
 // the earlier one is drained and its source taken (take_closed_source). Every function is called by the thread on duty
 // only and returns at once.
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -21,6 +22,16 @@ struct Link {
   bool lost = false;  ///< Set by the wire once the peer is known to be dead or gone; a lost link stays lost.
   /// Set by claim: the payload is best written by stores that pass the caches by. A hint for who copies much.
   bool streaming = false;
+  /// Set by the engine while its threads may write into the peer's memory without the duty, because nothing is under
+  /// way on the link. A wire with find_mapped calls close_lane before it publishes.
+  std::atomic<std::uint64_t>* lane = nullptr;
+
+  void close_lane() {
+    if (lane == nullptr) [[likely]]
+      return;
+    lane->store(0, std::memory_order_relaxed);
+    lane = nullptr;
+  }
 };
 
 /// Outcome of Wire::connect.
@@ -39,6 +50,23 @@ struct DirectPut {
   std::uint64_t offset = 0;  ///< Into the region.
   const std::byte* data = nullptr;
   std::uint64_t bytes = 0;
+};
+
+/// Names registered memory of a peer.
+struct RegionName {
+  std::uint32_t control_queue = 0;  ///< Of the peer.
+  std::uint32_t component = 0;
+  std::uint32_t stag = 0;
+};
+
+/// Registered memory of a peer that this process maps. Usable until the link is given back, and only while `sequence`
+/// has the value `seen` (G1).
+struct MappedRegion {
+  std::byte* memory = nullptr;
+  std::uint64_t bytes = 0;
+  bool writable = false;
+  const std::atomic<std::uint64_t>* sequence = nullptr;
+  std::uint64_t seen = 0;
 };
 
 /// A packet that has arrived. Valid until Wire::release.
@@ -81,6 +109,10 @@ class Wire {
   ///         why not
   virtual bool put_directly(Link&, const DirectPut&) { return false; }
 
+  /// Finds memory of the peer that this process reaches by its own loads and stores.
+  /// @return false if it does not, or if the peer has not taken all that was published to it
+  virtual bool find_mapped(Link&, const RegionName&, MappedRegion*) { return false; }
+
   /// Looks for the next packet of any source, fairly among sources, in order within each source. Makes whatever small
   /// progress the medium needs.
   /// @return true and fills `packet`; a second peek before release is a bug of the caller
@@ -103,6 +135,12 @@ class Wire {
   /// A source that is closed or dead and whose packets have all been taken; its context is forgotten after the call.
   /// @return false if there is none
   virtual bool take_closed_source(ProcessId* source, void** source_context) = 0;
+
+  /// False: take_closed_source would find nothing.
+  bool may_have_closed_source() const { return closed_sources_ != 0; }
+
+ protected:
+  std::uint32_t closed_sources_ = 1;  ///< For take_closed_source; a wire that does not keep count leaves it alone.
 };
 
 }  // namespace portofu

@@ -167,14 +167,6 @@ Interface* interface_of(Core& core, ptl_handle_ni_t ni_handle) {
   return ni_handle == handle_of(index) ? core.interface(index) : nullptr;
 }
 
-Interface* interface_of_object(Core& core, ptl_handle_any_t handle) {
-  const std::uint32_t kind = handle_kind(handle);
-  if (kind == static_cast<std::uint32_t>(HandleKind::kInterface)) return interface_of(core, handle);
-  const bool known = kind >= static_cast<std::uint32_t>(HandleKind::kMemoryDescriptor) &&
-                     kind <= static_cast<std::uint32_t>(HandleKind::kCountingEvent);
-  return known ? core.interface(handle_interface(handle)) : nullptr;
-}
-
 int to_rc(Status status) {
   switch (status) {
     case Status::kOk: return PTL_OK;

@@ -40,7 +40,14 @@ int close_interface(ptl_handle_ni_t handle);
 
 /// On duty: the open interface that a handle names, or that an object's handle belongs to; nullptr if there is none.
 Interface* interface_of(Core& core, ptl_handle_ni_t ni_handle);
-Interface* interface_of_object(Core& core, ptl_handle_any_t handle);
+inline Interface* interface_of_object(Core& core, ptl_handle_any_t handle) {
+  const std::uint32_t kind = handle_kind(handle);
+  if (kind == static_cast<std::uint32_t>(HandleKind::kInterface)) [[unlikely]]
+    return interface_of(core, handle);
+  const bool known = kind >= static_cast<std::uint32_t>(HandleKind::kMemoryDescriptor) &&
+                     kind <= static_cast<std::uint32_t>(HandleKind::kCountingEvent);
+  return known ? core.interface(handle_interface(handle)) : nullptr;
+}
 
 /// The handle of an open interface.
 ptl_handle_ni_t handle_of(std::uint32_t interface_index);

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <new>
 
+#include "engine/initiator/send.h"
 #include "engine/target/atomic_unit.h"
 
 namespace portofu::portals {
@@ -20,29 +21,35 @@ static_assert(PTL_CT_ACK_REQ == static_cast<int>(AckRequest::kCount) &&
 
 namespace {
 
-const MemoryDescriptor* usable_md(const Interface& ni, ptl_handle_md_t handle) {
-  const MemoryDescriptor* md = ni.mds.find(handle);
+MemoryDescriptor* usable_md(const Interface& ni, ptl_handle_md_t handle) {
+  MemoryDescriptor* md = ni.mds.find(handle);
   return md != nullptr && !md->released ? md : nullptr;
 }
 
-bool is_target(const Interface& ni, const ptl_process_t& target) {
-  if (ni.is_logical()) return ni.map.process_of(target.rank) != nullptr;
-  return target.phys.nid != PTL_NID_ANY && target.phys.pid <= kMaxPid && target.phys.pid != 0;
+bool is_target(const Interface& ni, ProcessId target) {
+  if (ni.is_logical()) return ni.map.process_of(target.nid) != nullptr;
+  return target.nid != PTL_NID_ANY && target.pid <= kMaxPid && target.pid != 0;
+}
+
+bool is_fetching(const Descriptor& d) {
+  return d.kind == DescriptorKind::kFetchAtomic || d.kind == DescriptorKind::kSwap;
+}
+
+bool is_valid_get_part(const Interface& ni, const Descriptor& d) {
+  const MemoryDescriptor* get_md = usable_md(ni, d.get_md_handle);
+  return get_md != nullptr && get_md->segment.fits(d.local_get_offset, d.length) &&
+         d.length <= ni.limits.max_fetch_atomic_size;
 }
 
 /// Arguments of 3.15.2-3.15.7 that depend on the interface.
-bool is_valid(const Interface& ni, const Transfer& transfer, const Descriptor& d) {
-  const MemoryDescriptor* md = usable_md(ni, transfer.md_handle);
-  if (md == nullptr || !md->segment.fits(transfer.local_offset, transfer.length)) return false;
-  if (transfer.length > ni.limits.max_msg_size || transfer.pt_index >= kPortalTableSize) return false;
-  if ((md->options & PTL_MD_UNRELIABLE) != 0 && d.ack_req != AckRequest::kNone) return false;
-  if (!is_target(ni, transfer.target_id)) return false;
-  if (d.kind != DescriptorKind::kFetchAtomic && d.kind != DescriptorKind::kSwap) {
-    return d.kind != DescriptorKind::kAtomic || transfer.length <= ni.limits.max_atomic_size;
-  }
-  const MemoryDescriptor* get_md = usable_md(ni, d.get_md_handle);
-  return get_md != nullptr && get_md->segment.fits(d.local_get_offset, transfer.length) &&
-         transfer.length <= ni.limits.max_fetch_atomic_size;
+/// @param md  of d.md_handle
+bool is_valid(const Interface& ni, const MemoryDescriptor& md, const Descriptor& d) {
+  if (!md.segment.fits(d.local_offset, d.length)) return false;
+  if (d.length > ni.limits.max_msg_size || d.pt_index == kNoPortalIndex) return false;
+  if ((md.options & PTL_MD_UNRELIABLE) != 0 && d.ack_req != AckRequest::kNone) return false;
+  if (!is_target(ni, d.target)) return false;
+  if (d.kind == DescriptorKind::kAtomic && d.length > ni.limits.max_atomic_size) return false;
+  return !is_fetching(d) || is_valid_get_part(ni, d);
 }
 
 /// Table 3-4, and whole items only.
@@ -71,38 +78,33 @@ int arm(const Engine::Duty& duty, Engine& engine, Interface& ni, const Descripto
   return PTL_OK;
 }
 
-int submit(const Transfer& transfer, Descriptor& d, const Trigger& trigger) {
+int submit(Descriptor& d, const Trigger& trigger) {
   return guarded([&] {
     Engine* engine = nullptr;
     if (const int rc = begin(&engine); rc != PTL_OK) return rc;
     const Engine::Duty duty(*engine);
-    Interface* ni = interface_of_object(duty.core(), transfer.md_handle);
-    if (ni == nullptr || !is_valid(*ni, transfer, d)) return PTL_ARG_INVALID;
+    Interface* ni = interface_of_object(duty.core(), d.md_handle);
+    MemoryDescriptor* md = ni != nullptr ? usable_md(*ni, d.md_handle) : nullptr;
+    if (md == nullptr || !is_valid(*ni, *md, d)) return PTL_ARG_INVALID;
     d.interface_index = static_cast<std::uint8_t>(ni->index);
-    d.pt_index = static_cast<std::uint16_t>(transfer.pt_index);
-    d.md_handle = transfer.md_handle;
-    d.target = ni->is_logical() ? ProcessId{transfer.target_id.rank, 0}
-                                : ProcessId{transfer.target_id.phys.nid, transfer.target_id.phys.pid};
-    d.local_offset = transfer.local_offset;
-    d.length = transfer.length;
-    d.match_bits = ni->is_matching() ? transfer.match_bits : 0;
-    d.remote_offset = transfer.remote_offset;
-    d.user_ptr = transfer.user_ptr;
+    if (ni->is_logical()) d.target.pid = 0;
+    if (!ni->is_matching()) d.match_bits = 0;
     if (trigger.waits) return arm(duty, *engine, *ni, d, trigger);
-    engine->post_on_duty(d);
+    if (send_short_put(duty.core(), *ni, *md, d)) {
+      engine->settle_on_duty();
+    } else {
+      engine->post_on_duty(d);
+    }
     return PTL_OK;
   });
 }
 
 bool is_ack_request(ptl_ack_req_t ack_req) { return static_cast<unsigned>(ack_req) <= PTL_OC_ACK_REQ; }
 
-Descriptor atomic_descriptor(DescriptorKind kind, ptl_hdr_data_t hdr_data, const AtomicPart& part) {
-  Descriptor d;
-  d.kind = kind;
+void set_atomic_part(Descriptor& d, ptl_hdr_data_t hdr_data, const AtomicPart& part) {
   d.hdr_data = hdr_data;
   d.atomic_operation = static_cast<std::uint8_t>(part.operation);
   d.atomic_type = static_cast<std::uint8_t>(part.datatype);
-  return d;
 }
 
 /// A wrong argument that is found before the library is looked at: PTL_NO_INIT still comes first.
@@ -110,51 +112,45 @@ int invalid_argument() { return is_initialised() ? PTL_ARG_INVALID : PTL_NO_INIT
 
 }  // namespace
 
-int put(const Transfer& transfer, ptl_ack_req_t ack_req, ptl_hdr_data_t hdr_data, const Trigger& trigger) {
+int put(Descriptor&& d, ptl_ack_req_t ack_req, ptl_hdr_data_t hdr_data, const Trigger& trigger) {
   if (!is_ack_request(ack_req)) return invalid_argument();
-  Descriptor d;
-  d.kind = DescriptorKind::kPut;
   d.ack_req = static_cast<AckRequest>(ack_req);
   d.hdr_data = hdr_data;
-  return submit(transfer, d, trigger);
+  return submit(d, trigger);
 }
 
-int get(const Transfer& transfer, const Trigger& trigger) {
-  Descriptor d;
-  d.kind = DescriptorKind::kGet;
-  return submit(transfer, d, trigger);
-}
+int get(Descriptor&& d, const Trigger& trigger) { return submit(d, trigger); }
 
-int atomic(const Transfer& transfer, ptl_ack_req_t ack_req, ptl_hdr_data_t hdr_data, const AtomicPart& part,
+int atomic(Descriptor&& d, ptl_ack_req_t ack_req, ptl_hdr_data_t hdr_data, const AtomicPart& part,
            const Trigger& trigger) {
-  if (!is_ack_request(ack_req) || !is_legal(part, AtomicUse::kAtomic, transfer.length)) return invalid_argument();
-  Descriptor d = atomic_descriptor(DescriptorKind::kAtomic, hdr_data, part);
+  if (!is_ack_request(ack_req) || !is_legal(part, AtomicUse::kAtomic, d.length)) return invalid_argument();
+  set_atomic_part(d, hdr_data, part);
   d.ack_req = static_cast<AckRequest>(ack_req);
-  return submit(transfer, d, trigger);
+  return submit(d, trigger);
 }
 
-int fetch_atomic(const Transfer& transfer, const FetchPart& fetch, ptl_hdr_data_t hdr_data, const AtomicPart& part,
+int fetch_atomic(Descriptor&& d, const FetchPart& fetch, ptl_hdr_data_t hdr_data, const AtomicPart& part,
                  const Trigger& trigger) {
-  if (!is_legal(part, AtomicUse::kFetchAtomic, transfer.length)) return invalid_argument();
-  Descriptor d = atomic_descriptor(DescriptorKind::kFetchAtomic, hdr_data, part);
+  if (!is_legal(part, AtomicUse::kFetchAtomic, d.length)) return invalid_argument();
+  set_atomic_part(d, hdr_data, part);
   d.get_md_handle = fetch.get_md_handle;
   d.local_get_offset = fetch.local_get_offset;
-  return submit(transfer, d, trigger);
+  return submit(d, trigger);
 }
 
-int swap(const Transfer& transfer, const FetchPart& fetch, ptl_hdr_data_t hdr_data, const void* operand,
-         const AtomicPart& part, const Trigger& trigger) {
-  if (!is_legal(part, AtomicUse::kSwap, transfer.length)) return invalid_argument();
-  Descriptor d = atomic_descriptor(DescriptorKind::kSwap, hdr_data, part);
+int swap(Descriptor&& d, const FetchPart& fetch, ptl_hdr_data_t hdr_data, const void* operand, const AtomicPart& part,
+         const Trigger& trigger) {
+  if (!is_legal(part, AtomicUse::kSwap, d.length)) return invalid_argument();
+  set_atomic_part(d, hdr_data, part);
   d.get_md_handle = fetch.get_md_handle;
   d.local_get_offset = fetch.local_get_offset;
   if (part.operation != PTL_SWAP) {  // 3.15.7: one item, compared with or masked by the operand.
     const std::uint32_t item = atomic_type_bytes(static_cast<AtomicType>(part.datatype));
-    if (operand == nullptr || transfer.length > item) return invalid_argument();
+    if (operand == nullptr || d.length > item) return invalid_argument();
     std::memcpy(d.operand.data(), operand, item);
     d.operand_bytes = static_cast<std::uint8_t>(item);
   }
-  return submit(transfer, d, trigger);
+  return submit(d, trigger);
 }
 
 int triggered_count(DescriptorKind kind, ptl_handle_ct_t ct_handle, ptl_ct_event_t amount, const Trigger& trigger) {

@@ -8,22 +8,31 @@ namespace portofu::portals {
 
 /// When an operation starts.
 struct Trigger {
-  ptl_handle_ct_t ct_handle = PTL_CT_NONE;  ///< PTL_CT_NONE: at once.
+  ptl_handle_ct_t ct_handle = PTL_CT_NONE;
   ptl_size_t threshold = 0;
-  bool waits = false;  ///< It is a triggered operation.
+  bool waits = false;  ///< False: it is none, and starts at once.
 };
 
-/// Arguments that every operation has. For a fetching one `md_handle` is the memory to send from.
-struct Transfer {
-  ptl_handle_md_t md_handle;
-  ptl_size_t local_offset;
-  ptl_size_t length;
-  ptl_process_t target_id;
-  ptl_pt_index_t pt_index;
-  ptl_match_bits_t match_bits;
-  ptl_size_t remote_offset;
-  void* user_ptr;
-};
+/// In place of an index beyond every portal table.
+inline constexpr std::uint16_t kNoPortalIndex = UINT16_MAX;
+
+/// The arguments that every operation has, as they come; `submit` checks them. For a fetching operation `md_handle` is
+/// the memory to send from.
+inline Descriptor transfer(DescriptorKind kind, ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
+                           ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
+                           ptl_size_t remote_offset, void* user_ptr) {
+  Descriptor d;
+  d.kind = kind;
+  d.pt_index = pt_index < kPortalTableSize ? static_cast<std::uint16_t>(pt_index) : kNoPortalIndex;
+  d.md_handle = md_handle;
+  d.target = {target_id.phys.nid, target_id.phys.pid};  // A rank stands where the union has it, in `nid`.
+  d.local_offset = local_offset;
+  d.length = length;
+  d.match_bits = match_bits;
+  d.remote_offset = remote_offset;
+  d.user_ptr = user_ptr;
+  return d;
+}
 
 /// What an atomic adds.
 struct AtomicPart {
@@ -37,14 +46,15 @@ struct FetchPart {
   ptl_size_t local_get_offset;
 };
 
-int put(const Transfer& transfer, ptl_ack_req_t ack_req, ptl_hdr_data_t hdr_data, const Trigger& trigger);
-int get(const Transfer& transfer, const Trigger& trigger);
-int atomic(const Transfer& transfer, ptl_ack_req_t ack_req, ptl_hdr_data_t hdr_data, const AtomicPart& part,
-           const Trigger& trigger);
-int fetch_atomic(const Transfer& transfer, const FetchPart& fetch, ptl_hdr_data_t hdr_data, const AtomicPart& part,
-                 const Trigger& trigger);
-int swap(const Transfer& transfer, const FetchPart& fetch, ptl_hdr_data_t hdr_data, const void* operand,
-         const AtomicPart& part, const Trigger& trigger);
+/// The rest of the arguments, and off it goes, or it is armed.
+int put(Descriptor&& d, ptl_ack_req_t ack_req, ptl_hdr_data_t hdr_data, const Trigger& trigger = {});
+int get(Descriptor&& d, const Trigger& trigger = {});
+int atomic(Descriptor&& d, ptl_ack_req_t ack_req, ptl_hdr_data_t hdr_data, const AtomicPart& part,
+           const Trigger& trigger = {});
+int fetch_atomic(Descriptor&& d, const FetchPart& fetch, ptl_hdr_data_t hdr_data, const AtomicPart& part,
+                 const Trigger& trigger = {});
+int swap(Descriptor&& d, const FetchPart& fetch, ptl_hdr_data_t hdr_data, const void* operand, const AtomicPart& part,
+         const Trigger& trigger = {});
 
 /// Starts or arms a change of a counter.
 int triggered_count(DescriptorKind kind, ptl_handle_ct_t ct_handle, ptl_ct_event_t amount, const Trigger& trigger);

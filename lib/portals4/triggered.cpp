@@ -9,14 +9,16 @@ int PtlTriggeredPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size
                     ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
                     ptl_size_t remote_offset, void* user_ptr, ptl_hdr_data_t hdr_data, ptl_handle_ct_t trig_ct_handle,
                     ptl_size_t threshold) {
-  return put({md_handle, local_offset, length, target_id, pt_index, match_bits, remote_offset, user_ptr}, ack_req,
-             hdr_data, {trig_ct_handle, threshold, true});
+  return put(transfer(DescriptorKind::kPut, md_handle, local_offset, length, target_id, pt_index, match_bits,
+                      remote_offset, user_ptr),
+             ack_req, hdr_data, {trig_ct_handle, threshold, true});
 }
 
 int PtlTriggeredGet(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length, ptl_process_t target_id,
                     ptl_pt_index_t pt_index, ptl_match_bits_t match_bits, ptl_size_t remote_offset, void* user_ptr,
                     ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold) {
-  return get({md_handle, local_offset, length, target_id, pt_index, match_bits, remote_offset, user_ptr},
+  return get(transfer(DescriptorKind::kGet, md_handle, local_offset, length, target_id, pt_index, match_bits,
+                      remote_offset, user_ptr),
              {trig_ct_handle, threshold, true});
 }
 
@@ -24,8 +26,9 @@ int PtlTriggeredAtomic(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_s
                        ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
                        ptl_size_t remote_offset, void* user_ptr, ptl_hdr_data_t hdr_data, ptl_op_t operation,
                        ptl_datatype_t datatype, ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold) {
-  return atomic({md_handle, local_offset, length, target_id, pt_index, match_bits, remote_offset, user_ptr}, ack_req,
-                hdr_data, {operation, datatype}, {trig_ct_handle, threshold, true});
+  return atomic(transfer(DescriptorKind::kAtomic, md_handle, local_offset, length, target_id, pt_index, match_bits,
+                         remote_offset, user_ptr),
+                ack_req, hdr_data, {operation, datatype}, {trig_ct_handle, threshold, true});
 }
 
 int PtlTriggeredFetchAtomic(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset, ptl_handle_md_t put_md_handle,
@@ -33,9 +36,10 @@ int PtlTriggeredFetchAtomic(ptl_handle_md_t get_md_handle, ptl_size_t local_get_
                             ptl_pt_index_t pt_index, ptl_match_bits_t match_bits, ptl_size_t remote_offset,
                             void* user_ptr, ptl_hdr_data_t hdr_data, ptl_op_t operation, ptl_datatype_t datatype,
                             ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold) {
-  return fetch_atomic(
-      {put_md_handle, local_put_offset, length, target_id, pt_index, match_bits, remote_offset, user_ptr},
-      {get_md_handle, local_get_offset}, hdr_data, {operation, datatype}, {trig_ct_handle, threshold, true});
+  return fetch_atomic(transfer(DescriptorKind::kFetchAtomic, put_md_handle, local_put_offset, length, target_id,
+                               pt_index, match_bits, remote_offset, user_ptr),
+                      {get_md_handle, local_get_offset}, hdr_data, {operation, datatype},
+                      {trig_ct_handle, threshold, true});
 }
 
 int PtlTriggeredSwap(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset, ptl_handle_md_t put_md_handle,
@@ -43,9 +47,10 @@ int PtlTriggeredSwap(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset,
                      ptl_match_bits_t match_bits, ptl_size_t remote_offset, void* user_ptr, ptl_hdr_data_t hdr_data,
                      const void* operand, ptl_op_t operation, ptl_datatype_t datatype, ptl_handle_ct_t trig_ct_handle,
                      ptl_size_t threshold) {
-  return portofu::portals::swap(
-      {put_md_handle, local_put_offset, length, target_id, pt_index, match_bits, remote_offset, user_ptr},
-      {get_md_handle, local_get_offset}, hdr_data, operand, {operation, datatype}, {trig_ct_handle, threshold, true});
+  return portofu::portals::swap(transfer(DescriptorKind::kSwap, put_md_handle, local_put_offset, length, target_id,
+                                         pt_index, match_bits, remote_offset, user_ptr),
+                                {get_md_handle, local_get_offset}, hdr_data, operand, {operation, datatype},
+                                {trig_ct_handle, threshold, true});
 }
 
 int PtlTriggeredCTInc(ptl_handle_ct_t ct_handle, ptl_ct_event_t increment, ptl_handle_ct_t trig_ct_handle,

@@ -29,6 +29,18 @@ int mrq_code(const Notice& notice) {
   }
 }
 
+/// Gives a notice to the program. @return its code
+int show(const Notice& read, utofu_mrq_notice* notice) {
+  *notice = {};
+  notice->notice_type = static_cast<std::uint8_t>(read.kind);
+  notice->vcq_id = read.vcq_id;
+  notice->edata = read.edata;
+  notice->rmt_value = read.remote_value;
+  notice->lcl_stadd = read.local_stadd;
+  notice->rmt_stadd = read.remote_stadd;
+  return mrq_code(read);
+}
+
 /// Looks for a notice, with a cycle of the engine if there is none. @param look  bool(VirtualControlQueue&)
 template <class Look>
 int poll(utofu_vcq_hdl_t vcq_hdl, Look&& look) noexcept {
@@ -54,6 +66,8 @@ int utofu_poll_tcq(utofu_vcq_hdl_t vcq_hdl, unsigned long int flags, void** cbda
   if (flags != 0) return failed(UTOFU_ERR_INVALID_FLAGS, "unknown flags");
   if (cbdata == nullptr) return failed(UTOFU_ERR_INVALID_POINTER, "cbdata is NULL");
   NiFail fail = NiFail::kOk;
+  DirectLane* const lane = lane_of(vcq_hdl);
+  if (lane != nullptr && lane->tcq.read(cbdata, &fail)) return tcq_code(fail);
   const int rc = poll(vcq_hdl, [&](VirtualControlQueue& vcq) { return vcq.tcq.read(cbdata, &fail); });
   return rc == UTOFU_SUCCESS ? tcq_code(fail) : rc;
 }
@@ -61,17 +75,16 @@ int utofu_poll_tcq(utofu_vcq_hdl_t vcq_hdl, unsigned long int flags, void** cbda
 int utofu_poll_mrq(utofu_vcq_hdl_t vcq_hdl, unsigned long int flags, struct utofu_mrq_notice* notice) {
   if (flags != 0) return failed(UTOFU_ERR_INVALID_FLAGS, "unknown flags");
   if (notice == nullptr) return failed(UTOFU_ERR_INVALID_POINTER, "notice is NULL");
+  if (DirectLane* lane = lane_of(vcq_hdl)) {
+    if (const Notice* own = lane->notices.front(lane->mrq)) {
+      const int rc = show(*own, notice);
+      lane->notices.drop();
+      return rc;
+    }
+  }
   Notice read;
   const int rc = poll(vcq_hdl, [&](VirtualControlQueue& vcq) { return vcq.mrq.read(&read); });
-  if (rc != UTOFU_SUCCESS) return rc;
-  *notice = {};
-  notice->notice_type = static_cast<std::uint8_t>(read.kind);
-  notice->vcq_id = read.vcq_id;
-  notice->edata = read.edata;
-  notice->rmt_value = read.remote_value;
-  notice->lcl_stadd = read.local_stadd;
-  notice->rmt_stadd = read.remote_stadd;
-  return mrq_code(read);
+  return rc == UTOFU_SUCCESS ? show(read, notice) : rc;
 }
 
 int utofu_query_num_unread_tcq(utofu_vcq_hdl_t vcq_hdl, size_t* count) {

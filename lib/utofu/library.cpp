@@ -16,13 +16,21 @@
 #include "engine/process_engine.h"
 
 namespace portofu::utofu {
+
+constinit std::array<std::atomic<DirectLane*>, kLanePlaces> lanes{};
+
 namespace {
+
+void forget_lanes() {
+  for (auto& lane : lanes) lane.store(nullptr, std::memory_order_relaxed);
+}
 
 struct Library {
   std::mutex mutex;                      ///< Of opening; never taken on the data path.
   std::atomic<Engine*> engine{nullptr};  ///< Set from the first VCQ or VBG on.
 
   ~Library() {
+    forget_lanes();
     if (engine.exchange(nullptr) != nullptr) release_process_engine();
   }
 };
@@ -34,6 +42,7 @@ thread_local const char* last_words = "";
 void forget_in_child() {
   new (&library.mutex) std::mutex;
   library.engine.store(nullptr);
+  forget_lanes();
 }
 
 /// Set when the library is loaded, so that no fork can come between the first call and the handler.

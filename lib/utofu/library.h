@@ -4,6 +4,7 @@
 
 #include <utofu.h>
 
+#include <array>
 #include <atomic>
 #include <cstdarg>
 #include <cstdint>
@@ -52,6 +53,17 @@ Engine* engine();
 
 /// A VCQ handle as the engine has it, and the way back.
 inline Handle to_handle(utofu_vcq_hdl_t hdl) { return hdl <= UINT32_MAX ? static_cast<Handle>(hdl) : 0; }
+
+/// The lanes of VCQs that are not thread-safe, by the lower bits of their handles: what a call needs that goes without
+/// the duty. A VCQ has none while its place is another one's.
+inline constexpr std::uint32_t kLanePlaces = 1024;
+extern std::array<std::atomic<DirectLane*>, kLanePlaces> lanes;
+
+/// @return nullptr if the VCQ has no lane, or is none
+inline DirectLane* lane_of(utofu_vcq_hdl_t hdl) {
+  DirectLane* lane = lanes[hdl % kLanePlaces].load(std::memory_order_relaxed);
+  return lane != nullptr && lane->handle == hdl ? lane : nullptr;
+}
 
 /// Keeps `code` in words for utofu_get_last_error. @return code
 int failed(int code, const char* words);

@@ -4,12 +4,11 @@
 
 #include "engine/initiator/send.h"
 #include "engine/target/tofu_request.h"
+#include "lib/utofu/direct.h"
 
 namespace portofu::utofu {
 namespace {
 
-/// SPEC: bit 1 is not in the guide; programs for the vendor's library set it, and it asks for what is always done.
-constexpr unsigned long kVendorFlag = 1UL << 1;
 constexpr unsigned long kKnownOnesidedFlags = UTOFU_ONESIDED_FLAG_STRONG_ORDER | kVendorFlag |
                                               UTOFU_ONESIDED_FLAG_REMOTE_MRQ_NOTICE | UTOFU_ONESIDED_FLAG_PADDING |
                                               UTOFU_ONESIDED_FLAG_CACHE_INJECTION | UTOFU_ONESIDED_FLAG_DELAY_START |
@@ -139,6 +138,7 @@ void post(Core& core, VirtualControlQueue& vcq, const TofuCell& cell, void* call
   d.local_get_offset = vcq.tcq.take(callback_data, (d.hdr_data & kTofuTcqNotice) != 0);
   if (delays) {
     vcq.delayed.push_back(d);
+    vcq.direct.forget();
   } else {
     start(core, vcq, d);
   }

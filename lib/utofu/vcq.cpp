@@ -3,6 +3,7 @@
 #include <cstring>
 #include <memory>
 
+#include "engine/initiator/tofu_direct.h"
 #include "engine/target/tofu_request.h"
 #include "lib/utofu/limits.h"
 
@@ -22,6 +23,7 @@ struct Wanted {
   std::uint32_t tni;
   CqMode mode;
   int component;  ///< -1: any.
+  bool thread_safe;
 };
 
 std::uint32_t count_queues(const Tofu& tofu, std::uint32_t tni, CqMode mode) {
@@ -81,6 +83,22 @@ ControlQueue* find_shared(Tofu& tofu, Wanted& wanted, std::uint32_t* cq, int* rc
   return nullptr;
 }
 
+/// The calls of the VCQ may go without the duty.
+void open_lane(VirtualControlQueue& vcq) {
+  std::atomic<DirectLane*>& place = lanes[vcq.handle % kLanePlaces];
+  if (place.load(std::memory_order_relaxed) != nullptr || settings().max_putget_bytes < sizeof(std::uint64_t)) return;
+  vcq.direct.handle = vcq.handle;
+  vcq.direct.allowed = true;
+  vcq.direct.most_bytes = settings().max_putget_bytes;
+  place.store(&vcq.direct, std::memory_order_relaxed);
+}
+
+void close_lane(Core& core, VirtualControlQueue& vcq) {
+  if (!vcq.direct.allowed) return;
+  count_lane_on_duty(core, vcq.direct);
+  lanes[vcq.handle % kLanePlaces].store(nullptr, std::memory_order_relaxed);
+}
+
 int create(Core& core, Wanted wanted, utofu_vcq_hdl_t* hdl) {
   Tofu& tofu = *core.tofu;
   std::uint32_t cq = 0;
@@ -98,8 +116,10 @@ int create(Core& core, Wanted wanted, utofu_vcq_hdl_t* hdl) {
       settings().toq_entries, session ? tofu_settings().session_mrq_entries : tofu_settings().mrq_entries);
   made->session = session;
   made->id = make_tofu_id(TofuIdKind::kVcq, my_coordinates(), make_queue_number(wanted.tni, cq, component));
+  made->direct.stadds = &queue->stadds;
   if (!tofu.enter(*made)) return failed(UTOFU_ERR_FULL, "too many VCQs in this process");
   *hdl = made->handle;
+  if (!session && !wanted.thread_safe && can_have_lanes()) open_lane(*made);
   queue->vcqs[component] = std::move(made);
   return UTOFU_SUCCESS;
 }
@@ -136,14 +156,14 @@ int utofu_create_vcq(utofu_tni_id_t tni_id, unsigned long int flags, utofu_vcq_h
   if ((flags & ~kKnownVcqFlags) != 0 || (exclusive && session))
     return failed(UTOFU_ERR_INVALID_FLAGS, "unknown flags, or exclusive and session mode at once");
   const CqMode mode = exclusive ? CqMode::kExclusive : session ? CqMode::kSession : CqMode::kShared;
-  return create_checked({tni_id, mode, -1}, vcq_hdl);
+  return create_checked({tni_id, mode, -1, (flags & UTOFU_VCQ_FLAG_THREAD_SAFE) != 0}, vcq_hdl);
 }
 
 int utofu_create_vcq_with_cmp_id(utofu_tni_id_t tni_id, utofu_cmp_id_t cmp_id, unsigned long int flags,
                                  utofu_vcq_hdl_t* vcq_hdl) {
   if ((flags & ~UTOFU_VCQ_FLAG_THREAD_SAFE) != 0)
     return failed(UTOFU_ERR_INVALID_FLAGS, "only the thread-safe flag goes with a component id");
-  return create_checked({tni_id, CqMode::kShared, cmp_id}, vcq_hdl);
+  return create_checked({tni_id, CqMode::kShared, cmp_id, (flags & UTOFU_VCQ_FLAG_THREAD_SAFE) != 0}, vcq_hdl);
 }
 
 int utofu_free_vcq(utofu_vcq_hdl_t vcq_hdl) {
@@ -151,6 +171,7 @@ int utofu_free_vcq(utofu_vcq_hdl_t vcq_hdl) {
     const std::uint64_t id = vcq.id;
     ControlQueue& queue = *core.tofu->queue(queue_number(id));
     while (auto region = queue.stadds.take_any_of(component_of(id))) leave_region(core, *region);
+    close_lane(core, vcq);
     core.tofu->leave(vcq);
     queue.vcqs[component_of(id)].reset();
     if (queue.is_empty()) core.tofu->release_queue(tni_of(id), queue_of(id));

@@ -56,8 +56,10 @@ TEST_F(LoopTest, Packets__are_received_in_order_and_counted_as_work) {
   append(entry());
   for (std::uint64_t length : {1, 2, 3}) arrive(put_header(length));
   EXPECT_TRUE(has_work_on_duty(core));
-  EXPECT_EQ(cycle(), 3);
-  for (std::uint64_t length : {1, 2, 3}) EXPECT_EQ(next_event().rlength, length);
+  for (std::uint64_t length : {1, 2, 3}) {
+    EXPECT_EQ(cycle(), 1) << "what may be waited for is seen before the next look";
+    EXPECT_EQ(next_event().rlength, length);
+  }
   EXPECT_FALSE(has_work_on_duty(core));
 }
 
@@ -65,7 +67,7 @@ TEST_F(LoopTest, Packets__of_both_wires) {
   append(entry());
   arrive(put_header(1));
   loopback.arrive({kSelf, put_header(2), pattern_bytes(0, 2)});
-  EXPECT_EQ(cycle(), 2);
+  EXPECT_EQ(cycle() + cycle(), 2);
   EXPECT_EQ(next_event().initiator, kSelf);
   EXPECT_EQ(next_event().initiator, kPeer);
 }
@@ -77,7 +79,7 @@ TEST_F(LoopTest, Packets__of_a_flood_are_taken_a_part_a_cycle) {
   EXPECT_LT(first, 200);
   EXPECT_GT(first, 0);
   int all = first;
-  for (int i = 0; i < 100 && all < 200; ++i) all += cycle();
+  for (int i = 0; i < 200 && all < 200; ++i) all += cycle();
   EXPECT_EQ(all, 200);
 }
 

@@ -28,6 +28,7 @@ LoopbackWire::LoopbackWire(ProcessId self, const RingGeometry& ring)
       producer_(RingView(memory_.get(), ring)),
       consumer_(RingView(memory_.get(), ring)) {
   link_.peer = self;
+  closed_sources_ = 0;
 }
 
 ConnectResult LoopbackWire::connect(ProcessId peer, Link** link) {
@@ -44,6 +45,7 @@ void LoopbackWire::disconnect(Link* link) {
   PORTOFU_ASSERT(link == &link_ && connected_);
   connected_ = false;
   blocked_ = false;
+  closed_sources_ = 1;
 }
 
 std::byte* LoopbackWire::claim(Link& link, std::uint32_t payload_bytes) {
@@ -89,6 +91,7 @@ bool LoopbackWire::has_room_again() {
 bool LoopbackWire::take_closed_source(ProcessId* source, void** source_context) {
   if (connected_ || !source_open_ || consumer_.ready()) return false;
   source_open_ = false;
+  closed_sources_ = 0;
   *source = link_.peer;
   *source_context = source_context_;
   source_context_ = nullptr;

@@ -92,12 +92,23 @@ bool LinkSet::put_directly(ShmLink& link, const DirectPut& put) {
   const bool polled = (link.doorbell->sleepers.load(std::memory_order_relaxed) & kSleeperCountMask) == 0 &&
                       link.segment->control().unattended.load(std::memory_order_relaxed) == 0;
   if ((polled && put.bytes < kLongBytes) || !link.producer.is_drained()) return false;
-  PublishedRegion region;
+  FoundRegion region;
   if (!find_published_region(link.segment->regions(), region_key(put.control_queue, put.stag), &region)) return false;
-  const bool fits = put.offset <= region.bytes && put.bytes <= region.bytes - put.offset;
-  if (!fits || !region.writable || region.component != put.component) return false;
+  const RegionVerdict verdict = judge_region(region.bytes, region.writable, put.offset, put.bytes, true);
+  if (verdict != RegionVerdict::kFine || region.component != put.component) return false;
   const std::uint64_t address = region.start + put.offset;
   return link.segment->write_memory(address, put.data, put.bytes, tofu_tail_bytes(address + put.bytes, put.bytes));
+}
+
+bool LinkSet::find_mapped(ShmLink& link, const RegionName& name, MappedRegion* mapped) {
+  if (!direct_ || link.lost || !link.producer.is_drained()) return false;
+  FoundRegion region;
+  const std::uint64_t key = region_key(name.control_queue, name.stag);
+  if (!find_published_region(link.segment->regions(), key, &region) || region.component != name.component) return false;
+  std::byte* const memory = link.segment->find_mapped(region.start, region.bytes);
+  if (memory == nullptr) return false;
+  *mapped = {memory, region.bytes, region.writable, region.sequence, region.seen};
+  return true;
 }
 
 void LinkSet::say_goodbye(ShmLink& link) {

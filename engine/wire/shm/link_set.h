@@ -58,6 +58,7 @@ class LinkSet {
   }
 
   void publish(ShmLink& link, const PacketHeader& header) {
+    link.close_lane();
     area_.publish(link.area, link.producer);
     link.producer.publish(header);
     if (ring_if_asleep(*link.doorbell, barrier_, &link.rung_generation)) counters_.add(Counter::kDoorbellsRung);
@@ -69,6 +70,7 @@ class LinkSet {
   }
 
   bool put_directly(ShmLink& link, const DirectPut& put);
+  bool find_mapped(ShmLink& link, const RegionName& name, MappedRegion* region);
 
   bool has_room_again();
 

@@ -20,7 +20,12 @@ class ShmWire final : public Wire {
   /// @param own     must outlive the wire
   /// @param direct  false: put_directly never does anything
   explicit ShmWire(ProcessSegment& own, bool direct = true, LongData long_data = LongData::kMeasured)
-      : own_(own), peers_(own.directory()), links_(own, peers_, direct, long_data), sources_(own, peers_) {}
+      : own_(own),
+        peers_(own.directory()),
+        links_(own, peers_, direct, long_data),
+        sources_(own, peers_, closed_sources_) {
+    closed_sources_ = 0;
+  }
 
   std::uint32_t max_payload_bytes() const override { return own_.layout().ring.max_payload_bytes; }
 
@@ -35,6 +40,9 @@ class ShmWire final : public Wire {
 
   bool put_directly(Link& link, const DirectPut& put) override {
     return links_.put_directly(static_cast<ShmLink&>(link), put);
+  }
+  bool find_mapped(Link& link, const RegionName& name, MappedRegion* region) override {
+    return links_.find_mapped(static_cast<ShmLink&>(link), name, region);
   }
 
   bool peek(Packet& packet) override { return sources_.peek(packet); }

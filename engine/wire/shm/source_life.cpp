@@ -107,6 +107,7 @@ void SourceSet::finish_source(ShmSource& source) {
   if (index == cursor_) turn_left_ = kTurnPackets;
   source.state = SourceState::kDrained;
   drained_.push_back(&source);
+  ++closed_count_;
 }
 
 bool SourceSet::take_closed_source(ProcessId* source, void** source_context) {
@@ -114,6 +115,7 @@ bool SourceSet::take_closed_source(ProcessId* source, void** source_context) {
   if (drained_.empty()) return false;
   ShmSource& taken = *drained_.front();
   drained_.erase(drained_.begin());
+  --closed_count_;
   *source = taken.id;
   *source_context = taken.context;
   taken.state = SourceState::kTaken;

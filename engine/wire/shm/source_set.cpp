@@ -9,40 +9,30 @@
 
 namespace portofu {
 
-SourceSet::SourceSet(ProcessSegment& own, PeerTable& peers)
+SourceSet::SourceSet(ProcessSegment& own, PeerTable& peers, std::uint32_t& closed_count)
     : own_(own),
       peers_(peers),
+      epoch_(own.control().directory_epoch),
+      closed_count_(closed_count),
       barrier_(own.wake_barrier()),
       counters_(own.counters()),
       seen_epoch_(~std::uint64_t{0}),
       by_slot_(own.layout().channel_count) {}
-
-bool SourceSet::directory_changed() const {
-  // (S1) acquire: partner is raise_epoch of a claimer; the slots that it changed are seen by the scan that follows.
-  return own_.control().directory_epoch.load(std::memory_order_acquire) != seen_epoch_;
-}
 
 bool SourceSet::peek(Packet& packet) {
   PORTOFU_ASSERT(held_ == nullptr);
   if (directory_changed()) [[unlikely]]
     scan_directory();
   // Round once, beginning with the source whose turn it is; if its turn is over, beginning behind it and ending with
-  // it.
-  const std::size_t start = std::min<std::size_t>(turn_left_ > 0 ? cursor_ : cursor_ + 1, poll_.size());
-  if (peek_between(start, poll_.size(), packet) || peek_between(0, start, packet)) return true;
-  prefetch_payloads();
-  return false;
-}
-
-/// Looks at the sources in [index, end) of poll_. A step may take a source out of poll_; the last one takes its place
-/// and is looked at instead.
-bool SourceSet::peek_between(std::size_t index, std::size_t end, Packet& packet) {
-  for (;;) {
-    end = std::min(end, poll_.size());
-    while (index < end && !poll_[index].attention && !is_ready(poll_[index])) ++index;
-    if (index >= end) return false;
-    if (!is_ready(poll_[index])) {
-      if (!attend_silent(poll_[index])) ++index;
+  // it. A step may take a source out of poll_; the last one takes its place and is looked at instead.
+  std::size_t index = turn_left_ > 0 ? cursor_ : cursor_ + 1;
+  const bool few = poll_.size() <= kPrefetchedSources;
+  for (std::size_t left = poll_.size(); left > 0 && !poll_.empty(); --left) {
+    if (index >= poll_.size()) index = 0;
+    PollEntry& entry = poll_[index];
+    if (!is_ready(entry)) {
+      if (few) CellConsumer<PacketHeader>::prefetch_payload(entry.word);
+      if (!entry.attention || !attend_silent(entry)) ++index;
       continue;
     }
     if (index != cursor_ || turn_left_ == 0) {
@@ -50,13 +40,9 @@ bool SourceSet::peek_between(std::size_t index, std::size_t end, Packet& packet)
       turn_left_ = kTurnPackets;
     }
     --turn_left_;
-    if (take_packet(poll_[index], packet)) return true;
+    if (take_packet(entry, packet)) return true;
   }
-}
-
-void SourceSet::prefetch_payloads() const {
-  if (poll_.size() > kPrefetchedSources) return;
-  for (const PollEntry& entry : poll_) CellConsumer<PacketHeader>::prefetch_payload(entry.word);
+  return false;
 }
 
 bool SourceSet::take_packet(PollEntry& entry, Packet& packet) {

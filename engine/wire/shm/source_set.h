@@ -58,7 +58,8 @@ struct ShmSource {
 /// All sources of one wire. Used by the thread on duty.
 class SourceSet {
  public:
-  SourceSet(ProcessSegment& own, PeerTable& peers);
+  /// @param closed_count  how many sources wait for take_closed_source: kept up to date; outlives this object
+  SourceSet(ProcessSegment& own, PeerTable& peers, std::uint32_t& closed_count);
 
   bool peek(Packet& packet);
   void release();
@@ -77,7 +78,10 @@ class SourceSet {
     ShmSource* source;
   };
 
-  bool directory_changed() const;
+  bool directory_changed() const {
+    // (S1) acquire: partner is raise_epoch of a claimer; the slots that it changed are seen by the scan that follows.
+    return epoch_.load(std::memory_order_acquire) != seen_epoch_;
+  }
   void scan_directory();
   void scan_slot(std::uint32_t slot_index);
   bool must_wait_for_earlier(std::uint32_t slot_index, ProcessId id);
@@ -90,8 +94,6 @@ class SourceSet {
   void repair_claimed_slot(std::uint32_t slot_index);
 
   static bool is_ready(const PollEntry& entry) { return CellConsumer<PacketHeader>::word_ready(entry.word, entry.lap); }
-  bool peek_between(std::size_t index, std::size_t end, Packet& packet);
-  void prefetch_payloads() const;
   bool take_packet(PollEntry& entry, Packet& packet);
   bool attend_silent(PollEntry& entry);
   void refresh_entry(ShmSource& source);
@@ -102,7 +104,9 @@ class SourceSet {
 
   ProcessSegment& own_;
   PeerTable& peers_;
-  WakeBarrier barrier_;  ///< Of this process.
+  const std::atomic<std::uint64_t>& epoch_;  ///< SegmentControlShared::directory_epoch of the own segment.
+  std::uint32_t& closed_count_;              ///< Length of drained_, for whoever made this object.
+  WakeBarrier barrier_;                      ///< Of this process.
   Counters counters_;
   std::vector<PollEntry> poll_;                      ///< Sources that are kOpen or kClosing.
   std::uint32_t cursor_ = 0;                         ///< Whose turn it is in poll_.
@@ -116,7 +120,7 @@ class SourceSet {
 /// Packets of one source before the next one gets its turn.
 inline constexpr std::uint32_t kTurnPackets = 16;
 
-/// While so few sources are heard, their next inline payloads are prefetched after a look that found nothing.
+/// While so few sources are heard, their next inline payloads are prefetched by a look that found nothing.
 inline constexpr std::size_t kPrefetchedSources = 4;
 
 }  // namespace portofu

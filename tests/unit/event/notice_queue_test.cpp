@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 namespace portofu {
 namespace {
 
@@ -88,6 +90,61 @@ TEST(MessageReceiveQueue, Notices__come_in_order_until_it_is_full) {
   EXPECT_TRUE(queue.post(notice));
   ASSERT_TRUE(queue.read(&notice));
   EXPECT_EQ(notice.edata, 2u);
+}
+
+TEST(OwnNoticeQueue, Notices__are_read_in_order_with_those_of_the_mrq) {
+  MessageReceiveQueue mrq(16);
+  OwnNoticeQueue own;
+  const auto post = [&mrq](std::uint64_t edata) { ASSERT_TRUE(mrq.post(Notice{.edata = edata})); };
+  const auto add = [&](std::uint64_t edata) { own.add(mrq) = Notice{.edata = edata}; };
+  add(0);
+  post(1);
+  add(2);
+  add(3);
+  post(4);
+  post(5);
+  add(6);
+  std::vector<std::uint64_t> order;
+  for (int i = 0; i < 7; ++i) {
+    Notice notice;
+    if (const Notice* front = own.front(mrq)) {
+      notice = *front;
+      own.drop();
+    } else {
+      ASSERT_TRUE(mrq.read(&notice));
+    }
+    order.push_back(notice.edata);
+  }
+  EXPECT_EQ(order, (std::vector<std::uint64_t>{0, 1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(own.front(mrq), nullptr);
+}
+
+TEST(OwnNoticeQueue, Full__has_no_room_until_one_is_read) {
+  const MessageReceiveQueue mrq(16);
+  OwnNoticeQueue own;
+  for (std::uint32_t i = 0; i < OwnNoticeQueue::kEntries; ++i) {
+    ASSERT_TRUE(own.has_room());
+    own.add(mrq) = Notice{.edata = i};
+  }
+  EXPECT_FALSE(own.has_room());
+  EXPECT_EQ(own.front(mrq)->edata, 0u);
+  own.drop();
+  EXPECT_TRUE(own.has_room());
+}
+
+TEST(TransmitCompleteQueue, Descriptors_that_left_at_once__are_read_behind_those_on_their_way) {
+  TransmitCompleteQueue tcq(4);
+  int data[2];
+  const std::uint64_t slow = tcq.take(&data[0], true);
+  tcq.take_done(&data[1]);
+  void* callback_data = nullptr;
+  NiFail fail = NiFail::kOk;
+  EXPECT_FALSE(tcq.read(&callback_data, &fail));
+  tcq.complete(slow, NiFail::kOk);
+  for (int& expected : data) {
+    ASSERT_TRUE(tcq.read(&callback_data, &fail));
+    EXPECT_EQ(callback_data, &expected);
+  }
 }
 
 }  // namespace

@@ -247,8 +247,32 @@ TEST(CellRing, Lying_sender__is_found_out) {
   EXPECT_EQ(take_after(512, 10), TakeResult::kLie);
   EXPECT_EQ(take_after(64, 16), TakeResult::kPacket);
   EXPECT_EQ(take_after(65, 16), TakeResult::kLie);
-  EXPECT_EQ(take_after(0, 0xffff), TakeResult::kLie);
-  EXPECT_EQ(take_after(1, 0xffff), TakeResult::kLie);
+  EXPECT_EQ(take_after(0, 0xfffe), TakeResult::kLie);
+  EXPECT_EQ(take_after(1, 0xfffe), TakeResult::kLie);
+  EXPECT_EQ(take_after(8, kInHeader), TakeResult::kPacket);
+  EXPECT_EQ(take_after(9, kInHeader), TakeResult::kLie);
+  EXPECT_EQ(take_after(0xffffffff, kInHeader), TakeResult::kLie);
+}
+
+TEST(CellRing, Short_payload__arrives_whole_whatever_the_length_of_its_message) {
+  for (std::uint32_t bytes = 0; bytes <= 9; ++bytes) {
+    for (const std::uint64_t length : {std::uint64_t{bytes}, std::uint64_t{0}, std::uint64_t{1} << 40}) {
+      Ring ring(kSmall);
+      std::byte* room = ring.producer.claim(bytes);
+      for (std::uint32_t i = 0; i < bytes; ++i) room[i] = std::byte(0xf0 + i);
+      PacketHeader sent{};
+      sent.payload_bytes = bytes;
+      sent.length = length;
+      ring.producer.publish(sent);
+      PacketHeader header{};
+      const std::byte* payload = nullptr;
+      ASSERT_EQ(ring.consumer.take(header, &payload), TakeResult::kPacket);
+      EXPECT_EQ(header.payload_bytes, bytes);
+      EXPECT_EQ(header.length, length);
+      for (std::uint32_t i = 0; i < bytes; ++i) EXPECT_EQ(payload[i], std::byte(0xf0 + i));
+      EXPECT_TRUE(ring.view.cells[0].wire_word.load() >> 16 == (length == bytes && bytes <= 8 ? kInHeader : 0u));
+    }
+  }
 }
 
 TEST(CellRing, Random_bytes__never_lead_outside) {
@@ -260,7 +284,8 @@ TEST(CellRing, Random_bytes__never_lead_outside) {
     for (std::size_t i = kRingControlBytes; i < kSmall.bytes(); ++i) ring.memory.get()[i] = std::byte(random());
     for (std::uint32_t i = 0; i < kSmall.cell_count; ++i) {
       CellShared& cell = ring.view.cells[i];
-      const std::uint32_t word = static_cast<std::uint32_t>(random() % 24) << 16 | lap_of(i);
+      const std::uint32_t granule = random() % 8 == 0 ? kInHeader : random() % 24;
+      const std::uint32_t word = granule << 16 | lap_of(i);
       cell.wire_word.store(word, std::memory_order_relaxed);
       const std::uint32_t bytes = draw() % 2 == 0 ? draw() % 700 : draw();
       std::memcpy(cell.head + offsetof(PacketHeader, payload_bytes), &bytes, sizeof bytes);

@@ -16,13 +16,13 @@ TEST(CopyFreshLine, Every_byte__arrives_and_none_behind_is_touched) {
   std::byte to[64];
   for (std::size_t i = 0; i < sizeof from; ++i) from[i] = static_cast<std::byte>(i + 1);
   std::memset(to, 0xee, sizeof to);
-  copy_fresh_line(to, from, 60);
+  copy_fresh_line<60>(to, from);
   EXPECT_EQ(std::memcmp(to, from, 60), 0);
   for (std::size_t i = 60; i < sizeof to; ++i) EXPECT_EQ(to[i], std::byte{0xee});
 }
 
 TEST(CopyFreshLine, Packet_header__has_no_narrow_field_behind_the_first_eight_bytes) {
-  EXPECT_EQ(offsetof(PacketHeader, payload_bytes), kByteFieldBytes);
+  EXPECT_EQ(offsetof(PacketHeader, payload_bytes), kByteFieldsEnd);
   EXPECT_EQ(offsetof(PacketHeader, wire_word), 60u);
 }
 

@@ -87,6 +87,23 @@ TEST(Symbols, Libtofucom__exports_the_guide) {
   EXPECT_EQ(exported_symbols(library), symbols_of_the_guide());
 }
 
+TEST(Symbols, Libportofu_heap__exports_what_its_header_declares) {
+  const std::set<std::string> declared = names_in("include/portofu.h", R"(^PORTOFU_API .*\b(portofu_\w+)\()");
+  EXPECT_EQ(declared, (std::set<std::string>{"portofu_alloc", "portofu_free"}));
+  const std::string library = built_library("libportofu_heap.so");
+  ASSERT_NE(library, "") << "libportofu_heap.so has not been built";
+  EXPECT_EQ(exported_symbols(library), declared);
+}
+
+/// Only the library that is loaded for it replaces malloc.
+TEST(Symbols, Libportofu_malloc__exports_an_allocator) {
+  const std::string library = built_library("libportofu_malloc.so");
+  ASSERT_NE(library, "") << "libportofu_malloc.so has not been built";
+  EXPECT_EQ(exported_symbols(library),
+            (std::set<std::string>{"aligned_alloc", "calloc", "free", "malloc", "malloc_usable_size", "memalign",
+                                   "posix_memalign", "pvalloc", "realloc", "valloc"}));
+}
+
 TEST(Symbols, Libportofu__exports_only_its_namespace) {
   const std::string library = built_library("libportofu.so");
   ASSERT_NE(library, "") << "libportofu.so has not been built";

@@ -17,7 +17,7 @@ PublishedRegion region_of(std::uint32_t stag, std::uint64_t value) {
 
 struct RegionTableTest : testing::Test {
   std::unique_ptr<RegionTableShared> table{new RegionTableShared{}};
-  PublishedRegion found;
+  FoundRegion found;
 };
 
 TEST_F(RegionTableTest, Region__is_found_by_queue_and_stag_until_it_is_withdrawn) {
@@ -70,6 +70,31 @@ TEST_F(RegionTableTest, Reader__never_sees_half_of_a_change) {
   }
   end.store(true);
   owner.join();
+}
+
+TEST(RegionTable, Found_region__tells_when_it_is_gone) {
+  const auto table = std::make_unique<RegionTableShared>();
+  ASSERT_TRUE(publish_region(*table, region_of(7, 1)));
+  FoundRegion found;
+  ASSERT_TRUE(find_published_region(*table, region_key(3, 7), &found));
+  EXPECT_EQ(found.sequence->load(), found.seen);
+  withdraw_region(*table, region_key(3, 7));
+  EXPECT_NE(found.sequence->load(), found.seen);
+}
+
+/// Guide, 2.2.12 and 3.7: where a range may lie, and what is wrong with those that do not.
+TEST(RegionTable, Judgement__of_bounds_and_access) {
+  constexpr std::uint64_t kBytes = 100;
+  EXPECT_EQ(judge_region(kBytes, true, 0, 100, true), RegionVerdict::kFine);
+  EXPECT_EQ(judge_region(kBytes, true, 99, 1, true), RegionVerdict::kFine);
+  EXPECT_EQ(judge_region(kBytes, true, 100, 0, true), RegionVerdict::kFine) << "nothing, at the end";
+  EXPECT_EQ(judge_region(kBytes, true, 99, 2, true), RegionVerdict::kTooLong);
+  EXPECT_EQ(judge_region(kBytes, true, 0, UINT64_MAX, false), RegionVerdict::kTooLong);
+  EXPECT_EQ(judge_region(kBytes, true, 100, 1, false), RegionVerdict::kBehind);
+  EXPECT_EQ(judge_region(kBytes, true, UINT64_MAX, 2, false), RegionVerdict::kBehind);
+  EXPECT_EQ(judge_region(kBytes, true, 101, 0, false), RegionVerdict::kBehind);
+  EXPECT_EQ(judge_region(kBytes, false, 0, 100, false), RegionVerdict::kFine);
+  EXPECT_EQ(judge_region(kBytes, false, 0, 1, true), RegionVerdict::kReadOnly);
 }
 
 }  // namespace

@@ -35,6 +35,7 @@ class FakeWire final : public Wire {
   std::uint32_t room = kPlentyOfRoom;                        ///< Packets that can be published before claims fail.
   bool room_is_back = false;                                 ///< What has_room_again says.
   int newly_lost = 0;                                        ///< What check_peers returns once.
+  MappedRegion mapped;  ///< The one region of peers that is mapped; none while it has no memory.
 
   /// What the engine did.
   std::vector<FakePacket> sent;  ///< Published and not taken, in order.
@@ -108,6 +109,7 @@ class FakeWire final : public Wire {
   void publish(Link& link, const PacketHeader& header) override {
     FakeLink& own_link = own(link);
     PORTOFU_ASSERT(own_link.claimed != nullptr && header.payload_bytes <= own_link.claimed_bytes);
+    link.close_lane();
     FakePacket packet{link.peer, header, std::vector<std::byte>(header.payload_bytes)};
     if (header.payload_bytes > 0) std::memcpy(packet.payload.data(), own_link.claimed.get(), header.payload_bytes);
     own_link.claimed.reset();
@@ -120,6 +122,11 @@ class FakeWire final : public Wire {
     PORTOFU_ASSERT(own_link.claimed != nullptr);
     own_link.claimed.reset();
     ++discard_count;
+  }
+
+  bool find_mapped(Link&, const RegionName&, MappedRegion* region) override {
+    *region = mapped;
+    return mapped.memory != nullptr;
   }
 
   bool peek(Packet& packet) override {

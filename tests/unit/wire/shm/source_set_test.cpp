@@ -254,7 +254,7 @@ void write_nonsense(WirePeer& target, std::uint32_t slot_index, std::uint64_t po
   const Mapping ring = target.segment->map_ring(slot_index);
   const SegmentLayout& layout = target.segment->layout();
   const RingView view(ring.at(layout.ring_start(slot_index)), layout.ring);
-  view.cells[position].wire_word.store(0xffffu << 16 | lap_of(position), std::memory_order_release);
+  view.cells[position].wire_word.store(0xfffeu << 16 | lap_of(position), std::memory_order_release);
 }
 
 TEST_F(SourceSetTest, Lying_source__is_evicted_and_the_others_are_heard) {

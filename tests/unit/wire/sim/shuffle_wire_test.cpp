@@ -194,7 +194,8 @@ TEST_F(ShuffleWireTest, Long_unordered_message__comes_whole_through_a_full_wire)
     }
     std::uint32_t expected = 0;
     for (const Taken& one : all) {
-      if (one.source == kSenders[0]) EXPECT_EQ(one.number, expected++);
+      if (one.source != kSenders[0]) continue;
+      EXPECT_EQ(one.number, expected++);
     }
     EXPECT_EQ(expected, kLong);
     EXPECT_EQ(all.size(), kLong + others);

@@ -1,0 +1,175 @@
+"""The targets, each a ratio of medians of the same run or a bound of its own."""
+
+from dataclasses import dataclass, field
+
+import stats
+
+
+@dataclass
+class Series:
+    """Where a number stands. `x` is None for the point of the row, "best" for the best of all points."""
+    group: str
+    api: str
+    what: str
+    x: object = None
+    memory: object = None  # None: whatever was measured.
+
+
+@dataclass
+class Target:
+    """kind "cost": ours is at most `bound` times the best reference; "gain": ours is at least `bound` times as fast;
+    "absolute": ours is at most `bound`. With several points the worst one counts."""
+    text: str
+    ours: Series
+    kind: str
+    bound: float
+    references: list = field(default_factory=list)
+    points: tuple = (None,)
+    scale: float = 1  # Of the reference.
+
+
+SIZES = tuple(float(1 << shift) for shift in range(14, 27, 2))
+LINE = Series("latency", "raw", "bouncing line", 8)
+UCX_PUT = Series("latency", "ucx", "put", 8)
+MPI_PEERS = ("ob1", "openmpi ucx", "mpich")
+
+
+def mpi_peers(group, x=None):
+    return [Series(group, api, "send", x) for api in MPI_PEERS]
+
+
+def all_targets():
+    for way in ("put", "piggyback"):
+        mapped = Series("latency", "utofu", f"{way}, memory polled", 8, "shared")
+        yield Target(f"uTofu {way} 8 B into mapped memory, polled: bouncing line", mapped, "cost", 1.3, [LINE])
+        yield Target(f"uTofu {way} 8 B into mapped memory, polled: UCX put", mapped, "gain", 1, [UCX_PUT])
+    for way in ("put", "piggyback"):
+        yield Target(f"uTofu {way} 8 B into any memory, target not calling: kernel's write of 8 B",
+                     Series("latency", "utofu", f"{way}, memory polled", 8, "malloc"), "cost", 1.2,
+                     [Series("latency", "raw", "process_vm_writev", 8)])
+    yield Target("Portals put 8 B, counter, non-matching: UCX active message",
+                 Series("latency", "portals", "put, non-matching, counter", 8, "malloc"), "gain", 1.2,
+                 [Series("latency", "ucx", "active message", 8)])
+    yield Target("Portals put 8 B, event, matching, 1000 entries: UCX tagged, ob1",
+                 Series("match", "portals", "put 8 B, entries posted", 1000), "gain", 1.2,
+                 [Series("latency", "ucx", "tagged", 8), Series("latency", "ob1", "send", 8)])
+    yield Target("Portals rate 8 B, window 64, matching, event: best tagged rate",
+                 Series("rate", "portals", "put, matching, event", 64, "malloc"), "gain", 1.5,
+                 [Series("rate", "ucx", "tagged", 64), *mpi_peers("rate", 64)])
+    yield Target("uTofu put rate 8 B into mapped memory: UCX put",
+                 Series("rate", "utofu", "put, last one told", "best", "shared"), "gain", 1,
+                 [Series("rate", "ucx", "put", "best")])
+    for group, x, name in (("latency", 8, "half round trip"), ("rate", 64, "rate, window 64")):
+        yield Target(f"MPI 8 B {name}: best MPI", Series(group, "mpi portals4", "send", x), "gain", 1,
+                     mpi_peers(group, x))
+    copies = [Series("bandwidth", "raw", f"two copies pipelined, ring of {ring}") for ring in ("8 KiB", "1 MiB")]
+    for api, what in (("mpi portals4", "send"), ("portals", "put")):
+        ours = Series("bandwidth", api, what, None, "malloc")
+        yield Target(f"{api} bandwidth, 16 KiB to 64 MiB: best peer without mapped memory", ours, "gain", 2.5,
+                     [*mpi_peers("bandwidth"), Series("bandwidth", "ucx", "tagged"),
+                      Series("bandwidth", "ucx", "active message")], SIZES)
+        yield Target(f"{api} bandwidth, 16 KiB to 64 MiB: two copies pipelined", ours, "gain", 0.8, copies, SIZES)
+    for api in ("portals", "utofu"):
+        ours = Series("bandwidth", api, "put", None, "shared")
+        yield Target(f"{api} bandwidth into mapped memory: one memcpy", ours, "gain", 0.9,
+                     [Series("bandwidth", "raw", "one memcpy")], SIZES)
+        yield Target(f"{api} bandwidth into mapped memory: UCX put", ours, "gain", 1,
+                     [Series("bandwidth", "ucx", "put")], SIZES)
+    for api, what in (("portals", "fetch-add"), ("utofu", "ARMW add")):
+        yield Target(f"{api} fetch-add 8 B in mapped memory: UCX", Series("atomic", api, what, 8, "shared"), "gain", 1,
+                     [Series("atomic", "ucx", "fetch-add", 8)])
+        yield Target(f"{api} fetch-add 8 B in any memory: round trip of the bouncing line",
+                     Series("atomic", api, what, 8, "malloc"), "cost", 2.5, [LINE], scale=2)
+    for what in ("put 8 B, entries posted", "append, unexpected headers"):
+        yield Target(f"{what}: 10 000 against 1", Series("match", "portals", what, 10000), "cost", 1.5,
+                     [Series("match", "portals", what, 1)])
+    for what in ("hop of a ring", "all-to-all", "barrier", "allreduce"):
+        yield Target(f"MPI {what}, 4, 8, 16 processes: best MPI", Series("many", "mpi portals4", what), "gain", 1.2,
+                     [Series("many", api, what) for api in ("ob1", "ob1 told", "mpich")], (4.0, 8.0, 16.0))
+    for api, what in (("portals", "PtlCTWait"), ("portals", "PtlEQWait"), ("mpi portals4", "MPI_Recv")):
+        yield Target(f"CPU of 8 processes in {what} in 10 s, ms", Series("idle", api, what, 8), "absolute", 10)
+    for api, what in (("portals", "put, acknowledged"), ("utofu", "put, local notice")):
+        for rest, bound in (("a core free, median", 30), ("all cores busy, 99 %", 1000)):
+            yield Target(f"{api} put 8 B to a target that computes, {rest}, us",
+                         Series("bypass", api, f"{what}, {rest}", 8), "absolute", bound)
+    yield Target("shared memory a process, 64 that all talk to each other, MiB",
+                 Series("memory", "portals", "process that talks to so many", 63), "absolute", 4)
+
+
+def is_rate(unit):
+    return unit.endswith("/s")
+
+
+class Table:
+    """Judges every target by what was measured."""
+
+    def __init__(self, summary, missing):
+        self.summary = summary
+        self.missing = missing
+
+    def find(self, series, x, label):
+        """(median, unit) of a series at a point, or None."""
+        wanted = x if series.x is None else series.x
+        found = []
+        for key in self.summary.keys():
+            if key[:3] == (series.group, series.api, series.what) and (series.memory in (None, key[3])) \
+                    and wanted in ("best", key[4]):
+                value = self.summary.median(key, label)
+                if value is not None:
+                    found.append((value, self.summary.units[key]))
+        if not found:
+            return None
+        return max(found) if is_rate(found[0][1]) else min(found)
+
+    def at(self, target, x, label):
+        """(how far from the target: 1 is just met, more is better; ours, best reference, its name, ratio), or None."""
+        ours = self.find(target.ours, x, label)
+        if ours is None:
+            return None
+        value, unit = ours
+        if target.kind == "absolute":
+            return target.bound / max(value, 1e-9), value, None, "", None
+        found = [(reference[0] * target.scale, series) for series in target.references
+                 for reference in [self.find(series, x, label)] if reference]
+        if not found:
+            return None
+        best, series = (max if is_rate(unit) else min)(found, key=lambda pair: pair[0])
+        name = series.api if series.api != "raw" else series.what
+        if target.kind == "cost":
+            ratio = value / best
+            return target.bound / ratio, value, best, name, ratio
+        ratio = value / best if is_rate(unit) else best / value
+        return ratio / target.bound, value, best, name, ratio
+
+    def judged(self):
+        """Rows of (text, label, point, ours, best reference, its name, ratio, bound in words, verdict)."""
+        groups = {key[0] for key in self.summary.keys()} | {group for group, _ in self.missing}
+        for target in all_targets():
+            if target.ours.group not in groups:
+                continue
+            said, shown = 0, {"cost": "at most {} x", "gain": "at least {} x", "absolute": "at most {}"}[target.kind]
+            for label in stats.LABELS:
+                if label == "any" and said:
+                    continue
+                points = [(self.at(target, x, label), x) for x in target.points]
+                points = [(result, x) for result, x in points if result is not None]
+                if not points or (label != "any" and self.unlabelled(target)):
+                    continue
+                (closeness, ours, best, name, ratio), x = min(points, key=lambda pair: pair[0][0])
+                lack = 100 * (1 / closeness - 1)
+                verdict = "met" if lack <= 0 else f"missed by {max(lack, 1):.0f} %"
+                said += 1
+                yield (target.text, label, x, ours, best, name, ratio, shown.format(target.bound), verdict)
+            if not said:
+                yield (target.text, "", None, None, None, "", None, shown.format(target.bound), self.reason(target))
+
+    def unlabelled(self, target):
+        keys = [key for key in self.summary.keys() if key[:3] == (target.ours.group, target.ours.api, target.ours.what)]
+        return all(self.summary.labels(key) == ["any"] for key in keys)
+
+    def reason(self, target):
+        for series in [target.ours, *target.references]:
+            for name in (series.api, f"{series.api} in {series.memory} memory"):
+                if (series.group, name) in self.missing:
+                    return f"missing: {name}"
+        return "not measured"

@@ -1,0 +1,115 @@
+#pragma once
+// The short way of a VCQ into memory that this process maps: what was judged once is remembered, and as long as nothing
+// has changed a put, get or ARMW needs neither the duty nor a packet. initiator/tofu_direct uses it and fills it.
+//
+// Who may use it. The thread that uses the VCQ, which the guide allows only one at a time (UTOFU_VCQ_FLAG_THREAD_SAFE
+// VCQs have no lane). It holds `busy` meanwhile; whoever takes mappings away closes the lane of the peer first, and
+// then waits until nobody is busy (L1).
+//
+// What is remembered is good while three words have the values of then: Peer::lane, which whoever sends the peer a
+// packet sets to 0; the sequence number of the region in the owner's segment (G1); the generation of our own table.
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "engine/address/stadd_table.h"
+#include "engine/event/notice_queue.h"
+#include "engine/segment/region_table.h"
+#include "engine/wire/wire.h"
+
+namespace portofu {
+
+/// A region of a peer, as one remote VCQ ID and STag name it.
+struct alignas(64) RemoteRoute {
+  std::uint64_t vcq_id = 0;                          ///< 0: none is remembered.
+  const std::atomic<std::uint64_t>* lane = nullptr;  ///< Peer::lane, and its value.
+  std::uint64_t lane_value = 0;
+  const std::atomic<std::uint64_t>* sequence = nullptr;  ///< See MappedRegion.
+  std::uint64_t seen = 0;
+  std::byte* memory = nullptr;
+  std::uint64_t bytes = 0;
+  std::uint32_t stag = 0;
+  bool writable = false;
+};
+static_assert(sizeof(RemoteRoute) == 64);
+
+/// A region of our own.
+struct LocalRoute {
+  std::uint64_t generation = 0;
+  std::byte* memory = nullptr;
+  std::uint64_t bytes = 0;
+  std::uint32_t stag = 0;  ///< 0: none is remembered.
+  bool writable = false;
+  bool steady = false;  ///< It lies in our own heap, which nobody can unmap.
+};
+static_assert(sizeof(LocalRoute) == 32);
+
+class DirectLane {
+ public:
+  DirectLane(TransmitCompleteQueue& tcq_of_vcq, MessageReceiveQueue& mrq_of_vcq) : tcq(tcq_of_vcq), mrq(mrq_of_vcq) {}
+
+  /// Where a range of a peer's memory lies here. Only while busy.
+  /// @return nullptr if that is not known, or not allowed, or no longer true
+  std::byte* find_remote(std::uint64_t vcq_id, std::uint64_t stadd, std::uint64_t bytes, bool writes) const {
+    const std::uint32_t stag = stag_of(stadd);
+    const RemoteRoute& route = remote_[remote_place(vcq_id, stag)];
+    if (route.vcq_id != vcq_id || route.stag != stag) return nullptr;
+    // (L1) Partner: whoever closes the lane.
+    if (route.lane->load(std::memory_order_acquire) != route.lane_value) return nullptr;
+    if (route.sequence->load(std::memory_order_acquire) != route.seen) return nullptr;
+    const std::uint64_t offset = stadd_offset(stadd);
+    const auto verdict = judge_region(route.bytes, route.writable, offset, bytes, writes);
+    return verdict == RegionVerdict::kFine ? route.memory + offset : nullptr;
+  }
+
+  /// The same for memory of our own.
+  /// @param steady  only memory that nobody can unmap will do
+  std::byte* find_local(std::uint64_t stadd, std::uint64_t bytes, bool writes, bool steady = false) const {
+    const std::uint32_t stag = stag_of(stadd);
+    const LocalRoute& route = local_[stag % kLocalRoutes];
+    if (route.stag != stag || stadds->generation().load(std::memory_order_relaxed) != route.generation) return nullptr;
+    const std::uint64_t offset = stadd_offset(stadd);
+    const auto verdict = judge_region(route.bytes, route.writable, offset, bytes, writes);
+    return verdict == RegionVerdict::kFine && (route.steady || !steady) ? route.memory + offset : nullptr;
+  }
+
+  void remember(const RemoteRoute& route) { remote_[remote_place(route.vcq_id, route.stag)] = route; }
+  void remember(const LocalRoute& route) { local_[route.stag % kLocalRoutes] = route; }
+
+  /// The next call of the VCQ has more to do than to communicate.
+  void forget() { remote_.fill({}); }
+
+  TransmitCompleteQueue& tcq;
+  MessageReceiveQueue& mrq;
+  std::uint64_t handle = 0;  ///< Of the VCQ; 0 while it has none.
+  OwnNoticeQueue notices;
+  const StaddTable* stadds = nullptr;  ///< Of the CQ.
+  std::uint64_t most_bytes = 0;        ///< Of a put or get.
+  bool allowed = false;                ///< Whether the VCQ may use it; constant once the VCQ is made.
+
+  std::atomic<bool> busy{false};        ///< (L1) The thread of the VCQ may be using mappings.
+  std::atomic<std::uint64_t> words{0};  ///< Puts of 8 bytes done this way. Writer: the thread of the VCQ.
+  std::atomic<std::uint64_t> puts{0};   ///< Others.
+  std::atomic<std::uint64_t> gets{0};
+  std::atomic<std::uint64_t> atomics{0};
+  std::atomic<std::uint64_t> put_bytes{0};  ///< Of `puts`.
+  std::uint64_t told_words = 0;             ///< Of each, what the counters of the engine know. On duty.
+  std::uint64_t told_puts = 0;
+  std::uint64_t told_gets = 0;
+  std::uint64_t told_atomics = 0;
+  std::uint64_t told_bytes = 0;
+
+ private:
+  static constexpr std::uint32_t kRemoteRoutes = 64;
+  static constexpr std::uint32_t kLocalRoutes = 16;
+  static std::uint32_t remote_place(std::uint64_t vcq_id, std::uint32_t stag) {
+    return (stag + static_cast<std::uint32_t>(vcq_id >> 8) + static_cast<std::uint32_t>(vcq_id >> 17)) % kRemoteRoutes;
+  }
+
+  std::array<RemoteRoute, kRemoteRoutes> remote_;
+  std::array<LocalRoute, kLocalRoutes> local_;
+};
+
+}  // namespace portofu

@@ -1,0 +1,210 @@
+#include "engine/initiator/tofu_direct.h"
+
+#include <linux/membarrier.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "engine/initiator/tofu_report.h"
+#include "engine/segment/shared_heap.h"
+#include "engine/target/stadd_access.h"
+
+namespace portofu {
+namespace {
+
+/// A put that tells its target pays for two looks at the line of the region table; shorter data travels in the packet.
+constexpr std::uint64_t kShortestPlacedBytes = 512;
+
+long membarrier(int command) { return syscall(SYS_membarrier, command, 0, 0); }
+
+bool is_put(const Descriptor& d) {
+  return d.kind == DescriptorKind::kTofuPut || d.kind == DescriptorKind::kTofuPiggyback;
+}
+
+bool tells_target(const Descriptor& d) {
+  return (d.hdr_data & kTofuRemoteNotice) != 0 || (d.hdr_data & 0xffff) >> kTofuStepsShift != 0;
+}
+
+/// Whether the descriptor may be done now, ahead of whatever is posted later and behind all that was posted before.
+bool may_go_now(const Peer& peer, const Descriptor& d) {
+  if (d.length == 0 || !peer.requests.empty() || peer.gets_under_way != 0) return false;
+  if (tells_target(d)) return is_put(d) && d.length >= kShortestPlacedBytes;
+  // 2.2.10: local notices are in the order of posting.
+  return (d.hdr_data & kTofuLocalNotice) == 0 || peer.outstanding == 0;
+}
+
+/// The local end of a communication that has one.
+RegisteredRegion* find_local(Core& core, const VirtualControlQueue& vcq, const Descriptor& d) {
+  const PacketType use = d.kind == DescriptorKind::kTofuGet ? PacketType::kTofuPut : PacketType::kTofuGet;
+  NiFail fail = NiFail::kOk;
+  return find_region(core.tofu->queue(queue_number(vcq.id))->stadds, {d.local_offset, d.length, use}, &fail);
+}
+
+/// Moves the data, or computes. @return false after a fault, or if the atomic unit cannot do it
+bool move_data(const Descriptor& d, std::byte* remote, std::byte* local, std::uint64_t* old_value) {
+  switch (d.kind) {
+    case DescriptorKind::kTofuPut: return place_data(remote, local, d.length);
+    case DescriptorKind::kTofuPiggyback: return place_data(remote, d.operand.data(), d.length);
+    case DescriptorKind::kTofuGet: return guarded_copy(local, remote, d.length);
+    default: break;
+  }
+  AtomicRequest request{static_cast<AtomicOperation>(d.atomic_operation), static_cast<AtomicType>(d.atomic_type)};
+  request.target = remote;
+  request.source = d.operand.data() + 8;
+  request.operand = d.operand.data();
+  request.fetched = reinterpret_cast<std::byte*>(old_value);
+  request.item_count = 1;
+  return execute_atomic(request) == AtomicResult::kDone;
+}
+
+/// Lets the next communication of the VCQ with the region go at once.
+void remember(Core& core, Peer& peer, VirtualControlQueue& vcq, const Descriptor& d, const MappedRegion& region) {
+  DirectLane& lane = vcq.direct;
+  if (!lane.allowed || peer.outstanding != 0 || core.settings.progress_thread == 0) return;
+  Link& link = *peer.link;
+  if (link.lane == nullptr) {
+    // No value is used twice, so a route of an earlier stretch stays closed.
+    peer.lane.store(++core.tofu->lanes_opened, std::memory_order_relaxed);
+    link.lane = &peer.lane;
+    peer.had_lane = true;
+    core.tofu->has_lanes = true;
+  }
+  lane.remember(RemoteRoute{d.match_bits, &peer.lane, peer.lane.load(std::memory_order_relaxed), region.sequence,
+                            region.seen, region.memory, region.bytes, stag_of(d.remote_offset), region.writable});
+}
+
+void remember_local(VirtualControlQueue& vcq, const RegisteredRegion& region) {
+  const std::uint64_t generation = vcq.direct.stadds->generation().load(std::memory_order_relaxed);
+  const std::uint64_t bytes = region.segment.length();
+  const bool steady = process_heap().holds(region.start, bytes);
+  vcq.direct.remember(LocalRoute{generation, region.start, bytes, region.stag, !region.is_read_only(), steady});
+}
+
+/// Calls `visit(lane)` for every VCQ of the process.
+template <class Visit>
+void for_each_lane(Core& core, Visit&& visit) {
+  core.tofu->for_each_vcq([&visit](VirtualControlQueue& vcq) { visit(vcq.direct); });
+}
+
+std::uint64_t uses_of(const DirectLane& lane) {
+  return lane.words.load(std::memory_order_relaxed) + lane.puts.load(std::memory_order_relaxed) +
+         lane.gets.load(std::memory_order_relaxed) + lane.atomics.load(std::memory_order_relaxed);
+}
+
+}  // namespace
+
+bool get_at_once(DirectLane& lane, const DirectCall& call, std::uint64_t local_stadd) {
+  std::byte* const to = lane.find_local(local_stadd, call.bytes, true);
+  if (to == nullptr) return false;
+  const LaneUse use(lane);
+  const std::byte* const from = lane.find_remote(call.vcq_id, call.stadd, call.bytes, false);
+  if (from == nullptr || !has_room_for_notices(lane, call.notices)) return false;
+  if (!guarded_copy(to, from, call.bytes)) return false;
+  raise(lane.gets);
+  tell_at_once(lane, call, NoticeKind::kLocalGet,
+               [&](Notice& notice) { notice.local_stadd = local_stadd + call.bytes; });
+  return true;
+}
+
+bool armw_at_once(DirectLane& lane, const DirectCall& call, AtomicOperation operation, std::uint64_t value,
+                  std::uint64_t operand) {
+  const LaneUse use(lane);
+  std::byte* const target = lane.find_remote(call.vcq_id, call.stadd, call.bytes, true);
+  if (target == nullptr || !has_room_for_notices(lane, call.notices)) return false;
+  std::uint64_t old_value = 0;
+  AtomicRequest request{operation, call.bytes == 8 ? AtomicType::kUint64 : AtomicType::kUint32};
+  request.target = target;
+  request.source = reinterpret_cast<const std::byte*>(&value);
+  request.operand = reinterpret_cast<const std::byte*>(&operand);
+  request.fetched = reinterpret_cast<std::byte*>(&old_value);
+  request.item_count = 1;
+  if (execute_atomic(request) != AtomicResult::kDone) return false;
+  raise(lane.atomics);
+  tell_at_once(lane, call, NoticeKind::kLocalArmw, [&](Notice& notice) {
+    notice.remote_stadd = call.stadd;
+    notice.remote_value = old_value;
+  });
+  return true;
+}
+
+bool can_have_lanes() {
+  static constinit std::atomic<int> known{-1};
+  int can = known.load(std::memory_order_relaxed);
+  if (can < 0) {
+    can = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0 ? 1 : 0;
+    known.store(can, std::memory_order_relaxed);
+  }
+  return can == 1;
+}
+
+void count_lane_on_duty(Core& core, DirectLane& lane) {
+  const auto tell = [](const std::atomic<std::uint64_t>& number, std::uint64_t& told) {
+    const std::uint64_t before = told;
+    told = number.load(std::memory_order_relaxed);
+    return told - before;
+  };
+  const std::uint64_t words = tell(lane.words, lane.told_words);
+  const std::uint64_t puts = words + tell(lane.puts, lane.told_puts);
+  core.counters.add(Counter::kPutsSent, puts);
+  core.counters.add(Counter::kPutsDirect, puts);
+  core.counters.add(Counter::kBytesSent, 8 * words + tell(lane.put_bytes, lane.told_bytes));
+  core.counters.add(Counter::kGetsSent, tell(lane.gets, lane.told_gets));
+  core.counters.add(Counter::kAtomicsSent, tell(lane.atomics, lane.told_atomics));
+}
+
+MappedResult use_mapped_on_duty(Core& core, Peer& peer, VirtualControlQueue& vcq, const Descriptor& d) {
+  if (!may_go_now(peer, d)) return MappedResult::kNo;
+  const RegionName name{queue_number(d.match_bits) >> 8, component_of(d.match_bits), stag_of(d.remote_offset)};
+  MappedRegion region;
+  if (!peer.wire->find_mapped(*peer.link, name, &region)) return MappedResult::kNo;
+  const std::uint64_t offset = stadd_offset(d.remote_offset);
+  const bool writes = d.kind != DescriptorKind::kTofuGet;
+  if (judge_region(region.bytes, region.writable, offset, d.length, writes) != RegionVerdict::kFine) {
+    return MappedResult::kNo;
+  }
+  const bool has_local_end = d.kind == DescriptorKind::kTofuPut || d.kind == DescriptorKind::kTofuGet;
+  const RegisteredRegion* const local = has_local_end ? find_local(core, vcq, d) : nullptr;
+  if (has_local_end && local == nullptr) return MappedResult::kNo;
+  std::byte* const local_memory = local != nullptr ? local->start + stadd_offset(d.local_offset) : nullptr;
+  std::uint64_t old_value = 0;
+  if (!move_data(d, region.memory + offset, local_memory, &old_value)) return MappedResult::kNo;
+  if (is_put(d)) core.counters.add(Counter::kPutsDirect);
+  if (is_put(d)) core.counters.add(Counter::kBytesSent, d.length);
+  if (tells_target(d)) return MappedResult::kPlaced;
+  vcq.tcq.complete(d.local_get_offset, NiFail::kOk);
+  ++core.activity;
+  if ((d.hdr_data & kTofuLocalNotice) != 0) report_at_once(core, vcq, d, NiFail::kOk, old_value);
+  remember(core, peer, vcq, d, region);
+  if (local != nullptr && vcq.direct.allowed) remember_local(vcq, *local);
+  return MappedResult::kDone;
+}
+
+void end_lane_on_duty(Core& core, Peer& peer) {
+  if (peer.link != nullptr) peer.link->close_lane();
+  if (!peer.had_lane || core.tofu == nullptr) return;
+  peer.had_lane = false;
+  // (L1) From here on every thread that becomes busy sees the lane closed, and those that did not are seen busy.
+  membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+  for_each_lane(core, [](const DirectLane& lane) {
+    while (lane.busy.load(std::memory_order_acquire)) sched_yield();
+  });
+}
+
+void close_idle_lanes_on_duty(Core& core) {
+  if (core.tofu == nullptr || !core.tofu->has_lanes) return;
+  std::uint64_t uses = 0;
+  for_each_lane(core, [&](DirectLane& lane) {
+    count_lane_on_duty(core, lane);
+    uses += uses_of(lane);
+  });
+  if (uses != core.tofu->lane_uses) {
+    core.tofu->lane_uses = uses;
+    return;
+  }
+  core.tofu->has_lanes = false;
+  for (auto& [key, peer] : core.peers) {
+    if (peer->link != nullptr) peer->link->close_lane();
+  }
+}
+
+}  // namespace portofu

@@ -1,0 +1,143 @@
+#pragma once
+// uTofu in memory that both sides map: the initiator's CPU does steps 3 to 9 itself. The first communication with a
+// region goes by use_mapped_on_duty, which judges and remembers; those after it by the *_at_once functions, which need
+// neither the duty nor a packet. What these cannot do they leave untouched for the ordinary way.
+
+#include <cstring>
+
+#include "engine/address/core.h"
+#include "engine/address/direct_lane.h"
+#include "engine/address/guarded_copy.h"
+#include "engine/target/atomic_unit.h"
+
+namespace portofu {
+
+/// What a call of the application asks for. Of all flags it has only those that `notices` can say, or that change
+/// nothing.
+struct DirectCall {
+  std::uint64_t vcq_id = 0;  ///< Remote, as the application has it.
+  std::uint64_t stadd = 0;   ///< Remote.
+  std::uint64_t bytes = 0;   ///< Not 0.
+  std::uint64_t edata = 0;
+  std::uint64_t notices = 0;  ///< kTofuTcqNotice, kTofuLocalNotice.
+  void* callback_data = nullptr;
+};
+
+/// Held while mappings are used (L1).
+class LaneUse {
+ public:
+  explicit LaneUse(DirectLane& lane) : lane_(lane) {
+    lane_.busy.store(true, std::memory_order_relaxed);
+    // (L1) Compiler barrier; the other side makes it a full one (membarrier).
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
+  ~LaneUse() { lane_.busy.store(false, std::memory_order_release); }
+  LaneUse(const LaneUse&) = delete;
+  LaneUse& operator=(const LaneUse&) = delete;
+
+ private:
+  DirectLane& lane_;
+};
+
+/// Copies the data of a put: the last line of the range last (6.1.3.1), an aligned word in one.
+/// @return false after a fault
+inline bool place_data(std::byte* to, const std::byte* from, std::uint64_t bytes) {
+  const std::uint64_t tail = tofu_tail_bytes(reinterpret_cast<std::uintptr_t>(to) + bytes, bytes);
+  if (tail == bytes) [[likely]]
+    return guarded_copy(to, from, bytes);
+  const std::uint64_t body = bytes - tail;
+  if (!guarded_copy(to, from, body)) return false;
+  std::atomic_thread_fence(std::memory_order_release);
+  return guarded_copy(to + body, from + body, tail);
+}
+
+inline bool has_room_for_notices(DirectLane& lane, std::uint64_t notices) {
+  if ((notices & kTofuTcqNotice) != 0 && !lane.tcq.has_room(1)) return false;
+  return (notices & kTofuLocalNotice) == 0 || lane.notices.has_room();
+}
+
+/// Tells the caller of a communication that is complete.
+/// @param fill  void(Notice&): what only this kind of notice says
+template <class Fill>
+inline void tell_at_once(DirectLane& lane, const DirectCall& call, NoticeKind kind, Fill&& fill) {
+  if ((call.notices & kTofuTcqNotice) != 0) lane.tcq.take_done(call.callback_data);
+  if ((call.notices & kTofuLocalNotice) == 0) return;
+  Notice& notice = lane.notices.add(lane.mrq);
+  notice = Notice{.kind = kind, .vcq_id = with_own_path(call.vcq_id), .edata = call.edata};
+  fill(notice);
+}
+
+/// Adds to a number that only this thread writes.
+inline void raise(std::atomic<std::uint64_t>& number, std::uint64_t by = 1) {
+  number.store(number.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
+}
+
+/// A put of data that needs no judgement. @return false: nothing is done, the ordinary way has to do it
+inline bool put_data_at_once(DirectLane& lane, const DirectCall& call, const std::byte* data) {
+  std::byte* const to = lane.find_remote(call.vcq_id, call.stadd, call.bytes, true);
+  if (to == nullptr || (call.notices != 0 && !has_room_for_notices(lane, call.notices))) return false;
+  if (!place_data(to, data, call.bytes)) return false;
+  raise(lane.puts);
+  raise(lane.put_bytes, call.bytes);
+  if (call.notices == 0) return true;
+  tell_at_once(lane, call, NoticeKind::kLocalPut,
+               [&call](Notice& notice) { notice.remote_stadd = call.stadd + call.bytes; });
+  return true;
+}
+
+inline bool piggyback_at_once(DirectLane& lane, const DirectCall& call, const std::byte* data) {
+  const LaneUse use(lane);
+  return put_data_at_once(lane, call, data);
+}
+
+inline bool put_at_once(DirectLane& lane, const DirectCall& call, std::uint64_t local_stadd) {
+  const std::byte* const from = lane.find_local(local_stadd, call.bytes, false);
+  if (from == nullptr) return false;
+  const LaneUse use(lane);
+  return put_data_at_once(lane, call, from);
+}
+
+/// A put of 8 bytes of which nobody is told: the shortest way of all. The store needs no guard: the peer's heap has its
+/// memory, and the data lies on the stack or in our own heap.
+[[gnu::always_inline]] inline bool put_word_at_once(DirectLane& lane, std::uint64_t vcq_id, std::uint64_t stadd,
+                                                    std::uint64_t word) {
+  const LaneUse use(lane);
+  std::byte* const to = lane.find_remote(vcq_id, stadd, sizeof word, true);
+  if (to == nullptr) return false;
+  // What was put before is seen before (STRONG_ORDER). Compilers make one store of the copy.
+  std::atomic_thread_fence(std::memory_order_release);
+  std::memcpy(to, &word, sizeof word);
+  raise(lane.words);
+  return true;
+}
+
+bool get_at_once(DirectLane& lane, const DirectCall& call, std::uint64_t local_stadd);
+
+/// @param operand  what is compared, for kCswap
+bool armw_at_once(DirectLane& lane, const DirectCall& call, AtomicOperation operation, std::uint64_t value,
+                  std::uint64_t operand);
+
+/// Whether this kernel has the barrier that lanes need (L1). Registers the process for it.
+bool can_have_lanes();
+
+/// Adds to the counters of the engine what was done at once.
+void count_lane_on_duty(Core& core, DirectLane& lane);
+
+/// What became of use_mapped_on_duty.
+enum class MappedResult : std::uint8_t {
+  kNo,      ///< Nothing was done that counts; another way has to do it, or to find out what is wrong.
+  kDone,    ///< All is done and told.
+  kPlaced,  ///< The data of a put is at its place; the target is to be told by a packet.
+};
+
+/// Does a put, get or ARMW whose local side was judged, if the remote side is mapped and nothing is under way to the
+/// peer that has to come before it.
+MappedResult use_mapped_on_duty(Core& core, Peer& peer, VirtualControlQueue& vcq, const Descriptor& descriptor);
+
+/// Before the link to a peer is given back: nobody uses the peer's memory any more.
+void end_lane_on_duty(Core& core, Peer& peer);
+
+/// With the timers: lanes that nobody uses are closed, so that a peer's death is looked for only while it matters.
+void close_idle_lanes_on_duty(Core& core);
+
+}  // namespace portofu

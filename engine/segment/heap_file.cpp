@@ -1,0 +1,87 @@
+#include "engine/segment/heap_file.h"
+
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "engine/segment/own_segments.h"
+
+namespace portofu {
+namespace {
+
+constexpr const char* kHeapMark = "heap-";
+
+/// Beyond this limit the kernel would not refuse but send SIGXFSZ.
+bool is_allowed_length(std::uint64_t bytes) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_FSIZE, &limit) != 0) return true;
+  return limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur;
+}
+
+bool lock_whole(int fd) {
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  return fcntl(fd, F_SETLK, &lock) == 0;
+}
+
+/// The caller holds an OwnSegmentsLock.
+std::shared_ptr<SegmentFile> find_or_open(const std::string& path) {
+  if (std::shared_ptr<SegmentFile> own = find_own_segment(path)) return own;
+  const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  return fd >= 0 ? std::make_shared<SegmentFile>(fd, FileOwner::kOtherProcess) : nullptr;
+}
+
+}  // namespace
+
+std::string heap_path(const std::string& directory, std::uint64_t id) {
+  char number[24];
+  std::snprintf(number, sizeof number, "%016llx", static_cast<unsigned long long>(id));
+  return directory + "/" + segment_name_prefix() + kHeapMark + number;
+}
+
+bool is_heap_name(const std::string& name) { return name.starts_with(segment_name_prefix() + kHeapMark); }
+
+int open_heap_file(const char* directory, std::uint64_t bytes) {
+  if (bytes > kMaxHeapBytes || !is_allowed_length(bytes)) return -1;
+  const int fd = ::open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (fd < 0) return -1;
+  // The umask may have taken our own rights away.
+  if (fchmod(fd, 0600) == 0 && lock_whole(fd) && ftruncate(fd, static_cast<off_t>(bytes)) == 0) return fd;
+  ::close(fd);
+  return -1;
+}
+
+std::uint64_t name_heap_file(const std::string& directory, const std::shared_ptr<SegmentFile>& file) {
+  const OwnSegmentsLock lock;
+  std::uint64_t id = 0;
+  if (getrandom(&id, sizeof id, GRND_NONBLOCK) != static_cast<ssize_t>(sizeof id)) return 0;
+  id |= 1;
+  const std::string path = heap_path(directory, id);
+  const std::string nameless = "/proc/self/fd/" + std::to_string(file->fd());
+  if (linkat(AT_FDCWD, nameless.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) != 0) return 0;
+  add_own_segment(path, file);
+  return id;
+}
+
+void unname_heap_file(const std::string& directory, std::uint64_t id, const SegmentFile& file) {
+  const OwnSegmentsLock lock;
+  ::unlink(heap_path(directory, id).c_str());
+  remove_own_segment(&file);
+}
+
+Mapping map_heap(const std::string& directory, const HeapPlace& place) {
+  if (place.id == 0 || place.bytes == 0 || place.bytes > kMaxHeapBytes) return {};
+  const OwnSegmentsLock lock;
+  const std::shared_ptr<SegmentFile> file = find_or_open(heap_path(directory, place.id));
+  if (file == nullptr) return {};
+  std::uint64_t file_bytes = 0;
+  if (!is_private_file(file->fd(), &file_bytes) || file_bytes != place.bytes || !file->is_alive()) return {};
+  return Mapping::map(file->fd(), 0, place.bytes);
+}
+
+}  // namespace portofu

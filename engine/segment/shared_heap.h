@@ -1,0 +1,93 @@
+#pragma once
+// The heap that both sides map: memory of this process that lies in a file, so that peers on the node reach what is
+// registered in it with their own loads and stores. A large range is reserved at the first allocation; memory is taken
+// from the file's device as the heap grows, so that nothing that was given out can fault for want of memory.
+//
+// Blocks are kept by Boost.Interprocess's best-fit tree, whose bookkeeping lies between the blocks: a peer that stays
+// within registered memory touches none of it.
+//
+// After a fork the child has a heap of its own with the same contents at the same addresses; its parent waits until the
+// child has taken them.
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "engine/segment/heap_file.h"
+
+namespace portofu {
+
+/// Any thread. There is one in a process (process_heap); tests make others, which a fork does not follow.
+class SharedHeap {
+ public:
+  static constexpr std::uint64_t kStepBytes = 1 << 20;  ///< Unit of growth.
+
+  constexpr SharedHeap() = default;
+  ~SharedHeap();  ///< Of tests: all that it gave out is gone.
+  SharedHeap(const SharedHeap&) = delete;
+  SharedHeap& operator=(const SharedHeap&) = delete;
+
+  /// Reserves the range, once. @param bytes  most that it can hold; 0 for none
+  /// @return false if it cannot be had; then it never will be
+  bool open(const char* directory, std::uint64_t bytes);
+  bool was_opened() const { return state_.load(std::memory_order_acquire) != State::kNew; }
+
+  /// @param alignment  a power of two
+  /// @return nullptr if there is no room, or no heap
+  void* allocate(std::size_t bytes, std::size_t alignment);
+
+  /// Gives back what allocate returned.
+  void free(void* block);
+
+  /// Bytes that a block really has, at least those asked for.
+  std::size_t usable_bytes(const void* block);
+
+  /// Whether memory lies wholly in the heap.
+  bool holds(const void* start, std::uint64_t bytes) const {
+    const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(start) - start_.load(std::memory_order_acquire);
+    return offset < bytes_ && bytes <= bytes_ - offset;
+  }
+
+  /// Where peers find it; gives it its name first. Called on duty. @return id 0 if peers cannot
+  HeapPlace publish();
+
+  /// At the end of the process: takes the name away.
+  void unname();
+
+  // Around a fork.
+  void before_fork();
+  void after_fork_in_parent();
+  void after_fork_in_child();
+
+ private:
+  enum class State : std::uint8_t { kNew, kOpen, kNone };
+
+  bool reserve(const char* directory, std::uint64_t bytes);
+  bool take_memory(std::uint64_t bytes);
+  bool grow(std::uint64_t bytes);
+  void* find_room(std::size_t bytes, std::size_t alignment);
+  bool move_to_own_file();
+  bool move_to_private_memory();
+
+  std::mutex mutex_;  ///< Of everything below but what is read without it.
+  std::atomic<State> state_{State::kNew};
+  std::atomic<std::uintptr_t> start_{0};  ///< First byte; constant once it is open.
+  std::uint64_t bytes_ = 0;               ///< Reserved; constant once it is open.
+  std::uint64_t taken_bytes_ = 0;         ///< From the start on: those that have memory.
+  const char* directory_ = "";            ///< Of the file.
+  std::shared_ptr<SegmentFile> file_;     ///< Locked; nullptr in a child that could not have one.
+  std::uint64_t inode_ = 0;               ///< Of the file: a program may have closed the descriptor for another one.
+  std::uint64_t id_ = 0;                  ///< Of the name; 0: it has none yet. On duty.
+  int fork_pipe_[2] = {-1, -1};           ///< During a fork: closed by the child once it has its own heap.
+};
+
+/// The heap of this process, which may not have been opened yet. Never destroyed.
+SharedHeap& process_heap();
+
+/// Allocates from it; opens it first, with PORTOFU_HEAP_MIB. @return nullptr if there is no room, or no heap
+void* allocate_shared(std::size_t bytes, std::size_t alignment);
+
+}  // namespace portofu

@@ -1,0 +1,244 @@
+// Communication in memory that both sides map: when the initiator may do it itself, and when not.
+
+#include "engine/initiator/tofu_direct.h"
+
+#include "engine/initiator/connect.h"
+#include "engine/initiator/send.h"
+#include "engine/loop.h"
+#include "tests/unit/support/core_fixture.h"
+
+namespace portofu {
+namespace {
+
+constexpr std::uint32_t kOwnNumber = make_queue_number(0, 1, 2);
+constexpr std::uint64_t kRemoteVcq = make_tofu_id(TofuIdKind::kVcq, {}, make_queue_number(0, 4, 0));
+constexpr std::uint64_t kRemoteStadd = make_stadd(5000);
+
+/// The other queue belongs to kPeer.
+struct OneNeighbour : NodeDirectory {
+  ClaimResult claim(std::uint64_t) override { return ClaimResult::kClaimed; }
+  void release(std::uint64_t) override {}
+  bool find(std::uint64_t, ProcessId* owner) override {
+    *owner = {0x0a000001, 2};
+    return true;
+  }
+};
+
+class TofuDirectTest : public CoreTest {
+ protected:
+  TofuDirectTest() {
+    core.tofu = std::make_unique<Tofu>(Coordinates{}, &neighbour);
+    ControlQueue* queue = core.tofu->claim_queue(0, 1, CqMode::kShared);
+    queue->vcqs[2] = std::make_unique<VirtualControlQueue>(16, 16);
+    vcq = queue->vcqs[2].get();
+    vcq->id = make_tofu_id(TofuIdKind::kVcq, {}, kOwnNumber);
+    vcq->direct.allowed = true;
+    vcq->direct.most_bytes = 1 << 20;
+    vcq->direct.stadds = &queue->stadds;
+    core.tofu->enter(*vcq);
+    queue->stadds.add({2, memory.data(), memory.size(), false}, &stadd);
+    std::memcpy(memory.data(), pattern_bytes(0, 4096).data(), 4096);
+    wire.room = FakeWire::kPlentyOfRoom;
+    wire.mapped = {remote.data(), remote.size(), true, &sequence, 2};
+  }
+
+  Descriptor request(DescriptorKind kind, std::uint64_t length, std::uint64_t flags = 0) {
+    Descriptor d;
+    d.kind = kind;
+    d.interface_index = kTofuInterface;
+    d.md_handle = vcq->handle;
+    d.match_bits = kRemoteVcq;
+    d.local_offset = stadd;
+    d.remote_offset = kRemoteStadd;
+    d.length = length;
+    d.hdr_data = flags | kTofuTcqNotice;
+    d.local_get_offset = vcq->tcq.take(nullptr, true);
+    return d;
+  }
+  void start(const Descriptor& d) { start_descriptor(core, d); }
+
+  /// @return what the TCQ says; NiFail::kDropped if it says nothing
+  NiFail left() {
+    void* data = nullptr;
+    NiFail fail = NiFail::kOk;
+    return vcq->tcq.read(&data, &fail) ? fail : NiFail::kDropped;
+  }
+
+  static DirectCall call(std::uint64_t bytes, std::uint64_t notices = 0) {
+    return {kRemoteVcq, kRemoteStadd, bytes, 3, notices, nullptr};
+  }
+  std::uint64_t word(std::size_t index) const {
+    std::uint64_t value = 0;
+    std::memcpy(&value, remote.data() + 8 * index, sizeof value);
+    return value;
+  }
+
+  OneNeighbour neighbour;
+  VirtualControlQueue* vcq = nullptr;
+  std::uint64_t stadd = 0;
+  alignas(256) std::array<std::byte, 4096> remote{};
+  std::atomic<std::uint64_t> sequence{2};
+};
+
+TEST_F(TofuDirectTest, Put__needs_no_packet_and_is_told_at_once) {
+  start(request(DescriptorKind::kTofuPut, 1000, kTofuLocalNotice | 9));
+  EXPECT_TRUE(holds_pattern(remote.data(), 1000));
+  EXPECT_TRUE(is_untouched(remote.data() + 1000, 3096));
+  EXPECT_TRUE(wire.sent.empty());
+  EXPECT_EQ(left(), NiFail::kOk);
+  Notice notice;
+  ASSERT_TRUE(vcq->mrq.read(&notice));
+  EXPECT_EQ(notice.kind, NoticeKind::kLocalPut);
+  EXPECT_EQ(notice.remote_stadd, kRemoteStadd + 1000);
+  EXPECT_EQ(notice.edata, 9u);
+}
+
+TEST_F(TofuDirectTest, Get_and_armw__bring_what_is_there) {
+  std::memcpy(remote.data(), pattern_bytes(50, 100).data(), 100);
+  Descriptor get = request(DescriptorKind::kTofuGet, 100, kTofuLocalNotice);
+  get.local_offset += 200;
+  start(get);
+  EXPECT_TRUE(holds_pattern(memory.data() + 200, 100, 50));
+  Notice notice;
+  ASSERT_TRUE(vcq->mrq.read(&notice));
+  EXPECT_EQ(notice.kind, NoticeKind::kLocalGet);
+  EXPECT_EQ(notice.local_stadd, stadd + 300);
+  const std::uint64_t before = word(1);
+  Descriptor add = request(DescriptorKind::kTofuArmw, 8, kTofuLocalNotice);
+  add.remote_offset += 8;
+  add.atomic_operation = static_cast<std::uint8_t>(AtomicOperation::kSum);
+  add.atomic_type = static_cast<std::uint8_t>(AtomicType::kUint64);
+  add.operand[8] = std::byte{5};
+  start(add);
+  EXPECT_EQ(word(1), before + 5);
+  ASSERT_TRUE(vcq->mrq.read(&notice));
+  EXPECT_EQ(notice.kind, NoticeKind::kLocalArmw);
+  EXPECT_EQ(notice.remote_value, before);
+  EXPECT_EQ(notice.remote_stadd, kRemoteStadd + 8);
+  EXPECT_TRUE(wire.sent.empty());
+}
+
+/// 2.2.12: the owner finds out what is wrong, and says so.
+TEST_F(TofuDirectTest, Range_that_is_not_allowed__goes_by_packet_and_touches_nothing) {
+  Descriptor outside = request(DescriptorKind::kTofuPut, 8);
+  outside.remote_offset += remote.size() - 7;
+  start(outside);
+  EXPECT_EQ(next_sent().type, PacketType::kTofuPut);
+  wire.mapped.writable = false;
+  start(request(DescriptorKind::kTofuPut, 8));
+  EXPECT_EQ(next_sent().type, PacketType::kTofuPut);
+  EXPECT_TRUE(is_untouched(remote.data(), remote.size()));
+}
+
+/// 2.2.10: remote notices confirm that all data is written.
+TEST_F(TofuDirectTest, Long_put_that_tells_its_target__is_placed_and_then_told_by_a_packet_without_data) {
+  start(request(DescriptorKind::kTofuPut, 2000, kTofuRemoteNotice));
+  EXPECT_TRUE(holds_pattern(remote.data(), 2000));
+  const PacketHeader header = next_sent();
+  EXPECT_EQ(header.type, PacketType::kTofuPut);
+  EXPECT_NE(header.flags & kFlagPlaced, 0);
+  EXPECT_EQ(header.length, 2000u);
+  EXPECT_EQ(header.payload_bytes, 0u);
+  EXPECT_EQ(left(), NiFail::kOk);
+  start(request(DescriptorKind::kTofuGet, 8, kTofuRemoteNotice));
+  EXPECT_EQ(next_sent().type, PacketType::kTofuGet) << "the owner tells of gets";
+  lose_peer(core, peer());
+}
+
+TEST_F(TofuDirectTest, What_is_posted_behind_a_packet_under_way__does_not_overtake_it) {
+  start(request(DescriptorKind::kTofuPut, 8));
+  const MappedRegion mapped = wire.mapped;
+  wire.mapped = {};
+  start(request(DescriptorKind::kTofuGet, 8, kTofuLocalNotice));
+  wire.mapped = mapped;
+  EXPECT_EQ(next_sent().type, PacketType::kTofuGet);
+  EXPECT_FALSE(put_at_once(vcq->direct, call(8), stadd + 8)) << "the packet has closed the lane";
+  start(request(DescriptorKind::kTofuPut, 8));
+  EXPECT_EQ(next_sent().type, PacketType::kTofuPut) << "a get is under way";
+  lose_peer(core, peer());
+}
+
+TEST_F(TofuDirectTest, Second_put__goes_at_once) {
+  EXPECT_FALSE(put_at_once(vcq->direct, call(8), stadd)) << "nothing is known yet";
+  start(request(DescriptorKind::kTofuPut, 8));
+  EXPECT_TRUE(put_at_once(vcq->direct, call(300), stadd));
+  EXPECT_TRUE(holds_pattern(remote.data(), 300));
+  EXPECT_TRUE(put_word_at_once(vcq->direct, kRemoteVcq, kRemoteStadd + 8, 77));
+  EXPECT_EQ(word(1), 77u);
+  EXPECT_FALSE(put_at_once(vcq->direct, call(remote.size() + 1), stadd)) << "it leaves the region";
+  EXPECT_FALSE(put_word_at_once(vcq->direct, kRemoteVcq, kRemoteStadd + remote.size() - 7, 1));
+  EXPECT_FALSE(put_word_at_once(vcq->direct, kRemoteVcq, kRemoteStadd + make_stadd(1), 1)) << "another STag";
+}
+
+TEST_F(TofuDirectTest, Notices_of_what_went_at_once__are_those_of_the_guide) {
+  start(request(DescriptorKind::kTofuPut, 8));
+  EXPECT_EQ(left(), NiFail::kOk);
+  constexpr std::uint64_t kBoth = kTofuTcqNotice | kTofuLocalNotice;
+  EXPECT_TRUE(put_at_once(vcq->direct, call(8, kBoth), stadd));
+  EXPECT_TRUE(get_at_once(vcq->direct, call(8, kBoth), stadd + 16));
+  EXPECT_TRUE(armw_at_once(vcq->direct, call(8, kBoth), AtomicOperation::kCswap, 5, word(0)));
+  EXPECT_EQ(word(0), 5u);
+  for (const NoticeKind kind : {NoticeKind::kLocalPut, NoticeKind::kLocalGet, NoticeKind::kLocalArmw}) {
+    EXPECT_EQ(left(), NiFail::kOk);
+    const Notice* notice = vcq->direct.notices.front(vcq->mrq);
+    ASSERT_NE(notice, nullptr);
+    EXPECT_EQ(notice->kind, kind);
+    EXPECT_EQ(notice->edata, 3u);
+    EXPECT_EQ(notice->local_stadd, kind == NoticeKind::kLocalGet ? stadd + 24 : 0);
+    vcq->direct.notices.drop();
+  }
+}
+
+/// 3.6: once it is deregistered on either side, nothing is written any more.
+TEST_F(TofuDirectTest, Deregistered_memory__is_not_used_any_more) {
+  start(request(DescriptorKind::kTofuPut, 8));
+  ASSERT_TRUE(put_at_once(vcq->direct, call(8), stadd));
+  sequence.store(4);
+  EXPECT_FALSE(put_at_once(vcq->direct, call(8), stadd));
+  sequence.store(2);
+  ASSERT_TRUE(put_at_once(vcq->direct, call(8), stadd));
+  std::unique_ptr<RegisteredRegion> gone;
+  ASSERT_TRUE(core.tofu->queue(kOwnNumber)->stadds.remove(2, stadd, &gone));
+  EXPECT_FALSE(put_at_once(vcq->direct, call(8), stadd));
+}
+
+TEST_F(TofuDirectTest, Lost_peer__is_not_written_to_any_more) {
+  start(request(DescriptorKind::kTofuPut, 8));
+  ASSERT_TRUE(put_at_once(vcq->direct, call(8), stadd));
+  lose_peer(core, peer());
+  EXPECT_FALSE(put_at_once(vcq->direct, call(8), stadd));
+}
+
+/// The death of a peer is looked for while somebody writes into its memory, and only then.
+TEST_F(TofuDirectTest, Idle_lane__is_closed_by_the_timers) {
+  EXPECT_FALSE(needs_timers_on_duty(core));
+  start(request(DescriptorKind::kTofuPut, 8));
+  ASSERT_TRUE(put_at_once(vcq->direct, call(8), stadd));
+  EXPECT_TRUE(needs_timers_on_duty(core));
+  run_timers_on_duty(core);
+  EXPECT_TRUE(put_at_once(vcq->direct, call(8), stadd));
+  run_timers_on_duty(core);
+  run_timers_on_duty(core);
+  EXPECT_FALSE(needs_timers_on_duty(core));
+  EXPECT_FALSE(put_at_once(vcq->direct, call(8), stadd));
+  EXPECT_EQ(counted(Counter::kPutsDirect), 3u);
+  start(request(DescriptorKind::kTofuPut, 8));
+  EXPECT_TRUE(put_at_once(vcq->direct, call(8), stadd));
+}
+
+TEST_F(TofuDirectTest, Memory_of_our_own_that_faults__leaves_it_to_the_ordinary_way) {
+  install_fault_guard();
+  start(request(DescriptorKind::kTofuPut, 8));
+  const RegionRequest nowhere{2, reinterpret_cast<std::byte*>(8192), 4096, false};
+  std::uint64_t bad = 0;
+  ASSERT_EQ(core.tofu->queue(kOwnNumber)->stadds.add(nowhere, &bad), Status::kOk);
+  Descriptor d = request(DescriptorKind::kTofuPut, 8);
+  d.local_offset = bad;
+  EXPECT_EQ(left(), NiFail::kOk);
+  start(d);
+  EXPECT_EQ(left(), NiFail::kSegv);
+  EXPECT_TRUE(wire.sent.empty());
+}
+
+}  // namespace
+}  // namespace portofu
