@@ -12,7 +12,7 @@
 // that is written by ordinary stores they are not dearer where the cores share a cache, and elsewhere by five times
 // that or more. In an area that is written by streaming stores no line comes out of a shared cache, so a single chunk
 // of ordinary ones is dearer by four times even there, and by nine elsewhere: hence two factors, and some time to
-// settle after the way back.
+// settle after each change.
 
 #include <algorithm>
 #include <cstdint>
@@ -66,13 +66,14 @@ class StoreChoice {
 
   void judge() {
     const std::uint64_t dearer = ordinary_cost_ > streaming_cost_ ? ordinary_cost_ - streaming_cost_ : 0;
-    if (!prefers_streaming_) {
-      prefers_streaming_ = dearer > kFactorThere * least_cost_;
-    } else if (dearer < kFactorBack * least_cost_) {
-      prefers_streaming_ = false;
-      ordinary_cost_ = 0;
-      settling_ = kSettlingChunks;
-    }
+    const bool there = !prefers_streaming_ && dearer > kFactorThere * least_cost_;
+    const bool back = prefers_streaming_ && dearer < kFactorBack * least_cost_;
+    if (!there && !back) return;
+    // What was found in the area as it was written until now says nothing about it as it will be.
+    prefers_streaming_ = there;
+    ordinary_cost_ = 0;
+    if (there) streaming_cost_ = least_cost_ = 0;
+    settling_ = kSettlingChunks;
   }
 
   std::uint64_t ordinary_cost_ = 0;    ///< ns for kUnitBytes, smoothed; 0: not known.
