@@ -7,7 +7,7 @@
 // waiting until the stores of a packet have reached the peer's cache. Whoever else wants the duty ends the favour: it
 // clears `favourite_`, lets membarrier pass every thread of the process through a full barrier, and waits until the
 // favourite is outside. Behind the barrier either the favourite has seen the end of the favour, or it was inside
-// before and its store is seen.
+// before and its store is seen. tests/unit/duty_model_test.cpp enumerates this.
 //
 // A thread may be stopped between its first look and its store, and then store when the favour has long ended. That
 // harms nobody as long as there is no new favourite, so there is none until the former one has come again.

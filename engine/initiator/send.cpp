@@ -243,8 +243,10 @@ SendResult advance_request(Core& core, Peer& peer, OutgoingRequest& request, int
 
 }  // namespace
 
-bool send_short_put(Core& core, Interface& ni, MemoryDescriptor& md, const Descriptor& d) {
-  if (d.kind != DescriptorKind::kPut || d.length > kInlineBytes) return false;
+bool send_short(Core& core, Interface& ni, MemoryDescriptor& md, const Descriptor& d) {
+  const bool is_get = d.kind == DescriptorKind::kGet;
+  const std::uint64_t bytes = is_get ? 0 : d.length;
+  if (bytes > kInlineBytes || d.operand_bytes != 0) return false;
   ProcessId target = d.target;
   if (ni.is_logical()) {
     const ProcessId* process = ni.map.process_of(target.nid);
@@ -253,13 +255,14 @@ bool send_short_put(Core& core, Interface& ni, MemoryDescriptor& md, const Descr
   }
   Peer& peer = core.peer(target);
   if (peer.state != PeerState::kConnected || !peer.requests.empty()) return false;
-  std::byte* payload = peer.wire->claim(*peer.link, static_cast<std::uint32_t>(d.length));
+  MemoryDescriptor* reply_md = is_get ? &md : is_fetching(d.kind) ? ni.mds.find(d.get_md_handle) : nullptr;
+  std::byte* payload = peer.wire->claim(*peer.link, static_cast<std::uint32_t>(bytes));
   if (payload == nullptr) return false;
   PacketHeader header = request_header(core, ni, md, d);
-  header.payload_bytes = static_cast<std::uint32_t>(d.length);
+  header.payload_bytes = static_cast<std::uint32_t>(bytes);
   OutstandingOperation* operation = nullptr;
-  bool goes = md.segment.read(d.local_offset, payload, d.length);
-  if (goes && wants_acknowledgement(md, d)) {
+  bool goes = bytes == 0 || md.segment.read(d.local_offset, payload, bytes);
+  if (goes && (reply_md != nullptr || wants_acknowledgement(md, d))) {
     operation = open_answered(core, ni, peer, md, d, &header.operation_id);
     header.flags |= kFlagAnswerWanted;
     goes = operation != nullptr;
@@ -269,11 +272,12 @@ bool send_short_put(Core& core, Interface& ni, MemoryDescriptor& md, const Descr
     return false;
   }
   peer.wire->publish(*peer.link, header);
-  core.counters.add(Counter::kPutsSent);
+  count_request(core, d.kind);
   core.counters.add(Counter::kPacketsSent);
-  core.counters.add(Counter::kBytesSent, d.length);
+  core.counters.add(Counter::kBytesSent, bytes);
   if (operation != nullptr) operation->sent = true;
-  if (md.ct_handle == 0 && md.eq_handle == 0) return true;
+  if (reply_md != nullptr) ++reply_md->pending;  // Until REPLY.
+  if (is_get || (md.ct_handle == 0 && md.eq_handle == 0)) return true;
   const SendReport report{d.length, d.user_ptr, NiFail::kOk};
   report_send_count(core, ni, md, report);
   if (operation != nullptr && operation->send_due) {

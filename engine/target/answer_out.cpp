@@ -5,6 +5,7 @@
 
 #include "engine/initiator/connect.h"
 #include "engine/initiator/send.h"
+#include "engine/queue/ring_geometry.h"
 #include "engine/target/complete.h"
 #include "engine/target/tofu_request.h"
 
@@ -136,23 +137,32 @@ void send_or_queue(Core& core, Peer& peer, OutgoingAnswer& answer) {
   queue_answer(core, peer, waiting);
 }
 
+/// An answer of one packet that has nothing before it needs no state. @return false: it cannot leave now
+bool send_now(Core& core, Peer& peer, const AnswerContent& content, const std::byte* data, std::uint64_t bytes) {
+  if (!may_send_now(core, peer) || bytes > kInlineBytes) return false;
+  std::byte* payload = peer.wire->claim(*peer.link, static_cast<std::uint32_t>(bytes));
+  if (payload == nullptr) return false;
+  if (bytes > 0) std::memcpy(payload, data, bytes);
+  PacketHeader header = answer_header(core, content);
+  header.payload_bytes = static_cast<std::uint32_t>(bytes);
+  peer.wire->publish(*peer.link, header);
+  core.counters.add(Counter::kAnswersSent);
+  core.counters.add(Counter::kPacketsSent);
+  core.counters.add(Counter::kBytesSent, bytes);
+  return true;
+}
+
 }  // namespace
 
 void send_answer(Core& core, Peer& peer, const AnswerContent& content) {
-  if (may_send_now(core, peer)) {
-    if (peer.wire->claim(*peer.link, 0) != nullptr) {
-      peer.wire->publish(*peer.link, answer_header(core, content));
-      core.counters.add(Counter::kAnswersSent);
-      core.counters.add(Counter::kPacketsSent);
-      return;
-    }
-  }
+  if (send_now(core, peer, content, nullptr, 0)) return;
   OutgoingAnswer answer;
   answer.header = answer_header(core, content);
   send_or_queue(core, peer, answer);
 }
 
 void send_answer_data(Core& core, Peer& peer, const AnswerContent& content, const std::byte* data) {
+  if (send_now(core, peer, content, data, content.mlength)) return;
   OutgoingAnswer answer;
   answer.header = answer_header(core, content);
   answer.data_bytes = content.mlength;
