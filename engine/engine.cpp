@@ -10,6 +10,7 @@
 #include "engine/address/guarded_copy.h"
 #include "engine/engine_node.h"
 #include "engine/initiator/send.h"
+#include "engine/initiator/tofu_direct.h"
 #include "engine/loop.h"
 #include "engine/observe/log.h"
 #include "engine/progress_thread.h"
@@ -203,11 +204,21 @@ IdleAdvice Engine::note_empty_poll_on_duty() {
     if (now - poll_mark_ns_ > (yielding ? kTightCallNs : kTightLoopNs)) poll_streak_.reset();
     poll_mark_ns_ = now;
   }
-  return poll_streak_.next([this] { return core_.now_ns(); });
+  const IdleAdvice advice = poll_streak_.next([this] { return core_.now_ns(); });
+  if (advice == IdleAdvice::kSpin) [[likely]]
+    return advice;
+  // What went at once, past the duty, was no idle time.
+  const std::uint64_t uses = lane_uses_on_duty(core_);
+  if (uses == seen_lane_uses_) return advice;
+  seen_lane_uses_ = uses;
+  poll_streak_.reset();
+  return IdleAdvice::kSpin;
 }
 
 void Engine::rest(IdleAdvice advice, std::uint64_t seen_activity) {
-  if (advice == IdleAdvice::kYield) {
+  // What a peer writes into mapped memory rings no bell: whoever waits for that and calls in between must not sleep.
+  const bool may_be_mapped = node_ != nullptr && node_->segment->control().heap_id.load(std::memory_order_relaxed) != 0;
+  if (advice == IdleAdvice::kYield || may_be_mapped) {
     yield(poll_streak_);
   } else {
     sleep(seen_activity, poll_sleep_ns(), OnAbort::kReturn);

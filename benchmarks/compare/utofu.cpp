@@ -131,7 +131,6 @@ void ping_pong(World& w, Side& side, const char* what, std::size_t bytes, bool p
   const auto send = [&] {
     last_word(side.source, bytes).store(number, std::memory_order_relaxed);
     piggyback ? side.piggyback(number, flags) : side.put(bytes, flags);
-    side.read_tcq();
   };
   const auto receive = [&] {
     if (told == Told::kNotice) side.notice();

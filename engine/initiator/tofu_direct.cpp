@@ -190,13 +190,17 @@ void end_lane_on_duty(Core& core, Peer& peer) {
   });
 }
 
+std::uint64_t lane_uses_on_duty(Core& core) {
+  std::uint64_t uses = 0;
+  if (core.tofu == nullptr || !core.tofu->has_lanes) return uses;
+  for_each_lane(core, [&uses](const DirectLane& lane) { uses += uses_of(lane); });
+  return uses;
+}
+
 void close_idle_lanes_on_duty(Core& core) {
   if (core.tofu == nullptr || !core.tofu->has_lanes) return;
-  std::uint64_t uses = 0;
-  for_each_lane(core, [&](DirectLane& lane) {
-    count_lane_on_duty(core, lane);
-    uses += uses_of(lane);
-  });
+  for_each_lane(core, [&core](DirectLane& lane) { count_lane_on_duty(core, lane); });
+  const std::uint64_t uses = lane_uses_on_duty(core);
   if (uses != core.tofu->lane_uses) {
     core.tofu->lane_uses = uses;
     return;

@@ -137,6 +137,9 @@ MappedResult use_mapped_on_duty(Core& core, Peer& peer, VirtualControlQueue& vcq
 /// Before the link to a peer is given back: nobody uses the peer's memory any more.
 void end_lane_on_duty(Core& core, Peer& peer);
 
+/// How often calls have gone at once, by any lane that is open; 0 if there is none.
+std::uint64_t lane_uses_on_duty(Core& core);
+
 /// With the timers: lanes that nobody uses are closed, so that a peer's death is looked for only while it matters.
 void close_idle_lanes_on_duty(Core& core);
 
