@@ -17,18 +17,22 @@ namespace {
 constexpr int kCycleBudget = 64;
 
 /// Takes packets of one wire after the other until something happens that a thread may wait for: whoever ran the cycle
-/// shall see it before the next look at a wire, which may have to wait for a cache line.
+/// shall see it before the next look at a wire, which may have to wait for a cache line. The next cycle begins with the
+/// wire behind, so that no wire keeps the others waiting.
 int receive_packets(Core& core) {
   int received = 0;
   Packet packet;
   const std::uint64_t seen_activity = core.activity;
-  for (Wire* wire : core.wires) {
-    for (int left = kCycleBudget; left > 0 && wire->peek(packet); --left) {
+  for (std::size_t left = core.wires.size(); left > 0; --left) {
+    Wire& wire = *core.wires[core.next_wire];
+    for (int packets = kCycleBudget; packets > 0 && wire.peek(packet); --packets) {
       receive_packet(core, packet);
-      wire->release();
+      wire.release();
       ++received;
-      if (core.activity != seen_activity) return received;
+      if (core.activity != seen_activity) break;
     }
+    if (++core.next_wire == core.wires.size()) core.next_wire = 0;
+    if (core.activity != seen_activity) break;
   }
   return received;
 }

@@ -28,7 +28,8 @@ struct Core {
   const ProcessId self;
   const std::uint32_t uid;  ///< Stamped on every packet.
   Counters counters;
-  std::vector<Wire*> wires;  ///< Polled in this order. wires[0] reaches ourselves.
+  std::vector<Wire*> wires;   ///< Polled in this order. wires[0] reaches ourselves.
+  std::size_t next_wire = 0;  ///< Where the next cycle begins.
   Clock clock = nullptr;
   void* clock_context = nullptr;
   std::array<std::unique_ptr<Interface>, kInterfaceCount> interfaces;  ///< nullptr: not open.

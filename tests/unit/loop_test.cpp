@@ -72,6 +72,16 @@ TEST_F(LoopTest, Packets__of_both_wires) {
   EXPECT_EQ(next_event().initiator, kPeer);
 }
 
+TEST_F(LoopTest, Packets__of_one_wire_do_not_keep_the_other_waiting) {
+  append(entry());
+  for (int i = 0; i < 10; ++i) loopback.arrive({kSelf, put_header(2), pattern_bytes(0, 2)});
+  arrive(put_header(1));
+  EXPECT_EQ(cycle() + cycle(), 2);
+  const ProcessId first = next_event().initiator;
+  const ProcessId second = next_event().initiator;
+  EXPECT_NE(first, second);
+}
+
 TEST_F(LoopTest, Packets__of_a_flood_are_taken_a_part_a_cycle) {
   append(entry(kEntryOpPut | kEntryEventCommDisable));
   for (int i = 0; i < 200; ++i) arrive(put_header(8));
