@@ -54,7 +54,7 @@ class IdleStreak {
   std::uint64_t yielding_ns(std::uint64_t now_ns) const { return yielding_ ? now_ns - began_ns_ : 0; }
 
   static constexpr std::uint64_t kSharedYieldNs = 1500;
-  static constexpr std::uint32_t kFewestSpins = 8;
+  static constexpr std::uint32_t kFewestSpins = 1;
 
  private:
   std::uint32_t most_spins_;       ///< Setting.
