@@ -16,25 +16,31 @@ namespace {
 /// Packets that one cycle takes from one wire, and triggered operations that it starts, at most.
 constexpr int kCycleBudget = 64;
 
+/// Most packets that a cycle takes beyond the first one that a thread may wait for.
+constexpr std::uint32_t kMostBurst = 16;
+
 /// Takes packets of one wire after the other until something happens that a thread may wait for: whoever ran the cycle
-/// shall see it before the next look at a wire, which may have to wait for a cache line. The next cycle begins with the
+/// shall see it before the next look at a wire, which may have to wait for a cache line. While every cycle finds
+/// packets they come in a stream, and each may take twice as many as the one before. The next cycle begins with the
 /// wire behind, so that no wire keeps the others waiting.
 int receive_packets(Core& core) {
-  int received = 0;
+  std::uint32_t received = 0;
   Packet packet;
   const std::uint64_t seen_activity = core.activity;
+  const auto is_over = [&] { return core.activity != seen_activity && received >= core.burst; };
   for (std::size_t left = core.wires.size(); left > 0; --left) {
     Wire& wire = *core.wires[core.next_wire];
-    for (int packets = kCycleBudget; packets > 0 && wire.peek(packet); --packets) {
+    for (int packets = kCycleBudget; packets > 0 && !wire.is_silent() && wire.peek(packet); --packets) {
       receive_packet(core, packet);
       wire.release();
       ++received;
-      if (core.activity != seen_activity) break;
+      if (is_over()) break;
     }
     if (++core.next_wire == core.wires.size()) core.next_wire = 0;
-    if (core.activity != seen_activity) break;
+    if (is_over()) break;
   }
-  return received;
+  core.burst = received == 0 ? 1 : std::min(core.burst * 2, kMostBurst);
+  return static_cast<int>(received);
 }
 
 int start_fired_operations(Core& core) {

@@ -138,6 +138,7 @@ void ping_pong(World& w, Side& side, const char* what, std::size_t bytes, bool p
     for (long tries = 0; word.load(std::memory_order_acquire) != number; ++tries) {
       if (told == Told::kNotice) fail("wrong data behind a notice");
       if (told == Told::kMemoryCalling) side.look();
+      if (told == Told::kMemory) __builtin_ia32_pause();
       if (tries > 10000000 && told == Told::kMemory) sched_yield();
     }
   };

@@ -30,6 +30,7 @@ struct Core {
   Counters counters;
   std::vector<Wire*> wires;   ///< Polled in this order. wires[0] reaches ourselves.
   std::size_t next_wire = 0;  ///< Where the next cycle begins.
+  std::uint32_t burst = 1;    ///< Packets that the next cycle may take before it ends at what it has found.
   Clock clock = nullptr;
   void* clock_context = nullptr;
   std::array<std::unique_ptr<Interface>, kInterfaceCount> interfaces;  ///< nullptr: not open.

@@ -24,19 +24,23 @@ enum class ArrivalMode : std::uint8_t {
   kReply,    ///< Answer stream: data goes to the memory of the outstanding operation.
 };
 
-/// A message between its first packet and its completion.
-struct Arrival {
-  PacketHeader header{};       ///< Of the first packet.
-  ListEntry* entry = nullptr;  ///< kDeliver: where it matched. Stays allocated while `pending` counts this message.
-  UnexpectedHeader* unexpected = nullptr;  ///< It matched in the overflow list and its header is kept.
-  std::uint64_t offset = 0;                ///< Bytes into the entry where it starts.
-  std::uint64_t mlength = 0;               ///< Bytes that are moved.
-  std::uint64_t received = 0;              ///< Bytes of payload seen so far.
-  ProcessId initiator;                     ///< As events and matching show it: physical, or the rank in `nid`.
-  std::uint32_t promised_events = 0;       ///< Places promised in the event queue of the portal table entry.
-  ArrivalMode mode = ArrivalMode::kIdle;
+/// Where a message goes, and how that went.
+struct Placement {
+  ListEntry* entry = nullptr;           ///< Where it matched. Stays allocated while `pending` counts this message.
+  std::uint64_t offset = 0;             ///< Bytes into the entry where it starts.
+  std::uint64_t mlength = 0;            ///< Bytes that are moved.
+  ProcessId initiator;                  ///< As events and matching show it: physical, or the rank in `nid`.
   NiFail fail = NiFail::kOk;            ///< First thing that went wrong.
   ListKind list = ListKind::kPriority;  ///< Where it matched.
+};
+
+/// A message between its first packet and its completion.
+struct Arrival : Placement {
+  PacketHeader header{};                   ///< Of the first packet.
+  UnexpectedHeader* unexpected = nullptr;  ///< It matched in the overflow list and its header is kept.
+  std::uint64_t received = 0;              ///< Bytes of payload seen so far.
+  std::uint32_t promised_events = 0;       ///< Places promised in the event queue of the portal table entry.
+  ArrivalMode mode = ArrivalMode::kIdle;
 };
 
 /// How far a request has come on its way out.

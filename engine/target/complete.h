@@ -6,9 +6,66 @@
 
 namespace portofu {
 
+/// What a count needs to know of an operation.
+struct Outcome {
+  NiFail fail;
+  std::uint64_t mlength;
+};
+
+/// @param options  of the entry that `ct_handle` belongs to
+inline void count_outcome(Core& core, Interface& ni, Handle ct_handle, std::uint32_t options, const Outcome& outcome) {
+  if (outcome.fail != NiFail::kOk) {
+    count_failure(core, ni, ct_handle);
+  } else {
+    count_success(core, ni, ct_handle, (options & kEntryEventCtBytes) != 0 ? outcome.mlength : 1);
+  }
+}
+
+/// The event of a message at its target.
+constexpr EventKind event_kind_of(PacketType type) {
+  switch (type) {
+    case PacketType::kGet: return EventKind::kGet;
+    case PacketType::kAtomic: return EventKind::kAtomic;
+    case PacketType::kFetchAtomic:
+    case PacketType::kSwap: return EventKind::kFetchAtomic;
+    default: return EventKind::kPut;
+  }
+}
+
 /// Fills the full event of a message at its target, table 3-3, as far as it is known now.
 /// @param event  all fields zero
-void fill_target_event(const Arrival& arrival, Event& event);
+inline void fill_target_event(const PacketHeader& header, const Placement& placement, Event& event) {
+  event.type = event_kind_of(header.type);
+  event.start = placement.entry->segment.address(placement.offset);
+  event.user_ptr = placement.entry->user_ptr;
+  event.hdr_data = header.hdr_data;
+  event.match_bits = header.match_bits;
+  event.rlength = header.length;
+  event.mlength = placement.mlength;
+  event.remote_offset = header.remote_offset;
+  event.uid = header.uid;
+  event.initiator = placement.initiator;
+  event.ptl_list = placement.list;
+  event.ni_fail_type = placement.fail;
+  event.pt_index = header.pt_index;
+  if (header.type == PacketType::kPut || header.type == PacketType::kGet) return;
+  event.atomic_operation = header.atomic_operation;
+  event.atomic_type = header.atomic_type;
+}
+
+/// Raises the event and the count of a message whose data is in place.
+inline void report_communication(Core& core, Interface& ni, Handle eq_handle, const PacketHeader& header,
+                                 const Placement& placement) {
+  const ListEntry& entry = *placement.entry;
+  const bool hidden = (entry.options & kEntryEventCommDisable) != 0 ||
+                      (placement.fail == NiFail::kOk && (entry.options & kEntryEventSuccessDisable) != 0);
+  if (!hidden) {
+    post_event_with(core, ni, eq_handle, [&](Event& event) { fill_target_event(header, placement, event); });
+  }
+  if ((entry.options & kEntryEventCtComm) != 0) {
+    count_outcome(core, ni, entry.ct_handle, entry.options, {placement.fail, placement.mlength});
+  }
+}
 
 /// Ends an arrival that matched: `arrival.fail` says how. Afterwards `arrival.entry` must not be used.
 void complete_arrival(Core& core, Interface& ni, Peer& peer, Arrival& arrival);

@@ -9,6 +9,8 @@
 #include "engine/target/complete.h"
 #include "engine/target/deliver.h"
 #include "engine/target/match_header.h"
+#include "engine/target/match_steps.h"
+#include "engine/target/permission.h"
 #include "engine/target/tofu_request.h"
 
 namespace portofu {
@@ -42,6 +44,11 @@ bool is_sane(const PacketHeader& header) {
   if (!atomic_is_legal(operation, type, use_of(header.type)) || header.length > kMaxAtomicBytes) return false;
   if (header.type != PacketType::kAtomic && !answered) return false;
   return header.payload_bytes == header.length + operand_bytes(header);
+}
+
+/// Who a message is from, as matching and events show it.
+ProcessId initiator_of(const Interface& ni, const Peer& peer, const PacketHeader& header) {
+  return ni.is_logical() ? ProcessId{ni.map.rank_of(peer.id, header.initiator_rank), 0} : peer.id;
 }
 
 void count_refusal(Core& core, Interface* ni, Refusal refusal) {
@@ -110,6 +117,41 @@ void finish(Core& core, Interface& ni, Peer& peer, Arrival& arrival) {
   if (answered) send_answer(core, peer, content);
 }
 
+/// A put that lies whole in its packet and matches in the priority list is over before the next packet: it goes through
+/// the same steps and needs no state. Most puts are such ones.
+/// @return false: nothing was done, and receive_request has to go the whole way
+bool receive_whole_put(Core& core, Interface& ni, Peer& peer, const PacketHeader& header, const std::byte* payload) {
+  PortalTableEntry* portal = ni.portal(header.pt_index);
+  if (portal == nullptr || !portal->enabled || (!ni.is_matching() && header.match_bits != 0)) return false;
+  Placement place;
+  place.initiator = initiator_of(ni, peer, header);
+  place.entry = find_entry(portal->priority, ni, header, place.initiator);
+  if (place.entry == nullptr || judge(*place.entry, header) != Refusal::kNone) return false;
+  if (portal->flow_control) {
+    const EventQueue* queue = ni.eqs.find(portal->eq_handle);
+    if (queue != nullptr && !queue->has_room_on_duty(events_due(*place.entry))) return false;
+  }
+  take(*portal, header, place);
+  if (place.mlength != 0 && !place.entry->segment.write(place.offset, payload, place.mlength)) {
+    place.fail = NiFail::kSegv;
+  }
+  core.counters.add(Counter::kPutsMatched);
+  core.counters.add(Counter::kBytesReceived, header.payload_bytes);
+  ++core.activity;
+  report_communication(core, ni, portal->eq_handle, header, place);
+  const bool silent = (place.entry->options & kEntryAckDisable) != 0;
+  if (place.entry->state != EntryState::kLinked) advance_unlink(core, ni, *place.entry);
+  if ((header.flags & kFlagAnswerWanted) == 0) return true;
+  AnswerContent content;
+  content.operation_id = header.operation_id;
+  content.fail = place.fail;
+  content.silent = silent;
+  content.mlength = place.mlength;
+  content.remote_offset = place.offset;
+  send_answer(core, peer, content);
+  return true;
+}
+
 /// An atomic on the priority list is executed; one on the overflow list only leaves its data there, or reads (3.15.4).
 void run_atomic(Core& core, Interface& ni, Peer& peer, Arrival& arrival, const std::byte* payload) {
   const PacketHeader& header = arrival.header;
@@ -154,9 +196,10 @@ void receive_request(Core& core, Peer& peer, const PacketHeader& header, const s
     return core.counters.add(Counter::kPacketsRefusedMalformed);
   }
   Interface* ni = core.interface(header.interface_index);
+  const bool whole = header.type == PacketType::kPut && header.payload_bytes == header.length;
+  if (whole && ni != nullptr && receive_whole_put(core, *ni, peer, header, payload)) return;
   Arrival& arrival = peer.request_stream;
-  begin_arrival(arrival, header, peer.id);
-  if (ni != nullptr && ni->is_logical()) arrival.initiator = {ni->map.rank_of(peer.id, header.initiator_rank), 0};
+  begin_arrival(arrival, header, ni != nullptr ? initiator_of(*ni, peer, header) : peer.id);
   if (ni != nullptr && !ni->is_matching()) arrival.header.match_bits = 0;
   const Refusal refusal = ni != nullptr ? match_header(core, *ni, arrival) : Refusal::kNoPortal;
   if (refusal != Refusal::kNone) {

@@ -139,8 +139,12 @@ class Wire {
   /// False: take_closed_source would find nothing.
   bool may_have_closed_source() const { return closed_sources_ != 0; }
 
+  /// True: peek would find nothing, and has nothing to do.
+  bool is_silent() const { return silent_; }
+
  protected:
   std::uint32_t closed_sources_ = 1;  ///< For take_closed_source; a wire that does not keep count leaves it alone.
+  bool silent_ = false;               ///< For is_silent; a wire that hears others leaves it alone.
 };
 
 }  // namespace portofu

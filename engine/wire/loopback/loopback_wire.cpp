@@ -29,6 +29,7 @@ LoopbackWire::LoopbackWire(ProcessId self, const RingGeometry& ring)
       consumer_(RingView(memory_.get(), ring)) {
   link_.peer = self;
   closed_sources_ = 0;
+  silent_ = true;
 }
 
 ConnectResult LoopbackWire::connect(ProcessId peer, Link** link) {
@@ -55,13 +56,17 @@ std::byte* LoopbackWire::claim(Link& link, std::uint32_t payload_bytes) {
   return room;
 }
 
-void LoopbackWire::publish(Link&, const PacketHeader& header) { producer_.publish(header); }
+void LoopbackWire::publish(Link&, const PacketHeader& header) {
+  producer_.publish(header);
+  silent_ = false;
+}
 
 void LoopbackWire::discard(Link&) { producer_.discard(); }
 
 bool LoopbackWire::peek(Packet& packet) {
   if (!consumer_.ready()) {
     consumer_.publish_released();
+    silent_ = true;
     return false;
   }
   const TakeResult taken = consumer_.take(packet.header, &packet.payload);

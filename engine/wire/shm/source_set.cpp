@@ -19,10 +19,34 @@ SourceSet::SourceSet(ProcessSegment& own, PeerTable& peers, std::uint32_t& close
       seen_epoch_(~std::uint64_t{0}),
       by_slot_(own.layout().channel_count) {}
 
+inline bool SourceSet::take_packet(PollEntry& entry, Packet& packet) {
+  ShmSource& source = *entry.source;
+  if (source.consumer.take(packet.header, &packet.payload) == TakeResult::kLie) {
+    evict_source(source);
+    return false;
+  }
+  if (packet.header.payload_bytes >= kAreaFromBytes && !source.area_asked) [[unlikely]]
+    map_area(source);
+  packet.source = source.id;
+  packet.source_context = &source.context;
+  held_ = &source;
+  return true;
+}
+
 bool SourceSet::peek(Packet& packet) {
   PORTOFU_ASSERT(held_ == nullptr);
   if (directory_changed()) [[unlikely]]
     scan_directory();
+  // Most packets come from the source that the last one came from.
+  if (turn_left_ > 0 && cursor_ < poll_.size() && is_ready(poll_[cursor_])) [[likely]] {
+    --turn_left_;
+    if (take_packet(poll_[cursor_], packet)) [[likely]]
+      return true;
+  }
+  return peek_round(packet);
+}
+
+bool SourceSet::peek_round(Packet& packet) {
   // Round once, beginning with the source whose turn it is; if its turn is over, beginning behind it and ending with
   // it. A step may take a source out of poll_; the last one takes its place and is looked at instead.
   std::size_t index = turn_left_ > 0 ? cursor_ : cursor_ + 1;
@@ -43,20 +67,6 @@ bool SourceSet::peek(Packet& packet) {
     if (take_packet(entry, packet)) return true;
   }
   return false;
-}
-
-bool SourceSet::take_packet(PollEntry& entry, Packet& packet) {
-  ShmSource& source = *entry.source;
-  if (source.consumer.take(packet.header, &packet.payload) == TakeResult::kLie) {
-    evict_source(source);
-    return false;
-  }
-  if (packet.header.payload_bytes >= kAreaFromBytes && !source.area_asked) [[unlikely]]
-    map_area(source);
-  packet.source = source.id;
-  packet.source_context = &source.context;
-  held_ = &source;
-  return true;
 }
 
 void SourceSet::release() {

@@ -94,6 +94,7 @@ class SourceSet {
   void repair_claimed_slot(std::uint32_t slot_index);
 
   static bool is_ready(const PollEntry& entry) { return CellConsumer<PacketHeader>::word_ready(entry.word, entry.lap); }
+  bool peek_round(Packet& packet);
   bool take_packet(PollEntry& entry, Packet& packet);
   bool attend_silent(PollEntry& entry);
   void refresh_entry(ShmSource& source);

@@ -1,0 +1,68 @@
+#pragma once
+// The parts of step 6 that hold for every message, whether it needs the state of an Arrival or not.
+// @spec Portals 4.3, 2.5, 3.12
+
+#include <algorithm>
+
+#include "engine/address/core.h"
+#include "engine/target/atomic_unit.h"
+
+namespace portofu {
+
+inline std::uint64_t offset_in(const ListEntry& entry, const PacketHeader& header) {
+  return (entry.options & kEntryManageLocal) != 0 ? entry.local_offset : header.remote_offset;
+}
+
+/// PTL_ME_NO_TRUNCATE: a message that does not fit does not match; one of zero bytes always fits.
+inline bool accepts(const ListEntry& entry, const PacketHeader& header) {
+  if ((entry.options & kEntryNoTruncate) == 0 || header.length == 0) return true;
+  return entry.segment.fits(offset_in(entry, header), header.length);
+}
+
+/// Bytes that are moved: what fits, for an atomic in whole items.
+inline std::uint64_t manipulated_length(const ListEntry& entry, std::uint64_t offset, const PacketHeader& header) {
+  const std::uint64_t room = offset < entry.segment.length() ? entry.segment.length() - offset : 0;
+  const std::uint64_t length = std::min(room, header.length);
+  if (header.type == PacketType::kPut || header.type == PacketType::kGet) return length;
+  const std::uint32_t item = atomic_type_bytes(static_cast<AtomicType>(header.atomic_type));
+  return length - length % item;
+}
+
+/// The first entry of the list that takes a message; nullptr if none does.
+/// @param initiator  as matching sees it
+inline ListEntry* find_entry(MatchList& list, const Interface& ni, const PacketHeader& header, ProcessId initiator) {
+  if (list.empty()) return nullptr;
+  // A non-matching interface takes the first entry, whatever comes (2.5.1).
+  if (!ni.is_matching()) return static_cast<ListEntry*>(list.first());
+  MatchEntry* found = list.find({header.match_bits, initiator}, [&header](MatchEntry& entry) {
+    return accepts(static_cast<ListEntry&>(entry), header);
+  });
+  return static_cast<ListEntry*>(found);
+}
+
+/// Full events that the message will raise at the target: its own, and that its entry unlinked.
+inline std::uint32_t events_due(const ListEntry& entry) {
+  std::uint32_t count = (entry.options & (kEntryEventCommDisable | kEntryEventSuccessDisable)) == 0 ? 1 : 0;
+  const bool may_unlink = (entry.options & kEntryUseOnce) != 0 || entry.min_free != 0;
+  if (may_unlink && (entry.options & kEntryEventUnlinkDisable) == 0) ++count;
+  return count;
+}
+
+/// The entry takes the message: offset, length, use once, min_free.
+/// @param placement  `entry` and `list` are set
+inline void take(PortalTableEntry& portal, const PacketHeader& header, Placement& placement) {
+  ListEntry& entry = *placement.entry;
+  placement.offset = offset_in(entry, header);
+  placement.mlength = manipulated_length(entry, placement.offset, header);
+  bool unlink = (entry.options & kEntryUseOnce) != 0;
+  if ((entry.options & kEntryManageLocal) != 0) {
+    entry.local_offset += placement.mlength;
+    unlink = unlink || entry.segment.length() - entry.local_offset < entry.min_free;
+  }
+  if (!unlink) return;
+  (placement.list == ListKind::kPriority ? portal.priority : portal.overflow).remove(entry);
+  --portal.entry_count;
+  entry.state = EntryState::kUnlinking;
+}
+
+}  // namespace portofu
