@@ -24,10 +24,11 @@ namespace {
 constexpr std::uint32_t kPollsPerMark = 64;
 constexpr std::uint64_t kTightLoopNs = 64'000;
 
-/// Once such calls yield or sleep, each is looked at: a caller that was away for longer than this does something else.
+/// Once such calls yield or sleep, each is looked at: a caller that was away for longer than this, or than an eighth of
+/// its last rest, does something else.
 constexpr std::uint64_t kTightCallNs = 20'000;
 constexpr std::uint64_t kShortestPollSleepNs = 200'000;
-constexpr std::uint64_t kLongestPollSleepNs = 4'000'000;
+constexpr std::uint64_t kLongestPollSleepNs = 250'000'000;
 
 /// Polls with a non-blocking call this many times longer than a blocking one before it sleeps.
 constexpr std::uint64_t kPollPatience = 5;
@@ -201,7 +202,8 @@ IdleAdvice Engine::note_empty_poll_on_duty() {
   if (++poll_marks_ % kPollsPerMark == 0 || yielding) {
     const std::uint64_t now = core_.now_ns();
     // The caller does something else, too.
-    if (now - poll_mark_ns_ > (yielding ? kTightCallNs : kTightLoopNs)) poll_streak_.reset();
+    const std::uint64_t longest_ns = yielding ? std::max(kTightCallNs, poll_rest_ns_ / 8) : kTightLoopNs;
+    if (now - poll_mark_ns_ > longest_ns) poll_streak_.reset();
     poll_mark_ns_ = now;
   }
   const IdleAdvice advice = poll_streak_.next([this] { return core_.now_ns(); });
@@ -217,6 +219,7 @@ IdleAdvice Engine::note_empty_poll_on_duty() {
 
 void Engine::rest(IdleAdvice advice, std::uint64_t seen_activity) {
   // What a peer writes into mapped memory rings no bell: whoever waits for that and calls in between must not sleep.
+  const std::uint64_t before_ns = core_.now_ns();
   const bool may_be_mapped = node_ != nullptr && node_->segment->control().heap_id.load(std::memory_order_relaxed) != 0;
   if (advice == IdleAdvice::kYield || may_be_mapped) {
     yield(poll_streak_);
@@ -225,6 +228,7 @@ void Engine::rest(IdleAdvice advice, std::uint64_t seen_activity) {
   }
   const Duty duty(*this);
   poll_mark_ns_ = core_.now_ns();
+  poll_rest_ns_ = poll_mark_ns_ - before_ns;
 }
 
 std::uint64_t Engine::poll_sleep_ns() const {

@@ -167,6 +167,7 @@ class Engine {
   std::uint64_t next_timers_ns_ = 0;  ///< On duty: when to look after the dead again.
   IdleStreak poll_streak_;            ///< On duty: of non-blocking calls.
   std::uint64_t poll_mark_ns_ = 0;    ///< On duty: time of the last empty non-blocking call that was looked at.
+  std::uint64_t poll_rest_ns_ = 0;    ///< On duty: how long the last non-blocking call rested.
   std::uint32_t poll_marks_ = 0;      ///< On duty: empty non-blocking calls, mod 2^32.
   std::uint64_t seen_lane_uses_ = 0;  ///< On duty: lane_uses_on_duty when an empty non-blocking call last looked.
   std::unique_ptr<ProgressThread> progress_;
