@@ -30,6 +30,9 @@ constexpr std::uint64_t kTightCallNs = 20'000;
 constexpr std::uint64_t kShortestPollSleepNs = 200'000;
 constexpr std::uint64_t kLongestPollSleepNs = 250'000'000;
 
+/// The same where peers may write into registered memory (uTofu): the kernel does it for them, and no bell rings.
+constexpr std::uint64_t kLongestMemoryPollSleepNs = 4'000'000;
+
 /// Polls with a non-blocking call this many times longer than a blocking one before it sleeps.
 constexpr std::uint64_t kPollPatience = 5;
 
@@ -231,9 +234,11 @@ void Engine::rest(IdleAdvice advice, std::uint64_t seen_activity) {
   poll_rest_ns_ = poll_mark_ns_ - before_ns;
 }
 
-std::uint64_t Engine::poll_sleep_ns() const {
+std::uint64_t Engine::poll_sleep_ns() {
+  const Duty duty(*this);
   const std::uint64_t age = poll_streak_.yielding_ns(core_.now_ns());
-  return std::clamp(age / 8, kShortestPollSleepNs, kLongestPollSleepNs);
+  const std::uint64_t longest = core_.tofu == nullptr ? kLongestPollSleepNs : kLongestMemoryPollSleepNs;
+  return std::clamp(age / 8, kShortestPollSleepNs, longest);
 }
 
 void Engine::idle(IdleStreak& streak, std::uint64_t seen_activity, std::uint64_t longest_sleep_ns, OnAbort on_abort) {

@@ -149,7 +149,7 @@ class Engine {
   WaitResult reached_on_duty();
   IdleAdvice note_empty_poll_on_duty();
   void rest(IdleAdvice advice, std::uint64_t seen_activity);
-  std::uint64_t poll_sleep_ns() const;
+  std::uint64_t poll_sleep_ns();
 
   DutyLock duty_;                                     ///< Guards core_ and what is marked "on duty".
   std::unique_ptr<EngineNode> node_;                  ///< Segment and wires; nullptr in a simulation.

@@ -2,6 +2,8 @@
 // A list entry (LE or ME) and an unexpected header: the target's side of a transfer.
 
 #include <cstdint>
+#include <new>
+#include <type_traits>
 
 #include "engine/address/handle.h"
 #include "engine/address/memory_segment.h"
@@ -76,5 +78,43 @@ struct UnexpectedHeader : UnexpectedEntry {
   bool claimed = false;        ///< Taken while incomplete; no longer in the list.
   OverflowClaim claim;         ///< Meaningful while `claimed`.
 };
+
+/// Headers to be used again: giving one back touches no line but its own.
+class SpareHeaders {
+ public:
+  SpareHeaders() = default;
+  SpareHeaders(const SpareHeaders&) = delete;
+  SpareHeaders& operator=(const SpareHeaders&) = delete;
+  ~SpareHeaders() {
+    while (first_ != nullptr) delete pop();
+  }
+
+  /// @return a header as new; nullptr if there is no memory
+  UnexpectedHeader* take() {
+    if (first_ == nullptr) return new (std::nothrow) UnexpectedHeader;
+    return new (pop()) UnexpectedHeader;
+  }
+  /// @param header  from take; in no list
+  void give(UnexpectedHeader* header) {
+    if (count_ >= kMost) return delete header;
+    header->arrival_links.next = first_;
+    first_ = header;
+    ++count_;
+  }
+
+ private:
+  static constexpr std::uint32_t kMost = 1024;
+
+  UnexpectedHeader* pop() {
+    UnexpectedHeader* header = first_;
+    first_ = static_cast<UnexpectedHeader*>(header->arrival_links.next);
+    --count_;
+    return header;
+  }
+
+  UnexpectedHeader* first_ = nullptr;  ///< Linked by arrival_links.next.
+  std::uint32_t count_ = 0;            ///< At most kMost.
+};
+static_assert(std::is_trivially_destructible_v<UnexpectedHeader>);
 
 }  // namespace portofu

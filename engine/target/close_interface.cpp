@@ -58,10 +58,10 @@ void close_operations(Core& core, std::uint32_t index) {
   }
 }
 
-void empty_lists(PortalTableEntry& portal) {
+void empty_lists(Interface& ni, PortalTableEntry& portal) {
   while (UnexpectedEntry* header = portal.unexpected.first()) {
     portal.unexpected.remove(*header);
-    delete static_cast<UnexpectedHeader*>(header);
+    ni.spare_headers.give(static_cast<UnexpectedHeader*>(header));
   }
   portal.priority.clear();
   portal.overflow.clear();
@@ -77,7 +77,7 @@ void close_interface_on_duty(Core& core, std::uint32_t index) {
       [index](const TriggeredOperation& operation) { return operation.descriptor.interface_index == index; },
       [](TriggeredOperation* operation) { delete operation; });
   for (auto& portal : ni.portal_table) {
-    if (portal != nullptr) empty_lists(*portal);
+    if (portal != nullptr) empty_lists(ni, *portal);
   }
   core.interfaces[index].reset();
   ++core.activity;

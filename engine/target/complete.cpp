@@ -3,8 +3,8 @@
 namespace portofu {
 namespace {
 
-void report_overflow(Core& core, Interface& ni, const PortalTableEntry& portal, const UnexpectedHeader& header) {
-  const OverflowClaim& claim = header.claim;
+void report_overflow(Core& core, Interface& ni, const PortalTableEntry& portal, const UnexpectedHeader& header,
+                     const OverflowClaim& claim) {
   Event event = header.event;
   event.user_ptr = claim.user_ptr;
   const bool hidden = (claim.options & kEntryEventOverDisable) != 0 ||
@@ -20,7 +20,7 @@ void report_overflow(Core& core, Interface& ni, const PortalTableEntry& portal, 
 /// The header is told and complete: nothing is left of the message.
 void release_header(Core& core, Interface& ni, UnexpectedHeader* header) {
   ListEntry& entry = *header->entry;
-  delete header;
+  ni.spare_headers.give(header);
   --ni.unexpected_count;
   --entry.unexpected_count;
   advance_unlink(core, ni, entry);
@@ -33,7 +33,7 @@ void complete_header(Core& core, Interface& ni, PortalTableEntry& portal, Unexpe
   header->event.mlength = outcome.mlength;
   header->complete = true;
   if (!header->claimed) return;
-  report_overflow(core, ni, portal, *header);
+  report_overflow(core, ni, portal, *header, header->claim);
   release_header(core, ni, header);
 }
 
@@ -69,11 +69,14 @@ void complete_arrival(Core& core, Interface& ni, Peer&, Arrival& arrival) {
 
 void claim_header(Core& core, Interface& ni, PortalTableEntry& portal, UnexpectedHeader& header,
                   const OverflowClaim& claim) {
-  portal.unexpected.remove(header);
-  header.claimed = true;
-  header.claim = claim;
-  if (!header.complete) return;
-  report_overflow(core, ni, portal, header);
+  if (!header.complete) {
+    portal.unexpected.remove(header);
+    header.claimed = true;
+    header.claim = claim;
+    return;
+  }
+  report_overflow(core, ni, portal, header, claim);
+  portal.unexpected.remove(header);  // Last, because its neighbours may be on their way into the cache.
   release_header(core, ni, &header);
 }
 

@@ -1,7 +1,5 @@
 #include "engine/target/match_header.h"
 
-#include <new>
-
 #include "engine/target/complete.h"
 #include "engine/target/flow_control.h"
 #include "engine/target/match_steps.h"
@@ -16,7 +14,7 @@ bool keeps_header(const ListEntry& entry, ListKind list) {
 
 /// Keeps the header of a message that goes into the overflow list, from now on visible to appends and searches.
 bool keep_header(Interface& ni, PortalTableEntry& portal, Arrival& arrival) {
-  auto* kept = new (std::nothrow) UnexpectedHeader;
+  UnexpectedHeader* kept = ni.spare_headers.take();
   if (kept == nullptr) return false;
   const PacketHeader& header = arrival.header;
   kept->key = {header.match_bits, arrival.initiator};

@@ -1,0 +1,44 @@
+// Headers that are used again.
+
+#include "engine/address/list_entry.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <vector>
+
+namespace portofu {
+namespace {
+
+TEST(SpareHeaders, Take__gives_a_header_as_new) {
+  SpareHeaders spare;
+  UnexpectedHeader* header = spare.take();
+  ASSERT_NE(header, nullptr);
+  header->complete = true;
+  header->claimed = true;
+  header->event.mlength = 7;
+  header->claim.unlink_follows = true;
+  spare.give(header);
+  UnexpectedHeader* again = spare.take();
+  EXPECT_EQ(again, header);
+  EXPECT_FALSE(again->complete);
+  EXPECT_FALSE(again->claimed);
+  EXPECT_FALSE(again->is_linked());
+  EXPECT_EQ(again->event.mlength, 0u);
+  EXPECT_FALSE(again->claim.unlink_follows);
+  spare.give(again);
+}
+
+TEST(SpareHeaders, Take__never_gives_one_twice) {
+  SpareHeaders spare;
+  constexpr std::size_t kCount = 3000;  // More than are kept.
+  for (int round = 0; round < 2; ++round) {
+    std::vector<UnexpectedHeader*> taken;
+    for (std::size_t i = 0; i < kCount; ++i) taken.push_back(spare.take());
+    EXPECT_EQ(std::set(taken.begin(), taken.end()).size(), kCount);
+    for (UnexpectedHeader* header : taken) spare.give(header);
+  }
+}
+
+}  // namespace
+}  // namespace portofu
