@@ -2,7 +2,6 @@
 // One other process, as this engine knows it: the link to it, what waits to go there, and what is arriving from there.
 // Made when the first packet goes or comes; lives as long as the engine. Touched on duty only.
 
-#include <atomic>
 #include <boost/intrusive/list.hpp>
 #include <cstdint>
 #include <deque>
@@ -81,8 +80,7 @@ enum class PeerState : std::uint8_t {
 
 struct Peer {
   ProcessId id;
-  /// uTofu: names the present stretch in which VCQs may write into its memory without the duty; 0: they may not.
-  std::atomic<std::uint64_t> lane{0};
+  LaneState lane;         ///< uTofu: how VCQs may write into its memory without the duty.
   bool had_lane = false;  ///< There was one since the link was made.
   Wire* wire = nullptr;   ///< Which wire reaches it; constant.
   Link* link = nullptr;   ///< nullptr unless kConnected.

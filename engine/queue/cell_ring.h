@@ -173,11 +173,12 @@ class CellProducer {
     return true;
   }
 
-  /// True if the receiver has given back everything that was published.
-  bool is_drained() {
-    if (head_ != released_) refresh_released();
-    return head_ == released_ && !receiver_lied_;
+  /// True if the receiver has given back everything that was published before `position`.
+  bool is_drained(std::uint64_t position) {
+    if (released_ < position) refresh_released();
+    return released_ >= position && !receiver_lied_;
   }
+  bool is_drained() { return is_drained(head_); }
 
   bool waits_for_room() const { return waits_for_room_; }
 

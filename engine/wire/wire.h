@@ -15,6 +15,12 @@
 
 namespace portofu {
 
+/// Whether threads of the process may write into a peer's memory without the duty. Written on duty, read by any thread.
+struct LaneState {
+  std::atomic<std::uint64_t> open{0};      ///< Names the present stretch in which they may; 0: they may not.
+  std::atomic<std::uint64_t> in_order{0};  ///< The same while nothing is under way on the link that may touch memory.
+};
+
 /// One direction of traffic towards one peer. Created by Wire::connect and owned by the wire that made it; a wire
 /// derives its own state from it.
 struct Link {
@@ -22,15 +28,23 @@ struct Link {
   bool lost = false;  ///< Set by the wire once the peer is known to be dead or gone; a lost link stays lost.
   /// Set by claim: the payload is best written by stores that pass the caches by. A hint for who copies much.
   bool streaming = false;
-  /// Set by the engine while its threads may write into the peer's memory without the duty, because nothing is under
-  /// way on the link. A wire with find_mapped calls close_lane before it publishes.
-  std::atomic<std::uint64_t>* lane = nullptr;
+  /// Set by the engine while its threads may write into the peer's memory without the duty.
+  LaneState* lane = nullptr;
 
+  /// Nobody may use it any more.
   void close_lane() {
     if (lane == nullptr) [[likely]]
       return;
-    lane->store(0, std::memory_order_relaxed);
+    lane->open.store(0, std::memory_order_relaxed);
+    lane->in_order.store(0, std::memory_order_relaxed);
     lane = nullptr;
+  }
+
+  /// Something is under way that calls with an order must not overtake. A wire with find_mapped says so before it
+  /// publishes a packet that is not settled.
+  void leave_order() {
+    if (lane != nullptr) [[unlikely]]
+      lane->in_order.store(0, std::memory_order_relaxed);
   }
 };
 
@@ -110,8 +124,11 @@ class Wire {
   virtual bool put_directly(Link&, const DirectPut&) { return false; }
 
   /// Finds memory of the peer that this process reaches by its own loads and stores.
-  /// @return false if it does not, or if the peer has not taken all that was published to it
+  /// @return false if it does not
   virtual bool find_mapped(Link&, const RegionName&, MappedRegion*) { return false; }
+
+  /// Whether the peer has taken all that was published to it but settled packets (is_settled of header.h).
+  virtual bool has_settled(Link&) { return false; }
 
   /// Looks for the next packet of any source, fairly among sources, in order within each source. Makes whatever small
   /// progress the medium needs.

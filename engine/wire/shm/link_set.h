@@ -27,6 +27,7 @@ struct ShmLink : Link {
   Mapping ring;                          ///< The ring in it.
   ChannelClaim claim;                    ///< Which ring.
   AreaLink area;                         ///< Its long payloads.
+  std::uint64_t unsettled_end = 0;       ///< Position behind the last packet that is not settled.
 };
 
 /// All links of one wire. Used by the thread on duty.
@@ -58,7 +59,10 @@ class LinkSet {
   }
 
   void publish(ShmLink& link, const PacketHeader& header) {
-    link.close_lane();
+    if (!is_settled(header.flags)) [[likely]] {
+      link.leave_order();
+      link.unsettled_end = link.producer.position() + 1;
+    }
     if (link.area.claimed_bytes != 0) [[unlikely]]
       area_.publish(link.area, link.producer);
     link.producer.publish(header);
@@ -72,6 +76,7 @@ class LinkSet {
 
   bool put_directly(ShmLink& link, const DirectPut& put);
   bool find_mapped(ShmLink& link, const RegionName& name, MappedRegion* region);
+  bool has_settled(ShmLink& link) { return link.producer.is_drained(link.unsettled_end); }
 
   bool has_room_again();
 

@@ -44,6 +44,7 @@ class ShmWire final : public Wire {
   bool find_mapped(Link& link, const RegionName& name, MappedRegion* region) override {
     return links_.find_mapped(static_cast<ShmLink&>(link), name, region);
   }
+  bool has_settled(Link& link) override { return links_.has_settled(static_cast<ShmLink&>(link)); }
 
   bool peek(Packet& packet) override { return sources_.peek(packet); }
   void release() override { sources_.release(); }

@@ -3,6 +3,7 @@
 // the test hands in, and every refusal of wire.h can be asked for. Asserts on misuse. Needs no GoogleTest: the fuzzer
 // has it too.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -109,7 +110,7 @@ class FakeWire final : public Wire {
   void publish(Link& link, const PacketHeader& header) override {
     FakeLink& own_link = own(link);
     PORTOFU_ASSERT(own_link.claimed != nullptr && header.payload_bytes <= own_link.claimed_bytes);
-    link.close_lane();
+    if (!is_settled(header.flags)) link.leave_order();
     FakePacket packet{link.peer, header, std::vector<std::byte>(header.payload_bytes)};
     if (header.payload_bytes > 0) std::memcpy(packet.payload.data(), own_link.claimed.get(), header.payload_bytes);
     own_link.claimed.reset();
@@ -127,6 +128,10 @@ class FakeWire final : public Wire {
   bool find_mapped(Link&, const RegionName&, MappedRegion* region) override {
     *region = mapped;
     return mapped.memory != nullptr;
+  }
+  bool has_settled(Link&) override {
+    return std::all_of(sent.begin(), sent.end(),
+                       [](const FakePacket& packet) { return is_settled(packet.header.flags); });
   }
 
   bool peek(Packet& packet) override {

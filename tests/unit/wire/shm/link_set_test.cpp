@@ -89,6 +89,49 @@ TEST_F(LinkSetTest, Claim_that_succeeds_meanwhile__counts_as_room) {
   EXPECT_FALSE(a.wire->has_room_again());
 }
 
+TEST_F(LinkSetTest, Settled_packets__are_not_awaited) {
+  link = a.connect(b);
+  EXPECT_TRUE(a.wire->has_settled(*link));
+  const auto send = [this](std::uint8_t flags) {
+    ASSERT_NE(a.wire->claim(*link, 0), nullptr);
+    PacketHeader header{};
+    header.type = PacketType::kTofuPut;
+    header.flags = flags;
+    a.wire->publish(*link, header);
+  };
+  send(kFlagPlaced);
+  EXPECT_TRUE(a.wire->has_settled(*link));
+  send(kFlagPlaced | kFlagAnswerWanted);
+  EXPECT_FALSE(a.wire->has_settled(*link));
+  send(kFlagPlaced);
+  send(0);
+  send(kFlagPlaced);
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_FALSE(a.wire->has_settled(*link));
+    ASSERT_TRUE(b.receive());
+  }
+  ASSERT_TRUE(b.receive());
+  EXPECT_FALSE(b.receive());
+  EXPECT_TRUE(a.wire->has_settled(*link));
+}
+
+TEST_F(LinkSetTest, Lane__leaves_the_order_before_a_packet_that_is_not_settled) {
+  link = a.connect(b);
+  LaneState lane;
+  lane.open = lane.in_order = 7;
+  link->lane = &lane;
+  ASSERT_NE(a.wire->claim(*link, 0), nullptr);
+  PacketHeader header{};
+  header.flags = kFlagPlaced;
+  a.wire->publish(*link, header);
+  EXPECT_EQ(lane.in_order, 7u);
+  ASSERT_TRUE(a.send(link, "x"));
+  EXPECT_EQ(lane.in_order, 0u);
+  EXPECT_EQ(lane.open, 7u);
+  link->close_lane();
+  EXPECT_EQ(lane.open, 0u);
+}
+
 TEST_F(LinkSetTest, Blocked_sender_that_sleeps__is_rung_when_room_comes_back) {
   link = a.connect(b);
   while (a.send(link, "x")) {
