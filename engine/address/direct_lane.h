@@ -83,6 +83,27 @@ class DirectLane {
   void remember(const RemoteRoute& route) { remote_[remote_place(route.vcq_id, route.stag)] = route; }
   void remember(const LocalRoute& route) { local_[route.stag % kLocalRoutes] = route; }
 
+  /// How often calls have gone this way.
+  std::uint64_t uses() const {
+    return words.load(std::memory_order_relaxed) + puts.load(std::memory_order_relaxed) +
+           gets.load(std::memory_order_relaxed) + atomics.load(std::memory_order_relaxed);
+  }
+
+  /// Whether a look that has found nothing may do without a cycle of the engine: the first behind a call that went at
+  /// once, since the program is not waiting yet; and only so many in a row, so that a program that communicates and
+  /// looks in turns makes progress with all else, too. A program that only looks runs a cycle each time.
+  bool may_skip_cycle() {
+    const std::uint64_t now = uses();
+    if (now == looked_uses_ || skipped_ == kMostSkipped) {
+      skipped_ = 0;
+      return false;
+    }
+    looked_uses_ = now;
+    ++skipped_;
+    return true;
+  }
+  static constexpr std::uint32_t kMostSkipped = 16;
+
   /// The next call of the VCQ has more to do than to communicate.
   void forget() { remote_.fill({}); }
 
@@ -113,6 +134,8 @@ class DirectLane {
     return (stag + static_cast<std::uint32_t>(vcq_id >> 8) + static_cast<std::uint32_t>(vcq_id >> 17)) % kRemoteRoutes;
   }
 
+  std::uint64_t looked_uses_ = 0;  ///< `uses` when a look last found nothing and skipped its cycle.
+  std::uint32_t skipped_ = 0;      ///< Such looks in a row.
   std::array<RemoteRoute, kRemoteRoutes> remote_;
   std::array<LocalRoute, kLocalRoutes> local_;
 };

@@ -97,11 +97,6 @@ void for_each_lane(Core& core, Visit&& visit) {
   core.tofu->for_each_vcq([&visit](VirtualControlQueue& vcq) { visit(vcq.direct); });
 }
 
-std::uint64_t uses_of(const DirectLane& lane) {
-  return lane.words.load(std::memory_order_relaxed) + lane.puts.load(std::memory_order_relaxed) +
-         lane.gets.load(std::memory_order_relaxed) + lane.atomics.load(std::memory_order_relaxed);
-}
-
 }  // namespace
 
 bool get_at_once(DirectLane& lane, const DirectCall& call, std::uint64_t local_stadd) {
@@ -204,7 +199,7 @@ void end_lane_on_duty(Core& core, Peer& peer) {
 std::uint64_t lane_uses_on_duty(Core& core) {
   std::uint64_t uses = 0;
   if (core.tofu == nullptr || !core.tofu->has_lanes) return uses;
-  for_each_lane(core, [&uses](const DirectLane& lane) { uses += uses_of(lane); });
+  for_each_lane(core, [&uses](const DirectLane& lane) { uses += lane.uses(); });
   return uses;
 }
 

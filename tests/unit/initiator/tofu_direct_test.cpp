@@ -269,6 +269,26 @@ TEST_F(TofuDirectTest, Notices_of_what_went_at_once__are_those_of_the_guide) {
   }
 }
 
+/// A program that looks in a loop runs a cycle each time; one that communicates in between does so now and then.
+TEST_F(TofuDirectTest, Look_that_finds_nothing__skips_the_cycle_only_behind_a_call_that_went_at_once) {
+  DirectLane& lane = vcq->direct;
+  EXPECT_FALSE(lane.may_skip_cycle()) << "nothing has gone at once";
+  start(request(DescriptorKind::kTofuPut, 8));
+  EXPECT_FALSE(lane.may_skip_cycle());
+  ASSERT_TRUE(put_at_once(lane, call(8), stadd));
+  EXPECT_TRUE(lane.may_skip_cycle());
+  for (int i = 0; i < 100; ++i) EXPECT_FALSE(lane.may_skip_cycle()) << "it waits for something";
+  int skipped = 0;
+  constexpr int kLooks = 1000;
+  for (int i = 0; i < kLooks; ++i) {
+    ASSERT_TRUE(put_at_once(lane, call(8), stadd));
+    skipped += lane.may_skip_cycle() ? 1 : 0;
+  }
+  const int cycles = kLooks - skipped;
+  EXPECT_GE(cycles, kLooks / 32) << "others make progress";
+  EXPECT_LE(cycles, kLooks / 8) << "and it is seldom";
+}
+
 /// 3.6: once it is deregistered on either side, nothing is written any more.
 TEST_F(TofuDirectTest, Deregistered_memory__is_not_used_any_more) {
   start(request(DescriptorKind::kTofuPut, 8));
