@@ -44,6 +44,8 @@ struct SendProgress {
   std::uint32_t operation_id = 0;             ///< Outstanding operation; 0 if no answer is due, or not opened yet.
   bool started = false;                       ///< The first packet is published.
   bool placed = false;                        ///< uTofu: the data is at its place, and only the packet goes out.
+  bool lent = false;                          ///< Some payload was lent, and is in use until `lent_end` is taken.
+  std::uint64_t lent_end = 0;                 ///< Number of the packet behind its last one.
   std::unique_ptr<std::byte[]> private_data;  ///< Copy of the data, for PTL_MD_VOLATILE; else nullptr.
 };
 
@@ -61,6 +63,8 @@ struct OutgoingAnswer : boost::intrusive::list_base_hook<> {
   std::uint64_t data_bytes = 0;               ///< Data to send.
   std::uint64_t sent = 0;                     ///< Bytes of data published.
   bool started = false;                       ///< The first packet is published.
+  bool lent = false;                          ///< As in SendProgress.
+  std::uint64_t lent_end = 0;                 ///< As in SendProgress.
   std::unique_ptr<std::byte[]> private_data;  ///< The data, if it was read already; else it is read from the entry.
 };
 
@@ -92,9 +96,16 @@ struct Peer {
   std::uint64_t connect_deadline_ns = 0;             ///< kConnecting: when to give up.
   boost::intrusive::list<OutgoingRequest> requests;  ///< In the order of posting; the first may be partly sent.
   boost::intrusive::list<OutgoingAnswer> answers;    ///< In the order of completion; the first may be partly sent.
-  std::deque<HeldNotice> held_notices;               ///< uTofu: the first is awaited; empty if no get is under way.
-  Arrival request_stream;                            ///< Request that is arriving.
-  Arrival answer_stream;  ///< Answer that is arriving; header.operation_id names the operation.
+  boost::intrusive::list<OutgoingRequest> lent_requests;  ///< All has left, and the peer may still read our memory.
+  boost::intrusive::list<OutgoingAnswer> lent_answers;    ///< The same.
+  std::deque<HeldNotice> held_notices;  ///< uTofu: the first is awaited; empty if no get is under way.
+  Arrival request_stream;               ///< Request that is arriving.
+  Arrival answer_stream;                ///< Answer that is arriving; header.operation_id names the operation.
+
+  /// Whether the loop has to look at it again.
+  bool has_unfinished() const {
+    return !requests.empty() || !answers.empty() || !lent_requests.empty() || !lent_answers.empty();
+  }
 };
 
 }  // namespace portofu

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "engine/queue/ring_geometry.h"
 #include "engine/topology/process_id.h"
 #include "engine/wire/header.h"
 
@@ -112,6 +113,19 @@ class Wire {
   ///         nullptr if there is no room now or the link is lost
   virtual std::byte* claim(Link& link, std::uint32_t payload_bytes) = 0;
 
+  /// Claims a packet whose payload stays where it is: memory of this process that the peer maps, too. It must not
+  /// change until has_taken says so. Publish or discard follow as for claim.
+  /// @param bytes    at most kMostLentBytes
+  /// @param awaited  has_taken will be asked for this packet, not only for later ones
+  /// @return false if that cannot be done, now or ever: then `claim` is the way
+  virtual bool lend(Link&, const std::byte* /*payload*/, std::uint32_t /*bytes*/, bool /*awaited*/) { return false; }
+
+  /// Number of the packet that is published next on a link.
+  virtual std::uint64_t next_packet(const Link&) const { return 0; }
+
+  /// Whether the peer is done with all packets before this number. If not, it will wake an engine that sleeps.
+  virtual bool has_taken(Link&, std::uint64_t /*packet*/) { return true; }
+
   /// Sends the claimed packet. `header.payload_bytes` must be what was claimed, or less.
   virtual void publish(Link& link, const PacketHeader& header) = 0;
 
@@ -141,7 +155,7 @@ class Wire {
   /// True if peek would find something. May be called by the thread that is about to sleep, after it announced it.
   virtual bool has_packets() = 0;
 
-  /// True if some claim that failed for want of room since the last call could succeed now.
+  /// True if some claim that failed for want of room since the last call could succeed now, or a has_taken.
   virtual bool has_room_again() = 0;
 
   /// Looks which peers have died; marks their links lost. Costs a system call a peer: call it about ten times a second

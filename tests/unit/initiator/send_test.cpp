@@ -6,6 +6,8 @@
 
 #include "engine/address/guarded_copy.h"
 #include "engine/initiator/connect.h"
+#include "engine/initiator/send_steps.h"
+#include "engine/loop.h"
 #include "engine/target/atomic_unit.h"
 #include "tests/unit/support/core_fixture.h"
 #include "tests/unit/support/faulty_memory.h"
@@ -108,6 +110,136 @@ TEST_F(SendTest, Put__of_several_packets) {
     EXPECT_EQ(packet.payload, pattern_bytes(at, at == kPacketBytes ? kPacketBytes : 1));
   }
   EXPECT_THAT(kinds(), ElementsAre(EventKind::kSend));
+}
+
+/// 3.13.1: SEND says that the buffer may be used again, so it waits for whoever reads it.
+TEST_F(SendTest, Lent_put__leaves_in_long_packets_and_SEND_waits_until_they_are_taken) {
+  wire.lends = true;
+  set_options(kMdEventCtSend);
+  start(put(kMemoryBytes));
+  EXPECT_EQ(wire.lent_count, 1);
+  EXPECT_EQ(wire.take().payload, pattern_bytes(0, kMemoryBytes));
+  EXPECT_THAT(kinds(), IsEmpty());
+  EXPECT_EQ(successes(), 0u);
+  EXPECT_EQ(md().pending, 1u);
+  EXPECT_THAT(core.waiting_peers, ElementsAre(&peer()));
+  EXPECT_EQ(run_cycle_on_duty(core), 0);
+  wire.taken_packets = 1;
+  EXPECT_GT(run_cycle_on_duty(core), 0);
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kSend));
+  EXPECT_EQ(successes(), 1u);
+  EXPECT_EQ(md().pending, 0u);
+  EXPECT_THAT(core.waiting_peers, IsEmpty());
+  EXPECT_EQ(counted(Counter::kSendsBlocked), 0u);
+}
+
+TEST_F(SendTest, Lent_puts__end_in_their_order_and_shorter_ones_do_not_wait) {
+  wire.lends = true;
+  for (std::uint64_t number = 0; number < 3; ++number) {
+    Descriptor d = put(kLendFromBytes);
+    d.user_ptr = reinterpret_cast<void*>(number + 1);
+    start(d);
+  }
+  start(put(kLendFromBytes - 1));
+  EXPECT_EQ(wire.lent_count, 3);
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kSend)) << "the short one";
+  wire.taken_packets = 2;
+  advance();
+  EXPECT_EQ(next_event().user_ptr, reinterpret_cast<void*>(1));
+  EXPECT_EQ(next_event().user_ptr, reinterpret_cast<void*>(2));
+  EXPECT_THAT(kinds(), IsEmpty());
+  wire.taken_packets = 4;
+  advance();
+  EXPECT_EQ(next_event().user_ptr, reinterpret_cast<void*>(3));
+}
+
+TEST_F(SendTest, Lent_put__SEND_comes_before_an_acknowledgement_that_is_there_already) {
+  wire.lends = true;
+  set_options(kMdEventCtAck);
+  start(put(kMemoryBytes, AckRequest::kCount));
+  receive(answer_header(next_sent().operation_id, kMemoryBytes));
+  EXPECT_EQ(successes(), 0u);
+  wire.taken_packets = 1;
+  advance();
+  EXPECT_EQ(successes(), 1u);
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kSend));
+  EXPECT_EQ(core.outstanding.open_count(), 0u);
+}
+
+/// PTL_MD_VOLATILE (3.10.1): the caller may change the buffer when the call returns.
+TEST_F(SendTest, Volatile_memory__is_not_lent) {
+  wire.lends = true;
+  set_options(kMdVolatile);
+  start(put(kMemoryBytes));
+  EXPECT_EQ(wire.lent_count, 0);
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kSend));
+}
+
+TEST_F(SendTest, Pieces__are_lent_one_by_one) {
+  wire.lends = true;
+  const iovec pieces[] = {{memory.data(), 100}, {memory.data() + 200, 3000}, {memory.data() + 4000, 8192}};
+  ASSERT_TRUE(md().segment.describe(pieces, 3));
+  start(put(100 + 3000 + 8192));
+  EXPECT_EQ(wire.lent_count, 3);
+  EXPECT_EQ(wire.take().payload, pattern_bytes(0, 100));
+  EXPECT_EQ(wire.take().payload, pattern_bytes(200, 3000));
+  EXPECT_EQ(wire.take().payload, pattern_bytes(4000, 8192));
+  wire.taken_packets = 2;
+  advance();
+  EXPECT_THAT(kinds(), IsEmpty());
+  wire.taken_packets = 3;
+  advance();
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kSend));
+}
+
+TEST_F(SendTest, Lent_put_that_had_to_wait__ends_like_any_other) {
+  wire.lends = true;
+  wire.room = 0;
+  start(put(kMemoryBytes));
+  EXPECT_EQ(waiting(), 1u);
+  EXPECT_EQ(advance_with_room(1), 1);
+  EXPECT_EQ(waiting(), 0u);
+  EXPECT_THAT(kinds(), IsEmpty());
+  wire.taken_packets = 1;
+  advance();
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kSend));
+}
+
+TEST_F(SendTest, Peer_that_dies_with_what_was_lent__ends_puts_that_it_has_not_read) {
+  wire.lends = true;
+  start(put(kMemoryBytes));
+  start(put(kMemoryBytes));
+  start(put(kMemoryBytes, AckRequest::kFull));
+  wire.taken_packets = 1;
+  lose_peer(core, peer());
+  EXPECT_EQ(next_event().ni_fail_type, NiFail::kOk) << "it has read that one";
+  EXPECT_EQ(next_event().ni_fail_type, NiFail::kUndeliverable);
+  for (const EventKind kind : {EventKind::kSend, EventKind::kAck}) {
+    const Event event = next_event();
+    EXPECT_EQ(event.type, kind);
+    EXPECT_EQ(event.ni_fail_type, NiFail::kUndeliverable);
+  }
+  EXPECT_EQ(md().pending, 0u);
+}
+
+TEST_F(SendTest, Memory_descriptor_of_a_lent_put__lives_until_it_is_taken) {
+  wire.lends = true;
+  start(put(kMemoryBytes));
+  const Handle handle = md().handle;
+  release_md(ni, handle);
+  EXPECT_NE(ni.mds.find(handle), nullptr);
+  wire.taken_packets = 1;
+  advance();
+  EXPECT_EQ(ni.mds.find(handle), nullptr);
+}
+
+TEST_F(SendTest, Interface_that_is_closed__forgets_its_lent_puts) {
+  wire.lends = true;
+  start(put(kMemoryBytes));
+  close_interface(kMatchingPhysical);
+  EXPECT_TRUE(peer().lent_requests.empty());
+  wire.taken_packets = 1;
+  advance();
 }
 
 TEST_F(SendTest, Acknowledgement__is_asked_for_only_if_somebody_would_notice_it) {

@@ -269,6 +269,24 @@ TEST_F(TofuDirectTest, Notices_of_what_went_at_once__are_those_of_the_guide) {
   }
 }
 
+/// 2.2.10: the TCQ says that all data is read from local memory.
+TEST_F(TofuDirectTest, Lent_put__is_told_by_the_TCQ_when_it_is_taken) {
+  wire.mapped = {};
+  wire.lends = true;
+  std::memcpy(memory.data(), pattern_bytes(0, 8192).data(), 8192);
+  std::uint64_t all = 0;
+  ASSERT_EQ(core.tofu->queue(kOwnNumber)->stadds.add({2, memory.data(), 8192, false}, &all), Status::kOk);
+  Descriptor d = request(DescriptorKind::kTofuPut, 8192, kTofuRemoteNotice);
+  d.local_offset = all;
+  start(d);
+  EXPECT_EQ(wire.take().payload, pattern_bytes(0, 8192));
+  run_cycle_on_duty(core);
+  EXPECT_EQ(left(), NiFail::kDropped) << "nothing yet";
+  wire.taken_packets = 1;
+  run_cycle_on_duty(core);
+  EXPECT_EQ(left(), NiFail::kOk);
+}
+
 /// A program that looks in a loop runs a cycle each time; one that communicates in between does so now and then.
 TEST_F(TofuDirectTest, Look_that_finds_nothing__skips_the_cycle_only_behind_a_call_that_went_at_once) {
   DirectLane& lane = vcq->direct;
