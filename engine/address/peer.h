@@ -102,10 +102,11 @@ struct Peer {
   Arrival request_stream;               ///< Request that is arriving.
   Arrival answer_stream;                ///< Answer that is arriving; header.operation_id names the operation.
 
+  /// Whether it may still read memory of ours.
+  bool has_lent() const { return !lent_requests.empty() || !lent_answers.empty(); }
+
   /// Whether the loop has to look at it again.
-  bool has_unfinished() const {
-    return !requests.empty() || !answers.empty() || !lent_requests.empty() || !lent_answers.empty();
-  }
+  bool has_unfinished() const { return !requests.empty() || !answers.empty() || has_lent(); }
 };
 
 }  // namespace portofu

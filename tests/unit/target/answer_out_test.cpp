@@ -144,6 +144,18 @@ TEST_F(AnswerOutTest, Lent_reply__is_complete_when_it_is_taken) {
   EXPECT_THAT(kinds(), ElementsAre(EventKind::kGet));
 }
 
+/// Whoever has its reply and then puts is told of in that order.
+TEST_F(AnswerOutTest, Lent_reply_that_is_taken__is_told_before_what_the_initiator_sends_next) {
+  wire.lends = true;
+  get(memory.data(), kMemoryBytes);
+  append(entry(kAll));
+  receive(put_header(8));
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kPut)) << "it was sent before the reply was taken";
+  wire.taken_packets = 1;
+  receive(put_header(8));
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kGet, EventKind::kPut));
+}
+
 TEST_F(AnswerOutTest, Lent_reply_that_had_to_wait__is_complete_when_it_is_taken) {
   wire.lends = true;
   make_room(0);
