@@ -141,7 +141,10 @@ struct LendTest : ::testing::Test {
     for (std::size_t i = 0; i < kBytes; ++i) memory[i] = static_cast<std::byte>(i % 251);
     link = a.connect(b);
   }
-  ~LendTest() override { process_heap().free(memory); }
+  ~LendTest() override {
+    process_heap().free(memory);
+    process_heap().unname();  // While there is the directory.
+  }
 
   /// The heap of a process lies in one directory.
   static const SegmentDirectory& directory() {
