@@ -141,14 +141,15 @@ struct LendTest : ::testing::Test {
     for (std::size_t i = 0; i < kBytes; ++i) memory[i] = static_cast<std::byte>(i % 251);
     link = a.connect(b);
   }
-  ~LendTest() override {
-    process_heap().free(memory);
-    process_heap().unname();  // While there is the directory.
-  }
+  ~LendTest() override { process_heap().free(memory); }
 
   /// The heap of a process lies in one directory.
   static const SegmentDirectory& directory() {
     static const SegmentDirectory only;
+    /// Takes the name away while there is the directory.
+    static const struct NameEnd {
+      ~NameEnd() { process_heap().unname(); }
+    } name_end;
     return only;
   }
 
