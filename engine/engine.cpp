@@ -95,6 +95,8 @@ Engine::~Engine() {
   for (auto& [key, peer] : core.peers) {
     peer->requests.clear_and_dispose([](OutgoingRequest* request) { delete request; });
     peer->answers.clear_and_dispose([](OutgoingAnswer* answer) { delete answer; });
+    peer->lent_requests.clear_and_dispose([](OutgoingRequest* request) { delete request; });
+    peer->lent_answers.clear_and_dispose([](OutgoingAnswer* answer) { delete answer; });
     if (owned && peer->state == PeerState::kConnected) peer->wire->disconnect(peer->link);
   }
   core.fired.clear_and_dispose([](TriggeredOperation* operation) { delete operation; });

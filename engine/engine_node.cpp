@@ -34,15 +34,7 @@ ClaimResult SegmentDirectory::claim(std::uint64_t key) {
 void SegmentDirectory::release(std::uint64_t key) { release_alias(segment_, key); }
 
 void SegmentDirectory::publish(const PublishedRegion& region) {
-  SegmentControlShared& control = segment_.control();
-  // Without an engine nobody needs the heap's name; from its first region on peers do.
-  if (control.heap_id.load(std::memory_order_relaxed) == 0 &&
-      process_heap().holds(reinterpret_cast<const void*>(region.start), region.bytes)) {
-    const HeapPlace place = process_heap().publish();
-    control.heap_start.store(place.start, std::memory_order_relaxed);
-    control.heap_bytes.store(place.bytes, std::memory_order_relaxed);
-    control.heap_id.store(place.id, std::memory_order_relaxed);
-  }
+  if (process_heap().holds(reinterpret_cast<const void*>(region.start), region.bytes)) segment_.publish_heap();
   publish_region(segment_.regions(), region);
 }
 

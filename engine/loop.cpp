@@ -62,7 +62,7 @@ int advance_waiting_peers(Core& core) {
   for (std::size_t i = 0; i < core.waiting_peers.size();) {
     Peer& peer = *core.waiting_peers[i];
     published += advance_peer(core, peer);
-    if (!peer.requests.empty() || !peer.answers.empty()) {
+    if (peer.has_unfinished()) {
       ++i;
       continue;
     }

@@ -16,11 +16,9 @@ Peer& Core::look_up_peer(ProcessId id) {
 }
 
 void Core::wait_for_room(Peer& waiting) {
-  if (waiting.link != nullptr) waiting.link->close_lane();  // Nothing may overtake what waits.
-  if (waiting.waiting) return;
-  waiting.waiting = true;
-  waiting_peers.push_back(&waiting);
-  counters.add(Counter::kSendsBlocked);
+  if (waiting.link != nullptr) waiting.link->leave_order();  // What waits comes first.
+  if (!waiting.waiting) counters.add(Counter::kSendsBlocked);
+  look_after(waiting);
 }
 
 void end_operation(Interface& ni, MemoryDescriptor& md) {

@@ -51,8 +51,15 @@ struct Core {
   /// Finds or makes the peer. Never fails for a valid id; throws bad_alloc without memory.
   Peer& peer(ProcessId id) { return recent_peer != nullptr && recent_peer->id == id ? *recent_peer : look_up_peer(id); }
 
-  /// Makes sure that the loop looks at the peer again.
+  /// Something for the peer has to wait for room. Makes sure that the loop looks at the peer again.
   void wait_for_room(Peer& waiting);
+
+  /// The peer has yet to read what was lent to it. Makes sure that the loop looks at it again.
+  void look_after(Peer& peer) {
+    if (peer.waiting) return;
+    peer.waiting = true;
+    waiting_peers.push_back(&peer);
+  }
 
  private:
   Peer& look_up_peer(ProcessId id);

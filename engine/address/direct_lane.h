@@ -6,8 +6,10 @@
 // VCQs have no lane). It holds `busy` meanwhile; whoever takes mappings away closes the lane of the peer first, and
 // then waits until nobody is busy (L1).
 //
-// What is remembered is good while three words have the values of then: Peer::lane, which whoever sends the peer a
-// packet sets to 0; the sequence number of the region in the owner's segment (G1); the generation of our own table.
+// What is remembered is good while three words have the values of then: that of Peer::lane, which is 0 once the link is
+// given back; the sequence number of the region in the owner's segment (G1); the generation of our own table. By
+// default the guide orders notices only (2.2.10), so a call may overtake packets that are under way. One that must not,
+// because it is of STRONG_ORDER or tells the caller by a local notice, looks at LaneState::in_order.
 
 #include <array>
 #include <atomic>
@@ -23,8 +25,8 @@ namespace portofu {
 
 /// A region of a peer, as one remote VCQ ID and STag name it.
 struct alignas(64) RemoteRoute {
-  std::uint64_t vcq_id = 0;                          ///< 0: none is remembered.
-  const std::atomic<std::uint64_t>* lane = nullptr;  ///< Peer::lane, and its value.
+  std::uint64_t vcq_id = 0;         ///< 0: none is remembered.
+  const LaneState* lane = nullptr;  ///< Peer::lane, and its value.
   std::uint64_t lane_value = 0;
   const std::atomic<std::uint64_t>* sequence = nullptr;  ///< See MappedRegion.
   std::uint64_t seen = 0;
@@ -51,13 +53,16 @@ class DirectLane {
   DirectLane(TransmitCompleteQueue& tcq_of_vcq, MessageReceiveQueue& mrq_of_vcq) : tcq(tcq_of_vcq), mrq(mrq_of_vcq) {}
 
   /// Where a range of a peer's memory lies here. Only while busy.
+  /// @param in_order  behind all that was posted to the peer before
   /// @return nullptr if that is not known, or not allowed, or no longer true
-  std::byte* find_remote(std::uint64_t vcq_id, std::uint64_t stadd, std::uint64_t bytes, bool writes) const {
+  std::byte* find_remote(std::uint64_t vcq_id, std::uint64_t stadd, std::uint64_t bytes, bool writes,
+                         bool in_order) const {
     const std::uint32_t stag = stag_of(stadd);
     const RemoteRoute& route = remote_[remote_place(vcq_id, stag)];
     if (route.vcq_id != vcq_id || route.stag != stag) return nullptr;
     // (L1) Partner: whoever closes the lane.
-    if (route.lane->load(std::memory_order_acquire) != route.lane_value) return nullptr;
+    const std::atomic<std::uint64_t>& state = in_order ? route.lane->in_order : route.lane->open;
+    if (state.load(std::memory_order_acquire) != route.lane_value) return nullptr;
     if (route.sequence->load(std::memory_order_acquire) != route.seen) return nullptr;
     const std::uint64_t offset = stadd_offset(stadd);
     const auto verdict = judge_region(route.bytes, route.writable, offset, bytes, writes);
@@ -77,6 +82,27 @@ class DirectLane {
 
   void remember(const RemoteRoute& route) { remote_[remote_place(route.vcq_id, route.stag)] = route; }
   void remember(const LocalRoute& route) { local_[route.stag % kLocalRoutes] = route; }
+
+  /// How often calls have gone this way.
+  std::uint64_t uses() const {
+    return words.load(std::memory_order_relaxed) + puts.load(std::memory_order_relaxed) +
+           gets.load(std::memory_order_relaxed) + atomics.load(std::memory_order_relaxed);
+  }
+
+  /// Whether a look that has found nothing may do without a cycle of the engine: the first behind a call that went at
+  /// once, since the program is not waiting yet; and only so many in a row, so that a program that communicates and
+  /// looks in turns makes progress with all else, too. A program that only looks runs a cycle each time.
+  bool may_skip_cycle() {
+    const std::uint64_t now = uses();
+    if (now == looked_uses_ || skipped_ == kMostSkipped) {
+      skipped_ = 0;
+      return false;
+    }
+    looked_uses_ = now;
+    ++skipped_;
+    return true;
+  }
+  static constexpr std::uint32_t kMostSkipped = 16;
 
   /// The next call of the VCQ has more to do than to communicate.
   void forget() { remote_.fill({}); }
@@ -108,6 +134,8 @@ class DirectLane {
     return (stag + static_cast<std::uint32_t>(vcq_id >> 8) + static_cast<std::uint32_t>(vcq_id >> 17)) % kRemoteRoutes;
   }
 
+  std::uint64_t looked_uses_ = 0;  ///< `uses` when a look last found nothing and skipped its cycle.
+  std::uint32_t skipped_ = 0;      ///< Such looks in a row.
   std::array<RemoteRoute, kRemoteRoutes> remote_;
   std::array<LocalRoute, kLocalRoutes> local_;
 };

@@ -2,7 +2,6 @@
 // One other process, as this engine knows it: the link to it, what waits to go there, and what is arriving from there.
 // Made when the first packet goes or comes; lives as long as the engine. Touched on duty only.
 
-#include <atomic>
 #include <boost/intrusive/list.hpp>
 #include <cstdint>
 #include <deque>
@@ -49,6 +48,8 @@ struct SendProgress {
   std::uint32_t operation_id = 0;             ///< Outstanding operation; 0 if no answer is due, or not opened yet.
   bool started = false;                       ///< The first packet is published.
   bool placed = false;                        ///< uTofu: the data is at its place, and only the packet goes out.
+  bool lent = false;                          ///< Some payload was lent, and is in use until `lent_end` is taken.
+  std::uint64_t lent_end = 0;                 ///< Number of the packet behind its last one.
   std::unique_ptr<std::byte[]> private_data;  ///< Copy of the data, for PTL_MD_VOLATILE; else nullptr.
 };
 
@@ -66,6 +67,8 @@ struct OutgoingAnswer : boost::intrusive::list_base_hook<> {
   std::uint64_t data_bytes = 0;               ///< Data to send.
   std::uint64_t sent = 0;                     ///< Bytes of data published.
   bool started = false;                       ///< The first packet is published.
+  bool lent = false;                          ///< As in SendProgress.
+  std::uint64_t lent_end = 0;                 ///< As in SendProgress.
   std::unique_ptr<std::byte[]> private_data;  ///< The data, if it was read already; else it is read from the entry.
 };
 
@@ -85,8 +88,7 @@ enum class PeerState : std::uint8_t {
 
 struct Peer {
   ProcessId id;
-  /// uTofu: names the present stretch in which VCQs may write into its memory without the duty; 0: they may not.
-  std::atomic<std::uint64_t> lane{0};
+  LaneState lane;         ///< uTofu: how VCQs may write into its memory without the duty.
   bool had_lane = false;  ///< There was one since the link was made.
   Wire* wire = nullptr;   ///< Which wire reaches it; constant.
   Link* link = nullptr;   ///< nullptr unless kConnected.
@@ -98,9 +100,17 @@ struct Peer {
   std::uint64_t connect_deadline_ns = 0;             ///< kConnecting: when to give up.
   boost::intrusive::list<OutgoingRequest> requests;  ///< In the order of posting; the first may be partly sent.
   boost::intrusive::list<OutgoingAnswer> answers;    ///< In the order of completion; the first may be partly sent.
-  std::deque<HeldNotice> held_notices;               ///< uTofu: the first is awaited; empty if no get is under way.
-  Arrival request_stream;                            ///< Request that is arriving.
-  Arrival answer_stream;  ///< Answer that is arriving; header.operation_id names the operation.
+  boost::intrusive::list<OutgoingRequest> lent_requests;  ///< All has left, and the peer may still read our memory.
+  boost::intrusive::list<OutgoingAnswer> lent_answers;    ///< The same.
+  std::deque<HeldNotice> held_notices;  ///< uTofu: the first is awaited; empty if no get is under way.
+  Arrival request_stream;               ///< Request that is arriving.
+  Arrival answer_stream;                ///< Answer that is arriving; header.operation_id names the operation.
+
+  /// Whether it may still read memory of ours.
+  bool has_lent() const { return !lent_requests.empty() || !lent_answers.empty(); }
+
+  /// Whether the loop has to look at it again.
+  bool has_unfinished() const { return !requests.empty() || !answers.empty() || has_lent(); }
 };
 
 }  // namespace portofu

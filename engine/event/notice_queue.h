@@ -124,6 +124,9 @@ class MessageReceiveQueue {
     return true;
   }
 
+  /// Whether nothing is to be read; for whoever reads, without the duty.
+  bool is_empty() const { return posted() == read_; }
+
   /// Notices ever posted; any thread. And read; by whoever reads.
   std::uint64_t posted() const { return posted_.load(std::memory_order_relaxed); }
   std::uint64_t read_count() const { return read_; }

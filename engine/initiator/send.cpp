@@ -133,6 +133,12 @@ bool read_payload(const Sending& s, std::byte* target, std::uint64_t bytes) {
   return s.md.segment.read(s.descriptor.local_offset + s.progress.sent, target, bytes, s.peer.link->streaming);
 }
 
+MemorySegment::Run lendable(const Sending& s, std::uint64_t left) {
+  // What PTL_MD_VOLATILE promises needs a copy before the call returns.
+  if (s.descriptor.kind != DescriptorKind::kPut || (s.md.options & kMdVolatile) != 0) return {nullptr, 0};
+  return s.md.segment.run_at(s.descriptor.local_offset + s.progress.sent, left);
+}
+
 void end_hold(Interface& ni, Handle md_handle) {
   if (MemoryDescriptor* md = ni.mds.find(md_handle)) end_operation(ni, *md);
 }
@@ -208,9 +214,7 @@ void start_transfer(Core& core, Interface& ni, const Descriptor& d) {
   const Sending sending{core, ni, peer, d, *md, progress};
   if (reach == Reach::kNever) return abandon(sending, NiFail::kUndeliverable);
   count_request(core, d.kind);
-  int budget = kPacketBudget;
-  const bool first = reach == Reach::kNow && peer.requests.empty();
-  if (!first || send_request(sending, budget) == SendResult::kBlocked) queue_request(sending);
+  send_or_wait(sending, reach == Reach::kNow && peer.requests.empty());
 }
 
 void change_counter(Core& core, Interface& ni, const Descriptor& descriptor) {
@@ -297,6 +301,7 @@ void start_descriptor(Core& core, const Descriptor& descriptor) {
 }
 
 void abandon_requests(Core& core, Peer& peer, NiFail fail) {
+  peer.requests.splice(peer.requests.begin(), peer.lent_requests);
   while (!peer.requests.empty()) {
     OutgoingRequest& request = peer.requests.front();
     peer.requests.pop_front();
@@ -312,6 +317,26 @@ void abandon_requests(Core& core, Peer& peer, NiFail fail) {
   }
 }
 
+int finish_taken(Core& core, Peer& peer) {
+  int finished = finish_taken_answers(core, peer);
+  auto& lent = peer.lent_requests;
+  for (; !lent.empty() && peer.wire->has_taken(*peer.link, lent.front().progress.lent_end); ++finished) {
+    OutgoingRequest& request = lent.front();
+    lent.pop_front();
+    const std::unique_ptr<OutgoingRequest> owned(&request);
+    if (request.descriptor.interface_index == kTofuInterface) {
+      finish_tofu_request(core, peer, request);
+      continue;
+    }
+    with_waiting(core, peer, request, [](const Sending& s) {
+      finish_sending(s, NiFail::kOk);
+      return SendResult::kDone;
+    });
+  }
+  if (finished > 0) ++core.activity;
+  return finished;
+}
+
 int advance_peer(Core& core, Peer& peer) {
   const Reach reach = ensure_connected(core, peer);
   if (reach == Reach::kNever) lose_peer(core, peer);
@@ -320,11 +345,16 @@ int advance_peer(Core& core, Peer& peer) {
   int budget = kPacketBudget;
   while (!peer.requests.empty() && budget > 0) {
     OutgoingRequest& request = peer.requests.front();
-    if (advance_request(core, peer, request, budget) == SendResult::kBlocked) break;
+    const SendResult result = advance_request(core, peer, request, budget);
+    if (result == SendResult::kBlocked) break;
     peer.requests.pop_front();
-    delete &request;
+    if (result == SendResult::kLent) {
+      peer.lent_requests.push_back(request);
+    } else {
+      delete &request;
+    }
   }
-  return published + kPacketBudget - budget;
+  return published + kPacketBudget - budget + finish_taken(core, peer);
 }
 
 }  // namespace portofu

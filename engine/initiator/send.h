@@ -19,8 +19,13 @@ bool send_short(Core& core, Interface& ni, MemoryDescriptor& md, const Descripto
 /// @return number of packets published
 int advance_peer(Core& core, Peer& peer);
 
-/// Ends all requests that wait at a peer, partly sent ones too: every one raises the failure, and lets its memory
-/// descriptors go.
+/// Ends what was lent to a peer and is not read any more: SEND of requests, completion of replies.
+/// @pre the peer is connected
+/// @return number of messages ended
+int finish_taken(Core& core, Peer& peer);
+
+/// Ends all requests that wait at a peer, partly sent and lent ones too: every one raises the failure, and lets its
+/// memory descriptors go.
 void abandon_requests(Core& core, Peer& peer, NiFail fail);
 
 /// Fills the part of a header that every packet carries.

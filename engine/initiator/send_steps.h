@@ -6,6 +6,7 @@
 //   std::uint64_t payload_length(s)   bytes of data
 //   std::uint32_t operand_length(s)   0 or kOperandBytes, in front of the data
 //   bool read_payload(s, to, bytes)   the next bytes; false: a fault
+//   Run lendable(s, left)             where the next bytes lie that may stay there; none: they have to be read
 //   void finish_sending(s, fail)      everything has left
 //   void abandon(s, fail)             it ends before anything has left
 //   void cut_short(s)                 it ends in the middle
@@ -27,7 +28,11 @@ inline constexpr int kPacketBudget = 32;
 enum class SendResult : std::uint8_t {
   kDone,     ///< Nothing of the request is left to send.
   kBlocked,  ///< No room, no window: later.
+  kLent,     ///< Nothing is left to send, but the peer may still read our memory.
 };
+
+/// Shorter messages are copied even if the peer maps their memory, so that SEND need not wait for the peer.
+inline constexpr std::uint64_t kLendFromBytes = 4096;
 
 /// Publishes, into room that was claimed, the empty packet that tells the target that no more of the message comes.
 inline void publish_cut(const Core& core, Peer& peer, NiFail fail) {
@@ -37,10 +42,38 @@ inline void publish_cut(const Core& core, Peer& peer, NiFail fail) {
   peer.wire->publish(*peer.link, header);
 }
 
+/// Publishes the packet that was claimed.
+template <class Sending>
+SendResult publish_next(const Sending& s, std::uint32_t bytes, std::uint32_t operand, std::uint64_t left) {
+  PacketHeader header = s.progress.started ? stamped_header(s.core, PacketType::kData) : first_header(s);
+  if (s.progress.started) header.remote_offset = s.progress.sent;
+  header.payload_bytes = bytes + operand;
+  s.peer.wire->publish(*s.peer.link, header);
+  s.core.counters.add(Counter::kPacketsSent);
+  s.core.counters.add(Counter::kBytesSent, bytes);
+  s.progress.started = true;
+  s.progress.sent += bytes;
+  if (bytes < left) return SendResult::kBlocked;
+  if (s.progress.lent) {
+    s.progress.lent_end = s.peer.wire->next_packet(*s.peer.link);
+    return SendResult::kLent;
+  }
+  finish_sending(s, NiFail::kOk);
+  return SendResult::kDone;
+}
+
 /// Publishes the next packet of the request.
 template <class Sending>
 SendResult send_packet(const Sending& s) {
   const std::uint64_t left = payload_length(s) - s.progress.sent;
+  if (payload_length(s) >= kLendFromBytes) {
+    const MemorySegment::Run run = lendable(s, left);
+    const auto bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(run.bytes, kMostLentBytes));
+    if (bytes != 0 && s.peer.wire->lend(*s.peer.link, run.start, bytes, bytes == left)) {
+      s.progress.lent = true;
+      return publish_next(s, bytes, 0, left);
+    }
+  }
   const std::uint32_t operand = s.progress.started ? 0 : operand_length(s);
   const auto bytes =
       static_cast<std::uint32_t>(std::min<std::uint64_t>(left, s.peer.wire->max_payload_bytes() - operand));
@@ -56,17 +89,7 @@ SendResult send_packet(const Sending& s) {
     }
     return SendResult::kDone;
   }
-  PacketHeader header = s.progress.started ? stamped_header(s.core, PacketType::kData) : first_header(s);
-  if (s.progress.started) header.remote_offset = s.progress.sent;
-  header.payload_bytes = bytes + operand;
-  s.peer.wire->publish(*s.peer.link, header);
-  s.core.counters.add(Counter::kPacketsSent);
-  s.core.counters.add(Counter::kBytesSent, bytes);
-  s.progress.started = true;
-  s.progress.sent += bytes;
-  if (bytes < left) return SendResult::kBlocked;
-  finish_sending(s, NiFail::kOk);
-  return SendResult::kDone;
+  return publish_next(s, bytes, operand, left);
 }
 
 /// Publishes packets of the request until it is done, blocked, or the budget is used.
@@ -76,9 +99,10 @@ SendResult send_request(const Sending& s, int& budget) {
   while (budget > 0) {
     const std::uint64_t before = s.progress.sent;
     const bool was_started = s.progress.started;
-    if (send_packet(s) == SendResult::kDone) {
+    const SendResult result = send_packet(s);
+    if (result != SendResult::kBlocked) {
       --budget;
-      return SendResult::kDone;
+      return result;
     }
     if (s.progress.sent == before && s.progress.started == was_started) return SendResult::kBlocked;
     --budget;
@@ -86,13 +110,21 @@ SendResult send_request(const Sending& s, int& budget) {
   return SendResult::kBlocked;
 }
 
-/// Puts the request behind what waits at the peer already.
+/// Sends the request, or as much of it as can leave now; the rest, or what is still in use, waits at the peer.
+/// @param first  nothing has to leave before it
 template <class Sending>
-void queue_request(const Sending& s) {
-  keep_data(s);
+void send_or_wait(const Sending& s, bool first) {
+  int budget = kPacketBudget;
+  const SendResult result = first ? send_request(s, budget) : SendResult::kBlocked;
+  if (result == SendResult::kDone) return;
+  if (result == SendResult::kBlocked) keep_data(s);
   auto* request = new OutgoingRequest;
   request->descriptor = s.descriptor;
   request->progress = std::move(s.progress);
+  if (result == SendResult::kLent) {
+    s.peer.lent_requests.push_back(*request);
+    return s.core.look_after(s.peer);
+  }
   s.peer.requests.push_back(*request);
   s.core.wait_for_room(s.peer);
 }

@@ -25,12 +25,21 @@ bool tells_target(const Descriptor& d) {
   return (d.hdr_data & kTofuRemoteNotice) != 0 || (d.hdr_data & 0xffff) >> kTofuStepsShift != 0;
 }
 
-/// Whether the descriptor may be done now, ahead of whatever is posted later and behind all that was posted before.
-bool may_go_now(const Peer& peer, const Descriptor& d) {
-  if (d.length == 0 || !peer.requests.empty() || peer.gets_under_way != 0) return false;
-  if (tells_target(d)) return is_put(d) && d.length >= kShortestPlacedBytes;
-  // 2.2.10: local notices are in the order of posting.
-  return (d.hdr_data & kTofuLocalNotice) == 0 || peer.outstanding == 0;
+/// Whether all that was posted to the peer has read and written what it had to.
+bool has_settled(Peer& peer) {
+  return peer.requests.empty() && peer.gets_under_way == 0 && peer.wire->has_settled(*peer.link);
+}
+
+/// Whether the local notices of all that was posted to the peer are there, or none was asked for.
+bool has_told(const Peer& peer) { return peer.requests.empty() && peer.outstanding == 0; }
+
+/// Whether the descriptor may be done now. 2.2.10: only STRONG_ORDER orders what is read and written. Notices are in
+/// the order of posting: a remote one travels by a packet in any case, a local one here only if it has no packet.
+bool may_go_now(Peer& peer, const Descriptor& d) {
+  if (d.length == 0) return false;
+  if (tells_target(d) && !(is_put(d) && d.length >= kShortestPlacedBytes)) return false;
+  if ((d.hdr_data & kTofuStrongOrder) != 0 && !has_settled(peer)) return false;
+  return (d.hdr_data & kTofuLocalNotice) == 0 || tells_target(d) || has_told(peer);
 }
 
 /// The local end of a communication that has one.
@@ -60,17 +69,19 @@ bool move_data(const Descriptor& d, std::byte* remote, std::byte* local, std::ui
 /// Lets the next communication of the VCQ with the region go at once.
 void remember(Core& core, Peer& peer, VirtualControlQueue& vcq, const Descriptor& d, const MappedRegion& region) {
   DirectLane& lane = vcq.direct;
-  if (!lane.allowed || peer.outstanding != 0 || core.settings.progress_thread == 0) return;
+  if (!lane.allowed || core.settings.progress_thread == 0) return;
   Link& link = *peer.link;
   if (link.lane == nullptr) {
     // No value is used twice, so a route of an earlier stretch stays closed.
-    peer.lane.store(++core.tofu->lanes_opened, std::memory_order_relaxed);
+    peer.lane.open.store(++core.tofu->lanes_opened, std::memory_order_relaxed);
     link.lane = &peer.lane;
     peer.had_lane = true;
     core.tofu->has_lanes = true;
   }
-  lane.remember(RemoteRoute{d.match_bits, &peer.lane, peer.lane.load(std::memory_order_relaxed), region.sequence,
-                            region.seen, region.memory, region.bytes, stag_of(d.remote_offset), region.writable});
+  const std::uint64_t stretch = peer.lane.open.load(std::memory_order_relaxed);
+  if (has_told(peer) && has_settled(peer)) peer.lane.in_order.store(stretch, std::memory_order_relaxed);
+  lane.remember(RemoteRoute{d.match_bits, &peer.lane, stretch, region.sequence, region.seen, region.memory,
+                            region.bytes, stag_of(d.remote_offset), region.writable});
 }
 
 void remember_local(VirtualControlQueue& vcq, const RegisteredRegion& region) {
@@ -86,18 +97,13 @@ void for_each_lane(Core& core, Visit&& visit) {
   core.tofu->for_each_vcq([&visit](VirtualControlQueue& vcq) { visit(vcq.direct); });
 }
 
-std::uint64_t uses_of(const DirectLane& lane) {
-  return lane.words.load(std::memory_order_relaxed) + lane.puts.load(std::memory_order_relaxed) +
-         lane.gets.load(std::memory_order_relaxed) + lane.atomics.load(std::memory_order_relaxed);
-}
-
 }  // namespace
 
 bool get_at_once(DirectLane& lane, const DirectCall& call, std::uint64_t local_stadd) {
   std::byte* const to = lane.find_local(local_stadd, call.bytes, true);
   if (to == nullptr) return false;
   const LaneUse use(lane);
-  const std::byte* const from = lane.find_remote(call.vcq_id, call.stadd, call.bytes, false);
+  const std::byte* const from = lane.find_remote(call.vcq_id, call.stadd, call.bytes, false, call.in_order);
   if (from == nullptr || !has_room_for_notices(lane, call.notices)) return false;
   if (!guarded_copy(to, from, call.bytes)) return false;
   raise(lane.gets);
@@ -109,7 +115,7 @@ bool get_at_once(DirectLane& lane, const DirectCall& call, std::uint64_t local_s
 bool armw_at_once(DirectLane& lane, const DirectCall& call, AtomicOperation operation, std::uint64_t value,
                   std::uint64_t operand) {
   const LaneUse use(lane);
-  std::byte* const target = lane.find_remote(call.vcq_id, call.stadd, call.bytes, true);
+  std::byte* const target = lane.find_remote(call.vcq_id, call.stadd, call.bytes, true, call.in_order);
   if (target == nullptr || !has_room_for_notices(lane, call.notices)) return false;
   std::uint64_t old_value = 0;
   AtomicRequest request{operation, call.bytes == 8 ? AtomicType::kUint64 : AtomicType::kUint32};
@@ -193,7 +199,7 @@ void end_lane_on_duty(Core& core, Peer& peer) {
 std::uint64_t lane_uses_on_duty(Core& core) {
   std::uint64_t uses = 0;
   if (core.tofu == nullptr || !core.tofu->has_lanes) return uses;
-  for_each_lane(core, [&uses](const DirectLane& lane) { uses += uses_of(lane); });
+  for_each_lane(core, [&uses](const DirectLane& lane) { uses += lane.uses(); });
   return uses;
 }
 

@@ -12,8 +12,7 @@
 
 namespace portofu {
 
-/// What a call of the application asks for. Of all flags it has only those that `notices` can say, or that change
-/// nothing.
+/// What a call of the application asks for. Of all flags it has only those that are said here, or that change nothing.
 struct DirectCall {
   std::uint64_t vcq_id = 0;  ///< Remote, as the application has it.
   std::uint64_t stadd = 0;   ///< Remote.
@@ -21,6 +20,7 @@ struct DirectCall {
   std::uint64_t edata = 0;
   std::uint64_t notices = 0;  ///< kTofuTcqNotice, kTofuLocalNotice.
   void* callback_data = nullptr;
+  bool in_order = false;  ///< It overtakes nothing: STRONG_ORDER, or kTofuLocalNotice.
 };
 
 /// Held while mappings are used (L1).
@@ -74,7 +74,7 @@ inline void raise(std::atomic<std::uint64_t>& number, std::uint64_t by = 1) {
 
 /// A put of data that needs no judgement. @return false: nothing is done, the ordinary way has to do it
 inline bool put_data_at_once(DirectLane& lane, const DirectCall& call, const std::byte* data) {
-  std::byte* const to = lane.find_remote(call.vcq_id, call.stadd, call.bytes, true);
+  std::byte* const to = lane.find_remote(call.vcq_id, call.stadd, call.bytes, true, call.in_order);
   if (to == nullptr || (call.notices != 0 && !has_room_for_notices(lane, call.notices))) return false;
   if (!place_data(to, data, call.bytes)) return false;
   raise(lane.puts);
@@ -100,9 +100,9 @@ inline bool put_at_once(DirectLane& lane, const DirectCall& call, std::uint64_t 
 /// A put of 8 bytes of which nobody is told: the shortest way of all. The store needs no guard: the peer's heap has its
 /// memory, and the data lies on the stack or in our own heap.
 [[gnu::always_inline]] inline bool put_word_at_once(DirectLane& lane, std::uint64_t vcq_id, std::uint64_t stadd,
-                                                    std::uint64_t word) {
+                                                    std::uint64_t word, bool in_order) {
   const LaneUse use(lane);
-  std::byte* const to = lane.find_remote(vcq_id, stadd, sizeof word, true);
+  std::byte* const to = lane.find_remote(vcq_id, stadd, sizeof word, true, in_order);
   if (to == nullptr) return false;
   // What was put before is seen before (STRONG_ORDER). Compilers make one store of the copy.
   std::atomic_thread_fence(std::memory_order_release);
@@ -131,7 +131,7 @@ enum class MappedResult : std::uint8_t {
 };
 
 /// Does a put, get or ARMW whose local side was judged, if the remote side is mapped and nothing is under way to the
-/// peer that has to come before it.
+/// peer that has to come before it (2.2.10).
 MappedResult use_mapped_on_duty(Core& core, Peer& peer, VirtualControlQueue& vcq, const Descriptor& descriptor);
 
 /// Before the link to a peer is given back: nobody uses the peer's memory any more.

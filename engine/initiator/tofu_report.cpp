@@ -1,8 +1,8 @@
 #include "engine/initiator/tofu_report.h"
 
 #include <cstdlib>
-#include <cstring>
 
+#include "engine/address/guarded_copy.h"
 #include "engine/observe/log.h"
 #include "engine/target/stadd_access.h"
 
@@ -32,7 +32,8 @@ NiFail store_tofu_reply(Core& core, OutstandingOperation& operation, std::uint64
                         std::uint64_t bytes) {
   if (operation.kind == DescriptorKind::kTofuArmw) {
     std::uint64_t old_value = 0;
-    if (offset + bytes <= sizeof old_value) std::memcpy(&old_value, data, bytes);
+    const bool fits = offset + bytes <= sizeof old_value;
+    if (fits && !guarded_copy(reinterpret_cast<std::byte*>(&old_value), data, bytes)) return NiFail::kSegv;
     operation.get_offset = old_value;
     return NiFail::kOk;
   }

@@ -101,6 +101,15 @@ bool read_payload(const TofuSending& s, std::byte* target, std::uint64_t bytes) 
   return region->segment.read(stadd_offset(d.local_offset) + s.progress.sent, target, bytes, s.peer.link->streaming);
 }
 
+MemorySegment::Run lendable(const TofuSending& s, std::uint64_t left) {
+  if (s.descriptor.kind != DescriptorKind::kTofuPut) return {nullptr, 0};
+  NiFail fail = NiFail::kOk;
+  const Descriptor& d = s.descriptor;
+  const RegisteredRegion* region = find_region(table_of(s), {d.local_offset, d.length, PacketType::kTofuGet}, &fail);
+  if (region == nullptr) return {nullptr, 0};
+  return region->segment.run_at(stadd_offset(d.local_offset) + s.progress.sent, left);
+}
+
 void close_operation(const TofuSending& s) {
   const std::uint32_t id = s.progress.operation_id;
   if (id == 0 || s.core.outstanding.find(id) == nullptr) return;
@@ -192,12 +201,6 @@ bool put_directly(const TofuSending& s) {
   return true;
 }
 
-void send_or_wait(const TofuSending& s, Reach reach) {
-  int budget = kPacketBudget;
-  const bool first = reach == Reach::kNow && s.peer.requests.empty();
-  if (!first || send_request(s, budget) == SendResult::kBlocked) queue_request(s);
-}
-
 void count_request(Core& core, DescriptorKind kind) {
   core.counters.add(kind == DescriptorKind::kTofuGet    ? Counter::kGetsSent
                     : kind == DescriptorKind::kTofuArmw ? Counter::kAtomicsSent
@@ -233,7 +236,7 @@ void start_tofu_descriptor(Core& core, const Descriptor& d) {
     if (mapped == MappedResult::kDone || (mapped == MappedResult::kNo && put_directly(sending))) return;
     progress.placed = mapped == MappedResult::kPlaced;
   }
-  send_or_wait(sending, reach);
+  send_or_wait(sending, reach == Reach::kNow && peer->requests.empty());
 }
 
 bool send_gate_packet(Core& core, const BarrierGate& gate, const GateValue& value) {
@@ -250,7 +253,7 @@ bool send_gate_packet(Core& core, const BarrierGate& gate, const GateValue& valu
   SendProgress progress;
   progress.private_data = std::make_unique<std::byte[]>(sizeof value);
   std::memcpy(progress.private_data.get(), &value, sizeof value);
-  send_or_wait({core, *peer, d, nullptr, progress}, reach);
+  send_or_wait(TofuSending{core, *peer, d, nullptr, progress}, reach == Reach::kNow && peer->requests.empty());
   return true;
 }
 
@@ -262,6 +265,12 @@ SendResult advance_tofu_request(Core& core, Peer& peer, OutgoingRequest& request
   if (request.progress.started && cut_orphan(core, peer) == SendResult::kBlocked) return SendResult::kBlocked;
   close_operation(sending);
   return SendResult::kDone;
+}
+
+void finish_tofu_request(Core& core, Peer& peer, OutgoingRequest& request) {
+  VirtualControlQueue* vcq = core.tofu->vcq(request.descriptor.md_handle);
+  const TofuSending sending{core, peer, request.descriptor, vcq, request.progress};
+  vcq != nullptr ? finish_sending(sending, NiFail::kOk) : close_operation(sending);
 }
 
 void abandon_tofu_request(Core& core, Peer& peer, OutgoingRequest& request, NiFail fail) {

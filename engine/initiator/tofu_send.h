@@ -13,8 +13,9 @@ void start_tofu_descriptor(Core& core, const Descriptor& descriptor);
 /// Sends one packet of a barrier. @return false if nobody owns the gate `target`
 bool send_gate_packet(Core& core, const BarrierGate& gate, const GateValue& value);
 
-/// Goes on with, or ends, a request that waits at its peer.
+/// Goes on with, or ends, a request that waits at its peer; `finish` one that was lent, and taken.
 SendResult advance_tofu_request(Core& core, Peer& peer, OutgoingRequest& request, int& budget);
+void finish_tofu_request(Core& core, Peer& peer, OutgoingRequest& request);
 void abandon_tofu_request(Core& core, Peer& peer, OutgoingRequest& request, NiFail fail);
 
 }  // namespace portofu

@@ -42,6 +42,7 @@ constexpr std::array<CounterRow, kCounterCount> kTable{{
     {Counter::kPutsDirect, "puts_direct", "messages", "A put was written into the peer's memory, without a packet."},
     {Counter::kPacketsByArea, "packets_by_area", "packets", "A payload has travelled through the send area."},
     {Counter::kPacketsStreamed, "packets_streamed", "packets", "Such a payload was written by streaming stores."},
+    {Counter::kPacketsLent, "packets_lent", "packets", "A payload was read by the peer where it lies, in the heap."},
 }};
 
 constexpr bool rows_follow_the_enumeration() {

@@ -7,7 +7,8 @@
 // so that no payload can look like one. Its low half tells the lap: (position + 1) mod 2^16, which the cell's previous
 // lap never left there; its high half says where the payload lies: 0 inline, kInHeader in the header's line in place of
 // `length`, which then equals `payload_bytes`, kAreaBit + index of a chunk of the sender's area (which is not the
-// ring's business), else 1 + index of its first granule.
+// ring's business), kLent where it has always been: in the sender's heap, where the LentPlace says that stands inline;
+// else 1 + index of its first granule.
 //
 // Only the sender writes cells and data, only the receiver writes `released`. Use of the data area is first in, first
 // out and ends with the cell, so the sender keeps, in private memory, where the data of each cell ended. Neither end
@@ -36,8 +37,10 @@ struct RingControlShared {
   alignas(128) std::atomic<std::uint64_t> released;
   /// 1 once the receiver reads the sender's area. Writer: receiver (relaxed: it guards no data). Reader: sender.
   std::atomic<std::uint32_t> area_mapped;
-  /// 1 while the sender waits for room. Writer: sender (relaxed). Reader: receiver (relaxed), after it wrote
-  /// `released`; the race of the two is closed by the doorbell's barrier (engine/segment/doorbell.h).
+  /// The same for the sender's heap.
+  std::atomic<std::uint32_t> heap_mapped;
+  /// 1 while the sender waits for room, or for what it has lent. Writer: sender (relaxed). Reader: receiver (relaxed),
+  /// after it wrote `released`; the race of the two is closed by the doorbell's barrier (engine/segment/doorbell.h).
   alignas(128) std::atomic<std::uint32_t> wants_room;
 };
 
@@ -73,6 +76,15 @@ constexpr std::uint32_t lap_of(std::uint64_t position) { return static_cast<std:
 
 /// In the high half of a sequence word: the payload is chunk number (rest of the half) of the sender's area.
 inline constexpr std::uint32_t kAreaBit = 0x8000;
+
+/// High half of the sequence word: the payload lies in the sender's heap.
+inline constexpr std::uint32_t kLent = 0xfffe;
+
+/// Inline payload of such a cell.
+struct LentPlace {
+  std::uint64_t offset = 0;   ///< Into the heap.
+  std::uint64_t awaited = 0;  ///< Not 0: the cell is to be given back at once, because somebody waits for its memory.
+};
 
 /// One payload of the area at most.
 inline constexpr std::uint32_t kAreaChunkBytes = 8192;
@@ -129,13 +141,14 @@ class CellProducer {
 
   /// Claims a cell whose payload lies in a chunk of the sender's area. @return false if no cell is free
   bool claim_cell(std::uint32_t chunk_index) {
-    PORTOFU_ASSERT(!claimed_ && (kAreaBit | chunk_index) < kInHeader);
-    if (head_ - released_ >= ring_.geometry.cell_count) [[unlikely]]
-      refresh_released();
-    if (receiver_lied_ || head_ - released_ >= ring_.geometry.cell_count) return false;
-    if (waits_for_room_) stop_waiting();
-    claimed_ = true;
-    claimed_granule_ = kAreaBit | chunk_index;
+    PORTOFU_ASSERT((kAreaBit | chunk_index) < kLent);
+    return claim_bare_cell(kAreaBit | chunk_index);
+  }
+
+  /// Claims a cell whose payload stays in the sender's heap. @return as claim_cell
+  bool claim_lent(const LentPlace& place) {
+    if (!claim_bare_cell(kLent)) return false;
+    std::memcpy(cell_at(head_).inline_payload, &place, sizeof place);
     return true;
   }
 
@@ -173,10 +186,31 @@ class CellProducer {
     return true;
   }
 
-  /// True if the receiver has given back everything that was published.
-  bool is_drained() {
-    if (head_ != released_) refresh_released();
-    return head_ == released_ && !receiver_lied_;
+  /// True if the receiver has given back everything that was published before `position`.
+  bool is_drained(std::uint64_t position) {
+    if (released_ < position) refresh_released();
+    return released_ >= position && !receiver_lied_;
+  }
+  bool is_drained() { return is_drained(head_); }
+
+  /// The same; if not, the receiver is asked to wake a sender that sleeps whenever it gives something back.
+  bool await_drained(std::uint64_t position) {
+    const bool awaited = awaited_ > released_;
+    if (is_drained(position)) {
+      if (awaited && awaited_ <= released_ && !waits_for_room_) {
+        ring_.control->wants_room.store(0, std::memory_order_relaxed);
+      }
+      return true;
+    }
+    if (!awaited && !waits_for_room_) ring_.control->wants_room.store(1, std::memory_order_relaxed);
+    if (!awaited || position < awaited_) awaited_ = position;
+    return false;
+  }
+
+  /// Whether the first of what await_drained was asked for is not there yet.
+  bool awaits_drain() {
+    if (awaited_ > released_) refresh_released();
+    return awaited_ > released_ && !receiver_lied_;
   }
 
   bool waits_for_room() const { return waits_for_room_; }
@@ -189,6 +223,9 @@ class CellProducer {
 
   /// Whether the receiver reads the sender's area.
   bool receiver_maps_area() const { return ring_.control->area_mapped.load(std::memory_order_relaxed) != 0; }
+
+  /// Whether it reads the sender's heap.
+  bool receiver_maps_heap() const { return ring_.control->heap_mapped.load(std::memory_order_relaxed) != 0; }
 
   /// True once the receiver gave back more than it got; the ring is then of no use any more.
   bool receiver_lied() const { return receiver_lied_; }
@@ -244,7 +281,18 @@ class CellProducer {
 
   void stop_waiting() {
     waits_for_room_ = false;
-    ring_.control->wants_room.store(0, std::memory_order_relaxed);
+    if (awaited_ <= released_) ring_.control->wants_room.store(0, std::memory_order_relaxed);
+  }
+
+  bool claim_bare_cell(std::uint32_t granule) {
+    PORTOFU_ASSERT(!claimed_);
+    if (head_ - released_ >= ring_.geometry.cell_count) [[unlikely]]
+      refresh_released();
+    if (receiver_lied_ || head_ - released_ >= ring_.geometry.cell_count) return false;
+    if (waits_for_room_) stop_waiting();
+    claimed_ = true;
+    claimed_granule_ = granule;
+    return true;
   }
 
   void refresh_released() {
@@ -264,6 +312,7 @@ class CellProducer {
   std::uint32_t data_mask_ = 0;        ///< data_bytes - 1.
   std::uint64_t head_ = 0;             ///< Position of the next packet, counted from 0 since the ring began.
   std::uint64_t released_ = 0;         ///< Checked copy of RingControlShared::released.
+  std::uint64_t awaited_ = 0;          ///< Smallest position that await_drained still waits for.
   std::uint32_t data_head_ = 0;        ///< Bytes of the data area used since the ring began, mod 2^32, with skips.
   std::uint32_t data_tail_ = 0;        ///< `data_head_` as it was after the last cell that came back.
   std::uint32_t claimed_data_ = 0;     ///< Where the claimed payload begins, counted like data_head_.
@@ -312,6 +361,8 @@ class CellConsumer {
     std::memcpy(&header, &cell, sizeof header);
     const std::uint32_t granule = header.wire_word >> 16;
     taken_bytes_ = 0;
+    taken_lent_ = false;
+    taken_awaited_ = false;
     if (granule == kInHeader) {
       if (header.payload_bytes > kShortBytes) return TakeResult::kLie;
       std::memcpy(short_payload_, &header.length, sizeof short_payload_);
@@ -322,6 +373,17 @@ class CellConsumer {
     if (granule == 0) {
       if (header.payload_bytes > kInlineBytes) return TakeResult::kLie;
       *payload = cell.inline_payload;
+      return TakeResult::kPacket;
+    }
+    if (granule == kLent) {
+      LentPlace place;
+      std::memcpy(&place, cell.inline_payload, sizeof place);
+      const std::uint64_t bytes = header.payload_bytes;
+      if (heap_ == nullptr || bytes > kMostLentBytes || bytes > heap_bytes_ || place.offset > heap_bytes_ - bytes)
+        return TakeResult::kLie;
+      *payload = heap_ + place.offset;
+      taken_lent_ = true;
+      taken_awaited_ = place.awaited != 0;
       return TakeResult::kPacket;
     }
     if ((granule & kAreaBit) != 0) {
@@ -339,13 +401,13 @@ class CellConsumer {
   }
 
   /// Ends the use of the packet taken. Its room is withheld until a quarter of the ring can be given back at once, or
-  /// until the receiver finds nothing more and calls publish_released.
+  /// until the receiver finds nothing more and calls publish_released. What is awaited is given back at once.
   /// @return true if room has been given back
   bool release() {
     ++position_;
     withheld_bytes_ += taken_bytes_;
-    const bool enough =
-        position_ - published_ >= ring_.geometry.cell_count / 4 || withheld_bytes_ >= ring_.geometry.data_bytes / 4;
+    const bool enough = taken_awaited_ || position_ - published_ >= ring_.geometry.cell_count / 4 ||
+                        withheld_bytes_ >= ring_.geometry.data_bytes / 4;
     return enough && publish_released();
   }
 
@@ -360,6 +422,9 @@ class CellConsumer {
     return true;
   }
 
+  /// Whether the payload in hand is lent: memory of the sender's file, which may turn out not to be there.
+  bool took_lent() const { return taken_lent_; }
+
   bool withholds_room() const { return published_ != position_; }
 
   /// The sender's area is mapped here from now on, and the sender may use it.
@@ -367,6 +432,13 @@ class CellConsumer {
     area_ = area;
     area_chunks_ = area_bytes / kAreaChunkBytes;
     ring_.control->area_mapped.store(1, std::memory_order_relaxed);
+  }
+
+  /// The sender's heap is mapped here from now on, and the sender may lend memory of it.
+  void use_heap(const std::byte* heap, std::uint64_t bytes) {
+    heap_ = heap;
+    heap_bytes_ = bytes;
+    ring_.control->heap_mapped.store(1, std::memory_order_relaxed);
   }
 
   /// To be asked after room was given back, and after the fence of a process that cannot rely on membarrier.
@@ -382,6 +454,10 @@ class CellConsumer {
   alignas(kShortBytes) std::byte short_payload_[kShortBytes] = {};  ///< Of the packet in hand.
   const std::byte* area_ = nullptr;                                 ///< The sender's area, once it is mapped.
   std::uint32_t area_chunks_ = 0;                                   ///< Chunks in it.
+  const std::byte* heap_ = nullptr;                                 ///< The sender's heap, once it is mapped.
+  std::uint64_t heap_bytes_ = 0;                                    ///< Its length; 0: it is not.
+  bool taken_lent_ = false;                                         ///< The packet in hand is lent.
+  bool taken_awaited_ = false;                                      ///< And awaited.
 };
 
 }  // namespace portofu

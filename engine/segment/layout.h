@@ -25,7 +25,7 @@
 namespace portofu {
 
 inline constexpr std::uint64_t kSegmentMagic = 0x75666f74726f500aull;  ///< "\nPortofu", little endian.
-inline constexpr std::uint32_t kLayoutVersion = 5;
+inline constexpr std::uint32_t kLayoutVersion = 6;
 inline constexpr std::uint32_t kPageBytes = 4096;         ///< Unit of the layout, whatever the machine's page is.
 inline constexpr std::uint32_t kMaxChannelCount = 65536;  ///< Bound for what a descriptor may claim.
 
@@ -63,8 +63,8 @@ struct SegmentControlShared {
   std::atomic<std::uint32_t> unattended;
   /// Channels ever published. Writers: claimers (relaxed: it guards no data), who take their `publish_order` from it.
   std::atomic<std::uint64_t> publish_count;
-  /// The heap in which regions of the owner lie (HeapPlace): id, 0 while there is none, address and length. Writer: the
-  /// owner, on duty, before it publishes the first such region (G1). Readers: peers who have found one.
+  /// The heap of the owner (HeapPlace): id, 0 while peers need none, address and length. Writer: the owner, on duty,
+  /// before it publishes the first region in it, or lends memory of it (release, G2). Readers: peers (acquire, G2).
   std::atomic<std::uint64_t> heap_id;
   std::atomic<std::uint64_t> heap_start;
   std::atomic<std::uint64_t> heap_bytes;

@@ -106,16 +106,22 @@ bool PeerSegment::write_memory(std::uint64_t address, const std::byte* data, std
   return process_vm_writev(os_pid, local, 2, remote, 2, 0) == static_cast<ssize_t>(bytes);
 }
 
-std::byte* PeerSegment::find_mapped(std::uint64_t address, std::uint64_t bytes) {
+std::span<std::byte> PeerSegment::heap() {
   if (heap_place_.id == 0) {
-    heap_place_ = {control().heap_id.load(std::memory_order_relaxed),
-                   control().heap_start.load(std::memory_order_relaxed),
-                   control().heap_bytes.load(std::memory_order_relaxed)};
+    heap_place_.id = control().heap_id.load(std::memory_order_acquire);  // (G2)
+    heap_place_.start = control().heap_start.load(std::memory_order_relaxed);
+    heap_place_.bytes = control().heap_bytes.load(std::memory_order_relaxed);
     heap_ = map_heap(directory_, heap_place_);
   }
+  if (!heap_) return {};
+  return {heap_.at(0), heap_place_.bytes};
+}
+
+std::byte* PeerSegment::find_mapped(std::uint64_t address, std::uint64_t bytes) {
+  const std::span<std::byte> all = heap();
   const std::uint64_t offset = address - heap_place_.start;
-  if (!heap_ || offset >= heap_place_.bytes || bytes > heap_place_.bytes - offset) return nullptr;
-  return heap_.at(offset);
+  if (offset >= all.size() || bytes > all.size() - offset) return nullptr;
+  return all.data() + offset;
 }
 
 Mapping PeerSegment::allocate_ring(std::uint32_t slot_index) const {

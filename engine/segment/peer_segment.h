@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "engine/segment/heap_file.h"
@@ -48,6 +49,10 @@ class PeerSegment {
   /// Where memory of the owner is mapped here. The heap is mapped when this is asked for the first time.
   /// @return nullptr if the range does not lie in the owner's heap, or that cannot be mapped
   std::byte* find_mapped(std::uint64_t address, std::uint64_t bytes);
+
+  /// The owner's heap, mapped when this or find_mapped is called for the first time that it has a name.
+  /// @return empty if it cannot be had
+  std::span<std::byte> heap();
 
   /// Takes memory for the ring of a channel and maps it. @return an empty mapping if memory is short
   Mapping allocate_ring(std::uint32_t slot_index) const;

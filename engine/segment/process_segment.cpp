@@ -9,6 +9,7 @@
 #include "engine/queue/assert.h"
 #include "engine/segment/own_segments.h"
 #include "engine/segment/segment_creation.h"
+#include "engine/segment/shared_heap.h"
 
 namespace portofu {
 
@@ -68,6 +69,17 @@ Mapping ProcessSegment::map_send_area() const {
   Mapping area = Mapping::map(file_->fd(), layout_.area_offset(), layout_.area_bytes);
   if (area) area.populate(true);
   return area;
+}
+
+bool ProcessSegment::publish_heap() {
+  SegmentControlShared& shared = control();
+  if (shared.heap_id.load(std::memory_order_relaxed) != 0) return true;
+  const HeapPlace place = process_heap().publish();
+  shared.heap_start.store(place.start, std::memory_order_relaxed);
+  shared.heap_bytes.store(place.bytes, std::memory_order_relaxed);
+  // (G2) Partner: PeerSegment::heap.
+  shared.heap_id.store(place.id, std::memory_order_release);
+  return place.id != 0;
 }
 
 void ProcessSegment::clear_ring(std::uint32_t slot_index) const {

@@ -78,6 +78,10 @@ class ProcessSegment {
   /// Zeroes the ring of a channel for its next user and gives its memory back.
   void clear_ring(std::uint32_t slot_index) const;
 
+  /// Tells peers where the heap of this process is, which has no name until somebody needs it. On duty.
+  /// @return false if peers cannot have it
+  bool publish_heap();
+
   /// For segment_alias: names that this segment has besides its own. The caller holds an OwnSegmentsLock.
   const std::string& path() const { return path_; }
   const std::shared_ptr<SegmentFile>& file() const { return file_; }

@@ -51,6 +51,11 @@ class SharedHeap {
     return offset < bytes_ && bytes <= bytes_ - offset;
   }
 
+  /// @pre holds(start, 0)
+  std::uint64_t offset_of(const void* start) const {
+    return reinterpret_cast<std::uintptr_t>(start) - start_.load(std::memory_order_relaxed);
+  }
+
   /// Where peers find it; gives it its name first. Called on duty. @return id 0 if peers cannot
   HeapPlace publish();
 

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "engine/initiator/connect.h"
-#include "engine/initiator/send.h"
+#include "engine/initiator/send_steps.h"
 #include "engine/queue/ring_geometry.h"
 #include "engine/target/complete.h"
 #include "engine/target/tofu_request.h"
@@ -13,7 +13,11 @@ namespace portofu {
 namespace {
 
 /// What became of an attempt to send.
-enum class AnswerResult : std::uint8_t { kDone, kBlocked };
+enum class AnswerResult : std::uint8_t {
+  kDone,
+  kBlocked,
+  kLent,  ///< Nothing is left to send, but the initiator may still read the entry's memory.
+};
 
 PacketHeader answer_header(const Core& core, const AnswerContent& content) {
   PacketHeader header = stamped_header(core, PacketType::kAnswer);
@@ -56,15 +60,30 @@ void complete_reply(Core& core, Peer& peer, OutgoingAnswer& answer, NiFail fail)
   complete_arrival(core, *ni, peer, answer.arrival);
 }
 
+/// Claims a packet for data that stays in the entry's memory. @return its bytes; 0: the data has to be copied
+std::uint32_t lend(const Peer& peer, const OutgoingAnswer& answer, std::uint64_t left) {
+  // 2.7.1: a short get reads before a later put of the same initiator writes, so its data is read now.
+  if (answer.data_bytes < kLendFromBytes || answer.data_bytes <= kMaxWarOrderedBytes) return 0;
+  if (answer.private_data != nullptr || answer.arrival.entry == nullptr) return 0;
+  const MemorySegment::Run run = answer.arrival.entry->segment.run_at(answer.arrival.offset + answer.sent, left);
+  const auto bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(run.bytes, kMostLentBytes));
+  return bytes != 0 && peer.wire->lend(*peer.link, run.start, bytes, bytes == left) ? bytes : 0;
+}
+
 /// Publishes the next packet of the answer.
 AnswerResult send_packet(Core& core, Peer& peer, OutgoingAnswer& answer) {
   const std::uint64_t left = answer.data_bytes - answer.sent;
-  const auto bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(left, peer.wire->max_payload_bytes()));
-  std::byte* payload = peer.wire->claim(*peer.link, bytes);
-  if (payload == nullptr) return AnswerResult::kBlocked;
+  std::uint32_t bytes = lend(peer, answer, left);
+  answer.lent = answer.lent || bytes != 0;
+  bool readable = true;
+  if (bytes == 0) {
+    bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(left, peer.wire->max_payload_bytes()));
+    std::byte* payload = peer.wire->claim(*peer.link, bytes);
+    if (payload == nullptr) return AnswerResult::kBlocked;
+    readable = read_data(peer, answer, payload, bytes);
+  }
   PacketHeader header = answer.started ? stamped_header(core, PacketType::kData) : answer.header;
   header.payload_bytes = bytes;
-  const bool readable = read_data(peer, answer, payload, bytes);
   if (answer.started) {
     header.flags = kFlagAnswerStream;
     header.remote_offset = answer.sent;
@@ -81,6 +100,10 @@ AnswerResult send_packet(Core& core, Peer& peer, OutgoingAnswer& answer) {
   answer.started = true;
   answer.sent += bytes;
   if (readable && answer.sent < answer.data_bytes) return AnswerResult::kBlocked;
+  if (readable && answer.lent) {
+    answer.lent_end = peer.wire->next_packet(*peer.link);
+    return AnswerResult::kLent;
+  }
   complete_reply(core, peer, answer, readable ? NiFail::kOk : fail_of_reading(answer));
   return AnswerResult::kDone;
 }
@@ -89,9 +112,10 @@ AnswerResult send_packet(Core& core, Peer& peer, OutgoingAnswer& answer) {
 AnswerResult send_packets(Core& core, Peer& peer, OutgoingAnswer& answer, int& budget) {
   while (budget > 0) {
     const std::uint64_t before = answer.sent;
-    if (send_packet(core, peer, answer) == AnswerResult::kDone) {
+    const AnswerResult result = send_packet(core, peer, answer);
+    if (result != AnswerResult::kBlocked) {
       --budget;
-      return AnswerResult::kDone;
+      return result;
     }
     if (answer.sent == before) return AnswerResult::kBlocked;
     --budget;
@@ -124,7 +148,9 @@ void take_short_data(OutgoingAnswer& answer) {
 void send_or_queue(Core& core, Peer& peer, OutgoingAnswer& answer) {
   core.counters.add(Counter::kAnswersSent);
   int budget = kImmediatePackets;
-  if (may_send_now(core, peer) && send_packets(core, peer, answer, budget) == AnswerResult::kDone) return;
+  const AnswerResult result =
+      may_send_now(core, peer) ? send_packets(core, peer, answer, budget) : AnswerResult::kBlocked;
+  if (result == AnswerResult::kDone) return;
   auto* waiting = new OutgoingAnswer;
   waiting->header = answer.header;
   waiting->arrival = answer.arrival;
@@ -132,7 +158,13 @@ void send_or_queue(Core& core, Peer& peer, OutgoingAnswer& answer) {
   waiting->data_bytes = answer.data_bytes;
   waiting->sent = answer.sent;
   waiting->started = answer.started;
+  waiting->lent = answer.lent;
+  waiting->lent_end = answer.lent_end;
   waiting->private_data = std::move(answer.private_data);
+  if (result == AnswerResult::kLent) {
+    peer.lent_answers.push_back(*waiting);
+    return core.look_after(peer);
+  }
   if (!waiting->started && waiting->arrival.mode == ArrivalMode::kDeliver) take_short_data(*waiting);
   queue_answer(core, peer, waiting);
 }
@@ -191,15 +223,34 @@ int advance_answers(Core& core, Peer& peer, int budget) {
   const int given = budget;
   while (!peer.answers.empty() && budget > 0) {
     OutgoingAnswer& answer = peer.answers.front();
-    if (send_packets(core, peer, answer, budget) == AnswerResult::kBlocked) break;
+    const AnswerResult result = send_packets(core, peer, answer, budget);
+    if (result == AnswerResult::kBlocked) break;
     peer.answers.pop_front();
     --peer.answer_count;
-    delete &answer;
+    if (result == AnswerResult::kLent) {
+      peer.lent_answers.push_back(answer);
+    } else {
+      delete &answer;
+    }
   }
   return given - budget;
 }
 
+int finish_taken_answers(Core& core, Peer& peer) {
+  int finished = 0;
+  auto& lent = peer.lent_answers;
+  for (; !lent.empty() && peer.wire->has_taken(*peer.link, lent.front().lent_end); ++finished) {
+    OutgoingAnswer& answer = lent.front();
+    lent.pop_front();
+    complete_reply(core, peer, answer, NiFail::kOk);
+    delete &answer;
+  }
+  return finished;
+}
+
 void drop_answers(Core& core, Peer& peer) {
+  peer.answer_count += static_cast<std::uint32_t>(peer.lent_answers.size());
+  peer.answers.splice(peer.answers.begin(), peer.lent_answers);
   while (!peer.answers.empty()) {
     OutgoingAnswer& answer = peer.answers.front();
     peer.answers.pop_front();

@@ -34,6 +34,11 @@ void send_fault(Core& core, Peer& peer, const PacketHeader& header);
 /// @return number of packets published
 int advance_answers(Core& core, Peer& peer, int budget);
 
+/// Completes the replies whose data was lent and has been read.
+/// @pre the peer is connected
+/// @return number of replies
+int finish_taken_answers(Core& core, Peer& peer);
+
 /// The peer is lost: forgets its answers, and completes the gets among them as failed.
 void drop_answers(Core& core, Peer& peer);
 

@@ -30,15 +30,17 @@ void let_go(Core& core, Peer& peer, std::uint32_t index) {
   if (peer.request_stream.mode == ArrivalMode::kDeliver && peer.request_stream.header.interface_index == index) {
     refuse_arriving(core, peer);
   }
-  for (OutgoingAnswer& answer : peer.answers) {
-    if (answer.arrival.mode != ArrivalMode::kDeliver || answer.interface_index != index) continue;
-    forget_entry(answer.arrival, ArrivalMode::kIdle);
+  for (auto* answers : {&peer.answers, &peer.lent_answers}) {
+    for (OutgoingAnswer& answer : *answers) {
+      if (answer.arrival.mode != ArrivalMode::kDeliver || answer.interface_index != index) continue;
+      forget_entry(answer.arrival, ArrivalMode::kIdle);
+    }
   }
+  const auto is_of = [index](const OutgoingRequest& request) { return request.descriptor.interface_index == index; };
+  const auto drop = [](OutgoingRequest* request) { delete request; };
   peer.requests.remove_and_dispose_if(
-      [index](const OutgoingRequest& request) {
-        return request.descriptor.interface_index == index && !request.progress.started;
-      },
-      [](OutgoingRequest* request) { delete request; });
+      [&](const OutgoingRequest& request) { return is_of(request) && !request.progress.started; }, drop);
+  peer.lent_requests.remove_and_dispose_if(is_of, drop);
   for (OutgoingRequest& request : peer.requests) {  // What has begun is cut by initiator/send.
     if (request.descriptor.interface_index == index) request.descriptor.interface_index = kInterfaceCount;
   }

@@ -2,6 +2,7 @@
 
 #include "engine/initiator/answer_in.h"
 #include "engine/initiator/connect.h"
+#include "engine/initiator/send.h"
 #include "engine/initiator/tofu_report.h"
 #include "engine/target/barrier.h"
 #include "engine/target/request.h"
@@ -42,6 +43,9 @@ void receive_packet(Core& core, const Packet& packet) {
   if (header.job_key != core.settings.job_key) return core.counters.add(Counter::kPacketsRefusedKey);
   if (!is_well_formed(header)) return core.counters.add(Counter::kPacketsRefusedMalformed);
   Peer& peer = source_peer(core, packet);
+  // What it gave back before it sent this is told before this.
+  if (peer.has_lent()) [[unlikely]]
+    finish_taken(core, peer);
   switch (header.type) {
     case PacketType::kPut:
     case PacketType::kGet:

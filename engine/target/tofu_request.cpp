@@ -237,8 +237,10 @@ void leave_region(Core& core, const RegisteredRegion& region) {
       arrival.fail = NiFail::kBadStadd;
       tell(core, *peer, arrival);
     }
-    for (OutgoingAnswer& answer : peer->answers) {
-      if (answer.arrival.entry == &region) answer.arrival.entry = nullptr;
+    for (auto* answers : {&peer->answers, &peer->lent_answers}) {
+      for (OutgoingAnswer& answer : *answers) {
+        if (answer.arrival.entry == &region) answer.arrival.entry = nullptr;
+      }
     }
   }
 }

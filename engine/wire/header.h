@@ -64,6 +64,16 @@ inline constexpr std::uint8_t kFlagUnordered =
 inline constexpr std::uint8_t kFlagPlaced = 1u << 6;  ///< kTofuPut without payload: the data is at its place already.
 inline constexpr std::uint8_t kKnownFlags = 127;      ///< All of them.
 
+/// Whether all that the packet asks for is done but its notice: it touches no memory, and nobody waits for an answer.
+constexpr bool is_settled(std::uint8_t flags) { return (flags & (kFlagPlaced | kFlagAnswerWanted)) == kFlagPlaced; }
+
+/// Whether the payload may lie in a file of its sender, who may take the file away: everybody who reads payloads of
+/// these packets expects a fault. All else fits a ring.
+constexpr bool may_be_lent(PacketType type) {
+  return type == PacketType::kPut || type == PacketType::kTofuPut || type == PacketType::kData ||
+         type == PacketType::kAnswer;
+}
+
 /// Bytes of the operand that a kSwap carries in front of its data: the widest datatype, long double complex.
 inline constexpr std::uint32_t kOperandBytes = 32;
 

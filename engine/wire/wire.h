@@ -10,10 +10,17 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "engine/queue/ring_geometry.h"
 #include "engine/topology/process_id.h"
 #include "engine/wire/header.h"
 
 namespace portofu {
+
+/// Whether threads of the process may write into a peer's memory without the duty. Written on duty, read by any thread.
+struct LaneState {
+  std::atomic<std::uint64_t> open{0};      ///< Names the present stretch in which they may; 0: they may not.
+  std::atomic<std::uint64_t> in_order{0};  ///< The same while nothing is under way on the link that may touch memory.
+};
 
 /// One direction of traffic towards one peer. Created by Wire::connect and owned by the wire that made it; a wire
 /// derives its own state from it.
@@ -22,15 +29,23 @@ struct Link {
   bool lost = false;  ///< Set by the wire once the peer is known to be dead or gone; a lost link stays lost.
   /// Set by claim: the payload is best written by stores that pass the caches by. A hint for who copies much.
   bool streaming = false;
-  /// Set by the engine while its threads may write into the peer's memory without the duty, because nothing is under
-  /// way on the link. A wire with find_mapped calls close_lane before it publishes.
-  std::atomic<std::uint64_t>* lane = nullptr;
+  /// Set by the engine while its threads may write into the peer's memory without the duty.
+  LaneState* lane = nullptr;
 
+  /// Nobody may use it any more.
   void close_lane() {
     if (lane == nullptr) [[likely]]
       return;
-    lane->store(0, std::memory_order_relaxed);
+    lane->open.store(0, std::memory_order_relaxed);
+    lane->in_order.store(0, std::memory_order_relaxed);
     lane = nullptr;
+  }
+
+  /// Something is under way that calls with an order must not overtake. A wire with find_mapped says so before it
+  /// publishes a packet that is not settled.
+  void leave_order() {
+    if (lane != nullptr) [[unlikely]]
+      lane->in_order.store(0, std::memory_order_relaxed);
   }
 };
 
@@ -98,6 +113,19 @@ class Wire {
   ///         nullptr if there is no room now or the link is lost
   virtual std::byte* claim(Link& link, std::uint32_t payload_bytes) = 0;
 
+  /// Claims a packet whose payload stays where it is: memory of this process that the peer maps, too. It must not
+  /// change until has_taken says so. Publish or discard follow as for claim.
+  /// @param bytes    at most kMostLentBytes
+  /// @param awaited  has_taken will be asked for this packet, not only for later ones
+  /// @return false if that cannot be done, now or ever: then `claim` is the way
+  virtual bool lend(Link&, const std::byte* /*payload*/, std::uint32_t /*bytes*/, bool /*awaited*/) { return false; }
+
+  /// Number of the packet that is published next on a link.
+  virtual std::uint64_t next_packet(const Link&) const { return 0; }
+
+  /// Whether the peer is done with all packets before this number. If not, it will wake an engine that sleeps.
+  virtual bool has_taken(Link&, std::uint64_t /*packet*/) { return true; }
+
   /// Sends the claimed packet. `header.payload_bytes` must be what was claimed, or less.
   virtual void publish(Link& link, const PacketHeader& header) = 0;
 
@@ -110,8 +138,11 @@ class Wire {
   virtual bool put_directly(Link&, const DirectPut&) { return false; }
 
   /// Finds memory of the peer that this process reaches by its own loads and stores.
-  /// @return false if it does not, or if the peer has not taken all that was published to it
+  /// @return false if it does not
   virtual bool find_mapped(Link&, const RegionName&, MappedRegion*) { return false; }
+
+  /// Whether the peer has taken all that was published to it but settled packets (is_settled of header.h).
+  virtual bool has_settled(Link&) { return false; }
 
   /// Looks for the next packet of any source, fairly among sources, in order within each source. Makes whatever small
   /// progress the medium needs.
@@ -124,7 +155,7 @@ class Wire {
   /// True if peek would find something. May be called by the thread that is about to sleep, after it announced it.
   virtual bool has_packets() = 0;
 
-  /// True if some claim that failed for want of room since the last call could succeed now.
+  /// True if some claim that failed for want of room since the last call could succeed now, or a has_taken.
   virtual bool has_room_again() = 0;
 
   /// Looks which peers have died; marks their links lost. Costs a system call a peer: call it about ten times a second

@@ -67,7 +67,10 @@ int utofu_poll_tcq(utofu_vcq_hdl_t vcq_hdl, unsigned long int flags, void** cbda
   if (cbdata == nullptr) return failed(UTOFU_ERR_INVALID_POINTER, "cbdata is NULL");
   NiFail fail = NiFail::kOk;
   DirectLane* const lane = lane_of(vcq_hdl);
-  if (lane != nullptr && lane->tcq.read(cbdata, &fail)) return tcq_code(fail);
+  if (lane != nullptr) {
+    if (lane->tcq.read(cbdata, &fail)) return tcq_code(fail);
+    if (lane->tcq.unread() == 0 && lane->may_skip_cycle()) return UTOFU_ERR_NOT_FOUND;
+  }
   const int rc = poll(vcq_hdl, [&](VirtualControlQueue& vcq) { return vcq.tcq.read(cbdata, &fail); });
   return rc == UTOFU_SUCCESS ? tcq_code(fail) : rc;
 }
@@ -81,6 +84,7 @@ int utofu_poll_mrq(utofu_vcq_hdl_t vcq_hdl, unsigned long int flags, struct utof
       lane->notices.drop();
       return rc;
     }
+    if (lane->mrq.is_empty() && lane->may_skip_cycle()) return UTOFU_ERR_NOT_FOUND;
   }
   Notice read;
   const int rc = poll(vcq_hdl, [&](VirtualControlQueue& vcq) { return vcq.mrq.read(&read); });

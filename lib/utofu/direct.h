@@ -7,13 +7,15 @@
 
 namespace portofu::utofu {
 
-/// SPEC: bit 1 is not in the guide; programs for the vendor's library set it, and it asks for what is always done.
+/// SPEC: bit 1 is not in the guide; programs for the vendor's library set it. It is taken for STRONG_ORDER, which gives
+/// whatever order it may ask for.
 inline constexpr unsigned long kVendorFlag = 1UL << 1;
+inline constexpr unsigned long kStrongFlags = UTOFU_ONESIDED_FLAG_STRONG_ORDER | kVendorFlag;
 
 /// Flags that change nothing, or that the short way knows.
-inline constexpr unsigned long kDirectFlags = UTOFU_ONESIDED_FLAG_STRONG_ORDER | kVendorFlag |
-                                              UTOFU_ONESIDED_FLAG_PADDING | UTOFU_ONESIDED_FLAG_CACHE_INJECTION |
-                                              UTOFU_ONESIDED_FLAG_TCQ_NOTICE | UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE;
+inline constexpr unsigned long kDirectFlags = kStrongFlags | UTOFU_ONESIDED_FLAG_PADDING |
+                                              UTOFU_ONESIDED_FLAG_CACHE_INJECTION | UTOFU_ONESIDED_FLAG_TCQ_NOTICE |
+                                              UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE;
 
 static_assert(UTOFU_ONESIDED_FLAG_TCQ_NOTICE >> 6 == kTofuTcqNotice);
 static_assert(UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE >> 6 == kTofuLocalNotice);
@@ -31,6 +33,11 @@ inline DirectLane* find_lane(utofu_vcq_hdl_t hdl, const DirectCall& call, unsign
 constexpr bool is_word(std::size_t length, std::uint64_t edata, unsigned long flags) {
   constexpr unsigned long kNotices = UTOFU_ONESIDED_FLAG_TCQ_NOTICE | UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE;
   return length == sizeof(std::uint64_t) && (edata >> 8 | (flags & (~kDirectFlags | kNotices))) == 0;
+}
+
+/// Whether a call may not overtake what is under way (2.2.10).
+constexpr bool keeps_order(unsigned long flags) {
+  return (flags & (kStrongFlags | UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE)) != 0;
 }
 
 /// What a call wants to be told.

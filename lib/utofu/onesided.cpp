@@ -120,7 +120,7 @@ bool armw_goes_at_once(utofu_vcq_hdl_t hdl, const DirectCall& call, unsigned lon
 [[gnu::noinline]] int put_data(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, utofu_stadd_t lcl_stadd,
                                utofu_stadd_t rmt_stadd, size_t length, uint64_t edata, unsigned long int flags,
                                void* cbdata) {
-  const DirectCall call{rmt_vcq_id, rmt_stadd, length, edata, notices_of(flags), cbdata};
+  const DirectCall call{rmt_vcq_id, rmt_stadd, length, edata, notices_of(flags), cbdata, keeps_order(flags)};
   DirectLane* const lane = find_lane(vcq_hdl, call, flags, UINT64_MAX);
   if (lane != nullptr && put_at_once(*lane, call, lcl_stadd)) return UTOFU_SUCCESS;
   return submit(vcq_hdl, put_of(rmt_vcq_id, lcl_stadd, rmt_stadd, length, edata, flags), to_toq(cbdata));
@@ -129,7 +129,7 @@ bool armw_goes_at_once(utofu_vcq_hdl_t hdl, const DirectCall& call, unsigned lon
 [[gnu::noinline]] int put_piggyback8_data(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, uint64_t lcl_data,
                                           utofu_stadd_t rmt_stadd, size_t length, uint64_t edata,
                                           unsigned long int flags, void* cbdata) {
-  const DirectCall call{rmt_vcq_id, rmt_stadd, length, edata, notices_of(flags), cbdata};
+  const DirectCall call{rmt_vcq_id, rmt_stadd, length, edata, notices_of(flags), cbdata, keeps_order(flags)};
   DirectLane* const lane = find_lane(vcq_hdl, call, flags, sizeof lcl_data);
   if (lane != nullptr && piggyback_at_once(*lane, call, reinterpret_cast<const std::byte*>(&lcl_data)))
     return UTOFU_SUCCESS;
@@ -143,7 +143,7 @@ int utofu_put(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, utofu_stadd_t 
   DirectLane* const lane = lane_of(vcq_hdl);
   if (lane != nullptr && is_word(length, edata, flags)) [[likely]] {
     const std::byte* const from = lane->find_local(lcl_stadd, sizeof(std::uint64_t), false, true);
-    if (from != nullptr && put_word_at_once(*lane, rmt_vcq_id, rmt_stadd, word_at(from))) [[likely]]
+    if (from != nullptr && put_word_at_once(*lane, rmt_vcq_id, rmt_stadd, word_at(from), keeps_order(flags))) [[likely]]
       return UTOFU_SUCCESS;
   }
   return put_data(vcq_hdl, rmt_vcq_id, lcl_stadd, rmt_stadd, length, edata, flags, cbdata);
@@ -173,7 +173,7 @@ int utofu_put_stride_gap(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, uto
 
 int utofu_put_piggyback(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, void* lcl_data, utofu_stadd_t rmt_stadd,
                         size_t length, uint64_t edata, unsigned long int flags, void* cbdata) {
-  const DirectCall call{rmt_vcq_id, rmt_stadd, length, edata, notices_of(flags), cbdata};
+  const DirectCall call{rmt_vcq_id, rmt_stadd, length, edata, notices_of(flags), cbdata, keeps_order(flags)};
   DirectLane* const lane = lcl_data != nullptr ? find_lane(vcq_hdl, call, flags, kMaxPiggybackBytes) : nullptr;
   if (lane != nullptr && piggyback_at_once(*lane, call, static_cast<const std::byte*>(lcl_data))) return UTOFU_SUCCESS;
   return submit(vcq_hdl, piggyback_of(rmt_vcq_id, lcl_data, rmt_stadd, length, edata, flags), to_toq(cbdata));
@@ -182,15 +182,15 @@ int utofu_put_piggyback(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, void
 int utofu_put_piggyback8(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, uint64_t lcl_data, utofu_stadd_t rmt_stadd,
                          size_t length, uint64_t edata, unsigned long int flags, void* cbdata) {
   DirectLane* const lane = lane_of(vcq_hdl);
-  if (lane != nullptr && is_word(length, edata, flags) && put_word_at_once(*lane, rmt_vcq_id, rmt_stadd, lcl_data))
-      [[likely]]
+  if (lane != nullptr && is_word(length, edata, flags) &&
+      put_word_at_once(*lane, rmt_vcq_id, rmt_stadd, lcl_data, keeps_order(flags))) [[likely]]
     return UTOFU_SUCCESS;
   return put_piggyback8_data(vcq_hdl, rmt_vcq_id, lcl_data, rmt_stadd, length, edata, flags, cbdata);
 }
 
 int utofu_get(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, utofu_stadd_t lcl_stadd, utofu_stadd_t rmt_stadd,
               size_t length, uint64_t edata, unsigned long int flags, void* cbdata) {
-  const DirectCall call{rmt_vcq_id, rmt_stadd, length, edata, notices_of(flags), cbdata};
+  const DirectCall call{rmt_vcq_id, rmt_stadd, length, edata, notices_of(flags), cbdata, keeps_order(flags)};
   DirectLane* const lane = find_lane(vcq_hdl, call, flags, UINT64_MAX);
   if (lane != nullptr && get_at_once(*lane, call, lcl_stadd)) return UTOFU_SUCCESS;
   return submit(vcq_hdl, get_of(rmt_vcq_id, lcl_stadd, rmt_stadd, length, edata, flags), to_toq(cbdata));
@@ -220,7 +220,7 @@ int utofu_get_stride_gap(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, uto
 
 int utofu_armw4(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, enum utofu_armw_op armw_op, uint32_t op_value,
                 utofu_stadd_t rmt_stadd, uint64_t edata, unsigned long int flags, void* cbdata) {
-  const DirectCall call{rmt_vcq_id, rmt_stadd, 4, edata, notices_of(flags), cbdata};
+  const DirectCall call{rmt_vcq_id, rmt_stadd, 4, edata, notices_of(flags), cbdata, keeps_order(flags)};
   AtomicOperation operation = AtomicOperation::kSum;
   if (find_operation(armw_op, &operation) && armw_goes_at_once(vcq_hdl, call, flags, operation, op_value))
     return UTOFU_SUCCESS;
@@ -229,7 +229,7 @@ int utofu_armw4(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, enum utofu_a
 
 int utofu_armw8(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, enum utofu_armw_op armw_op, uint64_t op_value,
                 utofu_stadd_t rmt_stadd, uint64_t edata, unsigned long int flags, void* cbdata) {
-  const DirectCall call{rmt_vcq_id, rmt_stadd, 8, edata, notices_of(flags), cbdata};
+  const DirectCall call{rmt_vcq_id, rmt_stadd, 8, edata, notices_of(flags), cbdata, keeps_order(flags)};
   AtomicOperation operation = AtomicOperation::kSum;
   if (find_operation(armw_op, &operation) && armw_goes_at_once(vcq_hdl, call, flags, operation, op_value))
     return UTOFU_SUCCESS;
@@ -238,14 +238,14 @@ int utofu_armw8(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, enum utofu_a
 
 int utofu_cswap4(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, uint32_t old_value, uint32_t new_value,
                  utofu_stadd_t rmt_stadd, uint64_t edata, unsigned long int flags, void* cbdata) {
-  const DirectCall call{rmt_vcq_id, rmt_stadd, 4, edata, notices_of(flags), cbdata};
+  const DirectCall call{rmt_vcq_id, rmt_stadd, 4, edata, notices_of(flags), cbdata, keeps_order(flags)};
   if (armw_goes_at_once(vcq_hdl, call, flags, AtomicOperation::kCswap, new_value, old_value)) return UTOFU_SUCCESS;
   return submit(vcq_hdl, cswap_of(4, rmt_vcq_id, old_value, new_value, rmt_stadd, edata, flags), to_toq(cbdata));
 }
 
 int utofu_cswap8(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, uint64_t old_value, uint64_t new_value,
                  utofu_stadd_t rmt_stadd, uint64_t edata, unsigned long int flags, void* cbdata) {
-  const DirectCall call{rmt_vcq_id, rmt_stadd, 8, edata, notices_of(flags), cbdata};
+  const DirectCall call{rmt_vcq_id, rmt_stadd, 8, edata, notices_of(flags), cbdata, keeps_order(flags)};
   if (armw_goes_at_once(vcq_hdl, call, flags, AtomicOperation::kCswap, new_value, old_value)) return UTOFU_SUCCESS;
   return submit(vcq_hdl, cswap_of(8, rmt_vcq_id, old_value, new_value, rmt_stadd, edata, flags), to_toq(cbdata));
 }

@@ -9,11 +9,10 @@
 namespace portofu::utofu {
 namespace {
 
-constexpr unsigned long kKnownOnesidedFlags = UTOFU_ONESIDED_FLAG_STRONG_ORDER | kVendorFlag |
-                                              UTOFU_ONESIDED_FLAG_REMOTE_MRQ_NOTICE | UTOFU_ONESIDED_FLAG_PADDING |
-                                              UTOFU_ONESIDED_FLAG_CACHE_INJECTION | UTOFU_ONESIDED_FLAG_DELAY_START |
-                                              UTOFU_ONESIDED_FLAG_TCQ_NOTICE | UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE |
-                                              UTOFU_ONESIDED_FLAG_SPS(15) | UTOFU_ONESIDED_FLAG_PATH(255);
+constexpr unsigned long kKnownOnesidedFlags =
+    kStrongFlags | UTOFU_ONESIDED_FLAG_REMOTE_MRQ_NOTICE | UTOFU_ONESIDED_FLAG_PADDING |
+    UTOFU_ONESIDED_FLAG_CACHE_INJECTION | UTOFU_ONESIDED_FLAG_DELAY_START | UTOFU_ONESIDED_FLAG_TCQ_NOTICE |
+    UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE | UTOFU_ONESIDED_FLAG_SPS(15) | UTOFU_ONESIDED_FLAG_PATH(255);
 
 int check_flags(unsigned long flags) {
   if ((flags & ~kKnownOnesidedFlags) != 0) return failed(UTOFU_ERR_INVALID_FLAGS, "unknown flags");
@@ -59,7 +58,7 @@ std::uint16_t meta_of(const Request& r) {
   if ((r.flags & UTOFU_ONESIDED_FLAG_TCQ_NOTICE) != 0) meta |= kTofuTcqNotice;
   if ((r.flags & UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE) != 0) meta |= kTofuLocalNotice;
   if ((r.flags & UTOFU_ONESIDED_FLAG_REMOTE_MRQ_NOTICE) != 0) meta |= kTofuRemoteNotice;
-  if ((r.flags & UTOFU_ONESIDED_FLAG_STRONG_ORDER) != 0) meta |= kTofuStrongOrder;
+  if ((r.flags & kStrongFlags) != 0) meta |= kTofuStrongOrder;
   return static_cast<std::uint16_t>(meta);
 }
 

@@ -6,9 +6,12 @@
 
 #include <array>
 #include <cstring>
+#include <deque>
 #include <random>
+#include <span>
 #include <vector>
 
+#include "engine/segment/shared_heap.h"
 #include "tests/process/own_node.h"
 
 namespace portofu {
@@ -47,7 +50,7 @@ class Worker {
     bool is_get = false;
     std::size_t bytes = 0;
     double posted_s = 0;
-    std::vector<unsigned char> data;
+    std::span<unsigned char> data;
     ptl_handle_md_t md = PTL_INVALID_HANDLE;
   };
 
@@ -59,6 +62,17 @@ class Worker {
     end_ = end;
     failure_ = failure;
     return false;
+  }
+
+  /// Every other worker has its memory in the heap that its peers map.
+  std::span<unsigned char> take_memory(std::size_t bytes) {
+    if (options_.rank % 2 == 1) {
+      if (void* shared = allocate_shared(bytes, 64)) {
+        std::memset(shared, 0, bytes);
+        return {static_cast<unsigned char*>(shared), bytes};
+      }
+    }
+    return own_memory_.emplace_back(bytes);
   }
 
   bool open() {
@@ -85,7 +99,7 @@ class Worker {
     if (PtlMEAppend(ni_, kPt, &me, PTL_PRIORITY_LIST, nullptr, &entry) != PTL_OK) return false;
     if (PtlPTEnable(ni_, kPt) != PTL_OK) return false;
     for (Slot& slot : slots_) {
-      slot.data.resize(kSendBytes);
+      if (slot.data.empty()) slot.data = take_memory(kSendBytes);
       ptl_md_t md{slot.data.data(), slot.data.size(), PTL_MD_EVENT_SEND_DISABLE, eq_, PTL_CT_NONE};
       if (PtlMDBind(ni_, &md, &slot.md) != PTL_OK) return false;
     }
@@ -164,7 +178,8 @@ class Worker {
   ptl_handle_eq_t eq_ = PTL_INVALID_HANDLE;
   std::array<Slot, kOutstanding> slots_;
   int outstanding_ = 0;
-  std::vector<unsigned char> target_ = std::vector<unsigned char>(kTargetBytes);
+  std::deque<std::vector<unsigned char>> own_memory_;
+  std::span<unsigned char> target_ = take_memory(kTargetBytes);
   WorkerEnd end_ = WorkerEnd::kWell;
   int failure_ = 0;
 };

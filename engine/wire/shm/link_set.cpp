@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "engine/segment/own_segments.h"
+#include "engine/segment/shared_heap.h"
 #include "engine/topology/tofu_id.h"
 
 namespace portofu {
@@ -17,8 +18,10 @@ constexpr std::uint64_t kLongBytes = 32768;
 }  // namespace
 
 LinkSet::LinkSet(ProcessSegment& own, PeerTable& peers, bool direct, LongData long_data)
-    : peers_(peers),
+    : own_(own),
+      peers_(peers),
       direct_(direct),
+      lends_(long_data == LongData::kMeasured),
       claimer_{own.id(), own.incarnation(), own.directory()},
       ring_(own.layout().ring),
       job_key_(own.job_key()),
@@ -86,6 +89,26 @@ void LinkSet::disconnect(ShmLink& link) {
   std::erase_if(links_, [&link](const std::unique_ptr<ShmLink>& known) { return known.get() == &link; });
 }
 
+bool LinkSet::lend(ShmLink& link, const std::byte* payload, std::uint32_t bytes, bool awaited) {
+  if (!lends_ || link.lost || !process_heap().holds(payload, bytes)) return false;
+  if (!link.heap_mapped) {
+    // A receiver maps the heap when it gets a long payload and finds the name.
+    lends_ = own_.publish_heap();
+    link.heap_mapped = lends_ && link.producer.receiver_maps_heap();
+    if (!link.heap_mapped) return false;
+  }
+  if (!link.producer.claim_lent({process_heap().offset_of(payload), awaited ? 1u : 0u})) return false;
+  link.streaming = false;
+  counters_.add(Counter::kPacketsLent);
+  return true;
+}
+
+bool LinkSet::has_taken(ShmLink& link, std::uint64_t packet) {
+  if (link.producer.await_drained(packet)) return true;
+  note_blocked(link);
+  return false;
+}
+
 bool LinkSet::put_directly(ShmLink& link, const DirectPut& put) {
   if (!link.direct || link.lost) return false;
   // Where somebody polls the ring a packet is quicker than a system call.
@@ -101,7 +124,7 @@ bool LinkSet::put_directly(ShmLink& link, const DirectPut& put) {
 }
 
 bool LinkSet::find_mapped(ShmLink& link, const RegionName& name, MappedRegion* mapped) {
-  if (!direct_ || link.lost || !link.producer.is_drained()) return false;
+  if (!direct_ || link.lost) return false;
   FoundRegion region;
   const std::uint64_t key = region_key(name.control_queue, name.stag);
   if (!find_published_region(link.segment->regions(), key, &region) || region.component != name.component) return false;
@@ -128,7 +151,8 @@ void LinkSet::note_blocked(ShmLink& link) {
 bool LinkSet::has_room_again() {
   const auto waiting = std::partition(blocked_.begin(), blocked_.end(), [](ShmLink* link) {
     // A claim may have succeeded meanwhile without this function's help: that is room as well.
-    link->blocked = !link->lost && link->producer.waits_for_room() && !link->producer.has_room_again();
+    const bool waits = link->producer.waits_for_room() && !link->producer.has_room_again();
+    link->blocked = !link->lost && (waits || link->producer.awaits_drain());
     return link->blocked;
   });
   const bool some = waiting != blocked_.end();

@@ -27,6 +27,8 @@ struct ShmLink : Link {
   Mapping ring;                          ///< The ring in it.
   ChannelClaim claim;                    ///< Which ring.
   AreaLink area;                         ///< Its long payloads.
+  bool heap_mapped = false;              ///< The receiver reads our heap.
+  std::uint64_t unsettled_end = 0;       ///< Position behind the last packet that is not settled.
 };
 
 /// All links of one wire. Used by the thread on duty.
@@ -58,7 +60,10 @@ class LinkSet {
   }
 
   void publish(ShmLink& link, const PacketHeader& header) {
-    link.close_lane();
+    if (!is_settled(header.flags)) [[likely]] {
+      link.leave_order();
+      link.unsettled_end = link.producer.position() + 1;
+    }
     if (link.area.claimed_bytes != 0) [[unlikely]]
       area_.publish(link.area, link.producer);
     link.producer.publish(header);
@@ -70,8 +75,12 @@ class LinkSet {
     link.producer.discard();
   }
 
+  bool lend(ShmLink& link, const std::byte* payload, std::uint32_t bytes, bool awaited);
+  bool has_taken(ShmLink& link, std::uint64_t packet);
+
   bool put_directly(ShmLink& link, const DirectPut& put);
   bool find_mapped(ShmLink& link, const RegionName& name, MappedRegion* region);
+  bool has_settled(ShmLink& link) { return link.producer.is_drained(link.unsettled_end); }
 
   bool has_room_again();
 
@@ -83,8 +92,10 @@ class LinkSet {
   void note_blocked(ShmLink& link);
   void say_goodbye(ShmLink& link);
 
+  ProcessSegment& own_;
   PeerTable& peers_;
   bool direct_;                    ///< Whether put_directly may do anything.
+  bool lends_;                     ///< Whether payloads may stay in the heap.
   Claimer claimer_;                ///< This process, as directories of peers know it.
   RingGeometry ring_;              ///< Of this wire; a peer with another one is refused.
   std::uint32_t job_key_;          ///< A peer with another one is refused.

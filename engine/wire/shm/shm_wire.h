@@ -38,12 +38,23 @@ class ShmWire final : public Wire {
   void publish(Link& link, const PacketHeader& header) override { links_.publish(static_cast<ShmLink&>(link), header); }
   void discard(Link& link) override { links_.discard(static_cast<ShmLink&>(link)); }
 
+  bool lend(Link& link, const std::byte* payload, std::uint32_t bytes, bool awaited) override {
+    return links_.lend(static_cast<ShmLink&>(link), payload, bytes, awaited);
+  }
+  std::uint64_t next_packet(const Link& link) const override {
+    return static_cast<const ShmLink&>(link).producer.position();
+  }
+  bool has_taken(Link& link, std::uint64_t packet) override {
+    return links_.has_taken(static_cast<ShmLink&>(link), packet);
+  }
+
   bool put_directly(Link& link, const DirectPut& put) override {
     return links_.put_directly(static_cast<ShmLink&>(link), put);
   }
   bool find_mapped(Link& link, const RegionName& name, MappedRegion* region) override {
     return links_.find_mapped(static_cast<ShmLink&>(link), name, region);
   }
+  bool has_settled(Link& link) override { return links_.has_settled(static_cast<ShmLink&>(link)); }
 
   bool peek(Packet& packet) override { return sources_.peek(packet); }
   void release() override { sources_.release(); }

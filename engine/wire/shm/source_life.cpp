@@ -183,11 +183,18 @@ bool SourceSet::attach_sender(ShmSource& source) {
 }
 
 /// The first long packet came through the ring; the next ones may come through the sender's area.
-void SourceSet::map_area(ShmSource& source) {
-  source.area_asked = true;
-  if (!attach_sender(source)) return;
-  source.area = source.segment->map_send_area();
-  if (source.area) source.consumer.use_area(source.area.at(0), source.segment->layout().area_bytes);
+/// Maps what long payloads may lie in, each once: the sender's area, and its heap as soon as that has a name.
+void SourceSet::map_memory(ShmSource& source) {
+  if (!source.area_asked) {
+    source.area_asked = true;
+    if (!attach_sender(source)) return;
+    source.area = source.segment->map_send_area();
+    if (source.area) source.consumer.use_area(source.area.at(0), source.segment->layout().area_bytes);
+  }
+  if (source.segment == nullptr || source.segment->control().heap_id.load(std::memory_order_relaxed) == 0) return;
+  source.heap_asked = true;
+  const std::span<const std::byte> heap = source.segment->heap();
+  if (!heap.empty()) source.consumer.use_heap(heap.data(), heap.size());
 }
 
 }  // namespace portofu

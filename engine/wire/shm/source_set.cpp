@@ -21,12 +21,13 @@ SourceSet::SourceSet(ProcessSegment& own, PeerTable& peers, std::uint32_t& close
 
 inline bool SourceSet::take_packet(PollEntry& entry, Packet& packet) {
   ShmSource& source = *entry.source;
-  if (source.consumer.take(packet.header, &packet.payload) == TakeResult::kLie) {
+  const bool lie = source.consumer.take(packet.header, &packet.payload) == TakeResult::kLie;
+  if (lie || (source.consumer.took_lent() && !may_be_lent(packet.header.type))) {
     evict_source(source);
     return false;
   }
-  if (packet.header.payload_bytes >= kAreaFromBytes && !source.area_asked) [[unlikely]]
-    map_area(source);
+  if (packet.header.payload_bytes >= kAreaFromBytes && !(source.area_asked && source.heap_asked)) [[unlikely]]
+    map_memory(source);
   packet.source = source.id;
   packet.source_context = &source.context;
   held_ = &source;

@@ -53,6 +53,7 @@ struct ShmSource {
   Mapping ring;                          ///< The ring in our own segment.
   Mapping area;                          ///< The sender's send area, once it has sent something long.
   bool area_asked = false;               ///< It was tried to map it.
+  bool heap_asked = false;               ///< The same for the sender's heap, once that has a name.
 };
 
 /// All sources of one wire. Used by the thread on duty.
@@ -100,7 +101,7 @@ class SourceSet {
   void refresh_entry(ShmSource& source);
   void wake_blocked_sender(ShmSource& source);
   bool attach_sender(ShmSource& source);
-  void map_area(ShmSource& source);
+  void map_memory(ShmSource& source);
   std::uint32_t slots_in_use();
 
   ProcessSegment& own_;

@@ -37,6 +37,11 @@ class ShuffleWire final : public Wire {
   std::byte* claim(Link& link, std::uint32_t payload_bytes) override { return inner_.claim(link, payload_bytes); }
   void publish(Link& link, const PacketHeader& header) override { inner_.publish(link, header); }
   void discard(Link& link) override { inner_.discard(link); }
+  bool lend(Link& link, const std::byte* payload, std::uint32_t bytes, bool awaited) override {
+    return inner_.lend(link, payload, bytes, awaited);
+  }
+  std::uint64_t next_packet(const Link& link) const override { return inner_.next_packet(link); }
+  bool has_taken(Link& link, std::uint64_t packet) override { return inner_.has_taken(link, packet); }
   bool peek(Packet& packet) override;
   void release() override;
   bool has_packets() override { return waiting_packets_ > 0 || inner_.has_packets(); }

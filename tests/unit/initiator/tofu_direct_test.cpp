@@ -65,7 +65,13 @@ class TofuDirectTest : public CoreTest {
   }
 
   static DirectCall call(std::uint64_t bytes, std::uint64_t notices = 0) {
-    return {kRemoteVcq, kRemoteStadd, bytes, 3, notices, nullptr};
+    return {kRemoteVcq, kRemoteStadd, bytes, 3, notices, nullptr, notices != 0};
+  }
+  static DirectCall strong_call(std::uint64_t bytes) { return {kRemoteVcq, kRemoteStadd, bytes, 3, 0, nullptr, true}; }
+
+  /// Brings a packet that has data on its way: a put that is told and short.
+  void send_short_told(std::uint64_t flags = 0) {
+    start(request(DescriptorKind::kTofuPut, 8, kTofuRemoteNotice | flags));
   }
   std::uint64_t word(std::size_t index) const {
     std::uint64_t value = 0;
@@ -145,17 +151,91 @@ TEST_F(TofuDirectTest, Long_put_that_tells_its_target__is_placed_and_then_told_b
   lose_peer(core, peer());
 }
 
-TEST_F(TofuDirectTest, What_is_posted_behind_a_packet_under_way__does_not_overtake_it) {
+/// 2.2.10: "The order of reading and writing the local and remote main memory is not guaranteed by default."
+TEST_F(TofuDirectTest, What_asks_for_no_order__goes_at_once_whatever_is_under_way) {
   start(request(DescriptorKind::kTofuPut, 8));
-  const MappedRegion mapped = wire.mapped;
-  wire.mapped = {};
-  start(request(DescriptorKind::kTofuGet, 8, kTofuLocalNotice));
-  wire.mapped = mapped;
-  EXPECT_EQ(next_sent().type, PacketType::kTofuGet);
-  EXPECT_FALSE(put_at_once(vcq->direct, call(8), stadd + 8)) << "the packet has closed the lane";
+  send_short_told();
+  EXPECT_TRUE(put_at_once(vcq->direct, call(16), stadd));
+  EXPECT_TRUE(put_word_at_once(vcq->direct, kRemoteVcq, kRemoteStadd, 7, false));
+  EXPECT_EQ(word(0), 7u);
+  EXPECT_TRUE(get_at_once(vcq->direct, call(8), stadd + 16));
+  EXPECT_TRUE(armw_at_once(vcq->direct, call(8), AtomicOperation::kSum, 1, 0));
+  start(request(DescriptorKind::kTofuPut, 100));
+  start(request(DescriptorKind::kTofuPut, 2000, kTofuRemoteNotice));
+  EXPECT_EQ(wire.sent.size(), 2u) << "the told ones";
+  EXPECT_EQ(next_sent().payload_bytes, 8u);
+  EXPECT_NE(next_sent().flags & kFlagPlaced, 0) << "and in their order";
+}
+
+/// 2.2.10: with the flag, reading and writing start when those of what was posted before are completed.
+TEST_F(TofuDirectTest, Strong_order__waits_for_packets_that_touch_memory) {
   start(request(DescriptorKind::kTofuPut, 8));
-  EXPECT_EQ(next_sent().type, PacketType::kTofuPut) << "a get is under way";
+  send_short_told();
+  EXPECT_FALSE(put_at_once(vcq->direct, strong_call(8), stadd));
+  EXPECT_FALSE(put_word_at_once(vcq->direct, kRemoteVcq, kRemoteStadd, 7, true));
+  EXPECT_FALSE(get_at_once(vcq->direct, strong_call(8), stadd));
+  EXPECT_FALSE(armw_at_once(vcq->direct, strong_call(8), AtomicOperation::kSum, 1, 0));
+  start(request(DescriptorKind::kTofuPut, 2000, kTofuRemoteNotice | kTofuStrongOrder));
+  EXPECT_TRUE(is_untouched(remote.data() + 8, 1992));
+  EXPECT_EQ(next_sent().payload_bytes, 8u);
+  EXPECT_EQ(next_sent().payload_bytes, 2000u) << "behind the other in the ring";
+  EXPECT_FALSE(put_at_once(vcq->direct, strong_call(8), stadd)) << "nobody has looked whether they were taken";
+  start(request(DescriptorKind::kTofuPut, 8, kTofuStrongOrder));
+  EXPECT_TRUE(wire.sent.empty());
+  EXPECT_TRUE(put_at_once(vcq->direct, strong_call(8), stadd));
+}
+
+/// The data of a told put that was placed is written when the call returns: only its notice is under way.
+TEST_F(TofuDirectTest, Strong_order__need_not_wait_for_notices_of_what_is_placed) {
+  start(request(DescriptorKind::kTofuPut, 8));
+  start(request(DescriptorKind::kTofuPut, 2000, kTofuRemoteNotice | kTofuStrongOrder));
+  EXPECT_TRUE(put_at_once(vcq->direct, strong_call(8), stadd));
+  start(request(DescriptorKind::kTofuPut, 3000, kTofuRemoteNotice | kTofuStrongOrder));
+  EXPECT_TRUE(holds_pattern(remote.data(), 3000));
+  EXPECT_NE(next_sent().flags & kFlagPlaced, 0);
+  EXPECT_NE(next_sent().flags & kFlagPlaced, 0);
+}
+
+TEST_F(TofuDirectTest, Strong_order__waits_for_the_data_of_gets) {
+  start(request(DescriptorKind::kTofuPut, 8));
+  start(request(DescriptorKind::kTofuGet, 8, kTofuRemoteNotice));
+  EXPECT_EQ(next_sent().type, PacketType::kTofuGet) << "and the owner has taken it";
+  start(request(DescriptorKind::kTofuPut, 8, kTofuStrongOrder));
+  EXPECT_FALSE(put_at_once(vcq->direct, strong_call(8), stadd));
+  EXPECT_TRUE(is_untouched(remote.data() + 8, 8));
+  EXPECT_TRUE(put_at_once(vcq->direct, call(8), stadd)) << "that has no order";
   lose_peer(core, peer());
+}
+
+/// 2.2.10: local notices are in the order of posting.
+TEST_F(TofuDirectTest, Local_notice__does_not_overtake_one_that_is_awaited) {
+  start(request(DescriptorKind::kTofuPut, 8));
+  start(request(DescriptorKind::kTofuPut, 2000, kTofuRemoteNotice | kTofuLocalNotice));
+  EXPECT_NE(next_sent().flags & kFlagPlaced, 0);
+  EXPECT_FALSE(put_at_once(vcq->direct, call(8, kTofuLocalNotice), stadd));
+  start(request(DescriptorKind::kTofuPut, 8, kTofuLocalNotice));
+  EXPECT_EQ(next_sent().payload_bytes, 8u);
+  Notice notice;
+  EXPECT_FALSE(vcq->mrq.read(&notice));
+  EXPECT_EQ(vcq->direct.notices.front(vcq->mrq), nullptr);
+  lose_peer(core, peer());
+}
+
+/// What waits for room comes first for those with an order, and for them alone.
+TEST_F(TofuDirectTest, Request_that_waits_for_room__is_overtaken_only_by_what_has_no_order) {
+  start(request(DescriptorKind::kTofuPut, 8));
+  wire.room = 0;
+  send_short_told();
+  start(request(DescriptorKind::kTofuPut, 2000, kTofuRemoteNotice));
+  EXPECT_TRUE(holds_pattern(remote.data(), 2000)) << "only its packet waits";
+  EXPECT_TRUE(put_at_once(vcq->direct, call(8), stadd));
+  EXPECT_FALSE(put_at_once(vcq->direct, strong_call(8), stadd));
+  start(request(DescriptorKind::kTofuPut, 8, kTofuStrongOrder));
+  wire.room = FakeWire::kPlentyOfRoom;
+  run_cycle_on_duty(core);
+  EXPECT_EQ(next_sent().payload_bytes, 8u);
+  EXPECT_NE(next_sent().flags & kFlagPlaced, 0);
+  EXPECT_EQ(next_sent().payload_bytes, 8u);
 }
 
 TEST_F(TofuDirectTest, Second_put__goes_at_once) {
@@ -163,11 +243,11 @@ TEST_F(TofuDirectTest, Second_put__goes_at_once) {
   start(request(DescriptorKind::kTofuPut, 8));
   EXPECT_TRUE(put_at_once(vcq->direct, call(300), stadd));
   EXPECT_TRUE(holds_pattern(remote.data(), 300));
-  EXPECT_TRUE(put_word_at_once(vcq->direct, kRemoteVcq, kRemoteStadd + 8, 77));
+  EXPECT_TRUE(put_word_at_once(vcq->direct, kRemoteVcq, kRemoteStadd + 8, 77, true));
   EXPECT_EQ(word(1), 77u);
   EXPECT_FALSE(put_at_once(vcq->direct, call(remote.size() + 1), stadd)) << "it leaves the region";
-  EXPECT_FALSE(put_word_at_once(vcq->direct, kRemoteVcq, kRemoteStadd + remote.size() - 7, 1));
-  EXPECT_FALSE(put_word_at_once(vcq->direct, kRemoteVcq, kRemoteStadd + make_stadd(1), 1)) << "another STag";
+  EXPECT_FALSE(put_word_at_once(vcq->direct, kRemoteVcq, kRemoteStadd + remote.size() - 7, 1, false));
+  EXPECT_FALSE(put_word_at_once(vcq->direct, kRemoteVcq, kRemoteStadd + make_stadd(1), 1, false)) << "another STag";
 }
 
 TEST_F(TofuDirectTest, Notices_of_what_went_at_once__are_those_of_the_guide) {
@@ -187,6 +267,44 @@ TEST_F(TofuDirectTest, Notices_of_what_went_at_once__are_those_of_the_guide) {
     EXPECT_EQ(notice->local_stadd, kind == NoticeKind::kLocalGet ? stadd + 24 : 0);
     vcq->direct.notices.drop();
   }
+}
+
+/// 2.2.10: the TCQ says that all data is read from local memory.
+TEST_F(TofuDirectTest, Lent_put__is_told_by_the_TCQ_when_it_is_taken) {
+  wire.mapped = {};
+  wire.lends = true;
+  std::memcpy(memory.data(), pattern_bytes(0, 8192).data(), 8192);
+  std::uint64_t all = 0;
+  ASSERT_EQ(core.tofu->queue(kOwnNumber)->stadds.add({2, memory.data(), 8192, false}, &all), Status::kOk);
+  Descriptor d = request(DescriptorKind::kTofuPut, 8192, kTofuRemoteNotice);
+  d.local_offset = all;
+  start(d);
+  EXPECT_EQ(wire.take().payload, pattern_bytes(0, 8192));
+  run_cycle_on_duty(core);
+  EXPECT_EQ(left(), NiFail::kDropped) << "nothing yet";
+  wire.taken_packets = 1;
+  run_cycle_on_duty(core);
+  EXPECT_EQ(left(), NiFail::kOk);
+}
+
+/// A program that looks in a loop runs a cycle each time; one that communicates in between does so now and then.
+TEST_F(TofuDirectTest, Look_that_finds_nothing__skips_the_cycle_only_behind_a_call_that_went_at_once) {
+  DirectLane& lane = vcq->direct;
+  EXPECT_FALSE(lane.may_skip_cycle()) << "nothing has gone at once";
+  start(request(DescriptorKind::kTofuPut, 8));
+  EXPECT_FALSE(lane.may_skip_cycle());
+  ASSERT_TRUE(put_at_once(lane, call(8), stadd));
+  EXPECT_TRUE(lane.may_skip_cycle());
+  for (int i = 0; i < 100; ++i) EXPECT_FALSE(lane.may_skip_cycle()) << "it waits for something";
+  int skipped = 0;
+  constexpr int kLooks = 1000;
+  for (int i = 0; i < kLooks; ++i) {
+    ASSERT_TRUE(put_at_once(lane, call(8), stadd));
+    skipped += lane.may_skip_cycle() ? 1 : 0;
+  }
+  const int cycles = kLooks - skipped;
+  EXPECT_GE(cycles, kLooks / 32) << "others make progress";
+  EXPECT_LE(cycles, kLooks / 8) << "and it is seldom";
 }
 
 /// 3.6: once it is deregistered on either side, nothing is written any more.

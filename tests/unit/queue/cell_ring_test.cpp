@@ -254,6 +254,88 @@ TEST(CellRing, Lying_sender__is_found_out) {
   EXPECT_EQ(take_after(0xffffffff, kInHeader), TakeResult::kLie);
 }
 
+/// What a consumer says of a payload of `bytes` lent at `offset` of a heap of 100000 bytes.
+TakeResult take_lent(std::uint32_t bytes, std::uint64_t offset, std::uint64_t heap_bytes = 100000) {
+  static const std::vector<std::byte> heap(100000);
+  Ring ring(kSmall);
+  if (heap_bytes != 0) ring.consumer.use_heap(heap.data(), heap_bytes);
+  EXPECT_TRUE(ring.producer.claim_lent({offset, 0}));
+  PacketHeader header{};
+  header.payload_bytes = bytes;
+  ring.producer.publish(header);
+  const std::byte* payload = nullptr;
+  const TakeResult result = ring.consumer.take(header, &payload);
+  if (result == TakeResult::kPacket) EXPECT_EQ(payload, heap.data() + offset);
+  return result;
+}
+
+TEST(CellRing, Lent_payload__lies_in_the_heap_or_its_sender_lies) {
+  EXPECT_EQ(take_lent(kMostLentBytes, 0), TakeResult::kPacket);
+  EXPECT_EQ(take_lent(kMostLentBytes, 100000 - kMostLentBytes), TakeResult::kPacket);
+  EXPECT_EQ(take_lent(0, 100000), TakeResult::kPacket);
+  EXPECT_EQ(take_lent(kMostLentBytes + 1, 0), TakeResult::kLie);
+  EXPECT_EQ(take_lent(1, 100000), TakeResult::kLie);
+  EXPECT_EQ(take_lent(100, 99901), TakeResult::kLie);
+  EXPECT_EQ(take_lent(100, ~std::uint64_t{0} - 49), TakeResult::kLie) << "beyond the end of all addresses";
+  EXPECT_EQ(take_lent(0xffffffff, 0), TakeResult::kLie);
+  EXPECT_EQ(take_lent(8, 0, 0), TakeResult::kLie) << "nothing is mapped";
+  EXPECT_EQ(take_lent(101, 0, 100), TakeResult::kLie);
+}
+
+TEST(CellRing, Awaited_payload__comes_back_with_its_packet_and_a_waiting_sender_is_to_be_woken) {
+  Ring ring(kSmall);
+  static const std::byte heap[64]{};
+  EXPECT_FALSE(ring.producer.receiver_maps_heap());
+  ring.consumer.use_heap(heap, sizeof heap);
+  EXPECT_TRUE(ring.producer.receiver_maps_heap());
+  ASSERT_TRUE(ring.send("before"));
+  ASSERT_TRUE(ring.producer.claim_lent({0, 1}));
+  PacketHeader header{};
+  header.payload_bytes = 64;
+  ring.producer.publish(header);
+  const std::uint64_t end = ring.producer.position();
+  EXPECT_FALSE(ring.producer.awaits_drain());
+  EXPECT_FALSE(ring.producer.await_drained(end));
+  EXPECT_TRUE(ring.producer.awaits_drain());
+  EXPECT_TRUE(ring.consumer.producer_wants_room());
+  EXPECT_EQ(ring.receive(), "before");
+  EXPECT_FALSE(ring.producer.await_drained(end));
+  const std::byte* payload = nullptr;
+  ASSERT_EQ(ring.consumer.take(header, &payload), TakeResult::kPacket);
+  EXPECT_FALSE(ring.producer.await_drained(end));
+  EXPECT_TRUE(ring.consumer.release()) << "at once";
+  EXPECT_FALSE(ring.producer.awaits_drain());
+  EXPECT_TRUE(ring.producer.await_drained(end));
+}
+
+TEST(CellRing, Several_waits__end_with_the_first_and_then_the_others) {
+  Ring ring(kSmall);
+  for (int i = 0; i < 6; ++i) ASSERT_TRUE(ring.send("x"));
+  EXPECT_FALSE(ring.producer.await_drained(2));
+  EXPECT_FALSE(ring.producer.await_drained(6));
+  ring.receive(), ring.receive();
+  EXPECT_FALSE(ring.producer.awaits_drain()) << "the first is there";
+  EXPECT_FALSE(ring.producer.await_drained(6));
+  EXPECT_TRUE(ring.producer.awaits_drain());
+  EXPECT_TRUE(ring.consumer.producer_wants_room());
+  for (int i = 0; i < 4; ++i) ring.receive();
+  EXPECT_TRUE(ring.producer.await_drained(6));
+  EXPECT_FALSE(ring.consumer.producer_wants_room()) << "nobody waits any more";
+}
+
+TEST(CellRing, Claim_that_finds_room__does_not_end_the_wait_for_what_is_lent) {
+  Ring ring(kSmall);
+  static const std::byte heap[64]{};
+  ring.consumer.use_heap(heap, sizeof heap);
+  while (ring.send("x")) {
+  }
+  const std::uint64_t end = ring.producer.position();
+  EXPECT_FALSE(ring.producer.await_drained(end));
+  for (int i = 0; i < 4; ++i) ring.receive();
+  ASSERT_TRUE(ring.send("y")) << "the claim no longer waits";
+  EXPECT_TRUE(ring.consumer.producer_wants_room()) << "but somebody does";
+}
+
 TEST(CellRing, Short_payload__arrives_whole_whatever_the_length_of_its_message) {
   for (std::uint32_t bytes = 0; bytes <= 9; ++bytes) {
     for (const std::uint64_t length : {std::uint64_t{bytes}, std::uint64_t{0}, std::uint64_t{1} << 40}) {

@@ -87,6 +87,8 @@ CoreTest::~CoreTest() {
     lose_peer(core, *known);
     EXPECT_TRUE(known->requests.empty());
     EXPECT_TRUE(known->answers.empty());
+    EXPECT_TRUE(known->lent_requests.empty());
+    EXPECT_TRUE(known->lent_answers.empty());
     EXPECT_EQ(known->answer_count, 0u);
   }
   EXPECT_TRUE(core.fired.empty());

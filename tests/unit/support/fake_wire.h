@@ -3,6 +3,7 @@
 // the test hands in, and every refusal of wire.h can be asked for. Asserts on misuse. Needs no GoogleTest: the fuzzer
 // has it too.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -35,13 +36,16 @@ class FakeWire final : public Wire {
   std::uint32_t room = kPlentyOfRoom;                        ///< Packets that can be published before claims fail.
   bool room_is_back = false;                                 ///< What has_room_again says.
   int newly_lost = 0;                                        ///< What check_peers returns once.
-  MappedRegion mapped;  ///< The one region of peers that is mapped; none while it has no memory.
+  MappedRegion mapped;              ///< The one region of peers that is mapped; none while it has no memory.
+  bool lends = false;               ///< Whether payloads may stay in the engine's memory.
+  std::uint64_t taken_packets = 0;  ///< Packets that all peers are done with, for has_taken.
 
   /// What the engine did.
   std::vector<FakePacket> sent;  ///< Published and not taken, in order.
   int connect_count = 0;
   int disconnect_count = 0;
   int discard_count = 0;
+  int lent_count = 0;  ///< Packets that were lent; `sent` has copies of them.
 
   /// What the test does as the peer. A process that has died sends in its next life, which is heard once its former
   /// source is taken.
@@ -109,7 +113,8 @@ class FakeWire final : public Wire {
   void publish(Link& link, const PacketHeader& header) override {
     FakeLink& own_link = own(link);
     PORTOFU_ASSERT(own_link.claimed != nullptr && header.payload_bytes <= own_link.claimed_bytes);
-    link.close_lane();
+    if (!is_settled(header.flags)) link.leave_order();
+    ++published_;
     FakePacket packet{link.peer, header, std::vector<std::byte>(header.payload_bytes)};
     if (header.payload_bytes > 0) std::memcpy(packet.payload.data(), own_link.claimed.get(), header.payload_bytes);
     own_link.claimed.reset();
@@ -124,9 +129,27 @@ class FakeWire final : public Wire {
     ++discard_count;
   }
 
+  bool lend(Link& link, const std::byte* payload, std::uint32_t bytes, bool) override {
+    if (!lends || bytes > kMostLentBytes) return false;
+    FakeLink& own_link = own(link);
+    PORTOFU_ASSERT(own_link.claimed == nullptr);
+    if (own_link.lost || room == 0) return false;
+    own_link.claimed_bytes = bytes;
+    own_link.claimed = std::make_unique<std::byte[]>(bytes);
+    std::memcpy(own_link.claimed.get(), payload, bytes);
+    ++lent_count;
+    return true;
+  }
+  std::uint64_t next_packet(const Link&) const override { return published_; }
+  bool has_taken(Link&, std::uint64_t packet) override { return taken_packets >= packet; }
+
   bool find_mapped(Link&, const RegionName&, MappedRegion* region) override {
     *region = mapped;
     return mapped.memory != nullptr;
+  }
+  bool has_settled(Link&) override {
+    return std::all_of(sent.begin(), sent.end(),
+                       [](const FakePacket& packet) { return is_settled(packet.header.flags); });
   }
 
   bool peek(Packet& packet) override {
@@ -208,6 +231,7 @@ class FakeWire final : public Wire {
   std::vector<ProcessId> unnoticed_deaths_;
   std::map<std::uint64_t, void*> contexts_;
   bool held_ = false;
+  std::uint64_t published_ = 0;
 };
 
 }  // namespace portofu

@@ -7,7 +7,7 @@
 
 #include "engine/address/guarded_copy.h"
 #include "engine/initiator/connect.h"
-#include "engine/initiator/send.h"
+#include "engine/initiator/send_steps.h"
 #include "tests/unit/support/core_fixture.h"
 #include "tests/unit/support/faulty_memory.h"
 
@@ -125,6 +125,76 @@ TEST_F(AnswerOutTest, Data__is_private_from_the_call_on) {
 TEST_F(AnswerOutTest, Data__of_no_bytes_is_a_header) {
   send_answer_data(core, peer(), content(7, 0), nullptr);
   EXPECT_THAT(wire.take().payload, IsEmpty());
+}
+
+/// 3.13.1: GET says that the data has left the entry, so it waits for whoever reads it there.
+TEST_F(AnswerOutTest, Lent_reply__is_complete_when_it_is_taken) {
+  wire.lends = true;
+  get(memory.data(), kMemoryBytes);
+  EXPECT_EQ(wire.lent_count, 1);
+  const FakePacket packet = wire.take();
+  EXPECT_EQ(packet.header.type, PacketType::kAnswer);
+  EXPECT_EQ(packet.payload, pattern_bytes(0, kMemoryBytes));
+  EXPECT_THAT(kinds(), IsEmpty());
+  EXPECT_THAT(core.waiting_peers, ElementsAre(&peer()));
+  advance();
+  EXPECT_THAT(kinds(), IsEmpty());
+  wire.taken_packets = 1;
+  EXPECT_EQ(advance(), 1);
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kGet));
+}
+
+/// Whoever has its reply and then puts is told of in that order.
+TEST_F(AnswerOutTest, Lent_reply_that_is_taken__is_told_before_what_the_initiator_sends_next) {
+  wire.lends = true;
+  get(memory.data(), kMemoryBytes);
+  append(entry(kAll));
+  receive(put_header(8));
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kPut)) << "it was sent before the reply was taken";
+  wire.taken_packets = 1;
+  receive(put_header(8));
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kGet, EventKind::kPut));
+}
+
+TEST_F(AnswerOutTest, Lent_reply_that_had_to_wait__is_complete_when_it_is_taken) {
+  wire.lends = true;
+  make_room(0);
+  get(memory.data(), kMemoryBytes);
+  make_room();
+  EXPECT_EQ(advance(), 1);
+  EXPECT_EQ(peer().answer_count, 0u);
+  EXPECT_THAT(kinds(), IsEmpty());
+  wire.taken_packets = 1;
+  advance();
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kGet));
+}
+
+/// 2.7.1: a later put may not change what a short get brings.
+TEST_F(AnswerOutTest, Reply_that_is_ordered_before_later_writes__is_not_lent) {
+  wire.lends = true;
+  get(memory.data(), kMaxWarOrderedBytes);
+  EXPECT_EQ(wire.lent_count, 0);
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kGet));
+}
+
+TEST_F(AnswerOutTest, Peer_that_dies_with_a_lent_reply__fails_it) {
+  wire.lends = true;
+  get(memory.data(), kMemoryBytes, 7);
+  get(memory.data(), kMemoryBytes, 8);
+  wire.taken_packets = 1;
+  lose_peer(core, peer());
+  EXPECT_EQ(next_event().ni_fail_type, NiFail::kOk);
+  EXPECT_EQ(next_event().ni_fail_type, NiFail::kUndeliverable);
+  EXPECT_EQ(peer().answer_count, 0u);
+}
+
+TEST_F(AnswerOutTest, Interface_that_is_closed__forgets_its_lent_replies) {
+  wire.lends = true;
+  get(memory.data(), kMemoryBytes);
+  close_interface(kMatchingPhysical);
+  wire.taken_packets = 1;
+  advance();
+  EXPECT_TRUE(peer().lent_answers.empty());
 }
 
 TEST_F(AnswerOutTest, Reply__of_several_packets) {

@@ -7,6 +7,7 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
+#include "engine/segment/shared_heap.h"
 #include "tests/unit/wire/shm/wire_pair.h"
 
 namespace portofu {
@@ -87,6 +88,197 @@ TEST_F(LinkSetTest, Claim_that_succeeds_meanwhile__counts_as_room) {
   ASSERT_TRUE(a.send(link, "x"));
   EXPECT_TRUE(a.wire->has_room_again());
   EXPECT_FALSE(a.wire->has_room_again());
+}
+
+TEST_F(LinkSetTest, Settled_packets__are_not_awaited) {
+  link = a.connect(b);
+  EXPECT_TRUE(a.wire->has_settled(*link));
+  const auto send = [this](std::uint8_t flags) {
+    ASSERT_NE(a.wire->claim(*link, 0), nullptr);
+    PacketHeader header{};
+    header.type = PacketType::kTofuPut;
+    header.flags = flags;
+    a.wire->publish(*link, header);
+  };
+  send(kFlagPlaced);
+  EXPECT_TRUE(a.wire->has_settled(*link));
+  send(kFlagPlaced | kFlagAnswerWanted);
+  EXPECT_FALSE(a.wire->has_settled(*link));
+  send(kFlagPlaced);
+  send(0);
+  send(kFlagPlaced);
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_FALSE(a.wire->has_settled(*link));
+    ASSERT_TRUE(b.receive());
+  }
+  ASSERT_TRUE(b.receive());
+  EXPECT_FALSE(b.receive());
+  EXPECT_TRUE(a.wire->has_settled(*link));
+}
+
+TEST_F(LinkSetTest, Lane__leaves_the_order_before_a_packet_that_is_not_settled) {
+  link = a.connect(b);
+  LaneState lane;
+  lane.open = lane.in_order = 7;
+  link->lane = &lane;
+  ASSERT_NE(a.wire->claim(*link, 0), nullptr);
+  PacketHeader header{};
+  header.flags = kFlagPlaced;
+  a.wire->publish(*link, header);
+  EXPECT_EQ(lane.in_order, 7u);
+  ASSERT_TRUE(a.send(link, "x"));
+  EXPECT_EQ(lane.in_order, 0u);
+  EXPECT_EQ(lane.open, 7u);
+  link->close_lane();
+  EXPECT_EQ(lane.open, 0u);
+}
+
+/// Two wires, and memory of the heap of the process, which both have as their own.
+struct LendTest : ::testing::Test {
+  LendTest() {
+    process_heap().open(directory().path().c_str(), 16 << 20);
+    memory = static_cast<std::byte*>(process_heap().allocate(kBytes, 64));
+    for (std::size_t i = 0; i < kBytes; ++i) memory[i] = static_cast<std::byte>(i % 251);
+    link = a.connect(b);
+  }
+  ~LendTest() override { process_heap().free(memory); }
+
+  /// The heap of a process lies in one directory.
+  static const SegmentDirectory& directory() {
+    static const SegmentDirectory only;
+    /// Takes the name away while there is the directory.
+    static const struct NameEnd {
+      ~NameEnd() { process_heap().unname(); }
+    } name_end;
+    return only;
+  }
+
+  /// A long payload, and the name of the heap, make the receiver map the heap.
+  void get_acquainted() {
+    EXPECT_FALSE(a.wire->lend(*link, memory, 8192, true)) << "the receiver does not map it";
+    ASSERT_TRUE(a.send(link, std::string(kAreaFromBytes, 'x')));
+    ASSERT_TRUE(b.receive());
+    ASSERT_FALSE(b.receive());
+  }
+
+  /// @return the number of the packet behind it
+  std::uint64_t lend(std::size_t offset, std::uint32_t bytes) {
+    EXPECT_TRUE(a.wire->lend(*link, memory + offset, bytes, true));
+    PacketHeader header{};
+    header.type = PacketType::kPut;
+    header.payload_bytes = bytes;
+    a.wire->publish(*link, header);
+    return a.wire->next_packet(*link);
+  }
+
+  static constexpr std::size_t kBytes = 1 << 20;
+  WirePeer a{directory().options(1)};
+  WirePeer b{directory().options(2)};
+  std::byte* memory = nullptr;
+  Link* link = nullptr;
+};
+
+TEST_F(LendTest, Lent_payload__is_read_where_it_lies) {
+  get_acquainted();
+  const std::uint64_t end = lend(64, kMostLentBytes);
+  EXPECT_FALSE(a.wire->has_taken(*link, end));
+  Packet packet;
+  ASSERT_TRUE(b.wire->peek(packet));
+  ASSERT_EQ(packet.header.payload_bytes, kMostLentBytes);
+  EXPECT_NE(packet.payload, memory + 64) << "through a mapping of its own";
+  EXPECT_EQ(std::memcmp(packet.payload, memory + 64, kMostLentBytes), 0);
+  memory[64] = std::byte{255};
+  EXPECT_EQ(packet.payload[0], std::byte{255});
+  EXPECT_FALSE(a.wire->has_taken(*link, end));
+  b.wire->release();
+  EXPECT_TRUE(a.wire->has_taken(*link, end));
+  EXPECT_EQ(a.counter(Counter::kPacketsLent), 1u);
+}
+
+TEST_F(LendTest, Memory_outside_of_the_heap__is_not_lent) {
+  get_acquainted();
+  const std::vector<std::byte> elsewhere(8192);
+  EXPECT_FALSE(a.wire->lend(*link, elsewhere.data(), 8192, true));
+  EXPECT_FALSE(b.wire->lend(*b.connect(a), memory, 8192, true)) << "the way back has yet to carry something long";
+}
+
+TEST_F(LendTest, Full_ring__refuses) {
+  get_acquainted();
+  std::uint32_t lent = 0;
+  PacketHeader header{};
+  header.type = PacketType::kPut;
+  header.payload_bytes = 64;
+  for (; a.wire->lend(*link, memory, 64, true); ++lent) a.wire->publish(*link, header);
+  EXPECT_EQ(lent, RingGeometry{}.cell_count);
+  b.receive();
+  EXPECT_TRUE(a.wire->lend(*link, memory, 64, true)) << "what was lent comes back at once";
+  a.wire->discard(*link);
+}
+
+TEST_F(LendTest, Sender_that_sleeps__is_rung_when_what_it_has_lent_is_taken) {
+  get_acquainted();
+  const std::uint64_t end = lend(0, 8192);
+  EXPECT_FALSE(a.wire->has_taken(*link, end));
+  Doorbell bell(a.segment->doorbell(), a.segment->wake_barrier());
+  const std::uint32_t seen = bell.announce();
+  EXPECT_FALSE(a.wire->has_room_again());
+  ASSERT_TRUE(b.receive());
+  EXPECT_TRUE(bell.wait(seen, kLongestSleepNs));
+  bell.withdraw();
+  EXPECT_TRUE(a.wire->has_room_again());
+  EXPECT_TRUE(a.wire->has_taken(*link, end));
+}
+
+TEST_F(LendTest, Sender_that_dies__leaves_its_memory_to_who_reads_it) {
+  get_acquainted();
+  lend(0, 8192);
+  Packet packet;
+  ASSERT_TRUE(b.wire->peek(packet));
+  a.wire.reset();
+  a.die();
+  b.wire->check_peers();
+  EXPECT_EQ(std::memcmp(packet.payload, memory, 8192), 0);
+  b.wire->release();
+  ProcessId source;
+  void* context = nullptr;
+  b.wire->peek(packet);
+  EXPECT_TRUE(b.wire->take_closed_source(&source, &context));
+}
+
+/// Values are read without care for faults.
+TEST_F(LendTest, Atomic_whose_values_are_lent__evicts_its_sender) {
+  get_acquainted();
+  ASSERT_TRUE(a.wire->lend(*link, memory, 64, true));
+  PacketHeader header{};
+  header.type = PacketType::kAtomic;
+  header.payload_bytes = 64;
+  a.wire->publish(*link, header);
+  EXPECT_FALSE(b.receive());
+  EXPECT_EQ(b.counter(Counter::kSourcesEvicted), 1u);
+}
+
+/// Where a liar says that its payload lies in its heap.
+TEST_F(LendTest, Place_outside_of_the_senders_heap__evicts_it) {
+  for (const std::uint64_t offset : {std::uint64_t{16} << 20, ~std::uint64_t{0} - 4095, std::uint64_t{1} << 63}) {
+    WirePeer target(directory().options(3));
+    WirePeer liar(directory().options(4));
+    Link* const way = liar.connect(target);
+    ASSERT_FALSE(liar.wire->lend(*way, memory, 8192, true));
+    ASSERT_TRUE(liar.send(way, std::string(kAreaFromBytes, 'x')));
+    ASSERT_TRUE(target.receive());
+    const Mapping ring = target.segment->map_ring(0);
+    const SegmentLayout& layout = target.segment->layout();
+    const RingView view(ring.at(layout.ring_start(0)), layout.ring);
+    PacketHeader header{};
+    header.type = PacketType::kPut;
+    header.payload_bytes = 8192;
+    std::memcpy(view.cells[1].head, &header, sizeof view.cells[1].head);
+    const LentPlace place{offset, 1};
+    std::memcpy(view.cells[1].inline_payload, &place, sizeof place);
+    view.cells[1].wire_word.store(kLent << 16 | lap_of(1), std::memory_order_release);
+    EXPECT_FALSE(target.receive());
+    EXPECT_EQ(target.counter(Counter::kSourcesEvicted), 1u);
+  }
 }
 
 TEST_F(LinkSetTest, Blocked_sender_that_sleeps__is_rung_when_room_comes_back) {

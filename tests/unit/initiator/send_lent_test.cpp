@@ -1,0 +1,174 @@
+// What initiator/send lends instead of copying: SEND waits until the peer has read it.
+
+#include "engine/initiator/send.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/initiator/connect.h"
+#include "engine/initiator/send_steps.h"
+#include "engine/loop.h"
+#include "tests/unit/support/core_fixture.h"
+
+namespace portofu {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+class SendLentTest : public CoreTest {
+ protected:
+  void SetUp() override {
+    memory = pattern_bytes(0, memory.size());
+    md_ = &make_md(ni, memory.data(), memory.size());
+    wire.lends = true;
+  }
+
+  MemoryDescriptor& md() { return *md_; }
+  void set_options(std::uint32_t options) { md_->options = options; }
+
+  Descriptor put(std::uint64_t length, AckRequest ack_req = AckRequest::kNone) {
+    Descriptor d = descriptor(DescriptorKind::kPut, length);
+    d.md_handle = md_->handle;
+    d.ack_req = ack_req;
+    return d;
+  }
+  void start(const Descriptor& d) { start_descriptor(core, d); }
+  int advance() { return advance_peer(core, peer()); }
+
+ private:
+  MemoryDescriptor* md_ = nullptr;
+};
+
+/// 3.13.1: SEND says that the buffer may be used again, so it waits for whoever reads it.
+TEST_F(SendLentTest, Lent_put__leaves_in_long_packets_and_SEND_waits_until_they_are_taken) {
+  set_options(kMdEventCtSend);
+  start(put(kMemoryBytes));
+  EXPECT_EQ(wire.lent_count, 1);
+  EXPECT_EQ(wire.take().payload, pattern_bytes(0, kMemoryBytes));
+  EXPECT_THAT(kinds(), IsEmpty());
+  EXPECT_EQ(successes(), 0u);
+  EXPECT_EQ(md().pending, 1u);
+  EXPECT_THAT(core.waiting_peers, ElementsAre(&peer()));
+  EXPECT_EQ(run_cycle_on_duty(core), 0);
+  wire.taken_packets = 1;
+  EXPECT_GT(run_cycle_on_duty(core), 0);
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kSend));
+  EXPECT_EQ(successes(), 1u);
+  EXPECT_EQ(md().pending, 0u);
+  EXPECT_THAT(core.waiting_peers, IsEmpty());
+  EXPECT_EQ(counted(Counter::kSendsBlocked), 0u);
+}
+
+TEST_F(SendLentTest, Lent_puts__end_in_their_order_and_shorter_ones_do_not_wait) {
+  for (std::uint64_t number = 0; number < 3; ++number) {
+    Descriptor d = put(kLendFromBytes);
+    d.user_ptr = reinterpret_cast<void*>(number + 1);
+    start(d);
+  }
+  start(put(kLendFromBytes - 1));
+  EXPECT_EQ(wire.lent_count, 3);
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kSend)) << "the short one";
+  wire.taken_packets = 2;
+  advance();
+  EXPECT_EQ(next_event().user_ptr, reinterpret_cast<void*>(1));
+  EXPECT_EQ(next_event().user_ptr, reinterpret_cast<void*>(2));
+  EXPECT_THAT(kinds(), IsEmpty());
+  wire.taken_packets = 4;
+  advance();
+  EXPECT_EQ(next_event().user_ptr, reinterpret_cast<void*>(3));
+}
+
+TEST_F(SendLentTest, Lent_put__SEND_comes_before_an_acknowledgement_that_is_there_already) {
+  set_options(kMdEventCtAck);
+  start(put(kMemoryBytes, AckRequest::kCount));
+  receive(answer_header(next_sent().operation_id, kMemoryBytes));
+  EXPECT_EQ(successes(), 0u);
+  wire.taken_packets = 1;
+  advance();
+  EXPECT_EQ(successes(), 1u);
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kSend));
+  EXPECT_EQ(core.outstanding.open_count(), 0u);
+}
+
+/// Whoever has a put and then answers it by a put of its own is told of in that order.
+TEST_F(SendLentTest, Lent_put_that_is_taken__is_told_before_what_the_target_sends_next) {
+  start(put(kMemoryBytes));
+  append(entry());
+  wire.taken_packets = 1;
+  receive(put_header(8));
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kSend, EventKind::kPut));
+}
+
+/// PTL_MD_VOLATILE (3.10.1): the caller may change the buffer when the call returns.
+TEST_F(SendLentTest, Volatile_memory__is_not_lent) {
+  set_options(kMdVolatile);
+  start(put(kMemoryBytes));
+  EXPECT_EQ(wire.lent_count, 0);
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kSend));
+}
+
+TEST_F(SendLentTest, Pieces__are_lent_one_by_one) {
+  const iovec pieces[] = {{memory.data(), 100}, {memory.data() + 200, 3000}, {memory.data() + 4000, 8192}};
+  ASSERT_TRUE(md().segment.describe(pieces, 3));
+  start(put(100 + 3000 + 8192));
+  EXPECT_EQ(wire.lent_count, 3);
+  EXPECT_EQ(wire.take().payload, pattern_bytes(0, 100));
+  EXPECT_EQ(wire.take().payload, pattern_bytes(200, 3000));
+  EXPECT_EQ(wire.take().payload, pattern_bytes(4000, 8192));
+  wire.taken_packets = 2;
+  advance();
+  EXPECT_THAT(kinds(), IsEmpty());
+  wire.taken_packets = 3;
+  advance();
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kSend));
+}
+
+TEST_F(SendLentTest, Lent_put_that_had_to_wait__ends_like_any_other) {
+  wire.room = 0;
+  start(put(kMemoryBytes));
+  EXPECT_EQ(peer().requests.size(), 1u);
+  wire.room = 1;
+  EXPECT_EQ(advance(), 1);
+  EXPECT_TRUE(peer().requests.empty());
+  EXPECT_THAT(kinds(), IsEmpty());
+  wire.taken_packets = 1;
+  advance();
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kSend));
+}
+
+TEST_F(SendLentTest, Peer_that_dies_with_what_was_lent__ends_puts_that_it_has_not_read) {
+  start(put(kMemoryBytes));
+  start(put(kMemoryBytes));
+  start(put(kMemoryBytes, AckRequest::kFull));
+  wire.taken_packets = 1;
+  lose_peer(core, peer());
+  EXPECT_EQ(next_event().ni_fail_type, NiFail::kOk) << "it has read that one";
+  EXPECT_EQ(next_event().ni_fail_type, NiFail::kUndeliverable);
+  for (const EventKind kind : {EventKind::kSend, EventKind::kAck}) {
+    const Event event = next_event();
+    EXPECT_EQ(event.type, kind);
+    EXPECT_EQ(event.ni_fail_type, NiFail::kUndeliverable);
+  }
+  EXPECT_EQ(md().pending, 0u);
+}
+
+TEST_F(SendLentTest, Memory_descriptor_of_a_lent_put__lives_until_it_is_taken) {
+  start(put(kMemoryBytes));
+  const Handle handle = md().handle;
+  release_md(ni, handle);
+  EXPECT_NE(ni.mds.find(handle), nullptr);
+  wire.taken_packets = 1;
+  advance();
+  EXPECT_EQ(ni.mds.find(handle), nullptr);
+}
+
+TEST_F(SendLentTest, Interface_that_is_closed__forgets_its_lent_puts) {
+  start(put(kMemoryBytes));
+  close_interface(kMatchingPhysical);
+  EXPECT_TRUE(peer().lent_requests.empty());
+  wire.taken_packets = 1;
+  advance();
+}
+
+}  // namespace
+}  // namespace portofu
