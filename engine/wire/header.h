@@ -90,4 +90,11 @@ struct alignas(64) PacketHeader {
 
 static_assert(sizeof(PacketHeader) == 64 && std::is_trivially_copyable_v<PacketHeader>);
 
+/// Whether a packet answers a request; all others are requests. No packet of either kind has to wait for the other. A
+/// fault is the answer to a put of uTofu that wanted none, and told in order with the others (guide, 2.2.10).
+inline bool is_of_answer(const PacketHeader& header) {
+  if (header.type == PacketType::kAnswer || header.type == PacketType::kTofuFault) return true;
+  return header.type == PacketType::kData && (header.flags & kFlagAnswerStream) != 0;
+}
+
 }  // namespace portofu

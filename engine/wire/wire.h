@@ -98,6 +98,10 @@ class Wire {
   ///         nullptr if there is no room now or the link is lost
   virtual std::byte* claim(Link& link, std::uint32_t payload_bytes) = 0;
 
+  /// The same for a packet of an answer (is_of_answer). A wire on which packets wait for those before them keeps room
+  /// for answers, so that they do not wait for requests; there, this room takes nothing else.
+  virtual std::byte* claim_answer(Link& link, std::uint32_t payload_bytes) { return claim(link, payload_bytes); }
+
   /// Sends the claimed packet. `header.payload_bytes` must be what was claimed, or less.
   virtual void publish(Link& link, const PacketHeader& header) = 0;
 
