@@ -5,9 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "engine/wire/reliable/reliable_wire.h"
+#include "engine/wire/sim/lossy_network.h"
 #include "engine/wire/sim/sim_network.h"
 #include "tests/simulation/model.h"
 #include "tests/simulation/node.h"
@@ -19,7 +22,8 @@ struct WorldOptions {
   std::uint64_t seed = 0;
   std::size_t process_count = 2;
   SimOptions network;
-  NodeOptions node;  ///< `id`, `index`, `uid` and `clock_ns` are set for each process.
+  std::optional<LossyOptions> lossy;  ///< Set: reliable wires over a lossy network carry everything, in virtual time.
+  NodeOptions node;                   ///< `id`, `index`, `uid` and `clock_ns` are set for each process.
 };
 
 /// Used by one thread. After the first disagreement, which complaint() tells, nothing may be called any more.
@@ -60,6 +64,9 @@ class World final : private WireObserver {
   /// Runs all engines until nothing is under way; complains if that never comes.
   void settle();
 
+  /// Lossy: how much the wires had to do, all together.
+  std::uint64_t frames_sent_again() const;
+
   /// Compares everything, once all is settled.
   void compare();
 
@@ -75,6 +82,8 @@ class World final : private WireObserver {
   void trace(const char* what, std::size_t process, ProcessId peer, const PacketHeader& header) const;
   void follow_triggers(std::size_t process);
   bool is_quiet();
+  std::unique_ptr<Wire> make_carrier(ProcessId id, std::uint32_t index);
+  void let_time_pass(std::uint64_t at_most_ns);
   void compare_counters(std::size_t process);
   void compare_queue(std::size_t process, Handle eq);
   void compare_substream(const std::vector<Event>& seen, const std::vector<Event>& expected);
@@ -85,6 +94,8 @@ class World final : private WireObserver {
   WorldOptions options_;
   std::uint64_t clock_ns_ = 0;
   SimNetwork network_;
+  std::unique_ptr<LossyNetwork> lossy_;  ///< nullptr: network_ carries everything.
+  std::vector<ReliableWire*> reliable_;  ///< Of the nodes, over lossy_.
   Model model_;
   std::vector<std::unique_ptr<Node>> nodes_;
   std::vector<std::map<Handle, Taken>> taken_;  ///< By process and event queue.
