@@ -50,13 +50,8 @@ WorldOptions RandomSequence::draw_world(std::uint64_t seed, const Taste& taste) 
   node.ring = {16, 16384, 8192};
   node.settings.window_operations = random.below(2) == 0 ? 1 + static_cast<std::uint32_t>(random.below(8)) : 1024;
   if (taste.lossy) {
-    LossyOptions lossy;
+    LossyOptions lossy = bad_network();
     lossy.max_datagram_bytes = random.below(2) == 0 ? 1472 : 4224 + 4096 * static_cast<std::uint32_t>(random.below(2));
-    lossy.loss = 100;
-    lossy.duplicates = 50;
-    lossy.damaged = 10;
-    lossy.reordered = 100;
-    lossy.reorder_span = 64;
     lossy.delay = static_cast<DelayKind>(random.below(4));
     lossy.mean_delay_ns = 1 + random.below(100'000);
     options.lossy = lossy;

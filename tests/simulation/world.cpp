@@ -15,9 +15,6 @@ constexpr std::uint32_t kNid = 0x0a000001;
 constexpr std::uint32_t kFirstPid = 100;
 constexpr std::uint32_t kFirstUid = 1000;
 
-/// Of a lossy network.
-constexpr LinkFigures kLossyLink{.latency_ns = 1000, .bytes_per_us = 10'000};
-
 /// Virtual time of one step, and of a round in which nothing moves.
 constexpr std::uint64_t kStepNs = 2'000;
 constexpr std::uint64_t kSettleNs = 1'000'000'000;
@@ -75,11 +72,9 @@ bool is_initiators(EventKind kind) {
 }  // namespace
 
 World::World(const WorldOptions& options)
-    : options_(options), network_(options.seed, options.network), model_(options.node.interface_index) {
-  if (options.lossy) {
-    const auto count = static_cast<std::uint32_t>(options.process_count);
-    lossy_ = std::make_unique<LossyNetwork>(options.seed, Topology::crossbar(count, kLossyLink), *options.lossy);
-  }
+    : options_(options),
+      network_(options.seed, options.network, options.lossy, static_cast<std::uint32_t>(options.process_count)),
+      model_(options.node.interface_index) {
   std::vector<ProcessId> ids;
   for (std::size_t i = 0; i < options.process_count; ++i)
     ids.push_back({kNid, kFirstPid + static_cast<std::uint32_t>(i)});
@@ -91,8 +86,8 @@ World::World(const WorldOptions& options)
     node.id = ids[i];
     node.index = i;
     node.uid = kFirstUid + static_cast<std::uint32_t>(i);
-    node.clock_ns = lossy_ != nullptr ? lossy_->clock_ns() : &clock_ns_;
-    nodes_.push_back(std::make_unique<Node>(make_carrier(node.id, static_cast<std::uint32_t>(i)), node, observer));
+    node.clock_ns = network_.clock_ns();
+    nodes_.push_back(std::make_unique<Node>(network_.attach(node.id, static_cast<std::uint32_t>(i)), node, observer));
     if (logical) nodes_[i]->set_map(ids);
     ModelProcess process;
     process.id = node.id;
@@ -103,14 +98,6 @@ World::World(const WorldOptions& options)
     process.memory.resize(node.memory_bytes);
     model_.processes.push_back(std::move(process));
   }
-}
-
-std::unique_ptr<Wire> World::make_carrier(ProcessId id, std::uint32_t index) {
-  if (lossy_ == nullptr) return network_.attach(id);
-  const ReliableOptions options{.life = options_.seed + index + 1};
-  auto wire = std::make_unique<ReliableWire>(lossy_->attach(id, index), options);
-  reliable_.push_back(wire.get());
-  return wire;
 }
 
 World::~World() {
@@ -179,22 +166,8 @@ void World::make_portal(std::size_t process, std::uint16_t pt_index, Handle eq, 
 
 // ---- Calls ---------------------------------------------------------------------------------------------------------
 
-/// To the next thing that happens in the network, but not further than that.
-void World::let_time_pass(std::uint64_t at_most_ns) {
-  if (lossy_ == nullptr) return;
-  std::uint64_t next_ns = std::min(lossy_->next_event_ns(), lossy_->now_ns() + at_most_ns);
-  for (const ReliableWire* wire : reliable_) next_ns = std::min(next_ns, wire->next_due_ns());
-  lossy_->advance(std::max(next_ns, lossy_->now_ns() + 1));
-}
-
-std::uint64_t World::frames_sent_again() const {
-  std::uint64_t sum = 0;
-  for (const ReliableWire* wire : reliable_) sum += wire->counts().frames_sent_again;
-  return sum;
-}
-
 void World::step(std::size_t process) {
-  let_time_pass(kStepNs);
+  network_.pass_to_next(kStepNs);
   nodes_[process]->engine().step();
   follow_triggers(process);
   compare_counters(process);
@@ -297,9 +270,7 @@ void World::write_memory(std::size_t process, std::size_t at, std::byte value) {
 // ---- Comparison ----------------------------------------------------------------------------------------------------
 
 bool World::is_quiet() {
-  if (!network_.quiet()) return false;
-  if (!std::all_of(reliable_.begin(), reliable_.end(), [](const ReliableWire* wire) { return wire->is_settled(); }))
-    return false;
+  if (!network_.is_quiet()) return false;
   return std::all_of(nodes_.begin(), nodes_.end(), [](const auto& node) {
     return node->core().waiting_peers.empty() && node->core().fired.empty() && !node->core().wires[0]->has_packets();
   });
@@ -314,7 +285,7 @@ void World::settle() {
       if (!complaint().empty()) return;
     }
     if (!moved && is_quiet()) return;
-    if (!moved) let_time_pass(kSettleNs);
+    if (!moved) network_.pass_to_next(kSettleNs);
   }
   model_.complain("the network never comes to rest");
 }

@@ -9,10 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/wire/reliable/reliable_wire.h"
-#include "engine/wire/sim/lossy_network.h"
-#include "engine/wire/sim/sim_network.h"
 #include "tests/simulation/model.h"
+#include "tests/simulation/network.h"
 #include "tests/simulation/node.h"
 
 namespace portofu::simulation {
@@ -65,7 +63,7 @@ class World final : private WireObserver {
   void settle();
 
   /// Lossy: how much the wires had to do, all together.
-  std::uint64_t frames_sent_again() const;
+  std::uint64_t frames_sent_again() const { return network_.frames_sent_again(); }
 
   /// Compares everything, once all is settled.
   void compare();
@@ -82,8 +80,6 @@ class World final : private WireObserver {
   void trace(const char* what, std::size_t process, ProcessId peer, const PacketHeader& header) const;
   void follow_triggers(std::size_t process);
   bool is_quiet();
-  std::unique_ptr<Wire> make_carrier(ProcessId id, std::uint32_t index);
-  void let_time_pass(std::uint64_t at_most_ns);
   void compare_counters(std::size_t process);
   void compare_queue(std::size_t process, Handle eq);
   void compare_substream(const std::vector<Event>& seen, const std::vector<Event>& expected);
@@ -92,10 +88,7 @@ class World final : private WireObserver {
   void complain(std::size_t process, const std::string& text);
 
   WorldOptions options_;
-  std::uint64_t clock_ns_ = 0;
-  SimNetwork network_;
-  std::unique_ptr<LossyNetwork> lossy_;  ///< nullptr: network_ carries everything.
-  std::vector<ReliableWire*> reliable_;  ///< Of the nodes, over lossy_.
+  Network network_;
   Model model_;
   std::vector<std::unique_ptr<Node>> nodes_;
   std::vector<std::map<Handle, Taken>> taken_;  ///< By process and event queue.
