@@ -93,6 +93,10 @@ class Wire {
   /// Gives the link back. Packets already published are still delivered if the peer lives.
   virtual void disconnect(Link* link) = 0;
 
+  /// No link to the peer could be made in time, and what it waits for from us was dropped. A wire on which it may live
+  /// all the same makes it lose its link to us.
+  virtual void give_up(ProcessId /*peer*/) {}
+
   /// Claims room for one packet. After a claim the only ways out are publish and discard.
   /// @return where to write the payload (64-byte aligned, `payload_bytes` long; non-null also for 0 bytes),
   ///         nullptr if there is no room now or the link is lost

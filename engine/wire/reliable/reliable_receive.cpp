@@ -36,7 +36,10 @@ void ReliableWire::progress() {
   now_ns_ = std::max(now_ns_, now_ns);
   if (was_away) {
     for (const auto& [key, link] : outgoing_) link->liveness.pardon(now_ns_);
-    for (const auto& [key, link] : incoming_) link->liveness.pardon(now_ns_);
+    for (const auto& [key, link] : incoming_) {
+      link->liveness.pardon(now_ns_);
+      if (link->state == ReceivingState::kOffered) link->liveness.heard(now_ns_);
+    }
   }
   if (endpoint_->has_datagrams()) {
     receive_frames();

@@ -15,12 +15,16 @@ constexpr std::uint32_t kReleasedPerAck = 16;
 /// A peer that was heard so shortly ago is not asked whether it lives.
 constexpr std::uint64_t kHeardLatelyNs = 50'000'000;
 
-/// Between two questions: doubled each time, for those of which the medium says that they are gone always the first.
-constexpr std::uint64_t kFirstQuestionNs = 20'000'000;
-constexpr std::uint32_t kMaxQuestionDoublings = 3;
+/// Between two questions: doubled each time, but not for those of which the medium says that they are gone.
+constexpr std::uint64_t kFirstQuestionNs = 10'000'000;
+constexpr std::uint64_t kSuspectedQuestionNs = 20'000'000;
+constexpr std::uint32_t kMaxQuestionDoublings = 4;
 
-/// A link that is being opened is forgotten when nobody has asked for it for so long; an offer, when nobody took it.
+/// A link that is being opened is forgotten when nobody has asked for it for so long.
 constexpr std::uint64_t kForgetNs = 3'000'000'000;
+
+/// An offer that nobody has taken for so long is forgotten; its sender may be stopped.
+constexpr std::uint64_t kOfferNs = 30'000'000'000;
 
 /// A source that says nothing and that nobody waits for is asked so rarely; only a clear answer ends it.
 constexpr std::uint64_t kIdleNs = 30'000'000'000;
@@ -29,10 +33,10 @@ constexpr std::uint64_t kIdleNs = 30'000'000'000;
 constexpr std::uint64_t kSilentNs = 5'000'000;
 
 /// The medium had no room: soon again.
-constexpr std::uint64_t kNoRoomNs = 1'000;
+constexpr std::uint64_t kNoRoomNs = 5'000;
 
 std::uint64_t question_pause_ns(const Liveness& liveness, std::uint32_t questions, std::uint64_t now_ns) {
-  return liveness.is_suspected(now_ns) ? kFirstQuestionNs
+  return liveness.is_suspected(now_ns) ? kSuspectedQuestionNs
                                        : kFirstQuestionNs << std::min(questions, kMaxQuestionDoublings);
 }
 
@@ -62,6 +66,7 @@ void ReliableWire::want_ack(IncomingLink& link, bool urgent) {
   link.ack_urgent = link.ack_urgent || urgent;
   if (link.ack_wanted) return;
   link.ack_wanted = true;
+  acks_due_ns_ = 0;
   acks_.push_back(&link);
 }
 
@@ -84,7 +89,10 @@ bool ReliableWire::send_ack(IncomingLink& link) {
 void ReliableWire::send_acks() {
   std::erase_if(acks_, [this](IncomingLink* link) {
     if (!link->ack_urgent && link->released < kReleasedPerAck && !ready_.empty()) return false;
-    if (!send_ack(*link)) return false;
+    if (!send_ack(*link)) {
+      acks_due_ns_ = now_ns_ + kNoRoomNs;
+      return false;
+    }
     link->ack_wanted = false;
     link->ack_urgent = false;
     link->released = 0;
@@ -114,7 +122,7 @@ void ReliableWire::sweep_incoming() {
     IncomingLink& link = *at->second;
     ++at;  // The link may be forgotten.
     wake_at(serve(link));
-    const bool forgotten = link.state == ReceivingState::kOffered && now_ns_ - link.liveness.heard_ns() > kForgetNs;
+    const bool forgotten = link.state == ReceivingState::kOffered && now_ns_ - link.liveness.heard_ns() > kOfferNs;
     if (forgotten) forget_incoming(link);
   }
 }
@@ -181,7 +189,7 @@ std::uint64_t ReliableWire::serve(OutgoingLink& link) {
 
 std::uint64_t ReliableWire::serve(IncomingLink& link) {
   if (link.state == ReceivingState::kEnded) return UINT64_MAX;
-  if (link.state == ReceivingState::kOffered) return link.liveness.heard_ns() + kForgetNs + 1;
+  if (link.state == ReceivingState::kOffered) return link.liveness.heard_ns() + kOfferNs + 1;
   const bool watched = now_ns_ < link.watched_until_ns;
   if (watched && link.liveness.silence_ns(now_ns_) > options_.silence_limit_ns) {
     end_incoming(link);

@@ -11,6 +11,7 @@
 // that nobody has the address, or after ReliableOptions::silence_limit_ns without any answer. A stopped process is
 // silent but its address is not free: it is waited for until then.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -58,6 +59,7 @@ class ReliableWire final : public Wire {
   std::uint32_t max_payload_bytes() const override { return max_payload_bytes_; }
   ConnectResult connect(ProcessId peer, Link** link) override;
   void disconnect(Link* link) override;
+  void give_up(ProcessId peer) override;
   std::byte* claim(Link& link, std::uint32_t payload_bytes) override;
   std::byte* claim_answer(Link& link, std::uint32_t payload_bytes) override;
   void publish(Link& link, const PacketHeader& header) override;
@@ -73,7 +75,7 @@ class ReliableWire final : public Wire {
   bool is_settled() const;
 
   /// When something has to be sent though nothing arrives; UINT64_MAX: never.
-  std::uint64_t next_due_ns() const { return acks_.empty() ? next_due_ns_ : 0; }
+  std::uint64_t next_due_ns() const { return acks_.empty() ? next_due_ns_ : std::min(next_due_ns_, acks_due_ns_); }
 
   const ReliableCounts& counts() const { return counts_; }
 
@@ -99,6 +101,7 @@ class ReliableWire final : public Wire {
   void end_incoming(IncomingLink& link);
   void forget_incoming(IncomingLink& link);
   void lose(OutgoingLink& link);
+  void refuse_source(ProcessId source, std::uint64_t life);
   std::uint64_t new_number();
 
   // reliable_receive.cpp: what arrives.
@@ -145,6 +148,7 @@ class ReliableWire final : public Wire {
   std::uint64_t numbers_given_ = 0;                             ///< By new_number.
   std::uint64_t now_ns_;                                        ///< As of the last look at the clock.
   std::uint64_t next_due_ns_ = UINT64_MAX;                      ///< When serve_timers has something to do.
+  std::uint64_t acks_due_ns_ = 0;                               ///< For acks_; later than now: there was no room.
   int newly_lost_ = 0;                                          ///< Links since the last check_peers.
   ReliableCounts counts_;
 };
