@@ -41,6 +41,7 @@ class FakeWire final : public Wire {
   std::vector<FakePacket> sent;  ///< Published and not taken, in order.
   int connect_count = 0;
   int disconnect_count = 0;
+  int give_up_count = 0;
   int discard_count = 0;
 
   /// What the test does as the peer. A process that has died sends in its next life, which is heard once its former
@@ -88,6 +89,8 @@ class FakeWire final : public Wire {
     *link = links_.back().get();
     return ConnectResult::kConnected;
   }
+
+  void give_up(ProcessId) override { ++give_up_count; }
 
   void disconnect(Link* link) override {
     FakeLink& own_link = own(*link);

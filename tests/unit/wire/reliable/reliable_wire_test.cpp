@@ -168,6 +168,52 @@ TEST(ReliableWire, Answers__have_an_end_too) {
   EXPECT_TRUE(world.send(0, *link, 7777, false)) << "and leave requests theirs";
 }
 
+// Portals 4.3, 2.2: "messages may be dropped by the network".
+TEST(ReliableWire, Packet_that_may_be_lost__is_sent_once_and_keeps_its_order) {
+  LossyOptions options;
+  options.loss = 200;
+  ReliableWorld world(options);
+  Link* link = world.connect(0, 1);
+  ASSERT_NE(link, nullptr);
+  const auto send_losable = [&](std::uint32_t number) {
+    std::byte* room = world.parties[0].wire->claim(*link, 1);
+    if (room == nullptr) return false;
+    *room = static_cast<std::byte>(number);
+    PacketHeader header{};
+    header.type = PacketType::kPut;
+    header.operation_id = 0;
+    header.hdr_data = number;
+    header.payload_bytes = 1;
+    header.length = 1;
+    header.wire_word = kMayBeLost;
+    world.parties[0].wire->publish(*link, header);
+    EXPECT_EQ(world.parties[0].wire->send_held().now, 0u) << "nothing is kept";
+    return true;
+  };
+  std::vector<std::uint64_t> taken;
+  const auto take = [&] {
+    Packet packet;
+    while (world.parties[1].wire->peek(packet)) {
+      taken.push_back(packet.header.hdr_data);
+      world.parties[1].wire->release();
+    }
+  };
+  world.parties[1].stopped = true;  // Taken here.
+  for (std::uint32_t number = 0; number < kMany;) {
+    number += send_losable(number) ? 1 : 0;
+    world.run(10'000);
+    take();
+  }
+  for (int i = 0; i < 1000; ++i) {
+    world.run(kMillisecond);
+    take();
+  }
+  EXPECT_TRUE(std::is_sorted(taken.begin(), taken.end()));
+  EXPECT_EQ(std::adjacent_find(taken.begin(), taken.end()), taken.end());
+  EXPECT_NEAR(static_cast<double>(taken.size()), 0.8 * kMany, 0.05 * kMany) << "what is lost is not sent again";
+  EXPECT_TRUE(world.parties[0].wire->is_settled());
+}
+
 TEST(ReliableWire, Discard__sends_nothing) {
   ReliableWorld world;
   Link* link = world.connect(0, 1);
