@@ -1,7 +1,7 @@
 #pragma once
 // Requests and answers. A request may have to wait for answers, so answers must never wait for requests: J. C. Hoe's
-// thesis (2.10) shows the circle that stands still otherwise. A medium or wire that holds packets keeps room for answers
-// that requests cannot take.
+// thesis (2.10) shows the circle that stands still otherwise. A medium or wire that holds packets keeps room for
+// answers that requests cannot take.
 
 #include <cstddef>
 #include <cstdint>

@@ -44,7 +44,8 @@ struct OutgoingLink : Link {
   bool held = false;         ///< The engine has it.
   bool unreachable = false;  ///< kOver: it never opened, because nobody has the address.
   std::array<SendWindow, kTrafficClassCount> windows;
-  std::array<bool, kTrafficClassCount> room_wanted{};  ///< A claim failed, and has_room_again has not answered it.
+  /// Bytes of the packet for which a claim failed and has_room_again has not answered; 0: none.
+  std::array<std::uint32_t, kTrafficClassCount> room_wanted{};
   RoundTrip round_trip;
   Liveness liveness;
   std::uint64_t wanted_ns = 0;         ///< kOpening: when connect last asked for it.

@@ -131,7 +131,7 @@ std::byte* ReliableWire::claim_of_class(Link& link, std::uint32_t payload_bytes,
   if (own.lost) return nullptr;
   const auto packet_bytes = static_cast<std::uint32_t>(sizeof(PacketHeader)) + payload_bytes;
   if (!own.windows[index].has_room(packet_bytes)) {
-    own.room_wanted[index] = true;
+    own.room_wanted[index] = packet_bytes;
     return nullptr;
   }
   own.claimed = PacketBuffer(packet_bytes);
@@ -166,9 +166,9 @@ bool ReliableWire::has_room_again() {
   bool any = false;
   for (const auto& [key, link] : outgoing_) {
     for (std::size_t i = 0; i < kTrafficClassCount; ++i) {
-      if (!link->room_wanted[i]) continue;
-      const bool has_room = !link->lost && link->windows[i].has_room(max_payload_bytes_ + sizeof(PacketHeader));
-      if (has_room || link->lost) link->room_wanted[i] = false;
+      if (link->room_wanted[i] == 0) continue;
+      const bool has_room = !link->lost && link->windows[i].has_room(link->room_wanted[i]);
+      if (has_room || link->lost) link->room_wanted[i] = 0;
       any = any || has_room;
     }
   }

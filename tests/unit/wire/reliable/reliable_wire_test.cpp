@@ -415,5 +415,36 @@ TEST(ReliableWire, Partition__loses_the_link_and_nothing_arrives_twice_afterward
   }
 }
 
+// What the peer waits for may have been on the link that was lost: it must not believe that all is well.
+TEST(ReliableWire, Lost_link__takes_the_link_of_the_peer_to_us_with_it) {
+  ReliableWorld world;
+  Link* link = world.connect(0, 1);
+  Link* back = world.connect(1, 0);
+  ASSERT_TRUE(link != nullptr && back != nullptr);
+  ASSERT_TRUE(world.settle());
+  world.network.set_parts({0, 1});
+  ASSERT_TRUE(world.send(0, *link, 1));
+  world.run(12 * kSecond);
+  EXPECT_TRUE(link->lost);
+  EXPECT_FALSE(back->lost) << "it has asked nothing";
+  world.network.set_parts({});
+  ASSERT_TRUE(world.send(1, *back, 2));
+  world.run(kSecond);
+  EXPECT_TRUE(back->lost);
+  EXPECT_TRUE(world.parties[0].taken.empty());
+}
+
+TEST(ReliableWire, Give_up__makes_the_peer_lose_its_link_to_us) {
+  ReliableWorld world;
+  Link* back = world.connect(1, 0);
+  ASSERT_NE(back, nullptr);
+  ASSERT_TRUE(world.settle());
+  world.parties[0].wire->give_up(world.parties[1].id);
+  world.run(kMillisecond);
+  EXPECT_TRUE(back->lost);
+  EXPECT_EQ(world.parties[0].closed.size(), 1u);
+  EXPECT_NE(world.connect(0, 1), nullptr) << "it can be tried again";
+}
+
 }  // namespace
 }  // namespace portofu
