@@ -61,22 +61,6 @@ class SendTest : public CoreTest {
   MemoryDescriptor* md_ = nullptr;
 };
 
-// 2.2: "guaranteed delivery of messages is not provided"; the rest of a message that is begun must arrive, though.
-TEST_F(SendTest, Unreliable_put__may_be_lost_if_it_is_one_packet) {
-  start(put(100));
-  EXPECT_FALSE(may_be_lost(wire.take().header));
-  set_options(kMdUnreliable);
-  start(put(100));
-  EXPECT_TRUE(may_be_lost(wire.take().header));
-  start(put(kPacketBytes));
-  EXPECT_TRUE(may_be_lost(wire.take().header));
-  start(put(kPacketBytes + 1));
-  EXPECT_FALSE(may_be_lost(wire.take().header));
-  EXPECT_FALSE(may_be_lost(wire.take().header));
-  start(get(100));
-  EXPECT_FALSE(may_be_lost(wire.take().header));
-}
-
 TEST_F(SendTest, Put__of_one_packet_has_every_field_and_SEND_follows) {
   Descriptor d = put(100);
   d.local_offset = 10;
