@@ -154,7 +154,9 @@ void ReliableWire::confirm(IncomingLink& link) {
   sources_[process_key(link.source)].push_back(&link);
   for_each_link_to(link.source, [&](OutgoingLink& other) {
     const bool is_open = other.state == SendingState::kOpen || other.state == SendingState::kClosing;
-    if (is_open && other.peer_life != link.life) lose(other);
+    if (!is_open || other.peer_life == link.life) return;
+    other.peer_life = 0;  // A dead process waits for nothing, and the new one is not to be refused.
+    lose(other);
   });
 }
 

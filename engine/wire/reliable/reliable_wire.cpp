@@ -93,15 +93,16 @@ void ReliableWire::lose(OutgoingLink& link) {
   for (SendWindow& window : link.windows) window.clear();
   ++counts_.links_lost;
   if (link.held) ++newly_lost_;
-  if (link.peer_life != 0) refuse_source(link.peer, link.peer_life);
+  if (link.peer_life != 0) refuse_source(link.peer);
 }
 
 /// What the process waits for from us may be among what was lost, so it must not believe that its link to us is sound.
-void ReliableWire::refuse_source(ProcessId source, std::uint64_t life) {
+/// Whatever its life: a late kAccept of a former life may have misled us.
+void ReliableWire::refuse_source(ProcessId source) {
   const std::uint64_t key = process_key(source);
   for (auto at = incoming_.lower_bound({key, 0}); at != incoming_.end() && at->first.first == key; ++at) {
     IncomingLink& link = *at->second;
-    if (link.life != life || link.state != ReceivingState::kOpen) continue;
+    if (link.state != ReceivingState::kOpen) continue;
     end_incoming(link);
     send_plain(source, FrameKind::kNoReceiver, link.id, link.acceptance);
   }
@@ -112,7 +113,7 @@ void ReliableWire::give_up(ProcessId peer) {
   for (auto at = outgoing_.lower_bound({key, 0}); at != outgoing_.end() && at->first.first == key; ++at) {
     if (at->second->state == SendingState::kOpening) lose(*at->second);
   }
-  if (const auto found = sources_.find(key); found != sources_.end()) refuse_source(peer, found->second.back()->life);
+  refuse_source(peer);
   wake_at(now_ns_);
 }
 

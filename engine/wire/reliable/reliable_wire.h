@@ -101,7 +101,7 @@ class ReliableWire final : public Wire {
   void end_incoming(IncomingLink& link);
   void forget_incoming(IncomingLink& link);
   void lose(OutgoingLink& link);
-  void refuse_source(ProcessId source, std::uint64_t life);
+  void refuse_source(ProcessId source);
   std::uint64_t new_number();
 
   // reliable_receive.cpp: what arrives.
