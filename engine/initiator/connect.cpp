@@ -32,6 +32,8 @@ void lose_peer(Core& core, Peer& peer) {
     end_lane_on_duty(core, peer);
     peer.wire->disconnect(peer.link);
     core.counters.add(Counter::kPeersLost);
+  } else if (!peer.answers.empty()) {
+    peer.wire->give_up(peer.id);
   }
   peer.link = nullptr;
   peer.state = PeerState::kUnconnected;

@@ -96,6 +96,7 @@ PacketHeader request_header(const Core& core, const Interface& ni, const MemoryD
   header.remote_offset = d.remote_offset;
   header.length = d.length;
   header.initiator_rank = ni.map.own_rank();
+  header.wire_word = (md.options & kMdUnreliable) != 0 ? kMayBeLost : 0;
   return header;
 }
 

@@ -78,7 +78,7 @@ AnswerResult send_packet(Core& core, Peer& peer, OutgoingAnswer& answer) {
   bool readable = true;
   if (bytes == 0) {
     bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(left, peer.wire->max_payload_bytes()));
-    std::byte* payload = peer.wire->claim(*peer.link, bytes);
+    std::byte* payload = peer.wire->claim_answer(*peer.link, bytes);
     if (payload == nullptr) return AnswerResult::kBlocked;
     readable = read_data(peer, answer, payload, bytes);
   }
@@ -172,7 +172,7 @@ void send_or_queue(Core& core, Peer& peer, OutgoingAnswer& answer) {
 /// An answer of one packet that has nothing before it needs no state. @return false: it cannot leave now
 bool send_now(Core& core, Peer& peer, const AnswerContent& content, const std::byte* data, std::uint64_t bytes) {
   if (!may_send_now(core, peer) || bytes > kInlineBytes) return false;
-  std::byte* payload = peer.wire->claim(*peer.link, static_cast<std::uint32_t>(bytes));
+  std::byte* payload = peer.wire->claim_answer(*peer.link, static_cast<std::uint32_t>(bytes));
   if (payload == nullptr) return false;
   if (bytes > 0) std::memcpy(payload, data, bytes);
   PacketHeader header = answer_header(core, content);

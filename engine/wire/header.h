@@ -95,9 +95,27 @@ struct alignas(64) PacketHeader {
   std::uint32_t initiator_rank;   ///< Request on a logical interface: the initiator's rank in its own map.
   std::uint32_t uid;              ///< Usage ID of the initiator, stamped by its engine (3.8).
   std::uint32_t job_key;          ///< Key of the job, stamped by the engine; a foreign one is refused and counted.
-  std::uint32_t wire_word;        ///< Belongs to the wire below (a sequence word in shared memory); engines ignore it.
+  std::uint32_t wire_word;        ///< When published, kMayBeLost or 0; on its way it belongs to the wire (a sequence
+                                  ///< word in shared memory), and engines ignore it.
 };
 
 static_assert(sizeof(PacketHeader) == 64 && std::is_trivially_copyable_v<PacketHeader>);
+
+/// PacketHeader::wire_word. The initiator allows that the message gets lost (PTL_MD_UNRELIABLE, 2.2).
+inline constexpr std::uint32_t kMayBeLost = 1;
+
+/// Whether a wire may lose a packet that is published: a whole put that nobody answers. Of a longer message nothing may
+/// be lost, because its rest would be taken for part of another.
+inline bool may_be_lost(const PacketHeader& header) {
+  return header.wire_word == kMayBeLost && header.type == PacketType::kPut && header.operation_id == 0 &&
+         header.length == header.payload_bytes;
+}
+
+/// Whether a packet answers a request; all others are requests. No packet of either kind has to wait for the other. A
+/// fault is the answer to a put of uTofu that wanted none, and told in order with the others (guide, 2.2.10).
+inline bool is_of_answer(const PacketHeader& header) {
+  if (header.type == PacketType::kAnswer || header.type == PacketType::kTofuFault) return true;
+  return header.type == PacketType::kData && (header.flags & kFlagAnswerStream) != 0;
+}
 
 }  // namespace portofu

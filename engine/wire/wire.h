@@ -108,10 +108,18 @@ class Wire {
   /// Gives the link back. Packets already published are still delivered if the peer lives.
   virtual void disconnect(Link* link) = 0;
 
+  /// No link to the peer could be made in time, and what it waits for from us was dropped. A wire on which it may live
+  /// all the same makes it lose its link to us.
+  virtual void give_up(ProcessId /*peer*/) {}
+
   /// Claims room for one packet. After a claim the only ways out are publish and discard.
   /// @return where to write the payload (64-byte aligned, `payload_bytes` long; non-null also for 0 bytes),
   ///         nullptr if there is no room now or the link is lost
   virtual std::byte* claim(Link& link, std::uint32_t payload_bytes) = 0;
+
+  /// The same for a packet of an answer (is_of_answer). A wire on which packets wait for those before them keeps room
+  /// for answers, so that they do not wait for requests; there, this room takes nothing else.
+  virtual std::byte* claim_answer(Link& link, std::uint32_t payload_bytes) { return claim(link, payload_bytes); }
 
   /// Claims a packet whose payload stays where it is: memory of this process that the peer maps, too. It must not
   /// change until has_taken says so. Publish or discard follow as for claim.

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <iostream>
 
+#include "engine/loop.h"
 #include "engine/target/atomic_unit.h"
 
 namespace portofu::simulation {
@@ -18,6 +19,11 @@ constexpr std::size_t kTargetBytes = 32768;
 constexpr std::uint16_t kPt = 3;
 constexpr std::uint32_t kInterface = 1;  // Matching, physical.
 constexpr int kMostRounds = 5000;
+constexpr std::uint32_t kMostProcesses = 5;
+
+/// Round of the end of a run: on the plain network, where nothing takes time, and on the lossy one.
+constexpr std::uint64_t kPlainRoundNs = 100'000'000;
+constexpr std::uint64_t kLossyRoundNs = 5'000'000;
 
 // Match bits: what the priority list always takes, and what waits in the unexpected list until somebody asks for it.
 constexpr std::uint64_t kExpected = 1;
@@ -34,10 +40,22 @@ SimOptions draw_network(std::uint64_t seed) {
   return options;
 }
 
+std::optional<LossyOptions> draw_lossy(std::uint64_t seed, const Fate& fate) {
+  if (!fate.lossy) return std::nullopt;
+  SimRandom random(seed ^ 0x1055);
+  LossyOptions options = bad_network();
+  options.delay = static_cast<DelayKind>(random.below(4));
+  options.mean_delay_ns = 1 + random.below(3'000'000);
+  return options;
+}
+
 }  // namespace
 
 Cluster::Cluster(std::uint64_t seed, const Fate& fate)
-    : random_(seed), fate_(fate), network_(seed + 1, draw_network(seed)), processes_(2 + random_.below(4)) {
+    : random_(seed),
+      fate_(fate),
+      network_(seed + 1, draw_network(seed), draw_lossy(seed, fate), kMostProcesses),
+      processes_(2 + random_.below(kMostProcesses - 1)) {
   for (std::size_t i = 0; i < processes_.size(); ++i) start_process(i);
 }
 
@@ -98,9 +116,10 @@ void Cluster::start_process(std::size_t index) {
   options.own_loopback = random_.below(2) == 0;
   options.ring = {16, 16384, 8192};
   options.settings.window_operations = random_.below(2) == 0 ? 4 : 1024;
-  options.clock_ns = &clock_ns_;
+  options.clock_ns = network_.clock_ns();
   WireObserver* observer = this;
-  process.node = std::make_unique<Node>(network_, options, observer);
+  process.node =
+      std::make_unique<Node>(network_.attach(options.id, static_cast<std::uint32_t>(index)), options, observer);
   process.checked_at = action_;
   process.alive = true;
   if (std::getenv("PORTOFU_TEST_TRACE") != nullptr) std::cerr << "  " << action_ << ": " << 100 + index << " starts\n";
@@ -176,7 +195,7 @@ void Cluster::close_and_open(std::size_t index) {
 void Cluster::act() {
   const std::size_t index = random_.below(processes_.size());
   Process& process = processes_[index];
-  clock_ns_ += random_.below(2'000'000);
+  network_.pass(random_.below(2'000'000));
   const std::uint64_t dice = random_.below(100);
   if (!process.alive) {
     if (dice < 20) start_process(index);
@@ -202,6 +221,12 @@ void Cluster::act() {
   packets_to_death_ = -1;
 }
 
+/// On a lossy network time has to pass before a death is known.
+bool Cluster::awaits_something(const Process& process) const {
+  const Core& core = process.node->core();
+  return !core.waiting_peers.empty() || (fate_.lossy && needs_timers_on_duty(core));
+}
+
 bool Cluster::settle() {
   for (int round = 0; round < kMostRounds; ++round) {
     bool busy = false;
@@ -209,10 +234,10 @@ bool Cluster::settle() {
       if (!process.alive) continue;
       busy = process.node->engine().step() > 0 || busy;
       process.node->run_timers();
-      busy = busy || process.node->core().wires[0]->has_packets() || !process.node->core().waiting_peers.empty();
+      busy = busy || process.node->core().wires[0]->has_packets() || awaits_something(process);
     }
-    clock_ns_ += 100'000'000;
-    if (!busy && network_.quiet()) return true;
+    if (!busy && network_.is_quiet()) return true;
+    network_.pass(fate_.lossy ? kLossyRoundNs : kPlainRoundNs);
   }
   complain("the network never comes to rest");
   return false;
@@ -275,7 +300,7 @@ void Cluster::check_operation(const Process& process, std::uint64_t id, const Op
   if (!asks) return;
   const Process& target = processes_[operation.target];
   // What is posted before the initiator knows of a death goes to the dead.
-  const bool death_is_known = target.died_at == 0 || target.died_at < operation.checked_at;
+  const bool death_is_known = target.died_at == 0 || (!fate_.lossy && target.died_at < operation.checked_at);
   const bool steady = target.alive && target.steady_since <= operation.posted_at && death_is_known;
   // A get that was read before the interface closed is answered, and nobody is left to be told.
   const bool may_be_untold = fate_.closings && !steady && is_get(operation.kind);

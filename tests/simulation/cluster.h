@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/wire/sim/sim_network.h"
 #include "engine/wire/sim/sim_random.h"
+#include "tests/simulation/network.h"
 #include "tests/simulation/node.h"
 
 namespace portofu::simulation {
@@ -19,6 +19,7 @@ namespace portofu::simulation {
 struct Fate {
   bool kills = true;      ///< Processes are killed, between any two packets, and restarted.
   bool closings = false;  ///< Interfaces are closed and opened again; the process lives on.
+  bool lossy = false;     ///< Over reliable wires on a bad network.
 };
 
 /// Used by one thread.
@@ -78,6 +79,7 @@ class Cluster final : private WireObserver {
   void close_and_open(std::size_t process);
   void act();
   bool settle();
+  bool awaits_something(const Process& process) const;
   void take_events(std::size_t process);
   void take_event(Process& process, const Event& event);
   void check(std::size_t process);
@@ -87,8 +89,7 @@ class Cluster final : private WireObserver {
 
   SimRandom random_;
   Fate fate_;
-  std::uint64_t clock_ns_ = 0;
-  SimNetwork network_;
+  Network network_;
   std::vector<Process> processes_;
   std::vector<std::unique_ptr<Node>> graveyard_;  ///< Wires of the dead stay valid until the end.
   std::map<std::uint64_t, int> delivered_;        ///< Completed at a target, by id of the operation.

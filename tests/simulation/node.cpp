@@ -12,14 +12,14 @@ std::uint64_t read_clock(void* context) { return *static_cast<std::uint64_t*>(co
 
 }  // namespace
 
-Node::Node(SimNetwork& network, const NodeOptions& options, WireObserver* observer)
+Node::Node(std::unique_ptr<Wire> carrier, const NodeOptions& options, WireObserver* observer)
     : options_(options),
       memory_(options.memory_bytes),
-      sim_(network.attach(options.id)),
+      carrier_(std::move(carrier)),
       loopback_(std::make_unique<LoopbackWire>(options.id, options.ring)),
-      recorded_sim_(std::make_unique<RecordingWire>(*sim_, observer, options.index)),
+      recorded_carrier_(std::make_unique<RecordingWire>(*carrier_, observer, options.index)),
       recorded_loopback_(std::make_unique<RecordingWire>(*loopback_, observer, options.index)) {
-  std::vector<Wire*> wires{recorded_sim_.get()};
+  std::vector<Wire*> wires{recorded_carrier_.get()};
   if (options.own_loopback) wires.insert(wires.begin(), recorded_loopback_.get());
   if (options.shuffle_seed != 0) {
     for (Wire*& wire : wires) {

@@ -34,7 +34,10 @@ struct NodeOptions {
 /// Everything of one process. Used by one thread; functions take the duty themselves.
 class Node {
  public:
-  Node(SimNetwork& network, const NodeOptions& options, WireObserver* observer = nullptr);
+  Node(SimNetwork& network, const NodeOptions& options, WireObserver* observer = nullptr)
+      : Node(network.attach(options.id), options, observer) {}
+  /// @param carrier  reaches the other processes
+  Node(std::unique_ptr<Wire> carrier, const NodeOptions& options, WireObserver* observer = nullptr);
   ~Node();
 
   Engine& engine() { return *engine_; }
@@ -73,9 +76,9 @@ class Node {
  private:
   NodeOptions options_;
   std::vector<std::byte> memory_;
-  std::unique_ptr<SimWire> sim_;
+  std::unique_ptr<Wire> carrier_;
   std::unique_ptr<LoopbackWire> loopback_;
-  std::unique_ptr<RecordingWire> recorded_sim_;
+  std::unique_ptr<RecordingWire> recorded_carrier_;
   std::unique_ptr<RecordingWire> recorded_loopback_;
   std::vector<std::unique_ptr<ShuffleWire>> shuffled_;
   std::unique_ptr<Engine> engine_;

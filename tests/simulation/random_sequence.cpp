@@ -49,6 +49,13 @@ WorldOptions RandomSequence::draw_world(std::uint64_t seed, const Taste& taste) 
   node.own_loopback = random.below(3) != 0;
   node.ring = {16, 16384, 8192};
   node.settings.window_operations = random.below(2) == 0 ? 1 + static_cast<std::uint32_t>(random.below(8)) : 1024;
+  if (taste.lossy) {
+    LossyOptions lossy = bad_network();
+    lossy.max_datagram_bytes = random.below(2) == 0 ? 1472 : 4224 + 4096 * static_cast<std::uint32_t>(random.below(2));
+    lossy.delay = static_cast<DelayKind>(random.below(4));
+    lossy.mean_delay_ns = 1 + random.below(100'000);
+    options.lossy = lossy;
+  }
   if (taste.initial_entries != 0) return options;  // Nothing that would keep lists short.
   if (random.below(2) == 0) node.limits.max_unexpected_headers = 1 + static_cast<std::uint32_t>(random.below(8));
   if (random.below(4) == 0) node.limits.max_list_size = 2 + static_cast<std::uint32_t>(random.below(8));
@@ -222,6 +229,7 @@ Descriptor RandomSequence::draw_transfer(std::size_t process) {
   d.remote_offset = percent(50) ? 0 : percent(97) ? below(2048) : below(std::uint64_t{1} << 40);
   if (aligned) d.remote_offset = round_down(d.remote_offset);
   d.hdr_data = next_name_++;
+  ++operations_;
   d.user_ptr = reinterpret_cast<void*>(d.hdr_data);
   if (d.kind == DescriptorKind::kPut || d.kind == DescriptorKind::kAtomic)
     d.ack_req = static_cast<AckRequest>(below(4));

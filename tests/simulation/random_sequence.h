@@ -29,6 +29,7 @@ struct Taste {
   std::uint32_t priority_percent = 60;  ///< Entries for the priority list; few make long lists of unexpected headers.
   std::uint32_t local_percent = 40;     ///< Entries with locally managed offsets, where they may be.
   std::uint32_t long_percent = 12;      ///< Messages and entries of up to some packets.
+  bool lossy = false;                   ///< Over reliable wires on a bad network.
 };
 
 /// One run of the simulator against the model.
@@ -39,6 +40,10 @@ class RandomSequence {
   /// Makes `action_count` random calls, lets everything end, and compares.
   /// @return what went otherwise and after which calls; empty if nothing
   std::string run(int action_count);
+
+  /// Transfers that were posted or armed.
+  std::uint64_t operations() const { return operations_; }
+  const World& world() const { return world_; }
 
  private:
   /// What the test knows of one process.
@@ -94,6 +99,7 @@ class RandomSequence {
   std::uintptr_t next_name_ = 1000;  ///< For user_ptr and hdr_data; below: portal table indices.
   std::deque<std::string> last_calls_;
   int calls_ = 0;
+  std::uint64_t operations_ = 0;
 };
 
 }  // namespace portofu::simulation

@@ -24,7 +24,11 @@ class RecordingWire final : public Wire {
   std::uint32_t max_payload_bytes() const override { return inner_.max_payload_bytes(); }
   ConnectResult connect(ProcessId peer, Link** link) override { return inner_.connect(peer, link); }
   void disconnect(Link* link) override { inner_.disconnect(link); }
+  void give_up(ProcessId peer) override { inner_.give_up(peer); }
   std::byte* claim(Link& link, std::uint32_t payload_bytes) override { return inner_.claim(link, payload_bytes); }
+  std::byte* claim_answer(Link& link, std::uint32_t payload_bytes) override {
+    return inner_.claim_answer(link, payload_bytes);
+  }
   void publish(Link& link, const PacketHeader& header) override {
     inner_.publish(link, header);
     if (observer_ != nullptr) observer_->published(process_, link.peer, header);

@@ -2,6 +2,8 @@
 
 #include "tests/simulation/tofu_node.h"
 
+#include <utility>
+
 #include "engine/initiator/send.h"
 
 namespace portofu::simulation {
@@ -19,8 +21,8 @@ bool TableDirectory::find(std::uint64_t key, ProcessId* owner) {
   return true;
 }
 
-TofuNode::TofuNode(SimNetwork& network, const NodeOptions& options, TofuClaims& claims, const Coordinates& at)
-    : directory_(claims, options.id), node_(network, options) {
+TofuNode::TofuNode(std::unique_ptr<Wire> carrier, const NodeOptions& options, TofuClaims& claims, const Coordinates& at)
+    : directory_(claims, options.id), node_(std::move(carrier), options) {
   node_.core().tofu = std::make_unique<Tofu>(at, &directory_);
 }
 

@@ -40,7 +40,10 @@ struct GateSetting {
 /// Used by one thread; functions take the duty themselves.
 class TofuNode {
  public:
-  TofuNode(SimNetwork& network, const NodeOptions& options, TofuClaims& claims, const Coordinates& at);
+  TofuNode(SimNetwork& network, const NodeOptions& options, TofuClaims& claims, const Coordinates& at)
+      : TofuNode(network.attach(options.id), options, claims, at) {}
+  /// @param carrier  reaches the other processes
+  TofuNode(std::unique_ptr<Wire> carrier, const NodeOptions& options, TofuClaims& claims, const Coordinates& at);
 
   Node& node() { return node_; }
   Tofu& tofu() { return *node_.core().tofu; }

@@ -41,6 +41,7 @@ struct SessionTaste {
   std::uint64_t fault_percent = 4;
   std::uint32_t most_steps = 3;     ///< SPS of most messages; a tenth draws up to 15.
   std::uint64_t late_percent = 25;  ///< VCQs whose descriptors are written when everything else has come to rest.
+  bool lossy = false;               ///< Over reliable wires on a bad network.
 };
 
 /// One descriptor. Places are offsets into the memory of a process.

@@ -33,6 +33,10 @@ bool same(const Notice& a, const Notice& b) {
          a.local_stadd == b.local_stadd && a.remote_stadd == b.remote_stadd;
 }
 
+/// Virtual time of one step, and of a round of the end at most, on a lossy network.
+constexpr std::uint64_t kStepNs = 2'000;
+constexpr std::uint64_t kRoundNs = 1'000'000'000;
+
 std::string text_of(const Notice& notice) {
   char text[200];
   std::snprintf(text, sizeof text, "kind %d fail %d%s vcq %llx edata %d value %llx local %llx remote %llx",
@@ -47,7 +51,11 @@ std::string text_of(const Notice& notice) {
 }  // namespace
 
 TofuSession::TofuSession(std::uint64_t seed, const SessionTaste& taste)
-    : random_(seed), plan_(random_, taste), network_(seed + 1, draw_network(seed)), places_(plan_.vcqs.size()) {
+    : random_(seed),
+      plan_(random_, taste),
+      network_(seed + 1, draw_network(seed), taste.lossy ? std::optional(bad_network()) : std::nullopt,
+               static_cast<std::uint32_t>(plan_.coordinates.size())),
+      places_(plan_.vcqs.size()) {
   start_processes(seed);
 }
 
@@ -73,8 +81,9 @@ void TofuSession::start_processes(std::uint64_t seed) {
     options.ring = {16, 16384, 8192};
     options.settings.window_operations = random.below(2) == 0 ? 4 : 1024;
     if (random.below(3) == 0) options.shuffle_seed = random.next();
-    options.clock_ns = &clock_ns_;
-    nodes_.push_back(std::make_unique<TofuNode>(network_, options, claims_, plan_.coordinates[process]));
+    options.clock_ns = network_.clock_ns();
+    auto carrier = network_.attach(options.id, static_cast<std::uint32_t>(process));
+    nodes_.push_back(std::make_unique<TofuNode>(std::move(carrier), options, claims_, plan_.coordinates[process]));
     std::memcpy(nodes_.back()->memory(), plan_.before[process].data(), plan_.before[process].size());
   }
   for (std::size_t v = 0; v < plan_.vcqs.size(); ++v) {
@@ -136,6 +145,7 @@ void TofuSession::act() {
   const std::size_t v = random_.below(places_.size());
   const std::uint64_t dice = random_.below(100);
   if (dice < 60) {
+    network_.pass_to_next(kStepNs);
     nodes_[random_.below(nodes_.size())]->step();
   } else if (dice < 85) {
     if (plan_.vcqs[v].late) return;
@@ -156,7 +166,8 @@ bool TofuSession::come_to_rest() {
       post(v);
       busy = true;
     }
-    if (!busy && network_.quiet()) return true;
+    if (!busy && network_.is_quiet()) return true;
+    network_.pass_to_next(kRoundNs);
   }
   complain("the network never comes to rest");
   return false;

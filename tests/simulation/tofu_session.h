@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/wire/sim/sim_network.h"
+#include "tests/simulation/network.h"
 #include "tests/simulation/tofu_node.h"
 #include "tests/simulation/tofu_plan.h"
 
@@ -51,8 +51,7 @@ class TofuSession {
 
   SimRandom random_;
   TofuPlan plan_;
-  std::uint64_t clock_ns_ = 0;
-  SimNetwork network_;
+  Network network_;
   TofuClaims claims_;
   std::vector<std::unique_ptr<TofuNode>> nodes_;
   std::vector<Place> places_;  ///< By VCQ.

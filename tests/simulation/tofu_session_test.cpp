@@ -44,6 +44,11 @@ TEST(TofuSession, Joins__wait_for_all_of_their_sources) {
   run_plans(2000, {.message_count = 60, .session_percent = 75, .nop_percent = 45, .fault_percent = 0, .most_steps = 1});
 }
 
+TEST(TofuSession, Lossy_network__changes_nothing) {
+  run_plans(400, {.lossy = true});
+  run_plans(200, {.message_count = 60, .session_percent = 0, .fault_percent = 8, .late_percent = 0, .lossy = true});
+}
+
 /// Only free mode: the same order and the same notices.
 TEST(TofuSession, Free_mode__keeps_the_order_of_notices) {
   run_plans(1500, {.message_count = 60, .session_percent = 0, .fault_percent = 8, .late_percent = 0});

@@ -15,6 +15,10 @@ constexpr std::uint32_t kNid = 0x0a000001;
 constexpr std::uint32_t kFirstPid = 100;
 constexpr std::uint32_t kFirstUid = 1000;
 
+/// Virtual time of one step, and of a round in which nothing moves.
+constexpr std::uint64_t kStepNs = 2'000;
+constexpr std::uint64_t kSettleNs = 1'000'000'000;
+
 /// Rounds after which a network that still moves is taken for one that never rests.
 constexpr int kMostRounds = 20000;
 
@@ -68,7 +72,9 @@ bool is_initiators(EventKind kind) {
 }  // namespace
 
 World::World(const WorldOptions& options)
-    : options_(options), network_(options.seed, options.network), model_(options.node.interface_index) {
+    : options_(options),
+      network_(options.seed, options.network, options.lossy, static_cast<std::uint32_t>(options.process_count)),
+      model_(options.node.interface_index) {
   std::vector<ProcessId> ids;
   for (std::size_t i = 0; i < options.process_count; ++i)
     ids.push_back({kNid, kFirstPid + static_cast<std::uint32_t>(i)});
@@ -80,8 +86,8 @@ World::World(const WorldOptions& options)
     node.id = ids[i];
     node.index = i;
     node.uid = kFirstUid + static_cast<std::uint32_t>(i);
-    node.clock_ns = &clock_ns_;
-    nodes_.push_back(std::make_unique<Node>(network_, node, observer));
+    node.clock_ns = network_.clock_ns();
+    nodes_.push_back(std::make_unique<Node>(network_.attach(node.id, static_cast<std::uint32_t>(i)), node, observer));
     if (logical) nodes_[i]->set_map(ids);
     ModelProcess process;
     process.id = node.id;
@@ -161,6 +167,7 @@ void World::make_portal(std::size_t process, std::uint16_t pt_index, Handle eq, 
 // ---- Calls ---------------------------------------------------------------------------------------------------------
 
 void World::step(std::size_t process) {
+  network_.pass_to_next(kStepNs);
   nodes_[process]->engine().step();
   follow_triggers(process);
   compare_counters(process);
@@ -263,7 +270,7 @@ void World::write_memory(std::size_t process, std::size_t at, std::byte value) {
 // ---- Comparison ----------------------------------------------------------------------------------------------------
 
 bool World::is_quiet() {
-  if (!network_.quiet()) return false;
+  if (!network_.is_quiet()) return false;
   return std::all_of(nodes_.begin(), nodes_.end(), [](const auto& node) {
     return node->core().waiting_peers.empty() && node->core().fired.empty() && !node->core().wires[0]->has_packets();
   });
@@ -278,6 +285,7 @@ void World::settle() {
       if (!complaint().empty()) return;
     }
     if (!moved && is_quiet()) return;
+    if (!moved) network_.pass_to_next(kSettleNs);
   }
   model_.complain("the network never comes to rest");
 }

@@ -5,11 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "engine/wire/sim/sim_network.h"
 #include "tests/simulation/model.h"
+#include "tests/simulation/network.h"
 #include "tests/simulation/node.h"
 
 namespace portofu::simulation {
@@ -19,7 +20,8 @@ struct WorldOptions {
   std::uint64_t seed = 0;
   std::size_t process_count = 2;
   SimOptions network;
-  NodeOptions node;  ///< `id`, `index`, `uid` and `clock_ns` are set for each process.
+  std::optional<LossyOptions> lossy;  ///< Set: reliable wires over a lossy network carry everything, in virtual time.
+  NodeOptions node;                   ///< `id`, `index`, `uid` and `clock_ns` are set for each process.
 };
 
 /// Used by one thread. After the first disagreement, which complaint() tells, nothing may be called any more.
@@ -60,6 +62,9 @@ class World final : private WireObserver {
   /// Runs all engines until nothing is under way; complains if that never comes.
   void settle();
 
+  /// Lossy: how much the wires had to do, all together.
+  std::uint64_t frames_sent_again() const { return network_.frames_sent_again(); }
+
   /// Compares everything, once all is settled.
   void compare();
 
@@ -83,8 +88,7 @@ class World final : private WireObserver {
   void complain(std::size_t process, const std::string& text);
 
   WorldOptions options_;
-  std::uint64_t clock_ns_ = 0;
-  SimNetwork network_;
+  Network network_;
   Model model_;
   std::vector<std::unique_ptr<Node>> nodes_;
   std::vector<std::map<Handle, Taken>> taken_;  ///< By process and event queue.

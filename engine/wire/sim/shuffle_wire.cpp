@@ -17,12 +17,6 @@ constexpr std::size_t kMostWaiting = 32;
 /// Most polls for which the first packet of a lane stays invisible.
 constexpr std::uint32_t kMostDelayPolls = 6;
 
-/// A fault is the answer to a put of uTofu that wanted none, and told in order with the others (guide, 2.2.10).
-bool is_of_answer(const PacketHeader& header) {
-  if (header.type == PacketType::kAnswer || header.type == PacketType::kTofuFault) return true;
-  return header.type == PacketType::kData && (header.flags & kFlagAnswerStream) != 0;
-}
-
 /// Payload of the message that comes in further packets. An acknowledgement has a length, and no payload at all.
 std::uint64_t bytes_to_come(const PacketHeader& header) {
   const bool streams = header.type == PacketType::kPut || header.type == PacketType::kTofuPut ||

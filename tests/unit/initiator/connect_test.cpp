@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/initiator/send.h"
+#include "engine/target/answer_out.h"
 #include "tests/unit/support/core_fixture.h"
 
 namespace portofu {
@@ -107,6 +108,19 @@ TEST_F(ConnectTest, Lose__without_a_link_gives_none_back) {
   EXPECT_EQ(wire.disconnect_count, 0);
   EXPECT_EQ(counted(Counter::kPeersLost), 0u);
   EXPECT_EQ(peer().state, PeerState::kUnconnected);
+}
+
+// The peer may live, and would wait for ever.
+TEST_F(ConnectTest, Lose__without_a_link_tells_the_wire_that_answers_were_dropped) {
+  wire.connect_result = ConnectResult::kInProgress;
+  reach();
+  lose_peer(core, peer());
+  EXPECT_EQ(wire.give_up_count, 0) << "nobody waits for anything";
+  send_answer(core, peer(), {});
+  ASSERT_EQ(peer().answer_count, 1u);
+  lose_peer(core, peer());
+  EXPECT_EQ(wire.give_up_count, 1);
+  EXPECT_EQ(peer().answer_count, 0u);
 }
 
 TEST_F(ConnectTest, Lose__ends_what_waits_for_an_answer) {

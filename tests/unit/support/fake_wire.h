@@ -44,6 +44,7 @@ class FakeWire final : public Wire {
   std::vector<FakePacket> sent;  ///< Published and not taken, in order.
   int connect_count = 0;
   int disconnect_count = 0;
+  int give_up_count = 0;
   int discard_count = 0;
   int lent_count = 0;  ///< Packets that were lent; `sent` has copies of them.
 
@@ -92,6 +93,8 @@ class FakeWire final : public Wire {
     *link = links_.back().get();
     return ConnectResult::kConnected;
   }
+
+  void give_up(ProcessId) override { ++give_up_count; }
 
   void disconnect(Link* link) override {
     FakeLink& own_link = own(*link);

@@ -1,0 +1,262 @@
+// What arrives: one case per kind of frame.
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "engine/wire/reliable/process_key.h"
+#include "engine/wire/reliable/reliable_wire.h"
+
+namespace portofu {
+namespace {
+
+/// Datagrams that one look takes at most, so that the engine gets to what they brought.
+constexpr int kReceiveBudget = 64;
+
+/// Openings of one process that wait for a sign that they are of today.
+constexpr std::size_t kMostOffers = 4;
+
+/// Looks that are this much further apart than the limit allows silence say nothing about peers: we were away.
+constexpr std::uint64_t kAwayShare = 4;
+
+bool is_for_receiver(FrameKind kind) {
+  return kind == FrameKind::kData || kind == FrameKind::kProbe || kind == FrameKind::kClose ||
+         kind == FrameKind::kNoSender;
+}
+
+bool is_for_sender(FrameKind kind) {
+  return kind == FrameKind::kAck || kind == FrameKind::kCheck || kind == FrameKind::kNoReceiver;
+}
+
+}  // namespace
+
+void ReliableWire::progress() {
+  const std::uint64_t now_ns = endpoint_->now_ns();
+  const bool was_away = now_ns > now_ns_ && now_ns - now_ns_ > options_.silence_limit_ns / kAwayShare;
+  now_ns_ = std::max(now_ns_, now_ns);
+  if (was_away) {
+    for (const auto& [key, link] : outgoing_) link->liveness.pardon(now_ns_);
+    for (const auto& [key, link] : incoming_) {
+      link->liveness.pardon(now_ns_);
+      if (link->state == ReceivingState::kOffered) link->liveness.heard(now_ns_);
+    }
+  }
+  if (endpoint_->has_datagrams()) {
+    receive_frames();
+    take_unreachable();
+  }
+  if (now_ns_ >= next_due_ns_) serve_timers();
+  if (!acks_.empty()) send_acks();
+}
+
+void ReliableWire::receive_frames() {
+  ProcessId source;
+  for (int left = kReceiveBudget; left > 0; --left) {
+    const std::uint32_t bytes = endpoint_->receive(datagram_.data(), &source);
+    if (bytes == 0) return;
+    FrameHeader frame;
+    std::span<const std::byte> body;
+    if (!open_frame({datagram_.data(), bytes}, &frame, &body)) {
+      ++counts_.frames_damaged;
+      continue;
+    }
+    receive_frame(source, frame, body);
+  }
+}
+
+void ReliableWire::receive_frame(ProcessId source, const FrameHeader& frame, std::span<const std::byte> body) {
+  if (frame.kind == FrameKind::kOpen) return receive_open(source, frame);
+  if (frame.kind == FrameKind::kAccept) return receive_accept(source, frame);
+  if (is_for_receiver(frame.kind)) return receive_for_receiver(source, frame, body);
+  if (is_for_sender(frame.kind)) return receive_for_sender(source, frame, body);
+  ++counts_.frames_refused;
+}
+
+// ---- Opening -------------------------------------------------------------------------------------------------------
+
+template <class Use>
+void ReliableWire::for_each_link_from(ProcessId source, Use&& use) {
+  const std::uint64_t key = process_key(source);
+  for (auto at = incoming_.lower_bound({key, 0}); at != incoming_.end() && at->first.first == key;) {
+    IncomingLink& link = *at->second;
+    ++at;  // The link may be forgotten.
+    use(link);
+  }
+}
+
+template <class Use>
+void ReliableWire::for_each_link_to(ProcessId peer, Use&& use) {
+  const std::uint64_t key = process_key(peer);
+  for (auto at = outgoing_.lower_bound({key, 0}); at != outgoing_.end() && at->first.first == key; ++at)
+    use(*at->second);
+}
+
+void ReliableWire::receive_open(ProcessId source, const FrameHeader& frame) {
+  const auto found = incoming_.find({process_key(source), frame.link});
+  IncomingLink* link = found != incoming_.end() ? found->second.get() : nullptr;
+  if (link == nullptr) {
+    IncomingLink* oldest = nullptr;
+    std::size_t offers = 0;
+    for_each_link_from(source, [&](IncomingLink& other) {
+      if (other.state != ReceivingState::kOffered) return;
+      ++offers;
+      if (oldest == nullptr || other.ordinal < oldest->ordinal) oldest = &other;
+    });
+    if (offers >= kMostOffers) forget_incoming(*oldest);
+    auto& made = incoming_[{process_key(source), frame.link}];
+    const auto max_packet_bytes = max_payload_bytes_ + static_cast<std::uint32_t>(sizeof(PacketHeader));
+    made = std::make_unique<IncomingLink>(source, frame.link, max_packet_bytes, receive_held_);
+    link = made.get();
+    link->liveness.heard(now_ns_);
+    link->acceptance = new_number();
+    link->ordinal = numbers_given_;
+    link->life = frame.life;
+    wake_at(serve(*link));
+  }
+  if (link->state == ReceivingState::kEnded || link->life != frame.life) return;
+  FrameHeader accept{};
+  accept.kind = FrameKind::kAccept;
+  accept.link = link->id;
+  accept.acceptance = link->acceptance;
+  accept.life = options_.life;
+  send_frame(source, accept, {});
+}
+
+void ReliableWire::receive_accept(ProcessId source, const FrameHeader& frame) {
+  const auto found = outgoing_.find({process_key(source), frame.link});
+  if (found == outgoing_.end() || found->second->state == SendingState::kOver) {
+    send_plain(source, FrameKind::kNoSender, frame.link, frame.acceptance);
+    return;
+  }
+  OutgoingLink& link = *found->second;
+  if (link.state != SendingState::kOpening) return;
+  link.acceptance = frame.acceptance;
+  link.peer_life = frame.life;
+  link.state = SendingState::kOpen;
+  link.liveness.heard(now_ns_);
+  link.questions = 0;
+  // The receiver gives nothing to its engine before it has heard us use the acceptance.
+  send_plain(source, FrameKind::kProbe, link.id, link.acceptance);
+  link.liveness.asked(now_ns_);
+  link.questions = 1;
+  link.next_question_ns = now_ns_ + link.round_trip.timeout_ns(1);
+  wake_at(link.next_question_ns);
+}
+
+/// The sender lives, and this is its link: earlier ones are over, and so is what we send to an earlier life.
+void ReliableWire::confirm(IncomingLink& link) {
+  for_each_link_from(link.source, [&](IncomingLink& other) {
+    if (other.ordinal >= link.ordinal) return;
+    if (other.state == ReceivingState::kOffered) return forget_incoming(other);
+    end_incoming(other);
+  });
+  link.state = ReceivingState::kOpen;
+  sources_[process_key(link.source)].push_back(&link);
+  for_each_link_to(link.source, [&](OutgoingLink& other) {
+    const bool is_open = other.state == SendingState::kOpen || other.state == SendingState::kClosing;
+    if (!is_open || other.peer_life == link.life) return;
+    other.peer_life = 0;  // A dead process waits for nothing, and the new one is not to be refused.
+    lose(other);
+  });
+}
+
+// ---- Open links ----------------------------------------------------------------------------------------------------
+
+void ReliableWire::receive_for_receiver(ProcessId source, const FrameHeader& frame, std::span<const std::byte> body) {
+  const auto found = incoming_.find({process_key(source), frame.link});
+  if (found == incoming_.end() || found->second->acceptance != frame.acceptance ||
+      found->second->state == ReceivingState::kEnded) {
+    ++counts_.frames_refused;
+    if (frame.kind != FrameKind::kNoSender) send_plain(source, FrameKind::kNoReceiver, frame.link, frame.acceptance);
+    return;
+  }
+  IncomingLink& link = *found->second;
+  if (frame.kind == FrameKind::kNoSender) {
+    return link.state == ReceivingState::kOffered ? forget_incoming(link) : end_incoming(link);
+  }
+  if (link.state == ReceivingState::kOffered) confirm(link);
+  link.liveness.heard(now_ns_);
+  link.questions = 0;
+  if (frame.sent_ns > link.echo_ns) {
+    link.echo_ns = frame.sent_ns;
+    link.echo_arrived_ns = now_ns_;
+  }
+  if (frame.kind == FrameKind::kProbe) return want_ack(link, true);
+  if (frame.kind == FrameKind::kClose) {
+    end_incoming(link);
+    send_plain(source, FrameKind::kNoReceiver, frame.link, frame.acceptance);
+    return;
+  }
+  ReceiveWindow& window = link.windows[static_cast<std::size_t>(frame.traffic)];
+  const bool in_order =
+      frame.sequence == window.next() + static_cast<std::uint32_t>(std::countr_one(window.selected()));
+  const Admission admission = window.admit(frame, body);
+  if (admission == Admission::kRefused) ++counts_.frames_refused;
+  if (admission == Admission::kDuplicate) ++counts_.frames_duplicate;
+  if (admission == Admission::kNew) list_if_ready(link);
+  want_ack(link, admission != Admission::kNew || !in_order);
+}
+
+void ReliableWire::receive_for_sender(ProcessId source, const FrameHeader& frame, std::span<const std::byte> body) {
+  const auto found = outgoing_.find({process_key(source), frame.link});
+  if (found == outgoing_.end() || found->second->state == SendingState::kOver) {
+    ++counts_.frames_refused;
+    if (frame.kind != FrameKind::kNoReceiver) send_plain(source, FrameKind::kNoSender, frame.link, frame.acceptance);
+    return;
+  }
+  OutgoingLink& link = *found->second;
+  if (link.acceptance != frame.acceptance || link.state == SendingState::kOpening) {
+    ++counts_.frames_refused;
+    return;
+  }
+  if (frame.kind == FrameKind::kNoReceiver) {
+    if (link.state == SendingState::kClosing && link.all_acknowledged()) {
+      link.state = SendingState::kOver;
+    } else {
+      lose(link);
+    }
+    return wake_at(now_ns_);
+  }
+  link.liveness.heard(now_ns_);
+  link.questions = 0;
+  if (frame.kind == FrameKind::kAck) return receive_ack(link, body);
+  send_plain(source, FrameKind::kProbe, link.id, link.acceptance);
+}
+
+void ReliableWire::receive_ack(OutgoingLink& link, std::span<const std::byte> body) {
+  AckBody ack;
+  if (body.size() != sizeof ack) {
+    ++counts_.frames_refused;
+    return;
+  }
+  std::memcpy(&ack, body.data(), sizeof ack);
+  if (ack.echo_ns != 0 && now_ns_ - ack.echo_ns >= ack.hold_ns) {
+    link.round_trip.measured(now_ns_ - ack.echo_ns - ack.hold_ns);
+  }
+  const std::uint64_t disorder_ns = link.round_trip.disorder_ns();
+  const std::uint64_t lost_before_ns = ack.echo_ns > disorder_ns ? ack.echo_ns - disorder_ns : 0;
+  for (std::size_t i = 0; i < kTrafficClassCount; ++i) {
+    SendWindow& window = link.windows[i];
+    if (window.acknowledge(ack.next[i], ack.selected[i], lost_before_ns)) continue;
+    ++counts_.frames_refused;
+    return lose(link);
+  }
+  wake_at(serve(link));
+}
+
+void ReliableWire::take_unreachable() {
+  ProcessId peer;
+  for (int left = kReceiveBudget; left > 0 && endpoint_->take_unreachable(&peer); --left) {
+    for_each_link_to(peer, [&](OutgoingLink& link) {
+      if (link.state == SendingState::kOver || !link.liveness.told_unreachable(now_ns_)) return;
+      link.unreachable = link.state == SendingState::kOpening;
+      lose(link);
+    });
+    for_each_link_from(peer, [&](IncomingLink& link) {
+      if (link.state == ReceivingState::kOpen && link.liveness.told_unreachable(now_ns_)) end_incoming(link);
+    });
+    wake_at(now_ns_);
+  }
+}
+
+}  // namespace portofu

@@ -1,0 +1,156 @@
+#pragma once
+// Makes a wire of a medium that loses, duplicates, reorders, damages and delays datagrams: each packet of a link
+// exactly once, in the order of its class, or the link is lost.
+//
+// Sequence numbers and selective acknowledgement per class (send_window.h, receive_window.h); a frame is sent again
+// when others that left well after it have arrived, or when the measured round trip (round_trip.h) is over, each time
+// waiting longer. A window per link and class: a peer that takes nothing holds that much memory and nothing that
+// others need. A peer that has been silent for a while is asked by one frame at a time, not by all.
+//
+// Who is alive: a link is lost when its receiver says that it does not know it, when the medium says more than once
+// that nobody has the address, or after ReliableOptions::silence_limit_ns without any answer. A stopped process is
+// silent but its address is not free: it is waited for until then.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "engine/wire/reliable/datagram.h"
+#include "engine/wire/reliable/frame.h"
+#include "engine/wire/reliable/reliable_link.h"
+#include "engine/wire/wire.h"
+
+namespace portofu {
+
+struct ReliableOptions {
+  /// Differs from that of every other life of this or another process: 64 random bits.
+  std::uint64_t life = 0;
+  /// How long a peer may owe us an answer before its link is lost. Longer than any stop that has to be survived; on a
+  /// medium that does not tell of addresses that nobody has, it is also how long the dead are waited for.
+  std::uint64_t silence_limit_ns = 10'000'000'000;
+};
+
+/// What has happened so far.
+struct ReliableCounts {
+  std::uint64_t frames_sent = 0;
+  std::uint64_t frames_sent_again = 0;  ///< kData that had left before.
+  std::uint64_t frames_damaged = 0;     ///< Not a frame, or a wrong checksum.
+  std::uint64_t frames_duplicate = 0;
+  std::uint64_t frames_refused = 0;  ///< Nonsense under a right checksum, or of links that are not known.
+  std::uint64_t links_lost = 0;
+};
+
+/// Used by the thread on duty. Time passes in whichever function is called: while is_settled is false, or next_due_ns
+/// has come, somebody has to look (peek, has_packets).
+class ReliableWire final : public Wire {
+ public:
+  ReliableWire(std::unique_ptr<DatagramEndpoint> endpoint, const ReliableOptions& options);
+  /// Tells all peers, once and without waiting, that nobody is here any more.
+  ~ReliableWire() override;
+
+  ReliableWire(const ReliableWire&) = delete;
+  ReliableWire& operator=(const ReliableWire&) = delete;
+
+  std::uint32_t max_payload_bytes() const override { return max_payload_bytes_; }
+  ConnectResult connect(ProcessId peer, Link** link) override;
+  void disconnect(Link* link) override;
+  void give_up(ProcessId peer) override;
+  std::byte* claim(Link& link, std::uint32_t payload_bytes) override;
+  std::byte* claim_answer(Link& link, std::uint32_t payload_bytes) override;
+  void publish(Link& link, const PacketHeader& header) override;
+  void discard(Link& link) override;
+  bool peek(Packet& packet) override;
+  void release() override;
+  bool has_packets() override;
+  bool has_room_again() override;
+  int check_peers() override;
+  bool take_closed_source(ProcessId* source, void** source_context) override;
+
+  /// True if nothing that was published is still to be delivered, and no link is being made or closed.
+  bool is_settled() const;
+
+  /// When something has to be sent though nothing arrives; UINT64_MAX: never.
+  std::uint64_t next_due_ns() const { return acks_.empty() ? next_due_ns_ : std::min(next_due_ns_, acks_due_ns_); }
+
+  const ReliableCounts& counts() const { return counts_; }
+
+  /// Bytes that are kept for peers which have not acknowledged them, and for the engine which has not taken them.
+  HeldBytes send_held() const { return send_held_; }
+  HeldBytes receive_held() const { return receive_held_; }
+
+  /// Links that are known, at either end. Bounded by the peers of the last minutes.
+  std::size_t link_count() const { return outgoing_.size() + incoming_.size(); }
+
+ private:
+  using LinkKey = std::pair<std::uint64_t, std::uint64_t>;  ///< Process at the other end, and id.
+
+  // reliable_wire.cpp
+  std::byte* claim_of_class(Link& link, std::uint32_t payload_bytes, TrafficClass traffic);
+  template <class Use>
+  void for_each_link_to(ProcessId peer, Use&& use);
+  template <class Use>
+  void for_each_link_from(ProcessId source, Use&& use);
+  bool take_front(IncomingLink& link, Packet& packet);
+  bool waits_for_older(const IncomingLink& link) const;
+  void list_if_ready(IncomingLink& link);
+  void end_incoming(IncomingLink& link);
+  void forget_incoming(IncomingLink& link);
+  void lose(OutgoingLink& link);
+  void refuse_source(ProcessId source);
+  std::uint64_t new_number();
+
+  // reliable_receive.cpp: what arrives.
+  void progress();
+  void receive_frames();
+  void receive_frame(ProcessId source, const FrameHeader& frame, std::span<const std::byte> body);
+  void receive_open(ProcessId source, const FrameHeader& frame);
+  void receive_accept(ProcessId source, const FrameHeader& frame);
+  void receive_for_receiver(ProcessId source, const FrameHeader& frame, std::span<const std::byte> body);
+  void receive_for_sender(ProcessId source, const FrameHeader& frame, std::span<const std::byte> body);
+  void receive_ack(OutgoingLink& link, std::span<const std::byte> body);
+  void confirm(IncomingLink& link);
+  void take_unreachable();
+
+  // reliable_timers.cpp: what is sent.
+  void serve_timers();
+  void sweep_outgoing();
+  void sweep_incoming();
+  std::uint64_t serve(OutgoingLink& link);
+  std::uint64_t serve(IncomingLink& link);
+  std::uint64_t send_due_data(OutgoingLink& link);
+  bool is_silent(const OutgoingLink& link) const;
+  bool send_frame(ProcessId peer, FrameHeader& header, std::span<const std::byte> body);
+  bool send_plain(ProcessId peer, FrameKind kind, std::uint64_t link, std::uint64_t acceptance);
+  bool send_ack(IncomingLink& link);
+  void send_acks();
+  void want_ack(IncomingLink& link, bool urgent);
+  void wake_at(std::uint64_t due_ns) { next_due_ns_ = due_ns < next_due_ns_ ? due_ns : next_due_ns_; }
+
+  std::unique_ptr<DatagramEndpoint> endpoint_;
+  const ReliableOptions options_;
+  HeldBytes send_held_;
+  HeldBytes receive_held_;
+  const std::uint32_t frame_bytes_;        ///< Most bytes of a packet in one frame.
+  const std::uint32_t max_payload_bytes_;  ///< Of a packet.
+  PacketBuffer datagram_;                  ///< Where datagrams are received.
+  std::map<LinkKey, std::unique_ptr<OutgoingLink>> outgoing_;
+  std::map<LinkKey, std::unique_ptr<IncomingLink>> incoming_;
+  std::map<std::uint64_t, std::deque<IncomingLink*>> sources_;  ///< Of each process, as they were confirmed.
+  std::deque<IncomingLink*> ready_;                             ///< Have a packet for the engine; fairly in turn.
+  std::vector<IncomingLink*> acks_;                             ///< Those with ack_wanted.
+  IncomingLink* held_link_ = nullptr;                           ///< Of the packet between peek and release.
+  ReceiveWindow* held_window_ = nullptr;                        ///< Of the same.
+  std::uint64_t numbers_given_ = 0;                             ///< By new_number.
+  std::uint64_t now_ns_;                                        ///< As of the last look at the clock.
+  std::uint64_t next_due_ns_ = UINT64_MAX;                      ///< When serve_timers has something to do.
+  std::uint64_t acks_due_ns_ = 0;                               ///< For acks_; later than now: there was no room.
+  int newly_lost_ = 0;                                          ///< Links since the last check_peers.
+  ReliableCounts counts_;
+};
+
+}  // namespace portofu

@@ -1,0 +1,450 @@
+// The contract of wire.h over a network that keeps no promise.
+
+#include "engine/wire/reliable/reliable_wire.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/wire/reliable/reliable_world.h"
+
+namespace portofu {
+namespace {
+
+using reliable_test::kMillisecond;
+using reliable_test::kSecond;
+using reliable_test::ReliableWorld;
+
+constexpr std::uint32_t kMany = 2000;
+
+LossyOptions bad_network() {
+  LossyOptions options;
+  options.loss = 100;
+  options.duplicates = 50;
+  options.damaged = 10;
+  options.reordered = 200;
+  return options;
+}
+
+// ---- Exactly once, in order ----------------------------------------------------------------------------------------
+
+struct Fault {
+  const char* name;
+  LossyOptions options;
+};
+
+void PrintTo(const Fault& fault, std::ostream* out) { *out << fault.name; }
+
+class ReliableWireFaults : public testing::TestWithParam<Fault> {};
+
+TEST_P(ReliableWireFaults, Packets__arrive_once_and_in_order) {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    ReliableWorld world(GetParam().options, seed);
+    Link* link = world.connect(0, 1);
+    ASSERT_NE(link, nullptr);
+    world.send_all(0, *link, 0, kMany / 4);
+    ASSERT_TRUE(world.settle());
+    world.expect_taken(1, 0, 0, kMany / 4);
+    EXPECT_FALSE(link->lost);
+    EXPECT_EQ(world.parties[0].wire->send_held().now, 0u);
+    EXPECT_EQ(world.parties[1].wire->receive_held().now, 0u);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, ReliableWireFaults,
+    testing::Values(Fault{"none", {}}, Fault{"loss", {.loss = 300}}, Fault{"duplicates", {.duplicates = 500}},
+                    Fault{"reordering", {.reordered = 500}}, Fault{"damage", {.damaged = 300}},
+                    Fault{"late", {.delay = DelayKind::kPareto, .mean_delay_ns = 200'000}},
+                    Fault{"small_datagrams", {.max_datagram_bytes = 1472, .loss = 100, .reordered = 100}},
+                    Fault{"small_buffers", {.receive_datagrams = 4}}, Fault{"everything", bad_network()}),
+    [](const auto& fault) { return fault.param.name; });
+
+TEST(ReliableWire, Lost_and_damaged_frames__are_noticed_and_sent_again) {
+  ReliableWorld world(bad_network());
+  Link* link = world.connect(0, 1);
+  ASSERT_NE(link, nullptr);
+  world.send_all(0, *link, 0, kMany);
+  ASSERT_TRUE(world.settle());
+  const ReliableCounts& sender = world.parties[0].wire->counts();
+  const ReliableCounts& receiver = world.parties[1].wire->counts();
+  EXPECT_GT(sender.frames_sent_again, kMany / 20) << "one of ten is lost";
+  EXPECT_LT(sender.frames_sent_again, kMany) << "what is only late is not all sent again";
+  EXPECT_GT(receiver.frames_damaged, 0u);
+  EXPECT_GT(receiver.frames_duplicate, 0u);
+}
+
+TEST(ReliableWire, Datagrams_of_others__are_not_taken) {
+  ReliableWorld world;
+  const auto stranger = world.network.attach({1, 7}, 3);
+  std::vector<std::byte> noise(200, std::byte{0x5a});
+  ASSERT_TRUE(stranger->send(world.parties[0].id, TrafficClass::kRequest, noise, noise));
+  FrameHeader header{};  // A sound frame of a link that was never opened.
+  header.kind = FrameKind::kData;
+  header.link = 1;
+  header.acceptance = 2;
+  header.fragment_count = 1;
+  header.packet_bytes = 200;
+  seal_frame(header, noise);
+  ASSERT_TRUE(stranger->send(world.parties[0].id, TrafficClass::kRequest, std::as_bytes(std::span(&header, 1)), noise));
+  world.run(kMillisecond);
+  EXPECT_TRUE(world.parties[0].taken.empty());
+  EXPECT_EQ(world.parties[0].wire->counts().frames_damaged, 1u);
+  EXPECT_EQ(world.parties[0].wire->counts().frames_refused, 1u);
+  EXPECT_EQ(world.parties[0].wire->link_count(), 0u) << "it makes no state";
+}
+
+// ---- Windows and classes -------------------------------------------------------------------------------------------
+
+TEST(ReliableWire, Silent_peer__holds_one_window_and_nothing_of_others) {
+  ReliableWorld world;
+  Link* stuck = world.connect(0, 1);
+  Link* good = world.connect(0, 2);
+  ASSERT_TRUE(stuck != nullptr && good != nullptr);
+  world.parties[1].stopped = true;
+  std::uint32_t sent = 0;
+  while (world.send(0, *stuck, sent, false, 4096)) ++sent;
+  EXPECT_LE(sent, kWindowFrames);
+  EXPECT_LE(world.parties[0].wire->send_held().most, kWindowFrames * (4096 + sizeof(PacketHeader)));
+  world.send_all(0, *good, 0, kMany);
+  world.run(10 * kMillisecond);
+  world.expect_taken(2, 0, 0, kMany);
+  world.parties[1].stopped = false;
+  ASSERT_TRUE(world.settle());
+  world.expect_taken(1, 0, 0, sent);
+}
+
+TEST(ReliableWire, Silent_peer__is_asked_by_single_frames) {
+  ReliableWorld world;
+  Link* link = world.connect(0, 1);
+  ASSERT_NE(link, nullptr);
+  world.parties[1].stopped = true;
+  while (world.send(0, *link, 0)) {
+  }
+  world.run(50 * kMillisecond);
+  const std::uint64_t before = world.parties[0].wire->counts().frames_sent;
+  world.run(4 * kSecond);
+  EXPECT_LT(world.parties[0].wire->counts().frames_sent - before, 40u);
+  EXPECT_FALSE(link->lost);
+}
+
+TEST(ReliableWire, Claim__fails_when_the_window_is_full_and_has_room_again_says_when_it_is_not) {
+  ReliableWorld world;
+  Link* link = world.connect(0, 1);
+  ASSERT_NE(link, nullptr);
+  std::uint32_t sent = 0;
+  while (world.send(0, *link, sent)) ++sent;
+  EXPECT_EQ(sent, kWindowFrames);
+  EXPECT_FALSE(world.parties[0].wire->has_room_again());
+  world.run(kMillisecond);
+  EXPECT_TRUE(world.parties[0].wire->has_room_again());
+  EXPECT_FALSE(world.parties[0].wire->has_room_again());
+  EXPECT_TRUE(world.send(0, *link, sent));
+}
+
+// A request may wait for answers; answers that wait for requests would close the circle (seeds: the thesis, 2.10).
+TEST(ReliableWire, Answer__overtakes_a_full_window_of_requests) {
+  ReliableWorld world;
+  Link* link = world.connect(0, 1);
+  ASSERT_NE(link, nullptr);
+  world.parties[1].stopped = true;
+  std::uint32_t sent = 0;
+  while (world.send(0, *link, sent)) ++sent;
+  EXPECT_TRUE(world.send(0, *link, 7777, true)) << "its room takes nothing else";
+  world.run(kMillisecond);
+  world.parties[1].stopped = false;
+  ASSERT_TRUE(world.settle());
+  ASSERT_EQ(world.parties[1].taken.size(), sent + 1);
+  EXPECT_EQ(world.parties[1].taken.front().number, 7777u);
+}
+
+TEST(ReliableWire, Answers__have_an_end_too) {
+  ReliableWorld world;
+  Link* link = world.connect(0, 1);
+  ASSERT_NE(link, nullptr);
+  world.parties[1].stopped = true;
+  std::uint32_t sent = 0;
+  while (world.send(0, *link, sent, true)) ++sent;
+  EXPECT_EQ(sent, kWindowFrames);
+  EXPECT_TRUE(world.send(0, *link, 7777, false)) << "and leave requests theirs";
+}
+
+// Portals 4.3, 2.2: "messages may be dropped by the network".
+TEST(ReliableWire, Packet_that_may_be_lost__is_sent_once_and_keeps_its_order) {
+  LossyOptions options;
+  options.loss = 200;
+  ReliableWorld world(options);
+  Link* link = world.connect(0, 1);
+  ASSERT_NE(link, nullptr);
+  const auto send_losable = [&](std::uint32_t number) {
+    std::byte* room = world.parties[0].wire->claim(*link, 1);
+    if (room == nullptr) return false;
+    *room = static_cast<std::byte>(number);
+    PacketHeader header{};
+    header.type = PacketType::kPut;
+    header.operation_id = 0;
+    header.hdr_data = number;
+    header.payload_bytes = 1;
+    header.length = 1;
+    header.wire_word = kMayBeLost;
+    world.parties[0].wire->publish(*link, header);
+    EXPECT_EQ(world.parties[0].wire->send_held().now, 0u) << "nothing is kept";
+    return true;
+  };
+  std::vector<std::uint64_t> taken;
+  const auto take = [&] {
+    Packet packet;
+    while (world.parties[1].wire->peek(packet)) {
+      taken.push_back(packet.header.hdr_data);
+      world.parties[1].wire->release();
+    }
+  };
+  world.parties[1].stopped = true;  // Taken here.
+  for (std::uint32_t number = 0; number < kMany;) {
+    number += send_losable(number) ? 1 : 0;
+    world.run(10'000);
+    take();
+  }
+  for (int i = 0; i < 1000; ++i) {
+    world.run(kMillisecond);
+    take();
+  }
+  EXPECT_TRUE(std::is_sorted(taken.begin(), taken.end()));
+  EXPECT_EQ(std::adjacent_find(taken.begin(), taken.end()), taken.end());
+  EXPECT_NEAR(static_cast<double>(taken.size()), 0.8 * kMany, 0.05 * kMany) << "what is lost is not sent again";
+  EXPECT_TRUE(world.parties[0].wire->is_settled());
+}
+
+TEST(ReliableWire, Discard__sends_nothing) {
+  ReliableWorld world;
+  Link* link = world.connect(0, 1);
+  ASSERT_NE(link, nullptr);
+  ASSERT_NE(world.parties[0].wire->claim(*link, 8), nullptr);
+  world.parties[0].wire->discard(*link);
+  world.send_all(0, *link, 0, 3);
+  ASSERT_TRUE(world.settle());
+  world.expect_taken(1, 0, 0, 3);
+}
+
+// ---- Opening, closing, lives ---------------------------------------------------------------------------------------
+
+TEST(ReliableWire, Nobody_there__is_no_such_peer_within_a_second) {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    ReliableWorld world(bad_network(), seed);
+    world.kill(1);
+    const std::uint64_t began_ns = world.network.now_ns();
+    EXPECT_EQ(world.connect(0, 1), nullptr);
+    EXPECT_LT(world.network.now_ns() - began_ns, kSecond) << "seed " << seed;
+  }
+}
+
+TEST(ReliableWire, To_oneself__works) {
+  ReliableWorld world;
+  Link* link = world.connect(0, 0);
+  ASSERT_NE(link, nullptr);
+  world.send_all(0, *link, 0, 50);
+  ASSERT_TRUE(world.settle());
+  world.expect_taken(0, 0, 0, 50);
+}
+
+TEST(ReliableWire, Disconnect__delivers_what_was_published_and_then_closes_the_source) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    ReliableWorld world(bad_network(), seed);
+    std::uint32_t sent = 0;
+    for (std::uint32_t round = 1; round <= 3; ++round) {
+      Link* link = world.connect(0, 1);
+      ASSERT_NE(link, nullptr);
+      while (world.send(0, *link, sent)) ++sent;
+      world.parties[0].wire->disconnect(link);
+    }
+    ASSERT_TRUE(world.settle());
+    world.run(kSecond);
+    world.expect_taken(1, 0, 0, sent);
+    EXPECT_EQ(world.parties[1].closed.size(), 3u);
+    EXPECT_EQ(world.parties[0].wire->link_count() + world.parties[1].wire->link_count(), 0u) << "nothing is left";
+  }
+}
+
+TEST(ReliableWire, Killed_peer__is_noticed_within_a_second) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    ReliableWorld world(bad_network(), seed);
+    Link* link = world.connect(0, 1);
+    Link* back = world.connect(1, 0);
+    ASSERT_TRUE(link != nullptr && back != nullptr);
+    world.send_all(1, *back, 0, 5);
+    ASSERT_TRUE(world.settle());
+    world.kill(1);
+    world.run(kSecond - 1, true);
+    EXPECT_TRUE(link->lost);
+    EXPECT_EQ(world.parties[0].closed.size(), 1u) << "and its link to us is over";
+    world.parties[0].wire->disconnect(link);
+    world.run(kMillisecond);
+    EXPECT_EQ(world.parties[0].wire->link_count(), 0u) << "nothing is left";
+  }
+}
+
+TEST(ReliableWire, Stopped_peer__is_waited_for) {
+  ReliableWorld world(bad_network());
+  Link* link = world.connect(0, 1);
+  ASSERT_NE(link, nullptr);
+  ASSERT_TRUE(world.settle());
+  world.parties[1].stopped = true;
+  std::uint32_t sent = 0;
+  while (world.send(0, *link, sent)) ++sent;
+  world.run(5 * kSecond, true);
+  EXPECT_FALSE(link->lost);
+  world.parties[1].stopped = false;
+  world.run(kSecond, true);
+  world.expect_taken(1, 0, 0, sent);
+}
+
+TEST(ReliableWire, Silent_node__is_given_up_after_the_limit) {
+  ReliableWorld world;
+  Link* link = world.connect(0, 1);
+  ASSERT_NE(link, nullptr);
+  world.network.kill_node(1);
+  world.parties[1].wire.reset();
+  ASSERT_TRUE(world.send(0, *link, 1));
+  world.run(9 * kSecond, true);
+  EXPECT_FALSE(link->lost);
+  world.run(2 * kSecond, true);
+  EXPECT_TRUE(link->lost);
+}
+
+// Nothing of a former life, and nothing twice: what was published before the death arrives before it is told, as far as
+// it arrives at all; what the new life sends comes behind.
+TEST(ReliableWire, Restarted_sender__is_a_new_source_behind_the_old_one) {
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    LossyOptions options = bad_network();
+    options.delay = DelayKind::kPareto;
+    options.mean_delay_ns = 3 * kMillisecond;
+    ReliableWorld world(options, seed);
+    std::uint32_t next_number = 0;
+    std::vector<std::uint32_t> firsts;
+    for (int life = 0; life < 4; ++life) {
+      Link* link = world.connect(0, 1);
+      ASSERT_NE(link, nullptr);
+      firsts.push_back(next_number);
+      for (int i = 0; i < 40 && world.send(0, *link, next_number); ++i) ++next_number;
+      world.run(world.random.below(5 * kMillisecond));
+      if (life == 3) break;
+      world.kill(0);
+      world.start(0);
+    }
+    ASSERT_TRUE(world.settle());
+    std::vector<std::uint32_t> seen;
+    for (const auto& taken : world.parties[1].taken) seen.push_back(taken.number);
+    EXPECT_TRUE(std::is_sorted(seen.begin(), seen.end()));
+    EXPECT_EQ(std::adjacent_find(seen.begin(), seen.end()), seen.end()) << "twice";
+    for (std::size_t i = 1; i < seen.size(); ++i) {
+      const bool begins = std::count(firsts.begin(), firsts.end(), seen[i]) != 0;
+      EXPECT_TRUE(seen[i] == seen[i - 1] + 1 || begins) << "a hole before " << seen[i];
+    }
+    EXPECT_EQ(std::count_if(seen.begin(), seen.end(), [&](std::uint32_t n) { return n >= firsts.back(); }),
+              next_number - firsts.back())
+        << "the last life has sent all";
+  }
+}
+
+TEST(ReliableWire, Restarted_receiver__gets_nothing_of_its_former_life) {
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    LossyOptions options = bad_network();
+    options.delay = DelayKind::kPareto;
+    options.mean_delay_ns = 3 * kMillisecond;
+    ReliableWorld world(options, seed);
+    Link* link = world.connect(0, 1);
+    ASSERT_NE(link, nullptr);
+    std::uint32_t sent = 0;
+    while (world.send(0, *link, sent)) ++sent;
+    world.run(world.random.below(3 * kMillisecond));
+    world.kill(1);
+    world.parties[1].taken.clear();
+    world.start(1);
+    world.run(kSecond, true);
+    EXPECT_TRUE(link->lost);
+    EXPECT_TRUE(world.parties[1].taken.empty());
+    world.parties[0].wire->disconnect(link);
+    link = world.connect(0, 1);
+    ASSERT_NE(link, nullptr);
+    world.send_all(0, *link, 500, 600);
+    ASSERT_TRUE(world.settle());
+    world.expect_taken(1, 0, 500, 600);
+  }
+}
+
+// wire.h: before the engine handles the first packet of a new life it looks whether its own link leads to the old one.
+TEST(ReliableWire, Link_to_a_former_life__is_lost_when_the_new_one_is_heard) {
+  ReliableWorld world;
+  Link* link = world.connect(0, 1);
+  ASSERT_NE(link, nullptr);
+  ASSERT_TRUE(world.settle());
+  world.kill(1);
+  world.start(1);
+  Link* back = world.connect(1, 0);
+  ASSERT_NE(back, nullptr);
+  ASSERT_TRUE(world.send(1, *back, 1));
+  world.run(kMillisecond);
+  ASSERT_EQ(world.parties[0].taken.size(), 1u);
+  EXPECT_TRUE(link->lost);
+}
+
+TEST(ReliableWire, Partition__loses_the_link_and_nothing_arrives_twice_afterwards) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    ReliableWorld world(bad_network(), seed);
+    Link* link = world.connect(0, 1);
+    ASSERT_NE(link, nullptr);
+    std::uint32_t sent = 0;
+    while (world.send(0, *link, sent)) ++sent;
+    world.run(world.random.below(kMillisecond));
+    world.network.set_parts({0, 1});
+    world.run(30 * kSecond, true);
+    EXPECT_TRUE(link->lost);
+    const auto before = static_cast<std::uint32_t>(world.parties[1].taken.size());
+    world.expect_taken(1, 0, 0, before);
+    world.network.set_parts({});
+    world.parties[0].wire->disconnect(link);
+    link = world.connect(0, 1);
+    ASSERT_NE(link, nullptr);
+    world.send_all(0, *link, 1000, 1100);
+    ASSERT_TRUE(world.settle());
+    world.expect_taken(1, 0, 1000, 1100);
+  }
+}
+
+// What the peer waits for may have been on the link that was lost: it must not believe that all is well.
+TEST(ReliableWire, Lost_link__takes_the_link_of_the_peer_to_us_with_it) {
+  ReliableWorld world;
+  Link* link = world.connect(0, 1);
+  Link* back = world.connect(1, 0);
+  ASSERT_TRUE(link != nullptr && back != nullptr);
+  ASSERT_TRUE(world.settle());
+  world.network.set_parts({0, 1});
+  ASSERT_TRUE(world.send(0, *link, 1));
+  world.run(12 * kSecond);
+  EXPECT_TRUE(link->lost);
+  EXPECT_FALSE(back->lost) << "it has asked nothing";
+  world.network.set_parts({});
+  ASSERT_TRUE(world.send(1, *back, 2));
+  world.run(kSecond);
+  EXPECT_TRUE(back->lost);
+  EXPECT_TRUE(world.parties[0].taken.empty());
+}
+
+TEST(ReliableWire, Give_up__makes_the_peer_lose_its_link_to_us) {
+  ReliableWorld world;
+  Link* back = world.connect(1, 0);
+  ASSERT_NE(back, nullptr);
+  ASSERT_TRUE(world.settle());
+  world.parties[0].wire->give_up(world.parties[1].id);
+  world.run(kMillisecond);
+  EXPECT_TRUE(back->lost);
+  EXPECT_EQ(world.parties[0].closed.size(), 1u);
+  EXPECT_NE(world.connect(0, 1), nullptr) << "it can be tried again";
+}
+
+}  // namespace
+}  // namespace portofu

@@ -1,0 +1,68 @@
+// Tests of engine/wire/reliable/round_trip.h and liveness.h: what is concluded from times.
+
+#include "engine/wire/reliable/round_trip.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/wire/reliable/liveness.h"
+
+namespace portofu {
+namespace {
+
+TEST(RoundTrip, Timeout__follows_what_was_measured) {
+  RoundTrip round_trip;
+  EXPECT_EQ(round_trip.timeout_ns(1), RoundTrip::kFirstTimeoutNs);
+  for (int i = 0; i < 100; ++i) round_trip.measured(2'000'000);
+  EXPECT_EQ(round_trip.smoothed_ns(), 2'000'000u);
+  EXPECT_NEAR(static_cast<double>(round_trip.timeout_ns(1)), 2e6, 1e4);
+  for (int i = 0; i < 100; ++i) round_trip.measured(i % 2 == 0 ? 1'000'000 : 3'000'000);
+  EXPECT_GT(round_trip.timeout_ns(1), 4'000'000u) << "what varies is given more time";
+}
+
+TEST(RoundTrip, Timeout__doubles_and_has_bounds) {
+  RoundTrip round_trip;
+  round_trip.measured(1000);
+  EXPECT_EQ(round_trip.timeout_ns(1), RoundTrip::kMinTimeoutNs);
+  EXPECT_EQ(round_trip.timeout_ns(3), 4 * RoundTrip::kMinTimeoutNs);
+  EXPECT_LE(round_trip.timeout_ns(1000), RoundTrip::kMaxTimeoutNs);
+  round_trip.measured(60'000'000'000);
+  EXPECT_EQ(round_trip.timeout_ns(1), RoundTrip::kMaxTimeoutNs);
+}
+
+TEST(Liveness, Silence__counts_from_the_first_question_that_was_not_answered) {
+  Liveness liveness;
+  liveness.heard(100);
+  EXPECT_EQ(liveness.silence_ns(1000), 0u) << "nobody has asked";
+  liveness.asked(200);
+  liveness.asked(300);
+  EXPECT_EQ(liveness.silence_ns(1000), 800u);
+  liveness.heard(900);
+  EXPECT_EQ(liveness.silence_ns(1000), 0u);
+}
+
+TEST(Liveness, Unreachable__is_believed_when_it_is_said_again_later) {
+  Liveness liveness;
+  liveness.heard(1);
+  EXPECT_FALSE(liveness.told_unreachable(1000));
+  EXPECT_FALSE(liveness.told_unreachable(1001)) << "perhaps of an earlier life";
+  EXPECT_TRUE(liveness.is_suspected(1001));
+  EXPECT_TRUE(liveness.told_unreachable(1000 + Liveness::kConfirmNs));
+}
+
+TEST(Liveness, Unreachable__is_forgotten_when_something_is_heard_or_with_time) {
+  Liveness liveness;
+  EXPECT_FALSE(liveness.told_unreachable(1000));
+  liveness.heard(2000);
+  EXPECT_FALSE(liveness.told_unreachable(1000 + Liveness::kConfirmNs));
+  EXPECT_FALSE(liveness.told_unreachable(10 * Liveness::kSuspicionNs)) << "long after the first word";
+}
+
+TEST(Liveness, Pardon__lets_waiting_begin_anew) {
+  Liveness liveness;
+  liveness.asked(1);
+  liveness.pardon(1000);
+  EXPECT_EQ(liveness.silence_ns(1500), 500u);
+}
+
+}  // namespace
+}  // namespace portofu
