@@ -5,7 +5,7 @@
 packages_build=(
   build-essential cmake ninja-build pkg-config ccache
   libgtest-dev libgmock-dev libbenchmark-dev
-  libfmt-dev nlohmann-json3-dev libcli11-dev libhwloc-dev libboost-dev
+  libfmt-dev nlohmann-json3-dev libcli11-dev libhwloc-dev libboost-dev libfabric-dev
 )
 # Open MPI's own needs, and the tools that fetch and unpack a source package. mpirun does not start a job without an
 # ssh in the path, not even on one node.

@@ -42,6 +42,8 @@ constexpr std::array<CounterRow, kCounterCount> kTable{{
     {Counter::kPutsDirect, "puts_direct", "messages", "A put was written into the peer's memory, without a packet."},
     {Counter::kPacketsByArea, "packets_by_area", "packets", "A payload has travelled through the send area."},
     {Counter::kPacketsStreamed, "packets_streamed", "packets", "Such a payload was written by streaming stores."},
+    {Counter::kPacketsRefusedSource, "packets_refused_source", "packets",
+     "A packet came from a node that is not of the job, or not from where it said."},
 }};
 
 constexpr bool rows_follow_the_enumeration() {

@@ -48,6 +48,7 @@ enum class Counter : std::uint16_t {
   kPutsDirect,
   kPacketsByArea,
   kPacketsStreamed,
+  kPacketsRefusedSource,
   kCount  ///< Not a counter: how many there are.
 };
 
