@@ -1,5 +1,5 @@
 #pragma once
-// What an engine on a real node owns beside its core: its segment and the wires over it.
+// What an engine on a real node owns beside its core: its segment, the wires over it, and the wire to other nodes.
 
 #include <memory>
 #include <string>
@@ -9,7 +9,9 @@
 #include "engine/config/settings.h"
 #include "engine/engine.h"
 #include "engine/segment/process_segment.h"
+#include "engine/topology/host_file.h"
 #include "engine/wire/loopback/loopback_wire.h"
+#include "engine/wire/ofi/ofi_wire.h"
 #include "engine/wire/shm/shm_wire.h"
 #include "engine/wire/sim/shuffle_wire.h"
 
@@ -36,7 +38,9 @@ struct EngineNode {
   std::unique_ptr<ShuffleWire> shuffled_loopback;  ///< Over `loopback`; nullptr unless PORTOFU_SHUFFLE is set.
   std::unique_ptr<ShuffleWire> shuffled_shm;       ///< Over `shm`, likewise.
 
-  /// What the engine polls, in this order.
+  std::unique_ptr<OfiWire> fabric;  ///< To other nodes; nullptr: nothing reaches them. May be closed.
+
+  /// What the engine polls, in this order, beside the fabric.
   std::vector<Wire*> wires() const {
     if (shuffled_shm != nullptr) return {shuffled_loopback.get(), shuffled_shm.get()};
     return {loopback.get(), shm.get()};

@@ -34,7 +34,7 @@ struct alignas(64) OfiEnvelope {
   std::uint64_t life;       ///< Of the sending process: its segment's incarnation.
   std::uint64_t peer_life;  ///< Of the process that is meant; 0: not known yet.
   std::uint32_t link;       ///< Number of the link, from 1; 0: none.
-  std::uint32_t reserved;   ///< 0.
+  std::uint32_t ends;       ///< kGoodbye: 1 if the sending process ends; else 0.
   std::uint64_t count;      ///< See OfiKind.
 };
 

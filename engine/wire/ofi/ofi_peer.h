@@ -64,6 +64,7 @@ struct OfiPeer {
   std::uint64_t probed_ns = 0;       ///< When something was last sent for the sake of check_peers.
   std::uint32_t last_link = 0;       ///< Number of the latest link.
   std::uint32_t ending_link = 0;     ///< Its goodbye is not answered yet; 0: there is none.
+  bool ends = false;                 ///< It has said that its life is over: it will not answer.
   std::unique_ptr<OfiLink> link;     ///< nullptr: none.
   /// Links from it. Only the first one delivers; a later one waits until that is taken.
   std::deque<std::unique_ptr<OfiSource>> sources;

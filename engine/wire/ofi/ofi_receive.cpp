@@ -88,6 +88,7 @@ OfiPeer* OfiWire::authenticate(const FabricEvent& event, const OfiEnvelope& head
 
 void OfiWire::take_hello(OfiPeer& peer, const OfiEnvelope& head) {
   if (ending_) return refuse(peer, head);
+  peer.ends = false;
   OfiSource* known = find_source(peer, head);
   if (known == nullptr) {
     for (const auto& source : peer.sources) close_source(*source);
@@ -175,6 +176,7 @@ void OfiWire::take_probe(OfiPeer& peer, const OfiEnvelope& head) {
 
 void OfiWire::take_goodbye(OfiPeer& peer, const OfiEnvelope& head) {
   OfiSource* const source = head.peer_life == options_.life ? find_source(peer, head) : nullptr;
+  if (source != nullptr && head.ends == 1) peer.ends = true;
   if (source == nullptr || source->closing || ending_) return refuse(peer, head);
   source->said_goodbye = true;
   close_source(*source);

@@ -153,6 +153,7 @@ void OfiWire::discard(Link& given) {
 }
 
 OfiEnvelope OfiWire::envelope(OfiKind kind, std::uint64_t peer_life, std::uint32_t link, std::uint64_t count) const {
+  const std::uint32_t ends = ending_ && kind == OfiKind::kGoodbye ? 1 : 0;
   return {kOfiMagic,
           options_.job_key,
           options_.uid,
@@ -162,7 +163,7 @@ OfiEnvelope OfiWire::envelope(OfiKind kind, std::uint64_t peer_life, std::uint32
           options_.life,
           peer_life,
           link,
-          0,
+          ends,
           count};
 }
 
@@ -255,14 +256,14 @@ void OfiWire::probe(OfiPeer& peer, std::uint64_t now) {
 bool OfiWire::is_quiet() const {
   return std::all_of(peers_.begin(), peers_.end(), [](const auto& entry) {
     const OfiPeer& peer = *entry.second;
-    return peer.unsent.empty() && peer.under_way == 0 && peer.ending_link == 0;
+    return peer.ends || (peer.unsent.empty() && peer.under_way == 0 && peer.ending_link == 0);
   });
 }
 
 void OfiWire::linger() {
   ending_ = true;
   for (const auto& [key, peer] : peers_) {
-    if (peer->link != nullptr) disconnect(peer->link.get());
+    if (peer->link != nullptr && !peer->ends) disconnect(peer->link.get());
     for (const auto& source : peer->sources) close_source(*source);
   }
   const std::uint64_t deadline = now_ns() + kOfiLingerNs;
