@@ -30,6 +30,7 @@ struct Settings {
   std::uint32_t fabric = 2;                   ///< PORTOFU_FABRIC, values of FabricUse.
   std::string fabric_provider;                ///< PORTOFU_FABRIC_PROVIDER; empty: chosen by what it can do.
   std::uint32_t fabric_base_port = 0;         ///< PORTOFU_FABRIC_BASE_PORT.
+  std::uint32_t directory_port = 0;           ///< PORTOFU_DIRECTORY_PORT; 0: by user and job key.
   std::string hosts;                          ///< PORTOFU_HOSTS; empty: there is no file.
   std::uint32_t shuffle_seed = 0;             ///< PORTOFU_SHUFFLE; 0: packets are taken as they come.
   std::string coords;                         ///< PORTOFU_COORDS; empty: 0,0,0,0,0,0.

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint32_t kMax = UINT32_MAX;
 
-const std::array<SettingRow, 33> kTable{{
+const std::array<SettingRow, 34> kTable{{
     {"PORTOFU_NID", SettingKind::kNodeId, &Settings::nid, nullptr, 1, kMax - 1, "", "address of an interface",
      "Node ID of this node: an IPv4 address or the integer that it stands for. All processes of a node need the same."},
     {"PORTOFU_INTERFACE", SettingKind::kText, nullptr, &Settings::interface, 0, 15, "",
@@ -54,6 +54,10 @@ const std::array<SettingRow, 33> kTable{{
      "first that has reliable datagrams", "Provider of libfabric, as fi_info names it: tcp, verbs."},
     {"PORTOFU_FABRIC_BASE_PORT", SettingKind::kInteger, &Settings::fabric_base_port, nullptr, 0, 64511, "", nullptr,
      "The port of a process on the fabric is this plus its PID. All processes of a job need the same."},
+    {"PORTOFU_DIRECTORY_PORT", SettingKind::kInteger, &Settings::directory_port, nullptr, 0, 65535, "",
+     "20000..29999, by user and job key",
+     "uTofu: UDP port where processes of other nodes ask who owns a control queue. All processes of a job need the "
+     "same."},
     {"PORTOFU_HOSTS", SettingKind::kText, nullptr, &Settings::hosts, 0, 4095, "", "none",
      "File with the nodes of the job, one IPv4 address a line, and coordinates X,Y,Z,A,B,C if the node has others than "
      "the line number."},

@@ -8,6 +8,8 @@
 #include <array>
 #include <cstring>
 
+#include "engine/topology/node_id.h"
+
 namespace portofu {
 namespace {
 
@@ -42,13 +44,6 @@ struct Hints {
   Hints& operator=(const Hints&) = delete;
 };
 
-std::string dotted(std::uint32_t nid) {
-  const in_addr address{htonl(nid)};
-  char text[INET_ADDRSTRLEN] = {};
-  inet_ntop(AF_INET, &address, text, sizeof text);
-  return text;
-}
-
 void close_object(void* object) {
   if (object != nullptr) fi_close(static_cast<fid_t>(object));
 }
@@ -62,18 +57,19 @@ std::unique_ptr<FabricEndpoint> FabricEndpoint::open(const std::string& provider
   const Hints hints(*library, provider);
   fi_info* found = nullptr;
   const std::string service = std::to_string(port);
-  const int result = hints.info == nullptr ? -FI_ENOMEM
-                                           : library->getinfo(FI_VERSION(1, 17), dotted(nid).c_str(), service.c_str(),
-                                                              FI_SOURCE | FI_NUMERICHOST, hints.info, &found);
+  const int result = hints.info == nullptr
+                         ? -FI_ENOMEM
+                         : library->getinfo(FI_VERSION(1, 17), node_id_text(nid).c_str(), service.c_str(),
+                                            FI_SOURCE | FI_NUMERICHOST, hints.info, &found);
   if (result != 0) {
     *why = "no provider of libfabric " + (provider.empty() ? "" : "named " + provider + " ") +
-           "has reliable datagrams for " + dotted(nid) + " (" + library->strerror(-result) + ")";
+           "has reliable datagrams for " + node_id_text(nid) + " (" + library->strerror(-result) + ")";
     return nullptr;
   }
   std::unique_ptr<FabricEndpoint> made(new FabricEndpoint);
   const bool opened = made->open_objects(*library, found, why);
   library->freeinfo(found);
-  if (!opened) *why = "the fabric endpoint " + dotted(nid) + ":" + service + ": " + *why;
+  if (!opened) *why = "the fabric endpoint " + node_id_text(nid) + ":" + service + ": " + *why;
   return opened ? std::move(made) : nullptr;
 }
 

@@ -16,6 +16,9 @@ namespace {
 constexpr std::uint32_t kManyEmptyLooks = 256;
 constexpr std::uint32_t kRareLook = 16;
 
+/// The same for what attend was given.
+constexpr std::uint32_t kHandleLook = 64;
+
 /// Rounds of events that one call takes at most.
 constexpr int kMostRounds = 4;
 
@@ -221,6 +224,7 @@ bool OfiWire::peek(Packet& packet) {
     if (empty_looks_ >= kManyEmptyLooks && ++empty_looks_ % kRareLook != 0) return false;
     progress();
     if (arrived_.empty()) {
+      if (handle_ && empty_looks_ % kHandleLook == 0) handle_();
       ++empty_looks_;
       return false;
     }
@@ -258,6 +262,7 @@ void OfiWire::tell_released(OfiSource& source) {
 bool OfiWire::has_packets() {
   if (endpoint_ == nullptr) return false;
   if (arrived_.empty()) progress();
+  if (handle_) handle_();
   return !arrived_.empty() || !endpoint_->may_sleep();
 }
 

@@ -3,15 +3,19 @@
 #include "engine/wire/ofi/ofi_wire.h"
 
 #include <poll.h>
+#include <sys/epoll.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <utility>
 
 #include "engine/observe/log.h"
 #include "engine/queue/assert.h"
 #include "engine/segment/own_segments.h"
+#include "engine/topology/node_id.h"
 
 namespace portofu {
 namespace {
@@ -20,7 +24,7 @@ namespace {
 constexpr std::uint64_t kGreetAgainNs = 250'000'000;
 
 /// Time between two probes of a peer.
-constexpr std::uint64_t kProbeNs = 400'000'000;
+constexpr std::uint64_t kProbeNs = 300'000'000;
 
 std::uint64_t now_ns() {
   timespec now{};
@@ -43,6 +47,7 @@ OfiWire::~OfiWire() {
   } else if (endpoint_ != nullptr && !FabricLibrary::is_ending()) {
     linger();
   }
+  if (both_fd_ >= 0) close(both_fd_);
 }
 
 bool OfiWire::open(std::string* why) {
@@ -51,11 +56,26 @@ bool OfiWire::open(std::string* why) {
   const std::uint32_t port = options_.base_port + options_.self.pid;
   if (port > 65535) {
     *why = "the port " + std::to_string(port) + " of the fabric endpoint is above 65535";
+  } else if (!doorplate_.open(options_.self.nid, static_cast<std::uint16_t>(port))) {
+    *why = "the UDP port " + node_id_text(options_.self.nid) + ":" + std::to_string(port) + ": " + std::strerror(errno);
   } else {
     endpoint_ = FabricEndpoint::open(options_.provider, options_.self.nid, static_cast<std::uint16_t>(port), why);
   }
   open_failed_ = endpoint_ == nullptr;
   return !open_failed_;
+}
+
+void OfiWire::attend(int fd, std::function<void()> handle) {
+  const int both = epoll_create1(EPOLL_CLOEXEC);
+  epoll_event readable{};
+  readable.events = EPOLLIN;
+  if (both >= 0 && epoll_ctl(both, EPOLL_CTL_ADD, fd, &readable) == 0 &&
+      epoll_ctl(both, EPOLL_CTL_ADD, endpoint_->wait_fd(), &readable) == 0) {
+    both_fd_ = both;
+  } else if (both >= 0) {
+    close(both);
+  }
+  handle_ = std::move(handle);
 }
 
 OfiPeer* OfiWire::find_peer(ProcessId id) {
@@ -88,6 +108,7 @@ ConnectResult OfiWire::connect(ProcessId id, Link** link) {
   OfiPeer* const peer = make_peer(id);
   if (peer == nullptr) return ConnectResult::kNoSuchPeer;
   progress();
+  take_absent();
   if (peer->link == nullptr) {
     peer->link = std::make_unique<OfiLink>();
     peer->link->peer = id;
@@ -108,6 +129,7 @@ ConnectResult OfiWire::greet(OfiPeer& peer) {
   const std::uint64_t now = now_ns();
   if (peer.unsent.empty() && now - peer.link->greeted_ns > kGreetAgainNs) {
     peer.link->greeted_ns = now;
+    doorplate_.knock(peer.id.nid, port_of(peer.id));
     send_control(peer, OfiKind::kHello, 0, peer.link->number, 0);
   }
   return ConnectResult::kInProgress;
@@ -224,9 +246,20 @@ void OfiWire::end_link(OfiPeer& peer, bool refused) {
 
 bool OfiWire::has_room_again() { return std::exchange(room_again_, false); }
 
+/// Fails the peers of whom their kernel says that they are not there.
+void OfiWire::take_absent() {
+  ProcessId absent;
+  std::uint16_t port = 0;
+  while (doorplate_.take_absent(&absent.nid, &port)) {
+    absent.pid = port - options_.base_port;
+    if (OfiPeer* const peer = find_peer(absent)) fail_peer(*peer);
+  }
+}
+
 int OfiWire::check_peers() {
   if (endpoint_ == nullptr) return 0;
   progress();
+  take_absent();
   const std::uint64_t now = now_ns();
   for (const auto& [key, peer] : peers_) {
     if (!peer->unsent.empty() && now - peer->stuck_since_ns > kOfiStuckNs) {
@@ -239,16 +272,19 @@ int OfiWire::check_peers() {
   return std::exchange(newly_lost_, 0);
 }
 
-/// Sends something to a peer from whom, or on whose behalf, something may be awaited.
+/// Asks for a peer from whom, or on whose behalf, something may be awaited.
 void OfiWire::probe(OfiPeer& peer, std::uint64_t now) {
-  if (!peer.unsent.empty() || peer.under_way != 0 || now - peer.probed_ns < kProbeNs) return;
   const bool linked = peer.link != nullptr && peer.link->state == OfiLinkState::kOpen;
+  const bool greeting = peer.link != nullptr && peer.link->state == OfiLinkState::kGreeting;
   const bool heard = !peer.sources.empty() && !peer.sources.back()->closing;
-  if (!linked && !heard) return;
+  if (!linked && !heard && !greeting && peer.unsent.empty() && peer.ending_link == 0) return;
+  if (now - peer.probed_ns < kProbeNs) return;
   peer.probed_ns = now;
+  doorplate_.knock(peer.id.nid, port_of(peer.id));
+  if (!peer.unsent.empty() || peer.under_way != 0) return;
   if (linked) {
     send_control(peer, OfiKind::kProbe, peer.link->peer_life, peer.link->number, peer.link->sent);
-  } else {
+  } else if (heard) {
     send_control(peer, OfiKind::kProbe, peer.sources.back()->life, 0, 0);
   }
 }

@@ -3,9 +3,9 @@
 // credits and lives on top (ofi_message.h). A peer is reached from its (NID, PID) alone: its address is the NID, its
 // port follows from the PID.
 //
-// Death. A process that dies, or a node that is gone, is noticed when the fabric refuses what is sent there: while
-// something is awaited check_peers sends a probe twice a second at most. No message is an answer to a probe, so a
-// stopped peer is not taken for a dead one, and costs at most a window of packets.
+// Death. While something is awaited check_peers knocks at the peer's door (doorplate.h), and sends a probe that finds
+// out whether the life that was known is still there. No message is an answer to a probe, so a stopped peer is not
+// taken for a dead one, and costs at most a window of packets.
 
 #include <deque>
 #include <functional>
@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "engine/observe/counters.h"
+#include "engine/wire/ofi/doorplate.h"
 #include "engine/wire/ofi/fabric_endpoint.h"
 #include "engine/wire/ofi/ofi_peer.h"
 #include "engine/wire/wire.h"
@@ -35,8 +36,8 @@ struct OfiOptions {
 /// Packets of one link that may be under way.
 inline constexpr std::uint64_t kOfiWindowPackets = 64;
 
-/// What the fabric takes nothing for, for so long, is gone.
-inline constexpr std::uint64_t kOfiStuckNs = 400'000'000;
+/// For whom the fabric takes nothing, for so long, is gone, whatever his kernel says.
+inline constexpr std::uint64_t kOfiStuckNs = 10'000'000'000;
 
 class OfiWire final : public Wire {
  public:
@@ -53,9 +54,16 @@ class OfiWire final : public Wire {
   bool is_open() const { return endpoint_ != nullptr; }
   const std::string& provider() const { return endpoint_->provider(); }
 
+  /// Something else of this process that other nodes talk to: wait_fd becomes readable when `fd` is, and `handle` is
+  /// called on duty, often enough. Once, after open.
+  void attend(int fd, std::function<void()> handle);
+
   /// For the thread that is about to sleep: what to wait at beside the doorbell. Valid after has_packets was false.
   /// @return -1 while the endpoint is not open
-  int wait_fd() const override { return endpoint_ != nullptr ? endpoint_->wait_fd() : -1; }
+  int wait_fd() const override {
+    if (both_fd_ >= 0) return both_fd_;
+    return endpoint_ != nullptr ? endpoint_->wait_fd() : -1;
+  }
   std::uint64_t connect_timeout_ns() const override { return kOfiConnectNs; }
 
   std::uint32_t max_payload_bytes() const override { return kFabricMessageBytes - kOfiHeadBytes; }
@@ -72,11 +80,12 @@ class OfiWire final : public Wire {
   bool take_closed_source(ProcessId* source, void** source_context) override;
 
   /// Bounds a connect where the fabric does not say that nobody is there: packets of the handshake may get lost.
-  static constexpr std::uint64_t kOfiConnectNs = 10'000'000'000;
+  static constexpr std::uint64_t kOfiConnectNs = 20'000'000'000;
   static constexpr std::uint64_t kOfiLingerNs = 1'000'000'000;
 
  private:
   // Sending half.
+  std::uint16_t port_of(ProcessId id) const { return static_cast<std::uint16_t>(options_.base_port + id.pid); }
   OfiPeer* find_peer(ProcessId id);
   OfiPeer* make_peer(ProcessId id);
   ConnectResult greet(OfiPeer& peer);
@@ -89,6 +98,7 @@ class OfiWire final : public Wire {
   void probe(OfiPeer& peer, std::uint64_t now_ns);
   void linger();
   bool is_quiet() const;
+  void take_absent();
 
   // Receiving half.
   void progress();
@@ -109,6 +119,7 @@ class OfiWire final : public Wire {
   Counters counters_;
   std::uint64_t fork_generation_;  ///< Of the process that made the wire.
   std::unique_ptr<FabricEndpoint> endpoint_;
+  Doorplate doorplate_;       ///< Open when the endpoint is.
   bool open_failed_ = false;  ///< Not tried again.
   bool ending_ = false;       ///< The destructor runs: nobody takes packets any more.
   std::unordered_map<std::uint64_t, std::unique_ptr<OfiPeer>> peers_;  ///< By (nid, pid).
@@ -117,8 +128,10 @@ class OfiWire final : public Wire {
   std::vector<OfiSource*> ended_;                                      ///< For take_closed_source.
   OfiSource* held_ = nullptr;  ///< Source of the packet between peek and release.
   OfiArrival held_arrival_;
-  bool room_again_ = false;        ///< A blocked link has got room, or was lost.
-  int newly_lost_ = 0;             ///< Links lost since check_peers said so.
+  bool room_again_ = false;       ///< A blocked link has got room, or was lost.
+  int newly_lost_ = 0;            ///< Links lost since check_peers said so.
+  int both_fd_ = -1;              ///< An epoll over the fabric and what attend was given; -1: there is only the fabric.
+  std::function<void()> handle_;  ///< Of attend.
   std::uint32_t empty_looks_ = 0;  ///< In a row.
 };
 

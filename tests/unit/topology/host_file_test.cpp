@@ -15,15 +15,14 @@ TEST(HostFile, Line__is_an_address_with_or_without_coordinates) {
   std::string why;
   const auto hosts = parse_hosts("# a job\n10.0.0.1\n\n10.0.0.2 3,4,5,1,2,1 # the other\n10.0.0.3\n", &why);
   ASSERT_TRUE(hosts) << why;
-  const std::vector<Host> expected{{kAddress, {0, 0, 0, 0, 0, 0}},
-                                   {kAddress + 1, {3, 4, 5, 1, 2, 1}},
-                                   {kAddress + 2, {2, 0, 0, 0, 0, 0}}};
+  const std::vector<Host> expected{
+      {kAddress, {0, 0, 0, 0, 0, 0}}, {kAddress + 1, {3, 4, 5, 1, 2, 1}}, {kAddress + 2, {2, 0, 0, 0, 0, 0}}};
   EXPECT_EQ(*hosts, expected);
 }
 
 TEST(HostFile, Line_that_is_something_else__is_named) {
-  for (const char* line : {"node7", "10.0.0", "0.0.0.0", "10.0.0.1 1,2,3", "10.0.0.1 1,2,3,2,0,0", "10.0.0.1 256,0,0,0,0,0",
-                           "10.0.0.1 0,0,0,0,0,0 more"}) {
+  for (const char* line : {"node7", "10.0.0", "0.0.0.0", "10.0.0.1 1,2,3", "10.0.0.1 1,2,3,2,0,0",
+                           "10.0.0.1 256,0,0,0,0,0", "10.0.0.1 0,0,0,0,0,0 more"}) {
     std::string why;
     EXPECT_FALSE(parse_hosts("10.0.0.9 9,9,9,0,0,0\n" + std::string(line) + "\n", &why)) << line;
     EXPECT_NE(why.find("line 2"), std::string::npos) << why;
