@@ -43,7 +43,7 @@ conformance_test() {
   name="$(basename "$binary") on 3 hosts"
   [[ $name =~ $only ]] || return 0
   log=$log_directory/$(basename "$binary").log
-  PORTOFU_TEST_NETNS="$(host_name 1),$(host_name 2),$(host_name 3)" PORTOFU_FABRIC=1 \
+  PORTOFU_TEST_NETNS="$(host_name 1),$(host_name 2),$(host_name 3)" \
     launch_limited 300 "$log" "$binary" --gtest_filter="$filter" || status=$?
   if ((status == 0)); then
     report PASS "$suite" "$name" $((SECONDS - started))

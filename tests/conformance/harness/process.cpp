@@ -267,10 +267,12 @@ namespace {
 /// is.
 bool enter_node(int rank) {
   if (const char* nodes = std::getenv("PORTOFU_TEST_NODES")) {
+    setenv("PORTOFU_FABRIC", "1", 1);
     return setenv("PORTOFU_NID", (std::string(nodes) + "." + std::to_string(rank + 1)).c_str(), 1) == 0;
   }
   const char* names = std::getenv("PORTOFU_TEST_NETNS");
   if (names == nullptr) return true;
+  setenv("PORTOFU_FABRIC", "1", 1);
   std::vector<std::string> namespaces(1);
   for (const char* c = names; *c != '\0'; ++c) {
     if (*c == ',') {

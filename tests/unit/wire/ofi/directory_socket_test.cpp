@@ -70,27 +70,25 @@ TEST(DirectorySocket, Two_processes_of_a_node__listen_on_one_port_and_one_that_i
 }
 
 TEST(DirectorySocket, Two_that_ask_each_other__both_get_an_answer) {
-  const auto run = [](std::uint32_t own, std::uint32_t other, AskResult* result) {
-    DirectorySocket socket(options_of(own), [own](std::uint64_t, ProcessId* owner) {
-      *owner = {own, 9};
+  const auto owner_of = [](std::uint32_t nid) {
+    return [nid](std::uint64_t, ProcessId* owner) {
+      *owner = {nid, 9};
       return true;
-    });
-    ASSERT_TRUE(socket.listen());
-    ProcessId owner;
-    for (int i = 0; i < 20; ++i) *result = socket.ask(other, kKey, &owner);
-    for (int i = 0; i < 500; ++i) {
-      socket.serve();
-      usleep(1000);
-    }
+    };
   };
-  AskResult one = AskResult::kNoAnswer;
-  AskResult two = AskResult::kNoAnswer;
-  std::thread first([&] { run(kNodeA, kNodeB, &one); });
-  std::thread second([&] { run(kNodeB, kNodeA, &two); });
-  first.join();
-  second.join();
-  EXPECT_EQ(one, AskResult::kFound);
-  EXPECT_EQ(two, AskResult::kFound);
+  DirectorySocket a(options_of(kNodeA), owner_of(kNodeA));
+  DirectorySocket b(options_of(kNodeB), owner_of(kNodeB));
+  ASSERT_TRUE(a.listen() && b.listen());
+  // Nobody answers but those who ask.
+  std::atomic<int> asking{2};
+  const auto run = [&asking](DirectorySocket& socket, std::uint32_t other) {
+    ProcessId owner;
+    for (int i = 0; i < 20; ++i) EXPECT_EQ(socket.ask(other, kKey, &owner), AskResult::kFound);
+    for (--asking; asking > 0; usleep(500)) socket.serve();
+  };
+  std::thread thread([&] { run(a, kNodeB); });
+  run(b, kNodeA);
+  thread.join();
 }
 
 TEST(DirectorySocket, Nobody_who_listens__is_known_at_once) {
