@@ -17,6 +17,9 @@ packages_openmpi=(
 # mpiexec.hydra.
 packages_test=(clang libclang-rt-14-dev perl python3 mpich)
 
+# Hosts that are network namespaces of this machine.
+packages_hosts=(iproute2 util-linux hostname)
+
 # The uTofu programs run under Debian's own MPI libraries, both of them, side by side. Ours is not touched: its mpirun is
 # called by its path, and those of Debian by the names that end in .openmpi and .mpich.
 packages_utofu=(openmpi-bin libopenmpi-dev mpich libmpich-dev openssh-client)
