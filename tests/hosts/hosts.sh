@@ -53,7 +53,31 @@ remove_hosts() {
 shape_hosts() {
   local i count=$1
   shift
-  for ((i = 1; i <= count; i++)); do tc -n "$(host_name "$i")" qdisc replace dev eth0 root "$@" || return 1; done
+  for ((i = 1; i <= count; i++)); do
+    tc -n "$(host_name "$i")" qdisc replace dev eth0 root "$@" || return 1
+  done
+}
+
+# start_bad_network COUNT DELAY_MS LOSS_PERCENT: a second network between the hosts, with the device bad0, that delays and
+# loses; where the kernel has no netem. Sets bad_network_pid.
+start_bad_network() {
+  local i list=()
+  for ((i = 1; i <= $1; i++)); do list+=("$(host_name "$i")=172.30.${hosts_network##*.}.$i"); done
+  python3 "$(dirname "${BASH_SOURCE[0]}")/bad_network.py" "$2" "$3" 1 "${list[@]}" \
+    >"$hosts_directory/bad_network.log" 2>&1 &
+  bad_network_pid=$!
+  for ((i = 0; i < 100; i++)); do
+    grep -qs ready "$hosts_directory/bad_network.log" && return 0
+    kill -0 "$bad_network_pid" 2>/dev/null || break
+    sleep 0.1
+  done
+  stop_bad_network
+  return 1
+}
+
+stop_bad_network() {
+  kill "$bad_network_pid" 2>/dev/null || true
+  wait "$bad_network_pid" 2>/dev/null || true
 }
 
 unshape_hosts() {

@@ -52,7 +52,8 @@ conformance_test() {
   if ((status == 0)); then
     report PASS "$suite" "$name" $((SECONDS - started))
   else
-    report FAIL "$suite" "$name" $((SECONDS - started)) "$(grep -am 1 'FAILED  ]' "$log" || last_log_line "$log") ($log)"
+    report FAIL "$suite" "$name" $((SECONDS - started)) \
+      "$(grep -am 1 'FAILED  ]' "$log" || last_log_line "$log") ($log)"
   fi
 }
 
@@ -68,13 +69,16 @@ mpi_test() {
   PORTOFU_TEST_SECONDS=$seconds launch_limited $((seconds + 30)) "$log" "$agent" "$(host_address 1)" \
     "$openmpi_prefix/bin/mpirun" --host "$list" --map-by node --oversubscribe -np "$ranks" \
     --prefix "$openmpi_prefix" --mca plm_rsh_agent "$agent" --mca oob_tcp_if_include eth0 \
-    -x PORTOFU_TEST_SECONDS "${arguments[@]}" "$log_directory/bin/$program" "$@" || status=$?
+    -x PORTOFU_TEST_SECONDS ${PORTOFU_INTERFACE:+-x PORTOFU_INTERFACE} "${arguments[@]}" \
+    "$log_directory/bin/$program" "$@" || status=$?
   report_program "$suite" "$name" $((SECONDS - started)) "$log" "$status"
 }
 
 network_tests() {
   local binary
-  for binary in "$build_directory"/bin/conformance_{portals4_s2,portals4_s3_15,portals4_s3_16,utofu_s}*_test; do conformance_test "$binary"; done
+  for binary in "$build_directory"/bin/conformance_{portals4_s2,portals4_s3_15,portals4_s3_16,utofu_s}*_test; do
+    conformance_test "$binary"
+  done
   mpi_test 2 2 60 'two hosts' hello
   mpi_test 3 3 60 'three hosts' hello
   mpi_test 2 2 180 'two hosts' pingpong_check 4194304
@@ -89,7 +93,14 @@ network_tests() {
   mpi_test 2 2 60 'numbers' bench 10
 }
 
-# shaped TITLE QDISC [ARGUMENT...]: the same few programs on a bad network.
+# The same few programs on a bad network. PORTOFU_INTERFACE may name which one.
+bad_network_tests() {
+  mpi_test 3 3 180 "$1" ring 20
+  mpi_test 2 4 180 "$1" ordering
+  mpi_test 2 2 180 "$1" one_message 4194304
+}
+
+# shaped TITLE QDISC [ARGUMENT...]
 shaped() {
   local title=$1
   shift
@@ -97,10 +108,21 @@ shaped() {
     report SKIP "$suite" "$title" 0 "the kernel has no $1: $(last_log_line "$log_directory/qdisc.log")"
     return
   fi
-  mpi_test 3 3 180 "$title" ring 20
-  mpi_test 2 4 180 "$title" collectives 1024
-  mpi_test 2 2 180 "$title" one_message 4194304
+  bad_network_tests "$title"
   unshape_hosts 3
+}
+
+# delayed_or_lossy TITLE DELAY_MS LOSS_PERCENT: by netem, or by a program of ours.
+delayed_or_lossy() {
+  if shape_hosts 3 netem delay "$2ms" loss "$3%" 2>/dev/null; then
+    bad_network_tests "$1, netem"
+    unshape_hosts 3
+  elif start_bad_network 3 "$2" "$3"; then
+    PORTOFU_INTERFACE=bad0 bad_network_tests "$1"
+    stop_bad_network
+  else
+    report SKIP "$suite" "$1" 0 "no netem, and no device: $(last_log_line "$hosts_directory/bad_network.log")"
+  fi
 }
 
 parse_arguments "$@"
@@ -123,8 +145,8 @@ for program in hello pingpong_check ring collectives unexpected_flood storm orde
 done
 before=$(ours_in_shared_memory)
 network_tests
-shaped '20 ms delay' netem delay 10ms 2ms
-shaped '2 % loss' netem loss 2%
+delayed_or_lossy '20 ms there and back' 10 0
+delayed_or_lossy '2 % loss' 1 2
 shaped '50 Mbit/s' tbf rate 50mbit burst 32k latency 50ms
 check_leftovers "$suite" "$before"
 print_suite_totals "$suite"

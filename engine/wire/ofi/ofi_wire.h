@@ -80,7 +80,7 @@ class OfiWire final : public Wire {
   bool take_closed_source(ProcessId* source, void** source_context) override;
 
   /// Bounds a connect where the fabric does not say that nobody is there: packets of the handshake may get lost.
-  static constexpr std::uint64_t kOfiConnectNs = 20'000'000'000;
+  static constexpr std::uint64_t kOfiConnectNs = 10'000'000'000;
   static constexpr std::uint64_t kOfiLingerNs = 1'000'000'000;
 
  private:
