@@ -13,7 +13,8 @@ suite_limit_s=1500
 
 suite_exists() {
   case $1 in
-    dev | unit | simulation | process | conformance | fabric | asan | tsan | fuzz | utofu | mpi | hosts | mpich) return 0 ;;
+    dev | unit | simulation | process | conformance | fabric) return 0 ;;
+    asan | tsan | fuzz | utofu | mpi | hosts | mpich) return 0 ;;
     *) return 1 ;;
   esac
 }

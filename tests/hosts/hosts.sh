@@ -58,8 +58,8 @@ shape_hosts() {
   done
 }
 
-# start_bad_network COUNT DELAY_MS LOSS_PERCENT: a second network between the hosts, with the device bad0, that delays and
-# loses; where the kernel has no netem. Sets bad_network_pid.
+# start_bad_network COUNT DELAY_MS LOSS_PERCENT: a second network between the hosts, with the device bad0, that delays
+# and loses; where the kernel has no netem. Sets bad_network_pid.
 start_bad_network() {
   local i list=()
   for ((i = 1; i <= $1; i++)); do list+=("$(host_name "$i")=172.30.${hosts_network##*.}.$i"); done
@@ -85,8 +85,8 @@ unshape_hosts() {
   for ((i = 1; i <= $1; i++)); do tc -n "$(host_name "$i")" qdisc delete dev eth0 root; done
 }
 
-# write_launch_agent FILE: makes the program that starts a command on a host, as ssh does: FILE ADDRESS COMMAND. The host
-# has a name and a directory for temporary files of its own. hosts_directory must be set.
+# write_launch_agent FILE: makes the program that starts a command on a host, as ssh does: FILE ADDRESS COMMAND. The
+# host has a name and a directory for temporary files of its own. hosts_directory must be set.
 write_launch_agent() {
   cat >"$1" <<AGENT
 #!/bin/bash
