@@ -11,10 +11,17 @@
 namespace portofu {
 namespace {
 
-/// Looks that found nothing, after which only every kRareLook-th one asks the fabric: a look costs it a system call,
-/// and the other wires wait meanwhile.
+/// Looks that found nothing, after which only some of them ask the fabric: that costs a system call, and the other
+/// wires wait meanwhile. Where a job talks inside its node only, it is not to feel that the fabric is open.
 constexpr std::uint32_t kManyEmptyLooks = 256;
 constexpr std::uint32_t kRareLook = 16;
+constexpr std::uint32_t kQuietLooks = 4096;
+constexpr std::uint32_t kQuietLook = 256;
+
+bool is_left_out(std::uint32_t empty_looks) {
+  if (empty_looks < kManyEmptyLooks) return false;
+  return empty_looks % (empty_looks < kQuietLooks ? kRareLook : kQuietLook) != 0;
+}
 
 /// The same for what attend was given.
 constexpr std::uint32_t kHandleLook = 64;
@@ -221,11 +228,11 @@ bool OfiWire::peek(Packet& packet) {
   PORTOFU_ASSERT(held_ == nullptr);
   if (arrived_.empty()) {
     if (endpoint_ == nullptr) return false;
-    if (empty_looks_ >= kManyEmptyLooks && ++empty_looks_ % kRareLook != 0) return false;
+    const std::uint32_t looks = empty_looks_++;
+    if (is_left_out(looks)) return false;
     progress();
     if (arrived_.empty()) {
-      if (handle_ && empty_looks_ % kHandleLook == 0) handle_();
-      ++empty_looks_;
+      if (handle_ && looks % kHandleLook == 0) handle_();
       return false;
     }
   }
