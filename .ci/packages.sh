@@ -5,7 +5,7 @@
 packages_build=(
   build-essential cmake ninja-build pkg-config ccache
   libgtest-dev libgmock-dev libbenchmark-dev
-  libfmt-dev nlohmann-json3-dev libcli11-dev libhwloc-dev libboost-dev
+  libfmt-dev nlohmann-json3-dev libcli11-dev libhwloc-dev libboost-dev libfabric-dev
 )
 # Open MPI's own needs, and the tools that fetch and unpack a source package. mpirun does not start a job without an
 # ssh in the path, not even on one node.
@@ -16,6 +16,9 @@ packages_openmpi=(
 # The fuzzer needs clang with its runtime; the configure of the MPICH suite wants perl and Python; mpich has the launcher
 # mpiexec.hydra.
 packages_test=(clang libclang-rt-14-dev perl python3 mpich)
+
+# Hosts that are network namespaces of this machine.
+packages_hosts=(iproute2 util-linux hostname)
 
 # The uTofu programs run under Debian's own MPI libraries, both of them, side by side. Ours is not touched: its mpirun is
 # called by its path, and those of Debian by the names that end in .openmpi and .mpich.

@@ -3,8 +3,9 @@
 # suite that cannot be built is one failed test, and the other suites still run. Needs common.sh, results.sh, and the
 # functions build_preset, prepare_prefix and prepare_openmpi of `run`.
 
-# Suites in the order of `./run test`; the parts of dev can be named alone: unit, simulation, process, conformance.
-all_suites=(dev asan tsan fuzz utofu mpi mpich)
+# Suites in the order of `./run test`; the parts of dev can be named alone: unit, simulation, process,
+# conformance, fabric.
+all_suites=(dev asan tsan fuzz utofu mpi hosts mpich)
 # Groups of the suite mpich; see tests/mpi/run_mpich_suite.sh. `./run soak` has one more.
 mpich_groups=(pt2pt coll coll-portals4 comm rma-osc btl)
 # ctest's own limits hold for single tests; this one holds for a suite, so that a CI run ends with a total.
@@ -12,7 +13,8 @@ suite_limit_s=1500
 
 suite_exists() {
   case $1 in
-    dev | unit | simulation | process | conformance | asan | tsan | fuzz | utofu | mpi | mpich) return 0 ;;
+    dev | unit | simulation | process | conformance | fabric) return 0 ;;
+    asan | tsan | fuzz | utofu | mpi | hosts | mpich) return 0 ;;
     *) return 1 ;;
   esac
 }
@@ -22,12 +24,13 @@ run_suite() {
   printf '\n--- suite %s ---\n' "$1"
   case $1 in
     dev) run_ctest dev dev . ;;
-    unit | simulation | process | conformance) run_ctest "$1" dev "^$1\$" ;;
+    unit | simulation | process | conformance | fabric) run_ctest "$1" dev "^$1\$" ;;
     asan) run_ctest asan asan '^(unit|simulation)$' ;;
     tsan) run_ctest tsan tsan '^(unit|simulation|threads)$' ;;
     fuzz) run_ctest fuzz fuzz . ;;
     utofu) run_utofu ;;
     mpi) run_mpi ;;
+    hosts) run_hosts ;;
     mpich) run_mpich "${mpich_groups[@]}" ;;
   esac
 }
@@ -123,6 +126,16 @@ run_mpi() {
   fi
   tests/mpi/run_programs.sh --prefix "$openmpi_prefix" --log "$PWD/build/logs/mpi" --only "${PORTOFU_ONLY:-.}" "$@" ||
     require_failures mpi
+}
+
+# Jobs between hosts. Their runner records its results itself.
+run_hosts() {
+  if ! install_packages "${packages_hosts[@]}" || ! build_preset dev || ! prepare_openmpi; then
+    report FAIL hosts "build of the tests or of Open MPI" 0 "see above"
+    return
+  fi
+  tests/hosts/run_hosts.sh --build "$PWD/build/dev" --prefix "$openmpi_prefix" --log "$PWD/build/logs/hosts" \
+    --only "${PORTOFU_ONLY:-.}" || require_failures hosts
 }
 
 # run_mpich GROUP...

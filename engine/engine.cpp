@@ -66,6 +66,8 @@ Engine::Engine(const Settings& settings, std::unique_ptr<EngineNode> node)
       doorbell_(node_->segment->doorbell(), node_->segment->wake_barrier()),
       poll_streak_(settings.spin_count, std::uint64_t{settings.sleep_after_us} * 1000 * kPollPatience) {
   core_.wires = node_->wires();
+  core_.fabric = node_->fabric.get();
+  if (node_->fabric != nullptr && node_->fabric->is_open()) core_.wires.push_back(core_.fabric);
   core_.directory = node_->directory.get();
   core_.clock = monotonic_ns;
   core_.outstanding.tell_apart(node_->segment->incarnation());
@@ -264,6 +266,7 @@ void Engine::sleep(std::uint64_t seen_activity, std::uint64_t longest_ns, OnAbor
   sleeping_threads_.fetch_add(1, std::memory_order_seq_cst);
   const std::uint32_t seen = doorbell_.announce();
   bool found = false;
+  int fd = -1;
   {
     const Duty duty(*this);
     look_after_timers_on_duty(core_.now_ns());
@@ -273,10 +276,10 @@ void Engine::sleep(std::uint64_t seen_activity, std::uint64_t longest_ns, OnAbor
       longest_ns = std::min(longest_ns, std::uint64_t{core_.settings.peer_check_ms} * 1'000'000);
     }
     if (!found) core_.counters.add(Counter::kSleeps);
+    fd = wait_fd_on_duty(core_);
   }
-  if (!found)
-    doorbell_.wait(
-        seen, longest_ns > static_cast<std::uint64_t>(kLongestSleepNs) ? -1 : static_cast<std::int64_t>(longest_ns));
+  const bool whole = longest_ns > static_cast<std::uint64_t>(kLongestSleepNs);
+  if (!found) doorbell_.wait(seen, whole ? -1 : static_cast<std::int64_t>(longest_ns), fd);
   doorbell_.withdraw();
   sleeping_threads_.fetch_sub(1, std::memory_order_seq_cst);
   if (progress_ != nullptr) progress_->rearm();

@@ -1,10 +1,13 @@
 #include "engine/engine_node.h"
 
+#include <time.h>
 #include <unistd.h>
 
+#include <utility>
+
+#include "engine/observe/log.h"
 #include "engine/segment/segment_alias.h"
 #include "engine/segment/shared_heap.h"
-#include "engine/topology/node_id.h"
 
 namespace portofu {
 namespace {
@@ -20,9 +23,39 @@ OpenError to_open_error(SegmentError error) {
   return OpenError::kSystem;
 }
 
+/// A node where nobody answers is not asked again for so long: each question keeps the engine waiting.
+constexpr std::uint64_t kSilenceSeconds = 5;
+
+std::uint64_t monotonic_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec);
+}
+
 }  // namespace
 
+SegmentDirectory::SegmentDirectory(ProcessSegment& segment, NodeMap map, OfiWire* fabric,
+                                   const DirectoryOptions& options)
+    : segment_(segment),
+      map_(std::move(map)),
+      fabric_(fabric),
+      socket_(options, [this](std::uint64_t key, ProcessId* owner) { return find_here(key, owner); }) {}
+
+bool SegmentDirectory::find_here(std::uint64_t key, ProcessId* owner) const { return find_alias(segment_, key, owner); }
+
+/// From the first claim on other nodes may ask.
+void SegmentDirectory::listen() {
+  if (listens_ || fabric_ == nullptr || !fabric_->is_open()) return;
+  listens_ = true;
+  if (socket_.listen()) {
+    fabric_->attend(socket_.fd(), [this] { socket_.serve(); });
+  } else {
+    log_warning("other nodes cannot find control queues of this one: the directory's port belongs to somebody else");
+  }
+}
+
 ClaimResult SegmentDirectory::claim(std::uint64_t key) {
+  listen();
   switch (claim_alias(segment_, key)) {
     case AliasResult::kClaimed: return ClaimResult::kClaimed;
     case AliasResult::kTaken: return ClaimResult::kTaken;
@@ -38,11 +71,25 @@ void SegmentDirectory::publish(const PublishedRegion& region) {
   publish_region(segment_.regions(), region);
 }
 
-bool SegmentDirectory::find(std::uint64_t key, ProcessId* owner) { return find_alias(segment_, key, owner); }
+bool SegmentDirectory::find(std::uint64_t key, ProcessId* owner) {
+  const std::uint32_t nid = map_.nid_at(coordinates_of(key));
+  if (nid == 0 || nid == map_.own_nid() || fabric_ == nullptr) return find_here(key, owner);
+  const std::uint64_t now = monotonic_seconds();
+  std::uint64_t& silent_until = silent_until_[nid];
+  if (now < silent_until) return false;
+  const AskResult result = socket_.ask(nid, key, owner);
+  if (result == AskResult::kNoAnswer) silent_until = now + kSilenceSeconds;
+  return result == AskResult::kFound;
+}
 
-std::unique_ptr<EngineNode> open_node(const Settings& settings, std::uint32_t pid, OpenError* error, std::string* why) {
+namespace {
+
+/// A port of the fabric may belong to somebody else while the PID is free; where any PID will do another one is tried.
+constexpr int kFabricTries = 32;
+
+SegmentOptions segment_options(const Settings& settings, std::uint32_t nid, std::uint32_t pid) {
   SegmentOptions options;
-  options.nid = find_node_id(settings.nid, settings.interface);
+  options.nid = nid;
   options.pid = pid;
   options.job_key = settings.job_key;
   options.uid = geteuid();
@@ -51,20 +98,73 @@ std::unique_ptr<EngineNode> open_node(const Settings& settings, std::uint32_t pi
   options.ring.data_bytes = settings.ring_data_bytes;
   const auto long_data = static_cast<LongData>(settings.long_data);
   options.area_bytes = long_data == LongData::kRing ? 0 : settings.send_area_bytes;
-  SegmentError segment_error = SegmentError::kNone;
-  auto node = std::make_unique<EngineNode>();
-  node->segment = ProcessSegment::create(options, &segment_error, why);
-  *error = to_open_error(segment_error);
-  if (node->segment == nullptr) return nullptr;
-  node->loopback = std::make_unique<LoopbackWire>(node->segment->id(), options.ring);
-  node->shm = std::make_unique<ShmWire>(*node->segment, settings.direct != 0, long_data);
+  return options;
+}
+
+/// The wires that every node has.
+void make_wires(EngineNode& node, const Settings& settings, const SegmentOptions& options) {
+  node.loopback = std::make_unique<LoopbackWire>(node.segment->id(), options.ring);
+  const auto long_data = static_cast<LongData>(settings.long_data);
+  node.shm = std::make_unique<ShmWire>(*node.segment, settings.direct != 0, long_data);
   if (settings.shuffle_seed != 0) {
     // Each process has its own order.
-    const std::uint64_t seed = (std::uint64_t{settings.shuffle_seed} << 32) + node->segment->id().pid;
-    node->shuffled_loopback = std::make_unique<ShuffleWire>(*node->loopback, seed);
-    node->shuffled_shm = std::make_unique<ShuffleWire>(*node->shm, ~seed);
+    const std::uint64_t seed = (std::uint64_t{settings.shuffle_seed} << 32) + node.segment->id().pid;
+    node.shuffled_loopback = std::make_unique<ShuffleWire>(*node.loopback, seed);
+    node.shuffled_shm = std::make_unique<ShuffleWire>(*node.shm, ~seed);
   }
-  node->directory = std::make_unique<SegmentDirectory>(*node->segment);
+}
+
+OfiOptions fabric_options(const Settings& settings, const ProcessSegment& segment, const NodeMap& map) {
+  OfiOptions options;
+  options.self = segment.id();
+  options.life = segment.incarnation();
+  options.job_key = settings.job_key;
+  options.uid = geteuid();
+  options.provider = settings.fabric_provider;
+  options.base_port = settings.fabric_base_port;
+  options.nodes = map.nids();
+  return options;
+}
+
+DirectoryOptions directory_options(const Settings& settings, std::uint32_t nid) {
+  const std::uint32_t port = settings.directory_port != 0 ? settings.directory_port
+                                                          : DirectorySocket::default_port(settings.job_key, geteuid());
+  return {nid, static_cast<std::uint16_t>(port), settings.job_key, geteuid()};
+}
+
+}  // namespace
+
+std::unique_ptr<EngineNode> open_node(const Settings& settings, std::uint32_t pid, OpenError* error, std::string* why) {
+  const auto map = NodeMap::find(settings, why);
+  *error = OpenError::kSystem;
+  if (!map) return nullptr;
+  SegmentOptions options = segment_options(settings, map->own_nid(), pid);
+  auto node = std::make_unique<EngineNode>();
+  for (int tries = 1;; ++tries) {
+    SegmentError segment_error = SegmentError::kNone;
+    node->segment = ProcessSegment::create(options, &segment_error, why);
+    *error = to_open_error(segment_error);
+    if (node->segment == nullptr) return nullptr;
+    if (settings.fabric == static_cast<std::uint32_t>(FabricUse::kOff)) break;
+    node->fabric =
+        std::make_unique<OfiWire>(fabric_options(settings, *node->segment, *map), Counters(node->segment->counters()));
+    if (!map->spans_nodes() || node->fabric->open(why)) break;
+    const std::uint32_t next_pid = node->segment->id().pid % kMaxPid + 1;
+    node->fabric.reset();
+    if (pid == 0 && tries < kFabricTries) {
+      node->segment.reset();
+      options.pid = next_pid;
+      continue;
+    }
+    *error = OpenError::kSystem;
+    if (settings.fabric == static_cast<std::uint32_t>(FabricUse::kOn)) return nullptr;
+    log_warning("other nodes cannot reach this process: %s", why->c_str());
+    break;
+  }
+  *error = OpenError::kNone;
+  make_wires(*node, settings, options);
+  node->directory = std::make_unique<SegmentDirectory>(*node->segment, *map, node->fabric.get(),
+                                                       directory_options(settings, map->own_nid()));
   return node;
 }
 

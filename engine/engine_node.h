@@ -1,24 +1,29 @@
 #pragma once
-// What an engine on a real node owns beside its core: its segment and the wires over it.
+// What an engine on a real node owns beside its core: its segment, the wires over it, and the wire to other nodes.
 
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "engine/address/node_directory.h"
 #include "engine/config/settings.h"
 #include "engine/engine.h"
 #include "engine/segment/process_segment.h"
+#include "engine/topology/node_map.h"
 #include "engine/wire/loopback/loopback_wire.h"
+#include "engine/wire/ofi/directory_socket.h"
+#include "engine/wire/ofi/ofi_wire.h"
 #include "engine/wire/shm/shm_wire.h"
 #include "engine/wire/sim/shuffle_wire.h"
 
 namespace portofu {
 
-/// Claims are further names of the segment.
+/// Claims are further names of the segment; for other nodes, any process there that has claimed something is asked.
 class SegmentDirectory final : public NodeDirectory {
  public:
-  explicit SegmentDirectory(ProcessSegment& segment) : segment_(segment) {}
+  /// @param fabric  nullptr, or where questions of other nodes come in once it is open
+  SegmentDirectory(ProcessSegment& segment, NodeMap map, OfiWire* fabric, const DirectoryOptions& options);
   ClaimResult claim(std::uint64_t key) override;
   void release(std::uint64_t key) override;
   bool find(std::uint64_t key, ProcessId* owner) override;
@@ -26,7 +31,15 @@ class SegmentDirectory final : public NodeDirectory {
   void withdraw(std::uint64_t key) override { withdraw_region(segment_.regions(), key); }
 
  private:
+  bool find_here(std::uint64_t key, ProcessId* owner) const;
+  void listen();
+
   ProcessSegment& segment_;
+  const NodeMap map_;
+  OfiWire* fabric_;
+  DirectorySocket socket_;
+  bool listens_ = false;                                           ///< It was tried.
+  std::unordered_map<std::uint32_t, std::uint64_t> silent_until_;  ///< By NID: nobody answered; not asked before.
 };
 
 struct EngineNode {
@@ -36,7 +49,9 @@ struct EngineNode {
   std::unique_ptr<ShuffleWire> shuffled_loopback;  ///< Over `loopback`; nullptr unless PORTOFU_SHUFFLE is set.
   std::unique_ptr<ShuffleWire> shuffled_shm;       ///< Over `shm`, likewise.
 
-  /// What the engine polls, in this order.
+  std::unique_ptr<OfiWire> fabric;  ///< To other nodes; nullptr: nothing reaches them. May be closed.
+
+  /// What the engine polls, in this order, beside the fabric.
   std::vector<Wire*> wires() const {
     if (shuffled_shm != nullptr) return {shuffled_loopback.get(), shuffled_shm.get()};
     return {loopback.get(), shm.get()};

@@ -141,4 +141,11 @@ bool has_work_on_duty(Core& core) {
   return false;
 }
 
+int wait_fd_on_duty(const Core& core) {
+  for (const Wire* wire : core.wires) {
+    if (const int fd = wire->wait_fd(); fd >= 0) return fd;
+  }
+  return -1;
+}
+
 }  // namespace portofu

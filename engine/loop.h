@@ -18,4 +18,7 @@ bool needs_timers_on_duty(const Core& core);
 /// Whether a cycle would find something: for the thread that is about to sleep.
 bool has_work_on_duty(Core& core);
 
+/// What to sleep at beside the doorbell, after has_work_on_duty was false; -1: nothing.
+int wait_fd_on_duty(const Core& core);
+
 }  // namespace portofu

@@ -162,10 +162,11 @@ void ProgressThread::listen(std::uint64_t seen_calls) {
   const bool timers = needs_timers_on_duty(engine_.core_);
   listening_long_ = quiet_ && !timers;
   listening_waiting_ = engine_.core_.waiting_peers.size();
+  const int fd = wait_fd_on_duty(engine_.core_);
   engine_.give_duty();
   if (!busy && !stopping_.load(std::memory_order_acquire)) {
     const std::int64_t check_ns = std::int64_t{engine_.core_.settings.peer_check_ms} * 1'000'000;
-    quiet_ = !engine_.doorbell_.wait(seen, timers || !quiet_ ? check_ns : -1);
+    quiet_ = !engine_.doorbell_.wait(seen, timers || !quiet_ ? check_ns : -1, fd);
   }
   listening_.store(false, std::memory_order_relaxed);
   engine_.doorbell_.withdraw();

@@ -2,14 +2,24 @@
 
 #include "engine/address/core.h"
 
+#include <algorithm>
+
 namespace portofu {
+
+Wire* Core::wire_to(ProcessId id) {
+  if (id == self) return wires.front();
+  if (fabric == nullptr) return wires.back();
+  if (id.nid == self.nid) return wires[1];
+  if (std::ranges::find(wires, fabric) == wires.end()) wires.push_back(fabric);
+  return fabric;
+}
 
 Peer& Core::look_up_peer(ProcessId id) {
   auto& place = peers[std::uint64_t{id.nid} << 32 | id.pid];
   if (place == nullptr) {
     place = std::make_unique<Peer>();
     place->id = id;
-    place->wire = id == self ? wires.front() : wires.back();
+    place->wire = wire_to(id);
   }
   recent_peer = place.get();
   return *place;

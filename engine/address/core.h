@@ -28,7 +28,9 @@ struct Core {
   const ProcessId self;
   const std::uint32_t uid;  ///< Stamped on every packet.
   Counters counters;
-  std::vector<Wire*> wires;   ///< Polled in this order. wires[0] reaches ourselves.
+  /// Polled in this order. wires[0] reaches ourselves, wires[1] our node.
+  std::vector<Wire*> wires;
+  Wire* fabric = nullptr;     ///< Reaches other nodes; nullptr: nothing does. In `wires` once it is needed.
   std::size_t next_wire = 0;  ///< Where the next cycle begins.
   std::uint32_t burst = 1;    ///< Packets that the next cycle may take before it ends at what it has found.
   Clock clock = nullptr;
@@ -63,6 +65,7 @@ struct Core {
 
  private:
   Peer& look_up_peer(ProcessId id);
+  Wire* wire_to(ProcessId id);
 };
 
 /// Events, counts and frees by handle: nothing happens if the object is gone or none was named.

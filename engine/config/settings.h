@@ -27,6 +27,11 @@ struct Settings {
   std::uint32_t peer_check_ms = 100;          ///< PORTOFU_PEER_CHECK_MS.
   std::uint32_t direct = 1;                   ///< PORTOFU_DIRECT; 0: memory of peers is reached by packets only.
   std::uint32_t heap_mib = 1024;              ///< PORTOFU_HEAP_MIB; 0: there is no heap that peers map.
+  std::uint32_t fabric = 2;                   ///< PORTOFU_FABRIC, values of FabricUse.
+  std::string fabric_provider;                ///< PORTOFU_FABRIC_PROVIDER; empty: chosen by what it can do.
+  std::uint32_t fabric_base_port = 0;         ///< PORTOFU_FABRIC_BASE_PORT.
+  std::uint32_t directory_port = 0;           ///< PORTOFU_DIRECTORY_PORT; 0: by user and job key.
+  std::string hosts;                          ///< PORTOFU_HOSTS; empty: there is no file.
   std::uint32_t shuffle_seed = 0;             ///< PORTOFU_SHUFFLE; 0: packets are taken as they come.
   std::string coords;                         ///< PORTOFU_COORDS; empty: 0,0,0,0,0,0.
   std::uint32_t tni_count = 6;                ///< PORTOFU_TNIS.
@@ -40,6 +45,13 @@ struct Settings {
   std::uint32_t max_gap = 255;                ///< PORTOFU_MAX_GAP.
   std::uint32_t toq_entries = 2048;           ///< PORTOFU_TOQ_ENTRIES, a VCQ.
   std::uint32_t log_level = 1;                ///< PORTOFU_LOG, values of LogLevel.
+};
+
+/// When the endpoint opens by which other nodes reach this process.
+enum class FabricUse : std::uint32_t {
+  kOff = 0,   ///< Never.
+  kOn = 1,    ///< With the engine, which cannot open without it.
+  kAuto = 2,  ///< With the engine if hosts file or launcher tell of other nodes, else with the first packet to one.
 };
 
 /// How the text of a setting is read.

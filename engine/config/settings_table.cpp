@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint32_t kMax = UINT32_MAX;
 
-const std::array<SettingRow, 29> kTable{{
+const std::array<SettingRow, 34> kTable{{
     {"PORTOFU_NID", SettingKind::kNodeId, &Settings::nid, nullptr, 1, kMax - 1, "", "address of an interface",
      "Node ID of this node: an IPv4 address or the integer that it stands for. All processes of a node need the same."},
     {"PORTOFU_INTERFACE", SettingKind::kText, nullptr, &Settings::interface, 0, 15, "",
@@ -46,6 +46,21 @@ const std::array<SettingRow, 29> kTable{{
      "1: uTofu reaches memory of peers itself, or by the kernel, where that can be done. 0: always by packets."},
     {"PORTOFU_HEAP_MIB", SettingKind::kInteger, &Settings::heap_mib, nullptr, 0, 1'048'576, "MiB", nullptr,
      "Most memory of portofu_alloc, which peers map. It costs memory only when it is used. 0: there is none."},
+    {"PORTOFU_FABRIC", SettingKind::kInteger, &Settings::fabric, nullptr, 0, 2, "", nullptr,
+     "When other nodes can reach this process. 0: never, 1: always, 2: if the hosts file or the launcher tells of "
+     "other "
+     "nodes, or once it has sent something there."},
+    {"PORTOFU_FABRIC_PROVIDER", SettingKind::kText, nullptr, &Settings::fabric_provider, 0, 63, "",
+     "first that has reliable datagrams", "Provider of libfabric, as fi_info names it: tcp, verbs."},
+    {"PORTOFU_FABRIC_BASE_PORT", SettingKind::kInteger, &Settings::fabric_base_port, nullptr, 0, 64511, "", nullptr,
+     "The port of a process on the fabric is this plus its PID. All processes of a job need the same."},
+    {"PORTOFU_DIRECTORY_PORT", SettingKind::kInteger, &Settings::directory_port, nullptr, 0, 65535, "",
+     "20000..29999, by user and job key",
+     "uTofu: UDP port where processes of other nodes ask who owns a control queue. All processes of a job need the "
+     "same."},
+    {"PORTOFU_HOSTS", SettingKind::kText, nullptr, &Settings::hosts, 0, 4095, "", "none",
+     "File with the nodes of the job, one IPv4 address a line, and coordinates X,Y,Z,A,B,C if the node has others than "
+     "the line number."},
     {"PORTOFU_SHUFFLE", SettingKind::kInteger, &Settings::shuffle_seed, nullptr, 0, kMax, "", nullptr,
      "Not 0: packets are delayed and taken in any order that Portals allows, by this seed. For tests, and slow."},
     {"PORTOFU_COORDS", SettingKind::kText, nullptr, &Settings::coords, 0, 31, "", "0,0,0,0,0,0",

@@ -19,7 +19,7 @@ Reach ensure_connected(Core& core, Peer& peer) {
   const std::uint64_t now = core.now_ns();
   if (peer.state != PeerState::kConnecting) {
     peer.state = PeerState::kConnecting;
-    peer.connect_deadline_ns = now + kConnectTimeoutNs;
+    peer.connect_deadline_ns = now + peer.wire->connect_timeout_ns();
   }
   if (now < peer.connect_deadline_ns) return Reach::kLater;
   peer.state = PeerState::kUnconnected;

@@ -8,11 +8,9 @@ namespace portofu {
 /// Outcome of ensure_connected.
 enum class Reach : std::uint8_t {
   kNow,    ///< The link carries packets.
-  kLater,  ///< Ask again; bounded by kConnectTimeoutNs.
+  kLater,  ///< Ask again; bounded by Wire::connect_timeout_ns.
   kNever,  ///< There is no such process, or it must not be talked to.
 };
-
-inline constexpr std::uint64_t kConnectTimeoutNs = 1'000'000'000;
 
 Reach ensure_connected(Core& core, Peer& peer);
 

@@ -43,6 +43,8 @@ constexpr std::array<CounterRow, kCounterCount> kTable{{
     {Counter::kPacketsByArea, "packets_by_area", "packets", "A payload has travelled through the send area."},
     {Counter::kPacketsStreamed, "packets_streamed", "packets", "Such a payload was written by streaming stores."},
     {Counter::kPacketsLent, "packets_lent", "packets", "A payload was read by the peer where it lies, in the heap."},
+    {Counter::kPacketsRefusedSource, "packets_refused_source", "packets",
+     "A packet came from a node that is not of the job, or not from where it said."},
 }};
 
 constexpr bool rows_follow_the_enumeration() {

@@ -4,6 +4,7 @@
 
 #include <linux/futex.h>
 #include <linux/membarrier.h>
+#include <poll.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -36,9 +37,28 @@ std::uint32_t Doorbell::announce() {
   return seen;
 }
 
-bool Doorbell::wait(std::uint32_t seen, std::int64_t timeout_ns) {
+/// The part of wait that also listens to fd. Called by one thread at a time.
+bool Doorbell::watch(std::uint32_t seen, std::int64_t sleep_ns, int fd) {
+  shared_.watcher.store(socket_.name(), std::memory_order_seq_cst);
+  pollfd waited[] = {{socket_.fd(), POLLIN, 0}, {fd, POLLIN, 0}};
+  const timespec relative{sleep_ns / 1'000'000'000, sleep_ns % 1'000'000'000};
+  if (shared_.bell.load(std::memory_order_seq_cst) == seen) ppoll(waited, 2, &relative, nullptr);
+  shared_.watcher.store(0, std::memory_order_seq_cst);
+  socket_.drain();
+  return waited[1].revents != 0;
+}
+
+bool Doorbell::wait(std::uint32_t seen, std::int64_t timeout_ns, int fd) {
   const std::int64_t longest = membarrier_works_.load(std::memory_order_relaxed) ? kLongestSleepNs : kBlindSleepNs;
   const std::int64_t sleep_ns = timeout_ns < 0 ? longest : std::min(timeout_ns, longest);
+  if (fd >= 0 && !watched_.exchange(true, std::memory_order_acquire)) {
+    // Without a socket: nobody could ring, so the sleep is a nap.
+    const bool readable = watch(seen, socket_.open() ? sleep_ns : std::min(sleep_ns, kBlindSleepNs), fd);
+    watched_.store(false, std::memory_order_release);
+    // Somebody else has to watch now.
+    if ((shared_.sleepers.load(std::memory_order_seq_cst) & kSleeperCountMask) > 1) ring();
+    return readable || shared_.bell.load(std::memory_order_acquire) != seen;
+  }
   timespec relative{};
   relative.tv_sec = sleep_ns / 1'000'000'000;
   relative.tv_nsec = sleep_ns % 1'000'000'000;
@@ -54,6 +74,7 @@ void Doorbell::ring() { portofu::ring(shared_); }
 void ring(DoorbellShared& doorbell) {
   doorbell.bell.fetch_add(1, std::memory_order_seq_cst);
   syscall(SYS_futex, &doorbell.bell, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+  if (const std::uint32_t name = doorbell.watcher.load(std::memory_order_seq_cst); name != 0) ring_socket(name);
 }
 
 bool ring_sleepers(DoorbellShared& doorbell, std::uint64_t sleepers, std::uint64_t* rung_generation) {

@@ -13,10 +13,17 @@
 // The generation. A sleeper takes microseconds to wake. A producer remembers, in private memory, for which announcement
 // it has rung and does not ring for the same one again; another producer still does, so a producer that dies between
 // publishing and ringing, or while it rings, delays nobody but itself.
+//
+// Beside a file descriptor. A process with a fabric has to wake for what comes from there, too. A futex cannot be
+// polled, so one of its sleeping threads, the watcher, waits in poll(2) for the fabric and for a socket
+// (bell_socket.h), and ringers wake both, the futex and the socket. The others sleep at the futex; a watcher that
+// leaves rings for them.
 
 #include <atomic>
 #include <cstdint>
 #include <type_traits>
+
+#include "engine/segment/bell_socket.h"
 
 namespace portofu {
 
@@ -31,6 +38,9 @@ struct DoorbellShared {
   /// Futex word: number of rings, mod 2^32. Writers: ringers of any process (release), only while somebody sleeps.
   /// Reader: sleepers (acquire), the kernel.
   alignas(128) std::atomic<std::uint32_t> bell;
+  /// BellSocket::name of the watcher, 0: there is none. Writer: the watcher. Readers: ringers, after they have raised
+  /// `bell`; both sequentially consistent, so that either the ringer sees the name or the watcher the new `bell`.
+  std::atomic<std::uint32_t> watcher;
   /// Low 16 bits: threads that sleep or are about to; the rest: number of announcements (the generation). Writer:
   /// threads of the owner (sequentially consistent read-modify-write). Readers: ringers (relaxed; the barrier orders
   /// them).
@@ -70,8 +80,9 @@ class Doorbell {
   /// true the announcement is used up: withdraw, and announce again before the next sleep.
   /// @param seen        from announce
   /// @param timeout_ns  at most kLongestSleepNs is waited; negative means that
-  /// @return true if the bell was rung since announce
-  bool wait(std::uint32_t seen, std::int64_t timeout_ns);
+  /// @param fd          -1, or what ends the wait, too, when it is readable
+  /// @return true if the bell was rung since announce, or fd is readable
+  bool wait(std::uint32_t seen, std::int64_t timeout_ns, int fd = -1);
 
   /// Takes one announcement back.
   void withdraw();
@@ -80,7 +91,11 @@ class Doorbell {
   void ring();
 
  private:
+  bool watch(std::uint32_t seen, std::int64_t sleep_ns, int fd);
+
   DoorbellShared& shared_;
+  std::atomic<bool> watched_{false};  ///< One thread is the watcher, and owns socket_.
+  BellSocket socket_;
   std::atomic<bool> membarrier_works_;  ///< False from the start or since it failed once; relaxed, guards no data.
 };
 

@@ -2,6 +2,7 @@
 
 #include "engine/topology/node_id.h"
 
+#include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
@@ -11,6 +12,13 @@
 #include "engine/observe/log.h"
 
 namespace portofu {
+
+std::string node_id_text(std::uint32_t nid) {
+  const in_addr address{htonl(nid)};
+  char text[INET_ADDRSTRLEN] = {};
+  inet_ntop(AF_INET, &address, text, sizeof text);
+  return text;
+}
 
 std::vector<InterfaceAddress> list_interface_addresses() {
   std::vector<InterfaceAddress> addresses;

@@ -21,6 +21,9 @@ struct InterfaceAddress {
 /// 127.0.0.1: the node ID of a machine without a network.
 inline constexpr std::uint32_t kLoopbackNodeId = 0x7f000001;
 
+/// A node ID as people write it: "10.0.0.1".
+std::string node_id_text(std::uint32_t nid);
+
 /// All IPv4 addresses of this node as the kernel lists them; empty if it cannot say.
 std::vector<InterfaceAddress> list_interface_addresses();
 

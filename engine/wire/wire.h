@@ -94,6 +94,9 @@ struct Packet {
       nullptr;  ///< A place per source for the engine's use; starts as nullptr, outlives the packet.
 };
 
+/// What Wire::connect_timeout_ns is inside a node.
+inline constexpr std::uint64_t kConnectTimeoutNs = 1'000'000'000;
+
 class Wire {
  public:
   virtual ~Wire() = default;
@@ -174,6 +177,14 @@ class Wire {
   /// A source that is closed or dead and whose packets have all been taken; its context is forgotten after the call.
   /// @return false if there is none
   virtual bool take_closed_source(ProcessId* source, void** source_context) = 0;
+
+  /// What a sleeping engine has to wait at beside its doorbell: readable when has_packets would find something. To be
+  /// asked for after has_packets was false.
+  /// @return -1: peers ring the doorbell
+  virtual int wait_fd() const { return -1; }
+
+  /// How long connect may stay kInProgress before its caller gives up.
+  virtual std::uint64_t connect_timeout_ns() const { return kConnectTimeoutNs; }
 
   /// False: take_closed_source would find nothing.
   bool may_have_closed_source() const { return closed_sources_ != 0; }

@@ -14,6 +14,7 @@
 #include "engine/config/settings.h"
 #include "engine/observe/log.h"
 #include "engine/process_engine.h"
+#include "engine/topology/node_map.h"
 
 namespace portofu::utofu {
 
@@ -76,9 +77,13 @@ TofuSettings read_tofu_settings() {
 }
 
 Coordinates read_coordinates() {
-  Coordinates at{};
   const std::string text = settings().coords;
-  if (text.empty()) return at;
+  if (text.empty() || !settings().hosts.empty()) {
+    std::string why;
+    const auto map = NodeMap::find(settings(), &why);  // The engine tells why not, when it opens.
+    return map ? map->own_coordinates() : Coordinates{};
+  }
+  Coordinates at{};
   const char* rest = text.c_str();
   for (std::size_t i = 0; i < at.size(); ++i) {
     char* end = nullptr;

@@ -42,6 +42,7 @@ ConnectResult LinkSet::connect(ProcessId peer, Link** link) {
       return ConnectResult::kConnected;
     }
   }
+  if (peer.nid != claimer_.id.nid) return ConnectResult::kNoSuchPeer;  // On another node.
   std::shared_ptr<PeerSegment> segment;
   switch (peers_.attach(peer, 0, &segment)) {
     case AttachResult::kAttached: break;

@@ -1,7 +1,10 @@
 #include "process.h"
 
+#include <fcntl.h>
+
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -257,6 +260,34 @@ void Process::skip(const std::string& reason) {
   throw Stopped{};
 }
 
+namespace {
+
+/// Every process can be on a node of its own. PORTOFU_TEST_NODES=127.9.0: rank R has the NID 127.9.0.(R + 1), which is
+/// an address of every Linux machine. PORTOFU_TEST_NETNS=one,two: rank R lives in the network namespace whose turn it
+/// is.
+bool enter_node(int rank) {
+  if (const char* nodes = std::getenv("PORTOFU_TEST_NODES")) {
+    setenv("PORTOFU_FABRIC", "1", 1);
+    return setenv("PORTOFU_NID", (std::string(nodes) + "." + std::to_string(rank + 1)).c_str(), 1) == 0;
+  }
+  const char* names = std::getenv("PORTOFU_TEST_NETNS");
+  if (names == nullptr) return true;
+  setenv("PORTOFU_FABRIC", "1", 1);
+  std::vector<std::string> namespaces(1);
+  for (const char* c = names; *c != '\0'; ++c) {
+    if (*c == ',') {
+      namespaces.emplace_back();
+    } else {
+      namespaces.back() += *c;
+    }
+  }
+  const std::string& name = namespaces[static_cast<std::size_t>(rank) % namespaces.size()];
+  const int fd = open(("/run/netns/" + name).c_str(), O_RDONLY | O_CLOEXEC);
+  return fd >= 0 && setns(fd, CLONE_NEWNET) == 0 && close(fd) == 0;
+}
+
+}  // namespace
+
 Outcome collect_outcome(int count, const Body& body) {
   std::fflush(nullptr);  // Else the children would print what is still in the buffers once more.
   std::vector<Child> children(static_cast<std::size_t>(count));
@@ -268,6 +299,7 @@ Outcome collect_outcome(int count, const Body& body) {
     child.pid = fork();
     if (child.pid < 0) std::abort();
     if (child.pid == 0) {
+      if (!enter_node(rank)) std::abort();
       for (int i = 0; i <= rank; ++i) close(children[static_cast<std::size_t>(i)].socket);
       run_body(rank, count, sockets[1], body);
     }

@@ -33,6 +33,17 @@ TEST_F(CoreStateTest, Peer__is_reached_by_the_loopback_if_it_is_ourselves) {
   EXPECT_EQ(core.peer(kPeer).wire, &wire);
 }
 
+TEST_F(CoreStateTest, Peer_of_another_node__is_reached_by_the_fabric_which_is_polled_from_then_on) {
+  FakeWire fabric;
+  core.fabric = &fabric;
+  EXPECT_EQ(core.peer({kSelf.nid, kSelf.pid + 7}).wire, &wire);
+  EXPECT_EQ(core.wires.size(), 2u);
+  EXPECT_EQ(core.peer({kSelf.nid + 1, kSelf.pid}).wire, &fabric);
+  EXPECT_EQ(core.peer({kSelf.nid + 2, kSelf.pid}).wire, &fabric);
+  EXPECT_EQ(core.wires, (std::vector<Wire*>{&loopback, &wire, &fabric}));
+  EXPECT_EQ(core.peer(kSelf).wire, &loopback);
+}
+
 TEST_F(CoreStateTest, Wait_for_room__lists_a_peer_once_and_counts_once) {
   core.wait_for_room(peer());
   core.wait_for_room(peer());

@@ -3,6 +3,7 @@
 #include "engine/segment/doorbell.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <memory>
@@ -139,6 +140,62 @@ TEST_P(DoorbellTest, Ping_pong_of_two_sleepers__loses_no_wakeup) {
   if (GetParam() == WakeBarrier::kMembarrier) {
     EXPECT_EQ(lost + lost_other, 0u);
   }
+}
+
+TEST_P(DoorbellTest, Wait_beside_a_descriptor__ends_by_the_bell) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const std::uint32_t seen = bell.announce();
+  std::thread ringer([&] {
+    while (shared.watcher.load() == 0) std::this_thread::yield();
+    ring_from_outside();
+  });
+  EXPECT_TRUE(bell.wait(seen, kLong, ends[0]));
+  bell.withdraw();
+  ringer.join();
+  EXPECT_EQ(shared.watcher.load(), 0u);
+  close(ends[0]);
+  close(ends[1]);
+}
+
+TEST_P(DoorbellTest, Wait_beside_a_descriptor__ends_when_it_is_readable) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  ASSERT_EQ(write(ends[1], "x", 1), 1);
+  const std::uint32_t seen = bell.announce();
+  EXPECT_TRUE(bell.wait(seen, kLong, ends[0]));
+  bell.withdraw();
+  close(ends[0]);
+  close(ends[1]);
+}
+
+TEST_P(DoorbellTest, Ring_between_announce_and_wait_beside_a_descriptor__is_not_missed) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const std::uint32_t seen = bell.announce();
+  EXPECT_TRUE(ring_from_outside());
+  EXPECT_TRUE(bell.wait(seen, kLong, ends[0]));
+  bell.withdraw();
+  close(ends[0]);
+  close(ends[1]);
+}
+
+TEST_P(DoorbellTest, Watcher_that_leaves__rings_for_the_others) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  // The other one sleeps at the bell alone; nobody but the watcher rings.
+  const std::uint32_t seen_by_other = bell.announce();
+  std::thread other([&] {
+    EXPECT_TRUE(bell.wait(seen_by_other, kLong));
+    bell.withdraw();
+  });
+  const std::uint32_t seen = bell.announce();
+  ASSERT_EQ(write(ends[1], "x", 1), 1);
+  EXPECT_TRUE(bell.wait(seen, kLong, ends[0]));
+  bell.withdraw();
+  other.join();
+  close(ends[0]);
+  close(ends[1]);
 }
 
 }  // namespace

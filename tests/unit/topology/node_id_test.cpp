@@ -52,5 +52,7 @@ TEST(FindNodeId, Unknown_interface__is_said_and_another_is_taken) {
   EXPECT_EQ(nid, find_node_id(0, ""));
 }
 
+TEST(NodeIdText, Address__is_written_with_dots) { EXPECT_EQ(node_id_text(0x0a000102), "10.0.1.2"); }
+
 }  // namespace
 }  // namespace portofu

@@ -1,0 +1,53 @@
+#include "engine/topology/node_map.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "engine/topology/launcher.h"
+#include "engine/topology/node_id.h"
+
+namespace portofu {
+
+std::optional<NodeMap> NodeMap::find(const Settings& settings, std::string* why) {
+  const bool spans = launcher_spans_nodes([](const char* name) { return std::getenv(name); });
+  return find(settings, find_node_id(settings.nid, settings.interface), spans, why);
+}
+
+std::optional<NodeMap> NodeMap::find(const Settings& settings, std::uint32_t own_nid, bool launcher_spans,
+                                     std::string* why) {
+  NodeMap map;
+  map.own_nid_ = own_nid;
+  const auto use = static_cast<FabricUse>(settings.fabric);
+  if (settings.hosts.empty()) {
+    map.spans_nodes_ = use == FabricUse::kOn || (use == FabricUse::kAuto && launcher_spans);
+    map.by_address_ = map.spans_nodes_ && settings.coords.empty();
+    if (map.by_address_) map.own_ = coordinates_of_address(own_nid);
+    return map;
+  }
+  auto hosts = read_host_file(settings.hosts, why);
+  if (!hosts) {
+    *why = "PORTOFU_HOSTS=" + settings.hosts + ": " + *why;
+    return std::nullopt;
+  }
+  const auto own = std::ranges::find(*hosts, own_nid, &Host::nid);
+  if (own == hosts->end()) {
+    *why = "PORTOFU_HOSTS=" + settings.hosts +
+           " does not name this node; PORTOFU_NID or PORTOFU_INTERFACE says which "
+           "of its addresses counts";
+    return std::nullopt;
+  }
+  map.own_ = own->at;
+  map.spans_nodes_ = use == FabricUse::kOn || (use == FabricUse::kAuto && hosts->size() > 1);
+  for (const Host& host : *hosts) map.nids_.push_back(host.nid);
+  map.hosts_ = std::move(*hosts);
+  return map;
+}
+
+std::uint32_t NodeMap::nid_at(const Coordinates& at) const {
+  if (at == own_) return own_nid_;
+  if (by_address_) return address_of_coordinates(at, own_nid_);
+  const auto found = std::ranges::find(hosts_, at, &Host::at);
+  return found == hosts_.end() ? 0 : found->nid;
+}
+
+}  // namespace portofu

@@ -1,0 +1,52 @@
+#pragma once
+// Where the nodes of a job are: which address has which coordinates, and where this node is among them. Every process
+// of a job comes to the same answer without asking anybody.
+//
+// With a hosts file (PORTOFU_HOSTS) the file says it. Without one, PORTOFU_COORDS places this node and no other one is
+// known; or, if the fabric is switched on or the launcher tells of other nodes, coordinates follow from the addresses
+// (coordinates_of_address). A lone node is (0,0,0,0,0,0).
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/config/settings.h"
+#include "engine/topology/host_file.h"
+
+namespace portofu {
+
+class NodeMap {
+ public:
+  /// @param why  a sentence for people on failure
+  /// @return nothing if there is a hosts file that cannot be understood, or that does not name this node
+  static std::optional<NodeMap> find(const Settings& settings, std::string* why);
+
+  /// For tests: the same without the environment of the process.
+  static std::optional<NodeMap> find(const Settings& settings, std::uint32_t own_nid, bool launcher_spans_nodes,
+                                     std::string* why);
+
+  std::uint32_t own_nid() const { return own_nid_; }
+
+  /// Of this node, but for PORTOFU_COORDS.
+  const Coordinates& own_coordinates() const { return own_; }
+
+  /// The job has, or may have, processes on other nodes.
+  bool spans_nodes() const { return spans_nodes_; }
+
+  /// NIDs of the hosts file; empty: any.
+  const std::vector<std::uint32_t>& nids() const { return nids_; }
+
+  /// @return 0 if it is not known that a node is there
+  std::uint32_t nid_at(const Coordinates& at) const;
+
+ private:
+  std::uint32_t own_nid_ = 0;
+  Coordinates own_{};
+  bool spans_nodes_ = false;
+  bool by_address_ = false;  ///< Coordinates follow from addresses.
+  std::vector<Host> hosts_;
+  std::vector<std::uint32_t> nids_;
+};
+
+}  // namespace portofu

@@ -1,0 +1,66 @@
+#pragma once
+// Which process of another node owns a control queue or a barrier gate. Every process that owns one listens on the same
+// datagram port of its node (SO_REUSEPORT), so that the kernel hands a question to one of them, and any of them can
+// answer from the names in shared memory. A question that is not answered soon is repeated from another port, which
+// most likely reaches another process, so one that is stopped or slow does not matter.
+
+#include <cstdint>
+#include <functional>
+
+#include "engine/topology/process_id.h"
+
+namespace portofu {
+
+/// Fixed for the life of the socket, and alike in all processes of the job.
+struct DirectoryOptions {
+  std::uint32_t nid = 0;  ///< Of this node.
+  std::uint16_t port = 0;
+  std::uint32_t job_key = 0;
+  std::uint32_t uid = 0;
+};
+
+/// Outcome of DirectorySocket::ask.
+enum class AskResult : std::uint8_t {
+  kFound,
+  kNobody,    ///< The node says that no process has it.
+  kNoAnswer,  ///< Nobody listens there, or nobody answers in time.
+};
+
+/// Used by one thread at a time.
+class DirectorySocket {
+ public:
+  /// Answers from what this process can see. @return false if no process of this node has the key
+  using Find = std::function<bool(std::uint64_t key, ProcessId* owner)>;
+
+  DirectorySocket(const DirectoryOptions& options, Find find) : options_(options), find_(std::move(find)) {}
+  ~DirectorySocket();
+  DirectorySocket(const DirectorySocket&) = delete;
+  DirectorySocket& operator=(const DirectorySocket&) = delete;
+
+  /// Answers questions from now on. @return false if the port belongs to somebody else
+  bool listen();
+
+  /// Readable when there is a question; -1 while it does not listen.
+  int fd() const { return fd_; }
+
+  /// Answers what has been asked, at most kMostAnswers questions.
+  void serve();
+
+  /// Asks a node, for five seconds at most, and answers meanwhile. Ends at once if the node's kernel says that nobody
+  /// listens.
+  AskResult ask(std::uint32_t nid, std::uint64_t key, ProcessId* owner);
+
+  /// The port for those who configured none: between 20000 and 29999, by user and job.
+  static std::uint16_t default_port(std::uint32_t job_key, std::uint32_t uid);
+
+  static constexpr int kMostAnswers = 16;
+
+ private:
+  struct Question;
+
+  const DirectoryOptions options_;
+  const Find find_;
+  int fd_ = -1;
+};
+
+}  // namespace portofu

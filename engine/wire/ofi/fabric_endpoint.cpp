@@ -1,0 +1,254 @@
+#include "engine/wire/ofi/fabric_endpoint.h"
+
+#include <arpa/inet.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_errno.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "engine/topology/node_id.h"
+
+namespace portofu {
+namespace {
+
+constexpr std::size_t kReceiveBufferBytes = 262144;
+constexpr int kReceiveBufferCount = 4;
+constexpr std::size_t kBuffersPerSlab = 16;
+constexpr std::size_t kEventsPerRead = 16;
+
+/// What any provider has to offer.
+struct Hints {
+  fi_info* info;
+  const FabricLibrary& library;
+
+  Hints(const FabricLibrary& calls, const std::string& provider) : info(calls.dupinfo(nullptr)), library(calls) {
+    if (info == nullptr) return;
+    info->caps = FI_MSG | FI_SOURCE | FI_MULTI_RECV;
+    info->mode = FI_CONTEXT | FI_CONTEXT2;
+    info->addr_format = FI_SOCKADDR_IN;
+    info->ep_attr->type = FI_EP_RDM;
+    info->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+    info->domain_attr->threading = FI_THREAD_DOMAIN;
+    info->domain_attr->control_progress = FI_PROGRESS_MANUAL;
+    info->domain_attr->data_progress = FI_PROGRESS_MANUAL;
+    info->tx_attr->msg_order = FI_ORDER_SAS;
+    info->rx_attr->msg_order = FI_ORDER_SAS;
+    if (!provider.empty()) info->fabric_attr->prov_name = strdup(provider.c_str());  // freeinfo frees it.
+  }
+  ~Hints() {
+    if (info != nullptr) library.freeinfo(info);
+  }
+  Hints(const Hints&) = delete;
+  Hints& operator=(const Hints&) = delete;
+};
+
+void close_object(void* object) {
+  if (object != nullptr) fi_close(static_cast<fid_t>(object));
+}
+
+}  // namespace
+
+std::unique_ptr<FabricEndpoint> FabricEndpoint::open(const std::string& provider, std::uint32_t nid, std::uint16_t port,
+                                                     std::string* why) {
+  const FabricLibrary* library = FabricLibrary::load(why);
+  if (library == nullptr) return nullptr;
+  const Hints hints(*library, provider);
+  fi_info* found = nullptr;
+  const std::string service = std::to_string(port);
+  const int result = hints.info == nullptr
+                         ? -FI_ENOMEM
+                         : library->getinfo(FI_VERSION(1, 17), node_id_text(nid).c_str(), service.c_str(),
+                                            FI_SOURCE | FI_NUMERICHOST, hints.info, &found);
+  if (result != 0) {
+    *why = "no provider of libfabric " + (provider.empty() ? "" : "named " + provider + " ") +
+           "has reliable datagrams for " + node_id_text(nid) + " (" + library->strerror(-result) + ")";
+    return nullptr;
+  }
+  std::unique_ptr<FabricEndpoint> made(new FabricEndpoint);
+  const bool opened = made->open_objects(*library, found, why);
+  library->freeinfo(found);
+  if (!opened) *why = "the fabric endpoint " + node_id_text(nid) + ":" + service + ": " + *why;
+  return opened ? std::move(made) : nullptr;
+}
+
+bool FabricEndpoint::open_objects(const FabricLibrary& library, fi_info* info, std::string* why) {
+  provider_ = info->fabric_attr->prov_name;
+  registers_ = (info->domain_attr->mr_mode & FI_MR_LOCAL) != 0;
+  fi_av_attr av_attr{};
+  fi_cq_attr cq_attr{};
+  cq_attr.format = FI_CQ_FORMAT_DATA;
+  cq_attr.wait_obj = FI_WAIT_FD;
+  cq_attr.size = 4096;
+  const auto failed = [&](int result, const char* call) {
+    if (result == 0) return false;
+    *why = std::string(call) + " of " + provider_ + ": " + library.strerror(-result);
+    return true;
+  };
+  std::size_t least_bytes = kFabricMessageBytes;
+  if (failed(library.fabric(info->fabric_attr, &fabric_, nullptr), "fi_fabric") ||
+      failed(fi_domain(fabric_, info, &domain_, nullptr), "fi_domain") ||
+      failed(fi_av_open(domain_, &av_attr, &addresses_, nullptr), "fi_av_open") ||
+      failed(fi_cq_open(domain_, &cq_attr, &completions_, nullptr), "fi_cq_open") ||
+      failed(fi_endpoint(domain_, info, &endpoint_, nullptr), "fi_endpoint") ||
+      failed(fi_ep_bind(endpoint_, &addresses_->fid, 0), "fi_ep_bind") ||
+      failed(fi_ep_bind(endpoint_, &completions_->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind") ||
+      failed(fi_setopt(&endpoint_->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least_bytes, sizeof least_bytes),
+             "fi_setopt") ||
+      failed(fi_enable(endpoint_), "fi_enable") ||
+      failed(fi_control(&completions_->fid, FI_GETWAIT, &wait_fd_), "FI_GETWAIT")) {
+    return false;
+  }
+  return add_receive_buffers(why);
+}
+
+bool FabricEndpoint::add_receive_buffers(std::string* why) {
+  for (int i = 0; i < kReceiveBufferCount; ++i) {
+    ReceiveBuffer& buffer = receive_buffers_.emplace_back();
+    buffer.receives = true;
+    buffer.memory = std::make_unique<std::byte[]>(kReceiveBufferBytes);
+    if (registers_) buffer.registration = register_memory(buffer.memory.get(), kReceiveBufferBytes, FI_RECV);
+    post(buffer);
+  }
+  if (unposted_.empty()) return true;
+  *why = "the provider takes no buffers to receive into";
+  return false;
+}
+
+FabricEndpoint::~FabricEndpoint() {
+  if (FabricLibrary::is_ending()) {
+    for (BufferSlab& slab : slabs_) (void)slab.buffers.release();
+    for (ReceiveBuffer& buffer : receive_buffers_) (void)buffer.memory.release();
+    return;
+  }
+  close_object(endpoint_);
+  for (BufferSlab& slab : slabs_) close_object(slab.registration);
+  for (ReceiveBuffer& buffer : receive_buffers_) close_object(buffer.registration);
+  close_object(completions_);
+  close_object(addresses_);
+  close_object(domain_);
+  close_object(fabric_);
+}
+
+fid_mr* FabricEndpoint::register_memory(void* memory, std::size_t bytes, std::uint64_t access) {
+  fid_mr* registration = nullptr;
+  fi_mr_reg(domain_, memory, bytes, access, 0, 0, 0, &registration, nullptr);
+  return registration;
+}
+
+fi_addr_t FabricEndpoint::insert(std::uint32_t nid, std::uint16_t port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(nid);
+  address.sin_port = htons(port);
+  fi_addr_t inserted = FI_ADDR_NOTAVAIL;
+  return fi_av_insert(addresses_, &address, 1, &inserted, 0, nullptr) == 1 ? inserted : FI_ADDR_NOTAVAIL;
+}
+
+SendBuffer* FabricEndpoint::take_buffer() {
+  if (free_buffers_.empty()) {
+    BufferSlab& slab = slabs_.emplace_back();
+    slab.buffers = std::make_unique<SendBuffer[]>(kBuffersPerSlab);
+    if (registers_) {
+      slab.registration = register_memory(slab.buffers.get(), sizeof(SendBuffer) * kBuffersPerSlab, FI_SEND);
+    }
+    for (std::size_t i = 0; i < kBuffersPerSlab; ++i) {
+      if (slab.registration != nullptr) slab.buffers[i].descriptor = fi_mr_desc(slab.registration);
+      free_buffers_.push_back(&slab.buffers[i]);
+    }
+  }
+  SendBuffer* const buffer = free_buffers_.back();
+  free_buffers_.pop_back();
+  return buffer;
+}
+
+FabricSend FabricEndpoint::send(fi_addr_t to, SendBuffer* buffer) {
+  const ssize_t result = fi_send(endpoint_, buffer->data, buffer->bytes, buffer->descriptor, to, &buffer->room);
+  if (result == 0) return FabricSend::kTaken;
+  return result == -FI_EAGAIN ? FabricSend::kLater : FabricSend::kFailed;
+}
+
+void FabricEndpoint::post(ReceiveBuffer& buffer) {
+  buffer.exhausted = false;
+  iovec place{buffer.memory.get(), kReceiveBufferBytes};
+  void* descriptor = buffer.registration != nullptr ? fi_mr_desc(buffer.registration) : nullptr;
+  fi_msg message{};
+  message.msg_iov = &place;
+  message.desc = &descriptor;
+  message.iov_count = 1;
+  message.addr = FI_ADDR_UNSPEC;
+  message.context = &buffer.room;
+  if (fi_recvmsg(endpoint_, &message, FI_MULTI_RECV) != 0) unposted_.push_back(&buffer);
+}
+
+void FabricEndpoint::release(ReceiveBuffer* holder) {
+  if (--holder->held == 0 && holder->exhausted) post(*holder);
+}
+
+bool FabricEndpoint::take_arrival(FabricEvent& event, const fi_cq_data_entry& entry) {
+  auto* holder = static_cast<ReceiveBuffer*>(static_cast<FabricContext*>(entry.op_context));
+  if ((entry.flags & FI_MULTI_RECV) != 0) holder->exhausted = true;
+  if ((entry.flags & FI_RECV) == 0 || entry.len == 0) {
+    if (holder->exhausted && holder->held == 0) post(*holder);
+    return false;
+  }
+  ++holder->held;
+  event.kind = FabricEvent::Kind::kArrived;
+  event.holder = holder;
+  event.data = static_cast<const std::byte*>(entry.buf);
+  event.bytes = entry.len;
+  return true;
+}
+
+bool FabricEndpoint::take_error(FabricEvent& event) {
+  fi_cq_err_entry error{};
+  if (fi_cq_readerr(completions_, &error, 0) != 1 || error.op_context == nullptr) return false;
+  auto* context = static_cast<FabricContext*>(error.op_context);
+  if (context->receives) {
+    // A message that does not fit is nobody's of ours; the buffer goes on.
+    auto* holder = static_cast<ReceiveBuffer*>(context);
+    if ((error.flags & FI_MULTI_RECV) != 0) holder->exhausted = true;
+    if (holder->exhausted && holder->held == 0) post(*holder);
+    return false;
+  }
+  event.kind = FabricEvent::Kind::kFailed;
+  event.buffer = static_cast<SendBuffer*>(context);
+  return true;
+}
+
+std::size_t FabricEndpoint::poll(std::span<FabricEvent> events) {
+  while (!unposted_.empty()) {
+    ReceiveBuffer& buffer = *unposted_.back();
+    unposted_.pop_back();
+    post(buffer);
+    if (!unposted_.empty() && unposted_.back() == &buffer) break;
+  }
+  std::array<fi_cq_data_entry, kEventsPerRead> entries;
+  std::array<fi_addr_t, kEventsPerRead> sources;
+  const std::size_t wanted = std::min(events.size(), entries.size());
+  const ssize_t read = fi_cq_readfrom(completions_, entries.data(), wanted, sources.data());
+  if (read == -FI_EAVAIL) return take_error(events[0]) ? 1 : 0;
+  std::size_t count = 0;
+  for (ssize_t i = 0; i < read; ++i) {
+    const fi_cq_data_entry& entry = entries[static_cast<std::size_t>(i)];
+    FabricEvent& event = events[count];
+    event = FabricEvent();
+    auto* context = static_cast<FabricContext*>(entry.op_context);
+    if (context->receives) {
+      if (!take_arrival(event, entry)) continue;
+      event.source = sources[static_cast<std::size_t>(i)];
+    } else {
+      event.buffer = static_cast<SendBuffer*>(context);
+    }
+    ++count;
+  }
+  return count;
+}
+
+bool FabricEndpoint::may_sleep() {
+  fid* waited = &completions_->fid;
+  return fi_trywait(fabric_, &waited, 1) == FI_SUCCESS;
+}
+
+}  // namespace portofu

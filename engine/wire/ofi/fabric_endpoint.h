@@ -1,0 +1,127 @@
+#pragma once
+// One reliable datagram endpoint of libfabric: messages to addresses, in order for each address, and nothing else. It
+// knows nothing of links and packets; ofi_wire does. The provider is chosen by what it can do, never by its name.
+
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/wire/ofi/fabric_library.h"
+
+namespace portofu {
+
+/// Longest message, and size of a send buffer.
+inline constexpr std::size_t kFabricMessageBytes = 16384;
+
+/// What an operation of libfabric is about; providers may use `room` as they like while it is under way.
+struct FabricContext {
+  fi_context2 room{};
+  bool receives = false;
+};
+
+/// Memory of one outgoing message.
+struct SendBuffer : FabricContext {
+  void* owner = nullptr;       ///< The caller's.
+  std::uint32_t bytes = 0;     ///< Length of the message; the caller's.
+  void* descriptor = nullptr;  ///< Of the registered memory, if the provider wants that.
+  alignas(64) std::byte data[kFabricMessageBytes];
+};
+
+/// Memory that the provider fills with one message after the other (FI_MULTI_RECV).
+struct ReceiveBuffer : FabricContext {
+  std::uint32_t held = 0;  ///< Messages in it that are in use.
+  bool exhausted = false;  ///< The provider has given it back.
+  fid_mr* registration = nullptr;
+  std::unique_ptr<std::byte[]> memory;
+};
+
+/// What FabricEndpoint::poll reports.
+struct FabricEvent {
+  enum class Kind : std::uint8_t {
+    kSent,     ///< `buffer` is the caller's again.
+    kFailed,   ///< The same, and the message may not have arrived.
+    kArrived,  ///< `data` and `source`; to be given back by release.
+  };
+  Kind kind = Kind::kSent;
+  SendBuffer* buffer = nullptr;
+  ReceiveBuffer* holder = nullptr;  ///< Of `data`.
+  const std::byte* data = nullptr;
+  std::size_t bytes = 0;
+  fi_addr_t source = FI_ADDR_NOTAVAIL;  ///< Who sent it; FI_ADDR_NOTAVAIL: nobody whose address was inserted.
+};
+
+/// Outcome of FabricEndpoint::send.
+enum class FabricSend : std::uint8_t {
+  kTaken,   ///< An event follows.
+  kLater,   ///< The provider takes nothing now: it has no room, or no connection yet.
+  kFailed,  ///< It never will.
+};
+
+/// Used by one thread at a time. In a forked child it must not be used; FabricEndpoint::abandon instead of destroying.
+class FabricEndpoint {
+ public:
+  /// @param provider  empty: the first that can do what is needed
+  /// @param nid, port  where it can be reached, IPv4 in host byte order
+  /// @param why  a sentence for people on failure
+  /// @return nullptr on failure
+  static std::unique_ptr<FabricEndpoint> open(const std::string& provider, std::uint32_t nid, std::uint16_t port,
+                                              std::string* why);
+  ~FabricEndpoint();
+  FabricEndpoint(const FabricEndpoint&) = delete;
+  FabricEndpoint& operator=(const FabricEndpoint&) = delete;
+
+  /// @return FI_ADDR_NOTAVAIL if it cannot be an address
+  fi_addr_t insert(std::uint32_t nid, std::uint16_t port);
+
+  /// A buffer to fill and send. @return nullptr without memory
+  SendBuffer* take_buffer();
+  void give_buffer(SendBuffer* buffer) { free_buffers_.push_back(buffer); }
+  FabricSend send(fi_addr_t to, SendBuffer* buffer);
+
+  /// Makes progress, and reports what has happened.
+  /// @return number of events
+  std::size_t poll(std::span<FabricEvent> events);
+  void release(ReceiveBuffer* holder);
+
+  /// Readable when poll would find something, provided that may_sleep has said so before.
+  int wait_fd() const { return wait_fd_; }
+  bool may_sleep();
+
+  const std::string& provider() const { return provider_; }
+
+ private:
+  FabricEndpoint() = default;
+  bool open_objects(const FabricLibrary& library, fi_info* info, std::string* why);
+  bool add_receive_buffers(std::string* why);
+  void post(ReceiveBuffer& buffer);
+  bool take_error(FabricEvent& event);
+  bool take_arrival(FabricEvent& event, const fi_cq_data_entry& entry);
+  fid_mr* register_memory(void* memory, std::size_t bytes, std::uint64_t access);
+
+  struct BufferSlab {
+    std::unique_ptr<SendBuffer[]> buffers;
+    fid_mr* registration = nullptr;
+  };
+
+  fid_fabric* fabric_ = nullptr;
+  fid_domain* domain_ = nullptr;
+  fid_av* addresses_ = nullptr;
+  fid_cq* completions_ = nullptr;
+  fid_ep* endpoint_ = nullptr;
+  int wait_fd_ = -1;
+  bool registers_ = false;  ///< The provider wants local memory registered.
+  std::string provider_;
+  std::deque<ReceiveBuffer> receive_buffers_;
+  std::vector<ReceiveBuffer*> unposted_;  ///< The provider had no room for them.
+  std::vector<BufferSlab> slabs_;
+  std::vector<SendBuffer*> free_buffers_;
+};
+
+}  // namespace portofu

@@ -1,0 +1,28 @@
+#pragma once
+// libfabric, loaded when the first endpoint opens: a process that stays on its node pays neither for it nor for the
+// libraries of the providers. Everything else of libfabric is reached through what these calls return.
+
+#include <rdma/fabric.h>
+
+#include <string>
+
+namespace portofu {
+
+/// The calls of libfabric that are symbols and not entries of an object's table.
+struct FabricLibrary {
+  decltype(&::fi_getinfo) getinfo = nullptr;
+  decltype(&::fi_freeinfo) freeinfo = nullptr;
+  decltype(&::fi_dupinfo) dupinfo = nullptr;
+  decltype(&::fi_fabric) fabric = nullptr;
+  decltype(&::fi_strerror) strerror = nullptr;
+
+  /// Loads the library, once in a process; any thread.
+  /// @param why  a sentence for people on failure
+  /// @return nullptr if there is none, or one of another major version than it was compiled with
+  static const FabricLibrary* load(std::string* why);
+
+  /// The process is ending, and libfabric may be gone already: what is open is left to the kernel.
+  static bool is_ending();
+};
+
+}  // namespace portofu

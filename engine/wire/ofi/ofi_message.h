@@ -1,0 +1,49 @@
+#pragma once
+// Every message that one OfiWire sends to another: an envelope, and behind it, in a kPacket, a packet of the engine.
+//
+// RDM endpoints hide connections: a provider that loses one may make another one unseen, and what was under way is
+// lost. Therefore packets are numbered for each link, and every message names the life that it is meant for. A gap or
+// a wrong life ends the link at both ends, so that a link delivers in order and exactly once, or is lost.
+
+#include <cstdint>
+#include <type_traits>
+
+#include "engine/wire/header.h"
+
+namespace portofu {
+
+/// What a message is for. A link is named by its sender's life and number.
+enum class OfiKind : std::uint32_t {
+  kHello = 1,    ///< Sender: opens the link `link`; `peer_life` is 0. Sent again until it is answered.
+  kWelcome = 2,  ///< Receiver: the link is open; `count` is the number of packets that may be under way.
+  kRefusal = 3,  ///< Receiver: the link does not exist here, not any more, or not in this life.
+  kPacket = 4,   ///< Sender: a packet; `count` packets went before it.
+  kCredit = 5,   ///< Receiver: `count` packets are released.
+  kProbe = 6,    ///< Either: is the life that I know still there? `link` is not 0: `count` packets were sent on it.
+  kGoodbye = 7,  ///< Sender: the link ends after `count` packets; a credit for all of them answers it.
+};
+
+/// In front of everything. Checked in this order: magic, job key and user, then where it comes from, then the rest.
+struct alignas(64) OfiEnvelope {
+  std::uint32_t magic;      ///< kOfiMagic.
+  std::uint32_t job_key;    ///< Of the sending process; another one is refused.
+  std::uint32_t uid;        ///< Usage ID of the sending process; another one is refused.
+  OfiKind kind;             ///< What it is for.
+  std::uint32_t nid;        ///< Of the sending process; agrees with the address that the fabric tells.
+  std::uint32_t pid;        ///< Of the sending process; the same.
+  std::uint64_t life;       ///< Of the sending process: its segment's incarnation.
+  std::uint64_t peer_life;  ///< Of the process that is meant; 0: not known yet.
+  std::uint32_t link;       ///< Number of the link, from 1; 0: none.
+  std::uint32_t ends;       ///< kGoodbye: 1 if the sending process ends; else 0.
+  std::uint64_t count;      ///< See OfiKind.
+};
+
+static_assert(sizeof(OfiEnvelope) == 64 && std::is_trivially_copyable_v<OfiEnvelope>);
+
+/// "Pof" and the version of the format.
+inline constexpr std::uint32_t kOfiMagic = 0x01666f50;
+
+/// In front of the payload of a packet.
+inline constexpr std::uint32_t kOfiHeadBytes = sizeof(OfiEnvelope) + sizeof(PacketHeader);
+
+}  // namespace portofu

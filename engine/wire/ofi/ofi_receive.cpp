@@ -1,0 +1,276 @@
+// The receiving half: who may send, which link a packet belongs to, and when a link is over.
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "engine/queue/assert.h"
+#include "engine/topology/process_id.h"
+#include "engine/wire/ofi/ofi_wire.h"
+
+namespace portofu {
+namespace {
+
+/// Looks that found nothing, after which only some of them ask the fabric: that costs a system call, and the other
+/// wires wait meanwhile. Where a job talks inside its node only, it is not to feel that the fabric is open.
+constexpr std::uint32_t kManyEmptyLooks = 256;
+constexpr std::uint32_t kRareLook = 16;
+constexpr std::uint32_t kQuietLooks = 4096;
+constexpr std::uint32_t kQuietLook = 256;
+
+bool is_left_out(std::uint32_t empty_looks) {
+  if (empty_looks < kManyEmptyLooks) return false;
+  return empty_looks % (empty_looks < kQuietLooks ? kRareLook : kQuietLook) != 0;
+}
+
+/// The same for what attend was given.
+constexpr std::uint32_t kHandleLook = 64;
+
+/// Rounds of events that one call takes at most.
+constexpr int kMostRounds = 4;
+
+}  // namespace
+
+void OfiWire::progress() {
+  std::array<FabricEvent, 16> events;
+  for (int round = 0; round < kMostRounds; ++round) {
+    const std::size_t count = endpoint_->poll(events);
+    for (std::size_t i = 0; i < count; ++i) {
+      const FabricEvent& event = events[i];
+      if (event.kind == FabricEvent::Kind::kArrived) {
+        take_message(event);
+        continue;
+      }
+      OfiPeer& peer = *static_cast<OfiPeer*>(event.buffer->owner);
+      --peer.under_way;
+      endpoint_->give_buffer(event.buffer);
+      if (event.kind == FabricEvent::Kind::kFailed) fail_peer(peer);
+    }
+    if (count < events.size()) break;
+  }
+  std::erase_if(stuck_, [this](OfiPeer* peer) { return advance_unsent(*peer); });
+}
+
+void OfiWire::take_message(const FabricEvent& event) {
+  OfiEnvelope head;
+  bool kept = false;
+  if (event.bytes < sizeof head) {
+    counters_.add(Counter::kPacketsRefusedMalformed);
+  } else {
+    std::memcpy(&head, event.data, sizeof head);
+    OfiPeer* const peer = authenticate(event, head);
+    if (peer != nullptr) {
+      switch (head.kind) {
+        case OfiKind::kHello: take_hello(*peer, head); break;
+        case OfiKind::kPacket: kept = take_packet(*peer, head, event); break;
+        case OfiKind::kWelcome:
+        case OfiKind::kCredit:
+        case OfiKind::kRefusal: take_answer(*peer, head); break;
+        case OfiKind::kProbe: take_probe(*peer, head); break;
+        case OfiKind::kGoodbye: take_goodbye(*peer, head); break;
+        default: counters_.add(Counter::kPacketsRefusedMalformed); break;
+      }
+    }
+  }
+  if (!kept) endpoint_->release(event.holder);
+}
+
+/// @return who sent it; nullptr, counted, if it is nobody who may
+OfiPeer* OfiWire::authenticate(const FabricEvent& event, const OfiEnvelope& head) {
+  const auto refused = [this](Counter counter) {
+    counters_.add(counter);
+    return nullptr;
+  };
+  if (head.magic != kOfiMagic) return refused(Counter::kPacketsRefusedMalformed);
+  if (head.job_key != options_.job_key || head.uid != options_.uid) return refused(Counter::kPacketsRefusedKey);
+  const ProcessId id{head.nid, head.pid};
+  const bool expected = options_.nodes.empty() || std::ranges::count(options_.nodes, id.nid) != 0;
+  if (!expected || id.pid == 0 || id.pid > kMaxPid || id == options_.self || head.life == 0) {
+    return refused(Counter::kPacketsRefusedSource);
+  }
+  OfiPeer* peer = find_peer(id);
+  // The fabric names senders whose address it was told; whoever is new begins with a hello.
+  if (peer != nullptr) return event.source == peer->address ? peer : refused(Counter::kPacketsRefusedSource);
+  if (head.kind != OfiKind::kHello || event.source != FI_ADDR_NOTAVAIL) return refused(Counter::kPacketsRefusedSource);
+  peer = make_peer(id);
+  return peer != nullptr ? peer : refused(Counter::kPacketsRefusedSource);
+}
+
+void OfiWire::take_hello(OfiPeer& peer, const OfiEnvelope& head) {
+  if (ending_) return refuse(peer, head);
+  peer.ends = false;
+  OfiSource* known = find_source(peer, head);
+  if (known == nullptr) {
+    for (const auto& source : peer.sources) close_source(*source);
+    peer.sources.push_back(std::make_unique<OfiSource>());
+    known = peer.sources.back().get();
+    known->owner = &peer;
+    known->life = head.life;
+    known->number = head.link;
+  }
+  if (known->closing) return refuse(peer, head);
+  if (peer.link != nullptr && peer.link->state == OfiLinkState::kOpen && peer.link->peer_life != head.life) {
+    end_link(peer, false);  // It leads to an earlier life.
+  }
+  send_control(peer, OfiKind::kWelcome, head.life, head.link, kOfiWindowPackets);
+}
+
+/// The source that a message of a sender belongs to.
+OfiSource* OfiWire::find_source(OfiPeer& peer, const OfiEnvelope& head) {
+  if (peer.sources.empty()) return nullptr;
+  OfiSource& latest = *peer.sources.back();
+  return latest.life == head.life && latest.number == head.link ? &latest : nullptr;
+}
+
+void OfiWire::refuse(OfiPeer& peer, const OfiEnvelope& head) {
+  send_control(peer, OfiKind::kRefusal, head.life, head.link, 0);
+}
+
+/// @return true if the packet is kept until the engine has used it
+bool OfiWire::take_packet(OfiPeer& peer, const OfiEnvelope& head, const FabricEvent& event) {
+  OfiSource* const source = head.peer_life == options_.life ? find_source(peer, head) : nullptr;
+  if (source == nullptr || source->closing) {
+    refuse(peer, head);
+    return false;
+  }
+  PacketHeader header;
+  bool sane = event.bytes >= kOfiHeadBytes && event.bytes <= kFabricMessageBytes;
+  if (sane) {
+    std::memcpy(&header, event.data + sizeof head, sizeof header);
+    sane = header.payload_bytes <= event.bytes - kOfiHeadBytes && header.uid == head.uid;
+  }
+  if (!sane || source->received - source->released >= kOfiWindowPackets) counters_.add(Counter::kSourcesEvicted);
+  // A gap: the fabric has lost packets with a connection.
+  if (!sane || source->received - source->released >= kOfiWindowPackets || head.count != source->received) {
+    close_source(*source);
+    refuse(peer, head);
+    return false;
+  }
+  ++source->received;
+  source->arrivals.push_back({event.data + sizeof head, event.holder});
+  if (peer.sources.front().get() == source) arrived_.push_back(source);
+  return true;
+}
+
+void OfiWire::take_answer(OfiPeer& peer, const OfiEnvelope& head) {
+  if (head.peer_life != options_.life) return;
+  if (head.kind == OfiKind::kRefusal && !peer.sources.empty() && peer.sources.back()->life != head.life) {
+    close_source(*peer.sources.back());
+  }
+  if (head.link == peer.ending_link && head.kind != OfiKind::kWelcome) peer.ending_link = 0;
+  if (peer.link == nullptr || peer.link->number != head.link || head.link == 0) return;
+  OfiLink& link = *peer.link;
+  if (head.kind == OfiKind::kRefusal) return end_link(peer, link.state == OfiLinkState::kGreeting);
+  if (head.kind == OfiKind::kWelcome && link.state == OfiLinkState::kGreeting) {
+    link.state = OfiLinkState::kOpen;
+    link.peer_life = head.life;
+    link.window = std::min(head.count, kOfiWindowPackets);
+    room_again_ = true;
+  }
+  const bool fits = head.count >= link.released && head.count <= link.sent;
+  if (head.kind != OfiKind::kCredit || link.state != OfiLinkState::kOpen || head.life != link.peer_life || !fits)
+    return;
+  link.released = head.count;
+  room_again_ = room_again_ || link.blocked;
+  link.blocked = false;
+}
+
+void OfiWire::take_probe(OfiPeer& peer, const OfiEnvelope& head) {
+  if (head.peer_life != options_.life) return refuse(peer, head);
+  if (head.link == 0) return;
+  OfiSource* const source = find_source(peer, head);
+  if (source != nullptr && !source->closing && source->received == head.count) return;
+  if (source != nullptr) close_source(*source);
+  refuse(peer, head);
+}
+
+void OfiWire::take_goodbye(OfiPeer& peer, const OfiEnvelope& head) {
+  OfiSource* const source = head.peer_life == options_.life ? find_source(peer, head) : nullptr;
+  if (source != nullptr && head.ends == 1) peer.ends = true;
+  if (source == nullptr || source->closing || ending_) return refuse(peer, head);
+  source->said_goodbye = true;
+  close_source(*source);
+}
+
+void OfiWire::close_source(OfiSource& source) {
+  if (source.closing) return;
+  source.closing = true;
+  note_end(source);
+}
+
+/// Reports a source whose packets are all taken, once it is the first of its peer.
+void OfiWire::note_end(OfiSource& source) {
+  const bool first = source.owner->sources.front().get() == &source;
+  if (!source.closing || !first || !source.arrivals.empty() || held_ == &source) return;
+  ended_.push_back(&source);
+  closed_sources_ = 1;
+}
+
+bool OfiWire::take_closed_source(ProcessId* id, void** context) {
+  if (ended_.empty()) return false;
+  OfiSource& source = *ended_.back();
+  ended_.pop_back();
+  closed_sources_ = ended_.empty() ? 0 : 1;
+  OfiPeer& peer = *source.owner;
+  *id = peer.id;
+  *context = source.context;
+  if (source.said_goodbye) tell_released(source);
+  peer.sources.pop_front();
+  if (!peer.sources.empty()) {
+    OfiSource& next = *peer.sources.front();
+    for (std::size_t i = 0; i < next.arrivals.size(); ++i) arrived_.push_back(&next);
+    note_end(next);
+  }
+  return true;
+}
+
+bool OfiWire::peek(Packet& packet) {
+  PORTOFU_ASSERT(held_ == nullptr);
+  if (arrived_.empty()) {
+    if (endpoint_ == nullptr) return false;
+    const std::uint32_t looks = empty_looks_++;
+    if (is_left_out(looks)) return false;
+    progress();
+    if (arrived_.empty()) {
+      if (handle_ && looks % kHandleLook == 0) handle_();
+      return false;
+    }
+  }
+  empty_looks_ = 0;
+  held_ = arrived_.front();
+  arrived_.pop_front();
+  held_arrival_ = held_->arrivals.front();
+  held_->arrivals.pop_front();
+  packet.source = held_->owner->id;
+  std::memcpy(&packet.header, held_arrival_.data, sizeof packet.header);
+  packet.payload = held_arrival_.data + sizeof packet.header;
+  packet.source_context = &held_->context;
+  return true;
+}
+
+void OfiWire::release() {
+  PORTOFU_ASSERT(held_ != nullptr);
+  endpoint_->release(held_arrival_.holder);
+  OfiSource& source = *held_;
+  held_ = nullptr;
+  ++source.released;
+  if (source.closing) {
+    note_end(source);
+  } else if (source.released - source.told >= kOfiWindowPackets / 2) {
+    tell_released(source);
+  }
+}
+
+void OfiWire::tell_released(OfiSource& source) {
+  source.told = source.released;
+  send_control(*source.owner, OfiKind::kCredit, source.life, source.number, source.released);
+}
+
+bool OfiWire::has_packets() {
+  if (endpoint_ == nullptr) return false;
+  if (arrived_.empty()) progress();
+  if (handle_) handle_();
+  return !arrived_.empty() || !endpoint_->may_sleep();
+}
+
+}  // namespace portofu

@@ -1,0 +1,315 @@
+// The sending half: links, credits, what the provider takes later, and what it never takes.
+
+#include "engine/wire/ofi/ofi_wire.h"
+
+#include <poll.h>
+#include <sys/epoll.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "engine/observe/log.h"
+#include "engine/queue/assert.h"
+#include "engine/segment/own_segments.h"
+#include "engine/topology/node_id.h"
+
+namespace portofu {
+namespace {
+
+/// A hello is sent again after this time: the fabric may have lost it with a connection.
+constexpr std::uint64_t kGreetAgainNs = 250'000'000;
+
+/// Time between two probes of a peer.
+constexpr std::uint64_t kProbeNs = 300'000'000;
+
+std::uint64_t now_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+std::uint64_t key_of(ProcessId id) { return std::uint64_t{id.nid} << 32 | id.pid; }
+
+}  // namespace
+
+OfiWire::OfiWire(OfiOptions options, Counters counters)
+    : options_(std::move(options)), counters_(counters), fork_generation_(fork_generation()) {
+  closed_sources_ = 0;
+}
+
+OfiWire::~OfiWire() {
+  if (fork_generation_ != fork_generation()) {
+    (void)endpoint_.release();  // The parent's.
+  } else if (endpoint_ != nullptr && !FabricLibrary::is_ending()) {
+    linger();
+  }
+  if (both_fd_ >= 0) close(both_fd_);
+}
+
+bool OfiWire::open(std::string* why) {
+  if (endpoint_ != nullptr) return true;
+  if (open_failed_) return false;
+  const std::uint32_t port = options_.base_port + options_.self.pid;
+  if (port > 65535) {
+    *why = "the port " + std::to_string(port) + " of the fabric endpoint is above 65535";
+  } else if (!doorplate_.open(options_.self.nid, static_cast<std::uint16_t>(port))) {
+    *why = "the UDP port " + node_id_text(options_.self.nid) + ":" + std::to_string(port) + ": " + std::strerror(errno);
+  } else {
+    endpoint_ = FabricEndpoint::open(options_.provider, options_.self.nid, static_cast<std::uint16_t>(port), why);
+  }
+  open_failed_ = endpoint_ == nullptr;
+  return !open_failed_;
+}
+
+void OfiWire::attend(int fd, std::function<void()> handle) {
+  const int both = epoll_create1(EPOLL_CLOEXEC);
+  epoll_event readable{};
+  readable.events = EPOLLIN;
+  if (both >= 0 && epoll_ctl(both, EPOLL_CTL_ADD, fd, &readable) == 0 &&
+      epoll_ctl(both, EPOLL_CTL_ADD, endpoint_->wait_fd(), &readable) == 0) {
+    both_fd_ = both;
+  } else if (both >= 0) {
+    close(both);
+  }
+  handle_ = std::move(handle);
+}
+
+OfiPeer* OfiWire::find_peer(ProcessId id) {
+  const auto found = peers_.find(key_of(id));
+  return found == peers_.end() ? nullptr : found->second.get();
+}
+
+OfiPeer* OfiWire::make_peer(ProcessId id) {
+  auto& place = peers_[key_of(id)];
+  if (place != nullptr) return place.get();
+  const std::uint32_t port = options_.base_port + id.pid;
+  const fi_addr_t address =
+      port > 65535 ? FI_ADDR_NOTAVAIL : endpoint_->insert(id.nid, static_cast<std::uint16_t>(port));
+  if (address == FI_ADDR_NOTAVAIL) {
+    peers_.erase(key_of(id));
+    return nullptr;
+  }
+  place = std::make_unique<OfiPeer>();
+  place->id = id;
+  place->address = address;
+  return place.get();
+}
+
+ConnectResult OfiWire::connect(ProcessId id, Link** link) {
+  std::string why;
+  if (endpoint_ == nullptr && !open(&why)) {
+    if (!why.empty()) log_warning("other nodes cannot be reached: %s", why.c_str());
+    return ConnectResult::kNoSuchPeer;
+  }
+  OfiPeer* const peer = make_peer(id);
+  if (peer == nullptr) return ConnectResult::kNoSuchPeer;
+  progress();
+  take_absent();
+  if (peer->link == nullptr) {
+    peer->link = std::make_unique<OfiLink>();
+    peer->link->peer = id;
+    peer->link->owner = peer;
+    peer->link->number = ++peer->last_link;
+  }
+  switch (peer->link->state) {
+    case OfiLinkState::kOpen: *link = peer->link.get(); return ConnectResult::kConnected;
+    case OfiLinkState::kGreeting: return greet(*peer);
+    case OfiLinkState::kEnded: break;
+  }
+  const bool refused = peer->link->refused;
+  peer->link.reset();
+  return refused ? ConnectResult::kRefused : ConnectResult::kNoSuchPeer;
+}
+
+ConnectResult OfiWire::greet(OfiPeer& peer) {
+  const std::uint64_t now = now_ns();
+  if (peer.unsent.empty() && now - peer.link->greeted_ns > kGreetAgainNs) {
+    peer.link->greeted_ns = now;
+    doorplate_.knock(peer.id.nid, port_of(peer.id));
+    send_control(peer, OfiKind::kHello, 0, peer.link->number, 0);
+  }
+  return ConnectResult::kInProgress;
+}
+
+void OfiWire::disconnect(Link* given) {
+  OfiLink& link = static_cast<OfiLink&>(*given);
+  OfiPeer& peer = *link.owner;
+  PORTOFU_ASSERT(peer.link.get() == &link);
+  if (link.claimed != nullptr) discard(link);
+  if (link.state == OfiLinkState::kOpen) {
+    peer.ending_link = link.number;
+    send_control(peer, OfiKind::kGoodbye, link.peer_life, link.number, link.sent);
+  }
+  peer.link.reset();
+}
+
+std::byte* OfiWire::claim(Link& given, std::uint32_t payload_bytes) {
+  OfiLink& link = static_cast<OfiLink&>(given);
+  PORTOFU_ASSERT(link.claimed == nullptr && payload_bytes <= max_payload_bytes());
+  if (link.lost) return nullptr;
+  if (link.sent - link.released >= link.window) {
+    link.blocked = true;
+    return nullptr;
+  }
+  link.claimed = endpoint_->take_buffer();
+  return link.claimed->data + kOfiHeadBytes;
+}
+
+void OfiWire::publish(Link& given, const PacketHeader& header) {
+  OfiLink& link = static_cast<OfiLink&>(given);
+  SendBuffer* const buffer = std::exchange(link.claimed, nullptr);
+  if (link.lost) return endpoint_->give_buffer(buffer);
+  const OfiEnvelope head = envelope(OfiKind::kPacket, link.peer_life, link.number, link.sent++);
+  std::memcpy(buffer->data, &head, sizeof head);
+  std::memcpy(buffer->data + sizeof head, &header, sizeof header);
+  buffer->bytes = kOfiHeadBytes + header.payload_bytes;
+  transmit(*link.owner, buffer);
+}
+
+void OfiWire::discard(Link& given) {
+  endpoint_->give_buffer(std::exchange(static_cast<OfiLink&>(given).claimed, nullptr));
+}
+
+OfiEnvelope OfiWire::envelope(OfiKind kind, std::uint64_t peer_life, std::uint32_t link, std::uint64_t count) const {
+  const std::uint32_t ends = ending_ && kind == OfiKind::kGoodbye ? 1 : 0;
+  return {kOfiMagic,
+          options_.job_key,
+          options_.uid,
+          kind,
+          options_.self.nid,
+          options_.self.pid,
+          options_.life,
+          peer_life,
+          link,
+          ends,
+          count};
+}
+
+void OfiWire::send_control(OfiPeer& peer, OfiKind kind, std::uint64_t peer_life, std::uint32_t link,
+                           std::uint64_t count) {
+  SendBuffer* const buffer = endpoint_->take_buffer();
+  const OfiEnvelope head = envelope(kind, peer_life, link, count);
+  std::memcpy(buffer->data, &head, sizeof head);
+  buffer->bytes = sizeof head;
+  transmit(peer, buffer);
+}
+
+void OfiWire::transmit(OfiPeer& peer, SendBuffer* buffer) {
+  buffer->owner = &peer;
+  peer.unsent.push_back(buffer);
+  if (peer.unsent.size() > 1) return;  // Behind what waits already.
+  if (!advance_unsent(peer)) stuck_.push_back(&peer);
+}
+
+/// Hands to the provider what it takes.
+/// @return false if something is left
+bool OfiWire::advance_unsent(OfiPeer& peer) {
+  while (!peer.unsent.empty()) {
+    SendBuffer* const buffer = peer.unsent.front();
+    switch (endpoint_->send(peer.address, buffer)) {
+      case FabricSend::kTaken:
+        peer.unsent.pop_front();
+        ++peer.under_way;
+        peer.stuck_since_ns = 0;
+        break;
+      case FabricSend::kLater:
+        if (peer.stuck_since_ns == 0) peer.stuck_since_ns = now_ns();
+        return false;
+      case FabricSend::kFailed: fail_peer(peer); return true;
+    }
+  }
+  return true;
+}
+
+/// The fabric does not bring messages there.
+void OfiWire::fail_peer(OfiPeer& peer) {
+  for (SendBuffer* buffer : peer.unsent) endpoint_->give_buffer(buffer);
+  peer.unsent.clear();
+  peer.stuck_since_ns = 0;
+  peer.ending_link = 0;
+  end_link(peer, false);
+  for (const auto& source : peer.sources) close_source(*source);
+}
+
+void OfiWire::end_link(OfiPeer& peer, bool refused) {
+  if (peer.link == nullptr || peer.link->state == OfiLinkState::kEnded) return;
+  if (peer.link->state == OfiLinkState::kOpen) ++newly_lost_;
+  peer.link->state = OfiLinkState::kEnded;
+  peer.link->refused = refused;
+  peer.link->lost = true;
+  room_again_ = true;
+}
+
+bool OfiWire::has_room_again() { return std::exchange(room_again_, false); }
+
+/// Fails the peers of whom their kernel says that they are not there.
+void OfiWire::take_absent() {
+  ProcessId absent;
+  std::uint16_t port = 0;
+  while (doorplate_.take_absent(&absent.nid, &port)) {
+    absent.pid = port - options_.base_port;
+    if (OfiPeer* const peer = find_peer(absent)) fail_peer(*peer);
+  }
+}
+
+int OfiWire::check_peers() {
+  if (endpoint_ == nullptr) return 0;
+  progress();
+  take_absent();
+  const std::uint64_t now = now_ns();
+  for (const auto& [key, peer] : peers_) {
+    if (!peer->unsent.empty() && now - peer->stuck_since_ns > kOfiStuckNs) {
+      fail_peer(*peer);
+    } else {
+      probe(*peer, now);
+    }
+  }
+  std::erase_if(stuck_, [](const OfiPeer* peer) { return peer->unsent.empty(); });
+  return std::exchange(newly_lost_, 0);
+}
+
+/// Asks for a peer from whom, or on whose behalf, something may be awaited.
+void OfiWire::probe(OfiPeer& peer, std::uint64_t now) {
+  const bool linked = peer.link != nullptr && peer.link->state == OfiLinkState::kOpen;
+  const bool greeting = peer.link != nullptr && peer.link->state == OfiLinkState::kGreeting;
+  const bool heard = !peer.sources.empty() && !peer.sources.back()->closing;
+  if (!linked && !heard && !greeting && peer.unsent.empty() && peer.ending_link == 0) return;
+  if (now - peer.probed_ns < kProbeNs) return;
+  peer.probed_ns = now;
+  doorplate_.knock(peer.id.nid, port_of(peer.id));
+  if (!peer.unsent.empty() || peer.under_way != 0) return;
+  if (linked) {
+    send_control(peer, OfiKind::kProbe, peer.link->peer_life, peer.link->number, peer.link->sent);
+  } else if (heard) {
+    send_control(peer, OfiKind::kProbe, peer.sources.back()->life, 0, 0);
+  }
+}
+
+bool OfiWire::is_quiet() const {
+  return std::all_of(peers_.begin(), peers_.end(), [](const auto& entry) {
+    const OfiPeer& peer = *entry.second;
+    return peer.ends || (peer.unsent.empty() && peer.under_way == 0 && peer.ending_link == 0);
+  });
+}
+
+void OfiWire::linger() {
+  ending_ = true;
+  for (const auto& [key, peer] : peers_) {
+    if (peer->link != nullptr && !peer->ends) disconnect(peer->link.get());
+    for (const auto& source : peer->sources) close_source(*source);
+  }
+  const std::uint64_t deadline = now_ns() + kOfiLingerNs;
+  while (!is_quiet() && now_ns() < deadline) {
+    progress();
+    check_peers();
+    if (!endpoint_->may_sleep()) continue;
+    pollfd waited{endpoint_->wait_fd(), POLLIN, 0};
+    poll(&waited, 1, 1);
+  }
+}
+
+}  // namespace portofu

@@ -1,0 +1,138 @@
+#pragma once
+// The wire between nodes: messages over one reliable datagram endpoint of libfabric (fabric_endpoint.h), with links,
+// credits and lives on top (ofi_message.h). A peer is reached from its (NID, PID) alone: its address is the NID, its
+// port follows from the PID.
+//
+// Death. While something is awaited check_peers knocks at the peer's door (doorplate.h), and sends a probe that finds
+// out whether the life that was known is still there. No message is an answer to a probe, so a stopped peer is not
+// taken for a dead one, and costs at most a window of packets.
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/observe/counters.h"
+#include "engine/wire/ofi/doorplate.h"
+#include "engine/wire/ofi/fabric_endpoint.h"
+#include "engine/wire/ofi/ofi_peer.h"
+#include "engine/wire/wire.h"
+
+namespace portofu {
+
+/// Fixed for the life of a wire.
+struct OfiOptions {
+  ProcessId self;
+  std::uint64_t life = 0;  ///< Differs from that of any other process that had or will have this id.
+  std::uint32_t job_key = 0;
+  std::uint32_t uid = 0;
+  std::string provider;              ///< Of libfabric; empty: the first that can do what is needed.
+  std::uint32_t base_port = 0;       ///< The port of a process is this + its PID, in all processes of the job.
+  std::vector<std::uint32_t> nodes;  ///< NIDs that packets may come from; empty: any.
+};
+
+/// Packets of one link that may be under way.
+inline constexpr std::uint64_t kOfiWindowPackets = 64;
+
+/// For whom the fabric takes nothing, for so long, is gone, whatever his kernel says.
+inline constexpr std::uint64_t kOfiStuckNs = 10'000'000'000;
+
+class OfiWire final : public Wire {
+ public:
+  OfiWire(OfiOptions options, Counters counters);
+
+  /// Lets what is published arrive, for kOfiLingerNs at most; closes the endpoint.
+  ~OfiWire() override;
+  OfiWire(const OfiWire&) = delete;
+  OfiWire& operator=(const OfiWire&) = delete;
+
+  /// Opens the endpoint, if it is not open: from then on peers can reach this process. connect does it, too.
+  /// @param why  a sentence for people on failure
+  bool open(std::string* why);
+  bool is_open() const { return endpoint_ != nullptr; }
+  const std::string& provider() const { return endpoint_->provider(); }
+
+  /// Something else of this process that other nodes talk to: wait_fd becomes readable when `fd` is, and `handle` is
+  /// called on duty, often enough. Once, after open.
+  void attend(int fd, std::function<void()> handle);
+
+  /// For the thread that is about to sleep: what to wait at beside the doorbell. Valid after has_packets was false.
+  /// @return -1 while the endpoint is not open
+  int wait_fd() const override {
+    if (both_fd_ >= 0) return both_fd_;
+    return endpoint_ != nullptr ? endpoint_->wait_fd() : -1;
+  }
+  std::uint64_t connect_timeout_ns() const override { return kOfiConnectNs; }
+
+  std::uint32_t max_payload_bytes() const override { return kFabricMessageBytes - kOfiHeadBytes; }
+  ConnectResult connect(ProcessId peer, Link** link) override;
+  void disconnect(Link* link) override;
+  std::byte* claim(Link& link, std::uint32_t payload_bytes) override;
+  void publish(Link& link, const PacketHeader& header) override;
+  void discard(Link& link) override;
+  bool peek(Packet& packet) override;
+  void release() override;
+  bool has_packets() override;
+  bool has_room_again() override;
+  int check_peers() override;
+  bool take_closed_source(ProcessId* source, void** source_context) override;
+
+  /// Bounds a connect where the fabric does not say that nobody is there: packets of the handshake may get lost.
+  static constexpr std::uint64_t kOfiConnectNs = 10'000'000'000;
+  static constexpr std::uint64_t kOfiLingerNs = 1'000'000'000;
+
+ private:
+  // Sending half.
+  std::uint16_t port_of(ProcessId id) const { return static_cast<std::uint16_t>(options_.base_port + id.pid); }
+  OfiPeer* find_peer(ProcessId id);
+  OfiPeer* make_peer(ProcessId id);
+  ConnectResult greet(OfiPeer& peer);
+  void send_control(OfiPeer& peer, OfiKind kind, std::uint64_t peer_life, std::uint32_t link, std::uint64_t count);
+  OfiEnvelope envelope(OfiKind kind, std::uint64_t peer_life, std::uint32_t link, std::uint64_t count) const;
+  void transmit(OfiPeer& peer, SendBuffer* buffer);
+  bool advance_unsent(OfiPeer& peer);
+  void fail_peer(OfiPeer& peer);
+  void end_link(OfiPeer& peer, bool refused);
+  void probe(OfiPeer& peer, std::uint64_t now_ns);
+  void linger();
+  bool is_quiet() const;
+  void take_absent();
+
+  // Receiving half.
+  void progress();
+  void take_message(const FabricEvent& event);
+  OfiPeer* authenticate(const FabricEvent& event, const OfiEnvelope& envelope);
+  void take_hello(OfiPeer& peer, const OfiEnvelope& envelope);
+  bool take_packet(OfiPeer& peer, const OfiEnvelope& envelope, const FabricEvent& event);
+  void take_answer(OfiPeer& peer, const OfiEnvelope& envelope);
+  void take_probe(OfiPeer& peer, const OfiEnvelope& envelope);
+  void take_goodbye(OfiPeer& peer, const OfiEnvelope& envelope);
+  OfiSource* find_source(OfiPeer& peer, const OfiEnvelope& envelope);
+  void refuse(OfiPeer& peer, const OfiEnvelope& envelope);
+  void close_source(OfiSource& source);
+  void note_end(OfiSource& source);
+  void tell_released(OfiSource& source);
+
+  const OfiOptions options_;
+  Counters counters_;
+  std::uint64_t fork_generation_;  ///< Of the process that made the wire.
+  std::unique_ptr<FabricEndpoint> endpoint_;
+  Doorplate doorplate_;       ///< Open when the endpoint is.
+  bool open_failed_ = false;  ///< Not tried again.
+  bool ending_ = false;       ///< The destructor runs: nobody takes packets any more.
+  std::unordered_map<std::uint64_t, std::unique_ptr<OfiPeer>> peers_;  ///< By (nid, pid).
+  std::vector<OfiPeer*> stuck_;                                        ///< Peers with `unsent`.
+  std::deque<OfiSource*> arrived_;                                     ///< One entry a packet that may be peeked.
+  std::vector<OfiSource*> ended_;                                      ///< For take_closed_source.
+  OfiSource* held_ = nullptr;  ///< Source of the packet between peek and release.
+  OfiArrival held_arrival_;
+  bool room_again_ = false;       ///< A blocked link has got room, or was lost.
+  int newly_lost_ = 0;            ///< Links lost since check_peers said so.
+  int both_fd_ = -1;              ///< An epoll over the fabric and what attend was given; -1: there is only the fabric.
+  std::function<void()> handle_;  ///< Of attend.
+  std::uint32_t empty_looks_ = 0;  ///< In a row.
+};
+
+}  // namespace portofu

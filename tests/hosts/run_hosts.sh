@@ -1,0 +1,153 @@
+#!/bin/bash
+# Portofu between hosts, which are network namespaces of this machine: the conformance suites with every process on a
+# host of its own, Open MPI with ranks on two and three hosts, jobs with several ranks a host, long messages, and
+# networks that delay, lose and limit. Every test prints one line; the last one is the sum. Skipped, with the reason,
+# where namespaces are not permitted.
+#
+# usage: run_hosts.sh --build DIRECTORY --prefix OPENMPI_PREFIX --log DIRECTORY [--only REGEX]
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=.ci/common.sh
+source "$here/../../.ci/common.sh"
+# shellcheck source=.ci/results.sh
+source "$here/../../.ci/results.sh"
+# shellcheck source=tests/mpi/launch.sh
+source "$here/../mpi/launch.sh"
+# shellcheck source=tests/hosts/hosts.sh
+source "$here/hosts.sh"
+
+suite=hosts
+build_directory=''
+openmpi_prefix=''
+log_directory=''
+only=.
+
+parse_arguments() {
+  while (($# > 0)); do
+    case $1 in
+      --build) build_directory=${2:?} && shift ;;
+      --prefix) openmpi_prefix=${2:?} && shift ;;
+      --log) log_directory=${2:?} && shift ;;
+      --only) only=${2:?} && shift ;;
+      *) usage_error "run_hosts.sh: unknown argument $1" ;;
+    esac
+    shift
+  done
+  [[ -x $openmpi_prefix/bin/mpicc ]] || usage_error "--prefix names no Open MPI: $openmpi_prefix"
+  [[ -d $build_directory && -n $log_directory ]] || usage_error "--build or --log is missing"
+}
+
+# What is about processes of one node, and about a process alone.
+not_between_hosts='*/self:*requested_pid:*Section3_9__process_ids:*lone_node*:*match_id_selects_the_initiator'
+not_between_hosts+=':*put_arrives_while_the_target_is_stopped'
+
+# conformance_test BINARY: its processes take turns on hosts 1 to 3.
+conformance_test() {
+  local binary=$1 name started=$SECONDS status=0 log
+  name="$(basename "$binary") on 3 hosts"
+  [[ $name =~ $only ]] || return 0
+  log=$log_directory/$(basename "$binary").log
+  PORTOFU_TEST_NETNS="$(host_name 1),$(host_name 2),$(host_name 3)" \
+    launch_limited 300 "$log" "$binary" --gtest_filter="*-$not_between_hosts" || status=$?
+  if ((status == 0)); then
+    report PASS "$suite" "$name" $((SECONDS - started))
+  else
+    report FAIL "$suite" "$name" $((SECONDS - started)) \
+      "$(grep -am 1 'FAILED  ]' "$log" || last_log_line "$log") ($log)"
+  fi
+}
+
+# mpi_test HOSTS RANKS SECONDS NAME PROGRAM [ARGUMENT...]: the ranks are spread evenly, neighbours on different hosts.
+mpi_test() {
+  local hosts=$1 ranks=$2 seconds=$3 title=$4 program=$5 name log list='' i arguments started=$SECONDS status=0
+  shift 5
+  name="$title: $program${*:+ $*}, np=$ranks on $hosts hosts"
+  [[ $name =~ $only ]] || return 0
+  log=$log_directory/${name//[^a-zA-Z0-9=]/_}.log
+  for ((i = 1; i <= hosts; i++)); do list+=${list:+,}$(host_address "$i"):$((ranks)); done
+  mapfile -t arguments < <(transport_arguments portals4)
+  PORTOFU_TEST_SECONDS=$seconds launch_limited $((seconds + 30)) "$log" "$agent" "$(host_address 1)" \
+    "$openmpi_prefix/bin/mpirun" --host "$list" --map-by node --oversubscribe -np "$ranks" \
+    --prefix "$openmpi_prefix" --mca plm_rsh_agent "$agent" --mca oob_tcp_if_include eth0 \
+    -x PORTOFU_TEST_SECONDS ${PORTOFU_INTERFACE:+-x PORTOFU_INTERFACE} "${arguments[@]}" \
+    "$log_directory/bin/$program" "$@" || status=$?
+  report_program "$suite" "$name" $((SECONDS - started)) "$log" "$status"
+}
+
+network_tests() {
+  local binary
+  for binary in "$build_directory"/bin/conformance_{portals4_s2,portals4_s3_15,portals4_s3_16,utofu_s}*_test; do
+    conformance_test "$binary"
+  done
+  mpi_test 2 2 60 'two hosts' hello
+  mpi_test 3 3 60 'three hosts' hello
+  mpi_test 2 2 180 'two hosts' pingpong_check 4194304
+  mpi_test 3 3 180 'three hosts' ring 500
+  mpi_test 3 3 180 'three hosts' collectives 16384
+  mpi_test 2 2 120 'two hosts' unexpected_flood 300 100000
+  mpi_test 2 4 180 'shared memory and fabric' collectives 16384
+  mpi_test 3 6 180 'shared memory and fabric' storm 30 3
+  mpi_test 2 4 120 'shared memory and fabric' ordering
+  mpi_test 2 4 120 'shared memory and fabric' wildcards
+  mpi_test 2 2 300 'long message' one_message 1073741824
+  mpi_test 2 2 60 'numbers' bench 10
+}
+
+# The same few programs on a bad network. PORTOFU_INTERFACE may name which one.
+bad_network_tests() {
+  mpi_test 3 3 180 "$1" ring 20
+  mpi_test 2 4 180 "$1" ordering
+  mpi_test 2 2 180 "$1" one_message 4194304
+}
+
+# shaped TITLE QDISC [ARGUMENT...]
+shaped() {
+  local title=$1
+  shift
+  if ! shape_hosts 3 "$@" 2>"$log_directory/qdisc.log"; then
+    report SKIP "$suite" "$title" 0 "the kernel has no $1: $(last_log_line "$log_directory/qdisc.log")"
+    return
+  fi
+  bad_network_tests "$title"
+  unshape_hosts 3
+}
+
+# delayed_or_lossy TITLE DELAY_MS LOSS_PERCENT: by netem, or by a program of ours.
+delayed_or_lossy() {
+  if shape_hosts 3 netem delay "$2ms" loss "$3%" 2>/dev/null; then
+    bad_network_tests "$1, netem"
+    unshape_hosts 3
+  elif start_bad_network 3 "$2" "$3"; then
+    PORTOFU_INTERFACE=bad0 bad_network_tests "$1"
+    stop_bad_network
+  else
+    report SKIP "$suite" "$1" 0 "no netem, and no device: $(last_log_line "$hosts_directory/bad_network.log")"
+  fi
+}
+
+parse_arguments "$@"
+if [[ -n $(hosts_obstacle) ]]; then
+  report SKIP "$suite" 'all tests between hosts' 0 "$(hosts_obstacle)"
+  print_suite_totals "$suite"
+  exit 0
+fi
+allow_mpirun_as_root
+mkdir -p "$log_directory"
+hosts_directory=$(mktemp -d)
+agent=$hosts_directory/agent
+trap 'remove_hosts; rm -rf "$hosts_directory"' EXIT
+trap 'exit 143' TERM INT HUP
+make_hosts 3
+write_launch_agent "$agent"
+for program in hello pingpong_check ring collectives unexpected_flood storm ordering wildcards bench one_message; do
+  compile_program "$program" "$log_directory/bin" "$log_directory/compile-$program.log" ||
+    report FAIL "$suite" "compile $program" 0 "$(last_log_line "$log_directory/compile-$program.log")"
+done
+before=$(ours_in_shared_memory)
+network_tests
+delayed_or_lossy '20 ms there and back' 10 0
+delayed_or_lossy '2 % loss' 1 2
+shaped '50 Mbit/s' tbf rate 50mbit burst 32k latency 50ms
+check_leftovers "$suite" "$before"
+print_suite_totals "$suite"
+(($(count_results FAIL "$suite") == 0))

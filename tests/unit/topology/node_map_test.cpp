@@ -1,0 +1,81 @@
+#include "engine/topology/node_map.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+
+namespace portofu {
+namespace {
+
+constexpr std::uint32_t kOwn = 0x0a000102;  // 10.0.1.2
+
+/// A hosts file that is gone with the test.
+class NodeMapTest : public ::testing::Test {
+ protected:
+  ~NodeMapTest() override { unlink(path_); }
+  void write_hosts(const std::string& text) {
+    close(mkstemp(path_));
+    std::ofstream(path_) << text;
+    settings.hosts = path_;
+  }
+  NodeMap find(bool launcher_spans_nodes = false) {
+    auto map = NodeMap::find(settings, kOwn, launcher_spans_nodes, &why);
+    EXPECT_TRUE(map) << why;
+    return map ? *map : NodeMap();
+  }
+
+  Settings settings;
+  std::string why;
+
+ private:
+  char path_[32] = "/tmp/portofu-hosts-XXXXXX";
+};
+
+TEST_F(NodeMapTest, Lone_node__is_at_the_origin_and_knows_nobody) {
+  const NodeMap map = find();
+  EXPECT_FALSE(map.spans_nodes());
+  EXPECT_EQ(map.own_coordinates(), Coordinates{});
+  EXPECT_EQ(map.nid_at({}), kOwn);
+  EXPECT_EQ(map.nid_at({1, 0, 0, 0, 0, 0}), 0u);
+  EXPECT_TRUE(map.nids().empty());
+}
+
+TEST_F(NodeMapTest, Launcher_that_tells_of_nodes__makes_coordinates_of_addresses) {
+  const NodeMap map = find(true);
+  EXPECT_TRUE(map.spans_nodes());
+  EXPECT_EQ(map.own_coordinates(), (Coordinates{2, 1, 0, 0, 0, 0}));
+  EXPECT_EQ(map.nid_at({7, 1, 0, 0, 0, 0}), 0x0a000107u);
+}
+
+TEST_F(NodeMapTest, Fabric_that_is_switched__decides) {
+  settings.fabric = static_cast<std::uint32_t>(FabricUse::kOn);
+  EXPECT_TRUE(find(false).spans_nodes());
+  settings.fabric = static_cast<std::uint32_t>(FabricUse::kOff);
+  EXPECT_FALSE(find(true).spans_nodes());
+}
+
+TEST_F(NodeMapTest, Hosts_file__says_who_is_where) {
+  write_hosts("10.0.1.1 5,0,0,0,0,0\n10.0.1.2 5,0,0,0,1,0\n");
+  const NodeMap map = find();
+  EXPECT_TRUE(map.spans_nodes());
+  EXPECT_EQ(map.own_coordinates(), (Coordinates{5, 0, 0, 0, 1, 0}));
+  EXPECT_EQ(map.nid_at({5, 0, 0, 0, 0, 0}), 0x0a000101u);
+  EXPECT_EQ(map.nid_at({2, 1, 0, 0, 0, 0}), 0u);
+  EXPECT_EQ(map.nids(), (std::vector<std::uint32_t>{0x0a000101, 0x0a000102}));
+}
+
+TEST_F(NodeMapTest, Hosts_file_without_this_node__is_refused) {
+  write_hosts("10.0.1.1\n");
+  EXPECT_FALSE(NodeMap::find(settings, kOwn, false, &why));
+  EXPECT_NE(why.find("does not name this node"), std::string::npos) << why;
+}
+
+TEST_F(NodeMapTest, Hosts_file_with_this_node_alone__is_a_lone_node) {
+  write_hosts("10.0.1.2\n");
+  EXPECT_FALSE(find().spans_nodes());
+}
+
+}  // namespace
+}  // namespace portofu

@@ -1,0 +1,98 @@
+#pragma once
+// OfiWires of two nodes in one process: 127.0.0.2 and 127.0.0.3 are two addresses of every Linux machine.
+
+#include <gtest/gtest.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/wire/ofi/ofi_wire.h"
+
+namespace portofu {
+
+inline constexpr std::uint32_t kNodeA = 0x7f000002;
+inline constexpr std::uint32_t kNodeB = 0x7f000003;
+
+/// A port that no other test uses at the same time, most likely; a PID, too.
+inline std::uint32_t test_pid() {
+  static const std::uint32_t pid = 10000 + static_cast<std::uint32_t>(getpid()) % 20000;  // Children keep it.
+  return pid;
+}
+
+inline OfiOptions ofi_options(std::uint32_t nid, std::uint64_t life = 1) {
+  OfiOptions options;
+  options.self = {nid, test_pid()};
+  options.life = life;
+  options.job_key = 77;
+  options.uid = geteuid();
+  return options;
+}
+
+/// A wire and what it counts.
+struct OfiEnd {
+  explicit OfiEnd(const OfiOptions& options)
+      : id(options.self), wire(std::make_unique<OfiWire>(options, Counters(*shared))) {
+    std::string why;
+    EXPECT_TRUE(wire->open(&why)) << why;
+  }
+
+  std::uint64_t count(Counter counter) const { return Counters(*shared).get(counter); }
+
+  /// Takes a packet, as an engine does. @return false if there is none
+  bool take(std::vector<std::uint64_t>* hdr_data) {
+    Packet packet;
+    if (!wire->peek(packet)) return false;
+    hdr_data->push_back(packet.header.hdr_data);
+    last_payload.assign(packet.payload, packet.payload + packet.header.payload_bytes);
+    last_source = packet.source;
+    wire->release();
+    return true;
+  }
+
+  std::unique_ptr<CountersShared> shared = std::make_unique<CountersShared>();
+  ProcessId id;
+  std::unique_ptr<OfiWire> wire;
+  std::vector<std::byte> last_payload;
+  ProcessId last_source;
+};
+
+/// Runs `done` until it is true, for 10 s at most.
+inline bool soon(const std::function<bool()>& done) {
+  for (int i = 0; i < 10000; ++i) {
+    if (done()) return true;
+    usleep(i < 100 ? 10 : 1000);
+  }
+  return false;
+}
+
+/// Connects; the other end has to look meanwhile.
+inline Link* connect(OfiEnd& from, OfiEnd& to) {
+  Link* link = nullptr;
+  const bool connected = soon([&] {
+    to.wire->has_packets();
+    return from.wire->connect(to.id, &link) == ConnectResult::kConnected;
+  });
+  EXPECT_TRUE(connected);
+  return link;
+}
+
+/// @return false if there is no room
+inline bool send(OfiEnd& from, Link& link, std::uint64_t hdr_data, const std::string& payload = "") {
+  std::byte* room = from.wire->claim(link, static_cast<std::uint32_t>(payload.size()));
+  if (room == nullptr) return false;
+  std::memcpy(room, payload.data(), payload.size());
+  PacketHeader header{};
+  header.type = PacketType::kPut;
+  header.hdr_data = hdr_data;
+  header.payload_bytes = static_cast<std::uint32_t>(payload.size());
+  header.uid = geteuid();
+  from.wire->publish(link, header);
+  return true;
+}
+
+}  // namespace portofu

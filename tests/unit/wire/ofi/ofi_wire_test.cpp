@@ -1,0 +1,340 @@
+#include "engine/wire/ofi/ofi_wire.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+
+#include <chrono>
+
+#include <numeric>
+
+#include "tests/process/child_process.h"
+#include "tests/unit/wire/ofi/ofi_pair.h"
+
+namespace portofu {
+namespace {
+
+std::vector<std::uint64_t> numbers(std::uint64_t count) {
+  std::vector<std::uint64_t> all(count);
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+TEST(OfiWire, Packets__arrive_in_order_with_their_payload) {
+  OfiEnd a(ofi_options(kNodeA));
+  OfiEnd b(ofi_options(kNodeB));
+  Link* link = connect(a, b);
+  ASSERT_NE(link, nullptr);
+  std::vector<std::uint64_t> got;
+  for (std::uint64_t i = 0; i < 1000; ++i) {
+    ASSERT_TRUE(soon([&] {
+      b.take(&got);
+      a.wire->has_packets();
+      return send(a, *link, i, std::string(i * 16, 'x'));
+    }));
+  }
+  EXPECT_TRUE(soon([&] {
+    a.wire->has_packets();
+    b.take(&got);
+    return got.size() == 1000;
+  }));
+  EXPECT_EQ(got, numbers(1000));
+  EXPECT_EQ(b.last_payload.size(), 999u * 16);
+  EXPECT_EQ(b.last_source, a.id);
+}
+
+TEST(OfiWire, Both_ways_at_once__nothing_is_lost) {
+  OfiEnd a(ofi_options(kNodeA));
+  OfiEnd b(ofi_options(kNodeB));
+  // Both begin before either has heard of the other.
+  Link* to_b = nullptr;
+  Link* to_a = nullptr;
+  ASSERT_TRUE(soon([&] {
+    const bool one = to_b != nullptr || a.wire->connect(b.id, &to_b) == ConnectResult::kConnected;
+    const bool other = to_a != nullptr || b.wire->connect(a.id, &to_a) == ConnectResult::kConnected;
+    return one && other;
+  }));
+  std::vector<std::uint64_t> at_a;
+  std::vector<std::uint64_t> at_b;
+  std::uint64_t sent_a = 0;
+  std::uint64_t sent_b = 0;
+  EXPECT_TRUE(soon([&] {
+    while (sent_a < 500 && send(a, *to_b, sent_a, "ping")) ++sent_a;
+    while (sent_b < 500 && send(b, *to_a, sent_b, "pong")) ++sent_b;
+    while (a.take(&at_a)) {
+    }
+    while (b.take(&at_b)) {
+    }
+    return at_a.size() == 500 && at_b.size() == 500;
+  }));
+  EXPECT_EQ(at_a, numbers(500));
+  EXPECT_EQ(at_b, numbers(500));
+}
+
+TEST(OfiWire, Peer_that_takes_nothing__costs_a_window_of_packets) {
+  OfiEnd a(ofi_options(kNodeA));
+  OfiEnd b(ofi_options(kNodeB));
+  Link* link = connect(a, b);
+  EXPECT_TRUE(a.wire->has_room_again());  // The link has just got its first.
+  std::uint64_t sent = 0;
+  for (int i = 0; i < 1000; ++i) {
+    if (send(a, *link, sent)) ++sent;
+    a.wire->has_packets();
+    b.wire->has_packets();
+  }
+  EXPECT_EQ(sent, kOfiWindowPackets);
+  EXPECT_FALSE(a.wire->has_room_again());
+  std::vector<std::uint64_t> got;
+  EXPECT_TRUE(soon([&] { return b.take(&got) && got.size() == kOfiWindowPackets; }));
+  EXPECT_TRUE(soon([&] {
+    a.wire->has_packets();
+    b.wire->has_packets();
+    return a.wire->has_room_again();
+  }));
+  EXPECT_TRUE(send(a, *link, sent));
+}
+
+TEST(OfiWire, Nobody_at_the_address__is_told_and_not_waited_for) {
+  OfiEnd a(ofi_options(kNodeA));
+  Link* link = nullptr;
+  ConnectResult result = ConnectResult::kInProgress;
+  timespec begin{};
+  timespec end{};
+  clock_gettime(CLOCK_MONOTONIC, &begin);
+  EXPECT_TRUE(soon([&] {
+    result = a.wire->connect({kNodeB, test_pid()}, &link);
+    a.wire->check_peers();
+    return result != ConnectResult::kInProgress;
+  }));
+  clock_gettime(CLOCK_MONOTONIC, &end);
+  EXPECT_EQ(result, ConnectResult::kNoSuchPeer);
+  EXPECT_LE(end.tv_sec - begin.tv_sec, 1);
+}
+
+TEST(OfiWire, Disconnect__lets_all_packets_arrive_and_then_ends_the_source) {
+  OfiEnd a(ofi_options(kNodeA));
+  OfiEnd b(ofi_options(kNodeB));
+  Link* link = connect(a, b);
+  for (std::uint64_t i = 0; i < 10; ++i) ASSERT_TRUE(send(a, *link, i));
+  a.wire->disconnect(link);
+  std::vector<std::uint64_t> got;
+  ProcessId source;
+  void* context = nullptr;
+  EXPECT_TRUE(soon([&] {
+    a.wire->has_packets();
+    b.take(&got);
+    return b.wire->take_closed_source(&source, &context);
+  }));
+  EXPECT_EQ(got, numbers(10));
+  EXPECT_EQ(source, a.id);
+  EXPECT_FALSE(b.wire->take_closed_source(&source, &context));
+}
+
+TEST(OfiWire, Second_link__waits_until_the_source_of_the_first_is_taken) {
+  OfiEnd a(ofi_options(kNodeA));
+  OfiEnd b(ofi_options(kNodeB));
+  Link* link = connect(a, b);
+  ASSERT_TRUE(send(a, *link, 0));
+  a.wire->disconnect(link);
+  std::vector<std::uint64_t> got;
+  EXPECT_TRUE(soon([&] {
+    a.wire->has_packets();
+    return b.take(&got);
+  }));
+  link = connect(a, b);
+  ASSERT_NE(link, nullptr);
+  ASSERT_TRUE(send(a, *link, 1));
+  for (int i = 0; i < 100; ++i) EXPECT_FALSE(b.take(&got));
+  ProcessId source;
+  void* context = nullptr;
+  EXPECT_TRUE(b.wire->take_closed_source(&source, &context));
+  EXPECT_TRUE(soon([&] { return b.take(&got); }));
+  EXPECT_EQ(got, numbers(2));
+}
+
+TEST(OfiWire, Wire_that_is_destroyed__leaves_nothing_under_way) {
+  OfiEnd b(ofi_options(kNodeB));
+  ChildProcess child([&] {
+    // The child has a wire of its own; the parent's it only inherits.
+    OfiEnd a(ofi_options(kNodeA));
+    Link* link = nullptr;
+    if (!soon([&] { return a.wire->connect(b.id, &link) == ConnectResult::kConnected; })) return 1;
+    for (std::uint64_t i = 0; i < 50; ++i) {
+      if (!send(a, *link, i, std::string(16000, 'x'))) return 2;
+    }
+    return 0;
+  });
+  std::vector<std::uint64_t> got;
+  ProcessId source;
+  void* context = nullptr;
+  EXPECT_TRUE(soon([&] {
+    b.take(&got);
+    return b.wire->take_closed_source(&source, &context);
+  }));
+  EXPECT_EQ(child.wait_status(), 0);
+  EXPECT_EQ(got, numbers(50));
+}
+
+TEST(OfiWire, Peer_that_is_killed__loses_the_link_and_ends_its_source_within_a_second) {
+  OfiEnd a(ofi_options(kNodeA));
+  ChildProcess child([&] {
+    OfiEnd b(ofi_options(kNodeB));
+    Link* link = nullptr;
+    std::vector<std::uint64_t> got;
+    soon([&] { return b.wire->connect(a.id, &link) == ConnectResult::kConnected; });
+    send(b, *link, 0);
+    for (;;) b.take(&got);
+    return 0;
+  });
+  Link* link = nullptr;
+  const ProcessId id{kNodeB, test_pid()};
+  ASSERT_TRUE(soon([&] { return a.wire->connect(id, &link) == ConnectResult::kConnected; }));
+  std::vector<std::uint64_t> got;
+  ASSERT_TRUE(soon([&] { return a.take(&got); }));
+  child.kill_now();
+  const auto begin = std::chrono::steady_clock::now();
+  ProcessId source;
+  void* context = nullptr;
+  bool ended = false;
+  EXPECT_TRUE(soon([&] {
+    a.wire->check_peers();
+    a.take(&got);
+    ended = ended || a.wire->take_closed_source(&source, &context);
+    return link->lost && ended;
+  }));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(1200));
+  EXPECT_EQ(a.wire->claim(*link, 0), nullptr);
+}
+
+TEST(OfiWire, Peer_that_is_stopped__is_not_taken_for_dead) {
+  OfiEnd a(ofi_options(kNodeA));
+  ChildProcess child([&] {
+    OfiEnd b(ofi_options(kNodeB));
+    std::vector<std::uint64_t> got;
+    while (got.size() < 2 * kOfiWindowPackets) b.take(&got);
+    return 0;
+  });
+  Link* link = nullptr;
+  const ProcessId id{kNodeB, test_pid()};
+  ASSERT_TRUE(soon([&] { return a.wire->connect(id, &link) == ConnectResult::kConnected; }));
+  child.send_signal(SIGSTOP);
+  std::uint64_t sent = 0;
+  const std::string payload(16000, 'x');
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(3);
+  while (std::chrono::steady_clock::now() < end) {
+    if (send(a, *link, sent, payload)) ++sent;
+    a.wire->check_peers();
+    usleep(1000);
+  }
+  EXPECT_FALSE(link->lost);
+  EXPECT_EQ(sent, kOfiWindowPackets);
+  child.send_signal(SIGCONT);
+  EXPECT_TRUE(soon([&] {
+    a.wire->check_peers();
+    if (send(a, *link, sent, payload)) ++sent;
+    return sent >= 2 * kOfiWindowPackets;
+  }));
+  a.wire.reset();
+  EXPECT_EQ(child.wait_status(), 0);
+}
+
+TEST(OfiWire, Process_that_comes_back__is_another_life) {
+  OfiEnd a(ofi_options(kNodeA));
+  auto b = std::make_unique<OfiEnd>(ofi_options(kNodeB, 1));
+  Link* link = connect(a, *b);
+  std::vector<std::uint64_t> got;
+  ASSERT_TRUE(send(a, *link, 0));
+  ASSERT_TRUE(soon([&] { return b->take(&got); }));
+  b.reset();
+  b = std::make_unique<OfiEnd>(ofi_options(kNodeB, 2));
+  // What is sent on the old link is not delivered to the new life, and the link is lost.
+  EXPECT_TRUE(send(a, *link, 1));
+  EXPECT_TRUE(soon([&] {
+    a.wire->check_peers();
+    b->wire->has_packets();
+    return link->lost;
+  }));
+  a.wire->disconnect(link);
+  link = connect(a, *b);
+  ASSERT_NE(link, nullptr);
+  ASSERT_TRUE(send(a, *link, 2));
+  EXPECT_TRUE(soon([&] { return b->take(&got); }));
+  EXPECT_EQ(got, (std::vector<std::uint64_t>{0, 2}));
+}
+
+TEST(OfiWire, Another_job__is_refused_and_counted) {
+  OfiEnd a(ofi_options(kNodeA));
+  OfiOptions options = ofi_options(kNodeB);
+  options.job_key = 78;
+  OfiEnd b(options);
+  Link* link = nullptr;
+  EXPECT_TRUE(soon([&] {
+    EXPECT_EQ(a.wire->connect(b.id, &link), ConnectResult::kInProgress);
+    b.wire->has_packets();
+    return b.count(Counter::kPacketsRefusedKey) > 0;
+  }));
+}
+
+TEST(OfiWire, Another_user__is_refused_and_counted) {
+  OfiEnd a(ofi_options(kNodeA));
+  OfiOptions options = ofi_options(kNodeB);
+  ++options.uid;
+  OfiEnd b(options);
+  Link* link = nullptr;
+  EXPECT_TRUE(soon([&] {
+    EXPECT_EQ(a.wire->connect(b.id, &link), ConnectResult::kInProgress);
+    b.wire->has_packets();
+    return b.count(Counter::kPacketsRefusedKey) > 0;
+  }));
+}
+
+TEST(OfiWire, Node_outside_the_job__is_refused_and_counted) {
+  OfiEnd a(ofi_options(kNodeA));
+  OfiOptions options = ofi_options(kNodeB);
+  options.nodes = {kNodeB, kNodeB + 1};
+  OfiEnd b(options);
+  Link* link = nullptr;
+  EXPECT_TRUE(soon([&] {
+    EXPECT_EQ(a.wire->connect(b.id, &link), ConnectResult::kInProgress);
+    b.wire->has_packets();
+    return b.count(Counter::kPacketsRefusedSource) > 0;
+  }));
+}
+
+TEST(OfiWire, Port_that_is_taken__gives_the_reason) {
+  OfiEnd a(ofi_options(kNodeA));
+  OfiWire second(ofi_options(kNodeA), Counters(*a.shared));
+  std::string why;
+  EXPECT_FALSE(second.open(&why));
+  EXPECT_NE(why.find("127.0.0.2"), std::string::npos) << why;
+}
+
+TEST(OfiWire, Base_port__is_added_to_the_pid) {
+  OfiOptions options = ofi_options(kNodeA);
+  options.self.pid = 5;
+  options.base_port = test_pid();
+  OfiEnd a(options);
+  options.self.nid = kNodeB;
+  OfiEnd b(options);
+  EXPECT_NE(connect(a, b), nullptr);
+}
+
+TEST(OfiWire, Wait_fd__is_readable_when_a_packet_comes_and_not_before) {
+  OfiEnd a(ofi_options(kNodeA));
+  OfiEnd b(ofi_options(kNodeB));
+  Link* link = connect(a, b);
+  EXPECT_TRUE(soon([&] {
+    a.wire->has_packets();
+    return !b.wire->has_packets();
+  }));
+  pollfd waited{b.wire->wait_fd(), POLLIN, 0};
+  EXPECT_EQ(poll(&waited, 1, 50), 0);
+  ASSERT_FALSE(b.wire->has_packets());
+  ASSERT_TRUE(send(a, *link, 0));
+  EXPECT_EQ(poll(&waited, 1, 5000), 1);
+  std::vector<std::uint64_t> got;
+  EXPECT_TRUE(soon([&] { return b.take(&got); }));
+}
+
+}  // namespace
+}  // namespace portofu
