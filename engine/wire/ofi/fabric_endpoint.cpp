@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <mutex>
 
 #include "engine/topology/node_id.h"
 
@@ -52,6 +53,7 @@ void close_object(void* object) {
 
 std::unique_ptr<FabricEndpoint> FabricEndpoint::open(const std::string& provider, std::uint32_t nid, std::uint16_t port,
                                                      std::string* why) {
+  const std::lock_guard no_fork(FabricLibrary::gate());
   const FabricLibrary* library = FabricLibrary::load(why);
   if (library == nullptr) return nullptr;
   const Hints hints(*library, provider);
@@ -122,6 +124,7 @@ FabricEndpoint::~FabricEndpoint() {
     for (ReceiveBuffer& buffer : receive_buffers_) (void)buffer.memory.release();
     return;
   }
+  const std::lock_guard no_fork(FabricLibrary::gate());
   close_object(endpoint_);
   for (BufferSlab& slab : slabs_) close_object(slab.registration);
   for (ReceiveBuffer& buffer : receive_buffers_) close_object(buffer.registration);

@@ -1,6 +1,7 @@
 #include "engine/wire/ofi/fabric_library.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <signal.h>
 
 #include <atomic>
@@ -12,6 +13,12 @@ namespace {
 constexpr const char* kSoname = "libfabric.so.1";
 
 std::atomic<bool> ending{false};
+
+std::recursive_mutex gate_mutex;
+
+/// From the start: who forks must not come between the first look at a lock and its registration here.
+[[maybe_unused]] const int fork_waits =
+    pthread_atfork([] { gate_mutex.lock(); }, [] { gate_mutex.unlock(); }, [] { gate_mutex.unlock(); });
 
 template <class Function>
 bool find_symbol(void* library, const char* name, Function* function) {
@@ -81,6 +88,8 @@ const FabricLibrary* FabricLibrary::load(std::string* why) {
   *why = loaded->why;
   return loaded->why.empty() ? &loaded->calls : nullptr;
 }
+
+std::recursive_mutex& FabricLibrary::gate() { return gate_mutex; }
 
 bool FabricLibrary::is_ending() { return ending.load(std::memory_order_relaxed); }
 

@@ -4,6 +4,7 @@
 
 #include <rdma/fabric.h>
 
+#include <mutex>
 #include <string>
 
 namespace portofu {
@@ -20,6 +21,10 @@ struct FabricLibrary {
   /// @param why  a sentence for people on failure
   /// @return nullptr if there is none, or one of another major version than it was compiled with
   static const FabricLibrary* load(std::string* why);
+
+  /// To be held around load, and while anything of libfabric is opened or closed. A fork by another thread waits until
+  /// it is free: libfabric has locks of the whole process, which a child would find locked for ever.
+  static std::recursive_mutex& gate();
 
   /// The process is ending, and libfabric may be gone already: what is open is left to the kernel.
   static bool is_ending();
