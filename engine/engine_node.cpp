@@ -144,6 +144,10 @@ std::unique_ptr<EngineNode> open_node(const Settings& settings, std::uint32_t pi
     SegmentError segment_error = SegmentError::kNone;
     node->segment = ProcessSegment::create(options, &segment_error, why);
     *error = to_open_error(segment_error);
+    if (node->segment == nullptr && pid == 0 && *error == OpenError::kPidInUse && tries < kFabricTries) {
+      options.pid = options.pid % kMaxPid + 1;  // The one that came next belongs to somebody.
+      continue;
+    }
     if (node->segment == nullptr) return nullptr;
     if (settings.fabric == static_cast<std::uint32_t>(FabricUse::kOff)) break;
     node->fabric =

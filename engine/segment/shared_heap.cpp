@@ -184,7 +184,7 @@ void SharedHeap::after_fork_in_parent() {
 }
 
 void SharedHeap::after_fork_in_child() {
-  new (&mutex_) std::mutex;
+  mutex_.unlock();
   id_ = 0;  // The name is the parent's.
   if (state_.load(std::memory_order_relaxed) != State::kOpen) return;
   if (!move_to_own_file() && !move_to_private_memory()) std::abort();  // Else it would write into its parent's heap.

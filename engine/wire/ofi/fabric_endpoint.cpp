@@ -53,6 +53,7 @@ void close_object(void* object) {
 
 std::unique_ptr<FabricEndpoint> FabricEndpoint::open(const std::string& provider, std::uint32_t nid, std::uint16_t port,
                                                      std::string* why) {
+  std::unique_ptr<FabricEndpoint> made;  // Before the gate, which its destructor wants for itself.
   const std::lock_guard no_fork(FabricLibrary::gate());
   const FabricLibrary* library = FabricLibrary::load(why);
   if (library == nullptr) return nullptr;
@@ -68,7 +69,7 @@ std::unique_ptr<FabricEndpoint> FabricEndpoint::open(const std::string& provider
            "has reliable datagrams for " + node_id_text(nid) + " (" + library->strerror(-result) + ")";
     return nullptr;
   }
-  std::unique_ptr<FabricEndpoint> made(new FabricEndpoint);
+  made.reset(new FabricEndpoint);
   const bool opened = made->open_objects(*library, found, why);
   library->freeinfo(found);
   if (!opened) *why = "the fabric endpoint " + node_id_text(nid) + ":" + service + ": " + *why;

@@ -14,7 +14,7 @@ constexpr const char* kSoname = "libfabric.so.1";
 
 std::atomic<bool> ending{false};
 
-std::recursive_mutex gate_mutex;
+std::mutex gate_mutex;
 
 /// From the start: who forks must not come between the first look at a lock and its registration here.
 [[maybe_unused]] const int fork_waits =
@@ -89,7 +89,7 @@ const FabricLibrary* FabricLibrary::load(std::string* why) {
   return loaded->why.empty() ? &loaded->calls : nullptr;
 }
 
-std::recursive_mutex& FabricLibrary::gate() { return gate_mutex; }
+std::mutex& FabricLibrary::gate() { return gate_mutex; }
 
 bool FabricLibrary::is_ending() { return ending.load(std::memory_order_relaxed); }
 

@@ -24,7 +24,7 @@ struct FabricLibrary {
 
   /// To be held around load, and while anything of libfabric is opened or closed. A fork by another thread waits until
   /// it is free: libfabric has locks of the whole process, which a child would find locked for ever.
-  static std::recursive_mutex& gate();
+  static std::mutex& gate();
 
   /// The process is ending, and libfabric may be gone already: what is open is left to the kernel.
   static bool is_ending();
