@@ -3,18 +3,14 @@
 #include "engine/duty.h"
 
 #include <linux/futex.h>
-#include <linux/membarrier.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "engine/queue/membarrier.h"
+
 namespace portofu {
-namespace {
 
-long membarrier(int command) { return syscall(SYS_membarrier, command, 0, 0); }
-
-}  // namespace
-
-DutyLock::DutyLock() : may_favour_(membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0) {}
+DutyLock::DutyLock() : may_favour_(register_private_barrier()) {}
 
 void DutyLock::wait_while(std::atomic<std::uint32_t>& word, std::uint32_t value) {
   syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, value, nullptr, nullptr, 0);
@@ -56,7 +52,7 @@ void DutyLock::take_word() {
 void DutyLock::end_favour() {
   former_ = favourite_.load(std::memory_order_relaxed);
   favourite_.store(0, std::memory_order_seq_cst);
-  membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+  pass_private_barrier();
   // Acquire: partner is leave_favoured.
   for (int i = 0; inside_.load(std::memory_order_acquire) != 0; ++i) {
     if (i < kSpins) {

@@ -28,13 +28,12 @@ constexpr std::uint64_t kTightLoopNs = 64'000;
 /// its last rest, does something else.
 constexpr std::uint64_t kTightCallNs = 20'000;
 constexpr std::uint64_t kShortestPollSleepNs = 200'000;
-constexpr std::uint64_t kLongestPollSleepNs = 250'000'000;
+constexpr std::uint64_t kLongestPollSleepNs = 4'000'000;
 
-/// The same where peers may write into registered memory (uTofu): the kernel does it for them, and no bell rings.
-constexpr std::uint64_t kLongestMemoryPollSleepNs = 4'000'000;
-
-/// Polls with a non-blocking call this many times longer than a blocking one before it sleeps.
+/// Polls with a non-blocking call this many times longer than a blocking one before it sleeps, and this many times: a
+/// program that asks a thousand times, to see that nothing comes, must get its answers at once.
 constexpr std::uint64_t kPollPatience = 5;
+constexpr std::uint64_t kFewestPolls = 1024;
 
 /// Cycles between two looks at the clock while there is always something to do.
 constexpr std::uint32_t kCyclesPerClock = 4096;
@@ -64,7 +63,7 @@ Engine::Engine(const Settings& settings, std::unique_ptr<EngineNode> node)
     : node_(std::move(node)),
       core_(settings, node_->segment->id(), geteuid(), Counters(node_->segment->counters())),
       doorbell_(node_->segment->doorbell(), node_->segment->wake_barrier()),
-      poll_streak_(settings.spin_count, std::uint64_t{settings.sleep_after_us} * 1000 * kPollPatience) {
+      poll_streak_(settings.spin_count, std::uint64_t{settings.sleep_after_us} * 1000 * kPollPatience, kFewestPolls) {
   core_.wires = node_->wires();
   core_.fabric = node_->fabric.get();
   if (node_->fabric != nullptr && node_->fabric->is_open()) core_.wires.push_back(core_.fabric);
@@ -241,8 +240,7 @@ void Engine::rest(IdleAdvice advice, std::uint64_t seen_activity) {
 std::uint64_t Engine::poll_sleep_ns() {
   const Duty duty(*this);
   const std::uint64_t age = poll_streak_.yielding_ns(core_.now_ns());
-  const std::uint64_t longest = core_.tofu == nullptr ? kLongestPollSleepNs : kLongestMemoryPollSleepNs;
-  return std::clamp(age / 8, kShortestPollSleepNs, longest);
+  return std::clamp(age / 8, kShortestPollSleepNs, kLongestPollSleepNs);
 }
 
 void Engine::idle(IdleStreak& streak, std::uint64_t seen_activity, std::uint64_t longest_sleep_ns, OnAbort on_abort) {

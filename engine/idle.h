@@ -12,10 +12,14 @@ enum class IdleAdvice : std::uint8_t { kSpin, kYield, kSleep };
 /// One streak of empty looks. Times in nanoseconds, from any monotonic clock.
 class IdleStreak {
  public:
-  /// @param spin_count      empty looks before the first yield, where the core is ours alone
-  /// @param sleep_after_ns  length of a streak after which sleeping is advised
-  IdleStreak(std::uint32_t spin_count, std::uint64_t sleep_after_ns)
-      : most_spins_(spin_count), spins_(spin_count), sleep_after_ns_(sleep_after_ns) {}
+  /// @param spin_count         empty looks before the first yield, where the core is ours alone
+  /// @param sleep_after_ns     sleeping is advised in a streak that has been yielding for as long as this,
+  /// @param sleep_after_looks  and that has as many empty looks as this
+  IdleStreak(std::uint32_t spin_count, std::uint64_t sleep_after_ns, std::uint64_t sleep_after_looks = 0)
+      : most_spins_(spin_count),
+        spins_(spin_count),
+        sleep_after_ns_(sleep_after_ns),
+        sleep_after_looks_(sleep_after_looks) {}
 
   /// Something was found, or the thread did something else meanwhile.
   void reset() {
@@ -27,11 +31,12 @@ class IdleStreak {
   /// @param now  called only when the time matters
   template <class Now>
   IdleAdvice next(Now&& now) {
-    if (!yielding_ && ++empty_looks_ <= spins_) return IdleAdvice::kSpin;
+    if (++empty_looks_ <= spins_ && !yielding_) return IdleAdvice::kSpin;
     const std::uint64_t now_ns = now();
     if (!yielding_) began_ns_ = now_ns;
     yielding_ = true;
-    return now_ns - began_ns_ < sleep_after_ns_ ? IdleAdvice::kYield : IdleAdvice::kSleep;
+    const bool is_long = now_ns - began_ns_ >= sleep_after_ns_ && empty_looks_ > sleep_after_looks_;
+    return is_long ? IdleAdvice::kSleep : IdleAdvice::kYield;
   }
 
   /// Tells how long a yield took: a long one let somebody else run, so the core is shared.
@@ -57,12 +62,13 @@ class IdleStreak {
   static constexpr std::uint32_t kFewestSpins = 1;
 
  private:
-  std::uint32_t most_spins_;       ///< Setting.
-  std::uint32_t spins_;            ///< Learned: empty looks before the first yield of a streak.
-  std::uint32_t empty_looks_ = 0;  ///< In this streak.
-  bool yielding_ = false;          ///< This streak is past its spins.
-  std::uint64_t sleep_after_ns_;   ///< Setting.
-  std::uint64_t began_ns_ = 0;     ///< When yielding began.
+  std::uint32_t most_spins_;         ///< Setting.
+  std::uint32_t spins_;              ///< Learned: empty looks before the first yield of a streak.
+  std::uint64_t empty_looks_ = 0;    ///< In this streak.
+  bool yielding_ = false;            ///< This streak is past its spins.
+  std::uint64_t sleep_after_ns_;     ///< Setting.
+  std::uint64_t sleep_after_looks_;  ///< Setting.
+  std::uint64_t began_ns_ = 0;       ///< When yielding began.
 };
 
 }  // namespace portofu

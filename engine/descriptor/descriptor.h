@@ -34,6 +34,11 @@ enum class DescriptorKind : std::uint8_t {
   kTofuGate = 12,  ///< A packet from one barrier gate to another; `md_handle` is the index of the sending gate.
 };
 
+/// Whether old values come back, into memory of their own.
+constexpr bool is_fetching(DescriptorKind kind) {
+  return kind == DescriptorKind::kFetchAtomic || kind == DescriptorKind::kSwap;
+}
+
 /// In place of the index of a logical interface: the operation belongs to uTofu.
 inline constexpr std::uint8_t kTofuInterface = 5;
 

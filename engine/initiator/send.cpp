@@ -25,8 +25,6 @@ struct Sending {
   SendProgress& progress;
 };
 
-bool is_fetching(DescriptorKind kind) { return kind == DescriptorKind::kFetchAtomic || kind == DescriptorKind::kSwap; }
-
 std::uint64_t payload_length(const Sending& s) {
   return s.descriptor.kind == DescriptorKind::kGet ? 0 : s.descriptor.length;
 }
@@ -200,14 +198,15 @@ void keep_data(const Sending& s) {
   if (s.md.segment.read(d.local_offset, copy.get(), d.length)) s.progress.private_data = std::move(copy);
 }
 
+/// Whom a descriptor is for; nullptr if its rank is nobody's.
+const ProcessId* target_of(const Interface& ni, const Descriptor& d) {
+  return ni.is_logical() ? ni.map.process_of(d.target.nid) : &d.target;
+}
+
 void start_transfer(Core& core, Interface& ni, const Descriptor& d) {
-  ProcessId target = d.target;
-  if (ni.is_logical()) {
-    const ProcessId* process = ni.map.process_of(d.target.nid);
-    if (process == nullptr) return report_not_started(core, ni, d, NiFail::kUndeliverable);
-    target = *process;
-  }
-  Peer& peer = core.peer(target);
+  const ProcessId* target = target_of(ni, d);
+  if (target == nullptr) return report_not_started(core, ni, d, NiFail::kUndeliverable);
+  Peer& peer = core.peer(*target);
   const Reach reach = peer.state == PeerState::kConnected ? Reach::kNow : ensure_connected(core, peer);
   MemoryDescriptor* md = hold_memory(ni, d);
   if (md == nullptr) return;
@@ -252,13 +251,9 @@ bool send_short(Core& core, Interface& ni, MemoryDescriptor& md, const Descripto
   const bool is_get = d.kind == DescriptorKind::kGet;
   const std::uint64_t bytes = is_get ? 0 : d.length;
   if (bytes > kInlineBytes || d.operand_bytes != 0) return false;
-  ProcessId target = d.target;
-  if (ni.is_logical()) {
-    const ProcessId* process = ni.map.process_of(target.nid);
-    if (process == nullptr) return false;
-    target = *process;
-  }
-  Peer& peer = core.peer(target);
+  const ProcessId* target = target_of(ni, d);
+  if (target == nullptr) return false;
+  Peer& peer = core.peer(*target);
   if (peer.state != PeerState::kConnected || !peer.requests.empty()) return false;
   MemoryDescriptor* reply_md = is_get ? &md : is_fetching(d.kind) ? ni.mds.find(d.get_md_handle) : nullptr;
   std::byte* payload = peer.wire->claim(*peer.link, static_cast<std::uint32_t>(bytes));

@@ -1,11 +1,9 @@
 #include "engine/initiator/tofu_direct.h"
 
-#include <linux/membarrier.h>
 #include <sched.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "engine/initiator/tofu_report.h"
+#include "engine/queue/membarrier.h"
 #include "engine/segment/shared_heap.h"
 #include "engine/target/stadd_access.h"
 
@@ -14,8 +12,6 @@ namespace {
 
 /// A put that tells its target pays for two looks at the line of the region table; shorter data travels in the packet.
 constexpr std::uint64_t kShortestPlacedBytes = 512;
-
-long membarrier(int command) { return syscall(SYS_membarrier, command, 0, 0); }
 
 bool is_put(const Descriptor& d) {
   return d.kind == DescriptorKind::kTofuPut || d.kind == DescriptorKind::kTofuPiggyback;
@@ -133,15 +129,7 @@ bool armw_at_once(DirectLane& lane, const DirectCall& call, AtomicOperation oper
   return true;
 }
 
-bool can_have_lanes() {
-  static constinit std::atomic<int> known{-1};
-  int can = known.load(std::memory_order_relaxed);
-  if (can < 0) {
-    can = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0 ? 1 : 0;
-    known.store(can, std::memory_order_relaxed);
-  }
-  return can == 1;
-}
+bool can_have_lanes() { return register_private_barrier(); }
 
 void count_lane_on_duty(Core& core, DirectLane& lane) {
   const auto tell = [](const std::atomic<std::uint64_t>& number, std::uint64_t& told) {
@@ -190,7 +178,7 @@ void end_lane_on_duty(Core& core, Peer& peer) {
   if (!peer.had_lane || core.tofu == nullptr) return;
   peer.had_lane = false;
   // (L1) From here on every thread that becomes busy sees the lane closed, and those that did not are seen busy.
-  membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+  pass_private_barrier();
   for_each_lane(core, [](const DirectLane& lane) {
     while (lane.busy.load(std::memory_order_acquire)) sched_yield();
   });

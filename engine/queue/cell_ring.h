@@ -230,9 +230,6 @@ class CellProducer {
   /// True once the receiver gave back more than it got; the ring is then of no use any more.
   bool receiver_lied() const { return receiver_lied_; }
 
-  /// Packets published and not yet given back, as far as the last look told.
-  std::uint64_t outstanding_count() const { return head_ - released_; }
-
  private:
   static bool uses_data_area(std::uint32_t granule) { return granule != 0 && (granule & kAreaBit) == 0; }
   CellShared& cell_at(std::uint64_t position) { return ring_.cells[position & cell_mask_]; }

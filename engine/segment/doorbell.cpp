@@ -3,7 +3,6 @@
 #include "engine/segment/doorbell.h"
 
 #include <linux/futex.h>
-#include <linux/membarrier.h>
 #include <poll.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -12,12 +11,9 @@
 #include <algorithm>
 #include <climits>
 
+#include "engine/queue/membarrier.h"
+
 namespace portofu {
-namespace {
-
-long membarrier(int command) { return syscall(SYS_membarrier, command, 0, 0); }
-
-}  // namespace
 
 WakeBarrier register_wake_barrier() {
   const long commands = membarrier(MEMBARRIER_CMD_QUERY);

@@ -10,13 +10,9 @@ namespace portofu {
 
 /// What the entry must allow for the operation.
 inline std::uint32_t needed_options(PacketType type) {
-  if (type == PacketType::kPut) [[likely]]
-    return kEntryOpPut;
   switch (type) {
-    case PacketType::kGet:
-    case PacketType::kTofuGet: return kEntryOpGet;
+    case PacketType::kGet: return kEntryOpGet;
     case PacketType::kFetchAtomic:
-    case PacketType::kTofuArmw:
     case PacketType::kSwap: return kEntryOpPut | kEntryOpGet;
     default: return kEntryOpPut;
   }

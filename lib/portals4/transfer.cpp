@@ -31,10 +31,6 @@ bool is_target(const Interface& ni, ProcessId target) {
   return target.nid != PTL_NID_ANY && target.pid <= kMaxPid && target.pid != 0;
 }
 
-bool is_fetching(const Descriptor& d) {
-  return d.kind == DescriptorKind::kFetchAtomic || d.kind == DescriptorKind::kSwap;
-}
-
 bool is_valid_get_part(const Interface& ni, const Descriptor& d) {
   const MemoryDescriptor* get_md = usable_md(ni, d.get_md_handle);
   return get_md != nullptr && get_md->segment.fits(d.local_get_offset, d.length) &&
@@ -49,7 +45,7 @@ bool is_valid(const Interface& ni, const MemoryDescriptor& md, const Descriptor&
   if ((md.options & PTL_MD_UNRELIABLE) != 0 && d.ack_req != AckRequest::kNone) return false;
   if (!is_target(ni, d.target)) return false;
   if (d.kind == DescriptorKind::kAtomic && d.length > ni.limits.max_atomic_size) return false;
-  return !is_fetching(d) || is_valid_get_part(ni, d);
+  return !is_fetching(d.kind) || is_valid_get_part(ni, d);
 }
 
 /// Table 3-4, and whole items only.

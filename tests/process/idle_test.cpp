@@ -74,6 +74,26 @@ TEST(Idle, Processes_in_PtlCTWait__use_almost_no_cpu) {
   });
 }
 
+/// Times the calling thread has slept: sched_yield does not count.
+long sleeps_of_thread() {
+  rusage usage{};
+  getrusage(RUSAGE_THREAD, &usage);
+  return usage.ru_nvcsw;
+}
+
+// A program that asks a thousand times and then goes on must not be held up: its loop is not one that waits.
+TEST(Idle, Thousand_calls_that_find_nothing__do_not_sleep) {
+  const OwnNode node;
+  run_processes(1, [](Process& self) {
+    const Ni ni(self);
+    const Ends ends(ni);
+    const long before = sleeps_of_thread();
+    ptl_event_t event{};
+    for (int i = 0; i < 1000; ++i) ASSERT_EQ(PtlEQGet(ends.target_eq, &event), PTL_EQ_EMPTY);
+    EXPECT_LE(sleeps_of_thread() - before, 10) << "a few for the turn of the progress thread";
+  });
+}
+
 // Nobody is inside the library: the progress thread alone listens.
 TEST(Idle, Processes_outside_the_library__use_almost_no_cpu) {
   const OwnNode node;

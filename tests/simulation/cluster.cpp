@@ -30,7 +30,6 @@ constexpr std::uint64_t kExpected = 1;
 constexpr std::uint64_t kUnexpected = 2;
 
 bool is_get(DescriptorKind kind) { return kind == DescriptorKind::kGet; }
-bool is_fetching(DescriptorKind kind) { return kind == DescriptorKind::kFetchAtomic || kind == DescriptorKind::kSwap; }
 
 SimOptions draw_network(std::uint64_t seed) {
   SimRandom random(seed ^ 0xdead);

@@ -44,6 +44,16 @@ TEST_F(IdleTest, Sleep__is_advised_when_the_streak_is_long_enough) {
   EXPECT_EQ(next(), IdleAdvice::kSleep) << "until something is found";
 }
 
+TEST_F(IdleTest, Sleep__is_not_advised_before_there_are_as_many_looks_as_set) {
+  IdleStreak patient(0, kSleepAfterNs, 100);
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_EQ(patient.next([this] { return now_ns += kSleepAfterNs; }), IdleAdvice::kYield) << i;
+  }
+  EXPECT_EQ(patient.next([this] { return now_ns; }), IdleAdvice::kSleep);
+  patient.reset();
+  EXPECT_EQ(patient.next([this] { return now_ns; }), IdleAdvice::kYield) << "the number counts from now";
+}
+
 TEST_F(IdleTest, Reset__begins_with_spinning_again) {
   spin_out();
   next();

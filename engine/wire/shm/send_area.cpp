@@ -48,7 +48,6 @@ bool SendArea::choose_stores(AreaLink& link) {
 }
 
 void SendArea::publish(AreaLink& link, const Producer& producer) {
-  if (link.claimed_bytes == 0) return;
   if (link.timed) {
     const auto taken = std::chrono::steady_clock::now() - link.started;
     link.stores.note(static_cast<std::uint64_t>(taken / std::chrono::nanoseconds(1)), link.claimed_bytes);

@@ -84,7 +84,7 @@ class SendArea {
   /// Claims a chunk, and a cell for it. @return where to write the payload; nullptr: the ring has to do
   std::byte* claim(AreaLink& link, Producer& producer, std::uint32_t payload_bytes);
 
-  /// The claimed payload is about to be published.
+  /// The claimed payload is about to be published. @pre claimed_bytes is not 0
   void publish(AreaLink& link, const Producer& producer);
 
   /// The claimed payload is not published.
