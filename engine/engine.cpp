@@ -3,7 +3,6 @@
 #include "engine/engine.h"
 
 #include <sched.h>
-#include <time.h>
 
 #include <algorithm>
 
@@ -14,6 +13,7 @@
 #include "engine/loop.h"
 #include "engine/observe/log.h"
 #include "engine/progress_thread.h"
+#include "engine/queue/clock.h"
 #include "engine/target/close_interface.h"
 
 namespace portofu {
@@ -38,11 +38,7 @@ constexpr std::uint64_t kFewestPolls = 1024;
 /// Cycles between two looks at the clock while there is always something to do.
 constexpr std::uint32_t kCyclesPerClock = 4096;
 
-std::uint64_t monotonic_ns(void*) {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
-}
+std::uint64_t node_clock(void*) { return monotonic_ns(); }
 
 }  // namespace
 
@@ -68,7 +64,7 @@ Engine::Engine(const Settings& settings, std::unique_ptr<EngineNode> node)
   core_.fabric = node_->fabric.get();
   if (node_->fabric != nullptr && node_->fabric->is_open()) core_.wires.push_back(core_.fabric);
   core_.directory = node_->directory.get();
-  core_.clock = monotonic_ns;
+  core_.clock = node_clock;
   core_.outstanding.tell_apart(node_->segment->incarnation());
 }
 

@@ -1,11 +1,11 @@
 #include "engine/engine_node.h"
 
-#include <time.h>
 #include <unistd.h>
 
 #include <utility>
 
 #include "engine/observe/log.h"
+#include "engine/queue/clock.h"
 #include "engine/segment/segment_alias.h"
 #include "engine/segment/shared_heap.h"
 
@@ -24,13 +24,7 @@ OpenError to_open_error(SegmentError error) {
 }
 
 /// A node where nobody answers is not asked again for so long: each question keeps the engine waiting.
-constexpr std::uint64_t kSilenceSeconds = 5;
-
-std::uint64_t monotonic_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<std::uint64_t>(now.tv_sec);
-}
+constexpr std::uint64_t kSilenceNs = 5'000'000'000;
 
 }  // namespace
 
@@ -74,11 +68,11 @@ void SegmentDirectory::publish(const PublishedRegion& region) {
 bool SegmentDirectory::find(std::uint64_t key, ProcessId* owner) {
   const std::uint32_t nid = map_.nid_at(coordinates_of(key));
   if (nid == 0 || nid == map_.own_nid() || fabric_ == nullptr) return find_here(key, owner);
-  const std::uint64_t now = monotonic_seconds();
+  const std::uint64_t now = monotonic_ns();
   std::uint64_t& silent_until = silent_until_[nid];
   if (now < silent_until) return false;
   const AskResult result = socket_.ask(nid, key, owner);
-  if (result == AskResult::kNoAnswer) silent_until = now + kSilenceSeconds;
+  if (result == AskResult::kNoAnswer) silent_until = now + kSilenceNs;
   return result == AskResult::kFound;
 }
 

@@ -100,6 +100,14 @@ inline void count_failure(Core& core, Interface& ni, Handle ct_handle) {
   counter->add_failure_on_duty(1);
   ++core.activity;
 }
+/// @param amount  what a success counts
+inline void count_outcome(Core& core, Interface& ni, Handle ct_handle, NiFail fail, std::uint64_t amount) {
+  if (fail == NiFail::kOk) {
+    count_success(core, ni, ct_handle, amount);
+  } else {
+    count_failure(core, ni, ct_handle);
+  }
+}
 
 /// An operation on the memory descriptor is over; frees it if it was released meanwhile.
 void end_operation(Interface& ni, MemoryDescriptor& md);

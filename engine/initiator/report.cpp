@@ -6,11 +6,7 @@ namespace portofu {
 namespace {
 
 void count(Core& core, Interface& ni, const MemoryDescriptor& md, NiFail fail, std::uint64_t bytes) {
-  if (fail != NiFail::kOk) {
-    count_failure(core, ni, md.ct_handle);
-  } else {
-    count_success(core, ni, md.ct_handle, (md.options & kMdEventCtBytes) != 0 ? bytes : 1);
-  }
+  count_outcome(core, ni, md.ct_handle, fail, (md.options & kMdEventCtBytes) != 0 ? bytes : 1);
 }
 
 void post_answer_event(Core& core, Interface& ni, const MemoryDescriptor& md, const OutstandingOperation& operation,

@@ -11,7 +11,7 @@ void report_overflow(Core& core, Interface& ni, const PortalTableEntry& portal, 
                       (event.ni_fail_type == NiFail::kOk && (claim.options & kEntryEventSuccessDisable) != 0);
   if (!hidden) post_event(core, ni, portal.eq_handle, event);
   if ((claim.options & kEntryEventCtOverflow) != 0)
-    count_outcome(core, ni, claim.ct_handle, claim.options, {event.ni_fail_type, event.mlength});
+    count_outcome(core, ni, claim.ct_handle, event.ni_fail_type, counted_amount(claim.options, event.mlength));
   if (claim.unlink_follows) {
     report_auto_unlink(core, ni, portal.eq_handle, event.pt_index, claim.options, claim.user_ptr);
   }
@@ -28,9 +28,9 @@ void release_header(Core& core, Interface& ni, UnexpectedHeader* header) {
 
 /// The message of an unexpected header is complete.
 void complete_header(Core& core, Interface& ni, PortalTableEntry& portal, UnexpectedHeader* header,
-                     const Outcome& outcome) {
-  header->event.ni_fail_type = outcome.fail;
-  header->event.mlength = outcome.mlength;
+                     const Arrival& arrival) {
+  header->event.ni_fail_type = arrival.fail;
+  header->event.mlength = arrival.mlength;
   header->complete = true;
   if (!header->claimed) return;
   report_overflow(core, ni, portal, *header, header->claim);
@@ -55,7 +55,6 @@ void complete_arrival(Core& core, Interface& ni, Peer&, Arrival& arrival) {
   if (arrival.promised_events != 0) {
     if (EventQueue* queue = ni.eqs.find(portal.eq_handle)) queue->withdraw_promise_on_duty(arrival.promised_events);
   }
-  const Outcome outcome{arrival.fail, arrival.mlength};
   --entry.pending;
   --portal.in_progress;
   ++core.activity;
@@ -64,7 +63,7 @@ void complete_arrival(Core& core, Interface& ni, Peer&, Arrival& arrival) {
   UnexpectedHeader* header = arrival.unexpected;
   arrival.unexpected = nullptr;
   if (entry.state != EntryState::kLinked) advance_unlink(core, ni, entry);
-  if (header != nullptr) complete_header(core, ni, portal, header, outcome);
+  if (header != nullptr) complete_header(core, ni, portal, header, arrival);
 }
 
 void claim_header(Core& core, Interface& ni, PortalTableEntry& portal, UnexpectedHeader& header,

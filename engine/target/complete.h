@@ -6,19 +6,9 @@
 
 namespace portofu {
 
-/// What a count needs to know of an operation.
-struct Outcome {
-  NiFail fail;
-  std::uint64_t mlength;
-};
-
-/// @param options  of the entry that `ct_handle` belongs to
-inline void count_outcome(Core& core, Interface& ni, Handle ct_handle, std::uint32_t options, const Outcome& outcome) {
-  if (outcome.fail != NiFail::kOk) {
-    count_failure(core, ni, ct_handle);
-  } else {
-    count_success(core, ni, ct_handle, (options & kEntryEventCtBytes) != 0 ? outcome.mlength : 1);
-  }
+/// What a successful operation counts at an entry with these options.
+constexpr std::uint64_t counted_amount(std::uint32_t options, std::uint64_t mlength) {
+  return (options & kEntryEventCtBytes) != 0 ? mlength : 1;
 }
 
 /// The event of a message at its target.
@@ -63,7 +53,7 @@ inline void report_communication(Core& core, Interface& ni, Handle eq_handle, co
     post_event_with(core, ni, eq_handle, [&](Event& event) { fill_target_event(header, placement, event); });
   }
   if ((entry.options & kEntryEventCtComm) != 0) {
-    count_outcome(core, ni, entry.ct_handle, entry.options, {placement.fail, placement.mlength});
+    count_outcome(core, ni, entry.ct_handle, placement.fail, counted_amount(entry.options, placement.mlength));
   }
 }
 

@@ -97,21 +97,21 @@ void count_match(Core& core, const Arrival& arrival) {
   if (arrival.unexpected != nullptr) core.counters.add(Counter::kHeadersUnexpected);
 }
 
-AnswerContent content_of(const Arrival& arrival) {
+AnswerContent content_of(const PacketHeader& header, const Placement& placement) {
   AnswerContent content;
-  content.operation_id = arrival.header.operation_id;
-  content.fail = arrival.fail;
-  content.list = arrival.list;
-  content.silent = (arrival.entry->options & kEntryAckDisable) != 0;
-  content.mlength = arrival.mlength;
-  content.remote_offset = arrival.offset;
+  content.operation_id = header.operation_id;
+  content.fail = placement.fail;
+  content.list = placement.list;
+  content.silent = (placement.entry->options & kEntryAckDisable) != 0;
+  content.mlength = placement.mlength;
+  content.remote_offset = placement.offset;
   return content;
 }
 
 /// A put, or an atomic without reply, has all its data: completes it and acknowledges.
 void finish(Core& core, Interface& ni, Peer& peer, Arrival& arrival) {
   arrival.mode = ArrivalMode::kIdle;
-  const AnswerContent content = content_of(arrival);
+  const AnswerContent content = content_of(arrival.header, arrival);
   const bool answered = (arrival.header.flags & kFlagAnswerWanted) != 0;
   complete_arrival(core, ni, peer, arrival);
   if (answered) send_answer(core, peer, content);
@@ -139,16 +139,9 @@ bool receive_whole_put(Core& core, Interface& ni, Peer& peer, const PacketHeader
   core.counters.add(Counter::kBytesReceived, header.payload_bytes);
   ++core.activity;
   report_communication(core, ni, portal->eq_handle, header, place);
-  const bool silent = (place.entry->options & kEntryAckDisable) != 0;
+  const AnswerContent content = content_of(header, place);
   if (place.entry->state != EntryState::kLinked) advance_unlink(core, ni, *place.entry);
-  if ((header.flags & kFlagAnswerWanted) == 0) return true;
-  AnswerContent content;
-  content.operation_id = header.operation_id;
-  content.fail = place.fail;
-  content.silent = silent;
-  content.mlength = place.mlength;
-  content.remote_offset = place.offset;
-  send_answer(core, peer, content);
+  if ((header.flags & kFlagAnswerWanted) != 0) send_answer(core, peer, content);
   return true;
 }
 
@@ -172,7 +165,7 @@ void run_atomic(Core& core, Interface& ni, Peer& peer, Arrival& arrival, const s
   if (!done) arrival.fail = NiFail::kDropped;  // Not aligned (README, atomics).
   if (arrival.fail != NiFail::kOk) arrival.mlength = 0;
   if (!fetching) return finish(core, ni, peer, arrival);
-  const AnswerContent content = content_of(arrival);
+  const AnswerContent content = content_of(arrival.header, arrival);
   arrival.mode = ArrivalMode::kIdle;
   complete_arrival(core, ni, peer, arrival);
   send_answer_data(core, peer, content, fetched.data());
@@ -182,7 +175,7 @@ void run_get(Core& core, Interface& ni, Peer& peer, Arrival& arrival) {
   Arrival reply = arrival;
   reply.mode = ArrivalMode::kDeliver;
   arrival.mode = ArrivalMode::kIdle;
-  send_reply(core, peer, ni.index, content_of(reply), reply);
+  send_reply(core, peer, ni.index, content_of(reply.header, reply), reply);
 }
 
 }  // namespace

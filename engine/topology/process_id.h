@@ -14,6 +14,9 @@ struct ProcessId {
   friend bool operator==(const ProcessId&, const ProcessId&) = default;
 };
 
+/// A process as a key of tables.
+constexpr std::uint64_t process_key(ProcessId id) { return std::uint64_t{id.nid} << 32 | id.pid; }
+
 /// Largest PID that is ever handed out; it is also a port number of the fabric endpoint.
 inline constexpr std::uint32_t kMaxPid = 65535;
 

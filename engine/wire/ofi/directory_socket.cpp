@@ -1,16 +1,16 @@
 #include "engine/wire/ofi/directory_socket.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <type_traits>
 #include <vector>
+
+#include "engine/queue/clock.h"
+#include "engine/wire/ofi/socket_address.h"
 
 namespace portofu {
 namespace {
@@ -36,20 +36,12 @@ static_assert(sizeof(DirectoryMessage) == 40 && std::is_trivially_copyable_v<Dir
 
 constexpr std::uint32_t kDirectoryMagic = 0x01446f50;
 
-sockaddr_in address_of(std::uint32_t nid, std::uint16_t port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(nid);
-  address.sin_port = htons(port);
-  return address;
-}
-
 /// @return -1 on failure
 int open_socket(std::uint32_t nid, std::uint16_t port) {
   const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (fd < 0) return -1;
   const int on = 1;
-  const sockaddr_in address = address_of(nid, port);
+  const sockaddr_in address = socket_address(nid, port);
   if ((port == 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) == 0) &&
       bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) {
     return fd;
@@ -58,11 +50,7 @@ int open_socket(std::uint32_t nid, std::uint16_t port) {
   return -1;
 }
 
-std::uint64_t now_ms() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1000 + static_cast<std::uint64_t>(now.tv_nsec) / 1'000'000;
-}
+std::uint64_t now_ms() { return monotonic_ns() / 1'000'000; }
 
 void send_message(int fd, const DirectoryMessage& message, const sockaddr_in& to) {
   sendto(fd, &message, sizeof message, MSG_NOSIGNAL, reinterpret_cast<const sockaddr*>(&to), sizeof to);
@@ -163,7 +151,7 @@ AskResult DirectorySocket::ask(std::uint32_t nid, std::uint64_t key, ProcessId* 
   AskResult result = AskResult::kNoAnswer;
   int pause_ms = kFirstPauseMs;
   for (int tries = 0; tries < kMostTries && result == AskResult::kNoAnswer; ++tries, pause_ms *= 2) {
-    if (!asked.send(address_of(nid, options_.port))) return AskResult::kNoAnswer;
+    if (!asked.send(socket_address(nid, options_.port))) return AskResult::kNoAnswer;
     result = asked.await(pause_ms, owner);
     if (asked.refused) return AskResult::kNoAnswer;
   }

@@ -1,27 +1,21 @@
 #include "engine/wire/ofi/doorplate.h"
 
-#include <arpa/inet.h>
+#include <time.h>  // linux/errqueue.h needs it.
+
 #include <linux/errqueue.h>
 #include <linux/filter.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
+
+#include "engine/wire/ofi/socket_address.h"
 
 namespace portofu {
 namespace {
 
 /// Errors that another knock may raise at once, before it is sent; none of them is about that knock.
 constexpr int kMostOldErrors = 4;
-
-sockaddr_in address_of(std::uint32_t nid, std::uint16_t port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(nid);
-  address.sin_port = htons(port);
-  return address;
-}
 
 }  // namespace
 
@@ -35,7 +29,7 @@ bool Doorplate::open(std::uint32_t nid, std::uint16_t port) {
   const int on = 1;
   sock_filter drop_all[] = {BPF_STMT(BPF_RET | BPF_K, 0)};
   const sock_fprog program{1, drop_all};
-  const sockaddr_in address = address_of(nid, port);
+  const sockaddr_in address = socket_address(nid, port);
   if (setsockopt(fd_, IPPROTO_IP, IP_RECVERR, &on, sizeof on) == 0 &&
       setsockopt(fd_, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) == 0 &&
       bind(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) {
@@ -47,7 +41,7 @@ bool Doorplate::open(std::uint32_t nid, std::uint16_t port) {
 }
 
 void Doorplate::knock(std::uint32_t nid, std::uint16_t port) {
-  const sockaddr_in address = address_of(nid, port);
+  const sockaddr_in address = socket_address(nid, port);
   for (int i = 0; i < kMostOldErrors; ++i) {
     if (sendto(fd_, nullptr, 0, MSG_NOSIGNAL, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return;
   }

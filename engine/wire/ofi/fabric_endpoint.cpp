@@ -1,6 +1,5 @@
 #include "engine/wire/ofi/fabric_endpoint.h"
 
-#include <arpa/inet.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_errno.h>
 
@@ -10,6 +9,7 @@
 #include <mutex>
 
 #include "engine/topology/node_id.h"
+#include "engine/wire/ofi/socket_address.h"
 
 namespace portofu {
 namespace {
@@ -142,10 +142,7 @@ fid_mr* FabricEndpoint::register_memory(void* memory, std::size_t bytes, std::ui
 }
 
 fi_addr_t FabricEndpoint::insert(std::uint32_t nid, std::uint16_t port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(nid);
-  address.sin_port = htons(port);
+  sockaddr_in address = socket_address(nid, port);
   fi_addr_t inserted = FI_ADDR_NOTAVAIL;
   return fi_av_insert(addresses_, &address, 1, &inserted, 0, nullptr) == 1 ? inserted : FI_ADDR_NOTAVAIL;
 }

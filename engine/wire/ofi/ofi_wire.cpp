@@ -4,7 +4,6 @@
 
 #include <poll.h>
 #include <sys/epoll.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +13,7 @@
 
 #include "engine/observe/log.h"
 #include "engine/queue/assert.h"
+#include "engine/queue/clock.h"
 #include "engine/segment/own_segments.h"
 #include "engine/topology/node_id.h"
 
@@ -25,14 +25,6 @@ constexpr std::uint64_t kGreetAgainNs = 250'000'000;
 
 /// Time between two probes of a peer.
 constexpr std::uint64_t kProbeNs = 300'000'000;
-
-std::uint64_t now_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
-}
-
-std::uint64_t key_of(ProcessId id) { return std::uint64_t{id.nid} << 32 | id.pid; }
 
 }  // namespace
 
@@ -79,18 +71,18 @@ void OfiWire::attend(int fd, std::function<void()> handle) {
 }
 
 OfiPeer* OfiWire::find_peer(ProcessId id) {
-  const auto found = peers_.find(key_of(id));
+  const auto found = peers_.find(process_key(id));
   return found == peers_.end() ? nullptr : found->second.get();
 }
 
 OfiPeer* OfiWire::make_peer(ProcessId id) {
-  auto& place = peers_[key_of(id)];
+  auto& place = peers_[process_key(id)];
   if (place != nullptr) return place.get();
   const std::uint32_t port = options_.base_port + id.pid;
   const fi_addr_t address =
       port > 65535 ? FI_ADDR_NOTAVAIL : endpoint_->insert(id.nid, static_cast<std::uint16_t>(port));
   if (address == FI_ADDR_NOTAVAIL) {
-    peers_.erase(key_of(id));
+    peers_.erase(process_key(id));
     return nullptr;
   }
   place = std::make_unique<OfiPeer>();
@@ -126,7 +118,7 @@ ConnectResult OfiWire::connect(ProcessId id, Link** link) {
 }
 
 ConnectResult OfiWire::greet(OfiPeer& peer) {
-  const std::uint64_t now = now_ns();
+  const std::uint64_t now = monotonic_ns();
   if (peer.unsent.empty() && now - peer.link->greeted_ns > kGreetAgainNs) {
     peer.link->greeted_ns = now;
     doorplate_.knock(peer.id.nid, port_of(peer.id));
@@ -217,7 +209,7 @@ bool OfiWire::advance_unsent(OfiPeer& peer) {
         peer.stuck_since_ns = 0;
         break;
       case FabricSend::kLater:
-        if (peer.stuck_since_ns == 0) peer.stuck_since_ns = now_ns();
+        if (peer.stuck_since_ns == 0) peer.stuck_since_ns = monotonic_ns();
         return false;
       case FabricSend::kFailed: fail_peer(peer); return true;
     }
@@ -260,7 +252,7 @@ int OfiWire::check_peers() {
   if (endpoint_ == nullptr) return 0;
   progress();
   take_absent();
-  const std::uint64_t now = now_ns();
+  const std::uint64_t now = monotonic_ns();
   for (const auto& [key, peer] : peers_) {
     if (!peer->unsent.empty() && now - peer->stuck_since_ns > kOfiStuckNs) {
       fail_peer(*peer);
@@ -302,8 +294,8 @@ void OfiWire::linger() {
     if (peer->link != nullptr && !peer->ends) disconnect(peer->link.get());
     for (const auto& source : peer->sources) close_source(*source);
   }
-  const std::uint64_t deadline = now_ns() + kOfiLingerNs;
-  while (!is_quiet() && now_ns() < deadline) {
+  const std::uint64_t deadline = monotonic_ns() + kOfiLingerNs;
+  while (!is_quiet() && monotonic_ns() < deadline) {
     progress();
     check_peers();
     if (!endpoint_->may_sleep()) continue;

@@ -4,7 +4,6 @@
 #include <bit>
 #include <cstring>
 
-#include "engine/wire/reliable/process_key.h"
 #include "engine/wire/reliable/reliable_wire.h"
 
 namespace portofu {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "engine/wire/reliable/process_key.h"
 #include "engine/wire/reliable/reliable_wire.h"
 
 namespace portofu {

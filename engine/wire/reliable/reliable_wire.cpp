@@ -6,7 +6,6 @@
 #include <cstring>
 
 #include "engine/queue/assert.h"
-#include "engine/wire/reliable/process_key.h"
 
 namespace portofu {
 namespace {

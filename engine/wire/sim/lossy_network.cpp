@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "engine/queue/assert.h"
-#include "engine/wire/reliable/process_key.h"
 
 namespace portofu {
 
