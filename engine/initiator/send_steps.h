@@ -68,7 +68,7 @@ SendResult send_packet(const Sending& s) {
   const std::uint64_t left = payload_length(s) - s.progress.sent;
   if (payload_length(s) >= kLendFromBytes) {
     const MemorySegment::Run run = lendable(s, left);
-    const auto bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(run.bytes, kMostLentBytes));
+    const auto bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(run.bytes, s.peer.wire->most_lent_bytes()));
     if (bytes != 0 && s.peer.wire->lend(*s.peer.link, run.start, bytes, bytes == left)) {
       s.progress.lent = true;
       return publish_next(s, bytes, 0, left);

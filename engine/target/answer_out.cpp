@@ -66,7 +66,7 @@ std::uint32_t lend(const Peer& peer, const OutgoingAnswer& answer, std::uint64_t
   if (answer.data_bytes < kLendFromBytes || answer.data_bytes <= kMaxWarOrderedBytes) return 0;
   if (answer.private_data != nullptr || answer.arrival.entry == nullptr) return 0;
   const MemorySegment::Run run = answer.arrival.entry->segment.run_at(answer.arrival.offset + answer.sent, left);
-  const auto bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(run.bytes, kMostLentBytes));
+  const auto bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(run.bytes, peer.wire->most_lent_bytes()));
   return bytes != 0 && peer.wire->lend(*peer.link, run.start, bytes, bytes == left) ? bytes : 0;
 }
 

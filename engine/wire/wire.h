@@ -124,9 +124,12 @@ class Wire {
   /// for answers, so that they do not wait for requests; there, this room takes nothing else.
   virtual std::byte* claim_answer(Link& link, std::uint32_t payload_bytes) { return claim(link, payload_bytes); }
 
-  /// Claims a packet whose payload stays where it is: memory of this process that the peer maps, too. It must not
+  /// Longest payload of a packet that lend makes; 0: it makes none.
+  virtual std::uint32_t most_lent_bytes() const { return 0; }
+
+  /// Claims a packet whose payload stays where it is: memory of this process that the peer reads itself. It must not
   /// change until has_taken says so. Publish or discard follow as for claim.
-  /// @param bytes    at most kMostLentBytes
+  /// @param bytes    at most most_lent_bytes
   /// @param awaited  has_taken will be asked for this packet, not only for later ones
   /// @return false if that cannot be done, now or ever: then `claim` is the way
   virtual bool lend(Link&, const std::byte* /*payload*/, std::uint32_t /*bytes*/, bool /*awaited*/) { return false; }
@@ -134,7 +137,8 @@ class Wire {
   /// Number of the packet that is published next on a link.
   virtual std::uint64_t next_packet(const Link&) const { return 0; }
 
-  /// Whether the peer is done with all packets before this number. If not, it will wake an engine that sleeps.
+  /// Whether the peer is done with all that was lent with packets before this number. If not, it will wake an engine
+  /// that sleeps.
   virtual bool has_taken(Link&, std::uint64_t /*packet*/) { return true; }
 
   /// Sends the claimed packet. `header.payload_bytes` must be what was claimed, or less.

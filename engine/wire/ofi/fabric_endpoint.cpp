@@ -2,6 +2,8 @@
 
 #include <rdma/fi_cm.h>
 #include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+#include <sys/random.h>
 
 #include <algorithm>
 #include <array>
@@ -19,6 +21,9 @@ constexpr int kReceiveBufferCount = 4;
 constexpr std::size_t kBuffersPerSlab = 16;
 constexpr std::size_t kEventsPerRead = 16;
 
+/// What a provider that reads memory of peers has to offer beside.
+constexpr std::uint64_t kFetchCapabilities = FI_RMA | FI_READ | FI_REMOTE_READ;
+
 /// What any provider has to offer.
 struct Hints {
   fi_info* info;
@@ -26,7 +31,7 @@ struct Hints {
 
   Hints(const FabricLibrary& calls, const std::string& provider) : info(calls.dupinfo(nullptr)), library(calls) {
     if (info == nullptr) return;
-    info->caps = FI_MSG | FI_SOURCE | FI_MULTI_RECV;
+    info->caps = FI_MSG | FI_SOURCE | FI_MULTI_RECV | kFetchCapabilities;
     info->mode = FI_CONTEXT | FI_CONTEXT2;
     info->addr_format = FI_SOCKADDR_IN;
     info->ep_attr->type = FI_EP_RDM;
@@ -60,10 +65,16 @@ std::unique_ptr<FabricEndpoint> FabricEndpoint::open(const std::string& provider
   const Hints hints(*library, provider);
   fi_info* found = nullptr;
   const std::string service = std::to_string(port);
-  const int result = hints.info == nullptr
-                         ? -FI_ENOMEM
-                         : library->getinfo(FI_VERSION(1, 17), node_id_text(nid).c_str(), service.c_str(),
-                                            FI_SOURCE | FI_NUMERICHOST, hints.info, &found);
+  const auto find = [&] {
+    return hints.info == nullptr ? -FI_ENOMEM
+                                 : library->getinfo(FI_VERSION(1, 17), node_id_text(nid).c_str(), service.c_str(),
+                                                    FI_SOURCE | FI_NUMERICHOST, hints.info, &found);
+  };
+  int result = find();
+  if (result == -FI_ENODATA) {
+    hints.info->caps &= ~kFetchCapabilities;
+    result = find();
+  }
   if (result != 0) {
     *why = "no provider of libfabric " + (provider.empty() ? "" : "named " + provider + " ") +
            "has reliable datagrams for " + node_id_text(nid) + " (" + library->strerror(-result) + ")";
@@ -79,6 +90,11 @@ std::unique_ptr<FabricEndpoint> FabricEndpoint::open(const std::string& provider
 bool FabricEndpoint::open_objects(const FabricLibrary& library, fi_info* info, std::string* why) {
   provider_ = info->fabric_attr->prov_name;
   registers_ = (info->domain_attr->mr_mode & FI_MR_LOCAL) != 0;
+  can_fetch_ = (info->caps & kFetchCapabilities) == kFetchCapabilities;
+  names_address_ = (info->domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0;
+  chooses_key_ = (info->domain_attr->mr_mode & FI_MR_PROV_KEY) != 0;
+  key_mask_ = info->domain_attr->mr_key_size >= sizeof key_mask_ ? UINT64_MAX
+                                                                 : (1ull << info->domain_attr->mr_key_size * 8) - 1;
   fi_av_attr av_attr{};
   fi_cq_attr cq_attr{};
   cq_attr.format = FI_CQ_FORMAT_DATA;
@@ -109,7 +125,6 @@ bool FabricEndpoint::open_objects(const FabricLibrary& library, fi_info* info, s
 bool FabricEndpoint::add_receive_buffers(std::string* why) {
   for (int i = 0; i < kReceiveBufferCount; ++i) {
     ReceiveBuffer& buffer = receive_buffers_.emplace_back();
-    buffer.receives = true;
     buffer.memory = std::make_unique<std::byte[]>(kReceiveBufferBytes);
     if (registers_) buffer.registration = register_memory(buffer.memory.get(), kReceiveBufferBytes, FI_RECV);
     post(buffer);
@@ -123,22 +138,70 @@ FabricEndpoint::~FabricEndpoint() {
   if (FabricLibrary::is_ending()) {
     for (BufferSlab& slab : slabs_) (void)slab.buffers.release();
     for (ReceiveBuffer& buffer : receive_buffers_) (void)buffer.memory.release();
+    for (FetchBuffer& buffer : fetch_buffers_) (void)buffer.memory.release();
     return;
   }
   const std::lock_guard no_fork(FabricLibrary::gate());
   close_object(endpoint_);
   for (BufferSlab& slab : slabs_) close_object(slab.registration);
   for (ReceiveBuffer& buffer : receive_buffers_) close_object(buffer.registration);
+  for (FetchBuffer& buffer : fetch_buffers_) close_object(buffer.registration);
   close_object(completions_);
   close_object(addresses_);
   close_object(domain_);
   close_object(fabric_);
 }
 
-fid_mr* FabricEndpoint::register_memory(void* memory, std::size_t bytes, std::uint64_t access) {
+fid_mr* FabricEndpoint::register_memory(const void* memory, std::size_t bytes, std::uint64_t access) {
+  std::uint64_t key = 0;
+  if (!chooses_key_ && getrandom(&key, sizeof key, GRND_NONBLOCK) != sizeof key) return nullptr;
   fid_mr* registration = nullptr;
-  fi_mr_reg(domain_, memory, bytes, access, 0, 0, 0, &registration, nullptr);
+  fi_mr_reg(domain_, memory, bytes, access, 0, key & key_mask_, 0, &registration, nullptr);
   return registration;
+}
+
+ExposedMemory FabricEndpoint::expose(const std::byte* memory, std::size_t bytes) {
+  ExposedMemory exposed;
+  exposed.registration = register_memory(memory, bytes, FI_REMOTE_READ);
+  if (exposed.registration == nullptr) return exposed;
+  exposed.key = fi_mr_key(exposed.registration);
+  exposed.address = names_address_ ? reinterpret_cast<std::uintptr_t>(memory) : 0;
+  return exposed;
+}
+
+void FabricEndpoint::hide(const ExposedMemory& exposed) { close_object(exposed.registration); }
+
+FetchBuffer* FabricEndpoint::take_fetch_buffer() {
+  if (free_fetches_.empty()) {
+    if (fetch_buffers_.size() >= kMostFetches + forsaken_) return nullptr;
+    FetchBuffer& made = fetch_buffers_.emplace_back();
+    made.memory = std::make_unique_for_overwrite<std::byte[]>(kFetchBytes);
+    if (registers_) made.registration = register_memory(made.memory.get(), kFetchBytes, FI_READ);
+    free_fetches_.push_back(&made);
+  }
+  FetchBuffer* const buffer = free_fetches_.back();
+  free_fetches_.pop_back();
+  return buffer;
+}
+
+void FabricEndpoint::forsake(FetchBuffer* buffer) {
+  buffer->owner = nullptr;
+  ++forsaken_;
+}
+
+bool FabricEndpoint::take_back(FetchBuffer* buffer) {
+  if (buffer->owner != nullptr) return false;
+  --forsaken_;
+  give_fetch_buffer(buffer);
+  return true;
+}
+
+FabricSend FabricEndpoint::fetch(fi_addr_t from, FetchBuffer* buffer, std::size_t bytes, std::uint64_t address,
+                                 std::uint64_t key) {
+  void* const descriptor = buffer->registration != nullptr ? fi_mr_desc(buffer->registration) : nullptr;
+  const ssize_t result = fi_read(endpoint_, buffer->memory.get(), bytes, descriptor, from, address, key, &buffer->room);
+  if (result == 0) return FabricSend::kTaken;
+  return result == -FI_EAGAIN ? FabricSend::kLater : FabricSend::kFailed;
 }
 
 fi_addr_t FabricEndpoint::insert(std::uint32_t nid, std::uint16_t port) {
@@ -206,7 +269,12 @@ bool FabricEndpoint::take_error(FabricEvent& event) {
   fi_cq_err_entry error{};
   if (fi_cq_readerr(completions_, &error, 0) != 1 || error.op_context == nullptr) return false;
   auto* context = static_cast<FabricContext*>(error.op_context);
-  if (context->receives) {
+  if (context->operation == FabricOperation::kFetch) {
+    event.kind = FabricEvent::Kind::kMissed;
+    event.fetch = static_cast<FetchBuffer*>(context);
+    return true;
+  }
+  if (context->operation == FabricOperation::kReceive) {
     // A message that does not fit is nobody's of ours; the buffer goes on.
     auto* holder = static_cast<ReceiveBuffer*>(context);
     if ((error.flags & FI_MULTI_RECV) != 0) holder->exhausted = true;
@@ -236,11 +304,16 @@ std::size_t FabricEndpoint::poll(std::span<FabricEvent> events) {
     FabricEvent& event = events[count];
     event = FabricEvent();
     auto* context = static_cast<FabricContext*>(entry.op_context);
-    if (context->receives) {
-      if (!take_arrival(event, entry)) continue;
-      event.source = sources[static_cast<std::size_t>(i)];
-    } else {
-      event.buffer = static_cast<SendBuffer*>(context);
+    switch (context->operation) {
+      case FabricOperation::kReceive:
+        if (!take_arrival(event, entry)) continue;
+        event.source = sources[static_cast<std::size_t>(i)];
+        break;
+      case FabricOperation::kFetch:
+        event.kind = FabricEvent::Kind::kFetched;
+        event.fetch = static_cast<FetchBuffer*>(context);
+        break;
+      case FabricOperation::kSend: event.buffer = static_cast<SendBuffer*>(context); break;
     }
     ++count;
   }

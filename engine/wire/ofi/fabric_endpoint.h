@@ -20,14 +20,23 @@ namespace portofu {
 /// Longest message, and size of a send buffer.
 inline constexpr std::size_t kFabricMessageBytes = 16384;
 
+/// Longest piece of a peer's memory that is fetched at once.
+inline constexpr std::size_t kFetchBytes = 1048576;
+
+enum class FabricOperation : std::uint8_t { kSend, kReceive, kFetch };
+
 /// What an operation of libfabric is about; providers may use `room` as they like while it is under way.
 struct FabricContext {
+  explicit FabricContext(FabricOperation what) : operation(what) {}
+
   fi_context2 room{};
-  bool receives = false;
+  FabricOperation operation;
 };
 
 /// Memory of one outgoing message.
 struct SendBuffer : FabricContext {
+  SendBuffer() : FabricContext(FabricOperation::kSend) {}
+
   void* owner = nullptr;       ///< The caller's.
   std::uint32_t bytes = 0;     ///< Length of the message; the caller's.
   void* descriptor = nullptr;  ///< Of the registered memory, if the provider wants that.
@@ -36,10 +45,28 @@ struct SendBuffer : FabricContext {
 
 /// Memory that the provider fills with one message after the other (FI_MULTI_RECV).
 struct ReceiveBuffer : FabricContext {
+  ReceiveBuffer() : FabricContext(FabricOperation::kReceive) {}
+
   std::uint32_t held = 0;  ///< Messages in it that are in use.
   bool exhausted = false;  ///< The provider has given it back.
   fid_mr* registration = nullptr;
   std::unique_ptr<std::byte[]> memory;
+};
+
+/// Memory of this process that peers may read.
+struct ExposedMemory {
+  fid_mr* registration = nullptr;
+  std::uint64_t address = 0;  ///< What a peer has to name,
+  std::uint64_t key = 0;      ///< and this: not to be guessed.
+};
+
+/// Where memory of a peer is read to.
+struct FetchBuffer : FabricContext {
+  FetchBuffer() : FabricContext(FabricOperation::kFetch) {}
+
+  void* owner = nullptr;  ///< The caller's; nullptr: forsaken.
+  fid_mr* registration = nullptr;
+  std::unique_ptr<std::byte[]> memory;  ///< kFetchBytes.
 };
 
 /// What FabricEndpoint::poll reports.
@@ -48,9 +75,12 @@ struct FabricEvent {
     kSent,     ///< `buffer` is the caller's again.
     kFailed,   ///< The same, and the message may not have arrived.
     kArrived,  ///< `data` and `source`; to be given back by release.
+    kFetched,  ///< `fetch` is the caller's again, and full.
+    kMissed,   ///< `fetch` is the caller's again; the peer's memory is not there any more, or the peer itself.
   };
   Kind kind = Kind::kSent;
   SendBuffer* buffer = nullptr;
+  FetchBuffer* fetch = nullptr;
   ReceiveBuffer* holder = nullptr;  ///< Of `data`.
   const std::byte* data = nullptr;
   std::size_t bytes = 0;
@@ -63,6 +93,9 @@ enum class FabricSend : std::uint8_t {
   kLater,   ///< The provider takes nothing now: it has no room, or no connection yet.
   kFailed,  ///< It never will.
 };
+
+/// Fetches of one process that may be under way.
+inline constexpr std::size_t kMostFetches = 4;
 
 /// Used by one thread at a time. In a forked child it must not be used; FabricEndpoint::abandon instead of destroying.
 class FabricEndpoint {
@@ -85,6 +118,29 @@ class FabricEndpoint {
   void give_buffer(SendBuffer* buffer) { free_buffers_.push_back(buffer); }
   FabricSend send(fi_addr_t to, SendBuffer* buffer);
 
+  /// Whether memory can be exposed and fetched.
+  bool can_fetch() const { return can_fetch_; }
+
+  /// @param bytes  at most kFetchBytes; all of it can be read
+  /// @return without registration if that is not possible now
+  ExposedMemory expose(const std::byte* memory, std::size_t bytes);
+
+  /// Nobody can read it any more, be a fetch under way or not.
+  void hide(const ExposedMemory& exposed);
+
+  /// @return nullptr: kMostFetches are in use
+  FetchBuffer* take_fetch_buffer();
+  void give_fetch_buffer(FetchBuffer* buffer) { free_fetches_.push_back(buffer); }
+
+  /// The caller does not wait any more for what is read into it.
+  void forsake(FetchBuffer* buffer);
+
+  /// @return true if it had been forsaken: then it is nobody's business any more
+  bool take_back(FetchBuffer* buffer);
+
+  /// Reads `bytes` bytes at `address` of a peer.
+  FabricSend fetch(fi_addr_t from, FetchBuffer* buffer, std::size_t bytes, std::uint64_t address, std::uint64_t key);
+
   /// Makes progress, and reports what has happened.
   /// @return number of events
   std::size_t poll(std::span<FabricEvent> events);
@@ -103,7 +159,7 @@ class FabricEndpoint {
   void post(ReceiveBuffer& buffer);
   bool take_error(FabricEvent& event);
   bool take_arrival(FabricEvent& event, const fi_cq_data_entry& entry);
-  fid_mr* register_memory(void* memory, std::size_t bytes, std::uint64_t access);
+  fid_mr* register_memory(const void* memory, std::size_t bytes, std::uint64_t access);
 
   struct BufferSlab {
     std::unique_ptr<SendBuffer[]> buffers;
@@ -116,12 +172,19 @@ class FabricEndpoint {
   fid_cq* completions_ = nullptr;
   fid_ep* endpoint_ = nullptr;
   int wait_fd_ = -1;
-  bool registers_ = false;  ///< The provider wants local memory registered.
+  bool registers_ = false;      ///< The provider wants local memory registered.
+  bool can_fetch_ = false;      ///< It reads memory of peers.
+  bool names_address_ = false;  ///< Exposed memory is named by its address, not from 0.
+  bool chooses_key_ = false;    ///< The provider does, not we.
+  std::uint64_t key_mask_ = 0;  ///< Keys that it takes.
   std::string provider_;
   std::deque<ReceiveBuffer> receive_buffers_;
   std::vector<ReceiveBuffer*> unposted_;  ///< The provider had no room for them.
   std::vector<BufferSlab> slabs_;
   std::vector<SendBuffer*> free_buffers_;
+  std::deque<FetchBuffer> fetch_buffers_;
+  std::vector<FetchBuffer*> free_fetches_;
+  std::size_t forsaken_ = 0;  ///< Of `fetch_buffers_`.
 };
 
 }  // namespace portofu

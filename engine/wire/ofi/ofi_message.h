@@ -21,6 +21,13 @@ enum class OfiKind : std::uint32_t {
   kCredit = 5,   ///< Receiver: `count` packets are released.
   kProbe = 6,    ///< Either: is the life that I know still there? `link` is not 0: `count` packets were sent on it.
   kGoodbye = 7,  ///< Sender: the link ends after `count` packets; a credit for all of them answers it.
+  kLoan = 8,     ///< Sender: a kPacket whose payload has to be fetched: an OfiLoan is in its place.
+};
+
+/// Names a payload that stays in the sender's memory until the packet is released.
+struct OfiLoan {
+  std::uint64_t address;  ///< As ExposedMemory.
+  std::uint64_t key;      ///< The same.
 };
 
 /// In front of everything. Checked in this order: magic, job key and user, then where it comes from, then the rest.
@@ -41,7 +48,7 @@ struct alignas(64) OfiEnvelope {
 static_assert(sizeof(OfiEnvelope) == 64 && std::is_trivially_copyable_v<OfiEnvelope>);
 
 /// "Pof" and the version of the format.
-inline constexpr std::uint32_t kOfiMagic = 0x01666f50;
+inline constexpr std::uint32_t kOfiMagic = 0x02666f50;
 
 /// In front of the payload of a packet.
 inline constexpr std::uint32_t kOfiHeadBytes = sizeof(OfiEnvelope) + sizeof(PacketHeader);

@@ -20,6 +20,12 @@ enum class OfiLinkState : std::uint8_t {
   kEnded,  ///< Lost, or never answered; connect makes another one.
 };
 
+/// A payload that the peer may still fetch.
+struct OfiExposure {
+  std::uint64_t packet = 0;  ///< Its number.
+  ExposedMemory memory;
+};
+
 /// A link to a peer.
 struct OfiLink : Link {
   OfiPeer* owner = nullptr;
@@ -33,12 +39,19 @@ struct OfiLink : Link {
   std::uint64_t released = 0;     ///< Of them, those that the peer has released.
   std::uint64_t greeted_ns = 0;   ///< kGreeting: when the last hello was sent.
   SendBuffer* claimed = nullptr;  ///< Between claim and publish or discard.
+  bool lends = false;             ///< The claimed packet was claimed by lend, and its payload is the last of `exposed`.
+  std::deque<OfiExposure> exposed;
 };
 
-/// A packet that waits to be peeked.
+/// Where the payload of a packet is that has arrived.
+enum class OfiPayload : std::uint8_t { kInMessage, kAtSender, kOnItsWay, kFetched };
+
+/// A packet that has arrived.
 struct OfiArrival {
-  const std::byte* data = nullptr;  ///< PacketHeader and payload.
+  const std::byte* data = nullptr;  ///< PacketHeader, and payload or OfiLoan.
   ReceiveBuffer* holder = nullptr;
+  OfiPayload payload = OfiPayload::kInMessage;
+  FetchBuffer* fetch = nullptr;  ///< kOnItsWay, kFetched.
 };
 
 /// A link from a peer.
@@ -53,6 +66,7 @@ struct OfiSource {
   std::uint64_t told = 0;           ///< Of them, those that the sender knows of.
   void* context = nullptr;          ///< The engine's.
   std::deque<OfiArrival> arrivals;  ///< Not peeked yet.
+  std::deque<OfiArrival> behind;    ///< The payload of the first one is not here yet; the others are behind it.
 };
 
 struct OfiPeer {

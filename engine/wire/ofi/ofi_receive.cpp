@@ -41,6 +41,10 @@ void OfiWire::progress() {
         take_message(event);
         continue;
       }
+      if (event.fetch != nullptr) {
+        take_fetched(event);
+        continue;
+      }
       OfiPeer& peer = *static_cast<OfiPeer*>(event.buffer->owner);
       --peer.under_way;
       endpoint_->give_buffer(event.buffer);
@@ -49,6 +53,7 @@ void OfiWire::progress() {
     if (count < events.size()) break;
   }
   std::erase_if(stuck_, [this](OfiPeer* peer) { return advance_unsent(*peer); });
+  if (!fetching_.empty()) begin_fetches();
 }
 
 void OfiWire::take_message(const FabricEvent& event) {
@@ -62,7 +67,8 @@ void OfiWire::take_message(const FabricEvent& event) {
     if (peer != nullptr) {
       switch (head.kind) {
         case OfiKind::kHello: take_hello(*peer, head); break;
-        case OfiKind::kPacket: kept = take_packet(*peer, head, event); break;
+        case OfiKind::kPacket:
+        case OfiKind::kLoan: kept = take_packet(*peer, head, event); break;
         case OfiKind::kWelcome:
         case OfiKind::kCredit:
         case OfiKind::kRefusal: take_answer(*peer, head); break;
@@ -101,7 +107,7 @@ void OfiWire::take_hello(OfiPeer& peer, const OfiEnvelope& head) {
   peer.ends = false;
   OfiSource* known = find_source(peer, head);
   if (known == nullptr) {
-    for (const auto& source : peer.sources) close_source(*source);
+    for (const auto& source : peer.sources) source->life == head.life ? close_source(*source) : fail_source(*source);
     peer.sources.push_back(std::make_unique<OfiSource>());
     known = peer.sources.back().get();
     known->owner = &peer;
@@ -126,6 +132,12 @@ void OfiWire::refuse(OfiPeer& peer, const OfiEnvelope& head) {
   send_control(peer, OfiKind::kRefusal, head.life, head.link, 0);
 }
 
+/// Its packets cannot be had: the sender has to know.
+void OfiWire::lose_source(OfiSource& source) {
+  send_control(*source.owner, OfiKind::kRefusal, source.life, source.number, 0);
+  fail_source(source);
+}
+
 /// @return true if the packet is kept until the engine has used it
 bool OfiWire::take_packet(OfiPeer& peer, const OfiEnvelope& head, const FabricEvent& event) {
   OfiSource* const source = head.peer_life == options_.life ? find_source(peer, head) : nullptr;
@@ -133,11 +145,13 @@ bool OfiWire::take_packet(OfiPeer& peer, const OfiEnvelope& head, const FabricEv
     refuse(peer, head);
     return false;
   }
+  const bool lent = head.kind == OfiKind::kLoan;
   PacketHeader header;
-  bool sane = event.bytes >= kOfiHeadBytes && event.bytes <= kFabricMessageBytes;
+  bool sane = event.bytes >= kOfiHeadBytes + (lent ? sizeof(OfiLoan) : 0) && event.bytes <= kFabricMessageBytes;
   if (sane) {
     std::memcpy(&header, event.data + sizeof head, sizeof header);
-    sane = header.payload_bytes <= event.bytes - kOfiHeadBytes && header.uid == head.uid;
+    const std::size_t most = lent ? most_lent_bytes() : event.bytes - kOfiHeadBytes;
+    sane = header.payload_bytes <= most && header.uid == head.uid && (!lent || may_be_lent(header.type));
   }
   if (!sane || source->received - source->released >= kOfiWindowPackets) counters_.add(Counter::kSourcesEvicted);
   // A gap: the fabric has lost packets with a connection.
@@ -147,15 +161,75 @@ bool OfiWire::take_packet(OfiPeer& peer, const OfiEnvelope& head, const FabricEv
     return false;
   }
   ++source->received;
-  source->arrivals.push_back({event.data + sizeof head, event.holder});
-  if (peer.sources.front().get() == source) arrived_.push_back(source);
+  const OfiArrival arrival{event.data + sizeof head, event.holder,
+                           lent ? OfiPayload::kAtSender : OfiPayload::kInMessage, nullptr};
+  if (!lent && source->behind.empty()) {
+    deliver(*source, arrival);
+  } else {
+    if (source->behind.empty()) fetching_.push_back(source);
+    source->behind.push_back(arrival);
+  }
   return true;
+}
+
+/// From now on the engine may peek it.
+void OfiWire::deliver(OfiSource& source, const OfiArrival& arrival) {
+  source.arrivals.push_back(arrival);
+  if (source.owner->sources.front().get() == &source) arrived_.push_back(&source);
+}
+
+/// Asks for payloads that are still at their senders, as many as there are buffers for.
+void OfiWire::begin_fetches() {
+  fetch_refused_ = false;
+  for (OfiSource* source : fetching_) {
+    for (OfiArrival& arrival : source->behind) {
+      if (arrival.payload == OfiPayload::kAtSender && !begin_fetch(*source, arrival)) return;
+    }
+  }
+}
+
+/// @return false: no more can begin now; `source` may have failed
+bool OfiWire::begin_fetch(OfiSource& source, OfiArrival& arrival) {
+  FetchBuffer* const buffer = endpoint_->take_fetch_buffer();
+  if (buffer == nullptr) return false;  // One that comes back makes progress.
+  PacketHeader header;
+  OfiLoan loan;
+  std::memcpy(&header, arrival.data, sizeof header);
+  std::memcpy(&loan, arrival.data + sizeof header, sizeof loan);
+  const FabricSend result =
+      endpoint_->fetch(source.owner->address, buffer, header.payload_bytes, loan.address, loan.key);
+  if (result == FabricSend::kTaken) {
+    buffer->owner = &source;
+    arrival.fetch = buffer;
+    arrival.payload = OfiPayload::kOnItsWay;
+    return true;
+  }
+  endpoint_->give_fetch_buffer(buffer);
+  fetch_refused_ = true;
+  if (result == FabricSend::kFailed) lose_source(source);
+  return false;
+}
+
+void OfiWire::take_fetched(const FabricEvent& event) {
+  if (endpoint_->take_back(event.fetch)) return;
+  OfiSource& source = *static_cast<OfiSource*>(event.fetch->owner);
+  const auto arrival = std::ranges::find(source.behind, event.fetch, &OfiArrival::fetch);
+  PORTOFU_ASSERT(arrival != source.behind.end());
+  arrival->payload = OfiPayload::kFetched;
+  if (event.kind == FabricEvent::Kind::kMissed) return lose_source(source);
+  const auto is_here = [](const OfiArrival& waiting) {
+    return waiting.payload == OfiPayload::kInMessage || waiting.payload == OfiPayload::kFetched;
+  };
+  for (; !source.behind.empty() && is_here(source.behind.front()); source.behind.pop_front()) {
+    deliver(source, source.behind.front());
+  }
+  if (source.behind.empty()) std::erase(fetching_, &source);
 }
 
 void OfiWire::take_answer(OfiPeer& peer, const OfiEnvelope& head) {
   if (head.peer_life != options_.life) return;
   if (head.kind == OfiKind::kRefusal && !peer.sources.empty() && peer.sources.back()->life != head.life) {
-    close_source(*peer.sources.back());
+    fail_source(*peer.sources.back());
   }
   if (head.link == peer.ending_link && head.kind != OfiKind::kWelcome) peer.ending_link = 0;
   if (peer.link == nullptr || peer.link->number != head.link || head.link == 0) return;
@@ -171,7 +245,7 @@ void OfiWire::take_answer(OfiPeer& peer, const OfiEnvelope& head) {
   if (head.kind != OfiKind::kCredit || link.state != OfiLinkState::kOpen || head.life != link.peer_life || !fits)
     return;
   link.released = head.count;
-  room_again_ = room_again_ || link.blocked;
+  room_again_ = hide_until(link, link.released) || room_again_ || link.blocked;
   link.blocked = false;
 }
 
@@ -192,16 +266,31 @@ void OfiWire::take_goodbye(OfiPeer& peer, const OfiEnvelope& head) {
   close_source(*source);
 }
 
+/// No more packets come; those that are here are taken, and what they have lent is fetched.
 void OfiWire::close_source(OfiSource& source) {
   if (source.closing) return;
   source.closing = true;
   note_end(source);
 }
 
+/// The sender is gone: what it has lent, and what is behind that, is lost.
+void OfiWire::fail_source(OfiSource& source) {
+  if (source.closing && source.behind.empty()) return;
+  source.closing = true;
+  for (const OfiArrival& arrival : source.behind) {
+    endpoint_->release(arrival.holder);
+    if (arrival.payload == OfiPayload::kOnItsWay) endpoint_->forsake(arrival.fetch);
+    if (arrival.payload == OfiPayload::kFetched) endpoint_->give_fetch_buffer(arrival.fetch);
+  }
+  source.behind.clear();
+  std::erase(fetching_, &source);
+  note_end(source);
+}
+
 /// Reports a source whose packets are all taken, once it is the first of its peer.
 void OfiWire::note_end(OfiSource& source) {
   const bool first = source.owner->sources.front().get() == &source;
-  if (!source.closing || !first || !source.arrivals.empty() || held_ == &source) return;
+  if (!source.closing || !first || !source.arrivals.empty() || !source.behind.empty() || held_ == &source) return;
   ended_.push_back(&source);
   closed_sources_ = 1;
 }
@@ -243,7 +332,8 @@ bool OfiWire::peek(Packet& packet) {
   held_->arrivals.pop_front();
   packet.source = held_->owner->id;
   std::memcpy(&packet.header, held_arrival_.data, sizeof packet.header);
-  packet.payload = held_arrival_.data + sizeof packet.header;
+  packet.payload =
+      held_arrival_.fetch != nullptr ? held_arrival_.fetch->memory.get() : held_arrival_.data + sizeof packet.header;
   packet.source_context = &held_->context;
   return true;
 }
@@ -251,12 +341,13 @@ bool OfiWire::peek(Packet& packet) {
 void OfiWire::release() {
   PORTOFU_ASSERT(held_ != nullptr);
   endpoint_->release(held_arrival_.holder);
+  if (held_arrival_.fetch != nullptr) endpoint_->give_fetch_buffer(held_arrival_.fetch);
   OfiSource& source = *held_;
   held_ = nullptr;
   ++source.released;
   if (source.closing) {
     note_end(source);
-  } else if (source.released - source.told >= kOfiWindowPackets / 2) {
+  } else if (held_arrival_.fetch != nullptr || source.released - source.told >= kOfiWindowPackets / 2) {
     tell_released(source);
   }
 }
@@ -270,7 +361,7 @@ bool OfiWire::has_packets() {
   if (endpoint_ == nullptr) return false;
   if (arrived_.empty()) progress();
   if (handle_) handle_();
-  return !arrived_.empty() || !endpoint_->may_sleep();
+  return !arrived_.empty() || fetch_refused_ || !endpoint_->may_sleep();
 }
 
 }  // namespace portofu

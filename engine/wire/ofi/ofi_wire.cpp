@@ -4,6 +4,7 @@
 
 #include <poll.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -25,6 +26,14 @@ constexpr std::uint64_t kGreetAgainNs = 250'000'000;
 
 /// Time between two probes of a peer.
 constexpr std::uint64_t kProbeNs = 300'000'000;
+
+/// Whether all of it can be read. The provider would lose the connection over what cannot.
+bool is_readable(const std::byte* memory, std::size_t bytes) {
+  const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto start = reinterpret_cast<std::uintptr_t>(memory);
+  const std::uintptr_t first = start / page * page;
+  return madvise(reinterpret_cast<void*>(first), start + bytes - first, MADV_POPULATE_READ) == 0;
+}
 
 }  // namespace
 
@@ -132,6 +141,7 @@ void OfiWire::disconnect(Link* given) {
   OfiPeer& peer = *link.owner;
   PORTOFU_ASSERT(peer.link.get() == &link);
   if (link.claimed != nullptr) discard(link);
+  hide_until(link, link.sent);
   if (link.state == OfiLinkState::kOpen) {
     peer.ending_link = link.number;
     send_control(peer, OfiKind::kGoodbye, link.peer_life, link.number, link.sent);
@@ -151,19 +161,54 @@ std::byte* OfiWire::claim(Link& given, std::uint32_t payload_bytes) {
   return link.claimed->data + kOfiHeadBytes;
 }
 
+std::uint32_t OfiWire::most_lent_bytes() const {
+  return endpoint_ != nullptr && endpoint_->can_fetch() ? static_cast<std::uint32_t>(kFetchBytes) : 0;
+}
+
+bool OfiWire::lend(Link& given, const std::byte* payload, std::uint32_t bytes, bool) {
+  OfiLink& link = static_cast<OfiLink&>(given);
+  PORTOFU_ASSERT(link.claimed == nullptr && bytes <= most_lent_bytes());
+  if (bytes < kOfiLendFromBytes || link.lost || link.sent - link.released >= link.window) return false;
+  if (!is_readable(payload, bytes)) return false;
+  const ExposedMemory exposed = endpoint_->expose(payload, bytes);
+  if (exposed.registration == nullptr) return false;
+  link.exposed.push_back({link.sent, exposed});
+  link.claimed = endpoint_->take_buffer();
+  link.lends = true;
+  const OfiLoan loan{exposed.address, exposed.key};
+  std::memcpy(link.claimed->data + kOfiHeadBytes, &loan, sizeof loan);
+  counters_.add(Counter::kPacketsLent);
+  return true;
+}
+
 void OfiWire::publish(Link& given, const PacketHeader& header) {
   OfiLink& link = static_cast<OfiLink&>(given);
   SendBuffer* const buffer = std::exchange(link.claimed, nullptr);
+  const bool lends = std::exchange(link.lends, false);
   if (link.lost) return endpoint_->give_buffer(buffer);
-  const OfiEnvelope head = envelope(OfiKind::kPacket, link.peer_life, link.number, link.sent++);
+  const OfiKind kind = lends ? OfiKind::kLoan : OfiKind::kPacket;
+  const OfiEnvelope head = envelope(kind, link.peer_life, link.number, link.sent++);
   std::memcpy(buffer->data, &head, sizeof head);
   std::memcpy(buffer->data + sizeof head, &header, sizeof header);
-  buffer->bytes = kOfiHeadBytes + header.payload_bytes;
+  buffer->bytes = kOfiHeadBytes + (lends ? static_cast<std::uint32_t>(sizeof(OfiLoan)) : header.payload_bytes);
   transmit(*link.owner, buffer);
 }
 
 void OfiWire::discard(Link& given) {
-  endpoint_->give_buffer(std::exchange(static_cast<OfiLink&>(given).claimed, nullptr));
+  OfiLink& link = static_cast<OfiLink&>(given);
+  endpoint_->give_buffer(std::exchange(link.claimed, nullptr));
+  if (std::exchange(link.lends, false)) hide_until(link, link.sent + 1);
+}
+
+/// Nobody may read any more what was lent with packets before this one.
+/// @return false if there was nothing
+bool OfiWire::hide_until(OfiLink& link, std::uint64_t packet) {
+  bool any = false;
+  for (; !link.exposed.empty() && link.exposed.front().packet < packet; any = true) {
+    endpoint_->hide(link.exposed.front().memory);
+    link.exposed.pop_front();
+  }
+  return any;
 }
 
 OfiEnvelope OfiWire::envelope(OfiKind kind, std::uint64_t peer_life, std::uint32_t link, std::uint64_t count) const {
@@ -224,7 +269,7 @@ void OfiWire::fail_peer(OfiPeer& peer) {
   peer.stuck_since_ns = 0;
   peer.ending_link = 0;
   end_link(peer, false);
-  for (const auto& source : peer.sources) close_source(*source);
+  for (const auto& source : peer.sources) fail_source(*source);
 }
 
 void OfiWire::end_link(OfiPeer& peer, bool refused) {
@@ -233,6 +278,7 @@ void OfiWire::end_link(OfiPeer& peer, bool refused) {
   peer.link->state = OfiLinkState::kEnded;
   peer.link->refused = refused;
   peer.link->lost = true;
+  hide_until(*peer.link, UINT64_MAX);
   room_again_ = true;
 }
 

@@ -36,6 +36,9 @@ struct OfiOptions {
 /// Packets of one link that may be under way.
 inline constexpr std::uint64_t kOfiWindowPackets = 64;
 
+/// Payloads from this length on may stay where they are until the receiver fetches them.
+inline constexpr std::uint32_t kOfiLendFromBytes = 65536;
+
 /// For whom the fabric takes nothing, for so long, is gone, whatever his kernel says.
 inline constexpr std::uint64_t kOfiStuckNs = 10'000'000'000;
 
@@ -70,6 +73,13 @@ class OfiWire final : public Wire {
   ConnectResult connect(ProcessId peer, Link** link) override;
   void disconnect(Link* link) override;
   std::byte* claim(Link& link, std::uint32_t payload_bytes) override;
+  std::uint32_t most_lent_bytes() const override;
+  bool lend(Link& link, const std::byte* payload, std::uint32_t bytes, bool awaited) override;
+  std::uint64_t next_packet(const Link& link) const override { return static_cast<const OfiLink&>(link).sent; }
+  bool has_taken(Link& link, std::uint64_t packet) override {
+    const auto& exposed = static_cast<const OfiLink&>(link).exposed;
+    return !link.lost && (exposed.empty() || exposed.front().packet >= packet);
+  }
   void publish(Link& link, const PacketHeader& header) override;
   void discard(Link& link) override;
   bool peek(Packet& packet) override;
@@ -95,6 +105,7 @@ class OfiWire final : public Wire {
   bool advance_unsent(OfiPeer& peer);
   void fail_peer(OfiPeer& peer);
   void end_link(OfiPeer& peer, bool refused);
+  bool hide_until(OfiLink& link, std::uint64_t packet);
   void probe(OfiPeer& peer, std::uint64_t now_ns);
   void linger();
   bool is_quiet() const;
@@ -110,8 +121,14 @@ class OfiWire final : public Wire {
   void take_probe(OfiPeer& peer, const OfiEnvelope& envelope);
   void take_goodbye(OfiPeer& peer, const OfiEnvelope& envelope);
   OfiSource* find_source(OfiPeer& peer, const OfiEnvelope& envelope);
+  void begin_fetches();
+  bool begin_fetch(OfiSource& source, OfiArrival& arrival);
+  void take_fetched(const FabricEvent& event);
+  void deliver(OfiSource& source, const OfiArrival& arrival);
   void refuse(OfiPeer& peer, const OfiEnvelope& envelope);
   void close_source(OfiSource& source);
+  void fail_source(OfiSource& source);
+  void lose_source(OfiSource& source);
   void note_end(OfiSource& source);
   void tell_released(OfiSource& source);
 
@@ -126,9 +143,11 @@ class OfiWire final : public Wire {
   std::vector<OfiPeer*> stuck_;                                        ///< Peers with `unsent`.
   std::deque<OfiSource*> arrived_;                                     ///< One entry a packet that may be peeked.
   std::vector<OfiSource*> ended_;                                      ///< For take_closed_source.
+  std::vector<OfiSource*> fetching_;                                   ///< Sources with something `behind`.
   OfiSource* held_ = nullptr;  ///< Source of the packet between peek and release.
   OfiArrival held_arrival_;
-  bool room_again_ = false;       ///< A blocked link has got room, or was lost.
+  bool room_again_ = false;       ///< A blocked link has got room, or was lost; or what was lent is taken.
+  bool fetch_refused_ = false;    ///< The provider did not take the last one: it has to be tried again.
   int newly_lost_ = 0;            ///< Links lost since check_peers said so.
   int both_fd_ = -1;              ///< An epoll over the fabric and what attend was given; -1: there is only the fabric.
   std::function<void()> handle_;  ///< Of attend.

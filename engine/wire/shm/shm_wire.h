@@ -38,6 +38,7 @@ class ShmWire final : public Wire {
   void publish(Link& link, const PacketHeader& header) override { links_.publish(static_cast<ShmLink&>(link), header); }
   void discard(Link& link) override { links_.discard(static_cast<ShmLink&>(link)); }
 
+  std::uint32_t most_lent_bytes() const override { return kMostLentBytes; }
   bool lend(Link& link, const std::byte* payload, std::uint32_t bytes, bool awaited) override {
     return links_.lend(static_cast<ShmLink&>(link), payload, bytes, awaited);
   }

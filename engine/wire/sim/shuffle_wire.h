@@ -41,6 +41,7 @@ class ShuffleWire final : public Wire {
   }
   void publish(Link& link, const PacketHeader& header) override { inner_.publish(link, header); }
   void discard(Link& link) override { inner_.discard(link); }
+  std::uint32_t most_lent_bytes() const override { return inner_.most_lent_bytes(); }
   bool lend(Link& link, const std::byte* payload, std::uint32_t bytes, bool awaited) override {
     return inner_.lend(link, payload, bytes, awaited);
   }

@@ -132,6 +132,7 @@ class FakeWire final : public Wire {
     ++discard_count;
   }
 
+  std::uint32_t most_lent_bytes() const override { return kMostLentBytes; }
   bool lend(Link& link, const std::byte* payload, std::uint32_t bytes, bool) override {
     if (!lends || bytes > kMostLentBytes) return false;
     FakeLink& own_link = own(link);

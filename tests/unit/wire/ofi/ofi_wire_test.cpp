@@ -262,43 +262,34 @@ TEST(OfiWire, Process_that_comes_back__is_another_life) {
   EXPECT_EQ(got, (std::vector<std::uint64_t>{0, 2}));
 }
 
-TEST(OfiWire, Another_job__is_refused_and_counted) {
+/// A wire with these options hears nobody of the usual ones.
+void expect_refused(const OfiOptions& options, Counter counter) {
   OfiEnd a(ofi_options(kNodeA));
-  OfiOptions options = ofi_options(kNodeB);
-  options.job_key = 78;
   OfiEnd b(options);
   Link* link = nullptr;
   EXPECT_TRUE(soon([&] {
     EXPECT_EQ(a.wire->connect(b.id, &link), ConnectResult::kInProgress);
     b.wire->has_packets();
-    return b.count(Counter::kPacketsRefusedKey) > 0;
+    return b.count(counter) > 0;
   }));
+}
+
+TEST(OfiWire, Another_job__is_refused_and_counted) {
+  OfiOptions options = ofi_options(kNodeB);
+  options.job_key = 78;
+  expect_refused(options, Counter::kPacketsRefusedKey);
 }
 
 TEST(OfiWire, Another_user__is_refused_and_counted) {
-  OfiEnd a(ofi_options(kNodeA));
   OfiOptions options = ofi_options(kNodeB);
   ++options.uid;
-  OfiEnd b(options);
-  Link* link = nullptr;
-  EXPECT_TRUE(soon([&] {
-    EXPECT_EQ(a.wire->connect(b.id, &link), ConnectResult::kInProgress);
-    b.wire->has_packets();
-    return b.count(Counter::kPacketsRefusedKey) > 0;
-  }));
+  expect_refused(options, Counter::kPacketsRefusedKey);
 }
 
 TEST(OfiWire, Node_outside_the_job__is_refused_and_counted) {
-  OfiEnd a(ofi_options(kNodeA));
   OfiOptions options = ofi_options(kNodeB);
   options.nodes = {kNodeB, kNodeB + 1};
-  OfiEnd b(options);
-  Link* link = nullptr;
-  EXPECT_TRUE(soon([&] {
-    EXPECT_EQ(a.wire->connect(b.id, &link), ConnectResult::kInProgress);
-    b.wire->has_packets();
-    return b.count(Counter::kPacketsRefusedSource) > 0;
-  }));
+  expect_refused(options, Counter::kPacketsRefusedSource);
 }
 
 TEST(OfiWire, Port_that_is_taken__gives_the_reason) {
