@@ -11,6 +11,7 @@
 #include "engine/engine_node.h"
 #include "engine/initiator/send.h"
 #include "engine/initiator/tofu_direct.h"
+#include "engine/initiator/tofu_owner.h"
 #include "engine/loop.h"
 #include "engine/observe/log.h"
 #include "engine/progress_thread.h"
@@ -273,6 +274,7 @@ void Engine::sleep(std::uint64_t seen_activity, std::uint64_t longest_ns, OnAbor
     if (!found && needs_timers_on_duty(core_)) {
       longest_ns = std::min(longest_ns, std::uint64_t{core_.settings.peer_check_ms} * 1'000'000);
     }
+    if (is_asking_on_duty(core_)) longest_ns = std::min(longest_ns, kAskPauseNs);
     if (!found) core_.counters.add(Counter::kSleeps);
     fd = wait_fd_on_duty(core_);
   }
@@ -284,7 +286,9 @@ void Engine::sleep(std::uint64_t seen_activity, std::uint64_t longest_ns, OnAbor
 }
 
 void Engine::flush(std::uint64_t timeout_ns) {
-  auto nothing_waits = [](Core& core) { return core.waiting_peers.empty() && core.fired.empty(); };
+  auto nothing_waits = [](Core& core) {
+    return core.waiting_peers.empty() && core.fired.empty() && !is_asking_on_duty(core);
+  };
   wait(nothing_waits, timeout_ns, OnAbort::kGoOn);
 }
 
