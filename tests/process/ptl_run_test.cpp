@@ -342,6 +342,8 @@ class Launcher {
     return pids;
   }
 
+  pid_t pid() const { return pid_; }
+
   bool has_ended() const {
     siginfo_t info{};
     return waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid_;
@@ -535,6 +537,26 @@ TEST(PtlRun, Death__of_the_launcher_ends_the_ranks) {
   launcher.send_signal(SIGKILL);
   EXPECT_EQ(launcher.wait_status(), 128 + SIGKILL);
   for (pid_t pid : pids) EXPECT_TRUE(eventually([&] { return is_gone(pid); }));
+}
+
+constexpr const char* kWithDescendants = "sleep 1000 & echo ready $!; (sleep 1000; true) & echo ready $!; wait";
+
+TEST(PtlRun, Death__of_the_launcher_ends_what_the_ranks_have_started) {
+  Launcher launcher(with_shell(2, kWithDescendants));
+  const std::vector<pid_t> pids = launcher.wait_until_ready(4);
+  ASSERT_EQ(pids.size(), 4u);
+  launcher.send_signal(SIGKILL);
+  EXPECT_EQ(launcher.wait_status(), 128 + SIGKILL);
+  for (pid_t pid : pids) EXPECT_TRUE(eventually([&] { return is_gone(pid); })) << pid;
+}
+
+TEST(PtlRun, Descendants__of_a_rank_that_ends_well_may_go_on) {
+  Launcher launcher(with_shell(1, "sleep 1000 >/dev/null 2>&1 & echo ready $!"));
+  const std::vector<pid_t> pids = launcher.wait_until_ready(1);
+  ASSERT_EQ(pids.size(), 1u);
+  EXPECT_EQ(launcher.wait_status(), 0);
+  EXPECT_FALSE(is_gone(pids[0]));
+  kill(pids[0], SIGKILL);
 }
 
 TEST(PtlRun, Input__goes_to_rank_0_only) {
@@ -776,6 +798,18 @@ TEST(PtlRunHosts, Death_of_a_helper_or_its_agent__ends_the_job_and_is_told) {
     EXPECT_EQ(launcher.wait_status(), 125);
     EXPECT_TRUE(contains(launcher.output(), "the connection to the host 127.12.")) << launcher.output();
     EXPECT_TRUE(contains(launcher.output(), "is lost")) << launcher.output();
+    expect_all_gone(pids);
+  }
+}
+
+TEST(PtlRunHosts, Death_of_launcher_or_helper__ends_what_the_ranks_have_started) {
+  const Hosts hosts(2);
+  for (const bool helper : {false, true}) {
+    Launcher launcher(hosts.with_shell(2, std::string("echo ready $$; ") + kWithDescendants));
+    const std::vector<pid_t> pids = launcher.wait_until_ready(6);
+    ASSERT_EQ(pids.size(), 6u);
+    helper ? kill(parent_of(pids[0]), SIGKILL) : kill(launcher.pid(), SIGKILL);
+    EXPECT_NE(launcher.wait_status(), 0);
     expect_all_gone(pids);
   }
 }

@@ -152,6 +152,7 @@ bool HostHelper::start_ranks(const std::string& payload) {
     input_fd_ = input[1];
     fcntl(input_fd_, F_SETFL, O_NONBLOCK);
   }
+  guard_.start();
   const int entered = chdir(plan_.directory.c_str()) == 0 ? 0 : errno;
   for (int i = 0; i < plan_.count; ++i) {
     if (entered != 0) {
@@ -181,6 +182,7 @@ void HostHelper::start_rank(int number) {
   Rank& rank = ranks_.emplace_back();
   rank.process = std::make_unique<RankProcess>(context_, number, &error);
   rank.pmi_fd = rank.process->pmi_fd();
+  if (rank.process->has_own_group()) guard_.add(rank.process->pid());
   const auto name = static_cast<std::uint32_t>(number);
   const std::string label = plan_.label ? '[' + std::to_string(number) + "] " : "";
   const auto relay = [&](int fd, FrameKind kind) {
@@ -243,6 +245,7 @@ void HostHelper::reap_ranks() {
     Rank& rank = ranks_[i];
     RankEnd end;
     if (!rank.process->reap(ending_, &end)) continue;
+    guard_.remove(rank.process->pid());
     while (take_pmi(rank, rank_number(i))) {  // Its last words may explain its end. It sends no more.
     }
     for (LineRelay* relay : {rank.output.get(), rank.error.get()}) {

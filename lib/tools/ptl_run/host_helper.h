@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lib/tools/ptl_run/frame.h"
+#include "lib/tools/ptl_run/group_guard.h"
 #include "lib/tools/ptl_run/line_relay.h"
 #include "lib/tools/ptl_run/rank_process.h"
 
@@ -53,6 +54,7 @@ class HostHelper {
 
   int signal_fd_ = -1;
   LaunchContext context_;
+  GroupGuard guard_;
   std::unique_ptr<FrameStream> stream_;
   std::string address_;  ///< Of this host, dotted.
   JobPlan plan_;

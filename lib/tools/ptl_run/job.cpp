@@ -74,12 +74,14 @@ bool Job::prepare() {
 }
 
 bool Job::start_ranks() {
+  guard_.start();
   for (int number = 0; number < options_.size; ++number) {
     int error = 0;
     Rank& rank = ranks_.emplace_back();
     rank.process = std::make_unique<RankProcess>(context_, number, &error);
     rank.pmi_fd = rank.process->pmi_fd();
     rank.pid = rank.process->pid();
+    if (rank.process->has_own_group()) guard_.add(rank.pid);
     if (options_.label) {
       const std::string label = '[' + std::to_string(number) + "] ";
       const auto writer = [](int fd) { return [fd](std::string_view text) { write_all(fd, text); }; };
@@ -205,7 +207,9 @@ void Job::reap_ranks() {
   if (!std::exchange(child_ended_, false)) return;
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     RankEnd end;
-    if (ranks_[i].process != nullptr && ranks_[i].process->reap(ending_, &end)) note_end(static_cast<int>(i), end);
+    if (ranks_[i].process == nullptr || !ranks_[i].process->reap(ending_, &end)) continue;
+    guard_.remove(ranks_[i].pid);
+    note_end(static_cast<int>(i), end);
   }
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/tools/ptl_run/group_guard.h"
 #include "lib/tools/ptl_run/host_link.h"
 #include "lib/tools/ptl_run/line_relay.h"
 #include "lib/tools/ptl_run/pmi_server.h"
@@ -104,6 +105,7 @@ class Job {
 
   JobOptions options_;
   LaunchContext context_;
+  GroupGuard guard_;
   PmiServer pmi_;
   std::vector<Rank> ranks_;
   std::vector<std::unique_ptr<LineRelay>> relays_;
