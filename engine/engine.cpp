@@ -5,16 +5,20 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "engine/address/guarded_copy.h"
 #include "engine/engine_node.h"
 #include "engine/initiator/send.h"
 #include "engine/initiator/tofu_direct.h"
+#include "engine/initiator/tofu_owner.h"
 #include "engine/loop.h"
 #include "engine/observe/log.h"
 #include "engine/progress_thread.h"
 #include "engine/queue/clock.h"
+#include "engine/segment/user_key.h"
 #include "engine/target/close_interface.h"
+#include "engine/topology/launcher.h"
 
 namespace portofu {
 namespace {
@@ -44,10 +48,18 @@ std::uint64_t node_clock(void*) { return monotonic_ns(); }
 
 std::unique_ptr<Engine> Engine::open(const Settings& settings, std::uint32_t pid, OpenError* error, std::string* why) {
   set_log_level(static_cast<LogLevel>(settings.log_level));
-  std::unique_ptr<EngineNode> node = open_node(settings, pid, error, why);
+  Settings known = settings;
+  if (known.job_key == 0) known.job_key = job_key_of_launcher([](const char* name) { return std::getenv(name); });
+  const bool is_users = known.job_key == 0;
+  if (is_users) known.job_key = find_user_key(SegmentOptions().directory, why);
+  *error = OpenError::kSystem;
+  if (known.job_key == 0) return nullptr;
+  std::unique_ptr<EngineNode> node = open_node(known, pid, error, why);
   if (node == nullptr) return nullptr;
+  if (is_users && node->fabric != nullptr && node->fabric->is_open())
+    log_warning("no launcher and no PORTOFU_JOB_KEY says the key of the job: processes of other machines are refused");
   install_fault_guard();
-  std::unique_ptr<Engine> engine(new Engine(settings, std::move(node)));
+  std::unique_ptr<Engine> engine(new Engine(known, std::move(node)));
   if (settings.progress_thread == 0) return engine;
   engine->progress_ = ProgressThread::start(*engine);
   if (engine->progress_ == nullptr)
@@ -269,6 +281,7 @@ void Engine::sleep(std::uint64_t seen_activity, std::uint64_t longest_ns, OnAbor
     if (!found && needs_timers_on_duty(core_)) {
       longest_ns = std::min(longest_ns, std::uint64_t{core_.settings.peer_check_ms} * 1'000'000);
     }
+    if (is_asking_on_duty(core_)) longest_ns = std::min(longest_ns, kAskPauseNs);
     if (!found) core_.counters.add(Counter::kSleeps);
     fd = wait_fd_on_duty(core_);
   }
@@ -280,7 +293,9 @@ void Engine::sleep(std::uint64_t seen_activity, std::uint64_t longest_ns, OnAbor
 }
 
 void Engine::flush(std::uint64_t timeout_ns) {
-  auto nothing_waits = [](Core& core) { return core.waiting_peers.empty() && core.fired.empty(); };
+  auto nothing_waits = [](Core& core) {
+    return core.waiting_peers.empty() && core.fired.empty() && !is_asking_on_duty(core);
+  };
   wait(nothing_waits, timeout_ns, OnAbort::kGoOn);
 }
 

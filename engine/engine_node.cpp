@@ -23,7 +23,7 @@ OpenError to_open_error(SegmentError error) {
   return OpenError::kSystem;
 }
 
-/// A node where nobody answers is not asked again for so long: each question keeps the engine waiting.
+/// A node where nobody answers is not asked again for so long: what goes there ends at once meanwhile.
 constexpr std::uint64_t kSilenceNs = 5'000'000'000;
 
 }  // namespace
@@ -65,15 +65,21 @@ void SegmentDirectory::publish(const PublishedRegion& region) {
   publish_region(segment_.regions(), region);
 }
 
-bool SegmentDirectory::find(std::uint64_t key, ProcessId* owner) {
+FindResult SegmentDirectory::find(std::uint64_t key, ProcessId* owner) {
   const std::uint32_t nid = map_.nid_at(coordinates_of(key));
-  if (nid == 0 || nid == map_.own_nid() || fabric_ == nullptr) return find_here(key, owner);
+  if (nid == 0 || nid == map_.own_nid() || fabric_ == nullptr) {
+    return find_here(key, owner) ? FindResult::kFound : FindResult::kNobody;
+  }
   const std::uint64_t now = monotonic_ns();
   std::uint64_t& silent_until = silent_until_[nid];
-  if (now < silent_until) return false;
-  const AskResult result = socket_.ask(nid, key, owner);
-  if (result == AskResult::kNoAnswer) silent_until = now + kSilenceNs;
-  return result == AskResult::kFound;
+  if (now < silent_until && !socket_.is_asking(nid, key)) return FindResult::kNobody;
+  switch (socket_.ask(nid, key, owner)) {
+    case AskResult::kFound: return FindResult::kFound;
+    case AskResult::kAsking: return FindResult::kLater;
+    case AskResult::kNobody: break;
+    case AskResult::kNoAnswer: silent_until = now + kSilenceNs; break;
+  }
+  return FindResult::kNobody;
 }
 
 namespace {

@@ -26,7 +26,7 @@ class SegmentDirectory final : public NodeDirectory {
   SegmentDirectory(ProcessSegment& segment, NodeMap map, OfiWire* fabric, const DirectoryOptions& options);
   ClaimResult claim(std::uint64_t key) override;
   void release(std::uint64_t key) override;
-  bool find(std::uint64_t key, ProcessId* owner) override;
+  FindResult find(std::uint64_t key, ProcessId* owner) override;
   void publish(const PublishedRegion& region) override;
   void withdraw(std::uint64_t key) override { withdraw_region(segment_.regions(), key); }
 

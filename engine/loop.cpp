@@ -8,6 +8,7 @@
 #include "engine/initiator/connect.h"
 #include "engine/initiator/send.h"
 #include "engine/initiator/tofu_direct.h"
+#include "engine/initiator/tofu_owner.h"
 #include "engine/target/receive.h"
 
 namespace portofu {
@@ -107,6 +108,8 @@ int run_cycle_on_duty(Core& core) {
   int work = receive_packets(core);
   if (!core.fired.empty()) work += start_fired_operations(core);
   if (!core.waiting_peers.empty()) work += advance_waiting_peers(core);
+  if (is_asking_on_duty(core)) [[unlikely]]
+    work += advance_ownerless(core);
   // A process that comes back is heard only once its former life is closed.
   return work != 0 ? work : close_sources(core);
 }

@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "engine/engine.h"
+#include "engine/initiator/tofu_owner.h"
 #include "engine/loop.h"
 
 namespace portofu {
@@ -134,6 +135,7 @@ void ProgressThread::stop_listening() {
 
 bool ProgressThread::is_news_on_duty() const {
   if (engine_.core_.waiting_peers.size() > listening_waiting_) return true;
+  if (is_asking_on_duty(engine_.core_) && !listening_asking_) return true;
   return listening_long_ && needs_timers_on_duty(engine_.core_);
 }
 
@@ -162,11 +164,14 @@ void ProgressThread::listen(std::uint64_t seen_calls) {
   const bool timers = needs_timers_on_duty(engine_.core_);
   listening_long_ = quiet_ && !timers;
   listening_waiting_ = engine_.core_.waiting_peers.size();
+  listening_asking_ = is_asking_on_duty(engine_.core_);
+  const bool asking = listening_asking_;
   const int fd = wait_fd_on_duty(engine_.core_);
   engine_.give_duty();
   if (!busy && !stopping_.load(std::memory_order_acquire)) {
     const std::int64_t check_ns = std::int64_t{engine_.core_.settings.peer_check_ms} * 1'000'000;
-    quiet_ = !engine_.doorbell_.wait(seen, timers || !quiet_ ? check_ns : -1, fd);
+    const std::int64_t longest_ns = asking ? static_cast<std::int64_t>(kAskPauseNs) : timers || !quiet_ ? check_ns : -1;
+    quiet_ = !engine_.doorbell_.wait(seen, longest_ns, fd) && !asking;
   }
   listening_.store(false, std::memory_order_relaxed);
   engine_.doorbell_.withdraw();

@@ -61,6 +61,7 @@ class ProgressThread {
   std::atomic<bool> listening_{false};    ///< Writer: this thread sets it, whoever takes the duty clears it.
   bool listening_long_ = false;           ///< On duty: it does not look after timers meanwhile.
   std::size_t listening_waiting_ = 0;     ///< On duty: peers that waited for room when it began to listen.
+  bool listening_asking_ = false;         ///< On duty: nodes were being asked when it began to listen.
   bool quiet_ = false;                    ///< This thread: nothing happened while it last listened.
   std::atomic<bool> parked_{false};       ///< Writer: this thread. Reader: rearm.
   std::thread thread_;

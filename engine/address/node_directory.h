@@ -12,7 +12,14 @@ namespace portofu {
 /// Outcome of NodeDirectory::claim.
 enum class ClaimResult : std::uint8_t { kClaimed, kTaken, kFailed };
 
-/// Called on duty; may cost system calls, so never on the short path.
+/// Outcome of NodeDirectory::find.
+enum class FindResult : std::uint8_t {
+  kFound,
+  kNobody,  ///< No living process has it, or its node does not answer.
+  kLater,   ///< Its node is being asked: call again soon, until the answer is another one. Bounded by seconds.
+};
+
+/// Called on duty; never waits for anybody, but may cost system calls, so never on the short path.
 class NodeDirectory {
  public:
   virtual ~NodeDirectory() = default;
@@ -27,8 +34,8 @@ class NodeDirectory {
   virtual void publish(const PublishedRegion&) {}
   virtual void withdraw(std::uint64_t) {}
 
-  /// @return false if no living process has it
-  virtual bool find(std::uint64_t key, ProcessId* owner) = 0;
+  /// @param owner  set if it is found
+  virtual FindResult find(std::uint64_t key, ProcessId* owner) = 0;
 };
 
 }  // namespace portofu

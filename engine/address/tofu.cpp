@@ -49,10 +49,11 @@ bool Tofu::recall_owner(std::uint64_t id, ProcessId* owner) const {
   return true;
 }
 
-bool Tofu::ask_owner(std::uint64_t id, ProcessId* owner) {
-  if (directory == nullptr || !directory->find(claim_key(id), owner)) return false;
-  owners_[claim_key(id)] = *owner;
-  return true;
+FindResult Tofu::ask_owner(std::uint64_t id, ProcessId* owner) {
+  if (directory == nullptr) return FindResult::kNobody;
+  const FindResult found = directory->find(claim_key(id), owner);
+  if (found == FindResult::kFound) owners_[claim_key(id)] = *owner;
+  return found;
 }
 
 }  // namespace portofu

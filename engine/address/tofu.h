@@ -54,6 +54,12 @@ struct ControlQueue {
   }
 };
 
+/// A descriptor, or the packet of a gate, whose target is not known yet. @see initiator/tofu_owner
+struct OwnerlessRequest {
+  Descriptor descriptor;
+  std::unique_ptr<std::byte[]> gate_value;  ///< kTofuGate: its payload; else nullptr.
+};
+
 class Tofu {
  public:
   /// @param node  nullptr: everything is claimed successfully, and only this process is known
@@ -112,12 +118,16 @@ class Tofu {
     }
   }
 
-  /// Who owns a queue or gate, from memory; or asked anew.
+  /// Who owns a queue or gate, from memory; or asked anew, which may have to be repeated.
   bool recall_owner(std::uint64_t id, ProcessId* owner) const;
-  bool ask_owner(std::uint64_t id, ProcessId* owner);
+  FindResult ask_owner(std::uint64_t id, ProcessId* owner);
   void forget_owner(std::uint64_t id) { owners_.erase(claim_key(id)); }
 
   static constexpr std::uint32_t kMaxVcqs = 1u << 16;
+
+  // Of initiator/tofu_owner.
+  std::unordered_map<std::uint64_t, std::deque<OwnerlessRequest>> ownerless;  ///< By claim key, in order of posting.
+  std::uint64_t ask_again_ns = 0;                                             ///< When nodes are asked again.
 
   // Of initiator/tofu_direct.
   std::uint64_t lanes_opened = 0;  ///< Names the latest stretch, see Peer::lane.

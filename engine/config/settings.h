@@ -13,7 +13,7 @@ namespace portofu {
 struct Settings {
   std::uint32_t nid = 0;                      ///< PORTOFU_NID, host byte order; 0: look for an interface.
   std::string interface;                      ///< PORTOFU_INTERFACE; empty: the first that is up.
-  std::uint32_t job_key = 0;                  ///< PORTOFU_JOB_KEY.
+  std::uint32_t job_key = 0;                  ///< PORTOFU_JOB_KEY; 0: that of the launcher or the user.
   std::uint32_t spin_count = 2000;            ///< PORTOFU_SPIN, empty polls before a yield.
   std::uint32_t sleep_after_us = 200;         ///< PORTOFU_SLEEP_AFTER_US.
   std::uint32_t progress_thread = 1;          ///< PORTOFU_PROGRESS_THREAD; 0: none is started.
@@ -32,6 +32,7 @@ struct Settings {
   std::uint32_t fabric_base_port = 0;         ///< PORTOFU_FABRIC_BASE_PORT.
   std::uint32_t directory_port = 0;           ///< PORTOFU_DIRECTORY_PORT; 0: by user and job key.
   std::string hosts;                          ///< PORTOFU_HOSTS; empty: there is no file.
+  std::string launch_agent;                   ///< PORTOFU_LAUNCH_AGENT, of ptl_run; empty: ssh -x.
   std::uint32_t shuffle_seed = 0;             ///< PORTOFU_SHUFFLE; 0: packets are taken as they come.
   std::string coords;                         ///< PORTOFU_COORDS; empty: 0,0,0,0,0,0.
   std::uint32_t tni_count = 6;                ///< PORTOFU_TNIS.

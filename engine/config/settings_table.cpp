@@ -10,14 +10,15 @@ namespace {
 
 constexpr std::uint32_t kMax = UINT32_MAX;
 
-const std::array<SettingRow, 34> kTable{{
+const std::array<SettingRow, 35> kTable{{
     {"PORTOFU_NID", SettingKind::kNodeId, &Settings::nid, nullptr, 1, kMax - 1, "", "address of an interface",
      "Node ID of this node: an IPv4 address or the integer that it stands for. All processes of a node need the same."},
     {"PORTOFU_INTERFACE", SettingKind::kText, nullptr, &Settings::interface, 0, 15, "",
      "first that is up and not loopback",
      "Network interface whose IPv4 address is the node ID, if PORTOFU_NID is not set."},
-    {"PORTOFU_JOB_KEY", SettingKind::kInteger, &Settings::job_key, nullptr, 0, kMax, "", nullptr,
-     "Key of the job. Packets that carry another one are refused."},
+    {"PORTOFU_JOB_KEY", SettingKind::kInteger, &Settings::job_key, nullptr, 0, kMax, "",
+     "of the launcher, or of the user on this node",
+     "Key of the job, not 0. Packets that carry another one are refused."},
     {"PORTOFU_SPIN", SettingKind::kInteger, &Settings::spin_count, nullptr, 0, kMax, "polls", nullptr,
      "Empty polls in a row before the polling thread yields its core."},
     {"PORTOFU_SLEEP_AFTER_US", SettingKind::kInteger, &Settings::sleep_after_us, nullptr, 0, 10'000'000, "us", nullptr,
@@ -61,6 +62,8 @@ const std::array<SettingRow, 34> kTable{{
     {"PORTOFU_HOSTS", SettingKind::kText, nullptr, &Settings::hosts, 0, 4095, "", "none",
      "File with the nodes of the job, one IPv4 address a line, and coordinates X,Y,Z,A,B,C if the node has others than "
      "the line number."},
+    {"PORTOFU_LAUNCH_AGENT", SettingKind::kText, nullptr, &Settings::launch_agent, 0, 4095, "", "ssh -x",
+     "ptl_run: command that, given a host and a command line, runs that on the host."},
     {"PORTOFU_SHUFFLE", SettingKind::kInteger, &Settings::shuffle_seed, nullptr, 0, kMax, "", nullptr,
      "Not 0: packets are delayed and taken in any order that Portals allows, by this seed. For tests, and slow."},
     {"PORTOFU_COORDS", SettingKind::kText, nullptr, &Settings::coords, 0, 31, "", "0,0,0,0,0,0",

@@ -3,6 +3,7 @@
 #include "engine/initiator/answer_in.h"
 #include "engine/initiator/connect.h"
 #include "engine/initiator/tofu_direct.h"
+#include "engine/initiator/tofu_owner.h"
 #include "engine/initiator/tofu_report.h"
 #include "engine/target/atomic_unit.h"
 #include "engine/target/barrier.h"
@@ -160,22 +161,6 @@ NiFail judge_local_side(const TofuSending& s) {
   return fail;
 }
 
-/// Finds the process behind a VCQ ID. What is remembered is asked again once there is no link to it.
-Peer* find_peer(Core& core, std::uint64_t id) {
-  ProcessId owner;
-  if (coordinates_of(id) == core.tofu->coordinates) {
-    const std::uint32_t number = queue_number(id);
-    const bool own =
-        is_kind(id, TofuIdKind::kVcq) ? core.tofu->queue(number) != nullptr : core.tofu->gate(number) != nullptr;
-    if (own) return &core.peer(core.self);
-  }
-  if (core.tofu->recall_owner(id, &owner) && !(owner == core.self)) {
-    Peer& peer = core.peer(owner);
-    if (peer.state == PeerState::kConnected && !peer.link->lost) return &peer;
-  }
-  return core.tofu->ask_owner(id, &owner) ? &core.peer(owner) : nullptr;
-}
-
 /// A put of which the target is told nothing needs nobody there. It stays behind all that was sent to the peer before.
 /// @return false if packets have to do it
 bool put_directly(const TofuSending& s) {
@@ -207,6 +192,40 @@ void count_request(Core& core, DescriptorKind kind) {
                                                         : Counter::kPutsSent);
 }
 
+/// @param peer  nullptr: nobody has the VCQ
+void send_to_owner(Core& core, Peer* peer, VirtualControlQueue& vcq, const Descriptor& d) {
+  if (peer == nullptr) {
+    vcq.tcq.complete(d.local_get_offset, NiFail::kOk);
+    return report_at_once(core, vcq, d, NiFail::kUndeliverable);
+  }
+  SendProgress progress;
+  const TofuSending sending{core, *peer, d, &vcq, progress};
+  const NiFail fail = judge_local_side(sending);
+  if (fail != NiFail::kOk) return abandon(sending, fail);
+  const Reach reach = ensure_connected(core, *peer);
+  if (reach == Reach::kNever) return abandon(sending, NiFail::kUndeliverable);
+  count_request(core, d.kind);
+  if (reach == Reach::kNow) {
+    const MappedResult mapped = use_mapped_on_duty(core, *peer, vcq, d);
+    if (mapped == MappedResult::kDone || (mapped == MappedResult::kNo && put_directly(sending))) return;
+    progress.placed = mapped == MappedResult::kPlaced;
+  }
+  send_or_wait(sending, reach == Reach::kNow && peer->requests.empty());
+}
+
+/// @param peer  nullptr: nobody has the gate
+/// @return false if the packet cannot go there
+bool send_gate_to_owner(Core& core, Peer* peer, OwnerlessRequest request) {
+  if (peer == nullptr) return false;
+  const Reach reach = ensure_connected(core, *peer);
+  if (reach == Reach::kNever) return false;
+  SendProgress progress;
+  progress.private_data = std::move(request.gate_value);
+  const TofuSending sending{core, *peer, request.descriptor, nullptr, progress};
+  send_or_wait(sending, reach == Reach::kNow && peer->requests.empty());
+  return true;
+}
+
 }  // namespace
 
 void start_tofu_descriptor(Core& core, const Descriptor& d) {
@@ -219,42 +238,35 @@ void start_tofu_descriptor(Core& core, const Descriptor& d) {
     ++core.activity;
     return;
   }
-  Peer* peer = find_peer(core, d.match_bits);
-  if (peer == nullptr) {
-    vcq->tcq.complete(d.local_get_offset, NiFail::kOk);
-    return report_at_once(core, *vcq, d, NiFail::kUndeliverable);
-  }
-  SendProgress progress;
-  const TofuSending sending{core, *peer, d, vcq, progress};
-  const NiFail fail = judge_local_side(sending);
-  if (fail != NiFail::kOk) return abandon(sending, fail);
-  const Reach reach = ensure_connected(core, *peer);
-  if (reach == Reach::kNever) return abandon(sending, NiFail::kUndeliverable);
-  count_request(core, d.kind);
-  if (reach == Reach::kNow) {
-    const MappedResult mapped = use_mapped_on_duty(core, *peer, *vcq, d);
-    if (mapped == MappedResult::kDone || (mapped == MappedResult::kNo && put_directly(sending))) return;
-    progress.placed = mapped == MappedResult::kPlaced;
-  }
-  send_or_wait(sending, reach == Reach::kNow && peer->requests.empty());
+  Peer* peer = nullptr;
+  if (find_owner(core, d.match_bits, &peer) == FindResult::kLater) return wait_for_owner(core, {d, nullptr});
+  send_to_owner(core, peer, *vcq, d);
 }
 
 bool send_gate_packet(Core& core, const BarrierGate& gate, const GateValue& value) {
-  Peer* peer = find_peer(core, gate.remote_target);
-  if (peer == nullptr) return false;
-  const Reach reach = ensure_connected(core, *peer);
-  if (reach == Reach::kNever) return false;
-  Descriptor d;
-  d.kind = DescriptorKind::kTofuGate;
-  d.interface_index = kTofuInterface;
-  d.match_bits = gate.remote_target;
-  d.hdr_data = gate.id;
-  d.length = sizeof value;
-  SendProgress progress;
-  progress.private_data = std::make_unique<std::byte[]>(sizeof value);
-  std::memcpy(progress.private_data.get(), &value, sizeof value);
-  send_or_wait(TofuSending{core, *peer, d, nullptr, progress}, reach == Reach::kNow && peer->requests.empty());
+  OwnerlessRequest request;
+  request.descriptor.kind = DescriptorKind::kTofuGate;
+  request.descriptor.interface_index = kTofuInterface;
+  request.descriptor.match_bits = gate.remote_target;
+  request.descriptor.hdr_data = gate.id;
+  request.descriptor.length = sizeof value;
+  request.gate_value = std::make_unique<std::byte[]>(sizeof value);
+  std::memcpy(request.gate_value.get(), &value, sizeof value);
+  Peer* peer = nullptr;
+  if (find_owner(core, gate.remote_target, &peer) != FindResult::kLater) {
+    return send_gate_to_owner(core, peer, std::move(request));
+  }
+  wait_for_owner(core, std::move(request));
   return true;
+}
+
+void start_towards(Core& core, Peer* peer, OwnerlessRequest request) {
+  const Descriptor d = request.descriptor;
+  if (d.kind == DescriptorKind::kTofuGate) {
+    if (!send_gate_to_owner(core, peer, std::move(request))) fail_barrier(core, d.hdr_data);
+  } else if (VirtualControlQueue* vcq = core.tofu->vcq(d.md_handle)) {
+    send_to_owner(core, peer, *vcq, d);
+  }
 }
 
 SendResult advance_tofu_request(Core& core, Peer& peer, OutgoingRequest& request, int& budget) {

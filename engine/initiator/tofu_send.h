@@ -10,6 +10,10 @@ namespace portofu {
 /// Starts a descriptor whose interface_index is kTofuInterface; any other does nothing.
 void start_tofu_descriptor(Core& core, const Descriptor& descriptor);
 
+/// Goes on with a request whose owner has become known.
+/// @param peer  nullptr: nobody has its target, and it ends as PTL_NI_UNDELIVERABLE does
+void start_towards(Core& core, Peer* peer, OwnerlessRequest request);
+
 /// Sends one packet of a barrier. @return false if nobody owns the gate `target`
 bool send_gate_packet(Core& core, const BarrierGate& gate, const GateValue& value);
 

@@ -1,8 +1,21 @@
 #include "engine/topology/launcher.h"
 
 #include <cstdlib>
+#include <string>
+#include <string_view>
 
 namespace portofu {
+namespace {
+
+/// FNV-1a, folded; never 0.
+std::uint32_t hash_of(std::string_view text) {
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  const auto folded = static_cast<std::uint32_t>(hash ^ (hash >> 32));
+  return folded != 0 ? folded : 1;
+}
+
+}  // namespace
 
 bool launcher_spans_nodes(const std::function<const char*(const char* name)>& get_variable) {
   const auto number = [&get_variable](const char* name) {
@@ -14,6 +27,17 @@ bool launcher_spans_nodes(const std::function<const char*(const char* name)>& ge
   };
   return more_than_here("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE") ||
          more_than_here("PMI_SIZE", "MPI_LOCALNRANKS") || number("SLURM_STEP_NUM_NODES") > 1;
+}
+
+std::uint32_t job_key_of_launcher(const std::function<const char*(const char* name)>& get_variable) {
+  const auto text = [&get_variable](const char* name) {
+    const char* found = get_variable(name);
+    return std::string(found != nullptr ? found : "");
+  };
+  const std::string open_mpi = text("OMPI_MCA_orte_precondition_transports");
+  if (!open_mpi.empty()) return hash_of(open_mpi);
+  const std::string slurm = text("SLURM_JOB_ID");
+  return slurm.empty() ? 0 : hash_of(slurm + '.' + text("SLURM_STEP_ID"));
 }
 
 }  // namespace portofu

@@ -1,6 +1,7 @@
 #pragma once
-// What the launcher of a job tells its processes about other nodes, by its environment.
+// What the launcher of a job tells its processes, by its environment: about other nodes, and what all of the job know.
 
+#include <cstdint>
 #include <functional>
 
 namespace portofu {
@@ -9,5 +10,11 @@ namespace portofu {
 /// MPICH's Hydra (PMI_SIZE and MPI_LOCALNRANKS) or Slurm (SLURM_STEP_NUM_NODES).
 /// @param get_variable  std::getenv, or a test's own
 bool launcher_spans_nodes(const std::function<const char*(const char* name)>& get_variable);
+
+/// A key that all processes of the job get from what its launcher tells all of them, and no other job has: the
+/// transport key that mpirun of Open MPI draws, which is a secret, or the numbers of Slurm's job and step, which are
+/// none.
+/// @return 0 if there is neither
+std::uint32_t job_key_of_launcher(const std::function<const char*(const char* name)>& get_variable);
 
 }  // namespace portofu

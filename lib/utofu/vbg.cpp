@@ -3,6 +3,7 @@
 #include <cstring>
 #include <vector>
 
+#include "engine/initiator/tofu_owner.h"
 #include "engine/target/barrier.h"
 #include "lib/utofu/limits.h"
 
@@ -71,8 +72,7 @@ void configure(Core& core, BarrierGate& gate, const utofu_vbg_setting& setting) 
   gate.rounds_started = gate.rounds_passed = 0;
   // Asked now, so that the death of that process is understood later.
   for (const std::uint64_t other : {gate.remote_source, gate.remote_target}) {
-    ProcessId owner;
-    if (other != UTOFU_VBG_ID_NULL) core.tofu->ask_owner(other, &owner);
+    if (other != UTOFU_VBG_ID_NULL) learn_owner(core, other);
   }
   if (!gate.is_start()) arm_gate(core, gate);
 }

@@ -74,11 +74,27 @@ mpi_test() {
   report_program "$suite" "$name" $((SECONDS - started)) "$log" "$status"
 }
 
+# launched_test ROLE: ptl_run starts programs of one API on hosts 1 to 3, and they find each other by PMI.
+launched_test() {
+  local name="ptl_run --hosts: $1, 5 ranks on 3 hosts" started=$SECONDS status=0 log=$log_directory/ptl_run_$1.log
+  [[ $name =~ $only ]] || return 0
+  PTL_RUN_TEST_ROLE=$1 launch_limited 60 "$log" "$build_directory/bin/ptl_run" --export PTL_RUN_TEST_ROLE \
+    --hosts "$(host_address 1):2,$(host_address 2),$(host_address 3):2" --agent "$agent" \
+    "$build_directory/bin/process_ptl_run_test" || status=$?
+  if ((status == 0)); then
+    report PASS "$suite" "$name" $((SECONDS - started))
+  else
+    report FAIL "$suite" "$name" $((SECONDS - started)) "status $status: $(last_log_line "$log") ($log)"
+  fi
+}
+
 network_tests() {
   local binary
   for binary in "$build_directory"/bin/conformance_{portals4_s2,portals4_s3_15,portals4_s3_16,utofu_s}*_test; do
     conformance_test "$binary"
   done
+  launched_test portals
+  launched_test utofu
   mpi_test 2 2 60 'two hosts' hello
   mpi_test 3 3 60 'three hosts' hello
   mpi_test 2 2 180 'two hosts' pingpong_check 4194304

@@ -95,7 +95,7 @@ report_program() {
 # of this user may be running and have theirs.
 ours_in_shared_memory() {
   local file
-  find /dev/shm -maxdepth 1 -user "$(id -u)" -iname '*portofu*' 2>/dev/null | sort | while read -r file; do
+  find /dev/shm -maxdepth 1 -user "$(id -u)" -iname '*portofu*' ! -name 'portofu-key-*' 2>/dev/null | sort | while read -r file; do
     grep -qsF "$file" /proc/[0-9]*/maps || printf '%s\n' "${file##*/}"
   done
 }

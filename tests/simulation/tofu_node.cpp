@@ -14,11 +14,11 @@ ClaimResult TableDirectory::claim(std::uint64_t key) {
 
 void TableDirectory::release(std::uint64_t key) { claims_.erase(key); }
 
-bool TableDirectory::find(std::uint64_t key, ProcessId* owner) {
+FindResult TableDirectory::find(std::uint64_t key, ProcessId* owner) {
   const auto found = claims_.find(key);
-  if (found == claims_.end()) return false;
+  if (found == claims_.end()) return FindResult::kNobody;
   *owner = found->second;
-  return true;
+  return FindResult::kFound;
 }
 
 TofuNode::TofuNode(std::unique_ptr<Wire> carrier, const NodeOptions& options, TofuClaims& claims, const Coordinates& at)

@@ -37,15 +37,15 @@ TEST(EngineNode, Directory__claims_finds_and_releases_for_its_process) {
   ASSERT_NE(other, nullptr);
   const std::uint64_t key = 0x5aa'0000'0000 + mine->segment->id().pid;
   ProcessId owner;
-  EXPECT_FALSE(other->directory->find(key, &owner));
+  EXPECT_EQ(other->directory->find(key, &owner), FindResult::kNobody);
   EXPECT_EQ(mine->directory->claim(key), ClaimResult::kClaimed);
   EXPECT_EQ(other->directory->claim(key), ClaimResult::kTaken);
-  ASSERT_TRUE(other->directory->find(key, &owner));
+  ASSERT_EQ(other->directory->find(key, &owner), FindResult::kFound);
   EXPECT_EQ(owner, mine->segment->id());
   other->directory->release(key);
-  EXPECT_TRUE(other->directory->find(key, &owner)) << "It is not the other's to release.";
+  EXPECT_EQ(other->directory->find(key, &owner), FindResult::kFound) << "It is not the other's to release.";
   mine->directory->release(key);
-  EXPECT_FALSE(other->directory->find(key, &owner));
+  EXPECT_EQ(other->directory->find(key, &owner), FindResult::kNobody);
 }
 
 }  // namespace

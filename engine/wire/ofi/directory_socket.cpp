@@ -1,6 +1,5 @@
 #include "engine/wire/ofi/directory_socket.h"
 
-#include <poll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -17,7 +16,7 @@ namespace {
 
 /// A question is asked again when no answer has come for so long; then for twice as long, and so on.
 constexpr int kFirstPauseMs = 40;
-constexpr int kMostTries = 7;
+constexpr std::size_t kMostTries = 7;
 
 enum class DirectoryKind : std::uint32_t { kAsk = 1, kFound = 2, kNobody = 3 };
 
@@ -69,55 +68,51 @@ bool receive_message(int fd, DirectoryMessage* message, sockaddr_in* from) {
 
 /// A question under way: each try has a socket of its own, and an answer to any of them counts, however late.
 struct DirectorySocket::Question {
-  DirectorySocket& own;
   const DirectoryMessage message;
-  std::vector<pollfd> sockets;  ///< Connected to the node, so only that is heard, and that nobody listens there.
-  bool refused = false;         ///< Its kernel says so.
+  const sockaddr_in to;
+  std::vector<int> sockets;       ///< Connected to the node, so only that is heard, and that nobody listens there.
+  std::uint64_t next_try_ms = 0;  ///< When it is asked again, or given up.
 
   ~Question() {
-    for (const pollfd& socket : sockets) close(socket.fd);
+    for (const int fd : sockets) close(fd);
   }
 
-  bool send(const sockaddr_in& to) {
-    const int fd = open_socket(own.options_.nid, 0);
+  bool send(std::uint32_t own_nid) {
+    const int fd = open_socket(own_nid, 0);
     if (fd < 0) return false;
-    sockets.push_back({fd, POLLIN, 0});
+    sockets.push_back(fd);
     return connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0 &&
            ::send(fd, &message, sizeof message, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof message);
   }
 
-  AskResult await(int pause_ms, ProcessId* owner) {
-    const std::uint64_t end = now_ms() + static_cast<std::uint64_t>(pause_ms);
-    for (std::uint64_t now = now_ms(); now < end && !refused; now = now_ms()) {
-      sockets.push_back({own.fd_, POLLIN, 0});  // poll leaves a negative descriptor out.
-      poll(sockets.data(), sockets.size(), static_cast<int>(end - now));
-      sockets.pop_back();
-      own.serve();
-      for (const pollfd& socket : sockets) {
-        const AskResult result = socket.revents != 0 ? take(socket.fd, owner) : AskResult::kNoAnswer;
-        if (result != AskResult::kNoAnswer) return result;
-      }
+  AskResult look(ProcessId* owner) const {
+    for (const int fd : sockets) {
+      const AskResult result = take(fd, owner);
+      if (result != AskResult::kAsking) return result;
     }
-    return AskResult::kNoAnswer;
+    return AskResult::kAsking;
   }
 
-  AskResult take(int fd, ProcessId* owner) {
+  /// Takes one message, if there is one.
+  AskResult take(int fd, ProcessId* owner) const {
     DirectoryMessage answer;
     sockaddr_in from;
     if (!receive_message(fd, &answer, &from)) {
-      refused = refused || (errno != EAGAIN && errno != EINTR);
-      return AskResult::kNoAnswer;
+      return errno == EAGAIN || errno == EINTR ? AskResult::kAsking : AskResult::kNoAnswer;
     }
     const bool ours = answer.magic == kDirectoryMagic && answer.job_key == message.job_key &&
                       answer.uid == message.uid && answer.key == message.key && answer.nonce == message.nonce;
     if (ours && answer.kind == DirectoryKind::kNobody) return AskResult::kNobody;
     if (!ours || answer.kind != DirectoryKind::kFound || answer.pid == 0 || answer.pid > kMaxPid) {
-      return AskResult::kNoAnswer;
+      return AskResult::kAsking;
     }
     owner->pid = answer.pid;
     return AskResult::kFound;
   }
 };
+
+DirectorySocket::DirectorySocket(const DirectoryOptions& options, Find find)
+    : options_(options), find_(std::move(find)) {}
 
 DirectorySocket::~DirectorySocket() {
   if (fd_ >= 0) close(fd_);
@@ -145,16 +140,23 @@ void DirectorySocket::serve() {
 }
 
 AskResult DirectorySocket::ask(std::uint32_t nid, std::uint64_t key, ProcessId* owner) {
-  DirectoryMessage question{kDirectoryMagic, options_.job_key, options_.uid, DirectoryKind::kAsk, key, 0, 0, 0};
-  if (getrandom(&question.nonce, sizeof question.nonce, GRND_NONBLOCK) < 0) return AskResult::kNoAnswer;
-  Question asked{*this, question, {}};
-  AskResult result = AskResult::kNoAnswer;
-  int pause_ms = kFirstPauseMs;
-  for (int tries = 0; tries < kMostTries && result == AskResult::kNoAnswer; ++tries, pause_ms *= 2) {
-    if (!asked.send(socket_address(nid, options_.port))) return AskResult::kNoAnswer;
-    result = asked.await(pause_ms, owner);
-    if (asked.refused) return AskResult::kNoAnswer;
+  auto found = questions_.find({nid, key});
+  if (found == questions_.end()) {
+    if (questions_.size() >= kMostQuestions) return AskResult::kAsking;
+    DirectoryMessage message{kDirectoryMagic, options_.job_key, options_.uid, DirectoryKind::kAsk, key, 0, 0, 0};
+    if (getrandom(&message.nonce, sizeof message.nonce, GRND_NONBLOCK) < 0) return AskResult::kNoAnswer;
+    found =
+        questions_.emplace(std::pair(nid, key), new Question{message, socket_address(nid, options_.port), {}}).first;
   }
+  Question& question = *found->second;
+  AskResult result = question.look(owner);
+  const std::uint64_t now = now_ms();
+  if (result == AskResult::kAsking && now >= question.next_try_ms) {
+    question.next_try_ms = now + (static_cast<std::uint64_t>(kFirstPauseMs) << question.sockets.size());
+    const bool again = question.sockets.size() < kMostTries && question.send(options_.nid);
+    if (!again) result = AskResult::kNoAnswer;
+  }
+  if (result != AskResult::kAsking) questions_.erase(found);
   owner->nid = nid;
   return result;
 }

@@ -6,6 +6,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <memory>
+#include <utility>
 
 #include "engine/topology/process_id.h"
 
@@ -23,7 +26,8 @@ struct DirectoryOptions {
 enum class AskResult : std::uint8_t {
   kFound,
   kNobody,    ///< The node says that no process has it.
-  kNoAnswer,  ///< Nobody listens there, or nobody answers in time.
+  kNoAnswer,  ///< Nobody listens there, or nobody has answered for five seconds.
+  kAsking,    ///< There is no answer yet: ask again.
 };
 
 /// Used by one thread at a time.
@@ -32,7 +36,7 @@ class DirectorySocket {
   /// Answers from what this process can see. @return false if no process of this node has the key
   using Find = std::function<bool(std::uint64_t key, ProcessId* owner)>;
 
-  DirectorySocket(const DirectoryOptions& options, Find find) : options_(options), find_(std::move(find)) {}
+  DirectorySocket(const DirectoryOptions& options, Find find);
   ~DirectorySocket();
   DirectorySocket(const DirectorySocket&) = delete;
   DirectorySocket& operator=(const DirectorySocket&) = delete;
@@ -46,14 +50,18 @@ class DirectorySocket {
   /// Answers what has been asked, at most kMostAnswers questions.
   void serve();
 
-  /// Asks a node, for five seconds at most, and answers meanwhile. Ends at once if the node's kernel says that nobody
-  /// listens.
+  /// Asks a node, or looks whether it has answered; never waits. Whoever has begun to ask goes on until the result is
+  /// another one than kAsking. Ends soon if the node's kernel says that nobody listens.
   AskResult ask(std::uint32_t nid, std::uint64_t key, ProcessId* owner);
+  bool is_asking(std::uint32_t nid, std::uint64_t key) const { return questions_.contains({nid, key}); }
 
   /// The port for those who configured none: between 20000 and 29999, by user and job.
   static std::uint16_t default_port(std::uint32_t job_key, std::uint32_t uid);
 
   static constexpr int kMostAnswers = 16;
+
+  /// Questions under way; others are put when one of them has ended. Each has up to seven sockets.
+  static constexpr std::size_t kMostQuestions = 32;
 
  private:
   struct Question;
@@ -61,6 +69,7 @@ class DirectorySocket {
   const DirectoryOptions options_;
   const Find find_;
   int fd_ = -1;
+  std::map<std::pair<std::uint32_t, std::uint64_t>, std::unique_ptr<Question>> questions_;  ///< By NID and key.
 };
 
 }  // namespace portofu

@@ -1,7 +1,7 @@
 #include "lib/tools/ptl_run/job.h"
 
-#include <fcntl.h>
 #include <poll.h>
+#include <sys/random.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -9,16 +9,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
-namespace portofu::tools {
-namespace {
+#include "lib/tools/ptl_run/signals.h"
 
-/// Signals that ask for the end of the job. Who ignored one of them when starting us wants it ignored.
-constexpr int kEndingSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-/// Signals that only pass through.
-constexpr int kPassedSignals[] = {SIGUSR1, SIGUSR2, SIGWINCH};
+namespace portofu::tools {
 
 std::uint64_t now_ms() {
   timespec now{};
@@ -28,34 +25,23 @@ std::uint64_t now_ms() {
 
 void say(const std::string& text) { write_all(STDERR_FILENO, "ptl_run: " + text + '\n'); }
 
-bool is_ignored(int number) {
-  struct sigaction action {};
-  return sigaction(number, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
-}
-
-bool is_ending_signal(int number) {
-  return std::find(std::begin(kEndingSignals), std::end(kEndingSignals), number) != std::end(kEndingSignals);
-}
-
-std::string signal_text(int number) { return "signal " + std::to_string(number) + " (" + strsignal(number) + ')'; }
-
-}  // namespace
-
 Job::Job(JobOptions options)
     : options_(std::move(options)), pmi_(options_.size, "kvs_ptl_run_" + std::to_string(getpid())) {
   context_.command = options_.command;
   context_.size = options_.size;
+  context_.local_size = options_.size;
   context_.takes_output = options_.label;
 }
 
 Job::~Job() {
+  end_hosts();
   for (Rank& rank : ranks_) close_dialogue(rank);
   if (signal_fd_ >= 0) close(signal_fd_);
 }
 
 int Job::run() {
   if (!prepare()) return kLauncherFailed;
-  if (!start_ranks()) return exit_status_;
+  if (!(options_.hosts.empty() ? start_ranks() : start_hosts())) return exit_status_;
   while (running_count() > 0) {
     wait_for_something();
     take_signals();
@@ -65,6 +51,7 @@ int Job::run() {
     for (std::size_t i = 0; i < relays_.size(); ++i) {
       if (polled_[1 + ranks_.size() + i].revents != 0) relays_[i]->carry();
     }
+    serve_hosts();
     reap_ranks();
     kill_late_ranks();
   }
@@ -75,45 +62,37 @@ int Job::run() {
 // ---- Beginning -----------------------------------------------------------------------------------------------------
 
 bool Job::prepare() {
-  // Below are stdin, stdout and stderr; were one of them closed, a channel would get its number.
-  for (int fd = 0; fd >= 0 && fd <= STDERR_FILENO;) fd = open("/dev/null", O_RDWR);
-  getrlimit(RLIMIT_NOFILE, &context_.open_files);
-  rlimit more = context_.open_files;
-  more.rlim_cur = more.rlim_max;  // Three descriptors a rank; the ranks get the old limit back.
-  setrlimit(RLIMIT_NOFILE, &more);
-  signal(SIGPIPE, SIG_IGN);
-  sigset_t taken;
-  sigemptyset(&taken);
-  for (const int number : kEndingSignals) {
-    if (!is_ignored(number)) sigaddset(&taken, number);
-  }
-  for (const int number : kPassedSignals) sigaddset(&taken, number);
-  for (const int number : {SIGCHLD, SIGTSTP}) sigaddset(&taken, number);
-  signal(SIGCHLD, SIG_DFL);  // Were it ignored, the kernel would take ended ranks away.
-  sigprocmask(SIG_BLOCK, &taken, &context_.signal_mask);
-  signal_fd_ = signalfd(-1, &taken, SFD_NONBLOCK | SFD_CLOEXEC);
+  signal_fd_ = take_over_signals(&context_);
   if (signal_fd_ < 0) say(std::string("cannot wait for signals: ") + std::strerror(errno));
+  // A key that the user has chosen stays.
+  std::uint32_t key = 0;
+  while (getrandom(&key, sizeof key, 0) != static_cast<ssize_t>(sizeof key)) {
+  }
+  const char* given = std::getenv("PORTOFU_JOB_KEY");
+  if (given == nullptr || *given == '\0') setenv("PORTOFU_JOB_KEY", std::to_string(key | 1).c_str(), 1);
   return signal_fd_ >= 0;
 }
 
 bool Job::start_ranks() {
+  guard_.start();
   for (int number = 0; number < options_.size; ++number) {
     int error = 0;
     Rank& rank = ranks_.emplace_back();
     rank.process = std::make_unique<RankProcess>(context_, number, &error);
     rank.pmi_fd = rank.process->pmi_fd();
+    rank.pid = rank.process->pid();
+    if (rank.process->has_own_group()) guard_.add(rank.pid);
     if (options_.label) {
       const std::string label = '[' + std::to_string(number) + "] ";
-      relays_.push_back(std::make_unique<LineRelay>(rank.process->output_fd(), STDOUT_FILENO, label));
-      relays_.push_back(std::make_unique<LineRelay>(rank.process->error_fd(), STDERR_FILENO, label));
+      const auto writer = [](int fd) { return [fd](std::string_view text) { write_all(fd, text); }; };
+      relays_.push_back(std::make_unique<LineRelay>(rank.process->output_fd(), writer(STDOUT_FILENO), label));
+      relays_.push_back(std::make_unique<LineRelay>(rank.process->error_fd(), writer(STDERR_FILENO), label));
     }
     if (error == 0 && options_.verbose)
       say("rank " + std::to_string(number) + " is process " + std::to_string(rank.process->pid()));
     if (error == 0) continue;
-    say("cannot start '" + options_.command.front() + "' as rank " + std::to_string(number) + ": " +
-        std::strerror(error));
-    send_to_all(SIGKILL);
-    exit_status_ = error == ENOENT ? kNotFound : error == EACCES || error == ENOEXEC ? kCannotExecute : kLauncherFailed;
+    rank.running = false;
+    refuse_start(number, error);
     return false;  // The kernel takes the killed away when we end; nobody waits for them.
   }
   return true;
@@ -126,8 +105,12 @@ void Job::wait_for_something() {
   for (const Rank& rank : ranks_)
     polled_.push_back({rank.pmi_fd, static_cast<short>(rank.to_send.empty() ? POLLIN : POLLOUT), 0});
   for (const auto& relay : relays_) polled_.push_back({relay->fd(), POLLIN, 0});
-  int timeout_ms = -1;
-  if (kill_at_ms_ != 0) timeout_ms = static_cast<int>(kill_at_ms_ - std::min(kill_at_ms_, now_ms()));
+  poll_hosts();
+  std::uint64_t next_ms = UINT64_MAX;
+  for (const std::uint64_t due_ms : {kill_at_ms_, slow_at_ms_}) {
+    if (due_ms != 0) next_ms = std::min(next_ms, due_ms);
+  }
+  const int timeout_ms = next_ms == UINT64_MAX ? -1 : static_cast<int>(next_ms - std::min(next_ms, now_ms()));
   if (poll(polled_.data(), polled_.size(), timeout_ms) < 0) polled_.assign(polled_.size(), {-1, 0, 0});
 }
 
@@ -151,6 +134,7 @@ void Job::take_signal(int number, bool from_terminal) {
   }
   if (!told_) say(signal_text(number) + ": passed on to all ranks");
   ending_ = told_ = true;
+  abandon_start(number);
   kill_at_ms_ = now_ms() + static_cast<std::uint64_t>(options_.grace_seconds) * 1000;
 }
 
@@ -170,8 +154,14 @@ bool Job::talk(Rank& rank, int number) {
     close_dialogue(rank);
     return false;
   }
-  rank.received.append(buffer, static_cast<std::size_t>(got));
-  for (std::size_t end; rank.pmi_fd >= 0 && (end = rank.received.find('\n')) != std::string::npos;) {
+  return take_requests(rank, number, {buffer, static_cast<std::size_t>(got)});
+}
+
+/// @return false if the dialogue is over
+bool Job::take_requests(Rank& rank, int number, std::string_view bytes) {
+  rank.received.append(bytes);
+  const auto goes_on = [&rank] { return rank.host != nullptr || rank.pmi_fd >= 0; };
+  for (std::size_t end; goes_on() && (end = rank.received.find('\n')) != std::string::npos;) {
     const std::string line = rank.received.substr(0, end);
     rank.received.erase(0, end + 1);
     obey(pmi_.take_line(number, line));
@@ -202,6 +192,8 @@ void Job::close_dialogue(Rank& rank) {
 void Job::obey(const PmiOutcome& outcome) {
   for (const PmiAnswer& answer : outcome.answers) {
     Rank& rank = ranks_[static_cast<std::size_t>(answer.rank)];
+    if (rank.host != nullptr && rank.running)
+      rank.host->stream->send(FrameKind::kPmi, static_cast<std::uint32_t>(answer.rank), answer.line);
     if (rank.pmi_fd < 0) continue;
     rank.to_send += answer.line;
     send_answers(rank);
@@ -215,7 +207,9 @@ void Job::reap_ranks() {
   if (!std::exchange(child_ended_, false)) return;
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     RankEnd end;
-    if (ranks_[i].process->reap(ending_, &end)) note_end(static_cast<int>(i), end);
+    if (ranks_[i].process == nullptr || !ranks_[i].process->reap(ending_, &end)) continue;
+    guard_.remove(ranks_[i].pid);
+    note_end(static_cast<int>(i), end);
   }
 }
 
@@ -224,11 +218,11 @@ void Job::note_end(int number, const RankEnd& end) {
   while (talk(rank, number)) {  // Its last words may explain its end. It sends no more.
   }
   close_dialogue(rank);
-  const std::string who = "rank " + std::to_string(number) + " (process " + std::to_string(rank.process->pid()) + ") ";
+  rank.running = false;
   const std::string how =
       end.by_signal ? "was ended by " + signal_text(end.number) : "exited with status " + std::to_string(end.number);
-  if (options_.verbose) say(who + how);
-  if (end.is_bad()) return end_all(end.exit_status(), who + how);
+  if (options_.verbose) say(who(number) + how);
+  if (end.is_bad()) return end_all(end.exit_status(), who(number) + how);
   obey(pmi_.rank_ended(number));
 }
 
@@ -249,6 +243,7 @@ void Job::kill_late_ranks() {
       " s: killing them");
   send_to_all(SIGKILL);
   kill_at_ms_ = 0;
+  if (!hosts_.empty()) slow_at_ms_ = now_ms() + kHostEndsMs;
 }
 
 void Job::drain_output() {
@@ -262,13 +257,34 @@ void Job::drain_output() {
 /// @param to_ours  false: not to a rank that shares our process group
 void Job::send_to_all(int number, bool to_ours) {
   for (const Rank& rank : ranks_) {
-    if (to_ours || rank.process->has_own_group()) rank.process->send_signal(number);
+    if (rank.process != nullptr && (to_ours || rank.process->has_own_group())) rank.process->send_signal(number);
+  }
+  for (const auto& link : hosts_) {
+    if (link->state == HostState::kRunning) link->stream->send(FrameKind::kSignal, 0, pack_numbers(number, 0));
   }
 }
 
+std::string Job::who(int number) const {
+  const Rank& rank = ranks_[static_cast<std::size_t>(number)];
+  return "rank " + std::to_string(number) + " (process " + std::to_string(rank.pid) +
+         (rank.host != nullptr ? " on " + rank.host->host.name : "") + ") ";
+}
+
+/// Nobody can start the program of a rank.
+void Job::refuse_start(int number, int error) {
+  const HostLink* host = ranks_[static_cast<std::size_t>(number)].host;
+  if (exit_status_ == 0) {
+    say("cannot start '" + options_.command.front() + "' as rank " + std::to_string(number) +
+        (host != nullptr ? " on " + host->host.name : "") + ": " + std::strerror(error));
+    exit_status_ = error == ENOENT ? kNotFound : error == EACCES || error == ENOEXEC ? kCannotExecute : kLauncherFailed;
+  }
+  ending_ = told_ = true;
+  send_to_all(SIGKILL);
+  if (!hosts_.empty()) slow_at_ms_ = now_ms() + kHostEndsMs;
+}
+
 int Job::running_count() const {
-  return static_cast<int>(
-      std::count_if(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.process->is_running(); }));
+  return static_cast<int>(std::count_if(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.running; }));
 }
 
 }  // namespace portofu::tools

@@ -8,8 +8,8 @@
 
 namespace portofu::tools {
 
-LineRelay::LineRelay(int from_fd, int to_fd, std::string label)
-    : from_fd_(from_fd), to_fd_(to_fd), label_(std::move(label)) {}
+LineRelay::LineRelay(int from_fd, TakeOutput take, std::string label)
+    : from_fd_(from_fd), take_(std::move(take)), label_(std::move(label)) {}
 
 LineRelay::~LineRelay() { end(); }
 
@@ -23,6 +23,10 @@ bool LineRelay::carry() {
     return false;
   }
   std::string_view rest(buffer, static_cast<std::size_t>(got));
+  if (label_.empty()) {
+    take_(rest);
+    return true;
+  }
   for (std::size_t end_of_line; (end_of_line = rest.find('\n')) != std::string_view::npos;) {
     begun_.append(rest.substr(0, end_of_line));
     write_line(begun_);
@@ -40,7 +44,7 @@ void LineRelay::write_line(std::string_view line) const {
   // One write, so that the lines of stdout and stderr do not mix on a terminal.
   std::string whole = label_;
   whole.append(line).push_back('\n');
-  write_all(to_fd_, whole);
+  take_(whole);
 }
 
 void LineRelay::end() {

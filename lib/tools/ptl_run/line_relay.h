@@ -1,19 +1,23 @@
 #pragma once
-// Carries the output of one rank to the launcher's own, line by line, each behind a label.
+// Carries the output of one rank on: line by line, each behind a label, or as it comes.
 
+#include <functional>
 #include <string>
+#include <string_view>
 
 namespace portofu::tools {
 
 /// A line that is longer goes out in pieces, each on a line of its own.
 inline constexpr std::size_t kMaxRelayedLineBytes = 65536;
 
+using TakeOutput = std::function<void(std::string_view text)>;
+
 class LineRelay {
  public:
   /// @param from_fd  read end of a pipe, non-blocking; closed at the end
-  /// @param to_fd    where lines go; not closed
-  /// @param label    stands before each line
-  LineRelay(int from_fd, int to_fd, std::string label);
+  /// @param take     gets whole lines, each behind the label and with its newline
+  /// @param label    stands before each line; empty: `take` gets everything as it comes
+  LineRelay(int from_fd, TakeOutput take, std::string label);
   ~LineRelay();
   LineRelay(const LineRelay&) = delete;
   LineRelay& operator=(const LineRelay&) = delete;
@@ -29,7 +33,7 @@ class LineRelay {
   void end();
 
   int from_fd_;
-  int to_fd_;
+  TakeOutput take_;
   std::string label_;
   std::string begun_;  ///< The beginning of a line whose end has not come yet; below kMaxRelayedLineBytes.
 };

@@ -1,16 +1,26 @@
-// ptl_run: starts the processes of a job on this node.
+// ptl_run: starts the processes of a job, on this node or on several.
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <cstdio>
+#include <cstdlib>
+#include <sstream>
+#include <utility>
 
+#include "engine/config/settings.h"
 #include "lib/tools/man_page.h"
+#include "lib/tools/ptl_run/host_helper.h"
 #include "lib/tools/ptl_run/job.h"
 
 namespace {
 
 const portofu::tools::ManPage kPage{
     .name = "ptl_run",
-    .sentence = "start the processes of a parallel job on this node",
-    .synopsis = "-n COUNT [OPTION]... PROGRAM [ARGUMENT]...",
+    .sentence = "start the processes of a parallel job, on this node or on several",
+    .synopsis =
+        "-n COUNT [OPTION]... PROGRAM [ARGUMENT]...\n    ptl_run --hosts HOSTS [-n COUNT] [OPTION]... PROGRAM "
+        "[ARGUMENT]...",
     .description =
         "    Starts PROGRAM COUNT times. The processes learn their rank and the size of the job, and\n"
         "    exchange what they need to find each other, in the dialogue of PMI-1, as under\n"
@@ -22,12 +32,35 @@ const portofu::tools::ManPage kPage{
         "\n"
         "    When a rank exits with a status other than 0, is ended by a signal, aborts, or ends while\n"
         "    others wait for it at a PMI barrier, all others get SIGTERM, and SIGKILL after the time of\n"
-        "    grace. One line on standard error says which rank was the first.\n",
+        "    grace. One line on standard error says which rank was the first.\n"
+        "\n"
+        "    Processes of one job hear only each other: they get a job key, drawn for this job, unless\n"
+        "    PORTOFU_JOB_KEY is set already.\n"
+        "\n"
+        "HOSTS\n"
+        "    --hosts takes a list, as in a,b:4,10.0.0.7, or, if there is a slash in it, the path of a file\n"
+        "    with a host a line: HOST[:COUNT] [X,Y,Z,A,B,C], the latter being its uTofu coordinates; #\n"
+        "    begins a comment. Ranks are given to the hosts in blocks, in the order of the hosts: COUNT to\n"
+        "    each, or 1. If no host has a COUNT, the ranks of -n are spread evenly.\n"
+        "\n"
+        "    A host that is named by an IPv4 address is known to the job by this address; of the others\n"
+        "    ptl_run asks the address by which Portofu knows them (PORTOFU_INTERFACE chooses). All of them\n"
+        "    make the hosts file that PORTOFU_HOSTS names for the ranks; packets from elsewhere are refused.\n"
+        "\n"
+        "    The agent (--agent, PORTOFU_LAUNCH_AGENT, else ssh -x) is started once a host, as AGENT HOST\n"
+        "    COMMAND, and must not ask for anything; for this very host it is needed only if it is given.\n"
+        "    COMMAND starts this program, at the same path, as a helper, which talks to ptl_run through the\n"
+        "    agent's standard input and output: there is no port to listen at, and no key on a command\n"
+        "    line. Ranks begin in the working directory of ptl_run, with the environment of the host,\n"
+        "    PATH, LD_LIBRARY_PATH, LD_PRELOAD, all of PORTOFU_*, UTOFU_* and FI_*, and what --export\n"
+        "    names. If the connection to a host ends, so does the job, and the helper kills its ranks.\n",
     .rest =
         "ENVIRONMENT\n"
         "    Each rank gets\n"
         "    PMI_FD, PMI_RANK, PMI_SIZE          the dialogue, its rank, the number of ranks\n"
-        "    MPI_LOCALRANKID, MPI_LOCALNRANKS    the same numbers, as mpiexec.hydra calls them\n"
+        "    MPI_LOCALRANKID, MPI_LOCALNRANKS    the same numbers within its node, as mpiexec.hydra does\n"
+        "    PORTOFU_JOB_KEY                     of the job\n"
+        "    PORTOFU_HOSTS, PORTOFU_NID          with --hosts: the nodes of the job, and its own\n"
         "\n"
         "EXIT STATUS\n"
         "    0 if every rank exits with 0, else the status of the first that ended badly; 128 + N if\n"
@@ -36,19 +69,59 @@ const portofu::tools::ManPage kPage{
         "\n"
         "EXAMPLES\n"
         "    ptl_run -n 4 ./program --its-own-option\n"
-        "    ptl_run -n 2 --label sh -c 'echo I am $PMI_RANK of $PMI_SIZE'\n"};
+        "    ptl_run -n 2 --label sh -c 'echo I am $PMI_RANK of $PMI_SIZE'\n"
+        "    ptl_run --hosts a:2,b:2 ./program\n"
+        "    ptl_run --hosts ./nodes -n 16 --agent 'ssh -p 2222' --export OMP_NUM_THREADS ./program\n"};
+
+/// Whether a variable goes to ranks on other hosts by itself. What says where a node is does not.
+bool is_exported(const std::string& name) {
+  for (const char* own :
+       {"PORTOFU_NID", "PORTOFU_COORDS", "PORTOFU_HOSTS", "PORTOFU_JOB_KEY", "PORTOFU_LAUNCH_AGENT"}) {
+    if (name == own) return false;
+  }
+  for (const char* given : {"PATH", "LD_LIBRARY_PATH", "LD_PRELOAD"}) {
+    if (name == given) return true;
+  }
+  return name.starts_with("PORTOFU_") || name.starts_with("UTOFU_") || name.starts_with("FI_");
+}
+
+std::vector<std::string> exported(const std::vector<std::string>& wanted) {
+  std::vector<std::string> result;
+  for (char** one = environ; *one != nullptr; ++one) {
+    const std::string text = *one;
+    const std::string name = text.substr(0, text.find('='));
+    if (is_exported(name) || std::find(wanted.begin(), wanted.end(), name) != wanted.end()) result.push_back(text);
+  }
+  return result;
+}
+
+int fail(const std::string& what) {
+  std::fprintf(stderr, "ptl_run: %s. ptl_run --help explains.\n", what.c_str());
+  return portofu::tools::kLauncherFailed;
+}
 
 }  // namespace
 
 int main(int argc, char** argv) {
   using namespace portofu::tools;
+  if (argc == 2 && std::string(argv[1]) == kHelperOption) return HostHelper().run();
   JobOptions options;
+  options.size = 0;
   CLI::App app;
   app.prefix_command();
   app.add_option("-n,--np", options.size, "Number of processes, 1 to " + std::to_string(kMaxRankCount) + ".")
       ->option_text("COUNT")
-      ->required()
       ->check(CLI::Range(1, kMaxRankCount));
+  std::string hosts;
+  std::string agent;
+  std::vector<std::string> exports;
+  app.add_option("--hosts", hosts, "Hosts to run on: a list HOST[:COUNT],... or, with a slash, a file.")
+      ->option_text("HOSTS");
+  app.add_option("--agent", agent, "Command that runs another on a host; without it, PORTOFU_LAUNCH_AGENT or ssh -x.")
+      ->option_text("COMMAND");
+  app.add_option("-x,--export", exports, "Variable that ranks on hosts get from here, too; may be repeated.")
+      ->option_text("NAME")
+      ->allow_extra_args(false);
   app.add_flag("-l,--label", options.label, "Writes [RANK] in front of every line of output.");
   app.add_flag("-v,--verbose", options.verbose, "Tells when ranks begin and end.");
   app.add_option("--grace", options.grace_seconds, "Seconds between SIGTERM and SIGKILL; without it, 5.")
@@ -58,10 +131,22 @@ int main(int argc, char** argv) {
   if (status >= 0) return status;
   options.command = app.remaining();
   if (!options.command.empty() && options.command.front() == "--") options.command.erase(options.command.begin());
-  if (options.command.empty() || options.command.front().starts_with('-')) {
-    std::fprintf(stderr, "ptl_run: %s. ptl_run --help explains.\n",
-                 options.command.empty() ? "no program" : ("there is no option " + options.command.front()).c_str());
-    return kLauncherFailed;
+  if (options.command.empty()) return fail("no program");
+  if (options.command.front().starts_with('-')) return fail("there is no option " + options.command.front());
+  if (hosts.empty()) {
+    if (options.size == 0) return fail("-n or --np, the number of processes, is missing");
+    return Job(std::move(options)).run();
   }
+  std::string why;
+  auto parsed = read_hosts(hosts, &why);
+  if (!parsed || !place_ranks(&*parsed, options.size, &why)) return fail("--hosts: " + why);
+  options.size = 0;
+  for (const JobHost& host : *parsed) options.size += host.count;
+  options.hosts = std::move(*parsed);
+  const std::string configured = portofu::read_settings().launch_agent;
+  options.agent_for_all = !agent.empty() || !configured.empty();
+  std::istringstream words(!agent.empty() ? agent : !configured.empty() ? configured : "ssh -x");
+  for (std::string word; words >> word;) options.agent.push_back(word);
+  options.environment = exported(exports);
   return Job(std::move(options)).run();
 }

@@ -65,6 +65,19 @@ PmiServer::PmiServer(int size, std::string name)
   pairs_["PMI_process_mapping"] = "(vector,(0,1," + std::to_string(size) + "))";
 }
 
+void PmiServer::place_ranks(const std::vector<int>& counts) {
+  // Triples of MPICH: first node, number of nodes that follow each other, ranks of each.
+  std::string mapping = "(vector";
+  for (std::size_t node = 0; node < counts.size();) {
+    std::size_t end = node;
+    while (end < counts.size() && counts[end] == counts[node]) ++end;
+    mapping +=
+        ",(" + std::to_string(node) + ',' + std::to_string(end - node) + ',' + std::to_string(counts[node]) + ')';
+    node = end;
+  }
+  pairs_["PMI_process_mapping"] = mapping + ')';
+}
+
 PmiOutcome PmiServer::take_line(int rank, std::string_view line) {
   Fields fields;
   for (std::size_t at = 0; at < line.size();) {

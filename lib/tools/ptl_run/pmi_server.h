@@ -53,6 +53,9 @@ class PmiServer {
   /// @param name  name of the one space of pairs; without blanks, below kMaxPmiNameBytes
   PmiServer(int size, std::string name);
 
+  /// Ranks are on several nodes, in blocks of these sizes. Without it all are on one.
+  void place_ranks(const std::vector<int>& counts);
+
   /// @param line  one request, without its newline
   PmiOutcome take_line(int rank, std::string_view line);
 

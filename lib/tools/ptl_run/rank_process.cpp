@@ -59,8 +59,8 @@ void set_environment(const LaunchContext& context, int rank, int pmi_fd) {
   setenv("PMI_FD", std::to_string(pmi_fd).c_str(), 1);
   setenv("PMI_RANK", own.c_str(), 1);
   setenv("PMI_SIZE", size.c_str(), 1);
-  setenv("MPI_LOCALRANKID", own.c_str(), 1);
-  setenv("MPI_LOCALNRANKS", size.c_str(), 1);
+  setenv("MPI_LOCALRANKID", std::to_string(rank - context.first_rank).c_str(), 1);
+  setenv("MPI_LOCALNRANKS", std::to_string(context.local_size).c_str(), 1);
 }
 
 [[noreturn]] void become_rank(const LaunchContext& context, int rank, const Channels& channels, bool own_group,
@@ -70,6 +70,7 @@ void set_environment(const LaunchContext& context, int rank, int pmi_fd) {
   if (own_group) setpgid(0, 0);
   fcntl(channels.pmi.rank, F_SETFD, 0);
   set_environment(context, rank, channels.pmi.rank);
+  if (rank == 0 && context.input_fd >= 0) dup2(context.input_fd, STDIN_FILENO);
   if (rank != 0) {
     const int nothing = open("/dev/null", O_RDONLY);
     if (nothing >= 0) dup2(nothing, STDIN_FILENO);
@@ -106,7 +107,7 @@ RankProcess::RankProcess(const LaunchContext& context, int rank, int* exec_error
   Channels channels;
   const bool opened = open_channels(context.takes_output, &channels);
   // A process in another group than the terminal's cannot read from it: rank 0 then stays in ours.
-  const bool own_group = rank != 0 || isatty(STDIN_FILENO) == 0;
+  const bool own_group = rank != 0 || context.input_fd >= 0 || isatty(STDIN_FILENO) == 0;
   const pid_t launcher = getpid();
   *exec_error = opened ? 0 : errno;
   if (opened) pid_ = fork();

@@ -13,7 +13,10 @@ namespace portofu::tools {
 /// What the launcher was given, and what every rank gets unchanged.
 struct LaunchContext {
   std::vector<std::string> command;  ///< Program and arguments; not empty.
-  int size = 1;                      ///< Number of ranks.
+  int size = 1;                      ///< Number of ranks of the job.
+  int first_rank = 0;                ///< Of those that are started here,
+  int local_size = 1;                ///< and their number.
+  int input_fd = -1;                 ///< Standard input of rank 0; -1: the launcher's own.
   bool takes_output = false;         ///< stdout and stderr of the ranks go through pipes.
   sigset_t signal_mask{};            ///< As it was when the launcher began.
   rlimit open_files{};               ///< The same.
@@ -32,7 +35,7 @@ struct RankEnd {
 class RankProcess {
  public:
   /// Forks and executes.
-  /// @param rank        0 <= rank < context.size; rank 0 reads the launcher's standard input, the others nothing
+  /// @param rank        0 <= rank < context.size; rank 0 reads what the context says, the others nothing
   /// @param exec_error  set to errno if the program could not be started, else 0
   RankProcess(const LaunchContext& context, int rank, int* exec_error);
 

@@ -42,7 +42,7 @@ TEST_F(StaddTableTest, Region__is_found_by_every_stadd_in_it) {
 struct ToldDirectory final : NodeDirectory {
   ClaimResult claim(std::uint64_t) override { return ClaimResult::kClaimed; }
   void release(std::uint64_t) override {}
-  bool find(std::uint64_t, ProcessId*) override { return false; }
+  FindResult find(std::uint64_t, ProcessId*) override { return FindResult::kNobody; }
   void publish(const PublishedRegion& region) override { regions[region.key] = region; }
   void withdraw(std::uint64_t key) override { regions.erase(key); }
   std::map<std::uint64_t, PublishedRegion> regions;

@@ -19,11 +19,11 @@ class FakeDirectory final : public NodeDirectory {
     return owners.emplace(key, ProcessId{1, 1}).second ? ClaimResult::kClaimed : ClaimResult::kTaken;
   }
   void release(std::uint64_t key) override { owners.erase(key); }
-  bool find(std::uint64_t key, ProcessId* owner) override {
+  FindResult find(std::uint64_t key, ProcessId* owner) override {
     ++asked;
-    if (!owners.contains(key)) return false;
+    if (!owners.contains(key)) return FindResult::kNobody;
     *owner = owners.at(key);
-    return true;
+    return FindResult::kFound;
   }
 
   std::map<std::uint64_t, ProcessId> owners;
@@ -101,9 +101,9 @@ TEST_F(TofuTest, Owner__is_asked_once_and_then_remembered_for_all_components_and
   const std::uint64_t id = make_tofu_id(TofuIdKind::kVcq, {9, 9, 9, 0, 0, 0}, make_queue_number(1, 2, 3));
   ProcessId owner;
   EXPECT_FALSE(tofu.recall_owner(id, &owner));
-  EXPECT_FALSE(tofu.ask_owner(id, &owner));
+  EXPECT_EQ(tofu.ask_owner(id, &owner), FindResult::kNobody);
   directory.owners[claim_key(id)] = {1, 7};
-  EXPECT_TRUE(tofu.ask_owner(id, &owner));
+  EXPECT_EQ(tofu.ask_owner(id, &owner), FindResult::kFound);
   EXPECT_EQ(owner, (ProcessId{1, 7}));
   owner = {};
   EXPECT_TRUE(tofu.recall_owner(with_path(id, 11) + 1, &owner));
@@ -117,7 +117,7 @@ TEST(Tofu, Without_a_directory__everything_is_free_and_nobody_else_is_known) {
   Tofu alone(kHere, nullptr);
   EXPECT_NE(alone.claim_queue(0, 0, CqMode::kShared), nullptr);
   ProcessId owner;
-  EXPECT_FALSE(alone.ask_owner(make_tofu_id(TofuIdKind::kVcq, kHere, 0), &owner));
+  EXPECT_EQ(alone.ask_owner(make_tofu_id(TofuIdKind::kVcq, kHere, 0), &owner), FindResult::kNobody);
   alone.release_queue(0, 0);
 }
 

@@ -8,12 +8,18 @@
 namespace portofu {
 namespace {
 
-bool spans_nodes(const std::map<std::string, std::string>& variables) {
-  return launcher_spans_nodes([&variables](const char* name) {
+using Variables = std::map<std::string, std::string>;
+
+std::function<const char*(const char*)> from(const Variables& variables) {
+  return [&variables](const char* name) {
     const auto found = variables.find(name);
     return found == variables.end() ? nullptr : found->second.c_str();
-  });
+  };
 }
+
+bool spans_nodes(const Variables& variables) { return launcher_spans_nodes(from(variables)); }
+
+std::uint32_t key(const Variables& variables) { return job_key_of_launcher(from(variables)); }
 
 TEST(Launcher, Nobody__tells_of_no_other_node) { EXPECT_FALSE(spans_nodes({})); }
 
@@ -31,6 +37,23 @@ TEST(Launcher, Hydra__tells_by_the_ranks_that_are_not_here) {
 TEST(Launcher, Slurm__tells_the_nodes) {
   EXPECT_TRUE(spans_nodes({{"SLURM_STEP_NUM_NODES", "2"}}));
   EXPECT_FALSE(spans_nodes({{"SLURM_STEP_NUM_NODES", "1"}}));
+}
+
+TEST(Launcher, Job_key__is_one_for_each_job_and_0_for_nobody) {
+  EXPECT_EQ(key({}), 0u);
+  EXPECT_EQ(key({{"SLURM_STEP_ID", "1"}, {"PMI_RANK", "0"}}), 0u);
+  const Variables open_mpi{{"OMPI_MCA_orte_precondition_transports", "0123456789abcdef-fedcba9876543210"}};
+  const Variables slurm{{"SLURM_JOB_ID", "17"}, {"SLURM_STEP_ID", "2"}};
+  EXPECT_NE(key(open_mpi), 0u);
+  EXPECT_NE(key(slurm), 0u);
+  EXPECT_NE(key(open_mpi), key({{"OMPI_MCA_orte_precondition_transports", "0123456789abcdef-fedcba9876543211"}}));
+  EXPECT_NE(key(slurm), key({{"SLURM_JOB_ID", "17"}, {"SLURM_STEP_ID", "3"}}));
+  EXPECT_NE(key(slurm), key({{"SLURM_JOB_ID", "18"}, {"SLURM_STEP_ID", "2"}}));
+  Variables both = slurm;
+  both.insert(open_mpi.begin(), open_mpi.end());
+  EXPECT_EQ(key(both), key(open_mpi)) << "mpirun within a step of Slurm";
+  both["OMPI_COMM_WORLD_RANK"] = "3";
+  EXPECT_EQ(key(both), key(open_mpi)) << "all ranks have the same";
 }
 
 }  // namespace

@@ -1,0 +1,70 @@
+#include "engine/segment/user_key.h"
+
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "engine/segment/segment_file.h"
+
+namespace portofu {
+namespace {
+
+/// Somebody may make the file between our look and our attempt, or remove it.
+constexpr int kTries = 8;
+
+enum class Reading { kRead, kNoFile, kFailed };
+
+Reading read_key(const std::string& path, std::uint32_t* key, std::string* why) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (fd < 0 && errno == ENOENT) return Reading::kNoFile;
+  std::uint64_t bytes = 0;
+  const bool good = fd >= 0 && is_private_file(fd, &bytes) && bytes == sizeof *key &&
+                    ::read(fd, key, sizeof *key) == static_cast<ssize_t>(sizeof *key) && *key != 0;
+  if (fd >= 0) ::close(fd);
+  if (!good) *why = path + " is not a job key that only this user can read and write; remove it or set PORTOFU_JOB_KEY";
+  return good ? Reading::kRead : Reading::kFailed;
+}
+
+/// The file gets its name when it is whole. @return false on failure; that it is there by now is none
+bool draw_key(const std::string& directory, const std::string& path, std::string* why) {
+  std::uint32_t key = 0;
+  while (key == 0) {
+    if (getrandom(&key, sizeof key, 0) != static_cast<ssize_t>(sizeof key)) key = 0;
+  }
+  const int fd = ::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  const std::string nameless = "/proc/self/fd/" + std::to_string(fd);
+  // The umask may have taken our own rights away.
+  const bool made = fd >= 0 && fchmod(fd, 0600) == 0 && write(fd, &key, sizeof key) == static_cast<ssize_t>(sizeof key);
+  const bool named =
+      made && (linkat(AT_FDCWD, nameless.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0 || errno == EEXIST);
+  if (!named) *why = "cannot make the job key " + path + ": " + std::strerror(errno);
+  if (fd >= 0) ::close(fd);
+  return named;
+}
+
+}  // namespace
+
+std::string user_key_path(const std::string& directory) {
+  return directory + "/portofu-key-" + std::to_string(geteuid());
+}
+
+std::uint32_t find_user_key(const std::string& directory, std::string* why) {
+  const std::string path = user_key_path(directory);
+  for (int tries = 0; tries < kTries; ++tries) {
+    std::uint32_t key = 0;
+    switch (read_key(path, &key, why)) {
+      case Reading::kRead: return key;
+      case Reading::kFailed: return 0;
+      case Reading::kNoFile: break;
+    }
+    if (!draw_key(directory, path, why)) return 0;
+  }
+  *why = path + " comes and goes";
+  return 0;
+}
+
+}  // namespace portofu

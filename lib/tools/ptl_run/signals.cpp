@@ -1,0 +1,52 @@
+#include "lib/tools/ptl_run/signals.h"
+
+#include <fcntl.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace portofu::tools {
+namespace {
+
+/// Signals that ask for the end of the job. Who ignored one of them when starting us wants it ignored.
+constexpr int kEndingSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+/// Signals that only pass through.
+constexpr int kPassedSignals[] = {SIGUSR1, SIGUSR2, SIGWINCH};
+
+bool is_ignored(int number) {
+  struct sigaction action {};
+  return sigaction(number, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+}  // namespace
+
+bool is_ending_signal(int number) {
+  return number == SIGKILL ||
+         std::find(std::begin(kEndingSignals), std::end(kEndingSignals), number) != std::end(kEndingSignals);
+}
+
+std::string signal_text(int number) { return "signal " + std::to_string(number) + " (" + strsignal(number) + ')'; }
+
+int take_over_signals(LaunchContext* context) {
+  // Below are stdin, stdout and stderr; were one of them closed, a channel would get its number.
+  for (int fd = 0; fd >= 0 && fd <= STDERR_FILENO;) fd = open("/dev/null", O_RDWR);
+  getrlimit(RLIMIT_NOFILE, &context->open_files);
+  rlimit more = context->open_files;
+  more.rlim_cur = more.rlim_max;  // Three descriptors a rank; the ranks get the old limit back.
+  setrlimit(RLIMIT_NOFILE, &more);
+  signal(SIGPIPE, SIG_IGN);
+  sigset_t taken;
+  sigemptyset(&taken);
+  for (const int number : kEndingSignals) {
+    if (!is_ignored(number)) sigaddset(&taken, number);
+  }
+  for (const int number : kPassedSignals) sigaddset(&taken, number);
+  for (const int number : {SIGCHLD, SIGTSTP}) sigaddset(&taken, number);
+  signal(SIGCHLD, SIG_DFL);  // Were it ignored, the kernel would take ended ranks away.
+  sigprocmask(SIG_BLOCK, &taken, &context->signal_mask);
+  return signalfd(-1, &taken, SFD_NONBLOCK | SFD_CLOEXEC);
+}
+
+}  // namespace portofu::tools

@@ -1,0 +1,187 @@
+// Requests whose target is not known yet: they wait, in order, nobody waits for them, and they end.
+
+#include "engine/initiator/tofu_owner.h"
+
+#include "engine/initiator/send.h"
+#include "engine/initiator/tofu_send.h"
+#include "engine/loop.h"
+#include "engine/target/barrier.h"
+#include "tests/unit/support/core_fixture.h"
+
+namespace portofu {
+namespace {
+
+constexpr Coordinates kElsewhere{9, 0, 0, 0, 0, 0};
+constexpr std::uint64_t kRemoteVcq = make_tofu_id(TofuIdKind::kVcq, kElsewhere, make_queue_number(0, 4, 0));
+constexpr std::uint64_t kRemoteGate = make_tofu_id(TofuIdKind::kVbg, kElsewhere, make_queue_number(0, 0, 7));
+
+/// Says what the test wants it to say, and counts how often it was asked.
+struct PlayedDirectory : NodeDirectory {
+  ClaimResult claim(std::uint64_t) override { return ClaimResult::kClaimed; }
+  void release(std::uint64_t) override {}
+  FindResult find(std::uint64_t, ProcessId* owner) override {
+    ++asked;
+    *owner = {0x0a000001, 2};
+    return result;
+  }
+  FindResult result = FindResult::kLater;
+  int asked = 0;
+};
+
+class TofuOwnerTest : public CoreTest {
+ protected:
+  TofuOwnerTest() {
+    core.tofu = std::make_unique<Tofu>(Coordinates{}, &directory);
+    ControlQueue* queue = core.tofu->claim_queue(0, 1, CqMode::kShared);
+    queue->vcqs[2] = std::make_unique<VirtualControlQueue>(16, 16);
+    vcq = queue->vcqs[2].get();
+    vcq->id = make_tofu_id(TofuIdKind::kVcq, {}, make_queue_number(0, 1, 2));
+    core.tofu->enter(*vcq);
+    wire.room = FakeWire::kPlentyOfRoom;
+  }
+
+  /// A put of 8 bytes that says its number.
+  void put(std::uint64_t number, std::uint64_t target = kRemoteVcq, std::uint64_t notices = 0) {
+    Descriptor d;
+    d.kind = DescriptorKind::kTofuPiggyback;
+    d.interface_index = kTofuInterface;
+    d.md_handle = vcq->handle;
+    d.match_bits = target;
+    d.remote_offset = number;
+    d.length = 8;
+    d.hdr_data = kTofuTcqNotice | notices;
+    d.local_get_offset = vcq->tcq.take(nullptr, true);
+    start_descriptor(core, d);
+  }
+  std::vector<std::uint64_t> sent_numbers() {
+    std::vector<std::uint64_t> numbers;
+    while (!wire.sent.empty()) numbers.push_back(next_sent().remote_offset);
+    return numbers;
+  }
+  /// Time goes on, and the loop with it.
+  void cycle() {
+    now_ns += kAskPauseNs;
+    run_cycle_on_duty(core);
+  }
+  /// Local notices in the MRQ, by how they ended.
+  std::vector<NiFail> notices() const {
+    std::vector<NiFail> fails;
+    for (Notice notice; vcq->mrq.read(&notice);) fails.push_back(notice.fail);
+    return fails;
+  }
+  int tcq_entries() const {
+    void* data = nullptr;
+    NiFail fail = NiFail::kOk;
+    int count = 0;
+    while (vcq->tcq.read(&data, &fail)) count += fail == NiFail::kOk ? 1 : 0;
+    return count;
+  }
+
+  PlayedDirectory directory;
+  VirtualControlQueue* vcq = nullptr;
+};
+
+TEST_F(TofuOwnerTest, Requests__wait_and_leave_in_order_when_the_owner_is_known) {
+  put(1);
+  put(2);
+  cycle();
+  EXPECT_TRUE(is_asking_on_duty(core));
+  put(3);
+  EXPECT_TRUE(wire.sent.empty());
+  EXPECT_EQ(tcq_entries(), 0);
+  directory.result = FindResult::kFound;
+  put(4);
+  EXPECT_TRUE(wire.sent.empty()) << "not before those that wait";
+  cycle();
+  EXPECT_FALSE(is_asking_on_duty(core));
+  put(5);
+  EXPECT_EQ(sent_numbers(), (std::vector<std::uint64_t>{1, 2, 3, 4, 5}));
+  EXPECT_EQ(tcq_entries(), 5);
+}
+
+TEST_F(TofuOwnerTest, Other_owners__are_served_meanwhile) {
+  put(1);
+  directory.result = FindResult::kFound;
+  put(2, kRemoteVcq + 256);
+  EXPECT_EQ(sent_numbers(), (std::vector<std::uint64_t>{2}));
+}
+
+// 2.2.12: the descriptor has left our side, so the TCQ says nothing of it; the local notice does.
+TEST_F(TofuOwnerTest, No_answer__ends_all_that_waited) {
+  put(1, kRemoteVcq, kTofuLocalNotice);
+  put(2, kRemoteVcq, kTofuLocalNotice);
+  directory.result = FindResult::kNobody;
+  cycle();
+  EXPECT_FALSE(is_asking_on_duty(core));
+  EXPECT_EQ(tcq_entries(), 2);
+  EXPECT_EQ(notices(), (std::vector<NiFail>{NiFail::kUndeliverable, NiFail::kUndeliverable}));
+  put(3, kRemoteVcq, kTofuLocalNotice);
+  EXPECT_EQ(notices(), (std::vector<NiFail>{NiFail::kUndeliverable})) << "at once";
+  EXPECT_TRUE(wire.sent.empty());
+}
+
+TEST_F(TofuOwnerTest, Busy_loop__does_not_ask_in_every_cycle) {
+  put(1);
+  run_cycle_on_duty(core);
+  const int before = directory.asked;
+  for (int i = 0; i < 1000; ++i) run_cycle_on_duty(core);
+  EXPECT_EQ(directory.asked, before);
+  cycle();
+  EXPECT_EQ(directory.asked, before + 1);
+}
+
+TEST_F(TofuOwnerTest, Freed_VCQ__takes_with_it_what_waits) {
+  put(1);
+  core.tofu->leave(*vcq);
+  directory.result = FindResult::kFound;
+  cycle();
+  EXPECT_FALSE(is_asking_on_duty(core));
+  EXPECT_TRUE(wire.sent.empty());
+}
+
+TEST_F(TofuOwnerTest, Packets_of_a_gate__wait_likewise_and_fail_their_barrier_if_nobody_has_the_other) {
+  for (const FindResult end : {FindResult::kFound, FindResult::kNobody}) {
+    directory.result = FindResult::kLater;
+    BarrierGate& gate =
+        *core.tofu->claim_gate(make_tofu_id(TofuIdKind::kVbg, {}, make_queue_number(0, 0, end == FindResult::kFound)));
+    gate.set_id = gate.id;
+    gate.remote_target = kRemoteGate + 256 * (end == FindResult::kFound);
+    gate.remote_source = gate.remote_target;
+    gate.configured = true;
+    GateValue value;
+    value.operation = ReduceOperation::kBarrier;
+    start_barrier(core, gate, value);
+    EXPECT_EQ(gate.state, BarrierState::kRunning);
+    directory.result = end;
+    cycle();
+    EXPECT_EQ(wire.sent.size(), end == FindResult::kFound ? 1u : 0u);
+    EXPECT_EQ(gate.state, end == FindResult::kFound ? BarrierState::kRunning : BarrierState::kCompleted);
+    EXPECT_EQ(gate.result.failed, end == FindResult::kFound ? 0 : 1);
+    wire.sent.clear();
+    core.tofu->release_gate(gate.id);
+  }
+}
+
+TEST_F(TofuOwnerTest, Owner_that_is_learned__needs_no_request) {
+  learn_owner(core, kRemoteGate);
+  ProcessId owner;
+  EXPECT_FALSE(core.tofu->recall_owner(kRemoteGate, &owner));
+  directory.result = FindResult::kFound;
+  cycle();
+  EXPECT_TRUE(core.tofu->recall_owner(kRemoteGate, &owner));
+  EXPECT_EQ(owner, kPeer);
+}
+
+TEST_F(TofuOwnerTest, Process_that_is_being_connected__is_not_asked_for_again) {
+  directory.result = FindResult::kFound;
+  wire.connect_result = ConnectResult::kInProgress;
+  put(1);
+  put(2);
+  EXPECT_EQ(directory.asked, 1);
+  wire.connect_result = ConnectResult::kConnected;
+  cycle();
+  EXPECT_EQ(sent_numbers(), (std::vector<std::uint64_t>{1, 2}));
+}
+
+}  // namespace
+}  // namespace portofu
