@@ -57,6 +57,9 @@ class Player {
 
   /// Makes a put wait for a trigger and fires it: a triggered operation, or a descriptor in session mode.
   virtual void trigger(int target) = 0;
+
+  /// @return false if something outside of the registered memory was written, or what peers may only read
+  virtual bool is_untouched() const = 0;
 };
 
 /// @param rank  of this process, below 6
@@ -64,15 +67,23 @@ std::unique_ptr<Player> make_player(Api api, const TestNodes& nodes, int rank);
 std::unique_ptr<Player> make_portals_player(const TestNodes& nodes, int rank);
 std::unique_ptr<Player> make_tofu_player(const TestNodes& nodes, int rank);
 
-// The memory of every player, as its peers see it. Puts write the first part, gets read the second, which holds
-// constant_byte, and kFetch counts in the word behind it.
+// The memory of every player, as its peers see it. Puts write the first part of it, kFetch counts in the word behind
+// that. Gets read other memory, which holds constant_byte and which nobody may write.
 inline constexpr std::uint64_t kPutBytes = 65536;
-inline constexpr std::uint64_t kConstantOffset = kPutBytes;
-inline constexpr std::uint64_t kWordOffset = 2 * kPutBytes;
-inline constexpr std::uint64_t kPlayerBytes = 2 * kPutBytes + 4096;
+inline constexpr std::uint64_t kWordOffset = kPutBytes;
+inline constexpr std::uint64_t kPlayerBytes = kPutBytes + 4096;
+inline constexpr std::uint64_t kReadOnlyBytes = 8192;
 
-inline constexpr std::uint64_t kShortBytes = 24;
-inline constexpr std::uint64_t kLongBytes = 40000;
+// Where they find it: the portal table entries of Portals, the STags of uTofu. PIDs and components of a rank.
+inline constexpr std::uint32_t kPlayerPt = 7;
+inline constexpr std::uint32_t kReadOnlyPt = 8;
+inline constexpr std::uint32_t kPlayerStag = 1;
+inline constexpr std::uint32_t kReadOnlyStag = 2;
+inline constexpr std::uint32_t kPlayerPid = 3000;  ///< Plus the rank.
+inline constexpr std::uint32_t kPlayerComponent = 2;
+
+inline constexpr std::uint64_t kShortPutBytes = 24;
+inline constexpr std::uint64_t kLongPutBytes = 40000;
 inline constexpr std::uint64_t kGetBytes = 5000;
 
 constexpr unsigned char constant_byte(std::uint64_t at) { return static_cast<unsigned char>(at * 7 + at / 256 + 1); }

@@ -7,8 +7,7 @@
 namespace portofu {
 namespace {
 
-constexpr ptl_pt_index_t kPt = 7;
-constexpr ptl_pid_t kFirstPid = 3000;
+constexpr ptl_pt_index_t kPt = kPlayerPt;
 constexpr ptl_time_t kWaitMs = 5;
 
 class PortalsPlayer final : public Player {
@@ -17,7 +16,7 @@ class PortalsPlayer final : public Player {
 
   bool open() override {
     if (PtlInit() != PTL_OK) return false;
-    const ptl_pid_t pid = kFirstPid + static_cast<ptl_pid_t>(rank_);
+    const ptl_pid_t pid = kPlayerPid + static_cast<ptl_pid_t>(rank_);
     if (PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_PHYSICAL, pid, nullptr, nullptr, &ni_) != PTL_OK) {
       PtlFini();
       return false;
@@ -38,12 +37,12 @@ class PortalsPlayer final : public Player {
     is_get_[slot] = operation == Operation::kGet;
     switch (operation) {
       case Operation::kShortPut:
-        return PtlPut(md_, place, kShortBytes, PTL_ACK_REQ, id(target), kPt, 0, 0, name, 0) == PTL_OK;
+        return PtlPut(md_, place, kShortPutBytes, PTL_ACK_REQ, id(target), kPt, 0, 0, name, 0) == PTL_OK;
       case Operation::kLongPut:
-        return PtlPut(md_, place, kLongBytes, PTL_ACK_REQ, id(target), kPt, 0, 64, name, 0) == PTL_OK;
+        return PtlPut(md_, place, kLongPutBytes, PTL_ACK_REQ, id(target), kPt, 0, 64, name, 0) == PTL_OK;
       case Operation::kGet:
         memory_.forget(slot);
-        return PtlGet(md_, place, kGetBytes, id(target), kPt, 0, kConstantOffset, name) == PTL_OK;
+        return PtlGet(md_, place, kGetBytes, id(target), kReadOnlyPt, 0, 0, name) == PTL_OK;
       case Operation::kFetch:
         return PtlFetchAtomic(md_, place, md_, place + 8, 8, id(target), kPt, 0, kWordOffset, name, 0, PTL_SUM,
                               PTL_UINT64_T) == PTL_OK;
@@ -73,7 +72,7 @@ class PortalsPlayer final : public Player {
   }
 
   bool put_unheard(int target) override {
-    return PtlPut(md_, 0, kShortBytes, PTL_NO_ACK_REQ, id(target), kPt, 0, 0, nullptr, 0) == PTL_OK;
+    return PtlPut(md_, 0, kShortPutBytes, PTL_NO_ACK_REQ, id(target), kPt, 0, 0, nullptr, 0) == PTL_OK;
   }
 
   /// A chain: the first fires the put and raises the counter on which the second waits.
@@ -81,15 +80,17 @@ class PortalsPlayer final : public Player {
     const ptl_ct_event_t one{1, 0};
     ptl_ct_event_t count{};
     PtlCTGet(ct_, &count);
-    PtlTriggeredPut(md_, 0, kShortBytes, PTL_NO_ACK_REQ, id(target), kPt, 0, 0, nullptr, 0, ct_, count.success + 2);
+    PtlTriggeredPut(md_, 0, kShortPutBytes, PTL_NO_ACK_REQ, id(target), kPt, 0, 0, nullptr, 0, ct_, count.success + 2);
     PtlTriggeredCTInc(ct_, one, ct_, count.success + 1);
     PtlCTInc(ct_, one);
   }
 
+  bool is_untouched() const override { return memory_.is_untouched(); }
+
  private:
   ptl_process_t id(int rank) const {
     ptl_process_t process{};
-    process.phys = {nodes_.nid(rank), kFirstPid + static_cast<ptl_pid_t>(rank)};
+    process.phys = {nodes_.nid(rank), kPlayerPid + static_cast<ptl_pid_t>(rank)};
     return process;
   }
 
@@ -97,7 +98,8 @@ class PortalsPlayer final : public Player {
     ptl_pt_index_t index = 0;
     // A put that comes before the entry must be told to its initiator: one that matches nothing is not (2.8).
     if (PtlEQAlloc(ni_, 4 * kSlots, &eq_) != PTL_OK || PtlCTAlloc(ni_, &ct_) != PTL_OK ||
-        PtlPTAlloc(ni_, PTL_PT_ALLOC_DISABLED, PTL_EQ_NONE, kPt, &index) != PTL_OK)
+        PtlPTAlloc(ni_, PTL_PT_ALLOC_DISABLED, PTL_EQ_NONE, kPt, &index) != PTL_OK ||
+        PtlPTAlloc(ni_, 0, PTL_EQ_NONE, kReadOnlyPt, &index) != PTL_OK)
       return false;
     ptl_me_t me{};
     me.start = memory_.target();
@@ -108,7 +110,12 @@ class PortalsPlayer final : public Player {
     me.match_id.phys = {PTL_NID_ANY, PTL_PID_ANY};
     ptl_handle_me_t entry = PTL_INVALID_HANDLE;
     const ptl_md_t md{memory_.buffers(), PlayerMemory::kBuffersBytes, PTL_MD_EVENT_SEND_DISABLE, eq_, PTL_CT_NONE};
+    ptl_me_t sealed = me;
+    sealed.start = memory_.read_only();
+    sealed.length = kReadOnlyBytes;
+    sealed.options = PTL_ME_OP_GET;
     return PtlMDBind(ni_, &md, &md_) == PTL_OK &&
+           PtlMEAppend(ni_, kReadOnlyPt, &sealed, PTL_PRIORITY_LIST, nullptr, &entry) == PTL_OK &&
            PtlMEAppend(ni_, kPt, &me, PTL_PRIORITY_LIST, nullptr, &entry) == PTL_OK && PtlPTEnable(ni_, kPt) == PTL_OK;
   }
 

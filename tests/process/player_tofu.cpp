@@ -8,8 +8,6 @@
 namespace portofu {
 namespace {
 
-constexpr unsigned kStag = 1;
-constexpr utofu_cmp_id_t kComponent = 2;
 constexpr std::uint64_t kUnheard = 200;  ///< EDATA of operations that have no slot.
 constexpr int kLooks = 200;
 
@@ -20,12 +18,14 @@ class TofuPlayer final : public Player {
   bool open() override {
     const auto tni = static_cast<utofu_tni_id_t>(rank_);
     utofu_stadd_t stadd = 0;
-    if (utofu_create_vcq_with_cmp_id(tni, kComponent, 0, &vcq_) != UTOFU_SUCCESS) return false;
+    if (utofu_create_vcq_with_cmp_id(tni, kPlayerComponent, 0, &vcq_) != UTOFU_SUCCESS) return false;
     utofu_vcq_id_t own = 0;
     // What a former life had may not be free yet; another queue would be found by nobody.
     if (utofu_query_vcq_id(vcq_, &own) == UTOFU_SUCCESS && own == vcq_id(rank_) &&
         utofu_reg_mem(vcq_, memory_.buffers(), PlayerMemory::kBuffersBytes, 0, &buffers_) == UTOFU_SUCCESS &&
-        utofu_reg_mem_with_stag(vcq_, memory_.target(), kPlayerBytes, kStag, 0, &stadd) == UTOFU_SUCCESS)
+        utofu_reg_mem_with_stag(vcq_, memory_.target(), kPlayerBytes, kPlayerStag, 0, &stadd) == UTOFU_SUCCESS &&
+        utofu_reg_mem_with_stag(vcq_, memory_.read_only(), kReadOnlyBytes, kReadOnlyStag, UTOFU_REG_MEM_FLAG_READ_ONLY,
+                                &stadd) == UTOFU_SUCCESS)
       return true;
     utofu_free_vcq(vcq_);
     return false;
@@ -45,11 +45,13 @@ class TofuPlayer final : public Player {
     is_get_[slot] = operation == Operation::kGet;
     int rc = UTOFU_SUCCESS;
     switch (operation) {
-      case Operation::kShortPut: rc = utofu_put(vcq_, to, local, remote, kShortBytes, edata, kTell, nullptr); break;
-      case Operation::kLongPut: rc = utofu_put(vcq_, to, local, remote + 64, kLongBytes, edata, kTell, nullptr); break;
+      case Operation::kShortPut: rc = utofu_put(vcq_, to, local, remote, kShortPutBytes, edata, kTell, nullptr); break;
+      case Operation::kLongPut:
+        rc = utofu_put(vcq_, to, local, remote + 64, kLongPutBytes, edata, kTell, nullptr);
+        break;
       case Operation::kGet:
         memory_.forget(slot);
-        rc = utofu_get(vcq_, to, local, remote + kConstantOffset, kGetBytes, edata, kTell, nullptr);
+        rc = utofu_get(vcq_, to, local, stadd(to, kReadOnlyStag), kGetBytes, edata, kTell, nullptr);
         break;
       case Operation::kFetch:
         rc = utofu_armw8(vcq_, to, UTOFU_ARMW_OP_ADD, 1, remote + kWordOffset, edata, kTell, nullptr);
@@ -75,7 +77,7 @@ class TofuPlayer final : public Player {
 
   bool put_unheard(int target) override {
     const utofu_vcq_id_t to = vcq_id(target);
-    return utofu_put(vcq_, to, buffers_, stadd(to), kShortBytes, kUnheard, 0, nullptr) == UTOFU_SUCCESS;
+    return utofu_put(vcq_, to, buffers_, stadd(to), kShortPutBytes, kUnheard, 0, nullptr) == UTOFU_SUCCESS;
   }
 
   void trigger(int target) override {
@@ -94,6 +96,8 @@ class TofuPlayer final : public Player {
     utofu_put_piggyback8(vcq_, session_id, 1, step, 8, kUnheard, UTOFU_ONESIDED_FLAG_SPS(1), nullptr);
     utofu_dereg_mem(session_, step, 0);
   }
+
+  bool is_untouched() const override { return memory_.is_untouched(); }
 
  private:
   static constexpr unsigned long kTell = UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE;
@@ -115,13 +119,13 @@ class TofuPlayer final : public Player {
     std::uint8_t coordinates[6];
     nodes_.coordinates(rank, coordinates);
     utofu_vcq_id_t id = 0;
-    utofu_construct_vcq_id(coordinates, static_cast<utofu_tni_id_t>(rank), 0, kComponent, &id);
+    utofu_construct_vcq_id(coordinates, static_cast<utofu_tni_id_t>(rank), 0, kPlayerComponent, &id);
     return id;
   }
 
-  static utofu_stadd_t stadd(utofu_vcq_id_t vcq_id) {
+  static utofu_stadd_t stadd(utofu_vcq_id_t vcq_id, unsigned stag = kPlayerStag) {
     utofu_stadd_t found = 0;
-    utofu_query_stadd(vcq_id, kStag, &found);
+    utofu_query_stadd(vcq_id, stag, &found);
     return found;
   }
 
