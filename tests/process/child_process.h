@@ -46,6 +46,11 @@ class ChildProcess {
     return info.si_code == CLD_EXITED ? 0 : info.si_status;
   }
 
+  bool has_ended() const {
+    siginfo_t info{};
+    return waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT | WNOHANG) == 0 && info.si_pid != 0;
+  }
+
   void kill_now() {
     send_signal(SIGKILL);
     wait_status();

@@ -40,7 +40,7 @@ class Correspondence {
     while (player_.next(&outcome)) {
       const int target = outcome.slot >= 0 && outcome.slot < Player::kSlots ? target_of_[outcome.slot] : -1;
       if (target < 0 || outcome.ending == Ending::kWrong) {
-        code_ = target < 0 ? kNobodyAsked : outcome.code;
+        code_ = outcome.ending == Ending::kWrong ? outcome.code : kNobodyAsked;
         return false;
       }
       target_of_[outcome.slot] = -1;

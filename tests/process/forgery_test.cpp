@@ -127,13 +127,7 @@ class ForgeryTest : public testing::Test {
     for (auto& talker : talkers_) EXPECT_EQ(talker->wait_status(), 0) << "4: bytes that nobody may write have changed";
     // They have ended without a word; what they have left is removed by whoever opens next.
     for (int rank = kTarget; rank <= kForger; ++rank) {
-      ChildProcess next([&] {
-        nodes_->enter(rank);
-        const auto player = make_portals_player(*nodes_, rank);
-        if (!player->open()) return 1;
-        player->close();
-        return 0;
-      });
+      ChildProcess next([&] { return open_and_close(*nodes_, rank); });
       EXPECT_EQ(next.wait_status(), 0);
     }
     EXPECT_EQ(nodes_->names_left(kForger + 1), 0);

@@ -67,6 +67,9 @@ std::unique_ptr<Player> make_player(Api api, const TestNodes& nodes, int rank);
 std::unique_ptr<Player> make_portals_player(const TestNodes& nodes, int rank);
 std::unique_ptr<Player> make_tofu_player(const TestNodes& nodes, int rank);
 
+/// What a process does that comes to the node of a rank: it removes what the dead have left there. @return 0
+int open_and_close(const TestNodes& nodes, int rank);
+
 // The memory of every player, as its peers see it. Puts write the first part of it, kFetch counts in the word behind
 // that. Gets read other memory, which holds constant_byte and which nobody may write.
 inline constexpr std::uint64_t kPutBytes = 65536;

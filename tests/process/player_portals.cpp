@@ -139,4 +139,12 @@ std::unique_ptr<Player> make_player(Api api, const TestNodes& nodes, int rank) {
   return api == Api::kPortals ? make_portals_player(nodes, rank) : make_tofu_player(nodes, rank);
 }
 
+int open_and_close(const TestNodes& nodes, int rank) {
+  nodes.enter(rank);
+  const auto player = make_portals_player(nodes, rank);
+  if (!player->open()) return 1;
+  player->close();
+  return 0;
+}
+
 }  // namespace portofu

@@ -68,7 +68,7 @@ class TofuPlayer final : public Player {
         sched_yield();
         continue;
       }
-      if (notice.edata == kUnheard && rc == UTOFU_ERR_MRQ_PEER) continue;
+      if (notice.edata == kUnheard && (rc == UTOFU_ERR_MRQ_PEER || rc == UTOFU_ERR_MRQ_RMT_STADD)) continue;
       *outcome = read(notice, rc);
       return true;
     }
@@ -81,26 +81,27 @@ class TofuPlayer final : public Player {
   }
 
   void trigger(int target) override {
-    if (session_ == 0 &&
-        utofu_create_vcq(static_cast<utofu_tni_id_t>(rank_), UTOFU_VCQ_FLAG_SESSION_MODE, &session_) != UTOFU_SUCCESS) {
-      session_ = 0;
-      return;
-    }
-    utofu_vcq_id_t session_id = 0;
-    utofu_query_vcq_id(session_, &session_id);
-    utofu_stadd_t step = 0;
-    static std::uint64_t word = 0;
-    if (utofu_reg_mem(session_, &word, sizeof word, 0, &step) != UTOFU_SUCCESS) return;
+    if (session_ == 0 && !open_session()) return;
     const utofu_vcq_id_t to = vcq_id(target);
     utofu_put_piggyback8(session_, to, 1, stadd(to), 8, kUnheard, 0, nullptr);
-    utofu_put_piggyback8(vcq_, session_id, 1, step, 8, kUnheard, UTOFU_ONESIDED_FLAG_SPS(1), nullptr);
-    utofu_dereg_mem(session_, step, 0);
+    utofu_put_piggyback8(vcq_, session_id_, 1, step_, 8, kUnheard, UTOFU_ONESIDED_FLAG_SPS(1), nullptr);
   }
 
   bool is_untouched() const override { return memory_.is_untouched(); }
 
  private:
   static constexpr unsigned long kTell = UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE;
+
+  /// A second VCQ, whose descriptors wait for puts to `word_`.
+  bool open_session() {
+    const auto tni = static_cast<utofu_tni_id_t>(rank_);
+    if (utofu_create_vcq(tni, UTOFU_VCQ_FLAG_SESSION_MODE, &session_) != UTOFU_SUCCESS) {
+      session_ = 0;
+      return false;
+    }
+    return utofu_query_vcq_id(session_, &session_id_) == UTOFU_SUCCESS &&
+           utofu_reg_mem(session_, &word_, sizeof word_, 0, &step_) == UTOFU_SUCCESS;
+  }
 
   Outcome read(const utofu_mrq_notice& notice, int rc) {
     const auto slot = static_cast<int>(notice.edata);
@@ -135,6 +136,9 @@ class TofuPlayer final : public Player {
   bool is_get_[kSlots] = {};
   utofu_vcq_hdl_t vcq_ = 0;
   utofu_vcq_hdl_t session_ = 0;  ///< 0: not needed yet.
+  utofu_vcq_id_t session_id_ = 0;
+  std::uint64_t word_ = 0;
+  utofu_stadd_t step_ = 0;  ///< Of word_.
   utofu_stadd_t buffers_ = 0;
 };
 

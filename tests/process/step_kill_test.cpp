@@ -184,13 +184,7 @@ TEST_P(StepKill, Process_that_dies_in_any_step__is_told_to_the_others_within_a_s
   for (auto& survivor : survivors_) EXPECT_EQ(survivor->wait_status(), 0);
   // What a node's last process has left is removed by the next that opens there.
   for (int rank = 0; rank <= kVictim; ++rank) {
-    ChildProcess next([&] {
-      nodes_.enter(rank);
-      const auto player = make_portals_player(nodes_, rank);
-      if (!player->open()) return 1;
-      player->close();
-      return 0;
-    });
+    ChildProcess next([&] { return open_and_close(nodes_, rank); });
     EXPECT_EQ(next.wait_status(), 0);
   }
   EXPECT_EQ(nodes_.names_left(kVictim + 1), 0) << "something is left in /dev/shm";
