@@ -86,7 +86,7 @@ class ForgeryTest : public testing::Test {
       talkers_[rank].emplace([this, rank] { return run_talker(*nodes_, rank, seed_ + 1, *board_); });
     }
     expect_service("at the start");
-    bytes_ = private_bytes(talkers_[kTarget]->pid());
+    bytes_ = data_bytes(talkers_[kTarget]->pid());
   }
 
   /// Runs a forger, who ends by itself.
@@ -120,7 +120,7 @@ class ForgeryTest : public testing::Test {
   }
 
   void stop() {
-    const long growth = private_bytes(talkers_[kTarget]->pid()) - bytes_;
+    const long growth = data_bytes(talkers_[kTarget]->pid()) - bytes_;
     std::printf("  the target grew by %ld KiB\n", growth / 1024);
     EXPECT_LT(growth, kMostGrowthBytes);
     board_->stop = 1;

@@ -22,17 +22,24 @@ inline int descriptor_count(pid_t pid) {
   return count;
 }
 
-/// Memory of the process alone, without what it shares; -1 if it is not there.
-inline long private_bytes(pid_t pid) {
+/// One number of /proc/PID/statm, in bytes; -1 if the process is not there.
+inline long memory_number(pid_t pid, int which) {
   std::FILE* file = std::fopen(("/proc/" + std::to_string(pid) + "/statm").c_str(), "r");
   if (file == nullptr) return -1;
-  long size = 0;
-  long resident = 0;
-  long shared = 0;
-  const int got = std::fscanf(file, "%ld %ld %ld", &size, &resident, &shared);
+  long pages = -1;
+  for (int i = 0; i <= which; ++i) {
+    if (std::fscanf(file, "%ld", &pages) != 1) pages = -1;
+  }
   std::fclose(file);
-  return got == 3 ? (resident - shared) * sysconf(_SC_PAGESIZE) : -1;
+  return pages < 0 ? -1 : pages * sysconf(_SC_PAGESIZE);
 }
+
+/// Memory of the process alone that is in use.
+inline long private_bytes(pid_t pid) { return memory_number(pid, 1) - memory_number(pid, 2); }
+
+/// Memory of the process alone, whether it was touched or not: what libraries have set aside is no growth when they
+/// come to use it.
+inline long data_bytes(pid_t pid) { return memory_number(pid, 5); }
 
 /// A clock that goes on only while its owner gets to run: what a machine that is busy with others, or stands still,
 /// takes from all processes of a test is not counted as theirs.

@@ -146,13 +146,12 @@ void Soak::expect_counters_add_up() {
 
 void Soak::expect_no_growth() {
   constexpr int kWarmRounds = 3;
-  constexpr long kSlackBytes = 8 << 20;
-  // What others' lives cost us, at most: over the fabric they are connections of libfabric.
-  const long of_lives = deaths_ * (GetParam() == Place::kOneNode ? 16L << 10 : 256L << 10);
+  // Threads of malloc, and what is known of lives that are over.
+  const long slack_bytes = (8 << 20) + deaths_ * 65536L;
   for (int rank = 0; rank < kSoakers; ++rank) {
     Holdings& held = held_[rank];
     const int descriptors = descriptor_count(soakers_[rank]->pid());
-    const long bytes = private_bytes(soakers_[rank]->pid());
+    const long bytes = data_bytes(soakers_[rank]->pid());
     if (++held.rounds <= kWarmRounds) {
       held.descriptors = std::max(held.descriptors, descriptors);
       held.bytes = std::max(held.bytes, bytes);
@@ -160,7 +159,7 @@ void Soak::expect_no_growth() {
     }
     most_growth_ = std::max(most_growth_, bytes - held.bytes);
     EXPECT_LE(descriptors, held.descriptors + 4) << "soaker " << rank;
-    EXPECT_LT(bytes - held.bytes, kSlackBytes + of_lives) << "soaker " << rank;
+    EXPECT_LT(bytes - held.bytes, slack_bytes) << "soaker " << rank;
   }
   // A segment and a name for the control queue each; the second one is of session mode.
   EXPECT_LE(nodes_.names_left(kSoakers), 3 * kSoakers);

@@ -167,7 +167,7 @@ TEST_P(StepKill, Process_that_dies_in_any_step__is_told_to_the_others_within_a_s
     if (!kill_one(static_cast<Step>(i % kStepCount))) break;
     for (int rank = 0; rank < kSurvivors && i + 1 == kWarm; ++rank) {
       descriptors[rank] = descriptor_count(survivors_[rank]->pid());
-      bytes[rank] = private_bytes(survivors_[rank]->pid());
+      bytes[rank] = data_bytes(survivors_[rank]->pid());
     }
   }
   report(kills);
@@ -176,9 +176,9 @@ TEST_P(StepKill, Process_that_dies_in_any_step__is_told_to_the_others_within_a_s
     EXPECT_TRUE(wait([&] { return descriptor_count(pid) <= descriptors[rank]; }))
         << "survivor " << rank << " had " << descriptors[rank] << " descriptors, and has " << descriptor_count(pid);
     std::printf("  survivor %d: %d descriptors, %ld KiB more than after the first %d kills\n", rank,
-                descriptor_count(pid), (private_bytes(pid) - bytes[rank]) / 1024, kWarm);
-    // Some KiB a kill are of the allocator and of the fabric's library; a leak of what a peer needs is more.
-    EXPECT_LT(private_bytes(pid) - bytes[rank], (8 << 20) + kills * 4096L);
+                descriptor_count(pid), (data_bytes(pid) - bytes[rank]) / 1024, kWarm);
+    // What is known of a process that will not come back: 64 KiB are far more.
+    EXPECT_LT(data_bytes(pid) - bytes[rank], (1 << 20) + kills * 65536L);
   }
   board_->stop = 1;
   for (auto& survivor : survivors_) EXPECT_EQ(survivor->wait_status(), 0);
