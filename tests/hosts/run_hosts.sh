@@ -57,6 +57,20 @@ conformance_test() {
   fi
 }
 
+# The bridge's end of host 2 goes down for half a minute while host 2 talks to host 1.
+partition_test() {
+  local name='network cut for 30 s and healed' log=$log_directory/partition.log started=$SECONDS status=0
+  [[ $name =~ $only ]] || return 0
+  PORTOFU_TEST_NETNS="$(host_name 1),$(host_name 2)" \
+    PORTOFU_TEST_CUT="ip -n $hosts_tag-0 link set port2 down" PORTOFU_TEST_HEAL="ip -n $hosts_tag-0 link set port2 up" \
+    launch_limited 240 "$log" "$build_directory/bin/process_partition_test" || status=$?
+  if ((status == 0)); then
+    report PASS "$suite" "$name" $((SECONDS - started))
+  else
+    report FAIL "$suite" "$name" $((SECONDS - started)) "$(last_log_line "$log") ($log)"
+  fi
+}
+
 # mpi_test HOSTS RANKS SECONDS NAME PROGRAM [ARGUMENT...]: the ranks are spread evenly, neighbours on different hosts.
 mpi_test() {
   local hosts=$1 ranks=$2 seconds=$3 title=$4 program=$5 name log list='' i arguments started=$SECONDS status=0
@@ -95,6 +109,7 @@ network_tests() {
   done
   launched_test portals
   launched_test utofu
+  partition_test
   mpi_test 2 2 60 'two hosts' hello
   mpi_test 3 3 60 'three hosts' hello
   mpi_test 2 2 180 'two hosts' pingpong_check 4194304

@@ -28,6 +28,8 @@ class ChildProcess {
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
 
+  pid_t pid() const { return pid_; }
+
   void send_signal(int number) const { ::kill(pid_, number); }
 
   /// Kills it and leaves it a zombie, as a launcher does that reaps late.
@@ -35,6 +37,18 @@ class ChildProcess {
     send_signal(SIGKILL);
     siginfo_t info{};
     waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT);
+  }
+
+  /// Waits until it has died, and leaves it a zombie. @return the signal that killed it, or 0
+  int wait_death() const {
+    siginfo_t info{};
+    waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT);
+    return info.si_code == CLD_EXITED ? 0 : info.si_status;
+  }
+
+  bool has_ended() const {
+    siginfo_t info{};
+    return waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT | WNOHANG) == 0 && info.si_pid != 0;
   }
 
   void kill_now() {

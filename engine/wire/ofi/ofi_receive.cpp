@@ -29,6 +29,11 @@ constexpr std::uint32_t kHandleLook = 64;
 /// Rounds of events that one call takes at most.
 constexpr int kMostRounds = 4;
 
+/// Whether a sender is waiting for something to come back.
+constexpr bool awaits_answer(OfiKind kind) {
+  return kind == OfiKind::kHello || kind == OfiKind::kPacket || kind == OfiKind::kProbe || kind == OfiKind::kGoodbye;
+}
+
 }  // namespace
 
 void OfiWire::progress() {
@@ -95,11 +100,15 @@ OfiPeer* OfiWire::authenticate(const FabricEvent& event, const OfiEnvelope& head
     return refused(Counter::kPacketsRefusedSource);
   }
   OfiPeer* peer = find_peer(id);
-  // The fabric names senders whose address it was told; whoever is new begins with a hello.
+  // The fabric names senders whose address it was told; whoever is new begins with a hello,
+  // unless he knows a former life of ours, for which he would wait for ever.
   if (peer != nullptr) return event.source == peer->address ? peer : refused(Counter::kPacketsRefusedSource);
-  if (head.kind != OfiKind::kHello || event.source != FI_ADDR_NOTAVAIL) return refused(Counter::kPacketsRefusedSource);
+  if (event.source != FI_ADDR_NOTAVAIL || !awaits_answer(head.kind)) return refused(Counter::kPacketsRefusedSource);
   peer = make_peer(id);
-  return peer != nullptr ? peer : refused(Counter::kPacketsRefusedSource);
+  if (peer == nullptr) return refused(Counter::kPacketsRefusedSource);
+  if (head.kind == OfiKind::kHello) return peer;
+  refuse(*peer, head);
+  return refused(Counter::kPacketsRefusedSource);
 }
 
 void OfiWire::take_hello(OfiPeer& peer, const OfiEnvelope& head) {

@@ -262,6 +262,40 @@ TEST(OfiWire, Process_that_comes_back__is_another_life) {
   EXPECT_EQ(got, (std::vector<std::uint64_t>{0, 2}));
 }
 
+// Nobody says anything to us by himself: neither the dead nor who has his address now.
+TEST(OfiWire, Process_that_comes_back_and_is_silent__does_not_keep_the_links_of_its_former_life) {
+  OfiEnd a(ofi_options(kNodeA));
+  const ProcessId id{kNodeB, test_pid()};
+  Link* link = nullptr;
+  std::vector<std::uint64_t> got;
+  {
+    ChildProcess child([&] {
+      OfiEnd b(ofi_options(kNodeB, 1));
+      Link* back = nullptr;
+      soon([&] { return b.wire->connect(a.id, &back) == ConnectResult::kConnected; });
+      send(b, *back, 0);
+      for (;;) b.take(&got);
+      return 0;
+    });
+    ASSERT_TRUE(soon([&] { return a.wire->connect(id, &link) == ConnectResult::kConnected; }));
+    ASSERT_TRUE(soon([&] { return a.take(&got); }));
+    child.kill_now();
+  }
+  OfiEnd b(ofi_options(kNodeB, 2));
+  const auto begin = std::chrono::steady_clock::now();
+  ProcessId source;
+  void* context = nullptr;
+  bool ended = false;
+  EXPECT_TRUE(soon([&] {
+    a.wire->check_peers();
+    a.take(&got);
+    b.take(&got);
+    ended = ended || a.wire->take_closed_source(&source, &context);
+    return link->lost && ended;
+  }));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(1500));
+}
+
 /// A wire with these options hears nobody of the usual ones.
 void expect_refused(const OfiOptions& options, Counter counter) {
   OfiEnd a(ofi_options(kNodeA));
