@@ -40,8 +40,7 @@ bool is_well_formed(const PacketHeader& header) {
 void receive_packet(Core& core, const Packet& packet) {
   const PacketHeader& header = packet.header;
   core.counters.add(Counter::kPacketsReceived);
-  if (((header.job_key ^ core.settings.job_key) | (header.uid ^ core.uid)) != 0)
-    return core.counters.add(Counter::kPacketsRefusedKey);
+  if (header.job_key != core.settings.job_key) return core.counters.add(Counter::kPacketsRefusedKey);
   if (!is_well_formed(header)) return core.counters.add(Counter::kPacketsRefusedMalformed);
   Peer& peer = source_peer(core, packet);
   // What it gave back before it sent this is told before this.

@@ -94,7 +94,7 @@ launched_test() {
   [[ $name =~ $only ]] || return 0
   PTL_RUN_TEST_ROLE=$1 launch_limited 60 "$log" "$build_directory/bin/ptl_run" --export PTL_RUN_TEST_ROLE \
     --hosts "$(host_address 1):2,$(host_address 2),$(host_address 3):2" --agent "$agent" \
-    "$build_directory/bin/process_ptl_run_test" || status=$?
+    "$build_directory/bin/process_ptl_run_hosts_test" || status=$?
   if ((status == 0)); then
     report PASS "$suite" "$name" $((SECONDS - started))
   else

@@ -95,9 +95,10 @@ report_program() {
 # of this user may be running and have theirs.
 ours_in_shared_memory() {
   local file
-  find /dev/shm -maxdepth 1 -user "$(id -u)" -iname '*portofu*' ! -name 'portofu-key-*' 2>/dev/null | sort | while read -r file; do
-    grep -qsF "$file" /proc/[0-9]*/maps || printf '%s\n' "${file##*/}"
-  done
+  find /dev/shm -maxdepth 1 -user "$(id -u)" -iname '*portofu*' ! -name 'portofu-key-*' 2>/dev/null | sort |
+    while read -r file; do
+      grep -qsF "$file" /proc/[0-9]*/maps || printf '%s\n' "${file##*/}"
+    done
 }
 
 # check_leftovers SUITE BEFORE: compares with what ours_in_shared_memory said before.

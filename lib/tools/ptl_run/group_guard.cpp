@@ -36,6 +36,12 @@ namespace {
   _exit(0);
 }
 
+/// A pipe takes a word whole or not at all.
+void tell(int fd, std::int32_t word) {
+  while (fd >= 0 && write(fd, &word, sizeof word) < 0 && errno == EINTR) {
+  }
+}
+
 }  // namespace
 
 void GroupGuard::start() {
@@ -55,10 +61,8 @@ GroupGuard::~GroupGuard() {
   if (pid_ > 0) waitpid(pid_, nullptr, 0);
 }
 
-void GroupGuard::tell(std::int32_t word) const {
-  // A pipe takes a word whole or not at all.
-  while (fd_ >= 0 && write(fd_, &word, sizeof word) < 0 && errno == EINTR) {
-  }
-}
+void GroupGuard::add_own_group(int guard_fd) { tell(guard_fd, getpid()); }
+
+void GroupGuard::remove(pid_t group) const { tell(fd_, -group); }
 
 }  // namespace portofu::tools

@@ -20,12 +20,16 @@ class GroupGuard {
   GroupGuard(const GroupGuard&) = delete;
   GroupGuard& operator=(const GroupGuard&) = delete;
 
-  void add(pid_t group) const { tell(group); }
-  void remove(pid_t group) const { tell(-group); }
+  /// Where a rank tells its group before it becomes its program; -1 without a guard.
+  int fd() const { return fd_; }
+
+  /// Of a rank: this process leads a group.
+  static void add_own_group(int guard_fd);
+
+  /// Of the launcher: the rank has ended.
+  void remove(pid_t group) const;
 
  private:
-  void tell(std::int32_t word) const;
-
   pid_t pid_ = -1;
   int fd_ = -1;
 };

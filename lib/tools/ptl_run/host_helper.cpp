@@ -153,6 +153,7 @@ bool HostHelper::start_ranks(const std::string& payload) {
     fcntl(input_fd_, F_SETFL, O_NONBLOCK);
   }
   guard_.start();
+  context_.guard_fd = guard_.fd();
   const int entered = chdir(plan_.directory.c_str()) == 0 ? 0 : errno;
   for (int i = 0; i < plan_.count; ++i) {
     if (entered != 0) {
@@ -182,7 +183,6 @@ void HostHelper::start_rank(int number) {
   Rank& rank = ranks_.emplace_back();
   rank.process = std::make_unique<RankProcess>(context_, number, &error);
   rank.pmi_fd = rank.process->pmi_fd();
-  if (rank.process->has_own_group()) guard_.add(rank.process->pid());
   const auto name = static_cast<std::uint32_t>(number);
   const std::string label = plan_.label ? '[' + std::to_string(number) + "] " : "";
   const auto relay = [&](int fd, FrameKind kind) {

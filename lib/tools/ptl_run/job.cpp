@@ -75,13 +75,13 @@ bool Job::prepare() {
 
 bool Job::start_ranks() {
   guard_.start();
+  context_.guard_fd = guard_.fd();
   for (int number = 0; number < options_.size; ++number) {
     int error = 0;
     Rank& rank = ranks_.emplace_back();
     rank.process = std::make_unique<RankProcess>(context_, number, &error);
     rank.pmi_fd = rank.process->pmi_fd();
     rank.pid = rank.process->pid();
-    if (rank.process->has_own_group()) guard_.add(rank.pid);
     if (options_.label) {
       const std::string label = '[' + std::to_string(number) + "] ";
       const auto writer = [](int fd) { return [fd](std::string_view text) { write_all(fd, text); }; };

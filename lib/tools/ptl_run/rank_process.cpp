@@ -11,6 +11,8 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "lib/tools/ptl_run/group_guard.h"
+
 namespace portofu::tools {
 namespace {
 
@@ -67,7 +69,10 @@ void set_environment(const LaunchContext& context, int rank, int pmi_fd) {
                               pid_t launcher) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != launcher) _exit(1);  // The launcher died before the line above.
-  if (own_group) setpgid(0, 0);
+  if (own_group) {
+    setpgid(0, 0);
+    GroupGuard::add_own_group(context.guard_fd);
+  }
   fcntl(channels.pmi.rank, F_SETFD, 0);
   set_environment(context, rank, channels.pmi.rank);
   if (rank == 0 && context.input_fd >= 0) dup2(context.input_fd, STDIN_FILENO);

@@ -46,7 +46,7 @@ class CoreTest : public testing::Test {
   static constexpr ProcessId kPeer{0x0a000001, 2};
   static constexpr ProcessId kOther{0x0a000001, 3};
   static constexpr std::uint32_t kUid = 1000;      ///< Ours.
-  static constexpr std::uint32_t kPeerUid = kUid;  ///< What the peer's packets carry.
+  static constexpr std::uint32_t kPeerUid = 1001;  ///< What the peer's packets carry.
   static constexpr std::uint32_t kJobKey = 77;
   static constexpr std::uint32_t kWindow = 4;
   static constexpr std::uint16_t kPt = 5;

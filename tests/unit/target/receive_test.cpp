@@ -44,17 +44,6 @@ TEST_F(ReceiveTest, Foreign_job_key__is_refused_and_leaves_no_trace) {
   expect_nothing_happened();
 }
 
-TEST_F(ReceiveTest, Foreign_user__is_refused_and_leaves_no_trace) {
-  append(entry());
-  PacketHeader header = put_header(100, 9);
-  ++header.uid;
-  receive(header);
-  EXPECT_EQ(counted(Counter::kPacketsRefusedKey), 1u);
-  EXPECT_EQ(kinds(), std::vector<EventKind>{});
-  EXPECT_TRUE(is_untouched(memory.data(), kMemoryBytes));
-  EXPECT_TRUE(wire.sent.empty());
-}
-
 TEST_F(ReceiveTest, Foreign_job_key__in_the_middle_of_a_message_does_not_disturb_it) {
   append(entry());
   receive(put_header(2 * kPacketBytes));
@@ -109,7 +98,6 @@ TEST_F(ReceiveTest, Type_that_does_not_exist__refuses_the_packet) {
 TEST_F(ReceiveTest, Header_of_zeros__is_refused) {
   PacketHeader header{};
   header.job_key = kJobKey;
-  header.uid = kUid;
   receive(header);
   EXPECT_EQ(refused(), 1u);
 }
