@@ -152,10 +152,9 @@ std::string Job::hosts_text() const {
   std::string text;
   for (const auto& link : hosts_) {
     text += link->address;
-    const char* before = " ";
     for (std::size_t i = 0; link->host.at && i < link->host.at->size(); ++i) {
-      text += before + std::to_string((*link->host.at)[i]);
-      before = ",";
+      text += i == 0 ? ' ' : ',';
+      text += std::to_string((*link->host.at)[i]);
     }
     text += '\n';
   }
