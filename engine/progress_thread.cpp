@@ -163,10 +163,12 @@ void ProgressThread::listen(std::uint64_t seen_calls) {
   listening_long_ = quiet_ && !timers;
   listening_waiting_ = engine_.core_.waiting_peers.size();
   const int fd = wait_fd_on_duty(engine_.core_);
+  const std::uint64_t check_ns = std::uint64_t{engine_.core_.settings.peer_check_ms} * 1'000'000;
+  const auto longest_ns = static_cast<std::uint64_t>(kLongestSleepNs);
+  const std::uint64_t sleep_ns = engine_.bound_sleep_on_duty(timers || !quiet_ ? check_ns : longest_ns);
   engine_.give_duty();
   if (!busy && !stopping_.load(std::memory_order_acquire)) {
-    const std::int64_t check_ns = std::int64_t{engine_.core_.settings.peer_check_ms} * 1'000'000;
-    quiet_ = !engine_.doorbell_.wait(seen, timers || !quiet_ ? check_ns : -1, fd);
+    quiet_ = !engine_.doorbell_.wait(seen, static_cast<std::int64_t>(sleep_ns), fd);
   }
   listening_.store(false, std::memory_order_relaxed);
   engine_.doorbell_.withdraw();

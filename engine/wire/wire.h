@@ -186,6 +186,13 @@ class Wire {
   /// How long connect may stay kInProgress before its caller gives up.
   virtual std::uint64_t connect_timeout_ns() const { return kConnectTimeoutNs; }
 
+  /// When somebody has to look at the latest (peek, has_packets) though nothing arrives, by the clock of the engine.
+  /// @return UINT64_MAX: there is no need to
+  virtual std::uint64_t next_due_ns() const { return UINT64_MAX; }
+
+  /// Whether all that was published has arrived, or will without this process.
+  virtual bool has_delivered() const { return true; }
+
   /// False: take_closed_source would find nothing.
   bool may_have_closed_source() const { return closed_sources_ != 0; }
 

@@ -47,6 +47,7 @@ struct OutgoingLink : Link {
   /// Bytes of the packet for which a claim failed and has_room_again has not answered; 0: none.
   std::array<std::uint32_t, kTrafficClassCount> room_wanted{};
   RoundTrip round_trip;
+  std::uint64_t echoed_ns = 0;  ///< AckBody::echo_ns of the latest measured round trip.
   Liveness liveness;
   std::uint64_t wanted_ns = 0;         ///< kOpening: when connect last asked for it.
   std::uint64_t next_question_ns = 0;  ///< When kOpen, kClose or kProbe is sent again; 0: at once.

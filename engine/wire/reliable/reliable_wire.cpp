@@ -89,6 +89,7 @@ void ReliableWire::disconnect(Link* link) {
 
 void ReliableWire::lose(OutgoingLink& link) {
   link.lost = true;
+  opened_ = true;
   link.state = SendingState::kOver;
   for (SendWindow& window : link.windows) window.clear();
   ++counts_.links_lost;
@@ -164,7 +165,7 @@ void ReliableWire::discard(Link& link) {
 
 bool ReliableWire::has_room_again() {
   progress();
-  bool any = false;
+  bool any = std::exchange(opened_, false);
   for (const auto& [key, link] : outgoing_) {
     for (std::size_t i = 0; i < kTrafficClassCount; ++i) {
       if (link->room_wanted[i] == 0) continue;
@@ -243,7 +244,7 @@ void ReliableWire::release() {
 
 bool ReliableWire::has_packets() {
   progress();
-  return !ready_.empty();
+  return !ready_.empty() || !endpoint_->may_sleep();
 }
 
 bool ReliableWire::take_closed_source(ProcessId* source, void** source_context) {
