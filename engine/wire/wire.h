@@ -166,7 +166,8 @@ class Wire {
   /// True if peek would find something. May be called by the thread that is about to sleep, after it announced it.
   virtual bool has_packets() = 0;
 
-  /// True if some claim that failed for want of room since the last call could succeed now, or a has_taken.
+  /// True if some claim that failed for want of room since the last call could succeed now, or a has_taken, or if a
+  /// connect that was in progress has come to an end.
   virtual bool has_room_again() = 0;
 
   /// Looks which peers have died; marks their links lost. Costs a system call a peer: call it about ten times a second

@@ -133,7 +133,7 @@ void ReliableWire::receive_accept(ProcessId source, const FrameHeader& frame) {
   link.acceptance = frame.acceptance;
   link.peer_life = frame.life;
   link.state = SendingState::kOpen;
-  opened_ = true;
+  link.news = true;
   link.liveness.heard(now_ns_);
   link.questions = 0;
   // The receiver gives nothing to its engine before it has heard us use the acceptance.

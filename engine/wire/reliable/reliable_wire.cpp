@@ -56,6 +56,7 @@ ConnectResult ReliableWire::connect(ProcessId peer, Link** link) {
     OutgoingLink& known = *at->second;
     if (known.state == SendingState::kOpen) {
       known.held = true;
+      known.news = false;
       *link = &known;
       return ConnectResult::kConnected;
     }
@@ -89,7 +90,7 @@ void ReliableWire::disconnect(Link* link) {
 
 void ReliableWire::lose(OutgoingLink& link) {
   link.lost = true;
-  opened_ = true;
+  link.news = link.state == SendingState::kOpening;
   link.state = SendingState::kOver;
   for (SendWindow& window : link.windows) window.clear();
   ++counts_.links_lost;
@@ -165,8 +166,9 @@ void ReliableWire::discard(Link& link) {
 
 bool ReliableWire::has_room_again() {
   progress();
-  bool any = std::exchange(opened_, false);
+  bool any = false;
   for (const auto& [key, link] : outgoing_) {
+    any = std::exchange(link->news, false) || any;
     for (std::size_t i = 0; i < kTrafficClassCount; ++i) {
       if (link->room_wanted[i] == 0) continue;
       const bool has_room = !link->lost && link->windows[i].has_room(link->room_wanted[i]);

@@ -157,7 +157,6 @@ class ReliableWire final : public Wire {
   std::uint64_t next_due_ns_ = UINT64_MAX;                      ///< When serve_timers has something to do.
   std::uint64_t acks_due_ns_ = 0;                               ///< For acks_; later than now: there was no room.
   int newly_lost_ = 0;                                          ///< Links since the last check_peers.
-  bool opened_ = false;                                         ///< A link, or lost one, since has_room_again.
   ReliableCounts counts_;
 };
 
