@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -418,6 +419,9 @@ TEST(Datagram, Stopped_process__is_waited_for) {
     if (self.is_initiator()) {
       put_and_wait(ends, ni.target(), {.length = 8});
       ASSERT_EQ(kill(target_pid->load(), SIGSTOP), 0);
+      // Every thread of it: until then one of them may answer.
+      const std::string tasks = "/proc/" + std::to_string(target_pid->load()) + "/task";
+      for (const auto& task : std::filesystem::directory_iterator(tasks)) wait_for_state(task.path().string(), 'T');
       put(ends.md, ni.target(), {.length = 8});
       usleep(1'500'000);
       expect_empty(ends.source_eq);
