@@ -73,8 +73,9 @@ Engine::Engine(const Settings& settings, std::unique_ptr<EngineNode> node)
       doorbell_(node_->segment->doorbell(), node_->segment->wake_barrier()),
       poll_streak_(settings.spin_count, std::uint64_t{settings.sleep_after_us} * 1000 * kPollPatience, kFewestPolls) {
   core_.wires = node_->wires();
-  core_.fabric = node_->fabric.get();
-  if (node_->fabric != nullptr && node_->fabric->is_open()) core_.wires.push_back(core_.fabric);
+  core_.fabric = node_->to_other_nodes();
+  if (node_->keeper() != nullptr && node_->keeper()->is_open()) core_.wires.push_back(core_.fabric);
+  has_due_times_ = node_->datagrams != nullptr;
   core_.directory = node_->directory.get();
   core_.clock = node_clock;
   core_.outstanding.tell_apart(node_->segment->incarnation());
@@ -129,11 +130,33 @@ void Engine::set_unattended_on_duty(bool unattended) {
 void Engine::give_duty(bool news) {
   const bool tell = core_.activity != told_activity_;
   told_activity_ = core_.activity;
+  if (has_due_times_) [[unlikely]]
+    news = is_due_sooner_on_duty() || news;
   duty_.give();
   // Partner: sleep(). A thread that announced itself before this duty was given is seen here; one that announces later
   // takes the duty once more before it sleeps, and sees what was done.
   if (news || (tell && sleeping_threads_.load(std::memory_order_seq_cst) != 0)) [[unlikely]]
     doorbell_.ring();
+}
+
+/// @return how long the caller, who has announced it, may sleep so that the wires get what they need in time
+std::uint64_t Engine::bound_sleep_on_duty(std::uint64_t longest_ns) {
+  if (is_asking_on_duty(core_)) longest_ns = std::min(longest_ns, kAskPauseNs);
+  if (!has_due_times_) return longest_ns;
+  const std::uint64_t due_ns = next_due_on_duty(core_);
+  heard_due_ns_ = std::max(heard_due_ns_, due_ns);
+  if (due_ns == UINT64_MAX) return longest_ns;
+  const std::uint64_t now = core_.now_ns();
+  return std::min(longest_ns, due_ns > now ? due_ns - now : 0);
+}
+
+/// Whether some wire has to be looked at before those who sleep wake, so that they have to be rung. Then they sleep
+/// anew, until that time.
+bool Engine::is_due_sooner_on_duty() {
+  const std::uint64_t due_ns = next_due_on_duty(core_);
+  if (due_ns >= heard_due_ns_) return false;
+  heard_due_ns_ = due_ns;
+  return true;
 }
 
 void Engine::end_call() { give_duty(progress_ != nullptr && progress_->must_hear()); }
@@ -281,7 +304,7 @@ void Engine::sleep(std::uint64_t seen_activity, std::uint64_t longest_ns, OnAbor
     if (!found && needs_timers_on_duty(core_)) {
       longest_ns = std::min(longest_ns, std::uint64_t{core_.settings.peer_check_ms} * 1'000'000);
     }
-    if (is_asking_on_duty(core_)) longest_ns = std::min(longest_ns, kAskPauseNs);
+    if (!found) longest_ns = bound_sleep_on_duty(longest_ns);
     if (!found) core_.counters.add(Counter::kSleeps);
     fd = wait_fd_on_duty(core_);
   }
@@ -293,10 +316,8 @@ void Engine::sleep(std::uint64_t seen_activity, std::uint64_t longest_ns, OnAbor
 }
 
 void Engine::flush(std::uint64_t timeout_ns) {
-  auto nothing_waits = [](Core& core) {
-    return core.waiting_peers.empty() && core.fired.empty() && !is_asking_on_duty(core);
-  };
-  wait(nothing_waits, timeout_ns, OnAbort::kGoOn);
+  auto delivered = [](Core& core) { return has_delivered_on_duty(core); };
+  wait(delivered, timeout_ns, OnAbort::kGoOn);
 }
 
 }  // namespace portofu

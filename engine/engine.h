@@ -139,6 +139,8 @@ class Engine {
   int look_on_duty();
   void set_unattended_on_duty(bool unattended);
   void give_duty(bool news = false);
+  std::uint64_t bound_sleep_on_duty(std::uint64_t longest_ns);
+  bool is_due_sooner_on_duty();
   void end_call();
   int cycle_on_duty();
   void look_after_timers_on_duty(std::uint64_t now_ns);
@@ -165,6 +167,8 @@ class Engine {
   std::uint64_t told_activity_ = 0;   ///< On duty: Core::activity that sleeping threads know of.
   std::uint32_t cycles_ = 0;          ///< On duty: cycles run, mod 2^32.
   std::uint64_t next_timers_ns_ = 0;  ///< On duty: when to look after the dead again.
+  bool has_due_times_ = false;        ///< A wire has next_due_ns.
+  std::uint64_t heard_due_ns_ = 0;    ///< On duty: whoever sleeps does so no longer than until then; UINT64_MAX: ever.
   IdleStreak poll_streak_;            ///< On duty: of non-blocking calls.
   std::uint64_t poll_mark_ns_ = 0;    ///< On duty: time of the last empty non-blocking call that was looked at.
   std::uint64_t poll_rest_ns_ = 0;    ///< On duty: how long the last non-blocking call rested.

@@ -1,5 +1,6 @@
 #include "engine/engine_node.h"
 
+#include <sys/random.h>
 #include <unistd.h>
 
 #include <utility>
@@ -8,6 +9,7 @@
 #include "engine/queue/clock.h"
 #include "engine/segment/segment_alias.h"
 #include "engine/segment/shared_heap.h"
+#include "engine/wire/sim/faulty_datagrams.h"
 
 namespace portofu {
 namespace {
@@ -28,7 +30,7 @@ constexpr std::uint64_t kSilenceNs = 5'000'000'000;
 
 }  // namespace
 
-SegmentDirectory::SegmentDirectory(ProcessSegment& segment, NodeMap map, OfiWire* fabric,
+SegmentDirectory::SegmentDirectory(ProcessSegment& segment, NodeMap map, SocketKeeper* fabric,
                                    const DirectoryOptions& options)
     : segment_(segment),
       map_(std::move(map)),
@@ -126,6 +128,56 @@ OfiOptions fabric_options(const Settings& settings, const ProcessSegment& segmen
   return options;
 }
 
+/// Differs from that of any other process.
+std::uint64_t random_life(const ProcessSegment& segment) {
+  std::uint64_t life = 0;
+  if (getrandom(&life, sizeof life, GRND_NONBLOCK) != sizeof life || life == 0) life = segment.incarnation();
+  return life;
+}
+
+FabricDatagramsOptions datagram_options(const Settings& settings, const ProcessSegment& segment, const NodeMap& map) {
+  FabricDatagramsOptions options;
+  options.self = segment.id();
+  options.job_key = settings.job_key;
+  options.uid = geteuid();
+  options.provider = settings.fabric_provider;
+  options.base_port = settings.fabric_base_port;
+  options.nodes = map.nids();
+  return options;
+}
+
+/// @return false on failure, with reason
+bool open_datagrams(EngineNode& node, const Settings& settings, const NodeMap& map, std::string* why) {
+  const auto faults = parse_datagram_faults(settings.datagram_faults, why);
+  if (!faults) return false;
+  auto endpoint =
+      FabricDatagrams::open(datagram_options(settings, *node.segment, map), Counters(node.segment->counters()), why);
+  if (endpoint == nullptr) return false;
+  node.datagram_endpoint = endpoint.get();
+  std::unique_ptr<DatagramEndpoint> medium = std::move(endpoint);
+  if (!settings.datagram_faults.empty()) {
+    medium = std::make_unique<FaultyDatagrams>(std::move(medium), *faults, process_key(node.segment->id()));
+  }
+  ReliableOptions options;
+  options.life = random_life(*node.segment);
+  options.connect_timeout_ns = OfiWire::kOfiConnectNs;
+  node.datagrams = std::make_unique<ReliableWire>(std::move(medium), options);
+  return true;
+}
+
+/// Opens the way to other nodes, or makes it ready to open.
+/// @return false on failure, with reason, and there is none
+bool open_fabric(EngineNode& node, const Settings& settings, const NodeMap& map, std::string* why) {
+  if (settings.fabric_endpoint == static_cast<std::uint32_t>(EndpointKind::kDatagram)) {
+    return open_datagrams(node, settings, map, why);
+  }
+  node.fabric =
+      std::make_unique<OfiWire>(fabric_options(settings, *node.segment, map), Counters(node.segment->counters()));
+  if (!map.spans_nodes() || node.fabric->open(why)) return true;
+  node.fabric.reset();
+  return false;
+}
+
 DirectoryOptions directory_options(const Settings& settings, std::uint32_t nid) {
   const std::uint32_t port = settings.directory_port != 0 ? settings.directory_port
                                                           : DirectorySocket::default_port(settings.job_key, geteuid());
@@ -138,6 +190,7 @@ std::unique_ptr<EngineNode> open_node(const Settings& settings, std::uint32_t pi
   const auto map = NodeMap::find(settings, why);
   *error = OpenError::kSystem;
   if (!map) return nullptr;
+  if (!parse_datagram_faults(settings.datagram_faults, why)) return nullptr;
   SegmentOptions options = segment_options(settings, map->own_nid(), pid);
   auto node = std::make_unique<EngineNode>();
   for (int tries = 1;; ++tries) {
@@ -150,11 +203,8 @@ std::unique_ptr<EngineNode> open_node(const Settings& settings, std::uint32_t pi
     }
     if (node->segment == nullptr) return nullptr;
     if (settings.fabric == static_cast<std::uint32_t>(FabricUse::kOff)) break;
-    node->fabric =
-        std::make_unique<OfiWire>(fabric_options(settings, *node->segment, *map), Counters(node->segment->counters()));
-    if (!map->spans_nodes() || node->fabric->open(why)) break;
+    if (open_fabric(*node, settings, *map, why)) break;
     const std::uint32_t next_pid = node->segment->id().pid % kMaxPid + 1;
-    node->fabric.reset();
     if (pid == 0 && tries < kFabricTries) {
       node->segment.reset();
       options.pid = next_pid;
@@ -167,7 +217,7 @@ std::unique_ptr<EngineNode> open_node(const Settings& settings, std::uint32_t pi
   }
   *error = OpenError::kNone;
   make_wires(*node, settings, options);
-  node->directory = std::make_unique<SegmentDirectory>(*node->segment, *map, node->fabric.get(),
+  node->directory = std::make_unique<SegmentDirectory>(*node->segment, *map, node->keeper(),
                                                        directory_options(settings, map->own_nid()));
   return node;
 }

@@ -13,7 +13,9 @@
 #include "engine/topology/node_map.h"
 #include "engine/wire/loopback/loopback_wire.h"
 #include "engine/wire/ofi/directory_socket.h"
+#include "engine/wire/ofi/fabric_datagrams.h"
 #include "engine/wire/ofi/ofi_wire.h"
+#include "engine/wire/reliable/reliable_wire.h"
 #include "engine/wire/shm/shm_wire.h"
 #include "engine/wire/sim/shuffle_wire.h"
 
@@ -23,7 +25,7 @@ namespace portofu {
 class SegmentDirectory final : public NodeDirectory {
  public:
   /// @param fabric  nullptr, or where questions of other nodes come in once it is open
-  SegmentDirectory(ProcessSegment& segment, NodeMap map, OfiWire* fabric, const DirectoryOptions& options);
+  SegmentDirectory(ProcessSegment& segment, NodeMap map, SocketKeeper* fabric, const DirectoryOptions& options);
   ClaimResult claim(std::uint64_t key) override;
   void release(std::uint64_t key) override;
   FindResult find(std::uint64_t key, ProcessId* owner) override;
@@ -36,7 +38,7 @@ class SegmentDirectory final : public NodeDirectory {
 
   ProcessSegment& segment_;
   const NodeMap map_;
-  OfiWire* fabric_;
+  SocketKeeper* fabric_;
   DirectorySocket socket_;
   bool listens_ = false;                                           ///< It was tried.
   std::unordered_map<std::uint32_t, std::uint64_t> silent_until_;  ///< By NID: nobody answered; not asked before.
@@ -49,7 +51,15 @@ struct EngineNode {
   std::unique_ptr<ShuffleWire> shuffled_loopback;  ///< Over `loopback`; nullptr unless PORTOFU_SHUFFLE is set.
   std::unique_ptr<ShuffleWire> shuffled_shm;       ///< Over `shm`, likewise.
 
-  std::unique_ptr<OfiWire> fabric;  ///< To other nodes; nullptr: nothing reaches them. May be closed.
+  // To other nodes: one of them, or none, and nothing reaches them.
+  std::unique_ptr<OfiWire> fabric;               ///< May be closed.
+  std::unique_ptr<ReliableWire> datagrams;       ///< PORTOFU_FABRIC_ENDPOINT=datagram.
+  FabricDatagrams* datagram_endpoint = nullptr;  ///< Of `datagrams`.
+
+  Wire* to_other_nodes() const { return datagrams != nullptr ? static_cast<Wire*>(datagrams.get()) : fabric.get(); }
+  SocketKeeper* keeper() const {
+    return datagrams != nullptr ? static_cast<SocketKeeper*>(datagram_endpoint) : fabric.get();
+  }
 
   /// What the engine polls, in this order, beside the fabric.
   std::vector<Wire*> wires() const {

@@ -144,6 +144,17 @@ bool has_work_on_duty(Core& core) {
   return false;
 }
 
+std::uint64_t next_due_on_duty(const Core& core) {
+  std::uint64_t due_ns = UINT64_MAX;
+  for (const Wire* wire : core.wires) due_ns = std::min(due_ns, wire->next_due_ns());
+  return due_ns;
+}
+
+bool has_delivered_on_duty(const Core& core) {
+  if (!core.waiting_peers.empty() || !core.fired.empty() || is_asking_on_duty(core)) return false;
+  return std::all_of(core.wires.begin(), core.wires.end(), [](const Wire* wire) { return wire->has_delivered(); });
+}
+
 int wait_fd_on_duty(const Core& core) {
   for (const Wire* wire : core.wires) {
     if (const int fd = wire->wait_fd(); fd >= 0) return fd;

@@ -18,6 +18,12 @@ bool needs_timers_on_duty(const Core& core);
 /// Whether a cycle would find something: for the thread that is about to sleep.
 bool has_work_on_duty(Core& core);
 
+/// When a wire has to be looked at the latest, by the core's clock; UINT64_MAX: there is no need to.
+std::uint64_t next_due_on_duty(const Core& core);
+
+/// Whether all that was to go out has gone, and has arrived where a wire can tell.
+bool has_delivered_on_duty(const Core& core);
+
 /// What to sleep at beside the doorbell, after has_work_on_duty was false; -1: nothing.
 int wait_fd_on_duty(const Core& core);
 

@@ -167,11 +167,12 @@ void ProgressThread::listen(std::uint64_t seen_calls) {
   listening_asking_ = is_asking_on_duty(engine_.core_);
   const bool asking = listening_asking_;
   const int fd = wait_fd_on_duty(engine_.core_);
+  const std::uint64_t check_ns = std::uint64_t{engine_.core_.settings.peer_check_ms} * 1'000'000;
+  const auto longest_ns = static_cast<std::uint64_t>(kLongestSleepNs);
+  const std::uint64_t sleep_ns = engine_.bound_sleep_on_duty(timers || !quiet_ ? check_ns : longest_ns);
   engine_.give_duty();
   if (!busy && !stopping_.load(std::memory_order_acquire)) {
-    const std::int64_t check_ns = std::int64_t{engine_.core_.settings.peer_check_ms} * 1'000'000;
-    const std::int64_t longest_ns = asking ? static_cast<std::int64_t>(kAskPauseNs) : timers || !quiet_ ? check_ns : -1;
-    quiet_ = !engine_.doorbell_.wait(seen, longest_ns, fd) && !asking;
+    quiet_ = !engine_.doorbell_.wait(seen, static_cast<std::int64_t>(sleep_ns), fd) && !asking;
   }
   listening_.store(false, std::memory_order_relaxed);
   engine_.doorbell_.withdraw();

@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 
+#include <algorithm>
 #include <bit>
 #include <charconv>
 #include <cstdlib>
@@ -35,9 +36,24 @@ std::optional<std::uint32_t> parse_node_id(const char* text) {
   return parse_number(text);
 }
 
+/// @return which of the words it is, from 0
+std::optional<std::uint32_t> parse_word(std::string_view words, std::string_view text) {
+  for (std::uint32_t index = 0; !words.empty(); ++index) {
+    const std::string_view word = words.substr(0, words.find(' '));
+    if (word == text) return index;
+    words.remove_prefix(std::min(word.size() + 1, words.size()));
+  }
+  return parse_number(text);
+}
+
+std::optional<std::uint32_t> parse_number_of(const SettingRow& row, const char* text) {
+  if (row.kind == SettingKind::kNodeId) return parse_node_id(text);
+  return row.kind == SettingKind::kWord ? parse_word(row.unit, text) : parse_number(text);
+}
+
 /// @return the value if the row allows it
 std::optional<std::uint32_t> parse_value(const SettingRow& row, const char* text) {
-  const auto value = row.kind == SettingKind::kNodeId ? parse_node_id(text) : parse_number(text);
+  const auto value = parse_number_of(row, text);
   if (!value || *value < row.minimum || *value > row.maximum) return std::nullopt;
   if (row.kind == SettingKind::kPowerOfTwo && !std::has_single_bit(*value)) return std::nullopt;
   return value;

@@ -29,6 +29,8 @@ struct Settings {
   std::uint32_t heap_mib = 1024;              ///< PORTOFU_HEAP_MIB; 0: there is no heap that peers map.
   std::uint32_t fabric = 2;                   ///< PORTOFU_FABRIC, values of FabricUse.
   std::string fabric_provider;                ///< PORTOFU_FABRIC_PROVIDER; empty: chosen by what it can do.
+  std::uint32_t fabric_endpoint = 0;          ///< PORTOFU_FABRIC_ENDPOINT, values of EndpointKind.
+  std::string datagram_faults;                ///< PORTOFU_DATAGRAM_FAULTS; empty: none.
   std::uint32_t fabric_base_port = 0;         ///< PORTOFU_FABRIC_BASE_PORT.
   std::uint32_t directory_port = 0;           ///< PORTOFU_DIRECTORY_PORT; 0: by user and job key.
   std::string hosts;                          ///< PORTOFU_HOSTS; empty: there is no file.
@@ -55,12 +57,19 @@ enum class FabricUse : std::uint32_t {
   kAuto = 2,  ///< With the engine if hosts file or launcher tell of other nodes, else with the first packet to one.
 };
 
+/// What the fabric is asked for.
+enum class EndpointKind : std::uint32_t {
+  kReliable = 0,  ///< Reliable datagrams (FI_EP_RDM).
+  kDatagram = 1,  ///< Unreliable ones (FI_EP_DGRAM), which wire/reliable makes reliable.
+};
+
 /// How the text of a setting is read.
 enum class SettingKind : std::uint8_t {
   kInteger,     ///< Decimal, or hexadecimal after 0x.
   kPowerOfTwo,  ///< The same, and one bit only.
   kNodeId,      ///< Dotted IPv4, or an integer in host byte order.
   kText,        ///< Taken as it is.
+  kWord,        ///< One of SettingRow::unit, or its number there, from 0.
 };
 
 /// One row of the table.
@@ -71,7 +80,7 @@ struct SettingRow {
   std::string Settings::*text;      ///< Where a text goes; nullptr for the others.
   std::uint32_t minimum;            ///< Smallest value allowed; unused for kText.
   std::uint32_t maximum;            ///< Largest value allowed. For kText: most characters.
-  const char* unit;                 ///< Of the value; "" if it has none.
+  const char* unit;                 ///< Of the value; "" if it has none. For kWord: all words, with a space between.
   const char* default_words;        ///< Said instead of the default where the number says nothing; else nullptr.
   const char* sentence;             ///< For people: what it does.
 };

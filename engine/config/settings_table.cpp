@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint32_t kMax = UINT32_MAX;
 
-const std::array<SettingRow, 35> kTable{{
+const std::array<SettingRow, 37> kTable{{
     {"PORTOFU_NID", SettingKind::kNodeId, &Settings::nid, nullptr, 1, kMax - 1, "", "address of an interface",
      "Node ID of this node: an IPv4 address or the integer that it stands for. All processes of a node need the same."},
     {"PORTOFU_INTERFACE", SettingKind::kText, nullptr, &Settings::interface, 0, 15, "",
@@ -53,6 +53,14 @@ const std::array<SettingRow, 35> kTable{{
      "nodes, or once it has sent something there."},
     {"PORTOFU_FABRIC_PROVIDER", SettingKind::kText, nullptr, &Settings::fabric_provider, 0, 63, "",
      "first that has reliable datagrams", "Provider of libfabric, as fi_info names it: tcp, verbs."},
+    {"PORTOFU_FABRIC_ENDPOINT", SettingKind::kWord, &Settings::fabric_endpoint, nullptr, 0, 1, "reliable datagram",
+     "reliable",
+     "What libfabric is asked for. reliable: reliable datagrams. datagram: unreliable ones, which the library itself "
+     "makes reliable; the endpoint then opens with the engine. All processes of a job need the same."},
+    {"PORTOFU_DATAGRAM_FAULTS", SettingKind::kText, nullptr, &Settings::datagram_faults, 0, 127, "", "none",
+     "For tests of PORTOFU_FABRIC_ENDPOINT=datagram: what is done to the datagrams that this process sends, as "
+     "loss=10,duplicate=5,corrupt=1,reorder=64,seed=7. Percent of them, later ones that overtake one in eight, and a "
+     "seed."},
     {"PORTOFU_FABRIC_BASE_PORT", SettingKind::kInteger, &Settings::fabric_base_port, nullptr, 0, 64511, "", nullptr,
      "The port of a process on the fabric is this plus its PID. All processes of a job need the same."},
     {"PORTOFU_DIRECTORY_PORT", SettingKind::kInteger, &Settings::directory_port, nullptr, 0, 65535, "",
@@ -109,6 +117,7 @@ std::string allowed_text(const SettingRow& row) {
     case SettingKind::kInteger: return range;
     case SettingKind::kPowerOfTwo: return "a power of two, " + range;
     case SettingKind::kNodeId: return "an IPv4 address, or " + range;
+    case SettingKind::kWord: return "one of: " + std::string(row.unit);
     case SettingKind::kText: return "at most " + std::to_string(row.maximum) + " characters";
   }
   return {};

@@ -170,7 +170,8 @@ class Wire {
   /// True if peek would find something. May be called by the thread that is about to sleep, after it announced it.
   virtual bool has_packets() = 0;
 
-  /// True if some claim that failed for want of room since the last call could succeed now, or a has_taken.
+  /// True if some claim that failed for want of room since the last call could succeed now, or a has_taken, or if a
+  /// connect that was in progress has come to an end.
   virtual bool has_room_again() = 0;
 
   /// Looks which peers have died; marks their links lost. Costs a system call a peer: call it about ten times a second
@@ -189,6 +190,13 @@ class Wire {
 
   /// How long connect may stay kInProgress before its caller gives up.
   virtual std::uint64_t connect_timeout_ns() const { return kConnectTimeoutNs; }
+
+  /// When somebody has to look at the latest (peek, has_packets) though nothing arrives, by the clock of the engine.
+  /// @return UINT64_MAX: there is no need to
+  virtual std::uint64_t next_due_ns() const { return UINT64_MAX; }
+
+  /// Whether all that was published has arrived, or will without this process.
+  virtual bool has_delivered() const { return true; }
 
   /// False: take_closed_source would find nothing.
   bool may_have_closed_source() const { return closed_sources_ != 0; }

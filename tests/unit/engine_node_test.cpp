@@ -3,6 +3,7 @@
 #include "engine/engine_node.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 namespace portofu {
 namespace {
@@ -29,6 +30,44 @@ TEST(EngineNode, Shuffle_seed__puts_the_disorder_over_both) {
   ASSERT_NE(node->shuffled_loopback, nullptr);
   ASSERT_NE(node->shuffled_shm, nullptr);
   EXPECT_EQ(node->wires(), (std::vector<Wire*>{node->shuffled_loopback.get(), node->shuffled_shm.get()}));
+}
+
+Settings datagram_settings() {
+  Settings settings;
+  settings.nid = 0x7f0b0001 + (static_cast<std::uint32_t>(getpid()) % 250 << 8);
+  settings.fabric = static_cast<std::uint32_t>(FabricUse::kOn);
+  settings.fabric_endpoint = static_cast<std::uint32_t>(EndpointKind::kDatagram);
+  return settings;
+}
+
+TEST(EngineNode, Endpoint_datagram__reaches_other_nodes_by_the_reliable_wire) {
+  const auto node = open_with(datagram_settings());
+  ASSERT_NE(node, nullptr);
+  ASSERT_NE(node->datagrams, nullptr);
+  EXPECT_EQ(node->fabric, nullptr);
+  EXPECT_EQ(node->to_other_nodes(), node->datagrams.get());
+  ASSERT_NE(node->keeper(), nullptr);
+  EXPECT_TRUE(node->keeper()->is_open());
+  EXPECT_GE(node->datagrams->wait_fd(), 0);
+}
+
+TEST(EngineNode, Endpoint_datagram__with_the_fabric_off_reaches_nobody) {
+  Settings settings = datagram_settings();
+  settings.fabric = static_cast<std::uint32_t>(FabricUse::kOff);
+  const auto node = open_with(settings);
+  ASSERT_NE(node, nullptr);
+  EXPECT_EQ(node->to_other_nodes(), nullptr);
+  EXPECT_EQ(node->keeper(), nullptr);
+}
+
+TEST(EngineNode, Datagram_faults_that_are_none__are_a_clear_error) {
+  Settings settings = datagram_settings();
+  settings.datagram_faults = "loss=10,fun=5";
+  OpenError error = OpenError::kNone;
+  std::string why;
+  EXPECT_EQ(open_node(settings, 0, &error, &why), nullptr);
+  EXPECT_EQ(error, OpenError::kSystem);
+  EXPECT_NE(why.find("PORTOFU_DATAGRAM_FAULTS=loss=10,fun=5: \"fun=5\""), std::string::npos) << why;
 }
 
 TEST(EngineNode, Directory__claims_finds_and_releases_for_its_process) {

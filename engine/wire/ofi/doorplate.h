@@ -16,7 +16,7 @@ class Doorplate {
   Doorplate(const Doorplate&) = delete;
   Doorplate& operator=(const Doorplate&) = delete;
 
-  /// Takes the port. @return false if somebody else has it
+  /// Takes the port; 0: any, for one who only knocks. @return false if somebody else has it
   bool open(std::uint32_t nid, std::uint16_t port);
 
   /// Knocks at another one. If nobody is there, take_absent says so, some time after.
@@ -24,6 +24,9 @@ class Doorplate {
 
   /// @return false if it is not known of anybody else that he is not there
   bool take_absent(std::uint32_t* nid, std::uint16_t* port);
+
+  /// Has an error (POLLERR) when take_absent would find something; never readable.
+  int fd() const { return fd_; }
 
  private:
   int fd_ = -1;

@@ -6,25 +6,11 @@
 
 #include "engine/queue/assert.h"
 #include "engine/topology/process_id.h"
+#include "engine/wire/ofi/empty_looks.h"
 #include "engine/wire/ofi/ofi_wire.h"
 
 namespace portofu {
 namespace {
-
-/// Looks that found nothing, after which only some of them ask the fabric: that costs a system call, and the other
-/// wires wait meanwhile. Where a job talks inside its node only, it is not to feel that the fabric is open.
-constexpr std::uint32_t kManyEmptyLooks = 256;
-constexpr std::uint32_t kRareLook = 16;
-constexpr std::uint32_t kQuietLooks = 4096;
-constexpr std::uint32_t kQuietLook = 256;
-
-bool is_left_out(std::uint32_t empty_looks) {
-  if (empty_looks < kManyEmptyLooks) return false;
-  return empty_looks % (empty_looks < kQuietLooks ? kRareLook : kQuietLook) != 0;
-}
-
-/// The same for what attend was given.
-constexpr std::uint32_t kHandleLook = 64;
 
 /// Rounds of events that one call takes at most.
 constexpr int kMostRounds = 4;

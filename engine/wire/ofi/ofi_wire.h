@@ -18,6 +18,7 @@
 #include "engine/wire/ofi/doorplate.h"
 #include "engine/wire/ofi/fabric_endpoint.h"
 #include "engine/wire/ofi/ofi_peer.h"
+#include "engine/wire/ofi/socket_keeper.h"
 #include "engine/wire/wire.h"
 
 namespace portofu {
@@ -42,7 +43,7 @@ inline constexpr std::uint32_t kOfiLendFromBytes = 65536;
 /// For whom the fabric takes nothing, for so long, is gone, whatever his kernel says.
 inline constexpr std::uint64_t kOfiStuckNs = 10'000'000'000;
 
-class OfiWire final : public Wire {
+class OfiWire final : public Wire, public SocketKeeper {
  public:
   OfiWire(OfiOptions options, Counters counters);
 
@@ -54,12 +55,10 @@ class OfiWire final : public Wire {
   /// Opens the endpoint, if it is not open: from then on peers can reach this process. connect does it, too.
   /// @param why  a sentence for people on failure
   bool open(std::string* why);
-  bool is_open() const { return endpoint_ != nullptr; }
+  bool is_open() const override { return endpoint_ != nullptr; }
   const std::string& provider() const { return endpoint_->provider(); }
 
-  /// Something else of this process that other nodes talk to: wait_fd becomes readable when `fd` is, and `handle` is
-  /// called on duty, often enough. Once, after open.
-  void attend(int fd, std::function<void()> handle);
+  void attend(int fd, std::function<void()> handle) override;
 
   /// For the thread that is about to sleep: what to wait at beside the doorbell. Valid after has_packets was false.
   /// @return -1 while the endpoint is not open

@@ -42,6 +42,16 @@ class DatagramEndpoint {
 
   /// Nanoseconds from any origin, never backwards.
   virtual std::uint64_t now_ns() const = 0;
+
+  /// What a sleeping engine has to wait at: readable when has_datagrams would be true, provided that may_sleep was.
+  /// @return -1: there is nothing of the kind
+  virtual int wait_fd() const { return -1; }
+
+  /// For the thread that is about to sleep, after has_datagrams was false. @return false: look once more
+  virtual bool may_sleep() { return true; }
+
+  /// Nothing is sent or received any more, because the process ends or this is a forked child.
+  virtual bool is_over() const { return false; }
 };
 
 /// Room for a frame header and some more; a packet takes as many datagrams as it needs.

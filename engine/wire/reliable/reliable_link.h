@@ -42,11 +42,13 @@ struct OutgoingLink : Link {
   std::uint64_t peer_life = 0;   ///< Life of the process that accepted it.
   SendingState state = SendingState::kOpening;
   bool held = false;         ///< The engine has it.
+  bool news = false;         ///< Accepted, or lost before it was; connect and has_room_again have not said so.
   bool unreachable = false;  ///< kOver: it never opened, because nobody has the address.
   std::array<SendWindow, kTrafficClassCount> windows;
   /// Bytes of the packet for which a claim failed and has_room_again has not answered; 0: none.
   std::array<std::uint32_t, kTrafficClassCount> room_wanted{};
   RoundTrip round_trip;
+  std::uint64_t echoed_ns = 0;  ///< AckBody::echo_ns of the latest measured round trip.
   Liveness liveness;
   std::uint64_t wanted_ns = 0;         ///< kOpening: when connect last asked for it.
   std::uint64_t next_question_ns = 0;  ///< When kOpen, kClose or kProbe is sent again; 0: at once.

@@ -132,6 +132,7 @@ void ReliableWire::receive_accept(ProcessId source, const FrameHeader& frame) {
   link.acceptance = frame.acceptance;
   link.peer_life = frame.life;
   link.state = SendingState::kOpen;
+  link.news = true;
   link.liveness.heard(now_ns_);
   link.questions = 0;
   // The receiver gives nothing to its engine before it has heard us use the acceptance.
@@ -229,7 +230,9 @@ void ReliableWire::receive_ack(OutgoingLink& link, std::span<const std::byte> bo
     return;
   }
   std::memcpy(&ack, body.data(), sizeof ack);
-  if (ack.echo_ns != 0 && now_ns_ - ack.echo_ns >= ack.hold_ns) {
+  // Only by what is new: an old acknowledgement that comes late or twice says nothing about the round trip.
+  if (ack.echo_ns > link.echoed_ns && ack.echo_ns <= now_ns_ && now_ns_ - ack.echo_ns >= ack.hold_ns) {
+    link.echoed_ns = ack.echo_ns;
     link.round_trip.measured(now_ns_ - ack.echo_ns - ack.hold_ns);
   }
   const std::uint64_t disorder_ns = link.round_trip.disorder_ns();

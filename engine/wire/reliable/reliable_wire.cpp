@@ -55,6 +55,7 @@ ConnectResult ReliableWire::connect(ProcessId peer, Link** link) {
     OutgoingLink& known = *at->second;
     if (known.state == SendingState::kOpen) {
       known.held = true;
+      known.news = false;
       *link = &known;
       return ConnectResult::kConnected;
     }
@@ -88,6 +89,7 @@ void ReliableWire::disconnect(Link* link) {
 
 void ReliableWire::lose(OutgoingLink& link) {
   link.lost = true;
+  link.news = link.state == SendingState::kOpening;
   link.state = SendingState::kOver;
   for (SendWindow& window : link.windows) window.clear();
   ++counts_.links_lost;
@@ -165,6 +167,7 @@ bool ReliableWire::has_room_again() {
   progress();
   bool any = false;
   for (const auto& [key, link] : outgoing_) {
+    any = std::exchange(link->news, false) || any;
     for (std::size_t i = 0; i < kTrafficClassCount; ++i) {
       if (link->room_wanted[i] == 0) continue;
       const bool has_room = !link->lost && link->windows[i].has_room(link->room_wanted[i]);
@@ -242,7 +245,7 @@ void ReliableWire::release() {
 
 bool ReliableWire::has_packets() {
   progress();
-  return !ready_.empty();
+  return !ready_.empty() || !endpoint_->may_sleep();
 }
 
 bool ReliableWire::take_closed_source(ProcessId* source, void** source_context) {

@@ -33,6 +33,8 @@ struct ReliableOptions {
   /// How long a peer may owe us an answer before its link is lost. Longer than any stop that has to be survived; on a
   /// medium that does not tell of addresses that nobody has, it is also how long the dead are waited for.
   std::uint64_t silence_limit_ns = 10'000'000'000;
+  /// Wire::connect_timeout_ns: how long a stopped process is waited for before the first packet to it.
+  std::uint64_t connect_timeout_ns = kConnectTimeoutNs;
 };
 
 /// What has happened so far.
@@ -73,9 +75,14 @@ class ReliableWire final : public Wire {
 
   /// True if nothing that was published is still to be delivered, and no link is being made or closed.
   bool is_settled() const;
+  bool has_delivered() const override { return endpoint_->is_over() || is_settled(); }
 
   /// When something has to be sent though nothing arrives; UINT64_MAX: never.
-  std::uint64_t next_due_ns() const { return acks_.empty() ? next_due_ns_ : std::min(next_due_ns_, acks_due_ns_); }
+  std::uint64_t next_due_ns() const override {
+    return acks_.empty() ? next_due_ns_ : std::min(next_due_ns_, acks_due_ns_);
+  }
+  int wait_fd() const override { return endpoint_->wait_fd(); }
+  std::uint64_t connect_timeout_ns() const override { return options_.connect_timeout_ns; }
 
   const ReliableCounts& counts() const { return counts_; }
 

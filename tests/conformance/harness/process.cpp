@@ -263,12 +263,21 @@ void Process::skip(const std::string& reason) {
 namespace {
 
 /// Every process can be on a node of its own. PORTOFU_TEST_NODES=127.9.0: rank R has the NID 127.9.0.(R + 1), which is
-/// an address of every Linux machine. PORTOFU_TEST_NETNS=one,two: rank R lives in the network namespace whose turn it
-/// is.
+/// an address of every Linux machine. 127.9.0,datagram or 127.9.0,datagram,loss=10: the same over unreliable datagrams,
+/// as they are or with PORTOFU_DATAGRAM_FAULTS. PORTOFU_TEST_NETNS=one,two: rank R lives in the network namespace whose
+/// turn it is.
 bool enter_node(int rank) {
   if (const char* nodes = std::getenv("PORTOFU_TEST_NODES")) {
+    const std::string text = nodes;
+    const std::size_t network_end = std::min(text.find(','), text.size());
+    if (network_end < text.size()) {
+      const std::size_t endpoint_end = std::min(text.find(',', network_end + 1), text.size());
+      const std::string endpoint = text.substr(network_end + 1, endpoint_end - network_end - 1);
+      setenv("PORTOFU_FABRIC_ENDPOINT", endpoint.c_str(), 1);
+      if (endpoint_end < text.size()) setenv("PORTOFU_DATAGRAM_FAULTS", text.c_str() + endpoint_end + 1, 1);
+    }
     setenv("PORTOFU_FABRIC", "1", 1);
-    return setenv("PORTOFU_NID", (std::string(nodes) + "." + std::to_string(rank + 1)).c_str(), 1) == 0;
+    return setenv("PORTOFU_NID", (text.substr(0, network_end) + "." + std::to_string(rank + 1)).c_str(), 1) == 0;
   }
   const char* names = std::getenv("PORTOFU_TEST_NETNS");
   if (names == nullptr) return true;

@@ -100,6 +100,25 @@ TEST_F(SettingsTest, Not_a_power_of_two__takes_the_default) {
   EXPECT_THAT(complaints_, ElementsAre(HasSubstr("a power of two, 16..4096")));
 }
 
+TEST_F(SettingsTest, Word__is_one_of_its_row_or_its_number) {
+  for (const char* text : {"datagram", "1"}) {
+    environment_["PORTOFU_FABRIC_ENDPOINT"] = text;
+    EXPECT_EQ(read().fabric_endpoint, static_cast<std::uint32_t>(EndpointKind::kDatagram)) << text;
+  }
+  environment_["PORTOFU_FABRIC_ENDPOINT"] = "reliable";
+  EXPECT_EQ(read().fabric_endpoint, static_cast<std::uint32_t>(EndpointKind::kReliable));
+  EXPECT_THAT(complaints_, IsEmpty());
+}
+
+TEST_F(SettingsTest, Other_word__takes_the_default_and_is_told_which_there_are) {
+  for (const char* text : {"reliabl", "datagrams", "reliable datagram", " ", "2"}) {
+    environment_["PORTOFU_FABRIC_ENDPOINT"] = text;
+    EXPECT_EQ(read().fabric_endpoint, 0u) << text;
+    EXPECT_THAT(complaints_.back(), HasSubstr("one of: reliable datagram"));
+  }
+  EXPECT_EQ(complaints_.size(), 5u);
+}
+
 TEST_F(SettingsTest, Node_id__is_dotted_or_an_integer) {
   environment_["PORTOFU_NID"] = "10.1.2.3";
   EXPECT_EQ(read().nid, 0x0a010203u);

@@ -73,6 +73,23 @@ TEST(ReliableWire, Lost_and_damaged_frames__are_noticed_and_sent_again) {
   EXPECT_GT(receiver.frames_duplicate, 0u);
 }
 
+// One packet at a time, and what is overtaken waits 10 ms. Late acknowledgements are not to be taken for long round
+// trips.
+TEST(ReliableWire, Acknowledgement_that_comes_late__does_not_make_the_sender_patient) {
+  LossyOptions options;
+  options.loss = 100;
+  options.reordered = 125;
+  ReliableWorld world(options, 3);
+  Link* link = world.connect(0, 1);
+  ASSERT_NE(link, nullptr);
+  const std::uint64_t begin_ns = world.network.now_ns();
+  for (std::uint32_t i = 0; i < 500; ++i) {
+    ASSERT_TRUE(world.send(0, *link, i, 64));
+    while (world.parties[1].taken.size() <= i) world.run(kMillisecond / 10);
+  }
+  EXPECT_LT(world.network.now_ns() - begin_ns, kSecond / 2);
+}
+
 TEST(ReliableWire, Datagrams_of_others__are_not_taken) {
   ReliableWorld world;
   const auto stranger = world.network.attach({1, 7}, 3);
@@ -142,6 +159,22 @@ TEST(ReliableWire, Claim__fails_when_the_window_is_full_and_has_room_again_says_
 }
 
 // A request may wait for answers; answers that wait for requests would close the circle (seeds: the thesis, 2.10).
+TEST(ReliableWire, Connect_in_progress__is_over_when_has_room_again_says_so_once) {
+  ReliableWorld world;
+  Link* link = nullptr;
+  ASSERT_EQ(world.parties[0].wire->connect(world.parties[1].id, &link), ConnectResult::kInProgress);
+  EXPECT_FALSE(world.parties[0].wire->has_room_again());
+  world.run(100 * kMillisecond);
+  EXPECT_TRUE(world.parties[0].wire->has_room_again());
+  EXPECT_FALSE(world.parties[0].wire->has_room_again());
+  EXPECT_EQ(world.parties[0].wire->connect(world.parties[1].id, &link), ConnectResult::kConnected);
+  world.kill(2);
+  EXPECT_EQ(world.parties[0].wire->connect(world.parties[2].id, &link), ConnectResult::kInProgress);
+  world.run(kSecond, true);
+  EXPECT_TRUE(world.parties[0].wire->has_room_again()) << "Nobody has the address.";
+  EXPECT_EQ(world.parties[0].wire->connect(world.parties[2].id, &link), ConnectResult::kNoSuchPeer);
+}
+
 TEST(ReliableWire, Answer__overtakes_a_full_window_of_requests) {
   ReliableWorld world;
   Link* link = world.connect(0, 1);

@@ -1,0 +1,366 @@
+#include "engine/wire/ofi/fabric_datagrams.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_errno.h>
+#include <sys/epoll.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <mutex>
+#include <utility>
+
+#include "engine/segment/own_segments.h"
+#include "engine/topology/node_id.h"
+#include "engine/wire/ofi/empty_looks.h"
+#include "engine/wire/reliable/crc32c.h"
+
+namespace portofu {
+namespace {
+
+/// Datagrams that may have arrived and not been taken; the kernel holds more of them.
+constexpr std::size_t kMostSlots = 256;
+constexpr std::size_t kEventsPerRead = 16;
+
+/// Longer ones gain nothing.
+constexpr std::size_t kMostDatagramBytes = 16384;
+constexpr std::size_t kLeastDatagramBytes = kMinDatagramBytes + sizeof(DatagramEnvelope);
+
+/// Between two knocks at one peer. Kernels answer six times at once and then once a second; that a peer is gone is
+/// believed when it was said twice, 0.15 s apart (Liveness::kConfirmNs).
+constexpr std::uint64_t kKnockNs = 75'000'000;
+
+/// Between two looks at what came back from knocking, while there is something to receive.
+constexpr std::uint64_t kDoorNs = 1'000'000;
+
+/// Datagrams of those who may not send that one call throws away.
+constexpr int kMostRefused = 64;
+
+/// Peers that are not there and of which nobody has asked yet.
+constexpr std::size_t kMostUnreachable = 1024;
+
+/// What any provider has to offer.
+struct Hints {
+  fi_info* info;
+  const FabricLibrary& library;
+
+  Hints(const FabricLibrary& calls, const std::string& provider) : info(calls.dupinfo(nullptr)), library(calls) {
+    if (info == nullptr) return;
+    info->caps = FI_MSG | FI_SOURCE;
+    info->mode = FI_CONTEXT | FI_CONTEXT2;
+    info->addr_format = FI_SOCKADDR_IN;
+    info->ep_attr->type = FI_EP_DGRAM;
+    info->ep_attr->max_msg_size = kLeastDatagramBytes;
+    info->tx_attr->inject_size = kLeastDatagramBytes;
+    info->domain_attr->threading = FI_THREAD_DOMAIN;
+    info->domain_attr->control_progress = FI_PROGRESS_MANUAL;
+    info->domain_attr->data_progress = FI_PROGRESS_MANUAL;
+    if (!provider.empty()) info->fabric_attr->prov_name = strdup(provider.c_str());  // freeinfo frees it.
+  }
+  ~Hints() {
+    if (info != nullptr) library.freeinfo(info);
+  }
+  Hints(const Hints&) = delete;
+  Hints& operator=(const Hints&) = delete;
+};
+
+void close_object(void* object) {
+  if (object != nullptr) fi_close(static_cast<fid_t>(object));
+}
+
+std::uint32_t checksum_of(const DatagramEnvelope& envelope) {
+  return crc32c(std::as_bytes(std::span(&envelope, 1)).subspan(sizeof envelope.checksum));
+}
+
+}  // namespace
+
+void seal_envelope(DatagramEnvelope& envelope) { envelope.checksum = checksum_of(envelope); }
+
+// ---- Opening and closing -------------------------------------------------------------------------------------------
+
+FabricDatagrams::FabricDatagrams(FabricDatagramsOptions options, Counters counters)
+    : options_(std::move(options)), counters_(counters), fork_generation_(fork_generation()) {}
+
+std::unique_ptr<FabricDatagrams> FabricDatagrams::open(FabricDatagramsOptions options, Counters counters,
+                                                       std::string* why) {
+  const std::uint32_t port = options.base_port + options.self.pid;
+  if (port > 65535) {
+    *why = "the port " + std::to_string(port) + " of the fabric endpoint is above 65535";
+    return nullptr;
+  }
+  const std::string place = node_id_text(options.self.nid) + ":" + std::to_string(port);
+  std::unique_ptr<FabricDatagrams> made(new FabricDatagrams(std::move(options), counters));
+  const auto port_number = static_cast<std::uint16_t>(port);
+  if (made->open_fabric(port_number, why) && made->open_doors(port_number, why)) return made;
+  *why = "the fabric endpoint " + place + ": " + *why;
+  return nullptr;
+}
+
+bool FabricDatagrams::open_fabric(std::uint16_t port, std::string* why) {
+  const std::lock_guard no_fork(FabricLibrary::gate());
+  const FabricLibrary* library = FabricLibrary::load(why);
+  if (library == nullptr) return false;
+  const Hints hints(*library, options_.provider);
+  fi_info* found = nullptr;
+  const int result =
+      hints.info == nullptr
+          ? -FI_ENOMEM
+          : library->getinfo(FI_VERSION(1, 17), node_id_text(options_.self.nid).c_str(), std::to_string(port).c_str(),
+                             FI_SOURCE | FI_NUMERICHOST, hints.info, &found);
+  if (result != 0) {
+    *why = "no provider of libfabric " + (options_.provider.empty() ? "" : "named " + options_.provider + " ") +
+           "has unreliable datagrams (" + library->strerror(-result) + ")";
+    return false;
+  }
+  const bool opened = open_objects(*library, found, why);
+  library->freeinfo(found);
+  return opened;
+}
+
+bool FabricDatagrams::open_objects(const FabricLibrary& library, fi_info* info, std::string* why) {
+  const std::size_t longest = std::min(info->ep_attr->max_msg_size, info->tx_attr->inject_size);
+  datagram_bytes_ = static_cast<std::uint32_t>(std::min(longest, kMostDatagramBytes));
+  outgoing_ = PacketBuffer(datagram_bytes_);
+  const std::size_t slots = std::clamp<std::size_t>(info->rx_attr->size, 1, kMostSlots);
+  fi_av_attr av_attr{};
+  fi_cq_attr cq_attr{};
+  cq_attr.format = FI_CQ_FORMAT_MSG;
+  cq_attr.wait_obj = FI_WAIT_FD;
+  cq_attr.size = kMostSlots;
+  int fabric_fd = -1;
+  const auto failed = [&](int result, const char* call) {
+    if (result == 0) return false;
+    *why = std::string(call) + " of " + info->fabric_attr->prov_name + ": " + library.strerror(-result);
+    return true;
+  };
+  if (failed(library.fabric(info->fabric_attr, &fabric_, nullptr), "fi_fabric") ||
+      failed(fi_domain(fabric_, info, &domain_, nullptr), "fi_domain") ||
+      failed(fi_av_open(domain_, &av_attr, &addresses_, nullptr), "fi_av_open") ||
+      failed(fi_cq_open(domain_, &cq_attr, &completions_, nullptr), "fi_cq_open") ||
+      failed(fi_endpoint(domain_, info, &endpoint_, nullptr), "fi_endpoint") ||
+      failed(fi_ep_bind(endpoint_, &addresses_->fid, 0), "fi_ep_bind") ||
+      failed(fi_ep_bind(endpoint_, &completions_->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind") ||
+      failed(fi_enable(endpoint_), "fi_enable") ||
+      failed(fi_control(&completions_->fid, FI_GETWAIT, &fabric_fd), "FI_GETWAIT")) {
+    return false;
+  }
+  for (std::size_t i = 0; i < slots; ++i) {
+    slots_.push_back(std::make_unique<Slot>());
+    slots_.back()->memory = PacketBuffer(datagram_bytes_);
+    post(*slots_.back());
+  }
+  wait_fd_ = epoll_create1(EPOLL_CLOEXEC);
+  if (wait_fd_ >= 0 && wait_for(fabric_fd, EPOLLIN)) return true;
+  *why = std::string("epoll: ") + std::strerror(errno);
+  return false;
+}
+
+/// The provider that binds the UDP port itself has it by now.
+bool FabricDatagrams::open_doors(std::uint16_t port, std::string* why) {
+  const bool open = door_.open(options_.self.nid, port) || door_.open(options_.self.nid, 0);
+  if (open && wait_for(door_.fd(), 0)) return true;
+  *why = std::string("its UDP socket: ") + std::strerror(errno);
+  return false;
+}
+
+bool FabricDatagrams::wait_for(int fd, std::uint32_t events) {
+  epoll_event waited{};
+  waited.events = events;  // Errors are always among them.
+  return epoll_ctl(wait_fd_, EPOLL_CTL_ADD, fd, &waited) == 0;
+}
+
+FabricDatagrams::~FabricDatagrams() {
+  if (wait_fd_ >= 0) close(wait_fd_);
+  if (is_over()) {
+    for (auto& slot : slots_) (void)slot.release();
+    return;
+  }
+  const std::lock_guard no_fork(FabricLibrary::gate());
+  close_object(endpoint_);
+  close_object(completions_);
+  close_object(addresses_);
+  close_object(domain_);
+  close_object(fabric_);
+}
+
+bool FabricDatagrams::is_over() const { return FabricLibrary::is_ending() || fork_generation_ != fork_generation(); }
+
+void FabricDatagrams::attend(int fd, std::function<void()> handle) {
+  wait_for(fd, EPOLLIN);
+  handle_ = std::move(handle);
+}
+
+std::uint64_t FabricDatagrams::now_ns() const {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+// ---- Sending -------------------------------------------------------------------------------------------------------
+
+FabricDatagrams::Peer* FabricDatagrams::find_peer(ProcessId id) {
+  const auto found = peers_.find(process_key(id));
+  return found == peers_.end() ? nullptr : &found->second;
+}
+
+/// @return nullptr if it cannot be an address
+FabricDatagrams::Peer* FabricDatagrams::make_peer(ProcessId id) {
+  const std::uint32_t port = options_.base_port + id.pid;
+  if (port > 65535) return nullptr;
+  sockaddr_in place{};
+  place.sin_family = AF_INET;
+  place.sin_addr.s_addr = htonl(id.nid);
+  place.sin_port = htons(static_cast<std::uint16_t>(port));
+  Peer peer;
+  if (fi_av_insert(addresses_, &place, 1, &peer.address, 0, nullptr) != 1) return nullptr;
+  return &peers_.emplace(process_key(id), peer).first->second;
+}
+
+bool FabricDatagrams::send(ProcessId id, TrafficClass, std::span<const std::byte> head,
+                           std::span<const std::byte> body) {
+  if (is_over()) return true;
+  Peer* peer = find_peer(id);
+  if (peer == nullptr) peer = make_peer(id);
+  if (peer == nullptr) {
+    if (unreachable_.size() < kMostUnreachable) unreachable_.push_back(id);
+    return true;
+  }
+  DatagramEnvelope envelope{0, kDatagramMagic, options_.job_key, options_.uid, options_.self.nid, options_.self.pid};
+  seal_envelope(envelope);
+  std::byte* at = outgoing_.data();
+  std::memcpy(at, &envelope, sizeof envelope);
+  at = std::copy(head.begin(), head.end(), at + sizeof envelope);
+  at = std::copy(body.begin(), body.end(), at);
+  // Whatever else goes wrong is a datagram that got lost.
+  const auto bytes = static_cast<std::size_t>(at - outgoing_.data());
+  if (fi_inject(endpoint_, outgoing_.data(), bytes, peer->address) == -FI_EAGAIN) return false;
+  const std::uint64_t now = now_ns();
+  if (now - peer->knocked_ns >= kKnockNs) {
+    peer->knocked_ns = now;
+    door_.knock(id.nid, static_cast<std::uint16_t>(options_.base_port + id.pid));
+  }
+  return true;
+}
+
+// ---- Receiving -----------------------------------------------------------------------------------------------------
+
+void FabricDatagrams::post(Slot& slot) {
+  const ssize_t result = fi_recv(endpoint_, slot.memory.data(), datagram_bytes_, nullptr, FI_ADDR_UNSPEC, &slot.room);
+  if (result != 0) unposted_.push_back(&slot);
+}
+
+/// Takes what the provider has.
+void FabricDatagrams::look() {
+  for (Slot* slot : std::exchange(unposted_, {})) post(*slot);
+  std::array<fi_cq_msg_entry, kEventsPerRead> entries;
+  std::array<fi_addr_t, kEventsPerRead> sources;
+  const ssize_t read = fi_cq_readfrom(completions_, entries.data(), entries.size(), sources.data());
+  if (read == -FI_EAVAIL) {
+    fi_cq_err_entry error{};
+    if (fi_cq_readerr(completions_, &error, 0) == 1 && error.op_context != nullptr) {
+      post(*static_cast<Slot*>(error.op_context));
+    }
+    return;
+  }
+  for (ssize_t i = 0; i < read; ++i) {
+    const auto index = static_cast<std::size_t>(i);
+    auto* slot = static_cast<Slot*>(entries[index].op_context);
+    if (entries[index].len == 0) {
+      post(*slot);  // Somebody knocked.
+    } else {
+      arrived_.push_back({slot, entries[index].len, sources[index]});
+    }
+  }
+}
+
+void FabricDatagrams::look_at_door() {
+  looked_at_door_ns_ = now_ns();
+  ProcessId absent;
+  std::uint16_t port = 0;
+  while (unreachable_.size() < kMostUnreachable && door_.take_absent(&absent.nid, &port)) {
+    if (port < options_.base_port) continue;
+    absent.pid = port - options_.base_port;
+    if (find_peer(absent) != nullptr) unreachable_.push_back(absent);
+  }
+}
+
+bool FabricDatagrams::has_datagrams() {
+  if (!arrived_.empty() || !unreachable_.empty()) return true;
+  const std::uint32_t looks = empty_looks_++;
+  if (is_left_out(looks) || is_over()) return false;
+  if (handle_ && looks % kHandleLook == 0) handle_();
+  look();
+  if (now_ns() - looked_at_door_ns_ >= kDoorNs) look_at_door();
+  if (arrived_.empty() && unreachable_.empty()) return false;
+  empty_looks_ = 0;
+  return true;
+}
+
+bool FabricDatagrams::may_sleep() {
+  if (is_over()) return true;
+  empty_looks_ = 0;
+  if (handle_) handle_();
+  look_at_door();
+  if (!arrived_.empty() || !unreachable_.empty()) return false;
+  fid* waited = &completions_->fid;
+  return fi_trywait(fabric_, &waited, 1) == FI_SUCCESS;
+}
+
+bool FabricDatagrams::take_unreachable(ProcessId* peer) {
+  if (unreachable_.empty()) return false;
+  *peer = unreachable_.front();
+  unreachable_.pop_front();
+  return true;
+}
+
+std::uint32_t FabricDatagrams::receive(std::byte* buffer, ProcessId* source) {
+  if (is_over()) return 0;
+  for (int left = kMostRefused; left > 0; --left) {
+    if (arrived_.empty()) look();
+    if (arrived_.empty()) return 0;
+    const Arrival arrival = arrived_.front();
+    arrived_.pop_front();
+    const std::uint32_t bytes = open_datagram(arrival, buffer, source);
+    post(*arrival.slot);
+    if (bytes > 0) return bytes;
+  }
+  return 0;
+}
+
+/// @return bytes behind the envelope; 0 if it is from nobody who may send
+std::uint32_t FabricDatagrams::open_datagram(const Arrival& arrival, std::byte* buffer, ProcessId* source) {
+  DatagramEnvelope envelope{};
+  const bool whole = arrival.bytes > sizeof envelope && arrival.bytes <= datagram_bytes_;
+  if (whole) std::memcpy(&envelope, arrival.slot->memory.data(), sizeof envelope);
+  if (!whole || envelope.checksum != checksum_of(envelope) || envelope.magic != kDatagramMagic) {
+    counters_.add(Counter::kPacketsRefusedMalformed);
+    return 0;
+  }
+  if (envelope.job_key != options_.job_key || envelope.uid != options_.uid) {
+    counters_.add(Counter::kPacketsRefusedKey);
+    return 0;
+  }
+  if (!may_come(envelope, arrival.source)) {
+    counters_.add(Counter::kPacketsRefusedSource);
+    return 0;
+  }
+  *source = {envelope.nid, envelope.pid};
+  const std::size_t bytes = arrival.bytes - sizeof envelope;
+  std::memcpy(buffer, arrival.slot->memory.data() + sizeof envelope, bytes);
+  return static_cast<std::uint32_t>(bytes);
+}
+
+bool FabricDatagrams::may_come(const DatagramEnvelope& envelope, fi_addr_t source) {
+  const ProcessId id{envelope.nid, envelope.pid};
+  const bool expected = options_.nodes.empty() || std::ranges::count(options_.nodes, id.nid) != 0;
+  if (!expected || id.pid == 0 || id.pid > kMaxPid || id == options_.self) return false;
+  // The fabric names senders whose address it was told.
+  const Peer* peer = find_peer(id);
+  return source == (peer != nullptr ? peer->address : FI_ADDR_NOTAVAIL);
+}
+
+}  // namespace portofu
