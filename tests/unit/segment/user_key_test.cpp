@@ -85,7 +85,7 @@ TEST_F(UserKeyTest, File_of_another_user__is_not_believed) {
 }
 
 TEST_F(UserKeyTest, What_is_no_key__is_not_believed) {
-  for (const std::string text : {std::string(), std::string("abc"), std::string("abcde"), std::string(4, '\0')}) {
+  for (const std::string& text : {std::string(), std::string("abc"), std::string("abcde"), std::string(4, '\0')}) {
     write_file(text, 0600);
     EXPECT_EQ(find(), 0u) << text.size();
     unlink(path().c_str());
