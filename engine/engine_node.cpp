@@ -116,10 +116,9 @@ void make_wires(EngineNode& node, const Settings& settings, const SegmentOptions
   }
 }
 
-OfiOptions fabric_options(const Settings& settings, const ProcessSegment& segment, const NodeMap& map) {
-  OfiOptions options;
+FabricOptions fabric_options(const Settings& settings, const ProcessSegment& segment, const NodeMap& map) {
+  FabricOptions options;
   options.self = segment.id();
-  options.life = segment.incarnation();
   options.job_key = settings.job_key;
   options.uid = geteuid();
   options.provider = settings.fabric_provider;
@@ -135,23 +134,12 @@ std::uint64_t random_life(const ProcessSegment& segment) {
   return life;
 }
 
-FabricDatagramsOptions datagram_options(const Settings& settings, const ProcessSegment& segment, const NodeMap& map) {
-  FabricDatagramsOptions options;
-  options.self = segment.id();
-  options.job_key = settings.job_key;
-  options.uid = geteuid();
-  options.provider = settings.fabric_provider;
-  options.base_port = settings.fabric_base_port;
-  options.nodes = map.nids();
-  return options;
-}
-
 /// @return false on failure, with reason
 bool open_datagrams(EngineNode& node, const Settings& settings, const NodeMap& map, std::string* why) {
   const auto faults = parse_datagram_faults(settings.datagram_faults, why);
   if (!faults) return false;
   auto endpoint =
-      FabricDatagrams::open(datagram_options(settings, *node.segment, map), Counters(node.segment->counters()), why);
+      FabricDatagrams::open(fabric_options(settings, *node.segment, map), Counters(node.segment->counters()), why);
   if (endpoint == nullptr) return false;
   node.datagram_endpoint = endpoint.get();
   std::unique_ptr<DatagramEndpoint> medium = std::move(endpoint);
@@ -171,8 +159,8 @@ bool open_fabric(EngineNode& node, const Settings& settings, const NodeMap& map,
   if (settings.fabric_endpoint == static_cast<std::uint32_t>(EndpointKind::kDatagram)) {
     return open_datagrams(node, settings, map, why);
   }
-  node.fabric =
-      std::make_unique<OfiWire>(fabric_options(settings, *node.segment, map), Counters(node.segment->counters()));
+  const OfiOptions options{fabric_options(settings, *node.segment, map), node.segment->incarnation()};
+  node.fabric = std::make_unique<OfiWire>(options, Counters(node.segment->counters()));
   if (!map.spans_nodes() || node.fabric->open(why)) return true;
   node.fabric.reset();
   return false;
@@ -193,23 +181,25 @@ std::unique_ptr<EngineNode> open_node(const Settings& settings, std::uint32_t pi
   if (!parse_datagram_faults(settings.datagram_faults, why)) return nullptr;
   SegmentOptions options = segment_options(settings, map->own_nid(), pid);
   auto node = std::make_unique<EngineNode>();
-  for (int tries = 1;; ++tries) {
+  int tries = 1;
+  const auto try_next = [&](std::uint32_t taken) {
+    if (pid != 0 || ++tries > kFabricTries) return false;
+    options.pid = taken % kMaxPid + 1;
+    return true;
+  };
+  for (;;) {
     SegmentError segment_error = SegmentError::kNone;
+    node->segment.reset();
     node->segment = ProcessSegment::create(options, &segment_error, why);
     *error = to_open_error(segment_error);
-    if (node->segment == nullptr && pid == 0 && *error == OpenError::kPidInUse && tries < kFabricTries) {
-      options.pid = options.pid % kMaxPid + 1;  // The one that came next belongs to somebody.
-      continue;
+    if (node->segment == nullptr) {
+      const bool next_is_taken = *error == OpenError::kPidInUse && options.pid != pid;
+      if (next_is_taken && try_next(options.pid)) continue;
+      return nullptr;
     }
-    if (node->segment == nullptr) return nullptr;
     if (settings.fabric == static_cast<std::uint32_t>(FabricUse::kOff)) break;
     if (open_fabric(*node, settings, *map, why)) break;
-    const std::uint32_t next_pid = node->segment->id().pid % kMaxPid + 1;
-    if (pid == 0 && tries < kFabricTries) {
-      node->segment.reset();
-      options.pid = next_pid;
-      continue;
-    }
+    if (try_next(node->segment->id().pid)) continue;
     *error = OpenError::kSystem;
     if (settings.fabric == static_cast<std::uint32_t>(FabricUse::kOn)) return nullptr;
     log_warning("other nodes cannot reach this process: %s", why->c_str());

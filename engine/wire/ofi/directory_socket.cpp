@@ -98,6 +98,7 @@ struct DirectorySocket::Question {
     DirectoryMessage answer;
     sockaddr_in from;
     if (!receive_message(fd, &answer, &from)) {
+      if (errno == ECONNREFUSED) return AskResult::kNobody;
       return errno == EAGAIN || errno == EINTR ? AskResult::kAsking : AskResult::kNoAnswer;
     }
     const bool ours = answer.magic == kDirectoryMagic && answer.job_key == message.job_key &&

@@ -25,8 +25,8 @@ struct DirectoryOptions {
 /// Outcome of DirectorySocket::ask.
 enum class AskResult : std::uint8_t {
   kFound,
-  kNobody,    ///< The node says that no process has it.
-  kNoAnswer,  ///< Nobody listens there, or nobody has answered for five seconds.
+  kNobody,    ///< The node says that no process has it, or its kernel that no process has any.
+  kNoAnswer,  ///< Nobody has answered for five seconds, or the question cannot be sent.
   kAsking,    ///< There is no answer yet: ask again.
 };
 
@@ -51,7 +51,7 @@ class DirectorySocket {
   void serve();
 
   /// Asks a node, or looks whether it has answered; never waits. Whoever has begun to ask goes on until the result is
-  /// another one than kAsking. Ends soon if the node's kernel says that nobody listens.
+  /// another one than kAsking.
   AskResult ask(std::uint32_t nid, std::uint64_t key, ProcessId* owner);
   bool is_asking(std::uint32_t nid, std::uint64_t key) const { return questions_.contains({nid, key}); }
 

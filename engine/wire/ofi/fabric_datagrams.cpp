@@ -1,11 +1,8 @@
 #include "engine/wire/ofi/fabric_datagrams.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_errno.h>
 #include <sys/epoll.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,9 +11,12 @@
 #include <mutex>
 #include <utility>
 
+#include "engine/queue/clock.h"
 #include "engine/segment/own_segments.h"
 #include "engine/topology/node_id.h"
 #include "engine/wire/ofi/empty_looks.h"
+#include "engine/wire/ofi/fabric_hints.h"
+#include "engine/wire/ofi/socket_address.h"
 #include "engine/wire/reliable/crc32c.h"
 
 namespace portofu {
@@ -43,35 +43,6 @@ constexpr int kMostRefused = 64;
 /// Peers that are not there and of which nobody has asked yet.
 constexpr std::size_t kMostUnreachable = 1024;
 
-/// What any provider has to offer.
-struct Hints {
-  fi_info* info;
-  const FabricLibrary& library;
-
-  Hints(const FabricLibrary& calls, const std::string& provider) : info(calls.dupinfo(nullptr)), library(calls) {
-    if (info == nullptr) return;
-    info->caps = FI_MSG | FI_SOURCE;
-    info->mode = FI_CONTEXT | FI_CONTEXT2;
-    info->addr_format = FI_SOCKADDR_IN;
-    info->ep_attr->type = FI_EP_DGRAM;
-    info->ep_attr->max_msg_size = kLeastDatagramBytes;
-    info->tx_attr->inject_size = kLeastDatagramBytes;
-    info->domain_attr->threading = FI_THREAD_DOMAIN;
-    info->domain_attr->control_progress = FI_PROGRESS_MANUAL;
-    info->domain_attr->data_progress = FI_PROGRESS_MANUAL;
-    if (!provider.empty()) info->fabric_attr->prov_name = strdup(provider.c_str());  // freeinfo frees it.
-  }
-  ~Hints() {
-    if (info != nullptr) library.freeinfo(info);
-  }
-  Hints(const Hints&) = delete;
-  Hints& operator=(const Hints&) = delete;
-};
-
-void close_object(void* object) {
-  if (object != nullptr) fi_close(static_cast<fid_t>(object));
-}
-
 std::uint32_t checksum_of(const DatagramEnvelope& envelope) {
   return crc32c(std::as_bytes(std::span(&envelope, 1)).subspan(sizeof envelope.checksum));
 }
@@ -82,11 +53,10 @@ void seal_envelope(DatagramEnvelope& envelope) { envelope.checksum = checksum_of
 
 // ---- Opening and closing -------------------------------------------------------------------------------------------
 
-FabricDatagrams::FabricDatagrams(FabricDatagramsOptions options, Counters counters)
+FabricDatagrams::FabricDatagrams(FabricOptions options, Counters counters)
     : options_(std::move(options)), counters_(counters), fork_generation_(fork_generation()) {}
 
-std::unique_ptr<FabricDatagrams> FabricDatagrams::open(FabricDatagramsOptions options, Counters counters,
-                                                       std::string* why) {
+std::unique_ptr<FabricDatagrams> FabricDatagrams::open(FabricOptions options, Counters counters, std::string* why) {
   const std::uint32_t port = options.base_port + options.self.pid;
   if (port > 65535) {
     *why = "the port " + std::to_string(port) + " of the fabric endpoint is above 65535";
@@ -104,13 +74,13 @@ bool FabricDatagrams::open_fabric(std::uint16_t port, std::string* why) {
   const std::lock_guard no_fork(FabricLibrary::gate());
   const FabricLibrary* library = FabricLibrary::load(why);
   if (library == nullptr) return false;
-  const Hints hints(*library, options_.provider);
+  const FabricHints hints(*library, FI_EP_DGRAM, FI_MSG | FI_SOURCE, options_.provider);
+  if (hints.info != nullptr) {
+    hints.info->ep_attr->max_msg_size = kLeastDatagramBytes;
+    hints.info->tx_attr->inject_size = kLeastDatagramBytes;
+  }
   fi_info* found = nullptr;
-  const int result =
-      hints.info == nullptr
-          ? -FI_ENOMEM
-          : library->getinfo(FI_VERSION(1, 17), node_id_text(options_.self.nid).c_str(), std::to_string(port).c_str(),
-                             FI_SOURCE | FI_NUMERICHOST, hints.info, &found);
+  const int result = hints.find(node_id_text(options_.self.nid), port, &found);
   if (result != 0) {
     *why = "no provider of libfabric " + (options_.provider.empty() ? "" : "named " + options_.provider + " ") +
            "has unreliable datagrams (" + library->strerror(-result) + ")";
@@ -180,11 +150,11 @@ FabricDatagrams::~FabricDatagrams() {
     return;
   }
   const std::lock_guard no_fork(FabricLibrary::gate());
-  close_object(endpoint_);
-  close_object(completions_);
-  close_object(addresses_);
-  close_object(domain_);
-  close_object(fabric_);
+  close_fabric_object(endpoint_);
+  close_fabric_object(completions_);
+  close_fabric_object(addresses_);
+  close_fabric_object(domain_);
+  close_fabric_object(fabric_);
 }
 
 bool FabricDatagrams::is_over() const { return FabricLibrary::is_ending() || fork_generation_ != fork_generation(); }
@@ -194,11 +164,7 @@ void FabricDatagrams::attend(int fd, std::function<void()> handle) {
   handle_ = std::move(handle);
 }
 
-std::uint64_t FabricDatagrams::now_ns() const {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
-}
+std::uint64_t FabricDatagrams::now_ns() const { return monotonic_ns(); }
 
 // ---- Sending -------------------------------------------------------------------------------------------------------
 
@@ -211,10 +177,7 @@ FabricDatagrams::Peer* FabricDatagrams::find_peer(ProcessId id) {
 FabricDatagrams::Peer* FabricDatagrams::make_peer(ProcessId id) {
   const std::uint32_t port = options_.base_port + id.pid;
   if (port > 65535) return nullptr;
-  sockaddr_in place{};
-  place.sin_family = AF_INET;
-  place.sin_addr.s_addr = htonl(id.nid);
-  place.sin_port = htons(static_cast<std::uint16_t>(port));
+  const sockaddr_in place = socket_address(id.nid, static_cast<std::uint16_t>(port));
   Peer peer;
   if (fi_av_insert(addresses_, &place, 1, &peer.address, 0, nullptr) != 1) return nullptr;
   return &peers_.emplace(process_key(id), peer).first->second;

@@ -20,21 +20,12 @@
 #include "engine/observe/counters.h"
 #include "engine/wire/ofi/doorplate.h"
 #include "engine/wire/ofi/fabric_library.h"
+#include "engine/wire/ofi/fabric_options.h"
 #include "engine/wire/ofi/socket_keeper.h"
 #include "engine/wire/reliable/datagram.h"
 #include "engine/wire/reliable/packet_buffer.h"
 
 namespace portofu {
-
-/// Fixed for the life of an endpoint.
-struct FabricDatagramsOptions {
-  ProcessId self;
-  std::uint32_t job_key = 0;
-  std::uint32_t uid = 0;
-  std::string provider;              ///< Of libfabric; empty: the first that can do what is needed.
-  std::uint32_t base_port = 0;       ///< The port of a process is this + its PID, in all processes of the job.
-  std::vector<std::uint32_t> nodes;  ///< NIDs that datagrams may come from; empty: any.
-};
 
 /// In front of every datagram. Checked in this order: length and checksum, job key and user, then where it comes from.
 struct DatagramEnvelope {
@@ -58,7 +49,7 @@ class FabricDatagrams final : public DatagramEndpoint, public SocketKeeper {
  public:
   /// @param why  a sentence for people on failure
   /// @return nullptr on failure
-  static std::unique_ptr<FabricDatagrams> open(FabricDatagramsOptions options, Counters counters, std::string* why);
+  static std::unique_ptr<FabricDatagrams> open(FabricOptions options, Counters counters, std::string* why);
   ~FabricDatagrams() override;
   FabricDatagrams(const FabricDatagrams&) = delete;
   FabricDatagrams& operator=(const FabricDatagrams&) = delete;
@@ -96,7 +87,7 @@ class FabricDatagrams final : public DatagramEndpoint, public SocketKeeper {
     std::uint64_t knocked_ns = 0;
   };
 
-  FabricDatagrams(FabricDatagramsOptions options, Counters counters);
+  FabricDatagrams(FabricOptions options, Counters counters);
   bool open_fabric(std::uint16_t port, std::string* why);
   bool open_objects(const FabricLibrary& library, fi_info* info, std::string* why);
   bool open_doors(std::uint16_t port, std::string* why);
@@ -109,7 +100,7 @@ class FabricDatagrams final : public DatagramEndpoint, public SocketKeeper {
   bool may_come(const DatagramEnvelope& envelope, fi_addr_t source);
   std::uint32_t open_datagram(const Arrival& arrival, std::byte* buffer, ProcessId* source);
 
-  const FabricDatagramsOptions options_;
+  const FabricOptions options_;
   Counters counters_;
   const std::uint64_t fork_generation_;  ///< Of the process that opened it.
   fid_fabric* fabric_ = nullptr;

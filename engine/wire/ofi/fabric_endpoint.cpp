@@ -11,6 +11,7 @@
 #include <mutex>
 
 #include "engine/topology/node_id.h"
+#include "engine/wire/ofi/fabric_hints.h"
 #include "engine/wire/ofi/socket_address.h"
 
 namespace portofu {
@@ -25,34 +26,7 @@ constexpr std::size_t kEventsPerRead = 16;
 constexpr std::uint64_t kFetchCapabilities = FI_RMA | FI_READ | FI_REMOTE_READ;
 
 /// What any provider has to offer.
-struct Hints {
-  fi_info* info;
-  const FabricLibrary& library;
-
-  Hints(const FabricLibrary& calls, const std::string& provider) : info(calls.dupinfo(nullptr)), library(calls) {
-    if (info == nullptr) return;
-    info->caps = FI_MSG | FI_SOURCE | FI_MULTI_RECV | kFetchCapabilities;
-    info->mode = FI_CONTEXT | FI_CONTEXT2;
-    info->addr_format = FI_SOCKADDR_IN;
-    info->ep_attr->type = FI_EP_RDM;
-    info->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
-    info->domain_attr->threading = FI_THREAD_DOMAIN;
-    info->domain_attr->control_progress = FI_PROGRESS_MANUAL;
-    info->domain_attr->data_progress = FI_PROGRESS_MANUAL;
-    info->tx_attr->msg_order = FI_ORDER_SAS;
-    info->rx_attr->msg_order = FI_ORDER_SAS;
-    if (!provider.empty()) info->fabric_attr->prov_name = strdup(provider.c_str());  // freeinfo frees it.
-  }
-  ~Hints() {
-    if (info != nullptr) library.freeinfo(info);
-  }
-  Hints(const Hints&) = delete;
-  Hints& operator=(const Hints&) = delete;
-};
-
-void close_object(void* object) {
-  if (object != nullptr) fi_close(static_cast<fid_t>(object));
-}
+constexpr std::uint64_t kCapabilities = FI_MSG | FI_SOURCE | FI_MULTI_RECV;
 
 }  // namespace
 
@@ -62,18 +36,17 @@ std::unique_ptr<FabricEndpoint> FabricEndpoint::open(const std::string& provider
   const std::lock_guard no_fork(FabricLibrary::gate());
   const FabricLibrary* library = FabricLibrary::load(why);
   if (library == nullptr) return nullptr;
-  const Hints hints(*library, provider);
+  const FabricHints hints(*library, FI_EP_RDM, kCapabilities | kFetchCapabilities, provider);
+  if (hints.info != nullptr) {
+    hints.info->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+    hints.info->tx_attr->msg_order = FI_ORDER_SAS;
+    hints.info->rx_attr->msg_order = FI_ORDER_SAS;
+  }
   fi_info* found = nullptr;
-  const std::string service = std::to_string(port);
-  const auto find = [&] {
-    return hints.info == nullptr ? -FI_ENOMEM
-                                 : library->getinfo(FI_VERSION(1, 17), node_id_text(nid).c_str(), service.c_str(),
-                                                    FI_SOURCE | FI_NUMERICHOST, hints.info, &found);
-  };
-  int result = find();
+  int result = hints.find(node_id_text(nid), port, &found);
   if (result == -FI_ENODATA) {
-    hints.info->caps &= ~kFetchCapabilities;
-    result = find();
+    hints.info->caps = kCapabilities;
+    result = hints.find(node_id_text(nid), port, &found);
   }
   if (result != 0) {
     *why = "no provider of libfabric " + (provider.empty() ? "" : "named " + provider + " ") +
@@ -83,7 +56,7 @@ std::unique_ptr<FabricEndpoint> FabricEndpoint::open(const std::string& provider
   made.reset(new FabricEndpoint);
   const bool opened = made->open_objects(*library, found, why);
   library->freeinfo(found);
-  if (!opened) *why = "the fabric endpoint " + node_id_text(nid) + ":" + service + ": " + *why;
+  if (!opened) *why = "the fabric endpoint " + node_id_text(nid) + ":" + std::to_string(port) + ": " + *why;
   return opened ? std::move(made) : nullptr;
 }
 
@@ -142,14 +115,14 @@ FabricEndpoint::~FabricEndpoint() {
     return;
   }
   const std::lock_guard no_fork(FabricLibrary::gate());
-  close_object(endpoint_);
-  for (BufferSlab& slab : slabs_) close_object(slab.registration);
-  for (ReceiveBuffer& buffer : receive_buffers_) close_object(buffer.registration);
-  for (FetchBuffer& buffer : fetch_buffers_) close_object(buffer.registration);
-  close_object(completions_);
-  close_object(addresses_);
-  close_object(domain_);
-  close_object(fabric_);
+  close_fabric_object(endpoint_);
+  for (BufferSlab& slab : slabs_) close_fabric_object(slab.registration);
+  for (ReceiveBuffer& buffer : receive_buffers_) close_fabric_object(buffer.registration);
+  for (FetchBuffer& buffer : fetch_buffers_) close_fabric_object(buffer.registration);
+  close_fabric_object(completions_);
+  close_fabric_object(addresses_);
+  close_fabric_object(domain_);
+  close_fabric_object(fabric_);
 }
 
 fid_mr* FabricEndpoint::register_memory(const void* memory, std::size_t bytes, std::uint64_t access) {
@@ -169,7 +142,7 @@ ExposedMemory FabricEndpoint::expose(const std::byte* memory, std::size_t bytes)
   return exposed;
 }
 
-void FabricEndpoint::hide(const ExposedMemory& exposed) { close_object(exposed.registration); }
+void FabricEndpoint::hide(const ExposedMemory& exposed) { close_fabric_object(exposed.registration); }
 
 FetchBuffer* FabricEndpoint::take_fetch_buffer() {
   if (free_fetches_.empty()) {

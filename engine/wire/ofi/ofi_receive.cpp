@@ -12,12 +12,16 @@
 namespace portofu {
 namespace {
 
+/// Refusals to one peer beyond this number are dropped while the fabric takes none.
+constexpr std::size_t kMostWaitingRefusals = 64;
+
 /// Rounds of events that one call takes at most.
 constexpr int kMostRounds = 4;
 
 /// Whether a sender is waiting for something to come back.
 constexpr bool awaits_answer(OfiKind kind) {
-  return kind == OfiKind::kHello || kind == OfiKind::kPacket || kind == OfiKind::kProbe || kind == OfiKind::kGoodbye;
+  return kind == OfiKind::kHello || kind == OfiKind::kPacket || kind == OfiKind::kLoan || kind == OfiKind::kProbe ||
+         kind == OfiKind::kGoodbye;
 }
 
 }  // namespace
@@ -124,6 +128,7 @@ OfiSource* OfiWire::find_source(OfiPeer& peer, const OfiEnvelope& head) {
 }
 
 void OfiWire::refuse(OfiPeer& peer, const OfiEnvelope& head) {
+  if (peer.unsent.size() >= kMostWaitingRefusals) return;  // Who waits for one asks again.
   send_control(peer, OfiKind::kRefusal, head.life, head.link, 0);
 }
 

@@ -17,6 +17,7 @@
 #include "engine/observe/counters.h"
 #include "engine/wire/ofi/doorplate.h"
 #include "engine/wire/ofi/fabric_endpoint.h"
+#include "engine/wire/ofi/fabric_options.h"
 #include "engine/wire/ofi/ofi_peer.h"
 #include "engine/wire/ofi/socket_keeper.h"
 #include "engine/wire/wire.h"
@@ -24,14 +25,8 @@
 namespace portofu {
 
 /// Fixed for the life of a wire.
-struct OfiOptions {
-  ProcessId self;
+struct OfiOptions : FabricOptions {
   std::uint64_t life = 0;  ///< Differs from that of any other process that had or will have this id.
-  std::uint32_t job_key = 0;
-  std::uint32_t uid = 0;
-  std::string provider;              ///< Of libfabric; empty: the first that can do what is needed.
-  std::uint32_t base_port = 0;       ///< The port of a process is this + its PID, in all processes of the job.
-  std::vector<std::uint32_t> nodes;  ///< NIDs that packets may come from; empty: any.
 };
 
 /// Packets of one link that may be under way.

@@ -1,14 +1,13 @@
 #include "engine/wire/ofi/fabric_datagrams.h"
 
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
 #include <cstring>
 
+#include "engine/wire/ofi/socket_address.h"
 #include "tests/process/child_process.h"
 
 namespace portofu {
@@ -24,8 +23,8 @@ std::uint32_t test_pid() {
   return pid;
 }
 
-FabricDatagramsOptions options_of(std::uint32_t nid) {
-  FabricDatagramsOptions options;
+FabricOptions options_of(std::uint32_t nid) {
+  FabricOptions options;
   options.self = {nid, test_pid()};
   options.job_key = 77;
   options.uid = geteuid();
@@ -34,7 +33,7 @@ FabricDatagramsOptions options_of(std::uint32_t nid) {
 
 /// An endpoint and what it counts.
 struct End {
-  explicit End(const FabricDatagramsOptions& options) : id(options.self) {
+  explicit End(const FabricOptions& options) : id(options.self) {
     std::string why;
     endpoint = FabricDatagrams::open(options, Counters(*shared), &why);
     EXPECT_NE(endpoint, nullptr) << why;
@@ -84,25 +83,17 @@ struct End {
 /// A socket that sends what it likes.
 struct Stranger {
   Stranger(std::uint32_t nid, std::uint16_t port) : fd(socket(AF_INET, SOCK_DGRAM, 0)) {
-    const sockaddr_in own = address(nid, port);
+    const sockaddr_in own = socket_address(nid, port);
     EXPECT_EQ(bind(fd, reinterpret_cast<const sockaddr*>(&own), sizeof own), 0);
   }
   ~Stranger() { close(fd); }
-
-  static sockaddr_in address(std::uint32_t nid, std::uint16_t port) {
-    sockaddr_in made{};
-    made.sin_family = AF_INET;
-    made.sin_addr.s_addr = htonl(nid);
-    made.sin_port = htons(port);
-    return made;
-  }
 
   void send(const End& to, const DatagramEnvelope& envelope, const std::string& rest) const {
     std::string bytes(reinterpret_cast<const char*>(&envelope), sizeof envelope);
     send_raw(to, bytes + rest);
   }
   void send_raw(const End& to, const std::string& bytes) const {
-    const sockaddr_in place = address(to.id.nid, static_cast<std::uint16_t>(to.id.pid));
+    const sockaddr_in place = socket_address(to.id.nid, static_cast<std::uint16_t>(to.id.pid));
     sendto(fd, bytes.data(), bytes.size(), 0, reinterpret_cast<const sockaddr*>(&place), sizeof place);
   }
 
@@ -153,10 +144,10 @@ TEST(FabricDatagrams, Many__are_delivered_or_lost_but_never_mixed_up) {
 }
 
 TEST(FabricDatagrams, Foreign_job_user_or_place__is_refused_and_counted) {
-  FabricDatagramsOptions options = options_of(kNodeB);
+  FabricOptions options = options_of(kNodeB);
   options.nodes = {kNodeA, kNodeB};
   End b(options);
-  FabricDatagramsOptions foreign = options_of(kNodeA);
+  FabricOptions foreign = options_of(kNodeA);
   foreign.job_key = 78;
   {
     End a(foreign);
@@ -245,7 +236,7 @@ TEST(FabricDatagrams, Port__has_one_owner) {
 }
 
 TEST(FabricDatagrams, Unknown_provider__is_a_clear_error) {
-  FabricDatagramsOptions options = options_of(kNodeA);
+  FabricOptions options = options_of(kNodeA);
   options.provider = "carrier_pigeon";
   CountersShared counters{};
   std::string why;
