@@ -1,5 +1,11 @@
-// Jobs on one node do not touch each other: another job key is refused, and counted where a packet could get so far.
+// Jobs and users on one node do not touch each other: another job key is refused, and counted where a packet could get
+// so far; another user finds nothing that it may open.
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -107,6 +113,35 @@ TEST(ForeignJob, Packets_with_another_key__are_refused_and_counted) {
       header.job_key = kKey + 1 + static_cast<std::uint32_t>(i);
       wire.publish(*link, header);
     }
+    self.barrier();
+  });
+}
+
+// Another user's process on the node: the kernel keeps it out of the memory, and the engine does not look for it there.
+TEST(ForeignUser, Neither_reaches_the_other_nor_opens_its_memory) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can run a process as another user";
+  constexpr uid_t kNobody = 65534;
+  const OwnNode node;
+  const KeyOfJob key(kKey);  // The same for both.
+  run_processes(2, [&](Process& self) {
+    if (!self.is_target()) ASSERT_EQ(setresuid(kNobody, kNobody, kNobody), 0);
+    const Ni ni(self);
+    const Ends ends(ni);
+    std::vector<unsigned char> memory(4096);
+    append(ni, me_of(ni, memory.data(), memory.size()));
+    self.barrier();
+    const ptl_process_t other = ni.id(1 - self.rank());
+    put_and_wait(ends, other, {.length = 64}, PTL_NI_UNDELIVERABLE);
+    self.initiator([&] {
+      char path[96];
+      const ProcessId id{other.phys.nid, other.phys.pid};
+      std::snprintf(path, sizeof path, "/dev/shm/portofu-0-%08x-%u", id.nid, id.pid);
+      EXPECT_EQ(access(path, F_OK), 0) << path;
+      EXPECT_EQ(open(path, O_RDONLY | O_CLOEXEC), -1);
+      EXPECT_EQ(errno, EACCES);
+    });
+    self.barrier();
+    expect_untouched(ends, memory);
     self.barrier();
   });
 }
