@@ -14,7 +14,9 @@ class RoundTrip {
   static constexpr std::uint64_t kMaxTimeoutNs = 200'000'000;  ///< Bounds the time to recover from a silence.
   static constexpr std::uint32_t kMaxDoublings = 8;
 
+  /// One that takes longer than kMaxTimeoutNs says that somebody stood still, not how long the way is.
   void measured(std::uint64_t round_trip_ns) {
+    if (known_ && round_trip_ns > kMaxTimeoutNs) return;
     if (!known_) {
       smoothed_ns_ = round_trip_ns;
       variation_ns_ = round_trip_ns / 2;

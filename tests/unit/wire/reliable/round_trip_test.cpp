@@ -25,8 +25,19 @@ TEST(RoundTrip, Timeout__doubles_and_has_bounds) {
   EXPECT_EQ(round_trip.timeout_ns(1), RoundTrip::kMinTimeoutNs);
   EXPECT_EQ(round_trip.timeout_ns(3), 4 * RoundTrip::kMinTimeoutNs);
   EXPECT_LE(round_trip.timeout_ns(1000), RoundTrip::kMaxTimeoutNs);
-  round_trip.measured(60'000'000'000);
-  EXPECT_EQ(round_trip.timeout_ns(1), RoundTrip::kMaxTimeoutNs);
+  RoundTrip slow;
+  slow.measured(60'000'000'000);
+  EXPECT_EQ(slow.timeout_ns(1), RoundTrip::kMaxTimeoutNs);
+}
+
+TEST(RoundTrip, Peer_that_stood_still__does_not_make_the_sender_patient) {
+  RoundTrip round_trip;
+  for (int i = 0; i < 20; ++i) round_trip.measured(1'000'000);
+  const std::uint64_t before = round_trip.timeout_ns(1);
+  round_trip.measured(5'000'000'000);
+  EXPECT_EQ(round_trip.timeout_ns(1), before);
+  round_trip.measured(RoundTrip::kMaxTimeoutNs);
+  EXPECT_GT(round_trip.timeout_ns(1), before) << "so long a way is possible";
 }
 
 TEST(Liveness, Silence__counts_from_the_first_question_that_was_not_answered) {
