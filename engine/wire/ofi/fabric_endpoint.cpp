@@ -17,8 +17,7 @@
 namespace portofu {
 namespace {
 
-constexpr std::size_t kReceiveBufferBytes = 262144;
-constexpr int kReceiveBufferCount = 4;
+constexpr std::size_t kReceiveBufferCount = 64;
 constexpr std::size_t kBuffersPerSlab = 16;
 constexpr std::size_t kEventsPerRead = 16;
 
@@ -26,7 +25,7 @@ constexpr std::size_t kEventsPerRead = 16;
 constexpr std::uint64_t kFetchCapabilities = FI_RMA | FI_READ | FI_REMOTE_READ;
 
 /// What any provider has to offer.
-constexpr std::uint64_t kCapabilities = FI_MSG | FI_SOURCE | FI_MULTI_RECV;
+constexpr std::uint64_t kCapabilities = FI_MSG | FI_SOURCE;
 
 }  // namespace
 
@@ -78,7 +77,6 @@ bool FabricEndpoint::open_objects(const FabricLibrary& library, fi_info* info, s
     *why = std::string(call) + " of " + provider_ + ": " + library.strerror(-result);
     return true;
   };
-  std::size_t least_bytes = kFabricMessageBytes;
   if (failed(library.fabric(info->fabric_attr, &fabric_, nullptr), "fi_fabric") ||
       failed(fi_domain(fabric_, info, &domain_, nullptr), "fi_domain") ||
       failed(fi_av_open(domain_, &av_attr, &addresses_, nullptr), "fi_av_open") ||
@@ -86,8 +84,6 @@ bool FabricEndpoint::open_objects(const FabricLibrary& library, fi_info* info, s
       failed(fi_endpoint(domain_, info, &endpoint_, nullptr), "fi_endpoint") ||
       failed(fi_ep_bind(endpoint_, &addresses_->fid, 0), "fi_ep_bind") ||
       failed(fi_ep_bind(endpoint_, &completions_->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind") ||
-      failed(fi_setopt(&endpoint_->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least_bytes, sizeof least_bytes),
-             "fi_setopt") ||
       failed(fi_enable(endpoint_), "fi_enable") ||
       failed(fi_control(&completions_->fid, FI_GETWAIT, &wait_fd_), "FI_GETWAIT")) {
     return false;
@@ -96,13 +92,15 @@ bool FabricEndpoint::open_objects(const FabricLibrary& library, fi_info* info, s
 }
 
 bool FabricEndpoint::add_receive_buffers(std::string* why) {
-  for (int i = 0; i < kReceiveBufferCount; ++i) {
+  constexpr std::size_t kBytes = kReceiveBufferCount * kFabricMessageBytes;
+  receive_memory_ = std::make_unique_for_overwrite<std::byte[]>(kBytes);
+  if (registers_) receive_registration_ = register_memory(receive_memory_.get(), kBytes, FI_RECV);
+  for (std::size_t i = 0; i < kReceiveBufferCount; ++i) {
     ReceiveBuffer& buffer = receive_buffers_.emplace_back();
-    buffer.memory = std::make_unique<std::byte[]>(kReceiveBufferBytes);
-    if (registers_) buffer.registration = register_memory(buffer.memory.get(), kReceiveBufferBytes, FI_RECV);
+    buffer.memory = receive_memory_.get() + i * kFabricMessageBytes;
     post(buffer);
   }
-  if (unposted_.empty()) return true;
+  if (unposted_.size() < kReceiveBufferCount) return true;
   *why = "the provider takes no buffers to receive into";
   return false;
 }
@@ -110,14 +108,14 @@ bool FabricEndpoint::add_receive_buffers(std::string* why) {
 FabricEndpoint::~FabricEndpoint() {
   if (FabricLibrary::is_ending()) {
     for (BufferSlab& slab : slabs_) (void)slab.buffers.release();
-    for (ReceiveBuffer& buffer : receive_buffers_) (void)buffer.memory.release();
+    (void)receive_memory_.release();
     for (FetchBuffer& buffer : fetch_buffers_) (void)buffer.memory.release();
     return;
   }
   const std::lock_guard no_fork(FabricLibrary::gate());
   close_fabric_object(endpoint_);
   for (BufferSlab& slab : slabs_) close_fabric_object(slab.registration);
-  for (ReceiveBuffer& buffer : receive_buffers_) close_fabric_object(buffer.registration);
+  close_fabric_object(receive_registration_);
   for (FetchBuffer& buffer : fetch_buffers_) close_fabric_object(buffer.registration);
   close_fabric_object(completions_);
   close_fabric_object(addresses_);
@@ -207,33 +205,23 @@ FabricSend FabricEndpoint::send(fi_addr_t to, SendBuffer* buffer) {
 }
 
 void FabricEndpoint::post(ReceiveBuffer& buffer) {
-  buffer.exhausted = false;
-  iovec place{buffer.memory.get(), kReceiveBufferBytes};
-  void* descriptor = buffer.registration != nullptr ? fi_mr_desc(buffer.registration) : nullptr;
-  fi_msg message{};
-  message.msg_iov = &place;
-  message.desc = &descriptor;
-  message.iov_count = 1;
-  message.addr = FI_ADDR_UNSPEC;
-  message.context = &buffer.room;
-  if (fi_recvmsg(endpoint_, &message, FI_MULTI_RECV) != 0) unposted_.push_back(&buffer);
+  void* const descriptor = receive_registration_ != nullptr ? fi_mr_desc(receive_registration_) : nullptr;
+  const ssize_t result =
+      fi_recv(endpoint_, buffer.memory, kFabricMessageBytes, descriptor, FI_ADDR_UNSPEC, &buffer.room);
+  if (result != 0) unposted_.push_back(&buffer);
 }
 
-void FabricEndpoint::release(ReceiveBuffer* holder) {
-  if (--holder->held == 0 && holder->exhausted) post(*holder);
-}
+void FabricEndpoint::release(ReceiveBuffer* holder) { post(*holder); }
 
 bool FabricEndpoint::take_arrival(FabricEvent& event, const fi_cq_data_entry& entry) {
   auto* holder = static_cast<ReceiveBuffer*>(static_cast<FabricContext*>(entry.op_context));
-  if ((entry.flags & FI_MULTI_RECV) != 0) holder->exhausted = true;
-  if ((entry.flags & FI_RECV) == 0 || entry.len == 0) {
-    if (holder->exhausted && holder->held == 0) post(*holder);
+  if (entry.len == 0) {
+    post(*holder);
     return false;
   }
-  ++holder->held;
   event.kind = FabricEvent::Kind::kArrived;
   event.holder = holder;
-  event.data = static_cast<const std::byte*>(entry.buf);
+  event.data = holder->memory;
   event.bytes = entry.len;
   return true;
 }
@@ -249,9 +237,7 @@ bool FabricEndpoint::take_error(FabricEvent& event) {
   }
   if (context->operation == FabricOperation::kReceive) {
     // A message that does not fit is nobody's of ours; the buffer goes on.
-    auto* holder = static_cast<ReceiveBuffer*>(context);
-    if ((error.flags & FI_MULTI_RECV) != 0) holder->exhausted = true;
-    if (holder->exhausted && holder->held == 0) post(*holder);
+    post(*static_cast<ReceiveBuffer*>(context));
     return false;
   }
   event.kind = FabricEvent::Kind::kFailed;

@@ -43,14 +43,12 @@ struct SendBuffer : FabricContext {
   alignas(64) std::byte data[kFabricMessageBytes];
 };
 
-/// Memory that the provider fills with one message after the other (FI_MULTI_RECV).
+/// Memory of one incoming message. Larger ones for many messages (FI_MULTI_RECV) are not used: tcp under ofi_rxm (1.17)
+/// gives such a buffer back while a message from another connection is still arriving in it.
 struct ReceiveBuffer : FabricContext {
   ReceiveBuffer() : FabricContext(FabricOperation::kReceive) {}
 
-  std::uint32_t held = 0;  ///< Messages in it that are in use.
-  bool exhausted = false;  ///< The provider has given it back.
-  fid_mr* registration = nullptr;
-  std::unique_ptr<std::byte[]> memory;
+  std::byte* memory = nullptr;  ///< kFabricMessageBytes.
 };
 
 /// Memory of this process that peers may read.
@@ -178,6 +176,8 @@ class FabricEndpoint {
   bool chooses_key_ = false;    ///< The provider does, not we.
   std::uint64_t key_mask_ = 0;  ///< Keys that it takes.
   std::string provider_;
+  std::unique_ptr<std::byte[]> receive_memory_;
+  fid_mr* receive_registration_ = nullptr;  ///< If the provider wants it.
   std::deque<ReceiveBuffer> receive_buffers_;
   std::vector<ReceiveBuffer*> unposted_;  ///< The provider had no room for them.
   std::vector<BufferSlab> slabs_;
