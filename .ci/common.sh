@@ -52,8 +52,8 @@ progress_ticker() {
 }
 
 # run_logged LABEL LOG COMMAND...: runs one external command with its output in LOG and a sign of life on stderr.
-# On failure shows the end of the log, and returns the command's status. COMMAND must not be a shell function of
-# several steps: bash switches `set -e` off inside it.
+# On failure shows the end of the log without the lines that match FAILURE_NOISE, and returns the command's status.
+# COMMAND must not be a shell function of several steps: bash switches `set -e` off inside it.
 run_logged() {
   local label=$1 log=$2 started=$SECONDS ticker status=0
   shift 2
@@ -65,7 +65,8 @@ run_logged() {
   { kill "$ticker" && wait "$ticker"; } 2>/dev/null || true
   if ((status != 0)); then
     say "    FAILED (exit $status) after $((SECONDS - started)) s; the last lines of the log:"
-    tail -n "${FAILURE_TAIL_LINES:-40}" "$log" | sed 's/^/    | /' >&2
+    { LC_ALL=C grep -avE "${FAILURE_NOISE:-^$}" "$log" || true; } |
+      tail -n "${FAILURE_TAIL_LINES:-40}" | sed 's/^/    | /' >&2
     say "    full log: $log"
   elif ((SECONDS - started >= progress_interval_s)); then
     say "    done in $((SECONDS - started)) s"

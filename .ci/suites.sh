@@ -54,7 +54,8 @@ run_ctest() {
     return
   fi
   [[ $label == . ]] || labels=(--label-regex "$label")
-  FAILURE_TAIL_LINES=150 run_logged "testing: $suite" "$log" without_address_randomization \
+  FAILURE_TAIL_LINES=150 FAILURE_NOISE='^ +Start +[0-9]+: |(  Passed|\*\*\*Skipped) .* sec *$' \
+    run_logged "testing: $suite" "$log" without_address_randomization \
     timeout --kill-after=30 "$suite_limit_s" ctest --preset "$preset" "${labels[@]}" --no-tests=error \
     --output-on-failure --parallel "$(job_count)" "$@" || status=$?
   collect_ctest_results "$suite" "$preset" "$log"

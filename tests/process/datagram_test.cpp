@@ -2,7 +2,6 @@
 // exactly once and in order all the same. PORTOFU_TEST_OPERATIONS: how many operations in all, for a longer run.
 
 #include <signal.h>
-#include <sys/resource.h>
 
 #include <atomic>
 #include <cstdlib>
@@ -15,6 +14,7 @@
 
 #include "engine/wire/sim/sim_random.h"
 #include "tests/conformance/harness/fixture.h"
+#include "tests/process/between_nodes.h"
 #include "tests/process/own_node.h"
 
 namespace portofu {
@@ -44,13 +44,6 @@ void run_on_nodes(int count, const char* faults, const Body& body) {
   for (const char* name : {"PORTOFU_NID", "PORTOFU_FABRIC", "PORTOFU_FABRIC_ENDPOINT", "PORTOFU_DATAGRAM_FAULTS"}) {
     unsetenv(name);
   }
-}
-
-double cpu_seconds() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& time) { return static_cast<double>(time.tv_sec) + time.tv_usec * 1e-6; };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
 // ---- Everything exactly once, in order -----------------------------------------------------------------------------
@@ -285,25 +278,37 @@ TEST(Datagram, Unreliable_puts__may_be_lost_and_are_not_sent_again) {
 
 // ---- Who serves the timers -----------------------------------------------------------------------------------------
 
+/// Words of the target's memory, each of which is put once.
+constexpr std::size_t kWords = 50;
+
+/// The target computes until all of them are there, and says so.
+void await_words(const std::vector<std::atomic<int>>& words, std::atomic<int>& arrived) {
+  for (const std::atomic<int>& word : words) ASSERT_TRUE(compute_until(word, 30));
+  arrived.store(1);
+}
+
+/// The initiator starts the puts, and then computes until the target has said so.
+void put_words(Ends& ends, ptl_process_t target, const std::atomic<int>& arrived) {
+  std::fill(ends.data.begin(), ends.data.end(), 1);
+  for (std::size_t i = 0; i < kWords; ++i) {
+    put(ends.md, target, {.length = sizeof(int), .remote_offset = i * sizeof(int), .ack = PTL_NO_ACK_REQ});
+  }
+  EXPECT_TRUE(compute_until(arrived, 30));
+}
+
 // Half of all is lost, and no application thread calls the library after it has started its puts.
 TEST(Datagram, Processes_that_compute__are_served_by_the_library) {
   SharedMemory<std::atomic<int>> arrived;
   run_on_nodes(2, "loss=50,seed=9", [&](Process& self) {
-    constexpr std::size_t kPuts = 50;
     const Ni ni(self);
     Ends ends(ni);
-    std::vector<std::atomic<int>> memory(kPuts);
-    append(ni, me_of(ni, memory.data(), kPuts * sizeof(int)));
+    std::vector<std::atomic<int>> memory(kWords);
+    append(ni, me_of(ni, memory.data(), kWords * sizeof(int)));
     self.barrier();
     if (self.is_target()) {
-      for (const std::atomic<int>& word : memory) ASSERT_TRUE(compute_until(word, 30));
-      arrived->store(1);
+      await_words(memory, *arrived);
     } else {
-      std::fill(ends.data.begin(), ends.data.end(), 1);
-      for (std::size_t i = 0; i < kPuts; ++i) {
-        put(ends.md, ni.target(), {.length = sizeof(int), .remote_offset = i * sizeof(int), .ack = PTL_NO_ACK_REQ});
-      }
-      EXPECT_TRUE(compute_until(*arrived, 30));
+      put_words(ends, ni.target(), *arrived);
     }
     self.barrier();
   });
@@ -313,16 +318,14 @@ TEST(Datagram, Processes_that_compute__are_served_by_the_library) {
 TEST(Datagram, Sleeping_thread__wakes_for_what_another_one_has_to_send_again) {
   SharedMemory<std::atomic<int>> arrived;
   run_on_nodes(2, "loss=50,seed=9", [&](Process& self) {
-    constexpr std::size_t kPuts = 50;
     const Ni ni(self);
     Ends ends(ni);
-    std::vector<std::atomic<int>> memory(kPuts);
-    append(ni, me_of(ni, memory.data(), kPuts * sizeof(int)));
+    std::vector<std::atomic<int>> memory(kWords);
+    append(ni, me_of(ni, memory.data(), kWords * sizeof(int)));
     const ptl_handle_ct_t never = alloc_ct(ni);
     self.barrier();
     if (self.is_target()) {
-      for (const std::atomic<int>& word : memory) ASSERT_TRUE(compute_until(word, 30));
-      arrived->store(1);
+      await_words(memory, *arrived);
     } else {
       put_and_wait(ends, ni.target(), {.length = 0});
       std::thread sleeper([&] {
@@ -330,11 +333,7 @@ TEST(Datagram, Sleeping_thread__wakes_for_what_another_one_has_to_send_again) {
         PtlCTWait(never, 1, &count);
       });
       usleep(300'000);
-      std::fill(ends.data.begin(), ends.data.end(), 1);
-      for (std::size_t i = 0; i < kPuts; ++i) {
-        put(ends.md, ni.target(), {.length = sizeof(int), .remote_offset = i * sizeof(int), .ack = PTL_NO_ACK_REQ});
-      }
-      EXPECT_TRUE(compute_until(*arrived, 30));
+      put_words(ends, ni.target(), *arrived);
       PtlCTInc(never, {1, 0});
       sleeper.join();
     }
@@ -364,40 +363,11 @@ TEST(Datagram, Process_that_leaves__has_delivered_what_it_put) {
   });
 }
 
-TEST(Datagram, Idle_processes__use_no_cpu) {
-  run_on_nodes(2, "", [](Process& self) {
-    const Ni ni(self);
-    const Ends ends(ni);
-    std::vector<unsigned char> memory(64);
-    append(ni, me_of(ni, memory.data(), memory.size()));
-    self.barrier();
-    self.initiator([&] { put_and_wait(ends, ni.target(), {.length = 8}); });
-    ptl_event_t event;
-    unsigned int which = 0;
-    PtlEQPoll(&ends.source_eq, 1, 500, &event, &which);
-    const double before = cpu_seconds();
-    EXPECT_EQ(PtlEQPoll(&ends.source_eq, 1, 2000, &event, &which), PTL_EQ_EMPTY);
-    EXPECT_LT(cpu_seconds() - before, 0.1);
-    self.barrier();
-  });
-}
+TEST(Datagram, Idle_processes__use_no_cpu) { run_on_nodes(2, "", expect_idle_uses_no_cpu); }
 
 // ---- Death ---------------------------------------------------------------------------------------------------------
 
-void expect_undeliverable_soon(Process& self) {
-  const Ni ni(self);
-  const Ends ends(ni);
-  std::vector<unsigned char> memory(64);
-  append(ni, me_of(ni, memory.data(), memory.size()));
-  self.barrier();
-  self.initiator([&] { put_and_wait(ends, ni.target(), {.length = 8}); });
-  if (self.is_target()) self.die();
-  self.barrier();
-  const double begin = now_s();
-  put(ends.md, ni.target(), {.length = 8});
-  next_event(ends.source_eq, PTL_EVENT_ACK, PTL_NI_UNDELIVERABLE);
-  EXPECT_LT(now_s() - begin, 1.0);
-}
+void expect_undeliverable_soon(Process& self) { expect_death_is_told(self, 1.0); }
 
 TEST(Datagram, Killed_process__ends_what_is_under_way_within_a_second) {
   run_on_nodes(2, "", expect_undeliverable_soon);

@@ -2,13 +2,13 @@
 // the fabric, and what has one address goes through shared memory.
 
 #include <signal.h>
-#include <sys/resource.h>
 
 #include <cstdlib>
 #include <cstring>
 #include <numeric>
 
 #include "tests/conformance/harness/fixture.h"
+#include "tests/process/between_nodes.h"
 #include "tests/process/child_process.h"
 #include "tests/process/own_node.h"
 
@@ -31,13 +31,6 @@ void run_on_nodes(int count, const Body& body) {
   run_processes(count, body);
   unsetenv("PORTOFU_NID");
   unsetenv("PORTOFU_FABRIC");
-}
-
-double cpu_seconds() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& time) { return static_cast<double>(time.tv_sec) + time.tv_usec * 1e-6; };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
 TEST(Fabric, Put_get_and_atomic__reach_another_node) {
@@ -107,37 +100,14 @@ TEST(Fabric, Process_that_computes__is_served_by_the_library_and_a_sleeping_one_
 TEST(Fabric, Idle_processes__use_no_cpu) {
   run_on_nodes(2, [](Process& self) {
     live_on_node(self.rank());
-    const Ni ni(self);
-    const Ends ends(ni);
-    std::vector<unsigned char> memory(64);
-    append(ni, me_of(ni, memory.data(), memory.size()));
-    self.barrier();
-    self.initiator([&] { put_and_wait(ends, ni.target(), {.length = 8}); });
-    ptl_event_t event;
-    PtlEQPoll(&ends.source_eq, 1, 500, &event, nullptr);
-    const double before = cpu_seconds();
-    unsigned int which = 0;
-    EXPECT_EQ(PtlEQPoll(&ends.source_eq, 1, 2000, &event, &which), PTL_EQ_EMPTY);
-    EXPECT_LT(cpu_seconds() - before, 0.1);
-    self.barrier();
+    expect_idle_uses_no_cpu(self);
   });
 }
 
 TEST(Fabric, Killed_process__ends_what_is_under_way_within_a_second) {
   run_on_nodes(2, [](Process& self) {
     live_on_node(self.rank());
-    const Ni ni(self);
-    const Ends ends(ni);
-    std::vector<unsigned char> memory(64);
-    append(ni, me_of(ni, memory.data(), memory.size()));
-    self.barrier();
-    self.initiator([&] { put_and_wait(ends, ni.target(), {.length = 8}); });
-    if (self.is_target()) self.die();
-    self.barrier();
-    const double begin = now_s();
-    put(ends.md, ni.target(), {.length = 8});
-    next_event(ends.source_eq, PTL_EVENT_ACK, PTL_NI_UNDELIVERABLE);
-    EXPECT_LT(now_s() - begin, 1.5);
+    expect_death_is_told(self, 1.5);
   });
 }
 

@@ -17,14 +17,6 @@ constexpr int kIdleMs = 2000;
 /// A twentieth of a core, which is generous: a process that spins or looks every microsecond uses far more.
 constexpr double kMostSeconds = kIdleMs * 1e-3 / 20;
 
-/// CPU time of all threads of this process.
-double cpu_s() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-         static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
-}
-
 void sleep_ms(int ms) {
   timespec time{ms / 1000, ms % 1000 * 1'000'000L};
   nanosleep(&time, nullptr);

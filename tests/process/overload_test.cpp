@@ -2,7 +2,6 @@
 // talk as before. Rates are printed and not judged: they are the machine's.
 
 #include <signal.h>
-#include <sys/resource.h>
 
 #include <atomic>
 #include <map>
@@ -19,13 +18,6 @@ using namespace conformance;
 constexpr ptl_size_t kBytes = 512;
 constexpr double kMostCpu = 0.05;
 constexpr double kRecoversWithinS = 1;
-
-double cpu_s() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-         static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
-}
 
 /// What processes share that cannot meet at a barrier, because one of them is stopped.
 struct OverloadBoard {

@@ -1,6 +1,5 @@
 #include "engine/wire/ofi/fabric_datagrams.h"
 
-#include <rdma/fi_cm.h>
 #include <rdma/fi_errno.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -15,8 +14,6 @@
 #include "engine/segment/own_segments.h"
 #include "engine/topology/node_id.h"
 #include "engine/wire/ofi/empty_looks.h"
-#include "engine/wire/ofi/fabric_hints.h"
-#include "engine/wire/ofi/socket_address.h"
 #include "engine/wire/reliable/crc32c.h"
 
 namespace portofu {
@@ -80,7 +77,7 @@ bool FabricDatagrams::open_fabric(std::uint16_t port, std::string* why) {
     hints.info->tx_attr->inject_size = kLeastDatagramBytes;
   }
   fi_info* found = nullptr;
-  const int result = hints.find(node_id_text(options_.self.nid), port, &found);
+  const int result = hints.find(options_.self.nid, port, &found);
   if (result != 0) {
     *why = "no provider of libfabric " + (options_.provider.empty() ? "" : "named " + options_.provider + " ") +
            "has unreliable datagrams (" + library->strerror(-result) + ")";
@@ -96,35 +93,14 @@ bool FabricDatagrams::open_objects(const FabricLibrary& library, fi_info* info, 
   datagram_bytes_ = static_cast<std::uint32_t>(std::min(longest, kMostDatagramBytes));
   outgoing_ = PacketBuffer(datagram_bytes_);
   const std::size_t slots = std::clamp<std::size_t>(info->rx_attr->size, 1, kMostSlots);
-  fi_av_attr av_attr{};
-  fi_cq_attr cq_attr{};
-  cq_attr.format = FI_CQ_FORMAT_MSG;
-  cq_attr.wait_obj = FI_WAIT_FD;
-  cq_attr.size = kMostSlots;
-  int fabric_fd = -1;
-  const auto failed = [&](int result, const char* call) {
-    if (result == 0) return false;
-    *why = std::string(call) + " of " + info->fabric_attr->prov_name + ": " + library.strerror(-result);
-    return true;
-  };
-  if (failed(library.fabric(info->fabric_attr, &fabric_, nullptr), "fi_fabric") ||
-      failed(fi_domain(fabric_, info, &domain_, nullptr), "fi_domain") ||
-      failed(fi_av_open(domain_, &av_attr, &addresses_, nullptr), "fi_av_open") ||
-      failed(fi_cq_open(domain_, &cq_attr, &completions_, nullptr), "fi_cq_open") ||
-      failed(fi_endpoint(domain_, info, &endpoint_, nullptr), "fi_endpoint") ||
-      failed(fi_ep_bind(endpoint_, &addresses_->fid, 0), "fi_ep_bind") ||
-      failed(fi_ep_bind(endpoint_, &completions_->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind") ||
-      failed(fi_enable(endpoint_), "fi_enable") ||
-      failed(fi_control(&completions_->fid, FI_GETWAIT, &fabric_fd), "FI_GETWAIT")) {
-    return false;
-  }
+  if (!objects_.open(library, info, kMostSlots, why)) return false;
   for (std::size_t i = 0; i < slots; ++i) {
     slots_.push_back(std::make_unique<Slot>());
     slots_.back()->memory = PacketBuffer(datagram_bytes_);
     post(*slots_.back());
   }
   wait_fd_ = epoll_create1(EPOLL_CLOEXEC);
-  if (wait_fd_ >= 0 && wait_for(fabric_fd, EPOLLIN)) return true;
+  if (wait_fd_ >= 0 && wait_for(objects_.wait_fd, EPOLLIN)) return true;
   *why = std::string("epoll: ") + std::strerror(errno);
   return false;
 }
@@ -150,11 +126,8 @@ FabricDatagrams::~FabricDatagrams() {
     return;
   }
   const std::lock_guard no_fork(FabricLibrary::gate());
-  close_fabric_object(endpoint_);
-  close_fabric_object(completions_);
-  close_fabric_object(addresses_);
-  close_fabric_object(domain_);
-  close_fabric_object(fabric_);
+  objects_.close_endpoint();
+  objects_.close();
 }
 
 bool FabricDatagrams::is_over() const { return FabricLibrary::is_ending() || fork_generation_ != fork_generation(); }
@@ -177,9 +150,9 @@ FabricDatagrams::Peer* FabricDatagrams::find_peer(ProcessId id) {
 FabricDatagrams::Peer* FabricDatagrams::make_peer(ProcessId id) {
   const std::uint32_t port = options_.base_port + id.pid;
   if (port > 65535) return nullptr;
-  const sockaddr_in place = socket_address(id.nid, static_cast<std::uint16_t>(port));
   Peer peer;
-  if (fi_av_insert(addresses_, &place, 1, &peer.address, 0, nullptr) != 1) return nullptr;
+  peer.address = objects_.insert(id.nid, static_cast<std::uint16_t>(port));
+  if (peer.address == FI_ADDR_NOTAVAIL) return nullptr;
   return &peers_.emplace(process_key(id), peer).first->second;
 }
 
@@ -200,7 +173,7 @@ bool FabricDatagrams::send(ProcessId id, TrafficClass, std::span<const std::byte
   at = std::copy(body.begin(), body.end(), at);
   // Whatever else goes wrong is a datagram that got lost.
   const auto bytes = static_cast<std::size_t>(at - outgoing_.data());
-  if (fi_inject(endpoint_, outgoing_.data(), bytes, peer->address) == -FI_EAGAIN) return false;
+  if (fi_inject(objects_.endpoint, outgoing_.data(), bytes, peer->address) == -FI_EAGAIN) return false;
   const std::uint64_t now = now_ns();
   if (now - peer->knocked_ns >= kKnockNs) {
     peer->knocked_ns = now;
@@ -212,7 +185,8 @@ bool FabricDatagrams::send(ProcessId id, TrafficClass, std::span<const std::byte
 // ---- Receiving -----------------------------------------------------------------------------------------------------
 
 void FabricDatagrams::post(Slot& slot) {
-  const ssize_t result = fi_recv(endpoint_, slot.memory.data(), datagram_bytes_, nullptr, FI_ADDR_UNSPEC, &slot.room);
+  const ssize_t result =
+      fi_recv(objects_.endpoint, slot.memory.data(), datagram_bytes_, nullptr, FI_ADDR_UNSPEC, &slot.room);
   if (result != 0) unposted_.push_back(&slot);
 }
 
@@ -221,10 +195,10 @@ void FabricDatagrams::look() {
   for (Slot* slot : std::exchange(unposted_, {})) post(*slot);
   std::array<fi_cq_msg_entry, kEventsPerRead> entries;
   std::array<fi_addr_t, kEventsPerRead> sources;
-  const ssize_t read = fi_cq_readfrom(completions_, entries.data(), entries.size(), sources.data());
+  const ssize_t read = fi_cq_readfrom(objects_.completions, entries.data(), entries.size(), sources.data());
   if (read == -FI_EAVAIL) {
     fi_cq_err_entry error{};
-    if (fi_cq_readerr(completions_, &error, 0) == 1 && error.op_context != nullptr) {
+    if (fi_cq_readerr(objects_.completions, &error, 0) == 1 && error.op_context != nullptr) {
       post(*static_cast<Slot*>(error.op_context));
     }
     return;
@@ -269,8 +243,7 @@ bool FabricDatagrams::may_sleep() {
   if (handle_) handle_();
   look_at_door();
   if (!arrived_.empty() || !unreachable_.empty()) return false;
-  fid* waited = &completions_->fid;
-  return fi_trywait(fabric_, &waited, 1) == FI_SUCCESS;
+  return objects_.may_sleep();
 }
 
 bool FabricDatagrams::take_unreachable(ProcessId* peer) {

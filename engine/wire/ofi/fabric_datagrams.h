@@ -19,7 +19,7 @@
 
 #include "engine/observe/counters.h"
 #include "engine/wire/ofi/doorplate.h"
-#include "engine/wire/ofi/fabric_library.h"
+#include "engine/wire/ofi/fabric_objects.h"
 #include "engine/wire/ofi/fabric_options.h"
 #include "engine/wire/ofi/socket_keeper.h"
 #include "engine/wire/reliable/datagram.h"
@@ -103,11 +103,7 @@ class FabricDatagrams final : public DatagramEndpoint, public SocketKeeper {
   const FabricOptions options_;
   Counters counters_;
   const std::uint64_t fork_generation_;  ///< Of the process that opened it.
-  fid_fabric* fabric_ = nullptr;
-  fid_domain* domain_ = nullptr;
-  fid_av* addresses_ = nullptr;
-  fid_cq* completions_ = nullptr;
-  fid_ep* endpoint_ = nullptr;
+  FabricObjects objects_;
   std::uint32_t datagram_bytes_ = 0;  ///< Most of one, with its envelope.
   PacketBuffer outgoing_;             ///< Where one is put together.
   Doorplate door_;

@@ -1,6 +1,5 @@
 #include "engine/wire/ofi/fabric_endpoint.h"
 
-#include <rdma/fi_cm.h>
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
 #include <sys/random.h>
@@ -11,8 +10,6 @@
 #include <mutex>
 
 #include "engine/topology/node_id.h"
-#include "engine/wire/ofi/fabric_hints.h"
-#include "engine/wire/ofi/socket_address.h"
 
 namespace portofu {
 namespace {
@@ -20,12 +17,18 @@ namespace {
 constexpr std::size_t kReceiveBufferCount = 64;
 constexpr std::size_t kBuffersPerSlab = 16;
 constexpr std::size_t kEventsPerRead = 16;
+constexpr std::size_t kMostCompletions = 4096;
 
 /// What a provider that reads memory of peers has to offer beside.
 constexpr std::uint64_t kFetchCapabilities = FI_RMA | FI_READ | FI_REMOTE_READ;
 
 /// What any provider has to offer.
 constexpr std::uint64_t kCapabilities = FI_MSG | FI_SOURCE;
+
+FabricSend outcome_of(ssize_t result) {
+  if (result == 0) return FabricSend::kTaken;
+  return result == -FI_EAGAIN ? FabricSend::kLater : FabricSend::kFailed;
+}
 
 }  // namespace
 
@@ -42,10 +45,10 @@ std::unique_ptr<FabricEndpoint> FabricEndpoint::open(const std::string& provider
     hints.info->rx_attr->msg_order = FI_ORDER_SAS;
   }
   fi_info* found = nullptr;
-  int result = hints.find(node_id_text(nid), port, &found);
+  int result = hints.find(nid, port, &found);
   if (result == -FI_ENODATA) {
     hints.info->caps = kCapabilities;
-    result = hints.find(node_id_text(nid), port, &found);
+    result = hints.find(nid, port, &found);
   }
   if (result != 0) {
     *why = "no provider of libfabric " + (provider.empty() ? "" : "named " + provider + " ") +
@@ -67,28 +70,7 @@ bool FabricEndpoint::open_objects(const FabricLibrary& library, fi_info* info, s
   chooses_key_ = (info->domain_attr->mr_mode & FI_MR_PROV_KEY) != 0;
   key_mask_ = info->domain_attr->mr_key_size >= sizeof key_mask_ ? UINT64_MAX
                                                                  : (1ull << info->domain_attr->mr_key_size * 8) - 1;
-  fi_av_attr av_attr{};
-  fi_cq_attr cq_attr{};
-  cq_attr.format = FI_CQ_FORMAT_DATA;
-  cq_attr.wait_obj = FI_WAIT_FD;
-  cq_attr.size = 4096;
-  const auto failed = [&](int result, const char* call) {
-    if (result == 0) return false;
-    *why = std::string(call) + " of " + provider_ + ": " + library.strerror(-result);
-    return true;
-  };
-  if (failed(library.fabric(info->fabric_attr, &fabric_, nullptr), "fi_fabric") ||
-      failed(fi_domain(fabric_, info, &domain_, nullptr), "fi_domain") ||
-      failed(fi_av_open(domain_, &av_attr, &addresses_, nullptr), "fi_av_open") ||
-      failed(fi_cq_open(domain_, &cq_attr, &completions_, nullptr), "fi_cq_open") ||
-      failed(fi_endpoint(domain_, info, &endpoint_, nullptr), "fi_endpoint") ||
-      failed(fi_ep_bind(endpoint_, &addresses_->fid, 0), "fi_ep_bind") ||
-      failed(fi_ep_bind(endpoint_, &completions_->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind") ||
-      failed(fi_enable(endpoint_), "fi_enable") ||
-      failed(fi_control(&completions_->fid, FI_GETWAIT, &wait_fd_), "FI_GETWAIT")) {
-    return false;
-  }
-  return add_receive_buffers(why);
+  return objects_.open(library, info, kMostCompletions, why) && add_receive_buffers(why);
 }
 
 bool FabricEndpoint::add_receive_buffers(std::string* why) {
@@ -113,21 +95,18 @@ FabricEndpoint::~FabricEndpoint() {
     return;
   }
   const std::lock_guard no_fork(FabricLibrary::gate());
-  close_fabric_object(endpoint_);
+  objects_.close_endpoint();
   for (BufferSlab& slab : slabs_) close_fabric_object(slab.registration);
   close_fabric_object(receive_registration_);
   for (FetchBuffer& buffer : fetch_buffers_) close_fabric_object(buffer.registration);
-  close_fabric_object(completions_);
-  close_fabric_object(addresses_);
-  close_fabric_object(domain_);
-  close_fabric_object(fabric_);
+  objects_.close();
 }
 
 fid_mr* FabricEndpoint::register_memory(const void* memory, std::size_t bytes, std::uint64_t access) {
   std::uint64_t key = 0;
   if (!chooses_key_ && getrandom(&key, sizeof key, GRND_NONBLOCK) != sizeof key) return nullptr;
   fid_mr* registration = nullptr;
-  fi_mr_reg(domain_, memory, bytes, access, 0, key & key_mask_, 0, &registration, nullptr);
+  fi_mr_reg(objects_.domain, memory, bytes, access, 0, key & key_mask_, 0, &registration, nullptr);
   return registration;
 }
 
@@ -170,15 +149,8 @@ bool FabricEndpoint::take_back(FetchBuffer* buffer) {
 FabricSend FabricEndpoint::fetch(fi_addr_t from, FetchBuffer* buffer, std::size_t bytes, std::uint64_t address,
                                  std::uint64_t key) {
   void* const descriptor = buffer->registration != nullptr ? fi_mr_desc(buffer->registration) : nullptr;
-  const ssize_t result = fi_read(endpoint_, buffer->memory.get(), bytes, descriptor, from, address, key, &buffer->room);
-  if (result == 0) return FabricSend::kTaken;
-  return result == -FI_EAGAIN ? FabricSend::kLater : FabricSend::kFailed;
-}
-
-fi_addr_t FabricEndpoint::insert(std::uint32_t nid, std::uint16_t port) {
-  sockaddr_in address = socket_address(nid, port);
-  fi_addr_t inserted = FI_ADDR_NOTAVAIL;
-  return fi_av_insert(addresses_, &address, 1, &inserted, 0, nullptr) == 1 ? inserted : FI_ADDR_NOTAVAIL;
+  return outcome_of(
+      fi_read(objects_.endpoint, buffer->memory.get(), bytes, descriptor, from, address, key, &buffer->room));
 }
 
 SendBuffer* FabricEndpoint::take_buffer() {
@@ -199,21 +171,19 @@ SendBuffer* FabricEndpoint::take_buffer() {
 }
 
 FabricSend FabricEndpoint::send(fi_addr_t to, SendBuffer* buffer) {
-  const ssize_t result = fi_send(endpoint_, buffer->data, buffer->bytes, buffer->descriptor, to, &buffer->room);
-  if (result == 0) return FabricSend::kTaken;
-  return result == -FI_EAGAIN ? FabricSend::kLater : FabricSend::kFailed;
+  return outcome_of(fi_send(objects_.endpoint, buffer->data, buffer->bytes, buffer->descriptor, to, &buffer->room));
 }
 
 void FabricEndpoint::post(ReceiveBuffer& buffer) {
   void* const descriptor = receive_registration_ != nullptr ? fi_mr_desc(receive_registration_) : nullptr;
   const ssize_t result =
-      fi_recv(endpoint_, buffer.memory, kFabricMessageBytes, descriptor, FI_ADDR_UNSPEC, &buffer.room);
+      fi_recv(objects_.endpoint, buffer.memory, kFabricMessageBytes, descriptor, FI_ADDR_UNSPEC, &buffer.room);
   if (result != 0) unposted_.push_back(&buffer);
 }
 
 void FabricEndpoint::release(ReceiveBuffer* holder) { post(*holder); }
 
-bool FabricEndpoint::take_arrival(FabricEvent& event, const fi_cq_data_entry& entry) {
+bool FabricEndpoint::take_arrival(FabricEvent& event, const fi_cq_msg_entry& entry) {
   auto* holder = static_cast<ReceiveBuffer*>(static_cast<FabricContext*>(entry.op_context));
   if (entry.len == 0) {
     post(*holder);
@@ -228,7 +198,7 @@ bool FabricEndpoint::take_arrival(FabricEvent& event, const fi_cq_data_entry& en
 
 bool FabricEndpoint::take_error(FabricEvent& event) {
   fi_cq_err_entry error{};
-  if (fi_cq_readerr(completions_, &error, 0) != 1 || error.op_context == nullptr) return false;
+  if (fi_cq_readerr(objects_.completions, &error, 0) != 1 || error.op_context == nullptr) return false;
   auto* context = static_cast<FabricContext*>(error.op_context);
   if (context->operation == FabricOperation::kFetch) {
     event.kind = FabricEvent::Kind::kMissed;
@@ -252,14 +222,14 @@ std::size_t FabricEndpoint::poll(std::span<FabricEvent> events) {
     post(buffer);
     if (!unposted_.empty() && unposted_.back() == &buffer) break;
   }
-  std::array<fi_cq_data_entry, kEventsPerRead> entries;
+  std::array<fi_cq_msg_entry, kEventsPerRead> entries;
   std::array<fi_addr_t, kEventsPerRead> sources;
   const std::size_t wanted = std::min(events.size(), entries.size());
-  const ssize_t read = fi_cq_readfrom(completions_, entries.data(), wanted, sources.data());
+  const ssize_t read = fi_cq_readfrom(objects_.completions, entries.data(), wanted, sources.data());
   if (read == -FI_EAVAIL) return take_error(events[0]) ? 1 : 0;
   std::size_t count = 0;
   for (ssize_t i = 0; i < read; ++i) {
-    const fi_cq_data_entry& entry = entries[static_cast<std::size_t>(i)];
+    const fi_cq_msg_entry& entry = entries[static_cast<std::size_t>(i)];
     FabricEvent& event = events[count];
     event = FabricEvent();
     auto* context = static_cast<FabricContext*>(entry.op_context);
@@ -277,11 +247,6 @@ std::size_t FabricEndpoint::poll(std::span<FabricEvent> events) {
     ++count;
   }
   return count;
-}
-
-bool FabricEndpoint::may_sleep() {
-  fid* waited = &completions_->fid;
-  return fi_trywait(fabric_, &waited, 1) == FI_SUCCESS;
 }
 
 }  // namespace portofu

@@ -2,9 +2,6 @@
 // One reliable datagram endpoint of libfabric: messages to addresses, in order for each address, and nothing else. It
 // knows nothing of links and packets; ofi_wire does. The provider is chosen by what it can do, never by its name.
 
-#include <rdma/fi_domain.h>
-#include <rdma/fi_endpoint.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -13,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/wire/ofi/fabric_library.h"
+#include "engine/wire/ofi/fabric_objects.h"
 
 namespace portofu {
 
@@ -95,7 +92,7 @@ enum class FabricSend : std::uint8_t {
 /// Fetches of one process that may be under way.
 inline constexpr std::size_t kMostFetches = 4;
 
-/// Used by one thread at a time. In a forked child it must not be used; FabricEndpoint::abandon instead of destroying.
+/// Used by one thread at a time. In a forked child it must be neither used nor destroyed.
 class FabricEndpoint {
  public:
   /// @param provider  empty: the first that can do what is needed
@@ -109,7 +106,7 @@ class FabricEndpoint {
   FabricEndpoint& operator=(const FabricEndpoint&) = delete;
 
   /// @return FI_ADDR_NOTAVAIL if it cannot be an address
-  fi_addr_t insert(std::uint32_t nid, std::uint16_t port);
+  fi_addr_t insert(std::uint32_t nid, std::uint16_t port) { return objects_.insert(nid, port); }
 
   /// A buffer to fill and send. @return nullptr without memory
   SendBuffer* take_buffer();
@@ -145,8 +142,8 @@ class FabricEndpoint {
   void release(ReceiveBuffer* holder);
 
   /// Readable when poll would find something, provided that may_sleep has said so before.
-  int wait_fd() const { return wait_fd_; }
-  bool may_sleep();
+  int wait_fd() const { return objects_.wait_fd; }
+  bool may_sleep() { return objects_.may_sleep(); }
 
   const std::string& provider() const { return provider_; }
 
@@ -156,7 +153,7 @@ class FabricEndpoint {
   bool add_receive_buffers(std::string* why);
   void post(ReceiveBuffer& buffer);
   bool take_error(FabricEvent& event);
-  bool take_arrival(FabricEvent& event, const fi_cq_data_entry& entry);
+  bool take_arrival(FabricEvent& event, const fi_cq_msg_entry& entry);
   fid_mr* register_memory(const void* memory, std::size_t bytes, std::uint64_t access);
 
   struct BufferSlab {
@@ -164,12 +161,7 @@ class FabricEndpoint {
     fid_mr* registration = nullptr;
   };
 
-  fid_fabric* fabric_ = nullptr;
-  fid_domain* domain_ = nullptr;
-  fid_av* addresses_ = nullptr;
-  fid_cq* completions_ = nullptr;
-  fid_ep* endpoint_ = nullptr;
-  int wait_fd_ = -1;
+  FabricObjects objects_;
   bool registers_ = false;      ///< The provider wants local memory registered.
   bool can_fetch_ = false;      ///< It reads memory of peers.
   bool names_address_ = false;  ///< Exposed memory is named by its address, not from 0.

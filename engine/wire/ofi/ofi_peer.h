@@ -1,6 +1,7 @@
 #pragma once
 // What an OfiWire knows of one other process: its address, what waits to go there, the link to it and the links from
-// it. State only; ofi_wire.cpp is the sending half, ofi_receive.cpp the receiving half.
+// it. State only; ofi_wire.cpp is the sending half, ofi_receive.cpp the receiving half, and
+// ofi_lending.cpp what both do for payloads that stay at their sender.
 
 #include <deque>
 #include <memory>

@@ -178,54 +178,6 @@ void OfiWire::deliver(OfiSource& source, const OfiArrival& arrival) {
   if (source.owner->sources.front().get() == &source) arrived_.push_back(&source);
 }
 
-/// Asks for payloads that are still at their senders, as many as there are buffers for.
-void OfiWire::begin_fetches() {
-  fetch_refused_ = false;
-  for (OfiSource* source : fetching_) {
-    for (OfiArrival& arrival : source->behind) {
-      if (arrival.payload == OfiPayload::kAtSender && !begin_fetch(*source, arrival)) return;
-    }
-  }
-}
-
-/// @return false: no more can begin now; `source` may have failed
-bool OfiWire::begin_fetch(OfiSource& source, OfiArrival& arrival) {
-  FetchBuffer* const buffer = endpoint_->take_fetch_buffer();
-  if (buffer == nullptr) return false;  // One that comes back makes progress.
-  PacketHeader header;
-  OfiLoan loan;
-  std::memcpy(&header, arrival.data, sizeof header);
-  std::memcpy(&loan, arrival.data + sizeof header, sizeof loan);
-  const FabricSend result =
-      endpoint_->fetch(source.owner->address, buffer, header.payload_bytes, loan.address, loan.key);
-  if (result == FabricSend::kTaken) {
-    buffer->owner = &source;
-    arrival.fetch = buffer;
-    arrival.payload = OfiPayload::kOnItsWay;
-    return true;
-  }
-  endpoint_->give_fetch_buffer(buffer);
-  fetch_refused_ = true;
-  if (result == FabricSend::kFailed) lose_source(source);
-  return false;
-}
-
-void OfiWire::take_fetched(const FabricEvent& event) {
-  if (endpoint_->take_back(event.fetch)) return;
-  OfiSource& source = *static_cast<OfiSource*>(event.fetch->owner);
-  const auto arrival = std::ranges::find(source.behind, event.fetch, &OfiArrival::fetch);
-  PORTOFU_ASSERT(arrival != source.behind.end());
-  arrival->payload = OfiPayload::kFetched;
-  if (event.kind == FabricEvent::Kind::kMissed) return lose_source(source);
-  const auto is_here = [](const OfiArrival& waiting) {
-    return waiting.payload == OfiPayload::kInMessage || waiting.payload == OfiPayload::kFetched;
-  };
-  for (; !source.behind.empty() && is_here(source.behind.front()); source.behind.pop_front()) {
-    deliver(source, source.behind.front());
-  }
-  if (source.behind.empty()) std::erase(fetching_, &source);
-}
-
 void OfiWire::take_answer(OfiPeer& peer, const OfiEnvelope& head) {
   if (head.peer_life != options_.life) return;
   if (head.kind == OfiKind::kRefusal && !peer.sources.empty() && peer.sources.back()->life != head.life) {

@@ -4,7 +4,6 @@
 
 #include <poll.h>
 #include <sys/epoll.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,14 +25,6 @@ constexpr std::uint64_t kGreetAgainNs = 250'000'000;
 
 /// Time between two probes of a peer.
 constexpr std::uint64_t kProbeNs = 300'000'000;
-
-/// Whether all of it can be read. The provider would lose the connection over what cannot.
-bool is_readable(const std::byte* memory, std::size_t bytes) {
-  const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
-  const auto start = reinterpret_cast<std::uintptr_t>(memory);
-  const std::uintptr_t first = start / page * page;
-  return madvise(reinterpret_cast<void*>(first), start + bytes - first, MADV_POPULATE_READ) == 0;
-}
 
 }  // namespace
 
@@ -161,26 +152,6 @@ std::byte* OfiWire::claim(Link& given, std::uint32_t payload_bytes) {
   return link.claimed->data + kOfiHeadBytes;
 }
 
-std::uint32_t OfiWire::most_lent_bytes() const {
-  return endpoint_ != nullptr && endpoint_->can_fetch() ? static_cast<std::uint32_t>(kFetchBytes) : 0;
-}
-
-bool OfiWire::lend(Link& given, const std::byte* payload, std::uint32_t bytes, bool) {
-  OfiLink& link = static_cast<OfiLink&>(given);
-  PORTOFU_ASSERT(link.claimed == nullptr && bytes <= most_lent_bytes());
-  if (bytes < kOfiLendFromBytes || link.lost || link.sent - link.released >= link.window) return false;
-  if (!is_readable(payload, bytes)) return false;
-  const ExposedMemory exposed = endpoint_->expose(payload, bytes);
-  if (exposed.registration == nullptr) return false;
-  link.exposed.push_back({link.sent, exposed});
-  link.claimed = endpoint_->take_buffer();
-  link.lends = true;
-  const OfiLoan loan{exposed.address, exposed.key};
-  std::memcpy(link.claimed->data + kOfiHeadBytes, &loan, sizeof loan);
-  counters_.add(Counter::kPacketsLent);
-  return true;
-}
-
 void OfiWire::publish(Link& given, const PacketHeader& header) {
   OfiLink& link = static_cast<OfiLink&>(given);
   SendBuffer* const buffer = std::exchange(link.claimed, nullptr);
@@ -198,17 +169,6 @@ void OfiWire::discard(Link& given) {
   OfiLink& link = static_cast<OfiLink&>(given);
   endpoint_->give_buffer(std::exchange(link.claimed, nullptr));
   if (std::exchange(link.lends, false)) hide_until(link, link.sent + 1);
-}
-
-/// Nobody may read any more what was lent with packets before this one.
-/// @return false if there was nothing
-bool OfiWire::hide_until(OfiLink& link, std::uint64_t packet) {
-  bool any = false;
-  for (; !link.exposed.empty() && link.exposed.front().packet < packet; any = true) {
-    endpoint_->hide(link.exposed.front().memory);
-    link.exposed.pop_front();
-  }
-  return any;
 }
 
 OfiEnvelope OfiWire::envelope(OfiKind kind, std::uint64_t peer_life, std::uint32_t link, std::uint64_t count) const {
