@@ -57,7 +57,7 @@ def all_targets():
                  Series("rate", "portals", "put, matching, event", 64, "malloc"), "gain", 1.5,
                  [Series("rate", "ucx", "tagged", 64), *mpi_peers("rate", 64)])
     yield Target("uTofu put rate 8 B into mapped memory: UCX put",
-                 Series("rate", "utofu", "put, last one told", "best", "shared"), "gain", 1,
+                 Series("rate", "utofu", "put, TCQ notice of the last", "best", "shared"), "gain", 1,
                  [Series("rate", "ucx", "put", "best")])
     for group, x, name in (("latency", 8, "half round trip"), ("rate", 64, "rate, window 64")):
         yield Target(f"MPI 8 B {name}: best MPI", Series(group, "mpi portals4", "send", x), "gain", 1,

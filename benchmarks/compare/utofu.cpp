@@ -2,7 +2,8 @@
 //
 //   latency     half round trips of puts and piggyback puts: told by MRQ notices; or the target's memory polled, while
 //               the waiting process calls the library, or without any call; whole round trips of gets
-//   rate        windows of puts of 8 bytes, each window answered by one put
+//   rate        windows of puts of 8 bytes, each window answered by one put, or complete with the TCQ notice of its
+//               last put
 //   bandwidth   windows of long puts, one way and both ways
 //   atomic      ARMW add, until its local notice; the target polls its MRQ
 //   bypass      a put of 8 bytes to a target that computes and never calls, until its local notice
@@ -49,12 +50,12 @@ class Side {
     utofu_free_vcq(vcq_);
   }
 
-  /// Puts in pieces that the interface takes; the flags are those of the last one.
-  void put(std::size_t bytes, unsigned long flags) {
+  /// Puts in pieces that the interface takes; `flags` are those of the last one.
+  void put(std::size_t bytes, unsigned long flags, unsigned long each = kTcq) {
     for (std::size_t at = 0; at < bytes; at += longest_) {
       const std::size_t part = std::min(longest_, bytes - at);
       const unsigned long mine = at + part == bytes ? flags : 0;
-      post([&] { return utofu_put(vcq_, peer_.vcq, here_ + at, peer_.sink + at, part, 0, mine | kTcq, nullptr); });
+      post([&] { return utofu_put(vcq_, peer_.vcq, here_ + at, peer_.sink + at, part, 0, mine | each, nullptr); });
     }
   }
 
@@ -95,6 +96,15 @@ class Side {
     while ((rc = utofu_poll_tcq(vcq_, 0, &data)) == UTOFU_SUCCESS) {
     }
     if (rc != UTOFU_ERR_NOT_FOUND) check(rc, "utofu_poll_tcq");
+  }
+
+  /// Waits for an entry of the TCQ.
+  void await_tcq() {
+    void* data = nullptr;
+    int rc;
+    while ((rc = utofu_poll_tcq(vcq_, 0, &data)) == UTOFU_ERR_NOT_FOUND) {
+    }
+    check(rc, "utofu_poll_tcq");
   }
 
   Buffer source, sink;
@@ -190,6 +200,27 @@ void stream(World& w, Side& side, std::size_t bytes, int window, bool both, bool
   }
 }
 
+/// Windows of puts of 8 bytes, each window complete when the TCQ notice of its last one is read (they come in order,
+/// 2.2.10); the target is told nothing.
+void put_alone(World& w, Side& side, double window) {
+  std::uint64_t number = 0;
+  last_word(side.sink, 8).store(0);
+  w.point("put, TCQ notice of the last", window, "M/s", rate(window), [&](long count) {
+    number += static_cast<std::uint64_t>(count);
+    w.serve(
+        [&] {
+          for (std::uint64_t i = number - static_cast<std::uint64_t>(count) + 1; i <= number; ++i) {
+            last_word(side.source, 8).store(i, std::memory_order_relaxed);
+            for (int put = 1; put < static_cast<int>(window); ++put) side.put(8, 0, 0);
+            side.put(8, 0);
+            side.await_tcq();
+          }
+        },
+        [&] { side.look(); });
+    while (w.rank == 1 && last_word(side.sink, 8).load() != number) side.look();
+  });
+}
+
 void run_rate(World& w) {
   Side side(w, 64);
   for (const double window : w.options.points_or(kWindows)) {
@@ -197,6 +228,7 @@ void run_rate(World& w) {
       w.point(each ? "put, MRQ notice" : "put, last one told", window, "M/s", rate(window),
               [&](long count) { stream(w, side, 8, static_cast<int>(window), false, each, count); });
     }
+    put_alone(w, side, window);
   }
 }
 

@@ -3,6 +3,7 @@
 // order, and the MRQ, whose entries are made by what arrives. Both in the process's own memory, used on duty.
 
 #include <atomic>
+#include <bit>
 #include <cstdint>
 #include <deque>
 #include <vector>
@@ -14,19 +15,25 @@ namespace portofu {
 /// @spec uTofu guide, 2.2.1.2, 3.7.4.1
 class TransmitCompleteQueue {
  public:
-  /// @param entry_count  descriptors that may be posted and not read, a power of two is not needed
-  explicit TransmitCompleteQueue(std::uint32_t entry_count) : entries_(entry_count) {}
+  /// @param entry_count  descriptors that may be posted and not read
+  explicit TransmitCompleteQueue(std::uint32_t entry_count)
+      : entry_count_(entry_count), mask_(std::bit_ceil(entry_count) - 1), entries_(mask_ + 1) {}
 
   std::uint64_t unread() const { return next_ - oldest_; }
   bool has_room(std::uint64_t wanted) {
-    forget_silent();
-    return wanted <= entries_.size() - unread();
+    if (wanted > entry_count_ - unread()) forget_silent();
+    return wanted <= entry_count_ - unread();
+  }
+
+  /// Gives back the entries that nobody will read.
+  void forget_silent() {
+    while (unread() != 0 && is_done(oldest()) && !oldest().notice) ++oldest_;
   }
 
   /// Takes the next place. @pre has_room(1)
   /// @param notice  whether success is told
   std::uint64_t take(void* callback_data, bool notice) {
-    Entry& entry = entries_[next_ % entries_.size()];
+    Entry& entry = entry_of(next_);
     entry.callback_data = callback_data;
     entry.fail = NiFail::kOk;
     entry.notice = notice;
@@ -36,7 +43,7 @@ class TransmitCompleteQueue {
 
   /// The descriptor of a place has left, or never will. A failure is always told.
   void complete(std::uint64_t place, NiFail fail) {
-    Entry& entry = entries_[place % entries_.size()];
+    Entry& entry = entry_of(place);
     entry.fail = fail;
     entry.notice = entry.notice || fail != NiFail::kOk;
     // (T1) Partner: is_done.
@@ -45,7 +52,7 @@ class TransmitCompleteQueue {
 
   /// The descriptor has left before anybody could ask for it: take and complete in one. @pre has_room(1)
   void take_done(void* callback_data) {
-    Entry& entry = entries_[next_++ % entries_.size()];
+    Entry& entry = entry_of(next_++);
     entry.callback_data = callback_data;
     entry.fail = NiFail::kOk;
     entry.notice = true;
@@ -54,12 +61,14 @@ class TransmitCompleteQueue {
 
   /// Reads the oldest notice. @return false if the oldest descriptor is still on its way, or there is none
   bool read(void** callback_data, NiFail* fail) {
-    forget_silent();
-    if (unread() == 0 || !is_done(oldest())) return false;
-    *callback_data = oldest().callback_data;
-    *fail = oldest().fail;
-    ++oldest_;
-    return true;
+    while (unread() != 0 && is_done(oldest())) {
+      const Entry& entry = entry_of(oldest_++);
+      if (!entry.notice) continue;
+      *callback_data = entry.callback_data;
+      *fail = entry.fail;
+      return true;
+    }
+    return false;
   }
 
  private:
@@ -71,11 +80,11 @@ class TransmitCompleteQueue {
   };
   // (T1) A VCQ that is not thread-safe reads its TCQ without the duty.
   static bool is_done(const Entry& entry) { return entry.done.load(std::memory_order_acquire); }
-  Entry& oldest() { return entries_[oldest_ % entries_.size()]; }
-  void forget_silent() {
-    while (unread() != 0 && is_done(oldest()) && !oldest().notice) ++oldest_;
-  }
+  Entry& entry_of(std::uint64_t place) { return entries_[place & mask_]; }
+  Entry& oldest() { return entry_of(oldest_); }
 
+  std::uint64_t entry_count_;
+  std::uint64_t mask_;  ///< A power of two less one: a division takes longer than a put.
   std::vector<Entry> entries_;
   std::uint64_t oldest_ = 0;  ///< Place of the oldest entry that is not read; places count up.
   std::uint64_t next_ = 0;    ///< Place of the next descriptor.

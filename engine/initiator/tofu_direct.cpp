@@ -108,27 +108,6 @@ bool get_at_once(DirectLane& lane, const DirectCall& call, std::uint64_t local_s
   return true;
 }
 
-bool armw_at_once(DirectLane& lane, const DirectCall& call, AtomicOperation operation, std::uint64_t value,
-                  std::uint64_t operand) {
-  const LaneUse use(lane);
-  std::byte* const target = lane.find_remote(call.vcq_id, call.stadd, call.bytes, true, call.in_order);
-  if (target == nullptr || !has_room_for_notices(lane, call.notices)) return false;
-  std::uint64_t old_value = 0;
-  AtomicRequest request{operation, call.bytes == 8 ? AtomicType::kUint64 : AtomicType::kUint32};
-  request.target = target;
-  request.source = reinterpret_cast<const std::byte*>(&value);
-  request.operand = reinterpret_cast<const std::byte*>(&operand);
-  request.fetched = reinterpret_cast<std::byte*>(&old_value);
-  request.item_count = 1;
-  if (execute_atomic(request) != AtomicResult::kDone) return false;
-  raise(lane.atomics);
-  tell_at_once(lane, call, NoticeKind::kLocalArmw, [&](Notice& notice) {
-    notice.remote_stadd = call.stadd;
-    notice.remote_value = old_value;
-  });
-  return true;
-}
-
 bool can_have_lanes() { return register_private_barrier(); }
 
 void count_lane_on_duty(Core& core, DirectLane& lane) {

@@ -8,7 +8,8 @@
 #include "engine/address/core.h"
 #include "engine/address/direct_lane.h"
 #include "engine/address/guarded_copy.h"
-#include "engine/target/atomic_unit.h"
+#include "engine/queue/assert.h"
+#include "engine/target/atomic_access.h"
 
 namespace portofu {
 
@@ -97,25 +98,54 @@ inline bool put_at_once(DirectLane& lane, const DirectCall& call, std::uint64_t 
   return put_data_at_once(lane, call, from);
 }
 
-/// A put of 8 bytes of which nobody is told: the shortest way of all. The store needs no guard: the peer's heap has its
-/// memory, and the data lies on the stack or in our own heap.
-[[gnu::always_inline]] inline bool put_word_at_once(DirectLane& lane, std::uint64_t vcq_id, std::uint64_t stadd,
-                                                    std::uint64_t word, bool in_order) {
+/// A put of 8 bytes of which the MRQs hear nothing: the shortest way of all. The store needs no guard: the peer's heap
+/// has its memory, and the data lies on the stack or in our own heap. Of `call` its bytes are not looked at.
+[[gnu::always_inline]] inline bool put_word_at_once(DirectLane& lane, const DirectCall& call, std::uint64_t word) {
   const LaneUse use(lane);
-  std::byte* const to = lane.find_remote(vcq_id, stadd, sizeof word, true, in_order);
-  if (to == nullptr) return false;
+  std::byte* const to = lane.find_remote(call.vcq_id, call.stadd, sizeof word, true, call.in_order);
+  if (to == nullptr || (call.notices != 0 && !lane.tcq.has_room(1))) return false;
   // What was put before is seen before (STRONG_ORDER). Compilers make one store of the copy.
   std::atomic_thread_fence(std::memory_order_release);
   std::memcpy(to, &word, sizeof word);
   raise(lane.words);
+  if (call.notices != 0) lane.tcq.take_done(call.callback_data);
   return true;
 }
 
 bool get_at_once(DirectLane& lane, const DirectCall& call, std::uint64_t local_stadd);
 
-/// @param operand  what is compared, for kCswap
-bool armw_at_once(DirectLane& lane, const DirectCall& call, AtomicOperation operation, std::uint64_t value,
-                  std::uint64_t operand);
+/// An ARMW of an aligned word in a peer's heap, which has its memory: what execute_atomic does, without its tables and
+/// its guard. @return the old value
+template <class Word>
+inline Word update_word(AtomicOperation operation, std::byte* at, Word source, Word operand) {
+  switch (operation) {
+    case AtomicOperation::kSwap: return CpuAccess::update<AtomicOperation::kSwap, Word>(at, source, operand);
+    case AtomicOperation::kSum: return CpuAccess::update<AtomicOperation::kSum, Word>(at, source, operand);
+    case AtomicOperation::kBxor: return CpuAccess::update<AtomicOperation::kBxor, Word>(at, source, operand);
+    case AtomicOperation::kBand: return CpuAccess::update<AtomicOperation::kBand, Word>(at, source, operand);
+    case AtomicOperation::kBor: return CpuAccess::update<AtomicOperation::kBor, Word>(at, source, operand);
+    default: break;
+  }
+  PORTOFU_ASSERT(operation == AtomicOperation::kCswap);
+  return CpuAccess::update<AtomicOperation::kCswap, Word>(at, source, operand);
+}
+
+/// @tparam Word  of call.bytes
+/// @param compared  for kCswap
+template <class Word>
+inline bool armw_at_once(DirectLane& lane, const DirectCall& call, AtomicOperation operation, Word value,
+                         Word compared) {
+  const LaneUse use(lane);
+  std::byte* const at = lane.find_remote(call.vcq_id, call.stadd, sizeof(Word), true, call.in_order);
+  if (at == nullptr || !has_room_for_notices(lane, call.notices)) return false;
+  const Word old_value = update_word<Word>(operation, at, value, compared);
+  raise(lane.atomics);
+  tell_at_once(lane, call, NoticeKind::kLocalArmw, [&](Notice& notice) {
+    notice.remote_stadd = call.stadd;
+    notice.remote_value = old_value;
+  });
+  return true;
+}
 
 /// Whether this kernel has the barrier that lanes need (L1). Registers the process for it.
 bool can_have_lanes();

@@ -97,7 +97,7 @@ int utofu_query_num_unread_tcq(utofu_vcq_hdl_t vcq_hdl, size_t* count) {
     std::uint64_t unread = 0;
     for (const auto& other : core.tofu->queue(queue_number(vcq.id))->vcqs) {
       if (other == nullptr) continue;
-      other->tcq.has_room(0);  // Entries that nobody will read are forgotten first.
+      other->tcq.forget_silent();
       unread += other->tcq.unread();
     }
     *count = unread;

@@ -29,10 +29,10 @@ inline DirectLane* find_lane(utofu_vcq_hdl_t hdl, const DirectCall& call, unsign
   return call.bytes - 1 < most_bytes && call.bytes <= lane->most_bytes ? lane : nullptr;
 }
 
-/// Whether a put is one of 8 bytes of which nobody is told.
+/// Whether a put is one of 8 bytes of which the MRQs hear nothing.
 constexpr bool is_word(std::size_t length, std::uint64_t edata, unsigned long flags) {
-  constexpr unsigned long kNotices = UTOFU_ONESIDED_FLAG_TCQ_NOTICE | UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE;
-  return length == sizeof(std::uint64_t) && (edata >> 8 | (flags & (~kDirectFlags | kNotices))) == 0;
+  constexpr unsigned long kOthers = ~kDirectFlags | UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE;
+  return length == sizeof(std::uint64_t) && (edata >> 8 | (flags & kOthers)) == 0;
 }
 
 /// Whether a call may not overtake what is under way (2.2.10).

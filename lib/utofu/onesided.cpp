@@ -107,12 +107,12 @@ std::uint64_t word_at(const std::byte* at) {
 }
 
 /// An ARMW in memory that both sides map.
-/// @param bytes  4 or 8
+template <class Word>
 bool armw_goes_at_once(utofu_vcq_hdl_t hdl, const DirectCall& call, unsigned long flags, AtomicOperation operation,
-                       std::uint64_t value, std::uint64_t compared = 0) {
-  if ((call.stadd & (call.bytes - 1)) != 0) return false;
-  DirectLane* const lane = find_lane(hdl, call, flags, call.bytes);
-  return lane != nullptr && armw_at_once(*lane, call, operation, value, compared);
+                       Word value, Word compared = 0) {
+  if ((call.stadd & (sizeof(Word) - 1)) != 0) return false;
+  DirectLane* const lane = find_lane(hdl, call, flags, sizeof(Word));
+  return lane != nullptr && armw_at_once<Word>(*lane, call, operation, value, compared);
 }
 
 // What the calls with a way for single words do with the rest: kept apart, so that the shortest way stays short.
@@ -142,8 +142,9 @@ int utofu_put(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, utofu_stadd_t 
               size_t length, uint64_t edata, unsigned long int flags, void* cbdata) {
   DirectLane* const lane = lane_of(vcq_hdl);
   if (lane != nullptr && is_word(length, edata, flags)) [[likely]] {
+    const DirectCall call{rmt_vcq_id, rmt_stadd, length, edata, notices_of(flags), cbdata, keeps_order(flags)};
     const std::byte* const from = lane->find_local(lcl_stadd, sizeof(std::uint64_t), false, true);
-    if (from != nullptr && put_word_at_once(*lane, rmt_vcq_id, rmt_stadd, word_at(from), keeps_order(flags))) [[likely]]
+    if (from != nullptr && put_word_at_once(*lane, call, word_at(from))) [[likely]]
       return UTOFU_SUCCESS;
   }
   return put_data(vcq_hdl, rmt_vcq_id, lcl_stadd, rmt_stadd, length, edata, flags, cbdata);
@@ -182,9 +183,11 @@ int utofu_put_piggyback(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, void
 int utofu_put_piggyback8(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, uint64_t lcl_data, utofu_stadd_t rmt_stadd,
                          size_t length, uint64_t edata, unsigned long int flags, void* cbdata) {
   DirectLane* const lane = lane_of(vcq_hdl);
-  if (lane != nullptr && is_word(length, edata, flags) &&
-      put_word_at_once(*lane, rmt_vcq_id, rmt_stadd, lcl_data, keeps_order(flags))) [[likely]]
-    return UTOFU_SUCCESS;
+  if (lane != nullptr && is_word(length, edata, flags)) [[likely]] {
+    const DirectCall call{rmt_vcq_id, rmt_stadd, length, edata, notices_of(flags), cbdata, keeps_order(flags)};
+    if (put_word_at_once(*lane, call, lcl_data)) [[likely]]
+      return UTOFU_SUCCESS;
+  }
   return put_piggyback8_data(vcq_hdl, rmt_vcq_id, lcl_data, rmt_stadd, length, edata, flags, cbdata);
 }
 

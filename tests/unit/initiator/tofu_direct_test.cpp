@@ -68,6 +68,10 @@ class TofuDirectTest : public CoreTest {
     return {kRemoteVcq, kRemoteStadd, bytes, 3, notices, nullptr, notices != 0};
   }
   static DirectCall strong_call(std::uint64_t bytes) { return {kRemoteVcq, kRemoteStadd, bytes, 3, 0, nullptr, true}; }
+  static DirectCall at(DirectCall call, std::uint64_t offset) {
+    call.stadd += offset;
+    return call;
+  }
 
   /// Brings a packet that has data on its way: a put that is told and short.
   void send_short_told(std::uint64_t flags = 0) {
@@ -156,10 +160,10 @@ TEST_F(TofuDirectTest, What_asks_for_no_order__goes_at_once_whatever_is_under_wa
   start(request(DescriptorKind::kTofuPut, 8));
   send_short_told();
   EXPECT_TRUE(put_at_once(vcq->direct, call(16), stadd));
-  EXPECT_TRUE(put_word_at_once(vcq->direct, kRemoteVcq, kRemoteStadd, 7, false));
+  EXPECT_TRUE(put_word_at_once(vcq->direct, call(8), 7));
   EXPECT_EQ(word(0), 7u);
   EXPECT_TRUE(get_at_once(vcq->direct, call(8), stadd + 16));
-  EXPECT_TRUE(armw_at_once(vcq->direct, call(8), AtomicOperation::kSum, 1, 0));
+  EXPECT_TRUE(armw_at_once<std::uint64_t>(vcq->direct, call(8), AtomicOperation::kSum, 1, 0));
   start(request(DescriptorKind::kTofuPut, 100));
   start(request(DescriptorKind::kTofuPut, 2000, kTofuRemoteNotice));
   EXPECT_EQ(wire.sent.size(), 2u) << "the told ones";
@@ -172,9 +176,9 @@ TEST_F(TofuDirectTest, Strong_order__waits_for_packets_that_touch_memory) {
   start(request(DescriptorKind::kTofuPut, 8));
   send_short_told();
   EXPECT_FALSE(put_at_once(vcq->direct, strong_call(8), stadd));
-  EXPECT_FALSE(put_word_at_once(vcq->direct, kRemoteVcq, kRemoteStadd, 7, true));
+  EXPECT_FALSE(put_word_at_once(vcq->direct, strong_call(8), 7));
   EXPECT_FALSE(get_at_once(vcq->direct, strong_call(8), stadd));
-  EXPECT_FALSE(armw_at_once(vcq->direct, strong_call(8), AtomicOperation::kSum, 1, 0));
+  EXPECT_FALSE(armw_at_once<std::uint64_t>(vcq->direct, strong_call(8), AtomicOperation::kSum, 1, 0));
   start(request(DescriptorKind::kTofuPut, 2000, kTofuRemoteNotice | kTofuStrongOrder));
   EXPECT_TRUE(is_untouched(remote.data() + 8, 1992));
   EXPECT_EQ(next_sent().payload_bytes, 8u);
@@ -243,11 +247,11 @@ TEST_F(TofuDirectTest, Second_put__goes_at_once) {
   start(request(DescriptorKind::kTofuPut, 8));
   EXPECT_TRUE(put_at_once(vcq->direct, call(300), stadd));
   EXPECT_TRUE(holds_pattern(remote.data(), 300));
-  EXPECT_TRUE(put_word_at_once(vcq->direct, kRemoteVcq, kRemoteStadd + 8, 77, true));
+  EXPECT_TRUE(put_word_at_once(vcq->direct, at(strong_call(8), 8), 77));
   EXPECT_EQ(word(1), 77u);
   EXPECT_FALSE(put_at_once(vcq->direct, call(remote.size() + 1), stadd)) << "it leaves the region";
-  EXPECT_FALSE(put_word_at_once(vcq->direct, kRemoteVcq, kRemoteStadd + remote.size() - 7, 1, false));
-  EXPECT_FALSE(put_word_at_once(vcq->direct, kRemoteVcq, kRemoteStadd + make_stadd(1), 1, false)) << "another STag";
+  EXPECT_FALSE(put_word_at_once(vcq->direct, at(call(8), remote.size() - 7), 1));
+  EXPECT_FALSE(put_word_at_once(vcq->direct, at(call(8), make_stadd(1)), 1)) << "another STag";
 }
 
 TEST_F(TofuDirectTest, Notices_of_what_went_at_once__are_those_of_the_guide) {
@@ -256,7 +260,7 @@ TEST_F(TofuDirectTest, Notices_of_what_went_at_once__are_those_of_the_guide) {
   constexpr std::uint64_t kBoth = kTofuTcqNotice | kTofuLocalNotice;
   EXPECT_TRUE(put_at_once(vcq->direct, call(8, kBoth), stadd));
   EXPECT_TRUE(get_at_once(vcq->direct, call(8, kBoth), stadd + 16));
-  EXPECT_TRUE(armw_at_once(vcq->direct, call(8, kBoth), AtomicOperation::kCswap, 5, word(0)));
+  EXPECT_TRUE(armw_at_once<std::uint64_t>(vcq->direct, call(8, kBoth), AtomicOperation::kCswap, 5, word(0)));
   EXPECT_EQ(word(0), 5u);
   for (const NoticeKind kind : {NoticeKind::kLocalPut, NoticeKind::kLocalGet, NoticeKind::kLocalArmw}) {
     EXPECT_EQ(left(), NiFail::kOk);
@@ -266,6 +270,60 @@ TEST_F(TofuDirectTest, Notices_of_what_went_at_once__are_those_of_the_guide) {
     EXPECT_EQ(notice->edata, 3u);
     EXPECT_EQ(notice->local_stadd, kind == NoticeKind::kLocalGet ? stadd + 24 : 0);
     vcq->direct.notices.drop();
+  }
+}
+
+TEST_F(TofuDirectTest, Word_that_went_at_once__has_its_TCQ_notice_and_needs_room_for_it) {
+  start(request(DescriptorKind::kTofuPut, 8));
+  EXPECT_EQ(left(), NiFail::kOk);
+  int mark = 0;
+  DirectCall told = at(call(8), 8);
+  told.notices = kTofuTcqNotice;
+  told.callback_data = &mark;
+  std::uint64_t value = 0;
+  while (vcq->tcq.has_room(1)) ASSERT_TRUE(put_word_at_once(vcq->direct, told, ++value));
+  EXPECT_EQ(word(1), value);
+  EXPECT_FALSE(put_word_at_once(vcq->direct, told, value + 1));
+  EXPECT_EQ(word(1), value);
+  void* callback_data = nullptr;
+  NiFail fail = NiFail::kSegv;
+  for (; value > 0; --value) {
+    ASSERT_TRUE(vcq->tcq.read(&callback_data, &fail));
+    EXPECT_EQ(callback_data, &mark);
+    EXPECT_EQ(fail, NiFail::kOk);
+  }
+  EXPECT_FALSE(vcq->tcq.read(&callback_data, &fail));
+}
+
+/// 3.7.1.11: the operations, on words of both lengths; what lies beside the word stays.
+TEST_F(TofuDirectTest, Armw_that_went_at_once__computes_as_the_guide_says) {
+  start(request(DescriptorKind::kTofuPut, 8));
+  constexpr std::uint64_t kBefore = 0xf0f0f0f0'ffff0005, kValue = 0x11111111'00ff0002;
+  const struct {
+    AtomicOperation operation;
+    std::uint64_t compared, after;
+  } cases[] = {{AtomicOperation::kSwap, 0, kValue},
+               {AtomicOperation::kSum, 0, kBefore + kValue},
+               {AtomicOperation::kBxor, 0, kBefore ^ kValue},
+               {AtomicOperation::kBand, 0, kBefore & kValue},
+               {AtomicOperation::kBor, 0, kBefore | kValue},
+               {AtomicOperation::kCswap, kBefore, kValue},
+               {AtomicOperation::kCswap, kBefore + 1, kBefore}};
+  for (const auto& [operation, compared, after] : cases) {
+    for (const std::uint64_t bytes : {8u, 4u}) {
+      const std::uint64_t mask = bytes == 8 ? ~std::uint64_t{0} : 0xffffffff;
+      std::memcpy(remote.data(), &kBefore, sizeof kBefore);
+      const DirectCall told = call(bytes, kTofuLocalNotice);
+      ASSERT_TRUE(bytes == 8
+                      ? armw_at_once<std::uint64_t>(vcq->direct, told, operation, kValue, compared)
+                      : armw_at_once<std::uint32_t>(vcq->direct, told, operation, static_cast<std::uint32_t>(kValue),
+                                                    static_cast<std::uint32_t>(compared)));
+      EXPECT_EQ(word(0), (kBefore & ~mask) | (after & mask)) << static_cast<int>(operation) << ", bytes: " << bytes;
+      const Notice* notice = vcq->direct.notices.front(vcq->mrq);
+      ASSERT_NE(notice, nullptr);
+      EXPECT_EQ(notice->remote_value, kBefore & mask);
+      vcq->direct.notices.drop();
+    }
   }
 }
 
