@@ -16,6 +16,7 @@
 #include "tests/conformance/harness/fixture.h"
 #include "tests/process/between_nodes.h"
 #include "tests/process/own_node.h"
+#include "tests/process/test_network.h"
 
 namespace portofu {
 namespace {
@@ -25,11 +26,7 @@ using namespace conformance;
 constexpr const char* kBad = "loss=10,duplicate=5,reorder=64,corrupt=1,seed=7";
 
 /// Each process is on a node of its own.
-void live_on_node(int number) {
-  // Networks of their own for the tests that run at the same time.
-  static const int network = static_cast<int>(getpid()) % 250 + 1;
-  setenv("PORTOFU_NID", ("127.12." + std::to_string(network) + "." + std::to_string(number + 1)).c_str(), 1);
-}
+void live_on_node(int number) { setenv("PORTOFU_NID", test_address(number + 1).c_str(), 1); }
 
 /// @param faults  PORTOFU_DATAGRAM_FAULTS
 void run_on_nodes(int count, const char* faults, const Body& body) {

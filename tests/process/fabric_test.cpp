@@ -11,6 +11,7 @@
 #include "tests/process/between_nodes.h"
 #include "tests/process/child_process.h"
 #include "tests/process/own_node.h"
+#include "tests/process/test_network.h"
 
 namespace portofu {
 namespace {
@@ -19,9 +20,7 @@ using namespace conformance;
 
 /// The process is on a node of its own, unless it shares the number with others.
 void live_on_node(int number, const char* fabric = "1") {
-  // Networks of their own for the tests that run at the same time.
-  static const int network = static_cast<int>(getpid()) % 250 + 1;
-  setenv("PORTOFU_NID", ("127.10." + std::to_string(network) + "." + std::to_string(number + 1)).c_str(), 1);
+  setenv("PORTOFU_NID", test_address(number + 1).c_str(), 1);
   setenv("PORTOFU_FABRIC", fabric, 1);
 }
 

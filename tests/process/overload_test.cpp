@@ -9,6 +9,7 @@
 #include "tests/conformance/harness/fixture.h"
 #include "tests/process/own_node.h"
 #include "tests/process/resources.h"
+#include "tests/process/test_network.h"
 
 namespace portofu {
 namespace {
@@ -30,9 +31,8 @@ struct OverloadBoard {
 class Overload : public testing::TestWithParam<bool> {
  protected:
   Overload() {
-    // Two loopback networks for each test program; nobody else uses them at the same time.
-    const auto number = static_cast<int>(getpid()) % 250;
-    if (GetParam()) setenv("PORTOFU_TEST_NODES", ("127.41." + std::to_string(number)).c_str(), 1);
+    const std::string first = test_address(1);
+    if (GetParam()) setenv("PORTOFU_TEST_NODES", first.substr(0, first.rfind('.')).c_str(), 1);
   }
   ~Overload() override { unsetenv("PORTOFU_TEST_NODES"); }
 

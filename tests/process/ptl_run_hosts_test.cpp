@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "tests/process/launcher.h"
+#include "tests/process/test_network.h"
 
 namespace portofu {
 namespace {
@@ -17,7 +18,7 @@ class Hosts {
   explicit Hosts(int count) {
     std::ofstream(agent()) << "#!/bin/sh\necho \"$@\" >>" << notes() << "\nshift\nsh -c \"$*\"\n";
     chmod(agent().c_str(), 0700);
-    for (int i = 1; i <= count; ++i) list_ += (i > 1 ? ",127.12." : "127.12.") + network() + '.' + std::to_string(i);
+    for (int i = 1; i <= count; ++i) list_ += (i > 1 ? "," : "") + test_address(i);
   }
   ~Hosts() {
     unlink(agent().c_str());
@@ -38,7 +39,7 @@ class Hosts {
     words.insert(words.end(), {"-c", command});
     return words;
   }
-  std::string address(int number) const { return "127.12." + network() + '.' + std::to_string(number); }
+  std::string address(int number) const { return test_address(number); }
   std::string agent_was_told() const {
     std::stringstream text;
     text << std::ifstream(notes()).rdbuf();
@@ -46,7 +47,6 @@ class Hosts {
   }
 
  private:
-  static std::string network() { return std::to_string(getpid() % 250 + 1); }
   static std::string agent() { return "/tmp/ptl-run-test-agent-" + std::to_string(getpid()); }
   static std::string notes() { return agent() + ".notes"; }
 
@@ -199,7 +199,8 @@ TEST(PtlRunHosts, Death_of_a_helper_or_its_agent__ends_the_job_and_is_told) {
     // The agent's shell waits for the shell that becomes the helper.
     kill(agent ? parent_of(helper) : helper, SIGKILL);
     EXPECT_EQ(launcher.wait_status(), 125);
-    EXPECT_TRUE(contains(launcher.output(), "the connection to the host 127.12.")) << launcher.output();
+    EXPECT_TRUE(contains(launcher.output(), "the connection to the host " + test_address(1).substr(0, 4)))
+        << launcher.output();
     EXPECT_TRUE(contains(launcher.output(), "is lost")) << launcher.output();
     expect_all_gone(pids);
   }

@@ -13,24 +13,21 @@
 #include "tests/conformance/harness/fixture.h"
 #include "tests/process/child_process.h"
 #include "tests/process/own_node.h"
+#include "tests/process/test_network.h"
 
 namespace portofu {
 namespace {
 
 using namespace conformance;
 
-/// Networks and ports of their own for the tests that run at the same time.
-std::uint8_t network() {
-  static const int number = static_cast<int>(getpid()) % 250 + 1;
-  return static_cast<std::uint8_t>(number);
-}
+/// Its own for the tests that run at the same time.
 std::uint16_t directory_port() {
   static const int number = 30000 + static_cast<int>(getpid()) % 20000;
   return static_cast<std::uint16_t>(number);
 }
 
 void live_on_node(std::uint8_t number) {
-  setenv("PORTOFU_NID", ("127.11." + std::to_string(network()) + "." + std::to_string(number)).c_str(), 1);
+  setenv("PORTOFU_NID", test_address(number).c_str(), 1);
   setenv("PORTOFU_FABRIC", "1", 1);
   setenv("PORTOFU_DIRECTORY_PORT", std::to_string(directory_port()).c_str(), 1);
 }
@@ -41,7 +38,7 @@ int open_silent_node(std::uint8_t number) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(directory_port());
-  address.sin_addr.s_addr = htonl(0x7f0b0000u | std::uint32_t{network()} << 8 | number);
+  address.sin_addr.s_addr = htonl(test_network() + number);
   EXPECT_EQ(bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
   return fd;
 }
@@ -67,7 +64,7 @@ struct Watch {
 };
 
 TEST(SilentNode, Calls_return_at_once_and_operations_end) {
-  network();
+  test_network();
   directory_port();
   run_processes(2, [](Process& self) {
     live_on_node(static_cast<std::uint8_t>(self.rank() + 1));
@@ -86,7 +83,9 @@ TEST(SilentNode, Calls_return_at_once_and_operations_end) {
     ASSERT_EQ(utofu_reg_mem(vcq, memory, sizeof memory, 0, &own.stadd), UTOFU_SUCCESS);
     const std::vector<Place> places = self.share(own);
     if (self.rank() == 1) return self.barrier();
-    std::uint8_t coords[6] = {9, network(), 11, 0, 0, 0};
+    const std::uint32_t absent = test_network() + 9;
+    std::uint8_t coords[6] = {9, static_cast<std::uint8_t>(absent >> 8), static_cast<std::uint8_t>(absent >> 16), 0, 0,
+                              0};
     utofu_vcq_id_t nobody = 0;
     ASSERT_EQ(utofu_construct_vcq_id(coords, 0, 0, 0, &nobody), UTOFU_SUCCESS);
     Watch watch;

@@ -11,6 +11,8 @@
 #include <cstdlib>
 #include <string>
 
+#include "tests/process/test_network.h"
+
 namespace portofu {
 
 enum class Place : int { kOneNode, kNodeEach };
@@ -20,9 +22,7 @@ class TestNodes {
  public:
   explicit TestNodes(Place place) : place_(place) {
     static std::uint32_t count = 0;
-    const std::uint32_t number = static_cast<std::uint32_t>(getpid()) * 4 + count++ % 4;
-    // 127.16.0.0 to 127.31.255.255 are addresses of every Linux machine, for programs like this one.
-    base_ = 0x7f100000u | (number & 0xfff) << 8;
+    base_ = test_network() + count++ % 4 * 64;
   }
 
   Place place() const { return place_; }

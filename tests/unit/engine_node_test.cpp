@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "tests/process/test_network.h"
+
 namespace portofu {
 namespace {
 
@@ -34,7 +36,7 @@ TEST(EngineNode, Shuffle_seed__puts_the_disorder_over_both) {
 
 Settings datagram_settings() {
   Settings settings;
-  settings.nid = 0x7f0b0001 + (static_cast<std::uint32_t>(getpid()) % 250 << 8);
+  settings.nid = test_network() + 1;
   settings.fabric = static_cast<std::uint32_t>(FabricUse::kOn);
   settings.fabric_endpoint = static_cast<std::uint32_t>(EndpointKind::kDatagram);
   return settings;

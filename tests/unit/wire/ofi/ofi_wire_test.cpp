@@ -337,7 +337,7 @@ TEST(OfiWire, Port_that_is_taken__gives_the_reason) {
 TEST(OfiWire, Base_port__is_added_to_the_pid) {
   OfiOptions options = ofi_options(kNodeA);
   options.self.pid = 5;
-  options.base_port = test_pid();
+  options.base_port = test_pid() - options.self.pid;  // No other test's port.
   OfiEnd a(options);
   options.self.nid = kNodeB;
   OfiEnd b(options);
