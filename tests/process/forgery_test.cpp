@@ -17,6 +17,7 @@
 #include "engine/wire/ofi/directory_socket.h"
 #include "engine/wire/ofi/fabric_endpoint.h"
 #include "engine/wire/ofi/ofi_message.h"
+#include "engine/wire/ofi/socket_address.h"
 #include "engine/wire/shm/shm_wire.h"
 #include "tests/process/child_process.h"
 #include "tests/process/correspondence.h"
@@ -408,26 +409,33 @@ TEST_F(ForgeryTest, Garbage_at_every_datagram_port__harms_nobody) {
   start(Place::kNodeEach);
   Forger forger(seed_, nodes_->job_key(), geteuid());
   const int udp = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  const std::uint16_t directory = DirectorySocket::default_port(nodes_->job_key(), geteuid());
-  for (const std::uint16_t port : {directory, static_cast<std::uint16_t>(target_id().pid)}) {
-    sockaddr_in to{};
-    to.sin_family = AF_INET;
-    to.sin_addr.s_addr = htonl(target_id().nid);
-    to.sin_port = htons(port);
-    send_garbage(udp, reinterpret_cast<const sockaddr*>(&to), sizeof to, forger, datagrams);
+  sockaddr_in to = socket_address(target_id().nid, DirectorySocket::default_port(nodes_->job_key(), geteuid()));
+  const auto refused = [this] {
+    return counter(Counter::kPacketsRefusedKey) + counter(Counter::kPacketsRefusedMalformed);
+  };
+  // No more at a time than the kernel keeps for a socket: each one is read, refused and counted.
+  constexpr int kMostUnderWay = 64;
+  const std::uint64_t before = refused();
+  for (int sent = 0; sent < datagrams; sent += kMostUnderWay) {
+    send_garbage(udp, reinterpret_cast<const sockaddr*>(&to), sizeof to, forger, kMostUnderWay);
+    const std::uint64_t all = before + static_cast<std::uint64_t>(sent + kMostUnderWay);
+    ASSERT_TRUE(eventually([&] { return refused() >= all; })) << "of " << all << " only " << refused();
+    ASSERT_EQ(refused(), all);
   }
+  to.sin_port = htons(static_cast<std::uint16_t>(target_id().pid));
+  send_garbage(udp, reinterpret_cast<const sockaddr*>(&to), sizeof to, forger, datagrams);
   close(udp);
   std::shared_ptr<PeerSegment> segment;
   ASSERT_EQ(PeerSegment::attach("/dev/shm", target_id(), &segment), AttachResult::kAttached);
   const int bell = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   for (int i = 0; i < 100; ++i) {
     // It has a name only while its engine sleeps.
-    sockaddr_un to{};
-    to.sun_family = AF_UNIX;
+    sockaddr_un bell_address{};
+    bell_address.sun_family = AF_UNIX;
     const std::uint32_t name = segment->control().doorbell.watcher.load();
     if (name == 0) continue;
-    std::snprintf(to.sun_path + 1, 9, "%05x", name - 1);
-    send_garbage(bell, reinterpret_cast<const sockaddr*>(&to), offsetof(sockaddr_un, sun_path) + 6, forger,
+    std::snprintf(bell_address.sun_path + 1, 9, "%05x", name - 1);
+    send_garbage(bell, reinterpret_cast<const sockaddr*>(&bell_address), offsetof(sockaddr_un, sun_path) + 6, forger,
                  datagrams / 100);
   }
   close(bell);
