@@ -280,6 +280,10 @@ class FabricForger {
            });
   }
 
+  /// Messages may be loans, of memory that nobody may read. The fabric ends a connection on which somebody tries, and
+  /// what else is under way there is lost and counted by nobody.
+  bool lends = false;
+
   /// Takes what the target says.
   void listen() {
     std::array<FabricEvent, 16> events;
@@ -311,7 +315,7 @@ class FabricForger {
     switch (greeted_ ? forger_.below(kWays) : kWays) {
       case 0: head.magic = static_cast<std::uint32_t>(forger_.any() | 1u << 31), board.broken.fetch_add(1); break;
       case 1: buffer.bytes = static_cast<std::uint32_t>(forger_.below(sizeof head)), board.broken.fetch_add(1); break;
-      case 2: head.kind = static_cast<OfiKind>(8 + forger_.below(1000)), board.broken.fetch_add(1); break;
+      case 2: head.kind = static_cast<OfiKind>(kKinds + 1 + forger_.below(1000)), board.broken.fetch_add(1); break;
       case 3: head.job_key += 1, board.sent[0].fetch_add(1); break;
       case 4: head.uid += 1, board.sent[0].fetch_add(1); break;
       case 5: head.nid = nowhere_.nid, board.claimed.fetch_add(1); break;
@@ -325,7 +329,9 @@ class FabricForger {
         head.count = 0;
         greeted_ = true;
         break;
-      default: ++sent_;
+      default:
+        ++sent_;
+        if (lends) head.kind = OfiKind::kLoan;
     }
     header.uid = head.uid;
     header.job_key = key_;  // A packet that its link has lost is counted by nobody, so keys are forged in front of it.
@@ -334,10 +340,11 @@ class FabricForger {
   }
 
   static constexpr std::uint64_t kWays = 24;  ///< Most of them are packets on the link.
+  static constexpr std::uint64_t kKinds = static_cast<std::uint64_t>(OfiKind::kLoan);  ///< The last one.
 
   /// From the right address, and else anything.
   void wild(OfiEnvelope& head) {
-    head.kind = static_cast<OfiKind>(1 + forger_.below(7));
+    head.kind = static_cast<OfiKind>(1 + forger_.below(lends ? kKinds : kKinds - 1));
     if (forger_.once_in(2)) head.peer_life = forger_.any();
     if (forger_.once_in(2)) head.link = static_cast<std::uint32_t>(forger_.any());
     if (forger_.once_in(2)) head.count = forger_.any();
@@ -387,6 +394,26 @@ TEST_F(ForgeryTest, Messages_over_the_fabric__change_nothing_that_is_not_registe
   expect_counter(Counter::kPacketsRefusedKey, board_->sent[0]);
   expect_counter(Counter::kPacketsRefusedSource, board_->claimed);
   EXPECT_GE(counter(Counter::kPacketsRefusedMalformed), board_->broken);
+  stop();
+}
+
+TEST_F(ForgeryTest, Loans_of_memory_that_nobody_may_read__harm_nobody) {
+  const int messages = test_amount("PORTOFU_TEST_PACKETS", 100'000) / 50;
+  start(Place::kNodeEach);
+  forge([&] {
+    FabricForger forger(*nodes_, target_id(), seed_);
+    if (!forger.open()) return 1;
+    forger.lends = true;
+    // Time to take them, which is long enough mostly; what is lost nobody can wait for.
+    constexpr int kMostUnderWay = 64;
+    constexpr double kPauseS = 0.01;
+    for (int i = 1; i <= messages; ++i) {
+      if (!forger.send(*board_)) return 2;
+      for (const double end = now_s() + kPauseS; i % kMostUnderWay == 0 && now_s() < end;) forger.listen();
+    }
+    return 0;
+  });
+  expect_service("after the loans");
   stop();
 }
 
