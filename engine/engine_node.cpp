@@ -35,7 +35,8 @@ SegmentDirectory::SegmentDirectory(ProcessSegment& segment, NodeMap map, SocketK
     : segment_(segment),
       map_(std::move(map)),
       fabric_(fabric),
-      socket_(options, [this](std::uint64_t key, ProcessId* owner) { return find_here(key, owner); }) {}
+      socket_(options, Counters(segment.counters()),
+              [this](std::uint64_t key, ProcessId* owner) { return find_here(key, owner); }) {}
 
 bool SegmentDirectory::find_here(std::uint64_t key, ProcessId* owner) const { return find_alias(segment_, key, owner); }
 

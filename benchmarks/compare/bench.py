@@ -313,6 +313,7 @@ def jobs():
     yield from over_mpi("idle", ["mpi portals4"], processes=9, ms=10000, rounds=1)
     yield from over_mpi("idle", ["ob1", "mpich"], processes=9, ms=1500, rounds=1)
     yield from ours("memory", ["portals"], processes=64, rounds=1)
+    yield from ours("flood", ["portals"], processes=4)
 
 
 def machine():

@@ -12,6 +12,8 @@
 //   barrier     dissemination of puts among --processes
 //   idle        CPU time of processes that wait in PtlCTWait or PtlEQWait
 //   memory      shared memory per process with --processes, each of which talks to so many others
+//   flood       round trips of two processes, alone and while a third one floods a fourth that stands still; all on one
+//               node, and each on a node of its own (loopback addresses, over the fabric)
 
 #include <portals4.h>
 #include <sys/stat.h>
@@ -400,6 +402,50 @@ void run_memory(World& w) {
   }
 }
 
+/// Rank 0 prints how fast it talks to rank 1.
+void talk(World& w, Side& side, const std::string& what, ptl_size_t bytes) {
+  constexpr int kTrips = 500;
+  std::vector<double> times;
+  for (int batch = 0; batch < kBatches; ++batch) {
+    const double start = now_s();
+    for (int i = 0; i < kTrips; ++i) {
+      if (w.rank == 1) side.await();
+      side.put(1 - w.rank, bytes);
+      if (w.rank == 0) side.await();
+    }
+    times.push_back((now_s() - start) / kTrips);
+  }
+  w.print(what, static_cast<double>(bytes), rate(1)(median(times)), "M/s");
+}
+
+void run_flood(World& w) {
+  constexpr ptl_size_t kBytes = 512;
+  constexpr int kPuts = 20000, kFlooder = 2, kStuck = 3;
+  if (w.rank == kStuck) prctl(PR_SET_PDEATHSIG, SIGKILL);  // A time limit does not reach who stands still.
+  for (const std::string place : {"shared memory", "fabric"}) {
+    if (place == "fabric") {
+      setenv("PORTOFU_FABRIC", "1", 1);
+      setenv("PORTOFU_NID", ("127.9.5." + std::to_string(w.rank + 1)).c_str(), 1);
+      setenv("PORTOFU_JOB_KEY", std::to_string(getppid()).c_str(), 1);
+    }
+    Side side(w, kBest, kBytes);
+    const pid_t stuck = w.share(getpid())[kStuck];
+    const auto flood = [&](int puts) {
+      for (int i = 0; i < puts; ++i) side.put(kStuck, kBytes, PTL_CT_ACK_REQ);
+    };
+    if (w.rank == kFlooder) flood(1), side.sleep_until_answered(), kill(stuck, SIGSTOP);
+    for (const bool floods : {false, true}) {
+      if (w.rank == kFlooder) flood(floods ? kPuts : 0), side.put(0, 0), side.sleep_until_told();
+      if (w.rank == 0) side.await();
+      if (w.rank < 2) talk(w, side, "round trips, " + place + (floods ? ", beside a flood" : ", alone"), kBytes);
+      if (w.rank == 0) side.put(kFlooder, 0);
+    }
+    if (w.rank != kFlooder) continue;
+    kill(stuck, SIGCONT);
+    for (int i = 0; i < kPuts; ++i) side.sleep_until_answered();
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -407,8 +453,8 @@ int main(int argc, char** argv) {
   const std::map<std::string, void (*)(World&)> groups = {
       {"latency", run_latency}, {"rate", run_rate},       {"bandwidth", run_bandwidth}, {"atomic", run_atomic},
       {"match", run_match},     {"overlap", run_overlap}, {"bypass", run_bypass},       {"barrier", run_barrier},
-      {"idle", run_idle},       {"memory", run_memory}};
+      {"idle", run_idle},       {"memory", run_memory},   {"flood", run_flood}};
   const auto group = groups.find(options.group);
   if (group == groups.end()) fail("the program for Portals cannot measure " + options.group, kNotApplicable);
-  return run_processes(options, options.processes, group->second);
+  return run_processes(options, options.group == "flood" ? 4 : options.processes, group->second);
 }

@@ -94,6 +94,11 @@ def all_targets():
                          Series("bypass", api, f"{what}, {rest}", 8), "absolute", bound)
     yield Target("shared memory a process, 64 that all talk to each other, MiB",
                  Series("memory", "portals", "process that talks to so many", 63), "absolute", 4)
+    for place in ("shared memory", "fabric"):
+        ours, alone = (Series("flood", "portals", f"round trips, {place}, {how}", 512)
+                       for how in ("beside a flood", "alone"))
+        yield Target(f"portals round trips of two beside a flood of a stuck third, {place}: alone", ours, "gain", 0.9,
+                     [alone])
 
 
 def is_rate(unit):

@@ -61,9 +61,9 @@ shape_hosts() {
 # start_bad_network COUNT DELAY_MS LOSS_PERCENT: a second network between the hosts, with the device bad0, that delays
 # and loses; where the kernel has no netem. Sets bad_network_pid.
 start_bad_network() {
-  local i list=()
-  for ((i = 1; i <= $1; i++)); do list+=("$(host_name "$i")=172.30.${hosts_network##*.}.$i"); done
-  python3 "$(dirname "${BASH_SOURCE[0]}")/bad_network.py" "$2" "$3" 1 "${list[@]}" \
+  local i devices=()
+  for ((i = 1; i <= $1; i++)); do devices+=("$(host_name "$i")=172.30.${hosts_network##*.}.$i"); done
+  python3 "$(dirname "${BASH_SOURCE[0]}")/bad_network.py" "$2" "$3" 1 "${devices[@]}" \
     >"$hosts_directory/bad_network.log" 2>&1 &
   bad_network_pid=$!
   for ((i = 0; i < 100; i++)); do

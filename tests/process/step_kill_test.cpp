@@ -157,9 +157,7 @@ void StepKill::report(int kills) const {
 }
 
 TEST_P(StepKill, Process_that_dies_in_any_step__is_told_to_the_others_within_a_second_and_replaced) {
-  // uTofu asks a node where nobody has answered only after five seconds again.
-  const bool asks = GetParam().api == Api::kTofu && nodes_.place() == Place::kNodeEach;
-  const int kills = test_amount("PORTOFU_TEST_KILLS", asks ? kStepCount : 3 * kStepCount);
+  const int kills = test_amount("PORTOFU_TEST_KILLS", 3 * kStepCount);
   constexpr int kWarm = kStepCount;
   int descriptors[kSurvivors] = {};
   long bytes[kSurvivors] = {};

@@ -64,6 +64,21 @@ bool receive_message(int fd, DirectoryMessage* message, sockaddr_in* from) {
   return true;
 }
 
+bool is_question(const DirectoryMessage& message) { return message.kind == DirectoryKind::kAsk; }
+bool is_answer(const DirectoryMessage& message) {
+  return message.kind == DirectoryKind::kFound || message.kind == DirectoryKind::kNobody;
+}
+
+/// @param expected  whether the kind is one that may come here
+/// @return true for a message of this job; what is none is counted
+bool accept(const DirectoryMessage& message, bool expected, const DirectoryOptions& own, Counters& counters) {
+  const bool is_whole = message.magic == kDirectoryMagic && expected;
+  const bool is_ours = message.job_key == own.job_key && message.uid == own.uid;
+  if (is_whole && is_ours) return true;
+  counters.add(is_whole ? Counter::kPacketsRefusedKey : Counter::kPacketsRefusedMalformed);
+  return false;
+}
+
 }  // namespace
 
 /// A question under way: each try has a socket of its own, and an answer to any of them counts, however late.
@@ -85,26 +100,28 @@ struct DirectorySocket::Question {
            ::send(fd, &message, sizeof message, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof message);
   }
 
-  AskResult look(ProcessId* owner) const {
+  AskResult look(DirectorySocket& asker, ProcessId* owner) const {
     for (const int fd : sockets) {
-      const AskResult result = take(fd, owner);
+      const AskResult result = take(fd, asker, owner);
       if (result != AskResult::kAsking) return result;
     }
     return AskResult::kAsking;
   }
 
   /// Takes one message, if there is one.
-  AskResult take(int fd, ProcessId* owner) const {
+  AskResult take(int fd, DirectorySocket& asker, ProcessId* owner) const {
     DirectoryMessage answer;
     sockaddr_in from;
     if (!receive_message(fd, &answer, &from)) {
       if (errno == ECONNREFUSED) return AskResult::kNobody;
       return errno == EAGAIN || errno == EINTR ? AskResult::kAsking : AskResult::kNoAnswer;
     }
-    const bool ours = answer.magic == kDirectoryMagic && answer.job_key == message.job_key &&
-                      answer.uid == message.uid && answer.key == message.key && answer.nonce == message.nonce;
-    if (ours && answer.kind == DirectoryKind::kNobody) return AskResult::kNobody;
-    if (!ours || answer.kind != DirectoryKind::kFound || answer.pid == 0 || answer.pid > kMaxPid) {
+    if (!accept(answer, is_answer(answer), asker.options_, asker.counters_)) return AskResult::kAsking;
+    // An answer to another question is late: the one who had this port before has asked it.
+    if (answer.key != message.key || answer.nonce != message.nonce) return AskResult::kAsking;
+    if (answer.kind == DirectoryKind::kNobody) return AskResult::kNobody;
+    if (answer.pid == 0 || answer.pid > kMaxPid) {
+      asker.counters_.add(Counter::kPacketsRefusedMalformed);
       return AskResult::kAsking;
     }
     owner->pid = answer.pid;
@@ -112,8 +129,8 @@ struct DirectorySocket::Question {
   }
 };
 
-DirectorySocket::DirectorySocket(const DirectoryOptions& options, Find find)
-    : options_(options), find_(std::move(find)) {}
+DirectorySocket::DirectorySocket(const DirectoryOptions& options, Counters counters, Find find)
+    : options_(options), counters_(counters), find_(std::move(find)) {}
 
 DirectorySocket::~DirectorySocket() {
   if (fd_ >= 0) close(fd_);
@@ -128,10 +145,7 @@ void DirectorySocket::serve() {
   DirectoryMessage message;
   sockaddr_in from;
   for (int i = 0; fd_ >= 0 && i < kMostAnswers && receive_message(fd_, &message, &from); ++i) {
-    if (message.magic != kDirectoryMagic || message.job_key != options_.job_key || message.uid != options_.uid ||
-        message.kind != DirectoryKind::kAsk) {
-      continue;
-    }
+    if (!accept(message, is_question(message), options_, counters_)) continue;
     ProcessId owner;
     const bool found = find_(message.key, &owner) && owner.nid == options_.nid;
     message.kind = found ? DirectoryKind::kFound : DirectoryKind::kNobody;
@@ -150,7 +164,7 @@ AskResult DirectorySocket::ask(std::uint32_t nid, std::uint64_t key, ProcessId* 
         questions_.emplace(std::pair(nid, key), new Question{message, socket_address(nid, options_.port), {}}).first;
   }
   Question& question = *found->second;
-  AskResult result = question.look(owner);
+  AskResult result = question.look(*this, owner);
   const std::uint64_t now = now_ms();
   if (result == AskResult::kAsking && now >= question.next_try_ms) {
     question.next_try_ms = now + (static_cast<std::uint64_t>(kFirstPauseMs) << question.sockets.size());

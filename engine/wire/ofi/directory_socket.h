@@ -10,6 +10,7 @@
 #include <memory>
 #include <utility>
 
+#include "engine/observe/counters.h"
 #include "engine/topology/process_id.h"
 
 namespace portofu {
@@ -30,13 +31,13 @@ enum class AskResult : std::uint8_t {
   kAsking,    ///< There is no answer yet: ask again.
 };
 
-/// Used by one thread at a time.
+/// Used by one thread at a time. What is not of this job, or no message of a directory, is counted as a refused packet.
 class DirectorySocket {
  public:
   /// Answers from what this process can see. @return false if no process of this node has the key
   using Find = std::function<bool(std::uint64_t key, ProcessId* owner)>;
 
-  DirectorySocket(const DirectoryOptions& options, Find find);
+  DirectorySocket(const DirectoryOptions& options, Counters counters, Find find);
   ~DirectorySocket();
   DirectorySocket(const DirectorySocket&) = delete;
   DirectorySocket& operator=(const DirectorySocket&) = delete;
@@ -67,6 +68,7 @@ class DirectorySocket {
   struct Question;
 
   const DirectoryOptions options_;
+  Counters counters_;
   const Find find_;
   int fd_ = -1;
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::unique_ptr<Question>> questions_;  ///< By NID and key.

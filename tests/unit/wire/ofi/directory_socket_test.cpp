@@ -1,23 +1,43 @@
 #include "engine/wire/ofi/directory_socket.h"
 
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <cstring>
 #include <thread>
+#include <utility>
+
+#include "engine/wire/ofi/socket_address.h"
 
 namespace portofu {
 namespace {
 
 constexpr std::uint32_t kNodeA = 0x7f000002;
 constexpr std::uint32_t kNodeB = 0x7f000003;
+constexpr std::uint32_t kNodeC = 0x7f000005;
 constexpr std::uint64_t kKey = 0x5000000300000500;
 
 DirectoryOptions options_of(std::uint32_t nid, std::uint32_t job_key = 7) {
   const auto port = static_cast<std::uint16_t>(30000 + getpid() % 20000);
   return {nid, port, job_key, geteuid()};
 }
+
+bool nobody(std::uint64_t, ProcessId*) { return false; }
+
+struct OwnCounters {
+  CountersShared counters{};
+};
+
+/// A socket with counters of its own.
+class Directory : private OwnCounters, public DirectorySocket {
+ public:
+  explicit Directory(const DirectoryOptions& options, Find find = nobody)
+      : DirectorySocket(options, Counters(counters), std::move(find)) {}
+  std::uint64_t count(Counter counter) { return Counters(counters).get(counter); }
+};
 
 /// Answers questions in a thread, as an engine does on duty.
 class Answering {
@@ -41,12 +61,10 @@ class Answering {
   }
 
  private:
-  DirectorySocket socket_;
+  Directory socket_;
   std::atomic<bool> stop_{false};
   std::thread thread_;
 };
-
-bool nobody(std::uint64_t, ProcessId*) { return false; }
 
 /// Asks until there is an answer, and answers meanwhile.
 AskResult ask(DirectorySocket& socket, std::uint32_t nid, std::uint64_t key, ProcessId* owner) {
@@ -57,7 +75,7 @@ AskResult ask(DirectorySocket& socket, std::uint32_t nid, std::uint64_t key, Pro
 
 TEST(DirectorySocket, Owner__is_told_by_the_node) {
   const Answering b(options_of(kNodeB), {kNodeB, 4242});
-  DirectorySocket a(options_of(kNodeA), nobody);
+  Directory a(options_of(kNodeA));
   ProcessId owner;
   EXPECT_EQ(ask(a, kNodeB, kKey, &owner), AskResult::kFound);
   EXPECT_EQ(owner, (ProcessId{kNodeB, 4242}));
@@ -65,10 +83,10 @@ TEST(DirectorySocket, Owner__is_told_by_the_node) {
 }
 
 TEST(DirectorySocket, Two_processes_of_a_node__listen_on_one_port_and_one_that_is_silent_does_not_matter) {
-  DirectorySocket silent(options_of(kNodeB), nobody);
+  Directory silent(options_of(kNodeB));
   ASSERT_TRUE(silent.listen());
   const Answering b(options_of(kNodeB), {kNodeB, 1});
-  DirectorySocket a(options_of(kNodeA), nobody);
+  Directory a(options_of(kNodeA));
   ProcessId owner;
   int found = 0;
   // Each try reaches the silent one with even odds.
@@ -83,8 +101,8 @@ TEST(DirectorySocket, Two_that_ask_each_other__both_get_an_answer) {
       return true;
     };
   };
-  DirectorySocket a(options_of(kNodeA), owner_of(kNodeA));
-  DirectorySocket b(options_of(kNodeB), owner_of(kNodeB));
+  Directory a(options_of(kNodeA), owner_of(kNodeA));
+  Directory b(options_of(kNodeB), owner_of(kNodeB));
   ASSERT_TRUE(a.listen() && b.listen());
   // Nobody answers but those who ask.
   std::atomic<int> asking{2};
@@ -99,7 +117,7 @@ TEST(DirectorySocket, Two_that_ask_each_other__both_get_an_answer) {
 }
 
 TEST(DirectorySocket, Nobody_who_listens__is_known_at_once) {
-  DirectorySocket a(options_of(kNodeA), nobody);
+  Directory a(options_of(kNodeA));
   ProcessId owner;
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_EQ(ask(a, kNodeB, kKey, &owner), AskResult::kNobody) << "the next one may be asked for at once";
@@ -108,7 +126,7 @@ TEST(DirectorySocket, Nobody_who_listens__is_known_at_once) {
 
 TEST(DirectorySocket, Another_job__gets_no_answer_within_the_bound) {
   const Answering b(options_of(kNodeB, 8), {kNodeB, 1});
-  DirectorySocket a(options_of(kNodeA), nobody);
+  Directory a(options_of(kNodeA));
   ProcessId owner;
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_EQ(ask(a, kNodeB, kKey, &owner), AskResult::kNoAnswer);
@@ -118,10 +136,10 @@ TEST(DirectorySocket, Another_job__gets_no_answer_within_the_bound) {
 // The engine asks on duty: no call may wait for the answer, be it of a node that never gives one.
 TEST(DirectorySocket, Silent_node__keeps_nobody_waiting_and_others_answer_meanwhile) {
   constexpr std::uint32_t kSilentNode = 0x7f000004;
-  DirectorySocket silent(options_of(kSilentNode), nobody);  // Its port is taken, and it never looks.
+  Directory silent(options_of(kSilentNode));  // Its port is taken, and it never looks.
   ASSERT_TRUE(silent.listen());
   const Answering b(options_of(kNodeB), {kNodeB, 4242});
-  DirectorySocket a(options_of(kNodeA), nobody);
+  Directory a(options_of(kNodeA));
   using Time = std::chrono::steady_clock;
   const auto begin = Time::now();
   int late = 0;
@@ -144,9 +162,9 @@ TEST(DirectorySocket, Silent_node__keeps_nobody_waiting_and_others_answer_meanwh
 }
 
 TEST(DirectorySocket, Many_questions__take_a_bounded_number_of_sockets) {
-  DirectorySocket silent(options_of(kNodeB), nobody);
+  Directory silent(options_of(kNodeB));
   ASSERT_TRUE(silent.listen());
-  DirectorySocket a(options_of(kNodeA), nobody);
+  Directory a(options_of(kNodeA));
   ProcessId owner;
   std::size_t asking = 0;
   for (std::uint64_t i = 0; i < 2 * DirectorySocket::kMostQuestions; ++i) {
@@ -154,6 +172,120 @@ TEST(DirectorySocket, Many_questions__take_a_bounded_number_of_sockets) {
     asking += a.is_asking(kNodeB, kKey + 256 * i) ? 1 : 0;
   }
   EXPECT_EQ(asking, DirectorySocket::kMostQuestions);
+}
+
+// ---- Lies ----------------------------------------------------------------------------------------------------------
+
+/// A message as it travels.
+struct Message {
+  std::uint32_t magic, job_key, uid, kind;
+  std::uint64_t key, nonce;
+  std::uint32_t pid, reserved;
+};
+constexpr std::uint32_t kFoundKind = 2;
+
+/// A socket at a directory's port that says what a test wants.
+class Liar {
+ public:
+  explicit Liar(std::uint32_t nid) : fd_(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
+    const sockaddr_in own = socket_address(nid, options_of(nid).port);
+    EXPECT_EQ(bind(fd_, reinterpret_cast<const sockaddr*>(&own), sizeof own), 0);
+    const timeval patience{5, 0};
+    setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  }
+  ~Liar() { close(fd_); }
+
+  /// The next question that somebody puts here.
+  Message hear() {
+    Message message{};
+    socklen_t length = sizeof asker_;
+    EXPECT_EQ(recvfrom(fd_, &message, sizeof message, 0, reinterpret_cast<sockaddr*>(&asker_), &length),
+              static_cast<ssize_t>(sizeof message));
+    return message;
+  }
+  void answer(const Message& message) { send(asker_, message, sizeof message); }
+  void tell(std::uint32_t nid, const Message& message, std::size_t bytes = sizeof(Message)) {
+    send(socket_address(nid, options_of(nid).port), message, bytes);
+  }
+
+ private:
+  void send(const sockaddr_in& to, const Message& message, std::size_t bytes) {
+    std::byte data[2 * sizeof message]{};
+    std::memcpy(data, &message, sizeof message);
+    EXPECT_EQ(sendto(fd_, data, bytes, 0, reinterpret_cast<const sockaddr*>(&to), sizeof to),
+              static_cast<ssize_t>(bytes));
+  }
+
+  int fd_;
+  sockaddr_in asker_{};
+};
+
+TEST(DirectorySocket, Questions_that_it_refuses__are_counted) {
+  Liar liar(kNodeB);
+  int asked = 0;
+  Directory a(options_of(kNodeA), [&asked](std::uint64_t, ProcessId*) {
+    ++asked;
+    return false;
+  });
+  ASSERT_TRUE(a.listen());
+  Directory honest(options_of(kNodeC));
+  ProcessId owner;
+  honest.ask(kNodeB, kKey, &owner);
+  const Message good = liar.hear();
+  Message bad = good;
+  bad.job_key ^= 1;
+  liar.tell(kNodeA, bad);
+  bad = good;
+  bad.uid ^= 1;
+  liar.tell(kNodeA, bad);
+  a.serve();
+  EXPECT_EQ(a.count(Counter::kPacketsRefusedKey), 2u);
+  EXPECT_EQ(a.count(Counter::kPacketsRefusedMalformed), 0u);
+  liar.tell(kNodeA, good, sizeof good - 1);
+  liar.tell(kNodeA, good, sizeof good + 1);
+  liar.tell(kNodeA, good, 0);
+  bad = good;
+  bad.magic ^= 1;
+  liar.tell(kNodeA, bad);
+  bad = good;
+  bad.kind = kFoundKind;
+  liar.tell(kNodeA, bad);
+  a.serve();
+  EXPECT_EQ(a.count(Counter::kPacketsRefusedMalformed), 5u);
+  EXPECT_EQ(asked, 0);
+  liar.tell(kNodeA, good);
+  a.serve();
+  EXPECT_EQ(asked, 1);
+  EXPECT_EQ(a.count(Counter::kPacketsRefusedKey), 2u);
+  EXPECT_EQ(a.count(Counter::kPacketsRefusedMalformed), 5u);
+}
+
+TEST(DirectorySocket, Answers_that_it_does_not_believe__are_counted_and_late_ones_are_not) {
+  Liar liar(kNodeB);
+  Directory a(options_of(kNodeA));
+  ProcessId owner;
+  EXPECT_EQ(a.ask(kNodeB, kKey, &owner), AskResult::kAsking);
+  Message good = liar.hear();
+  const auto says = [&](const Message& message) {
+    liar.answer(message);
+    return a.ask(kNodeB, kKey, &owner);
+  };
+  EXPECT_EQ(says(good), AskResult::kAsking) << "its own question";
+  good.kind = kFoundKind;
+  EXPECT_EQ(says(good), AskResult::kAsking) << "no process has the PID 0";
+  good.pid = 77;
+  EXPECT_EQ(a.count(Counter::kPacketsRefusedMalformed), 2u);
+  Message bad = good;
+  bad.job_key ^= 1;
+  EXPECT_EQ(says(bad), AskResult::kAsking);
+  EXPECT_EQ(a.count(Counter::kPacketsRefusedKey), 1u);
+  bad = good;
+  bad.nonce ^= 1;
+  EXPECT_EQ(says(bad), AskResult::kAsking);
+  EXPECT_EQ(says(good), AskResult::kFound);
+  EXPECT_EQ(owner, (ProcessId{kNodeB, 77}));
+  EXPECT_EQ(a.count(Counter::kPacketsRefusedKey), 1u);
+  EXPECT_EQ(a.count(Counter::kPacketsRefusedMalformed), 2u);
 }
 
 TEST(DirectorySocket, Default_port__is_in_its_range_and_differs_between_jobs) {

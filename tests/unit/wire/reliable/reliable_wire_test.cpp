@@ -11,6 +11,7 @@ namespace {
 
 using reliable_test::kMillisecond;
 using reliable_test::kSecond;
+using reliable_test::Party;
 using reliable_test::ReliableWorld;
 
 constexpr std::uint32_t kMany = 2000;
@@ -379,6 +380,42 @@ TEST(ReliableWire, Restarted_sender__is_a_new_source_behind_the_old_one) {
               next_number - firsts.back())
         << "the last life has sent all";
   }
+}
+
+// wire.h: the engine hears of the end of a life before it hears the next one.
+TEST(ReliableWire, Restarted_sender__is_not_heard_before_its_former_life_was_told_to_be_over) {
+  ReliableWorld world;
+  Party& sender = world.parties[0];
+  Party& receiver = world.parties[1];
+  Link* link = world.connect(0, 1);
+  ASSERT_NE(link, nullptr);
+  ASSERT_TRUE(world.settle());
+  receiver.stopped = true;  // Its engine takes nothing; its wire goes on.
+  const auto go_on = [&] {
+    for (int i = 0; i < 20; ++i) {
+      world.run(kMillisecond);
+      receiver.wire->check_peers();
+    }
+  };
+  ASSERT_TRUE(world.send(0, *link, 1));
+  go_on();
+  world.kill(0);
+  world.start(0);
+  for (int i = 0; i < 100 && sender.wire->connect(receiver.id, &link) != ConnectResult::kConnected; ++i) go_on();
+  ASSERT_TRUE(world.send(0, *link, 2));
+  go_on();
+  Packet packet;
+  ASSERT_TRUE(receiver.wire->peek(packet));
+  EXPECT_EQ(packet.header.operation_id, 1u);
+  receiver.wire->release();
+  ASSERT_FALSE(receiver.wire->peek(packet)) << "it has not been told yet";
+  ProcessId source;
+  void* context = nullptr;
+  ASSERT_TRUE(receiver.wire->take_closed_source(&source, &context));
+  EXPECT_EQ(source, sender.id);
+  ASSERT_TRUE(receiver.wire->peek(packet));
+  EXPECT_EQ(packet.header.operation_id, 2u);
+  receiver.wire->release();
 }
 
 TEST(ReliableWire, Restarted_receiver__gets_nothing_of_its_former_life) {
