@@ -190,7 +190,7 @@ FAULTS = [
           "if (copy.checksum != checksum_of(copy, rest)) return false;", "", "lossy_model"),
     Fault("lossy: what is lost is not sent again after a while", "engine/wire/reliable/send_window.cpp",
           "frame.due_ns = now_ns + round_trip.timeout_ns(frame.transmissions);", "frame.due_ns = UINT64_MAX;",
-          "lossy_model"),
+          "unit_wire_reliable_send_window"),
     Fault("lossy: packet given out before those in front of it", "engine/wire/reliable/receive_window.cpp",
           "if ((selected_ & 1) == 0) return 0;",
           "if ((selected_ & 1) == 0) {\n    if ((selected_ & 2) == 0) return 0;\n"
