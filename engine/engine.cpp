@@ -265,7 +265,7 @@ void Engine::rest(IdleAdvice advice, std::uint64_t seen_activity) {
   }
   const Duty duty(*this);
   poll_mark_ns_ = core_.now_ns();
-  poll_rest_ns_ = poll_mark_ns_ - before_ns;
+  poll_rest_ns_ = std::min(poll_mark_ns_ - before_ns, kLongestPollSleepNs);  // Longer only where others had the core.
 }
 
 std::uint64_t Engine::poll_sleep_ns() {
