@@ -40,6 +40,7 @@ constexpr bool talks(int rank, int api) { return rank == kHonest || static_cast<
 
 struct ForgeryBoard {
   std::atomic<int> stop{0};
+  std::atomic<int> stopped{0};              ///< Talkers that post and take nothing more.
   PlayerCounts counts[2][kApis];            ///< By rank and API.
   std::atomic<std::uint64_t> sent[3] = {};  ///< Packets by Forgery.
   std::atomic<std::uint64_t> claimed{0};    ///< Messages that claimed to come from elsewhere.
@@ -73,6 +74,9 @@ int run_talker(const TestNodes& nodes, int rank, std::uint64_t seed, ForgeryBoar
       return 3;
     }
   }
+  // Whose memory is gone answers with a fault, which the other one must not see.
+  board.stopped.fetch_add(1);
+  eventually([&] { return board.stopped == 2; });
   for (const auto& player : players) {
     if (!player->is_untouched()) return 4;
   }
