@@ -12,6 +12,11 @@
 
 namespace portofu {
 
+/// libfabric (ofi_rxm) takes memory for 1024 of its buffers at once, 17 305 600 bytes. A process may need so much twice
+/// more at any time: for the first message that it cannot send at once, and for connections of the dead beside those of
+/// the living.
+inline constexpr long kFabricPoolsBytes = 2 * 17'305'600;
+
 /// @return -1 if the process is not there
 inline int descriptor_count(pid_t pid) {
   DIR* directory = opendir(("/proc/" + std::to_string(pid) + "/fd").c_str());

@@ -20,10 +20,6 @@ namespace {
 
 constexpr double kPatienceS = 30;
 
-/// libfabric (ofi_rxm) takes memory for 1024 of its buffers at once. A process may need so much twice more at any time:
-/// for the first message that it cannot send at once, and for connections of the dead beside those of the living.
-constexpr long kFabricPoolBytes = 17'305'600;
-
 /// What a process held when it had seen everything for the first time.
 struct Holdings {
   int rounds = 0;  ///< That this life has seen; 0: `descriptors` and `bytes` are not known yet.
@@ -151,8 +147,8 @@ void Soak::expect_counters_add_up() {
 void Soak::expect_no_growth() {
   constexpr int kWarmRounds = 3;
   // Threads of malloc, and what is known of lives that are over.
-  const long pools = nodes_.place() == Place::kNodeEach ? 2 : 0;
-  const long slack_bytes = (8 << 20) + deaths_ * 65536L + pools * kFabricPoolBytes;
+  const long pools_bytes = nodes_.place() == Place::kNodeEach ? kFabricPoolsBytes : 0;
+  const long slack_bytes = (8 << 20) + deaths_ * 65536L + pools_bytes;
   for (int rank = 0; rank < kSoakers; ++rank) {
     Holdings& held = held_[rank];
     const int descriptors = descriptor_count(soakers_[rank]->pid());
