@@ -136,12 +136,7 @@ TEST(Fabric, Mixed_job__reaches_everybody_from_everybody) {
 TEST(Fabric, Endpoint__opens_by_itself_for_who_sends_first) {
   run_on_nodes(2, [](Process& self) {
     live_on_node(self.rank(), self.is_target() ? "1" : "2");
-    const Ni ni(self);
-    const Ends ends(ni);
-    std::vector<unsigned char> memory(64);
-    append(ni, me_of(ni, memory.data(), memory.size()));
-    self.barrier();
-    self.initiator([&] { put_and_wait(ends, ni.target(), {.length = 8}); });
+    const Acquainted here(self);
     self.barrier();
   });
 }
