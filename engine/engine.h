@@ -161,7 +161,8 @@ class Engine {
   Doorbell doorbell_;
   std::atomic<std::uint32_t> sleeping_threads_{0};  ///< Application threads asleep at the doorbell, or about to be.
   std::atomic<std::uint64_t> application_calls_{
-      0};  ///< Times an application thread looked for something. Writer: duty.
+      0};                                 ///< Times an application thread looked for something. Writer: duty.
+  std::atomic<bool> shares_core_{false};  ///< Somebody else ran when an application thread yielded last.
   std::atomic<bool> aborted_{false};
   bool unattended_ = false;           ///< On duty: what SegmentControlShared::unattended says.
   std::uint64_t told_activity_ = 0;   ///< On duty: Core::activity that sleeping threads know of.

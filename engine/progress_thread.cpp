@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <climits>
 #include <system_error>
 
@@ -105,8 +106,13 @@ bool ProgressThread::watch() {
   const std::uint64_t calls = engine_.application_calls_.load(std::memory_order_relaxed);
   const std::uint32_t seen = nudges_.load(std::memory_order_acquire);
   if (stopping_.load(std::memory_order_acquire)) return false;
-  wait_for_nudge(seen, std::int64_t{engine_.core_.settings.guard_period_us} * 1000);
-  return application_is_away(calls) && engine_.sleeping_threads_.load(std::memory_order_seq_cst) == 0;
+  const std::int64_t guard_ns = std::int64_t{engine_.core_.settings.guard_period_us} * 1000;
+  wait_for_nudge(seen, std::max(guard_ns, watch_ns_));
+  const bool away = application_is_away(calls);
+  // Where many processes share few cores, a look costs a turn of whoever works there.
+  const bool is_rare = !away && engine_.shares_core_.load(std::memory_order_relaxed);
+  watch_ns_ = is_rare ? std::min(2 * std::max(guard_ns, watch_ns_), kLongestWatchNs) : 0;
+  return away && engine_.sleeping_threads_.load(std::memory_order_seq_cst) == 0;
 }
 
 /// Waits while an application thread sleeps at the doorbell.

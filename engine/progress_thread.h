@@ -2,11 +2,12 @@
 // Application bypass: puts arrive, gets are answered, triggers fire while the application computes (Portals 4.3, 2.1).
 //
 // The thread has three moods. It *watches* while application threads run the engine themselves, by calls that look for
-// something: once a guard period it looks whether one has since. If none has, it *serves*: it runs the loop, and
-// listens at the doorbell when there is nothing to do, so an idle process costs nothing. Calls that only start
-// something, or find at once what they look for, leave it there: a program that puts, and polls its own memory, is
-// served within microseconds. It *parks* while an application thread sleeps inside the library, because that thread
-// listens itself. It never spins.
+// something: once a guard period it looks whether one has since, and twice as rarely each time, down to every 8 ms, as
+// long as one has and the core is shared with other processes. If none has, it *serves*: it runs the loop, and listens
+// at the doorbell when there is nothing to do, so an idle process costs nothing. Calls that only start something, or
+// find at once what they look for, leave it there: a program that puts, and polls its own memory, is served within
+// microseconds. It *parks* while an application thread sleeps inside the library, because that thread listens itself.
+// It never spins.
 //
 // Who ends which mood. Serving: any application thread that looks for something (stand_back). Parking: the application
 // thread, when it wakes (rearm). Watching: time.
@@ -55,6 +56,9 @@ class ProgressThread {
   void wait_for_nudge(std::uint32_t seen, std::int64_t timeout_ns);
   bool application_is_away(std::uint64_t seen_calls) const;
 
+  /// Longest time between two looks, if the guard period is not longer.
+  static constexpr std::int64_t kLongestWatchNs = 8'000'000;
+
   Engine& engine_;
   std::atomic<std::uint32_t> nudges_{0};  ///< Futex word: raised by rearm and by the destructor.
   std::atomic<bool> stopping_{false};     ///< Writer: destructor.
@@ -62,6 +66,7 @@ class ProgressThread {
   bool listening_long_ = false;           ///< On duty: it does not look after timers meanwhile.
   std::size_t listening_waiting_ = 0;     ///< On duty: peers that waited for room when it began to listen.
   bool listening_asking_ = false;         ///< On duty: nodes were being asked when it began to listen.
+  std::int64_t watch_ns_ = 0;             ///< This thread: time until the next look, if the guard period is not longer.
   bool quiet_ = false;                    ///< This thread: nothing happened while it last listened.
   std::atomic<bool> parked_{false};       ///< Writer: this thread. Reader: rearm.
   std::thread thread_;

@@ -26,7 +26,8 @@ const std::array<SettingRow, 37> kTable{{
     {"PORTOFU_PROGRESS_THREAD", SettingKind::kInteger, &Settings::progress_thread, nullptr, 0, 1, "", nullptr,
      "1: a thread of the library serves peers while the application computes. 0: only calls of the application do."},
     {"PORTOFU_GUARD_PERIOD_US", SettingKind::kInteger, &Settings::guard_period_us, nullptr, 50, 100'000, "us", nullptr,
-     "How often the progress thread looks whether the application still polls."},
+     "How often the progress thread looks whether the application still polls; more rarely while that shares its "
+     "core."},
     {"PORTOFU_WINDOW", SettingKind::kInteger, &Settings::window_operations, nullptr, 1, 65536, "operations", nullptr,
      "Operations towards one peer whose answers may be outstanding; more of them wait at the initiator."},
     {"PORTOFU_RING_CELLS", SettingKind::kPowerOfTwo, &Settings::ring_cells, nullptr, 16, 4096, "cells", nullptr,

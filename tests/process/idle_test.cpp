@@ -1,8 +1,14 @@
 // Idle processes use no CPU: those that wait in the library and those that wait elsewhere with an open interface.
 
+#include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <time.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <string>
 
 #include "tests/conformance/harness/fixture.h"
 #include "tests/process/own_node.h"
@@ -13,6 +19,7 @@ namespace {
 using namespace conformance;
 
 constexpr int kIdleMs = 2000;
+constexpr double kGuardPeriodUs = 500;  ///< What PORTOFU_GUARD_PERIOD_US is if nobody says otherwise.
 
 /// A twentieth of a core, which is generous: a process that spins or looks every microsecond uses far more.
 constexpr double kMostSeconds = kIdleMs * 1e-3 / 20;
@@ -128,6 +135,65 @@ TEST(Idle, Process_that_waits_for_an_answer__uses_almost_no_cpu) {
       kill(peer, SIGCONT);
       for (int i = 0; i < 5000; ++i) next_event(ends.source_eq, PTL_EVENT_ACK);
     }
+    self.barrier();
+  });
+}
+
+/// The calling thread runs on the first core that it may use.
+void bind_to_one_core() {
+  cpu_set_t all;
+  ASSERT_EQ(sched_getaffinity(0, sizeof all, &all), 0);
+  int first = 0;
+  while (!CPU_ISSET(first, &all)) ++first;
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(first, &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+}
+
+/// Times the progress thread of this process has gone to sleep.
+long sleeps_of_progress_thread() {
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream status(task.path() / "status");
+    bool found = false;
+    for (std::string line; std::getline(status, line);) {
+      if (line == "Name:\tportofu") found = true;
+      if (found && line.starts_with("voluntary_ctxt_switches:")) return std::stol(line.substr(line.find('\t')));
+    }
+  }
+  ADD_FAILURE() << "no progress thread";
+  return 0;
+}
+
+// Processes that take turns on one core, and always find something: their progress threads are needed by nobody, and
+// every look of theirs takes the core from one who is.
+TEST(Idle, Progress_threads_of_processes_that_share_a_core__look_rarely) {
+  constexpr int kRounds = 20000;
+  const OwnNode node;
+  run_processes(4, [](Process& self) {
+    bind_to_one_core();
+    const Ni ni(self);
+    const Ends ends(ni);
+    std::uint64_t word = 0;
+    append(ni, me_of(ni, &word, sizeof word));
+    self.barrier();
+    const ptl_process_t next = ni.id((self.rank() + 1) % self.size());
+    const auto pass_on = [&] { put(ends.md, next, {.length = 8, .ack = PTL_NO_ACK_REQ}); };
+    const auto run = [&](int rounds) {
+      for (int round = 0; round < rounds; ++round) {
+        if (self.rank() == 0) pass_on();
+        ptl_event_t event{};
+        while (PtlEQGet(ends.target_eq, &event) == PTL_EQ_EMPTY) continue;
+        if (self.rank() != 0) pass_on();
+      }
+    };
+    run(kRounds / 10);
+    const long before = sleeps_of_progress_thread();
+    const auto began = std::chrono::steady_clock::now();
+    run(kRounds);
+    const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - began;
+    const long looks = sleeps_of_progress_thread() - before;
+    EXPECT_LT(looks, took.count() / kGuardPeriodUs / 3 + 20) << "in " << took.count() << " us";
     self.barrier();
   });
 }

@@ -41,7 +41,9 @@ struct SendBuffer : FabricContext {
 };
 
 /// Memory of one incoming message. Larger ones for many messages (FI_MULTI_RECV) are not used: tcp under ofi_rxm (1.17)
-/// gives such a buffer back while a message from another connection is still arriving in it.
+/// gives such a buffer back while a message from another connection is still arriving in it, and does not say where; if
+/// its sender dies then, nothing ever tells that the buffer is free. Memory of one message ends with one completion or
+/// one error.
 struct ReceiveBuffer : FabricContext {
   ReceiveBuffer() : FabricContext(FabricOperation::kReceive) {}
 
