@@ -90,11 +90,12 @@ class DirectLane {
   }
 
   /// Whether a look that has found nothing may do without a cycle of the engine: the first behind a call that went at
-  /// once, since the program is not waiting yet; and only so many in a row, so that a program that communicates and
-  /// looks in turns makes progress with all else, too. A program that only looks runs a cycle each time.
-  bool may_skip_cycle() {
+  /// once, since the program is not waiting yet, or behind a look that has found something; and only so many in a row,
+  /// so that a program that communicates and looks in turns makes progress with all else, too. A program that only
+  /// looks runs a cycle each time.
+  bool may_skip_cycle(bool behind_find = false) {
     const std::uint64_t now = uses();
-    if (now == looked_uses_ || skipped_ == kMostSkipped) {
+    if ((now == looked_uses_ && !behind_find) || skipped_ == kMostSkipped) {
       skipped_ = 0;
       return false;
     }
@@ -113,6 +114,7 @@ class DirectLane {
   OwnNoticeQueue notices;
   const StaddTable* stadds = nullptr;  ///< Of the CQ.
   std::uint64_t most_bytes = 0;        ///< Of a put or get.
+  bool tcq_gave = false;               ///< The last look at the TCQ has found something.
   bool allowed = false;                ///< Whether the VCQ may use it; constant once the VCQ is made.
 
   std::atomic<bool> busy{false};        ///< (L1) The thread of the VCQ may be using mappings.

@@ -50,6 +50,9 @@ class PeerSegment {
   /// @return nullptr if the range does not lie in the owner's heap, or that cannot be mapped
   std::byte* find_mapped(std::uint64_t address, std::uint64_t bytes);
 
+  /// Whether the owner has a heap that peers may map.
+  bool has_heap() { return control().heap_id.load(std::memory_order_relaxed) != 0; }
+
   /// The owner's heap, mapped when this or find_mapped is called for the first time that it has a name.
   /// @return empty if it cannot be had
   std::span<std::byte> heap();

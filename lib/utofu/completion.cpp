@@ -1,5 +1,7 @@
 // 3.7.4 Completion confirmation and 3.7.5 query.
 
+#include <utility>
+
 #include "lib/utofu/limits.h"
 
 using namespace portofu;
@@ -68,8 +70,13 @@ int utofu_poll_tcq(utofu_vcq_hdl_t vcq_hdl, unsigned long int flags, void** cbda
   NiFail fail = NiFail::kOk;
   DirectLane* const lane = lane_of(vcq_hdl);
   if (lane != nullptr) {
-    if (lane->tcq.read(cbdata, &fail)) return tcq_code(fail);
-    if (lane->tcq.unread() == 0 && lane->may_skip_cycle()) return UTOFU_ERR_NOT_FOUND;
+    // A program reads until nothing is there.
+    const bool gave = std::exchange(lane->tcq_gave, false);
+    if (lane->tcq.read(cbdata, &fail)) {
+      lane->tcq_gave = true;
+      return tcq_code(fail);
+    }
+    if (lane->tcq.unread() == 0 && lane->may_skip_cycle(gave)) return UTOFU_ERR_NOT_FOUND;
   }
   const int rc = poll(vcq_hdl, [&](VirtualControlQueue& vcq) { return vcq.tcq.read(cbdata, &fail); });
   return rc == UTOFU_SUCCESS ? tcq_code(fail) : rc;

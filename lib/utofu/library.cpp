@@ -62,8 +62,6 @@ bool read_count(const char* name, std::uint32_t* value) {
   return true;
 }
 
-Settings read_engine_settings() { return read_settings(); }
-
 TofuSettings read_tofu_settings() {
   TofuSettings read;
   read_count("UTOFU_NUM_EXCLUSIVE_CQS", &read.exclusive_cqs);
@@ -122,7 +120,7 @@ std::uint32_t mrq_entries_of(const char* text, std::uint32_t otherwise) {
   return best;
 }
 
-const Settings& settings() { return read_once<Settings, read_engine_settings>(); }
+Settings read_engine_settings() { return read_settings(); }
 
 const TofuSettings& tofu_settings() { return read_once<TofuSettings, read_tofu_settings>(); }
 

@@ -27,8 +27,11 @@ Value& read_once() {
   return *present;
 }
 
+/// For `settings`.
+Settings read_engine_settings();
+
 /// The settings of this process, read once; `coordinates` from PORTOFU_COORDS.
-const Settings& settings();
+inline const Settings& settings() { return read_once<Settings, read_engine_settings>(); }
 const Coordinates& my_coordinates();
 
 /// The environment variables of the guide. @spec guide, 4.3.2

@@ -125,7 +125,7 @@ bool LinkSet::put_directly(ShmLink& link, const DirectPut& put) {
 }
 
 bool LinkSet::find_mapped(ShmLink& link, const RegionName& name, MappedRegion* mapped) {
-  if (!direct_ || link.lost) return false;
+  if (!direct_ || link.lost || !link.segment->has_heap()) return false;
   FoundRegion region;
   const std::uint64_t key = region_key(name.control_queue, name.stag);
   if (!find_published_region(link.segment->regions(), key, &region) || region.component != name.component) return false;

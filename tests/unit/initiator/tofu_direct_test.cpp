@@ -365,6 +365,19 @@ TEST_F(TofuDirectTest, Look_that_finds_nothing__skips_the_cycle_only_behind_a_ca
   EXPECT_LE(cycles, kLooks / 8) << "and it is seldom";
 }
 
+/// A program that reads a queue until nothing is there does not wait at the last look.
+TEST_F(TofuDirectTest, Look_behind_one_that_found_something__skips_the_cycle_but_not_always) {
+  DirectLane& lane = vcq->direct;
+  EXPECT_TRUE(lane.may_skip_cycle(true));
+  EXPECT_FALSE(lane.may_skip_cycle(false));
+  int skipped = 0;
+  constexpr int kLooks = 1000;
+  for (int i = 0; i < kLooks; ++i) skipped += lane.may_skip_cycle(true) ? 1 : 0;
+  const int cycles = kLooks - skipped;
+  EXPECT_GE(cycles, kLooks / 32) << "others make progress";
+  EXPECT_LE(cycles, kLooks / 8) << "and it is seldom";
+}
+
 /// 3.6: once it is deregistered on either side, nothing is written any more.
 TEST_F(TofuDirectTest, Deregistered_memory__is_not_used_any_more) {
   start(request(DescriptorKind::kTofuPut, 8));
