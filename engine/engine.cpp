@@ -42,6 +42,9 @@ constexpr std::uint64_t kFewestPolls = 1024;
 /// Cycles between two looks at the clock while there is always something to do.
 constexpr std::uint32_t kCyclesPerClock = 4096;
 
+/// Cycles of a wait whose time is over.
+constexpr int kMostLastCycles = 64;
+
 std::uint64_t node_clock(void*) { return monotonic_ns(); }
 
 }  // namespace
@@ -216,11 +219,22 @@ WaitResult Engine::wait(Condition condition, std::uint64_t timeout_ns, OnAbort o
     if (timeout_ns != kForever) {
       const std::uint64_t now = core_.now_ns();
       if (deadline_ns == 0) deadline_ns = timeout_ns > UINT64_MAX - now ? UINT64_MAX : now + timeout_ns;
-      if (now >= deadline_ns) return WaitResult::kTimedOut;
+      if (now >= deadline_ns) return look_at_last(condition);
       longest_sleep_ns = deadline_ns - now;
     }
     idle(streak, seen_activity, longest_sleep_ns, on_abort);
   }
+}
+
+/// The time of a wait is over. Wires that look rarely after many empty looks look now, so that what came in time, while
+/// this thread slept or its process stood still, is not missed.
+WaitResult Engine::look_at_last(Condition condition) {
+  const Duty duty(*this);
+  for (int cycles = 0; cycles < kMostLastCycles && has_work_on_duty(core_); ++cycles) {
+    look_on_duty();
+    if (condition(core_)) return reached_on_duty();
+  }
+  return WaitResult::kTimedOut;
 }
 
 bool Engine::found_on_duty() {

@@ -147,6 +147,7 @@ class Engine {
   void idle(IdleStreak& streak, std::uint64_t seen_activity, std::uint64_t longest_sleep_ns, OnAbort on_abort);
   void yield(IdleStreak& streak);
   void sleep(std::uint64_t seen_activity, std::uint64_t longest_ns, OnAbort on_abort);
+  WaitResult look_at_last(Condition condition);
   bool found_on_duty();
   WaitResult reached_on_duty();
   IdleAdvice note_empty_poll_on_duty();

@@ -210,6 +210,16 @@ TEST_F(EngineTest, Wait__ends_when_its_time_is_over_and_not_before) {
   EXPECT_LT(now_ns, before + 2 * kSecondNs);
 }
 
+/// A wire on which nothing was found for long is not looked at in every cycle; a process that stood still, or slept,
+/// until its time was over has got what came meanwhile.
+TEST_F(EngineTest, Wait__whose_time_is_over_looks_at_wires_that_look_rarely) {
+  wire.looks_rarely = true;
+  engine->post(get());
+  arrive_answer();
+  auto done = [this](Core&) { return md->pending == 0; };
+  EXPECT_EQ(engine->wait(done, 1), WaitResult::kReached);
+}
+
 TEST_F(EngineTest, Wait__with_a_time_beyond_the_end_of_the_clock) {
   int looks = 0;
   auto after_some = [&](Core&) { return ++looks > 100; };

@@ -37,6 +37,7 @@ class FakeWire final : public Wire {
   bool room_is_back = false;                                 ///< What has_room_again says.
   int newly_lost = 0;                                        ///< What check_peers returns once.
   MappedRegion mapped;              ///< The one region of peers that is mapped; none while it has no memory.
+  bool looks_rarely = false;        ///< peek finds nothing until has_packets was asked.
   bool lends = false;               ///< Whether payloads may stay in the engine's memory.
   std::uint64_t taken_packets = 0;  ///< Packets that all peers are done with, for has_taken.
 
@@ -158,7 +159,7 @@ class FakeWire final : public Wire {
 
   bool peek(Packet& packet) override {
     PORTOFU_ASSERT(!held_);
-    if (inbox_.empty()) return false;
+    if (inbox_.empty() || (looks_rarely && !was_asked_)) return false;
     held_ = true;
     const FakePacket& front = inbox_.front();
     packet.source = front.process;
@@ -174,7 +175,10 @@ class FakeWire final : public Wire {
     inbox_.pop_front();
   }
 
-  bool has_packets() override { return !inbox_.empty(); }
+  bool has_packets() override {
+    was_asked_ = true;
+    return !inbox_.empty();
+  }
   bool has_room_again() override { return std::exchange(room_is_back, false); }
   int check_peers() override {
     for (const ProcessId peer : std::exchange(unnoticed_deaths_, {})) mark_lost(peer);
@@ -231,6 +235,7 @@ class FakeWire final : public Wire {
   std::vector<std::unique_ptr<FakeLink>> links_;  ///< Closed ones stay, so that a use after disconnect is seen.
   std::deque<FakePacket> inbox_;
   std::deque<FakePacket> next_life_;  ///< Of processes whose former source is closed and not taken.
+  bool was_asked_ = false;            ///< By has_packets.
   std::vector<ProcessId> closed_sources_;
   std::vector<ProcessId> unnoticed_deaths_;
   std::map<std::uint64_t, void*> contexts_;
