@@ -82,26 +82,30 @@ GateValue take_inputs(BarrierGate& gate) {
   return value;
 }
 
-/// Puts a failed packet in the place of one that will never come, so that the failure goes on through the circuit, to
-/// processes that have nothing to do with the dead one themselves.
-void stand_in(Core& core, BarrierGate& gate) {
-  if (!gate.source_lost || !gate.configured || !gate.packets.empty()) return;
+/// Whether barriers of this process wait for more packets of a gate than are there: a barrier that fails at once is over
+/// before its gates have passed, and the next one may have started. A gate that has signals, too, knows by them; of
+/// others in a set that nobody starts by itself, any running barrier may be the one.
+bool is_awaited(const Core& core, const BarrierGate& gate) {
+  if (!gate.signals.empty()) return gate.packets.size() < gate.signals.size();
+  const BarrierGate* start = core.tofu->gate(queue_number(gate.set_id));
+  if (start != nullptr && start->rounds_started != 0) {
+    return gate.rounds_passed + gate.packets.size() < start->rounds_started;
+  }
+  bool running = false;
+  core.tofu->for_each_gate([&](const BarrierGate& one) { running = running || one.state == BarrierState::kRunning; });
+  return running && gate.local_source == BarrierGate::kNoGate && gate.packets.size() < kMostWaitingInputs;
+}
+
+/// Puts a failed packet in the place of one that is awaited and will never come, so that the failure goes on through the
+/// circuit, to processes that have nothing to do with the dead one themselves.
+/// @return whether it did
+bool stand_in(Core& core, BarrierGate& gate) {
+  if (!gate.source_lost || !gate.configured || !is_awaited(core, gate)) return false;
   GateValue value;
   value.failed = 1;
   gate.packets.push_back(value);
   count_inputs(core, gate);
-}
-
-/// Whether a barrier of this process waits for the packet of a gate. One that has a signal, too, knows by that; of
-/// others in a set that nobody starts by itself, any running barrier may be the one.
-bool is_awaited(const Core& core, const BarrierGate& gate) {
-  if (!gate.packets.empty()) return false;
-  if (!gate.signals.empty()) return true;
-  const BarrierGate* start = core.tofu->gate(queue_number(gate.set_id));
-  if (start != nullptr && start->rounds_started != 0) return gate.rounds_passed < start->rounds_started;
-  bool running = false;
-  core.tofu->for_each_gate([&](const BarrierGate& one) { running = running || one.state == BarrierState::kRunning; });
-  return running && gate.local_source == BarrierGate::kNoGate;
+  return true;
 }
 
 void send_on(Core& core, BarrierGate& gate, const GateValue& value) {
@@ -151,9 +155,7 @@ void fail_barriers_with(Core& core, ProcessId process) {
       if (other != gate.remote_source) continue;
       gate.source_lost = true;
       // A process may end as soon as its own barrier is over: what it has sent is enough for ours.
-      if (!is_awaited(core, gate)) continue;
-      fail_barrier(core, gate.id);
-      stand_in(core, gate);
+      if (stand_in(core, gate)) fail_barrier(core, gate.id);
     }
   });
 }
@@ -164,10 +166,12 @@ void start_barrier(Core& core, BarrierGate& gate, const GateValue& value) {
   ++gate.rounds_started;
   arm_gate(core, gate);
   send_on(core, gate, value);
+  bool lost = false;
   core.tofu->for_each_gate([&](BarrierGate& other) {
-    if (other.peer_lost && other.set_id == gate.id) fail_barrier(core, gate.id);
-    if (other.source_lost && is_awaited(core, other)) stand_in(core, other);
+    stand_in(core, other);
+    lost = lost || (other.peer_lost && other.set_id == gate.id);
   });
+  if (lost) fail_barrier(core, gate.id);
   if (gate.input_count() == 0) gate.state = BarrierState::kCompleted;
 }
 

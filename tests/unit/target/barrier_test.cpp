@@ -170,5 +170,37 @@ TEST_F(BarrierTest, Lost_target__fails_the_barrier) {
   EXPECT_EQ(start->result.failed, 1);
 }
 
+// Barriers of a set that has lost a process are over at once; what they owe to others goes out nevertheless.
+TEST_F(BarrierTest, Barriers_that_fail_at_once__each_pass_their_gates) {
+  connect_through_stranger();
+  BarrierGate* const unstarted = gate(32);  // Of a set that only relays.
+  unstarted->set_id = unstarted->id + 1;
+  unstarted->remote_source = kStranger;
+  arm_gate(core, *unstarted);
+  for (BarrierGate* lost : {relay, unstarted}) lost->peer_lost = lost->source_lost = true;
+  for (int round = 0; round < 3; ++round) {
+    start_barrier(core, *start, GateValue());
+    EXPECT_EQ(start->state, BarrierState::kCompleted);
+    EXPECT_EQ(start->result.failed, 1);
+  }
+  run();
+  for (const BarrierGate* lost : {relay, unstarted}) {
+    EXPECT_EQ(lost->rounds_passed, 3u);
+    EXPECT_TRUE(lost->packets.empty());
+  }
+}
+
+// A packet that has come before its process died is one of those that are awaited.
+TEST_F(BarrierTest, What_came_before_the_death__is_used) {
+  connect_through_stranger();
+  receive_value(GateValue());
+  relay->source_lost = true;
+  start_barrier(core, *start, GateValue());
+  run();
+  ASSERT_EQ(start->state, BarrierState::kCompleted);
+  EXPECT_EQ(start->result.failed, 0);
+  EXPECT_EQ(relay->rounds_passed, 1u);
+}
+
 }  // namespace
 }  // namespace portofu
