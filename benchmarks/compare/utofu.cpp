@@ -4,7 +4,8 @@
 //               the waiting process calls the library, or without any call; whole round trips of gets
 //   rate        windows of puts of 8 bytes, each window answered by one put, or complete with the TCQ notice of its
 //               last put
-//   bandwidth   windows of long puts, one way and both ways
+//   bandwidth   windows of long puts, one way and both ways, each told; into memory that both sides map also complete
+//               with the TCQ notice of the last put
 //   atomic      ARMW add, until its local notice; the target polls its MRQ
 //   bypass      a put of 8 bytes to a target that computes and never calls, until its local notice
 //   barrier     butterfly circuits of --processes
@@ -200,24 +201,26 @@ void stream(World& w, Side& side, std::size_t bytes, int window, bool both, bool
   }
 }
 
-/// Windows of puts of 8 bytes, each window complete when the TCQ notice of its last one is read (they come in order,
-/// 2.2.10); the target is told nothing.
-void put_alone(World& w, Side& side, double window) {
+/// Windows of puts, each window complete when the TCQ notice of its last one is read (they come in order, 2.2.10); the
+/// target is told nothing.
+/// @param convert  of the seconds of a window
+template <class Convert>
+void put_alone(World& w, Side& side, double point, std::size_t bytes, int window, const char* unit, Convert&& convert) {
   std::uint64_t number = 0;
-  last_word(side.sink, 8).store(0);
-  w.point("put, TCQ notice of the last", window, "M/s", rate(window), [&](long count) {
+  last_word(side.sink, bytes).store(0);
+  w.point("put, TCQ notice of the last", point, unit, convert, [&](long count) {
     number += static_cast<std::uint64_t>(count);
     w.serve(
         [&] {
           for (std::uint64_t i = number - static_cast<std::uint64_t>(count) + 1; i <= number; ++i) {
-            last_word(side.source, 8).store(i, std::memory_order_relaxed);
-            for (int put = 1; put < static_cast<int>(window); ++put) side.put(8, 0, 0);
-            side.put(8, 0);
+            last_word(side.source, bytes).store(i, std::memory_order_relaxed);
+            for (int put = 1; put < window; ++put) side.put(bytes, 0, 0);
+            side.put(bytes, kTcq, 0);
             side.await_tcq();
           }
         },
         [&] { side.look(); });
-    while (w.rank == 1 && last_word(side.sink, 8).load() != number) side.look();
+    while (w.rank == 1 && last_word(side.sink, bytes).load() != number) side.look();
   });
 }
 
@@ -228,7 +231,7 @@ void run_rate(World& w) {
       w.point(each ? "put, MRQ notice" : "put, last one told", window, "M/s", rate(window),
               [&](long count) { stream(w, side, 8, static_cast<int>(window), false, each, count); });
     }
-    put_alone(w, side, window);
+    put_alone(w, side, window, 8, static_cast<int>(window), "M/s", rate(window));
   }
 }
 
@@ -240,6 +243,8 @@ void run_bandwidth(World& w) {
       w.point(both ? "put, both ways" : "put", bytes, "GB/s", bandwidth(bytes * window * (both ? 2 : 1)),
               [&](long count) { stream(w, side, static_cast<std::size_t>(bytes), window, both, true, count); });
     }
+    if (w.options.memory == "shared")
+      put_alone(w, side, bytes, static_cast<std::size_t>(bytes), window, "GB/s", bandwidth(bytes * window));
   }
 }
 

@@ -3,6 +3,12 @@
 // `false` instead of a crash, wherever the engine's handler for SIGSEGV and SIGBUS is in place.
 
 #include <cstddef>
+#include <cstdint>
+
+#if defined(__x86_64__)
+/// 1 if copies use AVX: what the CPU can do, unless a test says otherwise. 0 until static objects are initialised.
+extern "C" [[gnu::visibility("hidden")]] std::uint8_t portofu_copy_wide;
+#endif
 
 namespace portofu {
 

@@ -21,13 +21,30 @@
 namespace portofu {
 namespace {
 
-constexpr std::size_t kStringBytes = 1024;  ///< From here on the copy takes another way.
+constexpr std::size_t kLongBytes = 256;  ///< From here on the copy takes another way.
 
-class GuardedCopyTest : public testing::Test {
+/// The parameter: whether AVX may be used, if the CPU has it.
+class GuardedCopyTest : public testing::TestWithParam<bool> {
  protected:
-  void SetUp() override { install_fault_guard(); }
+  void SetUp() override {
+    install_fault_guard();
+    set_wide(GetParam() && found_);
+  }
+  void TearDown() override { set_wide(found_); }
   FaultyMemory faulty;
+
+ private:
+#if defined(__x86_64__)
+  static void set_wide(bool wide) { portofu_copy_wide = static_cast<std::uint8_t>(wide); }
+  const bool found_ = portofu_copy_wide != 0;
+#else
+  static void set_wide(bool) {}
+  const bool found_ = false;
+#endif
 };
+
+INSTANTIATE_TEST_SUITE_P(Ways, GuardedCopyTest, testing::Bool(),
+                         [](const auto& way) { return way.param ? "wide" : "narrow"; });
 
 /// Copies at every alignment of both sides, and looks at the bytes around the target, too.
 void expect_copied(std::size_t bytes, std::size_t source_shift, std::size_t target_shift) {
@@ -39,7 +56,7 @@ void expect_copied(std::size_t bytes, std::size_t source_shift, std::size_t targ
   for (std::size_t i = target_shift + bytes; i < target.size(); ++i) ASSERT_EQ(target[i], std::byte{0xee});
 }
 
-TEST_F(GuardedCopyTest, Copy__moves_every_byte_at_every_alignment_and_no_other) {
+TEST_P(GuardedCopyTest, Copy__moves_every_byte_at_every_alignment_and_no_other) {
   for (std::size_t bytes = 0; bytes <= 100; ++bytes) {
     for (std::size_t shift = 0; shift < 9; ++shift) {
       expect_copied(bytes, shift, 0);
@@ -49,17 +66,18 @@ TEST_F(GuardedCopyTest, Copy__moves_every_byte_at_every_alignment_and_no_other) 
   }
 }
 
-TEST_F(GuardedCopyTest, Copy__around_the_length_where_it_takes_another_way) {
-  for (std::size_t bytes = kStringBytes - 33; bytes <= kStringBytes + 33; ++bytes) expect_copied(bytes, 0, 3);
+TEST_P(GuardedCopyTest, Copy__around_the_length_where_it_takes_another_way) {
+  for (std::size_t bytes = kLongBytes - 33; bytes <= kLongBytes + 161; ++bytes) expect_copied(bytes, 0, 3);
+  for (std::size_t shift = 0; shift < 64; ++shift) expect_copied(kLongBytes + 44, 1, shift);
   expect_copied(1 << 20, 5, 1);
 }
 
-TEST_F(GuardedCopyTest, Copy__of_nothing_touches_no_address) {
+TEST_P(GuardedCopyTest, Copy__of_nothing_touches_no_address) {
   EXPECT_TRUE(guarded_copy(nullptr, nullptr, 0));
   EXPECT_TRUE(guarded_copy(faulty.edge(), faulty.edge(), 0));
 }
 
-TEST_F(GuardedCopyTest, Streaming__copies_every_length_at_every_alignment) {
+TEST_P(GuardedCopyTest, Streaming__copies_every_length_at_every_alignment) {
   for (const std::size_t bytes : {0, 1, 15, 16, 63, 64, 65, 127, 128, 1023, 1024, 1087, 1100, 8192}) {
     for (const std::size_t shift : {0, 1, 8, 16}) {
       const std::vector<std::byte> source = pattern_bytes(0, bytes + shift);
@@ -71,45 +89,45 @@ TEST_F(GuardedCopyTest, Streaming__copies_every_length_at_every_alignment) {
   }
 }
 
-TEST_F(GuardedCopyTest, Streaming__tells_of_a_source_that_is_not_mapped) {
+TEST_P(GuardedCopyTest, Streaming__tells_of_a_source_that_is_not_mapped) {
   alignas(64) std::array<std::byte, 256> target;
   EXPECT_FALSE(guarded_copy_streaming(target.data(), faulty.edge(), 256));
   EXPECT_FALSE(guarded_copy_streaming(target.data(), faulty.edge() - 128, 256));
   EXPECT_TRUE(guarded_copy_streaming(target.data(), faulty.edge() - 256, 256));
 }
 
-TEST_F(GuardedCopyTest, Source_not_mapped__is_told_at_every_length) {
-  std::vector<std::byte> target(2 * kStringBytes);
+TEST_P(GuardedCopyTest, Source_not_mapped__is_told_at_every_length) {
+  std::vector<std::byte> target(8 * kLongBytes);
   for (const std::size_t bytes : {std::size_t{1}, std::size_t{2}, std::size_t{4}, std::size_t{8}, std::size_t{31},
-                                  std::size_t{64}, kStringBytes, 2 * kStringBytes}) {
+                                  std::size_t{64}, kLongBytes, 8 * kLongBytes}) {
     EXPECT_FALSE(guarded_copy(target.data(), faulty.edge(), bytes)) << bytes;
   }
   EXPECT_FALSE(guarded_copy(target.data(), nullptr, 1));
 }
 
-TEST_F(GuardedCopyTest, Target_not_mapped__is_told_at_every_length) {
-  const std::vector<std::byte> source(2 * kStringBytes);
+TEST_P(GuardedCopyTest, Target_not_mapped__is_told_at_every_length) {
+  const std::vector<std::byte> source(8 * kLongBytes);
   for (const std::size_t bytes : {std::size_t{1}, std::size_t{2}, std::size_t{4}, std::size_t{8}, std::size_t{31},
-                                  std::size_t{64}, kStringBytes, 2 * kStringBytes}) {
+                                  std::size_t{64}, kLongBytes, 8 * kLongBytes}) {
     EXPECT_FALSE(guarded_copy(faulty.edge(), source.data(), bytes)) << bytes;
   }
 }
 
-TEST_F(GuardedCopyTest, Fault_in_the_middle__is_told_and_what_lies_before_it_may_be_written) {
+TEST_P(GuardedCopyTest, Fault_in_the_middle__is_told_and_what_lies_before_it_may_be_written) {
   const std::vector<std::byte> source = pattern_bytes(0, 256);
   EXPECT_FALSE(guarded_copy(faulty.edge() - 128, source.data(), 256));
   EXPECT_TRUE(guarded_copy(faulty.edge() - 128, source.data(), 128));
   EXPECT_TRUE(holds_pattern(faulty.edge() - 128, 128));
 }
 
-TEST_F(GuardedCopyTest, Memory_that_is_only_readable__can_be_a_source_and_no_target) {
+TEST_P(GuardedCopyTest, Memory_that_is_only_readable__can_be_a_source_and_no_target) {
   std::vector<std::byte> other(64);
   faulty.forbid_writing();
   EXPECT_TRUE(guarded_copy(other.data(), faulty.start(), other.size()));
   EXPECT_FALSE(guarded_copy(faulty.start(), other.data(), other.size()));
 }
 
-TEST_F(GuardedCopyTest, Fault__can_be_followed_by_any_number_of_copies_and_faults) {
+TEST_P(GuardedCopyTest, Fault__can_be_followed_by_any_number_of_copies_and_faults) {
   std::vector<std::byte> target(64);
   for (int i = 0; i < 100; ++i) {
     EXPECT_FALSE(guarded_copy(target.data(), faulty.edge(), 64));
@@ -117,7 +135,7 @@ TEST_F(GuardedCopyTest, Fault__can_be_followed_by_any_number_of_copies_and_fault
   }
 }
 
-TEST_F(GuardedCopyTest, Page_behind_the_end_of_a_file__is_told_like_an_unmapped_one) {
+TEST_P(GuardedCopyTest, Page_behind_the_end_of_a_file__is_told_like_an_unmapped_one) {
   char name[] = "/tmp/portofu_guarded_copy_XXXXXX";
   const int file = mkstemp(name);
   ASSERT_GE(file, 0);
@@ -131,7 +149,7 @@ TEST_F(GuardedCopyTest, Page_behind_the_end_of_a_file__is_told_like_an_unmapped_
   close(file);
 }
 
-TEST_F(GuardedCopyTest, Threads__have_guards_of_their_own) {
+TEST_P(GuardedCopyTest, Threads__have_guards_of_their_own) {
   std::array<std::thread, 4> threads;
   std::array<int, 4> faults{};
   for (std::size_t i = 0; i < threads.size(); ++i) {
@@ -147,13 +165,13 @@ TEST_F(GuardedCopyTest, Threads__have_guards_of_their_own) {
   for (const int count : faults) EXPECT_EQ(count, 200);
 }
 
-TEST_F(GuardedCopyTest, Call__runs_the_function) {
+TEST_P(GuardedCopyTest, Call__runs_the_function) {
   int calls = 0;
   EXPECT_TRUE(guarded_call([](void* argument) { ++*static_cast<int*>(argument); }, &calls));
   EXPECT_EQ(calls, 1);
 }
 
-TEST_F(GuardedCopyTest, Call__ends_where_the_function_faults) {
+TEST_P(GuardedCopyTest, Call__ends_where_the_function_faults) {
   struct Touch {
     std::byte* address;
     std::atomic<int> steps = 0;
@@ -171,7 +189,7 @@ TEST_F(GuardedCopyTest, Call__ends_where_the_function_faults) {
   EXPECT_EQ(touch.steps, 2);
 }
 
-TEST_F(GuardedCopyTest, Guard__may_be_put_in_place_again_and_again) {
+TEST_P(GuardedCopyTest, Guard__may_be_put_in_place_again_and_again) {
   for (int i = 0; i < 3; ++i) install_fault_guard();
   std::array<std::byte, 8> target;
   EXPECT_FALSE(guarded_copy(target.data(), faulty.edge(), 8));
@@ -200,7 +218,7 @@ void touch_and_survive(std::byte* address) {
   if (sigsetjmp(application_jump, 1) == 0) touch(address);
 }
 
-TEST_F(GuardedCopyTest, Fault_of_the_application__goes_to_its_own_handler_of_either_kind) {
+TEST_P(GuardedCopyTest, Fault_of_the_application__goes_to_its_own_handler_of_either_kind) {
   struct sigaction before {};
   sigaction(SIGSEGV, nullptr, &before);
   struct sigaction plain {};
@@ -220,8 +238,9 @@ TEST_F(GuardedCopyTest, Fault_of_the_application__goes_to_its_own_handler_of_eit
 }
 
 using GuardedCopyDeathTest = GuardedCopyTest;
+INSTANTIATE_TEST_SUITE_P(Ways, GuardedCopyDeathTest, testing::Values(true));
 
-TEST_F(GuardedCopyDeathTest, Fault_of_an_application_without_handler__ends_the_process) {
+TEST_P(GuardedCopyDeathTest, Fault_of_an_application_without_handler__ends_the_process) {
   struct sigaction none {};
   none.sa_handler = SIG_DFL;
   EXPECT_EXIT((put_guard_in_front_of(none), touch(faulty.edge())), testing::KilledBySignal(SIGSEGV), "");
