@@ -26,6 +26,7 @@
 
 #include "engine/queue/assert.h"
 #include "engine/queue/fresh_line.h"
+#include "engine/queue/line_owner.h"
 #include "engine/queue/ring_geometry.h"
 
 namespace portofu {
@@ -69,7 +70,7 @@ concept CellHeader = sizeof(Header) == 64 && std::is_trivially_copyable_v<Header
 };
 
 /// How far ahead of its writing the sender asks for a cell.
-inline constexpr std::uint64_t kPrefetchedCells = 4;
+inline constexpr std::uint64_t kPrefetchedCells = 8;
 
 /// @return what the low half of the sequence word of the packet at `position` (counted from 0) is
 constexpr std::uint32_t lap_of(std::uint64_t position) { return static_cast<std::uint16_t>(position + 1); }
@@ -168,7 +169,9 @@ class CellProducer {
     ++head_;
     claimed_ = false;
     // A line that is here before it is written needs no wait; several may come at once.
-    __builtin_prefetch(&cell_at(head_ + kPrefetchedCells), 1);
+    const CellShared& later = cell_at(head_ + kPrefetchedCells);
+    ask_to_own(later.head);
+    if (claimed_granule_ == 0) ask_to_own(later.inline_payload);
   }
 
   /// Gives the claimed room back; the receiver sees nothing of it.
@@ -333,7 +336,9 @@ template <CellHeader Header>
 class CellConsumer {
  public:
   CellConsumer() = default;
-  explicit CellConsumer(const RingView& ring) : ring_(ring), cell_mask_(ring.geometry.cell_count - 1) {}
+  /// @param other_core  the sender has a core of its own, and caches
+  explicit CellConsumer(const RingView& ring, bool other_core = true)
+      : ring_(ring), cell_mask_(ring.geometry.cell_count - 1), other_core_(other_core) {}
 
   /// The word that the next packet will write, and the low half that it will have then: all that a poll needs.
   const std::atomic<std::uint32_t>* next_word() const { return &ring_.cells[position_ & cell_mask_].wire_word; }
@@ -358,6 +363,7 @@ class CellConsumer {
     std::memcpy(&header, &cell, sizeof header);
     const std::uint32_t granule = header.wire_word >> 16;
     taken_bytes_ = 0;
+    taken_inline_ = granule == 0;
     taken_lent_ = false;
     taken_awaited_ = false;
     if (granule == kInHeader) {
@@ -401,7 +407,13 @@ class CellConsumer {
   /// until the receiver finds nothing more and calls publish_released. What is awaited is given back at once.
   /// @return true if room has been given back
   bool release() {
+    const CellShared& cell = ring_.cells[position_ & cell_mask_];
     ++position_;
+    // The sender streams, and will soon write it again.
+    if (other_core_ && ready()) {
+      throw_away(cell.head);
+      if (taken_inline_) throw_away(cell.inline_payload);
+    }
     withheld_bytes_ += taken_bytes_;
     const bool enough = taken_awaited_ || position_ - published_ >= ring_.geometry.cell_count / 4 ||
                         withheld_bytes_ >= ring_.geometry.data_bytes / 4;
@@ -453,6 +465,8 @@ class CellConsumer {
   std::uint32_t area_chunks_ = 0;                                   ///< Chunks in it.
   const std::byte* heap_ = nullptr;                                 ///< The sender's heap, once it is mapped.
   std::uint64_t heap_bytes_ = 0;                                    ///< Its length; 0: it is not.
+  bool other_core_ = true;                                          ///< Of the sender.
+  bool taken_inline_ = false;                                       ///< The packet in hand has its payload inline.
   bool taken_lent_ = false;                                         ///< The packet in hand is lent.
   bool taken_awaited_ = false;                                      ///< And awaited.
 };

@@ -26,7 +26,7 @@ LoopbackWire::LoopbackWire(ProcessId self, const RingGeometry& ring)
     : ring_(ring),
       memory_(make_memory(ring)),
       producer_(RingView(memory_.get(), ring)),
-      consumer_(RingView(memory_.get(), ring)) {
+      consumer_(RingView(memory_.get(), ring), false) {
   link_.peer = self;
   closed_sources_ = 0;
   silent_ = true;
