@@ -301,8 +301,7 @@ void Engine::yield(IdleStreak& streak) {
   sched_yield();
   const std::uint64_t after = core_.now_ns();
   const Duty duty(*this);
-  streak.learn_from_yield(after - before);
-  shares_core_.store(after - before > IdleStreak::kSharedYieldNs, std::memory_order_relaxed);
+  shares_core_.store(streak.learn_from_yield(after - before), std::memory_order_relaxed);
   look_after_timers_on_duty(after);
 }
 

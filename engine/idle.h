@@ -40,12 +40,15 @@ class IdleStreak {
   }
 
   /// Tells how long a yield took: a long one let somebody else run, so the core is shared.
-  void learn_from_yield(std::uint64_t took_ns) {
-    if (took_ns > kSharedYieldNs) {
+  /// @return whether it is
+  bool learn_from_yield(std::uint64_t took_ns) {
+    const bool shared = took_ns > kSharedYieldNs;
+    if (shared) {
       spins_ = spins_ / 2 < kFewestSpins ? kFewestSpins : spins_ / 2;
     } else if (spins_ < most_spins_) {
       spins_ = spins_ * 2 > most_spins_ ? most_spins_ : spins_ * 2;
     }
+    return shared;
   }
 
   /// What was learned, to begin another streak with.

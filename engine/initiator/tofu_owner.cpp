@@ -19,7 +19,7 @@ bool is_reached(const Peer& peer) {
 }  // namespace
 
 FindResult find_owner(Core& core, std::uint64_t id, Peer** peer) {
-  if (coordinates_of(id) == core.tofu->coordinates) {
+  if (is_of_node(id, core.tofu->coordinates)) {
     const std::uint32_t number = queue_number(id);
     const bool own =
         is_kind(id, TofuIdKind::kVcq) ? core.tofu->queue(number) != nullptr : core.tofu->gate(number) != nullptr;

@@ -60,6 +60,10 @@ constexpr Coordinates coordinates_of(std::uint64_t id) {
           group[1],
           group[2]};
 }
+/// Whether coordinates_of(id) is `at`.
+constexpr bool is_of_node(std::uint64_t id, const Coordinates& at) {
+  return ((id ^ make_tofu_id(TofuIdKind::kVcq, at, 0)) >> 32 & 0x0fffffff) == 0;
+}
 constexpr bool is_kind(std::uint64_t id, TofuIdKind kind) { return id >> 60 == static_cast<std::uint8_t>(kind); }
 
 constexpr std::uint64_t with_path(std::uint64_t id, std::uint32_t packed) {

@@ -63,6 +63,7 @@ void take_all(const Ends& ends, int senders, int puts) {
     unsigned int which = 0;
     ASSERT_EQ(PtlEQPoll(&ends.target_eq, 1, 20'000, &event, &which), PTL_OK) << i;
     ASSERT_EQ(event.type, PTL_EVENT_PUT);
+    ASSERT_EQ(event.ni_fail_type, PTL_NI_OK);
     ASSERT_EQ(event.hdr_data, next[std::uint64_t{event.initiator.phys.nid} << 32 | event.initiator.phys.pid]++);
   }
   expect_empty(ends.target_eq);

@@ -191,7 +191,7 @@ void SourceSet::map_memory(ShmSource& source) {
     source.area = source.segment->map_send_area();
     if (source.area) source.consumer.use_area(source.area.at(0), source.segment->layout().area_bytes);
   }
-  if (source.segment == nullptr || source.segment->control().heap_id.load(std::memory_order_relaxed) == 0) return;
+  if (source.segment == nullptr || !source.segment->has_heap()) return;
   source.heap_asked = true;
   const std::span<const std::byte> heap = source.segment->heap();
   if (!heap.empty()) source.consumer.use_heap(heap.data(), heap.size());
