@@ -77,8 +77,7 @@ void post_event_with(Core& core, Interface& ni, Handle eq_handle, Fill&& fill) {
   if (queue == nullptr) return;
   if (queue->is_full()) [[unlikely]]
     core.counters.add(Counter::kEventsDropped);
-  Event& event = queue->add_on_duty();
-  event = Event();
+  Event& event = *std::construct_at(&queue->add_on_duty());
   fill(event);
   ++core.activity;
   core.counters.add(Counter::kEventsPosted);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/event/event.h"
+#include "engine/queue/fresh_line.h"
 
 namespace portofu {
 
@@ -112,6 +113,18 @@ struct Notice {
   std::uint64_t remote_stadd = 0;
 };
 
+/// Copies a notice whose fields were written a moment ago.
+inline void copy_fresh(Notice& to, const Notice& from) {
+  to.kind = fresh(from.kind);
+  to.fail = fresh(from.fail);
+  to.remote_fault = fresh(from.remote_fault);
+  to.vcq_id = fresh(from.vcq_id);
+  to.edata = fresh(from.edata);
+  to.remote_value = fresh(from.remote_value);
+  to.local_stadd = fresh(from.local_stadd);
+  to.remote_stadd = fresh(from.remote_stadd);
+}
+
 /// @spec uTofu guide, 2.2.1.3, 3.7.4.2, 4.3.2.3
 class MessageReceiveQueue {
  public:
@@ -121,13 +134,13 @@ class MessageReceiveQueue {
   /// @return false if the queue is full: the notice is lost, which ends the program (guide, chapter 7)
   bool post(const Notice& notice) {
     if (notices_.size() >= entry_count_) return false;
-    notices_.push_back(notice);
+    copy_fresh(notices_.emplace_back(), notice);
     posted_.store(posted_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     return true;
   }
   bool read(Notice* notice) {
     if (notices_.empty()) return false;
-    *notice = notices_.front();
+    copy_fresh(*notice, notices_.front());
     notices_.pop_front();
     ++read_;
     return true;

@@ -94,9 +94,8 @@ void finish_answer(Core& core, std::uint32_t operation_id) {
   // that waits needs its operation.
   if (!operation->sent) return;
   --operation->peer->outstanding;
-  const OutstandingOperation finished = *operation;
+  report_answer(core, *operation);
   core.outstanding.close(operation_id);
-  report_answer(core, finished);
 }
 
 void fail_outstanding(Core& core, Peer& peer, NiFail fail) {

@@ -1,6 +1,7 @@
 #include "engine/initiator/report.h"
 
 #include "engine/initiator/tofu_report.h"
+#include "engine/queue/fresh_line.h"
 
 namespace portofu {
 namespace {
@@ -17,8 +18,8 @@ void post_answer_event(Core& core, Interface& ni, const MemoryDescriptor& md, co
     event.user_ptr = operation.user_ptr;
     event.ni_fail_type = operation.fail;
     event.ptl_list = operation.list;
-    event.mlength = operation.mlength;
-    event.remote_offset = operation.remote_offset;
+    event.mlength = fresh(operation.mlength);
+    event.remote_offset = fresh(operation.remote_offset);
   });
 }
 

@@ -8,6 +8,7 @@
 #include "engine/initiator/report.h"
 #include "engine/initiator/send_steps.h"
 #include "engine/initiator/tofu_send.h"
+#include "engine/queue/fresh_line.h"
 #include "engine/queue/ring_geometry.h"
 #include "engine/target/answer_out.h"
 
@@ -87,8 +88,8 @@ PacketHeader request_header(const Core& core, const Interface& ni, const MemoryD
   header.flags = (md.options & kMdUnordered) != 0 ? kFlagUnordered : 0;
   header.interface_index = d.interface_index;
   header.pt_index = d.pt_index;
-  header.atomic_operation = d.atomic_operation;
-  header.atomic_type = d.atomic_type;
+  header.atomic_operation = fresh(d.atomic_operation);
+  header.atomic_type = fresh(d.atomic_type);
   header.match_bits = d.match_bits;
   header.hdr_data = d.hdr_data;
   header.remote_offset = d.remote_offset;

@@ -5,6 +5,7 @@
 
 #include "engine/initiator/connect.h"
 #include "engine/initiator/send_steps.h"
+#include "engine/queue/fresh_line.h"
 #include "engine/queue/ring_geometry.h"
 #include "engine/target/complete.h"
 #include "engine/target/tofu_request.h"
@@ -25,8 +26,8 @@ PacketHeader answer_header(const Core& core, const AnswerContent& content) {
                                            (content.list == ListKind::kOverflow ? kFlagOverflowList : 0));
   header.ni_fail_type = static_cast<std::uint8_t>(content.fail);
   header.operation_id = content.operation_id;
-  header.remote_offset = content.remote_offset;
-  header.length = content.mlength;
+  header.remote_offset = fresh(content.remote_offset);
+  header.length = fresh(content.mlength);
   return header;
 }
 

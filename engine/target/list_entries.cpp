@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "engine/queue/fresh_line.h"
 #include "engine/target/complete.h"
 
 namespace portofu {
@@ -45,7 +46,12 @@ Taken take_unexpected(Core& core, Interface& ni, PortalTableEntry& portal, const
 }
 
 void fill(ListEntry& entry, EntryRequest&& request, Handle handle, std::uint64_t local_offset) {
-  entry.criteria = request.criteria;
+  const MatchCriteria& criteria = request.criteria;
+  entry.criteria = {fresh(criteria.match_bits),
+                    fresh(criteria.ignore_bits),
+                    {fresh(criteria.match_id.nid), fresh(criteria.match_id.pid)},
+                    fresh(criteria.any_nid),
+                    fresh(criteria.any_pid)};
   entry.segment = std::move(request.segment);
   entry.local_offset = local_offset;
   entry.min_free = (request.options & kEntryManageLocal) != 0 ? request.min_free : 0;

@@ -3,6 +3,7 @@
 // packet, completed at its last byte. A refused message is answered at once and its data is dropped as it comes.
 
 #include "engine/address/core.h"
+#include "engine/queue/fresh_line.h"
 
 namespace portofu {
 
@@ -14,7 +15,7 @@ inline constexpr std::uint32_t kMostWaitingAnswers = 65'536;
 
 /// Fresh for a new message. Every field is written; what only `match_header` knows starts as nothing.
 inline void begin_arrival(Arrival& arrival, const PacketHeader& header, ProcessId initiator) {
-  arrival.header = header;
+  copy_fresh_words(arrival.header, header);
   arrival.entry = nullptr;
   arrival.unexpected = nullptr;
   arrival.offset = 0;

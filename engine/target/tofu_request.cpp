@@ -159,8 +159,8 @@ NiFail locate(Core& core, Arrival& arrival) {
   if (core.tofu == nullptr || core.tofu->vcq_of_number(number) == nullptr) return NiFail::kUndeliverable;
   // A put or get of nothing touches no memory, so it needs none.
   NiFail fail = NiFail::kOk;
-  RegisteredRegion* region =
-      find_region(core.tofu->queue(number)->stadds, {header.remote_offset, header.length, header.type}, &fail);
+  RegisteredRegion* region = find_region(core.tofu->queue(number)->stadds,
+                                         {fresh(header.remote_offset), fresh(header.length), header.type}, &fail);
   if (region == nullptr) return fail;
   arrival.entry = region;
   arrival.offset = stadd_offset(header.remote_offset);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/queue/fresh_line.h"
 #include "lib/portals4/library.h"
 
 using namespace portofu;
@@ -26,23 +27,23 @@ EventQueue* find_queue(Core& core, ptl_handle_eq_t handle) {
 }
 
 void translate(const Event& from, bool is_logical, ptl_event_t* to) {
-  to->start = from.start;
-  to->user_ptr = from.user_ptr;
-  to->hdr_data = from.hdr_data;
-  to->match_bits = from.match_bits;
-  to->rlength = from.rlength;
-  to->mlength = from.mlength;
-  to->remote_offset = from.remote_offset;
-  to->uid = from.uid;
+  to->start = fresh(from.start);
+  to->user_ptr = fresh(from.user_ptr);
+  to->hdr_data = fresh(from.hdr_data);
+  to->match_bits = fresh(from.match_bits);
+  to->rlength = fresh(from.rlength);
+  to->mlength = fresh(from.mlength);
+  to->remote_offset = fresh(from.remote_offset);
+  to->uid = fresh(from.uid);
   to->initiator.phys.nid =
-      from.initiator.nid;  // On a logical interface the rank stands there, and so does the union's.
-  to->initiator.phys.pid = is_logical ? 0 : from.initiator.pid;
-  to->type = static_cast<ptl_event_kind_t>(from.type);
-  to->ptl_list = static_cast<ptl_list_t>(from.ptl_list);
-  to->pt_index = from.pt_index;
-  to->ni_fail_type = static_cast<ptl_ni_fail_t>(from.ni_fail_type);
-  to->atomic_operation = static_cast<ptl_op_t>(from.atomic_operation);
-  to->atomic_type = static_cast<ptl_datatype_t>(from.atomic_type);
+      fresh(from.initiator.nid);  // On a logical interface the rank stands there, and so does the union's.
+  to->initiator.phys.pid = is_logical ? 0 : fresh(from.initiator.pid);
+  to->type = static_cast<ptl_event_kind_t>(fresh(from.type));
+  to->ptl_list = static_cast<ptl_list_t>(fresh(from.ptl_list));
+  to->pt_index = fresh(from.pt_index);
+  to->ni_fail_type = static_cast<ptl_ni_fail_t>(fresh(from.ni_fail_type));
+  to->atomic_operation = static_cast<ptl_op_t>(fresh(from.atomic_operation));
+  to->atomic_type = static_cast<ptl_datatype_t>(fresh(from.atomic_type));
 }
 
 /// A look at several event queues: the condition of every wait for events.

@@ -2,6 +2,7 @@
 
 #include "lib/portals4/list_entry.h"
 
+#include "engine/queue/fresh_line.h"
 #include "lib/portals4/region.h"
 
 using namespace portofu;
@@ -25,14 +26,15 @@ namespace {
 
 MatchCriteria criteria_of(const Interface& ni, const ptl_me_t& me) {
   if (!ni.is_matching()) return {0, ~std::uint64_t{0}, {}, true, true};
+  const std::uint64_t match_bits = fresh(me.match_bits), ignore_bits = fresh(me.ignore_bits);
   if (ni.is_logical()) {
     const bool any = me.match_id.rank == PTL_RANK_ANY;
-    return {me.match_bits, me.ignore_bits, {any ? 0 : me.match_id.rank, 0}, any, true};
+    return {match_bits, ignore_bits, {any ? 0 : me.match_id.rank, 0}, any, true};
   }
   const bool any_nid = me.match_id.phys.nid == PTL_NID_ANY;
   const bool any_pid = me.match_id.phys.pid == PTL_PID_ANY;
-  return {me.match_bits,
-          me.ignore_bits,
+  return {match_bits,
+          ignore_bits,
           {any_nid ? 0 : me.match_id.phys.nid, any_pid ? 0 : me.match_id.phys.pid},
           any_nid,
           any_pid};

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "engine/queue/fresh_line.h"
 #include "lib/utofu/limits.h"
 
 using namespace portofu;
@@ -35,11 +36,11 @@ int mrq_code(const Notice& notice) {
 int show(const Notice& read, utofu_mrq_notice* notice) {
   *notice = {};
   notice->notice_type = static_cast<std::uint8_t>(read.kind);
-  notice->vcq_id = read.vcq_id;
-  notice->edata = read.edata;
-  notice->rmt_value = read.remote_value;
-  notice->lcl_stadd = read.local_stadd;
-  notice->rmt_stadd = read.remote_stadd;
+  notice->vcq_id = fresh(read.vcq_id);
+  notice->edata = fresh(read.edata);
+  notice->rmt_value = fresh(read.remote_value);
+  notice->lcl_stadd = fresh(read.local_stadd);
+  notice->rmt_stadd = fresh(read.remote_stadd);
   return mrq_code(read);
 }
 

@@ -108,7 +108,7 @@ FAULTS = [
           "if (operation->threshold <= success()) {", "if (operation->threshold < success()) {"),
     # initiator/report
     Fault("ACK carries the length asked for", "engine/initiator/report.cpp",
-          "event.mlength = operation.mlength;", "event.mlength = operation.length;"),
+          "event.mlength = fresh(operation.mlength);", "event.mlength = fresh(operation.length);"),
     Fault("refused operation counted as failure for PTL_OC_ACK_REQ", "engine/initiator/report.cpp",
           "operation.fail == NiFail::kUndeliverable || operation.fail == NiFail::kSegv;",
           "operation.fail != NiFail::kOk;"),
