@@ -90,9 +90,9 @@ struct Interface {
   HandleTable<ListEntry> entries;
   HandleTable<EventQueue> eqs;
   HandleTable<CountingEvent> cts;
+  SpareHeaders spare_headers;                                                    ///< Outlives the lists.
   std::array<std::unique_ptr<PortalTableEntry>, kPortalTableSize> portal_table;  ///< nullptr: not allocated.
-  SpareHeaders spare_headers;
-  RankMap map;                         ///< Logical interfaces only.
+  RankMap map;                                                                   ///< Logical interfaces only.
   std::uint32_t unexpected_count = 0;  ///< Headers in all unexpected lists, claimed ones included.
   std::uint32_t triggered_count = 0;   ///< Triggered operations that wait.
   std::uint32_t outstanding = 0;       ///< Operations started and not complete.

@@ -1,9 +1,11 @@
 #pragma once
 // A list entry (LE or ME) and an unexpected header: the target's side of a transfer.
 
+#include <array>
 #include <cstdint>
 #include <new>
 #include <type_traits>
+#include <utility>
 
 #include "engine/address/handle.h"
 #include "engine/address/memory_segment.h"
@@ -70,50 +72,72 @@ struct OverflowClaim {
   bool unlink_follows = false;  ///< A use-once entry was appended: AUTO_UNLINK comes behind the overflow event.
 };
 
+/// What an overflow event tells of a message, beside its key: one line. Names as in Event.
+struct alignas(64) UnexpectedMessage {
+  ListEntry* entry = nullptr;  ///< Where it was delivered.
+  std::byte* start = nullptr;
+  std::uint64_t hdr_data = 0;
+  std::uint64_t rlength = 0;
+  std::uint64_t mlength = 0;
+  std::uint64_t remote_offset = 0;
+  std::uint32_t uid = 0;
+  EventKind type = EventKind::kError;  ///< Of the overflow event.
+  NiFail ni_fail_type = NiFail::kOk;
+  std::uint8_t atomic_operation = 0;
+  std::uint8_t atomic_type = 0;
+  bool complete = false;  ///< All data is in place.
+  bool claimed = false;   ///< Taken while incomplete; no longer in the list.
+};
+static_assert(sizeof(UnexpectedMessage) == 64);
+
 /// A message that went into the overflow list and that nobody has taken yet. @spec Portals 4.3, 2.5
-struct UnexpectedHeader : UnexpectedEntry {
-  Event event;                 ///< The overflow event as it will be posted; `user_ptr` is the taker's.
-  ListEntry* entry = nullptr;  ///< Where the message was delivered.
-  bool complete = false;       ///< All data is in place.
-  bool claimed = false;        ///< Taken while incomplete; no longer in the list.
-  OverflowClaim claim;         ///< Meaningful while `claimed`.
+struct alignas(128) UnexpectedHeader : UnexpectedMessage, UnexpectedEntry {
+  UnexpectedHeader() {}  // NOLINT: `claim` stays as it is.
+  union {
+    OverflowClaim claim;  ///< Meaningful while `claimed`.
+  };
 };
 
-/// Headers to be used again: giving one back touches no line but its own.
+/// Where headers come from: blocks in which they lie close together, kept to the end. Giving one back touches no line
+/// but its own.
 class SpareHeaders {
  public:
   SpareHeaders() = default;
   SpareHeaders(const SpareHeaders&) = delete;
   SpareHeaders& operator=(const SpareHeaders&) = delete;
   ~SpareHeaders() {
-    while (first_ != nullptr) delete pop();
+    while (blocks_ != nullptr) delete std::exchange(blocks_, blocks_->next);
   }
 
   /// @return a header as new; nullptr if there is no memory
   UnexpectedHeader* take() {
-    if (first_ == nullptr) return new (std::nothrow) UnexpectedHeader;
-    return new (pop()) UnexpectedHeader;
+    if (first_ == nullptr && !add_block()) return nullptr;
+    UnexpectedHeader* header = first_;
+    first_ = static_cast<UnexpectedHeader*>(header->arrival_links.next);
+    return new (header) UnexpectedHeader;
   }
   /// @param header  from take; in no list
   void give(UnexpectedHeader* header) {
-    if (count_ >= kMost) return delete header;
     header->arrival_links.next = first_;
     first_ = header;
-    ++count_;
   }
 
  private:
-  static constexpr std::uint32_t kMost = 1024;
+  struct Block {
+    std::array<UnexpectedHeader, 64> headers;
+    Block* next = nullptr;
+  };
 
-  UnexpectedHeader* pop() {
-    UnexpectedHeader* header = first_;
-    first_ = static_cast<UnexpectedHeader*>(header->arrival_links.next);
-    --count_;
-    return header;
+  bool add_block() {
+    Block* block = new (std::nothrow) Block;
+    if (block == nullptr) return false;
+    block->next = std::exchange(blocks_, block);
+    for (auto header = block->headers.rbegin(); header != block->headers.rend(); ++header) give(&*header);
+    return true;
   }
 
   UnexpectedHeader* first_ = nullptr;  ///< Linked by arrival_links.next.
-  std::uint32_t count_ = 0;            ///< At most kMost.
+  Block* blocks_ = nullptr;
 };
 static_assert(std::is_trivially_destructible_v<UnexpectedHeader>);
 

@@ -9,9 +9,11 @@
 
 namespace portofu {
 
-/// Base of an unexpected header. Linked by address: neither copied nor moved, and it outlives its stay in a list.
+/// Base of an unexpected header, behind the base that says what the message was. Of thousands of headers the one that
+/// is found lies in no cache, so the fields are in the order in which they are needed: up to the links of the first
+/// class they fill a line. Linked by address: neither copied nor moved, and it outlives its stay in a list.
 struct alignas(64) UnexpectedEntry {
-  UnexpectedEntry() = default;
+  UnexpectedEntry() {}  // NOLINT: `class_links` stay as they are, whose lines nobody needs.
   UnexpectedEntry(const UnexpectedEntry&) = delete;
   UnexpectedEntry& operator=(const UnexpectedEntry&) = delete;
 
@@ -22,7 +24,9 @@ struct alignas(64) UnexpectedEntry {
   std::uint64_t order = 0;                   ///< Position, set by append: the smaller one arrived earlier.
   FifoLinks<UnexpectedEntry> arrival_links;  ///< Order of arrival. Only UnexpectedList writes it.
   /// Headers of the same bucket in each class of the index; meaningless while a class does not hold it.
-  FifoLinks<UnexpectedEntry> class_links[kMaxUnexpectedClasses];
+  union {
+    FifoLinks<UnexpectedEntry> class_links[kMaxUnexpectedClasses];
+  };
 };
 
 }  // namespace portofu

@@ -82,9 +82,9 @@ GateValue take_inputs(BarrierGate& gate) {
   return value;
 }
 
-/// Whether barriers of this process wait for more packets of a gate than are there: a barrier that fails at once is over
-/// before its gates have passed, and the next one may have started. A gate that has signals, too, knows by them; of
-/// others in a set that nobody starts by itself, any running barrier may be the one.
+/// Whether barriers of this process wait for more packets of a gate than are there: a barrier that fails at once is
+/// over before its gates have passed, and the next one may have started. A gate that has signals, too, knows by them;
+/// of others in a set that nobody starts by itself, any running barrier may be the one.
 bool is_awaited(const Core& core, const BarrierGate& gate) {
   if (!gate.signals.empty()) return gate.packets.size() < gate.signals.size();
   const BarrierGate* start = core.tofu->gate(queue_number(gate.set_id));
@@ -96,8 +96,8 @@ bool is_awaited(const Core& core, const BarrierGate& gate) {
   return running && gate.local_source == BarrierGate::kNoGate && gate.packets.size() < kMostWaitingInputs;
 }
 
-/// Puts a failed packet in the place of one that is awaited and will never come, so that the failure goes on through the
-/// circuit, to processes that have nothing to do with the dead one themselves.
+/// Puts a failed packet in the place of one that is awaited and will never come, so that the failure goes on through
+/// the circuit, to processes that have nothing to do with the dead one themselves.
 /// @return whether it did
 bool stand_in(Core& core, BarrierGate& gate) {
   if (!gate.source_lost || !gate.configured || !is_awaited(core, gate)) return false;

@@ -7,9 +7,8 @@
 namespace portofu {
 namespace {
 
-/// A header that was taken before its message is complete is in no list any more: only its message knows it.
+/// A header that was taken before its message is complete is in no list any more; it ends with its interface.
 void forget_entry(Arrival& arrival, ArrivalMode mode) {
-  if (arrival.unexpected != nullptr && arrival.unexpected->claimed) delete arrival.unexpected;
   arrival.unexpected = nullptr;
   arrival.entry = nullptr;
   arrival.mode = mode;

@@ -5,15 +5,18 @@ namespace {
 
 void report_overflow(Core& core, Interface& ni, const PortalTableEntry& portal, const UnexpectedHeader& header,
                      const OverflowClaim& claim) {
-  Event event = header.event;
-  event.user_ptr = claim.user_ptr;
   const bool hidden = (claim.options & kEntryEventOverDisable) != 0 ||
-                      (event.ni_fail_type == NiFail::kOk && (claim.options & kEntryEventSuccessDisable) != 0);
-  if (!hidden) post_event(core, ni, portal.eq_handle, event);
+                      (header.ni_fail_type == NiFail::kOk && (claim.options & kEntryEventSuccessDisable) != 0);
+  if (!hidden) {
+    post_event_with(core, ni, portal.eq_handle, [&](Event& event) {
+      fill_overflow_event(header, event);
+      event.user_ptr = claim.user_ptr;
+    });
+  }
   if ((claim.options & kEntryEventCtOverflow) != 0)
-    count_outcome(core, ni, claim.ct_handle, event.ni_fail_type, counted_amount(claim.options, event.mlength));
+    count_outcome(core, ni, claim.ct_handle, header.ni_fail_type, counted_amount(claim.options, header.mlength));
   if (claim.unlink_follows) {
-    report_auto_unlink(core, ni, portal.eq_handle, event.pt_index, claim.options, claim.user_ptr);
+    report_auto_unlink(core, ni, portal.eq_handle, header.entry->pt_index, claim.options, claim.user_ptr);
   }
 }
 
@@ -29,8 +32,8 @@ void release_header(Core& core, Interface& ni, UnexpectedHeader* header) {
 /// The message of an unexpected header is complete.
 void complete_header(Core& core, Interface& ni, PortalTableEntry& portal, UnexpectedHeader* header,
                      const Arrival& arrival) {
-  header->event.ni_fail_type = arrival.fail;
-  header->event.mlength = arrival.mlength;
+  header->ni_fail_type = arrival.fail;
+  header->mlength = arrival.mlength;
   header->complete = true;
   if (!header->claimed) return;
   report_overflow(core, ni, portal, *header, header->claim);

@@ -43,6 +43,24 @@ inline void fill_target_event(const PacketHeader& header, const Placement& place
   event.atomic_type = header.atomic_type;
 }
 
+/// The overflow event of a message whose header was kept; `user_ptr` is to be set.
+inline void fill_overflow_event(const UnexpectedHeader& header, Event& event) {
+  event.type = header.type;
+  event.start = header.start;
+  event.hdr_data = header.hdr_data;
+  event.match_bits = header.key.match_bits;
+  event.rlength = header.rlength;
+  event.mlength = header.mlength;
+  event.remote_offset = header.remote_offset;
+  event.uid = header.uid;
+  event.initiator = header.key.source;
+  event.ptl_list = ListKind::kOverflow;
+  event.ni_fail_type = header.ni_fail_type;
+  event.atomic_operation = header.atomic_operation;
+  event.atomic_type = header.atomic_type;
+  event.pt_index = header.entry->pt_index;
+}
+
 /// Raises the event and the count of a message whose data is in place.
 inline void report_communication(Core& core, Interface& ni, Handle eq_handle, const PacketHeader& header,
                                  const Placement& placement) {

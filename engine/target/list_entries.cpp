@@ -36,7 +36,7 @@ Taken take_unexpected(Core& core, Interface& ni, PortalTableEntry& portal, const
   while (found != nullptr) {
     UnexpectedEntry* following = use_once ? nullptr : portal.unexpected.find_next(request.criteria, *found);
     auto& header = static_cast<UnexpectedHeader&>(*found);
-    const std::uint64_t rlength = header.event.rlength;
+    const std::uint64_t rlength = header.rlength;
     claim_header(core, ni, portal, header, claim);
     if (use_once) return Taken::kUsed;
     if (counts_uh_rlength(request) && !move_past(request, rlength, local_offset)) return Taken::kFull;
@@ -142,7 +142,9 @@ void search_entries(Core& core, Interface& ni, const EntryRequest& request, Sear
     if (operation == SearchOperation::kDelete) {
       claim_header(core, ni, portal, header, claim);
     } else {
-      report_search(core, ni, portal.eq_handle, request, header.event);
+      Event event;
+      fill_overflow_event(header, event);
+      report_search(core, ni, portal.eq_handle, request, event);
     }
     count_success(core, ni, request.ct_handle, 1);
     if (use_once) return;

@@ -13,6 +13,7 @@ bool keeps_header(const ListEntry& entry, ListKind list) {
 }
 
 /// Keeps the header of a message that goes into the overflow list, from now on visible to appends and searches.
+/// `note_placement` says the rest.
 bool keep_header(Interface& ni, PortalTableEntry& portal, Arrival& arrival) {
   UnexpectedHeader* kept = ni.spare_headers.take();
   if (kept == nullptr) return false;
@@ -24,6 +25,22 @@ bool keep_header(Interface& ni, PortalTableEntry& portal, Arrival& arrival) {
   ++ni.unexpected_count;
   ++arrival.entry->unexpected_count;
   return true;
+}
+
+/// What the overflow event will say, once the message has its place.
+void note_placement(const Arrival& arrival) {
+  Event event;
+  fill_target_event(arrival.header, arrival, event);
+  UnexpectedHeader& kept = *arrival.unexpected;
+  kept.start = event.start;
+  kept.hdr_data = event.hdr_data;
+  kept.rlength = event.rlength;
+  kept.mlength = event.mlength;
+  kept.remote_offset = event.remote_offset;
+  kept.uid = event.uid;
+  kept.type = overflow_kind(event.type);
+  kept.atomic_operation = event.atomic_operation;
+  kept.atomic_type = event.atomic_type;
 }
 
 }  // namespace
@@ -58,10 +75,7 @@ Refusal match_header(Core& core, Interface& ni, Arrival& arrival) {
   take(*portal, header, arrival);
   ++arrival.entry->pending;
   ++portal->in_progress;
-  if (arrival.unexpected != nullptr) {
-    fill_target_event(header, arrival, arrival.unexpected->event);
-    arrival.unexpected->event.type = overflow_kind(arrival.unexpected->event.type);
-  }
+  if (arrival.unexpected != nullptr) note_placement(arrival);
   return Refusal::kNone;
 }
 

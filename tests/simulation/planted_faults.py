@@ -78,9 +78,9 @@ FAULTS = [
     Fault("OVER_DISABLE ignored", "engine/target/complete.cpp",
           "(claim.options & kEntryEventOverDisable) != 0 ||", "false ||"),
     Fault("user pointer of the overflow entry in PUT_OVERFLOW", "engine/target/complete.cpp",
-          "event.user_ptr = claim.user_ptr;\n  const bool hidden", "const bool hidden"),
+          "event.user_ptr = claim.user_ptr;", "event.user_ptr = header.entry->user_ptr;"),
     Fault("overflow event tells the priority list", "engine/target/complete.h",
-          "event.ptl_list = placement.list;", "event.ptl_list = ListKind::kPriority;"),
+          "event.ptl_list = ListKind::kOverflow;", "event.ptl_list = ListKind::kPriority;"),
     # target/list_entries: append, unlink, search
     Fault("persistent append takes one header only", "engine/target/list_entries.cpp",
           "if (use_once) return Taken::kUsed;", "if (use_once) return Taken::kUsed;\n    break;"),

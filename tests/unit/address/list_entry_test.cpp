@@ -16,22 +16,20 @@ TEST(SpareHeaders, Take__gives_a_header_as_new) {
   ASSERT_NE(header, nullptr);
   header->complete = true;
   header->claimed = true;
-  header->event.mlength = 7;
-  header->claim.unlink_follows = true;
+  header->mlength = 7;
   spare.give(header);
   UnexpectedHeader* again = spare.take();
   EXPECT_EQ(again, header);
   EXPECT_FALSE(again->complete);
   EXPECT_FALSE(again->claimed);
   EXPECT_FALSE(again->is_linked());
-  EXPECT_EQ(again->event.mlength, 0u);
-  EXPECT_FALSE(again->claim.unlink_follows);
+  EXPECT_EQ(again->mlength, 0u);
   spare.give(again);
 }
 
 TEST(SpareHeaders, Take__never_gives_one_twice) {
   SpareHeaders spare;
-  constexpr std::size_t kCount = 3000;  // More than are kept.
+  constexpr std::size_t kCount = 3000;  // Of many blocks.
   for (int round = 0; round < 2; ++round) {
     std::vector<UnexpectedHeader*> taken;
     for (std::size_t i = 0; i < kCount; ++i) taken.push_back(spare.take());

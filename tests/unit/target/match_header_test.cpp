@@ -84,8 +84,8 @@ TEST_F(MatchHeaderTest, Overflow_list__is_next_and_keeps_the_header) {
   EXPECT_EQ(portal.unexpected.first(), arrival.unexpected);
   EXPECT_EQ(arrival.unexpected->entry, arrival.entry);
   EXPECT_FALSE(arrival.unexpected->complete);
-  EXPECT_EQ(arrival.unexpected->event.type, EventKind::kPutOverflow);
-  EXPECT_EQ(arrival.unexpected->event.rlength, 8u);
+  EXPECT_EQ(arrival.unexpected->type, EventKind::kPutOverflow);
+  EXPECT_EQ(arrival.unexpected->rlength, 8u);
   EXPECT_EQ(ni.unexpected_count, 1u);
   EXPECT_EQ(at(handle).unexpected_count, 1u);
 }
