@@ -204,25 +204,24 @@ class Bench:
         "atomic": [("ucp_fadd", "fetch-add", 0.1)]}
 
     def ucx(self, job):
-        """One batch for each test. The half round trip of a put into polled memory, which is one cache line that goes
-        to and fro, stands before and after each point, in the place of the bouncing line."""
+        """One batch for each test, between two measurements of the bouncing line. The half round trip of a put into
+        polled memory stands before and after each point, to see whether the cores moved meanwhile."""
         group, budget_s = job["group"], 0.003 if self.quick else job.get("ms", 25) / 1e3
         points = job["quick_points" if self.quick else "points"]
         results = []
         for test, what, fixed_us in self.UCX_TESTS[group]:
-            lines = [self.UCX_LINE]
+            lines = [self.UCX_PUT]
             for point in points:
                 size = point if group in ("latency", "bandwidth") else 8
                 if size < 8 and "put" in test:
                     continue
                 count = max(2, int(budget_s / (fixed_us * 1e-6 + size / 2e10)))
                 window = f" -O {point}" if group == "rate" else ""
-                lines += [f"{point} -t {test} -s {size} -n {count} -w {count // 10 + 1}{window}\n", self.UCX_LINE]
-            results += self.ucx_batch(group, what, lines)
+                lines += [f"{point} -t {test} -s {size} -n {count} -w {count // 10 + 1}{window}\n", self.UCX_PUT]
+            results += self.labelled(lambda: self.ucx_batch(group, what, lines))
         return results
 
-    UCX_LINE = "line -t ucp_put_lat -s 8 -n 3000 -w 100\n"
-    UCX_NEAR_NS = 120
+    UCX_PUT = "put -t ucp_put_lat -s 8 -n 3000 -w 100\n"
 
     def ucx_batch(self, group, what, lines):
         batch = self.output / "ucx.batch"
@@ -233,7 +232,7 @@ class Bench:
         text = run_pair(["ucx_perftest", "-c", str(there), *common],
                         ["ucx_perftest", "localhost", "-c", str(here), *common, "-f", "-v"], port, SHARED_MEMORY_UCX)
         rows = [words for words in (line.split(",") for line in text.splitlines()) if len(words) == 9]
-        rows = [words for words in rows if words[0] == "line" or words[0].isdigit()]
+        rows = [words for words in rows if words[0] == "put" or words[0].isdigit()]
         if len(rows) != len(lines):
             raise Missing(f"ucx_perftest printed {len(rows)} results of {len(lines)}: {last_words(text)}")
         results = []
@@ -241,9 +240,9 @@ class Bench:
             microseconds, megabytes, messages = float(words[4]), float(words[6]), float(words[8])
             value, unit = {"rate": (messages / 1e6, "M/s"),
                            "bandwidth": (megabytes * 1048576 / 1e9, "GB/s")}.get(group, (microseconds, "us"))
-            line_ns = [float(row[4]) * 1e3 for row in (before, after)]
+            stood = stats.agree([float(row[4]) for row in (rows[0], before, after, rows[-1])])
             results.append({"what": what, "x": float(words[0]), "value": value, "unit": unit, "memory": "mapped",
-                            "label": stats.label_of(*line_ns, near_ns=self.UCX_NEAR_NS), "line_ns": line_ns})
+                            **({} if stood else {"label": "dropped"})})
         return results
 
     def libfabric(self, job):

@@ -9,12 +9,16 @@ NEAR_NS = 100
 DISAGREEMENT = 1.5
 
 
-def label_of(before_ns, after_ns, near_ns=NEAR_NS):
+def agree(times):
+    """Whether these may be times of one thing between cores that did not move."""
+    return max(times) <= DISAGREEMENT * min(times)
+
+
+def label_of(before_ns, after_ns):
     """What the bouncing line says about a series between two measurements of it; as World::labelled in world.h."""
-    low, high = sorted((before_ns, after_ns))
-    if high > DISAGREEMENT * low or (low < near_ns) != (high < near_ns):
+    if not agree((before_ns, after_ns)) or (before_ns < NEAR_NS) != (after_ns < NEAR_NS):
         return "dropped"
-    return "near" if low < near_ns else "far"
+    return "near" if before_ns < NEAR_NS else "far"
 
 
 def key_of(result):
