@@ -103,7 +103,9 @@ bool PeerSegment::write_memory(std::uint64_t address, const std::byte* data, std
   const iovec local[2] = {piece(from, body), piece(from + body, tail_bytes)};
   const iovec remote[2] = {piece(address, body), piece(address + body, tail_bytes)};
   const auto os_pid = static_cast<pid_t>(descriptor_.os_pid);
-  return process_vm_writev(os_pid, local, 2, remote, 2, 0) == static_cast<ssize_t>(bytes);
+  const int first = body == 0;  // The kernel takes its time with an empty piece, too.
+  const auto pieces = static_cast<unsigned long>(2 - first);
+  return process_vm_writev(os_pid, local + first, pieces, remote + first, pieces, 0) == static_cast<ssize_t>(bytes);
 }
 
 std::span<std::byte> PeerSegment::heap() {
