@@ -174,6 +174,10 @@ class CellProducer {
     if (claimed_granule_ == 0) ask_to_own(later.inline_payload);
   }
 
+  /// To be called after the second of two packets that follow each other at once: the receiver may be behind. The
+  /// packet published last stays here, because a receiver that waits for it fetches it by itself.
+  void hand_over_last_but_one() { hand_over(cell_at(head_ - 2).head); }
+
   /// Gives the claimed room back; the receiver sees nothing of it.
   void discard() {
     PORTOFU_ASSERT(claimed_);

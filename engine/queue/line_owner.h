@@ -7,6 +7,12 @@
 // AMD's CPUs take that for all that was wanted. So a receiver that is streamed to throws away the lines that it has
 // read, and the sender asks for them some messages before it writes them. Measured on AMD EPYC: a put of 8 bytes far
 // from 174 to 58 ns; either half alone changes little.
+//
+// A line that the sender's own cache holds takes longer to fetch than one in the cache that both share, and a receiver
+// that is streamed to waits for one a message. So a sender that streams moves the line before the one that it has just
+// written there. Measured on Intel Xeon: a message takes the receiver 42 ns instead of 64. What was worse: to move the
+// line just written, 20 ns for the sender where the receiver waits for it; to do it in round trips, too, 35 ns each; to
+// move payloads, half of their bandwidth.
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -30,10 +36,15 @@ inline void throw_away(const void* line) {
 /// Asks for the line in order to write it. Waits for nothing.
 inline void ask_to_own(const void* line) { asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(line))); }
 
+/// The line is written, and another core will read it: it moves on to the cache that both share (cldemote, which CPUs
+/// that do not know it take for nothing). Waits for nothing.
+inline void hand_over(const void* line) { asm volatile("cldemote %0" : : "m"(*static_cast<const char*>(line))); }
+
 #else
 
 inline void throw_away(const void*) {}
 inline void ask_to_own(const void* line) { __builtin_prefetch(line, 1); }
+inline void hand_over(const void*) {}
 
 #endif
 

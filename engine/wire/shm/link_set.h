@@ -29,6 +29,7 @@ struct ShmLink : Link {
   AreaLink area;                         ///< Its long payloads.
   bool heap_mapped = false;              ///< The receiver reads our heap.
   std::uint64_t unsettled_end = 0;       ///< Position behind the last packet that is not settled.
+  std::uint64_t last_look = 0;           ///< At the last packet: how many looks for packets there had been.
 };
 
 /// All links of one wire. Used by the thread on duty.
@@ -59,7 +60,8 @@ class LinkSet {
     return room;
   }
 
-  void publish(ShmLink& link, const PacketHeader& header) {
+  /// @param look  number of looks for packets so far: packets between two looks follow each other at once
+  void publish(ShmLink& link, const PacketHeader& header, std::uint64_t look) {
     if (!is_settled(header.flags)) [[likely]] {
       link.leave_order();
       link.unsettled_end = link.producer.position() + 1;
@@ -67,6 +69,8 @@ class LinkSet {
     if (link.area.claimed_bytes != 0) [[unlikely]]
       area_.publish(link.area, link.producer);
     link.producer.publish(header);
+    if (link.last_look == look) link.producer.hand_over_last_but_one();
+    link.last_look = look;
     if (ring_if_asleep(*link.doorbell, barrier_, &link.rung_generation)) counters_.add(Counter::kDoorbellsRung);
   }
 

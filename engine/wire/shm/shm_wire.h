@@ -35,7 +35,9 @@ class ShmWire final : public Wire {
   std::byte* claim(Link& link, std::uint32_t payload_bytes) override {
     return links_.claim(static_cast<ShmLink&>(link), payload_bytes);
   }
-  void publish(Link& link, const PacketHeader& header) override { links_.publish(static_cast<ShmLink&>(link), header); }
+  void publish(Link& link, const PacketHeader& header) override {
+    links_.publish(static_cast<ShmLink&>(link), header, looks_);
+  }
   void discard(Link& link) override { links_.discard(static_cast<ShmLink&>(link)); }
 
   std::uint32_t most_lent_bytes() const override { return kMostLentBytes; }
@@ -57,7 +59,10 @@ class ShmWire final : public Wire {
   }
   bool has_settled(Link& link) override { return links_.has_settled(static_cast<ShmLink&>(link)); }
 
-  bool peek(Packet& packet) override { return sources_.peek(packet); }
+  bool peek(Packet& packet) override {
+    ++looks_;
+    return sources_.peek(packet);
+  }
   void release() override { sources_.release(); }
   bool has_packets() override { return sources_.has_packets(); }
   bool has_room_again() override { return links_.has_room_again(); }
@@ -72,6 +77,7 @@ class ShmWire final : public Wire {
   PeerTable peers_;    ///< Shared by both halves, and so made first and destroyed last.
   LinkSet links_;      ///< The sending half.
   SourceSet sources_;  ///< The receiving half.
+  std::uint64_t looks_ = 0;
 };
 
 }  // namespace portofu

@@ -18,6 +18,7 @@ TEST(LineOwner, Hints__change_nothing_in_the_line_and_its_neighbours) {
   for (int i = 0; i < 3; ++i) {
     throw_away(&lines[20]);
     ask_to_own(&lines[20]);
+    hand_over(&lines[20]);
     EXPECT_EQ(lines, before);
     ask_to_own(&lines[40]);
     throw_away(&lines[40]);
@@ -25,12 +26,13 @@ TEST(LineOwner, Hints__change_nothing_in_the_line_and_its_neighbours) {
   }
 }
 
-TEST(LineOwner, Line_that_was_thrown_away__can_be_written_at_once) {
+TEST(LineOwner, Line_that_was_sent_away__can_be_used_at_once) {
   alignas(64) std::array<std::uint64_t, 8> line{};
   for (std::uint64_t i = 1; i <= 1000; ++i) {
     line[i % 8] = i;
     throw_away(line.data());
     line[(i + 1) % 8] = ~i;
+    hand_over(line.data());
     ASSERT_EQ(line[i % 8], i);
     ASSERT_EQ(line[(i + 1) % 8], ~i);
   }
