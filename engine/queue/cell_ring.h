@@ -342,7 +342,7 @@ class CellConsumer {
   CellConsumer() = default;
   /// @param other_core  the sender has a core of its own, and caches
   explicit CellConsumer(const RingView& ring, bool other_core = true)
-      : ring_(ring), cell_mask_(ring.geometry.cell_count - 1), other_core_(other_core) {}
+      : ring_(ring), cell_mask_(ring.geometry.cell_count - 1), throws_away_(kThrowsLinesAway && other_core) {}
 
   /// The word that the next packet will write, and the low half that it will have then: all that a poll needs.
   const std::atomic<std::uint32_t>* next_word() const { return &ring_.cells[position_ & cell_mask_].wire_word; }
@@ -414,7 +414,7 @@ class CellConsumer {
     const CellShared& cell = ring_.cells[position_ & cell_mask_];
     ++position_;
     // The sender streams, and will soon write it again.
-    if (other_core_ && ready()) {
+    if (throws_away_ && ready()) {
       throw_away(cell.head);
       if (taken_inline_) throw_away(cell.inline_payload);
     }
@@ -469,7 +469,7 @@ class CellConsumer {
   std::uint32_t area_chunks_ = 0;                                   ///< Chunks in it.
   const std::byte* heap_ = nullptr;                                 ///< The sender's heap, once it is mapped.
   std::uint64_t heap_bytes_ = 0;                                    ///< Its length; 0: it is not.
-  bool other_core_ = true;                                          ///< Of the sender.
+  bool throws_away_ = false;                                        ///< Lines, when the sender streams.
   bool taken_inline_ = false;                                       ///< The packet in hand has its payload inline.
   bool taken_lent_ = false;                                         ///< The packet in hand is lent.
   bool taken_awaited_ = false;                                      ///< And awaited.

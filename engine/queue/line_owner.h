@@ -22,15 +22,15 @@ namespace portofu {
 
 #if defined(__x86_64__)
 
-/// Whether throw_away does anything: where it is known to help.
+/// Whether to throw lines away: where it is known to help.
 inline const bool kThrowsLinesAway = [] {
   unsigned int a = 0, b = 0, c = 0, d = 0;
   return __builtin_cpu_is("amd") != 0 && __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (b & bit_CLFLUSHOPT) != 0;
 }();
 
-/// Writes the line back to memory, and no cache has it any more. Waits for nothing.
+/// Writes the line back to memory, and no cache has it any more. Waits for nothing. @pre kThrowsLinesAway
 inline void throw_away(const void* line) {
-  if (kThrowsLinesAway) asm volatile("clflushopt %0" : : "m"(*static_cast<const char*>(line)) : "memory");
+  asm volatile("clflushopt %0" : : "m"(*static_cast<const char*>(line)) : "memory");
 }
 
 /// Asks for the line in order to write it. Waits for nothing.
@@ -42,6 +42,7 @@ inline void hand_over(const void* line) { asm volatile("cldemote %0" : : "m"(*st
 
 #else
 
+inline constexpr bool kThrowsLinesAway = false;
 inline void throw_away(const void*) {}
 inline void ask_to_own(const void* line) { __builtin_prefetch(line, 1); }
 inline void hand_over(const void*) {}

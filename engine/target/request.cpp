@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <optional>
 
 #include "engine/target/answer_out.h"
 #include "engine/target/atomic_unit.h"
@@ -139,9 +140,10 @@ bool receive_whole_put(Core& core, Interface& ni, Peer& peer, const PacketHeader
   core.counters.add(Counter::kBytesReceived, header.payload_bytes);
   ++core.activity;
   report_communication(core, ni, portal->eq_handle, header, place);
-  const AnswerContent content = content_of(header, place);
+  std::optional<AnswerContent> answer;  // Of the entry, which may go.
+  if ((header.flags & kFlagAnswerWanted) != 0) answer = content_of(header, place);
   if (place.entry->state != EntryState::kLinked) advance_unlink(core, ni, *place.entry);
-  if ((header.flags & kFlagAnswerWanted) != 0) send_answer(core, peer, content);
+  if (answer) send_answer(core, peer, *answer);
   return true;
 }
 
