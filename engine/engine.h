@@ -79,8 +79,10 @@ class Engine {
   /// The same for a caller that holds the duty.
   void post_on_duty(const Descriptor& descriptor);
 
-  /// Starts what the caller's change on duty has set free: triggered operations, waiting packets.
+  /// Starts what the caller's change on duty has set free: triggered operations, waiting packets. A caller that starts
+  /// something is not one that only waits: what it waits for between its calls that look may come past the engine.
   void settle_on_duty() {
+    poll_streak_.reset();
     // What had to wait is a sign that answers should be taken in; what fired should not wait for the next call.
     if (!core_.waiting_peers.empty() || !core_.fired.empty()) [[unlikely]]
       cycle_on_duty();

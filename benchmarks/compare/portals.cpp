@@ -214,11 +214,8 @@ void ping_pong(World& w, Side& side, const std::string& what, double x, ptl_size
   const auto last = [&](Buffer& buffer) -> char& { return buffer.data[bytes - 1]; };
   if (bytes > 0) last(side.source) = static_cast<char>(last(side.source) + 1);
   w.point(what, x, "us", half_us(), [&](long count) {
-    for (long i = 0; i < count; ++i) {
-      if (w.rank == 1) side.await();
-      side.put(1 - w.rank, bytes);
-      if (w.rank == 0) side.await();
-    }
+    w.round_trips(
+        count, [&] { side.put(1 - w.rank, bytes); }, [&] { side.await(); }, [&] { side.look(); });
   });
   if (bytes > 0 && last(side.sink) != last(side.source)) fail("wrong data: " + what);
 }

@@ -140,10 +140,12 @@ void ping_pong(World& w, Side& side, const char* what, std::size_t bytes, bool p
   std::uint64_t number = 0;
   const unsigned long flags = told == Told::kNotice ? kRemote : 0;
   const auto send = [&] {
+    if (w.rank == 0) ++number;
     last_word(side.source, bytes).store(number, std::memory_order_relaxed);
     piggyback ? side.piggyback(number, flags) : side.put(bytes, flags);
   };
   const auto receive = [&] {
+    if (w.rank == 1) ++number;
     if (told == Told::kNotice) side.notice();
     const auto word = last_word(side.sink, bytes);
     for (long tries = 0; word.load(std::memory_order_acquire) != number; ++tries) {
@@ -153,14 +155,9 @@ void ping_pong(World& w, Side& side, const char* what, std::size_t bytes, bool p
       if (tries > 10000000 && told == Told::kMemory) sched_yield();
     }
   };
-  w.point(what, static_cast<double>(bytes), "us", half_us(), [&](long count) {
-    for (long i = 0; i < count; ++i) {
-      ++number;
-      if (w.rank == 1) receive();
-      send();
-      if (w.rank == 0) receive();
-    }
-  });
+  const auto look = [&] { told == Told::kMemory ? __builtin_ia32_pause() : side.look(); };
+  w.point(what, static_cast<double>(bytes), "us", half_us(),
+          [&](long count) { w.round_trips(count, send, receive, look); });
 }
 
 void run_latency(World& w) {

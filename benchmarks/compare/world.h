@@ -148,6 +148,21 @@ class World {
     while (shared_.released.load(std::memory_order_acquire) < awaited) poll();
   }
 
+  /// `count` round trips, begun by rank 0. Rank 1 goes on looking until the last of its messages has arrived: what of
+  /// it is still to be sent does not wait for somebody who notices that the process is away.
+  template <class Send, class Receive, class Look>
+  void round_trips(long count, Send&& send, Receive&& receive, Look&& look) {
+    long left = count;
+    serve(
+        [&] {
+          for (; left > 0; --left) send(), receive();
+        },
+        [&] {
+          for (; left > 0; --left) receive(), send();
+          look();
+        });
+  }
+
   /// How much of a transfer to rank 1 proceeds while rank 1 computes twice as long as the transfer takes, in per cent.
   /// `send` does all of rank 0; rank 1 calls `post`, computes, and calls `wait`.
   void overlap(const std::string& what, double bytes, const std::function<void()>& send,

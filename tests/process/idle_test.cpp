@@ -5,11 +5,13 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <string>
 
 #include "tests/conformance/harness/fixture.h"
+#include "tests/conformance/utofu/utofu_fixture.h"
 #include "tests/process/own_node.h"
 
 namespace portofu {
@@ -89,6 +91,39 @@ TEST(Idle, Thousand_calls_that_find_nothing__do_not_sleep) {
     ptl_event_t event{};
     for (int i = 0; i < 1000; ++i) ASSERT_EQ(PtlEQGet(ends.target_eq, &event), PTL_EQ_EMPTY);
     EXPECT_LE(sleeps_of_thread() - before, 10) << "a few for the turn of the progress thread";
+  });
+}
+
+// A long put goes by the kernel and rings no bell. A program that polls its memory and looks at its queues in between
+// finds nothing there, however long it goes on, and is busy all the same.
+TEST(Idle, Puts_by_the_kernel_between_empty_looks__put_nobody_to_sleep) {
+  run_processes(2, [](Process& self) {
+    constexpr std::size_t kBytes = 65536;
+    constexpr std::uint64_t kRounds = 2000;
+    Ring ring(self, 2 * kBytes);
+    const std::atomic_ref came(*reinterpret_cast<std::uint64_t*>(ring.memory.data() + 2 * kBytes - 8));
+    auto& last = *reinterpret_cast<std::uint64_t*>(ring.memory.data() + kBytes - 8);
+    const auto put = [&](std::uint64_t round) {
+      last = round;
+      ASSERT_EQ(utofu_put(ring.vcq, ring.next.vcq_id, ring.stadd, ring.next.stadd + kBytes, kBytes, 0,
+                          UTOFU_ONESIDED_FLAG_TCQ_NOTICE, nullptr),
+                UTOFU_SUCCESS);
+      void* data = nullptr;
+      ASSERT_EQ(poll_tcq(ring.vcq, &data), UTOFU_SUCCESS);
+    };
+    self.barrier();
+    const long before = sleeps_of_thread();
+    for (std::uint64_t round = 1; round <= kRounds; ++round) {
+      if (self.rank() == 0) put(round);
+      utofu_mrq_notice notice{};
+      for (const double end = now_s() + 20; came.load(std::memory_order_acquire) != round;) {
+        for (int i = 0; i < 8; ++i) ASSERT_EQ(utofu_poll_mrq(ring.vcq, 0, &notice), UTOFU_ERR_NOT_FOUND);
+        ASSERT_LT(now_s(), end);
+      }
+      if (self.rank() == 1) put(round);
+    }
+    EXPECT_LT(sleeps_of_thread() - before, static_cast<long>(kRounds) / 10);
+    self.barrier();
   });
 }
 
