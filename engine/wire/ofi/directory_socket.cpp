@@ -4,9 +4,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <deque>
 #include <type_traits>
-#include <vector>
+#include <utility>
 
 #include "engine/queue/clock.h"
 #include "engine/wire/ofi/socket_address.h"
@@ -14,9 +16,12 @@
 namespace portofu {
 namespace {
 
-/// A question is asked again when no answer has come for so long; then for twice as long, and so on.
-constexpr int kFirstPauseMs = 40;
-constexpr std::size_t kMostTries = 7;
+/// A question is asked again when no answer has come for so long; then for twice as long, up to the longest pause. Each
+/// try reaches one of the node's processes by chance, so there are many; together they take five seconds.
+constexpr std::uint64_t kFirstPauseMs = 40;
+constexpr std::uint64_t kLongestPauseMs = 160;
+constexpr int kMostTries = 32;
+constexpr std::size_t kMostSockets = 7;
 
 enum class DirectoryKind : std::uint32_t { kAsk = 1, kFound = 2, kNobody = 3 };
 
@@ -81,18 +86,25 @@ bool accept(const DirectoryMessage& message, bool expected, const DirectoryOptio
 
 }  // namespace
 
-/// A question under way: each try has a socket of its own, and an answer to any of them counts, however late.
+/// A question under way: each try has a socket of its own, and an answer to any of the last seven counts. Whoever was
+/// slow for longer than that takes them one after the other, and so answers a younger one, too.
 struct DirectorySocket::Question {
   const DirectoryMessage message;
   const sockaddr_in to;
-  std::vector<int> sockets;       ///< Connected to the node, so only that is heard, and that nobody listens there.
+  std::deque<int> sockets;        ///< Connected to the node, so only that is heard, and that nobody listens there.
+  int tries = 0;                  ///< So far.
   std::uint64_t next_try_ms = 0;  ///< When it is asked again, or given up.
+  std::uint64_t pause_ms = kFirstPauseMs;  ///< After the next try.
 
   ~Question() {
     for (const int fd : sockets) close(fd);
   }
 
   bool send(std::uint32_t own_nid) {
+    if (sockets.size() == kMostSockets) {
+      close(sockets.front());
+      sockets.pop_front();
+    }
     const int fd = open_socket(own_nid, 0);
     if (fd < 0) return false;
     sockets.push_back(fd);
@@ -167,8 +179,8 @@ AskResult DirectorySocket::ask(std::uint32_t nid, std::uint64_t key, ProcessId* 
   AskResult result = question.look(*this, owner);
   const std::uint64_t now = now_ms();
   if (result == AskResult::kAsking && now >= question.next_try_ms) {
-    question.next_try_ms = now + (static_cast<std::uint64_t>(kFirstPauseMs) << question.sockets.size());
-    const bool again = question.sockets.size() < kMostTries && question.send(options_.nid);
+    question.next_try_ms = now + std::exchange(question.pause_ms, std::min(2 * question.pause_ms, kLongestPauseMs));
+    const bool again = question.tries++ < kMostTries && question.send(options_.nid);
     if (!again) result = AskResult::kNoAnswer;
   }
   if (result != AskResult::kAsking) questions_.erase(found);
