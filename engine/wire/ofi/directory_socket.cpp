@@ -94,7 +94,6 @@ struct DirectorySocket::Question {
   std::deque<int> sockets;        ///< Connected to the node, so only that is heard, and that nobody listens there.
   int tries = 0;                  ///< So far.
   std::uint64_t next_try_ms = 0;  ///< When it is asked again, or given up.
-  std::uint64_t pause_ms = kFirstPauseMs;  ///< After the next try.
 
   ~Question() {
     for (const int fd : sockets) close(fd);
@@ -179,7 +178,7 @@ AskResult DirectorySocket::ask(std::uint32_t nid, std::uint64_t key, ProcessId* 
   AskResult result = question.look(*this, owner);
   const std::uint64_t now = now_ms();
   if (result == AskResult::kAsking && now >= question.next_try_ms) {
-    question.next_try_ms = now + std::exchange(question.pause_ms, std::min(2 * question.pause_ms, kLongestPauseMs));
+    question.next_try_ms = now + std::min(kFirstPauseMs << question.tries, kLongestPauseMs);
     const bool again = question.tries++ < kMostTries && question.send(options_.nid);
     if (!again) result = AskResult::kNoAnswer;
   }

@@ -74,10 +74,10 @@ class ShmWire final : public Wire {
 
  private:
   ProcessSegment& own_;
-  PeerTable peers_;    ///< Shared by both halves, and so made first and destroyed last.
-  LinkSet links_;      ///< The sending half.
-  SourceSet sources_;  ///< The receiving half.
-  std::uint64_t looks_ = 0;
+  PeerTable peers_;          ///< Shared by both halves, and so made first and destroyed last.
+  LinkSet links_;            ///< The sending half.
+  SourceSet sources_;        ///< The receiving half.
+  std::uint64_t looks_ = 0;  ///< Looks for packets so far.
 };
 
 }  // namespace portofu
