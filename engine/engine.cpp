@@ -169,6 +169,13 @@ int Engine::cycle_on_duty() {
   return run_cycle_on_duty(core_);
 }
 
+/// What is only lent goes its way without us.
+void Engine::settle_waiting_on_duty() {
+  const auto waits_for_room = [](const Peer* peer) { return !peer->requests.empty() || !peer->answers.empty(); };
+  const auto& waiting = core_.waiting_peers;
+  if (!core_.fired.empty() || std::any_of(waiting.begin(), waiting.end(), waits_for_room)) cycle_on_duty();
+}
+
 void Engine::look_after_timers_on_duty(std::uint64_t now_ns) {
   if (now_ns < next_timers_ns_) return;
   next_timers_ns_ = now_ns + std::uint64_t{core_.settings.peer_check_ms} * 1'000'000;

@@ -85,7 +85,7 @@ class Engine {
     poll_streak_.reset();
     // What had to wait is a sign that answers should be taken in; what fired should not wait for the next call.
     if (!core_.waiting_peers.empty() || !core_.fired.empty()) [[unlikely]]
-      cycle_on_duty();
+      settle_waiting_on_duty();
   }
 
   /// Runs one cycle. Any thread.
@@ -145,6 +145,7 @@ class Engine {
   bool is_due_sooner_on_duty();
   void end_call();
   int cycle_on_duty();
+  void settle_waiting_on_duty();
   void look_after_timers_on_duty(std::uint64_t now_ns);
   void idle(IdleStreak& streak, std::uint64_t seen_activity, std::uint64_t longest_sleep_ns, OnAbort on_abort);
   void yield(IdleStreak& streak);

@@ -20,28 +20,34 @@ constexpr int kCycleBudget = 64;
 /// Most packets that a cycle takes beyond the first one that a thread may wait for.
 constexpr std::uint32_t kMostBurst = 16;
 
+/// A packet with so many bytes of payload takes as long as one more.
+constexpr std::uint32_t kLongPacketBytes = 8192;
+
 /// Takes packets of one wire after the other until something happens that a thread may wait for: whoever ran the cycle
 /// shall see it before the next look at a wire, which may have to wait for a cache line. While every cycle finds
 /// packets they come in a stream, and each may take twice as many as the one before. The next cycle begins with the
 /// wire behind, so that no wire keeps the others waiting.
 int receive_packets(Core& core) {
-  std::uint32_t received = 0;
+  int received = 0;
+  std::uint32_t weight = 0;
   Packet packet;
   const std::uint64_t seen_activity = core.activity;
-  const auto is_over = [&] { return core.activity != seen_activity && received >= core.burst; };
+  const auto is_over = [&] { return core.activity != seen_activity && weight >= core.burst; };
   for (std::size_t left = core.wires.size(); left > 0; --left) {
     Wire& wire = *core.wires[core.next_wire];
-    for (int packets = kCycleBudget; packets > 0 && !wire.is_silent() && wire.peek(packet); --packets) {
+    const std::uint32_t before = weight;
+    while (weight - before < kCycleBudget && !wire.is_silent() && wire.peek(packet)) {
       receive_packet(core, packet);
       wire.release();
       ++received;
+      weight += 1 + packet.header.payload_bytes / kLongPacketBytes;
       if (is_over()) break;
     }
     if (++core.next_wire == core.wires.size()) core.next_wire = 0;
     if (is_over()) break;
   }
   core.burst = received == 0 ? 1 : std::min(core.burst * 2, kMostBurst);
-  return static_cast<int>(received);
+  return received;
 }
 
 int start_fired_operations(Core& core) {
@@ -73,6 +79,14 @@ int advance_waiting_peers(Core& core) {
     core.waiting_peers.pop_back();
   }
   return published;
+}
+
+/// Nothing else is to do: copies a piece of what a peer has yet to copy.
+int help_waiting_peers(const Core& core) {
+  for (const Peer* peer : core.waiting_peers) {
+    if (peer->link != nullptr && peer->wire->help(*peer->link)) return 1;
+  }
+  return 0;
 }
 
 /// What the dead have sent is taken before their death is acted upon.
@@ -110,6 +124,7 @@ int run_cycle_on_duty(Core& core) {
   if (!core.waiting_peers.empty()) work += advance_waiting_peers(core);
   if (is_asking_on_duty(core)) [[unlikely]]
     work += advance_ownerless(core);
+  if (work == 0 && !core.waiting_peers.empty()) work = help_waiting_peers(core);
   // A process that comes back is heard only once its former life is closed.
   return work != 0 ? work : close_sources(core);
 }

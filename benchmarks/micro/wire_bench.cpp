@@ -58,7 +58,7 @@ void send_and_receive(benchmark::State& state, Wire& from, Wire& to, Link& link)
     from.publish(link, header);
     Packet packet;
     if (!to.peek(packet)) state.SkipWithError("lost");
-    std::memcpy(buffer.data(), packet.payload, packet.header.payload_bytes);
+    std::memcpy(buffer.data(), packet.payload.here(), packet.header.payload_bytes);
     to.release();
   }
 }

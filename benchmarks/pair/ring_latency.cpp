@@ -201,7 +201,7 @@ class Side {
     Patience patience;
     Packet packet;
     while (!wire_->peek(packet)) patience.spin();
-    std::memcpy(incoming_ + offset_, packet.payload, packet.header.payload_bytes);
+    std::memcpy(incoming_ + offset_, packet.payload.here(), packet.header.payload_bytes);
     wire_->release();
     if (!measures()) advance(packet.header.payload_bytes);
   }

@@ -266,6 +266,23 @@ bool guarded_copy_streaming(std::byte* target, const std::byte* source, std::siz
   return guarded_copy(target, source, bytes);
 }
 
+bool guarded_look(const std::byte* memory, std::size_t bytes) {
+  struct Range {
+    const std::byte* memory;
+    std::size_t bytes;
+  } range{memory, bytes};
+  const auto look = [](void* argument) {
+    constexpr std::size_t kPage = 4096;
+    const auto* told = static_cast<const Range*>(argument);
+    const auto load = [told](std::size_t at) {
+      static_cast<void>(std::atomic_ref(const_cast<std::byte&>(told->memory[at])).load(std::memory_order_relaxed));
+    };
+    for (std::size_t at = 0; at < told->bytes; at += kPage) load(at);
+    if (told->bytes != 0) load(told->bytes - 1);
+  };
+  return guarded_call(look, &range);
+}
+
 __attribute__((noinline)) bool guarded_call(void (*run)(void*), void* argument) {
   JumpBuffer buffer;
   if (__builtin_setjmp(buffer) != 0) return false;

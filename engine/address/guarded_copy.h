@@ -22,6 +22,9 @@ bool guarded_copy(std::byte* target, const std::byte* source, std::size_t bytes)
 /// bytes, it is guarded_copy.
 bool guarded_copy_streaming(std::byte* target, const std::byte* source, std::size_t bytes);
 
+/// Whether memory can be read: looks at every page of it.
+bool guarded_look(const std::byte* memory, std::size_t bytes);
+
 /// Calls `run(argument)`, which touches memory of the application.
 /// @return false if the memory was not accessible; `run` was left where it stood, so it must hold nothing
 bool guarded_call(void (*run)(void*), void* argument);

@@ -75,4 +75,13 @@ bool MemorySegment::write_pieces(std::uint64_t offset, const std::byte* source, 
   return true;
 }
 
+bool MemorySegment::write_from_sender(std::uint64_t offset, Payload source, std::uint64_t bytes) const {
+  while (bytes > 0 && !source.is_placed()) {
+    const Run run = run_at(offset, bytes);
+    if (!source.read_to(run.start, run.bytes)) return false;
+    offset += run.bytes, source = source.behind(run.bytes), bytes -= run.bytes;
+  }
+  return true;
+}
+
 }  // namespace portofu

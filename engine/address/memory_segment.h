@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/address/guarded_copy.h"
+#include "engine/wire/payload.h"
 
 namespace portofu {
 
@@ -47,6 +48,11 @@ class MemorySegment {
       return write_pieces(offset, source, bytes);
     return guarded_copy(sum(offset), source, bytes);
   }
+  bool write(std::uint64_t offset, Payload source, std::uint64_t bytes) const {
+    if (!source.is_here()) [[unlikely]]
+      return write_from_sender(offset, source, bytes);
+    return write(offset, source.here(), bytes);
+  }
 
   /// The contiguous memory at `offset`, at most `bytes` of it.
   struct Run {
@@ -67,6 +73,7 @@ class MemorySegment {
   }
   bool read_pieces(std::uint64_t offset, std::byte* target, std::uint64_t bytes, bool streaming) const;
   bool write_pieces(std::uint64_t offset, const std::byte* source, std::uint64_t bytes) const;
+  bool write_from_sender(std::uint64_t offset, Payload source, std::uint64_t bytes) const;
   std::byte* address_in_pieces(std::uint64_t offset) const;
   const Piece& piece_at(std::uint64_t offset) const;
 

@@ -50,6 +50,7 @@ struct SendProgress {
   bool placed = false;                        ///< uTofu: the data is at its place, and only the packet goes out.
   bool lent = false;                          ///< Some payload was lent, and is in use until `lent_end` is taken.
   std::uint64_t lent_end = 0;                 ///< Number of the packet behind its last one.
+  std::uint64_t first_packet = 0;             ///< Number of its first one, once that is published.
   std::unique_ptr<std::byte[]> private_data;  ///< Copy of the data, for PTL_MD_VOLATILE; else nullptr.
 };
 
@@ -69,6 +70,7 @@ struct OutgoingAnswer : boost::intrusive::list_base_hook<> {
   bool started = false;                       ///< The first packet is published.
   bool lent = false;                          ///< As in SendProgress.
   std::uint64_t lent_end = 0;                 ///< As in SendProgress.
+  std::uint64_t first_packet = 0;             ///< As in SendProgress.
   std::unique_ptr<std::byte[]> private_data;  ///< The data, if it was read already; else it is read from the entry.
 };
 

@@ -37,9 +37,9 @@ const std::array<SettingRow, 37> kTable{{
     {"PORTOFU_SEND_AREA_BYTES", SettingKind::kPowerOfTwo, &Settings::send_area_bytes, nullptr, 65536, 67'108'864,
      "bytes", nullptr,
      "Memory for long payloads that this process sends, to all peers together. Taken when it is needed."},
-    {"PORTOFU_LONG_DATA", SettingKind::kInteger, &Settings::long_data, nullptr, 0, 3, "", nullptr,
+    {"PORTOFU_LONG_DATA", SettingKind::kInteger, &Settings::long_data, nullptr, 0, 4, "", nullptr,
      "How long payloads travel. 0: as is found to be fast, 1: as short ones, 2: through the send area with ordinary "
-     "stores, 3: with streaming stores."},
+     "stores, 3: with streaming stores, 4: copied once, by the kernel."},
     {"PORTOFU_CHANNELS", SettingKind::kInteger, &Settings::channel_count, nullptr, 1, 65536, "channels", nullptr,
      "Peers on this node that may send to this process at the same time."},
     {"PORTOFU_PEER_CHECK_MS", SettingKind::kInteger, &Settings::peer_check_ms, nullptr, 1, 10'000, "ms", nullptr,

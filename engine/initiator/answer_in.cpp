@@ -5,6 +5,7 @@
 
 #include "engine/initiator/report.h"
 #include "engine/initiator/tofu_report.h"
+#include "engine/target/deliver.h"
 
 namespace portofu {
 namespace {
@@ -19,8 +20,7 @@ bool is_sane(const PacketHeader& header, const OutstandingOperation& operation) 
 }
 
 /// Stores reply data; what goes wrong is remembered and told by REPLY.
-void store(Core& core, OutstandingOperation& operation, std::uint64_t offset, const std::byte* data,
-           std::uint64_t bytes) {
+void store(Core& core, OutstandingOperation& operation, std::uint64_t offset, Payload data, std::uint64_t bytes) {
   if (bytes == 0 || operation.fail != NiFail::kOk) return;
   Interface* ni = core.interface(operation.interface_index);
   if (ni == nullptr) {
@@ -28,13 +28,24 @@ void store(Core& core, OutstandingOperation& operation, std::uint64_t offset, co
     return core.counters.add(Counter::kBytesReceived, bytes);
   }
   MemoryDescriptor* md = ni->mds.find(operation.get_md_handle);
-  if (md == nullptr || !md->segment.write(operation.get_offset + offset, data, bytes)) operation.fail = NiFail::kSegv;
+  if (md == nullptr || !md->segment.write(operation.get_offset + offset, data, bytes)) {
+    operation.fail = fail_of_storing(data);
+  }
   core.counters.add(Counter::kBytesReceived, bytes);
+}
+
+/// A reply of several packets that all go to one place: the target may help to bring them there.
+void offer_place(Core& core, const Peer& peer, const OutstandingOperation& operation, std::uint64_t length) {
+  Interface* ni = core.interface(operation.interface_index);
+  const MemoryDescriptor* md = ni != nullptr ? ni->mds.find(operation.get_md_handle) : nullptr;
+  if (md == nullptr) return;
+  const MemorySegment::Run run = md->segment.run_at(operation.get_offset, length);
+  if (run.bytes == length) peer.wire->offer(run.start, length);
 }
 
 }  // namespace
 
-void receive_answer(Core& core, Peer& peer, const PacketHeader& header, const std::byte* payload) {
+void receive_answer(Core& core, Peer& peer, const PacketHeader& header, Payload payload) {
   OutstandingOperation* operation = core.outstanding.find(header.operation_id);
   if (operation == nullptr || operation->peer != &peer || operation->answered || !is_sane(header, *operation))
     return refuse(core);
@@ -47,6 +58,7 @@ void receive_answer(Core& core, Peer& peer, const PacketHeader& header, const st
   operation->list = (header.flags & kFlagOverflowList) != 0 ? ListKind::kOverflow : ListKind::kPriority;
   operation->mlength = header.length;
   operation->remote_offset = header.remote_offset;
+  if (!payload.is_here() && header.payload_bytes < header.length) offer_place(core, peer, *operation, header.length);
   store(core, *operation, 0, payload, header.payload_bytes);
   if (operation->get_md_handle != 0 && header.payload_bytes < header.length) {
     peer.answer_stream.mode = ArrivalMode::kReply;
@@ -58,7 +70,7 @@ void receive_answer(Core& core, Peer& peer, const PacketHeader& header, const st
   finish_answer(core, header.operation_id);
 }
 
-void receive_answer_data(Core& core, Peer& peer, const PacketHeader& header, const std::byte* payload) {
+void receive_answer_data(Core& core, Peer& peer, const PacketHeader& header, Payload payload) {
   Arrival& arrival = peer.answer_stream;
   if (arrival.mode == ArrivalMode::kIdle) return refuse(core);
   const std::uint64_t left = arrival.header.length - arrival.received;

@@ -34,6 +34,29 @@ enum class SendResult : std::uint8_t {
 /// Shorter messages are copied even if the peer maps their memory, so that SEND need not wait for the peer.
 inline constexpr std::uint64_t kLendFromBytes = 4096;
 
+/// What a packet that is lent belongs to.
+struct LentMessage {
+  std::uint64_t message = 0;  ///< Loan::message.
+  std::uint64_t offset = 0;   ///< Bytes before the packet.
+  std::uint64_t length = 0;   ///< Of all data.
+};
+
+/// Messages from this length on are cut into two packets at least, so that both sides can copy.
+inline constexpr std::uint64_t kShareFromBytes = 131'072;
+
+/// Claims a packet for data that stays at `run`, or for the beginning of it. @return its bytes; 0: it has to be copied
+inline std::uint32_t lend_run(const Peer& peer, MemorySegment::Run run, const LentMessage& lent) {
+  const std::uint64_t left = lent.length - lent.offset;
+  std::uint64_t bytes = std::min<std::uint64_t>(run.bytes, peer.wire->most_lent_bytes());
+  if (lent.length >= kShareFromBytes) bytes = std::min(bytes, lent.length / 2);
+  if (bytes == 0) return 0;
+  const Loan loan{run.start, static_cast<std::uint32_t>(bytes), lent.message, lent.offset, bytes == left};
+  if (!peer.wire->lend(*peer.link, loan)) return 0;
+  if (guarded_look(run.start, bytes)) return loan.bytes;
+  peer.wire->discard(*peer.link);  // Whoever copies it will find the fault.
+  return 0;
+}
+
 /// Publishes, into room that was claimed, the empty packet that tells the target that no more of the message comes.
 inline void publish_cut(const Core& core, Peer& peer, NiFail fail) {
   PacketHeader header = stamped_header(core, PacketType::kData);
@@ -67,9 +90,9 @@ template <class Sending>
 SendResult send_packet(const Sending& s) {
   const std::uint64_t left = payload_length(s) - s.progress.sent;
   if (payload_length(s) >= kLendFromBytes) {
-    const MemorySegment::Run run = lendable(s, left);
-    const auto bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(run.bytes, s.peer.wire->most_lent_bytes()));
-    if (bytes != 0 && s.peer.wire->lend(*s.peer.link, run.start, bytes, bytes == left)) {
+    if (!s.progress.started) s.progress.first_packet = s.peer.wire->next_packet(*s.peer.link);
+    const LentMessage lent{s.progress.first_packet, s.progress.sent, payload_length(s)};
+    if (const std::uint32_t bytes = lend_run(s.peer, lendable(s, left), lent); bytes != 0) {
       s.progress.lent = true;
       return publish_next(s, bytes, 0, left);
     }

@@ -4,6 +4,7 @@
 
 #include "engine/address/guarded_copy.h"
 #include "engine/observe/log.h"
+#include "engine/target/deliver.h"
 #include "engine/target/stadd_access.h"
 
 namespace portofu {
@@ -28,12 +29,13 @@ void post_notice(Core& core, VirtualControlQueue& vcq, const Notice& notice) {
   core.counters.add(Counter::kEventsPosted);
 }
 
-NiFail store_tofu_reply(Core& core, OutstandingOperation& operation, std::uint64_t offset, const std::byte* data,
+NiFail store_tofu_reply(Core& core, OutstandingOperation& operation, std::uint64_t offset, Payload data,
                         std::uint64_t bytes) {
   if (operation.kind == DescriptorKind::kTofuArmw) {
     std::uint64_t old_value = 0;
     const bool fits = offset + bytes <= sizeof old_value;
-    if (fits && !guarded_copy(reinterpret_cast<std::byte*>(&old_value), data, bytes)) return NiFail::kSegv;
+    if (!data.is_here()) return NiFail::kSegv;  // Eight bytes are never lent.
+    if (fits && !guarded_copy(reinterpret_cast<std::byte*>(&old_value), data.here(), bytes)) return NiFail::kSegv;
     operation.get_offset = old_value;
     return NiFail::kOk;
   }
@@ -44,7 +46,7 @@ NiFail store_tofu_reply(Core& core, OutstandingOperation& operation, std::uint64
     RegisteredRegion* region = find_region(core.tofu->queue(queue_number(vcq->id))->stadds, access, &fail);
     if (region != nullptr) {
       const std::uint64_t at = stadd_offset(operation.get_offset) + offset;
-      fail = region->segment.write(at, data, bytes) ? NiFail::kOk : NiFail::kSegv;
+      fail = region->segment.write(at, data, bytes) ? NiFail::kOk : fail_of_storing(data);
     }
   }
   operation.silent = fail != NiFail::kOk;

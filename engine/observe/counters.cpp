@@ -43,6 +43,7 @@ constexpr std::array<CounterRow, kCounterCount> kTable{{
     {Counter::kPacketsByArea, "packets_by_area", "packets", "A payload has travelled through the send area."},
     {Counter::kPacketsStreamed, "packets_streamed", "packets", "Such a payload was written by streaming stores."},
     {Counter::kPacketsLent, "packets_lent", "packets", "A payload was lent: the peer reads it where it lies."},
+    {Counter::kPacketsPlaced, "packets_placed", "packets", "A lent payload was copied by its sender after all."},
     {Counter::kPacketsRefusedSource, "packets_refused_source", "packets",
      "A packet came from a node that is not of the job, or not from where it said."},
 }};

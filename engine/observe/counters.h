@@ -49,6 +49,7 @@ enum class Counter : std::uint16_t {
   kPacketsByArea,
   kPacketsStreamed,
   kPacketsLent,
+  kPacketsPlaced,
   kPacketsRefusedSource,
   kCount  ///< Not a counter: how many there are.
 };

@@ -7,106 +7,32 @@
 // so that no payload can look like one. Its low half tells the lap: (position + 1) mod 2^16, which the cell's previous
 // lap never left there; its high half says where the payload lies: 0 inline, kInHeader in the header's line in place of
 // `length`, which then equals `payload_bytes`, kAreaBit + index of a chunk of the sender's area (which is not the
-// ring's business), kLent where it has always been: in the sender's heap, where the LentPlace says that stands inline;
-// else 1 + index of its first granule.
+// ring's business), kLent where it has always been: in the sender's memory, where the LentPlace says that stands
+// inline; else 1 + index of its first granule.
+//
+// What is lent from memory that the receiver does not map costs a copy by the kernel, which either end can make: the
+// receiver out of the sender's memory, or, once the receiver has said where a message goes (offer), the sender into the
+// receiver's. The word `taker` of the LentPlace says who has got it; the receiver begins with the first packet, the
+// sender with the last.
 //
 // Only the sender writes cells and data, only the receiver writes `released`. Use of the data area is first in, first
 // out and ends with the cell, so the sender keeps, in private memory, where the data of each cell ended. Neither end
 // believes the other: the receiver bounds offset and length, the sender bounds `released`.
 //
-// One thread at a time uses each end. Acquire and release sites are labelled (R1), (R2) with their partner.
+// One thread at a time uses each end. Acquire and release sites are labelled (R1) to (R4) with their partner.
 
 #include <atomic>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <memory>
-#include <type_traits>
 
 #include "engine/queue/assert.h"
+#include "engine/queue/cell_layout.h"
 #include "engine/queue/fresh_line.h"
 #include "engine/queue/line_owner.h"
-#include "engine/queue/ring_geometry.h"
 
 namespace portofu {
-
-/// The two lines in front of the cells.
-struct RingControlShared {
-  /// Number of cells that the receiver has given back since the ring began. Writer: receiver (release, R2). Reader:
-  /// sender (acquire, R2), only when its copy says that there is no room.
-  alignas(128) std::atomic<std::uint64_t> released;
-  /// 1 once the receiver reads the sender's area. Writer: receiver (relaxed: it guards no data). Reader: sender.
-  std::atomic<std::uint32_t> area_mapped;
-  /// The same for the sender's heap.
-  std::atomic<std::uint32_t> heap_mapped;
-  /// 1 while the sender waits for room, or for what it has lent. Writer: sender (relaxed). Reader: receiver (relaxed),
-  /// after it wrote `released`; the race of the two is closed by the doorbell's barrier (engine/segment/doorbell.h).
-  alignas(128) std::atomic<std::uint32_t> wants_room;
-};
-
-/// One cell. Writer: sender. Reader: receiver.
-struct alignas(kCellBytes) CellShared {
-  std::byte head[60];                      ///< The header without its last word.
-  std::atomic<std::uint32_t> wire_word;    ///< Sequence word: released by publish (R1), acquired by ready (R1).
-  std::byte inline_payload[kInlineBytes];  ///< Payload when the high half of `wire_word` is 0; else untouched.
-};
-
-static_assert(sizeof(RingControlShared) == kRingControlBytes && std::is_standard_layout_v<RingControlShared>);
-static_assert(sizeof(CellShared) == kCellBytes && std::is_standard_layout_v<CellShared>);
-static_assert(offsetof(CellShared, wire_word) == 60 && offsetof(CellShared, inline_payload) == 64);
-static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free);
-
-/// High half of the sequence word when the payload stands in place of the header's `length`.
-inline constexpr std::uint32_t kInHeader = 0xffff;
-
-/// What a header must look like: one line, the length of the packet's payload at `payload_bytes`, that of the message
-/// at `length`, its last word free for the ring.
-template <typename Header>
-concept CellHeader = sizeof(Header) == 64 && std::is_trivially_copyable_v<Header>&& requires(Header header) {
-  { header.payload_bytes } -> std::same_as<std::uint32_t&>;
-  { header.length } -> std::same_as<std::uint64_t&>;
-  { header.wire_word } -> std::same_as<std::uint32_t&>;
-};
-
-/// How far ahead of its writing the sender asks for a cell.
-inline constexpr std::uint64_t kPrefetchedCells = 8;
-
-/// @return what the low half of the sequence word of the packet at `position` (counted from 0) is
-constexpr std::uint32_t lap_of(std::uint64_t position) { return static_cast<std::uint16_t>(position + 1); }
-
-/// In the high half of a sequence word: the payload is chunk number (rest of the half) of the sender's area.
-inline constexpr std::uint32_t kAreaBit = 0x8000;
-
-/// High half of the sequence word: the payload lies in the sender's heap.
-inline constexpr std::uint32_t kLent = 0xfffe;
-
-/// Inline payload of such a cell.
-struct LentPlace {
-  std::uint64_t offset = 0;   ///< Into the heap.
-  std::uint64_t awaited = 0;  ///< Not 0: the cell is to be given back at once, because somebody waits for its memory.
-};
-
-/// One payload of the area at most.
-inline constexpr std::uint32_t kAreaChunkBytes = 8192;
-
-/// Where the parts of a ring lie in this process. Plain addresses, valid while the ring is mapped.
-struct RingView {
-  RingControlShared* control = nullptr;
-  CellShared* cells = nullptr;
-  std::byte* data = nullptr;
-  RingGeometry geometry;
-
-  RingView() = default;
-  /// @param memory  geometry.bytes() bytes, aligned to 128, zeroed before the ring's first use
-  RingView(std::byte* memory, const RingGeometry& sizes)
-      : control(reinterpret_cast<RingControlShared*>(memory)),
-        cells(reinterpret_cast<CellShared*>(memory + kRingControlBytes)),
-        data(memory + kRingControlBytes + std::size_t{sizes.cell_count} * kCellBytes),
-        geometry(sizes) {
-    PORTOFU_ASSERT(sizes.valid() && reinterpret_cast<std::uintptr_t>(memory) % 128 == 0);
-  }
-};
 
 /// The sender's end: claim, then publish or discard.
 template <CellHeader Header>
@@ -146,10 +72,11 @@ class CellProducer {
     return claim_bare_cell(kAreaBit | chunk_index);
   }
 
-  /// Claims a cell whose payload stays in the sender's heap. @return as claim_cell
+  /// Claims a cell whose payload stays in the sender's memory. @return as claim_cell
   bool claim_lent(const LentPlace& place) {
     if (!claim_bare_cell(kLent)) return false;
     std::memcpy(cell_at(head_).inline_payload, &place, sizeof place);
+    taker_in(cell_at(head_)).store(Taker::kNobody, std::memory_order_relaxed);
     return true;
   }
 
@@ -234,12 +161,54 @@ class CellProducer {
   /// Whether it reads the sender's heap.
   bool receiver_maps_heap() const { return ring_.control->heap_mapped.load(std::memory_order_relaxed) != 0; }
 
+  /// Whether it reads all of the sender's memory.
+  bool receiver_reads_memory() const { return ring_.control->memory_read.load(std::memory_order_relaxed) != 0; }
+
+  /// What copies cost the receiver: RingControlShared::area_cost and read_cost.
+  std::uint32_t receivers_area_cost() const { return ring_.control->area_cost.load(std::memory_order_relaxed); }
+  std::uint32_t receivers_read_cost() const { return ring_.control->read_cost.load(std::memory_order_relaxed); }
+
+  /// Position of the first packet of the message that was offered a place last; if none was, no packet's.
+  std::uint64_t offered_message() const { return ring_.control->offered.load(std::memory_order_relaxed) - 1; }
+
+  /// Begins to write where a message was offered a place; end_placing is to follow.
+  /// @return false: there is no offer. Nothing is to follow
+  bool begin_placing(Offer* offer) {
+    RingControlShared& control = *ring_.control;
+    // (R4) Either this sees that the offer was taken back, or the receiver sees that somebody writes.
+    control.placing.store(1, std::memory_order_seq_cst);
+    const std::uint64_t offered = control.offered.load(std::memory_order_seq_cst);
+    *offer = {offered - 1, control.offered_address.load(std::memory_order_relaxed),
+              control.offered_bytes.load(std::memory_order_relaxed)};
+    // (R3) acquire: what a later offer says is not taken for this one's.
+    std::atomic_thread_fence(std::memory_order_acquire);
+    const bool good = offered != 0 && control.offered.load(std::memory_order_relaxed) == offered;
+    if (!good) end_placing();
+    return good;
+  }
+  void end_placing() { ring_.control->placing.store(0, std::memory_order_release); }
+
+  /// Takes the copy of the packet at `position`, which was lent from memory and has not come back, from the receiver.
+  bool take_back(std::uint64_t position) {
+    Taker nobody = Taker::kNobody;
+    return taker_of(position).compare_exchange_strong(nobody, Taker::kSender, std::memory_order_acq_rel);
+  }
+
+  /// Ends what take_back began. @param placed  false: the receiver has to copy after all
+  void settle(std::uint64_t position, bool placed) {
+    taker_of(position).store(placed ? Taker::kPlaced : Taker::kNobody, std::memory_order_release);
+  }
+
   /// True once the receiver gave back more than it got; the ring is then of no use any more.
   bool receiver_lied() const { return receiver_lied_; }
 
  private:
   static bool uses_data_area(std::uint32_t granule) { return granule != 0 && (granule & kAreaBit) == 0; }
   CellShared& cell_at(std::uint64_t position) { return ring_.cells[position & cell_mask_]; }
+  std::atomic_ref<Taker> taker_of(std::uint64_t position) {
+    PORTOFU_ASSERT(position < head_ && position >= released_);
+    return taker_in(cell_at(position));
+  }
 
   /// Places a payload of kShortBytes at most, in the header if that says what its `length` was.
   void publish_short(CellShared& cell, const Header& header) {
@@ -333,6 +302,16 @@ class CellProducer {
 enum class TakeResult : std::uint8_t {
   kPacket,  ///< Header copied and bounded.
   kLie,     ///< Offset or length point outside of the ring: nothing beyond the header's line was touched.
+  kLater,   ///< The sender has just begun to copy the payload itself.
+};
+
+/// Where the payload in hand is.
+enum class TakenFrom : std::uint8_t {
+  kRing,    ///< In the ring.
+  kArea,    ///< In the sender's area.
+  kHeap,    ///< In the sender's heap, which is mapped here, and may turn out not to be there.
+  kMemory,  ///< In the sender's memory, at the address that take has said.
+  kPlaced,  ///< The sender has copied it to where it was offered to.
 };
 
 /// The receiver's end: ready and take (together they are peek), then release.
@@ -348,10 +327,12 @@ class CellConsumer {
   const std::atomic<std::uint32_t>* next_word() const { return &ring_.cells[position_ & cell_mask_].wire_word; }
   std::uint32_t next_lap() const { return lap_of(position_); }
 
-  /// @return true if a packet is there
+  /// @return true if a packet is there, and not being copied by its sender
   static bool word_ready(const std::atomic<std::uint32_t>* word, std::uint32_t lap) {
     // (R1) acquire: partner is the release in CellProducer::publish.
-    return static_cast<std::uint16_t>(word->load(std::memory_order_acquire)) == lap;
+    const std::uint32_t found = word->load(std::memory_order_acquire);
+    if (static_cast<std::uint16_t>(found) != lap) return false;
+    return found >> 16 != kLent || taker_behind(word).load(std::memory_order_acquire) != Taker::kSender;
   }
 
   /// Asks for the line of the inline payload together with the header's: when both arrive at once, a message of up to
@@ -363,12 +344,12 @@ class CellConsumer {
   /// Copies the header of the packet that is ready, once, and bounds the copy.
   /// @param payload  set on kPacket to `header.payload_bytes` bytes, valid until release
   TakeResult take(Header& header, const std::byte** payload) {
-    const CellShared& cell = ring_.cells[position_ & cell_mask_];
+    CellShared& cell = ring_.cells[position_ & cell_mask_];
     std::memcpy(&header, &cell, sizeof header);
     const std::uint32_t granule = header.wire_word >> 16;
     taken_bytes_ = 0;
     taken_inline_ = granule == 0;
-    taken_lent_ = false;
+    taken_from_ = TakenFrom::kRing;
     taken_awaited_ = false;
     if (granule == kInHeader) {
       if (header.payload_bytes > kShortBytes) return TakeResult::kLie;
@@ -382,21 +363,12 @@ class CellConsumer {
       *payload = cell.inline_payload;
       return TakeResult::kPacket;
     }
-    if (granule == kLent) {
-      LentPlace place;
-      std::memcpy(&place, cell.inline_payload, sizeof place);
-      const std::uint64_t bytes = header.payload_bytes;
-      if (heap_ == nullptr || bytes > kMostLentBytes || bytes > heap_bytes_ || place.offset > heap_bytes_ - bytes)
-        return TakeResult::kLie;
-      *payload = heap_ + place.offset;
-      taken_lent_ = true;
-      taken_awaited_ = place.awaited != 0;
-      return TakeResult::kPacket;
-    }
+    if (granule == kLent) return take_lent(cell, header.payload_bytes, payload);
     if ((granule & kAreaBit) != 0) {
       const std::uint32_t chunk = granule & ~kAreaBit;
       if (chunk >= area_chunks_ || header.payload_bytes > kAreaChunkBytes) return TakeResult::kLie;
       *payload = area_ + std::size_t{chunk} * kAreaChunkBytes;
+      taken_from_ = TakenFrom::kArea;
       return TakeResult::kPacket;
     }
     const std::uint64_t offset = std::uint64_t{granule - 1} * kGranuleBytes;
@@ -435,8 +407,8 @@ class CellConsumer {
     return true;
   }
 
-  /// Whether the payload in hand is lent: memory of the sender's file, which may turn out not to be there.
-  bool took_lent() const { return taken_lent_; }
+  /// Where the payload in hand is.
+  TakenFrom taken_from() const { return taken_from_; }
 
   bool withholds_room() const { return published_ != position_; }
 
@@ -454,10 +426,68 @@ class CellConsumer {
     ring_.control->heap_mapped.store(1, std::memory_order_relaxed);
   }
 
+  /// The sender's memory can be read from here from now on, and the sender may lend any of it.
+  void read_memory() {
+    reads_memory_ = true;
+    ring_.control->memory_read.store(1, std::memory_order_relaxed);
+  }
+
+  /// Tells the sender what copies cost here.
+  void tell_costs(std::uint64_t area_ns, std::uint64_t read_ns) {
+    ring_.control->area_cost.store(static_cast<std::uint32_t>(area_ns), std::memory_order_relaxed);
+    ring_.control->read_cost.store(static_cast<std::uint32_t>(read_ns), std::memory_order_relaxed);
+  }
+
+  std::uint32_t area_chunks() const { return area_chunks_; }
+
+  /// The sender may write the message that begins with the packet in hand to `address`, all of it.
+  void offer(std::uint64_t address, std::uint64_t bytes) {
+    RingControlShared& control = *ring_.control;
+    // (R3) release: who sees a part of this does not see the last offer any more; who sees the message sees its place.
+    control.offered.store(0, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_release);
+    control.offered_address.store(address, std::memory_order_relaxed);
+    control.offered_bytes.store(bytes, std::memory_order_relaxed);
+    control.offered.store(position_ + 1, std::memory_order_release);
+  }
+
+  /// Takes the last offer back. @return false: the sender may still be writing there; ask again
+  bool take_offer_back() {
+    ring_.control->offered.store(0, std::memory_order_seq_cst);  // (R4)
+    return ring_.control->placing.load(std::memory_order_seq_cst) == 0;
+  }
+
   /// To be asked after room was given back, and after the fence of a process that cannot rely on membarrier.
   bool producer_wants_room() const { return ring_.control->wants_room.load(std::memory_order_relaxed) != 0; }
 
  private:
+  /// The word of the LentPlace behind a sequence word.
+  static std::atomic_ref<Taker> taker_behind(const std::atomic<std::uint32_t>* word) {
+    auto* const head = reinterpret_cast<const std::byte*>(word) - offsetof(CellShared, wire_word);
+    return taker_in(*reinterpret_cast<CellShared*>(const_cast<std::byte*>(head)));
+  }
+
+  TakeResult take_lent(CellShared& cell, std::uint64_t bytes, const std::byte** payload) {
+    LentPlace place;
+    std::memcpy(&place, cell.inline_payload, sizeof place);
+    if (bytes > kMostLentBytes) return TakeResult::kLie;
+    taken_awaited_ = place.awaited != 0;
+    if (place.in_memory != 0) {
+      if (!reads_memory_) return TakeResult::kLie;
+      Taker taker = Taker::kNobody;
+      taker_in(cell).compare_exchange_strong(taker, Taker::kReceiver, std::memory_order_acq_rel);
+      if (taker == Taker::kSender) return TakeResult::kLater;
+      if (taker == Taker::kReceiver || taker > Taker::kPlaced) return TakeResult::kLie;
+      *payload = reinterpret_cast<const std::byte*>(place.place);
+      taken_from_ = taker == Taker::kPlaced ? TakenFrom::kPlaced : TakenFrom::kMemory;
+      return TakeResult::kPacket;
+    }
+    if (heap_ == nullptr || bytes > heap_bytes_ || place.place > heap_bytes_ - bytes) return TakeResult::kLie;
+    *payload = heap_ + place.place;
+    taken_from_ = TakenFrom::kHeap;
+    return TakeResult::kPacket;
+  }
+
   RingView ring_;
   std::uint32_t cell_mask_ = 0;       ///< cell_count - 1.
   std::uint64_t position_ = 0;        ///< Of the next packet, counted from 0 since the ring began.
@@ -471,7 +501,8 @@ class CellConsumer {
   std::uint64_t heap_bytes_ = 0;                                    ///< Its length; 0: it is not.
   bool throws_away_ = false;                                        ///< Lines, when the sender streams.
   bool taken_inline_ = false;                                       ///< The packet in hand has its payload inline.
-  bool taken_lent_ = false;                                         ///< The packet in hand is lent.
+  bool reads_memory_ = false;                                       ///< The sender may lend all of its memory.
+  TakenFrom taken_from_ = TakenFrom::kRing;                         ///< Where the packet in hand has its payload.
   bool taken_awaited_ = false;                                      ///< And awaited.
 };
 

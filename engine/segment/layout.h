@@ -9,7 +9,7 @@
 //   then         one ring a channel, each on its own pages, allocated when its channel is claimed
 //   then         the send area (wire/shm/send_area.h), allocated when it is used for the first time
 //
-// When you change anything here, in queue/cell_ring.h or in wire/header.h: raise kLayoutVersion.
+// When you change anything here, in queue/cell_layout.h or in wire/header.h: raise kLayoutVersion.
 
 #include <atomic>
 #include <bit>
@@ -25,7 +25,7 @@
 namespace portofu {
 
 inline constexpr std::uint64_t kSegmentMagic = 0x75666f74726f500aull;  ///< "\nPortofu", little endian.
-inline constexpr std::uint32_t kLayoutVersion = 6;
+inline constexpr std::uint32_t kLayoutVersion = 7;
 inline constexpr std::uint32_t kPageBytes = 4096;         ///< Unit of the layout, whatever the machine's page is.
 inline constexpr std::uint32_t kMaxChannelCount = 65536;  ///< Bound for what a descriptor may claim.
 

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -93,6 +94,25 @@ bool PeerSegment::is_memory_reachable() const {
   return process_vm_readv(os_pid, &local, 1, &remote, 1, 0) == sizeof found && found == descriptor_.incarnation;
 }
 
+bool PeerSegment::read_memory(std::uint64_t address, std::byte* target, std::uint64_t bytes) const {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  const bool check = now.tv_sec != read_checked_s_;
+  // The kernel may have given the number of a dead process to another one, which has no such word at this place. It
+  // cannot have done so within a second or two.
+  std::uint64_t found = descriptor_.incarnation;
+  const iovec local[2] = {{target, bytes}, {&found, sizeof found}};
+  const iovec remote[2] = {{reinterpret_cast<void*>(address), bytes},
+                           {reinterpret_cast<void*>(descriptor_.probe_address), sizeof found}};
+  const auto os_pid = static_cast<pid_t>(descriptor_.os_pid);
+  const unsigned long pieces = check ? 2 : 1;
+  const std::uint64_t wanted = check ? bytes + sizeof found : bytes;
+  if (process_vm_readv(os_pid, local, pieces, remote, pieces, 0) != static_cast<ssize_t>(wanted)) return false;
+  if (found != descriptor_.incarnation) return false;
+  read_checked_s_ = now.tv_sec;
+  return true;
+}
+
 bool PeerSegment::write_memory(std::uint64_t address, const std::byte* data, std::uint64_t bytes,
                                std::uint64_t tail_bytes) const {
   const std::uint64_t body = bytes - tail_bytes;
@@ -104,7 +124,7 @@ bool PeerSegment::write_memory(std::uint64_t address, const std::byte* data, std
   const iovec remote[2] = {piece(address, body), piece(address + body, tail_bytes)};
   const auto os_pid = static_cast<pid_t>(descriptor_.os_pid);
   const int first = body == 0;  // The kernel takes its time with an empty piece, too.
-  const auto pieces = static_cast<unsigned long>(2 - first);
+  const auto pieces = static_cast<unsigned long>((body != 0) + (tail_bytes != 0));
   return process_vm_writev(os_pid, local + first, pieces, remote + first, pieces, 0) == static_cast<ssize_t>(bytes);
 }
 

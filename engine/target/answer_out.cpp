@@ -67,13 +67,13 @@ std::uint32_t lend(const Peer& peer, const OutgoingAnswer& answer, std::uint64_t
   if (answer.data_bytes < kLendFromBytes || answer.data_bytes <= kMaxWarOrderedBytes) return 0;
   if (answer.private_data != nullptr || answer.arrival.entry == nullptr) return 0;
   const MemorySegment::Run run = answer.arrival.entry->segment.run_at(answer.arrival.offset + answer.sent, left);
-  const auto bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(run.bytes, peer.wire->most_lent_bytes()));
-  return bytes != 0 && peer.wire->lend(*peer.link, run.start, bytes, bytes == left) ? bytes : 0;
+  return lend_run(peer, run, {.message = answer.first_packet, .offset = answer.sent, .length = answer.data_bytes});
 }
 
 /// Publishes the next packet of the answer.
 AnswerResult send_packet(Core& core, Peer& peer, OutgoingAnswer& answer) {
   const std::uint64_t left = answer.data_bytes - answer.sent;
+  if (!answer.started) answer.first_packet = peer.wire->next_packet(*peer.link);
   std::uint32_t bytes = lend(peer, answer, left);
   answer.lent = answer.lent || bytes != 0;
   bool readable = true;
@@ -161,6 +161,7 @@ void send_or_queue(Core& core, Peer& peer, OutgoingAnswer& answer) {
   waiting->started = answer.started;
   waiting->lent = answer.lent;
   waiting->lent_end = answer.lent_end;
+  waiting->first_packet = answer.first_packet;
   waiting->private_data = std::move(answer.private_data);
   if (result == AnswerResult::kLent) {
     peer.lent_answers.push_back(*waiting);

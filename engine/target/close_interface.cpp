@@ -27,6 +27,7 @@ void refuse_arriving(Core& core, Peer& peer) {
 
 void let_go(Core& core, Peer& peer, std::uint32_t index) {
   if (peer.request_stream.mode == ArrivalMode::kDeliver && peer.request_stream.header.interface_index == index) {
+    peer.wire->take_offers_back(peer.id);
     refuse_arriving(core, peer);
   }
   for (auto* answers : {&peer.answers, &peer.lent_answers}) {
@@ -53,7 +54,10 @@ void close_operations(Core& core, std::uint32_t index) {
   for (const std::uint32_t id : ids) {
     OutstandingOperation* operation = core.outstanding.find(id);
     Arrival& reply = operation->peer->answer_stream;
-    if (reply.mode == ArrivalMode::kReply && reply.header.operation_id == id) reply.mode = ArrivalMode::kDiscard;
+    if (reply.mode == ArrivalMode::kReply && reply.header.operation_id == id) {
+      operation->peer->wire->take_offers_back(operation->peer->id);
+      reply.mode = ArrivalMode::kDiscard;
+    }
     --operation->peer->outstanding;
     core.outstanding.close(id);
   }

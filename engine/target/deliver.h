@@ -7,7 +7,10 @@ namespace portofu {
 
 /// Stores `bytes` of payload that lie at `arrival.received` of the message; what is beyond mlength is dropped. A fault
 /// is noted in `arrival.fail`, and the rest of the message is dropped.
-void deliver_payload(Arrival& arrival, const std::byte* payload, std::uint64_t bytes);
+void deliver_payload(Arrival& arrival, Payload payload, std::uint64_t bytes);
+
+/// What it means that a payload could not be stored.
+inline NiFail fail_of_storing(Payload payload) { return payload.is_lost() ? NiFail::kUndeliverable : NiFail::kSegv; }
 
 /// Executes a whole atomic. `operand` is nullptr if the operation has none.
 /// @param fetched  takes arrival.mlength bytes of old values; nullptr if they are not wanted

@@ -60,7 +60,7 @@ void receive_packet(Core& core, const Packet& packet) {
     case PacketType::kTofuGet:
     case PacketType::kTofuArmw: return receive_tofu_request(core, peer, header, packet.payload);
     case PacketType::kTofuFault: return receive_tofu_fault(core, peer, header);
-    case PacketType::kTofuGate: return receive_gate_packet(core, header, packet.payload);
+    case PacketType::kTofuGate: return receive_gate_packet(core, header, packet.payload.here());
     case PacketType::kInvalid: break;
   }
   core.counters.add(Counter::kPacketsRefusedMalformed);

@@ -121,7 +121,7 @@ void finish(Core& core, Interface& ni, Peer& peer, Arrival& arrival) {
 /// A put that lies whole in its packet and matches in the priority list is over before the next packet: it goes through
 /// the same steps and needs no state. Most puts are such ones.
 /// @return false: nothing was done, and receive_request has to go the whole way
-bool receive_whole_put(Core& core, Interface& ni, Peer& peer, const PacketHeader& header, const std::byte* payload) {
+bool receive_whole_put(Core& core, Interface& ni, Peer& peer, const PacketHeader& header, Payload payload) {
   PortalTableEntry* portal = ni.portal(header.pt_index);
   if (portal == nullptr || !portal->enabled || (!ni.is_matching() && header.match_bits != 0)) return false;
   Placement place;
@@ -134,7 +134,7 @@ bool receive_whole_put(Core& core, Interface& ni, Peer& peer, const PacketHeader
   }
   take(*portal, header, place);
   if (place.mlength != 0 && !place.entry->segment.write(place.offset, payload, place.mlength)) {
-    place.fail = NiFail::kSegv;
+    place.fail = fail_of_storing(payload);
   }
   core.counters.add(Counter::kPutsMatched);
   core.counters.add(Counter::kBytesReceived, header.payload_bytes);
@@ -173,6 +173,14 @@ void run_atomic(Core& core, Interface& ni, Peer& peer, Arrival& arrival, const s
   send_answer_data(core, peer, content, fetched.data());
 }
 
+/// A message of several packets that all go to one place: the initiator may help to bring them there.
+void offer_place(const Peer& peer, const Arrival& arrival) {
+  const std::uint64_t length = arrival.header.length;
+  if (arrival.mlength != length) return;
+  const MemorySegment::Run run = arrival.entry->segment.run_at(arrival.offset, length);
+  if (run.bytes == length) peer.wire->offer(run.start, length);
+}
+
 void run_get(Core& core, Interface& ni, Peer& peer, Arrival& arrival) {
   Arrival reply = arrival;
   reply.mode = ArrivalMode::kDeliver;
@@ -182,7 +190,7 @@ void run_get(Core& core, Interface& ni, Peer& peer, Arrival& arrival) {
 
 }  // namespace
 
-void receive_request(Core& core, Peer& peer, const PacketHeader& header, const std::byte* payload) {
+void receive_request(Core& core, Peer& peer, const PacketHeader& header, Payload payload) {
   if (peer.request_stream.mode != ArrivalMode::kIdle) {
     core.counters.add(Counter::kPacketsRefusedMalformed);
     cut_request(core, peer, NiFail::kUndeliverable);
@@ -203,14 +211,15 @@ void receive_request(Core& core, Peer& peer, const PacketHeader& header, const s
   }
   count_match(core, arrival);
   core.counters.add(Counter::kBytesReceived, header.payload_bytes);
-  if (is_atomic(header.type)) return run_atomic(core, *ni, peer, arrival, payload);
+  if (is_atomic(header.type)) return run_atomic(core, *ni, peer, arrival, payload.here());
   if (header.type == PacketType::kGet) return run_get(core, *ni, peer, arrival);
+  if (!payload.is_here() && header.payload_bytes < header.length) offer_place(peer, arrival);
   deliver_payload(arrival, payload, header.payload_bytes);
   arrival.mode = ArrivalMode::kDeliver;
   if (arrival.received == header.length) finish(core, *ni, peer, arrival);
 }
 
-void receive_request_data(Core& core, Peer& peer, const PacketHeader& header, const std::byte* payload) {
+void receive_request_data(Core& core, Peer& peer, const PacketHeader& header, Payload payload) {
   Arrival& arrival = peer.request_stream;
   const std::uint64_t left = arrival.header.length - arrival.received;
   const bool cut = (header.flags & kFlagCut) != 0;

@@ -8,7 +8,7 @@
 namespace portofu {
 
 /// First packet of a put, get or atomic. `payload` has header.payload_bytes bytes.
-void receive_request(Core& core, Peer& peer, const PacketHeader& header, const std::byte* payload);
+void receive_request(Core& core, Peer& peer, const PacketHeader& header, Payload payload);
 
 /// An honest peer never has more operations open than its window allows, whose largest setting this is.
 inline constexpr std::uint32_t kMostWaitingAnswers = 65'536;
@@ -29,7 +29,7 @@ inline void begin_arrival(Arrival& arrival, const PacketHeader& header, ProcessI
 }
 
 /// More data of the request that is arriving from the peer.
-void receive_request_data(Core& core, Peer& peer, const PacketHeader& header, const std::byte* payload);
+void receive_request_data(Core& core, Peer& peer, const PacketHeader& header, Payload payload);
 
 /// The rest of the request that is arriving will never come.
 void cut_request(Core& core, Peer& peer, NiFail fail);

@@ -171,7 +171,7 @@ NiFail locate(Core& core, Arrival& arrival) {
 
 }  // namespace
 
-void receive_tofu_request(Core& core, Peer& peer, const PacketHeader& header, const std::byte* payload) {
+void receive_tofu_request(Core& core, Peer& peer, const PacketHeader& header, Payload payload) {
   if (peer.request_stream.mode != ArrivalMode::kIdle) {
     core.counters.add(Counter::kPacketsRefusedMalformed);
     cut_request(core, peer, NiFail::kUndeliverable);
@@ -187,20 +187,20 @@ void receive_tofu_request(Core& core, Peer& peer, const PacketHeader& header, co
                     : header.type == PacketType::kTofuGet ? Counter::kGetsMatched
                                                           : Counter::kAtomicsMatched);
   core.counters.add(Counter::kBytesReceived, header.payload_bytes);
-  if (header.type == PacketType::kTofuArmw) return run_armw(core, peer, arrival, payload);
+  if (header.type == PacketType::kTofuArmw) return run_armw(core, peer, arrival, payload.here());
   if (header.type == PacketType::kTofuGet) return run_get(core, peer, arrival);
   if (is_placed(header)) return finish(core, peer, arrival);
   arrival.mode = ArrivalMode::kDeliver;
   deliver_tofu_payload(core, peer, arrival, payload, header.payload_bytes);
 }
 
-void deliver_tofu_payload(Core& core, Peer& peer, Arrival& arrival, const std::byte* payload, std::uint32_t bytes) {
+void deliver_tofu_payload(Core& core, Peer& peer, Arrival& arrival, Payload payload, std::uint32_t bytes) {
   const bool last = arrival.received + bytes == arrival.header.length;
   if (last && bytes > 0) {
     const std::byte* const end = arrival.entry->segment.address(arrival.offset + arrival.header.length);
     const std::uint64_t body = bytes - tofu_tail_bytes(reinterpret_cast<std::uintptr_t>(end), bytes);
     deliver_payload(arrival, payload, body);
-    deliver_payload(arrival, payload + body, bytes - body);
+    deliver_payload(arrival, payload.behind(body), bytes - body);
   } else {
     deliver_payload(arrival, payload, bytes);
   }

@@ -13,6 +13,7 @@
 #include "engine/queue/ring_geometry.h"
 #include "engine/topology/process_id.h"
 #include "engine/wire/header.h"
+#include "engine/wire/payload.h"
 
 namespace portofu {
 
@@ -84,12 +85,20 @@ struct MappedRegion {
   std::uint64_t seen = 0;
 };
 
+/// Payload that stays where it is.
+struct Loan {
+  const std::byte* payload = nullptr;
+  std::uint32_t bytes = 0;    ///< At most Wire::most_lent_bytes.
+  std::uint64_t message = 0;  ///< Number of the first packet of the message (next_packet).
+  std::uint64_t offset = 0;   ///< Of the payload in the message.
+  bool last = false;          ///< Of the message: has_taken will be asked for this packet, not only for later ones.
+};
+
 /// A packet that has arrived. Valid until Wire::release.
 struct Packet {
   ProcessId source;     ///< Who sent it, as the wire knows it; not taken from the header.
   PacketHeader header;  ///< The only copy that anybody may read; made once from the shared line.
-  const std::byte* payload =
-      nullptr;  ///< `payload_bytes` bytes (already bounded by the wire); a peer may still write them.
+  Payload payload;      ///< `payload_bytes` bytes (already bounded by the wire); here, unless may_be_lent.
   void** source_context =
       nullptr;  ///< A place per source for the engine's use; starts as nullptr, outlives the packet.
 };
@@ -129,10 +138,8 @@ class Wire {
 
   /// Claims a packet whose payload stays where it is: memory of this process that the peer reads itself. It must not
   /// change until has_taken says so. Publish or discard follow as for claim.
-  /// @param bytes    at most most_lent_bytes
-  /// @param awaited  has_taken will be asked for this packet, not only for later ones
   /// @return false if that cannot be done, now or ever: then `claim` is the way
-  virtual bool lend(Link&, const std::byte* /*payload*/, std::uint32_t /*bytes*/, bool /*awaited*/) { return false; }
+  virtual bool lend(Link&, const Loan&) { return false; }
 
   /// Number of the packet that is published next on a link.
   virtual std::uint64_t next_packet(const Link&) const { return 0; }
@@ -140,6 +147,16 @@ class Wire {
   /// Whether the peer is done with all that was lent with packets before this number. If not, it will wake an engine
   /// that sleeps.
   virtual bool has_taken(Link&, std::uint64_t /*packet*/) { return true; }
+
+  /// Copies for the peer some of what was lent to it, if it has offered a place. For who has nothing better to do.
+  /// @return false if there was nothing that could be done
+  virtual bool help(Link&) { return false; }
+
+  /// The sender of the packet that peek returned may write all of the message that begins with it to `target`.
+  virtual void offer(std::byte* /*target*/, std::uint64_t /*bytes*/) {}
+
+  /// Nobody writes any more to what was offered to this source. Waits for a copy that is under way.
+  virtual void take_offers_back(ProcessId /*source*/) {}
 
   /// Sends the claimed packet. `header.payload_bytes` must be what was claimed, or less.
   virtual void publish(Link& link, const PacketHeader& header) = 0;

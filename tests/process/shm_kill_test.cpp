@@ -75,7 +75,7 @@ TEST_F(ShmKillTest, Sender_killed_at_any_instruction__is_delivered_whole_up_to_t
       const std::uint32_t bytes = i % 11 == 0 ? 3000 : static_cast<std::uint32_t>(i % 70);
       if (packet.header.payload_bytes != bytes) ++wrong;
       for (std::uint32_t k = 0; k < packet.header.payload_bytes; ++k) {
-        if (packet.payload[k] != static_cast<std::byte>(i)) ++wrong;
+        if (packet.payload.here()[k] != static_cast<std::byte>(i)) ++wrong;
       }
     };
     ASSERT_TRUE(eventually([this] { return target.wire->has_packets(); }));

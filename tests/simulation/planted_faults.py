@@ -155,7 +155,7 @@ FAULTS = [
           "bytes <= region_bytes + 1 && offset <= region_bytes + 1 - bytes",
           "tofu_session"),
     Fault("uTofu: last bytes of a put missing", "engine/target/tofu_request.cpp",
-          "deliver_payload(arrival, payload + body, bytes - body);",
+          "deliver_payload(arrival, payload.behind(body), bytes - body);",
           "arrival.received += bytes - body;", "tofu_session"),
     Fault("uTofu: gets under way are not counted down", "engine/initiator/tofu_report.cpp",
           "--operation.peer->gets_under_way;", ";", "tofu_session"),

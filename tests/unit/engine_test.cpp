@@ -137,6 +137,19 @@ TEST_F(EngineTest, Post__that_has_to_wait_takes_in_what_has_arrived) {
   EXPECT_EQ(pending(), 4u);
 }
 
+/// What is only lent is on its way: the next call that starts something need not look at the wire for it.
+TEST_F(EngineTest, Post__after_one_that_is_lent_takes_nothing_in) {
+  wire.lends = true;
+  engine->post(put(4 * FakeWire::kMaxPayloadBytes));
+  EXPECT_EQ(wire.lent_count, 1);
+  engine->post(get());
+  wire.take();
+  arrive_answer();
+  engine->post(put());
+  EXPECT_EQ(pending(), 2u) << "the lent put, and the get";
+  EXPECT_EQ(engine->step(), 1);
+}
+
 TEST_F(EngineTest, Settle__starts_what_the_change_of_a_counter_has_set_free) {
   const Engine::Duty duty(*engine);
   auto* operation = new TriggeredOperation;

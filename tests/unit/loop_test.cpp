@@ -92,6 +92,40 @@ TEST_F(LoopTest, Packets__of_a_stream_come_several_at_a_time_but_not_all) {
   EXPECT_LT(cycles, kCount / 4);
 }
 
+/// Whoever ran the cycle is not to wait for the copies of many long ones.
+TEST_F(LoopTest, Packets__that_are_long_count_for_several) {
+  append(entry());
+  constexpr int kCount = 100;
+  for (int i = 0; i < kCount; ++i) arrive(put_header(kPacketBytes));
+  int most = 0;
+  for (int all = 0, cycles = 0; all < kCount && cycles < kCount; ++cycles) {
+    const int taken = cycle();
+    all += taken;
+    most = std::max(most, taken);
+  }
+  EXPECT_GT(most, 1);
+  EXPECT_LE(most, 16 / (1 + static_cast<int>(kPacketBytes) / 8192));
+}
+
+/// A piece at a time, and only when there is nothing else: what arrives comes first.
+TEST_F(LoopTest, Lent_put__is_helped_on_its_way_while_there_is_nothing_else_to_do) {
+  wire.lends = true;
+  start(DescriptorKind::kPut, kMemoryBytes);
+  append(entry());
+  EXPECT_EQ(cycle(), 0);
+  EXPECT_EQ(wire.help_count, 1);
+  wire.helps = true;
+  arrive(put_header(1));
+  EXPECT_EQ(cycle(), 1);
+  EXPECT_EQ(wire.help_count, 1) << "the packet was there";
+  EXPECT_EQ(cycle(), 1);
+  EXPECT_EQ(wire.help_count, 2);
+  wire.taken_packets = 1;
+  EXPECT_EQ(cycle(), 1);
+  EXPECT_EQ(cycle(), 0);
+  EXPECT_EQ(wire.help_count, 2) << "nothing is lent any more";
+}
+
 TEST_F(LoopTest, Packets__of_both_wires) {
   append(entry());
   arrive(put_header(1));

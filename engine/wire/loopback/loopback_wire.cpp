@@ -69,9 +69,11 @@ bool LoopbackWire::peek(Packet& packet) {
     silent_ = true;
     return false;
   }
-  const TakeResult taken = consumer_.take(packet.header, &packet.payload);
+  const std::byte* payload = nullptr;
+  const TakeResult taken = consumer_.take(packet.header, &payload);
   // We are the sender: a lie would be our own bug.
   PORTOFU_ASSERT(taken == TakeResult::kPacket);
+  packet.payload = payload;
   packet.source = link_.peer;
   packet.source_context = &source_context_;
   return true;

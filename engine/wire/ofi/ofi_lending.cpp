@@ -26,12 +26,12 @@ std::uint32_t OfiWire::most_lent_bytes() const {
   return endpoint_ != nullptr && endpoint_->can_fetch() ? static_cast<std::uint32_t>(kFetchBytes) : 0;
 }
 
-bool OfiWire::lend(Link& given, const std::byte* payload, std::uint32_t bytes, bool) {
+bool OfiWire::lend(Link& given, const Loan& lent) {
   OfiLink& link = static_cast<OfiLink&>(given);
-  PORTOFU_ASSERT(link.claimed == nullptr && bytes <= most_lent_bytes());
-  if (bytes < kOfiLendFromBytes || link.lost || link.sent - link.released >= link.window) return false;
-  if (!is_readable(payload, bytes)) return false;
-  const ExposedMemory exposed = endpoint_->expose(payload, bytes);
+  PORTOFU_ASSERT(link.claimed == nullptr && lent.bytes <= most_lent_bytes());
+  if (lent.bytes < kOfiLendFromBytes || link.lost || link.sent - link.released >= link.window) return false;
+  if (!is_readable(lent.payload, lent.bytes)) return false;
+  const ExposedMemory exposed = endpoint_->expose(lent.payload, lent.bytes);
   if (exposed.registration == nullptr) return false;
   link.exposed.push_back({link.sent, exposed});
   link.claimed = endpoint_->take_buffer();

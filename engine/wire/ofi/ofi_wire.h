@@ -68,7 +68,7 @@ class OfiWire final : public Wire, public SocketKeeper {
   void disconnect(Link* link) override;
   std::byte* claim(Link& link, std::uint32_t payload_bytes) override;
   std::uint32_t most_lent_bytes() const override;
-  bool lend(Link& link, const std::byte* payload, std::uint32_t bytes, bool awaited) override;
+  bool lend(Link& link, const Loan& loan) override;
   std::uint64_t next_packet(const Link& link) const override { return static_cast<const OfiLink&>(link).sent; }
   bool has_taken(Link& link, std::uint64_t packet) override {
     const auto& exposed = static_cast<const OfiLink&>(link).exposed;

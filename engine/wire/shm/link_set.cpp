@@ -15,13 +15,20 @@ namespace {
 /// From here on one copy by the kernel beats two through the ring, whoever looks into that.
 constexpr std::uint64_t kLongBytes = 32768;
 
+/// Shorter payloads are not worth a call of the kernel.
+constexpr std::uint32_t kLeastKernelBytes = 16384;
+
+/// Of so many packets that might be lent one goes the other way, to see what that costs now.
+constexpr std::uint32_t kTrialPeriod = 64;
+
 }  // namespace
 
 LinkSet::LinkSet(ProcessSegment& own, PeerTable& peers, bool direct, LongData long_data)
     : own_(own),
       peers_(peers),
       direct_(direct),
-      lends_(long_data == LongData::kMeasured),
+      lends_heap_(long_data == LongData::kMeasured),
+      long_data_(long_data),
       claimer_{own.id(), own.incarnation(), own.directory()},
       ring_(own.layout().ring),
       job_key_(own.job_key()),
@@ -90,18 +97,78 @@ void LinkSet::disconnect(ShmLink& link) {
   std::erase_if(links_, [&link](const std::unique_ptr<ShmLink>& known) { return known.get() == &link; });
 }
 
-bool LinkSet::lend(ShmLink& link, const std::byte* payload, std::uint32_t bytes, bool awaited) {
-  if (!lends_ || link.lost || !process_heap().holds(payload, bytes)) return false;
-  if (!link.heap_mapped) {
-    // A receiver maps the heap when it gets a long payload and finds the name.
-    lends_ = own_.publish_heap();
-    link.heap_mapped = lends_ && link.producer.receiver_maps_heap();
-    if (!link.heap_mapped) return false;
-  }
-  if (!link.producer.claim_lent({process_heap().offset_of(payload), awaited ? 1u : 0u})) return false;
+bool LinkSet::lend(ShmLink& link, const Loan& loan) {
+  if (link.lost) return false;
+  const bool in_heap = lends_heap_ && process_heap().holds(loan.payload, loan.bytes);
+  if (!(in_heap ? lend_heap(link, loan) : lend_memory(link, loan))) return false;
   link.streaming = false;
   counters_.add(Counter::kPacketsLent);
   return true;
+}
+
+bool LinkSet::lend_heap(ShmLink& link, const Loan& loan) {
+  if (!link.heap_mapped) {
+    // A receiver maps the heap when it gets a long payload and finds the name.
+    lends_heap_ = own_.publish_heap();
+    link.heap_mapped = lends_heap_ && link.producer.receiver_maps_heap();
+    if (!link.heap_mapped) return false;
+  }
+  return link.producer.claim_lent({.place = process_heap().offset_of(loan.payload), .awaited = loan.last});
+}
+
+bool LinkSet::lend_memory(ShmLink& link, const Loan& loan) {
+  if (!link.direct || loan.bytes < kLeastKernelBytes || !link.producer.receiver_reads_memory()) return false;
+  if (!kernel_is_better(link, loan)) return false;
+  const auto address = reinterpret_cast<std::uintptr_t>(loan.payload);
+  if (!link.producer.claim_lent({.place = address, .awaited = loan.last, .in_memory = 1})) return false;
+  link.loans.push_back({link.producer.position(), loan});
+  return true;
+}
+
+/// By the area each side copies once, at the same time; by the kernel the receiver copies, or each side a half of a
+/// message of several packets. What that costs is known once all of the area was used, and from then on both ways are
+/// tried now and then.
+bool LinkSet::kernel_is_better(ShmLink& link, const Loan& loan) const {
+  if (long_data_ != LongData::kMeasured) return long_data_ == LongData::kInPlace;
+  const std::uint64_t area_cost = std::max<std::uint64_t>(link.area.stores.cost(), link.producer.receivers_area_cost());
+  if (!area_.has_gone_round() || area_cost == 0) return false;
+  const std::uint64_t read_cost = link.producer.receivers_read_cost();
+  const bool shared = loan.offset != 0 || !loan.last;
+  const std::uint64_t kernel_cost = shared ? read_cost / 2 : read_cost;
+  const std::uint64_t margin = link.prefers_kernel ? 0 : kernel_cost / 8;
+  link.prefers_kernel = kernel_cost + margin < area_cost;
+  const bool trial = ++link.ways_chosen % kTrialPeriod == 0;
+  return link.prefers_kernel != trial;
+}
+
+bool LinkSet::help(ShmLink& link) {
+  auto& loans = link.loans;
+  while (!loans.empty() && loans.front().position < link.producer.released_position()) loans.pop_front();
+  if (loans.empty() || link.lost) return false;
+  // The receiver begins at the front, so this begins at the end.
+  const std::uint64_t message = link.producer.offered_message();
+  const auto mine = std::find_if(loans.rbegin(), loans.rend(), [message](const MemoryLoan& lent) {
+    return lent.loan.message == message && !lent.tried;
+  });
+  Offer offer;
+  if (mine == loans.rend() || !link.producer.begin_placing(&offer)) return false;
+  const bool placed = offer.message == message && place(link, *mine, offer);
+  link.producer.end_placing();
+  // The receiver may sleep because the packet was not to be had.
+  if (ring_if_asleep(*link.doorbell, barrier_, &link.rung_generation)) counters_.add(Counter::kDoorbellsRung);
+  return placed;
+}
+
+/// Copies what was lent to where the receiver wants it, unless the receiver has begun to.
+bool LinkSet::place(ShmLink& link, MemoryLoan& lent, const Offer& offer) {
+  const Loan& loan = lent.loan;
+  lent.tried = true;
+  if (loan.offset > offer.bytes || loan.bytes > offer.bytes - loan.offset) return false;
+  if (!link.producer.take_back(lent.position)) return false;
+  const bool placed = link.segment->write_memory(offer.address + loan.offset, loan.payload, loan.bytes, 0);
+  link.producer.settle(lent.position, placed);
+  if (placed) counters_.add(Counter::kPacketsPlaced);
+  return placed;
 }
 
 bool LinkSet::has_taken(ShmLink& link, std::uint64_t packet) {

@@ -3,6 +3,7 @@
 // Before it: the initiator wants to send. After it: the packet lies in the peer's ring and the peer is awake.
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <vector>
 
@@ -16,6 +17,13 @@
 
 namespace portofu {
 
+/// Memory of ours that a receiver may read until its cell has come back, or that we may copy for it.
+struct MemoryLoan {
+  std::uint64_t position = 0;  ///< Of the cell.
+  Loan loan;
+  bool tried = false;  ///< We have copied it, or could not.
+};
+
 /// A link of this wire.
 struct ShmLink : Link {
   CellProducer<PacketHeader> producer;   ///< Our end of the ring in the peer's segment.
@@ -28,6 +36,9 @@ struct ShmLink : Link {
   ChannelClaim claim;                    ///< Which ring.
   AreaLink area;                         ///< Its long payloads.
   bool heap_mapped = false;              ///< The receiver reads our heap.
+  std::deque<MemoryLoan> loans;          ///< What it may read of our memory, in order, until it is seen to come back.
+  std::uint32_t ways_chosen = 0;         ///< Packets that might have been lent, mod 2^32.
+  bool prefers_kernel = false;           ///< The kernel's copy was found to be cheaper last time.
   std::uint64_t unsettled_end = 0;       ///< Position behind the last packet that is not settled.
   std::uint64_t last_look = 0;           ///< At the last packet: how many looks for packets there had been.
 };
@@ -76,11 +87,13 @@ class LinkSet {
 
   void discard(ShmLink& link) {
     area_.discard(link.area);
+    if (!link.loans.empty() && link.loans.back().position == link.producer.position()) link.loans.pop_back();
     link.producer.discard();
   }
 
-  bool lend(ShmLink& link, const std::byte* payload, std::uint32_t bytes, bool awaited);
+  bool lend(ShmLink& link, const Loan& loan);
   bool has_taken(ShmLink& link, std::uint64_t packet);
+  bool help(ShmLink& link);
 
   bool put_directly(ShmLink& link, const DirectPut& put);
   bool find_mapped(ShmLink& link, const RegionName& name, MappedRegion* region);
@@ -93,13 +106,18 @@ class LinkSet {
 
  private:
   ConnectResult open_link(std::shared_ptr<PeerSegment> segment, Link** link);
+  bool lend_heap(ShmLink& link, const Loan& loan);
+  bool lend_memory(ShmLink& link, const Loan& loan);
+  bool kernel_is_better(ShmLink& link, const Loan& loan) const;
+  bool place(ShmLink& link, MemoryLoan& lent, const Offer& offer);
   void note_blocked(ShmLink& link);
   void say_goodbye(ShmLink& link);
 
   ProcessSegment& own_;
   PeerTable& peers_;
   bool direct_;                    ///< Whether put_directly may do anything.
-  bool lends_;                     ///< Whether payloads may stay in the heap.
+  bool lends_heap_;                ///< Whether payloads may stay in the heap.
+  LongData long_data_;             ///< How payloads travel that are not in the heap.
   Claimer claimer_;                ///< This process, as directories of peers know it.
   RingGeometry ring_;              ///< Of this wire; a peer with another one is refused.
   std::uint32_t job_key_;          ///< A peer with another one is refused.

@@ -15,9 +15,9 @@ bool SendArea::open() {
     way_ = LongData::kRing;
     return false;
   }
-  const std::uint32_t chunks = own_.layout().area_bytes / kAreaChunkBytes;
-  free_ = BoundedFifo<std::uint32_t>(chunks);
-  for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) free_.push(chunk);
+  chunks_ = own_.layout().area_bytes / kAreaChunkBytes;
+  free_ = BoundedFifo<std::uint32_t>(chunks_);
+  for (std::uint32_t chunk = 0; chunk < chunks_; ++chunk) free_.push(chunk);
   return true;
 }
 
@@ -40,9 +40,9 @@ std::byte* SendArea::claim(AreaLink& link, Producer& producer, std::uint32_t pay
 
 bool SendArea::choose_stores(AreaLink& link) {
   link.timed = false;
-  if (way_ != LongData::kMeasured) return way_ == LongData::kStreaming;
+  if (way_ == LongData::kOrdinary || way_ == LongData::kStreaming) return way_ == LongData::kStreaming;
   const bool streaming = link.stores.choose();
-  link.timed = link.stores.wants_time();
+  link.timed = has_gone_round() && link.stores.wants_time();
   if (link.timed) link.started = std::chrono::steady_clock::now();
   return streaming;
 }
@@ -52,6 +52,7 @@ void SendArea::publish(AreaLink& link, const Producer& producer) {
     const auto taken = std::chrono::steady_clock::now() - link.started;
     link.stores.note(static_cast<std::uint64_t>(taken / std::chrono::nanoseconds(1)), link.claimed_bytes);
   }
+  ++published_;
   counters_.add(Counter::kPacketsByArea);
   if (link.streaming) counters_.add(Counter::kPacketsStreamed);
   collect(link, producer);

@@ -30,6 +30,7 @@ enum class LongData : std::uint8_t {
   kRing = 1,       ///< Through the ring; there is no area.
   kOrdinary = 2,   ///< Through the area, with ordinary stores.
   kStreaming = 3,  ///< Through the area, with streaming stores.
+  kInPlace = 4,    ///< Not at all, where the peer's kernel, or ours, can copy it from where it is to where it goes.
 };
 
 /// Shorter payloads stay in the ring.
@@ -93,6 +94,9 @@ class SendArea {
   /// Nobody will read any more what the link has in the area.
   void forget(AreaLink& link);
 
+  /// Whether all of it was used, so that what it costs does not tell of memory that is touched for the first time.
+  bool has_gone_round() const { return chunks_ != 0 && published_ >= chunks_; }
+
  private:
   bool open();
   void collect(AreaLink& link, const Producer& producer);
@@ -103,6 +107,8 @@ class SendArea {
   LongData way_;
   Mapping memory_;                   ///< Empty until a receiver asks for it.
   BoundedFifo<std::uint32_t> free_;  ///< Chunks; the one that was used longest ago comes first.
+  std::uint32_t chunks_ = 0;         ///< All of them; 0: there is no area yet.
+  std::uint64_t published_ = 0;      ///< Payloads so far.
 };
 
 }  // namespace portofu

@@ -41,15 +41,16 @@ class ShmWire final : public Wire {
   void discard(Link& link) override { links_.discard(static_cast<ShmLink&>(link)); }
 
   std::uint32_t most_lent_bytes() const override { return kMostLentBytes; }
-  bool lend(Link& link, const std::byte* payload, std::uint32_t bytes, bool awaited) override {
-    return links_.lend(static_cast<ShmLink&>(link), payload, bytes, awaited);
-  }
+  bool lend(Link& link, const Loan& loan) override { return links_.lend(static_cast<ShmLink&>(link), loan); }
   std::uint64_t next_packet(const Link& link) const override {
     return static_cast<const ShmLink&>(link).producer.position();
   }
   bool has_taken(Link& link, std::uint64_t packet) override {
     return links_.has_taken(static_cast<ShmLink&>(link), packet);
   }
+  bool help(Link& link) override { return links_.help(static_cast<ShmLink&>(link)); }
+  void offer(std::byte* target, std::uint64_t bytes) override { sources_.offer(target, bytes); }
+  void take_offers_back(ProcessId source) override { sources_.take_offers_back(source); }
 
   bool put_directly(Link& link, const DirectPut& put) override {
     return links_.put_directly(static_cast<ShmLink&>(link), put);

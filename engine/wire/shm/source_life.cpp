@@ -182,14 +182,15 @@ bool SourceSet::attach_sender(ShmSource& source) {
   return false;
 }
 
-/// The first long packet came through the ring; the next ones may come through the sender's area.
-/// Maps what long payloads may lie in, each once: the sender's area, and its heap as soon as that has a name.
+/// The first long packet came through the ring; the next ones may come through the sender's area, or stay where they
+/// are. Tries each once: to map the area, to read the sender's memory, to map its heap as soon as that has a name.
 void SourceSet::map_memory(ShmSource& source) {
   if (!source.area_asked) {
     source.area_asked = true;
     if (!attach_sender(source)) return;
     source.area = source.segment->map_send_area();
     if (source.area) source.consumer.use_area(source.area.at(0), source.segment->layout().area_bytes);
+    if (source.segment->is_memory_reachable()) source.consumer.read_memory();
   }
   if (source.segment == nullptr || !source.segment->has_heap()) return;
   source.heap_asked = true;

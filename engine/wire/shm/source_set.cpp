@@ -3,6 +3,8 @@
 #include "engine/wire/shm/source_set.h"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 #include "engine/queue/assert.h"
 #include "engine/wire/shm/send_area.h"
@@ -21,17 +23,44 @@ SourceSet::SourceSet(ProcessSegment& own, PeerTable& peers, std::uint32_t& close
 
 inline bool SourceSet::take_packet(PollEntry& entry, Packet& packet) {
   ShmSource& source = *entry.source;
-  const bool lie = source.consumer.take(packet.header, &packet.payload) == TakeResult::kLie;
-  if (lie || (source.consumer.took_lent() && !may_be_lent(packet.header.type))) {
+  const std::byte* payload = nullptr;
+  const TakeResult taken = source.consumer.take(packet.header, &payload);
+  if (taken == TakeResult::kLater) return false;
+  const TakenFrom from = source.consumer.taken_from();
+  if (taken == TakeResult::kLie || (from > TakenFrom::kArea && !may_be_lent(packet.header.type))) {
     evict_source(source);
     return false;
   }
+  packet.payload = from == TakenFrom::kMemory   ? Payload::in_memory_of(*source.segment, payload)
+                   : from == TakenFrom::kPlaced ? Payload::placed_by(*source.segment)
+                                                : Payload(payload);
   if (packet.header.payload_bytes >= kAreaFromBytes && !(source.area_asked && source.heap_asked)) [[unlikely]]
     map_memory(source);
   packet.source = source.id;
   packet.source_context = &source.context;
   held_ = &source;
+  if (from != TakenFrom::kRing) [[unlikely]]
+    begin_timing(source, from, packet.header.payload_bytes);
   return true;
+}
+
+/// A clock costs a tenth of what a payload of the area does, so only some of those are timed.
+void SourceSet::begin_timing(ShmSource& source, TakenFrom from, std::uint32_t bytes) {
+  constexpr std::uint64_t kTimedPeriod = 8;
+  if (from == TakenFrom::kMemory) timed_ = &source.read_cost;
+  if (from == TakenFrom::kArea && ++source.area_payloads > source.consumer.area_chunks()) {
+    if (source.area_payloads % kTimedPeriod == 0) timed_ = &source.area_cost;
+  }
+  if (timed_ == nullptr) return;
+  timed_bytes_ = bytes;
+  started_ = std::chrono::steady_clock::now();
+}
+
+void SourceSet::end_timing(ShmSource& source) {
+  const auto taken = std::chrono::steady_clock::now() - started_;
+  timed_->note(static_cast<std::uint64_t>(taken / std::chrono::nanoseconds(1)), timed_bytes_);
+  timed_ = nullptr;
+  source.consumer.tell_costs(source.area_cost.ns(), source.read_cost.ns());
 }
 
 bool SourceSet::peek(Packet& packet) {
@@ -60,12 +89,14 @@ bool SourceSet::peek_round(Packet& packet) {
       if (!entry.attention || !attend_silent(entry)) ++index;
       continue;
     }
+    const ShmSource& source = *entry.source;
     if (index != cursor_ || turn_left_ == 0) {
       cursor_ = static_cast<std::uint32_t>(index);
       turn_left_ = kTurnPackets;
     }
     --turn_left_;
     if (take_packet(entry, packet)) return true;
+    if (index < poll_.size() && poll_[index].source == &source) ++index;
   }
   return false;
 }
@@ -74,9 +105,31 @@ void SourceSet::release() {
   PORTOFU_ASSERT(held_ != nullptr);
   ShmSource& source = *held_;
   held_ = nullptr;
+  if (timed_ != nullptr) [[unlikely]]
+    end_timing(source);
   const bool gave_room = source.consumer.release();
   refresh_entry(source);
   if (gave_room) wake_blocked_sender(source);
+}
+
+void SourceSet::offer(std::byte* target, std::uint64_t bytes) {
+  PORTOFU_ASSERT(held_ != nullptr);
+  held_->consumer.offer(reinterpret_cast<std::uintptr_t>(target), bytes);
+}
+
+/// A sender writes for some microseconds at a time. One that was stopped just then, and lives, is waited for no longer
+/// than this; it may write when it goes on.
+constexpr std::chrono::seconds kMostPlacing{1};
+
+void SourceSet::take_offers_back(ProcessId id) {
+  const auto end = std::chrono::steady_clock::now() + kMostPlacing;
+  for (const auto& source : by_slot_) {
+    if (source == nullptr || source->id != id) continue;
+    while (!source->consumer.take_offer_back() && std::chrono::steady_clock::now() < end) {
+      if (source->segment != nullptr && !source->segment->check_alive()) break;
+      std::this_thread::yield();
+    }
+  }
 }
 
 bool SourceSet::has_packets() {

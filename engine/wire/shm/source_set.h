@@ -5,6 +5,7 @@
 // A poll looks at one word a source. Those words' addresses and expected values lie side by side in poll_, so that
 // looking at 64 silent sources costs about 60 ns (benchmarks/micro/wire_bench.cpp).
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "engine/segment/mapping.h"
 #include "engine/segment/process_segment.h"
 #include "engine/wire/shm/channel_directory.h"
+#include "engine/wire/shm/copy_cost.h"
 #include "engine/wire/shm/peer_table.h"
 #include "engine/wire/wire.h"
 
@@ -52,8 +54,11 @@ struct ShmSource {
   std::shared_ptr<PeerSegment> segment;  ///< Of the sender, once it was needed; else nullptr.
   Mapping ring;                          ///< The ring in our own segment.
   Mapping area;                          ///< The sender's send area, once it has sent something long.
-  bool area_asked = false;               ///< It was tried to map it.
+  bool area_asked = false;               ///< It was tried to map it, and to read the sender's memory.
   bool heap_asked = false;               ///< The same for the sender's heap, once that has a name.
+  CopyCost area_cost;                    ///< Of payloads in the area, once all of that was used.
+  CopyCost read_cost;                    ///< Of payloads that the kernel reads.
+  std::uint64_t area_payloads = 0;       ///< Those that have come by the area.
 };
 
 /// All sources of one wire. Used by the thread on duty.
@@ -66,6 +71,8 @@ class SourceSet {
   void release();
   bool has_packets();
   bool take_closed_source(ProcessId* source, void** source_context);
+  void offer(std::byte* target, std::uint64_t bytes);
+  void take_offers_back(ProcessId id);
 
   /// To be called after PeerTable::check_alive: whose sender is dead is drained and then reported.
   void close_dead_sources();
@@ -96,6 +103,8 @@ class SourceSet {
 
   static bool is_ready(const PollEntry& entry) { return CellConsumer<PacketHeader>::word_ready(entry.word, entry.lap); }
   bool peek_round(Packet& packet);
+  void begin_timing(ShmSource& source, TakenFrom from, std::uint32_t bytes);
+  void end_timing(ShmSource& source);
   bool take_packet(PollEntry& entry, Packet& packet);
   bool attend_silent(PollEntry& entry);
   void refresh_entry(ShmSource& source);
@@ -114,6 +123,9 @@ class SourceSet {
   std::uint32_t cursor_ = 0;                         ///< Whose turn it is in poll_.
   std::uint32_t turn_left_ = 0;                      ///< Packets that it may still deliver in this turn.
   ShmSource* held_ = nullptr;                        ///< Source of the packet between peek and release.
+  CopyCost* timed_ = nullptr;                        ///< What is being measured between peek and release; or nothing.
+  std::uint32_t timed_bytes_ = 0;                    ///< Of the payload.
+  std::chrono::steady_clock::time_point started_;    ///< When peek returned.
   std::uint64_t seen_epoch_;                         ///< directory_epoch at the last scan.
   std::vector<std::unique_ptr<ShmSource>> by_slot_;  ///< One entry a channel; nullptr where we hear nobody.
   std::vector<ShmSource*> drained_;                  ///< Waiting for take_closed_source.

@@ -50,6 +50,9 @@ class StoreChoice {
 
   bool prefers_streaming() const { return prefers_streaming_; }
 
+  /// What the preferred stores cost, in ns for kUnitBytes; 0: not known.
+  std::uint64_t cost() const { return prefers_streaming_ ? streaming_cost_ : ordinary_cost_; }
+
   static constexpr std::uint32_t kTrialPeriod = 127;     ///< Chunks; prime, so that trials wander through the area.
   static constexpr std::uint32_t kTimedPeriod = 8;       ///< Chunks.
   static constexpr std::uint32_t kSettlingChunks = 512;  ///< Twice round the area.

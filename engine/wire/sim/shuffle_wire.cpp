@@ -74,7 +74,12 @@ void ShuffleWire::take_in() {
   Packet packet;
   while (may_take_in() && inner_.peek(packet)) {
     SimPayload payload(packet.header.payload_bytes);
-    std::memcpy(payload.data(), packet.payload, packet.header.payload_bytes);
+    if (packet.payload.is_here()) {
+      std::memcpy(payload.data(), packet.payload.here(), packet.header.payload_bytes);
+    } else if (!packet.payload.read_to(payload.data(), packet.header.payload_bytes)) {
+      inner_.release();  // Its sender is gone, and the message with it.
+      continue;
+    }
     const auto delay_polls = static_cast<std::uint32_t>(random_.below(kMostDelayPolls + 1));
     Lane& lane = source_of(packet).lanes[is_of_answer(packet.header) ? kAnswers : kRequests];
     place(lane, packet.header).packets.push_back({packet.header, std::move(payload), delay_polls});

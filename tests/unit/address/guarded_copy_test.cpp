@@ -165,6 +165,16 @@ TEST_P(GuardedCopyTest, Threads__have_guards_of_their_own) {
   for (const int count : faults) EXPECT_EQ(count, 200);
 }
 
+TEST_P(GuardedCopyTest, Look__finds_a_page_that_is_not_there) {
+  constexpr std::size_t kPage = 4096;
+  EXPECT_TRUE(guarded_look(faulty.edge() - 2 * kPage, 2 * kPage)) << "all of it is there";
+  EXPECT_TRUE(guarded_look(faulty.edge() - 1, 1));
+  EXPECT_TRUE(guarded_look(faulty.edge(), 0));
+  EXPECT_FALSE(guarded_look(faulty.edge() - 1, 2)) << "the last byte";
+  EXPECT_FALSE(guarded_look(faulty.edge() - 2 * kPage + 1, 2 * kPage));
+  EXPECT_FALSE(guarded_look(faulty.edge(), 1));
+}
+
 TEST_P(GuardedCopyTest, Call__runs_the_function) {
   int calls = 0;
   EXPECT_TRUE(guarded_call([](void* argument) { ++*static_cast<int*>(argument); }, &calls));

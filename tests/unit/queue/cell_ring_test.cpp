@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <deque>
 #include <random>
@@ -254,32 +255,169 @@ TEST(CellRing, Lying_sender__is_found_out) {
   EXPECT_EQ(take_after(0xffffffff, kInHeader), TakeResult::kLie);
 }
 
-/// What a consumer says of a payload of `bytes` lent at `offset` of a heap of 100000 bytes.
-TakeResult take_lent(std::uint32_t bytes, std::uint64_t offset, std::uint64_t heap_bytes = 100000) {
-  static const std::vector<std::byte> heap(100000);
+/// What a consumer says of a payload of `bytes` lent at `offset` of a heap of 200000 bytes.
+TakeResult take_lent(std::uint32_t bytes, std::uint64_t offset, std::uint64_t heap_bytes = 200000) {
+  static const std::vector<std::byte> heap(200000);
   Ring ring(kSmall);
   if (heap_bytes != 0) ring.consumer.use_heap(heap.data(), heap_bytes);
-  EXPECT_TRUE(ring.producer.claim_lent({offset, 0}));
+  EXPECT_TRUE(ring.producer.claim_lent({.place = offset}));
   PacketHeader header{};
   header.payload_bytes = bytes;
   ring.producer.publish(header);
   const std::byte* payload = nullptr;
   const TakeResult result = ring.consumer.take(header, &payload);
-  if (result == TakeResult::kPacket) EXPECT_EQ(payload, heap.data() + offset);
+  if (result == TakeResult::kPacket) {
+    EXPECT_EQ(payload, heap.data() + offset);
+  }
   return result;
 }
 
 TEST(CellRing, Lent_payload__lies_in_the_heap_or_its_sender_lies) {
   EXPECT_EQ(take_lent(kMostLentBytes, 0), TakeResult::kPacket);
-  EXPECT_EQ(take_lent(kMostLentBytes, 100000 - kMostLentBytes), TakeResult::kPacket);
-  EXPECT_EQ(take_lent(0, 100000), TakeResult::kPacket);
+  EXPECT_EQ(take_lent(kMostLentBytes, 200000 - kMostLentBytes), TakeResult::kPacket);
+  EXPECT_EQ(take_lent(0, 200000), TakeResult::kPacket);
   EXPECT_EQ(take_lent(kMostLentBytes + 1, 0), TakeResult::kLie);
-  EXPECT_EQ(take_lent(1, 100000), TakeResult::kLie);
-  EXPECT_EQ(take_lent(100, 99901), TakeResult::kLie);
+  EXPECT_EQ(take_lent(1, 200000), TakeResult::kLie);
+  EXPECT_EQ(take_lent(100, 199901), TakeResult::kLie);
   EXPECT_EQ(take_lent(100, ~std::uint64_t{0} - 49), TakeResult::kLie) << "beyond the end of all addresses";
   EXPECT_EQ(take_lent(0xffffffff, 0), TakeResult::kLie);
   EXPECT_EQ(take_lent(8, 0, 0), TakeResult::kLie) << "nothing is mapped";
   EXPECT_EQ(take_lent(101, 0, 100), TakeResult::kLie);
+}
+
+/// A ring whose receiver reads the sender's memory, and a payload that is lent from there.
+struct MemoryRing : Ring {
+  MemoryRing() : Ring(kSmall) {}
+
+  void lend(std::uint32_t bytes = 512) {
+    ASSERT_TRUE(producer.claim_lent({.place = 0x1000, .in_memory = 1}));
+    PacketHeader header{};
+    header.payload_bytes = bytes;
+    producer.publish(header);
+  }
+
+  TakeResult take() {
+    PacketHeader header{};
+    payload = nullptr;
+    return consumer.take(header, &payload);
+  }
+
+  const std::byte* payload = nullptr;
+};
+
+TEST(CellRing, Payload_in_memory__is_for_a_receiver_that_has_said_that_it_reads_it) {
+  MemoryRing ring;
+  EXPECT_FALSE(ring.producer.receiver_reads_memory());
+  ring.lend();
+  EXPECT_EQ(ring.take(), TakeResult::kLie);
+  MemoryRing good;
+  good.consumer.read_memory();
+  EXPECT_TRUE(good.producer.receiver_reads_memory());
+  good.lend();
+  EXPECT_EQ(good.take(), TakeResult::kPacket);
+  EXPECT_EQ(good.consumer.taken_from(), TakenFrom::kMemory);
+  EXPECT_EQ(good.payload, reinterpret_cast<const std::byte*>(0x1000));
+  MemoryRing longer;
+  longer.consumer.read_memory();
+  longer.lend(kMostLentBytes + 1);
+  EXPECT_EQ(longer.take(), TakeResult::kLie);
+}
+
+TEST(CellRing, Payload_that_the_sender_copies__waits_until_it_has) {
+  MemoryRing ring;
+  ring.consumer.read_memory();
+  ring.lend();
+  ASSERT_TRUE(ring.producer.take_back(0));
+  EXPECT_FALSE(ring.producer.take_back(0)) << "once";
+  EXPECT_FALSE(ring.consumer.ready());
+  EXPECT_EQ(ring.take(), TakeResult::kLater) << "a receiver that has looked before";
+  ring.producer.settle(0, true);
+  ASSERT_TRUE(ring.consumer.ready());
+  ASSERT_EQ(ring.take(), TakeResult::kPacket);
+  EXPECT_EQ(ring.consumer.taken_from(), TakenFrom::kPlaced);
+  ring.consumer.release();
+}
+
+TEST(CellRing, Payload_that_the_sender_could_not_copy__is_the_receivers_again) {
+  MemoryRing ring;
+  ring.consumer.read_memory();
+  ring.lend();
+  ASSERT_TRUE(ring.producer.take_back(0));
+  ring.producer.settle(0, false);
+  ASSERT_TRUE(ring.consumer.ready());
+  ASSERT_EQ(ring.take(), TakeResult::kPacket);
+  EXPECT_EQ(ring.consumer.taken_from(), TakenFrom::kMemory);
+  EXPECT_FALSE(ring.producer.take_back(0)) << "the receiver has got it";
+}
+
+TEST(CellRing, Nonsense_about_who_copies__is_a_lie) {
+  for (const Taker taker : {Taker::kReceiver, static_cast<Taker>(4), static_cast<Taker>(~0u)}) {
+    MemoryRing ring;
+    ring.consumer.read_memory();
+    ring.lend();
+    taker_in(ring.view.cells[0]).store(taker);
+    EXPECT_EQ(ring.take(), TakeResult::kLie);
+  }
+}
+
+TEST(CellRing, Offer__is_seen_whole_and_can_be_taken_back_while_nobody_writes) {
+  MemoryRing ring;
+  ring.consumer.read_memory();
+  Offer offer;
+  EXPECT_FALSE(ring.producer.begin_placing(&offer));
+  EXPECT_EQ(ring.view.control->placing, 0u);
+  ASSERT_TRUE(ring.send("before"));
+  EXPECT_EQ(ring.receive(), "before");
+  ring.lend();
+  ASSERT_EQ(ring.take(), TakeResult::kPacket);
+  ring.consumer.offer(0x5000, 700);
+  EXPECT_EQ(ring.producer.offered_message(), 1u);
+  ASSERT_TRUE(ring.producer.begin_placing(&offer));
+  EXPECT_EQ(offer.message, 1u);
+  EXPECT_EQ(offer.address, 0x5000u);
+  EXPECT_EQ(offer.bytes, 700u);
+  EXPECT_FALSE(ring.consumer.take_offer_back()) << "the sender is writing";
+  ring.producer.end_placing();
+  EXPECT_TRUE(ring.consumer.take_offer_back());
+  EXPECT_FALSE(ring.producer.begin_placing(&offer));
+  EXPECT_TRUE(ring.consumer.take_offer_back());
+}
+
+/// The sender either writes nothing, or is seen to; what it believes to be offered was offered in one piece.
+TEST(CellRing, Offer_that_is_changed_and_taken_back_meanwhile__is_never_seen_in_parts) {
+  MemoryRing ring;
+  ring.consumer.read_memory();
+  std::atomic<bool> withdrawn{false}, over{false};
+  std::atomic<int> torn{0}, late{0};
+  std::thread sender([&] {
+    for (int i = 0; i < 200'000 || i % 2 != 0; ++i) {
+      Offer offer;
+      if (!ring.producer.begin_placing(&offer)) continue;
+      if (offer.address != 3 * offer.bytes) ++torn;
+      if (withdrawn.load(std::memory_order_relaxed)) ++late;
+      ring.producer.end_placing();
+    }
+    over = true;
+  });
+  for (std::uint64_t i = 1; !over; ++i) {
+    ring.consumer.offer(3 * i, i);
+    if (i % 4 != 0) continue;
+    while (!ring.consumer.take_offer_back()) std::this_thread::yield();
+    withdrawn = true;
+    for (int wait = 0; wait < 50; ++wait) __builtin_ia32_pause();
+    withdrawn = false;
+  }
+  sender.join();
+  EXPECT_EQ(torn, 0);
+  EXPECT_EQ(late, 0);
+}
+
+TEST(CellRing, Costs_of_the_receiver__are_told_to_the_sender) {
+  MemoryRing ring;
+  EXPECT_EQ(ring.producer.receivers_area_cost(), 0u);
+  ring.consumer.tell_costs(4000, 2500);
+  EXPECT_EQ(ring.producer.receivers_area_cost(), 4000u);
+  EXPECT_EQ(ring.producer.receivers_read_cost(), 2500u);
 }
 
 TEST(CellRing, Awaited_payload__comes_back_with_its_packet_and_a_waiting_sender_is_to_be_woken) {
@@ -289,7 +427,7 @@ TEST(CellRing, Awaited_payload__comes_back_with_its_packet_and_a_waiting_sender_
   ring.consumer.use_heap(heap, sizeof heap);
   EXPECT_TRUE(ring.producer.receiver_maps_heap());
   ASSERT_TRUE(ring.send("before"));
-  ASSERT_TRUE(ring.producer.claim_lent({0, 1}));
+  ASSERT_TRUE(ring.producer.claim_lent({.awaited = 1}));
   PacketHeader header{};
   header.payload_bytes = 64;
   ring.producer.publish(header);

@@ -71,11 +71,35 @@ TEST_F(PeerSegmentTest, Memory_of_the_owner__is_written_to_where_it_is_mapped) {
   }
 }
 
+TEST_F(PeerSegmentTest, Memory_of_the_owner__is_read_where_it_is_mapped) {
+  const auto own = directory.create(77);
+  std::array<std::byte, 300> memory;
+  memory.fill(std::byte{7});
+  const auto address = reinterpret_cast<std::uint64_t>(memory.data());
+  const int status = in_dying_child([&] {
+    if (attach() != AttachResult::kAttached) return 1;
+    if (!peer->is_memory_reachable()) return 77;
+    std::array<std::byte, 300> data{};
+    for (int i = 0; i < 3; ++i) {
+      if (!peer->read_memory(address + 10, data.data(), 200)) return 2;
+    }
+    for (std::size_t k = 0; k < data.size(); ++k) {
+      if (data[k] != (k < 200 ? std::byte{7} : std::byte{0})) return 3;
+    }
+    if (peer->read_memory(4096, data.data(), 8)) return 4;  // Not mapped there.
+    return peer->read_memory(address, nullptr, 8) ? 5 : 0;  // Not mapped here.
+  });
+  if (status == 77) GTEST_SKIP() << "this kernel lets no process read another one's memory";
+  EXPECT_EQ(status, 0);
+}
+
 TEST_F(PeerSegmentTest, Number_of_a_stranger__is_no_way_to_its_memory) {
   const auto own = directory.create(77);
   overwrite(offsetof(SegmentDescriptorShared, probe_address), reinterpret_cast<std::uint64_t>(this));
   ASSERT_EQ(attach(), AttachResult::kAttached);
   EXPECT_FALSE(peer->is_memory_reachable());
+  std::array<std::byte, 8> data{};
+  EXPECT_FALSE(peer->read_memory(reinterpret_cast<std::uint64_t>(this), data.data(), data.size()));
 }
 
 TEST_F(PeerSegmentTest, Segment_of_another_process__is_attached) {

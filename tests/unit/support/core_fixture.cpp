@@ -230,10 +230,14 @@ void CoreTest::receive(const PacketHeader& header, ProcessId source) {
 }
 
 void CoreTest::receive(const PacketHeader& header, const std::vector<std::byte>& payload, ProcessId source) {
+  receive(header, Payload(payload.data()), source);
+}
+
+void CoreTest::receive(const PacketHeader& header, Payload payload, ProcessId source) {
   Packet packet;
   packet.source = source;
   packet.header = header;
-  packet.payload = payload.data();
+  packet.payload = payload;
   packet.source_context = wire.context_of(source);
   receive_packet(core, packet);
 }

@@ -85,6 +85,7 @@ class CoreTest : public testing::Test {
   /// Hands a packet to the engine. Without a payload it carries the pattern from where it lies in its message.
   void receive(const PacketHeader& header, ProcessId source = kPeer);
   void receive(const PacketHeader& header, const std::vector<std::byte>& payload, ProcessId source = kPeer);
+  void receive(const PacketHeader& header, Payload payload, ProcessId source = kPeer);
 
   /// A put of the peer as a whole, in as many packets as it takes.
   void receive_put(std::uint64_t length, std::uint32_t operation_id = 0);

@@ -10,6 +10,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -40,6 +41,10 @@ class FakeWire final : public Wire {
   bool looks_rarely = false;        ///< peek finds nothing until has_packets was asked.
   bool lends = false;               ///< Whether payloads may stay in the engine's memory.
   std::uint64_t taken_packets = 0;  ///< Packets that all peers are done with, for has_taken.
+  bool helps = false;               ///< The next `help` finds something to do.
+  int help_count = 0;               ///< Calls of it.
+  std::vector<std::span<std::byte>> offers;
+  std::vector<ProcessId> taken_back;  ///< Sources whose offers were.
 
   /// What the engine did.
   std::vector<FakePacket> sent;  ///< Published and not taken, in order.
@@ -134,19 +139,25 @@ class FakeWire final : public Wire {
   }
 
   std::uint32_t most_lent_bytes() const override { return kMostLentBytes; }
-  bool lend(Link& link, const std::byte* payload, std::uint32_t bytes, bool) override {
-    if (!lends || bytes > kMostLentBytes) return false;
+  bool lend(Link& link, const Loan& loan) override {
+    if (!lends || loan.bytes > kMostLentBytes) return false;
     FakeLink& own_link = own(link);
     PORTOFU_ASSERT(own_link.claimed == nullptr);
     if (own_link.lost || room == 0) return false;
-    own_link.claimed_bytes = bytes;
-    own_link.claimed = std::make_unique<std::byte[]>(bytes);
-    std::memcpy(own_link.claimed.get(), payload, bytes);
+    own_link.claimed_bytes = loan.bytes;
+    own_link.claimed = std::make_unique<std::byte[]>(loan.bytes);
+    std::memcpy(own_link.claimed.get(), loan.payload, loan.bytes);
     ++lent_count;
     return true;
   }
   std::uint64_t next_packet(const Link&) const override { return published_; }
   bool has_taken(Link&, std::uint64_t packet) override { return taken_packets >= packet; }
+  bool help(Link&) override {
+    ++help_count;
+    return std::exchange(helps, false);
+  }
+  void offer(std::byte* target, std::uint64_t bytes) override { offers.push_back({target, bytes}); }
+  void take_offers_back(ProcessId source) override { taken_back.push_back(source); }
 
   bool find_mapped(Link&, const RegionName&, MappedRegion* region) override {
     *region = mapped;

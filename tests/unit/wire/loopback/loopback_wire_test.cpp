@@ -29,7 +29,7 @@ struct LoopbackWireTest : ::testing::Test {
     Packet packet;
     if (!wire.peek(packet)) return "nothing";
     EXPECT_EQ(packet.source, kSelf);
-    std::string text(reinterpret_cast<const char*>(packet.payload), packet.header.payload_bytes);
+    std::string text(reinterpret_cast<const char*>(packet.payload.here()), packet.header.payload_bytes);
     wire.release();
     return text;
   }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include "tests/unit/support/whole_loan.h"
 #include "tests/unit/wire/ofi/ofi_pair.h"
 
 namespace portofu {
@@ -19,7 +20,7 @@ class OfiLendingTest : public testing::Test {
 
   /// @return false if there is no room
   bool lend(std::uint64_t hdr_data, std::size_t offset, std::uint32_t bytes, PacketType type = PacketType::kPut) {
-    if (!a.wire->lend(*link, memory.data() + offset, bytes, true)) return false;
+    if (!a.wire->lend(*link, whole_loan(memory.data() + offset, bytes))) return false;
     PacketHeader header{};
     header.type = type;
     header.hdr_data = hdr_data;
@@ -90,7 +91,7 @@ TEST_F(OfiLendingTest, Many_at_once__all_arrive) {
 }
 
 TEST_F(OfiLendingTest, Short_payload__is_not_lent) {
-  EXPECT_FALSE(a.wire->lend(*link, memory.data(), kOfiLendFromBytes - 1, true));
+  EXPECT_FALSE(a.wire->lend(*link, whole_loan(memory.data(), kOfiLendFromBytes - 1)));
   EXPECT_TRUE(send(a, *link, 0)) << "nothing is claimed";
 }
 
@@ -104,8 +105,8 @@ TEST_F(OfiLendingTest, Memory_that_cannot_be_read__is_not_lent) {
   void* const place = mmap(nullptr, kFetchBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(place, MAP_FAILED);
   ASSERT_EQ(mprotect(static_cast<std::byte*>(place) + kFetchBytes / 2, 4096, PROT_NONE), 0);
-  EXPECT_FALSE(a.wire->lend(*link, static_cast<const std::byte*>(place), kFetchBytes, true));
-  EXPECT_TRUE(a.wire->lend(*link, static_cast<const std::byte*>(place), kFetchBytes / 2, true));
+  EXPECT_FALSE(a.wire->lend(*link, whole_loan(static_cast<const std::byte*>(place), kFetchBytes)));
+  EXPECT_TRUE(a.wire->lend(*link, whole_loan(static_cast<const std::byte*>(place), kFetchBytes / 2)));
   a.wire->discard(*link);
   munmap(place, kFetchBytes);
   ASSERT_TRUE(send(a, *link, 7));
@@ -113,7 +114,7 @@ TEST_F(OfiLendingTest, Memory_that_cannot_be_read__is_not_lent) {
 }
 
 TEST_F(OfiLendingTest, Discarded__nothing_is_sent) {
-  ASSERT_TRUE(a.wire->lend(*link, memory.data(), kFetchBytes, true));
+  ASSERT_TRUE(a.wire->lend(*link, whole_loan(memory.data(), kFetchBytes)));
   a.wire->discard(*link);
   ASSERT_TRUE(send(a, *link, 1));
   ASSERT_TRUE(together([&] { return got.size() == 1; }));

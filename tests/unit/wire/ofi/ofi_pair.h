@@ -48,7 +48,7 @@ struct OfiEnd {
     Packet packet;
     if (!wire->peek(packet)) return false;
     hdr_data->push_back(packet.header.hdr_data);
-    last_payload.assign(packet.payload, packet.payload + packet.header.payload_bytes);
+    last_payload.assign(packet.payload.here(), packet.payload.here() + packet.header.payload_bytes);
     last_source = packet.source;
     wire->release();
     return true;

@@ -63,7 +63,7 @@ struct ReliableWorld {
       *packet.source_context = &party;
       std::uint32_t payload_ok = 1;
       for (std::uint32_t i = 0; i < packet.header.payload_bytes; ++i)
-        payload_ok &= packet.payload[i] == static_cast<std::byte>(packet.header.operation_id + i) ? 1u : 0u;
+        payload_ok &= packet.payload.here()[i] == static_cast<std::byte>(packet.header.operation_id + i) ? 1u : 0u;
       EXPECT_EQ(payload_ok, 1u) << "payload of packet " << packet.header.operation_id;
       party.taken.push_back({packet.source, packet.header.operation_id, is_of_answer(packet.header)});
       party.wire->release();

@@ -51,7 +51,7 @@ struct WirePeer {
   std::optional<std::string> receive(Packet* seen = nullptr) {
     Packet packet;
     if (!wire->peek(packet)) return std::nullopt;
-    std::string text(reinterpret_cast<const char*>(packet.payload), packet.header.payload_bytes);
+    std::string text(reinterpret_cast<const char*>(packet.payload.here()), packet.header.payload_bytes);
     if (seen != nullptr) *seen = packet;
     wire->release();
     return text;

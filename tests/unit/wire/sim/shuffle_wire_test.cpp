@@ -68,7 +68,7 @@ struct ShuffleWireTest : ::testing::Test {
       Packet packet;
       while (wire->peek(packet)) {
         std::uint32_t payload = 0;
-        std::memcpy(&payload, packet.payload, sizeof payload);
+        std::memcpy(&payload, packet.payload.here(), sizeof payload);
         EXPECT_EQ(payload, packet.header.operation_id);
         *packet.source_context = this;
         all.push_back({packet.source, packet.header.type, packet.header.operation_id});

@@ -161,7 +161,7 @@ TEST(SimNetworkKill, Packet_that_is_held__stays_readable) {
   ProcessId source;
   void* context = nullptr;
   EXPECT_FALSE(bob->take_closed_source(&source, &context));
-  EXPECT_EQ(packet.payload[0], std::byte{9});
+  EXPECT_EQ(packet.payload.here()[0], std::byte{9});
   EXPECT_EQ(*packet.source_context, nullptr);
   bob->release();
   EXPECT_TRUE(bob->take_closed_source(&source, &context));

@@ -56,7 +56,7 @@ inline std::optional<Received> receive(SimWire& wire) {
   Packet packet;
   if (!wire.peek(packet)) return std::nullopt;
   const std::byte expected = static_cast<std::byte>(packet.header.operation_id);
-  const bool payload_right = std::all_of(packet.payload, packet.payload + packet.header.payload_bytes,
+  const bool payload_right = std::all_of(packet.payload.here(), packet.payload.here() + packet.header.payload_bytes,
                                          [=](std::byte byte) { return byte == expected; });
   const Received received{packet.source, packet.header.operation_id, payload_right};
   wire.release();

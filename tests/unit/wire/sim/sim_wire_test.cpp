@@ -169,7 +169,7 @@ TEST(SimWirePublish, Less_than_claimed__arrives_short) {
   EXPECT_EQ(packet.source, kAlice);
   EXPECT_EQ(packet.header.payload_bytes, 3u);
   EXPECT_EQ(packet.header.match_bits, 0x1234u);
-  EXPECT_EQ(packet.payload[2], std::byte{0x5a});
+  EXPECT_EQ(packet.payload.here()[2], std::byte{0x5a});
   pair.bob->release();
 }
 

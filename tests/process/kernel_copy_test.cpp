@@ -1,0 +1,221 @@
+// Long messages of ordinary memory that the kernel copies, each part by whichever side comes to it first, between real
+// processes: what arrives, and what is told and touched when one of the two ends in the middle.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "engine/process_engine.h"
+#include "tests/conformance/harness/fixture.h"
+#include "tests/process/own_node.h"
+
+namespace portofu {
+namespace {
+
+using namespace conformance;
+
+constexpr ptl_size_t kVeryLong = 64 << 20;
+
+class KernelCopy : public testing::Test {
+ protected:
+  KernelCopy() {
+    setenv("PORTOFU_LONG_DATA", "4", 1);
+    setenv("PORTOFU_PEER_CHECK_MS", "20", 1);
+  }
+  ~KernelCopy() override {
+    unsetenv("PORTOFU_LONG_DATA");
+    unsetenv("PORTOFU_PEER_CHECK_MS");
+  }
+
+  OwnNode node;
+};
+
+std::uint64_t counted(Counter which) {
+  OpenError error = OpenError::kNone;
+  std::string why;
+  Engine* engine = hold_process_engine(0, &error, &why);
+  std::uint64_t count = 0;
+  {
+    const Engine::Duty duty(*engine);
+    count = duty.core().counters.get(which);
+  }
+  release_process_engine();
+  return count;
+}
+
+/// The first long message of two processes goes another way: the target finds out by it that it can read.
+void get_acquainted(Process& self, const Ni& ni, const Ends& ends) {
+  std::vector<unsigned char> sink(4096);
+  if (self.is_target()) append(ni, me_of(ni, sink.data(), sink.size(), PTL_ME_USE_ONCE | PTL_ME_EVENT_UNLINK_DISABLE));
+  self.barrier();
+  if (self.is_initiator()) put_and_wait(ends, ni.target(), {.length = sink.size()});
+  if (self.is_target()) next_event(ends.target_eq, PTL_EVENT_PUT);
+  self.barrier();
+}
+
+/// 3.15.1, 3.15.3, at lengths around those where the way changes, and at odd places.
+TEST_F(KernelCopy, Puts_and_gets__arrive_whole) {
+  run_processes(2, [](Process& self) {
+    const Ni ni(self);
+    const Ends ends(ni);
+    get_acquainted(self, ni, ends);
+    for (const std::size_t length : {16384u, 16385u, 65536u, 131071u, 131072u, 131073u, 1u << 20, (5u << 20) + 3}) {
+      const auto there = pattern(length + 13, 2);
+      const auto here = pattern(length + 7, static_cast<unsigned>(length));
+      auto sink = there;
+      auto fetched = pattern(length, 3);
+      ptl_handle_me_t entry = PTL_INVALID_HANDLE;
+      if (self.is_target()) entry = append(ni, me_of(ni, sink.data(), sink.size()));
+      self.barrier();
+      if (self.is_initiator()) {
+        const ptl_handle_md_t md = bind_quiet(ni, here.data(), here.size(), ends.source_eq);
+        put(md, ni.target(), {.length = length, .local_offset = 7, .remote_offset = 5});
+        next_event(ends.source_eq, PTL_EVENT_ACK);
+        const ptl_handle_md_t fetch_md = bind_quiet(ni, fetched.data(), fetched.size(), ends.source_eq);
+        get(fetch_md, ni.target(), {.length = length, .remote_offset = 13});
+        next_event(ends.source_eq, PTL_EVENT_REPLY);
+        EXPECT_TRUE(std::equal(here.begin() + 15, here.end(), fetched.begin())) << length;
+        REQUIRE_OK(PtlMDRelease(md));
+        REQUIRE_OK(PtlMDRelease(fetch_md));
+      }
+      self.barrier();
+      if (self.is_target()) {
+        next_event(ends.target_eq, PTL_EVENT_PUT);
+        next_event(ends.target_eq, PTL_EVENT_GET);
+        EXPECT_TRUE(std::equal(here.begin() + 7, here.end(), sink.begin() + 5)) << length;
+        EXPECT_TRUE(std::equal(there.begin(), there.begin() + 5, sink.begin())) << "before it";
+        EXPECT_TRUE(std::equal(there.end() - 8, there.end(), sink.end() - 8)) << "behind it";
+        REQUIRE_OK(PtlMEUnlink(entry));
+      }
+      self.barrier();
+    }
+    EXPECT_GT(counted(Counter::kPacketsLent), 0u) << "rank " << self.rank();
+  });
+}
+
+/// A program that sends and computes leaves all to the target and to the library's own thread.
+TEST_F(KernelCopy, Initiator_that_computes__does_not_keep_its_message_back) {
+  SharedMemory<std::atomic<int>> arrived;
+  run_processes(2, [&](Process& self) {
+    const Ni ni(self);
+    const Ends ends(ni);
+    get_acquainted(self, ni, ends);
+    const auto source = pattern(kVeryLong);
+    std::vector<unsigned char> sink(kVeryLong);
+    if (self.is_target()) append(ni, me_of(ni, sink.data(), sink.size()));
+    self.barrier();
+    if (self.is_initiator()) {
+      const ptl_handle_md_t md = bind_quiet(ni, source.data(), source.size(), ends.source_eq);
+      put(md, ni.target(), {.length = kVeryLong});
+      EXPECT_TRUE(compute_until(*arrived, 5));
+      next_event(ends.source_eq, PTL_EVENT_ACK);
+    }
+    if (self.is_target()) {
+      next_event(ends.target_eq, PTL_EVENT_PUT);
+      *arrived = 1;
+      EXPECT_EQ(sink, source);
+    }
+    self.barrier();
+  });
+}
+
+/// 3.6.3: what belongs to a closed interface is the program's again, and no initiator that helps writes there.
+TEST_F(KernelCopy, Interface_closed_in_the_middle__its_memory_is_not_touched_again) {
+  constexpr int kRounds = 12;
+  constexpr unsigned char kMark = 0x55;
+  SharedMemory<std::atomic<int>> checked;
+  run_processes(2, [&](Process& self) {
+    std::vector<unsigned char> sink(self.is_target() ? kVeryLong : 0);
+    const std::vector<unsigned char> source(self.is_initiator() ? kVeryLong : 0, 0xaa);
+    for (int round = 0; round < kRounds; ++round) {
+      std::fill(sink.begin(), sink.end(), 0);
+      {
+        const Ni ni(self);
+        const Ends ends(ni);
+        get_acquainted(self, ni, ends);
+        if (self.is_target()) append(ni, me_of(ni, sink.data(), sink.size()));
+        self.barrier();
+        if (self.is_initiator()) {
+          const ptl_handle_md_t md = bind_quiet(ni, source.data(), source.size(), ends.source_eq);
+          for (int i = 0; i < 4; ++i) put(md, ni.target(), {.length = kVeryLong});
+          ptl_event_t event{};
+          unsigned int which = 0;
+          for (const double end = now_s() + 10; *checked <= round && now_s() < end;) {
+            PtlEQPoll(&ends.source_eq, 1, 1, &event, &which);
+          }
+          EXPECT_GT(*checked, round);
+        } else {
+          const std::atomic_ref place(sink[kVeryLong - 1 - static_cast<std::size_t>(round) * 5'000'000]);
+          const std::atomic_ref front(sink[static_cast<std::size_t>(round) * 100'000]);
+          ptl_event_t event{};
+          for (const double end = now_s() + 5; place == 0 && front == 0 && now_s() < end;) {
+            PtlEQGet(ends.target_eq, &event);
+          }
+        }
+      }
+      if (self.is_target()) {
+        std::fill(sink.begin(), sink.end(), kMark);
+        const double end = now_s() + 0.01;
+        while (now_s() < end) {
+        }
+        EXPECT_EQ(std::count(sink.begin(), sink.end(), kMark), static_cast<std::ptrdiff_t>(kVeryLong));
+        *checked = round + 1;
+      }
+      self.barrier();
+    }
+  });
+}
+
+/// What has not left its sender when that dies never arrives, and the target is told so.
+TEST_F(KernelCopy, Initiator_that_dies_in_the_middle__ends_its_message_with_a_failure) {
+  run_processes(2, [](Process& self) {
+    const Ni ni(self);
+    const Ends ends(ni);
+    get_acquainted(self, ni, ends);
+    const auto source = pattern(kVeryLong);
+    std::vector<unsigned char> sink(kVeryLong);
+    if (self.is_target()) append(ni, me_of(ni, sink.data(), sink.size()));
+    self.barrier();
+    if (self.is_initiator()) {
+      const ptl_handle_md_t md = bind_quiet(ni, source.data(), source.size(), ends.source_eq);
+      put(md, ni.target(), {.length = kVeryLong});
+      self.die();
+    }
+    const double before = now_s();
+    const ptl_event_t event = next_event(ends.target_eq);
+    EXPECT_EQ(event.type, PTL_EVENT_PUT);
+    EXPECT_EQ(event.ni_fail_type, PTL_NI_UNDELIVERABLE);
+    EXPECT_LT(now_s() - before, 1.0);
+  });
+}
+
+TEST_F(KernelCopy, Target_that_dies_in_the_middle__is_told_within_a_second) {
+  run_processes(2, [](Process& self) {
+    const Ni ni(self);
+    const Ends ends(ni);
+    get_acquainted(self, ni, ends);
+    const auto source = pattern(kVeryLong);
+    std::vector<unsigned char> sink(kVeryLong);
+    if (self.is_target()) append(ni, me_of(ni, sink.data(), sink.size()));
+    self.barrier();
+    if (self.is_target()) {
+      const std::atomic_ref front(sink[0]);
+      ptl_event_t event{};
+      for (const double end = now_s() + 5; front == 0 && now_s() < end;) PtlEQGet(ends.target_eq, &event);
+      self.die();
+    }
+    const ptl_handle_md_t md = bind_quiet(ni, source.data(), source.size(), ends.source_eq);
+    const double before = now_s();
+    put(md, ni.target(), {.length = kVeryLong});
+    const ptl_event_t event = next_event(ends.source_eq);
+    EXPECT_EQ(event.ni_fail_type, PTL_NI_UNDELIVERABLE);
+    EXPECT_LT(now_s() - before, 1.0);
+  });
+}
+
+}  // namespace
+}  // namespace portofu

@@ -1,0 +1,12 @@
+#pragma once
+// A payload to lend that is its whole message.
+
+#include "engine/wire/wire.h"
+
+namespace portofu {
+
+inline Loan whole_loan(const std::byte* payload, std::uint32_t bytes) {
+  return {.payload = payload, .bytes = bytes, .last = true};
+}
+
+}  // namespace portofu

@@ -1,0 +1,194 @@
+// Messages whose data is at their sender, or that their sender has brought to its place already: what is offered to it,
+// and what is told when the data cannot be had.
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <memory>
+
+#include "engine/initiator/send.h"
+#include "engine/target/request.h"
+#include "tests/unit/segment/segment_directory.h"
+#include "tests/unit/support/core_fixture.h"
+
+namespace portofu {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+constexpr std::uint32_t kPart = 1000;
+
+class RequestLentTest : public CoreTest {
+ protected:
+  void SetUp() override {
+    segment = directory.create(77);
+    ASSERT_EQ(PeerSegment::attach(directory.path(), {kTestNid, 77}, &sender), AttachResult::kAttached);
+    if (!sender->is_memory_reachable()) GTEST_SKIP() << "this kernel lets no process read another one's memory";
+  }
+
+  /// The first or a later packet of a put of `length` bytes, at its sender.
+  void receive_part(std::uint64_t at, std::uint64_t length) {
+    receive(part_header(at, length), Payload::in_memory_of(*sender, theirs.data() + at));
+  }
+  void receive_placed(std::uint64_t at, std::uint64_t length) {
+    receive(part_header(at, length), Payload::placed_by(*sender));
+  }
+  PacketHeader part_header(std::uint64_t at, std::uint64_t length) const {
+    PacketHeader header = at == 0 ? put_header(length, 7) : data_header(at, kPart);
+    header.payload_bytes = kPart;
+    return header;
+  }
+
+  /// Where the first byte of the next message goes.
+  std::byte* place(std::uint64_t offset = 0) { return memory.data() + offset; }
+
+  /// A process whose number is somebody else's now: its mark is not where it was.
+  std::shared_ptr<PeerSegment> attach_to_a_stranger() {
+    other = directory.create(78);
+    EXPECT_EQ(in_dying_child([&] {
+                const int fd = ::open(segment_path(directory.path(), {kTestNid, 78}).c_str(), O_RDWR);
+                const auto elsewhere = reinterpret_cast<std::uint64_t>(this);
+                constexpr off_t kOffset = offsetof(SegmentDescriptorShared, probe_address);
+                return pwrite(fd, &elsewhere, sizeof elsewhere, kOffset) == sizeof elsewhere ? 0 : 1;
+              }),
+              0);
+    std::shared_ptr<PeerSegment> gone;
+    EXPECT_EQ(PeerSegment::attach(directory.path(), {kTestNid, 78}, &gone), AttachResult::kAttached);
+    return gone;
+  }
+
+  /// @return the number of the operation
+  std::uint32_t start_get(std::uint64_t length, std::uint64_t local_offset = 0) {
+    Descriptor d = descriptor(DescriptorKind::kGet, length);
+    d.md_handle = make_md(ni, place(), memory.size()).handle;
+    d.local_offset = local_offset;
+    start_descriptor(core, d);
+    return next_sent().operation_id;
+  }
+
+  std::vector<std::byte> theirs = pattern_bytes(0, kMemoryBytes);
+
+  SegmentDirectory directory;
+  std::unique_ptr<ProcessSegment> segment, other;
+  std::shared_ptr<PeerSegment> sender;
+};
+
+TEST_F(RequestLentTest, Put_at_its_sender__is_read_from_there) {
+  append(entry());
+  receive_part(0, kPart);
+  EXPECT_TRUE(holds_pattern(place(), kPart));
+  EXPECT_TRUE(is_untouched(place(kPart), kPart));
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kPut));
+  EXPECT_THAT(wire.offers, IsEmpty()) << "there is nothing to share";
+}
+
+TEST_F(RequestLentTest, Put_of_several_packets__is_offered_its_place_once_and_may_be_placed_there) {
+  append(entry());
+  receive_part(0, 3 * kPart);
+  ASSERT_EQ(wire.offers.size(), 1u);
+  EXPECT_EQ(wire.offers[0].data(), place());
+  EXPECT_EQ(wire.offers[0].size(), 3 * kPart);
+  receive_part(kPart, 3 * kPart);
+  EXPECT_TRUE(holds_pattern(place(), 2 * kPart));
+  EXPECT_THAT(kinds(), IsEmpty());
+  receive_placed(2 * kPart, 3 * kPart);
+  EXPECT_TRUE(is_untouched(place(2 * kPart), kPart)) << "the sender writes, not we";
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kPut));
+  EXPECT_EQ(next_sent().length, 3 * kPart);
+  EXPECT_EQ(wire.offers.size(), 1u);
+}
+
+TEST_F(RequestLentTest, Put_that_is_cut_off__is_not_offered_a_place) {
+  EntryRequest shorter = entry();
+  shorter.segment.describe(place(), 3 * kPart - 1);
+  append(std::move(shorter));
+  receive_part(0, 3 * kPart);
+  EXPECT_THAT(wire.offers, IsEmpty());
+}
+
+TEST_F(RequestLentTest, Put_into_pieces__is_not_offered_a_place) {
+  const iovec pieces[] = {{place(), 1500}, {place(2000), 1500}};
+  EntryRequest scattered = entry();
+  ASSERT_TRUE(scattered.segment.describe(pieces, 2));
+  append(std::move(scattered));
+  receive_part(0, 3 * kPart);
+  EXPECT_THAT(wire.offers, IsEmpty());
+  receive_part(kPart, 3 * kPart);
+  EXPECT_TRUE(holds_pattern(place(), 1500));
+  EXPECT_TRUE(is_untouched(place(1500), 500));
+  EXPECT_EQ(memory[2000], theirs[1500]);
+  EXPECT_EQ(memory[2499], theirs[1999]);
+}
+
+TEST_F(RequestLentTest, Put_that_is_here__is_not_offered_a_place) {
+  append(entry());
+  receive_put(2 * kPacketBytes, 7);
+  EXPECT_THAT(wire.offers, IsEmpty());
+}
+
+TEST_F(RequestLentTest, Put_that_is_refused__is_not_offered_a_place_and_not_read) {
+  receive_part(0, 2 * kPart);
+  receive_placed(kPart, 2 * kPart);
+  EXPECT_THAT(wire.offers, IsEmpty());
+  EXPECT_TRUE(is_untouched(place(), memory.size()));
+  EXPECT_EQ(peer().request_stream.mode, ArrivalMode::kIdle);
+}
+
+/// 3.6.3: what belongs to a closed interface is the program's again.
+TEST_F(RequestLentTest, Interface_that_is_closed__takes_its_offer_back) {
+  append(entry());
+  receive_part(0, 3 * kPart);
+  EXPECT_THAT(wire.taken_back, IsEmpty());
+  close_interface(kMatchingPhysical);
+  EXPECT_THAT(wire.taken_back, ElementsAre(kPeer));
+  receive_placed(kPart, 3 * kPart);
+  receive_part(2 * kPart, 3 * kPart);
+  EXPECT_TRUE(is_untouched(place(kPart), 2 * kPart));
+  EXPECT_EQ(peer().request_stream.mode, ArrivalMode::kIdle);
+}
+
+TEST_F(RequestLentTest, Data_that_cannot_be_had__is_a_fault_of_memory_if_the_sender_is_there) {
+  append(entry());
+  PacketHeader header = put_header(kPart, 7);
+  header.payload_bytes = kPart;
+  receive(header, Payload::in_memory_of(*sender, reinterpret_cast<const std::byte*>(4096)));
+  EXPECT_EQ(next_event().ni_fail_type, NiFail::kSegv);
+}
+
+TEST_F(RequestLentTest, Data_of_a_sender_that_is_gone__is_undeliverable) {
+  const std::shared_ptr<PeerSegment> gone = attach_to_a_stranger();
+  append(entry());
+  receive(part_header(0, 2 * kPart), Payload::in_memory_of(*gone, theirs.data()));
+  receive(part_header(kPart, 2 * kPart), Payload::placed_by(*gone));
+  EXPECT_EQ(next_event().ni_fail_type, NiFail::kUndeliverable);
+}
+
+TEST_F(RequestLentTest, Reply_of_a_target_that_is_gone__is_undeliverable) {
+  const std::shared_ptr<PeerSegment> gone = attach_to_a_stranger();
+  receive(answer_header(start_get(kPart), kPart, kPart), Payload::in_memory_of(*gone, theirs.data()));
+  EXPECT_EQ(next_event().ni_fail_type, NiFail::kUndeliverable);
+}
+
+TEST_F(RequestLentTest, Reply_of_several_packets__is_offered_the_place_where_it_is_wanted) {
+  const std::uint32_t id = start_get(2 * kPart, 10);
+  receive(answer_header(id, 2 * kPart, kPart), Payload::in_memory_of(*sender, theirs.data()));
+  ASSERT_EQ(wire.offers.size(), 1u);
+  EXPECT_EQ(wire.offers[0].data(), place(10));
+  EXPECT_EQ(wire.offers[0].size(), 2 * kPart);
+  receive(data_header(kPart, kPart, kFlagAnswerStream), Payload::placed_by(*sender));
+  EXPECT_TRUE(holds_pattern(place(10), kPart));
+  EXPECT_TRUE(is_untouched(place(10 + kPart), kPart));
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kReply));
+}
+
+TEST_F(RequestLentTest, Interface_that_is_closed__takes_the_place_of_a_reply_back) {
+  receive(answer_header(start_get(2 * kPart), 2 * kPart, kPart), Payload::in_memory_of(*sender, theirs.data()));
+  close_interface(kMatchingPhysical);
+  EXPECT_THAT(wire.taken_back, ElementsAre(kPeer));
+}
+
+}  // namespace
+}  // namespace portofu
