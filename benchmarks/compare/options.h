@@ -103,7 +103,7 @@ class Buffer {
     }
     data = static_cast<char*>(std::malloc(bytes));
     if (data == nullptr) fail("out of memory");
-    std::memset(data, 0, bytes);
+    std::memset(data, 1, bytes);  // Not 0: that would be calloc, whose pages all read as one.
   }
   ~Buffer() { std::free(data); }
   Buffer(const Buffer&) = delete;
