@@ -27,8 +27,9 @@ struct RingControlShared {
   /// not known. Writer: receiver (relaxed). Reader: sender.
   std::atomic<std::uint32_t> area_cost;
   std::atomic<std::uint32_t> read_cost;
-  /// Where the message that begins with packet `offered` - 1 goes in the receiver's memory, all of it. 0: nowhere that
-  /// the sender may write. Writer: receiver (release, R3; taken back by seq_cst, R4). Reader: sender (seq_cst).
+  /// Where the message that begins with packet `offered` - 1 goes in the receiver's memory, and how many of its bytes
+  /// the sender may write there. 0: none. Writer: receiver (release, R3; taken back by seq_cst, R4). Reader: sender
+  /// (seq_cst).
   std::atomic<std::uint64_t> offered;
   std::atomic<std::uint64_t> offered_address;
   std::atomic<std::uint64_t> offered_bytes;

@@ -440,7 +440,7 @@ class CellConsumer {
 
   std::uint32_t area_chunks() const { return area_chunks_; }
 
-  /// The sender may write the message that begins with the packet in hand to `address`, all of it.
+  /// The sender may write the first `bytes` of the message that begins with the packet in hand to `address`.
   void offer(std::uint64_t address, std::uint64_t bytes) {
     RingControlShared& control = *ring_.control;
     // (R3) release: who sees a part of this does not see the last offer any more; who sees the message sees its place.

@@ -190,6 +190,10 @@ void receive_tofu_request(Core& core, Peer& peer, const PacketHeader& header, Pa
   if (header.type == PacketType::kTofuArmw) return run_armw(core, peer, arrival, payload.here());
   if (header.type == PacketType::kTofuGet) return run_get(core, peer, arrival);
   if (is_placed(header)) return finish(core, peer, arrival);
+  if (!payload.is_here() && header.payload_bytes < header.length) {
+    // All but the last byte, and so all but the last packet, which is to be written last.
+    peer.wire->offer(arrival.entry->segment.address(arrival.offset), header.length - 1);
+  }
   arrival.mode = ArrivalMode::kDeliver;
   deliver_tofu_payload(core, peer, arrival, payload, header.payload_bytes);
 }
@@ -232,6 +236,7 @@ void leave_region(Core& core, const RegisteredRegion& region) {
   for (auto& [key, peer] : core.peers) {
     Arrival& arrival = peer->request_stream;
     if (arrival.mode == ArrivalMode::kDeliver && arrival.entry == &region) {
+      peer->wire->take_offers_back(peer->id);
       arrival.entry = nullptr;
       arrival.mode = ArrivalMode::kDiscard;
       arrival.fail = NiFail::kBadStadd;

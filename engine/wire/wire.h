@@ -152,7 +152,8 @@ class Wire {
   /// @return false if there was nothing that could be done
   virtual bool help(Link&) { return false; }
 
-  /// The sender of the packet that peek returned may write all of the message that begins with it to `target`.
+  /// The sender of the packet that peek returned may write the message that begins with it to `target`: those packets
+  /// of it that lie within the first `bytes`.
   virtual void offer(std::byte* /*target*/, std::uint64_t /*bytes*/) {}
 
   /// Nobody writes any more to what was offered to this source. Waits for a copy that is under way.

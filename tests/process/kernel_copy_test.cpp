@@ -11,6 +11,7 @@
 
 #include "engine/process_engine.h"
 #include "tests/conformance/harness/fixture.h"
+#include "tests/conformance/utofu/utofu_fixture.h"
 #include "tests/process/own_node.h"
 
 namespace portofu {
@@ -20,17 +21,21 @@ using namespace conformance;
 
 constexpr ptl_size_t kVeryLong = 64 << 20;
 
-class KernelCopy : public testing::Test {
+/// A program of uTofu leaves its segment to whoever comes next, so it has no node of its own.
+class KernelCopyTofu : public testing::Test {
  protected:
-  KernelCopy() {
+  KernelCopyTofu() {
     setenv("PORTOFU_LONG_DATA", "4", 1);
     setenv("PORTOFU_PEER_CHECK_MS", "20", 1);
   }
-  ~KernelCopy() override {
+  ~KernelCopyTofu() override {
     unsetenv("PORTOFU_LONG_DATA");
     unsetenv("PORTOFU_PEER_CHECK_MS");
   }
+};
 
+class KernelCopy : public KernelCopyTofu {
+ protected:
   OwnNode node;
 };
 
@@ -94,6 +99,39 @@ TEST_F(KernelCopy, Puts_and_gets__arrive_whole) {
       self.barrier();
     }
     EXPECT_GT(counted(Counter::kPacketsLent), 0u) << "rank " << self.rank();
+  });
+}
+
+/// 2.2.3, 6.1.3.1 of the guide: a target that only reads its memory sees a put, the last line last.
+TEST_F(KernelCopyTofu, Puts__are_seen_whole_by_a_target_that_only_reads) {
+  SharedMemory<std::atomic<std::uint64_t>> seen;
+  run_processes(2, [&](Process& self) {
+    constexpr std::size_t kBytes = 1 << 20;
+    constexpr std::size_t kWords = kBytes / sizeof(std::uint64_t);
+    constexpr std::uint64_t kRounds = 300;
+    Ring ring(self, kBytes);
+    const auto words = reinterpret_cast<std::uint64_t*>(ring.memory.data());
+    self.barrier();
+    utofu_mrq_notice notice{};
+    for (std::uint64_t round = 1; round <= kRounds; ++round) {
+      if (self.rank() == 0) {
+        std::fill_n(words, kWords, round);
+        ASSERT_EQ(utofu_put(ring.vcq, ring.next.vcq_id, ring.stadd, ring.next.stadd, kBytes, 5,
+                            UTOFU_ONESIDED_FLAG_REMOTE_MRQ_NOTICE, nullptr),
+                  UTOFU_SUCCESS);
+        for (const double end = now_s() + 20; *seen != round && now_s() < end;) utofu_poll_mrq(ring.vcq, 0, &notice);
+        ASSERT_EQ(*seen, round);
+      } else {
+        const std::atomic_ref last(words[kWords - 1]);
+        for (const double end = now_s() + 20; last.load(std::memory_order_acquire) != round && now_s() < end;) {
+        }
+        ASSERT_EQ(std::count(words, words + kWords, round), static_cast<std::ptrdiff_t>(kWords))
+            << "in round " << round;
+        *seen = round;
+      }
+    }
+    self.barrier();
+    EXPECT_EQ(utofu_free_vcq(ring.vcq), UTOFU_SUCCESS);
   });
 }
 

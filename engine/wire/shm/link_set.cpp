@@ -18,8 +18,10 @@ constexpr std::uint64_t kLongBytes = 32768;
 /// Shorter payloads are not worth a call of the kernel.
 constexpr std::uint32_t kLeastKernelBytes = 16384;
 
-/// Of so many packets that might be lent one goes the other way, to see what that costs now.
-constexpr std::uint32_t kTrialPeriod = 64;
+/// Of so many packets that might be lent some go the other way, to see what that costs now. In a row, because a way
+/// that was not used for long costs twice as much at first.
+constexpr std::uint32_t kTrialPeriod = 1024;
+constexpr std::uint32_t kTrialPackets = 32;
 
 }  // namespace
 
@@ -132,13 +134,13 @@ bool LinkSet::kernel_is_better(ShmLink& link, const Loan& loan) const {
   if (long_data_ != LongData::kMeasured) return long_data_ == LongData::kInPlace;
   const std::uint64_t area_cost = std::max<std::uint64_t>(link.area.stores.cost(), link.producer.receivers_area_cost());
   if (!area_.has_gone_round() || area_cost == 0) return false;
+  if (link.ways_chosen++ % kTrialPeriod < kTrialPackets) return !link.prefers_kernel;
   const std::uint64_t read_cost = link.producer.receivers_read_cost();
   const bool shared = loan.offset != 0 || !loan.last;
   const std::uint64_t kernel_cost = shared ? read_cost / 2 : read_cost;
   const std::uint64_t margin = link.prefers_kernel ? 0 : kernel_cost / 8;
-  link.prefers_kernel = kernel_cost + margin < area_cost;
-  const bool trial = ++link.ways_chosen % kTrialPeriod == 0;
-  return link.prefers_kernel != trial;
+  link.prefers_kernel = read_cost != 0 && kernel_cost + margin < area_cost;
+  return link.prefers_kernel;
 }
 
 bool LinkSet::help(ShmLink& link) {

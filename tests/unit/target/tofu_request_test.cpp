@@ -4,7 +4,9 @@
 
 #include "engine/initiator/connect.h"
 #include "engine/loop.h"
+#include "engine/target/stadd_access.h"
 
+#include "tests/unit/segment/segment_directory.h"
 #include "tests/unit/support/core_fixture.h"
 
 namespace portofu {
@@ -117,6 +119,38 @@ TEST_F(TofuRequestTest, Put_behind_a_get_that_never_leaves__is_told_all_the_same
   receive(request(PacketType::kTofuPut, 8, kTofuRemoteNotice));
   lose_peer(core, peer());
   EXPECT_EQ(told(), Kinds{NoticeKind::kRemotePut});
+}
+
+/// 2.2.3: the last line is written last, so the sender may bring all packets but the last one to their place.
+TEST_F(TofuRequestTest, Put_of_several_packets_at_its_sender__is_offered_its_place_but_for_the_end) {
+  const SegmentDirectory directory;
+  const auto segment = directory.create(77);
+  std::shared_ptr<PeerSegment> sender;
+  ASSERT_EQ(PeerSegment::attach(directory.path(), {kTestNid, 77}, &sender), AttachResult::kAttached);
+  if (!sender->is_memory_reachable()) GTEST_SKIP() << "this kernel lets no process read another one's memory";
+  const std::vector<std::byte> theirs = pattern_bytes(0, 3000);
+  PacketHeader header = request(PacketType::kTofuPut, 3000, kTofuRemoteNotice | 7);
+  header.remote_offset += 50;
+  header.payload_bytes = 1000;
+  receive(header, Payload::in_memory_of(*sender, theirs.data()));
+  ASSERT_EQ(wire.offers.size(), 1u);
+  EXPECT_EQ(wire.offers[0].data(), memory.data() + 50);
+  EXPECT_EQ(wire.offers[0].size(), 2999u);
+  receive(data_header(1000, 1000), Payload::placed_by(*sender));
+  receive(data_header(2000, 1000), Payload::in_memory_of(*sender, theirs.data() + 2000));
+  EXPECT_TRUE(holds_pattern(memory.data() + 50, 1000));
+  EXPECT_TRUE(is_untouched(memory.data() + 1050, 1000)) << "the sender writes, not we";
+  EXPECT_EQ(memory[3049], theirs[2999]);
+  EXPECT_EQ(told(), Kinds{NoticeKind::kRemotePut});
+
+  receive(header, Payload::in_memory_of(*sender, theirs.data()));
+  const auto& stadds = core.tofu->queue(kNumber)->stadds;
+  NiFail fail = NiFail::kOk;
+  const RegisteredRegion* region = find_region(stadds, {stadd, 1, PacketType::kTofuPut}, &fail);
+  ASSERT_NE(region, nullptr);
+  EXPECT_TRUE(wire.taken_back.empty());
+  leave_region(core, *region);
+  EXPECT_EQ(wire.taken_back, std::vector<ProcessId>{kPeer});
 }
 
 TEST_F(TofuRequestTest, Unknown_vcq__is_undeliverable) {

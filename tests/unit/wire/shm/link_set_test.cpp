@@ -470,7 +470,7 @@ TEST_F(LendMemoryTest, Measured_way__is_the_area_until_that_has_gone_round_and_t
   for (int i = 0; i < 200; ++i) ASSERT_FALSE(a.wire->lend(*link, whole_loan(memory.data(), kPart)));
   pump(20);
   int lent = 0, copied = 0;
-  for (int i = 0; i < 200; ++i) {
+  for (int i = 0; i < 3000; ++i) {
     if (a.wire->lend(*link, whole_loan(memory.data(), kPart))) {
       PacketHeader header{};
       header.type = PacketType::kPut;
