@@ -169,11 +169,15 @@ int Engine::cycle_on_duty() {
   return run_cycle_on_duty(core_);
 }
 
-/// What is only lent goes its way without us.
+/// What is only lent goes its way without us, but what has come back is told.
 void Engine::settle_waiting_on_duty() {
   const auto waits_for_room = [](const Peer* peer) { return !peer->requests.empty() || !peer->answers.empty(); };
   const auto& waiting = core_.waiting_peers;
-  if (!core_.fired.empty() || std::any_of(waiting.begin(), waiting.end(), waits_for_room)) cycle_on_duty();
+  if (!core_.fired.empty() || std::any_of(waiting.begin(), waiting.end(), waits_for_room)) {
+    cycle_on_duty();
+    return;
+  }
+  for (Peer* peer : waiting) finish_taken(core_, *peer);
 }
 
 void Engine::look_after_timers_on_duty(std::uint64_t now_ns) {

@@ -3,6 +3,7 @@
 #include "engine/address/memory_segment.h"
 
 #include <algorithm>
+#include <array>
 
 namespace portofu {
 
@@ -76,9 +77,16 @@ bool MemorySegment::write_pieces(std::uint64_t offset, const std::byte* source, 
 }
 
 bool MemorySegment::write_from_sender(std::uint64_t offset, Payload source, std::uint64_t bytes) const {
+  constexpr std::uint64_t kLongRun = 4096;  // Of shorter ones many are worth one call of the kernel.
+  std::array<std::byte, 16384> buffer;
   while (bytes > 0 && !source.is_placed()) {
-    const Run run = run_at(offset, bytes);
-    if (!source.read_to(run.start, run.bytes)) return false;
+    Run run = run_at(offset, bytes);
+    if (run.bytes >= std::min(kLongRun, bytes)) {
+      if (!source.read_to(run.start, run.bytes)) return false;
+    } else {
+      run.bytes = std::min<std::uint64_t>(bytes, buffer.size());
+      if (!source.read_to(buffer.data(), run.bytes) || !write_pieces(offset, buffer.data(), run.bytes)) return false;
+    }
     offset += run.bytes, source = source.behind(run.bytes), bytes -= run.bytes;
   }
   return true;

@@ -41,14 +41,15 @@ struct LentMessage {
   std::uint64_t length = 0;   ///< Of all data.
 };
 
-/// Messages from this length on are cut into two packets at least, so that both sides can copy.
-inline constexpr std::uint64_t kShareFromBytes = 131'072;
+/// No last packet of a message that is lent is shorter, if that can be had: short ones are copied, and come back late.
+inline constexpr std::uint64_t kShortTailBytes = 16384;
 
 /// Claims a packet for data that stays at `run`, or for the beginning of it. @return its bytes; 0: it has to be copied
 inline std::uint32_t lend_run(const Peer& peer, MemorySegment::Run run, const LentMessage& lent) {
   const std::uint64_t left = lent.length - lent.offset;
   std::uint64_t bytes = std::min<std::uint64_t>(run.bytes, peer.wire->most_lent_bytes());
-  if (lent.length >= kShareFromBytes) bytes = std::min(bytes, lent.length / 2);
+  if (lent.length >= peer.wire->shares_from_bytes()) bytes = std::min(bytes, (lent.length + 1) / 2);
+  if (bytes < left && left - bytes < kShortTailBytes) bytes = std::min(bytes, (left + 1) / 2);
   if (bytes == 0) return 0;
   const Loan loan{run.start, static_cast<std::uint32_t>(bytes), lent.message, lent.offset, bytes == left};
   if (!peer.wire->lend(*peer.link, loan)) return 0;

@@ -432,6 +432,20 @@ class CellConsumer {
     ring_.control->memory_read.store(1, std::memory_order_relaxed);
   }
 
+  /// It turned out that it cannot: the sender should lend no more of it.
+  void stop_reading() { ring_.control->memory_read.store(0, std::memory_order_relaxed); }
+
+  /// The sender is dead. What it was copying itself is to be taken like what nobody copies.
+  void take_over() {
+    for (std::uint64_t position = position_; position != position_ + ring_.geometry.cell_count; ++position) {
+      CellShared& cell = ring_.cells[position & cell_mask_];
+      const std::uint32_t word = cell.wire_word.load(std::memory_order_acquire);
+      if (static_cast<std::uint16_t>(word) != lap_of(position)) return;
+      Taker sender = Taker::kSender;
+      if (word >> 16 == kLent) taker_in(cell).compare_exchange_strong(sender, Taker::kNobody);
+    }
+  }
+
   /// Tells the sender what copies cost here.
   void tell_costs(std::uint64_t area_ns, std::uint64_t read_ns) {
     ring_.control->area_cost.store(static_cast<std::uint32_t>(area_ns), std::memory_order_relaxed);

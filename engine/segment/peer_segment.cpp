@@ -4,7 +4,6 @@
 
 #include <fcntl.h>
 #include <sys/uio.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -94,22 +93,20 @@ bool PeerSegment::is_memory_reachable() const {
   return process_vm_readv(os_pid, &local, 1, &remote, 1, 0) == sizeof found && found == descriptor_.incarnation;
 }
 
+// The number of a process that is gone may be another one's, or another program's, which has no such mark at its place.
+// It is read behind the bytes, so that what was read before it is the owner's.
 bool PeerSegment::read_memory(std::uint64_t address, std::byte* target, std::uint64_t bytes) const {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-  const bool check = now.tv_sec != read_checked_s_;
-  // The kernel may have given the number of a dead process to another one, which has no such word at this place. It
-  // cannot have done so within a second or two.
-  std::uint64_t found = descriptor_.incarnation;
+  std::uint64_t found = 0;
   const iovec local[2] = {{target, bytes}, {&found, sizeof found}};
   const iovec remote[2] = {{reinterpret_cast<void*>(address), bytes},
                            {reinterpret_cast<void*>(descriptor_.probe_address), sizeof found}};
   const auto os_pid = static_cast<pid_t>(descriptor_.os_pid);
-  const unsigned long pieces = check ? 2 : 1;
-  const std::uint64_t wanted = check ? bytes + sizeof found : bytes;
-  if (process_vm_readv(os_pid, local, pieces, remote, pieces, 0) != static_cast<ssize_t>(wanted)) return false;
-  if (found != descriptor_.incarnation) return false;
-  read_checked_s_ = now.tv_sec;
+  const ssize_t got = process_vm_readv(os_pid, local, 2, remote, 2, 0);
+  if (got != static_cast<ssize_t>(bytes + sizeof found) || found != descriptor_.incarnation) {
+    read_failed_ = true;
+    return false;
+  }
+  bytes_read_ += bytes;
   return true;
 }
 

@@ -49,6 +49,10 @@ class PeerSegment {
   /// Reads the owner's memory, if it is still the owner's. @return false if not all could be read or written here
   bool read_memory(std::uint64_t address, std::byte* target, std::uint64_t bytes) const;
 
+  /// What read_memory has read so far, and whether it has ever failed. Used by the thread that reads.
+  std::uint64_t bytes_read() const { return bytes_read_; }
+  bool has_failed_to_read() const { return read_failed_; }
+
   /// Where memory of the owner is mapped here. The heap is mapped when this is asked for the first time.
   /// @return nullptr if the range does not lie in the owner's heap, or that cannot be mapped
   std::byte* find_mapped(std::uint64_t address, std::uint64_t bytes);
@@ -80,11 +84,12 @@ class PeerSegment {
   std::shared_ptr<SegmentFile> file_;     ///< Shared with the owner if that is an engine of this process.
   SegmentDescriptorShared descriptor_{};  ///< The checked copy.
   SegmentLayout layout_;
-  Mapping header_;                            ///< Everything in front of the rings.
-  Mapping heap_;                              ///< Of the owner; empty unless it was asked for and could be had.
-  HeapPlace heap_place_;                      ///< What was mapped, or could not be: it is tried once.
-  mutable std::int64_t read_checked_s_ = -1;  ///< When read_memory has last made sure whose memory it is.
-  bool dead_ = false;                         ///< Stays true.
+  Mapping header_;                        ///< Everything in front of the rings.
+  Mapping heap_;                          ///< Of the owner; empty unless it was asked for and could be had.
+  HeapPlace heap_place_;                  ///< What was mapped, or could not be: it is tried once.
+  mutable std::uint64_t bytes_read_ = 0;  ///< By read_memory.
+  mutable bool read_failed_ = false;      ///< Some read_memory has.
+  bool dead_ = false;                     ///< Stays true.
 };
 
 /// @param incarnation  which life is meant; 0 means any

@@ -191,8 +191,10 @@ void receive_tofu_request(Core& core, Peer& peer, const PacketHeader& header, Pa
   if (header.type == PacketType::kTofuGet) return run_get(core, peer, arrival);
   if (is_placed(header)) return finish(core, peer, arrival);
   if (!payload.is_here() && header.payload_bytes < header.length) {
-    // All but the last byte, and so all but the last packet, which is to be written last.
-    peer.wire->offer(arrival.entry->segment.address(arrival.offset), header.length - 1);
+    // 2.2.3: the last line is written last, by us.
+    std::byte* const start = arrival.entry->segment.address(arrival.offset);
+    const auto end = reinterpret_cast<std::uintptr_t>(start) + header.length;
+    peer.wire->offer(start, header.length - tofu_tail_bytes(end, header.length));
   }
   arrival.mode = ArrivalMode::kDeliver;
   deliver_tofu_payload(core, peer, arrival, payload, header.payload_bytes);

@@ -136,6 +136,9 @@ class Wire {
   /// Longest payload of a packet that lend makes; 0: it makes none.
   virtual std::uint32_t most_lent_bytes() const { return 0; }
 
+  /// Messages from this length on are best lent in two packets at least: either side may copy some.
+  virtual std::uint64_t shares_from_bytes() const { return UINT64_MAX; }
+
   /// Claims a packet whose payload stays where it is: memory of this process that the peer reads itself. It must not
   /// change until has_taken says so. Publish or discard follow as for claim.
   /// @return false if that cannot be done, now or ever: then `claim` is the way

@@ -2,6 +2,9 @@
 
 #include "engine/wire/shm/link_set.h"
 
+#include <sys/uio.h>
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "engine/segment/own_segments.h"
@@ -20,8 +23,8 @@ constexpr std::uint32_t kLeastKernelBytes = 16384;
 
 /// Of so many packets that might be lent some go the other way, to see what that costs now. In a row, because a way
 /// that was not used for long costs twice as much at first.
-constexpr std::uint32_t kTrialPeriod = 1024;
-constexpr std::uint32_t kTrialPackets = 32;
+constexpr std::uint32_t kTrialPeriod = 4096;
+constexpr std::uint32_t kTrialUnits = 32;
 
 }  // namespace
 
@@ -121,6 +124,8 @@ bool LinkSet::lend_heap(ShmLink& link, const Loan& loan) {
 bool LinkSet::lend_memory(ShmLink& link, const Loan& loan) {
   if (!link.direct || loan.bytes < kLeastKernelBytes || !link.producer.receiver_reads_memory()) return false;
   if (!kernel_is_better(link, loan)) return false;
+  if (loan.offset == 0 && !kernel_reaches(loan.payload)) return false;
+  forget_taken(link);
   const auto address = reinterpret_cast<std::uintptr_t>(loan.payload);
   if (!link.producer.claim_lent({.place = address, .awaited = loan.last, .in_memory = 1})) return false;
   link.loans.push_back({link.producer.position(), loan});
@@ -134,7 +139,9 @@ bool LinkSet::kernel_is_better(ShmLink& link, const Loan& loan) const {
   if (long_data_ != LongData::kMeasured) return long_data_ == LongData::kInPlace;
   const std::uint64_t area_cost = std::max<std::uint64_t>(link.area.stores.cost(), link.producer.receivers_area_cost());
   if (!area_.has_gone_round() || area_cost == 0) return false;
-  if (link.ways_chosen++ % kTrialPeriod < kTrialPackets) return !link.prefers_kernel;
+  const bool trial = link.ways_chosen % kTrialPeriod < kTrialUnits;
+  link.ways_chosen += trial != link.prefers_kernel ? loan.bytes / kAreaChunkBytes : 1;
+  if (trial) return !link.prefers_kernel;
   const std::uint64_t read_cost = link.producer.receivers_read_cost();
   const bool shared = loan.offset != 0 || !loan.last;
   const std::uint64_t kernel_cost = shared ? read_cost / 2 : read_cost;
@@ -143,9 +150,25 @@ bool LinkSet::kernel_is_better(ShmLink& link, const Loan& loan) const {
   return link.prefers_kernel;
 }
 
-bool LinkSet::help(ShmLink& link) {
+/// Some memory is not for the kernel to copy, though we can read it: that of devices.
+bool LinkSet::kernel_reaches(const std::byte* payload) {
+  if (payload == reached_) return true;
+  std::byte byte{};
+  const iovec local{&byte, 1};
+  const iovec remote{const_cast<std::byte*>(payload), 1};
+  if (process_vm_readv(getpid(), &local, 1, &remote, 1, 0) != 1) return false;
+  reached_ = payload;
+  return true;
+}
+
+void LinkSet::forget_taken(ShmLink& link) {
   auto& loans = link.loans;
   while (!loans.empty() && loans.front().position < link.producer.released_position()) loans.pop_front();
+}
+
+bool LinkSet::help(ShmLink& link) {
+  auto& loans = link.loans;
+  forget_taken(link);
   if (loans.empty() || link.lost) return false;
   // The receiver begins at the front, so this begins at the end.
   const std::uint64_t message = link.producer.offered_message();
@@ -153,7 +176,8 @@ bool LinkSet::help(ShmLink& link) {
     return lent.loan.message == message && !lent.tried;
   });
   Offer offer;
-  if (mine == loans.rend() || !link.producer.begin_placing(&offer)) return false;
+  // Another program may run under the number of a process that is gone.
+  if (mine == loans.rend() || !link.segment->check_alive() || !link.producer.begin_placing(&offer)) return false;
   const bool placed = offer.message == message && place(link, *mine, offer);
   link.producer.end_placing();
   // The receiver may sleep because the packet was not to be had.

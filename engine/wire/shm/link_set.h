@@ -17,6 +17,9 @@
 
 namespace portofu {
 
+/// Shorter messages are lent in one packet if they can.
+inline constexpr std::uint64_t kShareFromBytes = 131'072;
+
 /// Memory of ours that a receiver may read until its cell has come back, or that we may copy for it.
 struct MemoryLoan {
   std::uint64_t position = 0;  ///< Of the cell.
@@ -37,7 +40,7 @@ struct ShmLink : Link {
   AreaLink area;                         ///< Its long payloads.
   bool heap_mapped = false;              ///< The receiver reads our heap.
   std::deque<MemoryLoan> loans;          ///< What it may read of our memory, in order, until it is seen to come back.
-  std::uint32_t ways_chosen = 0;         ///< Packets that might have been lent, mod 2^32.
+  std::uint32_t ways_chosen = 0;         ///< Payloads for which there was a choice, in kAreaChunkBytes, mod 2^32.
   bool prefers_kernel = false;           ///< The kernel's copy was found to be cheaper last time.
   std::uint64_t unsettled_end = 0;       ///< Position behind the last packet that is not settled.
   std::uint64_t last_look = 0;           ///< At the last packet: how many looks for packets there had been.
@@ -109,20 +112,23 @@ class LinkSet {
   bool lend_heap(ShmLink& link, const Loan& loan);
   bool lend_memory(ShmLink& link, const Loan& loan);
   bool kernel_is_better(ShmLink& link, const Loan& loan) const;
+  bool kernel_reaches(const std::byte* payload);
+  static void forget_taken(ShmLink& link);
   bool place(ShmLink& link, MemoryLoan& lent, const Offer& offer);
   void note_blocked(ShmLink& link);
   void say_goodbye(ShmLink& link);
 
   ProcessSegment& own_;
   PeerTable& peers_;
-  bool direct_;                    ///< Whether put_directly may do anything.
-  bool lends_heap_;                ///< Whether payloads may stay in the heap.
-  LongData long_data_;             ///< How payloads travel that are not in the heap.
-  Claimer claimer_;                ///< This process, as directories of peers know it.
-  RingGeometry ring_;              ///< Of this wire; a peer with another one is refused.
-  std::uint32_t job_key_;          ///< A peer with another one is refused.
-  WakeBarrier barrier_;            ///< Of this process.
-  std::uint64_t fork_generation_;  ///< Of the process that made the links.
+  bool direct_;                         ///< Whether put_directly may do anything.
+  bool lends_heap_;                     ///< Whether payloads may stay in the heap.
+  LongData long_data_;                  ///< How payloads travel that are not in the heap.
+  const std::byte* reached_ = nullptr;  ///< Where the kernel was last found to reach our memory.
+  Claimer claimer_;                     ///< This process, as directories of peers know it.
+  RingGeometry ring_;                   ///< Of this wire; a peer with another one is refused.
+  std::uint32_t job_key_;               ///< A peer with another one is refused.
+  WakeBarrier barrier_;                 ///< Of this process.
+  std::uint64_t fork_generation_;       ///< Of the process that made the links.
   Counters counters_;
   SendArea area_;
   std::vector<std::unique_ptr<ShmLink>> links_;

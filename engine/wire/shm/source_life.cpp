@@ -152,11 +152,9 @@ void SourceSet::close_if_dead(ShmSource& source) {
   const SlotWord word = read_slot(slot);
   const bool open = word.state == SlotState::kPublished || word.state == SlotState::kEvicted;
   if (open) move_slot(slot, word, SlotState::kClosed);
-  if (source.state == SourceState::kTaken) {
-    free_slot(source.slot_index);
-  } else {
-    close_source(source);
-  }
+  if (source.state == SourceState::kTaken) return free_slot(source.slot_index);
+  source.consumer.take_over();
+  close_source(source);
 }
 
 void SourceSet::repair_claimed_slot(std::uint32_t slot_index) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <thread>
+#include <utility>
 
 #include "engine/queue/assert.h"
 #include "engine/wire/shm/send_area.h"
@@ -53,13 +54,19 @@ void SourceSet::begin_timing(ShmSource& source, TakenFrom from, std::uint32_t by
   }
   if (timed_ == nullptr) return;
   timed_bytes_ = bytes;
+  read_before_ = source.segment->bytes_read();
   started_ = std::chrono::steady_clock::now();
 }
 
 void SourceSet::end_timing(ShmSource& source) {
   const auto taken = std::chrono::steady_clock::now() - started_;
-  timed_->note(static_cast<std::uint64_t>(taken / std::chrono::nanoseconds(1)), timed_bytes_);
-  timed_ = nullptr;
+  CopyCost* const cost = std::exchange(timed_, nullptr);
+  // What was dropped tells nothing; what failed once may always fail.
+  if (cost == &source.read_cost && source.segment->bytes_read() != read_before_ + timed_bytes_) {
+    if (source.segment->has_failed_to_read()) source.consumer.stop_reading();
+    return;
+  }
+  cost->note(static_cast<std::uint64_t>(taken / std::chrono::nanoseconds(1)), timed_bytes_);
   source.consumer.tell_costs(source.area_cost.ns(), source.read_cost.ns());
 }
 

@@ -125,6 +125,7 @@ class SourceSet {
   ShmSource* held_ = nullptr;                        ///< Source of the packet between peek and release.
   CopyCost* timed_ = nullptr;                        ///< What is being measured between peek and release; or nothing.
   std::uint32_t timed_bytes_ = 0;                    ///< Of the payload.
+  std::uint64_t read_before_ = 0;                    ///< PeerSegment::bytes_read when peek returned.
   std::chrono::steady_clock::time_point started_;    ///< When peek returned.
   std::uint64_t seen_epoch_;                         ///< directory_epoch at the last scan.
   std::vector<std::unique_ptr<ShmSource>> by_slot_;  ///< One entry a channel; nullptr where we hear nobody.

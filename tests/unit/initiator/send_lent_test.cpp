@@ -107,6 +107,26 @@ TEST_F(SendLentTest, Volatile_memory__is_not_lent) {
   EXPECT_THAT(kinds(), ElementsAre(EventKind::kSend));
 }
 
+TEST_F(SendLentTest, Message_a_little_longer_than_a_packet__has_no_short_end) {
+  const std::uint64_t length = kMostLentBytes + 3;
+  memory = pattern_bytes(0, length);
+  md().segment.describe(memory.data(), length);
+  start(put(length));
+  ASSERT_EQ(wire.lent_count, 2);
+  EXPECT_EQ(wire.take().payload, pattern_bytes(0, length / 2 + 1));
+  EXPECT_EQ(wire.take().payload, pattern_bytes(length / 2 + 1, length / 2));
+}
+
+TEST_F(SendLentTest, Message_that_either_side_may_copy__leaves_in_two_packets) {
+  wire.shares_from = 20'000;
+  memory = pattern_bytes(0, 20'000);
+  md().segment.describe(memory.data(), memory.size());
+  start(put(19'999));
+  EXPECT_EQ(wire.lent_count, 1);
+  start(put(20'000));
+  EXPECT_EQ(wire.lent_count, 3);
+}
+
 TEST_F(SendLentTest, Pieces__are_lent_one_by_one) {
   const iovec pieces[] = {{memory.data(), 100}, {memory.data() + 200, 3000}, {memory.data() + 4000, 8192}};
   ASSERT_TRUE(md().segment.describe(pieces, 3));

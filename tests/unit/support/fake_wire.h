@@ -37,12 +37,13 @@ class FakeWire final : public Wire {
   std::uint32_t room = kPlentyOfRoom;                        ///< Packets that can be published before claims fail.
   bool room_is_back = false;                                 ///< What has_room_again says.
   int newly_lost = 0;                                        ///< What check_peers returns once.
-  MappedRegion mapped;              ///< The one region of peers that is mapped; none while it has no memory.
-  bool looks_rarely = false;        ///< peek finds nothing until has_packets was asked.
-  bool lends = false;               ///< Whether payloads may stay in the engine's memory.
-  std::uint64_t taken_packets = 0;  ///< Packets that all peers are done with, for has_taken.
-  bool helps = false;               ///< The next `help` finds something to do.
-  int help_count = 0;               ///< Calls of it.
+  MappedRegion mapped;                     ///< The one region of peers that is mapped; none while it has no memory.
+  bool looks_rarely = false;               ///< peek finds nothing until has_packets was asked.
+  bool lends = false;                      ///< Whether payloads may stay in the engine's memory.
+  std::uint64_t taken_packets = 0;         ///< Packets that all peers are done with, for has_taken.
+  std::uint64_t shares_from = UINT64_MAX;  ///< For shares_from_bytes.
+  bool helps = false;                      ///< The next `help` finds something to do.
+  int help_count = 0;                      ///< Calls of it.
   std::vector<std::span<std::byte>> offers;
   std::vector<ProcessId> taken_back;  ///< Sources whose offers were.
 
@@ -139,6 +140,7 @@ class FakeWire final : public Wire {
   }
 
   std::uint32_t most_lent_bytes() const override { return kMostLentBytes; }
+  std::uint64_t shares_from_bytes() const override { return shares_from; }
   bool lend(Link& link, const Loan& loan) override {
     if (!lends || loan.bytes > kMostLentBytes) return false;
     FakeLink& own_link = own(link);

@@ -1,0 +1,250 @@
+// Payloads that are lent from ordinary memory: who copies them, where to, and what happens when it cannot be done.
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "tests/unit/support/whole_loan.h"
+#include "tests/unit/wire/shm/wire_pair.h"
+
+namespace portofu {
+namespace {
+
+/// Two wires, and ordinary memory that is lent wherever it can be.
+struct LendMemoryTest : ::testing::Test {
+  LendMemoryTest() {
+    for (std::size_t i = 0; i < memory.size(); ++i) memory[i] = static_cast<std::byte>(i * 7 + i / 251);
+  }
+
+  void open(LongData way = LongData::kInPlace, bool direct = true) {
+    a.wire = std::make_unique<ShmWire>(*a.segment, direct, way);
+    link = a.connect(b);
+    EXPECT_FALSE(a.wire->lend(*link, whole_loan(memory.data(), kPart))) << "the receiver has not said that it can read";
+    ASSERT_TRUE(a.send(link, std::string(kAreaFromBytes, 'x')));
+    ASSERT_TRUE(b.receive());
+  }
+
+  /// Lends parts of one message. @return number of the packet behind them
+  std::uint64_t lend(std::size_t parts, const std::byte* from = nullptr) {
+    const std::uint64_t first = a.wire->next_packet(*link);
+    for (std::size_t i = 0; i < parts; ++i) {
+      const Loan loan{(from != nullptr ? from : memory.data()) + i * kPart, kPart, first, i * kPart, i + 1 == parts};
+      EXPECT_TRUE(a.wire->lend(*link, loan));
+      PacketHeader header{};
+      header.type = i == 0 ? PacketType::kPut : PacketType::kData;
+      header.payload_bytes = kPart;
+      a.wire->publish(*link, header);
+    }
+    return a.wire->next_packet(*link);
+  }
+
+  /// Takes a packet as target/deliver does. @return whether it was there, and its data could be had
+  bool receive(std::size_t part, bool offers = false) {
+    Packet packet;
+    if (!b.wire->peek(packet)) return false;
+    if (offers) b.wire->offer(target.data(), target.size());
+    was_placed = packet.payload.is_placed();
+    const bool good = packet.payload.is_placed() || packet.payload.read_to(target.data() + part * kPart, kPart);
+    b.wire->release();
+    return good;
+  }
+
+  bool all_there(std::size_t parts) const {
+    return std::equal(target.begin(), target.begin() + parts * kPart, memory.begin());
+  }
+
+  static constexpr std::uint32_t kPart = 16384;
+  SegmentDirectory directory;
+  WirePeer a{directory.options(1)};
+  WirePeer b{directory.options(2)};
+  std::vector<std::byte> memory = std::vector<std::byte>(8 * kPart);
+  std::vector<std::byte> target = std::vector<std::byte>(8 * kPart);
+  Link* link = nullptr;
+  bool was_placed = false;
+};
+
+TEST_F(LendMemoryTest, Payload__is_read_where_it_lies_and_then_taken) {
+  open();
+  const std::uint64_t end = lend(1);
+  EXPECT_FALSE(a.wire->has_taken(*link, end));
+  EXPECT_FALSE(a.wire->help(*link)) << "nothing was offered";
+  ASSERT_TRUE(receive(0));
+  EXPECT_TRUE(all_there(1));
+  EXPECT_TRUE(a.wire->has_taken(*link, end));
+  EXPECT_EQ(a.counter(Counter::kPacketsLent), 1u);
+  EXPECT_EQ(a.counter(Counter::kPacketsByArea), 0u);
+}
+
+TEST_F(LendMemoryTest, Sender_that_helps__copies_from_the_end_what_the_receiver_has_not_got) {
+  open();
+  const std::uint64_t end = lend(4);
+  ASSERT_TRUE(receive(0, true));
+  EXPECT_TRUE(a.wire->help(*link));
+  EXPECT_TRUE(a.wire->help(*link));
+  EXPECT_TRUE(std::equal(target.begin() + 2 * kPart, target.begin() + 4 * kPart, memory.begin() + 2 * kPart));
+  ASSERT_TRUE(receive(1));
+  EXPECT_FALSE(was_placed);
+  EXPECT_FALSE(a.wire->help(*link)) << "nothing is left";
+  ASSERT_TRUE(receive(2));
+  EXPECT_TRUE(was_placed);
+  ASSERT_TRUE(receive(3));
+  EXPECT_TRUE(was_placed);
+  EXPECT_TRUE(all_there(4));
+  EXPECT_TRUE(a.wire->has_taken(*link, end));
+  EXPECT_EQ(a.counter(Counter::kPacketsPlaced), 2u);
+}
+
+TEST_F(LendMemoryTest, Help__is_for_the_message_that_was_offered_a_place) {
+  open();
+  lend(2);
+  lend(2);
+  ASSERT_TRUE(receive(0, true));
+  EXPECT_TRUE(a.wire->help(*link));
+  EXPECT_FALSE(a.wire->help(*link)) << "the second message has no place yet";
+  ASSERT_TRUE(receive(1));
+  EXPECT_TRUE(was_placed);
+  ASSERT_TRUE(receive(0, true));
+  EXPECT_TRUE(a.wire->help(*link));
+}
+
+TEST_F(LendMemoryTest, Place_that_is_too_short__is_not_written_to) {
+  open();
+  lend(2);
+  Packet packet;
+  ASSERT_TRUE(b.wire->peek(packet));
+  b.wire->offer(target.data(), 2 * kPart - 1);
+  b.wire->release();
+  EXPECT_FALSE(a.wire->help(*link));
+  ASSERT_TRUE(receive(1));
+  EXPECT_FALSE(was_placed);
+}
+
+TEST_F(LendMemoryTest, Offer_that_was_taken_back__is_not_used) {
+  open();
+  lend(2);
+  ASSERT_TRUE(receive(0, true));
+  b.wire->take_offers_back(a.id());
+  EXPECT_FALSE(a.wire->help(*link));
+  ASSERT_TRUE(receive(1));
+  EXPECT_FALSE(was_placed);
+  EXPECT_TRUE(all_there(2));
+}
+
+/// A place that may not be written to is for the receiver to find out.
+TEST_F(LendMemoryTest, Place_that_is_not_there__leaves_the_payload_to_the_receiver) {
+  open();
+  lend(2);
+  Packet packet;
+  ASSERT_TRUE(b.wire->peek(packet));
+  b.wire->offer(reinterpret_cast<std::byte*>(4096), 2 * kPart);
+  b.wire->release();
+  EXPECT_FALSE(a.wire->help(*link));
+  ASSERT_TRUE(receive(1));
+  EXPECT_FALSE(was_placed);
+}
+
+TEST_F(LendMemoryTest, Memory_that_is_gone_when_it_is_read__is_a_fault_and_no_crash) {
+  open();
+  void* const gone = mmap(nullptr, kPart, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(gone, MAP_FAILED);
+  lend(1, static_cast<const std::byte*>(gone));
+  munmap(gone, kPart);
+  Packet packet;
+  ASSERT_TRUE(b.wire->peek(packet));
+  EXPECT_FALSE(packet.payload.read_to(target.data(), kPart));
+  EXPECT_FALSE(packet.payload.is_lost());
+  EXPECT_TRUE(a.wire->lend(*link, whole_loan(memory.data(), kPart)));
+  a.wire->discard(*link);
+  b.wire->release();
+  EXPECT_FALSE(a.wire->lend(*link, whole_loan(memory.data(), kPart))) << "it may never go well again";
+}
+
+/// What was behind the packet that the dead one had in hand is delivered.
+TEST_F(LendMemoryTest, Sender_that_dies_with_a_packet_in_hand__leaves_it_to_the_receiver) {
+  open();
+  lend(2);
+  ASSERT_TRUE(a.send(link, "behind it"));
+  ASSERT_TRUE(receive(0, true));
+  auto& producer = static_cast<ShmLink*>(link)->producer;
+  ASSERT_TRUE(producer.take_back(producer.position() - 2));
+  EXPECT_FALSE(receive(1));
+  a.die();
+  b.wire->check_peers();
+  ASSERT_TRUE(receive(1)) << "in this test the memory of the dead is still there";
+  EXPECT_FALSE(was_placed);
+  EXPECT_EQ(b.receive(), "behind it");
+  a.wire.reset();
+}
+
+TEST_F(LendMemoryTest, Loans_that_have_come_back__are_forgotten) {
+  open();
+  for (int i = 0; i < 100; ++i) {
+    const std::uint64_t end = lend(1);
+    ASSERT_TRUE(receive(0));
+    ASSERT_TRUE(a.wire->has_taken(*link, end));
+  }
+  EXPECT_EQ(static_cast<ShmLink*>(link)->loans.size(), 1u);
+}
+
+TEST_F(LendMemoryTest, Receiver_that_sleeps__is_rung_when_its_packet_has_been_copied) {
+  open();
+  lend(2);
+  ASSERT_TRUE(receive(0, true));
+  Doorbell bell(b.segment->doorbell(), b.segment->wake_barrier());
+  const std::uint32_t seen = bell.announce();
+  ASSERT_TRUE(a.wire->help(*link));
+  EXPECT_TRUE(bell.wait(seen, kLongestSleepNs));
+  bell.withdraw();
+  EXPECT_TRUE(b.wire->has_packets());
+}
+
+TEST_F(LendMemoryTest, Short_payloads__are_not_worth_it) {
+  open();
+  EXPECT_FALSE(a.wire->lend(*link, whole_loan(memory.data(), 16383)));
+}
+
+TEST_F(LendMemoryTest, Process_that_shall_not_use_the_kernel__lends_nothing) {
+  open(LongData::kInPlace, false);
+  EXPECT_FALSE(a.wire->lend(*link, whole_loan(memory.data(), kPart)));
+}
+
+TEST_F(LendMemoryTest, Process_that_was_told_another_way__lends_nothing) {
+  open(LongData::kOrdinary);
+  EXPECT_FALSE(a.wire->lend(*link, whole_loan(memory.data(), kPart)));
+}
+
+/// What copies cost is found out by making them: all of the area first, then both ways now and then.
+TEST_F(LendMemoryTest, Measured_way__is_the_area_until_that_has_gone_round_and_then_both_are_tried) {
+  open(LongData::kMeasured);
+  const auto pump = [&](int payloads) {
+    for (int i = 0; i < payloads; ++i) {
+      ASSERT_TRUE(a.send(link, std::string(kAreaChunkBytes, 'y')));
+      ASSERT_TRUE(b.receive());
+    }
+  };
+  const int chunks = static_cast<int>(a.segment->layout().area_bytes / kAreaChunkBytes);
+  pump(chunks - 1);
+  for (int i = 0; i < 200; ++i) ASSERT_FALSE(a.wire->lend(*link, whole_loan(memory.data(), kPart)));
+  pump(20);
+  int lent = 0, copied = 0;
+  for (int i = 0; i < 3000; ++i) {
+    if (a.wire->lend(*link, whole_loan(memory.data(), kPart))) {
+      PacketHeader header{};
+      header.type = PacketType::kPut;
+      header.payload_bytes = kPart;
+      a.wire->publish(*link, header);
+      ASSERT_TRUE(receive(0));
+      ++lent;
+    } else {
+      pump(2);
+      ++copied;
+    }
+  }
+  EXPECT_GT(lent, 0);
+  EXPECT_GT(copied, 0);
+}
+
+}  // namespace
+}  // namespace portofu
