@@ -62,6 +62,24 @@ void get_acquainted(Process& self, const Ni& ni, const Ends& ends) {
   self.barrier();
 }
 
+/// A message from the initiator to the target, who has an entry for it.
+struct VeryLong {
+  VeryLong(Process& self, const Ni& its_ni, const Ends& its_ends) : ni(its_ni), ends(its_ends) {
+    get_acquainted(self, ni, ends);
+    if (self.is_target()) append(ni, me_of(ni, sink.data(), sink.size()));
+    self.barrier();
+  }
+
+  void send() const {
+    put(bind_quiet(ni, source.data(), source.size(), ends.source_eq), ni.target(), {.length = kVeryLong});
+  }
+
+  const Ni& ni;
+  const Ends& ends;
+  const std::vector<unsigned char> source = pattern(kVeryLong);
+  std::vector<unsigned char> sink = std::vector<unsigned char>(kVeryLong);
+};
+
 /// 3.15.1, 3.15.3, at lengths around those where the way changes, and at odd places.
 TEST_F(KernelCopy, Puts_and_gets__arrive_whole) {
   run_processes(2, [](Process& self) {
@@ -141,21 +159,16 @@ TEST_F(KernelCopy, Initiator_that_computes__does_not_keep_its_message_back) {
   run_processes(2, [&](Process& self) {
     const Ni ni(self);
     const Ends ends(ni);
-    get_acquainted(self, ni, ends);
-    const auto source = pattern(kVeryLong);
-    std::vector<unsigned char> sink(kVeryLong);
-    if (self.is_target()) append(ni, me_of(ni, sink.data(), sink.size()));
-    self.barrier();
+    VeryLong message(self, ni, ends);
     if (self.is_initiator()) {
-      const ptl_handle_md_t md = bind_quiet(ni, source.data(), source.size(), ends.source_eq);
-      put(md, ni.target(), {.length = kVeryLong});
+      message.send();
       EXPECT_TRUE(compute_until(*arrived, 5));
       next_event(ends.source_eq, PTL_EVENT_ACK);
     }
     if (self.is_target()) {
       next_event(ends.target_eq, PTL_EVENT_PUT);
       *arrived = 1;
-      EXPECT_EQ(sink, source);
+      EXPECT_EQ(message.sink, message.source);
     }
     self.barrier();
   });
@@ -213,14 +226,9 @@ TEST_F(KernelCopy, Initiator_that_dies_in_the_middle__ends_its_message_with_a_fa
   run_processes(2, [](Process& self) {
     const Ni ni(self);
     const Ends ends(ni);
-    get_acquainted(self, ni, ends);
-    const auto source = pattern(kVeryLong);
-    std::vector<unsigned char> sink(kVeryLong);
-    if (self.is_target()) append(ni, me_of(ni, sink.data(), sink.size()));
-    self.barrier();
+    VeryLong message(self, ni, ends);
     if (self.is_initiator()) {
-      const ptl_handle_md_t md = bind_quiet(ni, source.data(), source.size(), ends.source_eq);
-      put(md, ni.target(), {.length = kVeryLong});
+      message.send();
       self.die();
     }
     const double before = now_s();
@@ -235,20 +243,15 @@ TEST_F(KernelCopy, Target_that_dies_in_the_middle__is_told_within_a_second) {
   run_processes(2, [](Process& self) {
     const Ni ni(self);
     const Ends ends(ni);
-    get_acquainted(self, ni, ends);
-    const auto source = pattern(kVeryLong);
-    std::vector<unsigned char> sink(kVeryLong);
-    if (self.is_target()) append(ni, me_of(ni, sink.data(), sink.size()));
-    self.barrier();
+    VeryLong message(self, ni, ends);
     if (self.is_target()) {
-      const std::atomic_ref front(sink[0]);
+      const std::atomic_ref front(message.sink[0]);
       ptl_event_t event{};
       for (const double end = now_s() + 5; front == 0 && now_s() < end;) PtlEQGet(ends.target_eq, &event);
       self.die();
     }
-    const ptl_handle_md_t md = bind_quiet(ni, source.data(), source.size(), ends.source_eq);
     const double before = now_s();
-    put(md, ni.target(), {.length = kVeryLong});
+    message.send();
     const ptl_event_t event = next_event(ends.source_eq);
     EXPECT_EQ(event.ni_fail_type, PTL_NI_UNDELIVERABLE);
     EXPECT_LT(now_s() - before, 1.0);
