@@ -34,13 +34,12 @@ void store(Core& core, OutstandingOperation& operation, std::uint64_t offset, Pa
   core.counters.add(Counter::kBytesReceived, bytes);
 }
 
-/// A reply of several packets that all go to one place: the target may help to bring them there.
-void offer_place(Core& core, const Peer& peer, const OutstandingOperation& operation, std::uint64_t length) {
+/// Replies to Portals only: what a get of uTofu fetches is written by us, its last line last.
+void offer_place_of_reply(Core& core, const Peer& peer, const OutstandingOperation& operation,
+                          const PacketHeader& header, Payload payload) {
   Interface* ni = core.interface(operation.interface_index);
   const MemoryDescriptor* md = ni != nullptr ? ni->mds.find(operation.get_md_handle) : nullptr;
-  if (md == nullptr) return;
-  const MemorySegment::Run run = md->segment.run_at(operation.get_offset, length);
-  if (run.bytes == length) peer.wire->offer(run.start, length);
+  if (md != nullptr) offer_place(peer, header, payload, md->segment, operation.get_offset, header.length);
 }
 
 }  // namespace
@@ -58,7 +57,8 @@ void receive_answer(Core& core, Peer& peer, const PacketHeader& header, Payload 
   operation->list = (header.flags & kFlagOverflowList) != 0 ? ListKind::kOverflow : ListKind::kPriority;
   operation->mlength = header.length;
   operation->remote_offset = header.remote_offset;
-  if (!payload.is_here() && header.payload_bytes < header.length) offer_place(core, peer, *operation, header.length);
+  if (!payload.is_here()) [[unlikely]]
+    offer_place_of_reply(core, peer, *operation, header, payload);
   store(core, *operation, 0, payload, header.payload_bytes);
   if (operation->get_md_handle != 0 && header.payload_bytes < header.length) {
     peer.answer_stream.mode = ArrivalMode::kReply;

@@ -173,14 +173,6 @@ void run_atomic(Core& core, Interface& ni, Peer& peer, Arrival& arrival, const s
   send_answer_data(core, peer, content, fetched.data());
 }
 
-/// A message of several packets that all go to one place: the initiator may help to bring them there.
-void offer_place(const Peer& peer, const Arrival& arrival) {
-  const std::uint64_t length = arrival.header.length;
-  if (arrival.mlength != length) return;
-  const MemorySegment::Run run = arrival.entry->segment.run_at(arrival.offset, length);
-  if (run.bytes == length) peer.wire->offer(run.start, length);
-}
-
 void run_get(Core& core, Interface& ni, Peer& peer, Arrival& arrival) {
   Arrival reply = arrival;
   reply.mode = ArrivalMode::kDeliver;
@@ -213,7 +205,9 @@ void receive_request(Core& core, Peer& peer, const PacketHeader& header, Payload
   core.counters.add(Counter::kBytesReceived, header.payload_bytes);
   if (is_atomic(header.type)) return run_atomic(core, *ni, peer, arrival, payload.here());
   if (header.type == PacketType::kGet) return run_get(core, *ni, peer, arrival);
-  if (!payload.is_here() && header.payload_bytes < header.length) offer_place(peer, arrival);
+  if (arrival.mlength == header.length) {
+    offer_place(peer, header, payload, arrival.entry->segment, arrival.offset, header.length);
+  }
   deliver_payload(arrival, payload, header.payload_bytes);
   arrival.mode = ArrivalMode::kDeliver;
   if (arrival.received == header.length) finish(core, *ni, peer, arrival);

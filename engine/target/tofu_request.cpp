@@ -190,11 +190,11 @@ void receive_tofu_request(Core& core, Peer& peer, const PacketHeader& header, Pa
   if (header.type == PacketType::kTofuArmw) return run_armw(core, peer, arrival, payload.here());
   if (header.type == PacketType::kTofuGet) return run_get(core, peer, arrival);
   if (is_placed(header)) return finish(core, peer, arrival);
-  if (!payload.is_here() && header.payload_bytes < header.length) {
+  if (!payload.is_here()) {
     // 2.2.3: the last line is written last, by us.
-    std::byte* const start = arrival.entry->segment.address(arrival.offset);
-    const auto end = reinterpret_cast<std::uintptr_t>(start) + header.length;
-    peer.wire->offer(start, header.length - tofu_tail_bytes(end, header.length));
+    const MemorySegment& segment = arrival.entry->segment;
+    const auto end = reinterpret_cast<std::uintptr_t>(segment.address(arrival.offset + header.length));
+    offer_place(peer, header, payload, segment, arrival.offset, header.length - tofu_tail_bytes(end, header.length));
   }
   arrival.mode = ArrivalMode::kDeliver;
   deliver_tofu_payload(core, peer, arrival, payload, header.payload_bytes);

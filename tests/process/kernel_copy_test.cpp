@@ -6,12 +6,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
-#include <string>
 #include <vector>
 
-#include "engine/process_engine.h"
 #include "tests/conformance/harness/fixture.h"
 #include "tests/conformance/utofu/utofu_fixture.h"
+#include "tests/process/engine_counter.h"
 #include "tests/process/own_node.h"
 
 namespace portofu {
@@ -38,19 +37,6 @@ class KernelCopy : public KernelCopyTofu {
  protected:
   OwnNode node;
 };
-
-std::uint64_t counted(Counter which) {
-  OpenError error = OpenError::kNone;
-  std::string why;
-  Engine* engine = hold_process_engine(0, &error, &why);
-  std::uint64_t count = 0;
-  {
-    const Engine::Duty duty(*engine);
-    count = duty.core().counters.get(which);
-  }
-  release_process_engine();
-  return count;
-}
 
 /// The first long message of two processes goes another way: the target finds out by it that it can read.
 void get_acquainted(Process& self, const Ni& ni, const Ends& ends) {
@@ -116,7 +102,7 @@ TEST_F(KernelCopy, Puts_and_gets__arrive_whole) {
       }
       self.barrier();
     }
-    EXPECT_GT(counted(Counter::kPacketsLent), 0u) << "rank " << self.rank();
+    EXPECT_GT(engine_counter(Counter::kPacketsLent), 0u) << "rank " << self.rank();
   });
 }
 

@@ -12,9 +12,9 @@
 #include <functional>
 #include <string>
 
-#include "engine/process_engine.h"
 #include "engine/segment/shared_heap.h"
 #include "tests/process/child_process.h"
+#include "tests/process/engine_counter.h"
 #include "tests/process/own_node.h"
 
 namespace portofu {
@@ -63,19 +63,6 @@ struct End {
   utofu_vcq_hdl_t vcq = 0;
   utofu_stadd_t stadd = 0;
 };
-
-std::uint64_t puts_done_directly() {
-  OpenError error = OpenError::kNone;
-  std::string why;
-  Engine* engine = hold_process_engine(0, &error, &why);
-  std::uint64_t count = 0;
-  {
-    const Engine::Duty duty(*engine);
-    count = duty.core().counters.get(Counter::kPutsDirect);
-  }
-  release_process_engine();
-  return count;
-}
 
 class MappedHeap : public testing::Test {
  protected:
@@ -136,7 +123,7 @@ TEST_F(MappedHeap, Target_that_only_reads__sees_whole_puts) {
       if (rc != UTOFU_SUCCESS) return 1;
       if (!eventually([&] { return meeting->rounds == round; })) return 2;
     }
-    return utofu_free_vcq(end.vcq) == UTOFU_SUCCESS && puts_done_directly() == kRounds ? 0 : 3;
+    return utofu_free_vcq(end.vcq) == UTOFU_SUCCESS && engine_counter(Counter::kPutsDirect) == kRounds ? 0 : 3;
   }));
   EXPECT_EQ(source.wait_status(), 0);
   EXPECT_EQ(target.wait_status(), 0);

@@ -1,6 +1,6 @@
 #pragma once
-// What copies cost, as both ends of a channel find it: what a copy by one way costs who makes it, smoothed. Before it:
-// whoever makes the copy looks at the clock now and then. After it: LinkSet chooses the way of the next payload.
+// What copies by one way cost whoever makes them, smoothed. Before it: whoever copies looks at the clock now and then.
+// After it: StoreChoice chooses how the area is written, LinkSet which way the next payload goes.
 
 #include <algorithm>
 #include <cstdint>
@@ -8,14 +8,19 @@
 namespace portofu {
 
 /// Used by one thread at a time.
+/// @tparam kWeight  each look counts for one part of so many
+template <std::uint64_t kWeight>
 class CopyCost {
  public:
-  /// Tells what a copy has taken.
-  void note(std::uint64_t ns, std::uint64_t bytes) {
+  /// Tells what a copy has taken. @return that alone, in ns for kUnitBytes
+  std::uint64_t note(std::uint64_t ns, std::uint64_t bytes) {
     const std::uint64_t found = std::max<std::uint64_t>(ns * kUnitBytes / std::max<std::uint64_t>(bytes, 1), 1);
     // An interruption may have made a single copy long; what lasts raises the value with every look.
-    cost_ = cost_ == 0 ? found : (3 * cost_ + std::min(found, 2 * cost_) + 2) / 4;
+    cost_ = cost_ == 0 ? found : ((kWeight - 1) * cost_ + std::min(found, 2 * cost_) + kWeight / 2) / kWeight;
+    return found;
   }
+
+  void forget() { cost_ = 0; }
 
   /// In ns for kUnitBytes; 0: not known.
   std::uint64_t ns() const { return cost_; }

@@ -60,7 +60,7 @@ void SourceSet::begin_timing(ShmSource& source, TakenFrom from, std::uint32_t by
 
 void SourceSet::end_timing(ShmSource& source) {
   const auto taken = std::chrono::steady_clock::now() - started_;
-  CopyCost* const cost = std::exchange(timed_, nullptr);
+  CopyCost<4>* const cost = std::exchange(timed_, nullptr);
   // What was dropped tells nothing; what failed once may always fail.
   if (cost == &source.read_cost && source.segment->bytes_read() != read_before_ + timed_bytes_) {
     if (source.segment->has_failed_to_read()) source.consumer.stop_reading();

@@ -56,8 +56,8 @@ struct ShmSource {
   Mapping area;                          ///< The sender's send area, once it has sent something long.
   bool area_asked = false;               ///< It was tried to map it, and to read the sender's memory.
   bool heap_asked = false;               ///< The same for the sender's heap, once that has a name.
-  CopyCost area_cost;                    ///< Of payloads in the area, once all of that was used.
-  CopyCost read_cost;                    ///< Of payloads that the kernel reads.
+  CopyCost<4> area_cost;                 ///< Of payloads in the area, once all of that was used.
+  CopyCost<4> read_cost;                 ///< Of payloads that the kernel reads.
   std::uint64_t area_payloads = 0;       ///< Those that have come by the area.
 };
 
@@ -123,7 +123,7 @@ class SourceSet {
   std::uint32_t cursor_ = 0;                         ///< Whose turn it is in poll_.
   std::uint32_t turn_left_ = 0;                      ///< Packets that it may still deliver in this turn.
   ShmSource* held_ = nullptr;                        ///< Source of the packet between peek and release.
-  CopyCost* timed_ = nullptr;                        ///< What is being measured between peek and release; or nothing.
+  CopyCost<4>* timed_ = nullptr;                     ///< What is being measured between peek and release; or nothing.
   std::uint32_t timed_bytes_ = 0;                    ///< Of the payload.
   std::uint64_t read_before_ = 0;                    ///< PeerSegment::bytes_read when peek returned.
   std::chrono::steady_clock::time_point started_;    ///< When peek returned.

@@ -14,8 +14,9 @@
 // of ordinary ones is dearer by four times even there, and by nine elsewhere: hence two factors, and some time to
 // settle after each change.
 
-#include <algorithm>
 #include <cstdint>
+
+#include "engine/wire/shm/copy_cost.h"
 
 namespace portofu {
 
@@ -29,29 +30,28 @@ class StoreChoice {
     if (settling_ > 0) {
       --settling_;
     } else {
-      trial_ = chosen_ % kTrialPeriod == 0 || (streaming_cost_ == 0 && ordinary_cost_ != 0);
+      trial_ = chosen_ % kTrialPeriod == 0 || (streaming_cost_.ns() == 0 && ordinary_cost_.ns() != 0);
     }
     streaming_ = trial_ != prefers_streaming_;
     return streaming_;
   }
 
   /// Whether the copy that was just chosen is worth two looks at a clock.
-  bool wants_time() const { return settling_ == 0 && (trial_ || ordinary_cost_ == 0 || chosen_ % kTimedPeriod == 0); }
+  bool wants_time() const {
+    return settling_ == 0 && (trial_ || ordinary_cost_.ns() == 0 || chosen_ % kTimedPeriod == 0);
+  }
 
   /// Tells what the copy has taken.
   void note(std::uint64_t ns, std::uint32_t bytes) {
-    const std::uint64_t found = std::max<std::uint64_t>(ns * kUnitBytes / std::max(bytes, 1u), 1);
-    std::uint64_t& known = streaming_ ? streaming_cost_ : ordinary_cost_;
-    // An interruption may have made a single copy long; what lasts raises the value with every look.
-    known = known == 0 ? found : (known + std::min(found, 2 * known) + 1) / 2;
+    const std::uint64_t found = (streaming_ ? streaming_cost_ : ordinary_cost_).note(ns, bytes);
     if (streaming_) note_least(found);
-    if (streaming_cost_ != 0 && ordinary_cost_ != 0) judge();
+    if (streaming_cost_.ns() != 0 && ordinary_cost_.ns() != 0) judge();
   }
 
   bool prefers_streaming() const { return prefers_streaming_; }
 
-  /// What the preferred stores cost, in ns for kUnitBytes; 0: not known.
-  std::uint64_t cost() const { return prefers_streaming_ ? streaming_cost_ : ordinary_cost_; }
+  /// What the preferred stores cost, as CopyCost::ns.
+  std::uint64_t cost() const { return (prefers_streaming_ ? streaming_cost_ : ordinary_cost_).ns(); }
 
   static constexpr std::uint32_t kTrialPeriod = 127;     ///< Chunks; prime, so that trials wander through the area.
   static constexpr std::uint32_t kTimedPeriod = 8;       ///< Chunks.
@@ -59,7 +59,6 @@ class StoreChoice {
   static constexpr std::uint64_t kFactorThere = 2;       ///< So much dearer must ordinary stores be to be given up,
   static constexpr std::uint64_t kFactorBack = 6;        ///< and so much at most to be taken again.
   static constexpr std::uint32_t kForgetPeriod = 16;     ///< Streaming copies after which the least rises by 1.
-  static constexpr std::uint64_t kUnitBytes = 65536;
 
  private:
   void note_least(std::uint64_t found) {
@@ -68,19 +67,23 @@ class StoreChoice {
   }
 
   void judge() {
-    const std::uint64_t dearer = ordinary_cost_ > streaming_cost_ ? ordinary_cost_ - streaming_cost_ : 0;
+    const std::uint64_t ordinary = ordinary_cost_.ns(), streaming = streaming_cost_.ns();
+    const std::uint64_t dearer = ordinary > streaming ? ordinary - streaming : 0;
     const bool there = !prefers_streaming_ && dearer > kFactorThere * least_cost_;
     const bool back = prefers_streaming_ && dearer < kFactorBack * least_cost_;
     if (!there && !back) return;
     // What was found in the area as it was written until now says nothing about it as it will be.
     prefers_streaming_ = there;
-    ordinary_cost_ = 0;
-    if (there) streaming_cost_ = least_cost_ = 0;
+    ordinary_cost_.forget();
+    if (there) {
+      streaming_cost_.forget();
+      least_cost_ = 0;
+    }
     settling_ = kSettlingChunks;
   }
 
-  std::uint64_t ordinary_cost_ = 0;    ///< ns for kUnitBytes, smoothed; 0: not known.
-  std::uint64_t streaming_cost_ = 0;   ///< The same.
+  CopyCost<2> ordinary_cost_;
+  CopyCost<2> streaming_cost_;
   std::uint64_t least_cost_ = 0;       ///< The lowest of streaming stores; rises slowly.
   std::uint32_t streaming_notes_ = 0;  ///< Streaming copies that were timed.
   std::uint32_t chosen_ = 0;           ///< Calls of choose.
