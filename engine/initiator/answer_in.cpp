@@ -34,7 +34,7 @@ void store(Core& core, OutstandingOperation& operation, std::uint64_t offset, Pa
   core.counters.add(Counter::kBytesReceived, bytes);
 }
 
-/// Replies to Portals only: what a get of uTofu fetches is written by us, its last line last.
+/// Replies of Portals only: nobody would take the offer back when a region of uTofu is deregistered.
 void offer_place_of_reply(Core& core, const Peer& peer, const OutstandingOperation& operation,
                           const PacketHeader& header, Payload payload) {
   Interface* ni = core.interface(operation.interface_index);
