@@ -3,10 +3,12 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "engine/observe/log.h"
 #include "engine/queue/clock.h"
+#include "engine/queue/membarrier.h"
 #include "engine/segment/segment_alias.h"
 #include "engine/segment/shared_heap.h"
 #include "engine/wire/sim/faulty_datagrams.h"
@@ -63,9 +65,25 @@ ClaimResult SegmentDirectory::claim(std::uint64_t key) {
 
 void SegmentDirectory::release(std::uint64_t key) { release_alias(segment_, key); }
 
-void SegmentDirectory::publish(const PublishedRegion& region) {
+bool SegmentDirectory::publish(const PublishedRegion& region) {
   if (process_heap().holds(reinterpret_cast<const void*>(region.start), region.bytes)) segment_.publish_heap();
-  publish_region(segment_.regions(), region);
+  return publish_region(segment_.regions(), region);
+}
+
+bool SegmentDirectory::is_visited(std::uint64_t key) {
+  // (V1) Who does not see by now that it was withdrawn is seen here.
+  pass_shared_barrier();
+  const std::uint32_t used =
+      std::min(segment_.control().slots_used.load(std::memory_order_acquire), segment_.layout().channel_count);
+  for (std::uint32_t i = 0; i < used; ++i) {
+    const ChannelSlotShared& slot = segment_.slot(i);
+    if (slot.visited.load(std::memory_order_acquire) != key) continue;
+    const SlotWord word = read_slot(slot);
+    const bool open = word.state == SlotState::kPublished || word.state == SlotState::kEvicted;
+    const std::uint64_t incarnation = slot.claimer_incarnation.load(std::memory_order_relaxed);
+    if (open && !process_is_gone(segment_.directory(), word.claimer, incarnation)) return true;
+  }
+  return false;
 }
 
 FindResult SegmentDirectory::find(std::uint64_t key, ProcessId* owner) {

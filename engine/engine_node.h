@@ -29,8 +29,9 @@ class SegmentDirectory final : public NodeDirectory {
   ClaimResult claim(std::uint64_t key) override;
   void release(std::uint64_t key) override;
   FindResult find(std::uint64_t key, ProcessId* owner) override;
-  void publish(const PublishedRegion& region) override;
+  bool publish(const PublishedRegion& region) override;
   void withdraw(std::uint64_t key) override { withdraw_region(segment_.regions(), key); }
+  bool is_visited(std::uint64_t key) override;
 
  private:
   bool find_here(std::uint64_t key, ProcessId* owner) const;

@@ -138,12 +138,13 @@ void run_timers_on_duty(Core& core) {
     lose_lost_peers(core);
   }
   close_idle_lanes_on_duty(core);
+  core.uses_published = false;
   close_sources(core);
 }
 
 bool needs_timers_on_duty(const Core& core) {
   if (core.outstanding.open_count() > 0 || !core.waiting_peers.empty()) return true;
-  if (core.tofu != nullptr && core.tofu->has_lanes) return true;
+  if (core.uses_published || (core.tofu != nullptr && core.tofu->has_lanes)) return true;
   for (const auto& [key, peer] : core.peers) {
     if (peer->request_stream.mode != ArrivalMode::kIdle) return true;
   }

@@ -43,13 +43,15 @@ void check(int rc, const char* call) {
 struct Mode {
   const char* name;
   bool matching, events, send_events;
+  bool silent = false;  ///< The target is told nothing.
 };
 constexpr Mode kModes[] = {{"non-matching, counter", false, false, false},
                            {"non-matching, event", false, true, false},
                            {"matching, counter", true, false, false},
                            {"matching, event", true, true, false},
                            {"matching, event, SEND", true, true, true}};
-constexpr Mode kBest = kModes[0], kFull = kModes[3];
+constexpr Mode kBest = kModes[0], kFull = kModes[3],
+               kSilent{"non-matching, target not told", false, false, false, true};
 
 /// One portal table entry with one persistent entry on it, and what is needed to put to the same one of the others.
 class Side {
@@ -94,9 +96,9 @@ class Side {
   ptl_handle_any_t append(ptl_match_bits_t bits, ptl_list_t list, unsigned int more_options = 0,
                           ptl_match_bits_t ignore_bits = 0) {
     ptl_handle_any_t entry = 0;
-    const unsigned int options = PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_LINK_DISABLE |
-                                 PTL_ME_EVENT_UNLINK_DISABLE | more_options |
-                                 (mode_.events ? 0u : PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_COMM_DISABLE);
+    const unsigned int options =
+        PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_LINK_DISABLE | PTL_ME_EVENT_UNLINK_DISABLE | more_options |
+        (mode_.events ? 0u : PTL_ME_EVENT_COMM_DISABLE) | (mode_.events || mode_.silent ? 0u : PTL_ME_EVENT_CT_COMM);
     if (mode_.matching) {
       ptl_me_t me{};
       me.start = sink.data, me.length = sink.size, me.ct_handle = ct, me.uid = PTL_UID_ANY, me.options = options;
@@ -272,14 +274,30 @@ void run_bandwidth(World& w) {
               [&](long count) { stream(w, side, static_cast<ptl_size_t>(bytes), window, both, count); });
     }
   }
+  Side silent(w, kSilent, 64 << 20);
+  for (const double bytes : w.options.points_or(kBandwidthBytes)) {
+    const int window = window_of(bytes);
+    w.point("put, ACK of the last", bytes, "GB/s", bandwidth(bytes * window), [&](long count) {
+      const auto put_window = [&] {
+        for (int i = 1; i < window; ++i) silent.put(1, static_cast<ptl_size_t>(bytes));
+        silent.put(1, static_cast<ptl_size_t>(bytes), PTL_CT_ACK_REQ), silent.await_answer();
+      };
+      w.serve(
+          [&] {
+            for (long i = 0; i < count; ++i) put_window();
+          },
+          [&] { silent.look(); });
+    });
+  }
 }
 
 void run_atomic(World& w) {
-  for (const Mode& mode : {kBest, kFull}) {
+  for (const Mode& mode : {kBest, kFull, kSilent}) {
     Side side(w, mode, 64);
     for (const bool fetching : {true, false}) {
       const std::string what = fetching ? "fetch-add" : "add, acknowledged";
-      w.point(what + (mode.events ? ", matching, event" : ""), 8, "us", us(), [&](long count) {
+      const char* how = mode.silent ? ", target not told" : mode.events ? ", matching, event" : "";
+      w.point(what + how, 8, "us", us(), [&](long count) {
         w.serve(
             [&] {
               for (long i = 0; i < count; ++i) side.atomic(1, fetching), side.await_answer();

@@ -75,6 +75,8 @@ struct PortalTableEntry {
   std::uint32_t in_progress = 0;  ///< Messages matched and not complete.
   bool flow_control = false;      ///< PTL_PT_FLOWCTRL.
   bool enabled = true;            ///< False: messages are refused.
+  bool was_published = false;     ///< Peers may have used memory of some entry themselves.
+  const ListEntry* published = nullptr;  ///< The one that they may use now.
 };
 
 /// Status registers; the values of ptl_sr_index_t. @spec Portals 4.3, 3.3.7

@@ -1,6 +1,6 @@
 #pragma once
-// Which process of a node owns a control queue or a barrier gate. On a real node the names of the shared segments
-// answer (engine_node.cpp); in a simulation a table does.
+// Which process of a node owns a control queue or a barrier gate, and what memory of ours others there may use. On a
+// real node the names of the shared segments answer (engine_node.cpp); in a simulation a table does.
 
 #include <cstdint>
 
@@ -30,9 +30,13 @@ class NodeDirectory {
   /// Gives back what this process has claimed. A process that ends has given back everything.
   virtual void release(std::uint64_t key) = 0;
 
-  /// Lets peers on the node see a region of registered memory, or see it no more.
-  virtual void publish(const PublishedRegion&) {}
-  virtual void withdraw(std::uint64_t) {}
+  /// Lets peers on the node see memory that they may use themselves, or see it no more.
+  /// @return false: they do not see it
+  virtual bool publish(const PublishedRegion&) { return false; }
+  virtual void withdraw(std::uint64_t /*key*/) {}
+
+  /// Whether some peer still uses what was withdrawn. @param key  an entry_key
+  virtual bool is_visited(std::uint64_t /*key*/) { return false; }
 
   /// @param owner  set if it is found
   virtual FindResult find(std::uint64_t key, ProcessId* owner) = 0;

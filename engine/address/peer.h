@@ -2,6 +2,7 @@
 // One other process, as this engine knows it: the link to it, what waits to go there, and what is arriving from there.
 // Made when the first packet goes or comes; lives as long as the engine. Touched on duty only.
 
+#include <array>
 #include <boost/intrusive/list.hpp>
 #include <cstdint>
 #include <deque>
@@ -81,6 +82,15 @@ struct HeldNotice {
   bool awaited = false;  ///< Of a get whose data has not left yet.
 };
 
+/// The first entry of a portal table entry of the peer, which we use ourselves.
+struct PublishedEntry {
+  std::uint64_t key = 0;  ///< entry_key; 0: none is known here.
+  MappedRegion region;
+};
+
+/// By portal table index; two that share a place take turns.
+using PublishedEntries = std::array<PublishedEntry, 8>;
+
 /// Whether packets can go to the peer.
 enum class PeerState : std::uint8_t {
   kUnconnected,  ///< No link yet, or the last one was lost.
@@ -104,6 +114,7 @@ struct Peer {
   boost::intrusive::list<OutgoingAnswer> answers;    ///< In the order of completion; the first may be partly sent.
   boost::intrusive::list<OutgoingRequest> lent_requests;  ///< All has left, and the peer may still read our memory.
   boost::intrusive::list<OutgoingAnswer> lent_answers;    ///< The same.
+  std::unique_ptr<PublishedEntries> published;            ///< nullptr: it has told of none since the link was made.
   std::deque<HeldNotice> held_notices;  ///< uTofu: the first is awaited; empty if no get is under way.
   Arrival request_stream;               ///< Request that is arriving.
   Arrival answer_stream;                ///< Answer that is arriving; header.operation_id names the operation.

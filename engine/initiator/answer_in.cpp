@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/initiator/portals_direct.h"
 #include "engine/initiator/report.h"
 #include "engine/initiator/tofu_report.h"
 #include "engine/target/deliver.h"
@@ -55,6 +56,8 @@ void receive_answer(Core& core, Peer& peer, const PacketHeader& header, Payload 
   if (operation->fail == NiFail::kPtDisabled) operation->send_fail = NiFail::kPtDisabled;
   operation->silent = (header.flags & kFlagSilent) != 0;
   operation->list = (header.flags & kFlagOverflowList) != 0 ? ListKind::kOverflow : ListKind::kPriority;
+  if ((header.flags & kFlagPublished) != 0) [[unlikely]]
+    remember_published(core, peer, operation->interface_index, header.pt_index);
   operation->mlength = header.length;
   operation->remote_offset = header.remote_offset;
   if (!payload.is_here()) [[unlikely]]

@@ -30,6 +30,7 @@ void lose_peer(Core& core, Peer& peer) {
   if (peer.state == PeerState::kConnected) {
     finish_taken(core, peer);  // What it read before it was gone has been sent.
     end_lane_on_duty(core, peer);
+    peer.published.reset();
     peer.wire->disconnect(peer.link);
     core.counters.add(Counter::kPeersLost);
   } else if (!peer.answers.empty()) {

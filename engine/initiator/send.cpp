@@ -5,6 +5,7 @@
 
 #include "engine/initiator/answer_in.h"
 #include "engine/initiator/connect.h"
+#include "engine/initiator/portals_direct.h"
 #include "engine/initiator/report.h"
 #include "engine/initiator/send_steps.h"
 #include "engine/initiator/tofu_send.h"
@@ -175,6 +176,12 @@ void count_request(Core& core, DescriptorKind kind) {
                                                    : Counter::kAtomicsSent);
 }
 
+/// Where the data of a reply goes; nullptr if there is no reply.
+MemoryDescriptor* reply_memory(Interface& ni, MemoryDescriptor& md, const Descriptor& d) {
+  if (d.kind == DescriptorKind::kGet) return &md;
+  return is_fetching(d.kind) ? ni.mds.find(d.get_md_handle) : nullptr;
+}
+
 /// Keeps the memory descriptors of the descriptor from being freed until its SEND and REPLY.
 /// @return the one of md_handle, nullptr if one of them is gone
 MemoryDescriptor* hold_memory(Interface& ni, const Descriptor& d) {
@@ -187,6 +194,17 @@ MemoryDescriptor* hold_memory(Interface& ni, const Descriptor& d) {
   }
   ++md->pending;
   return md;
+}
+
+/// Does a request of which the target need not know. @return false: it is none, or packets have to do it
+bool use_published(const Sending& s) {
+  const Descriptor& d = s.descriptor;
+  if (s.peer.published == nullptr) return false;
+  MemoryDescriptor* reply_md = reply_memory(s.ni, s.md, d);
+  if (!use_published(s.core, s.ni, s.peer, s.md, reply_md, d)) return false;
+  end_operation(s.ni, s.md);
+  if (reply_md != nullptr && is_fetching(d.kind)) end_operation(s.ni, *reply_md);
+  return true;
 }
 
 /// PTL_MD_VOLATILE: the caller may change its buffer as soon as the call returns, so what waits needs a copy.
@@ -214,6 +232,7 @@ void start_transfer(Core& core, Interface& ni, const Descriptor& d) {
   SendProgress progress;
   const Sending sending{core, ni, peer, d, *md, progress};
   if (reach == Reach::kNever) return abandon(sending, NiFail::kUndeliverable);
+  if (reach == Reach::kNow && use_published(sending)) return;
   count_request(core, d.kind);
   send_or_wait(sending, reach == Reach::kNow && peer.requests.empty());
 }
@@ -256,7 +275,8 @@ bool send_short(Core& core, Interface& ni, MemoryDescriptor& md, const Descripto
   if (target == nullptr) return false;
   Peer& peer = core.peer(*target);
   if (peer.state != PeerState::kConnected || !peer.requests.empty()) return false;
-  MemoryDescriptor* reply_md = is_get ? &md : is_fetching(d.kind) ? ni.mds.find(d.get_md_handle) : nullptr;
+  MemoryDescriptor* reply_md = reply_memory(ni, md, d);
+  if (peer.published != nullptr && use_published(core, ni, peer, md, reply_md, d)) return true;
   std::byte* payload = peer.wire->claim(*peer.link, static_cast<std::uint32_t>(bytes));
   if (payload == nullptr) return false;
   PacketHeader header = request_header(core, ni, md, d);

@@ -127,9 +127,10 @@ void count_lane_on_duty(Core& core, DirectLane& lane) {
 
 MappedResult use_mapped_on_duty(Core& core, Peer& peer, VirtualControlQueue& vcq, const Descriptor& d) {
   if (!may_go_now(peer, d)) return MappedResult::kNo;
-  const RegionName name{queue_number(d.match_bits) >> 8, component_of(d.match_bits), stag_of(d.remote_offset)};
+  const std::uint64_t key = region_key(queue_number(d.match_bits) >> 8, stag_of(d.remote_offset));
   MappedRegion region;
-  if (!peer.wire->find_mapped(*peer.link, name, &region)) return MappedResult::kNo;
+  if (!peer.wire->find_mapped(*peer.link, key, &region)) return MappedResult::kNo;
+  if (region.user != component_of(d.match_bits)) return MappedResult::kNo;
   const std::uint64_t offset = stadd_offset(d.remote_offset);
   const bool writes = d.kind != DescriptorKind::kTofuGet;
   if (judge_region(region.bytes, region.writable, offset, d.length, writes) != RegionVerdict::kFine) {

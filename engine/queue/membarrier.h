@@ -18,4 +18,7 @@ inline bool register_private_barrier() { return membarrier(MEMBARRIER_CMD_REGIST
 /// Every running thread of this process has passed a full barrier when it returns. @pre registered
 inline void pass_private_barrier() { membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED); }
 
+/// The same for all processes that have called register_wake_barrier. @return false: the kernel has no such thing
+inline bool pass_shared_barrier() { return membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED) == 0; }
+
 }  // namespace portofu

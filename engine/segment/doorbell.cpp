@@ -27,7 +27,7 @@ std::uint32_t Doorbell::announce() {
   const std::uint32_t seen = shared_.bell.load(std::memory_order_acquire);
   shared_.sleepers.fetch_add(kGenerationStep + 1, std::memory_order_seq_cst);
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (membarrier_works_.load(std::memory_order_relaxed) && membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED) != 0) {
+  if (membarrier_works_.load(std::memory_order_relaxed) && !pass_shared_barrier()) {
     membarrier_works_.store(false, std::memory_order_relaxed);
   }
   return seen;

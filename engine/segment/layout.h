@@ -25,7 +25,7 @@
 namespace portofu {
 
 inline constexpr std::uint64_t kSegmentMagic = 0x75666f74726f500aull;  ///< "\nPortofu", little endian.
-inline constexpr std::uint32_t kLayoutVersion = 7;
+inline constexpr std::uint32_t kLayoutVersion = 8;
 inline constexpr std::uint32_t kPageBytes = 4096;         ///< Unit of the layout, whatever the machine's page is.
 inline constexpr std::uint32_t kMaxChannelCount = 65536;  ///< Bound for what a descriptor may claim.
 
@@ -83,6 +83,9 @@ struct alignas(64) ChannelSlotShared {
   std::atomic<std::uint64_t> claimer_incarnation;
   /// Of two channels of one process the smaller was published first. Writer: claimer, before it publishes.
   std::atomic<std::uint64_t> publish_order;
+  /// entry_key of the published entry whose memory the claimer is using, 0: none. Writer: the claimer (relaxed, then a
+  /// look at the entry's sequence number; release afterwards). Reader: the owner, who takes entries back (V1, acquire).
+  std::atomic<std::uint64_t> visited;
 };
 
 static_assert(sizeof(ChannelSlotShared) == 64 && std::is_standard_layout_v<ChannelSlotShared>);

@@ -6,6 +6,7 @@ namespace portofu {
 namespace {
 
 constexpr std::uint64_t kWritable = std::uint64_t{1} << 32;
+constexpr std::uint64_t kReadable = std::uint64_t{1} << 33;
 
 std::uint32_t place_of(std::uint64_t key, std::uint32_t probe) {
   const auto first = static_cast<std::uint32_t>(key * 0x9e3779b97f4a7c15u >> 40);
@@ -21,7 +22,8 @@ void write(RegionSlotShared& slot, const PublishedRegion& region) {
   slot.key.store(region.key, std::memory_order_relaxed);
   slot.start.store(region.start, std::memory_order_relaxed);
   slot.bytes.store(region.bytes, std::memory_order_relaxed);
-  slot.access.store(region.component | (region.writable ? kWritable : 0), std::memory_order_relaxed);
+  const std::uint64_t access = region.user | (region.writable ? kWritable : 0) | (region.readable ? kReadable : 0);
+  slot.access.store(access, std::memory_order_relaxed);
   slot.sequence.store(sequence + 2, std::memory_order_release);
 }
 
@@ -53,8 +55,9 @@ bool find_published_region(const RegionTableShared& table, std::uint64_t key, Fo
     region->start = slot.start.load(std::memory_order_relaxed);
     region->bytes = slot.bytes.load(std::memory_order_relaxed);
     const std::uint64_t access = slot.access.load(std::memory_order_relaxed);
-    region->component = static_cast<std::uint32_t>(access);
+    region->user = static_cast<std::uint32_t>(access);
     region->writable = (access & kWritable) != 0;
+    region->readable = (access & kReadable) != 0;
     region->sequence = &slot.sequence;
     region->seen = before;
     // (G1) What was read is older than this look at the number.

@@ -1,6 +1,7 @@
 #pragma once
-// Registered memory of a process, as its peers on the node may read it: enough to write there without its help. In its
-// segment; peers read and never write. What is not listed here, because the table is full, is reached by packets.
+// Memory of a process that its peers on the node may use without its help, as they read of it: regions of uTofu, and
+// entries of Portals of which the process wants to hear nothing. In its segment; peers read and never write. What is not
+// listed here, because the table is full, is reached by packets.
 
 #include <atomic>
 #include <cstdint>
@@ -10,16 +11,22 @@ namespace portofu {
 
 /// A region that peers may look up.
 struct PublishedRegion {
-  std::uint64_t key = 0;    ///< region_key.
+  std::uint64_t key = 0;    ///< region_key or entry_key.
   std::uint64_t start = 0;  ///< Address in the owner's memory.
   std::uint64_t bytes = 0;
-  std::uint32_t component = 0;  ///< The VCQ that registered it.
+  std::uint32_t user = 0;       ///< The component of the VCQ that registered it; the usage ID that may use the entry.
   bool writable = false;
+  bool readable = true;
 };
 
 /// Names a region: a control queue of the owner (20 bits) and a STag (24 bits). Never 0.
 constexpr std::uint64_t region_key(std::uint32_t control_queue, std::uint32_t stag) {
   return std::uint64_t{1} << 63 | std::uint64_t{control_queue} << 24 | stag;
+}
+
+/// Names the first entry of a portal table entry. Never 0, and never a region_key.
+constexpr std::uint64_t entry_key(std::uint32_t interface_index, std::uint32_t pt_index) {
+  return std::uint64_t{1} << 62 | std::uint64_t{interface_index} << 32 | pt_index;
 }
 
 /// One place. Writer: the owner, on duty. Readers: peers, who believe what they read only if `sequence` was even and
@@ -29,7 +36,7 @@ struct alignas(64) RegionSlotShared {
   std::atomic<std::uint64_t> key;       ///< 0: free.
   std::atomic<std::uint64_t> start;
   std::atomic<std::uint64_t> bytes;
-  std::atomic<std::uint64_t> access;  ///< Component; bit 32: writable.
+  std::atomic<std::uint64_t> access;  ///< User; bit 32: writable; bit 33: readable.
 };
 static_assert(sizeof(RegionSlotShared) == 64 && std::is_standard_layout_v<RegionSlotShared>);
 
@@ -45,8 +52,8 @@ struct RegionTableShared {
 /// @return false if there was no place for it
 bool publish_region(RegionTableShared& table, const PublishedRegion& region);
 
-/// Nobody finds the region any more. Who has found it already may still write: the program must not take memory away
-/// from communication under way (guide, 3.6).
+/// Nobody finds the region any more. Who has found it already may still write: of uTofu the program must not take memory
+/// away from communication under way (guide, 3.6); who uses an entry says so (ChannelSlotShared::visited).
 void withdraw_region(RegionTableShared& table, std::uint64_t key);
 
 /// A region as a reader found it. It is still that as long as `sequence` has the value `seen` (G1).

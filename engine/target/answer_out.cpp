@@ -24,6 +24,10 @@ PacketHeader answer_header(const Core& core, const AnswerContent& content) {
   PacketHeader header = stamped_header(core, PacketType::kAnswer);
   header.flags = static_cast<std::uint8_t>((content.silent ? kFlagSilent : 0) | (content.ordered ? 0 : kFlagUnordered) |
                                            (content.list == ListKind::kOverflow ? kFlagOverflowList : 0));
+  if (content.published) [[unlikely]] {
+    header.flags |= kFlagPublished;
+    header.pt_index = content.pt_index;
+  }
   header.ni_fail_type = static_cast<std::uint8_t>(content.fail);
   header.operation_id = content.operation_id;
   header.remote_offset = fresh(content.remote_offset);

@@ -104,6 +104,10 @@ bool atomic_is_legal(AtomicOperation operation, AtomicType type, AtomicUse use) 
   return use_fits && (rule.portals_classes & static_cast<std::uint8_t>(rule_of(type).type_class)) != 0;
 }
 
+bool is_atomic_for_all(AtomicType type, const std::byte* target) {
+  return is_valid(type) && choose_atomic_access(type, target, cpu_has_word16()) == AtomicAccess::kCpu;
+}
+
 AtomicResult execute_atomic(const AtomicRequest& request) {
   if (!is_valid(request.operation) || !is_valid(request.type)) return AtomicResult::kIllegal;
   if (!unit_has(request.operation, request.type)) return AtomicResult::kIllegal;

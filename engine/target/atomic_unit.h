@@ -107,6 +107,9 @@ enum class AtomicResult : std::uint8_t {
   kFault       ///< The target is not mapped, or not writable; items before the bad address may have been handled.
 };
 
+/// Whether items of the type at this address are updated by CPU atomics, so that whoever maps the memory may do it.
+bool is_atomic_for_all(AtomicType type, const std::byte* target);
+
 /// Executes an atomic on memory of this process, each item atomically as said at the head of this file. Any thread may
 /// call it. Whether the memory may be touched is for `permission` to say; a fault ends as kFault where
 /// install_fault_guard was called. No other guard is needed around it.

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "engine/target/answer_out.h"
+#include "engine/target/published_entry.h"
 
 namespace portofu {
 namespace {
@@ -76,6 +77,7 @@ void empty_lists(Interface& ni, PortalTableEntry& portal) {
 
 void close_interface_on_duty(Core& core, std::uint32_t index) {
   Interface& ni = *core.interfaces[index];
+  end_visits(core, ni);
   for (auto& [key, peer] : core.peers) let_go(core, *peer, index);
   close_operations(core, index);
   core.fired.remove_and_dispose_if(

@@ -1,11 +1,14 @@
 #include "engine/target/flow_control.h"
 
+#include "engine/target/published_entry.h"
+
 namespace portofu {
 
 Refusal exhausted(Core& core, Interface& ni, std::uint32_t pt_index, const ListEntry* entry) {
   PortalTableEntry& portal = *ni.portal(pt_index);
   if (!portal.flow_control) return Refusal::kNoMatch;
   portal.enabled = false;
+  withdraw_entry(core, ni, portal, pt_index);
   core.counters.add(Counter::kFlowControlEvents);
   if (entry != nullptr && (entry->options & kEntryEventFlowctrlDisable) != 0) return Refusal::kFlowControl;
   EventQueue* queue = ni.eqs.find(portal.eq_handle);

@@ -4,6 +4,7 @@
 
 #include "engine/queue/fresh_line.h"
 #include "engine/target/complete.h"
+#include "engine/target/published_entry.h"
 
 namespace portofu {
 namespace {
@@ -45,8 +46,9 @@ Taken take_unexpected(Core& core, Interface& ni, PortalTableEntry& portal, const
   return Taken::kLinkIt;
 }
 
-void fill(ListEntry& entry, EntryRequest&& request, Handle handle, std::uint64_t local_offset) {
+void fill(const Interface& ni, ListEntry& entry, EntryRequest&& request, Handle handle, std::uint64_t local_offset) {
   const MatchCriteria& criteria = request.criteria;
+  entry.may_be_published = may_be_published(ni, request);
   entry.criteria = {fresh(criteria.match_bits),
                     fresh(criteria.ignore_bits),
                     {fresh(criteria.match_id.nid), fresh(criteria.match_id.pid)},
@@ -108,14 +110,14 @@ Status append_entry(Core& core, Interface& ni, EntryRequest&& request, Handle* h
     retire(ni, *entry, *handle);
     return Status::kOk;
   }
-  fill(*entry, std::move(request), *handle, local_offset);
+  fill(ni, *entry, std::move(request), *handle, local_offset);
   (entry->list == ListKind::kPriority ? portal.priority : portal.overflow).append(*entry);
   ++portal.entry_count;
   report_link(core, ni, portal.eq_handle, *entry);
   return Status::kOk;
 }
 
-Status unlink_entry(Interface& ni, Handle handle) {
+Status unlink_entry(Core& core, Interface& ni, Handle handle) {
   ListEntry* entry = ni.entries.find(handle);
   if (entry == nullptr) {
     const ListEntry* stale = ni.entries.find_stale(handle);
@@ -123,6 +125,7 @@ Status unlink_entry(Interface& ni, Handle handle) {
   }
   if (entry->state != EntryState::kLinked || entry->pending != 0 || entry->unexpected_count != 0) return Status::kInUse;
   PortalTableEntry& portal = *ni.portal(entry->pt_index);
+  if (entry->may_be_published && portal.was_published && is_in_use(core, ni, portal, *entry)) return Status::kInUse;
   (entry->list == ListKind::kPriority ? portal.priority : portal.overflow).remove(*entry);
   --portal.entry_count;
   entry->segment.clear();

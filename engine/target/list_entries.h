@@ -27,7 +27,7 @@ Status append_entry(Core& core, Interface& ni, EntryRequest&& request, Handle* h
 
 /// Removes an entry that nothing refers to.
 /// @return kOk | kInUse | kArgInvalid
-Status unlink_entry(Interface& ni, Handle handle);
+Status unlink_entry(Core& core, Interface& ni, Handle handle);
 
 /// What a search does with a header that it finds; the values of ptl_search_op_t.
 enum class SearchOperation : std::uint8_t { kOnly = 0, kDelete = 1 };

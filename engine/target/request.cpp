@@ -12,6 +12,7 @@
 #include "engine/target/match_header.h"
 #include "engine/target/match_steps.h"
 #include "engine/target/permission.h"
+#include "engine/target/published_entry.h"
 #include "engine/target/tofu_request.h"
 
 namespace portofu {
@@ -98,7 +99,7 @@ void count_match(Core& core, const Arrival& arrival) {
   if (arrival.unexpected != nullptr) core.counters.add(Counter::kHeadersUnexpected);
 }
 
-AnswerContent content_of(const PacketHeader& header, const Placement& placement) {
+AnswerContent content_of(Core& core, Interface& ni, const PacketHeader& header, const Placement& placement) {
   AnswerContent content;
   content.operation_id = header.operation_id;
   content.fail = placement.fail;
@@ -106,13 +107,17 @@ AnswerContent content_of(const PacketHeader& header, const Placement& placement)
   content.silent = (placement.entry->options & kEntryAckDisable) != 0;
   content.mlength = placement.mlength;
   content.remote_offset = placement.offset;
+  if (placement.entry->may_be_published) [[unlikely]] {
+    content.published = publish_entry(core, ni, *placement.entry);
+    content.pt_index = header.pt_index;
+  }
   return content;
 }
 
 /// A put, or an atomic without reply, has all its data: completes it and acknowledges.
 void finish(Core& core, Interface& ni, Peer& peer, Arrival& arrival) {
   arrival.mode = ArrivalMode::kIdle;
-  const AnswerContent content = content_of(arrival.header, arrival);
+  const AnswerContent content = content_of(core, ni, arrival.header, arrival);
   const bool answered = (arrival.header.flags & kFlagAnswerWanted) != 0;
   complete_arrival(core, ni, peer, arrival);
   if (answered) send_answer(core, peer, content);
@@ -141,7 +146,7 @@ bool receive_whole_put(Core& core, Interface& ni, Peer& peer, const PacketHeader
   ++core.activity;
   report_communication(core, ni, portal->eq_handle, header, place);
   std::optional<AnswerContent> answer;  // Of the entry, which may go.
-  if ((header.flags & kFlagAnswerWanted) != 0) answer = content_of(header, place);
+  if ((header.flags & kFlagAnswerWanted) != 0) answer = content_of(core, ni, header, place);
   if (place.entry->state != EntryState::kLinked) advance_unlink(core, ni, *place.entry);
   if (answer) send_answer(core, peer, *answer);
   return true;
@@ -167,7 +172,7 @@ void run_atomic(Core& core, Interface& ni, Peer& peer, Arrival& arrival, const s
   if (!done) arrival.fail = NiFail::kDropped;  // Not aligned (README, atomics).
   if (arrival.fail != NiFail::kOk) arrival.mlength = 0;
   if (!fetching) return finish(core, ni, peer, arrival);
-  const AnswerContent content = content_of(arrival.header, arrival);
+  const AnswerContent content = content_of(core, ni, arrival.header, arrival);
   arrival.mode = ArrivalMode::kIdle;
   complete_arrival(core, ni, peer, arrival);
   send_answer_data(core, peer, content, fetched.data());
@@ -177,7 +182,7 @@ void run_get(Core& core, Interface& ni, Peer& peer, Arrival& arrival) {
   Arrival reply = arrival;
   reply.mode = ArrivalMode::kDeliver;
   arrival.mode = ArrivalMode::kIdle;
-  send_reply(core, peer, ni.index, content_of(reply.header, reply), reply);
+  send_reply(core, peer, ni.index, content_of(core, ni, reply.header, reply), reply);
 }
 
 }  // namespace

@@ -54,6 +54,9 @@ constexpr const char* packet_type_name(PacketType type) {
 
 /// Bits of PacketHeader::flags.
 inline constexpr std::uint8_t kFlagAnswerWanted = 1u << 0;  ///< Request: the target must answer with `operation_id`.
+/// kAnswer, where requests have kFlagAnswerWanted: the first entry of portal table entry `pt_index` is published
+/// (engine/segment/region_table.h), for whom maps it.
+inline constexpr std::uint8_t kFlagPublished = kFlagAnswerWanted;
 inline constexpr std::uint8_t kFlagAnswerStream = 1u << 1;  ///< kData: belongs to an answer, not to a request.
 inline constexpr std::uint8_t kFlagOverflowList = 1u << 2;  ///< kAnswer: delivered into the overflow list.
 inline constexpr std::uint8_t kFlagSilent = 1u << 3;        ///< kAnswer: releases the buffer, raises no ACK (3.13.3).
@@ -83,7 +86,7 @@ struct alignas(64) PacketHeader {
   std::uint8_t flags;             ///< kFlag* bits; unknown bits refuse the packet.
   std::uint8_t interface_index;   ///< Request: logical interface of the target, 0..3 (matching?, logical?).
   std::uint8_t ni_fail_type;      ///< kAnswer: outcome, values of engine/event/event.h; 0 is success.
-  std::uint16_t pt_index;         ///< Request: index into the target's portal table.
+  std::uint16_t pt_index;         ///< Request: index into the target's portal table. kAnswer: with kFlagPublished.
   std::uint8_t atomic_operation;  ///< kAtomic, kFetchAtomic, kSwap: AtomicOperation, else 0.
   std::uint8_t atomic_type;       ///< kAtomic, kFetchAtomic, kSwap: AtomicType, else 0.
   std::uint32_t payload_bytes;    ///< Payload in this packet; at most the wire's max_payload_bytes().

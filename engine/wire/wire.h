@@ -68,21 +68,17 @@ struct DirectPut {
   std::uint64_t bytes = 0;
 };
 
-/// Names registered memory of a peer.
-struct RegionName {
-  std::uint32_t control_queue = 0;  ///< Of the peer.
-  std::uint32_t component = 0;
-  std::uint32_t stag = 0;
-};
-
-/// Registered memory of a peer that this process maps. Usable until the link is given back, and only while `sequence`
-/// has the value `seen` (G1).
+/// Memory of a peer that this process maps, and may use itself (engine/segment/region_table.h). Usable until the link is
+/// given back, and only while `sequence` has the value `seen` (G1).
 struct MappedRegion {
   std::byte* memory = nullptr;
   std::uint64_t bytes = 0;
   bool writable = false;
   const std::atomic<std::uint64_t>* sequence = nullptr;
   std::uint64_t seen = 0;
+  bool readable = true;
+  std::uint32_t user = 0;                         ///< PublishedRegion::user.
+  std::atomic<std::uint64_t>* visited = nullptr;  ///< Where to say that it is in use (V1); nullptr: that cannot be said.
 };
 
 /// Payload that stays where it is.
@@ -174,8 +170,9 @@ class Wire {
   virtual bool put_directly(Link&, const DirectPut&) { return false; }
 
   /// Finds memory of the peer that this process reaches by its own loads and stores.
+  /// @param key  region_key or entry_key
   /// @return false if it does not
-  virtual bool find_mapped(Link&, const RegionName&, MappedRegion*) { return false; }
+  virtual bool find_mapped(Link&, std::uint64_t /*key*/, MappedRegion*) { return false; }
 
   /// Whether the peer has taken all that was published to it but settled packets (is_settled of header.h).
   virtual bool has_settled(Link&) { return false; }

@@ -91,7 +91,7 @@ int unlink(ptl_handle_any_t handle, bool is_matching) {
   const Engine::Duty duty(*engine);
   Interface* ni = interface_of_object(duty.core(), handle);
   if (ni == nullptr || ni->is_matching() != is_matching) return PTL_ARG_INVALID;
-  return to_rc(unlink_entry(*ni, handle));
+  return to_rc(unlink_entry(duty.core(), *ni, handle));
 }
 
 int search(const EntryCall& call, ptl_search_op_t operation) {

@@ -1,5 +1,6 @@
 // 3.7 Portal table entries.
 
+#include "engine/target/published_entry.h"
 #include "lib/portals4/library.h"
 
 using namespace portofu;
@@ -14,7 +15,7 @@ std::uint32_t first_free_index(const Interface& ni) {
   return PTL_PT_ANY;
 }
 
-/// Calls `use(interface, portal table entry)` on duty.
+/// Calls `use(core, interface, portal table entry)` on duty.
 template <class Use>
 int with_portal(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, Use&& use) {
   Engine* engine = nullptr;
@@ -22,7 +23,7 @@ int with_portal(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, Use&& use) {
   const Engine::Duty duty(*engine);
   Interface* ni = interface_of(duty.core(), ni_handle);
   PortalTableEntry* portal = ni != nullptr ? ni->portal(pt_index) : nullptr;
-  return portal != nullptr ? use(*ni, *portal) : PTL_ARG_INVALID;
+  return portal != nullptr ? use(duty.core(), *ni, *portal) : PTL_ARG_INVALID;
 }
 
 int allocate(Interface& ni, unsigned int options, ptl_handle_eq_t eq_handle, ptl_pt_index_t wanted,
@@ -59,7 +60,7 @@ int PtlPTAlloc(ptl_handle_ni_t ni_handle, unsigned int options, ptl_handle_eq_t 
 }
 
 int PtlPTFree(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) {
-  return with_portal(ni_handle, pt_index, [&](Interface& ni, const PortalTableEntry& portal) {
+  return with_portal(ni_handle, pt_index, [&](Core&, Interface& ni, const PortalTableEntry& portal) {
     if (portal.entry_count != 0 || portal.in_progress != 0 || !portal.unexpected.empty()) return PTL_PT_IN_USE;
     if (portal.flow_control) {
       if (EventQueue* queue = ni.eqs.find(portal.eq_handle)) queue->unreserve_on_duty();
@@ -70,8 +71,9 @@ int PtlPTFree(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) {
 }
 
 int PtlPTDisable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) {
-  const int rc = with_portal(ni_handle, pt_index, [](const Interface&, PortalTableEntry& portal) {
+  const int rc = with_portal(ni_handle, pt_index, [&](Core& core, Interface& ni, PortalTableEntry& portal) {
     portal.enabled = false;
+    withdraw_entry(core, ni, portal, pt_index);
     return PTL_OK;
   });
   Engine* engine = nullptr;
@@ -83,11 +85,15 @@ int PtlPTDisable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) {
     return portal == nullptr || portal->in_progress == 0;
   };
   engine->wait(is_quiet, Engine::kForever, OnAbort::kGoOn);
+  with_portal(ni_handle, pt_index, [&](Core& core, Interface& ni, PortalTableEntry& portal) {
+    end_visits(core, portal, entry_key(ni.index, pt_index));
+    return PTL_OK;
+  });
   return PTL_OK;
 }
 
 int PtlPTEnable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) {
-  return with_portal(ni_handle, pt_index, [](const Interface&, PortalTableEntry& portal) {
+  return with_portal(ni_handle, pt_index, [](Core&, const Interface&, PortalTableEntry& portal) {
     portal.enabled = true;
     return PTL_OK;
   });

@@ -550,7 +550,7 @@ void talk_to_liar(WirePeer& self, ProcessId liar) {
   if (self.wire->connect(liar, &link) != ConnectResult::kConnected) return;
   for (int i = 0; i < 20 && !link->lost; ++i) self.send(link, std::string(static_cast<std::size_t>(i) * 200, 'x'));
   MappedRegion region;
-  for (std::uint32_t stag = 0; stag < 4; ++stag) self.wire->find_mapped(*link, {0, 0, stag}, &region);
+  for (std::uint32_t stag = 0; stag < 4; ++stag) self.wire->find_mapped(*link, region_key(0, stag), &region);
   self.wire->check_peers();
   self.wire->has_room_again();
   self.receive();

@@ -203,7 +203,7 @@ bool World::is_live_entry(std::size_t process, Handle handle) const {
 
 void World::unlink(std::size_t process, Handle handle) {
   const Engine::Duty duty(nodes_[process]->engine());
-  const Status status = unlink_entry(nodes_[process]->interface(), handle);
+  const Status status = unlink_entry(nodes_[process]->core(), nodes_[process]->interface(), handle);
   const Status expected = model_.unlink(process, handle);
   if (status == expected) return;
   complain(process, "unlink gave " + std::to_string(static_cast<int>(status)) + ", expected " +

@@ -74,6 +74,7 @@ bool claim_channel(PeerSegment& peer, const Claimer& claimer, ChannelClaim* clai
 bool publish_channel(PeerSegment& peer, const Claimer& claimer, ChannelClaim* claim) {
   ChannelSlotShared& slot = peer.slot(claim->slot_index);
   slot.claimer_incarnation.store(claimer.incarnation, std::memory_order_relaxed);
+  slot.visited.store(0, std::memory_order_relaxed);
   // Released to the owner by move_slot (S2).
   slot.publish_order.store(peer.control().publish_count.fetch_add(1, std::memory_order_relaxed),
                            std::memory_order_relaxed);

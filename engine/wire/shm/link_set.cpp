@@ -212,19 +212,27 @@ bool LinkSet::put_directly(ShmLink& link, const DirectPut& put) {
   FoundRegion region;
   if (!find_published_region(link.segment->regions(), region_key(put.control_queue, put.stag), &region)) return false;
   const RegionVerdict verdict = judge_region(region.bytes, region.writable, put.offset, put.bytes, true);
-  if (verdict != RegionVerdict::kFine || region.component != put.component) return false;
+  if (verdict != RegionVerdict::kFine || region.user != put.component) return false;
   const std::uint64_t address = region.start + put.offset;
   return link.segment->write_memory(address, put.data, put.bytes, tofu_tail_bytes(address + put.bytes, put.bytes));
 }
 
-bool LinkSet::find_mapped(ShmLink& link, const RegionName& name, MappedRegion* mapped) {
+bool LinkSet::find_mapped(ShmLink& link, std::uint64_t key, MappedRegion* mapped) {
   if (!direct_ || link.lost || !link.segment->has_heap()) return false;
   FoundRegion region;
-  const std::uint64_t key = region_key(name.control_queue, name.stag);
-  if (!find_published_region(link.segment->regions(), key, &region) || region.component != name.component) return false;
+  if (!find_published_region(link.segment->regions(), key, &region)) return false;
   std::byte* const memory = link.segment->find_mapped(region.start, region.bytes);
   if (memory == nullptr) return false;
-  *mapped = {memory, region.bytes, region.writable, region.sequence, region.seen};
+  // Who takes an entry back relies on our part of its barrier.
+  const bool can_visit = barrier_ == WakeBarrier::kMembarrier;
+  mapped->memory = memory;
+  mapped->bytes = region.bytes;
+  mapped->writable = region.writable;
+  mapped->readable = region.readable;
+  mapped->user = region.user;
+  mapped->sequence = region.sequence;
+  mapped->seen = region.seen;
+  mapped->visited = can_visit ? &link.segment->slot(link.claim.slot_index).visited : nullptr;
   return true;
 }
 

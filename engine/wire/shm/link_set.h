@@ -99,7 +99,7 @@ class LinkSet {
   bool help(ShmLink& link);
 
   bool put_directly(ShmLink& link, const DirectPut& put);
-  bool find_mapped(ShmLink& link, const RegionName& name, MappedRegion* region);
+  bool find_mapped(ShmLink& link, std::uint64_t key, MappedRegion* region);
   bool has_settled(ShmLink& link) { return link.producer.is_drained(link.unsettled_end); }
 
   bool has_room_again();

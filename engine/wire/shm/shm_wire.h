@@ -56,8 +56,8 @@ class ShmWire final : public Wire {
   bool put_directly(Link& link, const DirectPut& put) override {
     return links_.put_directly(static_cast<ShmLink&>(link), put);
   }
-  bool find_mapped(Link& link, const RegionName& name, MappedRegion* region) override {
-    return links_.find_mapped(static_cast<ShmLink&>(link), name, region);
+  bool find_mapped(Link& link, std::uint64_t key, MappedRegion* region) override {
+    return links_.find_mapped(static_cast<ShmLink&>(link), key, region);
   }
   bool has_settled(Link& link) override { return links_.has_settled(static_cast<ShmLink&>(link)); }
 

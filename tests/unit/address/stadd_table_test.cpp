@@ -43,7 +43,10 @@ struct ToldDirectory final : NodeDirectory {
   ClaimResult claim(std::uint64_t) override { return ClaimResult::kClaimed; }
   void release(std::uint64_t) override {}
   FindResult find(std::uint64_t, ProcessId*) override { return FindResult::kNobody; }
-  void publish(const PublishedRegion& region) override { regions[region.key] = region; }
+  bool publish(const PublishedRegion& region) override {
+    regions[region.key] = region;
+    return true;
+  }
   void withdraw(std::uint64_t key) override { regions.erase(key); }
   std::map<std::uint64_t, PublishedRegion> regions;
 };
@@ -59,7 +62,7 @@ TEST_F(StaddTableTest, Directory__knows_every_region_as_long_as_it_is_registered
   const PublishedRegion& one = directory.regions.at(region_key(9, stag_of(stadd)));
   EXPECT_EQ(one.start, reinterpret_cast<std::uintptr_t>(memory.data()) + 8);
   EXPECT_EQ(one.bytes, 100u);
-  EXPECT_EQ(one.component, 2u);
+  EXPECT_EQ(one.user, 2u);
   EXPECT_TRUE(one.writable);
   EXPECT_FALSE(directory.regions.at(region_key(9, stag_of(chosen))).writable);
   EXPECT_TRUE(told.remove(2, stadd, &gone));

@@ -27,7 +27,7 @@ TEST_F(RegionTableTest, Region__is_found_by_queue_and_stag_until_it_is_withdrawn
   ASSERT_TRUE(find_published_region(*table, region_key(3, 7), &found));
   EXPECT_EQ(found.start, 100u);
   EXPECT_EQ(found.bytes, 101u);
-  EXPECT_EQ(found.component, 4u);
+  EXPECT_EQ(found.user, 4u);
   EXPECT_TRUE(found.writable);
   ASSERT_TRUE(find_published_region(*table, region_key(3, 8), &found));
   EXPECT_FALSE(found.writable);
@@ -65,7 +65,7 @@ TEST_F(RegionTableTest, Reader__never_sees_half_of_a_change) {
     if (!find_published_region(*table, region_key(3, 7), &found)) continue;
     ++seen;
     ASSERT_EQ(found.bytes, found.start + 1);
-    ASSERT_EQ(found.component, found.start % 8);
+    ASSERT_EQ(found.user, found.start % 8);
     ASSERT_EQ(found.writable, found.start % 2 == 0);
   }
   end.store(true);

@@ -161,7 +161,7 @@ class FakeWire final : public Wire {
   void offer(std::byte* target, std::uint64_t bytes) override { offers.push_back({target, bytes}); }
   void take_offers_back(ProcessId source) override { taken_back.push_back(source); }
 
-  bool find_mapped(Link&, const RegionName&, MappedRegion* region) override {
+  bool find_mapped(Link&, std::uint64_t, MappedRegion* region) override {
     *region = mapped;
     return mapped.memory != nullptr;
   }

@@ -344,10 +344,10 @@ TEST_F(AnswerOutTest, Waiting_reply__keeps_its_entry_from_being_unlinked) {
   make_room(0);
   const Handle handle = append(entry());
   receive(get_header(2 * kPacketBytes, 7));
-  EXPECT_EQ(unlink_entry(ni, handle), Status::kInUse);
+  EXPECT_EQ(unlink_entry(core, ni, handle), Status::kInUse);
   make_room();
   advance();
-  EXPECT_EQ(unlink_entry(ni, handle), Status::kOk);
+  EXPECT_EQ(unlink_entry(core, ni, handle), Status::kOk);
 }
 
 TEST_F(AnswerOutTest, Budget__is_kept) {

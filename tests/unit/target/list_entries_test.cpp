@@ -104,7 +104,7 @@ TEST_F(ListEntriesTest, Append_use_once__takes_the_first_header_and_is_never_lin
   EXPECT_EQ(portal.unexpected.size(), 1u);
   EXPECT_EQ(ni.unexpected_count, 1u);
   EXPECT_EQ(ni.entries.find(handle), nullptr);
-  EXPECT_EQ(unlink_entry(ni, handle), Status::kInUse) << "3.11.3: it has unlinked itself";
+  EXPECT_EQ(unlink_entry(core, ni, handle), Status::kInUse) << "3.11.3: it has unlinked itself";
 }
 
 TEST_F(ListEntriesTest, Append_persistent__takes_all_headers_and_is_linked_then) {
@@ -165,7 +165,7 @@ TEST_F(ListEntriesTest, Append_managed__moves_on_by_the_headers_that_it_takes_if
   receive_unexpected(16);
   const Handle plain = append(entry(kAll | kEntryManageLocal));
   EXPECT_EQ(ni.entries.find(plain)->local_offset, 0u);
-  ASSERT_EQ(unlink_entry(ni, plain), Status::kOk);
+  ASSERT_EQ(unlink_entry(core, ni, plain), Status::kOk);
   receive_unexpected(8);
   receive_unexpected(16);
   const Handle moved = append(entry(kAll | kEntryManageLocal | kEntryLocalIncUhRlength));
@@ -181,7 +181,7 @@ TEST_F(ListEntriesTest, Append_managed__that_headers_fill_is_not_linked_and_leav
   const Handle handle = append(std::move(request));
   EXPECT_THAT(kinds(), ElementsAre(EventKind::kPutOverflow, EventKind::kPutOverflow, EventKind::kAutoUnlink));
   EXPECT_EQ(portal.unexpected.size(), 2u);
-  EXPECT_EQ(unlink_entry(ni, handle), Status::kInUse);
+  EXPECT_EQ(unlink_entry(core, ni, handle), Status::kInUse);
 }
 
 TEST_F(ListEntriesTest, Append_managed__that_is_overrun_stands_at_its_end) {
@@ -206,9 +206,9 @@ TEST_F(ListEntriesTest, Append_use_once__counts_its_overflow) {
 TEST_F(ListEntriesTest, Unlink__takes_the_entry_out) {
   for (const ListKind list : {ListKind::kPriority, ListKind::kOverflow}) {
     const Handle handle = append(entry(kAll, list));
-    EXPECT_EQ(unlink_entry(ni, handle), Status::kOk);
+    EXPECT_EQ(unlink_entry(core, ni, handle), Status::kOk);
     EXPECT_EQ(portal.entry_count, 0u);
-    EXPECT_EQ(unlink_entry(ni, handle), Status::kArgInvalid) << "twice is a mistake";
+    EXPECT_EQ(unlink_entry(core, ni, handle), Status::kArgInvalid) << "twice is a mistake";
   }
   receive_put(8);
   EXPECT_EQ(status(StatusRegister::kDropCount), 1);
@@ -217,36 +217,36 @@ TEST_F(ListEntriesTest, Unlink__takes_the_entry_out) {
 TEST_F(ListEntriesTest, Unlink__is_refused_while_a_message_is_under_way) {
   const Handle handle = append(entry());
   receive(put_header(2 * kPacketBytes));
-  EXPECT_EQ(unlink_entry(ni, handle), Status::kInUse);
+  EXPECT_EQ(unlink_entry(core, ni, handle), Status::kInUse);
   receive(data_header(kPacketBytes, kPacketBytes));
-  EXPECT_EQ(unlink_entry(ni, handle), Status::kOk);
+  EXPECT_EQ(unlink_entry(core, ni, handle), Status::kOk);
 }
 
 TEST_F(ListEntriesTest, Unlink__is_refused_while_headers_refer_to_it_taken_ones_included) {
   const Handle handle = append(entry(kAll, ListKind::kOverflow));
   receive(put_header(2 * kPacketBytes));
   append(entry(kAll | kEntryUseOnce));
-  EXPECT_EQ(unlink_entry(ni, handle), Status::kInUse);
+  EXPECT_EQ(unlink_entry(core, ni, handle), Status::kInUse);
   receive(data_header(kPacketBytes, kPacketBytes));
-  EXPECT_EQ(unlink_entry(ni, handle), Status::kOk);
+  EXPECT_EQ(unlink_entry(core, ni, handle), Status::kOk);
 }
 
 TEST_F(ListEntriesTest, Unlink__of_an_entry_that_unlinks_or_has_unlinked_itself_is_in_use) {
   const Handle handle = append(entry(kAll | kEntryUseOnce));
   receive(put_header(2 * kPacketBytes));
-  EXPECT_EQ(unlink_entry(ni, handle), Status::kInUse) << "kUnlinking";
+  EXPECT_EQ(unlink_entry(core, ni, handle), Status::kInUse) << "kUnlinking";
   receive(data_header(kPacketBytes, kPacketBytes));
-  EXPECT_EQ(unlink_entry(ni, handle), Status::kInUse) << "kGone";
+  EXPECT_EQ(unlink_entry(core, ni, handle), Status::kInUse) << "kGone";
   const Handle overflow = append(entry(kAll | kEntryUseOnce, ListKind::kOverflow));
   receive_put(8);
-  EXPECT_EQ(unlink_entry(ni, overflow), Status::kInUse) << "kUnlinked";
+  EXPECT_EQ(unlink_entry(core, ni, overflow), Status::kInUse) << "kUnlinked";
 }
 
 TEST_F(ListEntriesTest, Unlink__of_what_is_no_entry) {
-  EXPECT_EQ(unlink_entry(ni, 0), Status::kArgInvalid);
-  EXPECT_EQ(unlink_entry(ni, eq), Status::kArgInvalid);
+  EXPECT_EQ(unlink_entry(core, ni, 0), Status::kArgInvalid);
+  EXPECT_EQ(unlink_entry(core, ni, eq), Status::kArgInvalid);
   append(entry());
-  EXPECT_EQ(unlink_entry(ni, make_handle(HandleKind::kListEntry, kMatchingPhysical, 0, 7)), Status::kArgInvalid)
+  EXPECT_EQ(unlink_entry(core, ni, make_handle(HandleKind::kListEntry, kMatchingPhysical, 0, 7)), Status::kArgInvalid)
       << "never allocated";
 }
 

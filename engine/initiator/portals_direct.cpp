@@ -1,0 +1,143 @@
+#include "engine/initiator/portals_direct.h"
+
+#include <array>
+
+#include "engine/initiator/report.h"
+#include "engine/segment/region_table.h"
+#include "engine/target/atomic_unit.h"
+
+namespace portofu {
+namespace {
+
+/// Tells the owner what is in use. Nobody takes it away while this lives and is_allowed.
+class Visit {
+ public:
+  explicit Visit(const PublishedEntry& entry) : visited_(*entry.region.visited) {
+    visited_.store(entry.key, std::memory_order_relaxed);
+    // (V1) Compiler barrier; the owner makes it a full one (membarrier).
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    allowed_ = entry.region.sequence->load(std::memory_order_acquire) == entry.region.seen;
+  }
+  ~Visit() { visited_.store(0, std::memory_order_release); }
+  Visit(const Visit&) = delete;
+  Visit& operator=(const Visit&) = delete;
+
+  bool is_allowed() const { return allowed_; }
+
+ private:
+  std::atomic<std::uint64_t>& visited_;
+  bool allowed_;
+};
+
+PublishedEntry& place_of(PublishedEntries& entries, std::uint32_t pt_index) {
+  return entries[pt_index % entries.size()];
+}
+
+bool reads(DescriptorKind kind) { return kind == DescriptorKind::kGet || is_fetching(kind); }
+
+/// What the owner would refuse, or cut, it refuses or cuts itself.
+bool is_open_for(const MappedRegion& region, std::uint32_t uid, const Descriptor& d) {
+  if (region.user != kUidAny && region.user != uid) return false;
+  if ((reads(d.kind) && !region.readable) || (d.kind != DescriptorKind::kGet && !region.writable)) return false;
+  return d.length != 0 && d.length <= region.bytes && d.remote_offset <= region.bytes - d.length;
+}
+
+/// 2.7.1: behind what was sent before.
+bool may_go_now(Peer& peer, const MemoryDescriptor& md) {
+  return (md.options & kMdUnordered) != 0 || (peer.requests.empty() && peer.wire->has_settled(*peer.link));
+}
+
+/// @param fail  set if the operation is done, and its reply could not be stored
+/// @return false if nothing was done
+bool run_atomic(const MemoryDescriptor& md, const MemoryDescriptor* reply_md, const Descriptor& d, std::byte* target,
+                NiFail* fail) {
+  const auto type = static_cast<AtomicType>(d.atomic_type);
+  if (d.length > kMaxAtomicBytes || !is_atomic_for_all(type, target)) return false;
+  std::array<std::byte, kMaxAtomicBytes> source;
+  std::array<std::byte, kMaxAtomicBytes> fetched;
+  if (!md.segment.read(d.local_offset, source.data(), d.length)) return false;
+  AtomicRequest request{static_cast<AtomicOperation>(d.atomic_operation), type};
+  request.target = target;
+  request.source = source.data();
+  request.fetched = reply_md != nullptr ? fetched.data() : nullptr;
+  request.operand = d.operand.data();
+  request.item_count = d.length / atomic_type_bytes(type);
+  if (execute_atomic(request) != AtomicResult::kDone) return false;
+  if (reply_md != nullptr && !reply_md->segment.write(d.local_get_offset, fetched.data(), d.length)) {
+    *fail = NiFail::kSegv;
+  }
+  return true;
+}
+
+bool run(const MemoryDescriptor& md, const MemoryDescriptor* reply_md, const Descriptor& d, std::byte* target,
+         NiFail* fail) {
+  switch (d.kind) {
+    case DescriptorKind::kPut: return md.segment.read(d.local_offset, target, d.length);
+    case DescriptorKind::kGet: return md.segment.write(d.local_offset, target, d.length);
+    default: return run_atomic(md, reply_md, d, target, fail);
+  }
+}
+
+/// SEND, and ACK or REPLY, of what is complete.
+void report_done(Core& core, Interface& ni, MemoryDescriptor& md, MemoryDescriptor* reply_md, const Descriptor& d,
+                 NiFail fail) {
+  if (d.kind != DescriptorKind::kGet) {
+    const SendReport report{d.length, d.user_ptr, NiFail::kOk};
+    report_send_count(core, ni, md, report);
+    report_send_event(core, ni, md, report);
+  }
+  OutstandingOperation operation;
+  operation.kind = d.kind;
+  operation.interface_index = d.interface_index;
+  operation.ack_req = d.kind != DescriptorKind::kGet && acknowledgement_is_noticed(md, d.ack_req) ? d.ack_req
+                                                                                                   : AckRequest::kNone;
+  operation.md_handle = d.md_handle;
+  operation.get_md_handle = reply_md != nullptr ? reply_md->handle : 0;
+  operation.user_ptr = d.user_ptr;
+  operation.fail = fail;
+  operation.mlength = d.length;
+  operation.remote_offset = d.remote_offset;
+  ++ni.outstanding;
+  if (reply_md != nullptr) ++reply_md->pending;
+  report_answer(core, operation);
+}
+
+void count(Core& core, const Descriptor& d) {
+  core.counters.add(d.kind == DescriptorKind::kPut   ? Counter::kPutsSent
+                    : d.kind == DescriptorKind::kGet ? Counter::kGetsSent
+                                                     : Counter::kAtomicsSent);
+  if (d.kind == DescriptorKind::kPut) core.counters.add(Counter::kPutsDirect);
+  core.counters.add(d.kind == DescriptorKind::kGet ? Counter::kBytesReceived : Counter::kBytesSent, d.length);
+}
+
+}  // namespace
+
+void remember_published(Core&, Peer& peer, std::uint32_t interface_index, std::uint32_t pt_index) {
+  PublishedEntry found{.key = entry_key(interface_index, pt_index), .region = {}};
+  if (peer.state != PeerState::kConnected || !peer.wire->find_mapped(*peer.link, found.key, &found.region)) return;
+  if (found.region.visited == nullptr) return;
+  if (peer.published == nullptr) peer.published = std::make_unique<PublishedEntries>();
+  place_of(*peer.published, pt_index) = found;
+}
+
+bool use_published(Core& core, Interface& ni, Peer& peer, MemoryDescriptor& md, MemoryDescriptor* reply_md,
+                   const Descriptor& d) {
+  PublishedEntry& entry = place_of(*peer.published, d.pt_index);
+  if (entry.key != entry_key(ni.index, d.pt_index) || peer.link->lost) return false;
+  if (!is_open_for(entry.region, core.uid, d) || !may_go_now(peer, md)) return false;
+  NiFail fail = NiFail::kOk;
+  {
+    const Visit visit(entry);
+    if (!visit.is_allowed()) {
+      entry.key = 0;
+      return false;
+    }
+    if (!run(md, reply_md, d, entry.region.memory + d.remote_offset, &fail)) return false;
+  }
+  core.uses_published = true;
+  count(core, d);
+  report_done(core, ni, md, reply_md, d, fail);
+  return true;
+}
+
+}  // namespace portofu

@@ -1,0 +1,22 @@
+#pragma once
+// Portals in memory that both sides map: the initiator's CPU does steps 3 to 9 itself, in an entry that its owner has
+// published (target/published_entry.h). It goes behind all that was sent to the peer before, unless the memory
+// descriptor says PTL_MD_UNORDERED (2.7); SEND and ACK, or REPLY, are there when the call returns. Everything that
+// cannot be done so, and every error, goes by packets.
+
+#include "engine/address/core.h"
+
+namespace portofu {
+
+/// An answer has said that the peer has published the entry.
+void remember_published(Core& core, Peer& peer, std::uint32_t interface_index, std::uint32_t pt_index);
+
+/// Carries out a transfer.
+/// @param md        of d.md_handle
+/// @param reply_md  where data comes back to; nullptr: none does
+/// @return false: nothing was done that counts, a packet has to do it
+/// @pre the peer is connected, and peer.published is there
+bool use_published(Core& core, Interface& ni, Peer& peer, MemoryDescriptor& md, MemoryDescriptor* reply_md,
+                   const Descriptor& d);
+
+}  // namespace portofu
