@@ -61,7 +61,7 @@ struct ListEntry : MatchEntry {
   std::uint16_t pt_index = 0;           ///< Portal table entry.
   ListKind list = ListKind::kPriority;  ///< Which list.
   EntryState state = EntryState::kGone;
-  bool may_be_published = false;        ///< See target/published_entry.h.
+  bool may_be_published = false;  ///< See target/published_entry.h.
 };
 
 /// Who takes an unexpected header whose message is still arriving: the append or search that matched it. Its overflow

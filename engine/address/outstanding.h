@@ -13,27 +13,31 @@ namespace portofu {
 
 struct Peer;
 
+/// What ACK or REPLY says.
+struct AnswerReport {
+  AckRequest ack_req = AckRequest::kNone;
+  NiFail fail = NiFail::kOk;  ///< From the answer, or of storing its data.
+  bool silent = false;        ///< From the answer: raises no ACK.
+  ListKind list = ListKind::kPriority;
+  void* user_ptr = nullptr;
+  std::uint64_t mlength = 0;        ///< From the answer.
+  std::uint64_t remote_offset = 0;  ///< From the answer.
+};
+
 /// One operation that a target has to answer.
-struct OutstandingOperation {
+struct OutstandingOperation : AnswerReport {
   Peer* peer = nullptr;  ///< Who has to answer; nullptr: the slot is free.
   DescriptorKind kind = DescriptorKind::kPut;
   std::uint8_t interface_index = 0;
-  AckRequest ack_req = AckRequest::kNone;
-  bool send_due = false;         ///< The SEND event was held back, to carry the outcome that the ACK carries.
-  bool sent = false;             ///< All data has left.
-  bool answered = false;         ///< The answer came before all data had left (the target refused early).
-  Handle md_handle = 0;          ///< For SEND and ACK.
-  Handle get_md_handle = 0;      ///< kGet, kFetchAtomic, kSwap: for the data and REPLY.
-  std::uint64_t get_offset = 0;  ///< Bytes into get_md_handle.
-  std::uint64_t length = 0;      ///< Bytes asked for.
-  void* user_ptr = nullptr;
-  NiFail fail = NiFail::kOk;       ///< From the answer, or of storing its data.
+  bool send_due = false;           ///< The SEND event was held back, to carry the outcome that the ACK carries.
+  bool sent = false;               ///< All data has left.
+  bool answered = false;           ///< The answer came before all data had left (the target refused early).
+  Handle md_handle = 0;            ///< For SEND and ACK.
+  Handle get_md_handle = 0;        ///< kGet, kFetchAtomic, kSwap: for the data and REPLY.
+  std::uint64_t get_offset = 0;    ///< Bytes into get_md_handle.
+  std::uint64_t length = 0;        ///< Bytes asked for.
   NiFail send_fail = NiFail::kOk;  ///< For SEND. A refusal is told by ACK alone, but for the one below.
-  bool silent = false;             ///< From the answer: raises no ACK.
-  ListKind list = ListKind::kPriority;
-  std::uint32_t edata = 0;          ///< uTofu.
-  std::uint64_t mlength = 0;        ///< From the answer.
-  std::uint64_t remote_offset = 0;  ///< From the answer.
+  std::uint32_t edata = 0;         ///< uTofu.
 };
 
 /// Ids are never 0 and change their upper bits with every use of a slot, so a late or forged answer finds nothing.

@@ -45,7 +45,8 @@ const std::array<SettingRow, 37> kTable{{
     {"PORTOFU_PEER_CHECK_MS", SettingKind::kInteger, &Settings::peer_check_ms, nullptr, 1, 10'000, "ms", nullptr,
      "How often the engine looks whether the peers it waits for are alive."},
     {"PORTOFU_DIRECT", SettingKind::kInteger, &Settings::direct, nullptr, 0, 1, "", nullptr,
-     "1: memory of peers is reached by the kernel, or by uTofu itself, where that can be done. 0: always by packets."},
+     "1: memory of peers is reached by the kernel, or by the initiator itself, where that can be done. 0: always by "
+     "packets."},
     {"PORTOFU_HEAP_MIB", SettingKind::kInteger, &Settings::heap_mib, nullptr, 0, 1'048'576, "MiB", nullptr,
      "Most memory of portofu_alloc, which peers map. It costs memory only when it is used. 0: there is none."},
     {"PORTOFU_FABRIC", SettingKind::kInteger, &Settings::fabric, nullptr, 0, 2, "", nullptr,

@@ -66,6 +66,21 @@ class CountingEvent {
 
   bool has_waiting() const { return !waiting_.empty(); }
 
+  /// For a call that looks at the numbers: whether they are others than when it last looked, so that it need not look
+  /// for packets, too. After so many times in a row it says so at the second question only, for the sake of everything
+  /// else that may have arrived.
+  bool is_news_on_duty() {
+    if (success() == looked_success_ && failure() == looked_failure_) return false;
+    if (++news_in_a_row_ > kMostNews) {
+      news_in_a_row_ = 0;
+      return false;
+    }
+    looked_success_ = success();
+    looked_failure_ = failure();
+    return true;
+  }
+  static constexpr std::uint32_t kMostNews = 16;
+
  private:
   using WaitingOperations =
       boost::intrusive::multiset<TriggeredOperation,
@@ -81,6 +96,9 @@ class CountingEvent {
   std::atomic<std::uint64_t> success_{0};  ///< Events or bytes. Writer: duty. Readers: any thread.
   std::atomic<std::uint64_t> failure_{0};  ///< Events. Writer: duty. Readers: any thread.
   WaitingOperations waiting_;              ///< Sorted by threshold; equal ones in order of posting.
+  std::uint64_t looked_success_ = 0;       ///< Numbers at the last look.
+  std::uint64_t looked_failure_ = 0;
+  std::uint32_t news_in_a_row_ = 0;  ///< Looks that were told of news.
 };
 
 }  // namespace portofu

@@ -1,9 +1,11 @@
 #include "engine/initiator/portals_direct.h"
 
 #include <array>
+#include <cstring>
 
 #include "engine/initiator/report.h"
 #include "engine/segment/region_table.h"
+#include "engine/target/atomic_access.h"
 #include "engine/target/atomic_unit.h"
 
 namespace portofu {
@@ -47,11 +49,31 @@ bool may_go_now(Peer& peer, const MemoryDescriptor& md) {
   return (md.options & kMdUnordered) != 0 || (peer.requests.empty() && peer.wire->has_settled(*peer.link));
 }
 
+/// One aligned integer, as of counters and locks. @see run_atomic
+template <class Word>
+bool run_word(const MemoryDescriptor& md, const MemoryDescriptor* reply_md, const Descriptor& d, std::byte* target,
+              NiFail* fail) {
+  Word source;
+  Word operand;
+  if (reinterpret_cast<std::uintptr_t>(target) % sizeof source != 0) return false;
+  if (!md.segment.read(d.local_offset, reinterpret_cast<std::byte*>(&source), sizeof source)) return false;
+  std::memcpy(&operand, d.operand.data(), sizeof operand);
+  const Word old = update_plain_word<Word>(static_cast<AtomicOperation>(d.atomic_operation), target, source, operand);
+  const auto* fetched = reinterpret_cast<const std::byte*>(&old);
+  if (reply_md != nullptr && !reply_md->segment.write(d.local_get_offset, fetched, sizeof old)) *fail = NiFail::kSegv;
+  return true;
+}
+
 /// @param fail  set if the operation is done, and its reply could not be stored
 /// @return false if nothing was done
 bool run_atomic(const MemoryDescriptor& md, const MemoryDescriptor* reply_md, const Descriptor& d, std::byte* target,
                 NiFail* fail) {
   const auto type = static_cast<AtomicType>(d.atomic_type);
+  const bool plain = is_plain(static_cast<AtomicOperation>(d.atomic_operation));
+  const bool is_64 = type == AtomicType::kInt64 || type == AtomicType::kUint64;
+  if (plain && is_64 && d.length == 8) return run_word<std::uint64_t>(md, reply_md, d, target, fail);
+  const bool is_32 = type == AtomicType::kInt32 || type == AtomicType::kUint32;
+  if (plain && is_32 && d.length == 4) return run_word<std::uint32_t>(md, reply_md, d, target, fail);
   if (d.length > kMaxAtomicBytes || !is_atomic_for_all(type, target)) return false;
   std::array<std::byte, kMaxAtomicBytes> source;
   std::array<std::byte, kMaxAtomicBytes> fetched;
@@ -86,20 +108,16 @@ void report_done(Core& core, Interface& ni, MemoryDescriptor& md, MemoryDescript
     report_send_count(core, ni, md, report);
     report_send_event(core, ni, md, report);
   }
-  OutstandingOperation operation;
-  operation.kind = d.kind;
-  operation.interface_index = d.interface_index;
-  operation.ack_req = d.kind != DescriptorKind::kGet && acknowledgement_is_noticed(md, d.ack_req) ? d.ack_req
-                                                                                                   : AckRequest::kNone;
-  operation.md_handle = d.md_handle;
-  operation.get_md_handle = reply_md != nullptr ? reply_md->handle : 0;
-  operation.user_ptr = d.user_ptr;
-  operation.fail = fail;
-  operation.mlength = d.length;
-  operation.remote_offset = d.remote_offset;
-  ++ni.outstanding;
-  if (reply_md != nullptr) ++reply_md->pending;
-  report_answer(core, operation);
+  const bool acknowledges = d.kind != DescriptorKind::kGet && acknowledgement_is_noticed(md, d.ack_req);
+  if (!acknowledges && reply_md == nullptr) return;
+  AnswerReport answer;
+  answer.ack_req = d.ack_req;
+  answer.user_ptr = d.user_ptr;
+  answer.fail = fail;
+  answer.mlength = d.length;
+  answer.remote_offset = d.remote_offset;
+  if (acknowledges) report_ack(core, ni, md, answer);
+  if (reply_md != nullptr) report_reply(core, ni, *reply_md, answer);
 }
 
 void count(Core& core, const Descriptor& d) {

@@ -10,42 +10,17 @@ void count(Core& core, Interface& ni, const MemoryDescriptor& md, NiFail fail, s
   count_outcome(core, ni, md.ct_handle, fail, (md.options & kMdEventCtBytes) != 0 ? bytes : 1);
 }
 
-void post_answer_event(Core& core, Interface& ni, const MemoryDescriptor& md, const OutstandingOperation& operation,
+void post_answer_event(Core& core, Interface& ni, const MemoryDescriptor& md, const AnswerReport& answer,
                        EventKind kind) {
-  if (operation.fail == NiFail::kOk && (md.options & kMdEventSuccessDisable) != 0) return;
-  post_event_with(core, ni, md.eq_handle, [&operation, kind](Event& event) {
+  if (answer.fail == NiFail::kOk && (md.options & kMdEventSuccessDisable) != 0) return;
+  post_event_with(core, ni, md.eq_handle, [&answer, kind](Event& event) {
     event.type = kind;
-    event.user_ptr = operation.user_ptr;
-    event.ni_fail_type = operation.fail;
-    event.ptl_list = operation.list;
-    event.mlength = fresh(operation.mlength);
-    event.remote_offset = fresh(operation.remote_offset);
+    event.user_ptr = answer.user_ptr;
+    event.ni_fail_type = answer.fail;
+    event.ptl_list = answer.list;
+    event.mlength = fresh(answer.mlength);
+    event.remote_offset = fresh(answer.remote_offset);
   });
-}
-
-void report_reply(Core& core, Interface& ni, const OutstandingOperation& operation) {
-  MemoryDescriptor* md = ni.mds.find(operation.get_md_handle);
-  if (md == nullptr) return;
-  if ((md->options & kMdEventCtReply) != 0) count(core, ni, *md, operation.fail, operation.mlength);
-  post_answer_event(core, ni, *md, operation, EventKind::kReply);
-  end_operation(ni, *md);
-}
-
-void report_ack(Core& core, Interface& ni, const MemoryDescriptor& md, const OutstandingOperation& operation) {
-  if (operation.ack_req == AckRequest::kOperation) {
-    // That the target refused it is no failure of the operation (3.15.1); that it could not be reached is one.
-    const bool failed = operation.fail == NiFail::kUndeliverable || operation.fail == NiFail::kSegv;
-    if ((md.options & kMdEventCtAck) == 0) return;
-    if (failed) {
-      count_failure(core, ni, md.ct_handle);
-    } else {
-      count_success(core, ni, md.ct_handle, 1);
-    }
-    return;
-  }
-  if (operation.silent) return;
-  if ((md.options & kMdEventCtAck) != 0) count(core, ni, md, operation.fail, operation.mlength);
-  if (operation.ack_req == AckRequest::kFull) post_answer_event(core, ni, md, operation, EventKind::kAck);
 }
 
 }  // namespace
@@ -58,6 +33,28 @@ bool failed_send_is_noticed(const MemoryDescriptor& md) {
 bool acknowledgement_is_noticed(const MemoryDescriptor& md, AckRequest ack_req) {
   const bool counted = md.ct_handle != 0 && (md.options & kMdEventCtAck) != 0;
   return ack_req != AckRequest::kNone && (counted || (ack_req == AckRequest::kFull && md.eq_handle != 0));
+}
+
+void report_reply(Core& core, Interface& ni, const MemoryDescriptor& md, const AnswerReport& answer) {
+  if ((md.options & kMdEventCtReply) != 0) count(core, ni, md, answer.fail, answer.mlength);
+  post_answer_event(core, ni, md, answer, EventKind::kReply);
+}
+
+void report_ack(Core& core, Interface& ni, const MemoryDescriptor& md, const AnswerReport& answer) {
+  if (answer.ack_req == AckRequest::kOperation) {
+    // That the target refused it is no failure of the operation (3.15.1); that it could not be reached is one.
+    const bool failed = answer.fail == NiFail::kUndeliverable || answer.fail == NiFail::kSegv;
+    if ((md.options & kMdEventCtAck) == 0) return;
+    if (failed) {
+      count_failure(core, ni, md.ct_handle);
+    } else {
+      count_success(core, ni, md.ct_handle, 1);
+    }
+    return;
+  }
+  if (answer.silent) return;
+  if ((md.options & kMdEventCtAck) != 0) count(core, ni, md, answer.fail, answer.mlength);
+  if (answer.ack_req == AckRequest::kFull) post_answer_event(core, ni, md, answer, EventKind::kAck);
 }
 
 void report_send_count(Core& core, Interface& ni, const MemoryDescriptor& md, const SendReport& report) {
@@ -87,14 +84,18 @@ void report_answer(Core& core, const OutstandingOperation& operation) {
     if (!md->released && operation.ack_req != AckRequest::kNone) report_ack(core, *ni, *md, operation);
     if (held) end_operation(*ni, *md);
   }
-  if (operation.get_md_handle != 0) report_reply(core, *ni, operation);
+  if (operation.get_md_handle == 0) return;
+  MemoryDescriptor* reply_md = ni->mds.find(operation.get_md_handle);
+  if (reply_md == nullptr) return;
+  report_reply(core, *ni, *reply_md, operation);
+  end_operation(*ni, *reply_md);
 }
 
 void report_not_started(Core& core, Interface& ni, const Descriptor& descriptor, NiFail fail) {
-  OutstandingOperation operation;
-  operation.ack_req = descriptor.ack_req;
-  operation.user_ptr = descriptor.user_ptr;
-  operation.fail = fail;
+  AnswerReport answer;
+  answer.ack_req = descriptor.ack_req;
+  answer.user_ptr = descriptor.user_ptr;
+  answer.fail = fail;
   if (descriptor.kind != DescriptorKind::kGet) {
     if (MemoryDescriptor* md = ni.mds.find(descriptor.md_handle)) {
       const SendReport report{descriptor.length, descriptor.user_ptr, fail};
@@ -102,15 +103,12 @@ void report_not_started(Core& core, Interface& ni, const Descriptor& descriptor,
       report_send_event(core, ni, *md, report);
       const bool told_by_send = fail == NiFail::kSegv && failed_send_is_noticed(*md);
       const bool told = told_by_send || md->released;  // After PtlMDRelease the acknowledgement is discarded (3.10.4).
-      if (!told && acknowledgement_is_noticed(*md, descriptor.ack_req)) report_ack(core, ni, *md, operation);
+      if (!told && acknowledgement_is_noticed(*md, descriptor.ack_req)) report_ack(core, ni, *md, answer);
     }
   }
   const Handle reply_handle = descriptor.kind == DescriptorKind::kGet ? descriptor.md_handle : descriptor.get_md_handle;
   if (reply_handle == 0) return;
-  MemoryDescriptor* md = ni.mds.find(reply_handle);
-  if (md == nullptr) return;
-  if ((md->options & kMdEventCtReply) != 0) count_failure(core, ni, md->ct_handle);
-  post_answer_event(core, ni, *md, operation, EventKind::kReply);
+  if (const MemoryDescriptor* md = ni.mds.find(reply_handle)) report_reply(core, ni, *md, answer);
 }
 
 }  // namespace portofu

@@ -18,6 +18,12 @@ struct SendReport {
 void report_send_count(Core& core, Interface& ni, const MemoryDescriptor& md, const SendReport& report);
 void report_send_event(Core& core, Interface& ni, const MemoryDescriptor& md, const SendReport& report);
 
+/// The target is done with a put or atomic, and tells it: ACK.
+void report_ack(Core& core, Interface& ni, const MemoryDescriptor& md, const AnswerReport& answer);
+
+/// The data of a get or of a fetching atomic has come, or never will: REPLY.
+void report_reply(Core& core, Interface& ni, const MemoryDescriptor& md, const AnswerReport& answer);
+
 /// The answer to `operation` is complete: raises (SEND and) ACK, or REPLY, and ends the operation's hold on its memory
 /// descriptors. The caller closes the outstanding entry.
 void report_answer(Core& core, const OutstandingOperation& operation);

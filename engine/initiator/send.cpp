@@ -267,16 +267,16 @@ SendResult advance_request(Core& core, Peer& peer, OutgoingRequest& request, int
 
 }  // namespace
 
-bool send_short(Core& core, Interface& ni, MemoryDescriptor& md, const Descriptor& d) {
-  const bool is_get = d.kind == DescriptorKind::kGet;
-  const std::uint64_t bytes = is_get ? 0 : d.length;
-  if (bytes > kInlineBytes || d.operand_bytes != 0) return false;
+bool send_at_once(Core& core, Interface& ni, MemoryDescriptor& md, const Descriptor& d) {
   const ProcessId* target = target_of(ni, d);
   if (target == nullptr) return false;
   Peer& peer = core.peer(*target);
-  if (peer.state != PeerState::kConnected || !peer.requests.empty()) return false;
+  if (peer.state != PeerState::kConnected) return false;
   MemoryDescriptor* reply_md = reply_memory(ni, md, d);
   if (peer.published != nullptr && use_published(core, ni, peer, md, reply_md, d)) return true;
+  const bool is_get = d.kind == DescriptorKind::kGet;
+  const std::uint64_t bytes = is_get ? 0 : d.length;
+  if (bytes > kInlineBytes || d.operand_bytes != 0 || !peer.requests.empty()) return false;
   std::byte* payload = peer.wire->claim(*peer.link, static_cast<std::uint32_t>(bytes));
   if (payload == nullptr) return false;
   PacketHeader header = request_header(core, ni, md, d);

@@ -10,10 +10,10 @@ namespace portofu {
 /// triggered operation whose MD is gone does nothing.
 void start_descriptor(Core& core, const Descriptor& descriptor);
 
-/// Sends a request that fits one cell and has nothing before it on its way to its peer, in one go. Its memory
-/// descriptors are known to be good.
+/// Does in one go what needs no state: a request that fits one cell and has nothing before it on its way to its peer,
+/// or one of which the peer need not know. Its memory descriptors are known to be good.
 /// @return false: it is none, or cannot leave now; nothing has happened, and start_descriptor is due
-bool send_short(Core& core, Interface& ni, MemoryDescriptor& md, const Descriptor& descriptor);
+bool send_at_once(Core& core, Interface& ni, MemoryDescriptor& md, const Descriptor& descriptor);
 
 /// Goes on with what waits at a peer: its answers first, then its requests.
 /// @return number of packets published

@@ -114,22 +114,6 @@ inline bool put_at_once(DirectLane& lane, const DirectCall& call, std::uint64_t 
 
 bool get_at_once(DirectLane& lane, const DirectCall& call, std::uint64_t local_stadd);
 
-/// An ARMW of an aligned word in a peer's heap, which has its memory: what execute_atomic does, without its tables and
-/// its guard. @return the old value
-template <class Word>
-inline Word update_word(AtomicOperation operation, std::byte* at, Word source, Word operand) {
-  switch (operation) {
-    case AtomicOperation::kSwap: return CpuAccess::update<AtomicOperation::kSwap, Word>(at, source, operand);
-    case AtomicOperation::kSum: return CpuAccess::update<AtomicOperation::kSum, Word>(at, source, operand);
-    case AtomicOperation::kBxor: return CpuAccess::update<AtomicOperation::kBxor, Word>(at, source, operand);
-    case AtomicOperation::kBand: return CpuAccess::update<AtomicOperation::kBand, Word>(at, source, operand);
-    case AtomicOperation::kBor: return CpuAccess::update<AtomicOperation::kBor, Word>(at, source, operand);
-    default: break;
-  }
-  PORTOFU_ASSERT(operation == AtomicOperation::kCswap);
-  return CpuAccess::update<AtomicOperation::kCswap, Word>(at, source, operand);
-}
-
 /// @tparam Word  of call.bytes
 /// @param compared  for kCswap
 template <class Word>
@@ -138,7 +122,7 @@ inline bool armw_at_once(DirectLane& lane, const DirectCall& call, AtomicOperati
   const LaneUse use(lane);
   std::byte* const at = lane.find_remote(call.vcq_id, call.stadd, sizeof(Word), true, call.in_order);
   if (at == nullptr || !has_room_for_notices(lane, call.notices)) return false;
-  const Word old_value = update_word<Word>(operation, at, value, compared);
+  const Word old_value = update_plain_word<Word>(operation, at, value, compared);
   raise(lane.atomics);
   tell_at_once(lane, call, NoticeKind::kLocalArmw, [&](Notice& notice) {
     notice.remote_stadd = call.stadd;

@@ -1,7 +1,7 @@
 #pragma once
 // Memory of a process that its peers on the node may use without its help, as they read of it: regions of uTofu, and
-// entries of Portals of which the process wants to hear nothing. In its segment; peers read and never write. What is not
-// listed here, because the table is full, is reached by packets.
+// entries of Portals of which the process wants to hear nothing. In its segment; peers read and never write. What is
+// not listed here, because the table is full, is reached by packets.
 
 #include <atomic>
 #include <cstdint>
@@ -14,7 +14,7 @@ struct PublishedRegion {
   std::uint64_t key = 0;    ///< region_key or entry_key.
   std::uint64_t start = 0;  ///< Address in the owner's memory.
   std::uint64_t bytes = 0;
-  std::uint32_t user = 0;       ///< The component of the VCQ that registered it; the usage ID that may use the entry.
+  std::uint32_t user = 0;  ///< The component of the VCQ that registered it; the usage ID that may use the entry.
   bool writable = false;
   bool readable = true;
 };
@@ -52,8 +52,8 @@ struct RegionTableShared {
 /// @return false if there was no place for it
 bool publish_region(RegionTableShared& table, const PublishedRegion& region);
 
-/// Nobody finds the region any more. Who has found it already may still write: of uTofu the program must not take memory
-/// away from communication under way (guide, 3.6); who uses an entry says so (ChannelSlotShared::visited).
+/// Nobody finds the region any more. Who has found it already may still write: of uTofu the program must not take
+/// memory away from communication under way (guide, 3.6); who uses an entry says so (ChannelSlotShared::visited).
 void withdraw_region(RegionTableShared& table, std::uint64_t key);
 
 /// A region as a reader found it. It is still that as long as `sequence` has the value `seen` (G1).

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "engine/queue/assert.h"
 #include "engine/target/atomic_unit.h"
 #include "engine/target/atomic_value.h"
 #include "engine/target/atomic_word.h"
@@ -98,6 +99,30 @@ class CpuAccess {
     return old;
   }
 };
+
+/// Whether update_plain_word knows the operation.
+constexpr bool is_plain(AtomicOperation operation) {
+  using Operation = AtomicOperation;
+  return operation == Operation::kSwap || operation == Operation::kSum || operation == Operation::kBxor ||
+         operation == Operation::kBand || operation == Operation::kBor || operation == Operation::kCswap;
+}
+
+/// What execute_atomic does to one aligned integer in a peer's heap, which has its memory, without tables and guard.
+/// @tparam Word  unsigned; what is_plain does to a signed integer is the same
+/// @return the old value
+template <class Word>
+inline Word update_plain_word(AtomicOperation operation, std::byte* at, Word source, Word operand) {
+  switch (operation) {
+    case AtomicOperation::kSwap: return CpuAccess::update<AtomicOperation::kSwap, Word>(at, source, operand);
+    case AtomicOperation::kSum: return CpuAccess::update<AtomicOperation::kSum, Word>(at, source, operand);
+    case AtomicOperation::kBxor: return CpuAccess::update<AtomicOperation::kBxor, Word>(at, source, operand);
+    case AtomicOperation::kBand: return CpuAccess::update<AtomicOperation::kBand, Word>(at, source, operand);
+    case AtomicOperation::kBor: return CpuAccess::update<AtomicOperation::kBor, Word>(at, source, operand);
+    default: break;
+  }
+  PORTOFU_ASSERT(operation == AtomicOperation::kCswap);
+  return CpuAccess::update<AtomicOperation::kCswap, Word>(at, source, operand);
+}
 
 /// `Piece` by `Piece`, while the caller holds the lock of execute_atomic.
 template <class Piece>

@@ -68,8 +68,8 @@ struct DirectPut {
   std::uint64_t bytes = 0;
 };
 
-/// Memory of a peer that this process maps, and may use itself (engine/segment/region_table.h). Usable until the link is
-/// given back, and only while `sequence` has the value `seen` (G1).
+/// Memory of a peer that this process maps, and may use itself (engine/segment/region_table.h). Usable until the link
+/// is given back, and only while `sequence` has the value `seen` (G1).
 struct MappedRegion {
   std::byte* memory = nullptr;
   std::uint64_t bytes = 0;
@@ -77,8 +77,9 @@ struct MappedRegion {
   const std::atomic<std::uint64_t>* sequence = nullptr;
   std::uint64_t seen = 0;
   bool readable = true;
-  std::uint32_t user = 0;                         ///< PublishedRegion::user.
-  std::atomic<std::uint64_t>* visited = nullptr;  ///< Where to say that it is in use (V1); nullptr: that cannot be said.
+  std::uint32_t user = 0;  ///< PublishedRegion::user.
+  std::atomic<std::uint64_t>* visited =
+      nullptr;  ///< Where to say that it is in use (V1); nullptr: that cannot be said.
 };
 
 /// Payload that stays where it is.

@@ -114,17 +114,13 @@ int PtlCTGet(ptl_handle_ct_t ct_handle, ptl_ct_event_t* event) {
   if (const int rc = begin(&engine); rc != PTL_OK) return rc;
   if (event == nullptr) return PTL_ARG_INVALID;
   int rc = PTL_ARG_INVALID;
-  bool first = true;
-  // A value that changed is news; one that did not makes this call part of a spin loop.
+  // A value that changed since the last look is news; one that did not makes this call part of a spin loop.
   auto look = [&](Core& core) {
-    const CountingEvent* counter = find_counter(core, ct_handle);
+    CountingEvent* counter = find_counter(core, ct_handle);
     if (counter == nullptr) return true;
     rc = PTL_OK;
-    const ptl_ct_event_t now{counter->success(), counter->failure()};
-    const bool changed = !first && (now.success != event->success || now.failure != event->failure);
-    first = false;
-    *event = now;
-    return changed;
+    *event = {counter->success(), counter->failure()};
+    return counter->is_news_on_duty();
   };
   engine->poll(look);
   return rc;

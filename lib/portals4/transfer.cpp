@@ -86,7 +86,7 @@ int submit(Descriptor& d, const Trigger& trigger) {
     if (ni->is_logical()) d.target.pid = 0;
     if (!ni->is_matching()) d.match_bits = 0;
     if (trigger.waits) return arm(duty, *engine, *ni, d, trigger);
-    if (send_short(duty.core(), *ni, *md, d)) {
+    if (send_at_once(duty.core(), *ni, *md, d)) {
       engine->settle_on_duty();
     } else {
       engine->post_on_duty(d);

@@ -65,7 +65,7 @@ class PortalsDirectTest : public CoreTest {
 
   /// Both ways in which a call of the application starts it.
   void start(const Descriptor& d) {
-    if (!send_short(core, ni, *md, d)) start_descriptor(core, d);
+    if (!send_at_once(core, ni, *md, d)) start_descriptor(core, d);
   }
   /// @return whether a packet had to do it
   bool goes_by_packet(const Descriptor& d) {
@@ -277,7 +277,8 @@ TEST_F(PortalsDirectTest, Rights_of_the_entry__are_kept) {
   EXPECT_TRUE(goes_by_packet(sum(DescriptorKind::kFetchAtomic)));
 }
 
-/// Partner of PublishedEntryTest: who finds the entry withdrawn says that it is not there any more, and does not touch it.
+/// Partner of PublishedEntryTest: who finds the entry withdrawn says that it is not there any more, and does not touch
+/// it.
 TEST_F(PortalsDirectTest, Withdrawn_entry__is_left_alone_and_forgotten) {
   learn();
   sequence = 4;
@@ -295,7 +296,7 @@ TEST_F(PortalsDirectTest, Own_memory_that_faults__fails_as_with_packets) {
   MemoryDescriptor& bad = make_md(ni, faulty.edge() - 8, 100, kMdEventCtSend | kMdEventCtReply);
   Descriptor d = transfer(DescriptorKind::kPut, 100);
   d.md_handle = bad.handle;
-  if (!send_short(core, ni, bad, d)) start_descriptor(core, d);
+  if (!send_at_once(core, ni, bad, d)) start_descriptor(core, d);
   const Event send = next_event();
   EXPECT_EQ(send.type, EventKind::kSend);
   EXPECT_EQ(send.ni_fail_type, NiFail::kSegv);
