@@ -3,7 +3,7 @@
 //   latency     half round trips of puts: (non-)matching, with counters, full events, and SEND events at the initiator
 //               as well; whole round trips of gets
 //   rate        windows of puts of 8 bytes, each window answered by one put
-//   bandwidth   windows of long puts, one way and both ways
+//   bandwidth   windows of long puts, one way and both ways; and where the target is told nothing
 //   atomic      fetching and non-fetching sums, until the reply or acknowledgement; the target waits in the library
 //   match       the put of 8 bytes with many other entries posted; an append that finds one of many unexpected headers
 //   overlap     the part of a put of 1 MiB that proceeds while the target computes
