@@ -70,13 +70,12 @@ struct PortalTableEntry {
   MatchList priority;
   MatchList overflow;
   UnexpectedList unexpected;
-  Handle eq_handle = 0;                  ///< For the target's full events; 0 for none.
-  std::uint32_t entry_count = 0;         ///< Entries linked in either list.
-  std::uint32_t in_progress = 0;         ///< Messages matched and not complete.
-  bool flow_control = false;             ///< PTL_PT_FLOWCTRL.
-  bool enabled = true;                   ///< False: messages are refused.
-  bool was_published = false;            ///< Peers may have used memory of some entry themselves.
-  const ListEntry* published = nullptr;  ///< The one that they may use now.
+  Handle eq_handle = 0;            ///< For the target's full events; 0 for none.
+  std::uint32_t entry_count = 0;   ///< Entries linked in either list.
+  std::uint32_t in_progress = 0;   ///< Messages matched and not complete.
+  bool flow_control = false;       ///< PTL_PT_FLOWCTRL.
+  bool enabled = true;             ///< False: messages are refused.
+  std::uint32_t publications = 0;  ///< Linked entries that are published or withdrawn.
 };
 
 /// Status registers; the values of ptl_sr_index_t. @spec Portals 4.3, 3.3.7

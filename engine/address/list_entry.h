@@ -46,6 +46,14 @@ enum class EntryState : std::uint8_t {
   kGone,       ///< Left its list by itself and nothing refers to it; only its stale handle is known (3.11.3).
 };
 
+/// Whether peers may use an entry themselves. @see target/published_entry.h
+enum class Publication : std::uint8_t {
+  kNever,
+  kPossible,   ///< They may be told.
+  kPublished,  ///< They have been told.
+  kWithdrawn,  ///< Nobody begins any more; who has begun may still be inside.
+};
+
 /// @spec Portals 4.3, 3.11 and 3.12
 struct ListEntry : MatchEntry {
   MemorySegment segment;                ///< The memory.
@@ -61,7 +69,7 @@ struct ListEntry : MatchEntry {
   std::uint16_t pt_index = 0;           ///< Portal table entry.
   ListKind list = ListKind::kPriority;  ///< Which list.
   EntryState state = EntryState::kGone;
-  bool may_be_published = false;  ///< See target/published_entry.h.
+  Publication publication = Publication::kNever;  ///< Whether peers use it themselves.
 };
 
 /// Who takes an unexpected header whose message is still arriving: the append or search that matched it. Its overflow

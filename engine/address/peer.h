@@ -82,13 +82,13 @@ struct HeldNotice {
   bool awaited = false;  ///< Of a get whose data has not left yet.
 };
 
-/// The first entry of a portal table entry of the peer, which we use ourselves.
+/// An entry of the peer that we use ourselves.
 struct PublishedEntry {
   std::uint64_t key = 0;  ///< entry_key; 0: none is known here.
   MappedRegion region;
 };
 
-/// By portal table index; two that share a place take turns.
+/// By key; two that share a place take turns.
 using PublishedEntries = std::array<PublishedEntry, 8>;
 
 /// Whether packets can go to the peer.

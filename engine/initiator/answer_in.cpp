@@ -57,7 +57,7 @@ void receive_answer(Core& core, Peer& peer, const PacketHeader& header, Payload 
   operation->silent = (header.flags & kFlagSilent) != 0;
   operation->list = (header.flags & kFlagOverflowList) != 0 ? ListKind::kOverflow : ListKind::kPriority;
   if ((header.flags & kFlagPublished) != 0) [[unlikely]]
-    remember_published(core, peer, operation->interface_index, header.pt_index);
+    remember_published(peer, operation->interface_index, header.pt_index, header.match_bits);
   operation->mlength = header.length;
   operation->remote_offset = header.remote_offset;
   if (!payload.is_here()) [[unlikely]]

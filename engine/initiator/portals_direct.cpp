@@ -31,8 +31,8 @@ class Visit {
   bool allowed_;
 };
 
-PublishedEntry& place_of(PublishedEntries& entries, std::uint32_t pt_index) {
-  return entries[pt_index % entries.size()];
+PublishedEntry& place_of(PublishedEntries& entries, std::uint64_t key) {
+  return entries[(key ^ key >> 16) % entries.size()];
 }
 
 bool reads(DescriptorKind kind) { return kind == DescriptorKind::kGet || is_fetching(kind); }
@@ -130,18 +130,19 @@ void count(Core& core, const Descriptor& d) {
 
 }  // namespace
 
-void remember_published(Core&, Peer& peer, std::uint32_t interface_index, std::uint32_t pt_index) {
-  PublishedEntry found{.key = entry_key(interface_index, pt_index), .region = {}};
+void remember_published(Peer& peer, std::uint32_t interface_index, std::uint32_t pt_index, std::uint64_t match_bits) {
+  PublishedEntry found{.key = entry_key(interface_index, pt_index, match_bits), .region = {}};
   if (peer.state != PeerState::kConnected || !peer.wire->find_mapped(*peer.link, found.key, &found.region)) return;
-  if (found.region.visited == nullptr) return;
+  if (found.region.visited == nullptr || found.region.match_bits != match_bits) return;
   if (peer.published == nullptr) peer.published = std::make_unique<PublishedEntries>();
-  place_of(*peer.published, pt_index) = found;
+  place_of(*peer.published, found.key) = found;
 }
 
 bool use_published(Core& core, Interface& ni, Peer& peer, MemoryDescriptor& md, MemoryDescriptor* reply_md,
                    const Descriptor& d) {
-  PublishedEntry& entry = place_of(*peer.published, d.pt_index);
-  if (entry.key != entry_key(ni.index, d.pt_index) || peer.link->lost) return false;
+  const std::uint64_t key = entry_key(ni.index, d.pt_index, d.match_bits);
+  PublishedEntry& entry = place_of(*peer.published, key);
+  if (entry.key != key || entry.region.match_bits != d.match_bits || peer.link->lost) return false;
   if (!is_open_for(entry.region, core.uid, d) || !may_go_now(peer, md)) return false;
   NiFail fail = NiFail::kOk;
   {

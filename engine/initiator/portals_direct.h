@@ -8,8 +8,8 @@
 
 namespace portofu {
 
-/// An answer has said that the peer has published the entry.
-void remember_published(Core& core, Peer& peer, std::uint32_t interface_index, std::uint32_t pt_index);
+/// An answer has said that the peer has published the entry of a portal table entry that takes these bits.
+void remember_published(Peer& peer, std::uint32_t interface_index, std::uint32_t pt_index, std::uint64_t match_bits);
 
 /// Carries out a transfer.
 /// @param md        of d.md_handle

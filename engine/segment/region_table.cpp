@@ -24,6 +24,7 @@ void write(RegionSlotShared& slot, const PublishedRegion& region) {
   slot.bytes.store(region.bytes, std::memory_order_relaxed);
   const std::uint64_t access = region.user | (region.writable ? kWritable : 0) | (region.readable ? kReadable : 0);
   slot.access.store(access, std::memory_order_relaxed);
+  slot.match_bits.store(region.match_bits, std::memory_order_relaxed);
   slot.sequence.store(sequence + 2, std::memory_order_release);
 }
 
@@ -58,6 +59,7 @@ bool find_published_region(const RegionTableShared& table, std::uint64_t key, Fo
     region->user = static_cast<std::uint32_t>(access);
     region->writable = (access & kWritable) != 0;
     region->readable = (access & kReadable) != 0;
+    region->match_bits = slot.match_bits.load(std::memory_order_relaxed);
     region->sequence = &slot.sequence;
     region->seen = before;
     // (G1) What was read is older than this look at the number.

@@ -17,6 +17,7 @@ struct PublishedRegion {
   std::uint32_t user = 0;  ///< The component of the VCQ that registered it; the usage ID that may use the entry.
   bool writable = false;
   bool readable = true;
+  std::uint64_t match_bits = 0;  ///< Of an entry of a matching interface, which takes these alone.
 };
 
 /// Names a region: a control queue of the owner (20 bits) and a STag (24 bits). Never 0.
@@ -24,9 +25,12 @@ constexpr std::uint64_t region_key(std::uint32_t control_queue, std::uint32_t st
   return std::uint64_t{1} << 63 | std::uint64_t{control_queue} << 24 | stag;
 }
 
-/// Names the first entry of a portal table entry. Never 0, and never a region_key.
-constexpr std::uint64_t entry_key(std::uint32_t interface_index, std::uint32_t pt_index) {
-  return std::uint64_t{1} << 62 | std::uint64_t{interface_index} << 32 | pt_index;
+/// Names the entry of a portal table entry (index of 8 bits) that messages with these bits match first. Never 0, and
+/// never a region_key; two entries with different bits may have one key.
+/// @param match_bits  0 on a non-matching interface
+constexpr std::uint64_t entry_key(std::uint32_t interface_index, std::uint32_t pt_index, std::uint64_t match_bits) {
+  const std::uint64_t hash = match_bits * 0x9e3779b97f4a7c15u >> 20;
+  return std::uint64_t{1} << 62 | hash << 16 | std::uint64_t{interface_index} << 8 | pt_index;
 }
 
 /// One place. Writer: the owner, on duty. Readers: peers, who believe what they read only if `sequence` was even and
@@ -37,6 +41,7 @@ struct alignas(64) RegionSlotShared {
   std::atomic<std::uint64_t> start;
   std::atomic<std::uint64_t> bytes;
   std::atomic<std::uint64_t> access;  ///< User; bit 32: writable; bit 33: readable.
+  std::atomic<std::uint64_t> match_bits;
 };
 static_assert(sizeof(RegionSlotShared) == 64 && std::is_standard_layout_v<RegionSlotShared>);
 

@@ -27,6 +27,7 @@ PacketHeader answer_header(const Core& core, const AnswerContent& content) {
   if (content.published) [[unlikely]] {
     header.flags |= kFlagPublished;
     header.pt_index = content.pt_index;
+    header.match_bits = content.match_bits;
   }
   header.ni_fail_type = static_cast<std::uint8_t>(content.fail);
   header.operation_id = content.operation_id;

@@ -13,8 +13,9 @@ struct AnswerContent {
   ListKind list = ListKind::kPriority;
   bool ordered = false;             ///< uTofu: no other answer may overtake it, nor it others.
   bool silent = false;              ///< The initiator gets its buffer back and no ACK (2.8, 3.13.3).
-  bool published = false;           ///< The initiator may use the entry itself, that heads
-  std::uint16_t pt_index = 0;       ///< this portal table entry.
+  bool published = false;           ///< The initiator may use the entry itself: that of
+  std::uint16_t pt_index = 0;       ///< this portal table entry which
+  std::uint64_t match_bits = 0;     ///< these match.
   std::uint64_t mlength = 0;        ///< Bytes moved at the target.
   std::uint64_t remote_offset = 0;  ///< Offset used at the target.
 };

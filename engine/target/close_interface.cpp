@@ -77,7 +77,11 @@ void empty_lists(Interface& ni, PortalTableEntry& portal) {
 
 void close_interface_on_duty(Core& core, std::uint32_t index) {
   Interface& ni = *core.interfaces[index];
-  end_visits(core, ni);
+  for (const auto& portal : ni.portal_table) {
+    if (portal == nullptr) continue;
+    withdraw_entries(core, ni, *portal);
+    end_visits(core, ni, *portal);
+  }
   for (auto& [key, peer] : core.peers) let_go(core, *peer, index);
   close_operations(core, index);
   core.fired.remove_and_dispose_if(

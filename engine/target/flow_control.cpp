@@ -8,7 +8,7 @@ Refusal exhausted(Core& core, Interface& ni, std::uint32_t pt_index, const ListE
   PortalTableEntry& portal = *ni.portal(pt_index);
   if (!portal.flow_control) return Refusal::kNoMatch;
   portal.enabled = false;
-  withdraw_entry(core, ni, portal, pt_index);
+  withdraw_entries(core, ni, portal);
   core.counters.add(Counter::kFlowControlEvents);
   if (entry != nullptr && (entry->options & kEntryEventFlowctrlDisable) != 0) return Refusal::kFlowControl;
   EventQueue* queue = ni.eqs.find(portal.eq_handle);

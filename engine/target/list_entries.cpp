@@ -48,7 +48,7 @@ Taken take_unexpected(Core& core, Interface& ni, PortalTableEntry& portal, const
 
 void fill(const Interface& ni, ListEntry& entry, EntryRequest&& request, Handle handle, std::uint64_t local_offset) {
   const MatchCriteria& criteria = request.criteria;
-  entry.may_be_published = may_be_published(ni, request);
+  entry.publication = may_be_published(ni, request) ? Publication::kPossible : Publication::kNever;
   entry.criteria = {fresh(criteria.match_bits),
                     fresh(criteria.ignore_bits),
                     {fresh(criteria.match_id.nid), fresh(criteria.match_id.pid)},
@@ -125,7 +125,7 @@ Status unlink_entry(Core& core, Interface& ni, Handle handle) {
   }
   if (entry->state != EntryState::kLinked || entry->pending != 0 || entry->unexpected_count != 0) return Status::kInUse;
   PortalTableEntry& portal = *ni.portal(entry->pt_index);
-  if (entry->may_be_published && portal.was_published && is_in_use(core, ni, portal, *entry)) return Status::kInUse;
+  if (portal.publications != 0 && !take_back(core, ni, portal, *entry)) return Status::kInUse;
   (entry->list == ListKind::kPriority ? portal.priority : portal.overflow).remove(*entry);
   --portal.entry_count;
   entry->segment.clear();

@@ -107,9 +107,10 @@ AnswerContent content_of(Core& core, Interface& ni, const PacketHeader& header, 
   content.silent = (placement.entry->options & kEntryAckDisable) != 0;
   content.mlength = placement.mlength;
   content.remote_offset = placement.offset;
-  if (placement.entry->may_be_published) [[unlikely]] {
+  if (placement.entry->publication != Publication::kNever) [[unlikely]] {
     content.published = publish_entry(core, ni, *placement.entry);
     content.pt_index = header.pt_index;
+    content.match_bits = header.match_bits;
   }
   return content;
 }

@@ -54,7 +54,7 @@ constexpr const char* packet_type_name(PacketType type) {
 
 /// Bits of PacketHeader::flags.
 inline constexpr std::uint8_t kFlagAnswerWanted = 1u << 0;  ///< Request: the target must answer with `operation_id`.
-/// kAnswer, where requests have kFlagAnswerWanted: the first entry of portal table entry `pt_index` is published
+/// kAnswer, where requests have kFlagAnswerWanted: the entry that took the request is published
 /// (engine/segment/region_table.h), for whom maps it.
 inline constexpr std::uint8_t kFlagPublished = kFlagAnswerWanted;
 inline constexpr std::uint8_t kFlagAnswerStream = 1u << 1;  ///< kData: belongs to an answer, not to a request.
@@ -86,12 +86,13 @@ struct alignas(64) PacketHeader {
   std::uint8_t flags;             ///< kFlag* bits; unknown bits refuse the packet.
   std::uint8_t interface_index;   ///< Request: logical interface of the target, 0..3 (matching?, logical?).
   std::uint8_t ni_fail_type;      ///< kAnswer: outcome, values of engine/event/event.h; 0 is success.
-  std::uint16_t pt_index;         ///< Request: index into the target's portal table. kAnswer: with kFlagPublished.
+  std::uint16_t pt_index;         ///< Request: index into the target's portal table. kFlagPublished: of the request.
   std::uint8_t atomic_operation;  ///< kAtomic, kFetchAtomic, kSwap: AtomicOperation, else 0.
   std::uint8_t atomic_type;       ///< kAtomic, kFetchAtomic, kSwap: AtomicType, else 0.
   std::uint32_t payload_bytes;    ///< Payload in this packet; at most the wire's max_payload_bytes().
   std::uint32_t operation_id;     ///< Names the initiator's outstanding operation; echoed in the answer.
   std::uint64_t match_bits;       ///< Request: as the initiator gave them; 0 on a non-matching interface.
+                                  ///< kFlagPublished: of the request.
   std::uint64_t hdr_data;         ///< Request: 64 bits for the target's event.
   std::uint64_t remote_offset;    ///< Request: offset wanted. kAnswer: offset used. kData: offset of this payload.
   std::uint64_t length;           ///< Request: rlength, bytes of the whole message. kAnswer: mlength.

@@ -77,7 +77,8 @@ struct MappedRegion {
   const std::atomic<std::uint64_t>* sequence = nullptr;
   std::uint64_t seen = 0;
   bool readable = true;
-  std::uint32_t user = 0;  ///< PublishedRegion::user.
+  std::uint32_t user = 0;        ///< PublishedRegion::user.
+  std::uint64_t match_bits = 0;  ///< PublishedRegion::match_bits.
   std::atomic<std::uint64_t>* visited =
       nullptr;  ///< Where to say that it is in use (V1); nullptr: that cannot be said.
 };

@@ -73,7 +73,7 @@ int PtlPTFree(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) {
 int PtlPTDisable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) {
   const int rc = with_portal(ni_handle, pt_index, [&](Core& core, Interface& ni, PortalTableEntry& portal) {
     portal.enabled = false;
-    withdraw_entry(core, ni, portal, pt_index);
+    withdraw_entries(core, ni, portal);
     return PTL_OK;
   });
   Engine* engine = nullptr;
@@ -86,7 +86,7 @@ int PtlPTDisable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) {
   };
   engine->wait(is_quiet, Engine::kForever, OnAbort::kGoOn);
   with_portal(ni_handle, pt_index, [&](Core& core, Interface& ni, PortalTableEntry& portal) {
-    end_visits(core, portal, entry_key(ni.index, pt_index));
+    end_visits(core, ni, portal);
     return PTL_OK;
   });
   return PTL_OK;

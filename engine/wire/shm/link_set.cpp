@@ -230,6 +230,7 @@ bool LinkSet::find_mapped(ShmLink& link, std::uint64_t key, MappedRegion* mapped
   mapped->writable = region.writable;
   mapped->readable = region.readable;
   mapped->user = region.user;
+  mapped->match_bits = region.match_bits;
   mapped->sequence = region.sequence;
   mapped->seen = region.seen;
   mapped->visited = can_visit ? &link.segment->slot(link.claim.slot_index).visited : nullptr;

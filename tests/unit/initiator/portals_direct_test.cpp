@@ -33,6 +33,7 @@ class PortalsDirectTest : public CoreTest {
     wire.mapped.sequence = &sequence;
     wire.mapped.seen = 2;
     wire.mapped.user = kUidAny;
+    wire.mapped.match_bits = kBits;
     wire.mapped.visited = &visited;
   }
 
@@ -42,6 +43,7 @@ class PortalsDirectTest : public CoreTest {
     PacketHeader answer = answer_header(next_sent().operation_id, 8);
     answer.flags = kFlagPublished;
     answer.pt_index = kPt;
+    answer.match_bits = kBits;
     receive(answer);
     kinds();
     ni.cts.find(ct)->reset_on_duty();
@@ -248,9 +250,16 @@ TEST_F(PortalsDirectTest, What_is_not_wholly_allowed__goes_by_packet) {
     over.remote_offset = offset;
     EXPECT_TRUE(by_packet(over)) << offset;
   }
-  Descriptor other_pt = transfer(DescriptorKind::kPut, 8);
-  other_pt.pt_index = kPt + 8;  // It shares the place in the table.
-  EXPECT_TRUE(by_packet(other_pt));
+  for (std::uint32_t pt_index = 0; pt_index < 256; ++pt_index) {  // Some share the place in the table.
+    Descriptor other = transfer(DescriptorKind::kPut, 8);
+    other.pt_index = static_cast<std::uint16_t>(pt_index);
+    if (pt_index != kPt) EXPECT_TRUE(by_packet(other));
+  }
+  for (std::uint64_t bit = 0; bit < 64; ++bit) {
+    Descriptor other = transfer(DescriptorKind::kPut, 8);
+    other.match_bits ^= std::uint64_t{1} << bit;
+    EXPECT_TRUE(by_packet(other)) << bit;
+  }
   EXPECT_TRUE(is_untouched(remote.data(), remote.size()));
 }
 
@@ -261,7 +270,7 @@ TEST_F(PortalsDirectTest, Rights_of_the_entry__are_kept) {
   wire.sent.clear();
   wire.mapped.user = kUid;
   wire.mapped.readable = false;
-  remember_published(core, peer(), ni.index, kPt);
+  remember_published(peer(), ni.index, kPt, kBits);
   EXPECT_FALSE(goes_by_packet(transfer(DescriptorKind::kPut, 8)));
   EXPECT_TRUE(goes_by_packet(transfer(DescriptorKind::kGet, 8)));
   wire.sent.clear();
@@ -270,7 +279,7 @@ TEST_F(PortalsDirectTest, Rights_of_the_entry__are_kept) {
   wire.sent.clear();
   wire.mapped.readable = true;
   wire.mapped.writable = false;
-  remember_published(core, peer(), ni.index, kPt);
+  remember_published(peer(), ni.index, kPt, kBits);
   EXPECT_TRUE(goes_by_packet(transfer(DescriptorKind::kPut, 8)));
   wire.sent.clear();
   EXPECT_FALSE(goes_by_packet(transfer(DescriptorKind::kGet, 8)));
@@ -360,6 +369,12 @@ TEST_F(PortalsDirectTest, Peer_that_lies__is_not_believed) {
   learn();
   EXPECT_TRUE(goes_by_packet(transfer(DescriptorKind::kPut, 8)));
   wire.sent.clear();
+  wire.mapped.visited = &visited;
+  wire.mapped.match_bits = kBits + 1;  // Another entry has the same key.
+  learn();
+  EXPECT_TRUE(goes_by_packet(transfer(DescriptorKind::kPut, 8)));
+  wire.sent.clear();
+  wire.mapped.match_bits = kBits;
   wire.mapped.memory = nullptr;  // There is no such entry.
   learn();
   EXPECT_TRUE(goes_by_packet(transfer(DescriptorKind::kPut, 8)));

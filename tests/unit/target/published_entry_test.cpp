@@ -41,7 +41,7 @@ struct SeenDirectory final : NodeDirectory {
 
 constexpr std::uint32_t kSilent = kEntryOpPut | kEntryOpGet | kEntryEventCommDisable;
 constexpr std::uint64_t kBytes = 1000;
-constexpr std::uint64_t kKey = entry_key(kNonMatchingPhysical, 5);
+constexpr std::uint64_t kKey = entry_key(kNonMatchingPhysical, 5, 0);
 
 class PublishedEntryTest : public CoreTest {
  protected:
@@ -92,6 +92,7 @@ class PublishedEntryTest : public CoreTest {
     EXPECT_EQ(answer.type, PacketType::kAnswer);
     if ((answer.flags & kFlagPublished) == 0) return false;
     EXPECT_EQ(answer.pt_index, kPt);
+    EXPECT_EQ(answer.match_bits, 0u);
     EXPECT_TRUE(directory.regions.contains(kKey));
     return true;
   }
@@ -197,7 +198,7 @@ TEST_F(PublishedEntryTest, What_nobody_hears_anyway__may_be_published) {
   expect_published(std::move(loud), "there is no event queue");
 }
 
-/// 2.5.1: the first entry takes every message; on a matching interface that depends on the message.
+/// 2.5.1: the first entry takes every message.
 TEST_F(PublishedEntryTest, Only_the_first_entry_of_a_non_matching_interface__is_published) {
   EntryRequest first = silent();
   first.options &= ~kEntryEventCommDisable;
@@ -207,11 +208,50 @@ TEST_F(PublishedEntryTest, Only_the_first_entry_of_a_non_matching_interface__is_
   EXPECT_FALSE(is_published());
   ASSERT_EQ(unlink_entry(core, open, loud), Status::kOk);
   EXPECT_TRUE(put_tells()) << "now it is the first one";
-  EntryRequest matching = entry(kSilent);
-  matching.segment.describe(block, kBytes);
-  CoreTest::append(std::move(matching));
-  receive(put_header(8, 7));
-  EXPECT_EQ(next_sent().flags & kFlagPublished, 0);
+}
+
+/// 2.5.2: on a matching interface that depends on the bits, and an entry before may be for somebody else.
+TEST_F(PublishedEntryTest, Entry_of_a_matching_interface__is_published_for_its_bits) {
+  const auto matching = [this](std::uint64_t bits, std::uint32_t options = kSilent) {
+    EntryRequest request = entry(options);
+    request.criteria.match_bits = bits;
+    request.segment.describe(block, kBytes);
+    return request;
+  };
+  const auto tells_of = [this](std::uint64_t bits) {
+    PacketHeader put = put_header(8, 7);
+    put.match_bits = bits;
+    receive(put);
+    const PacketHeader answer = next_sent();
+    const bool told = (answer.flags & kFlagPublished) != 0;
+    if (told) {
+      EXPECT_EQ(answer.match_bits, bits);
+      const PublishedRegion& region = directory.regions.at(entry_key(kMatchingPhysical, kPt, bits));
+      EXPECT_EQ(region.match_bits, bits);
+    }
+    return told;
+  };
+  CoreTest::append(matching(kBits));
+  CoreTest::append(matching(kBits + 1));
+  EXPECT_TRUE(tells_of(kBits + 1)) << "the one before it is for other bits";
+  EXPECT_TRUE(tells_of(kBits));
+  EntryRequest of_somebody = matching(kBits + 2);
+  of_somebody.criteria.match_id = kPeer;
+  of_somebody.criteria.any_nid = of_somebody.criteria.any_pid = false;
+  CoreTest::append(std::move(of_somebody));
+  EXPECT_FALSE(tells_of(kBits + 2)) << "not everybody's message matches";
+  EntryRequest of_another = matching(kBits + 3, kEntryOpPut);
+  of_another.criteria.match_id = kOther;
+  of_another.criteria.any_nid = of_another.criteria.any_pid = false;
+  CoreTest::append(std::move(of_another));
+  CoreTest::append(matching(kBits + 3));
+  EXPECT_FALSE(tells_of(kBits + 3)) << "another process would match the one before it";
+  EntryRequest wild = matching(kBits + 4);
+  wild.criteria.ignore_bits = 1;
+  CoreTest::append(std::move(wild));
+  EXPECT_FALSE(tells_of(kBits + 4)) << "it ignores bits";
+  close_interface(kMatchingPhysical);
+  EXPECT_TRUE(directory.regions.empty());
 }
 
 TEST_F(PublishedEntryTest, Refused_message__tells_nothing) {
@@ -248,7 +288,7 @@ TEST_F(PublishedEntryTest, Entry_that_a_peer_is_using__is_in_use_until_the_peer_
   EXPECT_EQ(unlink_entry(core, open, handle), Status::kInUse) << "withdrawn, and still in use";
   EXPECT_TRUE(put_tells()) << "it is still linked, so that it may be published again";
   EXPECT_EQ(unlink_entry(core, open, handle), Status::kInUse);
-  directory.visited = entry_key(kNonMatchingPhysical, kPt + 1);
+  directory.visited = entry_key(kNonMatchingPhysical, kPt + 1, 0);
   EXPECT_EQ(unlink_entry(core, open, handle), Status::kOk) << "the peer uses another one";
 }
 
@@ -268,15 +308,15 @@ TEST_F(PublishedEntryTest, Portal_that_flow_control_disables__is_withdrawn) {
 TEST_F(PublishedEntryTest, End_of_visits__is_waited_for_a_second_at_most) {
   append(silent());
   ASSERT_TRUE(put_tells());
-  withdraw_entry(core, open, *pt, kPt);
+  withdraw_entries(core, open, *pt);
   directory.visited = kKey;
   directory.looks_until_gone = 5;
-  end_visits(core, *pt, kKey);
+  end_visits(core, open, *pt);
   EXPECT_EQ(directory.looks, 5);
   directory.visited = kKey;
   directory.looks_until_gone = 0;
   core.clock = [](void* context) { return *static_cast<std::uint64_t*>(context) += 100'000'000; };
-  end_visits(core, *pt, kKey);
+  end_visits(core, open, *pt);
   EXPECT_LT(directory.looks, 30);
   directory.visited = 0;
   core.clock = [](void* context) { return *static_cast<std::uint64_t*>(context); };
