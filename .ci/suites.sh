@@ -7,7 +7,7 @@
 # conformance, fabric.
 all_suites=(dev asan tsan fuzz utofu mpi hosts mpich)
 # Groups of the suite mpich; see tests/mpi/run_mpich_suite.sh. `./run soak` has one more.
-mpich_groups=(pt2pt coll coll-portals4 comm rma-osc btl)
+mpich_groups=(pt2pt coll coll-portals4 comm rma-osc rma-osc-mapped btl)
 # ctest's own limits hold for single tests; this one holds for a suite, so that a CI run ends with a total.
 suite_limit_s=1500
 

@@ -102,6 +102,7 @@ Engine::~Engine() {
   if (owned && node_ != nullptr) flush(kLingerNs);
   progress_.reset();
   Core& core = core_;
+  if (!owned) core.directory = nullptr;  // What is published is the parent's.
   for (std::uint32_t index = 0; index < kInterfaceCount; ++index) {
     if (core.interface(index) != nullptr) close_interface_on_duty(core, index);
   }
@@ -168,6 +169,15 @@ int Engine::cycle_on_duty() {
   if (++cycles_ % kCyclesPerClock == 0) look_after_timers_on_duty(core_.now_ns());
   return run_cycle_on_duty(core_);
 }
+
+/// Whoever uses memory of peers itself finds each time what it waits for, and so never looks.
+void Engine::look_after_direct_on_duty() {
+  core_.direct_uses = 0;
+  pause_due_ = true;
+  cycle_on_duty();
+}
+
+void Engine::pause() { yield(poll_streak_); }
 
 /// What is only lent goes its way without us, but what has come back is told.
 void Engine::settle_waiting_on_duty() {

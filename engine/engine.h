@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/address/core.h"
@@ -86,7 +87,14 @@ class Engine {
     // What had to wait is a sign that answers should be taken in; what fired should not wait for the next call.
     if (!core_.waiting_peers.empty() || !core_.fired.empty()) [[unlikely]]
       settle_waiting_on_duty();
+    if (core_.direct_uses >= kMostDirectUses) [[unlikely]]
+      look_after_direct_on_duty();
   }
+
+  /// Whether a caller that has given the duty back should pause: it has used memory of peers so often without a wait
+  /// that somebody else may need the core. Asked on duty, once.
+  bool take_pause_on_duty() { return std::exchange(pause_due_, false); }
+  void pause();
 
   /// Runs one cycle. Any thread.
   /// @return things done
@@ -138,6 +146,9 @@ class Engine {
   Engine(const Settings& settings, std::unique_ptr<EngineNode> node);
 
   void take_duty() { duty_.take(); }
+  /// Uses of memory of peers after which a call looks for packets, and pauses.
+  static constexpr std::uint32_t kMostDirectUses = 1024;
+
   int look_on_duty();
   void set_unattended_on_duty(bool unattended);
   void give_duty(bool news = false);
@@ -146,6 +157,7 @@ class Engine {
   void end_call();
   int cycle_on_duty();
   void settle_waiting_on_duty();
+  void look_after_direct_on_duty();
   void look_after_timers_on_duty(std::uint64_t now_ns);
   void idle(IdleStreak& streak, std::uint64_t seen_activity, std::uint64_t longest_sleep_ns, OnAbort on_abort);
   void yield(IdleStreak& streak);
@@ -179,6 +191,7 @@ class Engine {
   std::uint64_t poll_rest_ns_ = 0;    ///< On duty: how long the last non-blocking call rested.
   std::uint32_t poll_marks_ = 0;      ///< On duty: empty non-blocking calls, mod 2^32.
   std::uint64_t seen_lane_uses_ = 0;  ///< On duty: lane_uses_on_duty when an empty non-blocking call last looked.
+  bool pause_due_ = false;            ///< On duty: for take_pause_on_duty.
   std::unique_ptr<ProgressThread> progress_;
 };
 

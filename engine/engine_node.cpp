@@ -66,13 +66,15 @@ ClaimResult SegmentDirectory::claim(std::uint64_t key) {
 void SegmentDirectory::release(std::uint64_t key) { release_alias(segment_, key); }
 
 bool SegmentDirectory::publish(const PublishedRegion& region) {
+  // Without it an entry could not be taken back.
+  if (is_entry_key(region.key) && segment_.wake_barrier() != WakeBarrier::kMembarrier) return false;
   if (process_heap().holds(reinterpret_cast<const void*>(region.start), region.bytes)) segment_.publish_heap();
   return publish_region(segment_.regions(), region);
 }
 
 bool SegmentDirectory::is_visited(std::uint64_t key) {
   // (V1) Who does not see by now that it was withdrawn is seen here.
-  pass_shared_barrier();
+  if (!pass_shared_barrier()) return true;
   const std::uint32_t used =
       std::min(segment_.control().slots_used.load(std::memory_order_acquire), segment_.layout().channel_count);
   for (std::uint32_t i = 0; i < used; ++i) {

@@ -135,13 +135,16 @@ class Bench:
     # ---- Ours and the machine ------------------------------------------------------------------------------------
 
     def program(self, job):
-        environment = {}
-        if job.get("memory") == "shared":
-            allocator = self.build / "lib" / SHARED_ALLOCATOR
-            if not allocator.exists():
-                raise Missing(f"there is no {SHARED_ALLOCATOR} in this build", may_pass=False)
-            environment["LD_PRELOAD"] = str(allocator)
-        return parsed(run([self.build / "bin" / f"compare_{job['api']}", *self.arguments(job)], environment))
+        return parsed(run([self.build / "bin" / f"compare_{job['api']}", *self.arguments(job)], self.allocator(job)))
+
+    def allocator(self, job):
+        """What makes all of malloc memory that both sides map, if the job wants that."""
+        if job.get("memory") != "shared":
+            return {}
+        library = self.build / "lib" / SHARED_ALLOCATOR
+        if not library.exists():
+            raise Missing(f"there is no {SHARED_ALLOCATOR} in this build", may_pass=False)
+        return {"LD_PRELOAD": str(library)}
 
     # ---- MPI -------------------------------------------------------------------------------------------------------
 
@@ -176,7 +179,8 @@ class Bench:
             environment["LD_LIBRARY_PATH"] = str(self.build / "lib")
             osc = "portals4" if (api, job["group"]) == ("mpi portals4", "atomic") else "^portals4"
             way = "pml cm mtl portals4 btl ^portals4" if api == "mpi portals4" else "pml ob1 btl self,vader"
-            words = [self.openmpi / "bin" / "mpirun", *slots, "-np", str(processes),
+            preloads = [word for item in self.allocator(job).items() for word in ("-x", "=".join(item))]
+            words = [self.openmpi / "bin" / "mpirun", *slots, *preloads, "-np", str(processes),
                      *mca(f"{way} osc {osc} coll ^portals4"), self.mpi_program(str(self.openmpi / "bin" / "mpicxx"))]
         return parsed(run([*words, *self.arguments(job)], environment))
 
@@ -300,6 +304,7 @@ def jobs():
     yield from ours("atomic")
     yield from ours("atomic", ["portals", "utofu"], memory="shared")
     yield from over_mpi("atomic", ["mpi portals4", "ob1", "mpich"])
+    yield from over_mpi("atomic", ["mpi portals4"], memory="shared")
     yield {"group": "atomic", "api": "ucx", "by": "ucx", "points": [8], "quick_points": [8]}
     yield from ours("overlap", ["portals", "utofu"])
     yield from over_mpi("overlap", ["mpi portals4", "ob1", "mpich"])

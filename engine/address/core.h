@@ -43,8 +43,9 @@ struct Core {
   std::unique_ptr<Tofu> tofu;                                      ///< nullptr: uTofu is not used.
   NodeDirectory* directory = nullptr;                              ///< For `tofu`; outlives the core.
   Peer* recent_peer = nullptr;                                     ///< The one looked up last.
-  bool uses_published = false;  ///< Since the timers ran, some peer's memory was used.
-  std::uint64_t activity = 0;   ///< Raised whenever something happens that a waiting thread may wait for.
+  bool uses_published = false;    ///< Since the timers ran, some peer's memory was used.
+  std::uint32_t direct_uses = 0;  ///< How often, since a call looked for packets because of it.
+  std::uint64_t activity = 0;     ///< Raised whenever something happens that a waiting thread may wait for.
 
   std::uint64_t now_ns() const { return clock(clock_context); }
   Interface* interface(std::uint32_t index) const {

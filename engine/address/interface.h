@@ -70,12 +70,13 @@ struct PortalTableEntry {
   MatchList priority;
   MatchList overflow;
   UnexpectedList unexpected;
-  Handle eq_handle = 0;            ///< For the target's full events; 0 for none.
-  std::uint32_t entry_count = 0;   ///< Entries linked in either list.
-  std::uint32_t in_progress = 0;   ///< Messages matched and not complete.
-  bool flow_control = false;       ///< PTL_PT_FLOWCTRL.
-  bool enabled = true;             ///< False: messages are refused.
-  std::uint32_t publications = 0;  ///< Linked entries that are published or withdrawn.
+  Handle eq_handle = 0;                  ///< For the target's full events; 0 for none.
+  std::uint32_t entry_count = 0;         ///< Entries linked in either list.
+  std::uint32_t in_progress = 0;         ///< Messages matched and not complete.
+  bool flow_control = false;             ///< PTL_PT_FLOWCTRL.
+  bool enabled = true;                   ///< False: messages are refused.
+  std::uint32_t publications = 0;        ///< Linked entries that are published or withdrawn.
+  std::uint32_t answers_to_refusal = 0;  ///< Answers before an entry is tried again that could not be published.
 };
 
 /// Status registers; the values of ptl_sr_index_t. @spec Portals 4.3, 3.3.7

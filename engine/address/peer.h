@@ -83,10 +83,11 @@ struct HeldNotice {
 };
 
 /// An entry of the peer that we use ourselves.
-struct PublishedEntry {
+struct alignas(64) PublishedEntry {
   std::uint64_t key = 0;  ///< entry_key; 0: none is known here.
   MappedRegion region;
 };
+static_assert(sizeof(PublishedEntry) == 64);
 
 /// By key; two that share a place take turns.
 using PublishedEntries = std::array<PublishedEntry, 8>;

@@ -1,5 +1,6 @@
 #include "engine/initiator/portals_direct.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -11,6 +12,11 @@
 namespace portofu {
 namespace {
 
+/// Bytes that are copied between two looks whether the owner has taken the entry back.
+constexpr std::uint64_t kPieceBytes = 1 << 20;
+
+bool is_still(const MappedRegion& region) { return region.sequence->load(std::memory_order_acquire) == region.seen; }
+
 /// Tells the owner what is in use. Nobody takes it away while this lives and is_allowed.
 class Visit {
  public:
@@ -18,7 +24,7 @@ class Visit {
     visited_.store(entry.key, std::memory_order_relaxed);
     // (V1) Compiler barrier; the owner makes it a full one (membarrier).
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    allowed_ = entry.region.sequence->load(std::memory_order_acquire) == entry.region.seen;
+    allowed_ = is_still(entry.region);
   }
   ~Visit() { visited_.store(0, std::memory_order_release); }
   Visit(const Visit&) = delete;
@@ -91,13 +97,26 @@ bool run_atomic(const MemoryDescriptor& md, const MemoryDescriptor* reply_md, co
   return true;
 }
 
-bool run(const MemoryDescriptor& md, const MemoryDescriptor* reply_md, const Descriptor& d, std::byte* target,
-         NiFail* fail) {
-  switch (d.kind) {
-    case DescriptorKind::kPut: return md.segment.read(d.local_offset, target, d.length);
-    case DescriptorKind::kGet: return md.segment.write(d.local_offset, target, d.length);
-    default: return run_atomic(md, reply_md, d, target, fail);
+/// A put or get. The owner does not wait for the end of a long one: what it has taken back in the middle is done anew,
+/// by packets.
+bool copy(const MemoryDescriptor& md, const Descriptor& d, const MappedRegion& region) {
+  std::byte* const target = region.memory + d.remote_offset;
+  for (std::uint64_t done = 0; done < d.length; done += kPieceBytes) {
+    if (done != 0 && !is_still(region)) return false;
+    const std::uint64_t bytes = std::min(d.length - done, kPieceBytes);
+    const bool copied = d.kind == DescriptorKind::kPut ? md.segment.read(d.local_offset + done, target + done, bytes)
+                                                       : md.segment.write(d.local_offset + done, target + done, bytes);
+    if (!copied) return false;
   }
+  return true;
+}
+
+bool run(const MemoryDescriptor& md, const MemoryDescriptor* reply_md, const Descriptor& d, const MappedRegion& region,
+         NiFail* fail) {
+  // 2.7.1: behind what was put before; compilers and CPUs but x86 have to be told.
+  std::atomic_thread_fence(std::memory_order_release);
+  if (d.kind == DescriptorKind::kPut || d.kind == DescriptorKind::kGet) return copy(md, d, region);
+  return run_atomic(md, reply_md, d, region.memory + d.remote_offset, fail);
 }
 
 /// SEND, and ACK or REPLY, of what is complete.
@@ -132,6 +151,10 @@ void count(Core& core, const Descriptor& d) {
 
 void remember_published(Peer& peer, std::uint32_t interface_index, std::uint32_t pt_index, std::uint64_t match_bits) {
   PublishedEntry found{.key = entry_key(interface_index, pt_index, match_bits), .region = {}};
+  if (peer.published != nullptr) {
+    const PublishedEntry& known = place_of(*peer.published, found.key);
+    if (known.key == found.key && known.region.match_bits == match_bits && is_still(known.region)) return;
+  }
   if (peer.state != PeerState::kConnected || !peer.wire->find_mapped(*peer.link, found.key, &found.region)) return;
   if (found.region.visited == nullptr || found.region.match_bits != match_bits) return;
   if (peer.published == nullptr) peer.published = std::make_unique<PublishedEntries>();
@@ -151,9 +174,10 @@ bool use_published(Core& core, Interface& ni, Peer& peer, MemoryDescriptor& md, 
       entry.key = 0;
       return false;
     }
-    if (!run(md, reply_md, d, entry.region.memory + d.remote_offset, &fail)) return false;
+    if (!run(md, reply_md, d, entry.region, &fail)) return false;
   }
   core.uses_published = true;
+  ++core.direct_uses;
   count(core, d);
   report_done(core, ni, md, reply_md, d, fail);
   return true;

@@ -31,13 +31,15 @@ void write(RegionSlotShared& slot, const PublishedRegion& region) {
 }  // namespace
 
 bool publish_region(RegionTableShared& table, const PublishedRegion& region) {
+  RegionSlotShared* free = nullptr;
   for (std::uint32_t probe = 0; probe < kRegionProbes; ++probe) {
     RegionSlotShared& slot = table.slots[place_of(region.key, probe)];
-    if (slot.key.load(std::memory_order_relaxed) != 0) continue;
-    write(slot, region);
-    return true;
+    const std::uint64_t key = slot.key.load(std::memory_order_relaxed);
+    if (key == region.key) return false;
+    if (key == 0 && free == nullptr) free = &slot;
   }
-  return false;
+  if (free != nullptr) write(*free, region);
+  return free != nullptr;
 }
 
 void withdraw_region(RegionTableShared& table, std::uint64_t key) {

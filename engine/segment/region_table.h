@@ -25,6 +25,9 @@ constexpr std::uint64_t region_key(std::uint32_t control_queue, std::uint32_t st
   return std::uint64_t{1} << 63 | std::uint64_t{control_queue} << 24 | stag;
 }
 
+/// Whether a key is an entry_key.
+constexpr bool is_entry_key(std::uint64_t key) { return key >> 62 == 1; }
+
 /// Names the entry of a portal table entry (index of 8 bits) that messages with these bits match first. Never 0, and
 /// never a region_key; two entries with different bits may have one key.
 /// @param match_bits  0 on a non-matching interface
@@ -54,7 +57,7 @@ struct RegionTableShared {
   RegionSlotShared slots[kRegionSlots];
 };
 
-/// @return false if there was no place for it
+/// @return false if there was no place for it, or its key is there already
 bool publish_region(RegionTableShared& table, const PublishedRegion& region);
 
 /// Nobody finds the region any more. Who has found it already may still write: of uTofu the program must not take

@@ -128,6 +128,7 @@ Status unlink_entry(Core& core, Interface& ni, Handle handle) {
   if (portal.publications != 0 && !take_back(core, ni, portal, *entry)) return Status::kInUse;
   (entry->list == ListKind::kPriority ? portal.priority : portal.overflow).remove(*entry);
   --portal.entry_count;
+  portal.answers_to_refusal = 0;
   entry->segment.clear();
   ni.entries.free(handle);  // The state stays kLinked: the stale handle is a mistake of the caller from now on.
   return Status::kOk;

@@ -1,6 +1,6 @@
 #include "engine/target/published_entry.h"
 
-#include <sched.h>
+#include <time.h>
 
 #include "engine/segment/region_table.h"
 #include "engine/segment/shared_heap.h"
@@ -13,6 +13,9 @@ constexpr std::uint64_t kLongestVisitNs = 1'000'000'000;
 
 /// Entries before one that is to be published, at most.
 constexpr int kMostBefore = 64;
+
+/// If an entry cannot be published, so many answers pass until it is tried again.
+constexpr std::uint32_t kAnswersToRefusal = 64;
 
 /// What makes an entry one of whose messages we must know.
 constexpr std::uint32_t kNeedsUs = kEntryUseOnce | kEntryManageLocal | kEntryAckDisable;
@@ -37,9 +40,15 @@ bool comes_first(const Interface& ni, const MatchList& list, const ListEntry& en
 }
 
 void withdraw(Core& core, const Interface& ni, ListEntry& entry) {
-  if (entry.publication != Publication::kPublished) return;
+  if (entry.publication != Publication::kPublished || core.directory == nullptr) return;
   core.directory->withdraw(key_of(ni, entry));
   entry.publication = Publication::kWithdrawn;
+}
+
+/// A look at the peers is expensive, and a visit short.
+void rest() {
+  const timespec some{0, 50'000};
+  nanosleep(&some, nullptr);
 }
 
 /// Calls `use(entry)` for every entry that was published.
@@ -69,7 +78,14 @@ bool may_be_published(const Interface& ni, const EntryRequest& request) {
 bool publish_entry(Core& core, const Interface& ni, ListEntry& entry) {
   if (entry.publication == Publication::kPublished) return true;
   PortalTableEntry& portal = *ni.portal(entry.pt_index);
-  if (core.directory == nullptr || !portal.enabled || !comes_first(ni, portal.priority, entry)) return false;
+  // A wire that plays with the order of packets takes them out of the ring early, and peers cannot tell.
+  if (core.directory == nullptr || core.settings.shuffle_seed != 0 || !portal.enabled) return false;
+  if (portal.answers_to_refusal > 0) {
+    --portal.answers_to_refusal;
+    return false;
+  }
+  portal.answers_to_refusal = kAnswersToRefusal;
+  if (!comes_first(ni, portal.priority, entry)) return false;
   PublishedRegion region;
   region.key = key_of(ni, entry);
   region.start = reinterpret_cast<std::uintptr_t>(entry.segment.address(0));
@@ -79,6 +95,7 @@ bool publish_entry(Core& core, const Interface& ni, ListEntry& entry) {
   region.readable = (entry.options & kEntryOpGet) != 0;
   region.match_bits = bits_of(ni, entry);
   if (!core.directory->publish(region)) return false;
+  portal.answers_to_refusal = 0;
   if (entry.publication == Publication::kPossible) ++portal.publications;
   entry.publication = Publication::kPublished;
   return true;
@@ -89,11 +106,11 @@ void withdraw_entries(Core& core, const Interface& ni, PortalTableEntry& portal)
 }
 
 void end_visits(Core& core, const Interface& ni, PortalTableEntry& portal) {
-  if (portal.publications == 0) return;
+  if (portal.publications == 0 || core.directory == nullptr) return;
   const std::uint64_t deadline_ns = core.now_ns() + kLongestVisitNs;
   for_each_publication(portal, [&](const ListEntry& entry) {
     if (entry.publication == Publication::kPublished) return;
-    while (core.directory->is_visited(key_of(ni, entry)) && core.now_ns() < deadline_ns) sched_yield();
+    while (core.directory->is_visited(key_of(ni, entry)) && core.now_ns() < deadline_ns) rest();
   });
 }
 

@@ -74,13 +74,13 @@ struct MappedRegion {
   std::byte* memory = nullptr;
   std::uint64_t bytes = 0;
   bool writable = false;
+  bool readable = true;
+  std::uint32_t user = 0;  ///< PublishedRegion::user.
   const std::atomic<std::uint64_t>* sequence = nullptr;
   std::uint64_t seen = 0;
-  bool readable = true;
-  std::uint32_t user = 0;        ///< PublishedRegion::user.
   std::uint64_t match_bits = 0;  ///< PublishedRegion::match_bits.
-  std::atomic<std::uint64_t>* visited =
-      nullptr;  ///< Where to say that it is in use (V1); nullptr: that cannot be said.
+  /// Where to say that it is in use (V1); nullptr: that cannot be said.
+  std::atomic<std::uint64_t>* visited = nullptr;
 };
 
 /// Payload that stays where it is.

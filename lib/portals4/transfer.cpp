@@ -78,19 +78,25 @@ int submit(Descriptor& d, const Trigger& trigger) {
   return guarded([&] {
     Engine* engine = nullptr;
     if (const int rc = begin(&engine); rc != PTL_OK) return rc;
-    const Engine::Duty duty(*engine);
-    Interface* ni = interface_of_object(duty.core(), d.md_handle);
-    MemoryDescriptor* md = ni != nullptr ? usable_md(*ni, d.md_handle) : nullptr;
-    if (md == nullptr || !is_valid(*ni, *md, d)) return PTL_ARG_INVALID;
-    d.interface_index = static_cast<std::uint8_t>(ni->index);
-    if (ni->is_logical()) d.target.pid = 0;
-    if (!ni->is_matching()) d.match_bits = 0;
-    if (trigger.waits) return arm(duty, *engine, *ni, d, trigger);
-    if (send_at_once(duty.core(), *ni, *md, d)) {
-      engine->settle_on_duty();
-    } else {
-      engine->post_on_duty(d);
+    bool pauses = false;
+    {
+      const Engine::Duty duty(*engine);
+      Interface* ni = interface_of_object(duty.core(), d.md_handle);
+      MemoryDescriptor* md = ni != nullptr ? usable_md(*ni, d.md_handle) : nullptr;
+      if (md == nullptr || !is_valid(*ni, *md, d)) return PTL_ARG_INVALID;
+      d.interface_index = static_cast<std::uint8_t>(ni->index);
+      if (ni->is_logical()) d.target.pid = 0;
+      if (!ni->is_matching()) d.match_bits = 0;
+      if (trigger.waits) return arm(duty, *engine, *ni, d, trigger);
+      if (send_at_once(duty.core(), *ni, *md, d)) {
+        engine->settle_on_duty();
+      } else {
+        engine->post_on_duty(d);
+      }
+      pauses = engine->take_pause_on_duty();
     }
+    if (pauses) [[unlikely]]
+      engine->pause();
     return PTL_OK;
   });
 }

@@ -6,6 +6,7 @@
 #   portals4        mtl/portals4: messages, and Open MPI's collectives on them
 #   portals4-pt2pt  the same, with one-sided communication on messages (osc/pt2pt)
 #   portals4-osc    one-sided communication on Portals too (osc/portals4)
+#   portals4-osc-mapped  the same, with all of malloc in memory that the processes map
 #   portals4-coll   collectives by triggered operations too (coll/portals4)
 #   portals4-btl    btl/portals4 under pml/ob1
 #   ob1             Open MPI's own shared memory
@@ -16,11 +17,12 @@ transport_arguments() {
   case $1 in
     portals4-pt2pt) osc=pt2pt ;;
     portals4-osc) osc=portals4 ;;
+    portals4-osc-mapped) osc=portals4 coll+=(-x "LD_PRELOAD=$(mapped_allocator)") ;;
     # Its requests never say that they succeeded: the field is what malloc left there. 255 makes that 0.
     portals4-coll) coll=(-x MALLOC_PERTURB_=255) ;;
   esac
   case $1 in
-    portals4 | portals4-pt2pt | portals4-osc | portals4-coll)
+    portals4 | portals4-pt2pt | portals4-osc | portals4-osc-mapped | portals4-coll)
       printf '%s\n' --mca pml cm --mca mtl portals4 --mca btl ^portals4
       ;;
     # A fragment that is longer than the eager limit of 32 KiB has no receive buffer in btl/portals4: it is lost.
@@ -30,6 +32,13 @@ transport_arguments() {
     *) die "unknown transport: $1" ;;
   esac
   printf '%s\n' --mca osc "$osc" "${coll[@]}"
+}
+
+# Our libportofu_malloc.so, beside the libportals that Open MPI finds.
+mapped_allocator() {
+  local libportals
+  libportals=$(ldd "$openmpi_prefix/lib/openmpi/mca_mtl_portals4.so" | awk '/libportals/ { print $3 }')
+  printf '%s\n' "$(dirname "$libportals")/libportofu_malloc.so"
 }
 
 # launch_limited SECONDS LOG MPIRUN [ARGUMENT...]: returns the status of mpirun, or 124 when the time is over; mpirun

@@ -35,6 +35,7 @@ describe_group() {
     comm) printf 'comm comm portals4-coll\n' ;;
     coll-portals4) printf 'coll coll portals4-coll\n' ;;
     rma-osc) printf 'rma rma portals4-osc\n' ;;
+    rma-osc-mapped) printf 'rma rma portals4-osc-mapped\n' ;;
     rma-osc-long) printf 'rma_long rma portals4-osc\n' ;;
     btl) printf 'btl pt2pt portals4-btl\n' ;;
     *) usage_error "run_mpich_suite.sh: no such group: $1" ;;
@@ -102,8 +103,8 @@ suite_build_unless_done() {
 
 # known_reason GROUP PROGRAM: the reason why a program is left out of a group, or nothing.
 known_reason() {
-  awk -v program="$2" -v in_group="$1:$2" '$1 == program || $1 == in_group { sub(/^[^ ]+ /, ""); print; exit }' \
-    "$here/mpich_known.list"
+  awk -v program="$2" -v in_group="${1%-mapped}:$2" \
+    '$1 == program || $1 == in_group { sub(/^[^ ]+ /, ""); print; exit }' "$here/mpich_known.list"
 }
 
 # run_once TRANSPORT RANKS LOG PROGRAM [ARGUMENT...]: a program of the suite says " No Errors" when all is well; some

@@ -31,7 +31,8 @@ struct Meeting {
   std::atomic<int> go_on{0};
   std::atomic<int> stop{0};
   std::atomic<std::uint64_t> rounds{0};
-  std::atomic<std::uint32_t> nid{0}, pid{0};
+  std::atomic<std::uint32_t> nid{0}, pid{0};                ///< Of the owner.
+  std::atomic<std::uint32_t> source_nid{0}, source_pid{0};  ///< Of an initiator that has entries, too.
 };
 
 void require(int rc) {
@@ -97,6 +98,16 @@ struct End {
     ptl_ct_event_t count;
     require(PtlCTWait(ct, ++awaited, &count));
     return count.failure == 0;
+  }
+
+  /// Looks for packets until the condition holds.
+  template <class Condition>
+  bool serves_until(Condition&& condition) const {
+    return eventually([&] {
+      ptl_ct_event_t count;
+      require(PtlCTGet(ct, &count));
+      return condition();
+    });
   }
 
   /// Whether nothing is written any more. @pre nobody is allowed to
@@ -186,6 +197,46 @@ TEST_F(PublishedEntries, Initiator__works_in_memory_of_an_owner_that_only_reads_
   }));
   EXPECT_EQ(source.wait_status(), 0);
   EXPECT_EQ(target.wait_status(), 0);
+}
+
+/// 2.9: a program that finds at once all that it waits for is one that the others can talk to, even without a thread
+/// of the library that looks for it.
+TEST_F(PublishedEntries, Initiator_that_never_has_to_wait__answers_all_the_same) {
+  for (const char* threads : {"0", "1"}) {
+    setenv("PORTOFU_PROGRESS_THREAD", threads, 1);
+    meeting->ready = meeting->stop = meeting->go_on = 0;
+    meeting->source_pid = 0;
+    ChildProcess target(owner([&](End& end) {
+      if (!end.serves_until([&] { return meeting->source_pid != 0; })) return 1;
+      ptl_process_t id;
+      id.phys = {meeting->source_nid, meeting->source_pid};
+      for (int i = 0; i < 100; ++i) {
+        require(PtlGet(end.md_handle, 0, 8, id, kPt, 0, 8, nullptr));
+        if (!end.answered()) return 2;
+      }
+      meeting->stop = 1;
+      return end.serves_until([&] { return meeting->go_on != 0; }) ? 0 : 3;
+    }));
+    ChildProcess source(initiator([&](End& end) {
+      end.give_entries();
+      ptl_process_t own;
+      require(PtlGetPhysId(end.ni, &own));
+      if (!end.put(*meeting, 8)) return 1;
+      meeting->source_nid = own.phys.nid;
+      meeting->source_pid = own.phys.pid;
+      const bool told = eventually([&] {
+        for (int i = 0; i < 1000; ++i) {
+          if (!end.put(*meeting, 8)) _exit(94);
+        }
+        return meeting->stop != 0;
+      });
+      meeting->go_on = 1;
+      return told ? 0 : 2;
+    }));
+    EXPECT_EQ(source.wait_status(), 0) << "PORTOFU_PROGRESS_THREAD=" << threads;
+    EXPECT_EQ(target.wait_status(), 0) << "PORTOFU_PROGRESS_THREAD=" << threads;
+    unsetenv("PORTOFU_PROGRESS_THREAD");
+  }
 }
 
 /// 3.11.3: once it is unlinked the memory is the owner's own.

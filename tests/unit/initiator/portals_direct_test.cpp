@@ -270,6 +270,7 @@ TEST_F(PortalsDirectTest, Rights_of_the_entry__are_kept) {
   wire.sent.clear();
   wire.mapped.user = kUid;
   wire.mapped.readable = false;
+  sequence = wire.mapped.seen = 4;  // It was withdrawn and published anew.
   remember_published(peer(), ni.index, kPt, kBits);
   EXPECT_FALSE(goes_by_packet(transfer(DescriptorKind::kPut, 8)));
   EXPECT_TRUE(goes_by_packet(transfer(DescriptorKind::kGet, 8)));
@@ -279,6 +280,7 @@ TEST_F(PortalsDirectTest, Rights_of_the_entry__are_kept) {
   wire.sent.clear();
   wire.mapped.readable = true;
   wire.mapped.writable = false;
+  sequence = wire.mapped.seen = 6;
   remember_published(peer(), ni.index, kPt, kBits);
   EXPECT_TRUE(goes_by_packet(transfer(DescriptorKind::kPut, 8)));
   wire.sent.clear();

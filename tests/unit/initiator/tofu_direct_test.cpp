@@ -39,7 +39,7 @@ class TofuDirectTest : public CoreTest {
     queue->stadds.add({2, memory.data(), memory.size(), false}, &stadd);
     std::memcpy(memory.data(), pattern_bytes(0, 4096).data(), 4096);
     wire.room = FakeWire::kPlentyOfRoom;
-    wire.mapped = {remote.data(), remote.size(), true, &sequence, 2};
+    wire.mapped = {.memory = remote.data(), .bytes = remote.size(), .writable = true, .sequence = &sequence, .seen = 2};
   }
 
   Descriptor request(DescriptorKind kind, std::uint64_t length, std::uint64_t flags = 0) {

@@ -38,6 +38,31 @@ TEST_F(RegionTableTest, Region__is_found_by_queue_and_stag_until_it_is_withdrawn
   withdraw_region(*table, region_key(3, 7));  // Not there: nothing happens.
 }
 
+TEST_F(RegionTableTest, Key_that_is_there__is_not_taken_again) {
+  ASSERT_TRUE(publish_region(*table, region_of(7, 100)));
+  EXPECT_FALSE(publish_region(*table, region_of(7, 200)));
+  withdraw_region(*table, region_key(3, 7));
+  EXPECT_FALSE(find_published_region(*table, region_key(3, 7), &found)) << "there was one of them";
+  EXPECT_TRUE(publish_region(*table, region_of(7, 200)));
+}
+
+TEST_F(RegionTableTest, Entry__is_found_with_its_bits_and_rights) {
+  PublishedRegion entry{.key = entry_key(3, 255, 0x1234), .start = 4096, .bytes = 100, .user = UINT32_MAX};
+  entry.readable = false;
+  entry.match_bits = 0x1234;
+  ASSERT_TRUE(is_entry_key(entry.key));
+  ASSERT_FALSE(is_entry_key(region_key(3, 255)));
+  ASSERT_TRUE(publish_region(*table, entry));
+  ASSERT_TRUE(find_published_region(*table, entry.key, &found));
+  EXPECT_EQ(found.match_bits, 0x1234u);
+  EXPECT_EQ(found.user, UINT32_MAX);
+  EXPECT_FALSE(found.readable);
+  EXPECT_FALSE(found.writable);
+  EXPECT_FALSE(find_published_region(*table, entry_key(3, 254, 0x1234), &found));
+  EXPECT_FALSE(find_published_region(*table, entry_key(2, 255, 0x1234), &found));
+  EXPECT_FALSE(find_published_region(*table, entry_key(3, 255, 0x1235), &found));
+}
+
 TEST_F(RegionTableTest, Full_table__takes_no_more_and_loses_nothing) {
   std::uint32_t taken = 0;
   for (std::uint32_t stag = 0; stag < 2 * kRegionSlots; ++stag) taken += publish_region(*table, region_of(stag, stag));

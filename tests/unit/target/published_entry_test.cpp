@@ -265,6 +265,18 @@ TEST_F(PublishedEntryTest, Refused_message__tells_nothing) {
   EXPECT_FALSE(is_published());
 }
 
+/// The list and the table may have changed; but who is answered should not pay for a look each time.
+TEST_F(PublishedEntryTest, Entry_that_could_not_be_published__is_tried_again_now_and_then) {
+  append(silent());
+  directory.full = true;
+  EXPECT_FALSE(put_tells());
+  directory.full = false;
+  int answers = 1;
+  while (!put_tells() && answers < 1000) ++answers;
+  EXPECT_GT(answers, 10);
+  EXPECT_LT(answers, 100);
+}
+
 TEST_F(PublishedEntryTest, Unlinked_entry__is_withdrawn_first) {
   const Handle handle = append(silent());
   ASSERT_TRUE(put_tells());
