@@ -46,8 +46,9 @@ bool reads(DescriptorKind kind) { return kind == DescriptorKind::kGet || is_fetc
 /// What the owner would refuse, or cut, it refuses or cuts itself.
 bool is_open_for(const MappedRegion& region, std::uint32_t uid, const Descriptor& d) {
   if (region.user != kUidAny && region.user != uid) return false;
-  if ((reads(d.kind) && !region.readable) || (d.kind != DescriptorKind::kGet && !region.writable)) return false;
-  return d.length != 0 && d.length <= region.bytes && d.remote_offset <= region.bytes - d.length;
+  if (d.length == 0 || (reads(d.kind) && !region.readable)) return false;
+  const bool writes = d.kind != DescriptorKind::kGet;
+  return judge_region(region.bytes, region.writable, d.remote_offset, d.length, writes) == RegionVerdict::kFine;
 }
 
 /// 2.7.1: behind what was sent before.
