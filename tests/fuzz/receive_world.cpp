@@ -196,7 +196,7 @@ void ReceiveWorld::check_rest(Interface& ni) {
       continue;
     }
     const bool live = ni.entries.find(handle) != nullptr;
-    PORTOFU_ASSERT((unlink_entry(ni, handle) == Status::kOk) == live);
+    PORTOFU_ASSERT((unlink_entry(core_, ni, handle) == Status::kOk) == live);
   }
   PORTOFU_ASSERT(ni.entries.live_count() == 0);
 }

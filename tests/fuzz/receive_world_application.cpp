@@ -160,7 +160,7 @@ void ReceiveWorld::unlink() {
   if (entries_.empty()) return;
   const std::size_t which = input_.byte() % entries_.size();
   const Handle handle = entries_[which];
-  const Status status = unlink_entry(*core_.interface(handle_interface(handle)), handle);
+  const Status status = unlink_entry(core_, *core_.interface(handle_interface(handle)), handle);
   if (status != Status::kInUse) entries_.erase(entries_.begin() + static_cast<std::ptrdiff_t>(which));
 }
 
