@@ -124,7 +124,9 @@ TEST(ForeignUser, Neither_reaches_the_other_nor_opens_its_memory) {
   const OwnNode node;
   const KeyOfJob key(kKey);  // The same for both.
   run_processes(2, [&](Process& self) {
-    if (!self.is_target()) ASSERT_EQ(setresuid(kNobody, kNobody, kNobody), 0);
+    if (!self.is_target()) {
+      ASSERT_EQ(setresuid(kNobody, kNobody, kNobody), 0);
+    }
     const Ni ni(self);
     const Ends ends(ni);
     std::vector<unsigned char> memory(4096);
