@@ -14,10 +14,13 @@ constexpr std::uint32_t kReleasedPerAck = 16;
 /// A peer that was heard so shortly ago is not asked whether it lives.
 constexpr std::uint64_t kHeardLatelyNs = 50'000'000;
 
-/// Between two questions: doubled each time, but not for those of which the medium says that they are gone.
+/// Between two questions: doubled each time, but not for those of which the medium says that they are gone. Somebody
+/// waits for a link that is being opened, perhaps before it leaves: there are many tries in a second
+/// (Engine::kLingerNs).
 constexpr std::uint64_t kFirstQuestionNs = 10'000'000;
 constexpr std::uint64_t kSuspectedQuestionNs = 20'000'000;
 constexpr std::uint32_t kMaxQuestionDoublings = 4;
+constexpr std::uint32_t kMaxOpeningDoublings = 1;
 
 /// A link that is being opened is forgotten when nobody has asked for it for so long.
 constexpr std::uint64_t kForgetNs = 3'000'000'000;
@@ -34,9 +37,9 @@ constexpr std::uint64_t kSilentNs = 5'000'000;
 /// The medium had no room: soon again.
 constexpr std::uint64_t kNoRoomNs = 5'000;
 
-std::uint64_t question_pause_ns(const Liveness& liveness, std::uint32_t questions, std::uint64_t now_ns) {
-  return liveness.is_suspected(now_ns) ? kSuspectedQuestionNs
-                                       : kFirstQuestionNs << std::min(questions, kMaxQuestionDoublings);
+std::uint64_t question_pause_ns(const Liveness& liveness, std::uint32_t questions, std::uint64_t now_ns,
+                                std::uint32_t most_doublings = kMaxQuestionDoublings) {
+  return liveness.is_suspected(now_ns) ? kSuspectedQuestionNs : kFirstQuestionNs << std::min(questions, most_doublings);
 }
 
 }  // namespace
@@ -182,7 +185,8 @@ std::uint64_t ReliableWire::serve(OutgoingLink& link) {
   if (due_ns > now_ns_) return std::min(due_ns, data_due_ns);
   send_plain(link.peer, question, link.id, link.acceptance);
   link.liveness.asked(now_ns_);
-  link.next_question_ns = now_ns_ + question_pause_ns(link.liveness, link.questions++, now_ns_);
+  const std::uint32_t doublings = question == FrameKind::kOpen ? kMaxOpeningDoublings : kMaxQuestionDoublings;
+  link.next_question_ns = now_ns_ + question_pause_ns(link.liveness, link.questions++, now_ns_, doublings);
   return std::min(link.next_question_ns, data_due_ns);
 }
 

@@ -91,6 +91,15 @@ TEST(ReliableWire, Acknowledgement_that_comes_late__does_not_make_the_sender_pat
   EXPECT_LT(world.network.now_ns() - begin_ns, kSecond / 2);
 }
 
+// Who leaves waits a second for links that are being opened (Engine::kLingerNs).
+TEST(ReliableWire, Link__opens_within_a_second_where_half_is_lost) {
+  for (std::uint64_t seed = 1; seed <= 500; ++seed) {
+    ReliableWorld world({.loss = 500}, seed);
+    ASSERT_NE(world.connect(0, 1), nullptr) << "seed " << seed;
+    EXPECT_LT(world.network.now_ns(), kSecond) << "seed " << seed;
+  }
+}
+
 TEST(ReliableWire, Datagrams_of_others__are_not_taken) {
   ReliableWorld world;
   const auto stranger = world.network.attach({1, 7}, 3);
