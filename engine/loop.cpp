@@ -10,6 +10,7 @@
 #include "engine/initiator/tofu_direct.h"
 #include "engine/initiator/tofu_owner.h"
 #include "engine/target/receive.h"
+#include "engine/target/request.h"
 
 namespace portofu {
 namespace {
@@ -41,8 +42,10 @@ int receive_packets(Core& core) {
       wire.release();
       ++received;
       weight += 1 + packet.header.payload_bytes / kLongPacketBytes;
+      if (weight >= core.burst) finish_late_puts(core);
       if (is_over()) break;
     }
+    finish_late_puts(core);
     if (++core.next_wire == core.wires.size()) core.next_wire = 0;
     if (is_over()) break;
   }

@@ -26,6 +26,9 @@ bool guarded_copy_streaming(std::byte* target, const std::byte* source, std::siz
 /// Whether memory can be read: looks at every page of it.
 bool guarded_look(const std::byte* memory, std::size_t bytes);
 
+/// Whether the byte can be written to. It keeps its value, whoever else writes.
+bool guarded_touch(std::byte* byte);
+
 /// Calls `run(argument)`, which touches memory of the application.
 /// @return false if the memory was not accessible; `run` was left where it stood, so it must hold nothing
 bool guarded_call(void (*run)(void*), void* argument);

@@ -4,10 +4,18 @@
 
 #include <utility>
 
+#include "engine/address/guarded_copy.h"
+
 namespace portofu {
 namespace {
 
 std::uintptr_t address_of(const std::byte* at) { return reinterpret_cast<std::uintptr_t>(at); }
+
+/// Whether peers may write without us. What the kernel writes for them gets through the protection of pages
+/// (ProcessMemory::write), so memory that is read-only now, a constant, is left to who finds out by writing.
+bool may_be_written(const RegionRequest& request) {
+  return !request.read_only && guarded_touch(request.start) && guarded_touch(request.start + request.bytes - 1);
+}
 
 }  // namespace
 
@@ -20,7 +28,7 @@ RegisteredRegion& StaddTable::insert(const RegionRequest& request, std::uint32_t
   region->stag = stag;
   if (directory_ != nullptr) {
     directory_->publish({region_key(control_queue_, stag), address_of(request.start), request.bytes, request.component,
-                         !request.read_only});
+                         may_be_written(request)});
   }
   return *(regions_[stag] = std::move(region));
 }

@@ -399,12 +399,20 @@ class CellConsumer {
   /// Gives all withheld room back.
   /// @return true if there was any
   bool publish_released() {
-    if (published_ == position_) return false;
+    if (published_ == position_ || holds_) return false;
     published_ = position_;
     withheld_bytes_ = 0;
     // (R2) release: partner is the acquire in CellProducer::refresh_released.
     ring_.control->released.store(published_, std::memory_order_release);
     return true;
+  }
+
+  /// The payload in hand is used beyond release: nothing is given back until let_go.
+  void hold() { holds_ = true; }
+  /// @return true if room has been given back
+  bool let_go() {
+    holds_ = false;
+    return publish_released();
   }
 
   /// Where the payload in hand is.
@@ -518,6 +526,7 @@ class CellConsumer {
   bool reads_memory_ = false;                                       ///< The sender may lend all of its memory.
   TakenFrom taken_from_ = TakenFrom::kRing;                         ///< Where the packet in hand has its payload.
   bool taken_awaited_ = false;                                      ///< And awaited.
+  bool holds_ = false;                                              ///< Between hold and let_go.
 };
 
 }  // namespace portofu

@@ -3,7 +3,6 @@
 #include "engine/segment/peer_segment.h"
 
 #include <fcntl.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -41,6 +40,10 @@ bool describes(const SegmentDescriptorShared& descriptor, ProcessId id, std::uin
 
 }  // namespace
 
+PeerSegment::PeerSegment(const SegmentDescriptorShared& descriptor)
+    : descriptor_(descriptor),
+      memory_(static_cast<pid_t>(descriptor.os_pid), descriptor.probe_address, descriptor.incarnation) {}
+
 AttachResult PeerSegment::attach(const std::string& directory, ProcessId id, std::shared_ptr<PeerSegment>* peer) {
   const OwnSegmentsLock lock;
   const std::string path = segment_path(directory, id);
@@ -58,11 +61,10 @@ AttachResult PeerSegment::attach(const std::string& directory, ProcessId id, std
   if (got != static_cast<ssize_t>(sizeof descriptor) || !describes(descriptor, id, file_bytes)) {
     return AttachResult::kRefused;
   }
-  std::shared_ptr<PeerSegment> made(new PeerSegment);
+  std::shared_ptr<PeerSegment> made(new PeerSegment(descriptor));
   made->directory_ = directory;
   made->path_ = path;
   made->file_ = std::move(file);
-  made->descriptor_ = descriptor;
   made->layout_ = {descriptor.channel_count, descriptor.ring, descriptor.area_bytes};
   made->header_ = Mapping::map(made->file_->fd(), 0, made->layout_.rings_offset());
   if (!made->header_) return AttachResult::kSystem;
@@ -82,47 +84,6 @@ ChannelSlotShared& PeerSegment::slot(std::uint32_t slot_index) {
 
 const RegionTableShared& PeerSegment::regions() {
   return *reinterpret_cast<const RegionTableShared*>(header_.at(layout_.regions_offset()));
-}
-
-// The number of the process may be of another namespace, and name a stranger here.
-bool PeerSegment::is_memory_reachable() const {
-  std::uint64_t found = 0;
-  const iovec local{&found, sizeof found};
-  const iovec remote{reinterpret_cast<void*>(descriptor_.probe_address), sizeof found};
-  const auto os_pid = static_cast<pid_t>(descriptor_.os_pid);
-  return process_vm_readv(os_pid, &local, 1, &remote, 1, 0) == sizeof found && found == descriptor_.incarnation;
-}
-
-// The number of a process that is gone may be another one's, or another program's, which has no such mark at its place.
-// It is read behind the bytes, so that what was read before it is the owner's.
-bool PeerSegment::read_memory(std::uint64_t address, std::byte* target, std::uint64_t bytes) const {
-  std::uint64_t found = 0;
-  const iovec local[2] = {{target, bytes}, {&found, sizeof found}};
-  const iovec remote[2] = {{reinterpret_cast<void*>(address), bytes},
-                           {reinterpret_cast<void*>(descriptor_.probe_address), sizeof found}};
-  const auto os_pid = static_cast<pid_t>(descriptor_.os_pid);
-  const ssize_t got = process_vm_readv(os_pid, local, 2, remote, 2, 0);
-  if (got != static_cast<ssize_t>(bytes + sizeof found) || found != descriptor_.incarnation) {
-    read_failed_ = true;
-    return false;
-  }
-  bytes_read_ += bytes;
-  return true;
-}
-
-bool PeerSegment::write_memory(std::uint64_t address, const std::byte* data, std::uint64_t bytes,
-                               std::uint64_t tail_bytes) const {
-  const std::uint64_t body = bytes - tail_bytes;
-  const auto piece = [](std::uint64_t at, std::uint64_t length) {
-    return iovec{reinterpret_cast<void*>(at), static_cast<std::size_t>(length)};
-  };
-  const auto from = reinterpret_cast<std::uint64_t>(data);
-  const iovec local[2] = {piece(from, body), piece(from + body, tail_bytes)};
-  const iovec remote[2] = {piece(address, body), piece(address + body, tail_bytes)};
-  const auto os_pid = static_cast<pid_t>(descriptor_.os_pid);
-  const int first = body == 0;  // The kernel takes its time with an empty piece, too.
-  const auto pieces = static_cast<unsigned long>((body != 0) + (tail_bytes != 0));
-  return process_vm_writev(os_pid, local + first, pieces, remote + first, pieces, 0) == static_cast<ssize_t>(bytes);
 }
 
 std::span<std::byte> PeerSegment::heap() {

@@ -11,6 +11,7 @@
 #include "engine/segment/heap_file.h"
 #include "engine/segment/layout.h"
 #include "engine/segment/mapping.h"
+#include "engine/segment/process_memory.h"
 #include "engine/segment/segment_file.h"
 #include "engine/topology/process_id.h"
 
@@ -39,19 +40,8 @@ class PeerSegment {
   ChannelSlotShared& slot(std::uint32_t slot_index);
   const RegionTableShared& regions();
 
-  /// Asks the kernel whether this process may write into the owner's memory, and whether that is the owner's memory.
-  bool is_memory_reachable() const;
-
-  /// Writes into the owner's memory. The last `tail_bytes` are written last.
-  /// @return false if not all was written
-  bool write_memory(std::uint64_t address, const std::byte* data, std::uint64_t bytes, std::uint64_t tail_bytes) const;
-
-  /// Reads the owner's memory, if it is still the owner's. @return false if not all could be read or written here
-  bool read_memory(std::uint64_t address, std::byte* target, std::uint64_t bytes) const;
-
-  /// What read_memory has read so far, and whether it has ever failed. Used by the thread that reads.
-  std::uint64_t bytes_read() const { return bytes_read_; }
-  bool has_failed_to_read() const { return read_failed_; }
+  /// The owner's memory, by the kernel.
+  ProcessMemory& memory() const { return memory_; }
 
   /// Where memory of the owner is mapped here. The heap is mapped when this is asked for the first time.
   /// @return nullptr if the range does not lie in the owner's heap, or that cannot be mapped
@@ -77,19 +67,18 @@ class PeerSegment {
   bool is_dead() const { return dead_; }
 
  private:
-  PeerSegment() = default;
+  explicit PeerSegment(const SegmentDescriptorShared& descriptor);
 
   std::string directory_;
   std::string path_;
-  std::shared_ptr<SegmentFile> file_;     ///< Shared with the owner if that is an engine of this process.
-  SegmentDescriptorShared descriptor_{};  ///< The checked copy.
+  std::shared_ptr<SegmentFile> file_;   ///< Shared with the owner if that is an engine of this process.
+  SegmentDescriptorShared descriptor_;  ///< The checked copy.
   SegmentLayout layout_;
-  Mapping header_;                        ///< Everything in front of the rings.
-  Mapping heap_;                          ///< Of the owner; empty unless it was asked for and could be had.
-  HeapPlace heap_place_;                  ///< What was mapped, or could not be: it is tried once.
-  mutable std::uint64_t bytes_read_ = 0;  ///< By read_memory.
-  mutable bool read_failed_ = false;      ///< Some read_memory has.
-  bool dead_ = false;                     ///< Stays true.
+  Mapping header_;                ///< Everything in front of the rings.
+  Mapping heap_;                  ///< Of the owner; empty unless it was asked for and could be had.
+  HeapPlace heap_place_;          ///< What was mapped, or could not be: it is tried once.
+  mutable ProcessMemory memory_;  ///< Whoever may look into the segment may use it.
+  bool dead_ = false;             ///< Stays true.
 };
 
 /// @param incarnation  which life is meant; 0 means any

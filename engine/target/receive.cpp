@@ -42,6 +42,8 @@ void receive_packet(Core& core, const Packet& packet) {
   core.counters.add(Counter::kPacketsReceived);
   if (header.job_key != core.settings.job_key) return core.counters.add(Counter::kPacketsRefusedKey);
   if (!is_well_formed(header)) return core.counters.add(Counter::kPacketsRefusedMalformed);
+  if (!core.late_puts.empty() && !may_join_late_puts(core, packet)) [[unlikely]]
+    read_late_puts(core);
   Peer& peer = source_peer(core, packet);
   // What it gave back before it sent this is told before this.
   if (peer.has_lent()) [[unlikely]]

@@ -26,6 +26,8 @@ class Payload {
   bool is_here() const { return sender_ == nullptr; }
   bool is_placed() const { return sender_ != nullptr && at_ == nullptr; }
 
+  bool is_in_memory() const { return sender_ != nullptr && at_ != nullptr; }
+
   /// Where they are. @pre is_here
   const std::byte* here() const {
     PORTOFU_ASSERT(is_here());
@@ -37,11 +39,11 @@ class Payload {
 
   /// Copies bytes that are in the sender's memory. @return false: one of the two is not there, or not to be had
   bool read_to(std::byte* target, std::uint64_t bytes) const {
-    return sender_->read_memory(reinterpret_cast<std::uintptr_t>(at_), target, bytes);
+    return sender_->memory().read(reinterpret_cast<std::uintptr_t>(at_), target, bytes);
   }
 
   /// After read_to has failed: whether it is because the sender is not there any more.
-  bool is_lost() const { return !is_here() && !sender_->is_memory_reachable(); }
+  bool is_lost() const { return !is_here() && !sender_->memory().is_reachable(); }
 
  private:
   Payload(const std::byte* at, const PeerSegment* sender) : at_(at), sender_(sender) {}

@@ -157,6 +157,16 @@ class Wire {
   /// of it that lie within the first `bytes`.
   virtual void offer(std::byte* /*target*/, std::uint64_t /*bytes*/) {}
 
+  /// The payload of the packet that peek returned is in the memory of its sender (Payload::is_in_memory). Its first
+  /// `bytes` are read to `target` by read_now, at once with those of the packets behind it. The packet is released as
+  /// any other, but its sender hears of that after read_now only.
+  /// @return false if it has to be read now: there are kMostReadLater already, or one of another source
+  virtual bool read_later(std::byte* /*target*/, std::uint64_t /*bytes*/) { return false; }
+  static constexpr std::uint32_t kMostReadLater = 16;
+
+  /// Reads what was to be read later. @return bit k: the k-th payload has been read
+  virtual std::uint32_t read_now() { return 0; }
+
   /// Nobody writes any more to what was offered to this source. Waits for a copy that is under way.
   virtual void take_offers_back(ProcessId /*source*/) {}
 

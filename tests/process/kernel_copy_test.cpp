@@ -2,6 +2,7 @@
 // processes: what arrives, and what is told and touched when one of the two ends in the middle.
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <atomic>
@@ -204,6 +205,56 @@ TEST_F(KernelCopy, Interface_closed_in_the_middle__its_memory_is_not_touched_aga
       }
       self.barrier();
     }
+  });
+}
+
+/// 2.7, 3.13: a stream of messages that lie one behind the other, so that several are copied at once; some of the
+/// memory that they go to is not there, and some of what they bring neither.
+TEST_F(KernelCopy, Stream__arrives_whole_and_in_order_and_whatever_fails_does_so_alone) {
+  run_processes(2, [](Process& self) {
+    constexpr ptl_size_t kPlace = 65536;
+    constexpr std::uint64_t kPuts = 400;
+    const Ni ni(self);
+    const Ends ends(ni);
+    const auto length_of = [](std::uint64_t k) { return 16384 + k * 7919 % 40000; };
+    // After one that fails the kernel is not asked any more.
+    const auto fails = [](std::uint64_t k) { return k > 300 && k % 37 == 5; };
+    get_acquainted(self, ni, ends);
+    const auto data = pattern(kPlace + kPuts);
+    std::vector<unsigned char> sinks(self.is_target() ? kPuts * kPlace : 1);
+    void* const gone = mmap(nullptr, kPlace, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(gone, MAP_FAILED);
+    for (std::uint64_t k = 0; self.is_target() && k < kPuts; ++k) {
+      auto me = me_of(ni, fails(k) ? gone : sinks.data() + k * kPlace, kPlace,
+                      PTL_ME_USE_ONCE | PTL_ME_EVENT_UNLINK_DISABLE | PTL_ME_EVENT_LINK_DISABLE);
+      me.match_bits = k;
+      append(ni, me);
+    }
+    self.barrier();
+    if (self.is_initiator()) {
+      const ptl_handle_md_t md = bind_quiet(ni, data.data(), data.size(), ends.source_eq);
+      for (std::uint64_t k = 0; k < kPuts; ++k) {
+        put(md, ni.target(), {.length = length_of(k), .local_offset = k, .match_bits = k, .hdr_data = k});
+      }
+      for (std::uint64_t k = 0; k < kPuts; ++k) {
+        const ptl_event_t event = next_event(ends.source_eq);
+        ASSERT_EQ(event.type, PTL_EVENT_ACK);
+      }
+    } else {
+      for (std::uint64_t k = 0; k < kPuts; ++k) {
+        const ptl_event_t event = next_event(ends.target_eq);
+        ASSERT_EQ(event.type, PTL_EVENT_PUT);
+        ASSERT_EQ(event.hdr_data, k);
+        ASSERT_EQ(event.rlength, length_of(k));
+        ASSERT_EQ(event.ni_fail_type, fails(k) ? PTL_NI_SEGV : PTL_NI_OK) << k;
+        if (fails(k)) continue;
+        const auto* const sink = sinks.data() + k * kPlace;
+        ASSERT_TRUE(std::equal(sink, sink + length_of(k), data.data() + k)) << k;
+        ASSERT_EQ(sink[length_of(k)], 0) << k;
+      }
+    }
+    self.barrier();
+    munmap(gone, kPlace);
   });
 }
 

@@ -86,7 +86,7 @@ ConnectResult LinkSet::open_link(std::shared_ptr<PeerSegment> segment, Link** li
   made->producer = CellProducer<PacketHeader>(
       RingView(ring.at(segment->layout().ring_start(claim.slot_index)), segment->layout().ring));
   made->doorbell = &segment->control().doorbell;
-  made->direct = direct_ && segment->is_memory_reachable();
+  made->direct = direct_ && segment->memory().is_reachable();
   made->segment = std::move(segment);
   made->ring = std::move(ring);
   made->claim = claim;
@@ -191,7 +191,7 @@ bool LinkSet::place(ShmLink& link, MemoryLoan& lent, const Offer& offer) {
   lent.tried = true;
   if (loan.offset > offer.bytes || loan.bytes > offer.bytes - loan.offset) return false;
   if (!link.producer.take_back(lent.position)) return false;
-  const bool placed = link.segment->write_memory(offer.address + loan.offset, loan.payload, loan.bytes, 0);
+  const bool placed = link.segment->memory().write(offer.address + loan.offset, loan.payload, loan.bytes, 0);
   link.producer.settle(lent.position, placed);
   if (placed) counters_.add(Counter::kPacketsPlaced);
   return placed;
@@ -214,7 +214,7 @@ bool LinkSet::put_directly(ShmLink& link, const DirectPut& put) {
   const RegionVerdict verdict = judge_region(region.bytes, region.writable, put.offset, put.bytes, true);
   if (verdict != RegionVerdict::kFine || region.user != put.component) return false;
   const std::uint64_t address = region.start + put.offset;
-  return link.segment->write_memory(address, put.data, put.bytes, tofu_tail_bytes(address + put.bytes, put.bytes));
+  return link.segment->memory().write(address, put.data, put.bytes, tofu_tail_bytes(address + put.bytes, put.bytes));
 }
 
 bool LinkSet::find_mapped(ShmLink& link, std::uint64_t key, MappedRegion* mapped) {

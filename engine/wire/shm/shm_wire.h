@@ -51,6 +51,8 @@ class ShmWire final : public Wire {
   }
   bool help(Link& link) override { return links_.help(static_cast<ShmLink&>(link)); }
   void offer(std::byte* target, std::uint64_t bytes) override { sources_.offer(target, bytes); }
+  bool read_later(std::byte* target, std::uint64_t bytes) override { return sources_.read_later(target, bytes); }
+  std::uint32_t read_now() override { return sources_.read_now(); }
   void take_offers_back(ProcessId source) override { sources_.take_offers_back(source); }
 
   bool put_directly(Link& link, const DirectPut& put) override {

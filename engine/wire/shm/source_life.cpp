@@ -188,7 +188,7 @@ void SourceSet::map_memory(ShmSource& source) {
     if (!attach_sender(source)) return;
     source.area = source.segment->map_send_area();
     if (source.area) source.consumer.use_area(source.area.at(0), source.segment->layout().area_bytes);
-    if (source.segment->is_memory_reachable()) source.consumer.read_memory();
+    if (source.segment->memory().is_reachable()) source.consumer.read_memory();
   }
   if (source.segment == nullptr || !source.segment->has_heap()) return;
   source.heap_asked = true;

@@ -40,6 +40,7 @@ inline bool SourceSet::take_packet(PollEntry& entry, Packet& packet) {
   packet.source = source.id;
   packet.source_context = &source.context;
   held_ = &source;
+  held_payload_ = payload;
   if (from != TakenFrom::kRing) [[unlikely]]
     begin_timing(source, from, packet.header.payload_bytes);
   return true;
@@ -54,7 +55,7 @@ void SourceSet::begin_timing(ShmSource& source, TakenFrom from, std::uint32_t by
   }
   if (timed_ == nullptr) return;
   timed_bytes_ = bytes;
-  read_before_ = source.segment->bytes_read();
+  read_before_ = source.segment->memory().bytes_read();
   started_ = std::chrono::steady_clock::now();
 }
 
@@ -62,8 +63,8 @@ void SourceSet::end_timing(ShmSource& source) {
   const auto taken = std::chrono::steady_clock::now() - started_;
   CopyCost<4>* const cost = std::exchange(timed_, nullptr);
   // What was dropped tells nothing; what failed once may always fail.
-  if (cost == &source.read_cost && source.segment->bytes_read() != read_before_ + timed_bytes_) {
-    if (source.segment->has_failed_to_read()) source.consumer.stop_reading();
+  if (cost == &source.read_cost && source.segment->memory().bytes_read() != read_before_ + timed_bytes_) {
+    if (source.segment->memory().has_failed_to_read()) source.consumer.stop_reading();
     return;
   }
   cost->note(static_cast<std::uint64_t>(taken / std::chrono::nanoseconds(1)), timed_bytes_);
@@ -117,6 +118,45 @@ void SourceSet::release() {
   const bool gave_room = source.consumer.release();
   refresh_entry(source);
   if (gave_room) wake_blocked_sender(source);
+}
+
+bool SourceSet::read_later(std::byte* target, std::uint64_t bytes) {
+  PORTOFU_ASSERT(held_ != nullptr);
+  if (late_count_ == Wire::kMostReadLater || (late_count_ != 0 && late_source_ != held_)) return false;
+  late_source_ = held_;
+  late_targets_[late_count_] = {target, bytes};
+  late_places_[late_count_] = {const_cast<std::byte*>(held_payload_), bytes};
+  ++late_count_;
+  held_->consumer.hold();
+  timed_ = nullptr;
+  return true;
+}
+
+std::uint32_t SourceSet::read_now() {
+  if (late_count_ == 0) return 0;
+  ShmSource& source = *std::exchange(late_source_, nullptr);
+  const std::uint32_t count = std::exchange(late_count_, 0);
+  ProcessMemory& memory = source.segment->memory();
+  const std::uint64_t before = memory.bytes_read();
+  const auto started = std::chrono::steady_clock::now();
+  std::uint32_t read = (1u << count) - 1;
+  if (memory.read(late_targets_.data(), late_places_.data(), count)) {
+    const auto taken = std::chrono::steady_clock::now() - started;
+    source.read_cost.note(static_cast<std::uint64_t>(taken / std::chrono::nanoseconds(1)),
+                          memory.bytes_read() - before);
+    source.consumer.tell_costs(source.area_cost.ns(), source.read_cost.ns());
+  } else {
+    // Some piece cannot be had: which?
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const iovec& target = late_targets_[i];
+      const auto at = reinterpret_cast<std::uintptr_t>(late_places_[i].iov_base);
+      if (!memory.read(at, static_cast<std::byte*>(target.iov_base), target.iov_len)) read &= ~(1u << i);
+    }
+    if (memory.has_failed_to_read()) source.consumer.stop_reading();
+  }
+  if (source.consumer.let_go()) wake_blocked_sender(source);
+  timed_ = nullptr;  // Of a packet in hand: its clock ran meanwhile.
+  return read;
 }
 
 void SourceSet::offer(std::byte* target, std::uint64_t bytes) {

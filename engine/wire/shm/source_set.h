@@ -5,6 +5,9 @@
 // A poll looks at one word a source. Those words' addresses and expected values lie side by side in poll_, so that
 // looking at 64 silent sources costs about 60 ns (benchmarks/micro/wire_bench.cpp).
 
+#include <sys/uio.h>
+
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -72,6 +75,8 @@ class SourceSet {
   bool has_packets();
   bool take_closed_source(ProcessId* source, void** source_context);
   void offer(std::byte* target, std::uint64_t bytes);
+  bool read_later(std::byte* target, std::uint64_t bytes);
+  std::uint32_t read_now();
   void take_offers_back(ProcessId id);
 
   /// To be called after PeerTable::check_alive: whose sender is dead is drained and then reported.
@@ -119,10 +124,15 @@ class SourceSet {
   std::uint32_t& closed_count_;              ///< Length of drained_, for whoever made this object.
   WakeBarrier barrier_;                      ///< Of this process.
   Counters counters_;
-  std::vector<PollEntry> poll_;                      ///< Sources that are kOpen or kClosing.
-  std::uint32_t cursor_ = 0;                         ///< Whose turn it is in poll_.
-  std::uint32_t turn_left_ = 0;                      ///< Packets that it may still deliver in this turn.
-  ShmSource* held_ = nullptr;                        ///< Source of the packet between peek and release.
+  std::vector<PollEntry> poll_;              ///< Sources that are kOpen or kClosing.
+  std::uint32_t cursor_ = 0;                 ///< Whose turn it is in poll_.
+  std::uint32_t turn_left_ = 0;              ///< Packets that it may still deliver in this turn.
+  ShmSource* held_ = nullptr;                ///< Source of the packet between peek and release.
+  const std::byte* held_payload_ = nullptr;  ///< Of that packet.
+  ShmSource* late_source_ = nullptr;         ///< Whose payloads are to be read later; nullptr: there are none.
+  std::uint32_t late_count_ = 0;             ///< How many.
+  std::array<iovec, Wire::kMostReadLater + 1> late_targets_{};
+  std::array<iovec, Wire::kMostReadLater + 1> late_places_{};  ///< In the memory of the sender.
   CopyCost<4>* timed_ = nullptr;                     ///< What is being measured between peek and release; or nothing.
   std::uint32_t timed_bytes_ = 0;                    ///< Of the payload.
   std::uint64_t read_before_ = 0;                    ///< PeerSegment::bytes_read when peek returned.

@@ -1,9 +1,11 @@
 // Guide 2.2.3-2.2.6, 2.2.10, 2.2.12, 3.7: put, get, ARMW and NOP with their notices, to oneself and to another process.
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/uio.h>
 
 #include <atomic>
 #include <cerrno>
+#include <cstring>
 #include <fstream>
 
 #include "utofu_fixture.h"
@@ -371,6 +373,34 @@ UTOFU_TEST(2, OneSidedStopped, Section2_2_3__put_arrives_while_the_target_is_sto
     kill(pids[1], SIGCONT);
   }
   self.barrier();
+}
+
+// 3.7.1.1: memory that cannot be written to is an error at its owner, whoever would have written: here nobody calls
+// there.
+UTOFU_TEST(2, OneSidedSealed, Section3_7__put_into_memory_that_cannot_be_written_is_told_and_changes_nothing) {
+  Ring ring(self, 64);
+  constexpr std::size_t kBytes = 4 * 65536;  // Whole pages, of whatever size.
+  auto* const sealed =
+      static_cast<unsigned char*>(mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(sealed, MAP_FAILED);
+  std::memset(sealed, 5, kBytes);
+  ASSERT_EQ(mprotect(sealed, kBytes, PROT_READ), 0);
+  utofu_stadd_t stadd = 0;
+  ASSERT_EQ(utofu_reg_mem(ring.vcq, sealed, kBytes, 0, &stadd), UTOFU_SUCCESS);
+  const auto theirs = self.share(stadd);
+  for (const std::size_t bytes : {std::size_t{8}, std::size_t{4096}, kBytes}) {
+    for (int i = 0; self.rank() == 0 && i < 10; ++i) {
+      usleep(1000);
+      ASSERT_EQ(utofu_put(ring.vcq, ring.next.vcq_id, stadd, theirs[1], bytes, 1, 0, nullptr), UTOFU_SUCCESS);
+      utofu_mrq_notice notice{};
+      EXPECT_EQ(poll_mrq(ring.vcq, &notice), UTOFU_ERR_MRQ_RMT_MEMORY) << bytes;
+    }
+  }
+  self.barrier();
+  for (std::size_t i = 0; i < kBytes; ++i) ASSERT_EQ(sealed[i], 5) << i;
+  EXPECT_EQ(utofu_dereg_mem(ring.vcq, stadd, 0), UTOFU_SUCCESS);
+  self.barrier();
+  munmap(sealed, kBytes);
 }
 
 UTOFU_TEST(3, SessionMode, Section2_2_8__relay_forks_joins_and_starts_late_descriptors) {

@@ -253,7 +253,8 @@ TEST_F(PortalsDirectTest, What_is_not_wholly_allowed__goes_by_packet) {
   for (std::uint32_t pt_index = 0; pt_index < 256; ++pt_index) {  // Some share the place in the table.
     Descriptor other = transfer(DescriptorKind::kPut, 8);
     other.pt_index = static_cast<std::uint16_t>(pt_index);
-    if (pt_index != kPt) EXPECT_TRUE(by_packet(other));
+    if (pt_index == kPt) continue;
+    EXPECT_TRUE(by_packet(other));
   }
   for (std::uint64_t bit = 0; bit < 64; ++bit) {
     Descriptor other = transfer(DescriptorKind::kPut, 8);

@@ -338,6 +338,24 @@ TEST(CellRing, Payload_that_the_sender_copies__waits_until_it_has) {
   ring.consumer.release();
 }
 
+TEST(CellRing, Payload_that_is_held__is_given_back_when_it_is_let_go) {
+  MemoryRing ring;
+  ring.consumer.read_memory();
+  for (int i = 0; i < 3; ++i) ring.lend();
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_EQ(ring.take(), TakeResult::kPacket);
+    ring.consumer.hold();
+    EXPECT_FALSE(ring.consumer.release());
+  }
+  EXPECT_TRUE(ring.consumer.withholds_room());
+  EXPECT_FALSE(ring.consumer.publish_released());
+  EXPECT_EQ(ring.producer.released_position(), 0u);
+  EXPECT_FALSE(ring.producer.await_drained(1));
+  EXPECT_TRUE(ring.consumer.let_go());
+  EXPECT_TRUE(ring.producer.await_drained(3));
+  EXPECT_FALSE(ring.consumer.let_go()) << "nothing is left";
+}
+
 TEST(CellRing, Payload_that_the_sender_could_not_copy__is_the_receivers_again) {
   MemoryRing ring;
   ring.consumer.read_memory();

@@ -56,13 +56,13 @@ TEST_F(PeerSegmentTest, Memory_of_the_owner__is_written_to_where_it_is_mapped) {
   const auto address = reinterpret_cast<std::uint64_t>(memory.data());
   const int status = in_dying_child([&] {
     if (attach() != AttachResult::kAttached) return 1;
-    if (!peer->is_memory_reachable()) return 77;
+    if (!peer->memory().is_reachable()) return 77;
     std::array<std::byte, 300> data;
     data.fill(std::byte{5});
-    if (!peer->write_memory(address + 10, data.data(), 200, 40)) return 2;
-    if (!peer->write_memory(address, data.data(), 8, 8)) return 3;
-    if (peer->write_memory(4096, data.data(), 8, 8)) return 4;  // Not mapped there.
-    return peer->write_memory(address, nullptr, 8, 8) ? 5 : 0;  // Not mapped here.
+    if (!peer->memory().write(address + 10, data.data(), 200, 40)) return 2;
+    if (!peer->memory().write(address, data.data(), 8, 8)) return 3;
+    if (peer->memory().write(4096, data.data(), 8, 8)) return 4;  // Not mapped there.
+    return peer->memory().write(address, nullptr, 8, 8) ? 5 : 0;  // Not mapped here.
   });
   if (status == 77) GTEST_SKIP() << "this kernel lets no process write into another one's memory";
   ASSERT_EQ(status, 0);
@@ -78,16 +78,16 @@ TEST_F(PeerSegmentTest, Memory_of_the_owner__is_read_where_it_is_mapped) {
   const auto address = reinterpret_cast<std::uint64_t>(memory.data());
   const int status = in_dying_child([&] {
     if (attach() != AttachResult::kAttached) return 1;
-    if (!peer->is_memory_reachable()) return 77;
+    if (!peer->memory().is_reachable()) return 77;
     std::array<std::byte, 300> data{};
     for (int i = 0; i < 3; ++i) {
-      if (!peer->read_memory(address + 10, data.data(), 200)) return 2;
+      if (!peer->memory().read(address + 10, data.data(), 200)) return 2;
     }
     for (std::size_t k = 0; k < data.size(); ++k) {
       if (data[k] != (k < 200 ? std::byte{7} : std::byte{0})) return 3;
     }
-    if (peer->read_memory(4096, data.data(), 8)) return 4;  // Not mapped there.
-    return peer->read_memory(address, nullptr, 8) ? 5 : 0;  // Not mapped here.
+    if (peer->memory().read(4096, data.data(), 8)) return 4;  // Not mapped there.
+    return peer->memory().read(address, nullptr, 8) ? 5 : 0;  // Not mapped here.
   });
   if (status == 77) GTEST_SKIP() << "this kernel lets no process read another one's memory";
   EXPECT_EQ(status, 0);
@@ -97,9 +97,9 @@ TEST_F(PeerSegmentTest, Number_of_a_stranger__is_no_way_to_its_memory) {
   const auto own = directory.create(77);
   overwrite(offsetof(SegmentDescriptorShared, probe_address), reinterpret_cast<std::uint64_t>(this));
   ASSERT_EQ(attach(), AttachResult::kAttached);
-  EXPECT_FALSE(peer->is_memory_reachable());
+  EXPECT_FALSE(peer->memory().is_reachable());
   std::array<std::byte, 8> data{};
-  EXPECT_FALSE(peer->read_memory(reinterpret_cast<std::uint64_t>(this), data.data(), data.size()));
+  EXPECT_FALSE(peer->memory().read(reinterpret_cast<std::uint64_t>(this), data.data(), data.size()));
 }
 
 TEST_F(PeerSegmentTest, Segment_of_another_process__is_attached) {

@@ -45,7 +45,10 @@ class FakeWire final : public Wire {
   bool helps = false;                      ///< The next `help` finds something to do.
   int help_count = 0;                      ///< Calls of it.
   std::vector<std::span<std::byte>> offers;
-  std::vector<ProcessId> taken_back;  ///< Sources whose offers were.
+  bool reads_later = false;                ///< Whether payloads may be read later.
+  std::uint32_t unread = 0;                ///< Bits of those that read_now will not have read.
+  std::vector<std::span<std::byte>> late;  ///< Where those that are to be read later go.
+  std::vector<ProcessId> taken_back;       ///< Sources whose offers were.
 
   /// What the engine did.
   std::vector<FakePacket> sent;  ///< Published and not taken, in order.
@@ -159,6 +162,15 @@ class FakeWire final : public Wire {
     return std::exchange(helps, false);
   }
   void offer(std::byte* target, std::uint64_t bytes) override { offers.push_back({target, bytes}); }
+  bool read_later(std::byte* target, std::uint64_t bytes) override {
+    if (reads_later) late.push_back({target, bytes});
+    return reads_later;
+  }
+  std::uint32_t read_now() override {
+    const std::uint32_t all = (1u << late.size()) - 1;
+    late.clear();
+    return all & ~unread;
+  }
   void take_offers_back(ProcessId source) override { taken_back.push_back(source); }
 
   bool find_mapped(Link&, std::uint64_t, MappedRegion* region) override {

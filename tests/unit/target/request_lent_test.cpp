@@ -26,7 +26,7 @@ class RequestLentTest : public CoreTest {
   void SetUp() override {
     segment = directory.create(77);
     ASSERT_EQ(PeerSegment::attach(directory.path(), {kTestNid, 77}, &sender), AttachResult::kAttached);
-    if (!sender->is_memory_reachable()) GTEST_SKIP() << "this kernel lets no process read another one's memory";
+    if (!sender->memory().is_reachable()) GTEST_SKIP() << "this kernel lets no process read another one's memory";
   }
 
   /// The first or a later packet of a put of `length` bytes, at its sender.
@@ -35,6 +35,14 @@ class RequestLentTest : public CoreTest {
   }
   void receive_placed(std::uint64_t at, std::uint64_t length) {
     receive(part_header(at, length), Payload::placed_by(*sender));
+  }
+  /// A whole put at its sender, to `offset`.
+  void receive_later(std::uint64_t offset, std::uint64_t hdr_data) {
+    PacketHeader header = put_header(kPart, static_cast<std::uint32_t>(hdr_data));
+    header.payload_bytes = kPart;
+    header.remote_offset = offset;
+    header.hdr_data = hdr_data;
+    receive(header, Payload::in_memory_of(*sender, theirs.data()));
   }
   PacketHeader part_header(std::uint64_t at, std::uint64_t length) const {
     PacketHeader header = at == 0 ? put_header(length, 7) : data_header(at, kPart);
@@ -148,6 +156,100 @@ TEST_F(RequestLentTest, Interface_that_is_closed__takes_its_offer_back) {
   receive_part(2 * kPart, 3 * kPart);
   EXPECT_TRUE(is_untouched(place(kPart), 2 * kPart));
   EXPECT_EQ(peer().request_stream.mode, ArrivalMode::kIdle);
+}
+
+TEST_F(RequestLentTest, Puts_read_later__are_complete_in_order_when_they_are_read) {
+  wire.reads_later = true;
+  append(entry());
+  receive_later(0, 1);
+  receive_later(500, 2);
+  EXPECT_THAT(kinds(), IsEmpty());
+  ASSERT_EQ(wire.late.size(), 2u);
+  EXPECT_EQ(wire.late[1].data(), place(500));
+  EXPECT_EQ(wire.late[1].size(), kPart);
+  wire.unread = 1;
+  finish_late_puts(core);
+  const Event failed = next_event();
+  EXPECT_EQ(failed.ni_fail_type, NiFail::kSegv);
+  EXPECT_EQ(failed.hdr_data, 1u);
+  const Event good = next_event();
+  EXPECT_EQ(good.ni_fail_type, NiFail::kOk);
+  EXPECT_EQ(good.hdr_data, 2u);
+  EXPECT_EQ(good.mlength, kPart);
+  EXPECT_EQ(next_sent().ni_fail_type, static_cast<std::uint8_t>(NiFail::kSegv));
+  EXPECT_EQ(next_sent().ni_fail_type, static_cast<std::uint8_t>(NiFail::kOk));
+  EXPECT_EQ(counted(Counter::kPutsMatched), 2u);
+  EXPECT_EQ(counted(Counter::kBytesReceived), 2 * kPart);
+}
+
+/// 3.13.1: the unlink event comes behind all others of the entry.
+TEST_F(RequestLentTest, Puts_read_later__unlink_their_entry_behind_the_last_of_them) {
+  wire.reads_later = true;
+  EntryRequest filling = entry(kEntryOpPut | kEntryManageLocal);
+  filling.min_free = memory.size() - kPart - 1;
+  append(std::move(filling));
+  receive_later(0, 1);
+  receive_later(0, 2);
+  finish_late_puts(core);
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kPut, EventKind::kPut, EventKind::kAutoUnlink));
+}
+
+TEST_F(RequestLentTest, Puts_read_later__are_complete_before_whatever_else_comes) {
+  wire.reads_later = true;
+  append(entry());
+  const std::vector<PacketHeader> others = {put_header(8), get_header(8, 9), part_header(0, 2 * kPart),
+                                            atomic_header(PacketType::kAtomic, 2, 7, 8)};
+  for (const PacketHeader& other : others) {
+    receive_later(0, 1);
+    receive_later(0, 2);
+    receive(other);
+    EXPECT_TRUE(wire.late.empty()) << packet_type_name(other.type);
+    EXPECT_EQ(next_event().hdr_data, 1u);
+    EXPECT_EQ(next_event().hdr_data, 2u);
+    cut_request(core, peer(), NiFail::kUndeliverable);
+    kinds();
+  }
+  receive_later(0, 1);
+  receive(put_header(8), ProcessId{kPeer.nid, kPeer.pid + 1});
+  EXPECT_EQ(next_event().hdr_data, 1u);
+}
+
+TEST_F(RequestLentTest, Put_that_cannot_be_read_later__comes_behind_those_that_can) {
+  wire.reads_later = true;
+  append(entry());
+  receive_later(0, 1);
+  wire.reads_later = false;
+  receive_later(1000, 2);
+  EXPECT_TRUE(holds_pattern(place(1000), kPart));
+  EXPECT_EQ(next_event().hdr_data, 1u);
+  EXPECT_EQ(next_event().hdr_data, 2u);
+}
+
+TEST_F(RequestLentTest, Put_into_pieces_or_refused__is_not_read_later) {
+  wire.reads_later = true;
+  const iovec pieces[] = {{place(), 500}, {place(2000), 1500}};
+  EntryRequest scattered = entry(kEntryOpPut | kEntryUseOnce);
+  ASSERT_TRUE(scattered.segment.describe(pieces, 2));
+  append(std::move(scattered));
+  receive_later(0, 1);
+  EXPECT_TRUE(holds_pattern(place(), 500));
+  receive_later(0, 2);
+  EXPECT_TRUE(wire.late.empty());
+  EXPECT_EQ(counted(Counter::kHeadersDropped), 1u);
+}
+
+TEST_F(RequestLentTest, Put_that_is_cut_off__is_read_later_as_far_as_it_fits) {
+  wire.reads_later = true;
+  EntryRequest shorter = entry();
+  shorter.segment.describe(place(), 300);
+  append(std::move(shorter));
+  receive_later(0, 1);
+  ASSERT_EQ(wire.late.size(), 1u);
+  EXPECT_EQ(wire.late[0].size(), 300u);
+  finish_late_puts(core);
+  const Event event = next_event();
+  EXPECT_EQ(event.mlength, 300u);
+  EXPECT_EQ(event.rlength, kPart);
 }
 
 TEST_F(RequestLentTest, Data_that_cannot_be_had__is_a_fault_of_memory_if_the_sender_is_there) {

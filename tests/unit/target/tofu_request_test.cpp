@@ -127,7 +127,7 @@ TEST_F(TofuRequestTest, Put_of_several_packets_at_its_sender__is_offered_its_pla
   const auto segment = directory.create(77);
   std::shared_ptr<PeerSegment> sender;
   ASSERT_EQ(PeerSegment::attach(directory.path(), {kTestNid, 77}, &sender), AttachResult::kAttached);
-  if (!sender->is_memory_reachable()) GTEST_SKIP() << "this kernel lets no process read another one's memory";
+  if (!sender->memory().is_reachable()) GTEST_SKIP() << "this kernel lets no process read another one's memory";
   const std::vector<std::byte> theirs = pattern_bytes(0, 3000);
   PacketHeader header = request(PacketType::kTofuPut, 3000, kTofuRemoteNotice | 7);
   header.remote_offset += 50;

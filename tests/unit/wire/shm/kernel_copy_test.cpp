@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <vector>
 
 #include "tests/unit/support/whole_loan.h"
@@ -49,6 +50,17 @@ struct LendMemoryTest : ::testing::Test {
     const bool good = packet.payload.is_placed() || packet.payload.read_to(target.data() + part * kPart, kPart);
     b.wire->release();
     return good;
+  }
+
+  /// Takes packets whose payloads are read later, each to its part.
+  void take_later(std::initializer_list<std::size_t> parts) {
+    for (const std::size_t part : parts) {
+      Packet packet;
+      ASSERT_TRUE(b.wire->peek(packet));
+      ASSERT_TRUE(packet.payload.is_in_memory());
+      ASSERT_TRUE(b.wire->read_later(target.data() + part * kPart, kPart));
+      b.wire->release();
+    }
   }
 
   bool all_there(std::size_t parts) const {
@@ -159,6 +171,86 @@ TEST_F(LendMemoryTest, Memory_that_is_gone_when_it_is_read__is_a_fault_and_no_cr
   a.wire->discard(*link);
   b.wire->release();
   EXPECT_FALSE(a.wire->lend(*link, whole_loan(memory.data(), kPart))) << "it may never go well again";
+}
+
+TEST_F(LendMemoryTest, Payloads_read_later__come_at_once_and_are_taken_then) {
+  open();
+  const std::uint64_t end = lend(3);
+  take_later({0, 1, 2});
+  EXPECT_TRUE(std::all_of(target.begin(), target.end(), [](std::byte b) { return b == std::byte{0}; }));
+  Packet packet;
+  EXPECT_FALSE(b.wire->peek(packet));
+  EXPECT_FALSE(a.wire->has_taken(*link, end - 2)) << "the first one is not there yet either";
+  EXPECT_EQ(b.wire->read_now(), 7u);
+  EXPECT_TRUE(all_there(3));
+  EXPECT_TRUE(a.wire->has_taken(*link, end));
+  EXPECT_EQ(b.wire->read_now(), 0u) << "there is nothing more";
+}
+
+TEST_F(LendMemoryTest, Payloads_read_later__are_told_apart_when_one_cannot_be_had) {
+  open();
+  void* const gone = mmap(nullptr, kPart, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(gone, MAP_FAILED);
+  lend(1);
+  lend(1, static_cast<const std::byte*>(gone));
+  const std::uint64_t end = lend(1, memory.data() + 2 * kPart);
+  munmap(gone, kPart);
+  take_later({0, 1, 2});
+  EXPECT_EQ(b.wire->read_now(), 5u);
+  EXPECT_TRUE(all_there(1));
+  EXPECT_TRUE(std::equal(target.begin() + 2 * kPart, target.begin() + 3 * kPart, memory.begin() + 2 * kPart));
+  EXPECT_TRUE(a.wire->has_taken(*link, end));
+  EXPECT_FALSE(a.wire->lend(*link, whole_loan(memory.data(), kPart))) << "it may never go well again";
+}
+
+TEST_F(LendMemoryTest, Payloads_read_later__are_so_many_at_most) {
+  open();
+  for (std::uint32_t i = 0; i <= Wire::kMostReadLater; ++i) lend(1);
+  for (std::uint32_t i = 0; i < Wire::kMostReadLater; ++i) take_later({0});
+  Packet packet;
+  ASSERT_TRUE(b.wire->peek(packet));
+  EXPECT_FALSE(b.wire->read_later(target.data(), kPart));
+  EXPECT_EQ(b.wire->read_now(), (1u << Wire::kMostReadLater) - 1);
+  EXPECT_TRUE(b.wire->read_later(target.data(), kPart));
+  b.wire->release();
+  EXPECT_EQ(b.wire->read_now(), 1u);
+}
+
+TEST_F(LendMemoryTest, Payloads_read_later__are_of_one_sender) {
+  open();
+  WirePeer c{directory.options(3)};
+  c.wire = std::make_unique<ShmWire>(*c.segment, true, LongData::kInPlace);
+  Link* const other = c.connect(b);
+  ASSERT_TRUE(c.send(other, std::string(kAreaFromBytes, 'x')));
+  ASSERT_TRUE(b.receive());
+  const std::uint64_t end = lend(1);
+  take_later({0});
+  ASSERT_TRUE(c.wire->lend(*other, whole_loan(memory.data(), kPart)));
+  PacketHeader header{};
+  header.type = PacketType::kPut;
+  header.payload_bytes = kPart;
+  c.wire->publish(*other, header);
+  Packet packet;
+  ASSERT_TRUE(b.wire->peek(packet));
+  EXPECT_FALSE(b.wire->read_later(target.data() + kPart, kPart));
+  EXPECT_EQ(b.wire->read_now(), 1u);
+  EXPECT_TRUE(a.wire->has_taken(*link, end));
+  EXPECT_TRUE(packet.payload.read_to(target.data() + kPart, kPart));
+  b.wire->release();
+}
+
+TEST_F(LendMemoryTest, Sender_that_sleeps__is_rung_when_what_was_read_later_is_there) {
+  open();
+  const std::uint64_t end = lend(2);
+  EXPECT_FALSE(a.wire->has_taken(*link, end));
+  Doorbell bell(a.segment->doorbell(), a.segment->wake_barrier());
+  const std::uint32_t seen = bell.announce();
+  take_later({0, 1});
+  EXPECT_FALSE(a.wire->has_room_again());
+  b.wire->read_now();
+  EXPECT_TRUE(bell.wait(seen, kLongestSleepNs));
+  bell.withdraw();
+  EXPECT_TRUE(a.wire->has_taken(*link, end));
 }
 
 /// What was behind the packet that the dead one had in hand is delivered.

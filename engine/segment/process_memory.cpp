@@ -1,0 +1,98 @@
+// Two ways lead there. A file in /proc is bound to the memory when it is opened; process_vm_writev finds the process,
+// asks for its rights and counts its users with every call, in cache lines that it has in use, too. Two processes that
+// write 8 bytes to each other in turn need 0.39 us by the file and 0.69 by the call, in a row 0.36 and 0.42. But the
+// file goes page by page through a buffer of the kernel: for 8 KiB it is slower.
+
+#include "engine/segment/process_memory.h"
+
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <string>
+
+namespace portofu {
+namespace {
+
+/// What the file writes faster.
+constexpr std::uint64_t kMostByFile = 4096;
+
+iovec piece(std::uint64_t at, std::uint64_t bytes) {
+  return {reinterpret_cast<void*>(at), static_cast<std::size_t>(bytes)};
+}
+
+}  // namespace
+
+ProcessMemory::ProcessMemory(pid_t os_pid, std::uint64_t mark_address, std::uint64_t mark)
+    : os_pid_(os_pid), mark_address_(mark_address), mark_(mark) {}
+
+ProcessMemory::~ProcessMemory() {
+  if (fd_ >= 0) close(fd_);
+}
+
+bool ProcessMemory::is_reachable() const {
+  std::uint64_t found = 0;
+  const iovec local{&found, sizeof found};
+  const iovec remote = piece(mark_address_, sizeof found);
+  return process_vm_readv(os_pid_, &local, 1, &remote, 1, 0) == sizeof found && found == mark_;
+}
+
+bool ProcessMemory::read(std::uint64_t address, std::byte* target, std::uint64_t bytes) {
+  iovec local[2] = {{target, bytes}};
+  iovec remote[2] = {piece(address, bytes)};
+  if (read(local, remote, 1)) return true;
+  read_failed_ = true;
+  return false;
+}
+
+// The mark is read behind the bytes, so that what was read before it is the owner's.
+bool ProcessMemory::read(iovec* local, iovec* remote, std::uint32_t count) {
+  std::uint64_t found = 0;
+  local[count] = {&found, sizeof found};
+  remote[count] = piece(mark_address_, sizeof found);
+  std::uint64_t bytes = 0;
+  for (std::uint32_t i = 0; i < count; ++i) bytes += local[i].iov_len;
+  const ssize_t got = process_vm_readv(os_pid_, local, count + 1, remote, count + 1, 0);
+  if (got != static_cast<ssize_t>(bytes + sizeof found) || found != mark_) return false;
+  bytes_read_ += bytes;
+  return true;
+}
+
+bool ProcessMemory::write(std::uint64_t address, const std::byte* data, std::uint64_t bytes, std::uint64_t tail_bytes) {
+  const std::uint64_t body = bytes - tail_bytes;
+  const auto from = reinterpret_cast<std::uint64_t>(data);
+  const iovec local[2] = {piece(from, body), piece(from + body, tail_bytes)};
+  const int first = body == 0;  // The kernel takes its time with an empty piece, too.
+  const int pieces = (body != 0) + (tail_bytes != 0);
+  if (bytes <= kMostByFile && file() >= 0) {
+    // System calls by number: glibc's functions are places to cancel a thread, which is on duty here. The kernel does
+    // one piece after the other.
+    const long put = pieces == 1 ? syscall(SYS_pwrite64, fd_, data, bytes, address)
+                                 : syscall(SYS_pwritev, fd_, local, pieces, address, 0);
+    return put == static_cast<long>(bytes);
+  }
+  const iovec remote[2] = {piece(address, body), piece(address + body, tail_bytes)};
+  return process_vm_writev(os_pid_, local + first, static_cast<unsigned long>(pieces), remote + first,
+                           static_cast<unsigned long>(pieces), 0) == static_cast<ssize_t>(bytes);
+}
+
+/// @return the file, or less than 0 if it cannot be had. It is tried once. Of another process it is not taken: /proc
+///         may be that of another namespace
+int ProcessMemory::file() {
+  if (fd_ != kNotAsked) [[likely]]
+    return fd_;
+  fd_ = kNone;
+  const std::string path = "/proc/" + std::to_string(os_pid_) + "/mem";
+  const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (fd < 0) return fd_;
+  std::uint64_t found = 0;
+  if (pread(fd, &found, sizeof found, static_cast<off_t>(mark_address_)) == sizeof found && found == mark_) {
+    fd_ = fd;
+  } else {
+    close(fd);
+  }
+  return fd_;
+}
+
+}  // namespace portofu

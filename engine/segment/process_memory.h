@@ -1,0 +1,56 @@
+#pragma once
+// The memory of another process of this machine, as the kernel lets us read and write it. What is asked of it is
+// checked by the kernel: an address that is not mapped there, or here, is a `false`.
+
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace portofu {
+
+/// Used by the thread on duty.
+class ProcessMemory {
+ public:
+  /// @param os_pid        the process, by its number in the namespace of its own; that may name a stranger here
+  /// @param mark_address  where it has its mark, by which it is told from strangers, and from who runs later under its
+  ///                      number
+  ProcessMemory(pid_t os_pid, std::uint64_t mark_address, std::uint64_t mark);
+  ~ProcessMemory();
+  ProcessMemory(const ProcessMemory&) = delete;
+  ProcessMemory& operator=(const ProcessMemory&) = delete;
+
+  /// Asks the kernel whether this process may write there, and whether it is the process that is meant.
+  bool is_reachable() const;
+
+  /// Writes. The last `tail_bytes` are written last. Pages that the process has protected from itself (mprotect) may be
+  /// written all the same.
+  /// @return false if not all was written
+  bool write(std::uint64_t address, const std::byte* data, std::uint64_t bytes, std::uint64_t tail_bytes);
+
+  /// Reads, if it is still the same process. @return false if not all could be read there, or written here
+  bool read(std::uint64_t address, std::byte* target, std::uint64_t bytes);
+
+  /// Reads several pieces at once. @param count  pieces; both lists have one place more, which is for this function
+  bool read(iovec* local, iovec* remote, std::uint32_t count);
+
+  /// What read has read so far, and whether it has ever failed.
+  std::uint64_t bytes_read() const { return bytes_read_; }
+  bool has_failed_to_read() const { return read_failed_; }
+
+ private:
+  static constexpr int kNotAsked = -1;
+  static constexpr int kNone = -2;
+
+  int file();
+
+  const pid_t os_pid_;
+  const std::uint64_t mark_address_;
+  const std::uint64_t mark_;
+  int fd_ = kNotAsked;            ///< Its file in /proc, opened when it is first needed.
+  std::uint64_t bytes_read_ = 0;  ///< By read.
+  bool read_failed_ = false;      ///< Some read has.
+};
+
+}  // namespace portofu
