@@ -60,6 +60,16 @@ void expect_undeliverable(const Ni& ni, ptl_process_t nobody) {
   EXPECT_EQ(event.ni_fail_type, PTL_NI_UNDELIVERABLE) << describe(event);
 }
 
+// Memory that is mapped here can be used until somebody notices that its owner is dead (PORTOFU_PEER_CHECK_MS).
+void wait_until_noticed(ptl_handle_md_t md, ptl_handle_eq_t eq, ptl_process_t dead) {
+  for (ptl_time_t ms = 0; ms < kPatienceMs; ++ms) {
+    get(md, dead, {.length = 8});
+    if (next_event(eq).ni_fail_type != PTL_NI_OK) return;
+    usleep(1000);
+  }
+  ADD_FAILURE() << "nobody noticed that the process is dead";
+}
+
 }  // namespace
 
 // 3.13.3: PTL_NI_UNDELIVERABLE "Indicates a system failure that prevents message delivery": no process has the pid.
@@ -107,6 +117,7 @@ TEST_PROCESSES(2, FailureNotification, Section3_13_3__target_that_dies_in_the_mi
   start_operations(md, ni.id(1), kOperations);
   finish_operations(eq, kOperations);
   self.barrier();
+  wait_until_noticed(md, eq, ni.id(1));
   expect_undeliverable(ni, ni.id(1));
 }
 
