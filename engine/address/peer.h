@@ -49,8 +49,7 @@ struct SendProgress {
   std::uint32_t operation_id = 0;             ///< Outstanding operation; 0 if no answer is due, or not opened yet.
   bool started = false;                       ///< The first packet is published.
   bool placed = false;                        ///< uTofu: the data is at its place, and only the packet goes out.
-  bool lent = false;                          ///< Some payload was lent, and is in use until `lent_end` is taken.
-  std::uint64_t lent_end = 0;                 ///< Number of the packet behind its last one.
+  std::uint64_t lent_end = 0;                 ///< Number behind its last packet that was lent; 0: there is none.
   std::uint64_t first_packet = 0;             ///< Number of its first one, once that is published.
   std::unique_ptr<std::byte[]> private_data;  ///< Copy of the data, for PTL_MD_VOLATILE; else nullptr.
 };
@@ -69,7 +68,6 @@ struct OutgoingAnswer : boost::intrusive::list_base_hook<> {
   std::uint64_t data_bytes = 0;               ///< Data to send.
   std::uint64_t sent = 0;                     ///< Bytes of data published.
   bool started = false;                       ///< The first packet is published.
-  bool lent = false;                          ///< As in SendProgress.
   std::uint64_t lent_end = 0;                 ///< As in SendProgress.
   std::uint64_t first_packet = 0;             ///< As in SendProgress.
   std::unique_ptr<std::byte[]> private_data;  ///< The data, if it was read already; else it is read from the entry.

@@ -78,10 +78,7 @@ SendResult publish_next(const Sending& s, std::uint32_t bytes, std::uint32_t ope
   s.progress.started = true;
   s.progress.sent += bytes;
   if (bytes < left) return SendResult::kBlocked;
-  if (s.progress.lent) {
-    s.progress.lent_end = s.peer.wire->next_packet(*s.peer.link);
-    return SendResult::kLent;
-  }
+  if (s.progress.lent_end != 0) return SendResult::kLent;
   finish_sending(s, NiFail::kOk);
   return SendResult::kDone;
 }
@@ -94,7 +91,7 @@ SendResult send_packet(const Sending& s) {
     if (!s.progress.started) s.progress.first_packet = s.peer.wire->next_packet(*s.peer.link);
     const LentMessage lent{s.progress.first_packet, s.progress.sent, payload_length(s)};
     if (const std::uint32_t bytes = lend_run(s.peer, lendable(s, left), lent); bytes != 0) {
-      s.progress.lent = true;
+      s.progress.lent_end = s.peer.wire->next_packet(*s.peer.link) + 1;
       return publish_next(s, bytes, 0, left);
     }
   }

@@ -350,7 +350,7 @@ class CellConsumer {
     taken_bytes_ = 0;
     taken_inline_ = granule == 0;
     taken_from_ = TakenFrom::kRing;
-    taken_awaited_ = false;
+    taken_awaited_ = lent_end_ > published_;
     if (granule == kInHeader) {
       if (header.payload_bytes > kShortBytes) return TakeResult::kLie;
       std::memcpy(short_payload_, &header.length, sizeof short_payload_);
@@ -380,7 +380,8 @@ class CellConsumer {
   }
 
   /// Ends the use of the packet taken. Its room is withheld until a quarter of the ring can be given back at once, or
-  /// until the receiver finds nothing more and calls publish_released. What is awaited is given back at once.
+  /// until the receiver finds nothing more and calls publish_released. What is awaited is given back at once, and so is
+  /// what was lent before a packet that is not.
   /// @return true if room has been given back
   bool release() {
     const CellShared& cell = ring_.cells[position_ & cell_mask_];
@@ -494,6 +495,7 @@ class CellConsumer {
     std::memcpy(&place, cell.inline_payload, sizeof place);
     if (bytes > kMostLentBytes) return TakeResult::kLie;
     taken_awaited_ = place.awaited != 0;
+    lent_end_ = position_ + 1;
     if (place.in_memory != 0) {
       if (!reads_memory_) return TakeResult::kLie;
       Taker taker = Taker::kNobody;
@@ -525,7 +527,8 @@ class CellConsumer {
   bool taken_inline_ = false;                                       ///< The packet in hand has its payload inline.
   bool reads_memory_ = false;                                       ///< The sender may lend all of its memory.
   TakenFrom taken_from_ = TakenFrom::kRing;                         ///< Where the packet in hand has its payload.
-  bool taken_awaited_ = false;                                      ///< And awaited.
+  bool taken_awaited_ = false;                                      ///< Everything withheld goes back with it.
+  std::uint64_t lent_end_ = 0;                                      ///< Behind the last packet taken that was lent.
   bool holds_ = false;                                              ///< Between hold and let_go.
 };
 

@@ -80,7 +80,7 @@ AnswerResult send_packet(Core& core, Peer& peer, OutgoingAnswer& answer) {
   const std::uint64_t left = answer.data_bytes - answer.sent;
   if (!answer.started) answer.first_packet = peer.wire->next_packet(*peer.link);
   std::uint32_t bytes = lend(peer, answer, left);
-  answer.lent = answer.lent || bytes != 0;
+  if (bytes != 0) answer.lent_end = peer.wire->next_packet(*peer.link) + 1;
   bool readable = true;
   if (bytes == 0) {
     bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(left, peer.wire->max_payload_bytes()));
@@ -106,10 +106,7 @@ AnswerResult send_packet(Core& core, Peer& peer, OutgoingAnswer& answer) {
   answer.started = true;
   answer.sent += bytes;
   if (readable && answer.sent < answer.data_bytes) return AnswerResult::kBlocked;
-  if (readable && answer.lent) {
-    answer.lent_end = peer.wire->next_packet(*peer.link);
-    return AnswerResult::kLent;
-  }
+  if (readable && answer.lent_end != 0) return AnswerResult::kLent;
   complete_reply(core, peer, answer, readable ? NiFail::kOk : fail_of_reading(answer));
   return AnswerResult::kDone;
 }
@@ -164,7 +161,6 @@ void send_or_queue(Core& core, Peer& peer, OutgoingAnswer& answer) {
   waiting->data_bytes = answer.data_bytes;
   waiting->sent = answer.sent;
   waiting->started = answer.started;
-  waiting->lent = answer.lent;
   waiting->lent_end = answer.lent_end;
   waiting->first_packet = answer.first_packet;
   waiting->private_data = std::move(answer.private_data);

@@ -89,7 +89,7 @@ struct Loan {
   std::uint32_t bytes = 0;    ///< At most Wire::most_lent_bytes.
   std::uint64_t message = 0;  ///< Number of the first packet of the message (next_packet).
   std::uint64_t offset = 0;   ///< Of the payload in the message.
-  bool last = false;          ///< Of the message: has_taken will be asked for this packet, not only for later ones.
+  bool last = false;          ///< Of the message. has_taken is asked for the last packet of a message that was lent.
 };
 
 /// A packet that has arrived. Valid until Wire::release.

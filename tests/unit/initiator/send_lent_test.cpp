@@ -143,6 +143,22 @@ TEST_F(SendLentTest, Pieces__are_lent_one_by_one) {
   EXPECT_THAT(kinds(), ElementsAre(EventKind::kSend));
 }
 
+/// What the last packets are copied into is the wire's: nobody waits until it comes back.
+TEST_F(SendLentTest, Message_whose_end_is_copied__is_taken_with_its_last_packet_that_was_lent) {
+  wire.shares_from = kMemoryBytes;
+  wire.room = 1;
+  start(put(kMemoryBytes));
+  EXPECT_EQ(wire.lent_count, 1);
+  wire.lends = false;
+  wire.room = FakeWire::kPlentyOfRoom;
+  EXPECT_GT(advance(), 0);
+  EXPECT_EQ(wire.sent.size(), 3u);
+  EXPECT_THAT(kinds(), IsEmpty());
+  wire.taken_packets = 1;
+  advance();
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kSend));
+}
+
 TEST_F(SendLentTest, Lent_put_that_had_to_wait__ends_like_any_other) {
   wire.room = 0;
   start(put(kMemoryBytes));

@@ -169,6 +169,22 @@ TEST_F(AnswerOutTest, Lent_reply_that_had_to_wait__is_complete_when_it_is_taken)
   EXPECT_THAT(kinds(), ElementsAre(EventKind::kGet));
 }
 
+TEST_F(AnswerOutTest, Reply_whose_end_is_copied__is_complete_when_its_last_packet_that_was_lent_is_taken) {
+  wire.lends = true;
+  wire.shares_from = kMemoryBytes;
+  make_room(1);
+  get(memory.data(), kMemoryBytes);
+  EXPECT_EQ(wire.lent_count, 1);
+  wire.lends = false;
+  make_room();
+  EXPECT_GT(advance(), 0);
+  EXPECT_EQ(wire.sent.size(), 3u);
+  EXPECT_THAT(kinds(), IsEmpty());
+  wire.taken_packets = 1;
+  advance();
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kGet));
+}
+
 /// 2.7.1: a later put may not change what a short get brings.
 TEST_F(AnswerOutTest, Reply_that_is_ordered_before_later_writes__is_not_lent) {
   wire.lends = true;

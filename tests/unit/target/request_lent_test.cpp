@@ -199,11 +199,11 @@ TEST_F(RequestLentTest, Puts_read_later__are_complete_before_whatever_else_comes
   append(entry());
   const std::vector<PacketHeader> others = {put_header(8), get_header(8, 9), part_header(0, 2 * kPart),
                                             atomic_header(PacketType::kAtomic, 2, 7, 8)};
-  for (const PacketHeader& other : others) {
+  for (const PacketHeader& next : others) {
     receive_later(0, 1);
     receive_later(0, 2);
-    receive(other);
-    EXPECT_TRUE(wire.late.empty()) << packet_type_name(other.type);
+    receive(next);
+    EXPECT_TRUE(wire.late.empty()) << packet_type_name(next.type);
     EXPECT_EQ(next_event().hdr_data, 1u);
     EXPECT_EQ(next_event().hdr_data, 2u);
     cut_request(core, peer(), NiFail::kUndeliverable);

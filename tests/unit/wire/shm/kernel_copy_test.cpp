@@ -177,7 +177,7 @@ TEST_F(LendMemoryTest, Payloads_read_later__come_at_once_and_are_taken_then) {
   open();
   const std::uint64_t end = lend(3);
   take_later({0, 1, 2});
-  EXPECT_TRUE(std::all_of(target.begin(), target.end(), [](std::byte b) { return b == std::byte{0}; }));
+  EXPECT_TRUE(std::all_of(target.begin(), target.end(), [](std::byte byte) { return byte == std::byte{0}; }));
   Packet packet;
   EXPECT_FALSE(b.wire->peek(packet));
   EXPECT_FALSE(a.wire->has_taken(*link, end - 2)) << "the first one is not there yet either";
