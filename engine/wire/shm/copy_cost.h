@@ -31,4 +31,27 @@ class CopyCost {
   std::uint64_t cost_ = 0;
 };
 
+/// Bytes of long payloads that a process has sent and received lately. Who does both makes both of two copies himself.
+class LongTraffic {
+ public:
+  void note_sent(std::uint64_t bytes) { note(sent_, bytes); }
+  void note_received(std::uint64_t bytes) { note(received_, bytes); }
+
+  bool goes_both_ways() const { return received_ > sent_ / 2; }
+
+  /// What was before the last so many bytes counts half, and so on.
+  static constexpr std::uint64_t kWindowBytes = 8 << 20;
+
+ private:
+  void note(std::uint64_t& count, std::uint64_t bytes) {
+    count += bytes;
+    if (count < kWindowBytes) return;
+    sent_ /= 2;
+    received_ /= 2;
+  }
+
+  std::uint64_t sent_ = 0;
+  std::uint64_t received_ = 0;
+};
+
 }  // namespace portofu

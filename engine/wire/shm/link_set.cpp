@@ -28,7 +28,7 @@ constexpr std::uint32_t kTrialUnits = 32;
 
 }  // namespace
 
-LinkSet::LinkSet(ProcessSegment& own, PeerTable& peers, bool direct, LongData long_data)
+LinkSet::LinkSet(ProcessSegment& own, PeerTable& peers, bool direct, LongData long_data, LongTraffic& traffic)
     : own_(own),
       peers_(peers),
       direct_(direct),
@@ -40,6 +40,7 @@ LinkSet::LinkSet(ProcessSegment& own, PeerTable& peers, bool direct, LongData lo
       barrier_(own.wake_barrier()),
       fork_generation_(fork_generation()),
       counters_(own.counters()),
+      traffic_(traffic),
       area_(own, long_data) {}
 
 LinkSet::~LinkSet() {
@@ -132,12 +133,14 @@ bool LinkSet::lend_memory(ShmLink& link, const Loan& loan) {
   return true;
 }
 
-/// By the area each side copies once, at the same time; by the kernel the receiver copies, or each side a half of a
-/// message of several packets. What that costs is known once all of the area was used, and from then on both ways are
-/// tried now and then.
-bool LinkSet::kernel_is_better(ShmLink& link, const Loan& loan) const {
+/// By the area each side copies once, at the same time, and where much goes the other way, too, has the other side's
+/// work besides; by the kernel the receiver copies, or each side a half of a message of several packets. What that
+/// costs is known once all of the area was used, and from then on both ways are tried now and then.
+bool LinkSet::kernel_is_better(ShmLink& link, const Loan& loan) {
   if (long_data_ != LongData::kMeasured) return long_data_ == LongData::kInPlace;
-  const std::uint64_t area_cost = std::max<std::uint64_t>(link.area.stores.cost(), link.producer.receivers_area_cost());
+  traffic_.note_sent(loan.bytes);
+  const std::uint64_t store_cost = link.area.stores.cost(), load_cost = link.producer.receivers_area_cost();
+  const std::uint64_t area_cost = traffic_.goes_both_ways() ? store_cost + load_cost : std::max(store_cost, load_cost);
   if (!area_.has_gone_round() || area_cost == 0) return false;
   const bool trial = link.ways_chosen % kTrialPeriod < kTrialUnits;
   link.ways_chosen += trial != link.prefers_kernel ? loan.bytes / kAreaChunkBytes : 1;

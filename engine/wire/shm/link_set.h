@@ -49,7 +49,7 @@ struct ShmLink : Link {
 /// All links of one wire. Used by the thread on duty.
 class LinkSet {
  public:
-  LinkSet(ProcessSegment& own, PeerTable& peers, bool direct, LongData long_data);
+  LinkSet(ProcessSegment& own, PeerTable& peers, bool direct, LongData long_data, LongTraffic& traffic);
 
   /// Says goodbye on every link; in a forked child it leaves them to the parent.
   ~LinkSet();
@@ -111,7 +111,7 @@ class LinkSet {
   ConnectResult open_link(std::shared_ptr<PeerSegment> segment, Link** link);
   bool lend_heap(ShmLink& link, const Loan& loan);
   bool lend_memory(ShmLink& link, const Loan& loan);
-  bool kernel_is_better(ShmLink& link, const Loan& loan) const;
+  bool kernel_is_better(ShmLink& link, const Loan& loan);
   bool kernel_reaches(const std::byte* payload);
   static void forget_taken(ShmLink& link);
   bool place(ShmLink& link, MemoryLoan& lent, const Offer& offer);
@@ -130,6 +130,7 @@ class LinkSet {
   WakeBarrier barrier_;                 ///< Of this process.
   std::uint64_t fork_generation_;       ///< Of the process that made the links.
   Counters counters_;
+  LongTraffic& traffic_;  ///< Of this process.
   SendArea area_;
   std::vector<std::unique_ptr<ShmLink>> links_;
   std::vector<ShmLink*> blocked_;  ///< Links with `blocked` set.

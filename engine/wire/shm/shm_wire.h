@@ -22,8 +22,8 @@ class ShmWire final : public Wire {
   explicit ShmWire(ProcessSegment& own, bool direct = true, LongData long_data = LongData::kMeasured)
       : own_(own),
         peers_(own.directory()),
-        links_(own, peers_, direct, long_data),
-        sources_(own, peers_, closed_sources_) {
+        links_(own, peers_, direct, long_data, traffic_),
+        sources_(own, peers_, closed_sources_, traffic_) {
     closed_sources_ = 0;
   }
 
@@ -79,6 +79,7 @@ class ShmWire final : public Wire {
  private:
   ProcessSegment& own_;
   PeerTable peers_;          ///< Shared by both halves, and so made first and destroyed last.
+  LongTraffic traffic_;      ///< Shared by both halves.
   LinkSet links_;            ///< The sending half.
   SourceSet sources_;        ///< The receiving half.
   std::uint64_t looks_ = 0;  ///< Looks for packets so far.

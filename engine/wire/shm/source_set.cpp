@@ -12,13 +12,14 @@
 
 namespace portofu {
 
-SourceSet::SourceSet(ProcessSegment& own, PeerTable& peers, std::uint32_t& closed_count)
+SourceSet::SourceSet(ProcessSegment& own, PeerTable& peers, std::uint32_t& closed_count, LongTraffic& traffic)
     : own_(own),
       peers_(peers),
       epoch_(own.control().directory_epoch),
       closed_count_(closed_count),
       barrier_(own.wake_barrier()),
       counters_(own.counters()),
+      traffic_(traffic),
       seen_epoch_(~std::uint64_t{0}),
       by_slot_(own.layout().channel_count) {}
 
@@ -49,6 +50,7 @@ inline bool SourceSet::take_packet(PollEntry& entry, Packet& packet) {
 /// A clock costs a tenth of what a payload of the area does, so only some of those are timed.
 void SourceSet::begin_timing(ShmSource& source, TakenFrom from, std::uint32_t bytes) {
   constexpr std::uint64_t kTimedPeriod = 8;
+  traffic_.note_received(bytes);
   if (from == TakenFrom::kMemory) timed_ = &source.read_cost;
   if (from == TakenFrom::kArea && ++source.area_payloads > source.consumer.area_chunks()) {
     if (source.area_payloads % kTimedPeriod == 0) timed_ = &source.area_cost;
@@ -142,8 +144,11 @@ std::uint32_t SourceSet::read_now() {
   std::uint32_t read = (1u << count) - 1;
   if (memory.read(late_targets_.data(), late_places_.data(), count)) {
     const auto taken = std::chrono::steady_clock::now() - started;
-    source.read_cost.note(static_cast<std::uint64_t>(taken / std::chrono::nanoseconds(1)),
-                          memory.bytes_read() - before);
+    // As many looks as payloads, like those that are read one by one.
+    for (std::uint32_t i = 0; i < count; ++i) {
+      source.read_cost.note(static_cast<std::uint64_t>(taken / std::chrono::nanoseconds(1)),
+                            memory.bytes_read() - before);
+    }
     source.consumer.tell_costs(source.area_cost.ns(), source.read_cost.ns());
   } else {
     // Some piece cannot be had: which?

@@ -68,7 +68,7 @@ struct ShmSource {
 class SourceSet {
  public:
   /// @param closed_count  how many sources wait for take_closed_source: kept up to date; outlives this object
-  SourceSet(ProcessSegment& own, PeerTable& peers, std::uint32_t& closed_count);
+  SourceSet(ProcessSegment& own, PeerTable& peers, std::uint32_t& closed_count, LongTraffic& traffic);
 
   bool peek(Packet& packet);
   void release();
@@ -124,6 +124,7 @@ class SourceSet {
   std::uint32_t& closed_count_;              ///< Length of drained_, for whoever made this object.
   WakeBarrier barrier_;                      ///< Of this process.
   Counters counters_;
+  LongTraffic& traffic_;                     ///< Of this process.
   std::vector<PollEntry> poll_;              ///< Sources that are kOpen or kClosing.
   std::uint32_t cursor_ = 0;                 ///< Whose turn it is in poll_.
   std::uint32_t turn_left_ = 0;              ///< Packets that it may still deliver in this turn.
