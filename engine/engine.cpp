@@ -39,6 +39,27 @@ constexpr std::uint64_t kLongestPollSleepNs = 4'000'000;
 constexpr std::uint64_t kPollPatience = 5;
 constexpr std::uint64_t kFewestPolls = 1024;
 
+/// Entries looked at in each list for one that waits for a single message; those of a loop that waits come first.
+constexpr int kEntriesLookedAt = 8;
+
+/// Whether the application has something coming to it: an operation that is not answered yet, or an entry for one
+/// message. Other entries stay for good, so they say nothing. uTofu has no such signs, and counts as waiting.
+bool awaits_something_on_duty(const Core& core) {
+  if (core.outstanding.open_count() != 0 || core.tofu != nullptr) return true;
+  const auto is_awaited_at = [](const std::unique_ptr<PortalTableEntry>& portal) {
+    if (portal == nullptr) return false;
+    int left = kEntriesLookedAt;
+    for (const MatchEntry* entry = portal->priority.first(); entry != nullptr && left > 0; --left) {
+      if ((static_cast<const ListEntry*>(entry)->options & kEntryUseOnce) != 0) return true;
+      entry = MatchList::next(*entry);
+    }
+    return false;
+  };
+  return std::any_of(core.interfaces.begin(), core.interfaces.end(), [&](const auto& ni) {
+    return ni != nullptr && std::any_of(ni->portal_table.begin(), ni->portal_table.end(), is_awaited_at);
+  });
+}
+
 /// Cycles between two looks at the clock while there is always something to do.
 constexpr std::uint32_t kCyclesPerClock = 4096;
 
@@ -283,10 +304,16 @@ IdleAdvice Engine::note_empty_poll_on_duty() {
     return advice;
   // What went at once, past the duty, was no idle time.
   const std::uint64_t uses = lane_uses_on_duty(core_);
-  if (uses == seen_lane_uses_) return advice;
-  seen_lane_uses_ = uses;
-  poll_streak_.reset();
-  return IdleAdvice::kSpin;
+  if (uses != seen_lane_uses_) {
+    seen_lane_uses_ = uses;
+    poll_streak_.reset();
+    return IdleAdvice::kSpin;
+  }
+  const bool marked = poll_marks_ % kPollsPerMark == 0;
+  if (marked || !yielding || (awaits_ && advice == IdleAdvice::kSleep)) awaits_ = awaits_something_on_duty(core_);
+  if (awaits_) return advice;
+  // Perhaps another library's messages are what the loop is for, and ours is only asked, too.
+  return marked || shares_core_.load(std::memory_order_relaxed) ? IdleAdvice::kYield : IdleAdvice::kSpin;
 }
 
 void Engine::rest(IdleAdvice advice, std::uint64_t seen_activity) {

@@ -108,7 +108,8 @@ class Engine {
   static constexpr std::uint64_t kForever = UINT64_MAX;
 
   /// Asks once; runs a cycle and asks again if the answer was no. A caller that does nothing but call this in a loop is
-  /// spinning: its calls yield, and sleep a little, when they have found nothing many times in a row.
+  /// spinning: its calls yield when they have found nothing many times in a row, and sleep a little where it has
+  /// something to wait for.
   /// @param ask  bool(Core&), asked on duty
   template <class Ask>
   bool poll(Ask&& ask) {
@@ -190,6 +191,7 @@ class Engine {
   std::uint64_t poll_mark_ns_ = 0;    ///< On duty: time of the last empty non-blocking call that was looked at.
   std::uint64_t poll_rest_ns_ = 0;    ///< On duty: how long the last non-blocking call rested.
   std::uint32_t poll_marks_ = 0;      ///< On duty: empty non-blocking calls, mod 2^32.
+  bool awaits_ = false;               ///< On duty: awaits_something_on_duty when it was asked last.
   std::uint64_t seen_lane_uses_ = 0;  ///< On duty: lane_uses_on_duty when an empty non-blocking call last looked.
   bool pause_due_ = false;            ///< On duty: for take_pause_on_duty.
   std::unique_ptr<ProgressThread> progress_;

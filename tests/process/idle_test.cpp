@@ -94,6 +94,42 @@ TEST(Idle, Thousand_calls_that_find_nothing__do_not_sleep) {
   });
 }
 
+/// How often the calling thread sleeps in so many milliseconds of a loop that asks one event queue.
+long sleeps_of_loop(ptl_handle_eq_t eq, int ms) {
+  const long before = sleeps_of_thread();
+  ptl_event_t event{};
+  for (const double end = now_s() + ms * 1e-3; now_s() < end;) {
+    for (int i = 0; i < 16; ++i) EXPECT_EQ(PtlEQGet(eq, &event), PTL_EQ_EMPTY);
+  }
+  return sleeps_of_thread() - before;
+}
+
+// Open MPI asks its parts for Portals whatever its messages travel by. With nothing of ours to come, such a loop waits
+// for others, whose messages ring no bell here.
+TEST(Idle, Loop_that_awaits_nothing_of_ours__is_not_put_to_sleep) {
+  const OwnNode node;
+  run_processes(1, [](Process& self) {
+    const Ni ni(self);
+    const Ends ends(ni);
+    std::uint64_t word = 0;
+    append(ni, me_of(ni, &word, sizeof word));
+    EXPECT_LE(sleeps_of_loop(ends.target_eq, 200), 10) << "a few for the turn of the progress thread";
+  });
+}
+
+TEST(Idle, Loop_that_awaits_a_message__sleeps) {
+  const OwnNode node;
+  run_processes(1, [](Process& self) {
+    const Ni ni(self);
+    const Ends ends(ni);
+    std::uint64_t word = 0;
+    ptl_me_t me = me_of(ni, &word, sizeof word);
+    me.options |= PTL_ME_USE_ONCE;
+    append(ni, me);
+    EXPECT_GT(sleeps_of_loop(ends.target_eq, 200), 20);
+  });
+}
+
 // A long put goes by the kernel and rings no bell. A program that polls its memory and looks at its queues in between
 // finds nothing there, however long it goes on, and is busy all the same.
 TEST(Idle, Puts_by_the_kernel_between_empty_looks__put_nobody_to_sleep) {
