@@ -188,7 +188,9 @@ void Engine::end_call() { give_duty(progress_ != nullptr && progress_->must_hear
 
 int Engine::cycle_on_duty() {
   if (++cycles_ % kCyclesPerClock == 0) look_after_timers_on_duty(core_.now_ns());
-  return run_cycle_on_duty(core_);
+  const int work = run_cycle_on_duty(core_);
+  if (work > 0) ++work_cycles_;
+  return work;
 }
 
 /// Whoever uses memory of peers itself finds each time what it waits for, and so never looks.
@@ -279,14 +281,24 @@ WaitResult Engine::look_at_last(Condition condition) {
   return WaitResult::kTimedOut;
 }
 
+/// What was there before, or is the caller's own doing, like the end of a search, is no end of waiting.
 bool Engine::found_on_duty() {
-  poll_streak_.reset();
+  if (found_cycles_ != work_cycles_) {
+    found_cycles_ = work_cycles_;
+    poll_streak_.reset();
+  }
   return true;
 }
 
 WaitResult Engine::reached_on_duty() {
   poll_streak_.reset();
   return WaitResult::kReached;
+}
+
+/// A loop of searches never sleeps: as often as one waits, another one is only there so that messages are taken.
+IdleAdvice Engine::note_empty_search_on_duty() {
+  search_mark_ = poll_marks_;
+  return note_empty_poll_on_duty();
 }
 
 IdleAdvice Engine::note_empty_poll_on_duty() {
@@ -311,7 +323,7 @@ IdleAdvice Engine::note_empty_poll_on_duty() {
   }
   const bool marked = poll_marks_ % kPollsPerMark == 0;
   if (marked || !yielding || (awaits_ && advice == IdleAdvice::kSleep)) awaits_ = awaits_something_on_duty(core_);
-  if (awaits_) return advice;
+  if (awaits_ && poll_marks_ - search_mark_ > kPollsPerMark) return advice;
   // Perhaps another library's messages are what the loop is for, and ours is only asked, too.
   return marked || shares_core_.load(std::memory_order_relaxed) ? IdleAdvice::kYield : IdleAdvice::kSpin;
 }

@@ -84,6 +84,10 @@ class Engine {
   /// something is not one that only waits: what it waits for between its calls that look may come past the engine.
   void settle_on_duty() {
     poll_streak_.reset();
+    start_freed_on_duty();
+  }
+  /// The same for a caller that may do nothing but wait.
+  void start_freed_on_duty() {
     // What had to wait is a sign that answers should be taken in; what fired should not wait for the next call.
     if (!core_.waiting_peers.empty() || !core_.fired.empty()) [[unlikely]]
       settle_waiting_on_duty();
@@ -127,6 +131,29 @@ class Engine {
     return false;
   }
 
+  /// The same for a search, which leaves something behind: runs a cycle, then asks, once. Never sleeps.
+  template <class Ask>
+  bool search(Ask&& ask) {
+    IdleAdvice advice = IdleAdvice::kSpin;
+    std::uint64_t seen_activity = 0;
+    bool found = false;
+    {
+      const Duty duty(*this);
+      const int work = look_on_duty();
+      found = ask(core_);
+      start_freed_on_duty();
+      if (work > 0 || found) {
+        poll_streak_.reset();
+      } else {
+        advice = note_empty_search_on_duty();
+      }
+      seen_activity = core_.activity;
+    }
+    if (advice != IdleAdvice::kSpin) [[unlikely]]
+      rest(advice, seen_activity);
+    return found;
+  }
+
   /// Makes every wait return kAborted, now and in future. Async-signal-safe.
   void abort();
   /// Waits block again.
@@ -167,6 +194,7 @@ class Engine {
   bool found_on_duty();
   WaitResult reached_on_duty();
   IdleAdvice note_empty_poll_on_duty();
+  IdleAdvice note_empty_search_on_duty();
   void rest(IdleAdvice advice, std::uint64_t seen_activity);
   std::uint64_t poll_sleep_ns();
 
@@ -184,6 +212,8 @@ class Engine {
   bool unattended_ = false;           ///< On duty: what SegmentControlShared::unattended says.
   std::uint64_t told_activity_ = 0;   ///< On duty: Core::activity that sleeping threads know of.
   std::uint32_t cycles_ = 0;          ///< On duty: cycles run, mod 2^32.
+  std::uint64_t work_cycles_ = 0;     ///< On duty: those that did something.
+  std::uint64_t found_cycles_ = 0;    ///< On duty: `work_cycles_` when a non-blocking call last found something.
   std::uint64_t next_timers_ns_ = 0;  ///< On duty: when to look after the dead again.
   bool has_due_times_ = false;        ///< A wire has next_due_ns.
   std::uint64_t heard_due_ns_ = 0;    ///< On duty: whoever sleeps does so no longer than until then; UINT64_MAX: ever.
@@ -191,6 +221,7 @@ class Engine {
   std::uint64_t poll_mark_ns_ = 0;    ///< On duty: time of the last empty non-blocking call that was looked at.
   std::uint64_t poll_rest_ns_ = 0;    ///< On duty: how long the last non-blocking call rested.
   std::uint32_t poll_marks_ = 0;      ///< On duty: empty non-blocking calls, mod 2^32.
+  std::uint32_t search_mark_ = 0;     ///< On duty: `poll_marks_` when a search last found nothing.
   bool awaits_ = false;               ///< On duty: awaits_something_on_duty when it was asked last.
   std::uint64_t seen_lane_uses_ = 0;  ///< On duty: lane_uses_on_duty when an empty non-blocking call last looked.
   bool pause_due_ = false;            ///< On duty: for take_pause_on_duty.

@@ -9,8 +9,8 @@
 #include "engine/initiator/send.h"
 #include "engine/initiator/tofu_direct.h"
 #include "engine/initiator/tofu_owner.h"
+#include "engine/target/late.h"
 #include "engine/target/receive.h"
-#include "engine/target/request.h"
 
 namespace portofu {
 namespace {
@@ -42,10 +42,10 @@ int receive_packets(Core& core) {
       wire.release();
       ++received;
       weight += 1 + packet.header.payload_bytes / kLongPacketBytes;
-      if (weight >= core.burst) finish_late_puts(core);
+      if (weight >= core.burst) finish_late_messages(core);
       if (is_over()) break;
     }
-    finish_late_puts(core);
+    finish_late_messages(core);
     if (++core.next_wire == core.wires.size()) core.next_wire = 0;
     if (is_over()) break;
   }

@@ -20,8 +20,8 @@ namespace portofu {
 /// Time for deadlines; a test brings its own. Nanoseconds from any origin, never backwards.
 using Clock = std::uint64_t (*)(void* context);
 
-/// A put that is complete but for its bytes, which the wire reads together with those of others (Wire::read_later).
-struct LatePut {
+/// A put or a reply that is complete but for its bytes (engine/target/late.h).
+struct LateMessage {
   Arrival arrival;
   Payload payload;
 };
@@ -49,8 +49,8 @@ struct Core {
   std::unique_ptr<Tofu> tofu;                                      ///< nullptr: uTofu is not used.
   NodeDirectory* directory = nullptr;                              ///< For `tofu`; outlives the core.
   Peer* recent_peer = nullptr;                                     ///< The one looked up last.
-  Peer* late_peer = nullptr;                                       ///< Whose puts are in `late_puts`.
-  std::vector<LatePut> late_puts;                                  ///< In order. Empty between cycles.
+  Peer* late_peer = nullptr;                                       ///< Who sent `late_messages`.
+  std::vector<LateMessage> late_messages;                          ///< In order. Empty between cycles.
   bool uses_published = false;    ///< Since the timers ran, some peer's memory was used.
   std::uint32_t direct_uses = 0;  ///< How often, since a call looked for packets because of it.
   std::uint64_t activity = 0;     ///< Raised whenever something happens that a waiting thread may wait for.

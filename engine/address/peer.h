@@ -11,6 +11,7 @@
 #include "engine/address/list_entry.h"
 #include "engine/descriptor/descriptor.h"
 #include "engine/event/notice_queue.h"
+#include "engine/queue/line_aligned.h"
 #include "engine/topology/process_id.h"
 #include "engine/wire/wire.h"
 
@@ -61,7 +62,7 @@ struct OutgoingRequest : boost::intrusive::list_base_hook<> {
 };
 
 /// An answer on its way out. @see target/answer_out
-struct OutgoingAnswer : boost::intrusive::list_base_hook<> {
+struct OutgoingAnswer : LineAligned, boost::intrusive::list_base_hook<> {
   PacketHeader header{};                      ///< kAnswer; `length` is the number of data bytes that follow.
   Arrival arrival;                            ///< A get that is complete once its data is read; kIdle for others.
   std::uint8_t interface_index = 0;           ///< Of `arrival`.

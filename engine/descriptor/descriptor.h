@@ -55,7 +55,7 @@ enum class AckRequest : std::uint8_t { kNone = 0, kFull = 1, kCount = 2, kOperat
 /// Widest operand of a conditional swap: long double complex.
 inline constexpr std::size_t kMaxOperandBytes = 32;
 
-struct alignas(64) Descriptor {
+struct Descriptor {
   DescriptorKind kind = DescriptorKind::kPut;
   std::uint8_t interface_index = 0;        ///< Logical interface of initiator and target, 0..3.
   AckRequest ack_req = AckRequest::kNone;  ///< kPut and kAtomic only.
@@ -74,8 +74,7 @@ struct alignas(64) Descriptor {
   std::uint64_t hdr_data = 0;              ///< For the target's event.
   std::uint64_t local_get_offset = 0;      ///< Bytes into get_md_handle.
   std::array<std::byte, kMaxOperandBytes> operand{};  ///< Copied when the call is made.
-  std::uint64_t reserved = 0;                         ///< Always 0.
 };
-static_assert(sizeof(Descriptor) == 128 && std::is_trivially_copyable_v<Descriptor>);
+static_assert(std::is_trivially_copyable_v<Descriptor>);
 
 }  // namespace portofu

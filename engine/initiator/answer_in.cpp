@@ -7,6 +7,7 @@
 #include "engine/initiator/report.h"
 #include "engine/initiator/tofu_report.h"
 #include "engine/target/deliver.h"
+#include "engine/target/late.h"
 
 namespace portofu {
 namespace {
@@ -35,12 +36,21 @@ void store(Core& core, OutstandingOperation& operation, std::uint64_t offset, Pa
   core.counters.add(Counter::kBytesReceived, bytes);
 }
 
-/// Replies of Portals only: nobody would take the offer back when a region of uTofu is deregistered.
-void offer_place_of_reply(Core& core, const Peer& peer, const OutstandingOperation& operation,
-                          const PacketHeader& header, Payload payload) {
+/// A reply whose data is at its sender is put off, or offered its place. Those of Portals only: nobody would take the
+/// offer back when a region of uTofu is deregistered.
+/// @return whether it was put off
+bool prepare_to_read(Core& core, Peer& peer, const OutstandingOperation& operation, const PacketHeader& header,
+                     Payload payload) {
   Interface* ni = core.interface(operation.interface_index);
   const MemoryDescriptor* md = ni != nullptr ? ni->mds.find(operation.get_md_handle) : nullptr;
+  if (md != nullptr && header.payload_bytes == header.length && operation.fail == NiFail::kOk) {
+    Arrival reply;
+    reply.header = header;
+    if (put_off(core, peer, reply, payload, md->segment, operation.get_offset, header.length)) return true;
+  }
+  finish_late_messages(core);
   if (md != nullptr) offer_place(peer, header, payload, md->segment, operation.get_offset, header.length);
+  return false;
 }
 
 }  // namespace
@@ -60,8 +70,10 @@ void receive_answer(Core& core, Peer& peer, const PacketHeader& header, Payload 
     remember_published(peer, operation->interface_index, header.pt_index, header.match_bits);
   operation->mlength = header.length;
   operation->remote_offset = header.remote_offset;
-  if (!payload.is_here()) [[unlikely]]
-    offer_place_of_reply(core, peer, *operation, header, payload);
+  if (!payload.is_here() && prepare_to_read(core, peer, *operation, header, payload)) [[unlikely]] {
+    operation->answered = true;
+    return;
+  }
   store(core, *operation, 0, payload, header.payload_bytes);
   if (operation->get_md_handle != 0 && header.payload_bytes < header.length) {
     peer.answer_stream.mode = ArrivalMode::kReply;
@@ -89,6 +101,14 @@ void receive_answer_data(Core& core, Peer& peer, const PacketHeader& header, Pay
   if (operation == nullptr) return;  // kDiscard
   operation->answered = true;
   finish_answer(core, arrival.header.operation_id);
+}
+
+void finish_late_reply(Core& core, const Arrival& reply) {
+  OutstandingOperation* operation = core.outstanding.find(reply.header.operation_id);
+  if (operation == nullptr) return;
+  operation->fail = reply.fail;
+  core.counters.add(Counter::kBytesReceived, reply.header.length);
+  finish_answer(core, reply.header.operation_id);
 }
 
 void cut_answer(Core& core, Peer& peer, NiFail fail) {

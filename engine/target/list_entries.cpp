@@ -134,11 +134,12 @@ Status unlink_entry(Core& core, Interface& ni, Handle handle) {
   return Status::kOk;
 }
 
-void search_entries(Core& core, Interface& ni, const EntryRequest& request, SearchOperation operation) {
+bool search_entries(Core& core, Interface& ni, const EntryRequest& request, SearchOperation operation) {
   PortalTableEntry& portal = *ni.portal(request.pt_index);
   const bool use_once = (request.options & kEntryUseOnce) != 0;
   // Counted when found (3.11.4); the overflow event of a deleted header must not count again.
   const OverflowClaim claim{request.user_ptr, request.options, 0, false};
+  bool found_any = false;
   UnexpectedEntry* found = portal.unexpected.find_first(request.criteria);
   while (found != nullptr) {
     UnexpectedEntry* following = use_once ? nullptr : portal.unexpected.find_next(request.criteria, *found);
@@ -151,7 +152,8 @@ void search_entries(Core& core, Interface& ni, const EntryRequest& request, Sear
       report_search(core, ni, portal.eq_handle, request, event);
     }
     count_success(core, ni, request.ct_handle, 1);
-    if (use_once) return;
+    if (use_once) return true;
+    found_any = true;
     found = following;
   }
   Event end;
@@ -159,6 +161,7 @@ void search_entries(Core& core, Interface& ni, const EntryRequest& request, Sear
   end.ni_fail_type = NiFail::kNoMatch;
   report_search(core, ni, portal.eq_handle, request, end);
   count_failure(core, ni, request.ct_handle);
+  return found_any;
 }
 
 }  // namespace portofu

@@ -33,6 +33,7 @@ Status unlink_entry(Core& core, Interface& ni, Handle handle);
 enum class SearchOperation : std::uint8_t { kOnly = 0, kDelete = 1 };
 
 /// Searches the unexpected list with the criteria of an entry that is never linked.
-void search_entries(Core& core, Interface& ni, const EntryRequest& request, SearchOperation operation);
+/// @return whether there was any
+bool search_entries(Core& core, Interface& ni, const EntryRequest& request, SearchOperation operation);
 
 }  // namespace portofu

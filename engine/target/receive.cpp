@@ -5,6 +5,7 @@
 #include "engine/initiator/send.h"
 #include "engine/initiator/tofu_report.h"
 #include "engine/target/barrier.h"
+#include "engine/target/late.h"
 #include "engine/target/request.h"
 #include "engine/target/tofu_request.h"
 
@@ -42,8 +43,8 @@ void receive_packet(Core& core, const Packet& packet) {
   core.counters.add(Counter::kPacketsReceived);
   if (header.job_key != core.settings.job_key) return core.counters.add(Counter::kPacketsRefusedKey);
   if (!is_well_formed(header)) return core.counters.add(Counter::kPacketsRefusedMalformed);
-  if (!core.late_puts.empty() && !may_join_late_puts(core, packet)) [[unlikely]]
-    read_late_puts(core);
+  if (!core.late_messages.empty() && !may_join_late_messages(core, packet)) [[unlikely]]
+    read_late_messages(core);
   Peer& peer = source_peer(core, packet);
   // What it gave back before it sent this is told before this.
   if (peer.has_lent()) [[unlikely]]

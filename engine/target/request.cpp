@@ -9,6 +9,7 @@
 #include "engine/target/atomic_unit.h"
 #include "engine/target/complete.h"
 #include "engine/target/deliver.h"
+#include "engine/target/late.h"
 #include "engine/target/match_header.h"
 #include "engine/target/match_steps.h"
 #include "engine/target/permission.h"
@@ -179,19 +180,6 @@ void run_atomic(Core& core, Interface& ni, Peer& peer, Arrival& arrival, const s
   send_answer_data(core, peer, content, fetched.data());
 }
 
-/// A put of one piece that lies whole in the memory of its sender: it is complete when the kernel has read it, which
-/// is cheaper for several at a time.
-/// @return false: it has to be read now
-bool read_later(Core& core, Peer& peer, const Arrival& arrival, Payload payload) {
-  if (!payload.is_in_memory() || arrival.mlength == 0) return false;
-  const MemorySegment::Run run = arrival.entry->segment.run_at(arrival.offset, arrival.mlength);
-  core.late_puts.reserve(Wire::kMostReadLater);
-  if (run.bytes != arrival.mlength || !peer.wire->read_later(run.start, run.bytes)) return false;
-  core.late_peer = &peer;
-  core.late_puts.push_back({arrival, payload});
-  return true;
-}
-
 void run_get(Core& core, Interface& ni, Peer& peer, Arrival& arrival) {
   Arrival reply = arrival;
   reply.mode = ArrivalMode::kDeliver;
@@ -217,7 +205,7 @@ void receive_request(Core& core, Peer& peer, const PacketHeader& header, Payload
   if (ni != nullptr && !ni->is_matching()) arrival.header.match_bits = 0;
   const Refusal refusal = ni != nullptr ? match_header(core, *ni, arrival) : Refusal::kNoPortal;
   if (refusal != Refusal::kNone) {
-    finish_late_puts(core);
+    finish_late_messages(core);
     arrival.received = header.payload_bytes;
     return refuse(core, ni, peer, arrival, refusal);
   }
@@ -225,8 +213,8 @@ void receive_request(Core& core, Peer& peer, const PacketHeader& header, Payload
   core.counters.add(Counter::kBytesReceived, header.payload_bytes);
   if (is_atomic(header.type)) return run_atomic(core, *ni, peer, arrival, payload.here());
   if (header.type == PacketType::kGet) return run_get(core, *ni, peer, arrival);
-  if (whole && read_later(core, peer, arrival, payload)) return;
-  finish_late_puts(core);
+  if (whole && put_off(core, peer, arrival, payload, arrival.entry->segment, arrival.offset, arrival.mlength)) return;
+  finish_late_messages(core);
   if (arrival.mlength == header.length) {
     offer_place(peer, header, payload, arrival.entry->segment, arrival.offset, header.length);
   }
@@ -235,20 +223,9 @@ void receive_request(Core& core, Peer& peer, const PacketHeader& header, Payload
   if (arrival.received == header.length) finish(core, *ni, peer, arrival);
 }
 
-bool may_join_late_puts(const Core& core, const Packet& packet) {
-  return *packet.source_context == core.late_peer && packet.header.type == PacketType::kPut &&
-         packet.header.payload_bytes == packet.header.length && packet.payload.is_in_memory();
-}
-
-void read_late_puts(Core& core) {
-  const std::uint32_t read = core.late_peer->wire->read_now();
-  for (std::size_t i = 0; i < core.late_puts.size(); ++i) {
-    LatePut& put = core.late_puts[i];
-    put.arrival.received = put.arrival.header.length;
-    if ((read >> i & 1) == 0) put.arrival.fail = fail_of_storing(put.payload);
-    finish(core, *core.interface(put.arrival.header.interface_index), *core.late_peer, put.arrival);
-  }
-  core.late_puts.clear();
+void finish_late_put(Core& core, Peer& peer, Arrival& arrival) {
+  arrival.received = arrival.header.length;
+  finish(core, *core.interface(arrival.header.interface_index), peer, arrival);
 }
 
 void receive_request_data(Core& core, Peer& peer, const PacketHeader& header, Payload payload) {

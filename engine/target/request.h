@@ -28,15 +28,8 @@ inline void begin_arrival(Arrival& arrival, const PacketHeader& header, ProcessI
   arrival.list = ListKind::kPriority;
 }
 
-/// Whether the packet may come behind puts whose bytes are read later, before these are complete.
-bool may_join_late_puts(const Core& core, const Packet& packet);
-
-/// Reads the bytes of puts that were to be read later, and completes these, in order.
-void read_late_puts(Core& core);
-inline void finish_late_puts(Core& core) {
-  if (!core.late_puts.empty()) [[unlikely]]
-    read_late_puts(core);
-}
+/// A put that was put off (engine/target/late.h) has its bytes, or will never have them (`fail`).
+void finish_late_put(Core& core, Peer& peer, Arrival& arrival);
 
 /// More data of the request that is arriving from the peer.
 void receive_request_data(Core& core, Peer& peer, const PacketHeader& header, Payload payload);

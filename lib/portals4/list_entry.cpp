@@ -88,10 +88,16 @@ int append(const EntryCall& call, ptl_list_t ptl_list, ptl_handle_any_t* handle)
 int unlink(ptl_handle_any_t handle, bool is_matching) {
   Engine* engine = nullptr;
   if (const int rc = begin(&engine); rc != PTL_OK) return rc;
-  const Engine::Duty duty(*engine);
-  Interface* ni = interface_of_object(duty.core(), handle);
-  if (ni == nullptr || ni->is_matching() != is_matching) return PTL_ARG_INVALID;
-  return to_rc(unlink_entry(duty.core(), *ni, handle));
+  int rc = PTL_ARG_INVALID;
+  // An entry that is in use is often asked about until it is not.
+  auto try_it = [&](Core& core) {
+    Interface* ni = interface_of_object(core, handle);
+    if (ni == nullptr || ni->is_matching() != is_matching) return true;
+    rc = to_rc(unlink_entry(core, *ni, handle));
+    return rc != PTL_IN_USE;
+  };
+  engine->poll(try_it);
+  return rc;
 }
 
 int search(const EntryCall& call, ptl_search_op_t operation) {
@@ -99,14 +105,15 @@ int search(const EntryCall& call, ptl_search_op_t operation) {
     Engine* engine = nullptr;
     if (const int rc = begin(&engine); rc != PTL_OK) return rc;
     if (operation != PTL_SEARCH_ONLY && operation != PTL_SEARCH_DELETE) return PTL_ARG_INVALID;
-    engine->step();  // What has arrived already can be found.
-    const Engine::Duty duty(*engine);
-    Interface* ni = interface_of(duty.core(), call.ni_handle);
-    EntryRequest request;
-    if (const int rc = translate(ni, call, &request); rc != PTL_OK) return rc;
-    search_entries(duty.core(), *ni, request, static_cast<SearchOperation>(operation));
-    engine->settle_on_duty();
-    return PTL_OK;
+    int rc = PTL_OK;
+    // What has arrived already can be found. Who searches in a loop is waiting.
+    engine->search([&](Core& core) {
+      Interface* ni = interface_of(core, call.ni_handle);
+      EntryRequest request;
+      rc = translate(ni, call, &request);
+      return rc != PTL_OK || search_entries(core, *ni, request, static_cast<SearchOperation>(operation));
+    });
+    return rc;
   });
 }
 

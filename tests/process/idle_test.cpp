@@ -2,6 +2,7 @@
 
 #include <sched.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/resource.h>
 #include <time.h>
 
@@ -28,6 +29,18 @@ constexpr double kMostSeconds = kIdleMs * 1e-3 / 20;
 void sleep_ms(int ms) {
   timespec time{ms / 1000, ms % 1000 * 1'000'000L};
   nanosleep(&time, nullptr);
+}
+
+/// The calling thread runs on the first core that it may use.
+void bind_to_one_core() {
+  cpu_set_t all;
+  ASSERT_EQ(sched_getaffinity(0, sizeof all, &all), 0);
+  int first = 0;
+  while (!CPU_ISSET(first, &all)) ++first;
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(first, &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
 }
 
 /// Rank 0 sleeps for a while and then wakes everybody with a put; all others wait for it as `wait` says.
@@ -130,6 +143,88 @@ TEST(Idle, Loop_that_awaits_a_message__sleeps) {
   });
 }
 
+/// One search for an unexpected message. @return whether there was one; it is gone then
+bool takes_message(const Ni& ni, const Ends& ends) {
+  const ptl_me_t wanted = me_of(ni, nullptr, 0, PTL_ME_USE_ONCE);
+  EXPECT_RC(PtlMESearch(ni, kPt, &wanted, PTL_SEARCH_DELETE, nullptr), PTL_OK);
+  ptl_event_t event{};
+  EXPECT_RC(PtlEQGet(ends.target_eq, &event), PTL_OK);
+  return event.type == PTL_EVENT_PUT_OVERFLOW;
+}
+
+// MPI_Iprobe is a search and its event. Some programs call it only so that messages are taken, a million times.
+TEST(Idle, Searches_that_find_nothing__do_not_sleep_whatever_else_is_awaited) {
+  const OwnNode node;
+  run_processes(1, [](Process& self) {
+    const Ni ni(self);
+    const Ends ends(ni);
+    std::uint64_t word = 0;
+    ptl_me_t me = me_of(ni, &word, sizeof word, PTL_ME_USE_ONCE);
+    me.match_bits = 1;
+    append(ni, me);
+    const long before = sleeps_of_thread();
+    for (const double end = now_s() + 0.2; now_s() < end;) {
+      for (int i = 0; i < 16; ++i) ASSERT_FALSE(takes_message(ni, ends));
+    }
+    EXPECT_LE(sleeps_of_thread() - before, 10) << "a few for the turn of the progress thread";
+  });
+}
+
+// Whoever waits by searches, each of which has its event, finds something in every call, and waits all the same.
+TEST(Idle, Searches_of_processes_that_share_a_core__let_the_others_run) {
+  constexpr long kRounds = 300;
+  const OwnNode node;
+  run_processes(3, [](Process& self) {
+    bind_to_one_core();
+    const Ni ni(self);
+    const Ends ends(ni);
+    std::uint64_t word = 0;
+    append(ni, me_of(ni, &word, sizeof word, PTL_ME_EVENT_COMM_DISABLE), PTL_OVERFLOW_LIST);
+    self.barrier();
+    const ptl_process_t next = ni.id((self.rank() + 1) % self.size());
+    long searches = 0;
+    for (long round = 0; round < kRounds; ++round) {
+      if (self.rank() == 0) put(ends.md, next, {.length = 8, .ack = PTL_NO_ACK_REQ});
+      do ++searches;
+      while (!takes_message(ni, ends));
+      if (self.rank() != 0) put(ends.md, next, {.length = 8, .ack = PTL_NO_ACK_REQ});
+    }
+    EXPECT_LT(searches, 300 * kRounds) << "a turn of the scheduler is ten thousand of them";
+    self.barrier();
+  });
+}
+
+// Nobody else moves the messages of a process that has no progress thread, and asks for nothing but an unlink.
+TEST(Idle, Unlink_that_is_refused_while_a_message_comes__lets_it_come) {
+  constexpr std::size_t kBytes = 64 << 20;
+  setenv("PORTOFU_PROGRESS_THREAD", "0", 1);
+  const OwnNode node;
+  run_processes(2, [](Process& self) {
+    const Ni ni(self);
+    const Ends ends(ni);
+    std::vector<unsigned char> data(kBytes, self.rank() == 1 ? 7 : 0);
+    const ptl_handle_me_t me = self.rank() == 0 ? append(ni, me_of(ni, data.data(), kBytes)) : PTL_INVALID_HANDLE;
+    self.barrier();
+    if (self.rank() == 1) {
+      const ptl_handle_md_t md = bind_quiet(ni, data.data(), kBytes, ends.source_eq);
+      put(md, ni.target(), {.length = kBytes});
+      next_event(ends.source_eq, PTL_EVENT_ACK);
+    } else {
+      ptl_event_t event{};
+      const double end = now_s() + 20;
+      while (data[0] == 0 && now_s() < end) ASSERT_EQ(PtlEQGet(ends.target_eq, &event), PTL_EQ_EMPTY);
+      int rc = PtlMEUnlink(me);
+      EXPECT_RC(rc, PTL_IN_USE);
+      while (rc == PTL_IN_USE && now_s() < end) rc = PtlMEUnlink(me);
+      EXPECT_RC(rc, PTL_OK);
+      EXPECT_EQ(data[kBytes - 1], 7);
+      next_event(ends.target_eq, PTL_EVENT_PUT);
+    }
+    self.barrier();
+  });
+  unsetenv("PORTOFU_PROGRESS_THREAD");
+}
+
 // A long put goes by the kernel and rings no bell. A program that polls its memory and looks at its queues in between
 // finds nothing there, however long it goes on, and is busy all the same.
 TEST(Idle, Puts_by_the_kernel_between_empty_looks__put_nobody_to_sleep) {
@@ -207,18 +302,6 @@ TEST(Idle, Process_that_waits_for_an_answer__uses_almost_no_cpu) {
     }
     self.barrier();
   });
-}
-
-/// The calling thread runs on the first core that it may use.
-void bind_to_one_core() {
-  cpu_set_t all;
-  ASSERT_EQ(sched_getaffinity(0, sizeof all, &all), 0);
-  int first = 0;
-  while (!CPU_ISSET(first, &all)) ++first;
-  cpu_set_t one;
-  CPU_ZERO(&one);
-  CPU_SET(first, &one);
-  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
 }
 
 /// Times the progress thread of this process has gone to sleep.

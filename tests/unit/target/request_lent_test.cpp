@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "engine/initiator/send.h"
+#include "engine/target/late.h"
 #include "engine/target/request.h"
 #include "tests/unit/segment/segment_directory.h"
 #include "tests/unit/support/core_fixture.h"
@@ -43,6 +44,10 @@ class RequestLentTest : public CoreTest {
     header.remote_offset = offset;
     header.hdr_data = hdr_data;
     receive(header, Payload::in_memory_of(*sender, theirs.data()));
+  }
+  /// A whole reply to such a get, at its sender.
+  void receive_reply(std::uint32_t operation_id) {
+    receive(answer_header(operation_id, kPart, kPart), Payload::in_memory_of(*sender, theirs.data()));
   }
   PacketHeader part_header(std::uint64_t at, std::uint64_t length) const {
     PacketHeader header = at == 0 ? put_header(length, 7) : data_header(at, kPart);
@@ -168,7 +173,7 @@ TEST_F(RequestLentTest, Puts_read_later__are_complete_in_order_when_they_are_rea
   EXPECT_EQ(wire.late[1].data(), place(500));
   EXPECT_EQ(wire.late[1].size(), kPart);
   wire.unread = 1;
-  finish_late_puts(core);
+  finish_late_messages(core);
   const Event failed = next_event();
   EXPECT_EQ(failed.ni_fail_type, NiFail::kSegv);
   EXPECT_EQ(failed.hdr_data, 1u);
@@ -190,7 +195,7 @@ TEST_F(RequestLentTest, Puts_read_later__unlink_their_entry_behind_the_last_of_t
   append(std::move(filling));
   receive_later(0, 1);
   receive_later(0, 2);
-  finish_late_puts(core);
+  finish_late_messages(core);
   EXPECT_THAT(kinds(), ElementsAre(EventKind::kPut, EventKind::kPut, EventKind::kAutoUnlink));
 }
 
@@ -246,10 +251,78 @@ TEST_F(RequestLentTest, Put_that_is_cut_off__is_read_later_as_far_as_it_fits) {
   receive_later(0, 1);
   ASSERT_EQ(wire.late.size(), 1u);
   EXPECT_EQ(wire.late[0].size(), 300u);
-  finish_late_puts(core);
+  finish_late_messages(core);
   const Event event = next_event();
   EXPECT_EQ(event.mlength, 300u);
   EXPECT_EQ(event.rlength, kPart);
+}
+
+TEST_F(RequestLentTest, Replies_read_later__are_complete_in_order_when_they_are_read) {
+  wire.reads_later = true;
+  const std::uint32_t first = start_get(kPart), second = start_get(kPart, 2000);
+  receive_reply(first);
+  receive_reply(second);
+  EXPECT_THAT(kinds(), IsEmpty());
+  ASSERT_EQ(wire.late.size(), 2u);
+  EXPECT_EQ(wire.late[1].data(), place(2000));
+  EXPECT_EQ(wire.late[1].size(), kPart);
+  wire.unread = 1;
+  finish_late_messages(core);
+  const Event failed = next_event();
+  EXPECT_EQ(failed.type, EventKind::kReply);
+  EXPECT_EQ(failed.ni_fail_type, NiFail::kSegv);
+  const Event good = next_event();
+  EXPECT_EQ(good.ni_fail_type, NiFail::kOk);
+  EXPECT_EQ(good.mlength, kPart);
+  EXPECT_EQ(counted(Counter::kBytesReceived), 2 * kPart);
+  EXPECT_EQ(core.outstanding.open_count(), 0u);
+}
+
+TEST_F(RequestLentTest, Replies_and_puts__are_read_at_once) {
+  wire.reads_later = true;
+  append(entry());
+  const std::uint32_t id = start_get(kPart, 2000);
+  receive_later(0, 1);
+  receive_reply(id);
+  receive_later(1000, 2);
+  ASSERT_EQ(wire.late.size(), 3u);
+  finish_late_messages(core);
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kPut, EventKind::kReply, EventKind::kPut));
+}
+
+TEST_F(RequestLentTest, Replies_read_later__are_complete_before_whatever_else_comes) {
+  wire.reads_later = true;
+  append(entry());
+  receive_reply(start_get(kPart));
+  receive(put_header(8));
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kReply, EventKind::kPut));
+  const std::uint32_t whole = start_get(kPart), parts = start_get(2 * kPart);
+  receive_reply(whole);
+  receive(answer_header(parts, 2 * kPart, kPart), Payload::in_memory_of(*sender, theirs.data()));
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kReply));
+  EXPECT_EQ(wire.offers.size(), 1u);
+}
+
+TEST_F(RequestLentTest, Reply_that_cannot_be_read_later__comes_behind_those_that_can) {
+  wire.reads_later = true;
+  const std::uint32_t first = start_get(kPart), second = start_get(kPart, 2000);
+  receive_reply(first);
+  wire.reads_later = false;
+  receive_reply(second);
+  EXPECT_TRUE(holds_pattern(place(2000), kPart));
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kReply, EventKind::kReply));
+}
+
+/// A peer that lies answers twice.
+TEST_F(RequestLentTest, Second_reply_to_one_get__is_refused) {
+  wire.reads_later = true;
+  const std::uint32_t id = start_get(kPart);
+  receive_reply(id);
+  receive_reply(id);
+  EXPECT_EQ(wire.late.size(), 1u);
+  EXPECT_EQ(counted(Counter::kPacketsRefusedMalformed), 1u);
+  finish_late_messages(core);
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kReply));
 }
 
 TEST_F(RequestLentTest, Data_that_cannot_be_had__is_a_fault_of_memory_if_the_sender_is_there) {
