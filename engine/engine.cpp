@@ -39,7 +39,7 @@ constexpr std::uint64_t kLongestPollSleepNs = 4'000'000;
 constexpr std::uint64_t kPollPatience = 5;
 constexpr std::uint64_t kFewestPolls = 1024;
 
-/// Entries looked at in each list for one that waits for a single message; those of a loop that waits come first.
+/// Entries looked at in each list, the oldest, for one that waits for a single message.
 constexpr int kEntriesLookedAt = 8;
 
 /// Whether the application has something coming to it: an operation that is not answered yet, or an entry for one

@@ -5,6 +5,9 @@
 
 #include "engine/segment/process_memory.h"
 
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
 #include <fcntl.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -17,6 +20,18 @@ namespace {
 
 /// What the file writes faster.
 constexpr std::uint64_t kMostByFile = 4096;
+
+/// Whether the kernel copies a short piece by one `rep movsb`, forward, and no byte twice. Its other way writes some
+/// lengths from behind, and the last words of others twice, so that a target that polls for them would see them before
+/// the rest, or once more after it has set them back.
+bool copies_in_order() {
+#ifdef __x86_64__
+  unsigned int a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & 1u << 4) != 0;
+#else
+  return false;
+#endif
+}
 
 iovec piece(std::uint64_t at, std::uint64_t bytes) {
   return {reinterpret_cast<void*>(at), static_cast<std::size_t>(bytes)};
@@ -66,10 +81,9 @@ bool ProcessMemory::write(std::uint64_t address, const std::byte* data, std::uin
   const int first = body == 0;  // The kernel takes its time with an empty piece, too.
   const int pieces = (body != 0) + (tail_bytes != 0);
   if (bytes <= kMostByFile && file() >= 0) {
-    // System calls by number: glibc's functions are places to cancel a thread, which is on duty here. The kernel does
-    // one piece after the other.
+    // The kernel does one piece after the other.
     const long put = pieces == 1 ? syscall(SYS_pwrite64, fd_, data, bytes, address)
-                                 : syscall(SYS_pwritev, fd_, local, pieces, address, 0);
+                                 : syscall(SYS_pwritev, fd_, local, static_cast<long>(pieces), address, 0L);
     return put == static_cast<long>(bytes);
   }
   const iovec remote[2] = {piece(address, body), piece(address + body, tail_bytes)};
@@ -78,19 +92,22 @@ bool ProcessMemory::write(std::uint64_t address, const std::byte* data, std::uin
 }
 
 /// @return the file, or less than 0 if it cannot be had. It is tried once. Of another process it is not taken: /proc
-///         may be that of another namespace
+///         may be that of another namespace. System calls by number: glibc's functions are places to cancel a thread,
+///         which is on duty here
 int ProcessMemory::file() {
   if (fd_ != kNotAsked) [[likely]]
     return fd_;
   fd_ = kNone;
+  static const bool in_order = copies_in_order();
+  if (!in_order) return fd_;
   const std::string path = "/proc/" + std::to_string(os_pid_) + "/mem";
-  const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  const auto fd = static_cast<int>(syscall(SYS_openat, AT_FDCWD, path.c_str(), O_RDWR | O_CLOEXEC));
   if (fd < 0) return fd_;
   std::uint64_t found = 0;
-  if (pread(fd, &found, sizeof found, static_cast<off_t>(mark_address_)) == sizeof found && found == mark_) {
+  if (syscall(SYS_pread64, fd, &found, sizeof found, mark_address_) == sizeof found && found == mark_) {
     fd_ = fd;
   } else {
-    close(fd);
+    syscall(SYS_close, fd);
   }
   return fd_;
 }

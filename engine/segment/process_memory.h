@@ -21,11 +21,12 @@ class ProcessMemory {
   ProcessMemory(const ProcessMemory&) = delete;
   ProcessMemory& operator=(const ProcessMemory&) = delete;
 
-  /// Asks the kernel whether this process may write there, and whether it is the process that is meant.
+  /// Asks the kernel whether this process may read there, and whether it is the process that is meant.
   bool is_reachable() const;
 
-  /// Writes. The last `tail_bytes` are written last. Pages that the process has protected from itself (mprotect) may be
-  /// written all the same.
+  /// Writes. The last `tail_bytes` are written last, in ascending order. Pages that the process has protected from
+  /// itself (mprotect) are written all the same if little is written to them.
+  /// @pre who the process was, not long ago, is known (PeerSegment::check_alive)
   /// @return false if not all was written
   bool write(std::uint64_t address, const std::byte* data, std::uint64_t bytes, std::uint64_t tail_bytes);
 
@@ -50,7 +51,7 @@ class ProcessMemory {
   const std::uint64_t mark_;
   int fd_ = kNotAsked;            ///< Its file in /proc, opened when it is first needed.
   std::uint64_t bytes_read_ = 0;  ///< By read.
-  bool read_failed_ = false;      ///< Some read has.
+  bool read_failed_ = false;      ///< Some read of one piece has.
 };
 
 }  // namespace portofu

@@ -75,6 +75,13 @@ std::uint32_t lend(const Peer& peer, const OutgoingAnswer& answer, std::uint64_t
   return lend_run(peer, run, {.message = answer.first_packet, .offset = answer.sent, .length = answer.data_bytes});
 }
 
+/// uTofu tells of gets in the order in which they came (guide, 2.2.10), also of one that could leave at once while the
+/// data of another is still being read.
+bool is_told_behind_lent(const Peer& peer, const OutgoingAnswer& answer) {
+  return answer.interface_index == kTofuInterface && !peer.lent_answers.empty() &&
+         answer.arrival.mode == ArrivalMode::kDeliver;
+}
+
 /// Publishes the next packet of the answer.
 AnswerResult send_packet(Core& core, Peer& peer, OutgoingAnswer& answer) {
   const std::uint64_t left = answer.data_bytes - answer.sent;
@@ -106,8 +113,12 @@ AnswerResult send_packet(Core& core, Peer& peer, OutgoingAnswer& answer) {
   answer.started = true;
   answer.sent += bytes;
   if (readable && answer.sent < answer.data_bytes) return AnswerResult::kBlocked;
-  if (readable && answer.lent_end != 0) return AnswerResult::kLent;
-  complete_reply(core, peer, answer, readable ? NiFail::kOk : fail_of_reading(answer));
+  const NiFail fail = readable ? NiFail::kOk : fail_of_reading(answer);
+  if ((readable && answer.lent_end != 0) || is_told_behind_lent(peer, answer)) {
+    answer.arrival.fail = fail;
+    return AnswerResult::kLent;
+  }
+  complete_reply(core, peer, answer, fail);
   return AnswerResult::kDone;
 }
 
@@ -245,7 +256,7 @@ int finish_taken_answers(Core& core, Peer& peer) {
   for (; !lent.empty() && peer.wire->has_taken(*peer.link, lent.front().lent_end); ++finished) {
     OutgoingAnswer& answer = lent.front();
     lent.pop_front();
-    complete_reply(core, peer, answer, NiFail::kOk);
+    complete_reply(core, peer, answer, answer.arrival.fail);
     delete &answer;
   }
   return finished;

@@ -27,6 +27,7 @@ bool may_join_late_messages(const Core& core, const Packet& packet) {
 void read_late_messages(Core& core) {
   Peer& peer = *core.late_peer;
   const std::uint32_t read = peer.wire->read_now();
+  // Events and counts come first: a sender that has its memory back may touch published entries here by itself.
   for (std::size_t i = 0; i < core.late_messages.size(); ++i) {
     auto& [arrival, payload] = core.late_messages[i];
     if ((read >> i & 1) == 0) arrival.fail = fail_of_storing(payload);
@@ -37,6 +38,7 @@ void read_late_messages(Core& core) {
     }
   }
   core.late_messages.clear();
+  peer.wire->give_back_read();
 }
 
 }  // namespace portofu

@@ -203,6 +203,7 @@ void receive_request(Core& core, Peer& peer, const PacketHeader& header, Payload
   Arrival& arrival = peer.request_stream;
   begin_arrival(arrival, header, ni != nullptr ? initiator_of(*ni, peer, header) : peer.id);
   if (ni != nullptr && !ni->is_matching()) arrival.header.match_bits = 0;
+  // Flow control may post PT_DISABLED here, before the events of puts that are put off: both have happened.
   const Refusal refusal = ni != nullptr ? match_header(core, *ni, arrival) : Refusal::kNoPortal;
   if (refusal != Refusal::kNone) {
     finish_late_messages(core);

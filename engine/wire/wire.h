@@ -159,13 +159,16 @@ class Wire {
 
   /// The payload of the packet that peek returned is in the memory of its sender (Payload::is_in_memory). Its first
   /// `bytes` are read to `target` by read_now, at once with those of the packets behind it. The packet is released as
-  /// any other, but its sender hears of that after read_now only.
+  /// any other, but its sender hears of that by give_back_read only.
   /// @return false if it has to be read now: there are kMostReadLater already, or one of another source
   virtual bool read_later(std::byte* /*target*/, std::uint64_t /*bytes*/) { return false; }
-  static constexpr std::uint32_t kMostReadLater = 16;
+  static constexpr std::uint32_t kMostReadLater = 8;
 
   /// Reads what was to be read later. @return bit k: the k-th payload has been read
   virtual std::uint32_t read_now() { return 0; }
+
+  /// To be called after read_now, when all is done that the sender may rely on once it has its memory back.
+  virtual void give_back_read() {}
 
   /// Nobody writes any more to what was offered to this source. Waits for a copy that is under way.
   virtual void take_offers_back(ProcessId /*source*/) {}

@@ -108,6 +108,7 @@ bool LinkSet::lend(ShmLink& link, const Loan& loan) {
   const bool in_heap = lends_heap_ && process_heap().holds(loan.payload, loan.bytes);
   if (!(in_heap ? lend_heap(link, loan) : lend_memory(link, loan))) return false;
   link.streaming = false;
+  traffic_.note_sent(loan.bytes);
   counters_.add(Counter::kPacketsLent);
   return true;
 }
@@ -138,7 +139,6 @@ bool LinkSet::lend_memory(ShmLink& link, const Loan& loan) {
 /// costs is known once all of the area was used, and from then on both ways are tried now and then.
 bool LinkSet::kernel_is_better(ShmLink& link, const Loan& loan) {
   if (long_data_ != LongData::kMeasured) return long_data_ == LongData::kInPlace;
-  traffic_.note_sent(loan.bytes);
   const std::uint64_t store_cost = link.area.stores.cost(), load_cost = link.producer.receivers_area_cost();
   const std::uint64_t area_cost = traffic_.goes_both_ways() ? store_cost + load_cost : std::max(store_cost, load_cost);
   if (!area_.has_gone_round() || area_cost == 0) return false;

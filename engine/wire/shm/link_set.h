@@ -80,8 +80,10 @@ class LinkSet {
       link.leave_order();
       link.unsettled_end = link.producer.position() + 1;
     }
-    if (link.area.claimed_bytes != 0) [[unlikely]]
+    if (link.area.claimed_bytes != 0) [[unlikely]] {
+      traffic_.note_sent(link.area.claimed_bytes);
       area_.publish(link.area, link.producer);
+    }
     link.producer.publish(header);
     if (link.last_look == look) link.producer.hand_over_last_but_one();
     link.last_look = look;

@@ -53,6 +53,7 @@ class ShmWire final : public Wire {
   void offer(std::byte* target, std::uint64_t bytes) override { sources_.offer(target, bytes); }
   bool read_later(std::byte* target, std::uint64_t bytes) override { return sources_.read_later(target, bytes); }
   std::uint32_t read_now() override { return sources_.read_now(); }
+  void give_back_read() override { sources_.give_back_read(); }
   void take_offers_back(ProcessId source) override { sources_.take_offers_back(source); }
 
   bool put_directly(Link& link, const DirectPut& put) override {

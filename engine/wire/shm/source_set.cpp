@@ -136,7 +136,8 @@ bool SourceSet::read_later(std::byte* target, std::uint64_t bytes) {
 
 std::uint32_t SourceSet::read_now() {
   if (late_count_ == 0) return 0;
-  ShmSource& source = *std::exchange(late_source_, nullptr);
+  read_source_ = std::exchange(late_source_, nullptr);
+  ShmSource& source = *read_source_;
   const std::uint32_t count = std::exchange(late_count_, 0);
   ProcessMemory& memory = source.segment->memory();
   const std::uint64_t before = memory.bytes_read();
@@ -159,9 +160,14 @@ std::uint32_t SourceSet::read_now() {
     }
     if (memory.has_failed_to_read()) source.consumer.stop_reading();
   }
-  if (source.consumer.let_go()) wake_blocked_sender(source);
   timed_ = nullptr;  // Of a packet in hand: its clock ran meanwhile.
   return read;
+}
+
+void SourceSet::give_back_read() {
+  if (read_source_ == nullptr) return;
+  ShmSource& source = *std::exchange(read_source_, nullptr);
+  if (source.consumer.let_go()) wake_blocked_sender(source);
 }
 
 void SourceSet::offer(std::byte* target, std::uint64_t bytes) {

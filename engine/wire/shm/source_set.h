@@ -77,6 +77,7 @@ class SourceSet {
   void offer(std::byte* target, std::uint64_t bytes);
   bool read_later(std::byte* target, std::uint64_t bytes);
   std::uint32_t read_now();
+  void give_back_read();
   void take_offers_back(ProcessId id);
 
   /// To be called after PeerTable::check_alive: whose sender is dead is drained and then reported.
@@ -131,12 +132,13 @@ class SourceSet {
   ShmSource* held_ = nullptr;                ///< Source of the packet between peek and release.
   const std::byte* held_payload_ = nullptr;  ///< Of that packet.
   ShmSource* late_source_ = nullptr;         ///< Whose payloads are to be read later; nullptr: there are none.
+  ShmSource* read_source_ = nullptr;         ///< Between read_now and give_back_read: whose payloads were read.
   std::uint32_t late_count_ = 0;             ///< How many.
   std::array<iovec, Wire::kMostReadLater + 1> late_targets_{};
   std::array<iovec, Wire::kMostReadLater + 1> late_places_{};  ///< In the memory of the sender.
   CopyCost<4>* timed_ = nullptr;                     ///< What is being measured between peek and release; or nothing.
   std::uint32_t timed_bytes_ = 0;                    ///< Of the payload.
-  std::uint64_t read_before_ = 0;                    ///< PeerSegment::bytes_read when peek returned.
+  std::uint64_t read_before_ = 0;                    ///< ProcessMemory::bytes_read when peek returned.
   std::chrono::steady_clock::time_point started_;    ///< When peek returned.
   std::uint64_t seen_epoch_;                         ///< directory_epoch at the last scan.
   std::vector<std::unique_ptr<ShmSource>> by_slot_;  ///< One entry a channel; nullptr where we hear nobody.

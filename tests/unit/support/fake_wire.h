@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -48,6 +49,7 @@ class FakeWire final : public Wire {
   bool reads_later = false;                ///< Whether payloads may be read later.
   std::uint32_t unread = 0;                ///< Bits of those that read_now will not have read.
   std::vector<std::span<std::byte>> late;  ///< Where those that are to be read later go.
+  std::function<void()> when_given_back;   ///< Called by give_back_read.
   std::vector<ProcessId> taken_back;       ///< Sources whose offers were.
 
   /// What the engine did.
@@ -170,6 +172,9 @@ class FakeWire final : public Wire {
     const std::uint32_t all = (1u << late.size()) - 1;
     late.clear();
     return all & ~unread;
+  }
+  void give_back_read() override {
+    if (when_given_back) when_given_back();
   }
   void take_offers_back(ProcessId source) override { taken_back.push_back(source); }
 

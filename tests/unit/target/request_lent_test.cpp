@@ -187,6 +187,18 @@ TEST_F(RequestLentTest, Puts_read_later__are_complete_in_order_when_they_are_rea
   EXPECT_EQ(counted(Counter::kBytesReceived), 2 * kPart);
 }
 
+/// A sender that has its memory back may use published entries by itself, and believes that its puts were told.
+TEST_F(RequestLentTest, Puts_read_later__are_told_before_their_sender_has_its_memory_back) {
+  wire.reads_later = true;
+  append(entry());
+  receive_later(0, 1);
+  receive_later(500, 2);
+  std::vector<EventKind> told;
+  wire.when_given_back = [&] { told = kinds(); };
+  finish_late_messages(core);
+  EXPECT_THAT(told, ElementsAre(EventKind::kPut, EventKind::kPut));
+}
+
 /// 3.13.1: the unlink event comes behind all others of the entry.
 TEST_F(RequestLentTest, Puts_read_later__unlink_their_entry_behind_the_last_of_them) {
   wire.reads_later = true;

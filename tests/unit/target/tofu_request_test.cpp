@@ -2,6 +2,9 @@
 
 #include "engine/target/tofu_request.h"
 
+#include <sys/mman.h>
+
+#include "engine/address/guarded_copy.h"
 #include "engine/initiator/connect.h"
 #include "engine/loop.h"
 #include "engine/target/stadd_access.h"
@@ -103,6 +106,47 @@ TEST_F(TofuRequestTest, Put_behind_a_get__is_told_when_the_data_of_the_get_has_l
   run_cycle_on_duty(core);
   EXPECT_EQ(told(),
             (Kinds{NoticeKind::kRemoteGet, NoticeKind::kRemotePut, NoticeKind::kRemoteGet, NoticeKind::kRemotePut}));
+  EXPECT_TRUE(peer().held_notices.empty());
+}
+
+/// 2.2.10: notices of gets come in the order of the gets, and each when its own memory is the program's again.
+TEST_F(TofuRequestTest, Get_behind_one_whose_data_is_still_read__is_told_behind_it) {
+  wire.lends = true;
+  receive(request(PacketType::kTofuGet, 8000, kTofuRemoteNotice | 1, 1));
+  ASSERT_EQ(wire.lent_count, 1);
+  receive(request(PacketType::kTofuGet, 8, kTofuRemoteNotice | 2, 2));
+  EXPECT_EQ(wire.sent.size(), 2u) << "both have left";
+  run_cycle_on_duty(core);
+  EXPECT_EQ(told(), Kinds{});
+  wire.taken_packets = 1;
+  run_cycle_on_duty(core);
+  Notice notice;
+  ASSERT_TRUE(vcq->mrq.read(&notice));
+  EXPECT_EQ(notice.edata, 1u);
+  ASSERT_TRUE(vcq->mrq.read(&notice));
+  EXPECT_EQ(notice.edata, 2u);
+  EXPECT_TRUE(peer().held_notices.empty());
+}
+
+TEST_F(TofuRequestTest, Get_that_fails_behind_one_whose_data_is_still_read__takes_no_notice_but_its_own) {
+  install_fault_guard();
+  void* const gone = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(gone, MAP_FAILED);
+  std::uint64_t gone_stadd = 0;
+  core.tofu->queue(kNumber)->stadds.add({2, static_cast<std::byte*>(gone), 4096, false}, &gone_stadd);
+  munmap(gone, 4096);
+  wire.lends = true;
+  receive(request(PacketType::kTofuGet, 8000, kTofuRemoteNotice | 1, 1));
+  PacketHeader failing = request(PacketType::kTofuGet, 8, kTofuRemoteNotice | 2, 2);
+  failing.remote_offset = gone_stadd;
+  receive(failing);
+  EXPECT_EQ(told(), Kinds{});
+  wire.taken_packets = 1;
+  run_cycle_on_duty(core);
+  Notice notice;
+  ASSERT_TRUE(vcq->mrq.read(&notice));
+  EXPECT_EQ(notice.edata, 1u);
+  EXPECT_FALSE(vcq->mrq.read(&notice));
   EXPECT_TRUE(peer().held_notices.empty());
 }
 

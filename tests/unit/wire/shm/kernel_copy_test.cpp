@@ -183,6 +183,8 @@ TEST_F(LendMemoryTest, Payloads_read_later__come_at_once_and_are_taken_then) {
   EXPECT_FALSE(a.wire->has_taken(*link, end - 2)) << "the first one is not there yet either";
   EXPECT_EQ(b.wire->read_now(), 7u);
   EXPECT_TRUE(all_there(3));
+  EXPECT_FALSE(a.wire->has_taken(*link, end - 2)) << "nobody was told yet";
+  b.wire->give_back_read();
   EXPECT_TRUE(a.wire->has_taken(*link, end));
   EXPECT_EQ(b.wire->read_now(), 0u) << "there is nothing more";
 }
@@ -197,6 +199,7 @@ TEST_F(LendMemoryTest, Payloads_read_later__are_told_apart_when_one_cannot_be_ha
   munmap(gone, kPart);
   take_later({0, 1, 2});
   EXPECT_EQ(b.wire->read_now(), 5u);
+  b.wire->give_back_read();
   EXPECT_TRUE(all_there(1));
   EXPECT_TRUE(std::equal(target.begin() + 2 * kPart, target.begin() + 3 * kPart, memory.begin() + 2 * kPart));
   EXPECT_TRUE(a.wire->has_taken(*link, end));
@@ -211,6 +214,7 @@ TEST_F(LendMemoryTest, Payloads_read_later__are_so_many_at_most) {
   ASSERT_TRUE(b.wire->peek(packet));
   EXPECT_FALSE(b.wire->read_later(target.data(), kPart));
   EXPECT_EQ(b.wire->read_now(), (1u << Wire::kMostReadLater) - 1);
+  b.wire->give_back_read();
   EXPECT_TRUE(b.wire->read_later(target.data(), kPart));
   b.wire->release();
   EXPECT_EQ(b.wire->read_now(), 1u);
@@ -234,6 +238,7 @@ TEST_F(LendMemoryTest, Payloads_read_later__are_of_one_sender) {
   ASSERT_TRUE(b.wire->peek(packet));
   EXPECT_FALSE(b.wire->read_later(target.data() + kPart, kPart));
   EXPECT_EQ(b.wire->read_now(), 1u);
+  b.wire->give_back_read();
   EXPECT_TRUE(a.wire->has_taken(*link, end));
   EXPECT_TRUE(packet.payload.read_to(target.data() + kPart, kPart));
   b.wire->release();
@@ -248,6 +253,7 @@ TEST_F(LendMemoryTest, Sender_that_sleeps__is_rung_when_what_was_read_later_is_t
   take_later({0, 1});
   EXPECT_FALSE(a.wire->has_room_again());
   b.wire->read_now();
+  b.wire->give_back_read();
   EXPECT_TRUE(bell.wait(seen, kLongestSleepNs));
   bell.withdraw();
   EXPECT_TRUE(a.wire->has_taken(*link, end));
