@@ -149,7 +149,7 @@ bool needs_timers_on_duty(const Core& core) {
   if (core.outstanding.open_count() > 0 || !core.waiting_peers.empty()) return true;
   if (core.uses_published || (core.tofu != nullptr && core.tofu->has_lanes)) return true;
   for (const auto& [key, peer] : core.peers) {
-    if (peer->request_stream.mode != ArrivalMode::kIdle) return true;
+    if (peer->request_stream.mode != ArrivalMode::kIdle || peer->answer_stream.mode != ArrivalMode::kIdle) return true;
   }
   return false;
 }

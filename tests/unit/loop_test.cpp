@@ -267,6 +267,17 @@ TEST_F(LoopTest, Timers__are_needed_while_somebodys_death_would_matter) {
   EXPECT_TRUE(needs_timers_on_duty(core)) << "something waits for room";
 }
 
+/// Its rest stands before all answers that the peer sends next.
+TEST_F(LoopTest, Timers__are_needed_while_a_reply_arrives_that_nobody_wants_any_more) {
+  start(DescriptorKind::kGet, 2 * kPacketBytes);
+  receive(answer_header(next_sent().operation_id, 2 * kPacketBytes, kPacketBytes));
+  close_interface(kMatchingPhysical);
+  EXPECT_EQ(core.outstanding.open_count(), 0u);
+  EXPECT_TRUE(needs_timers_on_duty(core));
+  receive(data_header(kPacketBytes, kPacketBytes, kFlagAnswerStream));
+  EXPECT_FALSE(needs_timers_on_duty(core));
+}
+
 TEST_F(LoopTest, Dead_peer__what_it_owes_ends_as_undeliverable) {
   start(DescriptorKind::kPut, 8, AckRequest::kFull);
   start(DescriptorKind::kGet, 8);
