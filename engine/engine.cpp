@@ -141,10 +141,21 @@ Engine::~Engine() {
 int Engine::look_on_duty() {
   application_calls_.store(application_calls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   if (progress_ != nullptr) progress_->stand_back();
+  links_ = 0;
   const int work = cycle_on_duty();
   if (work > 0 && unattended_) [[unlikely]]
     set_unattended_on_duty(false);
   return work;
+}
+
+/// Whether a look that has found nothing may do without a cycle: the event before it was LINK, so the caller is posting
+/// entries, perhaps a window of them, and a message that is taken now finds what is still to be posted missing. Open
+/// MPI looks so behind every receive that is longer than its short limit.
+bool Engine::is_appending_on_duty() {
+  core_.gave_link = false;
+  if (links_ == kMostLinks) return false;
+  ++links_;
+  return true;
 }
 
 void Engine::set_unattended_on_duty(bool unattended) {

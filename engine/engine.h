@@ -122,6 +122,7 @@ class Engine {
     {
       const Duty duty(*this);
       if (ask(core_)) return found_on_duty();
+      if (core_.gave_link && is_appending_on_duty()) return false;
       if (look_on_duty() > 0) return found_on_duty() && ask(core_);
       advice = note_empty_poll_on_duty();
       seen_activity = core_.activity;
@@ -177,7 +178,11 @@ class Engine {
   /// Uses of memory of peers after which a call looks for packets, and pauses.
   static constexpr std::uint32_t kMostDirectUses = 1024;
 
+  /// Looks behind a LINK that run no cycle, in a row.
+  static constexpr std::uint32_t kMostLinks = 256;
+
   int look_on_duty();
+  bool is_appending_on_duty();
   void set_unattended_on_duty(bool unattended);
   void give_duty(bool news = false);
   std::uint64_t bound_sleep_on_duty(std::uint64_t longest_ns);
@@ -224,6 +229,7 @@ class Engine {
   std::uint32_t search_mark_ = 0;     ///< On duty: `poll_marks_` when a search last found nothing.
   bool awaits_ = false;               ///< On duty: awaits_something_on_duty when it was asked last.
   std::uint64_t seen_lane_uses_ = 0;  ///< On duty: lane_uses_on_duty when an empty non-blocking call last looked.
+  std::uint32_t links_ = 0;           ///< On duty: looks of is_appending_on_duty, in a row.
   bool pause_due_ = false;            ///< On duty: for take_pause_on_duty.
   std::unique_ptr<ProgressThread> progress_;
 };

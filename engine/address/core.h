@@ -53,6 +53,7 @@ struct Core {
   std::vector<LateMessage> late_messages;                          ///< In order. Empty between cycles.
   bool uses_published = false;    ///< Since the timers ran, some peer's memory was used.
   std::uint32_t direct_uses = 0;  ///< How often, since a call looked for packets because of it.
+  bool gave_link = false;         ///< The event that was given last says that an entry of the caller is in its list.
   std::uint64_t activity = 0;     ///< Raised whenever something happens that a waiting thread may wait for.
 
   std::uint64_t now_ns() const { return clock(clock_context); }

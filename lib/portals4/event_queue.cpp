@@ -64,6 +64,7 @@ struct Look {
       }
       if (queue->empty()) continue;
       translate(queue->oldest_on_duty(), core.interface(handle_interface(handles[i]))->is_logical(), event);
+      core.gave_link = event->type == PTL_EVENT_LINK;
       which = i;
       rc = queue->remove_oldest_on_duty() ? PTL_EQ_DROPPED : PTL_OK;
       return true;

@@ -225,6 +225,45 @@ TEST(Idle, Unlink_that_is_refused_while_a_message_comes__lets_it_come) {
   unsetenv("PORTOFU_PROGRESS_THREAD");
 }
 
+// A window of entries, each told by LINK, which the caller takes and then looks once more: messages that lie there
+// already meet all of the window, not what has been posted of it by then.
+TEST(Idle, Look_behind_a_LINK__does_not_make_messages_unexpected) {
+  constexpr ptl_match_bits_t kWindow = 64;
+  setenv("PORTOFU_PROGRESS_THREAD", "0", 1);
+  const OwnNode node;
+  run_processes(2, [](Process& self) {
+    const Ni ni(self);
+    const Ends ends(ni);
+    std::vector<unsigned char> memory(kWindow * 8);
+    ptl_me_t me = me_of(ni, memory.data(), memory.size(), PTL_ME_MANAGE_LOCAL);
+    me.ignore_bits = ~ptl_match_bits_t{0};
+    append(ni, me, PTL_OVERFLOW_LIST);
+    self.barrier();
+    for (ptl_match_bits_t i = 0; self.rank() == 1 && i < kWindow; ++i)
+      put(ends.md, ni.target(), {.length = 8, .match_bits = i});
+    self.barrier();
+    if (self.rank() == 0) {
+      ptl_event_t event{};
+      unsigned int which = 0;
+      for (ptl_match_bits_t i = 0; i < kWindow; ++i) {
+        me = me_of(ni, memory.data(), memory.size(), PTL_ME_USE_ONCE | PTL_ME_EVENT_UNLINK_DISABLE | kLink);
+        me.match_bits = i;
+        append(ni, me);
+        ASSERT_EQ(PtlEQPoll(&ends.target_eq, 1, 0, &event, &which), PTL_OK);
+        ASSERT_EQ(event.type, PTL_EVENT_LINK);
+        ASSERT_EQ(PtlEQPoll(&ends.target_eq, 1, 0, &event, &which), PTL_EQ_EMPTY);
+      }
+      for (ptl_match_bits_t i = 0; i < kWindow; ++i) {
+        event = next_event(ends.target_eq, PTL_EVENT_PUT);
+        EXPECT_EQ(event.match_bits, i);
+        EXPECT_EQ(event.ptl_list, PTL_PRIORITY_LIST);
+      }
+    }
+    self.barrier();
+  });
+  unsetenv("PORTOFU_PROGRESS_THREAD");
+}
+
 // A long put goes by the kernel and rings no bell. A program that polls its memory and looks at its queues in between
 // finds nothing there, however long it goes on, and is busy all the same.
 TEST(Idle, Puts_by_the_kernel_between_empty_looks__put_nobody_to_sleep) {

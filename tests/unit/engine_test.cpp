@@ -183,6 +183,36 @@ TEST_F(EngineTest, Poll__runs_a_cycle_and_asks_again) {
   EXPECT_EQ(asked, 2);
 }
 
+TEST_F(EngineTest, Poll__behind_a_LINK_takes_nothing_in_and_the_next_does) {
+  for (int round = 0; round < 3; ++round) {
+    engine->post(get());
+    arrive_answer();
+    {
+      const Engine::Duty duty(*engine);
+      duty.core().gave_link = true;
+    }
+    const auto done = [this](Core&) { return md->pending == 0; };
+    EXPECT_FALSE(engine->poll(done));
+    EXPECT_EQ(pending(), 1u);
+    EXPECT_TRUE(engine->poll(done));
+  }
+}
+
+TEST_F(EngineTest, Poll__behind_LINKs_without_end_takes_in_what_has_arrived) {
+  engine->post(get());
+  arrive_answer();
+  int polls = 0;
+  for (; pending() != 0 && polls < 1000; ++polls) {
+    {
+      const Engine::Duty duty(*engine);
+      duty.core().gave_link = true;
+    }
+    engine->poll([](Core&) { return false; });
+  }
+  EXPECT_GT(polls, 100);
+  EXPECT_LT(polls, 300);
+}
+
 TEST_F(EngineTest, Poll__of_nothing_comes_back_with_no_however_often) {
   auto no = [](Core&) { return false; };
   for (int i = 0; i < 1000; ++i) EXPECT_FALSE(engine->poll(no));
