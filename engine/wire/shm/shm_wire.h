@@ -41,7 +41,8 @@ class ShmWire final : public Wire {
   void discard(Link& link) override { links_.discard(static_cast<ShmLink&>(link)); }
 
   std::uint32_t most_lent_bytes() const override { return kMostLentBytes; }
-  std::uint64_t shares_from_bytes() const override { return kShareFromBytes; }
+  /// Where both sides send, neither has time to help.
+  std::uint64_t shares_from_bytes() const override { return traffic_.goes_both_ways() ? UINT64_MAX : kShareFromBytes; }
   bool lend(Link& link, const Loan& loan) override { return links_.lend(static_cast<ShmLink&>(link), loan); }
   std::uint64_t next_packet(const Link& link) const override {
     return static_cast<const ShmLink&>(link).producer.position();

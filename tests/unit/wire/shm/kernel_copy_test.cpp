@@ -108,6 +108,14 @@ TEST_F(LendMemoryTest, Sender_that_helps__copies_from_the_end_what_the_receiver_
   EXPECT_EQ(a.counter(Counter::kPacketsPlaced), 2u);
 }
 
+TEST_F(LendMemoryTest, Messages__are_cut_for_help_by_who_mostly_sends) {
+  open();
+  lend(1);
+  ASSERT_TRUE(receive(0));
+  EXPECT_EQ(a.wire->shares_from_bytes(), kShareFromBytes);
+  EXPECT_EQ(b.wire->shares_from_bytes(), UINT64_MAX) << "has to copy what it receives";
+}
+
 TEST_F(LendMemoryTest, Help__is_for_the_message_that_was_offered_a_place) {
   open();
   lend(2);
