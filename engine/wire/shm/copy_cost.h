@@ -12,11 +12,20 @@ namespace portofu {
 template <std::uint64_t kWeight>
 class CopyCost {
  public:
-  /// Tells what a copy has taken. @return that alone, in ns for kUnitBytes
-  std::uint64_t note(std::uint64_t ns, std::uint64_t bytes) {
+  /// @param first  Of so many looks in the beginning the best one counts: pages that are touched for the first time
+  ///               take several times as long.
+  explicit CopyCost(std::uint32_t first = 0) : first_(first) {}
+
+  /// Tells what a copy has taken. @param looks  as how many it counts @return that alone, in ns for kUnitBytes
+  std::uint64_t note(std::uint64_t ns, std::uint64_t bytes, std::uint32_t looks = 1) {
     const std::uint64_t found = std::max<std::uint64_t>(ns * kUnitBytes / std::max<std::uint64_t>(bytes, 1), 1);
+    if (cost_ == 0 || first_ > 0) {
+      cost_ = cost_ == 0 ? found : std::min(cost_, found);
+      if (first_ > 0) --first_;
+      return found;
+    }
     // An interruption may have made a single copy long; what lasts raises the value with every look.
-    cost_ = cost_ == 0 ? found : ((kWeight - 1) * cost_ + std::min(found, 2 * cost_) + kWeight / 2) / kWeight;
+    for (; looks > 0; --looks) cost_ = ((kWeight - 1) * cost_ + std::min(found, 2 * cost_) + kWeight / 2) / kWeight;
     return found;
   }
 
@@ -28,6 +37,7 @@ class CopyCost {
   static constexpr std::uint64_t kUnitBytes = 65536;
 
  private:
+  std::uint32_t first_;
   std::uint64_t cost_ = 0;
 };
 

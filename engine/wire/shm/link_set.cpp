@@ -24,7 +24,9 @@ constexpr std::uint32_t kLeastKernelBytes = 16384;
 /// Of so many packets that might be lent some go the other way, to see what that costs now. In a row, because a way
 /// that was not used for long costs twice as much at first.
 constexpr std::uint32_t kTrialPeriod = 4096;
+constexpr std::uint32_t kFirstTrialPeriod = 512;  ///< Of the first of them.
 constexpr std::uint32_t kTrialUnits = 32;
+constexpr std::uint32_t kLeastTrialBytes = 65'536;  ///< Of what is not a message's beginning.
 
 }  // namespace
 
@@ -142,7 +144,13 @@ bool LinkSet::kernel_is_better(ShmLink& link, const Loan& loan) {
   const std::uint64_t store_cost = link.area.stores.cost(), load_cost = link.producer.receivers_area_cost();
   const std::uint64_t area_cost = traffic_.goes_both_ways() ? store_cost + load_cost : std::max(store_cost, load_cost);
   if (!area_.has_gone_round() || area_cost == 0) return false;
-  const bool trial = link.ways_chosen % kTrialPeriod < kTrialUnits;
+  const std::uint32_t period = link.ways_chosen < kTrialPeriod ? kFirstTrialPeriod : kTrialPeriod;
+  const bool trial = link.ways_chosen % period < kTrialUnits;
+  // The rest of what has begun by the area would tell of the call rather than of the copy.
+  if (!link.prefers_kernel && loan.offset != 0 && loan.bytes < kLeastTrialBytes) {
+    if (!trial) ++link.ways_chosen;
+    return false;
+  }
   link.ways_chosen += trial != link.prefers_kernel ? loan.bytes / kAreaChunkBytes : 1;
   if (trial) return !link.prefers_kernel;
   const std::uint64_t read_cost = link.producer.receivers_read_cost();

@@ -146,10 +146,8 @@ std::uint32_t SourceSet::read_now() {
   if (memory.read(late_targets_.data(), late_places_.data(), count)) {
     const auto taken = std::chrono::steady_clock::now() - started;
     // As many looks as payloads, like those that are read one by one.
-    for (std::uint32_t i = 0; i < count; ++i) {
-      source.read_cost.note(static_cast<std::uint64_t>(taken / std::chrono::nanoseconds(1)),
-                            memory.bytes_read() - before);
-    }
+    source.read_cost.note(static_cast<std::uint64_t>(taken / std::chrono::nanoseconds(1)), memory.bytes_read() - before,
+                          count);
     source.consumer.tell_costs(source.area_cost.ns(), source.read_cost.ns());
   } else {
     // Some piece cannot be had: which?

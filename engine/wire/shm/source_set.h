@@ -60,7 +60,7 @@ struct ShmSource {
   bool area_asked = false;               ///< It was tried to map it, and to read the sender's memory.
   bool heap_asked = false;               ///< The same for the sender's heap, once that has a name.
   CopyCost<4> area_cost;                 ///< Of payloads in the area, once all of that was used.
-  CopyCost<4> read_cost;                 ///< Of payloads that the kernel reads.
+  CopyCost<4> read_cost{4};              ///< Of payloads that the kernel reads.
   std::uint64_t area_payloads = 0;       ///< Those that have come by the area.
 };
 

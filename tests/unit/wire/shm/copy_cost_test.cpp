@@ -22,6 +22,25 @@ TEST(CopyCost, First_look__is_what_is_known_and_each_later_one_counts_a_part) {
   EXPECT_EQ(cost.ns(), 0u);
 }
 
+TEST(CopyCost, Of_the_first_looks__the_best_one_counts) {
+  CopyCost<4> cost{2};
+  cost.note(16'000, kUnit, 8);
+  EXPECT_EQ(cost.ns(), 16'000u);
+  cost.note(4000, kUnit);
+  EXPECT_EQ(cost.ns(), 4000u);
+  cost.note(8000, kUnit);
+  EXPECT_EQ(cost.ns(), 5000u) << "later ones count a part each";
+}
+
+TEST(CopyCost, Several_copies_that_were_timed_together__count_as_so_many_looks) {
+  CopyCost<4> together, one_by_one;
+  for (CopyCost<4>* cost : {&together, &one_by_one}) cost->note(4000, kUnit);
+  together.note(6000, kUnit, 3);
+  for (int i = 0; i < 3; ++i) one_by_one.note(6000, kUnit);
+  EXPECT_GT(together.ns(), 5000u);
+  EXPECT_EQ(together.ns(), one_by_one.ns());
+}
+
 TEST(LongTraffic, Process_that_only_sends_or_mostly__has_one_copy_to_make) {
   LongTraffic traffic;
   EXPECT_FALSE(traffic.goes_both_ways());

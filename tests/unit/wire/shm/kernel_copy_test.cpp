@@ -352,5 +352,20 @@ TEST_F(LendMemoryTest, Measured_way__is_the_area_until_that_has_gone_round_and_t
   EXPECT_GT(copied, 0);
 }
 
+/// What is left of a message that has begun by the area would tell of the call of the kernel, not of its copy.
+TEST_F(LendMemoryTest, Measured_way__is_not_measured_with_rests_of_messages) {
+  open(LongData::kMeasured);
+  const int chunks = static_cast<int>(a.segment->layout().area_bytes / kAreaChunkBytes);
+  for (int i = 0; i < chunks + 20; ++i) {
+    ASSERT_TRUE(a.send(link, std::string(kAreaChunkBytes, 'y')));
+    ASSERT_TRUE(b.receive());
+  }
+  const std::uint64_t message = a.wire->next_packet(*link);
+  for (int i = 0; i < 1000; ++i)
+    ASSERT_FALSE(a.wire->lend(*link, {memory.data() + kPart, kPart, message, kPart, true})) << i;
+  EXPECT_TRUE(a.wire->lend(*link, whole_loan(memory.data(), kPart))) << "the first trial is still to come";
+  a.wire->discard(*link);
+}
+
 }  // namespace
 }  // namespace portofu
