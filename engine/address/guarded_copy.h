@@ -6,7 +6,8 @@
 #include <cstdint>
 
 #if defined(__x86_64__)
-/// 1 if copies use AVX: what the CPU can do, unless a test says otherwise. 0 until static objects are initialised.
+/// 1 if copies use AVX, 2 if AVX-512: what the CPU can do, unless a test says otherwise. 0 until static objects are
+/// initialised.
 extern "C" [[gnu::visibility("hidden")]] std::uint8_t portofu_copy_wide;
 extern "C" [[gnu::visibility("hidden")]] std::size_t portofu_copy_string_from;
 #endif

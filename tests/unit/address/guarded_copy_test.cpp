@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstring>
@@ -25,38 +26,49 @@ constexpr std::size_t kLongBytes = 256;  ///< From here on the copy takes anothe
 
 constexpr std::size_t kStringBytes = 4096;  ///< And from here on, if the CPU is good at it, a third one.
 
+constexpr std::size_t kWidestBytes = 33000;  ///< And here a fourth.
+
 /// Ways of long copies.
-enum class Way : std::uint8_t { kNarrow, kWide, kString };
+enum class Way : std::uint8_t { kNarrow, kWide, kString, kWidest };
+
+const char* way_name(Way way) {
+  switch (way) {
+    case Way::kNarrow: return "narrow";
+    case Way::kWide: return "wide";
+    case Way::kString: return "string";
+    case Way::kWidest: return "widest";
+  }
+  return "unknown";
+}
 
 /// The parameter: what may be used, if the CPU has it.
 class GuardedCopyTest : public testing::TestWithParam<Way> {
  protected:
   void SetUp() override {
     install_fault_guard();
-    set_way(GetParam() != Way::kNarrow && found_, GetParam() == Way::kString ? kStringBytes : SIZE_MAX);
+    const int wide = GetParam() == Way::kNarrow ? 0 : GetParam() == Way::kWidest ? 2 : 1;
+    set_way(std::min(wide, found_), GetParam() >= Way::kString ? kStringBytes : SIZE_MAX);
   }
   void TearDown() override { set_way(found_, string_from_); }
   FaultyMemory faulty;
 
  private:
 #if defined(__x86_64__)
-  static void set_way(bool wide, std::size_t string_from) {
+  static void set_way(int wide, std::size_t string_from) {
     portofu_copy_wide = static_cast<std::uint8_t>(wide);
     portofu_copy_string_from = string_from;
   }
-  const bool found_ = portofu_copy_wide != 0;
+  const int found_ = portofu_copy_wide;
   const std::size_t string_from_ = portofu_copy_string_from;
 #else
-  static void set_way(bool, std::size_t) {}
-  const bool found_ = false;
+  static void set_way(int, std::size_t) {}
+  const int found_ = 0;
   const std::size_t string_from_ = SIZE_MAX;
 #endif
 };
 
-INSTANTIATE_TEST_SUITE_P(Ways, GuardedCopyTest, testing::Values(Way::kNarrow, Way::kWide, Way::kString),
-                         [](const auto& way) {
-                           return way.param == Way::kNarrow ? "narrow" : way.param == Way::kWide ? "wide" : "string";
-                         });
+INSTANTIATE_TEST_SUITE_P(Ways, GuardedCopyTest, testing::Values(Way::kNarrow, Way::kWide, Way::kString, Way::kWidest),
+                         [](const auto& way) { return way_name(way.param); });
 
 /// Copies at every alignment of both sides, and looks at the bytes around the target, too.
 void expect_copied(std::size_t bytes, std::size_t source_shift, std::size_t target_shift) {
@@ -84,6 +96,7 @@ TEST_P(GuardedCopyTest, Copy__around_the_length_where_it_takes_another_way) {
   for (std::size_t shift = 0; shift < 64; ++shift) {
     expect_copied(kLongBytes + 44, 1, shift);
     expect_copied(2 * kStringBytes + 44, 1, shift);
+    expect_copied(kWidestBytes + 5 * shift, 1, shift);
   }
   expect_copied(1 << 20, 5, 1);
 }
@@ -113,18 +126,18 @@ TEST_P(GuardedCopyTest, Streaming__tells_of_a_source_that_is_not_mapped) {
 }
 
 TEST_P(GuardedCopyTest, Source_not_mapped__is_told_at_every_length) {
-  std::vector<std::byte> target(2 * kStringBytes);
+  std::vector<std::byte> target(kWidestBytes);
   for (const std::size_t bytes : {std::size_t{1}, std::size_t{2}, std::size_t{4}, std::size_t{8}, std::size_t{31},
-                                  std::size_t{64}, kLongBytes, 8 * kLongBytes, 2 * kStringBytes}) {
+                                  std::size_t{64}, kLongBytes, 8 * kLongBytes, 2 * kStringBytes, kWidestBytes}) {
     EXPECT_FALSE(guarded_copy(target.data(), faulty.edge(), bytes)) << bytes;
   }
   EXPECT_FALSE(guarded_copy(target.data(), nullptr, 1));
 }
 
 TEST_P(GuardedCopyTest, Target_not_mapped__is_told_at_every_length) {
-  const std::vector<std::byte> source(2 * kStringBytes);
+  const std::vector<std::byte> source(kWidestBytes);
   for (const std::size_t bytes : {std::size_t{1}, std::size_t{2}, std::size_t{4}, std::size_t{8}, std::size_t{31},
-                                  std::size_t{64}, kLongBytes, 8 * kLongBytes, 2 * kStringBytes}) {
+                                  std::size_t{64}, kLongBytes, 8 * kLongBytes, 2 * kStringBytes, kWidestBytes}) {
     EXPECT_FALSE(guarded_copy(faulty.edge(), source.data(), bytes)) << bytes;
   }
 }
