@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/initiator/answer_in.h"
 #include "engine/initiator/connect.h"
 #include "engine/initiator/send.h"
 #include "engine/initiator/tofu_direct.h"
@@ -123,6 +124,7 @@ void lose_lost_peers(Core& core) {
 
 int run_cycle_on_duty(Core& core) {
   int work = receive_packets(core);
+  if (!core.awaited_peers.empty()) work += take_acknowledgements(core);
   if (!core.fired.empty()) work += start_fired_operations(core);
   if (!core.waiting_peers.empty()) work += advance_waiting_peers(core);
   if (is_asking_on_duty(core)) [[unlikely]]
@@ -160,7 +162,9 @@ bool has_work_on_duty(Core& core) {
     if (wire->has_packets()) return true;
     if (!core.waiting_peers.empty() && wire->has_room_again()) return true;
   }
-  return false;
+  return std::any_of(core.awaited_peers.begin(), core.awaited_peers.end(), [](const Peer* peer) {
+    return peer->link != nullptr && peer->wire->has_acknowledgement(*peer->link);
+  });
 }
 
 std::uint64_t next_due_on_duty(const Core& core) {

@@ -46,6 +46,7 @@ struct Core {
   FiredOperations fired;                                           ///< Started one by one by the loop.
   std::unordered_map<std::uint64_t, std::unique_ptr<Peer>> peers;  ///< By (nid, pid).
   std::vector<Peer*> waiting_peers;                                ///< Peers with something that could not go out yet.
+  std::vector<Peer*> awaited_peers;                                ///< Peers that may acknowledge operations.
   std::unique_ptr<Tofu> tofu;                                      ///< nullptr: uTofu is not used.
   NodeDirectory* directory = nullptr;                              ///< For `tofu`; outlives the core.
   Peer* recent_peer = nullptr;                                     ///< The one looked up last.
@@ -72,6 +73,12 @@ struct Core {
     if (peer.waiting) return;
     peer.waiting = true;
     waiting_peers.push_back(&peer);
+  }
+
+  /// The peer has yet to answer an operation of Portals.
+  void await(Peer& peer) {
+    peer.awaited = true;
+    awaited_peers.push_back(&peer);
   }
 
  private:

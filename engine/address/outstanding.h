@@ -36,6 +36,7 @@ struct OutstandingOperation : AnswerReport {
   Handle get_md_handle = 0;        ///< kGet, kFetchAtomic, kSwap: for the data and REPLY.
   std::uint64_t get_offset = 0;    ///< Bytes into get_md_handle.
   std::uint64_t length = 0;        ///< Bytes asked for.
+  std::uint64_t put_offset = 0;    ///< Remote offset asked for.
   NiFail send_fail = NiFail::kOk;  ///< For SEND. A refusal is told by ACK alone, but for the one below.
   std::uint32_t edata = 0;         ///< uTofu.
 };

@@ -106,6 +106,7 @@ struct Peer {
   Link* link = nullptr;   ///< nullptr unless kConnected.
   PeerState state = PeerState::kUnconnected;
   bool waiting = false;                              ///< In Core::waiting_peers, because something could not go out.
+  bool awaited = false;                              ///< In Core::awaited_peers.
   std::uint32_t outstanding = 0;                     ///< Operations of ours that it has to answer.
   std::uint32_t gets_under_way = 0;                  ///< uTofu: gets of ours that it has to answer.
   std::uint32_t answer_count = 0;                    ///< Length of `answers`.

@@ -21,6 +21,10 @@ void cut_answer(Core& core, Peer& peer, NiFail fail);
 /// Closes the operation and tells the application, once the answer is complete and all data has left.
 void finish_answer(Core& core, std::uint32_t operation_id);
 
+/// Takes acknowledgements that came without a packet (Wire::acknowledge). @return how many
+int take_acknowledgements(Core& core);
+int take_acknowledgements(Core& core, Peer& peer);
+
 /// Nobody will answer any more: ends every operation that the peer owes an answer for.
 void fail_outstanding(Core& core, Peer& peer, NiFail fail);
 

@@ -29,6 +29,7 @@ Reach ensure_connected(Core& core, Peer& peer) {
 void lose_peer(Core& core, Peer& peer) {
   if (peer.state == PeerState::kConnected) {
     finish_taken(core, peer);  // What it read before it was gone has been sent.
+    take_acknowledgements(core, peer);
     end_lane_on_duty(core, peer);
     peer.published.reset();
     peer.wire->disconnect(peer.link);

@@ -67,12 +67,14 @@ OutstandingOperation* open_answered(Core& core, Interface& ni, Peer& peer, const
   operation->get_md_handle = is_get ? d.md_handle : d.get_md_handle;
   operation->get_offset = is_get ? d.local_offset : d.local_get_offset;
   operation->length = d.length;
+  operation->put_offset = d.remote_offset;
   operation->user_ptr = d.user_ptr;
   // A full acknowledgement tells the fate of the put, so SEND waits for it and agrees with it.
   operation->send_due =
       ack && d.ack_req == AckRequest::kFull && md.eq_handle != 0 && (md.options & kMdEventSendDisable) == 0;
   ++peer.outstanding;
   ++ni.outstanding;
+  if (!peer.awaited) core.await(peer);
   return operation;
 }
 

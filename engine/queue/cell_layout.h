@@ -13,7 +13,7 @@
 
 namespace portofu {
 
-/// The two lines in front of the cells.
+/// The lines in front of the cells.
 struct RingControlShared {
   /// Number of cells that the receiver has given back since the ring began. Writer: receiver (release, R2). Reader:
   /// sender (acquire, R2), only when its copy says that there is no room.
@@ -38,6 +38,12 @@ struct RingControlShared {
   alignas(128) std::atomic<std::uint32_t> wants_room;
   /// 1 while the sender may be writing where it was offered to. Writer: sender (seq_cst, R4). Reader: receiver (R4).
   std::atomic<std::uint32_t> placing;
+  /// Number of acknowledgements that the sender has taken since the ring began. Writer: sender (release, R5). Reader:
+  /// receiver (acquire, R5), only when its copy says that there is no room.
+  std::atomic<std::uint32_t> acks_taken;
+  /// Operations of the sender that are complete as they were asked for (ack_word). Writer: receiver (release, R6).
+  /// Reader: sender (acquire, R6).
+  alignas(128) std::atomic<std::uint64_t> acks[kAckSlots];
 };
 
 /// One cell. Writer: sender. Reader: receiver.
@@ -69,6 +75,11 @@ inline constexpr std::uint64_t kPrefetchedCells = 8;
 
 /// @return what the low half of the sequence word of the packet at `position` (counted from 0) is
 constexpr std::uint32_t lap_of(std::uint64_t position) { return static_cast<std::uint16_t>(position + 1); }
+
+/// What stands at `acks[number % kAckSlots]`: its lap, which the last one never left there, and the operation.
+constexpr std::uint64_t ack_word(std::uint32_t number, std::uint32_t operation_id) {
+  return std::uint64_t{number / kAckSlots + 1} << 32 | operation_id;
+}
 
 /// In the high half of a sequence word: the payload is chunk number (rest of the half) of the sender's area.
 inline constexpr std::uint32_t kAreaBit = 0x8000;

@@ -19,7 +19,9 @@
 // out and ends with the cell, so the sender keeps, in private memory, where the data of each cell ended. Neither end
 // believes the other: the receiver bounds offset and length, the sender bounds `released`.
 //
-// One thread at a time uses each end. Acquire and release sites are labelled (R1) to (R4) with their partner.
+// Beside the cells the receiver tells the sender which of its operations are complete: 8 bytes each, and no packet.
+//
+// One thread at a time uses each end. Acquire and release sites are labelled (R1) to (R6) with their partner.
 
 #include <atomic>
 #include <cstddef>
@@ -199,6 +201,22 @@ class CellProducer {
     taker_of(position).store(placed ? Taker::kPlaced : Taker::kNobody, std::memory_order_release);
   }
 
+  /// The next operation that is complete. @return 0: none is
+  std::uint32_t take_ack() {
+    // (R6) acquire: partner is the release in CellConsumer::acknowledge.
+    const std::uint64_t found = ring_.control->acks[acks_taken_ % kAckSlots].load(std::memory_order_acquire);
+    if (found >> 32 != ack_word(acks_taken_, 0) >> 32) return 0;
+    // (R5) release: the slot was read before it is given back.
+    if (++acks_taken_ % (kAckSlots / 4) == 0) {
+      ring_.control->acks_taken.store(acks_taken_, std::memory_order_release);
+    }
+    return static_cast<std::uint32_t>(found);
+  }
+  bool has_ack() const {
+    const std::uint64_t found = ring_.control->acks[acks_taken_ % kAckSlots].load(std::memory_order_acquire);
+    return found >> 32 == ack_word(acks_taken_, 0) >> 32;
+  }
+
   /// True once the receiver gave back more than it got; the ring is then of no use any more.
   bool receiver_lied() const { return receiver_lied_; }
 
@@ -286,6 +304,7 @@ class CellProducer {
   std::uint64_t head_ = 0;             ///< Position of the next packet, counted from 0 since the ring began.
   std::uint64_t released_ = 0;         ///< Checked copy of RingControlShared::released.
   std::uint64_t awaited_ = 0;          ///< Smallest position that await_drained still waits for.
+  std::uint32_t acks_taken_ = 0;       ///< Acknowledgements taken since the ring began, mod 2^32.
   std::uint32_t data_head_ = 0;        ///< Bytes of the data area used since the ring began, mod 2^32, with skips.
   std::uint32_t data_tail_ = 0;        ///< `data_head_` as it was after the last cell that came back.
   std::uint32_t claimed_data_ = 0;     ///< Where the claimed payload begins, counted like data_head_.
@@ -416,6 +435,17 @@ class CellConsumer {
     return publish_released();
   }
 
+  /// Tells the sender that its operation is complete. @return false: it has not taken enough of the earlier ones
+  bool acknowledge(std::uint32_t operation_id) {
+    if (acks_ - acks_seen_taken_ >= kAckSlots) {
+      acks_seen_taken_ = ring_.control->acks_taken.load(std::memory_order_acquire);  // (R5)
+      if (acks_ - acks_seen_taken_ >= kAckSlots) return false;
+    }
+    ring_.control->acks[acks_ % kAckSlots].store(ack_word(acks_, operation_id), std::memory_order_release);  // (R6)
+    ++acks_;
+    return true;
+  }
+
   /// Where the payload in hand is.
   TakenFrom taken_from() const { return taken_from_; }
 
@@ -523,6 +553,8 @@ class CellConsumer {
   std::uint32_t area_chunks_ = 0;                                   ///< Chunks in it.
   const std::byte* heap_ = nullptr;                                 ///< The sender's heap, once it is mapped.
   std::uint64_t heap_bytes_ = 0;                                    ///< Its length; 0: it is not.
+  std::uint32_t acks_ = 0;                                          ///< Since the ring began, mod 2^32.
+  std::uint32_t acks_seen_taken_ = 0;                               ///< Copy of RingControlShared::acks_taken.
   bool throws_away_ = false;                                        ///< Lines, when the sender streams.
   bool taken_inline_ = false;                                       ///< The packet in hand has its payload inline.
   bool reads_memory_ = false;                                       ///< The sender may lend all of its memory.

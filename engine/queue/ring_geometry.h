@@ -22,9 +22,12 @@ inline constexpr std::uint32_t kMostLentBytes = 131072;
 /// Unit of the data area that carries longer payloads.
 inline constexpr std::uint32_t kGranuleBytes = 64;
 
+/// Acknowledgements that the sender has yet to take, at most.
+inline constexpr std::uint32_t kAckSlots = 64;
+
 /// Bytes in front of the cells: one line for each of the two writers, far enough apart for the adjacent-line
-/// prefetcher.
-inline constexpr std::uint32_t kRingControlBytes = 256;
+/// prefetcher, and acknowledgements.
+inline constexpr std::uint32_t kRingControlBytes = 256 + 8 * kAckSlots;
 
 /// @return `bytes` rounded up to whole granules
 constexpr std::uint32_t round_up_to_granule(std::uint32_t bytes) {

@@ -116,13 +116,24 @@ AnswerContent content_of(Core& core, Interface& ni, const PacketHeader& header, 
   return content;
 }
 
+/// A put, or an atomic without reply, is complete.
+void acknowledge(Core& core, Peer& peer, const PacketHeader& header, const AnswerContent& content) {
+  const bool as_asked = content.fail == NiFail::kOk && content.list == ListKind::kPriority && !content.silent &&
+                        !content.published && content.mlength == header.length &&
+                        content.remote_offset == header.remote_offset;
+  if (as_asked && peer.wire->acknowledge(peer.id, header.operation_id)) {
+    return core.counters.add(Counter::kAnswersSent);
+  }
+  send_answer(core, peer, content);
+}
+
 /// A put, or an atomic without reply, has all its data: completes it and acknowledges.
 void finish(Core& core, Interface& ni, Peer& peer, Arrival& arrival) {
   arrival.mode = ArrivalMode::kIdle;
   const AnswerContent content = content_of(core, ni, arrival.header, arrival);
   const bool answered = (arrival.header.flags & kFlagAnswerWanted) != 0;
   complete_arrival(core, ni, peer, arrival);
-  if (answered) send_answer(core, peer, content);
+  if (answered) acknowledge(core, peer, arrival.header, content);
 }
 
 /// A put that lies whole in its packet and matches in the priority list is over before the next packet: it goes through
@@ -150,7 +161,7 @@ bool receive_whole_put(Core& core, Interface& ni, Peer& peer, const PacketHeader
   std::optional<AnswerContent> answer;  // Of the entry, which may go.
   if ((header.flags & kFlagAnswerWanted) != 0) answer = content_of(core, ni, header, place);
   if (place.entry->state != EntryState::kLinked) advance_unlink(core, ni, *place.entry);
-  if (answer) send_answer(core, peer, *answer);
+  if (answer) acknowledge(core, peer, header, *answer);
   return true;
 }
 

@@ -170,6 +170,15 @@ class Wire {
   /// To be called after read_now, when all is done that the sender may rely on once it has its memory back.
   virtual void give_back_read() {}
 
+  /// Tells the sender of the packet that peek returned, or of what read_now has read, that an operation of its is
+  /// complete as it was asked for: what a packet of an answer would say, with less.
+  /// @return false: it has to be a packet
+  virtual bool acknowledge(ProcessId /*sender*/, std::uint32_t /*operation_id*/) { return false; }
+
+  /// The next operation of which the peer has said so. @return 0: there is none
+  virtual std::uint32_t take_acknowledgement(Link&) { return 0; }
+  virtual bool has_acknowledgement(Link&) { return false; }
+
   /// Nobody writes any more to what was offered to this source. Waits for a copy that is under way.
   virtual void take_offers_back(ProcessId /*source*/) {}
 

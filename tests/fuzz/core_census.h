@@ -2,6 +2,7 @@
 // Counts again, from what is there, everything that the engine counts as it goes, and compares. Whatever a peer sends
 // and whatever an application calls, the two have to agree between any two steps.
 
+#include <algorithm>
 #include <map>
 
 #include "engine/address/core.h"
@@ -31,6 +32,8 @@ class CoreCensus {
     }
     for (const auto& [key, peer] : core.peers) {
       PORTOFU_ASSERT(peer->outstanding == census.peer_outstanding_[peer.get()]);
+      PORTOFU_ASSERT(peer->awaited ==
+                     (std::count(core.awaited_peers.begin(), core.awaited_peers.end(), peer.get()) == 1));
       PORTOFU_ASSERT(peer->gets_under_way == census.peer_gets_[peer.get()]);
     }
     for (const auto& [region, pending] : census.region_pending_) PORTOFU_ASSERT(region->pending == pending);
@@ -106,6 +109,7 @@ class CoreCensus {
       ++peer_outstanding_[operation.peer];
       if (operation.kind == DescriptorKind::kTofuGet) ++peer_gets_[operation.peer];
       if (operation.interface_index == kTofuInterface) return;
+      PORTOFU_ASSERT(operation.peer->awaited);
       InterfaceCensus& ni = interfaces_[operation.interface_index];
       ++ni.outstanding;
       if (operation.kind != DescriptorKind::kGet && (!operation.sent || operation.send_due)) {

@@ -26,7 +26,7 @@ std::uint64_t read_clock(void* context) { return *static_cast<std::uint64_t*>(co
 }  // namespace
 
 // Packets come up more often than the rest; what changes everything comes up seldom.
-const std::array<ReceiveWorld::Act, 44> ReceiveWorld::kActs{&ReceiveWorld::receive_request_packet,
+const std::array<ReceiveWorld::Act, 45> ReceiveWorld::kActs{&ReceiveWorld::receive_request_packet,
                                                             &ReceiveWorld::receive_put_packet,
                                                             &ReceiveWorld::receive_next_data,
                                                             &ReceiveWorld::receive_answer_packet,
@@ -69,7 +69,8 @@ const std::array<ReceiveWorld::Act, 44> ReceiveWorld::kActs{&ReceiveWorld::recei
                                                             &ReceiveWorld::register_memory,
                                                             &ReceiveWorld::deregister_memory,
                                                             &ReceiveWorld::replace_vcq,
-                                                            &ReceiveWorld::configure_gates};
+                                                            &ReceiveWorld::configure_gates,
+                                                            &ReceiveWorld::receive_acknowledgement};
 
 ReceiveWorld::ReceiveWorld(FuzzInput& input)
     : input_(input), core_(fuzz_settings(), kSources[0], /*user=*/7, Counters(counters_)) {

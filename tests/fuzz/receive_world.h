@@ -45,7 +45,7 @@ class ReceiveWorld {
 
  private:
   using Act = void (ReceiveWorld::*)();
-  static const std::array<Act, 44> kActs;
+  static const std::array<Act, 45> kActs;
 
   static constexpr std::uint32_t kPortals = 4;
   static constexpr std::uint32_t kSourceCount = 3;
@@ -107,6 +107,7 @@ class ReceiveWorld {
   // What happens to links and time.
   void cycle();
   void timers();
+  void receive_acknowledgement();
   void change_room();
   void change_connect();
   void kill_peer();

@@ -175,6 +175,13 @@ void ReceiveWorld::receive_raw_packet() {
   receive(source(), header);
 }
 
+/// Without a packet; often of what was asked of another peer, or of nobody. From now on we may do the same.
+void ReceiveWorld::receive_acknowledgement() {
+  const bool known = !asked_.empty() && !input_.once_in(8);
+  wire_.acks.push_back(known ? asked_[input_.below(asked_.size())].operation_id : input_.raw<std::uint32_t>());
+  wire_.acknowledges = input_.once_in(2);
+}
+
 void ReceiveWorld::cycle() { run_cycle_on_duty(core_); }
 
 void ReceiveWorld::timers() {

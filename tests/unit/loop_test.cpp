@@ -63,6 +63,21 @@ TEST_F(LoopTest, Packets__are_received_in_order_and_counted_as_work) {
   EXPECT_FALSE(has_work_on_duty(core));
 }
 
+TEST_F(LoopTest, Acknowledgements__without_a_packet_are_work_while_somebody_waits_for_them) {
+  wire.acks = {1};
+  EXPECT_FALSE(has_work_on_duty(core)) << "nobody waits";
+  wire.acks.clear();
+  start(DescriptorKind::kPut, 8, AckRequest::kFull);
+  EXPECT_FALSE(has_work_on_duty(core));
+  wire.acks = {next_sent().operation_id};
+  EXPECT_TRUE(has_work_on_duty(core));
+  const std::uint64_t before = core.activity;
+  EXPECT_EQ(cycle(), 1);
+  EXPECT_GT(core.activity, before) << "sleeping threads are woken";
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kSend, EventKind::kAck));
+  EXPECT_FALSE(has_work_on_duty(core));
+}
+
 TEST_F(LoopTest, Packets__after_silence_are_seen_before_the_next_look) {
   append(entry());
   for (int round = 0; round < 2; ++round) {

@@ -57,6 +57,12 @@ class ShmWire final : public Wire {
   void give_back_read() override { sources_.give_back_read(); }
   void take_offers_back(ProcessId source) override { sources_.take_offers_back(source); }
 
+  bool acknowledge(ProcessId sender, std::uint32_t operation_id) override {
+    return sources_.acknowledge(sender, operation_id);
+  }
+  std::uint32_t take_acknowledgement(Link& link) override { return static_cast<ShmLink&>(link).producer.take_ack(); }
+  bool has_acknowledgement(Link& link) override { return static_cast<ShmLink&>(link).producer.has_ack(); }
+
   bool put_directly(Link& link, const DirectPut& put) override {
     return links_.put_directly(static_cast<ShmLink&>(link), put);
   }

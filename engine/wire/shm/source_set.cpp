@@ -168,6 +168,16 @@ void SourceSet::give_back_read() {
   if (source.consumer.let_go()) wake_blocked_sender(source);
 }
 
+bool SourceSet::acknowledge(ProcessId sender, std::uint32_t operation_id) {
+  ShmSource* source = read_source_ != nullptr ? read_source_ : held_;
+  if (source == nullptr || source->id != sender || !attach_sender(*source)) return false;
+  if (!source->consumer.acknowledge(operation_id)) return false;
+  if (ring_if_asleep(source->segment->control().doorbell, barrier_, &source->rung_generation)) {
+    counters_.add(Counter::kDoorbellsRung);
+  }
+  return true;
+}
+
 void SourceSet::offer(std::byte* target, std::uint64_t bytes) {
   PORTOFU_ASSERT(held_ != nullptr);
   held_->consumer.offer(reinterpret_cast<std::uintptr_t>(target), bytes);

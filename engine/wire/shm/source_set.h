@@ -78,6 +78,7 @@ class SourceSet {
   bool read_later(std::byte* target, std::uint64_t bytes);
   std::uint32_t read_now();
   void give_back_read();
+  bool acknowledge(ProcessId sender, std::uint32_t operation_id);
   void take_offers_back(ProcessId id);
 
   /// To be called after PeerTable::check_alive: whose sender is dead is drained and then reported.

@@ -10,7 +10,7 @@ namespace {
 TEST(RingGeometry, Defaults__work_and_are_small) {
   constexpr RingGeometry ring;
   EXPECT_TRUE(ring.valid());
-  EXPECT_EQ(ring.bytes(), 256u + 128 * 128 + 32 * 1024);
+  EXPECT_EQ(ring.bytes(), kRingControlBytes + 128 * 128 + 32 * 1024);
   EXPECT_LE(63 * ((ring.bytes() + 4095) / 4096 * 4096), 4u << 20) << "63 talking peers must stay under 4 MiB";
 }
 

@@ -50,6 +50,8 @@ class FakeWire final : public Wire {
   std::uint32_t unread = 0;                ///< Bits of those that read_now will not have read.
   std::vector<std::span<std::byte>> late;  ///< Where those that are to be read later go.
   std::function<void()> when_given_back;   ///< Called by give_back_read.
+  bool acknowledges = false;               ///< Whether acknowledgements need no packet.
+  std::deque<std::uint32_t> acks;          ///< Operations that the peers have acknowledged so.
   std::vector<ProcessId> taken_back;       ///< Sources whose offers were.
 
   /// What the engine did.
@@ -58,7 +60,8 @@ class FakeWire final : public Wire {
   int disconnect_count = 0;
   int give_up_count = 0;
   int discard_count = 0;
-  int lent_count = 0;  ///< Packets that were lent; `sent` has copies of them.
+  std::vector<std::uint32_t> acknowledged;  ///< Operations of peers, without a packet.
+  int lent_count = 0;                       ///< Packets that were lent; `sent` has copies of them.
 
   /// What the test does as the peer. A process that has died sends in its next life, which is heard once its former
   /// source is taken.
@@ -177,6 +180,22 @@ class FakeWire final : public Wire {
     if (when_given_back) when_given_back();
   }
   void take_offers_back(ProcessId source) override { taken_back.push_back(source); }
+
+  bool acknowledge(ProcessId, std::uint32_t operation_id) override {
+    if (acknowledges) acknowledged.push_back(operation_id);
+    return acknowledges;
+  }
+  std::uint32_t take_acknowledgement(Link& link) override {
+    static_cast<void>(own(link));
+    if (acks.empty()) return 0;
+    const std::uint32_t id = acks.front();
+    acks.pop_front();
+    return id;
+  }
+  bool has_acknowledgement(Link& link) override {
+    static_cast<void>(own(link));
+    return !acks.empty();
+  }
 
   bool find_mapped(Link&, std::uint64_t, MappedRegion* region) override {
     *region = mapped;

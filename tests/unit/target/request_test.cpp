@@ -7,6 +7,7 @@
 
 #include "engine/address/guarded_copy.h"
 #include "engine/initiator/send.h"
+#include "engine/target/atomic_unit.h"
 #include "tests/unit/support/core_fixture.h"
 #include "tests/unit/support/faulty_memory.h"
 
@@ -124,6 +125,68 @@ TEST_F(RequestTest, Answer__carries_list_offset_and_silence) {
   EXPECT_EQ(header.flags, kFlagOverflowList | kFlagSilent | kFlagUnordered);
   EXPECT_EQ(header.remote_offset, 40u);
   EXPECT_EQ(counted(Counter::kHeadersUnexpected), 2u);
+}
+
+TEST_F(RequestTest, Put_done_as_asked__is_acknowledged_without_a_packet_where_the_wire_can) {
+  wire.acknowledges = true;
+  append(entry());
+  receive_put(8, 7);
+  receive_put(3 * kPacketBytes, 8);
+  PacketHeader header = put_header(8, 9);
+  header.remote_offset = 24;
+  receive(header);
+  header = atomic_header(PacketType::kAtomic, static_cast<std::uint8_t>(AtomicOperation::kSum),
+                         static_cast<std::uint8_t>(AtomicType::kUint64), 8);
+  header.operation_id = 10;
+  header.flags = kFlagAnswerWanted;
+  receive(header);
+  EXPECT_THAT(wire.acknowledged, ElementsAre(7u, 8u, 9u, 10u));
+  EXPECT_THAT(wire.sent, IsEmpty());
+  EXPECT_EQ(counted(Counter::kAnswersSent), 4u);
+  receive_put(8);
+  EXPECT_EQ(wire.acknowledged.size(), 4u) << "nobody has asked";
+  wire.acknowledges = false;
+  receive_put(8, 11);
+  expect_answer(11, NiFail::kOk, 8);
+}
+
+/// What 3.13.1 has an ACK say that the initiator does not know takes a packet.
+TEST_F(RequestTest, Put_done_otherwise__is_acknowledged_by_a_packet) {
+  wire.acknowledges = true;
+  EntryRequest shorter = entry(kAll | kEntryUseOnce);
+  shorter.segment.describe(memory.data(), 5);
+  append(std::move(shorter));
+  receive_put(8, 7);
+  expect_answer(7, NiFail::kOk, 5);
+  append(entry(kAll | kEntryUseOnce | kEntryAckDisable));
+  receive_put(8, 7);
+  EXPECT_NE(expect_answer(7, NiFail::kOk, 8).flags & kFlagSilent, 0);
+  append(entry(kEntryOpGet | kEntryUseOnce));
+  receive_put(8, 7);
+  expect_answer(7, NiFail::kOpViolation, 0);
+  EntryRequest unreachable = entry(kAll | kEntryUseOnce);
+  unreachable.segment.describe(faulty.edge(), 8);
+  append(std::move(unreachable));
+  receive_put(8, 7);
+  EXPECT_NE(next_sent().ni_fail_type, static_cast<std::uint8_t>(NiFail::kOk));
+  EXPECT_THAT(wire.acknowledged, IsEmpty());
+}
+
+TEST_F(RequestTest, Put_to_a_place_that_the_target_chooses__is_acknowledged_by_a_packet) {
+  wire.acknowledges = true;
+  append(entry(kAll | kEntryManageLocal));
+  receive_put(8, 6);
+  EXPECT_THAT(wire.acknowledged, ElementsAre(6u)) << "the offset is the one that was asked for";
+  receive_put(8, 7);
+  EXPECT_EQ(expect_answer(7, NiFail::kOk, 8).remote_offset, 8u);
+}
+
+TEST_F(RequestTest, Unexpected_put__is_acknowledged_by_a_packet) {
+  wire.acknowledges = true;
+  append(entry(kAll, ListKind::kOverflow));
+  receive_put(8, 7);
+  EXPECT_NE(expect_answer(7, NiFail::kOk, 8).flags & kFlagOverflowList, 0);
+  EXPECT_THAT(wire.acknowledged, IsEmpty());
 }
 
 TEST_F(RequestTest, Malformed__interface_that_does_not_exist) {

@@ -93,6 +93,65 @@ TEST_F(ShmWireTest, Two_threads_that_sleep__lose_nothing) {
   sender.join();
 }
 
+/// While a packet is in hand, its sender may be told of an operation.
+bool acknowledge(WirePeer& by, ProcessId sender, std::uint32_t operation_id) {
+  Packet packet;
+  EXPECT_TRUE(by.wire->peek(packet));
+  const bool done = by.wire->acknowledge(sender, operation_id);
+  by.wire->release();
+  return done;
+}
+
+TEST_F(ShmWireTest, Acknowledgement__reaches_the_sender_of_the_packet_in_hand_without_a_packet) {
+  Link* link = a.connect(b);
+  EXPECT_FALSE(a.wire->has_acknowledgement(*link));
+  for (const std::uint32_t id : {5u, 6u}) {
+    ASSERT_TRUE(a.send(link, "put"));
+    ASSERT_TRUE(acknowledge(b, a.id(), id));
+  }
+  EXPECT_FALSE(a.wire->has_packets());
+  EXPECT_TRUE(a.wire->has_acknowledgement(*link));
+  EXPECT_EQ(a.wire->take_acknowledgement(*link), 5u);
+  EXPECT_EQ(a.wire->take_acknowledgement(*link), 6u);
+  EXPECT_EQ(a.wire->take_acknowledgement(*link), 0u);
+}
+
+TEST_F(ShmWireTest, Acknowledgement__is_for_nobody_else_and_only_while_the_packet_is_in_hand) {
+  ASSERT_TRUE(a.send(a.connect(b), "put"));
+  EXPECT_FALSE(b.wire->acknowledge(a.id(), 5)) << "nothing is in hand";
+  EXPECT_FALSE(acknowledge(b, b.id(), 5)) << "it is another one's";
+  EXPECT_FALSE(b.wire->acknowledge(a.id(), 5)) << "it was released";
+}
+
+TEST_F(ShmWireTest, Acknowledgements__that_are_not_taken_give_way_to_packets) {
+  Link* link = a.connect(b);
+  for (std::uint32_t id = 1; id <= kAckSlots; ++id) {
+    ASSERT_TRUE(a.send(link, "put"));
+    ASSERT_TRUE(acknowledge(b, a.id(), id));
+  }
+  ASSERT_TRUE(a.send(link, "put"));
+  EXPECT_FALSE(acknowledge(b, a.id(), 99));
+}
+
+TEST_F(ShmWireTest, Acknowledgement__wakes_a_sender_that_sleeps) {
+  ASSERT_TRUE(a.send(a.connect(b), "put"));
+  Doorbell bell(a.segment->doorbell(), a.segment->wake_barrier());
+  const std::uint32_t seen = bell.announce();
+  ASSERT_TRUE(acknowledge(b, a.id(), 5));
+  EXPECT_TRUE(bell.wait(seen, 1'000'000'000));
+  bell.withdraw();
+}
+
+TEST_F(ShmWireTest, Acknowledgement__of_the_dead_is_still_there) {
+  Link* link = a.connect(b);
+  ASSERT_TRUE(a.send(link, "put"));
+  ASSERT_TRUE(acknowledge(b, a.id(), 5));
+  b.wire.reset();
+  b.die();
+  EXPECT_EQ(a.wire->check_peers(), 1);
+  EXPECT_EQ(a.wire->take_acknowledgement(*link), 5u);
+}
+
 TEST_F(ShmWireTest, Wire_without_membarrier__works_with_one_that_has_it) {
   SegmentOptions options = directory.options(3);
   options.membarrier = false;
