@@ -147,9 +147,9 @@ portofu_copy:
   jb 10f
   cmpb $2, portofu_copy_wide(%rip)
   jne 12f
-  cmp $32768, %rdx
+  cmp $32768, %rdx    # 32 KiB
   jb 12f
-  cmp $1572864, %rdx
+  cmp $1572864, %rdx  # 1.5 MiB
   jae 12f
 13:
   prefetcht0 2048(%rsi)

@@ -13,7 +13,7 @@ namespace portofu {
 namespace {
 
 /// Bytes that are copied between two looks whether the owner has taken the entry back.
-constexpr std::uint64_t kPieceBytes = 1 << 20;
+constexpr std::uint64_t kPieceBytes = 2 << 20;
 
 bool is_still(const MappedRegion& region) { return region.sequence->load(std::memory_order_acquire) == region.seen; }
 
@@ -102,6 +102,8 @@ bool run_atomic(const MemoryDescriptor& md, const MemoryDescriptor* reply_md, co
 /// by packets.
 bool copy(const MemoryDescriptor& md, const Descriptor& d, const MappedRegion& region) {
   std::byte* const target = region.memory + d.remote_offset;
+  if (d.kind == DescriptorKind::kPut && d.length <= kPieceBytes) [[likely]]
+    return md.segment.read(d.local_offset, target, d.length);
   for (std::uint64_t done = 0; done < d.length; done += kPieceBytes) {
     if (done != 0 && !is_still(region)) return false;
     const std::uint64_t bytes = std::min(d.length - done, kPieceBytes);

@@ -30,11 +30,6 @@ bool failed_send_is_noticed(const MemoryDescriptor& md) {
   return counted || (md.eq_handle != 0 && (md.options & kMdEventSendDisable) == 0);
 }
 
-bool acknowledgement_is_noticed(const MemoryDescriptor& md, AckRequest ack_req) {
-  const bool counted = md.ct_handle != 0 && (md.options & kMdEventCtAck) != 0;
-  return ack_req != AckRequest::kNone && (counted || (ack_req == AckRequest::kFull && md.eq_handle != 0));
-}
-
 void report_reply(Core& core, Interface& ni, const MemoryDescriptor& md, const AnswerReport& answer) {
   if ((md.options & kMdEventCtReply) != 0) count(core, ni, md, answer.fail, answer.mlength);
   post_answer_event(core, ni, md, answer, EventKind::kReply);
@@ -57,13 +52,11 @@ void report_ack(Core& core, Interface& ni, const MemoryDescriptor& md, const Ans
   if (answer.ack_req == AckRequest::kFull) post_answer_event(core, ni, md, answer, EventKind::kAck);
 }
 
-void report_send_count(Core& core, Interface& ni, const MemoryDescriptor& md, const SendReport& report) {
-  if ((md.options & kMdEventCtSend) != 0) count(core, ni, md, report.fail, report.length);
+void count_send(Core& core, Interface& ni, const MemoryDescriptor& md, const SendReport& report) {
+  count(core, ni, md, report.fail, report.length);
 }
 
-void report_send_event(Core& core, Interface& ni, const MemoryDescriptor& md, const SendReport& report) {
-  if ((md.options & kMdEventSendDisable) != 0) return;
-  if (report.fail == NiFail::kOk && (md.options & kMdEventSuccessDisable) != 0) return;
+void post_send_event(Core& core, Interface& ni, const MemoryDescriptor& md, const SendReport& report) {
   post_event_with(core, ni, md.eq_handle, [&report](Event& event) {
     event.type = EventKind::kSend;
     event.user_ptr = report.user_ptr;

@@ -14,9 +14,17 @@ struct SendReport {
   void* user_ptr;
   NiFail fail;
 };
+void count_send(Core& core, Interface& ni, const MemoryDescriptor& md, const SendReport& report);
+void post_send_event(Core& core, Interface& ni, const MemoryDescriptor& md, const SendReport& report);
+
 /// Counts a SEND. @see report_send_event for the full event, which may come later
-void report_send_count(Core& core, Interface& ni, const MemoryDescriptor& md, const SendReport& report);
-void report_send_event(Core& core, Interface& ni, const MemoryDescriptor& md, const SendReport& report);
+inline void report_send_count(Core& core, Interface& ni, const MemoryDescriptor& md, const SendReport& report) {
+  if ((md.options & kMdEventCtSend) != 0) count_send(core, ni, md, report);
+}
+inline void report_send_event(Core& core, Interface& ni, const MemoryDescriptor& md, const SendReport& report) {
+  if ((md.options & kMdEventSendDisable) != 0 || md.eq_handle == 0) return;
+  if (report.fail != NiFail::kOk || (md.options & kMdEventSuccessDisable) == 0) post_send_event(core, ni, md, report);
+}
 
 /// The target is done with a put or atomic, and tells it: ACK.
 void report_ack(Core& core, Interface& ni, const MemoryDescriptor& md, const AnswerReport& answer);
@@ -37,6 +45,9 @@ void report_not_started(Core& core, Interface& ni, const Descriptor& descriptor,
 bool failed_send_is_noticed(const MemoryDescriptor& md);
 
 /// Whether anybody would notice the acknowledgement; if not, none is asked for (3.15.2, ack_req).
-bool acknowledgement_is_noticed(const MemoryDescriptor& md, AckRequest ack_req);
+inline bool acknowledgement_is_noticed(const MemoryDescriptor& md, AckRequest ack_req) {
+  const bool counted = md.ct_handle != 0 && (md.options & kMdEventCtAck) != 0;
+  return ack_req != AckRequest::kNone && (counted || (ack_req == AckRequest::kFull && md.eq_handle != 0));
+}
 
 }  // namespace portofu
