@@ -211,7 +211,7 @@ void Engine::look_after_direct_on_duty() {
   cycle_on_duty();
 }
 
-void Engine::pause() { yield(poll_streak_); }
+void Engine::pause() { yield(); }
 
 /// What is only lent goes its way without us, but what has come back is told.
 void Engine::settle_waiting_on_duty() {
@@ -315,14 +315,15 @@ IdleAdvice Engine::note_empty_search_on_duty() {
 IdleAdvice Engine::note_empty_poll_on_duty() {
   if (node_ == nullptr) return IdleAdvice::kSpin;
   const bool yielding = poll_streak_.is_yielding();
+  std::uint64_t now = 0;  // Not asked yet.
   if (++poll_marks_ % kPollsPerMark == 0 || yielding) {
-    const std::uint64_t now = core_.now_ns();
+    now = core_.now_ns();
     // The caller does something else, too.
     const std::uint64_t longest_ns = yielding ? std::max(kTightCallNs, poll_rest_ns_ / 8) : kTightLoopNs;
     if (now - poll_mark_ns_ > longest_ns) poll_streak_.reset();
     poll_mark_ns_ = now;
   }
-  const IdleAdvice advice = poll_streak_.next([this] { return core_.now_ns(); });
+  const IdleAdvice advice = poll_streak_.next([&] { return now != 0 ? now : core_.now_ns(); });
   if (advice == IdleAdvice::kSpin) [[likely]]
     return advice;
   // What went at once, past the duty, was no idle time.
@@ -341,16 +342,19 @@ IdleAdvice Engine::note_empty_poll_on_duty() {
 
 void Engine::rest(IdleAdvice advice, std::uint64_t seen_activity) {
   // What a peer writes into mapped memory rings no bell: whoever waits for that and calls in between must not sleep.
-  const std::uint64_t before_ns = core_.now_ns();
   const bool may_be_mapped = node_ != nullptr && node_->segment->control().heap_id.load(std::memory_order_relaxed) != 0;
-  if (advice == IdleAdvice::kYield || may_be_mapped) {
-    yield(poll_streak_);
+  const bool yields = advice == IdleAdvice::kYield || may_be_mapped;
+  const std::uint64_t before_ns = core_.now_ns();
+  if (yields) {
+    sched_yield();
   } else {
     sleep(seen_activity, poll_sleep_ns(), OnAbort::kReturn);
   }
+  const std::uint64_t after_ns = core_.now_ns();
   const Duty duty(*this);
-  poll_mark_ns_ = core_.now_ns();
-  poll_rest_ns_ = std::min(poll_mark_ns_ - before_ns, kLongestPollSleepNs);  // Longer only where others had the core.
+  if (yields) note_yield_on_duty(before_ns, after_ns);
+  poll_mark_ns_ = after_ns;
+  poll_rest_ns_ = std::min(after_ns - before_ns, kLongestPollSleepNs);  // Longer only where others had the core.
 }
 
 std::uint64_t Engine::poll_sleep_ns() {
@@ -362,18 +366,22 @@ std::uint64_t Engine::poll_sleep_ns() {
 void Engine::idle(IdleStreak& streak, std::uint64_t seen_activity, std::uint64_t longest_sleep_ns, OnAbort on_abort) {
   switch (streak.next([this] { return core_.now_ns(); })) {
     case IdleAdvice::kSpin: __builtin_ia32_pause(); return;
-    case IdleAdvice::kYield: return yield(poll_streak_);
+    case IdleAdvice::kYield: return yield();
     case IdleAdvice::kSleep: return sleep(seen_activity, longest_sleep_ns, on_abort);
   }
 }
 
-void Engine::yield(IdleStreak& streak) {
-  const std::uint64_t before = core_.now_ns();
+void Engine::yield() {
+  const std::uint64_t before_ns = core_.now_ns();
   sched_yield();
-  const std::uint64_t after = core_.now_ns();
+  const std::uint64_t after_ns = core_.now_ns();
   const Duty duty(*this);
-  shares_core_.store(streak.learn_from_yield(after - before), std::memory_order_relaxed);
-  look_after_timers_on_duty(after);
+  note_yield_on_duty(before_ns, after_ns);
+}
+
+void Engine::note_yield_on_duty(std::uint64_t before_ns, std::uint64_t after_ns) {
+  shares_core_.store(poll_streak_.learn_from_yield(after_ns - before_ns), std::memory_order_relaxed);
+  look_after_timers_on_duty(after_ns);
 }
 
 void Engine::sleep(std::uint64_t seen_activity, std::uint64_t longest_ns, OnAbort on_abort) {

@@ -193,7 +193,8 @@ class Engine {
   void look_after_direct_on_duty();
   void look_after_timers_on_duty(std::uint64_t now_ns);
   void idle(IdleStreak& streak, std::uint64_t seen_activity, std::uint64_t longest_sleep_ns, OnAbort on_abort);
-  void yield(IdleStreak& streak);
+  void yield();
+  void note_yield_on_duty(std::uint64_t before_ns, std::uint64_t after_ns);
   void sleep(std::uint64_t seen_activity, std::uint64_t longest_ns, OnAbort on_abort);
   WaitResult look_at_last(Condition condition);
   bool found_on_duty();
