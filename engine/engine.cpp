@@ -29,15 +29,22 @@ constexpr std::uint32_t kPollsPerMark = 64;
 constexpr std::uint64_t kTightLoopNs = 64'000;
 
 /// Once such calls yield or sleep, each is looked at: a caller that was away for longer than this, or than an eighth of
-/// its last rest, does something else.
+/// its last rest, before more than kMostAways of kPollsPerMark calls, does something else; or for kAwayNs once.
 constexpr std::uint64_t kTightCallNs = 20'000;
+constexpr std::uint32_t kMostAways = kPollsPerMark / 8;
+constexpr std::uint64_t kAwayNs = 1'000'000;
+
+/// An eighth of the time that it has waited, within these bounds.
 constexpr std::uint64_t kShortestPollSleepNs = 200'000;
-constexpr std::uint64_t kLongestPollSleepNs = 4'000'000;
+constexpr std::uint64_t kLongestPollSleepNs = 16'000'000;
+
+/// For so long a loop sleeps no more than it is awake, because it may be one that works and asks now and then.
+constexpr std::uint64_t kYoungLoopNs = 100'000'000;
 
 /// Polls with a non-blocking call this many times longer than a blocking one before it sleeps, and this many times: a
 /// program that asks a thousand times, to see that nothing comes, must get its answers at once.
-constexpr std::uint64_t kPollPatience = 5;
-constexpr std::uint64_t kFewestPolls = 1024;
+constexpr std::uint64_t kPollPatience = 20;
+constexpr std::uint64_t kFewestPolls = 4096;
 
 /// Entries looked at in each list, the oldest, for one that waits for a single message.
 constexpr int kEntriesLookedAt = 8;
@@ -312,18 +319,27 @@ IdleAdvice Engine::note_empty_search_on_duty() {
   return note_empty_poll_on_duty();
 }
 
+/// Whether the caller of an empty non-blocking call has done something else since the one before.
+/// @param gone_ns  time between the two, or, if it does not yield, since the last marked one
+bool Engine::is_away_on_duty(std::uint64_t gone_ns, bool yielding, bool marked) {
+  if (!yielding) return gone_ns > kTightLoopNs;
+  if (gone_ns > std::max(kTightCallNs, poll_rest_ns_ / 8)) ++poll_aways_;
+  const bool away = poll_aways_ > kMostAways || gone_ns > std::max(kAwayNs, poll_rest_ns_ / 8);
+  if (marked || away) poll_aways_ = 0;
+  return away;
+}
+
 IdleAdvice Engine::note_empty_poll_on_duty() {
   if (node_ == nullptr) return IdleAdvice::kSpin;
   const bool yielding = poll_streak_.is_yielding();
+  const bool marked = ++poll_marks_ % kPollsPerMark == 0;
   std::uint64_t now = 0;  // Not asked yet.
-  if (++poll_marks_ % kPollsPerMark == 0 || yielding) {
+  if (marked || yielding) {
     now = core_.now_ns();
-    // The caller does something else, too.
-    const std::uint64_t longest_ns = yielding ? std::max(kTightCallNs, poll_rest_ns_ / 8) : kTightLoopNs;
-    if (now - poll_mark_ns_ > longest_ns) poll_streak_.reset();
+    if (is_away_on_duty(now - poll_mark_ns_, yielding, marked)) poll_streak_.reset();
     poll_mark_ns_ = now;
   }
-  const IdleAdvice advice = poll_streak_.next([&] { return now != 0 ? now : core_.now_ns(); });
+  IdleAdvice advice = poll_streak_.next([&] { return now != 0 ? now : core_.now_ns(); });
   if (advice == IdleAdvice::kSpin) [[likely]]
     return advice;
   // What went at once, past the duty, was no idle time.
@@ -333,34 +349,42 @@ IdleAdvice Engine::note_empty_poll_on_duty() {
     poll_streak_.reset();
     return IdleAdvice::kSpin;
   }
-  const bool marked = poll_marks_ % kPollsPerMark == 0;
+  if (advice == IdleAdvice::kSleep) advice = advise_old_loop_on_duty(now);
   if (marked || !yielding || (awaits_ && advice == IdleAdvice::kSleep)) awaits_ = awaits_something_on_duty(core_);
   if (awaits_ && poll_marks_ - search_mark_ > kPollsPerMark) return advice;
   // Perhaps another library's messages are what the loop is for, and ours is only asked, too.
   return marked || shares_core_.load(std::memory_order_relaxed) ? IdleAdvice::kYield : IdleAdvice::kSpin;
 }
 
-void Engine::rest(IdleAdvice advice, std::uint64_t seen_activity) {
+/// A loop of non-blocking calls has found nothing for so long that it may sleep. What looks like a loop that waits may
+/// work for less than a microsecond between two calls: its calls must not all rest.
+IdleAdvice Engine::advise_old_loop_on_duty(std::uint64_t now_ns) {
   // What a peer writes into mapped memory rings no bell: whoever waits for that and calls in between must not sleep.
-  const bool may_be_mapped = node_ != nullptr && node_->segment->control().heap_id.load(std::memory_order_relaxed) != 0;
-  const bool yields = advice == IdleAdvice::kYield || may_be_mapped;
+  if (node_->segment->control().heap_id.load(std::memory_order_relaxed) != 0) return IdleAdvice::kYield;
+  const std::uint64_t age_ns = poll_streak_.yielding_ns(now_ns);
+  poll_sleep_ns_ = std::clamp(age_ns / 8, kShortestPollSleepNs, kLongestPollSleepNs);
+  if (age_ns < kYoungLoopNs) return now_ns - poll_awake_ns_ < poll_sleep_ns_ ? IdleAdvice::kYield : IdleAdvice::kSleep;
+  if (poll_marks_ % kPollsPerMark != 0) return IdleAdvice::kSpin;
+  const bool is_tight = now_ns - std::exchange(poll_awake_ns_, now_ns) <= kTightLoopNs;
+  return is_tight ? IdleAdvice::kSleep : IdleAdvice::kYield;
+}
+
+void Engine::rest(IdleAdvice advice, std::uint64_t seen_activity, std::uint64_t sleep_ns) {
   const std::uint64_t before_ns = core_.now_ns();
-  if (yields) {
+  if (advice == IdleAdvice::kYield) {
     sched_yield();
   } else {
-    sleep(seen_activity, poll_sleep_ns(), OnAbort::kReturn);
+    sleep(seen_activity, sleep_ns, OnAbort::kReturn);
   }
   const std::uint64_t after_ns = core_.now_ns();
   const Duty duty(*this);
-  if (yields) note_yield_on_duty(before_ns, after_ns);
+  if (advice == IdleAdvice::kYield) {
+    note_yield_on_duty(before_ns, after_ns);
+  } else {
+    poll_awake_ns_ = after_ns;
+  }
   poll_mark_ns_ = after_ns;
   poll_rest_ns_ = std::min(after_ns - before_ns, kLongestPollSleepNs);  // Longer only where others had the core.
-}
-
-std::uint64_t Engine::poll_sleep_ns() {
-  const Duty duty(*this);
-  const std::uint64_t age = poll_streak_.yielding_ns(core_.now_ns());
-  return std::clamp(age / 8, kShortestPollSleepNs, kLongestPollSleepNs);
 }
 
 void Engine::idle(IdleStreak& streak, std::uint64_t seen_activity, std::uint64_t longest_sleep_ns, OnAbort on_abort) {

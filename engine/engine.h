@@ -119,6 +119,7 @@ class Engine {
   bool poll(Ask&& ask) {
     IdleAdvice advice = IdleAdvice::kSpin;
     std::uint64_t seen_activity = 0;
+    std::uint64_t sleep_ns = 0;
     {
       const Duty duty(*this);
       if (ask(core_)) return found_on_duty();
@@ -126,9 +127,10 @@ class Engine {
       if (look_on_duty() > 0) return found_on_duty() && ask(core_);
       advice = note_empty_poll_on_duty();
       seen_activity = core_.activity;
+      sleep_ns = poll_sleep_ns_;
     }
     if (advice != IdleAdvice::kSpin) [[unlikely]]
-      rest(advice, seen_activity);
+      rest(advice, seen_activity, sleep_ns);
     return false;
   }
 
@@ -137,6 +139,7 @@ class Engine {
   bool search(Ask&& ask) {
     IdleAdvice advice = IdleAdvice::kSpin;
     std::uint64_t seen_activity = 0;
+    std::uint64_t sleep_ns = 0;
     bool found = false;
     {
       const Duty duty(*this);
@@ -149,9 +152,10 @@ class Engine {
         advice = note_empty_search_on_duty();
       }
       seen_activity = core_.activity;
+      sleep_ns = poll_sleep_ns_;
     }
     if (advice != IdleAdvice::kSpin) [[unlikely]]
-      rest(advice, seen_activity);
+      rest(advice, seen_activity, sleep_ns);
     return found;
   }
 
@@ -201,8 +205,9 @@ class Engine {
   WaitResult reached_on_duty();
   IdleAdvice note_empty_poll_on_duty();
   IdleAdvice note_empty_search_on_duty();
-  void rest(IdleAdvice advice, std::uint64_t seen_activity);
-  std::uint64_t poll_sleep_ns();
+  bool is_away_on_duty(std::uint64_t gone_ns, bool yielding, bool marked);
+  IdleAdvice advise_old_loop_on_duty(std::uint64_t now_ns);
+  void rest(IdleAdvice advice, std::uint64_t seen_activity, std::uint64_t sleep_ns);
 
   DutyLock duty_;                                     ///< Guards core_ and what is marked "on duty".
   std::unique_ptr<EngineNode> node_;                  ///< Segment and wires; nullptr in a simulation.
@@ -226,9 +231,12 @@ class Engine {
   IdleStreak poll_streak_;            ///< On duty: of non-blocking calls.
   std::uint64_t poll_mark_ns_ = 0;    ///< On duty: time of the last empty non-blocking call that was looked at.
   std::uint64_t poll_rest_ns_ = 0;    ///< On duty: how long the last non-blocking call rested.
-  std::uint32_t poll_marks_ = 0;      ///< On duty: empty non-blocking calls, mod 2^32.
-  std::uint32_t search_mark_ = 0;     ///< On duty: `poll_marks_` when a search last found nothing.
-  bool awaits_ = false;               ///< On duty: awaits_something_on_duty when it was asked last.
+  std::uint32_t poll_aways_ = 0;      ///< On duty: since the last mark, calls before which the caller was away.
+  std::uint64_t poll_awake_ns_ = 0;  ///< On duty: end of the last sleep of such a call, or a later mark of an old loop.
+  std::uint64_t poll_sleep_ns_ = 0;  ///< On duty: how long one that is advised to sleep does so.
+  std::uint32_t poll_marks_ = 0;     ///< On duty: empty non-blocking calls, mod 2^32.
+  std::uint32_t search_mark_ = 0;    ///< On duty: `poll_marks_` when a search last found nothing.
+  bool awaits_ = false;              ///< On duty: awaits_something_on_duty when it was asked last.
   std::uint64_t seen_lane_uses_ = 0;  ///< On duty: lane_uses_on_duty when an empty non-blocking call last looked.
   std::uint32_t links_ = 0;           ///< On duty: looks of is_appending_on_duty, in a row.
   bool pause_due_ = false;            ///< On duty: for take_pause_on_duty.

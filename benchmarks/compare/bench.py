@@ -24,6 +24,8 @@ import stats
 HERE = Path(__file__).resolve().parent
 SHARED_MEMORY_UCX = {"UCX_TLS": "posix,sysv,cma,self", "UCX_LOG_LEVEL": "fatal"}
 JOB_LIMIT_S = 40
+ALL_DONE_S = 600  # From the start of `./run bench`, which may have to build, too.
+MOST_ROUNDS, FEWEST_ROUNDS = 7, 5
 SHARED_ALLOCATOR = "libportofu_malloc.so"  # Preloaded, it makes malloc give memory that both sides map.
 NOT_APPLICABLE = 77  # As kNotApplicable in world.h.
 
@@ -354,10 +356,22 @@ def turn(lock):
         yield
 
 
-def measure(bench, chosen, rounds, limit_s, lock):
-    """Rounds of all jobs. @return results, reasons of what is missing by (group, name)"""
+def has_time(number, used_s, left_s):
+    """Whether round `number` is begun: the first FEWEST_ROUNDS are, a later one if it is likely to end in time."""
+    return number <= FEWEST_ROUNDS or used_s / (number - 1) <= left_s
+
+
+def measure(bench, chosen, rounds, limit_s, wanted_s, lock):
+    """Rounds of all jobs. @return results, reasons of what is missing by (group, name)
+    @param limit_s   seconds after which nothing more is started
+    @param wanted_s  seconds for which whole rounds are begun"""
     results, failures, left = [], Failures(), limit_s
     for number in range(1, rounds + 1):
+        used = limit_s - left
+        if not has_time(number, used, wanted_s - used):
+            print(f"    {number - 1} rounds: with another one all would not be done within {ALL_DONE_S} s",
+                  file=sys.stderr)
+            break
         with turn(lock):
             for job in chosen:
                 name = job["api"] + (f" in {job['memory']} memory" if "memory" in job else "")
@@ -387,10 +401,12 @@ def main():
     parser = argparse.ArgumentParser(prog="./run bench", description=__doc__)
     parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"all, or some of: {' '.join(names)}")
     parser.add_argument("--quick", action="store_true", help="one short round: shows that everything works")
-    parser.add_argument("--rounds", type=int, default=7, help="default: %(default)s")
+    parser.add_argument("--rounds", type=int,
+                        help=f"default: {MOST_ROUNDS}, or fewer, down to {FEWEST_ROUNDS}, to be done in ten minutes")
     parser.add_argument("--only", default=".", metavar="REGEX", help="APIs whose names match")
     parser.add_argument("--limit", type=float, default=450, help="seconds of measuring after which no more is started")
     parser.add_argument("--lock", type=Path, help="file to lock for each round, so that builds can take turns with it")
+    parser.add_argument("--spent", type=float, default=0, help=argparse.SUPPRESS)
     parser.add_argument("--build", type=Path, required=True, help=argparse.SUPPRESS)
     parser.add_argument("--output", type=Path, required=True, help=argparse.SUPPRESS)
     parser.add_argument("--openmpi", type=Path, help=argparse.SUPPRESS)
@@ -402,8 +418,9 @@ def main():
     chosen = [job for job in everything
               if job["group"] in (options.groups or names) and re.search(options.only, job["api"])]
     where = machine() + (", quick: the numbers mean little" if options.quick else "")
-    results, missing = measure(Bench(options), chosen, 1 if options.quick else options.rounds,
-                               options.limit, options.lock)
+    rounds = 1 if options.quick else options.rounds or MOST_ROUNDS
+    wanted_s = options.limit if options.rounds else ALL_DONE_S - options.spent
+    results, missing = measure(Bench(options), chosen, rounds, options.limit, wanted_s, options.lock)
     report.write(options.output, where, results, missing)
 
 

@@ -27,6 +27,17 @@ class Labels(unittest.TestCase):
         self.assertEqual(stats.label_of(90, 110), "dropped")
 
 
+class Rounds(unittest.TestCase):
+    def test_five_whatever_they_take(self):
+        self.assertTrue(bench.has_time(1, used_s=0, left_s=-1))
+        self.assertTrue(bench.has_time(5, used_s=800, left_s=-100))
+
+    def test_more_only_if_they_end_in_time(self):
+        self.assertTrue(bench.has_time(6, used_s=250, left_s=50))
+        self.assertFalse(bench.has_time(6, used_s=250, left_s=49))
+        self.assertFalse(bench.has_time(7, used_s=300, left_s=49))
+
+
 class Medians(unittest.TestCase):
     def setUp(self):
         self.summary = stats.Summary([result("a", "put", 8, value, label) for value, label in
