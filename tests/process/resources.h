@@ -17,12 +17,20 @@ namespace portofu {
 /// the living.
 inline constexpr long kFabricPoolsBytes = 2 * 17'305'600;
 
+/// Open files of a process.
+/// @param but  what is not counted, as /proc names it
 /// @return -1 if the process is not there
-inline int descriptor_count(pid_t pid) {
-  DIR* directory = opendir(("/proc/" + std::to_string(pid) + "/fd").c_str());
+inline int descriptor_count(pid_t pid, const std::string& but = "") {
+  const std::string path = "/proc/" + std::to_string(pid) + "/fd";
+  DIR* directory = opendir(path.c_str());
   if (directory == nullptr) return -1;
   int count = 0;
-  while (const dirent* entry = readdir(directory)) count += entry->d_name[0] != '.' ? 1 : 0;
+  while (const dirent* entry = readdir(directory)) {
+    if (entry->d_name[0] == '.') continue;
+    char name[256];
+    const ssize_t length = readlink((path + "/" + entry->d_name).c_str(), name, sizeof name);
+    count += length < 0 || but != std::string(name, static_cast<std::size_t>(length)) ? 1 : 0;
+  }
   closedir(directory);
   return count;
 }

@@ -93,6 +93,12 @@ class StepKill : public testing::TestWithParam<KillWay> {
     return true;
   }
 
+  /// Open files of a survivor, but for the memory of the other one, which it opens when it first needs it.
+  int descriptors_of(int rank) const {
+    const std::string fellow = "/proc/" + std::to_string(survivors_[1 - rank]->pid()) + "/mem";
+    return descriptor_count(survivors_[rank]->pid(), fellow);
+  }
+
   /// One life and death. @return false if the test cannot go on
   bool kill_one(Step step);
   void report(int kills) const;
@@ -164,17 +170,17 @@ TEST_P(StepKill, Process_that_dies_in_any_step__is_told_to_the_others_within_a_s
   for (int i = 0; i < kills && !HasFailure(); ++i) {
     if (!kill_one(static_cast<Step>(i % kStepCount))) break;
     for (int rank = 0; rank < kSurvivors && i + 1 == kWarm; ++rank) {
-      descriptors[rank] = descriptor_count(survivors_[rank]->pid());
+      descriptors[rank] = descriptors_of(rank);
       bytes[rank] = data_bytes(survivors_[rank]->pid());
     }
   }
   report(kills);
   for (int rank = 0; rank < kSurvivors; ++rank) {
     const pid_t pid = survivors_[rank]->pid();
-    EXPECT_TRUE(wait([&] { return descriptor_count(pid) <= descriptors[rank]; }))
-        << "survivor " << rank << " had " << descriptors[rank] << " descriptors, and has " << descriptor_count(pid);
+    EXPECT_TRUE(wait([&] { return descriptors_of(rank) <= descriptors[rank]; }))
+        << "survivor " << rank << " had " << descriptors[rank] << " descriptors, and has " << descriptors_of(rank);
     std::printf("  survivor %d: %d descriptors, %ld KiB more than after the first %d kills\n", rank,
-                descriptor_count(pid), (data_bytes(pid) - bytes[rank]) / 1024, kWarm);
+                descriptors_of(rank), (data_bytes(pid) - bytes[rank]) / 1024, kWarm);
     // What is known of a process that will not come back: 64 KiB are far more.
     const long pools_bytes = nodes_.place() == Place::kNodeEach ? kFabricPoolsBytes : 0;
     EXPECT_LT(data_bytes(pid) - bytes[rank], (1 << 20) + kills * 65536L + pools_bytes);
