@@ -10,6 +10,7 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <string>
 
 #include "tests/conformance/harness/fixture.h"
@@ -131,21 +132,20 @@ TEST(Idle, Loop_that_awaits_nothing_of_ours__is_not_put_to_sleep) {
   });
 }
 
-/// Something is awaited as long as nobody puts to it.
-void await_message(const Ni& ni, std::uint64_t* word) {
-  ptl_me_t me = me_of(ni, word, sizeof *word, PTL_ME_USE_ONCE);
-  append(ni, me);
-}
-
-TEST(Idle, Loop_that_awaits_a_message__sleeps) {
+/// Runs `body` in a process that awaits a message, which never comes.
+void while_awaiting(const std::function<void(ptl_handle_eq_t)>& body) {
   const OwnNode node;
-  run_processes(1, [](Process& self) {
+  run_processes(1, [&](Process& self) {
     const Ni ni(self);
     const Ends ends(ni);
     std::uint64_t word = 0;
-    await_message(ni, &word);
-    EXPECT_GT(sleeps_of_loop(ends.target_eq, 300), 5);
+    append(ni, me_of(ni, &word, sizeof word, PTL_ME_USE_ONCE));
+    body(ends.target_eq);
   });
+}
+
+TEST(Idle, Loop_that_awaits_a_message__sleeps) {
+  while_awaiting([](ptl_handle_eq_t eq) { EXPECT_GT(sleeps_of_loop(eq, 300), 5); });
 }
 
 /// The part of so many milliseconds that a loop that asks one event queue is on a core.
@@ -159,33 +159,23 @@ double busy_part_of_loop(ptl_handle_eq_t eq, int ms) {
 // A loop may work for less than a microsecond between two calls, and find nothing for many of them, like those of
 // HPCC's RandomAccess, which took forty times as long while each of its calls slept after the first millisecond.
 TEST(Idle, Loop_that_awaits_a_message__is_awake_for_much_of_its_first_tenth_of_a_second) {
-  const OwnNode node;
-  run_processes(1, [](Process& self) {
-    const Ni ni(self);
-    const Ends ends(ni);
-    std::uint64_t word = 0;
-    await_message(ni, &word);
+  while_awaiting([](ptl_handle_eq_t eq) {
     double most = 0;  // Others may have the core.
     for (int i = 0; i < 10 && most < 0.4; ++i) {
       sleep_ms(2);  // Whoever comes back after this begins a new loop.
-      most = std::max(most, busy_part_of_loop(ends.target_eq, 80));
+      most = std::max(most, busy_part_of_loop(eq, 80));
     }
     EXPECT_GE(most, 0.4);
   });
 }
 
 TEST(Idle, Old_loop_that_awaits_a_message__sleeps_with_few_of_its_calls) {
-  const OwnNode node;
-  run_processes(1, [](Process& self) {
-    const Ni ni(self);
-    const Ends ends(ni);
-    std::uint64_t word = 0;
-    await_message(ni, &word);
-    sleeps_of_loop(ends.target_eq, 200);
+  while_awaiting([](ptl_handle_eq_t eq) {
+    sleeps_of_loop(eq, 200);
     ptl_event_t event{};
     const long before = sleeps_of_thread();
     constexpr int kCalls = 1600;
-    for (int i = 0; i < kCalls; ++i) ASSERT_EQ(PtlEQGet(ends.target_eq, &event), PTL_EQ_EMPTY);
+    for (int i = 0; i < kCalls; ++i) ASSERT_EQ(PtlEQGet(eq, &event), PTL_EQ_EMPTY);
     EXPECT_LE(sleeps_of_thread() - before, kCalls / 64 + 10) << "a few for the turn of the progress thread";
   });
 }
