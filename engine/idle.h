@@ -39,14 +39,18 @@ class IdleStreak {
     return is_long ? IdleAdvice::kSleep : IdleAdvice::kYield;
   }
 
-  /// Tells how long a yield took: a long one let somebody else run, so the core is shared.
-  /// @return whether it is
+  /// Tells how long a yield took: a long one let somebody else run, so the core is shared. A short one says little: the
+  /// kernel may go on with whoever yields while others wait, if it owes it time, as to processes that have just begun.
+  /// So it takes kShortYields in a row until there is more spinning again.
+  /// @return whether it let somebody else run
   bool learn_from_yield(std::uint64_t took_ns) {
     const bool shared = took_ns > kSharedYieldNs;
     if (shared) {
       spins_ = spins_ / 2 < kFewestSpins ? kFewestSpins : spins_ / 2;
-    } else if (spins_ < most_spins_) {
+      short_yields_ = 0;
+    } else if (spins_ < most_spins_ && ++short_yields_ == kShortYields) {
       spins_ = spins_ * 2 > most_spins_ ? most_spins_ : spins_ * 2;
+      short_yields_ = 0;
     }
     return shared;
   }
@@ -65,10 +69,12 @@ class IdleStreak {
   /// 1.3 (Intel).
   static constexpr std::uint64_t kSharedYieldNs = 800;
   static constexpr std::uint32_t kFewestSpins = 1;
+  static constexpr std::uint32_t kShortYields = 16;
 
  private:
   std::uint32_t most_spins_;         ///< Setting.
   std::uint32_t spins_;              ///< Learned: empty looks before the first yield of a streak.
+  std::uint32_t short_yields_ = 0;   ///< In a row, since `spins_` last changed.
   std::uint64_t empty_looks_ = 0;    ///< In this streak.
   bool yielding_ = false;            ///< This streak is past its spins.
   std::uint64_t sleep_after_ns_;     ///< Setting.

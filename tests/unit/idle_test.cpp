@@ -80,14 +80,28 @@ TEST_F(IdleTest, Long_yield__halves_the_spins_down_to_a_few) {
   EXPECT_EQ(streak.spins(), IdleStreak::kFewestSpins);
 }
 
-TEST_F(IdleTest, Short_yield__doubles_the_spins_up_to_the_setting) {
+TEST_F(IdleTest, Short_yields__double_the_spins_up_to_the_setting) {
+  const auto yield_shortly = [this](std::uint32_t times) {
+    for (std::uint32_t i = 0; i < times; ++i) EXPECT_FALSE(streak.learn_from_yield(IdleStreak::kSharedYieldNs));
+  };
   streak.set_spins(6);
-  streak.learn_from_yield(IdleStreak::kSharedYieldNs);
+  yield_shortly(IdleStreak::kShortYields - 1);
+  EXPECT_EQ(streak.spins(), 6u) << "one of them says little";
+  yield_shortly(1);
   EXPECT_EQ(streak.spins(), 12u);
-  streak.learn_from_yield(0);
+  yield_shortly(IdleStreak::kShortYields);
   EXPECT_EQ(streak.spins(), kSpins);
-  streak.learn_from_yield(0);
+  yield_shortly(2 * IdleStreak::kShortYields);
   EXPECT_EQ(streak.spins(), kSpins);
+}
+
+TEST_F(IdleTest, Short_yields__count_only_in_a_row) {
+  for (int i = 0; i < 10; ++i) streak.learn_from_yield(1'000'000);
+  for (int i = 0; i < 100; ++i) {
+    for (std::uint32_t k = 1; k < IdleStreak::kShortYields; ++k) streak.learn_from_yield(0);
+    EXPECT_TRUE(streak.learn_from_yield(1'000'000));
+  }
+  EXPECT_EQ(streak.spins(), IdleStreak::kFewestSpins) << "the core was shared all the time";
 }
 
 TEST_F(IdleTest, Learned_spins__hold_for_the_next_streak) {
