@@ -19,6 +19,12 @@ bool may_be_written(const RegionRequest& request) {
 
 }  // namespace
 
+RegisteredRegion* StaddTable::look_up(std::uint32_t stag) const {
+  const auto found = regions_.find(stag);
+  if (found == regions_.end()) return nullptr;
+  return near_[stag % kNearRegions] = found->second.get();
+}
+
 RegisteredRegion& StaddTable::insert(const RegionRequest& request, std::uint32_t stag) {
   auto region = std::make_unique<RegisteredRegion>();
   region->segment.describe(request.start, request.bytes);
@@ -82,6 +88,7 @@ bool StaddTable::remove(std::uint32_t component, std::uint64_t stadd, std::uniqu
   }
   if (directory_ != nullptr) directory_->withdraw(region_key(control_queue_, region->stag));
   generation_.store(generation_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  near_[region->stag % kNearRegions] = nullptr;
   const auto found = regions_.find(region->stag);
   *gone = std::move(found->second);
   regions_.erase(found);

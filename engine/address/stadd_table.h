@@ -2,6 +2,7 @@
 // The registered memory of one control queue. A STADD is a STag and an offset, (stag << 40) + offset, so adding bytes
 // to one gives another, and the STADD of a chosen STag is known without asking.
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <map>
@@ -76,16 +77,20 @@ class StaddTable {
 
   /// The region of a STADD; nullptr if there is none.
   RegisteredRegion* find(std::uint64_t stadd) const {
-    const auto found = regions_.find(stag_of(stadd));
-    return found == regions_.end() ? nullptr : found->second.get();
+    const std::uint32_t stag = stag_of(stadd);
+    RegisteredRegion* const near = near_[stag % kNearRegions];
+    return near != nullptr && near->stag == stag ? near : look_up(stag);
   }
 
  private:
+  static constexpr std::size_t kNearRegions = 16;
+  RegisteredRegion* look_up(std::uint32_t stag) const;
   RegisteredRegion& insert(const RegionRequest& request, std::uint32_t stag);
 
   NodeDirectory* directory_;
   std::uint32_t control_queue_;
   std::unordered_map<std::uint32_t, std::unique_ptr<RegisteredRegion>> regions_;  ///< By STag.
+  mutable std::array<RegisteredRegion*, kNearRegions> near_{};                    ///< Those looked up last.
   std::multimap<std::uintptr_t, RegisteredRegion*> by_address_;                   ///< Dynamic ones, by first byte.
   std::uint32_t next_stag_ = kFirstDynamicStag;
   std::atomic<std::uint64_t> generation_{1};

@@ -7,13 +7,23 @@ namespace portofu {
 ControlQueue* Tofu::claim_queue(std::uint32_t tni, std::uint32_t cq, CqMode mode) {
   const std::uint32_t key = make_queue_number(tni, cq, 0) >> 8;
   if (queues_.contains(key) || claim(queue_id(tni, cq)) != ClaimResult::kClaimed) return nullptr;
+  near_owners_ = {};
   auto& made = queues_[key] = std::make_unique<ControlQueue>(components_, directory, key);
   made->mode = mode;
   return made.get();
 }
 
+ControlQueue* Tofu::look_up_queue(std::uint32_t number) {
+  const auto found = queues_.find(number >> 8);
+  if (found == queues_.end()) return nullptr;
+  return near_queues_[near_place(number)] = found->second.get();
+}
+
 void Tofu::release_queue(std::uint32_t tni, std::uint32_t cq) {
-  queues_.erase(make_queue_number(tni, cq, 0) >> 8);
+  const std::uint32_t number = make_queue_number(tni, cq, 0);
+  near_queues_[near_place(number)] = nullptr;
+  near_owners_ = {};
+  queues_.erase(number >> 8);
   if (directory != nullptr) directory->release(claim_key(queue_id(tni, cq)));
 }
 
@@ -32,12 +42,14 @@ bool Tofu::enter(VirtualControlQueue& vcq) {
 BarrierGate* Tofu::claim_gate(std::uint64_t id) {
   const std::uint32_t number = queue_number(id);
   if (gates_.contains(number) || claim(id) != ClaimResult::kClaimed) return nullptr;
+  near_owners_ = {};
   auto& made = gates_[number] = std::make_unique<BarrierGate>();
   made->id = id;
   return made.get();
 }
 
 void Tofu::release_gate(std::uint64_t id) {
+  near_owners_ = {};
   gates_.erase(queue_number(id));
   if (directory != nullptr) directory->release(claim_key(id));
 }
@@ -51,6 +63,7 @@ bool Tofu::recall_owner(std::uint64_t id, ProcessId* owner) const {
 
 FindResult Tofu::ask_owner(std::uint64_t id, ProcessId* owner) {
   if (directory == nullptr) return FindResult::kNobody;
+  near_owners_ = {};
   const FindResult found = directory->find(claim_key(id), owner);
   if (found == FindResult::kFound) owners_[claim_key(id)] = *owner;
   return found;

@@ -20,6 +20,8 @@
 
 namespace portofu {
 
+struct Peer;
+
 /// What a CQ is used for; fixed when it is claimed. @spec uTofu guide, 2.2.7, 2.2.8, 3.3.4.1
 enum class CqMode : std::uint8_t { kShared, kExclusive, kSession };
 
@@ -39,9 +41,11 @@ struct VirtualControlQueue {
 };
 
 struct ControlQueue {
-  ControlQueue(std::uint32_t components, NodeDirectory* directory, std::uint32_t number)
-      : stadds(directory, number), vcqs(components) {}
+  /// @param queue_key  queue number without component
+  ControlQueue(std::uint32_t components, NodeDirectory* directory, std::uint32_t queue_key)
+      : key(queue_key), stadds(directory, queue_key), vcqs(components) {}
 
+  const std::uint32_t key;
   CqMode mode = CqMode::kShared;
   StaddTable stadds;
   std::vector<std::unique_ptr<VirtualControlQueue>> vcqs;  ///< By component ID.
@@ -73,13 +77,13 @@ class Tofu {
   /// Claims a CQ for this process. @return nullptr if another process has it, or nothing can be claimed
   ControlQueue* claim_queue(std::uint32_t tni, std::uint32_t cq, CqMode mode);
   void release_queue(std::uint32_t tni, std::uint32_t cq);
-  ControlQueue* queue(std::uint32_t number) const {
-    const auto found = queues_.find(number >> 8);
-    return found == queues_.end() ? nullptr : found->second.get();
+  ControlQueue* queue(std::uint32_t number) {
+    ControlQueue* const near = near_queues_[near_place(number)];
+    return near != nullptr && near->key == number >> 8 ? near : look_up_queue(number);
   }
 
   /// The VCQ of a queue number of this process; nullptr if there is none.
-  VirtualControlQueue* vcq_of_number(std::uint32_t number) const {
+  VirtualControlQueue* vcq_of_number(std::uint32_t number) {
     ControlQueue* const cq = queue(number);
     const std::uint32_t component = number & 0xff;
     return cq == nullptr || component >= cq->vcqs.size() ? nullptr : cq->vcqs[component].get();
@@ -121,7 +125,17 @@ class Tofu {
   /// Who owns a queue or gate, from memory; or asked anew, which may have to be repeated.
   bool recall_owner(std::uint64_t id, ProcessId* owner) const;
   FindResult ask_owner(std::uint64_t id, ProcessId* owner);
-  void forget_owner(std::uint64_t id) { owners_.erase(claim_key(id)); }
+  void forget_owner(std::uint64_t id) {
+    owners_.erase(claim_key(id));
+    near_owners_ = {};
+  }
+
+  /// The owner that was found for this very id, if nothing has been learnt of owners since; else nullptr.
+  Peer* near_owner(std::uint64_t id) const {
+    const NearOwner& near = near_owners_[near_owner_place(id)];
+    return near.id == id ? near.peer : nullptr;
+  }
+  void keep_near_owner(std::uint64_t id, Peer& peer) { near_owners_[near_owner_place(id)] = {id, &peer}; }
 
   static constexpr std::uint32_t kMaxVcqs = 1u << 16;
 
@@ -142,10 +156,24 @@ class Tofu {
     return make_tofu_id(TofuIdKind::kVcq, coordinates, make_queue_number(tni, cq, 0));
   }
 
+  static constexpr std::size_t kNearQueues = 64;
+  static constexpr std::size_t kNearOwners = 64;
+  /// The CQs that a program uses first, of as many TNIs as a node has, have places of their own.
+  static std::size_t near_place(std::uint32_t number) { return (number >> 20 & 7) << 3 | (number >> 8 & 7); }
+  ControlQueue* look_up_queue(std::uint32_t number);
+
+  struct NearOwner {
+    std::uint64_t id = 0;  ///< 0: none.
+    Peer* peer = nullptr;
+  };
+  static std::size_t near_owner_place(std::uint64_t id) { return (id ^ id >> 8 ^ id >> 20 ^ id >> 36) % kNearOwners; }
+
   std::uint32_t components_;
   std::unordered_map<std::uint32_t, std::unique_ptr<ControlQueue>> queues_;  ///< By queue number without component.
-  std::unordered_map<std::uint32_t, std::unique_ptr<BarrierGate>> gates_;    ///< By queue number.
-  std::unordered_map<std::uint64_t, ProcessId> owners_;                      ///< By claim key; may be out of date.
+  std::array<ControlQueue*, kNearQueues> near_queues_{};  ///< Some of them, each in its place; nullptr: none yet.
+  std::unordered_map<std::uint32_t, std::unique_ptr<BarrierGate>> gates_;  ///< By queue number.
+  std::unordered_map<std::uint64_t, ProcessId> owners_;                    ///< By claim key; may be out of date.
+  std::array<NearOwner, kNearOwners> near_owners_{};  ///< Some of them, and queues and gates of our own.
   std::vector<VirtualControlQueue*> by_handle_;
   std::uint32_t handles_given_ = 0;
 };

@@ -3,11 +3,12 @@
 // that the gate has. Signals and packets of a later round wait in order until the round before has passed.
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
-#include <deque>
 
 #include "engine/event/counting_event.h"
 #include "engine/event/exact_sum.h"
+#include "engine/event/growing_ring.h"
 
 namespace portofu {
 
@@ -26,7 +27,7 @@ enum class ReduceOperation : std::uint8_t {
   kBfpsum = 8
 };
 
-/// What a signal or packet carries; also as payload on the wire.
+/// What a signal or packet carries; its beginning is the payload on the wire (gate_value_bytes).
 struct GateValue {
   ReduceOperation operation = ReduceOperation::kBarrier;
   std::uint8_t item_count = 0;
@@ -37,6 +38,20 @@ struct GateValue {
   std::array<ExactSum, kMaxReduceSums> sums{};         ///< kBfpsum.
 };
 static_assert(std::is_trivially_copyable_v<GateValue>);
+
+/// What every packet of a gate carries.
+inline constexpr std::size_t kLeastGateBytes = offsetof(GateValue, items);
+
+/// How much of a value its operation uses, counted from its beginning: a packet carries no more, so that a barrier, and
+/// a reduction of integers, fit the lines in which a packet begins.
+/// @pre item_count is within the bounds of the operation
+constexpr std::size_t gate_value_bytes(const GateValue& value) {
+  switch (value.operation) {
+    case ReduceOperation::kBarrier: return kLeastGateBytes;
+    case ReduceOperation::kBfpsum: return offsetof(GateValue, sums) + value.item_count * sizeof(ExactSum);
+    default: return kLeastGateBytes + value.item_count * sizeof(std::uint64_t);
+  }
+}
 
 /// Where the start/end gate of a circuit stands.
 enum class BarrierState : std::uint8_t {
@@ -60,8 +75,8 @@ struct BarrierGate {
 
   CountingEvent inputs;            ///< Inputs of all rounds together.
   std::uint64_t round_inputs = 0;  ///< Of the rounds that have passed.
-  std::deque<GateValue> signals;   ///< Arrived; the first may be counted already.
-  std::deque<GateValue> packets;
+  GrowingRing<GateValue> signals;  ///< Arrived; the first may be counted already.
+  GrowingRing<GateValue> packets;
   bool signal_counted = false;
   bool packet_counted = false;
   bool armed = false;  ///< What goes out waits in `inputs`, or has fired.

@@ -5,10 +5,10 @@
 #include <atomic>
 #include <bit>
 #include <cstdint>
-#include <deque>
 #include <vector>
 
 #include "engine/event/event.h"
+#include "engine/event/growing_ring.h"
 #include "engine/queue/fresh_line.h"
 
 namespace portofu {
@@ -134,8 +134,8 @@ class MessageReceiveQueue {
   /// @return false if the queue is full: the notice is lost, which ends the program (guide, chapter 7)
   bool post(const Notice& notice) {
     if (notices_.size() >= entry_count_) return false;
-    copy_fresh(notices_.emplace_back(), notice);
-    posted_.store(posted_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    copy_fresh(notices_.add(), notice);
+    posted_.store(posted() + 1, std::memory_order_relaxed);
     return true;
   }
   bool read(Notice* notice) {
@@ -154,8 +154,8 @@ class MessageReceiveQueue {
   std::uint64_t read_count() const { return read_; }
 
  private:
-  std::deque<Notice> notices_;
-  std::uint32_t entry_count_;
+  GrowingRing<Notice> notices_;
+  std::uint32_t entry_count_;  ///< Most that may wait.
   std::atomic<std::uint64_t> posted_{0};
   std::uint64_t read_ = 0;
 };

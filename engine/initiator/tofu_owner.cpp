@@ -16,9 +16,8 @@ bool is_reached(const Peer& peer) {
   return peer.state == PeerState::kConnecting || (peer.state == PeerState::kConnected && !peer.link->lost);
 }
 
-}  // namespace
-
-FindResult find_owner(Core& core, std::uint64_t id, Peer** peer) {
+/// The same without what is near.
+FindResult look_up_owner(Core& core, std::uint64_t id, Peer** peer) {
   if (is_of_node(id, core.tofu->coordinates)) {
     const std::uint32_t number = queue_number(id);
     const bool own =
@@ -37,6 +36,18 @@ FindResult find_owner(Core& core, std::uint64_t id, Peer** peer) {
   }
   const FindResult found = core.tofu->ask_owner(id, &owner);
   *peer = found == FindResult::kFound ? &core.peer(owner) : nullptr;
+  return found;
+}
+
+}  // namespace
+
+FindResult find_owner(Core& core, std::uint64_t id, Peer** peer) {
+  if (!is_asking_on_duty(core)) [[likely]] {
+    *peer = core.tofu->near_owner(id);
+    if (*peer != nullptr && is_reached(**peer)) return FindResult::kFound;
+  }
+  const FindResult found = look_up_owner(core, id, peer);
+  if (found == FindResult::kFound) core.tofu->keep_near_owner(id, **peer);
   return found;
 }
 

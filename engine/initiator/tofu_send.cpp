@@ -5,6 +5,7 @@
 #include "engine/initiator/tofu_direct.h"
 #include "engine/initiator/tofu_owner.h"
 #include "engine/initiator/tofu_report.h"
+#include "engine/queue/ring_geometry.h"
 #include "engine/target/atomic_unit.h"
 #include "engine/target/barrier.h"
 #include "engine/target/stadd_access.h"
@@ -19,6 +20,8 @@ struct TofuSending {
   const Descriptor& descriptor;
   VirtualControlQueue* vcq;  ///< nullptr: a packet of a gate.
   SendProgress& progress;
+  const RegisteredRegion* local = nullptr;  ///< kTofuPut: where its data lies, if that was looked up in this call.
+  const GateValue* value = nullptr;         ///< kTofuGate: its data in the first attempt; then it is private_data.
 };
 
 bool compares(const Descriptor& d) {
@@ -85,7 +88,18 @@ PacketHeader first_header(const TofuSending& s) {
   return header;
 }
 
-StaddTable& table_of(const TofuSending& s) { return s.core.tofu->queue(queue_number(s.vcq->id))->stadds; }
+/// The local end of a put.
+/// @return nullptr, with `fail` set, if there is none such, as 2.2.12 wants it told by the TCQ
+const RegisteredRegion* find_local(Core& core, const VirtualControlQueue& vcq, const Descriptor& d, NiFail* fail) {
+  const StaddTable& stadds = core.tofu->queue(queue_number(vcq.id))->stadds;
+  return find_region(stadds, {d.local_offset, d.length, PacketType::kTofuGet}, fail);
+}
+
+const RegisteredRegion* local_of(const TofuSending& s) {
+  if (s.local != nullptr) return s.local;
+  NiFail fail = NiFail::kOk;
+  return find_local(s.core, *s.vcq, s.descriptor, &fail);
+}
 
 bool read_payload(const TofuSending& s, std::byte* target, std::uint64_t bytes) {
   const Descriptor& d = s.descriptor;
@@ -93,22 +107,23 @@ bool read_payload(const TofuSending& s, std::byte* target, std::uint64_t bytes) 
   switch (d.kind) {
     case DescriptorKind::kTofuPiggyback: std::memcpy(target, d.operand.data() + s.progress.sent, bytes); return true;
     case DescriptorKind::kTofuArmw: std::memcpy(target, d.operand.data() + 8, bytes); return true;
-    case DescriptorKind::kTofuGate: std::memcpy(target, s.progress.private_data.get(), bytes); return true;
+    case DescriptorKind::kTofuGate: {
+      const auto* const value = reinterpret_cast<const std::byte*>(s.value);
+      std::memcpy(target, value != nullptr ? value : s.progress.private_data.get(), bytes);
+      return true;
+    }
     default: break;
   }
-  NiFail fail = NiFail::kOk;
-  const RegisteredRegion* region = find_region(table_of(s), {d.local_offset, d.length, PacketType::kTofuGet}, &fail);
+  const RegisteredRegion* region = local_of(s);
   if (region == nullptr) return false;
   return region->segment.read(stadd_offset(d.local_offset) + s.progress.sent, target, bytes, s.peer.link->streaming);
 }
 
 MemorySegment::Run lendable(const TofuSending& s, std::uint64_t left) {
   if (s.descriptor.kind != DescriptorKind::kTofuPut) return {nullptr, 0};
-  NiFail fail = NiFail::kOk;
-  const Descriptor& d = s.descriptor;
-  const RegisteredRegion* region = find_region(table_of(s), {d.local_offset, d.length, PacketType::kTofuGet}, &fail);
+  const RegisteredRegion* region = local_of(s);
   if (region == nullptr) return {nullptr, 0};
-  return region->segment.run_at(stadd_offset(d.local_offset) + s.progress.sent, left);
+  return region->segment.run_at(stadd_offset(s.descriptor.local_offset) + s.progress.sent, left);
 }
 
 void close_operation(const TofuSending& s) {
@@ -151,16 +166,6 @@ void cut_short(const TofuSending& s) {
 
 void keep_data(const TofuSending&) {}
 
-/// 2.2.12: what is wrong with the local side of a put is told by the TCQ, and nothing leaves.
-NiFail judge_local_side(const TofuSending& s) {
-  const Descriptor& d = s.descriptor;
-  NiFail fail = NiFail::kOk;
-  if (d.kind == DescriptorKind::kTofuPut) {
-    find_region(table_of(s), {d.local_offset, d.length, PacketType::kTofuGet}, &fail);
-  }
-  return fail;
-}
-
 /// A put of which the target is told nothing needs nobody there. It stays behind all that was sent to the peer before.
 /// @return false if packets have to do it
 bool put_directly(const TofuSending& s) {
@@ -177,7 +182,7 @@ bool put_directly(const TofuSending& s) {
   put.offset = stadd_offset(d.remote_offset);
   put.bytes = d.length;
   put.data = d.operand.data();
-  if (!piggyback) put.data = table_of(s).find(d.local_offset)->segment.address(stadd_offset(d.local_offset));
+  if (!piggyback) put.data = s.local->segment.address(stadd_offset(d.local_offset));
   if (!s.peer.wire->put_directly(*s.peer.link, put)) return false;
   s.core.counters.add(Counter::kPutsDirect);
   s.core.counters.add(Counter::kBytesSent, d.length);
@@ -192,6 +197,27 @@ void count_request(Core& core, DescriptorKind kind) {
                                                         : Counter::kPutsSent);
 }
 
+/// Sends a request of one short packet that has nothing before it. @return false: nothing has happened
+bool send_at_once(const TofuSending& s) {
+  const std::uint64_t bytes = payload_length(s);
+  if (bytes > kInlineBytes || operand_length(s) != 0 || !s.peer.requests.empty() || !open_operation(s)) return false;
+  std::byte* payload = s.peer.wire->claim(*s.peer.link, static_cast<std::uint32_t>(bytes));
+  const bool goes = payload != nullptr && read_payload(s, payload, bytes);
+  if (!goes) [[unlikely]] {
+    if (payload != nullptr) s.peer.wire->discard(*s.peer.link);
+    close_operation(s);
+    s.progress.operation_id = 0;
+    return false;
+  }
+  PacketHeader header = first_header(s);
+  header.payload_bytes = static_cast<std::uint32_t>(bytes);
+  s.peer.wire->publish(*s.peer.link, header);
+  s.core.counters.add(Counter::kPacketsSent);
+  s.core.counters.add(Counter::kBytesSent, bytes);
+  finish_sending(s, NiFail::kOk);
+  return true;
+}
+
 /// @param peer  nullptr: nobody has the VCQ
 void send_to_owner(Core& core, Peer* peer, VirtualControlQueue& vcq, const Descriptor& d) {
   if (peer == nullptr) {
@@ -199,8 +225,9 @@ void send_to_owner(Core& core, Peer* peer, VirtualControlQueue& vcq, const Descr
     return report_at_once(core, vcq, d, NiFail::kUndeliverable);
   }
   SendProgress progress;
-  const TofuSending sending{core, *peer, d, &vcq, progress};
-  const NiFail fail = judge_local_side(sending);
+  NiFail fail = NiFail::kOk;
+  const RegisteredRegion* local = d.kind == DescriptorKind::kTofuPut ? find_local(core, vcq, d, &fail) : nullptr;
+  const TofuSending sending{core, *peer, d, &vcq, progress, local};
   if (fail != NiFail::kOk) return abandon(sending, fail);
   const Reach reach = ensure_connected(core, *peer);
   if (reach == Reach::kNever) return abandon(sending, NiFail::kUndeliverable);
@@ -209,19 +236,31 @@ void send_to_owner(Core& core, Peer* peer, VirtualControlQueue& vcq, const Descr
     const MappedResult mapped = use_mapped_on_duty(core, *peer, vcq, d);
     if (mapped == MappedResult::kDone || (mapped == MappedResult::kNo && put_directly(sending))) return;
     progress.placed = mapped == MappedResult::kPlaced;
+    if (send_at_once(sending)) return;
   }
   send_or_wait(sending, reach == Reach::kNow && peer->requests.empty());
 }
 
-/// @param peer  nullptr: nobody has the gate
+std::unique_ptr<std::byte[]> copy_of(const GateValue& value) {
+  const std::size_t bytes = gate_value_bytes(value);
+  auto copy = std::make_unique<std::byte[]>(bytes);
+  std::memcpy(copy.get(), &value, bytes);
+  return copy;
+}
+
+/// @param peer   nullptr: nobody has the gate
+/// @param value  nullptr: it is in `waited`
 /// @return false if the packet cannot go there
-bool send_gate_to_owner(Core& core, Peer* peer, OwnerlessRequest request) {
+bool send_gate_to_owner(Core& core, Peer* peer, const Descriptor& d, const GateValue* value,
+                        std::unique_ptr<std::byte[]> waited) {
   if (peer == nullptr) return false;
   const Reach reach = ensure_connected(core, *peer);
   if (reach == Reach::kNever) return false;
   SendProgress progress;
-  progress.private_data = std::move(request.gate_value);
-  const TofuSending sending{core, *peer, request.descriptor, nullptr, progress};
+  progress.private_data = std::move(waited);
+  const TofuSending sending{core, *peer, d, nullptr, progress, nullptr, value};
+  if (reach == Reach::kNow && send_at_once(sending)) return true;
+  if (value != nullptr) progress.private_data = copy_of(*value);
   send_or_wait(sending, reach == Reach::kNow && peer->requests.empty());
   return true;
 }
@@ -244,26 +283,24 @@ void start_tofu_descriptor(Core& core, const Descriptor& d) {
 }
 
 bool send_gate_packet(Core& core, const BarrierGate& gate, const GateValue& value) {
-  OwnerlessRequest request;
-  request.descriptor.kind = DescriptorKind::kTofuGate;
-  request.descriptor.interface_index = kTofuInterface;
-  request.descriptor.match_bits = gate.remote_target;
-  request.descriptor.hdr_data = gate.id;
-  request.descriptor.length = sizeof value;
-  request.gate_value = std::make_unique<std::byte[]>(sizeof value);
-  std::memcpy(request.gate_value.get(), &value, sizeof value);
+  Descriptor d;
+  d.kind = DescriptorKind::kTofuGate;
+  d.interface_index = kTofuInterface;
+  d.match_bits = gate.remote_target;
+  d.hdr_data = gate.id;
+  d.length = gate_value_bytes(value);
   Peer* peer = nullptr;
   if (find_owner(core, gate.remote_target, &peer) != FindResult::kLater) {
-    return send_gate_to_owner(core, peer, std::move(request));
+    return send_gate_to_owner(core, peer, d, &value, nullptr);
   }
-  wait_for_owner(core, std::move(request));
+  wait_for_owner(core, {d, copy_of(value)});
   return true;
 }
 
 void start_towards(Core& core, Peer* peer, OwnerlessRequest request) {
   const Descriptor d = request.descriptor;
   if (d.kind == DescriptorKind::kTofuGate) {
-    if (!send_gate_to_owner(core, peer, std::move(request))) fail_barrier(core, d.hdr_data);
+    if (!send_gate_to_owner(core, peer, d, nullptr, std::move(request.gate_value))) fail_barrier(core, d.hdr_data);
   } else if (VirtualControlQueue* vcq = core.tofu->vcq(d.md_handle)) {
     send_to_owner(core, peer, *vcq, d);
   }

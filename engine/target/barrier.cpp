@@ -201,10 +201,13 @@ void pass_gate(Core& core, std::uint32_t number) {
 void receive_gate_packet(Core& core, const PacketHeader& header, const std::byte* payload) {
   BarrierGate* gate = core.tofu != nullptr ? core.tofu->gate(header.initiator_rank) : nullptr;
   GateValue value;
-  const bool good = gate != nullptr && gate->remote_source == header.hdr_data && header.length == sizeof value &&
-                    header.payload_bytes == sizeof value && gate->packets.size() < kMostWaitingInputs;
-  if (good) std::memcpy(&value, payload, sizeof value);
-  if (!good || !is_sane(value)) return core.counters.add(Counter::kPacketsRefusedMalformed);
+  const std::uint32_t bytes = header.payload_bytes;
+  const bool good = gate != nullptr && gate->remote_source == header.hdr_data && header.length == bytes &&
+                    bytes >= kLeastGateBytes && bytes <= sizeof value && gate->packets.size() < kMostWaitingInputs;
+  if (good) std::memcpy(&value, payload, bytes);
+  if (!good || !is_sane(value) || bytes != gate_value_bytes(value)) {
+    return core.counters.add(Counter::kPacketsRefusedMalformed);
+  }
   gate->packets.push_back(value);
   count_inputs(core, *gate);
 }

@@ -39,24 +39,23 @@ bool is_sane(const PacketHeader& header) {
   return is_armw(header) && header.payload_bytes == header.length + operand_bytes(header);
 }
 
-AnswerContent content_of(const Arrival& arrival) {
+AnswerContent content_of(const PacketHeader& header, NiFail fail) {
   AnswerContent content;
   content.ordered = true;  // 2.2.10: local notices are in the order of posting.
-  content.operation_id = arrival.header.operation_id;
-  content.fail = arrival.fail;
-  const bool is_put = arrival.header.type == PacketType::kTofuPut;
-  content.mlength = arrival.fail == NiFail::kOk ? arrival.header.length : 0;
-  content.remote_offset = arrival.header.remote_offset + (is_put ? arrival.header.length : 0);
+  content.operation_id = header.operation_id;
+  content.fail = fail;
+  const bool is_put = header.type == PacketType::kTofuPut;
+  content.mlength = fail == NiFail::kOk ? header.length : 0;
+  content.remote_offset = header.remote_offset + (is_put ? header.length : 0);
   return content;
 }
 
 /// Tells the initiator, in order with the answers.
-void tell(Core& core, Peer& peer, const Arrival& arrival) {
-  const PacketHeader& header = arrival.header;
-  if ((header.flags & kFlagAnswerWanted) != 0) return send_answer(core, peer, content_of(arrival));
-  if (arrival.fail == NiFail::kOk) return;
+void tell(Core& core, Peer& peer, const PacketHeader& header, NiFail fail) {
+  if ((header.flags & kFlagAnswerWanted) != 0) return send_answer(core, peer, content_of(header, fail));
+  if (fail == NiFail::kOk) return;
   PacketHeader fault = stamped_header(core, PacketType::kTofuFault);
-  fault.ni_fail_type = static_cast<std::uint8_t>(arrival.fail);
+  fault.ni_fail_type = static_cast<std::uint8_t>(fail);
   fault.pt_index = header.pt_index & 0xff;
   fault.initiator_rank = queue_number(header.hdr_data);
   fault.hdr_data = make_tofu_id(TofuIdKind::kVcq, core.tofu != nullptr ? core.tofu->coordinates : Coordinates{},
@@ -72,31 +71,16 @@ void refuse(Core& core, Peer& peer, Arrival& arrival, NiFail fail) {
   arrival.received = header.payload_bytes;
   const bool more = header.type == PacketType::kTofuPut && !is_placed(header) && arrival.received < header.length;
   arrival.mode = more ? ArrivalMode::kDiscard : ArrivalMode::kIdle;
-  tell(core, peer, arrival);
+  tell(core, peer, header, fail);
 }
 
 void finish(Core& core, Peer& peer, Arrival& arrival) {
   arrival.mode = ArrivalMode::kIdle;
   complete_tofu_arrival(core, peer, arrival, arrival.fail);
-  tell(core, peer, arrival);
+  tell(core, peer, arrival.header, arrival.fail);
 }
 
-void run_armw(Core& core, Peer& peer, Arrival& arrival, const std::byte* payload) {
-  std::array<std::byte, kOperandBytes + 8> data;  // A private copy: the peer may still write the packet.
-  std::array<std::byte, 8> fetched{};
-  std::memcpy(data.data(), payload, arrival.header.payload_bytes);
-  const std::uint32_t operand = operand_bytes(arrival.header);
-  const bool aligned =
-      deliver_atomic(arrival, data.data() + operand, operand != 0 ? data.data() : nullptr, fetched.data());
-  if (!aligned) arrival.fail = NiFail::kBadStadd;
-  arrival.mode = ArrivalMode::kIdle;
-  complete_tofu_arrival(core, peer, arrival, arrival.fail);
-  if (arrival.fail != NiFail::kOk) return tell(core, peer, arrival);
-  send_answer_data(core, peer, content_of(arrival), fetched.data());
-}
-
-Notice notice_of(const Arrival& arrival) {
-  const PacketHeader& header = arrival.header;
+Notice notice_of(const PacketHeader& header) {
   Notice notice;
   notice.vcq_id = header.hdr_data;
   notice.edata = header.pt_index & 0xff;
@@ -120,7 +104,7 @@ void post_to(Core& core, Handle vcq_handle, const Notice& notice) {
 void await_notice(Core& core, Peer& peer, const Arrival& arrival) {
   if ((arrival.header.pt_index & kTofuRemoteNotice) == 0) return;
   const Handle handle = core.tofu->vcq_of_number(arrival.header.initiator_rank)->handle;
-  peer.held_notices.push_back({handle, notice_of(arrival), true});
+  peer.held_notices.push_back({handle, notice_of(arrival.header), true});
 }
 
 /// The data of the oldest get that is awaited has left, or never will: what waited for it is told.
@@ -134,14 +118,22 @@ void release_notices(Core& core, Peer& peer, NiFail fail) {
   }
 }
 
-void tell_target(Core& core, Peer& peer, const Arrival& arrival, NiFail fail) {
-  if ((arrival.header.pt_index & kTofuRemoteNotice) == 0) return;
-  if (arrival.header.type == PacketType::kTofuGet) return release_notices(core, peer, fail);
-  const VirtualControlQueue* vcq = core.tofu->vcq_of_number(arrival.header.initiator_rank);
-  if (vcq == nullptr || fail != NiFail::kOk) return;
-  const std::size_t held = peer.held_notices.size();
-  if (held == 0 || held >= kMostHeldNotices) return post_to(core, vcq->handle, notice_of(arrival));
-  peer.held_notices.push_back({vcq->handle, notice_of(arrival), false});
+/// What the VCQ that a request was for hears of its success: the remote notice, unless the data of a get is to leave
+/// first, and session steps.
+void tell_target(Core& core, Peer& peer, const PacketHeader& header, VirtualControlQueue& vcq) {
+  const bool is_get = header.type == PacketType::kTofuGet;
+  if ((header.pt_index & kTofuRemoteNotice) != 0 && !is_get) {
+    const std::size_t held = peer.held_notices.size();
+    if (held == 0 || held >= kMostHeldNotices) {
+      post_notice(core, vcq, notice_of(header));
+    } else {
+      peer.held_notices.push_back({vcq.handle, notice_of(header), false});
+    }
+  }
+  const std::uint32_t steps = header.pt_index >> kTofuStepsShift;
+  if (vcq.session && steps != 0 && header.type == PacketType::kTofuPut) {
+    vcq.steps.add_success_on_duty(steps, core.fired);
+  }
 }
 
 void run_get(Core& core, Peer& peer, Arrival& arrival) {
@@ -149,24 +141,91 @@ void run_get(Core& core, Peer& peer, Arrival& arrival) {
   reply.mode = ArrivalMode::kDeliver;
   arrival.mode = ArrivalMode::kIdle;
   await_notice(core, peer, reply);
-  send_reply(core, peer, kTofuInterface, content_of(reply), reply);
+  send_reply(core, peer, kTofuInterface, content_of(reply.header, reply.fail), reply);
+}
+
+/// The region that a request to a VCQ of ours is about; nullptr, with `fail` set, if it may not have it.
+RegisteredRegion* find_target(const Core& core, const PacketHeader& header, NiFail* fail) {
+  const StaddAccess access{fresh(header.remote_offset), fresh(header.length), header.type};
+  return find_region(core.tofu->queue(header.initiator_rank)->stadds, access, fail);
 }
 
 /// Finds what the request is about. @return kOk with entry, offset and mlength set
 NiFail locate(Core& core, Arrival& arrival) {
   const PacketHeader& header = arrival.header;
-  const std::uint32_t number = header.initiator_rank;
-  if (core.tofu == nullptr || core.tofu->vcq_of_number(number) == nullptr) return NiFail::kUndeliverable;
+  if (core.tofu == nullptr || core.tofu->vcq_of_number(header.initiator_rank) == nullptr) return NiFail::kUndeliverable;
   // A put or get of nothing touches no memory, so it needs none.
   NiFail fail = NiFail::kOk;
-  RegisteredRegion* region = find_region(core.tofu->queue(number)->stadds,
-                                         {fresh(header.remote_offset), fresh(header.length), header.type}, &fail);
+  RegisteredRegion* region = find_target(core, header, &fail);
   if (region == nullptr) return fail;
   arrival.entry = region;
   arrival.offset = stadd_offset(header.remote_offset);
   arrival.mlength = header.length;
   ++region->pending;
   return NiFail::kOk;
+}
+
+/// Writes the last piece of a put: its last cache line in the end (6.1.3.1).
+bool write_end(const MemorySegment& segment, std::uint64_t offset, Payload payload, std::uint32_t bytes) {
+  if (bytes == 0) return true;
+  const auto end = reinterpret_cast<std::uintptr_t>(segment.address(offset + bytes));
+  const std::uint64_t body = bytes - tofu_tail_bytes(end, bytes);
+  if (body != 0 && !segment.write(offset, payload, body)) return false;
+  return segment.write(offset + body, payload.behind(body), bytes - body);
+}
+
+/// A put that lies whole in its packet is over before the next packet: it goes through the same steps and needs no
+/// state. Most puts are such ones.
+/// @return false: receive_tofu_request has to go the whole way; it may write the same once more
+bool receive_whole_put(Core& core, Peer& peer, const PacketHeader& header, Payload payload) {
+  VirtualControlQueue* vcq = core.tofu != nullptr ? core.tofu->vcq_of_number(header.initiator_rank) : nullptr;
+  if (vcq == nullptr) return false;
+  NiFail fail = NiFail::kOk;
+  const RegisteredRegion* region = find_target(core, header, &fail);
+  if (region == nullptr) return false;
+  if (!write_end(region->segment, stadd_offset(header.remote_offset), payload, header.payload_bytes)) return false;
+  core.counters.add(Counter::kPutsMatched);
+  core.counters.add(Counter::kBytesReceived, header.payload_bytes);
+  ++core.activity;
+  tell_target(core, peer, header, *vcq);
+  if ((header.flags & kFlagAnswerWanted) != 0) send_answer(core, peer, content_of(header, NiFail::kOk));
+  return true;
+}
+
+/// What an ARMW does to its word. @param fetched  what that was before
+NiFail compute(const PacketHeader& header, std::byte* word, const std::byte* payload, std::byte* fetched) {
+  std::array<std::byte, kOperandBytes + 8> data;  // A private copy: the peer may still write the packet.
+  std::memcpy(data.data(), payload, header.payload_bytes);
+  const std::uint32_t operand = operand_bytes(header);
+  const AtomicRequest request{static_cast<AtomicOperation>(header.atomic_operation),
+                              static_cast<AtomicType>(header.atomic_type),
+                              word,
+                              data.data() + operand,
+                              fetched,
+                              operand != 0 ? data.data() : nullptr,
+                              1};
+  const AtomicResult result = execute_atomic(request);
+  if (result == AtomicResult::kFault) return NiFail::kSegv;
+  return result == AtomicResult::kDone ? NiFail::kOk : NiFail::kBadStadd;  // Not aligned.
+}
+
+/// An ARMW is one packet, and over before the next.
+void receive_armw(Core& core, Peer& peer, const PacketHeader& header, const std::byte* payload) {
+  VirtualControlQueue* vcq = core.tofu != nullptr ? core.tofu->vcq_of_number(header.initiator_rank) : nullptr;
+  NiFail fail = NiFail::kUndeliverable;
+  const RegisteredRegion* region = vcq != nullptr ? find_target(core, header, &fail) : nullptr;
+  if (region == nullptr) {
+    core.counters.add(Counter::kHeadersDropped);
+    return tell(core, peer, header, fail);
+  }
+  core.counters.add(Counter::kAtomicsMatched);
+  core.counters.add(Counter::kBytesReceived, header.payload_bytes);
+  ++core.activity;
+  std::array<std::byte, 8> fetched{};
+  fail = compute(header, region->segment.address(stadd_offset(header.remote_offset)), payload, fetched.data());
+  if (fail != NiFail::kOk) return tell(core, peer, header, fail);
+  tell_target(core, peer, header, *vcq);
+  send_answer_data(core, peer, content_of(header, NiFail::kOk), fetched.data());
 }
 
 }  // namespace
@@ -179,15 +238,15 @@ void receive_tofu_request(Core& core, Peer& peer, const PacketHeader& header, Pa
   if (!is_sane(header) || peer.answer_count >= kMostWaitingAnswers) {
     return core.counters.add(Counter::kPacketsRefusedMalformed);
   }
+  if (header.type == PacketType::kTofuArmw) return receive_armw(core, peer, header, payload.here());
+  const bool whole = header.type == PacketType::kTofuPut && !is_placed(header) && header.payload_bytes == header.length;
+  if (whole && payload.is_here() && receive_whole_put(core, peer, header, payload)) return;
   Arrival& arrival = peer.request_stream;
   begin_arrival(arrival, header, peer.id);
   const NiFail fail = locate(core, arrival);
   if (fail != NiFail::kOk) return refuse(core, peer, arrival, fail);
-  core.counters.add(header.type == PacketType::kTofuPut   ? Counter::kPutsMatched
-                    : header.type == PacketType::kTofuGet ? Counter::kGetsMatched
-                                                          : Counter::kAtomicsMatched);
+  core.counters.add(header.type == PacketType::kTofuGet ? Counter::kGetsMatched : Counter::kPutsMatched);
   core.counters.add(Counter::kBytesReceived, header.payload_bytes);
-  if (header.type == PacketType::kTofuArmw) return run_armw(core, peer, arrival, payload.here());
   if (header.type == PacketType::kTofuGet) return run_get(core, peer, arrival);
   if (is_placed(header)) return finish(core, peer, arrival);
   if (!payload.is_here()) {
@@ -201,16 +260,13 @@ void receive_tofu_request(Core& core, Peer& peer, const PacketHeader& header, Pa
 }
 
 void deliver_tofu_payload(Core& core, Peer& peer, Arrival& arrival, Payload payload, std::uint32_t bytes) {
-  const bool last = arrival.received + bytes == arrival.header.length;
-  if (last && bytes > 0) {
-    const std::byte* const end = arrival.entry->segment.address(arrival.offset + arrival.header.length);
-    const std::uint64_t body = bytes - tofu_tail_bytes(reinterpret_cast<std::uintptr_t>(end), bytes);
-    deliver_payload(arrival, payload, body);
-    deliver_payload(arrival, payload.behind(body), bytes - body);
-  } else {
-    deliver_payload(arrival, payload, bytes);
+  if (arrival.received + bytes != arrival.header.length) return deliver_payload(arrival, payload, bytes);
+  const bool good = arrival.fail == NiFail::kOk;
+  if (good && !write_end(arrival.entry->segment, arrival.offset + arrival.received, payload, bytes)) {
+    arrival.fail = fail_of_storing(payload);
   }
-  if (last) finish(core, peer, arrival);
+  arrival.received += bytes;
+  finish(core, peer, arrival);
 }
 
 void complete_tofu_arrival(Core& core, Peer& peer, Arrival& arrival, NiFail fail) {
@@ -219,13 +275,10 @@ void complete_tofu_arrival(Core& core, Peer& peer, Arrival& arrival, NiFail fail
   arrival.entry = nullptr;
   ++core.activity;
   if (core.tofu == nullptr) return;
-  tell_target(core, peer, arrival, fail);
+  const bool is_told_get = header.type == PacketType::kTofuGet && (header.pt_index & kTofuRemoteNotice) != 0;
+  if (is_told_get) release_notices(core, peer, fail);
   VirtualControlQueue* vcq = core.tofu->vcq_of_number(header.initiator_rank);
-  if (vcq == nullptr || fail != NiFail::kOk) return;
-  const std::uint32_t steps = header.pt_index >> kTofuStepsShift;
-  if (vcq->session && steps != 0 && header.type == PacketType::kTofuPut) {
-    vcq->steps.add_success_on_duty(steps, core.fired);
-  }
+  if (vcq != nullptr && fail == NiFail::kOk) tell_target(core, peer, header, *vcq);
 }
 
 void drop_tofu_put(Arrival& arrival) {
@@ -242,7 +295,7 @@ void leave_region(Core& core, const RegisteredRegion& region) {
       arrival.entry = nullptr;
       arrival.mode = ArrivalMode::kDiscard;
       arrival.fail = NiFail::kBadStadd;
-      tell(core, *peer, arrival);
+      tell(core, *peer, arrival.header, arrival.fail);
     }
     for (auto* answers : {&peer->answers, &peer->lent_answers}) {
       for (OutgoingAnswer& answer : *answers) {

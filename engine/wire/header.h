@@ -27,7 +27,7 @@ enum class PacketType : std::uint8_t {
   kTofuGet = 9,     ///< Request: read `length` bytes; `match_bits` is the initiator's STADD; always answered.
   kTofuArmw = 10,   ///< Request: payload is the value, or the operand (kOperandBytes) and the value; always answered.
   kTofuFault = 11,  ///< A put that wanted no answer failed (`ni_fail_type`); `remote_offset` is the end of its range.
-  kTofuGate = 12,   ///< One packet of a barrier; payload is a GateValue.
+  kTofuGate = 12,   ///< One packet of a barrier; payload is the part of a GateValue that is used.
 };
 
 constexpr bool is_tofu(PacketType type) { return type >= PacketType::kTofuPut && type <= PacketType::kTofuGate; }

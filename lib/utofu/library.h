@@ -14,17 +14,26 @@
 
 namespace portofu::utofu {
 
+/// What `read` gave first; nullptr: nobody has asked for it.
+template <class Value, Value (*read)()>
+inline constinit std::atomic<Value*> kept{nullptr};
+
+/// For read_once, whose rest is short enough to be everywhere.
+template <class Value, Value (*read)()>
+[[gnu::noinline, gnu::cold]] Value& read_now() {
+  Value* present = nullptr;
+  auto* made = new Value(read());
+  if (kept<Value, read>.compare_exchange_strong(present, made, std::memory_order_acq_rel)) return *made;
+  delete made;
+  return *present;
+}
+
 /// What `read` gives, kept for the life of the process. Unlike a static variable of a function it holds no lock, which
 /// a fork at the wrong moment would leave to the child.
 template <class Value, Value (*read)()>
 Value& read_once() {
-  static constinit std::atomic<Value*> kept{nullptr};
-  Value* present = kept.load(std::memory_order_acquire);
-  if (present != nullptr) return *present;
-  auto* made = new Value(read());
-  if (kept.compare_exchange_strong(present, made, std::memory_order_acq_rel)) return *made;
-  delete made;
-  return *present;
+  Value* const present = kept<Value, read>.load(std::memory_order_acquire);
+  return present != nullptr ? *present : read_now<Value, read>();
 }
 
 /// For `settings`.

@@ -22,20 +22,19 @@ int check_flags(unsigned long flags) {
   return UTOFU_SUCCESS;
 }
 
-std::size_t most_bytes(const Request& request) {
-  if (request.kind != DescriptorKind::kTofuPiggyback) return settings().max_putget_bytes;
+std::size_t most_bytes(const Request& request, const Settings& limits) {
+  if (request.kind != DescriptorKind::kTofuPiggyback) return limits.max_putget_bytes;
   return request.has_data ? kMaxPiggybackBytes : sizeof request.local;
 }
 
-int check(const Request& r) {
+int check(const Request& r, const Settings& limits) {
   if (const int rc = check_flags(r.flags); rc != UTOFU_SUCCESS) return rc;
   if (r.kind == DescriptorKind::kTofuNop) return UTOFU_SUCCESS;
   if (!is_vcq_id(r.remote_vcq_id)) return failed(UTOFU_ERR_INVALID_VCQ_ID, "not a VCQ id");
   if (r.edata >> (8 * kMaxEdataBytes) != 0) return failed(UTOFU_ERR_INVALID_EDATA, "edata is too large");
-  if (r.length > most_bytes(r)) return failed(UTOFU_ERR_INVALID_SIZE, "too many bytes");
+  if (r.length > most_bytes(r, limits)) return failed(UTOFU_ERR_INVALID_SIZE, "too many bytes");
   if (r.has_data && r.data == nullptr && r.length != 0) return failed(UTOFU_ERR_INVALID_POINTER, "lcl_data is NULL");
-  if (r.mtu > settings().max_mtu || r.gap > settings().max_gap)
-    return failed(UTOFU_ERR_INVALID_ARG, "mtu or gap is too large");
+  if (r.mtu > limits.max_mtu || r.gap > limits.max_gap) return failed(UTOFU_ERR_INVALID_ARG, "mtu or gap is too large");
   if (r.kind != DescriptorKind::kTofuArmw) return UTOFU_SUCCESS;
   if (r.armw_op < 0 || r.armw_op > UTOFU_ARMW_OP_OR) return failed(UTOFU_ERR_INVALID_OP, "no such operation");
   if (r.remote_stadd % r.length != 0) return failed(UTOFU_ERR_INVALID_STADD, "the remote address is not aligned");
@@ -143,10 +142,10 @@ void post(Core& core, VirtualControlQueue& vcq, const TofuCell& cell, void* call
   }
 }
 
-int post_request(utofu_vcq_hdl_t vcq_hdl, const Request& request, void* callback_data) {
+int post_request(utofu_vcq_hdl_t vcq_hdl, const Request& request, const Settings& limits, void* callback_data) {
   return with_vcq(vcq_hdl, [&](Core& core, VirtualControlQueue& vcq) {
     const bool delays = (request.flags & UTOFU_ONESIDED_FLAG_DELAY_START) != 0;
-    if (request.block_count > settings().toq_entries)
+    if (request.block_count > limits.toq_entries)
       return failed(UTOFU_ERR_INVALID_NUMBER, "more blocks than the TOQ has entries");
     if (!vcq.tcq.has_room(request.block_count)) return failed(UTOFU_ERR_BUSY, "the TOQ or the TCQ is full");
     if (!delays) start_delayed(core, vcq);
@@ -201,9 +200,10 @@ bool read_cell(const std::byte* at, std::size_t left, TofuCell* cell) {
 }  // namespace
 
 int submit(utofu_vcq_hdl_t vcq_hdl, const Request& request, const Destination& destination) {
-  if (const int rc = check(request); rc != UTOFU_SUCCESS) return rc;
+  const Settings& limits = settings();
+  if (const int rc = check(request, limits); rc != UTOFU_SUCCESS) return rc;
   return destination.prepares ? prepare(vcq_hdl, request, destination)
-                              : post_request(vcq_hdl, request, destination.callback_data);
+                              : post_request(vcq_hdl, request, limits, destination.callback_data);
 }
 
 }  // namespace portofu::utofu

@@ -26,7 +26,7 @@ struct Wanted {
   bool thread_safe;
 };
 
-std::uint32_t count_queues(const Tofu& tofu, std::uint32_t tni, CqMode mode) {
+std::uint32_t count_queues(Tofu& tofu, std::uint32_t tni, CqMode mode) {
   std::uint32_t count = 0;
   for (std::uint32_t cq = 0; cq < settings().cq_count; ++cq) {
     const ControlQueue* queue = tofu.queue(make_queue_number(tni, cq, 0));
@@ -36,7 +36,7 @@ std::uint32_t count_queues(const Tofu& tofu, std::uint32_t tni, CqMode mode) {
 }
 
 /// CQs that this process must leave alone when it claims one for `mode`, because the environment keeps them for others.
-std::uint32_t kept_for_others(const Tofu& tofu, std::uint32_t tni, CqMode mode) {
+std::uint32_t kept_for_others(Tofu& tofu, std::uint32_t tni, CqMode mode) {
   const auto missing = [&](CqMode other, std::uint32_t wanted) {
     const std::uint32_t have = count_queues(tofu, tni, other);
     return other == mode || have >= wanted ? 0 : wanted - have;

@@ -150,11 +150,12 @@ void ReceiveWorld::receive_gate_packet() {
   value.items.fill(input_.byte());
   std::vector<std::byte> payload(sizeof value);
   std::memcpy(payload.data(), &value, sizeof value);
+  const std::size_t used = std::min(gate_value_bytes(value), sizeof value);
   PacketHeader header = request_header(PacketType::kTofuGate);
   header.interface_index = kTofuInterface;
   header.initiator_rank = queue_number(gate_id(0, input_.below(kGates)));
   header.hdr_data = gate_id(1 + input_.below(2), 0);
-  header.length = header.payload_bytes = sizeof value;
+  header.length = header.payload_bytes = static_cast<std::uint32_t>(input_.once_in(16) ? sizeof value : used);
   spoil(header);
   payload.resize(header.payload_bytes);
   receive(source(), header, payload);

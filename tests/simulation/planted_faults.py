@@ -155,8 +155,7 @@ FAULTS = [
           "bytes <= region_bytes + 1 && offset <= region_bytes + 1 - bytes",
           "tofu_session"),
     Fault("uTofu: last bytes of a put missing", "engine/target/tofu_request.cpp",
-          "deliver_payload(arrival, payload.behind(body), bytes - body);",
-          "arrival.received += bytes - body;", "tofu_session"),
+          "return segment.write(offset + body, payload.behind(body), bytes - body);", "return true;", "tofu_session"),
     Fault("uTofu: gets under way are not counted down", "engine/initiator/tofu_report.cpp",
           "--operation.peer->gets_under_way;", ";", "tofu_session"),
     # uTofu: barrier circuits
@@ -175,7 +174,9 @@ FAULTS = [
           "operation->threshold = gate.round_inputs;",
           "operation->threshold = gate.round_inputs - gate.input_count() + 1;", "tofu_circuit"),
     Fault("uTofu: packet of a later round taken", "engine/target/barrier.cpp",
-          "combine(value, gate.packets.front());", "combine(value, gate.packets.back());", "tofu_circuit"),
+          "combine(value, gate.packets.front());",
+          "{\n      if (gate.packets.size() > 1) gate.packets.pop_front();\n"
+          "      combine(value, gate.packets.front());\n    }", "tofu_circuit"),
     Fault("uTofu: sum of negative zeros loses its sign", "engine/event/exact_sum.cpp",
           "specials_ |= other.specials_;", "specials_ |= other.specials_ & ~kSeenMinusZero | kSeenOther;",
           "tofu_circuit"),

@@ -39,7 +39,7 @@ struct DatagramEnvelope {
 static_assert(sizeof(DatagramEnvelope) == 24 && std::is_trivially_copyable_v<DatagramEnvelope>);
 
 /// "Pod" and the version of the format.
-inline constexpr std::uint32_t kDatagramMagic = 0x01646f50;
+inline constexpr std::uint32_t kDatagramMagic = 0x02646f50;
 
 /// Fills in the checksum.
 void seal_envelope(DatagramEnvelope& envelope);

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <map>
+#include <vector>
 
 namespace portofu {
 namespace {
@@ -71,6 +72,25 @@ TEST_F(StaddTableTest, Directory__knows_every_region_as_long_as_it_is_registered
   EXPECT_EQ(directory.regions.size(), 1u);
   gone = told.take_any_of(1);
   EXPECT_TRUE(directory.regions.empty());
+}
+
+/// More regions than the table keeps near, some with the same place there.
+TEST_F(StaddTableTest, Many_regions__are_found_in_any_order_and_not_when_they_are_gone) {
+  std::vector<std::uint64_t> stadds;
+  for (std::uint64_t i = 0; i < 40; ++i) stadds.push_back(add(64 * i, 64));
+  for (int round = 0; round < 3; ++round) {
+    for (std::uint64_t i = 0; i < 40; ++i) {
+      const std::uint64_t one = i * 23 % 40;
+      ASSERT_NE(table.find(stadds[one]), nullptr);
+      EXPECT_EQ(table.find(stadds[one])->start, memory.data() + 64 * one);
+    }
+  }
+  for (std::uint64_t i = 0; i < 40; i += 2) {
+    ASSERT_NE(table.find(stadds[i]), nullptr) << "it is near";
+    ASSERT_TRUE(remove(stadds[i]));
+    EXPECT_EQ(table.find(stadds[i]), nullptr);
+  }
+  for (std::uint64_t i = 0; i < 40; ++i) EXPECT_EQ(table.find(stadds[i]) != nullptr, i % 2 == 1) << i;
 }
 
 TEST_F(StaddTableTest, Part_of_a_region__has_the_same_stag) {

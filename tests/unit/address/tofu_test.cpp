@@ -4,7 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <map>
+#include <utility>
+#include <vector>
 
 namespace portofu {
 namespace {
@@ -50,6 +53,51 @@ TEST_F(TofuTest, Queue__is_claimed_once_and_found_by_its_numbers) {
   EXPECT_EQ(tofu.queue(make_queue_number(2, 5, 0)), nullptr);
   EXPECT_TRUE(directory.owners.empty());
   EXPECT_NE(tofu.claim_queue(2, 5, CqMode::kShared), nullptr);
+}
+
+/// Queues whose numbers share a place among the near ones.
+TEST_F(TofuTest, Queues__are_found_in_turns_and_not_when_they_are_released) {
+  const std::vector<std::pair<std::uint32_t, std::uint32_t>> names{{0, 0}, {0, 8}, {8, 0}, {8, 8}, {5, 3}};
+  std::vector<ControlQueue*> queues;
+  for (const auto& [tni, cq] : names) queues.push_back(tofu.claim_queue(tni, cq, CqMode::kShared));
+  const auto found = [&](std::size_t i) {
+    return tofu.queue(make_queue_number(names[i].first, names[i].second, 1 + static_cast<std::uint32_t>(i)));
+  };
+  for (int round = 0; round < 2; ++round) {
+    for (std::size_t i = 0; i < names.size(); ++i) EXPECT_EQ(found(i), queues[i]) << i;
+  }
+  ASSERT_EQ(found(1), queues[1]);
+  tofu.release_queue(names[1].first, names[1].second);
+  EXPECT_EQ(found(1), nullptr);
+  EXPECT_EQ(found(0), queues[0]);
+  tofu.release_queue(names[2].first, names[2].second);  // Another one is near in its place.
+  EXPECT_EQ(found(2), nullptr);
+  EXPECT_EQ(found(0), queues[0]);
+  EXPECT_EQ(found(3), queues[3]);
+}
+
+TEST_F(TofuTest, Near_owner__is_forgotten_with_whatever_may_change_it) {
+  const std::uint64_t id = make_tofu_id(TofuIdKind::kVcq, {9, 9, 9, 0, 0, 0}, make_queue_number(1, 2, 3));
+  const std::uint64_t gate = make_tofu_id(TofuIdKind::kVbg, kHere, make_queue_number(4, 20, 0));
+  auto* const peer = reinterpret_cast<Peer*>(&tofu);  // Nobody looks at it.
+  const auto keep = [&] {
+    tofu.keep_near_owner(id, *peer);
+    EXPECT_EQ(tofu.near_owner(id), peer);
+    EXPECT_EQ(tofu.near_owner(id + 1), nullptr) << "another component may have another owner to come";
+  };
+  EXPECT_EQ(tofu.near_owner(id), nullptr);
+  ProcessId owner;
+  const std::vector<std::function<void()>> changes{[&] { tofu.forget_owner(id); },
+                                                   [&] { tofu.ask_owner(id, &owner); },
+                                                   [&] { ASSERT_NE(tofu.claim_queue(2, 5, CqMode::kShared), nullptr); },
+                                                   [&] { tofu.release_queue(2, 5); },
+                                                   [&] { ASSERT_NE(tofu.claim_gate(gate), nullptr); },
+                                                   [&] { tofu.release_gate(gate); }};
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    keep();
+    changes[i]();
+    EXPECT_EQ(tofu.near_owner(id), nullptr) << i;
+  }
 }
 
 TEST_F(TofuTest, Queue_of_another_process__is_not_claimed) {

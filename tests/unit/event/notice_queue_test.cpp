@@ -119,6 +119,40 @@ TEST(OwnNoticeQueue, Notices__are_read_in_order_with_those_of_the_mrq) {
   EXPECT_EQ(own.front(mrq), nullptr);
 }
 
+TEST(MessageReceiveQueue, Notices__come_in_order_while_the_ring_grows_and_goes_round) {
+  MessageReceiveQueue mrq(1000);
+  std::uint64_t posted = 0, read = 0;
+  Notice notice;
+  for (const std::uint64_t waiting : {3u, 64u, 65u, 130u, 7u, 999u, 1000u, 0u, 100u}) {
+    for (; posted - read < waiting; ++posted) ASSERT_TRUE(mrq.post(Notice{.edata = posted}));
+    // Halfway round, so that it grows with its beginning in the middle.
+    for (; posted - read > waiting / 2; ++read) {
+      ASSERT_TRUE(mrq.read(&notice));
+      ASSERT_EQ(notice.edata, read);
+    }
+  }
+  for (; read < posted; ++read) {
+    ASSERT_TRUE(mrq.read(&notice));
+    ASSERT_EQ(notice.edata, read);
+  }
+  EXPECT_FALSE(mrq.read(&notice));
+  EXPECT_TRUE(mrq.is_empty());
+}
+
+TEST(MessageReceiveQueue, Full__loses_what_is_posted_until_one_is_read) {
+  for (const std::uint32_t entries : {1u, 16u, 64u, 100u}) {
+    MessageReceiveQueue mrq(entries);
+    for (std::uint32_t i = 0; i < entries; ++i) ASSERT_TRUE(mrq.post(Notice{.edata = i})) << entries;
+    EXPECT_FALSE(mrq.post(Notice{.edata = 7777})) << entries;
+    EXPECT_EQ(mrq.posted(), entries);
+    Notice notice;
+    ASSERT_TRUE(mrq.read(&notice));
+    EXPECT_EQ(notice.edata, 0u);
+    EXPECT_TRUE(mrq.post(Notice{.edata = 8888})) << entries;
+    EXPECT_FALSE(mrq.post(Notice{.edata = 7777})) << entries;
+  }
+}
+
 TEST(OwnNoticeQueue, Full__has_no_room_until_one_is_read) {
   const MessageReceiveQueue mrq(16);
   OwnNoticeQueue own;

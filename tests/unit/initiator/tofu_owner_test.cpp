@@ -2,11 +2,16 @@
 
 #include "engine/initiator/tofu_owner.h"
 
+#include <cstring>
+
+#include "engine/address/guarded_copy.h"
+#include "engine/initiator/connect.h"
 #include "engine/initiator/send.h"
 #include "engine/initiator/tofu_send.h"
 #include "engine/loop.h"
 #include "engine/target/barrier.h"
 #include "tests/unit/support/core_fixture.h"
+#include "tests/unit/support/faulty_memory.h"
 
 namespace portofu {
 namespace {
@@ -40,17 +45,22 @@ class TofuOwnerTest : public CoreTest {
     wire.room = FakeWire::kPlentyOfRoom;
   }
 
-  /// A put of 8 bytes that says its number.
-  void put(std::uint64_t number, std::uint64_t target = kRemoteVcq, std::uint64_t notices = 0) {
+  /// Of 8 bytes, with a place in the TCQ.
+  Descriptor put_of(DescriptorKind kind, std::uint64_t target, std::uint64_t notices) const {
     Descriptor d;
-    d.kind = DescriptorKind::kTofuPiggyback;
+    d.kind = kind;
     d.interface_index = kTofuInterface;
     d.md_handle = vcq->handle;
     d.match_bits = target;
-    d.remote_offset = number;
     d.length = 8;
     d.hdr_data = kTofuTcqNotice | notices;
     d.local_get_offset = vcq->tcq.take(nullptr, true);
+    return d;
+  }
+  /// A put that says its number.
+  void put(std::uint64_t number, std::uint64_t target = kRemoteVcq, std::uint64_t notices = 0) {
+    Descriptor d = put_of(DescriptorKind::kTofuPiggyback, target, notices);
+    d.remote_offset = number;
     start_descriptor(core, d);
   }
   std::vector<std::uint64_t> sent_numbers() {
@@ -106,6 +116,57 @@ TEST_F(TofuOwnerTest, Other_owners__are_served_meanwhile) {
   EXPECT_EQ(sent_numbers(), (std::vector<std::uint64_t>{2}));
 }
 
+TEST_F(TofuOwnerTest, Owner_that_was_found__is_asked_for_again_when_it_is_lost) {
+  directory.result = FindResult::kFound;
+  put(1);
+  put(2);
+  EXPECT_EQ(directory.asked, 1) << "it is known";
+  EXPECT_EQ(sent_numbers(), (std::vector<std::uint64_t>{1, 2}));
+  lose_peer(core, core.peer({0x0a000001, 2}));
+  directory.result = FindResult::kNobody;
+  put(3, kRemoteVcq, kTofuLocalNotice);
+  EXPECT_EQ(directory.asked, 2);
+  EXPECT_EQ(notices(), (std::vector<NiFail>{NiFail::kUndeliverable}));
+}
+
+/// What a short request needs is had at once or not at all: what cannot leave waits as if nothing had been tried.
+TEST_F(TofuOwnerTest, Short_requests_without_room__wait_and_leave_in_order) {
+  directory.result = FindResult::kFound;
+  put(1);
+  wire.room = 0;
+  put(2, kRemoteVcq, kTofuLocalNotice);
+  put(3);
+  EXPECT_EQ(core.outstanding.open_count(), 1u) << "the one that wants an answer";
+  EXPECT_EQ(tcq_entries(), 1);
+  wire.room = FakeWire::kPlentyOfRoom;
+  put(4);
+  cycle();
+  EXPECT_EQ(sent_numbers(), (std::vector<std::uint64_t>{1, 2, 3, 4}));
+  EXPECT_EQ(tcq_entries(), 3);
+  lose_peer(core, core.peer({0x0a000001, 2}));
+  EXPECT_EQ(core.outstanding.open_count(), 0u);
+}
+
+TEST_F(TofuOwnerTest, Put_from_memory_that_is_gone__is_told_by_the_TCQ_and_sends_nothing) {
+  directory.result = FindResult::kFound;
+  put(1);
+  wire.sent.clear();
+  EXPECT_EQ(tcq_entries(), 1);
+  install_fault_guard();
+  const FaultyMemory gone;
+  std::uint64_t stadd = 0;
+  core.tofu->queue(queue_number(vcq->id))->stadds.add({2, gone.edge(), 64, false}, &stadd);
+  Descriptor d = put_of(DescriptorKind::kTofuPut, kRemoteVcq, kTofuLocalNotice);
+  d.local_offset = stadd;
+  start_descriptor(core, d);
+  void* data = nullptr;
+  NiFail fail = NiFail::kOk;
+  ASSERT_TRUE(vcq->tcq.read(&data, &fail));
+  EXPECT_EQ(fail, NiFail::kSegv);
+  EXPECT_TRUE(wire.sent.empty());
+  EXPECT_EQ(core.outstanding.open_count(), 0u);
+}
+
 // 2.2.12: the descriptor has left our side, so the TCQ says nothing of it; the local notice does.
 TEST_F(TofuOwnerTest, No_answer__ends_all_that_waited) {
   put(1, kRemoteVcq, kTofuLocalNotice);
@@ -155,11 +216,45 @@ TEST_F(TofuOwnerTest, Packets_of_a_gate__wait_likewise_and_fail_their_barrier_if
     directory.result = end;
     cycle();
     EXPECT_EQ(wire.sent.size(), end == FindResult::kFound ? 1u : 0u);
+    for (const FakePacket& packet : wire.sent) EXPECT_EQ(packet.payload.size(), gate_value_bytes(value));
     EXPECT_EQ(gate.state, end == FindResult::kFound ? BarrierState::kRunning : BarrierState::kCompleted);
     EXPECT_EQ(gate.result.failed, end == FindResult::kFound ? 0 : 1);
     wire.sent.clear();
     core.tofu->release_gate(gate.id);
   }
+}
+
+TEST_F(TofuOwnerTest, Packet_of_a_gate_without_room__waits_with_what_it_carries) {
+  directory.result = FindResult::kFound;
+  put(1);
+  wire.sent.clear();
+  BarrierGate& gate = *core.tofu->claim_gate(make_tofu_id(TofuIdKind::kVbg, {}, make_queue_number(0, 0, 1)));
+  gate.set_id = gate.id;
+  gate.remote_target = gate.remote_source = kRemoteGate;
+  gate.configured = true;
+  for (const std::uint8_t sums : {0, 3}) {
+    GateValue value;
+    value.operation = sums != 0 ? ReduceOperation::kBfpsum : ReduceOperation::kSum;
+    value.item_count = sums != 0 ? sums : 2;
+    value.items = {11, 12};
+    for (ExactSum& sum : value.sums) sum.add(0.75);
+    wire.room = 0;
+    start_barrier(core, gate, value);
+    EXPECT_TRUE(wire.sent.empty());
+    value = GateValue();
+    wire.room = FakeWire::kPlentyOfRoom;
+    cycle();
+    ASSERT_EQ(wire.sent.size(), 1u);
+    const FakePacket packet = wire.take();
+    ASSERT_EQ(packet.payload.size(), packet.header.length);
+    std::memcpy(&value, packet.payload.data(), packet.payload.size());
+    EXPECT_EQ(packet.payload.size(), gate_value_bytes(value));
+    EXPECT_EQ(value.item_count, sums != 0 ? sums : 2);
+    EXPECT_EQ(value.items[1], 12u);
+    EXPECT_EQ(value.sums[2].value(), sums != 0 ? 0.75 : 0.0);
+    gate.state = BarrierState::kIdle;
+  }
+  core.tofu->release_gate(gate.id);
 }
 
 TEST_F(TofuOwnerTest, Owner_that_is_learned__needs_no_request) {

@@ -2,6 +2,7 @@
 
 #include "engine/target/barrier.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "engine/loop.h"
@@ -46,16 +47,21 @@ class BarrierTest : public CoreTest {
   }
 
   void receive_value(const GateValue& made, std::uint64_t source = kStranger) {
+    receive_bytes(made, gate_value_bytes(made), source);
+  }
+
+  /// A packet with the first `bytes` bytes of a value.
+  void receive_bytes(const GateValue& made, std::size_t bytes, std::uint64_t source = kStranger) {
     PacketHeader header{};
     header.type = PacketType::kTofuGate;
     header.interface_index = kTofuInterface;
     header.initiator_rank = queue_number(relay->id);
     header.hdr_data = source;
-    header.length = header.payload_bytes = sizeof made;
+    header.length = header.payload_bytes = static_cast<std::uint32_t>(bytes);
     header.uid = kPeerUid;
     header.job_key = kJobKey;
-    std::vector<std::byte> payload(sizeof made);
-    std::memcpy(payload.data(), &made, sizeof made);
+    std::vector<std::byte> payload(bytes);
+    std::memcpy(payload.data(), &made, std::min(bytes, sizeof made));
     receive(header, payload);
     run();
   }
@@ -143,16 +149,45 @@ TEST_F(BarrierTest, Packets_that_no_circuit_sends__are_refused) {
   EXPECT_EQ(refused(), 1u);
   GateValue wrong = value(ReduceOperation::kSum, {1});
   wrong.item_count = kMaxReduceItems + 1;
-  receive_value(wrong);
+  receive_bytes(wrong, sizeof wrong);
   EXPECT_EQ(refused(), 2u);
   wrong.item_count = kMaxReduceSums + 1;
   wrong.operation = ReduceOperation::kBfpsum;
-  receive_value(wrong);
+  receive_bytes(wrong, sizeof wrong);
   EXPECT_EQ(refused(), 3u);
   wrong.operation = static_cast<ReduceOperation>(0);
-  receive_value(wrong);
+  receive_bytes(wrong, sizeof wrong);
   EXPECT_EQ(refused(), 4u);
   EXPECT_TRUE(relay->packets.empty());
+}
+
+TEST_F(BarrierTest, Packets_of_another_length_than_their_operation_uses__are_refused) {
+  connect_through_stranger();
+  GateValue sums = value(ReduceOperation::kBfpsum, {});
+  sums.item_count = 2;
+  std::uint64_t refused_before = refused();
+  for (const GateValue& one : {GateValue(), value(ReduceOperation::kSum, {1, 2}), sums}) {
+    const std::size_t right = gate_value_bytes(one);
+    for (const std::size_t bytes : {std::size_t{0}, right - 1, right + 1, right + 8, sizeof one, sizeof one + 1}) {
+      receive_bytes(one, bytes);
+      EXPECT_EQ(refused(), ++refused_before) << right << ' ' << bytes;
+    }
+    EXPECT_TRUE(relay->packets.empty());
+  }
+}
+
+TEST_F(BarrierTest, Packet__carries_what_its_operation_uses) {
+  connect_through_stranger();
+  GateValue sums = value(ReduceOperation::kBfpsum, {});
+  sums.item_count = 1;
+  sums.sums[0].add(0.5);
+  EXPECT_EQ(gate_value_bytes(GateValue()), 8u);
+  EXPECT_EQ(gate_value_bytes(value(ReduceOperation::kMaxloc, {3, 4})), 24u);
+  EXPECT_EQ(gate_value_bytes(sums), 56 + sizeof(ExactSum));
+  receive_value(sums);
+  ASSERT_EQ(relay->packets.size(), 1u);
+  EXPECT_EQ(relay->packets.front().sums[0].value(), 0.5);
+  EXPECT_EQ(relay->packets.front().sums[1].value(), 0.0) << "what did not come is nothing";
 }
 
 TEST_F(BarrierTest, Packets_without_end__are_refused) {

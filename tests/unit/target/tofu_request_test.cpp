@@ -4,6 +4,9 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
+#include <cstring>
+
 #include "engine/address/guarded_copy.h"
 #include "engine/initiator/connect.h"
 #include "engine/loop.h"
@@ -11,6 +14,7 @@
 
 #include "tests/unit/segment/segment_directory.h"
 #include "tests/unit/support/core_fixture.h"
+#include "tests/unit/support/faulty_memory.h"
 
 namespace portofu {
 namespace {
@@ -48,6 +52,19 @@ class TofuRequestTest : public CoreTest {
     header.job_key = kJobKey;
     if (type == PacketType::kTofuPut) header.payload_bytes = static_cast<std::uint32_t>(length);
     return header;
+  }
+
+  PacketHeader armw(AtomicOperation operation, std::uint32_t operation_id, std::uint16_t flags) const {
+    PacketHeader header = request(PacketType::kTofuArmw, 8, flags, operation_id);
+    header.atomic_operation = static_cast<std::uint8_t>(operation);
+    header.atomic_type = static_cast<std::uint8_t>(AtomicType::kUint64);
+    header.payload_bytes = 8;
+    return header;
+  }
+  static std::vector<std::byte> bytes_of(std::initializer_list<std::uint64_t> words) {
+    std::vector<std::byte> bytes(8 * words.size());
+    std::memcpy(bytes.data(), words.begin(), bytes.size());
+    return bytes;
   }
 
   /// Kinds of all notices in the MRQ.
@@ -196,6 +213,77 @@ TEST_F(TofuRequestTest, Put_of_several_packets_at_its_sender__is_offered_its_pla
   EXPECT_TRUE(wire.taken_back.empty());
   leave_region(core, *region);
   EXPECT_EQ(wire.taken_back, std::vector<ProcessId>{kPeer});
+}
+
+TEST_F(TofuRequestTest, Armw__computes_tells_and_answers_with_the_old_value) {
+  std::uint64_t word = 40;
+  std::memcpy(memory.data(), &word, sizeof word);
+  PacketHeader header = armw(AtomicOperation::kSum, 5, kTofuRemoteNotice);
+  receive(header, bytes_of({2}));
+  const FakePacket answer = wire.take();
+  EXPECT_EQ(answer.header.operation_id, 5u);
+  EXPECT_EQ(answer.header.ni_fail_type, 0);
+  EXPECT_EQ(answer.header.flags & kFlagUnordered, 0) << "2.2.10";
+  EXPECT_EQ(answer.payload, bytes_of({40}));
+  std::memcpy(&word, memory.data(), sizeof word);
+  EXPECT_EQ(word, 42u);
+  EXPECT_EQ(told(), (Kinds{NoticeKind::kRemoteArmw}));
+  EXPECT_EQ(vcq->steps.success(), 0u);
+
+  header = armw(AtomicOperation::kCswap, 6, 0);
+  header.payload_bytes = kOperandBytes + 8;
+  std::vector<std::byte> payload(kOperandBytes + 8);
+  word = 42;
+  std::memcpy(payload.data(), &word, sizeof word);
+  word = 7;
+  std::memcpy(payload.data() + kOperandBytes, &word, sizeof word);
+  receive(header, payload);
+  EXPECT_EQ(wire.take().payload, bytes_of({42}));
+  std::memcpy(&word, memory.data(), sizeof word);
+  EXPECT_EQ(word, 7u);
+  EXPECT_TRUE(told().empty());
+}
+
+TEST_F(TofuRequestTest, Armw_that_fails__is_told_to_the_initiator_alone) {
+  install_fault_guard();
+  const FaultyMemory gone;
+  std::uint64_t gone_stadd = 0;
+  core.tofu->queue(kNumber)->stadds.add({2, gone.edge(), 64, false}, &gone_stadd);
+  const auto fail_of = [&](const PacketHeader& header) {
+    receive(header, bytes_of({1}));
+    const FakePacket answer = wire.take();
+    EXPECT_TRUE(answer.payload.empty());
+    EXPECT_EQ(answer.header.length, 0u);
+    return static_cast<NiFail>(answer.header.ni_fail_type);
+  };
+  PacketHeader header = armw(AtomicOperation::kSum, 5, kTofuRemoteNotice);
+  header.remote_offset = gone_stadd;
+  EXPECT_EQ(fail_of(header), NiFail::kSegv);
+  header.remote_offset = stadd + memory.size() - 4;
+  EXPECT_EQ(fail_of(header), NiFail::kBadLength);
+  header.remote_offset = make_stadd(1);
+  EXPECT_EQ(fail_of(header), NiFail::kBadStadd);
+  header.remote_offset = stadd;
+  header.initiator_rank = make_queue_number(0, 1, 3);
+  EXPECT_EQ(fail_of(header), NiFail::kUndeliverable);
+  EXPECT_TRUE(told().empty());
+  EXPECT_TRUE(is_untouched(memory.data(), memory.size()));
+  EXPECT_EQ(counted(Counter::kHeadersDropped), 3u) << "the first one had its memory, as far as anybody knew";
+}
+
+/// Its last cache line is written last (6.1.3.1), from wherever it begins.
+TEST_F(TofuRequestTest, Put__of_any_length_and_place_is_written_as_it_is) {
+  for (const std::uint64_t at : {0u, 1u, 8u, 200u, 255u, 256u, 300u}) {
+    for (const std::uint64_t length : {1u, 7u, 8u, 64u, 255u, 256u, 257u, 1000u, 4096u}) {
+      std::fill(memory.begin(), memory.end(), std::byte{0});
+      PacketHeader header = request(PacketType::kTofuPut, length, 0);
+      header.remote_offset = stadd + at;
+      receive(header);
+      EXPECT_TRUE(is_untouched(memory.data(), at));
+      EXPECT_TRUE(holds_pattern(memory.data() + at, length)) << at << ' ' << length;
+      EXPECT_TRUE(is_untouched(memory.data() + at + length, memory.size() - at - length));
+    }
+  }
 }
 
 TEST_F(TofuRequestTest, Unknown_vcq__is_undeliverable) {
