@@ -25,6 +25,16 @@ constexpr std::uint32_t kMostBurst = 16;
 /// A packet with so many bytes of payload takes as long as one more.
 constexpr std::uint32_t kLongPacketBytes = 8192;
 
+/// Does what the packet in hand asks for, and gives it back, also when memory runs out in its middle: nothing that it
+/// has done already may be done once more.
+void receive_and_release(Core& core, Wire& wire, const Packet& packet) {
+  struct InHand {
+    Wire& wire;
+    ~InHand() { wire.release(); }
+  } const in_hand{wire};
+  receive_packet(core, packet);
+}
+
 /// Takes packets of one wire after the other until something happens that a thread may wait for: whoever ran the cycle
 /// shall see it before the next look at a wire, which may have to wait for a cache line. While every cycle finds
 /// packets they come in a stream, and each may take twice as many as the one before. The next cycle begins with the
@@ -39,8 +49,7 @@ int receive_packets(Core& core) {
     Wire& wire = *core.wires[core.next_wire];
     const std::uint32_t before = weight;
     while (weight - before < kCycleBudget && !wire.is_silent() && wire.peek(packet)) {
-      receive_packet(core, packet);
-      wire.release();
+      receive_and_release(core, wire, packet);
       ++received;
       weight += 1 + packet.header.payload_bytes / kLongPacketBytes;
       if (weight >= core.burst) finish_late_messages(core);

@@ -63,6 +63,18 @@ TEST_F(LoopTest, Packets__are_received_in_order_and_counted_as_work) {
   EXPECT_FALSE(has_work_on_duty(core));
 }
 
+TEST_F(LoopTest, Packet__in_whose_middle_memory_runs_out_is_not_done_twice) {
+  append(entry());
+  arrive(put_header(1, 5));
+  arrive(put_header(2));
+  wire.runs_out_of_memory = true;  // For the answer, behind the event.
+  EXPECT_THROW(cycle(), std::bad_alloc);
+  EXPECT_EQ(next_event().rlength, 1u);
+  cycle();
+  EXPECT_EQ(next_event().rlength, 2u);
+  EXPECT_THAT(kinds(), IsEmpty());
+}
+
 TEST_F(LoopTest, Acknowledgements__without_a_packet_are_work_while_somebody_waits_for_them) {
   wire.acks = {1};
   EXPECT_FALSE(has_work_on_duty(core)) << "nobody waits";

@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <new>
 #include <span>
 #include <utility>
 #include <vector>
@@ -37,6 +38,7 @@ class FakeWire final : public Wire {
   ConnectResult connect_result = ConnectResult::kConnected;  ///< Of every connect from now on.
   std::uint32_t room = kPlentyOfRoom;                        ///< Packets that can be published before claims fail.
   bool room_is_back = false;                                 ///< What has_room_again says.
+  bool runs_out_of_memory = false;                           ///< The next claim throws.
   int newly_lost = 0;                                        ///< What check_peers returns once.
   MappedRegion mapped;                     ///< The one region of peers that is mapped; none while it has no memory.
   bool looks_rarely = false;               ///< peek finds nothing until has_packets was asked.
@@ -121,6 +123,7 @@ class FakeWire final : public Wire {
   std::byte* claim(Link& link, std::uint32_t payload_bytes) override {
     FakeLink& own_link = own(link);
     PORTOFU_ASSERT(own_link.claimed == nullptr && payload_bytes <= kMaxPayloadBytes);
+    if (std::exchange(runs_out_of_memory, false)) throw std::bad_alloc();
     if (own_link.lost || room == 0) return nullptr;
     own_link.claimed_bytes = payload_bytes;
     // Exactly as long as was asked for, so that a sanitizer sees who writes more.
