@@ -1,7 +1,6 @@
 #include "engine/target/barrier.h"
 
-#include <cstring>
-
+#include "engine/address/guarded_copy.h"
 #include "engine/initiator/tofu_send.h"
 #include "engine/target/atomic_unit.h"
 
@@ -204,8 +203,9 @@ void receive_gate_packet(Core& core, const PacketHeader& header, const std::byte
   const std::uint32_t bytes = header.payload_bytes;
   const bool good = gate != nullptr && gate->remote_source == header.hdr_data && header.length == bytes &&
                     bytes >= kLeastGateBytes && bytes <= sizeof value && gate->packets.size() < kMostWaitingInputs;
-  if (good) std::memcpy(&value, payload, bytes);
-  if (!good || !is_sane(value) || bytes != gate_value_bytes(value)) {
+  // A peer that lies may unmake the packet at any time.
+  const bool copied = good && guarded_copy(reinterpret_cast<std::byte*>(&value), payload, bytes);
+  if (!copied || !is_sane(value) || bytes != gate_value_bytes(value)) {
     return core.counters.add(Counter::kPacketsRefusedMalformed);
   }
   gate->packets.push_back(value);

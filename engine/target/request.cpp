@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <optional>
 
+#include "engine/address/guarded_copy.h"
 #include "engine/target/answer_out.h"
 #include "engine/target/atomic_unit.h"
 #include "engine/target/complete.h"
@@ -170,11 +170,15 @@ void run_atomic(Core& core, Interface& ni, Peer& peer, Arrival& arrival, const s
   const PacketHeader& header = arrival.header;
   const std::uint32_t operand = operand_bytes(header);
   const bool fetching = header.type != PacketType::kAtomic;
-  std::array<std::byte, kMaxAtomicBytes + kOperandBytes> data;  // A private copy: the peer may still write the packet.
+  // A private copy: the peer may still write the packet, or unmake it.
+  std::array<std::byte, kMaxAtomicBytes + kOperandBytes> data;
   std::array<std::byte, kMaxAtomicBytes> fetched;
-  if (header.payload_bytes > 0) std::memcpy(data.data(), payload, header.payload_bytes);
+  if (header.payload_bytes > 0 && !guarded_copy(data.data(), payload, header.payload_bytes)) [[unlikely]]
+    arrival.fail = NiFail::kSegv;
   bool done = true;
-  if (arrival.list == ListKind::kPriority) {
+  if (arrival.fail != NiFail::kOk) {
+    arrival.received = header.length;
+  } else if (arrival.list == ListKind::kPriority) {
     done = deliver_atomic(arrival, data.data() + operand, operand != 0 ? data.data() : nullptr,
                           fetching ? fetched.data() : nullptr);
   } else if (fetching) {

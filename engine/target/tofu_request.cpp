@@ -1,8 +1,8 @@
 #include "engine/target/tofu_request.h"
 
 #include <array>
-#include <cstring>
 
+#include "engine/address/guarded_copy.h"
 #include "engine/initiator/send.h"
 #include "engine/initiator/tofu_report.h"
 #include "engine/target/answer_out.h"
@@ -194,8 +194,8 @@ bool receive_whole_put(Core& core, Peer& peer, const PacketHeader& header, Paylo
 
 /// What an ARMW does to its word. @param fetched  what that was before
 NiFail compute(const PacketHeader& header, std::byte* word, const std::byte* payload, std::byte* fetched) {
-  std::array<std::byte, kOperandBytes + 8> data;  // A private copy: the peer may still write the packet.
-  std::memcpy(data.data(), payload, header.payload_bytes);
+  std::array<std::byte, kOperandBytes + 8> data;  // A private copy: the peer may still write the packet, or unmake it.
+  if (!guarded_copy(data.data(), payload, header.payload_bytes)) return NiFail::kSegv;
   const std::uint32_t operand = operand_bytes(header);
   const AtomicRequest request{static_cast<AtomicOperation>(header.atomic_operation),
                               static_cast<AtomicType>(header.atomic_type),

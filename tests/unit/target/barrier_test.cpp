@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/address/guarded_copy.h"
 #include "engine/loop.h"
 #include "tests/unit/support/core_fixture.h"
+#include "tests/unit/support/faulty_memory.h"
 
 namespace portofu {
 namespace {
@@ -52,6 +54,13 @@ class BarrierTest : public CoreTest {
 
   /// A packet with the first `bytes` bytes of a value.
   void receive_bytes(const GateValue& made, std::size_t bytes, std::uint64_t source = kStranger) {
+    std::vector<std::byte> payload(bytes);
+    std::memcpy(payload.data(), &made, std::min(bytes, sizeof made));
+    receive(header_of(bytes, source), payload);
+    run();
+  }
+
+  PacketHeader header_of(std::size_t bytes, std::uint64_t source) const {
     PacketHeader header{};
     header.type = PacketType::kTofuGate;
     header.interface_index = kTofuInterface;
@@ -60,10 +69,7 @@ class BarrierTest : public CoreTest {
     header.length = header.payload_bytes = static_cast<std::uint32_t>(bytes);
     header.uid = kPeerUid;
     header.job_key = kJobKey;
-    std::vector<std::byte> payload(bytes);
-    std::memcpy(payload.data(), &made, std::min(bytes, sizeof made));
-    receive(header, payload);
-    run();
+    return header;
   }
 
   void run() {
@@ -174,6 +180,17 @@ TEST_F(BarrierTest, Packets_of_another_length_than_their_operation_uses__are_ref
     }
     EXPECT_TRUE(relay->packets.empty());
   }
+}
+
+TEST_F(BarrierTest, Packet_that_its_sender_has_unmade__is_refused) {
+  install_fault_guard();
+  const FaultyMemory gone;
+  connect_through_stranger();
+  receive_value(GateValue());
+  PacketHeader header = header_of(8, kStranger);
+  receive(header, Payload(gone.edge()));
+  EXPECT_EQ(refused(), 1u);
+  EXPECT_EQ(relay->packets.size(), 1u);
 }
 
 TEST_F(BarrierTest, Packet__carries_what_its_operation_uses) {

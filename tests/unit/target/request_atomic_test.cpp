@@ -64,6 +64,24 @@ TEST_F(RequestAtomicTest, Malformed__operations_and_datatypes_that_do_not_exist)
   EXPECT_TRUE(is_untouched(memory.data(), memory.size()));
 }
 
+TEST_F(RequestAtomicTest, Packet_that_its_sender_has_unmade__fails_and_changes_nothing) {
+  append(entry());
+  set_item(0, 40);
+  for (const PacketType type : {PacketType::kAtomic, PacketType::kFetchAtomic}) {
+    PacketHeader wanted = header(type, kSum, 4);
+    wanted.flags |= kFlagAnswerWanted;
+    wanted.operation_id = 9;
+    receive(wanted, Payload(faulty.edge()));
+    const Event event = next_event();
+    EXPECT_EQ(event.ni_fail_type, NiFail::kSegv);
+    EXPECT_EQ(event.mlength, 0u);
+    const FakePacket answer = wire.take();
+    EXPECT_EQ(static_cast<NiFail>(answer.header.ni_fail_type), NiFail::kSegv);
+    EXPECT_TRUE(answer.payload.empty());
+  }
+  EXPECT_EQ(item(0), 40);
+}
+
 TEST_F(RequestAtomicTest, Malformed__operation_that_the_function_or_the_datatype_does_not_have) {
   append(entry());
   expect_refused(header(PacketType::kAtomic, kPlainSwap, 4));

@@ -259,6 +259,9 @@ TEST_F(TofuRequestTest, Armw_that_fails__is_told_to_the_initiator_alone) {
   PacketHeader header = armw(AtomicOperation::kSum, 5, kTofuRemoteNotice);
   header.remote_offset = gone_stadd;
   EXPECT_EQ(fail_of(header), NiFail::kSegv);
+  header.remote_offset = stadd;
+  receive(header, Payload(gone.edge()));
+  EXPECT_EQ(wire.take().header.ni_fail_type, static_cast<std::uint8_t>(NiFail::kSegv)) << "the packet was unmade";
   header.remote_offset = stadd + memory.size() - 4;
   EXPECT_EQ(fail_of(header), NiFail::kBadLength);
   header.remote_offset = make_stadd(1);
