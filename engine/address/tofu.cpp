@@ -22,7 +22,6 @@ ControlQueue* Tofu::look_up_queue(std::uint32_t number) {
 void Tofu::release_queue(std::uint32_t tni, std::uint32_t cq) {
   const std::uint32_t number = make_queue_number(tni, cq, 0);
   near_queues_[near_place(number)] = nullptr;
-  near_owners_ = {};
   queues_.erase(number >> 8);
   if (directory != nullptr) directory->release(claim_key(queue_id(tni, cq)));
 }
@@ -49,7 +48,6 @@ BarrierGate* Tofu::claim_gate(std::uint64_t id) {
 }
 
 void Tofu::release_gate(std::uint64_t id) {
-  near_owners_ = {};
   gates_.erase(queue_number(id));
   if (directory != nullptr) directory->release(claim_key(id));
 }

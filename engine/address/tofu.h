@@ -130,7 +130,7 @@ class Tofu {
     near_owners_ = {};
   }
 
-  /// The owner that was found for this very id, if nothing has been learnt of owners since; else nullptr.
+  /// The other process that was found to own this very id, if nothing has been learnt of owners since; else nullptr.
   Peer* near_owner(std::uint64_t id) const {
     const NearOwner& near = near_owners_[near_owner_place(id)];
     return near.id == id ? near.peer : nullptr;
@@ -173,7 +173,7 @@ class Tofu {
   std::array<ControlQueue*, kNearQueues> near_queues_{};  ///< Some of them, each in its place; nullptr: none yet.
   std::unordered_map<std::uint32_t, std::unique_ptr<BarrierGate>> gates_;  ///< By queue number.
   std::unordered_map<std::uint64_t, ProcessId> owners_;                    ///< By claim key; may be out of date.
-  std::array<NearOwner, kNearOwners> near_owners_{};  ///< Some of them, and queues and gates of our own.
+  std::array<NearOwner, kNearOwners> near_owners_{};  ///< Some of them, by whole id; no process of our own.
   std::vector<VirtualControlQueue*> by_handle_;
   std::uint32_t handles_given_ = 0;
 };

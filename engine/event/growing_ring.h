@@ -9,7 +9,8 @@
 
 namespace portofu {
 
-/// First in, first out. Grows by doubling, never shrinks; references are valid until the next add.
+/// First in, first out. Grows by doubling, which moves all that waits, and never shrinks; references are valid until
+/// the next add.
 template <class T>
 class GrowingRing {
  public:
@@ -22,6 +23,7 @@ class GrowingRing {
       grow();
     return at(end_++);
   }
+  /// @param value  not in this ring
   void push_back(const T& value) { add() = value; }
 
   /// @pre !empty()

@@ -47,7 +47,7 @@ FindResult find_owner(Core& core, std::uint64_t id, Peer** peer) {
     if (*peer != nullptr && is_reached(**peer)) return FindResult::kFound;
   }
   const FindResult found = look_up_owner(core, id, peer);
-  if (found == FindResult::kFound) core.tofu->keep_near_owner(id, **peer);
+  if (found == FindResult::kFound && !((*peer)->id == core.self)) core.tofu->keep_near_owner(id, **peer);
   return found;
 }
 
