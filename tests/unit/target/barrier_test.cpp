@@ -3,7 +3,6 @@
 #include "engine/target/barrier.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "engine/address/guarded_copy.h"
 #include "engine/loop.h"
@@ -54,8 +53,9 @@ class BarrierTest : public CoreTest {
 
   /// A packet with the first `bytes` bytes of a value.
   void receive_bytes(const GateValue& made, std::size_t bytes, std::uint64_t source = kStranger) {
-    std::vector<std::byte> payload(bytes);
-    std::memcpy(payload.data(), &made, std::min(bytes, sizeof made));
+    const auto* const from = reinterpret_cast<const std::byte*>(&made);
+    std::vector<std::byte> payload(from, from + std::min(bytes, sizeof made));
+    payload.resize(bytes);
     receive(header_of(bytes, source), payload);
     run();
   }
