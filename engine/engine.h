@@ -84,6 +84,7 @@ class Engine {
   /// something is not one that only waits: what it waits for between its calls that look may come past the engine.
   void settle_on_duty() {
     poll_streak_.reset();
+    second_look_.forget();
     start_freed_on_duty();
   }
   /// The same for a caller that may do nothing but wait.
@@ -124,7 +125,15 @@ class Engine {
       const Duty duty(*this);
       if (ask(core_)) return found_on_duty();
       if (core_.gave_link && is_appending_on_duty()) return false;
-      if (look_on_duty() > 0) return found_on_duty() && ask(core_);
+      if (second_look_.skip()) return false;
+      const bool worked = look_on_duty() > 0;
+      second_look_.learn(worked);
+      if (worked) {
+        found_on_duty();
+        if (!ask(core_)) return false;
+        second_look_.expect();
+        return true;
+      }
       advice = note_empty_poll_on_duty();
       seen_activity = core_.activity;
       sleep_ns = poll_sleep_ns_;
@@ -229,6 +238,7 @@ class Engine {
   bool has_due_times_ = false;        ///< A wire has next_due_ns.
   std::uint64_t heard_due_ns_ = 0;    ///< On duty: whoever sleeps does so no longer than until then; UINT64_MAX: ever.
   IdleStreak poll_streak_;            ///< On duty: of non-blocking calls.
+  SecondLook second_look_;            ///< On duty: of non-blocking calls.
   std::uint64_t poll_mark_ns_ = 0;    ///< On duty: time of the last empty non-blocking call that was looked at.
   std::uint64_t poll_rest_ns_ = 0;    ///< On duty: how long the last non-blocking call rested.
   std::uint32_t poll_aways_ = 0;      ///< On duty: since the last mark, calls before which the caller was away.

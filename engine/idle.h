@@ -2,7 +2,9 @@
 // What a thread does when it has looked for work many times and found none: spin, then yield, then sleep. How long it
 // spins is learned: where a yield brings another process onto the core, spinning only keeps that process waiting.
 
+#include <algorithm>
 #include <cstdint>
+#include <utility>
 
 namespace portofu {
 
@@ -80,6 +82,42 @@ class IdleStreak {
   std::uint64_t sleep_after_ns_;     ///< Setting.
   std::uint64_t sleep_after_looks_;  ///< Setting.
   std::uint64_t began_ns_ = 0;       ///< When yielding began.
+};
+
+/// Whether to look once more behind a look that found something. A caller that takes what there is until there is no
+/// more has to hear "no more" before it can go on, and the look that says so takes half as long as a message. So once
+/// such second looks have been barren for a while, they are left out, until it shows that one would have found
+/// something.
+class SecondLook {
+ public:
+  /// A look has found what its caller asked for: the next one is a second look.
+  void expect() { due_ = true; }
+
+  /// The caller has done something else: no second look is due, and what comes next says nothing about the last one.
+  void forget() { due_ = skipped_ = false; }
+
+  /// To be asked before each look. @return whether to leave it out
+  bool skip() {
+    second_ = std::exchange(due_, false);
+    if (!second_ || barren_ < kBarren) return false;
+    skipped_ = true;
+    return true;
+  }
+
+  /// What the look found that was not left out.
+  void learn(bool found) {
+    if (second_ || skipped_) barren_ = found ? 0 : std::min(barren_ + 1, kBarren);
+    skipped_ = false;
+  }
+
+  /// Barren second looks in a row that it takes.
+  static constexpr std::uint32_t kBarren = 8;
+
+ private:
+  std::uint32_t barren_ = 0;  ///< Second looks that found nothing, in a row; kBarren or more count as that.
+  bool due_ = false;          ///< The next look is a second one.
+  bool second_ = false;       ///< This look is.
+  bool skipped_ = false;      ///< One was left out, and none has come since.
 };
 
 }  // namespace portofu

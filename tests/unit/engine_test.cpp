@@ -213,6 +213,25 @@ TEST_F(EngineTest, Poll__behind_LINKs_without_end_takes_in_what_has_arrived) {
   EXPECT_LT(polls, 300);
 }
 
+TEST_F(EngineTest, Poll__behind_one_that_found_something_is_left_out_once_that_was_barren_often) {
+  const auto are_left = [this](std::uint32_t count) { return [this, count](Core&) { return md->pending == count; }; };
+  const auto no = [](Core&) { return false; };
+  for (std::uint32_t i = 0; i < SecondLook::kBarren; ++i) {
+    engine->post(get());
+    arrive_answer();
+    EXPECT_TRUE(engine->poll(are_left(0)));
+    EXPECT_FALSE(engine->poll(no));
+  }
+  for (int i = 0; i < 2; ++i) engine->post(get());
+  arrive_answer();
+  EXPECT_TRUE(engine->poll(are_left(1)));
+  arrive_answer();
+  EXPECT_FALSE(engine->poll(no));
+  EXPECT_EQ(pending(), 1u) << "left out";
+  EXPECT_FALSE(engine->poll(no));
+  EXPECT_EQ(pending(), 0u) << "but only once";
+}
+
 TEST_F(EngineTest, Poll__of_nothing_comes_back_with_no_however_often) {
   auto no = [](Core&) { return false; };
   for (int i = 0; i < 1000; ++i) EXPECT_FALSE(engine->poll(no));

@@ -118,5 +118,65 @@ TEST_F(IdleTest, No_spins__yields_at_once_and_never_sleeps_where_that_is_set_so)
   }
 }
 
+/// A caller that takes what there is until there is no more.
+class SecondLookTest : public ::testing::Test {
+ protected:
+  /// A look that finds something, and one behind it. @return whether that was left out
+  bool find_and_look(bool second_finds = false) {
+    EXPECT_FALSE(look.skip()) << "the first look behind something else is never left out";
+    look.learn(true);
+    look.expect();
+    if (look.skip()) return true;
+    look.learn(second_finds);
+    return false;
+  }
+  void be_barren() {
+    for (std::uint32_t i = 0; i < SecondLook::kBarren; ++i) {
+      EXPECT_FALSE(find_and_look());
+      look.forget();
+    }
+  }
+
+  SecondLook look;
+};
+
+TEST_F(SecondLookTest, Barren__is_left_out_after_a_while) {
+  be_barren();
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_TRUE(find_and_look());
+    look.forget();
+  }
+}
+
+TEST_F(SecondLookTest, Never_two_in_a_row) {
+  be_barren();
+  EXPECT_TRUE(find_and_look());
+  EXPECT_FALSE(look.skip());
+}
+
+TEST_F(SecondLookTest, Fruitful__is_never_left_out) {
+  for (int i = 0; i < 100; ++i) EXPECT_FALSE(find_and_look(true));
+}
+
+TEST_F(SecondLookTest, What_it_would_have_found__brings_it_back) {
+  be_barren();
+  EXPECT_TRUE(find_and_look());
+  // The look behind the one that was left out finds something at once, without anything in between.
+  for (std::uint32_t i = 0; i < SecondLook::kBarren; ++i) {
+    EXPECT_FALSE(find_and_look());
+    look.forget();
+  }
+  EXPECT_TRUE(find_and_look());
+}
+
+TEST_F(SecondLookTest, Something_else_in_between__makes_it_a_first_look) {
+  be_barren();
+  EXPECT_FALSE(look.skip());
+  look.learn(true);
+  look.expect();
+  look.forget();
+  EXPECT_FALSE(look.skip());
+}
+
 }  // namespace
 }  // namespace portofu
