@@ -82,6 +82,9 @@ class Tofu {
     return near != nullptr && near->key == number >> 8 ? near : look_up_queue(number);
   }
 
+  /// The STADDs of the CQ of a VCQ.
+  StaddTable& stadds(const VirtualControlQueue& vcq) { return queue(queue_number(vcq.id))->stadds; }
+
   /// The VCQ of a queue number of this process; nullptr if there is none.
   VirtualControlQueue* vcq_of_number(std::uint32_t number) {
     ControlQueue* const cq = queue(number);

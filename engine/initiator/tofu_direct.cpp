@@ -42,7 +42,7 @@ bool may_go_now(Peer& peer, const Descriptor& d) {
 RegisteredRegion* find_local(Core& core, const VirtualControlQueue& vcq, const Descriptor& d) {
   const PacketType use = d.kind == DescriptorKind::kTofuGet ? PacketType::kTofuPut : PacketType::kTofuGet;
   NiFail fail = NiFail::kOk;
-  return find_region(core.tofu->queue(queue_number(vcq.id))->stadds, {d.local_offset, d.length, use}, &fail);
+  return find_region(core.tofu->stadds(vcq), {d.local_offset, d.length, use}, &fail);
 }
 
 /// Moves the data, or computes. @return false after a fault, or if the atomic unit cannot do it

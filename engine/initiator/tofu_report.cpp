@@ -43,7 +43,7 @@ NiFail store_tofu_reply(Core& core, OutstandingOperation& operation, std::uint64
   NiFail fail = NiFail::kBadStadd;
   if (vcq != nullptr) {
     const StaddAccess access{operation.get_offset, operation.length, PacketType::kTofuPut};
-    RegisteredRegion* region = find_region(core.tofu->queue(queue_number(vcq->id))->stadds, access, &fail);
+    RegisteredRegion* region = find_region(core.tofu->stadds(*vcq), access, &fail);
     if (region != nullptr) {
       const std::uint64_t at = stadd_offset(operation.get_offset) + offset;
       fail = region->segment.write(at, data, bytes) ? NiFail::kOk : fail_of_storing(data);

@@ -91,8 +91,7 @@ PacketHeader first_header(const TofuSending& s) {
 /// The local end of a put.
 /// @return nullptr, with `fail` set, if there is none such, as 2.2.12 wants it told by the TCQ
 const RegisteredRegion* find_local(Core& core, const VirtualControlQueue& vcq, const Descriptor& d, NiFail* fail) {
-  const StaddTable& stadds = core.tofu->queue(queue_number(vcq.id))->stadds;
-  return find_region(stadds, {d.local_offset, d.length, PacketType::kTofuGet}, fail);
+  return find_region(core.tofu->stadds(vcq), {d.local_offset, d.length, PacketType::kTofuGet}, fail);
 }
 
 const RegisteredRegion* local_of(const TofuSending& s) {

@@ -44,7 +44,7 @@ RegionRequest request_of(const VirtualControlQueue& vcq, void* addr, std::size_t
 int utofu_reg_mem(utofu_vcq_hdl_t vcq_hdl, void* addr, size_t size, unsigned long int flags, utofu_stadd_t* stadd) {
   if (const int rc = check_region(addr, size, flags, stadd); rc != UTOFU_SUCCESS) return rc;
   return with_vcq(vcq_hdl, [&](Core& core, const VirtualControlQueue& vcq) {
-    StaddTable& table = core.tofu->queue(queue_number(vcq.id))->stadds;
+    StaddTable& table = core.tofu->stadds(vcq);
     if (table.add(request_of(vcq, addr, size, flags), stadd) != Status::kOk)
       return failed(UTOFU_ERR_FULL, "no STag is left");
     protect(addr, size);
@@ -60,7 +60,7 @@ int utofu_reg_mem_with_stag(utofu_vcq_hdl_t vcq_hdl, void* addr, size_t size, un
     return failed(UTOFU_ERR_INVALID_ADDRESS, "the address is not aligned");
   if (const int rc = check_region(addr, size, flags, stadd); rc != UTOFU_SUCCESS) return rc;
   return with_vcq(vcq_hdl, [&](Core& core, const VirtualControlQueue& vcq) {
-    StaddTable& table = core.tofu->queue(queue_number(vcq.id))->stadds;
+    StaddTable& table = core.tofu->stadds(vcq);
     if (table.add_reserved(request_of(vcq, addr, size, flags), stag, stadd) != Status::kOk)
       return failed(UTOFU_ERR_USED, "the STag is used");
     protect(addr, size);
@@ -80,7 +80,7 @@ int utofu_dereg_mem(utofu_vcq_hdl_t vcq_hdl, utofu_stadd_t stadd, unsigned long 
   if (flags != 0) return failed(UTOFU_ERR_INVALID_FLAGS, "unknown flags");
   return with_vcq(vcq_hdl, [stadd](Core& core, const VirtualControlQueue& vcq) {
     std::unique_ptr<RegisteredRegion> gone;
-    if (!core.tofu->queue(queue_number(vcq.id))->stadds.remove(component_of(vcq.id), stadd, &gone))
+    if (!core.tofu->stadds(vcq).remove(component_of(vcq.id), stadd, &gone))
       return failed(UTOFU_ERR_INVALID_STADD, "the VCQ has given out no such STADD");
     if (gone != nullptr) leave_region(core, *gone);
     return static_cast<int>(UTOFU_SUCCESS);
