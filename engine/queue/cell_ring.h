@@ -68,6 +68,13 @@ class CellProducer {
     return ring_.data + offset;
   }
 
+  /// Whether claim_cell and claim_lent would find a cell.
+  bool has_cell() {
+    if (head_ - released_ >= ring_.geometry.cell_count) [[unlikely]]
+      refresh_released();
+    return !receiver_lied_ && head_ - released_ < ring_.geometry.cell_count;
+  }
+
   /// Claims a cell whose payload lies in a chunk of the sender's area. @return false if no cell is free
   bool claim_cell(std::uint32_t chunk_index) {
     PORTOFU_ASSERT((kAreaBit | chunk_index) < kLent);
@@ -277,9 +284,7 @@ class CellProducer {
 
   bool claim_bare_cell(std::uint32_t granule) {
     PORTOFU_ASSERT(!claimed_);
-    if (head_ - released_ >= ring_.geometry.cell_count) [[unlikely]]
-      refresh_released();
-    if (receiver_lied_ || head_ - released_ >= ring_.geometry.cell_count) return false;
+    if (!has_cell()) return false;
     if (waits_for_room_) stop_waiting();
     claimed_ = true;
     claimed_granule_ = granule;

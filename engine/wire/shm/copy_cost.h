@@ -1,6 +1,6 @@
 #pragma once
 // What copies by one way cost whoever makes them, smoothed. Before it: whoever copies looks at the clock now and then.
-// After it: StoreChoice chooses how the area is written, LinkSet which way the next payload goes.
+// After it: StoreChoice chooses how the area is written, WayChoice which way the next payload goes.
 
 #include <algorithm>
 #include <cstdint>

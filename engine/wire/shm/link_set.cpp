@@ -21,13 +21,6 @@ constexpr std::uint64_t kLongBytes = 32768;
 /// Shorter payloads are not worth a call of the kernel.
 constexpr std::uint32_t kLeastKernelBytes = 16384;
 
-/// Of so many packets that might be lent some go the other way, to see what that costs now. In a row, because a way
-/// that was not used for long costs twice as much at first.
-constexpr std::uint32_t kTrialPeriod = 4096;
-constexpr std::uint32_t kFirstTrialPeriod = 512;  ///< Of the first of them.
-constexpr std::uint32_t kTrialUnits = 32;
-constexpr std::uint32_t kLeastTrialBytes = 65'536;  ///< Of what is not a message's beginning.
-
 }  // namespace
 
 LinkSet::LinkSet(ProcessSegment& own, PeerTable& peers, bool direct, LongData long_data, LongTraffic& traffic)
@@ -127,7 +120,8 @@ bool LinkSet::lend_heap(ShmLink& link, const Loan& loan) {
 
 bool LinkSet::lend_memory(ShmLink& link, const Loan& loan) {
   if (!link.direct || loan.bytes < kLeastKernelBytes || !link.producer.receiver_reads_memory()) return false;
-  if (!kernel_is_better(link, loan)) return false;
+  // What finds no cell is no trial of either way.
+  if (!link.producer.has_cell() || !kernel_is_better(link, loan)) return false;
   if (loan.offset == 0 && !kernel_reaches(loan.payload)) return false;
   forget_taken(link);
   const auto address = reinterpret_cast<std::uintptr_t>(loan.payload);
@@ -138,27 +132,15 @@ bool LinkSet::lend_memory(ShmLink& link, const Loan& loan) {
 
 /// By the area each side copies once, at the same time, and where much goes the other way, too, has the other side's
 /// work besides; by the kernel the receiver copies, or each side a half of a message of several packets. What that
-/// costs is known once all of the area was used, and from then on both ways are tried now and then.
+/// costs is known once all of the area was used.
 bool LinkSet::kernel_is_better(ShmLink& link, const Loan& loan) {
   if (long_data_ != LongData::kMeasured) return long_data_ == LongData::kInPlace;
   const std::uint64_t store_cost = link.area.stores.cost(), load_cost = link.producer.receivers_area_cost();
   const std::uint64_t area_cost = traffic_.goes_both_ways() ? store_cost + load_cost : std::max(store_cost, load_cost);
   if (!area_.has_gone_round() || area_cost == 0) return false;
-  const std::uint32_t period = link.ways_chosen < kTrialPeriod ? kFirstTrialPeriod : kTrialPeriod;
-  const bool trial = link.ways_chosen % period < kTrialUnits;
-  // The rest of what has begun by the area would tell of the call rather than of the copy.
-  if (!link.prefers_kernel && loan.offset != 0 && loan.bytes < kLeastTrialBytes) {
-    if (!trial) ++link.ways_chosen;
-    return false;
-  }
-  link.ways_chosen += trial != link.prefers_kernel ? loan.bytes / kAreaChunkBytes : 1;
-  if (trial) return !link.prefers_kernel;
   const std::uint64_t read_cost = link.producer.receivers_read_cost();
   const bool shared = loan.offset != 0 || !loan.last;
-  const std::uint64_t kernel_cost = shared ? read_cost / 2 : read_cost;
-  const std::uint64_t margin = link.prefers_kernel ? 0 : kernel_cost / 8;
-  link.prefers_kernel = read_cost != 0 && kernel_cost + margin < area_cost;
-  return link.prefers_kernel;
+  return link.ways.choose({.area = area_cost, .kernel = shared ? read_cost / 2 : read_cost}, loan);
 }
 
 /// Some memory is not for the kernel to copy, though we can read it: that of devices.

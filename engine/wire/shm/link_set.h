@@ -13,6 +13,7 @@
 #include "engine/wire/shm/channel_directory.h"
 #include "engine/wire/shm/peer_table.h"
 #include "engine/wire/shm/send_area.h"
+#include "engine/wire/shm/way_choice.h"
 #include "engine/wire/wire.h"
 
 namespace portofu {
@@ -40,8 +41,7 @@ struct ShmLink : Link {
   AreaLink area;                         ///< Its long payloads.
   bool heap_mapped = false;              ///< The receiver reads our heap.
   std::deque<MemoryLoan> loans;          ///< What it may read of our memory, in order, until it is seen to come back.
-  std::uint32_t ways_chosen = 0;         ///< Payloads for which there was a choice, in kAreaChunkBytes, mod 2^32.
-  bool prefers_kernel = false;           ///< The kernel's copy was found to be cheaper last time.
+  WayChoice ways;                        ///< Of what is not in our heap.
   std::uint64_t unsettled_end = 0;       ///< Position behind the last packet that is not settled.
   std::uint64_t last_look = 0;           ///< At the last packet: how many looks for packets there had been.
 };

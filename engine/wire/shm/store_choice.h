@@ -82,8 +82,8 @@ class StoreChoice {
     settling_ = kSettlingChunks;
   }
 
-  CopyCost<2> ordinary_cost_;
-  CopyCost<2> streaming_cost_;
+  CopyCost<8> ordinary_cost_;
+  CopyCost<8> streaming_cost_;
   std::uint64_t least_cost_ = 0;       ///< The lowest of streaming stores; rises slowly.
   std::uint32_t streaming_notes_ = 0;  ///< Streaming copies that were timed.
   std::uint32_t chosen_ = 0;           ///< Calls of choose.

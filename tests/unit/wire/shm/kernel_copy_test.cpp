@@ -367,5 +367,21 @@ TEST_F(LendMemoryTest, Measured_way__is_not_measured_with_rests_of_messages) {
   a.wire->discard(*link);
 }
 
+TEST_F(LendMemoryTest, Measured_way__is_not_tried_while_the_ring_is_full) {
+  open(LongData::kMeasured);
+  const int chunks = static_cast<int>(a.segment->layout().area_bytes / kAreaChunkBytes);
+  for (int i = 0; i < chunks + 20; ++i) {
+    ASSERT_TRUE(a.send(link, std::string(kAreaChunkBytes, 'y')));
+    ASSERT_TRUE(b.receive());
+  }
+  while (a.send(link, "x")) {
+  }
+  for (int i = 0; i < 300; ++i) ASSERT_FALSE(a.wire->lend(*link, whole_loan(memory.data(), kPart))) << i;
+  while (b.receive()) {
+  }
+  EXPECT_TRUE(a.wire->lend(*link, whole_loan(memory.data(), kPart))) << "the first trial is still to come";
+  a.wire->discard(*link);
+}
+
 }  // namespace
 }  // namespace portofu
