@@ -87,7 +87,7 @@ class IdleStreak {
 /// Whether to look once more behind a look that found something. A caller that takes what there is until there is no
 /// more has to hear "no more" before it can go on, and the look that says so takes half as long as a message. So once
 /// such second looks have been barren for a while, they are left out, until it shows that one would have found
-/// something.
+/// something: by the look behind it, or by one second look in kLeftOut + 1, which is made nevertheless.
 class SecondLook {
  public:
   /// A look has found what its caller asked for: the next one is a second look.
@@ -99,7 +99,7 @@ class SecondLook {
   /// To be asked before each look. @return whether to leave it out
   bool skip() {
     second_ = std::exchange(due_, false);
-    if (!second_ || barren_ < kBarren) return false;
+    if (!second_ || barren_ < kBarren || left_out_++ % (kLeftOut + 1) == kLeftOut) return false;
     skipped_ = true;
     return true;
   }
@@ -112,12 +112,14 @@ class SecondLook {
 
   /// Barren second looks in a row that it takes.
   static constexpr std::uint32_t kBarren = 8;
+  static constexpr std::uint32_t kLeftOut = 15;  ///< So many are left out in a row at most.
 
  private:
-  std::uint32_t barren_ = 0;  ///< Second looks that found nothing, in a row; kBarren or more count as that.
-  bool due_ = false;          ///< The next look is a second one.
-  bool second_ = false;       ///< This look is.
-  bool skipped_ = false;      ///< One was left out, and none has come since.
+  std::uint32_t barren_ = 0;    ///< Second looks that found nothing, in a row; kBarren or more count as that.
+  std::uint32_t left_out_ = 0;  ///< Second looks that were, or were made nevertheless, mod 2^32.
+  bool due_ = false;            ///< The next look is a second one.
+  bool second_ = false;         ///< This look is.
+  bool skipped_ = false;        ///< One was left out, and none has come since.
 };
 
 }  // namespace portofu

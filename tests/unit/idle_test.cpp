@@ -169,6 +169,16 @@ TEST_F(SecondLookTest, What_it_would_have_found__brings_it_back) {
   EXPECT_TRUE(find_and_look());
 }
 
+TEST_F(SecondLookTest, What_always_has_something_else_in_between__is_looked_at_now_and_then) {
+  be_barren();
+  std::uint32_t left_out = 0;
+  while (find_and_look(true)) {
+    look.forget();
+    ASSERT_LE(++left_out, SecondLook::kLeftOut);
+  }
+  EXPECT_FALSE(find_and_look()) << "one has found something";
+}
+
 TEST_F(SecondLookTest, Something_else_in_between__makes_it_a_first_look) {
   be_barren();
   EXPECT_FALSE(look.skip());

@@ -14,7 +14,7 @@ class CopyCost {
  public:
   /// @param first  Of so many looks in the beginning the best one counts: pages that are touched for the first time
   ///               take several times as long.
-  explicit CopyCost(std::uint32_t first = 0) : first_(first) {}
+  explicit CopyCost(std::uint32_t first = 0) : firsts_(first), first_(first) {}
 
   /// Tells what a copy has taken. @param looks  as how many it counts @return that alone, in ns for kUnitBytes
   std::uint64_t note(std::uint64_t ns, std::uint64_t bytes, std::uint32_t looks = 1) {
@@ -29,7 +29,10 @@ class CopyCost {
     return found;
   }
 
-  void forget() { cost_ = 0; }
+  void forget() {
+    cost_ = 0;
+    first_ = firsts_;
+  }
 
   /// In ns for kUnitBytes; 0: not known.
   std::uint64_t ns() const { return cost_; }
@@ -37,7 +40,8 @@ class CopyCost {
   static constexpr std::uint64_t kUnitBytes = 65536;
 
  private:
-  std::uint32_t first_;
+  std::uint32_t firsts_;  ///< Looks that are first ones.
+  std::uint32_t first_;   ///< How many of them are still to come.
   std::uint64_t cost_ = 0;
 };
 

@@ -58,6 +58,7 @@ class StoreChoice {
   static constexpr std::uint32_t kSettlingChunks = 512;  ///< Twice round the area.
   static constexpr std::uint64_t kFactorThere = 2;       ///< So much dearer must ordinary stores be to be given up,
   static constexpr std::uint64_t kFactorBack = 6;        ///< and so much at most to be taken again.
+  static constexpr std::uint32_t kFirstLooks = 4;        ///< Of so many the best one counts.
   static constexpr std::uint32_t kForgetPeriod = 16;     ///< Streaming copies after which the least rises by 1.
 
  private:
@@ -82,8 +83,8 @@ class StoreChoice {
     settling_ = kSettlingChunks;
   }
 
-  CopyCost<8> ordinary_cost_;
-  CopyCost<8> streaming_cost_;
+  CopyCost<8> ordinary_cost_{kFirstLooks};
+  CopyCost<8> streaming_cost_{kFirstLooks};
   std::uint64_t least_cost_ = 0;       ///< The lowest of streaming stores; rises slowly.
   std::uint32_t streaming_notes_ = 0;  ///< Streaming copies that were timed.
   std::uint32_t chosen_ = 0;           ///< Calls of choose.

@@ -50,7 +50,7 @@ class WayChoice {
 
  private:
   bool is_trial(const Costs& costs) const {
-    const bool is_close = costs.area < 2 * costs.kernel && costs.kernel < 2 * costs.area;
+    const bool is_close = costs.kernel == 0 || (costs.area < 2 * costs.kernel && costs.kernel < 2 * costs.area);
     const bool is_long = prefers_kernel_ && 3 * costs.area < 4 * costs.kernel;
     const std::uint32_t period = chosen_ < kTrialPeriod ? kFirstTrialPeriod
                                  : is_close             ? kTrialPeriod

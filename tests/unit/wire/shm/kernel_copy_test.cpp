@@ -52,6 +52,16 @@ struct LendMemoryTest : ::testing::Test {
     return good;
   }
 
+  /// Opens with the way that is measured, and uses all of the area.
+  void open_and_go_round() {
+    open(LongData::kMeasured);
+    const int chunks = static_cast<int>(a.segment->layout().area_bytes / kAreaChunkBytes);
+    for (int i = 0; i < chunks + 20; ++i) {
+      ASSERT_TRUE(a.send(link, std::string(kAreaChunkBytes, 'y')));
+      ASSERT_TRUE(b.receive());
+    }
+  }
+
   /// Takes packets whose payloads are read later, each to its part.
   void take_later(std::initializer_list<std::size_t> parts) {
     for (const std::size_t part : parts) {
@@ -354,12 +364,7 @@ TEST_F(LendMemoryTest, Measured_way__is_the_area_until_that_has_gone_round_and_t
 
 /// What is left of a message that has begun by the area would tell of the call of the kernel, not of its copy.
 TEST_F(LendMemoryTest, Measured_way__is_not_measured_with_rests_of_messages) {
-  open(LongData::kMeasured);
-  const int chunks = static_cast<int>(a.segment->layout().area_bytes / kAreaChunkBytes);
-  for (int i = 0; i < chunks + 20; ++i) {
-    ASSERT_TRUE(a.send(link, std::string(kAreaChunkBytes, 'y')));
-    ASSERT_TRUE(b.receive());
-  }
+  ASSERT_NO_FATAL_FAILURE(open_and_go_round());
   const std::uint64_t message = a.wire->next_packet(*link);
   for (int i = 0; i < 1000; ++i)
     ASSERT_FALSE(a.wire->lend(*link, {memory.data() + kPart, kPart, message, kPart, true})) << i;
@@ -368,12 +373,7 @@ TEST_F(LendMemoryTest, Measured_way__is_not_measured_with_rests_of_messages) {
 }
 
 TEST_F(LendMemoryTest, Measured_way__is_not_tried_while_the_ring_is_full) {
-  open(LongData::kMeasured);
-  const int chunks = static_cast<int>(a.segment->layout().area_bytes / kAreaChunkBytes);
-  for (int i = 0; i < chunks + 20; ++i) {
-    ASSERT_TRUE(a.send(link, std::string(kAreaChunkBytes, 'y')));
-    ASSERT_TRUE(b.receive());
-  }
+  ASSERT_NO_FATAL_FAILURE(open_and_go_round());
   while (a.send(link, "x")) {
   }
   for (int i = 0; i < 300; ++i) ASSERT_FALSE(a.wire->lend(*link, whole_loan(memory.data(), kPart))) << i;

@@ -76,6 +76,15 @@ TEST_F(StoreChoiceTest, Source_out_of_the_cache__changes_nothing) {
   }
 }
 
+TEST_F(StoreChoiceTest, Interruption_of_the_first_copy__is_soon_forgotten) {
+  do {
+    choice.choose();
+  } while (!choice.wants_time());
+  choice.note(5'000'000, kBytes);
+  cores.write_chunks(choice, 20);
+  EXPECT_LE(choice.cost(), 4000u);
+}
+
 TEST_F(StoreChoiceTest, Interruption__changes_nothing) {
   cores.write_chunks(choice, 100);
   do {

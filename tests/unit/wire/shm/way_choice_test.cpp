@@ -92,6 +92,17 @@ TEST_F(WayChoiceTest, Twice_as_dear__is_tried_rarely) {
   EXPECT_GE(ways.send(choice, 10'000), 9980u);
 }
 
+TEST_F(WayChoiceTest, Kernel_whose_cost_is_not_known__is_tried_no_more_rarely) {
+  constexpr std::uint32_t kPacket = 131'072;
+  std::uint64_t sent = 0, tried = 0;
+  while (sent < std::uint64_t{1} << 30) {
+    const bool kernel = choice.choose({.area = 2200, .kernel = 0}, {.bytes = kPacket, .last = false});
+    sent += kernel ? kPacket : kAreaChunkBytes;
+    if (kernel) ++tried;
+  }
+  EXPECT_GE(tried, 60u);
+}
+
 TEST_F(WayChoiceTest, Rest_of_a_message_that_began_by_the_area__stays_there) {
   ways.send(choice, 100);
   for (int i = 0; i < 100'000; ++i) {
