@@ -1,6 +1,7 @@
 #pragma once
 // What a thread does when it has looked for work many times and found none: spin, then yield, then sleep. How long it
-// spins is learned: where a yield brings another process onto the core, spinning only keeps that process waiting.
+// spins is learned: where a yield brings another process onto the core, spinning only keeps that process waiting. And
+// whether a look is worth it that comes right behind one that found something.
 
 #include <algorithm>
 #include <cstdint>

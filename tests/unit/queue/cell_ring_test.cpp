@@ -93,9 +93,11 @@ TEST(CellRing, Full_of_cells__refuses_until_some_come_back) {
   EXPECT_FALSE(ring.send("too much"));
   EXPECT_TRUE(ring.consumer.producer_wants_room());
   EXPECT_FALSE(ring.producer.has_room_again());
+  EXPECT_FALSE(ring.producer.has_cell());
   ring.receive();
   EXPECT_FALSE(ring.producer.has_room_again()) << "less than a quarter is withheld";
   ring.receive();
+  EXPECT_TRUE(ring.producer.has_cell());
   EXPECT_TRUE(ring.producer.has_room_again());
   EXPECT_FALSE(ring.consumer.producer_wants_room());
   EXPECT_TRUE(ring.send("now"));

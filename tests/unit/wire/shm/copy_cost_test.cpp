@@ -30,6 +30,10 @@ TEST(CopyCost, Of_the_first_looks__the_best_one_counts) {
   EXPECT_EQ(cost.ns(), 4000u);
   cost.note(8000, kUnit);
   EXPECT_EQ(cost.ns(), 5000u) << "later ones count a part each";
+  cost.forget();
+  cost.note(16'000, kUnit);
+  cost.note(4000, kUnit);
+  EXPECT_EQ(cost.ns(), 4000u) << "what is forgotten begins anew";
 }
 
 TEST(CopyCost, Several_copies_that_were_timed_together__count_as_so_many_looks) {

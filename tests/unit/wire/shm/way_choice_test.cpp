@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "engine/queue/ring_geometry.h"
 #include "engine/wire/shm/copy_cost.h"
 
 namespace portofu {
@@ -16,16 +17,15 @@ class Ways {
  public:
   std::uint64_t area_ns = 2200;
   std::uint64_t kernel_ns = 3000;
-  std::uint64_t cold_chunks = 0;  ///< Of the area, that cost cold_ns instead, once it has rested for as many.
+  std::uint64_t cold_chunks = 0;  ///< Of the area, behind the last copy of the kernel: they cost cold_ns.
   std::uint64_t cold_ns = 0;
 
-  /// @return of so many MiB in packets of 128 KiB, the MiB that the kernel has copied
+  /// @return of so many MiB in the longest packets, the MiB that the kernel has copied
   std::uint64_t send(WayChoice& choice, std::uint64_t mib) {
-    constexpr std::uint32_t kPacket = 131'072;
     std::uint64_t by_kernel = 0;
     for (std::uint64_t left = mib << 20; left > 0;) {
-      const bool kernel = choice.choose({area_.ns(), kernel_.ns()}, {.bytes = kPacket, .last = false});
-      const std::uint32_t bytes = kernel ? kPacket : kAreaChunkBytes;
+      const bool kernel = choice.choose({area_.ns(), kernel_.ns()}, {.bytes = kMostLentBytes, .last = false});
+      const std::uint32_t bytes = kernel ? kMostLentBytes : kAreaChunkBytes;
       if (kernel) {
         kernel_.note(kernel_ns * bytes / 65536, bytes);
         by_kernel += bytes;
@@ -93,11 +93,10 @@ TEST_F(WayChoiceTest, Twice_as_dear__is_tried_rarely) {
 }
 
 TEST_F(WayChoiceTest, Kernel_whose_cost_is_not_known__is_tried_no_more_rarely) {
-  constexpr std::uint32_t kPacket = 131'072;
   std::uint64_t sent = 0, tried = 0;
   while (sent < std::uint64_t{1} << 30) {
-    const bool kernel = choice.choose({.area = 2200, .kernel = 0}, {.bytes = kPacket, .last = false});
-    sent += kernel ? kPacket : kAreaChunkBytes;
+    const bool kernel = choice.choose({.area = 2200, .kernel = 0}, {.bytes = kMostLentBytes, .last = false});
+    sent += kernel ? kMostLentBytes : kAreaChunkBytes;
     if (kernel) ++tried;
   }
   EXPECT_GE(tried, 60u);
