@@ -170,18 +170,6 @@ void Engine::set_unattended_on_duty(bool unattended) {
   if (node_ != nullptr) node_->segment->control().unattended.store(unattended ? 1 : 0, std::memory_order_relaxed);
 }
 
-void Engine::give_duty(bool news) {
-  const bool tell = core_.activity != told_activity_;
-  told_activity_ = core_.activity;
-  if (has_due_times_) [[unlikely]]
-    news = is_due_sooner_on_duty() || news;
-  duty_.give();
-  // Partner: sleep(). A thread that announced itself before this duty was given is seen here; one that announces later
-  // takes the duty once more before it sleeps, and sees what was done.
-  if (news || (tell && sleeping_threads_.load(std::memory_order_seq_cst) != 0)) [[unlikely]]
-    doorbell_.ring();
-}
-
 /// @return how long the caller, who has announced it, may sleep so that the wires get what they need in time
 std::uint64_t Engine::bound_sleep_on_duty(std::uint64_t longest_ns) {
   if (is_asking_on_duty(core_)) longest_ns = std::min(longest_ns, kAskPauseNs);
@@ -201,8 +189,6 @@ bool Engine::is_due_sooner_on_duty() {
   heard_due_ns_ = due_ns;
   return true;
 }
-
-void Engine::end_call() { give_duty(progress_ != nullptr && progress_->must_hear()); }
 
 int Engine::cycle_on_duty() {
   if (++cycles_ % kCyclesPerClock == 0) look_after_timers_on_duty(core_.now_ns());
@@ -299,13 +285,15 @@ WaitResult Engine::look_at_last(Condition condition) {
   return WaitResult::kTimedOut;
 }
 
-/// What was there before, or is the caller's own doing, like the end of a search, is no end of waiting.
-bool Engine::found_on_duty() {
-  if (found_cycles_ != work_cycles_) {
-    found_cycles_ = work_cycles_;
-    poll_streak_.reset();
-  }
-  return true;
+/// The look of a non-blocking call that has not found what it asked for.
+Engine::Rest Engine::look_once_on_duty() {
+  if (core_.gave_link && is_appending_on_duty()) return {};
+  if (second_look_.skip()) return {};
+  const bool worked = look_on_duty() > 0;
+  second_look_.learn(worked);
+  if (!worked) return rest_on_duty(note_empty_poll_on_duty());
+  found_on_duty();
+  return {.worked = true};
 }
 
 WaitResult Engine::reached_on_duty() {
@@ -369,16 +357,16 @@ IdleAdvice Engine::advise_old_loop_on_duty(std::uint64_t now_ns) {
   return is_tight ? IdleAdvice::kSleep : IdleAdvice::kYield;
 }
 
-void Engine::rest(IdleAdvice advice, std::uint64_t seen_activity, std::uint64_t sleep_ns) {
+void Engine::rest(const Rest& due) {
   const std::uint64_t before_ns = core_.now_ns();
-  if (advice == IdleAdvice::kYield) {
+  if (due.advice == IdleAdvice::kYield) {
     sched_yield();
   } else {
-    sleep(seen_activity, sleep_ns, OnAbort::kReturn);
+    sleep(due.seen_activity, due.sleep_ns, OnAbort::kReturn);
   }
   const std::uint64_t after_ns = core_.now_ns();
   const Duty duty(*this);
-  if (advice == IdleAdvice::kYield) {
+  if (due.advice == IdleAdvice::kYield) {
     note_yield_on_duty(before_ns, after_ns);
   } else {
     poll_awake_ns_ = after_ns;

@@ -12,12 +12,12 @@
 #include "engine/address/core.h"
 #include "engine/duty.h"
 #include "engine/idle.h"
+#include "engine/progress_thread.h"
 #include "engine/segment/doorbell.h"
 #include "engine/segment/process_segment.h"
 
 namespace portofu {
 
-class ProgressThread;
 struct EngineNode;
 
 /// Why an engine could not be opened.
@@ -118,37 +118,26 @@ class Engine {
   /// @param ask  bool(Core&), asked on duty
   template <class Ask>
   bool poll(Ask&& ask) {
-    IdleAdvice advice = IdleAdvice::kSpin;
-    std::uint64_t seen_activity = 0;
-    std::uint64_t sleep_ns = 0;
+    Rest due;
     {
       const Duty duty(*this);
       if (ask(core_)) return found_on_duty();
-      if (core_.gave_link && is_appending_on_duty()) return false;
-      if (second_look_.skip()) return false;
-      const bool worked = look_on_duty() > 0;
-      second_look_.learn(worked);
-      if (worked) {
-        found_on_duty();
+      due = look_once_on_duty();
+      if (due.worked) {
         if (!ask(core_)) return false;
         second_look_.expect();
         return true;
       }
-      advice = note_empty_poll_on_duty();
-      seen_activity = core_.activity;
-      sleep_ns = poll_sleep_ns_;
     }
-    if (advice != IdleAdvice::kSpin) [[unlikely]]
-      rest(advice, seen_activity, sleep_ns);
+    if (due.advice != IdleAdvice::kSpin) [[unlikely]]
+      rest(due);
     return false;
   }
 
   /// The same for a search, which leaves something behind: runs a cycle, then asks, once. Never sleeps.
   template <class Ask>
   bool search(Ask&& ask) {
-    IdleAdvice advice = IdleAdvice::kSpin;
-    std::uint64_t seen_activity = 0;
-    std::uint64_t sleep_ns = 0;
+    Rest due;
     bool found = false;
     {
       const Duty duty(*this);
@@ -158,13 +147,11 @@ class Engine {
       if (work > 0 || found) {
         poll_streak_.reset();
       } else {
-        advice = note_empty_search_on_duty();
+        due = rest_on_duty(note_empty_search_on_duty());
       }
-      seen_activity = core_.activity;
-      sleep_ns = poll_sleep_ns_;
     }
-    if (advice != IdleAdvice::kSpin) [[unlikely]]
-      rest(advice, seen_activity, sleep_ns);
+    if (due.advice != IdleAdvice::kSpin) [[unlikely]]
+      rest(due);
     return found;
   }
 
@@ -194,13 +181,34 @@ class Engine {
   /// Looks behind a LINK that run no cycle, in a row.
   static constexpr std::uint32_t kMostLinks = 256;
 
+  /// What a non-blocking call has to do when it has given the duty back.
+  struct Rest {
+    IdleAdvice advice = IdleAdvice::kSpin;
+    bool worked = false;              ///< It has found something, perhaps what it looked for.
+    std::uint64_t seen_activity = 0;  ///< Core::activity when it found nothing.
+    std::uint64_t sleep_ns = 0;       ///< How long it sleeps, if that is advised.
+  };
+
   int look_on_duty();
+  Rest look_once_on_duty();
+  Rest rest_on_duty(IdleAdvice advice) const { return {advice, false, core_.activity, poll_sleep_ns_}; }
   bool is_appending_on_duty();
   void set_unattended_on_duty(bool unattended);
-  void give_duty(bool news = false);
+  /// @param news  whoever listens has to hear of what was done
+  void give_duty(bool news = false) {
+    const bool tell = core_.activity != told_activity_;
+    told_activity_ = core_.activity;
+    if (has_due_times_) [[unlikely]]
+      news = is_due_sooner_on_duty() || news;
+    duty_.give();
+    // Partner: sleep(). A thread that announced itself before this duty was given is seen here; one that announces
+    // later takes the duty once more before it sleeps, and sees what was done.
+    if (news || (tell && sleeping_threads_.load(std::memory_order_seq_cst) != 0)) [[unlikely]]
+      doorbell_.ring();
+  }
   std::uint64_t bound_sleep_on_duty(std::uint64_t longest_ns);
   bool is_due_sooner_on_duty();
-  void end_call();
+  void end_call() { give_duty(progress_ != nullptr && progress_->must_hear()); }
   int cycle_on_duty();
   void settle_waiting_on_duty();
   void look_after_direct_on_duty();
@@ -210,13 +218,21 @@ class Engine {
   void note_yield_on_duty(std::uint64_t before_ns, std::uint64_t after_ns);
   void sleep(std::uint64_t seen_activity, std::uint64_t longest_ns, OnAbort on_abort);
   WaitResult look_at_last(Condition condition);
-  bool found_on_duty();
+  /// A non-blocking call has found what it looked for. What was there before, or is the caller's own doing, like the
+  /// end of a search, is no end of waiting.
+  bool found_on_duty() {
+    if (found_cycles_ != work_cycles_) {
+      found_cycles_ = work_cycles_;
+      poll_streak_.reset();
+    }
+    return true;
+  }
   WaitResult reached_on_duty();
   IdleAdvice note_empty_poll_on_duty();
   IdleAdvice note_empty_search_on_duty();
   bool is_away_on_duty(std::uint64_t gone_ns, bool yielding, bool marked);
   IdleAdvice advise_old_loop_on_duty(std::uint64_t now_ns);
-  void rest(IdleAdvice advice, std::uint64_t seen_activity, std::uint64_t sleep_ns);
+  void rest(const Rest& due);
 
   DutyLock duty_;                                     ///< Guards core_ and what is marked "on duty".
   std::unique_ptr<EngineNode> node_;                  ///< Segment and wires; nullptr in a simulation.

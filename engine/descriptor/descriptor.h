@@ -73,7 +73,8 @@ struct Descriptor {
   void* user_ptr = nullptr;                ///< For the initiator's events.
   std::uint64_t hdr_data = 0;              ///< For the target's event.
   std::uint64_t local_get_offset = 0;      ///< Bytes into get_md_handle.
-  std::array<std::byte, kMaxOperandBytes> operand{};  ///< Copied when the call is made.
+  std::array<std::byte, kMaxOperandBytes> operand;  ///< Copied when the call is made. Not written where there is none:
+                                                    ///< most have none, and are made for every message.
 };
 static_assert(std::is_trivially_copyable_v<Descriptor>);
 

@@ -49,6 +49,8 @@ class MatchList {
   void clear();
 
  private:
+  template <class Accepts>
+  MatchEntry* find_behind_first(MatchKey key, Accepts accepts);
   bool index_all();
   bool index_new_entries();
 
@@ -62,9 +64,19 @@ class MatchList {
 
 template <class Accepts>
 MatchEntry* MatchList::find(const MatchKey& key, Accepts&& accepts) {
-  // With an index, one step is worth its cost: nothing precedes the first entry, and messages often come in order.
-  MatchEntry* entry = head_;
-  for (std::uint32_t left = last_indexed_ != nullptr ? 1 : limits_.walk_entries; entry != nullptr && left > 0; --left) {
+  // Nothing precedes the first entry, and messages often come in order.
+  if (head_ == nullptr) return nullptr;
+  if (matches(head_->criteria, key) && accepts(*head_)) [[likely]]
+    return head_;
+  return find_behind_first(key, accepts);
+}
+
+/// The rest of `find`, apart, so that the first look needs no room on the stack.
+template <class Accepts>
+[[gnu::noinline]] MatchEntry* MatchList::find_behind_first(MatchKey key, Accepts accepts) {
+  // With an index, no further step is worth its cost.
+  MatchEntry* entry = head_->order_links.next;
+  for (std::uint32_t left = last_indexed_ != nullptr ? 1 : limits_.walk_entries; entry != nullptr && left > 1; --left) {
     if (matches(entry->criteria, key) && accepts(*entry)) return entry;
     entry = entry->order_links.next;
   }

@@ -87,7 +87,7 @@ class Counters {
   /// @param shared  must outlive this object
   explicit Counters(CountersShared& shared) : shared_(&shared) {}
 
-  void add(Counter counter, std::uint64_t n = 1) {
+  [[gnu::always_inline]] void add(Counter counter, std::uint64_t n = 1) {
     auto& value = shared_->values[static_cast<std::size_t>(counter)];
     value.store(value.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
   }

@@ -53,19 +53,19 @@ class CellProducer {
     if (!fits(payload_bytes)) [[unlikely]] {
       if (!find_room(payload_bytes)) return nullptr;
     }
+    if (payload_bytes <= kInlineBytes) return claim_inline(payload_bytes);
     claimed_ = true;
-    if (payload_bytes <= kShortBytes) {
-      claimed_granule_ = kInHeader;
-      return short_payload_;
-    }
-    if (payload_bytes <= kInlineBytes) {
-      claimed_granule_ = 0;
-      return cell_at(head_).inline_payload;
-    }
     claimed_data_ = data_head_ + skip_before(payload_bytes);
     const std::uint32_t offset = claimed_data_ & data_mask_;
     claimed_granule_ = 1 + offset / kGranuleBytes;
     return ring_.data + offset;
+  }
+
+  /// The same for a payload of kInlineBytes at most, if there is room as far as is known.
+  /// @return nullptr: claim has to look
+  std::byte* try_claim_inline(std::uint32_t payload_bytes) {
+    PORTOFU_ASSERT(!claimed_);
+    return head_ - released_ < ring_.geometry.cell_count ? claim_inline(payload_bytes) : nullptr;
   }
 
   /// Whether claim_cell and claim_lent would find a cell.
@@ -233,6 +233,14 @@ class CellProducer {
   std::atomic_ref<Taker> taker_of(std::uint64_t position) {
     PORTOFU_ASSERT(position < head_ && position >= released_);
     return taker_in(cell_at(position));
+  }
+
+  /// @pre a cell is free, and the payload is not longer than kInlineBytes
+  std::byte* claim_inline(std::uint32_t payload_bytes) {
+    const bool is_short = payload_bytes <= kShortBytes;
+    claimed_ = true;
+    claimed_granule_ = is_short ? kInHeader : 0;
+    return is_short ? short_payload_ : cell_at(head_).inline_payload;
   }
 
   /// Places a payload of kShortBytes at most, in the header if that says what its `length` was.

@@ -45,6 +45,7 @@ inline void copy_fresh_line(std::byte* to, const void* from) {
   using Wide [[gnu::may_alias]] = std::uint64_t;
   const auto* source = static_cast<const std::byte*>(from);
   const auto copy_words = [&](std::size_t begin, std::size_t end) {
+#pragma GCC unroll 4
     for (std::size_t i = begin; i < end; i += sizeof(Word))
       *reinterpret_cast<Word*>(to + i) = fresh(*reinterpret_cast<const Word*>(source + i));
   };

@@ -9,6 +9,7 @@ void report_overflow(Core& core, Interface& ni, const PortalTableEntry& portal, 
                       (header.ni_fail_type == NiFail::kOk && (claim.options & kEntryEventSuccessDisable) != 0);
   if (!hidden) {
     post_event_with(core, ni, portal.eq_handle, [&](Event& event) {
+      event = {};
       fill_overflow_event(header, event);
       event.user_ptr = claim.user_ptr;
     });
@@ -61,7 +62,7 @@ void complete_arrival(Core& core, Interface& ni, Peer&, Arrival& arrival) {
   --entry.pending;
   --portal.in_progress;
   ++core.activity;
-  report_communication(core, ni, portal.eq_handle, arrival.header, arrival);
+  report_communication(core, ni, portal.eq_handle, arrival.header, arrival.header.type, arrival);
   // An entry that is unlinked tells so after all its communication events, and before its headers can be used up.
   UnexpectedHeader* header = arrival.unexpected;
   arrival.unexpected = nullptr;

@@ -22,10 +22,11 @@ constexpr EventKind event_kind_of(PacketType type) {
   }
 }
 
-/// Fills the full event of a message at its target, table 3-3, as far as it is known now.
-/// @param event  all fields zero
-inline void fill_target_event(const PacketHeader& header, const Placement& placement, Event& event) {
-  event.type = event_kind_of(header.type);
+/// Writes the full event of a message at its target, table 3-3, as far as it is known now: all fields.
+/// @param type  of the header
+inline void fill_target_event(const PacketHeader& header, PacketType type, const Placement& placement, Event& event) {
+  const bool atomic = type != PacketType::kPut && type != PacketType::kGet;
+  event.type = event_kind_of(type);
   event.start = placement.entry->segment.address(placement.offset);
   event.user_ptr = placement.entry->user_ptr;
   event.hdr_data = header.hdr_data;
@@ -38,9 +39,8 @@ inline void fill_target_event(const PacketHeader& header, const Placement& place
   event.ptl_list = placement.list;
   event.ni_fail_type = placement.fail;
   event.pt_index = header.pt_index;
-  if (header.type == PacketType::kPut || header.type == PacketType::kGet) return;
-  event.atomic_operation = header.atomic_operation;
-  event.atomic_type = header.atomic_type;
+  event.atomic_operation = atomic ? header.atomic_operation : 0;
+  event.atomic_type = atomic ? header.atomic_type : 0;
 }
 
 /// The overflow event of a message whose header was kept; `user_ptr` is to be set.
@@ -62,13 +62,14 @@ inline void fill_overflow_event(const UnexpectedHeader& header, Event& event) {
 }
 
 /// Raises the event and the count of a message whose data is in place.
+/// @param type  of the header
 inline void report_communication(Core& core, Interface& ni, Handle eq_handle, const PacketHeader& header,
-                                 const Placement& placement) {
+                                 PacketType type, const Placement& placement) {
   const ListEntry& entry = *placement.entry;
   const bool hidden = (entry.options & kEntryEventCommDisable) != 0 ||
                       (placement.fail == NiFail::kOk && (entry.options & kEntryEventSuccessDisable) != 0);
   if (!hidden) {
-    post_event_with(core, ni, eq_handle, [&](Event& event) { fill_target_event(header, placement, event); });
+    post_event_with(core, ni, eq_handle, [&](Event& event) { fill_target_event(header, type, placement, event); });
   }
   if ((entry.options & kEntryEventCtComm) != 0) {
     count_outcome(core, ni, entry.ct_handle, placement.fail, counted_amount(entry.options, placement.mlength));

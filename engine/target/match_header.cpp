@@ -30,7 +30,7 @@ bool keep_header(Interface& ni, PortalTableEntry& portal, Arrival& arrival) {
 /// What the overflow event will say, once the message has its place.
 void note_placement(const Arrival& arrival) {
   Event event;
-  fill_target_event(arrival.header, arrival, event);
+  fill_target_event(arrival.header, arrival.header.type, arrival, event);
   UnexpectedHeader& kept = *arrival.unexpected;
   kept.start = event.start;
   kept.hdr_data = event.hdr_data;
@@ -57,7 +57,7 @@ Refusal match_header(Core& core, Interface& ni, Arrival& arrival) {
     arrival.entry = find_entry(portal->overflow, ni, header, arrival.initiator);
   }
   if (arrival.entry == nullptr) return exhausted(core, ni, header.pt_index, nullptr);
-  const Refusal verdict = judge(*arrival.entry, header);
+  const Refusal verdict = judge(*arrival.entry, header, header.type);
   if (verdict != Refusal::kNone) return verdict;
 
   const bool keeps = keeps_header(*arrival.entry, arrival.list);
@@ -72,7 +72,7 @@ Refusal match_header(Core& core, Interface& ni, Arrival& arrival) {
   if (keeps && !keep_header(ni, *portal, arrival)) return exhausted(core, ni, header.pt_index, arrival.entry);
   if (portal->flow_control && events > 0) queue->promise_on_duty(events);
   arrival.promised_events = portal->flow_control ? events : 0;
-  take(*portal, header, arrival);
+  take(*portal, header, header.type, arrival);
   ++arrival.entry->pending;
   ++portal->in_progress;
   if (arrival.unexpected != nullptr) note_placement(arrival);

@@ -20,10 +20,12 @@ inline bool accepts(const ListEntry& entry, const PacketHeader& header) {
 }
 
 /// Bytes that are moved: what fits, for an atomic in whole items.
-inline std::uint64_t manipulated_length(const ListEntry& entry, std::uint64_t offset, const PacketHeader& header) {
+/// @param type  of the header
+inline std::uint64_t manipulated_length(const ListEntry& entry, std::uint64_t offset, const PacketHeader& header,
+                                        PacketType type) {
   const std::uint64_t room = offset < entry.segment.length() ? entry.segment.length() - offset : 0;
   const std::uint64_t length = std::min(room, header.length);
-  if (header.type == PacketType::kPut || header.type == PacketType::kGet) return length;
+  if (type == PacketType::kPut || type == PacketType::kGet) return length;
   const std::uint32_t item = atomic_type_bytes(static_cast<AtomicType>(header.atomic_type));
   return length - length % item;
 }
@@ -49,11 +51,12 @@ inline std::uint32_t events_due(const ListEntry& entry) {
 }
 
 /// The entry takes the message: offset, length, use once, min_free.
+/// @param type       of the header
 /// @param placement  `entry` and `list` are set
-inline void take(PortalTableEntry& portal, const PacketHeader& header, Placement& placement) {
+inline void take(PortalTableEntry& portal, const PacketHeader& header, PacketType type, Placement& placement) {
   ListEntry& entry = *placement.entry;
   placement.offset = offset_in(entry, header);
-  placement.mlength = manipulated_length(entry, placement.offset, header);
+  placement.mlength = manipulated_length(entry, placement.offset, header, type);
   bool unlink = (entry.options & kEntryUseOnce) != 0;
   if ((entry.options & kEntryManageLocal) != 0) {
     entry.local_offset += placement.mlength;

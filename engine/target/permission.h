@@ -18,10 +18,11 @@ inline std::uint32_t needed_options(PacketType type) {
   }
 }
 
+/// @param type  of the header
 /// @return kNone, kPermission or kOperation
-inline Refusal judge(const ListEntry& entry, const PacketHeader& header) {
+inline Refusal judge(const ListEntry& entry, const PacketHeader& header, PacketType type) {
   if (entry.uid != kUidAny && entry.uid != header.uid) return Refusal::kPermission;
-  const std::uint32_t wanted = needed_options(header.type);
+  const std::uint32_t wanted = needed_options(type);
   return (entry.options & wanted) == wanted ? Refusal::kNone : Refusal::kOperation;
 }
 

@@ -46,9 +46,10 @@ void receive_packet(Core& core, const Packet& packet) {
   if (!core.late_messages.empty() && !may_join_late_messages(core, packet)) [[unlikely]]
     read_late_messages(core);
   Peer& peer = source_peer(core, packet);
-  // What it gave back before it sent this is told before this.
-  if (peer.has_lent()) [[unlikely]]
+  // What it gave back before it sent this is told before this. Whoever has lent waits.
+  if (peer.waiting && peer.has_lent()) [[unlikely]]
     finish_taken(core, peer);
+  if (receive_whole_put(core, peer, header, packet.payload)) return;
   switch (header.type) {
     case PacketType::kPut:
     case PacketType::kGet:

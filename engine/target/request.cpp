@@ -136,37 +136,17 @@ void finish(Core& core, Interface& ni, Peer& peer, Arrival& arrival) {
   if (answered) acknowledge(core, peer, arrival.header, content);
 }
 
-/// A put that lies whole in its packet and matches in the priority list is over before the next packet: it goes through
-/// the same steps and needs no state. Most puts are such ones.
-/// @return false: nothing was done, and receive_request has to go the whole way
-bool receive_whole_put(Core& core, Interface& ni, Peer& peer, const PacketHeader& header, Payload payload) {
-  PortalTableEntry* portal = ni.portal(header.pt_index);
-  if (portal == nullptr || !portal->enabled || (!ni.is_matching() && header.match_bits != 0)) return false;
-  Placement place;
-  place.initiator = initiator_of(ni, peer, header);
-  place.entry = find_entry(portal->priority, ni, header, place.initiator);
-  if (place.entry == nullptr || judge(*place.entry, header) != Refusal::kNone) return false;
-  if (portal->flow_control) {
-    const EventQueue* queue = ni.eqs.find(portal->eq_handle);
-    if (queue != nullptr && !queue->has_room_on_duty(events_due(*place.entry))) return false;
-  }
-  take(*portal, header, place);
-  if (place.mlength != 0 && !place.entry->segment.write(place.offset, payload, place.mlength)) {
-    place.fail = fail_of_storing(payload);
-  }
-  core.counters.add(Counter::kPutsMatched);
-  core.counters.add(Counter::kBytesReceived, header.payload_bytes);
-  ++core.activity;
-  report_communication(core, ni, portal->eq_handle, header, place);
+/// The end of a put that is told, for whom its entry leaves or somebody waits for its answer.
+[[gnu::noinline]] void unlink_and_answer(Core& core, Interface& ni, Peer& peer, const PacketHeader& header,
+                                         const Placement& place) {
   std::optional<AnswerContent> answer;  // Of the entry, which may go.
   if ((header.flags & kFlagAnswerWanted) != 0) answer = content_of(core, ni, header, place);
   if (place.entry->state != EntryState::kLinked) advance_unlink(core, ni, *place.entry);
   if (answer) acknowledge(core, peer, header, *answer);
-  return true;
 }
 
 /// An atomic on the priority list is executed; one on the overflow list only leaves its data there, or reads (3.15.4).
-void run_atomic(Core& core, Interface& ni, Peer& peer, Arrival& arrival, const std::byte* payload) {
+[[gnu::noinline]] void run_atomic(Core& core, Interface& ni, Peer& peer, Arrival& arrival, const std::byte* payload) {
   const PacketHeader& header = arrival.header;
   const std::uint32_t operand = operand_bytes(header);
   const bool fetching = header.type != PacketType::kAtomic;
@@ -195,7 +175,7 @@ void run_atomic(Core& core, Interface& ni, Peer& peer, Arrival& arrival, const s
   send_answer_data(core, peer, content, fetched.data());
 }
 
-void run_get(Core& core, Interface& ni, Peer& peer, Arrival& arrival) {
+[[gnu::noinline]] void run_get(Core& core, Interface& ni, Peer& peer, Arrival& arrival) {
   Arrival reply = arrival;
   reply.mode = ArrivalMode::kDeliver;
   arrival.mode = ArrivalMode::kIdle;
@@ -203,6 +183,36 @@ void run_get(Core& core, Interface& ni, Peer& peer, Arrival& arrival) {
 }
 
 }  // namespace
+
+bool receive_whole_put(Core& core, Peer& peer, const PacketHeader& header, Payload payload) {
+  constexpr PacketType kType = PacketType::kPut;
+  if (header.type != kType || header.payload_bytes != header.length || !payload.is_here()) return false;
+  if (peer.request_stream.mode != ArrivalMode::kIdle || peer.answer_count >= kMostWaitingAnswers) return false;
+  Interface* ni = core.interface(header.interface_index);
+  PortalTableEntry* portal = ni != nullptr ? ni->portal(header.pt_index) : nullptr;
+  if (portal == nullptr || !portal->enabled || (!ni->is_matching() && header.match_bits != 0)) return false;
+  Placement place;
+  place.initiator = initiator_of(*ni, peer, header);
+  place.entry = find_entry(portal->priority, *ni, header, place.initiator);
+  if (place.entry == nullptr || judge(*place.entry, header, kType) != Refusal::kNone) return false;
+  if (portal->flow_control) [[unlikely]] {
+    const EventQueue* queue = ni->eqs.find(portal->eq_handle);
+    if (queue != nullptr && !queue->has_room_on_duty(events_due(*place.entry))) return false;
+  }
+  take(*portal, header, kType, place);
+  if (place.mlength != 0 && !place.entry->segment.write(place.offset, payload.here(), place.mlength)) [[unlikely]] {
+    place.fail = fail_of_storing(payload);
+  }
+  core.counters.add(Counter::kPutsMatched);
+  core.counters.add(Counter::kBytesReceived, header.payload_bytes);
+  ++core.activity;
+  report_communication(core, *ni, portal->eq_handle, header, kType, place);
+  if ((header.flags & kFlagAnswerWanted) != 0 || place.entry->state != EntryState::kLinked) {
+    const Placement copy = place;  // Whose address is taken, so that `place` itself needs none.
+    unlink_and_answer(core, *ni, peer, header, copy);
+  }
+  return true;
+}
 
 void receive_request(Core& core, Peer& peer, const PacketHeader& header, Payload payload) {
   if (peer.request_stream.mode != ArrivalMode::kIdle) {
@@ -214,7 +224,6 @@ void receive_request(Core& core, Peer& peer, const PacketHeader& header, Payload
   }
   Interface* ni = core.interface(header.interface_index);
   const bool whole = header.type == PacketType::kPut && header.payload_bytes == header.length;
-  if (whole && ni != nullptr && !payload.is_in_memory() && receive_whole_put(core, *ni, peer, header, payload)) return;
   Arrival& arrival = peer.request_stream;
   begin_arrival(arrival, header, ni != nullptr ? initiator_of(*ni, peer, header) : peer.id);
   if (ni != nullptr && !ni->is_matching()) arrival.header.match_bits = 0;

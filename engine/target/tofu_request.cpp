@@ -177,7 +177,7 @@ bool write_end(const MemorySegment& segment, std::uint64_t offset, Payload paylo
 /// A put that lies whole in its packet is over before the next packet: it goes through the same steps and needs no
 /// state. Most puts are such ones.
 /// @return false: receive_tofu_request has to go the whole way; it may write the same once more
-bool receive_whole_put(Core& core, Peer& peer, const PacketHeader& header, Payload payload) {
+bool receive_whole_tofu_put(Core& core, Peer& peer, const PacketHeader& header, Payload payload) {
   VirtualControlQueue* vcq = core.tofu != nullptr ? core.tofu->vcq_of_number(header.initiator_rank) : nullptr;
   if (vcq == nullptr) return false;
   NiFail fail = NiFail::kOk;
@@ -240,7 +240,7 @@ void receive_tofu_request(Core& core, Peer& peer, const PacketHeader& header, Pa
   }
   if (header.type == PacketType::kTofuArmw) return receive_armw(core, peer, header, payload.here());
   const bool whole = header.type == PacketType::kTofuPut && !is_placed(header) && header.payload_bytes == header.length;
-  if (whole && payload.is_here() && receive_whole_put(core, peer, header, payload)) return;
+  if (whole && payload.is_here() && receive_whole_tofu_put(core, peer, header, payload)) return;
   Arrival& arrival = peer.request_stream;
   begin_arrival(arrival, header, peer.id);
   const NiFail fail = locate(core, arrival);

@@ -8,7 +8,7 @@ using namespace portofu::portals;
 namespace {
 
 CountingEvent* find_counter(Core& core, ptl_handle_ct_t handle) {
-  Interface* ni = interface_of_object(core, handle);
+  Interface* ni = home_of(core, handle);
   return ni != nullptr ? ni->cts.find(handle) : nullptr;
 }
 
@@ -93,7 +93,7 @@ int PtlCTFree(ptl_handle_ct_t ct_handle) {
   const Engine::Duty duty(*engine);
   CountingEvent* counter = find_counter(duty.core(), ct_handle);
   if (counter == nullptr) return PTL_ARG_INVALID;
-  Interface* ni = interface_of_object(duty.core(), ct_handle);
+  Interface* ni = home_of(duty.core(), ct_handle);
   ni->triggered_count -= counter->cancel_on_duty();
   ni->cts.free(ct_handle);
   return PTL_OK;
@@ -105,7 +105,7 @@ int PtlCTCancelTriggered(ptl_handle_ct_t ct_handle) {
   const Engine::Duty duty(*engine);
   CountingEvent* counter = find_counter(duty.core(), ct_handle);
   if (counter == nullptr) return PTL_ARG_INVALID;
-  interface_of_object(duty.core(), ct_handle)->triggered_count -= counter->cancel_on_duty();
+  home_of(duty.core(), ct_handle)->triggered_count -= counter->cancel_on_duty();
   return PTL_OK;
 }
 
@@ -114,9 +114,10 @@ int PtlCTGet(ptl_handle_ct_t ct_handle, ptl_ct_event_t* event) {
   if (const int rc = begin(&engine); rc != PTL_OK) return rc;
   if (event == nullptr) return PTL_ARG_INVALID;
   int rc = PTL_ARG_INVALID;
+  CountingEvent* counter = nullptr;  // The same for both looks, because the duty is held meanwhile.
   // A value that changed since the last look is news; one that did not makes this call part of a spin loop.
   auto look = [&](Core& core) {
-    CountingEvent* counter = find_counter(core, ct_handle);
+    if (counter == nullptr) counter = find_counter(core, ct_handle);
     if (counter == nullptr) return true;
     rc = PTL_OK;
     *event = {counter->success(), counter->failure()};

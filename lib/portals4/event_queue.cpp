@@ -22,11 +22,11 @@ static_assert(PTL_OVERFLOW_LIST == static_cast<int>(ListKind::kOverflow));
 namespace {
 
 EventQueue* find_queue(Core& core, ptl_handle_eq_t handle) {
-  Interface* ni = interface_of_object(core, handle);
+  Interface* ni = home_of(core, handle);
   return ni != nullptr ? ni->eqs.find(handle) : nullptr;
 }
 
-void translate(const Event& from, bool is_logical, ptl_event_t* to) {
+void translate(const Event& from, ptl_event_t* to) {
   to->start = fresh(from.start);
   to->user_ptr = fresh(from.user_ptr);
   to->hdr_data = fresh(from.hdr_data);
@@ -35,15 +35,22 @@ void translate(const Event& from, bool is_logical, ptl_event_t* to) {
   to->mlength = fresh(from.mlength);
   to->remote_offset = fresh(from.remote_offset);
   to->uid = fresh(from.uid);
-  to->initiator.phys.nid =
-      fresh(from.initiator.nid);  // On a logical interface the rank stands there, and so does the union's.
-  to->initiator.phys.pid = is_logical ? 0 : fresh(from.initiator.pid);
+  // On a logical interface the rank stands in `nid`, where the union has it, and 0 in `pid`.
+  to->initiator.phys.nid = fresh(from.initiator.nid);
+  to->initiator.phys.pid = fresh(from.initiator.pid);
   to->type = static_cast<ptl_event_kind_t>(fresh(from.type));
   to->ptl_list = static_cast<ptl_list_t>(fresh(from.ptl_list));
   to->pt_index = fresh(from.pt_index);
   to->ni_fail_type = static_cast<ptl_ni_fail_t>(fresh(from.ni_fail_type));
   to->atomic_operation = static_cast<ptl_op_t>(fresh(from.atomic_operation));
   to->atomic_type = static_cast<ptl_datatype_t>(fresh(from.atomic_type));
+}
+
+/// Takes the oldest event of a queue. Apart, so that looks that find none need no room on the stack.
+[[gnu::noinline]] int take_event(Core& core, EventQueue& queue, ptl_event_t* event) {
+  translate(queue.oldest_on_duty(), event);
+  core.gave_link = event->type == PTL_EVENT_LINK;
+  return queue.remove_oldest_on_duty() ? PTL_EQ_DROPPED : PTL_OK;
 }
 
 /// A look at several event queues: the condition of every wait for events.
@@ -63,15 +70,33 @@ struct Look {
         return true;
       }
       if (queue->empty()) continue;
-      translate(queue->oldest_on_duty(), core.interface(handle_interface(handles[i]))->is_logical(), event);
-      core.gave_link = event->type == PTL_EVENT_LINK;
       which = i;
-      rc = queue->remove_oldest_on_duty() ? PTL_EQ_DROPPED : PTL_OK;
+      rc = take_event(core, *queue, event);
       return true;
     }
     return false;
   }
 };
+
+/// A look at one event queue, which does not wait.
+int poll_one(Engine& engine, ptl_handle_eq_t handle, ptl_event_t* event) {
+  int rc = PTL_EQ_EMPTY;
+  EventQueue* queue = nullptr;  // The same for both looks, because the duty is held meanwhile.
+  auto look = [&](Core& core) {
+    if (queue == nullptr) {
+      queue = find_queue(core, handle);
+      if (queue == nullptr) {
+        rc = PTL_ARG_INVALID;
+        return true;
+      }
+    }
+    if (queue->empty()) return false;
+    rc = take_event(core, *queue, event);
+    return true;
+  };
+  engine.poll(look);
+  return rc;
+}
 
 int wait_for(Engine& engine, Look& look, std::uint64_t timeout_ns) {
   const BlockingCall inside;
@@ -112,7 +137,7 @@ int PtlEQFree(ptl_handle_eq_t eq_handle) {
   EventQueue* queue = find_queue(duty.core(), eq_handle);
   if (queue == nullptr) return PTL_ARG_INVALID;
   queue->close();
-  interface_of_object(duty.core(), eq_handle)->eqs.free(eq_handle);
+  home_of(duty.core(), eq_handle)->eqs.free(eq_handle);
   return PTL_OK;
 }
 
@@ -120,9 +145,7 @@ int PtlEQGet(ptl_handle_eq_t eq_handle, ptl_event_t* event) {
   Engine* engine = nullptr;
   if (const int rc = begin(&engine); rc != PTL_OK) return rc;
   if (event == nullptr) return PTL_ARG_INVALID;
-  Look look{&eq_handle, 1, event};
-  engine->poll(look);
-  return look.rc;
+  return poll_one(*engine, eq_handle, event);
 }
 
 int PtlEQWait(ptl_handle_eq_t eq_handle, ptl_event_t* event) {
@@ -142,7 +165,9 @@ int PtlEQPoll(const ptl_handle_eq_t* eq_handles, unsigned int size, ptl_time_t t
   if (size == 0) return PTL_EQ_EMPTY;
   Look look{eq_handles, size, event};
   int rc = PTL_EQ_EMPTY;
-  if (timeout == 0) {
+  if (timeout == 0 && size == 1) {
+    rc = poll_one(*engine, *eq_handles, event);
+  } else if (timeout == 0) {
     engine->poll(look);
     rc = look.rc;
   } else {

@@ -15,6 +15,9 @@
 #include "lib/portals4/limits.h"
 
 namespace portofu::portals {
+
+constinit std::atomic<Engine*> current_engine{nullptr};
+
 namespace {
 
 /// One logical interface of this process.
@@ -24,16 +27,15 @@ struct InterfaceReference {
 };
 
 struct Library {
-  std::mutex mutex;                      ///< Guards what has no own word about it; never taken on the data path.
-  std::atomic<int> init_count{0};        ///< Writers hold the mutex. Readers: any thread.
-  std::atomic<Engine*> engine{nullptr};  ///< Set while an interface is open. Writers hold the mutex.
-  std::atomic<bool> aborted{false};      ///< PtlAbort was called since the library was initialised.
+  std::mutex mutex;                  ///< Guards what has no own word about it; never taken on the data path.
+  std::atomic<int> init_count{0};    ///< Writers hold the mutex. Readers: any thread.
+  std::atomic<bool> aborted{false};  ///< PtlAbort was called since the library was initialised.
   std::atomic<std::uint32_t> blocking_calls{0};
   std::array<InterfaceReference, kInterfaceCount> interfaces;
 
   /// The process ends without PtlFini: give the name on the node back, unless a thread is still inside.
   ~Library() {
-    if (blocking_calls.load() == 0 && engine.exchange(nullptr) != nullptr) release_process_engine();
+    if (blocking_calls.load() == 0 && current_engine.exchange(nullptr) != nullptr) release_process_engine();
   }
 };
 
@@ -42,7 +44,7 @@ Library library;
 /// A child gets nothing and harms nothing (3.5): it forgets the engine, whose memory and thread stay with the parent.
 void forget_in_child() {
   new (&library.mutex) std::mutex;
-  library.engine.store(nullptr);
+  current_engine.store(nullptr);
   library.init_count.store(0);
   library.aborted.store(false);
   library.blocking_calls.store(0);
@@ -62,7 +64,7 @@ int open_engine(ptl_pid_t pid) {
     return error == OpenError::kNoSpace ? PTL_NO_SPACE : PTL_FAIL;
   }
   if (library.aborted.load()) engine->abort();
-  library.engine.store(engine, std::memory_order_release);
+  current_engine.store(engine, std::memory_order_release);
   return PTL_OK;
 }
 
@@ -70,13 +72,13 @@ void close_engine_if_unused() {
   for (const InterfaceReference& reference : library.interfaces) {
     if (reference.count != 0) return;
   }
-  library.engine.store(nullptr);
+  current_engine.store(nullptr);
   release_process_engine();
 }
 
 /// Closes what is open, whatever the count says. The mutex is held.
 void close_now(std::uint32_t index) {
-  Engine* engine = library.engine.load();
+  Engine* engine = current_engine.load();
   library.interfaces[index].count = 0;
   engine->flush(Engine::kLingerNs);
   {
@@ -87,13 +89,6 @@ void close_now(std::uint32_t index) {
 }
 
 }  // namespace
-
-int begin(Engine** engine) {
-  *engine = library.engine.load(std::memory_order_acquire);
-  if (*engine != nullptr) [[likely]]
-    return PTL_OK;
-  return is_initialised() ? PTL_ARG_INVALID : PTL_NO_INIT;
-}
 
 bool is_initialised() { return library.init_count.load(std::memory_order_acquire) > 0; }
 
@@ -115,7 +110,7 @@ void finalise() {
 
 void abort_waits() {
   library.aborted.store(true);
-  if (Engine* engine = library.engine.load()) engine->abort();
+  if (Engine* engine = current_engine.load()) engine->abort();
 }
 
 BlockingCall::BlockingCall() { library.blocking_calls.fetch_add(1, std::memory_order_acq_rel); }
@@ -131,13 +126,13 @@ int open_interface(std::uint32_t index, ptl_pid_t pid, const ptl_ni_limits_t* de
   if (!is_initialised()) return PTL_NO_INIT;
   InterfaceReference& reference = library.interfaces[index];
   if (reference.count == 0) {
-    if (library.engine.load() == nullptr) {
+    if (current_engine.load() == nullptr) {
       const int rc = open_engine(pid);
       if (rc != PTL_OK) return rc;
-    } else if (pid != PTL_PID_ANY && pid != library.engine.load()->self().pid) {
+    } else if (pid != PTL_PID_ANY && pid != current_engine.load()->self().pid) {
       return PTL_ARG_INVALID;  // All interfaces of a process share one pid (3.6).
     }
-    Engine* engine = library.engine.load();
+    Engine* engine = current_engine.load();
     auto ni = std::make_unique<Interface>(index, grant_limits(desired));
     const Engine::Duty duty(*engine);
     duty.core().interfaces[index] = std::move(ni);

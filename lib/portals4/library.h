@@ -4,6 +4,7 @@
 
 #include <portals4.h>
 
+#include <atomic>
 #include <cstdint>
 
 #include "engine/address/core.h"
@@ -12,13 +13,21 @@
 
 namespace portofu::portals {
 
-/// Starts a call: @return PTL_OK and the engine | PTL_NO_INIT | PTL_ARG_INVALID if no interface is open.
-int begin(Engine** engine);
-
 /// Reference counts of PtlInit and PtlFini. @spec 3.5
 int initialise();
 void finalise();
 bool is_initialised();
+
+/// Set while an interface is open. Writers hold the mutex of the library.
+extern constinit std::atomic<Engine*> current_engine;
+
+/// Starts a call: @return PTL_OK and the engine | PTL_NO_INIT | PTL_ARG_INVALID if no interface is open.
+inline int begin(Engine** engine) {
+  *engine = current_engine.load(std::memory_order_acquire);
+  if (*engine != nullptr) [[likely]]
+    return PTL_OK;
+  return is_initialised() ? PTL_ARG_INVALID : PTL_NO_INIT;
+}
 
 /// PtlAbort. Async-signal-safe.
 void abort_waits();
@@ -47,6 +56,12 @@ inline Interface* interface_of_object(Core& core, ptl_handle_any_t handle) {
   const bool known = kind >= static_cast<std::uint32_t>(HandleKind::kMemoryDescriptor) &&
                      kind <= static_cast<std::uint32_t>(HandleKind::kCountingEvent);
   return known ? core.interface(handle_interface(handle)) : nullptr;
+}
+
+/// On duty: the interface in whose tables the handle of an object would be found. `find` compares all of the handle, so
+/// that needs no look at its kind.
+inline Interface* home_of(const Core& core, ptl_handle_any_t handle) {
+  return core.interfaces[handle_interface(handle)].get();
 }
 
 /// The handle of an open interface.

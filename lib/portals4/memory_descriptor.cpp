@@ -37,7 +37,7 @@ int PtlMDRelease(ptl_handle_md_t md_handle) {
   Engine* engine = nullptr;
   if (const int rc = begin(&engine); rc != PTL_OK) return rc;
   const Engine::Duty duty(*engine);
-  Interface* ni = interface_of_object(duty.core(), md_handle);
+  Interface* ni = home_of(duty.core(), md_handle);
   MemoryDescriptor* md = ni != nullptr ? ni->mds.find(md_handle) : nullptr;
   if (md == nullptr || md->released) return PTL_ARG_INVALID;
   // With operations pending the slot stays until their last SEND or REPLY; the handle is invalid from now on.

@@ -74,20 +74,20 @@ int arm(const Engine::Duty& duty, Engine& engine, Interface& ni, const Descripto
   return PTL_OK;
 }
 
-int submit(Descriptor& d, const Trigger& trigger) {
+int submit(Descriptor& d, const Trigger* trigger) {
   return guarded([&] {
     Engine* engine = nullptr;
     if (const int rc = begin(&engine); rc != PTL_OK) return rc;
     bool pauses = false;
     {
       const Engine::Duty duty(*engine);
-      Interface* ni = interface_of_object(duty.core(), d.md_handle);
+      Interface* ni = home_of(duty.core(), d.md_handle);
       MemoryDescriptor* md = ni != nullptr ? usable_md(*ni, d.md_handle) : nullptr;
       if (md == nullptr || !is_valid(*ni, *md, d)) return PTL_ARG_INVALID;
       d.interface_index = static_cast<std::uint8_t>(ni->index);
       if (ni->is_logical()) d.target.pid = 0;
       if (!ni->is_matching()) d.match_bits = 0;
-      if (trigger.waits) return arm(duty, *engine, *ni, d, trigger);
+      if (trigger != nullptr) return arm(duty, *engine, *ni, d, *trigger);
       if (send_at_once(duty.core(), *ni, *md, d)) {
         engine->settle_on_duty();
       } else {
@@ -114,17 +114,17 @@ int invalid_argument() { return is_initialised() ? PTL_ARG_INVALID : PTL_NO_INIT
 
 }  // namespace
 
-int put(Descriptor&& d, ptl_ack_req_t ack_req, ptl_hdr_data_t hdr_data, const Trigger& trigger) {
+int put(Descriptor&& d, ptl_ack_req_t ack_req, ptl_hdr_data_t hdr_data, const Trigger* trigger) {
   if (!is_ack_request(ack_req)) return invalid_argument();
   d.ack_req = static_cast<AckRequest>(ack_req);
   d.hdr_data = hdr_data;
   return submit(d, trigger);
 }
 
-int get(Descriptor&& d, const Trigger& trigger) { return submit(d, trigger); }
+int get(Descriptor&& d, const Trigger* trigger) { return submit(d, trigger); }
 
 int atomic(Descriptor&& d, ptl_ack_req_t ack_req, ptl_hdr_data_t hdr_data, const AtomicPart& part,
-           const Trigger& trigger) {
+           const Trigger* trigger) {
   if (!is_ack_request(ack_req) || !is_legal(part, AtomicUse::kAtomic, d.length)) return invalid_argument();
   set_atomic_part(d, hdr_data, part);
   d.ack_req = static_cast<AckRequest>(ack_req);
@@ -132,7 +132,7 @@ int atomic(Descriptor&& d, ptl_ack_req_t ack_req, ptl_hdr_data_t hdr_data, const
 }
 
 int fetch_atomic(Descriptor&& d, const FetchPart& fetch, ptl_hdr_data_t hdr_data, const AtomicPart& part,
-                 const Trigger& trigger) {
+                 const Trigger* trigger) {
   if (!is_legal(part, AtomicUse::kFetchAtomic, d.length)) return invalid_argument();
   set_atomic_part(d, hdr_data, part);
   d.get_md_handle = fetch.get_md_handle;
@@ -141,7 +141,7 @@ int fetch_atomic(Descriptor&& d, const FetchPart& fetch, ptl_hdr_data_t hdr_data
 }
 
 int swap(Descriptor&& d, const FetchPart& fetch, ptl_hdr_data_t hdr_data, const void* operand, const AtomicPart& part,
-         const Trigger& trigger) {
+         const Trigger* trigger) {
   if (!is_legal(part, AtomicUse::kSwap, d.length)) return invalid_argument();
   set_atomic_part(d, hdr_data, part);
   d.get_md_handle = fetch.get_md_handle;
@@ -149,6 +149,7 @@ int swap(Descriptor&& d, const FetchPart& fetch, ptl_hdr_data_t hdr_data, const 
   if (part.operation != PTL_SWAP) {  // 3.15.7: one item, compared with or masked by the operand.
     const std::uint32_t item = atomic_type_bytes(static_cast<AtomicType>(part.datatype));
     if (operand == nullptr || d.length > item) return invalid_argument();
+    d.operand = {};
     std::memcpy(d.operand.data(), operand, item);
     d.operand_bytes = static_cast<std::uint8_t>(item);
   }
@@ -160,7 +161,7 @@ int triggered_count(DescriptorKind kind, ptl_handle_ct_t ct_handle, ptl_ct_event
     Engine* engine = nullptr;
     if (const int rc = begin(&engine); rc != PTL_OK) return rc;
     const Engine::Duty duty(*engine);
-    Interface* ni = interface_of_object(duty.core(), ct_handle);
+    Interface* ni = home_of(duty.core(), ct_handle);
     if (ni == nullptr || ni->cts.find(ct_handle) == nullptr) return PTL_ARG_INVALID;
     if (kind == DescriptorKind::kCountIncrement && amount.success != 0 && amount.failure != 0) return PTL_ARG_INVALID;
     Descriptor d;

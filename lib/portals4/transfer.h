@@ -8,9 +8,8 @@ namespace portofu::portals {
 
 /// When an operation starts.
 struct Trigger {
-  ptl_handle_ct_t ct_handle = PTL_CT_NONE;
-  ptl_size_t threshold = 0;
-  bool waits = false;  ///< False: it is none, and starts at once.
+  ptl_handle_ct_t ct_handle;
+  ptl_size_t threshold;
 };
 
 /// In place of an index beyond every portal table.
@@ -47,14 +46,15 @@ struct FetchPart {
 };
 
 /// The rest of the arguments, and off it goes, or it is armed.
-int put(Descriptor&& d, ptl_ack_req_t ack_req, ptl_hdr_data_t hdr_data, const Trigger& trigger = {});
-int get(Descriptor&& d, const Trigger& trigger = {});
+/// @param trigger  nullptr: it starts at once
+int put(Descriptor&& d, ptl_ack_req_t ack_req, ptl_hdr_data_t hdr_data, const Trigger* trigger = nullptr);
+int get(Descriptor&& d, const Trigger* trigger = nullptr);
 int atomic(Descriptor&& d, ptl_ack_req_t ack_req, ptl_hdr_data_t hdr_data, const AtomicPart& part,
-           const Trigger& trigger = {});
+           const Trigger* trigger = nullptr);
 int fetch_atomic(Descriptor&& d, const FetchPart& fetch, ptl_hdr_data_t hdr_data, const AtomicPart& part,
-                 const Trigger& trigger = {});
+                 const Trigger* trigger = nullptr);
 int swap(Descriptor&& d, const FetchPart& fetch, ptl_hdr_data_t hdr_data, const void* operand, const AtomicPart& part,
-         const Trigger& trigger = {});
+         const Trigger* trigger = nullptr);
 
 /// Starts or arms a change of a counter.
 int triggered_count(DescriptorKind kind, ptl_handle_ct_t ct_handle, ptl_ct_event_t amount, const Trigger& trigger);

@@ -102,6 +102,7 @@ Descriptor expand(const VirtualControlQueue& vcq, const TofuCell& cell) {
     d.atomic_operation = head.code & kTofuCodeOperation;
     d.atomic_type =
         static_cast<std::uint8_t>((head.code & kTofuCodeWide) != 0 ? AtomicType::kUint64 : AtomicType::kUint32);
+    d.operand = {};
     if (is_long) std::memcpy(d.operand.data(), cell.more.data(), 8);
     std::memcpy(d.operand.data() + 8, &head.local, 8);
   } else if (head.kind == DescriptorKind::kTofuPiggyback) {

@@ -290,6 +290,7 @@ void ReceiveWorld::start_fetching() {
   const std::uint32_t item = atomic_type_bytes(static_cast<AtomicType>(d.atomic_type));
   d.length = item * input_.below(conditional ? 2 : 5);
   if (conditional) d.operand_bytes = static_cast<std::uint8_t>(item);
+  d.operand = {};
   if (fill_descriptor(d, swaps ? DescriptorKind::kSwap : DescriptorKind::kFetchAtomic)) start(d);
 }
 

@@ -199,6 +199,7 @@ void RandomSequence::draw_atomic(Descriptor& d) {
   const std::uint32_t item = atomic_type_bytes(type);
   d.length = percent(90) ? item : 0;
   d.operand_bytes = static_cast<std::uint8_t>(item);
+  d.operand = {};
   for (std::uint32_t i = 0; i < item; ++i) d.operand[i] = static_cast<std::byte>(below(4));
 }
 

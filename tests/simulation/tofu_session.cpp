@@ -123,6 +123,7 @@ Descriptor TofuSession::descriptor_of(std::size_t index) const {
   if (m.kind == DescriptorKind::kTofuArmw) {
     d.atomic_operation = static_cast<std::uint8_t>(m.operation);
     d.atomic_type = static_cast<std::uint8_t>(m.length == 8 ? AtomicType::kUint64 : AtomicType::kUint32);
+    d.operand = {};
     std::memcpy(d.operand.data(), &m.compared, 8);
     std::memcpy(d.operand.data() + 8, &m.value, 8);
   } else if (m.kind == DescriptorKind::kTofuPiggyback && !m.data.empty()) {

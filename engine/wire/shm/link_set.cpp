@@ -98,6 +98,20 @@ void LinkSet::disconnect(ShmLink& link) {
   std::erase_if(links_, [&link](const std::unique_ptr<ShmLink>& known) { return known.get() == &link; });
 }
 
+/// Any payload, whether there seems to be room or not.
+std::byte* LinkSet::claim_any(ShmLink& link, std::uint32_t payload_bytes) {
+  if (link.lost) return nullptr;
+  if (payload_bytes >= kAreaFromBytes) {
+    std::byte* chunk = area_.claim(link.area, link.producer, payload_bytes);
+    link.streaming = link.area.streaming;
+    if (chunk != nullptr) return chunk;
+  }
+  link.streaming = false;
+  std::byte* room = link.producer.claim(payload_bytes);
+  if (room == nullptr) note_blocked(link);
+  return room;
+}
+
 bool LinkSet::lend(ShmLink& link, const Loan& loan) {
   if (link.lost) return false;
   const bool in_heap = lends_heap_ && process_heap().holds(loan.payload, loan.bytes);

@@ -60,18 +60,13 @@ class LinkSet {
   void disconnect(ShmLink& link);
 
   std::byte* claim(ShmLink& link, std::uint32_t payload_bytes) {
-    if (link.lost) [[unlikely]]
-      return nullptr;
-    if (payload_bytes >= kAreaFromBytes) {
-      std::byte* chunk = area_.claim(link.area, link.producer, payload_bytes);
-      link.streaming = link.area.streaming;
-      if (chunk != nullptr) return chunk;
+    if (payload_bytes <= kInlineBytes && !link.lost) [[likely]] {
+      link.streaming = false;
+      std::byte* room = link.producer.try_claim_inline(payload_bytes);
+      if (room != nullptr) [[likely]]
+        return room;
     }
-    link.streaming = false;
-    std::byte* room = link.producer.claim(payload_bytes);
-    if (room == nullptr) [[unlikely]]
-      note_blocked(link);
-    return room;
+    return claim_any(link, payload_bytes);
   }
 
   /// @param look  number of looks for packets so far: packets between two looks follow each other at once
@@ -111,6 +106,7 @@ class LinkSet {
 
  private:
   ConnectResult open_link(std::shared_ptr<PeerSegment> segment, Link** link);
+  std::byte* claim_any(ShmLink& link, std::uint32_t payload_bytes);
   bool lend_heap(ShmLink& link, const Loan& loan);
   bool lend_memory(ShmLink& link, const Loan& loan);
   bool kernel_is_better(ShmLink& link, const Loan& loan);

@@ -105,6 +105,7 @@ void SourceSet::finish_source(ShmSource& source) {
   poll_[index].source->poll_index = index;
   poll_.pop_back();
   if (index == cursor_) turn_left_ = kTurnPackets;
+  if (cursor_ >= poll_.size()) turn_left_ = 0;
   source.state = SourceState::kDrained;
   drained_.push_back(&source);
   ++closed_count_;

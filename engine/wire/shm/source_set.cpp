@@ -78,10 +78,13 @@ bool SourceSet::peek(Packet& packet) {
   if (directory_changed()) [[unlikely]]
     scan_directory();
   // Most packets come from the source that the last one came from.
-  if (turn_left_ > 0 && cursor_ < poll_.size() && is_ready(poll_[cursor_])) [[likely]] {
-    --turn_left_;
-    if (take_packet(poll_[cursor_], packet)) [[likely]]
-      return true;
+  if (turn_left_ > 0) [[likely]] {
+    PollEntry& entry = poll_[cursor_];
+    if (is_ready(entry)) [[likely]] {
+      --turn_left_;
+      if (take_packet(entry, packet)) [[likely]]
+        return true;
+    }
   }
   return peek_round(packet);
 }

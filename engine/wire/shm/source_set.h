@@ -129,7 +129,7 @@ class SourceSet {
   LongTraffic& traffic_;                     ///< Of this process.
   std::vector<PollEntry> poll_;              ///< Sources that are kOpen or kClosing.
   std::uint32_t cursor_ = 0;                 ///< Whose turn it is in poll_.
-  std::uint32_t turn_left_ = 0;              ///< Packets that it may still deliver in this turn.
+  std::uint32_t turn_left_ = 0;              ///< Packets that it may still deliver in this turn; 0 if it is gone.
   ShmSource* held_ = nullptr;                ///< Source of the packet between peek and release.
   const std::byte* held_payload_ = nullptr;  ///< Of that packet.
   ShmSource* late_source_ = nullptr;         ///< Whose payloads are to be read later; nullptr: there are none.

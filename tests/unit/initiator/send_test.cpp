@@ -163,6 +163,7 @@ TEST_F(SendTest, Atomics__carry_operation_datatype_and_for_a_conditional_swap_th
 
   Descriptor swap = fetching(DescriptorKind::kSwap, AtomicOperation::kCswap);
   swap.operand_bytes = 4;
+  swap.operand = {};
   swap.operand[0] = std::byte{0x42};
   start(swap);
   const FakePacket conditional = wire.take();

@@ -118,6 +118,7 @@ TEST_F(TofuDirectTest, Get_and_armw__bring_what_is_there) {
   add.remote_offset += 8;
   add.atomic_operation = static_cast<std::uint8_t>(AtomicOperation::kSum);
   add.atomic_type = static_cast<std::uint8_t>(AtomicType::kUint64);
+  add.operand = {};
   add.operand[8] = std::byte{5};
   start(add);
   EXPECT_EQ(word(1), before + 5);

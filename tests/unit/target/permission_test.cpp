@@ -16,7 +16,7 @@ Refusal verdict(PacketType type, std::uint32_t options, std::uint32_t entry_uid 
   PacketHeader header{};
   header.type = type;
   header.uid = uid;
-  return judge(entry, header);
+  return judge(entry, header, header.type);
 }
 
 constexpr std::uint32_t kBoth = kEntryOpPut | kEntryOpGet;
@@ -39,8 +39,8 @@ TEST(PermissionTest, Fetching__needs_both) {
 }
 
 TEST(PermissionTest, Entry_that_allows_nothing__refuses_everything) {
-  for (const PacketType type : {PacketType::kPut, PacketType::kGet, PacketType::kAtomic, PacketType::kFetchAtomic,
-                                PacketType::kSwap}) {
+  for (const PacketType type :
+       {PacketType::kPut, PacketType::kGet, PacketType::kAtomic, PacketType::kFetchAtomic, PacketType::kSwap}) {
     EXPECT_EQ(verdict(type, ~kBoth), Refusal::kOperation) << packet_type_name(type);
   }
 }
