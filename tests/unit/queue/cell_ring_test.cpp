@@ -60,6 +60,23 @@ TEST(CellRing, Claim__gives_whole_lines) {
   }
 }
 
+TEST(CellRing, Try_claim_inline__does_not_look_for_room) {
+  Ring ring(kSmall);
+  PacketHeader header{};
+  for (std::uint32_t i = 0; i < kSmall.cell_count; ++i) {
+    ASSERT_NE(ring.producer.try_claim_inline(0), nullptr) << i;
+    ring.producer.publish(header);
+  }
+  EXPECT_EQ(ring.producer.try_claim_inline(0), nullptr);
+  EXPECT_FALSE(ring.producer.waits_for_room());
+  for (std::uint32_t i = 0; i < kSmall.cell_count; ++i) ASSERT_EQ(ring.receive(), "");
+  ring.consumer.publish_released();
+  EXPECT_EQ(ring.producer.try_claim_inline(0), nullptr);  // It is there, and not known to be.
+  ASSERT_NE(ring.producer.claim(kInlineBytes), nullptr);
+  ring.producer.discard();
+  ASSERT_NE(ring.producer.try_claim_inline(kInlineBytes), nullptr);
+}
+
 TEST(CellRing, Discard__leaves_no_trace) {
   Ring ring(kSmall);
   for (int i = 0; i < 100; ++i) {
