@@ -65,7 +65,7 @@ class CellProducer {
   /// @return nullptr: claim has to look
   std::byte* try_claim_inline(std::uint32_t payload_bytes) {
     PORTOFU_ASSERT(!claimed_);
-    return head_ - released_ < ring_.geometry.cell_count ? claim_inline(payload_bytes) : nullptr;
+    return fits(payload_bytes) ? claim_inline(payload_bytes) : nullptr;
   }
 
   /// Whether claim_cell and claim_lent would find a cell.

@@ -1,5 +1,6 @@
 #pragma once
-// The parts of step 6 that hold for every message, whether it needs the state of an Arrival or not.
+// The parts of step 6 that hold for every message, whether it needs the state of an Arrival or not. `type` is that of
+// the header, apart because callers often know it when they are compiled.
 // @spec Portals 4.3, 2.5, 3.12
 
 #include <algorithm>

@@ -49,7 +49,7 @@ void receive_packet(Core& core, const Packet& packet) {
   // What it gave back before it sent this is told before this. Whoever has lent waits.
   if (peer.waiting && peer.has_lent()) [[unlikely]]
     finish_taken(core, peer);
-  if (receive_whole_put(core, peer, header, packet.payload)) return;
+  if (header.type == PacketType::kPut && receive_whole_put(core, peer, header, packet.payload)) return;
   switch (header.type) {
     case PacketType::kPut:
     case PacketType::kGet:

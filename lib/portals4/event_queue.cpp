@@ -83,12 +83,10 @@ int poll_one(Engine& engine, ptl_handle_eq_t handle, ptl_event_t* event) {
   int rc = PTL_EQ_EMPTY;
   EventQueue* queue = nullptr;  // The same for both looks, because the duty is held meanwhile.
   auto look = [&](Core& core) {
+    if (queue == nullptr) queue = find_queue(core, handle);
     if (queue == nullptr) {
-      queue = find_queue(core, handle);
-      if (queue == nullptr) {
-        rc = PTL_ARG_INVALID;
-        return true;
-      }
+      rc = PTL_ARG_INVALID;
+      return true;
     }
     if (queue->empty()) return false;
     rc = take_event(core, *queue, event);

@@ -47,16 +47,8 @@ void wait_for_blocking_calls_after_abort();
 int open_interface(std::uint32_t index, ptl_pid_t pid, const ptl_ni_limits_t* desired, ptl_handle_ni_t* handle);
 int close_interface(ptl_handle_ni_t handle);
 
-/// On duty: the open interface that a handle names, or that an object's handle belongs to; nullptr if there is none.
+/// On duty: the open interface that a handle names; nullptr if it names none.
 Interface* interface_of(Core& core, ptl_handle_ni_t ni_handle);
-inline Interface* interface_of_object(Core& core, ptl_handle_any_t handle) {
-  const std::uint32_t kind = handle_kind(handle);
-  if (kind == static_cast<std::uint32_t>(HandleKind::kInterface)) [[unlikely]]
-    return interface_of(core, handle);
-  const bool known = kind >= static_cast<std::uint32_t>(HandleKind::kMemoryDescriptor) &&
-                     kind <= static_cast<std::uint32_t>(HandleKind::kCountingEvent);
-  return known ? core.interface(handle_interface(handle)) : nullptr;
-}
 
 /// On duty: the interface in whose tables the handle of an object would be found. `find` compares all of the handle, so
 /// that needs no look at its kind.

@@ -91,7 +91,7 @@ int unlink(ptl_handle_any_t handle, bool is_matching) {
   int rc = PTL_ARG_INVALID;
   // An entry that is in use is often asked about until it is not.
   auto try_it = [&](Core& core) {
-    Interface* ni = interface_of_object(core, handle);
+    Interface* ni = home_of(core, handle);
     if (ni == nullptr || ni->is_matching() != is_matching) return true;
     rc = to_rc(unlink_entry(core, *ni, handle));
     return rc != PTL_IN_USE;

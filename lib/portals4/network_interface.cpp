@@ -69,7 +69,8 @@ int PtlNIHandle(ptl_handle_any_t handle, ptl_handle_ni_t* ni_handle) {
   if (const int rc = begin(&engine); rc != PTL_OK) return rc;
   if (ni_handle == nullptr) return PTL_ARG_INVALID;
   const Engine::Duty duty(*engine);
-  const Interface* ni = interface_of_object(duty.core(), handle);
+  const bool is_interface = handle_kind(handle) == static_cast<std::uint32_t>(HandleKind::kInterface);
+  const Interface* ni = is_interface ? interface_of(duty.core(), handle) : home_of(duty.core(), handle);
   if (ni == nullptr) return PTL_ARG_INVALID;
   const bool is_object = handle == handle_of(ni->index) || ni->mds.find(handle) != nullptr ||
                          ni->entries.find(handle) != nullptr || ni->eqs.find(handle) != nullptr ||
