@@ -289,9 +289,10 @@ WaitResult Engine::look_at_last(Condition condition) {
 Engine::Rest Engine::look_once_on_duty() {
   if (core_.gave_link && is_appending_on_duty()) return {};
   if (second_look_.skip()) return {};
-  const bool worked = look_on_duty() > 0;
-  second_look_.learn(worked);
-  if (!worked) return rest_on_duty(note_empty_poll_on_duty());
+  if (look_on_duty() == 0) {
+    second_look_.learn(false);
+    return rest_on_duty(note_empty_poll_on_duty());
+  }
   found_on_duty();
   return {.worked = true};
 }

@@ -124,9 +124,10 @@ class Engine {
       if (ask(core_)) return found_on_duty();
       due = look_once_on_duty();
       if (due.worked) {
-        if (!ask(core_)) return false;
-        second_look_.expect();
-        return true;
+        const bool found = ask(core_);
+        second_look_.learn(found);
+        if (found) second_look_.expect();
+        return found;
       }
     }
     if (due.advice != IdleAdvice::kSpin) [[unlikely]]
