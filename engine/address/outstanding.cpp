@@ -3,15 +3,11 @@
 namespace portofu {
 
 OutstandingOperation* OutstandingTable::open(std::uint32_t* operation_id) {
-  if (free_.empty()) {
-    if (slots_.size() >= kMaxOperations) return nullptr;
-    slots_.emplace_back();
-    const auto index = static_cast<std::uint32_t>(slots_.size() - 1);
-    slots_.back().id = first_id_ | index;
-    free_.push_back(index);
-    if (free_.capacity() < slots_.size()) free_.reserve(2 * slots_.size());  // close() never allocates.
+  if (free_.empty()) [[unlikely]] {
+    if (open_count_ == kMaxOperations) return nullptr;
+    add_chunk();
   }
-  Slot& slot = slots_[free_.back()];
+  Slot& slot = slot_at(free_.back());
   free_.pop_back();
   slot.id += kMaxOperations;
   if (slot.id < kMaxOperations) slot.id += kMaxOperations;  // 0 in the upper bits is never an id.
@@ -21,9 +17,20 @@ OutstandingOperation* OutstandingTable::open(std::uint32_t* operation_id) {
   return &slot.operation;
 }
 
+void OutstandingTable::add_chunk() {
+  const auto first = static_cast<std::uint32_t>(chunks_.size()) * kChunkSlots;
+  const std::size_t slots = first + kChunkSlots;
+  if (free_.capacity() < slots) free_.reserve(2 * slots);  // close() never allocates.
+  chunks_.push_back(std::make_unique<Chunk>());
+  for (std::uint32_t i = 0; i < kChunkSlots; ++i) {
+    chunks_.back()->at(i).id = first_id_ | (first + i);
+    free_.push_back(first + kChunkSlots - 1 - i);
+  }
+}
+
 void OutstandingTable::close(std::uint32_t operation_id) {
   const std::uint32_t index = operation_id & (kMaxOperations - 1);
-  slots_[index].operation.peer = nullptr;
+  slot_at(index).operation.peer = nullptr;
   free_.push_back(index);
   --open_count_;
 }

@@ -1,8 +1,9 @@
 #pragma once
 // Operations that wait for an answer: opened in step 3 of a Put, closed in step 9.
 
+#include <array>
 #include <cstdint>
-#include <deque>
+#include <memory>
 #include <vector>
 
 #include "engine/address/handle.h"
@@ -56,8 +57,8 @@ class OutstandingTable {
   /// @return nullptr for an id that is not open
   OutstandingOperation* find(std::uint32_t operation_id) {
     const std::uint32_t index = operation_id & (kMaxOperations - 1);
-    if (index >= slots_.size()) return nullptr;
-    Slot& slot = slots_[index];
+    if (index / kChunkSlots >= chunks_.size()) return nullptr;
+    Slot& slot = slot_at(index);
     return slot.operation.peer != nullptr && slot.id == operation_id ? &slot.operation : nullptr;
   }
 
@@ -68,8 +69,10 @@ class OutstandingTable {
   /// Calls `visit(id, operation)` for every open operation.
   template <class Visit>
   void for_each(Visit&& visit) {
-    for (std::uint32_t index = 0; index < slots_.size(); ++index) {
-      if (slots_[index].operation.peer != nullptr) visit(slots_[index].id, slots_[index].operation);
+    for (const auto& chunk : chunks_) {
+      for (Slot& slot : *chunk) {
+        if (slot.operation.peer != nullptr) visit(slot.id, slot.operation);
+      }
     }
   }
 
@@ -80,7 +83,13 @@ class OutstandingTable {
     OutstandingOperation operation;
     std::uint32_t id = 0;  ///< Index in the lower bits, uses of the slot in the upper ones.
   };
-  std::deque<Slot> slots_;           ///< Never shrinks; addresses are stable.
+  static constexpr std::uint32_t kChunkSlots = 64;
+  using Chunk = std::array<Slot, kChunkSlots>;
+
+  Slot& slot_at(std::uint32_t index) { return (*chunks_[index / kChunkSlots])[index % kChunkSlots]; }
+  void add_chunk();
+
+  std::vector<std::unique_ptr<Chunk>> chunks_;  ///< Never fewer; slots do not move.
   std::vector<std::uint32_t> free_;  ///< Indices; the one used last comes first, while it is in the cache.
   std::uint32_t open_count_ = 0;
   std::uint32_t first_id_ = 0;  ///< Upper bits with which a new slot starts.

@@ -33,7 +33,7 @@ void acknowledge(Core& core, const Peer& peer, std::uint32_t operation_id) {
   operation->mlength = operation->length;
   operation->remote_offset = operation->put_offset;
   operation->answered = true;
-  finish_answer(core, operation_id);
+  finish_answer(core, operation_id, *operation);
 }
 
 /// Stores reply data; what goes wrong is remembered and told by REPLY.
@@ -97,7 +97,7 @@ void receive_answer(Core& core, Peer& peer, const PacketHeader& header, Payload 
     return;
   }
   operation->answered = true;
-  finish_answer(core, header.operation_id);
+  finish_answer(core, header.operation_id, *operation);
 }
 
 void receive_answer_data(Core& core, Peer& peer, const PacketHeader& header, Payload payload) {
@@ -115,7 +115,7 @@ void receive_answer_data(Core& core, Peer& peer, const PacketHeader& header, Pay
   arrival.mode = ArrivalMode::kIdle;
   if (operation == nullptr) return;  // kDiscard
   operation->answered = true;
-  finish_answer(core, arrival.header.operation_id);
+  finish_answer(core, arrival.header.operation_id, *operation);
 }
 
 void finish_late_reply(Core& core, const Arrival& reply) {
@@ -123,7 +123,7 @@ void finish_late_reply(Core& core, const Arrival& reply) {
   if (operation == nullptr) return;
   operation->fail = reply.fail;
   core.counters.add(Counter::kBytesReceived, reply.header.length);
-  finish_answer(core, reply.header.operation_id);
+  finish_answer(core, reply.header.operation_id, *operation);
 }
 
 void cut_answer(Core& core, Peer& peer, NiFail fail) {
@@ -134,17 +134,15 @@ void cut_answer(Core& core, Peer& peer, NiFail fail) {
   operation->fail = fail;
   operation->mlength = arrival.received;
   operation->answered = true;
-  finish_answer(core, arrival.header.operation_id);
+  finish_answer(core, arrival.header.operation_id, *operation);
 }
 
-void finish_answer(Core& core, std::uint32_t operation_id) {
-  OutstandingOperation* operation = core.outstanding.find(operation_id);
-  if (operation == nullptr || !operation->answered) return;
+void finish_answer(Core& core, std::uint32_t operation_id, const OutstandingOperation& operation) {
   // The target refused early, or it lies: it has not even got the request. SEND must still come first, and the request
   // that waits needs its operation.
-  if (!operation->sent) return;
-  --operation->peer->outstanding;
-  report_answer(core, *operation);
+  if (!operation.sent) return;
+  --operation.peer->outstanding;
+  report_answer(core, operation);
   core.outstanding.close(operation_id);
 }
 
@@ -189,7 +187,7 @@ void fail_outstanding(Core& core, Peer& peer, NiFail fail) {
     operation->silent = false;
     operation->mlength = 0;
     operation->answered = true;
-    finish_answer(core, id);
+    finish_answer(core, id, *operation);
   }
   peer.answer_stream.mode = ArrivalMode::kIdle;
 }

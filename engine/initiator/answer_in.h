@@ -18,8 +18,8 @@ void finish_late_reply(Core& core, const Arrival& reply);
 /// The rest of the answer that is arriving will never come.
 void cut_answer(Core& core, Peer& peer, NiFail fail);
 
-/// Closes the operation and tells the application, once the answer is complete and all data has left.
-void finish_answer(Core& core, std::uint32_t operation_id);
+/// The answer of an open operation is complete: closes it and tells the application, if all data has left.
+void finish_answer(Core& core, std::uint32_t operation_id, const OutstandingOperation& operation);
 
 /// Takes acknowledgements that came without a packet (Wire::acknowledge). @return how many
 int take_acknowledgements(Core& core);

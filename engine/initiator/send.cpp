@@ -124,7 +124,7 @@ void finish_sending(const Sending& s, NiFail fail) {
   }
   if (operation == nullptr) return;
   operation->sent = true;
-  if (operation->answered) finish_answer(s.core, operation_id);
+  if (operation->answered) finish_answer(s.core, operation_id, *operation);
 }
 
 bool read_payload(const Sending& s, std::byte* target, std::uint64_t bytes) {

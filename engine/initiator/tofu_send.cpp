@@ -145,7 +145,7 @@ void finish_sending(const TofuSending& s, NiFail fail) {
       s.progress.operation_id != 0 ? s.core.outstanding.find(s.progress.operation_id) : nullptr;
   if (operation == nullptr) return;
   operation->sent = true;
-  if (operation->answered) finish_answer(s.core, s.progress.operation_id);
+  if (operation->answered) finish_answer(s.core, s.progress.operation_id, *operation);
 }
 
 /// That the peer is not there comes after the descriptor has left our side: the TCQ says nothing of it (2.2.12).

@@ -78,19 +78,27 @@ struct Look {
   }
 };
 
-/// A look at one event queue, which does not wait.
-int poll_one(Engine& engine, ptl_handle_eq_t handle, ptl_event_t* event) {
+/// A look at so many event queues as most programs have, which does not wait. Each handle is looked up once, because
+/// the duty is held meanwhile.
+/// @param which  see Look; nullptr: there is one queue
+template <unsigned int kCount>
+int poll_now(Engine& engine, const ptl_handle_eq_t* handles, ptl_event_t* event, unsigned int* which) {
   int rc = PTL_EQ_EMPTY;
-  EventQueue* queue = nullptr;  // The same for both looks, because the duty is held meanwhile.
+  EventQueue* queues[kCount] = {};
   auto look = [&](Core& core) {
-    if (queue == nullptr) queue = find_queue(core, handle);
-    if (queue == nullptr) {
-      rc = PTL_ARG_INVALID;
+#pragma GCC unroll 2
+    for (unsigned int i = 0; i < kCount; ++i) {
+      if (queues[i] == nullptr) queues[i] = find_queue(core, handles[i]);
+      if (queues[i] == nullptr) {
+        rc = PTL_ARG_INVALID;
+        return true;
+      }
+      if (queues[i]->empty()) continue;
+      if (which != nullptr) *which = i;
+      rc = take_event(core, *queues[i], event);
       return true;
     }
-    if (queue->empty()) return false;
-    rc = take_event(core, *queue, event);
-    return true;
+    return false;
   };
   engine.poll(look);
   return rc;
@@ -143,7 +151,7 @@ int PtlEQGet(ptl_handle_eq_t eq_handle, ptl_event_t* event) {
   Engine* engine = nullptr;
   if (const int rc = begin(&engine); rc != PTL_OK) return rc;
   if (event == nullptr) return PTL_ARG_INVALID;
-  return poll_one(*engine, eq_handle, event);
+  return poll_now<1>(*engine, &eq_handle, event, nullptr);
 }
 
 int PtlEQWait(ptl_handle_eq_t eq_handle, ptl_event_t* event) {
@@ -161,11 +169,11 @@ int PtlEQPoll(const ptl_handle_eq_t* eq_handles, unsigned int size, ptl_time_t t
   if (event == nullptr || which == nullptr || (eq_handles == nullptr && size != 0)) return PTL_ARG_INVALID;
   if (engine->is_aborted()) return PTL_ABORTED;
   if (size == 0) return PTL_EQ_EMPTY;
+  if (timeout == 0 && size == 1) return poll_now<1>(*engine, eq_handles, event, which);
+  if (timeout == 0 && size == 2) return poll_now<2>(*engine, eq_handles, event, which);
   Look look{eq_handles, size, event};
   int rc = PTL_EQ_EMPTY;
-  if (timeout == 0 && size == 1) {
-    rc = poll_one(*engine, *eq_handles, event);
-  } else if (timeout == 0) {
+  if (timeout == 0) {
     engine->poll(look);
     rc = look.rc;
   } else {
