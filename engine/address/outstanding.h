@@ -90,7 +90,7 @@ class OutstandingTable {
   void add_chunk();
 
   std::vector<std::unique_ptr<Chunk>> chunks_;  ///< Never fewer; slots do not move.
-  std::vector<std::uint32_t> free_;  ///< Indices; the one used last comes first, while it is in the cache.
+  std::vector<std::uint32_t> free_;             ///< Indices; the one used last comes first, while it is in the cache.
   std::uint32_t open_count_ = 0;
   std::uint32_t first_id_ = 0;  ///< Upper bits with which a new slot starts.
 };

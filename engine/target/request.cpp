@@ -116,6 +116,20 @@ AnswerContent content_of(Core& core, Interface& ni, const PacketHeader& header, 
   return content;
 }
 
+/// A whole put is as it was asked for, and its data is in place: says so before its event is written, because its
+/// initiator may wait for that. Whoever holds the duty is the only one who could find that the event is not there yet.
+/// A count can be seen without the duty, so it comes first.
+/// @return false: it is to be answered when all is done
+[[gnu::noinline]] bool acknowledge_early(Core& core, const Peer& peer, const PacketHeader& header,
+                                         const ListEntry& entry, std::uint64_t mlength, std::uint64_t offset) {
+  if ((entry.options & (kEntryAckDisable | kEntryEventCtComm)) != 0 || entry.publication != Publication::kNever)
+    return false;
+  if (mlength != header.length || offset != header.remote_offset) return false;
+  if (!peer.wire->acknowledge(peer.id, header.operation_id)) return false;
+  core.counters.add(Counter::kAnswersSent);
+  return true;
+}
+
 /// A put, or an atomic without reply, is complete.
 void acknowledge(Core& core, Peer& peer, const PacketHeader& header, const AnswerContent& content) {
   const bool as_asked = content.fail == NiFail::kOk && content.list == ListKind::kPriority && !content.silent &&
@@ -136,12 +150,12 @@ void finish(Core& core, Interface& ni, Peer& peer, Arrival& arrival) {
   if (answered) acknowledge(core, peer, arrival.header, content);
 }
 
-/// The end of a whole put whose entry leaves, or whose initiator waits for an answer. Apart, like the other two here,
-/// so that what most puts run needs little room on the stack.
+/// The end of a whole put whose entry leaves, or whose initiator still waits for an answer. Apart, like the other two
+/// here, so that what most puts run needs little room on the stack.
 [[gnu::noinline]] void unlink_and_answer(Core& core, Interface& ni, Peer& peer, const PacketHeader& header,
-                                         const Placement& place) {
+                                         const Placement& place, bool answered) {
   std::optional<AnswerContent> answer;  // Of the entry, which may go.
-  if ((header.flags & kFlagAnswerWanted) != 0) answer = content_of(core, ni, header, place);
+  if (!answered) answer = content_of(core, ni, header, place);
   if (place.entry->state != EntryState::kLinked) advance_unlink(core, ni, *place.entry);
   if (answer) acknowledge(core, peer, header, *answer);
 }
@@ -204,13 +218,16 @@ bool receive_whole_put(Core& core, Peer& peer, const PacketHeader& header, Paylo
   if (place.mlength != 0 && !place.entry->segment.write(place.offset, payload.here(), place.mlength)) [[unlikely]] {
     place.fail = fail_of_storing(payload);
   }
+  bool answered = (header.flags & kFlagAnswerWanted) == 0;
+  if (!answered && place.fail == NiFail::kOk)
+    answered = acknowledge_early(core, peer, header, *place.entry, place.mlength, place.offset);
   core.counters.add(Counter::kPutsMatched);
   core.counters.add(Counter::kBytesReceived, header.payload_bytes);
   ++core.activity;
   report_communication(core, *ni, portal->eq_handle, header, kType, place);
-  if ((header.flags & kFlagAnswerWanted) != 0 || place.entry->state != EntryState::kLinked) {
+  if (!answered || place.entry->state != EntryState::kLinked) {
     const Placement copy = place;  // Whose address is taken, so that `place` itself needs none.
-    unlink_and_answer(core, *ni, peer, header, copy);
+    unlink_and_answer(core, *ni, peer, header, copy, answered);
   }
   return true;
 }

@@ -232,6 +232,22 @@ TEST_F(EngineTest, Poll__behind_one_that_found_something_is_left_out_once_that_w
   EXPECT_EQ(pending(), 0u) << "but only once";
 }
 
+/// As an MPI_Send does whose look behind its last event finds the next message before its receive is posted.
+TEST_F(EngineTest, Poll__behind_one_that_found_something_is_barren_if_it_finds_what_nobody_asked_for) {
+  const auto are_left = [this](std::uint32_t count) { return [this, count](Core&) { return md->pending == count; }; };
+  const auto no = [](Core&) { return false; };
+  for (std::uint32_t i = 0; i < 2 * SecondLook::kBarren; ++i) {
+    for (int k = 0; k < 2; ++k) engine->post(get());
+    arrive_answer();
+    EXPECT_TRUE(engine->poll(are_left(1)));
+    arrive_answer();
+    EXPECT_FALSE(engine->poll(no));
+    EXPECT_EQ(pending(), i < SecondLook::kBarren ? 0u : 1u) << "left out from some time on";
+    engine->step();
+    EXPECT_EQ(pending(), 0u);
+  }
+}
+
 TEST_F(EngineTest, Poll__of_nothing_comes_back_with_no_however_often) {
   auto no = [](Core&) { return false; };
   for (int i = 0; i < 1000; ++i) EXPECT_FALSE(engine->poll(no));

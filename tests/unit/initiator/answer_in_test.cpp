@@ -436,11 +436,18 @@ TEST_F(AnswerInTest, Cut_answer__when_none_arrives_is_nothing) {
   EXPECT_EQ(core.outstanding.open_count(), 1u);
 }
 
-TEST_F(AnswerInTest, Finish__of_what_is_unknown_or_not_answered_is_nothing) {
+TEST_F(AnswerInTest, Finish__of_what_has_not_left_waits_until_it_has) {
   const std::uint32_t id = start_get(8);
-  finish_answer(core, id);
-  finish_answer(core, 0);
+  OutstandingOperation& operation = *core.outstanding.find(id);
+  operation.answered = true;
+  operation.sent = false;
+  finish_answer(core, id, operation);
   EXPECT_EQ(core.outstanding.open_count(), 1u);
+  EXPECT_THAT(kinds(), IsEmpty());
+  operation.sent = true;
+  finish_answer(core, id, operation);
+  EXPECT_EQ(core.outstanding.open_count(), 0u);
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kReply));
 }
 
 }  // namespace

@@ -48,13 +48,14 @@ class FakeWire final : public Wire {
   bool helps = false;                      ///< The next `help` finds something to do.
   int help_count = 0;                      ///< Calls of it.
   std::vector<std::span<std::byte>> offers;
-  bool reads_later = false;                ///< Whether payloads may be read later.
-  std::uint32_t unread = 0;                ///< Bits of those that read_now will not have read.
-  std::vector<std::span<std::byte>> late;  ///< Where those that are to be read later go.
-  std::function<void()> when_given_back;   ///< Called by give_back_read.
-  bool acknowledges = false;               ///< Whether acknowledgements need no packet.
-  std::deque<std::uint32_t> acks;          ///< Operations that the peers have acknowledged so.
-  std::vector<ProcessId> taken_back;       ///< Sources whose offers were.
+  bool reads_later = false;                 ///< Whether payloads may be read later.
+  std::uint32_t unread = 0;                 ///< Bits of those that read_now will not have read.
+  std::vector<std::span<std::byte>> late;   ///< Where those that are to be read later go.
+  std::function<void()> when_given_back;    ///< Called by give_back_read.
+  std::function<void()> when_acknowledged;  ///< Called by acknowledge.
+  bool acknowledges = false;                ///< Whether acknowledgements need no packet.
+  std::deque<std::uint32_t> acks;           ///< Operations that the peers have acknowledged so.
+  std::vector<ProcessId> taken_back;        ///< Sources whose offers were.
 
   /// What the engine did.
   std::vector<FakePacket> sent;  ///< Published and not taken, in order.
@@ -186,6 +187,7 @@ class FakeWire final : public Wire {
 
   bool acknowledge(ProcessId, std::uint32_t operation_id) override {
     if (acknowledges) acknowledged.push_back(operation_id);
+    if (when_acknowledged) when_acknowledged();
     return acknowledges;
   }
   std::uint32_t take_acknowledgement(Link& link) override {

@@ -150,6 +150,29 @@ TEST_F(RequestTest, Put_done_as_asked__is_acknowledged_without_a_packet_where_th
   expect_answer(11, NiFail::kOk, 8);
 }
 
+/// Who holds the duty is the only one who sees events; counts are seen without it (PtlCTGet).
+TEST_F(RequestTest, Acknowledgement__comes_behind_the_data_and_the_count_and_need_not_wait_for_the_event) {
+  wire.acknowledges = true;
+  std::uint64_t count = 0;
+  bool told = false;
+  wire.when_acknowledged = [&] {
+    EXPECT_TRUE(holds_pattern(memory.data(), 8));
+    count = successes();
+    told = !ni.eqs.find(eq)->empty();
+  };
+  append(entry(kAll | kEntryUseOnce));
+  receive_put(8, 7);
+  EXPECT_FALSE(told);
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kPut, EventKind::kAutoUnlink));
+  EntryRequest counting = entry(kAll | kEntryUseOnce | kEntryEventCtComm);
+  counting.ct_handle = ct;
+  append(std::move(counting));
+  receive_put(8, 8);
+  EXPECT_EQ(count, 1u);
+  EXPECT_THAT(wire.acknowledged, ElementsAre(7u, 8u));
+  EXPECT_THAT(wire.sent, IsEmpty());
+}
+
 /// What 3.13.1 has an ACK say that the initiator does not know takes a packet.
 TEST_F(RequestTest, Put_done_otherwise__is_acknowledged_by_a_packet) {
   wire.acknowledges = true;
