@@ -73,6 +73,10 @@ concept CellHeader = sizeof(Header) == 64 && std::is_trivially_copyable_v<Header
 /// How far ahead of its writing the sender asks for a cell.
 inline constexpr std::uint64_t kPrefetchedCells = 8;
 
+/// A receiver whose sender has been ahead for so many packets in a row asks for the cell that comes so many later.
+inline constexpr std::uint32_t kStreamCells = 8;
+inline constexpr std::uint32_t kAheadCells = 2;
+
 /// @return what the low half of the sequence word of the packet at `position` (counted from 0) is
 constexpr std::uint32_t lap_of(std::uint64_t position) { return static_cast<std::uint16_t>(position + 1); }
 

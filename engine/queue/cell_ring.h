@@ -356,7 +356,7 @@ class CellConsumer {
       : ring_(ring), cell_mask_(ring.geometry.cell_count - 1), throws_away_(kThrowsLinesAway && other_core) {}
 
   /// The word that the next packet will write, and the low half that it will have then: all that a poll needs.
-  const std::atomic<std::uint32_t>* next_word() const { return &ring_.cells[position_ & cell_mask_].wire_word; }
+  const std::atomic<std::uint32_t>* next_word() const { return &cell_at(position_).wire_word; }
   std::uint32_t next_lap() const { return lap_of(position_); }
 
   /// @return true if a packet is there, and not being copied by its sender
@@ -376,7 +376,7 @@ class CellConsumer {
   /// Copies the header of the packet that is ready, once, and bounds the copy.
   /// @param payload  set on kPacket to `header.payload_bytes` bytes, valid until release
   TakeResult take(Header& header, const std::byte** payload) {
-    CellShared& cell = ring_.cells[position_ & cell_mask_];
+    CellShared& cell = cell_at(position_);
     std::memcpy(&header, &cell, sizeof header);
     const std::uint32_t granule = header.wire_word >> 16;
     taken_bytes_ = 0;
@@ -416,12 +416,18 @@ class CellConsumer {
   /// what was lent before a packet that is not.
   /// @return true if room has been given back
   bool release() {
-    const CellShared& cell = ring_.cells[position_ & cell_mask_];
+    const CellShared& cell = cell_at(position_);
     ++position_;
-    // The sender streams, and will soon write it again.
-    if (throws_away_ && ready()) {
-      throw_away(cell.head);
-      if (taken_inline_) throw_away(cell.inline_payload);
+    if (throws_away_) {
+      if (ready()) {
+        // The sender streams, and will soon write this cell again. If it has been ahead for a while it still is, so a
+        // cell that comes soon is asked for.
+        throw_away(cell.head);
+        if (taken_inline_) throw_away(cell.inline_payload);
+        if (++streamed_ > kStreamCells) __builtin_prefetch(cell_at(position_ + kAheadCells).head);
+      } else {
+        streamed_ = 0;
+      }
     }
     withheld_bytes_ += taken_bytes_;
     const bool enough = taken_awaited_ || position_ - published_ >= ring_.geometry.cell_count / 4 ||
@@ -490,7 +496,7 @@ class CellConsumer {
   /// The sender is dead. What it was copying itself is to be taken like what nobody copies.
   void take_over() {
     for (std::uint64_t position = position_; position != position_ + ring_.geometry.cell_count; ++position) {
-      CellShared& cell = ring_.cells[position & cell_mask_];
+      CellShared& cell = cell_at(position);
       const std::uint32_t word = cell.wire_word.load(std::memory_order_acquire);
       if (static_cast<std::uint16_t>(word) != lap_of(position)) return;
       Taker sender = Taker::kSender;
@@ -527,6 +533,8 @@ class CellConsumer {
   bool producer_wants_room() const { return ring_.control->wants_room.load(std::memory_order_relaxed) != 0; }
 
  private:
+  CellShared& cell_at(std::uint64_t position) const { return ring_.cells[position & cell_mask_]; }
+
   /// The word of the LentPlace behind a sequence word.
   static std::atomic_ref<Taker> taker_behind(const std::atomic<std::uint32_t>* word) {
     auto* const head = reinterpret_cast<const std::byte*>(word) - offsetof(CellShared, wire_word);
@@ -568,6 +576,7 @@ class CellConsumer {
   std::uint64_t heap_bytes_ = 0;                                    ///< Its length; 0: it is not.
   std::uint32_t acks_ = 0;                                          ///< Since the ring began, mod 2^32.
   std::uint32_t acks_seen_taken_ = 0;                               ///< Copy of RingControlShared::acks_taken.
+  std::uint32_t streamed_ = 0;                                      ///< Packets in a row that another one followed.
   bool throws_away_ = false;                                        ///< Lines, when the sender streams.
   bool taken_inline_ = false;                                       ///< The packet in hand has its payload inline.
   bool reads_memory_ = false;                                       ///< The sender may lend all of its memory.
