@@ -66,7 +66,7 @@ class OutstandingTable {
 
   std::uint32_t open_count() const { return open_count_; }
 
-  /// Calls `visit(id, operation)` for every open operation.
+  /// Calls `visit(id, operation)`, which opens none, for every open operation.
   template <class Visit>
   void for_each(Visit&& visit) {
     for (const auto& chunk : chunks_) {
