@@ -105,7 +105,7 @@ class SecondLook {
     return true;
   }
 
-  /// What the look found that was not left out.
+  /// Behind a look that was not left out. @param found  what its caller had asked for
   void learn(bool found) {
     if (second_ || skipped_) barren_ = found ? 0 : std::min(barren_ + 1, kBarren);
     skipped_ = false;

@@ -116,28 +116,32 @@ AnswerContent content_of(Core& core, Interface& ni, const PacketHeader& header, 
   return content;
 }
 
-/// A whole put is as it was asked for, and its data is in place: says so before its event is written, because its
-/// initiator may wait for that. Whoever holds the duty is the only one who could find that the event is not there yet.
-/// A count can be seen without the duty, so it comes first.
-/// @return false: it is to be answered when all is done
-[[gnu::noinline]] bool acknowledge_early(Core& core, const Peer& peer, const PacketHeader& header,
-                                         const ListEntry& entry, std::uint64_t mlength, std::uint64_t offset) {
-  if ((entry.options & (kEntryAckDisable | kEntryEventCtComm)) != 0 || entry.publication != Publication::kNever)
-    return false;
+/// Tells the initiator that all is done as it was asked for, if it is, and the wire can say that without a packet.
+/// @return false: nobody was told
+bool acknowledge_as_asked(Core& core, const Peer& peer, const PacketHeader& header, std::uint64_t mlength,
+                          std::uint64_t offset) {
   if (mlength != header.length || offset != header.remote_offset) return false;
   if (!peer.wire->acknowledge(peer.id, header.operation_id)) return false;
   core.counters.add(Counter::kAnswersSent);
   return true;
 }
 
+/// A whole put of the priority list has its data in place: tells so before its event is written, because its initiator
+/// may wait for that. Whoever holds the duty is the only one who could find that the event is not there yet. A count
+/// can be seen without the duty, so it comes first.
+/// @return false: it is to be answered when all is done
+[[gnu::noinline]] bool acknowledge_early(Core& core, const Peer& peer, const PacketHeader& header,
+                                         const ListEntry& entry, std::uint64_t mlength, std::uint64_t offset) {
+  if ((entry.options & (kEntryAckDisable | kEntryEventCtComm)) != 0 || entry.publication != Publication::kNever)
+    return false;
+  return acknowledge_as_asked(core, peer, header, mlength, offset);
+}
+
 /// A put, or an atomic without reply, is complete.
 void acknowledge(Core& core, Peer& peer, const PacketHeader& header, const AnswerContent& content) {
-  const bool as_asked = content.fail == NiFail::kOk && content.list == ListKind::kPriority && !content.silent &&
-                        !content.published && content.mlength == header.length &&
-                        content.remote_offset == header.remote_offset;
-  if (as_asked && peer.wire->acknowledge(peer.id, header.operation_id)) {
-    return core.counters.add(Counter::kAnswersSent);
-  }
+  const bool is_plain =
+      content.fail == NiFail::kOk && content.list == ListKind::kPriority && !content.silent && !content.published;
+  if (is_plain && acknowledge_as_asked(core, peer, header, content.mlength, content.remote_offset)) return;
   send_answer(core, peer, content);
 }
 

@@ -10,9 +10,7 @@ namespace portofu {
 /// A put that lies whole in its packet and matches in the priority list is over before the next packet: it goes through
 /// the same steps as any other, and needs no state. Most puts are such ones.
 /// @param header  of a kPut
-/// @return false: it is no such one, or something has to be refused. Nothing was done, and receive_request has to go
-/// the
-///         whole way
+/// @return false: it is no such one, or something has to be refused. Nothing was done, and it is receive_request's
 bool receive_whole_put(Core& core, Peer& peer, const PacketHeader& header, Payload payload);
 
 /// First packet of a put, get or atomic. `payload` has header.payload_bytes bytes.

@@ -80,7 +80,7 @@ struct Look {
 
 /// A look at so many event queues as most programs have, which does not wait. Each handle is looked up once, because
 /// the duty is held meanwhile.
-/// @param which  see Look; nullptr: there is one queue
+/// @param which  set with an event, see Look
 template <unsigned int kCount>
 int poll_now(Engine& engine, const ptl_handle_eq_t* handles, ptl_event_t* event, unsigned int* which) {
   int rc = PTL_EQ_EMPTY;
@@ -94,7 +94,7 @@ int poll_now(Engine& engine, const ptl_handle_eq_t* handles, ptl_event_t* event,
         return true;
       }
       if (queues[i]->empty()) continue;
-      if (which != nullptr) *which = i;
+      *which = i;
       rc = take_event(core, *queues[i], event);
       return true;
     }
@@ -151,7 +151,8 @@ int PtlEQGet(ptl_handle_eq_t eq_handle, ptl_event_t* event) {
   Engine* engine = nullptr;
   if (const int rc = begin(&engine); rc != PTL_OK) return rc;
   if (event == nullptr) return PTL_ARG_INVALID;
-  return poll_now<1>(*engine, &eq_handle, event, nullptr);
+  unsigned int which = 0;
+  return poll_now<1>(*engine, &eq_handle, event, &which);
 }
 
 int PtlEQWait(ptl_handle_eq_t eq_handle, ptl_event_t* event) {
