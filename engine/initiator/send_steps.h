@@ -48,7 +48,11 @@ inline constexpr std::uint64_t kShortTailBytes = 16384;
 inline std::uint32_t lend_run(const Peer& peer, MemorySegment::Run run, const LentMessage& lent) {
   const std::uint64_t left = lent.length - lent.offset;
   std::uint64_t bytes = std::min<std::uint64_t>(run.bytes, peer.wire->most_lent_bytes());
-  if (lent.length >= peer.wire->shares_from_bytes()) bytes = std::min(bytes, (lent.length + 1) / 2);
+  if (lent.length >= peer.wire->shares_from_bytes(*peer.link, lent.message)) {
+    // As many for the receiver as for the sender.
+    const std::uint64_t pairs = (lent.length + 2 * bytes - 1) / (2 * bytes);
+    bytes = std::min(bytes, (lent.length + 2 * pairs - 1) / (2 * pairs));
+  }
   if (bytes < left && left - bytes < kShortTailBytes) bytes = std::min(bytes, (left + 1) / 2);
   if (bytes == 0) return 0;
   const Loan loan{run.start, static_cast<std::uint32_t>(bytes), lent.message, lent.offset, bytes == left};

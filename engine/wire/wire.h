@@ -135,7 +135,8 @@ class Wire {
   virtual std::uint32_t most_lent_bytes() const { return 0; }
 
   /// Messages from this length on are best lent in two packets at least: either side may copy some.
-  virtual std::uint64_t shares_from_bytes() const { return UINT64_MAX; }
+  /// @param message  Loan::message of the one that is asked for
+  virtual std::uint64_t shares_from_bytes(Link& /*link*/, std::uint64_t /*message*/) { return UINT64_MAX; }
 
   /// Claims a packet whose payload stays where it is: memory of this process that the peer reads itself. It must not
   /// change until has_taken says so. Publish or discard follow as for claim.

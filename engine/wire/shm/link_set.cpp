@@ -112,6 +112,14 @@ std::byte* LinkSet::claim_any(ShmLink& link, std::uint32_t payload_bytes) {
   return room;
 }
 
+/// Where both sides send one message behind the other, neither has time to help. Who has nothing else under way does.
+std::uint64_t LinkSet::shares_from_bytes(ShmLink& link, std::uint64_t message) {
+  forget_taken(link);
+  const bool is_alone = link.loans.empty() || link.loans.front().loan.message == message;
+  if (is_alone) return kShareAloneFromBytes;
+  return traffic_.goes_both_ways() ? UINT64_MAX : kShareFromBytes;
+}
+
 bool LinkSet::lend(ShmLink& link, const Loan& loan) {
   if (link.lost) return false;
   const bool in_heap = lends_heap_ && process_heap().holds(loan.payload, loan.bytes);
@@ -170,7 +178,7 @@ bool LinkSet::kernel_reaches(const std::byte* payload) {
 
 void LinkSet::forget_taken(ShmLink& link) {
   auto& loans = link.loans;
-  while (!loans.empty() && loans.front().position < link.producer.released_position()) loans.pop_front();
+  while (!loans.empty() && link.producer.is_drained(loans.front().position + 1)) loans.pop_front();
 }
 
 bool LinkSet::help(ShmLink& link) {

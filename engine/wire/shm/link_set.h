@@ -18,8 +18,9 @@
 
 namespace portofu {
 
-/// Shorter messages are lent in one packet if they can.
+/// Shorter messages are lent in one packet if they can: those behind others, and those that nothing is before.
 inline constexpr std::uint64_t kShareFromBytes = 131'072;
+inline constexpr std::uint64_t kShareAloneFromBytes = 81'920;
 
 /// Memory of ours that a receiver may read until its cell has come back, or that we may copy for it.
 struct MemoryLoan {
@@ -91,6 +92,7 @@ class LinkSet {
     link.producer.discard();
   }
 
+  std::uint64_t shares_from_bytes(ShmLink& link, std::uint64_t message);
   bool lend(ShmLink& link, const Loan& loan);
   bool has_taken(ShmLink& link, std::uint64_t packet);
   bool help(ShmLink& link);

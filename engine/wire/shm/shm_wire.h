@@ -41,8 +41,9 @@ class ShmWire final : public Wire {
   void discard(Link& link) override { links_.discard(static_cast<ShmLink&>(link)); }
 
   std::uint32_t most_lent_bytes() const override { return kMostLentBytes; }
-  /// Where both sides send, neither has time to help.
-  std::uint64_t shares_from_bytes() const override { return traffic_.goes_both_ways() ? UINT64_MAX : kShareFromBytes; }
+  std::uint64_t shares_from_bytes(Link& link, std::uint64_t message) override {
+    return links_.shares_from_bytes(static_cast<ShmLink&>(link), message);
+  }
   bool lend(Link& link, const Loan& loan) override { return links_.lend(static_cast<ShmLink&>(link), loan); }
   std::uint64_t next_packet(const Link& link) const override {
     return static_cast<const ShmLink&>(link).producer.position();

@@ -6,6 +6,7 @@
 // was not used for long costs twice as much at first: the lines of the area have left the caches, for example. So the
 // area, if it comes near to what the kernel costs, is tried until it has gone round once.
 
+#include <algorithm>
 #include <cstdint>
 
 #include "engine/queue/cell_layout.h"
@@ -24,13 +25,16 @@ class WayChoice {
 
   /// Chooses for a payload that goes now. @return true: the kernel
   bool choose(const Costs& costs, const Loan& loan) {
-    const bool trial = is_trial(costs);
+    const std::uint32_t period = trial_period(costs);
+    const bool trial = is_trial(costs, period);
     // The rest of what has begun by the area would tell of the call rather than of the copy.
     if (!prefers_kernel_ && loan.offset != 0 && loan.bytes < kLeastTrialBytes) {
       if (!trial) ++chosen_;
       return false;
     }
-    chosen_ += trial != prefers_kernel_ ? loan.bytes / kAreaChunkBytes : 1;
+    const std::uint32_t to_next_trial = period - chosen_ % period;
+    const std::uint32_t chunks = trial != prefers_kernel_ ? loan.bytes / kAreaChunkBytes : 1;
+    chosen_ += trial ? chunks : std::min(chunks, to_next_trial);  // No payload is so long that it misses a trial.
     if (trial) return !prefers_kernel_;
     const std::uint64_t margin = prefers_kernel_ ? 0 : costs.kernel / 8;
     prefers_kernel_ = costs.kernel != 0 && costs.kernel + margin < costs.area;
@@ -49,12 +53,13 @@ class WayChoice {
   static constexpr std::uint32_t kLeastTrialBytes = 65'536;  ///< Of what is not a message's beginning.
 
  private:
-  bool is_trial(const Costs& costs) const {
+  std::uint32_t trial_period(const Costs& costs) const {
     const bool is_close = costs.kernel == 0 || (costs.area < 2 * costs.kernel && costs.kernel < 2 * costs.area);
+    return chosen_ < kTrialPeriod ? kFirstTrialPeriod : is_close ? kTrialPeriod : kRareTrialPeriod;
+  }
+
+  bool is_trial(const Costs& costs, std::uint32_t period) const {
     const bool is_long = prefers_kernel_ && 3 * costs.area < 4 * costs.kernel;
-    const std::uint32_t period = chosen_ < kTrialPeriod ? kFirstTrialPeriod
-                                 : is_close             ? kTrialPeriod
-                                                        : kRareTrialPeriod;
     return chosen_ % period < (is_long ? kLongTrial : kTrial);
   }
 

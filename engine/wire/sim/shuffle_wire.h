@@ -42,7 +42,9 @@ class ShuffleWire final : public Wire {
   void publish(Link& link, const PacketHeader& header) override { inner_.publish(link, header); }
   void discard(Link& link) override { inner_.discard(link); }
   std::uint32_t most_lent_bytes() const override { return inner_.most_lent_bytes(); }
-  std::uint64_t shares_from_bytes() const override { return inner_.shares_from_bytes(); }
+  std::uint64_t shares_from_bytes(Link& link, std::uint64_t message) override {
+    return inner_.shares_from_bytes(link, message);
+  }
   bool lend(Link& link, const Loan& loan) override { return inner_.lend(link, loan); }
   std::uint64_t next_packet(const Link& link) const override { return inner_.next_packet(link); }
   bool has_taken(Link& link, std::uint64_t packet) override { return inner_.has_taken(link, packet); }

@@ -127,6 +127,16 @@ TEST_F(SendLentTest, Message_that_either_side_may_copy__leaves_in_two_packets) {
   EXPECT_EQ(wire.lent_count, 3);
 }
 
+TEST_F(SendLentTest, Message_that_both_may_copy__has_as_many_packets_for_either_all_alike) {
+  wire.shares_from = 20'000;
+  const std::uint64_t length = 2 * std::uint64_t{kMostLentBytes} + 4;
+  memory = pattern_bytes(0, length);
+  md().segment.describe(memory.data(), length);
+  start(put(length));
+  ASSERT_EQ(wire.lent_count, 4);
+  for (std::uint64_t i = 0; i < 4; ++i) EXPECT_EQ(wire.take().payload, pattern_bytes(i * length / 4, length / 4));
+}
+
 TEST_F(SendLentTest, Pieces__are_lent_one_by_one) {
   const iovec pieces[] = {{memory.data(), 100}, {memory.data() + 200, 3000}, {memory.data() + 4000, 8192}};
   ASSERT_TRUE(md().segment.describe(pieces, 3));

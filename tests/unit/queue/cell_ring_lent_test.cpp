@@ -11,9 +11,11 @@
 namespace portofu {
 namespace {
 
-/// What a consumer says of a payload of `bytes` lent at `offset` of a heap of 200000 bytes.
-TakeResult take_lent(std::uint32_t bytes, std::uint64_t offset, std::uint64_t heap_bytes = 200000) {
-  static const std::vector<std::byte> heap(200000);
+constexpr std::uint64_t kHeapBytes = kMostLentBytes + 100'000;
+
+/// What a consumer says of a payload of `bytes` lent at `offset` of a heap of kHeapBytes.
+TakeResult take_lent(std::uint32_t bytes, std::uint64_t offset, std::uint64_t heap_bytes = kHeapBytes) {
+  static const std::vector<std::byte> heap(kHeapBytes);
   Ring ring(kSmall);
   if (heap_bytes != 0) ring.consumer.use_heap(heap.data(), heap_bytes);
   EXPECT_TRUE(ring.producer.claim_lent({.place = offset}));
@@ -30,11 +32,11 @@ TakeResult take_lent(std::uint32_t bytes, std::uint64_t offset, std::uint64_t he
 
 TEST(CellRingLent, Lent_payload__lies_in_the_heap_or_its_sender_lies) {
   EXPECT_EQ(take_lent(kMostLentBytes, 0), TakeResult::kPacket);
-  EXPECT_EQ(take_lent(kMostLentBytes, 200000 - kMostLentBytes), TakeResult::kPacket);
-  EXPECT_EQ(take_lent(0, 200000), TakeResult::kPacket);
+  EXPECT_EQ(take_lent(kMostLentBytes, kHeapBytes - kMostLentBytes), TakeResult::kPacket);
+  EXPECT_EQ(take_lent(0, kHeapBytes), TakeResult::kPacket);
   EXPECT_EQ(take_lent(kMostLentBytes + 1, 0), TakeResult::kLie);
-  EXPECT_EQ(take_lent(1, 200000), TakeResult::kLie);
-  EXPECT_EQ(take_lent(100, 199901), TakeResult::kLie);
+  EXPECT_EQ(take_lent(1, kHeapBytes), TakeResult::kLie);
+  EXPECT_EQ(take_lent(100, kHeapBytes - 99), TakeResult::kLie);
   EXPECT_EQ(take_lent(100, ~std::uint64_t{0} - 49), TakeResult::kLie) << "beyond the end of all addresses";
   EXPECT_EQ(take_lent(0xffffffff, 0), TakeResult::kLie);
   EXPECT_EQ(take_lent(8, 0, 0), TakeResult::kLie) << "nothing is mapped";

@@ -118,12 +118,25 @@ TEST_F(LendMemoryTest, Sender_that_helps__copies_from_the_end_what_the_receiver_
   EXPECT_EQ(a.counter(Counter::kPacketsPlaced), 2u);
 }
 
-TEST_F(LendMemoryTest, Messages__are_cut_for_help_by_who_mostly_sends) {
+TEST_F(LendMemoryTest, Messages__are_cut_for_help_by_who_has_time_to) {
   open();
+  const auto shares_from = [&] { return a.wire->shares_from_bytes(*link, a.wire->next_packet(*link)); };
   lend(1);
+  EXPECT_EQ(shares_from(), kShareFromBytes) << "mostly sends";
   ASSERT_TRUE(receive(0));
-  EXPECT_EQ(a.wire->shares_from_bytes(), kShareFromBytes);
-  EXPECT_EQ(b.wire->shares_from_bytes(), UINT64_MAX) << "has to copy what it receives";
+  EXPECT_EQ(shares_from(), kShareAloneFromBytes) << "has nothing else under way";
+  Link* const back = b.connect(a);
+  for (int i = 0; i < 8; ++i) {
+    ASSERT_TRUE(b.send(back, std::string(kAreaChunkBytes, 'x')));
+    ASSERT_TRUE(a.receive());
+  }
+  EXPECT_EQ(shares_from(), kShareAloneFromBytes);
+  const std::uint64_t first = a.wire->next_packet(*link);
+  lend(1);
+  EXPECT_EQ(a.wire->shares_from_bytes(*link, first), kShareAloneFromBytes) << "the rest of the message";
+  EXPECT_EQ(shares_from(), UINT64_MAX) << "receives, too";
+  ASSERT_TRUE(receive(0));
+  EXPECT_EQ(shares_from(), kShareAloneFromBytes);
 }
 
 TEST_F(LendMemoryTest, Help__is_for_the_message_that_was_offered_a_place) {

@@ -172,7 +172,7 @@ struct LendTest : ::testing::Test {
     return a.wire->next_packet(*link);
   }
 
-  static constexpr std::size_t kBytes = 1 << 20;
+  static constexpr std::size_t kBytes = 2 << 20;
   WirePeer a{directory().options(1)};
   WirePeer b{directory().options(2)};
   std::byte* memory = nullptr;
