@@ -91,8 +91,8 @@ PacketHeader request_header(const Core& core, const Interface& ni, const MemoryD
   header.flags = (md.options & kMdUnordered) != 0 ? kFlagUnordered : 0;
   header.interface_index = d.interface_index;
   header.pt_index = d.pt_index;
-  header.atomic_operation = fresh(d.atomic_operation);
-  header.atomic_type = fresh(d.atomic_type);
+  header.atomic_operation = d.atomic_operation;
+  header.atomic_type = d.atomic_type;
   header.match_bits = d.match_bits;
   header.hdr_data = d.hdr_data;
   header.remote_offset = d.remote_offset;
@@ -281,20 +281,22 @@ bool send_at_once(Core& core, Interface& ni, MemoryDescriptor& md, const Descrip
   if (bytes > kInlineBytes || d.operand_bytes != 0 || !peer.requests.empty()) return false;
   std::byte* payload = peer.wire->claim(*peer.link, static_cast<std::uint32_t>(bytes));
   if (payload == nullptr) return false;
-  PacketHeader header = request_header(core, ni, md, d);
-  header.payload_bytes = static_cast<std::uint32_t>(bytes);
   OutstandingOperation* operation = nullptr;
+  std::uint32_t operation_id = 0;
   bool goes = bytes == 0 || md.segment.read(d.local_offset, payload, bytes);
   if (goes && (reply_md != nullptr || wants_acknowledgement(md, d))) {
-    operation = open_answered(core, ni, peer, md, d, &header.operation_id);
-    header.flags |= kFlagAnswerWanted;
+    operation = open_answered(core, ni, peer, md, d, &operation_id);
     goes = operation != nullptr;
   }
   if (!goes) [[unlikely]] {
     peer.wire->discard(*peer.link);
     return false;
   }
-  peer.wire->publish(*peer.link, header);
+  PacketHeader header = request_header(core, ni, md, d);
+  header.payload_bytes = static_cast<std::uint32_t>(bytes);
+  header.operation_id = operation_id;
+  if (operation != nullptr) header.flags |= kFlagAnswerWanted;
+  peer.wire->publish(*peer.link, in_words(header));
   count_request(core, d.kind);
   core.counters.add(Counter::kPacketsSent);
   core.counters.add(Counter::kBytesSent, bytes);

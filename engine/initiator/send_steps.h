@@ -67,7 +67,7 @@ inline void publish_cut(const Core& core, Peer& peer, NiFail fail) {
   PacketHeader header = stamped_header(core, PacketType::kData);
   header.flags = kFlagCut;
   header.ni_fail_type = static_cast<std::uint8_t>(fail);
-  peer.wire->publish(*peer.link, header);
+  peer.wire->publish(*peer.link, in_words(header));
 }
 
 /// Publishes the packet that was claimed.

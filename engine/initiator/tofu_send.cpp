@@ -210,7 +210,7 @@ bool send_at_once(const TofuSending& s) {
   }
   PacketHeader header = first_header(s);
   header.payload_bytes = static_cast<std::uint32_t>(bytes);
-  s.peer.wire->publish(*s.peer.link, header);
+  s.peer.wire->publish(*s.peer.link, in_words(header));
   s.core.counters.add(Counter::kPacketsSent);
   s.core.counters.add(Counter::kBytesSent, bytes);
   finish_sending(s, NiFail::kOk);

@@ -11,11 +11,6 @@
 
 namespace portofu {
 
-/// Where the fields of a header lie by width: single bytes first, eight bytes wide in the middle, four elsewhere.
-inline constexpr std::size_t kByteFieldsEnd = 8;
-inline constexpr std::size_t kWideFieldsBegin = 16;
-inline constexpr std::size_t kWideFieldsEnd = 48;
-
 /// A field as it was written.
 template <class Field>
 inline Field fresh(const Field& field) {
@@ -34,28 +29,22 @@ inline void copy_fresh_words(Whole& to, const Whole& from) {
   for (std::size_t i = 0; i < sizeof(Whole) / sizeof(Word); ++i) target[i] = fresh(source[i]);
 }
 
-/// Copies the first `kBytes` bytes of a header (a multiple of four) by loads no wider than the fields.
+/// Copies the first `kBytes` bytes (a multiple of four) of a header that was written eight bytes at a time.
 ///
 /// An ordinary memcpy in CellProducer::publish adds one line transfer to every short message (measured: 223 ns instead
 /// of 166 ns, 8 B half round trip).
 template <std::size_t kBytes>
 inline void copy_fresh_line(std::byte* to, const void* from) {
-  static_assert(kBytes % 4 == 0 && kBytes > kWideFieldsEnd);
-  using Word [[gnu::may_alias]] = std::uint32_t;
-  using Wide [[gnu::may_alias]] = std::uint64_t;
+  static_assert(kBytes % 4 == 0);
+  using Word [[gnu::may_alias]] = std::uint64_t;
+  using Half [[gnu::may_alias]] = std::uint32_t;
   const auto* source = static_cast<const std::byte*>(from);
-  const auto copy_words = [&](std::size_t begin, std::size_t end) {
-#pragma GCC unroll 4
-    for (std::size_t i = begin; i < end; i += sizeof(Word))
-      *reinterpret_cast<Word*>(to + i) = fresh(*reinterpret_cast<const Word*>(source + i));
-  };
+  constexpr std::size_t kWholeBytes = kBytes / sizeof(Word) * sizeof(Word);
 #pragma GCC unroll 8
-  for (std::size_t i = 0; i < kByteFieldsEnd; ++i) to[i] = fresh(source[i]);
-  copy_words(kByteFieldsEnd, kWideFieldsBegin);
-#pragma GCC unroll 4
-  for (std::size_t i = kWideFieldsBegin; i < kWideFieldsEnd; i += sizeof(Wide))
-    *reinterpret_cast<Wide*>(to + i) = fresh(*reinterpret_cast<const Wide*>(source + i));
-  copy_words(kWideFieldsEnd, kBytes);
+  for (std::size_t i = 0; i < kWholeBytes; i += sizeof(Word))
+    *reinterpret_cast<Word*>(to + i) = fresh(*reinterpret_cast<const Word*>(source + i));
+  if (kWholeBytes < kBytes)
+    *reinterpret_cast<Half*>(to + kWholeBytes) = fresh(*reinterpret_cast<const Half*>(source + kWholeBytes));
 }
 
 }  // namespace portofu

@@ -107,7 +107,7 @@ AnswerResult send_packet(Core& core, Peer& peer, OutgoingAnswer& answer) {
     if (answer.started) header.flags |= kFlagCut;
     if (!answer.started) header.length = 0;
   }
-  peer.wire->publish(*peer.link, header);
+  peer.wire->publish(*peer.link, in_words(header));
   core.counters.add(Counter::kPacketsSent);
   core.counters.add(Counter::kBytesSent, header.payload_bytes);
   answer.started = true;
@@ -191,7 +191,7 @@ bool send_now(Core& core, Peer& peer, const AnswerContent& content, const std::b
   if (bytes > 0) std::memcpy(payload, data, bytes);
   PacketHeader header = answer_header(core, content);
   header.payload_bytes = static_cast<std::uint32_t>(bytes);
-  peer.wire->publish(*peer.link, header);
+  peer.wire->publish(*peer.link, in_words(header));
   core.counters.add(Counter::kAnswersSent);
   core.counters.add(Counter::kPacketsSent);
   core.counters.add(Counter::kBytesSent, bytes);

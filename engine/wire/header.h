@@ -5,7 +5,10 @@
 // When you add a packet type: (1) add it to PacketType and to `packet_type_name`, (2) say below which fields it uses,
 // (3) add its case to `target/receive.cpp`, (4) let peers send it in `tests/fuzz/receive_world_peers.cpp`.
 
+#include <bit>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 
 namespace portofu {
@@ -104,6 +107,28 @@ struct alignas(64) PacketHeader {
 };
 
 static_assert(sizeof(PacketHeader) == 64 && std::is_trivially_copyable_v<PacketHeader>);
+
+/// The same header, written in whole words: whoever has filled one in registers stores it by half as many stores, and a
+/// wire may copy it by words (engine/queue/fresh_line.h).
+[[gnu::always_inline]] inline PacketHeader in_words(const PacketHeader& h) {
+  static_assert(std::endian::native == std::endian::little);
+  PacketHeader words;
+  const auto put = [&words](std::size_t index, std::uint64_t low, std::uint64_t high) {
+    const std::uint64_t word = low | high << 32;
+    std::memcpy(reinterpret_cast<std::byte*>(&words) + index * sizeof word, &word, sizeof word);
+  };
+  const auto type = static_cast<std::uint64_t>(h.type);
+  put(0, type | std::uint64_t{h.flags} << 8 | std::uint64_t{h.interface_index} << 16 | std::uint64_t{h.ni_fail_type} << 24,
+      h.pt_index | std::uint64_t{h.atomic_operation} << 16 | std::uint64_t{h.atomic_type} << 24);
+  put(1, h.payload_bytes, h.operation_id);
+  put(2, h.match_bits, 0);
+  put(3, h.hdr_data, 0);
+  put(4, h.remote_offset, 0);
+  put(5, h.length, 0);
+  put(6, h.initiator_rank, h.uid);
+  put(7, h.job_key, h.wire_word);
+  return words;
+}
 
 /// PacketHeader::wire_word. The initiator allows that the message gets lost (PTL_MD_UNRELIABLE, 2.2).
 inline constexpr std::uint32_t kMayBeLost = 1;
