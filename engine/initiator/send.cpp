@@ -86,7 +86,9 @@ bool open_operation(const Sending& s) {
   return !answered || open_answered(s.core, s.ni, s.peer, s.md, d, &s.progress.operation_id) != nullptr;
 }
 
-PacketHeader request_header(const Core& core, const Interface& ni, const MemoryDescriptor& md, const Descriptor& d) {
+/// Inlined, so that in_words finds the fields in registers.
+[[gnu::always_inline]] inline PacketHeader request_header(const Core& core, const Interface& ni,
+                                                          const MemoryDescriptor& md, const Descriptor& d) {
   PacketHeader header = stamped_header(core, packet_type_of(d.kind));
   header.flags = (md.options & kMdUnordered) != 0 ? kFlagUnordered : 0;
   header.interface_index = d.interface_index;

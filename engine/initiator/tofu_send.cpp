@@ -70,7 +70,8 @@ std::uint64_t payload_length(const TofuSending& s) {
 
 std::uint32_t operand_length(const TofuSending& s) { return compares(s.descriptor) ? kOperandBytes : 0; }
 
-PacketHeader first_header(const TofuSending& s) {
+/// Inlined, so that in_words finds the fields in registers.
+[[gnu::always_inline]] inline PacketHeader first_header(const TofuSending& s) {
   const Descriptor& d = s.descriptor;
   PacketHeader header = stamped_header(s.core, packet_type_of(d.kind));
   header.flags = s.progress.operation_id != 0 ? kFlagAnswerWanted : 0;

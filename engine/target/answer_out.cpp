@@ -20,7 +20,8 @@ enum class AnswerResult : std::uint8_t {
   kLent,  ///< Nothing is left to send, but the initiator may still read the entry's memory.
 };
 
-PacketHeader answer_header(const Core& core, const AnswerContent& content) {
+/// Inlined, so that in_words finds the fields in registers.
+[[gnu::always_inline]] inline PacketHeader answer_header(const Core& core, const AnswerContent& content) {
   PacketHeader header = stamped_header(core, PacketType::kAnswer);
   header.flags = static_cast<std::uint8_t>((content.silent ? kFlagSilent : 0) | (content.ordered ? 0 : kFlagUnordered) |
                                            (content.list == ListKind::kOverflow ? kFlagOverflowList : 0));

@@ -118,7 +118,8 @@ static_assert(sizeof(PacketHeader) == 64 && std::is_trivially_copyable_v<PacketH
     std::memcpy(reinterpret_cast<std::byte*>(&words) + index * sizeof word, &word, sizeof word);
   };
   const auto type = static_cast<std::uint64_t>(h.type);
-  put(0, type | std::uint64_t{h.flags} << 8 | std::uint64_t{h.interface_index} << 16 | std::uint64_t{h.ni_fail_type} << 24,
+  put(0,
+      type | std::uint64_t{h.flags} << 8 | std::uint64_t{h.interface_index} << 16 | std::uint64_t{h.ni_fail_type} << 24,
       h.pt_index | std::uint64_t{h.atomic_operation} << 16 | std::uint64_t{h.atomic_type} << 24);
   put(1, h.payload_bytes, h.operation_id);
   put(2, h.match_bits, 0);
