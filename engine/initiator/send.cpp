@@ -78,6 +78,13 @@ OutstandingOperation* open_answered(Core& core, Interface& ni, Peer& peer, const
   return operation;
 }
 
+/// The request will not be sent, so nobody answers it.
+void close_unsent(Core& core, Interface& ni, Peer& peer, std::uint32_t operation_id) {
+  core.outstanding.close(operation_id);
+  --peer.outstanding;
+  --ni.outstanding;
+}
+
 /// Opens the outstanding entry if an answer is due.
 /// @return false if the window of the peer is full
 bool open_operation(const Sending& s) {
@@ -285,20 +292,22 @@ bool send_at_once(Core& core, Interface& ni, MemoryDescriptor& md, const Descrip
   if (payload == nullptr) return false;
   OutstandingOperation* operation = nullptr;
   std::uint32_t operation_id = 0;
-  bool goes = bytes == 0 || md.segment.read(d.local_offset, payload, bytes);
-  if (goes && (reply_md != nullptr || wants_acknowledgement(md, d))) {
-    operation = open_answered(core, ni, peer, md, d, &operation_id);
-    goes = operation != nullptr;
-  }
-  if (!goes) [[unlikely]] {
-    peer.wire->discard(*peer.link);
-    return false;
-  }
+  const bool answered = reply_md != nullptr || wants_acknowledgement(md, d);
+  if (answered) operation = open_answered(core, ni, peer, md, d, &operation_id);
   PacketHeader header = request_header(core, ni, md, d);
   header.payload_bytes = static_cast<std::uint32_t>(bytes);
   header.operation_id = operation_id;
-  if (operation != nullptr) header.flags |= kFlagAnswerWanted;
-  peer.wire->publish(*peer.link, in_words(header));
+  if (answered) header.flags |= kFlagAnswerWanted;
+  // Before the payload, which may wait for a line of the peer's: what is written behind it waits, too.
+  const PacketHeader words = in_words(header);
+  const bool goes =
+      (bytes == 0 || md.segment.read(d.local_offset, payload, bytes)) && (operation != nullptr) == answered;
+  if (!goes) [[unlikely]] {
+    if (operation != nullptr) close_unsent(core, ni, peer, operation_id);
+    peer.wire->discard(*peer.link);
+    return false;
+  }
+  peer.wire->publish(*peer.link, words);
   count_request(core, d.kind);
   core.counters.add(Counter::kPacketsSent);
   core.counters.add(Counter::kBytesSent, bytes);

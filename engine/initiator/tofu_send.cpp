@@ -202,6 +202,9 @@ bool send_at_once(const TofuSending& s) {
   const std::uint64_t bytes = payload_length(s);
   if (bytes > kInlineBytes || operand_length(s) != 0 || !s.peer.requests.empty() || !open_operation(s)) return false;
   std::byte* payload = s.peer.wire->claim(*s.peer.link, static_cast<std::uint32_t>(bytes));
+  PacketHeader header = first_header(s);
+  header.payload_bytes = static_cast<std::uint32_t>(bytes);
+  const PacketHeader words = in_words(header);  // Before the payload, see send.cpp.
   const bool goes = payload != nullptr && read_payload(s, payload, bytes);
   if (!goes) [[unlikely]] {
     if (payload != nullptr) s.peer.wire->discard(*s.peer.link);
@@ -209,9 +212,7 @@ bool send_at_once(const TofuSending& s) {
     s.progress.operation_id = 0;
     return false;
   }
-  PacketHeader header = first_header(s);
-  header.payload_bytes = static_cast<std::uint32_t>(bytes);
-  s.peer.wire->publish(*s.peer.link, in_words(header));
+  s.peer.wire->publish(*s.peer.link, words);
   s.core.counters.add(Counter::kPacketsSent);
   s.core.counters.add(Counter::kBytesSent, bytes);
   finish_sending(s, NiFail::kOk);

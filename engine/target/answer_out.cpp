@@ -189,10 +189,11 @@ bool send_now(Core& core, Peer& peer, const AnswerContent& content, const std::b
   if (!may_send_now(core, peer) || bytes > kInlineBytes) return false;
   std::byte* payload = peer.wire->claim_answer(*peer.link, static_cast<std::uint32_t>(bytes));
   if (payload == nullptr) return false;
-  if (bytes > 0) std::memcpy(payload, data, bytes);
   PacketHeader header = answer_header(core, content);
   header.payload_bytes = static_cast<std::uint32_t>(bytes);
-  peer.wire->publish(*peer.link, in_words(header));
+  const PacketHeader words = in_words(header);  // Before the payload, see initiator/send.cpp.
+  if (bytes > 0) std::memcpy(payload, data, bytes);
+  peer.wire->publish(*peer.link, words);
   core.counters.add(Counter::kAnswersSent);
   core.counters.add(Counter::kPacketsSent);
   core.counters.add(Counter::kBytesSent, bytes);

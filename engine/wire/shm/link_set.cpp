@@ -101,7 +101,7 @@ void LinkSet::disconnect(ShmLink& link) {
 /// Any payload, whether there seems to be room or not.
 std::byte* LinkSet::claim_any(ShmLink& link, std::uint32_t payload_bytes) {
   if (link.lost) return nullptr;
-  if (payload_bytes >= kAreaFromBytes) {
+  if (payload_bytes >= (link.area.stores.prefers_streaming() ? kStreamedFromBytes : kAreaFromBytes)) {
     std::byte* chunk = area_.claim(link.area, link.producer, payload_bytes);
     link.streaming = link.area.streaming;
     if (chunk != nullptr) return chunk;
