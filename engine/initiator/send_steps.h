@@ -70,12 +70,19 @@ inline void publish_cut(const Core& core, Peer& peer, NiFail fail) {
   peer.wire->publish(*peer.link, in_words(header));
 }
 
-/// Publishes the packet that was claimed.
+/// The header of the next packet. To be made before its payload is written, which may wait for lines of the peer's:
+/// what is written behind it waits, too.
 template <class Sending>
-SendResult publish_next(const Sending& s, std::uint32_t bytes, std::uint32_t operand, std::uint64_t left) {
+PacketHeader next_header(const Sending& s, std::uint32_t payload_bytes) {
   PacketHeader header = s.progress.started ? stamped_header(s.core, PacketType::kData) : first_header(s);
   if (s.progress.started) header.remote_offset = s.progress.sent;
-  header.payload_bytes = bytes + operand;
+  header.payload_bytes = payload_bytes;
+  return in_words(header);
+}
+
+/// Publishes the packet that was claimed.
+template <class Sending>
+SendResult publish_next(const Sending& s, const PacketHeader& header, std::uint32_t bytes, std::uint64_t left) {
   s.peer.wire->publish(*s.peer.link, header);
   s.core.counters.add(Counter::kPacketsSent);
   s.core.counters.add(Counter::kBytesSent, bytes);
@@ -96,7 +103,7 @@ SendResult send_packet(const Sending& s) {
     const LentMessage lent{s.progress.first_packet, s.progress.sent, payload_length(s)};
     if (const std::uint32_t bytes = lend_run(s.peer, lendable(s, left), lent); bytes != 0) {
       s.progress.lent_end = s.peer.wire->next_packet(*s.peer.link) + 1;
-      return publish_next(s, bytes, 0, left);
+      return publish_next(s, next_header(s, bytes), bytes, left);
     }
   }
   const std::uint32_t operand = s.progress.started ? 0 : operand_length(s);
@@ -104,6 +111,7 @@ SendResult send_packet(const Sending& s) {
       static_cast<std::uint32_t>(std::min<std::uint64_t>(left, s.peer.wire->max_payload_bytes() - operand));
   std::byte* payload = s.peer.wire->claim(*s.peer.link, bytes + operand);
   if (payload == nullptr) return SendResult::kBlocked;
+  const PacketHeader header = next_header(s, bytes + operand);
   if (operand != 0) std::memcpy(payload, s.descriptor.operand.data(), kOperandBytes);
   if (!read_payload(s, payload + operand, bytes)) {
     if (s.progress.started) {
@@ -114,7 +122,7 @@ SendResult send_packet(const Sending& s) {
     }
     return SendResult::kDone;
   }
-  return publish_next(s, bytes, operand, left);
+  return publish_next(s, header, bytes, left);
 }
 
 /// Publishes packets of the request until it is done, blocked, or the budget is used.
