@@ -60,6 +60,23 @@ TEST_F(SendAreaTest, Claim__takes_the_ring_for_short_payloads) {
   EXPECT_EQ(b.receive(), text_of(2, kAreaFromBytes));
 }
 
+TEST_F(SendAreaTest, Claim__takes_the_area_for_less_where_streaming_stores_are_better) {
+  Link* link = a.connect(b);
+  get_acquainted(a, link, b);
+  StoreChoice& stores = static_cast<ShmLink*>(link)->area.stores;
+  for (int i = 0; i < 1000; ++i) {
+    const bool streaming = stores.choose();
+    if (stores.wants_time()) stores.note(streaming ? 330 : 3400, kAreaChunkBytes);
+  }
+  ASSERT_TRUE(stores.prefers_streaming());
+  ASSERT_TRUE(a.send(link, text_of(1, kStreamedFromBytes - 1)));
+  EXPECT_EQ(by_area(a), 0u);
+  ASSERT_TRUE(a.send(link, text_of(2, kStreamedFromBytes)));
+  EXPECT_EQ(by_area(a), 1u);
+  EXPECT_EQ(b.receive(), text_of(1, kStreamedFromBytes - 1));
+  EXPECT_EQ(b.receive(), text_of(2, kStreamedFromBytes));
+}
+
 TEST_F(SendAreaTest, Claim__takes_the_ring_without_an_area) {
   SegmentOptions options = directory.options(3);
   options.area_bytes = 0;
