@@ -46,15 +46,16 @@ inline constexpr std::uint64_t kShortTailBytes = 16384;
 
 /// Claims a packet for data that stays at `run`, or for the beginning of it. @return its bytes; 0: it has to be copied
 inline std::uint32_t lend_run(const Peer& peer, MemorySegment::Run run, const LentMessage& lent) {
-  const std::uint64_t left = lent.length - lent.offset;
-  std::uint64_t bytes = std::min<std::uint64_t>(run.bytes, peer.wire->most_lent_bytes());
+  std::uint64_t most = peer.wire->most_lent_bytes();
+  if (run.bytes == 0 || most == 0) return 0;
   if (lent.length >= peer.wire->shares_from_bytes(*peer.link, lent.message)) {
-    // As many for the receiver as for the sender.
-    const std::uint64_t pairs = (lent.length + 2 * bytes - 1) / (2 * bytes);
-    bytes = std::min(bytes, (lent.length + 2 * pairs - 1) / (2 * pairs));
+    // As many packets for the receiver as for the sender.
+    const std::uint64_t pairs = (lent.length + 2 * most - 1) / (2 * most);
+    most = (lent.length + 2 * pairs - 1) / (2 * pairs);
   }
+  const std::uint64_t left = lent.length - lent.offset;
+  std::uint64_t bytes = std::min(run.bytes, most);
   if (bytes < left && left - bytes < kShortTailBytes) bytes = std::min(bytes, (left + 1) / 2);
-  if (bytes == 0) return 0;
   const Loan loan{run.start, static_cast<std::uint32_t>(bytes), lent.message, lent.offset, bytes == left};
   if (!peer.wire->lend(*peer.link, loan)) return 0;
   if (guarded_look(run.start, bytes)) return loan.bytes;

@@ -140,8 +140,9 @@ class CellProducer {
   bool await_drained(std::uint64_t position) {
     const bool awaited = awaited_ > released_;
     if (is_drained(position)) {
-      if (awaited && awaited_ <= released_ && !waits_for_room_) {
+      if (awaited_ != 0 && awaited_ <= released_ && !waits_for_room_) {
         ring_.control->wants_room.store(0, std::memory_order_relaxed);
+        awaited_ = 0;
       }
       return true;
     }

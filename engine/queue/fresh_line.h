@@ -1,5 +1,5 @@
 #pragma once
-// Reading what was written field by field a moment ago: by loads no wider than the fields.
+// Reading what was written a moment ago: by loads no wider than the stores.
 //
 // A wide load from fields that lie in the store buffer one by one cannot be forwarded; it waits until they have left
 // it, and they leave it in order, behind every store that waits for a cache line of a peer. Compilers like such loads:

@@ -16,8 +16,8 @@ inline constexpr std::uint32_t kInlineBytes = 64;
 /// A payload up to this size that is its whole message travels in the header's line.
 inline constexpr std::uint32_t kShortBytes = 8;
 
-/// Most bytes of a payload that stays in the sender's memory. A receiver copies it before it looks at another sender
-/// (0.1 ms), by one call of the kernel, which costs as much as 10 KiB whatever it copies.
+/// Most bytes of a payload that stays in the sender's memory. A receiver copies it in one go (0.1 ms), by one call
+/// of the kernel, which costs as much as copying 10 KiB whatever it copies.
 inline constexpr std::uint32_t kMostLentBytes = 1 << 20;
 
 /// Unit of the data area that carries longer payloads.

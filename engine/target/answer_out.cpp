@@ -89,12 +89,11 @@ AnswerResult send_packet(Core& core, Peer& peer, OutgoingAnswer& answer) {
   if (!answer.started) answer.first_packet = peer.wire->next_packet(*peer.link);
   std::uint32_t bytes = lend(peer, answer, left);
   if (bytes != 0) answer.lent_end = peer.wire->next_packet(*peer.link) + 1;
-  bool readable = true;
+  std::byte* payload = nullptr;
   if (bytes == 0) {
     bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(left, peer.wire->max_payload_bytes()));
-    std::byte* payload = peer.wire->claim_answer(*peer.link, bytes);
+    payload = peer.wire->claim_answer(*peer.link, bytes);
     if (payload == nullptr) return AnswerResult::kBlocked;
-    readable = read_data(peer, answer, payload, bytes);
   }
   PacketHeader header = answer.started ? stamped_header(core, PacketType::kData) : answer.header;
   header.payload_bytes = bytes;
@@ -102,13 +101,16 @@ AnswerResult send_packet(Core& core, Peer& peer, OutgoingAnswer& answer) {
     header.flags = kFlagAnswerStream;
     header.remote_offset = answer.sent;
   }
+  PacketHeader words = in_words(header);  // Before the payload, see initiator/send.cpp.
+  const bool readable = payload == nullptr || read_data(peer, answer, payload, bytes);
   if (!readable) {  // The initiator learns how far the data was good.
     header.payload_bytes = 0;
     header.ni_fail_type = static_cast<std::uint8_t>(fail_of_reading(answer));
     if (answer.started) header.flags |= kFlagCut;
     if (!answer.started) header.length = 0;
+    words = in_words(header);
   }
-  peer.wire->publish(*peer.link, in_words(header));
+  peer.wire->publish(*peer.link, words);
   core.counters.add(Counter::kPacketsSent);
   core.counters.add(Counter::kBytesSent, header.payload_bytes);
   answer.started = true;

@@ -178,7 +178,9 @@ bool LinkSet::kernel_reaches(const std::byte* payload) {
 
 void LinkSet::forget_taken(ShmLink& link) {
   auto& loans = link.loans;
-  while (!loans.empty() && link.producer.is_drained(loans.front().position + 1)) loans.pop_front();
+  if (loans.empty()) return;
+  link.producer.is_drained(loans.front().position + 1);  // Looks at what has come back.
+  while (!loans.empty() && loans.front().position < link.producer.released_position()) loans.pop_front();
 }
 
 bool LinkSet::help(ShmLink& link) {

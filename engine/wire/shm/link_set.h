@@ -18,8 +18,10 @@
 
 namespace portofu {
 
-/// Shorter messages are lent in one packet if they can: those behind others, and those that nothing is before.
+/// Shorter messages are lent in one packet if they can.
 inline constexpr std::uint64_t kShareFromBytes = 131'072;
+
+/// The same for a message of a sender that has lent nothing else.
 inline constexpr std::uint64_t kShareAloneFromBytes = 81'920;
 
 /// Memory of ours that a receiver may read until its cell has come back, or that we may copy for it.

@@ -51,6 +51,7 @@ inline bool SourceSet::take_packet(PollEntry& entry, Packet& packet) {
 void SourceSet::begin_timing(ShmSource& source, TakenFrom from, std::uint32_t bytes) {
   constexpr std::uint64_t kTimedPeriod = 8;
   traffic_.note_received(bytes);
+  turn_left_ -= std::min(turn_left_, bytes / kTurnBytes);
   if (from == TakenFrom::kMemory) timed_ = &source.read_cost;
   if (from == TakenFrom::kArea && ++source.area_payloads > source.consumer.area_chunks()) {
     if (source.area_payloads % kTimedPeriod == 0) timed_ = &source.area_cost;
@@ -186,8 +187,8 @@ void SourceSet::offer(std::byte* target, std::uint64_t bytes) {
   held_->consumer.offer(reinterpret_cast<std::uintptr_t>(target), bytes);
 }
 
-/// A sender writes for some microseconds at a time. One that was stopped just then, and lives, is waited for no longer
-/// than this; it may write when it goes on.
+/// A sender writes for a tenth of a millisecond at a time. One that was stopped just then, and lives, is waited for no
+/// longer than this; it may write when it goes on.
 constexpr std::chrono::seconds kMostPlacing{1};
 
 void SourceSet::take_offers_back(ProcessId id) {

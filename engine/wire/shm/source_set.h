@@ -149,6 +149,9 @@ class SourceSet {
 /// Packets of one source before the next one gets its turn.
 inline constexpr std::uint32_t kTurnPackets = 16;
 
+/// So much of a long payload counts for a packet more.
+inline constexpr std::uint32_t kTurnBytes = 131'072;
+
 /// While so few sources are heard, their next inline payloads are prefetched by a look that found nothing.
 inline constexpr std::size_t kPrefetchedSources = 4;
 

@@ -137,6 +137,31 @@ TEST_F(SendLentTest, Message_that_both_may_copy__has_as_many_packets_for_either_
   for (std::uint64_t i = 0; i < 4; ++i) EXPECT_EQ(wire.take().payload, pattern_bytes(i * length / 4, length / 4));
 }
 
+TEST_F(SendLentTest, Message_of_any_length_that_both_may_copy__has_no_short_packets) {
+  wire.shares_from = 20'000;
+  for (const std::uint64_t length : {std::uint64_t{131'073}, std::uint64_t{kMostLentBytes} + 1,
+                                     5 * std::uint64_t{kMostLentBytes}, 6 * std::uint64_t{kMostLentBytes} - 1}) {
+    memory = std::vector<std::byte>(length);
+    md().segment.describe(memory.data(), length);
+    start(put(length));
+    const std::size_t packets = wire.sent.size();
+    EXPECT_EQ(packets, 2 * ((length + 2 * kMostLentBytes - 1) / (2 * kMostLentBytes))) << length;
+    for (std::size_t i = 0; i < packets; ++i) {
+      const std::uint64_t bytes = wire.take().payload.size();
+      EXPECT_GE(bytes, length / packets - packets) << length;
+      EXPECT_LE(bytes, length / packets + 1) << length;
+    }
+  }
+}
+
+TEST_F(SendLentTest, Volatile_memory_that_both_might_copy__is_not_lent) {
+  wire.shares_from = 4096;
+  set_options(kMdVolatile);
+  start(put(kMemoryBytes));
+  EXPECT_EQ(wire.lent_count, 0);
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kSend));
+}
+
 TEST_F(SendLentTest, Pieces__are_lent_one_by_one) {
   const iovec pieces[] = {{memory.data(), 100}, {memory.data() + 200, 3000}, {memory.data() + 4000, 8192}};
   ASSERT_TRUE(md().segment.describe(pieces, 3));

@@ -487,16 +487,18 @@ class SendFaultTest : public SendTest {
 
 TEST_F(SendFaultTest, First_packet__nothing_leaves_and_SEND_tells) {
   for (const AckRequest ack_req : {AckRequest::kNone, AckRequest::kFull, AckRequest::kCount}) {
-    start(bad_put(10, 20, ack_req));
+    const Descriptor d = bad_put(10, 20, ack_req);
+    EXPECT_FALSE(send_at_once(core, ni, *bad_md, d));
+    EXPECT_EQ(core.outstanding.open_count() + peer().outstanding + ni.outstanding, 0u);
+    start(d);
     EXPECT_THAT(wire.sent, IsEmpty());
     EXPECT_EQ(next_event().ni_fail_type, NiFail::kSegv);
     EXPECT_THAT(kinds(), IsEmpty()) << "no ACK";
     EXPECT_EQ(bad_md->pending, 0u);
     EXPECT_EQ(core.outstanding.open_count(), 0u);
   }
-  EXPECT_EQ(wire.discard_count, 3);
+  EXPECT_EQ(wire.discard_count, 5) << "the first one finds no connection";
   EXPECT_EQ(failures(), 3u);
-  EXPECT_EQ(peer().outstanding, 0u);
 }
 
 TEST_F(SendFaultTest, First_packet__ACK_tells_if_SEND_is_not_heard) {

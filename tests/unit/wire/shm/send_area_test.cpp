@@ -24,6 +24,16 @@ struct SendAreaTest : ::testing::Test {
     ASSERT_EQ(to.receive(), text_of(0));
   }
 
+  /// Payloads of `least` bytes go by the area, shorter ones by the ring.
+  void expect_area_from(Link* link, std::size_t least) {
+    ASSERT_TRUE(a.send(link, text_of(1, least - 1)));
+    EXPECT_EQ(by_area(a), 0u);
+    ASSERT_TRUE(a.send(link, text_of(2, least)));
+    EXPECT_EQ(by_area(a), 1u);
+    EXPECT_EQ(b.receive(), text_of(1, least - 1));
+    EXPECT_EQ(b.receive(), text_of(2, least));
+  }
+
   SegmentOptions small_area(std::uint32_t pid) {
     SegmentOptions options = directory.options(pid);
     options.area_bytes = kLeastAreaBytes;
@@ -52,12 +62,7 @@ TEST_F(SendAreaTest, Claim__takes_the_ring_until_the_receiver_has_mapped_the_are
 TEST_F(SendAreaTest, Claim__takes_the_ring_for_short_payloads) {
   Link* link = a.connect(b);
   get_acquainted(a, link, b);
-  ASSERT_TRUE(a.send(link, text_of(1, kAreaFromBytes - 1)));
-  EXPECT_EQ(by_area(a), 0u);
-  ASSERT_TRUE(a.send(link, text_of(2, kAreaFromBytes)));
-  EXPECT_EQ(by_area(a), 1u);
-  EXPECT_EQ(b.receive(), text_of(1, kAreaFromBytes - 1));
-  EXPECT_EQ(b.receive(), text_of(2, kAreaFromBytes));
+  expect_area_from(link, kAreaFromBytes);
 }
 
 TEST_F(SendAreaTest, Claim__takes_the_area_for_less_where_streaming_stores_are_better) {
@@ -69,12 +74,7 @@ TEST_F(SendAreaTest, Claim__takes_the_area_for_less_where_streaming_stores_are_b
     if (stores.wants_time()) stores.note(streaming ? 330 : 3400, kAreaChunkBytes);
   }
   ASSERT_TRUE(stores.prefers_streaming());
-  ASSERT_TRUE(a.send(link, text_of(1, kStreamedFromBytes - 1)));
-  EXPECT_EQ(by_area(a), 0u);
-  ASSERT_TRUE(a.send(link, text_of(2, kStreamedFromBytes)));
-  EXPECT_EQ(by_area(a), 1u);
-  EXPECT_EQ(b.receive(), text_of(1, kStreamedFromBytes - 1));
-  EXPECT_EQ(b.receive(), text_of(2, kStreamedFromBytes));
+  expect_area_from(link, kStreamedFromBytes);
 }
 
 TEST_F(SendAreaTest, Claim__takes_the_ring_without_an_area) {
