@@ -24,6 +24,9 @@ namespace portofu {
 /// Packets of one peer that one call of advance_peer publishes at most, so that no peer takes the duty for itself.
 inline constexpr int kPacketBudget = 32;
 
+/// As how many packets one of so many bytes counts: who is lent much has much to do, and may die in the middle of it.
+constexpr int packets_worth(std::uint64_t bytes) { return 1 + static_cast<int>(bytes / 131'072); }
+
 /// What became of an attempt to send.
 enum class SendResult : std::uint8_t {
   kDone,     ///< Nothing of the request is left to send.
@@ -135,11 +138,11 @@ SendResult send_request(const Sending& s, int& budget) {
     const bool was_started = s.progress.started;
     const SendResult result = send_packet(s);
     if (result != SendResult::kBlocked) {
-      --budget;
+      budget -= packets_worth(s.progress.sent - before);
       return result;
     }
     if (s.progress.sent == before && s.progress.started == was_started) return SendResult::kBlocked;
-    --budget;
+    budget -= packets_worth(s.progress.sent - before);
   }
   return SendResult::kBlocked;
 }

@@ -131,11 +131,11 @@ AnswerResult send_packets(Core& core, Peer& peer, OutgoingAnswer& answer, int& b
     const std::uint64_t before = answer.sent;
     const AnswerResult result = send_packet(core, peer, answer);
     if (result != AnswerResult::kBlocked) {
-      --budget;
+      budget -= packets_worth(answer.sent - before);
       return result;
     }
     if (answer.sent == before) return AnswerResult::kBlocked;
-    --budget;
+    budget -= packets_worth(answer.sent - before);
   }
   return AnswerResult::kBlocked;
 }
