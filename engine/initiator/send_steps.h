@@ -18,14 +18,12 @@
 
 #include "engine/address/core.h"
 #include "engine/initiator/send.h"
+#include "engine/queue/ring_geometry.h"
 
 namespace portofu {
 
 /// Packets of one peer that one call of advance_peer publishes at most, so that no peer takes the duty for itself.
 inline constexpr int kPacketBudget = 32;
-
-/// As how many packets one of so many bytes counts: who is lent much has much to do, and may die in the middle of it.
-constexpr int packets_worth(std::uint64_t bytes) { return 1 + static_cast<int>(bytes / 131'072); }
 
 /// What became of an attempt to send.
 enum class SendResult : std::uint8_t {
@@ -137,12 +135,10 @@ SendResult send_request(const Sending& s, int& budget) {
     const std::uint64_t before = s.progress.sent;
     const bool was_started = s.progress.started;
     const SendResult result = send_packet(s);
-    if (result != SendResult::kBlocked) {
-      budget -= packets_worth(s.progress.sent - before);
-      return result;
-    }
-    if (s.progress.sent == before && s.progress.started == was_started) return SendResult::kBlocked;
+    const bool is_stuck = s.progress.sent == before && s.progress.started == was_started;
+    if (result == SendResult::kBlocked && is_stuck) return SendResult::kBlocked;
     budget -= packets_worth(s.progress.sent - before);
+    if (result != SendResult::kBlocked) return result;
   }
   return SendResult::kBlocked;
 }

@@ -16,7 +16,7 @@ namespace portofu {
 /// The lines in front of the cells.
 struct RingControlShared {
   /// Number of cells that the receiver has given back since the ring began. Writer: receiver (release, R2). Reader:
-  /// sender (acquire, R2), only when its copy says that there is no room.
+  /// sender (acquire, R2), only when its copy says that too few have come back.
   alignas(128) std::atomic<std::uint64_t> released;
   /// 1 once the receiver reads the sender's area. Writer: receiver (relaxed: it guards no data). Reader: sender.
   std::atomic<std::uint32_t> area_mapped;

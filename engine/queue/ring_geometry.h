@@ -20,6 +20,9 @@ inline constexpr std::uint32_t kShortBytes = 8;
 /// of the kernel, which costs as much as copying 10 KiB whatever it copies.
 inline constexpr std::uint32_t kMostLentBytes = 1 << 20;
 
+/// As how many packets one with so many bytes of payload counts, for who sends and who receives so many in one go.
+constexpr int packets_worth(std::uint64_t payload_bytes) { return 1 + static_cast<int>(payload_bytes / 131'072); }
+
 /// Unit of the data area that carries longer payloads.
 inline constexpr std::uint32_t kGranuleBytes = 64;
 

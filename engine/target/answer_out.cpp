@@ -130,12 +130,9 @@ AnswerResult send_packets(Core& core, Peer& peer, OutgoingAnswer& answer, int& b
   while (budget > 0) {
     const std::uint64_t before = answer.sent;
     const AnswerResult result = send_packet(core, peer, answer);
-    if (result != AnswerResult::kBlocked) {
-      budget -= packets_worth(answer.sent - before);
-      return result;
-    }
-    if (answer.sent == before) return AnswerResult::kBlocked;
+    if (result == AnswerResult::kBlocked && answer.sent == before) return AnswerResult::kBlocked;
     budget -= packets_worth(answer.sent - before);
+    if (result != AnswerResult::kBlocked) return result;
   }
   return AnswerResult::kBlocked;
 }

@@ -51,7 +51,7 @@ inline bool SourceSet::take_packet(PollEntry& entry, Packet& packet) {
 void SourceSet::begin_timing(ShmSource& source, TakenFrom from, std::uint32_t bytes) {
   constexpr std::uint64_t kTimedPeriod = 8;
   traffic_.note_received(bytes);
-  turn_left_ -= std::min(turn_left_, bytes / kTurnBytes);
+  turn_left_ -= std::min(turn_left_, static_cast<std::uint32_t>(packets_worth(bytes) - 1));
   if (from == TakenFrom::kMemory) timed_ = &source.read_cost;
   if (from == TakenFrom::kArea && ++source.area_payloads > source.consumer.area_chunks()) {
     if (source.area_payloads % kTimedPeriod == 0) timed_ = &source.area_cost;

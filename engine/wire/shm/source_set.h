@@ -146,11 +146,8 @@ class SourceSet {
   std::vector<ShmSource*> drained_;                  ///< Waiting for take_closed_source.
 };
 
-/// Packets of one source before the next one gets its turn.
+/// Packets of one source before the next one gets its turn; long ones count for more (packets_worth).
 inline constexpr std::uint32_t kTurnPackets = 16;
-
-/// So much of a long payload counts for a packet more.
-inline constexpr std::uint32_t kTurnBytes = 131'072;
 
 /// While so few sources are heard, their next inline payloads are prefetched by a look that found nothing.
 inline constexpr std::size_t kPrefetchedSources = 4;

@@ -2,10 +2,10 @@
 // Which way a link's payloads go that lie outside the heap: through the send area, or by the kernel's copy. Before it:
 // LinkSet is to lend a payload, and has a cell for it. After it: the payload is lent, or the area takes it.
 //
-// What a way costs is known from its use, so a little of what goes one way goes the other. Of the
-// kernel that is one packet, if it is long. Of the area it is some in a row, because a way that was not used for long
-// costs twice as much at first: its lines have left the caches. So the area, if it comes near to what the kernel costs,
-// is tried until it has gone round once.
+// What a way costs is known from its use, so a little of what goes one way goes the other. Of the kernel that is one
+// packet, if it is long. Of the area it is some in a row, because a way that was not used for long costs twice as much
+// at first: its lines have left the caches. So the area, if it comes near to what the kernel costs, is tried until it
+// has gone round once.
 
 #include <algorithm>
 #include <cstdint>
