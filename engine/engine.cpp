@@ -130,6 +130,10 @@ Engine::~Engine() {
   if (owned && node_ != nullptr) flush(kLingerNs);
   progress_.reset();
   Core& core = core_;
+  if (owned && node_ != nullptr) {
+    // Perhaps nobody else is left to remove what the dead have left.
+    for (Wire* wire : core.wires) wire->check_peers();
+  }
   if (!owned) core.directory = nullptr;  // What is published is the parent's.
   for (std::uint32_t index = 0; index < kInterfaceCount; ++index) {
     if (core.interface(index) != nullptr) close_interface_on_duty(core, index);

@@ -1,6 +1,7 @@
 // kill -9 of processes under load, at any instruction: the others see their operations end, and go on; nothing is left.
 
 #include <gtest/gtest.h>
+#include <portals4.h>
 
 #include <algorithm>
 #include <memory>
@@ -137,6 +138,68 @@ TEST_F(PortalsKill, Segments_of_the_dead__are_removed_by_the_living) {
   EXPECT_TRUE(eventually([&] { return node_.segment_count() == 1; }));
   expect_progress();
   stop_all();
+}
+
+/// What two processes of the last test tell each other.
+struct LastMeeting {
+  std::atomic<int> open{0}, taken{0}, go_on{0};
+};
+
+constexpr ptl_pid_t kTakerPid = 41;
+
+bool open_interface(ptl_handle_ni_t* ni, ptl_pid_t pid) {
+  return PtlInit() == PTL_OK &&
+         PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_NO_MATCHING | PTL_NI_PHYSICAL, pid, nullptr, nullptr, ni) == PTL_OK;
+}
+
+/// Puts once, and waits to be killed.
+int give_and_wait(std::uint32_t nid, LastMeeting& meeting) {
+  ptl_handle_ni_t ni;
+  ptl_handle_ct_t acks;
+  ptl_handle_md_t handle;
+  if (!open_interface(&ni, PTL_PID_ANY) || PtlCTAlloc(ni, &acks) != PTL_OK) return 2;
+  std::uint64_t word = 7;
+  const ptl_md_t md{&word, sizeof word, PTL_MD_EVENT_CT_ACK, PTL_EQ_NONE, acks};
+  if (PtlMDBind(ni, &md, &handle) != PTL_OK || !eventually([&] { return meeting.open != 0; })) return 3;
+  ptl_process_t taker;
+  taker.phys = {nid, kTakerPid};
+  ptl_ct_event_t count;
+  if (PtlPut(handle, 0, sizeof word, PTL_CT_ACK_REQ, taker, 0, 0, 0, nullptr, 0) != PTL_OK) return 4;
+  if (PtlCTWait(acks, 1, &count) != PTL_OK) return 5;
+  meeting.taken = 1;
+  for (;;) pause();
+}
+
+/// Takes one put, and ends when it is told to, without a look in between.
+int take_and_end(LastMeeting& meeting) {
+  ptl_handle_ni_t ni;
+  ptl_handle_ct_t puts;
+  ptl_pt_index_t pt;
+  ptl_handle_le_t handle;
+  if (!open_interface(&ni, kTakerPid) || PtlCTAlloc(ni, &puts) != PTL_OK) return 2;
+  std::uint64_t word = 0;
+  const ptl_le_t le{&word, sizeof word, puts, PTL_UID_ANY, PTL_LE_OP_PUT | PTL_LE_EVENT_CT_COMM};
+  if (PtlPTAlloc(ni, 0, PTL_EQ_NONE, 0, &pt) != PTL_OK) return 3;
+  if (PtlLEAppend(ni, pt, &le, PTL_PRIORITY_LIST, nullptr, &handle) != PTL_OK) return 4;
+  meeting.open = 1;
+  ptl_ct_event_t count;
+  if (PtlCTWait(puts, 1, &count) != PTL_OK || !compute_until(meeting.go_on, 30)) return 5;
+  const bool closed = PtlNIFini(ni) == PTL_OK;
+  PtlFini();
+  return closed && word == 7 ? 0 : 6;
+}
+
+TEST(PortalsEnd, Process_that_ends_before_it_has_noticed_a_death__removes_the_segment_of_the_dead) {
+  for (int round = 0; round < 10; ++round) {
+    const OwnNode node;
+    const SharedMemory<LastMeeting> meeting;
+    ChildProcess taker([&] { return take_and_end(*meeting); });
+    ChildProcess giver([&] { return give_and_wait(node.nid(), *meeting); });
+    ASSERT_TRUE(eventually([&] { return meeting->taken != 0 || giver.has_ended() || taker.has_ended(); }));
+    giver.kill_now();
+    meeting->go_on = 1;
+    EXPECT_EQ(taker.wait_status(), 0);
+  }
 }
 
 }  // namespace
