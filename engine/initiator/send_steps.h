@@ -47,7 +47,7 @@ inline constexpr std::uint64_t kShortTailBytes = 16384;
 
 /// Claims a packet for data that stays at `run`, or for the beginning of it. @return its bytes; 0: it has to be copied
 inline std::uint32_t lend_run(const Peer& peer, MemorySegment::Run run, const LentMessage& lent) {
-  std::uint64_t most = peer.wire->most_lent_bytes();
+  std::uint64_t most = peer.wire->most_lent_bytes(*peer.link);
   if (run.bytes == 0 || most == 0) return 0;
   if (lent.length >= peer.wire->shares_from_bytes(*peer.link, lent.message)) {
     // As many packets for the receiver as for the sender.

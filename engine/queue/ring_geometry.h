@@ -20,6 +20,9 @@ inline constexpr std::uint32_t kShortBytes = 8;
 /// of the kernel, which costs as much as copying 10 KiB whatever it copies.
 inline constexpr std::uint32_t kMostLentBytes = 1 << 20;
 
+/// The same while it is not known that lending is the better way: that is found out with little.
+inline constexpr std::uint32_t kMostTriedBytes = 1 << 17;
+
 /// As how many packets one with so many bytes of payload counts, for who sends and who receives so many in one go.
 constexpr int packets_worth(std::uint64_t payload_bytes) { return 1 + static_cast<int>(payload_bytes / 131'072); }
 

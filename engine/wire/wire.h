@@ -131,8 +131,8 @@ class Wire {
   /// for answers, so that they do not wait for requests; there, this room takes nothing else.
   virtual std::byte* claim_answer(Link& link, std::uint32_t payload_bytes) { return claim(link, payload_bytes); }
 
-  /// Longest payload of a packet that lend makes; 0: it makes none.
-  virtual std::uint32_t most_lent_bytes() const { return 0; }
+  /// Longest payload of a packet that lend makes now; 0: it makes none.
+  virtual std::uint32_t most_lent_bytes(const Link&) const { return 0; }
 
   /// Messages from this length on are best lent in two packets at least: either side may copy some.
   /// @param message  Loan::message of the one that is asked for

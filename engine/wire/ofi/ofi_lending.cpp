@@ -22,13 +22,13 @@ bool is_readable(const std::byte* memory, std::size_t bytes) {
 
 }  // namespace
 
-std::uint32_t OfiWire::most_lent_bytes() const {
+std::uint32_t OfiWire::longest_fetch() const {
   return endpoint_ != nullptr && endpoint_->can_fetch() ? static_cast<std::uint32_t>(kFetchBytes) : 0;
 }
 
 bool OfiWire::lend(Link& given, const Loan& lent) {
   OfiLink& link = static_cast<OfiLink&>(given);
-  PORTOFU_ASSERT(link.claimed == nullptr && lent.bytes <= most_lent_bytes());
+  PORTOFU_ASSERT(link.claimed == nullptr && lent.bytes <= longest_fetch());
   if (lent.bytes < kOfiLendFromBytes || link.lost || link.sent - link.released >= link.window) return false;
   if (!is_readable(lent.payload, lent.bytes)) return false;
   const ExposedMemory exposed = endpoint_->expose(lent.payload, lent.bytes);

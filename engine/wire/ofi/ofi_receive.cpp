@@ -150,7 +150,7 @@ bool OfiWire::take_packet(OfiPeer& peer, const OfiEnvelope& head, const FabricEv
   bool sane = event.bytes >= kOfiHeadBytes + (lent ? sizeof(OfiLoan) : 0) && event.bytes <= kFabricMessageBytes;
   if (sane) {
     std::memcpy(&header, event.data + sizeof head, sizeof header);
-    const std::size_t most = lent ? most_lent_bytes() : event.bytes - kOfiHeadBytes;
+    const std::size_t most = lent ? longest_fetch() : event.bytes - kOfiHeadBytes;
     sane = header.payload_bytes <= most && header.uid == head.uid && (!lent || may_be_lent(header.type));
   }
   if (!sane || source->received - source->released >= kOfiWindowPackets) counters_.add(Counter::kSourcesEvicted);

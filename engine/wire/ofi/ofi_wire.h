@@ -67,7 +67,7 @@ class OfiWire final : public Wire, public SocketKeeper {
   ConnectResult connect(ProcessId peer, Link** link) override;
   void disconnect(Link* link) override;
   std::byte* claim(Link& link, std::uint32_t payload_bytes) override;
-  std::uint32_t most_lent_bytes() const override;
+  std::uint32_t most_lent_bytes(const Link&) const override { return longest_fetch(); }
   bool lend(Link& link, const Loan& loan) override;
   std::uint64_t next_packet(const Link& link) const override { return static_cast<const OfiLink&>(link).sent; }
   bool has_taken(Link& link, std::uint64_t packet) override {
@@ -117,6 +117,7 @@ class OfiWire final : public Wire, public SocketKeeper {
   OfiSource* find_source(OfiPeer& peer, const OfiEnvelope& envelope);
   void begin_fetches();
   bool begin_fetch(OfiSource& source, OfiArrival& arrival);
+  std::uint32_t longest_fetch() const;
   void take_fetched(const FabricEvent& event);
   void deliver(OfiSource& source, const OfiArrival& arrival);
   void refuse(OfiPeer& peer, const OfiEnvelope& envelope);

@@ -94,6 +94,9 @@ class LinkSet {
     link.producer.discard();
   }
 
+  std::uint32_t most_lent_bytes(const ShmLink& link) const {
+    return long_data_ == LongData::kMeasured ? link.ways.most_bytes() : kMostLentBytes;
+  }
   std::uint64_t shares_from_bytes(ShmLink& link, std::uint64_t message);
   bool lend(ShmLink& link, const Loan& loan);
   bool has_taken(ShmLink& link, std::uint64_t packet);

@@ -40,7 +40,9 @@ class ShmWire final : public Wire {
   }
   void discard(Link& link) override { links_.discard(static_cast<ShmLink&>(link)); }
 
-  std::uint32_t most_lent_bytes() const override { return kMostLentBytes; }
+  std::uint32_t most_lent_bytes(const Link& link) const override {
+    return links_.most_lent_bytes(static_cast<const ShmLink&>(link));
+  }
   std::uint64_t shares_from_bytes(Link& link, std::uint64_t message) override {
     return links_.shares_from_bytes(static_cast<ShmLink&>(link), message);
   }

@@ -44,6 +44,9 @@ class WayChoice {
 
   bool prefers_kernel() const { return prefers_kernel_; }
 
+  /// Longest payload that is to be chosen for.
+  std::uint32_t most_bytes() const { return prefers_kernel_ ? kMostLentBytes : kMostTriedBytes; }
+
   // In payloads of kAreaChunkBytes:
   static constexpr std::uint32_t kTrialPeriod = 4096;
   static constexpr std::uint32_t kFirstTrialPeriod = 512;   ///< Of as many as kTrialPeriod in the beginning.

@@ -41,7 +41,7 @@ class ShuffleWire final : public Wire {
   }
   void publish(Link& link, const PacketHeader& header) override { inner_.publish(link, header); }
   void discard(Link& link) override { inner_.discard(link); }
-  std::uint32_t most_lent_bytes() const override { return inner_.most_lent_bytes(); }
+  std::uint32_t most_lent_bytes(const Link& link) const override { return inner_.most_lent_bytes(link); }
   std::uint64_t shares_from_bytes(Link& link, std::uint64_t message) override {
     return inner_.shares_from_bytes(link, message);
   }

@@ -151,7 +151,7 @@ class FakeWire final : public Wire {
     ++discard_count;
   }
 
-  std::uint32_t most_lent_bytes() const override { return kMostLentBytes; }
+  std::uint32_t most_lent_bytes(const Link&) const override { return kMostLentBytes; }
   std::uint64_t shares_from_bytes(Link& /*link*/, std::uint64_t /*message*/) override { return shares_from; }
   bool lend(Link& link, const Loan& loan) override {
     if (!lends || loan.bytes > kMostLentBytes) return false;

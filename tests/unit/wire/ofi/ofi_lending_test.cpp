@@ -14,7 +14,7 @@ class OfiLendingTest : public testing::Test {
   void SetUp() override {
     link = connect(a, b);
     ASSERT_NE(link, nullptr);
-    if (a.wire->most_lent_bytes() == 0) GTEST_SKIP() << "the provider reads no memory of peers";
+    if (a.wire->most_lent_bytes(*link) == 0) GTEST_SKIP() << "the provider reads no memory of peers";
     for (std::size_t i = 0; i < memory.size(); ++i) memory[i] = static_cast<std::byte>(i * 7 + i / 251);
   }
 
