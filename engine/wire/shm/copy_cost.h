@@ -16,7 +16,7 @@ class CopyCost {
   ///               take several times as long.
   explicit CopyCost(std::uint32_t first = 0) : firsts_(first), first_(first) {}
 
-  /// Tells what a copy has taken. @param looks  as how many it counts @return that alone, in ns for kUnitBytes
+  /// Tells what a copy has taken. @param looks  copies that were timed as one @return that alone, in ns for kUnitBytes
   std::uint64_t note(std::uint64_t ns, std::uint64_t bytes, std::uint32_t looks = 1) {
     const std::uint64_t found = std::max<std::uint64_t>(ns * kUnitBytes / std::max<std::uint64_t>(bytes, 1), 1);
     if (cost_ == 0 || first_ > 0) {
@@ -24,7 +24,8 @@ class CopyCost {
       if (first_ > 0) --first_;
       return found;
     }
-    // An interruption may have made a single copy long; what lasts raises the value with every look.
+    // An interruption may have made a single call long; what lasts raises the value with every call.
+    if (found > cost_ + cost_ / 4) looks = 1;
     for (; looks > 0; --looks) cost_ = ((kWeight - 1) * cost_ + std::min(found, 2 * cost_) + kWeight / 2) / kWeight;
     return found;
   }

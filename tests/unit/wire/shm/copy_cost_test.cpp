@@ -39,10 +39,21 @@ TEST(CopyCost, Of_the_first_looks__the_best_one_counts) {
 TEST(CopyCost, Several_copies_that_were_timed_together__count_as_so_many_looks) {
   CopyCost<4> together, one_by_one;
   for (CopyCost<4>* cost : {&together, &one_by_one}) cost->note(4000, kUnit);
-  together.note(6000, kUnit, 3);
-  for (int i = 0; i < 3; ++i) one_by_one.note(6000, kUnit);
-  EXPECT_GT(together.ns(), 5000u);
-  EXPECT_EQ(together.ns(), one_by_one.ns());
+  for (const std::uint64_t ns : {2000, 2500}) {
+    together.note(ns, kUnit, 3);
+    for (int i = 0; i < 3; ++i) one_by_one.note(ns, kUnit);
+    EXPECT_LT(together.ns(), 3000u);
+    EXPECT_EQ(together.ns(), one_by_one.ns());
+  }
+}
+
+TEST(CopyCost, Several_copies_of_which_one_was_interrupted__count_as_one_look) {
+  CopyCost<4> cost;
+  cost.note(4000, kUnit);
+  cost.note(6000, kUnit, 8);
+  EXPECT_EQ(cost.ns(), 4500u);
+  for (int i = 0; i < 16; ++i) cost.note(6000, kUnit, 8);
+  EXPECT_GT(cost.ns(), 5900u) << "what lasts is no interruption";
 }
 
 TEST(LongTraffic, Process_that_only_sends_or_mostly__has_one_copy_to_make) {
