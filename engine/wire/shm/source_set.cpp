@@ -149,7 +149,7 @@ std::uint32_t SourceSet::read_now() {
   std::uint32_t read = (1u << count) - 1;
   if (memory.read(late_targets_.data(), late_places_.data(), count)) {
     const auto taken = std::chrono::steady_clock::now() - started;
-    // As many looks as payloads, like those that are read one by one.
+    // As many looks as payloads, like those that are read one by one; CopyCost judges what was interrupted.
     source.read_cost.note(static_cast<std::uint64_t>(taken / std::chrono::nanoseconds(1)), memory.bytes_read() - before,
                           count);
     source.consumer.tell_costs(source.area_cost.ns(), source.read_cost.ns());
