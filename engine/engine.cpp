@@ -290,15 +290,17 @@ WaitResult Engine::look_at_last(Condition condition) {
 }
 
 /// The look of a non-blocking call that has not found what it asked for.
-Engine::Rest Engine::look_once_on_duty() {
-  if (core_.gave_link && is_appending_on_duty()) return {};
-  if (second_look_.skip()) return {};
+/// @param due  written if nothing was found; not returned, because a copy of it would wait (fresh_line.h)
+/// @return whether something was found
+bool Engine::look_once_on_duty(Rest* due) {
+  if (core_.gave_link && is_appending_on_duty()) return false;
+  if (second_look_.skip()) return false;
   if (look_on_duty() == 0) {
     second_look_.learn(false);
-    return rest_on_duty(note_empty_poll_on_duty());
+    *due = rest_on_duty(note_empty_poll_on_duty());
+    return false;
   }
-  found_on_duty();
-  return {.worked = true};
+  return found_on_duty();
 }
 
 WaitResult Engine::reached_on_duty() {

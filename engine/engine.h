@@ -122,8 +122,7 @@ class Engine {
     {
       const Duty duty(*this);
       if (ask(core_)) return found_on_duty();
-      due = look_once_on_duty();
-      if (due.worked) {
+      if (look_once_on_duty(&due)) {
         const bool found = ask(core_);
         second_look_.learn(found);
         if (found) second_look_.expect();
@@ -185,14 +184,13 @@ class Engine {
   /// What a non-blocking call has to do when it has given the duty back.
   struct Rest {
     IdleAdvice advice = IdleAdvice::kSpin;
-    bool worked = false;              ///< It has found something, perhaps what it looked for.
     std::uint64_t seen_activity = 0;  ///< Core::activity when it found nothing.
     std::uint64_t sleep_ns = 0;       ///< How long it sleeps, if that is advised.
   };
 
   int look_on_duty();
-  Rest look_once_on_duty();
-  Rest rest_on_duty(IdleAdvice advice) const { return {advice, false, core_.activity, poll_sleep_ns_}; }
+  bool look_once_on_duty(Rest* due);
+  Rest rest_on_duty(IdleAdvice advice) const { return {advice, core_.activity, poll_sleep_ns_}; }
   bool is_appending_on_duty();
   void set_unattended_on_duty(bool unattended);
   /// @param news  whoever listens has to hear of what was done

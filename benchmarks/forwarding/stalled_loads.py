@@ -7,9 +7,9 @@ cycles at least. See engine/queue/fresh_line.h.
 
   stalled_loads.py [--least N] PROGRAM [ARGUMENT...]
 
-runs the program (a release build, short: one line of the trace per instruction) under valgrind's lackey, and prints
-every place in the libraries of this build where that happened at least N times, with the store. Which place a compiler
-spoils depends on its version and flags, so this is a tool and no test.
+runs the program (a release build, and short, like forwarding_short_messages: one line of the trace per instruction)
+under valgrind's lackey, and prints every place in the libraries of this build where that happened at least N times,
+with the store. Which place a compiler spoils depends on its version and flags, so this is a tool and no test.
 """
 
 import argparse

@@ -87,7 +87,8 @@ struct Core {
 };
 
 /// Events, counts and frees by handle: nothing happens if the object is gone or none was named.
-/// @param fill  void(Event&), writes all of the event where it stays; it starts as whatever was there
+/// @param fill  void(Event&), writes all of the event where it stays, which is whatever was there: field by field, or
+/// by std::construct_at first. What is assigned is made elsewhere, and copied by loads that wait (fresh_line.h).
 template <class Fill>
 [[gnu::always_inline]] inline void post_event_with(Core& core, Interface& ni, Handle eq_handle, Fill&& fill) {
   if (eq_handle == 0) return;
@@ -101,6 +102,19 @@ template <class Fill>
 }
 inline void post_event(Core& core, Interface& ni, Handle eq_handle, const Event& event) {
   post_event_with(core, ni, eq_handle, [&event](Event& place) { place = event; });
+}
+/// What an event that tells of an entry, and of no message, has to say.
+struct EntryWords {
+  std::uint16_t pt_index;
+  void* user_ptr;
+};
+inline void post_entry_event(Core& core, Interface& ni, Handle eq_handle, EventKind kind, EntryWords words) {
+  post_event_with(core, ni, eq_handle, [kind, words](Event& event) {
+    std::construct_at(&event);
+    event.type = kind;
+    event.pt_index = words.pt_index;
+    event.user_ptr = words.user_ptr;
+  });
 }
 inline void count_success(Core& core, Interface& ni, Handle ct_handle, std::uint64_t count) {
   if (ct_handle == 0) return;

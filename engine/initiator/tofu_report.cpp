@@ -4,6 +4,7 @@
 
 #include "engine/address/guarded_copy.h"
 #include "engine/observe/log.h"
+#include "engine/queue/fresh_line.h"
 #include "engine/target/deliver.h"
 #include "engine/target/stadd_access.h"
 
@@ -16,6 +17,32 @@ NoticeKind local_kind(DescriptorKind kind) {
     case DescriptorKind::kTofuArmw: return NoticeKind::kLocalArmw;
     default: return NoticeKind::kLocalPut;
   }
+}
+
+NiFail keep_old_value(OutstandingOperation& operation, std::uint64_t offset, const std::byte* data,
+                      std::uint64_t bytes) {
+  std::uint64_t old_value = 0;
+  const bool fits = offset + bytes <= sizeof old_value;
+  if (fits && !guarded_copy(reinterpret_cast<std::byte*>(&old_value), data, bytes)) return NiFail::kSegv;
+  operation.get_offset = old_value;
+  return NiFail::kOk;
+}
+
+/// Apart, so that whoever calls this needs no payload in memory.
+[[gnu::noinline]] NiFail store_got(Core& core, OutstandingOperation& operation, std::uint64_t offset, Payload data,
+                                   std::uint64_t bytes) {
+  const VirtualControlQueue* vcq = core.tofu != nullptr ? core.tofu->vcq(operation.md_handle) : nullptr;
+  NiFail fail = NiFail::kBadStadd;
+  if (vcq != nullptr) {
+    const StaddAccess access{operation.get_offset, operation.length, PacketType::kTofuPut};
+    RegisteredRegion* region = find_region(core.tofu->stadds(*vcq), access, &fail);
+    if (region != nullptr) {
+      const std::uint64_t at = stadd_offset(operation.get_offset) + offset;
+      fail = region->segment.write(at, data, bytes) ? NiFail::kOk : fail_of_storing(data);
+    }
+  }
+  operation.silent = fail != NiFail::kOk;
+  return fail;
 }
 
 }  // namespace
@@ -31,26 +58,9 @@ void post_notice(Core& core, VirtualControlQueue& vcq, const Notice& notice) {
 
 NiFail store_tofu_reply(Core& core, OutstandingOperation& operation, std::uint64_t offset, Payload data,
                         std::uint64_t bytes) {
-  if (operation.kind == DescriptorKind::kTofuArmw) {
-    std::uint64_t old_value = 0;
-    const bool fits = offset + bytes <= sizeof old_value;
-    if (!data.is_here()) return NiFail::kSegv;  // Eight bytes are never lent.
-    if (fits && !guarded_copy(reinterpret_cast<std::byte*>(&old_value), data.here(), bytes)) return NiFail::kSegv;
-    operation.get_offset = old_value;
-    return NiFail::kOk;
-  }
-  const VirtualControlQueue* vcq = core.tofu != nullptr ? core.tofu->vcq(operation.md_handle) : nullptr;
-  NiFail fail = NiFail::kBadStadd;
-  if (vcq != nullptr) {
-    const StaddAccess access{operation.get_offset, operation.length, PacketType::kTofuPut};
-    RegisteredRegion* region = find_region(core.tofu->stadds(*vcq), access, &fail);
-    if (region != nullptr) {
-      const std::uint64_t at = stadd_offset(operation.get_offset) + offset;
-      fail = region->segment.write(at, data, bytes) ? NiFail::kOk : fail_of_storing(data);
-    }
-  }
-  operation.silent = fail != NiFail::kOk;
-  return fail;
+  if (operation.kind != DescriptorKind::kTofuArmw) return store_got(core, operation, offset, data, bytes);
+  if (!data.is_here()) return NiFail::kSegv;  // Eight bytes are never lent.
+  return keep_old_value(operation, offset, data.here(), bytes);
 }
 
 void report_tofu_answer(Core& core, const OutstandingOperation& operation) {
@@ -58,10 +68,10 @@ void report_tofu_answer(Core& core, const OutstandingOperation& operation) {
   const auto peer_id = reinterpret_cast<std::uintptr_t>(operation.user_ptr);
   if (operation.fail == NiFail::kUndeliverable && core.tofu != nullptr) core.tofu->forget_owner(peer_id);
   if (operation.kind == DescriptorKind::kTofuGet) --operation.peer->gets_under_way;
-  if (vcq == nullptr || (operation.fail == NiFail::kOk && operation.ack_req == AckRequest::kNone)) return;
+  if (vcq == nullptr || (fresh(operation.fail) == NiFail::kOk && fresh(operation.ack_req) == AckRequest::kNone)) return;
   Notice notice;
   notice.kind = local_kind(operation.kind);
-  notice.fail = operation.fail;
+  notice.fail = fresh(operation.fail);
   notice.remote_fault = !operation.silent;
   notice.vcq_id = peer_id;
   notice.edata = operation.edata;

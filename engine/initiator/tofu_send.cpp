@@ -5,6 +5,7 @@
 #include "engine/initiator/tofu_direct.h"
 #include "engine/initiator/tofu_owner.h"
 #include "engine/initiator/tofu_report.h"
+#include "engine/queue/fresh_line.h"
 #include "engine/queue/ring_geometry.h"
 #include "engine/target/atomic_unit.h"
 #include "engine/target/barrier.h"
@@ -25,8 +26,8 @@ struct TofuSending {
 };
 
 bool compares(const Descriptor& d) {
-  return d.kind == DescriptorKind::kTofuArmw &&
-         d.atomic_operation == static_cast<std::uint8_t>(AtomicOperation::kCswap);
+  return fresh(d.kind) == DescriptorKind::kTofuArmw &&
+         fresh(d.atomic_operation) == static_cast<std::uint8_t>(AtomicOperation::kCswap);
 }
 
 PacketType packet_type_of(DescriptorKind kind) {
@@ -74,8 +75,7 @@ std::uint32_t operand_length(const TofuSending& s) { return compares(s.descripto
 [[gnu::always_inline]] inline PacketHeader first_header(const TofuSending& s) {
   const Descriptor& d = s.descriptor;
   PacketHeader header = stamped_header(s.core, packet_type_of(d.kind));
-  header.flags = s.progress.operation_id != 0 ? kFlagAnswerWanted : 0;
-  if (s.progress.placed) header.flags |= kFlagPlaced;
+  header.flags = (s.progress.operation_id != 0 ? kFlagAnswerWanted : 0) | (s.progress.placed ? kFlagPlaced : 0);
   header.interface_index = kTofuInterface;
   header.pt_index = static_cast<std::uint16_t>(d.hdr_data);
   header.atomic_operation = d.atomic_operation;

@@ -1,5 +1,7 @@
 #include "engine/target/complete.h"
 
+#include <memory>
+
 namespace portofu {
 namespace {
 
@@ -9,7 +11,7 @@ void report_overflow(Core& core, Interface& ni, const PortalTableEntry& portal, 
                       (header.ni_fail_type == NiFail::kOk && (claim.options & kEntryEventSuccessDisable) != 0);
   if (!hidden) {
     post_event_with(core, ni, portal.eq_handle, [&](Event& event) {
-      event = {};
+      std::construct_at(&event);
       fill_overflow_event(header, event);
       event.user_ptr = claim.user_ptr;
     });
@@ -46,11 +48,7 @@ void complete_header(Core& core, Interface& ni, PortalTableEntry& portal, Unexpe
 void report_auto_unlink(Core& core, Interface& ni, Handle eq_handle, std::uint16_t pt_index, std::uint32_t options,
                         void* user_ptr) {
   if ((options & kEntryEventUnlinkDisable) != 0) return;
-  Event event;
-  event.type = EventKind::kAutoUnlink;
-  event.pt_index = pt_index;
-  event.user_ptr = user_ptr;
-  post_event(core, ni, eq_handle, event);
+  post_entry_event(core, ni, eq_handle, EventKind::kAutoUnlink, {pt_index, user_ptr});
 }
 
 void complete_arrival(Core& core, Interface& ni, Peer&, Arrival& arrival) {
@@ -93,13 +91,7 @@ void advance_unlink(Core& core, Interface& ni, ListEntry& entry) {
   entry.state = EntryState::kGone;
   const bool tells = entry.list == ListKind::kOverflow &&
                      (entry.options & (kEntryEventUnlinkDisable | kEntryUnexpectedHdrDisable)) == 0;
-  if (tells) {
-    Event event;
-    event.type = EventKind::kAutoFree;
-    event.pt_index = entry.pt_index;
-    event.user_ptr = entry.user_ptr;
-    post_event(core, ni, portal.eq_handle, event);
-  }
+  if (tells) post_entry_event(core, ni, portal.eq_handle, EventKind::kAutoFree, {entry.pt_index, entry.user_ptr});
   entry.segment.clear();
   ni.entries.free(entry.handle);
 }

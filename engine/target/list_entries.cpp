@@ -71,11 +71,7 @@ void fill(const Interface& ni, ListEntry& entry, EntryRequest&& request, Handle 
 
 void report_link(Core& core, Interface& ni, Handle eq_handle, const ListEntry& entry) {
   if ((entry.options & kEntryEventLinkDisable) != 0) return;
-  Event event;
-  event.type = EventKind::kLink;
-  event.pt_index = entry.pt_index;
-  event.user_ptr = entry.user_ptr;
-  post_event(core, ni, eq_handle, event);
+  post_entry_event(core, ni, eq_handle, EventKind::kLink, {entry.pt_index, entry.user_ptr});
 }
 
 /// The handle of an entry that was never linked is stale from the start, and recognised (3.11.3).

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
 
 #include "engine/address/guarded_copy.h"
+#include "engine/queue/fresh_line.h"
 #include "engine/target/answer_out.h"
 #include "engine/target/atomic_unit.h"
 #include "engine/target/complete.h"
@@ -103,11 +103,11 @@ void count_match(Core& core, const Arrival& arrival) {
 AnswerContent content_of(Core& core, Interface& ni, const PacketHeader& header, const Placement& placement) {
   AnswerContent content;
   content.operation_id = header.operation_id;
-  content.fail = placement.fail;
-  content.list = placement.list;
+  content.fail = fresh(placement.fail);
+  content.list = fresh(placement.list);
   content.silent = (placement.entry->options & kEntryAckDisable) != 0;
-  content.mlength = placement.mlength;
-  content.remote_offset = placement.offset;
+  content.mlength = fresh(placement.mlength);
+  content.remote_offset = fresh(placement.offset);
   if (placement.entry->publication != Publication::kNever) [[unlikely]] {
     content.published = publish_entry(core, ni, *placement.entry);
     content.pt_index = header.pt_index;
@@ -139,8 +139,8 @@ bool acknowledge_as_asked(Core& core, const Peer& peer, const PacketHeader& head
 
 /// A put, or an atomic without reply, is complete.
 void acknowledge(Core& core, Peer& peer, const PacketHeader& header, const AnswerContent& content) {
-  const bool is_plain =
-      content.fail == NiFail::kOk && content.list == ListKind::kPriority && !content.silent && !content.published;
+  const bool is_plain = fresh(content.fail) == NiFail::kOk && fresh(content.list) == ListKind::kPriority &&
+                        !fresh(content.silent) && !fresh(content.published);
   if (is_plain && acknowledge_as_asked(core, peer, header, content.mlength, content.remote_offset)) return;
   send_answer(core, peer, content);
 }
@@ -158,10 +158,10 @@ void finish(Core& core, Interface& ni, Peer& peer, Arrival& arrival) {
 /// here, so that what most puts run needs little room on the stack.
 [[gnu::noinline]] void unlink_and_answer(Core& core, Interface& ni, Peer& peer, const PacketHeader& header,
                                          const Placement& place, bool answered) {
-  std::optional<AnswerContent> answer;  // Of the entry, which may go.
-  if (!answered) answer = content_of(core, ni, header, place);
+  if (answered) return advance_unlink(core, ni, *place.entry);
+  const AnswerContent content = content_of(core, ni, header, place);  // Of the entry, which may go.
   if (place.entry->state != EntryState::kLinked) advance_unlink(core, ni, *place.entry);
-  if (answer) acknowledge(core, peer, header, *answer);
+  acknowledge(core, peer, header, content);
 }
 
 /// An atomic on the priority list is executed; one on the overflow list only leaves its data there, or reads (3.15.4).

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "engine/initiator/send.h"
+#include "engine/queue/fresh_line.h"
 #include "engine/target/tofu_request.h"
 #include "lib/utofu/direct.h"
 
@@ -107,7 +108,7 @@ Descriptor expand(const VirtualControlQueue& vcq, const TofuCell& cell) {
     std::memcpy(d.operand.data() + 8, &head.local, 8);
   } else if (head.kind == DescriptorKind::kTofuPiggyback) {
     if (is_long) {
-      std::memcpy(d.operand.data(), cell.more.data(), cell.more.size());
+      copy_fresh_words(d.operand, cell.more);
     } else {
       std::memcpy(d.operand.data(), &head.local, sizeof head.local);
     }
