@@ -16,6 +16,7 @@
 #include <cstring>
 #include <functional>
 #include <new>
+#include <numeric>
 #include <random>
 
 #include "options.h"
@@ -26,6 +27,7 @@ inline constexpr double kNearNs = 100;        ///< Half round trips of the bounc
 inline constexpr double kDisagreement = 1.5;  ///< A result is dropped when the line before and after differ by more.
 inline constexpr int kAttempts = 3;           ///< So often a dropped result is measured again.
 inline constexpr int kBatches = 11;           ///< A result is the median of at most so many batches.
+inline constexpr int kLeastSteps = 16;        ///< In a batch of more than two processes whose median is taken.
 
 /// What the processes of a job share.
 struct Shared {
@@ -275,8 +277,9 @@ class World {
     sched_setaffinity(0, sizeof one, &one);
   }
 
-  /// The median of batches, each long enough for the clock and together within the budget. How many steps that are is
-  /// found by the better of two tries: the first step of all may map and touch megabytes.
+  /// The median of batches, each long enough for the clock and together within the budget; of more than two processes
+  /// their mean, if they are of few steps. How many steps that are is found by the better of two tries: the first step
+  /// of all may map and touch megabytes.
   template <class Step>
   double seconds_of_one(Step& step) {
     const auto try_twice = [&](long count) {
@@ -298,6 +301,9 @@ class World {
     do {
       times.push_back(timed(step, count) / static_cast<double>(count));
     } while (decide(now_s() < end && times.size() < kBatches));
+    // Where processes wait for a core, single steps are those that did not have to, or those that did.
+    if (!is_pair() && count < kLeastSteps)
+      return std::accumulate(times.begin(), times.end(), 0.0) / static_cast<double>(times.size());
     return median(times);
   }
 
