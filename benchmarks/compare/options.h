@@ -33,11 +33,15 @@ inline double median(std::vector<double> values) {
   return values.size() % 2 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
+inline double mean(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
 /// Of the lower nine tenths: what interrupts and other processes do is in the rest.
 inline double mean_of_most(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   values.resize(std::max<std::size_t>(1, values.size() * 9 / 10));
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+  return mean(values);
 }
 
 struct Options {

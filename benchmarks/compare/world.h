@@ -16,7 +16,6 @@
 #include <cstring>
 #include <functional>
 #include <new>
-#include <numeric>
 #include <random>
 
 #include "options.h"
@@ -302,9 +301,7 @@ class World {
       times.push_back(timed(step, count) / static_cast<double>(count));
     } while (decide(now_s() < end && times.size() < kBatches));
     // Where processes wait for a core, single steps are those that did not have to, or those that did.
-    if (!is_pair() && count < kLeastSteps)
-      return std::accumulate(times.begin(), times.end(), 0.0) / static_cast<double>(times.size());
-    return median(times);
+    return !is_pair() && count < kLeastSteps ? mean(times) : median(times);
   }
 
   template <class Step>

@@ -1,7 +1,7 @@
 // Short messages of every kind between two processes, a few hundred of one kind, for stalled_loads.py: a trace of
 // instructions is too slow for programs that measure times.
 //
-//   forwarding_short_messages KIND [COUNT [BYTES]]
+//   forwarding_short_messages KIND [--points BYTES] [--limit SECONDS]
 //
 // Portals, with the events of either side, acknowledged:
 //   put          into an entry that stays
@@ -13,73 +13,46 @@
 //   tofu-put, tofu-piggyback, tofu-get, tofu-armw
 
 #include <portals4.h>
-#include <sched.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include <utofu.h>
 
-#include <atomic>
-#include <csignal>
-#include <cstdio>
-#include <cstdlib>
-#include <functional>
 #include <map>
-#include <new>
-#include <string>
-#include <utility>
+
+#include "../compare/world.h"
+
+using namespace bench;
 
 namespace {
 
-constexpr unsigned int kLimitSeconds = 300;  // If the other side has failed.
+constexpr int kMessages = 400;
 constexpr std::size_t kMemoryBytes = 65536;
 alignas(4096) char source[kMemoryBytes];
 alignas(4096) char sink[kMemoryBytes];
 
-struct Shared {
-  std::atomic<int> arrived{0};
-  ptl_process_t ids[2];
-  utofu_vcq_id_t vcqs[2];
-  utofu_stadd_t stadds[2];
-};
-
-/// One of the two processes.
-struct Side {
-  Shared& shared;
-  int me;
-  int count;
-  std::size_t bytes;
-  int meetings = 0;
-
-  void meet() {
-    ++meetings;
-    shared.arrived.fetch_add(1);
-    while (shared.arrived.load() < 2 * meetings) sched_yield();
-  }
-
-  /// Side 0 sends, then awaits; side 1 the other way round.
-  template <class Send, class Await>
-  void take_turns(Send&& send, Await&& await) const {
-    if (me == 0) send();
-    await();
-    if (me == 1) send();
-  }
-};
-
 void check(int rc, int expected, const char* call) {
-  if (rc == expected) return;
-  std::fprintf(stderr, "%s: return code %d\n", call, rc);
-  std::_Exit(1);
+  if (rc != expected) fail(std::string(call) + ": return code " + std::to_string(rc));
 }
 #define CHECK(call) check((call), 0, #call)
+
+std::size_t bytes_of(const World& w) {
+  const double bytes = w.options.points_or({8}).front();
+  if (bytes < 0 || bytes > kMemoryBytes) fail("not possible: so many bytes", 2);
+  return static_cast<std::size_t>(bytes);
+}
+
+/// Rank 0 sends, then awaits; rank 1 the other way round.
+template <class Send, class Await>
+void in_turns(const World& w, Send&& send, Await&& await) {
+  if (w.rank == 0) send();
+  await();
+  if (w.rank == 1) send();
+}
 
 constexpr ptl_pt_index_t kPortal = 5;
 constexpr ptl_match_bits_t kEventBits = 1, kCountBits = 2, kOnceBits = 3, kUnexpectedBits = 4;
 
 class PortalsSide {
  public:
-  explicit PortalsSide(Side& side) : side_(side) {
+  explicit PortalsSide(World& w) : w_(w), bytes_(bytes_of(w)) {
     CHECK(PtlInit());
     CHECK(PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_PHYSICAL, PTL_PID_ANY, nullptr, nullptr, &ni_));
     for (ptl_handle_eq_t& queue : queues_) CHECK(PtlEQAlloc(ni_, 256, &queue));
@@ -91,12 +64,12 @@ class PortalsSide {
     append(kUnexpectedBits, PTL_OVERFLOW_LIST, PTL_ME_EVENT_LINK_DISABLE);
     const ptl_md_t memory{source, kMemoryBytes, 0, queues_[1], PTL_CT_NONE};
     CHECK(PtlMDBind(ni_, &memory, &memory_));
-    CHECK(PtlGetPhysId(ni_, &side.shared.ids[side.me]));
-    side.meet();
-    peer_ = side.shared.ids[1 - side.me];
+    ptl_process_t own;
+    CHECK(PtlGetPhysId(ni_, &own));
+    peer_ = w.share(own)[static_cast<std::size_t>(1 - w.rank)];
   }
   ~PortalsSide() {
-    side_.meet();
+    w_.meet();
     PtlNIFini(ni_);
     PtlFini();
   }
@@ -104,7 +77,8 @@ class PortalsSide {
   PortalsSide& operator=(const PortalsSide&) = delete;
 
   void put() {
-    side_.take_turns([this] { send(kEventBits); }, [this] { await(PTL_EVENT_PUT); });
+    in_turns(
+        w_, [this] { send(kEventBits); }, [this] { await(PTL_EVENT_PUT); });
   }
 
   void counted() {
@@ -113,11 +87,12 @@ class PortalsSide {
       ptl_ct_event_t seen{};
       while (seen.success < counted_) CHECK(PtlCTGet(counter_, &seen));
     };
-    side_.take_turns([this] { send(kCountBits); }, await_count);
+    in_turns(
+        w_, [this] { send(kCountBits); }, await_count);
   }
 
   void used_once() {
-    if (side_.me == 1) {
+    if (w_.rank == 1) {
       append(kOnceBits, PTL_PRIORITY_LIST, PTL_ME_USE_ONCE);
       await(PTL_EVENT_LINK);
       send(kEventBits);
@@ -129,7 +104,7 @@ class PortalsSide {
   }
 
   void unexpected() {
-    if (side_.me == 0) {
+    if (w_.rank == 0) {
       send(kUnexpectedBits);
       await(PTL_EVENT_PUT);
     } else {
@@ -141,8 +116,8 @@ class PortalsSide {
   }
 
   void get() {
-    one_sided([this] { return PtlGet(memory_, 0, side_.bytes, peer_, kPortal, kEventBits, 0, nullptr); },
-              PTL_EVENT_REPLY, PTL_EVENT_GET);
+    one_sided([this] { return PtlGet(memory_, 0, bytes_, peer_, kPortal, kEventBits, 0, nullptr); }, PTL_EVENT_REPLY,
+              PTL_EVENT_GET);
   }
   void atomic() {
     one_sided(
@@ -197,18 +172,19 @@ class PortalsSide {
   }
 
   void send(ptl_match_bits_t bits) {
-    CHECK(PtlPut(memory_, 0, side_.bytes, PTL_ACK_REQ, peer_, kPortal, bits, 0, nullptr, 0));
+    CHECK(PtlPut(memory_, 0, bytes_, PTL_ACK_REQ, peer_, kPortal, bits, 0, nullptr, 0));
     await(PTL_EVENT_ACK);
   }
 
   template <class Start>
   void one_sided(Start&& start, ptl_event_kind_t end, ptl_event_kind_t told) {
-    if (side_.me == 1) return await(told);
+    if (w_.rank == 1) return await(told);
     check(start(), PTL_OK, "the operation");
     await(end);
   }
 
-  Side& side_;
+  World& w_;
+  const std::size_t bytes_;
   ptl_handle_ni_t ni_ = 0;
   ptl_handle_eq_t queues_[2] = {};  ///< Of the portal table entry, and of the memory descriptor.
   ptl_handle_ct_t counter_ = 0;
@@ -220,7 +196,7 @@ class PortalsSide {
 
 class TofuSide {
  public:
-  explicit TofuSide(Side& side) : side_(side) {
+  explicit TofuSide(World& w) : w_(w), bytes_(bytes_of(w)) {
     utofu_tni_id_t* tnis = nullptr;
     std::size_t tni_count = 0;
     CHECK(utofu_get_onesided_tnis(&tnis, &tni_count));
@@ -228,14 +204,17 @@ class TofuSide {
     std::free(tnis);
     CHECK(utofu_reg_mem(vcq_, source, kMemoryBytes, 0, &source_));
     CHECK(utofu_reg_mem(vcq_, sink, kMemoryBytes, 0, &sink_));
-    side.shared.stadds[side.me] = sink_;
-    CHECK(utofu_query_vcq_id(vcq_, &side.shared.vcqs[side.me]));
-    side.meet();
-    peer_ = side.shared.vcqs[1 - side.me];
-    target_ = side.shared.stadds[1 - side.me];
+    struct Card {
+      utofu_vcq_id_t vcq;
+      utofu_stadd_t sink;
+    } own{0, sink_};
+    CHECK(utofu_query_vcq_id(vcq_, &own.vcq));
+    const Card other = w.share(own)[static_cast<std::size_t>(1 - w.rank)];
+    peer_ = other.vcq;
+    target_ = other.sink;
   }
   ~TofuSide() {
-    side_.meet();
+    w_.meet();
     utofu_dereg_mem(vcq_, source_, 0);
     utofu_dereg_mem(vcq_, sink_, 0);
     utofu_free_vcq(vcq_);
@@ -244,13 +223,13 @@ class TofuSide {
   TofuSide& operator=(const TofuSide&) = delete;
 
   void put() {
-    take_turns([this] { return utofu_put(vcq_, peer_, source_, target_, side_.bytes, 1, kFlags, nullptr); });
+    take_turns([this] { return utofu_put(vcq_, peer_, source_, target_, bytes_, 1, kFlags, nullptr); });
   }
   void piggyback() {
     take_turns([this] { return utofu_put_piggyback(vcq_, peer_, source, target_, 8, 1, kFlags, nullptr); });
   }
   void get() {
-    one_sided([this] { return utofu_get(vcq_, peer_, source_, target_, side_.bytes, 1, kFlags, nullptr); },
+    one_sided([this] { return utofu_get(vcq_, peer_, source_, target_, bytes_, 1, kFlags, nullptr); },
               UTOFU_MRQ_TYPE_LCL_GET, UTOFU_MRQ_TYPE_RMT_GET);
   }
   void armw() {
@@ -288,17 +267,18 @@ class TofuSide {
       start(what);
       await(UTOFU_MRQ_TYPE_LCL_PUT);
     };
-    side_.take_turns(send, [this] { await(UTOFU_MRQ_TYPE_RMT_PUT); });
+    in_turns(w_, send, [this] { await(UTOFU_MRQ_TYPE_RMT_PUT); });
   }
 
   template <class Start>
   void one_sided(Start&& what, int end, int told) {
-    if (side_.me == 1) return await(told);
+    if (w_.rank == 1) return await(told);
     start(what);
     await(end);
   }
 
-  Side& side_;
+  World& w_;
+  const std::size_t bytes_;
   utofu_vcq_hdl_t vcq_ = 0;
   utofu_stadd_t source_ = 0, sink_ = 0;
   utofu_vcq_id_t peer_ = 0;
@@ -306,53 +286,29 @@ class TofuSide {
   std::map<int, int> come_;  ///< Notices that were not awaited yet.
 };
 
-using Step = std::pair<void (PortalsSide::*)(), void (TofuSide::*)()>;  // One of the two.
-const std::map<std::string, Step> kKinds = {{"put", {&PortalsSide::put, nullptr}},
-                                            {"counted", {&PortalsSide::counted, nullptr}},
-                                            {"used-once", {&PortalsSide::used_once, nullptr}},
-                                            {"unexpected", {&PortalsSide::unexpected, nullptr}},
-                                            {"get", {&PortalsSide::get, nullptr}},
-                                            {"atomic", {&PortalsSide::atomic, nullptr}},
-                                            {"fetch", {&PortalsSide::fetch, nullptr}},
-                                            {"swap", {&PortalsSide::swap, nullptr}},
-                                            {"tofu-put", {nullptr, &TofuSide::put}},
-                                            {"tofu-piggyback", {nullptr, &TofuSide::piggyback}},
-                                            {"tofu-get", {nullptr, &TofuSide::get}},
-                                            {"tofu-armw", {nullptr, &TofuSide::armw}}};
-
-void run(Side& side, const Step& step) {
-  if (step.first != nullptr) {
-    PortalsSide portals(side);
-    for (int i = 0; i < side.count; ++i) (portals.*step.first)();
-  } else {
-    TofuSide tofu(side);
-    for (int i = 0; i < side.count; ++i) (tofu.*step.second)();
-  }
+template <class Side, void (Side::*kStep)()>
+void run(World& w) {
+  Side side(w);
+  for (int i = 0; i < kMessages; ++i) (side.*kStep)();
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto kind = kKinds.find(argc > 1 ? argv[1] : "");
-  const int count = argc > 2 ? std::atoi(argv[2]) : 400;
-  const long bytes = argc > 3 ? std::atol(argv[3]) : 8;
-  if (kind == kKinds.end() || argc > 4 || count < 1 || bytes < 0 || bytes > static_cast<long>(kMemoryBytes)) {
-    std::fprintf(stderr, "usage: forwarding_short_messages KIND [COUNT [BYTES]], KIND one of:");
-    for (const auto& [name, step] : kKinds) std::fprintf(stderr, " %s", name.c_str());
-    std::fprintf(stderr, "\n");
-    return 2;
-  }
-  void* memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return 1;
-  auto& shared = *new (memory) Shared;
-  const pid_t child = fork();
-  if (child < 0) return 1;
-  if (child == 0) prctl(PR_SET_PDEATHSIG, SIGKILL);
-  alarm(kLimitSeconds);
-  Side side{shared, child == 0 ? 1 : 0, count, static_cast<std::size_t>(bytes)};
-  run(side, kind->second);
-  if (child == 0) return 0;
-  int status = 0;
-  waitpid(child, &status, 0);
-  return status == 0 ? 0 : 1;
+  const Options options(argc, argv);
+  const std::map<std::string, void (*)(World&)> kinds = {{"put", run<PortalsSide, &PortalsSide::put>},
+                                                         {"counted", run<PortalsSide, &PortalsSide::counted>},
+                                                         {"used-once", run<PortalsSide, &PortalsSide::used_once>},
+                                                         {"unexpected", run<PortalsSide, &PortalsSide::unexpected>},
+                                                         {"get", run<PortalsSide, &PortalsSide::get>},
+                                                         {"atomic", run<PortalsSide, &PortalsSide::atomic>},
+                                                         {"fetch", run<PortalsSide, &PortalsSide::fetch>},
+                                                         {"swap", run<PortalsSide, &PortalsSide::swap>},
+                                                         {"tofu-put", run<TofuSide, &TofuSide::put>},
+                                                         {"tofu-piggyback", run<TofuSide, &TofuSide::piggyback>},
+                                                         {"tofu-get", run<TofuSide, &TofuSide::get>},
+                                                         {"tofu-armw", run<TofuSide, &TofuSide::armw>}};
+  const auto kind = kinds.find(options.group);
+  if (kind == kinds.end()) fail("no kind of message: " + options.group, 2);
+  return run_processes(options, 2, kind->second);
 }

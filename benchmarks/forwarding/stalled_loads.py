@@ -15,7 +15,6 @@ with the store. Which place a compiler spoils depends on its version and flags, 
 import argparse
 import bisect
 import collections
-import os
 import pathlib
 import re
 import subprocess
@@ -78,8 +77,8 @@ def main():
     with tempfile.TemporaryDirectory() as logs:
         subprocess.run(["valgrind", "-v", "-v", "--tool=lackey", "--trace-mem=yes", f"--log-file={logs}/%p",
                         *options.program], stdout=subprocess.DEVNULL, check=False)
-        inherited = {}  # A forked process maps what its parent did, and says nothing of it.
-        for log in sorted(pathlib.Path(logs).iterdir(), key=os.path.getctime):
+        inherited = {}  # A forked process maps what its parent did, and says nothing of it. Logs are named by process.
+        for log in sorted(pathlib.Path(logs).iterdir(), key=lambda path: int(path.name)):
             with log.open(errors="replace") as trace:
                 pairs, objects = stalls_of(trace)
             inherited.update(objects)

@@ -87,8 +87,7 @@ struct Core {
 };
 
 /// Events, counts and frees by handle: nothing happens if the object is gone or none was named.
-/// @param fill  void(Event&), writes all of the event where it stays, which is whatever was there: field by field, or
-/// by std::construct_at first. What is assigned is made elsewhere, and copied by loads that wait (fresh_line.h).
+/// @param fill  void(Event&), writes all of the event where it stays, which is whatever was there
 template <class Fill>
 [[gnu::always_inline]] inline void post_event_with(Core& core, Interface& ni, Handle eq_handle, Fill&& fill) {
   if (eq_handle == 0) return;
@@ -100,20 +99,22 @@ template <class Fill>
   ++core.activity;
   core.counters.add(Counter::kEventsPosted);
 }
-inline void post_event(Core& core, Interface& ni, Handle eq_handle, const Event& event) {
-  post_event_with(core, ni, eq_handle, [&event](Event& place) { place = event; });
-}
-/// What an event that tells of an entry, and of no message, has to say.
-struct EntryWords {
-  std::uint16_t pt_index;
-  void* user_ptr;
-};
-inline void post_entry_event(Core& core, Interface& ni, Handle eq_handle, EventKind kind, EntryWords words) {
-  post_event_with(core, ni, eq_handle, [kind, words](Event& event) {
+/// The same; what `fill` does not write is as in a new Event. One that is made elsewhere and assigned is copied by
+/// loads that wait (fresh_line.h).
+template <class Fill>
+[[gnu::always_inline]] inline void post_new_event(Core& core, Interface& ni, Handle eq_handle, Fill&& fill) {
+  post_event_with(core, ni, eq_handle, [&fill](Event& event) {
     std::construct_at(&event);
+    fill(event);
+  });
+}
+/// An event that tells of an entry, and of no message.
+inline void post_entry_event(Core& core, Interface& ni, Handle eq_handle, EventKind kind, std::uint16_t pt_index,
+                             void* user_ptr) {
+  post_new_event(core, ni, eq_handle, [=](Event& event) {
     event.type = kind;
-    event.pt_index = words.pt_index;
-    event.user_ptr = words.user_ptr;
+    event.pt_index = pt_index;
+    event.user_ptr = user_ptr;
   });
 }
 inline void count_success(Core& core, Interface& ni, Handle ct_handle, std::uint64_t count) {

@@ -1,7 +1,5 @@
 #include "engine/initiator/report.h"
 
-#include <memory>
-
 #include "engine/initiator/tofu_report.h"
 #include "engine/queue/fresh_line.h"
 
@@ -15,8 +13,7 @@ void count(Core& core, Interface& ni, const MemoryDescriptor& md, NiFail fail, s
 void post_answer_event(Core& core, Interface& ni, const MemoryDescriptor& md, const AnswerReport& answer,
                        EventKind kind) {
   if (answer.fail == NiFail::kOk && (md.options & kMdEventSuccessDisable) != 0) return;
-  post_event_with(core, ni, md.eq_handle, [&answer, kind](Event& event) {
-    std::construct_at(&event);
+  post_new_event(core, ni, md.eq_handle, [&answer, kind](Event& event) {
     event.type = kind;
     event.user_ptr = answer.user_ptr;
     event.ni_fail_type = answer.fail;
@@ -60,8 +57,7 @@ void count_send(Core& core, Interface& ni, const MemoryDescriptor& md, const Sen
 }
 
 void post_send_event(Core& core, Interface& ni, const MemoryDescriptor& md, const SendReport& report) {
-  post_event_with(core, ni, md.eq_handle, [&report](Event& event) {
-    std::construct_at(&event);
+  post_new_event(core, ni, md.eq_handle, [&report](Event& event) {
     event.type = EventKind::kSend;
     event.user_ptr = report.user_ptr;
     event.mlength = report.length;

@@ -1,7 +1,5 @@
 #include "engine/target/complete.h"
 
-#include <memory>
-
 namespace portofu {
 namespace {
 
@@ -10,8 +8,7 @@ void report_overflow(Core& core, Interface& ni, const PortalTableEntry& portal, 
   const bool hidden = (claim.options & kEntryEventOverDisable) != 0 ||
                       (header.ni_fail_type == NiFail::kOk && (claim.options & kEntryEventSuccessDisable) != 0);
   if (!hidden) {
-    post_event_with(core, ni, portal.eq_handle, [&](Event& event) {
-      std::construct_at(&event);
+    post_new_event(core, ni, portal.eq_handle, [&](Event& event) {
       fill_overflow_event(header, event);
       event.user_ptr = claim.user_ptr;
     });
@@ -48,7 +45,7 @@ void complete_header(Core& core, Interface& ni, PortalTableEntry& portal, Unexpe
 void report_auto_unlink(Core& core, Interface& ni, Handle eq_handle, std::uint16_t pt_index, std::uint32_t options,
                         void* user_ptr) {
   if ((options & kEntryEventUnlinkDisable) != 0) return;
-  post_entry_event(core, ni, eq_handle, EventKind::kAutoUnlink, {pt_index, user_ptr});
+  post_entry_event(core, ni, eq_handle, EventKind::kAutoUnlink, pt_index, user_ptr);
 }
 
 void complete_arrival(Core& core, Interface& ni, Peer&, Arrival& arrival) {
@@ -91,7 +88,7 @@ void advance_unlink(Core& core, Interface& ni, ListEntry& entry) {
   entry.state = EntryState::kGone;
   const bool tells = entry.list == ListKind::kOverflow &&
                      (entry.options & (kEntryEventUnlinkDisable | kEntryUnexpectedHdrDisable)) == 0;
-  if (tells) post_entry_event(core, ni, portal.eq_handle, EventKind::kAutoFree, {entry.pt_index, entry.user_ptr});
+  if (tells) post_entry_event(core, ni, portal.eq_handle, EventKind::kAutoFree, entry.pt_index, entry.user_ptr);
   entry.segment.clear();
   ni.entries.free(entry.handle);
 }

@@ -71,7 +71,7 @@ void fill(const Interface& ni, ListEntry& entry, EntryRequest&& request, Handle 
 
 void report_link(Core& core, Interface& ni, Handle eq_handle, const ListEntry& entry) {
   if ((entry.options & kEntryEventLinkDisable) != 0) return;
-  post_entry_event(core, ni, eq_handle, EventKind::kLink, {entry.pt_index, entry.user_ptr});
+  post_entry_event(core, ni, eq_handle, EventKind::kLink, entry.pt_index, entry.user_ptr);
 }
 
 /// The handle of an entry that was never linked is stale from the start, and recognised (3.11.3).
@@ -81,12 +81,18 @@ void retire(Interface& ni, ListEntry& entry, Handle handle) {
 }
 
 /// Raises the SEARCH event of a match, or of the end of the search.
-void report_search(Core& core, Interface& ni, Handle eq_handle, const EntryRequest& request, Event event) {
-  event.type = EventKind::kSearch;
-  event.user_ptr = request.user_ptr;
+/// @param fill  void(Event&), writes what it says of that
+template <class Fill>
+void report_search(Core& core, Interface& ni, Handle eq_handle, const EntryRequest& request, NiFail fail, Fill&& fill) {
   const bool hidden = (request.options & kEntryEventCommDisable) != 0 ||
-                      (event.ni_fail_type == NiFail::kOk && (request.options & kEntryEventSuccessDisable) != 0);
-  if (!hidden) post_event(core, ni, eq_handle, event);
+                      (fail == NiFail::kOk && (request.options & kEntryEventSuccessDisable) != 0);
+  if (hidden) return;
+  post_new_event(core, ni, eq_handle, [&](Event& event) {
+    fill(event);
+    event.type = EventKind::kSearch;
+    event.user_ptr = request.user_ptr;
+    event.ni_fail_type = fail;
+  });
 }
 
 }  // namespace
@@ -143,19 +149,16 @@ bool search_entries(Core& core, Interface& ni, const EntryRequest& request, Sear
     if (operation == SearchOperation::kDelete) {
       claim_header(core, ni, portal, header, claim);
     } else {
-      Event event;
-      fill_overflow_event(header, event);
-      report_search(core, ni, portal.eq_handle, request, event);
+      report_search(core, ni, portal.eq_handle, request, header.ni_fail_type,
+                    [&header](Event& event) { fill_overflow_event(header, event); });
     }
     count_success(core, ni, request.ct_handle, 1);
     if (use_once) return true;
     found_any = true;
     found = following;
   }
-  Event end;
-  end.pt_index = request.pt_index;
-  end.ni_fail_type = NiFail::kNoMatch;
-  report_search(core, ni, portal.eq_handle, request, end);
+  report_search(core, ni, portal.eq_handle, request, NiFail::kNoMatch,
+                [&request](Event& event) { event.pt_index = request.pt_index; });
   count_failure(core, ni, request.ct_handle);
   return found_any;
 }

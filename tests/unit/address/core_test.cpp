@@ -97,10 +97,8 @@ TEST_F(CoreStateTest, Status_register__counts_for_itself) {
 }
 
 TEST_F(CoreStateTest, Event__enters_its_queue_and_wakes_who_waits) {
-  Event event;
-  event.type = EventKind::kSend;
   const std::uint64_t activity = core.activity;
-  post_event(core, ni, eq, event);
+  post_new_event(core, ni, eq, [](Event& event) { event.type = EventKind::kSend; });
   EXPECT_EQ(next_event().type, EventKind::kSend);
   EXPECT_GT(core.activity, activity);
   EXPECT_EQ(counted(Counter::kEventsPosted), 1u);
@@ -108,19 +106,19 @@ TEST_F(CoreStateTest, Event__enters_its_queue_and_wakes_who_waits) {
 }
 
 TEST_F(CoreStateTest, Event__for_no_queue_or_one_that_is_gone_is_nothing) {
-  post_event(core, ni, 0, Event());
+  post_new_event(core, ni, 0, [](Event&) {});
   ni.eqs.find(eq)->close();
   ni.eqs.free(eq);
-  post_event(core, ni, eq, Event());
-  post_event(core, ni, ct, Event());
+  post_new_event(core, ni, eq, [](Event&) {});
+  post_new_event(core, ni, ct, [](Event&) {});
   EXPECT_EQ(counted(Counter::kEventsPosted), 0u);
 }
 
 TEST_F(CoreStateTest, Event__that_pushes_out_the_oldest_is_counted) {
   const Handle small = make_eq(ni, 1);
-  post_event(core, ni, small, Event());
+  post_new_event(core, ni, small, [](Event&) {});
   EXPECT_EQ(counted(Counter::kEventsDropped), 0u);
-  post_event(core, ni, small, Event());
+  post_new_event(core, ni, small, [](Event&) {});
   EXPECT_EQ(counted(Counter::kEventsDropped), 1u);
   EXPECT_EQ(counted(Counter::kEventsPosted), 2u);
 }

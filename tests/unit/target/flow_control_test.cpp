@@ -51,7 +51,7 @@ TEST_F(FlowControlTest, List_entry_that_wants_no_event__disables_in_silence) {
 TEST_F(FlowControlTest, Full_queue__keeps_its_events_and_takes_this_one_into_the_reserved_place) {
   const Handle small = make_eq(ni, 3);
   make_portal(ni, 10, small, true);
-  for (int i = 0; i < 3; ++i) post_event(core, ni, small, Event());
+  for (int i = 0; i < 3; ++i) post_new_event(core, ni, small, [](Event&) {});
   EXPECT_EQ(exhausted(core, ni, 10, nullptr), Refusal::kFlowControl);
   EXPECT_THAT(kinds(small), ElementsAre(EventKind::kError, EventKind::kError, EventKind::kError,
                                         EventKind::kPtDisabled));
@@ -61,7 +61,7 @@ TEST_F(FlowControlTest, Two_entries_on_one_full_queue__both_tell) {
   const Handle small = make_eq(ni, 1);
   make_portal(ni, 10, small, true);
   make_portal(ni, 11, small, true);
-  post_event(core, ni, small, Event());
+  post_new_event(core, ni, small, [](Event&) {});
   exhausted(core, ni, 10, nullptr);
   exhausted(core, ni, 11, nullptr);
   EXPECT_THAT(kinds(small), ElementsAre(EventKind::kError, EventKind::kPtDisabled, EventKind::kPtDisabled));

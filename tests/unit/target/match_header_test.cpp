@@ -290,15 +290,15 @@ TEST_F(PromiseTest, Room__for_AUTO_UNLINK_is_needed_too) {
   EXPECT_EQ(arrival.promised_events, 2u);
   complete();
   EXPECT_THAT(kinds(portal.eq_handle), ElementsAre(EventKind::kPut, EventKind::kAutoUnlink));
-  post_event(core, ni, portal.eq_handle, Event());
+  post_new_event(core, ni, portal.eq_handle, [](Event&) {});
   const Handle handle = append(entry(kAll | kEntryUseOnce));
   EXPECT_EQ(match(put_header(8)), Refusal::kFlowControl) << "one place is not enough";
   EXPECT_EQ(at(handle).state, EntryState::kLinked);
 }
 
 TEST_F(PromiseTest, Room__is_not_needed_for_events_that_are_disabled) {
-  post_event(core, ni, portal.eq_handle, Event());
-  post_event(core, ni, portal.eq_handle, Event());
+  post_new_event(core, ni, portal.eq_handle, [](Event&) {});
+  post_new_event(core, ni, portal.eq_handle, [](Event&) {});
   append(entry(kAll | kEntryEventCommDisable));
   EXPECT_EQ(match(put_header(8)), Refusal::kNone);
   EXPECT_EQ(arrival.promised_events, 0u);
