@@ -30,16 +30,14 @@ struct OutstandingOperation : AnswerReport {
   Peer* peer = nullptr;  ///< Who has to answer; nullptr: the slot is free.
   DescriptorKind kind = DescriptorKind::kPut;
   std::uint8_t interface_index = 0;
-  bool send_due = false;           ///< The SEND event was held back, to carry the outcome that the ACK carries.
-  bool sent = false;               ///< All data has left.
-  bool answered = false;           ///< The answer came before all data had left (the target refused early).
-  Handle md_handle = 0;            ///< For SEND and ACK.
-  Handle get_md_handle = 0;        ///< kGet, kFetchAtomic, kSwap: for the data and REPLY.
-  std::uint64_t get_offset = 0;    ///< Bytes into get_md_handle.
-  std::uint64_t length = 0;        ///< Bytes asked for.
-  std::uint64_t put_offset = 0;    ///< Remote offset asked for.
-  NiFail send_fail = NiFail::kOk;  ///< For SEND. A refusal is told by ACK alone, but for the one below.
-  std::uint32_t edata = 0;         ///< uTofu.
+  bool sent = false;             ///< All data has left.
+  bool answered = false;         ///< The answer came before all data had left (the target refused early).
+  Handle md_handle = 0;          ///< For ACK.
+  Handle get_md_handle = 0;      ///< kGet, kFetchAtomic, kSwap: for the data and REPLY.
+  std::uint64_t get_offset = 0;  ///< Bytes into get_md_handle.
+  std::uint64_t length = 0;      ///< Bytes asked for.
+  std::uint64_t put_offset = 0;  ///< Remote offset asked for.
+  std::uint32_t edata = 0;       ///< uTofu.
 };
 
 /// Ids are never 0 and change their upper bits with every use of a slot, so a late or forged answer finds nothing.

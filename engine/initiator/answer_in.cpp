@@ -76,9 +76,6 @@ void receive_answer(Core& core, Peer& peer, const PacketHeader& header, Payload 
     return refuse(core);
   if (peer.answer_stream.mode != ArrivalMode::kIdle) return refuse(core);
   operation->fail = static_cast<NiFail>(header.ni_fail_type);
-  // SPEC: 3.13.3 lets SEND know nothing of the target. A message that flow control has bounced is sent again, and who
-  // counts its events must not count the SEND of the bounced one as good; 2.8 gives every event of it this failure.
-  if (operation->fail == NiFail::kPtDisabled) operation->send_fail = NiFail::kPtDisabled;
   operation->silent = (header.flags & kFlagSilent) != 0;
   operation->list = (header.flags & kFlagOverflowList) != 0 ? ListKind::kOverflow : ListKind::kPriority;
   if ((header.flags & kFlagPublished) != 0) [[unlikely]]
@@ -183,7 +180,6 @@ void fail_outstanding(Core& core, Peer& peer, NiFail fail) {
   for (const std::uint32_t id : ids) {
     OutstandingOperation* operation = core.outstanding.find(id);
     operation->fail = fail;
-    operation->send_fail = fail;
     operation->silent = false;
     operation->mlength = 0;
     operation->answered = true;

@@ -71,11 +71,8 @@ void report_answer(Core& core, const OutstandingOperation& operation) {
   --ni->outstanding;
   if (MemoryDescriptor* md = ni->mds.find(operation.md_handle);
       md != nullptr && operation.kind != DescriptorKind::kGet) {
-    const bool held = operation.send_due;
-    if (held) report_send_event(core, *ni, *md, {operation.length, operation.user_ptr, operation.send_fail});
     // After PtlMDRelease the acknowledgement is discarded (3.10.4).
     if (!md->released && operation.ack_req != AckRequest::kNone) report_ack(core, *ni, *md, operation);
-    if (held) end_operation(*ni, *md);
   }
   if (operation.get_md_handle == 0) return;
   MemoryDescriptor* reply_md = ni->mds.find(operation.get_md_handle);

@@ -17,7 +17,7 @@ struct SendReport {
 void count_send(Core& core, Interface& ni, const MemoryDescriptor& md, const SendReport& report);
 void post_send_event(Core& core, Interface& ni, const MemoryDescriptor& md, const SendReport& report);
 
-/// Counts a SEND. @see report_send_event for the full event, which may come later
+/// Counts a SEND. It says how the sending ended, never what the target did: that is for ACK and REPLY (3.13.3).
 inline void report_send_count(Core& core, Interface& ni, const MemoryDescriptor& md, const SendReport& report) {
   if ((md.options & kMdEventCtSend) != 0) count_send(core, ni, md, report);
 }
@@ -32,8 +32,8 @@ void report_ack(Core& core, Interface& ni, const MemoryDescriptor& md, const Ans
 /// The data of a get or of a fetching atomic has come, or never will: REPLY.
 void report_reply(Core& core, Interface& ni, const MemoryDescriptor& md, const AnswerReport& answer);
 
-/// The answer to `operation` is complete: raises (SEND and) ACK, or REPLY, and ends the operation's hold on its memory
-/// descriptors. The caller closes the outstanding entry.
+/// The answer to `operation` is complete: raises ACK or REPLY, and ends the operation's hold on the memory
+/// descriptor of its reply. The caller closes the outstanding entry.
 void report_answer(Core& core, const OutstandingOperation& operation);
 
 /// The descriptor will not be carried out: raises every event and count that its success would have raised, failed.

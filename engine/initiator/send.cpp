@@ -69,9 +69,6 @@ OutstandingOperation* open_answered(Core& core, Interface& ni, Peer& peer, const
   operation->length = d.length;
   operation->put_offset = d.remote_offset;
   operation->user_ptr = d.user_ptr;
-  // A full acknowledgement tells the fate of the put, so SEND waits for it and agrees with it.
-  operation->send_due =
-      ack && d.ack_req == AckRequest::kFull && md.eq_handle != 0 && (md.options & kMdEventSendDisable) == 0;
   ++peer.outstanding;
   ++ni.outstanding;
   if (!peer.awaited) core.await(peer);
@@ -118,7 +115,7 @@ PacketHeader first_header(const Sending& s) {
   return header;
 }
 
-/// All data has left, or none will: SEND, unless it waits for the answer.
+/// All data has left, or none will: SEND, which knows nothing of the target (3.13.3).
 void finish_sending(const Sending& s, NiFail fail) {
   const Descriptor& d = s.descriptor;
   const std::uint32_t operation_id = s.progress.operation_id;
@@ -126,10 +123,8 @@ void finish_sending(const Sending& s, NiFail fail) {
   if (d.kind != DescriptorKind::kGet) {
     const SendReport report{d.length, d.user_ptr, fail};
     report_send_count(s.core, s.ni, s.md, report);
-    if (operation == nullptr || !operation->send_due) {
-      report_send_event(s.core, s.ni, s.md, report);
-      end_operation(s.ni, s.md);
-    }
+    report_send_event(s.core, s.ni, s.md, report);
+    end_operation(s.ni, s.md);
   }
   if (operation == nullptr) return;
   operation->sent = true;
@@ -167,7 +162,6 @@ void abandon(const Sending& s, NiFail fail) {
     return;
   }
   operation->fail = fail;
-  operation->send_fail = fail;
   operation->silent = fail == NiFail::kSegv && failed_send_is_noticed(s.md);  // Then no ACK follows (3.13.3).
   operation->answered = true;
   finish_sending(s, fail);
@@ -176,8 +170,6 @@ void abandon(const Sending& s, NiFail fail) {
 /// The rest of a message whose memory turned out to be inaccessible.
 void cut_short(const Sending& s) {
   publish_cut(s.core, s.peer, NiFail::kSegv);
-  if (OutstandingOperation* operation = s.core.outstanding.find(s.progress.operation_id))
-    operation->send_fail = NiFail::kSegv;
   finish_sending(s, NiFail::kSegv);
 }
 
@@ -316,11 +308,7 @@ bool send_at_once(Core& core, Interface& ni, MemoryDescriptor& md, const Descrip
   if (is_get || (md.ct_handle == 0 && md.eq_handle == 0)) return true;
   const SendReport report{d.length, d.user_ptr, NiFail::kOk};
   report_send_count(core, ni, md, report);
-  if (operation != nullptr && operation->send_due) {
-    ++md.pending;  // Until SEND.
-  } else {
-    report_send_event(core, ni, md, report);
-  }
+  report_send_event(core, ni, md, report);
   return true;
 }
 

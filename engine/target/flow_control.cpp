@@ -13,6 +13,9 @@ Refusal exhausted(Core& core, Interface& ni, std::uint32_t pt_index, const ListE
   if (entry != nullptr && (entry->options & kEntryEventFlowctrlDisable) != 0) return Refusal::kFlowControl;
   EventQueue* queue = ni.eqs.find(portal.eq_handle);
   if (queue == nullptr) return Refusal::kFlowControl;
+  // Its failure type stays PTL_NI_OK. "The ni_fail_type of any generated full event must be PTL_NI_PT_DISABLED" (2.8)
+  // is said of the refused messages, and follows their ACK and REPLY; the type is for events of the initiator only
+  // (3.13.3), and this event is never one of those (table 3-2).
   Event event;
   event.type = EventKind::kPtDisabled;
   event.pt_index = static_cast<std::uint16_t>(pt_index);

@@ -112,7 +112,7 @@ class CoreCensus {
       PORTOFU_ASSERT(operation.peer->awaited);
       InterfaceCensus& ni = interfaces_[operation.interface_index];
       ++ni.outstanding;
-      if (operation.kind != DescriptorKind::kGet && (!operation.sent || operation.send_due)) {
+      if (operation.kind != DescriptorKind::kGet && !operation.sent) {
         ++ni.md_pending[operation.md_handle];
       }
       if (operation.get_md_handle != 0) ++ni.md_pending[operation.get_md_handle];

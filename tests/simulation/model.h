@@ -227,7 +227,6 @@ class Model {
   void take_answer_data(ModelMessage& message, const PacketHeader& header);
   void finish(ModelMessage& message);
   bool wants_notice(const ModelMessage& message);
-  bool holds_send(const ModelMessage& message);
   void report_send(ModelMessage& message);
   void report_ack(ModelMessage& message);
   void report_reply(ModelMessage& message);

@@ -71,13 +71,6 @@ bool Model::wants_notice(const ModelMessage& message) {
   return (md->ct != 0 && (md->options & kMdEventCtAck) != 0) || (ack_req == AckRequest::kFull && md->eq != 0);
 }
 
-/// SEND comes with the full ACK, so that both say the same (SPEC note in engine/initiator/answer_in.cpp).
-bool Model::holds_send(const ModelMessage& message) {
-  const ModelMd* md = md_of(message, message.descriptor.md_handle);
-  return md != nullptr && wants_notice(message) && message.descriptor.ack_req == AckRequest::kFull && md->eq != 0 &&
-         (md->options & kMdEventSendDisable) == 0;
-}
-
 void Model::check_first_packet(const ModelMessage& message, const PacketHeader& header) {
   const Descriptor& d = message.descriptor;
   if (header.type != type_of(d.kind)) complain("a packet of another type than what was posted");
@@ -129,7 +122,7 @@ void Model::sent(ModelMessage& message) {
     ModelProcess& own = processes[message.initiator];
     const bool in_bytes = (md->options & kMdEventCtBytes) != 0;
     if ((md->options & kMdEventCtSend) != 0) count(own, md->ct, true, in_bytes ? message.descriptor.length : 1);
-    if (!holds_send(message)) report_send(message);
+    report_send(message);
   }
   if (message.operation_id == 0) message.over = true;
   if (message.answer_taken) finish(message);
@@ -141,9 +134,7 @@ void Model::report_send(ModelMessage& message) {
   event.type = EventKind::kSend;
   event.user_ptr = message.descriptor.user_ptr;
   event.mlength = message.descriptor.length;
-  if (holds_send(message) && message.answer.fail == NiFail::kPtDisabled) event.ni_fail_type = NiFail::kPtDisabled;
-  const bool hidden = (md.options & kMdEventSendDisable) != 0 ||
-                      ((md.options & kMdEventSuccessDisable) != 0 && event.ni_fail_type == NiFail::kOk);
+  const bool hidden = (md.options & (kMdEventSendDisable | kMdEventSuccessDisable)) != 0;
   if (!hidden) post(processes[message.initiator], md.eq, event);
   --md.pending;
 }
@@ -190,13 +181,11 @@ void Model::report_ack(ModelMessage& message) {
     if (counted) count(own, md.ct, true, 1);  // Processed, whatever the outcome (3.15.1).
     return;
   }
-  if (!message.answer.silent) {
-    if (counted) count(own, md.ct, good, (md.options & kMdEventCtBytes) != 0 ? message.answer.mlength : 1);
-    const bool hidden = (md.options & kMdEventSuccessDisable) != 0 && good;
-    if (message.descriptor.ack_req == AckRequest::kFull && !hidden)
-      post(own, md.eq, answer_event(message, EventKind::kAck));
-  }
-  if (holds_send(message)) report_send(message);
+  if (message.answer.silent) return;
+  if (counted) count(own, md.ct, good, (md.options & kMdEventCtBytes) != 0 ? message.answer.mlength : 1);
+  const bool hidden = (md.options & kMdEventSuccessDisable) != 0 && good;
+  if (message.descriptor.ack_req == AckRequest::kFull && !hidden)
+    post(own, md.eq, answer_event(message, EventKind::kAck));
 }
 
 void Model::report_reply(ModelMessage& message) {

@@ -2,7 +2,9 @@
 // meanwhile, and recovery. Also what happens in these cases without flow control.
 //
 // The text says both that "the ni_fail_type of any generated full event must be PTL_NI_PT_DISABLED" (2.8) and that this
-// type is for initiators only (3.13.3), so the failure type inside PTL_EVENT_PT_DISABLED itself is not tested.
+// type "should only be returned on initiator events" (3.13.3). Both hold if the first speaks of the events of the
+// refused messages, ACK and REPLY, of which the sentence before it speaks: PTL_EVENT_PT_DISABLED itself is an event of
+// the target only (table 3-2), and carries PTL_NI_OK.
 #include "../harness/fixture.h"
 
 using namespace conformance;
@@ -48,6 +50,7 @@ void expect_puts_then_disabled(const Ends& ends, ptl_hdr_data_t puts) {
   const ptl_event_t event = next_event(ends.target_eq);
   EXPECT_EQ(event.type, PTL_EVENT_PT_DISABLED) << describe(event);
   EXPECT_EQ(event.pt_index, kPt);
+  EXPECT_EQ(event.ni_fail_type, PTL_NI_OK) << "PTL_NI_PT_DISABLED is for initiators (3.13.3)";
   expect_empty(ends.target_eq);
 }
 

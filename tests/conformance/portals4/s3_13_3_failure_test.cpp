@@ -143,8 +143,7 @@ TEST_PROCESSES(2, FailureNotification, Section3_13_3__target_that_is_stopped_and
 }
 
 // 3.13.3: "To allow PTL_EVENT_SEND events to be local operations, all errors requiring remote information are delivered
-// in PTL_EVENT_ACK or PTL_EVENT_REPLY events." Refusals by flow control are left out on purpose: Open MPI needs them in
-// SEND too, or no SEND before the ACK (openmpi.md D3).
+// in PTL_EVENT_ACK or PTL_EVENT_REPLY events."
 TEST_BOTH_WAYS(FailureNotification, Section3_13_3__send_does_not_tell_what_happened_at_the_target) {
   const Ni ni(self);
   Ends ends(ni);
@@ -167,6 +166,60 @@ TEST_BOTH_WAYS(FailureNotification, Section3_13_3__send_does_not_tell_what_happe
       }
     }
   });
+}
+
+// The same of flow control (2.8, discussion: its notification "is only delivered to the initiator of an operation in
+// the PTL_EVENT_ACK or PTL_EVENT_REPLY event"), for short and long messages, and for counts as for full events.
+TEST_BOTH_WAYS(FailureNotification, Section3_13_3__send_does_not_tell_of_flow_control) {
+  const Ni ni(self);
+  Ends ends(ni, PTL_PT_FLOWCTRL);
+  std::vector<unsigned char> data = pattern(200000);
+  const ptl_handle_eq_t eq = alloc_eq(ni);
+  ptl_handle_ct_t ct = PTL_CT_NONE;
+  REQUIRE_OK(PtlCTAlloc(ni, &ct));
+  const ptl_handle_md_t md = bind_md(ni, md_of(data.data(), data.size(), eq));
+  const ptl_handle_md_t counted = bind_md(ni, md_of(data.data(), data.size(), PTL_EQ_NONE, ct, PTL_MD_EVENT_CT_SEND));
+  self.barrier();
+  self.initiator([&] {
+    const ptl_size_t lengths[] = {0, 8, 3000, 200000};
+    for (const ptl_size_t length : lengths) {
+      put(md, ni.target(), {.length = length});
+      for (int i = 0; i < 2; ++i) {
+        const ptl_event_t event = next_event(eq);
+        EXPECT_EQ(event.ni_fail_type, event.type == PTL_EVENT_SEND ? PTL_NI_OK : PTL_NI_PT_DISABLED)
+            << length << " bytes: " << describe(event);
+      }
+      put(counted, ni.target(), {.length = length});
+    }
+    EXPECT_EQ(wait_for_count(ct, std::size(lengths)).failure, 0u);
+    expect_empty(eq);
+  });
+}
+
+// 3.13.1: SEND "is logged after it is safe to reuse the buffer, but does not mean the message has been processed by the
+// target": it comes while the target stands still, and ACK does not. What it has said it has said: the target's death
+// is told by ACK.
+TEST_PROCESSES(2, FailureNotification, Section3_13_1__send_comes_while_the_target_stands_still) {
+  const Ni ni(self);
+  const Ends ends(ni);
+  const ptl_handle_eq_t eq = alloc_eq(ni);
+  const ptl_handle_md_t md = bind_md(ni, md_of(ends.data.data(), ends.data.size(), eq));
+  append(ni, me_of(ni, nullptr, 0));
+  self.barrier();
+  const pid_t target = self.share(getpid())[1];
+  if (self.rank() == 0) put_and_wait(ends, ni.id(1), {.length = 1});
+  self.barrier();
+  if (self.rank() == 1) {
+    self.announce_death();
+    raise(SIGSTOP);
+  }
+  wait_for_state("/proc/" + std::to_string(target), 'T');
+  put(md, ni.id(1), {.length = 8, .user_ptr = tag(3)});
+  EXPECT_EQ(next_event(eq, PTL_EVENT_SEND).user_ptr, tag(3));
+  expect_empty(eq);
+  ASSERT_EQ(kill(target, SIGKILL), 0);
+  EXPECT_EQ(next_event(eq, PTL_EVENT_ACK, PTL_NI_UNDELIVERABLE).user_ptr, tag(3));
+  self.barrier();
 }
 
 // A process that has ended properly is gone too.
