@@ -5,18 +5,16 @@
 namespace portofu::portals {
 namespace {
 
-std::uint32_t grant(int desired, std::uint32_t most, std::uint32_t least = 1) {
-  return desired <= 0 ? most : std::clamp(static_cast<std::uint32_t>(desired), least, most);
+// SPEC: "an interface must support a max_pt_index of at least 249" (3.6.1), and likewise for the ordered sizes. Portofu
+// does; who asks for less gets less, so that a program can test what it does at its limits.
+
+std::uint32_t grant(int desired, std::uint32_t most) {
+  return desired <= 0 ? most : std::min(static_cast<std::uint32_t>(desired), most);
 }
 
-std::uint64_t grant_size(std::uint64_t desired, std::uint64_t most, std::uint64_t least) {
-  return desired == 0 ? most : std::clamp(desired, least, most);
+std::uint64_t grant_size(std::uint64_t desired, std::uint64_t most) {
+  return desired == 0 ? most : std::min(desired, most);
 }
-
-constexpr std::uint32_t kLeastMaxPtIndex = 249;     // 3.6.1
-constexpr std::uint64_t kLeastWawOrderedSize = 64;  // 3.6.1
-constexpr std::uint64_t kLeastWarOrderedSize = 8;   // 3.6.1
-constexpr std::uint64_t kLeastAtomicSize = 32;      // One item of the widest datatype.
 
 }  // namespace
 
@@ -28,19 +26,16 @@ Limits grant_limits(const ptl_ni_limits_t* desired) {
   limits.max_mds = grant(desired->max_mds, limits.max_mds);
   limits.max_cts = grant(desired->max_cts, limits.max_cts);
   limits.max_eqs = grant(desired->max_eqs, limits.max_eqs);
-  limits.max_pt_index = grant(desired->max_pt_index, limits.max_pt_index, kLeastMaxPtIndex);
+  limits.max_pt_index = grant(desired->max_pt_index, limits.max_pt_index);
   limits.max_iovecs = grant(desired->max_iovecs, limits.max_iovecs);
   limits.max_list_size = grant(desired->max_list_size, limits.max_list_size);
   limits.max_triggered_ops = grant(desired->max_triggered_ops, limits.max_triggered_ops);
-  limits.max_msg_size = grant_size(desired->max_msg_size, limits.max_msg_size, kMaxAtomicBytes);
-  limits.max_atomic_size = grant_size(desired->max_atomic_size, limits.max_atomic_size, kLeastAtomicSize);
-  limits.max_fetch_atomic_size =
-      grant_size(desired->max_fetch_atomic_size, limits.max_fetch_atomic_size, kLeastAtomicSize);
-  limits.max_waw_ordered_size =
-      grant_size(desired->max_waw_ordered_size, limits.max_waw_ordered_size, kLeastWawOrderedSize);
-  limits.max_war_ordered_size =
-      grant_size(desired->max_war_ordered_size, limits.max_war_ordered_size, kLeastWarOrderedSize);
-  limits.max_volatile_size = grant_size(desired->max_volatile_size, limits.max_volatile_size, 1);
+  limits.max_msg_size = grant_size(desired->max_msg_size, limits.max_msg_size);
+  limits.max_atomic_size = grant_size(desired->max_atomic_size, limits.max_atomic_size);
+  limits.max_fetch_atomic_size = grant_size(desired->max_fetch_atomic_size, limits.max_fetch_atomic_size);
+  limits.max_waw_ordered_size = grant_size(desired->max_waw_ordered_size, limits.max_waw_ordered_size);
+  limits.max_war_ordered_size = grant_size(desired->max_war_ordered_size, limits.max_war_ordered_size);
+  limits.max_volatile_size = grant_size(desired->max_volatile_size, limits.max_volatile_size);
   return limits;
 }
 

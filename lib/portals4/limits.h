@@ -7,8 +7,8 @@
 
 namespace portofu::portals {
 
-/// What is granted for what is desired: a limit that is asked for is kept exactly where it lies between what the spec
-/// demands and what the engine can give; 0 and less ask for nothing and give the most.
+/// What is granted for what is desired: what is asked for, up to what the engine can give; 0 and less ask for nothing
+/// and give the most.
 /// @param desired  nullptr: everything at its most
 Limits grant_limits(const ptl_ni_limits_t* desired);
 

@@ -75,6 +75,75 @@ TEST_PROCESSES(1, NetworkInterface, Section3_6_2__desired_limits_are_hints) {
   put_and_wait(ends, ni.target(), {.length = 1});
 }
 
+// 3.6.1, 3.6.2, README: a smaller value is granted as asked, so that a program can test what it does at its limits.
+TEST_PROCESSES(1, NetworkInterface, Section3_6_2__smaller_limits_are_granted_as_asked) {
+  ptl_ni_limits_t small{};
+  small.max_entries = 3;
+  small.max_unexpected_headers = 5;
+  small.max_mds = 6;
+  small.max_cts = 2;
+  small.max_eqs = 7;
+  small.max_pt_index = 4;
+  small.max_iovecs = 1;
+  small.max_list_size = 2;
+  small.max_triggered_ops = 1;
+  small.max_msg_size = 100;
+  small.max_atomic_size = 8;
+  small.max_fetch_atomic_size = 4;
+  small.max_waw_ordered_size = 16;
+  small.max_war_ordered_size = 1;
+  small.max_volatile_size = 2;
+  for (unsigned int options : kAllFour) {
+    const Ni ni(self, options, &small);
+    const ptl_ni_limits_t& actual = ni.limits();
+    EXPECT_EQ(actual.max_entries, 3);
+    EXPECT_EQ(actual.max_unexpected_headers, 5);
+    EXPECT_EQ(actual.max_mds, 6);
+    EXPECT_EQ(actual.max_cts, 2);
+    EXPECT_EQ(actual.max_eqs, 7);
+    EXPECT_EQ(actual.max_pt_index, 4);
+    EXPECT_EQ(actual.max_iovecs, 1);
+    EXPECT_EQ(actual.max_list_size, 2);
+    EXPECT_EQ(actual.max_triggered_ops, 1);
+    EXPECT_EQ(actual.max_msg_size, 100u);
+    EXPECT_EQ(actual.max_atomic_size, 8u);
+    EXPECT_EQ(actual.max_fetch_atomic_size, 4u);
+    EXPECT_EQ(actual.max_waw_ordered_size, 16u);
+    EXPECT_EQ(actual.max_war_ordered_size, 1u);
+    EXPECT_EQ(actual.max_volatile_size, 2u);
+  }
+}
+
+// 3.6.2: "A quality implementation will enforce the limits that are returned": indexes, and the sizes of messages.
+TEST_PROCESSES(1, NetworkInterface, Section3_6_2__smaller_limits_are_enforced) {
+  ptl_ni_limits_t small{};
+  small.max_pt_index = 4;
+  small.max_msg_size = 100;
+  small.max_atomic_size = 16;
+  small.max_fetch_atomic_size = 8;
+  const Ni ni(self, kMatching, &small);
+  ptl_pt_index_t index = 0;
+  EXPECT_RC(PtlPTAlloc(ni, 0, PTL_EQ_NONE, 5, &index), PTL_ARG_INVALID);
+  for (ptl_pt_index_t i = 0; i <= 4; ++i) EXPECT_RC(PtlPTAlloc(ni, 0, PTL_EQ_NONE, PTL_PT_ANY, &index), PTL_OK);
+  EXPECT_RC(PtlPTAlloc(ni, 0, PTL_EQ_NONE, PTL_PT_ANY, &index), PTL_PT_FULL);
+  EXPECT_RC(PtlPTFree(ni, 5), PTL_ARG_INVALID);
+  std::vector<unsigned char> data(256);
+  const ptl_handle_md_t md = bind_md(ni, md_of(data.data(), data.size(), PTL_EQ_NONE));
+  const auto put_of = [&](ptl_size_t length) {
+    return PtlPut(md, 0, length, PTL_NO_ACK_REQ, ni.target(), 0, 0, 0, nullptr, 0);
+  };
+  EXPECT_RC(put_of(100), PTL_OK);
+  EXPECT_RC(put_of(101), PTL_ARG_INVALID);
+  EXPECT_RC(PtlGet(md, 0, 101, ni.target(), 0, 0, 0, nullptr), PTL_ARG_INVALID);
+  const auto atomic_of = [&](ptl_size_t length) {
+    return PtlAtomic(md, 0, length, PTL_NO_ACK_REQ, ni.target(), 0, 0, 0, nullptr, 0, PTL_SUM, PTL_INT64_T);
+  };
+  EXPECT_RC(atomic_of(16), PTL_OK);
+  EXPECT_RC(atomic_of(24), PTL_ARG_INVALID);
+  EXPECT_RC(PtlFetchAtomic(md, 0, md, 128, 16, ni.target(), 0, 0, 0, nullptr, 0, PTL_SUM, PTL_INT64_T),
+            PTL_ARG_INVALID);
+}
+
 // Issue 3: what nobody asks for is there all the same, on each of the four interfaces: put, get, atomic, triggers,
 // unexpected headers, scattered memory.
 TEST_BOTH_WAYS(NetworkInterface, Section3_6_2__limits_of_zero_give_a_usable_interface) {
