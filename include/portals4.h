@@ -546,6 +546,7 @@ PTL_API int PtlEQAlloc(ptl_handle_ni_t ni_handle, ptl_size_t count, ptl_handle_e
 
 /// Frees an event queue that no MD and no portal table entry uses.
 /// @return PTL_OK | PTL_NO_INIT | PTL_ARG_INVALID
+/// @post   whoever waits at it, or at an object of an interface that is closed, returns at once with PTL_INTERRUPTED
 /// @spec   Portals 4.3, 3.13.6
 PTL_API int PtlEQFree(ptl_handle_eq_t eq_handle);
 
@@ -588,7 +589,8 @@ PTL_API int PtlCTAlloc(ptl_handle_ni_t ni_handle, ptl_handle_ct_t *ct_handle);
 
 /// Frees a counting event that no MD and no entry uses.
 /// @return PTL_OK | PTL_NO_INIT | PTL_ARG_INVALID
-/// @post   triggered operations below their threshold are deleted; those that have reached it still run
+/// @post   triggered operations below their threshold are deleted; those that have reached it still run; whoever waits
+///         for it returns at once with PTL_INTERRUPTED
 /// @spec   Portals 4.3, 3.14.3
 PTL_API int PtlCTFree(ptl_handle_ct_t ct_handle);
 

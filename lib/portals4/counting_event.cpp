@@ -20,13 +20,14 @@ struct Look {
   ptl_ct_event_t* event;
   unsigned int which = 0;  ///< Index of the counter that reached its test.
   int rc = PTL_CT_NONE_REACHED;
+  bool waits = false;  ///< All handles were there once: one that is missing was freed meanwhile.
 
   /// @return true if the search is over: a counter has reached its test or counted a failure, or a handle is wrong
   bool operator()(Core& core) {
     for (unsigned int i = 0; i < size; ++i) {
       const CountingEvent* counter = find_counter(core, handles[i]);
       if (counter == nullptr) {
-        rc = PTL_ARG_INVALID;
+        rc = waits ? PTL_INTERRUPTED : PTL_ARG_INVALID;
         return true;
       }
       if (counter->success() < tests[i] && counter->failure() == 0) continue;
@@ -36,12 +37,14 @@ struct Look {
       rc = PTL_OK;
       return true;
     }
+    waits = true;
     return false;
   }
 };
 
 int wait_for(Engine& engine, Look& look, std::uint64_t timeout_ns) {
   const BlockingCall inside;
+  if (!is_open(engine)) return PTL_INTERRUPTED;
   switch (engine.wait(look, timeout_ns)) {
     case WaitResult::kReached: return look.rc;
     case WaitResult::kTimedOut: return PTL_CT_NONE_REACHED;
@@ -96,6 +99,7 @@ int PtlCTFree(ptl_handle_ct_t ct_handle) {
   Interface* ni = home_of(duty.core(), ct_handle);
   ni->triggered_count -= counter->cancel_on_duty();
   ni->cts.free(ct_handle);
+  ++duty.core().activity;  // Whoever waits for it waits no longer.
   return PTL_OK;
 }
 

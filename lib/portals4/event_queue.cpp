@@ -60,13 +60,14 @@ struct Look {
   ptl_event_t* event;
   unsigned int which = 0;  ///< Index of the queue that gave the event.
   int rc = PTL_EQ_EMPTY;
+  bool waits = false;  ///< All handles were there once: one that is missing was freed meanwhile.
 
   /// Takes the first event there is. @return true if the search is over: an event, or a wrong handle
   bool operator()(Core& core) {
     for (unsigned int i = 0; i < size; ++i) {
       EventQueue* queue = find_queue(core, handles[i]);
       if (queue == nullptr) {
-        rc = PTL_ARG_INVALID;
+        rc = waits ? PTL_INTERRUPTED : PTL_ARG_INVALID;
         return true;
       }
       if (queue->empty()) continue;
@@ -74,6 +75,7 @@ struct Look {
       rc = take_event(core, *queue, event);
       return true;
     }
+    waits = true;
     return false;
   }
 };
@@ -106,6 +108,7 @@ int poll_now(Engine& engine, const ptl_handle_eq_t* handles, ptl_event_t* event,
 
 int wait_for(Engine& engine, Look& look, std::uint64_t timeout_ns) {
   const BlockingCall inside;
+  if (!is_open(engine)) return PTL_INTERRUPTED;
   switch (engine.wait(look, timeout_ns)) {
     case WaitResult::kReached: return look.rc;
     case WaitResult::kTimedOut: return PTL_EQ_EMPTY;
@@ -144,6 +147,7 @@ int PtlEQFree(ptl_handle_eq_t eq_handle) {
   if (queue == nullptr) return PTL_ARG_INVALID;
   queue->close();
   home_of(duty.core(), eq_handle)->eqs.free(eq_handle);
+  ++duty.core().activity;  // Whoever waits at it waits no longer.
   return PTL_OK;
 }
 

@@ -11,6 +11,7 @@
 
 #include "engine/observe/log.h"
 #include "engine/process_engine.h"
+#include "engine/queue/clock.h"
 #include "engine/target/close_interface.h"
 #include "lib/portals4/limits.h"
 
@@ -68,12 +69,26 @@ int open_engine(ptl_pid_t pid) {
   return PTL_OK;
 }
 
+/// The last interface is closed, so every wait ends at its next look: its handle is gone.
+/// @return false if one does not end: a handler closes the interface that its own thread waits at, and the engine has
+/// to
+///         stay
+bool wait_for_blocking_calls() {
+  // Partner: BlockingCall and is_open. Either it sees that the engine is closed, or it is seen here.
+  const std::uint64_t deadline_ns = monotonic_ns() + Engine::kLingerNs;
+  while (library.blocking_calls.load() != 0) {
+    if (monotonic_ns() > deadline_ns) return false;
+    sched_yield();
+  }
+  return true;
+}
+
 void close_engine_if_unused() {
   for (const InterfaceReference& reference : library.interfaces) {
     if (reference.count != 0) return;
   }
   current_engine.store(nullptr);
-  release_process_engine();
+  if (wait_for_blocking_calls()) release_process_engine();
 }
 
 /// Closes what is open, whatever the count says. The mutex is held.
@@ -84,6 +99,7 @@ void close_now(std::uint32_t index) {
   {
     const Engine::Duty duty(*engine);
     close_interface_on_duty(duty.core(), index);
+    ++duty.core().activity;  // Whoever waits at one of its objects waits no longer.
   }
   close_engine_if_unused();
 }
@@ -113,7 +129,7 @@ void abort_waits() {
   if (Engine* engine = current_engine.load()) engine->abort();
 }
 
-BlockingCall::BlockingCall() { library.blocking_calls.fetch_add(1, std::memory_order_acq_rel); }
+BlockingCall::BlockingCall() { library.blocking_calls.fetch_add(1); }
 BlockingCall::~BlockingCall() { library.blocking_calls.fetch_sub(1, std::memory_order_acq_rel); }
 
 void wait_for_blocking_calls_after_abort() {

@@ -32,7 +32,8 @@ inline int begin(Engine** engine) {
 /// PtlAbort. Async-signal-safe.
 void abort_waits();
 
-/// A call that may block is inside: PtlEQFree and PtlCTFree after PtlAbort wait until none is (3.13.6, 3.14.3).
+/// A call that may block is inside: PtlEQFree and PtlCTFree after PtlAbort wait until none is (3.13.6, 3.14.3), and so
+/// does whoever closes the engine.
 class BlockingCall {
  public:
   BlockingCall();
@@ -41,6 +42,9 @@ class BlockingCall {
   BlockingCall& operator=(const BlockingCall&) = delete;
 };
 void wait_for_blocking_calls_after_abort();
+
+/// To be asked inside a BlockingCall: false if somebody has closed the engine since the call began, or is about to.
+inline bool is_open(const Engine& engine) { return current_engine.load() == &engine; }
 
 /// Opens a logical interface, or takes one more reference to it. @spec 3.6.2
 /// @param pid  PTL_PID_ANY or the wanted one; counts only for the first interface of the process

@@ -1,6 +1,9 @@
 // Portals 4.3, 2.9: "Every function in the Portals API is atomic with respect to both other threads and external
 // operations"; "calls into the Portals API are thread safe".
+#include <unistd.h>
+
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <thread>
 
@@ -153,4 +156,81 @@ TEST_BOTH_WAYS(Threads, Section2_9__threads_receive_at_once) {
     EXPECT_EQ(seen, std::vector<int>(kThreads * kRounds, 1));
     expect_empty(ends.target_eq);
   });
+}
+
+namespace {
+
+// Calls that wait for what will never come, each with the objects that it waits at.
+struct Waited {
+  ptl_handle_eq_t eq;
+  ptl_handle_ct_t ct;
+};
+const std::function<int(const Waited&)> kWaits[] = {
+    [](const Waited& at) {
+      ptl_ct_event_t event{};
+      return PtlCTWait(at.ct, 10, &event);
+    },
+    [](const Waited& at) {
+      ptl_ct_event_t event{};
+      unsigned int which = 0;
+      const ptl_size_t test = 10;
+      return PtlCTPoll(&at.ct, &test, 1, PTL_TIME_FOREVER, &event, &which);
+    },
+    [](const Waited& at) {
+      ptl_event_t event{};
+      return PtlEQWait(at.eq, &event);
+    },
+    [](const Waited& at) {
+      ptl_event_t event{};
+      unsigned int which = 0;
+      return PtlEQPoll(&at.eq, 1, PTL_TIME_FOREVER, &event, &which);
+    },
+};
+
+// Each of them sleeps when `end` is called, and returns PTL_INTERRUPTED at once.
+void expect_interrupted(const Waited& at, const std::function<void()>& end) {
+  std::vector<std::thread> threads;
+  for (const auto& wait : kWaits) {
+    std::atomic<pid_t> id{0};
+    threads.emplace_back([&wait, &id, &at] {
+      id = gettid();
+      EXPECT_RC(wait(at), PTL_INTERRUPTED);
+    });
+    while (id == 0) std::this_thread::yield();
+    wait_for_state("/proc/self/task/" + std::to_string(id), 'S');
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  end();
+  for (std::thread& thread : threads) thread.join();
+  const auto took = std::chrono::steady_clock::now() - begin;
+  EXPECT_LT(std::chrono::duration_cast<std::chrono::milliseconds>(took).count(), 500) << "woken by time only";
+}
+
+}  // namespace
+
+// 3.13.6, 3.14.3, 3.6.3 leave open what a thread sees whose queue, counter or interface another one frees. It does not
+// wait on (README).
+TEST_PROCESSES(1, Threads, Section3_14_3__free_wakes_who_waits) {
+  const Ni ni(self);
+  for (int round = 0; round < 5; ++round) {
+    const Waited at{alloc_eq(ni), alloc_ct(ni)};
+    expect_interrupted(at, [&at] {
+      EXPECT_RC(PtlCTFree(at.ct), PTL_OK);
+      EXPECT_RC(PtlEQFree(at.eq), PTL_OK);
+    });
+    for (const auto& wait : kWaits) EXPECT_RC(wait(at), PTL_ARG_INVALID) << "nobody waits for what is not there";
+  }
+}
+
+TEST_PROCESSES(1, Threads, Section3_6_3__closing_an_interface_wakes_who_waits) {
+  REQUIRE_OK(PtlInit());
+  for (int round = 0; round < 5; ++round) {
+    ptl_handle_ni_t ni = PTL_INVALID_HANDLE;
+    REQUIRE_OK(PtlNIInit(PTL_IFACE_DEFAULT, kMatching, PTL_PID_ANY, nullptr, nullptr, &ni));
+    Waited at{};
+    REQUIRE_OK(PtlEQAlloc(ni, 8, &at.eq));
+    REQUIRE_OK(PtlCTAlloc(ni, &at.ct));
+    expect_interrupted(at, [ni] { EXPECT_RC(PtlNIFini(ni), PTL_OK); });
+  }
+  PtlFini();
 }
