@@ -109,6 +109,7 @@ Engine::Engine(const Settings& settings, std::unique_ptr<EngineNode> node)
   has_due_times_ = node_->datagrams != nullptr;
   core_.directory = node_->directory.get();
   core_.clock = node_clock;
+  core_.receive_arrived = receive_arrived_on_duty;
   core_.outstanding.tell_apart(node_->segment->incarnation());
 }
 
@@ -122,6 +123,7 @@ Engine::Engine(const Settings& settings, ProcessId self, std::uint32_t uid, std:
   core_.wires = std::move(wires);
   core_.clock = clock;
   core_.clock_context = clock_context;
+  core_.receive_arrived = receive_arrived_on_duty;
   core_.outstanding.tell_apart(core_.now_ns());
 }
 

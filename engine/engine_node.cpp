@@ -38,9 +38,9 @@ SegmentDirectory::SegmentDirectory(ProcessSegment& segment, NodeMap map, SocketK
       map_(std::move(map)),
       fabric_(fabric),
       socket_(options, Counters(segment.counters()),
-              [this](std::uint64_t key, ProcessId* owner) { return find_here(key, owner); }) {}
+              [this](std::uint64_t key, NameOwner* owner) { return find_here(key, owner); }) {}
 
-bool SegmentDirectory::find_here(std::uint64_t key, ProcessId* owner) const { return find_alias(segment_, key, owner); }
+bool SegmentDirectory::find_here(std::uint64_t key, NameOwner* owner) const { return find_alias(segment_, key, owner); }
 
 /// From the first claim on other nodes may ask.
 void SegmentDirectory::listen() {
@@ -88,7 +88,7 @@ bool SegmentDirectory::is_visited(std::uint64_t key) {
   return false;
 }
 
-FindResult SegmentDirectory::find(std::uint64_t key, ProcessId* owner) {
+FindResult SegmentDirectory::find(std::uint64_t key, NameOwner* owner) {
   const std::uint32_t nid = map_.nid_at(coordinates_of(key));
   if (nid == 0 || nid == map_.own_nid() || fabric_ == nullptr) {
     return find_here(key, owner) ? FindResult::kFound : FindResult::kNobody;

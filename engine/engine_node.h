@@ -28,13 +28,13 @@ class SegmentDirectory final : public NodeDirectory {
   SegmentDirectory(ProcessSegment& segment, NodeMap map, SocketKeeper* fabric, const DirectoryOptions& options);
   ClaimResult claim(std::uint64_t key) override;
   void release(std::uint64_t key) override;
-  FindResult find(std::uint64_t key, ProcessId* owner) override;
+  FindResult find(std::uint64_t key, NameOwner* owner) override;
   bool publish(const PublishedRegion& region) override;
   void withdraw(std::uint64_t key) override { withdraw_region(segment_.regions(), key); }
   bool is_visited(std::uint64_t key) override;
 
  private:
-  bool find_here(std::uint64_t key, ProcessId* owner) const;
+  bool find_here(std::uint64_t key, NameOwner* owner) const;
   void listen();
 
   ProcessSegment& segment_;

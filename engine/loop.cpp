@@ -102,13 +102,6 @@ int help_waiting_peers(const Core& core) {
   return 0;
 }
 
-/// What the dead have sent is taken before their death is acted upon.
-void receive_last_packets(Core& core) {
-  constexpr int kMostCycles = 1024;
-  for (int i = 0; i < kMostCycles && receive_packets(core) > 0; ++i) {
-  }
-}
-
 /// @return number of sources closed
 int close_sources(Core& core) {
   int closed = 0;
@@ -131,6 +124,13 @@ void lose_lost_peers(Core& core) {
 
 }  // namespace
 
+/// What the dead have sent is taken before their death is acted upon.
+void receive_arrived_on_duty(Core& core) {
+  constexpr int kMostCycles = 1024;
+  for (int i = 0; i < kMostCycles && receive_packets(core) > 0; ++i) {
+  }
+}
+
 int run_cycle_on_duty(Core& core) {
   int work = receive_packets(core);
   if (!core.awaited_peers.empty()) work += take_acknowledgements(core);
@@ -148,7 +148,7 @@ void run_timers_on_duty(Core& core) {
   // Not only those that this check has found: a wire looks after the dead at other times, too.
   const auto lost = [](const auto& entry) { return is_lost(*entry.second); };
   if (std::any_of(core.peers.begin(), core.peers.end(), lost)) {
-    receive_last_packets(core);
+    receive_arrived_on_duty(core);
     lose_lost_peers(core);
   }
   close_idle_lanes_on_duty(core);

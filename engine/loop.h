@@ -12,6 +12,9 @@ int run_cycle_on_duty(Core& core);
 /// Looks after the dead and the late. To be called about every PORTOFU_PEER_CHECK_MS while `needs_timers_on_duty`.
 void run_timers_on_duty(Core& core);
 
+/// Core::receive_arrived of an engine: takes all packets that have arrived, and does nothing else.
+void receive_arrived_on_duty(Core& core);
+
 /// Whether somebody's death or silence would have to be noticed.
 bool needs_timers_on_duty(const Core& core);
 

@@ -41,6 +41,8 @@ struct Core {
   std::uint32_t burst = 1;    ///< Packets that the next cycle may take before it ends at what it has found.
   Clock clock = nullptr;
   void* clock_context = nullptr;
+  /// Takes all packets that have arrived; nullptr: nobody polls the wires. Not while a packet is in hand.
+  void (*receive_arrived)(Core&) = nullptr;
   std::array<std::unique_ptr<Interface>, kInterfaceCount> interfaces;  ///< nullptr: not open.
   OutstandingTable outstanding;
   FiredOperations fired;                                           ///< Started one by one by the loop.

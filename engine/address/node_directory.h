@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
+#include "engine/segment/names_word.h"
 #include "engine/segment/region_table.h"
-#include "engine/topology/process_id.h"
 
 namespace portofu {
 
@@ -39,7 +39,7 @@ class NodeDirectory {
   virtual bool is_visited(std::uint64_t /*key*/) { return false; }
 
   /// @param owner  set if it is found
-  virtual FindResult find(std::uint64_t key, ProcessId* owner) = 0;
+  virtual FindResult find(std::uint64_t key, NameOwner* owner) = 0;
 };
 
 }  // namespace portofu

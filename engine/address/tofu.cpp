@@ -52,14 +52,14 @@ void Tofu::release_gate(std::uint64_t id) {
   if (directory != nullptr) directory->release(claim_key(id));
 }
 
-bool Tofu::recall_owner(std::uint64_t id, ProcessId* owner) const {
+bool Tofu::recall_owner(std::uint64_t id, NameOwner* owner) const {
   const auto found = owners_.find(claim_key(id));
   if (found == owners_.end()) return false;
   *owner = found->second;
   return true;
 }
 
-FindResult Tofu::ask_owner(std::uint64_t id, ProcessId* owner) {
+FindResult Tofu::ask_owner(std::uint64_t id, NameOwner* owner) {
   if (directory == nullptr) return FindResult::kNobody;
   near_owners_ = {};
   const FindResult found = directory->find(claim_key(id), owner);

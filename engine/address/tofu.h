@@ -125,20 +125,28 @@ class Tofu {
     }
   }
 
-  /// Who owns a queue or gate, from memory; or asked anew, which may have to be repeated.
-  bool recall_owner(std::uint64_t id, ProcessId* owner) const;
-  FindResult ask_owner(std::uint64_t id, ProcessId* owner);
+  /// Who owns a queue or gate, from memory, which is good while the names word of that process has not moved; or asked
+  /// anew, which may have to be repeated.
+  bool recall_owner(std::uint64_t id, NameOwner* owner) const;
+  FindResult ask_owner(std::uint64_t id, NameOwner* owner);
   void forget_owner(std::uint64_t id) {
     owners_.erase(claim_key(id));
     near_owners_ = {};
   }
 
-  /// The other process that was found to own this very id, if nothing has been learnt of owners since; else nullptr.
-  Peer* near_owner(std::uint64_t id) const {
+  /// The other process that was found to own an id, while its names word was that.
+  struct NearOwner {
+    std::uint64_t id = 0;  ///< 0: none.
+    Peer* peer = nullptr;
+    std::uint64_t names = 0;
+  };
+
+  /// Of this very id, if nothing has been learnt of owners since; else nullptr.
+  const NearOwner* near_owner(std::uint64_t id) const {
     const NearOwner& near = near_owners_[near_owner_place(id)];
-    return near.id == id ? near.peer : nullptr;
+    return near.id == id && near.peer != nullptr ? &near : nullptr;
   }
-  void keep_near_owner(std::uint64_t id, Peer& peer) { near_owners_[near_owner_place(id)] = {id, &peer}; }
+  void keep_near_owner(const NearOwner& near) { near_owners_[near_owner_place(near.id)] = near; }
 
   static constexpr std::uint32_t kMaxVcqs = 1u << 16;
 
@@ -165,17 +173,13 @@ class Tofu {
   static std::size_t near_place(std::uint32_t number) { return (number >> 20 & 7) << 3 | (number >> 8 & 7); }
   ControlQueue* look_up_queue(std::uint32_t number);
 
-  struct NearOwner {
-    std::uint64_t id = 0;  ///< 0: none.
-    Peer* peer = nullptr;
-  };
   static std::size_t near_owner_place(std::uint64_t id) { return (id ^ id >> 8 ^ id >> 20 ^ id >> 36) % kNearOwners; }
 
   std::uint32_t components_;
   std::unordered_map<std::uint32_t, std::unique_ptr<ControlQueue>> queues_;  ///< By queue number without component.
   std::array<ControlQueue*, kNearQueues> near_queues_{};  ///< Some of them, each in its place; nullptr: none yet.
   std::unordered_map<std::uint32_t, std::unique_ptr<BarrierGate>> gates_;  ///< By queue number.
-  std::unordered_map<std::uint64_t, ProcessId> owners_;                    ///< By claim key; may be out of date.
+  std::unordered_map<std::uint64_t, NameOwner> owners_;                    ///< By claim key; may be out of date.
   std::array<NearOwner, kNearOwners> near_owners_{};  ///< Some of them, by whole id; no process of our own.
   std::vector<VirtualControlQueue*> by_handle_;
   std::uint32_t handles_given_ = 0;

@@ -26,6 +26,13 @@ Reach ensure_connected(Core& core, Peer& peer) {
   return Reach::kNever;
 }
 
+void follow_name(Core& core, Peer& peer) {
+  if (peer.wire->leads_to_name(*peer.link)) return;
+  if (core.receive_arrived != nullptr) core.receive_arrived(core);
+  // What arrived may have been news of the next process, which has made the link anew.
+  if (peer.link != nullptr && peer.link->lost) lose_peer(core, peer);
+}
+
 void lose_peer(Core& core, Peer& peer) {
   if (peer.state == PeerState::kConnected) {
     finish_taken(core, peer);  // What it read before it was gone has been sent.

@@ -14,6 +14,14 @@ enum class Reach : std::uint8_t {
 
 Reach ensure_connected(Core& core, Peer& peer);
 
+/// Before something is sent that must reach who has the peer's PID now: if the link leads to an earlier process, or to
+/// none, what that one has sent is taken, and it is lost. Not while a packet is in hand. On duty.
+void follow_name(Core& core, Peer& peer);
+inline void follow_moved_name(Core& core, Peer& peer) {
+  if (peer.link != nullptr && peer.link->may_have_moved()) [[unlikely]]
+    follow_name(core, peer);
+}
+
 /// The peer can no longer be reached: gives the link back, ends with PTL_NI_UNDELIVERABLE what it should have answered
 /// and what should still have gone there, and drops our answers to it. A later operation connects anew.
 void lose_peer(Core& core, Peer& peer);

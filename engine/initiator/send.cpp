@@ -229,6 +229,7 @@ void start_transfer(Core& core, Interface& ni, const Descriptor& d) {
   const ProcessId* target = target_of(ni, d);
   if (target == nullptr) return report_not_started(core, ni, d, NiFail::kUndeliverable);
   Peer& peer = core.peer(*target);
+  follow_moved_name(core, peer);
   const Reach reach = peer.state == PeerState::kConnected ? Reach::kNow : ensure_connected(core, peer);
   MemoryDescriptor* md = hold_memory(ni, d);
   if (md == nullptr) return;
@@ -277,6 +278,7 @@ bool send_at_once(Core& core, Interface& ni, MemoryDescriptor& md, const Descrip
   if (peer.state != PeerState::kConnected) return false;
   MemoryDescriptor* reply_md = reply_memory(ni, md, d);
   if (peer.published != nullptr && use_published(core, ni, peer, md, reply_md, d)) return true;
+  if (peer.link->may_have_moved()) return false;
   const bool is_get = d.kind == DescriptorKind::kGet;
   const std::uint64_t bytes = is_get ? 0 : d.length;
   if (bytes > kInlineBytes || d.operand_bytes != 0 || !peer.requests.empty()) return false;

@@ -16,8 +16,23 @@ bool is_reached(const Peer& peer) {
   return peer.state == PeerState::kConnecting || (peer.state == PeerState::kConnected && !peer.link->lost);
 }
 
-/// The same without what is near.
-FindResult look_up_owner(Core& core, std::uint64_t id, Peer** peer) {
+/// Whether the process has the name still that it had when its names word was this.
+bool has_name_still(const Peer& peer, std::uint64_t names) {
+  return is_reached(peer) && (peer.link == nullptr || peer.link->names_now() == names);
+}
+
+/// Nobody has the name now. Who had it last, if there is a link to it, answers for that itself: a process that has given
+/// it up refuses, in order with what was sent before; and the death of one is told by the loss of its link, to all who
+/// have to do with it (fail_barriers_with), before anything fails because of it.
+/// @return whether there is such a process
+bool find_last_owner(Core& core, std::uint64_t id, NameOwner* owner) {
+  if (!core.tofu->recall_owner(id, owner) || *owner == core.self) return false;
+  owner->names = kNamesMoving;
+  return core.peer(*owner).state != PeerState::kUnconnected;
+}
+
+/// The same as find_owner without what is near.
+FindResult look_up_owner(Core& core, std::uint64_t id, Peer** peer, std::uint64_t* names) {
   if (is_of_node(id, core.tofu->coordinates)) {
     const std::uint32_t number = queue_number(id);
     const bool own =
@@ -29,13 +44,13 @@ FindResult look_up_owner(Core& core, std::uint64_t id, Peer** peer) {
   }
   // Behind those that wait already.
   if (is_asking_on_duty(core) && core.tofu->ownerless.contains(claim_key(id))) return FindResult::kLater;
-  ProcessId owner;
-  if (core.tofu->recall_owner(id, &owner) && !(owner == core.self)) {
-    *peer = &core.peer(owner);
-    if (is_reached(**peer)) return FindResult::kFound;
-  }
-  const FindResult found = core.tofu->ask_owner(id, &owner);
+  NameOwner owner;
+  const bool known = core.tofu->recall_owner(id, &owner) && !(owner == core.self);
+  FindResult found = FindResult::kFound;
+  if (!known || !has_name_still(core.peer(owner), owner.names)) found = core.tofu->ask_owner(id, &owner);
+  if (found == FindResult::kNobody && find_last_owner(core, id, &owner)) found = FindResult::kFound;
   *peer = found == FindResult::kFound ? &core.peer(owner) : nullptr;
+  *names = owner.names;
   return found;
 }
 
@@ -43,16 +58,20 @@ FindResult look_up_owner(Core& core, std::uint64_t id, Peer** peer) {
 
 FindResult find_owner(Core& core, std::uint64_t id, Peer** peer) {
   if (!is_asking_on_duty(core)) [[likely]] {
-    *peer = core.tofu->near_owner(id);
-    if (*peer != nullptr && is_reached(**peer)) return FindResult::kFound;
+    const Tofu::NearOwner* const near = core.tofu->near_owner(id);
+    if (near != nullptr && has_name_still(*near->peer, near->names)) {
+      *peer = near->peer;
+      return FindResult::kFound;
+    }
   }
-  const FindResult found = look_up_owner(core, id, peer);
-  if (found == FindResult::kFound && !((*peer)->id == core.self)) core.tofu->keep_near_owner(id, **peer);
+  std::uint64_t names = 0;
+  const FindResult found = look_up_owner(core, id, peer, &names);
+  if (found == FindResult::kFound && !((*peer)->id == core.self)) core.tofu->keep_near_owner({id, *peer, names});
   return found;
 }
 
 void learn_owner(Core& core, std::uint64_t id) {
-  ProcessId owner;
+  NameOwner owner;
   if (core.tofu->ask_owner(id, &owner) == FindResult::kLater) core.tofu->ownerless.try_emplace(claim_key(id));
 }
 
@@ -71,8 +90,9 @@ int advance_ownerless(Core& core) {
   };
   std::deque<Answered> answered;
   for (auto next = tofu.ownerless.begin(); next != tofu.ownerless.end();) {
-    ProcessId owner;
-    const FindResult found = tofu.ask_owner(next->first, &owner);
+    NameOwner owner;
+    FindResult found = tofu.ask_owner(next->first, &owner);
+    if (found == FindResult::kNobody && find_last_owner(core, next->first, &owner)) found = FindResult::kFound;
     if (found == FindResult::kLater) {
       ++next;
       continue;

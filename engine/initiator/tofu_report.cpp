@@ -82,8 +82,11 @@ void report_tofu_answer(Core& core, const OutstandingOperation& operation) {
 }
 
 void receive_tofu_fault(Core& core, const Peer&, const PacketHeader& header) {
-  VirtualControlQueue* vcq = core.tofu != nullptr ? core.tofu->vcq_of_number(header.initiator_rank) : nullptr;
-  if (vcq == nullptr || header.ni_fail_type == 0) return core.counters.add(Counter::kPacketsRefusedMalformed);
+  // By handle: its number may be that of a later VCQ by now, which has not put anything.
+  VirtualControlQueue* vcq = core.tofu != nullptr ? core.tofu->vcq(static_cast<Handle>(header.match_bits)) : nullptr;
+  const bool is_ours =
+      vcq != nullptr && vcq->handle == header.match_bits && queue_number(vcq->id) == header.initiator_rank;
+  if (!is_ours || header.ni_fail_type == 0) return core.counters.add(Counter::kPacketsRefusedMalformed);
   Notice notice;
   notice.fail = static_cast<NiFail>(header.ni_fail_type);
   notice.vcq_id = header.hdr_data;

@@ -81,7 +81,7 @@ std::uint32_t operand_length(const TofuSending& s) { return compares(s.descripto
   header.atomic_operation = d.atomic_operation;
   header.atomic_type = d.atomic_type;
   header.operation_id = s.progress.operation_id;
-  header.match_bits = d.kind == DescriptorKind::kTofuGet ? d.local_offset : 0;
+  header.match_bits = d.kind == DescriptorKind::kTofuGet ? d.local_offset : d.md_handle;
   header.hdr_data = s.vcq != nullptr ? s.vcq->id : d.hdr_data;
   header.remote_offset = d.remote_offset;
   header.length = d.length;
@@ -230,6 +230,7 @@ void send_to_owner(Core& core, Peer* peer, VirtualControlQueue& vcq, const Descr
   const RegisteredRegion* local = d.kind == DescriptorKind::kTofuPut ? find_local(core, vcq, d, &fail) : nullptr;
   const TofuSending sending{core, *peer, d, &vcq, progress, local};
   if (fail != NiFail::kOk) return abandon(sending, fail);
+  follow_moved_name(core, *peer);
   const Reach reach = ensure_connected(core, *peer);
   if (reach == Reach::kNever) return abandon(sending, NiFail::kUndeliverable);
   count_request(core, d.kind);
@@ -255,6 +256,7 @@ std::unique_ptr<std::byte[]> copy_of(const GateValue& value) {
 bool send_gate_to_owner(Core& core, Peer* peer, const Descriptor& d, const GateValue* value,
                         std::unique_ptr<std::byte[]> waited) {
   if (peer == nullptr) return false;
+  follow_moved_name(core, *peer);
   const Reach reach = ensure_connected(core, *peer);
   if (reach == Reach::kNever) return false;
   SendProgress progress;

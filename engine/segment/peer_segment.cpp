@@ -3,6 +3,7 @@
 #include "engine/segment/peer_segment.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -127,6 +128,13 @@ bool PeerSegment::check_alive() {
   remove_if_dead(path_);
   if (heap_id != 0) remove_if_dead(heap_path(directory_, heap_id));
   return false;
+}
+
+bool PeerSegment::has_name() const {
+  struct stat opened {};
+  struct stat named {};
+  if (fstat(file_->fd(), &opened) != 0) return false;
+  return lstat(path_.c_str(), &named) == 0 && named.st_ino == opened.st_ino && named.st_dev == opened.st_dev;
 }
 
 bool process_is_gone(const std::string& directory, ProcessId id, std::uint64_t incarnation) {

@@ -66,6 +66,9 @@ class PeerSegment {
   /// Outcome of the last check_alive.
   bool is_dead() const { return dead_; }
 
+  /// Whether the name of the PID still leads to this segment, and not to that of a later process, or nowhere.
+  bool has_name() const;
+
  private:
   explicit PeerSegment(const SegmentDescriptorShared& descriptor);
 

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "engine/queue/assert.h"
+#include "engine/segment/names_word.h"
 #include "engine/segment/own_segments.h"
 #include "engine/segment/segment_creation.h"
 #include "engine/segment/shared_heap.h"
@@ -38,10 +39,17 @@ ProcessSegment::~ProcessSegment() {
   if (!in_owner_process()) return;
   const OwnSegmentsLock lock;
   // The name first: as long as the file is locked, whoever opens the name knows that it must not remove it.
-  for (const std::string& alias : aliases_) ::unlink(alias.c_str());
-  if (!path_.empty()) ::unlink(path_.c_str());
+  if (!path_.empty()) remove_names();
   remove_own_segment(file_.get());
   if (file_ != nullptr) file_->end_life();
+}
+
+/// Peers may still map the segment, and use what it lists.
+void ProcessSegment::remove_names() {
+  const NamesChange change(doorbell().names);
+  withdraw_all_regions(regions());
+  for (const std::string& alias : aliases_) ::unlink(alias.c_str());
+  ::unlink(path_.c_str());
 }
 
 SegmentControlShared& ProcessSegment::control() {

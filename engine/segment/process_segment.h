@@ -94,6 +94,7 @@ class ProcessSegment {
 
  private:
   ProcessSegment() = default;
+  void remove_names();
 
   std::string directory_;
   std::string path_;                      ///< Name of the file, removed at the end.

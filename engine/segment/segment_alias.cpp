@@ -17,14 +17,19 @@ namespace {
 constexpr const char* kAliasMark = "at-";
 
 /// Reads whose segment a file is. @return false if it is not a living one of ours
-bool read_owner(const SegmentFile& file, std::uint32_t job_key, ProcessId* owner) {
+bool read_owner(const SegmentFile& file, const std::string& path, std::uint32_t job_key, NameOwner* owner) {
   struct stat status {};
+  struct stat named {};
   if (fstat(file.fd(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_uid != geteuid()) return false;
   SegmentDescriptorShared descriptor{};
   if (pread(file.fd(), &descriptor, sizeof descriptor, 0) != static_cast<ssize_t>(sizeof descriptor)) return false;
   if (!is_sound(descriptor, static_cast<std::uint64_t>(status.st_size)) || descriptor.job_key != job_key) return false;
-  *owner = {descriptor.nid, descriptor.pid};
-  return file.is_alive();
+  *owner = {{descriptor.nid, descriptor.pid}, read_names(file.fd())};
+  if (!file.is_alive()) return false;
+  // (N1) The word is that of a time at which this was its name.
+  const bool still = lstat(path.c_str(), &named) == 0 && named.st_ino == status.st_ino && named.st_dev == status.st_dev;
+  if (!still) owner->names = kNamesMoving;
+  return true;
 }
 
 }  // namespace
@@ -57,18 +62,19 @@ void release_alias(ProcessSegment& segment, std::uint64_t key) {
   const OwnSegmentsLock lock;
   const std::string path = alias_path(segment.directory(), segment.job_key(), key);
   if (!segment.drop_alias(path)) return;
+  const NamesChange change(segment.doorbell().names);
   ::unlink(path.c_str());
   remove_own_name(path);
 }
 
-bool find_alias(const ProcessSegment& own, std::uint64_t key, ProcessId* owner) {
+bool find_alias(const ProcessSegment& own, std::uint64_t key, NameOwner* owner) {
   const OwnSegmentsLock lock;
   const std::string path = alias_path(own.directory(), own.job_key(), key);
-  if (const auto file = find_own_segment(path)) return read_owner(*file, own.job_key(), owner);
+  if (const auto file = find_own_segment(path)) return read_owner(*file, path, own.job_key(), owner);
   const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd < 0) return false;
   const SegmentFile file(fd, FileOwner::kOtherProcess);
-  return read_owner(file, own.job_key(), owner);
+  return read_owner(file, path, own.job_key(), owner);
 }
 
 }  // namespace portofu

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "engine/segment/names_word.h"
 #include "engine/segment/process_segment.h"
 
 namespace portofu {
@@ -22,7 +23,8 @@ bool is_alias_name(const std::string& name);
 AliasResult claim_alias(ProcessSegment& segment, std::uint64_t key);
 void release_alias(ProcessSegment& segment, std::uint64_t key);
 
+/// @param owner  set, with the names word that its segment had while it had this name
 /// @return false if no living process has claimed the key
-bool find_alias(const ProcessSegment& own, std::uint64_t key, ProcessId* owner);
+bool find_alias(const ProcessSegment& own, std::uint64_t key, NameOwner* owner);
 
 }  // namespace portofu

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "engine/observe/counters.h"
+#include "engine/segment/names_word.h"
 #include "engine/segment/own_segments.h"
 
 namespace portofu {
@@ -134,6 +135,7 @@ bool SegmentCreation::fill_descriptor() {
   descriptor->segment_bytes = segment_->layout_.segment_bytes();
   segment_->descriptor_.incarnation = descriptor->incarnation;  // Before anybody can look for it there.
   descriptor->probe_address = reinterpret_cast<std::uint64_t>(&segment_->descriptor_.incarnation);
+  segment_->doorbell().names.store(first_names(descriptor->incarnation), std::memory_order_relaxed);
   return true;
 }
 

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "engine/segment/names_word.h"
 #include "engine/segment/own_segments.h"
 
 namespace portofu {
@@ -89,6 +90,7 @@ bool remove_if_dead(const std::string& path) {
   if (!file.lock()) return false;
   // Somebody may have taken the name over between our open and our lock.
   if (lstat(path.c_str(), &named) != 0 || named.st_ino != opened.st_ino || named.st_dev != opened.st_dev) return false;
+  const DeadNamesChange change(fd);
   return ::unlink(path.c_str()) == 0;
 }
 

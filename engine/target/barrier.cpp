@@ -148,8 +148,11 @@ void fail_barriers_with(Core& core, ProcessId process) {
   if (core.tofu == nullptr) return;
   core.tofu->for_each_gate([&](BarrierGate& gate) {
     for (const std::uint64_t other : {gate.remote_source, gate.remote_target}) {
-      ProcessId owner;
+      NameOwner owner;
       if (!core.tofu->recall_owner(other, &owner) || !(owner == process)) continue;
+      // Another process of our node may have the gate by now.
+      const bool is_near = is_of_node(other, core.tofu->coordinates);
+      if (is_near && core.tofu->ask_owner(other, &owner) == FindResult::kFound && !(owner == process)) continue;
       gate.peer_lost = true;
       if (other != gate.remote_source) continue;
       gate.source_lost = true;

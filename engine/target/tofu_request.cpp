@@ -57,6 +57,7 @@ void tell(Core& core, Peer& peer, const PacketHeader& header, NiFail fail) {
   PacketHeader fault = stamped_header(core, PacketType::kTofuFault);
   fault.ni_fail_type = static_cast<std::uint8_t>(fail);
   fault.pt_index = header.pt_index & 0xff;
+  fault.match_bits = header.match_bits;
   fault.initiator_rank = queue_number(header.hdr_data);
   fault.hdr_data = make_tofu_id(TofuIdKind::kVcq, core.tofu != nullptr ? core.tofu->coordinates : Coordinates{},
                                 header.initiator_rank & 0x0fffffff);

@@ -26,10 +26,12 @@ enum class PacketType : std::uint8_t {
 
   // uTofu. `initiator_rank` is the queue number of the VCQ or gate that is meant, `hdr_data` the id of the sending one,
   // `pt_index` the lower 16 bits of Descriptor::hdr_data, `remote_offset` a STADD.
-  kTofuPut = 8,     ///< Request: store payload; answered on success only if wanted, on failure always.
+  kTofuPut = 8,     ///< Request: store payload; answered on success only if wanted, on failure always. `match_bits` is
+                    ///< the handle of the sending VCQ, for the answer.
   kTofuGet = 9,     ///< Request: read `length` bytes; `match_bits` is the initiator's STADD; always answered.
   kTofuArmw = 10,   ///< Request: payload is the value, or the operand (kOperandBytes) and the value; always answered.
-  kTofuFault = 11,  ///< A put that wanted no answer failed (`ni_fail_type`); `remote_offset` is the end of its range.
+  kTofuFault = 11,  ///< A put that wanted no answer failed (`ni_fail_type`); `remote_offset` is the end of its range,
+                    ///< `match_bits` is as in the put.
   kTofuGate = 12,   ///< One packet of a barrier; payload is the part of a GateValue that is used.
 };
 

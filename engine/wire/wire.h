@@ -32,6 +32,16 @@ struct Link {
   bool streaming = false;
   /// Set by the engine while its threads may write into the peer's memory without the duty.
   LaneState* lane = nullptr;
+  /// Names word of the peer (engine/segment/names_word.h); nullptr: it has none that can be seen from here.
+  const std::atomic<std::uint64_t>* names = nullptr;
+  std::uint64_t seen_names = 0;  ///< What it was when the link was found to lead to who has the peer's PID.
+
+  std::uint64_t names_now() const {
+    return names != nullptr ? names->load(std::memory_order_acquire) : 0;  // (N1)
+  }
+
+  /// Whether the PID may be another process's by now. @see Wire::leads_to_name
+  bool may_have_moved() const { return lost || names_now() != seen_names; }
 
   /// Nobody may use it any more.
   void close_lane() {
@@ -117,6 +127,9 @@ class Wire {
 
   /// Gives the link back. Packets already published are still delivered if the peer lives.
   virtual void disconnect(Link* link) = 0;
+
+  /// Looks whether the link, which may have moved, leads to who has the PID of the peer now; if not, it is lost.
+  virtual bool leads_to_name(Link& link) { return !link.lost; }
 
   /// No link to the peer could be made in time, and what it waits for from us was dropped. A wire on which it may live
   /// all the same makes it lose its link to us.

@@ -21,7 +21,7 @@ class FuzzDirectory final : public NodeDirectory {
  public:
   ClaimResult claim(std::uint64_t) override { return ClaimResult::kClaimed; }
   void release(std::uint64_t) override {}
-  FindResult find(std::uint64_t key, ProcessId* owner) override {
+  FindResult find(std::uint64_t key, NameOwner* owner) override {
     *owner = {1, 1 + tni_of(key)};
     return tni_of(key) < 3 ? FindResult::kFound : FindResult::kNobody;
   }

@@ -135,6 +135,8 @@ void ReceiveWorld::receive_tofu_fault() {
   PacketHeader header = request_header(PacketType::kTofuFault);
   header.ni_fail_type = static_cast<std::uint8_t>(input_.below(kTofuNiFailCount));
   header.initiator_rank = queue_number(any_vcq_id());
+  const VirtualControlQueue* vcq = core_.tofu->vcq_of_number(header.initiator_rank);
+  header.match_bits = vcq != nullptr ? vcq->handle : 0;
   header.hdr_data = any_vcq_id();
   header.payload_bytes = 0;
   spoil(header);
@@ -230,7 +232,7 @@ void ReceiveWorld::configure_gates() {
     one.remote_source = with_peers ? gate_id(1 + index, 0) : gate_id(0, other);
     one.remote_target = with_peers ? gate_id(2 - index, 0) : gate_id(0, other);
     one.configured = true;
-    ProcessId owner;
+    NameOwner owner;
     if (with_peers) {
       core_.tofu->ask_owner(one.remote_source, &owner);
       core_.tofu->ask_owner(one.remote_target, &owner);

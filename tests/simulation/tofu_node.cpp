@@ -14,10 +14,10 @@ ClaimResult TableDirectory::claim(std::uint64_t key) {
 
 void TableDirectory::release(std::uint64_t key) { claims_.erase(key); }
 
-FindResult TableDirectory::find(std::uint64_t key, ProcessId* owner) {
+FindResult TableDirectory::find(std::uint64_t key, NameOwner* owner) {
   const auto found = claims_.find(key);
   if (found == claims_.end()) return FindResult::kNobody;
-  *owner = found->second;
+  *owner = {found->second};
   return FindResult::kFound;
 }
 

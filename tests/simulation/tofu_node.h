@@ -22,7 +22,7 @@ class TableDirectory final : public NodeDirectory {
   TableDirectory(TofuClaims& claims, ProcessId self) : claims_(claims), self_(self) {}
   ClaimResult claim(std::uint64_t key) override;
   void release(std::uint64_t key) override;
-  FindResult find(std::uint64_t key, ProcessId* owner) override;
+  FindResult find(std::uint64_t key, NameOwner* owner) override;
 
  private:
   TofuClaims& claims_;

@@ -77,7 +77,7 @@ TEST(EngineNode, Directory__claims_finds_and_releases_for_its_process) {
   ASSERT_NE(mine, nullptr);
   ASSERT_NE(other, nullptr);
   const std::uint64_t key = 0x5aa'0000'0000 + mine->segment->id().pid;
-  ProcessId owner;
+  NameOwner owner;
   EXPECT_EQ(other->directory->find(key, &owner), FindResult::kNobody);
   EXPECT_EQ(mine->directory->claim(key), ClaimResult::kClaimed);
   EXPECT_EQ(other->directory->claim(key), ClaimResult::kTaken);

@@ -111,7 +111,7 @@ struct DirectorySocket::Question {
            ::send(fd, &message, sizeof message, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof message);
   }
 
-  AskResult look(DirectorySocket& asker, ProcessId* owner) const {
+  AskResult look(DirectorySocket& asker, NameOwner* owner) const {
     for (const int fd : sockets) {
       const AskResult result = take(fd, asker, owner);
       if (result != AskResult::kAsking) return result;
@@ -120,7 +120,7 @@ struct DirectorySocket::Question {
   }
 
   /// Takes one message, if there is one.
-  AskResult take(int fd, DirectorySocket& asker, ProcessId* owner) const {
+  AskResult take(int fd, DirectorySocket& asker, NameOwner* owner) const {
     DirectoryMessage answer;
     sockaddr_in from;
     if (!receive_message(fd, &answer, &from)) {
@@ -157,7 +157,7 @@ void DirectorySocket::serve() {
   sockaddr_in from;
   for (int i = 0; fd_ >= 0 && i < kMostAnswers && receive_message(fd_, &message, &from); ++i) {
     if (!accept(message, is_question(message), options_, counters_)) continue;
-    ProcessId owner;
+    NameOwner owner;
     const bool found = find_(message.key, &owner) && owner.nid == options_.nid;
     message.kind = found ? DirectoryKind::kFound : DirectoryKind::kNobody;
     message.pid = found ? owner.pid : 0;
@@ -165,7 +165,7 @@ void DirectorySocket::serve() {
   }
 }
 
-AskResult DirectorySocket::ask(std::uint32_t nid, std::uint64_t key, ProcessId* owner) {
+AskResult DirectorySocket::ask(std::uint32_t nid, std::uint64_t key, NameOwner* owner) {
   auto found = questions_.find({nid, key});
   if (found == questions_.end()) {
     if (questions_.size() >= kMostQuestions) return AskResult::kAsking;

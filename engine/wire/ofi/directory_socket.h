@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "engine/observe/counters.h"
-#include "engine/topology/process_id.h"
+#include "engine/segment/names_word.h"
 
 namespace portofu {
 
@@ -35,7 +35,7 @@ enum class AskResult : std::uint8_t {
 class DirectorySocket {
  public:
   /// Answers from what this process can see. @return false if no process of this node has the key
-  using Find = std::function<bool(std::uint64_t key, ProcessId* owner)>;
+  using Find = std::function<bool(std::uint64_t key, NameOwner* owner)>;
 
   DirectorySocket(const DirectoryOptions& options, Counters counters, Find find);
   ~DirectorySocket();
@@ -53,7 +53,7 @@ class DirectorySocket {
 
   /// Asks a node, or looks whether it has answered; never waits. Whoever has begun to ask goes on until the result is
   /// another one than kAsking.
-  AskResult ask(std::uint32_t nid, std::uint64_t key, ProcessId* owner);
+  AskResult ask(std::uint32_t nid, std::uint64_t key, NameOwner* owner);
   bool is_asking(std::uint32_t nid, std::uint64_t key) const { return questions_.contains({nid, key}); }
 
   /// The port for those who configured none: between 20000 and 29999, by user and job.

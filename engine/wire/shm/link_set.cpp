@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "engine/segment/names_word.h"
 #include "engine/segment/own_segments.h"
 #include "engine/segment/shared_heap.h"
 #include "engine/topology/tofu_id.h"
@@ -82,6 +83,8 @@ ConnectResult LinkSet::open_link(std::shared_ptr<PeerSegment> segment, Link** li
   made->producer = CellProducer<PacketHeader>(
       RingView(ring.at(segment->layout().ring_start(claim.slot_index)), segment->layout().ring));
   made->doorbell = &segment->control().doorbell;
+  made->names = &made->doorbell->names;
+  made->seen_names = kNamesMoving;  // It is looked at when the link is used.
   made->direct = direct_ && segment->memory().is_reachable();
   made->segment = std::move(segment);
   made->ring = std::move(ring);
@@ -89,6 +92,17 @@ ConnectResult LinkSet::open_link(std::shared_ptr<PeerSegment> segment, Link** li
   *link = made.get();
   links_.push_back(std::move(made));
   return ConnectResult::kConnected;
+}
+
+bool LinkSet::leads_to_name(ShmLink& link) {
+  // Before the look at the name: a change after it moves the word once more.
+  const std::uint64_t names = link.names_now();
+  if (link.lost || !link.segment->check_alive() || !link.segment->has_name()) {
+    link.lost = true;
+    return false;
+  }
+  link.seen_names = names % 2 == 0 ? names : kNamesMoving;
+  return true;
 }
 
 void LinkSet::disconnect(ShmLink& link) {

@@ -61,6 +61,7 @@ class LinkSet {
 
   ConnectResult connect(ProcessId peer, Link** link);
   void disconnect(ShmLink& link);
+  static bool leads_to_name(ShmLink& link);
 
   std::byte* claim(ShmLink& link, std::uint32_t payload_bytes) {
     if (payload_bytes <= kInlineBytes && !link.lost) [[likely]] {

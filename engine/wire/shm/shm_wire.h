@@ -31,6 +31,7 @@ class ShmWire final : public Wire {
 
   ConnectResult connect(ProcessId peer, Link** link) override { return links_.connect(peer, link); }
   void disconnect(Link* link) override { links_.disconnect(static_cast<ShmLink&>(*link)); }
+  bool leads_to_name(Link& link) override { return LinkSet::leads_to_name(static_cast<ShmLink&>(link)); }
 
   std::byte* claim(Link& link, std::uint32_t payload_bytes) override {
     return links_.claim(static_cast<ShmLink&>(link), payload_bytes);

@@ -34,6 +34,7 @@ class ShuffleWire final : public Wire {
   std::uint32_t max_payload_bytes() const override { return inner_.max_payload_bytes(); }
   ConnectResult connect(ProcessId peer, Link** link) override { return inner_.connect(peer, link); }
   void disconnect(Link* link) override { inner_.disconnect(link); }
+  bool leads_to_name(Link& link) override { return inner_.leads_to_name(link); }
   void give_up(ProcessId peer) override { inner_.give_up(peer); }
   std::byte* claim(Link& link, std::uint32_t payload_bytes) override { return inner_.claim(link, payload_bytes); }
   std::byte* claim_answer(Link& link, std::uint32_t payload_bytes) override {

@@ -43,7 +43,7 @@ TEST_F(StaddTableTest, Region__is_found_by_every_stadd_in_it) {
 struct ToldDirectory final : NodeDirectory {
   ClaimResult claim(std::uint64_t) override { return ClaimResult::kClaimed; }
   void release(std::uint64_t) override {}
-  FindResult find(std::uint64_t, ProcessId*) override { return FindResult::kNobody; }
+  FindResult find(std::uint64_t, NameOwner*) override { return FindResult::kNobody; }
   bool publish(const PublishedRegion& region) override {
     regions[region.key] = region;
     return true;

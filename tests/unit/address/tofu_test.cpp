@@ -22,10 +22,10 @@ class FakeDirectory final : public NodeDirectory {
     return owners.emplace(key, ProcessId{1, 1}).second ? ClaimResult::kClaimed : ClaimResult::kTaken;
   }
   void release(std::uint64_t key) override { owners.erase(key); }
-  FindResult find(std::uint64_t key, ProcessId* owner) override {
+  FindResult find(std::uint64_t key, NameOwner* owner) override {
     ++asked;
     if (!owners.contains(key)) return FindResult::kNobody;
-    *owner = owners.at(key);
+    *owner = {owners.at(key)};
     return FindResult::kFound;
   }
 
@@ -81,12 +81,14 @@ TEST_F(TofuTest, Near_owner__is_forgotten_with_whatever_may_change_it) {
   const std::uint64_t gate = make_tofu_id(TofuIdKind::kVbg, kHere, make_queue_number(4, 20, 0));
   auto* const peer = reinterpret_cast<Peer*>(&tofu);  // Nobody looks at it.
   const auto keep = [&] {
-    tofu.keep_near_owner(id, *peer);
-    EXPECT_EQ(tofu.near_owner(id), peer);
+    tofu.keep_near_owner({id, peer, 6});
+    ASSERT_NE(tofu.near_owner(id), nullptr);
+    EXPECT_EQ(tofu.near_owner(id)->peer, peer);
+    EXPECT_EQ(tofu.near_owner(id)->names, 6u);
     EXPECT_EQ(tofu.near_owner(id + 1), nullptr) << "another component may have another owner to come";
   };
   EXPECT_EQ(tofu.near_owner(id), nullptr);
-  ProcessId owner;
+  NameOwner owner;
   const std::vector<std::function<void()>> changes{[&] { tofu.forget_owner(id); }, [&] { tofu.ask_owner(id, &owner); },
                                                    [&] { ASSERT_NE(tofu.claim_queue(2, 5, CqMode::kShared), nullptr); },
                                                    [&] { ASSERT_NE(tofu.claim_gate(gate), nullptr); }};
@@ -144,7 +146,7 @@ TEST_F(TofuTest, Gates__are_claimed_apart_from_queues) {
 
 TEST_F(TofuTest, Owner__is_asked_once_and_then_remembered_for_all_components_and_paths) {
   const std::uint64_t id = make_tofu_id(TofuIdKind::kVcq, {9, 9, 9, 0, 0, 0}, make_queue_number(1, 2, 3));
-  ProcessId owner;
+  NameOwner owner;
   EXPECT_FALSE(tofu.recall_owner(id, &owner));
   EXPECT_EQ(tofu.ask_owner(id, &owner), FindResult::kNobody);
   directory.owners[claim_key(id)] = {1, 7};
@@ -161,7 +163,7 @@ TEST_F(TofuTest, Owner__is_asked_once_and_then_remembered_for_all_components_and
 TEST(Tofu, Without_a_directory__everything_is_free_and_nobody_else_is_known) {
   Tofu alone(kHere, nullptr);
   EXPECT_NE(alone.claim_queue(0, 0, CqMode::kShared), nullptr);
-  ProcessId owner;
+  NameOwner owner;
   EXPECT_EQ(alone.ask_owner(make_tofu_id(TofuIdKind::kVcq, kHere, 0), &owner), FindResult::kNobody);
   alone.release_queue(0, 0);
 }

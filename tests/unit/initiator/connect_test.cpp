@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/initiator/send.h"
+#include "engine/loop.h"
 #include "engine/target/answer_out.h"
 #include "tests/unit/support/core_fixture.h"
 
@@ -179,6 +180,53 @@ TEST_F(ConnectTest, Lose__in_the_middle_of_a_reply) {
   EXPECT_EQ(md().pending, 0u);
   receive(data_header(kPacketBytes, kPacketBytes, kFlagAnswerStream));
   EXPECT_EQ(refused(), 1u);
+}
+
+TEST_F(ConnectTest, Names_that_have_moved__are_looked_at_once) {
+  std::atomic<std::uint64_t> names{2};
+  wire.names = &names;
+  start(DescriptorKind::kPut, 8);
+  names = 4;
+  start(DescriptorKind::kPut, 8);
+  EXPECT_FALSE(peer().link->may_have_moved());
+  start(DescriptorKind::kPut, 8);
+  EXPECT_EQ(wire.sent.size(), 3u);
+  EXPECT_EQ(wire.disconnect_count, 0) << "the PID was not among them";
+}
+
+// The next operation reaches who has the PID; what was under way to the one before ends.
+TEST_F(ConnectTest, PID_of_another_process__is_connected_anew_behind_what_the_first_has_sent) {
+  std::atomic<std::uint64_t> names{2};
+  wire.names = &names;
+  start(DescriptorKind::kPut, 8, AckRequest::kFull);
+  const std::uint32_t answered = next_sent().operation_id;
+  start(DescriptorKind::kPut, 8, AckRequest::kFull);
+  wire.sent.clear();
+  names = 4;
+  wire.other_has_name = true;
+  core.receive_arrived = [](Core& of) { run_cycle_on_duty(of); };
+  wire.arrive({kPeer, answer_header(answered, 8), {}});
+  start(DescriptorKind::kPut, 8, AckRequest::kFull);
+  EXPECT_EQ(wire.disconnect_count, 1);
+  EXPECT_EQ(wire.connect_count, 2);
+  ASSERT_EQ(wire.sent.size(), 1u);
+  std::vector<NiFail> acks;
+  for (int i = 0; i < 4; ++i) {
+    const Event event = next_event();
+    if (event.type == EventKind::kAck) acks.push_back(event.ni_fail_type);
+  }
+  EXPECT_THAT(acks, ElementsAre(NiFail::kOk, NiFail::kUndeliverable));
+  receive(answer_header(next_sent().operation_id, 8));
+  EXPECT_EQ(kinds().size(), 2u);
+}
+
+TEST_F(ConnectTest, Operation_behind_a_loss__reaches_the_next_life) {
+  start(DescriptorKind::kPut, 8);
+  wire.sent.clear();
+  wire.kill(kPeer);
+  start(DescriptorKind::kPut, 8);
+  EXPECT_EQ(wire.sent.size(), 1u);
+  EXPECT_EQ(counted(Counter::kPeersLost), 1u);
 }
 
 TEST_F(ConnectTest, Lose__leaves_other_peers_alone) {

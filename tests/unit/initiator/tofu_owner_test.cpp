@@ -24,11 +24,12 @@ constexpr std::uint64_t kRemoteGate = make_tofu_id(TofuIdKind::kVbg, kElsewhere,
 struct PlayedDirectory : NodeDirectory {
   ClaimResult claim(std::uint64_t) override { return ClaimResult::kClaimed; }
   void release(std::uint64_t) override {}
-  FindResult find(std::uint64_t, ProcessId* owner) override {
+  FindResult find(std::uint64_t, NameOwner* owner) override {
     ++asked;
-    *owner = {0x0a000001, 2};
+    *owner = now;
     return result;
   }
+  NameOwner now{{0x0a000001, 2}, 0};
   FindResult result = FindResult::kLater;
   int asked = 0;
 };
@@ -127,6 +128,89 @@ TEST_F(TofuOwnerTest, Owner_that_was_found__is_asked_for_again_when_it_is_lost) 
   put(3, kRemoteVcq, kTofuLocalNotice);
   EXPECT_EQ(directory.asked, 2);
   EXPECT_EQ(notices(), (std::vector<NiFail>{NiFail::kUndeliverable}));
+}
+
+/// A number that goes from one living process to another.
+TEST_F(TofuOwnerTest, Owner_whose_names_have_moved__is_asked_for_again) {
+  std::atomic<std::uint64_t> names{2};
+  wire.names = &names;
+  directory.result = FindResult::kFound;
+  directory.now = {kPeer, 2};
+  put(1);
+  put(2);
+  EXPECT_EQ(directory.asked, 1);
+  names = 4;
+  directory.now = {kPeer, 4};
+  put(3);
+  EXPECT_EQ(directory.asked, 2) << "another name of it";
+  put(4);
+  EXPECT_EQ(directory.asked, 2);
+  names = 6;
+  directory.now = {kOther, 4};
+  put(5);
+  EXPECT_EQ(directory.asked, 3);
+  std::vector<std::uint32_t> pids;
+  for (const FakePacket& packet : wire.sent) pids.push_back(packet.process.pid);
+  EXPECT_EQ(pids, (std::vector<std::uint32_t>{2, 2, 2, 2, 3}));
+}
+
+TEST_F(TofuOwnerTest, Answer_that_is_not_to_be_remembered__is_asked_for_each_time) {
+  std::atomic<std::uint64_t> names{3};
+  wire.names = &names;
+  directory.result = FindResult::kFound;
+  directory.now = {kPeer, kNamesMoving};
+  put(1);
+  put(2);
+  EXPECT_EQ(directory.asked, 2);
+  EXPECT_EQ(sent_numbers(), (std::vector<std::uint64_t>{1, 2}));
+}
+
+// It refuses, behind what was sent before.
+TEST_F(TofuOwnerTest, Number_that_nobody_has_now__goes_to_who_had_it_while_there_is_a_link) {
+  std::atomic<std::uint64_t> names{2};
+  wire.names = &names;
+  directory.result = FindResult::kFound;
+  directory.now = {kPeer, 2};
+  put(1, kRemoteVcq, kTofuLocalNotice);
+  names = 4;
+  directory.result = FindResult::kNobody;
+  put(2, kRemoteVcq, kTofuLocalNotice);
+  EXPECT_EQ(notices(), std::vector<NiFail>{});
+  EXPECT_EQ(sent_numbers(), (std::vector<std::uint64_t>{1, 2}));
+  lose_peer(core, core.peer(kPeer));
+  EXPECT_EQ(notices().size(), 2u);
+}
+
+// A death has to be told to all gates that hang on the process before a barrier fails because of it.
+TEST_F(TofuOwnerTest, Gate_of_the_dead_that_nobody_has__fails_by_the_loss_of_its_link) {
+  std::atomic<std::uint64_t> names{2};
+  wire.names = &names;
+  directory.result = FindResult::kFound;
+  directory.now = {kPeer, 2};
+  BarrierGate& start = *core.tofu->claim_gate(make_tofu_id(TofuIdKind::kVbg, {}, make_queue_number(0, 0, 1)));
+  BarrierGate& relay = *core.tofu->claim_gate(make_tofu_id(TofuIdKind::kVbg, {}, make_queue_number(0, 0, 2)));
+  start.set_id = relay.set_id = start.id;
+  start.remote_target = kRemoteGate;
+  start.local_source = relay.id;
+  relay.remote_source = kRemoteGate;
+  relay.local_target = start.id;
+  start.configured = relay.configured = true;
+  learn_owner(core, kRemoteGate);
+  arm_gate(core, relay);
+  names = 4;
+  wire.other_has_name = true;
+  ensure_connected(core, core.peer(kPeer));
+  core.peer(kPeer).link->seen_names = 2;
+  wire.connect_result = ConnectResult::kNoSuchPeer;
+  directory.result = FindResult::kNobody;
+  GateValue value;
+  value.operation = ReduceOperation::kBarrier;
+  start_barrier(core, start, value);
+  EXPECT_TRUE(relay.source_lost) << "what comes of it went on through the circuit";
+  EXPECT_EQ(start.state, BarrierState::kCompleted);
+  EXPECT_EQ(start.result.failed, 1);
+  core.tofu->release_gate(relay.id);
+  core.tofu->release_gate(start.id);
 }
 
 /// What a short request needs is had at once or not at all: what cannot leave waits as if nothing had been tried.
@@ -259,7 +343,7 @@ TEST_F(TofuOwnerTest, Packet_of_a_gate_without_room__waits_with_what_it_carries)
 
 TEST_F(TofuOwnerTest, Owner_that_is_learned__needs_no_request) {
   learn_owner(core, kRemoteGate);
-  ProcessId owner;
+  NameOwner owner;
   EXPECT_FALSE(core.tofu->recall_owner(kRemoteGate, &owner));
   directory.result = FindResult::kFound;
   cycle();

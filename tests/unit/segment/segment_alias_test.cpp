@@ -15,7 +15,7 @@ struct SegmentAliasTest : ::testing::Test {
   SegmentDirectory directory;
   std::unique_ptr<ProcessSegment> mine = directory.create(7);
   std::unique_ptr<ProcessSegment> other = directory.create(8);
-  ProcessId owner;
+  NameOwner owner;
 };
 
 TEST_F(SegmentAliasTest, Key__belongs_to_the_first_that_claims_it) {
@@ -64,7 +64,7 @@ TEST_F(SegmentAliasTest, Other_process__finds_the_owner) {
   EXPECT_EQ(claim_alias(*mine, 5), AliasResult::kClaimed);
   const int status = in_dying_child([this] {
     auto child = directory.create(9);
-    ProcessId found;
+    NameOwner found;
     const bool good = child != nullptr && find_alias(*child, 5, &found) && found == mine->id() &&
                       claim_alias(*child, 5) == AliasResult::kTaken;
     child.release();

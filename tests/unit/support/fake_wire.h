@@ -53,6 +53,8 @@ class FakeWire final : public Wire {
   std::vector<std::span<std::byte>> late;   ///< Where those that are to be read later go.
   std::function<void()> when_given_back;    ///< Called by give_back_read.
   std::function<void()> when_acknowledged;  ///< Called by acknowledge.
+  const std::atomic<std::uint64_t>* names = nullptr;  ///< Of the peers that are connected from now on.
+  bool other_has_name = false;                        ///< Links lead to none that has the PID.
   bool acknowledges = false;                ///< Whether acknowledgements need no packet.
   std::deque<std::uint32_t> acks;           ///< Operations that the peers have acknowledged so.
   std::vector<ProcessId> taken_back;        ///< Sources whose offers were.
@@ -108,11 +110,19 @@ class FakeWire final : public Wire {
     if (connect_result != ConnectResult::kConnected) return connect_result;
     links_.push_back(std::make_unique<FakeLink>());
     links_.back()->peer = peer;
+    links_.back()->names = names;
+    links_.back()->seen_names = links_.back()->names_now();
     *link = links_.back().get();
     return ConnectResult::kConnected;
   }
 
   void give_up(ProcessId) override { ++give_up_count; }
+
+  bool leads_to_name(Link& link) override {
+    if (link.lost || other_has_name) link.lost = true;
+    link.seen_names = link.names_now();
+    return !link.lost;
+  }
 
   void disconnect(Link* link) override {
     FakeLink& own_link = own(*link);

@@ -18,7 +18,7 @@ namespace {
 struct SeenDirectory final : NodeDirectory {
   ClaimResult claim(std::uint64_t) override { return ClaimResult::kClaimed; }
   void release(std::uint64_t) override {}
-  FindResult find(std::uint64_t, ProcessId*) override { return FindResult::kNobody; }
+  FindResult find(std::uint64_t, NameOwner*) override { return FindResult::kNobody; }
   bool publish(const PublishedRegion& region) override {
     if (!full) regions[region.key] = region;
     return !full;

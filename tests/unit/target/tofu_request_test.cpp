@@ -99,6 +99,7 @@ TEST_F(TofuRequestTest, Put__is_delivered_told_and_answered) {
 TEST_F(TofuRequestTest, Put_that_fails__counts_no_step_and_is_told_without_being_asked) {
   PacketHeader header = request(PacketType::kTofuPut, 100, 3u << kTofuStepsShift | kTofuRemoteNotice);
   header.remote_offset += memory.size() - 99;
+  header.match_bits = 0x1234;
   receive(header);
   EXPECT_EQ(vcq->steps.success(), 0u);
   EXPECT_EQ(told(), Kinds{});
@@ -106,6 +107,7 @@ TEST_F(TofuRequestTest, Put_that_fails__counts_no_step_and_is_told_without_being
   EXPECT_EQ(fault.type, PacketType::kTofuFault);
   EXPECT_EQ(fault.ni_fail_type, static_cast<std::uint8_t>(NiFail::kBadLength));
   EXPECT_EQ(fault.initiator_rank, queue_number(kPeerVcq));
+  EXPECT_EQ(fault.match_bits, 0x1234u) << "by which the initiator knows its VCQ";
   receive(request(PacketType::kTofuPut, 100, 3u << kTofuStepsShift));
   EXPECT_EQ(vcq->steps.success(), 3u);
 }

@@ -67,7 +67,7 @@ class Answering {
 };
 
 /// Asks until there is an answer, and answers meanwhile.
-AskResult ask(DirectorySocket& socket, std::uint32_t nid, std::uint64_t key, ProcessId* owner) {
+AskResult ask(DirectorySocket& socket, std::uint32_t nid, std::uint64_t key, NameOwner* owner) {
   AskResult result = AskResult::kAsking;
   for (; (result = socket.ask(nid, key, owner)) == AskResult::kAsking; usleep(500)) socket.serve();
   return result;
@@ -76,7 +76,7 @@ AskResult ask(DirectorySocket& socket, std::uint32_t nid, std::uint64_t key, Pro
 TEST(DirectorySocket, Owner__is_told_by_the_node) {
   const Answering b(options_of(kNodeB), {kNodeB, 4242});
   Directory a(options_of(kNodeA));
-  ProcessId owner;
+  NameOwner owner;
   EXPECT_EQ(ask(a, kNodeB, kKey, &owner), AskResult::kFound);
   EXPECT_EQ(owner, (ProcessId{kNodeB, 4242}));
   EXPECT_EQ(ask(a, kNodeB, kKey + 256, &owner), AskResult::kNobody);
@@ -88,7 +88,7 @@ TEST(DirectorySocket, Three_processes_of_a_node__listen_on_one_port_and_two_that
   ASSERT_TRUE(silent.listen() && silent_too.listen());
   const Answering b(options_of(kNodeB), {kNodeB, 1});
   Directory a(options_of(kNodeA));
-  ProcessId owner;
+  NameOwner owner;
   int found = 0;
   // Each try reaches a silent one with odds of two to three.
   for (int i = 0; i < 5; ++i) found += ask(a, kNodeB, kKey, &owner) == AskResult::kFound ? 1 : 0;
@@ -108,7 +108,7 @@ TEST(DirectorySocket, Two_that_ask_each_other__both_get_an_answer) {
   // Nobody answers but those who ask.
   std::atomic<int> asking{2};
   const auto run = [&asking](DirectorySocket& socket, std::uint32_t other) {
-    ProcessId owner;
+    NameOwner owner;
     for (int i = 0; i < 20; ++i) EXPECT_EQ(ask(socket, other, kKey, &owner), AskResult::kFound);
     for (--asking; asking > 0; usleep(500)) socket.serve();
   };
@@ -119,7 +119,7 @@ TEST(DirectorySocket, Two_that_ask_each_other__both_get_an_answer) {
 
 TEST(DirectorySocket, Nobody_who_listens__is_known_at_once) {
   Directory a(options_of(kNodeA));
-  ProcessId owner;
+  NameOwner owner;
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_EQ(ask(a, kNodeB, kKey, &owner), AskResult::kNobody) << "the next one may be asked for at once";
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(1));
@@ -128,7 +128,7 @@ TEST(DirectorySocket, Nobody_who_listens__is_known_at_once) {
 TEST(DirectorySocket, Another_job__gets_no_answer_within_the_bound) {
   const Answering b(options_of(kNodeB, 8), {kNodeB, 1});
   Directory a(options_of(kNodeA));
-  ProcessId owner;
+  NameOwner owner;
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_EQ(ask(a, kNodeB, kKey, &owner), AskResult::kNoAnswer);
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(7));
@@ -146,7 +146,7 @@ TEST(DirectorySocket, Silent_node__keeps_nobody_waiting_and_others_answer_meanwh
   int late = 0;
   AskResult result = AskResult::kAsking;
   int answers = 0;
-  ProcessId owner;
+  NameOwner owner;
   while (result == AskResult::kAsking) {
     const auto before = Time::now();
     result = a.ask(kSilentNode, kKey, &owner);
@@ -166,7 +166,7 @@ TEST(DirectorySocket, Many_questions__take_a_bounded_number_of_sockets) {
   Directory silent(options_of(kNodeB));
   ASSERT_TRUE(silent.listen());
   Directory a(options_of(kNodeA));
-  ProcessId owner;
+  NameOwner owner;
   std::size_t asking = 0;
   for (std::uint64_t i = 0; i < 2 * DirectorySocket::kMostQuestions; ++i) {
     EXPECT_EQ(a.ask(kNodeB, kKey + 256 * i, &owner), AskResult::kAsking);
@@ -230,7 +230,7 @@ TEST(DirectorySocket, Questions_that_it_refuses__are_counted) {
   });
   ASSERT_TRUE(a.listen());
   Directory honest(options_of(kNodeC));
-  ProcessId owner;
+  NameOwner owner;
   honest.ask(kNodeB, kKey, &owner);
   const Message good = liar.hear();
   Message bad = good;
@@ -264,7 +264,7 @@ TEST(DirectorySocket, Questions_that_it_refuses__are_counted) {
 TEST(DirectorySocket, Answers_that_it_does_not_believe__are_counted_and_late_ones_are_not) {
   Liar liar(kNodeB);
   Directory a(options_of(kNodeA));
-  ProcessId owner;
+  NameOwner owner;
   EXPECT_EQ(a.ask(kNodeB, kKey, &owner), AskResult::kAsking);
   Message good = liar.hear();
   const auto says = [&](const Message& message) {

@@ -1,0 +1,382 @@
+// Names that go from one process to another while a third one knows them: control queues that are freed and made in
+// random order by four processes, queues whose owner dies, PIDs. What is sent to a name reaches who has it (uTofu guide
+// 2.2.1, 3.3.2; Portals 4.3, 2.1).
+
+#include <gtest/gtest.h>
+#include <portals4.h>
+#include <portofu.h>
+#include <utofu.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "tests/process/child_process.h"
+#include "tests/process/own_node.h"
+#include "tests/process/test_nodes.h"
+
+namespace portofu {
+namespace {
+
+constexpr int kProcesses = 4;
+constexpr int kSlots = 2;  ///< VCQs that a process makes and frees, each on a TNI of its own.
+constexpr std::size_t kWords = 1 + kProcesses;
+
+/// What is done with one VCQ of a process: one that uses it is counted first and looks then whether it is there.
+struct Seat {
+  std::atomic<int> users{0};
+  std::atomic<bool> is_open{false};
+  std::atomic<utofu_vcq_id_t> id{0};
+  std::atomic<utofu_stadd_t> stadd{0};
+  std::atomic<std::uint64_t> added{0};  ///< By all, to the first word.
+};
+
+struct Board {
+  std::array<std::array<Seat, kSlots>, kProcesses> seats;
+  std::atomic<int> ready{0};
+  std::atomic<int> finished{0};
+  std::atomic<std::uint64_t> operations{0};
+  std::atomic<std::uint64_t> owners{0};
+};
+
+/// Ends the process with a line that says why; its number is the exit status.
+[[noreturn]] void give_up(const char* what, int rc) {
+  std::printf("process %d: %s: %d\n", getpid(), what, rc);
+  std::fflush(stdout);
+  _exit(3);
+}
+void need(const char* what, int rc) {
+  if (rc != UTOFU_SUCCESS) give_up(what, rc);
+}
+
+/// Memory of the heap that peers map, or not.
+std::uint64_t* words_of(bool mapped) {
+  void* const memory = mapped ? portofu_alloc(4096, 256) : aligned_alloc(4096, 4096);
+  if (memory == nullptr) give_up("memory", 0);
+  std::memset(memory, 0, 4096);
+  return static_cast<std::uint64_t*>(memory);
+}
+
+class Player {
+ public:
+  Player(Board& board, int rank, std::uint64_t seed, bool mapped) : board_(board), rank_(rank), random_(seed) {
+    own_ = words_of(mapped);
+    need("create_vcq", utofu_create_vcq(5, 0, &base_));
+    need("reg_mem", utofu_reg_mem(base_, own_, 4096, 0, &own_stadd_));
+    for (Slot& slot : slots_) slot.memory = words_of(mapped);
+  }
+
+  void run(double seconds) {
+    board_.ready.fetch_add(1);
+    if (!eventually([&] { return board_.ready.load() == kProcesses; })) give_up("the others", 0);
+    for (const double end = now_s() + seconds; now_s() < end;) {
+      const int what = pick(12);
+      const int slot = pick(kSlots);
+      what == 0 && slots_[slot].vcq == 0 ? open(slot) : what == 1 && slots_[slot].vcq != 0 ? close(slot) : use();
+    }
+    board_.finished.fetch_add(1);
+    if (!eventually([&] { return board_.finished.load() == kProcesses; })) give_up("the others' end", 0);
+    for (int slot = 0; slot < kSlots; ++slot) {
+      if (slots_[slot].vcq != 0) close(slot);
+    }
+    board_.operations.fetch_add(operations_);
+  }
+
+ private:
+  struct Slot {
+    std::uint64_t* memory = nullptr;
+    utofu_vcq_hdl_t vcq = 0;
+  };
+
+  int pick(int count) { return static_cast<int>(random_() % static_cast<unsigned>(count)); }
+  Seat& seat(int slot) { return board_.seats[static_cast<std::size_t>(rank_)][static_cast<std::size_t>(slot)]; }
+
+  void open(int slot) {
+    Slot& mine = slots_[slot];
+    std::memset(mine.memory, 0, kWords * 8);
+    need("create_vcq", utofu_create_vcq(static_cast<utofu_tni_id_t>(slot), 0, &mine.vcq));
+    utofu_vcq_id_t id = 0;
+    utofu_stadd_t stadd = 0;
+    need("query", utofu_query_vcq_id(mine.vcq, &id));
+    need("reg_mem", utofu_reg_mem(mine.vcq, mine.memory, 4096, 0, &stadd));
+    seat(slot).id = id;
+    seat(slot).stadd = stadd;
+    seat(slot).added = 0;
+    seat(slot).is_open = true;
+    board_.owners.fetch_add(1);
+  }
+
+  void close(int slot) {
+    seat(slot).is_open = false;
+    if (!eventually([&] { return seat(slot).users.load() == 0; })) give_up("users", seat(slot).users.load());
+    const std::uint64_t there = std::atomic_ref<std::uint64_t>(slots_[slot].memory[0]).load();
+    if (there != seat(slot).added.load()) give_up("lost additions", static_cast<int>(seat(slot).added - there));
+    need("free_vcq", utofu_free_vcq(slots_[slot].vcq));
+    slots_[slot].vcq = 0;
+  }
+
+  void use() {
+    Seat& one = board_.seats[static_cast<std::size_t>(pick(kProcesses))][static_cast<std::size_t>(pick(kSlots))];
+    one.users.fetch_add(1);
+    if (one.is_open.load()) {
+      const utofu_vcq_id_t id = one.id;
+      const utofu_stadd_t stadd = one.stadd;
+      const auto column = static_cast<utofu_stadd_t>(8 * (1 + rank_));
+      constexpr unsigned long kFlags = UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE;
+      const std::uint64_t value = random_();
+      own_[0] = value;
+      own_[1] = ~value;
+      finish("put", utofu_put(base_, id, own_stadd_, stadd + column, 8, 0, kFlags, nullptr));
+      finish("armw", utofu_armw8(base_, id, UTOFU_ARMW_OP_ADD, 1, stadd, 0, kFlags, nullptr));
+      one.added.fetch_add(1);
+      finish("get", utofu_get(base_, id, own_stadd_ + 8, stadd + column, 8, 0, kFlags, nullptr));
+      if (std::atomic_ref<std::uint64_t>(own_[1]).load() != value) give_up("what was put is not what was got", 0);
+      operations_ += 3;
+    }
+    one.users.fetch_sub(1);
+  }
+
+  /// The operation has been started with this code; it has to succeed.
+  void finish(const char* what, int rc) {
+    need(what, rc);
+    utofu_mrq_notice notice{};
+    const auto is_told = [&] { return (rc = utofu_poll_mrq(base_, 0, &notice)) != UTOFU_ERR_NOT_FOUND; };
+    if (!eventually(is_told)) give_up("no notice", 0);
+    need(what, rc);
+  }
+
+  Board& board_;
+  const int rank_;
+  std::mt19937_64 random_;
+  std::uint64_t* own_ = nullptr;
+  utofu_vcq_hdl_t base_ = 0;
+  utofu_stadd_t own_stadd_ = 0;
+  std::array<Slot, kSlots> slots_;
+  std::uint64_t operations_ = 0;
+};
+
+/// PORTOFU_NAMES_TEST_S, or a few seconds.
+double test_seconds() {
+  const char* given = std::getenv("PORTOFU_NAMES_TEST_S");
+  return given != nullptr ? std::atof(given) : 3;
+}
+
+/// The processes of one test take as long as it asks for; a hang ends later than that.
+void move_queues(int nodes, bool mapped) {
+  const TestNodes test_nodes(nodes == 1 ? Place::kOneNode : Place::kNodeEach);
+  const SharedMemory<Board> board;
+  const std::uint64_t seed = process_test_seed();
+  const double seconds = test_seconds();
+  std::deque<ChildProcess> players;
+  for (int rank = 0; rank < kProcesses; ++rank) {
+    players.emplace_back([&, rank] {
+      alarm(static_cast<unsigned>(seconds) + 90);
+      test_nodes.enter(rank % nodes);
+      Player(*board, rank, seed + static_cast<std::uint64_t>(rank), mapped).run(seconds);
+      return 0;
+    });
+  }
+  for (ChildProcess& player : players) EXPECT_EQ(player.wait_status(), 0);
+  EXPECT_GT(board->operations.load(), 0u);
+  EXPECT_GT(board->owners.load(), static_cast<std::uint64_t>(kProcesses));
+  std::printf("%llu operations, %llu queues\n", static_cast<unsigned long long>(board->operations.load()),
+              static_cast<unsigned long long>(board->owners.load()));
+}
+
+TEST(Names, Queues_that_move_between_four_processes__lose_and_refuse_nothing) { move_queues(1, false); }
+TEST(Names, Queues_that_move_between_four_processes__lose_and_refuse_nothing_in_mapped_memory) { move_queues(1, true); }
+
+/// One process that obeys by turns.
+struct Stage {
+  std::atomic<int> turn{0};
+  std::atomic<utofu_vcq_id_t> id{0};
+  std::atomic<utofu_stadd_t> stadd{0};
+  std::atomic<std::uint64_t> seen{0};
+
+  void await(int number) {
+    if (!eventually([&] { return turn.load() == number; })) _exit(9);
+  }
+};
+
+enum class Leaving { kFrees, kDies };
+
+/// @return exit status of a process that opens a VCQ at `turn`, gives it up at the next one, and says what it got
+int own_queue(Stage& stage, int turn, bool mapped, Leaving leaving) {
+  std::uint64_t* const memory = words_of(mapped);
+  stage.await(turn);
+  utofu_vcq_hdl_t vcq = 0;
+  utofu_vcq_id_t id = 0;
+  utofu_stadd_t stadd = 0;
+  need("create_vcq", utofu_create_vcq(0, 0, &vcq));
+  need("query", utofu_query_vcq_id(vcq, &id));
+  need("reg_mem", utofu_reg_mem(vcq, memory, 4096, 0, &stadd));
+  stage.id = id;
+  stage.stadd = stadd;
+  stage.turn = turn + 1;
+  stage.await(turn + 2);
+  if (leaving == Leaving::kDies) return 0;
+  eventually([&] { return std::atomic_ref<std::uint64_t>(memory[0]).load() != 0; });
+  stage.seen = memory[0];
+  need("free_vcq", utofu_free_vcq(vcq));
+  stage.turn = turn + 3;
+  stage.await(100);
+  return 0;
+}
+
+/// Without any notice, so that nothing tells of a refusal.
+int put_to_both(Stage& stage, bool mapped) {
+  std::uint64_t* const memory = words_of(mapped);
+  utofu_vcq_hdl_t vcq = 0;
+  utofu_stadd_t stadd = 0;
+  need("create_vcq", utofu_create_vcq(1, 0, &vcq));
+  need("reg_mem", utofu_reg_mem(vcq, memory, 4096, 0, &stadd));
+  const auto put = [&](std::uint64_t value) {
+    memory[0] = value;
+    need("put", utofu_put(vcq, stage.id, stadd, stage.stadd, 8, 0, 0, nullptr));
+  };
+  stage.turn = 1;
+  stage.await(2);
+  const utofu_vcq_id_t id = stage.id;
+  put(11);
+  stage.turn = 3;
+  stage.await(12);
+  if (stage.id != id) give_up("another number", 0);
+  put(22);
+  stage.turn = 13;
+  stage.await(14);
+  if (stage.seen != 22) give_up("what the second owner got", static_cast<int>(stage.seen));
+  stage.turn = 100;
+  return 0;
+}
+
+class MovedQueue : public testing::TestWithParam<std::tuple<bool, Leaving>> {};
+
+TEST_P(MovedQueue, Put__reaches_who_has_the_number_now) {
+  const auto [mapped, leaving] = GetParam();
+  const TestNodes nodes(Place::kOneNode);
+  const SharedMemory<Stage> stage;
+  ChildProcess first([&] {
+    nodes.enter(0);
+    return own_queue(*stage, 1, mapped, leaving);
+  });
+  ChildProcess second([&] {
+    nodes.enter(0);
+    return own_queue(*stage, 11, mapped, Leaving::kFrees);
+  });
+  ChildProcess third([&] {
+    nodes.enter(0);
+    return put_to_both(*stage, mapped);
+  });
+  leaving == Leaving::kDies ? first.wait_death() : (stage->await(4), 0);
+  stage->turn = 11;
+  EXPECT_EQ(third.wait_status(), 0);
+  EXPECT_EQ(second.wait_status(), 0);
+  EXPECT_EQ(first.wait_status(), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, MovedQueue,
+                         testing::Combine(testing::Bool(), testing::Values(Leaving::kFrees, Leaving::kDies)));
+
+constexpr ptl_pid_t kPid = 77;
+
+/// An interface with an event queue.
+struct Ni {
+  explicit Ni(ptl_pid_t pid) {
+    need("PtlInit", PtlInit());
+    need("PtlNIInit", PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_NO_MATCHING | PTL_NI_PHYSICAL, pid, nullptr, nullptr, &ni));
+    need("PtlEQAlloc", PtlEQAlloc(ni, 64, &eq));
+    need("PtlGetPhysId", PtlGetPhysId(ni, &id));
+  }
+  ptl_handle_ni_t ni{};
+  ptl_handle_eq_t eq{};
+  ptl_process_t id{};
+};
+
+/// The process has the PID from `turn` on, and shows the first word of its entry.
+int own_pid(Stage& stage, int turn, bool published, bool clean) {
+  std::uint64_t* const memory = words_of(published);
+  stage.await(turn);
+  const Ni here(kPid);
+  ptl_pt_index_t index = 0;
+  // Nobody is told of a message to the entry, so in the heap it may be published.
+  need("PtlPTAlloc", PtlPTAlloc(here.ni, 0, PTL_EQ_NONE, 3, &index));
+  ptl_le_t entry{};
+  entry.start = memory;
+  entry.length = 4096;
+  entry.ct_handle = PTL_CT_NONE;
+  entry.uid = PTL_UID_ANY;
+  entry.options = PTL_LE_OP_PUT;
+  ptl_handle_le_t handle{};
+  need("PtlLEAppend", PtlLEAppend(here.ni, index, &entry, PTL_PRIORITY_LIST, nullptr, &handle));
+  stage.id = here.id.phys.nid;
+  stage.turn = turn + 1;
+  stage.await(turn + 2);
+  stage.seen = memory[0];
+  stage.turn = turn + 3;
+  if (turn != 1) stage.await(100);
+  if (clean) PtlNIFini(here.ni);
+  if (clean) PtlFini();
+  return 0;
+}
+
+int put_to_pid(Stage& stage) {
+  const Ni here(PTL_PID_ANY);
+  static std::uint64_t value = 0;
+  ptl_md_t memory{};
+  memory.start = &value;
+  memory.length = sizeof value;
+  memory.eq_handle = here.eq;
+  memory.ct_handle = PTL_CT_NONE;
+  ptl_handle_md_t md{};
+  need("PtlMDBind", PtlMDBind(here.ni, &memory, &md));
+  const auto put = [&](std::uint64_t what) {
+    value = what;
+    ptl_process_t to{};
+    to.phys.nid = static_cast<ptl_nid_t>(stage.id.load());
+    to.phys.pid = kPid;
+    need("PtlPut", PtlPut(md, 0, 8, PTL_ACK_REQ, to, 3, 0, 0, nullptr, 0));
+    ptl_event_t event{};
+    const auto is_told = [&] { return PtlEQGet(here.eq, &event) == PTL_OK && event.type == PTL_EVENT_ACK; };
+    if (!eventually(is_told)) give_up("no ACK", 0);
+    need("ACK", event.ni_fail_type);
+  };
+  stage.turn = 1;
+  stage.await(2);
+  for (int i = 0; i < 4; ++i) put(11);
+  stage.turn = 3;
+  stage.await(12);
+  put(22);
+  stage.turn = 13;
+  stage.await(14);
+  if (stage.seen != 22) give_up("what the second owner got", static_cast<int>(stage.seen));
+  stage.turn = 100;
+  return 0;
+}
+
+class MovedPid : public testing::TestWithParam<std::tuple<bool, bool>> {};
+
+TEST_P(MovedPid, Put__reaches_who_has_the_PID_now) {
+  const auto [published, clean] = GetParam();
+  const TestNodes nodes(Place::kOneNode);
+  const SharedMemory<Stage> stage;
+  nodes.enter(0);
+  ChildProcess first([&] { return own_pid(*stage, 1, published, clean); });
+  ChildProcess second([&] { return own_pid(*stage, 11, published, clean); });
+  ChildProcess third([&] { return put_to_pid(*stage); });
+  first.wait_death();
+  stage->turn = 11;
+  EXPECT_EQ(third.wait_status(), 0);
+  EXPECT_EQ(second.wait_status(), 0);
+  EXPECT_EQ(first.wait_status(), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, MovedPid, testing::Combine(testing::Bool(), testing::Bool()));
+
+}  // namespace
+}  // namespace portofu
