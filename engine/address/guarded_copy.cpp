@@ -2,7 +2,8 @@
 // can explain (Portals 4.3, 3.10, 3.11: PTL_NI_SEGV). Copies run in a stretch of code that uses no stack: when an
 // instruction there faults, the handler lets it go on at the stretch's failing exit. Everything else keeps a jump
 // buffer, and goes on at a function that jumps there. The handler itself always returns, as the kernel and the
-// sanitizers expect. Faults from anywhere else go to the handler that was there before.
+// sanitizers expect. Faults from anywhere else, and signals that somebody sends, are for the action that was there before
+// (earlier_action.h).
 
 #include "engine/address/guarded_copy.h"
 
@@ -13,10 +14,12 @@
 #include <ucontext.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstdint>
 #include <cstring>
 #include <mutex>
 
+#include "engine/address/earlier_action.h"
 #include "engine/queue/fork_mutex.h"
 
 #if defined(__x86_64__)
@@ -32,6 +35,9 @@ int portofu_copy_streaming(void* target, const void* source, std::size_t bytes);
 /// Where a fault of the stretch [portofu_copy_streaming, portofu_copy_end) continues.
 void portofu_copy_fault();
 void portofu_copy_end();
+/// Where this library begins, and where its code ends; made by the linker.
+[[gnu::visibility("hidden")]] extern const char __ehdr_start;
+[[gnu::visibility("hidden")]] extern const char etext;
 }
 
 /// Whether this is a CPU of Intel that is good at `rep movsb` ("fast short rep mov"). They are also those on which
@@ -235,25 +241,27 @@ using JumpBuffer = void* [5];
 // initial-exec: the library must not call into the loader's TLS allocator from a signal handler.
 __attribute__((tls_model("initial-exec"))) thread_local JumpBuffer* current_guard = nullptr;
 
-struct sigaction previous_segv;
-struct sigaction previous_bus;
+EarlierActions earlier_segv;
+EarlierActions earlier_bus;
 ForkMutex install_mutex;
-
-void forward(const struct sigaction& previous, int signal_number, siginfo_t* info, void* context) {
-  if ((previous.sa_flags & SA_SIGINFO) != 0 && previous.sa_sigaction != nullptr) {
-    previous.sa_sigaction(signal_number, info, context);
-  } else if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN) {
-    previous.sa_handler(signal_number);
-  } else {
-    signal(signal_number, SIG_DFL);  // The instruction runs again and ends the process the usual way.
-  }
-}
 
 [[noreturn]] void leave_guarded_call() {
   JumpBuffer* guard = current_guard;
   current_guard = nullptr;
   __builtin_longjmp(*guard, 1);
 }
+
+#if defined(__x86_64__)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+bool is_in_library(std::uintptr_t) { return true; }  // Their runtime touches memory for us.
+#else
+/// What a guarded call runs is code of ours. A handler of the application that interrupts it, and faults, is not.
+bool is_in_library(std::uintptr_t instruction) {
+  return instruction >= reinterpret_cast<std::uintptr_t>(&__ehdr_start) &&
+         instruction < reinterpret_cast<std::uintptr_t>(&etext);
+}
+#endif
+#endif
 
 /// Lets the interrupted thread go on at a failing exit. @return false if it was in none of our stretches
 bool leave_stretch(void* context) {
@@ -266,7 +274,7 @@ bool leave_stretch(void* context) {
     registers[REG_RIP] = reinterpret_cast<greg_t>(&portofu_copy_fault);
     return true;
   }
-  if (current_guard == nullptr) return false;
+  if (current_guard == nullptr || !is_in_library(at)) return false;
   // A call's stack: behind the red zone, and as if a return address had been pushed.
   registers[REG_RSP] = ((registers[REG_RSP] - 128) & ~greg_t{15}) - 8;
   registers[REG_RIP] = reinterpret_cast<greg_t>(&leave_guarded_call);
@@ -279,28 +287,20 @@ bool leave_stretch(void* context) {
   return true;
 }
 
+/// Not ours are signals that somebody sends, also while the engine copies.
 void on_fault(int signal_number, siginfo_t* info, void* context) {
-  if (leave_stretch(context)) return;
-  forward(signal_number == SIGSEGV ? previous_segv : previous_bus, signal_number, info, context);
-}
-
-void install(int signal_number, struct sigaction& previous) {
-  struct sigaction present {};
-  sigaction(signal_number, nullptr, &present);
-  if ((present.sa_flags & SA_SIGINFO) != 0 && present.sa_sigaction == on_fault) return;
-  struct sigaction ours {};
-  ours.sa_sigaction = on_fault;
-  ours.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
-  previous = present;
-  sigaction(signal_number, &ours, nullptr);
+  const int error = errno;
+  if (!is_of_instruction(signal_number, info) || !leave_stretch(context))
+    (signal_number == SIGSEGV ? earlier_segv : earlier_bus).act(signal_number, info, context);
+  errno = error;
 }
 
 }  // namespace
 
 void install_fault_guard() {
   const std::lock_guard lock(install_mutex);
-  install(SIGSEGV, previous_segv);
-  install(SIGBUS, previous_bus);
+  earlier_segv.stand_before(SIGSEGV, on_fault);
+  earlier_bus.stand_before(SIGBUS, on_fault);
 }
 
 #if !defined(__x86_64__)
