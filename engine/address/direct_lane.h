@@ -25,14 +25,14 @@ namespace portofu {
 
 /// A region of a peer, as one remote VCQ ID and STag name it.
 struct alignas(64) RemoteRoute {
-  std::uint64_t vcq_id = 0;         ///< 0: none is remembered.
+  std::uint64_t vcq_id = 0;
   const LaneState* lane = nullptr;  ///< Peer::lane, and its value.
   std::uint64_t lane_value = 0;
   const std::atomic<std::uint64_t>* sequence = nullptr;  ///< See MappedRegion.
   std::uint64_t seen = 0;
   std::byte* memory = nullptr;
   std::uint64_t bytes = 0;
-  std::uint32_t stag = 0;
+  std::uint32_t stag = kNoStag;  ///< kNoStag: none is remembered, whatever VCQ ID is asked for.
   bool writable = false;
 };
 static_assert(sizeof(RemoteRoute) == 64);
@@ -42,7 +42,7 @@ struct LocalRoute {
   std::uint64_t generation = 0;
   std::byte* memory = nullptr;
   std::uint64_t bytes = 0;
-  std::uint32_t stag = 0;  ///< 0: none is remembered.
+  std::uint32_t stag = kNoStag;  ///< kNoStag: none is remembered.
   bool writable = false;
   bool steady = false;  ///< It lies in our own heap, which nobody can unmap.
 };

@@ -20,6 +20,10 @@ inline constexpr std::uint64_t kMaxRegionBytes = std::uint64_t{1} << kStaddOffse
 inline constexpr std::uint32_t kFirstDynamicStag = 4096;  ///< Reserved ones lie below.
 inline constexpr std::uint32_t kDynamicStags = 1u << 20;  ///< A CQ.
 
+/// No STADD has it, because a STADD has room for 24 bits of one. For a place that remembers none yet: nobody can ask
+/// for it by mistake, as for 0.
+inline constexpr std::uint32_t kNoStag = UINT32_MAX;
+
 constexpr std::uint64_t make_stadd(std::uint32_t stag) { return std::uint64_t{stag} << kStaddOffsetBits; }
 constexpr std::uint32_t stag_of(std::uint64_t stadd) { return static_cast<std::uint32_t>(stadd >> kStaddOffsetBits); }
 constexpr std::uint64_t stadd_offset(std::uint64_t stadd) { return stadd & (kMaxRegionBytes - 1); }

@@ -326,6 +326,56 @@ UTOFU_TEST(1, OneSided, Section3_7_4_1__full_toq_is_busy_and_order_is_kept) {
   EXPECT_EQ(cbdata, callback(7));
 }
 
+// 3.7.1, 3.7.2: UTOFU_ERR_INVALID_VCQ_ID for what is no id of a VCQ; the 0 of a structure that nobody has filled in,
+// with its STADD of 0, is one. In every function, before and behind calls that were right.
+UTOFU_TEST_BOTH(OneSided, Section3_7__zero_is_no_vcq_id) {
+  Ring ring(self);
+  unsigned char data[8] = {};
+  unsigned char desc[64];
+  std::size_t size = 0;
+  const auto expect_all_refused = [&](utofu_vcq_id_t id) {
+    const utofu_vcq_hdl_t vcq = ring.vcq;
+    const utofu_stadd_t mine = ring.stadd;
+    const unsigned long flags = UTOFU_ONESIDED_FLAG_TCQ_NOTICE;
+    const auto add = UTOFU_ARMW_OP_ADD;
+    const int codes[] = {
+        utofu_put(vcq, id, mine, 0, 8, 0, flags, nullptr),
+        utofu_put(vcq, id, 0, 0, 0, 0, flags, nullptr),
+        utofu_put(vcq, id, mine, 0, 100, 0, flags, nullptr),
+        utofu_put_gap(vcq, id, mine, 0, 8, 0, flags, 0, 0, nullptr),
+        utofu_put_stride(vcq, id, mine, 0, 8, 8, 2, 0, flags, nullptr),
+        utofu_put_stride_gap(vcq, id, mine, 0, 8, 8, 2, 0, flags, 0, 0, nullptr),
+        utofu_put_piggyback(vcq, id, data, 0, 8, 0, flags, nullptr),
+        utofu_put_piggyback8(vcq, id, 1, 0, 8, 0, flags, nullptr),
+        utofu_get(vcq, id, mine, 0, 8, 0, flags, nullptr),
+        utofu_get_gap(vcq, id, mine, 0, 8, 0, flags, 0, 0, nullptr),
+        utofu_get_stride(vcq, id, mine, 0, 8, 8, 2, 0, flags, nullptr),
+        utofu_get_stride_gap(vcq, id, mine, 0, 8, 8, 2, 0, flags, 0, 0, nullptr),
+        utofu_armw4(vcq, id, add, 1, 0, 0, flags, nullptr),
+        utofu_armw8(vcq, id, add, 1, 0, 0, flags, nullptr),
+        utofu_cswap4(vcq, id, 1, 2, 0, 0, flags, nullptr),
+        utofu_cswap8(vcq, id, 1, 2, 0, 0, flags, nullptr),
+        utofu_prepare_put(vcq, id, mine, 0, 8, 0, flags, desc, &size),
+        utofu_prepare_put_piggyback8(vcq, id, 1, 0, 8, 0, flags, desc, &size),
+        utofu_prepare_get(vcq, id, mine, 0, 8, 0, flags, desc, &size),
+        utofu_prepare_armw8(vcq, id, add, 1, 0, 0, flags, desc, &size),
+        utofu_prepare_cswap8(vcq, id, 1, 2, 0, 0, flags, desc, &size),
+    };
+    int index = 0;
+    for (const int code : codes) EXPECT_EQ(code, UTOFU_ERR_INVALID_VCQ_ID) << "call " << index++ << ", id " << id;
+  };
+  for (const utofu_vcq_id_t id : {utofu_vcq_id_t{0}, utofu_vcq_id_t{1}, ~utofu_vcq_id_t{0}}) expect_all_refused(id);
+  ASSERT_EQ(utofu_put(ring.vcq, ring.next.vcq_id, ring.stadd, ring.next.stadd + 64, 8, 0, kAllNotices, callback(1)),
+            UTOFU_SUCCESS);
+  utofu_mrq_notice local{};
+  expect_notices(ring, UTOFU_MRQ_TYPE_LCL_PUT, 0, callback(1), &local);
+  for (const utofu_vcq_id_t id : {utofu_vcq_id_t{0}, utofu_vcq_id_t{1}, ~utofu_vcq_id_t{0}}) expect_all_refused(id);
+  std::size_t unread = 1;
+  EXPECT_EQ(utofu_query_num_unread_tcq(ring.vcq, &unread), UTOFU_SUCCESS);
+  EXPECT_EQ(unread, 0u) << "an argument error changes nothing";
+  self.barrier();
+}
+
 // 2.2.8: A starts B's two prepared puts to C with one put.
 // 2.2.3: a put needs nothing of the target but its memory. This one cannot do anything: it is stopped.
 UTOFU_TEST(2, OneSidedStopped, Section2_2_3__put_arrives_while_the_target_is_stopped) {
