@@ -317,7 +317,7 @@ struct utofu_mrq_notice {
   uint8_t padding1[7];
   utofu_vcq_id_t vcq_id;  ///< The other side's.
   uint64_t edata;
-  uint64_t rmt_value;       ///< LCL_ARMW: what was there before.
+  uint64_t rmt_value;       ///< LCL_ARMW: what was there before. RMT_*: the same as rmt_stadd, as on Tofu.
   utofu_stadd_t lcl_stadd;  ///< LCL_GET, RMT_GET: end of the range that was written.
   utofu_stadd_t rmt_stadd;  ///< End of the remote range; the address itself for an ARMW.
   uint64_t reserved[2];

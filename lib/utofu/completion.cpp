@@ -32,15 +32,21 @@ int mrq_code(const Notice& notice) {
   }
 }
 
+bool is_of_target(NoticeKind kind) {
+  return kind == NoticeKind::kRemotePut || kind == NoticeKind::kRemoteGet || kind == NoticeKind::kRemoteArmw;
+}
+
 /// Gives a notice to the program. @return its code
 int show(const Notice& read, utofu_mrq_notice* notice) {
   *notice = {};
   notice->notice_type = static_cast<std::uint8_t>(read.kind);
   notice->vcq_id = fresh(read.vcq_id);
   notice->edata = fresh(read.edata);
-  notice->rmt_value = fresh(read.remote_value);
   notice->lcl_stadd = fresh(read.local_stadd);
   notice->rmt_stadd = fresh(read.remote_stadd);
+  // SPEC: 3.7.6.1 sets it for LCL_ARMW only. On Tofu it is one word with rmt_stadd in the notices of a target, and
+  // transports read the address there.
+  notice->rmt_value = is_of_target(read.kind) ? fresh(read.remote_stadd) : fresh(read.remote_value);
   return mrq_code(read);
 }
 

@@ -38,6 +38,7 @@ void expect_notices(const Ring& ring, int local_type, std::uint64_t edata, void*
       seen_remote = true;
       EXPECT_EQ(notice.notice_type, local_type + 1);
       EXPECT_EQ(notice.vcq_id, ring.previous.vcq_id);
+      EXPECT_EQ(notice.rmt_value, notice.rmt_stadd) << "one word on Tofu, and programs read either";
     }
   }
   EXPECT_TRUE(seen_local && seen_remote);
