@@ -41,6 +41,7 @@ typedef ptl_handle_any_t ptl_handle_ct_t;
 #define PTL_CT_NONE 0xfffffffdu  ///< Where a CT may be named: there is none, nothing is counted.
 
 typedef uint32_t ptl_pt_index_t;    ///< 0 <= index <= limits.max_pt_index
+typedef ptl_pt_index_t ptl_index_t; ///< Its name in the header of Atos; not in the specification.
 typedef uint64_t ptl_match_bits_t;  ///< Compared bit by bit, under the ignore bits of the ME.
 typedef uint64_t ptl_hdr_data_t;    ///< 64 bits that travel in the header of a put or atomic (3.15.2).
 typedef uint32_t ptl_interface_t;   ///< A physical interface; the README lists the numbers.

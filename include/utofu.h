@@ -285,6 +285,8 @@ UTOFU_API int utofu_dereg_mem(utofu_vcq_hdl_t vcq_hdl, utofu_stadd_t stadd, unsi
 // ---- 3.7 One-sided communication -----------------------------------------------------------------------------------
 
 #define UTOFU_ONESIDED_FLAG_STRONG_ORDER (1UL << 0)
+#define UTOFU_ONESIDED_FLAG_PACKET_RESPONSE \
+  (1UL << 1)  ///< Not in the guide; works like UTOFU_ONESIDED_FLAG_STRONG_ORDER.
 #define UTOFU_ONESIDED_FLAG_REMOTE_MRQ_NOTICE (1UL << 2)
 #define UTOFU_ONESIDED_FLAG_PADDING (1UL << 3)
 #define UTOFU_ONESIDED_FLAG_CACHE_INJECTION (1UL << 5)
@@ -476,6 +478,9 @@ UTOFU_API int utofu_poll_mrq(utofu_vcq_hdl_t vcq_hdl, unsigned long int flags, s
 
 /// Counts the descriptors of all VCQs of the CQ that are posted and whose TCQ entries are not read. @spec guide 3.7.5.1
 UTOFU_API int utofu_query_num_unread_tcq(utofu_vcq_hdl_t vcq_hdl, size_t* count);
+
+/// Counts the notices of the VCQ that have arrived and are not read. Not in the guide.
+UTOFU_API int utofu_query_num_unread_mrq(utofu_vcq_hdl_t vcq_hdl, size_t* count);
 
 // ---- 3.8 Barrier communication -------------------------------------------------------------------------------------
 

@@ -152,6 +152,7 @@ class MessageReceiveQueue {
   /// Notices ever posted; any thread. And read; by whoever reads.
   std::uint64_t posted() const { return posted_.load(std::memory_order_relaxed); }
   std::uint64_t read_count() const { return read_; }
+  std::uint64_t unread() const { return posted() - read_count(); }
 
  private:
   GrowingRing<Notice> notices_;
@@ -167,6 +168,7 @@ class OwnNoticeQueue {
   static constexpr std::uint32_t kEntries = 256;  ///< Further ones go by the MRQ.
 
   bool is_empty() const { return head_ == tail_; }
+  std::uint64_t size() const { return tail_ - head_; }
   bool has_room() const { return tail_ - head_ < kEntries; }
 
   /// @pre has_room()

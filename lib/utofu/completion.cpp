@@ -118,3 +118,15 @@ int utofu_query_num_unread_tcq(utofu_vcq_hdl_t vcq_hdl, size_t* count) {
     return UTOFU_SUCCESS;
   });
 }
+
+int utofu_query_num_unread_mrq(utofu_vcq_hdl_t vcq_hdl, size_t* count) {
+  if (count == nullptr) return failed(UTOFU_ERR_INVALID_POINTER, "count is NULL");
+  std::uint64_t unread = 0;
+  const int rc = poll(vcq_hdl, [&unread](const VirtualControlQueue& vcq) {
+    unread = vcq.mrq.unread() + vcq.direct.notices.size();
+    return unread != 0;
+  });
+  if (rc != UTOFU_SUCCESS && rc != UTOFU_ERR_NOT_FOUND) return rc;
+  *count = unread;
+  return UTOFU_SUCCESS;
+}

@@ -7,10 +7,9 @@
 
 namespace portofu::utofu {
 
-/// SPEC: bit 1 is not in the guide; programs for the vendor's library set it. It is taken for STRONG_ORDER, which gives
-/// whatever order it may ask for.
-inline constexpr unsigned long kVendorFlag = 1UL << 1;
-inline constexpr unsigned long kStrongFlags = UTOFU_ONESIDED_FLAG_STRONG_ORDER | kVendorFlag;
+/// SPEC: PACKET_RESPONSE is not in the guide; programs for the vendor's library set it. It is taken for STRONG_ORDER,
+/// which gives whatever order it may ask for.
+inline constexpr unsigned long kStrongFlags = UTOFU_ONESIDED_FLAG_STRONG_ORDER | UTOFU_ONESIDED_FLAG_PACKET_RESPONSE;
 
 /// Flags that change nothing, or that the short way knows.
 inline constexpr unsigned long kDirectFlags = kStrongFlags | UTOFU_ONESIDED_FLAG_PADDING |

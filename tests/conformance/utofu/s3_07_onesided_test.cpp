@@ -377,6 +377,30 @@ UTOFU_TEST_BOTH(OneSided, Section3_7__zero_is_no_vcq_id) {
   self.barrier();
 }
 
+// Not in the guide, but in the header that programs are built with: notices that have come and are not read.
+UTOFU_TEST_BOTH(OneSided, Vendor_header__unread_mrq_notices_are_counted) {
+  Ring ring(self);
+  EXPECT_EQ(UTOFU_ONESIDED_FLAG_PACKET_RESPONSE, 1UL << 1);
+  std::size_t unread = 1;
+  EXPECT_EQ(utofu_query_num_unread_mrq(ring.vcq, &unread), UTOFU_SUCCESS);
+  EXPECT_EQ(unread, 0u);
+  EXPECT_EQ(utofu_query_num_unread_mrq(ring.vcq, nullptr), UTOFU_ERR_INVALID_POINTER);
+  EXPECT_EQ(utofu_query_num_unread_mrq(0, &unread), UTOFU_ERR_INVALID_VCQ_HDL);
+  self.barrier();
+  const unsigned long flags = UTOFU_ONESIDED_FLAG_REMOTE_MRQ_NOTICE | UTOFU_ONESIDED_FLAG_PACKET_RESPONSE;
+  for (std::uint64_t i = 0; i < 5; ++i)
+    ASSERT_EQ(utofu_put(ring.vcq, ring.next.vcq_id, ring.stadd, ring.next.stadd, 8, i, flags, nullptr), UTOFU_SUCCESS);
+  EXPECT_TRUE(wait_until([&] { return utofu_query_num_unread_mrq(ring.vcq, &unread) == 0 && unread == 5; })) << unread;
+  for (std::uint64_t i = 0; i < 5; ++i) {
+    utofu_mrq_notice notice{};
+    EXPECT_EQ(utofu_poll_mrq(ring.vcq, 0, &notice), UTOFU_SUCCESS);
+    EXPECT_EQ(notice.edata, i);
+    EXPECT_EQ(utofu_query_num_unread_mrq(ring.vcq, &unread), UTOFU_SUCCESS);
+    EXPECT_EQ(unread, 4 - i);
+  }
+  self.barrier();
+}
+
 // 2.2.8: A starts B's two prepared puts to C with one put.
 // 2.2.3: a put needs nothing of the target but its memory. This one cannot do anything: it is stopped.
 UTOFU_TEST(2, OneSidedStopped, Section2_2_3__put_arrives_while_the_target_is_stopped) {
