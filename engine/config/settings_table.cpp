@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint32_t kMax = UINT32_MAX;
 
-const std::array<SettingRow, 37> kTable{{
+const std::array<SettingRow, 40> kTable{{
     {"PORTOFU_NID", SettingKind::kNodeId, &Settings::nid, nullptr, 1, kMax - 1, "", "address of an interface",
      "Node ID of this node: an IPv4 address or the integer that it stands for. All processes of a node need the same."},
     {"PORTOFU_INTERFACE", SettingKind::kText, nullptr, &Settings::interface, 0, 15, "",
@@ -82,6 +82,13 @@ const std::array<SettingRow, 37> kTable{{
      "uTofu: network interfaces of a node."},
     {"PORTOFU_CQS", SettingKind::kInteger, &Settings::cq_count, nullptr, 1, 4096, "CQs", nullptr,
      "uTofu: control queues of a TNI, shared by the processes of the node."},
+    {"PORTOFU_LOCAL_RANK", SettingKind::kInteger, &Settings::local_rank, nullptr, 0, 65535, "", "of the launcher",
+     "uTofu: rank of this process among those of its job on the node. It says which CQs the process takes first."},
+    {"PORTOFU_LOCAL_SIZE", SettingKind::kInteger, &Settings::local_size, nullptr, 0, 65536, "", "of the launcher",
+     "uTofu: processes of the job on the node, each of which has an equal share of 12 CQs: of 4, local rank r takes CQ "
+     "3r first. If nobody tells, 4 are assumed."},
+    {"PORTOFU_RANK_CQS", SettingKind::kText, nullptr, &Settings::rank_cqs, 0, 1023, "", "an equal share",
+     "uTofu: the CQ that each local rank takes first, as 0,2,5,8."},
     {"PORTOFU_START_VBGS", SettingKind::kInteger, &Settings::start_vbg_count, nullptr, 1, 2048, "gates", nullptr,
      "uTofu: start/end barrier gates of a TNI, shared by the processes of the node."},
     {"PORTOFU_RELAY_VBGS", SettingKind::kInteger, &Settings::relay_vbg_count, nullptr, 0, 2048, "gates", nullptr,

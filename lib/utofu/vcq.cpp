@@ -1,9 +1,12 @@
 // 3.3 VCQ management and 3.5 communication paths.
 
+#include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <vector>
 
 #include "engine/initiator/tofu_direct.h"
+#include "engine/observe/log.h"
 #include "engine/target/tofu_request.h"
 #include "lib/utofu/limits.h"
 
@@ -28,7 +31,7 @@ struct Wanted {
 
 std::uint32_t count_queues(Tofu& tofu, std::uint32_t tni, CqMode mode) {
   std::uint32_t count = 0;
-  for (std::uint32_t cq = 0; cq < settings().cq_count; ++cq) {
+  for (std::uint32_t cq = 0; cq < cq_id_limit(); ++cq) {
     const ControlQueue* queue = tofu.queue(make_queue_number(tni, cq, 0));
     if (queue != nullptr && queue->mode == mode) ++count;
   }
@@ -48,7 +51,19 @@ std::uint32_t kept_for_others(Tofu& tofu, std::uint32_t tni, CqMode mode) {
   return kept;
 }
 
-/// Claims the lowest free CQ of the TNI. @return nullptr if there is none
+/// The CQs that this process takes first.
+CqRange read_own_cqs() {
+  std::vector<std::uint32_t> table;
+  if (!parse_cq_table(settings().rank_cqs, cq_id_limit(), &table)) {
+    log_error("PORTOFU_RANK_CQS=%s is not allowed (CQs below %u, as 0,2,5,8); an equal share is taken",
+              settings().rank_cqs.c_str(), cq_id_limit());
+    table.clear();
+  }
+  return own_cqs(find_local_place(settings(), [](const char* name) { return std::getenv(name); }), table);
+}
+
+/// Claims the first free CQ of this process's share of the TNI, or else the lowest that is free.
+/// @return nullptr if there is none
 ControlQueue* claim_cq(Tofu& tofu, const Wanted& wanted, std::uint32_t* cq) {
   if (wanted.mode == CqMode::kSession &&
       count_queues(tofu, wanted.tni, CqMode::kSession) >= tofu_settings().session_cqs) {
@@ -58,6 +73,11 @@ ControlQueue* claim_cq(Tofu& tofu, const Wanted& wanted, std::uint32_t* cq) {
   for (const CqMode mode : {CqMode::kShared, CqMode::kExclusive, CqMode::kSession})
     own += count_queues(tofu, wanted.tni, mode);
   if (own + kept_for_others(tofu, wanted.tni, wanted.mode) >= settings().cq_count) return nullptr;
+  const CqRange own_share = read_once<CqRange, read_own_cqs>();
+  for (std::uint32_t place = 0; place < own_share.count; ++place) {
+    *cq = own_share.first + place;
+    if (ControlQueue* claimed = tofu.claim_queue(wanted.tni, *cq, wanted.mode)) return claimed;
+  }
   for (*cq = 0; *cq < settings().cq_count; ++*cq) {
     if (ControlQueue* claimed = tofu.claim_queue(wanted.tni, *cq, wanted.mode)) return claimed;
   }
@@ -66,7 +86,7 @@ ControlQueue* claim_cq(Tofu& tofu, const Wanted& wanted, std::uint32_t* cq) {
 
 /// A shared CQ of this process with the wanted component free, or any component if any will do.
 ControlQueue* find_shared(Tofu& tofu, Wanted& wanted, std::uint32_t* cq, int* rc) {
-  for (*cq = 0; *cq < settings().cq_count; ++*cq) {
+  for (*cq = 0; *cq < cq_id_limit(); ++*cq) {
     ControlQueue* queue = tofu.queue(make_queue_number(wanted.tni, *cq, 0));
     if (queue == nullptr || queue->mode != wanted.mode || wanted.mode == CqMode::kExclusive) continue;
     if (wanted.component >= 0) {
@@ -194,7 +214,7 @@ int utofu_construct_vcq_id(uint8_t coords[], utofu_tni_id_t tni_id, utofu_cq_id_
   std::memcpy(at.data(), coords, at.size());
   if (!is_coordinates(at)) return failed(UTOFU_ERR_INVALID_COORDS, "A < 2, B < 3, C < 2");
   if (tni_id >= settings().tni_count) return failed(UTOFU_ERR_INVALID_TNI_ID, "no such TNI");
-  if (cq_id >= settings().cq_count) return failed(UTOFU_ERR_INVALID_CQ_ID, "no such CQ");
+  if (cq_id >= cq_id_limit()) return failed(UTOFU_ERR_INVALID_CQ_ID, "no such CQ");
   if (cmp_id >= settings().cmp_id_count) return failed(UTOFU_ERR_INVALID_CMP_ID, "no such component id");
   *vcq_id = make_tofu_id(TofuIdKind::kVcq, at, make_queue_number(tni_id, cq_id, cmp_id));
   return UTOFU_SUCCESS;

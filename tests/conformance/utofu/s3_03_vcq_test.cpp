@@ -116,11 +116,74 @@ UTOFU_TEST(3, Vcq, Section3_3_2__ids_are_different_in_all_processes_and_computab
   self.barrier();
 }
 
+namespace {
+
+/// The CQ of a VCQ that is made now.
+std::uint32_t cq_of_new_vcq(utofu_tni_id_t tni, unsigned long flags = 0) {
+  utofu_vcq_hdl_t vcq = 0;
+  EXPECT_EQ(utofu_create_vcq(tni, flags, &vcq), UTOFU_SUCCESS);
+  utofu_vcq_id_t id = 0;
+  EXPECT_EQ(utofu_query_vcq_id(vcq, &id), UTOFU_SUCCESS);
+  uint8_t coords[6];
+  uint16_t of_tni = 0, cq = 0, component = 0;
+  EXPECT_EQ(utofu_query_vcq_info(id, coords, &of_tni, &cq, &component), UTOFU_SUCCESS);
+  utofu_vcq_id_t constructed = 0;
+  EXPECT_EQ(utofu_construct_vcq_id(coords, tni, cq, component, &constructed), UTOFU_SUCCESS);
+  EXPECT_EQ(constructed, id);
+  return cq;
+}
+
+void set_number(const char* name, int value) { setenv(name, std::to_string(value).c_str(), 1); }
+
+}  // namespace
+
+// 3.3.2.2: programs construct the ids of their peers from the CQs that local ranks have on the real machine.
+UTOFU_TEST(4, CqOfRank, Launcher__tells_the_local_rank) {
+  own_job();
+  set_number("OMPI_COMM_WORLD_LOCAL_RANK", self.rank());
+  const auto rank = static_cast<std::uint32_t>(self.rank());
+  EXPECT_EQ(cq_of_new_vcq(1), 3 * rank);
+  EXPECT_EQ(cq_of_new_vcq(1, UTOFU_VCQ_FLAG_EXCLUSIVE), 3 * rank + 1) << "its next one";
+  self.barrier();
+}
+
+UTOFU_TEST(3, CqOfRank, Setting__tells_rank_and_size) {
+  own_job();
+  set_number("PORTOFU_LOCAL_RANK", self.rank());
+  set_number("PORTOFU_LOCAL_SIZE", self.size());
+  EXPECT_EQ(cq_of_new_vcq(1), 4u * static_cast<std::uint32_t>(self.rank()));
+  self.barrier();
+}
+
+UTOFU_TEST(4, CqOfRank, Table__tells_another_order) {
+  own_job();
+  set_number("MPI_LOCALRANKID", self.rank());
+  set_number("MPI_LOCALNRANKS", self.size());
+  setenv("PORTOFU_RANK_CQS", "0,2,5,8", 1);
+  const std::uint32_t table[] = {0, 2, 5, 8};
+  EXPECT_EQ(cq_of_new_vcq(2), table[self.rank()]);
+  self.barrier();
+}
+
+// Two processes of the same local rank, and one whose rank is nobody's: the lowest CQ that is free will do.
+UTOFU_TEST(3, CqOfRank, Taken_or_out_of_range__is_the_lowest_free) {
+  own_job();
+  set_number("PORTOFU_LOCAL_RANK", self.rank() == 2 ? 17 : 1);
+  setenv("PORTOFU_RANK_CQS", "7,3", 1);
+  std::uint32_t cq = 99;
+  for (int rank = 0; rank < self.size(); ++rank) {
+    if (self.rank() == rank) cq = cq_of_new_vcq(0);
+    self.barrier();
+  }
+  EXPECT_EQ(self.share(cq), (std::vector<std::uint32_t>{3, 0, 1}));
+  self.barrier();
+}
+
 UTOFU_TEST(1, VcqId, Section3_3_2__arguments) {
   uint8_t coords[6] = {0, 0, 0, 0, 0, 0};
   utofu_vcq_id_t id = 0;
   EXPECT_EQ(utofu_construct_vcq_id(coords, 6, 0, 0, &id), UTOFU_ERR_INVALID_TNI_ID);
-  EXPECT_EQ(utofu_construct_vcq_id(coords, 0, 9, 0, &id), UTOFU_ERR_INVALID_CQ_ID);
+  EXPECT_EQ(utofu_construct_vcq_id(coords, 0, 12, 0, &id), UTOFU_ERR_INVALID_CQ_ID);
   EXPECT_EQ(utofu_construct_vcq_id(coords, 0, 0, 8, &id), UTOFU_ERR_INVALID_CMP_ID);
   EXPECT_EQ(utofu_construct_vcq_id(nullptr, 0, 0, 0, &id), UTOFU_ERR_INVALID_POINTER);
   coords[4] = 3;
