@@ -11,6 +11,7 @@
 #include "engine/queue/membarrier.h"
 #include "engine/segment/segment_alias.h"
 #include "engine/segment/shared_heap.h"
+#include "engine/topology/node_id.h"
 #include "engine/wire/sim/faulty_datagrams.h"
 
 namespace portofu {
@@ -180,7 +181,7 @@ bool open_fabric(EngineNode& node, const Settings& settings, const NodeMap& map,
   if (settings.fabric_endpoint == static_cast<std::uint32_t>(EndpointKind::kDatagram)) {
     return open_datagrams(node, settings, map, why);
   }
-  const OfiOptions options{fabric_options(settings, *node.segment, map), node.segment->incarnation()};
+  const OfiOptions options{fabric_options(settings, *node.segment, map), node.segment->incarnation(), node_identity()};
   node.fabric = std::make_unique<OfiWire>(options, Counters(node.segment->counters()));
   if (!map.spans_nodes() || node.fabric->open(why)) return true;
   node.fabric.reset();

@@ -12,7 +12,7 @@ namespace portofu {
 /// The values in force. A default in this struct is the default of the table; a test compares the two.
 struct Settings {
   std::uint32_t nid = 0;                      ///< PORTOFU_NID, host byte order; 0: look for an interface.
-  std::string interface;                      ///< PORTOFU_INTERFACE; empty: the first that is up.
+  std::string interface;                      ///< PORTOFU_INTERFACE; empty: the best one.
   std::uint32_t job_key = 0;                  ///< PORTOFU_JOB_KEY; 0: that of the launcher or the user.
   std::uint32_t spin_count = 2000;            ///< PORTOFU_SPIN, empty polls before a yield.
   std::uint32_t sleep_after_us = 200;         ///< PORTOFU_SLEEP_AFTER_US.

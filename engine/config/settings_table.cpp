@@ -14,7 +14,7 @@ const std::array<SettingRow, 40> kTable{{
     {"PORTOFU_NID", SettingKind::kNodeId, &Settings::nid, nullptr, 1, kMax - 1, "", "address of an interface",
      "Node ID of this node: an IPv4 address or the integer that it stands for. All processes of a node need the same."},
     {"PORTOFU_INTERFACE", SettingKind::kText, nullptr, &Settings::interface, 0, 15, "",
-     "first that is up and not loopback",
+     "first with a carrier, not a bridge",
      "Network interface whose IPv4 address is the node ID, if PORTOFU_NID is not set."},
     {"PORTOFU_JOB_KEY", SettingKind::kInteger, &Settings::job_key, nullptr, 0, kMax, "",
      "of the launcher, or of the user on this node",

@@ -1,5 +1,6 @@
 #include "engine/topology/launcher.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <string>
 #include <string_view>
@@ -27,6 +28,20 @@ bool launcher_spans_nodes(const std::function<const char*(const char* name)>& ge
   };
   return more_than_here("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE") ||
          more_than_here("PMI_SIZE", "MPI_LOCALNRANKS") || number("SLURM_STEP_NUM_NODES") > 1;
+}
+
+bool shows_same_nid(std::span<const ProcessId> processes, std::uint32_t own_nid,
+                    const std::function<const char*(const char* name)>& get_variable) {
+  const auto number = [&get_variable](const char* name) {
+    const char* text = get_variable(name);
+    return text == nullptr ? 0 : std::atol(text);
+  };
+  const auto is_shown_by = [&](const char* all, const char* here) {
+    if (number(here) <= 0 || number(all) != static_cast<long>(processes.size())) return false;
+    return std::ranges::count(processes, own_nid, &ProcessId::nid) > number(here);
+  };
+  return is_shown_by("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE") ||
+         is_shown_by("PMI_SIZE", "MPI_LOCALNRANKS");
 }
 
 std::uint32_t job_key_of_launcher(const std::function<const char*(const char* name)>& get_variable) {

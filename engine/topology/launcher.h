@@ -3,6 +3,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
+
+#include "engine/topology/process_id.h"
 
 namespace portofu {
 
@@ -10,6 +13,13 @@ namespace portofu {
 /// MPICH's Hydra (PMI_SIZE and MPI_LOCALNRANKS) or Slurm (SLURM_STEP_NUM_NODES).
 /// @param get_variable  std::getenv, or a test's own
 bool launcher_spans_nodes(const std::function<const char*(const char* name)>& get_variable);
+
+/// Whether the processes of a job show that another node has this node's NID: more of them have it than Open MPI or
+/// Hydra have started here.
+/// @param processes  all of the job; if there are more or fewer than the launcher tells, they show nothing
+/// @param own_nid    of this node
+bool shows_same_nid(std::span<const ProcessId> processes, std::uint32_t own_nid,
+                    const std::function<const char*(const char* name)>& get_variable);
 
 /// A key that all processes of the job get from what its launcher tells all of them, and no other job has: the
 /// transport key that mpirun of Open MPI draws, which is a secret, or the numbers of Slurm's job and step, which are

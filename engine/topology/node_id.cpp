@@ -6,12 +6,36 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
+#include <fstream>
+#include <sstream>
+#include <utility>
 
 #include "engine/observe/log.h"
 
 namespace portofu {
+namespace {
+
+bool is_bridge(const std::string& name) { return access(("/sys/class/net/" + name + "/bridge").c_str(), F_OK) == 0; }
+
+std::vector<std::string> read_default_routes() {
+  std::ifstream file("/proc/net/route");
+  std::ostringstream table;
+  table << file.rdbuf();
+  return default_routes(table.str());
+}
+
+/// Smaller is better; no two interfaces have the same.
+std::pair<int, std::uint32_t> rank_of(const InterfaceAddress& candidate) {
+  const bool inner = candidate.bridge && !candidate.default_route;
+  return {!candidate.running ? 2 : inner ? 1 : 0, candidate.index};
+}
+
+}  // namespace
 
 std::string node_id_text(std::uint32_t nid) {
   const in_addr address{htonl(nid)};
@@ -24,6 +48,7 @@ std::vector<InterfaceAddress> list_interface_addresses() {
   std::vector<InterfaceAddress> addresses;
   ifaddrs* first = nullptr;
   if (getifaddrs(&first) != 0) return addresses;
+  const std::vector<std::string> routes = read_default_routes();
   for (const ifaddrs* entry = first; entry != nullptr; entry = entry->ifa_next) {
     if (entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != AF_INET) continue;
     sockaddr_in socket_address{};
@@ -32,24 +57,61 @@ std::vector<InterfaceAddress> list_interface_addresses() {
                          .index = if_nametoindex(entry->ifa_name),
                          .address = ntohl(socket_address.sin_addr.s_addr),
                          .up = (entry->ifa_flags & IFF_UP) != 0,
-                         .loopback = (entry->ifa_flags & IFF_LOOPBACK) != 0});
+                         .loopback = (entry->ifa_flags & IFF_LOOPBACK) != 0,
+                         .running = (entry->ifa_flags & IFF_RUNNING) != 0,
+                         .bridge = is_bridge(entry->ifa_name),
+                         .default_route = std::ranges::find(routes, entry->ifa_name) != routes.end()});
   }
   freeifaddrs(first);
   return addresses;
 }
 
-std::uint32_t choose_node_id(std::span<const InterfaceAddress> addresses, const std::string& name) {
+const InterfaceAddress* choose_interface(std::span<const InterfaceAddress> addresses, const std::string& name) {
   const InterfaceAddress* best = nullptr;
   for (const InterfaceAddress& candidate : addresses) {
     if (candidate.address == 0) continue;
     if (!name.empty()) {
-      if (candidate.name == name) return candidate.address;
+      if (candidate.name == name) return &candidate;
       continue;
     }
     if (!candidate.up || candidate.loopback) continue;
-    if (best == nullptr || candidate.index < best->index) best = &candidate;
+    if (best == nullptr || rank_of(candidate) < rank_of(*best)) best = &candidate;
   }
-  return best == nullptr ? 0 : best->address;
+  return best;
+}
+
+std::uint32_t choose_node_id(std::span<const InterfaceAddress> addresses, const std::string& name) {
+  const InterfaceAddress* chosen = choose_interface(addresses, name);
+  return chosen == nullptr ? 0 : chosen->address;
+}
+
+std::vector<std::string> default_routes(const std::string& table) {
+  std::vector<std::string> names;
+  std::istringstream lines(table);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string name, destination, gateway, flags, references, uses, metric, mask;
+    words >> name >> destination >> gateway >> flags >> references >> uses >> metric >> mask;
+    constexpr const char* kAny = "00000000";
+    if (destination == kAny && mask == kAny) names.push_back(name);
+  }
+  return names;
+}
+
+bool is_inner_address(std::span<const InterfaceAddress> addresses, std::uint32_t nid) {
+  return nid == kLoopbackNodeId || std::ranges::any_of(addresses, [nid](const InterfaceAddress& one) {
+           return one.address == nid && one.bridge && !one.default_route;
+         });
+}
+
+std::uint64_t node_identity() {
+  std::string text;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> text;
+  struct stat memory {};
+  if (stat("/dev/shm", &memory) == 0) text += std::to_string(memory.st_dev) + "." + std::to_string(memory.st_ino);
+  std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a.
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  return hash != 0 ? hash : 1;
 }
 
 std::uint32_t find_node_id(std::uint32_t configured_nid, const std::string& interface_name) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "engine/observe/log.h"
 #include "engine/topology/launcher.h"
 #include "engine/topology/node_id.h"
 
@@ -10,7 +11,15 @@ namespace portofu {
 
 std::optional<NodeMap> NodeMap::find(const Settings& settings, std::string* why) {
   const bool spans = launcher_spans_nodes([](const char* name) { return std::getenv(name); });
-  return find(settings, find_node_id(settings.nid, settings.interface), spans, why);
+  const std::uint32_t nid = find_node_id(settings.nid, settings.interface);
+  const bool is_chosen = settings.nid == 0 && settings.hosts.empty();
+  if (spans && is_chosen && is_inner_address(list_interface_addresses(), nid)) {
+    log_warning(
+        "the NID of this node is %s, the address of a bridge inside it or of loopback, which other nodes of the "
+        "job may have, too: PORTOFU_INTERFACE or PORTOFU_NID names another one",
+        node_id_text(nid).c_str());
+  }
+  return find(settings, nid, spans, why);
 }
 
 std::optional<NodeMap> NodeMap::find(const Settings& settings, std::uint32_t own_nid, bool launcher_spans,

@@ -1,8 +1,12 @@
 // 3.6 Network interfaces.
 
 #include <bit>
+#include <cstdlib>
 #include <vector>
 
+#include "engine/observe/log.h"
+#include "engine/topology/launcher.h"
+#include "engine/topology/node_id.h"
 #include "lib/portals4/library.h"
 #include "lib/portals4/limits.h"
 
@@ -87,6 +91,13 @@ int PtlSetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size, const ptl_process_
       std::vector<ProcessId> processes(map_size);
       for (ptl_size_t rank = 0; rank < map_size; ++rank)
         processes[rank] = {mapping[rank].phys.nid, mapping[rank].phys.pid};
+      if (shows_same_nid(processes, engine.self().nid, [](const char* name) { return std::getenv(name); })) {
+        log_error(
+            "PtlSetMap: more processes of the job have the NID %s of this node than the launcher has started here; "
+            "messages to those of another node would reach a stranger: PORTOFU_INTERFACE or PORTOFU_NID gives each "
+            "node its own",
+            node_id_text(engine.self().nid).c_str());
+      }
       return ni.map.set(processes.data(), map_size, engine.self()) ? PTL_OK : PTL_NO_SPACE;
     });
   });

@@ -14,7 +14,8 @@ namespace portofu {
 
 /// What a message is for. A link is named by its sender's life and number.
 enum class OfiKind : std::uint32_t {
-  kHello = 1,    ///< Sender: opens the link `link`; `peer_life` is 0. Sent again until it is answered.
+  kHello = 1,  ///< Sender: opens the link `link`; `peer_life` is 0, `count` node_identity or 0. Sent again until it is
+               ///< answered.
   kWelcome = 2,  ///< Receiver: the link is open; `count` is the number of packets that may be under way.
   kRefusal = 3,  ///< Receiver: the link does not exist here, not any more, or not in this life.
   kPacket = 4,   ///< Sender: a packet; `count` packets went before it.

@@ -80,6 +80,7 @@ struct OfiPeer {
   std::uint32_t last_link = 0;       ///< Number of the latest link.
   std::uint32_t ending_link = 0;     ///< Its goodbye is not answered yet; 0: there is none.
   bool ends = false;                 ///< It has said that its life is over: it will not answer.
+  std::uint64_t node = 0;            ///< node_identity of its latest hello; 0: none was told.
   std::unique_ptr<OfiLink> link;     ///< nullptr: none.
   /// Links from it. Only the first one delivers; a later one waits until that is taken.
   std::deque<std::unique_ptr<OfiSource>> sources;

@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
+#include "engine/observe/log.h"
 #include "engine/queue/assert.h"
+#include "engine/topology/node_id.h"
 #include "engine/topology/process_id.h"
 #include "engine/wire/ofi/empty_looks.h"
 #include "engine/wire/ofi/ofi_wire.h"
@@ -86,7 +89,8 @@ OfiPeer* OfiWire::authenticate(const FabricEvent& event, const OfiEnvelope& head
   if (head.job_key != options_.job_key || head.uid != options_.uid) return refused(Counter::kPacketsRefusedKey);
   const ProcessId id{head.nid, head.pid};
   const bool expected = options_.nodes.empty() || std::ranges::count(options_.nodes, id.nid) != 0;
-  if (!expected || id.pid == 0 || id.pid > kMaxPid || id == options_.self || head.life == 0) {
+  if (id.nid == options_.self.nid) tell_of_same_nid(id.nid);  // Processes of this node send nothing here.
+  if (!expected || id.nid == options_.self.nid || id.pid == 0 || id.pid > kMaxPid || head.life == 0) {
     return refused(Counter::kPacketsRefusedSource);
   }
   OfiPeer* peer = find_peer(id);
@@ -101,9 +105,31 @@ OfiPeer* OfiWire::authenticate(const FabricEvent& event, const OfiEnvelope& head
   return refused(Counter::kPacketsRefusedSource);
 }
 
+/// Whether nobody who is heard now has this peer's NID on another node.
+bool OfiWire::is_of_one_node(const OfiPeer& peer, std::uint64_t node) {
+  return node == 0 || std::none_of(peers_.begin(), peers_.end(), [&](const auto& entry) {
+           const OfiPeer& other = *entry.second;
+           const bool differs = other.id.nid == peer.id.nid && other.node != 0 && other.node != node;
+           return differs && &other != &peer && !other.sources.empty();
+         });
+}
+
+void OfiWire::tell_of_same_nid(std::uint32_t nid) {
+  if (std::exchange(told_same_nid_, true)) return;
+  log_error(
+      "two nodes have the NID %s; messages would reach a stranger, so those of one are refused: give each its own "
+      "by PORTOFU_NID or PORTOFU_INTERFACE",
+      node_id_text(nid).c_str());
+}
+
 void OfiWire::take_hello(OfiPeer& peer, const OfiEnvelope& head) {
   if (ending_) return refuse(peer, head);
+  if (!is_of_one_node(peer, head.count)) {
+    tell_of_same_nid(peer.id.nid);
+    return refuse(peer, head);
+  }
   peer.ends = false;
+  peer.node = head.count;
   OfiSource* known = find_source(peer, head);
   if (known == nullptr) {
     for (const auto& source : peer.sources) source->life == head.life ? close_source(*source) : fail_source(*source);

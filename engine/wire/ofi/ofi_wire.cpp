@@ -122,7 +122,7 @@ ConnectResult OfiWire::greet(OfiPeer& peer) {
   if (peer.unsent.empty() && now - peer.link->greeted_ns > kGreetAgainNs) {
     peer.link->greeted_ns = now;
     doorplate_.knock(peer.id.nid, port_of(peer.id));
-    send_control(peer, OfiKind::kHello, 0, peer.link->number, 0);
+    send_control(peer, OfiKind::kHello, 0, peer.link->number, options_.node);
   }
   return ConnectResult::kInProgress;
 }

@@ -27,6 +27,7 @@ namespace portofu {
 /// Fixed for the life of a wire.
 struct OfiOptions : FabricOptions {
   std::uint64_t life = 0;  ///< Differs from that of any other process that had or will have this id.
+  std::uint64_t node = 0;  ///< node_identity; 0: peers are not told.
 };
 
 /// Packets of one link that may be under way.
@@ -110,6 +111,8 @@ class OfiWire final : public Wire, public SocketKeeper {
   void take_message(const FabricEvent& event);
   OfiPeer* authenticate(const FabricEvent& event, const OfiEnvelope& envelope);
   void take_hello(OfiPeer& peer, const OfiEnvelope& envelope);
+  bool is_of_one_node(const OfiPeer& peer, std::uint64_t node);
+  void tell_of_same_nid(std::uint32_t nid);
   bool take_packet(OfiPeer& peer, const OfiEnvelope& envelope, const FabricEvent& event);
   void take_answer(OfiPeer& peer, const OfiEnvelope& envelope);
   void take_probe(OfiPeer& peer, const OfiEnvelope& envelope);
@@ -134,6 +137,7 @@ class OfiWire final : public Wire, public SocketKeeper {
   Doorplate doorplate_;       ///< Open when the endpoint is.
   bool open_failed_ = false;  ///< Not tried again.
   bool ending_ = false;       ///< The destructor runs: nobody takes packets any more.
+  bool told_same_nid_ = false;
   std::unordered_map<std::uint64_t, std::unique_ptr<OfiPeer>> peers_;  ///< By (nid, pid).
   std::vector<OfiPeer*> stuck_;                                        ///< Peers with `unsent`.
   std::deque<OfiSource*> arrived_;                                     ///< One entry a packet that may be peeked.

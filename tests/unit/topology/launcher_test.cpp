@@ -4,6 +4,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 namespace portofu {
 namespace {
@@ -37,6 +38,21 @@ TEST(Launcher, Hydra__tells_by_the_ranks_that_are_not_here) {
 TEST(Launcher, Slurm__tells_the_nodes) {
   EXPECT_TRUE(spans_nodes({{"SLURM_STEP_NUM_NODES", "2"}}));
   EXPECT_FALSE(spans_nodes({{"SLURM_STEP_NUM_NODES", "1"}}));
+}
+
+TEST(Launcher, Same_nid__is_shown_by_more_processes_than_are_here) {
+  const std::vector<ProcessId> two_each{{1, 1}, {1, 2}, {2, 1}, {2, 2}};
+  const std::vector<ProcessId> all_alike{{1, 1}, {1, 2}, {1, 1}, {1, 2}};
+  const Variables open_mpi{{"OMPI_COMM_WORLD_SIZE", "4"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}};
+  const Variables hydra{{"PMI_SIZE", "4"}, {"MPI_LOCALNRANKS", "2"}};
+  for (const Variables& variables : {open_mpi, hydra}) {
+    EXPECT_FALSE(shows_same_nid(two_each, 1, from(variables)));
+    EXPECT_TRUE(shows_same_nid(all_alike, 1, from(variables)));
+    EXPECT_FALSE(shows_same_nid(all_alike, 2, from(variables)));
+    const std::vector<ProcessId> others{{1, 1}, {1, 2}, {1, 3}};
+    EXPECT_FALSE(shows_same_nid(others, 1, from(variables))) << "not all of the job";
+  }
+  EXPECT_FALSE(shows_same_nid(all_alike, 1, from({}))) << "nobody tells";
 }
 
 TEST(Launcher, Job_key__is_one_for_each_job_and_0_for_nobody) {

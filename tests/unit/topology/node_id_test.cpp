@@ -18,6 +18,53 @@ TEST(ChooseNodeId, Several__takes_the_lowest_index_that_is_up) {
   EXPECT_EQ(choose_node_id(addresses, ""), kThird.address);
 }
 
+const InterfaceAddress kDocker{.name = "docker0", .index = 2, .address = 0xac110001, .up = true, .bridge = true};
+
+TEST(ChooseNodeId, Bridge__gives_way_to_an_interface) {
+  EXPECT_EQ(choose_node_id(std::vector{kLoopback, kDocker, kThird}, ""), kThird.address);
+  EXPECT_EQ(choose_node_id(std::vector{kLoopback, kDocker}, ""), kDocker.address) << "there is no better one";
+  EXPECT_EQ(choose_node_id(std::vector{kDocker, kThird}, "docker0"), kDocker.address) << "it is asked for";
+}
+
+TEST(ChooseNodeId, Bridge_with_the_default_route__is_an_interface_like_others) {
+  InterfaceAddress own = kDocker;
+  own.name = "br0";
+  own.default_route = true;
+  EXPECT_EQ(choose_node_id(std::vector{kThird, own}, ""), own.address);
+  own.index = 9;
+  EXPECT_EQ(choose_node_id(std::vector{own, kThird}, ""), kThird.address);
+}
+
+TEST(ChooseNodeId, Interface_without_a_carrier__comes_last) {
+  InterfaceAddress unplugged = kThird;
+  unplugged.running = false;
+  EXPECT_EQ(choose_node_id(std::vector{unplugged, kFourth}, ""), kFourth.address);
+  EXPECT_EQ(choose_node_id(std::vector{unplugged, kDocker}, ""), kDocker.address);
+  EXPECT_EQ(choose_node_id(std::vector{kLoopback, unplugged}, ""), unplugged.address);
+  InterfaceAddress second = kFourth;
+  second.running = false;
+  EXPECT_EQ(choose_node_id(std::vector{second, unplugged}, ""), unplugged.address) << "of equals the lowest index";
+}
+
+TEST(InnerAddress, Bridge_and_loopback__may_be_on_other_nodes_too) {
+  const std::vector addresses{kLoopback, kDocker, kThird};
+  EXPECT_TRUE(is_inner_address(addresses, kDocker.address));
+  EXPECT_TRUE(is_inner_address(addresses, kLoopbackNodeId));
+  EXPECT_FALSE(is_inner_address(addresses, kThird.address));
+  EXPECT_FALSE(is_inner_address(addresses, 0x01020304));
+}
+
+TEST(DefaultRoutes, Table_of_the_kernel__names_their_interfaces) {
+  const std::string table =
+      "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n"
+      "eth0\t00000000\t0100000A\t0003\t0\t0\t100\t00000000\t0\t0\t0\n"
+      "eth0\t0000000A\t00000000\t0001\t0\t0\t100\t00FFFFFF\t0\t0\t0\n"
+      "docker0\t000011AC\t00000000\t0001\t0\t0\t0\t0000FFFF\t0\t0\t0\n"
+      "tun0\t00000000\t00000000\t0001\t0\t0\t0\t00000080\t0\t0\t0\n";
+  EXPECT_EQ(default_routes(table), std::vector<std::string>{"eth0"});
+  EXPECT_TRUE(default_routes("").empty());
+}
+
 TEST(ChooseNodeId, Several_addresses_of_one_interface__takes_the_first) {
   InterfaceAddress second = kThird;
   second.address = 0x0a0000ff;
@@ -50,6 +97,11 @@ TEST(FindNodeId, Unknown_interface__is_said_and_another_is_taken) {
   const std::uint32_t nid = find_node_id(0, "no-such-if");
   EXPECT_THAT(::testing::internal::GetCapturedStderr(), ::testing::HasSubstr("PORTOFU_INTERFACE=no-such-if"));
   EXPECT_EQ(nid, find_node_id(0, ""));
+}
+
+TEST(NodeIdentity, This_machine__keeps_it) {
+  EXPECT_NE(node_identity(), 0u);
+  EXPECT_EQ(node_identity(), node_identity());
 }
 
 TEST(NodeIdText, Address__is_written_with_dots) { EXPECT_EQ(node_id_text(0x0a000102), "10.0.1.2"); }

@@ -4,8 +4,8 @@
 #include <poll.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <chrono>
-
 #include <numeric>
 
 #include "tests/process/child_process.h"
@@ -109,6 +109,60 @@ TEST(OfiWire, Nobody_at_the_address__is_told_and_not_waited_for) {
   clock_gettime(CLOCK_MONOTONIC, &end);
   EXPECT_EQ(result, ConnectResult::kNoSuchPeer);
   EXPECT_LE(end.tv_sec - begin.tv_sec, 1);
+}
+
+/// A process of a node, by another port than that of ofi_options.
+OfiOptions on_node(std::uint32_t nid, std::uint32_t port_offset, std::uint64_t node) {
+  OfiOptions options = ofi_options(nid);
+  options.self.pid += port_offset;
+  options.node = node;
+  return options;
+}
+
+ConnectResult try_to_connect(OfiEnd& from, OfiEnd& to) {
+  Link* link = nullptr;
+  ConnectResult result = ConnectResult::kInProgress;
+  EXPECT_TRUE(soon([&] {
+    to.wire->has_packets();
+    result = from.wire->connect(to.id, &link);
+    return result != ConnectResult::kInProgress;
+  }));
+  return result;
+}
+
+TEST(OfiWire, Two_nodes_with_one_nid__are_noticed_and_the_second_is_refused) {
+  OfiEnd to(on_node(kNodeB, 0, 3));
+  OfiEnd first(on_node(kNodeA, 0, 1));
+  OfiEnd neighbour(on_node(kNodeA, 1, 1));
+  OfiEnd stranger(on_node(kNodeA, 2, 2));
+  OfiEnd silent(on_node(kNodeA, 3, 0));
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(try_to_connect(first, to), ConnectResult::kConnected);
+  EXPECT_EQ(try_to_connect(neighbour, to), ConnectResult::kConnected) << "of the same node";
+  EXPECT_EQ(try_to_connect(silent, to), ConnectResult::kConnected) << "it does not say which";
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(try_to_connect(stranger, to), ConnectResult::kRefused);
+  EXPECT_EQ(try_to_connect(stranger, to), ConnectResult::kRefused);
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("two nodes have the NID 127.0.0.2"), std::string::npos) << said;
+  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << "once";
+}
+
+TEST(OfiWire, Node_that_has_started_anew__is_heard) {
+  OfiEnd to(on_node(kNodeB, 0, 3));
+  {
+    OfiEnd before(on_node(kNodeA, 0, 1));
+    EXPECT_EQ(try_to_connect(before, to), ConnectResult::kConnected);
+  }
+  ProcessId source;
+  void* context = nullptr;
+  EXPECT_TRUE(soon([&] {
+    to.wire->has_packets();
+    return to.wire->take_closed_source(&source, &context);
+  }));
+  OfiEnd after(on_node(kNodeA, 1, 2));
+  EXPECT_EQ(try_to_connect(after, to), ConnectResult::kConnected);
 }
 
 TEST(OfiWire, Disconnect__lets_all_packets_arrive_and_then_ends_the_source) {
