@@ -89,9 +89,12 @@ class Engine {
   }
   /// The same for a caller that may do nothing but wait.
   void start_freed_on_duty() {
-    // What had to wait is a sign that answers should be taken in; what fired should not wait for the next call.
+    // What had to wait is a sign that answers should be taken in; what fired, and what the caller has sent to itself,
+    // should not wait for the next call.
     if (!core_.waiting_peers.empty() || !core_.fired.empty()) [[unlikely]]
       settle_waiting_on_duty();
+    if (own_wire_ != nullptr && !own_wire_->is_silent()) [[unlikely]]
+      settle_own_on_duty();
     if (core_.direct_uses >= kMostDirectUses) [[unlikely]]
       look_after_direct_on_duty();
   }
@@ -207,9 +210,19 @@ class Engine {
   }
   std::uint64_t bound_sleep_on_duty(std::uint64_t longest_ns);
   bool is_due_sooner_on_duty();
-  void end_call() { give_duty(progress_ != nullptr && progress_->must_hear()); }
+  void end_call() {
+    const bool listens = progress_ != nullptr && progress_->must_hear();
+    // Who sleeps has announced it before it last had the duty, so it is seen here.
+    const bool sleeps = sleeping_threads_.load(std::memory_order_relaxed) != 0;
+    give_duty(listens || (sleeps && leaves_work_on_duty()));
+  }
+  /// Whether a call leaves behind what nobody rings for: packets to oneself, or operations that have fired.
+  bool leaves_work_on_duty() const {
+    return !core_.fired.empty() || core_.wires.front()->has_packets();
+  }
   int cycle_on_duty();
   void settle_waiting_on_duty();
+  void settle_own_on_duty();
   void look_after_direct_on_duty();
   void look_after_timers_on_duty(std::uint64_t now_ns);
   void idle(IdleStreak& streak, std::uint64_t seen_activity, std::uint64_t longest_sleep_ns, OnAbort on_abort);
@@ -237,6 +250,7 @@ class Engine {
   std::unique_ptr<EngineNode> node_;                  ///< Segment and wires; nullptr in a simulation.
   std::unique_ptr<DoorbellShared> private_doorbell_;  ///< In a simulation, where nobody rings.
   std::unique_ptr<CountersShared> private_counters_;  ///< In a simulation.
+  Wire* own_wire_ = nullptr;                          ///< Packets to oneself; nullptr: not to be hurried. Constant.
   Core core_;
   Doorbell doorbell_;
   std::atomic<std::uint32_t> sleeping_threads_{0};  ///< Application threads asleep at the doorbell, or about to be.

@@ -143,6 +143,19 @@ int run_cycle_on_duty(Core& core) {
   return work != 0 ? work : close_sources(core);
 }
 
+int receive_own_packets_on_duty(Core& core, Wire& wire) {
+  int received = 0;
+  std::uint32_t weight = 0;
+  Packet packet;
+  while (weight < kCycleBudget && wire.peek(packet)) {
+    receive_and_release(core, wire, packet);
+    ++received;
+    weight += 1 + packet.header.payload_bytes / kLongPacketBytes;
+  }
+  finish_late_messages(core);
+  return received;
+}
+
 void run_timers_on_duty(Core& core) {
   for (Wire* wire : core.wires) wire->check_peers();
   // Not only those that this check has found: a wire looks after the dead at other times, too.

@@ -9,6 +9,11 @@ namespace portofu {
 /// @return number of things done; 0 if there was nothing
 int run_cycle_on_duty(Core& core);
 
+/// Takes packets that this process has sent to itself, not more than a cycle takes from one wire.
+/// @param wire  the one that reaches this process
+/// @return number of packets taken
+int receive_own_packets_on_duty(Core& core, Wire& wire);
+
 /// Looks after the dead and the late. To be called about every PORTOFU_PEER_CHECK_MS while `needs_timers_on_duty`.
 void run_timers_on_duty(Core& core);
 

@@ -63,6 +63,19 @@ TEST_F(LoopTest, Packets__are_received_in_order_and_counted_as_work) {
   EXPECT_FALSE(has_work_on_duty(core));
 }
 
+TEST_F(LoopTest, Own_packets__are_taken_in_order_and_not_without_end) {
+  append(entry());
+  EXPECT_EQ(receive_own_packets_on_duty(core, wire), 0);
+  constexpr int kPackets = 100;
+  for (std::uint64_t i = 0; i < kPackets; ++i) arrive(put_header(i % 8 + 1));
+  std::uint64_t taken = 0;
+  while (const int now = receive_own_packets_on_duty(core, wire)) {
+    EXPECT_LT(now, kPackets) << "a call may not take for ever";
+    for (int i = 0; i < now; ++i, ++taken) EXPECT_EQ(next_event().rlength, taken % 8 + 1);
+  }
+  EXPECT_EQ(taken, kPackets);
+}
+
 TEST_F(LoopTest, Packet__in_whose_middle_memory_runs_out_is_not_done_twice) {
   append(entry());
   arrive(put_header(1, 5));
