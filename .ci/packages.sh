@@ -14,8 +14,8 @@ packages_openmpi=(
   dpkg-dev xz-utils ca-certificates
 )
 # The fuzzer needs clang with its runtime; the configure of the MPICH suite wants perl and Python; mpich has the launcher
-# mpiexec.hydra.
-packages_test=(clang libclang-rt-14-dev perl python3 mpich)
+# mpiexec.hydra; what depends on the processor is compiled for 64-bit Arm, too.
+packages_test=(clang libclang-rt-14-dev perl python3 mpich g++-aarch64-linux-gnu)
 
 # Hosts that are network namespaces of this machine.
 packages_hosts=(iproute2 util-linux hostname)

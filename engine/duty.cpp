@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "engine/queue/cpu.h"
 #include "engine/queue/membarrier.h"
 
 namespace portofu {
@@ -43,7 +44,7 @@ void DutyLock::take_word() {
         word_.compare_exchange_strong(expected, kHeld, std::memory_order_acquire, std::memory_order_relaxed)) {
       return;
     }
-    __builtin_ia32_pause();
+    pause_cpu();
   }
   while (word_.exchange(kHeldAndWanted, std::memory_order_acquire) != kFree) wait_while(word_, kHeldAndWanted);
 }
@@ -56,7 +57,7 @@ void DutyLock::end_favour() {
   // Acquire: partner is leave_favoured.
   for (int i = 0; inside_.load(std::memory_order_acquire) != 0; ++i) {
     if (i < kSpins) {
-      __builtin_ia32_pause();
+      pause_cpu();
     } else {
       wait_while(inside_, 1);
     }

@@ -16,6 +16,7 @@
 #include "engine/observe/log.h"
 #include "engine/progress_thread.h"
 #include "engine/queue/clock.h"
+#include "engine/queue/cpu.h"
 #include "engine/segment/user_key.h"
 #include "engine/target/close_interface.h"
 #include "engine/topology/launcher.h"
@@ -399,7 +400,7 @@ void Engine::rest(const Rest& due) {
 
 void Engine::idle(IdleStreak& streak, std::uint64_t seen_activity, std::uint64_t longest_sleep_ns, OnAbort on_abort) {
   switch (streak.next([this] { return core_.now_ns(); })) {
-    case IdleAdvice::kSpin: __builtin_ia32_pause(); return;
+    case IdleAdvice::kSpin: pause_cpu(); return;
     case IdleAdvice::kYield: return yield();
     case IdleAdvice::kSleep: return sleep(seen_activity, longest_sleep_ns, on_abort);
   }

@@ -15,6 +15,7 @@
 #include <array>
 #include <map>
 
+#include "engine/queue/cpu.h"
 #include "world.h"
 
 using namespace bench;
@@ -151,11 +152,11 @@ void ping_pong(World& w, Side& side, const char* what, std::size_t bytes, bool p
     for (long tries = 0; word.load(std::memory_order_acquire) != number; ++tries) {
       if (told == Told::kNotice) fail("wrong data behind a notice");
       if (told == Told::kMemoryCalling) side.look();
-      if (told == Told::kMemory) __builtin_ia32_pause();
+      if (told == Told::kMemory) portofu::pause_cpu();
       if (tries > 10000000 && told == Told::kMemory) sched_yield();
     }
   };
-  const auto look = [&] { told == Told::kMemory ? __builtin_ia32_pause() : side.look(); };
+  const auto look = [&] { told == Told::kMemory ? portofu::pause_cpu() : side.look(); };
   w.point(what, static_cast<double>(bytes), "us", half_us(),
           [&](long count) { w.round_trips(count, send, receive, look); });
 }

@@ -20,6 +20,8 @@
 #include <new>
 #include <vector>
 
+#include "engine/queue/cpu.h"
+
 namespace {
 
 constexpr int kRounds = 50000;
@@ -105,7 +107,7 @@ double pingpong(Side& side, Send&& send) {
   for (int i = 0; i < kRounds; ++i) {
     const std::uint64_t next = side.word + 1;
     if (side.me == 0) send(next);
-    while (side.own_word().load(std::memory_order_acquire) != next) __builtin_ia32_pause();
+    while (side.own_word().load(std::memory_order_acquire) != next) portofu::pause_cpu();
     if (side.me == 1) send(next);
     side.word = next;
   }

@@ -7,9 +7,6 @@
 
 #include "engine/address/guarded_copy.h"
 
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
 #include <signal.h>
 #include <ucontext.h>
 
@@ -20,6 +17,7 @@
 #include <mutex>
 
 #include "engine/address/earlier_action.h"
+#include "engine/queue/cpu.h"
 #include "engine/queue/fork_mutex.h"
 
 #if defined(__x86_64__)
@@ -43,9 +41,7 @@ void portofu_copy_end();
 /// Whether this is a CPU of Intel that is good at `rep movsb` ("fast short rep mov"). They are also those on which
 /// AVX-512 does not slow down everything else.
 static const bool kCopiesStrings = [] {
-  unsigned int a = 0, b = 0, c = 0, d = 0;
-  const bool fast = __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & 1u << 4) != 0;
-  return fast && __builtin_cpu_is("intel") != 0;
+  return portofu::cpu_copies_short_strings() && __builtin_cpu_is("intel") != 0;
 }();
 
 std::uint8_t portofu_copy_wide = []() -> std::uint8_t {

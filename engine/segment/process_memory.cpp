@@ -5,15 +5,14 @@
 
 #include "engine/segment/process_memory.h"
 
-#ifdef __x86_64__
-#include <cpuid.h>
-#endif
 #include <fcntl.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include <string>
+
+#include "engine/queue/cpu.h"
 
 namespace portofu {
 namespace {
@@ -24,14 +23,7 @@ constexpr std::uint64_t kMostByFile = 4096;
 /// Whether the kernel copies a short piece by one `rep movsb`, forward, and no byte twice. Its other way writes some
 /// lengths from behind, and the last words of others twice, so that a target that polls for them would see them before
 /// the rest, or once more after it has set them back.
-bool copies_in_order() {
-#ifdef __x86_64__
-  unsigned int a = 0, b = 0, c = 0, d = 0;
-  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & 1u << 4) != 0;
-#else
-  return false;
-#endif
-}
+bool copies_in_order() { return cpu_copies_short_strings(); }
 
 iovec piece(std::uint64_t at, std::uint64_t bytes) {
   return {reinterpret_cast<void*>(at), static_cast<std::size_t>(bytes)};

@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "engine/queue/cpu.h"
 #include "tests/unit/support/test_ring.h"
 
 namespace portofu {
@@ -180,7 +181,7 @@ TEST(CellRingLent, Offer_that_is_changed_and_taken_back_meanwhile__is_never_seen
     if (i % 4 != 0) continue;
     while (!ring.consumer.take_offer_back()) std::this_thread::yield();
     withdrawn = true;
-    for (int wait = 0; wait < 50; ++wait) __builtin_ia32_pause();
+    for (int wait = 0; wait < 50; ++wait) pause_cpu();
     withdrawn = false;
   }
   sender.join();
