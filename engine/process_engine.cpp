@@ -5,8 +5,10 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <string>
 
 #include "engine/config/settings.h"
+#include "engine/observe/log.h"
 
 namespace portofu {
 namespace {
@@ -16,6 +18,7 @@ struct ProcessEngine {
   std::mutex mutex;
   std::unique_ptr<Engine> engine;  ///< nullptr while `references` is 0.
   std::uint32_t references = 0;
+  std::string told;  ///< Why it could not be opened last, as people were told.
 };
 
 ProcessEngine& process_engine();
@@ -26,6 +29,7 @@ void forget_in_child() {
   new (&own.mutex) std::mutex;
   (void)own.engine.release();
   own.references = 0;
+  own.told.clear();
 }
 
 ProcessEngine& process_engine() {
@@ -56,6 +60,18 @@ Engine* hold_process_engine(std::uint32_t pid, OpenError* error, std::string* wh
   if (own.engine == nullptr) return nullptr;
   ++own.references;
   return own.engine.get();
+}
+
+void tell_why_not_open(const char* call, OpenError error, const std::string& why) {
+  // That a PID is taken is between the application and those who have it; its code says so.
+  if (error == OpenError::kPidInUse) return log_info("%s fails: %s", call, why.c_str());
+  {
+    ProcessEngine& own = process_engine();
+    const std::lock_guard<std::mutex> lock(own.mutex);
+    if (own.told == why) return;
+    own.told = why;
+  }
+  log_error("%s fails: %s", call, why.c_str());
 }
 
 void release_process_engine() {

@@ -14,6 +14,11 @@ namespace portofu {
 /// @return nullptr on failure, with reason
 Engine* hold_process_engine(std::uint32_t pid, OpenError* error, std::string* why);
 
+/// Tells people why hold_process_engine gave none: one line, if it is not what they were told last. That a PID is in
+/// use is no news for people, but for those who want to know everything.
+/// @param call  of the application
+void tell_why_not_open(const char* call, OpenError error, const std::string& why);
+
 /// Gives one reference back.
 void release_process_engine();
 

@@ -1,13 +1,13 @@
 #include "engine/segment/heap_file.h"
 
 #include <fcntl.h>
-#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdio>
 
+#include "engine/queue/random_bytes.h"
 #include "engine/segment/own_segments.h"
 
 namespace portofu {
@@ -59,7 +59,7 @@ int open_heap_file(const char* directory, std::uint64_t bytes) {
 std::uint64_t name_heap_file(const std::string& directory, const std::shared_ptr<SegmentFile>& file) {
   const OwnSegmentsLock lock;
   std::uint64_t id = 0;
-  if (getrandom(&id, sizeof id, GRND_NONBLOCK) != static_cast<ssize_t>(sizeof id)) return 0;
+  if (!draw_random(&id, sizeof id)) return 0;
   id |= 1;
   const std::string path = heap_path(directory, id);
   const std::string nameless = "/proc/self/fd/" + std::to_string(file->fd());

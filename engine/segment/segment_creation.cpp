@@ -4,7 +4,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,6 +13,8 @@
 #include <utility>
 
 #include "engine/observe/counters.h"
+#include "engine/observe/system_failure.h"
+#include "engine/queue/random_bytes.h"
 #include "engine/segment/names_word.h"
 #include "engine/segment/own_segments.h"
 
@@ -27,11 +28,12 @@ constexpr std::uint32_t kFirstAnyPid = 1024;
 constexpr int kWantedPidTries = 5;
 constexpr useconds_t kWantedPidPauseUs = 200;
 
-std::string system_text(const std::string& what) { return what + ": " + std::strerror(errno); }
+/// What failures are about.
+constexpr const char* kNewFile = "a new file in ";
 
 std::uint64_t random_incarnation() {
   std::uint64_t incarnation = 0;
-  if (getrandom(&incarnation, sizeof incarnation, GRND_NONBLOCK) != static_cast<ssize_t>(sizeof incarnation)) {
+  if (!draw_random(&incarnation, sizeof incarnation)) {
     timespec now{};
     clock_gettime(CLOCK_REALTIME, &now);
     incarnation = static_cast<std::uint64_t>(now.tv_sec) << 32 ^ static_cast<std::uint64_t>(now.tv_nsec) << 2 ^
@@ -87,13 +89,16 @@ bool SegmentCreation::open_nameless_file() {
   const int fd = ::open(options_.directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (fd < 0) {
     const bool full = errno == ENOSPC || errno == ENOMEM;
-    return fail(full ? SegmentError::kNoMemory : SegmentError::kSystem,
-                system_text("cannot make a nameless file in " + options_.directory));
+    return fail(
+        full ? SegmentError::kNoMemory : SegmentError::kSystem,
+        system_failure("open", "a new file in " + options_.directory + ", for messages to this process,", errno));
   }
   segment_->file_ = std::make_shared<SegmentFile>(fd, FileOwner::kThisProcess);
   // The umask may have taken our own rights away.
-  if (fchmod(fd, 0600) != 0) return fail(SegmentError::kSystem, system_text("cannot set the mode of the segment"));
-  if (!segment_->file_->lock()) return fail(SegmentError::kSystem, system_text("cannot lock the segment"));
+  if (fchmod(fd, 0600) != 0)
+    return fail(SegmentError::kSystem, system_failure("fchmod", kNewFile + options_.directory, errno));
+  if (!segment_->file_->lock())
+    return fail(SegmentError::kSystem, system_failure("fcntl(F_SETLK)", kNewFile + options_.directory, errno));
   return true;
 }
 
@@ -103,19 +108,19 @@ bool SegmentCreation::take_memory() {
   // Beyond this limit the kernel would not refuse but send SIGXFSZ.
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
       limit.rlim_cur < layout.segment_bytes()) {
-    return fail(SegmentError::kNoMemory, "the limit of file sizes (ulimit -f) is below the " +
-                                             std::to_string(layout.segment_bytes()) + " bytes of a segment");
+    return fail_to_take("ftruncate", layout.segment_bytes(), EFBIG);
   }
-  if (ftruncate(segment_->file_->fd(), static_cast<off_t>(layout.segment_bytes())) != 0) {
-    return fail(SegmentError::kNoMemory, system_text("cannot set the length of the segment"));
-  }
-  if (!segment_->file_->allocate(0, layout.rings_offset())) {
-    return fail(SegmentError::kNoMemory, options_.directory + " has no room for the " +
-                                             std::to_string(layout.rings_offset()) + " bytes of a segment's head");
-  }
+  if (ftruncate(segment_->file_->fd(), static_cast<off_t>(layout.segment_bytes())) != 0)
+    return fail_to_take("ftruncate", layout.segment_bytes(), errno);
+  if (!segment_->file_->allocate(0, layout.rings_offset()))
+    return fail_to_take("fallocate", layout.rings_offset(), errno);
   segment_->header_ = Mapping::map(segment_->file_->fd(), 0, layout.rings_offset());
-  if (!segment_->header_) return fail(SegmentError::kNoMemory, system_text("cannot map the segment"));
-  return true;
+  return segment_->header_ ? true : fail_to_take("mmap", layout.rings_offset(), errno);
+}
+
+bool SegmentCreation::fail_to_take(const char* call, std::uint64_t bytes, int error) {
+  const std::string wanted = std::to_string(bytes) + " bytes for " + kNewFile + options_.directory;
+  return fail(SegmentError::kNoMemory, system_failure(call, wanted, error));
 }
 
 bool SegmentCreation::fill_descriptor() {
@@ -170,7 +175,8 @@ SegmentCreation::LinkResult SegmentCreation::link_as(std::uint32_t pid) {
       return LinkResult::kLinked;
     }
     if (errno != EEXIST) {
-      fail(SegmentError::kSystem, system_text("cannot link " + nameless + " to " + path));
+      const std::string advice = errno == ENOENT ? "mount /proc" : advice_for(errno);
+      fail(SegmentError::kSystem, system_failure("linkat", nameless + " to " + path, errno, advice));
       return LinkResult::kFailed;
     }
     if (!remove_if_dead(path)) return LinkResult::kInUse;

@@ -37,6 +37,7 @@ class SegmentCreation {
   LinkResult link_as(std::uint32_t pid);
 
   bool fail(SegmentError error, const std::string& why);
+  bool fail_to_take(const char* call, std::uint64_t bytes, int error);
 
   const SegmentOptions& options_;
   std::unique_ptr<ProcessSegment> segment_;  ///< Grows step by step; handed out at the end.

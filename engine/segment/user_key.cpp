@@ -1,13 +1,13 @@
 #include "engine/segment/user_key.h"
 
 #include <fcntl.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 
+#include "engine/observe/system_failure.h"
+#include "engine/queue/random_bytes.h"
 #include "engine/segment/segment_file.h"
 
 namespace portofu {
@@ -15,6 +15,8 @@ namespace {
 
 /// Somebody may make the file between our look and our attempt, or remove it.
 constexpr int kTries = 8;
+
+constexpr const char* kKeyAdvice = "allow the call (seccomp), or set PORTOFU_JOB_KEY";
 
 enum class Reading { kRead, kNoFile, kFailed };
 
@@ -32,17 +34,28 @@ Reading read_key(const std::string& path, std::uint32_t* key, std::string* why) 
 /// The file gets its name when it is whole. @return false on failure; that it is there by now is none
 bool draw_key(const std::string& directory, const std::string& path, std::string* why) {
   std::uint32_t key = 0;
-  while (key == 0) {
-    if (getrandom(&key, sizeof key, 0) != static_cast<ssize_t>(sizeof key)) key = 0;
+  if (!draw_random(&key, sizeof key)) {
+    *why = system_failure("getrandom", "the job key of this user, and from /dev/urandom,", errno, kKeyAdvice);
+    return false;
   }
+  if (key == 0) key = 1;
   const int fd = ::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (fd < 0) {
+    *why = system_failure("open", "a new file in " + directory + ", for the job key of this user,", errno);
+    return false;
+  }
   const std::string nameless = "/proc/self/fd/" + std::to_string(fd);
   // The umask may have taken our own rights away.
-  const bool made = fd >= 0 && fchmod(fd, 0600) == 0 && write(fd, &key, sizeof key) == static_cast<ssize_t>(sizeof key);
+  const bool made = fchmod(fd, 0600) == 0 && write(fd, &key, sizeof key) == static_cast<ssize_t>(sizeof key);
+  if (!made)
+    *why = system_failure("write", "4 bytes to a new file in " + directory + ", the job key of this user,", errno);
   const bool named =
       made && (linkat(AT_FDCWD, nameless.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0 || errno == EEXIST);
-  if (!named) *why = "cannot make the job key " + path + ": " + std::strerror(errno);
-  if (fd >= 0) ::close(fd);
+  if (made && !named) {
+    const std::string advice = errno == ENOENT ? "mount /proc" : advice_for(errno);
+    *why = system_failure("linkat", nameless + " to " + path + ", the job key of this user,", errno, advice);
+  }
+  ::close(fd);
   return named;
 }
 

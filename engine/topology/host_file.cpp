@@ -2,10 +2,13 @@
 
 #include <arpa/inet.h>
 
+#include <cerrno>
 #include <charconv>
 #include <fstream>
 #include <set>
 #include <sstream>
+
+#include "engine/observe/system_failure.h"
 
 namespace portofu {
 
@@ -58,10 +61,12 @@ std::optional<std::vector<Host>> parse_hosts(const std::string& text, std::strin
 }
 
 std::optional<std::vector<Host>> read_host_file(const std::string& path, std::string* why) {
+  errno = 0;
   std::ifstream file(path);
   std::stringstream text;
   if (!file || !(text << file.rdbuf())) {
-    *why = "it cannot be read, or is empty";
+    *why = errno != 0 ? system_failure("open", "it", errno, "name a file with the addresses of the nodes")
+                      : "it is empty; name a file with the addresses of the nodes";
     return std::nullopt;
   }
   return parse_hosts(text.str(), why);

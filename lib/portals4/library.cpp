@@ -60,7 +60,7 @@ int open_engine(ptl_pid_t pid) {
   std::string why;
   Engine* engine = hold_process_engine(pid == PTL_PID_ANY ? 0 : pid, &error, &why);
   if (engine == nullptr) {
-    log_info("no interface: %s; PtlNIInit fails", why.c_str());
+    tell_why_not_open("PtlNIInit", error, why);
     if (error == OpenError::kPidInUse) return PTL_PID_IN_USE;
     return error == OpenError::kNoSpace ? PTL_NO_SPACE : PTL_FAIL;
   }

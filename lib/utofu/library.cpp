@@ -128,7 +128,7 @@ const Coordinates& my_coordinates() { return read_once<Coordinates, read_coordin
 
 Engine* engine() { return library.engine.load(std::memory_order_acquire); }
 
-Engine* open_engine() {
+Engine* open_engine(const char* call) {
   if (Engine* open = engine()) return open;
   const std::lock_guard<std::mutex> lock(library.mutex);
   if (Engine* open = engine()) return open;
@@ -136,7 +136,7 @@ Engine* open_engine() {
   std::string why;
   Engine* opened = hold_process_engine(0, &error, &why);
   if (opened == nullptr) {
-    log_info("no engine: %s", why.c_str());
+    tell_why_not_open(call, error, why);
     return nullptr;
   }
   {

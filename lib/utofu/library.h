@@ -58,7 +58,7 @@ const TofuSettings& tofu_settings();
 std::uint32_t mrq_entries_of(const char* text, std::uint32_t otherwise);
 
 /// The engine with its uTofu part, opened if need be. @return nullptr if it cannot be opened
-Engine* open_engine();
+Engine* open_engine(const char* call);
 
 /// The engine if it is open, else nullptr.
 Engine* engine();

@@ -4,6 +4,8 @@
 #include <vector>
 
 #include "engine/initiator/tofu_owner.h"
+#include "engine/observe/log.h"
+#include "engine/observe/system_failure.h"
 #include "engine/target/barrier.h"
 #include "lib/utofu/limits.h"
 
@@ -19,6 +21,16 @@ std::uint64_t gate_id(std::uint32_t tni, std::uint32_t gate) {
 BarrierGate* gate_of(const Core& core, std::uint64_t id) {
   BarrierGate* gate = is_vbg_id(id) ? core.tofu->gate(queue_number(id)) : nullptr;
   return gate != nullptr && gate->id == id ? gate : nullptr;
+}
+
+void tell_of_no_gates(std::uint32_t tni, std::size_t count) {
+  static constinit ToldOnce told;
+  if (!told.is_first()) return;
+  log_warning(
+      "utofu_alloc_vbg finds no %zu gates free on TNI %u, which processes at the same coordinates share; raise "
+      "PORTOFU_START_VBGS (%u) or PORTOFU_RELAY_VBGS (%u), for all processes of the node, or give processes "
+      "coordinates of their own (PORTOFU_COORDS)",
+      count, tni, settings().start_vbg_count, settings().relay_vbg_count);
 }
 
 /// Claims one start/end gate and `count` - 1 relay gates; all of them or none.
@@ -85,12 +97,14 @@ int utofu_alloc_vbg(utofu_tni_id_t tni_id, size_t num_vbgs, unsigned long int fl
     if (tni_id >= settings().tni_count) return failed(UTOFU_ERR_INVALID_TNI_ID, "no such TNI");
     if (num_vbgs == 0) return failed(UTOFU_ERR_INVALID_NUMBER, "no gate is asked for");
     if ((flags & ~UTOFU_VBG_FLAG_THREAD_SAFE) != 0) return failed(UTOFU_ERR_INVALID_FLAGS, "unknown flags");
-    Engine* engine = open_engine();
+    Engine* engine = open_engine("utofu_alloc_vbg");
     if (engine == nullptr) return failed(UTOFU_ERR_OUT_OF_RESOURCE, "the engine cannot be opened");
     const Engine::Duty duty(*engine);
     std::vector<BarrierGate*> gates;
-    if (!claim_gates(*duty.core().tofu, tni_id, num_vbgs, &gates))
+    if (!claim_gates(*duty.core().tofu, tni_id, num_vbgs, &gates)) {
+      tell_of_no_gates(tni_id, num_vbgs);
       return failed(UTOFU_ERR_FULL, "not as many gates are free");
+    }
     for (std::size_t i = 0; i < num_vbgs; ++i) {
       gates[i]->set_id = gates[0]->id;
       gates[i]->set_size = static_cast<std::uint32_t>(num_vbgs);

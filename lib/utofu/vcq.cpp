@@ -7,6 +7,7 @@
 
 #include "engine/initiator/tofu_direct.h"
 #include "engine/observe/log.h"
+#include "engine/observe/system_failure.h"
 #include "engine/target/tofu_request.h"
 #include "lib/utofu/limits.h"
 
@@ -51,6 +52,16 @@ std::uint32_t kept_for_others(Tofu& tofu, std::uint32_t tni, CqMode mode) {
   return kept;
 }
 
+/// Which settings change it. @return nullptr, for the caller to return
+ControlQueue* tell_of_no_cq(const Wanted& wanted, const char* reason, const char* advice) {
+  static constinit ToldOnce told;
+  if (told.is_first()) {
+    log_warning("utofu_create_vcq finds no CQ on TNI %u: %s, of %u that the TNI has; %s", wanted.tni, reason,
+                settings().cq_count, advice);
+  }
+  return nullptr;
+}
+
 /// The CQs that this process takes first.
 CqRange read_own_cqs() {
   std::vector<std::uint32_t> table;
@@ -67,12 +78,16 @@ CqRange read_own_cqs() {
 ControlQueue* claim_cq(Tofu& tofu, const Wanted& wanted, std::uint32_t* cq) {
   if (wanted.mode == CqMode::kSession &&
       count_queues(tofu, wanted.tni, CqMode::kSession) >= tofu_settings().session_cqs) {
-    return nullptr;
+    return tell_of_no_cq(wanted, "this process has as many in session mode as it may",
+                         "raise UTOFU_NUM_SESSION_MODE_CQS");
   }
   std::uint32_t own = 0;
   for (const CqMode mode : {CqMode::kShared, CqMode::kExclusive, CqMode::kSession})
     own += count_queues(tofu, wanted.tni, mode);
-  if (own + kept_for_others(tofu, wanted.tni, wanted.mode) >= settings().cq_count) return nullptr;
+  if (own + kept_for_others(tofu, wanted.tni, wanted.mode) >= settings().cq_count) {
+    return tell_of_no_cq(wanted, "this process has all, but for those that it keeps for exclusive and session mode",
+                         "lower UTOFU_NUM_EXCLUSIVE_CQS or UTOFU_NUM_SESSION_MODE_CQS, or raise PORTOFU_CQS");
+  }
   const CqRange own_share = read_once<CqRange, read_own_cqs>();
   for (std::uint32_t place = 0; place < own_share.count; ++place) {
     *cq = own_share.first + place;
@@ -81,7 +96,9 @@ ControlQueue* claim_cq(Tofu& tofu, const Wanted& wanted, std::uint32_t* cq) {
   for (*cq = 0; *cq < settings().cq_count; ++*cq) {
     if (ControlQueue* claimed = tofu.claim_queue(wanted.tni, *cq, wanted.mode)) return claimed;
   }
-  return nullptr;
+  return tell_of_no_cq(wanted, "processes at the same coordinates have all",
+                       "raise PORTOFU_CQS, for all processes of the node, or give processes coordinates of their own "
+                       "(PORTOFU_COORDS)");
 }
 
 /// A shared CQ of this process with the wanted component free, or any component if any will do.
@@ -150,7 +167,7 @@ int create_checked(const Wanted& wanted, utofu_vcq_hdl_t* hdl) {
     if (wanted.tni >= settings().tni_count) return failed(UTOFU_ERR_INVALID_TNI_ID, "no such TNI");
     if (wanted.component >= static_cast<int>(settings().cmp_id_count))
       return failed(UTOFU_ERR_INVALID_CMP_ID, "no such component id");
-    Engine* engine = open_engine();
+    Engine* engine = open_engine("utofu_create_vcq");
     if (engine == nullptr) return failed(UTOFU_ERR_OUT_OF_RESOURCE, "the engine cannot be opened");
     const Engine::Duty duty(*engine);
     return create(duty.core(), wanted, hdl);

@@ -1,6 +1,5 @@
 #include "engine/wire/ofi/directory_socket.h"
 
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 #include <utility>
 
 #include "engine/queue/clock.h"
+#include "engine/queue/random_bytes.h"
 #include "engine/wire/ofi/socket_address.h"
 
 namespace portofu {
@@ -170,7 +170,7 @@ AskResult DirectorySocket::ask(std::uint32_t nid, std::uint64_t key, NameOwner* 
   if (found == questions_.end()) {
     if (questions_.size() >= kMostQuestions) return AskResult::kAsking;
     DirectoryMessage message{kDirectoryMagic, options_.job_key, options_.uid, DirectoryKind::kAsk, key, 0, 0, 0};
-    if (getrandom(&message.nonce, sizeof message.nonce, GRND_NONBLOCK) < 0) return AskResult::kNoAnswer;
+    if (!draw_random(&message.nonce, sizeof message.nonce)) return AskResult::kNoAnswer;
     found =
         questions_.emplace(std::pair(nid, key), new Question{message, socket_address(nid, options_.port), {}}).first;
   }

@@ -2,13 +2,13 @@
 
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
-#include <sys/random.h>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <mutex>
 
+#include "engine/queue/random_bytes.h"
 #include "engine/topology/node_id.h"
 
 namespace portofu {
@@ -104,7 +104,7 @@ FabricEndpoint::~FabricEndpoint() {
 
 fid_mr* FabricEndpoint::register_memory(const void* memory, std::size_t bytes, std::uint64_t access) {
   std::uint64_t key = 0;
-  if (!chooses_key_ && getrandom(&key, sizeof key, GRND_NONBLOCK) != sizeof key) return nullptr;
+  if (!chooses_key_ && !draw_random(&key, sizeof key)) return nullptr;
   fid_mr* registration = nullptr;
   fi_mr_reg(objects_.domain, memory, bytes, access, 0, key & key_mask_, 0, &registration, nullptr);
   return registration;

@@ -1,7 +1,6 @@
 #include "lib/tools/ptl_run/job.h"
 
 #include <poll.h>
-#include <sys/random.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -13,6 +12,8 @@
 #include <cstring>
 #include <utility>
 
+#include "engine/observe/system_failure.h"
+#include "engine/queue/random_bytes.h"
 #include "lib/tools/ptl_run/signals.h"
 
 namespace portofu::tools {
@@ -64,13 +65,20 @@ int Job::run() {
 bool Job::prepare() {
   signal_fd_ = take_over_signals(&context_);
   if (signal_fd_ < 0) say(std::string("cannot wait for signals: ") + std::strerror(errno));
-  // A key that the user has chosen stays.
-  std::uint32_t key = 0;
-  while (getrandom(&key, sizeof key, 0) != static_cast<ssize_t>(sizeof key)) {
-  }
+  return signal_fd_ >= 0 && draw_key();
+}
+
+/// A key that the user has chosen stays.
+bool Job::draw_key() {
   const char* given = std::getenv("PORTOFU_JOB_KEY");
-  if (given == nullptr || *given == '\0') setenv("PORTOFU_JOB_KEY", std::to_string(key | 1).c_str(), 1);
-  return signal_fd_ >= 0;
+  if (given != nullptr && *given != '\0') return true;
+  std::uint32_t key = 0;
+  if (!draw_random(&key, sizeof key)) {
+    say(system_failure("getrandom", "the key of the job, and from /dev/urandom,", errno, "set PORTOFU_JOB_KEY"));
+    return false;
+  }
+  setenv("PORTOFU_JOB_KEY", std::to_string(key | 1).c_str(), 1);
+  return true;
 }
 
 bool Job::start_ranks() {

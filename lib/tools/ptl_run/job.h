@@ -70,6 +70,7 @@ class Job {
   };
 
   bool prepare();
+  static bool draw_key();
   bool start_ranks();
   void wait_for_something();
   void take_signals();

@@ -1,0 +1,36 @@
+#pragma once
+// What people read when the system lacks or refuses something: which call, what was wanted, the reason in words, and
+// what to change. One form for all, so that such lines look alike wherever they come from.
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <string>
+
+namespace portofu {
+
+/// @param call    the call that failed, as people look it up: open, fallocate
+/// @param wanted  what it was to have: bytes, path, whose
+/// @param error   errno; 0: the system has given no reason
+/// @param advice  what to change; empty: what advice_for says
+/// @return "CALL of WANTED: REASON; ADVICE"
+std::string system_failure(const std::string& call, const std::string& wanted, int error,
+                           const std::string& advice = {});
+
+/// @return what people can change so that a call no longer fails like this; empty if nothing is known
+std::string advice_for(int error);
+
+/// One kind of failure, of which a process tells once: what is short stays short, and whoever waits for it tries again
+/// and again. Any thread. A forked child tells once more.
+class ToldOnce {
+ public:
+  constexpr ToldOnce() = default;
+
+  /// @return true for the first caller in this process, who writes the line
+  bool is_first();
+
+ private:
+  std::atomic<pid_t> told_by_{0};  ///< Relaxed: it guards no data.
+};
+
+}  // namespace portofu
