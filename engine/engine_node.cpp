@@ -1,14 +1,16 @@
 #include "engine/engine_node.h"
 
-#include <sys/random.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "engine/observe/log.h"
+#include "engine/observe/system_failure.h"
 #include "engine/queue/clock.h"
 #include "engine/queue/membarrier.h"
+#include "engine/queue/random_bytes.h"
 #include "engine/segment/segment_alias.h"
 #include "engine/segment/shared_heap.h"
 #include "engine/topology/node_id.h"
@@ -61,6 +63,11 @@ ClaimResult SegmentDirectory::claim(std::uint64_t key) {
     case AliasResult::kTaken: return ClaimResult::kTaken;
     case AliasResult::kFailed: break;
   }
+  static constinit ToldOnce told;
+  if (told.is_first()) {
+    log_warning("%s; this process gets no control queue or gate",
+                system_failure("link", "a name in " + segment_.directory(), errno).c_str());
+  }
   return ClaimResult::kFailed;
 }
 
@@ -89,10 +96,32 @@ bool SegmentDirectory::is_visited(std::uint64_t key) {
   return false;
 }
 
+/// What this process lacks says nothing about the owner: it is asked for again, for as long as a connection is.
+FindResult SegmentDirectory::find_near(std::uint64_t key, NameOwner* owner) {
+  errno = 0;
+  const bool found = find_here(key, owner);
+  const int error = errno;
+  if (found || (error != EMFILE && error != ENFILE && error != ENOMEM)) {
+    short_until_.erase(key);
+    return found ? FindResult::kFound : FindResult::kNobody;
+  }
+  static constinit ToldOnce told;
+  if (told.is_first()) {
+    log_warning(
+        "%s; what is to go there waits, and fails after a second",
+        system_failure("open", "the name of a control queue or gate in " + segment_.directory(), error).c_str());
+  }
+  const std::uint64_t now = monotonic_ns();
+  const auto [deadline, is_new] = short_until_.try_emplace(key, now + kConnectTimeoutNs);
+  if (now < deadline->second) return FindResult::kLater;
+  short_until_.erase(deadline);
+  return FindResult::kNobody;
+}
+
 FindResult SegmentDirectory::find(std::uint64_t key, NameOwner* owner) {
   const std::uint32_t nid = map_.nid_at(coordinates_of(key));
   if (nid == 0 || nid == map_.own_nid() || fabric_ == nullptr) {
-    return find_here(key, owner) ? FindResult::kFound : FindResult::kNobody;
+    return find_near(key, owner);
   }
   const std::uint64_t now = monotonic_ns();
   std::uint64_t& silent_until = silent_until_[nid];
@@ -152,7 +181,7 @@ FabricOptions fabric_options(const Settings& settings, const ProcessSegment& seg
 /// Differs from that of any other process.
 std::uint64_t random_life(const ProcessSegment& segment) {
   std::uint64_t life = 0;
-  if (getrandom(&life, sizeof life, GRND_NONBLOCK) != sizeof life || life == 0) life = segment.incarnation();
+  if (!draw_random(&life, sizeof life) || life == 0) life = segment.incarnation();
   return life;
 }
 

@@ -35,6 +35,7 @@ class SegmentDirectory final : public NodeDirectory {
 
  private:
   bool find_here(std::uint64_t key, NameOwner* owner) const;
+  FindResult find_near(std::uint64_t key, NameOwner* owner);
   void listen();
 
   ProcessSegment& segment_;
@@ -43,6 +44,7 @@ class SegmentDirectory final : public NodeDirectory {
   DirectorySocket socket_;
   bool listens_ = false;                                           ///< It was tried.
   std::unordered_map<std::uint32_t, std::uint64_t> silent_until_;  ///< By NID: nobody answered; not asked before.
+  std::unordered_map<std::uint64_t, std::uint64_t> short_until_;   ///< By key: something is lacking; asked until then.
 };
 
 struct EngineNode {

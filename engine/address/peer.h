@@ -111,6 +111,8 @@ struct Peer {
   std::uint32_t gets_under_way = 0;                  ///< uTofu: gets of ours that it has to answer.
   std::uint32_t answer_count = 0;                    ///< Length of `answers`.
   std::uint64_t connect_deadline_ns = 0;             ///< kConnecting: when to give up.
+  std::uint64_t connect_again_ns = 0;                ///< kConnecting with a pause: when to try again.
+  std::uint64_t connect_pause_ns = 0;                ///< kConnecting: how long what is lacking was waited for; 0: not.
   boost::intrusive::list<OutgoingRequest> requests;  ///< In the order of posting; the first may be partly sent.
   boost::intrusive::list<OutgoingAnswer> answers;    ///< In the order of completion; the first may be partly sent.
   boost::intrusive::list<OutgoingRequest> lent_requests;  ///< All has left, and the peer may still read our memory.

@@ -12,7 +12,12 @@ enum class Reach : std::uint8_t {
   kNever,  ///< There is no such process, or it must not be talked to.
 };
 
+/// For the loop, which goes on with what waits for the peer, and ends it when the answer is kNever.
 Reach ensure_connected(Core& core, Peer& peer);
+
+/// The same for who has something new for the peer. As long as something waits for a link, only the loop finds out that
+/// there will be none: else that would end the new one alone, and the others would begin to wait once more.
+Reach reach_for_new(Core& core, Peer& peer);
 
 /// Before something is sent that must reach who has the peer's PID now: if the link leads to an earlier process, or to
 /// none, what that one has sent is taken, and it is lost. Not while a packet is in hand. On duty.

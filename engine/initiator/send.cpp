@@ -230,7 +230,7 @@ void start_transfer(Core& core, Interface& ni, const Descriptor& d) {
   if (target == nullptr) return report_not_started(core, ni, d, NiFail::kUndeliverable);
   Peer& peer = core.peer(*target);
   follow_moved_name(core, peer);
-  const Reach reach = peer.state == PeerState::kConnected ? Reach::kNow : ensure_connected(core, peer);
+  const Reach reach = peer.state == PeerState::kConnected ? Reach::kNow : reach_for_new(core, peer);
   MemoryDescriptor* md = hold_memory(ni, d);
   if (md == nullptr) return;
   SendProgress progress;

@@ -231,7 +231,7 @@ void send_to_owner(Core& core, Peer* peer, VirtualControlQueue& vcq, const Descr
   const TofuSending sending{core, *peer, d, &vcq, progress, local};
   if (fail != NiFail::kOk) return abandon(sending, fail);
   follow_moved_name(core, *peer);
-  const Reach reach = ensure_connected(core, *peer);
+  const Reach reach = reach_for_new(core, *peer);
   if (reach == Reach::kNever) return abandon(sending, NiFail::kUndeliverable);
   count_request(core, d.kind);
   if (reach == Reach::kNow) {
@@ -257,7 +257,7 @@ bool send_gate_to_owner(Core& core, Peer* peer, const Descriptor& d, const GateV
                         std::unique_ptr<std::byte[]> waited) {
   if (peer == nullptr) return false;
   follow_moved_name(core, *peer);
-  const Reach reach = ensure_connected(core, *peer);
+  const Reach reach = reach_for_new(core, *peer);
   if (reach == Reach::kNever) return false;
   SendProgress progress;
   progress.private_data = std::move(waited);

@@ -61,6 +61,11 @@ struct RingGeometry {
   constexpr std::uint64_t bytes() const {
     return std::uint64_t{kRingControlBytes} + std::uint64_t{cell_count} * kCellBytes + data_bytes;
   }
+
+  /// @return the smallest ring that carries the same packets, for where memory is short
+  constexpr RingGeometry smallest() const {
+    return {cell_count < 16 ? cell_count : 16, std::bit_ceil(2 * max_payload_bytes), max_payload_bytes};
+  }
 };
 
 }  // namespace portofu

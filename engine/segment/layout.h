@@ -86,6 +86,9 @@ struct alignas(64) ChannelSlotShared {
   /// entry_key of the published entry whose memory the claimer is using, 0: none. Writer: the claimer (relaxed, then a
   /// look at the entry's sequence number; release afterwards). Reader: the owner, who takes entries back (V1, acquire).
   std::atomic<std::uint64_t> visited;
+  /// Not 0: the ring is the smallest one (RingGeometry::smallest). Writer: claimer, before it publishes. Reader: the
+  /// owner, when it opens the ring; whatever it finds, it takes memory for the ring that it then looks at.
+  std::atomic<std::uint32_t> is_small;
 };
 
 static_assert(sizeof(ChannelSlotShared) == 64 && std::is_standard_layout_v<ChannelSlotShared>);
@@ -98,6 +101,12 @@ static_assert(sizeof(RegionTableShared) % kPageBytes == 0);
 /// Bounds for the send area, a power of two.
 inline constexpr std::uint32_t kLeastAreaBytes = 65536;
 inline constexpr std::uint32_t kMostAreaBytes = 64u << 20;
+
+/// What a claimer has chosen for its ring.
+enum class RingSize : std::uint8_t {
+  kUsual,     ///< As the descriptor says.
+  kSmallest,  ///< Shared memory is short.
+};
 
 /// Where everything lies, in bytes from the start of the segment.
 struct SegmentLayout {
@@ -115,10 +124,13 @@ struct SegmentLayout {
   constexpr std::uint64_t ring_offset(std::uint32_t slot_index) const {
     return rings_offset() + slot_index * ring_stride_bytes();
   }
+  constexpr RingGeometry ring_of(RingSize size) const { return size == RingSize::kSmallest ? ring.smallest() : ring; }
+  /// Whole pages of a ring; one of the usual size has all of its stride.
+  constexpr std::uint64_t ring_pages_bytes(RingSize size) const { return round_up_to_page(ring_of(size).bytes()); }
   /// Where a ring begins in its pages: rings of neighbouring channels begin at different places, so that the words that
   /// the owner polls do not all fall into one set of the first-level cache when all peers have sent equally much.
-  constexpr std::uint64_t ring_start(std::uint32_t slot_index) const {
-    const std::uint64_t places = (ring_stride_bytes() - ring.bytes()) / kRingPlaceBytes + 1;
+  constexpr std::uint64_t ring_start(std::uint32_t slot_index, RingSize size = RingSize::kUsual) const {
+    const std::uint64_t places = (ring_pages_bytes(size) - ring_of(size).bytes()) / kRingPlaceBytes + 1;
     return slot_index % places * kRingPlaceBytes;
   }
   constexpr std::uint64_t area_offset() const { return ring_offset(channel_count); }

@@ -8,20 +8,33 @@
 
 #include <cerrno>
 
+#include "engine/observe/log.h"
+#include "engine/observe/system_failure.h"
 #include "engine/queue/assert.h"
 #include "engine/segment/own_segments.h"
 
 namespace portofu {
 namespace {
 
-AttachResult result_of_open_error(int error) {
+constinit ToldOnce told_of_system;
+
+/// Something is lacking here. It says nothing about the peer.
+AttachResult tell_of_system(const char* call, const std::string& path, int error) {
+  if (told_of_system.is_first()) {
+    log_warning("%s; what is to go to that process waits, and fails after a second",
+                system_failure(call, path + ", the segment of a process that this one talks to,", error).c_str());
+  }
+  return AttachResult::kSystem;
+}
+
+AttachResult result_of_open_error(const std::string& path, int error) {
   switch (error) {
     case ENOENT: return AttachResult::kNoSuchSegment;
     case EACCES:
     case EPERM:
     case ELOOP:
     case EISDIR: return AttachResult::kRefused;
-    default: return AttachResult::kSystem;
+    default: return tell_of_system("open", path, error);
   }
 }
 
@@ -30,7 +43,7 @@ AttachResult open_file(const std::string& path, std::shared_ptr<SegmentFile>* fi
   *file = find_own_segment(path);
   if (*file != nullptr) return AttachResult::kAttached;
   const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  if (fd < 0) return result_of_open_error(errno);
+  if (fd < 0) return result_of_open_error(path, errno);
   *file = std::make_shared<SegmentFile>(fd, FileOwner::kOtherProcess);
   return AttachResult::kAttached;
 }
@@ -68,7 +81,7 @@ AttachResult PeerSegment::attach(const std::string& directory, ProcessId id, std
   made->file_ = std::move(file);
   made->layout_ = {descriptor.channel_count, descriptor.ring, descriptor.area_bytes};
   made->header_ = Mapping::map(made->file_->fd(), 0, made->layout_.rings_offset());
-  if (!made->header_) return AttachResult::kSystem;
+  if (!made->header_) return tell_of_system("mmap", path, errno);
   made->header_.protect_front(kPageBytes);
   *peer = std::move(made);
   return AttachResult::kAttached;
@@ -105,10 +118,11 @@ std::byte* PeerSegment::find_mapped(std::uint64_t address, std::uint64_t bytes) 
   return all.data() + offset;
 }
 
-Mapping PeerSegment::allocate_ring(std::uint32_t slot_index) const {
+Mapping PeerSegment::allocate_ring(std::uint32_t slot_index, RingSize size) const {
   PORTOFU_ASSERT(slot_index < layout_.channel_count);
-  if (!file_->allocate(layout_.ring_offset(slot_index), layout_.ring_stride_bytes())) return {};
-  return Mapping::map(file_->fd(), layout_.ring_offset(slot_index), layout_.ring_stride_bytes());
+  const std::uint64_t bytes = layout_.ring_pages_bytes(size);
+  if (!file_->allocate(layout_.ring_offset(slot_index), bytes)) return {};
+  return Mapping::map(file_->fd(), layout_.ring_offset(slot_index), bytes);
 }
 
 Mapping PeerSegment::map_send_area() const {

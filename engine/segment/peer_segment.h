@@ -55,7 +55,7 @@ class PeerSegment {
   std::span<std::byte> heap();
 
   /// Takes memory for the ring of a channel and maps it. @return an empty mapping if memory is short
-  Mapping allocate_ring(std::uint32_t slot_index) const;
+  Mapping allocate_ring(std::uint32_t slot_index, RingSize size = RingSize::kUsual) const;
 
   /// Maps the owner's send area, to be read only. @return an empty mapping if it has none, or the kernel refuses
   Mapping map_send_area() const;

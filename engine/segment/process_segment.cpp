@@ -65,11 +65,12 @@ ChannelSlotShared& ProcessSegment::slot(std::uint32_t slot_index) {
   return reinterpret_cast<ChannelSlotShared*>(header_.at(layout_.slots_offset()))[slot_index];
 }
 
-Mapping ProcessSegment::map_ring(std::uint32_t slot_index) const {
+Mapping ProcessSegment::map_ring(std::uint32_t slot_index, RingSize size) const {
   PORTOFU_ASSERT(slot_index < layout_.channel_count);
   // The claimer has allocated it; that is not taken on trust, because touching a hole without memory is a SIGBUS.
-  if (!file_->allocate(layout_.ring_offset(slot_index), layout_.ring_stride_bytes())) return {};
-  return Mapping::map(file_->fd(), layout_.ring_offset(slot_index), layout_.ring_stride_bytes());
+  const std::uint64_t bytes = layout_.ring_pages_bytes(size);
+  if (!file_->allocate(layout_.ring_offset(slot_index), bytes)) return {};
+  return Mapping::map(file_->fd(), layout_.ring_offset(slot_index), bytes);
 }
 
 Mapping ProcessSegment::map_send_area() const {

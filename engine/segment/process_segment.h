@@ -69,7 +69,7 @@ class ProcessSegment {
 
   /// Maps the ring of a channel, and makes sure that it has memory.
   /// @return an empty mapping if memory is short
-  Mapping map_ring(std::uint32_t slot_index) const;
+  Mapping map_ring(std::uint32_t slot_index, RingSize size = RingSize::kUsual) const;
 
   /// Maps the send area, and makes sure that it has memory.
   /// @return an empty mapping if memory is short

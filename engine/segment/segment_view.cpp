@@ -35,9 +35,9 @@ Value value_at(const std::vector<std::byte>& data, std::size_t offset) {
 }
 
 /// Counts the cells that are published from the first one that is not released on.
-std::uint32_t count_waiting(int fd, const SegmentLayout& layout, std::uint32_t slot_index) {
-  const std::uint64_t start = layout.ring_offset(slot_index) + layout.ring_start(slot_index);
-  const std::size_t cell_count = layout.ring.cell_count;
+std::uint32_t count_waiting(int fd, const SegmentLayout& layout, std::uint32_t slot_index, RingSize size) {
+  const std::uint64_t start = layout.ring_offset(slot_index) + layout.ring_start(slot_index, size);
+  const std::size_t cell_count = layout.ring_of(size).cell_count;
   const std::vector<std::byte> ring = read_at(fd, start, kRingControlBytes + cell_count * kCellBytes);
   const auto released = value_at<std::uint64_t>(ring, offsetof(RingControlShared, released));
   std::uint32_t waiting = 0;
@@ -59,7 +59,10 @@ void view_channels(int fd, const SegmentLayout& layout, std::uint32_t slots_used
         value_at<std::uint64_t>(slots, index * sizeof(ChannelSlotShared) + offsetof(ChannelSlotShared, word));
     constexpr std::uint64_t kStateBits = 0xff;
     if ((word & kStateBits) == 0) continue;  // Free.
-    view->channels.push_back({index, word, count_waiting(fd, layout, index)});
+    const auto is_small =
+        value_at<std::uint32_t>(slots, index * sizeof(ChannelSlotShared) + offsetof(ChannelSlotShared, is_small));
+    const RingSize size = is_small != 0 ? RingSize::kSmallest : RingSize::kUsual;
+    view->channels.push_back({index, word, count_waiting(fd, layout, index, size)});
   }
 }
 

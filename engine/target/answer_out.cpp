@@ -137,9 +137,7 @@ AnswerResult send_packets(Core& core, Peer& peer, OutgoingAnswer& answer, int& b
   return AnswerResult::kBlocked;
 }
 
-bool may_send_now(Core& core, Peer& peer) {
-  return peer.answers.empty() && ensure_connected(core, peer) == Reach::kNow;
-}
+bool may_send_now(Core& core, Peer& peer) { return peer.answers.empty() && reach_for_new(core, peer) == Reach::kNow; }
 
 void queue_answer(Core& core, Peer& peer, OutgoingAnswer* answer) {
   peer.answers.push_back(*answer);

@@ -65,7 +65,9 @@ enum class ConnectResult : std::uint8_t {
   kConnected,   ///< The link carries packets.
   kInProgress,  ///< The peer exists but is not ready; call again later. Bounded by the caller.
   kNoSuchPeer,  ///< No living process has this address on this wire.
-  kRefused,     ///< The peer exists and must not be talked to: other user, other layout version, no free channel.
+  kRefused,     ///< The peer exists and must not be talked to: other user, other layout version.
+  kShort,       ///< Something is lacking now: a descriptor, memory, a channel of the peer's. Nothing is known about
+                ///< the peer; call again, not at once. Bounded by the caller.
 };
 
 /// Bytes for registered memory of a peer, see engine/segment/region_table.h.

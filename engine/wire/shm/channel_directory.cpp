@@ -71,8 +71,9 @@ bool claim_channel(PeerSegment& peer, const Claimer& claimer, ChannelClaim* clai
   return take_free_slot(peer, claimer.id, claim);
 }
 
-bool publish_channel(PeerSegment& peer, const Claimer& claimer, ChannelClaim* claim) {
+bool publish_channel(PeerSegment& peer, const Claimer& claimer, ChannelClaim* claim, RingSize size) {
   ChannelSlotShared& slot = peer.slot(claim->slot_index);
+  slot.is_small.store(size == RingSize::kSmallest ? 1 : 0, std::memory_order_relaxed);
   slot.claimer_incarnation.store(claimer.incarnation, std::memory_order_relaxed);
   slot.visited.store(0, std::memory_order_relaxed);
   // Released to the owner by move_slot (S2).

@@ -87,7 +87,7 @@ struct Claimer {
 bool claim_channel(PeerSegment& peer, const Claimer& claimer, ChannelClaim* claim, std::uint64_t* repaired);
 
 /// The ring is ready: the owner may look at it. @return false if the owner has taken the channel away
-bool publish_channel(PeerSegment& peer, const Claimer& claimer, ChannelClaim* claim);
+bool publish_channel(PeerSegment& peer, const Claimer& claimer, ChannelClaim* claim, RingSize size = RingSize::kUsual);
 
 /// Gives a claimed, not yet published channel back.
 void abandon_channel(PeerSegment& peer, const ChannelClaim& claim);

@@ -6,10 +6,16 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <string>
 
+#include "engine/observe/log.h"
+#include "engine/observe/system_failure.h"
 #include "engine/segment/names_word.h"
 #include "engine/segment/own_segments.h"
 #include "engine/segment/shared_heap.h"
+#include "engine/segment/shared_room.h"
+#include "engine/topology/node_id.h"
 #include "engine/topology/tofu_id.h"
 
 namespace portofu {
@@ -21,6 +27,25 @@ constexpr std::uint64_t kLongBytes = 32768;
 
 /// Shorter payloads are not worth a call of the kernel.
 constexpr std::uint32_t kLeastKernelBytes = 16384;
+
+constinit ToldOnce told_of_no_channel;
+constinit ToldOnce told_of_no_ring;
+
+void tell_of_no_channel(const PeerSegment& peer) {
+  if (!told_of_no_channel.is_first()) return;
+  log_warning(
+      "process %s:%u has no free channel for this one: all %u belong to living processes; what is to go there "
+      "waits, and fails after a second; start that process with a higher PORTOFU_CHANNELS",
+      node_id_text(peer.id().nid).c_str(), peer.id().pid, peer.layout().channel_count);
+}
+
+void tell_of_no_ring(const std::string& directory, ProcessId peer, std::uint64_t bytes, int error) {
+  if (!told_of_no_ring.is_first()) return;
+  const std::string wanted = std::to_string(bytes) + " bytes in " + directory + " for messages to process " +
+                             node_id_text(peer.nid) + ":" + std::to_string(peer.pid);
+  log_warning("%s; what is to go there waits, and fails after a second",
+              system_failure("fallocate", wanted, error).c_str());
+}
 
 }  // namespace
 
@@ -57,7 +82,7 @@ ConnectResult LinkSet::connect(ProcessId peer, Link** link) {
     case AttachResult::kAttached: break;
     case AttachResult::kNoSuchSegment: return ConnectResult::kNoSuchPeer;
     case AttachResult::kRefused: return ConnectResult::kRefused;
-    case AttachResult::kSystem: return ConnectResult::kInProgress;
+    case AttachResult::kSystem: return ConnectResult::kShort;
   }
   // Payloads are cut for our own limit, so a peer with smaller packets cannot be served.
   if (segment->job_key() != job_key_ || segment->layout().ring.max_payload_bytes < ring_.max_payload_bytes) {
@@ -71,17 +96,22 @@ ConnectResult LinkSet::open_link(std::shared_ptr<PeerSegment> segment, Link** li
   std::uint64_t repaired = 0;
   const bool claimed = claim_channel(*segment, claimer_, &claim, &repaired);
   counters_.add(Counter::kChannelsRepaired, repaired);
-  if (!claimed) return ConnectResult::kRefused;
-  Mapping ring = segment->allocate_ring(claim.slot_index);
+  if (!claimed) {
+    tell_of_no_channel(*segment);
+    return ConnectResult::kShort;
+  }
+  RingSize size = RingSize::kUsual;
+  Mapping ring = take_ring(*segment, claim.slot_index, &size);
   if (!ring) {
     abandon_channel(*segment, claim);
-    return ConnectResult::kRefused;
+    return ConnectResult::kShort;
   }
-  if (!publish_channel(*segment, claimer_, &claim)) return ConnectResult::kRefused;
+  if (!publish_channel(*segment, claimer_, &claim, size)) return ConnectResult::kShort;
   auto made = std::make_unique<ShmLink>();
   made->peer = segment->id();
-  made->producer = CellProducer<PacketHeader>(
-      RingView(ring.at(segment->layout().ring_start(claim.slot_index)), segment->layout().ring));
+  const SegmentLayout& layout = segment->layout();
+  made->producer =
+      CellProducer<PacketHeader>(RingView(ring.at(layout.ring_start(claim.slot_index, size)), layout.ring_of(size)));
   made->doorbell = &segment->control().doorbell;
   made->names = &made->doorbell->names;
   made->seen_names = kNamesMoving;  // It is looked at when the link is used.
@@ -103,6 +133,26 @@ bool LinkSet::leads_to_name(ShmLink& link) {
   }
   link.seen_names = names % 2 == 0 ? names : kNamesMoving;
   return true;
+}
+
+/// Takes memory for a ring: as it should be from plenty, else as little as will do.
+/// @param size  set to what was taken
+/// @return an empty mapping if there is not even that
+Mapping LinkSet::take_ring(const PeerSegment& peer, std::uint32_t slot_index, RingSize* size) {
+  const SegmentLayout& layout = peer.layout();
+  *size = RingSize::kUsual;
+  if (shared_room(peers_.directory()).is_plenty_for(layout.ring_pages_bytes(*size))) {
+    Mapping ring = peer.allocate_ring(slot_index, *size);
+    if (ring) return ring;
+  }
+  *size = RingSize::kSmallest;
+  Mapping ring = peer.allocate_ring(slot_index, *size);
+  if (ring) {
+    tell_of_little_room(peers_.directory());
+  } else {
+    tell_of_no_ring(peers_.directory(), peer.id(), layout.ring_pages_bytes(*size), errno);
+  }
+  return ring;
 }
 
 void LinkSet::disconnect(ShmLink& link) {

@@ -114,6 +114,7 @@ class LinkSet {
 
  private:
   ConnectResult open_link(std::shared_ptr<PeerSegment> segment, Link** link);
+  Mapping take_ring(const PeerSegment& peer, std::uint32_t slot_index, RingSize* size);
   std::byte* claim_any(ShmLink& link, std::uint32_t payload_bytes);
   bool lend_heap(ShmLink& link, const Loan& loan);
   bool lend_memory(ShmLink& link, const Loan& loan);

@@ -2,6 +2,8 @@
 
 #include "engine/wire/shm/send_area.h"
 
+#include "engine/segment/shared_room.h"
+
 namespace portofu {
 
 SendArea::SendArea(ProcessSegment& own, LongData way)
@@ -10,8 +12,9 @@ SendArea::SendArea(ProcessSegment& own, LongData way)
 /// Takes memory for the area once a receiver reads it.
 bool SendArea::open() {
   if (memory_) return true;
-  memory_ = own_.map_send_area();
+  if (shared_room(own_.directory()).is_plenty_for(own_.layout().area_bytes)) memory_ = own_.map_send_area();
   if (!memory_) {
+    tell_of_little_room(own_.directory());
     way_ = LongData::kRing;
     return false;
   }

@@ -33,6 +33,8 @@ class ShmWire final : public Wire {
   void disconnect(Link* link) override { links_.disconnect(static_cast<ShmLink&>(*link)); }
   bool leads_to_name(Link& link) override { return LinkSet::leads_to_name(static_cast<ShmLink&>(link)); }
 
+  void give_up(ProcessId peer) override { sources_.give_up(peer); }
+
   std::byte* claim(Link& link, std::uint32_t payload_bytes) override {
     return links_.claim(static_cast<ShmLink&>(link), payload_bytes);
   }

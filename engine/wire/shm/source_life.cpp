@@ -1,12 +1,21 @@
 // The life of sources: found in the directory, closed by their sender or by its death, drained, reported, freed.
 
 #include <algorithm>
+#include <cerrno>
+#include <string>
 
 #include "engine/observe/log.h"
+#include "engine/observe/system_failure.h"
 #include "engine/queue/assert.h"
+#include "engine/topology/node_id.h"
 #include "engine/wire/shm/source_set.h"
 
 namespace portofu {
+namespace {
+
+constinit ToldOnce told_of_no_mapping;
+
+}  // namespace
 
 std::uint32_t SourceSet::slots_in_use() {
   const std::uint32_t used = own_.control().slots_used.load(std::memory_order_acquire);
@@ -62,21 +71,48 @@ bool SourceSet::must_wait_for_earlier(std::uint32_t slot_index, ProcessId id) {
 }
 
 ShmSource* SourceSet::open_source(std::uint32_t slot_index, ProcessId id) {
-  Mapping ring = own_.map_ring(slot_index);
-  // Memory is short: close_dead_sources scans again.
-  if (!ring) return nullptr;
+  const bool is_small = own_.slot(slot_index).is_small.load(std::memory_order_relaxed) != 0;
+  const RingSize size = is_small ? RingSize::kSmallest : RingSize::kUsual;
+  Mapping ring = own_.map_ring(slot_index, size);
+  if (!ring) {
+    refuse_unmapped(slot_index, id, errno);
+    return nullptr;
+  }
   auto made = std::make_unique<ShmSource>();
   made->id = id;
   made->incarnation = own_.slot(slot_index).claimer_incarnation.load(std::memory_order_relaxed);
   made->order = own_.slot(slot_index).publish_order.load(std::memory_order_relaxed);
   made->slot_index = slot_index;
+  const SegmentLayout& layout = own_.layout();
   made->consumer =
-      CellConsumer<PacketHeader>(RingView(ring.at(own_.layout().ring_start(slot_index)), own_.layout().ring));
+      CellConsumer<PacketHeader>(RingView(ring.at(layout.ring_start(slot_index, size)), layout.ring_of(size)));
   made->ring = std::move(ring);
   made->poll_index = static_cast<std::uint32_t>(poll_.size());
   poll_.push_back({made->consumer.next_word(), made->consumer.next_lap(), false, made.get()});
   by_slot_[slot_index] = std::move(made);
   return by_slot_[slot_index].get();
+}
+
+/// This process cannot hear the sender, who would wait for ever.
+void SourceSet::refuse_unmapped(std::uint32_t slot_index, ProcessId id, int error) {
+  ChannelSlotShared& slot = own_.slot(slot_index);
+  const SlotWord word = read_slot(slot);
+  if (word.state == SlotState::kPublished) move_slot(slot, word, SlotState::kEvicted);
+  if (!told_of_no_mapping.is_first()) return;
+  const std::string wanted = std::to_string(own_.layout().ring_stride_bytes()) + " bytes for messages of process " +
+                             node_id_text(id.nid) + ":" + std::to_string(id.pid);
+  log_warning("%s; it is not heard, and its operations fail", system_failure("mmap", wanted, error).c_str());
+}
+
+void SourceSet::give_up(ProcessId id) {
+  if (directory_changed()) scan_directory();
+  for (const auto& source : by_slot_) {
+    if (source == nullptr || source->id != id || source->state != SourceState::kOpen) continue;
+    ChannelSlotShared& slot = own_.slot(source->slot_index);
+    const SlotWord word = read_slot(slot);
+    if (word.state == SlotState::kPublished) move_slot(slot, word, SlotState::kEvicted);
+    close_source(*source);
+  }
 }
 
 void SourceSet::close_source(ShmSource& source) {

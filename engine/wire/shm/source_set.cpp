@@ -174,9 +174,12 @@ void SourceSet::give_back_read() {
 
 bool SourceSet::acknowledge(ProcessId sender, std::uint32_t operation_id) {
   ShmSource* source = read_source_ != nullptr ? read_source_ : held_;
-  if (source == nullptr || source->id != sender || !attach_sender(*source)) return false;
+  if (source == nullptr || source->id != sender) return false;
+  const bool can_ring = attach_sender(*source);
+  // A sender that cannot be attached, because something is lacking here, looks by itself when its timers are due.
+  if (!can_ring && !source->unreachable) return false;
   if (!source->consumer.acknowledge(operation_id)) return false;
-  if (ring_if_asleep(source->segment->control().doorbell, barrier_, &source->rung_generation)) {
+  if (can_ring && ring_if_asleep(source->segment->control().doorbell, barrier_, &source->rung_generation)) {
     counters_.add(Counter::kDoorbellsRung);
   }
   return true;

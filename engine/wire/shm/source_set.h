@@ -81,6 +81,10 @@ class SourceSet {
   bool acknowledge(ProcessId sender, std::uint32_t operation_id);
   void take_offers_back(ProcessId id);
 
+  /// This process cannot answer a sender: its channels are taken from it, so that it fails what it waits for. What it
+  /// has sent is still received.
+  void give_up(ProcessId id);
+
   /// To be called after PeerTable::check_alive: whose sender is dead is drained and then reported.
   void close_dead_sources();
 
@@ -101,6 +105,7 @@ class SourceSet {
   void scan_slot(std::uint32_t slot_index);
   bool must_wait_for_earlier(std::uint32_t slot_index, ProcessId id);
   ShmSource* open_source(std::uint32_t slot_index, ProcessId id);
+  void refuse_unmapped(std::uint32_t slot_index, ProcessId id, int error);
   void close_source(ShmSource& source);
   void evict_source(ShmSource& source);
   void finish_source(ShmSource& source);

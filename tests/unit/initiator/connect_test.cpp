@@ -71,6 +71,46 @@ TEST_F(ConnectTest, Connecting__has_a_new_deadline_the_next_time) {
   EXPECT_EQ(reach(), Reach::kLater);
 }
 
+TEST_F(ConnectTest, Connecting_with_something_lacking__tries_ever_more_rarely_and_in_time) {
+  wire.connect_result = ConnectResult::kShort;
+  EXPECT_EQ(reach(), Reach::kLater);
+  EXPECT_EQ(reach(), Reach::kLater);
+  EXPECT_EQ(wire.connect_count, 1) << "not at once";
+  for (std::uint64_t i = 0; i < 999; ++i) {
+    now_ns += kConnectTimeoutNs / 1000;
+    EXPECT_EQ(reach(), Reach::kLater);
+  }
+  EXPECT_GT(wire.connect_count, 10);
+  EXPECT_LT(wire.connect_count, 100);
+  wire.connect_result = ConnectResult::kConnected;
+  now_ns += kConnectTimeoutNs / 1000;
+  EXPECT_EQ(reach(), Reach::kNow);
+}
+
+TEST_F(ConnectTest, Connecting_with_something_lacking__ends_when_the_time_is_over) {
+  wire.connect_result = ConnectResult::kShort;
+  EXPECT_EQ(reach(), Reach::kLater);
+  now_ns += kConnectTimeoutNs;
+  EXPECT_EQ(reach(), Reach::kNever);
+  EXPECT_EQ(peer().state, PeerState::kUnconnected);
+}
+
+// The time of all that wait is over together, and the loop says so, whatever was posted last.
+TEST_F(ConnectTest, Connecting__new_requests_and_answers_wait_behind_and_end_with_the_first) {
+  wire.connect_result = ConnectResult::kShort;
+  start(DescriptorKind::kGet, 8);
+  now_ns += kConnectTimeoutNs - 1;
+  start(DescriptorKind::kGet, 8);
+  send_answer(core, peer(), {});
+  now_ns += 1;
+  start(DescriptorKind::kGet, 8);
+  EXPECT_THAT(kinds(), IsEmpty());
+  advance_peer(core, peer());
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kReply, EventKind::kReply, EventKind::kReply));
+  EXPECT_EQ(wire.give_up_count, 1);
+  EXPECT_EQ(peer().answer_count, 0u);
+}
+
 TEST_F(ConnectTest, Unconnected_or_Connecting__ends_where_nobody_is_or_nobody_wants) {
   for (const ConnectResult result : {ConnectResult::kNoSuchPeer, ConnectResult::kRefused}) {
     wire.connect_result = result;

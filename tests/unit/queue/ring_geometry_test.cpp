@@ -40,5 +40,16 @@ TEST(RingGeometry, Round_up_to_granule__keeps_whole_granules) {
   EXPECT_EQ(round_up_to_granule(65), 128u);
 }
 
+TEST(RingGeometry, Smallest__works_and_carries_the_same_packets) {
+  for (const RingGeometry& usual : {RingGeometry{}, RingGeometry{4, 16384, 8192}, RingGeometry{4096, 1u << 20, 8192},
+                                    RingGeometry{16, 8192, 4032}}) {
+    const RingGeometry small = usual.smallest();
+    EXPECT_TRUE(small.valid());
+    EXPECT_EQ(small.max_payload_bytes, usual.max_payload_bytes);
+    EXPECT_LE(small.bytes(), usual.bytes());
+  }
+  EXPECT_LE(RingGeometry{}.smallest().bytes(), 20480u);
+}
+
 }  // namespace
 }  // namespace portofu

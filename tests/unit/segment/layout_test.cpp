@@ -25,15 +25,26 @@ TEST(SegmentLayout, Rings__begin_at_different_places_inside_their_pages) {
   const SegmentLayout layout{1024, RingGeometry{}};
   EXPECT_EQ(layout.ring_start(0), 0u);
   EXPECT_NE(layout.ring_start(0), layout.ring_start(1));
-  for (std::uint32_t i = 0; i < 1024; ++i) {
-    EXPECT_EQ(layout.ring_start(i) % 128, 0u);
-    EXPECT_LE(layout.ring_start(i) + layout.ring.bytes(), layout.ring_stride_bytes());
+  for (const RingSize size : {RingSize::kUsual, RingSize::kSmallest}) {
+    EXPECT_LE(layout.ring_pages_bytes(size), layout.ring_stride_bytes());
+    for (std::uint32_t i = 0; i < 1024; ++i) {
+      EXPECT_EQ(layout.ring_start(i, size) % 128, 0u);
+      EXPECT_LE(layout.ring_start(i, size) + layout.ring_of(size).bytes(), layout.ring_pages_bytes(size));
+    }
   }
 }
 
 TEST(SegmentLayout, Process_with_63_peers__stays_under_4_mib) {
   const SegmentLayout layout{1024, RingGeometry{}};
   EXPECT_LT(layout.rings_offset() + 63 * layout.ring_stride_bytes(), 4u << 20);
+}
+
+// What README says of the size of /dev/shm.
+TEST(SegmentLayout, Memory__is_what_people_are_told) {
+  const SegmentLayout layout{1024, RingGeometry{}};
+  EXPECT_LE(layout.rings_offset(), 140u << 10);
+  EXPECT_LE(layout.ring_pages_bytes(RingSize::kUsual), 52u << 10);
+  EXPECT_LE(layout.ring_pages_bytes(RingSize::kSmallest), 20u << 10);
 }
 
 TEST(SegmentLayout, Valid__refuses_sizes_without_sense) {

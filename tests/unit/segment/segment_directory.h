@@ -1,6 +1,8 @@
 #pragma once
 // A directory of its own in shared memory, so that a test neither sees nor sweeps the segments of others.
 
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -69,6 +71,21 @@ inline int in_dying_child(const std::function<int()>& body) {
 /// Leaves the segment of a process that died behind.
 inline void leave_dead_segment(const SegmentDirectory& directory, std::uint32_t pid) {
   in_dying_child([&] { return directory.create(pid).release() != nullptr ? 0 : 1; });
+}
+
+/// What in_small_file_system returns where that cannot be had.
+inline constexpr int kMayNotMount = 77;
+
+/// Runs `body` in a child for which the directory is an empty file system of its own.
+/// @param options  of the mount: size=300k
+inline int in_small_file_system(const SegmentDirectory& directory, const char* options,
+                                const std::function<int()>& body) {
+  return in_dying_child([&] {
+    if (unshare(CLONE_NEWNS | (geteuid() == 0 ? 0 : CLONE_NEWUSER)) != 0) return kMayNotMount;
+    if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return kMayNotMount;
+    if (mount("tmpfs", directory.path().c_str(), "tmpfs", 0, options) != 0) return kMayNotMount;
+    return body();
+  });
 }
 
 }  // namespace portofu

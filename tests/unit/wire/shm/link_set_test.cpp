@@ -3,9 +3,10 @@
 #include "engine/wire/shm/link_set.h"
 
 #include <gtest/gtest.h>
-#include <sched.h>
-#include <sys/mount.h>
 #include <unistd.h>
+
+#include <algorithm>
+#include <string>
 
 #include "engine/segment/shared_heap.h"
 #include "tests/unit/support/whole_loan.h"
@@ -53,12 +54,23 @@ TEST_F(LinkSetTest, Connect__to_a_peer_with_smaller_packets_is_refused) {
   EXPECT_EQ(peer.wire->connect(a.id(), &link), ConnectResult::kConnected);
 }
 
-TEST_F(LinkSetTest, Connect__to_a_full_directory_is_refused) {
+TEST_F(LinkSetTest, Connect__to_a_full_directory_goes_when_a_channel_is_free) {
   SegmentOptions narrow = directory.options(3);
   narrow.channel_count = 1;
   WirePeer popular(narrow);
-  a.connect(popular);
-  EXPECT_EQ(b.wire->connect(popular.id(), &link), ConnectResult::kRefused);
+  Link* first = a.connect(popular);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(b.wire->connect(popular.id(), &link), ConnectResult::kShort);
+  EXPECT_EQ(b.wire->connect(popular.id(), &link), ConnectResult::kShort);
+  const std::string told = testing::internal::GetCapturedStderr();
+  EXPECT_NE(told.find("PORTOFU_CHANNELS"), std::string::npos) << told;
+  EXPECT_EQ(std::count(told.begin(), told.end(), '\n'), 1) << "told once";
+  a.wire->disconnect(first);
+  ProcessId source;
+  void* context = nullptr;
+  while (popular.wire->take_closed_source(&source, &context)) {
+  }
+  EXPECT_EQ(b.wire->connect(popular.id(), &link), ConnectResult::kConnected);
 }
 
 TEST_F(LinkSetTest, Connect__to_oneself_works) {
@@ -360,21 +372,44 @@ TEST_F(LinkSetTest, Room_for_a_lost_link__is_reported_so_that_its_operations_end
   EXPECT_FALSE(a.wire->has_room_again());
 }
 
-TEST_F(LinkSetTest, Memory_of_a_ring__that_cannot_be_had_refuses_and_frees_the_channel) {
-  constexpr int kNoRights = 77;
+TEST_F(LinkSetTest, Memory_of_a_ring__that_cannot_be_had_frees_the_channel_and_is_told) {
   const SegmentDirectory small;
-  const int status = in_dying_child([&small] {
-    if (unshare(CLONE_NEWNS | (geteuid() == 0 ? 0 : CLONE_NEWUSER)) != 0) return kNoRights;
-    if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return kNoRights;
-    // Room for two heads of 140 KiB, not for a ring of 52 KiB.
-    if (mount("tmpfs", small.path().c_str(), "tmpfs", 0, "size=308k") != 0) return kNoRights;
+  // Room for two heads of 136 KiB, not for the smallest ring of 20 KiB.
+  const int status = in_small_file_system(small, "size=284k", [&small] {
     WirePeer one(small.options(1));
     WirePeer two(small.options(2));
     Link* none = nullptr;
-    if (one.wire->connect(two.id(), &none) != ConnectResult::kRefused) return 1;
-    return read_slot(two.segment->slot(0)).state == SlotState::kFree ? 0 : 2;
+    testing::internal::CaptureStderr();
+    if (one.wire->connect(two.id(), &none) != ConnectResult::kShort) return 1;
+    if (read_slot(two.segment->slot(0)).state != SlotState::kFree) return 2;
+    const std::string told = testing::internal::GetCapturedStderr();
+    return told.find("20480 bytes in " + small.path()) != std::string::npos ? 0 : 3;
   });
-  if (status == kNoRights) GTEST_SKIP() << "may not mount a file system";
+  if (status == kMayNotMount) GTEST_SKIP() << "may not mount a file system";
+  EXPECT_EQ(status, 0);
+}
+
+TEST_F(LinkSetTest, Memory_of_a_ring__is_less_where_it_is_short_and_carries_the_same_packets) {
+  const SegmentDirectory small;
+  // Room for two heads and one ring of the usual size, but then less than half would be free.
+  const int status = in_small_file_system(small, "size=400k", [&small] {
+    WirePeer one(small.options(1));
+    WirePeer two(small.options(2));
+    Link* way = one.connect(two);
+    if (two.segment->slot(0).is_small.load() == 0) return 1;
+    const std::string longest(one.wire->max_payload_bytes(), 'x');
+    std::uint32_t sent = 0;
+    while (one.send(way, "short")) ++sent;
+    if (sent != RingGeometry{}.smallest().cell_count) return 2;
+    for (; sent > 0; --sent) {
+      if (two.receive() != "short") return 3;
+    }
+    for (int i = 0; i < 100; ++i) {
+      if (!one.send(way, longest) || two.receive() != longest) return 4;
+    }
+    return 0;
+  });
+  if (status == kMayNotMount) GTEST_SKIP() << "may not mount a file system";
   EXPECT_EQ(status, 0);
 }
 

@@ -88,6 +88,21 @@ TEST_F(SendAreaTest, Claim__takes_the_ring_without_an_area) {
   EXPECT_EQ(b.receive(), text_of(1));
 }
 
+TEST_F(SendAreaTest, Claim__takes_the_ring_where_shared_memory_is_short) {
+  const SegmentDirectory small;
+  const int status = in_small_file_system(small, "size=3m", [&small] {
+    WirePeer one(small.options(1));
+    WirePeer two(small.options(2));
+    Link* link = one.connect(two);
+    for (std::uint64_t i = 0; i < 100; ++i) {
+      if (!one.send(link, text_of(i)) || two.receive() != text_of(i)) return 1;
+    }
+    return one.counter(Counter::kPacketsByArea) == 0 ? 0 : 2;
+  });
+  if (status == kMayNotMount) GTEST_SKIP() << "may not mount a file system";
+  EXPECT_EQ(status, 0);
+}
+
 TEST_F(SendAreaTest, Packets__arrive_whole_and_in_order_whichever_way_they_take) {
   Link* link = a.connect(b);
   std::mt19937 random(1);

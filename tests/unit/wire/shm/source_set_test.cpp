@@ -3,6 +3,7 @@
 #include "engine/wire/shm/source_set.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <map>
 #include <vector>
@@ -288,6 +289,34 @@ TEST_F(SourceSetTest, Evicted_source_that_dies__leaves_a_free_channel) {
   liar->die();
   target.wire->check_peers();
   EXPECT_EQ(slot_state(0), SlotState::kFree);
+}
+
+TEST_F(SourceSetTest, Given_up_source__is_drained_and_its_sender_told) {
+  Link* link_a = a.connect(target);
+  Link* link_b = b.connect(target);
+  ASSERT_TRUE(a.send(link_a, "asked before"));
+  target.wire->give_up(a.id());
+  EXPECT_EQ(a.wire->check_peers(), 1);
+  EXPECT_TRUE(link_a->lost);
+  EXPECT_EQ(b.wire->check_peers(), 0);
+  EXPECT_FALSE(link_b->lost);
+  EXPECT_EQ(target.receive(), "asked before");
+  EXPECT_FALSE(target.receive());
+  EXPECT_EQ(take_closed(), a.id());
+  a.wire->disconnect(link_a);
+  ASSERT_TRUE(a.send(a.connect(target), "asked again"));
+  EXPECT_EQ(target.receive(), "asked again");
+}
+
+TEST_F(SourceSetTest, Acknowledgement__goes_to_a_sender_that_cannot_be_attached) {
+  Link* link = a.connect(target);
+  ASSERT_TRUE(a.send(link, "put"));
+  Packet packet;
+  ASSERT_TRUE(target.wire->peek(packet));
+  ASSERT_EQ(chmod(a.segment->path().c_str(), 0644), 0);  // Nobody believes such a segment.
+  EXPECT_TRUE(target.wire->acknowledge(a.id(), 7));
+  target.wire->release();
+  EXPECT_EQ(a.wire->take_acknowledgement(*link), 7u);
 }
 
 TEST_F(SourceSetTest, Channel_left_claimed_by_the_dead__is_repaired_by_check_peers) {
