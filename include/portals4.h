@@ -475,45 +475,47 @@ typedef enum {
 } ptl_ack_req_t;       // 3.15.1
 
 /// Operations of atomics: target = target OP initiator; the swaps write the initiator's value, if the operand permits.
-/// Legal combinations with datatypes and functions: table 3-4 of the spec.
+/// Legal combinations with datatypes and functions: table 3-4 of the spec. No number is an operation and a datatype,
+/// none is 0: what a table leaves out, or is in the other's place, ends in PTL_ARG_INVALID and not in a wrong result.
+/// Programs that were compiled when both were counted from 0 are refused, too, until they are compiled anew.
 typedef enum {
-  PTL_MIN = 0,
-  PTL_MAX = 1,
-  PTL_SUM = 2,
-  PTL_DIFF = 3,  ///< Target minus initiator.
-  PTL_PROD = 4,
-  PTL_LOR = 5,
-  PTL_LAND = 6,
-  PTL_BOR = 7,
-  PTL_BAND = 8,
-  PTL_LXOR = 9,
-  PTL_BXOR = 10,
-  PTL_SWAP = 11,      ///< Always; the only swap of more than one item.
-  PTL_CSWAP = 12,     ///< If operand == target.
-  PTL_CSWAP_NE = 13,  ///< If operand != target.
-  PTL_CSWAP_LE = 14,  ///< If operand <= target.
-  PTL_CSWAP_LT = 15,  ///< If operand < target.
-  PTL_CSWAP_GE = 16,  ///< If operand >= target.
-  PTL_CSWAP_GT = 17,  ///< If operand > target.
-  PTL_MSWAP = 18      ///< The bits that are set in the operand.
+  PTL_MIN = 32,
+  PTL_MAX = 33,
+  PTL_SUM = 34,
+  PTL_DIFF = 35,  ///< Target minus initiator.
+  PTL_PROD = 36,
+  PTL_LOR = 37,
+  PTL_LAND = 38,
+  PTL_BOR = 39,
+  PTL_BAND = 40,
+  PTL_LXOR = 41,
+  PTL_BXOR = 42,
+  PTL_SWAP = 43,      ///< Always; the only swap of more than one item.
+  PTL_CSWAP = 44,     ///< If operand == target.
+  PTL_CSWAP_NE = 45,  ///< If operand != target.
+  PTL_CSWAP_LE = 46,  ///< If operand <= target.
+  PTL_CSWAP_LT = 47,  ///< If operand < target.
+  PTL_CSWAP_GE = 48,  ///< If operand >= target.
+  PTL_CSWAP_GT = 49,  ///< If operand > target.
+  PTL_MSWAP = 50      ///< The bits that are set in the operand.
 } ptl_op_t;           // 3.15.4
 #define PTL_OP_LAST (PTL_MSWAP + 1)
 
 typedef enum {
-  PTL_INT8_T = 0,
-  PTL_UINT8_T = 1,
-  PTL_INT16_T = 2,
-  PTL_UINT16_T = 3,
-  PTL_INT32_T = 4,
-  PTL_UINT32_T = 5,
-  PTL_INT64_T = 6,
-  PTL_UINT64_T = 7,
-  PTL_FLOAT = 8,
-  PTL_FLOAT_COMPLEX = 9,
-  PTL_DOUBLE = 10,
-  PTL_DOUBLE_COMPLEX = 11,
-  PTL_LONG_DOUBLE = 12,          ///< As the C compiler of this machine has it.
-  PTL_LONG_DOUBLE_COMPLEX = 13
+  PTL_INT8_T = 64,
+  PTL_UINT8_T = 65,
+  PTL_INT16_T = 66,
+  PTL_UINT16_T = 67,
+  PTL_INT32_T = 68,
+  PTL_UINT32_T = 69,
+  PTL_INT64_T = 70,
+  PTL_UINT64_T = 71,
+  PTL_FLOAT = 72,
+  PTL_FLOAT_COMPLEX = 73,
+  PTL_DOUBLE = 74,
+  PTL_DOUBLE_COMPLEX = 75,
+  PTL_LONG_DOUBLE = 76,          ///< As the C compiler of this machine has it.
+  PTL_LONG_DOUBLE_COMPLEX = 77
 } ptl_datatype_t;                // 3.15.4
 #define PTL_DATATYPE_LAST (PTL_LONG_DOUBLE_COMPLEX + 1)
 

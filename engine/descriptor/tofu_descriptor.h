@@ -16,8 +16,8 @@ inline constexpr std::size_t kShortTofuDescriptorBytes = 32;
 inline constexpr std::size_t kMaxPiggybackBytes = 32;
 
 /// Bits of TofuDescriptor::code.
-inline constexpr std::uint8_t kTofuCodeOperation = 31;  ///< kTofuArmw: AtomicOperation.
-inline constexpr std::uint8_t kTofuCodeWide = 1u << 5;  ///< kTofuArmw: 64 bits, else 32.
+inline constexpr std::uint8_t kTofuCodeOperation = 63;  ///< kTofuArmw: AtomicOperation.
+inline constexpr std::uint8_t kTofuCodeWide = 1u << 6;  ///< kTofuArmw: 64 bits, else 32.
 inline constexpr std::uint8_t kTofuCodeLong = 1u << 7;  ///< A second half follows.
 
 /// First half, of every kind.

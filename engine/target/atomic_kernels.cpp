@@ -60,7 +60,7 @@ constexpr AtomicKernel make_kernel() {
   using Value = atomic_value::OfType<kType>;
   constexpr std::size_t kBytes = sizeof(Value);
   constexpr bool kDivisible = kType == AtomicType::kFloatComplex || kBytes > 8;
-  static_assert(kBytes == kAtomicTypeRules[static_cast<std::size_t>(kType)].bytes);
+  static_assert(kBytes == kAtomicTypeRules[atomic_index(kType)].bytes);
   if constexpr (!unit_has(kOperation, kType)) {
     return nullptr;
   } else if constexpr (kAccess == AtomicAccess::kCpu && kBytes <= 16) {
@@ -83,15 +83,15 @@ constexpr KernelsOfType make_kernels(std::index_sequence<kAccess...>) {
   return {make_kernel<kOperation, kType, static_cast<AtomicAccess>(kAccess)>()...};
 }
 
-template <AtomicOperation kOperation, std::size_t... kType>
-constexpr KernelsOfOperation make_kernels_of_operation(std::index_sequence<kType...>) {
-  return {make_kernels<kOperation, static_cast<AtomicType>(kType)>(std::make_index_sequence<kAtomicAccessCount>())...};
+template <AtomicOperation kOperation, std::size_t... kTypeIndex>
+constexpr KernelsOfOperation make_kernels_of_operation(std::index_sequence<kTypeIndex...>) {
+  return {make_kernels<kOperation, atomic_type_at(kTypeIndex)>(std::make_index_sequence<kAtomicAccessCount>())...};
 }
 
-template <std::size_t... kOperation>
-constexpr KernelTable make_table(std::index_sequence<kOperation...>) {
-  return {make_kernels_of_operation<static_cast<AtomicOperation>(kOperation)>(
-      std::make_index_sequence<kAtomicTypeCount>())...};
+template <std::size_t... kOperationIndex>
+constexpr KernelTable make_table(std::index_sequence<kOperationIndex...>) {
+  return {
+      make_kernels_of_operation<atomic_operation_at(kOperationIndex)>(std::make_index_sequence<kAtomicTypeCount>())...};
 }
 
 constexpr KernelTable kKernels = make_table(std::make_index_sequence<kAtomicOperationCount>());
@@ -99,15 +99,14 @@ constexpr KernelTable kKernels = make_table(std::make_index_sequence<kAtomicOper
 }  // namespace
 
 AtomicAccess choose_atomic_access(AtomicType type, const std::byte* target, bool has_word16) {
-  const std::size_t bytes = kAtomicTypeRules[static_cast<std::size_t>(type)].bytes;
+  const std::size_t bytes = kAtomicTypeRules[atomic_index(type)].bytes;
   if (bytes == 32) return has_word16 ? AtomicAccess::kLockedHalves : AtomicAccess::kLockedQuarters;
   const bool aligned = (reinterpret_cast<std::uintptr_t>(target) & (bytes - 1)) == 0;
   return aligned && (bytes <= 8 || has_word16) ? AtomicAccess::kCpu : AtomicAccess::kLockedHalves;
 }
 
 AtomicKernel find_atomic_kernel(AtomicOperation operation, AtomicType type, AtomicAccess access) {
-  return kKernels[static_cast<std::size_t>(operation)][static_cast<std::size_t>(type)]
-                 [static_cast<std::size_t>(access)];
+  return kKernels[atomic_index(operation)][atomic_index(type)][static_cast<std::size_t>(access)];
 }
 
 }  // namespace portofu

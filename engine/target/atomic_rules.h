@@ -24,7 +24,7 @@ struct AtomicTypeRule {
   AtomicClass type_class;
 };
 
-/// Indexed by AtomicType.
+/// Indexed by atomic_index of an AtomicType.
 inline constexpr std::array<AtomicTypeRule, kAtomicTypeCount> kAtomicTypeRules = {{
     {1, 1, AtomicClass::kIntegral},    // kInt8
     {1, 1, AtomicClass::kIntegral},    // kUint8
@@ -64,7 +64,7 @@ inline constexpr std::uint8_t kSwaps = use_bit(AtomicUse::kSwap);
 
 }  // namespace atomic_rules
 
-/// Indexed by AtomicOperation.
+/// Indexed by atomic_index of an AtomicOperation.
 inline constexpr std::array<AtomicOperationRule, kAtomicOperationCount> kAtomicOperationRules = {{
     {atomic_rules::kOrdered, atomic_rules::kOrdered, atomic_rules::kComputes},    // kMin
     {atomic_rules::kOrdered, atomic_rules::kOrdered, atomic_rules::kComputes},    // kMax
@@ -91,9 +91,8 @@ inline constexpr std::array<AtomicOperationRule, kAtomicOperationCount> kAtomicO
 
 /// Whether the unit executes the combination; both must be valid.
 constexpr bool unit_has(AtomicOperation operation, AtomicType type) {
-  const AtomicOperationRule& rule = kAtomicOperationRules[static_cast<std::size_t>(operation)];
-  return (rule.unit_classes & static_cast<std::uint8_t>(kAtomicTypeRules[static_cast<std::size_t>(type)].type_class)) !=
-         0;
+  const AtomicOperationRule& rule = kAtomicOperationRules[atomic_index(operation)];
+  return (rule.unit_classes & static_cast<std::uint8_t>(kAtomicTypeRules[atomic_index(type)].type_class)) != 0;
 }
 
 }  // namespace portofu

@@ -19,10 +19,10 @@ namespace portofu {
 
 namespace {
 
-bool is_valid(AtomicOperation operation) { return static_cast<std::size_t>(operation) < kAtomicOperationCount; }
-bool is_valid(AtomicType type) { return static_cast<std::size_t>(type) < kAtomicTypeCount; }
+bool is_valid(AtomicOperation operation) { return atomic_index(operation) < kAtomicOperationCount; }
+bool is_valid(AtomicType type) { return atomic_index(type) < kAtomicTypeCount; }
 
-const AtomicTypeRule& rule_of(AtomicType type) { return kAtomicTypeRules[static_cast<std::size_t>(type)]; }
+const AtomicTypeRule& rule_of(AtomicType type) { return kAtomicTypeRules[atomic_index(type)]; }
 
 /// While it lives this thread computes as a network interface does: rounding to nearest, no traps, denormals kept.
 /// The engine runs on threads of the application, which may have set anything, and whose flags must not change.
@@ -99,7 +99,7 @@ std::uint32_t atomic_type_bytes(AtomicType type) { return is_valid(type) ? rule_
 
 bool atomic_is_legal(AtomicOperation operation, AtomicType type, AtomicUse use) {
   if (!is_valid(operation) || !is_valid(type)) return false;
-  const AtomicOperationRule& rule = kAtomicOperationRules[static_cast<std::size_t>(operation)];
+  const AtomicOperationRule& rule = kAtomicOperationRules[atomic_index(operation)];
   const bool use_fits = (rule.uses & atomic_rules::use_bit(use)) != 0;
   return use_fits && (rule.portals_classes & static_cast<std::uint8_t>(rule_of(type).type_class)) != 0;
 }

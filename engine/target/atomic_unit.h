@@ -27,50 +27,67 @@
 
 namespace portofu {
 
-/// What an atomic does with target, source and operand. Values of ptl_op_t, then those that only fi_atomic has.
+/// What an atomic does with target, source and operand. Values of ptl_op_t, then those that only fi_atomic has. 0 is
+/// none, and no value is an AtomicType, too (portals4.h says why).
 enum class AtomicOperation : std::uint8_t {
-  kMin = 0,          ///< The source, if it is less than the target.
-  kMax = 1,          ///< The source, if it is greater than the target.
-  kSum = 2,          ///< target + source.
-  kDiff = 3,         ///< target - source.
-  kProd = 4,         ///< target * source.
-  kLor = 5,          ///< target || source.
-  kLand = 6,         ///< target && source.
-  kBor = 7,          ///< target | source.
-  kBand = 8,         ///< target & source.
-  kLxor = 9,         ///< !target != !source.
-  kBxor = 10,        ///< target ^ source.
-  kSwap = 11,        ///< The source.
-  kCswap = 12,       ///< The source, if operand == target.
-  kCswapNe = 13,     ///< The source, if operand != target.
-  kCswapLe = 14,     ///< The source, if operand <= target.
-  kCswapLt = 15,     ///< The source, if operand < target.
-  kCswapGe = 16,     ///< The source, if operand >= target.
-  kCswapGt = 17,     ///< The source, if operand > target.
-  kMswap = 18,       ///< The source in the bits that are set in the operand, the target in the others.
-  kAtomicRead = 19,  ///< Nothing; the target is only fetched. There is no source.
-  kAtomicWrite = 20  ///< The source.
+  kMin = 32,         ///< The source, if it is less than the target.
+  kMax = 33,         ///< The source, if it is greater than the target.
+  kSum = 34,         ///< target + source.
+  kDiff = 35,        ///< target - source.
+  kProd = 36,        ///< target * source.
+  kLor = 37,         ///< target || source.
+  kLand = 38,        ///< target && source.
+  kBor = 39,         ///< target | source.
+  kBand = 40,        ///< target & source.
+  kLxor = 41,        ///< !target != !source.
+  kBxor = 42,        ///< target ^ source.
+  kSwap = 43,        ///< The source.
+  kCswap = 44,       ///< The source, if operand == target.
+  kCswapNe = 45,     ///< The source, if operand != target.
+  kCswapLe = 46,     ///< The source, if operand <= target.
+  kCswapLt = 47,     ///< The source, if operand < target.
+  kCswapGe = 48,     ///< The source, if operand >= target.
+  kCswapGt = 49,     ///< The source, if operand > target.
+  kMswap = 50,       ///< The source in the bits that are set in the operand, the target in the others.
+  kAtomicRead = 51,  ///< Nothing; the target is only fetched. There is no source.
+  kAtomicWrite = 52  ///< The source.
 };
 inline constexpr std::size_t kAtomicOperationCount = 21;
 
 /// Datatype of an item. Values of ptl_datatype_t.
 enum class AtomicType : std::uint8_t {
-  kInt8 = 0,
-  kUint8 = 1,
-  kInt16 = 2,
-  kUint16 = 3,
-  kInt32 = 4,
-  kUint32 = 5,
-  kInt64 = 6,
-  kUint64 = 7,
-  kFloat = 8,
-  kFloatComplex = 9,
-  kDouble = 10,
-  kDoubleComplex = 11,
-  kLongDouble = 12,
-  kLongDoubleComplex = 13
+  kInt8 = 64,
+  kUint8 = 65,
+  kInt16 = 66,
+  kUint16 = 67,
+  kInt32 = 68,
+  kUint32 = 69,
+  kInt64 = 70,
+  kUint64 = 71,
+  kFloat = 72,
+  kFloatComplex = 73,
+  kDouble = 74,
+  kDoubleComplex = 75,
+  kLongDouble = 76,
+  kLongDoubleComplex = 77
 };
 inline constexpr std::size_t kAtomicTypeCount = 14;
+
+/// Places in tables that have a row for each operation or datatype; of a value that is none, past their ends.
+constexpr std::size_t atomic_index(AtomicOperation operation) {
+  return static_cast<std::size_t>(operation) - static_cast<std::size_t>(AtomicOperation::kMin);
+}
+constexpr std::size_t atomic_index(AtomicType type) {
+  return static_cast<std::size_t>(type) - static_cast<std::size_t>(AtomicType::kInt8);
+}
+
+/// The operation or datatype of a place, for loops over all of them.
+constexpr AtomicOperation atomic_operation_at(std::size_t index) {
+  return static_cast<AtomicOperation>(static_cast<std::size_t>(AtomicOperation::kMin) + index);
+}
+constexpr AtomicType atomic_type_at(std::size_t index) {
+  return static_cast<AtomicType>(static_cast<std::size_t>(AtomicType::kInt8) + index);
+}
 
 /// The Portals function that asks. uTofu and fi_atomic requests are judged by execute_atomic alone.
 enum class AtomicUse : std::uint8_t {

@@ -27,7 +27,7 @@ using Types = std::tuple<std::int8_t, std::uint8_t, std::int16_t, std::uint16_t,
 static_assert(std::tuple_size_v<Types> == kAtomicTypeCount);
 
 template <AtomicType kType>
-using OfType = std::tuple_element_t<static_cast<std::size_t>(kType), Types>;
+using OfType = std::tuple_element_t<atomic_index(kType), Types>;
 
 /// Bytes of a floating-point number that carry its value; the rest is padding.
 template <class Number>

@@ -10,7 +10,7 @@ namespace {
 
 /// Whether every item lies in one piece of the entry (3.15.4 demands no more), aligned as the atomic unit needs it.
 bool pieces_hold_items(const Arrival& arrival, AtomicType type) {
-  const AtomicTypeRule& rule = kAtomicTypeRules[static_cast<std::size_t>(type)];
+  const AtomicTypeRule& rule = kAtomicTypeRules[atomic_index(type)];
   for (std::uint64_t at = 0; at < arrival.mlength;) {
     const MemorySegment::Run run = arrival.entry->segment.run_at(arrival.offset + at, arrival.mlength - at);
     const bool aligned = reinterpret_cast<std::uintptr_t>(run.start) % rule.alignment_bytes == 0;

@@ -273,7 +273,7 @@ void ReceiveWorld::start_get() {
 void ReceiveWorld::start_atomic() {
   Descriptor d;
   d.atomic_operation = static_cast<std::uint8_t>(AtomicOperation::kSum);
-  d.atomic_type = static_cast<std::uint8_t>(input_.below(kAtomicTypeCount));
+  d.atomic_type = static_cast<std::uint8_t>(atomic_type_at(input_.below(kAtomicTypeCount)));
   d.length = atomic_type_bytes(static_cast<AtomicType>(d.atomic_type)) * input_.below(5);
   d.ack_req = static_cast<AckRequest>(input_.below(4));
   if (fill_descriptor(d, DescriptorKind::kAtomic)) start(d);
@@ -286,7 +286,7 @@ void ReceiveWorld::start_fetching() {
   d.atomic_operation = static_cast<std::uint8_t>(conditional ? AtomicOperation::kCswap
                                                  : swaps     ? AtomicOperation::kSwap
                                                              : AtomicOperation::kSum);
-  d.atomic_type = static_cast<std::uint8_t>(input_.below(kAtomicTypeCount));
+  d.atomic_type = static_cast<std::uint8_t>(atomic_type_at(input_.below(kAtomicTypeCount)));
   const std::uint32_t item = atomic_type_bytes(static_cast<AtomicType>(d.atomic_type));
   d.length = item * input_.below(conditional ? 2 : 5);
   if (conditional) d.operand_bytes = static_cast<std::uint8_t>(item);

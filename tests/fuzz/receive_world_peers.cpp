@@ -84,8 +84,9 @@ void ReceiveWorld::receive_request_packet() {
   if (header.type != PacketType::kAtomic) header.flags = kFlagAnswerWanted;
   if (header.type != PacketType::kGet) {
     const bool swaps = header.type == PacketType::kSwap;
-    header.atomic_operation = static_cast<std::uint8_t>(swaps ? 11 + input_.below(8) : input_.below(11));
-    header.atomic_type = static_cast<std::uint8_t>(input_.below(kAtomicTypeCount));
+    header.atomic_operation =
+        static_cast<std::uint8_t>(atomic_operation_at(swaps ? 11 + input_.below(8) : input_.below(11)));
+    header.atomic_type = static_cast<std::uint8_t>(atomic_type_at(input_.below(kAtomicTypeCount)));
     const std::uint32_t item = atomic_type_bytes(static_cast<AtomicType>(header.atomic_type));
     header.length = item * (input_.once_in(16) ? 128 : input_.below(4));
     const bool has_operand = swaps && header.atomic_operation != static_cast<std::uint8_t>(AtomicOperation::kSwap);

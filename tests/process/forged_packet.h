@@ -8,6 +8,7 @@
 
 #include "engine/address/stadd_table.h"
 #include "engine/descriptor/descriptor.h"
+#include "engine/target/atomic_unit.h"
 #include "engine/topology/tofu_id.h"
 #include "engine/wire/header.h"
 #include "tests/process/player.h"
@@ -52,8 +53,8 @@ class Forger {
     made.flags = static_cast<std::uint8_t>(below(2));
     made.interface_index = is_tofu(made.type) ? kTofuInterface : 1;
     made.ni_fail_type = 0;
-    made.atomic_operation = static_cast<std::uint8_t>(below(4));
-    made.atomic_type = static_cast<std::uint8_t>(below(8));
+    made.atomic_operation = static_cast<std::uint8_t>(atomic_operation_at(below(4)));
+    made.atomic_type = static_cast<std::uint8_t>(atomic_type_at(below(8)));
     made.match_bits = 0;
     const bool reads = made.type == PacketType::kGet || made.type == PacketType::kTofuGet;
     if (reads) made.payload_bytes = 0;
@@ -72,8 +73,9 @@ class Forger {
     made.ni_fail_type = static_cast<std::uint8_t>(once_in(8) ? below(4) : 0);
     const std::array<std::uint16_t, 3> entries{kPlayerPt, kReadOnlyPt, static_cast<std::uint16_t>(below(300))};
     made.pt_index = entries[below(entries.size())];
-    made.atomic_operation = static_cast<std::uint8_t>(below(24));
-    made.atomic_type = static_cast<std::uint8_t>(below(18));
+    made.atomic_operation =
+        static_cast<std::uint8_t>(once_in(16) ? 0 : static_cast<int>(atomic_operation_at(below(24))));
+    made.atomic_type = static_cast<std::uint8_t>(once_in(16) ? 0 : static_cast<int>(atomic_type_at(below(18))));
     made.payload_bytes = payload_bytes;
     made.operation_id = static_cast<std::uint32_t>(once_in(4) ? any() : below(200));
     made.match_bits = once_in(2) ? 0 : any();

@@ -192,10 +192,11 @@ void RandomSequence::draw_atomic(Descriptor& d) {
   const AtomicType type = kTypes[below(kTypes.size())];
   d.atomic_type = static_cast<std::uint8_t>(type);
   d.length = std::min<std::uint64_t>(d.length, kMaxAtomicBytes);
-  constexpr auto kFirstSwap = static_cast<std::uint64_t>(AtomicOperation::kSwap);
-  d.atomic_operation = static_cast<std::uint8_t>(d.kind == DescriptorKind::kSwap ? kFirstSwap : below(kFirstSwap));
+  constexpr std::size_t kFirstSwap = atomic_index(AtomicOperation::kSwap);
+  const std::size_t drawn = d.kind == DescriptorKind::kSwap ? kFirstSwap : below(kFirstSwap);
+  d.atomic_operation = static_cast<std::uint8_t>(atomic_operation_at(drawn));
   if (d.kind != DescriptorKind::kSwap || d.pt_index != kAligned || percent(30)) return;
-  d.atomic_operation = static_cast<std::uint8_t>(kFirstSwap + 1 + below(7));
+  d.atomic_operation = static_cast<std::uint8_t>(atomic_operation_at(kFirstSwap + 1 + below(7)));
   const std::uint32_t item = atomic_type_bytes(type);
   d.length = percent(90) ? item : 0;
   d.operand_bytes = static_cast<std::uint8_t>(item);

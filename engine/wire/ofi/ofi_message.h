@@ -49,7 +49,7 @@ struct alignas(64) OfiEnvelope {
 static_assert(sizeof(OfiEnvelope) == 64 && std::is_trivially_copyable_v<OfiEnvelope>);
 
 /// "Pof" and the version of the format.
-inline constexpr std::uint32_t kOfiMagic = 0x03666f50;
+inline constexpr std::uint32_t kOfiMagic = 0x04666f50;
 
 /// In front of the payload of a packet.
 inline constexpr std::uint32_t kOfiHeadBytes = sizeof(OfiEnvelope) + sizeof(PacketHeader);

@@ -200,7 +200,8 @@ static int check_constants(void) {
   EXPECT(number_of_type((ptl_datatype_t)(PTL_DATATYPE_LAST - 1)) != 0);
   EXPECT(number_of_type((ptl_datatype_t)PTL_DATATYPE_LAST) == 0);
   EXPECT(number_of_choice(PTL_OVERFLOW_LIST, PTL_SEARCH_DELETE, PTL_OC_ACK_REQ, PTL_SR_DROP_COUNT) == 1422);
-  EXPECT(sizeof operation_names == 19 * 8 && sizeof type_names == 14 * 8);
+  EXPECT(sizeof operation_names == PTL_OP_LAST * 8 && sizeof type_names == PTL_DATATYPE_LAST * 8);
+  EXPECT(number_of_operation((ptl_op_t)0) == 0 && number_of_type((ptl_datatype_t)0) == 0);
   EXPECT(is_none(initialized[0]) && is_none(no_queue) && is_none(no_counter) && !is_none(0));
   EXPECT(no_queue != no_counter && initialized[0] == PTL_INVALID_HANDLE);
   EXPECT(constant_PTL_OP_LAST == 1);

@@ -192,10 +192,10 @@ std::vector<Mistake> wrong_kinds(const Scene& s) {
                         a.ack = PTL_CT_ACK_REQ;
                       },
                       &Function::acknowledges});
-  for (int op : {-1, static_cast<int>(PTL_OP_LAST), 256})
+  for (int op : {-1, 0, static_cast<int>(PTL_INT64_T), static_cast<int>(PTL_OP_LAST), 256})
     mistakes.push_back({"operation " + std::to_string(op),
                         [op](Arguments& a) { a.op = a.swap_op = static_cast<ptl_op_t>(op); }, &Function::computes});
-  for (int type : {-1, static_cast<int>(PTL_DATATYPE_LAST), 256})
+  for (int type : {-1, 0, static_cast<int>(PTL_SUM), static_cast<int>(PTL_DATATYPE_LAST), 256})
     mistakes.push_back({"datatype " + std::to_string(type),
                         [type](Arguments& a) { a.type = static_cast<ptl_datatype_t>(type); }, &Function::computes});
   // Table 3-4: swaps are for PtlSwap, all else is not.
@@ -282,13 +282,14 @@ TEST_PROCESSES(1, OperationArguments, Section3_6_1__lengths_beyond_the_limits) {
 // Table 3-4: each of the 19 operations with each of the 14 datatypes is allowed or refused alike, at once and
 // triggered.
 TEST_PROCESSES(1, OperationArguments, Section3_16_3__triggered_atomics_know_the_same_table) {
-  static_assert(PTL_OP_LAST == 19 && PTL_DATATYPE_LAST == 14);
+  static_assert(PTL_OP_LAST - PTL_MIN == 19 && PTL_DATATYPE_LAST - PTL_INT8_T == 14);
+  static_assert(PTL_MIN > 0 && PTL_INT8_T >= static_cast<int>(PTL_OP_LAST));
   const Scene scene(self);
   Arguments arguments = scene.good;
   unsigned char operand[32] = {};
   arguments.operand = operand;
-  for (int op = 0; op < PTL_OP_LAST; ++op)
-    for (int type = 0; type < PTL_DATATYPE_LAST; ++type) {
+  for (int op = PTL_MIN; op < PTL_OP_LAST; ++op)
+    for (int type = PTL_INT8_T; type < PTL_DATATYPE_LAST; ++type) {
       arguments.op = arguments.swap_op = static_cast<ptl_op_t>(op);
       arguments.type = static_cast<ptl_datatype_t>(type);
       arguments.length = 0;  // Legal for every type; what counts is the table.

@@ -29,14 +29,14 @@ using AllTypes = std::tuple<std::int8_t, std::uint8_t, std::int16_t, std::uint16
 template <class Test>
 void for_each_type(const Test& test) {
   [&]<std::size_t... kType>(std::index_sequence<kType...>) {
-    (test.template operator()<std::tuple_element_t<kType, AllTypes>>(static_cast<AtomicType>(kType)), ...);
+    (test.template operator()<std::tuple_element_t<kType, AllTypes>>(atomic_type_at(kType)), ...);
   }
   (std::make_index_sequence<kAtomicTypeCount>());
 }
 
 std::vector<AtomicOperation> all_operations() {
   std::vector<AtomicOperation> operations;
-  for (std::size_t at = 0; at < kAtomicOperationCount; ++at) operations.push_back(static_cast<AtomicOperation>(at));
+  for (std::size_t at = 0; at < kAtomicOperationCount; ++at) operations.push_back(atomic_operation_at(at));
   return operations;
 }
 
@@ -163,7 +163,9 @@ bool matches_in_every_way(const Trial<T>& trial) {
 
 TEST(AtomicType, Bytes__are_those_of_the_C_types) {
   for_each_type([]<class T>(AtomicType type) { EXPECT_EQ(atomic_type_bytes(type), sizeof(T)); });
-  EXPECT_EQ(atomic_type_bytes(static_cast<AtomicType>(kAtomicTypeCount)), 0u);
+  EXPECT_EQ(atomic_type_bytes(atomic_type_at(kAtomicTypeCount)), 0u);
+  EXPECT_EQ(atomic_type_bytes(static_cast<AtomicType>(static_cast<int>(AtomicType::kInt8) - 1)), 0u);
+  EXPECT_EQ(atomic_type_bytes(static_cast<AtomicType>(0)), 0u);
   EXPECT_EQ(atomic_type_bytes(static_cast<AtomicType>(255)), 0u);
 }
 
@@ -205,8 +207,10 @@ TEST(AtomicIsLegal, Every_combination__is_that_of_table_3_4) {
 
 TEST(AtomicIsLegal, Bytes_that_are_no_operation_or_type__are_illegal) {
   for (const AtomicUse use : {AtomicUse::kAtomic, AtomicUse::kFetchAtomic, AtomicUse::kSwap}) {
-    EXPECT_FALSE(atomic_is_legal(static_cast<AtomicOperation>(kAtomicOperationCount), AtomicType::kInt8, use));
-    EXPECT_FALSE(atomic_is_legal(AtomicOperation::kSum, static_cast<AtomicType>(kAtomicTypeCount), use));
+    EXPECT_FALSE(atomic_is_legal(atomic_operation_at(kAtomicOperationCount), AtomicType::kInt8, use));
+    EXPECT_FALSE(atomic_is_legal(static_cast<AtomicOperation>(0), AtomicType::kInt8, use));
+    EXPECT_FALSE(atomic_is_legal(AtomicOperation::kSum, static_cast<AtomicType>(0), use));
+    EXPECT_FALSE(atomic_is_legal(AtomicOperation::kSum, atomic_type_at(kAtomicTypeCount), use));
     EXPECT_FALSE(atomic_is_legal(static_cast<AtomicOperation>(255), static_cast<AtomicType>(255), use));
   }
 }
@@ -391,10 +395,10 @@ TEST(ExecuteAtomic, Illegal_combination__is_refused) {
   for (int byte = 0; byte < 256; ++byte) {
     const auto operation = static_cast<AtomicOperation>(byte);
     const auto type = static_cast<AtomicType>(byte);
-    if (byte >= static_cast<int>(kAtomicOperationCount)) {
+    if (atomic_index(operation) >= kAtomicOperationCount) {
       EXPECT_TRUE(touches_nothing(operation, AtomicType::kInt32, 0, AtomicResult::kIllegal));
     }
-    if (byte >= static_cast<int>(kAtomicTypeCount)) {
+    if (atomic_index(type) >= kAtomicTypeCount) {
       EXPECT_TRUE(touches_nothing(AtomicOperation::kSum, type, 0, AtomicResult::kIllegal));
     }
   }

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/target/atomic_unit.h"
 #include "engine/target/match_header.h"
 #include "tests/unit/support/core_fixture.h"
 
@@ -83,9 +84,9 @@ TEST_F(CompleteTest, Event__start_of_a_locally_managed_entry_is_where_the_messag
 
 TEST_F(CompleteTest, Event__kind_and_atomic_fields_follow_the_operation) {
   append(entry());
-  constexpr std::uint8_t kSum = 2;
-  constexpr std::uint8_t kCswap = 12;
-  constexpr std::uint8_t kInt32 = 4;
+  constexpr auto kSum = static_cast<std::uint8_t>(AtomicOperation::kSum);
+  constexpr auto kCswap = static_cast<std::uint8_t>(AtomicOperation::kCswap);
+  constexpr auto kInt32 = static_cast<std::uint8_t>(AtomicType::kInt32);
   PacketHeader lying_put = put_header(4);
   lying_put.atomic_operation = kSum;
   lying_put.atomic_type = kInt32;
@@ -286,8 +287,8 @@ TEST_F(CompleteTest, Header_taken_late__tells_how_the_message_ended) {
 
 TEST_F(CompleteTest, Overflow_event__kinds_and_lists) {
   append(entry(kAll, ListKind::kOverflow));
-  constexpr std::uint8_t kSum = 2;
-  constexpr std::uint8_t kInt32 = 4;
+  constexpr auto kSum = static_cast<std::uint8_t>(AtomicOperation::kSum);
+  constexpr auto kInt32 = static_cast<std::uint8_t>(AtomicType::kInt32);
   for (const PacketHeader& header :
        {put_header(4), get_header(4, 1), atomic_header(PacketType::kAtomic, kSum, kInt32, 4),
         atomic_header(PacketType::kFetchAtomic, kSum, kInt32, 4)}) {

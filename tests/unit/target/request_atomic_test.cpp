@@ -58,8 +58,9 @@ class RequestAtomicTest : public CoreTest {
 TEST_F(RequestAtomicTest, Malformed__operations_and_datatypes_that_do_not_exist) {
   append(entry());
   for (const PacketType type : {PacketType::kAtomic, PacketType::kFetchAtomic, PacketType::kSwap}) {
-    for (const std::uint8_t datatype : {14, 21, 128, 255}) expect_refused(atomic_header(type, kSum, datatype, 32));
-    for (const std::uint8_t operation : {21, 22, 128, 255}) expect_refused(header(type, operation, 32));
+    for (const std::uint8_t datatype : {0, 1, 34, 63, 78, 128, 255})
+      expect_refused(atomic_header(type, kSum, datatype, 32));
+    for (const std::uint8_t operation : {0, 2, 31, 53, 64, 255}) expect_refused(header(type, operation, 32));
   }
   EXPECT_TRUE(is_untouched(memory.data(), memory.size()));
 }
