@@ -11,7 +11,7 @@ packages_build=(
 # ssh in the path, not even on one node.
 packages_openmpi=(
   libevent-dev libhwloc-dev libpmix-dev zlib1g-dev flex openssh-client
-  dpkg-dev xz-utils ca-certificates
+  dpkg-dev xz-utils ca-certificates patch ccache
 )
 # The fuzzer needs clang with its runtime; the configure of the MPICH suite wants perl and Python; mpich has the launcher
 # mpiexec.hydra; what depends on the processor is compiled for 64-bit Arm, too.

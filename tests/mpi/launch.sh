@@ -2,36 +2,43 @@
 # Compiles MPI programs, starts them with a time limit, over Portofu or over Open MPI's own transport, and judges them.
 # Needs common.sh, what reports needs results.sh, too; openmpi_prefix must be set for what has no other MPI named.
 
+# What the README tells users to give mpirun, besides -np and the program: the tests run that, so it cannot become
+# another thing.
+recommended_arguments() {
+  local readme
+  readme=$(dirname "${BASH_SOURCE[0]}")/../../README.md
+  sed -nE 's/^mpirun -np [0-9]+ (.*) \.\/program$/\1/p' "$readme" | tr ' ' '\n' | grep . ||
+    die "the README has no line with mpirun"
+}
+
 # Arguments of mpirun, one per line, for one of these ways:
-#   portals4        mtl/portals4: messages, and Open MPI's collectives on them
-#   portals4-pt2pt  the same, with one-sided communication on messages (osc/pt2pt)
-#   portals4-osc    one-sided communication on Portals too (osc/portals4)
+#   portals4        as the README says: messages by mtl/portals4, collectives by coll/portals4, windows by osc/portals4
+#   portals4-coll   the same, where malloc leaves no zeros
+#   portals4-tuned  Open MPI's own collectives on messages
+#   portals4-small  with so little room for unexpected messages that flow control sets in
+#   portals4-pt2pt  one-sided communication on messages (osc/pt2pt)
+#   portals4-osc    one-sided communication on Portals only (osc/portals4), or not at all
 #   portals4-osc-mapped  the same, with all of malloc in memory that the processes map
-#   portals4-coll   collectives by triggered operations too (coll/portals4)
+#   portals4-osc-sm  windows in shared memory of Open MPI's own (osc/sm), where it can
 #   portals4-btl    btl/portals4 under pml/ob1
 #   ob1             Open MPI's own shared memory
-# What is not under test is switched off by name, so that a Portals component that cannot start never falls back to
-# something else silently: pml cm has only the MTL; osc rdma and sm would go around it through shared memory.
+# With pml cm nothing but the MTL carries messages: one that cannot start never falls back to something else silently.
 transport_arguments() {
-  local osc=^portals4 coll=(--mca coll ^portals4)
   case $1 in
-    portals4-pt2pt) osc=pt2pt ;;
-    portals4-osc) osc=portals4 ;;
-    portals4-osc-mapped) osc=portals4 coll+=(-x "LD_PRELOAD=$(mapped_allocator)") ;;
-    # Its requests never say that they succeeded: the field is what malloc left there. 255 makes that 0.
-    portals4-coll) coll=(-x MALLOC_PERTURB_=255) ;;
-  esac
-  case $1 in
-    portals4 | portals4-pt2pt | portals4-osc | portals4-osc-mapped | portals4-coll)
-      printf '%s\n' --mca pml cm --mca mtl portals4 --mca btl ^portals4
-      ;;
-    # A fragment that is longer than the eager limit of 32 KiB has no receive buffer in btl/portals4: it is lost.
-    # Open MPI's default is 64 KiB; see the README.
-    portals4-btl) printf '%s\n' --mca pml ob1 --mca btl self,portals4 --mca btl_portals4_max_send_size 32768 ;;
-    ob1) printf '%s\n' --mca pml ob1 --mca btl self,vader ;;
+    portals4-btl) printf '%s\n' --mca pml ob1 --mca btl self,portals4 --mca osc ^portals4 --mca coll ^portals4 ;;
+    ob1) printf '%s\n' --mca pml ob1 --mca btl self,vader --mca osc ^portals4 --mca coll ^portals4 ;;
+    portals4 | portals4-*) recommended_arguments ;;
     *) die "unknown transport: $1" ;;
   esac
-  printf '%s\n' --mca osc "$osc" "${coll[@]}"
+  case $1 in
+    portals4-coll) printf '%s\n' -x MALLOC_PERTURB_=119 ;;
+    portals4-tuned) printf '%s\n' --mca coll ^portals4 ;;
+    portals4-small) printf '%s\n' --mca mtl_portals4_short_recv_num 2 --mca mtl_portals4_short_recv_size 65536 ;;
+    portals4-pt2pt) printf '%s\n' --mca osc pt2pt ;;
+    portals4-osc) printf '%s\n' --mca osc portals4 ;;
+    portals4-osc-mapped) printf '%s\n' --mca osc portals4 -x "LD_PRELOAD=$(mapped_allocator)" ;;
+    portals4-osc-sm) printf '%s\n' --mca osc sm ;;
+  esac
 }
 
 # Our libportofu_malloc.so, beside the libportals that Open MPI finds.

@@ -2,11 +2,16 @@
 # Builds Open MPI against the Portofu that is installed in the cache, once, and keeps it there. Needs common.sh,
 # packages.sh and debian_source.sh. Its one entry is openmpi_ensure; openmpi_prefix holds the result.
 #
+# This Open MPI has faults of its own that give wrong results or hang over any Portals library. The patches in
+# openmpi_mends mend them, in the order of their names; each says what is wrong, and which of our programs fails without
+# it, so that it can be sent to Open MPI as it is.
+#
 # Only the four Portals components are plug-ins, everything else is linked in, so a new libportals does not need a
 # new Open MPI. The upstream tarball in the source package brings a finished configure; Debian's patched tree would
 # need autogen first.
 
 openmpi_version=4.1.4
+openmpi_mends=$(dirname "${BASH_SOURCE[0]}")/openmpi_mends
 # A component that we do not build saves time; nothing in this list is needed for shared memory or Portals.
 openmpi_left_out=(
   btl-openib btl-ofi btl-uct btl-smcuda btl-sm btl-tcp btl-usnic mtl-ofi mtl-psm mtl-psm2
@@ -42,13 +47,14 @@ openmpi_configure_arguments() {
     --disable-static --enable-mpi1-compatibility --disable-dependency-tracking
 }
 
-# The key names everything that the binaries depend on: the version, the way it was configured, and what a compiler
-# sees of our header, so that a changed comment does not cost a build.
+# The key names everything that the binaries depend on: the version, the way it was configured, the mends, and what a
+# compiler sees of our header, so that a changed comment does not cost a build.
 openmpi_key() {
   local header=$1
   {
     printf '%s\n' "$openmpi_version"
     openmpi_configure_arguments
+    cat "$openmpi_mends"/*.patch
     gcc -E -dD -P -x c "$header"
   } | sha256sum | cut -c 1-12
 }
@@ -65,6 +71,16 @@ openmpi_unpack() {
     die "$tarball cannot be unpacked; remove it and try again"
 }
 
+# A patch that does not fit exactly means that its place has changed, and perhaps its meaning.
+openmpi_mend() {
+  local directory=$1 mend
+  for mend in "$openmpi_mends"/*.patch; do
+    patch --directory="$directory/src" --strip=1 --forward --batch --fuzz=0 <"$mend" \
+      >>"$openmpi_log_directory/mend.log" 2>&1 ||
+      die "$mend does not apply to Open MPI $openmpi_version; see $openmpi_log_directory/mend.log"
+  done
+}
+
 # Configures, makes and installs in a directory of its own. The stamp comes last: a prefix without it is half done
 # and is made again.
 openmpi_build() {
@@ -72,12 +88,15 @@ openmpi_build() {
   rm -rf "$work" "$openmpi_prefix"
   mkdir -p "$work/build"
   openmpi_unpack "$work"
+  step "mending Open MPI $openmpi_version"
+  : >"$openmpi_log_directory/mend.log"
+  openmpi_mend "$work"
   mapfile -t arguments < <(openmpi_configure_arguments)
   run_logged "configuring Open MPI $openmpi_version (2 minutes)" "$openmpi_log_directory/configure.log" \
-    env --chdir="$work/build" ../src/configure --prefix="$openmpi_prefix" "${arguments[@]}" ||
-    die "Open MPI cannot be configured"
+    env --chdir="$work/build" PATH="/usr/lib/ccache:$PATH" \
+    ../src/configure --prefix="$openmpi_prefix" "${arguments[@]}" || die "Open MPI cannot be configured"
   run_logged "compiling Open MPI (4 minutes of one core)" "$openmpi_log_directory/make.log" \
-    make -C "$work/build" -j"$(job_count)" || die "Open MPI does not compile"
+    env PATH="/usr/lib/ccache:$PATH" make -C "$work/build" -j"$(job_count)" || die "Open MPI does not compile"
   run_logged "installing Open MPI" "$openmpi_log_directory/install.log" \
     make -C "$work/build" install || die "Open MPI cannot be installed"
   openmpi_check_plugins
@@ -97,13 +116,26 @@ openmpi_check_plugins() {
   done
 }
 
-# Defaults of this Open MPI's parameters; users override them as usual. The MTL's 32 blocks of 2 MiB for unexpected
-# messages overflow at 64 MiB, and the recovery from that loses messages (README, limits of Open MPI's MTL). A block
-# costs memory only when messages lie in it.
+# Defaults of this Open MPI's parameters, one per line; users override them as usual. The README has the same lines for
+# other builds of Open MPI.
+# - A block for unexpected messages costs memory only when messages lie in it; 32 of them, the default, overflow at
+#   64 MiB, and recovery takes time.
+# - Sends that their receivers have not taken hold room in the event queue, and nothing is sent beyond it, not even what
+#   the receiver waits for. Room costs memory only when it is used.
+# - One-sided communication goes over Portals, too, where it can: osc/rdma crashes in atomics of small integers.
+# - btl/portals4 has no receive buffer for fragments that are longer than its eager limit, and loses them.
+openmpi_defaults=(
+  'mtl_portals4_short_recv_num = 256'
+  'mtl_portals4_send_event_queue_size = 262144'
+  'mtl_portals4_recv_event_queue_size = 262144'
+  'osc_portals4_priority = 200'
+  'btl_portals4_max_send_size = 32768'
+)
 openmpi_set_defaults() {
   local file=$openmpi_prefix/etc/openmpi-mca-params.conf line
-  line='mtl_portals4_short_recv_num = 256'
-  grep --quiet --line-regexp --fixed-strings "$line" "$file" 2>/dev/null || printf '%s\n' "$line" >>"$file"
+  for line in "${openmpi_defaults[@]}"; do
+    grep --quiet --line-regexp --fixed-strings "$line" "$file" 2>/dev/null || printf '%s\n' "$line" >>"$file"
+  done
 }
 
 # Sets openmpi_prefix for the Portofu whose header is given, and builds what is not there yet.

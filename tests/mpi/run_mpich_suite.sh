@@ -31,7 +31,8 @@ groups=()
 # of the list lie unless they name another one, and the transport of launch.sh.
 describe_group() {
   case $1 in
-    pt2pt | coll) printf '%s %s portals4\n' "$1" "$1" ;;
+    pt2pt) printf 'pt2pt pt2pt portals4\n' ;;
+    coll) printf 'coll coll portals4-tuned\n' ;;
     comm) printf 'comm comm portals4-coll\n' ;;
     coll-portals4) printf 'coll coll portals4-coll\n' ;;
     rma-osc) printf 'rma rma portals4-osc\n' ;;

@@ -52,17 +52,27 @@ list_tests() {
 90   2,4     portals4       probes
 90   2       portals4       cancel_receive
 60   2       portals4       truncation
+60   2       portals4       many_sends
+60   2,4     portals4-small flow_control
+60   2       portals4       many_communicators 2500
+120  2,4     portals4       predefined_types
+120  3       portals4-tuned predefined_types
+120  4       portals4-coll  scattered_collectives
 180  2,3     portals4       unexpected_flood 100000
 120  2       portals4       unexpected_flood 300 100000
 120  1,2,4   portals4       many_communicators 200
 180  2,4     portals4       thread_multiple
 180  4       portals4       storm 60 6
-180  1,2,3,4 portals4       collectives 16384
-180  2       portals4       collectives 262144
+180  1,2,3,4 portals4-tuned collectives 16384
+180  2       portals4-tuned collectives 262144
 240  8       portals4       collectives 1024
 120  1,2,4   portals4-pt2pt one_sided
 120  1,2,4   portals4-osc   one_sided
 120  1,2,4   portals4-osc   one_sided_types
+120  3       portals4       one_sided_types
+120  4       portals4       one_sided_requests
+120  4       portals4       one_sided_epochs
+120  3       portals4-osc-sm one_sided_epochs
 120  1,2,3,4 portals4-osc   one_sided_windows
 180  8       portals4-osc   one_sided_windows 10
 180  3,4     portals4-coll  collectives 16384
@@ -131,7 +141,7 @@ run_all() {
 test_singleton() {
   local name="singleton: hello without mpirun" log=$log_directory/singleton.log started=$SECONDS status=0
   [[ ${forced_transport:-portals4} == portals4 && $name =~ $only ]] || return 0
-  OMPI_MCA_pml=cm OMPI_MCA_mtl=portals4 OMPI_MCA_btl=^portals4 OMPI_MCA_coll=^portals4 OMPI_MCA_osc=^portals4 \
+  OMPI_MCA_pml=cm OMPI_MCA_mtl=portals4 \
     timeout --kill-after=5 60 "$binary_directory/hello" >"$log" 2>&1 </dev/null || status=$?
   if ((status == 0)) && grep -q 'verified on 1 rank' "$log"; then
     report PASS "$suite" "$name" $((SECONDS - started))

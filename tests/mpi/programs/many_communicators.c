@@ -1,5 +1,6 @@
 // Many communicators alive at once, each with a message of the same tag underway, received in reverse order: nothing
-// crosses from one into another. Then many made and freed one after the other. Usage: many_communicators [COUNT].
+// crosses from one into another, neither messages nor collective operations. Then many made and freed one after the
+// other. Usage: many_communicators [COUNT].
 #include "check.h"
 
 enum { kBytes = 200 };
@@ -27,6 +28,26 @@ static void exchange_on_all(MPI_Comm* communicators, long count) {
   free(out);
 }
 
+// A collective operation on each of them, all under way at once, with other values on each. The ranks begin them in the
+// same order, as they must; a communicator whose operation is taken for another's has the wrong sum.
+static void sum_on_all(MPI_Comm* communicators, long count) {
+  long* in = check_allocate((size_t)count * sizeof *in);
+  long* out = check_allocate((size_t)count * sizeof *out);
+  MPI_Request* requests = check_allocate((size_t)count * sizeof(MPI_Request));
+  for (long i = 0; i < count; i++) {
+    in[i] = i * check_size + check_rank;
+    MPI_Iallreduce(&in[i], &out[i], 1, MPI_LONG, MPI_SUM, communicators[i], &requests[i]);
+  }
+  MPI_Waitall((int)count, requests, MPI_STATUSES_IGNORE);
+  for (long i = 0; i < count; i++) {
+    const long expected = i * check_size * check_size + (long)check_size * (check_size - 1) / 2;
+    CHECK(out[i] == expected, "sum on communicator %ld is %ld instead of %ld", i, out[i], expected);
+  }
+  free(requests);
+  free(out);
+  free(in);
+}
+
 // Odd and even ranks, in reverse order: rank numbers differ from those of the world.
 static void split_and_sum(void) {
   MPI_Comm half;
@@ -48,6 +69,7 @@ int main(int argc, char** argv) {
     MPI_Comm_dup(MPI_COMM_WORLD, &communicators[i]);
   }
   exchange_on_all(communicators, count);
+  sum_on_all(communicators, count);
   for (long i = 0; i < count; i++) {
     MPI_Comm_free(&communicators[i]);
   }

@@ -1,9 +1,6 @@
 // What Open MPI can leave to the network interface: barrier, broadcast, reduce, allreduce, gather and scatter, blocking
 // and not, with sizes on both sides of each change of algorithm, from every root, on several communicators, many in
 // flight at once, and between messages that wait. Usage: triggered_collectives [LARGEST_BYTES] [ROUNDS].
-//
-// Left out because of Open MPI's coll/portals4, whatever the library does: MPI_LONG and MPI_UNSIGNED_LONG, which it
-// reduces byte by byte; data that is scattered in memory.
 #include "check.h"
 
 // Broadcasts of coll/portals4 go in segments of 4 KiB, by a tree up to 4 of them, then through a pipeline of at most
