@@ -113,6 +113,9 @@ Engine::Engine(const Settings& settings, std::unique_ptr<EngineNode> node)
   if (node_->keeper() != nullptr && node_->keeper()->is_open()) core_.wires.push_back(core_.fabric);
   has_due_times_ = node_->datagrams != nullptr;
   core_.directory = node_->directory.get();
+  core_.directory->when_ended = [this](ProcessId process, std::uint64_t life) {
+    if (core_.fabric != nullptr) core_.fabric->end_life(process, life);
+  };
   core_.clock = node_clock;
   core_.receive_arrived = receive_arrived_on_duty;
   core_.outstanding.tell_apart(node_->segment->incarnation());

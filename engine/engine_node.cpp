@@ -40,25 +40,49 @@ SegmentDirectory::SegmentDirectory(ProcessSegment& segment, NodeMap map, SocketK
     : segment_(segment),
       map_(std::move(map)),
       fabric_(fabric),
-      socket_(options, Counters(segment.counters()),
-              [this](std::uint64_t key, NameOwner* owner) { return find_here(key, owner); }) {}
+      socket_(
+          options, Counters(segment.counters()),
+          [this](std::uint64_t key, const Knower& asker, NameOwner* owner) {
+            return find_alias(segment_, key, owner, &asker);
+          },
+          [this](ProcessId process, std::uint64_t life) {
+            if (when_moved) when_moved(process);
+            if (when_ended && life != 0) when_ended(process, life);
+          }) {}
 
-bool SegmentDirectory::find_here(std::uint64_t key, NameOwner* owner) const { return find_alias(segment_, key, owner); }
+void SegmentDirectory::attend() {
+  if (attended_ || socket_.fd() < 0) return;
+  attended_ = true;
+  fabric_->attend(socket_.fd(), [this] { socket_.serve(); });
+}
+
+void SegmentDirectory::introduce(Wire& wire) {
+  if (fabric_ == nullptr || !fabric_->is_open()) return;
+  const std::uint16_t ear = socket_.open_ear();
+  attend();
+  wire.introduce(ear, [this](std::uint32_t nid, std::uint16_t port) {
+    note_knower(segment_.file()->fd(), {nid, port});
+  });
+}
 
 /// From the first claim on other nodes may ask.
 void SegmentDirectory::listen() {
   if (listens_ || fabric_ == nullptr || !fabric_->is_open()) return;
   listens_ = true;
-  if (socket_.listen()) {
-    fabric_->attend(socket_.fd(), [this] { socket_.serve(); });
-  } else {
+  if (!socket_.listen())
     log_warning("other nodes cannot find control queues of this one: the directory's port belongs to somebody else");
-  }
+  attend();
+}
+
+/// Tries again to give up names that somebody of another node still knows.
+void SegmentDirectory::release_pending() {
+  std::erase_if(pending_, [this](std::uint64_t key) { return release_alias(segment_, key, meanwhile_); });
 }
 
 ClaimResult SegmentDirectory::claim(std::uint64_t key) {
   listen();
-  switch (claim_alias(segment_, key)) {
+  if (std::erase(pending_, key) != 0) return ClaimResult::kClaimed;
+  switch (claim_alias(segment_, key, meanwhile_)) {
     case AliasResult::kClaimed: return ClaimResult::kClaimed;
     case AliasResult::kTaken: return ClaimResult::kTaken;
     case AliasResult::kFailed: break;
@@ -71,7 +95,10 @@ ClaimResult SegmentDirectory::claim(std::uint64_t key) {
   return ClaimResult::kFailed;
 }
 
-void SegmentDirectory::release(std::uint64_t key) { release_alias(segment_, key); }
+void SegmentDirectory::release(std::uint64_t key) {
+  release_pending();
+  if (!release_alias(segment_, key, meanwhile_)) pending_.push_back(key);
+}
 
 bool SegmentDirectory::publish(const PublishedRegion& region) {
   // Without it an entry could not be taken back.
@@ -99,7 +126,7 @@ bool SegmentDirectory::is_visited(std::uint64_t key) {
 /// What this process lacks says nothing about the owner: it is asked for again, for as long as a connection is.
 FindResult SegmentDirectory::find_near(std::uint64_t key, NameOwner* owner) {
   errno = 0;
-  const bool found = find_here(key, owner);
+  const bool found = find_alias(segment_, key, owner);
   const int error = errno;
   if (found || (error != EMFILE && error != ENFILE && error != ENOMEM)) {
     short_until_.erase(key);
@@ -123,6 +150,7 @@ FindResult SegmentDirectory::find(std::uint64_t key, NameOwner* owner) {
   if (nid == 0 || nid == map_.own_nid() || fabric_ == nullptr) {
     return find_near(key, owner);
   }
+  listen();
   const std::uint64_t now = monotonic_ns();
   std::uint64_t& silent_until = silent_until_[nid];
   if (now < silent_until && !socket_.is_asking(nid, key)) return FindResult::kNobody;
@@ -178,13 +206,6 @@ FabricOptions fabric_options(const Settings& settings, const ProcessSegment& seg
   return options;
 }
 
-/// Differs from that of any other process.
-std::uint64_t random_life(const ProcessSegment& segment) {
-  std::uint64_t life = 0;
-  if (!draw_random(&life, sizeof life) || life == 0) life = segment.incarnation();
-  return life;
-}
-
 /// @return false on failure, with reason
 bool open_datagrams(EngineNode& node, const Settings& settings, const NodeMap& map, std::string* why) {
   const auto faults = parse_datagram_faults(settings.datagram_faults, why);
@@ -198,7 +219,7 @@ bool open_datagrams(EngineNode& node, const Settings& settings, const NodeMap& m
     medium = std::make_unique<FaultyDatagrams>(std::move(medium), *faults, process_key(node.segment->id()));
   }
   ReliableOptions options;
-  options.life = random_life(*node.segment);
+  options.life = node.segment->incarnation();
   options.connect_timeout_ns = OfiWire::kOfiConnectNs;
   node.datagrams = std::make_unique<ReliableWire>(std::move(medium), options);
   return true;
@@ -260,6 +281,7 @@ std::unique_ptr<EngineNode> open_node(const Settings& settings, std::uint32_t pi
   make_wires(*node, settings, options);
   node->directory = std::make_unique<SegmentDirectory>(*node->segment, *map, node->keeper(),
                                                        directory_options(settings, map->own_nid()));
+  if (node->to_other_nodes() != nullptr) node->directory->introduce(*node->to_other_nodes());
   return node;
 }
 

@@ -26,6 +26,9 @@ class SegmentDirectory final : public NodeDirectory {
  public:
   /// @param fabric  nullptr, or where questions of other nodes come in once it is open
   SegmentDirectory(ProcessSegment& segment, NodeMap map, SocketKeeper* fabric, const DirectoryOptions& options);
+
+  /// Says by the wire to other nodes where this process is told of names that move, and notes who knows ours.
+  void introduce(Wire& wire);
   ClaimResult claim(std::uint64_t key) override;
   void release(std::uint64_t key) override;
   FindResult find(std::uint64_t key, NameOwner* owner) override;
@@ -34,15 +37,19 @@ class SegmentDirectory final : public NodeDirectory {
   bool is_visited(std::uint64_t key) override;
 
  private:
-  bool find_here(std::uint64_t key, NameOwner* owner) const;
   FindResult find_near(std::uint64_t key, NameOwner* owner);
+  void attend();
   void listen();
+  void release_pending();
 
   ProcessSegment& segment_;
   const NodeMap map_;
   SocketKeeper* fabric_;
   DirectorySocket socket_;
+  const Meanwhile meanwhile_ = [this] { socket_.hear(); };         ///< While others are waited for.
+  std::vector<std::uint64_t> pending_;                             ///< Given up, and somebody has not heard yet.
   bool listens_ = false;                                           ///< It was tried.
+  bool attended_ = false;                                          ///< The fabric looks after the socket.
   std::unordered_map<std::uint32_t, std::uint64_t> silent_until_;  ///< By NID: nobody answered; not asked before.
   std::unordered_map<std::uint64_t, std::uint64_t> short_until_;   ///< By key: something is lacking; asked until then.
 };

@@ -3,6 +3,7 @@
 // real node the names of the shared segments answer (engine_node.cpp); in a simulation a table does.
 
 #include <cstdint>
+#include <functional>
 
 #include "engine/segment/names_word.h"
 #include "engine/segment/region_table.h"
@@ -37,6 +38,14 @@ class NodeDirectory {
 
   /// Whether some peer still uses what was withdrawn. @param key  an entry_key
   virtual bool is_visited(std::uint64_t /*key*/) { return false; }
+
+  /// Called when nothing that is known of names of a process of another node is good any more; such names have the word
+  /// 0.
+  std::function<void(ProcessId process)> when_moved;
+
+  /// Called when such a process has ended, or its end is known.
+  /// @param life  which one
+  std::function<void(ProcessId process, std::uint64_t life)> when_ended;
 
   /// @param owner  set if it is found
   virtual FindResult find(std::uint64_t key, NameOwner* owner) = 0;

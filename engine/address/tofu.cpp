@@ -59,6 +59,13 @@ bool Tofu::recall_owner(std::uint64_t id, NameOwner* owner) const {
   return true;
 }
 
+void Tofu::distrust_owner(ProcessId process) {
+  near_owners_ = {};
+  for (auto& [key, owner] : owners_) {
+    if (owner == process) owner.names = kNamesMoving;
+  }
+}
+
 FindResult Tofu::ask_owner(std::uint64_t id, NameOwner* owner) {
   if (directory == nullptr) return FindResult::kNobody;
   near_owners_ = {};

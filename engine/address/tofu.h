@@ -69,7 +69,14 @@ class Tofu {
   /// @param node  nullptr: everything is claimed successfully, and only this process is known
   /// @param components  VCQs of a CQ, 1..256
   Tofu(const Coordinates& at, NodeDirectory* node, std::uint32_t components = 8)
-      : coordinates(at), directory(node), components_(components) {}
+      : coordinates(at), directory(node), components_(components) {
+    if (node != nullptr) node->when_moved = [this](ProcessId process) { distrust_owner(process); };
+  }
+  ~Tofu() {
+    if (directory != nullptr) directory->when_moved = nullptr;
+  }
+  Tofu(const Tofu&) = delete;
+  Tofu& operator=(const Tofu&) = delete;
 
   const Coordinates coordinates;   ///< Of this node.
   NodeDirectory* const directory;  ///< Outlives this object.
@@ -129,13 +136,15 @@ class Tofu {
   /// anew, which may have to be repeated.
   bool recall_owner(std::uint64_t id, NameOwner* owner) const;
   FindResult ask_owner(std::uint64_t id, NameOwner* owner);
+  /// What the process has is asked for before it is used again.
+  void distrust_owner(ProcessId process);
   void forget_owner(std::uint64_t id) {
     owners_.erase(claim_key(id));
     near_owners_ = {};
   }
 
   /// The other process that was found to own an id, while its names word was that.
-  struct NearOwner {
+  struct alignas(32) NearOwner {
     std::uint64_t id = 0;  ///< 0: none.
     Peer* peer = nullptr;
     std::uint64_t names = 0;

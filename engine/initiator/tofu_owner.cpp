@@ -21,9 +21,9 @@ bool has_name_still(const Peer& peer, std::uint64_t names) {
   return is_reached(peer) && (peer.link == nullptr || peer.link->names_now() == names);
 }
 
-/// Nobody has the name now. Who had it last, if there is a link to it, answers for that itself: a process that has given
-/// it up refuses, in order with what was sent before; and the death of one is told by the loss of its link, to all who
-/// have to do with it (fail_barriers_with), before anything fails because of it.
+/// Nobody has the name now. Who had it last, if there is a link to it, answers for that itself: a process that has
+/// given it up refuses, in order with what was sent before; and the death of one is told by the loss of its link, to
+/// all who have to do with it (fail_barriers_with), before anything fails because of it.
 /// @return whether there is such a process
 bool find_last_owner(Core& core, std::uint64_t id, NameOwner* owner) {
   if (!core.tofu->recall_owner(id, owner) || *owner == core.self) return false;

@@ -45,8 +45,8 @@ struct DoorbellShared {
   /// threads of the owner (sequentially consistent read-modify-write). Readers: ringers (relaxed; the barrier orders
   /// them).
   alignas(128) std::atomic<std::uint64_t> sleepers;
-  /// Which names the segment has (names_word.h): here, because whoever sends reads this line anyhow. Writers: the owner;
-  /// after its death, who removes its names (N1). Readers: whoever remembers a name of it (acquire, N1).
+  /// Moves with the names of the segment (names_word.h): here, because whoever sends reads this line anyhow. Writers:
+  /// the owner; after its death, who removes its names (N1). Readers: whoever remembers a name of it (acquire, N1).
   std::atomic<std::uint64_t> names;
 };
 

@@ -5,6 +5,7 @@
 //   page 0       SegmentDescriptorShared, read-only once the segment has its name
 //   page 1       SegmentControlShared: doorbell, directory epoch, counters
 //   page 2 ...   RegionTableShared: registered memory
+//   then         KnownByShared: who of other nodes knows names of the segment
 //   then         channel directory: one ChannelSlotShared a channel
 //   then         one ring a channel, each on its own pages, allocated when its channel is claimed
 //   then         the send area (wire/shm/send_area.h), allocated when it is used for the first time
@@ -20,6 +21,7 @@
 #include "engine/observe/counters.h"
 #include "engine/queue/ring_geometry.h"
 #include "engine/segment/doorbell.h"
+#include "engine/segment/known_by.h"
 #include "engine/segment/region_table.h"
 
 namespace portofu {
@@ -96,7 +98,7 @@ static_assert(sizeof(ChannelSlotShared) == 64 && std::is_standard_layout_v<Chann
 /// Step between the places at which rings begin in their pages; the alignment of a ring.
 inline constexpr std::uint64_t kRingPlaceBytes = 128;
 
-static_assert(sizeof(RegionTableShared) % kPageBytes == 0);
+static_assert(sizeof(RegionTableShared) % kPageBytes == 0 && sizeof(KnownByShared) % kPageBytes == 0);
 
 /// Bounds for the send area, a power of two.
 inline constexpr std::uint32_t kLeastAreaBytes = 65536;
@@ -116,7 +118,8 @@ struct SegmentLayout {
 
   constexpr std::uint64_t control_offset() const { return kPageBytes; }
   constexpr std::uint64_t regions_offset() const { return 2 * kPageBytes; }
-  constexpr std::uint64_t slots_offset() const { return regions_offset() + sizeof(RegionTableShared); }
+  constexpr std::uint64_t known_by_offset() const { return regions_offset() + sizeof(RegionTableShared); }
+  constexpr std::uint64_t slots_offset() const { return known_by_offset() + sizeof(KnownByShared); }
   constexpr std::uint64_t rings_offset() const {
     return slots_offset() + round_up_to_page(std::uint64_t{channel_count} * sizeof(ChannelSlotShared));
   }

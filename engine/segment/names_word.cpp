@@ -14,8 +14,7 @@
 namespace portofu {
 namespace {
 
-constexpr off_t kNamesAt =
-    kPageBytes + offsetof(SegmentControlShared, doorbell) + offsetof(DoorbellShared, names);
+constexpr off_t kNamesAt = kPageBytes + offsetof(SegmentControlShared, doorbell) + offsetof(DoorbellShared, names);
 constexpr off_t kRegionsAt = 2 * kPageBytes;
 constexpr std::size_t kWordsPerSlot = sizeof(RegionSlotShared) / sizeof(std::uint64_t);
 static_assert(offsetof(RegionSlotShared, sequence) == 0 && offsetof(RegionSlotShared, key) == sizeof(std::uint64_t));
@@ -48,7 +47,7 @@ void withdraw_regions(int fd) {
 
 }  // namespace
 
-DeadNamesChange::DeadNamesChange(int fd) : fd_(is_segment(fd) ? fd : -1) {
+LastNamesChange::LastNamesChange(int fd) : fd_(is_segment(fd) ? fd : -1) {
   if (fd_ < 0 || !read_word(fd_, kNamesAt, &names_)) return;
   // The owner may have died in the middle of a change.
   names_ = (names_ + 1) | 1;
@@ -56,7 +55,7 @@ DeadNamesChange::DeadNamesChange(int fd) : fd_(is_segment(fd) ? fd : -1) {
   withdraw_regions(fd_);
 }
 
-DeadNamesChange::~DeadNamesChange() {
+LastNamesChange::~LastNamesChange() {
   if (fd_ >= 0) write_word(fd_, kNamesAt, names_ + 1);
 }
 

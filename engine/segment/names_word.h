@@ -41,15 +41,15 @@ class NamesChange {
   std::atomic<std::uint64_t>& names_;
 };
 
-/// The same for who removes a name of a dead process: by the kernel, because a file of somebody else's may be shorter
-/// than it says. What the file lists for peers is withdrawn, too. Does nothing to a file that is no segment.
+/// The same at the end of a process, or for who removes a name of a dead one: by the kernel, because somebody may have
+/// cut the file. What the file lists for peers is withdrawn, too. Does nothing to a file that is no segment.
 /// @pre the caller has the lock of the file
-class DeadNamesChange {
+class LastNamesChange {
  public:
-  explicit DeadNamesChange(int fd);
-  ~DeadNamesChange();
-  DeadNamesChange(const DeadNamesChange&) = delete;
-  DeadNamesChange& operator=(const DeadNamesChange&) = delete;
+  explicit LastNamesChange(int fd);
+  ~LastNamesChange();
+  LastNamesChange(const LastNamesChange&) = delete;
+  LastNamesChange& operator=(const LastNamesChange&) = delete;
 
  private:
   int fd_;                   ///< -1: it is no segment.

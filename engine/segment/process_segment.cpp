@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "engine/queue/assert.h"
+#include "engine/segment/known_by.h"
 #include "engine/segment/names_word.h"
 #include "engine/segment/own_segments.h"
 #include "engine/segment/segment_creation.h"
@@ -44,11 +45,13 @@ ProcessSegment::~ProcessSegment() {
   if (file_ != nullptr) file_->end_life();
 }
 
-/// Peers may still map the segment, and use what it lists.
+/// Peers may still map the segment, and use what it lists. Aliases of which somebody may not have heard are left to
+/// whoever removes those of the dead.
 void ProcessSegment::remove_names() {
-  const NamesChange change(doorbell().names);
-  withdraw_all_regions(regions());
-  for (const std::string& alias : aliases_) ::unlink(alias.c_str());
+  const LastNamesChange change(file_->fd());
+  if (tell_knowers(file_->fd(), NamesLost::kAllWithItsLife, kTellShortlyMs)) {
+    for (const std::string& alias : aliases_) ::unlink(alias.c_str());
+  }
   ::unlink(path_.c_str());
 }
 

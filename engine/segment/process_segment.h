@@ -2,6 +2,7 @@
 // The segment that this process owns: its claim on a (NID, PID), and the memory through which peers reach it.
 // Before it: the engine opens and knows its NID. After it: wires connect to it by name alone.
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -86,8 +87,10 @@ class ProcessSegment {
   const std::string& path() const { return path_; }
   const std::shared_ptr<SegmentFile>& file() const { return file_; }
   void add_alias(const std::string& path) { aliases_.push_back(path); }
-  /// @return false if it had no such name
-  bool drop_alias(const std::string& path) { return std::erase(aliases_, path) != 0; }
+  bool has_alias(const std::string& path) const {
+    return std::find(aliases_.begin(), aliases_.end(), path) != aliases_.end();
+  }
+  void drop_alias(const std::string& path) { std::erase(aliases_, path); }
 
   /// @return false in a forked child, which must not use what it inherited; costs one load
   bool in_owner_process() const;

@@ -49,12 +49,6 @@ void withdraw_region(RegionTableShared& table, std::uint64_t key) {
   }
 }
 
-void withdraw_all_regions(RegionTableShared& table) {
-  for (RegionSlotShared& slot : table.slots) {
-    if (slot.key.load(std::memory_order_relaxed) != 0) write(slot, {});
-  }
-}
-
 bool find_published_region(const RegionTableShared& table, std::uint64_t key, FoundRegion* region) {
   for (std::uint32_t probe = 0; probe < kRegionProbes; ++probe) {
     const RegionSlotShared& slot = table.slots[place_of(key, probe)];

@@ -64,9 +64,6 @@ bool publish_region(RegionTableShared& table, const PublishedRegion& region);
 /// memory away from communication under way (guide, 3.6); who uses an entry says so (ChannelSlotShared::visited).
 void withdraw_region(RegionTableShared& table, std::uint64_t key);
 
-/// The same for all that is listed.
-void withdraw_all_regions(RegionTableShared& table);
-
 /// A region as a reader found it. It is still that as long as `sequence` has the value `seen` (G1).
 struct FoundRegion : PublishedRegion {
   const std::atomic<std::uint64_t>* sequence = nullptr;

@@ -16,8 +16,9 @@ namespace {
 
 constexpr const char* kAliasMark = "at-";
 
-/// Reads whose segment a file is. @return false if it is not a living one of ours
-bool read_owner(const SegmentFile& file, const std::string& path, std::uint32_t job_key, NameOwner* owner) {
+/// Reads whose segment a file of ours is, and notes who learns it. @return false if it is not a living one of the job
+bool read_owner(const SegmentFile& file, const std::string& path, std::uint32_t job_key, const Knower* knower,
+                NameOwner* owner) {
   struct stat status {};
   struct stat named {};
   if (fstat(file.fd(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_uid != geteuid()) return false;
@@ -25,10 +26,11 @@ bool read_owner(const SegmentFile& file, const std::string& path, std::uint32_t 
   if (pread(file.fd(), &descriptor, sizeof descriptor, 0) != static_cast<ssize_t>(sizeof descriptor)) return false;
   if (!is_sound(descriptor, static_cast<std::uint64_t>(status.st_size)) || descriptor.job_key != job_key) return false;
   *owner = {{descriptor.nid, descriptor.pid}, read_names(file.fd())};
+  const bool noted = knower == nullptr || note_knower(file.fd(), *knower);
   if (!file.is_alive()) return false;
-  // (N1) The word is that of a time at which this was its name.
+  // (N1) The word is that of a time at which this was its name, and whoever moves it now finds what was noted.
   const bool still = lstat(path.c_str(), &named) == 0 && named.st_ino == status.st_ino && named.st_dev == status.st_dev;
-  if (!still) owner->names = kNamesMoving;
+  if (!noted || !still || read_names(file.fd()) != owner->names) owner->names = kNamesMoving;
   return true;
 }
 
@@ -42,7 +44,7 @@ std::string alias_path(const std::string& directory, std::uint32_t job_key, std:
 
 bool is_alias_name(const std::string& name) { return name.starts_with(segment_name_prefix() + kAliasMark); }
 
-AliasResult claim_alias(ProcessSegment& segment, std::uint64_t key) {
+AliasResult claim_alias(ProcessSegment& segment, std::uint64_t key, const Meanwhile& meanwhile) {
   const OwnSegmentsLock lock;
   const std::string path = alias_path(segment.directory(), segment.job_key(), key);
   constexpr int kTries = 2;  // The second after a dead owner's name was removed.
@@ -53,28 +55,31 @@ AliasResult claim_alias(ProcessSegment& segment, std::uint64_t key) {
       return AliasResult::kClaimed;
     }
     if (errno != EEXIST) return AliasResult::kFailed;
-    if (!remove_if_dead(path)) return AliasResult::kTaken;
+    if (!remove_if_dead(path, meanwhile)) return AliasResult::kTaken;
   }
   return AliasResult::kTaken;
 }
 
-void release_alias(ProcessSegment& segment, std::uint64_t key) {
+bool release_alias(ProcessSegment& segment, std::uint64_t key, const Meanwhile& meanwhile) {
   const OwnSegmentsLock lock;
   const std::string path = alias_path(segment.directory(), segment.job_key(), key);
-  if (!segment.drop_alias(path)) return;
+  if (!segment.has_alias(path)) return true;
   const NamesChange change(segment.doorbell().names);
+  if (!tell_knowers(segment.file()->fd(), NamesLost::kSome, kTellMs, meanwhile)) return false;
+  segment.drop_alias(path);
   ::unlink(path.c_str());
   remove_own_name(path);
+  return true;
 }
 
-bool find_alias(const ProcessSegment& own, std::uint64_t key, NameOwner* owner) {
+bool find_alias(const ProcessSegment& own, std::uint64_t key, NameOwner* owner, const Knower* knower) {
   const OwnSegmentsLock lock;
   const std::string path = alias_path(own.directory(), own.job_key(), key);
-  if (const auto file = find_own_segment(path)) return read_owner(*file, path, own.job_key(), owner);
+  if (const auto file = find_own_segment(path)) return read_owner(*file, path, own.job_key(), knower, owner);
   const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd < 0) return false;
   const SegmentFile file(fd, FileOwner::kOtherProcess);
-  return read_owner(file, path, own.job_key(), owner);
+  return read_owner(file, path, own.job_key(), knower, owner);
 }
 
 }  // namespace portofu

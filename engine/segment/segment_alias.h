@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "engine/segment/known_by.h"
 #include "engine/segment/names_word.h"
 #include "engine/segment/process_segment.h"
 
@@ -20,11 +21,16 @@ std::string alias_path(const std::string& directory, std::uint32_t job_key, std:
 /// Whether a file name is an alias, which tools that list segments leave out.
 bool is_alias_name(const std::string& name);
 
-AliasResult claim_alias(ProcessSegment& segment, std::uint64_t key);
-void release_alias(ProcessSegment& segment, std::uint64_t key);
+/// @param meanwhile  for tell_knowers: a name of a dead process is taken when everybody has heard who knows it
+AliasResult claim_alias(ProcessSegment& segment, std::uint64_t key, const Meanwhile& meanwhile = {});
 
-/// @param owner  set, with the names word that its segment had while it had this name
+/// Gives the key up when everybody has heard who knows it.
+/// @return false if somebody may not have, and the segment still has it
+bool release_alias(ProcessSegment& segment, std::uint64_t key, const Meanwhile& meanwhile = {});
+
+/// @param owner   set, with the names word that its segment had while it had this name
+/// @param knower  who is going to remember it, if that is a process of another node
 /// @return false if no living process has claimed the key
-bool find_alias(const ProcessSegment& own, std::uint64_t key, NameOwner* owner);
+bool find_alias(const ProcessSegment& own, std::uint64_t key, NameOwner* owner, const Knower* knower = nullptr);
 
 }  // namespace portofu

@@ -14,9 +14,11 @@
 
 #include "engine/observe/counters.h"
 #include "engine/observe/system_failure.h"
+#include "engine/queue/clock.h"
 #include "engine/queue/random_bytes.h"
 #include "engine/segment/names_word.h"
 #include "engine/segment/own_segments.h"
+#include "engine/segment/segment_alias.h"
 
 namespace portofu {
 namespace {
@@ -30,6 +32,8 @@ constexpr useconds_t kWantedPidPauseUs = 200;
 
 /// What failures are about.
 constexpr const char* kNewFile = "a new file in ";
+/// A sweep tells others of the dead for so long.
+constexpr std::uint64_t kLongestTellNs = 150'000'000;
 
 std::uint64_t random_incarnation() {
   std::uint64_t incarnation = 0;
@@ -48,11 +52,14 @@ int sweep_dead_segments(const std::string& directory) {
   DIR* listing = opendir(directory.c_str());
   if (listing == nullptr) return 0;
   const std::string prefix = segment_name_prefix();
+  const std::uint64_t started_ns = monotonic_ns();
   int removed = 0;
   for (int names = 0; names < kMaxSweptNames; ++names) {
     const dirent* entry = readdir(listing);
     if (entry == nullptr) break;
     if (std::strncmp(entry->d_name, prefix.c_str(), prefix.size()) != 0) continue;
+    // Somebody who knows aliases of the dead, and does not hear, is waited for once only.
+    if (is_alias_name(entry->d_name) && monotonic_ns() - started_ns > kLongestTellNs) continue;
     if (remove_if_dead(directory + "/" + entry->d_name)) ++removed;
   }
   closedir(listing);

@@ -11,6 +11,7 @@
 
 #include "engine/segment/names_word.h"
 #include "engine/segment/own_segments.h"
+#include "engine/segment/segment_alias.h"
 
 namespace portofu {
 namespace {
@@ -79,7 +80,7 @@ std::string segment_path(const std::string& directory, ProcessId id) {
   return directory + "/" + segment_name_prefix() + numbers;
 }
 
-bool remove_if_dead(const std::string& path) {
+bool remove_if_dead(const std::string& path, const Meanwhile& meanwhile) {
   if (find_own_segment(path) != nullptr) return false;
   const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd < 0) return false;
@@ -90,7 +91,10 @@ bool remove_if_dead(const std::string& path) {
   if (!file.lock()) return false;
   // Somebody may have taken the name over between our open and our lock.
   if (lstat(path.c_str(), &named) != 0 || named.st_ino != opened.st_ino || named.st_dev != opened.st_dev) return false;
-  const DeadNamesChange change(fd);
+  const LastNamesChange change(fd);
+  // Who does not hear that a PID is another process's is refused by it, because messages name the life that is meant.
+  const bool all_know = tell_knowers(fd, NamesLost::kAllWithItsLife, kTellShortlyMs, meanwhile);
+  if (!all_know && is_alias_name(path.substr(path.rfind('/') + 1))) return false;
   return ::unlink(path.c_str()) == 0;
 }
 

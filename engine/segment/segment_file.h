@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <string>
 
+#include "engine/segment/known_by.h"
 #include "engine/topology/process_id.h"
 
 namespace portofu {
@@ -66,7 +67,8 @@ std::string segment_name_prefix();
 /// Removes the name if the segment behind it is dead. A name is only ever removed by who holds the lock of the very
 /// file that it names, so a living process that takes over the name meanwhile is safe. The caller holds own_segments'
 /// lock.
+/// @param meanwhile  for tell_knowers; an alias stays until everybody has heard who knows it
 /// @return true if the name was removed
-bool remove_if_dead(const std::string& path);
+bool remove_if_dead(const std::string& path, const Meanwhile& meanwhile = {});
 
 }  // namespace portofu

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 
 #include "engine/queue/ring_geometry.h"
 #include "engine/topology/process_id.h"
@@ -129,6 +130,14 @@ class Wire {
 
   /// Gives the link back. Packets already published are still delivered if the peer lives.
   virtual void disconnect(Link* link) = 0;
+
+  /// Says to peers, when a link to them is made, at which port of this node they are told that their names are another
+  /// process's by now, and calls `note` with what others have said so.
+  virtual void introduce(std::uint16_t /*ear*/, std::function<void(std::uint32_t nid, std::uint16_t port)> /*note*/) {}
+
+  /// This life of a process is over, whether the wire has noticed or not: a link to it may have moved, and does not
+  /// lead to who has the PID. What the process has sent may still be on its way.
+  virtual void end_life(ProcessId /*process*/, std::uint64_t /*life*/) {}
 
   /// Looks whether the link, which may have moved, leads to who has the PID of the peer now; if not, it is lost.
   virtual bool leads_to_name(Link& link) { return !link.lost; }

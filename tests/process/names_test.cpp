@@ -191,6 +191,7 @@ void move_queues(int nodes, bool mapped) {
 
 TEST(Names, Queues_that_move_between_four_processes__lose_and_refuse_nothing) { move_queues(1, false); }
 TEST(Names, Queues_that_move_between_four_processes__lose_and_refuse_nothing_in_mapped_memory) { move_queues(1, true); }
+TEST(Names, Queues_that_move_between_two_nodes__lose_and_refuse_nothing) { move_queues(2, false); }
 
 /// One process that obeys by turns.
 struct Stage {
@@ -255,11 +256,11 @@ int put_to_both(Stage& stage, bool mapped) {
   return 0;
 }
 
-class MovedQueue : public testing::TestWithParam<std::tuple<bool, Leaving>> {};
+class MovedQueue : public testing::TestWithParam<std::tuple<bool, Leaving, Place>> {};
 
 TEST_P(MovedQueue, Put__reaches_who_has_the_number_now) {
-  const auto [mapped, leaving] = GetParam();
-  const TestNodes nodes(Place::kOneNode);
+  const auto [mapped, leaving, place] = GetParam();
+  const TestNodes nodes(place);
   const SharedMemory<Stage> stage;
   ChildProcess first([&] {
     nodes.enter(0);
@@ -270,7 +271,7 @@ TEST_P(MovedQueue, Put__reaches_who_has_the_number_now) {
     return own_queue(*stage, 11, mapped, Leaving::kFrees);
   });
   ChildProcess third([&] {
-    nodes.enter(0);
+    nodes.enter(1);
     return put_to_both(*stage, mapped);
   });
   leaving == Leaving::kDies ? first.wait_death() : (stage->await(4), 0);
@@ -281,7 +282,8 @@ TEST_P(MovedQueue, Put__reaches_who_has_the_number_now) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, MovedQueue,
-                         testing::Combine(testing::Bool(), testing::Values(Leaving::kFrees, Leaving::kDies)));
+                         testing::Combine(testing::Bool(), testing::Values(Leaving::kFrees, Leaving::kDies),
+                                          testing::Values(Place::kOneNode, Place::kNodeEach)));
 
 constexpr ptl_pid_t kPid = 77;
 
@@ -359,16 +361,22 @@ int put_to_pid(Stage& stage) {
   return 0;
 }
 
-class MovedPid : public testing::TestWithParam<std::tuple<bool, bool>> {};
+class MovedPid : public testing::TestWithParam<std::tuple<bool, bool, Place>> {};
 
 TEST_P(MovedPid, Put__reaches_who_has_the_PID_now) {
-  const auto [published, clean] = GetParam();
-  const TestNodes nodes(Place::kOneNode);
+  const auto [published, clean, place] = GetParam();
+  const TestNodes nodes(place);
   const SharedMemory<Stage> stage;
-  nodes.enter(0);
-  ChildProcess first([&] { return own_pid(*stage, 1, published, clean); });
-  ChildProcess second([&] { return own_pid(*stage, 11, published, clean); });
-  ChildProcess third([&] { return put_to_pid(*stage); });
+  const auto own = [&](int turn) {
+    nodes.enter(0);
+    return own_pid(*stage, turn, published, clean);
+  };
+  ChildProcess first([&] { return own(1); });
+  ChildProcess second([&] { return own(11); });
+  ChildProcess third([&] {
+    nodes.enter(1);
+    return put_to_pid(*stage);
+  });
   first.wait_death();
   stage->turn = 11;
   EXPECT_EQ(third.wait_status(), 0);
@@ -376,7 +384,9 @@ TEST_P(MovedPid, Put__reaches_who_has_the_PID_now) {
   EXPECT_EQ(first.wait_status(), 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, MovedPid, testing::Combine(testing::Bool(), testing::Bool()));
+INSTANTIATE_TEST_SUITE_P(Ways, MovedPid,
+                         testing::Combine(testing::Bool(), testing::Bool(),
+                                          testing::Values(Place::kOneNode, Place::kNodeEach)));
 
 }  // namespace
 }  // namespace portofu

@@ -1,5 +1,6 @@
 #include "engine/wire/ofi/directory_socket.h"
 
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -34,11 +35,11 @@ struct DirectoryMessage {
   std::uint64_t key;    ///< Claim key of a queue or gate.
   std::uint64_t nonce;  ///< Random; an answer repeats it.
   std::uint32_t pid;    ///< kFound: of the owner.
-  std::uint32_t reserved;
+  std::uint32_t ear;    ///< kAsk: port where the asking process can be told. kFound: 1 if it will be; else 0.
 };
 static_assert(sizeof(DirectoryMessage) == 40 && std::is_trivially_copyable_v<DirectoryMessage>);
 
-constexpr std::uint32_t kDirectoryMagic = 0x01446f50;
+constexpr std::uint32_t kDirectoryMagic = 0x02446f50;
 
 /// @return -1 on failure
 int open_socket(std::uint32_t nid, std::uint16_t port) {
@@ -52,6 +53,13 @@ int open_socket(std::uint32_t nid, std::uint16_t port) {
   }
   close(fd);
   return -1;
+}
+
+/// @return 0 on failure
+std::uint16_t port_of(int fd) {
+  sockaddr_in address{};
+  socklen_t length = sizeof address;
+  return getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length) == 0 ? ntohs(address.sin_port) : 0;
 }
 
 std::uint64_t now_ms() { return monotonic_ns() / 1'000'000; }
@@ -136,31 +144,72 @@ struct DirectorySocket::Question {
       return AskResult::kAsking;
     }
     owner->pid = answer.pid;
+    owner->names = answer.ear == 1 ? 0 : kNamesMoving;
     return AskResult::kFound;
   }
 };
 
-DirectorySocket::DirectorySocket(const DirectoryOptions& options, Counters counters, Find find)
-    : options_(options), counters_(counters), find_(std::move(find)) {}
+DirectorySocket::DirectorySocket(const DirectoryOptions& options, Counters counters, Find find, WhenMoved when_moved)
+    : options_(options), counters_(counters), find_(std::move(find)), when_moved_(std::move(when_moved)) {}
 
 DirectorySocket::~DirectorySocket() {
-  if (fd_ >= 0) close(fd_);
+  for (const int fd : {fd_, ear_fd_, both_fd_}) {
+    if (fd >= 0) close(fd);
+  }
+}
+
+bool DirectorySocket::add(int fd) {
+  if (both_fd_ < 0) both_fd_ = epoll_create1(EPOLL_CLOEXEC);
+  epoll_event readable{};
+  readable.events = EPOLLIN;
+  return fd >= 0 && epoll_ctl(both_fd_, EPOLL_CTL_ADD, fd, &readable) == 0;
 }
 
 bool DirectorySocket::listen() {
-  if (fd_ < 0) fd_ = open_socket(options_.nid, options_.port);
+  open_ear();
+  if (fd_ < 0) add(fd_ = open_socket(options_.nid, options_.port));
   return fd_ >= 0;
 }
 
+std::uint16_t DirectorySocket::open_ear() {
+  if (ear_fd_ < 0 && add(ear_fd_ = open_socket(options_.nid, 0))) ear_port_ = port_of(ear_fd_);
+  return ear_port_;
+}
+
+void DirectorySocket::hear() {
+  NamesNews news{};
+  sockaddr_in from{};
+  socklen_t length = sizeof from;
+  for (int i = 0; ear_fd_ >= 0 && i < kMostAnswers; ++i, length = sizeof from) {
+    auto* const sender = reinterpret_cast<sockaddr*>(&from);
+    const ssize_t bytes = recvfrom(ear_fd_, &news, sizeof news, MSG_TRUNC, sender, &length);
+    if (bytes < 0) return;
+    const bool is_whole = bytes == static_cast<ssize_t>(sizeof news) && news.magic == kNewsMagic &&
+                          news.kind == NewsKind::kMoved && news.nid == ntohl(from.sin_addr.s_addr);
+    if (!is_whole || news.job_key != options_.job_key || news.uid != options_.uid) {
+      counters_.add(is_whole ? Counter::kPacketsRefusedKey : Counter::kPacketsRefusedMalformed);
+      continue;
+    }
+    // An answer may be under way that was given before.
+    std::erase_if(questions_, [&news](const auto& entry) { return entry.first.first == news.nid; });
+    when_moved_({news.nid, news.pid}, news.life);
+    news.kind = NewsKind::kHeard;
+    sendto(ear_fd_, &news, sizeof news, MSG_NOSIGNAL, sender, sizeof from);
+  }
+}
+
 void DirectorySocket::serve() {
+  hear();
   DirectoryMessage message;
   sockaddr_in from;
   for (int i = 0; fd_ >= 0 && i < kMostAnswers && receive_message(fd_, &message, &from); ++i) {
     if (!accept(message, is_question(message), options_, counters_)) continue;
     NameOwner owner;
-    const bool found = find_(message.key, &owner) && owner.nid == options_.nid;
+    const Knower asker{ntohl(from.sin_addr.s_addr), static_cast<std::uint16_t>(message.ear)};
+    const bool found = find_(message.key, asker, &owner) && owner.nid == options_.nid;
     message.kind = found ? DirectoryKind::kFound : DirectoryKind::kNobody;
     message.pid = found ? owner.pid : 0;
+    message.ear = found && owner.names != kNamesMoving ? 1 : 0;
     send_message(fd_, message, from);
   }
 }
@@ -169,7 +218,8 @@ AskResult DirectorySocket::ask(std::uint32_t nid, std::uint64_t key, NameOwner* 
   auto found = questions_.find({nid, key});
   if (found == questions_.end()) {
     if (questions_.size() >= kMostQuestions) return AskResult::kAsking;
-    DirectoryMessage message{kDirectoryMagic, options_.job_key, options_.uid, DirectoryKind::kAsk, key, 0, 0, 0};
+    DirectoryMessage message{kDirectoryMagic, options_.job_key, options_.uid, DirectoryKind::kAsk, key, 0, 0,
+                             ear_port_};
     if (!draw_random(&message.nonce, sizeof message.nonce)) return AskResult::kNoAnswer;
     found =
         questions_.emplace(std::pair(nid, key), new Question{message, socket_address(nid, options_.port), {}}).first;

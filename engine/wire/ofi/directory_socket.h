@@ -3,6 +3,8 @@
 // datagram port of its node (SO_REUSEPORT), so that the kernel hands a question to one of them, and any of them can
 // answer from the names in shared memory. A question that is not answered soon is repeated from another port, which
 // most likely reaches another process, so one that is stopped or slow does not matter.
+//
+// Who has asked is told when an answer is no longer good (known_by.h), by datagrams to a socket of its own, its ear.
 
 #include <cstdint>
 #include <functional>
@@ -11,6 +13,7 @@
 #include <utility>
 
 #include "engine/observe/counters.h"
+#include "engine/segment/known_by.h"
 #include "engine/segment/names_word.h"
 
 namespace portofu {
@@ -34,25 +37,37 @@ enum class AskResult : std::uint8_t {
 /// Used by one thread at a time. What is not of this job, or no message of a directory, is counted as a refused packet.
 class DirectorySocket {
  public:
-  /// Answers from what this process can see. @return false if no process of this node has the key
-  using Find = std::function<bool(std::uint64_t key, NameOwner* owner)>;
+  /// Answers from what this process can see, and notes who has asked. @return false if no process of this node has the
+  /// key
+  using Find = std::function<bool(std::uint64_t key, const Knower& asker, NameOwner* owner)>;
 
-  DirectorySocket(const DirectoryOptions& options, Counters counters, Find find);
+  /// Nothing that is known of the names of a process is good any more.
+  /// @param life  of it, which is over; 0: it lives
+  using WhenMoved = std::function<void(ProcessId process, std::uint64_t life)>;
+
+  DirectorySocket(const DirectoryOptions& options, Counters counters, Find find, WhenMoved when_moved);
   ~DirectorySocket();
   DirectorySocket(const DirectorySocket&) = delete;
   DirectorySocket& operator=(const DirectorySocket&) = delete;
 
-  /// Answers questions from now on. @return false if the port belongs to somebody else
+  /// Answers questions from now on, and hears news. @return false if the port belongs to somebody else
   bool listen();
 
-  /// Readable when there is a question; -1 while it does not listen.
-  int fd() const { return fd_; }
+  /// Hears news from now on.
+  /// @return the port where others tell them; 0: they cannot
+  std::uint16_t open_ear();
 
-  /// Answers what has been asked, at most kMostAnswers questions.
+  /// Readable when there is a question, or news; -1 while there is nothing to wait at.
+  int fd() const { return both_fd_; }
+
+  /// Answers what has been asked, at most kMostAnswers questions, and hears what is told.
   void serve();
 
+  /// Only the latter. Opens no segment.
+  void hear();
+
   /// Asks a node, or looks whether it has answered; never waits. Whoever has begun to ask goes on until the result is
-  /// another one than kAsking.
+  /// another one than kAsking. What must not be remembered has kNamesMoving.
   AskResult ask(std::uint32_t nid, std::uint64_t key, NameOwner* owner);
   bool is_asking(std::uint32_t nid, std::uint64_t key) const { return questions_.contains({nid, key}); }
 
@@ -67,10 +82,16 @@ class DirectorySocket {
  private:
   struct Question;
 
+  bool add(int fd);
+
   const DirectoryOptions options_;
   Counters counters_;
   const Find find_;
-  int fd_ = -1;
+  const WhenMoved when_moved_;
+  int fd_ = -1;                                                                             ///< Questions of others.
+  int ear_fd_ = -1;                                                                         ///< News.
+  int both_fd_ = -1;                                                                        ///< An epoll over both.
+  std::uint16_t ear_port_ = 0;                                                              ///< 0: nobody can tell us.
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::unique_ptr<Question>> questions_;  ///< By NID and key.
 };
 

@@ -14,8 +14,8 @@ namespace portofu {
 
 /// What a message is for. A link is named by its sender's life and number.
 enum class OfiKind : std::uint32_t {
-  kHello = 1,  ///< Sender: opens the link `link`; `peer_life` is 0, `count` node_identity or 0. Sent again until it is
-               ///< answered.
+  kHello = 1,    ///< Sender: opens the link `link`; `peer_life` is 0. Sent again until it is answered. `count` is a
+                 ///< HelloCount.
   kWelcome = 2,  ///< Receiver: the link is open; `count` is the number of packets that may be under way.
   kRefusal = 3,  ///< Receiver: the link does not exist here, not any more, or not in this life.
   kPacket = 4,   ///< Sender: a packet; `count` packets went before it.
@@ -47,6 +47,15 @@ struct alignas(64) OfiEnvelope {
 };
 
 static_assert(sizeof(OfiEnvelope) == 64 && std::is_trivially_copyable_v<OfiEnvelope>);
+
+/// What a hello says of its sender in `count`.
+struct HelloCount {
+  std::uint64_t node = 0;  ///< The lower 48 bits of its node_identity; 0: not known.
+  std::uint16_t ear = 0;   ///< The port where it is told that the receiver's names have moved (segment/known_by.h); 0: none.
+
+  static constexpr HelloCount of(std::uint64_t count) { return {count >> 16, static_cast<std::uint16_t>(count)}; }
+  constexpr std::uint64_t packed() const { return node << 16 | ear; }
+};
 
 /// "Pof" and the version of the format.
 inline constexpr std::uint32_t kOfiMagic = 0x04666f50;

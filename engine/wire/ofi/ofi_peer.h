@@ -32,6 +32,7 @@ struct OfiLink : Link {
   OfiPeer* owner = nullptr;
   OfiLinkState state = OfiLinkState::kGreeting;
   bool refused = false;           ///< kEnded: the peer is there and does not want it.
+  bool life_over = false;         ///< The life of the peer is, as its node says.
   bool blocked = false;           ///< A claim has failed for want of room.
   std::uint32_t number = 0;       ///< OfiEnvelope::link.
   std::uint64_t peer_life = 0;    ///< kOpen: of the peer.

@@ -124,12 +124,14 @@ void OfiWire::tell_of_same_nid(std::uint32_t nid) {
 
 void OfiWire::take_hello(OfiPeer& peer, const OfiEnvelope& head) {
   if (ending_) return refuse(peer, head);
-  if (!is_of_one_node(peer, head.count)) {
+  const HelloCount hello = HelloCount::of(head.count);
+  if (!is_of_one_node(peer, hello.node)) {
     tell_of_same_nid(peer.id.nid);
     return refuse(peer, head);
   }
+  if (note_ && hello.ear != 0) note_(peer.id.nid, hello.ear);
   peer.ends = false;
-  peer.node = head.count;
+  peer.node = hello.node;
   OfiSource* known = find_source(peer, head);
   if (known == nullptr) {
     for (const auto& source : peer.sources) source->life == head.life ? close_source(*source) : fail_source(*source);

@@ -14,6 +14,7 @@
 #include "engine/observe/log.h"
 #include "engine/queue/assert.h"
 #include "engine/queue/clock.h"
+#include "engine/segment/names_word.h"
 #include "engine/segment/own_segments.h"
 #include "engine/topology/node_id.h"
 
@@ -70,6 +71,24 @@ void OfiWire::attend(int fd, std::function<void()> handle) {
   handle_ = std::move(handle);
 }
 
+void OfiWire::introduce(std::uint16_t ear, std::function<void(std::uint32_t nid, std::uint16_t port)> note) {
+  ear_ = ear;
+  note_ = std::move(note);
+}
+
+void OfiWire::end_life(ProcessId process, std::uint64_t life) {
+  OfiPeer* const peer = find_peer(process);
+  if (peer == nullptr || peer->link == nullptr || peer->link->peer_life != life) return;
+  peer->link->life_over = true;
+  peer->link->seen_names = kNamesMoving;
+}
+
+bool OfiWire::leads_to_name(Link& given) {
+  OfiLink& link = static_cast<OfiLink&>(given);
+  if (link.life_over) end_link(*link.owner, false);
+  return !link.lost;
+}
+
 OfiPeer* OfiWire::find_peer(ProcessId id) {
   const auto found = peers_.find(process_key(id));
   return found == peers_.end() ? nullptr : found->second.get();
@@ -122,7 +141,8 @@ ConnectResult OfiWire::greet(OfiPeer& peer) {
   if (peer.unsent.empty() && now - peer.link->greeted_ns > kGreetAgainNs) {
     peer.link->greeted_ns = now;
     doorplate_.knock(peer.id.nid, port_of(peer.id));
-    send_control(peer, OfiKind::kHello, 0, peer.link->number, options_.node);
+    const HelloCount hello{options_.node, ear_};
+    send_control(peer, OfiKind::kHello, 0, peer.link->number, hello.packed());
   }
   return ConnectResult::kInProgress;
 }

@@ -67,6 +67,9 @@ class OfiWire final : public Wire, public SocketKeeper {
   std::uint32_t max_payload_bytes() const override { return kFabricMessageBytes - kOfiHeadBytes; }
   ConnectResult connect(ProcessId peer, Link** link) override;
   void disconnect(Link* link) override;
+  void introduce(std::uint16_t ear, std::function<void(std::uint32_t nid, std::uint16_t port)> note) override;
+  void end_life(ProcessId process, std::uint64_t life) override;
+  bool leads_to_name(Link& link) override;
   std::byte* claim(Link& link, std::uint32_t payload_bytes) override;
   std::uint32_t most_lent_bytes(const Link&) const override { return longest_fetch(); }
   bool lend(Link& link, const Loan& loan) override;
@@ -150,6 +153,8 @@ class OfiWire final : public Wire, public SocketKeeper {
   int newly_lost_ = 0;            ///< Links lost since check_peers said so.
   int both_fd_ = -1;              ///< An epoll over the fabric and what attend was given; -1: there is only the fabric.
   std::function<void()> handle_;  ///< Of attend.
+  std::uint16_t ear_ = 0;         ///< Of introduce.
+  std::function<void(std::uint32_t nid, std::uint16_t port)> note_;
   std::uint32_t empty_looks_ = 0;  ///< In a row.
 };
 

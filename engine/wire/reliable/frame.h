@@ -51,7 +51,7 @@ struct FrameHeader {
   std::uint16_t fragment_index;  ///< kData: which frame of the packet; the first is 0.
   std::uint16_t fragment_count;  ///< kData: frames of the packet, 1 .. kWindowFrames.
   std::uint32_t body_bytes;      ///< Bytes behind this header.
-  std::uint32_t reserved;        ///< 0.
+  std::uint32_t ear;             ///< kOpen: port where the sender is told that the receiver's names have moved; else 0.
 };
 static_assert(sizeof(FrameHeader) == 64 && std::is_trivially_copyable_v<FrameHeader>);
 static_assert(std::has_unique_object_representations_v<FrameHeader>);

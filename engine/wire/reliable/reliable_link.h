@@ -42,6 +42,7 @@ struct OutgoingLink : Link {
   std::uint64_t peer_life = 0;   ///< Life of the process that accepted it.
   SendingState state = SendingState::kOpening;
   bool held = false;         ///< The engine has it.
+  bool life_over = false;    ///< That of the receiver is, as its node says.
   bool news = false;         ///< Accepted, or lost before it was; connect and has_room_again have not said so.
   bool unreachable = false;  ///< kOver: it never opened, because nobody has the address.
   std::array<SendWindow, kTrafficClassCount> windows;

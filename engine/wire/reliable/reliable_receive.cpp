@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 
+#include "engine/segment/names_word.h"
 #include "engine/wire/reliable/reliable_wire.h"
 
 namespace portofu {
@@ -90,7 +91,30 @@ void ReliableWire::for_each_link_to(ProcessId peer, Use&& use) {
     use(*at->second);
 }
 
+void ReliableWire::introduce(std::uint16_t ear, std::function<void(std::uint32_t nid, std::uint16_t port)> note) {
+  ear_ = ear;
+  note_ = std::move(note);
+}
+
+void ReliableWire::end_life(ProcessId process, std::uint64_t life) {
+  for_each_link_to(process, [&](OutgoingLink& link) {
+    if (link.state != SendingState::kOpen || link.peer_life != life) return;
+    link.life_over = true;
+    link.seen_names = kNamesMoving;
+  });
+}
+
+bool ReliableWire::leads_to_name(Link& given) {
+  auto& link = static_cast<OutgoingLink&>(given);
+  if (link.life_over && !link.lost) {
+    link.peer_life = 0;  // The dead wait for nothing.
+    lose(link);
+  }
+  return !link.lost;
+}
+
 void ReliableWire::receive_open(ProcessId source, const FrameHeader& frame) {
+  if (note_ && frame.ear != 0 && frame.ear <= UINT16_MAX) note_(source.nid, static_cast<std::uint16_t>(frame.ear));
   const auto found = incoming_.find({process_key(source), frame.link});
   IncomingLink* link = found != incoming_.end() ? found->second.get() : nullptr;
   if (link == nullptr) {

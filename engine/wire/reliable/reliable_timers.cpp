@@ -59,6 +59,7 @@ bool ReliableWire::send_plain(ProcessId peer, FrameKind kind, std::uint64_t link
   header.link = link;
   header.acceptance = acceptance;
   if (kind == FrameKind::kOpen) header.life = options_.life;
+  if (kind == FrameKind::kOpen) header.ear = ear_;
   return send_frame(peer, header, {});
 }
 

@@ -61,6 +61,9 @@ class ReliableWire final : public Wire {
   std::uint32_t max_payload_bytes() const override { return max_payload_bytes_; }
   ConnectResult connect(ProcessId peer, Link** link) override;
   void disconnect(Link* link) override;
+  void introduce(std::uint16_t ear, std::function<void(std::uint32_t nid, std::uint16_t port)> note) override;
+  void end_life(ProcessId process, std::uint64_t life) override;
+  bool leads_to_name(Link& link) override;
   void give_up(ProcessId peer) override;
   std::byte* claim(Link& link, std::uint32_t payload_bytes) override;
   std::byte* claim_answer(Link& link, std::uint32_t payload_bytes) override;
@@ -157,6 +160,8 @@ class ReliableWire final : public Wire {
   std::uint64_t next_due_ns_ = UINT64_MAX;                      ///< When serve_timers has something to do.
   std::uint64_t acks_due_ns_ = 0;                               ///< For acks_; later than now: there was no room.
   int newly_lost_ = 0;                                          ///< Links since the last check_peers.
+  std::uint16_t ear_ = 0;                                       ///< Of introduce.
+  std::function<void(std::uint32_t nid, std::uint16_t port)> note_;
   ReliableCounts counts_;
 };
 

@@ -239,6 +239,9 @@ TEST_F(ConnectTest, PID_of_another_process__is_connected_anew_behind_what_the_fi
   std::atomic<std::uint64_t> names{2};
   wire.names = &names;
   start(DescriptorKind::kPut, 8, AckRequest::kFull);
+  receive(answer_header(next_sent().operation_id, 8));
+  kinds();
+  start(DescriptorKind::kPut, 8, AckRequest::kFull);
   const std::uint32_t answered = next_sent().operation_id;
   start(DescriptorKind::kPut, 8, AckRequest::kFull);
   wire.sent.clear();

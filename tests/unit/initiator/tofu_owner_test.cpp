@@ -209,6 +209,7 @@ TEST_F(TofuOwnerTest, Gate_of_the_dead_that_nobody_has__fails_by_the_loss_of_its
   EXPECT_TRUE(relay.source_lost) << "what comes of it went on through the circuit";
   EXPECT_EQ(start.state, BarrierState::kCompleted);
   EXPECT_EQ(start.result.failed, 1);
+  run_cycle_on_duty(core);
   core.tofu->release_gate(relay.id);
   core.tofu->release_gate(start.id);
 }

@@ -137,7 +137,7 @@ TEST_F(NamesWordTest, File_that_is_no_segment__is_left_alone) {
   const int fd = open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
   ASSERT_GE(fd, 0);
   ASSERT_EQ(write(fd, "text", 4), 4);
-  { const DeadNamesChange change(fd); }
+  { const LastNamesChange change(fd); }
   EXPECT_EQ(lseek(fd, 0, SEEK_END), 4);
   EXPECT_EQ(read_names(fd), kNamesMoving);
   close(fd);

@@ -53,11 +53,12 @@ class FakeWire final : public Wire {
   std::vector<std::span<std::byte>> late;   ///< Where those that are to be read later go.
   std::function<void()> when_given_back;    ///< Called by give_back_read.
   std::function<void()> when_acknowledged;  ///< Called by acknowledge.
-  const std::atomic<std::uint64_t>* names = nullptr;  ///< Of the peers that are connected from now on.
-  bool other_has_name = false;                        ///< Links lead to none that has the PID.
   bool acknowledges = false;                ///< Whether acknowledgements need no packet.
   std::deque<std::uint32_t> acks;           ///< Operations that the peers have acknowledged so.
   std::vector<ProcessId> taken_back;        ///< Sources whose offers were.
+
+  const std::atomic<std::uint64_t>* names = nullptr;  ///< Of the peers that are connected from now on.
+  bool other_has_name = false;                        ///< Links lead to none that has the PID.
 
   /// What the engine did.
   std::vector<FakePacket> sent;  ///< Published and not taken, in order.

@@ -25,7 +25,7 @@ DirectoryOptions options_of(std::uint32_t nid, std::uint32_t job_key = 7) {
   return {nid, port, job_key, geteuid()};
 }
 
-bool nobody(std::uint64_t, ProcessId*) { return false; }
+bool nobody(std::uint64_t, const Knower&, NameOwner*) { return false; }
 
 struct OwnCounters {
   CountersShared counters{};
@@ -35,16 +35,21 @@ struct OwnCounters {
 class Directory : private OwnCounters, public DirectorySocket {
  public:
   explicit Directory(const DirectoryOptions& options, Find find = nobody)
-      : DirectorySocket(options, Counters(counters), std::move(find)) {}
+      : DirectorySocket(options, Counters(counters), std::move(find), [this](ProcessId process, std::uint64_t life) {
+          moved.push_back(process);
+          ended.push_back(life);
+        }) {}
   std::uint64_t count(Counter counter) { return Counters(counters).get(counter); }
+  std::vector<ProcessId> moved;
+  std::vector<std::uint64_t> ended;
 };
 
 /// Answers questions in a thread, as an engine does on duty.
 class Answering {
  public:
   Answering(const DirectoryOptions& options, ProcessId owner)
-      : socket_(options, [owner](std::uint64_t key, ProcessId* found) {
-          *found = owner;
+      : socket_(options, [owner](std::uint64_t key, const Knower& asker, NameOwner* found) {
+          *found = {owner, asker.port != 0 ? 0 : kNamesMoving};
           return key == kKey;
         }) {
     EXPECT_TRUE(socket_.listen());
@@ -97,8 +102,8 @@ TEST(DirectorySocket, Three_processes_of_a_node__listen_on_one_port_and_two_that
 
 TEST(DirectorySocket, Two_that_ask_each_other__both_get_an_answer) {
   const auto owner_of = [](std::uint32_t nid) {
-    return [nid](std::uint64_t, ProcessId* owner) {
-      *owner = {nid, 9};
+    return [nid](std::uint64_t, const Knower&, NameOwner* owner) {
+      *owner = {{nid, 9}};
       return true;
     };
   };
@@ -224,7 +229,7 @@ class Liar {
 TEST(DirectorySocket, Questions_that_it_refuses__are_counted) {
   Liar liar(kNodeB);
   int asked = 0;
-  Directory a(options_of(kNodeA), [&asked](std::uint64_t, ProcessId*) {
+  Directory a(options_of(kNodeA), [&asked](std::uint64_t, const Knower&, NameOwner*) {
     ++asked;
     return false;
   });
@@ -295,6 +300,70 @@ TEST(DirectorySocket, Default_port__is_in_its_range_and_differs_between_jobs) {
     EXPECT_GE(DirectorySocket::default_port(key, 1000), 20000);
     EXPECT_LE(DirectorySocket::default_port(key, 1000), 29999);
   }
+}
+
+TEST(DirectorySocket, Who_can_be_told__may_remember_the_answer) {
+  const Answering b(options_of(kNodeB), {kNodeB, 4242});
+  Directory a(options_of(kNodeA));
+  NameOwner owner;
+  EXPECT_EQ(ask(a, kNodeB, kKey, &owner), AskResult::kFound);
+  EXPECT_EQ(owner.names, kNamesMoving) << "it does not listen";
+  ASSERT_TRUE(a.listen());
+  EXPECT_EQ(ask(a, kNodeB, kKey, &owner), AskResult::kFound);
+  EXPECT_EQ(owner.names, 0u);
+}
+
+/// Where a socket can be told.
+Knower ear_of(Directory& socket) {
+  Knower ear;
+  Directory b(options_of(kNodeB), [&ear](std::uint64_t, const Knower& asker, NameOwner* owner) {
+    ear = asker;
+    *owner = {{kNodeB, 9}};
+    return true;
+  });
+  EXPECT_TRUE(b.listen());
+  NameOwner owner;
+  while (socket.ask(kNodeB, kKey, &owner) == AskResult::kAsking) b.serve();
+  return ear;
+}
+
+TEST(DirectorySocket, News__are_heard_and_answered_and_make_questions_anew) {
+  Directory a(options_of(kNodeA));
+  ASSERT_TRUE(a.listen());
+  const Knower ear = ear_of(a);
+  EXPECT_EQ(ear.nid, kNodeA);
+  ASSERT_NE(ear.port, 0u);
+  NameOwner owner;
+  EXPECT_EQ(a.ask(kNodeB, kKey, &owner), AskResult::kAsking);
+  const int teller = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  const auto bound_to = [teller](std::uint32_t nid) {
+    const sockaddr_in from = socket_address(nid, 0);
+    return bind(teller, reinterpret_cast<const sockaddr*>(&from), sizeof from) == 0;
+  };
+  ASSERT_TRUE(bound_to(kNodeB));
+  const sockaddr_in to = socket_address(ear.nid, ear.port);
+  ASSERT_EQ(connect(teller, reinterpret_cast<const sockaddr*>(&to), sizeof to), 0);
+  NamesNews news{kNewsMagic, options_of(kNodeA).job_key, geteuid(), NewsKind::kMoved, kNodeB, 9, 77, 5};
+  const auto tell = [&] { return send(teller, &news, sizeof news, 0) == static_cast<ssize_t>(sizeof news); };
+  ASSERT_TRUE(tell());
+  a.serve();
+  EXPECT_EQ(a.moved, (std::vector<ProcessId>{{kNodeB, 9}}));
+  EXPECT_EQ(a.ended, (std::vector<std::uint64_t>{5}));
+  EXPECT_FALSE(a.is_asking(kNodeB, kKey)) << "the answer that is under way may be older";
+  NamesNews answer{};
+  ASSERT_EQ(recv(teller, &answer, sizeof answer, MSG_DONTWAIT), static_cast<ssize_t>(sizeof answer));
+  EXPECT_EQ(answer.kind, NewsKind::kHeard);
+  EXPECT_EQ(answer.nonce, 77u);
+  news.nid = kNodeA;  // Not the node that tells.
+  ASSERT_TRUE(tell());
+  news.nid = kNodeB;
+  news.job_key += 1;
+  ASSERT_TRUE(tell());
+  a.serve();
+  EXPECT_EQ(a.moved.size(), 1u);
+  EXPECT_EQ(a.count(Counter::kPacketsRefusedMalformed), 1u);
+  EXPECT_EQ(a.count(Counter::kPacketsRefusedKey), 1u);
+  close(teller);
 }
 
 }  // namespace

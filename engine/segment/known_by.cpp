@@ -1,0 +1,179 @@
+// Telling by datagrams, each repeated until it is answered.
+
+#include "engine/segment/known_by.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <vector>
+
+#include "engine/queue/clock.h"
+#include "engine/segment/layout.h"
+#include "engine/segment/mapping.h"
+
+namespace portofu {
+namespace {
+
+/// News that are under way at a time; each has a socket.
+constexpr std::size_t kMostTold = 16;
+
+/// Who has not answered for so long is told again.
+constexpr std::uint64_t kTellAgainNs = 20'000'000;
+
+/// Who has not answered the last time, because it stands still, or its node is gone, is waited for so long.
+constexpr std::uint64_t kSilentNs = 50'000'000;
+constexpr std::uint64_t kSilent = 2;
+
+std::uint64_t word_of(Knower knower) { return std::uint64_t{knower.nid} << 32 | std::uint64_t{knower.port} << 16 | 1; }
+
+/// The table of a segment, and what its descriptor says.
+class Table {
+ public:
+  explicit Table(int fd) {
+    struct stat status {};
+    if (fstat(fd, &status) != 0) return;
+    if (pread(fd, &descriptor, sizeof descriptor, 0) != static_cast<ssize_t>(sizeof descriptor)) return;
+    if (!is_sound(descriptor, static_cast<std::uint64_t>(status.st_size))) return;
+    const SegmentLayout layout{descriptor.channel_count, descriptor.ring, descriptor.area_bytes};
+    mapping_ = Mapping::map(fd, layout.known_by_offset(), sizeof(KnownByShared));
+  }
+
+  bool is_there() const { return static_cast<bool>(mapping_); }
+  std::atomic<std::uint64_t>& place(std::size_t index) {
+    return reinterpret_cast<KnownByShared*>(mapping_.at(0))->places[index];
+  }
+
+  SegmentDescriptorShared descriptor{};
+
+ private:
+  Mapping mapping_;
+};
+
+sockaddr_in address_of(std::uint32_t nid, std::uint16_t port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(nid);
+  address.sin_port = htons(port);
+  return address;
+}
+
+/// One who is being told.
+struct Telling {
+  std::size_t place = 0;
+  std::uint64_t word = 0;
+  std::uint64_t deadline_ns = 0;
+  int fd = -1;
+  bool over = false;
+
+  /// @param nid  of the node that tells
+  bool open(std::uint32_t nid) {
+    fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    const sockaddr_in from = address_of(nid, 0);
+    const sockaddr_in to =
+        address_of(static_cast<std::uint32_t>(word >> 32), static_cast<std::uint16_t>(word >> 16 & 0xffff));
+    return fd >= 0 && bind(fd, reinterpret_cast<const sockaddr*>(&from), sizeof from) == 0 &&
+           connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0;
+  }
+
+  /// Nobody is at the port: who was there is gone.
+  void send(const NamesNews& news) {
+    if (::send(fd, &news, sizeof news, MSG_NOSIGNAL) < 0 && errno == ECONNREFUSED) over = true;
+  }
+
+  void look(const NamesNews& news) {
+    NamesNews answer{};
+    for (;;) {
+      const ssize_t bytes = recv(fd, &answer, sizeof answer, MSG_TRUNC);
+      if (bytes < 0) {
+        over = over || errno == ECONNREFUSED;
+        return;
+      }
+      const bool is_answer = bytes == static_cast<ssize_t>(sizeof answer) && answer.magic == kNewsMagic &&
+                             answer.kind == NewsKind::kHeard && answer.nonce == news.nonce;
+      over = over || is_answer;
+    }
+  }
+};
+
+/// Tells some, until all have heard or the time is over.
+void tell_some(std::vector<Telling>& some, const NamesNews& news, const Meanwhile& meanwhile) {
+  std::array<pollfd, kMostTold> waited{};
+  std::uint64_t again_ns = 0;
+  for (;;) {
+    const std::uint64_t now = monotonic_ns();
+    const auto is_done = [now](const Telling& one) { return one.over || now >= one.deadline_ns; };
+    if (std::all_of(some.begin(), some.end(), is_done)) return;
+    if (now >= again_ns) {
+      for (Telling& one : some) {
+        if (!one.over) one.send(news);
+      }
+      again_ns = now + kTellAgainNs;
+    }
+    for (std::size_t i = 0; i < some.size(); ++i) waited[i] = {some[i].over ? -1 : some[i].fd, POLLIN, 0};
+    poll(waited.data(), some.size(), meanwhile ? 1 : 5);
+    for (Telling& one : some) {
+      if (!one.over) one.look(news);
+    }
+    if (meanwhile) meanwhile();
+  }
+}
+
+}  // namespace
+
+bool note_knower(int segment_fd, Knower knower) {
+  Table table(segment_fd);
+  if (!table.is_there() || knower.port == 0) return false;
+  const std::uint64_t word = word_of(knower);
+  for (std::size_t i = 0; i < kKnownByPlaces; ++i) {
+    std::uint64_t seen = table.place(i).load(std::memory_order_acquire);
+    if ((seen & ~kSilent) == word) {
+      // (N1) As if it were written now: somebody who has told it just before may be about to clear the place.
+      if (table.place(i).compare_exchange_strong(seen, word, std::memory_order_seq_cst)) return true;
+    }
+    if (seen == 0 && table.place(i).compare_exchange_strong(seen, word, std::memory_order_seq_cst)) return true;
+  }
+  return false;
+}
+
+bool tell_knowers(int segment_fd, NamesLost lost, int timeout_ms, const Meanwhile& meanwhile) {
+  Table table(segment_fd);
+  if (!table.is_there()) return true;
+  const SegmentDescriptorShared& owner = table.descriptor;
+  const std::uint64_t now = monotonic_ns();
+  const std::uint64_t deadline_ns = now + static_cast<std::uint64_t>(timeout_ms) * 1'000'000;
+  bool all = true;
+  for (std::size_t next = 0; next < kKnownByPlaces;) {
+    std::vector<Telling> some;
+    for (; next < kKnownByPlaces && some.size() < kMostTold; ++next) {
+      const std::uint64_t word = table.place(next).load(std::memory_order_seq_cst);  // (N1)
+      if (word == 0) continue;
+      Telling one{next, word, (word & kSilent) != 0 ? std::min(now + kSilentNs, deadline_ns) : deadline_ns};
+      if (one.open(owner.nid)) {
+        some.push_back(one);
+      } else {
+        if (one.fd >= 0) close(one.fd);
+        all = false;
+      }
+    }
+    NamesNews news{kNewsMagic, owner.job_key, owner.uid, NewsKind::kMoved, owner.nid, owner.pid, 0, 0};
+    news.nonce = monotonic_ns() ^ owner.incarnation;
+    if (lost == NamesLost::kAllWithItsLife) news.life = owner.incarnation;
+    tell_some(some, news, meanwhile);
+    for (Telling& one : some) {
+      close(one.fd);
+      all = all && one.over;
+      const std::uint64_t next_word = one.over ? 0 : one.word | kSilent;
+      table.place(one.place).compare_exchange_strong(one.word, next_word, std::memory_order_seq_cst);
+    }
+  }
+  return all;
+}
+
+}  // namespace portofu

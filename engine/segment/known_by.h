@@ -1,0 +1,69 @@
+#pragma once
+// Who of other nodes remembers names of a segment. There they cannot look at its names word (names_word.h), so they are
+// told: a name is not given out anew before everybody has heard who knows the one before. Whoever asks a node for a
+// name, or makes a link to a process, says where it can be told; who answers writes that into the segment of the owner
+// first, so that it is known also when the owner is dead. Told are all names of the segment at once, and who has heard
+// has forgotten them.
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+
+#include "engine/topology/process_id.h"
+
+namespace portofu {
+
+inline constexpr std::uint32_t kKnownByPlaces = 1024;
+
+/// In a segment. Writers: who answers for the owner, a place that is free; who has told, back to 0; both by
+/// compare-and-swap (N1). 0: free; else bits 32..63 NID, 16..31 port, 1: it has not answered the last time, 0: set.
+struct KnownByShared {
+  std::atomic<std::uint64_t> places[kKnownByPlaces];
+};
+
+/// Where a process can be told.
+struct Knower {
+  std::uint32_t nid = 0;
+  std::uint16_t port = 0;  ///< Datagrams; 0: nowhere.
+};
+
+enum class NewsKind : std::uint32_t {
+  kMoved = 1,  ///< The process has lost names: nothing that is known of them is good any more.
+  kHeard = 2,  ///< The answer.
+};
+
+/// What is told, and its answer.
+struct NamesNews {
+  std::uint32_t magic;    ///< kNewsMagic.
+  std::uint32_t job_key;  ///< Of the process; another one is not believed.
+  std::uint32_t uid;      ///< The same.
+  NewsKind kind;
+  std::uint32_t nid;    ///< The process whose names are meant; who tells is of its node.
+  std::uint32_t pid;    ///< The same.
+  std::uint64_t nonce;  ///< An answer repeats it.
+  std::uint64_t life;   ///< kMoved: this life (incarnation) of the process is over; 0: none is.
+};
+static_assert(sizeof(NamesNews) == 40);
+
+inline constexpr std::uint32_t kNewsMagic = 0x014e6f50;  ///< "PoN" and the version of the format.
+
+/// What a process has lost.
+enum class NamesLost : std::uint8_t { kSome, kAllWithItsLife };
+
+/// Called while others are waited for, so that who waits for us gets its answer. Must not open segments.
+using Meanwhile = std::function<void()>;
+
+/// Writes down who is about to learn a name of a segment. To be called before the name is looked at a last time (N1).
+/// @return false if that cannot be, and the name must not be remembered
+bool note_knower(int segment_fd, Knower knower);
+
+/// Tells everybody who knows names of the segment, and waits for all of them, `timeout_ms` at most. Who is gone need
+/// not hear.
+/// @return false if somebody may not have heard
+bool tell_knowers(int segment_fd, NamesLost lost, int timeout_ms, const Meanwhile& meanwhile = {});
+
+/// How long who gives a name up waits for others to hear, and who ends, or removes the names of others.
+inline constexpr int kTellMs = 1000;
+inline constexpr int kTellShortlyMs = 200;
+
+}  // namespace portofu

@@ -1,0 +1,175 @@
+// Who is told that names of a segment are given up, and who has heard.
+
+#include "engine/segment/known_by.h"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <vector>
+
+#include "engine/segment/segment_alias.h"
+#include "tests/unit/segment/segment_directory.h"
+
+namespace portofu {
+namespace {
+
+constexpr std::uint32_t kNode = 0x7f4d0002;   ///< 127.77.0.2, of every machine.
+constexpr std::uint32_t kOther = 0x7f4d0003;  ///< 127.77.0.3.
+
+/// A process of the other node that knows something.
+class Ear {
+ public:
+  Ear() : fd_(socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(kOther);
+    socklen_t length = sizeof address;
+    EXPECT_EQ(bind(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    EXPECT_EQ(getsockname(fd_, reinterpret_cast<sockaddr*>(&address), &length), 0);
+    port_ = ntohs(address.sin_port);
+  }
+  ~Ear() { close_it(); }
+  Ear(const Ear&) = delete;
+  Ear& operator=(const Ear&) = delete;
+
+  Knower knower() const { return {kOther, port_}; }
+  void close_it() {
+    if (fd_ >= 0) close(fd_);
+    fd_ = -1;
+  }
+  /// Takes what has come, and answers.
+  void hear() {
+    NamesNews news{};
+    sockaddr_in from{};
+    socklen_t length = sizeof from;
+    while (recvfrom(fd_, &news, sizeof news, 0, reinterpret_cast<sockaddr*>(&from), &length) == sizeof news) {
+      heard.push_back({news.nid, news.pid});
+      life = news.life;
+      if (!answers) continue;
+      news.kind = NewsKind::kHeard;
+      sendto(fd_, &news, sizeof news, 0, reinterpret_cast<const sockaddr*>(&from), sizeof from);
+    }
+  }
+
+  std::vector<ProcessId> heard;
+  bool answers = true;
+  std::uint64_t life = 1;  ///< Of what was heard last.
+
+ private:
+  int fd_;
+  std::uint16_t port_ = 0;
+};
+
+struct KnownByTest : ::testing::Test {
+  std::unique_ptr<ProcessSegment> create(std::uint32_t pid) const {
+    SegmentOptions options = directory.options(pid);
+    options.nid = kNode;
+    SegmentError error{};
+    return ProcessSegment::create(options, &error, nullptr);
+  }
+  bool tell(int timeout_ms = 5000) {
+    return tell_knowers(mine->file()->fd(), NamesLost::kSome, timeout_ms, [this] { ear.hear(); });
+  }
+  bool note() const { return note_knower(mine->file()->fd(), ear.knower()); }
+
+  SegmentDirectory directory;
+  std::unique_ptr<ProcessSegment> mine = create(7);
+  std::unique_ptr<ProcessSegment> other = create(8);
+  Ear ear;
+};
+
+TEST_F(KnownByTest, Nobody__has_to_hear) {
+  EXPECT_TRUE(tell());
+  EXPECT_TRUE(ear.heard.empty());
+}
+
+TEST_F(KnownByTest, Knower__hears_once_of_all_that_it_knows) {
+  ASSERT_TRUE(note());
+  ASSERT_TRUE(note());
+  EXPECT_TRUE(tell());
+  EXPECT_EQ(ear.heard, (std::vector<ProcessId>{{kNode, 7}}));
+  EXPECT_EQ(ear.life, 0u) << "it lives";
+  EXPECT_TRUE(tell());
+  EXPECT_EQ(ear.heard.size(), 1u) << "it knows nothing any more";
+  ASSERT_TRUE(note());
+  EXPECT_TRUE(tell());
+  EXPECT_EQ(ear.heard.size(), 2u);
+}
+
+TEST_F(KnownByTest, Who_is_gone__need_not_hear) {
+  ASSERT_TRUE(note());
+  ear.close_it();
+  EXPECT_TRUE(tell());
+}
+
+TEST_F(KnownByTest, Who_does_not_answer__keeps_the_name_where_it_is) {
+  ear.answers = false;
+  ASSERT_EQ(claim_alias(*mine, 5), AliasResult::kClaimed);
+  ASSERT_TRUE(note());
+  EXPECT_FALSE(tell(30));
+  EXPECT_FALSE(ear.heard.empty());
+  EXPECT_FALSE(release_alias(*mine, 5, [this] { ear.hear(); }));
+  EXPECT_EQ(claim_alias(*other, 5), AliasResult::kTaken);
+  ear.answers = true;
+  EXPECT_TRUE(release_alias(*mine, 5, [this] { ear.hear(); }));
+  EXPECT_EQ(claim_alias(*other, 5), AliasResult::kClaimed);
+}
+
+TEST_F(KnownByTest, Name_of_the_dead__is_taken_when_those_have_heard_who_know_it) {
+  const int status = in_dying_child([this] {
+    auto child = create(9);
+    const bool made = child != nullptr && claim_alias(*child, 5) == AliasResult::kClaimed &&
+                      note_knower(child->file()->fd(), ear.knower());
+    child.release();
+    return made ? 0 : 1;
+  });
+  ASSERT_EQ(status, 0);
+  ear.answers = false;
+  EXPECT_EQ(claim_alias(*mine, 5, [this] { ear.hear(); }), AliasResult::kTaken);
+  const auto sweeper = create(10);
+  EXPECT_TRUE(std::filesystem::exists(alias_path(directory.path(), mine->job_key(), 5))) << "a sweep leaves it, too";
+  ear.answers = true;
+  EXPECT_EQ(claim_alias(*mine, 5, [this] { ear.hear(); }), AliasResult::kClaimed);
+  EXPECT_EQ(ear.heard.back(), (ProcessId{kNode, 9}));
+  EXPECT_NE(ear.life, 0u);
+}
+
+TEST_F(KnownByTest, Knower_that_is_found_a_name__is_noted_with_it) {
+  ASSERT_EQ(claim_alias(*mine, 5), AliasResult::kClaimed);
+  NameOwner owner;
+  const Knower knower = ear.knower();
+  ASSERT_TRUE(find_alias(*other, 5, &owner, &knower));
+  EXPECT_NE(owner.names, kNamesMoving);
+  EXPECT_TRUE(release_alias(*mine, 5, [this] { ear.hear(); }));
+  EXPECT_EQ(ear.heard.size(), 1u);
+  const Knower nowhere{kOther, 0};
+  ASSERT_EQ(claim_alias(*mine, 5), AliasResult::kClaimed);
+  ASSERT_TRUE(find_alias(*other, 5, &owner, &nowhere));
+  EXPECT_EQ(owner.names, kNamesMoving) << "who cannot be told must not remember";
+}
+
+TEST_F(KnownByTest, Full_table__lets_nobody_remember) {
+  for (std::uint32_t i = 0; i < kKnownByPlaces; ++i) {
+    ASSERT_TRUE(note_knower(mine->file()->fd(), {kOther + 1 + i, 1}));
+  }
+  EXPECT_FALSE(note());
+}
+
+TEST_F(KnownByTest, End__tells_and_leaves_the_names_that_somebody_still_knows) {
+  ear.answers = false;
+  ASSERT_EQ(claim_alias(*mine, 5), AliasResult::kClaimed);
+  ASSERT_TRUE(note());
+  mine.reset();
+  EXPECT_TRUE(std::filesystem::exists(alias_path(directory.path(), other->job_key(), 5)));
+  NameOwner owner;
+  EXPECT_FALSE(find_alias(*other, 5, &owner));
+  ear.answers = true;
+  EXPECT_EQ(claim_alias(*other, 5, [this] { ear.hear(); }), AliasResult::kClaimed);
+}
+
+}  // namespace
+}  // namespace portofu
