@@ -2,9 +2,15 @@
 // The short way of a VCQ into memory that this process maps: what was judged once is remembered, and as long as nothing
 // has changed a put, get or ARMW needs neither the duty nor a packet. initiator/tofu_direct uses it and fills it.
 //
-// Who may use it. The thread that uses the VCQ, which the guide allows only one at a time (UTOFU_VCQ_FLAG_THREAD_SAFE
-// VCQs have no lane). It holds `busy` meanwhile; whoever takes mappings away closes the lane of the peer first, and
-// then waits until nobody is busy (L1).
+// Who may use it. One thread, the *user* of the lane: the guide allows only one at a time (2.5;
+// UTOFU_VCQ_FLAG_THREAD_SAFE VCQs have no lane), but utofu.h lets any thread call at any time. The user goes in by a
+// door (LaneDoor) and is `busy` while inside. Every other thread takes the duty, and before it touches anything of the
+// VCQ it shuts the door: it takes the user's name off, lets membarrier pass every thread of the process through a full
+// barrier, and waits until the user is outside (L2). Behind the barrier either the user has seen that it is none any
+// more, or it was inside before and its store is seen: as with the duty's favourite (engine/duty.h), whose model is
+// tests/unit/duty_model_test.cpp. So a second thread costs some microseconds once, and then all threads go by the duty,
+// until one of them has called often enough in a row to become the user.
+// Whoever takes mappings away closes the lane of the peer first, and then waits until nobody is busy (L1).
 //
 // What is remembered is good while three words have the values of then: that of Peer::lane, which is 0 once the link is
 // given back; the sequence number of the region in the owner's segment (G1); the generation of our own table. By
@@ -47,6 +53,60 @@ struct LocalRoute {
   bool steady = false;  ///< It lies in our own heap, which nobody can unmap.
 };
 static_assert(sizeof(LocalRoute) == 32);
+
+class DirectLane;
+
+/// What a thread that uses lanes has of its own. Never freed. A thread may be stopped on its way into a lane, and say
+/// that it is busy when another one has long become the user; so each says it in a place of its own.
+struct alignas(64) LaneSeat {
+  std::atomic<bool> busy{false};  ///< (L1, L2) The thread is inside a lane. Writer: the thread.
+  std::uintptr_t thread = 0;      ///< Its thread pointer, by which one that comes after it gets the seat.
+  LaneSeat* next = nullptr;       ///< Of all seats.
+};
+
+/// Of all threads that have not been users yet: the name at no door.
+extern constinit LaneSeat no_seat;
+
+/// Of the calling thread. Of a model that needs no call: the library is there when a program starts, or finds room.
+[[gnu::tls_model("initial-exec")]] extern constinit thread_local LaneSeat* own_seat;
+
+/// The way into a lane for calls that name a VCQ by its handle. Never freed, so every thread may look at it at any
+/// time; what is behind it belongs to who is inside (LaneUse), and to the thread on duty while the door is shut.
+struct alignas(64) LaneDoor {
+  std::atomic<std::uint64_t> handle{0};  ///< Of the VCQ; 0: of none. Writer: on duty, while it is shut.
+  std::atomic<LaneSeat*> user{nullptr};  ///< The thread that may go in; nullptr: it is shut. Writer: on duty.
+  DirectLane* lane = nullptr;            ///< Writer: on duty, while it is shut.
+};
+
+/// A stay inside a lane, of the thread that calls.
+class LaneUse {
+ public:
+  LaneUse(const LaneDoor& door, std::uint64_t handle) : seat_(*own_seat) {
+    if (door.user.load(std::memory_order_relaxed) != &seat_ || door.handle.load(std::memory_order_relaxed) != handle)
+      return;
+    seat_.busy.store(true, std::memory_order_relaxed);
+    // (L1, L2) Compiler barrier; the other side makes it a full one (membarrier).
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (door.user.load(std::memory_order_relaxed) != &seat_) [[unlikely]] {
+      seat_.busy.store(false, std::memory_order_release);
+      return;
+    }
+    lane_ = door.lane;
+    if (lane_ == nullptr) __builtin_unreachable();  // A door with a user leads somewhere.
+  }
+  ~LaneUse() {
+    if (lane_ != nullptr) seat_.busy.store(false, std::memory_order_release);
+  }
+  LaneUse(const LaneUse&) = delete;
+  LaneUse& operator=(const LaneUse&) = delete;
+
+  /// nullptr: the thread may not go in, or the VCQ has no lane.
+  DirectLane* lane() const { return lane_; }
+
+ private:
+  LaneSeat& seat_;
+  DirectLane* lane_ = nullptr;
+};
 
 class DirectLane {
  public:
@@ -110,15 +170,19 @@ class DirectLane {
 
   TransmitCompleteQueue& tcq;
   MessageReceiveQueue& mrq;
-  std::uint64_t handle = 0;  ///< Of the VCQ; 0 while it has none.
   OwnNoticeQueue notices;
   const StaddTable* stadds = nullptr;  ///< Of the CQ.
   std::uint64_t most_bytes = 0;        ///< Of a put or get.
   bool tcq_gave = false;               ///< The last look at the TCQ has found something.
   bool allowed = false;                ///< Whether the VCQ may use it; constant once the VCQ is made.
 
-  std::atomic<bool> busy{false};        ///< (L1) The thread of the VCQ may be using mappings.
-  std::atomic<std::uint64_t> words{0};  ///< Puts of 8 bytes done this way. Writer: the thread of the VCQ.
+  // On duty.
+  LaneDoor* door = nullptr;          ///< Constant once the VCQ is made; nullptr: no call goes in.
+  std::uintptr_t last_caller = 0;    ///< The thread of the last call while the door was shut; 0: there was none.
+  std::uint32_t calls_in_a_row = 0;  ///< Of that thread.
+  std::uint32_t calls_to_enter = 1;  ///< So many make it the user.
+
+  std::atomic<std::uint64_t> words{0};  ///< Puts of 8 bytes done this way. Writer: the user.
   std::atomic<std::uint64_t> puts{0};   ///< Others.
   std::atomic<std::uint64_t> gets{0};
   std::atomic<std::uint64_t> atomics{0};

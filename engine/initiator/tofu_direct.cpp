@@ -2,13 +2,51 @@
 
 #include <sched.h>
 
+#include <algorithm>
+#include <atomic>
+
 #include "engine/initiator/tofu_report.h"
 #include "engine/queue/membarrier.h"
 #include "engine/segment/shared_heap.h"
 #include "engine/target/stadd_access.h"
 
 namespace portofu {
+
+constinit LaneSeat no_seat;
+[[gnu::tls_model("initial-exec")]] constinit thread_local LaneSeat* own_seat = &no_seat;
+
 namespace {
+
+/// The first thread that calls for a VCQ is the user of its lane at once; who has sent it away only after more calls in
+/// a row, and each time after so many times more: threads that take turns stay on duty, and one that takes over for
+/// good does not.
+constexpr std::uint32_t kMorePatience = 64;
+constexpr std::uint32_t kMostCallsToEnter = 1u << 16;
+
+/// Waits for one copy at most.
+void wait_until_outside(const LaneSeat& seat) {
+  while (seat.busy.load(std::memory_order_acquire)) sched_yield();
+}
+
+/// All seats; none ever goes.
+constinit std::atomic<LaneSeat*> all_seats{nullptr};
+
+/// The seat of the calling thread, or of one that is gone and had the same thread pointer: so there are no more of them
+/// than threads at a time. Nobody else looks for that one meanwhile. Holds no lock, which a fork would leave to the
+/// child.
+LaneSeat& find_seat(std::uintptr_t thread) {
+  LaneSeat* seat = all_seats.load(std::memory_order_acquire);
+  while (seat != nullptr && seat->thread != thread) seat = seat->next;
+  if (seat == nullptr) {
+    seat = new LaneSeat;
+    seat->thread = thread;
+    seat->next = all_seats.load(std::memory_order_relaxed);
+    while (!all_seats.compare_exchange_weak(seat->next, seat, std::memory_order_release, std::memory_order_relaxed)) {
+    }
+  }
+  seat->busy.store(false, std::memory_order_relaxed);
+  return *seat;
+}
 
 /// A put that tells its target pays for two looks at the line of the region table; shorter data travels in the packet.
 constexpr std::uint64_t kShortestPlacedBytes = 512;
@@ -98,7 +136,6 @@ void for_each_lane(Core& core, Visit&& visit) {
 bool get_at_once(DirectLane& lane, const DirectCall& call, std::uint64_t local_stadd) {
   std::byte* const to = lane.find_local(local_stadd, call.bytes, true);
   if (to == nullptr) return false;
-  const LaneUse use(lane);
   const std::byte* const from = lane.find_remote(call.vcq_id, call.stadd, call.bytes, false, call.in_order);
   if (from == nullptr || !has_room_for_notices(lane, call.notices)) return false;
   if (!guarded_copy(to, from, call.bytes)) return false;
@@ -160,8 +197,32 @@ void end_lane_on_duty(Core& core, Peer& peer) {
   // (L1) From here on every thread that becomes busy sees the lane closed, and those that did not are seen busy.
   pass_private_barrier();
   for_each_lane(core, [](const DirectLane& lane) {
-    while (lane.busy.load(std::memory_order_acquire)) sched_yield();
+    const LaneSeat* const user = lane.door != nullptr ? lane.door->user.load(std::memory_order_relaxed) : nullptr;
+    if (user != nullptr) wait_until_outside(*user);
   });
+}
+
+void shut_on_duty(LaneDoor& door) {
+  const LaneSeat* const user = door.user.exchange(nullptr, std::memory_order_relaxed);
+  if (user == nullptr) return;
+  // (L2) From here on the user sees that it is none any more, or is seen busy.
+  pass_private_barrier();
+  wait_until_outside(*user);
+}
+
+void change_user_on_duty(DirectLane& lane) {
+  LaneDoor& door = *lane.door;
+  if (door.user.load(std::memory_order_relaxed) != nullptr) {
+    shut_on_duty(door);
+    lane.calls_to_enter = std::min(lane.calls_to_enter * kMorePatience, kMostCallsToEnter);
+    lane.last_caller = 0;
+  }
+  const auto self = reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer());
+  lane.calls_in_a_row = lane.last_caller == self ? lane.calls_in_a_row + 1 : 1;
+  lane.last_caller = self;
+  if (lane.calls_in_a_row < lane.calls_to_enter) return;
+  if (own_seat == &no_seat) own_seat = &find_seat(self);
+  door.user.store(own_seat, std::memory_order_relaxed);
 }
 
 std::uint64_t lane_uses_on_duty(Core& core) {

@@ -13,6 +13,8 @@
 
 namespace portofu {
 
+// The *_at_once functions are for a thread that is inside the lane (LaneUse).
+
 /// What a call of the application asks for. Of all flags it has only those that are said here, or that change nothing.
 struct DirectCall {
   std::uint64_t vcq_id = 0;  ///< Remote, as the application has it.
@@ -22,22 +24,6 @@ struct DirectCall {
   std::uint64_t notices = 0;  ///< kTofuTcqNotice, kTofuLocalNotice.
   void* callback_data = nullptr;
   bool in_order = false;  ///< It overtakes nothing: STRONG_ORDER, or kTofuLocalNotice.
-};
-
-/// Held while mappings are used (L1).
-class LaneUse {
- public:
-  explicit LaneUse(DirectLane& lane) : lane_(lane) {
-    lane_.busy.store(true, std::memory_order_relaxed);
-    // (L1) Compiler barrier; the other side makes it a full one (membarrier).
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-  }
-  ~LaneUse() { lane_.busy.store(false, std::memory_order_release); }
-  LaneUse(const LaneUse&) = delete;
-  LaneUse& operator=(const LaneUse&) = delete;
-
- private:
-  DirectLane& lane_;
 };
 
 /// Copies the data of a put: the last line of the range last (6.1.3.1), an aligned word in one.
@@ -87,21 +73,17 @@ inline bool put_data_at_once(DirectLane& lane, const DirectCall& call, const std
 }
 
 inline bool piggyback_at_once(DirectLane& lane, const DirectCall& call, const std::byte* data) {
-  const LaneUse use(lane);
   return put_data_at_once(lane, call, data);
 }
 
 inline bool put_at_once(DirectLane& lane, const DirectCall& call, std::uint64_t local_stadd) {
   const std::byte* const from = lane.find_local(local_stadd, call.bytes, false);
-  if (from == nullptr) return false;
-  const LaneUse use(lane);
-  return put_data_at_once(lane, call, from);
+  return from != nullptr && put_data_at_once(lane, call, from);
 }
 
 /// A put of 8 bytes of which the MRQs hear nothing: the shortest way of all. The store needs no guard: the peer's heap
 /// has its memory, and the data lies on the stack or in our own heap. Of `call` its bytes are not looked at.
 [[gnu::always_inline]] inline bool put_word_at_once(DirectLane& lane, const DirectCall& call, std::uint64_t word) {
-  const LaneUse use(lane);
   std::byte* const to = lane.find_remote(call.vcq_id, call.stadd, sizeof word, true, call.in_order);
   if (to == nullptr || (call.notices != 0 && !lane.tcq.has_room(1))) return false;
   // What was put before is seen before (STRONG_ORDER). Compilers make one store of the copy.
@@ -119,7 +101,6 @@ bool get_at_once(DirectLane& lane, const DirectCall& call, std::uint64_t local_s
 template <class Word>
 inline bool armw_at_once(DirectLane& lane, const DirectCall& call, AtomicOperation operation, Word value,
                          Word compared) {
-  const LaneUse use(lane);
   std::byte* const at = lane.find_remote(call.vcq_id, call.stadd, sizeof(Word), true, call.in_order);
   if (at == nullptr || !has_room_for_notices(lane, call.notices)) return false;
   const Word old_value = update_plain_word<Word>(operation, at, value, compared);
@@ -131,7 +112,21 @@ inline bool armw_at_once(DirectLane& lane, const DirectCall& call, AtomicOperati
   return true;
 }
 
-/// Whether this kernel has the barrier that lanes need (L1). Registers the process for it.
+/// A thread that is not the user of the lane has called for its VCQ.
+void change_user_on_duty(DirectLane& lane);
+
+/// The thread on duty calls for the VCQ: nobody else is inside its lane from here on until the duty is given.
+inline void enter_on_duty(VirtualControlQueue& vcq) {
+  const LaneDoor* const door = vcq.direct.door;
+  if (door != nullptr && door->user.load(std::memory_order_relaxed) != own_seat) [[unlikely]]
+    change_user_on_duty(vcq.direct);
+}
+
+/// Nobody is inside the lane, and nobody goes in until a caller on duty has become the user. Waits for who is: a copy.
+/// To be called outside.
+void shut_on_duty(LaneDoor& door);
+
+/// Whether this kernel has the barrier that lanes need (L1, L2). Registers the process for it.
 bool can_have_lanes();
 
 /// Adds to the counters of the engine what was done at once.

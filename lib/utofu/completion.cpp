@@ -59,7 +59,9 @@ int poll(utofu_vcq_hdl_t vcq_hdl, Look&& look) noexcept {
     auto ask = [&](Core& core) {
       VirtualControlQueue* vcq = core.tofu->vcq(to_handle(vcq_hdl));
       known = vcq != nullptr;
-      return vcq == nullptr || look(*vcq);
+      if (vcq == nullptr) return true;
+      enter_on_duty(*vcq);
+      return look(*vcq);
     };
     const bool found = open != nullptr && open->poll(ask);
     if (!known) return failed(UTOFU_ERR_INVALID_VCQ_HDL, "no such VCQ handle");
@@ -69,22 +71,44 @@ int poll(utofu_vcq_hdl_t vcq_hdl, Look&& look) noexcept {
   }
 }
 
+/// Looks at the TCQ without the duty. @return false if the long way has to be taken
+inline bool tcq_is_read_at_once(utofu_vcq_hdl_t vcq_hdl, void** cbdata, int* rc) {
+  const LaneUse use(door_of(vcq_hdl), vcq_hdl);
+  DirectLane* const lane = use.lane();
+  if (lane == nullptr) return false;
+  NiFail fail = NiFail::kOk;
+  // A program reads until nothing is there.
+  const bool gave = std::exchange(lane->tcq_gave, false);
+  if (lane->tcq.read(cbdata, &fail)) {
+    lane->tcq_gave = true;
+    *rc = tcq_code(fail);
+    return true;
+  }
+  *rc = UTOFU_ERR_NOT_FOUND;
+  return lane->tcq.unread() == 0 && lane->may_skip_cycle(gave);
+}
+
+/// The same of the MRQ.
+inline bool mrq_is_read_at_once(utofu_vcq_hdl_t vcq_hdl, utofu_mrq_notice* notice, int* rc) {
+  const LaneUse use(door_of(vcq_hdl), vcq_hdl);
+  DirectLane* const lane = use.lane();
+  if (lane == nullptr) return false;
+  if (const Notice* own = lane->notices.front(lane->mrq)) {
+    *rc = show(*own, notice);
+    lane->notices.drop();
+    return true;
+  }
+  *rc = UTOFU_ERR_NOT_FOUND;
+  return lane->mrq.is_empty() && lane->may_skip_cycle();
+}
+
 }  // namespace
 
 int utofu_poll_tcq(utofu_vcq_hdl_t vcq_hdl, unsigned long int flags, void** cbdata) {
   if (flags != 0) return failed(UTOFU_ERR_INVALID_FLAGS, "unknown flags");
   if (cbdata == nullptr) return failed(UTOFU_ERR_INVALID_POINTER, "cbdata is NULL");
   NiFail fail = NiFail::kOk;
-  DirectLane* const lane = lane_of(vcq_hdl);
-  if (lane != nullptr) {
-    // A program reads until nothing is there.
-    const bool gave = std::exchange(lane->tcq_gave, false);
-    if (lane->tcq.read(cbdata, &fail)) {
-      lane->tcq_gave = true;
-      return tcq_code(fail);
-    }
-    if (lane->tcq.unread() == 0 && lane->may_skip_cycle(gave)) return UTOFU_ERR_NOT_FOUND;
-  }
+  if (int rc = UTOFU_SUCCESS; tcq_is_read_at_once(vcq_hdl, cbdata, &rc)) return rc;
   const int rc = poll(vcq_hdl, [&](VirtualControlQueue& vcq) { return vcq.tcq.read(cbdata, &fail); });
   return rc == UTOFU_SUCCESS ? tcq_code(fail) : rc;
 }
@@ -92,14 +116,7 @@ int utofu_poll_tcq(utofu_vcq_hdl_t vcq_hdl, unsigned long int flags, void** cbda
 int utofu_poll_mrq(utofu_vcq_hdl_t vcq_hdl, unsigned long int flags, struct utofu_mrq_notice* notice) {
   if (flags != 0) return failed(UTOFU_ERR_INVALID_FLAGS, "unknown flags");
   if (notice == nullptr) return failed(UTOFU_ERR_INVALID_POINTER, "notice is NULL");
-  if (DirectLane* lane = lane_of(vcq_hdl)) {
-    if (const Notice* own = lane->notices.front(lane->mrq)) {
-      const int rc = show(*own, notice);
-      lane->notices.drop();
-      return rc;
-    }
-    if (lane->mrq.is_empty() && lane->may_skip_cycle()) return UTOFU_ERR_NOT_FOUND;
-  }
+  if (int rc = UTOFU_SUCCESS; mrq_is_read_at_once(vcq_hdl, notice, &rc)) return rc;
   Notice read;
   const int rc = poll(vcq_hdl, [&](VirtualControlQueue& vcq) { return vcq.mrq.read(&read); });
   return rc == UTOFU_SUCCESS ? show(read, notice) : rc;
@@ -111,6 +128,7 @@ int utofu_query_num_unread_tcq(utofu_vcq_hdl_t vcq_hdl, size_t* count) {
     std::uint64_t unread = 0;
     for (const auto& other : core.tofu->queue(queue_number(vcq.id))->vcqs) {
       if (other == nullptr) continue;
+      enter_on_duty(*other);  // Perhaps another thread's.
       other->tcq.forget_silent();
       unread += other->tcq.unread();
     }

@@ -19,13 +19,17 @@ inline constexpr unsigned long kDirectFlags = kStrongFlags | UTOFU_ONESIDED_FLAG
 static_assert(UTOFU_ONESIDED_FLAG_TCQ_NOTICE >> 6 == kTofuTcqNotice);
 static_assert(UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE >> 6 == kTofuLocalNotice);
 
+/// Calls `go(DirectLane&)` if the call may use the lane of the VCQ. Who has been inside is outside again before it
+/// takes the long way, on which it may have to wait for everybody who is inside.
 /// @param most_bytes  of this kind of call
-/// @return the lane of the VCQ if the call may use it; nullptr if the long way has to be taken
-inline DirectLane* find_lane(utofu_vcq_hdl_t hdl, const DirectCall& call, unsigned long flags,
-                             std::uint64_t most_bytes) {
-  DirectLane* const lane = lane_of(hdl);
-  if (lane == nullptr || (flags & ~kDirectFlags) != 0 || call.edata > 255) return nullptr;
-  return call.bytes - 1 < most_bytes && call.bytes <= lane->most_bytes ? lane : nullptr;
+/// @return false if the long way has to be taken
+template <class Go>
+inline bool goes_at_once(utofu_vcq_hdl_t hdl, const DirectCall& call, unsigned long flags, std::uint64_t most_bytes,
+                         Go&& go) {
+  if ((flags & ~kDirectFlags) != 0 || call.edata > 255 || call.bytes - 1 >= most_bytes) return false;
+  const LaneUse use(door_of(hdl), hdl);
+  DirectLane* const lane = use.lane();
+  return lane != nullptr && call.bytes <= lane->most_bytes && go(*lane);
 }
 
 /// Whether a put is one of 8 bytes of which the MRQs hear nothing.

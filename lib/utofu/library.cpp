@@ -1,6 +1,7 @@
 #include "lib/utofu/library.h"
 
 #include <pthread.h>
+#include <sched.h>
 
 #include <array>
 #include <atomic>
@@ -10,20 +11,46 @@
 #include <mutex>
 #include <new>
 #include <string>
+#include <vector>
 
 #include "engine/config/settings.h"
 #include "engine/observe/log.h"
 #include "engine/process_engine.h"
+#include "engine/queue/clock.h"
+#include "engine/queue/membarrier.h"
 #include "engine/topology/node_map.h"
 
 namespace portofu::utofu {
 
-constinit std::array<std::atomic<DirectLane*>, kLanePlaces> lanes{};
+constinit std::array<LaneDoor, kLanePlaces> doors{};
 
 namespace {
 
+/// Nobody finds a lane any more.
 void forget_lanes() {
-  for (auto& lane : lanes) lane.store(nullptr, std::memory_order_relaxed);
+  for (LaneDoor& door : doors) {
+    door.handle.store(0, std::memory_order_relaxed);
+    door.user.store(nullptr, std::memory_order_relaxed);
+  }
+}
+
+/// The same while other threads may be inside one. @return false: one does not come out
+bool leave_lanes() {
+  std::vector<const LaneSeat*> users;
+  for (LaneDoor& door : doors) {
+    door.handle.store(0, std::memory_order_relaxed);
+    if (const LaneSeat* user = door.user.exchange(nullptr, std::memory_order_relaxed)) users.push_back(user);
+  }
+  if (users.empty()) return true;
+  pass_private_barrier();  // (L2)
+  const std::uint64_t deadline_ns = monotonic_ns() + Engine::kLingerNs;
+  for (const LaneSeat* user : users) {
+    while (user->busy.load(std::memory_order_acquire)) {
+      if (monotonic_ns() > deadline_ns) return false;
+      sched_yield();
+    }
+  }
+  return true;
 }
 
 struct Library {
@@ -31,8 +58,8 @@ struct Library {
   std::atomic<Engine*> engine{nullptr};  ///< Set from the first VCQ or VBG on.
 
   ~Library() {
-    forget_lanes();
-    if (engine.exchange(nullptr) != nullptr) release_process_engine();
+    const bool left = leave_lanes();
+    if (engine.exchange(nullptr) != nullptr && left) release_process_engine();
   }
 };
 

@@ -11,6 +11,7 @@
 
 #include "engine/address/core.h"
 #include "engine/engine.h"
+#include "engine/initiator/tofu_direct.h"
 
 namespace portofu::utofu {
 
@@ -66,16 +67,11 @@ Engine* engine();
 /// A VCQ handle as the engine has it, and the way back.
 inline Handle to_handle(utofu_vcq_hdl_t hdl) { return hdl <= UINT32_MAX ? static_cast<Handle>(hdl) : 0; }
 
-/// The lanes of VCQs that are not thread-safe, by the lower bits of their handles: what a call needs that goes without
-/// the duty. A VCQ has none while its place is another one's.
+/// The doors to the lanes of VCQs that are not thread-safe, by the lower bits of their handles: what a call needs that
+/// goes without the duty. A VCQ has none while its place is another one's.
 inline constexpr std::uint32_t kLanePlaces = 1024;
-extern std::array<std::atomic<DirectLane*>, kLanePlaces> lanes;
-
-/// @return nullptr if the VCQ has no lane, or is none
-inline DirectLane* lane_of(utofu_vcq_hdl_t hdl) {
-  DirectLane* lane = lanes[hdl % kLanePlaces].load(std::memory_order_relaxed);
-  return lane != nullptr && lane->handle == hdl ? lane : nullptr;
-}
+extern std::array<LaneDoor, kLanePlaces> doors;
+inline LaneDoor& door_of(utofu_vcq_hdl_t hdl) { return doors[hdl % kLanePlaces]; }
 
 /// Keeps `code` in words for utofu_get_last_error. @return code
 int failed(int code, const char* words);
@@ -91,6 +87,7 @@ int with_vcq(utofu_vcq_hdl_t hdl, Use&& use) noexcept {
     const Engine::Duty duty(*open);
     VirtualControlQueue* vcq = duty.core().tofu->vcq(to_handle(hdl));
     if (vcq == nullptr) return failed(UTOFU_ERR_INVALID_VCQ_HDL, "no such VCQ handle");
+    enter_on_duty(*vcq);
     const int rc = use(duty.core(), *vcq);
     open->settle_on_duty();
     return rc;

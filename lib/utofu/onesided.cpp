@@ -111,8 +111,8 @@ template <class Word>
 bool armw_goes_at_once(utofu_vcq_hdl_t hdl, const DirectCall& call, unsigned long flags, AtomicOperation operation,
                        Word value, Word compared = 0) {
   if ((call.stadd & (sizeof(Word) - 1)) != 0) return false;
-  DirectLane* const lane = find_lane(hdl, call, flags, sizeof(Word));
-  return lane != nullptr && armw_at_once<Word>(*lane, call, operation, value, compared);
+  return goes_at_once(hdl, call, flags, sizeof(Word),
+                      [&](DirectLane& lane) { return armw_at_once<Word>(lane, call, operation, value, compared); });
 }
 
 // What the calls with a way for single words do with the rest: kept apart, so that the shortest way stays short.
@@ -121,8 +121,8 @@ bool armw_goes_at_once(utofu_vcq_hdl_t hdl, const DirectCall& call, unsigned lon
                                utofu_stadd_t rmt_stadd, size_t length, uint64_t edata, unsigned long int flags,
                                void* cbdata) {
   const DirectCall call{rmt_vcq_id, rmt_stadd, length, edata, notices_of(flags), cbdata, keeps_order(flags)};
-  DirectLane* const lane = find_lane(vcq_hdl, call, flags, UINT64_MAX);
-  if (lane != nullptr && put_at_once(*lane, call, lcl_stadd)) return UTOFU_SUCCESS;
+  const auto go = [&](DirectLane& lane) { return put_at_once(lane, call, lcl_stadd); };
+  if (goes_at_once(vcq_hdl, call, flags, UINT64_MAX, go)) return UTOFU_SUCCESS;
   return submit(vcq_hdl, put_of(rmt_vcq_id, lcl_stadd, rmt_stadd, length, edata, flags), to_toq(cbdata));
 }
 
@@ -130,9 +130,10 @@ bool armw_goes_at_once(utofu_vcq_hdl_t hdl, const DirectCall& call, unsigned lon
                                           utofu_stadd_t rmt_stadd, size_t length, uint64_t edata,
                                           unsigned long int flags, void* cbdata) {
   const DirectCall call{rmt_vcq_id, rmt_stadd, length, edata, notices_of(flags), cbdata, keeps_order(flags)};
-  DirectLane* const lane = find_lane(vcq_hdl, call, flags, sizeof lcl_data);
-  if (lane != nullptr && piggyback_at_once(*lane, call, reinterpret_cast<const std::byte*>(&lcl_data)))
-    return UTOFU_SUCCESS;
+  const auto go = [&](DirectLane& lane) {
+    return piggyback_at_once(lane, call, reinterpret_cast<const std::byte*>(&lcl_data));
+  };
+  if (goes_at_once(vcq_hdl, call, flags, sizeof lcl_data, go)) return UTOFU_SUCCESS;
   return submit(vcq_hdl, piggyback8_of(rmt_vcq_id, lcl_data, rmt_stadd, length, edata, flags), to_toq(cbdata));
 }
 
@@ -140,12 +141,14 @@ bool armw_goes_at_once(utofu_vcq_hdl_t hdl, const DirectCall& call, unsigned lon
 
 int utofu_put(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, utofu_stadd_t lcl_stadd, utofu_stadd_t rmt_stadd,
               size_t length, uint64_t edata, unsigned long int flags, void* cbdata) {
-  DirectLane* const lane = lane_of(vcq_hdl);
-  if (lane != nullptr && is_word(length, edata, flags)) [[likely]] {
-    const DirectCall call{rmt_vcq_id, rmt_stadd, length, edata, notices_of(flags), cbdata, keeps_order(flags)};
-    const std::byte* const from = lane->find_local(lcl_stadd, sizeof(std::uint64_t), false, true);
-    if (from != nullptr && put_word_at_once(*lane, call, word_at(from))) [[likely]]
-      return UTOFU_SUCCESS;
+  if (is_word(length, edata, flags)) [[likely]] {
+    const LaneUse use(door_of(vcq_hdl), vcq_hdl);
+    if (DirectLane* const lane = use.lane()) [[likely]] {
+      const DirectCall call{rmt_vcq_id, rmt_stadd, length, edata, notices_of(flags), cbdata, keeps_order(flags)};
+      const std::byte* const from = lane->find_local(lcl_stadd, sizeof(std::uint64_t), false, true);
+      if (from != nullptr && put_word_at_once(*lane, call, word_at(from))) [[likely]]
+        return UTOFU_SUCCESS;
+    }
   }
   return put_data(vcq_hdl, rmt_vcq_id, lcl_stadd, rmt_stadd, length, edata, flags, cbdata);
 }
@@ -175,18 +178,22 @@ int utofu_put_stride_gap(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, uto
 int utofu_put_piggyback(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, void* lcl_data, utofu_stadd_t rmt_stadd,
                         size_t length, uint64_t edata, unsigned long int flags, void* cbdata) {
   const DirectCall call{rmt_vcq_id, rmt_stadd, length, edata, notices_of(flags), cbdata, keeps_order(flags)};
-  DirectLane* const lane = lcl_data != nullptr ? find_lane(vcq_hdl, call, flags, kMaxPiggybackBytes) : nullptr;
-  if (lane != nullptr && piggyback_at_once(*lane, call, static_cast<const std::byte*>(lcl_data))) return UTOFU_SUCCESS;
+  const auto go = [&](DirectLane& lane) {
+    return piggyback_at_once(lane, call, static_cast<const std::byte*>(lcl_data));
+  };
+  if (lcl_data != nullptr && goes_at_once(vcq_hdl, call, flags, kMaxPiggybackBytes, go)) return UTOFU_SUCCESS;
   return submit(vcq_hdl, piggyback_of(rmt_vcq_id, lcl_data, rmt_stadd, length, edata, flags), to_toq(cbdata));
 }
 
 int utofu_put_piggyback8(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, uint64_t lcl_data, utofu_stadd_t rmt_stadd,
                          size_t length, uint64_t edata, unsigned long int flags, void* cbdata) {
-  DirectLane* const lane = lane_of(vcq_hdl);
-  if (lane != nullptr && is_word(length, edata, flags)) [[likely]] {
-    const DirectCall call{rmt_vcq_id, rmt_stadd, length, edata, notices_of(flags), cbdata, keeps_order(flags)};
-    if (put_word_at_once(*lane, call, lcl_data)) [[likely]]
-      return UTOFU_SUCCESS;
+  if (is_word(length, edata, flags)) [[likely]] {
+    const LaneUse use(door_of(vcq_hdl), vcq_hdl);
+    if (DirectLane* const lane = use.lane()) [[likely]] {
+      const DirectCall call{rmt_vcq_id, rmt_stadd, length, edata, notices_of(flags), cbdata, keeps_order(flags)};
+      if (put_word_at_once(*lane, call, lcl_data)) [[likely]]
+        return UTOFU_SUCCESS;
+    }
   }
   return put_piggyback8_data(vcq_hdl, rmt_vcq_id, lcl_data, rmt_stadd, length, edata, flags, cbdata);
 }
@@ -194,8 +201,8 @@ int utofu_put_piggyback8(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, uin
 int utofu_get(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, utofu_stadd_t lcl_stadd, utofu_stadd_t rmt_stadd,
               size_t length, uint64_t edata, unsigned long int flags, void* cbdata) {
   const DirectCall call{rmt_vcq_id, rmt_stadd, length, edata, notices_of(flags), cbdata, keeps_order(flags)};
-  DirectLane* const lane = find_lane(vcq_hdl, call, flags, UINT64_MAX);
-  if (lane != nullptr && get_at_once(*lane, call, lcl_stadd)) return UTOFU_SUCCESS;
+  const auto go = [&](DirectLane& lane) { return get_at_once(lane, call, lcl_stadd); };
+  if (goes_at_once(vcq_hdl, call, flags, UINT64_MAX, go)) return UTOFU_SUCCESS;
   return submit(vcq_hdl, get_of(rmt_vcq_id, lcl_stadd, rmt_stadd, length, edata, flags), to_toq(cbdata));
 }
 

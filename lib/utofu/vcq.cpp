@@ -122,18 +122,23 @@ ControlQueue* find_shared(Tofu& tofu, Wanted& wanted, std::uint32_t* cq, int* rc
 
 /// The calls of the VCQ may go without the duty.
 void open_lane(VirtualControlQueue& vcq) {
-  std::atomic<DirectLane*>& place = lanes[vcq.handle % kLanePlaces];
-  if (place.load(std::memory_order_relaxed) != nullptr || settings().max_putget_bytes < sizeof(std::uint64_t)) return;
-  vcq.direct.handle = vcq.handle;
+  LaneDoor& door = door_of(vcq.handle);
+  const bool taken = door.handle.load(std::memory_order_relaxed) != 0;
+  if (taken || settings().max_putget_bytes < sizeof(std::uint64_t)) return;
+  vcq.direct.door = &door;
   vcq.direct.allowed = true;
   vcq.direct.most_bytes = settings().max_putget_bytes;
-  place.store(&vcq.direct, std::memory_order_relaxed);
+  door.lane = &vcq.direct;
+  door.handle.store(vcq.handle, std::memory_order_relaxed);
 }
 
 void close_lane(Core& core, VirtualControlQueue& vcq) {
   if (!vcq.direct.allowed) return;
   count_lane_on_duty(core, vcq.direct);
-  lanes[vcq.handle % kLanePlaces].store(nullptr, std::memory_order_relaxed);
+  LaneDoor& door = *vcq.direct.door;
+  door.handle.store(0, std::memory_order_relaxed);
+  shut_on_duty(door);
+  door.lane = nullptr;
 }
 
 int create(Core& core, Wanted wanted, utofu_vcq_hdl_t* hdl) {

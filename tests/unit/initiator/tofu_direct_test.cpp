@@ -2,6 +2,9 @@
 
 #include "engine/initiator/tofu_direct.h"
 
+#include <functional>
+#include <thread>
+
 #include "engine/initiator/connect.h"
 #include "engine/initiator/send.h"
 #include "engine/loop.h"
@@ -377,6 +380,82 @@ TEST_F(TofuDirectTest, Look_behind_one_that_found_something__skips_the_cycle_but
   const int cycles = kLooks - skipped;
   EXPECT_GE(cycles, kLooks / 32) << "others make progress";
   EXPECT_LE(cycles, kLooks / 8) << "and it is seldom";
+}
+
+/// utofu.h: any thread may call for any VCQ. One of them has the lane; the others go by the duty, which is held in
+/// these tests by whoever is not waited for.
+class LaneUserTest : public TofuDirectTest {
+ protected:
+  LaneUserTest() {
+    if (!can_have_lanes()) return;
+    vcq->direct.door = &door;
+    door.lane = &vcq->direct;
+    door.handle.store(vcq->handle);
+  }
+  void SetUp() override {
+    if (vcq->direct.door == nullptr) GTEST_SKIP() << "there is no membarrier here";
+  }
+  bool goes_in() { return LaneUse(door, vcq->handle).lane() != nullptr; }
+  static void in_thread(const std::function<void()>& body) { std::thread(body).join(); }
+
+  LaneDoor door;
+};
+
+TEST_F(LaneUserTest, First_thread_that_calls__is_the_user) {
+  EXPECT_FALSE(goes_in());
+  enter_on_duty(*vcq);
+  EXPECT_TRUE(goes_in());
+  in_thread([this] { EXPECT_FALSE(goes_in()); });
+  EXPECT_TRUE(goes_in());
+}
+
+TEST_F(LaneUserTest, Second_thread__shuts_the_lane_until_one_calls_often_in_a_row) {
+  enter_on_duty(*vcq);
+  in_thread([this] { enter_on_duty(*vcq); });
+  EXPECT_FALSE(goes_in());
+  for (int i = 0; i < 1000; ++i) {
+    enter_on_duty(*vcq);
+    in_thread([this] { enter_on_duty(*vcq); });
+    EXPECT_FALSE(goes_in()) << "they take turns";
+  }
+  for (int i = 0; i < 1000; ++i) enter_on_duty(*vcq);
+  EXPECT_TRUE(goes_in()) << "nobody else has called for long";
+}
+
+TEST_F(LaneUserTest, User_that_is_inside__is_waited_for) {
+  std::atomic<int> state{0};
+  std::thread user([&] {
+    enter_on_duty(*vcq);
+    const LaneUse use(door, vcq->handle);
+    EXPECT_NE(use.lane(), nullptr);
+    state = 1;
+    while (state != 2) std::this_thread::yield();
+    for (int i = 0; i < 100; ++i) std::this_thread::yield();
+    state = 3;
+  });
+  while (state != 1) std::this_thread::yield();
+  state = 2;
+  enter_on_duty(*vcq);
+  EXPECT_EQ(state, 3) << "the user is still inside";
+  user.join();
+}
+
+/// The sequence that a place shared by all users would not survive: a thread is stopped on its way in, another one
+/// becomes the user and is inside, and then the first one goes on, and out again.
+TEST_F(LaneUserTest, Former_user_that_comes_late__says_nothing_about_the_present_one) {
+  LaneSeat* former = nullptr;
+  in_thread([&] {
+    enter_on_duty(*vcq);
+    former = own_seat;
+  });
+  for (int i = 0; i < 1000; ++i) enter_on_duty(*vcq);
+  ASSERT_NE(former, nullptr);
+  ASSERT_NE(former, own_seat);
+  const LaneUse use(door, vcq->handle);
+  ASSERT_NE(use.lane(), nullptr);
+  former->busy.store(true);
+  former->busy.store(false);
+  EXPECT_TRUE(own_seat->busy.load());
 }
 
 /// 3.6: once it is deregistered on either side, nothing is written any more.

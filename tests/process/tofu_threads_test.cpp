@@ -1,0 +1,175 @@
+// utofu.h: "every function may be called by any thread at any time, also for VCQs and VBGs without the thread-safe
+// flag". One VCQ is used by several threads at once, into memory that both sides map, where calls go past the engine's
+// lock as long as one thread makes them.
+
+#include <gtest/gtest.h>
+#include <portofu.h>
+#include <unistd.h>
+#include <utofu.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/conformance/harness/process.h"
+
+namespace portofu {
+namespace {
+
+using namespace conformance;
+
+constexpr std::size_t kHeapBytes = 1 << 20;
+constexpr unsigned long kTcq = UTOFU_ONESIDED_FLAG_TCQ_NOTICE;
+
+/// CQs belong to the jobs of a machine: each test is one of its own.
+struct OwnJob {
+  OwnJob() { setenv("PORTOFU_JOB_KEY", std::to_string(getpid()).c_str(), 1); }
+  ~OwnJob() { unsetenv("PORTOFU_JOB_KEY"); }
+  OwnJob(const OwnJob&) = delete;
+  OwnJob& operator=(const OwnJob&) = delete;
+};
+
+/// A VCQ with memory of the heap.
+struct Side {
+  struct Name {
+    utofu_vcq_id_t id = 0;
+    utofu_stadd_t stadd = 0;
+  };
+
+  explicit Side(Process& self, unsigned long flags = 0) : memory(static_cast<char*>(portofu_alloc(kHeapBytes, 256))) {
+    EXPECT_NE(memory, nullptr);
+    EXPECT_EQ(utofu_create_vcq(0, flags, &vcq), UTOFU_SUCCESS);
+    EXPECT_EQ(utofu_query_vcq_id(vcq, &own.id), UTOFU_SUCCESS);
+    EXPECT_EQ(utofu_reg_mem(vcq, memory, kHeapBytes, 0, &own.stadd), UTOFU_SUCCESS);
+    peer = self.share(own)[static_cast<std::size_t>(1 - self.rank())];
+  }
+
+  /// Puts 8 bytes; again until there is room, or `stop`.
+  int put(std::uint64_t number, int thread, const std::atomic<bool>& stop) const {
+    const std::uint64_t offset = 4096u * static_cast<unsigned>(thread) + 64 * (number % 8);
+    int rc = UTOFU_ERR_BUSY;
+    while (rc == UTOFU_ERR_BUSY && !stop) {
+      rc = utofu_put(vcq, peer.id, own.stadd + 4096u * static_cast<unsigned>(thread), peer.stadd + offset, 8, 0, kTcq,
+                     reinterpret_cast<void*>(number));
+    }
+    return rc;
+  }
+
+  char* memory;
+  utofu_vcq_hdl_t vcq = 0;
+  Name own;
+  Name peer;
+};
+
+/// Two threads put, a third one reads the TCQ: each notice comes once.
+void put_from_two_threads(Process& self, unsigned long flags) {
+  const Side side(self, flags);
+  constexpr std::uint64_t kPuts = 50'000;
+  if (self.rank() == 0) {
+    std::vector<std::atomic<int>> seen(2 * kPuts + 1);
+    std::atomic<bool> stop{false};
+    std::atomic<int> wrong{0};
+    const auto putter = [&](int thread) {
+      for (std::uint64_t i = 1; i <= kPuts; ++i) {
+        if (side.put(static_cast<std::uint64_t>(thread) * kPuts + i, thread, stop) != UTOFU_SUCCESS) ++wrong;
+      }
+    };
+    std::thread first(putter, 0);
+    std::thread second(putter, 1);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    std::uint64_t got = 0;
+    while (got < 2 * kPuts && std::chrono::steady_clock::now() < end) {
+      void* data = nullptr;
+      const int rc = utofu_poll_tcq(side.vcq, 0, &data);
+      if (rc == UTOFU_ERR_NOT_FOUND) continue;
+      const auto number = reinterpret_cast<std::uintptr_t>(data);
+      if (rc != UTOFU_SUCCESS || number == 0 || number > 2 * kPuts || seen[number]++ != 0) ++wrong;
+      ++got;
+    }
+    stop = true;
+    first.join();
+    second.join();
+    EXPECT_EQ(got, 2 * kPuts);
+    EXPECT_EQ(wrong, 0);
+    std::size_t unread = 1;
+    EXPECT_EQ(utofu_query_num_unread_tcq(side.vcq, &unread), UTOFU_SUCCESS);
+    EXPECT_EQ(unread, 0u);
+  }
+  self.barrier();
+}
+
+TEST(TofuThreads, Notices__of_two_putting_threads_come_once_each) {
+  const OwnJob job;
+  run_processes(2, [](Process& self) { put_from_two_threads(self, 0); });
+}
+
+TEST(TofuThreads, Notices__with_the_flag_do_so_too) {
+  const OwnJob job;
+  run_processes(2, [](Process& self) { put_from_two_threads(self, UTOFU_VCQ_FLAG_THREAD_SAFE); });
+}
+
+/// A thread takes over from another one for good: it loses nothing, and none of what the first one left.
+TEST(TofuThreads, Threads_one_after_the_other__use_one_vcq) {
+  const OwnJob job;
+  run_processes(2, [](Process& self) {
+    const Side side(self);
+    if (self.rank() == 0) {
+      const std::atomic<bool> stop{false};
+      std::uint64_t number = 0;
+      for (int round = 0; round < 50; ++round) {
+        std::thread([&] {
+          for (int i = 0; i < 200; ++i) EXPECT_EQ(side.put(++number, 0, stop), UTOFU_SUCCESS);
+        }).join();
+        for (std::uint64_t i = 0; i < 200; ++i) {
+          void* data = nullptr;
+          int rc = UTOFU_ERR_NOT_FOUND;
+          while (rc == UTOFU_ERR_NOT_FOUND) rc = utofu_poll_tcq(side.vcq, 0, &data);
+          EXPECT_EQ(rc, UTOFU_SUCCESS);
+          EXPECT_EQ(reinterpret_cast<std::uintptr_t>(data), number - 199 + i);
+        }
+      }
+    }
+    self.barrier();
+  });
+}
+
+/// A VCQ is freed while others call for it: their calls return, with the code for a handle that is none.
+TEST(TofuThreads, Freed_vcq__is_not_used) {
+  const OwnJob job;
+  run_processes(2, [](Process& self) {
+    const Side kept(self);
+    for (int round = 0; round < 100 && self.rank() == 0; ++round) {
+      utofu_vcq_hdl_t vcq = 0;
+      utofu_stadd_t stadd = 0;
+      ASSERT_EQ(utofu_create_vcq(1, 0, &vcq), UTOFU_SUCCESS);
+      ASSERT_EQ(utofu_reg_mem(vcq, kept.memory, kHeapBytes, 0, &stadd), UTOFU_SUCCESS);
+      std::atomic<int> running{0};
+      const auto caller = [&](bool puts) {
+        ++running;
+        int rc = UTOFU_SUCCESS;
+        while (rc != UTOFU_ERR_INVALID_VCQ_HDL) {
+          void* data = nullptr;
+          rc = puts ? utofu_put(vcq, kept.peer.id, stadd, kept.peer.stadd, 8, 0, kTcq, nullptr)
+                    : utofu_poll_tcq(vcq, 0, &data);
+          EXPECT_TRUE(rc == UTOFU_SUCCESS || rc == UTOFU_ERR_BUSY || rc == UTOFU_ERR_NOT_FOUND ||
+                      rc == UTOFU_ERR_INVALID_VCQ_HDL)
+              << rc;
+        }
+      };
+      std::thread putter(caller, true);
+      std::thread poller(caller, false);
+      while (running != 2) std::this_thread::yield();
+      usleep(static_cast<useconds_t>(round * 10));
+      EXPECT_EQ(utofu_free_vcq(vcq), UTOFU_SUCCESS);
+      putter.join();
+      poller.join();
+    }
+    self.barrier();
+  });
+}
+
+}  // namespace
+}  // namespace portofu
