@@ -1,10 +1,10 @@
 #!/bin/bash
 # The demonstration: an MPI job of two ranks that checks its data over Portofu, a ring of four ranks, and latency,
 # message rate and bandwidth beside Open MPI's own shared-memory transport. Both transports take turns within this one
-# run and medians are shown, because cores and load change from minute to minute. Ends with 0 only if all of it was
-# verified.
+# run and medians are shown, because cores and load change from minute to minute. On a busy machine less is measured,
+# and that is said; all of it is verified all the same. Ends with 0 only if it was.
 #
-# usage: demo.sh --prefix OPENMPI_PREFIX --log DIRECTORY
+# usage: demo.sh --prefix OPENMPI_PREFIX --log DIRECTORY [--repetitions N]
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=.ci/common.sh
@@ -12,11 +12,15 @@ source "$here/../../.ci/common.sh"
 # shellcheck source=tests/mpi/launch.sh
 source "$here/launch.sh"
 
-repetitions=5
-[[ ${1:-} == --prefix && ${3:-} == --log && $# -eq 4 ]] ||
-  usage_error "usage: demo.sh --prefix OPENMPI_PREFIX --log DIRECTORY"
+[[ ${1:-} == --prefix && ${3:-} == --log && ($# -eq 4 || ($# -eq 6 && $5 == --repetitions)) ]] ||
+  usage_error "usage: demo.sh --prefix OPENMPI_PREFIX --log DIRECTORY [--repetitions N]"
 openmpi_prefix=$2
 log_directory=$4
+repetitions=${6:-5}
+# No turn begins after this time. A program may take ten times what it takes on an idle machine, and more.
+measuring_limit_s=90
+program_limit_s=400
+ring_limit_s=20
 binary_directory=$log_directory/bin
 
 compile_all() {
@@ -32,7 +36,8 @@ run_verified() {
   local label=$1 transport=$2 ranks=$3 log=$4 program=$5 status=0
   shift 5
   step "$label"
-  launch_mpi "$transport" "$ranks" 200 "$log" "$binary_directory/$program" "$@" || status=$?
+  PORTOFU_TEST_SECONDS=$program_limit_s \
+    launch_mpi "$transport" "$ranks" $((program_limit_s + 15)) "$log" "$binary_directory/$program" "$@" || status=$?
   if ((status != 0)) || ! grep -aq ': verified on' "$log"; then
     say "    FAILED: $(failure_reason "$log" "$status")"
     sed 's/^/    | /' "$log" | tail -n 20 >&2
@@ -42,9 +47,28 @@ run_verified() {
 
 bench_log() { printf '%s/bench-%s-%d.log' "$log_directory" "$1" "$2"; }
 
+# More processes want to run than there are cores, besides the job.
+machine_is_busy() {
+  local load
+  read -r load _ </proc/loadavg
+  awk -v load="$load" -v cores="$(nproc)" 'BEGIN { exit !(load >= cores + 1) }'
+}
+
+tell_of_load() {
+  local load
+  read -r load _ </proc/loadavg
+  say "    The machine is busy (load $load on $(nproc) cores): numbers say little now, and fewer are taken."
+}
+
+# Sets `repetitions` to the turns that there was time for.
 run_benchmarks() {
-  local repetition transport
+  local repetition transport started=$SECONDS
   for ((repetition = 1; repetition <= repetitions; repetition++)); do
+    if ((repetition > 1 && SECONDS - started >= measuring_limit_s)); then
+      repetitions=$((repetition - 1))
+      was_busy=1
+      break
+    fi
     for transport in portals4 ob1; do
       run_verified "measuring over $transport, $repetition of $repetitions" \
         "$transport" 2 "$(bench_log "$transport" "$repetition")" bench || return 1
@@ -79,22 +103,31 @@ print_table() {
   print_row 'bandwidth, 1 MiB' 'GB/s' bandwidth_gb_per_s_1048576 more
   print_row 'bandwidth, 4 MiB' 'GB/s' bandwidth_gb_per_s_4194304 more
   printf '\n  data of 0 B to 4 MiB between two ranks: every byte verified\n'
-  printf '  ring of 4 ranks, 10 000 laps: verified, %s us per hop (Open MPI ob1/vader: %s us)\n' \
+  printf '  ring of 4 ranks, %s laps: verified, %s us per hop (Open MPI ob1/vader: %s us)\n' \
+    "$(sed -n 's/^laps=//p' "$log_directory/ring-portals4.log")" \
     "$(sed -n 's/^hop_us=//p' "$log_directory/ring-portals4.log")" \
     "$(sed -n 's/^hop_us=//p' "$log_directory/ring-ob1.log")"
-  printf '  (medians of %d turns, the transports alternating; the last column compares Portofu with ob1/vader)\n\n' \
+  printf '  (medians of %d turns, the transports alternating; the last column compares Portofu with ob1/vader)\n' \
     "$repetitions"
+  ((was_busy == 0)) ||
+    printf '  The machine was busy with other work: take these numbers for no more than that it works.\n'
+  printf '\n'
 }
 
 allow_mpirun_as_root
 rm -rf "$log_directory"
 mkdir -p "$log_directory"
 compile_all
+was_busy=0
+if machine_is_busy; then
+  was_busy=1
+  tell_of_load
+fi
 run_verified "two ranks exchange 0 B to 4 MiB over portals4 and check every byte" \
   portals4 2 "$log_directory/pingpong.log" pingpong_check
-run_verified "a token goes 10 000 times round four ranks over portals4" \
-  portals4 4 "$log_directory/ring-portals4.log" ring 10000
-run_verified "the same over ob1" ob1 4 "$log_directory/ring-ob1.log" ring 10000
+run_verified "a token goes 10 000 times round four ranks over portals4, for $ring_limit_s seconds at most" \
+  portals4 4 "$log_directory/ring-portals4.log" ring 10000 "$ring_limit_s"
+run_verified "the same over ob1" ob1 4 "$log_directory/ring-ob1.log" ring 10000 "$ring_limit_s"
 run_benchmarks
 print_table
 printf 'demo: everything was verified\n'

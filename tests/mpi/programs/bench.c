@@ -1,7 +1,7 @@
 // Latency, message rate and bandwidth between ranks 0 and 1, as key=value lines. Usage: bench [SCALE_PERCENT].
 // Times are half round trips; bandwidth streams a window of messages one way. Content is checked outside the timed
-// part, once per series. What the caller compares must come from one run of the machine, interleaved. A series that
-// would take more than kMostSeconds is made shorter, so that a machine busy with other work gives an answer, too.
+// part, once per series. What the caller compares must come from one run of the machine, interleaved. A series goes in
+// parts and ends after kMostSeconds, so that a machine that is, or gets, busy with other work gives an answer, too.
 #include "check.h"
 
 enum { kWindow = 64, kTag = 9 };
@@ -16,14 +16,28 @@ static long scaled(long iterations) {
 
 static const double kMostSeconds = 1.5;
 
-// How often a step may be repeated, of the number that is wanted, if `tried` of them took `seconds` at rank 0.
-static long affordable(long wanted, long tried, double seconds) {
-  long count = wanted;
-  if (seconds * (double)wanted > kMostSeconds * (double)tried) {
-    count = (long)(kMostSeconds * (double)tried / seconds);
+// What is measured: `count` steps, the time of one. Of that the caller makes a latency or a rate.
+struct step {
+  double (*run)(const struct step* step, long count);
+  size_t bytes;
+  int window;
+};
+
+// Seconds of one step, of up to `wanted` of them. The first are for warming up.
+static double measure(const struct step* step, long wanted) {
+  const long part = wanted / 100 > 0 ? wanted / 100 : 1;
+  double seconds = 0;
+  long count = 0;
+  int goes_on = 1;
+  step->run(step, part / 10 + 1);
+  step->run(step, part);
+  while (goes_on) {
+    seconds += step->run(step, part) * (double)part;
+    count += part;
+    goes_on = count < wanted && seconds < kMostSeconds;
+    MPI_Bcast(&goes_on, 1, MPI_INT, 0, MPI_COMM_WORLD);
   }
-  MPI_Bcast(&count, 1, MPI_LONG, 0, MPI_COMM_WORLD);
-  return count > 0 ? count : 1;
+  return seconds / (double)count;
 }
 
 static void check_series(size_t bytes, const char* series) {
@@ -32,9 +46,9 @@ static void check_series(size_t bytes, const char* series) {
   }
 }
 
-// One message there and back, `iterations` times; returns microseconds of half a round trip.
-static double ping_pong(size_t bytes, long iterations) {
-  const int n = (int)bytes;
+// One message there and back.
+static double ping_pong(const struct step* step, long iterations) {
+  const int n = (int)step->bytes;
   const int peer = 1 - check_rank;
   MPI_Barrier(MPI_COMM_WORLD);
   const double started = MPI_Wtime();
@@ -47,13 +61,13 @@ static double ping_pong(size_t bytes, long iterations) {
       MPI_Send(out, n, MPI_BYTE, peer, kTag, MPI_COMM_WORLD);
     }
   }
-  return 1e6 * (MPI_Wtime() - started) / (double)iterations / 2;
+  return (MPI_Wtime() - started) / (double)iterations;
 }
 
-// Windows of messages one way, an empty answer per window; returns messages per second.
-static double stream(size_t bytes, int window, long windows) {
+// A window of messages one way, and an empty answer.
+static double stream(const struct step* step, long windows) {
   MPI_Request requests[kWindow];
-  const int n = (int)bytes;
+  const int n = (int)step->bytes, window = step->window;
   const int peer = 1 - check_rank;
   MPI_Barrier(MPI_COMM_WORLD);
   const double started = MPI_Wtime();
@@ -72,17 +86,14 @@ static double stream(size_t bytes, int window, long windows) {
       MPI_Send(NULL, 0, MPI_BYTE, peer, kTag + 1, MPI_COMM_WORLD);
     }
   }
-  return (double)(windows * window) / (MPI_Wtime() - started);
+  return (MPI_Wtime() - started) / (double)windows;
 }
 
 static void print_latency(size_t bytes, long iterations) {
+  const struct step step = {ping_pong, bytes, 1};
   check_fill(out, bytes, bytes);
-  const long tried = scaled(iterations / 500);
-  const double trial_us = ping_pong(bytes, tried);
-  const long count = affordable(scaled(iterations), tried, 2e-6 * trial_us * (double)tried);
-  ping_pong(bytes, count / 10 + 1);
   memset(in, 0, bytes);
-  const double us = ping_pong(bytes, count);
+  const double us = 1e6 * measure(&step, scaled(iterations)) / 2;
   check_series(bytes, "ping-pong");
   if (check_rank == 0) {
     printf("latency_us_%zu=%.4f\n", bytes, us);
@@ -91,15 +102,12 @@ static void print_latency(size_t bytes, long iterations) {
 
 // Messages per second.
 static double measure_stream(size_t bytes, int window, long windows) {
+  const struct step step = {stream, bytes, window};
   check_fill(out, bytes, bytes);
-  const long tried = scaled(windows / 500);
-  const double trial = stream(bytes, window, tried);
-  const long count = affordable(scaled(windows), tried, (double)(tried * window) / trial);
-  stream(bytes, window, count / 10 + 1);
   memset(in, 0, bytes);
-  const double rate = stream(bytes, window, count);
+  const double seconds = measure(&step, scaled(windows));
   check_series(bytes, "stream");
-  return rate;
+  return (double)window / seconds;
 }
 
 static void print_rate(size_t bytes, long windows) {
@@ -118,7 +126,7 @@ static void print_bandwidth(size_t bytes, int window, long windows) {
 
 int main(int argc, char** argv) {
   const size_t largest = 4u << 20;
-  check_begin(&argc, &argv, "bench", 120);
+  check_begin(&argc, &argv, "bench", 300);
   scale_percent = check_argument(argc, argv, 1, 100);
   if (check_size != 2) {
     return check_skip("this measures two ranks");
