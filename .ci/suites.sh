@@ -120,7 +120,7 @@ run_utofu() {
     "$@" || require_failures utofu
 }
 
-# The MPI programs of this repository. Their runner records its results itself.
+# The MPI programs of this repository, and the commands of the README. Their runners record their results themselves.
 run_mpi() {
   if ! prepare_openmpi; then
     report FAIL mpi "build of Open MPI" 0 "see above"
@@ -128,6 +128,8 @@ run_mpi() {
   fi
   tests/mpi/run_programs.sh --prefix "$openmpi_prefix" --log "$PWD/build/logs/mpi" --only "${PORTOFU_ONLY:-.}" "$@" ||
     require_failures mpi
+  tests/readme/run_readme.py --openmpi "$openmpi_prefix" --portofu "$portofu_prefix" --log "$PWD/build/logs/readme" \
+    --only "${PORTOFU_ONLY:-.}" || require_failures readme
 }
 
 # Jobs between hosts. Their runner records its results itself.
