@@ -17,6 +17,7 @@
 #include "engine/progress_thread.h"
 #include "engine/queue/clock.h"
 #include "engine/queue/cpu.h"
+#include "engine/segment/signpost.h"
 #include "engine/segment/user_key.h"
 #include "engine/target/close_interface.h"
 #include "engine/topology/launcher.h"
@@ -73,6 +74,9 @@ constexpr std::uint32_t kCyclesPerClock = 4096;
 
 /// How often a call takes what it has sent to itself, and starts what that has fired.
 constexpr int kMostOwnRounds = 8;
+
+/// Between two looks whether the segment has its names: as often as who sleeps wakes (Doorbell::wait).
+constexpr std::uint64_t kNamesPauseNs = 500'000'000;
 
 /// Cycles of a wait whose time is over.
 constexpr int kMostLastCycles = 64;
@@ -244,6 +248,9 @@ void Engine::look_after_timers_on_duty(std::uint64_t now_ns) {
   if (now_ns < next_timers_ns_) return;
   next_timers_ns_ = now_ns + std::uint64_t{core_.settings.peer_check_ms} * 1'000'000;
   run_timers_on_duty(core_);
+  if (node_ == nullptr || now_ns < next_names_ns_) return;
+  next_names_ns_ = now_ns + kNamesPauseNs;
+  look_after_names(*node_->segment);
 }
 
 void Engine::post(const Descriptor& descriptor) {

@@ -264,6 +264,7 @@ class Engine {
   std::uint64_t work_cycles_ = 0;     ///< On duty: those that did something.
   std::uint64_t found_cycles_ = 0;    ///< On duty: `work_cycles_` when a non-blocking call last found something.
   std::uint64_t next_timers_ns_ = 0;  ///< On duty: when to look after the dead again.
+  std::uint64_t next_names_ns_ = 0;   ///< On duty: when to look whether the segment has its names.
   bool has_due_times_ = false;        ///< A wire has next_due_ns.
   std::uint64_t heard_due_ns_ = 0;    ///< On duty: whoever sleeps does so no longer than until then; UINT64_MAX: ever.
   IdleStreak poll_streak_;            ///< On duty: of non-blocking calls.

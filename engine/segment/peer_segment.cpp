@@ -2,9 +2,6 @@
 
 #include "engine/segment/peer_segment.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 
@@ -12,6 +9,7 @@
 #include "engine/observe/system_failure.h"
 #include "engine/queue/assert.h"
 #include "engine/segment/own_segments.h"
+#include "engine/segment/signpost.h"
 
 namespace portofu {
 namespace {
@@ -42,7 +40,7 @@ AttachResult result_of_open_error(const std::string& path, int error) {
 AttachResult open_file(const std::string& path, std::shared_ptr<SegmentFile>* file) {
   *file = find_own_segment(path);
   if (*file != nullptr) return AttachResult::kAttached;
-  const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  const int fd = open_named_segment(path);
   if (fd < 0) return result_of_open_error(path, errno);
   *file = std::make_shared<SegmentFile>(fd, FileOwner::kOtherProcess);
   return AttachResult::kAttached;
@@ -144,12 +142,7 @@ bool PeerSegment::check_alive() {
   return false;
 }
 
-bool PeerSegment::has_name() const {
-  struct stat opened {};
-  struct stat named {};
-  if (fstat(file_->fd(), &opened) != 0) return false;
-  return lstat(path_.c_str(), &named) == 0 && named.st_ino == opened.st_ino && named.st_dev == opened.st_dev;
-}
+bool PeerSegment::has_name() const { return stands_for(path_, file_->fd()); }
 
 bool process_is_gone(const std::string& directory, ProcessId id, std::uint64_t incarnation) {
   std::shared_ptr<PeerSegment> peer;

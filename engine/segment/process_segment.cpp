@@ -2,8 +2,6 @@
 
 #include "engine/segment/process_segment.h"
 
-#include <unistd.h>
-
 #include <cstring>
 
 #include "engine/queue/assert.h"
@@ -12,6 +10,7 @@
 #include "engine/segment/own_segments.h"
 #include "engine/segment/segment_creation.h"
 #include "engine/segment/shared_heap.h"
+#include "engine/segment/signpost.h"
 
 namespace portofu {
 
@@ -50,9 +49,9 @@ ProcessSegment::~ProcessSegment() {
 void ProcessSegment::remove_names() {
   const LastNamesChange change(file_->fd());
   if (tell_knowers(file_->fd(), NamesLost::kAllWithItsLife, kTellShortlyMs)) {
-    for (const std::string& alias : aliases_) ::unlink(alias.c_str());
+    for (const std::string& alias : aliases_) remove_name(*this, alias);
   }
-  ::unlink(path_.c_str());
+  remove_name(*this, path_);
 }
 
 SegmentControlShared& ProcessSegment::control() {

@@ -40,6 +40,12 @@ enum class SegmentError : std::uint8_t {
 /// Name for logs.
 const char* segment_error_name(SegmentError error);
 
+/// What became of names that somebody has removed. On duty.
+struct LostNames {
+  std::vector<std::shared_ptr<SegmentFile>> signposts;  ///< Files that have such a name in place of the segment.
+  std::vector<std::string> given_up;                    ///< Names that could not be put back; that was said.
+};
+
 /// Owns the file, the name and the mapping of the descriptor, control and directory pages. Made and destroyed by any
 /// thread; what it hands out is used as the owners of those structures say. In a forked child it only lets go.
 class ProcessSegment {
@@ -92,6 +98,10 @@ class ProcessSegment {
   }
   void drop_alias(const std::string& path) { std::erase(aliases_, path); }
 
+  /// For signpost.
+  const std::vector<std::string>& aliases() const { return aliases_; }
+  LostNames& lost_names() { return lost_names_; }
+
   /// @return false in a forked child, which must not use what it inherited; costs one load
   bool in_owner_process() const;
 
@@ -100,8 +110,9 @@ class ProcessSegment {
   void remove_names();
 
   std::string directory_;
-  std::string path_;                      ///< Name of the file, removed at the end.
-  std::vector<std::string> aliases_;      ///< Further names, removed at the end.
+  std::string path_;                  ///< Name of the file, removed at the end.
+  std::vector<std::string> aliases_;  ///< Further names, removed at the end.
+  LostNames lost_names_;
   std::shared_ptr<SegmentFile> file_;     ///< Locked; the only descriptor of it in this process.
   SegmentDescriptorShared descriptor_{};  ///< Our own copy; also a forked child may look at it.
   SegmentLayout layout_;

@@ -1,6 +1,5 @@
 #include "engine/segment/segment_alias.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,6 +9,7 @@
 
 #include "engine/segment/own_segments.h"
 #include "engine/segment/segment_file.h"
+#include "engine/segment/signpost.h"
 
 namespace portofu {
 namespace {
@@ -20,7 +20,6 @@ constexpr const char* kAliasMark = "at-";
 bool read_owner(const SegmentFile& file, const std::string& path, std::uint32_t job_key, const Knower* knower,
                 NameOwner* owner) {
   struct stat status {};
-  struct stat named {};
   if (fstat(file.fd(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_uid != geteuid()) return false;
   SegmentDescriptorShared descriptor{};
   if (pread(file.fd(), &descriptor, sizeof descriptor, 0) != static_cast<ssize_t>(sizeof descriptor)) return false;
@@ -29,7 +28,7 @@ bool read_owner(const SegmentFile& file, const std::string& path, std::uint32_t 
   const bool noted = knower == nullptr || note_knower(file.fd(), *knower);
   if (!file.is_alive()) return false;
   // (N1) The word is that of a time at which this was its name, and whoever moves it now finds what was noted.
-  const bool still = lstat(path.c_str(), &named) == 0 && named.st_ino == status.st_ino && named.st_dev == status.st_dev;
+  const bool still = stands_for(path, file.fd());
   if (!noted || !still || read_names(file.fd()) != owner->names) owner->names = kNamesMoving;
   return true;
 }
@@ -67,7 +66,7 @@ bool release_alias(ProcessSegment& segment, std::uint64_t key, const Meanwhile& 
   const NamesChange change(segment.doorbell().names);
   if (!tell_knowers(segment.file()->fd(), NamesLost::kSome, kTellMs, meanwhile)) return false;
   segment.drop_alias(path);
-  ::unlink(path.c_str());
+  remove_name(segment, path);
   remove_own_name(path);
   return true;
 }
@@ -76,7 +75,7 @@ bool find_alias(const ProcessSegment& own, std::uint64_t key, NameOwner* owner, 
   const OwnSegmentsLock lock;
   const std::string path = alias_path(own.directory(), own.job_key(), key);
   if (const auto file = find_own_segment(path)) return read_owner(*file, path, own.job_key(), knower, owner);
-  const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  const int fd = open_named_segment(path);
   if (fd < 0) return false;
   const SegmentFile file(fd, FileOwner::kOtherProcess);
   return read_owner(file, path, own.job_key(), knower, owner);

@@ -1,7 +1,6 @@
 #include "engine/segment/segment_view.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 #include "engine/segment/own_segments.h"
 #include "engine/segment/segment_alias.h"
 #include "engine/segment/segment_file.h"
+#include "engine/segment/signpost.h"
 
 namespace portofu {
 namespace {
@@ -69,7 +69,7 @@ void view_channels(int fd, const SegmentLayout& layout, std::uint32_t slots_used
 /// A segment of this process must not be opened again: closing it would end its lock (segment_file.h).
 std::shared_ptr<SegmentFile> find_or_open(const std::string& path) {
   if (std::shared_ptr<SegmentFile> own = find_own_segment(path)) return own;
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  const int fd = open_named_segment(path);
   return fd >= 0 ? std::make_shared<SegmentFile>(fd, FileOwner::kOtherProcess) : nullptr;
 }
 

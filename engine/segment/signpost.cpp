@@ -1,0 +1,153 @@
+#include "engine/segment/signpost.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "engine/observe/log.h"
+#include "engine/segment/own_segments.h"
+
+namespace portofu {
+namespace {
+
+/// Reads what a signpost says. @return false if the file is none of ours
+bool read_signpost(int fd, SignpostShared* signpost) {
+  std::uint64_t file_bytes = 0;
+  if (!is_private_file(fd, &file_bytes) || file_bytes != sizeof *signpost) return false;
+  return pread(fd, signpost, sizeof *signpost, 0) == static_cast<ssize_t>(sizeof *signpost) &&
+         signpost->magic == SignpostShared::kMagic;
+}
+
+/// Opens what it leads to. The kernel lets only those through that may look into the owner.
+int follow(const SignpostShared& signpost) {
+  const std::string path = "/proc/" + std::to_string(signpost.os_pid) + "/fd/" + std::to_string(signpost.descriptor);
+  const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return -1;
+  struct stat status {};
+  SegmentDescriptorShared found{};
+  const bool right = fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
+                     pread(fd, &found, sizeof found, 0) == static_cast<ssize_t>(sizeof found) &&
+                     found.incarnation == signpost.incarnation;
+  if (right) return fd;
+  ::close(fd);
+  errno = ENOENT;
+  return -1;
+}
+
+bool is_at(const std::string& path, int fd) {
+  struct stat named {};
+  struct stat opened {};
+  return lstat(path.c_str(), &named) == 0 && fstat(fd, &opened) == 0 && named.st_ino == opened.st_ino &&
+         named.st_dev == opened.st_dev;
+}
+
+/// @return 0, or errno
+int link_to(int fd, const std::string& path) {
+  const std::string nameless = "/proc/self/fd/" + std::to_string(fd);
+  return linkat(AT_FDCWD, nameless.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0 ? 0 : errno;
+}
+
+/// @return a locked signpost without a name; nullptr, with errno
+std::shared_ptr<SegmentFile> make_signpost(const ProcessSegment& segment) {
+  const int fd = ::open(segment.directory().c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (fd < 0) return nullptr;
+  auto made = std::make_shared<SegmentFile>(fd, FileOwner::kThisProcess);
+  const SignpostShared says{SignpostShared::kMagic, segment.incarnation(), static_cast<std::uint32_t>(getpid()),
+                            static_cast<std::uint32_t>(segment.file()->fd())};
+  const bool good = fchmod(fd, 0600) == 0 && write(fd, &says, sizeof says) == static_cast<ssize_t>(sizeof says);
+  return good && made->lock() ? made : nullptr;
+}
+
+/// @return 0, or errno
+int put_back(ProcessSegment& segment, const std::string& path) {
+  // As long as another name is left the kernel gives more.
+  if (const int error = link_to(segment.file()->fd(), path); error != ENOENT) return error;
+  std::shared_ptr<SegmentFile> signpost = make_signpost(segment);
+  if (signpost == nullptr) return errno != 0 ? errno : EIO;
+  const int error = link_to(signpost->fd(), path);
+  if (error == 0) segment.lost_names().signposts.push_back(std::move(signpost));
+  return error;
+}
+
+bool has_name(ProcessSegment& segment, const std::string& path) {
+  const auto& signposts = segment.lost_names().signposts;
+  return is_at(path, segment.file()->fd()) ||
+         std::ranges::any_of(signposts, [&](const auto& signpost) { return is_at(path, signpost->fd()); });
+}
+
+/// Whether all names are as they were made. @return true also if that is not known
+bool has_all_names(ProcessSegment& segment) {
+  const LostNames& lost = segment.lost_names();
+  struct stat status {};
+  if (fstat(segment.file()->fd(), &status) != 0) return true;
+  // The program may have closed the descriptor, and opened a file of its own that has its number now.
+  const bool is_segment = static_cast<std::uint64_t>(status.st_size) == segment.layout().segment_bytes();
+  return !is_segment ||
+         (lost.signposts.empty() && lost.given_up.empty() && status.st_nlink == 1 + segment.aliases().size());
+}
+
+/// Says what became of the name, unless it was said already.
+void restore(ProcessSegment& segment, const std::string& path) {
+  if (has_name(segment, path)) return;
+  std::vector<std::string>& given_up = segment.lost_names().given_up;
+  const int error = put_back(segment, path);
+  const bool was_told = std::erase(given_up, path) != 0;
+  if (error == 0) return log_warning("somebody has removed %s; the name is back", path.c_str());
+  given_up.push_back(path);
+  if (was_told) return;
+  if (error == EEXIST) {
+    log_warning(
+        "somebody has removed %s, and another process has this name now: whoever connects from now on reaches it",
+        path.c_str());
+  } else {
+    log_warning("somebody has removed %s, and it cannot be put back (%s): nobody can connect any more", path.c_str(),
+                std::strerror(error));
+  }
+}
+
+}  // namespace
+
+bool stands_for(const std::string& path, int segment_fd) {
+  if (is_at(path, segment_fd)) return true;
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (fd < 0) return false;
+  SignpostShared signpost;
+  SegmentDescriptorShared segment{};
+  const bool leads = read_signpost(fd, &signpost) &&
+                     pread(segment_fd, &segment, sizeof segment, 0) == static_cast<ssize_t>(sizeof segment) &&
+                     segment.incarnation == signpost.incarnation;
+  ::close(fd);
+  return leads;
+}
+
+int open_named_segment(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (fd < 0) return fd;
+  SignpostShared signpost;
+  if (!read_signpost(fd, &signpost)) return fd;
+  ::close(fd);
+  return follow(signpost);
+}
+
+void look_after_names(ProcessSegment& segment) {
+  if (!segment.in_owner_process() || has_all_names(segment)) return;
+  const OwnSegmentsLock lock;
+  struct stat status {};
+  std::erase_if(segment.lost_names().signposts, [&status](const auto& signpost) {
+    return fstat(signpost->fd(), &status) == 0 && status.st_nlink == 0;
+  });
+  restore(segment, segment.path());
+  for (const std::string& alias : segment.aliases()) restore(segment, alias);
+}
+
+void remove_name(ProcessSegment& segment, const std::string& path) {
+  if (has_name(segment, path)) ::unlink(path.c_str());
+}
+
+}  // namespace portofu
