@@ -5,6 +5,7 @@
 #include <unistd.h>
 #include <utofu.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -20,23 +21,34 @@ namespace {
 
 using namespace conformance;
 
-/// Waiting for a timer would take 100 ms and more.
+/// Waiting for a timer takes 100 ms and more, each time. A machine that is busy may take long now and then.
 constexpr std::chrono::milliseconds kSoon{50};
 
 /// Long enough for the progress thread to sleep.
 void rest() { usleep(150'000); }
 
-/// Starts something, and then only looks at memory.
-void expect_soon(const std::function<void()>& start, const std::function<bool()>& is_done, const char* what) {
-  start();
-  const auto begin = std::chrono::steady_clock::now();
-  const auto end = begin + std::chrono::seconds(10);
-  while (!is_done() && std::chrono::steady_clock::now() < end) {
+/// Things that are started, and then only looked for in memory. At the end the fastest of them must have come soon.
+class Fastest {
+ public:
+  explicit Fastest(const char* what) : what_(what) {}
+  ~Fastest() { EXPECT_LT(fastest_, kSoon) << what_; }
+  Fastest(const Fastest&) = delete;
+  Fastest& operator=(const Fastest&) = delete;
+
+  void add(const std::function<void()>& start, const std::function<bool()>& is_done) {
+    start();
+    const auto begin = std::chrono::steady_clock::now();
+    const auto end = begin + std::chrono::seconds(10);
+    while (!is_done() && std::chrono::steady_clock::now() < end) {
+    }
+    fastest_ = std::min(fastest_, std::chrono::steady_clock::now() - begin);
+    EXPECT_TRUE(is_done()) << what_;
   }
-  const auto took = std::chrono::steady_clock::now() - begin;
-  EXPECT_TRUE(is_done()) << what;
-  EXPECT_LT(took, kSoon) << what;
-}
+
+ private:
+  const char* what_;
+  std::chrono::steady_clock::duration fastest_ = std::chrono::hours(1);
+};
 
 std::uint64_t word_of(const volatile std::uint64_t& word) { return word; }
 
@@ -63,10 +75,12 @@ TEST(ToSelf, Put__is_done_though_the_caller_calls_no_more) {
   run_processes(1, [](Process& self) {
     const Ni ni(self);
     Quiet quiet(ni);
-    for (int i = 0; i < 100; ++i) expect_soon([&] { quiet.put_next(ni); }, [&] { return quiet.is_there(); }, "busy");
+    Fastest busy("while the library is busy");
+    for (int i = 0; i < 100; ++i) busy.add([&] { quiet.put_next(ni); }, [&] { return quiet.is_there(); });
+    Fastest asleep("while the library sleeps");
     for (int i = 0; i < 5; ++i) {
       rest();
-      expect_soon([&] { quiet.put_next(ni); }, [&] { return quiet.is_there(); }, "asleep");
+      asleep.add([&] { quiet.put_next(ni); }, [&] { return quiet.is_there(); });
     }
   });
 }
@@ -77,17 +91,18 @@ TEST(ToSelf, Triggered_put__is_done_when_the_counter_gets_there) {
     const Ni ni(self);
     Quiet quiet(ni);
     const ptl_handle_ct_t ct = alloc_ct(ni);
+    Fastest triggered("a triggered put");
     for (ptl_size_t i = 1; i <= 5; ++i) {
       ++quiet.source;
       REQUIRE_OK(PtlTriggeredPut(quiet.md, 0, 8, PTL_NO_ACK_REQ, ni.target(), kPt, 0, 0, nullptr, 0, ct, i));
       rest();
-      expect_soon([ct] { REQUIRE_OK(PtlCTInc(ct, {1, 0})); }, [&] { return quiet.is_there(); }, "triggered");
+      triggered.add([ct] { REQUIRE_OK(PtlCTInc(ct, {1, 0})); }, [&] { return quiet.is_there(); });
     }
   });
 }
 
 // A ring of operations, each fired by the one before.
-TEST(ToSelf, Chain_of_triggered_puts__runs_to_its_end) {
+TEST(ToSelf, Chain_of_triggered_operations__runs_to_its_end) {
   const OwnNode node;
   run_processes(1, [](Process& self) {
     const Ni ni(self);
@@ -100,12 +115,18 @@ TEST(ToSelf, Chain_of_triggered_puts__runs_to_its_end) {
     append(ni, me);
     const ptl_handle_md_t md = bind_md(ni, md_of(&one, sizeof one, PTL_EQ_NONE));
     constexpr ptl_size_t kLinks = 500;
-    for (ptl_size_t i = 1; i <= kLinks; ++i) {
-      REQUIRE_OK(PtlTriggeredAtomic(md, 0, 8, PTL_NO_ACK_REQ, ni.target(), kPt, 0, 0, nullptr, 0, PTL_SUM, PTL_UINT64_T,
-                                    ct, i));
+    Fastest chain("a chain");
+    for (ptl_size_t round = 0; round < 3; ++round) {
+      const ptl_size_t from = round * (kLinks + 1);
+      for (ptl_size_t i = 1; i <= kLinks; ++i) {
+        REQUIRE_OK(PtlTriggeredAtomic(md, 0, 8, PTL_NO_ACK_REQ, ni.target(), kPt, 0, 0, nullptr, 0, PTL_SUM,
+                                      PTL_UINT64_T, ct, from + i));
+      }
+      rest();
+      const std::uint64_t end = (round + 1) * kLinks;
+      chain.add([ct] { REQUIRE_OK(PtlCTInc(ct, {1, 0})); }, [&] { return word_of(sum) == end; });
+      wait_for_count(ct, from + kLinks + 1);
     }
-    rest();
-    expect_soon([ct] { REQUIRE_OK(PtlCTInc(ct, {1, 0})); }, [&] { return word_of(sum) == kLinks; }, "chain");
   });
 }
 
@@ -113,15 +134,19 @@ TEST(ToSelf, Long_put__is_done_though_the_caller_calls_no_more) {
   const OwnNode node;
   run_processes(1, [](Process& self) {
     const Ni ni(self);
-    const std::vector<unsigned char> from = pattern(1 << 20, 5);
+    std::vector<unsigned char> from = pattern(1 << 20, 5);
     std::vector<unsigned char> to(from.size());
     alloc_pt(ni, PTL_EQ_NONE);
     append(ni, me_of(ni, to.data(), to.size()));
     const ptl_handle_md_t md = bind_md(ni, md_of(from.data(), from.size(), PTL_EQ_NONE));
-    rest();
     const volatile unsigned char& last = to.back();
-    expect_soon([&] { put(md, ni.target(), {.length = from.size(), .ack = PTL_NO_ACK_REQ}); },
-                [&] { return last == from.back(); }, "1 MiB");
+    Fastest long_put("1 MiB");
+    for (unsigned char i = 1; i <= 3; ++i) {
+      from.back() = i;
+      rest();
+      long_put.add([&] { put(md, ni.target(), {.length = from.size(), .ack = PTL_NO_ACK_REQ}); },
+                   [&] { return last == i; });
+    }
   });
 }
 
@@ -132,6 +157,7 @@ TEST(ToSelf, Put__wakes_a_thread_that_waits_for_it) {
     const Ends ends(ni);
     append(ni, me_of(ni, nullptr, 0));
     const ptl_handle_md_t quiet = bind_md(ni, md_of(ends.data.data(), 8, PTL_EQ_NONE));
+    Fastest waiting("a thread that waits");
     for (int i = 0; i < 5; ++i) {
       std::atomic<int> state{0};
       std::thread waiter([&] {
@@ -142,8 +168,8 @@ TEST(ToSelf, Put__wakes_a_thread_that_waits_for_it) {
       });
       while (state != 1) std::this_thread::yield();
       rest();
-      expect_soon([&] { put(quiet, ni.target(), {.length = 8, .ack = PTL_NO_ACK_REQ}); },
-                  [&] { return state.load() == 2; }, "waiter");
+      waiting.add([&] { put(quiet, ni.target(), {.length = 8, .ack = PTL_NO_ACK_REQ}); },
+                  [&] { return state.load() == 2; });
       waiter.join();
     }
   });
@@ -159,14 +185,18 @@ TEST(ToSelf, Tofu_put_and_armw__are_done_though_the_caller_calls_no_more) {
     ASSERT_EQ(utofu_create_vcq(0, 0, &vcq), UTOFU_SUCCESS);
     ASSERT_EQ(utofu_query_vcq_id(vcq, &id), UTOFU_SUCCESS);
     ASSERT_EQ(utofu_reg_mem(vcq, words, sizeof words, 0, &stadd), UTOFU_SUCCESS);
+    const auto put = [&] { EXPECT_EQ(utofu_put(vcq, id, stadd, stadd + 8, 8, 0, 0, nullptr), UTOFU_SUCCESS); };
+    const auto add = [&] {
+      EXPECT_EQ(utofu_armw8(vcq, id, UTOFU_ARMW_OP_ADD, 100, stadd, 0, 0, nullptr), UTOFU_SUCCESS);
+    };
+    Fastest puts("a put");
+    Fastest armws("an ARMW");
     for (std::uint64_t i = 1; i <= 5; ++i) {
       rest();
       words[0] = i;
-      expect_soon([&] { EXPECT_EQ(utofu_put(vcq, id, stadd, stadd + 8, 8, 0, 0, nullptr), UTOFU_SUCCESS); },
-                  [&] { return word_of(words[1]) == i; }, "put");
+      puts.add(put, [&] { return word_of(words[1]) == i; });
       rest();
-      expect_soon([&] { EXPECT_EQ(utofu_armw8(vcq, id, UTOFU_ARMW_OP_ADD, 100, stadd, 0, 0, nullptr), UTOFU_SUCCESS); },
-                  [&] { return word_of(words[0]) == i + 100; }, "armw");
+      armws.add(add, [&] { return word_of(words[0]) == i + 100; });
     }
   });
   unsetenv("PORTOFU_JOB_KEY");

