@@ -61,6 +61,33 @@ static void posted_order(void) {
   }
 }
 
+// The largest tag that there is, found by its number, by any, and by a probe that does not ask for more.
+static void largest_tag(void) {
+  int *limit = NULL, is_set = 0, found = 0;
+  MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &limit, &is_set);
+  CHECK(is_set && *limit >= 32767, "no MPI_TAG_UB");
+  for (int round = 0; round < 3; round++) {
+    int token = check_rank;
+    if (check_rank == 1) {
+      MPI_Send(&token, 1, MPI_INT, 0, *limit, MPI_COMM_WORLD);
+    } else if (check_rank == 0) {
+      MPI_Status status;
+      MPI_Message message;
+      if (round < 2) {
+        MPI_Recv(&token, 1, MPI_INT, 1, round == 0 ? *limit : MPI_ANY_TAG, MPI_COMM_WORLD, &status);
+      } else {
+        while (!found) {
+          MPI_Improbe(1, MPI_ANY_TAG, MPI_COMM_WORLD, &found, &message, MPI_STATUS_IGNORE);
+        }
+        MPI_Mrecv(&token, 1, MPI_INT, &message, &status);
+      }
+      CHECK_STATUS(status, 1, *limit, sizeof token);
+      CHECK(token == 1, "round %d: token %d", round, token);
+    }
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
 int main(int argc, char** argv) {
   check_begin(&argc, &argv, "wildcards", 120);
   if (check_size < 2) {
@@ -75,5 +102,6 @@ int main(int argc, char** argv) {
   for (int round = 0; round < 50; round++) {
     posted_order();
   }
+  largest_tag();
   return check_finish();
 }
