@@ -7,7 +7,8 @@
 recommended_arguments() {
   local readme
   readme=$(dirname "${BASH_SOURCE[0]}")/../../README.md
-  sed -nE 's/^mpirun -np [0-9]+ (.*) \.\/program$/\1/p' "$readme" | tr ' ' '\n' | grep . ||
+  sed -nE '/^mpirun -np [0-9]+ .* \.\/program$/ { s/^mpirun -np [0-9]+ (.*) \.\/program$/\1/p; q }' "$readme" |
+    tr ' ' '\n' | grep . ||
     die "the README has no line with mpirun"
 }
 
