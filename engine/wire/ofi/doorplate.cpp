@@ -4,10 +4,11 @@
 
 #include <linux/errqueue.h>
 #include <linux/filter.h>
+#include <netinet/ip_icmp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cerrno>
+#include <cstring>
 
 #include "engine/wire/ofi/socket_address.h"
 
@@ -16,6 +17,37 @@ namespace {
 
 /// Errors that another knock may raise at once, before it is sent; none of them is about that knock.
 constexpr int kMostOldErrors = 4;
+
+/// Descriptors among which another socket is looked for.
+constexpr int kMostDescriptors = 4096;
+
+/// Takes one error of a socket: somebody who is not there.
+bool take_error(int fd, Absent* absent) {
+  alignas(cmsghdr) char control[256];
+  sockaddr_in address{};
+  iovec quoted{absent->datagram, sizeof absent->datagram};
+  msghdr message{};
+  message.msg_iov = &quoted;
+  message.msg_iovlen = 1;
+  message.msg_name = &address;
+  message.msg_namelen = sizeof address;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  const ssize_t bytes = recvmsg(fd, &message, MSG_ERRQUEUE | MSG_DONTWAIT);
+  if (bytes < 0) return false;
+  absent->nid = ntohl(address.sin_addr.s_addr);
+  absent->port = ntohs(address.sin_port);
+  absent->datagram_bytes = static_cast<std::uint32_t>(bytes);
+  absent->says_node = false;
+  for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr; part = CMSG_NXTHDR(&message, part)) {
+    if (part->cmsg_level != IPPROTO_IP || part->cmsg_type != IP_RECVERR) continue;
+    sock_extended_err error{};
+    std::memcpy(&error, CMSG_DATA(part), sizeof error);
+    absent->says_node = error.ee_origin == SO_EE_ORIGIN_ICMP && error.ee_type == ICMP_DEST_UNREACH &&
+                        error.ee_code == ICMP_PORT_UNREACH;
+  }
+  return true;
+}
 
 }  // namespace
 
@@ -40,25 +72,37 @@ bool Doorplate::open(std::uint32_t nid, std::uint16_t port) {
   return false;
 }
 
-void Doorplate::knock(std::uint32_t nid, std::uint16_t port) {
+bool Doorplate::watch_socket(std::uint32_t nid, std::uint16_t port) {
+  const sockaddr_in place = socket_address(nid, port);
+  for (int fd = 0; fd < kMostDescriptors; ++fd) {
+    sockaddr_in found{};
+    socklen_t bytes = sizeof found;
+    if (fd == fd_ || getsockname(fd, reinterpret_cast<sockaddr*>(&found), &bytes) != 0) continue;
+    if (found.sin_family != AF_INET || found.sin_port != place.sin_port) continue;
+    if (found.sin_addr.s_addr != place.sin_addr.s_addr && found.sin_addr.s_addr != htonl(INADDR_ANY)) continue;
+    int type = 0;
+    const int on = 1;
+    bytes = sizeof type;
+    if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &bytes) != 0 || type != SOCK_DGRAM) continue;
+    if (setsockopt(fd, IPPROTO_IP, IP_RECVERR, &on, sizeof on) != 0) continue;
+    watched_fd_ = fd;
+    return true;
+  }
+  return false;
+}
+
+void Doorplate::knock(std::uint32_t nid, std::uint16_t port, Knock content) {
   const sockaddr_in address = socket_address(nid, port);
   for (int i = 0; i < kMostOldErrors; ++i) {
-    if (sendto(fd_, nullptr, 0, MSG_NOSIGNAL, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return;
+    if (sendto(fd_, &content, sizeof content, MSG_NOSIGNAL, reinterpret_cast<const sockaddr*>(&address),
+               sizeof address) >= 0) {
+      return;
+    }
   }
 }
 
-bool Doorplate::take_absent(std::uint32_t* nid, std::uint16_t* port) {
-  alignas(cmsghdr) char control[256];
-  sockaddr_in address{};
-  msghdr message{};
-  message.msg_name = &address;
-  message.msg_namelen = sizeof address;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  if (recvmsg(fd_, &message, MSG_ERRQUEUE) < 0) return false;
-  *nid = ntohl(address.sin_addr.s_addr);
-  *port = ntohs(address.sin_port);
-  return true;
+bool Doorplate::take_absent(Absent* absent) {
+  return take_error(fd_, absent) || (watched_fd_ >= 0 && take_error(watched_fd_, absent));
 }
 
 }  // namespace portofu

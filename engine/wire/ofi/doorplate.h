@@ -8,6 +8,21 @@
 
 namespace portofu {
 
+/// Somebody who is not there.
+struct Absent {
+  std::uint32_t nid = 0;
+  std::uint16_t port = 0;
+  bool says_node = false;  ///< The node itself says that nobody has the port; else that it was not reached.
+  /// Front of the datagram that found nobody, and how much of it came back: all of it, or what routers quote.
+  alignas(8) char datagram[128];
+  std::uint32_t datagram_bytes = 0;
+};
+
+/// What is in a knock: nothing that anybody reads but who knocked.
+struct Knock {
+  std::uint64_t sent_ns;  ///< By the clock of whoever knocks.
+};
+
 /// Used by one thread at a time.
 class Doorplate {
  public:
@@ -19,17 +34,22 @@ class Doorplate {
   /// Takes the port; 0: any, for one who only knocks. @return false if somebody else has it
   bool open(std::uint32_t nid, std::uint16_t port);
 
+  /// Looks for another socket of this process at this place, which somebody else has made and sends by: what finds
+  /// nobody from there is known here, too. Without it only knocks find out. @return false if there is none
+  bool watch_socket(std::uint32_t nid, std::uint16_t port);
+
   /// Knocks at another one. If nobody is there, take_absent says so, some time after.
-  void knock(std::uint32_t nid, std::uint16_t port);
+  void knock(std::uint32_t nid, std::uint16_t port, Knock content = {});
 
   /// @return false if it is not known of anybody else that he is not there
-  bool take_absent(std::uint32_t* nid, std::uint16_t* port);
+  bool take_absent(Absent* absent);
 
-  /// Has an error (POLLERR) when take_absent would find something; never readable.
+  /// Has an error (POLLERR) when take_absent would find something by a knock; never readable.
   int fd() const { return fd_; }
 
  private:
   int fd_ = -1;
+  int watched_fd_ = -1;  ///< Somebody else's; -1: none.
 };
 
 }  // namespace portofu

@@ -15,6 +15,7 @@
 #include "engine/topology/node_id.h"
 #include "engine/wire/ofi/empty_looks.h"
 #include "engine/wire/reliable/crc32c.h"
+#include "engine/wire/reliable/frame.h"
 
 namespace portofu {
 namespace {
@@ -27,12 +28,14 @@ constexpr std::size_t kEventsPerRead = 16;
 constexpr std::size_t kMostDatagramBytes = 16384;
 constexpr std::size_t kLeastDatagramBytes = kMinDatagramBytes + sizeof(DatagramEnvelope);
 
-/// Between two knocks at one peer. Kernels answer six times at once and then once a second; that a peer is gone is
-/// believed when it was said twice, 0.15 s apart (Liveness::kConfirmNs).
+/// Between two knocks at one peer. Kernels answer six times at once and then once a second.
 constexpr std::uint64_t kKnockNs = 75'000'000;
 
 /// Between two looks at what came back from knocking, while there is something to receive.
 constexpr std::uint64_t kDoorNs = 1'000'000;
+
+/// A socket tells of earlier datagrams, once each, instead of sending the next one.
+constexpr int kMostSendTries = 8;
 
 /// Datagrams of those who may not send that one call throws away.
 constexpr int kMostRefused = 64;
@@ -108,6 +111,8 @@ bool FabricDatagrams::open_objects(const FabricLibrary& library, fi_info* info, 
 /// The provider that binds the UDP port itself has it by now.
 bool FabricDatagrams::open_doors(std::uint16_t port, std::string* why) {
   const bool open = door_.open(options_.self.nid, port) || door_.open(options_.self.nid, 0);
+  // Without it, or with a provider that has no such socket, a death is noticed by knocks.
+  if (open) door_.watch_socket(options_.self.nid, port);
   if (open && wait_for(door_.fd(), 0)) return true;
   *why = std::string("its UDP socket: ") + std::strerror(errno);
   return false;
@@ -162,7 +167,7 @@ bool FabricDatagrams::send(ProcessId id, TrafficClass, std::span<const std::byte
   Peer* peer = find_peer(id);
   if (peer == nullptr) peer = make_peer(id);
   if (peer == nullptr) {
-    if (unreachable_.size() < kMostUnreachable) unreachable_.push_back(id);
+    if (unreachable_.size() < kMostUnreachable) unreachable_.push_back({id});
     return true;
   }
   DatagramEnvelope envelope{0, kDatagramMagic, options_.job_key, options_.uid, options_.self.nid, options_.self.pid};
@@ -171,15 +176,18 @@ bool FabricDatagrams::send(ProcessId id, TrafficClass, std::span<const std::byte
   std::memcpy(at, &envelope, sizeof envelope);
   at = std::copy(head.begin(), head.end(), at + sizeof envelope);
   at = std::copy(body.begin(), body.end(), at);
-  // Whatever else goes wrong is a datagram that got lost.
   const auto bytes = static_cast<std::size_t>(at - outgoing_.data());
-  if (fi_inject(objects_.endpoint, outgoing_.data(), bytes, peer->address) == -FI_EAGAIN) return false;
   const std::uint64_t now = now_ns();
   if (now - peer->knocked_ns >= kKnockNs) {
     peer->knocked_ns = now;
-    door_.knock(id.nid, static_cast<std::uint16_t>(options_.base_port + id.pid));
+    door_.knock(id.nid, static_cast<std::uint16_t>(options_.base_port + id.pid), {now});
   }
-  return true;
+  ssize_t sent = 0;
+  for (int tries = 0; tries < kMostSendTries; ++tries) {
+    sent = fi_inject(objects_.endpoint, outgoing_.data(), bytes, peer->address);
+    if (sent == 0 || sent == -FI_EAGAIN) break;  // Else it is the answer to an earlier one, or this one got lost.
+  }
+  return sent != -FI_EAGAIN;
 }
 
 // ---- Receiving -----------------------------------------------------------------------------------------------------
@@ -206,7 +214,7 @@ void FabricDatagrams::look() {
   for (ssize_t i = 0; i < read; ++i) {
     const auto index = static_cast<std::size_t>(i);
     auto* slot = static_cast<Slot*>(entries[index].op_context);
-    if (entries[index].len == 0) {
+    if (entries[index].len <= sizeof(Knock)) {
       post(*slot);  // Somebody knocked.
     } else {
       arrived_.push_back({slot, entries[index].len, sources[index]});
@@ -216,13 +224,30 @@ void FabricDatagrams::look() {
 
 void FabricDatagrams::look_at_door() {
   looked_at_door_ns_ = now_ns();
-  ProcessId absent;
-  std::uint16_t port = 0;
-  while (unreachable_.size() < kMostUnreachable && door_.take_absent(&absent.nid, &port)) {
-    if (port < options_.base_port) continue;
-    absent.pid = port - options_.base_port;
-    if (find_peer(absent) != nullptr) unreachable_.push_back(absent);
+  Absent absent;
+  while (unreachable_.size() < kMostUnreachable && door_.take_absent(&absent)) {
+    if (absent.port < options_.base_port) continue;
+    const ProcessId id{absent.nid, absent.port - options_.base_port};
+    if (find_peer(id) != nullptr) unreachable_.push_back({id, sent_at(absent)});
   }
+}
+
+/// @return when the datagram left that found nobody; 0 if it does not say so
+std::uint64_t FabricDatagrams::sent_at(const Absent& absent) const {
+  if (!absent.says_node) return 0;
+  if (absent.datagram_bytes == sizeof(Knock)) {
+    Knock knock{};
+    std::memcpy(&knock, absent.datagram, sizeof knock);
+    return knock.sent_ns;
+  }
+  DatagramEnvelope envelope{};
+  FrameHeader frame{};
+  if (absent.datagram_bytes < sizeof envelope + sizeof frame) return 0;
+  std::memcpy(&envelope, absent.datagram, sizeof envelope);
+  std::memcpy(&frame, absent.datagram + sizeof envelope, sizeof frame);
+  const bool ours = envelope.checksum == checksum_of(envelope) && envelope.magic == kDatagramMagic &&
+                    frame.format == kFrameFormat;
+  return ours ? frame.sent_ns : 0;
 }
 
 bool FabricDatagrams::has_datagrams() {
@@ -248,7 +273,8 @@ bool FabricDatagrams::may_sleep() {
 
 bool FabricDatagrams::take_unreachable(ProcessId* peer) {
   if (unreachable_.empty()) return false;
-  *peer = unreachable_.front();
+  *peer = unreachable_.front().id;
+  unreachable_since_ns_ = unreachable_.front().since_ns;
   unreachable_.pop_front();
   return true;
 }

@@ -3,9 +3,10 @@
 // fabric promises nothing. A process is addressed by its NID and PID alone, as by OfiWire. The provider is chosen by
 // what it can do: datagrams with their source, between IPv4 addresses, that it takes over at once (fi_inject).
 //
-// Who is gone. libfabric hides what kernels say about ports that nobody has, so with what is sent a peer is knocked
-// for, too, not too often (doorplate.h). A provider that uses the UDP port itself stands at it as a doorplate does;
-// where none does, the doorplate is there.
+// Who is gone. libfabric hides what kernels say about ports that nobody has, so a peer is knocked for before what is
+// sent there, not too often (doorplate.h). A provider that uses the UDP port itself stands at it as a doorplate does;
+// where none does, the doorplate is there. Kernels say it rarely, and our datagrams use that up, so what is said to the
+// provider's socket is looked at, too.
 
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
@@ -63,6 +64,7 @@ class FabricDatagrams final : public DatagramEndpoint, public SocketKeeper {
   /// Does not always look if there was nothing for long (empty_looks.h).
   bool has_datagrams() override;
   bool take_unreachable(ProcessId* peer) override;
+  std::uint64_t unreachable_since_ns() const override { return unreachable_since_ns_; }
   std::uint64_t now_ns() const override;
   int wait_fd() const override { return wait_fd_; }
   bool may_sleep() override;
@@ -82,6 +84,10 @@ class FabricDatagrams final : public DatagramEndpoint, public SocketKeeper {
     std::size_t bytes = 0;
     fi_addr_t source = FI_ADDR_NOTAVAIL;  ///< FI_ADDR_NOTAVAIL: nobody whose address was inserted.
   };
+  struct Unreachable {
+    ProcessId id;
+    std::uint64_t since_ns = 0;  ///< When something left that found nobody there; 0: not known.
+  };
   struct Peer {
     fi_addr_t address = FI_ADDR_NOTAVAIL;
     std::uint64_t knocked_ns = 0;
@@ -95,6 +101,7 @@ class FabricDatagrams final : public DatagramEndpoint, public SocketKeeper {
   void post(Slot& slot);
   void look();
   void look_at_door();
+  std::uint64_t sent_at(const Absent& absent) const;
   Peer* find_peer(ProcessId id);
   Peer* make_peer(ProcessId id);
   bool may_come(const DatagramEnvelope& envelope, fi_addr_t source);
@@ -112,7 +119,8 @@ class FabricDatagrams final : public DatagramEndpoint, public SocketKeeper {
   std::vector<std::unique_ptr<Slot>> slots_;
   std::vector<Slot*> unposted_;  ///< The provider had no room for them.
   std::deque<Arrival> arrived_;
-  std::deque<ProcessId> unreachable_;
+  std::deque<Unreachable> unreachable_;
+  std::uint64_t unreachable_since_ns_ = 0;  ///< Of the one that was taken last.
   std::unordered_map<std::uint64_t, Peer> peers_;  ///< By (nid, pid).
   std::function<void()> handle_;                   ///< Of attend.
   std::uint32_t empty_looks_ = 0;                  ///< In a row.

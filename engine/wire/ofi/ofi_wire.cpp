@@ -266,11 +266,9 @@ bool OfiWire::has_room_again() { return std::exchange(room_again_, false); }
 
 /// Fails the peers of whom their kernel says that they are not there.
 void OfiWire::take_absent() {
-  ProcessId absent;
-  std::uint16_t port = 0;
-  while (doorplate_.take_absent(&absent.nid, &port)) {
-    absent.pid = port - options_.base_port;
-    if (OfiPeer* const peer = find_peer(absent)) fail_peer(*peer);
+  Absent absent;
+  while (doorplate_.take_absent(&absent)) {
+    if (OfiPeer* const peer = find_peer({absent.nid, absent.port - options_.base_port})) fail_peer(*peer);
   }
 }
 

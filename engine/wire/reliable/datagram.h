@@ -40,6 +40,10 @@ class DatagramEndpoint {
   /// @return false if there is none
   virtual bool take_unreachable(ProcessId* peer) = 0;
 
+  /// When the datagram left that found nobody at the address which take_unreachable has named last, by now_ns. 0: not
+  /// known.
+  virtual std::uint64_t unreachable_since_ns() const { return 0; }
+
   /// Nanoseconds from any origin, never backwards.
   virtual std::uint64_t now_ns() const = 0;
 

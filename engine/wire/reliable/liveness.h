@@ -10,8 +10,9 @@ namespace portofu {
 /// Times are nanoseconds of the endpoint's clock.
 class Liveness {
  public:
-  /// An address that nobody has is believed when the medium says so twice, this far apart, and nothing was heard since:
-  /// news of an earlier life may come late.
+  /// News of an earlier life may come late. So an address that nobody has is believed when that was found out by
+  /// something that we sent after the process of this link had it; else when the medium says so twice, this far apart,
+  /// and nothing was heard since.
   static constexpr std::uint64_t kConfirmNs = 150'000'000;
   /// How long a word of the medium counts.
   static constexpr std::uint64_t kSuspicionNs = 2'000'000'000;
@@ -28,9 +29,16 @@ class Liveness {
     if (asked_ns_ == 0) asked_ns_ = now_ns;
   }
 
+  /// The process at the other end of this link has the address now, and until it is gone.
+  void met(std::uint64_t now_ns) {
+    if (met_ns_ == 0) met_ns_ = now_ns;
+  }
+
   /// The medium says that nobody is there.
+  /// @param since_ns  when that left by which it was found out; 0: not known
   /// @return true if that is certain
-  bool told_unreachable(std::uint64_t now_ns) {
+  bool told_unreachable(std::uint64_t now_ns, std::uint64_t since_ns = 0) {
+    if (met_ns_ != 0 && since_ns > met_ns_ && since_ns <= now_ns) return true;
     if (suspected_ns_ == 0 || now_ns - suspected_ns_ > kSuspicionNs) suspected_ns_ = now_ns;
     return now_ns - suspected_ns_ >= kConfirmNs;
   }
@@ -49,6 +57,7 @@ class Liveness {
 
  private:
   std::uint64_t heard_ns_ = 0;
+  std::uint64_t met_ns_ = 0;        ///< When the process was there for certain; 0: it may not have begun.
   std::uint64_t asked_ns_ = 0;      ///< First question since it was heard; 0: none.
   std::uint64_t suspected_ns_ = 0;  ///< When the medium first said that nobody is there; 0: it did not.
 };

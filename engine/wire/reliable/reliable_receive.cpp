@@ -158,6 +158,7 @@ void ReliableWire::receive_accept(ProcessId source, const FrameHeader& frame) {
   link.state = SendingState::kOpen;
   link.news = true;
   link.liveness.heard(now_ns_);
+  link.liveness.met(now_ns_);
   link.questions = 0;
   // The receiver gives nothing to its engine before it has heard us use the acceptance.
   send_plain(source, FrameKind::kProbe, link.id, link.acceptance);
@@ -175,6 +176,7 @@ void ReliableWire::confirm(IncomingLink& link) {
     end_incoming(other);
   });
   link.state = ReceivingState::kOpen;
+  link.liveness.met(now_ns_);
   sources_[process_key(link.source)].push_back(&link);
   for_each_link_to(link.source, [&](OutgoingLink& other) {
     const bool is_open = other.state == SendingState::kOpen || other.state == SendingState::kClosing;
@@ -273,13 +275,14 @@ void ReliableWire::receive_ack(OutgoingLink& link, std::span<const std::byte> bo
 void ReliableWire::take_unreachable() {
   ProcessId peer;
   for (int left = kReceiveBudget; left > 0 && endpoint_->take_unreachable(&peer); --left) {
+    const std::uint64_t since_ns = endpoint_->unreachable_since_ns();
     for_each_link_to(peer, [&](OutgoingLink& link) {
-      if (link.state == SendingState::kOver || !link.liveness.told_unreachable(now_ns_)) return;
+      if (link.state == SendingState::kOver || !link.liveness.told_unreachable(now_ns_, since_ns)) return;
       link.unreachable = link.state == SendingState::kOpening;
       lose(link);
     });
     for_each_link_from(peer, [&](IncomingLink& link) {
-      if (link.state == ReceivingState::kOpen && link.liveness.told_unreachable(now_ns_)) end_incoming(link);
+      if (link.state == ReceivingState::kOpen && link.liveness.told_unreachable(now_ns_, since_ns)) end_incoming(link);
     });
     wake_at(now_ns_);
   }

@@ -34,6 +34,9 @@ constexpr std::uint64_t kIdleNs = 30'000'000'000;
 /// A peer is silent if it owes an answer for longer than this, and than twice the time that it usually takes.
 constexpr std::uint64_t kSilentNs = 5'000'000;
 
+/// A peer that owes an answer for longer than this, and than twice the time that it usually takes, is only asked.
+constexpr std::uint64_t kOnlyAskedNs = 100'000'000;
+
 /// The medium had no room: soon again.
 constexpr std::uint64_t kNoRoomNs = 5'000;
 
@@ -134,9 +137,14 @@ bool ReliableWire::is_silent(const OutgoingLink& link) const {
   return link.liveness.silence_ns(now_ns_) > std::max(kSilentNs, 2 * link.round_trip.timeout_ns(1));
 }
 
-/// @return when more is due
+bool ReliableWire::is_only_asked(const OutgoingLink& link) const {
+  return link.liveness.silence_ns(now_ns_) > std::max(kOnlyAskedNs, 2 * link.round_trip.timeout_ns(1));
+}
+
+/// @return when more is due; UINT64_MAX if that depends on what arrives
 std::uint64_t ReliableWire::send_due_data(OutgoingLink& link) {
   if (link.state != SendingState::kOpen && link.state != SendingState::kClosing) return UINT64_MAX;
+  if (is_only_asked(link)) return UINT64_MAX;
   const bool one_is_enough = is_silent(link);
   std::uint64_t due_ns = UINT64_MAX;
   for (const TrafficClass traffic : {TrafficClass::kAnswer, TrafficClass::kRequest}) {

@@ -5,11 +5,14 @@
 // Sequence numbers and selective acknowledgement per class (send_window.h, receive_window.h); a frame is sent again
 // when others that left well after it have arrived, or when the measured round trip (round_trip.h) is over, each time
 // waiting longer. A window per link and class: a peer that takes nothing holds that much memory and nothing that
-// others need. A peer that has been silent for a while is asked by one frame at a time, not by all.
+// others need. A peer that has been silent for a while is asked by one frame at a time, not by all; after longer it
+// gets no data at all until it answers, only questions. Kernels say rarely that nobody has an address, and data to the
+// dead would use that up.
 //
-// Who is alive: a link is lost when its receiver says that it does not know it, when the medium says more than once
-// that nobody has the address, or after ReliableOptions::silence_limit_ns without any answer. A stopped process is
-// silent but its address is not free: it is waited for until then.
+// Who is alive: a link is lost when its receiver says that it does not know it, when the medium says that nobody has
+// the address (once, if something has found that out which we sent after the link was made; else twice), or after
+// ReliableOptions::silence_limit_ns without any answer. A stopped process is silent but its address is not free: it is
+// waited for until then.
 
 #include <algorithm>
 #include <cstddef>
@@ -134,6 +137,7 @@ class ReliableWire final : public Wire {
   std::uint64_t serve(IncomingLink& link);
   std::uint64_t send_due_data(OutgoingLink& link);
   bool is_silent(const OutgoingLink& link) const;
+  bool is_only_asked(const OutgoingLink& link) const;
   bool send_frame(ProcessId peer, FrameHeader& header, std::span<const std::byte> body);
   bool send_plain(ProcessId peer, FrameKind kind, std::uint64_t link, std::uint64_t acceptance);
   bool send_ack(IncomingLink& link);

@@ -46,6 +46,7 @@ class FaultyDatagrams final : public DatagramEndpoint {
   std::uint32_t receive(std::byte* buffer, ProcessId* source) override { return inner_->receive(buffer, source); }
   bool has_datagrams() override { return inner_->has_datagrams(); }
   bool take_unreachable(ProcessId* peer) override { return inner_->take_unreachable(peer); }
+  std::uint64_t unreachable_since_ns() const override { return inner_->unreachable_since_ns(); }
   std::uint64_t now_ns() const override { return inner_->now_ns(); }
   int wait_fd() const override { return inner_->wait_fd(); }
   bool may_sleep() override { return inner_->may_sleep(); }

@@ -90,7 +90,7 @@ void LossyNetwork::handle(const Event& event) {
       Endpoint& asker = *endpoints_[transits_[event.index]->from];
       const bool arrives = asker.alive && !is_apart(asker.node, transits_[event.index]->to_node);
       if (arrives && !chance(options_.loss)) {
-        asker.unreachable.push_back(transits_[event.index]->to);
+        asker.unreachable.push_back({transits_[event.index]->to, transits_[event.index]->sent_ns});
         receivers_.push_back(asker.process);
       }
       return end_transit(event.index);
@@ -155,6 +155,7 @@ bool LossyNetwork::send(std::uint32_t from, ProcessId to, TrafficClass traffic, 
     transit.traffic = traffic;
     transit.route = topology_.route(sender.node, node->second);
     transit.extra_delay_ns = draw_delay();
+    transit.sent_ns = now_ns_;
     if (chance(options_.damaged)) damage(transit.bytes);
     const bool aside = chance(options_.reordered);
     if (aside) transit.overtakers = 1 + static_cast<std::uint32_t>(random_.below(options_.reorder_span));
@@ -260,6 +261,17 @@ void LossyNetwork::arrive(std::uint32_t index) {
   enter(index);
 }
 
+/// As kernels do it: a second gives one notice, and they are saved up to so many.
+bool LossyNetwork::may_notify(std::uint32_t from_node, std::uint32_t to_node) {
+  constexpr std::uint64_t kEachNs = 1'000'000'000;
+  if (options_.notices_in_a_row == 0) return true;
+  std::uint64_t& full_ns = notices_full_ns_[{from_node, to_node}];
+  const std::uint64_t after_ns = std::max(full_ns, now_ns_) + kEachNs;
+  if (after_ns > now_ns_ + options_.notices_in_a_row * kEachNs) return false;
+  full_ns = after_ns;
+  return true;
+}
+
 void LossyNetwork::deliver(std::uint32_t index) {
   Transit& transit = *transits_[index];
   const Endpoint& sender = *endpoints_[transit.from];
@@ -268,6 +280,7 @@ void LossyNetwork::deliver(std::uint32_t index) {
   if (receiver != nullptr && receiver->promised[traffic] > 0) --receiver->promised[traffic];
   if (is_apart(sender.node, transit.to_node) || node_dead_[transit.to_node]) return end_transit(index);
   if (receiver == nullptr) {
+    if (!may_notify(transit.to_node, sender.node)) return end_transit(index);
     return schedule(now_ns_ + topology_.latency_ns(transit.to_node, sender.node), EventKind::kNotice, index);
   }
   if (receiver->arrived[traffic].size() >= options_.receive_datagrams) {
@@ -313,9 +326,14 @@ bool LossyEndpoint::has_datagrams() {
 bool LossyEndpoint::take_unreachable(ProcessId* peer) {
   auto& unreachable = own().unreachable;
   if (unreachable.empty()) return false;
-  *peer = unreachable.front();
+  *peer = unreachable.front().process;
+  own().unreachable_since_ns = unreachable.front().since_ns;
   unreachable.pop_front();
   return true;
+}
+
+std::uint64_t LossyEndpoint::unreachable_since_ns() const {
+  return own().unreachable_since_ns;
 }
 
 }  // namespace portofu

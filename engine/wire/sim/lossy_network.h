@@ -44,6 +44,9 @@ struct LossyOptions {
   bool blocking = false;
   /// False: answers are requests for the network.
   bool two_classes = true;
+  /// How many times in a row a node tells another one that nobody has an address, as kernels limit it: a second later
+  /// once more. 0: without limit.
+  std::uint32_t notices_in_a_row = 0;
 };
 
 class LossyEndpoint;
@@ -114,6 +117,7 @@ class LossyNetwork {
     std::size_t hop = 0;           ///< The link in whose queue it is.
     std::uint32_t overtakers = 0;  ///< Set aside until so many have overtaken it; 0: it is not.
     std::uint64_t extra_delay_ns = 0;
+    std::uint64_t sent_ns = 0;
   };
 
   struct LinkState {
@@ -129,13 +133,19 @@ class LossyNetwork {
     std::vector<std::byte> bytes;
   };
 
+  struct Unreachable {
+    ProcessId process;
+    std::uint64_t since_ns;
+  };
+
   struct Endpoint {
     ProcessId process;
     std::uint32_t node = 0;
     bool alive = true;
     std::deque<Arrived> arrived[kTrafficClassCount];
     std::uint32_t promised[kTrafficClassCount] = {};  ///< Places for datagrams that are on their last link.
-    std::deque<ProcessId> unreachable;
+    std::deque<Unreachable> unreachable;
+    std::uint64_t unreachable_since_ns = 0;  ///< Of the last one that was taken.
     std::vector<std::uint32_t> aside;  ///< Transits.
   };
 
@@ -146,6 +156,7 @@ class LossyNetwork {
   Endpoint* find_living(ProcessId process);
   bool is_apart(std::uint32_t node_a, std::uint32_t node_b) const;
   std::uint64_t draw_delay();
+  bool may_notify(std::uint32_t from_node, std::uint32_t to_node);
 
   bool send(std::uint32_t from, ProcessId to, TrafficClass traffic, std::vector<std::byte> bytes);
   void damage(std::vector<std::byte>& bytes);
@@ -178,6 +189,8 @@ class LossyNetwork {
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   std::vector<std::uint32_t> blocked_;  ///< Links that wait for room behind them.
   std::vector<ProcessId> receivers_;
+  /// By the node that tells and the one that is told: when all of notices_in_a_row may go again.
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> notices_full_ns_;
 };
 
 /// What one process sees of it.
@@ -193,6 +206,7 @@ class LossyEndpoint final : public DatagramEndpoint {
   std::uint32_t receive(std::byte* buffer, ProcessId* source) override;
   bool has_datagrams() override;
   bool take_unreachable(ProcessId* peer) override;
+  std::uint64_t unreachable_since_ns() const override;
   /// Whether receive would find a datagram of this class; it takes answers first.
   bool has_of_class(TrafficClass traffic) const { return !own().arrived[static_cast<std::size_t>(traffic)].empty(); }
   std::uint64_t now_ns() const override { return network_.now_ns_; }

@@ -2,11 +2,14 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <functional>
 #include <memory>
 
+#include "engine/wire/ofi/socket_address.h"
 #include "tests/process/child_process.h"
 
 namespace portofu {
@@ -21,12 +24,14 @@ std::uint16_t test_port() {
 }
 
 /// Knocks, and waits a little for what comes back.
-bool is_absent(Doorplate& own, std::uint32_t nid) {
-  own.knock(nid, test_port());
-  std::uint32_t absent = 0;
-  std::uint16_t port = 0;
+bool is_absent(Doorplate& own, std::uint32_t nid, Absent* told = nullptr, std::uint64_t sent_ns = 0) {
+  own.knock(nid, test_port(), {sent_ns});
+  Absent absent;
   for (int i = 0; i < 100; ++i) {
-    if (own.take_absent(&absent, &port)) return absent == nid && port == test_port();
+    if (own.take_absent(&absent)) {
+      if (told != nullptr) *told = absent;
+      return absent.nid == nid && absent.port == test_port();
+    }
     usleep(1000);
   }
   return false;
@@ -37,6 +42,40 @@ TEST(Doorplate, Nobody_there__is_known_soon) {
   ASSERT_TRUE(a.open(kNodeA, test_port()));
   EXPECT_TRUE(is_absent(a, kNodeB));
   EXPECT_TRUE(is_absent(a, kNodeB)) << "once more";
+}
+
+TEST(Doorplate, Nobody_there__is_told_with_the_knock_that_found_nobody) {
+  Doorplate a;
+  ASSERT_TRUE(a.open(kNodeA, test_port()));
+  Absent absent;
+  ASSERT_TRUE(is_absent(a, kNodeB, &absent, 4711));
+  EXPECT_TRUE(absent.says_node);
+  Knock knock{};
+  ASSERT_EQ(absent.datagram_bytes, sizeof knock);
+  std::memcpy(&knock, absent.datagram, sizeof knock);
+  EXPECT_EQ(knock.sent_ns, 4711u);
+}
+
+TEST(Doorplate, Socket_of_somebody_else__tells_what_it_found) {
+  const int other = socket(AF_INET, SOCK_DGRAM, 0);
+  const sockaddr_in own = socket_address(kNodeA, test_port());
+  ASSERT_EQ(bind(other, reinterpret_cast<const sockaddr*>(&own), sizeof own), 0);
+  Doorplate a;
+  ASSERT_TRUE(a.open(kNodeA, 0));
+  EXPECT_FALSE(a.watch_socket(kNodeB, test_port())) << "there is none";
+  ASSERT_TRUE(a.watch_socket(kNodeA, test_port()));
+  const sockaddr_in peer = socket_address(kNodeB, test_port());
+  const char text[] = "a long datagram that somebody else sends to a place where nobody is";
+  ASSERT_EQ(sendto(other, text, sizeof text, 0, reinterpret_cast<const sockaddr*>(&peer), sizeof peer),
+            static_cast<ssize_t>(sizeof text));
+  Absent absent;
+  ASSERT_TRUE(eventually([&] { return a.take_absent(&absent); }));
+  EXPECT_EQ(absent.nid, kNodeB);
+  EXPECT_EQ(absent.port, test_port());
+  EXPECT_TRUE(absent.says_node);
+  ASSERT_EQ(absent.datagram_bytes, sizeof text);
+  EXPECT_STREQ(absent.datagram, text);
+  close(other);
 }
 
 TEST(Doorplate, Somebody_there__is_not_absent_however_often_one_knocks) {

@@ -5,9 +5,12 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "engine/wire/ofi/socket_address.h"
+#include "engine/wire/reliable/frame.h"
 #include "tests/process/child_process.h"
 
 namespace portofu {
@@ -194,12 +197,36 @@ TEST(FabricDatagrams, Envelope__is_believed_only_with_the_right_checksum_and_add
   EXPECT_EQ(b.take(), "from there");
 }
 
-TEST(FabricDatagrams, Empty_datagram__is_somebody_who_knocks) {
+TEST(FabricDatagrams, Datagram_of_a_knock__is_nothing_that_is_refused) {
   End b(options_of(kNodeB));
   const Stranger stranger(kNodeC, 0);
   stranger.send_raw(b, "");
+  stranger.send_raw(b, std::string(sizeof(Knock), 'k'));
   b.look();
   EXPECT_EQ(b.count(Counter::kPacketsRefusedMalformed), 0u);
+}
+
+// Kernels say it six times, and then once a second, whatever was sent.
+TEST(FabricDatagrams, Nobody_at_the_address__is_told_with_the_time_at_which_a_datagram_found_nobody) {
+  End a(options_of(kNodeA));
+  const std::uint64_t before_ns = a.endpoint->now_ns();
+  FrameHeader frame{};
+  frame.format = kFrameFormat;
+  frame.sent_ns = before_ns - 5;
+  const auto send_frame = [&] {
+    return a.endpoint->send({kNodeB, test_pid()}, TrafficClass::kRequest, std::as_bytes(std::span(&frame, 1)), {});
+  };
+  std::vector<std::uint64_t> told;
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(send_frame());
+  ASSERT_TRUE(eventually([&] {
+    ProcessId peer;
+    if (a.endpoint->has_datagrams() && a.endpoint->take_unreachable(&peer)) {
+      told.push_back(a.endpoint->unreachable_since_ns());
+    }
+    return told.size() >= 6;
+  }));
+  EXPECT_EQ(std::count(told.begin(), told.end(), before_ns - 5), 5) << "each datagram";
+  EXPECT_EQ(std::count_if(told.begin(), told.end(), [&](std::uint64_t ns) { return ns >= before_ns; }), 1) << "a knock";
 }
 
 TEST(FabricDatagrams, Nobody_at_the_address__is_told) {

@@ -154,6 +154,25 @@ TEST(ReliableWire, Silent_peer__is_asked_by_single_frames) {
   EXPECT_FALSE(link->lost);
 }
 
+// What else is sent to a dead process uses up what kernels say of it.
+TEST(ReliableWire, Silent_peer__gets_questions_only_and_everything_once_it_answers) {
+  ReliableWorld world;
+  Link* link = world.connect(0, 1);
+  ASSERT_NE(link, nullptr);
+  world.parties[1].stopped = true;
+  ASSERT_TRUE(world.send(0, *link, 0));
+  world.run(150 * kMillisecond);
+  const ReliableCounts before = world.parties[0].wire->counts();
+  for (std::uint32_t number = 1; number < 40; ++number) ASSERT_TRUE(world.send(0, *link, number));
+  world.run(kSecond);
+  const ReliableCounts& after = world.parties[0].wire->counts();
+  EXPECT_LE(after.frames_sent - before.frames_sent, 10u);
+  EXPECT_EQ(after.frames_sent_again, before.frames_sent_again);
+  world.parties[1].stopped = false;
+  world.run(200 * kMillisecond);
+  world.expect_taken(1, 0, 0, 40);
+}
+
 TEST(ReliableWire, Claim__fails_when_the_window_is_full_and_has_room_again_says_when_it_is_not) {
   ReliableWorld world;
   Link* link = world.connect(0, 1);
@@ -325,6 +344,43 @@ TEST(ReliableWire, Killed_peer__is_noticed_within_a_second) {
     world.run(kMillisecond);
     EXPECT_EQ(world.parties[0].wire->link_count(), 0u) << "nothing is left";
   }
+}
+
+// As kernels say it: six times, then once a second.
+TEST(ReliableWire, Killed_peer__is_noticed_soon_with_much_under_way) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    LossyOptions options;
+    options.loss = seed % 2 == 0 ? 0 : 100;
+    options.notices_in_a_row = 6;
+    ReliableWorld world(options, seed);
+    Link* link = world.connect(0, 1);
+    ASSERT_NE(link, nullptr);
+    world.send_all(0, *link, 0, 50);
+    ASSERT_TRUE(world.settle());
+    for (std::uint32_t number = 50; number < 70; ++number) ASSERT_TRUE(world.send(0, *link, number));
+    world.kill(1);
+    world.run(300 * kMillisecond, true);
+    EXPECT_TRUE(link->lost);
+  }
+}
+
+// News that is about an earlier process, and comes late, is about nobody else.
+TEST(ReliableWire, Restarted_peer__is_not_taken_for_the_dead_one) {
+  ReliableWorld world;
+  world.kill(1);
+  Link* link = nullptr;
+  EXPECT_EQ(world.parties[0].wire->connect(world.parties[1].id, &link), ConnectResult::kInProgress);
+  world.parties[0].stopped = true;
+  world.run(kMillisecond);  // Nobody takes the news that nobody is there.
+  world.start(1);
+  world.parties[0].stopped = false;
+  link = world.connect(0, 1);
+  ASSERT_NE(link, nullptr);
+  world.parties[1].stopped = true;
+  ASSERT_TRUE(world.send(0, *link, 0));
+  world.run(2 * kSecond, true);
+  EXPECT_FALSE(link->lost);
 }
 
 TEST(ReliableWire, Stopped_peer__is_waited_for) {

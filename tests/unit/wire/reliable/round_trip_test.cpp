@@ -60,6 +60,19 @@ TEST(Liveness, Unreachable__is_believed_when_it_is_said_again_later) {
   EXPECT_TRUE(liveness.told_unreachable(1000 + Liveness::kConfirmNs));
 }
 
+TEST(Liveness, Unreachable__is_believed_at_once_if_it_was_found_out_after_the_process_was_met) {
+  Liveness liveness;
+  liveness.heard(1);
+  EXPECT_FALSE(liveness.told_unreachable(1000, 900)) << "it may not have begun";
+  liveness.met(2000);
+  liveness.heard(3000);
+  EXPECT_FALSE(liveness.told_unreachable(3001, 900)) << "it had not begun then";
+  EXPECT_FALSE(liveness.told_unreachable(3001, 4000)) << "we have not sent that yet";
+  EXPECT_FALSE(liveness.told_unreachable(3001, 0)) << "nobody knows when";
+  liveness.met(3500);
+  EXPECT_TRUE(liveness.told_unreachable(4000, 2001));
+}
+
 TEST(Liveness, Unreachable__is_forgotten_when_something_is_heard_or_with_time) {
   Liveness liveness;
   EXPECT_FALSE(liveness.told_unreachable(1000));

@@ -201,6 +201,7 @@ TEST(LossyNetwork, Dead_process__its_node_says_so_and_a_dead_node_says_nothing) 
   ProcessId peer;
   ASSERT_TRUE(net.endpoints[0]->take_unreachable(&peer));
   EXPECT_EQ(peer, (ProcessId{1, 11}));
+  EXPECT_EQ(net.endpoints[0]->unreachable_since_ns(), 1u) << "when the datagram left";
   EXPECT_FALSE(net.endpoints[0]->take_unreachable(&peer));
   net.network.kill_node(2);
   ASSERT_TRUE(net.send(0, 2, 1));
@@ -210,6 +211,25 @@ TEST(LossyNetwork, Dead_process__its_node_says_so_and_a_dead_node_says_nothing) 
   ASSERT_TRUE(net.send(0, 2, 1));
   net.network.advance(net.network.now_ns() + 100'000);
   EXPECT_TRUE(again->has_datagrams());
+}
+
+TEST(LossyNetwork, Dead_process__its_node_says_so_six_times_and_then_once_a_second) {
+  Net net({.notices_in_a_row = 6});
+  net.network.kill({1, 11});
+  const auto told = [&](int asked) {
+    int count = 0;
+    ProcessId peer;
+    for (int i = 0; i < asked; ++i) EXPECT_TRUE(net.send(0, 1, 1));
+    net.network.advance(net.network.now_ns() + 1'000'000);
+    while (net.endpoints[0]->take_unreachable(&peer)) ++count;
+    return count;
+  };
+  EXPECT_EQ(told(20), 6);
+  EXPECT_EQ(told(20), 0);
+  net.network.advance(net.network.now_ns() + 1'000'000'000);
+  EXPECT_EQ(told(20), 1);
+  net.network.advance(net.network.now_ns() + 60'000'000'000);
+  EXPECT_EQ(told(20), 6);
 }
 
 }  // namespace
