@@ -6,6 +6,8 @@
 
 #include <cerrno>
 
+#include "engine/queue/cancellation.h"
+
 namespace portofu {
 namespace {
 
@@ -13,6 +15,7 @@ namespace {
 constexpr int kMostTries = 100;
 
 bool read_device(void* into, std::size_t bytes) {
+  const NoCancellation whole;
   const int fd = ::open("/dev/urandom", O_RDONLY | O_CLOEXEC);
   if (fd < 0) return false;
   ssize_t got = -1;

@@ -5,20 +5,17 @@
 
 #include <cstdint>
 
+#include "engine/segment/own_descriptor.h"
+
 namespace portofu {
 
 /// The sleeper's end. Used by one thread at a time.
 class BellSocket {
  public:
-  BellSocket() = default;
-  ~BellSocket();
-  BellSocket(const BellSocket&) = delete;
-  BellSocket& operator=(const BellSocket&) = delete;
-
-  /// Opens it, if it is not open. @return false if the system gives none
+  /// Opens it, if it is not open, or if the program has closed it. @return false if the system gives none
   bool open();
 
-  int fd() const { return fd_; }
+  int fd() const { return descriptor_.number(); }
 
   /// For ring_socket; never 0 once it is open.
   std::uint32_t name() const { return name_; }
@@ -27,7 +24,7 @@ class BellSocket {
   void drain();
 
  private:
-  int fd_ = -1;
+  OwnDescriptor descriptor_;
   std::uint32_t name_ = 0;
 };
 

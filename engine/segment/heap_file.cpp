@@ -7,7 +7,10 @@
 
 #include <cstdio>
 
+#include "engine/queue/cancellation.h"
+#include "engine/queue/clock.h"
 #include "engine/queue/random_bytes.h"
+#include "engine/segment/own_descriptor.h"
 #include "engine/segment/own_segments.h"
 
 namespace portofu {
@@ -26,14 +29,14 @@ bool lock_whole(int fd) {
   struct flock lock {};
   lock.l_type = F_WRLCK;
   lock.l_whence = SEEK_SET;
-  return fcntl(fd, F_SETLK, &lock) == 0;
+  return fcntl(fd, F_OFD_SETLK, &lock) == 0;  // Ends with the last mapping (segment_file.h).
 }
 
 /// The caller holds an OwnSegmentsLock.
 std::shared_ptr<SegmentFile> find_or_open(const std::string& path) {
   if (std::shared_ptr<SegmentFile> own = find_own_segment(path)) return own;
   const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  return fd >= 0 ? std::make_shared<SegmentFile>(fd, FileOwner::kOtherProcess) : nullptr;
+  return fd >= 0 ? std::make_shared<SegmentFile>(fd, FileOwner::kOtherProcess, path) : nullptr;
 }
 
 }  // namespace
@@ -48,7 +51,7 @@ bool is_heap_name(const std::string& name) { return name.starts_with(segment_nam
 
 int open_heap_file(const char* directory, std::uint64_t bytes) {
   if (bytes > kMaxHeapBytes || !is_allowed_length(bytes)) return -1;
-  const int fd = ::open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  const int fd = move_above_standard(::open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
   if (fd < 0) return -1;
   // The umask may have taken our own rights away.
   if (fchmod(fd, 0600) == 0 && lock_whole(fd) && ftruncate(fd, static_cast<off_t>(bytes)) == 0) return fd;
@@ -57,24 +60,29 @@ int open_heap_file(const char* directory, std::uint64_t bytes) {
 }
 
 std::uint64_t name_heap_file(const std::string& directory, const std::shared_ptr<SegmentFile>& file) {
+  const NoCancellation whole;
   const OwnSegmentsLock lock;
   std::uint64_t id = 0;
   if (!draw_random(&id, sizeof id)) return 0;
   id |= 1;
   const std::string path = heap_path(directory, id);
-  const std::string nameless = "/proc/self/fd/" + std::to_string(file->fd());
+  const std::string nameless = "/proc/thread-self/fd/" + std::to_string(file->fd());
   if (linkat(AT_FDCWD, nameless.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) != 0) return 0;
+  file->set_path(path);
   add_own_segment(path, file);
   return id;
 }
 
 void unname_heap_file(const std::string& directory, std::uint64_t id, const SegmentFile& file) {
-  const OwnSegmentsLock lock;
+  if (!is_known_process()) return;
+  constexpr std::uint64_t kPatienceNs = 1'000'000'000;
+  const OwnSegmentsLock lock(monotonic_ns() + kPatienceNs);  // The process ends, perhaps in the middle of something.
   ::unlink(heap_path(directory, id).c_str());
-  remove_own_segment(&file);
+  if (lock.is_held()) remove_own_segment(&file);
 }
 
 Mapping map_heap(const std::string& directory, const HeapPlace& place) {
+  const NoCancellation whole;
   if (place.id == 0 || place.bytes == 0 || place.bytes > kMaxHeapBytes) return {};
   const OwnSegmentsLock lock;
   const std::shared_ptr<SegmentFile> file = find_or_open(heap_path(directory, place.id));

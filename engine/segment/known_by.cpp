@@ -14,8 +14,10 @@
 #include <cerrno>
 #include <vector>
 
+#include "engine/queue/cancellation.h"
 #include "engine/queue/clock.h"
 #include "engine/segment/layout.h"
+#include "engine/segment/own_descriptor.h"
 #include "engine/segment/mapping.h"
 
 namespace portofu {
@@ -74,7 +76,7 @@ struct Telling {
 
   /// @param nid  of the node that tells
   bool open(std::uint32_t nid) {
-    fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    fd = move_above_standard(socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     const sockaddr_in from = address_of(nid, 0);
     const sockaddr_in to =
         address_of(static_cast<std::uint32_t>(word >> 32), static_cast<std::uint16_t>(word >> 16 & 0xffff));
@@ -128,6 +130,7 @@ void tell_some(std::vector<Telling>& some, const NamesNews& news, const Meanwhil
 }  // namespace
 
 bool note_knower(int segment_fd, Knower knower) {
+  const NoCancellation whole;
   Table table(segment_fd);
   if (!table.is_there() || knower.port == 0) return false;
   const std::uint64_t word = word_of(knower);
@@ -143,6 +146,7 @@ bool note_knower(int segment_fd, Knower knower) {
 }
 
 bool tell_knowers(int segment_fd, NamesLost lost, int timeout_ms, const Meanwhile& meanwhile) {
+  const NoCancellation whole;
   Table table(segment_fd);
   if (!table.is_there()) return true;
   const SegmentDescriptorShared& owner = table.descriptor;

@@ -3,12 +3,16 @@
 #include "engine/segment/own_segments.h"
 
 #include <pthread.h>
+#include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <mutex>
 #include <utility>
 #include <vector>
+
+#include "engine/queue/clock.h"
 
 namespace portofu {
 namespace {
@@ -22,6 +26,7 @@ struct OwnSegments {
   std::mutex mutex;
   std::vector<OwnSegment> entries;
   std::atomic<std::uint64_t> fork_generation{0};
+  std::atomic<pid_t> process{getpid()};
 };
 
 OwnSegments& own_segments();
@@ -34,6 +39,7 @@ void after_fork_in_child() {
   OwnSegments& own = own_segments();
   own.entries.clear();
   own.fork_generation.fetch_add(1, std::memory_order_relaxed);
+  own.process.store(getpid(), std::memory_order_relaxed);
   own.mutex.unlock();
 }
 
@@ -54,7 +60,15 @@ OwnSegments& own_segments() {
 }  // namespace
 
 OwnSegmentsLock::OwnSegmentsLock() { own_segments().mutex.lock(); }
-OwnSegmentsLock::~OwnSegmentsLock() { own_segments().mutex.unlock(); }
+OwnSegmentsLock::OwnSegmentsLock(std::uint64_t deadline_ns) : held_(own_segments().mutex.try_lock()) {
+  while (!held_ && monotonic_ns() < deadline_ns) {
+    sched_yield();
+    held_ = own_segments().mutex.try_lock();
+  }
+}
+OwnSegmentsLock::~OwnSegmentsLock() {
+  if (held_) own_segments().mutex.unlock();
+}
 
 std::shared_ptr<SegmentFile> find_own_segment(const std::string& path) {
   for (const OwnSegment& entry : own_segments().entries) {
@@ -74,6 +88,8 @@ void remove_own_segment(const SegmentFile* file) {
 void remove_own_name(const std::string& path) {
   std::erase_if(own_segments().entries, [&path](const OwnSegment& entry) { return entry.path == path; });
 }
+
+bool is_known_process() { return own_segments().process.load(std::memory_order_relaxed) == getpid(); }
 
 std::uint64_t fork_generation() { return own_segments().fork_generation.load(std::memory_order_relaxed); }
 

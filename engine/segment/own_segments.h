@@ -1,7 +1,7 @@
 #pragma once
-// Which segments this process owns. Process-wide on purpose, although engines are not: a POSIX file lock belongs to the
-// process, so an engine that opened and closed the segment of another engine of the same process would drop that one's
-// lock. Everything that opens or closes a segment file by name holds OwnSegmentsLock meanwhile. Never on the short
+// Which segments this process owns. Process-wide on purpose, although engines are not: whether a segment of this
+// process lives is told by its own SegmentFile alone, so an engine that reaches another one of the same process must
+// find that. Everything that opens or names a segment file by name holds OwnSegmentsLock meanwhile. Never on the short
 // path.
 
 #include <cstdint>
@@ -17,9 +17,15 @@ namespace portofu {
 class OwnSegmentsLock {
  public:
   OwnSegmentsLock();
+  /// For the end of the process: gives up at a time of monotonic_ns, because who has it may never come back.
+  explicit OwnSegmentsLock(std::uint64_t deadline_ns);
   ~OwnSegmentsLock();
+  bool is_held() const { return held_; }
   OwnSegmentsLock(const OwnSegmentsLock&) = delete;
   OwnSegmentsLock& operator=(const OwnSegmentsLock&) = delete;
+
+ private:
+  bool held_ = true;
 };
 
 /// The caller of these four holds an OwnSegmentsLock.
@@ -28,6 +34,11 @@ std::shared_ptr<SegmentFile> find_own_segment(const std::string& path);
 void add_own_segment(const std::string& path, std::shared_ptr<SegmentFile> file);
 void remove_own_segment(const SegmentFile* file);
 void remove_own_name(const std::string& path);
+
+/// @return false in a child that was made past the handlers of fork (_Fork(3), clone(2)): names are its parent's. Costs
+/// a
+///         system call
+bool is_known_process();
 
 /// @return a number that is another one in a forked child than in its parent
 std::uint64_t fork_generation();

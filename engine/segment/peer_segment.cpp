@@ -8,6 +8,7 @@
 #include "engine/observe/log.h"
 #include "engine/observe/system_failure.h"
 #include "engine/queue/assert.h"
+#include "engine/queue/cancellation.h"
 #include "engine/segment/own_segments.h"
 #include "engine/segment/signpost.h"
 
@@ -42,7 +43,7 @@ AttachResult open_file(const std::string& path, std::shared_ptr<SegmentFile>* fi
   if (*file != nullptr) return AttachResult::kAttached;
   const int fd = open_named_segment(path);
   if (fd < 0) return result_of_open_error(path, errno);
-  *file = std::make_shared<SegmentFile>(fd, FileOwner::kOtherProcess);
+  *file = std::make_shared<SegmentFile>(fd, FileOwner::kOtherProcess, path);
   return AttachResult::kAttached;
 }
 
@@ -57,6 +58,7 @@ PeerSegment::PeerSegment(const SegmentDescriptorShared& descriptor)
       memory_(static_cast<pid_t>(descriptor.os_pid), descriptor.probe_address, descriptor.incarnation) {}
 
 AttachResult PeerSegment::attach(const std::string& directory, ProcessId id, std::shared_ptr<PeerSegment>* peer) {
+  const NoCancellation whole;
   const OwnSegmentsLock lock;
   const std::string path = segment_path(directory, id);
   std::shared_ptr<SegmentFile> file;

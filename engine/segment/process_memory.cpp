@@ -5,12 +5,18 @@
 
 #include "engine/segment/process_memory.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstdlib>
 #include <string>
+#include <utility>
+
+#include "engine/queue/cancellation.h"
 
 #include "engine/queue/cpu.h"
 
@@ -32,17 +38,30 @@ iovec piece(std::uint64_t at, std::uint64_t bytes) {
 }  // namespace
 
 ProcessMemory::ProcessMemory(pid_t os_pid, std::uint64_t mark_address, std::uint64_t mark)
-    : os_pid_(os_pid), mark_address_(mark_address), mark_(mark) {}
+    : os_pid_(os_pid), reached_by_(os_pid), mark_address_(mark_address), mark_(mark) {}
 
-ProcessMemory::~ProcessMemory() {
-  if (fd_ >= 0) close(fd_);
-}
-
-bool ProcessMemory::is_reachable() const {
+bool ProcessMemory::has_mark(pid_t thread) const {
   std::uint64_t found = 0;
   const iovec local{&found, sizeof found};
   const iovec remote = piece(mark_address_, sizeof found);
-  return process_vm_readv(os_pid_, &local, 1, &remote, 1, 0) == sizeof found && found == mark_;
+  return process_vm_readv(thread, &local, 1, &remote, 1, 0) == sizeof found && found == mark_;
+}
+
+bool ProcessMemory::is_reachable() const { return has_mark(reached_by_); }
+
+/// A process lives on when its first thread has ended (pthread_exit in main), and is reached by another one.
+bool ProcessMemory::find_thread() {
+  const NoCancellation whole;
+  DIR* const listing = opendir(("/proc/" + std::to_string(os_pid_) + "/task").c_str());
+  if (listing == nullptr) return false;
+  bool found = false;
+  while (const dirent* entry = found ? nullptr : readdir(listing)) {
+    const auto thread = static_cast<pid_t>(std::strtol(entry->d_name, nullptr, 10));
+    found = thread > 0 && has_mark(thread);
+    if (found) reached_by_ = thread;
+  }
+  closedir(listing);
+  return found;
 }
 
 bool ProcessMemory::read(std::uint64_t address, std::byte* target, std::uint64_t bytes) {
@@ -60,7 +79,9 @@ bool ProcessMemory::read(iovec* local, iovec* remote, std::uint32_t count) {
   remote[count] = piece(mark_address_, sizeof found);
   std::uint64_t bytes = 0;
   for (std::uint32_t i = 0; i < count; ++i) bytes += local[i].iov_len;
-  const ssize_t got = process_vm_readv(os_pid_, local, count + 1, remote, count + 1, 0);
+  ssize_t got = process_vm_readv(reached_by_, local, count + 1, remote, count + 1, 0);
+  if (got < 0 && errno == ESRCH && find_thread())
+    got = process_vm_readv(reached_by_, local, count + 1, remote, count + 1, 0);
   if (got != static_cast<ssize_t>(bytes + sizeof found) || found != mark_) return false;
   bytes_read_ += bytes;
   return true;
@@ -74,12 +95,18 @@ bool ProcessMemory::write(std::uint64_t address, const std::byte* data, std::uin
   const int pieces = (body != 0) + (tail_bytes != 0);
   if (bytes <= kMostByFile && file() >= 0) {
     // The kernel does one piece after the other.
-    const long put = pieces == 1 ? syscall(SYS_pwrite64, fd_, data, bytes, address)
-                                 : syscall(SYS_pwritev, fd_, local, static_cast<long>(pieces), address, 0L);
-    return put == static_cast<long>(bytes);
+    const long put = pieces == 1 ? syscall(SYS_pwrite64, file(), data, bytes, address)
+                                 : syscall(SYS_pwritev, file(), local, static_cast<long>(pieces), address, 0L);
+    if (put >= 0 || errno != EBADF) return put == static_cast<long>(bytes);
+    file_.close();  // The program has closed it; the number may become that of a file of its own.
   }
   const iovec remote[2] = {piece(address, body), piece(address + body, tail_bytes)};
-  return process_vm_writev(os_pid_, local + first, static_cast<unsigned long>(pieces), remote + first,
+  // The number of any other thread may have become another process's.
+  if (reached_by_ != os_pid_ && !is_reachable() && !find_thread()) return false;
+  const ssize_t put = process_vm_writev(reached_by_, local + first, static_cast<unsigned long>(pieces), remote + first,
+                                        static_cast<unsigned long>(pieces), 0);
+  if (put >= 0 || errno != ESRCH || !find_thread()) return put == static_cast<ssize_t>(bytes);
+  return process_vm_writev(reached_by_, local + first, static_cast<unsigned long>(pieces), remote + first,
                            static_cast<unsigned long>(pieces), 0) == static_cast<ssize_t>(bytes);
 }
 
@@ -87,21 +114,20 @@ bool ProcessMemory::write(std::uint64_t address, const std::byte* data, std::uin
 ///         may be that of another namespace. System calls by number: glibc's functions are places to cancel a thread,
 ///         which is on duty here
 int ProcessMemory::file() {
-  if (fd_ != kNotAsked) [[likely]]
-    return fd_;
-  fd_ = kNone;
+  if (asked_) [[likely]]
+    return file_.number();
+  asked_ = true;
   static const bool in_order = copies_in_order();
-  if (!in_order) return fd_;
+  if (!in_order) return -1;
   const std::string path = "/proc/" + std::to_string(os_pid_) + "/mem";
+  // Far up, so that the number is not given out again between a look at what it stands for and its use.
   const auto fd = static_cast<int>(syscall(SYS_openat, AT_FDCWD, path.c_str(), O_RDWR | O_CLOEXEC));
-  if (fd < 0) return fd_;
+  OwnDescriptor opened(move_far_up(fd));
   std::uint64_t found = 0;
-  if (syscall(SYS_pread64, fd, &found, sizeof found, mark_address_) == sizeof found && found == mark_) {
-    fd_ = fd;
-  } else {
-    syscall(SYS_close, fd);
-  }
-  return fd_;
+  const bool is_its =
+      opened && syscall(SYS_pread64, opened.number(), &found, sizeof found, mark_address_) == sizeof found;
+  if (is_its && found == mark_) file_ = std::move(opened);
+  return file_.number();
 }
 
 }  // namespace portofu

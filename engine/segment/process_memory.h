@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "engine/segment/own_descriptor.h"
+
 namespace portofu {
 
 /// Used by the thread on duty.
@@ -17,7 +19,6 @@ class ProcessMemory {
   /// @param mark_address  where it has its mark, by which it is told from strangers, and from who runs later under its
   ///                      number
   ProcessMemory(pid_t os_pid, std::uint64_t mark_address, std::uint64_t mark);
-  ~ProcessMemory();
   ProcessMemory(const ProcessMemory&) = delete;
   ProcessMemory& operator=(const ProcessMemory&) = delete;
 
@@ -41,15 +42,16 @@ class ProcessMemory {
   bool has_failed_to_read() const { return read_failed_; }
 
  private:
-  static constexpr int kNotAsked = -1;
-  static constexpr int kNone = -2;
-
   int file();
+  bool has_mark(pid_t thread) const;
+  bool find_thread();
 
   const pid_t os_pid_;
+  pid_t reached_by_;  ///< A thread of it, the first one as long as that lives: the kernel finds the memory by threads.
   const std::uint64_t mark_address_;
   const std::uint64_t mark_;
-  int fd_ = kNotAsked;            ///< Its file in /proc, opened when it is first needed.
+  OwnDescriptor file_;            ///< Its file in /proc, opened when it is first needed.
+  bool asked_ = false;            ///< It was tried.
   std::uint64_t bytes_read_ = 0;  ///< By read.
   bool read_failed_ = false;      ///< Some read of one piece has.
 };

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "engine/queue/assert.h"
+#include "engine/queue/cancellation.h"
 #include "engine/segment/known_by.h"
 #include "engine/segment/names_word.h"
 #include "engine/segment/own_segments.h"
@@ -47,6 +48,7 @@ ProcessSegment::~ProcessSegment() {
 /// Peers may still map the segment, and use what it lists. Aliases of which somebody may not have heard are left to
 /// whoever removes those of the dead.
 void ProcessSegment::remove_names() {
+  const NoCancellation whole;
   const LastNamesChange change(file_->fd());
   if (tell_knowers(file_->fd(), NamesLost::kAllWithItsLife, kTellShortlyMs)) {
     for (const std::string& alias : aliases_) remove_name(*this, alias);

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "engine/queue/cancellation.h"
 #include "engine/segment/own_segments.h"
 #include "engine/segment/segment_file.h"
 #include "engine/segment/signpost.h"
@@ -44,6 +45,7 @@ std::string alias_path(const std::string& directory, std::uint32_t job_key, std:
 bool is_alias_name(const std::string& name) { return name.starts_with(segment_name_prefix() + kAliasMark); }
 
 AliasResult claim_alias(ProcessSegment& segment, std::uint64_t key, const Meanwhile& meanwhile) {
+  const NoCancellation whole;
   const OwnSegmentsLock lock;
   const std::string path = alias_path(segment.directory(), segment.job_key(), key);
   constexpr int kTries = 2;  // The second after a dead owner's name was removed.
@@ -60,6 +62,7 @@ AliasResult claim_alias(ProcessSegment& segment, std::uint64_t key, const Meanwh
 }
 
 bool release_alias(ProcessSegment& segment, std::uint64_t key, const Meanwhile& meanwhile) {
+  const NoCancellation whole;
   const OwnSegmentsLock lock;
   const std::string path = alias_path(segment.directory(), segment.job_key(), key);
   if (!segment.has_alias(path)) return true;
@@ -72,6 +75,7 @@ bool release_alias(ProcessSegment& segment, std::uint64_t key, const Meanwhile& 
 }
 
 bool find_alias(const ProcessSegment& own, std::uint64_t key, NameOwner* owner, const Knower* knower) {
+  const NoCancellation whole;
   const OwnSegmentsLock lock;
   const std::string path = alias_path(own.directory(), own.job_key(), key);
   if (const auto file = find_own_segment(path)) return read_owner(*file, path, own.job_key(), knower, owner);

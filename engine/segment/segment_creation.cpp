@@ -102,10 +102,10 @@ bool SegmentCreation::open_nameless_file() {
   }
   segment_->file_ = std::make_shared<SegmentFile>(fd, FileOwner::kThisProcess);
   // The umask may have taken our own rights away.
-  if (fchmod(fd, 0600) != 0)
+  if (fchmod(segment_->file_->fd(), 0600) != 0)
     return fail(SegmentError::kSystem, system_failure("fchmod", kNewFile + options_.directory, errno));
   if (!segment_->file_->lock())
-    return fail(SegmentError::kSystem, system_failure("fcntl(F_SETLK)", kNewFile + options_.directory, errno));
+    return fail(SegmentError::kSystem, system_failure("fcntl(F_OFD_SETLK)", kNewFile + options_.directory, errno));
   return true;
 }
 
@@ -175,10 +175,11 @@ bool SegmentCreation::claim_any_pid() {
 SegmentCreation::LinkResult SegmentCreation::link_as(std::uint32_t pid) {
   reinterpret_cast<SegmentDescriptorShared*>(segment_->header_.at(0))->pid = pid;
   const std::string path = segment_path(options_.directory, {options_.nid, pid});
-  const std::string nameless = "/proc/self/fd/" + std::to_string(segment_->file_->fd());
+  const std::string nameless = "/proc/thread-self/fd/" + std::to_string(segment_->file_->fd());
   for (int tries = 0; tries < 2; ++tries) {
     if (linkat(AT_FDCWD, nameless.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0) {
       segment_->path_ = path;
+      segment_->file_->set_path(path);
       return LinkResult::kLinked;
     }
     if (errno != EEXIST) {

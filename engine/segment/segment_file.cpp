@@ -8,7 +8,9 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <mutex>
 
+#include "engine/queue/cancellation.h"
 #include "engine/segment/names_word.h"
 #include "engine/segment/own_segments.h"
 #include "engine/segment/segment_alias.h"
@@ -27,6 +29,7 @@ struct flock whole_file(short type) {
 }
 
 int fallocate_patiently(int fd, int mode, std::uint64_t offset, std::uint64_t bytes) {
+  const NoCancellation whole;
   for (int tries = 0; tries < kMaxInterruptions; ++tries) {
     if (fallocate(fd, mode, static_cast<off_t>(offset), static_cast<off_t>(bytes)) == 0) return 0;
     if (errno != EINTR) return errno;
@@ -36,33 +39,66 @@ int fallocate_patiently(int fd, int mode, std::uint64_t offset, std::uint64_t by
 
 }  // namespace
 
-SegmentFile::~SegmentFile() { ::close(fd_); }
+int SegmentFile::fd() const {
+  const NoCancellation whole;
+  const std::lock_guard lock(mutex_);
+  if (descriptor_.is_ours()) return descriptor_.number();
+  if (path_.empty()) return -1;
+  OwnDescriptor again(::open(path_.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (!again || !again.is_same_file(descriptor_)) return -1;
+  descriptor_ = std::move(again);
+  return descriptor_.number();
+}
+
+void SegmentFile::set_path(const std::string& path) {
+  const std::lock_guard lock(mutex_);
+  path_ = path;
+}
 
 bool SegmentFile::is_alive() const {
   if (owner_ == FileOwner::kThisProcess) return !ended_.load(std::memory_order_relaxed);
+  const int file = fd();
+  // The descriptor is gone, and so is the name, which only who ends, or who finds its owner dead, removes.
+  if (file < 0) return !path_.empty() && access(path_.c_str(), F_OK) == 0;
   struct flock lock = whole_file(F_WRLCK);
   // A failing question is no proof of death.
-  if (fcntl(fd_, F_GETLK, &lock) != 0) return true;
+  if (fcntl(file, F_OFD_GETLK, &lock) != 0) return true;
   return lock.l_type != F_UNLCK;
 }
 
 bool SegmentFile::lock() const {
   struct flock lock = whole_file(F_WRLCK);
-  return fcntl(fd_, F_SETLK, &lock) == 0;
+  if (fcntl(fd(), F_OFD_SETLK, &lock) != 0) return false;
+  return owner_ == FileOwner::kOtherProcess || hold_lock();
+}
+
+/// Leaves the locked description to a mapping, and works on with another one.
+bool SegmentFile::hold_lock() const {
+  constexpr std::uint64_t kAnyLength = 4096;
+  const std::lock_guard lock(mutex_);
+  hold_ = Mapping::map(descriptor_.number(), 0, kAnyLength);
+  if (!hold_) return false;
+  const std::string same = "/proc/thread-self/fd/" + std::to_string(descriptor_.number());
+  OwnDescriptor other(::open(same.c_str(), O_RDWR | O_CLOEXEC));
+  if (!other) return true;  // Until the program closes it, or a child has it, it is as good.
+  descriptor_ = std::move(other);
+  return true;
 }
 
 void SegmentFile::end_life() {
   ended_.store(true, std::memory_order_relaxed);
-  struct flock lock = whole_file(F_UNLCK);
-  fcntl(fd_, F_SETLK, &lock);
+  struct flock unlock = whole_file(F_UNLCK);
+  fcntl(fd(), F_OFD_SETLK, &unlock);  // If there was no other description.
+  const std::lock_guard lock(mutex_);
+  hold_ = Mapping();
 }
 
 bool SegmentFile::allocate(std::uint64_t offset, std::uint64_t bytes) const {
-  return fallocate_patiently(fd_, 0, offset, bytes) == 0;
+  return fallocate_patiently(fd(), 0, offset, bytes) == 0;
 }
 
 bool SegmentFile::clear(std::uint64_t offset, std::uint64_t bytes) const {
-  return fallocate_patiently(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, bytes) == 0;
+  return fallocate_patiently(fd(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, bytes) == 0;
 }
 
 bool is_private_file(int fd, std::uint64_t* file_bytes) {
@@ -81,19 +117,20 @@ std::string segment_path(const std::string& directory, ProcessId id) {
 }
 
 bool remove_if_dead(const std::string& path, const Meanwhile& meanwhile) {
+  const NoCancellation whole;
   if (find_own_segment(path) != nullptr) return false;
   const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd < 0) return false;
   const SegmentFile file(fd, FileOwner::kOtherProcess);
   struct stat opened {};
   struct stat named {};
-  if (fstat(fd, &opened) != 0 || !S_ISREG(opened.st_mode) || opened.st_uid != geteuid()) return false;
+  if (fstat(file.fd(), &opened) != 0 || !S_ISREG(opened.st_mode) || opened.st_uid != geteuid()) return false;
   if (!file.lock()) return false;
   // Somebody may have taken the name over between our open and our lock.
   if (lstat(path.c_str(), &named) != 0 || named.st_ino != opened.st_ino || named.st_dev != opened.st_dev) return false;
-  const LastNamesChange change(fd);
+  const LastNamesChange change(file.fd());
   // Who does not hear that a PID is another process's is refused by it, because messages name the life that is meant.
-  const bool all_know = tell_knowers(fd, NamesLost::kAllWithItsLife, kTellShortlyMs, meanwhile);
+  const bool all_know = tell_knowers(file.fd(), NamesLost::kAllWithItsLife, kTellShortlyMs, meanwhile);
   if (!all_know && is_alias_name(path.substr(path.rfind('/') + 1))) return false;
   return ::unlink(path.c_str()) == 0;
 }

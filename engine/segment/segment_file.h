@@ -1,37 +1,47 @@
 #pragma once
-// An open segment file and the answer to "does its owner still live". The owner holds a traditional POSIX write lock on
-// the whole file from before the file has a name until it ends: the kernel releases it when the process dies, also
-// while it is an unreaped zombie, and a forked child does not inherit it.
+// An open segment file and the answer to "does its owner still live". The owner holds a write lock on the whole file
+// from before the file has a name until it ends: the kernel releases it when the process dies, also while it is an
+// unreaped zombie.
 //
-// Two properties of such locks shape this directory. (1) Closing any descriptor of the file drops the lock of the
-// closing process: a process therefore opens a segment of its own exactly once, and everybody in the process who needs
-// it finds that descriptor in own_segments.h. (2) A process does not see its own locks: whether a segment of this
-// process lives is told by a flag.
+// It is an open file description lock (fcntl(2), F_OFD_SETLK), and the only one who refers to that description is a
+// mapping of the owner that no child inherits. So the lock ends with the memory of the owner, and not before: a
+// descriptor of the file that the program closes ends it as little as one that a child has got. Two copies of the
+// library in one process (dlmopen) see each other's locks, which traditional ones would hide.
 
 #include <atomic>
 #include <cstdint>
 #include <string>
+#include <utility>
 
+#include "engine/queue/fork_mutex.h"
 #include "engine/segment/known_by.h"
+#include "engine/segment/mapping.h"
+#include "engine/segment/own_descriptor.h"
 #include "engine/topology/process_id.h"
 
 namespace portofu {
 
 /// Who owns a segment file that is open in this process.
 enum class FileOwner : std::uint8_t {
-  kThisProcess,   ///< Locked by us; the descriptor is the only one we may have.
+  kThisProcess,   ///< Locked by us.
   kOtherProcess,  ///< Locked by the owner, if it lives.
 };
 
 /// One open segment file; closes it at the end. Thread-safe.
 class SegmentFile {
  public:
-  SegmentFile(int fd, FileOwner owner) : fd_(fd), owner_(owner) {}
-  ~SegmentFile();
+  /// @param fd    its descriptor, which this takes
+  /// @param path  where it is opened again if the program closes that descriptor; empty: not at all
+  SegmentFile(int fd, FileOwner owner, std::string path = {})
+      : descriptor_(fd), path_(std::move(path)), owner_(owner) {}
   SegmentFile(const SegmentFile&) = delete;
   SegmentFile& operator=(const SegmentFile&) = delete;
 
-  int fd() const { return fd_; }
+  /// A descriptor of this very file; -1 if there is none any more. Costs a system call.
+  int fd() const;
+
+  /// The file has got its name.
+  void set_path(const std::string& path);
 
   /// @return false once the owner has died or has closed its segment; costs a system call for another process
   bool is_alive() const;
@@ -50,7 +60,12 @@ class SegmentFile {
   bool clear(std::uint64_t offset, std::uint64_t bytes) const;
 
  private:
-  const int fd_;
+  bool hold_lock() const;
+
+  mutable ForkMutex mutex_;           ///< Guards what is mutable here.
+  mutable OwnDescriptor descriptor_;  ///< Not the locked description if we own the file.
+  mutable Mapping hold_;              ///< Of the locked description; only if we own the file, and never touched.
+  std::string path_;
   const FileOwner owner_;
   std::atomic<bool> ended_{false};  ///< kThisProcess only: the owner has closed it. Relaxed, guards no data.
 };

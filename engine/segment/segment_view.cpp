@@ -66,7 +66,7 @@ void view_channels(int fd, const SegmentLayout& layout, std::uint32_t slots_used
   }
 }
 
-/// A segment of this process must not be opened again: closing it would end its lock (segment_file.h).
+/// Whether a segment of this process lives is known here only (segment_file.h).
 std::shared_ptr<SegmentFile> find_or_open(const std::string& path) {
   if (std::shared_ptr<SegmentFile> own = find_own_segment(path)) return own;
   const int fd = open_named_segment(path);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/observe/log.h"
+#include "engine/queue/cancellation.h"
 #include "engine/segment/own_segments.h"
 
 namespace portofu {
@@ -49,7 +50,7 @@ bool is_at(const std::string& path, int fd) {
 
 /// @return 0, or errno
 int link_to(int fd, const std::string& path) {
-  const std::string nameless = "/proc/self/fd/" + std::to_string(fd);
+  const std::string nameless = "/proc/thread-self/fd/" + std::to_string(fd);
   return linkat(AT_FDCWD, nameless.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0 ? 0 : errno;
 }
 
@@ -60,7 +61,7 @@ std::shared_ptr<SegmentFile> make_signpost(const ProcessSegment& segment) {
   auto made = std::make_shared<SegmentFile>(fd, FileOwner::kThisProcess);
   const SignpostShared says{SignpostShared::kMagic, segment.incarnation(), static_cast<std::uint32_t>(getpid()),
                             static_cast<std::uint32_t>(segment.file()->fd())};
-  const bool good = fchmod(fd, 0600) == 0 && write(fd, &says, sizeof says) == static_cast<ssize_t>(sizeof says);
+  const bool good = fchmod(made->fd(), 0600) == 0 && write(made->fd(), &says, sizeof says) == static_cast<ssize_t>(sizeof says);
   return good && made->lock() ? made : nullptr;
 }
 
@@ -114,6 +115,7 @@ void restore(ProcessSegment& segment, const std::string& path) {
 }  // namespace
 
 bool stands_for(const std::string& path, int segment_fd) {
+  const NoCancellation whole;
   if (is_at(path, segment_fd)) return true;
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd < 0) return false;
@@ -127,6 +129,7 @@ bool stands_for(const std::string& path, int segment_fd) {
 }
 
 int open_named_segment(const std::string& path) {
+  const NoCancellation whole;
   const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd < 0) return fd;
   SignpostShared signpost;
@@ -137,6 +140,7 @@ int open_named_segment(const std::string& path) {
 
 void look_after_names(ProcessSegment& segment) {
   if (!segment.in_owner_process() || has_all_names(segment)) return;
+  const NoCancellation whole;
   const OwnSegmentsLock lock;
   struct stat status {};
   std::erase_if(segment.lost_names().signposts, [&status](const auto& signpost) {

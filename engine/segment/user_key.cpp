@@ -8,6 +8,7 @@
 
 #include "engine/observe/system_failure.h"
 #include "engine/queue/random_bytes.h"
+#include "engine/segment/own_descriptor.h"
 #include "engine/segment/segment_file.h"
 
 namespace portofu {
@@ -21,7 +22,7 @@ constexpr const char* kKeyAdvice = "allow the call (seccomp), or set PORTOFU_JOB
 enum class Reading { kRead, kNoFile, kFailed };
 
 Reading read_key(const std::string& path, std::uint32_t* key, std::string* why) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  const int fd = move_above_standard(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (fd < 0 && errno == ENOENT) return Reading::kNoFile;
   std::uint64_t bytes = 0;
   const bool good = fd >= 0 && is_private_file(fd, &bytes) && bytes == sizeof *key &&
@@ -39,12 +40,12 @@ bool draw_key(const std::string& directory, const std::string& path, std::string
     return false;
   }
   if (key == 0) key = 1;
-  const int fd = ::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  const int fd = move_above_standard(::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
   if (fd < 0) {
     *why = system_failure("open", "a new file in " + directory + ", for the job key of this user,", errno);
     return false;
   }
-  const std::string nameless = "/proc/self/fd/" + std::to_string(fd);
+  const std::string nameless = "/proc/thread-self/fd/" + std::to_string(fd);
   // The umask may have taken our own rights away.
   const bool made = fchmod(fd, 0600) == 0 && write(fd, &key, sizeof key) == static_cast<ssize_t>(sizeof key);
   if (!made)

@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "engine/queue/cancellation.h"
 #include "engine/queue/clock.h"
 #include "engine/queue/random_bytes.h"
 #include "engine/wire/ofi/socket_address.h"
@@ -41,18 +42,18 @@ static_assert(sizeof(DirectoryMessage) == 40 && std::is_trivially_copyable_v<Dir
 
 constexpr std::uint32_t kDirectoryMagic = 0x02446f50;
 
-/// @return -1 on failure
-int open_socket(std::uint32_t nid, std::uint16_t port) {
-  const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (fd < 0) return -1;
+/// @return none on failure
+OwnDescriptor open_socket(std::uint32_t nid, std::uint16_t port) {
+  OwnDescriptor made(socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!made) return made;
+  const int fd = made.number();
   const int on = 1;
   const sockaddr_in address = socket_address(nid, port);
   if ((port == 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) == 0) &&
       bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) {
-    return fd;
+    return made;
   }
-  close(fd);
-  return -1;
+  return OwnDescriptor();
 }
 
 /// @return 0 on failure
@@ -99,29 +100,23 @@ bool accept(const DirectoryMessage& message, bool expected, const DirectoryOptio
 struct DirectorySocket::Question {
   const DirectoryMessage message;
   const sockaddr_in to;
-  std::deque<int> sockets;        ///< Connected to the node, so only that is heard, and that nobody listens there.
-  int tries = 0;                  ///< So far.
-  std::uint64_t next_try_ms = 0;  ///< When it is asked again, or given up.
-
-  ~Question() {
-    for (const int fd : sockets) close(fd);
-  }
+  std::deque<OwnDescriptor> sockets;  ///< Connected to the node, so only that is heard, and that nobody listens there.
+  int tries = 0;                      ///< So far.
+  std::uint64_t next_try_ms = 0;      ///< When it is asked again, or given up.
 
   bool send(std::uint32_t own_nid) {
-    if (sockets.size() == kMostSockets) {
-      close(sockets.front());
-      sockets.pop_front();
-    }
-    const int fd = open_socket(own_nid, 0);
-    if (fd < 0) return false;
-    sockets.push_back(fd);
+    if (sockets.size() == kMostSockets) sockets.pop_front();
+    OwnDescriptor made = open_socket(own_nid, 0);
+    if (!made) return false;
+    const int fd = made.number();
+    sockets.push_back(std::move(made));
     return connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0 &&
            ::send(fd, &message, sizeof message, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof message);
   }
 
   AskResult look(DirectorySocket& asker, NameOwner* owner) const {
-    for (const int fd : sockets) {
-      const AskResult result = take(fd, asker, owner);
+    for (const OwnDescriptor& socket : sockets) {
+      const AskResult result = take(socket.number(), asker, owner);
       if (result != AskResult::kAsking) return result;
     }
     return AskResult::kAsking;
@@ -152,37 +147,35 @@ struct DirectorySocket::Question {
 DirectorySocket::DirectorySocket(const DirectoryOptions& options, Counters counters, Find find, WhenMoved when_moved)
     : options_(options), counters_(counters), find_(std::move(find)), when_moved_(std::move(when_moved)) {}
 
-DirectorySocket::~DirectorySocket() {
-  for (const int fd : {fd_, ear_fd_, both_fd_}) {
-    if (fd >= 0) close(fd);
-  }
-}
+DirectorySocket::~DirectorySocket() = default;
 
-bool DirectorySocket::add(int fd) {
-  if (both_fd_ < 0) both_fd_ = epoll_create1(EPOLL_CLOEXEC);
+bool DirectorySocket::add(const OwnDescriptor& socket) {
+  if (!both_fd_) both_fd_ = OwnDescriptor(epoll_create1(EPOLL_CLOEXEC));
   epoll_event readable{};
   readable.events = EPOLLIN;
-  return fd >= 0 && epoll_ctl(both_fd_, EPOLL_CTL_ADD, fd, &readable) == 0;
+  return socket && epoll_ctl(both_fd_.number(), EPOLL_CTL_ADD, socket.number(), &readable) == 0;
 }
 
 bool DirectorySocket::listen() {
   open_ear();
-  if (fd_ < 0) add(fd_ = open_socket(options_.nid, options_.port));
-  return fd_ >= 0;
+  if (!fd_) add(fd_ = open_socket(options_.nid, options_.port));
+  return static_cast<bool>(fd_);
 }
 
 std::uint16_t DirectorySocket::open_ear() {
-  if (ear_fd_ < 0 && add(ear_fd_ = open_socket(options_.nid, 0))) ear_port_ = port_of(ear_fd_);
+  if (!ear_fd_ && add(ear_fd_ = open_socket(options_.nid, 0))) ear_port_ = port_of(ear_fd_.number());
   return ear_port_;
 }
 
 void DirectorySocket::hear() {
+  const NoCancellation whole;
+  const int ear = ear_fd_ ? ear_fd_.get() : -1;
   NamesNews news{};
   sockaddr_in from{};
   socklen_t length = sizeof from;
-  for (int i = 0; ear_fd_ >= 0 && i < kMostAnswers; ++i, length = sizeof from) {
+  for (int i = 0; ear >= 0 && i < kMostAnswers; ++i, length = sizeof from) {
     auto* const sender = reinterpret_cast<sockaddr*>(&from);
-    const ssize_t bytes = recvfrom(ear_fd_, &news, sizeof news, MSG_TRUNC, sender, &length);
+    const ssize_t bytes = recvfrom(ear, &news, sizeof news, MSG_TRUNC, sender, &length);
     if (bytes < 0) return;
     const bool is_whole = bytes == static_cast<ssize_t>(sizeof news) && news.magic == kNewsMagic &&
                           news.kind == NewsKind::kMoved && news.nid == ntohl(from.sin_addr.s_addr);
@@ -194,15 +187,17 @@ void DirectorySocket::hear() {
     std::erase_if(questions_, [&news](const auto& entry) { return entry.first.first == news.nid; });
     when_moved_({news.nid, news.pid}, news.life);
     news.kind = NewsKind::kHeard;
-    sendto(ear_fd_, &news, sizeof news, MSG_NOSIGNAL, sender, sizeof from);
+    sendto(ear, &news, sizeof news, MSG_NOSIGNAL, sender, sizeof from);
   }
 }
 
 void DirectorySocket::serve() {
+  const NoCancellation whole;
   hear();
   DirectoryMessage message;
   sockaddr_in from;
-  for (int i = 0; fd_ >= 0 && i < kMostAnswers && receive_message(fd_, &message, &from); ++i) {
+  const int fd = fd_ ? fd_.get() : -1;
+  for (int i = 0; fd >= 0 && i < kMostAnswers && receive_message(fd, &message, &from); ++i) {
     if (!accept(message, is_question(message), options_, counters_)) continue;
     NameOwner owner;
     const Knower asker{ntohl(from.sin_addr.s_addr), static_cast<std::uint16_t>(message.ear)};
@@ -210,11 +205,12 @@ void DirectorySocket::serve() {
     message.kind = found ? DirectoryKind::kFound : DirectoryKind::kNobody;
     message.pid = found ? owner.pid : 0;
     message.ear = found && owner.names != kNamesMoving ? 1 : 0;
-    send_message(fd_, message, from);
+    send_message(fd, message, from);
   }
 }
 
 AskResult DirectorySocket::ask(std::uint32_t nid, std::uint64_t key, NameOwner* owner) {
+  const NoCancellation whole;
   auto found = questions_.find({nid, key});
   if (found == questions_.end()) {
     if (questions_.size() >= kMostQuestions) return AskResult::kAsking;

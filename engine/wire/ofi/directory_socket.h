@@ -15,6 +15,7 @@
 #include "engine/observe/counters.h"
 #include "engine/segment/known_by.h"
 #include "engine/segment/names_word.h"
+#include "engine/segment/own_descriptor.h"
 
 namespace portofu {
 
@@ -58,7 +59,7 @@ class DirectorySocket {
   std::uint16_t open_ear();
 
   /// Readable when there is a question, or news; -1 while there is nothing to wait at.
-  int fd() const { return both_fd_; }
+  int fd() const { return both_fd_.number(); }
 
   /// Answers what has been asked, at most kMostAnswers questions, and hears what is told.
   void serve();
@@ -82,15 +83,15 @@ class DirectorySocket {
  private:
   struct Question;
 
-  bool add(int fd);
+  bool add(const OwnDescriptor& socket);
 
   const DirectoryOptions options_;
   Counters counters_;
   const Find find_;
   const WhenMoved when_moved_;
-  int fd_ = -1;                                                                             ///< Questions of others.
-  int ear_fd_ = -1;                                                                         ///< News.
-  int both_fd_ = -1;                                                                        ///< An epoll over both.
+  OwnDescriptor fd_;                                                                        ///< Questions of others.
+  OwnDescriptor ear_fd_;                                                                    ///< News.
+  OwnDescriptor both_fd_;                                                                   ///< An epoll over both.
   std::uint16_t ear_port_ = 0;                                                              ///< 0: nobody can tell us.
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::unique_ptr<Question>> questions_;  ///< By NID and key.
 };

@@ -8,8 +8,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
+#include <utility>
 
+#include "engine/queue/cancellation.h"
 #include "engine/wire/ofi/socket_address.h"
 
 namespace portofu {
@@ -51,24 +54,20 @@ bool take_error(int fd, Absent* absent) {
 
 }  // namespace
 
-Doorplate::~Doorplate() {
-  if (fd_ >= 0) close(fd_);
-}
-
 bool Doorplate::open(std::uint32_t nid, std::uint16_t port) {
-  fd_ = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (fd_ < 0) return false;
+  OwnDescriptor made(socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!made) return false;
+  const int fd = made.number();
   const int on = 1;
   sock_filter drop_all[] = {BPF_STMT(BPF_RET | BPF_K, 0)};
   const sock_fprog program{1, drop_all};
   const sockaddr_in address = socket_address(nid, port);
-  if (setsockopt(fd_, IPPROTO_IP, IP_RECVERR, &on, sizeof on) == 0 &&
-      setsockopt(fd_, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) == 0 &&
-      bind(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) {
+  if (setsockopt(fd, IPPROTO_IP, IP_RECVERR, &on, sizeof on) == 0 &&
+      setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) == 0 &&
+      bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) {
+    fd_ = std::move(made);
     return true;
   }
-  close(fd_);
-  fd_ = -1;
   return false;
 }
 
@@ -77,7 +76,7 @@ bool Doorplate::watch_socket(std::uint32_t nid, std::uint16_t port) {
   for (int fd = 0; fd < kMostDescriptors; ++fd) {
     sockaddr_in found{};
     socklen_t bytes = sizeof found;
-    if (fd == fd_ || getsockname(fd, reinterpret_cast<sockaddr*>(&found), &bytes) != 0) continue;
+    if (fd == fd_.number() || getsockname(fd, reinterpret_cast<sockaddr*>(&found), &bytes) != 0) continue;
     if (found.sin_family != AF_INET || found.sin_port != place.sin_port) continue;
     if (found.sin_addr.s_addr != place.sin_addr.s_addr && found.sin_addr.s_addr != htonl(INADDR_ANY)) continue;
     int type = 0;
@@ -92,9 +91,11 @@ bool Doorplate::watch_socket(std::uint32_t nid, std::uint16_t port) {
 }
 
 void Doorplate::knock(std::uint32_t nid, std::uint16_t port, Knock content) {
+  const NoCancellation whole;
+  if (!fd_.is_ours()) return;  // The program has closed it.
   const sockaddr_in address = socket_address(nid, port);
   for (int i = 0; i < kMostOldErrors; ++i) {
-    if (sendto(fd_, &content, sizeof content, MSG_NOSIGNAL, reinterpret_cast<const sockaddr*>(&address),
+    if (sendto(fd_.number(), &content, sizeof content, MSG_NOSIGNAL, reinterpret_cast<const sockaddr*>(&address),
                sizeof address) >= 0) {
       return;
     }
@@ -102,7 +103,8 @@ void Doorplate::knock(std::uint32_t nid, std::uint16_t port, Knock content) {
 }
 
 bool Doorplate::take_absent(Absent* absent) {
-  return take_error(fd_, absent) || (watched_fd_ >= 0 && take_error(watched_fd_, absent));
+  const NoCancellation whole;
+  return take_error(fd_.number(), absent) || (watched_fd_ >= 0 && take_error(watched_fd_, absent));
 }
 
 }  // namespace portofu

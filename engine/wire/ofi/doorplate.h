@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "engine/segment/own_descriptor.h"
+
 namespace portofu {
 
 /// Somebody who is not there.
@@ -26,11 +28,6 @@ struct Knock {
 /// Used by one thread at a time.
 class Doorplate {
  public:
-  Doorplate() = default;
-  ~Doorplate();
-  Doorplate(const Doorplate&) = delete;
-  Doorplate& operator=(const Doorplate&) = delete;
-
   /// Takes the port; 0: any, for one who only knocks. @return false if somebody else has it
   bool open(std::uint32_t nid, std::uint16_t port);
 
@@ -45,10 +42,10 @@ class Doorplate {
   bool take_absent(Absent* absent);
 
   /// Has an error (POLLERR) when take_absent would find something by a knock; never readable.
-  int fd() const { return fd_; }
+  int fd() const { return fd_.number(); }
 
  private:
-  int fd_ = -1;
+  OwnDescriptor fd_;
   int watched_fd_ = -1;  ///< Somebody else's; -1: none.
 };
 

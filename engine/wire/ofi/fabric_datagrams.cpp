@@ -10,6 +10,7 @@
 #include <mutex>
 #include <utility>
 
+#include "engine/queue/cancellation.h"
 #include "engine/queue/clock.h"
 #include "engine/segment/own_segments.h"
 #include "engine/topology/node_id.h"
@@ -72,6 +73,7 @@ std::unique_ptr<FabricDatagrams> FabricDatagrams::open(FabricOptions options, Co
 
 bool FabricDatagrams::open_fabric(std::uint16_t port, std::string* why) {
   const std::lock_guard no_fork(FabricLibrary::gate());
+  StandardNumbersTaken standard;
   const FabricLibrary* library = FabricLibrary::load(why);
   if (library == nullptr) return false;
   const FabricHints hints(*library, FI_EP_DGRAM, FI_MSG | FI_SOURCE, options_.provider);
@@ -88,6 +90,7 @@ bool FabricDatagrams::open_fabric(std::uint16_t port, std::string* why) {
   }
   const bool opened = open_objects(*library, found, why);
   library->freeinfo(found);
+  if (opened) standard.keep();
   return opened;
 }
 
@@ -102,8 +105,8 @@ bool FabricDatagrams::open_objects(const FabricLibrary& library, fi_info* info, 
     slots_.back()->memory = PacketBuffer(datagram_bytes_);
     post(*slots_.back());
   }
-  wait_fd_ = epoll_create1(EPOLL_CLOEXEC);
-  if (wait_fd_ >= 0 && wait_for(objects_.wait_fd, EPOLLIN)) return true;
+  wait_fd_ = OwnDescriptor(epoll_create1(EPOLL_CLOEXEC));
+  if (wait_fd_ && wait_for(objects_.wait_fd, EPOLLIN)) return true;
   *why = std::string("epoll: ") + std::strerror(errno);
   return false;
 }
@@ -121,11 +124,10 @@ bool FabricDatagrams::open_doors(std::uint16_t port, std::string* why) {
 bool FabricDatagrams::wait_for(int fd, std::uint32_t events) {
   epoll_event waited{};
   waited.events = events;  // Errors are always among them.
-  return epoll_ctl(wait_fd_, EPOLL_CTL_ADD, fd, &waited) == 0;
+  return epoll_ctl(wait_fd_.number(), EPOLL_CTL_ADD, fd, &waited) == 0;
 }
 
 FabricDatagrams::~FabricDatagrams() {
-  if (wait_fd_ >= 0) close(wait_fd_);
   if (is_over()) {
     for (auto& slot : slots_) (void)slot.release();
     return;
@@ -163,6 +165,7 @@ FabricDatagrams::Peer* FabricDatagrams::make_peer(ProcessId id) {
 
 bool FabricDatagrams::send(ProcessId id, TrafficClass, std::span<const std::byte> head,
                            std::span<const std::byte> body) {
+  const NoCancellation whole;
   if (is_over()) return true;
   Peer* peer = find_peer(id);
   if (peer == nullptr) peer = make_peer(id);
@@ -200,6 +203,7 @@ void FabricDatagrams::post(Slot& slot) {
 
 /// Takes what the provider has.
 void FabricDatagrams::look() {
+  const NoCancellation whole;
   for (Slot* slot : std::exchange(unposted_, {})) post(*slot);
   std::array<fi_cq_msg_entry, kEventsPerRead> entries;
   std::array<fi_addr_t, kEventsPerRead> sources;
@@ -223,6 +227,7 @@ void FabricDatagrams::look() {
 }
 
 void FabricDatagrams::look_at_door() {
+  const NoCancellation whole;
   looked_at_door_ns_ = now_ns();
   Absent absent;
   while (unreachable_.size() < kMostUnreachable && door_.take_absent(&absent)) {
@@ -263,6 +268,7 @@ bool FabricDatagrams::has_datagrams() {
 }
 
 bool FabricDatagrams::may_sleep() {
+  const NoCancellation whole;
   if (is_over()) return true;
   empty_looks_ = 0;
   if (handle_) handle_();

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "engine/observe/counters.h"
+#include "engine/segment/own_descriptor.h"
 #include "engine/wire/ofi/doorplate.h"
 #include "engine/wire/ofi/fabric_objects.h"
 #include "engine/wire/ofi/fabric_options.h"
@@ -66,7 +67,7 @@ class FabricDatagrams final : public DatagramEndpoint, public SocketKeeper {
   bool take_unreachable(ProcessId* peer) override;
   std::uint64_t unreachable_since_ns() const override { return unreachable_since_ns_; }
   std::uint64_t now_ns() const override;
-  int wait_fd() const override { return wait_fd_; }
+  int wait_fd() const override { return wait_fd_.number(); }
   bool may_sleep() override;
   bool is_over() const override;
 
@@ -115,7 +116,7 @@ class FabricDatagrams final : public DatagramEndpoint, public SocketKeeper {
   PacketBuffer outgoing_;             ///< Where one is put together.
   Doorplate door_;
   std::uint64_t looked_at_door_ns_ = 0;
-  int wait_fd_ = -1;  ///< An epoll over the fabric, the door, and what attend was given.
+  OwnDescriptor wait_fd_;  ///< An epoll over the fabric, the door, and what attend was given.
   std::vector<std::unique_ptr<Slot>> slots_;
   std::vector<Slot*> unposted_;  ///< The provider had no room for them.
   std::deque<Arrival> arrived_;

@@ -8,7 +8,9 @@
 #include <cstring>
 #include <mutex>
 
+#include "engine/queue/cancellation.h"
 #include "engine/queue/random_bytes.h"
+#include "engine/segment/own_descriptor.h"
 #include "engine/topology/node_id.h"
 
 namespace portofu {
@@ -36,6 +38,7 @@ std::unique_ptr<FabricEndpoint> FabricEndpoint::open(const std::string& provider
                                                      std::string* why) {
   std::unique_ptr<FabricEndpoint> made;  // Before the gate, which its destructor wants for itself.
   const std::lock_guard no_fork(FabricLibrary::gate());
+  StandardNumbersTaken standard;
   const FabricLibrary* library = FabricLibrary::load(why);
   if (library == nullptr) return nullptr;
   const FabricHints hints(*library, FI_EP_RDM, kCapabilities | kFetchCapabilities, provider);
@@ -58,6 +61,7 @@ std::unique_ptr<FabricEndpoint> FabricEndpoint::open(const std::string& provider
   made.reset(new FabricEndpoint);
   const bool opened = made->open_objects(*library, found, why);
   library->freeinfo(found);
+  if (opened) standard.keep();
   if (!opened) *why = "the fabric endpoint " + node_id_text(nid) + ":" + std::to_string(port) + ": " + *why;
   return opened ? std::move(made) : nullptr;
 }
@@ -148,6 +152,7 @@ bool FabricEndpoint::take_back(FetchBuffer* buffer) {
 
 FabricSend FabricEndpoint::fetch(fi_addr_t from, FetchBuffer* buffer, std::size_t bytes, std::uint64_t address,
                                  std::uint64_t key) {
+  const NoCancellation whole;
   void* const descriptor = buffer->registration != nullptr ? fi_mr_desc(buffer->registration) : nullptr;
   return outcome_of(
       fi_read(objects_.endpoint, buffer->memory.get(), bytes, descriptor, from, address, key, &buffer->room));
@@ -171,6 +176,7 @@ SendBuffer* FabricEndpoint::take_buffer() {
 }
 
 FabricSend FabricEndpoint::send(fi_addr_t to, SendBuffer* buffer) {
+  const NoCancellation whole;
   return outcome_of(fi_send(objects_.endpoint, buffer->data, buffer->bytes, buffer->descriptor, to, &buffer->room));
 }
 

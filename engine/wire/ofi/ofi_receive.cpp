@@ -7,6 +7,7 @@
 
 #include "engine/observe/log.h"
 #include "engine/queue/assert.h"
+#include "engine/queue/cancellation.h"
 #include "engine/topology/node_id.h"
 #include "engine/topology/process_id.h"
 #include "engine/wire/ofi/empty_looks.h"
@@ -30,6 +31,7 @@ constexpr bool awaits_answer(OfiKind kind) {
 }  // namespace
 
 void OfiWire::progress() {
+  const NoCancellation whole;
   std::array<FabricEvent, 16> events;
   for (int round = 0; round < kMostRounds; ++round) {
     const std::size_t count = endpoint_->poll(events);

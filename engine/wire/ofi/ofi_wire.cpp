@@ -13,6 +13,7 @@
 
 #include "engine/observe/log.h"
 #include "engine/queue/assert.h"
+#include "engine/queue/cancellation.h"
 #include "engine/queue/clock.h"
 #include "engine/segment/names_word.h"
 #include "engine/segment/own_segments.h"
@@ -40,7 +41,6 @@ OfiWire::~OfiWire() {
   } else if (endpoint_ != nullptr && !FabricLibrary::is_ending()) {
     linger();
   }
-  if (both_fd_ >= 0) close(both_fd_);
 }
 
 bool OfiWire::open(std::string* why) {
@@ -59,14 +59,12 @@ bool OfiWire::open(std::string* why) {
 }
 
 void OfiWire::attend(int fd, std::function<void()> handle) {
-  const int both = epoll_create1(EPOLL_CLOEXEC);
+  OwnDescriptor both(epoll_create1(EPOLL_CLOEXEC));
   epoll_event readable{};
   readable.events = EPOLLIN;
-  if (both >= 0 && epoll_ctl(both, EPOLL_CTL_ADD, fd, &readable) == 0 &&
-      epoll_ctl(both, EPOLL_CTL_ADD, endpoint_->wait_fd(), &readable) == 0) {
-    both_fd_ = both;
-  } else if (both >= 0) {
-    close(both);
+  if (both && epoll_ctl(both.number(), EPOLL_CTL_ADD, fd, &readable) == 0 &&
+      epoll_ctl(both.number(), EPOLL_CTL_ADD, endpoint_->wait_fd(), &readable) == 0) {
+    both_fd_ = std::move(both);
   }
   handle_ = std::move(handle);
 }
@@ -111,6 +109,7 @@ OfiPeer* OfiWire::make_peer(ProcessId id) {
 }
 
 ConnectResult OfiWire::connect(ProcessId id, Link** link) {
+  const NoCancellation whole;
   std::string why;
   if (endpoint_ == nullptr && !open(&why)) {
     if (!why.empty()) log_warning("other nodes cannot be reached: %s", why.c_str());

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "engine/observe/counters.h"
+#include "engine/segment/own_descriptor.h"
 #include "engine/wire/ofi/doorplate.h"
 #include "engine/wire/ofi/fabric_endpoint.h"
 #include "engine/wire/ofi/fabric_options.h"
@@ -59,7 +60,7 @@ class OfiWire final : public Wire, public SocketKeeper {
   /// For the thread that is about to sleep: what to wait at beside the doorbell. Valid after has_packets was false.
   /// @return -1 while the endpoint is not open
   int wait_fd() const override {
-    if (both_fd_ >= 0) return both_fd_;
+    if (both_fd_) return both_fd_.number();
     return endpoint_ != nullptr ? endpoint_->wait_fd() : -1;
   }
   std::uint64_t connect_timeout_ns() const override { return kOfiConnectNs; }
@@ -151,7 +152,7 @@ class OfiWire final : public Wire, public SocketKeeper {
   bool room_again_ = false;       ///< A blocked link has got room, or was lost; or what was lent is taken.
   bool fetch_refused_ = false;    ///< The provider did not take the last one: it has to be tried again.
   int newly_lost_ = 0;            ///< Links lost since check_peers said so.
-  int both_fd_ = -1;              ///< An epoll over the fabric and what attend was given; -1: there is only the fabric.
+  OwnDescriptor both_fd_;         ///< An epoll over the fabric and what attend was given; none: only the fabric.
   std::function<void()> handle_;  ///< Of attend.
   std::uint16_t ear_ = 0;         ///< Of introduce.
   std::function<void(std::uint32_t nid, std::uint16_t port)> note_;

@@ -92,6 +92,20 @@ TEST_P(ProcessMemoryTest, Address_not_mapped_on_either_side__is_told) {
   munmap(pages, 16384);
 }
 
+TEST_P(ProcessMemoryTest, Program_that_closes_its_file__is_written_for_all_the_same) {
+  static std::array<std::byte, 8> memory;
+  memory.fill(std::byte{0});
+  in_child([&](ProcessMemory& there) {
+    const std::array<std::byte, 8> data{std::byte{5}};
+    if (!there.write(address_of(memory.data()), data.data(), 8, 8)) return 1;
+    for (int number = 3; number < 1024; ++number) close(number);
+    if (!there.write(address_of(memory.data() + 1), data.data(), 1, 1)) return 2;
+    for (int number = 3; number < 1024; ++number) close(number);
+    return there.write(address_of(memory.data() + 2), data.data(), 1, 1) ? 0 : 3;
+  });
+  for (const std::size_t at : {0, 1, 2}) EXPECT_EQ(memory[at], std::byte{5}) << at;
+}
+
 TEST_P(ProcessMemoryTest, Process_that_is_gone__is_written_to_no_more) {
   const pid_t other = fork();
   if (other == 0) {

@@ -98,6 +98,53 @@ TEST_F(SegmentFileTest, Forked_child__does_not_keep_its_parent_alive) {
   close(hold[1]);
 }
 
+TEST_F(SegmentFileTest, Descriptor_that_the_program_closes__is_opened_anew_and_the_lock_stays) {
+  const std::string path = directory.path() + "/file";
+  SegmentFile mine(open_file(), FileOwner::kThisProcess);
+  ASSERT_EQ(ftruncate(mine.fd(), 8192), 0);
+  mine.set_path(path);
+  ASSERT_TRUE(mine.lock());
+  const SegmentFile seen(open_file(), FileOwner::kOtherProcess, path);
+  const int numbers[] = {mine.fd(), seen.fd()};
+  int theirs[2];
+  ASSERT_EQ(pipe(theirs), 0);
+  for (const int number : numbers) ASSERT_EQ(dup2(theirs[0], number), number);
+  EXPECT_TRUE(mine.is_alive());
+  EXPECT_TRUE(seen.is_alive()) << "the lock has not ended with a descriptor";
+  EXPECT_TRUE(mine.allocate(0, 8192));
+  EXPECT_TRUE(mine.clear(0, 8192));
+  for (const int number : numbers) {
+    EXPECT_NE(mine.fd(), number);
+    EXPECT_NE(seen.fd(), number);
+    EXPECT_GE(fcntl(number, F_GETFD), 0) << "the program's";
+    close(number);
+  }
+  mine.end_life();
+  EXPECT_FALSE(seen.is_alive());
+  for (const int number : theirs) close(number);
+}
+
+TEST_F(SegmentFileTest, Descriptor_that_the_program_closes__of_a_file_without_name_is_gone) {
+  const std::string path = directory.path() + "/file";
+  const SegmentFile file(open_file(), FileOwner::kOtherProcess, path);
+  close(file.fd());
+  ASSERT_EQ(unlink(path.c_str()), 0);
+  close(open_file());  // Another file of that name.
+  EXPECT_EQ(file.fd(), -1);
+  EXPECT_FALSE(file.allocate(0, 4096));
+}
+
+// Two copies of the library in one process know nothing of each other.
+TEST_F(SegmentFileTest, Lock__is_seen_by_others_of_the_same_process) {
+  const SegmentFile mine(open_file(), FileOwner::kThisProcess);
+  ASSERT_TRUE(mine.lock());
+  const SegmentFile other(open_file(), FileOwner::kOtherProcess);
+  EXPECT_TRUE(other.is_alive());
+  EXPECT_FALSE(other.lock());
+  close(open_file());
+  EXPECT_TRUE(other.is_alive()) << "closing some descriptor of the file ends nothing";
+}
+
 TEST_F(SegmentFileTest, Allocate_and_clear__give_and_take_memory) {
   const SegmentFile file(open_file(), FileOwner::kThisProcess);
   ASSERT_EQ(ftruncate(file.fd(), 16384), 0);
