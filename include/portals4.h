@@ -17,6 +17,13 @@ extern "C" {
 #define PTL_API
 #endif
 
+// In C++ enumerations have a type, so that any number which a C program hands over is a value, and can be refused.
+#if defined(__cplusplus) && __cplusplus >= 201103L
+#define PTL_ENUM_TYPE : unsigned int
+#else
+#define PTL_ENUM_TYPE
+#endif
+
 // ---- 3.2 Constants -------------------------------------------------------------------------------------------------
 
 #define PTL_MAJOR_VERSION 4
@@ -58,7 +65,7 @@ typedef uint32_t ptl_uid_t;         ///< Usage id, stamped on each message by th
 #define PTL_PID_MAX 65535u       ///< A pid that a program asks for is smaller than this.
 
 /// Status registers; they only grow, until the NI ends.
-typedef enum {
+typedef enum PTL_ENUM_TYPE {
   PTL_SR_DROP_COUNT = 0,             ///< Messages dropped; refusals that the next two count are not in it.
   PTL_SR_PERMISSION_VIOLATIONS = 1,  ///< Messages whose usage id did not fit the entry.
   PTL_SR_OPERATION_VIOLATIONS = 2    ///< Messages whose operation (put, get) the entry does not allow.
@@ -308,9 +315,9 @@ typedef struct {
   unsigned int options;       ///< Bits of PTL_LE_APPEND_OPTIONS_MASK.
 } ptl_le_t;
 
-typedef enum { PTL_PRIORITY_LIST = 0, PTL_OVERFLOW_LIST = 1 } ptl_list_t;
+typedef enum PTL_ENUM_TYPE { PTL_PRIORITY_LIST = 0, PTL_OVERFLOW_LIST = 1 } ptl_list_t;
 
-typedef enum {
+typedef enum PTL_ENUM_TYPE {
   PTL_SEARCH_ONLY = 0,   ///< Report a matching unexpected header, leave it.
   PTL_SEARCH_DELETE = 1  ///< Report a matching unexpected header, take it off the list.
 } ptl_search_op_t;
@@ -434,7 +441,7 @@ PTL_API int PtlMESearch(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, cons
 // ---- 3.13 Events and event queues ----------------------------------------------------------------------------------
 
 /// Kinds of full events. A *_OVERFLOW means: an entry just appended met a header that had come before it.
-typedef enum {
+typedef enum PTL_ENUM_TYPE {
   PTL_EVENT_GET = 0,                     ///< Target: the data of a get has been read.
   PTL_EVENT_GET_OVERFLOW = 1,
   PTL_EVENT_PUT = 2,                     ///< Target: the data of a put is in memory.
@@ -455,7 +462,7 @@ typedef enum {
 } ptl_event_kind_t;
 
 /// How an operation ended.
-typedef enum {
+typedef enum PTL_ENUM_TYPE {
   PTL_NI_OK = 0,              ///< Well.
   PTL_NI_UNDELIVERABLE = 1,   ///< The message could not reach the target.
   PTL_NI_PT_DISABLED = 2,     ///< The portal table entry was disabled. Initiator only.
@@ -467,7 +474,7 @@ typedef enum {
 } ptl_ni_fail_t;
 
 /// What a put or atomic asks the target to send back.
-typedef enum {
+typedef enum PTL_ENUM_TYPE {
   PTL_NO_ACK_REQ = 0,  ///< Nothing.
   PTL_ACK_REQ = 1,     ///< Enough for a full event and for a count.
   PTL_CT_ACK_REQ = 2,  ///< Enough for a count; the fields of a full event may be empty.
@@ -478,7 +485,7 @@ typedef enum {
 /// Legal combinations with datatypes and functions: table 3-4 of the spec. No number is an operation and a datatype,
 /// none is 0: what a table leaves out, or is in the other's place, ends in PTL_ARG_INVALID and not in a wrong result.
 /// Programs that were compiled when both were counted from 0 are refused, too, until they are compiled anew.
-typedef enum {
+typedef enum PTL_ENUM_TYPE {
   PTL_MIN = 32,
   PTL_MAX = 33,
   PTL_SUM = 34,
@@ -501,7 +508,7 @@ typedef enum {
 } ptl_op_t;           // 3.15.4
 #define PTL_OP_LAST (PTL_MSWAP + 1)
 
-typedef enum {
+typedef enum PTL_ENUM_TYPE {
   PTL_INT8_T = 64,
   PTL_UINT8_T = 65,
   PTL_INT16_T = 66,

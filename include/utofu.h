@@ -24,6 +24,13 @@ extern "C" {
 #define UTOFU_API
 #endif
 
+// In C++ enumerations have a type, so that any number which a C program hands over is a value, and can be refused.
+#if defined(__cplusplus) && __cplusplus >= 201103L
+#define UTOFU_ENUM_TYPE : unsigned int
+#else
+#define UTOFU_ENUM_TYPE
+#endif
+
 // ---- 3.9.3 Version of this header ----------------------------------------------------------------------------------
 
 #define UTOFU_VERSION_MAJOR 1
@@ -296,7 +303,7 @@ UTOFU_API int utofu_dereg_mem(utofu_vcq_hdl_t vcq_hdl, utofu_stadd_t stadd, unsi
 #define UTOFU_ONESIDED_FLAG_SPS(sps) ((unsigned long int)(sps) << 24)
 #define UTOFU_ONESIDED_FLAG_PATH(path_id) ((unsigned long int)(path_id) << 28)
 
-enum utofu_armw_op {
+enum utofu_armw_op UTOFU_ENUM_TYPE {
   UTOFU_ARMW_OP_SWAP = 1,
   UTOFU_ARMW_OP_ADD = 2,
   UTOFU_ARMW_OP_XOR = 3,
@@ -304,7 +311,7 @@ enum utofu_armw_op {
   UTOFU_ARMW_OP_OR = 5
 };
 
-enum utofu_mrq_notice_type {
+enum utofu_mrq_notice_type UTOFU_ENUM_TYPE {
   UTOFU_MRQ_TYPE_LCL_PUT = 0,
   UTOFU_MRQ_TYPE_RMT_PUT = 1,
   UTOFU_MRQ_TYPE_LCL_GET = 2,
@@ -484,7 +491,7 @@ UTOFU_API int utofu_query_num_unread_mrq(utofu_vcq_hdl_t vcq_hdl, size_t* count)
 
 // ---- 3.8 Barrier communication -------------------------------------------------------------------------------------
 
-enum utofu_reduce_op {
+enum utofu_reduce_op UTOFU_ENUM_TYPE {
   UTOFU_REDUCE_OP_BARRIER = 1,
   UTOFU_REDUCE_OP_BAND = 2,
   UTOFU_REDUCE_OP_BOR = 3,
