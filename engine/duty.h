@@ -37,6 +37,18 @@ class DutyLock {
     take_unfavoured(self);
   }
 
+  /// Takes it for a thread that ends the process or the engine, and so must not wait for who may never come back.
+  /// @return false if it was not free before that time of monotonic_ns, or if this very thread holds it
+  bool take_until(std::uint64_t deadline_ns);
+
+  /// Whether a signal handler runs in this thread that has interrupted it while it held the duty, or waited for it:
+  /// then it must not take the duty. Two loads, if nobody is inside.
+  bool is_interrupted() const {
+    if (inside_.load(std::memory_order_relaxed) == 0 && word_.load(std::memory_order_relaxed) == kFree) [[likely]]
+      return false;
+    return is_held_by_this_thread();
+  }
+
   /// For a thread that must not become the favourite, because it may stay away for ever.
   void take_as_guest() { take_unfavoured(0); }
 
@@ -45,8 +57,7 @@ class DutyLock {
   void give() {
     if (favoured_) [[likely]]
       return leave_favoured();
-    if (word_.exchange(kFree, std::memory_order_seq_cst) == kHeldAndWanted) [[unlikely]]
-      wake(word_);
+    give_word();
   }
 
   /// Takes in a row, by one thread, that make it the favourite.
@@ -71,18 +82,23 @@ class DutyLock {
 
   void take_unfavoured(std::uintptr_t self);
   void take_word();
+  bool take_word_until(std::uint64_t deadline_ns);
+  void give_word();
   void end_favour();
+  bool end_favour_until(std::uint64_t deadline_ns);
+  bool is_held_by_this_thread() const;
   static void wait_while(std::atomic<std::uint32_t>& word, std::uint32_t value);
+  static void wait_shortly_while(std::atomic<std::uint32_t>& word, std::uint32_t value);
   static void wake(std::atomic<std::uint32_t>& word);
 
   alignas(64) std::atomic<std::uintptr_t> favourite_{0};  ///< Thread; 0: nobody. Writer: whoever has `word_`.
   std::atomic<std::uint32_t> inside_{0};                  ///< 1: the favourite is inside, or looks whether it may.
   std::atomic<std::uint32_t> word_{kFree};                ///< Held by whoever holds the duty without favour.
-  bool favoured_ = false;      ///< On duty: the holder is the favourite, or was when it came.
-  bool may_favour_ = false;    ///< Constant: membarrier works here.
-  std::uint32_t takes_ = 0;    ///< Guarded by `word_`: takes in a row of `last_`.
-  std::uintptr_t last_ = 0;    ///< Guarded by `word_`: who took it last; 0: a guest.
-  std::uintptr_t former_ = 0;  ///< Guarded by `word_`: the last favourite, until it has come again.
+  bool favoured_ = false;                  ///< On duty: the holder is the favourite, or was when it came.
+  bool may_favour_ = false;                ///< Constant: membarrier works here.
+  std::uint32_t takes_ = 0;                ///< Guarded by `word_`: takes in a row of `last_`.
+  std::uintptr_t last_ = 0;                ///< Guarded by `word_`: who took it last; 0: a guest.
+  std::atomic<std::uintptr_t> former_{0};  ///< Guarded by `word_`: the last favourite, until it has come again.
 };
 
 }  // namespace portofu

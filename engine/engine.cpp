@@ -139,29 +139,6 @@ Engine::Engine(const Settings& settings, ProcessId self, std::uint32_t uid, std:
   core_.outstanding.tell_apart(core_.now_ns());
 }
 
-Engine::~Engine() {
-  const bool owned = node_ == nullptr || node_->segment->in_owner_process();
-  if (owned && node_ != nullptr) flush(kLingerNs);
-  progress_.reset();
-  Core& core = core_;
-  if (owned && node_ != nullptr) {
-    // Perhaps nobody else is left to remove what the dead have left.
-    for (Wire* wire : core.wires) wire->check_peers();
-  }
-  if (!owned) core.directory = nullptr;  // What is published is the parent's.
-  for (std::uint32_t index = 0; index < kInterfaceCount; ++index) {
-    if (core.interface(index) != nullptr) close_interface_on_duty(core, index);
-  }
-  for (auto& [key, peer] : core.peers) {
-    peer->requests.clear_and_dispose([](OutgoingRequest* request) { delete request; });
-    peer->answers.clear_and_dispose([](OutgoingAnswer* answer) { delete answer; });
-    peer->lent_requests.clear_and_dispose([](OutgoingRequest* request) { delete request; });
-    peer->lent_answers.clear_and_dispose([](OutgoingAnswer* answer) { delete answer; });
-    if (owned && peer->state == PeerState::kConnected) peer->wire->disconnect(peer->link);
-  }
-  core.fired.clear_and_dispose([](TriggeredOperation* operation) { delete operation; });
-}
-
 /// An application thread looks for packets: runs a cycle.
 int Engine::look_on_duty() {
   application_calls_.store(application_calls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
@@ -274,6 +251,16 @@ void Engine::abort() {
 }
 
 WaitResult Engine::wait(Condition condition, std::uint64_t timeout_ns, OnAbort on_abort) {
+  CancellationPlace place;
+  // Waits inside another call are nobody's to cancel either.
+  const WaitResult result =
+      wait_until(condition, timeout_ns, on_abort, on_abort == OnAbort::kReturn ? &place : nullptr);
+  place.leave();
+  return result;
+}
+
+WaitResult Engine::wait_until(Condition condition, std::uint64_t timeout_ns, OnAbort on_abort,
+                              CancellationPlace* place) {
   IdleStreak streak(core_.settings.spin_count, std::uint64_t{core_.settings.sleep_after_us} * 1000);
   std::uint64_t deadline_ns = 0;  // 0: not needed yet, or never.
   std::uint64_t seen_activity = 0;
@@ -300,7 +287,7 @@ WaitResult Engine::wait(Condition condition, std::uint64_t timeout_ns, OnAbort o
       if (now >= deadline_ns) return look_at_last(condition);
       longest_sleep_ns = deadline_ns - now;
     }
-    idle(streak, seen_activity, longest_sleep_ns, on_abort);
+    idle(streak, seen_activity, longest_sleep_ns, place);
   }
 }
 
@@ -408,12 +395,18 @@ void Engine::rest(const Rest& due) {
   poll_rest_ns_ = std::min(after_ns - before_ns, kLongestPollSleepNs);  // Longer only where others had the core.
 }
 
-void Engine::idle(IdleStreak& streak, std::uint64_t seen_activity, std::uint64_t longest_sleep_ns, OnAbort on_abort) {
-  switch (streak.next([this] { return core_.now_ns(); })) {
-    case IdleAdvice::kSpin: pause_cpu(); return;
-    case IdleAdvice::kYield: return yield();
-    case IdleAdvice::kSleep: return sleep(seen_activity, longest_sleep_ns, on_abort);
+/// @param place  nullptr: nothing may end this wait but its condition and its time
+void Engine::idle(IdleStreak& streak, std::uint64_t seen_activity, std::uint64_t longest_sleep_ns,
+                  CancellationPlace* place) {
+  const IdleAdvice advice = streak.next([this] { return core_.now_ns(); });
+  if (advice == IdleAdvice::kSpin) return pause_cpu();
+  if (place != nullptr) place->pass();
+  if (advice == IdleAdvice::kYield) {
+    yield();
+  } else {
+    sleep(seen_activity, longest_sleep_ns, place != nullptr ? OnAbort::kReturn : OnAbort::kGoOn);
   }
+  if (place != nullptr) place->pass();
 }
 
 void Engine::yield() {

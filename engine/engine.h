@@ -13,6 +13,7 @@
 #include "engine/duty.h"
 #include "engine/idle.h"
 #include "engine/progress_thread.h"
+#include "engine/queue/cancellation.h"
 #include "engine/segment/doorbell.h"
 #include "engine/segment/process_segment.h"
 
@@ -164,6 +165,21 @@ class Engine {
   void forget_abort() { aborted_.store(false, std::memory_order_release); }
   bool is_aborted() const { return aborted_.load(std::memory_order_acquire); }
 
+  /// Whether this is a signal handler in the middle of a call of this very thread that holds the duty, or waits for it:
+  /// then nothing may be called that takes it. Two loads, of lines that a call needs anyway, if nobody has the duty.
+  bool is_interrupted() const { return duty_.is_interrupted(); }
+
+  /// Whether no thread but the calling one and the engine's own lives in this process.
+  bool is_alone() const;
+
+  /// What closing does for others, while threads may be inside, for which all memory stays in place: lets what is on
+  /// its way out leave, gives peers and names back. The interfaces are closed.
+  void retire();
+
+  /// The process ends in the middle of calls, perhaps of this thread's own: what can be done for others in a bounded
+  /// time. Interfaces stay as they are, so that no wait of another thread ends with an error meanwhile.
+  void end_with_process();
+
   /// Lets what waits to go out leave, bounded by `timeout_ns`.
   void flush(std::uint64_t timeout_ns);
 
@@ -221,11 +237,13 @@ class Engine {
     return !core_.fired.empty() || core_.wires.front()->has_packets();
   }
   int cycle_on_duty();
+  WaitResult wait_until(Condition condition, std::uint64_t timeout_ns, OnAbort on_abort, CancellationPlace* place);
+  void flush_until(std::uint64_t deadline_ns);
   void settle_waiting_on_duty();
   void settle_own_on_duty();
   void look_after_direct_on_duty();
   void look_after_timers_on_duty(std::uint64_t now_ns);
-  void idle(IdleStreak& streak, std::uint64_t seen_activity, std::uint64_t longest_sleep_ns, OnAbort on_abort);
+  void idle(IdleStreak& streak, std::uint64_t seen_activity, std::uint64_t longest_sleep_ns, CancellationPlace* place);
   void yield();
   void note_yield_on_duty(std::uint64_t before_ns, std::uint64_t after_ns);
   void sleep(std::uint64_t seen_activity, std::uint64_t longest_ns, OnAbort on_abort);

@@ -19,8 +19,16 @@ Engine* hold_process_engine(std::uint32_t pid, OpenError* error, std::string* wh
 /// @param call  of the application
 void tell_why_not_open(const char* call, OpenError error, const std::string& why);
 
-/// Gives one reference back.
-void release_process_engine();
+/// Gives one reference back. With the last one the engine is closed; its memory stays for a while if another thread may
+/// be in the middle of a call.
+/// @param waiting  whether some call waits in the engine
+void release_process_engine(bool waiting = false);
+
+/// The same for a process that ends, or a library that is unloaded: bounded in time whatever the calling thread and the
+/// others are in the middle of. What it does not get at is left to whoever finds this process dead.
+/// @return whether the caller has to forget the engine; else it stays for the calls of other threads, which must not end
+///         with errors because the process ends
+bool end_process_engine(bool waiting = false);
 
 /// Ends the effect of Engine::abort, if the engine is still open.
 void forget_process_abort();

@@ -15,6 +15,8 @@
 #include "engine/engine.h"
 #include "engine/initiator/tofu_owner.h"
 #include "engine/loop.h"
+#include "engine/process_threads.h"
+#include "engine/queue/clock.h"
 
 namespace portofu {
 namespace {
@@ -76,12 +78,40 @@ std::unique_ptr<ProgressThread> ProgressThread::start(Engine& engine) {
 
 ProgressThread::~ProgressThread() {
   if (!thread_.joinable()) return;
+  ask_to_stop();
+  if (thread_.get_id() == std::this_thread::get_id()) {
+    thread_.detach();  // The last thread of the process, which runs its destructors.
+  } else {
+    thread_.join();
+  }
+}
+
+void ProgressThread::ask_to_stop() {
   stopping_.store(true, std::memory_order_seq_cst);
   nudges_.fetch_add(1, std::memory_order_seq_cst);
   syscall(SYS_futex, &nudges_, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
   engine_.doorbell_.ring();
-  thread_.join();
 }
+
+bool ProgressThread::stop_until(std::uint64_t deadline_ns) {
+  if (!thread_.joinable()) return true;
+  ask_to_stop();
+  constexpr long kLookNs = 10'000'000;
+  const timespec look{0, kLookNs};
+  while (ended_.load(std::memory_order_acquire) == 0) {
+    if (monotonic_ns() >= deadline_ns) return false;
+    syscall(SYS_futex, &ended_, FUTEX_WAIT_PRIVATE, 0, &look, nullptr, 0);
+  }
+  if (thread_.get_id() == std::this_thread::get_id()) {
+    thread_.detach();
+  } else {
+    thread_.join();
+  }
+  return true;
+}
+
+/// To be asked now and then, when nothing happens.
+bool ProgressThread::is_left_alone() const { return has_main_thread_ended() && !has_other_threads(0); }
 
 void ProgressThread::wait_for_nudge(std::uint32_t seen, std::int64_t timeout_ns) {
   timespec timeout{timeout_ns / 1'000'000'000, timeout_ns % 1'000'000'000};
@@ -94,11 +124,14 @@ bool ProgressThread::application_is_away(std::uint64_t seen_calls) const {
 
 void ProgressThread::run() {
   pthread_setname_np(pthread_self(), "portofu");
+  id_.store(static_cast<pid_t>(syscall(SYS_gettid)), std::memory_order_relaxed);
   ask_for_short_turns();
   while (!stopping_.load(std::memory_order_acquire)) {
     if (watch()) serve();
     park();
   }
+  ended_.store(1, std::memory_order_release);
+  syscall(SYS_futex, &ended_, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
 }
 
 /// @return true if no application thread has looked for anything for a guard period
@@ -183,6 +216,7 @@ void ProgressThread::listen(std::uint64_t seen_calls) {
   }
   listening_.store(false, std::memory_order_relaxed);
   engine_.doorbell_.withdraw();
+  if (quiet_ && is_left_alone()) stopping_.store(true, std::memory_order_relaxed);
 }
 
 }  // namespace portofu

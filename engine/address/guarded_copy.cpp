@@ -2,8 +2,8 @@
 // can explain (Portals 4.3, 3.10, 3.11: PTL_NI_SEGV). Copies run in a stretch of code that uses no stack: when an
 // instruction there faults, the handler lets it go on at the stretch's failing exit. Everything else keeps a jump
 // buffer, and goes on at a function that jumps there. The handler itself always returns, as the kernel and the
-// sanitizers expect. Faults from anywhere else, and signals that somebody sends, are for the action that was there before
-// (earlier_action.h).
+// sanitizers expect. Faults from anywhere else, and signals that somebody sends, are for the action that was there
+// before (earlier_action.h).
 
 #include "engine/address/guarded_copy.h"
 

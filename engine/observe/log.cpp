@@ -10,6 +10,8 @@
 #include <cstdarg>
 #include <cstdio>
 
+#include "engine/queue/cancellation.h"
+
 namespace portofu {
 namespace {
 
@@ -32,6 +34,7 @@ std::uint64_t now_ns() {
 
 /// A full or closed standard error is nothing that the engine can mend: the line is lost.
 void write_line(const char* line, int bytes) {
+  const NoCancellation whole;
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line, static_cast<std::size_t>(bytes));
 }
 

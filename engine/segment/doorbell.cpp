@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <climits>
 
+#include "engine/queue/cancellation.h"
 #include "engine/queue/membarrier.h"
 
 namespace portofu {
@@ -47,6 +48,7 @@ bool Doorbell::watch(std::uint32_t seen, std::int64_t sleep_ns, int fd) {
 bool Doorbell::wait(std::uint32_t seen, std::int64_t timeout_ns, int fd) {
   const std::int64_t longest = membarrier_works_.load(std::memory_order_relaxed) ? kLongestSleepNs : kBlindSleepNs;
   const std::int64_t sleep_ns = timeout_ns < 0 ? longest : std::min(timeout_ns, longest);
+  const NoCancellation whole;
   if (fd >= 0 && !watched_.exchange(true, std::memory_order_acquire)) {
     // Without a socket: nobody could ring, so the sleep is a nap.
     const bool readable = watch(seen, socket_.open() ? sleep_ns : std::min(sleep_ns, kBlindSleepNs), fd);

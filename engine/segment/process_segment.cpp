@@ -35,9 +35,18 @@ std::unique_ptr<ProcessSegment> ProcessSegment::create(const SegmentOptions& opt
   return segment;
 }
 
-ProcessSegment::~ProcessSegment() {
+void ProcessSegment::give_names_back_until(std::uint64_t deadline_ns) const {
+  if (!in_owner_process() || ended_) return;
+  const OwnSegmentsLock lock(deadline_ns);
+  if (!lock.is_held()) return;
+  for (const std::string& alias : aliases_) ::unlink(alias.c_str());
+  if (!path_.empty()) ::unlink(path_.c_str());
+}
+
+void ProcessSegment::end() {
   // A forked child has neither the lock nor the name.
-  if (!in_owner_process()) return;
+  if (!in_owner_process() || ended_) return;
+  ended_ = true;
   const OwnSegmentsLock lock;
   // The name first: as long as the file is locked, whoever opens the name knows that it must not remove it.
   if (!path_.empty()) remove_names();

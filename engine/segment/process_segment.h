@@ -57,7 +57,14 @@ class ProcessSegment {
   static std::unique_ptr<ProcessSegment> create(const SegmentOptions& options, SegmentError* error, std::string* why);
 
   /// Gives the name and the PID back.
-  ~ProcessSegment();
+  ~ProcessSegment() { end(); }
+
+  /// Does so now; what is mapped stays. May be called again.
+  void end();
+
+  /// For a process that ends in the middle of something: removes the names, unless somebody who may never come back
+  /// is at them until a time of monotonic_ns. Then whoever finds them later does. Takes and gives back no memory.
+  void give_names_back_until(std::uint64_t deadline_ns) const;
   ProcessSegment(const ProcessSegment&) = delete;
   ProcessSegment& operator=(const ProcessSegment&) = delete;
 
@@ -119,6 +126,7 @@ class ProcessSegment {
   Mapping header_;  ///< Everything in front of the rings.
   WakeBarrier barrier_ = WakeBarrier::kFence;
   std::uint64_t fork_generation_ = 0;  ///< fork_generation() of the owner.
+  bool ended_ = false;                 ///< By end.
 
   friend class SegmentCreation;
 };

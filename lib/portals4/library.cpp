@@ -11,6 +11,7 @@
 
 #include "engine/observe/log.h"
 #include "engine/process_engine.h"
+#include "engine/queue/cancellation.h"
 #include "engine/queue/clock.h"
 #include "engine/target/close_interface.h"
 #include "lib/portals4/limits.h"
@@ -27,6 +28,10 @@ struct InterfaceReference {
   std::uint32_t generation = 0;  ///< Part of the handle: moves on with every opening.
 };
 
+/// This thread has the library's mutex, or is about to. Written before and after, so that a handler that interrupts it
+/// in between knows. @see Engine::is_interrupted
+__attribute__((tls_model("initial-exec"))) thread_local bool has_mutex = false;
+
 struct Library {
   std::mutex mutex;                  ///< Guards what has no own word about it; never taken on the data path.
   std::atomic<int> init_count{0};    ///< Writers hold the mutex. Readers: any thread.
@@ -34,17 +39,47 @@ struct Library {
   std::atomic<std::uint32_t> blocking_calls{0};
   std::array<InterfaceReference, kInterfaceCount> interfaces;
 
-  /// The process ends without PtlFini: give the name on the node back, unless a thread is still inside.
+  /// The process ends without PtlFini: give the name on the node back.
   ~Library() {
-    if (blocking_calls.load() == 0 && current_engine.exchange(nullptr) != nullptr) release_process_engine();
+    if (current_engine.load() == nullptr || !end_process_engine(blocking_calls.load() != 0 || has_mutex)) return;
+    current_engine.store(nullptr);
+    init_count.store(0);
+    interfaces = {};
   }
 };
 
 Library library;
 
+/// The library's mutex, unless a handler wants it that has interrupted its holder, or a call on duty.
+class LibraryLock {
+ public:
+  LibraryLock() {
+    const Engine* engine = current_engine.load(std::memory_order_acquire);
+    if (has_mutex || (engine != nullptr && engine->is_interrupted())) return;
+    has_mutex = true;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    library.mutex.lock();
+    held_ = true;
+  }
+  ~LibraryLock() {
+    if (!held_) return;
+    library.mutex.unlock();
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    has_mutex = false;
+  }
+  LibraryLock(const LibraryLock&) = delete;
+  LibraryLock& operator=(const LibraryLock&) = delete;
+  explicit operator bool() const { return held_; }
+
+ private:
+  bool held_ = false;
+  const NoCancellation whole_;
+};
+
 /// A child gets nothing and harms nothing (3.5): it forgets the engine, whose memory and thread stay with the parent.
 void forget_in_child() {
   new (&library.mutex) std::mutex;
+  has_mutex = false;
   current_engine.store(nullptr);
   library.init_count.store(0);
   library.aborted.store(false);
@@ -88,7 +123,7 @@ void close_engine_if_unused() {
     if (reference.count != 0) return;
   }
   current_engine.store(nullptr);
-  if (wait_for_blocking_calls()) release_process_engine();
+  release_process_engine(!wait_for_blocking_calls());
 }
 
 /// Closes what is open, whatever the count says. The mutex is held.
@@ -110,13 +145,15 @@ bool is_initialised() { return library.init_count.load(std::memory_order_acquire
 
 int initialise() {
   if (fork_handler != 0) return PTL_FAIL;
-  const std::lock_guard<std::mutex> lock(library.mutex);
+  const LibraryLock lock;
+  if (!lock) return PTL_FAIL;
   library.init_count.fetch_add(1, std::memory_order_release);
   return PTL_OK;
 }
 
 void finalise() {
-  const std::lock_guard<std::mutex> lock(library.mutex);
+  const LibraryLock lock;
+  if (!lock) return;  // The end of the process does what is left.
   if (library.init_count.load() == 0 || library.init_count.fetch_sub(1) > 1) return;
   for (std::uint32_t index = 0; index < kInterfaceCount; ++index) {
     if (library.interfaces[index].count != 0) close_now(index);
@@ -138,7 +175,8 @@ void wait_for_blocking_calls_after_abort() {
 }
 
 int open_interface(std::uint32_t index, ptl_pid_t pid, const ptl_ni_limits_t* desired, ptl_handle_ni_t* handle) {
-  const std::lock_guard<std::mutex> lock(library.mutex);
+  const LibraryLock lock;
+  if (!lock) return PTL_FAIL;
   if (!is_initialised()) return PTL_NO_INIT;
   InterfaceReference& reference = library.interfaces[index];
   if (reference.count == 0) {
@@ -160,7 +198,8 @@ int open_interface(std::uint32_t index, ptl_pid_t pid, const ptl_ni_limits_t* de
 }
 
 int close_interface(ptl_handle_ni_t handle) {
-  const std::lock_guard<std::mutex> lock(library.mutex);
+  const LibraryLock lock;
+  if (!lock) return PTL_FAIL;
   if (!is_initialised()) return PTL_NO_INIT;
   const std::uint32_t index = handle_interface(handle);
   if (library.interfaces[index].count == 0 || handle != handle_of(index)) return PTL_ARG_INVALID;

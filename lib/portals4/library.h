@@ -2,6 +2,7 @@
 // What libportals keeps for a process: how often it was initialised, its engine, its logical interfaces. Everything
 // else lives in the engine. All functions: any thread.
 
+#include <cxxabi.h>
 #include <portals4.h>
 
 #include <atomic>
@@ -21,11 +22,12 @@ bool is_initialised();
 /// Set while an interface is open. Writers hold the mutex of the library.
 extern constinit std::atomic<Engine*> current_engine;
 
-/// Starts a call: @return PTL_OK and the engine | PTL_NO_INIT | PTL_ARG_INVALID if no interface is open.
+/// Starts a call: @return PTL_OK and the engine | PTL_NO_INIT | PTL_ARG_INVALID if no interface is open | PTL_FAIL in a
+///                 handler that has interrupted another call of this thread in the middle
 inline int begin(Engine** engine) {
   *engine = current_engine.load(std::memory_order_acquire);
   if (*engine != nullptr) [[likely]]
-    return PTL_OK;
+    return (*engine)->is_interrupted() ? PTL_FAIL : PTL_OK;
   return is_initialised() ? PTL_ARG_INVALID : PTL_NO_INIT;
 }
 
@@ -78,11 +80,14 @@ inline bool is_ct_or_none(const Interface& ni, ptl_handle_ct_t handle) {
 /// The return code for an outcome of the engine.
 int to_rc(Status status);
 
-/// Runs the body of an API function: no exception leaves the library. Memory that runs out becomes PTL_NO_SPACE.
+/// Runs the body of an API function: no exception leaves the library, but for that by which a thread ends that is
+/// cancelled. Memory that runs out becomes PTL_NO_SPACE.
 template <class Body>
-int guarded(Body&& body) noexcept {
+int guarded(Body&& body) {
   try {
     return body();
+  } catch (const abi::__forced_unwind&) {
+    throw;
   } catch (...) {
     return PTL_NO_SPACE;
   }

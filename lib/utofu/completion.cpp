@@ -52,7 +52,7 @@ int show(const Notice& read, utofu_mrq_notice* notice) {
 
 /// Looks for a notice, with a cycle of the engine if there is none. @param look  bool(VirtualControlQueue&)
 template <class Look>
-int poll(utofu_vcq_hdl_t vcq_hdl, Look&& look) noexcept {
+int poll(utofu_vcq_hdl_t vcq_hdl, Look&& look) {
   try {
     Engine* open = engine();
     bool known = open != nullptr;
@@ -66,6 +66,8 @@ int poll(utofu_vcq_hdl_t vcq_hdl, Look&& look) noexcept {
     const bool found = open != nullptr && open->poll(ask);
     if (!known) return failed(UTOFU_ERR_INVALID_VCQ_HDL, "no such VCQ handle");
     return found ? UTOFU_SUCCESS : UTOFU_ERR_NOT_FOUND;
+  } catch (const abi::__forced_unwind&) {
+    throw;
   } catch (...) {
     return failed(UTOFU_ERR_OUT_OF_MEMORY, "no memory");
   }

@@ -16,6 +16,7 @@
 #include "engine/config/settings.h"
 #include "engine/observe/log.h"
 #include "engine/process_engine.h"
+#include "engine/queue/cancellation.h"
 #include "engine/queue/clock.h"
 #include "engine/queue/membarrier.h"
 #include "engine/topology/node_map.h"
@@ -58,8 +59,8 @@ struct Library {
   std::atomic<Engine*> engine{nullptr};  ///< Set from the first VCQ or VBG on.
 
   ~Library() {
-    const bool left = leave_lanes();
-    if (engine.exchange(nullptr) != nullptr && left) release_process_engine();
+    if (engine.load() == nullptr || !end_process_engine(!leave_lanes())) return;
+    engine.store(nullptr);
   }
 };
 
@@ -153,12 +154,16 @@ const TofuSettings& tofu_settings() { return read_once<TofuSettings, read_tofu_s
 
 const Coordinates& my_coordinates() { return read_once<Coordinates, read_coordinates>(); }
 
-Engine* engine() { return library.engine.load(std::memory_order_acquire); }
+Engine* engine() {
+  Engine* const open = library.engine.load(std::memory_order_acquire);
+  return open == nullptr || open->is_interrupted() ? nullptr : open;
+}
 
 Engine* open_engine(const char* call) {
-  if (Engine* open = engine()) return open;
+  if (library.engine.load(std::memory_order_acquire) != nullptr) return engine();
+  const NoCancellation whole;
   const std::lock_guard<std::mutex> lock(library.mutex);
-  if (Engine* open = engine()) return open;
+  if (library.engine.load(std::memory_order_acquire) != nullptr) return engine();
   OpenError error = OpenError::kNone;
   std::string why;
   Engine* opened = hold_process_engine(0, &error, &why);

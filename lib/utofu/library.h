@@ -2,6 +2,7 @@
 // What libtofucom keeps for a process: its engine, from the first VCQ or VBG on, and its settings. Everything else
 // lives in the engine. All functions: any thread.
 
+#include <cxxabi.h>
 #include <utofu.h>
 
 #include <array>
@@ -61,7 +62,8 @@ std::uint32_t mrq_entries_of(const char* text, std::uint32_t otherwise);
 /// The engine with its uTofu part, opened if need be. @return nullptr if it cannot be opened
 Engine* open_engine(const char* call);
 
-/// The engine if it is open, else nullptr.
+/// The engine if it is open, else nullptr; also in a handler that has interrupted another call of this thread in the
+/// middle (Engine::is_interrupted).
 Engine* engine();
 
 /// A VCQ handle as the engine has it, and the way back.
@@ -80,7 +82,7 @@ const char* last_error();
 /// Runs `use(Core&, VirtualControlQueue&)` on duty.
 /// @return what it returns | UTOFU_ERR_INVALID_VCQ_HDL | UTOFU_ERR_OUT_OF_MEMORY
 template <class Use>
-int with_vcq(utofu_vcq_hdl_t hdl, Use&& use) noexcept {
+int with_vcq(utofu_vcq_hdl_t hdl, Use&& use) {
   try {
     Engine* open = engine();
     if (open == nullptr) return failed(UTOFU_ERR_INVALID_VCQ_HDL, "there is no VCQ in this process");
@@ -91,16 +93,20 @@ int with_vcq(utofu_vcq_hdl_t hdl, Use&& use) noexcept {
     const int rc = use(duty.core(), *vcq);
     open->settle_on_duty();
     return rc;
+  } catch (const abi::__forced_unwind&) {  // This thread is cancelled.
+    throw;
   } catch (...) {
     return failed(UTOFU_ERR_OUT_OF_MEMORY, "no memory");
   }
 }
 
-/// Runs a body from which no exception may leave.
+/// Runs a body from which no exception may leave, but for that by which a thread ends that is cancelled.
 template <class Body>
-int guarded(Body&& body) noexcept {
+int guarded(Body&& body) {
   try {
     return body();
+  } catch (const abi::__forced_unwind&) {
+    throw;
   } catch (...) {
     return failed(UTOFU_ERR_OUT_OF_MEMORY, "no memory");
   }

@@ -8,6 +8,8 @@
 #include <thread>
 #include <vector>
 
+#include "engine/queue/clock.h"
+
 namespace portofu {
 namespace {
 
@@ -55,6 +57,84 @@ TEST(DutyTest, Take__by_another_thread_waits_until_the_favourite_gives_it) {
     expect_exclusion(duty, [](DutyLock& wanted) { wanted.take(); });
     take_and_give(duty, kMoreThanToFavour);
     expect_exclusion(duty, [](DutyLock& wanted) { wanted.take_as_guest(); });
+  }
+}
+
+std::uint64_t in_ms(std::uint64_t ms) { return monotonic_ns() + ms * 1'000'000; }
+
+TEST(DutyTest, Take_until__gives_up_what_another_thread_keeps) {
+  for (const int before : {0, kMoreThanToFavour}) {
+    DutyLock duty;
+    std::atomic<int> step{0};
+    const auto wait_for = [&](int wanted) {
+      while (step.load() != wanted) std::this_thread::yield();
+    };
+    std::thread holder([&] {
+      take_and_give(duty, before);
+      duty.take();
+      step = 1;
+      wait_for(2);
+      duty.give();
+      take_and_give(duty, before);
+      step = 3;
+    });
+    wait_for(1);
+    EXPECT_FALSE(duty.take_until(in_ms(5)));
+    EXPECT_FALSE(duty.is_interrupted()) << "it is another thread that has it";
+    step = 2;
+    wait_for(3);
+    ASSERT_TRUE(duty.take_until(in_ms(60'000)));
+    EXPECT_TRUE(duty.is_interrupted());
+    duty.give();
+    holder.join();
+    expect_exclusion(duty, [](DutyLock& wanted) { wanted.take(); });
+  }
+}
+
+TEST(DutyTest, Take_until__by_threads_that_take_it_all_the_time_excludes_them) {
+  DutyLock duty;
+  long plain = 0;  // Guarded by the duty.
+  std::atomic<bool> stop{false};
+  std::thread favourite([&] {
+    while (!stop) {
+      duty.take();
+      ++plain;
+      duty.give();
+    }
+  });
+  for (int i = 0; i < 200; ++i) {
+    if (!duty.take_until(in_ms(i % 2 == 0 ? 0 : 60'000))) continue;
+    const long seen = plain;
+    std::this_thread::yield();
+    ASSERT_EQ(plain, seen);
+    duty.give();
+  }
+  stop = true;
+  favourite.join();
+}
+
+/// Whether a call in a signal handler would find that it has interrupted its own thread on duty.
+TEST(DutyTest, Interrupted__is_who_holds_it_and_nobody_else) {
+  for (const int before : {0, kMoreThanToFavour}) {
+    DutyLock duty;
+    EXPECT_FALSE(duty.is_interrupted());
+    take_and_give(duty, before);
+    EXPECT_FALSE(duty.is_interrupted());
+    duty.take();
+    EXPECT_TRUE(duty.is_interrupted());
+    EXPECT_FALSE(duty.take_until(in_ms(60'000))) << "at once";
+    std::thread([&] { EXPECT_FALSE(duty.is_interrupted()); }).join();
+    std::thread wants([&] {  // Ends the favour meanwhile.
+      duty.take();
+      duty.give();
+    });
+    for (int i = 0; i < 1000; ++i) {
+      ASSERT_TRUE(duty.is_interrupted());
+      std::this_thread::yield();
+    }
+    duty.give();
+    EXPECT_FALSE(duty.is_interrupted());
+    wants.join();
   }
 }
 
