@@ -111,7 +111,7 @@ std::uint64_t node_identity() {
   if (stat("/dev/shm", &memory) == 0) text += std::to_string(memory.st_dev) + "." + std::to_string(memory.st_ino);
   std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a.
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  return hash != 0 ? hash : 1;
+  return hash >> 16 != 0 ? hash >> 16 : 1;
 }
 
 std::uint32_t find_node_id(std::uint32_t configured_nid, const std::string& interface_name) {

@@ -48,7 +48,7 @@ std::vector<std::string> default_routes(const std::string& table);
 bool is_inner_address(std::span<const InterfaceAddress> addresses, std::uint32_t nid);
 
 /// Tells nodes apart that have one ID: the same number in all processes that share a kernel and its /dev/shm, and
-/// another one elsewhere. Never 0.
+/// another one elsewhere. 48 bits, never 0.
 std::uint64_t node_identity();
 
 /// Finds this node's ID. One line is logged if the named interface has no address; the choice is then made as if none

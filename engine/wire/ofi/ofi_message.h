@@ -50,7 +50,7 @@ static_assert(sizeof(OfiEnvelope) == 64 && std::is_trivially_copyable_v<OfiEnvel
 
 /// What a hello says of its sender in `count`.
 struct HelloCount {
-  std::uint64_t node = 0;  ///< The lower 48 bits of its node_identity; 0: not known.
+  std::uint64_t node = 0;  ///< Its node_identity; 0: not known.
   std::uint16_t ear = 0;   ///< The port where it is told that the receiver's names have moved (segment/known_by.h); 0: none.
 
   static constexpr HelloCount of(std::uint64_t count) { return {count >> 16, static_cast<std::uint16_t>(count)}; }

@@ -101,6 +101,7 @@ TEST(FindNodeId, Unknown_interface__is_said_and_another_is_taken) {
 
 TEST(NodeIdentity, This_machine__keeps_it) {
   EXPECT_NE(node_identity(), 0u);
+  EXPECT_EQ(node_identity() >> 48, 0u) << "a hello has room for so much";
   EXPECT_EQ(node_identity(), node_identity());
 }
 
