@@ -19,7 +19,7 @@ extern "C" {
 
 // In C++ enumerations have a type, so that any number which a C program hands over is a value, and can be refused.
 #if defined(__cplusplus) && __cplusplus >= 201103L
-#define PTL_ENUM_TYPE : unsigned int
+#define PTL_ENUM_TYPE : int
 #else
 #define PTL_ENUM_TYPE
 #endif

@@ -26,7 +26,7 @@ extern "C" {
 
 // In C++ enumerations have a type, so that any number which a C program hands over is a value, and can be refused.
 #if defined(__cplusplus) && __cplusplus >= 201103L
-#define UTOFU_ENUM_TYPE : unsigned int
+#define UTOFU_ENUM_TYPE : int
 #else
 #define UTOFU_ENUM_TYPE
 #endif
