@@ -14,8 +14,8 @@ packages_openmpi=(
   dpkg-dev xz-utils ca-certificates patch ccache
 )
 # The fuzzer needs clang with its runtime; the configure of the MPICH suite wants perl and Python; mpich has the launcher
-# mpiexec.hydra; what depends on the processor is compiled for 64-bit Arm, too.
-packages_test=(clang libclang-rt-14-dev perl python3 mpich g++-aarch64-linux-gnu)
+# mpiexec.hydra; what depends on the processor is compiled for 64-bit Arm, too; other allocators meet ours.
+packages_test=(clang libclang-rt-14-dev perl python3 mpich g++-aarch64-linux-gnu libjemalloc2 libtcmalloc-minimal4)
 
 # Hosts that are network namespaces of this machine.
 packages_hosts=(iproute2 util-linux hostname)

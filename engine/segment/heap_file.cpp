@@ -1,6 +1,7 @@
 #include "engine/segment/heap_file.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -8,8 +9,8 @@
 #include <cstdio>
 
 #include "engine/queue/cancellation.h"
-#include "engine/queue/clock.h"
 #include "engine/queue/random_bytes.h"
+#include "engine/segment/heap_memory.h"
 #include "engine/segment/own_descriptor.h"
 #include "engine/segment/own_segments.h"
 
@@ -17,6 +18,16 @@ namespace portofu {
 namespace {
 
 constexpr const char* kHeapMark = "heap-";
+
+/// The first descriptor that is nobody's standard input or output.
+constexpr int kFirstFreeDescriptor = 3;
+
+/// What a pointer says. Its length tells it from a heap: no heap is that short.
+struct HeapPointer {
+  std::uint64_t inode;  ///< Of the file of memory: a process of another PID namespace has the number, too.
+  std::uint32_t os_pid;
+  std::int32_t fd;
+};
 
 /// Beyond this limit the kernel would not refuse but send SIGXFSZ.
 bool is_allowed_length(std::uint64_t bytes) {
@@ -30,6 +41,28 @@ bool lock_whole(int fd) {
   lock.l_type = F_WRLCK;
   lock.l_whence = SEEK_SET;
   return fcntl(fd, F_OFD_SETLK, &lock) == 0;  // Ends with the last mapping (segment_file.h).
+}
+
+/// Memory has to be promised, and a promise that cannot be kept would be a SIGBUS (vm.overcommit_memory 2).
+bool is_memory_accounted() {
+  const int fd = ::open("/proc/sys/vm/overcommit_memory", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return true;
+  char mode = '2';
+  const bool read = ::read(fd, &mode, 1) == 1;
+  ::close(fd);
+  return !read || mode == '2';
+}
+
+/// Opens the file that a pointer leads to. @return -1 if it is not that of its owner
+int follow(int pointer_fd) {
+  HeapPointer pointer{};
+  if (pread(pointer_fd, &pointer, sizeof pointer, 0) != static_cast<ssize_t>(sizeof pointer)) return -1;
+  const std::string path = "/proc/" + std::to_string(pointer.os_pid) + "/fd/" + std::to_string(pointer.fd);
+  const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  struct stat status {};
+  if (fd < 0 || (fstat(fd, &status) == 0 && status.st_ino == pointer.inode)) return fd;
+  ::close(fd);
+  return -1;
 }
 
 /// The caller holds an OwnSegmentsLock.
@@ -57,6 +90,26 @@ int open_heap_file(const char* directory, std::uint64_t bytes) {
   if (fchmod(fd, 0600) == 0 && lock_whole(fd) && ftruncate(fd, static_cast<off_t>(bytes)) == 0) return fd;
   ::close(fd);
   return -1;
+}
+
+int open_heap_memory(std::uint64_t bytes) {
+  if (bytes > kMaxHeapBytes || !is_allowed_length(bytes) || is_memory_accounted()) return -1;
+  const int fd = move_above_standard(memfd_create("portofu-heap", MFD_CLOEXEC));
+  if (fd < 0) return -1;
+  if (fchmod(fd, 0600) == 0 && ftruncate(fd, static_cast<off_t>(bytes)) == 0) return fd;
+  ::close(fd);
+  return -1;
+}
+
+std::shared_ptr<SegmentFile> make_heap_pointer(const std::string& directory, int memory_fd) {
+  struct stat status {};
+  if (fstat(memory_fd, &status) != 0) return nullptr;
+  const HeapPointer pointer{status.st_ino, static_cast<std::uint32_t>(getpid()), memory_fd};
+  const int fd = open_heap_file(directory.c_str(), sizeof pointer);
+  if (fd < 0) return nullptr;
+  auto made = std::make_shared<SegmentFile>(fd, FileOwner::kThisProcess);
+  if (pwrite(made->fd(), &pointer, sizeof pointer, 0) != static_cast<ssize_t>(sizeof pointer)) return nullptr;
+  return made;
 }
 
 std::uint64_t name_heap_file(const std::string& directory, const std::shared_ptr<SegmentFile>& file) {
@@ -88,8 +141,16 @@ Mapping map_heap(const std::string& directory, const HeapPlace& place) {
   const std::shared_ptr<SegmentFile> file = find_or_open(heap_path(directory, place.id));
   if (file == nullptr) return {};
   std::uint64_t file_bytes = 0;
-  if (!is_private_file(file->fd(), &file_bytes) || file_bytes != place.bytes || !file->is_alive()) return {};
-  return Mapping::map(file->fd(), 0, place.bytes);
+  if (!is_private_file(file->fd(), &file_bytes) || !file->is_alive()) return {};
+  if (file_bytes != sizeof(HeapPointer)) {
+    return file_bytes == place.bytes ? Mapping::map(file->fd(), 0, place.bytes) : Mapping();
+  }
+  const int fd = follow(file->fd());
+  if (fd < 0) return {};
+  Mapping mapping;
+  if (is_private_file(fd, &file_bytes) && file_bytes == place.bytes) mapping = Mapping::map(fd, 0, place.bytes);
+  ::close(fd);
+  return mapping;
 }
 
 }  // namespace portofu

@@ -1,13 +1,17 @@
 #pragma once
 // The heap that both sides map: memory of this process that lies in a file, so that peers on the node reach what is
-// registered in it with their own loads and stores. A large range is reserved at the first allocation; memory is taken
-// from the file's device as the heap grows, so that nothing that was given out can fault for want of memory.
+// registered in it with their own loads and stores. A large range is reserved at the first allocation. What is not
+// touched costs no memory, as with malloc; where it has to come from a device (heap_memory.h), it is taken as the heap
+// grows, so that nothing that was given out can fault for want of memory.
 //
 // Blocks are kept by Boost.Interprocess's best-fit tree, whose bookkeeping lies between the blocks: a peer that stays
 // within registered memory touches none of it.
 //
 // After a fork the child has a heap of its own with the same contents at the same addresses; its parent waits until the
-// child has taken them.
+// child has taken what was touched. Other handlers of a fork may allocate and free: the thread that forks holds the
+// lock, and until its own handler has run it gets no memory here, and what it frees is freed then.
+
+#include <pthread.h>
 
 #include <atomic>
 #include <cstddef>
@@ -38,6 +42,9 @@ class SharedHeap {
   /// @param alignment  a power of two
   /// @return nullptr if there is no room, or no heap
   void* allocate(std::size_t bytes, std::size_t alignment);
+
+  /// The same, filled with zeros; what is large costs memory only when it is touched.
+  void* allocate_zeroed(std::size_t bytes, std::size_t alignment);
 
   /// Gives back what allocate returned.
   void free(void* block);
@@ -71,6 +78,12 @@ class SharedHeap {
   enum class State : std::uint8_t { kNew, kOpen, kNone };
 
   bool reserve(const char* directory, std::uint64_t bytes);
+  int open_file() const;
+  bool is_file_there() const;
+  bool is_held_here() const;
+  void end_fork();
+  bool copy_touched(std::byte* to, int to_fd) const;
+  bool clear_pages(const std::byte* from, std::size_t bytes, std::uint64_t* first, std::uint64_t* end) const;
   bool take_memory(std::uint64_t bytes);
   bool grow(std::uint64_t bytes);
   void* find_room(std::size_t bytes, std::size_t alignment);
@@ -85,14 +98,33 @@ class SharedHeap {
   const char* directory_ = "";            ///< Of the file.
   std::shared_ptr<SegmentFile> file_;     ///< Locked; nullptr in a child that could not have one.
   std::uint64_t inode_ = 0;               ///< Of the file: a program may have closed the descriptor for another one.
+  bool is_sparse_ = false;                ///< The file is of memory alone, which comes when it is touched.
+  std::shared_ptr<SegmentFile> named_;    ///< What has the name: the file or its pointer. On duty.
   std::uint64_t id_ = 0;                  ///< Of the name; 0: it has none yet. On duty.
+  std::atomic<pthread_t> holder_{};       ///< Holds the mutex while it opens the heap or forks; 0: nobody does.
+  static constexpr std::size_t kMostKept = 256;
+  void* kept_[kMostKept] = {};  ///< Freed by the holder meanwhile. More than that is not given back.
+  std::size_t kept_count_ = 0;
   int fork_pipe_[2] = {-1, -1};           ///< During a fork: closed by the child once it has its own heap.
 };
 
 /// The heap of this process, which may not have been opened yet. Never destroyed.
 SharedHeap& process_heap();
 
+/// A library is here by which peers can reach memory: from now on malloc may come from the heap. A process without one,
+/// such as a shell under the same LD_PRELOAD, has no heap to copy in a fork.
+void want_shared_memory();
+bool is_shared_memory_wanted();
+
 /// Allocates from it; opens it first, with PORTOFU_HEAP_MIB. @return nullptr if there is no room, or no heap
 void* allocate_shared(std::size_t bytes, std::size_t alignment);
+
+/// The same, filled with zeros.
+void* allocate_shared_zeroed(std::size_t bytes, std::size_t alignment);
+
+/// Registers what the heap of this process does in a fork, once. Handlers of others that write to memory of the heap in
+/// a child need it to be registered before them, because a child runs them in this order. A fork of a process that has
+/// no heap costs nothing.
+void follow_forks();
 
 }  // namespace portofu

@@ -13,6 +13,7 @@
 #include "engine/process_engine.h"
 #include "engine/queue/cancellation.h"
 #include "engine/queue/clock.h"
+#include "engine/segment/shared_heap.h"
 #include "engine/target/close_interface.h"
 #include "lib/portals4/limits.h"
 
@@ -89,6 +90,9 @@ void forget_in_child() {
 
 /// Set when the library is loaded, so that no fork can come between the first PtlInit and the handler. 0: it is there.
 const int fork_handler = pthread_atfork(nullptr, nullptr, forget_in_child);
+
+/// Under libportofu_malloc.so, malloc gives memory that peers map from now on.
+[[maybe_unused]] const bool wants_shared_memory = (want_shared_memory(), true);
 
 int open_engine(ptl_pid_t pid) {
   OpenError error = OpenError::kNone;

@@ -19,6 +19,7 @@
 #include "engine/queue/cancellation.h"
 #include "engine/queue/clock.h"
 #include "engine/queue/membarrier.h"
+#include "engine/segment/shared_heap.h"
 #include "engine/topology/node_map.h"
 
 namespace portofu::utofu {
@@ -76,6 +77,9 @@ void forget_in_child() {
 
 /// Set when the library is loaded, so that no fork can come between the first call and the handler.
 [[maybe_unused]] const int fork_handler = pthread_atfork(nullptr, nullptr, forget_in_child);
+
+/// Under libportofu_malloc.so, malloc gives memory that peers map from now on.
+[[maybe_unused]] const bool wants_shared_memory = (want_shared_memory(), true);
 
 bool read_count(const char* name, std::uint32_t* value) {
   const char* text = std::getenv(name);

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "engine/segment/heap_memory.h"
 #include "engine/segment/own_segments.h"
 #include "engine/segment/segment_creation.h"
 #include "tests/unit/segment/segment_directory.h"
@@ -68,6 +69,33 @@ TEST_F(HeapFileTest, Named_heap__is_mapped_by_another_process) {
   EXPECT_EQ(own.at(100)[1], std::byte{2});
   unname_heap_file(directory.path(), id, *file);
   EXPECT_EQ(directory.name_count(), 0u);
+}
+
+TEST_F(HeapFileTest, Heap_of_memory_alone__is_found_by_its_pointer_as_long_as_its_owner_lives) {
+  const int memory = open_heap_memory(kBytes);
+  if (memory < 0) GTEST_SKIP() << "not on this machine";
+  EXPECT_GE(memory, 3);
+  const auto pointer = make_heap_pointer(directory.path(), memory);
+  ASSERT_NE(pointer, nullptr);
+  const std::uint64_t id = name_heap_file(directory.path(), pointer);
+  const Mapping own = map_heap(directory.path(), {id, 0, kBytes});
+  ASSERT_TRUE(own);
+  own.at(100)[0] = std::byte{1};
+  EXPECT_EQ(in_dying_child([&] {
+              const Mapping mapping = map_heap(directory.path(), {id, 0, kBytes});
+              if (!mapping || mapping.at(100)[0] != std::byte{1}) return 1;
+              mapping.at(100)[1] = std::byte{2};
+              return map_heap(directory.path(), {id, 0, 2 * kBytes}) ? 2 : 0;
+            }),
+            0);
+  EXPECT_EQ(own.at(100)[1], std::byte{2});
+  const int another = open_heap_memory(kBytes);
+  ASSERT_EQ(dup2(another, memory), memory);
+  close(another);
+  EXPECT_FALSE(map_heap(directory.path(), {id, 0, kBytes})) << "the descriptor is another file's";
+  unname_heap_file(directory.path(), id, *pointer);
+  EXPECT_EQ(directory.name_count(), 0u);
+  close(memory);
 }
 
 TEST_F(HeapFileTest, Heap_that_is_not_as_published__is_not_mapped) {

@@ -83,6 +83,43 @@ TEST_F(SharedHeapTest, Full_heap__refuses_and_serves_again_when_something_is_fre
   EXPECT_NE(heap.allocate(kBytes / 2, 64), nullptr);
 }
 
+TEST_F(SharedHeapTest, Zeros__are_zeros_where_others_have_written_and_nowhere_else) {
+  for (const std::size_t bytes : {1u, 5000u, 200'000u, 3'000'001u}) {
+    auto* before = static_cast<unsigned char*>(heap.allocate(100, 16));
+    auto* block = static_cast<unsigned char*>(heap.allocate(bytes, 16));
+    auto* behind = static_cast<unsigned char*>(heap.allocate(100, 16));
+    std::memset(before, 1, 100);
+    std::memset(block, 2, bytes);
+    std::memset(behind, 3, 100);
+    heap.free(block);
+    void* zeroed = heap.allocate_zeroed(bytes, 16);
+    ASSERT_NE(zeroed, nullptr);
+    EXPECT_TRUE(is_filled(zeroed, bytes, 0)) << bytes;
+    EXPECT_TRUE(is_filled(before, 100, 1) && is_filled(behind, 100, 3)) << bytes;
+  }
+  EXPECT_EQ(heap.allocate_zeroed(2 * kBytes, 16), nullptr);
+}
+
+/// Handlers of others run while the thread that forks holds the heap.
+TEST_F(SharedHeapTest, Thread_that_forks__gets_nothing_and_waits_for_nothing) {
+  void* large = heap.allocate(kBytes / 2, 64);
+  void* small = heap.allocate(100, 64);
+  ASSERT_TRUE(large != nullptr && small != nullptr);
+  heap.before_fork();
+  EXPECT_EQ(heap.allocate(1, 16), nullptr);
+  EXPECT_EQ(heap.allocate_zeroed(1, 16), nullptr);
+  EXPECT_GE(heap.usable_bytes(small), 100u);
+  heap.free(large);
+  heap.after_fork_in_parent();
+  EXPECT_NE(heap.allocate(kBytes / 2 - 4096, 64), nullptr) << "what it freed is free now";
+  EXPECT_NE(heap.allocate(1, 16), nullptr);
+  SharedHeap unused;
+  unused.before_fork();
+  EXPECT_FALSE(unused.open(directory.path().c_str(), kBytes)) << "a handler's first allocation of the program";
+  unused.after_fork_in_parent();
+  EXPECT_TRUE(unused.open(directory.path().c_str(), kBytes));
+}
+
 TEST_F(SharedHeapTest, Threads__share_it) {
   std::vector<std::thread> threads;
   for (unsigned char me = 1; me <= 4; ++me) {
