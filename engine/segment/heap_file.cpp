@@ -9,6 +9,7 @@
 #include <cstdio>
 
 #include "engine/queue/cancellation.h"
+#include "engine/queue/clock.h"
 #include "engine/queue/random_bytes.h"
 #include "engine/segment/heap_memory.h"
 #include "engine/segment/own_descriptor.h"
@@ -20,7 +21,6 @@ namespace {
 constexpr const char* kHeapMark = "heap-";
 
 /// The first descriptor that is nobody's standard input or output.
-constexpr int kFirstFreeDescriptor = 3;
 
 /// What a pointer says. Its length tells it from a heap: no heap is that short.
 struct HeapPointer {
