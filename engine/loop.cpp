@@ -118,7 +118,7 @@ bool is_lost(const Peer& peer) { return peer.state == PeerState::kConnected && p
 
 void lose_lost_peers(Core& core) {
   for (auto& [key, peer] : core.peers) {
-    if (is_lost(*peer)) lose_peer(core, *peer);
+    if (is_over(core, *peer)) lose_peer(core, *peer);
   }
 }
 

@@ -59,6 +59,7 @@ struct SendProgress {
 struct OutgoingRequest : boost::intrusive::list_base_hook<> {
   Descriptor descriptor;  ///< Its interface_index is kInterfaceCount once the interface of a begun request is closed.
   SendProgress progress;
+  bool anew = false;  ///< It was posted when the link was known to be lost: it goes with the next one.
 };
 
 /// An answer on its way out. @see target/answer_out
@@ -105,16 +106,18 @@ struct Peer {
   Wire* wire = nullptr;   ///< Which wire reaches it; constant.
   Link* link = nullptr;   ///< nullptr unless kConnected.
   PeerState state = PeerState::kUnconnected;
-  bool waiting = false;                              ///< In Core::waiting_peers, because something could not go out.
-  bool awaited = false;                              ///< In Core::awaited_peers.
-  std::uint32_t outstanding = 0;                     ///< Operations of ours that it has to answer.
-  std::uint32_t gets_under_way = 0;                  ///< uTofu: gets of ours that it has to answer.
-  std::uint32_t answer_count = 0;                    ///< Length of `answers`.
-  std::uint64_t connect_deadline_ns = 0;             ///< kConnecting: when to give up.
-  std::uint64_t connect_again_ns = 0;                ///< kConnecting with a pause: when to try again.
-  std::uint64_t connect_pause_ns = 0;                ///< kConnecting: how long what is lacking was waited for; 0: not.
-  boost::intrusive::list<OutgoingRequest> requests;  ///< In the order of posting; the first may be partly sent.
-  boost::intrusive::list<OutgoingAnswer> answers;    ///< In the order of completion; the first may be partly sent.
+  bool waiting = false;                   ///< In Core::waiting_peers, because something could not go out.
+  bool awaited = false;                   ///< In Core::awaited_peers.
+  std::uint32_t outstanding = 0;          ///< Operations of ours that it has to answer.
+  std::uint32_t gets_under_way = 0;       ///< uTofu: gets of ours that it has to answer.
+  std::uint32_t answer_count = 0;         ///< Length of `answers`.
+  std::uint64_t connect_deadline_ns = 0;  ///< kConnecting: when to give up.
+  std::uint64_t connect_again_ns = 0;     ///< kConnecting with a pause: when to try again.
+  std::uint64_t connect_pause_ns = 0;     ///< kConnecting: how long what is lacking was waited for; 0: not.
+  std::uint64_t answers_life = 0;         ///< The life that `answers` are for; 0: that of the link.
+  std::uint64_t lost_since_ns = 0;        ///< When is_over of initiator/connect first put the loss off; 0: it did not.
+  boost::intrusive::list<OutgoingRequest> requests;       ///< In the order of posting; the first may be partly sent.
+  boost::intrusive::list<OutgoingAnswer> answers;         ///< In the order of completion; the first may be partly sent.
   boost::intrusive::list<OutgoingRequest> lent_requests;  ///< All has left, and the peer may still read our memory.
   boost::intrusive::list<OutgoingAnswer> lent_answers;    ///< The same.
   std::unique_ptr<PublishedEntries> published;            ///< nullptr: it has told of none since the link was made.

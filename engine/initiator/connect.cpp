@@ -32,16 +32,27 @@ void rest_before_next(Peer& peer, std::uint64_t now) {
   peer.connect_again_ns = std::min(now + peer.connect_pause_ns, peer.connect_deadline_ns);
 }
 
+void begin_link(Core& core, Peer& peer) {
+  peer.state = PeerState::kConnected;
+  if (peer.answers_life == 0) [[likely]]
+    return;
+  keep_answers_for(core, peer, peer.wire->life_at(*peer.link));
+  peer.answers_life = 0;
+}
+
 }  // namespace
 
 Reach ensure_connected(Core& core, Peer& peer) {
-  if (peer.state == PeerState::kConnected) return peer.link->lost ? Reach::kNever : Reach::kNow;
+  if (peer.state == PeerState::kConnected) {
+    if (!peer.link->lost) return Reach::kNow;
+    return peer.lost_since_ns != 0 ? Reach::kLater : Reach::kNever;
+  }
   const bool rests = peer.state == PeerState::kConnecting && peer.connect_pause_ns != 0;
   if (rests && core.now_ns() < peer.connect_again_ns) return Reach::kLater;
   const ConnectResult result = peer.wire->connect(peer.id, &peer.link);
   std::uint64_t now = 0;
   switch (result) {
-    case ConnectResult::kConnected: peer.state = PeerState::kConnected; return Reach::kNow;
+    case ConnectResult::kConnected: begin_link(core, peer); return Reach::kNow;
     case ConnectResult::kNoSuchPeer:
     case ConnectResult::kRefused: peer.state = PeerState::kUnconnected; return Reach::kNever;
     case ConnectResult::kInProgress:
@@ -62,7 +73,7 @@ void follow_name(Core& core, Peer& peer) {
   if (peer.wire->leads_to_name(*peer.link)) return;
   if (core.receive_arrived != nullptr) core.receive_arrived(core);
   // What arrived may have been news of the next process, which has made the link anew.
-  if (peer.link != nullptr && peer.link->lost) lose_peer(core, peer);
+  if (is_over(core, peer)) lose_peer(core, peer);
 }
 
 Reach reach_for_new(Core& core, Peer& peer) {
@@ -73,7 +84,28 @@ Reach reach_for_new(Core& core, Peer& peer) {
   return ensure_connected(core, peer);
 }
 
+bool is_over(Core& core, Peer& peer) {
+  if (peer.state != PeerState::kConnected || !peer.link->lost) return false;
+  if (!peer.wire->has_unheard(peer.id, peer.wire->life_at(*peer.link))) return true;
+  const std::uint64_t now = core.now_ns();
+  if (peer.lost_since_ns == 0) peer.lost_since_ns = now;
+  return now - peer.lost_since_ns >= kMostUnheardNs;
+}
+
+void expect_last_words(Core& core, Peer& peer) {
+  finish_taken(core, peer);
+  drop_answers(core, peer);  // They cannot leave any more, and whoever waits for them has lost its link, too.
+  peer.answers_life = peer.wire->life_at(*peer.link);
+}
+
+void keep_answers_for(Core& core, Peer& peer, std::uint64_t life) {
+  if (peer.answers_life == 0 || peer.answers_life == life) return;
+  drop_answers(core, peer);
+  peer.answers_life = 0;
+}
+
 void lose_peer(Core& core, Peer& peer) {
+  const bool answers_anew = peer.answers_life != 0 && peer.state == PeerState::kConnected;
   if (peer.state == PeerState::kConnected) {
     finish_taken(core, peer);  // What it read before it was gone has been sent.
     take_acknowledgements(core, peer);
@@ -85,10 +117,12 @@ void lose_peer(Core& core, Peer& peer) {
     peer.wire->give_up(peer.id);
   }
   peer.link = nullptr;
+  peer.lost_since_ns = 0;
   peer.state = PeerState::kUnconnected;
   abandon_requests(core, peer, NiFail::kUndeliverable);
   fail_outstanding(core, peer, NiFail::kUndeliverable);
-  drop_answers(core, peer);
+  if (!answers_anew) drop_answers(core, peer);
+  if (peer.answers.empty()) peer.answers_life = 0;
   fail_barriers_with(core, peer.id);
 }
 

@@ -27,8 +27,24 @@ inline void follow_moved_name(Core& core, Peer& peer) {
     follow_name(core, peer);
 }
 
+/// The peer is lost, and all that it has sent before is taken: its answers count, though it is gone. Whoever acts upon
+/// a lost link asks this, and if not, asks again in the next cycle.
+/// @return false also while the link is sound
+bool is_over(Core& core, Peer& peer);
+
+/// What a lost peer has sent is waited for so long at most: it may not be to be had, or come in again and again.
+inline constexpr std::uint64_t kMostUnheardNs = 1'000'000'000;
+
+/// Somebody is heard for the first time who is the life to which the lost link leads: it may have left, and have
+/// answered before, so it is not lost yet; or it lives, and what it asks for now is answered by the next link.
+void expect_last_words(Core& core, Peer& peer);
+
+/// Somebody is heard, or reached, who is this life: answers that are left for another one are dropped.
+void keep_answers_for(Core& core, Peer& peer, std::uint64_t life);
+
 /// The peer can no longer be reached: gives the link back, ends with PTL_NI_UNDELIVERABLE what it should have answered
-/// and what should still have gone there, and drops our answers to it. A later operation connects anew.
+/// and what should still have gone there, and drops our answers to it, but for those of expect_last_words. A later
+/// operation connects anew, and so does one that was posted when the loss had been put off.
 void lose_peer(Core& core, Peer& peer);
 
 }  // namespace portofu

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "engine/initiator/answer_in.h"
 #include "engine/initiator/connect.h"
@@ -161,6 +162,8 @@ void abandon(const Sending& s, NiFail fail) {
     if (is_fetching(d.kind)) end_hold(s.ni, d.get_md_handle);
     return;
   }
+  // What has been answered is as the answer says, also if that came before its memory was given back.
+  if (operation->answered && s.progress.sent == d.length) return finish_sending(s, NiFail::kOk);
   operation->fail = fail;
   operation->silent = fail == NiFail::kSegv && failed_send_is_noticed(s.md);  // Then no ACK follows (3.13.3).
   operation->answered = true;
@@ -230,7 +233,8 @@ void start_transfer(Core& core, Interface& ni, const Descriptor& d) {
   if (target == nullptr) return report_not_started(core, ni, d, NiFail::kUndeliverable);
   Peer& peer = core.peer(*target);
   follow_moved_name(core, peer);
-  const Reach reach = peer.state == PeerState::kConnected ? Reach::kNow : reach_for_new(core, peer);
+  const bool connected = peer.state == PeerState::kConnected && peer.lost_since_ns == 0;
+  const Reach reach = connected ? Reach::kNow : reach_for_new(core, peer);
   MemoryDescriptor* md = hold_memory(ni, d);
   if (md == nullptr) return;
   SendProgress progress;
@@ -323,10 +327,15 @@ void start_descriptor(Core& core, const Descriptor& descriptor) {
 }
 
 void abandon_requests(Core& core, Peer& peer, NiFail fail) {
+  boost::intrusive::list<OutgoingRequest> kept;
   peer.requests.splice(peer.requests.begin(), peer.lent_requests);
   while (!peer.requests.empty()) {
     OutgoingRequest& request = peer.requests.front();
     peer.requests.pop_front();
+    if (std::exchange(request.anew, false)) {
+      kept.push_back(request);
+      continue;
+    }
     if (request.descriptor.interface_index == kTofuInterface) {
       abandon_tofu_request(core, peer, request, fail);
     } else {
@@ -337,6 +346,7 @@ void abandon_requests(Core& core, Peer& peer, NiFail fail) {
     }
     delete &request;
   }
+  peer.requests.splice(peer.requests.end(), kept);
 }
 
 int finish_taken(Core& core, Peer& peer) {
@@ -360,6 +370,10 @@ int finish_taken(Core& core, Peer& peer) {
 }
 
 int advance_peer(Core& core, Peer& peer) {
+  if (peer.state == PeerState::kConnected && peer.link->lost) {
+    if (is_over(core, peer)) lose_peer(core, peer);
+    return 0;
+  }
   const Reach reach = ensure_connected(core, peer);
   if (reach == Reach::kNever) lose_peer(core, peer);
   if (reach != Reach::kNow) return 0;

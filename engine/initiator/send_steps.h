@@ -158,6 +158,7 @@ void send_or_wait(const Sending& s, bool first) {
     s.peer.lent_requests.push_back(*request);
     return s.core.look_after(s.peer);
   }
+  request->anew = s.peer.lost_since_ns != 0;
   s.peer.requests.push_back(*request);
   s.core.wait_for_room(s.peer);
 }

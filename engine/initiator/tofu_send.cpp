@@ -149,8 +149,16 @@ void finish_sending(const TofuSending& s, NiFail fail) {
   if (operation->answered) finish_answer(s.core, s.progress.operation_id, *operation);
 }
 
+/// Whether the answer came before the peer gave back what it was lent.
+bool is_answered(const TofuSending& s) {
+  if (s.progress.operation_id == 0 || s.progress.sent != payload_length(s)) return false;
+  const OutstandingOperation* operation = s.core.outstanding.find(s.progress.operation_id);
+  return operation != nullptr && operation->answered;
+}
+
 /// That the peer is not there comes after the descriptor has left our side: the TCQ says nothing of it (2.2.12).
 void abandon(const TofuSending& s, NiFail fail) {
+  if (is_answered(s)) return finish_sending(s, NiFail::kOk);
   close_operation(s);
   if (s.descriptor.kind == DescriptorKind::kTofuGate) return fail_barrier(s.core, s.descriptor.hdr_data);
   const bool unreachable = fail == NiFail::kUndeliverable;

@@ -17,9 +17,14 @@ namespace {
 void meet_source(Core& core, const Packet& packet) {
   Peer& peer = core.peer(packet.source);
   *packet.source_context = &peer;
-  if (peer.state != PeerState::kConnected) return;
+  if (peer.state != PeerState::kConnected) return keep_answers_for(core, peer, peer.wire->life_in_hand());
   peer.wire->check_peers();
-  if (peer.link->lost) lose_peer(core, peer);
+  if (!peer.link->lost) return;
+  if (peer.wire->life_in_hand() == peer.wire->life_at(*peer.link)) {
+    expect_last_words(core, peer);
+  } else if (is_over(core, peer)) {
+    lose_peer(core, peer);
+  }
 }
 
 Peer& source_peer(Core& core, const Packet& packet) {

@@ -142,6 +142,16 @@ class Wire {
   /// Looks whether the link, which may have moved, leads to who has the PID of the peer now; if not, it is lost.
   virtual bool leads_to_name(Link& link) { return !link.lost; }
 
+  /// Which life of the peer the link leads to. No other process, and no other life of it, has this number.
+  virtual std::uint64_t life_at(const Link&) const { return 0; }
+
+  /// The same of whoever sent the packet that peek returned.
+  virtual std::uint64_t life_in_hand() const { return 0; }
+
+  /// Whether something that this life of a process has published is still to be taken, or in hand. What has arrived is
+  /// taken before the end of a life is acted upon, so of a lost link this is asked first. Costs system calls.
+  virtual bool has_unheard(ProcessId /*peer*/, std::uint64_t /*life*/) { return false; }
+
   /// No link to the peer could be made in time, and what it waits for from us was dropped. A wire on which it may live
   /// all the same makes it lose its link to us.
   virtual void give_up(ProcessId /*peer*/) {}

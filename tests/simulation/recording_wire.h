@@ -24,6 +24,9 @@ class RecordingWire final : public Wire {
   std::uint32_t max_payload_bytes() const override { return inner_.max_payload_bytes(); }
   ConnectResult connect(ProcessId peer, Link** link) override { return inner_.connect(peer, link); }
   void disconnect(Link* link) override { inner_.disconnect(link); }
+  std::uint64_t life_at(const Link& link) const override { return inner_.life_at(link); }
+  std::uint64_t life_in_hand() const override { return inner_.life_in_hand(); }
+  bool has_unheard(ProcessId peer, std::uint64_t life) override { return inner_.has_unheard(peer, life); }
   void give_up(ProcessId peer) override { inner_.give_up(peer); }
   std::byte* claim(Link& link, std::uint32_t payload_bytes) override { return inner_.claim(link, payload_bytes); }
   std::byte* claim_answer(Link& link, std::uint32_t payload_bytes) override {

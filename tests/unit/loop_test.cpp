@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "engine/initiator/connect.h"
 #include "engine/initiator/send.h"
 #include "tests/unit/support/core_fixture.h"
 
@@ -344,6 +345,100 @@ TEST_F(LoopTest, Dead_peer__what_it_sent_before_its_death_counts) {
   EXPECT_EQ(md_->pending, 0u);
 }
 
+/// The first packet of a source is the last word of a peer that is gone, or one before it.
+TEST_F(LoopTest, Dead_peer__whose_first_packet_is_its_answer_has_answered) {
+  append(entry());
+  for (const bool noticed : {true, false}) {
+    for (const bool sends_first : {false, true}) {
+      start(DescriptorKind::kGet, 8);
+      const std::uint32_t id = next_sent().operation_id;
+      if (sends_first) arrive(put_header(16));
+      arrive(answer_header(id, 8, 8));
+      noticed ? wire.kill(kPeer) : wire.kill_unnoticed(kPeer);
+      for (int i = 0; i < 3; ++i) cycle();
+      for (int left = sends_first ? 2 : 1; left > 0; --left) EXPECT_EQ(next_event().ni_fail_type, NiFail::kOk);
+      run_timers_on_duty(core);
+      EXPECT_EQ(peer().state, PeerState::kUnconnected);
+      EXPECT_THAT(kinds(), IsEmpty());
+      EXPECT_EQ(core.outstanding.open_count(), 0u);
+    }
+  }
+}
+
+TEST_F(LoopTest, Dead_peer__whose_reply_of_three_packets_is_whole_has_answered) {
+  for (const std::uint64_t packets : {3, 2}) {
+    start(DescriptorKind::kGet, 3 * kPacketBytes);
+    arrive(answer_header(next_sent().operation_id, 3 * kPacketBytes, kPacketBytes));
+    for (std::uint64_t i = 1; i < packets; ++i) arrive(data_header(i * kPacketBytes, kPacketBytes, kFlagAnswerStream));
+    wire.kill_unnoticed(kPeer);
+    for (int i = 0; i < 5; ++i) cycle();
+    run_timers_on_duty(core);
+    EXPECT_EQ(next_event().ni_fail_type, packets == 3 ? NiFail::kOk : NiFail::kUndeliverable);
+    EXPECT_THAT(kinds(), IsEmpty());
+  }
+}
+
+TEST_F(LoopTest, Dead_peer__that_has_acknowledged_without_a_packet_has_answered) {
+  start(DescriptorKind::kPut, 8, AckRequest::kFull);
+  start(DescriptorKind::kPut, 8, AckRequest::kFull);
+  wire.acks = {next_sent().operation_id};
+  wire.kill(kPeer);
+  run_timers_on_duty(core);
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(next_event().ni_fail_type, NiFail::kOk);
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(next_event().ni_fail_type, NiFail::kUndeliverable);
+}
+
+/// What waits for room at a lost link is the other way to that decision.
+TEST_F(LoopTest, Dead_peer__is_heard_before_what_waits_for_room_to_it_is_given_up) {
+  wire.looks_rarely = true;
+  start(DescriptorKind::kGet, 8);
+  const std::uint32_t id = next_sent().operation_id;
+  wire.room = 0;
+  start(DescriptorKind::kPut, 8);
+  arrive(answer_header(id, 8, 8));
+  wire.kill(kPeer);
+  cycle();
+  run_timers_on_duty(core);
+  EXPECT_THAT(kinds(), IsEmpty()) << "its packet could not be had yet";
+  EXPECT_EQ(peer().state, PeerState::kConnected);
+  EXPECT_TRUE(has_work_on_duty(core));
+  cycle();
+  EXPECT_EQ(next_event().ni_fail_type, NiFail::kOk);
+  EXPECT_EQ(next_event().ni_fail_type, NiFail::kUndeliverable);
+  EXPECT_EQ(peer().state, PeerState::kUnconnected);
+}
+
+/// What is posted when the death is known already is for whoever has the address then.
+TEST_F(LoopTest, Dead_peer__that_is_heard_out_keeps_nothing_from_its_next_life) {
+  wire.looks_rarely = true;
+  start(DescriptorKind::kGet, 8);
+  arrive(answer_header(next_sent().operation_id, 8, 8));
+  wire.kill(kPeer);
+  run_timers_on_duty(core);
+  start(DescriptorKind::kPut, 8);
+  EXPECT_THAT(kinds(), IsEmpty());
+  EXPECT_TRUE(has_work_on_duty(core));
+  for (int i = 0; i < 5; ++i) cycle();
+  EXPECT_EQ(next_event().ni_fail_type, NiFail::kOk);
+  EXPECT_EQ(next_event().type, EventKind::kSend);
+  EXPECT_EQ(next_sent().type, PacketType::kPut);
+  EXPECT_EQ(wire.connect_count, 2);
+}
+
+TEST_F(LoopTest, Dead_peer__whose_packets_cannot_be_had_is_waited_for_a_second) {
+  wire.looks_rarely = true;
+  start(DescriptorKind::kGet, 8);
+  arrive(answer_header(next_sent().operation_id, 8, 8));
+  wire.kill(kPeer);
+  run_timers_on_duty(core);
+  now_ns += kMostUnheardNs - 1;
+  run_timers_on_duty(core);
+  EXPECT_THAT(kinds(), IsEmpty());
+  ++now_ns;
+  run_timers_on_duty(core);
+  EXPECT_EQ(next_event().ni_fail_type, NiFail::kUndeliverable);
+}
+
 TEST_F(LoopTest, Dead_peer__message_that_it_did_not_finish_is_cut) {
   append(entry());
   arrive(put_header(2 * kPacketBytes));
@@ -421,6 +516,61 @@ TEST_F(LoopTest, Next_life_of_a_process__its_first_answer_does_not_go_to_the_for
     EXPECT_EQ(next_sent().operation_id, 9u);
     EXPECT_EQ(wire.connect_count, connect_count + 1) << "over a new link";
   }
+}
+
+/// Both have lost their links to each other, and the peer has made another one.
+TEST_F(LoopTest, Living_peer__whose_link_is_lost_is_answered_over_another_one) {
+  append(entry());
+  start(DescriptorKind::kGet, 8);
+  wire.room = 0;
+  receive_put(8, 7);
+  wire.close_source(kPeer);
+  cycle();
+  wire.lose_link(kPeer);
+  arrive(put_header(16, 9));
+  wire.room = FakeWire::kPlentyOfRoom;
+  wire.sent.clear();
+  for (int i = 0; i < 5; ++i) cycle();
+  ASSERT_EQ(wire.sent.size(), 1u) << "and not what was asked for over the link before";
+  EXPECT_EQ(next_sent().operation_id, 9u);
+  EXPECT_EQ(wire.connect_count, 2);
+  next_event();
+  next_event();
+  const Event reply = next_event();
+  EXPECT_EQ(reply.type, EventKind::kReply);
+  EXPECT_EQ(reply.ni_fail_type, NiFail::kUndeliverable);
+}
+
+TEST_F(LoopTest, Last_request_of_a_dead_peer__is_done_and_not_answered_to_its_next_life) {
+  append(entry());
+  start(DescriptorKind::kGet, 8);
+  next_sent();
+  arrive(put_header(8, 7));
+  wire.kill_unnoticed(kPeer);
+  for (int i = 0; i < 5; ++i) cycle();
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kPut, EventKind::kReply));
+  EXPECT_THAT(wire.sent, IsEmpty());
+  EXPECT_EQ(peer().answer_count, 0u);
+}
+
+TEST_F(LoopTest, Last_request_of_a_dead_peer__does_not_take_the_answer_of_its_next_life_with_it) {
+  append(entry());
+  start(DescriptorKind::kGet, 8);
+  wire.sent.clear();
+  wire.connect_result = ConnectResult::kInProgress;
+  arrive(put_header(8, 7));
+  wire.kill_unnoticed(kPeer);
+  cycle();
+  cycle();
+  EXPECT_EQ(peer().state, PeerState::kConnecting);
+  EXPECT_EQ(peer().answer_count, 1u) << "it may live";
+  for (int i = 0; i < 3; ++i) cycle();
+  arrive(put_header(8, 9));
+  for (int i = 0; i < 3; ++i) cycle();
+  wire.connect_result = ConnectResult::kConnected;
+  for (int i = 0; i < 3; ++i) cycle();
+  ASSERT_EQ(wire.sent.size(), 1u);
+  EXPECT_EQ(next_sent().operation_id, 9u);
 }
 
 TEST_F(LoopTest, Next_life_of_a_process__gets_no_answers_that_were_due_to_its_former_one) {

@@ -35,6 +35,12 @@ class ShmWire final : public Wire {
 
   void give_up(ProcessId peer) override { sources_.give_up(peer); }
 
+  std::uint64_t life_at(const Link& link) const override {
+    return static_cast<const ShmLink&>(link).segment->incarnation();
+  }
+  std::uint64_t life_in_hand() const override { return sources_.life_in_hand(); }
+  bool has_unheard(ProcessId peer, std::uint64_t life) override { return sources_.has_unheard(peer, life); }
+
   std::byte* claim(Link& link, std::uint32_t payload_bytes) override {
     return links_.claim(static_cast<ShmLink&>(link), payload_bytes);
   }

@@ -162,6 +162,26 @@ bool SourceSet::take_closed_source(ProcessId* source, void** source_context) {
   return true;
 }
 
+/// Asked of the living, too, so a ring that is open and empty does not count.
+bool SourceSet::has_unheard(ProcessId id, std::uint64_t incarnation) {
+  if (directory_changed()) scan_directory();
+  const std::uint32_t used = slots_in_use();
+  for (std::uint32_t i = 0; i < used; ++i) {
+    if (const ShmSource* source = by_slot_[i].get(); source != nullptr) {
+      const bool is_polled = source->state == SourceState::kOpen || source->state == SourceState::kClosing;
+      const bool has_packet = source == held_ || (is_polled && source->consumer.ready());
+      if (has_packet && source->id == id && source->incarnation == incarnation) return true;
+      continue;
+    }
+    // Not opened yet: it waits for an earlier link, or for memory.
+    const SlotWord word = read_slot(own_.slot(i));
+    const bool is_heard_later = word.state == SlotState::kPublished || word.state == SlotState::kClosed;
+    if (!is_heard_later || word.claimer != id) continue;
+    if (own_.slot(i).claimer_incarnation.load(std::memory_order_relaxed) == incarnation) return true;
+  }
+  return false;
+}
+
 void SourceSet::free_slot(std::uint32_t slot_index) {
   by_slot_[slot_index] = nullptr;
   own_.clear_ring(slot_index);

@@ -80,6 +80,8 @@ class SourceSet {
   void give_back_read();
   bool acknowledge(ProcessId sender, std::uint32_t operation_id);
   void take_offers_back(ProcessId id);
+  std::uint64_t life_in_hand() const { return held_ != nullptr ? held_->incarnation : 0; }
+  bool has_unheard(ProcessId id, std::uint64_t incarnation);
 
   /// This process cannot answer a sender: its channels are taken from it, so that it fails what it waits for. What it
   /// has sent is still received.

@@ -32,6 +32,7 @@ ShuffleWire::Source& ShuffleWire::source_of(const Packet& packet) {
   if (*packet.source_context == nullptr) {
     sources_.push_back(std::make_unique<Source>());
     sources_.back()->id = packet.source;
+    sources_.back()->life = inner_.life_in_hand();
     *packet.source_context = sources_.back().get();
   }
   return *static_cast<Source*>(*packet.source_context);
@@ -117,6 +118,7 @@ bool ShuffleWire::peek(Packet& packet) {
   message.begun = true;
   --waiting_packets_;
   if (message.over()) chosen.lane->pop_front();
+  held_life_ = chosen.source->life;
   packet.source = chosen.source->id;
   packet.header = held_->header;
   packet.payload = held_->payload.data();
@@ -127,6 +129,17 @@ bool ShuffleWire::peek(Packet& packet) {
 void ShuffleWire::release() {
   PORTOFU_ASSERT(held_);
   held_.reset();
+}
+
+bool ShuffleWire::has_unheard(ProcessId peer, std::uint64_t life) {
+  if (held_ && held_life_ == life) return true;
+  const auto waits = [](const Lane& lane) {
+    return std::any_of(lane.begin(), lane.end(), [](const Message& message) { return !message.packets.empty(); });
+  };
+  const bool waits_here = std::any_of(sources_.begin(), sources_.end(), [&](const auto& source) {
+    return source->life == life && std::any_of(source->lanes.begin(), source->lanes.end(), waits);
+  });
+  return waits_here || inner_.has_unheard(peer, life);
 }
 
 bool ShuffleWire::take_closed_source(ProcessId* source, void** source_context) {

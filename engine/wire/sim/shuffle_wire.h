@@ -35,6 +35,9 @@ class ShuffleWire final : public Wire {
   ConnectResult connect(ProcessId peer, Link** link) override { return inner_.connect(peer, link); }
   void disconnect(Link* link) override { inner_.disconnect(link); }
   bool leads_to_name(Link& link) override { return inner_.leads_to_name(link); }
+  std::uint64_t life_at(const Link& link) const override { return inner_.life_at(link); }
+  std::uint64_t life_in_hand() const override { return held_life_; }
+  bool has_unheard(ProcessId peer, std::uint64_t life) override;
   void give_up(ProcessId peer) override { inner_.give_up(peer); }
   std::byte* claim(Link& link, std::uint32_t payload_bytes) override { return inner_.claim(link, payload_bytes); }
   std::byte* claim_answer(Link& link, std::uint32_t payload_bytes) override {
@@ -74,6 +77,7 @@ class ShuffleWire final : public Wire {
   /// One source of the inner wire, which keeps its address as the source's context.
   struct Source {
     ProcessId id;
+    std::uint64_t life = 0;   ///< Wire::life_in_hand.
     void* context = nullptr;  ///< The engine's.
     std::array<Lane, kLaneCount> lanes;
     bool empty() const { return lanes[kRequests].empty() && lanes[kAnswers].empty(); }
@@ -97,6 +101,7 @@ class ShuffleWire final : public Wire {
   std::size_t waiting_packets_ = 0;  ///< In all lanes.
   Source* closing_ = nullptr;        ///< The inner wire has closed it; nothing new is taken in until it is empty.
   std::optional<SimPacket> held_;    ///< Between peek and release.
+  std::uint64_t held_life_ = 0;      ///< Of its sender.
 };
 
 }  // namespace portofu

@@ -70,6 +70,24 @@ void SimWire::disconnect(Link* link) {
   medium_.collect_links();
 }
 
+/// Each life is an endpoint of its own; 0 is no life.
+std::uint64_t SimWire::life_at(const Link& link) const {
+  return std::uint64_t{1} + static_cast<const SimLink&>(link).receiver_index;
+}
+
+std::uint64_t SimWire::life_in_hand() const {
+  return held_link_ != nullptr ? std::uint64_t{1} + held_link_->sender_index : 0;
+}
+
+bool SimWire::has_unheard(ProcessId, std::uint64_t life) {
+  for (const auto& link : medium_.links) {
+    const bool is_ours = link->receiver_index == endpoint_index_ && link->connected;
+    if (!is_ours || std::uint64_t{1} + link->sender_index != life) continue;
+    if (!link->packets.empty() || link->held_packets > 0) return true;
+  }
+  return false;
+}
+
 std::byte* SimWire::claim(Link& link, std::uint32_t payload_bytes) {
   SimLink& sim_link = own(link);
   PORTOFU_ASSERT(!sim_link.claimed && payload_bytes <= max_payload_bytes());

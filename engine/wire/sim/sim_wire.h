@@ -26,6 +26,9 @@ class SimWire final : public Wire {
   std::uint32_t max_payload_bytes() const override;
   ConnectResult connect(ProcessId peer, Link** link) override;
   void disconnect(Link* link) override;
+  std::uint64_t life_at(const Link& link) const override;
+  std::uint64_t life_in_hand() const override;
+  bool has_unheard(ProcessId peer, std::uint64_t life) override;
   std::byte* claim(Link& link, std::uint32_t payload_bytes) override;
   void publish(Link& link, const PacketHeader& header) override;
   void discard(Link& link) override;

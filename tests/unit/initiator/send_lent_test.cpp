@@ -90,6 +90,24 @@ TEST_F(SendLentTest, Lent_put__SEND_comes_before_an_acknowledgement_that_is_ther
   EXPECT_EQ(core.outstanding.open_count(), 0u);
 }
 
+/// The target took it and said so; that it was gone before it gave the memory back changes nothing.
+TEST_F(SendLentTest, Lent_put_that_is_acknowledged__is_a_success_though_the_target_is_gone) {
+  for (const bool acknowledged : {true, false}) {
+    start(put(kMemoryBytes, AckRequest::kFull));
+    const std::uint32_t id = next_sent().operation_id;
+    if (acknowledged) receive(answer_header(id, kMemoryBytes));
+    EXPECT_THAT(kinds(), IsEmpty());
+    lose_peer(core, peer());
+    for (const EventKind kind : {EventKind::kSend, EventKind::kAck}) {
+      const Event event = next_event();
+      EXPECT_EQ(event.type, kind);
+      EXPECT_EQ(event.ni_fail_type, acknowledged ? NiFail::kOk : NiFail::kUndeliverable);
+    }
+    EXPECT_EQ(core.outstanding.open_count(), 0u);
+    EXPECT_EQ(md().pending, 0u);
+  }
+}
+
 /// Whoever has a put and then answers it by a put of its own is told of in that order.
 TEST_F(SendLentTest, Lent_put_that_is_taken__is_told_before_what_the_target_sends_next) {
   start(put(kMemoryBytes));

@@ -27,6 +27,7 @@ struct FakePacket {
   ProcessId process;  ///< Who it goes to, or who it comes from.
   PacketHeader header{};
   std::vector<std::byte> payload;
+  std::uint64_t life = 0;  ///< Of who it comes from; set by arrive.
 };
 
 class FakeWire final : public Wire {
@@ -71,17 +72,25 @@ class FakeWire final : public Wire {
 
   /// What the test does as the peer. A process that has died sends in its next life, which is heard once its former
   /// source is taken.
-  void arrive(FakePacket packet) { (is_closing(packet.process) ? next_life_ : inbox_).push_back(std::move(packet)); }
+  void arrive(FakePacket packet) {
+    packet.life = life_of(packet.process);
+    (is_closing(packet.process) ? next_life_ : inbox_).push_back(std::move(packet));
+  }
 
   /// The peer dies: its link is lost, and its source is closed once its packets are taken.
   void kill(ProcessId peer) {
+    ++deaths_[key_of(peer)];
     mark_lost(peer);
     close_source(peer);
   }
   void close_source(ProcessId source) { closed_sources_.push_back(source); }
 
+  /// The link is lost, and the peer lives.
+  void lose_link(ProcessId peer) { mark_lost(peer); }
+
   /// The peer dies, and its link takes packets until check_peers looks.
   void kill_unnoticed(ProcessId peer) {
+    ++deaths_[key_of(peer)];
     unnoticed_deaths_.push_back(peer);
     close_source(peer);
   }
@@ -95,7 +104,7 @@ class FakeWire final : public Wire {
   }
 
   /// The place that Packet::source_context names.
-  void** context_of(ProcessId source) { return &contexts_[std::uint64_t{source.nid} << 32 | source.pid]; }
+  void** context_of(ProcessId source) { return &contexts_[key_of(source)]; }
 
   /// Links that are connected now.
   int open_links() const {
@@ -113,8 +122,16 @@ class FakeWire final : public Wire {
     links_.back()->peer = peer;
     links_.back()->names = names;
     links_.back()->seen_names = links_.back()->names_now();
+    links_.back()->life = life_of(peer);
     *link = links_.back().get();
     return ConnectResult::kConnected;
+  }
+
+  std::uint64_t life_at(const Link& link) const override { return static_cast<const FakeLink&>(link).life; }
+  std::uint64_t life_in_hand() const override { return held_ ? inbox_.front().life : 0; }
+  bool has_unheard(ProcessId peer, std::uint64_t life) override {
+    return std::any_of(inbox_.begin(), inbox_.end(),
+                       [&](const FakePacket& packet) { return packet.process == peer && packet.life == life; });
   }
 
   void give_up(ProcessId) override { ++give_up_count; }
@@ -265,6 +282,7 @@ class FakeWire final : public Wire {
  private:
   struct FakeLink : Link {
     bool open = true;
+    std::uint64_t life = 0;  ///< Of the peer.
     std::uint32_t claimed_bytes = 0;
     std::unique_ptr<std::byte[]> claimed;  ///< Between claim and publish or discard.
   };
@@ -274,6 +292,9 @@ class FakeWire final : public Wire {
     PORTOFU_ASSERT(own_link.open);
     return own_link;
   }
+
+  static std::uint64_t key_of(ProcessId process) { return std::uint64_t{process.nid} << 32 | process.pid; }
+  std::uint64_t life_of(ProcessId process) { return deaths_[key_of(process)] + 1; }
 
   void mark_lost(ProcessId peer) {
     for (const auto& link : links_) {
@@ -304,6 +325,7 @@ class FakeWire final : public Wire {
   std::vector<ProcessId> closed_sources_;
   std::vector<ProcessId> unnoticed_deaths_;
   std::map<std::uint64_t, void*> contexts_;
+  std::map<std::uint64_t, std::uint64_t> deaths_;  ///< Of each process.
   bool held_ = false;
   std::uint64_t published_ = 0;
 };

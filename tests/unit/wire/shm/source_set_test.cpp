@@ -250,6 +250,43 @@ TEST_F(SourceSetTest, Dead_source__is_drained_then_reported) {
   EXPECT_EQ(slot_state(0), SlotState::kFree);
 }
 
+TEST_F(SourceSetTest, Unheard__is_what_a_life_has_published_until_it_is_released) {
+  ShmWire& wire = *target.wire;
+  Link* link = a.connect(target);
+  const std::uint64_t life = a.segment->incarnation();
+  EXPECT_FALSE(wire.has_unheard(a.id(), life)) << "nothing was sent";
+  ASSERT_TRUE(a.send(link, "x"));
+  EXPECT_TRUE(wire.has_unheard(a.id(), life));
+  EXPECT_FALSE(wire.has_unheard(a.id(), life + 1)) << "another life";
+  EXPECT_FALSE(wire.has_unheard(b.id(), life)) << "another process";
+  Packet packet;
+  ASSERT_TRUE(wire.peek(packet));
+  EXPECT_EQ(wire.life_in_hand(), life);
+  EXPECT_TRUE(wire.has_unheard(a.id(), life)) << "it is in hand";
+  wire.release();
+  EXPECT_FALSE(wire.has_unheard(a.id(), life));
+  Link* back = target.connect(a);
+  EXPECT_EQ(wire.life_at(*back), life);
+}
+
+TEST_F(SourceSetTest, Unheard__of_the_dead_waits_behind_its_earlier_links) {
+  ShmWire& wire = *target.wire;
+  auto first = std::make_unique<WirePeer>(directory.options(9));
+  const std::uint64_t life = first->segment->incarnation();
+  Link* link = first->connect(target);
+  ASSERT_TRUE(first->send(link, "first link"));
+  first->wire->disconnect(link);
+  ASSERT_TRUE(first->send(first->connect(target), "second link"));
+  first->die();
+  wire.check_peers();
+  EXPECT_EQ(target.receive(), "first link");
+  EXPECT_FALSE(target.receive());
+  EXPECT_TRUE(wire.has_unheard({kTestNid, 9}, life));
+  EXPECT_EQ(take_closed().pid, 9u);
+  EXPECT_EQ(target.receive(), "second link");
+  EXPECT_FALSE(wire.has_unheard({kTestNid, 9}, life));
+}
+
 /// Writes a packet into a's ring whose payload would lie outside.
 void write_nonsense(WirePeer& target, std::uint32_t slot_index, std::uint64_t position) {
   const Mapping ring = target.segment->map_ring(slot_index);

@@ -254,6 +254,26 @@ TEST_F(ShuffleWireTest, Closed_source__is_told_after_its_last_packet) {
   EXPECT_FALSE(wire->take_closed_source(&source, &context));
 }
 
+TEST_F(ShuffleWireTest, Unheard__is_what_waits_here_or_in_the_wire_below_or_is_in_hand) {
+  start(4);
+  Link* back = nullptr;
+  ASSERT_EQ(wire->connect(kSenders[0], &back), ConnectResult::kConnected);
+  const std::uint64_t life = wire->life_at(*back);
+  EXPECT_FALSE(wire->has_unheard(kSenders[0], life));
+  ASSERT_TRUE(send(1, PacketType::kPut, 1));
+  EXPECT_FALSE(wire->has_unheard(kSenders[0], life)) << "of another process";
+  take_all();
+  ASSERT_TRUE(send(0, PacketType::kPut, 2));
+  EXPECT_TRUE(wire->has_unheard(kSenders[0], life));
+  Packet packet;
+  for (int i = 0; i < kManyPolls && !wire->peek(packet); ++i) EXPECT_TRUE(wire->has_unheard(kSenders[0], life));
+  EXPECT_EQ(wire->life_in_hand(), life);
+  EXPECT_TRUE(wire->has_unheard(kSenders[0], life));
+  wire->release();
+  EXPECT_FALSE(wire->has_unheard(kSenders[0], life));
+  wire->disconnect(back);
+}
+
 TEST_F(ShuffleWireTest, Later_link_of_a_process__is_heard_after_the_end_of_the_earlier) {
   start(5);
   ASSERT_TRUE(send(0, PacketType::kPut, 1));

@@ -244,6 +244,38 @@ TEST(SimWirePeek, Source_context__is_kept_per_source_until_it_closes) {
   pair.bob->release();
 }
 
+TEST(SimWireHasUnheard, Packet__of_a_life_is_unheard_until_it_is_released) {
+  Pair pair(1, kNoDelay);
+  Link* back = connect(*pair.bob, kAlice);
+  const std::uint64_t life = pair.bob->life_at(*back);
+  EXPECT_FALSE(pair.bob->has_unheard(kAlice, life));
+  ASSERT_TRUE(send(*pair.alice, *pair.link, 1));
+  EXPECT_TRUE(pair.bob->has_unheard(kAlice, life));
+  EXPECT_FALSE(pair.bob->has_unheard(kAlice, life + 1));
+  Packet packet;
+  ASSERT_TRUE(pair.bob->peek(packet));
+  EXPECT_EQ(pair.bob->life_in_hand(), life);
+  EXPECT_TRUE(pair.bob->has_unheard(kAlice, life));
+  pair.bob->release();
+  EXPECT_FALSE(pair.bob->has_unheard(kAlice, life));
+}
+
+TEST(SimWireHasUnheard, Next_life__is_another_one) {
+  SimNetwork network(1, kNoDelay);
+  const auto bob = network.attach(kBob);
+  auto alice = network.attach(kAlice);
+  Link* back = connect(*bob, kAlice);
+  network.kill(kAlice);
+  alice.reset();
+  alice = network.attach(kAlice);
+  ASSERT_TRUE(send(*alice, *connect(*alice, kBob), 1));
+  EXPECT_FALSE(bob->has_unheard(kAlice, bob->life_at(*back)));
+  Packet packet;
+  ASSERT_TRUE(bob->peek(packet));
+  EXPECT_NE(bob->life_in_hand(), bob->life_at(*back));
+  bob->release();
+}
+
 TEST(SimWireHasPackets, True__means_that_peek_finds_one) {
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
     Pair pair(seed);
