@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "engine/queue/assert.h"
 #include "engine/wire/ofi/ofi_wire.h"
@@ -90,8 +91,12 @@ void OfiWire::take_fetched(const FabricEvent& event) {
   OfiSource& source = *static_cast<OfiSource*>(event.fetch->owner);
   const auto arrival = std::ranges::find(source.behind, event.fetch, &OfiArrival::fetch);
   PORTOFU_ASSERT(arrival != source.behind.end());
+  if (event.kind == FabricEvent::Kind::kMissed) {
+    endpoint_->give_fetch_buffer(std::exchange(arrival->fetch, nullptr));
+    arrival->payload = OfiPayload::kAtSender;
+    return lose_source(source);
+  }
   arrival->payload = OfiPayload::kFetched;
-  if (event.kind == FabricEvent::Kind::kMissed) return lose_source(source);
   const auto is_here = [](const OfiArrival& waiting) {
     return waiting.payload == OfiPayload::kInMessage || waiting.payload == OfiPayload::kFetched;
   };

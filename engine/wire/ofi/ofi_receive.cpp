@@ -12,6 +12,7 @@
 #include "engine/topology/process_id.h"
 #include "engine/wire/ofi/empty_looks.h"
 #include "engine/wire/ofi/ofi_wire.h"
+#include "engine/wire/traffic_class.h"
 
 namespace portofu {
 namespace {
@@ -22,38 +23,80 @@ constexpr std::size_t kMostWaitingRefusals = 64;
 /// Rounds of events that one call takes at most.
 constexpr int kMostRounds = 4;
 
+/// Events that are taken at once at most, and rounds of them before the end of a life is acted upon.
+constexpr std::size_t kEventsPerRound = 16;
+constexpr int kMostLastRounds = 256;
+
 /// Whether a sender is waiting for something to come back.
 constexpr bool awaits_answer(OfiKind kind) {
   return kind == OfiKind::kHello || kind == OfiKind::kPacket || kind == OfiKind::kLoan || kind == OfiKind::kProbe ||
          kind == OfiKind::kGoodbye;
 }
 
+/// The one that is known is over, then.
+bool tells_of_another_life(const OfiPeer& peer, const OfiEnvelope& head) {
+  const OfiLink* const link = peer.link.get();
+  if (link != nullptr && link->state == OfiLinkState::kOpen && link->peer_life != head.life) return true;
+  return std::ranges::any_of(peer.sources,
+                             [&](const auto& source) { return source->life != head.life && !source->closing; });
+}
+
 }  // namespace
 
 void OfiWire::progress() {
   const NoCancellation whole;
-  std::array<FabricEvent, 16> events;
   for (int round = 0; round < kMostRounds; ++round) {
-    const std::size_t count = endpoint_->poll(events);
-    for (std::size_t i = 0; i < count; ++i) {
-      const FabricEvent& event = events[i];
-      if (event.kind == FabricEvent::Kind::kArrived) {
-        take_message(event);
-        continue;
-      }
-      if (event.fetch != nullptr) {
-        take_fetched(event);
-        continue;
-      }
-      OfiPeer& peer = *static_cast<OfiPeer*>(event.buffer->owner);
-      --peer.under_way;
-      endpoint_->give_buffer(event.buffer);
-      if (event.kind == FabricEvent::Kind::kFailed) fail_peer(peer);
-    }
-    if (count < events.size()) break;
+    if (take_events() < kEventsPerRound) break;
   }
   std::erase_if(stuck_, [this](OfiPeer* peer) { return advance_unsent(*peer); });
+  if (!failed_.empty() || !new_lives_.empty()) [[unlikely]]
+    end_lives();
   if (!fetching_.empty()) begin_fetches();
+}
+
+/// @return how many there were; fewer than kEventsPerRound may be all
+std::size_t OfiWire::take_events() {
+  std::array<FabricEvent, kEventsPerRound> events;
+  const std::size_t count = endpoint_->poll(events);
+  for (std::size_t i = 0; i < count; ++i) {
+    const FabricEvent& event = events[i];
+    if (event.kind == FabricEvent::Kind::kArrived) {
+      take_message(event);
+      continue;
+    }
+    if (event.fetch != nullptr) {
+      take_fetched(event);
+      continue;
+    }
+    OfiPeer& peer = *static_cast<OfiPeer*>(event.buffer->owner);
+    --peer.under_way;
+    endpoint_->give_buffer(event.buffer);
+    if (event.kind == FabricEvent::Kind::kFailed) note_failed(peer);
+  }
+  return count;
+}
+
+/// Acts upon the end of lives: what they sent before lies in the fabric, and is taken first.
+void OfiWire::end_lives() {
+  for (int round = 0; round < kMostLastRounds && take_events() != 0; ++round) {
+  }
+  for (OfiPeer* peer : std::exchange(failed_, {})) fail_peer(*peer);
+  for (const auto& [peer, word] : std::exchange(new_lives_, {})) take_word(*peer, word);
+}
+
+bool OfiWire::has_unheard(ProcessId id, std::uint64_t life) {
+  if (endpoint_ == nullptr) return false;
+  progress();
+  const OfiPeer* const peer = find_peer(id);
+  if (peer == nullptr) return false;
+  return std::ranges::any_of(peer->sources, [&](const auto& source) {
+    const bool has_packet = source.get() == held_ || !source->arrivals.empty() || !source->behind.empty();
+    return has_packet && source->life == life;
+  });
+}
+
+void OfiWire::take_word(OfiPeer& peer, const OfiEnvelope& head) {
+  head.kind == OfiKind::kHello ? take_hello(peer, head) : take_answer(peer, head);
 }
 
 void OfiWire::take_message(const FabricEvent& event) {
@@ -66,12 +109,18 @@ void OfiWire::take_message(const FabricEvent& event) {
     OfiPeer* const peer = authenticate(event, head);
     if (peer != nullptr) {
       switch (head.kind) {
-        case OfiKind::kHello: take_hello(*peer, head); break;
+        case OfiKind::kHello:
+        case OfiKind::kRefusal:
+          if (tells_of_another_life(*peer, head)) {
+            new_lives_.emplace_back(peer, head);
+          } else {
+            take_word(*peer, head);
+          }
+          break;
         case OfiKind::kPacket:
         case OfiKind::kLoan: kept = take_packet(*peer, head, event); break;
         case OfiKind::kWelcome:
-        case OfiKind::kCredit:
-        case OfiKind::kRefusal: take_answer(*peer, head); break;
+        case OfiKind::kCredit: take_answer(*peer, head); break;
         case OfiKind::kProbe: take_probe(*peer, head); break;
         case OfiKind::kGoodbye: take_goodbye(*peer, head); break;
         default: counters_.add(Counter::kPacketsRefusedMalformed); break;
@@ -255,16 +304,26 @@ void OfiWire::close_source(OfiSource& source) {
   note_end(source);
 }
 
-/// The sender is gone: what it has lent, and what is behind that, is lost.
+/// The sender is gone: what it has lent is lost, and with it what is behind that in its class. The other class is
+/// whole: an answer is one though a long put that came before it is none.
 void OfiWire::fail_source(OfiSource& source) {
   if (source.closing && source.behind.empty()) return;
   source.closing = true;
-  for (const OfiArrival& arrival : source.behind) {
+  std::array<bool, kTrafficClassCount> broken{};
+  for (const OfiArrival& arrival : std::exchange(source.behind, {})) {
+    PacketHeader header;
+    std::memcpy(&header, arrival.data, sizeof header);
+    bool& is_broken = broken[static_cast<std::size_t>(traffic_class_of(header))];
+    const bool is_here = arrival.payload == OfiPayload::kInMessage || arrival.payload == OfiPayload::kFetched;
+    is_broken = is_broken || !is_here;
+    if (!is_broken) {
+      deliver(source, arrival);
+      continue;
+    }
     endpoint_->release(arrival.holder);
     if (arrival.payload == OfiPayload::kOnItsWay) endpoint_->forsake(arrival.fetch);
     if (arrival.payload == OfiPayload::kFetched) endpoint_->give_fetch_buffer(arrival.fetch);
   }
-  source.behind.clear();
   std::erase(fetching_, &source);
   note_end(source);
 }

@@ -235,13 +235,21 @@ bool OfiWire::advance_unsent(OfiPeer& peer) {
       case FabricSend::kLater:
         if (peer.stuck_since_ns == 0) peer.stuck_since_ns = monotonic_ns();
         return false;
-      case FabricSend::kFailed: fail_peer(peer); return true;
+      case FabricSend::kFailed:
+        for (SendBuffer* unsent : std::exchange(peer.unsent, {})) endpoint_->give_buffer(unsent);
+        note_failed(peer);
+        return true;
     }
   }
   return true;
 }
 
-/// The fabric does not bring messages there.
+/// The fabric does not bring messages there; see end_lives.
+void OfiWire::note_failed(OfiPeer& peer) {
+  if (std::ranges::count(failed_, &peer) == 0) failed_.push_back(&peer);
+  empty_looks_ = 0;
+}
+
 void OfiWire::fail_peer(OfiPeer& peer) {
   for (SendBuffer* buffer : peer.unsent) endpoint_->give_buffer(buffer);
   peer.unsent.clear();
@@ -267,8 +275,9 @@ bool OfiWire::has_room_again() { return std::exchange(room_again_, false); }
 void OfiWire::take_absent() {
   Absent absent;
   while (doorplate_.take_absent(&absent)) {
-    if (OfiPeer* const peer = find_peer({absent.nid, absent.port - options_.base_port})) fail_peer(*peer);
+    if (OfiPeer* const peer = find_peer({absent.nid, absent.port - options_.base_port})) note_failed(*peer);
   }
+  if (!failed_.empty()) end_lives();
 }
 
 int OfiWire::check_peers() {
@@ -278,11 +287,12 @@ int OfiWire::check_peers() {
   const std::uint64_t now = monotonic_ns();
   for (const auto& [key, peer] : peers_) {
     if (!peer->unsent.empty() && now - peer->stuck_since_ns > kOfiStuckNs) {
-      fail_peer(*peer);
+      note_failed(*peer);
     } else {
       probe(*peer, now);
     }
   }
+  if (!failed_.empty()) end_lives();
   std::erase_if(stuck_, [](const OfiPeer* peer) { return peer->unsent.empty(); });
   return std::exchange(newly_lost_, 0);
 }

@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "engine/observe/counters.h"
@@ -71,13 +72,17 @@ class OfiWire final : public Wire, public SocketKeeper {
   void introduce(std::uint16_t ear, std::function<void(std::uint32_t nid, std::uint16_t port)> note) override;
   void end_life(ProcessId process, std::uint64_t life) override;
   bool leads_to_name(Link& link) override;
+  std::uint64_t life_at(const Link& link) const override { return static_cast<const OfiLink&>(link).peer_life; }
+  std::uint64_t life_in_hand() const override { return held_ != nullptr ? held_->life : 0; }
+  bool has_unheard(ProcessId peer, std::uint64_t life) override;
   std::byte* claim(Link& link, std::uint32_t payload_bytes) override;
   std::uint32_t most_lent_bytes(const Link&) const override { return longest_fetch(); }
   bool lend(Link& link, const Loan& loan) override;
   std::uint64_t next_packet(const Link& link) const override { return static_cast<const OfiLink&>(link).sent; }
   bool has_taken(Link& link, std::uint64_t packet) override {
-    const auto& exposed = static_cast<const OfiLink&>(link).exposed;
-    return !link.lost && (exposed.empty() || exposed.front().packet >= packet);
+    const auto& own = static_cast<const OfiLink&>(link);
+    if (link.lost) return own.released >= packet;  // Nothing is exposed any more.
+    return own.exposed.empty() || own.exposed.front().packet >= packet;
   }
   void publish(Link& link, const PacketHeader& header) override;
   void discard(Link& link) override;
@@ -102,6 +107,7 @@ class OfiWire final : public Wire, public SocketKeeper {
   OfiEnvelope envelope(OfiKind kind, std::uint64_t peer_life, std::uint32_t link, std::uint64_t count) const;
   void transmit(OfiPeer& peer, SendBuffer* buffer);
   bool advance_unsent(OfiPeer& peer);
+  void note_failed(OfiPeer& peer);
   void fail_peer(OfiPeer& peer);
   void end_link(OfiPeer& peer, bool refused);
   bool hide_until(OfiLink& link, std::uint64_t packet);
@@ -112,11 +118,14 @@ class OfiWire final : public Wire, public SocketKeeper {
 
   // Receiving half.
   void progress();
+  std::size_t take_events();
+  void end_lives();
   void take_message(const FabricEvent& event);
   OfiPeer* authenticate(const FabricEvent& event, const OfiEnvelope& envelope);
   void take_hello(OfiPeer& peer, const OfiEnvelope& envelope);
   bool is_of_one_node(const OfiPeer& peer, std::uint64_t node);
   void tell_of_same_nid(std::uint32_t nid);
+  void take_word(OfiPeer& peer, const OfiEnvelope& envelope);
   bool take_packet(OfiPeer& peer, const OfiEnvelope& envelope, const FabricEvent& event);
   void take_answer(OfiPeer& peer, const OfiEnvelope& envelope);
   void take_probe(OfiPeer& peer, const OfiEnvelope& envelope);
@@ -144,6 +153,8 @@ class OfiWire final : public Wire, public SocketKeeper {
   bool told_same_nid_ = false;
   std::unordered_map<std::uint64_t, std::unique_ptr<OfiPeer>> peers_;  ///< By (nid, pid).
   std::vector<OfiPeer*> stuck_;                                        ///< Peers with `unsent`.
+  std::vector<OfiPeer*> failed_;                                       ///< For end_lives.
+  std::vector<std::pair<OfiPeer*, OfiEnvelope>> new_lives_;            ///< Their first words, for end_lives.
   std::deque<OfiSource*> arrived_;                                     ///< One entry a packet that may be peeked.
   std::vector<OfiSource*> ended_;                                      ///< For take_closed_source.
   std::vector<OfiSource*> fetching_;                                   ///< Sources with something `behind`.

@@ -44,6 +44,7 @@ struct OutgoingLink : Link {
   bool held = false;         ///< The engine has it.
   bool life_over = false;    ///< That of the receiver is, as its node says.
   bool news = false;         ///< Accepted, or lost before it was; connect and has_room_again have not said so.
+  bool replaced = false;     ///< Another life of the peer has been heard.
   bool unreachable = false;  ///< kOver: it never opened, because nobody has the address.
   std::array<SendWindow, kTrafficClassCount> windows;
   /// Bytes of the packet for which a claim failed and has_room_again has not answered; 0: none.

@@ -13,6 +13,9 @@ namespace {
 /// Datagrams that one look takes at most, so that the engine gets to what they brought.
 constexpr int kReceiveBudget = 64;
 
+/// So many looks in a row may leave datagrams behind before news of the unreachable is taken all the same.
+constexpr std::uint32_t kMostWithheld = 64;
+
 /// Openings of one process that wait for a sign that they are of today.
 constexpr std::size_t kMostOffers = 4;
 
@@ -42,18 +45,24 @@ void ReliableWire::progress() {
     }
   }
   if (endpoint_->has_datagrams()) {
-    receive_frames();
-    take_unreachable();
+    // What a peer sent before it was gone lies in front of that news; others who send much do not keep it back for
+    // ever.
+    const bool is_empty = receive_frames();
+    if (is_empty || ++news_withheld_ > kMostWithheld) {
+      news_withheld_ = 0;
+      take_unreachable();
+    }
   }
   if (now_ns_ >= next_due_ns_) serve_timers();
   if (!acks_.empty()) send_acks();
 }
 
-void ReliableWire::receive_frames() {
+/// @return whether all is taken that was there
+bool ReliableWire::receive_frames() {
   ProcessId source;
   for (int left = kReceiveBudget; left > 0; --left) {
     const std::uint32_t bytes = endpoint_->receive(datagram_.data(), &source);
-    if (bytes == 0) return;
+    if (bytes == 0) return true;
     FrameHeader frame;
     std::span<const std::byte> body;
     if (!open_frame({datagram_.data(), bytes}, &frame, &body)) {
@@ -62,6 +71,7 @@ void ReliableWire::receive_frames() {
     }
     receive_frame(source, frame, body);
   }
+  return false;
 }
 
 void ReliableWire::receive_frame(ProcessId source, const FrameHeader& frame, std::span<const std::byte> body) {
@@ -181,7 +191,7 @@ void ReliableWire::confirm(IncomingLink& link) {
   for_each_link_to(link.source, [&](OutgoingLink& other) {
     const bool is_open = other.state == SendingState::kOpen || other.state == SendingState::kClosing;
     if (!is_open || other.peer_life == link.life) return;
-    other.peer_life = 0;  // A dead process waits for nothing, and the new one is not to be refused.
+    other.replaced = true;  // A dead process waits for nothing, and the new one is not to be refused.
     lose(other);
   });
 }

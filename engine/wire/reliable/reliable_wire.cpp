@@ -94,7 +94,7 @@ void ReliableWire::lose(OutgoingLink& link) {
   for (SendWindow& window : link.windows) window.clear();
   ++counts_.links_lost;
   if (link.held) ++newly_lost_;
-  if (link.peer_life != 0) refuse_source(link.peer);
+  if (link.peer_life != 0 && !link.replaced) refuse_source(link.peer);
 }
 
 /// What the process waits for from us may be among what was lost, so it must not believe that its link to us is sound.
@@ -228,6 +228,18 @@ bool ReliableWire::peek(Packet& packet) {
     ready_.pop_front();
     link.listed = false;
     if (take_front(link, packet)) return true;
+  }
+  return false;
+}
+
+/// Frames with a gap before them do not count: nobody sends what is missing.
+bool ReliableWire::has_unheard(ProcessId peer, std::uint64_t life) {
+  progress();
+  const std::uint64_t key = process_key(peer);
+  for (auto at = incoming_.lower_bound({key, 0}); at != incoming_.end() && at->first.first == key; ++at) {
+    IncomingLink& link = *at->second;
+    if (link.life != life || link.state == ReceivingState::kOffered) continue;
+    if (&link == held_link_ || link.windows[0].has_packet() || link.windows[1].has_packet()) return true;
   }
   return false;
 }

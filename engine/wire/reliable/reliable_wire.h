@@ -67,6 +67,9 @@ class ReliableWire final : public Wire {
   void introduce(std::uint16_t ear, std::function<void(std::uint32_t nid, std::uint16_t port)> note) override;
   void end_life(ProcessId process, std::uint64_t life) override;
   bool leads_to_name(Link& link) override;
+  std::uint64_t life_at(const Link& link) const override { return static_cast<const OutgoingLink&>(link).peer_life; }
+  std::uint64_t life_in_hand() const override { return held_link_ != nullptr ? held_link_->life : 0; }
+  bool has_unheard(ProcessId peer, std::uint64_t life) override;
   void give_up(ProcessId peer) override;
   std::byte* claim(Link& link, std::uint32_t payload_bytes) override;
   std::byte* claim_answer(Link& link, std::uint32_t payload_bytes) override;
@@ -119,7 +122,7 @@ class ReliableWire final : public Wire {
 
   // reliable_receive.cpp: what arrives.
   void progress();
-  void receive_frames();
+  bool receive_frames();
   void receive_frame(ProcessId source, const FrameHeader& frame, std::span<const std::byte> body);
   void receive_open(ProcessId source, const FrameHeader& frame);
   void receive_accept(ProcessId source, const FrameHeader& frame);
@@ -163,6 +166,7 @@ class ReliableWire final : public Wire {
   std::uint64_t now_ns_;                                        ///< As of the last look at the clock.
   std::uint64_t next_due_ns_ = UINT64_MAX;                      ///< When serve_timers has something to do.
   std::uint64_t acks_due_ns_ = 0;                               ///< For acks_; later than now: there was no room.
+  std::uint32_t news_withheld_ = 0;                             ///< Looks in a row that took no news of the unreachable.
   int newly_lost_ = 0;                                          ///< Links since the last check_peers.
   std::uint16_t ear_ = 0;                                       ///< Of introduce.
   std::function<void(std::uint32_t nid, std::uint16_t port)> note_;

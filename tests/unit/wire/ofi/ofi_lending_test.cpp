@@ -146,5 +146,22 @@ TEST_F(OfiLendingTest, Sender_that_ends_its_link__takes_back_what_it_has_lent) {
   EXPECT_TRUE(together([&] { return got.size() == 2; })) << "another link works";
 }
 
+// Answers and requests are two streams: that one has a gap says nothing about the other.
+TEST_F(OfiLendingTest, Answer_behind_a_payload_that_cannot_be_had__is_delivered) {
+  ASSERT_TRUE(lend(1, 0, kFetchBytes));
+  ASSERT_TRUE(send(a, *link, 2));
+  ASSERT_NE(a.wire->claim(*link, 0), nullptr);
+  PacketHeader answer{};
+  answer.type = PacketType::kAnswer;
+  answer.hdr_data = 3;
+  answer.uid = geteuid();
+  a.wire->publish(*link, answer);
+  a.wire->disconnect(link);
+  ProcessId source;
+  void* context = nullptr;
+  EXPECT_TRUE(together([&] { return b.wire->take_closed_source(&source, &context); }));
+  EXPECT_EQ(got, std::vector<std::uint64_t>{3});
+}
+
 }  // namespace
 }  // namespace portofu

@@ -260,6 +260,86 @@ TEST(OfiWire, Peer_that_is_killed__loses_the_link_and_ends_its_source_within_a_s
   EXPECT_EQ(a.wire->claim(*link, 0), nullptr);
 }
 
+/// A process that sends three packets to `a` when it is told to, and leaves.
+struct ShortLived {
+  explicit ShortLived(const OfiEnd& a) {
+    EXPECT_EQ(pipe(go), 0);
+    child.emplace([this, &a] {
+      OfiEnd b(ofi_options(kNodeB, 1));
+      Link* back = nullptr;
+      char told = 0;
+      soon([&] { return b.wire->connect(a.id, &back) == ConnectResult::kConnected; });
+      send(b, *back, 0);
+      std::vector<std::uint64_t> got;
+      while (got.empty()) b.take(&got);
+      if (read(go[0], &told, 1) != 1) return 1;
+      for (std::uint64_t i = 1; i < 4; ++i) send(b, *back, i);
+      _exit(0);
+    });
+  }
+  ~ShortLived() {
+    close(go[0]);
+    close(go[1]);
+  }
+  /// What it sends lies in the fabric; nobody has looked at it.
+  void leave() {
+    ASSERT_EQ(write(go[1], "x", 1), 1);
+    EXPECT_EQ(child->wait_status(), 0);
+  }
+
+  int go[2] = {-1, -1};
+  std::optional<ChildProcess> child;
+};
+
+TEST(OfiWire, Peer_that_leaves__is_heard_before_its_link_is_given_up) {
+  OfiEnd a(ofi_options(kNodeA));
+  ShortLived b(a);
+  Link* link = nullptr;
+  const ProcessId id{kNodeB, test_pid()};
+  std::vector<std::uint64_t> got;
+  ASSERT_TRUE(soon([&] { return a.wire->connect(id, &link) == ConnectResult::kConnected; }));
+  ASSERT_TRUE(soon([&] { return a.take(&got); }));
+  ASSERT_TRUE(send(a, *link, 0));
+  b.leave();
+  EXPECT_TRUE(soon([&] {
+    a.wire->check_peers();
+    return link->lost;
+  }));
+  const std::uint64_t life = a.wire->life_at(*link);
+  EXPECT_EQ(life, 1u);
+  EXPECT_TRUE(a.wire->has_unheard(id, life));
+  EXPECT_FALSE(a.wire->has_unheard(id, life + 1));
+  while (a.take(&got)) {
+  }
+  EXPECT_EQ(got, numbers(4));
+  EXPECT_FALSE(a.wire->has_unheard(id, life));
+}
+
+TEST(OfiWire, Peer_that_leaves__is_heard_before_its_next_life_is) {
+  OfiEnd a(ofi_options(kNodeA));
+  std::vector<std::uint64_t> got;
+  Link* link = nullptr;
+  const ProcessId id{kNodeB, test_pid()};
+  {
+    ShortLived b(a);
+    ASSERT_TRUE(soon([&] { return a.wire->connect(id, &link) == ConnectResult::kConnected; }));
+    ASSERT_TRUE(soon([&] { return a.take(&got); }));
+    ASSERT_TRUE(send(a, *link, 0));
+    b.leave();
+  }
+  OfiEnd next(ofi_options(kNodeB, 2));
+  Link* back = nullptr;
+  ASSERT_TRUE(soon([&] {
+    next.wire->connect(a.id, &back);
+    a.wire->check_peers();
+    return link->lost;
+  }));
+  EXPECT_TRUE(a.wire->has_unheard(id, 1));
+  while (a.take(&got)) {
+  }
+  EXPECT_EQ(got, numbers(4));
+}
+
 TEST(OfiWire, Peer_that_is_stopped__is_not_taken_for_dead) {
   OfiEnd a(ofi_options(kNodeA));
   ChildProcess child([&] {

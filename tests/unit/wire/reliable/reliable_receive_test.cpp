@@ -1,0 +1,98 @@
+// What has arrived, and the news that its sender is gone.
+
+#include <gtest/gtest.h>
+
+#include <utility>
+
+#include "tests/unit/wire/reliable/reliable_world.h"
+
+namespace portofu {
+namespace {
+
+using reliable_test::kMillisecond;
+using reliable_test::Party;
+using reliable_test::ReliableWorld;
+
+TEST(ReliableReceive, Killed_peer__has_unheard_packets_until_they_are_taken) {
+  ReliableWorld world;
+  Link* link = world.connect(0, 1);
+  Link* back = world.connect(1, 0);
+  ASSERT_TRUE(link != nullptr && back != nullptr && world.settle());
+  ReliableWire& wire = *world.parties[0].wire;
+  const std::uint64_t life = wire.life_at(*link);
+  EXPECT_EQ(life, world.parties[1].life);
+  EXPECT_FALSE(wire.has_unheard(world.parties[1].id, life));
+  world.parties[0].stopped = true;
+  ASSERT_TRUE(world.send(1, *back, 1) && world.send(1, *back, 2, /*answer=*/true));
+  world.run(kMillisecond);
+  world.kill(1);
+  EXPECT_TRUE(wire.has_unheard(world.parties[1].id, life));
+  EXPECT_FALSE(wire.has_unheard(world.parties[1].id, life + 1));
+  EXPECT_FALSE(wire.has_unheard(world.parties[2].id, life));
+  Packet packet;
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(wire.peek(packet));
+    EXPECT_EQ(wire.life_in_hand(), life);
+    EXPECT_TRUE(wire.has_unheard(world.parties[1].id, life));
+    wire.release();
+  }
+  EXPECT_FALSE(wire.has_unheard(world.parties[1].id, life));
+}
+
+/// Lets others send much, and says who is unreachable when the test wants it.
+class FloodedEndpoint final : public DatagramEndpoint {
+ public:
+  explicit FloodedEndpoint(std::unique_ptr<DatagramEndpoint> inner) : inner_(std::move(inner)) {}
+  std::uint32_t max_bytes() const override { return inner_->max_bytes(); }
+  bool send(ProcessId peer, TrafficClass traffic, std::span<const std::byte> head,
+            std::span<const std::byte> body) override {
+    return inner_->send(peer, traffic, head, body);
+  }
+  std::uint32_t receive(std::byte* buffer, ProcessId* source) override {
+    if (flood == 0) return inner_->receive(buffer, source);
+    --flood;
+    *source = {1, 999};
+    buffer[0] = std::byte{0};
+    return 1;
+  }
+  bool has_datagrams() override { return flood != 0 || unreachable.pid != 0 || inner_->has_datagrams(); }
+  bool take_unreachable(ProcessId* peer) override {
+    if (unreachable.pid == 0) return inner_->take_unreachable(peer);
+    *peer = std::exchange(unreachable, {});
+    return true;
+  }
+  std::uint64_t now_ns() const override { return inner_->now_ns(); }
+
+  int flood = 0;
+  ProcessId unreachable;
+
+ private:
+  std::unique_ptr<DatagramEndpoint> inner_;
+};
+
+TEST(ReliableReceive, News_of_the_unreachable__are_taken_behind_what_these_have_sent) {
+  ReliableWorld world;
+  Party& party = world.parties[0];
+  world.kill(0);
+  auto made = std::make_unique<FloodedEndpoint>(world.network.attach(party.id, 0));
+  FloodedEndpoint& endpoint = *made;
+  party.wire = std::make_unique<ReliableWire>(std::move(made), ReliableOptions{.life = 5});
+  Link* link = world.connect(0, 1);
+  Link* back = world.connect(1, 0);
+  ASSERT_TRUE(link != nullptr && back != nullptr && world.settle());
+  world.parties[1].stopped = true;
+  endpoint.unreachable = world.parties[1].id;
+  world.run(200 * kMillisecond);
+  EXPECT_FALSE(link->lost) << "once is not certain";
+  party.stopped = true;
+  ASSERT_TRUE(world.send(1, *back, 1));
+  world.run(kMillisecond);
+  endpoint.flood = 1000;
+  endpoint.unreachable = world.parties[1].id;
+  party.stopped = false;
+  for (int i = 0; i < 20; ++i) world.look(party);
+  world.expect_taken(0, 1, 1, 2);
+}
+
+}  // namespace
+}  // namespace portofu
