@@ -120,6 +120,22 @@ inline std::atomic_ref<Taker> taker_in(CellShared& cell) {
   return std::atomic_ref(*reinterpret_cast<Taker*>(cell.inline_payload + sizeof(LentPlace)));
 }
 
+/// Outcome of CellConsumer::take.
+enum class TakeResult : std::uint8_t {
+  kPacket,  ///< Header copied and bounded.
+  kLie,     ///< Offset or length point outside of the ring: nothing beyond the header's line was touched.
+  kLater,   ///< The sender has just begun to copy the payload itself.
+};
+
+/// Where the payload in hand is.
+enum class TakenFrom : std::uint8_t {
+  kRing,    ///< In the ring.
+  kArea,    ///< In the sender's area.
+  kHeap,    ///< In the sender's heap, which is mapped here, and may turn out not to be there.
+  kMemory,  ///< In the sender's memory, at the address that take has said.
+  kPlaced,  ///< The sender has copied it to where it was offered to.
+};
+
 /// One payload of the area at most.
 inline constexpr std::uint32_t kAreaChunkBytes = 8192;
 

@@ -204,6 +204,11 @@ class CellProducer {
     return taker_of(position).compare_exchange_strong(nobody, Taker::kSender, std::memory_order_acq_rel);
   }
 
+  /// Whether it can be taken back.
+  bool is_laid_down(std::uint64_t position) {
+    return taker_of(position).load(std::memory_order_acquire) == Taker::kNobody;
+  }
+
   /// Ends what take_back began. @param placed  false: the receiver has to copy after all
   void settle(std::uint64_t position, bool placed) {
     taker_of(position).store(placed ? Taker::kPlaced : Taker::kNobody, std::memory_order_release);
@@ -329,22 +334,6 @@ class CellProducer {
   bool receiver_lied_ = false;         ///< Stays true.
   alignas(kGranuleBytes) std::byte short_payload_[kShortBytes] = {};  ///< Until publish knows where it goes.
   std::unique_ptr<std::uint32_t[]> data_end_of_cell_;                 ///< For each cell, data_head_ after its packet.
-};
-
-/// Outcome of CellConsumer::take.
-enum class TakeResult : std::uint8_t {
-  kPacket,  ///< Header copied and bounded.
-  kLie,     ///< Offset or length point outside of the ring: nothing beyond the header's line was touched.
-  kLater,   ///< The sender has just begun to copy the payload itself.
-};
-
-/// Where the payload in hand is.
-enum class TakenFrom : std::uint8_t {
-  kRing,    ///< In the ring.
-  kArea,    ///< In the sender's area.
-  kHeap,    ///< In the sender's heap, which is mapped here, and may turn out not to be there.
-  kMemory,  ///< In the sender's memory, at the address that take has said.
-  kPlaced,  ///< The sender has copied it to where it was offered to.
 };
 
 /// The receiver's end: ready and take (together they are peek), then release.
@@ -514,15 +503,34 @@ class CellConsumer {
   std::uint32_t area_chunks() const { return area_chunks_; }
 
   /// The sender may write the first `bytes` of the message that begins with the packet in hand to `address`.
-  void offer(std::uint64_t address, std::uint64_t bytes) {
+  void offer(std::uint64_t address, std::uint64_t bytes) { offer_message(position_, address, bytes); }
+  void offer_message(std::uint64_t position, std::uint64_t address, std::uint64_t bytes) {
     RingControlShared& control = *ring_.control;
     // (R3) release: who sees a part of this does not see the last offer any more; who sees the message sees its place.
     control.offered.store(0, std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_release);
     control.offered_address.store(address, std::memory_order_relaxed);
     control.offered_bytes.store(bytes, std::memory_order_relaxed);
-    control.offered.store(position_ + 1, std::memory_order_release);
+    control.offered.store(position + 1, std::memory_order_release);
   }
+
+  /// Position of the packet in hand, or of the next one.
+  std::uint64_t position() const { return position_; }
+
+  /// A payload that was lent, and that this end has got, cannot be copied here: the sender may write it to `address`,
+  /// this packet alone. The cell has not been given back. @see pick_up
+  void lay_down(std::uint64_t position, std::uint64_t address, std::uint64_t bytes) {
+    taker_in(cell_at(position)).store(Taker::kNobody, std::memory_order_release);
+    offer_message(position, address, bytes);
+  }
+
+  /// Takes it again, if nobody has got it. @return who had
+  Taker pick_up(std::uint64_t position) {
+    Taker had = Taker::kNobody;
+    taker_in(cell_at(position)).compare_exchange_strong(had, Taker::kReceiver, std::memory_order_acq_rel);
+    return had;
+  }
+  Taker taker_at(std::uint64_t position) const { return taker_in(cell_at(position)).load(std::memory_order_acquire); }
 
   /// Takes the last offer back. @return false: the sender may still be writing there; ask again
   bool take_offer_back() {

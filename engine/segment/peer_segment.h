@@ -63,6 +63,9 @@ class PeerSegment {
   /// Looks whether the owner lives; once it was found dead no call is made any more. Removes what a dead one left.
   bool check_alive();
 
+  /// Whether the owner lives, by the kernel and not by what is remembered.
+  bool is_there() const { return !dead_ && file_->is_alive(); }
+
   /// Outcome of the last check_alive.
   bool is_dead() const { return dead_; }
 

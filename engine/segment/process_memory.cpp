@@ -17,7 +17,6 @@
 #include <utility>
 
 #include "engine/queue/cancellation.h"
-
 #include "engine/queue/cpu.h"
 
 namespace portofu {
@@ -39,6 +38,11 @@ iovec piece(std::uint64_t at, std::uint64_t bytes) {
 
 ProcessMemory::ProcessMemory(pid_t os_pid, std::uint64_t mark_address, std::uint64_t mark)
     : os_pid_(os_pid), reached_by_(os_pid), mark_address_(mark_address), mark_(mark) {}
+
+bool ProcessMemory::may_be_its() const {
+  errno = 0;
+  return is_reachable() || errno == EPERM;
+}
 
 bool ProcessMemory::has_mark(pid_t thread) const {
   std::uint64_t found = 0;
@@ -67,9 +71,12 @@ bool ProcessMemory::find_thread() {
 bool ProcessMemory::read(std::uint64_t address, std::byte* target, std::uint64_t bytes) {
   iovec local[2] = {{target, bytes}};
   iovec remote[2] = {piece(address, bytes)};
+  errno = 0;
   if (read(local, remote, 1)) return true;
   read_failed_ = true;
-  return false;
+  if (errno != EPERM || bringer_ == nullptr || !bringer_->bring(address, target, bytes)) return false;
+  bytes_read_ += bytes;
+  return true;
 }
 
 // The mark is read behind the bytes, so that what was read before it is the owner's.

@@ -12,6 +12,16 @@
 
 namespace portofu {
 
+/// Brings what we may not read ourselves: the process itself may write it to us.
+class MemoryBringer {
+ public:
+  /// @return false if that is not to be had either
+  virtual bool bring(std::uint64_t address, std::byte* target, std::uint64_t bytes) = 0;
+
+ protected:
+  ~MemoryBringer() = default;
+};
+
 /// Used by the thread on duty.
 class ProcessMemory {
  public:
@@ -25,11 +35,17 @@ class ProcessMemory {
   /// Asks the kernel whether this process may read there, and whether it is the process that is meant.
   bool is_reachable() const;
 
+  /// Whether nothing says that the number is a stranger's: the mark is found, or it may not be looked for.
+  bool may_be_its() const;
+
   /// Writes. The last `tail_bytes` are written last, in ascending order. Pages that the process has protected from
   /// itself (mprotect) are written all the same if little is written to them.
   /// @pre who the process was, not long ago, is known (PeerSegment::check_alive)
   /// @return false if not all was written
   bool write(std::uint64_t address, const std::byte* data, std::uint64_t bytes, std::uint64_t tail_bytes);
+
+  /// @param bringer  is asked when a piece may not be read any more; outlives all reads
+  void set_bringer(MemoryBringer* bringer) { bringer_ = bringer; }
 
   /// Reads, if it is still the same process. @return false if not all could be read there, or written here
   bool read(std::uint64_t address, std::byte* target, std::uint64_t bytes);
@@ -52,6 +68,7 @@ class ProcessMemory {
   const std::uint64_t mark_;
   OwnDescriptor file_;            ///< Its file in /proc, opened when it is first needed.
   bool asked_ = false;            ///< It was tried.
+  MemoryBringer* bringer_ = nullptr;
   std::uint64_t bytes_read_ = 0;  ///< By read.
   bool read_failed_ = false;      ///< Some read of one piece has.
 };

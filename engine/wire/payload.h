@@ -42,8 +42,9 @@ class Payload {
     return sender_->memory().read(reinterpret_cast<std::uintptr_t>(at_), target, bytes);
   }
 
-  /// After read_to has failed: whether it is because the sender is not there any more.
-  bool is_lost() const { return !is_here() && !sender_->memory().is_reachable(); }
+  /// After read_to has failed: whether it is because the sender is not there any more. One that only does not let
+  /// itself be read is.
+  bool is_lost() const { return !is_here() && !(sender_->is_there() && sender_->memory().may_be_its()); }
 
  private:
   Payload(const std::byte* at, const PeerSegment* sender) : at_(at), sender_(sender) {}

@@ -2,7 +2,12 @@
 // processes: what arrives, and what is told and touched when one of the two ends in the middle.
 
 #include <gtest/gtest.h>
+#include <linux/sched.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -11,6 +16,7 @@
 
 #include "tests/conformance/harness/fixture.h"
 #include "tests/conformance/utofu/utofu_fixture.h"
+#include "tests/process/child_process.h"
 #include "tests/process/engine_counter.h"
 #include "tests/process/own_node.h"
 
@@ -105,6 +111,85 @@ TEST_F(KernelCopy, Puts_and_gets__arrive_whole) {
     }
     EXPECT_GT(engine_counter(Counter::kPacketsLent), 0u) << "rank " << self.rank();
   });
+}
+
+/// A user without rights, whose processes may read each other for now.
+void become_nobody() {
+  constexpr uid_t kNobody = 65534;
+  if (geteuid() != 0) return;
+  ASSERT_EQ(setresgid(kNobody, kNobody, kNobody), 0);
+  ASSERT_EQ(setresuid(kNobody, kNobody, kNobody), 0);
+  ASSERT_EQ(prctl(PR_SET_DUMPABLE, 1), 0);
+}
+
+/// A program may take the right to read it away at any time; its messages then go another way, and it is not dead.
+TEST_F(KernelCopy, Process_that_lets_nobody_read_it_any_more__sends_and_answers_all_the_same) {
+  run_processes(2, [](Process& self) {
+    become_nobody();
+    constexpr ptl_size_t kLength = 1 << 20;
+    const Ni ni(self);
+    const Ends ends(ni);
+    get_acquainted(self, ni, ends);
+    const auto there = pattern(kLength, 2);
+    const auto here = pattern(kLength, 5);
+    for (const int readable : {1, 0}) {
+      auto sink = there;
+      std::vector<unsigned char> fetched(kLength);
+      ptl_handle_me_t entry = PTL_INVALID_HANDLE;
+      if (self.is_target()) entry = append(ni, me_of(ni, sink.data(), sink.size()));
+      ASSERT_EQ(prctl(PR_SET_DUMPABLE, readable), 0);
+      self.barrier();
+      if (self.is_initiator()) {
+        const ptl_handle_md_t fetch_md = bind_quiet(ni, fetched.data(), fetched.size(), ends.source_eq);
+        get(fetch_md, ni.target(), {.length = kLength});
+        next_event(ends.source_eq, PTL_EVENT_REPLY);
+        EXPECT_EQ(fetched, there) << readable;
+        put(bind_quiet(ni, here.data(), here.size(), ends.source_eq), ni.target(), {.length = kLength});
+        next_event(ends.source_eq, PTL_EVENT_ACK);
+      } else {
+        next_event(ends.target_eq, PTL_EVENT_GET);
+        next_event(ends.target_eq, PTL_EVENT_PUT);
+        EXPECT_EQ(sink, here) << readable;
+        REQUIRE_OK(PtlMEUnlink(entry));
+      }
+      self.barrier();
+    }
+  });
+}
+
+/// The same for what is under way when the right is taken away: it was lent, and is not read yet.
+TEST_F(KernelCopy, Process_that_lets_nobody_read_it_any_more__brings_what_it_has_lent) {
+  setenv("PORTOFU_PROGRESS_THREAD", "0", 1);  // Nobody reads before the test wants it.
+  run_processes(2, [](Process& self) {
+    become_nobody();
+    constexpr int kPuts = 4;
+    for (const ptl_size_t length : {ptl_size_t{20000}, ptl_size_t{1} << 20, ptl_size_t{3} << 20}) {
+      ASSERT_EQ(prctl(PR_SET_DUMPABLE, 1), 0);
+      const Ni ni(self);
+      const Ends ends(ni);
+      get_acquainted(self, ni, ends);
+      const auto here = pattern(length, 5);
+      auto sink = pattern(length, 2);
+      if (self.is_target()) append(ni, me_of(ni, sink.data(), sink.size()));
+      self.barrier();
+      if (self.is_initiator()) {
+        const ptl_handle_md_t md = bind_quiet(ni, here.data(), here.size(), ends.source_eq);
+        for (int i = 0; i < kPuts; ++i) put(md, ni.target(), {.length = length});
+        EXPECT_GT(engine_counter(Counter::kPacketsLent), 0u);
+        ASSERT_EQ(prctl(PR_SET_DUMPABLE, 0), 0);
+      }
+      self.barrier();
+      for (int i = 0; i < kPuts; ++i) {
+        if (self.is_initiator()) next_event(ends.source_eq, PTL_EVENT_ACK);
+        if (self.is_target()) next_event(ends.target_eq, PTL_EVENT_PUT);
+      }
+      if (self.is_target()) {
+        EXPECT_EQ(sink, here) << length;
+      }
+      self.barrier();
+    }
+  });
+  unsetenv("PORTOFU_PROGRESS_THREAD");
 }
 
 /// 2.2.3, 6.1.3.1 of the guide: a target that only reads its memory sees a put, the last line last.
@@ -293,6 +378,102 @@ TEST_F(KernelCopy, Target_that_dies_in_the_middle__is_told_within_a_second) {
     EXPECT_EQ(event.ni_fail_type, PTL_NI_UNDELIVERABLE);
     EXPECT_LT(now_s() - before, 1.0);
   });
+}
+
+// ---- A process under the number of a dead one ----------------------------------------------------------------------
+
+struct NumberBoard {
+  std::atomic<int> owner_ready{0};
+  std::atomic<int> warm{0};
+  std::atomic<int> stranger_ready{0};
+  std::atomic<int> done{0};
+  std::atomic<utofu_vcq_id_t> vcq_id{0};
+  std::atomic<utofu_stadd_t> stadd{0};
+};
+
+constexpr std::size_t kNumberBytes = 1 << 20;
+
+/// Memory at the same address in every process that asks for it.
+unsigned char* fixed_memory() {
+  void* const place = reinterpret_cast<void*>(0x2000'0000'0000);
+  void* const memory =
+      mmap(place, kNumberBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+  if (memory != place) _exit(90);
+  return static_cast<unsigned char*>(memory);
+}
+
+int own_number(NumberBoard& board) {
+  unsigned char* const memory = fixed_memory();
+  utofu_vcq_hdl_t vcq = 0;
+  utofu_vcq_id_t id = 0;
+  utofu_stadd_t stadd = 0;
+  if (utofu_create_vcq(0, 0, &vcq) != UTOFU_SUCCESS || utofu_query_vcq_id(vcq, &id) != UTOFU_SUCCESS) return 91;
+  if (utofu_reg_mem(vcq, memory, kNumberBytes, 0, &stadd) != UTOFU_SUCCESS) return 92;
+  board.vcq_id = id;
+  board.stadd = stadd;
+  board.owner_ready = 1;
+  for (;;) pause();
+}
+
+/// Has memory where the dead one had its own. @return 0 if nobody has written there
+int take_number(NumberBoard& board) {
+  unsigned char* const memory = fixed_memory();
+  board.stranger_ready = 1;
+  for (int i = 0; i < 20000 && board.done == 0; ++i) usleep(1000);
+  return std::all_of(memory, memory + kNumberBytes, [](unsigned char byte) { return byte == 0; }) ? 0 : 1;
+}
+
+/// Puts once to the owner, and once when that is dead. @return 0 if the second one fails and the first did not
+int put_twice(NumberBoard& board) {
+  constexpr unsigned long kFlags = UTOFU_ONESIDED_FLAG_TCQ_NOTICE | UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE;
+  std::vector<unsigned char> memory(kNumberBytes, 7);
+  utofu_vcq_hdl_t vcq = 0;
+  utofu_stadd_t stadd = 0;
+  if (utofu_create_vcq(0, 0, &vcq) != UTOFU_SUCCESS) return 93;
+  if (utofu_reg_mem(vcq, memory.data(), memory.size(), 0, &stadd) != UTOFU_SUCCESS) return 94;
+  void* cbdata = nullptr;
+  utofu_mrq_notice notice{};
+  const auto put_once = [&] {
+    if (utofu_put(vcq, board.vcq_id, stadd, board.stadd, kNumberBytes, 1, kFlags, nullptr) != UTOFU_SUCCESS) return 1;
+    if (poll_tcq(vcq, &cbdata) != UTOFU_SUCCESS) return 2;
+    return poll_mrq(vcq, &notice);
+  };
+  if (!wait_until([&] { return board.owner_ready != 0; }) || put_once() != UTOFU_SUCCESS) return 95;
+  board.warm = engine_counter(Counter::kPutsDirect) > 0 ? 1 : 2;
+  if (!wait_until([&] { return board.stranger_ready != 0; })) return 96;
+  const int second = put_once();
+  board.done = 1;
+  return second == UTOFU_ERR_MRQ_PEER ? 0 : 97;
+}
+
+/// A child with this number. @return -1 if the kernel does not let us choose
+pid_t fork_as(pid_t number) {
+  clone_args wanted{};
+  wanted.exit_signal = SIGCHLD;
+  wanted.set_tid = reinterpret_cast<std::uintptr_t>(&number);
+  wanted.set_tid_size = 1;
+  return static_cast<pid_t>(syscall(SYS_clone3, &wanted, sizeof wanted));
+}
+
+/// A number is given to others as soon as its process is reaped; what was meant for the one is not the other's.
+TEST_F(KernelCopyTofu, Long_put_to_the_dead__does_not_go_to_who_has_its_number_now) {
+  setenv("PORTOFU_PEER_CHECK_MS", "1000", 1);  // Nobody has noticed the death.
+  own_job();
+  const SharedMemory<NumberBoard> board;
+  ChildProcess owner([&] { return own_number(*board); });
+  ChildProcess initiator([&] { return put_twice(*board); });
+  ASSERT_TRUE(eventually([&] { return board->warm != 0; }));
+  if (board->warm == 2) GTEST_SKIP() << "this kernel lets no process write another one's memory";
+  const pid_t number = owner.pid();
+  owner.kill_now();
+  const pid_t stranger = fork_as(number);
+  if (stranger == 0) _exit(take_number(*board));
+  if (stranger < 0) GTEST_SKIP() << "this user cannot choose the number of a process";
+  EXPECT_EQ(stranger, number);
+  EXPECT_EQ(initiator.wait_status(), 0);
+  int status = -1;
+  waitpid(stranger, &status, 0);
+  EXPECT_EQ(status, 0) << "its memory was written";
 }
 
 }  // namespace

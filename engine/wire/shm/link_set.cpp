@@ -2,6 +2,7 @@
 
 #include "engine/wire/shm/link_set.h"
 
+#include <sys/prctl.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -46,6 +47,10 @@ void tell_of_no_ring(const std::string& directory, ProcessId peer, std::uint64_t
   log_warning("%s; what is to go there waits, and fails after a second",
               system_failure("fallocate", wanted, error).c_str());
 }
+
+/// Whether the kernel still lets processes of this user read ours: a program takes that right away when it likes, by
+/// PR_SET_DUMPABLE or with its rights. A tenth of a microsecond, beside a copy of kLeastKernelBytes.
+bool may_be_read() { return prctl(PR_GET_DUMPABLE) == 1; }
 
 }  // namespace
 
@@ -209,6 +214,7 @@ bool LinkSet::lend_memory(ShmLink& link, const Loan& loan) {
   // What finds no cell is no trial of either way.
   if (!link.producer.has_cell() || !kernel_is_better(link, loan)) return false;
   if (loan.offset == 0 && !kernel_reaches(loan.payload)) return false;
+  if (!may_be_read()) return false;
   forget_taken(link);
   const auto address = reinterpret_cast<std::uintptr_t>(loan.payload);
   if (!link.producer.claim_lent({.place = address, .awaited = loan.last, .in_memory = 1})) return false;
@@ -253,9 +259,14 @@ bool LinkSet::help(ShmLink& link) {
   if (loans.empty() || link.lost) return false;
   // The receiver begins at the front, so this begins at the end.
   const std::uint64_t message = link.producer.offered_message();
-  const auto mine = std::find_if(loans.rbegin(), loans.rend(), [message](const MemoryLoan& lent) {
-    return lent.loan.message == message && !lent.tried;
-  });
+  auto mine = std::find_if(loans.rbegin(), loans.rend(),
+                           [message](const MemoryLoan& lent) { return lent.loan.message == message && !lent.tried; });
+  // The receiver may not read, and asks for this packet alone.
+  if (mine == loans.rend()) {
+    mine = std::find_if(loans.rbegin(), loans.rend(), [&](const MemoryLoan& lent) {
+      return lent.position == message && link.producer.is_laid_down(message);
+    });
+  }
   Offer offer;
   // Another program may run under the number of a process that is gone.
   if (mine == loans.rend() || !link.segment->check_alive() || !link.producer.begin_placing(&offer)) return false;
@@ -270,9 +281,10 @@ bool LinkSet::help(ShmLink& link) {
 bool LinkSet::place(ShmLink& link, MemoryLoan& lent, const Offer& offer) {
   const Loan& loan = lent.loan;
   lent.tried = true;
-  if (loan.offset > offer.bytes || loan.bytes > offer.bytes - loan.offset) return false;
+  const std::uint64_t offset = lent.position == offer.message ? 0 : loan.offset;
+  if (offset > offer.bytes || loan.bytes > offer.bytes - offset) return false;
   if (!link.producer.take_back(lent.position)) return false;
-  const bool placed = link.segment->memory().write(offer.address + loan.offset, loan.payload, loan.bytes, 0);
+  const bool placed = link.segment->memory().write(offer.address + offset, loan.payload, loan.bytes, 0);
   link.producer.settle(lent.position, placed);
   if (placed) counters_.add(Counter::kPacketsPlaced);
   return placed;
@@ -294,6 +306,8 @@ bool LinkSet::put_directly(ShmLink& link, const DirectPut& put) {
   if (!find_published_region(link.segment->regions(), region_key(put.control_queue, put.stag), &region)) return false;
   const RegionVerdict verdict = judge_region(region.bytes, region.writable, put.offset, put.bytes, true);
   if (verdict != RegionVerdict::kFine || region.user != put.component) return false;
+  // Another program may run under the number of a process that is gone: its death is asked for at each write.
+  if (!link.segment->check_alive()) return false;
   const std::uint64_t address = region.start + put.offset;
   return link.segment->memory().write(address, put.data, put.bytes, tofu_tail_bytes(address + put.bytes, put.bytes));
 }

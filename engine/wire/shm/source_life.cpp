@@ -183,6 +183,7 @@ bool SourceSet::has_unheard(ProcessId id, std::uint64_t incarnation) {
 }
 
 void SourceSet::free_slot(std::uint32_t slot_index) {
+  if (brought_.source == by_slot_[slot_index].get()) brought_ = {};
   by_slot_[slot_index] = nullptr;
   own_.clear_ring(slot_index);
   ChannelSlotShared& slot = own_.slot(slot_index);
@@ -245,7 +246,10 @@ void SourceSet::map_memory(ShmSource& source) {
     if (!attach_sender(source)) return;
     source.area = source.segment->map_send_area();
     if (source.area) source.consumer.use_area(source.area.at(0), source.segment->layout().area_bytes);
-    if (source.segment->memory().is_reachable()) source.consumer.read_memory();
+    if (source.segment->memory().is_reachable()) {
+      source.segment->memory().set_bringer(this);
+      source.consumer.read_memory();
+    }
   }
   if (source.segment == nullptr || !source.segment->has_heap()) return;
   source.heap_asked = true;

@@ -50,6 +50,7 @@ inline bool SourceSet::take_packet(PollEntry& entry, Packet& packet) {
 /// A clock costs a tenth of what a payload of the area does, so only some of those are timed.
 void SourceSet::begin_timing(ShmSource& source, TakenFrom from, std::uint32_t bytes) {
   constexpr std::uint64_t kTimedPeriod = 8;
+  held_bytes_ = bytes;
   traffic_.note_received(bytes);
   turn_left_ -= std::min(turn_left_, static_cast<std::uint32_t>(packets_worth(bytes) - 1));
   if (from == TakenFrom::kMemory) timed_ = &source.read_cost;
@@ -132,6 +133,8 @@ bool SourceSet::read_later(std::byte* target, std::uint64_t bytes) {
   late_source_ = held_;
   late_targets_[late_count_] = {target, bytes};
   late_places_[late_count_] = {const_cast<std::byte*>(held_payload_), bytes};
+  late_packets_[late_count_] = {held_, held_->consumer.position(), reinterpret_cast<std::uintptr_t>(held_payload_),
+                                held_bytes_, nullptr};
   ++late_count_;
   held_->consumer.hold();
   timed_ = nullptr;
@@ -143,6 +146,7 @@ std::uint32_t SourceSet::read_now() {
   read_source_ = std::exchange(late_source_, nullptr);
   ShmSource& source = *read_source_;
   const std::uint32_t count = std::exchange(late_count_, 0);
+  read_count_ = count;
   ProcessMemory& memory = source.segment->memory();
   const std::uint64_t before = memory.bytes_read();
   const auto started = std::chrono::steady_clock::now();
@@ -162,6 +166,7 @@ std::uint32_t SourceSet::read_now() {
     }
     if (memory.has_failed_to_read()) source.consumer.stop_reading();
   }
+  read_count_ = 0;
   timed_ = nullptr;  // Of a packet in hand: its clock ran meanwhile.
   return read;
 }

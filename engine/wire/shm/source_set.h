@@ -58,14 +58,24 @@ struct ShmSource {
   Mapping ring;                          ///< The ring in our own segment.
   Mapping area;                          ///< The sender's send area, once it has sent something long.
   bool area_asked = false;               ///< It was tried to map it, and to read the sender's memory.
+  bool was_asked = false;                ///< To bring what it has lent; that was said.
   bool heap_asked = false;               ///< The same for the sender's heap, once that has a name.
   CopyCost<4> area_cost;                 ///< Of payloads in the area, once all of that was used.
   CopyCost<4> read_cost{4};              ///< Of payloads that the kernel reads.
   std::uint64_t area_payloads = 0;       ///< Those that have come by the area.
 };
 
+/// A payload that its sender has brought, because we may not read it any more.
+struct Brought {
+  ShmSource* source = nullptr;
+  std::uint64_t position = 0;  ///< Of its packet.
+  std::uint64_t start = 0;     ///< In the memory of the sender.
+  std::uint32_t bytes = 0;
+  std::unique_ptr<std::byte[]> data;
+};
+
 /// All sources of one wire. Used by the thread on duty.
-class SourceSet {
+class SourceSet final : public MemoryBringer {
  public:
   /// @param closed_count  how many sources wait for take_closed_source: kept up to date; outlives this object
   SourceSet(ProcessSegment& own, PeerTable& peers, std::uint32_t& closed_count, LongTraffic& traffic);
@@ -86,6 +96,8 @@ class SourceSet {
   /// This process cannot answer a sender: its channels are taken from it, so that it fails what it waits for. What it
   /// has sent is still received.
   void give_up(ProcessId id);
+
+  bool bring(std::uint64_t address, std::byte* target, std::uint64_t bytes) override;
 
   /// To be called after PeerTable::check_alive: whose sender is dead is drained and then reported.
   void close_dead_sources();
@@ -124,6 +136,8 @@ class SourceSet {
   void refresh_entry(ShmSource& source);
   void wake_blocked_sender(ShmSource& source);
   bool attach_sender(ShmSource& source);
+  bool find_lent(std::uint64_t address, std::uint64_t bytes, Brought* lent);
+  bool bring(Brought& lent);
   void map_memory(ShmSource& source);
   std::uint32_t slots_in_use();
 
@@ -139,11 +153,15 @@ class SourceSet {
   std::uint32_t turn_left_ = 0;              ///< Packets that it may still deliver in this turn; 0 if it is gone.
   ShmSource* held_ = nullptr;                ///< Source of the packet between peek and release.
   const std::byte* held_payload_ = nullptr;  ///< Of that packet.
+  std::uint32_t held_bytes_ = 0;             ///< Of it, if it is not in the ring.
+  Brought brought_;                          ///< The last one.
   ShmSource* late_source_ = nullptr;         ///< Whose payloads are to be read later; nullptr: there are none.
   ShmSource* read_source_ = nullptr;         ///< Between read_now and give_back_read: whose payloads were read.
   std::uint32_t late_count_ = 0;             ///< How many.
+  std::uint32_t read_count_ = 0;             ///< In read_now: how many.
   std::array<iovec, Wire::kMostReadLater + 1> late_targets_{};
   std::array<iovec, Wire::kMostReadLater + 1> late_places_{};  ///< In the memory of the sender.
+  std::array<Brought, Wire::kMostReadLater> late_packets_;     ///< Whose they are; without data.
   CopyCost<4>* timed_ = nullptr;                     ///< What is being measured between peek and release; or nothing.
   std::uint32_t timed_bytes_ = 0;                    ///< Of the payload.
   std::uint64_t read_before_ = 0;                    ///< ProcessMemory::bytes_read when peek returned.

@@ -106,6 +106,20 @@ TEST_P(ProcessMemoryTest, Program_that_closes_its_file__is_written_for_all_the_s
   for (const std::size_t at : {0, 1, 2}) EXPECT_EQ(memory[at], std::byte{5}) << at;
 }
 
+/// Who may not be read is there all the same, for all that is known; who is another one, or nobody, is not.
+TEST_P(ProcessMemoryTest, Process_that_may_not_be_read__may_be_the_one_that_is_meant) {
+  constexpr uid_t kNobody = 65534;
+  const int status = in_dying_child([&] {
+    ProcessMemory memory(getppid(), address_of(&mark_), kMark);
+    ProcessMemory stranger(getppid(), address_of(&mark_), kMark + 1);
+    if (!memory.may_be_its() || stranger.may_be_its()) return 1;
+    if (setresuid(kNobody, kNobody, kNobody) != 0) return kForbidden;
+    return memory.is_reachable() || !memory.may_be_its() ? 2 : 0;
+  });
+  if (status == kForbidden) GTEST_SKIP() << "this user is one of many";
+  EXPECT_EQ(status, 0);
+}
+
 TEST_P(ProcessMemoryTest, Process_that_is_gone__is_written_to_no_more) {
   const pid_t other = fork();
   if (other == 0) {
@@ -120,6 +134,7 @@ TEST_P(ProcessMemoryTest, Process_that_is_gone__is_written_to_no_more) {
   kill(other, SIGKILL);
   waitpid(other, nullptr, 0);
   EXPECT_FALSE(memory.is_reachable());
+  EXPECT_FALSE(memory.may_be_its());
   EXPECT_FALSE(memory.write(address, data.data(), 8, 8));
   EXPECT_FALSE(memory.read(address, data.data(), 8));
 }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 
 #include <algorithm>
 #include <initializer_list>
@@ -202,6 +203,16 @@ TEST_F(LendMemoryTest, Memory_that_is_gone_when_it_is_read__is_a_fault_and_no_cr
   a.wire->discard(*link);
   b.wire->release();
   EXPECT_FALSE(a.wire->lend(*link, whole_loan(memory.data(), kPart))) << "it may never go well again";
+}
+
+TEST_F(LendMemoryTest, Memory_that_nobody_may_read_any_more__is_not_lent) {
+  open();
+  ASSERT_EQ(prctl(PR_SET_DUMPABLE, 0), 0);
+  const bool lent = a.wire->lend(*link, whole_loan(memory.data(), kPart));
+  ASSERT_EQ(prctl(PR_SET_DUMPABLE, 1), 0);
+  EXPECT_FALSE(lent);
+  lend(1);
+  EXPECT_TRUE(receive(0)) << "and lent again when it may be read";
 }
 
 TEST_F(LendMemoryTest, Payloads_read_later__come_at_once_and_are_taken_then) {

@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
+#include "engine/segment/region_table.h"
 #include "engine/segment/shared_heap.h"
 #include "tests/unit/support/whole_loan.h"
 #include "tests/unit/wire/shm/wire_pair.h"
@@ -411,6 +413,26 @@ TEST_F(LinkSetTest, Memory_of_a_ring__is_less_where_it_is_short_and_carries_the_
   });
   if (status == kMayNotMount) GTEST_SKIP() << "may not mount a file system";
   EXPECT_EQ(status, 0);
+}
+
+/// Its memory is still there here; a process that has died leaves its number to another program.
+TEST_F(LinkSetTest, Direct_put__to_a_peer_that_is_dead_is_refused_before_its_death_is_noticed) {
+  constexpr std::uint32_t kStag = 5;
+  constexpr std::uint32_t kComponent = 1;
+  const std::vector<std::byte> data(65536, std::byte{7});
+  std::vector<std::byte> memory(data.size());
+  const auto start = reinterpret_cast<std::uintptr_t>(memory.data());
+  ASSERT_TRUE(publish_region(
+      b.segment->regions(),
+      {.key = region_key(0, kStag), .start = start, .bytes = memory.size(), .user = kComponent, .writable = true}));
+  link = a.connect(b);
+  const DirectPut put{0, kComponent, kStag, 0, data.data(), data.size()};
+  if (!a.wire->put_directly(*link, put)) GTEST_SKIP() << "this kernel lets no process write another one's memory";
+  EXPECT_EQ(memory, data);
+  std::fill(memory.begin(), memory.end(), std::byte{0});
+  b.die();
+  EXPECT_FALSE(a.wire->put_directly(*link, put));
+  EXPECT_EQ(std::count(memory.begin(), memory.end(), std::byte{0}), static_cast<std::ptrdiff_t>(memory.size()));
 }
 
 }  // namespace
