@@ -21,6 +21,12 @@ bool has_name_still(const Peer& peer, std::uint64_t names) {
   return is_reached(peer) && (peer.link == nullptr || peer.link->names_now() == names);
 }
 
+/// The same for what is near, where a link there is connected.
+bool is_good(const Tofu::NearOwner& near) {
+  const Link* const link = near.peer->link;
+  return link != nullptr && !link->lost && link->names_now() == near.names;
+}
+
 /// Nobody has the name now. Who had it last, if there is a link to it, answers for that itself: a process that has
 /// given it up refuses, in order with what was sent before; and the death of one is told by the loss of its link, to
 /// all who have to do with it (fail_barriers_with), before anything fails because of it.
@@ -59,7 +65,7 @@ FindResult look_up_owner(Core& core, std::uint64_t id, Peer** peer, std::uint64_
 FindResult find_owner(Core& core, std::uint64_t id, Peer** peer) {
   if (!is_asking_on_duty(core)) [[likely]] {
     const Tofu::NearOwner* const near = core.tofu->near_owner(id);
-    if (near != nullptr && has_name_still(*near->peer, near->names)) {
+    if (near != nullptr && is_good(*near)) [[likely]] {
       *peer = near->peer;
       return FindResult::kFound;
     }

@@ -17,8 +17,8 @@
 #include "engine/queue/cancellation.h"
 #include "engine/queue/clock.h"
 #include "engine/segment/layout.h"
-#include "engine/segment/own_descriptor.h"
 #include "engine/segment/mapping.h"
+#include "engine/segment/own_descriptor.h"
 
 namespace portofu {
 namespace {

@@ -3,6 +3,8 @@
 #include "engine/segment/peer_segment.h"
 
 
+#include <unistd.h>
+
 #include <cerrno>
 
 #include "engine/observe/log.h"
@@ -144,7 +146,9 @@ bool PeerSegment::check_alive() {
   return false;
 }
 
-bool PeerSegment::has_name() const { return stands_for(path_, file_->fd()); }
+bool PeerSegment::is_replaced() const {
+  return access(path_.c_str(), F_OK) == 0 && !stands_for(path_, file_->fd());
+}
 
 bool process_is_gone(const std::string& directory, ProcessId id, std::uint64_t incarnation) {
   std::shared_ptr<PeerSegment> peer;

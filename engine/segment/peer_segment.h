@@ -69,8 +69,9 @@ class PeerSegment {
   /// Outcome of the last check_alive.
   bool is_dead() const { return dead_; }
 
-  /// Whether the name of the PID still leads to this segment, and not to that of a later process, or nowhere.
-  bool has_name() const;
+  /// Whether the name of the PID leads to another segment now. That it leads nowhere says nothing of a living owner:
+  /// somebody may have cleared the directory.
+  bool is_replaced() const;
 
  private:
   explicit PeerSegment(const SegmentDescriptorShared& descriptor);

@@ -2,7 +2,11 @@
 
 #include "engine/segment/process_segment.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "engine/queue/assert.h"
 #include "engine/queue/cancellation.h"
@@ -35,11 +39,20 @@ std::unique_ptr<ProcessSegment> ProcessSegment::create(const SegmentOptions& opt
   return segment;
 }
 
-void ProcessSegment::give_names_back_until(std::uint64_t deadline_ns) const {
+void ProcessSegment::give_names_back_until(std::uint64_t deadline_ns) {
   if (!in_owner_process() || ended_) return;
   const OwnSegmentsLock lock(deadline_ns);
   if (!lock.is_held()) return;
-  for (const std::string& alias : aliases_) ::unlink(alias.c_str());
+  // Through the mapping: this may be a handler that has interrupted who holds the file's mutex.
+  const NamesChange change(doorbell().names);
+  withdraw_all_regions(regions());
+  const std::uint64_t known_by = layout_.known_by_offset();
+  const auto& knowers = reinterpret_cast<const KnownByShared*>(header_.at(known_by))->places;
+  const bool is_known = std::ranges::any_of(knowers, [](const auto& place) { return place.load() != 0; });
+  // Of other nodes nobody is told: aliases that they know are left to whoever removes those of the dead.
+  for (const std::string& alias : aliases_) {
+    if (!is_known) ::unlink(alias.c_str());
+  }
   if (!path_.empty()) ::unlink(path_.c_str());
 }
 
@@ -48,17 +61,18 @@ void ProcessSegment::end() {
   if (!in_owner_process() || ended_) return;
   ended_ = true;
   const OwnSegmentsLock lock;
+  // Peers may still map the segment. It is not to be believed before it is dead for all.
+  std::optional<LastNamesChange> change;
+  if (file_ != nullptr) change.emplace(file_->fd());
   // The name first: as long as the file is locked, whoever opens the name knows that it must not remove it.
   if (!path_.empty()) remove_names();
   remove_own_segment(file_.get());
   if (file_ != nullptr) file_->end_life();
 }
 
-/// Peers may still map the segment, and use what it lists. Aliases of which somebody may not have heard are left to
-/// whoever removes those of the dead.
+/// Aliases of which somebody may not have heard are left to whoever removes those of the dead.
 void ProcessSegment::remove_names() {
   const NoCancellation whole;
-  const LastNamesChange change(file_->fd());
   if (tell_knowers(file_->fd(), NamesLost::kAllWithItsLife, kTellShortlyMs)) {
     for (const std::string& alias : aliases_) remove_name(*this, alias);
   }

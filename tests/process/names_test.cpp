@@ -285,6 +285,89 @@ INSTANTIATE_TEST_SUITE_P(Ways, MovedQueue,
                          testing::Combine(testing::Bool(), testing::Values(Leaving::kFrees, Leaving::kDies),
                                           testing::Values(Place::kOneNode, Place::kNodeEach)));
 
+/// One gate, which is the whole part of its process in a barrier of two.
+struct Gate {
+  Gate() { need("alloc_vbg", utofu_alloc_vbg(0, 1, 0, &id)); }
+  void join(utofu_vbg_id_t other) const {
+    utofu_vbg_setting setting{};
+    setting.vbg_id = setting.src_lcl_vbg_id = setting.dst_lcl_vbg_id = id;
+    setting.src_rmt_vbg_id = setting.dst_rmt_vbg_id = other;
+    setting.dst_path_coords[0] = UTOFU_PATH_COORD_NULL;
+    need("set_vbg", utofu_set_vbg(&setting, 1));
+  }
+  void pass() const {
+    need("barrier", utofu_barrier(id, 0));
+    int rc = UTOFU_ERR_NOT_COMPLETED;
+    if (!eventually([&] { return (rc = utofu_poll_barrier(id, 0)) != UTOFU_ERR_NOT_COMPLETED; }))
+      give_up("barrier", rc);
+    need("barrier", rc);
+  }
+  utofu_vbg_id_t id = 0;
+};
+
+/// A process that has a gate from `turn` on, passes a barrier, and gives the gate up.
+int own_gate(Stage& stage, int turn, Leaving leaving) {
+  stage.await(turn);
+  Gate gate;
+  const utofu_vbg_id_t other = stage.seen;
+  stage.id = gate.id;
+  gate.join(other);
+  stage.turn = turn + 1;
+  stage.await(turn + 2);
+  gate.pass();
+  if (leaving == Leaving::kDies) return 0;
+  need("free_vbg", utofu_free_vbg(&gate.id, 1));
+  stage.turn = turn + 3;
+  stage.await(100);
+  return 0;
+}
+
+int pass_with_both(Stage& stage) {
+  const Gate gate;
+  stage.seen = gate.id;
+  stage.turn = 1;
+  stage.await(2);
+  const utofu_vbg_id_t id = stage.id;
+  gate.join(id);
+  stage.turn = 3;
+  gate.pass();
+  stage.await(12);
+  if (stage.id != id) give_up("another number", 0);
+  gate.join(id);
+  stage.turn = 13;
+  gate.pass();
+  stage.await(14);
+  stage.turn = 100;
+  return 0;
+}
+
+class MovedGate : public testing::TestWithParam<std::tuple<Leaving, Place>> {};
+
+TEST_P(MovedGate, Barrier__goes_on_with_who_has_the_number_now) {
+  const auto [leaving, place] = GetParam();
+  const TestNodes nodes(place);
+  const SharedMemory<Stage> stage;
+  const auto own = [&](int turn, Leaving how) {
+    nodes.enter(0);
+    return own_gate(*stage, turn, how);
+  };
+  ChildProcess first([&] { return own(1, leaving); });
+  ChildProcess second([&] { return own(11, Leaving::kFrees); });
+  ChildProcess third([&] {
+    nodes.enter(1);
+    return pass_with_both(*stage);
+  });
+  leaving == Leaving::kDies ? first.wait_death() : (stage->await(4), 0);
+  stage->turn = 11;
+  EXPECT_EQ(third.wait_status(), 0);
+  EXPECT_EQ(second.wait_status(), 0);
+  EXPECT_EQ(first.wait_status(), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, MovedGate,
+                         testing::Combine(testing::Values(Leaving::kFrees, Leaving::kDies),
+                                          testing::Values(Place::kOneNode, Place::kNodeEach)));
+
 constexpr ptl_pid_t kPid = 77;
 
 /// An interface with an event queue.

@@ -132,7 +132,7 @@ ConnectResult LinkSet::open_link(std::shared_ptr<PeerSegment> segment, Link** li
 bool LinkSet::leads_to_name(ShmLink& link) {
   // Before the look at the name: a change after it moves the word once more.
   const std::uint64_t names = link.names_now();
-  if (link.lost || !link.segment->check_alive() || !link.segment->has_name()) {
+  if (link.lost || !link.segment->check_alive() || link.segment->is_replaced()) {
     link.lost = true;
     return false;
   }

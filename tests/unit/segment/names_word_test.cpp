@@ -65,15 +65,15 @@ TEST_F(NamesWordTest, End__moves_the_word_and_withdraws_what_is_listed) {
   ASSERT_TRUE(publish_region(mine->regions(), {.key = region_key(1, 2), .start = 4096, .bytes = 8}));
   ASSERT_TRUE(find_published_region(seen->regions(), region_key(1, 2), &found));
   const std::uint64_t before = names_of(*seen);
-  EXPECT_TRUE(seen->has_name());
+  EXPECT_FALSE(seen->is_replaced());
   mine.reset();
   EXPECT_NE(names_of(*seen), before);
   EXPECT_EQ(names_of(*seen) % 2, 0u);
   EXPECT_NE(found.sequence->load(), found.seen);
   EXPECT_FALSE(find_published_region(seen->regions(), region_key(1, 2), &found));
-  EXPECT_FALSE(seen->has_name());
+  EXPECT_FALSE(seen->is_replaced()) << "nobody has it";
   mine = directory.create(7);
-  EXPECT_FALSE(seen->has_name()) << "it is another process's";
+  EXPECT_TRUE(seen->is_replaced());
 }
 
 /// A child makes a segment, claims 5, lists a region, and dies when the test has attached.
@@ -125,11 +125,11 @@ TEST_F(NamesWordTest, Names_of_the_dead__move_with_whoever_removes_one) {
   EXPECT_EQ(after % 2, 0u);
   EXPECT_NE(found.sequence->load(), found.seen) << "who uses memory looks at this only";
   EXPECT_FALSE(find_published_region(seen->regions(), region_key(1, 2), &found));
-  EXPECT_TRUE(seen->has_name());
+  EXPECT_FALSE(seen->is_replaced());
   const auto next = directory.create(9);
   ASSERT_NE(next, nullptr);
   EXPECT_NE(names_of(*seen), after) << "the PID is another's";
-  EXPECT_FALSE(seen->has_name());
+  EXPECT_TRUE(seen->is_replaced());
 }
 
 TEST_F(NamesWordTest, File_that_is_no_segment__is_left_alone) {

@@ -6,10 +6,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "engine/segment/region_table.h"
+#include "engine/segment/segment_alias.h"
 #include "engine/segment/shared_heap.h"
 #include "tests/unit/support/whole_loan.h"
 #include "tests/unit/wire/shm/wire_pair.h"
@@ -79,6 +81,25 @@ TEST_F(LinkSetTest, Connect__to_oneself_works) {
   link = a.connect(a);
   ASSERT_TRUE(a.send(link, "me"));
   EXPECT_EQ(a.receive(), "me");
+}
+
+TEST_F(LinkSetTest, Link__leads_to_its_peer_while_that_lives_and_no_other_has_its_PID) {
+  link = a.connect(b);
+  EXPECT_TRUE(a.wire->leads_to_name(*link));
+  EXPECT_FALSE(link->may_have_moved());
+  ASSERT_EQ(claim_alias(*b.segment, 5), AliasResult::kClaimed);
+  EXPECT_FALSE(link->may_have_moved());
+  release_alias(*b.segment, 5);
+  EXPECT_TRUE(link->may_have_moved()) << "some name";
+  EXPECT_TRUE(a.wire->leads_to_name(*link)) << "but not the PID";
+  EXPECT_FALSE(link->may_have_moved());
+  ASSERT_TRUE(std::filesystem::remove(b.segment->path()));
+  EXPECT_TRUE(a.wire->leads_to_name(*link)) << "it lives, whoever has cleared the directory";
+  b.wire.reset();
+  b.segment.reset();
+  EXPECT_TRUE(link->may_have_moved());
+  EXPECT_FALSE(a.wire->leads_to_name(*link));
+  EXPECT_TRUE(link->lost);
 }
 
 TEST_F(LinkSetTest, Full_ring__refuses_and_tells_when_there_is_room) {
