@@ -185,12 +185,18 @@ bool FabricDatagrams::send(ProcessId id, TrafficClass, std::span<const std::byte
     peer->knocked_ns = now;
     door_.knock(id.nid, static_cast<std::uint16_t>(options_.base_port + id.pid), {now});
   }
-  ssize_t sent = 0;
-  for (int tries = 0; tries < kMostSendTries; ++tries) {
-    sent = fi_inject(objects_.endpoint, outgoing_.data(), bytes, peer->address);
-    if (sent == 0 || sent == -FI_EAGAIN) break;  // Else it is the answer to an earlier one, or this one got lost.
+  for (int tries = 0; tries < kMostSendTries && !is_told_absent(id); ++tries) {
+    const ssize_t sent = fi_inject(objects_.endpoint, outgoing_.data(), bytes, peer->address);
+    if (sent == 0) return true;
+    if (sent == -FI_EAGAIN) return false;
+    look_at_door();  // It is the answer to an earlier one, or this one got lost.
   }
-  return sent != -FI_EAGAIN;
+  return !is_told_absent(id);
+}
+
+/// Whether there is news of it that nobody has taken: more datagrams would only use up what its node says.
+bool FabricDatagrams::is_told_absent(ProcessId id) const {
+  return std::ranges::any_of(unreachable_, [id](const Unreachable& one) { return one.id == id; });
 }
 
 // ---- Receiving -----------------------------------------------------------------------------------------------------

@@ -102,6 +102,7 @@ class FabricDatagrams final : public DatagramEndpoint, public SocketKeeper {
   void post(Slot& slot);
   void look();
   void look_at_door();
+  bool is_told_absent(ProcessId id) const;
   std::uint64_t sent_at(const Absent& absent) const;
   Peer* find_peer(ProcessId id);
   Peer* make_peer(ProcessId id);

@@ -172,6 +172,11 @@ std::uint64_t ReliableWire::serve(OutgoingLink& link) {
     lose(link);
     return now_ns_;
   }
+  if (link.state == SendingState::kOpening && link.liveness.is_nobody_there(now_ns_)) {
+    link.unreachable = true;
+    lose(link);
+    return now_ns_;
+  }
   const std::uint64_t data_due_ns = send_due_data(link);
   FrameKind question = FrameKind::kProbe;
   std::uint64_t from_ns = UINT64_MAX;

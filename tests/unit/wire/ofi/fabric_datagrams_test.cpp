@@ -217,16 +217,17 @@ TEST(FabricDatagrams, Nobody_at_the_address__is_told_with_the_time_at_which_a_da
     return a.endpoint->send({kNodeB, test_pid()}, TrafficClass::kRequest, std::as_bytes(std::span(&frame, 1)), {});
   };
   std::vector<std::uint64_t> told;
-  for (int i = 0; i < 5; ++i) ASSERT_TRUE(send_frame());
+  ASSERT_TRUE(send_frame());
+  ASSERT_TRUE(eventually([&] { return !send_frame(); })) << "what is known is not asked again before it was taken";
   ASSERT_TRUE(eventually([&] {
     ProcessId peer;
     if (a.endpoint->has_datagrams() && a.endpoint->take_unreachable(&peer)) {
       told.push_back(a.endpoint->unreachable_since_ns());
     }
-    return told.size() >= 6;
+    return told.size() >= 2;
   }));
-  EXPECT_EQ(std::count(told.begin(), told.end(), before_ns - 5), 5) << "each datagram";
-  EXPECT_EQ(std::count_if(told.begin(), told.end(), [&](std::uint64_t ns) { return ns >= before_ns; }), 1) << "a knock";
+  EXPECT_GE(std::count(told.begin(), told.end(), before_ns - 5), 1) << "a datagram";
+  EXPECT_GE(std::count_if(told.begin(), told.end(), [&](std::uint64_t ns) { return ns >= before_ns; }), 1) << "a knock";
 }
 
 TEST(FabricDatagrams, Nobody_at_the_address__is_told) {

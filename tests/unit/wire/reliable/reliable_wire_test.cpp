@@ -365,6 +365,17 @@ TEST(ReliableWire, Killed_peer__is_noticed_soon_with_much_under_way) {
   }
 }
 
+TEST(ReliableWire, Nobody_there__is_known_when_the_node_says_it_once) {
+  LossyOptions options;
+  options.notices_in_a_row = 1;
+  ReliableWorld world(options);
+  world.kill(1);
+  Link* link = nullptr;
+  EXPECT_EQ(world.parties[0].wire->connect(world.parties[1].id, &link), ConnectResult::kInProgress);
+  world.run(300 * kMillisecond, true);
+  EXPECT_EQ(world.parties[0].wire->connect(world.parties[1].id, &link), ConnectResult::kNoSuchPeer);
+}
+
 // News that is about an earlier process, and comes late, is about nobody else.
 TEST(ReliableWire, Restarted_peer__is_not_taken_for_the_dead_one) {
   ReliableWorld world;

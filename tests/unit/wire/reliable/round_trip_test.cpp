@@ -73,6 +73,18 @@ TEST(Liveness, Unreachable__is_believed_at_once_if_it_was_found_out_after_the_pr
   EXPECT_TRUE(liveness.told_unreachable(4000, 2001));
 }
 
+TEST(Liveness, Nobody_there__is_believed_when_nobody_answers_for_a_while_after_fresh_news) {
+  Liveness liveness;
+  liveness.heard(1000);
+  liveness.told_unreachable(2000, 999);
+  EXPECT_FALSE(liveness.is_nobody_there(2000 + Liveness::kConfirmNs)) << "news of before";
+  liveness.told_unreachable(3000, 1000);
+  EXPECT_FALSE(liveness.is_nobody_there(2999 + Liveness::kConfirmNs));
+  EXPECT_TRUE(liveness.is_nobody_there(3000 + Liveness::kConfirmNs));
+  liveness.heard(4000);
+  EXPECT_FALSE(liveness.is_nobody_there(4000 + Liveness::kConfirmNs)) << "somebody has answered";
+}
+
 TEST(Liveness, Unreachable__is_forgotten_when_something_is_heard_or_with_time) {
   Liveness liveness;
   EXPECT_FALSE(liveness.told_unreachable(1000));
