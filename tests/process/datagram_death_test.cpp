@@ -1,5 +1,5 @@
 // kill -9 of a process on another node, over datagrams, with twenty operations under way all the time: whoever waits is
-// told within a second. The nodes are network namespaces, because kernels do not limit what they say of free ports
+// told soon. The nodes are network namespaces, because kernels do not limit what they say of free ports
 // within one: to another node six times at once and then once a second, whatever was sent there. Needs root and ip(8).
 
 #include <fcntl.h>
@@ -21,6 +21,10 @@ namespace {
 
 constexpr int kUnderWay = 20;
 constexpr int kRuns = 3;
+
+/// Usually 0.2 s. When earlier deaths have used up what the node says at once, a second until it says it again, and 0.15
+/// until nobody has answered for long enough.
+constexpr double kLongestS = 1.5;
 
 /// What the two processes of a run tell each other, and the test.
 struct Meeting {
@@ -97,7 +101,7 @@ class DatagramDeath : public testing::Test {
     EXPECT_EQ(there.wait_death(), SIGKILL);
     const double died = now_s();
     EXPECT_EQ(here.wait_status(), 0);
-    EXPECT_LT(now_s() - died, 1.0);
+    EXPECT_LT(now_s() - died, kLongestS);
   }
 
   TwoNodes nodes;
@@ -160,7 +164,7 @@ int portals_initiator(Meeting& meeting, std::uint32_t nid) {
   return 0;
 }
 
-TEST_F(DatagramDeath, Portals__twenty_puts_under_way_end_within_a_second) {
+TEST_F(DatagramDeath, Portals__twenty_puts_under_way_end_soon) {
   if (!nodes.made()) GTEST_SKIP() << "no network namespaces";
   for (int run = 0; run < kRuns; ++run) run_once(portals_target, portals_initiator);
 }
@@ -207,7 +211,7 @@ int tofu_initiator(Meeting& meeting, std::uint32_t) {
   return 0;
 }
 
-TEST_F(DatagramDeath, Tofu__twenty_puts_under_way_end_within_a_second) {
+TEST_F(DatagramDeath, Tofu__twenty_puts_under_way_end_soon) {
   if (!nodes.made()) GTEST_SKIP() << "no network namespaces";
   for (int run = 0; run < kRuns; ++run) run_once(tofu_target, tofu_initiator);
 }
