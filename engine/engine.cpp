@@ -101,8 +101,6 @@ std::unique_ptr<Engine> Engine::open(const Settings& settings, std::uint32_t pid
   std::unique_ptr<Engine> engine(new Engine(known, std::move(node)));
   if (settings.progress_thread == 0) return engine;
   engine->progress_ = ProgressThread::start(*engine);
-  if (engine->progress_ == nullptr)
-    log_warning("no thread for progress; messages are handled only while the application calls");
   return engine;
 }
 

@@ -3,6 +3,7 @@
 #include "engine/loop.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "engine/initiator/answer_in.h"
@@ -31,8 +32,14 @@ void receive_and_release(Core& core, Wire& wire, const Packet& packet) {
   struct InHand {
     Wire& wire;
     ~InHand() { wire.release(); }
-  } const in_hand{wire};
-  receive_packet(core, packet);
+  };
+  try {
+    const InHand in_hand{wire};
+    receive_packet(core, packet);
+  } catch (const std::bad_alloc&) {
+    wire.give_up(packet.source);  // It may wait for an answer that is lost now.
+    throw;
+  }
 }
 
 /// Takes packets of one wire after the other until something happens that a thread may wait for: whoever ran the cycle

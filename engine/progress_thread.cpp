@@ -15,6 +15,8 @@
 #include "engine/engine.h"
 #include "engine/initiator/tofu_owner.h"
 #include "engine/loop.h"
+#include "engine/observe/log.h"
+#include "engine/observe/system_failure.h"
 #include "engine/process_threads.h"
 #include "engine/queue/clock.h"
 
@@ -64,16 +66,21 @@ std::unique_ptr<ProgressThread> ProgressThread::start(Engine& engine) {
   sigdelset(&all, SIGSEGV);  // Faults in the application's memory must reach the guard (address/guarded_copy).
   sigdelset(&all, SIGBUS);
   pthread_sigmask(SIG_SETMASK, &all, &before);  // Signals belong to the application's threads.
-  bool started = true;
+  int error = 0;
   try {
     progress->thread_ = std::thread([raw = progress.get()] { raw->run(); });
     let_run_on_any_core(progress->thread_);
-  } catch (const std::system_error&) {
-    started = false;
+  } catch (const std::system_error& refused) {
+    error = refused.code().value();
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (!started) return nullptr;
-  return progress;
+  if (error == 0) return progress;
+  static constinit ToldOnce told;
+  if (told.is_first()) {
+    log_warning("%s; messages are handled only while the application calls",
+                system_failure("pthread_create", "the thread that handles messages", error).c_str());
+  }
+  return nullptr;
 }
 
 ProgressThread::~ProgressThread() {

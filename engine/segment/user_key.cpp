@@ -24,6 +24,10 @@ enum class Reading { kRead, kNoFile, kFailed };
 Reading read_key(const std::string& path, std::uint32_t* key, std::string* why) {
   const int fd = move_above_standard(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (fd < 0 && errno == ENOENT) return Reading::kNoFile;
+  if (fd < 0 && errno != EACCES && errno != EPERM && errno != ELOOP) {
+    *why = system_failure("open", path + ", the job key of this user,", errno);
+    return Reading::kFailed;
+  }
   std::uint64_t bytes = 0;
   const bool good = fd >= 0 && is_private_file(fd, &bytes) && bytes == sizeof *key &&
                     ::read(fd, key, sizeof *key) == static_cast<ssize_t>(sizeof *key) && *key != 0;

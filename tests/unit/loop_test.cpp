@@ -83,6 +83,7 @@ TEST_F(LoopTest, Packet__in_whose_middle_memory_runs_out_is_not_done_twice) {
   arrive(put_header(2));
   wire.runs_out_of_memory = true;  // For the answer, behind the event.
   EXPECT_THROW(cycle(), std::bad_alloc);
+  EXPECT_EQ(wire.give_up_count, 1) << "its answer is lost";
   EXPECT_EQ(next_event().rlength, 1u);
   cycle();
   EXPECT_EQ(next_event().rlength, 2u);

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <utility>
 
+#include "engine/observe/system_failure.h"
 #include "engine/topology/node_id.h"
 #include "engine/wire/ofi/socket_address.h"
 
@@ -44,7 +45,8 @@ bool FabricObjects::open(const FabricLibrary& library, fi_info* info, std::size_
   cq_attr.size = completion_count;
   const auto done = [&](int result, const char* call) {
     if (result == 0) return true;
-    *why = std::string(call) + " of " + info->fabric_attr->prov_name + ": " + library.strerror(-result);
+    *why = std::string(call) + " of " + info->fabric_attr->prov_name + " failed: " + library.strerror(-result);
+    if (const std::string advice = advice_for(-result); !advice.empty()) why->append("; ").append(advice);
     return false;
   };
   return done(library.fabric(info->fabric_attr, &fabric, nullptr), "fi_fabric") &&

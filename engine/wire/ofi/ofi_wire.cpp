@@ -159,6 +159,16 @@ void OfiWire::disconnect(Link* given) {
   peer.link.reset();
 }
 
+void OfiWire::give_up(ProcessId id) {
+  OfiPeer* const peer = find_peer(id);
+  if (peer == nullptr) return;
+  for (const auto& source : peer->sources) {
+    if (source->closing) continue;
+    send_control(*peer, OfiKind::kRefusal, source->life, source->number, 0);
+    close_source(*source);
+  }
+}
+
 std::byte* OfiWire::claim(Link& given, std::uint32_t payload_bytes) {
   OfiLink& link = static_cast<OfiLink&>(given);
   PORTOFU_ASSERT(link.claimed == nullptr && payload_bytes <= max_payload_bytes());

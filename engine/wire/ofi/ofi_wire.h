@@ -75,6 +75,7 @@ class OfiWire final : public Wire, public SocketKeeper {
   std::uint64_t life_at(const Link& link) const override { return static_cast<const OfiLink&>(link).peer_life; }
   std::uint64_t life_in_hand() const override { return held_ != nullptr ? held_->life : 0; }
   bool has_unheard(ProcessId peer, std::uint64_t life) override;
+  void give_up(ProcessId peer) override;
   std::byte* claim(Link& link, std::uint32_t payload_bytes) override;
   std::uint32_t most_lent_bytes(const Link&) const override { return longest_fetch(); }
   bool lend(Link& link, const Loan& loan) override;

@@ -31,6 +31,15 @@ constexpr std::uint32_t kLeastKernelBytes = 16384;
 
 constinit ToldOnce told_of_no_channel;
 constinit ToldOnce told_of_no_ring;
+constinit ToldOnce told_of_refusal;
+
+ConnectResult refuse(ProcessId peer, const char* reason) {
+  if (told_of_refusal.is_first()) {
+    log_warning("process %s:%u is not talked to: %s; what is to go there fails", node_id_text(peer.nid).c_str(),
+                peer.pid, reason);
+  }
+  return ConnectResult::kRefused;
+}
 
 void tell_of_no_channel(const PeerSegment& peer) {
   if (!told_of_no_channel.is_first()) return;
@@ -86,13 +95,13 @@ ConnectResult LinkSet::connect(ProcessId peer, Link** link) {
   switch (peers_.attach(peer, 0, &segment)) {
     case AttachResult::kAttached: break;
     case AttachResult::kNoSuchSegment: return ConnectResult::kNoSuchPeer;
-    case AttachResult::kRefused: return ConnectResult::kRefused;
+    case AttachResult::kRefused: return refuse(peer, "its segment is of another version, or others may write to it");
     case AttachResult::kSystem: return ConnectResult::kShort;
   }
   // Payloads are cut for our own limit, so a peer with smaller packets cannot be served.
-  if (segment->job_key() != job_key_ || segment->layout().ring.max_payload_bytes < ring_.max_payload_bytes) {
-    return ConnectResult::kRefused;
-  }
+  if (segment->job_key() != job_key_) return refuse(peer, "it has another PORTOFU_JOB_KEY, or no launcher in common");
+  if (segment->layout().ring.max_payload_bytes < ring_.max_payload_bytes)
+    return refuse(peer, "its packets are smaller than ours");
   return open_link(std::move(segment), link);
 }
 

@@ -184,6 +184,26 @@ TEST(OfiWire, Disconnect__lets_all_packets_arrive_and_then_ends_the_source) {
   EXPECT_FALSE(b.wire->take_closed_source(&source, &context));
 }
 
+TEST(OfiWire, Source_that_is_given_up__is_drained_and_its_sender_told) {
+  OfiEnd a(ofi_options(kNodeA));
+  OfiEnd b(ofi_options(kNodeB));
+  Link* link = connect(a, b);
+  ASSERT_NE(link, nullptr);
+  ASSERT_TRUE(send(a, *link, 0, "asked"));
+  ASSERT_TRUE(soon([&] {
+    a.wire->has_packets();
+    return b.wire->has_packets();
+  }));
+  b.wire->give_up(a.id);
+  std::vector<std::uint64_t> got;
+  EXPECT_TRUE(soon([&] {
+    a.wire->check_peers();
+    b.wire->check_peers();
+    b.take(&got);
+    return link->lost && got.size() == 1;
+  }));
+}
+
 TEST(OfiWire, Second_link__waits_until_the_source_of_the_first_is_taken) {
   OfiEnd a(ofi_options(kNodeA));
   OfiEnd b(ofi_options(kNodeB));

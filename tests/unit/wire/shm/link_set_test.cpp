@@ -45,9 +45,14 @@ TEST_F(LinkSetTest, Connect__to_nobody) {
   EXPECT_EQ(link, nullptr);
 }
 
-TEST_F(LinkSetTest, Connect__to_another_job_is_refused) {
+TEST_F(LinkSetTest, Connect__to_another_job_is_refused_and_told_once) {
   const WirePeer foreign(options(3, 42));
+  testing::internal::CaptureStderr();
   EXPECT_EQ(a.wire->connect(foreign.id(), &link), ConnectResult::kRefused);
+  EXPECT_EQ(a.wire->connect(foreign.id(), &link), ConnectResult::kRefused);
+  const std::string told = testing::internal::GetCapturedStderr();
+  EXPECT_NE(told.find("PORTOFU_JOB_KEY"), std::string::npos) << told;
+  EXPECT_EQ(std::count(told.begin(), told.end(), '\n'), 1);
 }
 
 TEST_F(LinkSetTest, Connect__to_a_peer_with_smaller_packets_is_refused) {

@@ -1,0 +1,460 @@
+// Where the system lacks or refuses something: what the call says, what people read, and that nobody waits for ever.
+// Each test is a row of the table in lib/README.md.
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <portals4.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#include <utofu.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/process/child_process.h"
+#include "tests/process/own_node.h"
+#include "tests/unit/support/refused_call.h"
+
+namespace portofu {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+/// Exit status where a test may not do what it needs.
+constexpr int kNoRights = 77;
+constexpr const char* kNoRightsWords = "may not change mounts or filter calls";
+
+struct Outcome {
+  int status = -1;
+  std::string said;  ///< On standard error.
+  long lines() const { return std::count(said.begin(), said.end(), '\n'); }
+};
+
+/// Runs `body` in a child, and tells what it and its children wrote to standard error.
+Outcome outcome_of(const std::function<int()>& body) {
+  Outcome outcome;
+  int ends[2];
+  if (pipe(ends) != 0) return outcome;
+  ChildProcess child([&] {
+    dup2(ends[1], STDERR_FILENO);
+    close(ends[0]);
+    close(ends[1]);
+    return body();
+  });
+  close(ends[1]);
+  char buffer[4096];
+  for (ssize_t got = 0; (got = read(ends[0], buffer, sizeof buffer)) > 0;)
+    outcome.said.append(buffer, static_cast<std::size_t>(got));
+  close(ends[0]);
+  outcome.status = child.wait_status();
+  return outcome;
+}
+
+/// A mount namespace of the child's own, whose changes nobody else sees.
+bool enter_own_mounts() {
+  if (unshare(CLONE_NEWNS | (geteuid() == 0 ? 0 : CLONE_NEWUSER)) != 0) return false;
+  return mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
+}
+
+bool mount_shared_memory(const char* options, unsigned long flags = 0) {
+  return enter_own_mounts() && mount("tmpfs", "/dev/shm", "tmpfs", flags, options) == 0;
+}
+
+void fill_shared_memory() {
+  const int fd = open("/dev/shm/filler", O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+  std::vector<char> page(4096, 'x');
+  while (write(fd, page.data(), page.size()) > 0) {
+  }
+  close(fd);
+}
+
+/// No descriptor is free from now on. @return the limit before
+rlimit use_up_descriptors() {
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  const int lowest_free = dup(STDERR_FILENO);
+  close(lowest_free);
+  const rlimit none{static_cast<rlim_t>(lowest_free), before.rlim_max};
+  setrlimit(RLIMIT_NOFILE, &none);
+  return before;
+}
+
+int init_interface(ptl_pid_t pid, ptl_handle_ni_t* ni) {
+  if (PtlInit() != PTL_OK) return PTL_FAIL;
+  return PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_NO_MATCHING | PTL_NI_PHYSICAL, pid, nullptr, nullptr, ni);
+}
+
+int init_any() {
+  ptl_handle_ni_t ni = PTL_INVALID_HANDLE;
+  const int code = init_interface(PTL_PID_ANY, &ni);
+  PtlFini();
+  return code;
+}
+
+/// An interface with an entry at portal index 0 that takes everything.
+struct Node {
+  explicit Node(ptl_pid_t pid) {
+    good = init_interface(pid, &ni) == PTL_OK && PtlEQAlloc(ni, 1024, &eq) == PTL_OK &&
+           PtlPTAlloc(ni, 0, PTL_EQ_NONE, 0, &pt) == PTL_OK;
+    ptl_md_t all{};
+    all.length = PTL_SIZE_MAX;
+    all.eq_handle = eq;
+    all.ct_handle = PTL_CT_NONE;
+    ptl_le_t entry{};
+    entry.start = memory.data();
+    entry.length = memory.size();
+    entry.ct_handle = PTL_CT_NONE;
+    entry.uid = PTL_UID_ANY;
+    entry.options = PTL_LE_OP_PUT | PTL_LE_OP_GET | PTL_LE_EVENT_COMM_DISABLE | PTL_LE_EVENT_LINK_DISABLE;
+    ptl_handle_le_t le = PTL_INVALID_HANDLE;
+    good = good && PtlMDBind(ni, &all, &md) == PTL_OK &&
+           PtlLEAppend(ni, pt, &entry, PTL_PRIORITY_LIST, nullptr, &le) == PTL_OK;
+  }
+  ~Node() { PtlFini(); }
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+
+  ptl_process_t peer(ptl_pid_t pid) const {
+    ptl_process_t process{};
+    PtlGetPhysId(ni, &process);
+    process.phys.pid = pid;
+    return process;
+  }
+  bool put(ptl_pid_t pid) {
+    return PtlPut(md, reinterpret_cast<ptl_size_t>(memory.data()), 8, PTL_ACK_REQ, peer(pid), pt, 0, 0, nullptr, 0) ==
+           PTL_OK;
+  }
+  bool get(ptl_pid_t pid) {
+    return PtlGet(md, reinterpret_cast<ptl_size_t>(memory.data()), 8, peer(pid), pt, 0, 0, nullptr) == PTL_OK;
+  }
+  /// @return ni_fail_type of the next event of the kind, -1 if none comes for so long
+  int wait_for(ptl_event_kind_t kind, double seconds) {
+    const double end = now_s() + seconds;
+    while (now_s() < end) {
+      ptl_event_t event;
+      unsigned which = 0;
+      if (PtlEQPoll(&eq, 1, 50, &event, &which) == PTL_OK && event.type == kind) return event.ni_fail_type;
+    }
+    return -1;
+  }
+
+  ptl_handle_ni_t ni = PTL_INVALID_HANDLE;
+  ptl_handle_eq_t eq = PTL_INVALID_HANDLE;
+  ptl_handle_md_t md = PTL_INVALID_HANDLE;
+  ptl_pt_index_t pt = 0;
+  std::array<char, 64> memory{};
+  bool good = false;
+};
+
+/// Where the processes of a test are.
+struct Stage {
+  std::atomic<int> ready{0};
+  std::atomic<int> done{0};
+};
+
+void poll_until(Node& node, const std::atomic<int>& word, int least) {
+  for (const double end = now_s() + 50; word.load() < least && now_s() < end;) node.wait_for(PTL_EVENT_PUT, 0.05);
+}
+
+constexpr ptl_pid_t kAsker = 101;
+constexpr ptl_pid_t kTarget = 102;
+
+/// Longer than nobody may wait, with a second for a busy machine.
+constexpr double kLongestS = 3;
+
+/// A get from a target that cannot open its way back. @return 0: it ends UNDELIVERABLE in time
+/// @param target_lacks  called at the target, which the asker has not reached yet
+/// @param asker_waits   called at the asker, before it asks and once the target is ready
+int ask_who_cannot_answer(const std::function<void()>& target_lacks, const std::function<void(Node&)>& asker_waits) {
+  const SharedMemory<Stage> stage;
+  ChildProcess target([&] {
+    Node node(kTarget);
+    if (!node.good) return 1;
+    target_lacks();
+    stage->ready = 1;
+    poll_until(node, stage->done, 1);
+    return 0;
+  });
+  Node asker(kAsker);
+  if (!asker.good) return 2;
+  while (stage->ready.load() == 0) usleep(1000);
+  asker_waits(asker);
+  const double start = now_s();
+  if (!asker.get(kTarget)) return 3;
+  const int fail = asker.wait_for(PTL_EVENT_REPLY, 20);
+  const double taken = now_s() - start;
+  stage->done = 1;
+  target.wait_status();
+  if (fail == -1) return 4;
+  if (taken > kLongestS) return 5;
+  return fail == PTL_NI_UNDELIVERABLE ? 0 : 6;
+}
+
+class Scarcity : public testing::Test {
+ protected:
+  Scarcity() {
+    for (const char* name : {"PORTOFU_JOB_KEY", "PORTOFU_HOSTS", "PORTOFU_CHANNELS", "PORTOFU_CQS"}) unsetenv(name);
+    setenv("PORTOFU_FABRIC", "0", 1);
+  }
+  ~Scarcity() override {
+    for (const char* name :
+         {"PORTOFU_FABRIC", "PORTOFU_FABRIC_PROVIDER", "PORTOFU_HOSTS", "PORTOFU_CHANNELS", "PORTOFU_CQS"})
+      unsetenv(name);
+  }
+
+  const OwnNode node;
+};
+
+void expect_init_fails(const Outcome& outcome, int code, const std::string& wanted, const std::string& reason) {
+  EXPECT_EQ(outcome.status, code);
+  EXPECT_EQ(outcome.lines(), 1) << outcome.said;
+  EXPECT_THAT(outcome.said, AllOf(HasSubstr("error: PtlNIInit fails: "), HasSubstr(wanted), HasSubstr(reason)));
+}
+
+TEST_F(Scarcity, Shared_memory_that_is_missing) {
+  const Outcome outcome = outcome_of(
+      [] { return enter_own_mounts() && mount("tmpfs", "/dev", "tmpfs", 0, "") == 0 ? init_any() : kNoRights; });
+  if (outcome.status == kNoRights) GTEST_SKIP() << kNoRightsWords;
+  expect_init_fails(outcome, PTL_FAIL, "/dev/shm", "No such file or directory; mount");
+}
+
+TEST_F(Scarcity, Shared_memory_that_is_read_only) {
+  const Outcome outcome = outcome_of([] { return mount_shared_memory("", MS_RDONLY) ? init_any() : kNoRights; });
+  if (outcome.status == kNoRights) GTEST_SKIP() << kNoRightsWords;
+  expect_init_fails(outcome, PTL_FAIL, "/dev/shm", "Read-only file system; mount it writable");
+}
+
+TEST_F(Scarcity, Shared_memory_without_room_for_a_process) {
+  const Outcome outcome = outcome_of([] { return mount_shared_memory("size=64k") ? init_any() : kNoRights; });
+  if (outcome.status == kNoRights) GTEST_SKIP() << kNoRightsWords;
+  expect_init_fails(outcome, PTL_NO_SPACE, "139264 bytes", "No space left on device; make that file system larger");
+}
+
+TEST_F(Scarcity, Failure_that_stays__is_told_once) {
+  const Outcome outcome = outcome_of([] {
+    if (!mount_shared_memory("size=64k")) return kNoRights;
+    for (int i = 0; i < 3; ++i) init_any();
+    return init_any();
+  });
+  if (outcome.status == kNoRights) GTEST_SKIP() << kNoRightsWords;
+  EXPECT_EQ(outcome.lines(), 1) << outcome.said;
+}
+
+TEST_F(Scarcity, Proc_that_is_missing) {
+  const Outcome outcome =
+      outcome_of([] { return enter_own_mounts() && umount2("/proc", MNT_DETACH) == 0 ? init_any() : kNoRights; });
+  if (outcome.status == kNoRights) GTEST_SKIP() << kNoRightsWords;
+  expect_init_fails(outcome, PTL_FAIL, "/proc/self/fd/", "No such file or directory; mount /proc");
+}
+
+TEST_F(Scarcity, Limit_of_file_sizes) {
+  const Outcome outcome = outcome_of([] {
+    const rlimit small{1 << 20, 1 << 20};
+    setrlimit(RLIMIT_FSIZE, &small);
+    return init_any();
+  });
+  expect_init_fails(outcome, PTL_NO_SPACE, "ftruncate", "File too large; raise the limit of file sizes (ulimit -f)");
+}
+
+TEST_F(Scarcity, Limit_of_descriptors__at_the_start) {
+  setenv("PORTOFU_JOB_KEY", "7", 1);
+  const Outcome outcome = outcome_of([] {
+    use_up_descriptors();
+    return init_any();
+  });
+  unsetenv("PORTOFU_JOB_KEY");
+  expect_init_fails(outcome, PTL_FAIL, "/dev/shm", "Too many open files; raise the limit of open files (ulimit -n)");
+}
+
+TEST_F(Scarcity, Limit_of_descriptors__with_a_key_of_the_user) {
+  const Outcome outcome = outcome_of([] {
+    if (!mount_shared_memory("size=64m") || init_any() != PTL_OK) return kNoRights;
+    use_up_descriptors();
+    return init_any();
+  });
+  if (outcome.status == kNoRights) GTEST_SKIP() << kNoRightsWords;
+  expect_init_fails(outcome, PTL_FAIL, "portofu-key-",
+                    "Too many open files; raise the limit of open files (ulimit -n)");
+}
+
+TEST_F(Scarcity, Limit_of_threads) {
+  const Outcome outcome = outcome_of(
+      [] { return refuse_call(SYS_clone3, EAGAIN) && refuse_call(SYS_clone, EAGAIN) ? init_any() : kNoRights; });
+  if (outcome.status == kNoRights) GTEST_SKIP() << kNoRightsWords;
+  EXPECT_EQ(outcome.status, PTL_OK);
+  EXPECT_EQ(outcome.lines(), 1) << outcome.said;
+  EXPECT_THAT(outcome.said, HasSubstr("pthread_create of the thread that handles messages failed: Resource temporarily "
+                                      "unavailable"));
+}
+
+TEST_F(Scarcity, Random_numbers_that_a_sandbox_refuses) {
+  const Outcome outcome = outcome_of([] {
+    if (!mount_shared_memory("size=64m")) return kNoRights;  // Where the user has no key yet.
+    return refuse_call(SYS_getrandom, ENOSYS) ? init_any() : kNoRights;
+  });
+  if (outcome.status == kNoRights) GTEST_SKIP() << kNoRightsWords;
+  EXPECT_EQ(outcome.status, PTL_OK);
+  EXPECT_EQ(outcome.said, "");
+}
+
+TEST_F(Scarcity, Hosts_file_that_cannot_be_read) {
+  setenv("PORTOFU_HOSTS", "/no/such/file", 1);
+  expect_init_fails(outcome_of(init_any), PTL_FAIL, "PORTOFU_HOSTS=/no/such/file", "No such file or directory");
+}
+
+TEST_F(Scarcity, Provider_that_is_not_there) {
+  setenv("PORTOFU_FABRIC", "1", 1);
+  setenv("PORTOFU_FABRIC_PROVIDER", "nonsense", 1);
+  expect_init_fails(outcome_of(init_any), PTL_FAIL, "nonsense", "");
+}
+
+TEST_F(Scarcity, Control_queues_of_a_node) {
+  setenv("PORTOFU_CQS", "1", 1);
+  const Outcome outcome = outcome_of([] {
+    if (!mount_shared_memory("size=64m")) return kNoRights;
+    utofu_vcq_hdl_t first = 0;
+    if (utofu_create_vcq(0, 0, &first) != UTOFU_SUCCESS) return 1;
+    ChildProcess other([] {
+      utofu_vcq_hdl_t vcq = 0;
+      if (utofu_create_vcq(0, UTOFU_VCQ_FLAG_EXCLUSIVE, &vcq) != UTOFU_ERR_NOT_AVAILABLE) return 1;
+      return utofu_create_vcq(0, 0, &vcq) == UTOFU_ERR_FULL ? 0 : 2;
+    });
+    const int status = other.wait_status();
+    utofu_free_vcq(first);
+    return status == 0 ? 0 : 10 + status;
+  });
+  if (outcome.status == kNoRights) GTEST_SKIP() << kNoRightsWords;
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_EQ(outcome.lines(), 1) << outcome.said;
+  EXPECT_THAT(outcome.said, AllOf(HasSubstr("PORTOFU_CQS"), HasSubstr("PORTOFU_COORDS"), HasSubstr("TNI 0")));
+}
+
+TEST_F(Scarcity, Target_without_descriptors) {
+  const Outcome outcome = outcome_of([] { return ask_who_cannot_answer([] { use_up_descriptors(); }, [](Node&) {}); });
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_EQ(outcome.lines(), 1) << outcome.said;
+  EXPECT_THAT(outcome.said, AllOf(HasSubstr("warning: open of "), HasSubstr("(ulimit -n)")));
+}
+
+TEST_F(Scarcity, Target_without_shared_memory) {
+  const Outcome outcome = outcome_of([] {
+    if (!mount_shared_memory("size=64m")) return kNoRights;
+    return ask_who_cannot_answer([] {},
+                                 [](Node& asker) {
+                                   asker.put(kTarget);
+                                   if (asker.wait_for(PTL_EVENT_ACK, 20) == PTL_NI_OK) fill_shared_memory();
+                                 });
+  });
+  if (outcome.status == kNoRights) GTEST_SKIP() << kNoRightsWords;
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_EQ(outcome.lines(), 1) << outcome.said;
+  EXPECT_THAT(outcome.said, AllOf(HasSubstr("bytes in /dev/shm"), HasSubstr("No space left on device")));
+}
+
+TEST_F(Scarcity, Target_without_a_channel) {
+  setenv("PORTOFU_CHANNELS", "1", 1);
+  const Outcome outcome = outcome_of([] {
+    std::unique_ptr<ChildProcess> third;
+    const SharedMemory<Stage> stage;
+    const int status = ask_who_cannot_answer([] {},
+                                             [&](Node& asker) {
+                                               third = std::make_unique<ChildProcess>([&] {
+                                                 Node node(kAsker + 2);
+                                                 node.put(kAsker);
+                                                 stage->ready = node.wait_for(PTL_EVENT_ACK, 20) == PTL_NI_OK ? 1 : 2;
+                                                 poll_until(node, stage->done, 1);
+                                                 return 0;
+                                               });
+                                               poll_until(asker, stage->ready, 1);
+                                             });
+    stage->done = 1;
+    if (third != nullptr) third->wait_status();
+    return status;
+  });
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_EQ(outcome.lines(), 1) << outcome.said;
+  EXPECT_THAT(outcome.said, AllOf(HasSubstr("no free channel"), HasSubstr("PORTOFU_CHANNELS")));
+}
+
+/// A put of one who has no descriptor for its target. @return its ni_fail_type, 100 if something else goes wrong
+/// @param raises  whether there are some again after a while
+int put_without_descriptors(bool raises) {
+  const SharedMemory<Stage> stage;
+  ChildProcess target([&] {
+    Node node(kTarget);
+    if (!node.good) return 1;
+    stage->ready = 1;
+    poll_until(node, stage->done, 1);
+    return 0;
+  });
+  Node asker(kAsker);
+  while (stage->ready.load() == 0) usleep(1000);
+  const rlimit before = use_up_descriptors();
+  if (!asker.good || !asker.put(kTarget)) return 100;
+  if (raises && asker.wait_for(PTL_EVENT_ACK, 0.2) != -1) return 100;
+  if (raises) setrlimit(RLIMIT_NOFILE, &before);
+  const double start = now_s();
+  const int fail = asker.wait_for(PTL_EVENT_ACK, 20);
+  const double taken = now_s() - start;
+  stage->done = 1;
+  target.wait_status();
+  return fail == -1 || taken > kLongestS ? 100 : fail;
+}
+
+TEST_F(Scarcity, Initiator_without_descriptors) {
+  const Outcome outcome = outcome_of([] { return put_without_descriptors(false); });
+  EXPECT_EQ(outcome.status, PTL_NI_UNDELIVERABLE);
+  EXPECT_EQ(outcome.lines(), 1) << outcome.said;
+  EXPECT_THAT(outcome.said, HasSubstr("Too many open files; raise the limit of open files (ulimit -n)"));
+}
+
+TEST_F(Scarcity, Initiator_without_descriptors_for_a_while) {
+  const Outcome outcome = outcome_of([] { return put_without_descriptors(true); });
+  EXPECT_EQ(outcome.status, PTL_NI_OK);
+}
+
+/// One of many processes that put to each other. @return 0: all puts are acknowledged
+int put_to_all(Stage& stage, int count, int rank) {
+  Node node(static_cast<ptl_pid_t>(1 + rank));
+  if (!node.good) return 1;
+  ++stage.ready;
+  poll_until(node, stage.ready, count);
+  for (int i = 0; i < count; ++i) {
+    if (!node.put(static_cast<ptl_pid_t>(1 + i))) return 2;
+  }
+  bool all = true;
+  for (int i = 0; i < count && all; ++i) all = node.wait_for(PTL_EVENT_ACK, 20) == PTL_NI_OK;
+  ++stage.done;
+  poll_until(node, stage.done, count);
+  return all ? 0 : 3;
+}
+
+TEST_F(Scarcity, Forty_processes_in_64_mib) {
+  constexpr int kCount = 40;
+  const Outcome outcome = outcome_of([] {
+    if (!mount_shared_memory("size=64m")) return kNoRights;
+    const SharedMemory<Stage> stage;
+    std::vector<std::unique_ptr<ChildProcess>> processes;
+    for (int rank = 0; rank < kCount; ++rank)
+      processes.push_back(std::make_unique<ChildProcess>([&, rank] { return put_to_all(*stage, kCount, rank); }));
+    int worst = 0;
+    for (const auto& process : processes) worst = std::max(worst, process->wait_status());
+    return worst;
+  });
+  if (outcome.status == kNoRights) GTEST_SKIP() << kNoRightsWords;
+  EXPECT_EQ(outcome.status, 0) << outcome.said;
+  EXPECT_THAT(outcome.said, HasSubstr("small rings"));
+}
+
+}  // namespace
+}  // namespace portofu
