@@ -45,7 +45,9 @@ void ProcessSegment::give_names_back_until(std::uint64_t deadline_ns) {
   if (!lock.is_held()) return;
   // Through the mapping: this may be a handler that has interrupted who holds the file's mutex.
   const NamesChange change(doorbell().names);
-  withdraw_all_regions(regions());
+  for (const RegionSlotShared& slot : regions().slots) {
+    if (const std::uint64_t key = slot.key.load(std::memory_order_relaxed); key != 0) withdraw_region(regions(), key);
+  }
   const std::uint64_t known_by = layout_.known_by_offset();
   const auto& knowers = reinterpret_cast<const KnownByShared*>(header_.at(known_by))->places;
   const bool is_known = std::ranges::any_of(knowers, [](const auto& place) { return place.load() != 0; });
