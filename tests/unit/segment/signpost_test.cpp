@@ -72,7 +72,7 @@ TEST_F(SignpostTest, Alias__is_put_back_too_and_leads_to_its_owner) {
     EXPECT_EQ(directory.name_count(), 2u);
     const int found = in_dying_child([this] {
       const auto other = directory.create(8);
-      ProcessId owner;
+      NameOwner owner;
       return find_alias(*other, kKey, &owner) && owner == segment->id() ? 0 : 1;
     });
     EXPECT_EQ(found, 0);
