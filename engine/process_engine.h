@@ -26,8 +26,8 @@ void release_process_engine(bool waiting = false);
 
 /// The same for a process that ends, or a library that is unloaded: bounded in time whatever the calling thread and the
 /// others are in the middle of. What it does not get at is left to whoever finds this process dead.
-/// @return whether the caller has to forget the engine; else it stays for the calls of other threads, which must not end
-///         with errors because the process ends
+/// @return whether the caller has to forget the engine; else it stays for the calls of other threads, which must not
+///         end with errors because the process ends
 bool end_process_engine(bool waiting = false);
 
 /// Ends the effect of Engine::abort, if the engine is still open.

@@ -14,8 +14,9 @@ namespace portofu {
 
 using SignalHandler = void (*)(int, siginfo_t*, void*);
 
-/// Whether an instruction of the interrupted thread has caused the signal, and not a process that sent it (sigaction(2):
-/// kill, tgkill, sigqueue and timers have no positive code) or the kernel that tells of memory gone bad elsewhere.
+/// Whether an instruction of the interrupted thread has caused the signal, and not a process that sent it
+/// (sigaction(2): kill, tgkill, sigqueue and timers have no positive code) or the kernel that tells of memory gone bad
+/// elsewhere.
 bool is_of_instruction(int signal_number, const siginfo_t* info);
 
 /// The actions that were in place before our handler, for one signal. More than one: an application may have put a

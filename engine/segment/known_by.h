@@ -13,7 +13,7 @@
 
 namespace portofu {
 
-inline constexpr std::uint32_t kKnownByPlaces = 1024;
+inline constexpr std::uint32_t kKnownByPlaces = 512;
 
 /// In a segment. Writers: who answers for the owner, a place that is free; who has told, back to 0; both by
 /// compare-and-swap (N1). 0: free; else bits 32..63 NID, 16..31 port, 1: it has not answered the last time, 0: set.

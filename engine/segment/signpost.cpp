@@ -61,7 +61,8 @@ std::shared_ptr<SegmentFile> make_signpost(const ProcessSegment& segment) {
   auto made = std::make_shared<SegmentFile>(fd, FileOwner::kThisProcess);
   const SignpostShared says{SignpostShared::kMagic, segment.incarnation(), static_cast<std::uint32_t>(getpid()),
                             static_cast<std::uint32_t>(segment.file()->fd())};
-  const bool good = fchmod(made->fd(), 0600) == 0 && write(made->fd(), &says, sizeof says) == static_cast<ssize_t>(sizeof says);
+  const bool written = write(made->fd(), &says, sizeof says) == static_cast<ssize_t>(sizeof says);
+  const bool good = written && fchmod(made->fd(), 0600) == 0;
   return good && made->lock() ? made : nullptr;
 }
 

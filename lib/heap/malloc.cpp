@@ -7,6 +7,8 @@
 // comes from. One that is loaded before this one has malloc and free: then nothing here may give out memory that it
 // would get back, so what it lacks is made from what it has, and the user is told.
 
+#include "lib/heap/malloc.h"
+
 #include <dlfcn.h>
 #include <errno.h>
 #include <malloc.h>
@@ -21,7 +23,6 @@
 #include <cstring>
 
 #include "engine/segment/shared_heap.h"
-#include "lib/heap/malloc.h"
 
 using namespace portofu;
 

@@ -22,8 +22,8 @@ namespace {
 constexpr int kUnderWay = 20;
 constexpr int kRuns = 3;
 
-/// Usually 0.2 s. When earlier deaths have used up what the node says at once, a second until it says it again, and 0.15
-/// until nobody has answered for long enough.
+/// Usually 0.2 s. When earlier deaths have used up what the node says at once, a second until it says it again, and
+/// 0.15 until nobody has answered for long enough.
 constexpr double kLongestS = 1.5;
 
 /// What the two processes of a run tell each other, and the test.

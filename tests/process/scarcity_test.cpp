@@ -237,7 +237,7 @@ TEST_F(Scarcity, Shared_memory_that_is_read_only) {
 TEST_F(Scarcity, Shared_memory_without_room_for_a_process) {
   const Outcome outcome = outcome_of([] { return mount_shared_memory("size=64k") ? init_any() : kNoRights; });
   if (outcome.status == kNoRights) GTEST_SKIP() << kNoRightsWords;
-  expect_init_fails(outcome, PTL_NO_SPACE, "147456 bytes", "No space left on device; make that file system larger");
+  expect_init_fails(outcome, PTL_NO_SPACE, "143360 bytes", "No space left on device; make that file system larger");
 }
 
 TEST_F(Scarcity, Failure_that_stays__is_told_once) {

@@ -201,7 +201,7 @@ FAULTS = [
     Fault("lossy: last word of what was taken not asked for", "engine/wire/reliable/reliable_timers.cpp",
           "!link.all_acknowledged() && data_due_ns == UINT64_MAX", "false", WIRE),
     Fault("lossy: lost link leaves the peer waiting for answers", "engine/wire/reliable/reliable_wire.cpp",
-          "if (link.peer_life != 0) refuse_source(link.peer);", "", WIRE),
+          "if (link.peer_life != 0 && !link.replaced) refuse_source(link.peer);", "", WIRE),
     Fault("lossy: address that nobody has not believed", "engine/wire/reliable/liveness.h",
           "return now_ns - suspected_ns_ >= kConfirmNs;", "return false;", "lossy_group"),
     Fault("lossy: peers that await something are not asked", "engine/wire/reliable/reliable_wire.cpp",

@@ -51,7 +51,7 @@ static_assert(sizeof(OfiEnvelope) == 64 && std::is_trivially_copyable_v<OfiEnvel
 /// What a hello says of its sender in `count`.
 struct HelloCount {
   std::uint64_t node = 0;  ///< Its node_identity; 0: not known.
-  std::uint16_t ear = 0;   ///< The port where it is told that the receiver's names have moved (segment/known_by.h); 0: none.
+  std::uint16_t ear = 0;   ///< Where it is told that the receiver's names have moved (segment/known_by.h); 0: nowhere.
 
   static constexpr HelloCount of(std::uint64_t count) { return {count >> 16, static_cast<std::uint16_t>(count)}; }
   constexpr std::uint64_t packed() const { return node << 16 | ear; }

@@ -166,7 +166,7 @@ class ReliableWire final : public Wire {
   std::uint64_t now_ns_;                                        ///< As of the last look at the clock.
   std::uint64_t next_due_ns_ = UINT64_MAX;                      ///< When serve_timers has something to do.
   std::uint64_t acks_due_ns_ = 0;                               ///< For acks_; later than now: there was no room.
-  std::uint32_t news_withheld_ = 0;                             ///< Looks in a row that took no news of the unreachable.
+  std::uint32_t news_withheld_ = 0;                             ///< Looks in a row without news of the unreachable.
   int newly_lost_ = 0;                                          ///< Links since the last check_peers.
   std::uint16_t ear_ = 0;                                       ///< Of introduce.
   std::function<void(std::uint32_t nid, std::uint16_t port)> note_;

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/target/atomic_unit.h"
 #include "engine/target/complete.h"
 #include "tests/unit/support/core_fixture.h"
 
@@ -157,8 +158,8 @@ TEST_F(MatchHeaderTest, Length__of_an_atomic_is_of_whole_items) {
   EntryRequest request = entry();
   request.segment.describe(memory.data(), 30);
   append(std::move(request));
-  constexpr std::uint8_t kSum = 2;
-  constexpr std::uint8_t kDouble = 10;
+  constexpr auto kSum = static_cast<std::uint8_t>(AtomicOperation::kSum);
+  constexpr auto kDouble = static_cast<std::uint8_t>(AtomicType::kDouble);
   EXPECT_EQ(match(atomic_header(PacketType::kAtomic, kSum, kDouble, 32)), Refusal::kNone);
   EXPECT_EQ(arrival.mlength, 24u);
 }

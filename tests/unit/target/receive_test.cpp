@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/initiator/send.h"
+#include "engine/target/atomic_unit.h"
 #include "tests/unit/support/core_fixture.h"
 
 namespace portofu {
@@ -115,9 +116,9 @@ TEST_F(ReceiveTest, Data_and_answers_that_belong_to_nothing__are_refused) {
 
 TEST_F(ReceiveTest, Requests__each_kind_reaches_the_target) {
   append(entry());
-  constexpr std::uint8_t kSum = 2;
-  constexpr std::uint8_t kSwap = 11;
-  constexpr std::uint8_t kInt32 = 4;
+  constexpr auto kSum = static_cast<std::uint8_t>(AtomicOperation::kSum);
+  constexpr auto kSwap = static_cast<std::uint8_t>(AtomicOperation::kSwap);
+  constexpr auto kInt32 = static_cast<std::uint8_t>(AtomicType::kInt32);
   receive(put_header(4));
   receive(get_header(4, 7));
   receive(atomic_header(PacketType::kAtomic, kSum, kInt32, 4));

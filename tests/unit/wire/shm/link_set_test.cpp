@@ -402,8 +402,8 @@ TEST_F(LinkSetTest, Room_for_a_lost_link__is_reported_so_that_its_operations_end
 
 TEST_F(LinkSetTest, Memory_of_a_ring__that_cannot_be_had_frees_the_channel_and_is_told) {
   const SegmentDirectory small;
-  // Room for two heads of 144 KiB, not for the smallest ring of 20 KiB.
-  const int status = in_small_file_system(small, "size=300k", [&small] {
+  // Room for two heads of 140 KiB, not for the smallest ring of 20 KiB.
+  const int status = in_small_file_system(small, "size=292k", [&small] {
     WirePeer one(small.options(1));
     WirePeer two(small.options(2));
     Link* none = nullptr;
