@@ -109,9 +109,8 @@ int open_engine(ptl_pid_t pid) {
 }
 
 /// The last interface is closed, so every wait ends at its next look: its handle is gone.
-/// @return false if one does not end: a handler closes the interface that its own thread waits at, and the engine has
-/// to
-///         stay
+/// @return false if one does not end: a handler closes the interface that its own thread waits at, and the engine's
+///         memory has to stay
 bool wait_for_blocking_calls() {
   // Partner: BlockingCall and is_open. Either it sees that the engine is closed, or it is seen here.
   const std::uint64_t deadline_ns = monotonic_ns() + Engine::kLingerNs;
