@@ -50,6 +50,12 @@ int SegmentFile::fd() const {
   return descriptor_.number();
 }
 
+void SegmentFile::become(int fd) {
+  descriptor_ = OwnDescriptor(fd);
+  hold_ = Mapping();
+  path_.clear();
+}
+
 void SegmentFile::set_path(const std::string& path) {
   const std::lock_guard lock(mutex_);
   path_ = path;

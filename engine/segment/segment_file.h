@@ -40,6 +40,10 @@ class SegmentFile {
   /// A descriptor of this very file; -1 if there is none any more. Costs a system call.
   int fd() const;
 
+  /// In a child of a fork, which has a file of its own in place of its parent's. Allocates no memory: another allocator
+  /// may not have come out of the fork yet.
+  void become(int fd);
+
   /// The file has got its name.
   void set_path(const std::string& path);
 

@@ -293,8 +293,8 @@ bool SharedHeap::move_to_own_file() {
     ::close(fd);
     return false;
   }
-  file_ = std::make_shared<SegmentFile>(fd, FileOwner::kThisProcess);
-  inode_ = inode_of(fd);
+  file_->become(fd);
+  inode_ = inode_of(file_->fd());
   return true;
 }
 

@@ -254,7 +254,7 @@ TEST_F(Scarcity, Proc_that_is_missing) {
   const Outcome outcome =
       outcome_of([] { return enter_own_mounts() && umount2("/proc", MNT_DETACH) == 0 ? init_any() : kNoRights; });
   if (outcome.status == kNoRights) GTEST_SKIP() << kNoRightsWords;
-  expect_init_fails(outcome, PTL_FAIL, "/proc/self/fd/", "No such file or directory; mount /proc");
+  expect_init_fails(outcome, PTL_FAIL, "/proc/thread-self/fd/", "No such file or directory; mount /proc");
 }
 
 TEST_F(Scarcity, Limit_of_file_sizes) {
@@ -312,8 +312,15 @@ TEST_F(Scarcity, Hosts_file_that_cannot_be_read) {
   expect_init_fails(outcome_of(init_any), PTL_FAIL, "PORTOFU_HOSTS=/no/such/file", "No such file or directory");
 }
 
+TEST_F(Scarcity, Address_of_another_machine) {
+  setenv("PORTOFU_FABRIC", "1", 1);
+  setenv("PORTOFU_NID", "192.0.2.9", 1);
+  expect_init_fails(outcome_of(init_any), PTL_FAIL, "bind of the UDP port 192.0.2.9:", "set PORTOFU_NID");
+}
+
 TEST_F(Scarcity, Provider_that_is_not_there) {
   setenv("PORTOFU_FABRIC", "1", 1);
+  setenv("PORTOFU_NID", "127.0.0.1", 1);  // The port is taken first.
   setenv("PORTOFU_FABRIC_PROVIDER", "nonsense", 1);
   expect_init_fails(outcome_of(init_any), PTL_FAIL, "nonsense", "");
 }

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "engine/observe/log.h"
+#include "engine/observe/system_failure.h"
 #include "engine/queue/assert.h"
 #include "engine/queue/cancellation.h"
 #include "engine/queue/clock.h"
@@ -50,7 +51,11 @@ bool OfiWire::open(std::string* why) {
   if (port > 65535) {
     *why = "the port " + std::to_string(port) + " of the fabric endpoint is above 65535";
   } else if (!doorplate_.open(options_.self.nid, static_cast<std::uint16_t>(port))) {
-    *why = "the UDP port " + node_id_text(options_.self.nid) + ":" + std::to_string(port) + ": " + std::strerror(errno);
+    const int error = errno;
+    const bool is_foreign = error == EADDRNOTAVAIL;
+    *why = system_failure("bind", "the UDP port " + node_id_text(options_.self.nid) + ":" + std::to_string(port), error,
+                          is_foreign ? "set PORTOFU_NID or PORTOFU_INTERFACE to an address of this machine"
+                                     : "choose another PORTOFU_FABRIC_BASE_PORT");
   } else {
     endpoint_ = FabricEndpoint::open(options_.provider, options_.self.nid, static_cast<std::uint16_t>(port), why);
   }
