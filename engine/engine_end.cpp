@@ -12,6 +12,12 @@
 #include "engine/target/close_interface.h"
 
 namespace portofu {
+namespace {
+
+/// At the threads of the process; some 20 us each.
+constexpr int kMostLooks = 64;
+
+}  // namespace
 
 Engine::~Engine() {
   const bool owned = node_ == nullptr || node_->segment->in_owner_process();
@@ -36,7 +42,14 @@ Engine::~Engine() {
   core.fired.clear_and_dispose([](TriggeredOperation* operation) { delete operation; });
 }
 
-bool Engine::is_alone() const { return !has_other_threads(progress_ != nullptr ? progress_->id() : 0); }
+bool Engine::is_alone() const {
+  // The progress thread of an engine before this one, though it was joined, is listed until the kernel is done with it.
+  for (int looks = 0; looks < kMostLooks; ++looks) {
+    if (!has_other_threads(progress_ != nullptr ? progress_->id() : 0)) return true;
+    sched_yield();
+  }
+  return false;
+}
 
 /// As flush, but does not wait for a thread that has the duty and may never come back.
 void Engine::flush_until(std::uint64_t deadline_ns) {
