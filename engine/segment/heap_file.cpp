@@ -20,8 +20,6 @@ namespace {
 
 constexpr const char* kHeapMark = "heap-";
 
-/// The first descriptor that is nobody's standard input or output.
-
 /// What a pointer says. Its length tells it from a heap: no heap is that short.
 struct HeapPointer {
   std::uint64_t inode;  ///< Of the file of memory: a process of another PID namespace has the number, too.
