@@ -13,7 +13,16 @@
 namespace portofu {
 namespace {
 
-TEST(ProcessThreads, Others__are_all_but_the_caller_and_the_librarys) {
+class ProcessThreads : public ::testing::Test {
+ protected:
+  void SetUp() override {
+#if defined(__SANITIZE_THREAD__)
+    GTEST_SKIP() << "ThreadSanitizer keeps a thread of its own in each process";
+#endif
+  }
+};
+
+TEST_F(ProcessThreads, Others__are_all_but_the_caller_and_the_librarys) {
   EXPECT_FALSE(has_other_threads(0));
   EXPECT_FALSE(has_main_thread_ended());
   std::atomic<pid_t> number{0};
@@ -45,7 +54,7 @@ void run_without_first_thread() {
   EXPECT_EQ(status, 0);
 }
 
-TEST(ProcessThreads, First_thread_that_has_ended__is_none_any_more) { std::thread(run_without_first_thread).join(); }
+TEST_F(ProcessThreads, First_thread_that_has_ended__is_none_any_more) { std::thread(run_without_first_thread).join(); }
 
 }  // namespace
 }  // namespace portofu

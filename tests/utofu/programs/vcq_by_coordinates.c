@@ -1,9 +1,9 @@
 // Processes that exchange nothing: each computes the VCQ ids of all others from coordinates, TNI, CQ and component id,
-// and their STADDs from a reserved STag. MPI gives ranks and makes barriers. The processes of a node take their CQs in
-// the order in which they ask, so they ask in the order of their ranks. All TNIs are used. Usage: vcq_by_coordinates
+// and their STADDs from a reserved STag. MPI gives ranks and makes barriers. The CQs of a node are divided evenly among
+// its local ranks, as on Fugaku; all ranks are on one node here. All TNIs are used. Usage: vcq_by_coordinates
 #include "utofu_check.h"
 
-enum { kComponent = 5, kStag = 7, kMaxRanks = 8, kMaxTnis = 16, kBytes = 1024 };
+enum { kComponent = 5, kStag = 7, kMaxRanks = 8, kMaxTnis = 16, kBytes = 1024, kTofuCqs = 12 };
 
 // What a VCQ registers: a row for each peer, and a counter. A multiple of 256 bytes at a multiple of 256.
 struct memory {
@@ -16,11 +16,13 @@ static unsigned char row[kBytes];
 
 static uint64_t seed_of(int from, int to, size_t tni) { return ((uint64_t)from * 64 + (uint64_t)to) * 64 + tni; }
 
+static utofu_cq_id_t cq_of(int rank) { return (utofu_cq_id_t)(kTofuCqs / check_size * rank); }
+
 static utofu_vcq_id_t compute_id(int rank, utofu_tni_id_t tni) {
   uint8_t coordinates[6];
   utofu_vcq_id_t id;
   UTOFU_OK(utofu_query_my_coords(coordinates));
-  UTOFU_OK(utofu_construct_vcq_id(coordinates, tni, (utofu_cq_id_t)rank, kComponent, &id));
+  UTOFU_OK(utofu_construct_vcq_id(coordinates, tni, cq_of(rank), kComponent, &id));
   return id;
 }
 
@@ -31,7 +33,7 @@ static void check_id(utofu_vcq_id_t id, int rank, utofu_tni_id_t expected_tni) {
   uint16_t extra;
   UTOFU_OK(utofu_query_my_coords(own));
   UTOFU_OK(utofu_query_vcq_info(id, coordinates, &tni, &cq, &extra));
-  CHECK(memcmp(coordinates, own, sizeof own) == 0 && tni == expected_tni && cq == rank, "TNI %d and CQ %d in the id",
+  CHECK(memcmp(coordinates, own, sizeof own) == 0 && tni == expected_tni && cq == cq_of(rank), "TNI %d and CQ %d in the id",
         tni, cq);
 }
 
@@ -82,22 +84,20 @@ int main(int argc, char** argv) {
   if (check_size > kMaxRanks || tni_count > kMaxTnis) {
     return check_skip("at most 8 ranks and 16 TNIs");
   }
-  for (int rank = 0; rank < check_size; rank++) {
-    for (size_t t = 0; t < tni_count && rank == check_rank; t++) {
-      utofu_vcq_id_t id;
-      utofu_stadd_t computed;
-      UTOFU_OK(utofu_create_vcq_with_cmp_id(tnis[t], kComponent, 0, &vcq[t]));
-      UTOFU_OK(utofu_query_vcq_id(vcq[t], &id));
-      CHECK(id == compute_id(rank, tnis[t]), "the id is %lx, not %lx", (unsigned long)id,
-            (unsigned long)compute_id(rank, tnis[t]));
-      check_id(id, rank, tnis[t]);
-      UTOFU_OK(utofu_reg_mem_with_stag(vcq[t], &memory[t], sizeof memory[t], kStag, 0, &stadd[t]));
-      UTOFU_OK(utofu_query_stadd(id, kStag, &computed));
-      CHECK(computed == stadd[t], "the STADD is not the computed one");
-      UTOFU_OK(utofu_reg_mem(vcq[t], row, sizeof row, 0, &row_stadd[t]));
-    }
-    MPI_Barrier(MPI_COMM_WORLD);
+  for (size_t t = 0; t < tni_count; t++) {
+    utofu_vcq_id_t id;
+    utofu_stadd_t computed;
+    UTOFU_OK(utofu_create_vcq_with_cmp_id(tnis[t], kComponent, 0, &vcq[t]));
+    UTOFU_OK(utofu_query_vcq_id(vcq[t], &id));
+    CHECK(id == compute_id(check_rank, tnis[t]), "the id is %lx, not %lx", (unsigned long)id,
+          (unsigned long)compute_id(check_rank, tnis[t]));
+    check_id(id, check_rank, tnis[t]);
+    UTOFU_OK(utofu_reg_mem_with_stag(vcq[t], &memory[t], sizeof memory[t], kStag, 0, &stadd[t]));
+    UTOFU_OK(utofu_query_stadd(id, kStag, &computed));
+    CHECK(computed == stadd[t], "the STADD is not the computed one");
+    UTOFU_OK(utofu_reg_mem(vcq[t], row, sizeof row, 0, &row_stadd[t]));
   }
+  MPI_Barrier(MPI_COMM_WORLD);
   write_rows(vcq, row_stadd, tnis, tni_count);
   MPI_Barrier(MPI_COMM_WORLD);
   check_rows(vcq, row_stadd, tnis, tni_count);

@@ -18,9 +18,11 @@ namespace portofu {
 inline constexpr std::uint32_t kNodeA = 0x7f000002;
 inline constexpr std::uint32_t kNodeB = 0x7f000003;
 
-/// A port that no other test uses at the same time, most likely; a PID, too.
+/// The first of kTestPids ports that no other test uses at the same time, most likely; they are PIDs, too. Tests that
+/// start together have neighbouring process numbers.
+inline constexpr std::uint32_t kTestPids = 4;
 inline std::uint32_t test_pid() {
-  static const std::uint32_t pid = 10000 + static_cast<std::uint32_t>(getpid()) % 20000;  // Children keep it.
+  static const std::uint32_t pid = 10000 + static_cast<std::uint32_t>(getpid()) % 5000 * kTestPids;  // Children keep it.
   return pid;
 }
 

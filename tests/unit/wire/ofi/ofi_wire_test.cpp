@@ -112,6 +112,7 @@ TEST(OfiWire, Nobody_at_the_address__is_told_and_not_waited_for) {
 }
 
 /// A process of a node, by another port than that of ofi_options.
+/// @param port_offset  below kTestPids
 OfiOptions on_node(std::uint32_t nid, std::uint32_t port_offset, std::uint64_t node) {
   OfiOptions options = ofi_options(nid);
   options.self.pid += port_offset;
