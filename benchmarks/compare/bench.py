@@ -163,8 +163,8 @@ class Bench:
         return self.built[compiler]
 
     def mpi(self, job):
-        """Over the MTL ("mpi portals4"), or over a peer's own transport. None but the told one knows that there are
-        more processes than cores."""
+        """As the README says ("mpi portals4"), or over a peer's own transport. None but the told one knows that there
+        are more processes than cores."""
         api, processes = job["api"], job.get("processes", 2)
         environment = {"OMPI_MCA_hwloc_base_binding_policy": "none", **SHARED_MEMORY_UCX}
         if os.geteuid() == 0:
@@ -179,11 +179,11 @@ class Bench:
             if not self.openmpi:
                 raise Missing("no Open MPI was named")
             environment["LD_LIBRARY_PATH"] = str(self.build / "lib")
-            osc = "portals4" if (api, job["group"]) == ("mpi portals4", "atomic") else "^portals4"
-            way = "pml cm mtl portals4 btl ^portals4" if api == "mpi portals4" else "pml ob1 btl self,vader"
+            way = ("pml cm mtl portals4" if api == "mpi portals4" else
+                   "pml ob1 btl self,vader osc ^portals4 coll ^portals4")
             preloads = [word for item in self.allocator(job).items() for word in ("-x", "=".join(item))]
             words = [self.openmpi / "bin" / "mpirun", *slots, *preloads, "-np", str(processes),
-                     *mca(f"{way} osc {osc} coll ^portals4"), self.mpi_program(str(self.openmpi / "bin" / "mpicxx"))]
+                     *mca(way), self.mpi_program(str(self.openmpi / "bin" / "mpicxx"))]
         return parsed(run([*words, *self.arguments(job)], environment))
 
     # ---- UCX and libfabric -------------------------------------------------------------------------------------------
