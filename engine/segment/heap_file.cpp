@@ -11,6 +11,8 @@
 #include "engine/queue/cancellation.h"
 #include "engine/queue/clock.h"
 #include "engine/queue/random_bytes.h"
+#include "engine/segment/file_name.h"
+#include "engine/segment/file_pointer.h"
 #include "engine/segment/heap_memory.h"
 #include "engine/segment/own_descriptor.h"
 #include "engine/segment/own_segments.h"
@@ -19,13 +21,6 @@ namespace portofu {
 namespace {
 
 constexpr const char* kHeapMark = "heap-";
-
-/// What a pointer says. Its length tells it from a heap: no heap is that short.
-struct HeapPointer {
-  std::uint64_t inode;  ///< Of the file of memory: a process of another PID namespace has the number, too.
-  std::uint32_t os_pid;
-  std::int32_t fd;
-};
 
 /// Beyond this limit the kernel would not refuse but send SIGXFSZ.
 bool is_allowed_length(std::uint64_t bytes) {
@@ -49,18 +44,6 @@ bool is_memory_accounted() {
   const bool read = ::read(fd, &mode, 1) == 1;
   ::close(fd);
   return !read || mode == '2';
-}
-
-/// Opens the file that a pointer leads to. @return -1 if it is not that of its owner
-int follow(int pointer_fd) {
-  HeapPointer pointer{};
-  if (pread(pointer_fd, &pointer, sizeof pointer, 0) != static_cast<ssize_t>(sizeof pointer)) return -1;
-  const std::string path = "/proc/" + std::to_string(pointer.os_pid) + "/fd/" + std::to_string(pointer.fd);
-  const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  struct stat status {};
-  if (fd < 0 || (fstat(fd, &status) == 0 && status.st_ino == pointer.inode)) return fd;
-  ::close(fd);
-  return -1;
 }
 
 /// The caller holds an OwnSegmentsLock.
@@ -99,17 +82,6 @@ int open_heap_memory(std::uint64_t bytes) {
   return -1;
 }
 
-std::shared_ptr<SegmentFile> make_heap_pointer(const std::string& directory, int memory_fd) {
-  struct stat status {};
-  if (fstat(memory_fd, &status) != 0) return nullptr;
-  const HeapPointer pointer{status.st_ino, static_cast<std::uint32_t>(getpid()), memory_fd};
-  const int fd = open_heap_file(directory.c_str(), sizeof pointer);
-  if (fd < 0) return nullptr;
-  auto made = std::make_shared<SegmentFile>(fd, FileOwner::kThisProcess);
-  if (pwrite(made->fd(), &pointer, sizeof pointer, 0) != static_cast<ssize_t>(sizeof pointer)) return nullptr;
-  return made;
-}
-
 std::uint64_t name_heap_file(const std::string& directory, const std::shared_ptr<SegmentFile>& file) {
   const NoCancellation whole;
   const OwnSegmentsLock lock;
@@ -117,8 +89,7 @@ std::uint64_t name_heap_file(const std::string& directory, const std::shared_ptr
   if (!draw_random(&id, sizeof id)) return 0;
   id |= 1;
   const std::string path = heap_path(directory, id);
-  const std::string nameless = "/proc/thread-self/fd/" + std::to_string(file->fd());
-  if (linkat(AT_FDCWD, nameless.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) != 0) return 0;
+  if (give_name(file->fd(), path) != 0) return 0;
   file->set_path(path);
   add_own_segment(path, file);
   return id;
@@ -140,10 +111,11 @@ Mapping map_heap(const std::string& directory, const HeapPlace& place) {
   if (file == nullptr) return {};
   std::uint64_t file_bytes = 0;
   if (!is_private_file(file->fd(), &file_bytes) || !file->is_alive()) return {};
-  if (file_bytes != sizeof(HeapPointer)) {
+  FilePointerShared pointer;
+  if (!read_file_pointer(file->fd(), &pointer)) {
     return file_bytes == place.bytes ? Mapping::map(file->fd(), 0, place.bytes) : Mapping();
   }
-  const int fd = follow(file->fd());
+  const int fd = follow_file_pointer(pointer);
   if (fd < 0) return {};
   Mapping mapping;
   if (is_private_file(fd, &file_bytes) && file_bytes == place.bytes) mapping = Mapping::map(fd, 0, place.bytes);

@@ -16,6 +16,7 @@
 #include "engine/observe/system_failure.h"
 #include "engine/queue/clock.h"
 #include "engine/queue/random_bytes.h"
+#include "engine/segment/file_name.h"
 #include "engine/segment/names_word.h"
 #include "engine/segment/own_segments.h"
 #include "engine/segment/segment_alias.h"
@@ -175,16 +176,17 @@ bool SegmentCreation::claim_any_pid() {
 SegmentCreation::LinkResult SegmentCreation::link_as(std::uint32_t pid) {
   reinterpret_cast<SegmentDescriptorShared*>(segment_->header_.at(0))->pid = pid;
   const std::string path = segment_path(options_.directory, {options_.nid, pid});
-  const std::string nameless = "/proc/thread-self/fd/" + std::to_string(segment_->file_->fd());
   for (int tries = 0; tries < 2; ++tries) {
-    if (linkat(AT_FDCWD, nameless.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0) {
+    const int error = give_name(segment_->file_->fd(), path);
+    if (error == 0) {
       segment_->path_ = path;
       segment_->file_->set_path(path);
       return LinkResult::kLinked;
     }
-    if (errno != EEXIST) {
-      const std::string advice = errno == ENOENT ? "mount /proc" : advice_for(errno);
-      fail(SegmentError::kSystem, system_failure("linkat", nameless + " to " + path, errno, advice));
+    if (error != EEXIST) {
+      const std::string advice = error == ENOENT ? "mount /proc" : advice_for(error);
+      const std::string from = "/proc/thread-self/fd/" + std::to_string(segment_->file_->fd());
+      fail(SegmentError::kSystem, system_failure("linkat", from + " to " + path, error, advice));
       return LinkResult::kFailed;
     }
     if (!remove_if_dead(path)) return LinkResult::kInUse;

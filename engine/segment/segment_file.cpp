@@ -11,6 +11,7 @@
 #include <mutex>
 
 #include "engine/queue/cancellation.h"
+#include "engine/segment/file_name.h"
 #include "engine/segment/names_word.h"
 #include "engine/segment/own_segments.h"
 #include "engine/segment/segment_alias.h"
@@ -129,11 +130,10 @@ bool remove_if_dead(const std::string& path, const Meanwhile& meanwhile) {
   if (fd < 0) return false;
   const SegmentFile file(fd, FileOwner::kOtherProcess);
   struct stat opened {};
-  struct stat named {};
   if (fstat(file.fd(), &opened) != 0 || !S_ISREG(opened.st_mode) || opened.st_uid != geteuid()) return false;
   if (!file.lock()) return false;
   // Somebody may have taken the name over between our open and our lock.
-  if (lstat(path.c_str(), &named) != 0 || named.st_ino != opened.st_ino || named.st_dev != opened.st_dev) return false;
+  if (!is_at(path, file.fd())) return false;
   const LastNamesChange change(file.fd());
   // Who does not hear that a PID is another process's is refused by it, because messages name the life that is meant.
   const bool all_know = tell_knowers(file.fd(), NamesLost::kAllWithItsLife, kTellShortlyMs, meanwhile);

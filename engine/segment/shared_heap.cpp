@@ -15,6 +15,7 @@
 #include <new>
 
 #include "engine/config/settings.h"
+#include "engine/segment/file_pointer.h"
 #include "engine/segment/heap_memory.h"
 
 namespace portofu {
@@ -201,7 +202,7 @@ std::size_t SharedHeap::usable_bytes(const void* block) {
 HeapPlace SharedHeap::publish() {
   if (state_.load(std::memory_order_acquire) != State::kOpen || file_ == nullptr) return {};
   if (id_ == 0) {
-    named_ = is_sparse_ ? make_heap_pointer(directory_, file_->fd()) : file_;
+    named_ = is_sparse_ ? make_file_pointer(directory_, file_->fd()) : file_;
     if (named_ == nullptr) return {};
     id_ = name_heap_file(directory_, named_);
   }
@@ -228,8 +229,7 @@ void SharedHeap::before_fork() {
 
 /// What the thread has freed meanwhile is freed now.
 void SharedHeap::end_fork() {
-  for (std::size_t i = 0; i < kept_count_; ++i)
-    blocks_at(start_.load(std::memory_order_relaxed)).deallocate(kept_[i]);
+  for (std::size_t i = 0; i < kept_count_; ++i) blocks_at(start_.load(std::memory_order_relaxed)).deallocate(kept_[i]);
   kept_count_ = 0;
   holder_.store(0, std::memory_order_relaxed);
   mutex_.unlock();

@@ -12,67 +12,20 @@
 
 #include "engine/observe/log.h"
 #include "engine/queue/cancellation.h"
+#include "engine/segment/file_name.h"
+#include "engine/segment/file_pointer.h"
 #include "engine/segment/own_segments.h"
 
 namespace portofu {
 namespace {
 
-/// Reads what a signpost says. @return false if the file is none of ours
-bool read_signpost(int fd, SignpostShared* signpost) {
-  std::uint64_t file_bytes = 0;
-  if (!is_private_file(fd, &file_bytes) || file_bytes != sizeof *signpost) return false;
-  return pread(fd, signpost, sizeof *signpost, 0) == static_cast<ssize_t>(sizeof *signpost) &&
-         signpost->magic == SignpostShared::kMagic;
-}
-
-/// Opens what it leads to. The kernel lets only those through that may look into the owner.
-int follow(const SignpostShared& signpost) {
-  const std::string path = "/proc/" + std::to_string(signpost.os_pid) + "/fd/" + std::to_string(signpost.descriptor);
-  const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return -1;
-  struct stat status {};
-  SegmentDescriptorShared found{};
-  const bool right = fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
-                     pread(fd, &found, sizeof found, 0) == static_cast<ssize_t>(sizeof found) &&
-                     found.incarnation == signpost.incarnation;
-  if (right) return fd;
-  ::close(fd);
-  errno = ENOENT;
-  return -1;
-}
-
-bool is_at(const std::string& path, int fd) {
-  struct stat named {};
-  struct stat opened {};
-  return lstat(path.c_str(), &named) == 0 && fstat(fd, &opened) == 0 && named.st_ino == opened.st_ino &&
-         named.st_dev == opened.st_dev;
-}
-
-/// @return 0, or errno
-int link_to(int fd, const std::string& path) {
-  const std::string nameless = "/proc/thread-self/fd/" + std::to_string(fd);
-  return linkat(AT_FDCWD, nameless.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0 ? 0 : errno;
-}
-
-/// @return a locked signpost without a name; nullptr, with errno
-std::shared_ptr<SegmentFile> make_signpost(const ProcessSegment& segment) {
-  const int fd = ::open(segment.directory().c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-  if (fd < 0) return nullptr;
-  auto made = std::make_shared<SegmentFile>(fd, FileOwner::kThisProcess);
-  const SignpostShared says{SignpostShared::kMagic, segment.incarnation(), static_cast<std::uint32_t>(getpid()),
-                            static_cast<std::uint32_t>(segment.file()->fd())};
-  const bool written = write(made->fd(), &says, sizeof says) == static_cast<ssize_t>(sizeof says);
-  const bool good = written && fchmod(made->fd(), 0600) == 0;
-  return good && made->lock() ? made : nullptr;
-}
-
 /// @return 0, or errno
 int put_back(ProcessSegment& segment, const std::string& path) {
   // As long as another name is left the kernel gives more.
-  if (const int error = link_to(segment.file()->fd(), path); error != ENOENT) return error;
-  std::shared_ptr<SegmentFile> signpost = make_signpost(segment);
+  if (const int error = give_name(segment.file()->fd(), path); error != ENOENT) return error;
+  std::shared_ptr<SegmentFile> signpost = make_file_pointer(segment.directory(), segment.file()->fd());
   if (signpost == nullptr) return errno != 0 ? errno : EIO;
-  const int error = link_to(signpost->fd(), path);
+  const int error = give_name(signpost->fd(), path);
   if (error == 0) segment.lost_names().signposts.push_back(std::move(signpost));
   return error;
 }
@@ -120,11 +73,8 @@ bool stands_for(const std::string& path, int segment_fd) {
   if (is_at(path, segment_fd)) return true;
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd < 0) return false;
-  SignpostShared signpost;
-  SegmentDescriptorShared segment{};
-  const bool leads = read_signpost(fd, &signpost) &&
-                     pread(segment_fd, &segment, sizeof segment, 0) == static_cast<ssize_t>(sizeof segment) &&
-                     segment.incarnation == signpost.incarnation;
+  FilePointerShared signpost;
+  const bool leads = read_file_pointer(fd, &signpost) && leads_to(signpost, segment_fd);
   ::close(fd);
   return leads;
 }
@@ -133,10 +83,10 @@ int open_named_segment(const std::string& path) {
   const NoCancellation whole;
   const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd < 0) return fd;
-  SignpostShared signpost;
-  if (!read_signpost(fd, &signpost)) return fd;
+  FilePointerShared signpost;
+  if (!read_file_pointer(fd, &signpost)) return fd;
   ::close(fd);
-  return follow(signpost);
+  return follow_file_pointer(signpost);
 }
 
 void look_after_names(ProcessSegment& segment) {

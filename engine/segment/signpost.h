@@ -1,27 +1,13 @@
 #pragma once
 // The way back to a segment whose name somebody has removed, as those do who sweep /dev/shm. The kernel gives a file
-// that has no name left no new one, so in place of the segment a small file takes the name: it says which descriptor of
-// which process is the segment. It is locked like the segment, so the PID stays claimed, and whoever finds the owner
-// dead removes it like the segment. Peers that have the segment open need none.
+// that has no name left no new one, so a pointer to the segment (file_pointer.h) takes the name. It is locked like the
+// segment, so the PID stays claimed. Peers that have the segment open need none.
 
-#include <cstdint>
 #include <string>
-#include <type_traits>
 
 #include "engine/segment/process_segment.h"
 
 namespace portofu {
-
-/// All that is in the file. Written before it has a name.
-struct SignpostShared {
-  static constexpr std::uint64_t kMagic = 0x70726f6675776179;  ///< No segment begins so.
-
-  std::uint64_t magic = kMagic;
-  std::uint64_t incarnation = 0;  ///< Of the segment: another file may have got its descriptor.
-  std::uint32_t os_pid = 0;       ///< Of the owner.
-  std::uint32_t descriptor = 0;   ///< The owner's, of the segment.
-};
-static_assert(sizeof(SignpostShared) == 24 && std::is_standard_layout_v<SignpostShared>);
 
 /// Opens the segment that a name stands for, or that a signpost at that name leads to. The caller holds an
 /// OwnSegmentsLock, and owns no segment of this name.

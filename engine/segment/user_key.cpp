@@ -8,6 +8,7 @@
 
 #include "engine/observe/system_failure.h"
 #include "engine/queue/random_bytes.h"
+#include "engine/segment/file_name.h"
 #include "engine/segment/own_descriptor.h"
 #include "engine/segment/segment_file.h"
 
@@ -49,16 +50,16 @@ bool draw_key(const std::string& directory, const std::string& path, std::string
     *why = system_failure("open", "a new file in " + directory + ", for the job key of this user,", errno);
     return false;
   }
-  const std::string nameless = "/proc/thread-self/fd/" + std::to_string(fd);
   // The umask may have taken our own rights away.
   const bool made = fchmod(fd, 0600) == 0 && write(fd, &key, sizeof key) == static_cast<ssize_t>(sizeof key);
   if (!made)
     *why = system_failure("write", "4 bytes to a new file in " + directory + ", the job key of this user,", errno);
-  const bool named =
-      made && (linkat(AT_FDCWD, nameless.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0 || errno == EEXIST);
+  const int error = made ? give_name(fd, path) : errno;
+  const bool named = made && (error == 0 || error == EEXIST);
   if (made && !named) {
-    const std::string advice = errno == ENOENT ? "mount /proc" : advice_for(errno);
-    *why = system_failure("linkat", nameless + " to " + path + ", the job key of this user,", errno, advice);
+    const std::string advice = error == ENOENT ? "mount /proc" : advice_for(error);
+    const std::string from = "/proc/thread-self/fd/" + std::to_string(fd);
+    *why = system_failure("linkat", from + " to " + path + ", the job key of this user,", error, advice);
   }
   ::close(fd);
   return named;

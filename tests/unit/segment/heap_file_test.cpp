@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "engine/segment/file_pointer.h"
 #include "engine/segment/heap_memory.h"
 #include "engine/segment/own_segments.h"
 #include "engine/segment/segment_creation.h"
@@ -75,7 +76,7 @@ TEST_F(HeapFileTest, Heap_of_memory_alone__is_found_by_its_pointer_as_long_as_it
   const int memory = open_heap_memory(kBytes);
   if (memory < 0) GTEST_SKIP() << "not on this machine";
   EXPECT_GE(memory, 3);
-  const auto pointer = make_heap_pointer(directory.path(), memory);
+  const auto pointer = make_file_pointer(directory.path(), memory);
   ASSERT_NE(pointer, nullptr);
   const std::uint64_t id = name_heap_file(directory.path(), pointer);
   const Mapping own = map_heap(directory.path(), {id, 0, kBytes});

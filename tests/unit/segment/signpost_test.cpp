@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "engine/segment/file_pointer.h"
 #include "engine/segment/own_segments.h"
 #include "engine/segment/peer_segment.h"
 #include "engine/segment/segment_alias.h"
@@ -120,10 +121,10 @@ TEST_F(SignpostTest, Signpost_to_another_file__is_not_followed) {
   sweep();
   look_after_names(*segment);
   ASSERT_EQ(segment->lost_names().signposts.size(), 1u);
-  SignpostShared says;
+  FilePointerShared says;
   const int fd = segment->lost_names().signposts[0]->fd();
   ASSERT_EQ(pread(fd, &says, sizeof says, 0), static_cast<ssize_t>(sizeof says));
-  ++says.incarnation;
+  ++says.inode;
   ASSERT_EQ(pwrite(fd, &says, sizeof says, 0), static_cast<ssize_t>(sizeof says));
   EXPECT_EQ(seen_from_outside(), 0);
 }

@@ -33,8 +33,8 @@ static void check_id(utofu_vcq_id_t id, int rank, utofu_tni_id_t expected_tni) {
   uint16_t extra;
   UTOFU_OK(utofu_query_my_coords(own));
   UTOFU_OK(utofu_query_vcq_info(id, coordinates, &tni, &cq, &extra));
-  CHECK(memcmp(coordinates, own, sizeof own) == 0 && tni == expected_tni && cq == cq_of(rank), "TNI %d and CQ %d in the id",
-        tni, cq);
+  CHECK(memcmp(coordinates, own, sizeof own) == 0 && tni == expected_tni && cq == cq_of(rank),
+        "TNI %d and CQ %d in the id", tni, cq);
 }
 
 // Writes a row at every peer, on every TNI, and counts there.

@@ -22,8 +22,8 @@ inline constexpr std::uint32_t kNodeB = 0x7f000003;
 /// start together have neighbouring process numbers.
 inline constexpr std::uint32_t kTestPids = 4;
 inline std::uint32_t test_pid() {
-  static const std::uint32_t pid = 10000 + static_cast<std::uint32_t>(getpid()) % 5000 * kTestPids;  // Children keep it.
-  return pid;
+  static const auto number = static_cast<std::uint32_t>(getpid());  // Children keep it.
+  return 10000 + number % 5000 * kTestPids;
 }
 
 inline OfiOptions ofi_options(std::uint32_t nid, std::uint64_t life = 1) {
