@@ -2,18 +2,18 @@
 # Compiles MPI programs, starts them with a time limit, over Portofu or over Open MPI's own transport, and judges them.
 # Needs common.sh, what reports needs results.sh, too; openmpi_prefix must be set for what has no other MPI named.
 
-# What the README tells users to give mpirun, besides -np and the program: the tests run that, so it cannot become
-# another thing.
+# What the page on Open MPI tells users to give mpirun, besides -np and the program: the tests run that, so it cannot
+# become another thing.
 recommended_arguments() {
-  local readme
-  readme=$(dirname "${BASH_SOURCE[0]}")/../../README.md
-  sed -nE '/^mpirun -np [0-9]+ .* \.\/program$/ { s/^mpirun -np [0-9]+ (.*) \.\/program$/\1/p; q }' "$readme" |
+  local page
+  page=$(dirname "${BASH_SOURCE[0]}")/../../lib/openmpi.md
+  sed -nE '/^mpirun -np [0-9]+ .* \.\/program$/ { s/^mpirun -np [0-9]+ (.*) \.\/program$/\1/p; q }' "$page" |
     tr ' ' '\n' | grep . ||
-    die "the README has no line with mpirun"
+    die "lib/openmpi.md has no line with mpirun"
 }
 
 # Arguments of mpirun, one per line, for one of these ways:
-#   portals4        as the README says: messages by mtl/portals4, collectives by coll/portals4, windows by osc/portals4
+#   portals4        see lib/openmpi.md; messages by mtl/portals4, collectives by coll/portals4, windows by osc/portals4
 #   portals4-coll   the same, where malloc leaves no zeros
 #   portals4-tuned  Open MPI's own collectives on messages
 #   portals4-small  with so little room for unexpected messages that flow control sets in

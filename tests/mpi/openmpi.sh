@@ -116,8 +116,8 @@ openmpi_check_plugins() {
   done
 }
 
-# Defaults of this Open MPI's parameters, one per line; users override them as usual. The README has the same lines for
-# other builds of Open MPI.
+# Defaults of this Open MPI's parameters, one per line; users override them as usual. lib/openmpi.md has the same
+# lines for other builds of Open MPI.
 # - A block for unexpected messages costs memory only when messages lie in it; 32 of them, the default, overflow at
 #   64 MiB, and recovery takes time.
 # - Sends that their receivers have not taken hold room in the event queue, and nothing is sent beyond it, not even what

@@ -33,7 +33,7 @@ class TestNodes {
   /// Of the test's own, so that its control queues are nobody else's.
   std::uint32_t job_key() const { return base_; }
 
-  /// uTofu's X, Y and Z of a rank's node; the other coordinates are 0 (README.md).
+  /// uTofu's X, Y and Z of a rank's node; the other coordinates are 0 (lib/nodes.md).
   void coordinates(int rank, std::uint8_t* six) const {
     const std::uint32_t id = place_ == Place::kNodeEach ? nid(rank) : 0;
     six[0] = static_cast<std::uint8_t>(id);

@@ -212,7 +212,7 @@ std::int64_t interrupt_waits(const Waited& at, const std::function<void()>& end)
 }  // namespace
 
 // 3.13.6, 3.14.3, 3.6.3 leave open what a thread sees whose queue, counter or interface another one frees. It does not
-// wait on (README).
+// wait on (lib/portals4/README.md).
 TEST_PROCESSES(1, Threads, Section3_14_3__free_wakes_who_waits) {
   const Ni ni(self);
   std::int64_t fastest_ms = kPatienceMs;

@@ -116,7 +116,8 @@ TEST_BOTH_WAYS(BaseTypes, Section3_3_4__match_bits_have_64_bits) {
   });
 }
 
-// 3.3.5: "The special constant PTL_IFACE_DEFAULT identifies the default interface"; README: which is also 0.
+// 3.3.5: "The special constant PTL_IFACE_DEFAULT identifies the default interface"; lib/portals4/README.md: which is
+// also 0.
 TEST_PROCESSES(1, BaseTypes, Section3_3_5__default_interface) {
   const Ni ni(self);
   ptl_handle_ni_t again = PTL_INVALID_HANDLE;

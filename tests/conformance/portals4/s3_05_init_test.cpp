@@ -267,8 +267,9 @@ TEST_PROCESSES(1, Init, Section3_5_3__may_be_called_in_a_signal_handler) {
   EXPECT_RC(PtlEQWait(eq, &event), PTL_ABORTED);
 }
 
-// 3.5 and README: a child "has no Portals resources: its calls return PTL_NO_INIT until it calls PtlInit itself"; what
-// it does, and its end with all exit handlers, does not touch the parent, which others go on to reach.
+// 3.5 and lib/portals4/README.md: a child "has no Portals resources: its calls return PTL_NO_INIT until it calls
+// PtlInit itself"; what it does, and its end with all exit handlers, does not touch the parent, which others go on to
+// reach.
 TEST_PROCESSES(2, Init, Section3_5__child_of_fork_gets_nothing_and_harms_nothing) {
   const Ni ni(self);
   const Ends ends(ni);
@@ -309,7 +310,7 @@ TEST_PROCESSES(2, Init, Section3_5__child_of_fork_gets_nothing_and_harms_nothing
   EXPECT_EQ(memory, out);
 }
 
-// README: the library may be initialised again after PtlFini, which "also ends the effect of PtlAbort".
+// lib/portals4/README.md: the library may be initialised again after PtlFini, which "also ends the effect of PtlAbort".
 TEST_PROCESSES(1, Init, Section3_5_3__ends_with_the_last_fini) {
   for (int round = 0; round < 3; ++round) {
     REQUIRE_OK(PtlInit());

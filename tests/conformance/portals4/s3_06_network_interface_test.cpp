@@ -75,7 +75,8 @@ TEST_PROCESSES(1, NetworkInterface, Section3_6_2__desired_limits_are_hints) {
   put_and_wait(ends, ni.target(), {.length = 1});
 }
 
-// 3.6.1, 3.6.2, README: a smaller value is granted as asked, so that a program can test what it does at its limits.
+// 3.6.1, 3.6.2, lib/portals4/README.md: a smaller value is granted as asked, so that a program can test what it does at
+// its limits.
 TEST_PROCESSES(1, NetworkInterface, Section3_6_2__smaller_limits_are_granted_as_asked) {
   ptl_ni_limits_t small{};
   small.max_entries = 3;
@@ -180,8 +181,8 @@ TEST_BOTH_WAYS(NetworkInterface, Section3_6_2__limits_of_zero_give_a_usable_inte
   }
 }
 
-// README, and issue 3: "granted only because they are true": the three features of 3.6.1 are there on every interface,
-// whatever is desired. That they are true: 2.7.1 in s2_07, 3.15.4 in s3_15, 3.12 in s3_13_3.
+// lib/portals4/README.md: "granted only because they are true": the three features of 3.6.1 are there on every
+// interface, whatever is desired. That they are true: 2.7.1 in s2_07, 3.15.4 in s3_15, 3.12 in s3_13_3.
 TEST_PROCESSES(1, NetworkInterface, Section3_6_1__features) {
   const unsigned int all = PTL_TARGET_BIND_INACCESSIBLE | PTL_TOTAL_DATA_ORDERING | PTL_COHERENT_ATOMICS;
   ptl_ni_limits_t wanted = generous_limits();

@@ -296,7 +296,7 @@ TEST_PROCESSES(1, EventQueue, Section3_13_6__free) {
   }
 }
 
-// 3.13.9 and README: a poll of no queues at all finds nothing, at once, whatever the timeout.
+// 3.13.9 and lib/portals4/README.md: a poll of no queues at all finds nothing, at once, whatever the timeout.
 TEST_PROCESSES(1, EventQueue, Section3_13_9__poll_of_no_queues) {
   const Ni ni(self);
   const ptl_handle_eq_t eq = alloc_eq(ni);

@@ -285,7 +285,8 @@ TEST_PROCESSES(1, CountingEvent, Section3_14_9__increments_one_of_the_two) {
   expect_count(ct, 3, 0);
 }
 
-// 3.14.7 and README: a poll of no counters finds nothing, at once; one wrong handle among others is an error.
+// 3.14.7 and lib/portals4/README.md: a poll of no counters finds nothing, at once; one wrong handle among others is an
+// error.
 TEST_PROCESSES(1, CountingEvent, Section3_14_7__poll_of_no_counters_and_of_a_wrong_one) {
   const Ni ni(self);
   ptl_ct_event_t value{};

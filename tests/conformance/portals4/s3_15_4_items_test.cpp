@@ -19,7 +19,7 @@ namespace {
 struct TypeRow {
   ptl_datatype_t type;
   ptl_size_t bytes;
-  ptl_size_t alignment;  // What the README demands: that of the type, for complex ones that of a component.
+  ptl_size_t alignment;  // What lib/portals4/README.md demands: that of the type, for complex ones that of a component.
 };
 constexpr TypeRow kTypes[] = {{PTL_INT8_T, 1, 1},        {PTL_UINT8_T, 1, 1},
                               {PTL_INT16_T, 2, 2},       {PTL_UINT16_T, 2, 2},
@@ -52,8 +52,8 @@ unsigned char* page_without_memory() {
 
 }  // namespace
 
-// 3.15.4: "an implementation is only required to support Portals atomic operations that are natively aligned"; README:
-// one that is aligned less "touches nothing, and ends at the initiator with PTL_NI_DROPPED".
+// 3.15.4: "an implementation is only required to support Portals atomic operations that are natively aligned";
+// lib/portals4/README.md: one that is aligned less "touches nothing, and ends at the initiator with PTL_NI_DROPPED".
 TEST_BOTH_WAYS(AtomicItems, Section3_15_4__unaligned_items_are_refused_untouched) {
   const Ni ni(self);
   Buffers buffers(ni);
@@ -166,7 +166,7 @@ TEST_BOTH_WAYS(AtomicItems, Section3_15_4__truncated_to_whole_items) {
 }
 
 // 3.15.4: "If the list entry sets the PTL_IOVEC option, a single datatype may not span multiple iovec entries": items
-// that do not are handled in their pieces; an operation with one that does touches nothing (README).
+// that do not are handled in their pieces; an operation with one that does touches nothing (lib/portals4/README.md).
 TEST_BOTH_WAYS(AtomicItems, Section3_15_4__items_of_an_iovec) {
   const Ni ni(self);
   const Ends ends(ni);

@@ -1,7 +1,8 @@
-// The habits of the house that a program can check: sizes, words, and that the README keeps up.
+// The habits of the house that a program can check: sizes, words, and that the pages keep up.
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <regex>
 
 #include "engine/config/settings.h"
@@ -98,14 +99,18 @@ TEST(Style, Names__fixed_width_types_of_our_own_have_no_t) {
   }
 }
 
-TEST(Readme, Settings__stand_in_its_table) {
-  std::string readme;
-  for (const std::string& line : read_source("README.md").lines) readme += line + "\n";
+TEST(Pages, Settings__stand_in_their_table) {
+  std::vector<std::string> rows;
+  for (const std::string& line : read_source("lib/environment.md").lines) {
+    if (line.starts_with("| `PORTOFU_")) rows.push_back(line);
+  }
   for (const SettingRow& row : setting_table()) {
     const std::string expected = std::string("| `") + row.name + "` | " + default_text(row) + " | " +
                                  allowed_text(row) + " | " + row.sentence + " |";
-    EXPECT_NE(readme.find(expected), std::string::npos) << "README.md lacks the line\n" << expected;
+    EXPECT_NE(std::find(rows.begin(), rows.end(), expected), rows.end()) << "lib/environment.md lacks the line\n"
+                                                                         << expected;
   }
+  EXPECT_EQ(rows.size(), setting_table().size()) << "lib/environment.md has a row without a setting";
 }
 
 }  // namespace

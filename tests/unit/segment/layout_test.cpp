@@ -39,7 +39,7 @@ TEST(SegmentLayout, Process_with_63_peers__stays_under_4_mib) {
   EXPECT_LT(layout.rings_offset() + 63 * layout.ring_stride_bytes(), 4u << 20);
 }
 
-// What README says of the size of /dev/shm.
+// What lib/README.md says of the size of /dev/shm.
 TEST(SegmentLayout, Memory__is_what_people_are_told) {
   const SegmentLayout layout{1024, RingGeometry{}};
   EXPECT_LE(layout.rings_offset(), 140u << 10);
