@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Runs the commands of README.md as they are printed there.
+"""Runs the commands of the users' pages as they are printed there.
 
 Every line of every code block, and every command in the text, is either run here, or compared with what the scripts do,
-or has a reason why it is not run. What is new in the README and has none of the three is a failure, and so is an entry
-here that the README no longer has: so neither can drift.
+or has a reason why it is not run. What is new in a page and has none of the three is a failure, and so is an entry here
+that no page has any longer: so neither can drift. Blocks of a language (```c, ```text) are no commands: run_examples.py
+runs the programs, and what the README says that the demo prints is compared with what it prints.
 
 usage: run_readme.py --openmpi PREFIX --portofu PREFIX --log DIRECTORY [--only REGEX]
 """
@@ -19,6 +20,8 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 SUITE = "readme"
+# The pages whose commands are run.
+PAGES = ("README.md", "lib/README.md", "lib/openmpi.md", "lib/nodes.md", "lib/environment.md", "lib/utofu/README.md")
 # What begins a command in the text; other code in the text names files, functions and variables.
 TOOLS = ("./run ", "ptl_run ", "ptl_info ", "ptl_ping ", "mpirun ", "mpiexec ", "ctest ", "cmake ", "cc ", "mpicc ",
          "LD_PRELOAD=", "build/release/bin/")
@@ -49,7 +52,7 @@ int main(void) {
 }
 """
 
-# Command or line of the README, and why it is not run by this script.
+# Command or line of a page, and why it is not run by this script.
 NOT_RUN = {
     "./run demo": "takes minutes; its script is run here with one turn of measurements",
     "./run bench": "takes ten minutes",
@@ -58,6 +61,8 @@ NOT_RUN = {
     "ctest --preset dev": "is the suite dev",
     "mpiexec -genv PORTOFU_JOB_KEY 4711": "is a part of a command",
     "mpirun": "is a name",
+    "mpiexec": "is a name",
+    "./run test utofu": "is a suite of its own",
     "ptl_run": "is a name",
     "ptl_run --hosts": "is a name",
     "build/release/bin/compare_apis": "takes a minute, and is a test of the release preset's benchmarks",
@@ -66,9 +71,14 @@ NOT_RUN = {
 }
 
 
+def blocks(text, language):
+    """The contents of all code blocks of a language; "" is for commands."""
+    return [block for tag, block in re.findall(r"^```(\w*)\n(.*?)^```$", text, re.M | re.S) if tag == language]
+
+
 def code_lines(text):
     """The lines of all code blocks: continued ones joined, without comments and without empty ones."""
-    for block in re.findall(r"^```\n(.*?)^```", text, re.M | re.S):
+    for block in blocks(text, ""):
         joined = re.sub(r"\s*\\\n\s*", " ", block)
         for line in joined.splitlines():
             line = re.sub(r"\s+(#.*|/\*.*\*/)$", "", line)
@@ -78,7 +88,7 @@ def code_lines(text):
 
 def text_commands(text):
     """Commands in the text between code blocks."""
-    prose = re.sub(r"^```\n.*?^```", "", text, flags=re.M | re.S)
+    prose = re.sub(r"^```\w*\n.*?^```$", "", text, flags=re.M | re.S)
     for code in re.findall(r"`([^`\n]+)`", prose):
         if (code + " ").startswith(TOOLS):
             yield code
@@ -159,6 +169,10 @@ class Readme:
             if ": verified on 4 ranks" not in self.shell(command):
                 raise Failure(f"{program} does not say that it has verified anything")
 
+    def preload(self, command):
+        """Other pages leave out where the library is."""
+        self.shell(command.replace("=lib", "=PREFIX/lib/lib") + " /bin/ls")
+
     def ptl_run(self, command):
         (self.work / "program.c").write_text(PORTALS_PROGRAM)
         self.shell("export PKG_CONFIG_PATH=PREFIX/lib/pkgconfig; cc program.c -o program "
@@ -179,7 +193,15 @@ class Readme:
             raise Failure("openmpi-mca-params.conf of ./run openmpi has no such line")
 
     def demo(self):
-        self.repository(f"tests/mpi/demo.sh --prefix {self.openmpi} --log {self.log}/demo --repetitions 1")
+        """The README shows some lines of what it prints; other numbers may stand in them."""
+        def frame(line):
+            return re.sub(r"[\d.]+", "N", " ".join(line.split()))
+
+        printed = self.repository(f"tests/mpi/demo.sh --prefix {self.openmpi} --log {self.log}/demo --repetitions 1")
+        frames = {frame(line) for line in printed.splitlines()}
+        for line in blocks((REPOSITORY / "README.md").read_text(encoding="utf-8"), "text")[0].splitlines():
+            if frame(line) not in frames:
+                raise Failure(f"the demo prints no such line: {line.strip()}")
 
     def handler_of(self, command):
         """What runs or judges a command; None if nothing does."""
@@ -189,10 +211,10 @@ class Readme:
             (r"cmake --(preset|build --preset) release$", self.repository),
             (r"cmake --install build/release --prefix PREFIX$", self.install),
             (r"export ", self.export), (r"cc program\.c ", self.compile_program), (r"double \*field", self.heap_line),
-            (r"LD_PRELOAD=PREFIX\S+$", lambda command: self.shell(f"{command} /bin/ls")),
+            (r"LD_PRELOAD=(PREFIX\S+|libportofu_malloc\.so)$", self.preload),
             (r"\./configure --with-portals4", self.configure), (r"mpirun .* \./program$", self.mpirun),
             (r"(mtl|osc|btl)_portals4_\w+ = \w+$", self.parameter), (r"ptl_run -n 4 \./program$", self.ptl_run),
-            (r"ptl_info$|ptl_ping$", self.shell),
+            (r"ptl_info( --settings)?$|ptl_ping$", self.shell),
         )
         for pattern, handler in rules:
             if re.match(pattern, command):
@@ -239,8 +261,8 @@ def main():
     parser.add_argument("--only", default=".")
     arguments = parser.parse_args()
     readme = Readme(arguments)
-    text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
-    commands = list(dict.fromkeys(list(code_lines(text)) + list(text_commands(text))))
+    texts = [(REPOSITORY / page).read_text(encoding="utf-8") for page in PAGES]
+    commands = list(dict.fromkeys(command for text in texts for command in [*code_lines(text), *text_commands(text)]))
     failures = 0
     for command, following in zip(commands, commands[1:] + [""]):
         if re.search(arguments.only, command):
@@ -249,7 +271,7 @@ def main():
         failures += judge("the demo, with one turn of measurements", lambda: (readme.demo(), ("PASS", ""))[1])
     if arguments.only == ".":
         for stale in sorted(set(NOT_RUN) - readme.used):
-            failures += report("FAIL", stale, 0, "the README has no such command any more")
+            failures += report("FAIL", stale, 0, "no page has such a command any more")
     return 1 if failures else 0
 
 
