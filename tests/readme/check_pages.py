@@ -40,7 +40,6 @@ LIMITS = (
 NOT_YET = (
     "engine/README.md",
     "benchmarks/README.md",
-    "tests/simulation/README.md",
 )
 
 # Written by a program, and laboratory notes: no limit for sentences and cells, and names may be those of their day.
