@@ -7,8 +7,8 @@
 #include "engine/initiator/report.h"
 #include "engine/initiator/send.h"
 #include "engine/initiator/tofu_report.h"
+#include "engine/mailbox/late.h"
 #include "engine/target/deliver.h"
-#include "engine/target/late.h"
 
 namespace portofu {
 namespace {

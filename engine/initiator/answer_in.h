@@ -2,7 +2,7 @@
 // Step 9: an answer arrives. It is matched with the outstanding operation by id alone; an answer that nobody waits for,
 // or from somebody else than the one who owes it, is refused and counted.
 
-#include "engine/address/core.h"
+#include "engine/core/core.h"
 
 namespace portofu {
 
@@ -12,7 +12,7 @@ void receive_answer(Core& core, Peer& peer, const PacketHeader& header, Payload 
 /// More data of the answer that is arriving from the peer.
 void receive_answer_data(Core& core, Peer& peer, const PacketHeader& header, Payload payload);
 
-/// A reply that was put off (engine/target/late.h) has its bytes, or will never have them (`fail`).
+/// A reply that was put off (engine/mailbox/late.h) has its bytes, or will never have them (`fail`).
 void finish_late_reply(Core& core, const Arrival& reply);
 
 /// The rest of the answer that is arriving will never come.

@@ -4,10 +4,10 @@
 #include <array>
 #include <cstring>
 
+#include "engine/atomic/atomic_access.h"
+#include "engine/atomic/atomic_unit.h"
 #include "engine/initiator/report.h"
 #include "engine/segment/region_table.h"
-#include "engine/target/atomic_access.h"
-#include "engine/target/atomic_unit.h"
 
 namespace portofu {
 namespace {

@@ -4,7 +4,7 @@
 // descriptor says PTL_MD_UNORDERED (2.7); SEND and ACK, or REPLY, are there when the call returns. Everything that
 // cannot be done so, and every error, goes by packets.
 
-#include "engine/address/core.h"
+#include "engine/core/core.h"
 
 namespace portofu {
 

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "engine/address/core.h"
+#include "engine/core/core.h"
 
 namespace portofu {
 

@@ -5,11 +5,11 @@
 #include <utility>
 
 #include "engine/initiator/answer_in.h"
-#include "engine/initiator/connect.h"
 #include "engine/initiator/portals_direct.h"
 #include "engine/initiator/report.h"
-#include "engine/initiator/send_steps.h"
 #include "engine/initiator/tofu_send.h"
+#include "engine/mailbox/connect.h"
+#include "engine/mailbox/send_steps.h"
 #include "engine/queue/fresh_line.h"
 #include "engine/queue/ring_geometry.h"
 #include "engine/target/answer_out.h"

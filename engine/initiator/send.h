@@ -2,7 +2,7 @@
 // Steps 2 to 4: a descriptor becomes packets. What cannot go out now waits, in order, at its peer (this is the TOQ),
 // and goes on when there is room; nothing is lost and the caller is not held up.
 
-#include "engine/address/core.h"
+#include "engine/core/core.h"
 
 namespace portofu {
 

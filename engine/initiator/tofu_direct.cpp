@@ -6,9 +6,9 @@
 #include <atomic>
 
 #include "engine/initiator/tofu_report.h"
+#include "engine/memory/stadd_access.h"
 #include "engine/queue/membarrier.h"
 #include "engine/segment/shared_heap.h"
-#include "engine/target/stadd_access.h"
 
 namespace portofu {
 

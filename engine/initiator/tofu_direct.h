@@ -5,11 +5,11 @@
 
 #include <cstring>
 
-#include "engine/address/core.h"
-#include "engine/address/direct_lane.h"
-#include "engine/address/guarded_copy.h"
+#include "engine/atomic/atomic_access.h"
+#include "engine/core/core.h"
+#include "engine/core/direct_lane.h"
+#include "engine/memory/guarded_copy.h"
 #include "engine/queue/assert.h"
-#include "engine/target/atomic_access.h"
 
 namespace portofu {
 

@@ -2,7 +2,7 @@
 // Before step 3 of uTofu: which process has the queue or gate that a request goes to. A node that has to be asked first
 // takes its time, or never answers; meanwhile its requests wait here, in order, and nobody else waits for them.
 
-#include "engine/address/core.h"
+#include "engine/core/core.h"
 
 namespace portofu {
 

@@ -2,11 +2,11 @@
 
 #include <cstdlib>
 
-#include "engine/address/guarded_copy.h"
+#include "engine/memory/guarded_copy.h"
+#include "engine/memory/stadd_access.h"
 #include "engine/observe/log.h"
 #include "engine/queue/fresh_line.h"
 #include "engine/target/deliver.h"
-#include "engine/target/stadd_access.h"
 
 namespace portofu {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 // Step 9 of uTofu: what the initiator is told by its TCQ and MRQ. @spec uTofu guide, 2.2.10, 2.2.12, 3.7
 
-#include "engine/address/core.h"
+#include "engine/core/core.h"
 
 namespace portofu {
 

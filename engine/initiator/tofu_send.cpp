@@ -1,15 +1,15 @@
 #include "engine/initiator/tofu_send.h"
 
+#include "engine/atomic/atomic_unit.h"
 #include "engine/initiator/answer_in.h"
-#include "engine/initiator/connect.h"
+#include "engine/initiator/barrier.h"
 #include "engine/initiator/tofu_direct.h"
 #include "engine/initiator/tofu_owner.h"
 #include "engine/initiator/tofu_report.h"
+#include "engine/mailbox/connect.h"
+#include "engine/memory/stadd_access.h"
 #include "engine/queue/fresh_line.h"
 #include "engine/queue/ring_geometry.h"
-#include "engine/target/atomic_unit.h"
-#include "engine/target/barrier.h"
-#include "engine/target/stadd_access.h"
 
 namespace portofu {
 namespace {

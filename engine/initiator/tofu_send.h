@@ -3,7 +3,7 @@
 // What waits at the peer is the TOQ. @spec uTofu guide, 2.2.1.1, 2.2.3-2.2.6
 
 #include "engine/event/barrier_gate.h"
-#include "engine/initiator/send_steps.h"
+#include "engine/mailbox/send_steps.h"
 
 namespace portofu {
 

@@ -1,7 +1,7 @@
 #pragma once
 // What depends on the processor and is needed in several places: how a loop waits, and what the CPU says of itself.
-// Hints on cache lines stand in line_owner.h, copies in engine/address/guarded_copy.cpp, 16-byte words in
-// engine/target/atomic_word.h. A repository test compiles all of them for 64-bit Arm, too.
+// Hints on cache lines stand in line_owner.h, copies in engine/memory/guarded_copy.cpp, 16-byte words in
+// engine/atomic/atomic_word.h. A repository test compiles all of them for 64-bit Arm, too.
 
 #if defined(__x86_64__)
 #include <cpuid.h>

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/initiator/connect.h"
-#include "engine/initiator/send_steps.h"
+#include "engine/mailbox/connect.h"
+#include "engine/mailbox/send_steps.h"
 #include "engine/queue/fresh_line.h"
 #include "engine/queue/ring_geometry.h"
 #include "engine/target/complete.h"

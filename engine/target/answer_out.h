@@ -2,7 +2,7 @@
 // Step 8, last part: the target answers. An acknowledgement is a header; a reply is a header and data, read from the
 // matched entry as it leaves. What cannot leave now waits at the peer, ahead of our own requests to it.
 
-#include "engine/address/core.h"
+#include "engine/core/core.h"
 
 namespace portofu {
 

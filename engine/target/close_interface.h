@@ -1,7 +1,7 @@
 #pragma once
 // The end of a logical interface: everything that still refers to it lets go. @spec Portals 4.3, 3.6.3
 
-#include "engine/address/core.h"
+#include "engine/core/core.h"
 
 namespace portofu {
 

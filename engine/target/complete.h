@@ -2,7 +2,7 @@
 // Step 8: a message is complete at the target. Unlinks, posts events, counts (which may fire triggers), frees. The
 // answer is the caller's next step. @spec Portals 4.3, 3.13, 3.14
 
-#include "engine/address/core.h"
+#include "engine/core/core.h"
 
 namespace portofu {
 

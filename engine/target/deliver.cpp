@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "engine/target/atomic_rules.h"
-#include "engine/target/atomic_unit.h"
+#include "engine/atomic/atomic_rules.h"
+#include "engine/atomic/atomic_unit.h"
 
 namespace portofu {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 // Step 7: data of a matched message goes to, or through, the memory of its entry.
 
-#include "engine/address/core.h"
+#include "engine/core/core.h"
 
 namespace portofu {
 

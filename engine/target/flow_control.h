@@ -2,7 +2,7 @@
 // Beside step 6: a resource of a portal table entry is used up. With flow control the entry is disabled and the
 // application told, once; without, the message is dropped. @spec Portals 4.3, 2.8
 
-#include "engine/address/core.h"
+#include "engine/core/core.h"
 #include "engine/target/match_header.h"
 
 namespace portofu {

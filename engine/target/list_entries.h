@@ -2,8 +2,8 @@
 // What an application does to the lists of a portal table entry: append, unlink, search. Each call is one step, atomic
 // against the messages that arrive. @spec Portals 4.3, 3.11 and 3.12
 
-#include "engine/address/core.h"
-#include "engine/address/status.h"
+#include "engine/core/core.h"
+#include "engine/descriptor/status.h"
 
 namespace portofu {
 

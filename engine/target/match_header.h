@@ -2,7 +2,7 @@
 // Step 6: which entry a request is for, whether it may, and where in the entry it goes. Changes the lists (use once,
 // locally managed offset, min_free) but no user memory. @spec Portals 4.3, 2.5, 2.8, 3.12
 
-#include "engine/address/core.h"
+#include "engine/core/core.h"
 
 namespace portofu {
 

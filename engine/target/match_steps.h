@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "engine/address/core.h"
-#include "engine/target/atomic_unit.h"
+#include "engine/atomic/atomic_unit.h"
+#include "engine/core/core.h"
 
 namespace portofu {
 

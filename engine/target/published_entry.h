@@ -8,7 +8,7 @@
 // segment which entry it is using before it looks whether that is still published (V1), so that from then on nobody
 // begins, and who has begun is seen.
 
-#include "engine/address/core.h"
+#include "engine/core/core.h"
 #include "engine/target/list_entries.h"
 
 namespace portofu {

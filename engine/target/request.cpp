@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <array>
 
-#include "engine/address/guarded_copy.h"
+#include "engine/atomic/atomic_unit.h"
+#include "engine/mailbox/late.h"
+#include "engine/memory/guarded_copy.h"
 #include "engine/queue/fresh_line.h"
 #include "engine/target/answer_out.h"
-#include "engine/target/atomic_unit.h"
 #include "engine/target/complete.h"
 #include "engine/target/deliver.h"
-#include "engine/target/late.h"
 #include "engine/target/match_header.h"
 #include "engine/target/match_steps.h"
 #include "engine/target/permission.h"

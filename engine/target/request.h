@@ -2,7 +2,7 @@
 // Steps 5 to 8 of a request, as the states of an Arrival: matched and judged at its first packet, delivered packet by
 // packet, completed at its last byte. A refused message is answered at once and its data is dropped as it comes.
 
-#include "engine/address/core.h"
+#include "engine/core/core.h"
 #include "engine/queue/fresh_line.h"
 
 namespace portofu {
@@ -34,7 +34,7 @@ inline void begin_arrival(Arrival& arrival, const PacketHeader& header, ProcessI
   arrival.list = ListKind::kPriority;
 }
 
-/// A put that was put off (engine/target/late.h) has its bytes, or will never have them (`fail`).
+/// A put that was put off (engine/mailbox/late.h) has its bytes, or will never have them (`fail`).
 void finish_late_put(Core& core, Peer& peer, Arrival& arrival);
 
 /// More data of the request that is arriving from the peer.

@@ -2,14 +2,14 @@
 
 #include <array>
 
-#include "engine/address/guarded_copy.h"
+#include "engine/atomic/atomic_unit.h"
 #include "engine/initiator/send.h"
 #include "engine/initiator/tofu_report.h"
+#include "engine/memory/guarded_copy.h"
+#include "engine/memory/stadd_access.h"
 #include "engine/target/answer_out.h"
-#include "engine/target/atomic_unit.h"
 #include "engine/target/deliver.h"
 #include "engine/target/request.h"
-#include "engine/target/stadd_access.h"
 
 namespace portofu {
 namespace {

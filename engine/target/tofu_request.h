@@ -2,8 +2,8 @@
 // Steps 5 to 8 of a put, get or ARMW of uTofu: no matching, the STADD says where. Delivery, atomics and answers are
 // those of Portals.
 
-#include "engine/address/core.h"
-#include "engine/target/atomic_unit.h"
+#include "engine/atomic/atomic_unit.h"
+#include "engine/core/core.h"
 
 namespace portofu {
 

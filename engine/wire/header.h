@@ -1,9 +1,9 @@
 #pragma once
-// Every packet format of the engine, on every wire. Nothing in a header is trusted before `target/receive` has copied
+// Every packet format of the engine, on every wire. Nothing in a header is trusted before `run/dispatch` has copied
 // it once and checked the copy.
 //
 // When you add a packet type: (1) add it to PacketType and to `packet_type_name`, (2) say below which fields it uses,
-// (3) add its case to `target/receive.cpp`, (4) let peers send it in `tests/fuzz/receive_world_peers.cpp`.
+// (3) add its case to `run/dispatch.cpp`, (4) let peers send it in `tests/fuzz/receive_world_peers.cpp`.
 
 #include <bit>
 #include <cstddef>

@@ -10,9 +10,9 @@
 #include <string>
 
 #include "engine/observe/log.h"
-#include "engine/process_engine.h"
 #include "engine/queue/cancellation.h"
 #include "engine/queue/clock.h"
+#include "engine/run/process_engine.h"
 #include "engine/segment/shared_heap.h"
 #include "engine/target/close_interface.h"
 #include "lib/portals4/limits.h"

@@ -8,9 +8,9 @@
 #include <atomic>
 #include <cstdint>
 
-#include "engine/address/core.h"
-#include "engine/address/status.h"
-#include "engine/engine.h"
+#include "engine/core/core.h"
+#include "engine/descriptor/status.h"
+#include "engine/run/engine.h"
 
 namespace portofu::portals {
 

@@ -3,7 +3,7 @@
 
 #include <portals4.h>
 
-#include "engine/address/interface.h"
+#include "engine/core/interface.h"
 
 namespace portofu::portals {
 

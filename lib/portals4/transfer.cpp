@@ -3,8 +3,8 @@
 #include <cstring>
 #include <new>
 
+#include "engine/atomic/atomic_unit.h"
 #include "engine/initiator/send.h"
-#include "engine/target/atomic_unit.h"
 
 namespace portofu::portals {
 

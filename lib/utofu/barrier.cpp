@@ -1,6 +1,6 @@
 // 3.8 Barrier communication execution.
 
-#include "engine/target/barrier.h"
+#include "engine/initiator/barrier.h"
 
 #include <algorithm>
 

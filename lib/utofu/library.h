@@ -10,9 +10,9 @@
 #include <cstdarg>
 #include <cstdint>
 
-#include "engine/address/core.h"
-#include "engine/engine.h"
+#include "engine/core/core.h"
 #include "engine/initiator/tofu_direct.h"
+#include "engine/run/engine.h"
 
 namespace portofu::utofu {
 

@@ -3,10 +3,10 @@
 #include <cstring>
 #include <vector>
 
+#include "engine/initiator/barrier.h"
 #include "engine/initiator/tofu_owner.h"
 #include "engine/observe/log.h"
 #include "engine/observe/system_failure.h"
-#include "engine/target/barrier.h"
 #include "lib/utofu/limits.h"
 
 using namespace portofu;

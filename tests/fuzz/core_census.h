@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include "engine/address/core.h"
+#include "engine/core/core.h"
 #include "engine/queue/assert.h"
 
 namespace portofu::fuzz {

@@ -5,7 +5,7 @@
 //   - at the end nothing is under way, and everything can be taken down;
 //   - no crash, no leak, nothing that a sanitizer complains of.
 
-#include "engine/address/guarded_copy.h"
+#include "engine/memory/guarded_copy.h"
 #include "tests/fuzz/receive_world.h"
 
 extern "C" int LLVMFuzzerInitialize(int*, char***) {

@@ -4,10 +4,10 @@
 
 #include <utility>
 
-#include "engine/initiator/connect.h"
-#include "engine/loop.h"
+#include "engine/mailbox/connect.h"
+#include "engine/run/dispatch.h"
+#include "engine/run/loop.h"
 #include "engine/target/close_interface.h"
-#include "engine/target/receive.h"
 #include "tests/fuzz/core_census.h"
 
 namespace portofu::fuzz {

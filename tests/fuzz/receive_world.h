@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/address/core.h"
+#include "engine/core/core.h"
 #include "engine/target/list_entries.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/fuzz_memory.h"

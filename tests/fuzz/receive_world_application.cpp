@@ -4,8 +4,8 @@
 #include <memory>
 #include <utility>
 
+#include "engine/atomic/atomic_unit.h"
 #include "engine/initiator/send.h"
-#include "engine/target/atomic_unit.h"
 #include "engine/target/close_interface.h"
 #include "tests/fuzz/receive_world.h"
 

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "engine/initiator/connect.h"
-#include "engine/loop.h"
-#include "engine/target/atomic_unit.h"
-#include "engine/target/receive.h"
+#include "engine/atomic/atomic_unit.h"
+#include "engine/mailbox/connect.h"
+#include "engine/run/dispatch.h"
+#include "engine/run/loop.h"
 #include "tests/fuzz/receive_world.h"
 
 namespace portofu::fuzz {

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/atomic/atomic_unit.h"
+#include "engine/initiator/barrier.h"
 #include "engine/initiator/send.h"
-#include "engine/target/atomic_unit.h"
-#include "engine/target/barrier.h"
 #include "engine/target/tofu_request.h"
 #include "tests/fuzz/receive_world.h"
 

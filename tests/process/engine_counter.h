@@ -5,7 +5,7 @@
 #include <string>
 
 #include "engine/observe/counters.h"
-#include "engine/process_engine.h"
+#include "engine/run/process_engine.h"
 
 namespace portofu {
 

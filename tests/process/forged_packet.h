@@ -6,9 +6,9 @@
 #include <cstring>
 #include <random>
 
-#include "engine/address/stadd_table.h"
+#include "engine/atomic/atomic_unit.h"
 #include "engine/descriptor/descriptor.h"
-#include "engine/target/atomic_unit.h"
+#include "engine/memory/stadd_table.h"
 #include "engine/topology/tofu_id.h"
 #include "engine/wire/header.h"
 #include "tests/process/player.h"

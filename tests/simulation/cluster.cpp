@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <iostream>
 
-#include "engine/loop.h"
-#include "engine/target/atomic_unit.h"
+#include "engine/atomic/atomic_unit.h"
+#include "engine/run/loop.h"
 
 namespace portofu::simulation {
 namespace {

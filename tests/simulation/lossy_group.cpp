@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/target/atomic_unit.h"
+#include "engine/atomic/atomic_unit.h"
 
 namespace portofu::simulation {
 namespace {

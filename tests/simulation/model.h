@@ -14,9 +14,9 @@
 #include <utility>
 #include <vector>
 
-#include "engine/address/interface.h"
-#include "engine/address/status.h"
+#include "engine/core/interface.h"
 #include "engine/descriptor/descriptor.h"
+#include "engine/descriptor/status.h"
 #include "engine/target/list_entries.h"
 #include "engine/wire/header.h"
 

@@ -4,9 +4,9 @@
 #include <array>
 #include <cstring>
 
-#include "engine/target/atomic_unit.h"
+#include "engine/atomic/atomic_unit.h"
 #include "tests/simulation/model.h"
-#include "tests/unit/target/atomic_oracle.h"
+#include "tests/unit/atomic/atomic_oracle.h"
 
 namespace portofu::simulation {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "tests/simulation/node.h"
 
-#include "engine/loop.h"
+#include "engine/run/loop.h"
 #include "engine/target/close_interface.h"
 
 namespace portofu::simulation {

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "engine/engine.h"
+#include "engine/run/engine.h"
 #include "engine/target/list_entries.h"
 #include "engine/wire/loopback/loopback_wire.h"
 #include "engine/wire/sim/shuffle_wire.h"

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <iostream>
 
-#include "engine/target/atomic_unit.h"
+#include "engine/atomic/atomic_unit.h"
 
 namespace portofu::simulation {
 namespace {

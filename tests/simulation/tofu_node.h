@@ -6,9 +6,9 @@
 #include <map>
 #include <memory>
 
-#include "engine/address/tofu.h"
+#include "engine/core/tofu.h"
 #include "engine/descriptor/tofu_descriptor.h"
-#include "engine/target/barrier.h"
+#include "engine/initiator/barrier.h"
 #include "tests/simulation/node.h"
 
 namespace portofu::simulation {

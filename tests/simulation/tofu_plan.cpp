@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/address/stadd_table.h"
+#include "engine/memory/stadd_table.h"
 
 namespace portofu::simulation {
 namespace {

@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "engine/atomic/atomic_unit.h"
 #include "engine/descriptor/descriptor.h"
 #include "engine/event/notice_queue.h"
-#include "engine/target/atomic_unit.h"
 #include "engine/topology/tofu_id.h"
 #include "engine/wire/sim/sim_random.h"
 

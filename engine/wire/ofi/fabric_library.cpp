@@ -27,7 +27,7 @@ bool find_symbol(void* library, const char* name, Function* function) {
 }
 
 /// Libraries of providers install handlers of signals when they are loaded, which would end the program in their way
-/// and take the place of its own, and of ours (address/guarded_copy). This puts back what was there before.
+/// and take the place of its own, and of ours (memory/guarded_copy). This puts back what was there before.
 class KeepSignals {
  public:
   KeepSignals() {

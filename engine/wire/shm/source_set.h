@@ -1,6 +1,6 @@
 #pragma once
 // The receiving half of the shared-memory wire: the rings of all peers that send to this process.
-// Before it: a peer has published a packet. After it: target/receive has a checked copy of the header.
+// Before it: a peer has published a packet. After it: run/dispatch has a checked copy of the header.
 //
 // A poll looks at one word a source. Those words' addresses and expected values lie side by side in poll_, so that
 // looking at 64 silent sources costs about 60 ns (benchmarks/micro/wire_bench.cpp).

@@ -7,8 +7,8 @@
 #include <fstream>
 #include <string>
 
-#include "engine/address/interface.h"
 #include "engine/config/settings.h"
+#include "engine/core/interface.h"
 #include "engine/observe/counters.h"
 #include "engine/segment/process_segment.h"
 #include "engine/segment/segment_view.h"

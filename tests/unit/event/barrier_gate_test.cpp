@@ -1,4 +1,4 @@
-// What a gate is made of. What gates do is tested in tests/unit/target/barrier_test.cpp.
+// What a gate is made of. What gates do is tested in tests/unit/initiator/barrier_test.cpp.
 
 #include "engine/event/barrier_gate.h"
 

@@ -7,11 +7,11 @@
 
 #include <cstring>
 
-#include "engine/address/guarded_copy.h"
-#include "engine/initiator/connect.h"
+#include "engine/atomic/atomic_unit.h"
 #include "engine/initiator/send.h"
-#include "engine/loop.h"
-#include "engine/target/atomic_unit.h"
+#include "engine/mailbox/connect.h"
+#include "engine/memory/guarded_copy.h"
+#include "engine/run/loop.h"
 #include "tests/unit/support/core_fixture.h"
 #include "tests/unit/support/faulty_memory.h"
 

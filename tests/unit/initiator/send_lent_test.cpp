@@ -4,9 +4,9 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/initiator/connect.h"
-#include "engine/initiator/send_steps.h"
-#include "engine/loop.h"
+#include "engine/mailbox/connect.h"
+#include "engine/mailbox/send_steps.h"
+#include "engine/run/loop.h"
 #include "tests/unit/support/core_fixture.h"
 
 namespace portofu {

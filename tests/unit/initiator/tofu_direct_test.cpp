@@ -5,9 +5,9 @@
 #include <functional>
 #include <thread>
 
-#include "engine/initiator/connect.h"
 #include "engine/initiator/send.h"
-#include "engine/loop.h"
+#include "engine/mailbox/connect.h"
+#include "engine/run/loop.h"
 #include "tests/unit/support/core_fixture.h"
 
 namespace portofu {

@@ -4,12 +4,12 @@
 
 #include <cstring>
 
-#include "engine/address/guarded_copy.h"
-#include "engine/initiator/connect.h"
+#include "engine/initiator/barrier.h"
 #include "engine/initiator/send.h"
 #include "engine/initiator/tofu_send.h"
-#include "engine/loop.h"
-#include "engine/target/barrier.h"
+#include "engine/mailbox/connect.h"
+#include "engine/memory/guarded_copy.h"
+#include "engine/run/loop.h"
 #include "tests/unit/support/core_fixture.h"
 #include "tests/unit/support/faulty_memory.h"
 

@@ -1,6 +1,6 @@
 // Includes go downward only. The layers are those of the design:
-// queue < segment, config, observe, topology < wire < address, match, event < initiator, target < descriptor dispatch,
-// loop < lib. Directories of one layer may use each other.
+// queue < segment, config, observe, topology < wire < descriptor, match, event, memory, atomic, core < mailbox,
+// initiator, target < run < lib. Directories of one layer may use each other.
 
 #include <gtest/gtest.h>
 
@@ -15,9 +15,10 @@ namespace {
 const std::map<std::string, int> kLayerOfDirectory{
     {"engine/queue", 0},     {"engine/segment", 1},  {"engine/config", 1},
     {"engine/observe", 1},   {"engine/topology", 1}, {"engine/wire", 2},
-    {"engine/address", 3},   {"engine/match", 3},    {"engine/event", 3},
-    {"engine/initiator", 4}, {"engine/target", 4},   {"engine/descriptor", 5},
-    {"engine", 5},           {"include", 6},         {"lib", 6}};
+    {"engine/memory", 3},    {"engine/atomic", 3},   {"engine/core", 3},
+    {"engine/match", 3},     {"engine/event", 3},    {"engine/mailbox", 4},
+    {"engine/initiator", 4}, {"engine/target", 4},   {"engine/descriptor", 3},
+    {"engine/run", 5},       {"include", 6},         {"lib", 6}};
 
 /// What stands lower than where it lies. A descriptor's format is what initiator and target fill and read; only its
 /// dispatch is the top of the engine.

@@ -6,9 +6,9 @@
 #include <ostream>
 #include <utility>
 
-#include "engine/initiator/connect.h"
+#include "engine/mailbox/connect.h"
+#include "engine/run/dispatch.h"
 #include "engine/target/close_interface.h"
-#include "engine/target/receive.h"
 
 namespace portofu {
 

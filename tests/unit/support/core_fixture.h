@@ -11,7 +11,7 @@
 #include <iosfwd>
 #include <vector>
 
-#include "engine/address/core.h"
+#include "engine/core/core.h"
 #include "engine/target/list_entries.h"
 #include "tests/unit/support/fake_wire.h"
 

@@ -5,9 +5,9 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/address/guarded_copy.h"
-#include "engine/initiator/connect.h"
-#include "engine/initiator/send_steps.h"
+#include "engine/mailbox/connect.h"
+#include "engine/mailbox/send_steps.h"
+#include "engine/memory/guarded_copy.h"
 #include "tests/unit/support/core_fixture.h"
 #include "tests/unit/support/faulty_memory.h"
 

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/initiator/send.h"
-#include "engine/target/receive.h"
+#include "engine/run/dispatch.h"
 #include "tests/unit/support/core_fixture.h"
 
 namespace portofu {

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/target/atomic_unit.h"
+#include "engine/atomic/atomic_unit.h"
 #include "engine/target/match_header.h"
 #include "tests/unit/support/core_fixture.h"
 

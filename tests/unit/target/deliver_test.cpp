@@ -7,8 +7,8 @@
 #include <array>
 #include <cstring>
 
-#include "engine/address/guarded_copy.h"
-#include "engine/target/atomic_unit.h"
+#include "engine/atomic/atomic_unit.h"
+#include "engine/memory/guarded_copy.h"
 #include "tests/unit/support/core_fixture.h"
 #include "tests/unit/support/faulty_memory.h"
 

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/target/receive.h"
+#include "engine/run/dispatch.h"
 #include "tests/unit/support/core_fixture.h"
 
 namespace portofu {

@@ -6,8 +6,8 @@
 
 #include <map>
 
+#include "engine/atomic/atomic_unit.h"
 #include "engine/segment/shared_heap.h"
-#include "engine/target/atomic_unit.h"
 #include "engine/target/flow_control.h"
 #include "tests/unit/support/core_fixture.h"
 

@@ -8,9 +8,9 @@
 #include <cstddef>
 #include <memory>
 
+#include "engine/atomic/atomic_unit.h"
 #include "engine/initiator/send.h"
-#include "engine/target/atomic_unit.h"
-#include "engine/target/late.h"
+#include "engine/mailbox/late.h"
 #include "engine/target/request.h"
 #include "tests/unit/segment/segment_directory.h"
 #include "tests/unit/support/core_fixture.h"

@@ -5,9 +5,9 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/address/guarded_copy.h"
+#include "engine/atomic/atomic_unit.h"
 #include "engine/initiator/send.h"
-#include "engine/target/atomic_unit.h"
+#include "engine/memory/guarded_copy.h"
 #include "tests/unit/support/core_fixture.h"
 #include "tests/unit/support/faulty_memory.h"
 

@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/address/guarded_copy.h"
-#include "engine/initiator/connect.h"
-#include "engine/loop.h"
-#include "engine/target/stadd_access.h"
+#include "engine/mailbox/connect.h"
+#include "engine/memory/guarded_copy.h"
+#include "engine/memory/stadd_access.h"
+#include "engine/run/loop.h"
 
 #include "tests/unit/segment/segment_directory.h"
 #include "tests/unit/support/core_fixture.h"

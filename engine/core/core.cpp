@@ -1,0 +1,41 @@
+// What more than one step needs: peers by address, and events and counts by handle.
+
+#include "engine/core/core.h"
+
+#include <algorithm>
+
+namespace portofu {
+
+Wire* Core::wire_to(ProcessId id) {
+  if (id == self) return wires.front();
+  if (fabric == nullptr) return wires.back();
+  if (id.nid == self.nid) return wires[1];
+  if (std::ranges::find(wires, fabric) == wires.end()) wires.push_back(fabric);
+  return fabric;
+}
+
+Peer& Core::look_up_peer(ProcessId id) {
+  auto& place = peers[std::uint64_t{id.nid} << 32 | id.pid];
+  if (place == nullptr) {
+    place = std::make_unique<Peer>();
+    place->id = id;
+    place->wire = wire_to(id);
+  }
+  recent_peer = place.get();
+  return *place;
+}
+
+void Core::wait_for_room(Peer& waiting) {
+  if (waiting.link != nullptr) waiting.link->leave_order();  // What waits comes first.
+  if (!waiting.waiting) counters.add(Counter::kSendsBlocked);
+  look_after(waiting);
+}
+
+void end_operation(Interface& ni, MemoryDescriptor& md) {
+  if (--md.pending == 0 && md.released) {
+    md.segment.clear();
+    ni.mds.free(md.handle);
+  }
+}
+
+}  // namespace portofu

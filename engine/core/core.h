@@ -1,0 +1,148 @@
+#pragma once
+// What the steps of the data path share: one per engine, touched on duty only. No step has state of its own.
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/config/settings.h"
+#include "engine/core/interface.h"
+#include "engine/core/outstanding.h"
+#include "engine/core/peer.h"
+#include "engine/core/tofu.h"
+#include "engine/observe/counters.h"
+#include "engine/wire/wire.h"
+
+namespace portofu {
+
+/// Time for deadlines; a test brings its own. Nanoseconds from any origin, never backwards.
+using Clock = std::uint64_t (*)(void* context);
+
+/// A put or a reply that is complete but for its bytes (engine/mailbox/late.h).
+struct LateMessage {
+  Arrival arrival;
+  Payload payload;
+};
+
+struct Core {
+  Core(const Settings& wanted, ProcessId own, std::uint32_t user, Counters own_counters)
+      : settings(wanted), self(own), uid(user), counters(own_counters) {}
+
+  const Settings settings;
+  const ProcessId self;
+  const std::uint32_t uid;  ///< Stamped on every packet.
+  Counters counters;
+  /// Polled in this order. wires[0] reaches ourselves, wires[1] our node.
+  std::vector<Wire*> wires;
+  Wire* fabric = nullptr;     ///< Reaches other nodes; nullptr: nothing does. In `wires` once it is needed.
+  std::size_t next_wire = 0;  ///< Where the next cycle begins.
+  std::uint32_t burst = 1;    ///< Packets that the next cycle may take before it ends at what it has found.
+  Clock clock = nullptr;
+  void* clock_context = nullptr;
+  /// Takes all packets that have arrived; nullptr: nobody polls the wires. Not while a packet is in hand.
+  void (*receive_arrived)(Core&) = nullptr;
+  std::array<std::unique_ptr<Interface>, kInterfaceCount> interfaces;  ///< nullptr: not open.
+  OutstandingTable outstanding;
+  FiredOperations fired;                                           ///< Started one by one by the loop.
+  std::unordered_map<std::uint64_t, std::unique_ptr<Peer>> peers;  ///< By (nid, pid).
+  std::vector<Peer*> waiting_peers;                                ///< Peers with something that could not go out yet.
+  std::vector<Peer*> awaited_peers;                                ///< Peers that may acknowledge operations.
+  std::unique_ptr<Tofu> tofu;                                      ///< nullptr: uTofu is not used.
+  NodeDirectory* directory = nullptr;                              ///< For `tofu`; outlives the core.
+  Peer* recent_peer = nullptr;                                     ///< The one looked up last.
+  Peer* late_peer = nullptr;                                       ///< Who sent `late_messages`.
+  std::vector<LateMessage> late_messages;                          ///< In order. Empty between cycles.
+  bool uses_published = false;    ///< Since the timers ran, some peer's memory was used.
+  std::uint32_t direct_uses = 0;  ///< How often, since a call looked for packets because of it.
+  bool gave_link = false;         ///< The event that was given last says that an entry of the caller is in its list.
+  std::uint64_t activity = 0;     ///< Raised whenever something happens that a waiting thread may wait for.
+
+  std::uint64_t now_ns() const { return clock(clock_context); }
+  Interface* interface(std::uint32_t index) const {
+    return index < kInterfaceCount ? interfaces[index].get() : nullptr;
+  }
+
+  /// Finds or makes the peer. Never fails for a valid id; throws bad_alloc without memory.
+  Peer& peer(ProcessId id) { return recent_peer != nullptr && recent_peer->id == id ? *recent_peer : look_up_peer(id); }
+
+  /// Something for the peer has to wait for room. Makes sure that the loop looks at the peer again.
+  void wait_for_room(Peer& waiting);
+
+  /// The peer has yet to read what was lent to it. Makes sure that the loop looks at it again.
+  void look_after(Peer& peer) {
+    if (peer.waiting) return;
+    peer.waiting = true;
+    waiting_peers.push_back(&peer);
+  }
+
+  /// The peer has yet to answer an operation of Portals.
+  void await(Peer& peer) {
+    peer.awaited = true;
+    awaited_peers.push_back(&peer);
+  }
+
+ private:
+  Peer& look_up_peer(ProcessId id);
+  Wire* wire_to(ProcessId id);
+};
+
+/// Events, counts and frees by handle: nothing happens if the object is gone or none was named.
+/// @param fill  void(Event&), writes all of the event where it stays, which is whatever was there
+template <class Fill>
+[[gnu::always_inline]] inline void post_event_with(Core& core, Interface& ni, Handle eq_handle, Fill&& fill) {
+  if (eq_handle == 0) return;
+  EventQueue* queue = ni.eqs.find(eq_handle);
+  if (queue == nullptr) return;
+  if (queue->is_full()) [[unlikely]]
+    core.counters.add(Counter::kEventsDropped);
+  fill(queue->add_on_duty());
+  ++core.activity;
+  core.counters.add(Counter::kEventsPosted);
+}
+/// The same; what `fill` does not write is as in a new Event. One that is made elsewhere and assigned is copied by
+/// loads that wait (fresh_line.h).
+template <class Fill>
+[[gnu::always_inline]] inline void post_new_event(Core& core, Interface& ni, Handle eq_handle, Fill&& fill) {
+  post_event_with(core, ni, eq_handle, [&fill](Event& event) {
+    std::construct_at(&event);
+    fill(event);
+  });
+}
+/// An event that tells of an entry, and of no message.
+inline void post_entry_event(Core& core, Interface& ni, Handle eq_handle, EventKind kind, std::uint16_t pt_index,
+                             void* user_ptr) {
+  post_new_event(core, ni, eq_handle, [=](Event& event) {
+    event.type = kind;
+    event.pt_index = pt_index;
+    event.user_ptr = user_ptr;
+  });
+}
+inline void count_success(Core& core, Interface& ni, Handle ct_handle, std::uint64_t count) {
+  if (ct_handle == 0) return;
+  CountingEvent* counter = ni.cts.find(ct_handle);
+  if (counter == nullptr) return;
+  counter->add_success_on_duty(count, core.fired);
+  ++core.activity;
+}
+inline void count_failure(Core& core, Interface& ni, Handle ct_handle) {
+  if (ct_handle == 0) return;
+  CountingEvent* counter = ni.cts.find(ct_handle);
+  if (counter == nullptr) return;
+  counter->add_failure_on_duty(1);
+  ++core.activity;
+}
+/// @param amount  what a success counts
+inline void count_outcome(Core& core, Interface& ni, Handle ct_handle, NiFail fail, std::uint64_t amount) {
+  if (fail == NiFail::kOk) {
+    count_success(core, ni, ct_handle, amount);
+  } else {
+    count_failure(core, ni, ct_handle);
+  }
+}
+
+/// An operation on the memory descriptor is over; frees it if it was released meanwhile.
+void end_operation(Interface& ni, MemoryDescriptor& md);
+
+}  // namespace portofu

@@ -1,0 +1,130 @@
+#pragma once
+// The table behind one kind of handle of one interface. Objects never move. Slots are taken from a queue of free ones,
+// so that a handle which has just been given back stays recognisable for as long as possible (3.11.3).
+//
+// Changed on duty only. `find` may also be called off duty by a caller that knows the object to be alive.
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <new>
+
+#include "engine/descriptor/handle.h"
+
+namespace portofu {
+
+template <class T>
+class HandleTable {
+ public:
+  HandleTable(HandleKind kind, std::uint32_t interface_index) : kind_(kind), interface_index_(interface_index) {}
+  HandleTable(const HandleTable&) = delete;
+  HandleTable& operator=(const HandleTable&) = delete;
+  ~HandleTable() {
+    for (auto& chunk : chunks_) delete chunk.load(std::memory_order_relaxed);
+  }
+
+  /// Most objects that may be allocated at once; at most kHandleMaxObjects.
+  void set_limit(std::uint32_t limit) { limit_ = limit < kHandleMaxObjects ? limit : kHandleMaxObjects; }
+  std::uint32_t limit() const { return limit_; }
+  std::uint32_t live_count() const { return live_count_; }
+
+  /// Takes a free slot. The object is as the last user left it, or new.
+  /// @return nullptr if the limit or the memory is reached
+  T* allocate(Handle* handle) {
+    if (live_count_ >= limit_) return nullptr;
+    std::uint32_t index = 0;
+    // Old slots are used again only when enough of them wait, which keeps stale handles recognisable.
+    if (free_.size() > kFreeQueue || used_ >= limit_) {
+      index = free_.front();
+      free_.pop_front();
+    } else {
+      index = used_;
+      if (!ensure_chunk(index)) return nullptr;
+      ++used_;
+    }
+    Slot& slot = slot_at(index);
+    slot.generation = (slot.generation + 1) & ((1u << kHandleGenerationBits) - 1);
+    ++live_count_;
+    slot.handle = *handle = make_handle(kind_, interface_index_, slot.generation, index);
+    return &slot.object;
+  }
+
+  /// Gives the slot back. The handle no longer resolves; `find_stale` still knows it until the slot is used again.
+  void free(Handle handle) {
+    Slot& slot = slot_at(handle_index(handle));
+    slot.handle = 0;
+    --live_count_;
+    free_.push_back(handle_index(handle));
+  }
+
+  /// @return the object, nullptr for anything but a live handle of this table
+  T* find(Handle handle) const {
+    Chunk* chunk = chunks_[handle_index(handle) / kChunkObjects].load(std::memory_order_acquire);
+    if (chunk == nullptr || handle == 0) [[unlikely]]
+      return nullptr;
+    Slot& slot = chunk->slots[handle_index(handle) % kChunkObjects];
+    return slot.handle == handle ? &slot.object : nullptr;
+  }
+
+  /// @return the object that the handle named before it was freed, as long as its slot is not used again, else nullptr
+  const T* find_stale(Handle handle) const {
+    Slot* slot = resolve(handle);
+    return slot != nullptr && slot->handle == 0 && handle_index(handle) < used_ ? &slot->object : nullptr;
+  }
+
+  /// Calls `visit(handle, object)` for every live object.
+  template <class Visit>
+  void for_each(Visit&& visit) {
+    for (std::uint32_t index = 0; index < used_; ++index) {
+      Slot& slot = slot_at(index);
+      if (slot.handle != 0) visit(slot.handle, slot.object);
+    }
+  }
+
+ private:
+  static constexpr std::uint32_t kChunkObjects = 1024;
+  static constexpr std::uint32_t kFreeQueue = 64;
+
+  struct Slot {
+    Handle handle = 0;             ///< Of the object; 0: the slot is free. In one line with the object's beginning.
+    std::uint32_t generation = 0;  ///< Part of the handle; moves on when the slot is allocated.
+    T object{};
+  };
+  struct Chunk {
+    std::array<Slot, kChunkObjects> slots;
+  };
+
+  Slot& slot_at(std::uint32_t index) const {
+    return chunks_[index / kChunkObjects].load(std::memory_order_acquire)->slots[index % kChunkObjects];
+  }
+
+  Slot* resolve(Handle handle) const {
+    if (handle_kind(handle) != static_cast<std::uint32_t>(kind_) || handle_interface(handle) != interface_index_)
+      return nullptr;
+    const std::uint32_t index = handle_index(handle);
+    Chunk* chunk = chunks_[index / kChunkObjects].load(std::memory_order_acquire);
+    if (chunk == nullptr) return nullptr;
+    Slot& slot = chunk->slots[index % kChunkObjects];
+    return slot.generation == handle_generation(handle) ? &slot : nullptr;
+  }
+
+  bool ensure_chunk(std::uint32_t index) {
+    auto& chunk = chunks_[index / kChunkObjects];
+    if (chunk.load(std::memory_order_relaxed) == nullptr) {
+      chunk.store(new (std::nothrow) Chunk, std::memory_order_release);
+    }
+    return chunk.load(std::memory_order_relaxed) != nullptr;
+  }
+
+  HandleKind kind_;
+  std::uint32_t interface_index_;
+  std::uint32_t limit_ = kHandleMaxObjects;
+  std::uint32_t live_count_ = 0;
+  std::uint32_t used_ = 0;          ///< Slots that were ever taken: 0..used_-1.
+  std::deque<std::uint32_t> free_;  ///< Slots given back, oldest first.
+  std::array<std::atomic<Chunk*>, kHandleMaxObjects / kChunkObjects> chunks_{};
+};
+
+}  // namespace portofu

@@ -1,0 +1,130 @@
+#pragma once
+// One logical network interface of a process: a portal table, the objects behind its handles, its map and its status
+// registers. Changed on duty only.
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "engine/core/handle_table.h"
+#include "engine/core/rank_map.h"
+#include "engine/event/counting_event.h"
+#include "engine/event/event_queue.h"
+#include "engine/match/match_list.h"
+#include "engine/match/unexpected_list.h"
+#include "engine/memory/list_entry.h"
+#include "engine/memory/memory_descriptor.h"
+
+namespace portofu {
+
+/// Limits of an interface; field names of ptl_ni_limits_t. @spec Portals 4.3, 3.6.1
+struct Limits {
+  std::uint32_t max_entries;
+  std::uint32_t max_unexpected_headers;
+  std::uint32_t max_mds;
+  std::uint32_t max_cts;
+  std::uint32_t max_eqs;
+  std::uint32_t max_pt_index;
+  std::uint32_t max_iovecs;
+  std::uint32_t max_list_size;
+  std::uint32_t max_triggered_ops;
+  std::uint64_t max_msg_size;
+  std::uint64_t max_atomic_size;
+  std::uint64_t max_fetch_atomic_size;
+  std::uint64_t max_waw_ordered_size;
+  std::uint64_t max_war_ordered_size;
+  std::uint64_t max_volatile_size;
+};
+
+/// Most portal table entries of an interface, and so the largest index plus one.
+inline constexpr std::uint32_t kPortalTableSize = 256;
+
+/// Most bytes of an atomic: it always travels in one packet, on every wire.
+inline constexpr std::uint64_t kMaxAtomicBytes = 4096;
+
+/// Up to here a get's data is read when the get is matched, even if the reply cannot leave yet (2.7.1).
+inline constexpr std::uint64_t kMaxWarOrderedBytes = 4096;
+
+/// What an interface gives when nothing is asked for, and the most that it gives.
+inline constexpr Limits kDefaultLimits = {
+    .max_entries = 1'000'000,
+    .max_unexpected_headers = 1'000'000,
+    .max_mds = 1'000'000,
+    .max_cts = 1'000'000,
+    .max_eqs = 65'536,
+    .max_pt_index = kPortalTableSize - 1,
+    .max_iovecs = 1'048'576,
+    .max_list_size = 1'000'000,
+    .max_triggered_ops = 1'000'000,
+    .max_msg_size = std::uint64_t{1} << 47,
+    .max_atomic_size = kMaxAtomicBytes,
+    .max_fetch_atomic_size = kMaxAtomicBytes,
+    .max_waw_ordered_size = std::uint64_t{1} << 47,
+    .max_war_ordered_size = kMaxWarOrderedBytes,
+    .max_volatile_size = 4096,
+};
+
+/// @spec Portals 4.3, 3.7
+struct PortalTableEntry {
+  MatchList priority;
+  MatchList overflow;
+  UnexpectedList unexpected;
+  Handle eq_handle = 0;                  ///< For the target's full events; 0 for none.
+  std::uint32_t entry_count = 0;         ///< Entries linked in either list.
+  std::uint32_t in_progress = 0;         ///< Messages matched and not complete.
+  bool flow_control = false;             ///< PTL_PT_FLOWCTRL.
+  bool enabled = true;                   ///< False: messages are refused.
+  std::uint32_t publications = 0;        ///< Linked entries that are published or withdrawn.
+  std::uint32_t answers_to_refusal = 0;  ///< Answers before an entry is tried again that could not be published.
+};
+
+/// Status registers; the values of ptl_sr_index_t. @spec Portals 4.3, 3.3.7
+enum class StatusRegister : std::uint8_t { kDropCount = 0, kPermissionViolations = 1, kOperationViolations = 2 };
+inline constexpr std::size_t kStatusRegisterCount = 3;
+
+struct Interface {
+  explicit Interface(std::uint32_t interface_index, const Limits& granted);
+
+  std::uint32_t index;  ///< 0..3: bit 0 is matching, bit 1 is logical.
+  Limits limits;        ///< What was granted; constant.
+  HandleTable<MemoryDescriptor> mds;
+  HandleTable<ListEntry> entries;
+  HandleTable<EventQueue> eqs;
+  HandleTable<CountingEvent> cts;
+  SpareHeaders spare_headers;                                                    ///< Outlives the lists.
+  std::array<std::unique_ptr<PortalTableEntry>, kPortalTableSize> portal_table;  ///< nullptr: not allocated.
+  RankMap map;                                                                   ///< Logical interfaces only.
+  std::uint32_t unexpected_count = 0;  ///< Headers in all unexpected lists, claimed ones included.
+  std::uint32_t triggered_count = 0;   ///< Triggered operations that wait.
+  std::uint32_t outstanding = 0;       ///< Operations started and not complete.
+  std::array<std::atomic<std::int64_t>, kStatusRegisterCount>
+      status_registers{};  ///< Writer: duty. Readers: any thread.
+
+  bool is_matching() const { return (index & 1u) != 0; }
+  bool is_logical() const { return (index & 2u) != 0; }
+  PortalTableEntry* portal(std::uint32_t pt_index) const {
+    return pt_index < kPortalTableSize ? portal_table[pt_index].get() : nullptr;
+  }
+  void count_status(StatusRegister which) {
+    auto& value = status_registers[static_cast<std::size_t>(which)];
+    value.store(value.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
+};
+
+inline constexpr std::uint32_t kInterfaceCount = 4;
+
+inline Interface::Interface(std::uint32_t interface_index, const Limits& granted)
+    : index(interface_index),
+      limits(granted),
+      mds(HandleKind::kMemoryDescriptor, interface_index),
+      entries(HandleKind::kListEntry, interface_index),
+      eqs(HandleKind::kEventQueue, interface_index),
+      cts(HandleKind::kCountingEvent, interface_index) {
+  mds.set_limit(granted.max_mds);
+  entries.set_limit(granted.max_entries);
+  eqs.set_limit(granted.max_eqs);
+  cts.set_limit(granted.max_cts);
+}
+
+}  // namespace portofu

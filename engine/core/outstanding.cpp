@@ -1,0 +1,38 @@
+#include "engine/core/outstanding.h"
+
+namespace portofu {
+
+OutstandingOperation* OutstandingTable::open(std::uint32_t* operation_id) {
+  if (free_.empty()) [[unlikely]] {
+    if (open_count_ == kMaxOperations) return nullptr;
+    add_chunk();
+  }
+  Slot& slot = slot_at(free_.back());
+  free_.pop_back();
+  slot.id += kMaxOperations;
+  if (slot.id < kMaxOperations) slot.id += kMaxOperations;  // 0 in the upper bits is never an id.
+  slot.operation = OutstandingOperation();
+  ++open_count_;
+  *operation_id = slot.id;
+  return &slot.operation;
+}
+
+void OutstandingTable::add_chunk() {
+  const auto first = static_cast<std::uint32_t>(chunks_.size()) * kChunkSlots;
+  const std::size_t slots = first + kChunkSlots;
+  if (free_.capacity() < slots) free_.reserve(2 * slots);  // close() never allocates.
+  chunks_.push_back(std::make_unique<Chunk>());
+  for (std::uint32_t i = 0; i < kChunkSlots; ++i) {
+    chunks_.back()->at(i).id = first_id_ | (first + i);
+    free_.push_back(first + kChunkSlots - 1 - i);
+  }
+}
+
+void OutstandingTable::close(std::uint32_t operation_id) {
+  const std::uint32_t index = operation_id & (kMaxOperations - 1);
+  slot_at(index).operation.peer = nullptr;
+  free_.push_back(index);
+  --open_count_;
+}
+
+}  // namespace portofu

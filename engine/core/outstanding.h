@@ -1,0 +1,96 @@
+#pragma once
+// Operations that wait for an answer: opened in step 3 of a Put, closed in step 9.
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "engine/descriptor/descriptor.h"
+#include "engine/descriptor/handle.h"
+#include "engine/event/event.h"
+
+namespace portofu {
+
+struct Peer;
+
+/// What ACK or REPLY says.
+struct AnswerReport {
+  AckRequest ack_req = AckRequest::kNone;
+  NiFail fail = NiFail::kOk;  ///< From the answer, or of storing its data.
+  bool silent = false;        ///< From the answer: raises no ACK.
+  ListKind list = ListKind::kPriority;
+  void* user_ptr = nullptr;
+  std::uint64_t mlength = 0;        ///< From the answer.
+  std::uint64_t remote_offset = 0;  ///< From the answer.
+};
+
+/// One operation that a target has to answer.
+struct OutstandingOperation : AnswerReport {
+  Peer* peer = nullptr;  ///< Who has to answer; nullptr: the slot is free.
+  DescriptorKind kind = DescriptorKind::kPut;
+  std::uint8_t interface_index = 0;
+  bool sent = false;             ///< All data has left.
+  bool answered = false;         ///< The answer came before all data had left (the target refused early).
+  Handle md_handle = 0;          ///< For ACK.
+  Handle get_md_handle = 0;      ///< kGet, kFetchAtomic, kSwap: for the data and REPLY.
+  std::uint64_t get_offset = 0;  ///< Bytes into get_md_handle.
+  std::uint64_t length = 0;      ///< Bytes asked for.
+  std::uint64_t put_offset = 0;  ///< Remote offset asked for.
+  std::uint32_t edata = 0;       ///< uTofu.
+};
+
+/// Ids are never 0 and change their upper bits with every use of a slot, so a late or forged answer finds nothing.
+class OutstandingTable {
+ public:
+  /// Lets the ids start elsewhere than those of another life of this process, for which answers may still come in.
+  /// @param life  any number that differs from life to life; to be called before the first open
+  void tell_apart(std::uint64_t life) {
+    first_id_ = static_cast<std::uint32_t>(life * 0x9e3779b97f4a7c15u >> 32) & ~(kMaxOperations - 1);
+  }
+
+  /// @return nullptr if kMaxOperations are open; throws bad_alloc without memory
+  OutstandingOperation* open(std::uint32_t* operation_id);
+
+  /// @return nullptr for an id that is not open
+  OutstandingOperation* find(std::uint32_t operation_id) {
+    const std::uint32_t index = operation_id & (kMaxOperations - 1);
+    if (index / kChunkSlots >= chunks_.size()) return nullptr;
+    Slot& slot = slot_at(index);
+    return slot.operation.peer != nullptr && slot.id == operation_id ? &slot.operation : nullptr;
+  }
+
+  void close(std::uint32_t operation_id);
+
+  std::uint32_t open_count() const { return open_count_; }
+
+  /// Calls `visit(id, operation)`, which opens none, for every open operation.
+  template <class Visit>
+  void for_each(Visit&& visit) {
+    for (const auto& chunk : chunks_) {
+      for (Slot& slot : *chunk) {
+        if (slot.operation.peer != nullptr) visit(slot.id, slot.operation);
+      }
+    }
+  }
+
+  static constexpr std::uint32_t kMaxOperations = 1u << 20;
+
+ private:
+  struct Slot {
+    OutstandingOperation operation;
+    std::uint32_t id = 0;  ///< Index in the lower bits, uses of the slot in the upper ones.
+  };
+  static constexpr std::uint32_t kChunkSlots = 64;
+  using Chunk = std::array<Slot, kChunkSlots>;
+
+  Slot& slot_at(std::uint32_t index) { return (*chunks_[index / kChunkSlots])[index % kChunkSlots]; }
+  void add_chunk();
+
+  std::vector<std::unique_ptr<Chunk>> chunks_;  ///< Never fewer; slots do not move.
+  std::vector<std::uint32_t> free_;             ///< Indices; the one used last comes first, while it is in the cache.
+  std::uint32_t open_count_ = 0;
+  std::uint32_t first_id_ = 0;  ///< Upper bits with which a new slot starts.
+};
+
+}  // namespace portofu

@@ -1,0 +1,77 @@
+// Claims and names of queues and gates. Nothing here is on the short path.
+
+#include "engine/core/tofu.h"
+
+namespace portofu {
+
+ControlQueue* Tofu::claim_queue(std::uint32_t tni, std::uint32_t cq, CqMode mode) {
+  const std::uint32_t key = make_queue_number(tni, cq, 0) >> 8;
+  if (queues_.contains(key) || claim(queue_id(tni, cq)) != ClaimResult::kClaimed) return nullptr;
+  near_owners_ = {};
+  auto& made = queues_[key] = std::make_unique<ControlQueue>(components_, directory, key);
+  made->mode = mode;
+  return made.get();
+}
+
+ControlQueue* Tofu::look_up_queue(std::uint32_t number) {
+  const auto found = queues_.find(number >> 8);
+  if (found == queues_.end()) return nullptr;
+  return near_queues_[near_place(number)] = found->second.get();
+}
+
+void Tofu::release_queue(std::uint32_t tni, std::uint32_t cq) {
+  const std::uint32_t number = make_queue_number(tni, cq, 0);
+  near_queues_[near_place(number)] = nullptr;
+  queues_.erase(number >> 8);
+  if (directory != nullptr) directory->release(claim_key(queue_id(tni, cq)));
+}
+
+bool Tofu::enter(VirtualControlQueue& vcq) {
+  std::uint32_t index = 0;
+  while (index < by_handle_.size() && by_handle_[index] != nullptr) ++index;
+  if (index >= kMaxVcqs) return false;
+  if (index == by_handle_.size()) by_handle_.push_back(nullptr);
+  constexpr std::uint32_t kUses = 1u << 14;
+  handles_given_ = handles_given_ % kUses + 1;  // Never 0, so no handle is.
+  vcq.handle = handles_given_ * kMaxVcqs + index;
+  by_handle_[index] = &vcq;
+  return true;
+}
+
+BarrierGate* Tofu::claim_gate(std::uint64_t id) {
+  const std::uint32_t number = queue_number(id);
+  if (gates_.contains(number) || claim(id) != ClaimResult::kClaimed) return nullptr;
+  near_owners_ = {};
+  auto& made = gates_[number] = std::make_unique<BarrierGate>();
+  made->id = id;
+  return made.get();
+}
+
+void Tofu::release_gate(std::uint64_t id) {
+  gates_.erase(queue_number(id));
+  if (directory != nullptr) directory->release(claim_key(id));
+}
+
+bool Tofu::recall_owner(std::uint64_t id, NameOwner* owner) const {
+  const auto found = owners_.find(claim_key(id));
+  if (found == owners_.end()) return false;
+  *owner = found->second;
+  return true;
+}
+
+void Tofu::distrust_owner(ProcessId process) {
+  near_owners_ = {};
+  for (auto& [key, owner] : owners_) {
+    if (owner == process) owner.names = kNamesMoving;
+  }
+}
+
+FindResult Tofu::ask_owner(std::uint64_t id, NameOwner* owner) {
+  if (directory == nullptr) return FindResult::kNobody;
+  near_owners_ = {};
+  const FindResult found = directory->find(claim_key(id), owner);
+  if (found == FindResult::kFound) owners_[claim_key(id)] = *owner;
+  return found;
+}
+
+}  // namespace portofu

@@ -1,0 +1,197 @@
+#pragma once
+// What uTofu has in an engine: control queues with their VCQs and registered memory, and barrier gates. Made when the
+// first of them is asked for; touched on duty only. Limits and claims stand here, policy in lib/utofu.
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/core/direct_lane.h"
+#include "engine/descriptor/handle.h"
+#include "engine/event/barrier_gate.h"
+#include "engine/event/counting_event.h"
+#include "engine/event/notice_queue.h"
+#include "engine/memory/stadd_table.h"
+#include "engine/segment/node_directory.h"
+#include "engine/topology/tofu_id.h"
+
+namespace portofu {
+
+struct Peer;
+
+/// What a CQ is used for; fixed when it is claimed. @spec uTofu guide, 2.2.7, 2.2.8, 3.3.4.1
+enum class CqMode : std::uint8_t { kShared, kExclusive, kSession };
+
+/// @spec uTofu guide, 2.2.1
+struct VirtualControlQueue {
+  VirtualControlQueue(std::uint32_t toq_entries, std::uint32_t mrq_entries) : tcq(toq_entries), mrq(mrq_entries) {}
+
+  std::uint64_t id = 0;  ///< With the node's own path.
+  Handle handle = 0;     ///< Names it in descriptors and operations; never that of another VCQ soon.
+  bool session = false;
+  TransmitCompleteQueue tcq;
+  MessageReceiveQueue mrq;
+  DirectLane direct{tcq, mrq};
+  std::deque<Descriptor> delayed;  ///< Held back by DELAY_START, in order.
+  CountingEvent steps;             ///< Session mode: descriptors that may have started.
+  std::uint64_t posted = 0;        ///< Session mode: descriptors posted.
+};
+
+struct ControlQueue {
+  /// @param queue_key  queue number without component
+  ControlQueue(std::uint32_t components, NodeDirectory* directory, std::uint32_t queue_key)
+      : key(queue_key), stadds(directory, queue_key), vcqs(components) {}
+
+  const std::uint32_t key;
+  CqMode mode = CqMode::kShared;
+  StaddTable stadds;
+  std::vector<std::unique_ptr<VirtualControlQueue>> vcqs;  ///< By component ID.
+
+  bool is_empty() const {
+    for (const auto& vcq : vcqs) {
+      if (vcq != nullptr) return false;
+    }
+    return true;
+  }
+};
+
+/// A descriptor, or the packet of a gate, whose target is not known yet. @see initiator/tofu_owner
+struct OwnerlessRequest {
+  Descriptor descriptor;
+  std::unique_ptr<std::byte[]> gate_value;  ///< kTofuGate: its payload; else nullptr.
+};
+
+class Tofu {
+ public:
+  /// @param node  nullptr: everything is claimed successfully, and only this process is known
+  /// @param components  VCQs of a CQ, 1..256
+  Tofu(const Coordinates& at, NodeDirectory* node, std::uint32_t components = 8)
+      : coordinates(at), directory(node), components_(components) {
+    if (node != nullptr) node->when_moved = [this](ProcessId process) { distrust_owner(process); };
+  }
+  ~Tofu() {
+    if (directory != nullptr) directory->when_moved = nullptr;
+  }
+  Tofu(const Tofu&) = delete;
+  Tofu& operator=(const Tofu&) = delete;
+
+  const Coordinates coordinates;   ///< Of this node.
+  NodeDirectory* const directory;  ///< Outlives this object.
+
+  /// Claims a CQ for this process. @return nullptr if another process has it, or nothing can be claimed
+  ControlQueue* claim_queue(std::uint32_t tni, std::uint32_t cq, CqMode mode);
+  void release_queue(std::uint32_t tni, std::uint32_t cq);
+  ControlQueue* queue(std::uint32_t number) {
+    ControlQueue* const near = near_queues_[near_place(number)];
+    return near != nullptr && near->key == number >> 8 ? near : look_up_queue(number);
+  }
+
+  /// The STADDs of the CQ of a VCQ.
+  StaddTable& stadds(const VirtualControlQueue& vcq) { return queue(queue_number(vcq.id))->stadds; }
+
+  /// The VCQ of a queue number of this process; nullptr if there is none.
+  VirtualControlQueue* vcq_of_number(std::uint32_t number) {
+    ControlQueue* const cq = queue(number);
+    const std::uint32_t component = number & 0xff;
+    return cq == nullptr || component >= cq->vcqs.size() ? nullptr : cq->vcqs[component].get();
+  }
+
+  /// The VCQ of a handle; nullptr if it was freed.
+  VirtualControlQueue* vcq(Handle handle) const {
+    const std::uint32_t index = handle & (kMaxVcqs - 1);
+    if (index >= by_handle_.size()) return nullptr;
+    VirtualControlQueue* found = by_handle_[index];
+    return found != nullptr && found->handle == handle ? found : nullptr;
+  }
+
+  /// Gives a new VCQ its handle. @return false if there are kMaxVcqs
+  bool enter(VirtualControlQueue& vcq);
+  void leave(const VirtualControlQueue& vcq) { by_handle_[vcq.handle & (kMaxVcqs - 1)] = nullptr; }
+
+  BarrierGate* claim_gate(std::uint64_t id);
+  void release_gate(std::uint64_t id);
+  BarrierGate* gate(std::uint32_t number) const {
+    const auto found = gates_.find(number);
+    return found == gates_.end() ? nullptr : found->second.get();
+  }
+
+  /// Calls `visit(gate)` for every gate of this process.
+  template <class Visit>
+  void for_each_gate(Visit&& visit) {
+    for (const auto& [number, gate] : gates_) visit(*gate);
+  }
+
+  /// Calls `visit(vcq)` for every VCQ of this process.
+  template <class Visit>
+  void for_each_vcq(Visit&& visit) {
+    for (VirtualControlQueue* vcq : by_handle_) {
+      if (vcq != nullptr) visit(*vcq);
+    }
+  }
+
+  /// Who owns a queue or gate, from memory, which is good while the names word of that process has not moved; or asked
+  /// anew, which may have to be repeated.
+  bool recall_owner(std::uint64_t id, NameOwner* owner) const;
+  FindResult ask_owner(std::uint64_t id, NameOwner* owner);
+  /// What the process has is asked for before it is used again.
+  void distrust_owner(ProcessId process);
+  void forget_owner(std::uint64_t id) {
+    owners_.erase(claim_key(id));
+    near_owners_ = {};
+  }
+
+  /// The other process that was found to own an id, while its names word was that.
+  struct alignas(32) NearOwner {
+    std::uint64_t id = 0;  ///< 0: none.
+    Peer* peer = nullptr;
+    std::uint64_t names = 0;
+  };
+
+  /// Of this very id, if nothing has been learnt of owners since; else nullptr.
+  const NearOwner* near_owner(std::uint64_t id) const {
+    const NearOwner& near = near_owners_[near_owner_place(id)];
+    return near.id == id && near.peer != nullptr ? &near : nullptr;
+  }
+  void keep_near_owner(const NearOwner& near) { near_owners_[near_owner_place(near.id)] = near; }
+
+  static constexpr std::uint32_t kMaxVcqs = 1u << 16;
+
+  // Of initiator/tofu_owner.
+  std::unordered_map<std::uint64_t, std::deque<OwnerlessRequest>> ownerless;  ///< By claim key, in order of posting.
+  std::uint64_t ask_again_ns = 0;                                             ///< When nodes are asked again.
+
+  // Of initiator/tofu_direct.
+  std::uint64_t lanes_opened = 0;  ///< Names the latest stretch, see Peer::lane.
+  std::uint64_t lane_uses = 0;     ///< By all VCQs, when the timers looked last.
+  bool has_lanes = false;          ///< Some lane may be open.
+
+ private:
+  ClaimResult claim(std::uint64_t id) const {
+    return directory == nullptr ? ClaimResult::kClaimed : directory->claim(claim_key(id));
+  }
+  std::uint64_t queue_id(std::uint32_t tni, std::uint32_t cq) const {
+    return make_tofu_id(TofuIdKind::kVcq, coordinates, make_queue_number(tni, cq, 0));
+  }
+
+  static constexpr std::size_t kNearQueues = 64;
+  static constexpr std::size_t kNearOwners = 64;
+  /// The CQs that a program uses first, of as many TNIs as a node has, have places of their own.
+  static std::size_t near_place(std::uint32_t number) { return (number >> 20 & 7) << 3 | (number >> 8 & 7); }
+  ControlQueue* look_up_queue(std::uint32_t number);
+
+  static std::size_t near_owner_place(std::uint64_t id) { return (id ^ id >> 8 ^ id >> 20 ^ id >> 36) % kNearOwners; }
+
+  std::uint32_t components_;
+  std::unordered_map<std::uint32_t, std::unique_ptr<ControlQueue>> queues_;  ///< By queue number without component.
+  std::array<ControlQueue*, kNearQueues> near_queues_{};  ///< Some of them, each in its place; nullptr: none yet.
+  std::unordered_map<std::uint32_t, std::unique_ptr<BarrierGate>> gates_;  ///< By queue number.
+  std::unordered_map<std::uint64_t, NameOwner> owners_;                    ///< By claim key; may be out of date.
+  std::array<NearOwner, kNearOwners> near_owners_{};  ///< Some of them, by whole id; no process of our own.
+  std::vector<VirtualControlQueue*> by_handle_;
+  std::uint32_t handles_given_ = 0;
+};
+
+}  // namespace portofu

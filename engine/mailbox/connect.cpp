@@ -1,0 +1,129 @@
+#include "engine/mailbox/connect.h"
+
+#include <algorithm>
+
+#include "engine/initiator/answer_in.h"
+#include "engine/initiator/barrier.h"
+#include "engine/initiator/send.h"
+#include "engine/initiator/tofu_direct.h"
+#include "engine/target/answer_out.h"
+
+namespace portofu {
+
+namespace {
+
+/// What is lacking costs system calls each time that it is asked for.
+constexpr std::uint64_t kShortestPauseNs = 500'000;
+constexpr std::uint64_t kLongestPauseNs = 50'000'000;
+
+/// Begins with a new deadline if it has not begun yet. @return the time
+std::uint64_t begin_connecting(Core& core, Peer& peer) {
+  const std::uint64_t now = core.now_ns();
+  if (peer.state == PeerState::kConnecting) return now;
+  peer.state = PeerState::kConnecting;
+  peer.connect_deadline_ns = now + peer.wire->connect_timeout_ns();
+  peer.connect_pause_ns = 0;
+  return now;
+}
+
+/// The next attempt is due later, each time twice as late.
+void rest_before_next(Peer& peer, std::uint64_t now) {
+  peer.connect_pause_ns = std::clamp(2 * peer.connect_pause_ns, kShortestPauseNs, kLongestPauseNs);
+  peer.connect_again_ns = std::min(now + peer.connect_pause_ns, peer.connect_deadline_ns);
+}
+
+void begin_link(Core& core, Peer& peer) {
+  peer.state = PeerState::kConnected;
+  if (peer.answers_life == 0) [[likely]]
+    return;
+  keep_answers_for(core, peer, peer.wire->life_at(*peer.link));
+  peer.answers_life = 0;
+}
+
+}  // namespace
+
+Reach ensure_connected(Core& core, Peer& peer) {
+  if (peer.state == PeerState::kConnected) {
+    if (!peer.link->lost) return Reach::kNow;
+    return peer.lost_since_ns != 0 ? Reach::kLater : Reach::kNever;
+  }
+  const bool rests = peer.state == PeerState::kConnecting && peer.connect_pause_ns != 0;
+  if (rests && core.now_ns() < peer.connect_again_ns) return Reach::kLater;
+  const ConnectResult result = peer.wire->connect(peer.id, &peer.link);
+  std::uint64_t now = 0;
+  switch (result) {
+    case ConnectResult::kConnected: begin_link(core, peer); return Reach::kNow;
+    case ConnectResult::kNoSuchPeer:
+    case ConnectResult::kRefused: peer.state = PeerState::kUnconnected; return Reach::kNever;
+    case ConnectResult::kInProgress:
+      now = begin_connecting(core, peer);
+      peer.connect_pause_ns = 0;
+      break;
+    case ConnectResult::kShort:
+      now = begin_connecting(core, peer);
+      rest_before_next(peer, now);
+      break;
+  }
+  if (now < peer.connect_deadline_ns) return Reach::kLater;
+  peer.state = PeerState::kUnconnected;
+  return Reach::kNever;
+}
+
+void follow_name(Core& core, Peer& peer) {
+  if (peer.wire->leads_to_name(*peer.link)) return;
+  if (core.receive_arrived != nullptr) core.receive_arrived(core);
+  // What arrived may have been news of the next process, which has made the link anew.
+  if (is_over(core, peer)) lose_peer(core, peer);
+}
+
+Reach reach_for_new(Core& core, Peer& peer) {
+  if (peer.state == PeerState::kConnecting) {
+    if (peer.waiting) return Reach::kLater;
+    peer.state = PeerState::kUnconnected;  // Who began has not waited for the end.
+  }
+  return ensure_connected(core, peer);
+}
+
+bool is_over(Core& core, Peer& peer) {
+  if (peer.state != PeerState::kConnected || !peer.link->lost) return false;
+  if (!peer.wire->has_unheard(peer.id, peer.wire->life_at(*peer.link))) return true;
+  const std::uint64_t now = core.now_ns();
+  if (peer.lost_since_ns == 0) peer.lost_since_ns = now;
+  return now - peer.lost_since_ns >= kMostUnheardNs;
+}
+
+void expect_last_words(Core& core, Peer& peer) {
+  finish_taken(core, peer);
+  drop_answers(core, peer);  // They cannot leave any more, and whoever waits for them has lost its link, too.
+  peer.answers_life = peer.wire->life_at(*peer.link);
+}
+
+void keep_answers_for(Core& core, Peer& peer, std::uint64_t life) {
+  if (peer.answers_life == 0 || peer.answers_life == life) return;
+  drop_answers(core, peer);
+  peer.answers_life = 0;
+}
+
+void lose_peer(Core& core, Peer& peer) {
+  const bool answers_anew = peer.answers_life != 0 && peer.state == PeerState::kConnected;
+  if (peer.state == PeerState::kConnected) {
+    finish_taken(core, peer);  // What it read before it was gone has been sent.
+    take_acknowledgements(core, peer);
+    end_lane_on_duty(core, peer);
+    peer.published.reset();
+    peer.wire->disconnect(peer.link);
+    core.counters.add(Counter::kPeersLost);
+  } else if (!peer.answers.empty()) {
+    peer.wire->give_up(peer.id);
+  }
+  peer.link = nullptr;
+  peer.lost_since_ns = 0;
+  peer.state = PeerState::kUnconnected;
+  abandon_requests(core, peer, NiFail::kUndeliverable);
+  fail_outstanding(core, peer, NiFail::kUndeliverable);
+  if (!answers_anew) drop_answers(core, peer);
+  if (peer.answers.empty()) peer.answers_life = 0;
+  fail_barriers_with(core, peer.id);
+}
+
+}  // namespace portofu

@@ -1,0 +1,103 @@
+#pragma once
+// The registered memory of one control queue. A STADD is a STag and an offset, (stag << 40) + offset, so adding bytes
+// to one gives another, and the STADD of a chosen STag is known without asking.
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <unordered_map>
+
+#include "engine/descriptor/status.h"
+#include "engine/memory/list_entry.h"
+#include "engine/segment/node_directory.h"
+
+namespace portofu {
+
+inline constexpr std::uint32_t kStaddOffsetBits = 40;
+inline constexpr std::uint64_t kMaxRegionBytes = std::uint64_t{1} << kStaddOffsetBits;
+inline constexpr std::uint32_t kFirstDynamicStag = 4096;  ///< Reserved ones lie below.
+inline constexpr std::uint32_t kDynamicStags = 1u << 20;  ///< A CQ.
+
+/// No STADD has it, because a STADD has room for 24 bits of one. For a place that remembers none yet: nobody can ask
+/// for it by mistake, as for 0.
+inline constexpr std::uint32_t kNoStag = UINT32_MAX;
+
+constexpr std::uint64_t make_stadd(std::uint32_t stag) { return std::uint64_t{stag} << kStaddOffsetBits; }
+constexpr std::uint32_t stag_of(std::uint64_t stadd) { return static_cast<std::uint32_t>(stadd >> kStaddOffsetBits); }
+constexpr std::uint64_t stadd_offset(std::uint64_t stadd) { return stadd & (kMaxRegionBytes - 1); }
+/// A reserved STag, of a VCQ of 256 with up to 32768 each. Those that the real machine has are where programs expect
+/// them.
+constexpr std::uint32_t reserved_stag(std::uint32_t component, std::uint32_t stag) {
+  return component < 8 && stag < 256 ? (8 + component) << 8 | stag : 1u << 23 | component << 15 | stag;
+}
+
+/// Registered memory is an entry that nothing has to match: judged, written and read like one.
+struct RegisteredRegion : ListEntry {
+  std::uint32_t component = 0;  ///< The VCQ that registered it.
+  std::byte* start = nullptr;   ///< First byte.
+  std::uint32_t stag = 0;
+  std::unordered_map<std::uint64_t, std::uint32_t> given;  ///< Offsets that were given out, and how often.
+
+  bool is_read_only() const { return (options & kEntryOpPut) == 0; }
+  bool holds(const std::byte* at, std::uint64_t bytes) const {
+    return at >= start && segment.fits(static_cast<std::uint64_t>(at - start), bytes);
+  }
+};
+
+/// What registration asks for. Arguments are checked.
+struct RegionRequest {
+  std::uint32_t component;
+  std::byte* start;
+  std::uint64_t bytes;
+  bool read_only;
+};
+
+/// @spec uTofu guide, 2.2.2, 3.6
+class StaddTable {
+ public:
+  /// @param directory      told of every region; nullptr: nobody is
+  /// @param control_queue  whose table it is: a queue number without component
+  explicit StaddTable(NodeDirectory* directory = nullptr, std::uint32_t control_queue = 0)
+      : directory_(directory), control_queue_(control_queue) {}
+
+  /// Registers memory, or counts another registration of memory that the same VCQ has registered as a whole.
+  /// @return kOk | kNoSpace
+  Status add(const RegionRequest& request, std::uint64_t* stadd);
+
+  /// Registers memory under a chosen STag. @return kOk | kInUse
+  Status add_reserved(const RegionRequest& request, std::uint32_t stag, std::uint64_t* stadd);
+
+  /// Takes one registration back. A region that is not registered any more is handed out for whoever uses it.
+  /// @return false if the VCQ has given out no such STADD
+  bool remove(std::uint32_t component, std::uint64_t stadd, std::unique_ptr<RegisteredRegion>* gone);
+
+  /// Any region of a VCQ, taken out of the table; nullptr if there is none.
+  std::unique_ptr<RegisteredRegion> take_any_of(std::uint32_t component);
+
+  /// Raised when a region goes: what was found before may not be there any more. Read by any thread.
+  const std::atomic<std::uint64_t>& generation() const { return generation_; }
+
+  /// The region of a STADD; nullptr if there is none.
+  RegisteredRegion* find(std::uint64_t stadd) const {
+    const std::uint32_t stag = stag_of(stadd);
+    RegisteredRegion* const near = near_[stag % kNearRegions];
+    return near != nullptr && near->stag == stag ? near : look_up(stag);
+  }
+
+ private:
+  static constexpr std::size_t kNearRegions = 16;
+  RegisteredRegion* look_up(std::uint32_t stag) const;
+  RegisteredRegion& insert(const RegionRequest& request, std::uint32_t stag);
+
+  NodeDirectory* directory_;
+  std::uint32_t control_queue_;
+  std::unordered_map<std::uint32_t, std::unique_ptr<RegisteredRegion>> regions_;  ///< By STag.
+  mutable std::array<RegisteredRegion*, kNearRegions> near_{};                    ///< Those looked up last.
+  std::multimap<std::uintptr_t, RegisteredRegion*> by_address_;                   ///< Dynamic ones, by first byte.
+  std::uint32_t next_stag_ = kFirstDynamicStag;
+  std::atomic<std::uint64_t> generation_{1};
+};
+
+}  // namespace portofu

@@ -1,0 +1,86 @@
+#include "engine/run/dispatch.h"
+
+#include "engine/initiator/answer_in.h"
+#include "engine/initiator/barrier.h"
+#include "engine/initiator/send.h"
+#include "engine/initiator/tofu_report.h"
+#include "engine/mailbox/connect.h"
+#include "engine/mailbox/late.h"
+#include "engine/target/request.h"
+#include "engine/target/tofu_request.h"
+
+namespace portofu {
+namespace {
+
+/// The first packet of a source. Our own link may lead to an earlier life of the process, whose death was not noticed
+/// yet: an answer would go there, and the one who asked would wait for ever.
+void meet_source(Core& core, const Packet& packet) {
+  Peer& peer = core.peer(packet.source);
+  *packet.source_context = &peer;
+  if (peer.state != PeerState::kConnected) return keep_answers_for(core, peer, peer.wire->life_in_hand());
+  peer.wire->check_peers();
+  if (!peer.link->lost) return;
+  if (peer.wire->life_in_hand() == peer.wire->life_at(*peer.link)) {
+    expect_last_words(core, peer);
+  } else if (is_over(core, peer)) {
+    lose_peer(core, peer);
+  }
+}
+
+Peer& source_peer(Core& core, const Packet& packet) {
+  if (*packet.source_context == nullptr) [[unlikely]]
+    meet_source(core, packet);
+  return *static_cast<Peer*>(*packet.source_context);
+}
+
+bool is_well_formed(const PacketHeader& header) {
+  if ((header.flags & ~kKnownFlags) != 0) return false;
+  if (header.ni_fail_type < kNiFailCount) return true;
+  // uTofu has more of them, in what answers it only; whether an answer does is seen when its operation is found.
+  const bool answers = header.type == PacketType::kAnswer || header.type == PacketType::kTofuFault;
+  return answers && header.ni_fail_type < kTofuNiFailCount;
+}
+
+}  // namespace
+
+void receive_packet(Core& core, const Packet& packet) {
+  const PacketHeader& header = packet.header;
+  core.counters.add(Counter::kPacketsReceived);
+  if (header.job_key != core.settings.job_key) return core.counters.add(Counter::kPacketsRefusedKey);
+  if (!is_well_formed(header)) return core.counters.add(Counter::kPacketsRefusedMalformed);
+  if (!core.late_messages.empty() && !may_join_late_messages(core, packet)) [[unlikely]]
+    read_late_messages(core);
+  Peer& peer = source_peer(core, packet);
+  // What it gave back before it sent this is told before this. Whoever has lent waits.
+  if (peer.waiting && peer.has_lent()) [[unlikely]]
+    finish_taken(core, peer);
+  if (header.type == PacketType::kPut && receive_whole_put(core, peer, header, packet.payload)) return;
+  switch (header.type) {
+    case PacketType::kPut:
+    case PacketType::kGet:
+    case PacketType::kAtomic:
+    case PacketType::kFetchAtomic:
+    case PacketType::kSwap: return receive_request(core, peer, header, packet.payload);
+    case PacketType::kData:
+      if ((header.flags & kFlagAnswerStream) != 0) return receive_answer_data(core, peer, header, packet.payload);
+      return receive_request_data(core, peer, header, packet.payload);
+    case PacketType::kAnswer: return receive_answer(core, peer, header, packet.payload);
+    case PacketType::kTofuPut:
+    case PacketType::kTofuGet:
+    case PacketType::kTofuArmw: return receive_tofu_request(core, peer, header, packet.payload);
+    case PacketType::kTofuFault: return receive_tofu_fault(core, peer, header);
+    case PacketType::kTofuGate: return receive_gate_packet(core, header, packet.payload.here());
+    case PacketType::kInvalid: break;
+  }
+  core.counters.add(Counter::kPacketsRefusedMalformed);
+}
+
+void close_source(Core& core, void* context) {
+  if (context == nullptr) return;
+  Peer& peer = *static_cast<Peer*>(context);
+  cut_request(core, peer, NiFail::kUndeliverable);
+  cut_answer(core, peer, NiFail::kUndeliverable);
+  fail_barriers_with(core, peer.id);
+}
+
+}  // namespace portofu

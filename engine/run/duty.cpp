@@ -1,0 +1,145 @@
+// The rare ways through the duty: somebody else wants it, and how a thread becomes the favourite.
+
+#include "engine/run/duty.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "engine/queue/clock.h"
+#include "engine/queue/cpu.h"
+#include "engine/queue/membarrier.h"
+
+namespace portofu {
+namespace {
+
+/// The lock whose word this thread has, or is about to have. Written before it wants the word and after it has given
+/// it, so that a handler that interrupts it in between knows. nullptr: none.
+__attribute__((tls_model("initial-exec"))) thread_local const DutyLock* wants_word_of = nullptr;
+
+/// Between two looks at the clock of a thread that does not wait for ever.
+constexpr long kLookNs = 1'000'000;
+
+}  // namespace
+
+DutyLock::DutyLock() : may_favour_(register_private_barrier()) {}
+
+void DutyLock::wait_while(std::atomic<std::uint32_t>& word, std::uint32_t value) {
+  syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, value, nullptr, nullptr, 0);
+}
+
+void DutyLock::wait_shortly_while(std::atomic<std::uint32_t>& word, std::uint32_t value) {
+  const timespec look{0, kLookNs};
+  syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, value, &look, nullptr, 0);
+}
+
+void DutyLock::wake(std::atomic<std::uint32_t>& word) {
+  syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+}
+
+void DutyLock::take_unfavoured(std::uintptr_t self) {
+  wants_word_of = this;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  take_word();
+  if (favourite_.load(std::memory_order_relaxed) != 0) end_favour();
+  favoured_ = false;
+  if (former_.load(std::memory_order_relaxed) == self) former_.store(0, std::memory_order_relaxed);
+  takes_ = last_ == self ? takes_ + 1 : 0;
+  last_ = self;
+  if (takes_ < kTakesToFavour || self == 0 || !may_favour_) return;
+  if (former_.load(std::memory_order_relaxed) != 0) return;
+  // From now on this thread is inside as the favourite, and the word is free for whoever wants to end that.
+  takes_ = 0;
+  favoured_ = true;
+  inside_.store(1, std::memory_order_relaxed);
+  favourite_.store(self, std::memory_order_relaxed);
+  give_word();
+}
+
+void DutyLock::give_word() {
+  if (word_.exchange(kFree, std::memory_order_seq_cst) == kHeldAndWanted) wake(word_);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  wants_word_of = nullptr;
+}
+
+bool DutyLock::is_held_by_this_thread() const {
+  if (wants_word_of == this) return true;
+  // While somebody is inside as the favourite there is no other one, also when the favour has been ended meanwhile.
+  const std::uintptr_t self = this_thread();
+  if (inside_.load(std::memory_order_relaxed) == 0) return false;
+  return favourite_.load(std::memory_order_relaxed) == self || former_.load(std::memory_order_relaxed) == self;
+}
+
+bool DutyLock::take_until(std::uint64_t deadline_ns) {
+  if (is_interrupted()) return false;
+  wants_word_of = this;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  if (!take_word_until(deadline_ns)) {
+    wants_word_of = nullptr;
+    return false;
+  }
+  if (favourite_.load(std::memory_order_relaxed) != 0 && !end_favour_until(deadline_ns)) {
+    give_word();
+    return false;
+  }
+  favoured_ = false;
+  takes_ = 0;
+  last_ = 0;
+  return true;
+}
+
+void DutyLock::take_word() {
+  for (int i = 0; i <= kSpins; ++i) {
+    std::uint32_t expected = kFree;
+    if (word_.load(std::memory_order_relaxed) == kFree &&
+        word_.compare_exchange_strong(expected, kHeld, std::memory_order_acquire, std::memory_order_relaxed)) {
+      return;
+    }
+    pause_cpu();
+  }
+  while (word_.exchange(kHeldAndWanted, std::memory_order_acquire) != kFree) wait_while(word_, kHeldAndWanted);
+}
+
+/// The word is ours. Bounded by one call or one cycle of the favourite.
+void DutyLock::end_favour() {
+  former_.store(favourite_.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  favourite_.store(0, std::memory_order_seq_cst);
+  pass_private_barrier();
+  // Acquire: partner is leave_favoured.
+  for (int i = 0; inside_.load(std::memory_order_acquire) != 0; ++i) {
+    if (i < kSpins) {
+      pause_cpu();
+    } else {
+      wait_while(inside_, 1);
+    }
+  }
+}
+
+bool DutyLock::take_word_until(std::uint64_t deadline_ns) {
+  while (word_.exchange(kHeldAndWanted, std::memory_order_acquire) != kFree) {
+    if (monotonic_ns() >= deadline_ns) return false;
+    wait_shortly_while(word_, kHeldAndWanted);
+  }
+  return true;
+}
+
+/// As end_favour. If the favourite does not leave in time, it has its favour back: it may come again.
+bool DutyLock::end_favour_until(std::uint64_t deadline_ns) {
+  const std::uintptr_t favourite = favourite_.load(std::memory_order_relaxed);
+  const std::uintptr_t before = former_.load(std::memory_order_relaxed);
+  former_.store(favourite, std::memory_order_relaxed);
+  favourite_.store(0, std::memory_order_seq_cst);
+  pass_private_barrier();
+  while (inside_.load(std::memory_order_acquire) != 0) {  // Acquire: partner is leave_favoured.
+    if (monotonic_ns() >= deadline_ns) {
+      favourite_.store(favourite, std::memory_order_relaxed);
+      former_.store(before, std::memory_order_relaxed);
+      return false;
+    }
+    wait_shortly_while(inside_, 1);
+  }
+  return true;
+}
+
+}  // namespace portofu

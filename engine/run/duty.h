@@ -1,0 +1,104 @@
+#pragma once
+// The duty: the right to run an engine. Exactly one thread at a time holds it; whoever calls the API takes it for the
+// length of the call, and the progress thread takes it when nobody calls. This is the one lock of the short path.
+//
+// A thread that takes it again and again, with nobody in between, becomes its *favourite*: it then says that it is
+// inside by a plain store, and looks whether it still is the favourite by a plain load. No atomic exchange, and so no
+// waiting until the stores of a packet have reached the peer's cache. Whoever else wants the duty ends the favour: it
+// clears `favourite_`, lets membarrier pass every thread of the process through a full barrier, and waits until the
+// favourite is outside. Behind the barrier either the favourite has seen the end of the favour, or it was inside
+// before and its store is seen. tests/unit/run/duty_model_test.cpp enumerates this.
+//
+// A thread may be stopped between its first look and its store, and then store when the favour has long ended. That
+// harms nobody as long as there is no new favourite, so there is none until the former one has come again.
+
+#include <atomic>
+#include <cstdint>
+
+namespace portofu {
+
+/// A lock that costs two stores and two loads for its favourite, one atomic exchange each way for others while nobody
+/// else wants it, and sleeps in the kernel otherwise. Not recursive. Holders keep it for one call or one cycle of the
+/// loop, never while they wait.
+class DutyLock {
+ public:
+  DutyLock();
+
+  void take() {
+    const std::uintptr_t self = this_thread();
+    if (favourite_.load(std::memory_order_relaxed) == self) [[likely]] {
+      inside_.store(1, std::memory_order_relaxed);
+      // Partner: end_favour. The compiler must keep the order; the hardware part is the membarrier there.
+      std::atomic_signal_fence(std::memory_order_seq_cst);
+      if (favourite_.load(std::memory_order_relaxed) == self) [[likely]]
+        return;
+      leave_favoured();
+    }
+    take_unfavoured(self);
+  }
+
+  /// Takes it for a thread that ends the process or the engine, and so must not wait for who may never come back.
+  /// @return false if it was not free before that time of monotonic_ns, or if this very thread holds it
+  bool take_until(std::uint64_t deadline_ns);
+
+  /// Whether a signal handler runs in this thread that has interrupted it while it held the duty, or waited for it:
+  /// then it must not take the duty. Two loads, if nobody is inside.
+  bool is_interrupted() const {
+    if (inside_.load(std::memory_order_relaxed) == 0 && word_.load(std::memory_order_relaxed) == kFree) [[likely]]
+      return false;
+    return is_held_by_this_thread();
+  }
+
+  /// For a thread that must not become the favourite, because it may stay away for ever.
+  void take_as_guest() { take_unfavoured(0); }
+
+  /// What was done on duty is visible to whoever takes it next. Whoever looked into a variable that a thread raised
+  /// before that thread took the duty: either the raise is seen after this call, or that thread sees what was done.
+  void give() {
+    if (favoured_) [[likely]]
+      return leave_favoured();
+    give_word();
+  }
+
+  /// Takes in a row, by one thread, that make it the favourite.
+  static constexpr std::uint32_t kTakesToFavour = 256;
+
+ private:
+  static constexpr std::uint32_t kFree = 0;
+  static constexpr std::uint32_t kHeld = 1;
+  static constexpr std::uint32_t kHeldAndWanted = 2;  ///< Somebody sleeps in the kernel, or is about to.
+  static constexpr int kSpins = 200;                  ///< Tries before sleeping; a cycle of the loop is shorter.
+
+  /// Tells living threads of this process apart. Never 0.
+  static std::uintptr_t this_thread() { return reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer()); }
+
+  /// The favourite goes outside. Whoever waits for that has cleared `favourite_` before.
+  void leave_favoured() {
+    inside_.store(0, std::memory_order_release);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (favourite_.load(std::memory_order_relaxed) == 0) [[unlikely]]
+      wake(inside_);
+  }
+
+  void take_unfavoured(std::uintptr_t self);
+  void take_word();
+  bool take_word_until(std::uint64_t deadline_ns);
+  void give_word();
+  void end_favour();
+  bool end_favour_until(std::uint64_t deadline_ns);
+  bool is_held_by_this_thread() const;
+  static void wait_while(std::atomic<std::uint32_t>& word, std::uint32_t value);
+  static void wait_shortly_while(std::atomic<std::uint32_t>& word, std::uint32_t value);
+  static void wake(std::atomic<std::uint32_t>& word);
+
+  alignas(64) std::atomic<std::uintptr_t> favourite_{0};  ///< Thread; 0: nobody. Writer: whoever has `word_`.
+  std::atomic<std::uint32_t> inside_{0};                  ///< 1: the favourite is inside, or looks whether it may.
+  std::atomic<std::uint32_t> word_{kFree};                ///< Held by whoever holds the duty without favour.
+  bool favoured_ = false;                  ///< On duty: the holder is the favourite, or was when it came.
+  bool may_favour_ = false;                ///< Constant: membarrier works here.
+  std::uint32_t takes_ = 0;                ///< Guarded by `word_`: takes in a row of `last_`.
+  std::uintptr_t last_ = 0;                ///< Guarded by `word_`: who took it last; 0: a guest.
+  std::atomic<std::uintptr_t> former_{0};  ///< Guarded by `word_`: the last favourite, until it has come again.
+};
+
+}  // namespace portofu

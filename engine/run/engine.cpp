@@ -1,0 +1,452 @@
+// Step 2 of a Put, and every wait of the library.
+
+#include "engine/run/engine.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "engine/initiator/send.h"
+#include "engine/initiator/tofu_direct.h"
+#include "engine/initiator/tofu_owner.h"
+#include "engine/memory/guarded_copy.h"
+#include "engine/observe/log.h"
+#include "engine/queue/clock.h"
+#include "engine/queue/cpu.h"
+#include "engine/run/engine_node.h"
+#include "engine/run/loop.h"
+#include "engine/run/progress_thread.h"
+#include "engine/segment/signpost.h"
+#include "engine/segment/user_key.h"
+#include "engine/target/close_interface.h"
+#include "engine/topology/launcher.h"
+
+namespace portofu {
+namespace {
+
+/// A non-blocking call may sleep only when the same thread does nothing else: as many empty calls as this took no
+/// longer than kTightLoopNs.
+constexpr std::uint32_t kPollsPerMark = 64;
+constexpr std::uint64_t kTightLoopNs = 64'000;
+
+/// Once such calls yield or sleep, each is looked at: a caller that was away for longer than this, or than an eighth of
+/// its last rest, before more than kMostAways of kPollsPerMark calls, does something else; or for kAwayNs once.
+constexpr std::uint64_t kTightCallNs = 20'000;
+constexpr std::uint32_t kMostAways = kPollsPerMark / 8;
+constexpr std::uint64_t kAwayNs = 1'000'000;
+
+/// An eighth of the time that it has waited, within these bounds.
+constexpr std::uint64_t kShortestPollSleepNs = 200'000;
+constexpr std::uint64_t kLongestPollSleepNs = 16'000'000;
+
+/// For so long a loop sleeps no more than it is awake, because it may be one that works and asks now and then.
+constexpr std::uint64_t kYoungLoopNs = 100'000'000;
+
+/// Polls with a non-blocking call this many times longer than a blocking one before it sleeps, and this many times: a
+/// program that asks a thousand times, to see that nothing comes, must get its answers at once.
+constexpr std::uint64_t kPollPatience = 20;
+constexpr std::uint64_t kFewestPolls = 4096;
+
+/// Entries looked at in each list, the oldest, for one that waits for a single message.
+constexpr int kEntriesLookedAt = 8;
+
+/// Whether the application has something coming to it: an operation that is not answered yet, or an entry for one
+/// message. Other entries stay for good, so they say nothing. uTofu has no such signs, and counts as waiting.
+bool awaits_something_on_duty(const Core& core) {
+  if (core.outstanding.open_count() != 0 || core.tofu != nullptr) return true;
+  const auto is_awaited_at = [](const std::unique_ptr<PortalTableEntry>& portal) {
+    if (portal == nullptr) return false;
+    int left = kEntriesLookedAt;
+    for (const MatchEntry* entry = portal->priority.first(); entry != nullptr && left > 0; --left) {
+      if ((static_cast<const ListEntry*>(entry)->options & kEntryUseOnce) != 0) return true;
+      entry = MatchList::next(*entry);
+    }
+    return false;
+  };
+  return std::any_of(core.interfaces.begin(), core.interfaces.end(), [&](const auto& ni) {
+    return ni != nullptr && std::any_of(ni->portal_table.begin(), ni->portal_table.end(), is_awaited_at);
+  });
+}
+
+/// Cycles between two looks at the clock while there is always something to do.
+constexpr std::uint32_t kCyclesPerClock = 4096;
+
+/// How often a call takes what it has sent to itself, and starts what that has fired.
+constexpr int kMostOwnRounds = 8;
+
+/// Between two looks whether the segment has its names: as often as who sleeps wakes (Doorbell::wait).
+constexpr std::uint64_t kNamesPauseNs = 500'000'000;
+
+/// Cycles of a wait whose time is over.
+constexpr int kMostLastCycles = 64;
+
+std::uint64_t node_clock(void*) { return monotonic_ns(); }
+
+}  // namespace
+
+std::unique_ptr<Engine> Engine::open(const Settings& settings, std::uint32_t pid, OpenError* error, std::string* why) {
+  set_log_level(static_cast<LogLevel>(settings.log_level));
+  Settings known = settings;
+  if (known.job_key == 0) known.job_key = job_key_of_launcher([](const char* name) { return std::getenv(name); });
+  const bool is_users = known.job_key == 0;
+  if (is_users) known.job_key = find_user_key(SegmentOptions().directory, why);
+  *error = OpenError::kSystem;
+  if (known.job_key == 0) return nullptr;
+  std::unique_ptr<EngineNode> node = open_node(known, pid, error, why);
+  if (node == nullptr) return nullptr;
+  if (is_users && node->fabric != nullptr && node->fabric->is_open())
+    log_warning("no launcher and no PORTOFU_JOB_KEY says the key of the job: processes of other machines are refused");
+  install_fault_guard();
+  std::unique_ptr<Engine> engine(new Engine(known, std::move(node)));
+  if (settings.progress_thread == 0) return engine;
+  engine->progress_ = ProgressThread::start(*engine);
+  return engine;
+}
+
+Engine::Engine(const Settings& settings, std::unique_ptr<EngineNode> node)
+    : node_(std::move(node)),
+      core_(settings, node_->segment->id(), geteuid(), Counters(node_->segment->counters())),
+      doorbell_(node_->segment->doorbell(), node_->segment->wake_barrier()),
+      poll_streak_(settings.spin_count, std::uint64_t{settings.sleep_after_us} * 1000 * kPollPatience, kFewestPolls) {
+  core_.wires = node_->wires();
+  if (node_->shuffled_loopback == nullptr) own_wire_ = node_->loopback.get();
+  core_.fabric = node_->to_other_nodes();
+  if (node_->keeper() != nullptr && node_->keeper()->is_open()) core_.wires.push_back(core_.fabric);
+  has_due_times_ = node_->datagrams != nullptr;
+  core_.directory = node_->directory.get();
+  core_.directory->when_ended = [this](ProcessId process, std::uint64_t life) {
+    if (core_.fabric != nullptr) core_.fabric->end_life(process, life);
+  };
+  core_.clock = node_clock;
+  core_.receive_arrived = receive_arrived_on_duty;
+  core_.outstanding.tell_apart(node_->segment->incarnation());
+}
+
+Engine::Engine(const Settings& settings, ProcessId self, std::uint32_t uid, std::vector<Wire*> wires, Clock clock,
+               void* clock_context)
+    : private_doorbell_(new DoorbellShared{}),
+      private_counters_(new CountersShared{}),
+      core_(settings, self, uid, Counters(*private_counters_)),
+      doorbell_(*private_doorbell_, WakeBarrier::kFence),
+      poll_streak_(settings.spin_count, UINT64_MAX) {
+  core_.wires = std::move(wires);
+  core_.clock = clock;
+  core_.clock_context = clock_context;
+  core_.receive_arrived = receive_arrived_on_duty;
+  core_.outstanding.tell_apart(core_.now_ns());
+}
+
+/// An application thread looks for packets: runs a cycle.
+int Engine::look_on_duty() {
+  application_calls_.store(application_calls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  if (progress_ != nullptr) progress_->stand_back();
+  links_ = 0;
+  const int work = cycle_on_duty();
+  if (work > 0 && unattended_) [[unlikely]]
+    set_unattended_on_duty(false);
+  return work;
+}
+
+/// Whether a look that has found nothing may do without a cycle: the event before it was LINK, so the caller is posting
+/// entries, perhaps a window of them, and a message that is taken now finds what is still to be posted missing. Open
+/// MPI looks so behind every receive that is longer than its short limit.
+bool Engine::is_appending_on_duty() {
+  core_.gave_link = false;
+  if (links_ == kMostLinks) return false;
+  ++links_;
+  return true;
+}
+
+void Engine::set_unattended_on_duty(bool unattended) {
+  unattended_ = unattended;
+  if (node_ != nullptr) node_->segment->control().unattended.store(unattended ? 1 : 0, std::memory_order_relaxed);
+}
+
+/// @return how long the caller, who has announced it, may sleep so that the wires get what they need in time
+std::uint64_t Engine::bound_sleep_on_duty(std::uint64_t longest_ns) {
+  if (is_asking_on_duty(core_)) longest_ns = std::min(longest_ns, kAskPauseNs);
+  if (!has_due_times_) return longest_ns;
+  const std::uint64_t due_ns = next_due_on_duty(core_);
+  heard_due_ns_ = std::max(heard_due_ns_, due_ns);
+  if (due_ns == UINT64_MAX) return longest_ns;
+  const std::uint64_t now = core_.now_ns();
+  return std::min(longest_ns, due_ns > now ? due_ns - now : 0);
+}
+
+/// Whether some wire has to be looked at before those who sleep wake, so that they have to be rung. Then they sleep
+/// anew, until that time.
+bool Engine::is_due_sooner_on_duty() {
+  const std::uint64_t due_ns = next_due_on_duty(core_);
+  if (due_ns >= heard_due_ns_) return false;
+  heard_due_ns_ = due_ns;
+  return true;
+}
+
+int Engine::cycle_on_duty() {
+  if (++cycles_ % kCyclesPerClock == 0) look_after_timers_on_duty(core_.now_ns());
+  const int work = run_cycle_on_duty(core_);
+  if (work > 0) ++work_cycles_;
+  return work;
+}
+
+/// Whoever uses memory of peers itself finds each time what it waits for, and so never looks.
+void Engine::look_after_direct_on_duty() {
+  core_.direct_uses = 0;
+  pause_due_ = true;
+  cycle_on_duty();
+}
+
+void Engine::pause() { yield(); }
+
+/// What is only lent goes its way without us, but what has come back is told.
+void Engine::settle_waiting_on_duty() {
+  const auto waits_for_room = [](const Peer* peer) { return !peer->requests.empty() || !peer->answers.empty(); };
+  const auto& waiting = core_.waiting_peers;
+  if (!core_.fired.empty() || std::any_of(waiting.begin(), waiting.end(), waits_for_room)) {
+    cycle_on_duty();
+    return;
+  }
+  for (Peer* peer : waiting) finish_taken(core_, *peer);
+}
+
+/// Who sends to itself is who receives, and nobody rings for it: a caller that calls no more would wait for the
+/// progress thread's next look. What takes longer, as messages that fire messages without end, is left to that.
+void Engine::settle_own_on_duty() {
+  for (int rounds = 0; rounds < kMostOwnRounds && !own_wire_->is_silent(); ++rounds) {
+    if (receive_own_packets_on_duty(core_, *own_wire_) > 0) ++work_cycles_;
+    if (!core_.fired.empty()) cycle_on_duty();
+  }
+}
+
+void Engine::look_after_timers_on_duty(std::uint64_t now_ns) {
+  if (now_ns < next_timers_ns_) return;
+  next_timers_ns_ = now_ns + std::uint64_t{core_.settings.peer_check_ms} * 1'000'000;
+  run_timers_on_duty(core_);
+  if (node_ == nullptr || now_ns < next_names_ns_) return;
+  next_names_ns_ = now_ns + kNamesPauseNs;
+  look_after_names(*node_->segment);
+}
+
+void Engine::post(const Descriptor& descriptor) {
+  const Duty duty(*this);
+  post_on_duty(descriptor);
+}
+
+void Engine::post_on_duty(const Descriptor& descriptor) {
+  start_descriptor(core_, descriptor);
+  settle_on_duty();
+}
+
+int Engine::step() {
+  const Duty duty(*this);
+  return look_on_duty();
+}
+
+void Engine::abort() {
+  aborted_.store(true, std::memory_order_seq_cst);
+  doorbell_.ring();
+}
+
+WaitResult Engine::wait(Condition condition, std::uint64_t timeout_ns, OnAbort on_abort) {
+  CancellationPlace place;
+  // Waits inside another call are nobody's to cancel either.
+  const WaitResult result =
+      wait_until(condition, timeout_ns, on_abort, on_abort == OnAbort::kReturn ? &place : nullptr);
+  place.leave();
+  return result;
+}
+
+WaitResult Engine::wait_until(Condition condition, std::uint64_t timeout_ns, OnAbort on_abort,
+                              CancellationPlace* place) {
+  IdleStreak streak(core_.settings.spin_count, std::uint64_t{core_.settings.sleep_after_us} * 1000);
+  std::uint64_t deadline_ns = 0;  // 0: not needed yet, or never.
+  std::uint64_t seen_activity = 0;
+  for (;;) {
+    if (is_aborted() && on_abort == OnAbort::kReturn) return WaitResult::kAborted;
+    int work = 0;
+    {
+      const Duty duty(*this);
+      if (condition(core_)) return reached_on_duty();
+      work = look_on_duty();
+      if (work > 0 && condition(core_)) return reached_on_duty();
+      if (work == 0) streak.set_spins(poll_streak_.spins());
+      seen_activity = core_.activity;
+    }
+    if (timeout_ns == 0) return WaitResult::kTimedOut;
+    if (work > 0) {
+      streak.reset();
+      continue;
+    }
+    std::uint64_t longest_sleep_ns = kForever;
+    if (timeout_ns != kForever) {
+      const std::uint64_t now = core_.now_ns();
+      if (deadline_ns == 0) deadline_ns = timeout_ns > UINT64_MAX - now ? UINT64_MAX : now + timeout_ns;
+      if (now >= deadline_ns) return look_at_last(condition);
+      longest_sleep_ns = deadline_ns - now;
+    }
+    idle(streak, seen_activity, longest_sleep_ns, place);
+  }
+}
+
+/// The time of a wait is over. Wires that look rarely after many empty looks look now, so that what came in time, while
+/// this thread slept or its process stood still, is not missed.
+WaitResult Engine::look_at_last(Condition condition) {
+  const Duty duty(*this);
+  for (int cycles = 0; cycles < kMostLastCycles && has_work_on_duty(core_); ++cycles) {
+    look_on_duty();
+    if (condition(core_)) return reached_on_duty();
+  }
+  return WaitResult::kTimedOut;
+}
+
+/// The look of a non-blocking call that has not found what it asked for.
+/// @param due  written if nothing was found; not returned, because a copy of it would wait (fresh_line.h)
+/// @return whether something was found
+bool Engine::look_once_on_duty(Rest* due) {
+  if (core_.gave_link && is_appending_on_duty()) return false;
+  if (second_look_.skip()) return false;
+  if (look_on_duty() == 0) {
+    second_look_.learn(false);
+    *due = rest_on_duty(note_empty_poll_on_duty());
+    return false;
+  }
+  return found_on_duty();
+}
+
+WaitResult Engine::reached_on_duty() {
+  poll_streak_.reset();
+  return WaitResult::kReached;
+}
+
+/// A loop of searches never sleeps: as often as one waits, another one is only there so that messages are taken.
+IdleAdvice Engine::note_empty_search_on_duty() {
+  search_mark_ = poll_marks_;
+  return note_empty_poll_on_duty();
+}
+
+/// Whether the caller of an empty non-blocking call has done something else since the one before.
+/// @param gone_ns  time between the two, or, if it does not yield, since the last marked one
+bool Engine::is_away_on_duty(std::uint64_t gone_ns, bool yielding, bool marked) {
+  if (!yielding) return gone_ns > kTightLoopNs;
+  if (gone_ns > std::max(kTightCallNs, poll_rest_ns_ / 8)) ++poll_aways_;
+  const bool away = poll_aways_ > kMostAways || gone_ns > std::max(kAwayNs, poll_rest_ns_ / 8);
+  if (marked || away) poll_aways_ = 0;
+  return away;
+}
+
+IdleAdvice Engine::note_empty_poll_on_duty() {
+  if (node_ == nullptr) return IdleAdvice::kSpin;
+  const bool yielding = poll_streak_.is_yielding();
+  const bool marked = ++poll_marks_ % kPollsPerMark == 0;
+  std::uint64_t now = 0;  // Not asked yet.
+  if (marked || yielding) {
+    now = core_.now_ns();
+    if (is_away_on_duty(now - poll_mark_ns_, yielding, marked)) poll_streak_.reset();
+    poll_mark_ns_ = now;
+  }
+  IdleAdvice advice = poll_streak_.next([&] { return now != 0 ? now : core_.now_ns(); });
+  if (advice == IdleAdvice::kSpin) [[likely]]
+    return advice;
+  // What went at once, past the duty, was no idle time.
+  const std::uint64_t uses = lane_uses_on_duty(core_);
+  if (uses != seen_lane_uses_) {
+    seen_lane_uses_ = uses;
+    poll_streak_.reset();
+    return IdleAdvice::kSpin;
+  }
+  if (advice == IdleAdvice::kSleep) advice = advise_old_loop_on_duty(now);
+  if (marked || !yielding || (awaits_ && advice == IdleAdvice::kSleep)) awaits_ = awaits_something_on_duty(core_);
+  if (awaits_ && poll_marks_ - search_mark_ > kPollsPerMark) return advice;
+  // Perhaps another library's messages are what the loop is for, and ours is only asked, too.
+  return marked || shares_core_.load(std::memory_order_relaxed) ? IdleAdvice::kYield : IdleAdvice::kSpin;
+}
+
+/// A loop of non-blocking calls has found nothing for so long that it may sleep. What looks like a loop that waits may
+/// work for less than a microsecond between two calls: its calls must not all rest.
+IdleAdvice Engine::advise_old_loop_on_duty(std::uint64_t now_ns) {
+  // What a peer writes into mapped memory rings no bell: whoever waits for that and calls in between must not sleep.
+  if (node_->segment->control().heap_id.load(std::memory_order_relaxed) != 0) return IdleAdvice::kYield;
+  const std::uint64_t age_ns = poll_streak_.yielding_ns(now_ns);
+  poll_sleep_ns_ = std::clamp(age_ns / 8, kShortestPollSleepNs, kLongestPollSleepNs);
+  if (age_ns < kYoungLoopNs) return now_ns - poll_awake_ns_ < poll_sleep_ns_ ? IdleAdvice::kYield : IdleAdvice::kSleep;
+  if (poll_marks_ % kPollsPerMark != 0) return IdleAdvice::kSpin;
+  const bool is_tight = now_ns - std::exchange(poll_awake_ns_, now_ns) <= kTightLoopNs;
+  return is_tight ? IdleAdvice::kSleep : IdleAdvice::kYield;
+}
+
+void Engine::rest(const Rest& due) {
+  const std::uint64_t before_ns = core_.now_ns();
+  if (due.advice == IdleAdvice::kYield) {
+    sched_yield();
+  } else {
+    sleep(due.seen_activity, due.sleep_ns, OnAbort::kReturn);
+  }
+  const std::uint64_t after_ns = core_.now_ns();
+  const Duty duty(*this);
+  if (due.advice == IdleAdvice::kYield) {
+    note_yield_on_duty(before_ns, after_ns);
+  } else {
+    poll_awake_ns_ = after_ns;
+  }
+  poll_mark_ns_ = after_ns;
+  poll_rest_ns_ = std::min(after_ns - before_ns, kLongestPollSleepNs);  // Longer only where others had the core.
+}
+
+/// @param place  nullptr: nothing may end this wait but its condition and its time
+void Engine::idle(IdleStreak& streak, std::uint64_t seen_activity, std::uint64_t longest_sleep_ns,
+                  CancellationPlace* place) {
+  const IdleAdvice advice = streak.next([this] { return core_.now_ns(); });
+  if (advice == IdleAdvice::kSpin) return pause_cpu();
+  if (place != nullptr) place->pass();
+  if (advice == IdleAdvice::kYield) {
+    yield();
+  } else {
+    sleep(seen_activity, longest_sleep_ns, place != nullptr ? OnAbort::kReturn : OnAbort::kGoOn);
+  }
+  if (place != nullptr) place->pass();
+}
+
+void Engine::yield() {
+  const std::uint64_t before_ns = core_.now_ns();
+  sched_yield();
+  const std::uint64_t after_ns = core_.now_ns();
+  const Duty duty(*this);
+  note_yield_on_duty(before_ns, after_ns);
+}
+
+void Engine::note_yield_on_duty(std::uint64_t before_ns, std::uint64_t after_ns) {
+  shares_core_.store(poll_streak_.learn_from_yield(after_ns - before_ns), std::memory_order_relaxed);
+  look_after_timers_on_duty(after_ns);
+}
+
+void Engine::sleep(std::uint64_t seen_activity, std::uint64_t longest_ns, OnAbort on_abort) {
+  sleeping_threads_.fetch_add(1, std::memory_order_seq_cst);
+  const std::uint32_t seen = doorbell_.announce();
+  bool found = false;
+  int fd = -1;
+  {
+    const Duty duty(*this);
+    look_after_timers_on_duty(core_.now_ns());
+    const bool aborted = is_aborted() && on_abort == OnAbort::kReturn;
+    found = has_work_on_duty(core_) || aborted || core_.activity != seen_activity;
+    if (!found && needs_timers_on_duty(core_)) {
+      longest_ns = std::min(longest_ns, std::uint64_t{core_.settings.peer_check_ms} * 1'000'000);
+    }
+    if (!found) longest_ns = bound_sleep_on_duty(longest_ns);
+    if (!found) core_.counters.add(Counter::kSleeps);
+    fd = wait_fd_on_duty(core_);
+  }
+  const bool whole = longest_ns > static_cast<std::uint64_t>(kLongestSleepNs);
+  if (!found) doorbell_.wait(seen, whole ? -1 : static_cast<std::int64_t>(longest_ns), fd);
+  doorbell_.withdraw();
+  sleeping_threads_.fetch_sub(1, std::memory_order_seq_cst);
+  if (progress_ != nullptr) progress_->rearm();
+}
+
+void Engine::flush(std::uint64_t timeout_ns) {
+  auto delivered = [](Core& core) { return has_delivered_on_duty(core); };
+  wait(delivered, timeout_ns, OnAbort::kGoOn);
+}
+
+}  // namespace portofu

@@ -1,0 +1,304 @@
+#pragma once
+// One offload engine: open, post, step, wait, close. No globals: any number of engines may live in one process, which
+// is how the simulator runs. Frontends hold a Duty while they look into the core.
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/core/core.h"
+#include "engine/queue/cancellation.h"
+#include "engine/run/duty.h"
+#include "engine/run/idle.h"
+#include "engine/run/progress_thread.h"
+#include "engine/segment/doorbell.h"
+#include "engine/segment/process_segment.h"
+
+namespace portofu {
+
+struct EngineNode;
+
+/// Why an engine could not be opened.
+enum class OpenError : std::uint8_t { kNone, kPidInUse, kNoSpace, kSystem };
+
+/// Outcome of Engine::wait.
+enum class WaitResult : std::uint8_t { kReached, kTimedOut, kAborted };
+
+/// What an abort does to a wait. The waits of an application return; those inside another call are nobody's to abort.
+enum class OnAbort : std::uint8_t { kReturn, kGoOn };
+
+/// A question to the core, asked on duty: a function and what it is about. Refers to its argument; keep that alive.
+class Condition {
+ public:
+  template <class Ask>
+  Condition(Ask& ask)  // NOLINT: meant to be implicit.
+      : ask_([](void* context, Core& core) { return static_cast<bool>((*static_cast<Ask*>(context))(core)); }),
+        context_(&ask) {}
+  bool operator()(Core& core) const { return ask_(context_, core); }
+
+ private:
+  bool (*ask_)(void* context, Core& core);
+  void* context_;
+};
+
+class Engine {
+ public:
+  /// Opens the engine of this process on its node: claims the PID, maps the segment, starts the progress thread.
+  /// @param pid  wanted PID, 1..kMaxPid; 0 for any free one
+  /// @param why  a sentence for people on failure
+  /// @return nullptr on failure
+  static std::unique_ptr<Engine> open(const Settings& settings, std::uint32_t pid, OpenError* error, std::string* why);
+
+  /// An engine over given wires, without progress thread or sleep: for simulations and unit tests.
+  /// @param wires  wires[0] reaches `self`; they outlive the engine
+  Engine(const Settings& settings, ProcessId self, std::uint32_t uid, std::vector<Wire*> wires, Clock clock,
+         void* clock_context);
+
+  /// Lets what is on its way out leave (kLingerNs at most), then closes.
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  /// The duty, held. Any thread. While it is held the core may be used, and nothing else of the engine may be called.
+  class Duty {
+   public:
+    explicit Duty(Engine& engine) : engine_(engine) { engine_.take_duty(); }
+    ~Duty() { engine_.end_call(); }
+    Duty(const Duty&) = delete;
+    Duty& operator=(const Duty&) = delete;
+    Core& core() const { return engine_.core_; }
+
+   private:
+    Engine& engine_;
+  };
+
+  /// Starts a descriptor. Any thread. Returns when it is on its way, or waits in order for room.
+  void post(const Descriptor& descriptor);
+
+  /// The same for a caller that holds the duty.
+  void post_on_duty(const Descriptor& descriptor);
+
+  /// Starts what the caller's change on duty has set free: triggered operations, waiting packets. A caller that starts
+  /// something is not one that only waits: what it waits for between its calls that look may come past the engine.
+  void settle_on_duty() {
+    poll_streak_.reset();
+    second_look_.forget();
+    start_freed_on_duty();
+  }
+  /// The same for a caller that may do nothing but wait.
+  void start_freed_on_duty() {
+    // What had to wait is a sign that answers should be taken in; what fired, and what the caller has sent to itself,
+    // should not wait for the next call.
+    if (!core_.waiting_peers.empty() || !core_.fired.empty()) [[unlikely]]
+      settle_waiting_on_duty();
+    if (own_wire_ != nullptr && !own_wire_->is_silent()) [[unlikely]]
+      settle_own_on_duty();
+    if (core_.direct_uses >= kMostDirectUses) [[unlikely]]
+      look_after_direct_on_duty();
+  }
+
+  /// Whether a caller that has given the duty back should pause: it has used memory of peers so often without a wait
+  /// that somebody else may need the core. Asked on duty, once.
+  bool take_pause_on_duty() { return std::exchange(pause_due_, false); }
+  void pause();
+
+  /// Runs one cycle. Any thread.
+  /// @return things done
+  int step();
+
+  /// Runs cycles until the condition holds, with bounded spinning, then sleep. Any thread, several at a time.
+  /// @param timeout_ns  kForever or nanoseconds; 0 looks once
+  /// @param on_abort    whether abort() ends this wait
+  /// @return kAborted also if abort() was called before
+  WaitResult wait(Condition condition, std::uint64_t timeout_ns, OnAbort on_abort = OnAbort::kReturn);
+  static constexpr std::uint64_t kForever = UINT64_MAX;
+
+  /// Asks once; runs a cycle and asks again if the answer was no. A caller that does nothing but call this in a loop is
+  /// spinning: its calls yield when they have found nothing many times in a row, and sleep a little where it has
+  /// something to wait for.
+  /// @param ask  bool(Core&), asked on duty
+  template <class Ask>
+  bool poll(Ask&& ask) {
+    Rest due;
+    {
+      const Duty duty(*this);
+      if (ask(core_)) return found_on_duty();
+      if (look_once_on_duty(&due)) {
+        const bool found = ask(core_);
+        second_look_.learn(found);
+        if (found) second_look_.expect();
+        return found;
+      }
+    }
+    if (due.advice != IdleAdvice::kSpin) [[unlikely]]
+      rest(due);
+    return false;
+  }
+
+  /// The same for a search, which leaves something behind: runs a cycle, then asks, once. Never sleeps.
+  template <class Ask>
+  bool search(Ask&& ask) {
+    Rest due;
+    bool found = false;
+    {
+      const Duty duty(*this);
+      const int work = look_on_duty();
+      found = ask(core_);
+      start_freed_on_duty();
+      if (work > 0 || found) {
+        poll_streak_.reset();
+      } else {
+        due = rest_on_duty(note_empty_search_on_duty());
+      }
+    }
+    if (due.advice != IdleAdvice::kSpin) [[unlikely]]
+      rest(due);
+    return found;
+  }
+
+  /// Makes every wait return kAborted, now and in future. Async-signal-safe.
+  void abort();
+  /// Waits block again.
+  void forget_abort() { aborted_.store(false, std::memory_order_release); }
+  bool is_aborted() const { return aborted_.load(std::memory_order_acquire); }
+
+  /// Whether this is a signal handler in the middle of a call of this very thread that holds the duty, or waits for it:
+  /// then nothing may be called that takes it. Two loads, of lines that a call needs anyway, if nobody has the duty.
+  bool is_interrupted() const { return duty_.is_interrupted(); }
+
+  /// Whether no thread but the calling one and the engine's own lives in this process.
+  bool is_alone() const;
+
+  /// What closing does for others, while threads may be inside, for which all memory stays in place: lets what is on
+  /// its way out leave, gives peers and names back. The interfaces are closed.
+  void retire();
+
+  /// The process ends in the middle of calls, perhaps of this thread's own: what can be done for others in a bounded
+  /// time. Interfaces stay as they are, so that no wait of another thread ends with an error meanwhile.
+  void end_with_process();
+
+  /// Lets what waits to go out leave, bounded by `timeout_ns`.
+  void flush(std::uint64_t timeout_ns);
+
+  ProcessId self() const { return core_.self; }
+  std::uint32_t uid() const { return core_.uid; }
+
+  static constexpr std::uint64_t kLingerNs = 1'000'000'000;
+
+ private:
+  friend class ProgressThread;
+
+  Engine(const Settings& settings, std::unique_ptr<EngineNode> node);
+
+  void take_duty() { duty_.take(); }
+  /// Uses of memory of peers after which a call looks for packets, and pauses.
+  static constexpr std::uint32_t kMostDirectUses = 1024;
+
+  /// Looks behind a LINK that run no cycle, in a row.
+  static constexpr std::uint32_t kMostLinks = 256;
+
+  /// What a non-blocking call has to do when it has given the duty back.
+  struct Rest {
+    IdleAdvice advice = IdleAdvice::kSpin;
+    std::uint64_t seen_activity = 0;  ///< Core::activity when it found nothing.
+    std::uint64_t sleep_ns = 0;       ///< How long it sleeps, if that is advised.
+  };
+
+  int look_on_duty();
+  bool look_once_on_duty(Rest* due);
+  Rest rest_on_duty(IdleAdvice advice) const { return {advice, core_.activity, poll_sleep_ns_}; }
+  bool is_appending_on_duty();
+  void set_unattended_on_duty(bool unattended);
+  /// @param news  whoever listens has to hear of what was done
+  void give_duty(bool news = false) {
+    const bool tell = core_.activity != told_activity_;
+    told_activity_ = core_.activity;
+    if (has_due_times_) [[unlikely]]
+      news = is_due_sooner_on_duty() || news;
+    duty_.give();
+    // Partner: sleep(). A thread that announced itself before this duty was given is seen here; one that announces
+    // later takes the duty once more before it sleeps, and sees what was done.
+    if (news || (tell && sleeping_threads_.load(std::memory_order_seq_cst) != 0)) [[unlikely]]
+      doorbell_.ring();
+  }
+  std::uint64_t bound_sleep_on_duty(std::uint64_t longest_ns);
+  bool is_due_sooner_on_duty();
+  void end_call() {
+    const bool listens = progress_ != nullptr && progress_->must_hear();
+    // Who sleeps has announced it before it last had the duty, so it is seen here.
+    const bool sleeps = sleeping_threads_.load(std::memory_order_relaxed) != 0;
+    give_duty(listens || (sleeps && leaves_work_on_duty()));
+  }
+  /// Whether a call leaves behind what nobody rings for: packets to oneself, or operations that have fired.
+  bool leaves_work_on_duty() const {
+    return !core_.fired.empty() || core_.wires.front()->has_packets();
+  }
+  int cycle_on_duty();
+  WaitResult wait_until(Condition condition, std::uint64_t timeout_ns, OnAbort on_abort, CancellationPlace* place);
+  void flush_until(std::uint64_t deadline_ns);
+  void settle_waiting_on_duty();
+  void settle_own_on_duty();
+  void look_after_direct_on_duty();
+  void look_after_timers_on_duty(std::uint64_t now_ns);
+  void idle(IdleStreak& streak, std::uint64_t seen_activity, std::uint64_t longest_sleep_ns, CancellationPlace* place);
+  void yield();
+  void note_yield_on_duty(std::uint64_t before_ns, std::uint64_t after_ns);
+  void sleep(std::uint64_t seen_activity, std::uint64_t longest_ns, OnAbort on_abort);
+  WaitResult look_at_last(Condition condition);
+  /// A non-blocking call has found what it looked for. What was there before, or is the caller's own doing, like the
+  /// end of a search, is no end of waiting.
+  bool found_on_duty() {
+    if (found_cycles_ != work_cycles_) {
+      found_cycles_ = work_cycles_;
+      poll_streak_.reset();
+    }
+    return true;
+  }
+  WaitResult reached_on_duty();
+  IdleAdvice note_empty_poll_on_duty();
+  IdleAdvice note_empty_search_on_duty();
+  bool is_away_on_duty(std::uint64_t gone_ns, bool yielding, bool marked);
+  IdleAdvice advise_old_loop_on_duty(std::uint64_t now_ns);
+  void rest(const Rest& due);
+
+  DutyLock duty_;                                     ///< Guards core_ and what is marked "on duty".
+  std::unique_ptr<EngineNode> node_;                  ///< Segment and wires; nullptr in a simulation.
+  std::unique_ptr<DoorbellShared> private_doorbell_;  ///< In a simulation, where nobody rings.
+  std::unique_ptr<CountersShared> private_counters_;  ///< In a simulation.
+  Wire* own_wire_ = nullptr;                          ///< Packets to oneself; nullptr: not to be hurried. Constant.
+  Core core_;
+  Doorbell doorbell_;
+  std::atomic<std::uint32_t> sleeping_threads_{0};  ///< Application threads asleep at the doorbell, or about to be.
+  std::atomic<std::uint64_t> application_calls_{
+      0};                                 ///< Times an application thread looked for something. Writer: duty.
+  std::atomic<bool> shares_core_{false};  ///< Somebody else ran when an application thread yielded last.
+  std::atomic<bool> aborted_{false};
+  bool unattended_ = false;           ///< On duty: what SegmentControlShared::unattended says.
+  std::uint64_t told_activity_ = 0;   ///< On duty: Core::activity that sleeping threads know of.
+  std::uint32_t cycles_ = 0;          ///< On duty: cycles run, mod 2^32.
+  std::uint64_t work_cycles_ = 0;     ///< On duty: those that did something.
+  std::uint64_t found_cycles_ = 0;    ///< On duty: `work_cycles_` when a non-blocking call last found something.
+  std::uint64_t next_timers_ns_ = 0;  ///< On duty: when to look after the dead again.
+  std::uint64_t next_names_ns_ = 0;   ///< On duty: when to look whether the segment has its names.
+  bool has_due_times_ = false;        ///< A wire has next_due_ns.
+  std::uint64_t heard_due_ns_ = 0;    ///< On duty: whoever sleeps does so no longer than until then; UINT64_MAX: ever.
+  IdleStreak poll_streak_;            ///< On duty: of non-blocking calls.
+  SecondLook second_look_;            ///< On duty: of non-blocking calls.
+  std::uint64_t poll_mark_ns_ = 0;    ///< On duty: time of the last empty non-blocking call that was looked at.
+  std::uint64_t poll_rest_ns_ = 0;    ///< On duty: how long the last non-blocking call rested.
+  std::uint32_t poll_aways_ = 0;      ///< On duty: since the last mark, calls before which the caller was away.
+  std::uint64_t poll_awake_ns_ = 0;  ///< On duty: end of the last sleep of such a call, or a later mark of an old loop.
+  std::uint64_t poll_sleep_ns_ = 0;  ///< On duty: how long one that is advised to sleep does so.
+  std::uint32_t poll_marks_ = 0;     ///< On duty: empty non-blocking calls, mod 2^32.
+  std::uint32_t search_mark_ = 0;    ///< On duty: `poll_marks_` when a search last found nothing.
+  bool awaits_ = false;              ///< On duty: awaits_something_on_duty when it was asked last.
+  std::uint64_t seen_lane_uses_ = 0;  ///< On duty: lane_uses_on_duty when an empty non-blocking call last looked.
+  std::uint32_t links_ = 0;           ///< On duty: looks of is_appending_on_duty, in a row.
+  bool pause_due_ = false;            ///< On duty: for take_pause_on_duty.
+  std::unique_ptr<ProgressThread> progress_;
+};
+
+}  // namespace portofu

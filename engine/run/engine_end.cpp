@@ -1,0 +1,88 @@
+// How an engine ends: closed by its process when nobody is inside, retired while other threads may be, or left behind
+// by a process that ends.
+
+#include <sched.h>
+
+#include "engine/mailbox/connect.h"
+#include "engine/queue/clock.h"
+#include "engine/run/engine.h"
+#include "engine/run/engine_node.h"
+#include "engine/run/loop.h"
+#include "engine/run/process_threads.h"
+#include "engine/target/close_interface.h"
+
+namespace portofu {
+namespace {
+
+/// At the threads of the process; some 20 us each.
+constexpr int kMostLooks = 64;
+
+}  // namespace
+
+Engine::~Engine() {
+  const bool owned = node_ == nullptr || node_->segment->in_owner_process();
+  if (owned && node_ != nullptr) flush(kLingerNs);
+  progress_.reset();
+  Core& core = core_;
+  if (owned && node_ != nullptr) {
+    // Perhaps nobody else is left to remove what the dead have left.
+    for (Wire* wire : core.wires) wire->check_peers();
+  }
+  if (!owned) core.directory = nullptr;  // What is published is the parent's.
+  for (std::uint32_t index = 0; index < kInterfaceCount; ++index) {
+    if (core.interface(index) != nullptr) close_interface_on_duty(core, index);
+  }
+  for (auto& [key, peer] : core.peers) {
+    peer->requests.clear_and_dispose([](OutgoingRequest* request) { delete request; });
+    peer->answers.clear_and_dispose([](OutgoingAnswer* answer) { delete answer; });
+    peer->lent_requests.clear_and_dispose([](OutgoingRequest* request) { delete request; });
+    peer->lent_answers.clear_and_dispose([](OutgoingAnswer* answer) { delete answer; });
+    if (owned && peer->state == PeerState::kConnected) peer->wire->disconnect(peer->link);
+  }
+  core.fired.clear_and_dispose([](TriggeredOperation* operation) { delete operation; });
+}
+
+bool Engine::is_alone() const {
+  // The progress thread of an engine before this one, though it was joined, is listed until the kernel is done with it.
+  for (int looks = 0; looks < kMostLooks; ++looks) {
+    if (!has_other_threads(progress_ != nullptr ? progress_->id() : 0)) return true;
+    sched_yield();
+  }
+  return false;
+}
+
+/// As flush, but does not wait for a thread that has the duty and may never come back.
+void Engine::flush_until(std::uint64_t deadline_ns) {
+  bool delivered = false;
+  while (!delivered && monotonic_ns() < deadline_ns && duty_.take_until(deadline_ns)) {
+    delivered = has_delivered_on_duty(core_);
+    const int work = delivered ? 0 : cycle_on_duty();
+    if (work == 0) look_after_timers_on_duty(core_.now_ns());
+    give_duty();
+    if (work == 0) sched_yield();
+  }
+}
+
+void Engine::retire() {
+  flush_until(monotonic_ns() + kLingerNs);
+  if (progress_ != nullptr) progress_->stop_until(monotonic_ns() + kLingerNs);
+  {
+    const Duty duty(*this);
+    for (auto& [key, peer] : core_.peers) lose_peer(core_, *peer);
+    core_.directory = nullptr;
+  }
+  node_->segment->end();
+}
+
+void Engine::end_with_process() {
+  if (!node_->segment->in_owner_process()) return;
+  if (!is_interrupted()) {
+    flush_until(monotonic_ns() + kLingerNs);
+    if (progress_ != nullptr) progress_->stop_until(monotonic_ns() + kLingerNs);
+  }
+  node_->segment->give_names_back_until(monotonic_ns() + kLingerNs);
+  // libfabric ends, too, and no thread may be in it then: others that want the duty wait for the end of the process.
+  if (node_->keeper() != nullptr && node_->keeper()->is_open()) duty_.take_until(monotonic_ns() + kLingerNs);
+}
+
+}  // namespace portofu

@@ -1,0 +1,288 @@
+#include "engine/run/engine_node.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "engine/observe/log.h"
+#include "engine/observe/system_failure.h"
+#include "engine/queue/clock.h"
+#include "engine/queue/membarrier.h"
+#include "engine/queue/random_bytes.h"
+#include "engine/segment/segment_alias.h"
+#include "engine/segment/shared_heap.h"
+#include "engine/topology/node_id.h"
+#include "engine/wire/sim/faulty_datagrams.h"
+
+namespace portofu {
+namespace {
+
+OpenError to_open_error(SegmentError error) {
+  switch (error) {
+    case SegmentError::kNone: return OpenError::kNone;
+    case SegmentError::kPidInUse: return OpenError::kPidInUse;
+    case SegmentError::kNoPidFree:
+    case SegmentError::kNoMemory: return OpenError::kNoSpace;
+    case SegmentError::kSystem: return OpenError::kSystem;
+  }
+  return OpenError::kSystem;
+}
+
+/// A node where nobody answers is not asked again for so long: what goes there ends at once meanwhile.
+constexpr std::uint64_t kSilenceNs = 5'000'000'000;
+
+}  // namespace
+
+SegmentDirectory::SegmentDirectory(ProcessSegment& segment, NodeMap map, SocketKeeper* fabric,
+                                   const DirectoryOptions& options)
+    : segment_(segment),
+      map_(std::move(map)),
+      fabric_(fabric),
+      socket_(
+          options, Counters(segment.counters()),
+          [this](std::uint64_t key, const Knower& asker, NameOwner* owner) {
+            return find_alias(segment_, key, owner, &asker);
+          },
+          [this](ProcessId process, std::uint64_t life) {
+            if (when_moved) when_moved(process);
+            if (when_ended && life != 0) when_ended(process, life);
+          }) {}
+
+void SegmentDirectory::attend() {
+  if (attended_ || socket_.fd() < 0) return;
+  attended_ = true;
+  fabric_->attend(socket_.fd(), [this] { socket_.serve(); });
+}
+
+void SegmentDirectory::introduce(Wire& wire) {
+  if (fabric_ == nullptr || !fabric_->is_open()) return;
+  const std::uint16_t ear = socket_.open_ear();
+  attend();
+  wire.introduce(ear, [this](std::uint32_t nid, std::uint16_t port) {
+    note_knower(segment_.file()->fd(), {nid, port});
+  });
+}
+
+/// From the first claim on other nodes may ask.
+void SegmentDirectory::listen() {
+  if (listens_ || fabric_ == nullptr || !fabric_->is_open()) return;
+  listens_ = true;
+  if (!socket_.listen())
+    log_warning("other nodes cannot find control queues of this one: the directory's port belongs to somebody else");
+  attend();
+}
+
+/// Tries again to give up names that somebody of another node still knows.
+void SegmentDirectory::release_pending() {
+  std::erase_if(pending_, [this](std::uint64_t key) { return release_alias(segment_, key, meanwhile_); });
+}
+
+ClaimResult SegmentDirectory::claim(std::uint64_t key) {
+  listen();
+  if (std::erase(pending_, key) != 0) return ClaimResult::kClaimed;
+  switch (claim_alias(segment_, key, meanwhile_)) {
+    case AliasResult::kClaimed: return ClaimResult::kClaimed;
+    case AliasResult::kTaken: return ClaimResult::kTaken;
+    case AliasResult::kFailed: break;
+  }
+  static constinit ToldOnce told;
+  if (told.is_first()) {
+    log_warning("%s; this process gets no control queue or gate",
+                system_failure("link", "a name in " + segment_.directory(), errno).c_str());
+  }
+  return ClaimResult::kFailed;
+}
+
+void SegmentDirectory::release(std::uint64_t key) {
+  release_pending();
+  if (!release_alias(segment_, key, meanwhile_)) pending_.push_back(key);
+}
+
+bool SegmentDirectory::publish(const PublishedRegion& region) {
+  // Without it an entry could not be taken back.
+  if (is_entry_key(region.key) && segment_.wake_barrier() != WakeBarrier::kMembarrier) return false;
+  if (process_heap().holds(reinterpret_cast<const void*>(region.start), region.bytes)) segment_.publish_heap();
+  return publish_region(segment_.regions(), region);
+}
+
+bool SegmentDirectory::is_visited(std::uint64_t key) {
+  // (V1) Who does not see by now that it was withdrawn is seen here.
+  if (!pass_shared_barrier()) return true;
+  const std::uint32_t used =
+      std::min(segment_.control().slots_used.load(std::memory_order_acquire), segment_.layout().channel_count);
+  for (std::uint32_t i = 0; i < used; ++i) {
+    const ChannelSlotShared& slot = segment_.slot(i);
+    if (slot.visited.load(std::memory_order_acquire) != key) continue;
+    const SlotWord word = read_slot(slot);
+    const bool open = word.state == SlotState::kPublished || word.state == SlotState::kEvicted;
+    const std::uint64_t incarnation = slot.claimer_incarnation.load(std::memory_order_relaxed);
+    if (open && !process_is_gone(segment_.directory(), word.claimer, incarnation)) return true;
+  }
+  return false;
+}
+
+/// What this process lacks says nothing about the owner: it is asked for again, for as long as a connection is.
+FindResult SegmentDirectory::find_near(std::uint64_t key, NameOwner* owner) {
+  errno = 0;
+  const bool found = find_alias(segment_, key, owner);
+  const int error = errno;
+  if (found || (error != EMFILE && error != ENFILE && error != ENOMEM)) {
+    short_until_.erase(key);
+    return found ? FindResult::kFound : FindResult::kNobody;
+  }
+  static constinit ToldOnce told;
+  if (told.is_first()) {
+    log_warning(
+        "%s; what is to go there waits, and fails after a second",
+        system_failure("open", "the name of a control queue or gate in " + segment_.directory(), error).c_str());
+  }
+  const std::uint64_t now = monotonic_ns();
+  const auto [deadline, is_new] = short_until_.try_emplace(key, now + kConnectTimeoutNs);
+  if (now < deadline->second) return FindResult::kLater;
+  short_until_.erase(deadline);
+  return FindResult::kNobody;
+}
+
+FindResult SegmentDirectory::find(std::uint64_t key, NameOwner* owner) {
+  const std::uint32_t nid = map_.nid_at(coordinates_of(key));
+  if (nid == 0 || nid == map_.own_nid() || fabric_ == nullptr) {
+    return find_near(key, owner);
+  }
+  listen();
+  const std::uint64_t now = monotonic_ns();
+  std::uint64_t& silent_until = silent_until_[nid];
+  if (now < silent_until && !socket_.is_asking(nid, key)) return FindResult::kNobody;
+  switch (socket_.ask(nid, key, owner)) {
+    case AskResult::kFound: return FindResult::kFound;
+    case AskResult::kAsking: return FindResult::kLater;
+    case AskResult::kNobody: break;
+    case AskResult::kNoAnswer: silent_until = now + kSilenceNs; break;
+  }
+  return FindResult::kNobody;
+}
+
+namespace {
+
+/// A port of the fabric may belong to somebody else while the PID is free; where any PID will do another one is tried.
+constexpr int kFabricTries = 32;
+
+SegmentOptions segment_options(const Settings& settings, std::uint32_t nid, std::uint32_t pid) {
+  SegmentOptions options;
+  options.nid = nid;
+  options.pid = pid;
+  options.job_key = settings.job_key;
+  options.uid = geteuid();
+  options.channel_count = settings.channel_count;
+  options.ring.cell_count = settings.ring_cells;
+  options.ring.data_bytes = settings.ring_data_bytes;
+  const auto long_data = static_cast<LongData>(settings.long_data);
+  options.area_bytes = long_data == LongData::kRing ? 0 : settings.send_area_bytes;
+  return options;
+}
+
+/// The wires that every node has.
+void make_wires(EngineNode& node, const Settings& settings, const SegmentOptions& options) {
+  node.loopback = std::make_unique<LoopbackWire>(node.segment->id(), options.ring);
+  const auto long_data = static_cast<LongData>(settings.long_data);
+  node.shm = std::make_unique<ShmWire>(*node.segment, settings.direct != 0, long_data);
+  if (settings.shuffle_seed != 0) {
+    // Each process has its own order.
+    const std::uint64_t seed = (std::uint64_t{settings.shuffle_seed} << 32) + node.segment->id().pid;
+    node.shuffled_loopback = std::make_unique<ShuffleWire>(*node.loopback, seed);
+    node.shuffled_shm = std::make_unique<ShuffleWire>(*node.shm, ~seed);
+  }
+}
+
+FabricOptions fabric_options(const Settings& settings, const ProcessSegment& segment, const NodeMap& map) {
+  FabricOptions options;
+  options.self = segment.id();
+  options.job_key = settings.job_key;
+  options.uid = geteuid();
+  options.provider = settings.fabric_provider;
+  options.base_port = settings.fabric_base_port;
+  options.nodes = map.nids();
+  return options;
+}
+
+/// @return false on failure, with reason
+bool open_datagrams(EngineNode& node, const Settings& settings, const NodeMap& map, std::string* why) {
+  const auto faults = parse_datagram_faults(settings.datagram_faults, why);
+  if (!faults) return false;
+  auto endpoint =
+      FabricDatagrams::open(fabric_options(settings, *node.segment, map), Counters(node.segment->counters()), why);
+  if (endpoint == nullptr) return false;
+  node.datagram_endpoint = endpoint.get();
+  std::unique_ptr<DatagramEndpoint> medium = std::move(endpoint);
+  if (!settings.datagram_faults.empty()) {
+    medium = std::make_unique<FaultyDatagrams>(std::move(medium), *faults, process_key(node.segment->id()));
+  }
+  ReliableOptions options;
+  options.life = node.segment->incarnation();
+  options.connect_timeout_ns = OfiWire::kOfiConnectNs;
+  node.datagrams = std::make_unique<ReliableWire>(std::move(medium), options);
+  return true;
+}
+
+/// Opens the way to other nodes, or makes it ready to open.
+/// @return false on failure, with reason, and there is none
+bool open_fabric(EngineNode& node, const Settings& settings, const NodeMap& map, std::string* why) {
+  if (settings.fabric_endpoint == static_cast<std::uint32_t>(EndpointKind::kDatagram)) {
+    return open_datagrams(node, settings, map, why);
+  }
+  const OfiOptions options{fabric_options(settings, *node.segment, map), node.segment->incarnation(), node_identity()};
+  node.fabric = std::make_unique<OfiWire>(options, Counters(node.segment->counters()));
+  if (!map.spans_nodes() || node.fabric->open(why)) return true;
+  node.fabric.reset();
+  return false;
+}
+
+DirectoryOptions directory_options(const Settings& settings, std::uint32_t nid) {
+  const std::uint32_t port = settings.directory_port != 0 ? settings.directory_port
+                                                          : DirectorySocket::default_port(settings.job_key, geteuid());
+  return {nid, static_cast<std::uint16_t>(port), settings.job_key, geteuid()};
+}
+
+}  // namespace
+
+std::unique_ptr<EngineNode> open_node(const Settings& settings, std::uint32_t pid, OpenError* error, std::string* why) {
+  const auto map = NodeMap::find(settings, why);
+  *error = OpenError::kSystem;
+  if (!map) return nullptr;
+  if (!parse_datagram_faults(settings.datagram_faults, why)) return nullptr;
+  SegmentOptions options = segment_options(settings, map->own_nid(), pid);
+  auto node = std::make_unique<EngineNode>();
+  int tries = 1;
+  const auto try_next = [&](std::uint32_t taken) {
+    if (pid != 0 || ++tries > kFabricTries) return false;
+    options.pid = taken % kMaxPid + 1;
+    return true;
+  };
+  for (;;) {
+    SegmentError segment_error = SegmentError::kNone;
+    node->segment.reset();
+    node->segment = ProcessSegment::create(options, &segment_error, why);
+    *error = to_open_error(segment_error);
+    if (node->segment == nullptr) {
+      const bool next_is_taken = *error == OpenError::kPidInUse && options.pid != pid;
+      if (next_is_taken && try_next(options.pid)) continue;
+      return nullptr;
+    }
+    if (settings.fabric == static_cast<std::uint32_t>(FabricUse::kOff)) break;
+    if (open_fabric(*node, settings, *map, why)) break;
+    if (try_next(node->segment->id().pid)) continue;
+    *error = OpenError::kSystem;
+    if (settings.fabric == static_cast<std::uint32_t>(FabricUse::kOn)) return nullptr;
+    log_warning("other nodes cannot reach this process: %s", why->c_str());
+    break;
+  }
+  *error = OpenError::kNone;
+  make_wires(*node, settings, options);
+  node->directory = std::make_unique<SegmentDirectory>(*node->segment, *map, node->keeper(),
+                                                       directory_options(settings, map->own_nid()));
+  if (node->to_other_nodes() != nullptr) node->directory->introduce(*node->to_other_nodes());
+  return node;
+}
+
+}  // namespace portofu

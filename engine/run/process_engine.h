@@ -1,0 +1,36 @@
+#pragma once
+// The engine of this process, which Portals and uTofu share: opened by the first of them that needs one, closed with
+// the last. The only engine that is process-wide. Any thread.
+
+#include <cstdint>
+#include <string>
+
+#include "engine/run/engine.h"
+
+namespace portofu {
+
+/// Takes a reference to the engine; opens it if there is none.
+/// @param pid  wanted PID, 0 for any; an engine that is open with another one gives OpenError::kPidInUse
+/// @return nullptr on failure, with reason
+Engine* hold_process_engine(std::uint32_t pid, OpenError* error, std::string* why);
+
+/// Tells people why hold_process_engine gave none: one line, if it is not what they were told last. That a PID is in
+/// use is no news for people, but for those who want to know everything.
+/// @param call  of the application
+void tell_why_not_open(const char* call, OpenError error, const std::string& why);
+
+/// Gives one reference back. With the last one the engine is closed; its memory stays for a while if another thread may
+/// be in the middle of a call.
+/// @param waiting  whether some call waits in the engine
+void release_process_engine(bool waiting = false);
+
+/// The same for a process that ends, or a library that is unloaded: bounded in time whatever the calling thread and the
+/// others are in the middle of. What it does not get at is left to whoever finds this process dead.
+/// @return whether the caller has to forget the engine; else it stays for the calls of other threads, which must not
+///         end with errors because the process ends
+bool end_process_engine(bool waiting = false);
+
+/// Ends the effect of Engine::abort, if the engine is still open.
+void forget_process_abort();
+
+}  // namespace portofu

@@ -1,0 +1,229 @@
+#include "engine/run/progress_thread.h"
+
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <system_error>
+
+#include "engine/initiator/tofu_owner.h"
+#include "engine/observe/log.h"
+#include "engine/observe/system_failure.h"
+#include "engine/queue/clock.h"
+#include "engine/run/engine.h"
+#include "engine/run/loop.h"
+#include "engine/run/process_threads.h"
+
+namespace portofu {
+namespace {
+
+/// mpirun binds a rank to one core, and a thread inherits that; there it would only take turns with the rank. Its
+/// starter moves it, because it would wait for its first turn there, too.
+void let_run_on_any_core(std::thread& thread) {
+  cpu_set_t all;
+  CPU_ZERO(&all);
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) CPU_SET(cpu, &all);
+  // The kernel keeps what the process may use; failure changes nothing.
+  pthread_setaffinity_np(thread.native_handle(), sizeof(all), &all);
+}
+
+/// The attributes of a thread as the kernel takes them (sched_setattr(2)); glibc 2.36 declares them nowhere.
+struct SchedulingAttributes {
+  std::uint32_t size;
+  std::uint32_t policy;
+  std::uint64_t flags;
+  std::int32_t nice;
+  std::uint32_t priority;
+  std::uint64_t runtime;
+  std::uint64_t deadline;
+  std::uint64_t period;
+};
+
+/// This thread works for microseconds at a time. One that asks for short turns gets a busy core at once when it wakes,
+/// and not after a turn of whoever computes there (3 to 4 ms). Linux 6.12 and later; earlier ones ignore it.
+void ask_for_short_turns() {
+  constexpr std::uint64_t kTurnNs = 100'000;
+  SchedulingAttributes own{};
+  if (syscall(SYS_sched_getattr, 0, &own, sizeof own, 0) != 0 || own.policy != SCHED_OTHER) return;
+  own.size = sizeof own;
+  own.runtime = kTurnNs;
+  syscall(SYS_sched_setattr, 0, &own, 0);
+}
+
+}  // namespace
+
+std::unique_ptr<ProgressThread> ProgressThread::start(Engine& engine) {
+  std::unique_ptr<ProgressThread> progress(new ProgressThread(engine));
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  sigdelset(&all, SIGSEGV);  // Faults in the application's memory must reach the guard (memory/guarded_copy).
+  sigdelset(&all, SIGBUS);
+  pthread_sigmask(SIG_SETMASK, &all, &before);  // Signals belong to the application's threads.
+  int error = 0;
+  try {
+    progress->thread_ = std::thread([raw = progress.get()] { raw->run(); });
+    let_run_on_any_core(progress->thread_);
+  } catch (const std::system_error& refused) {
+    error = refused.code().value();
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (error == 0) return progress;
+  static constinit ToldOnce told;
+  if (told.is_first()) {
+    log_warning("%s; messages are handled only while the application calls",
+                system_failure("pthread_create", "the thread that handles messages", error).c_str());
+  }
+  return nullptr;
+}
+
+ProgressThread::~ProgressThread() {
+  if (!thread_.joinable()) return;
+  ask_to_stop();
+  if (thread_.get_id() == std::this_thread::get_id()) {
+    thread_.detach();  // The last thread of the process, which runs its destructors.
+  } else {
+    thread_.join();
+  }
+}
+
+void ProgressThread::ask_to_stop() {
+  stopping_.store(true, std::memory_order_seq_cst);
+  nudges_.fetch_add(1, std::memory_order_seq_cst);
+  syscall(SYS_futex, &nudges_, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
+  engine_.doorbell_.ring();
+}
+
+bool ProgressThread::stop_until(std::uint64_t deadline_ns) {
+  if (!thread_.joinable()) return true;
+  ask_to_stop();
+  constexpr long kLookNs = 10'000'000;
+  const timespec look{0, kLookNs};
+  while (ended_.load(std::memory_order_acquire) == 0) {
+    if (monotonic_ns() >= deadline_ns) return false;
+    syscall(SYS_futex, &ended_, FUTEX_WAIT_PRIVATE, 0, &look, nullptr, 0);
+  }
+  if (thread_.get_id() == std::this_thread::get_id()) {
+    thread_.detach();
+  } else {
+    thread_.join();
+  }
+  return true;
+}
+
+/// To be asked now and then, when nothing happens.
+bool ProgressThread::is_left_alone() const { return has_main_thread_ended() && !has_other_threads(0); }
+
+void ProgressThread::wait_for_nudge(std::uint32_t seen, std::int64_t timeout_ns) {
+  timespec timeout{timeout_ns / 1'000'000'000, timeout_ns % 1'000'000'000};
+  syscall(SYS_futex, &nudges_, FUTEX_WAIT_PRIVATE, seen, timeout_ns < 0 ? nullptr : &timeout, nullptr, 0);
+}
+
+bool ProgressThread::application_is_away(std::uint64_t seen_calls) const {
+  return engine_.application_calls_.load(std::memory_order_relaxed) == seen_calls;
+}
+
+void ProgressThread::run() {
+  pthread_setname_np(pthread_self(), "portofu");
+  id_.store(static_cast<pid_t>(syscall(SYS_gettid)), std::memory_order_relaxed);
+  ask_for_short_turns();
+  while (!stopping_.load(std::memory_order_acquire)) {
+    if (watch()) serve();
+    park();
+  }
+  ended_.store(1, std::memory_order_release);
+  syscall(SYS_futex, &ended_, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
+}
+
+/// @return true if no application thread has looked for anything for a guard period
+bool ProgressThread::watch() {
+  const std::uint64_t calls = engine_.application_calls_.load(std::memory_order_relaxed);
+  const std::uint32_t seen = nudges_.load(std::memory_order_acquire);
+  if (stopping_.load(std::memory_order_acquire)) return false;
+  const std::int64_t guard_ns = std::int64_t{engine_.core_.settings.guard_period_us} * 1000;
+  wait_for_nudge(seen, std::max(guard_ns, watch_ns_));
+  const bool away = application_is_away(calls);
+  // Where many processes share few cores, a look costs a turn of whoever works there.
+  const bool is_rare = !away && engine_.shares_core_.load(std::memory_order_relaxed);
+  watch_ns_ = is_rare ? std::min(2 * std::max(guard_ns, watch_ns_), kLongestWatchNs) : 0;
+  return away && engine_.sleeping_threads_.load(std::memory_order_seq_cst) == 0;
+}
+
+/// Waits while an application thread sleeps at the doorbell.
+void ProgressThread::park() {
+  while (!stopping_.load(std::memory_order_acquire)) {
+    const std::uint32_t seen = nudges_.load(std::memory_order_acquire);
+    // Partner: rearm. Either it sees parked_ here, or this sees that nobody sleeps any more; both are sequentially
+    // consistent.
+    parked_.store(true, std::memory_order_seq_cst);
+    if (engine_.sleeping_threads_.load(std::memory_order_seq_cst) == 0) break;
+    wait_for_nudge(seen, -1);
+  }
+  parked_.store(false, std::memory_order_relaxed);
+}
+
+void ProgressThread::rearm() {
+  if (!parked_.load(std::memory_order_seq_cst)) return;
+  nudges_.fetch_add(1, std::memory_order_release);
+  syscall(SYS_futex, &nudges_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+}
+
+void ProgressThread::stop_listening() {
+  listening_.store(false, std::memory_order_relaxed);
+  engine_.doorbell_.ring();
+}
+
+bool ProgressThread::is_news_on_duty() const {
+  if (engine_.core_.waiting_peers.size() > listening_waiting_) return true;
+  if (is_asking_on_duty(engine_.core_) && !listening_asking_) return true;
+  if (engine_.leaves_work_on_duty()) return true;
+  return listening_long_ && needs_timers_on_duty(engine_.core_);
+}
+
+/// Runs the loop for an application that is away, until it looks for something itself.
+void ProgressThread::serve() {
+  const std::uint64_t calls = engine_.application_calls_.load(std::memory_order_relaxed);
+  while (!stopping_.load(std::memory_order_acquire) && application_is_away(calls)) {
+    engine_.duty_.take_as_guest();
+    const int work = engine_.cycle_on_duty();
+    engine_.look_after_timers_on_duty(engine_.core_.now_ns());
+    if (work > 0) engine_.core_.counters.add(Counter::kDutyByProgress);
+    if (work > 0 && !engine_.unattended_) engine_.set_unattended_on_duty(true);
+    engine_.give_duty();
+    if (work == 0) listen(calls);
+  }
+  listening_.store(false, std::memory_order_relaxed);
+}
+
+/// Sleeps at the doorbell until there is something to do or the application looks itself.
+void ProgressThread::listen(std::uint64_t seen_calls) {
+  const std::uint32_t seen = engine_.doorbell_.announce();
+  // Set on duty, so that an application thread that takes the duty later sees it, and rings if there is news.
+  engine_.duty_.take_as_guest();
+  listening_.store(true, std::memory_order_relaxed);
+  const bool busy = has_work_on_duty(engine_.core_) || !application_is_away(seen_calls);
+  const bool timers = needs_timers_on_duty(engine_.core_);
+  listening_long_ = quiet_ && !timers;
+  listening_waiting_ = engine_.core_.waiting_peers.size();
+  listening_asking_ = is_asking_on_duty(engine_.core_);
+  const bool asking = listening_asking_;
+  const int fd = wait_fd_on_duty(engine_.core_);
+  const std::uint64_t check_ns = std::uint64_t{engine_.core_.settings.peer_check_ms} * 1'000'000;
+  const auto longest_ns = static_cast<std::uint64_t>(kLongestSleepNs);
+  const std::uint64_t sleep_ns = engine_.bound_sleep_on_duty(timers || !quiet_ ? check_ns : longest_ns);
+  engine_.give_duty();
+  if (!busy && !stopping_.load(std::memory_order_acquire)) {
+    quiet_ = !engine_.doorbell_.wait(seen, static_cast<std::int64_t>(sleep_ns), fd) && !asking;
+  }
+  listening_.store(false, std::memory_order_relaxed);
+  engine_.doorbell_.withdraw();
+  if (quiet_ && is_left_alone()) stopping_.store(true, std::memory_order_relaxed);
+}
+
+}  // namespace portofu

@@ -1,0 +1,288 @@
+// Whether packets can go to a peer: every transition of PeerState, and what ends with a peer.
+
+#include "engine/mailbox/connect.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/initiator/send.h"
+#include "engine/run/loop.h"
+#include "engine/target/answer_out.h"
+#include "tests/unit/support/core_fixture.h"
+
+namespace portofu {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+class ConnectTest : public CoreTest {
+ protected:
+  Reach reach() { return ensure_connected(core, peer()); }
+  void start(DescriptorKind kind, std::uint64_t length, AckRequest ack_req = AckRequest::kNone) {
+    Descriptor d = descriptor(kind, length);
+    d.ack_req = ack_req;
+    d.md_handle = md().handle;
+    if (kind == DescriptorKind::kFetchAtomic) d.get_md_handle = d.md_handle;
+    start_descriptor(core, d);
+  }
+  MemoryDescriptor& md() {
+    if (made_ == nullptr) made_ = &make_md(ni, memory.data(), memory.size());
+    return *made_;
+  }
+
+ private:
+  MemoryDescriptor* made_ = nullptr;
+};
+
+TEST_F(ConnectTest, Unconnected_to_Connected__at_once) {
+  EXPECT_EQ(reach(), Reach::kNow);
+  EXPECT_EQ(peer().state, PeerState::kConnected);
+  EXPECT_NE(peer().link, nullptr);
+  EXPECT_EQ(reach(), Reach::kNow);
+  EXPECT_EQ(wire.connect_count, 1);
+}
+
+TEST_F(ConnectTest, Unconnected_to_Connecting_to_Connected) {
+  wire.connect_result = ConnectResult::kInProgress;
+  EXPECT_EQ(reach(), Reach::kLater);
+  EXPECT_EQ(peer().state, PeerState::kConnecting);
+  now_ns += kConnectTimeoutNs - 1;
+  EXPECT_EQ(reach(), Reach::kLater);
+  wire.connect_result = ConnectResult::kConnected;
+  EXPECT_EQ(reach(), Reach::kNow);
+  EXPECT_EQ(peer().state, PeerState::kConnected);
+}
+
+TEST_F(ConnectTest, Connecting_to_Unconnected__when_the_time_is_over) {
+  wire.connect_result = ConnectResult::kInProgress;
+  EXPECT_EQ(reach(), Reach::kLater);
+  now_ns += kConnectTimeoutNs;
+  EXPECT_EQ(reach(), Reach::kNever);
+  EXPECT_EQ(peer().state, PeerState::kUnconnected);
+}
+
+TEST_F(ConnectTest, Connecting__has_a_new_deadline_the_next_time) {
+  wire.connect_result = ConnectResult::kInProgress;
+  reach();
+  now_ns += kConnectTimeoutNs;
+  reach();
+  EXPECT_EQ(reach(), Reach::kLater);
+  now_ns += kConnectTimeoutNs - 1;
+  EXPECT_EQ(reach(), Reach::kLater);
+}
+
+TEST_F(ConnectTest, Connecting_with_something_lacking__tries_ever_more_rarely_and_in_time) {
+  wire.connect_result = ConnectResult::kShort;
+  EXPECT_EQ(reach(), Reach::kLater);
+  EXPECT_EQ(reach(), Reach::kLater);
+  EXPECT_EQ(wire.connect_count, 1) << "not at once";
+  for (std::uint64_t i = 0; i < 999; ++i) {
+    now_ns += kConnectTimeoutNs / 1000;
+    EXPECT_EQ(reach(), Reach::kLater);
+  }
+  EXPECT_GT(wire.connect_count, 10);
+  EXPECT_LT(wire.connect_count, 100);
+  wire.connect_result = ConnectResult::kConnected;
+  now_ns += kConnectTimeoutNs / 1000;
+  EXPECT_EQ(reach(), Reach::kNow);
+}
+
+TEST_F(ConnectTest, Connecting_with_something_lacking__ends_when_the_time_is_over) {
+  wire.connect_result = ConnectResult::kShort;
+  EXPECT_EQ(reach(), Reach::kLater);
+  now_ns += kConnectTimeoutNs;
+  EXPECT_EQ(reach(), Reach::kNever);
+  EXPECT_EQ(peer().state, PeerState::kUnconnected);
+}
+
+// The time of all that wait is over together, and the loop says so, whatever was posted last.
+TEST_F(ConnectTest, Connecting__new_requests_and_answers_wait_behind_and_end_with_the_first) {
+  wire.connect_result = ConnectResult::kShort;
+  start(DescriptorKind::kGet, 8);
+  now_ns += kConnectTimeoutNs - 1;
+  start(DescriptorKind::kGet, 8);
+  send_answer(core, peer(), {});
+  now_ns += 1;
+  start(DescriptorKind::kGet, 8);
+  EXPECT_THAT(kinds(), IsEmpty());
+  advance_peer(core, peer());
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kReply, EventKind::kReply, EventKind::kReply));
+  EXPECT_EQ(wire.give_up_count, 1);
+  EXPECT_EQ(peer().answer_count, 0u);
+}
+
+TEST_F(ConnectTest, Unconnected_or_Connecting__ends_where_nobody_is_or_nobody_wants) {
+  for (const ConnectResult result : {ConnectResult::kNoSuchPeer, ConnectResult::kRefused}) {
+    wire.connect_result = result;
+    EXPECT_EQ(reach(), Reach::kNever);
+    EXPECT_EQ(peer().state, PeerState::kUnconnected);
+    wire.connect_result = ConnectResult::kInProgress;
+    EXPECT_EQ(reach(), Reach::kLater);
+    wire.connect_result = result;
+    EXPECT_EQ(reach(), Reach::kNever);
+    EXPECT_EQ(peer().state, PeerState::kUnconnected);
+  }
+}
+
+TEST_F(ConnectTest, Lost_link__is_no_way_any_more) {
+  reach();
+  wire.kill(kPeer);
+  EXPECT_EQ(reach(), Reach::kNever);
+  EXPECT_EQ(peer().state, PeerState::kConnected) << "until somebody cleans up";
+}
+
+TEST_F(ConnectTest, Lose__Connected_to_Unconnected_gives_the_link_back) {
+  reach();
+  lose_peer(core, peer());
+  EXPECT_EQ(peer().state, PeerState::kUnconnected);
+  EXPECT_EQ(peer().link, nullptr);
+  EXPECT_EQ(wire.disconnect_count, 1);
+  EXPECT_EQ(counted(Counter::kPeersLost), 1u);
+  EXPECT_EQ(reach(), Reach::kNow) << "a later operation connects anew";
+}
+
+TEST_F(ConnectTest, Lose__without_a_link_gives_none_back) {
+  wire.connect_result = ConnectResult::kInProgress;
+  reach();
+  lose_peer(core, peer());
+  lose_peer(core, peer());
+  EXPECT_EQ(wire.disconnect_count, 0);
+  EXPECT_EQ(counted(Counter::kPeersLost), 0u);
+  EXPECT_EQ(peer().state, PeerState::kUnconnected);
+}
+
+// The peer may live, and would wait for ever.
+TEST_F(ConnectTest, Lose__without_a_link_tells_the_wire_that_answers_were_dropped) {
+  wire.connect_result = ConnectResult::kInProgress;
+  reach();
+  lose_peer(core, peer());
+  EXPECT_EQ(wire.give_up_count, 0) << "nobody waits for anything";
+  send_answer(core, peer(), {});
+  ASSERT_EQ(peer().answer_count, 1u);
+  lose_peer(core, peer());
+  EXPECT_EQ(wire.give_up_count, 1);
+  EXPECT_EQ(peer().answer_count, 0u);
+}
+
+TEST_F(ConnectTest, Lose__ends_what_waits_for_an_answer) {
+  start(DescriptorKind::kPut, 8, AckRequest::kFull);
+  start(DescriptorKind::kGet, 8);
+  start(DescriptorKind::kFetchAtomic, 8);
+  ASSERT_EQ(peer().outstanding, 3u);
+  lose_peer(core, peer());
+  EXPECT_THAT(kinds(), testing::UnorderedElementsAre(EventKind::kSend, EventKind::kAck, EventKind::kReply,
+                                                     EventKind::kSend, EventKind::kReply));
+  EXPECT_EQ(md().pending, 0u);
+  EXPECT_EQ(peer().outstanding, 0u);
+  EXPECT_EQ(ni.outstanding, 0u);
+  EXPECT_EQ(core.outstanding.open_count(), 0u);
+}
+
+TEST_F(ConnectTest, Lose__ends_what_has_not_left_or_only_partly_in_order) {
+  wire.room = 1;
+  start(DescriptorKind::kPut, 2 * kPacketBytes, AckRequest::kFull);
+  start(DescriptorKind::kGet, 8);
+  start(DescriptorKind::kPut, 8);
+  start(DescriptorKind::kFetchAtomic, 8);
+  ASSERT_EQ(peer().requests.size(), 4u);
+  lose_peer(core, peer());
+  std::vector<EventKind> told;
+  for (int i = 0; i < 6; ++i) {
+    const Event event = next_event();
+    EXPECT_EQ(event.ni_fail_type, NiFail::kUndeliverable);
+    told.push_back(event.type);
+  }
+  EXPECT_THAT(told, ElementsAre(EventKind::kSend, EventKind::kAck, EventKind::kReply, EventKind::kSend,
+                                EventKind::kSend, EventKind::kReply));
+  EXPECT_THAT(kinds(), IsEmpty());
+  EXPECT_TRUE(peer().requests.empty());
+  EXPECT_EQ(md().pending, 0u);
+  EXPECT_EQ(core.outstanding.open_count(), 0u);
+}
+
+TEST_F(ConnectTest, Lose__of_a_request_beyond_the_window_that_has_no_operation_yet) {
+  for (std::uint32_t i = 0; i < kWindow + 2; ++i) start(DescriptorKind::kGet, 8);
+  ASSERT_EQ(peer().requests.size(), 2u);
+  lose_peer(core, peer());
+  EXPECT_EQ(kinds().size(), kWindow + 2u);
+  EXPECT_EQ(md().pending, 0u);
+}
+
+TEST_F(ConnectTest, Lose__in_the_middle_of_a_reply) {
+  start(DescriptorKind::kGet, 2 * kPacketBytes);
+  receive(answer_header(next_sent().operation_id, 2 * kPacketBytes, kPacketBytes));
+  lose_peer(core, peer());
+  const Event event = next_event();
+  EXPECT_EQ(event.type, EventKind::kReply);
+  EXPECT_EQ(event.ni_fail_type, NiFail::kUndeliverable);
+  EXPECT_EQ(event.mlength, 0u);
+  EXPECT_EQ(peer().answer_stream.mode, ArrivalMode::kIdle);
+  EXPECT_EQ(md().pending, 0u);
+  receive(data_header(kPacketBytes, kPacketBytes, kFlagAnswerStream));
+  EXPECT_EQ(refused(), 1u);
+}
+
+TEST_F(ConnectTest, Names_that_have_moved__are_looked_at_once) {
+  std::atomic<std::uint64_t> names{2};
+  wire.names = &names;
+  start(DescriptorKind::kPut, 8);
+  names = 4;
+  start(DescriptorKind::kPut, 8);
+  EXPECT_FALSE(peer().link->may_have_moved());
+  start(DescriptorKind::kPut, 8);
+  EXPECT_EQ(wire.sent.size(), 3u);
+  EXPECT_EQ(wire.disconnect_count, 0) << "the PID was not among them";
+}
+
+// The next operation reaches who has the PID; what was under way to the one before ends.
+TEST_F(ConnectTest, PID_of_another_process__is_connected_anew_behind_what_the_first_has_sent) {
+  std::atomic<std::uint64_t> names{2};
+  wire.names = &names;
+  start(DescriptorKind::kPut, 8, AckRequest::kFull);
+  receive(answer_header(next_sent().operation_id, 8));
+  kinds();
+  start(DescriptorKind::kPut, 8, AckRequest::kFull);
+  const std::uint32_t answered = next_sent().operation_id;
+  start(DescriptorKind::kPut, 8, AckRequest::kFull);
+  wire.sent.clear();
+  names = 4;
+  wire.other_has_name = true;
+  core.receive_arrived = [](Core& of) { run_cycle_on_duty(of); };
+  wire.arrive({kPeer, answer_header(answered, 8), {}});
+  start(DescriptorKind::kPut, 8, AckRequest::kFull);
+  EXPECT_EQ(wire.disconnect_count, 1);
+  EXPECT_EQ(wire.connect_count, 2);
+  ASSERT_EQ(wire.sent.size(), 1u);
+  std::vector<NiFail> acks;
+  for (int i = 0; i < 4; ++i) {
+    const Event event = next_event();
+    if (event.type == EventKind::kAck) acks.push_back(event.ni_fail_type);
+  }
+  EXPECT_THAT(acks, ElementsAre(NiFail::kOk, NiFail::kUndeliverable));
+  receive(answer_header(next_sent().operation_id, 8));
+  EXPECT_EQ(kinds().size(), 2u);
+}
+
+TEST_F(ConnectTest, Operation_behind_a_loss__reaches_the_next_life) {
+  start(DescriptorKind::kPut, 8);
+  wire.sent.clear();
+  wire.kill(kPeer);
+  start(DescriptorKind::kPut, 8);
+  EXPECT_EQ(wire.sent.size(), 1u);
+  EXPECT_EQ(counted(Counter::kPeersLost), 1u);
+}
+
+TEST_F(ConnectTest, Lose__leaves_other_peers_alone) {
+  Descriptor d = descriptor(DescriptorKind::kGet, 8);
+  d.target = kOther;
+  d.md_handle = md().handle;
+  start_descriptor(core, d);
+  start(DescriptorKind::kGet, 8);
+  lose_peer(core, peer());
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kReply));
+  EXPECT_EQ(core.peer(kOther).outstanding, 1u);
+  EXPECT_EQ(md().pending, 1u);
+}
+
+}  // namespace
+}  // namespace portofu

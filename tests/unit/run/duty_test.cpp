@@ -1,0 +1,242 @@
+// The duty lock: one holder, nobody is forgotten, whoever is the favourite.
+
+#include "engine/run/duty.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "engine/queue/clock.h"
+
+namespace portofu {
+namespace {
+
+constexpr int kMoreThanToFavour = 3 * static_cast<int>(DutyLock::kTakesToFavour);
+
+void take_and_give(DutyLock& duty, int times) {
+  for (int i = 0; i < times; ++i) {
+    duty.take();
+    duty.give();
+  }
+}
+
+/// Whether another thread, which asks `ask` for the duty, comes in only after it was given.
+template <class Ask>
+void expect_exclusion(DutyLock& duty, Ask&& ask) {
+  std::atomic<bool> asks{false};
+  std::atomic<bool> inside{false};
+  duty.take();
+  std::thread other([&] {
+    asks.store(true);
+    ask(duty);
+    inside.store(true);
+    duty.give();
+  });
+  while (!asks.load()) std::this_thread::yield();
+  for (int i = 0; i < 1000; ++i) {
+    ASSERT_FALSE(inside.load());
+    std::this_thread::yield();
+  }
+  duty.give();
+  other.join();
+  EXPECT_TRUE(inside.load());
+}
+
+TEST(DutyTest, Take__by_another_thread_waits_until_it_is_given) {
+  DutyLock duty;
+  expect_exclusion(duty, [](DutyLock& wanted) { wanted.take(); });
+  expect_exclusion(duty, [](DutyLock& wanted) { wanted.take_as_guest(); });
+}
+
+TEST(DutyTest, Take__by_another_thread_waits_until_the_favourite_gives_it) {
+  DutyLock duty;
+  for (int round = 0; round < 3; ++round) {
+    take_and_give(duty, kMoreThanToFavour);
+    expect_exclusion(duty, [](DutyLock& wanted) { wanted.take(); });
+    take_and_give(duty, kMoreThanToFavour);
+    expect_exclusion(duty, [](DutyLock& wanted) { wanted.take_as_guest(); });
+  }
+}
+
+std::uint64_t in_ms(std::uint64_t ms) { return monotonic_ns() + ms * 1'000'000; }
+
+TEST(DutyTest, Take_until__gives_up_what_another_thread_keeps) {
+  for (const int before : {0, kMoreThanToFavour}) {
+    DutyLock duty;
+    std::atomic<int> step{0};
+    const auto wait_for = [&](int wanted) {
+      while (step.load() != wanted) std::this_thread::yield();
+    };
+    std::thread holder([&] {
+      take_and_give(duty, before);
+      duty.take();
+      step = 1;
+      wait_for(2);
+      duty.give();
+      take_and_give(duty, before);
+      step = 3;
+    });
+    wait_for(1);
+    EXPECT_FALSE(duty.take_until(in_ms(5)));
+    EXPECT_FALSE(duty.is_interrupted()) << "it is another thread that has it";
+    step = 2;
+    wait_for(3);
+    ASSERT_TRUE(duty.take_until(in_ms(60'000)));
+    EXPECT_TRUE(duty.is_interrupted());
+    duty.give();
+    holder.join();
+    expect_exclusion(duty, [](DutyLock& wanted) { wanted.take(); });
+  }
+}
+
+TEST(DutyTest, Take_until__by_threads_that_take_it_all_the_time_excludes_them) {
+  DutyLock duty;
+  long plain = 0;  // Guarded by the duty.
+  std::atomic<bool> stop{false};
+  std::thread favourite([&] {
+    while (!stop) {
+      duty.take();
+      ++plain;
+      duty.give();
+    }
+  });
+  for (int i = 0; i < 200; ++i) {
+    if (!duty.take_until(in_ms(i % 2 == 0 ? 0 : 60'000))) continue;
+    const long seen = plain;
+    std::this_thread::yield();
+    ASSERT_EQ(plain, seen);
+    duty.give();
+  }
+  stop = true;
+  favourite.join();
+}
+
+/// Whether a call in a signal handler would find that it has interrupted its own thread on duty.
+TEST(DutyTest, Interrupted__is_who_holds_it_and_nobody_else) {
+  for (const int before : {0, kMoreThanToFavour}) {
+    DutyLock duty;
+    EXPECT_FALSE(duty.is_interrupted());
+    take_and_give(duty, before);
+    EXPECT_FALSE(duty.is_interrupted());
+    duty.take();
+    EXPECT_TRUE(duty.is_interrupted());
+    EXPECT_FALSE(duty.take_until(in_ms(60'000))) << "at once";
+    std::thread([&] { EXPECT_FALSE(duty.is_interrupted()); }).join();
+    std::thread wants([&] {  // Ends the favour meanwhile.
+      duty.take();
+      duty.give();
+    });
+    for (int i = 0; i < 1000; ++i) {
+      ASSERT_TRUE(duty.is_interrupted());
+      std::this_thread::yield();
+    }
+    duty.give();
+    EXPECT_FALSE(duty.is_interrupted());
+    wants.join();
+  }
+}
+
+TEST(DutyTest, Favour__passes_from_thread_to_thread) {
+  DutyLock duty;
+  for (int round = 0; round < 3; ++round) {
+    take_and_give(duty, kMoreThanToFavour);
+    std::thread([&] { take_and_give(duty, kMoreThanToFavour); }).join();
+    std::thread([&] {
+      for (int i = 0; i < kMoreThanToFavour; ++i) {
+        duty.take_as_guest();
+        duty.give();
+      }
+    }).join();
+  }
+}
+
+/// Threads that take the duty in bursts, so that favour is won and lost all the time.
+void run_bursts(int threads_count, int guests, int burst, int rounds) {
+  DutyLock duty;
+  long plain = 0;  // Guarded by the duty alone.
+  std::atomic<int> inside{0};
+  std::atomic<int> collisions{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < threads_count; ++t) {
+    threads.emplace_back([&, guest = t < guests] {
+      for (int i = 0; i < rounds; ++i) {
+        guest ? duty.take_as_guest() : duty.take();
+        if (inside.fetch_add(1, std::memory_order_relaxed) != 0) collisions.fetch_add(1);
+        ++plain;
+        inside.fetch_sub(1, std::memory_order_relaxed);
+        duty.give();
+        if (i % burst == 0) std::this_thread::yield();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(collisions.load(), 0);
+  EXPECT_EQ(plain, static_cast<long>(threads_count) * rounds);
+}
+
+TEST(DutyTest, Threads__exclude_each_other_and_see_what_the_one_before_did) { run_bursts(4, 0, 1, 20'000); }
+
+TEST(DutyTest, Threads__exclude_each_other_when_favour_is_won_and_lost) {
+  run_bursts(2, 0, 2 * static_cast<int>(DutyLock::kTakesToFavour), 100'000);
+  run_bursts(2, 1, 2 * static_cast<int>(DutyLock::kTakesToFavour), 100'000);
+  run_bursts(3, 1, static_cast<int>(DutyLock::kTakesToFavour), 50'000);
+}
+
+/// What give() promises: a raise that give's caller misses afterwards is one whose thread sees what was done on duty.
+TEST(DutyTest, Give__is_a_barrier_between_what_was_done_and_the_next_look) {
+  constexpr int kRounds = 3'000;
+  for (int round = 0; round < kRounds; ++round) {
+    DutyLock duty;
+    long done = 0;  // Guarded by the duty.
+    std::atomic<int> raised{0};
+    std::atomic<bool> go{false};
+    if (round % 4 != 0) take_and_give(duty, kMoreThanToFavour);
+    bool other_saw = false;
+    std::thread other([&] {
+      while (!go.load(std::memory_order_acquire)) {
+      }
+      raised.fetch_add(1, std::memory_order_seq_cst);
+      duty.take();
+      other_saw = done != 0;
+      duty.give();
+    });
+    go.store(true, std::memory_order_release);
+    duty.take();
+    done = 1;
+    duty.give();
+    const bool saw = raised.load(std::memory_order_seq_cst) != 0;
+    other.join();
+    ASSERT_TRUE(saw || other_saw);
+  }
+}
+
+TEST(DutyTest, Sleepers__all_get_their_turn_after_a_long_hold) {
+  // Each waits long enough in take() to sleep in the kernel, because the holder goes on only when all are there.
+  constexpr int kThreads = 6;
+  for (const int before : {0, kMoreThanToFavour}) {
+    DutyLock duty;
+    take_and_give(duty, before);
+    std::atomic<int> waiting{0};
+    std::atomic<int> served{0};
+    duty.take();
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kThreads; ++t) {
+      threads.emplace_back([&] {
+        waiting.fetch_add(1);
+        duty.take();
+        served.fetch_add(1);
+        duty.give();
+      });
+    }
+    while (waiting.load() < kThreads) std::this_thread::yield();
+    EXPECT_EQ(served.load(), 0);
+    duty.give();
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(served.load(), kThreads);
+  }
+}
+
+}  // namespace
+}  // namespace portofu

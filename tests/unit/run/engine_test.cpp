@@ -1,0 +1,476 @@
+// The engine over played wires and a played clock: post, step, poll, wait, abort, flush, close. The clock moves on by
+// itself with every look, so that whatever waits for time ends without waiting.
+
+#include "engine/run/engine.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "engine/mailbox/connect.h"
+#include "engine/target/close_interface.h"
+#include "engine/target/list_entries.h"
+#include "tests/unit/support/core_fixture.h"
+
+namespace portofu {
+namespace {
+
+constexpr ProcessId kSelf{1, 1};
+constexpr ProcessId kPeer{1, 2};
+constexpr std::uint32_t kIndex = kMatchingPhysical;
+constexpr std::uint64_t kSecondNs = 1'000'000'000;
+
+class EngineTest : public testing::Test {
+ protected:
+  EngineTest() {
+    settings.spin_count = 4;
+    settings.sleep_after_us = 10'000'000;  // Far beyond every timeout of these tests: nobody sleeps.
+    settings.window_operations = 4;
+    open();
+  }
+  ~EngineTest() override {
+    if (engine != nullptr) close();
+  }
+
+  void open() {
+    engine = std::make_unique<Engine>(settings, kSelf, 1000, std::vector<Wire*>{&loopback, &wire}, read_clock, this);
+    const Engine::Duty duty(*engine);
+    duty.core().interfaces[kIndex] = std::make_unique<Interface>(kIndex, kDefaultLimits);
+    Interface& ni = *duty.core().interface(kIndex);
+    Handle handle = 0;
+    md = ni.mds.allocate(&handle);
+    md->segment.describe(memory.data(), memory.size());
+    md->handle = handle;
+    ni.cts.allocate(&ct)->reset_on_duty();
+  }
+  void close() {
+    {
+      const Engine::Duty duty(*engine);
+      close_interface_on_duty(duty.core(), kIndex);
+    }
+    engine.reset();
+  }
+
+  Descriptor put(std::uint64_t length = 8) const {
+    Descriptor d;
+    d.interface_index = kIndex;
+    d.md_handle = md->handle;
+    d.target = kPeer;
+    d.length = length;
+    return d;
+  }
+  Descriptor get(std::uint64_t length = 8) const {
+    Descriptor d = put(length);
+    d.kind = DescriptorKind::kGet;
+    return d;
+  }
+  Descriptor increment() const {
+    Descriptor d;
+    d.kind = DescriptorKind::kCountIncrement;
+    d.interface_index = kIndex;
+    d.md_handle = ct;
+    d.length = 1;
+    return d;
+  }
+  void arrive_answer() {
+    PacketHeader header{};
+    header.type = PacketType::kAnswer;
+    header.operation_id = wire.take().header.operation_id;
+    wire.arrive({kPeer, header, {}});
+  }
+  std::uint32_t pending() {
+    const Engine::Duty duty(*engine);
+    return md->pending;
+  }
+  std::uint64_t counted(Counter counter) {
+    const Engine::Duty duty(*engine);
+    return duty.core().counters.get(counter);
+  }
+
+  static std::uint64_t read_clock(void* context) {
+    auto* test = static_cast<EngineTest*>(context);
+    return test->now_ns.fetch_add(test->clock_step_ns);
+  }
+
+  std::atomic<std::uint64_t> now_ns{1};
+  std::uint64_t clock_step_ns = 1'000'000;
+  FakeWire loopback;
+  FakeWire wire;
+  Settings settings;
+  std::vector<std::byte> memory = std::vector<std::byte>(64 * FakeWire::kMaxPayloadBytes);
+  std::unique_ptr<Engine> engine;
+  MemoryDescriptor* md = nullptr;
+  Handle ct = 0;
+};
+
+TEST_F(EngineTest, Identity__is_what_was_given) {
+  EXPECT_EQ(engine->self(), kSelf);
+  EXPECT_EQ(engine->uid(), 1000u);
+}
+
+TEST_F(EngineTest, Post__goes_to_the_wire_at_once) {
+  engine->post(put());
+  ASSERT_EQ(wire.sent.size(), 1u);
+  EXPECT_EQ(wire.sent[0].header.type, PacketType::kPut);
+  EXPECT_EQ(wire.sent[0].header.uid, 1000u);
+}
+
+TEST_F(EngineTest, Post__without_room_waits_and_a_step_goes_on) {
+  wire.room = 0;
+  engine->post(put());
+  EXPECT_EQ(engine->step(), 0);
+  wire.room = FakeWire::kPlentyOfRoom;
+  EXPECT_EQ(engine->step(), 1);
+  EXPECT_EQ(wire.sent.size(), 1u);
+  EXPECT_EQ(engine->step(), 0);
+}
+
+TEST_F(EngineTest, Post__that_has_to_wait_takes_in_what_has_arrived) {
+  for (int i = 0; i < 4; ++i) engine->post(get());
+  arrive_answer();
+  engine->post(get());  // Beyond the window: takes the answer in, and goes on.
+  EXPECT_EQ(wire.sent.size(), 4u);
+  EXPECT_EQ(pending(), 4u);
+}
+
+/// What is only lent is on its way: the next call that starts something need not look at the wire for it.
+TEST_F(EngineTest, Post__after_one_that_is_lent_takes_nothing_in) {
+  wire.lends = true;
+  engine->post(put(4 * FakeWire::kMaxPayloadBytes));
+  EXPECT_EQ(wire.lent_count, 1);
+  engine->post(get());
+  wire.take();
+  arrive_answer();
+  engine->post(put());
+  EXPECT_EQ(pending(), 2u) << "the lent put, and the get";
+  EXPECT_EQ(engine->step(), 1);
+}
+
+TEST_F(EngineTest, Settle__starts_what_the_change_of_a_counter_has_set_free) {
+  const Engine::Duty duty(*engine);
+  auto* operation = new TriggeredOperation;
+  operation->threshold = 1;
+  operation->descriptor = put();
+  Interface& ni = *duty.core().interface(kIndex);
+  ++ni.triggered_count;
+  ni.cts.find(ct)->add_triggered_on_duty(operation, duty.core().fired);
+  engine->post_on_duty(increment());
+  EXPECT_EQ(wire.sent.size(), 1u);
+  EXPECT_EQ(ni.triggered_count, 0u);
+}
+
+TEST_F(EngineTest, Poll__asks_first_and_runs_no_cycle_if_the_answer_is_yes) {
+  engine->post(get());
+  arrive_answer();
+  auto yes = [](Core&) { return true; };
+  EXPECT_TRUE(engine->poll(yes));
+  EXPECT_EQ(pending(), 1u) << "the answer has not been taken in";
+}
+
+TEST_F(EngineTest, Poll__runs_a_cycle_and_asks_again) {
+  engine->post(get());
+  arrive_answer();
+  int asked = 0;
+  auto done = [&](Core&) {
+    ++asked;
+    return md->pending == 0;
+  };
+  EXPECT_TRUE(engine->poll(done));
+  EXPECT_EQ(asked, 2);
+}
+
+TEST_F(EngineTest, Poll__behind_a_LINK_takes_nothing_in_and_the_next_does) {
+  for (int round = 0; round < 3; ++round) {
+    engine->post(get());
+    arrive_answer();
+    {
+      const Engine::Duty duty(*engine);
+      duty.core().gave_link = true;
+    }
+    const auto done = [this](Core&) { return md->pending == 0; };
+    EXPECT_FALSE(engine->poll(done));
+    EXPECT_EQ(pending(), 1u);
+    EXPECT_TRUE(engine->poll(done));
+  }
+}
+
+TEST_F(EngineTest, Poll__behind_LINKs_without_end_takes_in_what_has_arrived) {
+  engine->post(get());
+  arrive_answer();
+  int polls = 0;
+  for (; pending() != 0 && polls < 1000; ++polls) {
+    {
+      const Engine::Duty duty(*engine);
+      duty.core().gave_link = true;
+    }
+    engine->poll([](Core&) { return false; });
+  }
+  EXPECT_GT(polls, 100);
+  EXPECT_LT(polls, 300);
+}
+
+TEST_F(EngineTest, Poll__behind_one_that_found_something_is_left_out_once_that_was_barren_often) {
+  const auto are_left = [this](std::uint32_t count) { return [this, count](Core&) { return md->pending == count; }; };
+  const auto no = [](Core&) { return false; };
+  for (std::uint32_t i = 0; i < SecondLook::kBarren; ++i) {
+    engine->post(get());
+    arrive_answer();
+    EXPECT_TRUE(engine->poll(are_left(0)));
+    EXPECT_FALSE(engine->poll(no));
+  }
+  for (int i = 0; i < 2; ++i) engine->post(get());
+  arrive_answer();
+  EXPECT_TRUE(engine->poll(are_left(1)));
+  arrive_answer();
+  EXPECT_FALSE(engine->poll(no));
+  EXPECT_EQ(pending(), 1u) << "left out";
+  EXPECT_FALSE(engine->poll(no));
+  EXPECT_EQ(pending(), 0u) << "but only once";
+}
+
+/// As an MPI_Send does whose look behind its last event finds the next message before its receive is posted.
+TEST_F(EngineTest, Poll__behind_one_that_found_something_is_barren_if_it_finds_what_nobody_asked_for) {
+  const auto are_left = [this](std::uint32_t count) { return [this, count](Core&) { return md->pending == count; }; };
+  const auto no = [](Core&) { return false; };
+  for (std::uint32_t i = 0; i < 2 * SecondLook::kBarren; ++i) {
+    for (int k = 0; k < 2; ++k) engine->post(get());
+    arrive_answer();
+    EXPECT_TRUE(engine->poll(are_left(1)));
+    arrive_answer();
+    EXPECT_FALSE(engine->poll(no));
+    EXPECT_EQ(pending(), i < SecondLook::kBarren ? 0u : 1u) << "left out from some time on";
+    engine->step();
+    EXPECT_EQ(pending(), 0u);
+  }
+}
+
+TEST_F(EngineTest, Poll__of_nothing_comes_back_with_no_however_often) {
+  auto no = [](Core&) { return false; };
+  for (int i = 0; i < 1000; ++i) EXPECT_FALSE(engine->poll(no));
+  EXPECT_EQ(counted(Counter::kSleeps), 0u) << "an engine without a node never sleeps in a poll";
+}
+
+TEST_F(EngineTest, Wait__for_what_holds_already) {
+  auto yes = [](Core&) { return true; };
+  EXPECT_EQ(engine->wait(yes, 0), WaitResult::kReached);
+  EXPECT_EQ(engine->wait(yes, Engine::kForever), WaitResult::kReached);
+}
+
+TEST_F(EngineTest, Wait__for_a_packet_that_lies_there) {
+  engine->post(get());
+  arrive_answer();
+  auto done = [this](Core&) { return md->pending == 0; };
+  EXPECT_EQ(engine->wait(done, 0), WaitResult::kReached);
+}
+
+TEST_F(EngineTest, Wait__for_what_comes_after_many_empty_looks) {
+  int looks = 0;
+  auto after_some = [&](Core&) { return ++looks > 100; };
+  EXPECT_EQ(engine->wait(after_some, Engine::kForever), WaitResult::kReached);
+}
+
+TEST_F(EngineTest, Wait__looks_once_if_there_is_no_time) {
+  auto no = [](Core&) { return false; };
+  const std::uint64_t before = now_ns;
+  EXPECT_EQ(engine->wait(no, 0), WaitResult::kTimedOut);
+  EXPECT_EQ(now_ns, before) << "not even at the clock";
+}
+
+TEST_F(EngineTest, Wait__ends_when_its_time_is_over_and_not_before) {
+  auto no = [](Core&) { return false; };
+  const std::uint64_t before = now_ns;
+  EXPECT_EQ(engine->wait(no, kSecondNs), WaitResult::kTimedOut);
+  EXPECT_GE(now_ns, before + kSecondNs);
+  EXPECT_LT(now_ns, before + 2 * kSecondNs);
+}
+
+/// A wire on which nothing was found for long is not looked at in every cycle; a process that stood still, or slept,
+/// until its time was over has got what came meanwhile.
+TEST_F(EngineTest, Wait__whose_time_is_over_looks_at_wires_that_look_rarely) {
+  wire.looks_rarely = true;
+  engine->post(get());
+  arrive_answer();
+  auto done = [this](Core&) { return md->pending == 0; };
+  EXPECT_EQ(engine->wait(done, 1), WaitResult::kReached);
+}
+
+TEST_F(EngineTest, Wait__with_a_time_beyond_the_end_of_the_clock) {
+  int looks = 0;
+  auto after_some = [&](Core&) { return ++looks > 100; };
+  now_ns = UINT64_MAX - kSecondNs;
+  EXPECT_EQ(engine->wait(after_some, UINT64_MAX - 1), WaitResult::kReached);
+}
+
+TEST_F(EngineTest, Wait__learns_of_the_death_of_the_peer_it_waits_for) {
+  engine->post(get());
+  wire.kill(kPeer);
+  auto done = [this](Core&) { return md->pending == 0; };
+  const std::uint64_t before = now_ns;
+  EXPECT_EQ(engine->wait(done, Engine::kForever), WaitResult::kReached);
+  EXPECT_LT(now_ns, before + kSecondNs);
+  EXPECT_EQ(counted(Counter::kPeersLost), 1u);
+}
+
+TEST_F(EngineTest, Steps__look_after_the_dead_now_and_then_although_nobody_waits) {
+  engine->post(get());
+  wire.kill(kPeer);
+  now_ns += kSecondNs;
+  int steps = 0;
+  while (pending() != 0 && steps < 10'000) {
+    engine->step();
+    ++steps;
+  }
+  EXPECT_LT(steps, 10'000);
+}
+
+TEST_F(EngineTest, Steps__do_not_look_after_the_dead_more_often_than_set) {
+  settings.peer_check_ms = 10'000;
+  close();
+  open();
+  clock_step_ns = 1;
+  engine->post(get());
+  for (int i = 0; i < 5'000; ++i) engine->step();  // The first look.
+  wire.kill(kPeer);
+  for (int i = 0; i < 5'000; ++i) engine->step();
+  EXPECT_EQ(pending(), 1u);
+  now_ns += 10 * kSecondNs;
+  for (int i = 0; i < 5'000; ++i) engine->step();
+  EXPECT_EQ(pending(), 0u);
+}
+
+TEST_F(EngineTest, Abort__ends_waits_now_and_in_future_but_not_polls) {
+  auto no = [](Core&) { return false; };
+  auto yes = [](Core&) { return true; };
+  int looks = 0;
+  auto abort_inside = [&](Core&) {
+    if (++looks == 10) engine->abort();
+    return false;
+  };
+  EXPECT_FALSE(engine->is_aborted());
+  EXPECT_EQ(engine->wait(abort_inside, Engine::kForever), WaitResult::kAborted);
+  EXPECT_TRUE(engine->is_aborted());
+  EXPECT_EQ(engine->wait(no, Engine::kForever), WaitResult::kAborted);
+  EXPECT_EQ(engine->wait(yes, 0), WaitResult::kAborted);
+  EXPECT_TRUE(engine->poll(yes));
+}
+
+TEST_F(EngineTest, Abort__is_nothing_to_a_wait_that_goes_on) {
+  engine->abort();
+  auto yes = [](Core&) { return true; };
+  auto no = [](Core&) { return false; };
+  EXPECT_EQ(engine->wait(yes, 0, OnAbort::kGoOn), WaitResult::kReached);
+  EXPECT_EQ(engine->wait(no, kSecondNs, OnAbort::kGoOn), WaitResult::kTimedOut);
+}
+
+TEST_F(EngineTest, Abort__by_another_thread) {
+  auto no = [](Core&) { return false; };
+  std::thread other([this] { engine->abort(); });
+  EXPECT_EQ(engine->wait(no, Engine::kForever), WaitResult::kAborted);
+  other.join();
+}
+
+TEST_F(EngineTest, Flush__lets_what_waits_leave) {
+  wire.room = 0;
+  engine->post(put(2 * FakeWire::kMaxPayloadBytes));
+  engine->post(put());
+  wire.room = FakeWire::kPlentyOfRoom;
+  engine->abort();  // An abort does not hinder it.
+  engine->flush(Engine::kForever);
+  EXPECT_EQ(wire.sent.size(), 3u);
+  EXPECT_EQ(pending(), 0u);
+  EXPECT_TRUE(engine->is_aborted());
+}
+
+TEST_F(EngineTest, Flush__gives_up_when_its_time_is_over) {
+  wire.room = 0;
+  engine->post(put());
+  const std::uint64_t before = now_ns;
+  engine->flush(kSecondNs);
+  EXPECT_GE(now_ns, before + kSecondNs);
+  EXPECT_EQ(pending(), 1u);
+}
+
+// The leak checker of the asan preset judges this one, too.
+TEST_F(EngineTest, Close__with_everything_in_flight_frees_all_and_gives_links_back) {
+  wire.room = 1;
+  engine->post(put(2 * FakeWire::kMaxPayloadBytes));
+  engine->post(get());
+  Descriptor to_ourselves = put();
+  to_ourselves.target = kSelf;
+  loopback.room = 0;
+  engine->post(to_ourselves);
+  {
+    const Engine::Duty duty(*engine);
+    for (const std::uint64_t threshold : {std::uint64_t{0}, std::uint64_t{9}}) {
+      auto* operation = new TriggeredOperation;
+      operation->threshold = threshold;
+      operation->descriptor = put();
+      Interface& ni = *duty.core().interface(kIndex);
+      ni.cts.find(ct)->add_triggered_on_duty(operation, duty.core().fired);
+    }
+  }
+  engine.reset();
+  EXPECT_EQ(wire.open_links() + loopback.open_links(), 0);
+}
+
+TEST_F(EngineTest, Close__with_unexpected_messages_frees_them) {
+  {
+    const Engine::Duty duty(*engine);
+    Interface& ni = *duty.core().interface(kIndex);
+    ni.portal_table[0] = std::make_unique<PortalTableEntry>();
+    EntryRequest request;
+    request.segment.describe(memory.data(), memory.size());
+    request.criteria = {0, ~std::uint64_t{0}, {}, true, true};
+    request.options = kEntryOpPut;
+    request.list = ListKind::kOverflow;
+    Handle handle = 0;
+    ASSERT_EQ(append_entry(duty.core(), ni, std::move(request), &handle), Status::kOk);
+  }
+  PacketHeader header{};
+  header.type = PacketType::kPut;
+  header.interface_index = kIndex;
+  wire.arrive({kPeer, header, {}});
+  header.length = 100;  // And one that is still arriving.
+  wire.arrive({kPeer, header, {}});
+  engine->step();
+  engine.reset();
+}
+
+TEST_F(EngineTest, Threads__post_and_step_side_by_side) {
+  constexpr int kThreads = 4;
+  constexpr int kRounds = 2'000;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([this] {
+      for (int i = 0; i < kRounds; ++i) {
+        engine->post(put());
+        engine->post(increment());
+        engine->step();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wire.sent.size(), static_cast<std::size_t>(kThreads) * kRounds);
+  const Engine::Duty duty(*engine);
+  EXPECT_EQ(duty.core().interface(kIndex)->cts.find(ct)->success(), static_cast<std::uint64_t>(kThreads) * kRounds);
+}
+
+TEST_F(EngineTest, Threads__wait_for_what_another_one_does) {
+  auto reached = [this](Core& core) { return core.interface(kIndex)->cts.find(ct)->success() >= 100; };
+  clock_step_ns = 0;  // Time stands still: nobody sleeps.
+  std::vector<std::thread> waiters;
+  std::atomic<int> woken{0};
+  for (int t = 0; t < 3; ++t) {
+    waiters.emplace_back([&] { woken += engine->wait(reached, Engine::kForever) == WaitResult::kReached ? 1 : 0; });
+  }
+  for (int i = 0; i < 100; ++i) engine->post(increment());
+  for (std::thread& waiter : waiters) waiter.join();
+  EXPECT_EQ(woken.load(), 3);
+}
+
+}  // namespace
+}  // namespace portofu
