@@ -163,7 +163,7 @@ class Bench:
         return self.built[compiler]
 
     def mpi(self, job):
-        """As the README says ("mpi portals4"), or over a peer's own transport. None but the told one knows that there
+        """As lib/openmpi.md says ("mpi portals4"), or over a peer's own transport. None but the told one knows that there
         are more processes than cores."""
         api, processes = job["api"], job.get("processes", 2)
         environment = {"OMPI_MCA_hwloc_base_binding_policy": "none", **SHARED_MEMORY_UCX}

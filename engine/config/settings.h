@@ -1,6 +1,6 @@
 #pragma once
 // What a user can set from the environment. One table (setting_table) holds names, defaults, ranges and sentences;
-// help, README and parser all come from it. Read once, when an engine opens; constant afterwards.
+// help, lib/environment.md and parser all come from it. Read once, when an engine opens; constant afterwards.
 
 #include <cstdint>
 #include <functional>

@@ -1,5 +1,5 @@
-// The table of settings. A new setting is a field of Settings, a row here and a row of the README's table (a test
-// compares them); the parser needs no change.
+// The table of settings. A new setting is a field of Settings, a row here and a row of the table in
+// lib/environment.md (a test compares them); the parser needs no change.
 
 #include <array>
 

@@ -15,8 +15,8 @@ namespace portofu {
 class EventQueue {
  public:
   /// Makes room for `count` events.
-  /// @param count  0 is taken as 1; from kGenerousFrom on the queue has room for kGenerosity more (README, event
-  /// queues)
+  /// @param count  0 is taken as 1; from kGenerousFrom on the queue has room for kGenerosity more
+  /// (lib/portals4/README.md, event queues)
   /// @return false if there is no memory; the queue is unusable then
   bool open(std::uint64_t count);
 

@@ -35,8 +35,8 @@ inline constexpr std::int64_t kBlindSleepNs = 1'000'000;
 
 /// A doorbell as it lies in the sleeper's segment.
 struct DoorbellShared {
-  /// Futex word: number of rings, mod 2^32. Writers: ringers of any process (release), only while somebody sleeps.
-  /// Reader: sleepers (acquire), the kernel.
+  /// Futex word: number of rings, mod 2^32. Writers: ringers of any process (sequentially consistent), only while
+  /// somebody sleeps. Reader: sleepers (acquire), the kernel.
   alignas(128) std::atomic<std::uint32_t> bell;
   /// BellSocket::name of the watcher, 0: there is none. Writer: the watcher. Readers: ringers, after they have raised
   /// `bell`; both sequentially consistent, so that either the ringer sees the name or the watcher the new `bell`.

@@ -185,7 +185,7 @@ void finish(Core& core, Interface& ni, Peer& peer, Arrival& arrival) {
   } else {
     deliver_payload(arrival, data.data(), header.payload_bytes);
   }
-  if (!done) arrival.fail = NiFail::kDropped;  // Not aligned (README, atomics).
+  if (!done) arrival.fail = NiFail::kDropped;  // Not aligned (lib/portals4/README.md, alignment).
   if (arrival.fail != NiFail::kOk) arrival.mlength = 0;
   if (!fetching) return finish(core, ni, peer, arrival);
   const AnswerContent content = content_of(core, ni, arrival.header, arrival);
