@@ -1,8 +1,11 @@
-// What more than one step needs: peers by address, and events and counts by handle.
+// What more than one step needs: peers by address, events and counts by handle, and notices.
 
 #include "engine/core/core.h"
 
 #include <algorithm>
+#include <cstdlib>
+
+#include "engine/observe/log.h"
 
 namespace portofu {
 
@@ -29,6 +32,15 @@ void Core::wait_for_room(Peer& waiting) {
   if (waiting.link != nullptr) waiting.link->leave_order();  // What waits comes first.
   if (!waiting.waiting) counters.add(Counter::kSendsBlocked);
   look_after(waiting);
+}
+
+void post_notice(Core& core, VirtualControlQueue& vcq, const Notice& notice) {
+  if (!vcq.mrq.post(notice)) {
+    log_error("utofu: asynchronous error: MRQ Overflow on TNI %u CQ %u", tni_of(vcq.id), queue_of(vcq.id));
+    std::abort();
+  }
+  ++core.activity;
+  core.counters.add(Counter::kEventsPosted);
 }
 
 void end_operation(Interface& ni, MemoryDescriptor& md) {

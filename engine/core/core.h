@@ -20,10 +20,14 @@ namespace portofu {
 /// Time for deadlines; a test brings its own. Nanoseconds from any origin, never backwards.
 using Clock = std::uint64_t (*)(void* context);
 
+struct Core;
+
 /// A put or a reply that is complete but for its bytes (engine/mailbox/late.h).
 struct LateMessage {
-  Arrival arrival;
+  Arrival arrival;  ///< What its completion needs.
   Payload payload;
+  /// Its bytes are at their place, or never will be (`arrival.fail`).
+  void (*finish)(Core& core, Peer& peer, Arrival& arrival);
 };
 
 struct Core {
@@ -119,6 +123,9 @@ inline void post_entry_event(Core& core, Interface& ni, Handle eq_handle, EventK
     event.user_ptr = user_ptr;
   });
 }
+/// Puts a notice of uTofu into an MRQ. One too many ends the program (guide, chapter 7).
+void post_notice(Core& core, VirtualControlQueue& vcq, const Notice& notice);
+
 inline void count_success(Core& core, Interface& ni, Handle ct_handle, std::uint64_t count) {
   if (ct_handle == 0) return;
   CountingEvent* counter = ni.cts.find(ct_handle);

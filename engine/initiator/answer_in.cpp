@@ -7,8 +7,8 @@
 #include "engine/initiator/report.h"
 #include "engine/initiator/send.h"
 #include "engine/initiator/tofu_report.h"
+#include "engine/mailbox/destination.h"
 #include "engine/mailbox/late.h"
-#include "engine/target/deliver.h"
 
 namespace portofu {
 namespace {
@@ -51,6 +51,15 @@ void store(Core& core, OutstandingOperation& operation, std::uint64_t offset, Pa
   core.counters.add(Counter::kBytesReceived, bytes);
 }
 
+/// A reply that was put off has its bytes, or will never have them (`fail`).
+void finish_late_reply(Core& core, Peer&, Arrival& reply) {
+  OutstandingOperation* operation = core.outstanding.find(reply.header.operation_id);
+  if (operation == nullptr) return;
+  operation->fail = reply.fail;
+  core.counters.add(Counter::kBytesReceived, reply.header.length);
+  finish_answer(core, reply.header.operation_id, *operation);
+}
+
 /// A reply whose data is at its sender is put off, or offered its place. Those of Portals only: nobody would take the
 /// offer back when a region of uTofu is deregistered.
 /// @return whether it was put off
@@ -59,12 +68,12 @@ bool prepare_to_read(Core& core, Peer& peer, const OutstandingOperation& operati
   Interface* ni = core.interface(operation.interface_index);
   const MemoryDescriptor* md = ni != nullptr ? ni->mds.find(operation.get_md_handle) : nullptr;
   if (md != nullptr && header.payload_bytes == header.length && operation.fail == NiFail::kOk) {
-    Arrival reply;
-    reply.header = header;
-    if (put_off(core, peer, reply, payload, md->segment, operation.get_offset, header.length)) return true;
+    LateMessage reply{{}, payload, finish_late_reply};
+    reply.arrival.header = header;
+    if (put_off(core, peer, reply, {md->segment, operation.get_offset, header.length})) return true;
   }
   finish_late_messages(core);
-  if (md != nullptr) offer_place(peer, header, payload, md->segment, operation.get_offset, header.length);
+  if (md != nullptr) offer_place(peer, header, payload, {md->segment, operation.get_offset, header.length});
   return false;
 }
 
@@ -113,14 +122,6 @@ void receive_answer_data(Core& core, Peer& peer, const PacketHeader& header, Pay
   if (operation == nullptr) return;  // kDiscard
   operation->answered = true;
   finish_answer(core, arrival.header.operation_id, *operation);
-}
-
-void finish_late_reply(Core& core, const Arrival& reply) {
-  OutstandingOperation* operation = core.outstanding.find(reply.header.operation_id);
-  if (operation == nullptr) return;
-  operation->fail = reply.fail;
-  core.counters.add(Counter::kBytesReceived, reply.header.length);
-  finish_answer(core, reply.header.operation_id, *operation);
 }
 
 void cut_answer(Core& core, Peer& peer, NiFail fail) {

@@ -12,9 +12,6 @@ void receive_answer(Core& core, Peer& peer, const PacketHeader& header, Payload 
 /// More data of the answer that is arriving from the peer.
 void receive_answer_data(Core& core, Peer& peer, const PacketHeader& header, Payload payload);
 
-/// A reply that was put off (engine/mailbox/late.h) has its bytes, or will never have them (`fail`).
-void finish_late_reply(Core& core, const Arrival& reply);
-
 /// The rest of the answer that is arriving will never come.
 void cut_answer(Core& core, Peer& peer, NiFail fail);
 

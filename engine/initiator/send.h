@@ -28,13 +28,4 @@ int finish_taken(Core& core, Peer& peer);
 /// memory descriptors go.
 void abandon_requests(Core& core, Peer& peer, NiFail fail);
 
-/// Fills the part of a header that every packet carries.
-inline PacketHeader stamped_header(const Core& core, PacketType type) {
-  PacketHeader header{};
-  header.type = type;
-  header.uid = core.uid;
-  header.job_key = core.settings.job_key;
-  return header;
-}
-
 }  // namespace portofu

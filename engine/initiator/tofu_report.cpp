@@ -1,12 +1,9 @@
 #include "engine/initiator/tofu_report.h"
 
-#include <cstdlib>
-
+#include "engine/mailbox/destination.h"
 #include "engine/memory/guarded_copy.h"
 #include "engine/memory/stadd_access.h"
-#include "engine/observe/log.h"
 #include "engine/queue/fresh_line.h"
-#include "engine/target/deliver.h"
 
 namespace portofu {
 namespace {
@@ -46,15 +43,6 @@ NiFail keep_old_value(OutstandingOperation& operation, std::uint64_t offset, con
 }
 
 }  // namespace
-
-void post_notice(Core& core, VirtualControlQueue& vcq, const Notice& notice) {
-  if (!vcq.mrq.post(notice)) {
-    log_error("utofu: asynchronous error: MRQ Overflow on TNI %u CQ %u", tni_of(vcq.id), queue_of(vcq.id));
-    std::abort();
-  }
-  ++core.activity;
-  core.counters.add(Counter::kEventsPosted);
-}
 
 NiFail store_tofu_reply(Core& core, OutstandingOperation& operation, std::uint64_t offset, Payload data,
                         std::uint64_t bytes) {

@@ -5,9 +5,6 @@
 
 namespace portofu {
 
-/// Puts a notice into an MRQ. One too many ends the program (guide, chapter 7).
-void post_notice(Core& core, VirtualControlQueue& vcq, const Notice& notice);
-
 /// Stores data of a reply: of a get into registered memory, of an ARMW into the operation.
 /// @return the first thing that went wrong, then `operation.silent` says that it is our own fault
 NiFail store_tofu_reply(Core& core, OutstandingOperation& operation, std::uint64_t offset, Payload data,

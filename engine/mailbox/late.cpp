@@ -1,19 +1,14 @@
 #include "engine/mailbox/late.h"
 
-#include "engine/initiator/answer_in.h"
-#include "engine/target/deliver.h"
-#include "engine/target/request.h"
-
 namespace portofu {
 
-bool put_off(Core& core, Peer& peer, const Arrival& arrival, Payload payload, const MemorySegment& target,
-             std::uint64_t offset, std::uint64_t bytes) {
-  if (!payload.is_in_memory() || bytes == 0) return false;
-  const MemorySegment::Run run = target.run_at(offset, bytes);
+bool put_off(Core& core, Peer& peer, const LateMessage& message, const Destination& place) {
+  if (!message.payload.is_in_memory() || place.bytes == 0) return false;
+  const MemorySegment::Run run = place.segment.run_at(place.offset, place.bytes);
   core.late_messages.reserve(Wire::kMostReadLater);
-  if (run.bytes != bytes || !peer.wire->read_later(run.start, run.bytes)) return false;
+  if (run.bytes != place.bytes || !peer.wire->read_later(run.start, run.bytes)) return false;
   core.late_peer = &peer;
-  core.late_messages.push_back({arrival, payload});
+  core.late_messages.push_back(message);
   return true;
 }
 
@@ -29,13 +24,9 @@ void read_late_messages(Core& core) {
   const std::uint32_t read = peer.wire->read_now();
   // Events and counts come first: a sender that has its memory back may touch published entries here by itself.
   for (std::size_t i = 0; i < core.late_messages.size(); ++i) {
-    auto& [arrival, payload] = core.late_messages[i];
+    auto& [arrival, payload, finish] = core.late_messages[i];
     if ((read >> i & 1) == 0) arrival.fail = fail_of_storing(payload);
-    if (arrival.header.type == PacketType::kAnswer) {
-      finish_late_reply(core, arrival);
-    } else {
-      finish_late_put(core, peer, arrival);
-    }
+    finish(core, peer, arrival);
   }
   core.late_messages.clear();
   peer.wire->give_back_read();

@@ -4,15 +4,14 @@
 // complete what was put off, in order, before anything else of any sender is received and before the loop's burst ends.
 
 #include "engine/core/core.h"
+#include "engine/mailbox/destination.h"
 
 namespace portofu {
 
-/// Puts a whole message off.
-/// @param arrival  what its completion needs; `fail` will say whether its bytes could be had
-/// @param bytes    of `payload`, for `target` from `offset` on
+/// Puts a whole message off. Its `finish` will be called, and `arrival.fail` say whether its bytes could be had.
+/// @param place  for as many bytes of the payload
 /// @return false: it has to be read now, because it goes to several pieces, or its wire cannot
-bool put_off(Core& core, Peer& peer, const Arrival& arrival, Payload payload, const MemorySegment& target,
-             std::uint64_t offset, std::uint64_t bytes);
+bool put_off(Core& core, Peer& peer, const LateMessage& message, const Destination& place);
 
 /// Whether the packet may come behind what was put off, before that is complete.
 bool may_join_late_messages(const Core& core, const Packet& packet);

@@ -17,7 +17,7 @@
 #include <utility>
 
 #include "engine/core/core.h"
-#include "engine/initiator/send.h"
+#include "engine/mailbox/stamped_header.h"
 #include "engine/queue/ring_geometry.h"
 
 namespace portofu {

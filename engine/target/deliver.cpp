@@ -4,6 +4,7 @@
 
 #include "engine/atomic/atomic_rules.h"
 #include "engine/atomic/atomic_unit.h"
+#include "engine/mailbox/destination.h"
 
 namespace portofu {
 namespace {

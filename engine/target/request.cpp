@@ -4,6 +4,7 @@
 #include <array>
 
 #include "engine/atomic/atomic_unit.h"
+#include "engine/mailbox/destination.h"
 #include "engine/mailbox/late.h"
 #include "engine/memory/guarded_copy.h"
 #include "engine/queue/fresh_line.h"
@@ -164,6 +165,12 @@ void finish(Core& core, Interface& ni, Peer& peer, Arrival& arrival) {
   acknowledge(core, peer, header, content);
 }
 
+/// A put that was put off has its bytes, or will never have them (`fail`).
+void finish_late_put(Core& core, Peer& peer, Arrival& arrival) {
+  arrival.received = arrival.header.length;
+  finish(core, *core.interface(arrival.header.interface_index), peer, arrival);
+}
+
 /// An atomic on the priority list is executed; one on the overflow list only leaves its data there, or reads (3.15.4).
 [[gnu::noinline]] void run_atomic(Core& core, Interface& ni, Peer& peer, Arrival& arrival, const std::byte* payload) {
   const PacketHeader& header = arrival.header;
@@ -260,19 +267,13 @@ void receive_request(Core& core, Peer& peer, const PacketHeader& header, Payload
   core.counters.add(Counter::kBytesReceived, header.payload_bytes);
   if (is_atomic(header.type)) return run_atomic(core, *ni, peer, arrival, payload.here());
   if (header.type == PacketType::kGet) return run_get(core, *ni, peer, arrival);
-  if (whole && put_off(core, peer, arrival, payload, arrival.entry->segment, arrival.offset, arrival.mlength)) return;
+  const Destination place{arrival.entry->segment, arrival.offset, arrival.mlength};
+  if (whole && payload.is_in_memory() && put_off(core, peer, {arrival, payload, finish_late_put}, place)) return;
   finish_late_messages(core);
-  if (arrival.mlength == header.length) {
-    offer_place(peer, header, payload, arrival.entry->segment, arrival.offset, header.length);
-  }
+  if (arrival.mlength == header.length) offer_place(peer, header, payload, place);
   deliver_payload(arrival, payload, header.payload_bytes);
   arrival.mode = ArrivalMode::kDeliver;
   if (arrival.received == header.length) finish(core, *ni, peer, arrival);
-}
-
-void finish_late_put(Core& core, Peer& peer, Arrival& arrival) {
-  arrival.received = arrival.header.length;
-  finish(core, *core.interface(arrival.header.interface_index), peer, arrival);
 }
 
 void receive_request_data(Core& core, Peer& peer, const PacketHeader& header, Payload payload) {

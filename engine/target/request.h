@@ -34,9 +34,6 @@ inline void begin_arrival(Arrival& arrival, const PacketHeader& header, ProcessI
   arrival.list = ListKind::kPriority;
 }
 
-/// A put that was put off (engine/mailbox/late.h) has its bytes, or will never have them (`fail`).
-void finish_late_put(Core& core, Peer& peer, Arrival& arrival);
-
 /// More data of the request that is arriving from the peer.
 void receive_request_data(Core& core, Peer& peer, const PacketHeader& header, Payload payload);
 

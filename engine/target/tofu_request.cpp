@@ -3,8 +3,8 @@
 #include <array>
 
 #include "engine/atomic/atomic_unit.h"
-#include "engine/initiator/send.h"
-#include "engine/initiator/tofu_report.h"
+#include "engine/mailbox/destination.h"
+#include "engine/mailbox/stamped_header.h"
 #include "engine/memory/guarded_copy.h"
 #include "engine/memory/stadd_access.h"
 #include "engine/target/answer_out.h"
@@ -254,7 +254,8 @@ void receive_tofu_request(Core& core, Peer& peer, const PacketHeader& header, Pa
     // 2.2.3: the last line is written last, by us.
     const MemorySegment& segment = arrival.entry->segment;
     const auto end = reinterpret_cast<std::uintptr_t>(segment.address(arrival.offset + header.length));
-    offer_place(peer, header, payload, segment, arrival.offset, header.length - tofu_tail_bytes(end, header.length));
+    const std::uint64_t body = header.length - tofu_tail_bytes(end, header.length);
+    offer_place(peer, header, payload, {segment, arrival.offset, body});
   }
   arrival.mode = ArrivalMode::kDeliver;
   deliver_tofu_payload(core, peer, arrival, payload, header.payload_bytes);

@@ -589,12 +589,5 @@ TEST_F(SendFaultTest, Fetching__tells_SEND_and_REPLY) {
   EXPECT_EQ(md().pending, 0u);
 }
 
-TEST_F(SendTest, Header__is_stamped) {
-  const PacketHeader header = stamped_header(core, PacketType::kData);
-  EXPECT_EQ(header.type, PacketType::kData);
-  EXPECT_EQ(header.uid, kUid);
-  EXPECT_EQ(header.job_key, kJobKey);
-}
-
 }  // namespace
 }  // namespace portofu
