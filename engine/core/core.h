@@ -47,6 +47,8 @@ struct Core {
   void* clock_context = nullptr;
   /// Takes all packets that have arrived; nullptr: nobody polls the wires. Not while a packet is in hand.
   void (*receive_arrived)(Core&) = nullptr;
+  /// Acts upon a peer that a step has found to be over (run/death.h). Set by whoever runs the steps.
+  void (*lose_peer)(Core&, Peer&) = nullptr;
   std::array<std::unique_ptr<Interface>, kInterfaceCount> interfaces;  ///< nullptr: not open.
   OutstandingTable outstanding;
   FiredOperations fired;                                           ///< Started one by one by the loop.

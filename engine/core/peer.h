@@ -17,6 +17,9 @@
 
 namespace portofu {
 
+struct Core;
+struct Peer;
+
 /// What happens to the data of a message that is arriving.
 enum class ArrivalMode : std::uint8_t {
   kIdle,     ///< No message is arriving on this stream.
@@ -73,6 +76,8 @@ struct OutgoingAnswer : LineAligned, boost::intrusive::list_base_hook<> {
   std::uint64_t lent_end = 0;                 ///< As in SendProgress.
   std::uint64_t first_packet = 0;             ///< As in SendProgress.
   std::unique_ptr<std::byte[]> private_data;  ///< The data, if it was read already; else it is read from the entry.
+  /// Its data has left, or never will (`fail`). Set once it waits at a peer.
+  void (*finish)(Core& core, Peer& peer, OutgoingAnswer& answer, NiFail fail) = nullptr;
 };
 
 /// uTofu: a remote notice that waits for the one of an earlier get of the same peer, or that of the get itself.

@@ -22,20 +22,6 @@ bool is_sane(const PacketHeader& header, const OutstandingOperation& operation) 
   return header.payload_bytes <= (operation.get_md_handle != 0 ? header.length : 0);
 }
 
-/// Of one peer at a time, so that one who lies keeps nobody for ever.
-constexpr int kMostAcknowledgements = 64;
-
-/// A put or an atomic is complete as it was asked for, or so its target says.
-void acknowledge(Core& core, const Peer& peer, std::uint32_t operation_id) {
-  OutstandingOperation* operation = core.outstanding.find(operation_id);
-  if (operation == nullptr || operation->peer != &peer || operation->answered) return refuse(core);
-  if (operation->get_md_handle != 0 || operation->interface_index == kTofuInterface) return refuse(core);
-  operation->mlength = operation->length;
-  operation->remote_offset = operation->put_offset;
-  operation->answered = true;
-  finish_answer(core, operation_id, *operation);
-}
-
 /// Stores reply data; what goes wrong is remembered and told by REPLY.
 void store(Core& core, OutstandingOperation& operation, std::uint64_t offset, Payload data, std::uint64_t bytes) {
   if (bytes == 0 || operation.fail != NiFail::kOk) return;
@@ -144,33 +130,14 @@ void finish_answer(Core& core, std::uint32_t operation_id, const OutstandingOper
   core.outstanding.close(operation_id);
 }
 
-int take_acknowledgements(Core& core, Peer& peer) {
-  int taken = 0;
-  if (peer.link == nullptr) return 0;
-  while (taken < kMostAcknowledgements) {
-    const std::uint32_t id = peer.wire->take_acknowledgement(*peer.link);
-    if (id == 0) break;
-    if (taken++ == 0 && peer.has_lent()) finish_taken(core, peer);  // As in receive_packet.
-    acknowledge(core, peer, id);
-  }
-  if (taken != 0) ++core.activity;
-  return taken;
-}
-
-int take_acknowledgements(Core& core) {
-  int taken = 0;
-  for (std::size_t i = 0; i < core.awaited_peers.size();) {
-    Peer& peer = *core.awaited_peers[i];
-    taken += take_acknowledgements(core, peer);
-    if (peer.outstanding != 0) {
-      ++i;
-      continue;
-    }
-    peer.awaited = false;
-    core.awaited_peers[i] = core.awaited_peers.back();
-    core.awaited_peers.pop_back();
-  }
-  return taken;
+void receive_acknowledgement(Core& core, const Peer& peer, std::uint32_t operation_id) {
+  OutstandingOperation* operation = core.outstanding.find(operation_id);
+  if (operation == nullptr || operation->peer != &peer || operation->answered) return refuse(core);
+  if (operation->get_md_handle != 0 || operation->interface_index == kTofuInterface) return refuse(core);
+  operation->mlength = operation->length;
+  operation->remote_offset = operation->put_offset;
+  operation->answered = true;
+  finish_answer(core, operation_id, *operation);
 }
 
 void fail_outstanding(Core& core, Peer& peer, NiFail fail) {

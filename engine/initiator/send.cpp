@@ -12,7 +12,6 @@
 #include "engine/mailbox/send_steps.h"
 #include "engine/queue/fresh_line.h"
 #include "engine/queue/ring_geometry.h"
-#include "engine/target/answer_out.h"
 
 namespace portofu {
 namespace {
@@ -349,8 +348,8 @@ void abandon_requests(Core& core, Peer& peer, NiFail fail) {
   peer.requests.splice(peer.requests.end(), kept);
 }
 
-int finish_taken(Core& core, Peer& peer) {
-  int finished = finish_taken_answers(core, peer);
+int finish_taken_requests(Core& core, Peer& peer) {
+  int finished = 0;
   auto& lent = peer.lent_requests;
   for (; !lent.empty() && peer.wire->has_taken(*peer.link, lent.front().progress.lent_end); ++finished) {
     OutgoingRequest& request = lent.front();
@@ -365,20 +364,11 @@ int finish_taken(Core& core, Peer& peer) {
       return SendResult::kDone;
     });
   }
-  if (finished > 0) ++core.activity;
   return finished;
 }
 
-int advance_peer(Core& core, Peer& peer) {
-  if (peer.state == PeerState::kConnected && peer.link->lost) {
-    if (is_over(core, peer)) lose_peer(core, peer);
-    return 0;
-  }
-  const Reach reach = ensure_connected(core, peer);
-  if (reach == Reach::kNever) lose_peer(core, peer);
-  if (reach != Reach::kNow) return 0;
-  int published = advance_answers(core, peer, kPacketBudget);
-  int budget = kPacketBudget;
+int advance_requests(Core& core, Peer& peer, int budget) {
+  const int given = budget;
   while (!peer.requests.empty() && budget > 0) {
     OutgoingRequest& request = peer.requests.front();
     const SendResult result = advance_request(core, peer, request, budget);
@@ -390,7 +380,7 @@ int advance_peer(Core& core, Peer& peer) {
       delete &request;
     }
   }
-  return published + kPacketBudget - budget + finish_taken(core, peer);
+  return given - budget;
 }
 
 }  // namespace portofu

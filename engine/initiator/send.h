@@ -15,14 +15,14 @@ void start_descriptor(Core& core, const Descriptor& descriptor);
 /// @return false: it is none, or cannot leave now; nothing has happened, and start_descriptor is due
 bool send_at_once(Core& core, Interface& ni, MemoryDescriptor& md, const Descriptor& descriptor);
 
-/// Goes on with what waits at a peer: its answers first, then its requests.
+/// Goes on with the requests that wait at a peer that is connected.
 /// @return number of packets published
-int advance_peer(Core& core, Peer& peer);
+int advance_requests(Core& core, Peer& peer, int budget);
 
-/// Ends what was lent to a peer and is not read any more: SEND of requests, completion of replies.
+/// SEND of requests that were lent to a peer and are not read any more.
 /// @pre the peer is connected
-/// @return number of messages ended
-int finish_taken(Core& core, Peer& peer);
+/// @return number of requests
+int finish_taken_requests(Core& core, Peer& peer);
 
 /// Ends all requests that wait at a peer, partly sent and lent ones too: every one raises the failure, and lets its
 /// memory descriptors go.

@@ -2,12 +2,6 @@
 
 #include <algorithm>
 
-#include "engine/initiator/answer_in.h"
-#include "engine/initiator/barrier.h"
-#include "engine/initiator/send.h"
-#include "engine/initiator/tofu_direct.h"
-#include "engine/target/answer_out.h"
-
 namespace portofu {
 
 namespace {
@@ -73,7 +67,7 @@ void follow_name(Core& core, Peer& peer) {
   if (peer.wire->leads_to_name(*peer.link)) return;
   if (core.receive_arrived != nullptr) core.receive_arrived(core);
   // What arrived may have been news of the next process, which has made the link anew.
-  if (is_over(core, peer)) lose_peer(core, peer);
+  if (is_over(core, peer)) core.lose_peer(core, peer);
 }
 
 Reach reach_for_new(Core& core, Peer& peer) {
@@ -92,38 +86,22 @@ bool is_over(Core& core, Peer& peer) {
   return now - peer.lost_since_ns >= kMostUnheardNs;
 }
 
-void expect_last_words(Core& core, Peer& peer) {
-  finish_taken(core, peer);
-  drop_answers(core, peer);  // They cannot leave any more, and whoever waits for them has lost its link, too.
-  peer.answers_life = peer.wire->life_at(*peer.link);
-}
-
 void keep_answers_for(Core& core, Peer& peer, std::uint64_t life) {
   if (peer.answers_life == 0 || peer.answers_life == life) return;
   drop_answers(core, peer);
   peer.answers_life = 0;
 }
 
-void lose_peer(Core& core, Peer& peer) {
-  const bool answers_anew = peer.answers_life != 0 && peer.state == PeerState::kConnected;
-  if (peer.state == PeerState::kConnected) {
-    finish_taken(core, peer);  // What it read before it was gone has been sent.
-    take_acknowledgements(core, peer);
-    end_lane_on_duty(core, peer);
-    peer.published.reset();
-    peer.wire->disconnect(peer.link);
-    core.counters.add(Counter::kPeersLost);
-  } else if (!peer.answers.empty()) {
-    peer.wire->give_up(peer.id);
+void drop_answers(Core& core, Peer& peer) {
+  peer.answer_count += static_cast<std::uint32_t>(peer.lent_answers.size());
+  peer.answers.splice(peer.answers.begin(), peer.lent_answers);
+  while (!peer.answers.empty()) {
+    OutgoingAnswer& answer = peer.answers.front();
+    peer.answers.pop_front();
+    --peer.answer_count;
+    answer.finish(core, peer, answer, NiFail::kUndeliverable);
+    delete &answer;
   }
-  peer.link = nullptr;
-  peer.lost_since_ns = 0;
-  peer.state = PeerState::kUnconnected;
-  abandon_requests(core, peer, NiFail::kUndeliverable);
-  fail_outstanding(core, peer, NiFail::kUndeliverable);
-  if (!answers_anew) drop_answers(core, peer);
-  if (peer.answers.empty()) peer.answers_life = 0;
-  fail_barriers_with(core, peer.id);
 }
 
 }  // namespace portofu

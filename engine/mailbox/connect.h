@@ -1,5 +1,6 @@
 #pragma once
-// Before step 4: makes sure that packets can go to a peer, and cleans up when they no longer can.
+// Before step 4: makes sure that packets can go to a peer, and judges when they no longer can. What follows then is
+// run/death.
 
 #include "engine/core/core.h"
 
@@ -35,16 +36,10 @@ bool is_over(Core& core, Peer& peer);
 /// What a lost peer has sent is waited for so long at most: it may not be to be had, or come in again and again.
 inline constexpr std::uint64_t kMostUnheardNs = 1'000'000'000;
 
-/// Somebody is heard for the first time who is the life to which the lost link leads: it may have left, and have
-/// answered before, so it is not lost yet; or it lives, and what it asks for now is answered by the next link.
-void expect_last_words(Core& core, Peer& peer);
-
 /// Somebody is heard, or reached, who is this life: answers that are left for another one are dropped.
 void keep_answers_for(Core& core, Peer& peer, std::uint64_t life);
 
-/// The peer can no longer be reached: gives the link back, ends with PTL_NI_UNDELIVERABLE what it should have answered
-/// and what should still have gone there, and drops our answers to it, but for those of expect_last_words. A later
-/// operation connects anew, and so does one that was posted when the loss had been put off.
-void lose_peer(Core& core, Peer& peer);
+/// The answers that wait at the peer, or are being read, will reach nobody: forgets them, and tells their owners.
+void drop_answers(Core& core, Peer& peer);
 
 }  // namespace portofu

@@ -2,10 +2,11 @@
 
 #include "engine/initiator/answer_in.h"
 #include "engine/initiator/barrier.h"
-#include "engine/initiator/send.h"
 #include "engine/initiator/tofu_report.h"
 #include "engine/mailbox/connect.h"
 #include "engine/mailbox/late.h"
+#include "engine/run/death.h"
+#include "engine/run/settle.h"
 #include "engine/target/request.h"
 #include "engine/target/tofu_request.h"
 

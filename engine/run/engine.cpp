@@ -14,9 +14,11 @@
 #include "engine/observe/log.h"
 #include "engine/queue/clock.h"
 #include "engine/queue/cpu.h"
+#include "engine/run/death.h"
 #include "engine/run/engine_node.h"
 #include "engine/run/loop.h"
 #include "engine/run/progress_thread.h"
+#include "engine/run/settle.h"
 #include "engine/segment/signpost.h"
 #include "engine/segment/user_key.h"
 #include "engine/target/close_interface.h"
@@ -120,6 +122,7 @@ Engine::Engine(const Settings& settings, std::unique_ptr<EngineNode> node)
   };
   core_.clock = node_clock;
   core_.receive_arrived = receive_arrived_on_duty;
+  core_.lose_peer = lose_peer;
   core_.outstanding.tell_apart(node_->segment->incarnation());
 }
 
@@ -134,6 +137,7 @@ Engine::Engine(const Settings& settings, ProcessId self, std::uint32_t uid, std:
   core_.clock = clock;
   core_.clock_context = clock_context;
   core_.receive_arrived = receive_arrived_on_duty;
+  core_.lose_peer = lose_peer;
   core_.outstanding.tell_apart(core_.now_ns());
 }
 

@@ -3,8 +3,8 @@
 
 #include <sched.h>
 
-#include "engine/mailbox/connect.h"
 #include "engine/queue/clock.h"
+#include "engine/run/death.h"
 #include "engine/run/engine.h"
 #include "engine/run/engine_node.h"
 #include "engine/run/loop.h"

@@ -6,13 +6,16 @@
 #include <new>
 #include <utility>
 
-#include "engine/initiator/answer_in.h"
 #include "engine/initiator/send.h"
 #include "engine/initiator/tofu_direct.h"
 #include "engine/initiator/tofu_owner.h"
 #include "engine/mailbox/connect.h"
 #include "engine/mailbox/late.h"
+#include "engine/mailbox/send_steps.h"
+#include "engine/run/death.h"
 #include "engine/run/dispatch.h"
+#include "engine/run/settle.h"
+#include "engine/target/answer_out.h"
 
 namespace portofu {
 namespace {
@@ -130,6 +133,19 @@ void lose_lost_peers(Core& core) {
 }
 
 }  // namespace
+
+int advance_peer(Core& core, Peer& peer) {
+  if (is_lost(peer)) {
+    if (is_over(core, peer)) lose_peer(core, peer);
+    return 0;
+  }
+  const Reach reach = ensure_connected(core, peer);
+  if (reach == Reach::kNever) lose_peer(core, peer);
+  if (reach != Reach::kNow) return 0;
+  const int answers = advance_answers(core, peer, kPacketBudget);
+  const int requests = advance_requests(core, peer, kPacketBudget);
+  return answers + requests + finish_taken(core, peer);
+}
 
 /// What the dead have sent is taken before their death is acted upon.
 void receive_arrived_on_duty(Core& core) {

@@ -14,6 +14,10 @@ int run_cycle_on_duty(Core& core);
 /// @return number of packets taken
 int receive_own_packets_on_duty(Core& core, Wire& wire);
 
+/// Goes on with what waits at a peer: its answers first, then its requests.
+/// @return number of packets published, and of messages ended
+int advance_peer(Core& core, Peer& peer);
+
 /// Looks after the dead and the late. To be called about every PORTOFU_PEER_CHECK_MS while `needs_timers_on_duty`.
 void run_timers_on_duty(Core& core);
 

@@ -173,6 +173,7 @@ void send_or_queue(Core& core, Peer& peer, OutgoingAnswer& answer) {
   waiting->lent_end = answer.lent_end;
   waiting->first_packet = answer.first_packet;
   waiting->private_data = std::move(answer.private_data);
+  waiting->finish = complete_reply;
   if (result == AnswerResult::kLent) {
     peer.lent_answers.push_back(*waiting);
     return core.look_after(peer);
@@ -259,18 +260,6 @@ int finish_taken_answers(Core& core, Peer& peer) {
     delete &answer;
   }
   return finished;
-}
-
-void drop_answers(Core& core, Peer& peer) {
-  peer.answer_count += static_cast<std::uint32_t>(peer.lent_answers.size());
-  peer.answers.splice(peer.answers.begin(), peer.lent_answers);
-  while (!peer.answers.empty()) {
-    OutgoingAnswer& answer = peer.answers.front();
-    peer.answers.pop_front();
-    --peer.answer_count;
-    complete_reply(core, peer, answer, NiFail::kUndeliverable);
-    delete &answer;
-  }
 }
 
 }  // namespace portofu

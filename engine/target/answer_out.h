@@ -42,7 +42,4 @@ int advance_answers(Core& core, Peer& peer, int budget);
 /// @return number of replies
 int finish_taken_answers(Core& core, Peer& peer);
 
-/// The peer is lost: forgets its answers, and completes the gets among them as failed.
-void drop_answers(Core& core, Peer& peer);
-
 }  // namespace portofu

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "engine/mailbox/connect.h"
+#include "engine/run/death.h"
 #include "engine/run/dispatch.h"
 #include "engine/run/loop.h"
 #include "engine/target/close_interface.h"
@@ -76,6 +76,7 @@ ReceiveWorld::ReceiveWorld(FuzzInput& input)
     : input_(input), core_(fuzz_settings(), kSources[0], /*user=*/7, Counters(counters_)) {
   core_.wires = {&loopback_, &wire_};
   core_.clock = read_clock;
+  core_.lose_peer = lose_peer;
   core_.clock_context = &now_ns_;
   open_interface();
   open_tofu();

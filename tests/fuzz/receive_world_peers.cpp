@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "engine/atomic/atomic_unit.h"
-#include "engine/mailbox/connect.h"
 #include "engine/run/dispatch.h"
 #include "engine/run/loop.h"
 #include "tests/fuzz/receive_world.h"

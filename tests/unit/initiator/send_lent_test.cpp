@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/mailbox/connect.h"
 #include "engine/mailbox/send_steps.h"
+#include "engine/run/death.h"
 #include "engine/run/loop.h"
 #include "tests/unit/support/core_fixture.h"
 

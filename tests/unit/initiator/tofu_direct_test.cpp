@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "engine/initiator/send.h"
-#include "engine/mailbox/connect.h"
+#include "engine/run/death.h"
 #include "engine/run/loop.h"
 #include "tests/unit/support/core_fixture.h"
 

@@ -9,6 +9,7 @@
 #include "engine/initiator/tofu_send.h"
 #include "engine/mailbox/connect.h"
 #include "engine/memory/guarded_copy.h"
+#include "engine/run/death.h"
 #include "engine/run/loop.h"
 #include "tests/unit/support/core_fixture.h"
 #include "tests/unit/support/faulty_memory.h"

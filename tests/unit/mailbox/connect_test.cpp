@@ -1,4 +1,4 @@
-// Whether packets can go to a peer: every transition of PeerState, and what ends with a peer.
+// Whether packets can go to a peer: every transition of PeerState.
 
 #include "engine/mailbox/connect.h"
 
@@ -131,97 +131,7 @@ TEST_F(ConnectTest, Lost_link__is_no_way_any_more) {
   EXPECT_EQ(peer().state, PeerState::kConnected) << "until somebody cleans up";
 }
 
-TEST_F(ConnectTest, Lose__Connected_to_Unconnected_gives_the_link_back) {
-  reach();
-  lose_peer(core, peer());
-  EXPECT_EQ(peer().state, PeerState::kUnconnected);
-  EXPECT_EQ(peer().link, nullptr);
-  EXPECT_EQ(wire.disconnect_count, 1);
-  EXPECT_EQ(counted(Counter::kPeersLost), 1u);
-  EXPECT_EQ(reach(), Reach::kNow) << "a later operation connects anew";
-}
-
-TEST_F(ConnectTest, Lose__without_a_link_gives_none_back) {
-  wire.connect_result = ConnectResult::kInProgress;
-  reach();
-  lose_peer(core, peer());
-  lose_peer(core, peer());
-  EXPECT_EQ(wire.disconnect_count, 0);
-  EXPECT_EQ(counted(Counter::kPeersLost), 0u);
-  EXPECT_EQ(peer().state, PeerState::kUnconnected);
-}
-
 // The peer may live, and would wait for ever.
-TEST_F(ConnectTest, Lose__without_a_link_tells_the_wire_that_answers_were_dropped) {
-  wire.connect_result = ConnectResult::kInProgress;
-  reach();
-  lose_peer(core, peer());
-  EXPECT_EQ(wire.give_up_count, 0) << "nobody waits for anything";
-  send_answer(core, peer(), {});
-  ASSERT_EQ(peer().answer_count, 1u);
-  lose_peer(core, peer());
-  EXPECT_EQ(wire.give_up_count, 1);
-  EXPECT_EQ(peer().answer_count, 0u);
-}
-
-TEST_F(ConnectTest, Lose__ends_what_waits_for_an_answer) {
-  start(DescriptorKind::kPut, 8, AckRequest::kFull);
-  start(DescriptorKind::kGet, 8);
-  start(DescriptorKind::kFetchAtomic, 8);
-  ASSERT_EQ(peer().outstanding, 3u);
-  lose_peer(core, peer());
-  EXPECT_THAT(kinds(), testing::UnorderedElementsAre(EventKind::kSend, EventKind::kAck, EventKind::kReply,
-                                                     EventKind::kSend, EventKind::kReply));
-  EXPECT_EQ(md().pending, 0u);
-  EXPECT_EQ(peer().outstanding, 0u);
-  EXPECT_EQ(ni.outstanding, 0u);
-  EXPECT_EQ(core.outstanding.open_count(), 0u);
-}
-
-TEST_F(ConnectTest, Lose__ends_what_has_not_left_or_only_partly_in_order) {
-  wire.room = 1;
-  start(DescriptorKind::kPut, 2 * kPacketBytes, AckRequest::kFull);
-  start(DescriptorKind::kGet, 8);
-  start(DescriptorKind::kPut, 8);
-  start(DescriptorKind::kFetchAtomic, 8);
-  ASSERT_EQ(peer().requests.size(), 4u);
-  lose_peer(core, peer());
-  std::vector<EventKind> told;
-  for (int i = 0; i < 6; ++i) {
-    const Event event = next_event();
-    EXPECT_EQ(event.ni_fail_type, NiFail::kUndeliverable);
-    told.push_back(event.type);
-  }
-  EXPECT_THAT(told, ElementsAre(EventKind::kSend, EventKind::kAck, EventKind::kReply, EventKind::kSend,
-                                EventKind::kSend, EventKind::kReply));
-  EXPECT_THAT(kinds(), IsEmpty());
-  EXPECT_TRUE(peer().requests.empty());
-  EXPECT_EQ(md().pending, 0u);
-  EXPECT_EQ(core.outstanding.open_count(), 0u);
-}
-
-TEST_F(ConnectTest, Lose__of_a_request_beyond_the_window_that_has_no_operation_yet) {
-  for (std::uint32_t i = 0; i < kWindow + 2; ++i) start(DescriptorKind::kGet, 8);
-  ASSERT_EQ(peer().requests.size(), 2u);
-  lose_peer(core, peer());
-  EXPECT_EQ(kinds().size(), kWindow + 2u);
-  EXPECT_EQ(md().pending, 0u);
-}
-
-TEST_F(ConnectTest, Lose__in_the_middle_of_a_reply) {
-  start(DescriptorKind::kGet, 2 * kPacketBytes);
-  receive(answer_header(next_sent().operation_id, 2 * kPacketBytes, kPacketBytes));
-  lose_peer(core, peer());
-  const Event event = next_event();
-  EXPECT_EQ(event.type, EventKind::kReply);
-  EXPECT_EQ(event.ni_fail_type, NiFail::kUndeliverable);
-  EXPECT_EQ(event.mlength, 0u);
-  EXPECT_EQ(peer().answer_stream.mode, ArrivalMode::kIdle);
-  EXPECT_EQ(md().pending, 0u);
-  receive(data_header(kPacketBytes, kPacketBytes, kFlagAnswerStream));
-  EXPECT_EQ(refused(), 1u);
-}
-
 TEST_F(ConnectTest, Names_that_have_moved__are_looked_at_once) {
   std::atomic<std::uint64_t> names{2};
   wire.names = &names;
@@ -270,18 +180,6 @@ TEST_F(ConnectTest, Operation_behind_a_loss__reaches_the_next_life) {
   start(DescriptorKind::kPut, 8);
   EXPECT_EQ(wire.sent.size(), 1u);
   EXPECT_EQ(counted(Counter::kPeersLost), 1u);
-}
-
-TEST_F(ConnectTest, Lose__leaves_other_peers_alone) {
-  Descriptor d = descriptor(DescriptorKind::kGet, 8);
-  d.target = kOther;
-  d.md_handle = md().handle;
-  start_descriptor(core, d);
-  start(DescriptorKind::kGet, 8);
-  lose_peer(core, peer());
-  EXPECT_THAT(kinds(), ElementsAre(EventKind::kReply));
-  EXPECT_EQ(core.peer(kOther).outstanding, 1u);
-  EXPECT_EQ(md().pending, 1u);
 }
 
 }  // namespace

@@ -9,7 +9,6 @@
 #include <map>
 #include <set>
 #include <sstream>
-#include <utility>
 
 #include "tests/unit/repository/repository.h"
 
@@ -41,17 +40,6 @@ constexpr std::array<Room, 17> kRooms{{
     {"run", "*"},
     {"lib", "*"},
 }};
-
-/// Includes that the table forbids. The list only gets shorter: an include that is not there any more fails the test
-/// until its line is taken out.
-const std::set<std::pair<std::string, std::string>> kExceptions{
-    {"engine/initiator/send.cpp", "engine/target/answer_out.h"},
-    {"engine/mailbox/connect.cpp", "engine/initiator/answer_in.h"},
-    {"engine/mailbox/connect.cpp", "engine/initiator/barrier.h"},
-    {"engine/mailbox/connect.cpp", "engine/initiator/send.h"},
-    {"engine/mailbox/connect.cpp", "engine/initiator/tofu_direct.h"},
-    {"engine/mailbox/connect.cpp", "engine/target/answer_out.h"},
-};
 
 /// Where a file lies: "wire" of "engine/wire/shm/ring.h", "lib" of "lib/utofu/toq.h".
 /// @return kRooms.size() if the table does not know
@@ -102,22 +90,10 @@ TEST(Layers, Includes__go_where_the_table_allows) {
       if (include.path.find('/') == std::string::npos) continue;  // The C headers, named as users name them.
       const std::size_t to = room_of(include.path);
       ASSERT_LT(to, kRooms.size()) << file.path << ":" << include.line << " is not named from the root";
-      EXPECT_TRUE(may_include(room_of(file.path), to) || kExceptions.contains({file.path, include.path}))
+      EXPECT_TRUE(may_include(room_of(file.path), to))
           << file.path << ":" << include.line << " includes " << include.path << ", which the table does not allow";
     }
   }
-}
-
-TEST(Layers, Exceptions__are_still_needed) {
-  std::set<std::pair<std::string, std::string>> unneeded = kExceptions;
-  for (const SourceFile& file : house()) {
-    for (const Include& include : quoted_includes(file)) {
-      const std::size_t to = room_of(include.path);
-      if (to < kRooms.size() && !may_include(room_of(file.path), to)) unneeded.erase({file.path, include.path});
-    }
-  }
-  for (const auto& [from, to] : unneeded)
-    ADD_FAILURE() << from << " does not need " << to << ": take out the exception";
 }
 
 TEST(Layers, C_headers__are_used_by_lib_only) {

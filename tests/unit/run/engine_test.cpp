@@ -11,7 +11,6 @@
 #include <thread>
 #include <vector>
 
-#include "engine/mailbox/connect.h"
 #include "engine/target/close_interface.h"
 #include "engine/target/list_entries.h"
 #include "tests/unit/support/core_fixture.h"

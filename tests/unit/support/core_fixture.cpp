@@ -6,7 +6,7 @@
 #include <ostream>
 #include <utility>
 
-#include "engine/mailbox/connect.h"
+#include "engine/run/death.h"
 #include "engine/run/dispatch.h"
 #include "engine/target/close_interface.h"
 
@@ -74,6 +74,7 @@ CoreTest::CoreTest()
       portal(make_portal(ni, kPt, eq)) {
   core.wires = {&loopback, &wire};
   core.clock = read_clock;
+  core.lose_peer = lose_peer;
   core.clock_context = &now_ns;
 }
 

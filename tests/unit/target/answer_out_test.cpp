@@ -5,9 +5,10 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/mailbox/connect.h"
 #include "engine/mailbox/send_steps.h"
 #include "engine/memory/guarded_copy.h"
+#include "engine/run/death.h"
+#include "engine/run/loop.h"
 #include "tests/unit/support/core_fixture.h"
 #include "tests/unit/support/faulty_memory.h"
 

@@ -7,6 +7,7 @@
 
 #include "engine/initiator/send.h"
 #include "engine/run/dispatch.h"
+#include "engine/run/loop.h"
 #include "tests/unit/support/core_fixture.h"
 
 namespace portofu {

@@ -8,6 +8,7 @@
 #include "engine/atomic/atomic_unit.h"
 #include "engine/initiator/send.h"
 #include "engine/memory/guarded_copy.h"
+#include "engine/run/loop.h"
 #include "tests/unit/support/core_fixture.h"
 #include "tests/unit/support/faulty_memory.h"
 

@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/mailbox/connect.h"
 #include "engine/memory/guarded_copy.h"
 #include "engine/memory/stadd_access.h"
+#include "engine/run/death.h"
 #include "engine/run/loop.h"
 
 #include "tests/unit/segment/segment_directory.h"

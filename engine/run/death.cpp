@@ -1,0 +1,40 @@
+#include "engine/run/death.h"
+
+#include "engine/initiator/answer_in.h"
+#include "engine/initiator/barrier.h"
+#include "engine/initiator/send.h"
+#include "engine/initiator/tofu_direct.h"
+#include "engine/mailbox/connect.h"
+#include "engine/run/settle.h"
+
+namespace portofu {
+
+void expect_last_words(Core& core, Peer& peer) {
+  finish_taken(core, peer);
+  drop_answers(core, peer);  // They cannot leave any more, and whoever waits for them has lost its link, too.
+  peer.answers_life = peer.wire->life_at(*peer.link);
+}
+
+void lose_peer(Core& core, Peer& peer) {
+  const bool answers_anew = peer.answers_life != 0 && peer.state == PeerState::kConnected;
+  if (peer.state == PeerState::kConnected) {
+    finish_taken(core, peer);  // What it read before it was gone has been sent.
+    take_acknowledgements(core, peer);
+    end_lane_on_duty(core, peer);
+    peer.published.reset();
+    peer.wire->disconnect(peer.link);
+    core.counters.add(Counter::kPeersLost);
+  } else if (!peer.answers.empty()) {
+    peer.wire->give_up(peer.id);
+  }
+  peer.link = nullptr;
+  peer.lost_since_ns = 0;
+  peer.state = PeerState::kUnconnected;
+  abandon_requests(core, peer, NiFail::kUndeliverable);
+  fail_outstanding(core, peer, NiFail::kUndeliverable);
+  if (!answers_anew) drop_answers(core, peer);
+  if (peer.answers.empty()) peer.answers_life = 0;
+  fail_barriers_with(core, peer.id);
+}
+
+}  // namespace portofu

@@ -1,0 +1,140 @@
+// What ends with a peer.
+
+#include "engine/run/death.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/initiator/send.h"
+#include "engine/mailbox/connect.h"
+#include "engine/target/answer_out.h"
+#include "tests/unit/support/core_fixture.h"
+
+namespace portofu {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+class DeathOfPeerTest : public CoreTest {
+ protected:
+  Reach reach() { return ensure_connected(core, peer()); }
+  void start(DescriptorKind kind, std::uint64_t length, AckRequest ack_req = AckRequest::kNone) {
+    Descriptor d = descriptor(kind, length);
+    d.ack_req = ack_req;
+    d.md_handle = md().handle;
+    if (kind == DescriptorKind::kFetchAtomic) d.get_md_handle = d.md_handle;
+    start_descriptor(core, d);
+  }
+  MemoryDescriptor& md() {
+    if (made_ == nullptr) made_ = &make_md(ni, memory.data(), memory.size());
+    return *made_;
+  }
+
+ private:
+  MemoryDescriptor* made_ = nullptr;
+};
+
+TEST_F(DeathOfPeerTest, Lose__Connected_to_Unconnected_gives_the_link_back) {
+  reach();
+  lose_peer(core, peer());
+  EXPECT_EQ(peer().state, PeerState::kUnconnected);
+  EXPECT_EQ(peer().link, nullptr);
+  EXPECT_EQ(wire.disconnect_count, 1);
+  EXPECT_EQ(counted(Counter::kPeersLost), 1u);
+  EXPECT_EQ(reach(), Reach::kNow) << "a later operation connects anew";
+}
+
+TEST_F(DeathOfPeerTest, Lose__without_a_link_gives_none_back) {
+  wire.connect_result = ConnectResult::kInProgress;
+  reach();
+  lose_peer(core, peer());
+  lose_peer(core, peer());
+  EXPECT_EQ(wire.disconnect_count, 0);
+  EXPECT_EQ(counted(Counter::kPeersLost), 0u);
+  EXPECT_EQ(peer().state, PeerState::kUnconnected);
+}
+
+TEST_F(DeathOfPeerTest, Lose__without_a_link_tells_the_wire_that_answers_were_dropped) {
+  wire.connect_result = ConnectResult::kInProgress;
+  reach();
+  lose_peer(core, peer());
+  EXPECT_EQ(wire.give_up_count, 0) << "nobody waits for anything";
+  send_answer(core, peer(), {});
+  ASSERT_EQ(peer().answer_count, 1u);
+  lose_peer(core, peer());
+  EXPECT_EQ(wire.give_up_count, 1);
+  EXPECT_EQ(peer().answer_count, 0u);
+}
+
+TEST_F(DeathOfPeerTest, Lose__ends_what_waits_for_an_answer) {
+  start(DescriptorKind::kPut, 8, AckRequest::kFull);
+  start(DescriptorKind::kGet, 8);
+  start(DescriptorKind::kFetchAtomic, 8);
+  ASSERT_EQ(peer().outstanding, 3u);
+  lose_peer(core, peer());
+  EXPECT_THAT(kinds(), testing::UnorderedElementsAre(EventKind::kSend, EventKind::kAck, EventKind::kReply,
+                                                     EventKind::kSend, EventKind::kReply));
+  EXPECT_EQ(md().pending, 0u);
+  EXPECT_EQ(peer().outstanding, 0u);
+  EXPECT_EQ(ni.outstanding, 0u);
+  EXPECT_EQ(core.outstanding.open_count(), 0u);
+}
+
+TEST_F(DeathOfPeerTest, Lose__ends_what_has_not_left_or_only_partly_in_order) {
+  wire.room = 1;
+  start(DescriptorKind::kPut, 2 * kPacketBytes, AckRequest::kFull);
+  start(DescriptorKind::kGet, 8);
+  start(DescriptorKind::kPut, 8);
+  start(DescriptorKind::kFetchAtomic, 8);
+  ASSERT_EQ(peer().requests.size(), 4u);
+  lose_peer(core, peer());
+  std::vector<EventKind> told;
+  for (int i = 0; i < 6; ++i) {
+    const Event event = next_event();
+    EXPECT_EQ(event.ni_fail_type, NiFail::kUndeliverable);
+    told.push_back(event.type);
+  }
+  EXPECT_THAT(told, ElementsAre(EventKind::kSend, EventKind::kAck, EventKind::kReply, EventKind::kSend,
+                                EventKind::kSend, EventKind::kReply));
+  EXPECT_THAT(kinds(), IsEmpty());
+  EXPECT_TRUE(peer().requests.empty());
+  EXPECT_EQ(md().pending, 0u);
+  EXPECT_EQ(core.outstanding.open_count(), 0u);
+}
+
+TEST_F(DeathOfPeerTest, Lose__of_a_request_beyond_the_window_that_has_no_operation_yet) {
+  for (std::uint32_t i = 0; i < kWindow + 2; ++i) start(DescriptorKind::kGet, 8);
+  ASSERT_EQ(peer().requests.size(), 2u);
+  lose_peer(core, peer());
+  EXPECT_EQ(kinds().size(), kWindow + 2u);
+  EXPECT_EQ(md().pending, 0u);
+}
+
+TEST_F(DeathOfPeerTest, Lose__in_the_middle_of_a_reply) {
+  start(DescriptorKind::kGet, 2 * kPacketBytes);
+  receive(answer_header(next_sent().operation_id, 2 * kPacketBytes, kPacketBytes));
+  lose_peer(core, peer());
+  const Event event = next_event();
+  EXPECT_EQ(event.type, EventKind::kReply);
+  EXPECT_EQ(event.ni_fail_type, NiFail::kUndeliverable);
+  EXPECT_EQ(event.mlength, 0u);
+  EXPECT_EQ(peer().answer_stream.mode, ArrivalMode::kIdle);
+  EXPECT_EQ(md().pending, 0u);
+  receive(data_header(kPacketBytes, kPacketBytes, kFlagAnswerStream));
+  EXPECT_EQ(refused(), 1u);
+}
+
+TEST_F(DeathOfPeerTest, Lose__leaves_other_peers_alone) {
+  Descriptor d = descriptor(DescriptorKind::kGet, 8);
+  d.target = kOther;
+  d.md_handle = md().handle;
+  start_descriptor(core, d);
+  start(DescriptorKind::kGet, 8);
+  lose_peer(core, peer());
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kReply));
+  EXPECT_EQ(core.peer(kOther).outstanding, 1u);
+  EXPECT_EQ(md().pending, 1u);
+}
+
+}  // namespace
+}  // namespace portofu
