@@ -27,32 +27,6 @@
 namespace portofu {
 namespace {
 
-/// A non-blocking call may sleep only when the same thread does nothing else: as many empty calls as this took no
-/// longer than kTightLoopNs.
-constexpr std::uint32_t kPollsPerMark = 64;
-constexpr std::uint64_t kTightLoopNs = 64'000;
-
-/// Once such calls yield or sleep, each is looked at: a caller that was away for longer than this, or than an eighth of
-/// its last rest, before more than kMostAways of kPollsPerMark calls, does something else; or for kAwayNs once.
-constexpr std::uint64_t kTightCallNs = 20'000;
-constexpr std::uint32_t kMostAways = kPollsPerMark / 8;
-constexpr std::uint64_t kAwayNs = 1'000'000;
-
-/// An eighth of the time that it has waited, within these bounds.
-constexpr std::uint64_t kShortestPollSleepNs = 200'000;
-constexpr std::uint64_t kLongestPollSleepNs = 16'000'000;
-
-/// For so long a loop sleeps no more than it is awake, because it may be one that works and asks now and then.
-constexpr std::uint64_t kYoungLoopNs = 100'000'000;
-
-/// Polls with a non-blocking call this many times longer than a blocking one before it sleeps, and this many times: a
-/// program that asks a thousand times, to see that nothing comes, must get its answers at once.
-constexpr std::uint64_t kPollPatience = 20;
-constexpr std::uint64_t kFewestPolls = 4096;
-
-/// Entries looked at in each list, the oldest, for one that waits for a single message.
-constexpr int kEntriesLookedAt = 8;
-
 /// Whether the application has something coming to it: an operation that is not answered yet, or an entry for one
 /// message. Other entries stay for good, so they say nothing. uTofu has no such signs, and counts as waiting.
 bool awaits_something_on_duty(const Core& core) {
@@ -70,18 +44,6 @@ bool awaits_something_on_duty(const Core& core) {
     return ni != nullptr && std::any_of(ni->portal_table.begin(), ni->portal_table.end(), is_awaited_at);
   });
 }
-
-/// Cycles between two looks at the clock while there is always something to do.
-constexpr std::uint32_t kCyclesPerClock = 4096;
-
-/// How often a call takes what it has sent to itself, and starts what that has fired.
-constexpr int kMostOwnRounds = 8;
-
-/// Between two looks whether the segment has its names: as often as who sleeps wakes (Doorbell::wait).
-constexpr std::uint64_t kNamesPauseNs = 500'000'000;
-
-/// Cycles of a wait whose time is over.
-constexpr int kMostLastCycles = 64;
 
 std::uint64_t node_clock(void*) { return monotonic_ns(); }
 
@@ -110,7 +72,7 @@ Engine::Engine(const Settings& settings, std::unique_ptr<EngineNode> node)
     : node_(std::move(node)),
       core_(settings, node_->segment->id(), geteuid(), Counters(node_->segment->counters())),
       doorbell_(node_->segment->doorbell(), node_->segment->wake_barrier()),
-      poll_streak_(settings.spin_count, std::uint64_t{settings.sleep_after_us} * 1000 * kPollPatience, kFewestPolls) {
+      policy_(settings.spin_count, settings.sleep_after_us) {
   core_.wires = node_->wires();
   if (node_->shuffled_loopback == nullptr) own_wire_ = node_->loopback.get();
   core_.fabric = node_->to_other_nodes();
@@ -132,7 +94,7 @@ Engine::Engine(const Settings& settings, ProcessId self, std::uint32_t uid, std:
       private_counters_(new CountersShared{}),
       core_(settings, self, uid, Counters(*private_counters_)),
       doorbell_(*private_doorbell_, WakeBarrier::kFence),
-      poll_streak_(settings.spin_count, UINT64_MAX) {
+      policy_(settings.spin_count, settings.sleep_after_us) {
   core_.wires = std::move(wires);
   core_.clock = clock;
   core_.clock_context = clock_context;
@@ -145,21 +107,11 @@ Engine::Engine(const Settings& settings, ProcessId self, std::uint32_t uid, std:
 int Engine::look_on_duty() {
   application_calls_.store(application_calls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   if (progress_ != nullptr) progress_->stand_back();
-  links_ = 0;
+  policy_.note_look();
   const int work = cycle_on_duty();
   if (work > 0 && unattended_) [[unlikely]]
     set_unattended_on_duty(false);
   return work;
-}
-
-/// Whether a look that has found nothing may do without a cycle: the event before it was LINK, so the caller is posting
-/// entries, perhaps a window of them, and a message that is taken now finds what is still to be posted missing. Open
-/// MPI looks so behind every receive that is longer than its short limit.
-bool Engine::is_appending_on_duty() {
-  core_.gave_link = false;
-  if (links_ == kMostLinks) return false;
-  ++links_;
-  return true;
 }
 
 void Engine::set_unattended_on_duty(bool unattended) {
@@ -190,7 +142,7 @@ bool Engine::is_due_sooner_on_duty() {
 int Engine::cycle_on_duty() {
   if (++cycles_ % kCyclesPerClock == 0) look_after_timers_on_duty(core_.now_ns());
   const int work = run_cycle_on_duty(core_);
-  if (work > 0) ++work_cycles_;
+  if (work > 0) policy_.note_work();
   return work;
 }
 
@@ -218,7 +170,7 @@ void Engine::settle_waiting_on_duty() {
 /// progress thread's next look. What takes longer, as messages that fire messages without end, is left to that.
 void Engine::settle_own_on_duty() {
   for (int rounds = 0; rounds < kMostOwnRounds && !own_wire_->is_silent(); ++rounds) {
-    if (receive_own_packets_on_duty(core_, *own_wire_) > 0) ++work_cycles_;
+    if (receive_own_packets_on_duty(core_, *own_wire_) > 0) policy_.note_work();
     if (!core_.fired.empty()) cycle_on_duty();
   }
 }
@@ -274,7 +226,7 @@ WaitResult Engine::wait_until(Condition condition, std::uint64_t timeout_ns, OnA
       if (condition(core_)) return reached_on_duty();
       work = look_on_duty();
       if (work > 0 && condition(core_)) return reached_on_duty();
-      if (work == 0) streak.set_spins(poll_streak_.spins());
+      if (work == 0) streak.set_spins(policy_.spins());
       seen_activity = core_.activity;
     }
     if (timeout_ns == 0) return WaitResult::kTimedOut;
@@ -308,75 +260,26 @@ WaitResult Engine::look_at_last(Condition condition) {
 /// @param due  written if nothing was found; not returned, because a copy of it would wait (fresh_line.h)
 /// @return whether something was found
 bool Engine::look_once_on_duty(Rest* due) {
-  if (core_.gave_link && is_appending_on_duty()) return false;
-  if (second_look_.skip()) return false;
+  if (policy_.skips_look(std::exchange(core_.gave_link, false))) return false;
   if (look_on_duty() == 0) {
-    second_look_.learn(false);
-    *due = rest_on_duty(note_empty_poll_on_duty());
+    policy_.note_second_look(false);
+    if (node_ == nullptr) return false;  // A simulation never rests.
+    Signs signs(*this);
+    *due = rest_on_duty(policy_.advise_poll(signs));
     return false;
   }
   return found_on_duty();
 }
 
 WaitResult Engine::reached_on_duty() {
-  poll_streak_.reset();
+  policy_.note_end();
   return WaitResult::kReached;
 }
 
-/// A loop of searches never sleeps: as often as one waits, another one is only there so that messages are taken.
-IdleAdvice Engine::note_empty_search_on_duty() {
-  search_mark_ = poll_marks_;
-  return note_empty_poll_on_duty();
-}
-
-/// Whether the caller of an empty non-blocking call has done something else since the one before.
-/// @param gone_ns  time between the two, or, if it does not yield, since the last marked one
-bool Engine::is_away_on_duty(std::uint64_t gone_ns, bool yielding, bool marked) {
-  if (!yielding) return gone_ns > kTightLoopNs;
-  if (gone_ns > std::max(kTightCallNs, poll_rest_ns_ / 8)) ++poll_aways_;
-  const bool away = poll_aways_ > kMostAways || gone_ns > std::max(kAwayNs, poll_rest_ns_ / 8);
-  if (marked || away) poll_aways_ = 0;
-  return away;
-}
-
-IdleAdvice Engine::note_empty_poll_on_duty() {
-  if (node_ == nullptr) return IdleAdvice::kSpin;
-  const bool yielding = poll_streak_.is_yielding();
-  const bool marked = ++poll_marks_ % kPollsPerMark == 0;
-  std::uint64_t now = 0;  // Not asked yet.
-  if (marked || yielding) {
-    now = core_.now_ns();
-    if (is_away_on_duty(now - poll_mark_ns_, yielding, marked)) poll_streak_.reset();
-    poll_mark_ns_ = now;
-  }
-  IdleAdvice advice = poll_streak_.next([&] { return now != 0 ? now : core_.now_ns(); });
-  if (advice == IdleAdvice::kSpin) [[likely]]
-    return advice;
-  // What went at once, past the duty, was no idle time.
-  const std::uint64_t uses = lane_uses_on_duty(core_);
-  if (uses != seen_lane_uses_) {
-    seen_lane_uses_ = uses;
-    poll_streak_.reset();
-    return IdleAdvice::kSpin;
-  }
-  if (advice == IdleAdvice::kSleep) advice = advise_old_loop_on_duty(now);
-  if (marked || !yielding || (awaits_ && advice == IdleAdvice::kSleep)) awaits_ = awaits_something_on_duty(core_);
-  if (awaits_ && poll_marks_ - search_mark_ > kPollsPerMark) return advice;
-  // Perhaps another library's messages are what the loop is for, and ours is only asked, too.
-  return marked || shares_core_.load(std::memory_order_relaxed) ? IdleAdvice::kYield : IdleAdvice::kSpin;
-}
-
-/// A loop of non-blocking calls has found nothing for so long that it may sleep. What looks like a loop that waits may
-/// work for less than a microsecond between two calls: its calls must not all rest.
-IdleAdvice Engine::advise_old_loop_on_duty(std::uint64_t now_ns) {
-  // What a peer writes into mapped memory rings no bell: whoever waits for that and calls in between must not sleep.
-  if (node_->segment->control().heap_id.load(std::memory_order_relaxed) != 0) return IdleAdvice::kYield;
-  const std::uint64_t age_ns = poll_streak_.yielding_ns(now_ns);
-  poll_sleep_ns_ = std::clamp(age_ns / 8, kShortestPollSleepNs, kLongestPollSleepNs);
-  if (age_ns < kYoungLoopNs) return now_ns - poll_awake_ns_ < poll_sleep_ns_ ? IdleAdvice::kYield : IdleAdvice::kSleep;
-  if (poll_marks_ % kPollsPerMark != 0) return IdleAdvice::kSpin;
-  const bool is_tight = now_ns - std::exchange(poll_awake_ns_, now_ns) <= kTightLoopNs;
-  return is_tight ? IdleAdvice::kSleep : IdleAdvice::kYield;
+std::uint64_t Engine::Signs::lane_uses() { return lane_uses_on_duty(engine_.core_); }
+bool Engine::Signs::awaits_something() { return awaits_something_on_duty(engine_.core_); }
+bool Engine::Signs::is_heap_published() {
+  return engine_.node_->segment->control().heap_id.load(std::memory_order_relaxed) != 0;
 }
 
 void Engine::rest(const Rest& due) {
@@ -388,13 +291,8 @@ void Engine::rest(const Rest& due) {
   }
   const std::uint64_t after_ns = core_.now_ns();
   const Duty duty(*this);
-  if (due.advice == IdleAdvice::kYield) {
-    note_yield_on_duty(before_ns, after_ns);
-  } else {
-    poll_awake_ns_ = after_ns;
-  }
-  poll_mark_ns_ = after_ns;
-  poll_rest_ns_ = std::min(after_ns - before_ns, kLongestPollSleepNs);  // Longer only where others had the core.
+  policy_.note_rest(due.advice, before_ns, after_ns);
+  if (due.advice == IdleAdvice::kYield) look_after_timers_on_duty(after_ns);
 }
 
 /// @param place  nullptr: nothing may end this wait but its condition and its time
@@ -416,11 +314,7 @@ void Engine::yield() {
   sched_yield();
   const std::uint64_t after_ns = core_.now_ns();
   const Duty duty(*this);
-  note_yield_on_duty(before_ns, after_ns);
-}
-
-void Engine::note_yield_on_duty(std::uint64_t before_ns, std::uint64_t after_ns) {
-  shares_core_.store(poll_streak_.learn_from_yield(after_ns - before_ns), std::memory_order_relaxed);
+  policy_.note_yield(after_ns - before_ns);
   look_after_timers_on_duty(after_ns);
 }
 

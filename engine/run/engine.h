@@ -12,7 +12,7 @@
 #include "engine/core/core.h"
 #include "engine/queue/cancellation.h"
 #include "engine/run/duty.h"
-#include "engine/run/idle.h"
+#include "engine/run/poll_policy.h"
 #include "engine/run/progress_thread.h"
 #include "engine/segment/doorbell.h"
 #include "engine/segment/process_segment.h"
@@ -84,8 +84,7 @@ class Engine {
   /// Starts what the caller's change on duty has set free: triggered operations, waiting packets. A caller that starts
   /// something is not one that only waits: what it waits for between its calls that look may come past the engine.
   void settle_on_duty() {
-    poll_streak_.reset();
-    second_look_.forget();
+    policy_.note_start();
     start_freed_on_duty();
   }
   /// The same for a caller that may do nothing but wait.
@@ -128,8 +127,7 @@ class Engine {
       if (ask(core_)) return found_on_duty();
       if (look_once_on_duty(&due)) {
         const bool found = ask(core_);
-        second_look_.learn(found);
-        if (found) second_look_.expect();
+        policy_.note_second_look(found);
         return found;
       }
     }
@@ -149,9 +147,10 @@ class Engine {
       found = ask(core_);
       start_freed_on_duty();
       if (work > 0 || found) {
-        poll_streak_.reset();
-      } else {
-        due = rest_on_duty(note_empty_search_on_duty());
+        policy_.note_end();
+      } else if (node_ != nullptr) {
+        Signs signs(*this);
+        due = rest_on_duty(policy_.advise_search(signs));
       }
     }
     if (due.advice != IdleAdvice::kSpin) [[unlikely]]
@@ -193,12 +192,20 @@ class Engine {
 
   Engine(const Settings& settings, std::unique_ptr<EngineNode> node);
 
-  void take_duty() { duty_.take(); }
-  /// Uses of memory of peers after which a call looks for packets, and pauses.
-  static constexpr std::uint32_t kMostDirectUses = 1024;
+  /// What the policy sees of this engine.
+  class Signs final : public PollSigns {
+   public:
+    explicit Signs(Engine& engine) : engine_(engine) {}
+    std::uint64_t now_ns() override { return engine_.core_.now_ns(); }
+    std::uint64_t lane_uses() override;
+    bool awaits_something() override;
+    bool is_heap_published() override;
 
-  /// Looks behind a LINK that run no cycle, in a row.
-  static constexpr std::uint32_t kMostLinks = 256;
+   private:
+    Engine& engine_;
+  };
+
+  void take_duty() { duty_.take(); }
 
   /// What a non-blocking call has to do when it has given the duty back.
   struct Rest {
@@ -209,8 +216,7 @@ class Engine {
 
   int look_on_duty();
   bool look_once_on_duty(Rest* due);
-  Rest rest_on_duty(IdleAdvice advice) const { return {advice, core_.activity, poll_sleep_ns_}; }
-  bool is_appending_on_duty();
+  Rest rest_on_duty(IdleAdvice advice) const { return {advice, core_.activity, policy_.sleep_ns()}; }
   void set_unattended_on_duty(bool unattended);
   /// @param news  whoever listens has to hear of what was done
   void give_duty(bool news = false) {
@@ -233,9 +239,7 @@ class Engine {
     give_duty(listens || (sleeps && leaves_work_on_duty()));
   }
   /// Whether a call leaves behind what nobody rings for: packets to oneself, or operations that have fired.
-  bool leaves_work_on_duty() const {
-    return !core_.fired.empty() || core_.wires.front()->has_packets();
-  }
+  bool leaves_work_on_duty() const { return !core_.fired.empty() || core_.wires.front()->has_packets(); }
   int cycle_on_duty();
   WaitResult wait_until(Condition condition, std::uint64_t timeout_ns, OnAbort on_abort, CancellationPlace* place);
   void flush_until(std::uint64_t deadline_ns);
@@ -245,23 +249,13 @@ class Engine {
   void look_after_timers_on_duty(std::uint64_t now_ns);
   void idle(IdleStreak& streak, std::uint64_t seen_activity, std::uint64_t longest_sleep_ns, CancellationPlace* place);
   void yield();
-  void note_yield_on_duty(std::uint64_t before_ns, std::uint64_t after_ns);
   void sleep(std::uint64_t seen_activity, std::uint64_t longest_ns, OnAbort on_abort);
   WaitResult look_at_last(Condition condition);
-  /// A non-blocking call has found what it looked for. What was there before, or is the caller's own doing, like the
-  /// end of a search, is no end of waiting.
   bool found_on_duty() {
-    if (found_cycles_ != work_cycles_) {
-      found_cycles_ = work_cycles_;
-      poll_streak_.reset();
-    }
+    policy_.note_found();
     return true;
   }
   WaitResult reached_on_duty();
-  IdleAdvice note_empty_poll_on_duty();
-  IdleAdvice note_empty_search_on_duty();
-  bool is_away_on_duty(std::uint64_t gone_ns, bool yielding, bool marked);
-  IdleAdvice advise_old_loop_on_duty(std::uint64_t now_ns);
   void rest(const Rest& due);
 
   DutyLock duty_;                                     ///< Guards core_ and what is marked "on duty".
@@ -271,32 +265,17 @@ class Engine {
   Wire* own_wire_ = nullptr;                          ///< Packets to oneself; nullptr: not to be hurried. Constant.
   Core core_;
   Doorbell doorbell_;
-  std::atomic<std::uint32_t> sleeping_threads_{0};  ///< Application threads asleep at the doorbell, or about to be.
-  std::atomic<std::uint64_t> application_calls_{
-      0};                                 ///< Times an application thread looked for something. Writer: duty.
-  std::atomic<bool> shares_core_{false};  ///< Somebody else ran when an application thread yielded last.
+  std::atomic<std::uint32_t> sleeping_threads_{0};   ///< Application threads asleep at the doorbell, or about to be.
+  std::atomic<std::uint64_t> application_calls_{0};  ///< Looks of application threads. Writer: duty.
   std::atomic<bool> aborted_{false};
   bool unattended_ = false;           ///< On duty: what SegmentControlShared::unattended says.
   std::uint64_t told_activity_ = 0;   ///< On duty: Core::activity that sleeping threads know of.
   std::uint32_t cycles_ = 0;          ///< On duty: cycles run, mod 2^32.
-  std::uint64_t work_cycles_ = 0;     ///< On duty: those that did something.
-  std::uint64_t found_cycles_ = 0;    ///< On duty: `work_cycles_` when a non-blocking call last found something.
   std::uint64_t next_timers_ns_ = 0;  ///< On duty: when to look after the dead again.
   std::uint64_t next_names_ns_ = 0;   ///< On duty: when to look whether the segment has its names.
   bool has_due_times_ = false;        ///< A wire has next_due_ns.
   std::uint64_t heard_due_ns_ = 0;    ///< On duty: whoever sleeps does so no longer than until then; UINT64_MAX: ever.
-  IdleStreak poll_streak_;            ///< On duty: of non-blocking calls.
-  SecondLook second_look_;            ///< On duty: of non-blocking calls.
-  std::uint64_t poll_mark_ns_ = 0;    ///< On duty: time of the last empty non-blocking call that was looked at.
-  std::uint64_t poll_rest_ns_ = 0;    ///< On duty: how long the last non-blocking call rested.
-  std::uint32_t poll_aways_ = 0;      ///< On duty: since the last mark, calls before which the caller was away.
-  std::uint64_t poll_awake_ns_ = 0;  ///< On duty: end of the last sleep of such a call, or a later mark of an old loop.
-  std::uint64_t poll_sleep_ns_ = 0;  ///< On duty: how long one that is advised to sleep does so.
-  std::uint32_t poll_marks_ = 0;     ///< On duty: empty non-blocking calls, mod 2^32.
-  std::uint32_t search_mark_ = 0;    ///< On duty: `poll_marks_` when a search last found nothing.
-  bool awaits_ = false;              ///< On duty: awaits_something_on_duty when it was asked last.
-  std::uint64_t seen_lane_uses_ = 0;  ///< On duty: lane_uses_on_duty when an empty non-blocking call last looked.
-  std::uint32_t links_ = 0;           ///< On duty: looks of is_appending_on_duty, in a row.
+  PollPolicy policy_;                 ///< On duty: of non-blocking calls.
   bool pause_due_ = false;            ///< On duty: for take_pause_on_duty.
   std::unique_ptr<ProgressThread> progress_;
 };

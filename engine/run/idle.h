@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "engine/run/wait_limits.h"
+
 namespace portofu {
 
 /// What to do before the next look.
@@ -68,12 +70,6 @@ class IdleStreak {
   /// How long this streak has been yielding.
   std::uint64_t yielding_ns(std::uint64_t now_ns) const { return yielding_ ? now_ns - began_ns_ : 0; }
 
-  /// A yield to nobody is one system call, 0.2 us; one to somebody who looks once and yields back is two switches more,
-  /// 1.3 (Intel).
-  static constexpr std::uint64_t kSharedYieldNs = 800;
-  static constexpr std::uint32_t kFewestSpins = 1;
-  static constexpr std::uint32_t kShortYields = 16;
-
  private:
   std::uint32_t most_spins_;         ///< Setting.
   std::uint32_t spins_;              ///< Learned: empty looks before the first yield of a streak.
@@ -110,10 +106,6 @@ class SecondLook {
     if (second_ || skipped_) barren_ = found ? 0 : std::min(barren_ + 1, kBarren);
     skipped_ = false;
   }
-
-  /// Barren second looks in a row that it takes.
-  static constexpr std::uint32_t kBarren = 8;
-  static constexpr std::uint32_t kLeftOut = 15;  ///< So many are left out in a row at most.
 
  private:
   std::uint32_t barren_ = 0;    ///< Second looks that found nothing, in a row; kBarren or more count as that.

@@ -150,7 +150,7 @@ bool ProgressThread::watch() {
   wait_for_nudge(seen, std::max(guard_ns, watch_ns_));
   const bool away = application_is_away(calls);
   // Where many processes share few cores, a look costs a turn of whoever works there.
-  const bool is_rare = !away && engine_.shares_core_.load(std::memory_order_relaxed);
+  const bool is_rare = !away && engine_.policy_.shares_core();
   watch_ns_ = is_rare ? std::min(2 * std::max(guard_ns, watch_ns_), kLongestWatchNs) : 0;
   return away && engine_.sleeping_threads_.load(std::memory_order_seq_cst) == 0;
 }

@@ -70,9 +70,6 @@ class ProgressThread {
   void wait_for_nudge(std::uint32_t seen, std::int64_t timeout_ns);
   bool application_is_away(std::uint64_t seen_calls) const;
 
-  /// Longest time between two looks, if the guard period is not longer.
-  static constexpr std::int64_t kLongestWatchNs = 8'000'000;
-
   Engine& engine_;
   std::atomic<std::uint32_t> nudges_{0};  ///< Futex word: raised by rearm and by the destructor.
   std::atomic<bool> stopping_{false};     ///< Writer: destructor, and this thread if it is left alone.

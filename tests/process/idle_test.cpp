@@ -1,4 +1,5 @@
-// Idle processes use no CPU: those that wait in the library and those that wait elsewhere with an open interface.
+// Idle processes use no CPU: those that wait in the library and those that wait elsewhere with an open interface. What
+// needs no kernel to be seen is in tests/unit/run/poll_policy_test.cpp.
 
 #include <sched.h>
 #include <signal.h>
@@ -96,19 +97,6 @@ long sleeps_of_thread() {
   return usage.ru_nvcsw;
 }
 
-// A program that asks a thousand times and then goes on must not be held up: its loop is not one that waits.
-TEST(Idle, Thousand_calls_that_find_nothing__do_not_sleep) {
-  const OwnNode node;
-  run_processes(1, [](Process& self) {
-    const Ni ni(self);
-    const Ends ends(ni);
-    const long before = sleeps_of_thread();
-    ptl_event_t event{};
-    for (int i = 0; i < 1000; ++i) ASSERT_EQ(PtlEQGet(ends.target_eq, &event), PTL_EQ_EMPTY);
-    EXPECT_LE(sleeps_of_thread() - before, 10) << "a few for the turn of the progress thread";
-  });
-}
-
 /// How often the calling thread sleeps in so many milliseconds of a loop that asks one event queue.
 long sleeps_of_loop(ptl_handle_eq_t eq, int ms) {
   const long before = sleeps_of_thread();
@@ -148,38 +136,6 @@ TEST(Idle, Loop_that_awaits_a_message__sleeps) {
   while_awaiting([](ptl_handle_eq_t eq) { EXPECT_GT(sleeps_of_loop(eq, 300), 5); });
 }
 
-/// The part of so many milliseconds that a loop that asks one event queue is on a core.
-double busy_part_of_loop(ptl_handle_eq_t eq, int ms) {
-  const double cpu = cpu_s();
-  const double start = now_s();
-  sleeps_of_loop(eq, ms);
-  return (cpu_s() - cpu) / (now_s() - start);
-}
-
-// A loop may work for less than a microsecond between two calls, and find nothing for many of them, like those of
-// HPCC's RandomAccess, which took forty times as long while each of its calls slept after the first millisecond.
-TEST(Idle, Loop_that_awaits_a_message__is_awake_for_much_of_its_first_tenth_of_a_second) {
-  while_awaiting([](ptl_handle_eq_t eq) {
-    double most = 0;  // Others may have the core.
-    for (int i = 0; i < 50 && most < 0.4; ++i) {
-      sleep_ms(2);  // Whoever comes back after this begins a new loop.
-      most = std::max(most, busy_part_of_loop(eq, 80));
-    }
-    EXPECT_GE(most, 0.4);
-  });
-}
-
-TEST(Idle, Old_loop_that_awaits_a_message__sleeps_with_few_of_its_calls) {
-  while_awaiting([](ptl_handle_eq_t eq) {
-    sleeps_of_loop(eq, 200);
-    ptl_event_t event{};
-    const long before = sleeps_of_thread();
-    constexpr int kCalls = 1600;
-    for (int i = 0; i < kCalls; ++i) ASSERT_EQ(PtlEQGet(eq, &event), PTL_EQ_EMPTY);
-    EXPECT_LE(sleeps_of_thread() - before, kCalls / 64 + 10) << "a few for the turn of the progress thread";
-  });
-}
-
 /// One search for an unexpected message. @return whether there was one; it is gone then
 bool takes_message(const Ni& ni, const Ends& ends) {
   const ptl_me_t wanted = me_of(ni, nullptr, 0, PTL_ME_USE_ONCE);
@@ -187,24 +143,6 @@ bool takes_message(const Ni& ni, const Ends& ends) {
   ptl_event_t event{};
   EXPECT_RC(PtlEQGet(ends.target_eq, &event), PTL_OK);
   return event.type == PTL_EVENT_PUT_OVERFLOW;
-}
-
-// MPI_Iprobe is a search and its event. Some programs call it only so that messages are taken, a million times.
-TEST(Idle, Searches_that_find_nothing__do_not_sleep_whatever_else_is_awaited) {
-  const OwnNode node;
-  run_processes(1, [](Process& self) {
-    const Ni ni(self);
-    const Ends ends(ni);
-    std::uint64_t word = 0;
-    ptl_me_t me = me_of(ni, &word, sizeof word, PTL_ME_USE_ONCE);
-    me.match_bits = 1;
-    append(ni, me);
-    const long before = sleeps_of_thread();
-    for (const double end = now_s() + 0.2; now_s() < end;) {
-      for (int i = 0; i < 16; ++i) ASSERT_FALSE(takes_message(ni, ends));
-    }
-    EXPECT_LE(sleeps_of_thread() - before, 10) << "a few for the turn of the progress thread";
-  });
 }
 
 // Whoever waits by searches, each of which has its event, finds something in every call, and waits all the same.

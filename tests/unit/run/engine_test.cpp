@@ -215,7 +215,7 @@ TEST_F(EngineTest, Poll__behind_LINKs_without_end_takes_in_what_has_arrived) {
 TEST_F(EngineTest, Poll__behind_one_that_found_something_is_left_out_once_that_was_barren_often) {
   const auto are_left = [this](std::uint32_t count) { return [this, count](Core&) { return md->pending == count; }; };
   const auto no = [](Core&) { return false; };
-  for (std::uint32_t i = 0; i < SecondLook::kBarren; ++i) {
+  for (std::uint32_t i = 0; i < kBarren; ++i) {
     engine->post(get());
     arrive_answer();
     EXPECT_TRUE(engine->poll(are_left(0)));
@@ -235,13 +235,13 @@ TEST_F(EngineTest, Poll__behind_one_that_found_something_is_left_out_once_that_w
 TEST_F(EngineTest, Poll__behind_one_that_found_something_is_barren_if_it_finds_what_nobody_asked_for) {
   const auto are_left = [this](std::uint32_t count) { return [this, count](Core&) { return md->pending == count; }; };
   const auto no = [](Core&) { return false; };
-  for (std::uint32_t i = 0; i < 2 * SecondLook::kBarren; ++i) {
+  for (std::uint32_t i = 0; i < 2 * kBarren; ++i) {
     for (int k = 0; k < 2; ++k) engine->post(get());
     arrive_answer();
     EXPECT_TRUE(engine->poll(are_left(1)));
     arrive_answer();
     EXPECT_FALSE(engine->poll(no));
-    EXPECT_EQ(pending(), i < SecondLook::kBarren ? 0u : 1u) << "left out from some time on";
+    EXPECT_EQ(pending(), i < kBarren ? 0u : 1u) << "left out from some time on";
     engine->step();
     EXPECT_EQ(pending(), 0u);
   }

@@ -74,34 +74,34 @@ TEST_F(IdleTest, Length__of_the_yielding_part) {
 }
 
 TEST_F(IdleTest, Long_yield__halves_the_spins_down_to_a_few) {
-  streak.learn_from_yield(IdleStreak::kSharedYieldNs + 1);
+  streak.learn_from_yield(kSharedYieldNs + 1);
   EXPECT_EQ(streak.spins(), kSpins / 2);
   for (int i = 0; i < 10; ++i) streak.learn_from_yield(1'000'000);
-  EXPECT_EQ(streak.spins(), IdleStreak::kFewestSpins);
+  EXPECT_EQ(streak.spins(), kFewestSpins);
 }
 
 TEST_F(IdleTest, Short_yields__double_the_spins_up_to_the_setting) {
   const auto yield_shortly = [this](std::uint32_t times) {
-    for (std::uint32_t i = 0; i < times; ++i) EXPECT_FALSE(streak.learn_from_yield(IdleStreak::kSharedYieldNs));
+    for (std::uint32_t i = 0; i < times; ++i) EXPECT_FALSE(streak.learn_from_yield(kSharedYieldNs));
   };
   streak.set_spins(6);
-  yield_shortly(IdleStreak::kShortYields - 1);
+  yield_shortly(kShortYields - 1);
   EXPECT_EQ(streak.spins(), 6u) << "one of them says little";
   yield_shortly(1);
   EXPECT_EQ(streak.spins(), 12u);
-  yield_shortly(IdleStreak::kShortYields);
+  yield_shortly(kShortYields);
   EXPECT_EQ(streak.spins(), kSpins);
-  yield_shortly(2 * IdleStreak::kShortYields);
+  yield_shortly(2 * kShortYields);
   EXPECT_EQ(streak.spins(), kSpins);
 }
 
 TEST_F(IdleTest, Short_yields__count_only_in_a_row) {
   for (int i = 0; i < 10; ++i) streak.learn_from_yield(1'000'000);
   for (int i = 0; i < 100; ++i) {
-    for (std::uint32_t k = 1; k < IdleStreak::kShortYields; ++k) streak.learn_from_yield(0);
+    for (std::uint32_t k = 1; k < kShortYields; ++k) streak.learn_from_yield(0);
     EXPECT_TRUE(streak.learn_from_yield(1'000'000));
   }
-  EXPECT_EQ(streak.spins(), IdleStreak::kFewestSpins) << "the core was shared all the time";
+  EXPECT_EQ(streak.spins(), kFewestSpins) << "the core was shared all the time";
 }
 
 TEST_F(IdleTest, Learned_spins__hold_for_the_next_streak) {
@@ -131,7 +131,7 @@ class SecondLookTest : public ::testing::Test {
     return false;
   }
   void be_barren() {
-    for (std::uint32_t i = 0; i < SecondLook::kBarren; ++i) {
+    for (std::uint32_t i = 0; i < kBarren; ++i) {
       EXPECT_FALSE(find_and_look());
       look.forget();
     }
@@ -162,7 +162,7 @@ TEST_F(SecondLookTest, What_it_would_have_found__brings_it_back) {
   be_barren();
   EXPECT_TRUE(find_and_look());
   // The look behind the one that was left out finds something at once, without anything in between.
-  for (std::uint32_t i = 0; i < SecondLook::kBarren; ++i) {
+  for (std::uint32_t i = 0; i < kBarren; ++i) {
     EXPECT_FALSE(find_and_look());
     look.forget();
   }
@@ -174,7 +174,7 @@ TEST_F(SecondLookTest, What_always_has_something_else_in_between__is_looked_at_n
   std::uint32_t left_out = 0;
   while (find_and_look(true)) {
     look.forget();
-    ASSERT_LE(++left_out, SecondLook::kLeftOut);
+    ASSERT_LE(++left_out, kLeftOut);
   }
   EXPECT_FALSE(find_and_look()) << "one has found something";
 }
