@@ -47,15 +47,15 @@ typedef ptl_handle_any_t ptl_handle_ct_t;
 #define PTL_EQ_NONE 0xfffffffeu  ///< Where an EQ may be named: there is none, nothing is logged.
 #define PTL_CT_NONE 0xfffffffdu  ///< Where a CT may be named: there is none, nothing is counted.
 
-typedef uint32_t ptl_pt_index_t;    ///< 0 <= index <= limits.max_pt_index
-typedef ptl_pt_index_t ptl_index_t; ///< Its name in the header of Atos; not in the specification.
-typedef uint64_t ptl_match_bits_t;  ///< Compared bit by bit, under the ignore bits of the ME.
-typedef uint64_t ptl_hdr_data_t;    ///< 64 bits that travel in the header of a put or atomic (3.15.2).
-typedef uint32_t ptl_interface_t;   ///< A physical interface; the README lists the numbers.
-typedef uint32_t ptl_nid_t;         ///< A node. In Portofu its IPv4 address as an integer.
-typedef uint32_t ptl_pid_t;         ///< A process on its node. Portofu never hands out 0.
-typedef uint32_t ptl_rank_t;        ///< Index into the map of a logically addressed NI.
-typedef uint32_t ptl_uid_t;         ///< Usage id, stamped on each message by the engine.
+typedef uint32_t ptl_pt_index_t;     ///< 0 <= index <= limits.max_pt_index
+typedef ptl_pt_index_t ptl_index_t;  ///< Its name in the header of Atos; not in the specification.
+typedef uint64_t ptl_match_bits_t;   ///< Compared bit by bit, under the ignore bits of the ME.
+typedef uint64_t ptl_hdr_data_t;     ///< 64 bits that travel in the header of a put or atomic (3.15.2).
+typedef uint32_t ptl_interface_t;    ///< A physical interface; the README lists the numbers.
+typedef uint32_t ptl_nid_t;          ///< A node. In Portofu its IPv4 address as an integer.
+typedef uint32_t ptl_pid_t;          ///< A process on its node. Portofu never hands out 0.
+typedef uint32_t ptl_rank_t;         ///< Index into the map of a logically addressed NI.
+typedef uint32_t ptl_uid_t;          ///< Usage id, stamped on each message by the engine.
 #define PTL_IFACE_DEFAULT UINT32_MAX
 #define PTL_PT_ANY UINT32_MAX    ///< In PtlPTAlloc: any free index.
 #define PTL_NID_ANY UINT32_MAX   ///< In match_id: any node.
@@ -210,7 +210,7 @@ PTL_API int PtlGetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size, ptl_proces
 #define PTL_PT_ONLY_TRUNCATE (1u << 1)   ///< The priority list will hold no NO_TRUNCATE entry. A hint in Portofu.
 #define PTL_PT_FLOWCTRL (1u << 2)        ///< Lack of resources disables the entry instead of dropping (2.8).
 #define PTL_PT_ALLOC_DISABLED (1u << 3)  ///< The entry starts disabled, until PtlPTEnable.
-#define PTL_PT_ALLOC_OPTIONS_MASK                                                                                    \
+#define PTL_PT_ALLOC_OPTIONS_MASK \
   (PTL_PT_ONLY_USE_ONCE | PTL_PT_ONLY_TRUNCATE | PTL_PT_FLOWCTRL | PTL_PT_ALLOC_DISABLED)
 
 /// Allocates a portal table entry.
@@ -282,14 +282,14 @@ typedef struct iovec ptl_iovec_t;
 #define PTL_MD_EVENT_CT_SEND (1u << 3)
 #define PTL_MD_EVENT_CT_REPLY (1u << 4)
 #define PTL_MD_EVENT_CT_ACK (1u << 5)
-#define PTL_MD_EVENT_CT_BYTES (1u << 6)         ///< A success counts mlength, not 1; a failure counts 1.
-#define PTL_MD_UNORDERED (1u << 7)              ///< Messages may overtake each other.
-#define PTL_MD_VOLATILE (1u << 8)               ///< Up to max_volatile_size the call returns with the buffer free.
-#define PTL_MD_UNRELIABLE (1u << 9)             ///< Puts may be lost; only with PTL_NO_ACK_REQ.
-#define PTL_MD_OPTIONS_MASK                                                                                          \
-  (PTL_IOVEC | PTL_MD_EVENT_SEND_DISABLE | PTL_MD_EVENT_SUCCESS_DISABLE | PTL_MD_EVENT_CT_SEND |                     \
-   PTL_MD_EVENT_CT_REPLY | PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_CT_BYTES | PTL_MD_UNORDERED |                          \
-   PTL_MD_VOLATILE | PTL_MD_UNRELIABLE)
+#define PTL_MD_EVENT_CT_BYTES (1u << 6)  ///< A success counts mlength, not 1; a failure counts 1.
+#define PTL_MD_UNORDERED (1u << 7)       ///< Messages may overtake each other.
+#define PTL_MD_VOLATILE (1u << 8)        ///< Up to max_volatile_size the call returns with the buffer free.
+#define PTL_MD_UNRELIABLE (1u << 9)      ///< Puts may be lost; only with PTL_NO_ACK_REQ.
+#define PTL_MD_OPTIONS_MASK                                                                                   \
+  (PTL_IOVEC | PTL_MD_EVENT_SEND_DISABLE | PTL_MD_EVENT_SUCCESS_DISABLE | PTL_MD_EVENT_CT_SEND |              \
+   PTL_MD_EVENT_CT_REPLY | PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_CT_BYTES | PTL_MD_UNORDERED | PTL_MD_VOLATILE | \
+   PTL_MD_UNRELIABLE)
 
 /// Makes a memory descriptor, which lives until PtlMDRelease.
 /// @param md         copied before return; an iovec array must stay unchanged until the release
@@ -338,12 +338,11 @@ typedef enum PTL_ENUM_TYPE {
 #define PTL_LE_EVENT_CT_COMM (1u << 22)           ///< Counts comm events.
 #define PTL_LE_EVENT_CT_OVERFLOW (1u << 23)       ///< Counts overflow events.
 #define PTL_LE_EVENT_CT_BYTES (1u << 24)          ///< A success counts mlength, not 1; a failure counts 1.
-#define PTL_LE_APPEND_OPTIONS_MASK                                                                                   \
-  (PTL_IOVEC | PTL_LE_OP_PUT | PTL_LE_OP_GET | PTL_LE_USE_ONCE | PTL_LE_ACK_DISABLE |                                \
-   PTL_LE_UNEXPECTED_HDR_DISABLE | PTL_LE_IS_ACCESSIBLE | PTL_LE_EVENT_LINK_DISABLE |                                \
-   PTL_LE_EVENT_COMM_DISABLE | PTL_LE_EVENT_FLOWCTRL_DISABLE | PTL_LE_EVENT_SUCCESS_DISABLE |                        \
-   PTL_LE_EVENT_OVER_DISABLE | PTL_LE_EVENT_UNLINK_DISABLE | PTL_LE_EVENT_CT_COMM | PTL_LE_EVENT_CT_OVERFLOW |       \
-   PTL_LE_EVENT_CT_BYTES)
+#define PTL_LE_APPEND_OPTIONS_MASK                                                                                    \
+  (PTL_IOVEC | PTL_LE_OP_PUT | PTL_LE_OP_GET | PTL_LE_USE_ONCE | PTL_LE_ACK_DISABLE | PTL_LE_UNEXPECTED_HDR_DISABLE | \
+   PTL_LE_IS_ACCESSIBLE | PTL_LE_EVENT_LINK_DISABLE | PTL_LE_EVENT_COMM_DISABLE | PTL_LE_EVENT_FLOWCTRL_DISABLE |     \
+   PTL_LE_EVENT_SUCCESS_DISABLE | PTL_LE_EVENT_OVER_DISABLE | PTL_LE_EVENT_UNLINK_DISABLE | PTL_LE_EVENT_CT_COMM |    \
+   PTL_LE_EVENT_CT_OVERFLOW | PTL_LE_EVENT_CT_BYTES)
 
 /// Appends one list entry to a list of a portal table entry of a non-matching NI.
 /// @param pt_index   index, 0 <= pt_index <= limits.max_pt_index, allocated
@@ -409,8 +408,8 @@ typedef struct {
 #define PTL_ME_NO_TRUNCATE (1u << 26)           ///< A message that does not fit does not match.
 #define PTL_ME_MAY_ALIGN (1u << 27)             ///< With MANAGE_LOCAL: the library may align each message.
 #define PTL_ME_LOCAL_INC_UH_RLENGTH (1u << 28)  ///< With MANAGE_LOCAL: matched headers at append move the offset too.
-#define PTL_ME_APPEND_OPTIONS_MASK                                                                                   \
-  (PTL_LE_APPEND_OPTIONS_MASK | PTL_ME_MANAGE_LOCAL | PTL_ME_NO_TRUNCATE | PTL_ME_MAY_ALIGN |                        \
+#define PTL_ME_APPEND_OPTIONS_MASK                                                            \
+  (PTL_LE_APPEND_OPTIONS_MASK | PTL_ME_MANAGE_LOCAL | PTL_ME_NO_TRUNCATE | PTL_ME_MAY_ALIGN | \
    PTL_ME_LOCAL_INC_UH_RLENGTH)
 
 /// Appends one match list entry to a list of a portal table entry of a matching NI.
@@ -442,23 +441,23 @@ PTL_API int PtlMESearch(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, cons
 
 /// Kinds of full events. A *_OVERFLOW means: an entry just appended met a header that had come before it.
 typedef enum PTL_ENUM_TYPE {
-  PTL_EVENT_GET = 0,                     ///< Target: the data of a get has been read.
+  PTL_EVENT_GET = 0,  ///< Target: the data of a get has been read.
   PTL_EVENT_GET_OVERFLOW = 1,
-  PTL_EVENT_PUT = 2,                     ///< Target: the data of a put is in memory.
+  PTL_EVENT_PUT = 2,  ///< Target: the data of a put is in memory.
   PTL_EVENT_PUT_OVERFLOW = 3,
-  PTL_EVENT_ATOMIC = 4,                  ///< Target: a non-fetching atomic is done.
+  PTL_EVENT_ATOMIC = 4,  ///< Target: a non-fetching atomic is done.
   PTL_EVENT_ATOMIC_OVERFLOW = 5,
-  PTL_EVENT_FETCH_ATOMIC = 6,            ///< Target: a fetching atomic or swap is done.
+  PTL_EVENT_FETCH_ATOMIC = 6,  ///< Target: a fetching atomic or swap is done.
   PTL_EVENT_FETCH_ATOMIC_OVERFLOW = 7,
-  PTL_EVENT_REPLY = 8,                   ///< Initiator: the data of a get, fetching atomic or swap is in the MD.
-  PTL_EVENT_SEND = 9,                    ///< Initiator: the send buffer is free again; says nothing of the target.
-  PTL_EVENT_ACK = 10,                    ///< Initiator: the target has processed the put or atomic.
-  PTL_EVENT_PT_DISABLED = 11,            ///< Target: flow control has disabled the portal table entry.
-  PTL_EVENT_LINK = 12,                   ///< Target: the entry is on its list.
-  PTL_EVENT_AUTO_UNLINK = 13,            ///< Target: the entry left its list by itself, after all its comm events.
-  PTL_EVENT_AUTO_FREE = 14,              ///< Target: an unlinked overflow entry has no headers left; its last event.
-  PTL_EVENT_SEARCH = 15,                 ///< Target: a search found a header, or ended (PTL_NI_NO_MATCH).
-  PTL_EVENT_ERROR = 16                   ///< An error that fits no other kind; has user_ptr and ni_fail_type only.
+  PTL_EVENT_REPLY = 8,         ///< Initiator: the data of a get, fetching atomic or swap is in the MD.
+  PTL_EVENT_SEND = 9,          ///< Initiator: the send buffer is free again; says nothing of the target.
+  PTL_EVENT_ACK = 10,          ///< Initiator: the target has processed the put or atomic.
+  PTL_EVENT_PT_DISABLED = 11,  ///< Target: flow control has disabled the portal table entry.
+  PTL_EVENT_LINK = 12,         ///< Target: the entry is on its list.
+  PTL_EVENT_AUTO_UNLINK = 13,  ///< Target: the entry left its list by itself, after all its comm events.
+  PTL_EVENT_AUTO_FREE = 14,    ///< Target: an unlinked overflow entry has no headers left; its last event.
+  PTL_EVENT_SEARCH = 15,       ///< Target: a search found a header, or ended (PTL_NI_NO_MATCH).
+  PTL_EVENT_ERROR = 16         ///< An error that fits no other kind; has user_ptr and ni_fail_type only.
 } ptl_event_kind_t;
 
 /// How an operation ended.
@@ -521,9 +520,9 @@ typedef enum PTL_ENUM_TYPE {
   PTL_FLOAT_COMPLEX = 73,
   PTL_DOUBLE = 74,
   PTL_DOUBLE_COMPLEX = 75,
-  PTL_LONG_DOUBLE = 76,          ///< As the C compiler of this machine has it.
+  PTL_LONG_DOUBLE = 76,  ///< As the C compiler of this machine has it.
   PTL_LONG_DOUBLE_COMPLEX = 77
-} ptl_datatype_t;                // 3.15.4
+} ptl_datatype_t;  // 3.15.4
 #define PTL_DATATYPE_LAST (PTL_LONG_DOUBLE_COMPLEX + 1)
 
 /// One full event. Table 3-3 of the spec says which fields a kind fills; Portofu zeroes the others.
@@ -538,11 +537,11 @@ typedef struct {
   ptl_uid_t uid;                ///< Of the initiator.
   ptl_process_t initiator;      ///< Rank, or nid and pid, as the NI is addressed.
   ptl_event_kind_t type;
-  ptl_list_t ptl_list;          ///< The list that the message matched in.
+  ptl_list_t ptl_list;  ///< The list that the message matched in.
   ptl_pt_index_t pt_index;
   ptl_ni_fail_t ni_fail_type;
-  ptl_op_t atomic_operation;    ///< Of an atomic.
-  ptl_datatype_t atomic_type;   ///< Of an atomic.
+  ptl_op_t atomic_operation;   ///< Of an atomic.
+  ptl_datatype_t atomic_type;  ///< Of an atomic.
 } ptl_event_t;
 
 /// Makes an event queue.
@@ -621,6 +620,7 @@ PTL_API int PtlCTGet(ptl_handle_ct_t ct_handle, ptl_ct_event_t *event);
 /// @spec   Portals 4.3, 3.14.6
 PTL_API int PtlCTWait(ptl_handle_ct_t ct_handle, ptl_size_t test, ptl_ct_event_t *event);
 
+// clang-format off
 /// Waits until one of several counters would end its PtlCTWait; the first such in the array is reported.
 /// @param ct_handles  counters of NIs of one physical interface
 /// @param tests       one success value for each counter
@@ -632,6 +632,7 @@ PTL_API int PtlCTWait(ptl_handle_ct_t ct_handle, ptl_size_t test, ptl_ct_event_t
 /// @spec   Portals 4.3, 3.14.7
 PTL_API int PtlCTPoll(const ptl_handle_ct_t *ct_handles, const ptl_size_t *tests, unsigned int size,
                       ptl_time_t timeout, ptl_ct_event_t *event, unsigned int *which);
+// clang-format on
 
 /// Sets both counts, each atomically for itself; triggers what has then reached its threshold.
 /// @return PTL_OK | PTL_NO_INIT | PTL_ARG_INVALID

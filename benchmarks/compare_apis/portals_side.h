@@ -54,7 +54,7 @@ class PortalsSide {
   ptl_sr_value_t status(ptl_sr_index_t index) const;
 
   ptl_handle_ni_t ni = PTL_INVALID_HANDLE;
-  ptl_ni_limits_t limits{};  ///< Of the interface, as it was opened.
+  ptl_ni_limits_t limits{};                        ///< Of the interface, as it was opened.
   ptl_handle_eq_t source_eq = PTL_INVALID_HANDLE;  ///< Of md.
   ptl_handle_eq_t target_eq = PTL_INVALID_HANDLE;  ///< Of the entry at kPt.
   ptl_handle_md_t md = PTL_INVALID_HANDLE;         ///< Over all memory; tells everything to source_eq.

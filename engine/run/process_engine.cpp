@@ -36,7 +36,7 @@ struct ProcessEngine {
   std::mutex mutex;
   std::unique_ptr<Engine> engine;  ///< nullptr while `references` is 0.
   std::uint32_t references = 0;
-  std::string told;  ///< Why it could not be opened last, as people were told.
+  std::string told;                    ///< Why it could not be opened last, as people were told.
   pid_t process = 0;                   ///< Whose engine it is.
   std::vector<RetiredEngine> retired;  ///< Freed when nobody can be inside any more.
 };

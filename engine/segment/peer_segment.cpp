@@ -2,7 +2,6 @@
 
 #include "engine/segment/peer_segment.h"
 
-
 #include <unistd.h>
 
 #include <cerrno>
@@ -146,9 +145,7 @@ bool PeerSegment::check_alive() {
   return false;
 }
 
-bool PeerSegment::is_replaced() const {
-  return access(path_.c_str(), F_OK) == 0 && !stands_for(path_, file_->fd());
-}
+bool PeerSegment::is_replaced() const { return access(path_.c_str(), F_OK) == 0 && !stands_for(path_, file_->fd()); }
 
 bool process_is_gone(const std::string& directory, ProcessId id, std::uint64_t incarnation) {
   std::shared_ptr<PeerSegment> peer;

@@ -66,8 +66,8 @@ class ProcessMemory {
   pid_t reached_by_;  ///< A thread of it, the first one as long as that lives: the kernel finds the memory by threads.
   const std::uint64_t mark_address_;
   const std::uint64_t mark_;
-  OwnDescriptor file_;            ///< Its file in /proc, opened when it is first needed.
-  bool asked_ = false;            ///< It was tried.
+  OwnDescriptor file_;  ///< Its file in /proc, opened when it is first needed.
+  bool asked_ = false;  ///< It was tried.
   MemoryBringer* bringer_ = nullptr;
   std::uint64_t bytes_read_ = 0;  ///< By read.
   bool read_failed_ = false;      ///< Some read of one piece has.

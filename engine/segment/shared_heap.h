@@ -105,7 +105,7 @@ class SharedHeap {
   static constexpr std::size_t kMostKept = 256;
   void* kept_[kMostKept] = {};  ///< Freed by the holder meanwhile. More than that is not given back.
   std::size_t kept_count_ = 0;
-  int fork_pipe_[2] = {-1, -1};           ///< During a fork: closed by the child once it has its own heap.
+  int fork_pipe_[2] = {-1, -1};  ///< During a fork: closed by the child once it has its own heap.
 };
 
 /// The heap of this process, which may not have been opened yet. Never destroyed.

@@ -113,8 +113,8 @@ constexpr ptl_pid_t kPid = 77;
 
 ptl_handle_ni_t open_interface(ptl_pid_t pid) {
   ptl_handle_ni_t ni = PTL_INVALID_HANDLE;
-  if (PtlInit() != PTL_OK || PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_NO_MATCHING | PTL_NI_PHYSICAL, pid, nullptr, nullptr,
-                                       &ni) != PTL_OK) {
+  if (PtlInit() != PTL_OK ||
+      PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_NO_MATCHING | PTL_NI_PHYSICAL, pid, nullptr, nullptr, &ni) != PTL_OK) {
     _exit(81);
   }
   return ni;
@@ -194,8 +194,8 @@ int tofu_initiator(Meeting& meeting, std::uint32_t) {
   int under_way = 0;
   for (bool lost = false; !lost || under_way > 0;) {
     while (!lost && under_way < kUnderWay) {
-      const int rc = utofu_put(vcq, meeting.vcq_id, stadd, meeting.stadd, 100, 0,
-                               UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE, nullptr);
+      const int rc =
+          utofu_put(vcq, meeting.vcq_id, stadd, meeting.stadd, 100, 0, UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE, nullptr);
       if (rc == UTOFU_ERR_BUSY) break;
       if (rc != UTOFU_SUCCESS) return 3;
       ++under_way;

@@ -155,8 +155,9 @@ TEST(MallocLibrary, Program_without_our_libraries__has_the_memory_of_the_C_libra
 std::vector<void*> functions_of_c() {
   void* by_posix = nullptr;
   EXPECT_EQ(posix_memalign(&by_posix, 64, 100), 0);
-  return {malloc(100),  calloc(10, 10),          realloc(nullptr, 100), reallocarray(nullptr, 10, 10), by_posix,
-          valloc(100),  aligned_alloc(256, 512), memalign(1024, 10),    pvalloc(100),                  malloc(0)};
+  return {malloc(100),  calloc(10, 10), realloc(nullptr, 100),   reallocarray(nullptr, 10, 10),
+          by_posix,     valloc(100),    aligned_alloc(256, 512), memalign(1024, 10),
+          pvalloc(100), malloc(0)};
 }
 
 TEST(MallocRole, DISABLED_functions) {

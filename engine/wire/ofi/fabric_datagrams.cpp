@@ -256,8 +256,8 @@ std::uint64_t FabricDatagrams::sent_at(const Absent& absent) const {
   if (absent.datagram_bytes < sizeof envelope + sizeof frame) return 0;
   std::memcpy(&envelope, absent.datagram, sizeof envelope);
   std::memcpy(&frame, absent.datagram + sizeof envelope, sizeof frame);
-  const bool ours = envelope.checksum == checksum_of(envelope) && envelope.magic == kDatagramMagic &&
-                    frame.format == kFrameFormat;
+  const bool ours =
+      envelope.checksum == checksum_of(envelope) && envelope.magic == kDatagramMagic && frame.format == kFrameFormat;
   return ours ? frame.sent_ns : 0;
 }
 

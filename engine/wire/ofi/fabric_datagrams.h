@@ -122,7 +122,7 @@ class FabricDatagrams final : public DatagramEndpoint, public SocketKeeper {
   std::vector<Slot*> unposted_;  ///< The provider had no room for them.
   std::deque<Arrival> arrived_;
   std::deque<Unreachable> unreachable_;
-  std::uint64_t unreachable_since_ns_ = 0;  ///< Of the one that was taken last.
+  std::uint64_t unreachable_since_ns_ = 0;         ///< Of the one that was taken last.
   std::unordered_map<std::uint64_t, Peer> peers_;  ///< By (nid, pid).
   std::function<void()> handle_;                   ///< Of attend.
   std::uint32_t empty_looks_ = 0;                  ///< In a row.

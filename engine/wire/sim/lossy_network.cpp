@@ -332,8 +332,6 @@ bool LossyEndpoint::take_unreachable(ProcessId* peer) {
   return true;
 }
 
-std::uint64_t LossyEndpoint::unreachable_since_ns() const {
-  return own().unreachable_since_ns;
-}
+std::uint64_t LossyEndpoint::unreachable_since_ns() const { return own().unreachable_since_ns; }
 
 }  // namespace portofu

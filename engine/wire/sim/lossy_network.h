@@ -146,7 +146,7 @@ class LossyNetwork {
     std::uint32_t promised[kTrafficClassCount] = {};  ///< Places for datagrams that are on their last link.
     std::deque<Unreachable> unreachable;
     std::uint64_t unreachable_since_ns = 0;  ///< Of the last one that was taken.
-    std::vector<std::uint32_t> aside;  ///< Transits.
+    std::vector<std::uint32_t> aside;        ///< Transits.
   };
 
   bool chance(std::uint32_t thousandths) { return thousandths > 0 && random_.below(1000) < thousandths; }

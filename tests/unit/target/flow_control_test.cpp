@@ -53,8 +53,8 @@ TEST_F(FlowControlTest, Full_queue__keeps_its_events_and_takes_this_one_into_the
   make_portal(ni, 10, small, true);
   for (int i = 0; i < 3; ++i) post_new_event(core, ni, small, [](Event&) {});
   EXPECT_EQ(exhausted(core, ni, 10, nullptr), Refusal::kFlowControl);
-  EXPECT_THAT(kinds(small), ElementsAre(EventKind::kError, EventKind::kError, EventKind::kError,
-                                        EventKind::kPtDisabled));
+  EXPECT_THAT(kinds(small),
+              ElementsAre(EventKind::kError, EventKind::kError, EventKind::kError, EventKind::kPtDisabled));
 }
 
 TEST_F(FlowControlTest, Two_entries_on_one_full_queue__both_tell) {

@@ -35,8 +35,8 @@ class MatchHeaderTest : public CoreTest {
 };
 
 TEST_F(MatchHeaderTest, Portal_table_entry__outside_the_table_or_not_allocated) {
-  for (const std::uint16_t pt_index : {std::uint16_t{kPt + 1}, std::uint16_t{255}, std::uint16_t{256},
-                                       std::uint16_t{65535}}) {
+  for (const std::uint16_t pt_index :
+       {std::uint16_t{kPt + 1}, std::uint16_t{255}, std::uint16_t{256}, std::uint16_t{65535}}) {
     PacketHeader header = put_header(8);
     header.pt_index = pt_index;
     EXPECT_EQ(match(header), Refusal::kNoPortal);
