@@ -1,6 +1,5 @@
 // Portals 4.3, 3.1 and 3.2: the API is a C API: "named constants, function prototypes, and type definitions must be
-// supplied in a file named portals4.h". Issue 3: programs "are compiled against portals4.h and linked with -lportals
-// alone".
+// supplied in a file named portals4.h". Programs are compiled against it and linked with -lportals alone.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <sys/wait.h>

@@ -21,7 +21,7 @@ static_assert(std::is_integral_v<ptl_nid_t> && std::is_integral_v<ptl_pid_t> && 
               std::is_integral_v<ptl_uid_t>);
 
 // 3.3.2: "Every handle value can be converted into a value of type ptl_handle_any_t without loss of information";
-// issue 3: handles are integers, their constants are constant expressions.
+// ours are integers, and their constants are constant expressions.
 static_assert(std::is_convertible_v<ptl_handle_ni_t, ptl_handle_any_t> && sizeof(ptl_handle_ni_t) <= sizeof(void*));
 static_assert(std::is_integral_v<ptl_handle_md_t> && std::is_integral_v<ptl_handle_eq_t>);
 static_assert(std::is_integral_v<ptl_handle_ct_t> && std::is_integral_v<ptl_handle_me_t>);
@@ -85,7 +85,7 @@ TEST(Constants, Section3_2__return_codes_are_switch_labels) {
   EXPECT_EQ(static_cast<int>(PTL_NI_OK), PTL_OK);
 }
 
-// Issue 3: "all legal options or'ed"; options may be or'ed (3.6.2, 3.7.1, 3.10.1, 3.11.1, 3.12.1), so they are bits.
+// The masks are all legal options or'ed; options may be or'ed (3.6.2, 3.7.1, 3.10.1, 3.11.1, 3.12.1), so they are bits.
 TEST(Constants, Section3_2__options_are_bits_of_their_own) {
   expect_bits({PTL_NI_MATCHING, PTL_NI_NO_MATCHING, PTL_NI_LOGICAL, PTL_NI_PHYSICAL}, 4, PTL_NI_INIT_OPTIONS_MASK);
   expect_bits({PTL_PT_ONLY_USE_ONCE, PTL_PT_ONLY_TRUNCATE, PTL_PT_FLOWCTRL, PTL_PT_ALLOC_DISABLED}, 4,

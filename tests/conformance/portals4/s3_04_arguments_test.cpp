@@ -1,5 +1,5 @@
 // Portals 4.3, 3.4: return codes for calls that are wrong. The spec leaves it to the implementation which arguments it
-// checks; Portofu checks all of them (issue 3), so these tests are for what the spec suggests: PTL_ARG_INVALID for a
+// checks; Portofu checks all of them, so these tests are for what the spec suggests: PTL_ARG_INVALID for a
 // handle of a wrong kind, a freed one, NULL, an unknown option bit; PTL_NO_INIT before PtlInit.
 #include <functional>
 #include <utility>
@@ -293,7 +293,7 @@ TEST_PROCESSES(1, Arguments, Section3_4__every_bit_that_is_no_option_is_invalid)
   }
 }
 
-// Issue 3: the masks are "all legal options or'ed": each single one is taken, and all of a call together.
+// The masks are all legal options or'ed: each single one is taken, and all of a call together.
 TEST_PROCESSES(1, Arguments, Section3_4__every_option_is_legal) {
   const Ni ni(self);
   const Ni plain(self, kNonMatching);

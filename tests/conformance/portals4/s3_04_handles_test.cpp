@@ -1,4 +1,4 @@
-// Portals 4.3, 3.4 and issue 3: handles that are no longer, or not here, valid: of a closed interface, of another one,
+// Portals 4.3, 3.4: handles that are no longer, or not here, valid: of a closed interface, of another one,
 // of another kind of interface; and handles that are the same number in every process. Handles of another type and
 // freed ones: s3_04_arguments_test.cpp.
 #include <algorithm>
@@ -209,7 +209,7 @@ TEST_PROCESSES(1, Handles, Section3_4__target_that_cannot_be) {
   }
 }
 
-// Issue 3: handles are "equal across processes for interfaces opened in the same order"; programs send them around.
+// Handles are equal in all processes that open their interfaces in the same order; programs send them around.
 TEST_PROCESSES(3, Handles, Section3_3_2__are_equal_in_all_processes) {
   REQUIRE_OK(PtlInit());
   struct Numbers {

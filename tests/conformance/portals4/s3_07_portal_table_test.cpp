@@ -26,7 +26,7 @@ TEST_PROCESSES(1, PortalTable, Section3_7_1__any_gives_every_index_once_then_ful
     EXPECT_LE(index, static_cast<ptl_pt_index_t>(ni.limits().max_pt_index));
     EXPECT_TRUE(indexes.insert(index).second) << "index " << index << " twice";
     if (i == 0) {
-      EXPECT_EQ(index, 0u) << "issue 3: PTL_PT_ANY hands out index 0 first";
+      EXPECT_EQ(index, 0u) << "PTL_PT_ANY hands out index 0 first";
     }
   }
   EXPECT_RC(alloc(ni, PTL_PT_ANY, &index), PTL_PT_FULL);

@@ -206,7 +206,7 @@ TEST_BOTH_WAYS(ListEntry, Section3_11_4__searches_are_counted) {
   });
 }
 
-// C.1 and issue 3: PTL_LE_ACK_DISABLE is deprecated, "still defined and honoured".
+// C.1: PTL_LE_ACK_DISABLE is deprecated; it is still defined and honoured.
 TEST_BOTH_WAYS(ListEntry, SectionC_1__ack_disable_is_still_honoured) {
   const Ni ni(self, kNonMatching);
   Ends ends(ni);

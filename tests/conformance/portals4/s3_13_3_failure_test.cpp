@@ -83,7 +83,7 @@ TEST_PROCESSES(1, FailureNotification, Section3_13_3__target_that_never_was) {
   put_and_wait(ends, ni.target(), {.length = 1});
 }
 
-// 3.13.3 and DESIGN.md "Nobody waits for the dead": the target is killed.
+// 3.13.3, and nobody waits for the dead: the target is killed.
 TEST_PROCESSES(3, FailureNotification, Section3_13_3__target_that_dies) {
   const Ni ni(self);
   const Ends ends(ni);
@@ -240,7 +240,7 @@ TEST_PROCESSES(2, FailureNotification, Section3_13_3__target_that_has_closed_its
 }
 
 // 3.10: an operation that "would access an unallocated region of the MD ... may simply fail ... If a full event is
-// delivered, it must set ni_fail_type to PTL_NI_SEGV". DESIGN.md: not a crash. Which of SEND and ACK of a put tells it
+// delivered, it must set ni_fail_type to PTL_NI_SEGV". Never a crash. Which of SEND and ACK of a put tells it
 // is left open by 3.13.3.
 TEST_BOTH_WAYS(FailureNotification, Section3_10__put_from_memory_that_is_not_there) {
   const Ni ni(self);

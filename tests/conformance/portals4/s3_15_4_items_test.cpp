@@ -283,7 +283,7 @@ TEST_BOTH_WAYS(AtomicItems, Section3_12__no_items_never_fail) {
   });
 }
 
-// Issue 3: atomics of all processes and all interfaces of a node are atomic against each other (3.15.4: "atomic
+// Atomics of all processes and all interfaces of a node are atomic against each other (3.15.4: "atomic
 // relative to ... any other network interface that also returned PTL_COHERENT_ATOMICS"): two targets expose the same
 // shared memory on all four interfaces, four processes count in it.
 TEST_PROCESSES(4, AtomicItems, Section3_15_4__all_interfaces_of_all_processes_of_a_node) {

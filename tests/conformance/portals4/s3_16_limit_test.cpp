@@ -56,7 +56,7 @@ struct Scene {
 
 }  // namespace
 
-// Issue 3: the limit counts CTInc and CTSet too.
+// The limit counts CTInc and CTSet too.
 TEST_PROCESSES(1, TriggeredLimit, Section3_16__every_kind_of_operation_counts) {
   const Scene scene(self);
   for (int i = 0; i < kLimit; ++i) EXPECT_RC(scene.arm(i, scene.trigger, 1000), PTL_OK) << "operation " << i;
@@ -65,7 +65,7 @@ TEST_PROCESSES(1, TriggeredLimit, Section3_16__every_kind_of_operation_counts) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(1)) << "at once, never a hang";
 }
 
-// Issue 3: the limit is of the interface, not of a counter; the other interfaces have their own.
+// The limit is of the interface, not of a counter; the other interfaces have their own.
 TEST_PROCESSES(1, TriggeredLimit, Section3_6_1__limit_is_of_the_interface) {
   const Scene scene(self);
   const Scene other(self, kNonMatching);
