@@ -1,9 +1,10 @@
 # shellcheck shell=bash
 # What each verb of `run` needs from Debian 12, in one place, and how it gets there. Needs common.sh.
 
-# Compiler, build system and the libraries that ours uses; the presets build the tests too.
+# Compiler, build system and the libraries that ours uses; the presets build the tests too. Python makes the manual
+# pages.
 packages_build=(
-  build-essential cmake ninja-build pkg-config ccache
+  build-essential cmake ninja-build pkg-config ccache python3
   libgtest-dev libgmock-dev libbenchmark-dev
   libfmt-dev nlohmann-json3-dev libcli11-dev libhwloc-dev libboost-dev libfabric-dev
 )
@@ -14,8 +15,11 @@ packages_openmpi=(
   dpkg-dev xz-utils ca-certificates patch ccache
 )
 # The fuzzer needs clang with its runtime; the configure of the MPICH suite wants perl and Python; mpich has the launcher
-# mpiexec.hydra; what depends on the processor is compiled for 64-bit Arm, too; other allocators meet ours.
-packages_test=(clang libclang-rt-14-dev perl python3 mpich g++-aarch64-linux-gnu libjemalloc2 libtcmalloc-minimal4)
+# mpiexec.hydra; what depends on the processor is compiled for 64-bit Arm, too; other allocators meet ours; the files themselves are checked.
+packages_test=(
+  clang libclang-rt-14-dev perl python3 mpich g++-aarch64-linux-gnu libjemalloc2 libtcmalloc-minimal4
+  clang-format shellcheck groff-base git
+)
 
 # Hosts that are network namespaces of this machine.
 packages_hosts=(iproute2 util-linux hostname)

@@ -1,6 +1,6 @@
 # Writes the table of all sections of chapter 3 with the conformance tests that name them, and fails if a section has
 # none, or a test names a section that there is not. Run as:
-#   cmake -D SOURCE=tests/conformance/portals4 -D TABLE=FILE.md -P section_table.cmake
+#   cmake -D SOURCE=tests/conformance/portals4 -D TABLE=table.md -P section_table.cmake
 
 file(STRINGS "${SOURCE}/sections.txt" lines REGEX "^[0-9]")
 set(sections "")

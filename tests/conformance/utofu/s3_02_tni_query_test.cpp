@@ -25,8 +25,10 @@ UTOFU_TEST(1, TniQuery, Section3_2_1__six_tnis_in_an_array_to_be_freed) {
 UTOFU_TEST(1, TniQuery, Section3_2_1__capabilities_are_those_of_chapter_6) {
   utofu_onesided_caps* onesided = nullptr;
   ASSERT_EQ(utofu_query_onesided_caps(5, &onesided), UTOFU_SUCCESS);
-  EXPECT_EQ(onesided->flags, 3u);
-  EXPECT_EQ(onesided->armw_ops, 63u);
+  EXPECT_EQ(onesided->flags, UTOFU_ONESIDED_CAP_FLAG_SESSION_MODE | UTOFU_ONESIDED_CAP_FLAG_ARMW);
+  EXPECT_EQ(onesided->armw_ops, UTOFU_ONESIDED_CAP_ARMW_OP_CSWAP | UTOFU_ONESIDED_CAP_ARMW_OP_SWAP |
+                                    UTOFU_ONESIDED_CAP_ARMW_OP_ADD | UTOFU_ONESIDED_CAP_ARMW_OP_XOR |
+                                    UTOFU_ONESIDED_CAP_ARMW_OP_AND | UTOFU_ONESIDED_CAP_ARMW_OP_OR);
   EXPECT_EQ(onesided->num_cmp_ids, 8u);
   EXPECT_EQ(onesided->num_reserved_stags, 256u);
   EXPECT_EQ(onesided->cache_line_size, 256u);
@@ -41,6 +43,7 @@ UTOFU_TEST(1, TniQuery, Section3_2_1__capabilities_are_those_of_chapter_6) {
   ASSERT_EQ(utofu_query_barrier_caps(0, &barrier), UTOFU_SUCCESS);
   EXPECT_EQ(barrier->flags, 0u);
   EXPECT_EQ(barrier->reduce_ops, 0x1feu);
+  EXPECT_EQ(barrier->reduce_ops & UTOFU_BARRIER_CAP_REDUCE_OP_BFPSUM, UTOFU_BARRIER_CAP_REDUCE_OP_BFPSUM);
   EXPECT_EQ(barrier->max_uint64_reduction, 6u);
   EXPECT_EQ(barrier->max_double_reduction, 3u);
   EXPECT_EQ(utofu_query_onesided_caps(6, &onesided), UTOFU_ERR_INVALID_TNI_ID);

@@ -1,9 +1,23 @@
 // Guide 2.2.2 and 3.6: registration.
+#include <sys/resource.h>
+
+#include <fstream>
+#include <string>
+
 #include "utofu_fixture.h"
 
 using namespace conformance;
 
 namespace {
+
+/// Memory of this process that is not swapped out, in KiB.
+long locked_kib() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("VmLck:")) return std::stol(line.substr(6));
+  }
+  return -1;
+}
 
 struct Registered {
   Registered() {
@@ -70,4 +84,16 @@ UTOFU_TEST(1, Stadd, Section3_6_1__arguments) {
   ASSERT_EQ(utofu_reg_mem(r.vcq, r.memory, 8, 0, &stadd), UTOFU_SUCCESS);
   EXPECT_EQ(utofu_dereg_mem(r.vcq, stadd, 1), UTOFU_ERR_INVALID_FLAGS);
   EXPECT_EQ(utofu_dereg_mem(r.vcq, stadd + 1, 0), UTOFU_ERR_INVALID_STADD);
+}
+
+UTOFU_TEST(1, Stadd, Section4_3_2_5__registered_memory_is_locked) {
+  rlimit limit{};
+  getrlimit(RLIMIT_MEMLOCK, &limit);
+  if (limit.rlim_cur < 65536) return;  // Then the guide lets it be swapped.
+  setenv("UTOFU_SWAP_PROTECT", "1", 1);
+  static Registered r;
+  const long before = locked_kib();
+  utofu_stadd_t stadd = 0;
+  ASSERT_EQ(utofu_reg_mem(r.vcq, r.memory, sizeof r.memory, 0, &stadd), UTOFU_SUCCESS);
+  EXPECT_GE(locked_kib(), before + 4);
 }

@@ -303,6 +303,45 @@ UTOFU_TEST_BOTH(OneSided, Section3_7_3__prepared_descriptors_of_all_kinds_at_onc
   self.barrier();
 }
 
+UTOFU_TEST_BOTH(OneSided, Section3_7_2__what_is_prepared_does_what_is_called) {
+  Ring ring(self);
+  constexpr unsigned long kTold = UTOFU_ONESIDED_FLAG_TCQ_NOTICE;
+  constexpr std::size_t kMtu = 1920, kGap = 1;
+  alignas(8) unsigned char desc[512];
+  std::size_t bytes = 0;
+  const auto& to = ring.next;
+  const auto word = [&](std::size_t offset) { return ring.memory[offset]; };
+  const auto post = [&](int rc, int notices) {
+    ASSERT_EQ(rc, UTOFU_SUCCESS);
+    ASSERT_EQ(utofu_post_toq(ring.vcq, desc, bytes, nullptr), UTOFU_SUCCESS);
+    void* cbdata = nullptr;
+    for (int i = 0; i < notices; ++i) EXPECT_EQ(poll_tcq(ring.vcq, &cbdata), UTOFU_SUCCESS);
+    self.barrier();
+  };
+  ring.memory[0] = 21;
+  post(utofu_prepare_put_gap(ring.vcq, to.vcq_id, ring.stadd, to.stadd + 100, 1, 0, kTold, kMtu, kGap, desc, &bytes),
+       1);
+  EXPECT_EQ(word(100), 21);
+  post(utofu_prepare_put_stride_gap(ring.vcq, to.vcq_id, ring.stadd, to.stadd + 200, 1, 8, 2, 0, kTold, kMtu, kGap,
+                                    desc, &bytes),
+       1);
+  EXPECT_EQ(word(200) + word(208), 42);
+  post(utofu_prepare_get_gap(ring.vcq, to.vcq_id, ring.stadd + 300, to.stadd, 1, 0, kTold, kMtu, kGap, desc, &bytes),
+       1);
+  EXPECT_EQ(word(300), 21);
+  post(utofu_prepare_get_stride(ring.vcq, to.vcq_id, ring.stadd + 400, to.stadd + 200, 1, 8, 2, 0, kTold, desc, &bytes),
+       1);
+  EXPECT_EQ(word(400) + word(408), 42);
+  post(utofu_prepare_get_stride_gap(ring.vcq, to.vcq_id, ring.stadd + 500, to.stadd + 200, 1, 8, 2, 0, kTold, kMtu,
+                                    kGap, desc, &bytes),
+       1);
+  EXPECT_EQ(word(500) + word(508), 42);
+  post(utofu_prepare_armw4(ring.vcq, to.vcq_id, UTOFU_ARMW_OP_ADD, 5, to.stadd + 600, 0, kTold, desc, &bytes), 1);
+  EXPECT_EQ(word(600), 5);
+  post(utofu_prepare_cswap4(ring.vcq, to.vcq_id, 5, 6, to.stadd + 600, 0, kTold, desc, &bytes), 1);
+  EXPECT_EQ(word(600), 6);
+}
+
 UTOFU_TEST(1, OneSided, Section3_7_4_1__full_toq_is_busy_and_order_is_kept) {
   setenv("PORTOFU_TOQ_ENTRIES", "16", 1);
   Ring ring(self);

@@ -1,0 +1,51 @@
+#!/usr/bin/env python3
+"""Every function of the three headers has a manual page, which groff sets without a warning."""
+
+import pathlib
+import re
+import shutil
+import sys
+import tempfile
+
+import repository as repo
+
+HEADERS = ("include/portals4.h", "include/utofu.h", "include/portofu.h")
+# Each page has them.
+SECTIONS = (".SH NAME", ".SH SYNOPSIS", ".SH DESCRIPTION", ".SH SEE ALSO")
+
+
+def declared(header):
+    return re.findall(r"^\w+_API\s[^;]*?\b(\w+)\(", repo.without_comments(repo.read(header)), flags=re.MULTILINE)
+
+
+def problems_of(page, name):
+    if not page.is_file():
+        return [f"{name} has no page"]
+    text = page.read_text(encoding="utf-8")
+    problems = [f"{page.name} lacks {section}" for section in SECTIONS if section not in text]
+    if not re.search(rf"^{name} \\- \S{{3}}", text, flags=re.MULTILINE):
+        problems.append(f"{page.name} does not say what {name} does: it has no comment in its header")
+    return problems
+
+
+def main():
+    problems, count = [], 0
+    with tempfile.TemporaryDirectory() as directory:
+        status, output = repo.run([sys.executable, "-B", "lib/man/make_pages.py", "--version", "0", "--output", directory,
+                                   "--overview", "lib/man/portofu.7.in", *HEADERS])
+        if status != 0:
+            repo.finish([output], "no pages")
+        for header in HEADERS:
+            for name in declared(header):
+                problems += problems_of(pathlib.Path(directory) / "man3" / f"{name}.3", name)
+                count += 1
+        if shutil.which("groff") is not None:
+            pages = [str(page) for page in sorted(pathlib.Path(directory).rglob("*.[37]"))]
+            problems += repo.run(["groff", "-man", "-Tutf8", "-ww", "-z", *pages])[1].splitlines()
+    if count < 120:
+        problems.append(f"only {count} functions were found in the headers")
+    repo.finish(problems, f"{count} functions")
+
+
+if __name__ == "__main__":
+    main()
