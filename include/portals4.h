@@ -158,7 +158,7 @@ typedef union {
 
 /// Opens one of the four logical NIs of a physical interface, or takes one more reference on it.
 /// @param iface      PTL_IFACE_DEFAULT, or a number from the README
-/// @param options    PTL_NI_*, see above
+/// @param options    PTL_NI_MATCHING or PTL_NI_NO_MATCHING, with PTL_NI_LOGICAL or PTL_NI_PHYSICAL
 /// @param pid        0 <= pid < PTL_PID_MAX, or PTL_PID_ANY; ignored if the NI is open already
 /// @param desired    wishes, NULL for the defaults
 /// @param actual     out, may be NULL: the limits that hold
@@ -681,7 +681,7 @@ PTL_API int PtlAtomic(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_si
                       ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data, ptl_op_t operation,
                       ptl_datatype_t datatype);
 
-/// As PtlAtomic, and brings the old value of the target back.
+/// Changes the memory of a process as PtlAtomic does, and brings the old value back.
 /// @param get_md_handle  where the old value goes; REPLY is reported here
 /// @param put_md_handle  where the data comes from, of the same NI, not overlapping; SEND is reported here
 /// @param length         bytes, <= limits.max_fetch_atomic_size, a multiple of the size of datatype
@@ -720,7 +720,7 @@ PTL_API int PtlAtomicSync(void);
 // is in the buffer when they run.
 
 /// PtlPut, triggered.
-/// @param threshold  of trig_ct_handle, see above; the other parameters as PtlPut
+/// @param threshold  of trig_ct_handle; the other parameters as PtlPut
 /// @return PTL_OK | PTL_NO_INIT | PTL_ARG_INVALID | PTL_NO_SPACE
 /// @spec   Portals 4.3, 3.16.1
 PTL_API int PtlTriggeredPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
@@ -729,7 +729,7 @@ PTL_API int PtlTriggeredPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, 
                             ptl_hdr_data_t hdr_data, ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold);
 
 /// PtlGet, triggered.
-/// @param threshold  of trig_ct_handle, see above; the other parameters as PtlGet
+/// @param threshold  of trig_ct_handle; the other parameters as PtlGet
 /// @return PTL_OK | PTL_NO_INIT | PTL_ARG_INVALID | PTL_NO_SPACE
 /// @spec   Portals 4.3, 3.16.2
 PTL_API int PtlTriggeredGet(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
@@ -738,7 +738,7 @@ PTL_API int PtlTriggeredGet(ptl_handle_md_t md_handle, ptl_size_t local_offset, 
                             ptl_size_t threshold);
 
 /// PtlAtomic, triggered.
-/// @param threshold  of trig_ct_handle, see above; the other parameters as PtlAtomic
+/// @param threshold  of trig_ct_handle; the other parameters as PtlAtomic
 /// @return PTL_OK | PTL_NO_INIT | PTL_ARG_INVALID | PTL_NO_SPACE
 /// @spec   Portals 4.3, 3.16.3
 PTL_API int PtlTriggeredAtomic(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
@@ -748,7 +748,7 @@ PTL_API int PtlTriggeredAtomic(ptl_handle_md_t md_handle, ptl_size_t local_offse
                                ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold);
 
 /// PtlFetchAtomic, triggered.
-/// @param threshold  of trig_ct_handle, see above; the other parameters as PtlFetchAtomic
+/// @param threshold  of trig_ct_handle; the other parameters as PtlFetchAtomic
 /// @return PTL_OK | PTL_NO_INIT | PTL_ARG_INVALID | PTL_NO_SPACE
 /// @spec   Portals 4.3, 3.16.4
 PTL_API int PtlTriggeredFetchAtomic(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset,
@@ -759,7 +759,7 @@ PTL_API int PtlTriggeredFetchAtomic(ptl_handle_md_t get_md_handle, ptl_size_t lo
                                     ptl_size_t threshold);
 
 /// PtlSwap, triggered. The operand is copied before return, not when it runs.
-/// @param threshold  of trig_ct_handle, see above; the other parameters as PtlSwap
+/// @param threshold  of trig_ct_handle; the other parameters as PtlSwap
 /// @return PTL_OK | PTL_NO_INIT | PTL_ARG_INVALID | PTL_NO_SPACE
 /// @spec   Portals 4.3, 3.16.5
 PTL_API int PtlTriggeredSwap(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset, ptl_handle_md_t put_md_handle,
@@ -769,14 +769,14 @@ PTL_API int PtlTriggeredSwap(ptl_handle_md_t get_md_handle, ptl_size_t local_get
                              ptl_datatype_t datatype, ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold);
 
 /// PtlCTInc, triggered. ct_handle may be trig_ct_handle itself.
-/// @param threshold  of trig_ct_handle, see above; the other parameters as PtlCTInc
+/// @param threshold  of trig_ct_handle; the other parameters as PtlCTInc
 /// @return PTL_OK | PTL_NO_INIT | PTL_ARG_INVALID | PTL_NO_SPACE
 /// @spec   Portals 4.3, 3.16.6
 PTL_API int PtlTriggeredCTInc(ptl_handle_ct_t ct_handle, ptl_ct_event_t increment, ptl_handle_ct_t trig_ct_handle,
                               ptl_size_t threshold);
 
 /// PtlCTSet, triggered. ct_handle may be trig_ct_handle itself.
-/// @param threshold  of trig_ct_handle, see above; the other parameters as PtlCTSet
+/// @param threshold  of trig_ct_handle; the other parameters as PtlCTSet
 /// @return PTL_OK | PTL_NO_INIT | PTL_ARG_INVALID | PTL_NO_SPACE
 /// @spec   Portals 4.3, 3.16.7
 PTL_API int PtlTriggeredCTSet(ptl_handle_ct_t ct_handle, ptl_ct_event_t new_ct, ptl_handle_ct_t trig_ct_handle,

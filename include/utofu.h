@@ -152,7 +152,7 @@ struct utofu_barrier_caps {
 /// @spec guide 3.2.1.1
 UTOFU_API int utofu_get_onesided_tnis(utofu_tni_id_t** tni_ids, size_t* num_tnis);
 
-/// Gives the TNIs for barrier communication, in the same way. @spec guide 3.2.1.2
+/// Gives the TNIs for barrier communication, as utofu_get_onesided_tnis does. @spec guide 3.2.1.2
 UTOFU_API int utofu_get_barrier_tnis(utofu_tni_id_t** tni_ids, size_t* num_tnis);
 
 /// Gives capabilities and limits of a TNI. The structure belongs to the library.
@@ -174,9 +174,9 @@ UTOFU_API int utofu_query_barrier_caps(utofu_tni_id_t tni_id, struct utofu_barri
 /// @spec guide 3.3.1.1
 UTOFU_API int utofu_create_vcq(utofu_tni_id_t tni_id, unsigned long int flags, utofu_vcq_hdl_t* vcq_hdl);
 
-/// The same with a component id of the caller's choice, on the first shared CQ of this process.
+/// Creates a VCQ with a component id of the caller's choice, on the first shared CQ of this process.
 /// @param flags  0 or UTOFU_VCQ_FLAG_THREAD_SAFE
-/// @return as above | UTOFU_ERR_USED: another VCQ has the component id | UTOFU_ERR_INVALID_CMP_ID
+/// @return as utofu_create_vcq | UTOFU_ERR_USED: another VCQ has the component id | UTOFU_ERR_INVALID_CMP_ID
 /// @spec guide 3.3.1.2
 UTOFU_API int utofu_create_vcq_with_cmp_id(utofu_tni_id_t tni_id, utofu_cmp_id_t cmp_id, unsigned long int flags,
                                            utofu_vcq_hdl_t* vcq_hdl);
@@ -233,9 +233,8 @@ UTOFU_API int utofu_alloc_vbg(utofu_tni_id_t tni_id, size_t num_vbgs, unsigned l
 UTOFU_API int utofu_free_vbg(utofu_vbg_id_t vbg_ids[], size_t num_vbgs);
 
 /// Connects gates that one call allocated; the first is the start/end gate.
-/// @return UTOFU_SUCCESS | UTOFU_ERR_INVALID_VBG_ID | ..._NUMBER | ..._PATH | ..._POINTER | UTOFU_ERR_BUSY: a barrier
-/// is
-///         under way
+/// @return UTOFU_SUCCESS | UTOFU_ERR_INVALID_VBG_ID | ..._NUMBER | ..._PATH | ..._POINTER | UTOFU_ERR_BUSY: a
+///         barrier is under way
 /// @spec guide 3.4.2.1
 UTOFU_API int utofu_set_vbg(struct utofu_vbg_setting vbg_settings[], size_t num_vbg_settings);
 
@@ -254,7 +253,8 @@ UTOFU_API int utofu_query_vbg_info(utofu_vbg_id_t vbg_id, uint8_t coords[], utof
 /// @spec guide 3.5.1.1
 UTOFU_API int utofu_get_path_id(utofu_vcq_id_t vcq_id, uint8_t path_coords[], utofu_path_id_t* path_id);
 
-/// The way back. @return UTOFU_SUCCESS | UTOFU_ERR_INVALID_VCQ_ID | UTOFU_ERR_INVALID_PATH_ID | ..._POINTER
+/// Turns the id of a path into the path.
+/// @return UTOFU_SUCCESS | UTOFU_ERR_INVALID_VCQ_ID | UTOFU_ERR_INVALID_PATH_ID | ..._POINTER
 /// @spec guide 3.5.1.2
 UTOFU_API int utofu_get_path_coords(utofu_vcq_id_t vcq_id, utofu_path_id_t path_id, uint8_t path_coords[]);
 
@@ -266,7 +266,7 @@ UTOFU_API int utofu_get_path_coords(utofu_vcq_id_t vcq_id, utofu_path_id_t path_
 /// @param addr  not NULL; must stay mapped until it is deregistered
 /// @param size  bytes, 1 .. 2^40
 /// @return UTOFU_SUCCESS | UTOFU_ERR_FULL | UTOFU_ERR_INVALID_ADDRESS | ..._SIZE | ..._FLAGS | ..._VCQ_HDL |
-/// ..._POINTER
+///         ..._POINTER
 /// @spec guide 3.6.1.1
 UTOFU_API int utofu_reg_mem(utofu_vcq_hdl_t vcq_hdl, void* addr, size_t size, unsigned long int flags,
                             utofu_stadd_t* stadd);
@@ -274,7 +274,7 @@ UTOFU_API int utofu_reg_mem(utofu_vcq_hdl_t vcq_hdl, void* addr, size_t size, un
 /// Registers memory under a STag of the caller's choice.
 /// @param addr, size  multiples of stag_address_alignment
 /// @param stag        less than num_reserved_stags
-/// @return as above | UTOFU_ERR_USED | UTOFU_ERR_INVALID_STAG
+/// @return as utofu_reg_mem | UTOFU_ERR_USED | UTOFU_ERR_INVALID_STAG
 /// @spec guide 3.6.1.2
 UTOFU_API int utofu_reg_mem_with_stag(utofu_vcq_hdl_t vcq_hdl, void* addr, size_t size, unsigned int stag,
                                       unsigned long int flags, utofu_stadd_t* stadd);
@@ -350,7 +350,7 @@ struct utofu_mrq_notice {
 UTOFU_API int utofu_put(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, utofu_stadd_t lcl_stadd,
                         utofu_stadd_t rmt_stadd, size_t length, uint64_t edata, unsigned long int flags, void* cbdata);
 
-/// The same with a transmission gap. @spec guide 3.7.1.2
+/// utofu_put with a transmission gap. @spec guide 3.7.1.2
 UTOFU_API int utofu_put_gap(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, utofu_stadd_t lcl_stadd,
                             utofu_stadd_t rmt_stadd, size_t length, uint64_t edata, unsigned long int flags, size_t mtu,
                             size_t gap, void* cbdata);
@@ -360,7 +360,7 @@ UTOFU_API int utofu_put_stride(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_i
                                utofu_stadd_t rmt_stadd, size_t length, size_t stride, size_t num_blocks, uint64_t edata,
                                unsigned long int flags, void* cbdata);
 
-/// The same with a transmission gap. @spec guide 3.7.1.4
+/// utofu_put_stride with a transmission gap. @spec guide 3.7.1.4
 UTOFU_API int utofu_put_stride_gap(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, utofu_stadd_t lcl_stadd,
                                    utofu_stadd_t rmt_stadd, size_t length, size_t stride, size_t num_blocks,
                                    uint64_t edata, unsigned long int flags, size_t mtu, size_t gap, void* cbdata);
@@ -370,7 +370,7 @@ UTOFU_API int utofu_put_piggyback(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vc
                                   utofu_stadd_t rmt_stadd, size_t length, uint64_t edata, unsigned long int flags,
                                   void* cbdata);
 
-/// The same with the low-order bytes of a number. @spec guide 3.7.1.6
+/// utofu_put_piggyback with the low-order bytes of a number. @spec guide 3.7.1.6
 UTOFU_API int utofu_put_piggyback8(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, uint64_t lcl_data,
                                    utofu_stadd_t rmt_stadd, size_t length, uint64_t edata, unsigned long int flags,
                                    void* cbdata);
@@ -379,7 +379,7 @@ UTOFU_API int utofu_put_piggyback8(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_v
 UTOFU_API int utofu_get(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, utofu_stadd_t lcl_stadd,
                         utofu_stadd_t rmt_stadd, size_t length, uint64_t edata, unsigned long int flags, void* cbdata);
 
-/// The same with a transmission gap. @spec guide 3.7.1.8
+/// utofu_get with a transmission gap. @spec guide 3.7.1.8
 UTOFU_API int utofu_get_gap(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, utofu_stadd_t lcl_stadd,
                             utofu_stadd_t rmt_stadd, size_t length, uint64_t edata, unsigned long int flags, size_t mtu,
                             size_t gap, void* cbdata);
@@ -389,7 +389,7 @@ UTOFU_API int utofu_get_stride(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_i
                                utofu_stadd_t rmt_stadd, size_t length, size_t stride, size_t num_blocks, uint64_t edata,
                                unsigned long int flags, void* cbdata);
 
-/// The same with a transmission gap. @spec guide 3.7.1.10
+/// utofu_get_stride with a transmission gap. @spec guide 3.7.1.10
 UTOFU_API int utofu_get_stride_gap(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, utofu_stadd_t lcl_stadd,
                                    utofu_stadd_t rmt_stadd, size_t length, size_t stride, size_t num_blocks,
                                    uint64_t edata, unsigned long int flags, size_t mtu, size_t gap, void* cbdata);
@@ -399,7 +399,7 @@ UTOFU_API int utofu_armw4(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, en
                           uint32_t op_value, utofu_stadd_t rmt_stadd, uint64_t edata, unsigned long int flags,
                           void* cbdata);
 
-/// The same for 64 bits. @spec guide 3.7.1.12
+/// utofu_armw4 for 64 bits. @spec guide 3.7.1.12
 UTOFU_API int utofu_armw8(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, enum utofu_armw_op armw_op,
                           uint64_t op_value, utofu_stadd_t rmt_stadd, uint64_t edata, unsigned long int flags,
                           void* cbdata);
@@ -408,7 +408,7 @@ UTOFU_API int utofu_armw8(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, en
 UTOFU_API int utofu_cswap4(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, uint32_t old_value, uint32_t new_value,
                            utofu_stadd_t rmt_stadd, uint64_t edata, unsigned long int flags, void* cbdata);
 
-/// The same for 64 bits. @spec guide 3.7.1.14
+/// utofu_cswap4 for 64 bits. @spec guide 3.7.1.14
 UTOFU_API int utofu_cswap8(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, uint64_t old_value, uint64_t new_value,
                            utofu_stadd_t rmt_stadd, uint64_t edata, unsigned long int flags, void* cbdata);
 
@@ -420,50 +420,79 @@ UTOFU_API int utofu_nop(utofu_vcq_hdl_t vcq_hdl, unsigned long int flags, void* 
 //   desc_size  set to the bytes written; prepared descriptors may be put one behind the other
 // Return: as for the start function, but for UTOFU_ERR_BUSY; ..._POINTER also for a misplaced `desc`. @spec guide 3.7.2
 
+/// Prepares what utofu_put posts. @spec guide 3.7.2.1
 UTOFU_API int utofu_prepare_put(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, utofu_stadd_t lcl_stadd,
                                 utofu_stadd_t rmt_stadd, size_t length, uint64_t edata, unsigned long int flags,
                                 void* desc, size_t* desc_size);
+
+/// Prepares what utofu_put_gap posts. @spec guide 3.7.2.2
 UTOFU_API int utofu_prepare_put_gap(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, utofu_stadd_t lcl_stadd,
                                     utofu_stadd_t rmt_stadd, size_t length, uint64_t edata, unsigned long int flags,
                                     size_t mtu, size_t gap, void* desc, size_t* desc_size);
+
+/// Prepares what utofu_put_stride posts. @spec guide 3.7.2.3
 UTOFU_API int utofu_prepare_put_stride(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, utofu_stadd_t lcl_stadd,
                                        utofu_stadd_t rmt_stadd, size_t length, size_t stride, size_t num_blocks,
                                        uint64_t edata, unsigned long int flags, void* desc, size_t* desc_size);
+
+/// Prepares what utofu_put_stride_gap posts. @spec guide 3.7.2.4
 UTOFU_API int utofu_prepare_put_stride_gap(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, utofu_stadd_t lcl_stadd,
                                            utofu_stadd_t rmt_stadd, size_t length, size_t stride, size_t num_blocks,
                                            uint64_t edata, unsigned long int flags, size_t mtu, size_t gap, void* desc,
                                            size_t* desc_size);
+
+/// Prepares what utofu_put_piggyback posts. @spec guide 3.7.2.5
 UTOFU_API int utofu_prepare_put_piggyback(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, void* lcl_data,
                                           utofu_stadd_t rmt_stadd, size_t length, uint64_t edata,
                                           unsigned long int flags, void* desc, size_t* desc_size);
+
+/// Prepares what utofu_put_piggyback8 posts. @spec guide 3.7.2.6
 UTOFU_API int utofu_prepare_put_piggyback8(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, uint64_t lcl_data,
                                            utofu_stadd_t rmt_stadd, size_t length, uint64_t edata,
                                            unsigned long int flags, void* desc, size_t* desc_size);
+
+/// Prepares what utofu_get posts. @spec guide 3.7.2.7
 UTOFU_API int utofu_prepare_get(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, utofu_stadd_t lcl_stadd,
                                 utofu_stadd_t rmt_stadd, size_t length, uint64_t edata, unsigned long int flags,
                                 void* desc, size_t* desc_size);
+
+/// Prepares what utofu_get_gap posts. @spec guide 3.7.2.8
 UTOFU_API int utofu_prepare_get_gap(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, utofu_stadd_t lcl_stadd,
                                     utofu_stadd_t rmt_stadd, size_t length, uint64_t edata, unsigned long int flags,
                                     size_t mtu, size_t gap, void* desc, size_t* desc_size);
+
+/// Prepares what utofu_get_stride posts. @spec guide 3.7.2.9
 UTOFU_API int utofu_prepare_get_stride(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, utofu_stadd_t lcl_stadd,
                                        utofu_stadd_t rmt_stadd, size_t length, size_t stride, size_t num_blocks,
                                        uint64_t edata, unsigned long int flags, void* desc, size_t* desc_size);
+
+/// Prepares what utofu_get_stride_gap posts. @spec guide 3.7.2.10
 UTOFU_API int utofu_prepare_get_stride_gap(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, utofu_stadd_t lcl_stadd,
                                            utofu_stadd_t rmt_stadd, size_t length, size_t stride, size_t num_blocks,
                                            uint64_t edata, unsigned long int flags, size_t mtu, size_t gap, void* desc,
                                            size_t* desc_size);
+
+/// Prepares what utofu_armw4 posts. @spec guide 3.7.2.11
 UTOFU_API int utofu_prepare_armw4(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, enum utofu_armw_op armw_op,
                                   uint32_t op_value, utofu_stadd_t rmt_stadd, uint64_t edata, unsigned long int flags,
                                   void* desc, size_t* desc_size);
+
+/// Prepares what utofu_armw8 posts. @spec guide 3.7.2.12
 UTOFU_API int utofu_prepare_armw8(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, enum utofu_armw_op armw_op,
                                   uint64_t op_value, utofu_stadd_t rmt_stadd, uint64_t edata, unsigned long int flags,
                                   void* desc, size_t* desc_size);
+
+/// Prepares what utofu_cswap4 posts. @spec guide 3.7.2.13
 UTOFU_API int utofu_prepare_cswap4(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, uint32_t old_value,
                                    uint32_t new_value, utofu_stadd_t rmt_stadd, uint64_t edata, unsigned long int flags,
                                    void* desc, size_t* desc_size);
+
+/// Prepares what utofu_cswap8 posts. @spec guide 3.7.2.14
 UTOFU_API int utofu_prepare_cswap8(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, uint64_t old_value,
                                    uint64_t new_value, utofu_stadd_t rmt_stadd, uint64_t edata, unsigned long int flags,
                                    void* desc, size_t* desc_size);
+
+/// Prepares what utofu_nop posts. @spec guide 3.7.2.15
 UTOFU_API int utofu_prepare_nop(utofu_vcq_hdl_t vcq_hdl, unsigned long int flags, void* desc, size_t* desc_size);
 
 /// Posts prepared descriptors, all of them or none, and starts what UTOFU_ONESIDED_FLAG_DELAY_START held back.
@@ -502,7 +531,7 @@ enum utofu_reduce_op UTOFU_ENUM_TYPE {
   UTOFU_REDUCE_OP_BFPSUM = 8
 };
 
-/// Start a barrier, or a reduction of `num_data` elements, on the circuit of a start/end gate.
+/// Starts a barrier, or a reduction of `num_data` elements, on the circuit of a start/end gate.
 /// @param num_data  1 .. max_uint64_reduction or max_double_reduction; even for UTOFU_REDUCE_OP_MAXLOC
 /// @param flags     0
 /// @return UTOFU_SUCCESS | UTOFU_ERR_BUSY: one is under way, or its result was not taken | UTOFU_ERR_INVALID_VBG_ID |
@@ -514,9 +543,11 @@ UTOFU_API int utofu_reduce_uint64(utofu_vbg_id_t vbg_id, enum utofu_reduce_op op
 UTOFU_API int utofu_reduce_double(utofu_vbg_id_t vbg_id, enum utofu_reduce_op op, double data[], size_t num_data,
                                   unsigned long int flags);
 
-/// Look whether it is over, and take the result. @param flags  0 @param data  written on UTOFU_SUCCESS only
+/// Looks whether a barrier or a reduction is over, and takes the result.
+/// @param flags  0
+/// @param data   written on UTOFU_SUCCESS only
 /// @return UTOFU_SUCCESS | UTOFU_ERR_NOT_COMPLETED | UTOFU_ERR_BUSY: none of this kind was started |
-/// UTOFU_ERR_BARRIER_*
+///         UTOFU_ERR_BARRIER_*
 /// @spec guide 3.8.2
 UTOFU_API int utofu_poll_barrier(utofu_vbg_id_t vbg_id, unsigned long int flags);
 UTOFU_API int utofu_poll_reduce_uint64(utofu_vbg_id_t vbg_id, unsigned long int flags, uint64_t data[]);
