@@ -1,4 +1,4 @@
-// A file that stands for another one, and the names of files.
+// A file that stands for another one.
 
 #include "engine/segment/file_pointer.h"
 
@@ -78,17 +78,6 @@ TEST_F(FilePointerTest, Directory_or_file_that_is_not_there__is_told_by_errno) {
   EXPECT_EQ(errno, ENOENT);
   EXPECT_EQ(make_file_pointer(directory.path(), -1), nullptr);
   EXPECT_EQ(errno, EBADF);
-}
-
-TEST_F(FilePointerTest, Name__is_given_once_and_is_the_files) {
-  const std::string path = directory.path() + "/name";
-  ASSERT_EQ(give_name(pointer->fd(), path), 0);
-  EXPECT_TRUE(is_at(path, pointer->fd()));
-  EXPECT_FALSE(is_at(path, memory));
-  EXPECT_EQ(give_name(pointer->fd(), path), EEXIST);
-  unlink(path.c_str());
-  EXPECT_FALSE(is_at(path, pointer->fd()));
-  EXPECT_EQ(give_name(pointer->fd(), path), ENOENT) << "its last name is gone";
 }
 
 }  // namespace

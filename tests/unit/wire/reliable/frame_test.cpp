@@ -1,4 +1,4 @@
-// Tests of engine/wire/reliable/frame.cpp and its checksum.
+// Tests of engine/wire/reliable/frame.cpp.
 
 #include "engine/wire/reliable/frame.h"
 
@@ -7,8 +7,6 @@
 #include <cstring>
 #include <string_view>
 #include <vector>
-
-#include "engine/wire/reliable/crc32c.h"
 
 namespace portofu {
 namespace {
@@ -24,20 +22,6 @@ std::vector<std::byte> sealed(std::string_view body) {
   std::memcpy(datagram.data(), &header, sizeof header);
   std::memcpy(datagram.data() + sizeof header, body.data(), body.size());
   return datagram;
-}
-
-// The check value of the catalogue of CRC algorithms.
-TEST(Crc32c, Of_123456789__is_e3069283) {
-  EXPECT_EQ(crc32c(bytes_of("123456789")), 0xe3069283u);
-  EXPECT_EQ(crc32c_portable(bytes_of("123456789")), 0xe3069283u);
-}
-
-TEST(Crc32c, In_two_pieces__is_that_of_the_whole) {
-  for (std::size_t cut = 0; cut <= 9; ++cut) {
-    const std::string_view text = "123456789";
-    EXPECT_EQ(crc32c(bytes_of(text.substr(cut)), crc32c(bytes_of(text.substr(0, cut)))), 0xe3069283u);
-    EXPECT_EQ(crc32c_portable(bytes_of(text.substr(cut)), crc32c_portable(bytes_of(text.substr(0, cut)))), 0xe3069283u);
-  }
 }
 
 TEST(Frame, Opened__is_what_was_sealed) {
