@@ -305,7 +305,7 @@ UTOFU_TEST_BOTH(OneSided, Section3_7_3__prepared_descriptors_of_all_kinds_at_onc
 
 UTOFU_TEST_BOTH(OneSided, Section3_7_2__what_is_prepared_does_what_is_called) {
   Ring ring(self);
-  constexpr unsigned long kTold = UTOFU_ONESIDED_FLAG_TCQ_NOTICE;
+  constexpr unsigned long kTold = UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE;
   constexpr std::size_t kMtu = 1920, kGap = 1;
   alignas(8) unsigned char desc[512];
   std::size_t bytes = 0;
@@ -314,27 +314,27 @@ UTOFU_TEST_BOTH(OneSided, Section3_7_2__what_is_prepared_does_what_is_called) {
   const auto post = [&](int rc, int notices) {
     ASSERT_EQ(rc, UTOFU_SUCCESS);
     ASSERT_EQ(utofu_post_toq(ring.vcq, desc, bytes, nullptr), UTOFU_SUCCESS);
-    void* cbdata = nullptr;
-    for (int i = 0; i < notices; ++i) EXPECT_EQ(poll_tcq(ring.vcq, &cbdata), UTOFU_SUCCESS);
+    utofu_mrq_notice notice{};
+    for (int i = 0; i < notices; ++i) EXPECT_EQ(poll_mrq(ring.vcq, &notice), UTOFU_SUCCESS);
     self.barrier();
   };
-  ring.memory[0] = 21;
+  ring.memory[0] = ring.memory[8] = 21;
   post(utofu_prepare_put_gap(ring.vcq, to.vcq_id, ring.stadd, to.stadd + 100, 1, 0, kTold, kMtu, kGap, desc, &bytes),
        1);
   EXPECT_EQ(word(100), 21);
   post(utofu_prepare_put_stride_gap(ring.vcq, to.vcq_id, ring.stadd, to.stadd + 200, 1, 8, 2, 0, kTold, kMtu, kGap,
                                     desc, &bytes),
-       1);
+       2);
   EXPECT_EQ(word(200) + word(208), 42);
   post(utofu_prepare_get_gap(ring.vcq, to.vcq_id, ring.stadd + 300, to.stadd, 1, 0, kTold, kMtu, kGap, desc, &bytes),
        1);
   EXPECT_EQ(word(300), 21);
   post(utofu_prepare_get_stride(ring.vcq, to.vcq_id, ring.stadd + 400, to.stadd + 200, 1, 8, 2, 0, kTold, desc, &bytes),
-       1);
+       2);
   EXPECT_EQ(word(400) + word(408), 42);
   post(utofu_prepare_get_stride_gap(ring.vcq, to.vcq_id, ring.stadd + 500, to.stadd + 200, 1, 8, 2, 0, kTold, kMtu,
                                     kGap, desc, &bytes),
-       1);
+       2);
   EXPECT_EQ(word(500) + word(508), 42);
   post(utofu_prepare_armw4(ring.vcq, to.vcq_id, UTOFU_ARMW_OP_ADD, 5, to.stadd + 600, 0, kTold, desc, &bytes), 1);
   EXPECT_EQ(word(600), 5);
