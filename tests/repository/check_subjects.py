@@ -11,7 +11,7 @@ import repository as repo
 LONGEST = 72
 
 # The commit before the rule. A shallow clone may not have it: then there is nothing to look at.
-BASE = "47d037b"
+BASE = "dfd5c92"
 
 
 def problems_of(message):

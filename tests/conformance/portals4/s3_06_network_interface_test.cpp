@@ -58,7 +58,7 @@ TEST_PROCESSES(1, NetworkInterface, Section3_6_1__actual_limits_reach_the_minimu
   }
 }
 
-// 3.6.2: the caller may ask for the largest values; issue 3: limits asked as 0 still give a usable interface.
+// 3.6.2: the caller may ask for the largest values; 3.6.1: limits asked as 0 still give a usable interface.
 TEST_PROCESSES(1, NetworkInterface, Section3_6_2__desired_limits_are_hints) {
   const ptl_ni_limits_t largest = generous_limits();
   {
@@ -145,7 +145,7 @@ TEST_PROCESSES(1, NetworkInterface, Section3_6_2__smaller_limits_are_enforced) {
             PTL_ARG_INVALID);
 }
 
-// Issue 3: what nobody asks for is there all the same, on each of the four interfaces: put, get, atomic, triggers,
+// What nobody asks for is there all the same, on each of the four interfaces: put, get, atomic, triggers,
 // unexpected headers, scattered memory.
 TEST_BOTH_WAYS(NetworkInterface, Section3_6_2__limits_of_zero_give_a_usable_interface) {
   const ptl_ni_limits_t nothing{};

@@ -1,6 +1,6 @@
 // Words of every size: loaded, stored, compared and swapped whole.
 
-#include "engine/target/atomic_word.h"
+#include "engine/atomic/atomic_word.h"
 
 #include <gtest/gtest.h>
 
