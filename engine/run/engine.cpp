@@ -49,6 +49,20 @@ std::uint64_t node_clock(void*) { return monotonic_ns(); }
 
 }  // namespace
 
+class Engine::Signs final : public PollSigns {
+ public:
+  explicit Signs(Engine& engine) : engine_(engine) {}
+  std::uint64_t now_ns() override { return engine_.core_.now_ns(); }
+  std::uint64_t lane_uses() override { return lane_uses_on_duty(engine_.core_); }
+  bool awaits_something() override { return awaits_something_on_duty(engine_.core_); }
+  bool is_heap_published() override {
+    return engine_.node_->segment->control().heap_id.load(std::memory_order_relaxed) != 0;
+  }
+
+ private:
+  Engine& engine_;
+};
+
 std::unique_ptr<Engine> Engine::open(const Settings& settings, std::uint32_t pid, OpenError* error, std::string* why) {
   set_log_level(static_cast<LogLevel>(settings.log_level));
   Settings known = settings;
@@ -276,10 +290,10 @@ WaitResult Engine::reached_on_duty() {
   return WaitResult::kReached;
 }
 
-std::uint64_t Engine::Signs::lane_uses() { return lane_uses_on_duty(engine_.core_); }
-bool Engine::Signs::awaits_something() { return awaits_something_on_duty(engine_.core_); }
-bool Engine::Signs::is_heap_published() {
-  return engine_.node_->segment->control().heap_id.load(std::memory_order_relaxed) != 0;
+Engine::Rest Engine::advise_search_on_duty() {
+  if (node_ == nullptr) return {};
+  Signs signs(*this);
+  return rest_on_duty(policy_.advise_search(signs));
 }
 
 void Engine::rest(const Rest& due) {

@@ -148,9 +148,8 @@ class Engine {
       start_freed_on_duty();
       if (work > 0 || found) {
         policy_.note_end();
-      } else if (node_ != nullptr) {
-        Signs signs(*this);
-        due = rest_on_duty(policy_.advise_search(signs));
+      } else {
+        due = advise_search_on_duty();
       }
     }
     if (due.advice != IdleAdvice::kSpin) [[unlikely]]
@@ -192,18 +191,7 @@ class Engine {
 
   Engine(const Settings& settings, std::unique_ptr<EngineNode> node);
 
-  /// What the policy sees of this engine.
-  class Signs final : public PollSigns {
-   public:
-    explicit Signs(Engine& engine) : engine_(engine) {}
-    std::uint64_t now_ns() override { return engine_.core_.now_ns(); }
-    std::uint64_t lane_uses() override;
-    bool awaits_something() override;
-    bool is_heap_published() override;
-
-   private:
-    Engine& engine_;
-  };
+  class Signs;  ///< What the policy sees of this engine.
 
   void take_duty() { duty_.take(); }
 
@@ -256,6 +244,7 @@ class Engine {
     return true;
   }
   WaitResult reached_on_duty();
+  Rest advise_search_on_duty();
   void rest(const Rest& due);
 
   DutyLock duty_;                                     ///< Guards core_ and what is marked "on duty".
