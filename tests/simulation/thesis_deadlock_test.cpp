@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint32_t kDimensions = 2;
 constexpr std::size_t kNodes = 1u << kDimensions;
 constexpr std::uint64_t kTestNs = 50 * kMillisecondNs;
-constexpr std::uint32_t kBytes = 96;               ///< "0 to 21 32-bit words", and some for the router.
+constexpr std::uint32_t kMessageBytes = 96;               ///< "0 to 21 32-bit words", and some for the router.
 constexpr std::uint32_t kMostUnacknowledged = 64;  ///< More than the network holds on a way.
 
 LossyOptions blocking(bool two_classes) {
@@ -66,7 +66,7 @@ class ThesisNetwork {
   }
 
   static bool send(ThesisInterface& from, const ThesisInterface& to, Kind kind) {
-    std::vector<std::byte> bytes(kind == kData ? kBytes : 8, static_cast<std::byte>(kind));
+    std::vector<std::byte> bytes(kind == kData ? kMessageBytes : 8, static_cast<std::byte>(kind));
     return from.endpoint->send(to.id, kind == kData ? TrafficClass::kRequest : TrafficClass::kAnswer, bytes, {});
   }
 

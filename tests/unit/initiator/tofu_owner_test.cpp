@@ -18,7 +18,7 @@ namespace portofu {
 namespace {
 
 constexpr Coordinates kElsewhere{9, 0, 0, 0, 0, 0};
-constexpr std::uint64_t kRemoteVcq = make_tofu_id(TofuIdKind::kVcq, kElsewhere, make_queue_number(0, 4, 0));
+constexpr std::uint64_t kVcqElsewhere = make_tofu_id(TofuIdKind::kVcq, kElsewhere, make_queue_number(0, 4, 0));
 constexpr std::uint64_t kRemoteGate = make_tofu_id(TofuIdKind::kVbg, kElsewhere, make_queue_number(0, 0, 7));
 
 /// Says what the test wants it to say, and counts how often it was asked.
@@ -60,7 +60,7 @@ class TofuOwnerTest : public CoreTest {
     return d;
   }
   /// A put that says its number.
-  void put(std::uint64_t number, std::uint64_t target = kRemoteVcq, std::uint64_t notices = 0) {
+  void put(std::uint64_t number, std::uint64_t target = kVcqElsewhere, std::uint64_t notices = 0) {
     Descriptor d = put_of(DescriptorKind::kTofuPiggyback, target, notices);
     d.remote_offset = number;
     start_descriptor(core, d);
@@ -114,7 +114,7 @@ TEST_F(TofuOwnerTest, Requests__wait_and_leave_in_order_when_the_owner_is_known)
 TEST_F(TofuOwnerTest, Other_owners__are_served_meanwhile) {
   put(1);
   directory.result = FindResult::kFound;
-  put(2, kRemoteVcq + 256);
+  put(2, kVcqElsewhere + 256);
   EXPECT_EQ(sent_numbers(), (std::vector<std::uint64_t>{2}));
 }
 
@@ -126,7 +126,7 @@ TEST_F(TofuOwnerTest, Owner_that_was_found__is_asked_for_again_when_it_is_lost) 
   EXPECT_EQ(sent_numbers(), (std::vector<std::uint64_t>{1, 2}));
   lose_peer(core, core.peer({0x0a000001, 2}));
   directory.result = FindResult::kNobody;
-  put(3, kRemoteVcq, kTofuLocalNotice);
+  put(3, kVcqElsewhere, kTofuLocalNotice);
   EXPECT_EQ(directory.asked, 2);
   EXPECT_EQ(notices(), (std::vector<NiFail>{NiFail::kUndeliverable}));
 }
@@ -172,10 +172,10 @@ TEST_F(TofuOwnerTest, Number_that_nobody_has_now__goes_to_who_had_it_while_there
   wire.names = &names;
   directory.result = FindResult::kFound;
   directory.now = {kPeer, 2};
-  put(1, kRemoteVcq, kTofuLocalNotice);
+  put(1, kVcqElsewhere, kTofuLocalNotice);
   names = 4;
   directory.result = FindResult::kNobody;
-  put(2, kRemoteVcq, kTofuLocalNotice);
+  put(2, kVcqElsewhere, kTofuLocalNotice);
   EXPECT_EQ(notices(), std::vector<NiFail>{});
   EXPECT_EQ(sent_numbers(), (std::vector<std::uint64_t>{1, 2}));
   lose_peer(core, core.peer(kPeer));
@@ -220,7 +220,7 @@ TEST_F(TofuOwnerTest, Short_requests_without_room__wait_and_leave_in_order) {
   directory.result = FindResult::kFound;
   put(1);
   wire.room = 0;
-  put(2, kRemoteVcq, kTofuLocalNotice);
+  put(2, kVcqElsewhere, kTofuLocalNotice);
   put(3);
   EXPECT_EQ(core.outstanding.open_count(), 1u) << "the one that wants an answer";
   EXPECT_EQ(tcq_entries(), 1);
@@ -242,7 +242,7 @@ TEST_F(TofuOwnerTest, Put_from_memory_that_is_gone__is_told_by_the_TCQ_and_sends
   const FaultyMemory gone;
   std::uint64_t stadd = 0;
   core.tofu->queue(queue_number(vcq->id))->stadds.add({2, gone.edge(), 64, false}, &stadd);
-  Descriptor d = put_of(DescriptorKind::kTofuPut, kRemoteVcq, kTofuLocalNotice);
+  Descriptor d = put_of(DescriptorKind::kTofuPut, kVcqElsewhere, kTofuLocalNotice);
   d.local_offset = stadd;
   start_descriptor(core, d);
   void* data = nullptr;
@@ -255,14 +255,14 @@ TEST_F(TofuOwnerTest, Put_from_memory_that_is_gone__is_told_by_the_TCQ_and_sends
 
 // 2.2.12: the descriptor has left our side, so the TCQ says nothing of it; the local notice does.
 TEST_F(TofuOwnerTest, No_answer__ends_all_that_waited) {
-  put(1, kRemoteVcq, kTofuLocalNotice);
-  put(2, kRemoteVcq, kTofuLocalNotice);
+  put(1, kVcqElsewhere, kTofuLocalNotice);
+  put(2, kVcqElsewhere, kTofuLocalNotice);
   directory.result = FindResult::kNobody;
   cycle();
   EXPECT_FALSE(is_asking_on_duty(core));
   EXPECT_EQ(tcq_entries(), 2);
   EXPECT_EQ(notices(), (std::vector<NiFail>{NiFail::kUndeliverable, NiFail::kUndeliverable}));
-  put(3, kRemoteVcq, kTofuLocalNotice);
+  put(3, kVcqElsewhere, kTofuLocalNotice);
   EXPECT_EQ(notices(), (std::vector<NiFail>{NiFail::kUndeliverable})) << "at once";
   EXPECT_TRUE(wire.sent.empty());
 }

@@ -10,12 +10,12 @@
 namespace portofu {
 namespace {
 
-constexpr ProcessId kSource{3, 0};
+constexpr ProcessId kIndexSource{3, 0};
 
 struct MatchIndexTest : testing::Test {
   MatchEntry& add(std::uint64_t bits, std::uint64_t ignore_bits) {
     MatchEntry& entry = entries.emplace_back();
-    entry.criteria = {bits, ignore_bits, kSource, false, false};
+    entry.criteria = {bits, ignore_bits, kIndexSource, false, false};
     entry.order = entries.size();
     index.add(entry);
     return entry;
@@ -23,7 +23,7 @@ struct MatchIndexTest : testing::Test {
 
   /// All candidates for a message, in the order in which they are offered.
   std::vector<MatchEntry*> candidates(std::uint64_t bits) {
-    const MatchKey key{bits, kSource};
+    const MatchKey key{bits, kIndexSource};
     MatchCandidates found;
     index.collect(key, found);
     std::vector<MatchEntry*> offered;

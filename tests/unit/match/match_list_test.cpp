@@ -24,10 +24,10 @@ void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept {
 namespace portofu {
 namespace {
 
-constexpr ProcessId kSource{3, 0};
+constexpr ProcessId kSender{3, 0};
 constexpr auto kAccept = [](MatchEntry&) { return true; };
 
-MatchKey message(std::uint64_t bits, ProcessId source = kSource) { return {bits, source}; }
+MatchKey message(std::uint64_t bits, ProcessId source = kSender) { return {bits, source}; }
 
 struct MatchListTest : testing::Test {
   MatchEntry& append(const MatchCriteria& criteria) {
@@ -36,7 +36,7 @@ struct MatchListTest : testing::Test {
     list.append(entry);
     return entry;
   }
-  MatchEntry& append_exact(std::uint64_t bits) { return append({bits, 0, kSource, false, true}); }
+  MatchEntry& append_exact(std::uint64_t bits) { return append({bits, 0, kSender, false, true}); }
   MatchEntry& append_any() { return append({0, ~0ull, {}, true, true}); }
 
   /// More entries than are walked, which match no message of the tests.
@@ -73,7 +73,7 @@ TEST_F(MatchListTest, Find__the_earliest_of_equals_in_a_long_list) {
 
 TEST_F(MatchListTest, Find__a_wildcard_before_an_exact_entry_wins_and_behind_it_loses) {
   append_strangers();
-  MatchEntry& before = append({0, 0xff, kSource, false, true});
+  MatchEntry& before = append({0, 0xff, kSender, false, true});
   MatchEntry& exact = append_exact(2);
   append_any();
   EXPECT_EQ(list.find(message(2), kAccept), &before);
@@ -85,7 +85,7 @@ TEST_F(MatchListTest, Find__source_counts_unless_wild) {
   append_strangers();
   append({2, 0, {4, 0}, false, true});
   MatchEntry& any_source = append({2, 0, {}, true, true});
-  append({2, 0, kSource, false, true});
+  append({2, 0, kSender, false, true});
   EXPECT_EQ(list.find(message(2), kAccept), &any_source);
 }
 
@@ -102,7 +102,7 @@ TEST_F(MatchListTest, Find__passes_over_what_is_not_accepted_in_list_order) {
   std::vector<MatchEntry*> expected;
   for (int i = 0; i < 5; ++i) {
     expected.push_back(&append_exact(2));
-    expected.push_back(&append({2, 0xf, kSource, false, true}));
+    expected.push_back(&append({2, 0xf, kSender, false, true}));
     expected.push_back(&append_any());
   }
   std::vector<MatchEntry*> seen;

@@ -9,11 +9,11 @@
 namespace portofu {
 namespace {
 
-constexpr ProcessId kSource{3, 0};
+constexpr ProcessId kUnexpectedSource{3, 0};
 constexpr std::uint32_t kNoClass = UnexpectedIndex::kNoClass;
 
 MatchCriteria criteria_of(std::uint64_t bits, std::uint64_t ignore_bits) {
-  return {bits, ignore_bits, kSource, false, false};
+  return {bits, ignore_bits, kUnexpectedSource, false, false};
 }
 MatchMask mask_of(std::uint64_t ignore_bits) { return MatchMask::of(criteria_of(0, ignore_bits)); }
 
@@ -23,7 +23,7 @@ struct UnexpectedIndexTest : testing::Test {
   }
   void arrive(std::uint64_t bits) {
     UnexpectedEntry& entry = entries.emplace_back();
-    entry.key = {bits, kSource};
+    entry.key = {bits, kUnexpectedSource};
     entry.order = entries.size();
     fifo_append(head, entry, &UnexpectedEntry::arrival_links);
   }

@@ -12,13 +12,13 @@
 namespace portofu {
 namespace {
 
-constexpr ProcessId kSource{3, 0};
+constexpr ProcessId kUnexpectedSender{3, 0};
 constexpr MatchCriteria kAny{0, ~0ull, {}, true, true};
 
-MatchCriteria exact(std::uint64_t bits) { return {bits, 0, kSource, false, false}; }
+MatchCriteria exact(std::uint64_t bits) { return {bits, 0, kUnexpectedSender, false, false}; }
 
 struct UnexpectedListTest : testing::Test {
-  UnexpectedEntry& append(std::uint64_t bits, ProcessId source = kSource) {
+  UnexpectedEntry& append(std::uint64_t bits, ProcessId source = kUnexpectedSender) {
     UnexpectedEntry& entry = entries.emplace_back();
     entry.key = {bits, source};
     list.append(entry);
@@ -67,7 +67,7 @@ TEST_F(UnexpectedListTest, Find__the_earliest_that_matches_in_a_long_list) {
   append(2);
   EXPECT_EQ(list.find_first(exact(2)), &wanted);
   EXPECT_EQ(list.find_first({2, 0, {}, true, true}), &other_source);
-  EXPECT_EQ(list.find_first({2, 0xf0, kSource, false, false}), &wanted);
+  EXPECT_EQ(list.find_first({2, 0xf0, kUnexpectedSender, false, false}), &wanted);
   EXPECT_EQ(list.find_first(exact(3)), nullptr);
 }
 
@@ -191,7 +191,7 @@ void compare_visits(UnexpectedList& list, Naive& naive, const MatchCriteria& cri
   }
 }
 
-void compare_with_naive_list(const match_model::Universe& universe, std::uint64_t seed) {
+void compare_with_naive_queue(const match_model::Universe& universe, std::uint64_t seed) {
   match_model::Dice dice(seed, universe);
   std::deque<UnexpectedEntry> entries(300);
   std::vector<UnexpectedEntry*> spare;
@@ -231,7 +231,7 @@ void compare_with_naive_list(const match_model::Universe& universe, std::uint64_
 
 TEST(UnexpectedListRandom, Random__finds_what_a_naive_list_finds) {
   const std::uint64_t seed = match_model::test_seed();
-  for (const auto& universe : match_model::universes()) compare_with_naive_list(universe, seed);
+  for (const auto& universe : match_model::universes()) compare_with_naive_queue(universe, seed);
 }
 
 }  // namespace

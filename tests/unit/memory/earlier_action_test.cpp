@@ -69,7 +69,7 @@ bool is_guarded(std::byte* edge) {
   return !guarded_copy(target.data(), edge, target.size());
 }
 
-void touch(std::byte* address) { __atomic_store_n(address, std::byte{1}, __ATOMIC_RELAXED); }
+void write_to(std::byte* address) { __atomic_store_n(address, std::byte{1}, __ATOMIC_RELAXED); }
 
 class EarlierActionTest : public testing::Test {
  protected:
@@ -108,7 +108,7 @@ TEST_F(EarlierActionTest, Sent_signal__that_was_ignored_is_ignored_each_time) {
 }
 
 TEST_F(EarlierActionDeathTest, Fault__ends_the_process_though_the_signal_was_ignored) {
-  EXPECT_EXIT((stand_before(action_of(SIG_IGN)), touch(faulty.edge())), testing::KilledBySignal(SIGSEGV), "");
+  EXPECT_EXIT((stand_before(action_of(SIG_IGN)), write_to(faulty.edge())), testing::KilledBySignal(SIGSEGV), "");
 }
 
 TEST_F(EarlierActionTest, Handler__is_called_each_time_and_the_guard_stays) {
@@ -134,7 +134,7 @@ TEST_F(EarlierActionDeathTest, Handler_with_RESETHAND__is_called_once_and_then_i
     EXPECT_EXIT(raise_twice(), testing::KilledBySignal(signal_number), "");
   }
   // Its instruction runs again.
-  EXPECT_EXIT((stand_before(action_of(count_call, SA_RESETHAND)), touch(faulty.edge())),
+  EXPECT_EXIT((stand_before(action_of(count_call, SA_RESETHAND)), write_to(faulty.edge())),
               testing::KilledBySignal(SIGSEGV), "");
 }
 
@@ -160,7 +160,7 @@ TEST_F(EarlierActionDeathTest, Fault_in_a_handler_that_blocks_its_signal__ends_t
   static std::byte* edge = nullptr;
   edge = faulty.edge();
   const auto fault_in_handler = [] {
-    stand_before(action_of([](int) { touch(edge); }));
+    stand_before(action_of([](int) { write_to(edge); }));
     raise(SIGSEGV);
   };
   EXPECT_EXIT(fault_in_handler(), testing::KilledBySignal(SIGSEGV), "");
@@ -182,7 +182,7 @@ TEST_F(EarlierActionTest, Handler_in_front_of_ours__that_calls_ours_reaches_what
   EXPECT_TRUE(is_guarded(faulty.edge())) << "through its handler";
   EXPECT_EQ(calls, 1);
   for (int i = 1; i <= 3; ++i) {  // The second and third time ours is in front of it.
-    if (sigsetjmp(way_out, 1) == 0) touch(faulty.edge());
+    if (sigsetjmp(way_out, 1) == 0) write_to(faulty.edge());
     EXPECT_EQ(earlier_calls, i);
     EXPECT_EQ(calls, i + 1);
     install_fault_guard();
@@ -202,7 +202,7 @@ TEST_F(EarlierActionTest, Handlers_that_come_and_go__are_told_apart) {
     EXPECT_EQ(calls, 2 * i - 1);
     sigaction(SIGSEGV, &before, nullptr);  // Ours, in front of what was there.
     stand_before(action_of(leave));
-    if (sigsetjmp(way_out, 1) == 0) touch(faulty.edge());
+    if (sigsetjmp(way_out, 1) == 0) write_to(faulty.edge());
     EXPECT_EQ(calls, 2 * i);
   }
 }

@@ -63,14 +63,14 @@ bool may_include(std::size_t from, std::size_t to) {
   return to < from && (allowed.contains("*") || allowed.contains(kRooms[to].directory));
 }
 
-std::vector<SourceFile> house() {
+std::vector<SourceFile> sources_of_the_house() {
   auto files = source_files("engine", {".h", ".cpp"});
   for (auto& file : source_files("lib", {".h", ".cpp"})) files.push_back(std::move(file));
   return files;
 }
 
 TEST(Layers, Every_file__lies_in_a_known_directory) {
-  for (const SourceFile& file : house()) {
+  for (const SourceFile& file : sources_of_the_house()) {
     EXPECT_LT(room_of(file.path), kRooms.size()) << file.path << ": add its directory to the table";
   }
 }
@@ -85,7 +85,7 @@ TEST(Layers, Table__names_rows_before_only) {
 }
 
 TEST(Layers, Includes__go_where_the_table_allows) {
-  for (const SourceFile& file : house()) {
+  for (const SourceFile& file : sources_of_the_house()) {
     for (const Include& include : quoted_includes(file)) {
       if (include.path.find('/') == std::string::npos) continue;  // The C headers, named as users name them.
       const std::size_t to = room_of(include.path);
@@ -106,7 +106,7 @@ TEST(Layers, C_headers__are_used_by_lib_only) {
 }
 
 TEST(Layers, Includes__exist) {
-  for (const SourceFile& file : house()) {
+  for (const SourceFile& file : sources_of_the_house()) {
     for (const Include& include : quoted_includes(file)) {
       const std::string path = include.path.find('/') == std::string::npos ? "include/" + include.path : include.path;
       EXPECT_FALSE(read_source(path).lines.empty()) << file.path << ":" << include.line << " " << include.path;
@@ -116,7 +116,7 @@ TEST(Layers, Includes__exist) {
 
 TEST(Layers, Headers__do_not_include_each_other_in_a_circle) {
   std::map<std::string, std::set<std::string>> uses;
-  for (const SourceFile& file : house()) {
+  for (const SourceFile& file : sources_of_the_house()) {
     if (!file.path.ends_with(".h")) continue;
     for (const Include& include : quoted_includes(file)) uses[file.path].insert(include.path);
   }

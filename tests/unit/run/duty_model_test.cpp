@@ -40,7 +40,7 @@ enum Step : std::uint8_t {
   kDone,
 };
 
-constexpr std::uint8_t kSelf = 1;  ///< Thread 0, as `favourite_` names it.
+constexpr std::uint8_t kThreadZero = 1;  ///< Thread 0, as `favourite_` names it.
 constexpr std::size_t kBuffer = 4;
 
 struct Thread {
@@ -56,7 +56,7 @@ struct Thread {
 };
 
 struct State {
-  std::array<std::uint8_t, kVarCount> memory{kSelf, 0, 0, 0};
+  std::array<std::uint8_t, kVarCount> memory{kThreadZero, 0, 0, 0};
   std::array<Thread, 2> threads{};
 };
 static_assert(std::has_unique_object_representations_v<State>);
@@ -145,10 +145,10 @@ class Model {
     Thread& self = state.threads[index];
     if (self.asleep != 0 || self.at == kDone || self.buffered == kBuffer) return false;
     switch (self.at) {
-      case kLookWhetherFavoured: self.at = load(state, self, kFavourite) == kSelf ? kSayInside : kTakeWord; break;
+      case kLookWhetherFavoured: self.at = load(state, self, kFavourite) == kThreadZero ? kSayInside : kTakeWord; break;
       case kSayInside: store(self, kInside, 1), self.at = kLookAgain; break;
       case kLookAgain:
-        self.favoured = load(state, self, kFavourite) == kSelf ? 1 : 0;
+        self.favoured = load(state, self, kFavourite) == kThreadZero ? 1 : 0;
         self.at = self.favoured != 0 ? kReadData : kLeaveAgain;
         break;
       case kLeaveAgain: store(self, kInside, 0), self.at = kWakeAfterLeavingAgain; break;

@@ -76,7 +76,7 @@ static_assert(std::has_unique_object_representations_v<State>);
 
 std::string key_of(const State& state) { return {reinterpret_cast<const char*>(&state), sizeof state}; }
 
-std::uint8_t read(const State& state, const Thread& thread, std::uint8_t var) {
+std::uint8_t read_as(const State& state, const Thread& thread, std::uint8_t var) {
   for (int i = thread.buffered - 1; i >= 0; --i) {
     if (thread.buffer_var[i] == var) return thread.buffer_value[i];
   }
@@ -173,7 +173,7 @@ class Machine {
         self.buffer_value[self.buffered++] = other;
         break;
       case Op::kAdd: state.memory[step.var] = static_cast<std::uint8_t>(state.memory[step.var] + step.value); break;
-      case Op::kLoad: reg = read(state, self, step.var); break;
+      case Op::kLoad: reg = read_as(state, self, step.var); break;
       case Op::kMove: reg = self.regs[other]; break;
       case Op::kFence: break;
       case Op::kMembarrier:

@@ -16,11 +16,11 @@
 namespace portofu {
 namespace {
 
-constexpr std::uint64_t kBytes = 1 << 20;
+constexpr std::uint64_t kHeapFileBytes = 1 << 20;
 
 struct HeapFileTest : ::testing::Test {
   std::shared_ptr<SegmentFile> make() const {
-    const int fd = open_heap_file(directory.path().c_str(), kBytes);
+    const int fd = open_heap_file(directory.path().c_str(), kHeapFileBytes);
     return fd >= 0 ? std::make_shared<SegmentFile>(fd, FileOwner::kThisProcess) : nullptr;
   }
 
@@ -49,7 +49,7 @@ TEST_F(HeapFileTest, New_file__has_no_name_and_belongs_to_its_user_alone) {
   struct stat status {};
   ASSERT_EQ(fstat(file->fd(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777u, 0600u);
-  EXPECT_EQ(status.st_size, static_cast<off_t>(kBytes));
+  EXPECT_EQ(status.st_size, static_cast<off_t>(kHeapFileBytes));
   EXPECT_EQ(status.st_blocks, 0) << "it costs memory only when it is used";
 }
 
@@ -57,11 +57,11 @@ TEST_F(HeapFileTest, Named_heap__is_mapped_by_another_process) {
   const auto file = make();
   const std::uint64_t id = name_heap_file(directory.path(), file);
   ASSERT_NE(id, 0u);
-  const Mapping own = map_heap(directory.path(), {id, 0, kBytes});
+  const Mapping own = map_heap(directory.path(), {id, 0, kHeapFileBytes});
   ASSERT_TRUE(own);
   own.at(100)[0] = std::byte{1};
   EXPECT_EQ(in_dying_child([&] {
-              const Mapping mapping = map_heap(directory.path(), {id, 0, kBytes});
+              const Mapping mapping = map_heap(directory.path(), {id, 0, kHeapFileBytes});
               if (!mapping || mapping.at(100)[0] != std::byte{1}) return 1;
               mapping.at(100)[1] = std::byte{2};
               return 0;
@@ -73,27 +73,27 @@ TEST_F(HeapFileTest, Named_heap__is_mapped_by_another_process) {
 }
 
 TEST_F(HeapFileTest, Heap_of_memory_alone__is_found_by_its_pointer_as_long_as_its_owner_lives) {
-  const int memory = open_heap_memory(kBytes);
+  const int memory = open_heap_memory(kHeapFileBytes);
   if (memory < 0) GTEST_SKIP() << "not on this machine";
   EXPECT_GE(memory, 3);
   const auto pointer = make_file_pointer(directory.path(), memory);
   ASSERT_NE(pointer, nullptr);
   const std::uint64_t id = name_heap_file(directory.path(), pointer);
-  const Mapping own = map_heap(directory.path(), {id, 0, kBytes});
+  const Mapping own = map_heap(directory.path(), {id, 0, kHeapFileBytes});
   ASSERT_TRUE(own);
   own.at(100)[0] = std::byte{1};
   EXPECT_EQ(in_dying_child([&] {
-              const Mapping mapping = map_heap(directory.path(), {id, 0, kBytes});
+              const Mapping mapping = map_heap(directory.path(), {id, 0, kHeapFileBytes});
               if (!mapping || mapping.at(100)[0] != std::byte{1}) return 1;
               mapping.at(100)[1] = std::byte{2};
-              return map_heap(directory.path(), {id, 0, 2 * kBytes}) ? 2 : 0;
+              return map_heap(directory.path(), {id, 0, 2 * kHeapFileBytes}) ? 2 : 0;
             }),
             0);
   EXPECT_EQ(own.at(100)[1], std::byte{2});
-  const int another = open_heap_memory(kBytes);
+  const int another = open_heap_memory(kHeapFileBytes);
   ASSERT_EQ(dup2(another, memory), memory);
   close(another);
-  EXPECT_FALSE(map_heap(directory.path(), {id, 0, kBytes})) << "the descriptor is another file's";
+  EXPECT_FALSE(map_heap(directory.path(), {id, 0, kHeapFileBytes})) << "the descriptor is another file's";
   unname_heap_file(directory.path(), id, *pointer);
   EXPECT_EQ(directory.name_count(), 0u);
   close(memory);
@@ -103,13 +103,13 @@ TEST_F(HeapFileTest, Heap_that_is_not_as_published__is_not_mapped) {
   const auto file = make();
   const std::uint64_t id = name_heap_file(directory.path(), file);
   EXPECT_FALSE(map_heap(directory.path(), {}));
-  EXPECT_FALSE(map_heap(directory.path(), {id ^ 2, 0, kBytes})) << "no such name";
-  EXPECT_FALSE(map_heap(directory.path(), {id, 0, 2 * kBytes})) << "another length";
+  EXPECT_FALSE(map_heap(directory.path(), {id ^ 2, 0, kHeapFileBytes})) << "no such name";
+  EXPECT_FALSE(map_heap(directory.path(), {id, 0, 2 * kHeapFileBytes})) << "another length";
   EXPECT_FALSE(map_heap(directory.path(), {id, 0, kMaxHeapBytes + 1}));
   ASSERT_EQ(fchmod(file->fd(), 0660), 0);
-  EXPECT_FALSE(map_heap(directory.path(), {id, 0, kBytes})) << "others may write to it";
+  EXPECT_FALSE(map_heap(directory.path(), {id, 0, kHeapFileBytes})) << "others may write to it";
   ASSERT_EQ(fchmod(file->fd(), 0600), 0);
-  EXPECT_TRUE(map_heap(directory.path(), {id, 0, kBytes}));
+  EXPECT_TRUE(map_heap(directory.path(), {id, 0, kHeapFileBytes}));
   unname_heap_file(directory.path(), id, *file);
 }
 
@@ -117,7 +117,7 @@ TEST_F(HeapFileTest, Heap_of_a_dead_process__is_not_mapped_and_its_name_is_swept
   const std::uint64_t id = leave_dead_heap();
   ASSERT_NE(id, 0u);
   EXPECT_EQ(directory.name_count(), 1u);
-  EXPECT_FALSE(map_heap(directory.path(), {id, 0, kBytes}));
+  EXPECT_FALSE(map_heap(directory.path(), {id, 0, kHeapFileBytes}));
   const OwnSegmentsLock lock;
   EXPECT_EQ(sweep_dead_segments(directory.path()), 1);
   EXPECT_EQ(directory.name_count(), 0u);
@@ -134,7 +134,7 @@ TEST_F(HeapFileTest, Heap_of_a_living_process__is_not_swept) {
     const OwnSegmentsLock lock;
     return sweep_dead_segments(directory.path());
   });
-  EXPECT_TRUE(map_heap(directory.path(), {id, 0, kBytes}));
+  EXPECT_TRUE(map_heap(directory.path(), {id, 0, kHeapFileBytes}));
   unname_heap_file(directory.path(), id, *file);
 }
 

@@ -17,6 +17,9 @@
 
 namespace portofu {
 
+/// Options of an entry that takes both.
+inline constexpr std::uint32_t kPutsAndGets = kEntryOpPut | kEntryOpGet;
+
 /// Names in the messages of GoogleTest.
 void PrintTo(EventKind kind, std::ostream* out);
 void PrintTo(NiFail fail, std::ostream* out);

@@ -18,7 +18,6 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-constexpr std::uint32_t kAll = kEntryOpPut | kEntryOpGet;
 
 class AnswerOutTest : public CoreTest {
  protected:
@@ -37,7 +36,7 @@ class AnswerOutTest : public CoreTest {
 
   /// Appends an entry over `start`, and lets the peer get `length` bytes of it.
   Handle get(std::byte* start, std::uint64_t length, std::uint32_t operation_id = 7) {
-    EntryRequest request = entry(kAll | kEntryUseOnce | kEntryEventUnlinkDisable);
+    EntryRequest request = entry(kPutsAndGets | kEntryUseOnce | kEntryEventUnlinkDisable);
     request.segment.describe(start, length);
     const Handle handle = append(std::move(request));
     receive(get_header(length, operation_id));
@@ -149,7 +148,7 @@ TEST_F(AnswerOutTest, Lent_reply__is_complete_when_it_is_taken) {
 TEST_F(AnswerOutTest, Lent_reply_that_is_taken__is_told_before_what_the_initiator_sends_next) {
   wire.lends = true;
   get(memory.data(), kMemoryBytes);
-  append(entry(kAll));
+  append(entry(kPutsAndGets));
   receive(put_header(8));
   EXPECT_THAT(kinds(), ElementsAre(EventKind::kPut)) << "it was sent before the reply was taken";
   wire.taken_packets = 1;

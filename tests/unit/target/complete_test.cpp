@@ -14,7 +14,6 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-constexpr std::uint32_t kAll = kEntryOpPut | kEntryOpGet;
 
 class CompleteTest : public CoreTest {
  protected:
@@ -73,7 +72,7 @@ TEST_F(CompleteTest, Event__has_every_field_of_table_3_3) {
 }
 
 TEST_F(CompleteTest, Event__start_of_a_locally_managed_entry_is_where_the_message_lies) {
-  append(entry(kAll | kEntryManageLocal));
+  append(entry(kPutsAndGets | kEntryManageLocal));
   complete_put();
   complete_put();
   EXPECT_EQ(next_event().start, memory.data());
@@ -116,8 +115,8 @@ TEST_F(CompleteTest, Message__is_no_longer_counted_and_who_waits_is_told) {
 }
 
 TEST_F(CompleteTest, Count__of_operations_of_bytes_or_of_failures) {
-  append(entry(kAll | kEntryEventCtComm | kEntryUseOnce));
-  append(entry(kAll | kEntryEventCtComm | kEntryEventCtBytes));
+  append(entry(kPutsAndGets | kEntryEventCtComm | kEntryUseOnce));
+  append(entry(kPutsAndGets | kEntryEventCtComm | kEntryEventCtBytes));
   complete_put();
   EXPECT_EQ(successes(), 1u);
   complete_put();
@@ -129,13 +128,13 @@ TEST_F(CompleteTest, Count__of_operations_of_bytes_or_of_failures) {
 }
 
 TEST_F(CompleteTest, Count__only_if_the_entry_asks_for_it) {
-  append(entry(kAll));
+  append(entry(kPutsAndGets));
   complete_put();
   EXPECT_EQ(successes(), 0u);
 }
 
 TEST_F(CompleteTest, Event__disabled_always_or_for_success_only) {
-  append(entry(kAll | kEntryEventCommDisable | kEntryEventCtComm));
+  append(entry(kPutsAndGets | kEntryEventCommDisable | kEntryEventCtComm));
   complete_put();
   Arrival failed = matched(put_header(8));
   complete(failed, NiFail::kSegv);
@@ -145,7 +144,7 @@ TEST_F(CompleteTest, Event__disabled_always_or_for_success_only) {
 }
 
 TEST_F(CompleteTest, Event__of_success_disabled_still_tells_of_failure) {
-  append(entry(kAll | kEntryEventSuccessDisable));
+  append(entry(kPutsAndGets | kEntryEventSuccessDisable));
   complete_put();
   EXPECT_THAT(kinds(), IsEmpty());
   Arrival failed = matched(put_header(8));
@@ -154,7 +153,7 @@ TEST_F(CompleteTest, Event__of_success_disabled_still_tells_of_failure) {
 }
 
 TEST_F(CompleteTest, Use_once__Unlinking_to_Gone_tells_AUTO_UNLINK_behind_the_communication) {
-  EntryRequest request = entry(kAll | kEntryUseOnce);
+  EntryRequest request = entry(kPutsAndGets | kEntryUseOnce);
   request.user_ptr = &owner;
   const Handle handle = append(std::move(request));
   Arrival arrival = matched(put_header(8));
@@ -170,7 +169,7 @@ TEST_F(CompleteTest, Use_once__Unlinking_to_Gone_tells_AUTO_UNLINK_behind_the_co
 }
 
 TEST_F(CompleteTest, Unlinking__waits_for_the_last_of_several_messages) {
-  EntryRequest request = entry(kAll | kEntryManageLocal);
+  EntryRequest request = entry(kPutsAndGets | kEntryManageLocal);
   request.segment.describe(memory.data(), 16);
   request.min_free = 1;
   const Handle handle = append(std::move(request));
@@ -186,14 +185,14 @@ TEST_F(CompleteTest, Unlinking__waits_for_the_last_of_several_messages) {
 }
 
 TEST_F(CompleteTest, AUTO_UNLINK__can_be_disabled) {
-  const Handle handle = append(entry(kAll | kEntryUseOnce | kEntryEventUnlinkDisable));
+  const Handle handle = append(entry(kPutsAndGets | kEntryUseOnce | kEntryEventUnlinkDisable));
   complete_put();
   EXPECT_THAT(kinds(), ElementsAre(EventKind::kPut));
   EXPECT_EQ(state(handle), EntryState::kGone);
 }
 
 TEST_F(CompleteTest, Overflow_entry__Unlinked_to_Gone_tells_AUTO_FREE_when_its_last_header_is_taken) {
-  EntryRequest request = entry(kAll | kEntryUseOnce, ListKind::kOverflow);
+  EntryRequest request = entry(kPutsAndGets | kEntryUseOnce, ListKind::kOverflow);
   request.user_ptr = &owner;
   const Handle handle = append(std::move(request));
   Arrival arrival = matched(put_header(8));
@@ -214,7 +213,7 @@ TEST_F(CompleteTest, Overflow_entry__Unlinked_to_Gone_tells_AUTO_FREE_when_its_l
 }
 
 TEST_F(CompleteTest, Overflow_entry__AUTO_FREE_waits_for_every_header) {
-  EntryRequest request = entry(kAll | kEntryManageLocal, ListKind::kOverflow);
+  EntryRequest request = entry(kPutsAndGets | kEntryManageLocal, ListKind::kOverflow);
   request.segment.describe(memory.data(), 16);
   request.min_free = 1;
   append(std::move(request));
@@ -231,19 +230,19 @@ TEST_F(CompleteTest, Overflow_entry__AUTO_FREE_waits_for_every_header) {
 }
 
 TEST_F(CompleteTest, Overflow_entry__AUTO_FREE_is_disabled_with_unlink_events_or_without_headers) {
-  append(entry(kAll | kEntryUseOnce | kEntryEventUnlinkDisable, ListKind::kOverflow));
+  append(entry(kPutsAndGets | kEntryUseOnce | kEntryEventUnlinkDisable, ListKind::kOverflow));
   Arrival arrival = matched(put_header(8));
   UnexpectedHeader* header = arrival.unexpected;
   complete(arrival);
   claim_header(core, ni, portal, *header, {});
   EXPECT_THAT(kinds(), ElementsAre(EventKind::kPut, EventKind::kPutOverflow));
-  append(entry(kAll | kEntryUseOnce | kEntryUnexpectedHdrDisable, ListKind::kOverflow));
+  append(entry(kPutsAndGets | kEntryUseOnce | kEntryUnexpectedHdrDisable, ListKind::kOverflow));
   complete_put();
   EXPECT_THAT(kinds(), ElementsAre(EventKind::kPut, EventKind::kAutoUnlink));
 }
 
 TEST_F(CompleteTest, Header_taken_early__is_told_when_its_message_is_complete) {
-  append(entry(kAll | kEntryUseOnce, ListKind::kOverflow));
+  append(entry(kPutsAndGets | kEntryUseOnce, ListKind::kOverflow));
   Arrival arrival = matched(put_header(8));
   claim(arrival, {&taker, kEntryEventCtOverflow | kEntryEventCtBytes, ct, true});
   EXPECT_TRUE(portal.unexpected.empty());
@@ -258,7 +257,7 @@ TEST_F(CompleteTest, Header_taken_early__is_told_when_its_message_is_complete) {
 }
 
 TEST_F(CompleteTest, Header_taken_early__tells_how_the_message_ended) {
-  append(entry(kAll, ListKind::kOverflow));
+  append(entry(kPutsAndGets, ListKind::kOverflow));
   Arrival arrival = matched(put_header(8));
   claim(arrival, {&taker, kEntryEventCtOverflow | kEntryEventSuccessDisable, ct, false});
   arrival.mlength = 3;
@@ -272,7 +271,7 @@ TEST_F(CompleteTest, Header_taken_early__tells_how_the_message_ended) {
 }
 
 TEST_F(CompleteTest, Header_taken_late__tells_how_the_message_ended) {
-  append(entry(kAll, ListKind::kOverflow));
+  append(entry(kPutsAndGets, ListKind::kOverflow));
   Arrival arrival = matched(put_header(8));
   UnexpectedHeader* header = arrival.unexpected;
   arrival.mlength = 3;
@@ -286,7 +285,7 @@ TEST_F(CompleteTest, Header_taken_late__tells_how_the_message_ended) {
 }
 
 TEST_F(CompleteTest, Overflow_event__kinds_and_lists) {
-  append(entry(kAll, ListKind::kOverflow));
+  append(entry(kPutsAndGets, ListKind::kOverflow));
   constexpr auto kSum = static_cast<std::uint8_t>(AtomicOperation::kSum);
   constexpr auto kInt32 = static_cast<std::uint8_t>(AtomicType::kInt32);
   for (const PacketHeader& header :
@@ -302,7 +301,7 @@ TEST_F(CompleteTest, Overflow_event__kinds_and_lists) {
 }
 
 TEST_F(CompleteTest, Overflow_event__can_be_disabled_by_the_taker) {
-  append(entry(kAll | kEntryEventCommDisable, ListKind::kOverflow));
+  append(entry(kPutsAndGets | kEntryEventCommDisable, ListKind::kOverflow));
   for (const std::uint32_t options : {kEntryEventOverDisable, kEntryEventSuccessDisable}) {
     Arrival arrival = matched(put_header(8));
     claim(arrival, {&taker, options, ct, false});
@@ -313,7 +312,7 @@ TEST_F(CompleteTest, Overflow_event__can_be_disabled_by_the_taker) {
 }
 
 TEST_F(CompleteTest, AUTO_UNLINK_of_the_taker__can_be_disabled) {
-  append(entry(kAll | kEntryEventCommDisable, ListKind::kOverflow));
+  append(entry(kPutsAndGets | kEntryEventCommDisable, ListKind::kOverflow));
   Arrival arrival = matched(put_header(8));
   claim(arrival, {&taker, kEntryEventUnlinkDisable, 0, true});
   complete(arrival);
@@ -327,7 +326,7 @@ TEST_F(CompleteTest, Advance__of_an_entry_that_is_linked_changes_nothing) {
 }
 
 TEST_F(CompleteTest, Completion__fires_what_waits_for_the_count) {
-  append(entry(kAll | kEntryEventCtComm));
+  append(entry(kPutsAndGets | kEntryEventCtComm));
   auto* operation = new TriggeredOperation;
   operation->threshold = 1;
   operation->descriptor = descriptor(DescriptorKind::kPut, 0);

@@ -13,7 +13,6 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-constexpr std::uint32_t kAll = kEntryOpPut | kEntryOpGet;
 
 class ListEntriesTest : public CoreTest {
  protected:
@@ -21,7 +20,7 @@ class ListEntriesTest : public CoreTest {
   Status append_openly(EntryRequest request, Handle* handle) {
     return append_entry(core, ni, std::move(request), handle);
   }
-  void append_overflow(std::uint32_t options = kAll | kEntryEventCommDisable) {
+  void append_overflow(std::uint32_t options = kPutsAndGets | kEntryEventCommDisable) {
     append(entry(options, ListKind::kOverflow));
   }
   /// A message that goes into the overflow list; its event there is hidden.
@@ -58,15 +57,15 @@ TEST_F(ListEntriesTest, Append__links_the_entry_and_says_so) {
 
 TEST_F(ListEntriesTest, Append__can_be_silent) {
   Handle handle = 0;
-  EXPECT_EQ(append_openly(entry(kAll | kEntryEventLinkDisable), &handle), Status::kOk);
+  EXPECT_EQ(append_openly(entry(kPutsAndGets | kEntryEventLinkDisable), &handle), Status::kOk);
   EXPECT_THAT(kinds(), IsEmpty());
 }
 
 TEST_F(ListEntriesTest, Append__min_free_counts_for_managed_entries_only) {
-  EntryRequest request = entry(kAll);
+  EntryRequest request = entry(kPutsAndGets);
   request.min_free = 10;
   EXPECT_EQ(ni.entries.find(append(std::move(request)))->min_free, 0u);
-  EntryRequest managed = entry(kAll | kEntryManageLocal);
+  EntryRequest managed = entry(kPutsAndGets | kEntryManageLocal);
   managed.min_free = 10;
   EXPECT_EQ(ni.entries.find(append(std::move(managed)))->min_free, 10u);
 }
@@ -75,7 +74,7 @@ TEST_F(ListEntriesTest, Append__is_refused_at_the_limits) {
   ni.limits.max_list_size = 2;
   Handle handle = 0;
   append(entry());
-  append(entry(kAll, ListKind::kOverflow));
+  append(entry(kPutsAndGets, ListKind::kOverflow));
   EXPECT_EQ(append_openly(entry(), &handle), Status::kListTooLong);
   ni.limits.max_list_size = 100;
   ni.entries.set_limit(2);
@@ -87,7 +86,7 @@ TEST_F(ListEntriesTest, Append_use_once__takes_the_first_header_and_is_never_lin
   append_overflow();
   receive_unexpected(8, 1);
   receive_unexpected(8, 2);
-  EntryRequest request = entry(kAll | kEntryUseOnce);
+  EntryRequest request = entry(kPutsAndGets | kEntryUseOnce);
   request.user_ptr = &caller;
   Handle handle = 0;
   EXPECT_EQ(append_openly(std::move(request), &handle), Status::kOk);
@@ -138,10 +137,10 @@ TEST_F(ListEntriesTest, Append_to_the_overflow_list__takes_nothing) {
 TEST_F(ListEntriesTest, Append__of_a_header_still_arriving_is_told_when_it_is_complete) {
   append_overflow();
   receive(put_header(2 * kPacketBytes));
-  append(entry(kAll | kEntryUseOnce));
+  append(entry(kPutsAndGets | kEntryUseOnce));
   EXPECT_TRUE(portal.unexpected.empty());
   EXPECT_THAT(kinds(), IsEmpty());
-  append(entry(kAll | kEntryUseOnce));  // Finds nothing more, and waits for the next message.
+  append(entry(kPutsAndGets | kEntryUseOnce));  // Finds nothing more, and waits for the next message.
   EXPECT_EQ(portal.entry_count, 2u);
   receive(data_header(kPacketBytes, kPacketBytes));
   EXPECT_THAT(kinds(), ElementsAre(EventKind::kPutOverflow, EventKind::kAutoUnlink));
@@ -150,7 +149,7 @@ TEST_F(ListEntriesTest, Append__of_a_header_still_arriving_is_told_when_it_is_co
 TEST_F(ListEntriesTest, Append__of_a_header_whose_sender_dies_is_told_so) {
   append_overflow();
   receive(put_header(2 * kPacketBytes));
-  append(entry(kAll | kEntryUseOnce));
+  append(entry(kPutsAndGets | kEntryUseOnce));
   close_source(core, &peer());
   const Event event = next_event();
   EXPECT_EQ(event.type, EventKind::kPutOverflow);
@@ -163,19 +162,19 @@ TEST_F(ListEntriesTest, Append_managed__moves_on_by_the_headers_that_it_takes_if
   append_overflow();
   receive_unexpected(8);
   receive_unexpected(16);
-  const Handle plain = append(entry(kAll | kEntryManageLocal));
+  const Handle plain = append(entry(kPutsAndGets | kEntryManageLocal));
   EXPECT_EQ(ni.entries.find(plain)->local_offset, 0u);
   ASSERT_EQ(unlink_entry(core, ni, plain), Status::kOk);
   receive_unexpected(8);
   receive_unexpected(16);
-  const Handle moved = append(entry(kAll | kEntryManageLocal | kEntryLocalIncUhRlength));
+  const Handle moved = append(entry(kPutsAndGets | kEntryManageLocal | kEntryLocalIncUhRlength));
   EXPECT_EQ(ni.entries.find(moved)->local_offset, 24u);
 }
 
 TEST_F(ListEntriesTest, Append_managed__that_headers_fill_is_not_linked_and_leaves_the_rest) {
   append_overflow();
   for (int i = 0; i < 4; ++i) receive_unexpected(8);
-  EntryRequest request = entry(kAll | kEntryManageLocal | kEntryLocalIncUhRlength);
+  EntryRequest request = entry(kPutsAndGets | kEntryManageLocal | kEntryLocalIncUhRlength);
   request.segment.describe(memory.data(), 20);
   request.min_free = 5;
   const Handle handle = append(std::move(request));
@@ -187,7 +186,7 @@ TEST_F(ListEntriesTest, Append_managed__that_headers_fill_is_not_linked_and_leav
 TEST_F(ListEntriesTest, Append_managed__that_is_overrun_stands_at_its_end) {
   append_overflow();
   receive_unexpected(300);
-  EntryRequest request = entry(kAll | kEntryManageLocal | kEntryLocalIncUhRlength);
+  EntryRequest request = entry(kPutsAndGets | kEntryManageLocal | kEntryLocalIncUhRlength);
   request.segment.describe(memory.data(), 20);
   const Handle handle = append(std::move(request));
   EXPECT_EQ(ni.entries.find(handle)->local_offset, 20u);
@@ -197,15 +196,15 @@ TEST_F(ListEntriesTest, Append_use_once__counts_its_overflow) {
   append_overflow();
   receive_unexpected(8);
   receive_unexpected(8);
-  append(entry(kAll | kEntryUseOnce | kEntryEventCtOverflow));
+  append(entry(kPutsAndGets | kEntryUseOnce | kEntryEventCtOverflow));
   EXPECT_EQ(successes(), 1u);
-  append(entry(kAll | kEntryUseOnce | kEntryEventCtOverflow | kEntryEventCtBytes));
+  append(entry(kPutsAndGets | kEntryUseOnce | kEntryEventCtOverflow | kEntryEventCtBytes));
   EXPECT_EQ(successes(), 9u);
 }
 
 TEST_F(ListEntriesTest, Unlink__takes_the_entry_out) {
   for (const ListKind list : {ListKind::kPriority, ListKind::kOverflow}) {
-    const Handle handle = append(entry(kAll, list));
+    const Handle handle = append(entry(kPutsAndGets, list));
     EXPECT_EQ(unlink_entry(core, ni, handle), Status::kOk);
     EXPECT_EQ(portal.entry_count, 0u);
     EXPECT_EQ(unlink_entry(core, ni, handle), Status::kArgInvalid) << "twice is a mistake";
@@ -223,21 +222,21 @@ TEST_F(ListEntriesTest, Unlink__is_refused_while_a_message_is_under_way) {
 }
 
 TEST_F(ListEntriesTest, Unlink__is_refused_while_headers_refer_to_it_taken_ones_included) {
-  const Handle handle = append(entry(kAll, ListKind::kOverflow));
+  const Handle handle = append(entry(kPutsAndGets, ListKind::kOverflow));
   receive(put_header(2 * kPacketBytes));
-  append(entry(kAll | kEntryUseOnce));
+  append(entry(kPutsAndGets | kEntryUseOnce));
   EXPECT_EQ(unlink_entry(core, ni, handle), Status::kInUse);
   receive(data_header(kPacketBytes, kPacketBytes));
   EXPECT_EQ(unlink_entry(core, ni, handle), Status::kOk);
 }
 
 TEST_F(ListEntriesTest, Unlink__of_an_entry_that_unlinks_or_has_unlinked_itself_is_in_use) {
-  const Handle handle = append(entry(kAll | kEntryUseOnce));
+  const Handle handle = append(entry(kPutsAndGets | kEntryUseOnce));
   receive(put_header(2 * kPacketBytes));
   EXPECT_EQ(unlink_entry(core, ni, handle), Status::kInUse) << "kUnlinking";
   receive(data_header(kPacketBytes, kPacketBytes));
   EXPECT_EQ(unlink_entry(core, ni, handle), Status::kInUse) << "kGone";
-  const Handle overflow = append(entry(kAll | kEntryUseOnce, ListKind::kOverflow));
+  const Handle overflow = append(entry(kPutsAndGets | kEntryUseOnce, ListKind::kOverflow));
   receive_put(8);
   EXPECT_EQ(unlink_entry(core, ni, overflow), Status::kInUse) << "kUnlinked";
 }
@@ -251,7 +250,7 @@ TEST_F(ListEntriesTest, Unlink__of_what_is_no_entry) {
 }
 
 TEST_F(ListEntriesTest, Search__of_nothing_tells_the_end_and_counts_a_failure) {
-  search(SearchOperation::kOnly, kAll);
+  search(SearchOperation::kOnly, kPutsAndGets);
   const Event event = next_event();
   EXPECT_EQ(event.type, EventKind::kSearch);
   EXPECT_EQ(event.ni_fail_type, NiFail::kNoMatch);
@@ -265,7 +264,7 @@ TEST_F(ListEntriesTest, Search_only__use_once_tells_of_the_first_and_leaves_it) 
   append_overflow();
   receive_unexpected(8, 1);
   receive_unexpected(8, 2);
-  search(SearchOperation::kOnly, kAll | kEntryUseOnce);
+  search(SearchOperation::kOnly, kPutsAndGets | kEntryUseOnce);
   const Event event = next_event();
   EXPECT_EQ(event.type, EventKind::kSearch);
   EXPECT_EQ(event.ni_fail_type, NiFail::kOk);
@@ -280,7 +279,7 @@ TEST_F(ListEntriesTest, Search_only__use_once_tells_of_the_first_and_leaves_it) 
 TEST_F(ListEntriesTest, Search_only__persistent_tells_of_all_and_then_of_the_end) {
   append_overflow();
   for (std::uint64_t i = 0; i < 3; ++i) receive_unexpected(8, i);
-  search(SearchOperation::kOnly, kAll);
+  search(SearchOperation::kOnly, kPutsAndGets);
   for (std::uint64_t i = 0; i < 3; ++i) EXPECT_EQ(next_event().hdr_data, i);
   EXPECT_EQ(next_event().ni_fail_type, NiFail::kNoMatch);
   EXPECT_EQ(successes(), 3u);
@@ -289,10 +288,10 @@ TEST_F(ListEntriesTest, Search_only__persistent_tells_of_all_and_then_of_the_end
 }
 
 TEST_F(ListEntriesTest, Search_delete__takes_the_header_and_frees_its_entry) {
-  append(entry(kAll | kEntryUseOnce | kEntryEventCommDisable, ListKind::kOverflow));
+  append(entry(kPutsAndGets | kEntryUseOnce | kEntryEventCommDisable, ListKind::kOverflow));
   receive_unexpected(8, 1);
   kinds();
-  search(SearchOperation::kDelete, kAll | kEntryUseOnce | kEntryEventCtOverflow);
+  search(SearchOperation::kDelete, kPutsAndGets | kEntryUseOnce | kEntryEventCtOverflow);
   EXPECT_THAT(kinds(), ElementsAre(EventKind::kPutOverflow, EventKind::kAutoFree));
   EXPECT_TRUE(portal.unexpected.empty());
   EXPECT_EQ(ni.unexpected_count, 0u);
@@ -302,7 +301,7 @@ TEST_F(ListEntriesTest, Search_delete__takes_the_header_and_frees_its_entry) {
 TEST_F(ListEntriesTest, Search_delete__of_a_message_still_arriving_tells_at_its_end) {
   append_overflow();
   receive(put_header(2 * kPacketBytes));
-  search(SearchOperation::kDelete, kAll | kEntryUseOnce);
+  search(SearchOperation::kDelete, kPutsAndGets | kEntryUseOnce);
   EXPECT_THAT(kinds(), IsEmpty());
   EXPECT_EQ(successes(), 1u);
   receive(data_header(kPacketBytes, kPacketBytes));
@@ -313,7 +312,7 @@ TEST_F(ListEntriesTest, Search_delete__of_a_message_still_arriving_tells_at_its_
 TEST_F(ListEntriesTest, Search_delete__persistent_takes_all) {
   append_overflow();
   for (std::uint64_t i = 0; i < 3; ++i) receive_unexpected(8, i);
-  search(SearchOperation::kDelete, kAll);
+  search(SearchOperation::kDelete, kPutsAndGets);
   EXPECT_THAT(kinds(), ElementsAre(EventKind::kPutOverflow, EventKind::kPutOverflow, EventKind::kPutOverflow,
                                    EventKind::kSearch));
   EXPECT_TRUE(portal.unexpected.empty());
@@ -322,9 +321,9 @@ TEST_F(ListEntriesTest, Search_delete__persistent_takes_all) {
 TEST_F(ListEntriesTest, Search__events_can_be_disabled) {
   append_overflow();
   receive_unexpected();
-  search(SearchOperation::kOnly, kAll | kEntryEventCommDisable);
+  search(SearchOperation::kOnly, kPutsAndGets | kEntryEventCommDisable);
   EXPECT_THAT(kinds(), IsEmpty());
-  search(SearchOperation::kOnly, kAll | kEntryEventSuccessDisable);
+  search(SearchOperation::kOnly, kPutsAndGets | kEntryEventSuccessDisable);
   EXPECT_EQ(next_event().ni_fail_type, NiFail::kNoMatch);
   EXPECT_EQ(successes(), 2u);
   EXPECT_EQ(failures(), 2u);

@@ -14,7 +14,6 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-constexpr std::uint32_t kAll = kEntryOpPut | kEntryOpGet;
 
 class MatchHeaderTest : public CoreTest {
  protected:
@@ -67,7 +66,7 @@ TEST_F(MatchHeaderTest, Nothing__matches_with_flow_control) {
 }
 
 TEST_F(MatchHeaderTest, Priority_list__comes_first_and_its_first_entry_wins) {
-  append(entry(kAll, ListKind::kOverflow));
+  append(entry(kPutsAndGets, ListKind::kOverflow));
   const Handle first = append(entry());
   append(entry());
   EXPECT_EQ(match(put_header(8)), Refusal::kNone);
@@ -77,7 +76,7 @@ TEST_F(MatchHeaderTest, Priority_list__comes_first_and_its_first_entry_wins) {
 }
 
 TEST_F(MatchHeaderTest, Overflow_list__is_next_and_keeps_the_header) {
-  const Handle handle = append(entry(kAll, ListKind::kOverflow));
+  const Handle handle = append(entry(kPutsAndGets, ListKind::kOverflow));
   EXPECT_EQ(match(put_header(8)), Refusal::kNone);
   EXPECT_EQ(arrival.entry, &at(handle));
   EXPECT_EQ(arrival.list, ListKind::kOverflow);
@@ -92,7 +91,7 @@ TEST_F(MatchHeaderTest, Overflow_list__is_next_and_keeps_the_header) {
 }
 
 TEST_F(MatchHeaderTest, Overflow_entry__that_disables_headers_keeps_none) {
-  const Handle handle = append(entry(kAll | kEntryUnexpectedHdrDisable, ListKind::kOverflow));
+  const Handle handle = append(entry(kPutsAndGets | kEntryUnexpectedHdrDisable, ListKind::kOverflow));
   EXPECT_EQ(match(put_header(8)), Refusal::kNone);
   EXPECT_EQ(arrival.unexpected, nullptr);
   EXPECT_TRUE(portal.unexpected.empty());
@@ -111,7 +110,7 @@ TEST_F(MatchHeaderTest, Initiator__has_to_fit) {
 }
 
 TEST_F(MatchHeaderTest, No_truncate__passes_over_an_entry_that_is_too_small) {
-  EntryRequest small = entry(kAll | kEntryNoTruncate);
+  EntryRequest small = entry(kPutsAndGets | kEntryNoTruncate);
   small.segment.describe(memory.data(), 7);
   append(std::move(small));
   const Handle large = append(entry());
@@ -120,7 +119,7 @@ TEST_F(MatchHeaderTest, No_truncate__passes_over_an_entry_that_is_too_small) {
 }
 
 TEST_F(MatchHeaderTest, No_truncate__looks_at_the_offset_and_lets_an_empty_message_fit) {
-  EntryRequest request = entry(kAll | kEntryNoTruncate);
+  EntryRequest request = entry(kPutsAndGets | kEntryNoTruncate);
   request.segment.describe(memory.data(), 8);
   append(std::move(request));
   EXPECT_EQ(match(put_header(8)), Refusal::kNone);
@@ -180,7 +179,7 @@ TEST_F(MatchHeaderTest, Refused_by_permission_or_operation__leaves_the_entry_as_
 
 TEST_F(MatchHeaderTest, Use_once__leaves_its_list_with_its_message) {
   for (const ListKind list : {ListKind::kPriority, ListKind::kOverflow}) {
-    const Handle handle = append(entry(kAll | kEntryUseOnce, list));
+    const Handle handle = append(entry(kPutsAndGets | kEntryUseOnce, list));
     EXPECT_EQ(portal.entry_count, 1u);
     EXPECT_EQ(match(put_header(8)), Refusal::kNone);
     EXPECT_EQ(at(handle).state, EntryState::kUnlinking);
@@ -197,7 +196,7 @@ TEST_F(MatchHeaderTest, Use_once__leaves_its_list_with_its_message) {
 }
 
 TEST_F(MatchHeaderTest, Managed_locally__messages_lie_behind_each_other_whatever_offset_they_want) {
-  EntryRequest request = entry(kAll | kEntryManageLocal);
+  EntryRequest request = entry(kPutsAndGets | kEntryManageLocal);
   request.segment.describe(memory.data(), 100);
   const Handle handle = append(std::move(request));
   PacketHeader header = put_header(40);
@@ -216,7 +215,7 @@ TEST_F(MatchHeaderTest, Managed_locally__messages_lie_behind_each_other_whatever
 }
 
 TEST_F(MatchHeaderTest, Managed_locally__unlinks_itself_when_less_than_min_free_is_left) {
-  EntryRequest request = entry(kAll | kEntryManageLocal);
+  EntryRequest request = entry(kPutsAndGets | kEntryManageLocal);
   request.segment.describe(memory.data(), 100);
   request.min_free = 30;
   const Handle handle = append(std::move(request));
@@ -230,7 +229,7 @@ TEST_F(MatchHeaderTest, Managed_locally__unlinks_itself_when_less_than_min_free_
 
 TEST_F(MatchHeaderTest, Unexpected_headers__no_more_than_the_interface_grants) {
   ni.limits.max_unexpected_headers = 1;
-  append(entry(kAll, ListKind::kOverflow));
+  append(entry(kPutsAndGets, ListKind::kOverflow));
   EXPECT_EQ(match(put_header(8)), Refusal::kNone);
   EXPECT_EQ(match(put_header(8)), Refusal::kNoMatch);
   EXPECT_EQ(ni.unexpected_count, 1u);
@@ -240,7 +239,7 @@ TEST_F(MatchHeaderTest, Unexpected_headers__no_more_than_the_interface_grants) {
 TEST_F(MatchHeaderTest, Unexpected_headers__no_more_than_granted_disable_an_entry_with_flow_control) {
   portal.flow_control = true;
   ni.limits.max_unexpected_headers = 0;
-  append(entry(kAll, ListKind::kOverflow));
+  append(entry(kPutsAndGets, ListKind::kOverflow));
   EXPECT_EQ(match(put_header(8)), Refusal::kFlowControl);
   EXPECT_FALSE(portal.enabled);
   EXPECT_EQ(ni.unexpected_count, 0u);
@@ -248,7 +247,7 @@ TEST_F(MatchHeaderTest, Unexpected_headers__no_more_than_granted_disable_an_entr
 
 TEST_F(MatchHeaderTest, Unexpected_headers__an_entry_that_keeps_none_needs_none) {
   ni.limits.max_unexpected_headers = 0;
-  append(entry(kAll | kEntryUnexpectedHdrDisable, ListKind::kOverflow));
+  append(entry(kPutsAndGets | kEntryUnexpectedHdrDisable, ListKind::kOverflow));
   EXPECT_EQ(match(put_header(8)), Refusal::kNone);
 }
 
@@ -286,13 +285,13 @@ TEST_F(PromiseTest, Room__that_is_promised_to_others_disables_the_entry) {
 }
 
 TEST_F(PromiseTest, Room__for_AUTO_UNLINK_is_needed_too) {
-  append(entry(kAll | kEntryUseOnce));
+  append(entry(kPutsAndGets | kEntryUseOnce));
   EXPECT_EQ(match(put_header(8)), Refusal::kNone);
   EXPECT_EQ(arrival.promised_events, 2u);
   complete();
   EXPECT_THAT(kinds(portal.eq_handle), ElementsAre(EventKind::kPut, EventKind::kAutoUnlink));
   post_new_event(core, ni, portal.eq_handle, [](Event&) {});
-  const Handle handle = append(entry(kAll | kEntryUseOnce));
+  const Handle handle = append(entry(kPutsAndGets | kEntryUseOnce));
   EXPECT_EQ(match(put_header(8)), Refusal::kFlowControl) << "one place is not enough";
   EXPECT_EQ(at(handle).state, EntryState::kLinked);
 }
@@ -300,7 +299,7 @@ TEST_F(PromiseTest, Room__for_AUTO_UNLINK_is_needed_too) {
 TEST_F(PromiseTest, Room__is_not_needed_for_events_that_are_disabled) {
   post_new_event(core, ni, portal.eq_handle, [](Event&) {});
   post_new_event(core, ni, portal.eq_handle, [](Event&) {});
-  append(entry(kAll | kEntryEventCommDisable));
+  append(entry(kPutsAndGets | kEntryEventCommDisable));
   EXPECT_EQ(match(put_header(8)), Refusal::kNone);
   EXPECT_EQ(arrival.promised_events, 0u);
   complete();
@@ -330,7 +329,7 @@ TEST_F(PromiseTest, Queue__freed_while_a_message_is_under_way_is_not_missed) {
 TEST_F(MatchHeaderTest, Interface_without_matching__takes_the_first_entry_whatever_comes) {
   Interface& other = open_interface(kNonMatchingPhysical);
   make_portal(other, kPt, 0);
-  EntryRequest request = entry(kAll | kEntryEventLinkDisable);
+  EntryRequest request = entry(kPutsAndGets | kEntryEventLinkDisable);
   request.criteria = {0, ~std::uint64_t{0}, {}, true, true};
   Handle handle = 0;
   ASSERT_EQ(append_entry(core, other, std::move(request), &handle), Status::kOk);

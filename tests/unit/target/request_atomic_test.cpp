@@ -17,7 +17,6 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-constexpr std::uint32_t kAll = kEntryOpPut | kEntryOpGet;
 constexpr auto kSum = static_cast<std::uint8_t>(AtomicOperation::kSum);
 constexpr auto kPlainSwap = static_cast<std::uint8_t>(AtomicOperation::kSwap);
 constexpr auto kCswap = static_cast<std::uint8_t>(AtomicOperation::kCswap);
@@ -217,7 +216,8 @@ TEST_F(RequestAtomicTest, Fault__is_told_on_both_lists_and_by_every_kind) {
 #endif
   for (const ListKind list : {ListKind::kPriority, ListKind::kOverflow}) {
     for (const PacketType type : {PacketType::kAtomic, PacketType::kFetchAtomic}) {
-      EntryRequest request = entry(kAll | kEntryUseOnce | kEntryEventUnlinkDisable | kEntryUnexpectedHdrDisable, list);
+      EntryRequest request =
+          entry(kPutsAndGets | kEntryUseOnce | kEntryEventUnlinkDisable | kEntryUnexpectedHdrDisable, list);
       request.segment.describe(faulty.edge(), 64);
       append(std::move(request));
       receive(header(type, kSum, 4));
@@ -230,7 +230,7 @@ TEST_F(RequestAtomicTest, Fault__is_told_on_both_lists_and_by_every_kind) {
 }
 
 TEST_F(RequestAtomicTest, Overflow_list__stores_what_came_and_reads_what_is_there_but_computes_nothing) {
-  append(entry(kAll, ListKind::kOverflow));
+  append(entry(kPutsAndGets, ListKind::kOverflow));
   set_item(0, 10);
   receive(header(PacketType::kFetchAtomic, kSum, 4), bytes_of({5}));
   EXPECT_EQ(item(0), 10);

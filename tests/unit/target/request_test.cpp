@@ -18,7 +18,6 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-constexpr std::uint32_t kAll = kEntryOpPut | kEntryOpGet;
 
 class RequestTest : public CoreTest {
  protected:
@@ -119,7 +118,7 @@ TEST_F(RequestTest, Put__longer_than_the_entry_is_truncated) {
 }
 
 TEST_F(RequestTest, Answer__carries_list_offset_and_silence) {
-  append(entry(kAll | kEntryAckDisable | kEntryManageLocal, ListKind::kOverflow));
+  append(entry(kPutsAndGets | kEntryAckDisable | kEntryManageLocal, ListKind::kOverflow));
   receive_put(40);
   receive_put(8, 7);
   const PacketHeader header = expect_answer(7, NiFail::kOk, 8);
@@ -161,11 +160,11 @@ TEST_F(RequestTest, Acknowledgement__comes_behind_the_data_and_the_count_and_nee
     count = successes();
     told = !ni.eqs.find(eq)->empty();
   };
-  append(entry(kAll | kEntryUseOnce));
+  append(entry(kPutsAndGets | kEntryUseOnce));
   receive_put(8, 7);
   EXPECT_FALSE(told);
   EXPECT_THAT(kinds(), ElementsAre(EventKind::kPut, EventKind::kAutoUnlink));
-  EntryRequest counting = entry(kAll | kEntryUseOnce | kEntryEventCtComm);
+  EntryRequest counting = entry(kPutsAndGets | kEntryUseOnce | kEntryEventCtComm);
   counting.ct_handle = ct;
   append(std::move(counting));
   receive_put(8, 8);
@@ -177,18 +176,18 @@ TEST_F(RequestTest, Acknowledgement__comes_behind_the_data_and_the_count_and_nee
 /// What 3.13.1 has an ACK say that the initiator does not know takes a packet.
 TEST_F(RequestTest, Put_done_otherwise__is_acknowledged_by_a_packet) {
   wire.acknowledges = true;
-  EntryRequest shorter = entry(kAll | kEntryUseOnce);
+  EntryRequest shorter = entry(kPutsAndGets | kEntryUseOnce);
   shorter.segment.describe(memory.data(), 5);
   append(std::move(shorter));
   receive_put(8, 7);
   expect_answer(7, NiFail::kOk, 5);
-  append(entry(kAll | kEntryUseOnce | kEntryAckDisable));
+  append(entry(kPutsAndGets | kEntryUseOnce | kEntryAckDisable));
   receive_put(8, 7);
   EXPECT_NE(expect_answer(7, NiFail::kOk, 8).flags & kFlagSilent, 0);
   append(entry(kEntryOpGet | kEntryUseOnce));
   receive_put(8, 7);
   expect_answer(7, NiFail::kOpViolation, 0);
-  EntryRequest unreachable = entry(kAll | kEntryUseOnce);
+  EntryRequest unreachable = entry(kPutsAndGets | kEntryUseOnce);
   unreachable.segment.describe(faulty.edge(), 8);
   append(std::move(unreachable));
   receive_put(8, 7);
@@ -198,7 +197,7 @@ TEST_F(RequestTest, Put_done_otherwise__is_acknowledged_by_a_packet) {
 
 TEST_F(RequestTest, Put_to_a_place_that_the_target_chooses__is_acknowledged_by_a_packet) {
   wire.acknowledges = true;
-  append(entry(kAll | kEntryManageLocal));
+  append(entry(kPutsAndGets | kEntryManageLocal));
   receive_put(8, 6);
   EXPECT_THAT(wire.acknowledged, ElementsAre(6u)) << "the offset is the one that was asked for";
   receive_put(8, 7);
@@ -207,7 +206,7 @@ TEST_F(RequestTest, Put_to_a_place_that_the_target_chooses__is_acknowledged_by_a
 
 TEST_F(RequestTest, Unexpected_put__is_acknowledged_by_a_packet) {
   wire.acknowledges = true;
-  append(entry(kAll, ListKind::kOverflow));
+  append(entry(kPutsAndGets, ListKind::kOverflow));
   receive_put(8, 7);
   EXPECT_NE(expect_answer(7, NiFail::kOk, 8).flags & kFlagOverflowList, 0);
   EXPECT_THAT(wire.acknowledged, IsEmpty());
@@ -396,7 +395,7 @@ TEST_F(RequestTest, New_request_in_the_middle_of_a_refused_one__is_served) {
 }
 
 TEST_F(RequestTest, Cut__says_why_and_how_much_was_good) {
-  append(entry(kAll | kEntryEventCtComm));
+  append(entry(kPutsAndGets | kEntryEventCtComm));
   receive(put_header(3 * kPacketBytes, 7));
   PacketHeader cut = data_header(kPacketBytes, 0, kFlagCut);
   cut.ni_fail_type = static_cast<std::uint8_t>(NiFail::kSegv);
@@ -428,7 +427,7 @@ TEST_F(RequestTest, Cut__of_a_truncated_message_has_no_more_than_was_granted) {
 
 TEST_F(RequestTest, Fault__in_the_first_packet_or_a_later_one) {
   for (const std::uint64_t good_bytes : {0u, kPacketBytes + 10}) {
-    EntryRequest request = entry(kAll | kEntryUseOnce | kEntryEventUnlinkDisable);
+    EntryRequest request = entry(kPutsAndGets | kEntryUseOnce | kEntryEventUnlinkDisable);
     request.segment.describe(faulty.edge() - good_bytes, 3 * kPacketBytes);
     append(std::move(request));
     receive_put(3 * kPacketBytes, 7);
@@ -443,7 +442,7 @@ TEST_F(RequestTest, Fault__in_the_first_packet_or_a_later_one) {
 TEST_F(RequestTest, Get__is_answered_with_the_data_and_then_complete) {
   const std::vector<std::byte> data = pattern_bytes(0, memory.size());
   memory = data;
-  append(entry(kAll | kEntryEventCtComm));
+  append(entry(kPutsAndGets | kEntryEventCtComm));
   PacketHeader header = get_header(100, 7);
   header.remote_offset = 50;
   receive(header);
@@ -499,7 +498,7 @@ TEST_F(RequestTest, Logical_interface__names_the_initiator_by_its_rank) {
   ASSERT_TRUE(logical.map.set(map, 3, kSelf));
   const Handle logical_eq = make_eq(logical);
   make_portal(logical, kPt, logical_eq);
-  EntryRequest request = entry(kAll | kEntryEventLinkDisable);
+  EntryRequest request = entry(kPutsAndGets | kEntryEventLinkDisable);
   request.criteria = {kBits, 0, {2, 0}, false, true};
   Handle handle = 0;
   ASSERT_EQ(append_entry(core, logical, std::move(request), &handle), Status::kOk);
@@ -514,7 +513,7 @@ TEST_F(RequestTest, Interface_without_matching__shows_no_match_bits) {
   Interface& other = open_interface(kNonMatchingPhysical);
   const Handle other_eq = make_eq(other);
   make_portal(other, kPt, other_eq);
-  EntryRequest request = entry(kAll | kEntryEventLinkDisable);
+  EntryRequest request = entry(kPutsAndGets | kEntryEventLinkDisable);
   request.criteria = {0, ~std::uint64_t{0}, {}, true, true};
   Handle handle = 0;
   ASSERT_EQ(append_entry(core, other, std::move(request), &handle), Status::kOk);

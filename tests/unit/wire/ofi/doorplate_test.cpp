@@ -15,8 +15,8 @@
 namespace portofu {
 namespace {
 
-constexpr std::uint32_t kNodeA = 0x7f000002;
-constexpr std::uint32_t kNodeB = 0x7f000003;
+constexpr std::uint32_t kDoorA = 0x7f000002;
+constexpr std::uint32_t kDoorB = 0x7f000003;
 
 std::uint16_t test_port() {
   static const auto port = static_cast<std::uint16_t>(10000 + getpid() % 20000);  // Children keep it.
@@ -39,16 +39,16 @@ bool is_absent(Doorplate& own, std::uint32_t nid, Absent* told = nullptr, std::u
 
 TEST(Doorplate, Nobody_there__is_known_soon) {
   Doorplate a;
-  ASSERT_TRUE(a.open(kNodeA, test_port()));
-  EXPECT_TRUE(is_absent(a, kNodeB));
-  EXPECT_TRUE(is_absent(a, kNodeB)) << "once more";
+  ASSERT_TRUE(a.open(kDoorA, test_port()));
+  EXPECT_TRUE(is_absent(a, kDoorB));
+  EXPECT_TRUE(is_absent(a, kDoorB)) << "once more";
 }
 
 TEST(Doorplate, Nobody_there__is_told_with_the_knock_that_found_nobody) {
   Doorplate a;
-  ASSERT_TRUE(a.open(kNodeA, test_port()));
+  ASSERT_TRUE(a.open(kDoorA, test_port()));
   Absent absent;
-  ASSERT_TRUE(is_absent(a, kNodeB, &absent, 4711));
+  ASSERT_TRUE(is_absent(a, kDoorB, &absent, 4711));
   EXPECT_TRUE(absent.says_node);
   Knock knock{};
   ASSERT_EQ(absent.datagram_bytes, sizeof knock);
@@ -58,19 +58,19 @@ TEST(Doorplate, Nobody_there__is_told_with_the_knock_that_found_nobody) {
 
 TEST(Doorplate, Socket_of_somebody_else__tells_what_it_found) {
   const int other = socket(AF_INET, SOCK_DGRAM, 0);
-  const sockaddr_in own = socket_address(kNodeA, test_port());
+  const sockaddr_in own = socket_address(kDoorA, test_port());
   ASSERT_EQ(bind(other, reinterpret_cast<const sockaddr*>(&own), sizeof own), 0);
   Doorplate a;
-  ASSERT_TRUE(a.open(kNodeA, 0));
-  EXPECT_FALSE(a.watch_socket(kNodeB, test_port())) << "there is none";
-  ASSERT_TRUE(a.watch_socket(kNodeA, test_port()));
-  const sockaddr_in peer = socket_address(kNodeB, test_port());
+  ASSERT_TRUE(a.open(kDoorA, 0));
+  EXPECT_FALSE(a.watch_socket(kDoorB, test_port())) << "there is none";
+  ASSERT_TRUE(a.watch_socket(kDoorA, test_port()));
+  const sockaddr_in peer = socket_address(kDoorB, test_port());
   const char text[] = "a long datagram that somebody else sends to a place where nobody is";
   ASSERT_EQ(sendto(other, text, sizeof text, 0, reinterpret_cast<const sockaddr*>(&peer), sizeof peer),
             static_cast<ssize_t>(sizeof text));
   Absent absent;
   ASSERT_TRUE(eventually([&] { return a.take_absent(&absent); }));
-  EXPECT_EQ(absent.nid, kNodeB);
+  EXPECT_EQ(absent.nid, kDoorB);
   EXPECT_EQ(absent.port, test_port());
   EXPECT_TRUE(absent.says_node);
   ASSERT_EQ(absent.datagram_bytes, sizeof text);
@@ -81,31 +81,31 @@ TEST(Doorplate, Socket_of_somebody_else__tells_what_it_found) {
 TEST(Doorplate, Somebody_there__is_not_absent_however_often_one_knocks) {
   Doorplate a;
   Doorplate b;
-  ASSERT_TRUE(a.open(kNodeA, test_port()) && b.open(kNodeB, test_port()));
-  for (int i = 0; i < 10000; ++i) a.knock(kNodeB, test_port());
-  EXPECT_FALSE(is_absent(a, kNodeB));
+  ASSERT_TRUE(a.open(kDoorA, test_port()) && b.open(kDoorB, test_port()));
+  for (int i = 0; i < 10000; ++i) a.knock(kDoorB, test_port());
+  EXPECT_FALSE(is_absent(a, kDoorB));
 }
 
 TEST(Doorplate, Port__has_one_owner) {
   Doorplate a;
   Doorplate again;
-  ASSERT_TRUE(a.open(kNodeA, test_port()));
-  EXPECT_FALSE(again.open(kNodeA, test_port()));
+  ASSERT_TRUE(a.open(kDoorA, test_port()));
+  EXPECT_FALSE(again.open(kDoorA, test_port()));
 }
 
 TEST(Doorplate, Stopped_process__is_there_and_a_killed_one_is_not) {
   Doorplate a;
-  ASSERT_TRUE(a.open(kNodeA, test_port()));
+  ASSERT_TRUE(a.open(kDoorA, test_port()));
   ChildProcess child([] {
     Doorplate b;
-    if (!b.open(kNodeB, test_port())) return 1;
+    if (!b.open(kDoorB, test_port())) return 1;
     for (;;) pause();
   });
-  ASSERT_TRUE(eventually([&] { return !is_absent(a, kNodeB); }));
+  ASSERT_TRUE(eventually([&] { return !is_absent(a, kDoorB); }));
   child.send_signal(SIGSTOP);
-  EXPECT_FALSE(is_absent(a, kNodeB));
+  EXPECT_FALSE(is_absent(a, kDoorB));
   child.kill_now();
-  EXPECT_TRUE(is_absent(a, kNodeB));
+  EXPECT_TRUE(is_absent(a, kDoorB));
 }
 
 }  // namespace

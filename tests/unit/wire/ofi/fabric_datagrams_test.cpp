@@ -16,19 +16,19 @@
 namespace portofu {
 namespace {
 
-constexpr std::uint32_t kNodeA = 0x7f000002;
-constexpr std::uint32_t kNodeB = 0x7f000003;
-constexpr std::uint32_t kNodeC = 0x7f000004;
+constexpr std::uint32_t kSenderNode = 0x7f000002;
+constexpr std::uint32_t kReceiverNode = 0x7f000003;
+constexpr std::uint32_t kThirdNode = 0x7f000004;
 
 /// A PID, and so a port, that no other test uses at the same time, most likely. Children keep it.
-std::uint32_t test_pid() {
+std::uint32_t datagram_pid() {
   static const std::uint32_t pid = 10000 + static_cast<std::uint32_t>(getpid()) % 20000;
   return pid;
 }
 
-FabricOptions options_of(std::uint32_t nid) {
+FabricOptions datagram_options(std::uint32_t nid) {
   FabricOptions options;
-  options.self = {nid, test_pid()};
+  options.self = {nid, datagram_pid()};
   options.job_key = 77;
   options.uid = geteuid();
   return options;
@@ -110,8 +110,8 @@ DatagramEnvelope envelope_of(ProcessId id) {
 }
 
 TEST(FabricDatagrams, Datagram__arrives_with_its_source) {
-  End a(options_of(kNodeA));
-  End b(options_of(kNodeB));
+  End a(datagram_options(kSenderNode));
+  End b(datagram_options(kReceiverNode));
   ASSERT_TRUE(a.send(b.id, "one"));
   EXPECT_EQ(b.take(), "one");
   EXPECT_EQ(b.source, a.id);
@@ -121,8 +121,8 @@ TEST(FabricDatagrams, Datagram__arrives_with_its_source) {
 }
 
 TEST(FabricDatagrams, Longest_datagram__is_long_enough_and_arrives_whole_from_two_parts) {
-  End a(options_of(kNodeA));
-  End b(options_of(kNodeB));
+  End a(datagram_options(kSenderNode));
+  End b(datagram_options(kReceiverNode));
   const std::uint32_t most = a.endpoint->max_bytes();
   ASSERT_GE(most, kMinDatagramBytes);
   std::string text(most, 'x');
@@ -133,8 +133,8 @@ TEST(FabricDatagrams, Longest_datagram__is_long_enough_and_arrives_whole_from_tw
 }
 
 TEST(FabricDatagrams, Many__are_delivered_or_lost_but_never_mixed_up) {
-  End a(options_of(kNodeA));
-  End b(options_of(kNodeB));
+  End a(datagram_options(kSenderNode));
+  End b(datagram_options(kReceiverNode));
   int next = 0;
   for (int i = 0; i < 2000; ++i) {
     ASSERT_TRUE(eventually([&] { return a.send(b.id, std::to_string(i)); }));
@@ -147,10 +147,10 @@ TEST(FabricDatagrams, Many__are_delivered_or_lost_but_never_mixed_up) {
 }
 
 TEST(FabricDatagrams, Foreign_job_user_or_place__is_refused_and_counted) {
-  FabricOptions options = options_of(kNodeB);
-  options.nodes = {kNodeA, kNodeB};
+  FabricOptions options = datagram_options(kReceiverNode);
+  options.nodes = {kSenderNode, kReceiverNode};
   End b(options);
-  FabricOptions foreign = options_of(kNodeA);
+  FabricOptions foreign = datagram_options(kSenderNode);
   foreign.job_key = 78;
   {
     End a(foreign);
@@ -158,7 +158,7 @@ TEST(FabricDatagrams, Foreign_job_user_or_place__is_refused_and_counted) {
     b.look();
   }
   EXPECT_EQ(b.count(Counter::kPacketsRefusedKey), 1u);
-  foreign = options_of(kNodeA);
+  foreign = datagram_options(kSenderNode);
   foreign.uid += 1;
   {
     End a(foreign);
@@ -166,19 +166,19 @@ TEST(FabricDatagrams, Foreign_job_user_or_place__is_refused_and_counted) {
     b.look();
   }
   EXPECT_EQ(b.count(Counter::kPacketsRefusedKey), 2u);
-  End c(options_of(kNodeC));
+  End c(datagram_options(kThirdNode));
   c.send(b.id, "from a node that is not of the job");
   b.look();
   EXPECT_EQ(b.count(Counter::kPacketsRefusedSource), 1u);
-  End a(options_of(kNodeA));
+  End a(datagram_options(kSenderNode));
   a.send(b.id, "from a good one");
   EXPECT_EQ(b.take(), "from a good one");
 }
 
 TEST(FabricDatagrams, Envelope__is_believed_only_with_the_right_checksum_and_address) {
-  End a(options_of(kNodeA));
-  End b(options_of(kNodeB));
-  const Stranger stranger(kNodeC, 0);
+  End a(datagram_options(kSenderNode));
+  End b(datagram_options(kReceiverNode));
+  const Stranger stranger(kThirdNode, 0);
   DatagramEnvelope damaged = envelope_of(a.id);
   damaged.pid ^= 4;
   stranger.send(b, damaged, "text");
@@ -198,8 +198,8 @@ TEST(FabricDatagrams, Envelope__is_believed_only_with_the_right_checksum_and_add
 }
 
 TEST(FabricDatagrams, Datagram_of_a_knock__is_nothing_that_is_refused) {
-  End b(options_of(kNodeB));
-  const Stranger stranger(kNodeC, 0);
+  End b(datagram_options(kReceiverNode));
+  const Stranger stranger(kThirdNode, 0);
   stranger.send_raw(b, "");
   stranger.send_raw(b, std::string(sizeof(Knock), 'k'));
   b.look();
@@ -208,13 +208,14 @@ TEST(FabricDatagrams, Datagram_of_a_knock__is_nothing_that_is_refused) {
 
 // Kernels say it six times, and then once a second, whatever was sent.
 TEST(FabricDatagrams, Nobody_at_the_address__is_told_with_the_time_at_which_a_datagram_found_nobody) {
-  End a(options_of(kNodeA));
+  End a(datagram_options(kSenderNode));
   const std::uint64_t before_ns = a.endpoint->now_ns();
   FrameHeader frame{};
   frame.format = kFrameFormat;
   frame.sent_ns = before_ns - 5;
   const auto send_frame = [&] {
-    return a.endpoint->send({kNodeB, test_pid()}, TrafficClass::kRequest, std::as_bytes(std::span(&frame, 1)), {});
+    return a.endpoint->send({kReceiverNode, datagram_pid()}, TrafficClass::kRequest,
+                            std::as_bytes(std::span(&frame, 1)), {});
   };
   std::vector<std::uint64_t> told;
   ASSERT_TRUE(send_frame());
@@ -231,20 +232,20 @@ TEST(FabricDatagrams, Nobody_at_the_address__is_told_with_the_time_at_which_a_da
 }
 
 TEST(FabricDatagrams, Nobody_at_the_address__is_told) {
-  End a(options_of(kNodeA));
-  EXPECT_TRUE(a.is_unreachable({kNodeB, test_pid()}));
-  EXPECT_TRUE(a.is_unreachable({kNodeB, test_pid()})) << "once more";
+  End a(datagram_options(kSenderNode));
+  EXPECT_TRUE(a.is_unreachable({kReceiverNode, datagram_pid()}));
+  EXPECT_TRUE(a.is_unreachable({kReceiverNode, datagram_pid()})) << "once more";
 }
 
 TEST(FabricDatagrams, Stopped_process__is_there_and_a_killed_one_is_not) {
-  End a(options_of(kNodeA));
-  const ProcessId peer{kNodeB, test_pid()};
+  End a(datagram_options(kSenderNode));
+  const ProcessId peer{kReceiverNode, datagram_pid()};
   int ready[2];
   ASSERT_EQ(pipe(ready), 0);
   ChildProcess child([&] {
     std::string why;
     CountersShared counters{};
-    const auto endpoint = FabricDatagrams::open(options_of(kNodeB), Counters(counters), &why);
+    const auto endpoint = FabricDatagrams::open(datagram_options(kReceiverNode), Counters(counters), &why);
     if (write(ready[1], "!", 1) != 1) return 1;
     for (;;) pause();
   });
@@ -257,14 +258,14 @@ TEST(FabricDatagrams, Stopped_process__is_there_and_a_killed_one_is_not) {
 }
 
 TEST(FabricDatagrams, Port__has_one_owner) {
-  End a(options_of(kNodeA));
+  End a(datagram_options(kSenderNode));
   std::string why;
-  EXPECT_EQ(FabricDatagrams::open(options_of(kNodeA), Counters(*a.shared), &why), nullptr);
-  EXPECT_NE(why.find("127.0.0.2:" + std::to_string(test_pid())), std::string::npos) << why;
+  EXPECT_EQ(FabricDatagrams::open(datagram_options(kSenderNode), Counters(*a.shared), &why), nullptr);
+  EXPECT_NE(why.find("127.0.0.2:" + std::to_string(datagram_pid())), std::string::npos) << why;
 }
 
 TEST(FabricDatagrams, Unknown_provider__is_a_clear_error) {
-  FabricOptions options = options_of(kNodeA);
+  FabricOptions options = datagram_options(kSenderNode);
   options.provider = "carrier_pigeon";
   CountersShared counters{};
   std::string why;
@@ -279,8 +280,8 @@ bool is_readable(int fd, int timeout_ms) {
 }
 
 TEST(FabricDatagrams, Wait_fd__is_readable_for_datagrams_for_absent_peers_and_for_what_it_attends) {
-  End a(options_of(kNodeA));
-  End b(options_of(kNodeB));
+  End a(datagram_options(kSenderNode));
+  End b(datagram_options(kReceiverNode));
   ASSERT_TRUE(eventually([&] { return !b.endpoint->has_datagrams() && b.endpoint->may_sleep(); }));
   EXPECT_FALSE(is_readable(b.endpoint->wait_fd(), 0));
   ASSERT_TRUE(a.send(b.id, "wake up"));
@@ -288,11 +289,11 @@ TEST(FabricDatagrams, Wait_fd__is_readable_for_datagrams_for_absent_peers_and_fo
   EXPECT_EQ(b.take(), "wake up");
 
   ASSERT_TRUE(eventually([&] { return !a.endpoint->has_datagrams() && a.endpoint->may_sleep(); }));
-  a.send({kNodeC, test_pid()}, "nobody there");
+  a.send({kThirdNode, datagram_pid()}, "nobody there");
   EXPECT_TRUE(is_readable(a.endpoint->wait_fd(), 5000));
   ProcessId absent;
   ASSERT_TRUE(eventually([&] { return a.endpoint->has_datagrams() && a.endpoint->take_unreachable(&absent); }));
-  EXPECT_EQ(absent, (ProcessId{kNodeC, test_pid()}));
+  EXPECT_EQ(absent, (ProcessId{kThirdNode, datagram_pid()}));
 
   const int event = eventfd(0, EFD_NONBLOCK);
   int handled = 0;
@@ -310,8 +311,8 @@ TEST(FabricDatagrams, Wait_fd__is_readable_for_datagrams_for_absent_peers_and_fo
 }
 
 TEST(FabricDatagrams, Forked_child__sends_nothing_and_leaves_the_parent_what_it_has) {
-  End a(options_of(kNodeA));
-  End b(options_of(kNodeB));
+  End a(datagram_options(kSenderNode));
+  End b(datagram_options(kReceiverNode));
   ChildProcess child([&] {
     const bool over = a.endpoint->is_over() && a.send(b.id, "from the child") && !a.endpoint->has_datagrams();
     a.endpoint.reset();

@@ -12,8 +12,8 @@ namespace portofu {
 namespace {
 
 constexpr LinkFigures kLink{.latency_ns = 1000, .bytes_per_us = 1000};
-constexpr std::uint32_t kMany = 10'000;
-constexpr std::uint32_t kBytes = 512;
+constexpr std::uint32_t kManyPackets = 10'000;
+constexpr std::uint32_t kPacketBytes = 512;
 
 struct Net {
   explicit Net(const LossyOptions& options = {}, std::uint64_t seed = 1, const LinkFigures& link = kLink)
@@ -22,7 +22,7 @@ struct Net {
   }
 
   bool send(std::uint32_t from, std::uint32_t to, std::uint32_t number, TrafficClass traffic = TrafficClass::kRequest) {
-    std::vector<std::byte> body(kBytes - sizeof number);
+    std::vector<std::byte> body(kPacketBytes - sizeof number);
     return endpoints[from]->send({1, 10 + to}, traffic, std::as_bytes(std::span(&number, 1)), body);
   }
 
@@ -38,7 +38,7 @@ struct Net {
   }
 
   /// Sends many from 0 to 1, a microsecond apart, and takes what arrives.
-  std::vector<std::uint32_t> stream(std::uint32_t count = kMany) {
+  std::vector<std::uint32_t> stream(std::uint32_t count = kManyPackets) {
     std::vector<std::uint32_t> numbers;
     for (std::uint32_t number = 0; number < count; ++number) {
       send(0, 1, number);
@@ -60,13 +60,13 @@ TEST(LossyNetwork, Without_faults__all_arrive_in_order_after_the_latency) {
   ASSERT_TRUE(net.send(0, 1, 7));
   net.network.advance(net.network.next_event_ns());
   while (!net.endpoints[1]->has_datagrams()) net.network.advance(net.network.next_event_ns());
-  EXPECT_EQ(net.network.now_ns() - sent_ns, 2 * (1000 + kBytes))
+  EXPECT_EQ(net.network.now_ns() - sent_ns, 2 * (1000 + kPacketBytes))
       << "two links of a microsecond and a byte a nanosecond";
   std::vector<std::uint32_t> numbers;
   net.take(1, &numbers);
   EXPECT_EQ(numbers, std::vector<std::uint32_t>{7});
   numbers = net.stream();
-  EXPECT_EQ(numbers.size(), kMany);
+  EXPECT_EQ(numbers.size(), kManyPackets);
   EXPECT_TRUE(std::is_sorted(numbers.begin(), numbers.end()));
 }
 
@@ -79,17 +79,17 @@ TEST(LossyNetwork, Bandwidth__is_that_of_the_slowest_link) {
     net.network.advance(net.network.next_event_ns());
     net.take(1, &numbers);
   }
-  EXPECT_NEAR(static_cast<double>(net.network.now_ns() - sent_ns), 100.0 * kBytes + 2000 + kBytes, 100);
+  EXPECT_NEAR(static_cast<double>(net.network.now_ns() - sent_ns), 100.0 * kPacketBytes + 2000 + kPacketBytes, 100);
 }
 
 TEST(LossyNetwork, Loss_and_duplicates__are_about_what_was_asked_for) {
-  EXPECT_NEAR(static_cast<double>(Net({.loss = 100}).stream().size()), 0.9 * kMany, 0.02 * kMany);
-  EXPECT_NEAR(static_cast<double>(Net({.duplicates = 50}).stream().size()), 1.05 * kMany, 0.02 * kMany);
+  EXPECT_NEAR(static_cast<double>(Net({.loss = 100}).stream().size()), 0.9 * kManyPackets, 0.02 * kManyPackets);
+  EXPECT_NEAR(static_cast<double>(Net({.duplicates = 50}).stream().size()), 1.05 * kManyPackets, 0.02 * kManyPackets);
 }
 
 TEST(LossyNetwork, Reordered_datagrams__are_overtaken_by_up_to_the_span) {
   const std::vector<std::uint32_t> numbers = Net({.reordered = 100, .reorder_span = 64}).stream();
-  ASSERT_EQ(numbers.size(), kMany);
+  ASSERT_EQ(numbers.size(), kManyPackets);
   std::uint32_t most = 0;
   std::uint32_t late = 0;
   for (std::size_t i = 0, highest = 0; i < numbers.size(); ++i) {
@@ -97,7 +97,7 @@ TEST(LossyNetwork, Reordered_datagrams__are_overtaken_by_up_to_the_span) {
     late += numbers[i] < highest ? 1 : 0;
     if (i < numbers.size() - 64) most = std::max(most, static_cast<std::uint32_t>(highest - numbers[i]));
   }
-  EXPECT_NEAR(late, 0.1 * kMany, 0.02 * kMany);
+  EXPECT_NEAR(late, 0.1 * kManyPackets, 0.02 * kManyPackets);
   EXPECT_GE(most, 60u);
   EXPECT_LE(most, 64u + 10) << "others of those that overtake are set aside, too";
 }
@@ -105,14 +105,14 @@ TEST(LossyNetwork, Reordered_datagrams__are_overtaken_by_up_to_the_span) {
 TEST(LossyNetwork, Delays__have_their_mean_and_reorder) {
   for (const DelayKind kind : {DelayKind::kUniform, DelayKind::kExponential, DelayKind::kPareto}) {
     const auto numbers = Net({.delay = kind, .mean_delay_ns = 20'000}).stream();
-    EXPECT_EQ(numbers.size(), kMany);
+    EXPECT_EQ(numbers.size(), kManyPackets);
     EXPECT_FALSE(std::is_sorted(numbers.begin(), numbers.end()));
   }
 }
 
 TEST(LossyNetwork, Damage__changes_something) {
   Net net({.damaged = 1000});
-  const std::vector<std::byte> body(kBytes, std::byte{0x11});
+  const std::vector<std::byte> body(kPacketBytes, std::byte{0x11});
   alignas(64) std::byte buffer[4224];
   ProcessId source;
   for (int i = 0; i < 100; ++i) {
@@ -120,7 +120,7 @@ TEST(LossyNetwork, Damage__changes_something) {
     while (net.network.next_event_ns() != UINT64_MAX) net.network.advance(net.network.next_event_ns());
     const std::uint32_t bytes = net.endpoints[1]->receive(buffer, &source);
     ASSERT_GT(bytes, 0u);
-    ASSERT_LE(bytes, kBytes);
+    ASSERT_LE(bytes, kPacketBytes);
   }
 }
 

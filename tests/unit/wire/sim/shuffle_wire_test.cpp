@@ -15,7 +15,7 @@ namespace {
 constexpr ProcessId kReceiver{1, 1};
 constexpr ProcessId kSenders[2] = {{1, 2}, {1, 3}};
 constexpr std::uint32_t kPackets = 12;
-constexpr int kManyPolls = 100;
+constexpr int kEnoughPolls = 100;
 
 /// What the receiver has taken.
 struct Taken {
@@ -64,7 +64,7 @@ struct ShuffleWireTest : ::testing::Test {
 
   std::vector<Taken> take_all() {
     std::vector<Taken> all;
-    for (int idle = 0; idle < kManyPolls; ++idle) {
+    for (int idle = 0; idle < kEnoughPolls; ++idle) {
       Packet packet;
       while (wire->peek(packet)) {
         std::uint32_t payload = 0;
@@ -266,7 +266,7 @@ TEST_F(ShuffleWireTest, Unheard__is_what_waits_here_or_in_the_wire_below_or_is_i
   ASSERT_TRUE(send(0, PacketType::kPut, 2));
   EXPECT_TRUE(wire->has_unheard(kSenders[0], life));
   Packet packet;
-  for (int i = 0; i < kManyPolls && !wire->peek(packet); ++i) EXPECT_TRUE(wire->has_unheard(kSenders[0], life));
+  for (int i = 0; i < kEnoughPolls && !wire->peek(packet); ++i) EXPECT_TRUE(wire->has_unheard(kSenders[0], life));
   EXPECT_EQ(wire->life_in_hand(), life);
   EXPECT_TRUE(wire->has_unheard(kSenders[0], life));
   wire->release();
@@ -282,7 +282,7 @@ TEST_F(ShuffleWireTest, Later_link_of_a_process__is_heard_after_the_end_of_the_e
   senders[0]->disconnect(links[0]);
   ASSERT_EQ(senders[0]->connect(kReceiver, &links[0]), ConnectResult::kConnected);
   ASSERT_TRUE(send(0, PacketType::kPut, 2));
-  for (int i = 0; i < kManyPolls; ++i) {
+  for (int i = 0; i < kEnoughPolls; ++i) {
     if (!wire->peek(packet)) continue;
     EXPECT_EQ(packet.header.operation_id, 1u);
     wire->release();

@@ -21,8 +21,8 @@ using sim_traffic::receive_all;
 using sim_traffic::Received;
 using sim_traffic::send;
 
-constexpr ProcessId kAlice{1, 10};
-constexpr ProcessId kBob{1, 11};
+constexpr ProcessId kFirst{1, 10};
+constexpr ProcessId kSecond{1, 11};
 
 // ---- Seed ----------------------------------------------------------------------------------------------------------
 
@@ -55,10 +55,10 @@ TEST(SimNetworkChoose, Numbers__are_all_below_the_bound) {
 
 TEST(SimNetworkQuiet, Packet_on_its_way_or_held__is_not_quiet) {
   SimNetwork network(1, {.max_delay_polls = 0});
-  const auto alice = network.attach(kAlice);
-  const auto bob = network.attach(kBob);
+  const auto alice = network.attach(kFirst);
+  const auto bob = network.attach(kSecond);
   EXPECT_TRUE(network.quiet());
-  ASSERT_TRUE(send(*alice, *connect(*alice, kBob), 1));
+  ASSERT_TRUE(send(*alice, *connect(*alice, kSecond), 1));
   EXPECT_FALSE(network.quiet());
   Packet packet;
   ASSERT_TRUE(bob->peek(packet));
@@ -71,27 +71,27 @@ TEST(SimNetworkQuiet, Packet_on_its_way_or_held__is_not_quiet) {
 
 TEST(SimNetworkKill, Links_to_the_dead__are_lost_once_the_sender_looks) {
   SimNetwork network(1);
-  const auto alice = network.attach(kAlice);
-  const auto bob = network.attach(kBob);
-  Link* link = connect(*alice, kBob);
+  const auto alice = network.attach(kFirst);
+  const auto bob = network.attach(kSecond);
+  Link* link = connect(*alice, kSecond);
   EXPECT_EQ(alice->check_peers(), 0);
-  network.kill(kBob);
+  network.kill(kSecond);
   EXPECT_FALSE(link->lost);
   EXPECT_EQ(alice->check_peers(), 1);
   EXPECT_TRUE(link->lost);
   EXPECT_EQ(alice->check_peers(), 0);
   EXPECT_EQ(alice->claim(*link, 0), nullptr);
   Link* none = nullptr;
-  EXPECT_EQ(alice->connect(kBob, &none), ConnectResult::kNoSuchPeer);
+  EXPECT_EQ(alice->connect(kSecond, &none), ConnectResult::kNoSuchPeer);
   alice->disconnect(link);
 }
 
 TEST(SimNetworkKill, Full_link_to_the_dead__never_has_room_again) {
   SimNetwork network(1);
-  const auto alice = network.attach(kAlice);
-  const auto bob = network.attach(kBob);
-  Link* link = connect(*alice, kBob);
-  network.kill(kBob);
+  const auto alice = network.attach(kFirst);
+  const auto bob = network.attach(kSecond);
+  Link* link = connect(*alice, kSecond);
+  network.kill(kSecond);
   for (std::uint32_t sent = 0; send(*alice, *link, sent);) ++sent;
   EXPECT_FALSE(alice->has_room_again());
   EXPECT_EQ(alice->check_peers(), 1);
@@ -99,11 +99,11 @@ TEST(SimNetworkKill, Full_link_to_the_dead__never_has_room_again) {
 }
 
 TEST(SimNetworkKill, Death_between_claim_and_publish__is_harmless_on_both_sides) {
-  for (const ProcessId dead : {kAlice, kBob}) {
+  for (const ProcessId dead : {kFirst, kSecond}) {
     SimNetwork network(1);
-    const auto alice = network.attach(kAlice);
-    const auto bob = network.attach(kBob);
-    Link* link = connect(*alice, kBob);
+    const auto alice = network.attach(kFirst);
+    const auto bob = network.attach(kSecond);
+    Link* link = connect(*alice, kSecond);
     std::byte* room = alice->claim(*link, 4);
     network.kill(dead);
     EXPECT_LE(alice->check_peers(), 1);
@@ -121,13 +121,13 @@ TEST(SimNetworkKill, Unread_packets_of_the_dead__arrive_in_part_and_in_order) {
   std::set<std::size_t> arrived_counts;
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     SimNetwork network(seed);
-    const auto alice = network.attach(kAlice);
-    const auto bob = network.attach(kBob);
-    Link* link = connect(*alice, kBob);
+    const auto alice = network.attach(kFirst);
+    const auto bob = network.attach(kSecond);
+    Link* link = connect(*alice, kSecond);
     for (std::uint32_t sent = 0; sent < 3 && send(*alice, *link, sent);) ++sent;
-    network.kill(kAlice);
+    network.kill(kFirst);
     const auto all = receive_all(*bob);
-    ASSERT_EQ(all, numbered(kAlice, 0, static_cast<std::uint32_t>(all.size())));
+    ASSERT_EQ(all, numbered(kFirst, 0, static_cast<std::uint32_t>(all.size())));
     arrived_counts.insert(all.size());
   }
   EXPECT_EQ(arrived_counts, (std::set<std::size_t>{0, 1, 2, 3}));
@@ -135,27 +135,27 @@ TEST(SimNetworkKill, Unread_packets_of_the_dead__arrive_in_part_and_in_order) {
 
 TEST(SimNetworkKill, Source_of_the_dead__closes_once_the_receiver_looks) {
   SimNetwork network(1);
-  const auto alice = network.attach(kAlice);
-  const auto bob = network.attach(kBob);
-  ASSERT_TRUE(send(*alice, *connect(*alice, kBob), 0));
-  network.kill(kAlice);
+  const auto alice = network.attach(kFirst);
+  const auto bob = network.attach(kSecond);
+  ASSERT_TRUE(send(*alice, *connect(*alice, kSecond), 0));
+  network.kill(kFirst);
   receive_all(*bob);
   ProcessId source;
   void* context = nullptr;
   EXPECT_FALSE(bob->take_closed_source(&source, &context));
   EXPECT_EQ(bob->check_peers(), 0);  // It has no link to alice.
   EXPECT_TRUE(bob->take_closed_source(&source, &context));
-  EXPECT_EQ(source, kAlice);
+  EXPECT_EQ(source, kFirst);
 }
 
 TEST(SimNetworkKill, Packet_that_is_held__stays_readable) {
   SimNetwork network(1, {.max_delay_polls = 0});
-  auto alice = network.attach(kAlice);
-  const auto bob = network.attach(kBob);
-  ASSERT_TRUE(send(*alice, *connect(*alice, kBob), 9));
+  auto alice = network.attach(kFirst);
+  const auto bob = network.attach(kSecond);
+  ASSERT_TRUE(send(*alice, *connect(*alice, kSecond), 9));
   Packet packet;
   ASSERT_TRUE(bob->peek(packet));
-  network.kill(kAlice);
+  network.kill(kFirst);
   alice.reset();
   bob->check_peers();
   ProcessId source;
@@ -169,16 +169,16 @@ TEST(SimNetworkKill, Packet_that_is_held__stays_readable) {
 
 TEST(SimNetworkKill, Wire_of_the_dead__does_nothing) {
   SimNetwork network(1, {.max_delay_polls = 0});
-  const auto alice = network.attach(kAlice);
-  const auto bob = network.attach(kBob);
-  Link* link = connect(*alice, kBob);
-  ASSERT_TRUE(send(*bob, *connect(*bob, kAlice), 1));
-  network.kill(kAlice);
+  const auto alice = network.attach(kFirst);
+  const auto bob = network.attach(kSecond);
+  Link* link = connect(*alice, kSecond);
+  ASSERT_TRUE(send(*bob, *connect(*bob, kFirst), 1));
+  network.kill(kFirst);
   Link* none = nullptr;
   Packet packet;
   ProcessId source;
   void* context = nullptr;
-  EXPECT_EQ(alice->connect(kBob, &none), ConnectResult::kNoSuchPeer);
+  EXPECT_EQ(alice->connect(kSecond, &none), ConnectResult::kNoSuchPeer);
   EXPECT_EQ(alice->claim(*link, 0), nullptr);
   EXPECT_FALSE(alice->has_packets());
   EXPECT_FALSE(alice->peek(packet));
@@ -192,11 +192,11 @@ TEST(SimNetworkKill, Wire_of_the_dead__does_nothing) {
 
 TEST(SimNetworkAttach, Wire_destroyed__everything_is_delivered_and_then_the_source_closes) {
   SimNetwork network(1, {.max_link_packets = 1});
-  auto alice = network.attach(kAlice);
-  const auto bob = network.attach(kBob);
-  ASSERT_TRUE(send(*alice, *connect(*alice, kBob), 0));
+  auto alice = network.attach(kFirst);
+  const auto bob = network.attach(kSecond);
+  ASSERT_TRUE(send(*alice, *connect(*alice, kSecond), 0));
   alice.reset();
-  EXPECT_EQ(receive_all(*bob), numbered(kAlice, 0, 1));
+  EXPECT_EQ(receive_all(*bob), numbered(kFirst, 0, 1));
   ProcessId source;
   void* context = nullptr;
   EXPECT_TRUE(bob->take_closed_source(&source, &context));
@@ -204,26 +204,26 @@ TEST(SimNetworkAttach, Wire_destroyed__everything_is_delivered_and_then_the_sour
 
 TEST(SimNetworkAttach, Restart_with_the_same_id__has_a_link_and_a_source_of_its_own) {
   SimNetwork network(1, {.max_delay_polls = 0});
-  const auto alice = network.attach(kAlice);
-  const auto first_bob = network.attach(kBob);
-  Link* first_link = connect(*alice, kBob);
-  ASSERT_TRUE(send(*first_bob, *connect(*first_bob, kAlice), 1));
+  const auto alice = network.attach(kFirst);
+  const auto first_bob = network.attach(kSecond);
+  Link* first_link = connect(*alice, kSecond);
+  ASSERT_TRUE(send(*first_bob, *connect(*first_bob, kFirst), 1));
   Packet packet;
   ASSERT_TRUE(alice->peek(packet));
   int mine = 0;
   *packet.source_context = &mine;
   alice->release();
-  network.kill(kBob);
+  network.kill(kSecond);
 
-  const auto second_bob = network.attach(kBob);
-  Link* second_link = connect(*alice, kBob);
+  const auto second_bob = network.attach(kSecond);
+  Link* second_link = connect(*alice, kSecond);
   EXPECT_NE(second_link, first_link);
   EXPECT_TRUE(first_link->lost);
   EXPECT_FALSE(second_link->lost);
   ASSERT_TRUE(send(*alice, *second_link, 2));
-  EXPECT_EQ(receive_all(*second_bob), numbered(kAlice, 2, 3));
+  EXPECT_EQ(receive_all(*second_bob), numbered(kFirst, 2, 3));
 
-  ASSERT_TRUE(send(*second_bob, *connect(*second_bob, kAlice), 3));
+  ASSERT_TRUE(send(*second_bob, *connect(*second_bob, kFirst), 3));
   EXPECT_FALSE(alice->peek(packet)) << "the second life is heard before the first one is over";
   alice->check_peers();
   ProcessId source;
