@@ -71,6 +71,23 @@ function(portofu_find_sources variable)
   set(${variable} "${files}" PARENT_SCOPE)
 endfunction()
 
+# portofu_compile_together(TARGET): the sources of one directory are one unit of compilation, where PORTOFU_UNITY says so.
+# Most of what a file costs is headers and templates that its neighbours have, too. Whoever edits a file wants it alone.
+# The anonymous namespaces of a directory's files are then one: their names differ.
+function(portofu_compile_together target)
+  if(NOT PORTOFU_UNITY)
+    return()
+  endif()
+  get_target_property(sources ${target} SOURCES)
+  foreach(source IN LISTS sources)
+    cmake_path(RELATIVE_PATH source BASE_DIRECTORY "${PROJECT_SOURCE_DIR}" OUTPUT_VARIABLE group)
+    cmake_path(GET group PARENT_PATH group)
+    string(MAKE_C_IDENTIFIER "${group}" group)
+    set_source_files_properties("${source}" PROPERTIES UNITY_GROUP "${group}")
+  endforeach()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+endfunction()
+
 # portofu_add_archive(NAME SOURCE...): a static library of the repository's own, never installed. Tests and benchmarks
 # link it to reach what the shared libraries hide.
 function(portofu_add_archive name)
