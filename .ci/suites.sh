@@ -3,7 +3,8 @@
 # suite that cannot be built is one failed test, and the other suites still run. Needs common.sh, results.sh, and the
 # functions build_preset, prepare_prefix and prepare_openmpi of `run`.
 
-# Suites in the order of `./run test`; the parts of dev can be named alone: unit, simulation, process, conformance.
+# Suites in the order of `./run test`; the parts of dev can be named alone: unit, simulation, process, conformance. So
+# can quick, which is not among them: it has nothing that dev has not.
 all_suites=(dev fabric asan tsan fuzz utofu mpi hosts mpich)
 # Groups of the suite mpich; see tests/mpi/run_mpich_suite.sh. `./run soak` has one more.
 mpich_groups=(pt2pt coll coll-portals4 comm rma-osc rma-osc-mapped btl)
@@ -12,7 +13,7 @@ suite_limit_s=1500
 
 suite_exists() {
   case $1 in
-    dev | unit | simulation | process | conformance) return 0 ;;
+    quick | dev | unit | simulation | process | conformance) return 0 ;;
     fabric | asan | tsan | fuzz | utofu | mpi | hosts | mpich) return 0 ;;
     *) return 1 ;;
   esac
@@ -23,6 +24,9 @@ run_suite() {
   printf '\n--- suite %s ---\n' "$1"
   case $1 in
     dev) run_ctest dev dev '^(unit|simulation|process|conformance)$' ;;
+    # Each part and each API once, for whoever has just cloned; without what compiles or needs a cross compiler.
+    quick) run_ctest quick quick '^(unit|conformance)$' --exclude-regex \
+      '^conformance/(shuffled|mapped|lent)/|^unit/repository/(headers|arm64)_test' ;;
     unit | simulation | process | conformance) run_ctest "$1" dev "^$1\$" ;;
     # Half of the time of these is slept by providers that libfabric loads, while they look for their hardware.
     fabric) run_ctest fabric dev '^fabric$' --parallel $((2 * $(job_count))) ;;
