@@ -338,8 +338,8 @@ UTOFU_TEST_BOTH(OneSided, Section3_7_2__what_is_prepared_does_what_is_called) {
   EXPECT_EQ(word(500) + word(508), 42);
   post(utofu_prepare_armw4(ring.vcq, to.vcq_id, UTOFU_ARMW_OP_ADD, 5, to.stadd + 600, 0, kTold, desc, &bytes), 1);
   EXPECT_EQ(word(600), 5);
-  post(utofu_prepare_cswap4(ring.vcq, to.vcq_id, 5, 6, to.stadd + 600, 0, kTold, desc, &bytes), 1);
-  EXPECT_EQ(word(600), 6);
+  post(utofu_prepare_cswap4(ring.vcq, to.vcq_id, 0, 6, to.stadd + 700, 0, kTold, desc, &bytes), 1);
+  EXPECT_EQ(word(700), 6);
 }
 
 UTOFU_TEST(1, OneSided, Section3_7_4_1__full_toq_is_busy_and_order_is_kept) {

@@ -131,7 +131,6 @@ TEST_F(ConnectTest, Lost_link__is_no_way_any_more) {
   EXPECT_EQ(peer().state, PeerState::kConnected) << "until somebody cleans up";
 }
 
-// The peer may live, and would wait for ever.
 TEST_F(ConnectTest, Names_that_have_moved__are_looked_at_once) {
   std::atomic<std::uint64_t> names{2};
   wire.names = &names;

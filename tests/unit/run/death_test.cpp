@@ -54,6 +54,7 @@ TEST_F(DeathOfPeerTest, Lose__without_a_link_gives_none_back) {
   EXPECT_EQ(peer().state, PeerState::kUnconnected);
 }
 
+// The peer may live, and would wait for ever.
 TEST_F(DeathOfPeerTest, Lose__without_a_link_tells_the_wire_that_answers_were_dropped) {
   wire.connect_result = ConnectResult::kInProgress;
   reach();
