@@ -376,10 +376,10 @@ TEST_F(Scarcity, Target_without_a_channel) {
     const int status = ask_who_cannot_answer([] {},
                                              [&](Node& asker) {
                                                third = std::make_unique<ChildProcess>([&] {
-                                                 Node node(kAsker + 2);
-                                                 node.put(kAsker);
-                                                 stage->ready = node.wait_for(PTL_EVENT_ACK, 20) == PTL_NI_OK ? 1 : 2;
-                                                 poll_until(node, stage->done, 1);
+                                                 Node late(kAsker + 2);
+                                                 late.put(kAsker);
+                                                 stage->ready = late.wait_for(PTL_EVENT_ACK, 20) == PTL_NI_OK ? 1 : 2;
+                                                 poll_until(late, stage->done, 1);
                                                  return 0;
                                                });
                                                poll_until(asker, stage->ready, 1);
