@@ -138,6 +138,9 @@ class Readme:
         self.repository(subprocess_command)
         if not (place / "lib" / "libportals.so.4").exists():
             raise Failure(f"no lib/libportals.so.4 under {place}")
+        for page in ("man1/ptl_run.1", "man3/PtlPut.3", "man3/utofu_put.3", "man7/portofu.7"):
+            if not (place / "share" / "man" / page).exists():
+                raise Failure(f"no share/man/{page} under {place}")
 
     def export(self, command):
         name, value = command.removeprefix("export ").split("=", 1)
