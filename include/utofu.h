@@ -157,8 +157,10 @@ UTOFU_API int utofu_get_barrier_tnis(utofu_tni_id_t** tni_ids, size_t* num_tnis)
 
 /// Gives capabilities and limits of a TNI. The structure belongs to the library.
 /// @return UTOFU_SUCCESS | UTOFU_ERR_INVALID_TNI_ID | UTOFU_ERR_INVALID_POINTER
-/// @spec guide 3.2.1.3, 3.2.1.4
+/// @spec guide 3.2.1.3
 UTOFU_API int utofu_query_onesided_caps(utofu_tni_id_t tni_id, struct utofu_onesided_caps** tni_caps);
+
+/// Gives capabilities and limits of a TNI for barriers, as utofu_query_onesided_caps does. @spec guide 3.2.1.4
 UTOFU_API int utofu_query_barrier_caps(utofu_tni_id_t tni_id, struct utofu_barrier_caps** tni_caps);
 
 // ---- 3.3 VCQ management --------------------------------------------------------------------------------------------
@@ -531,26 +533,48 @@ enum utofu_reduce_op UTOFU_ENUM_TYPE {
   UTOFU_REDUCE_OP_BFPSUM = 8
 };
 
-/// Starts a barrier, or a reduction of `num_data` elements, on the circuit of a start/end gate.
-/// @param num_data  1 .. max_uint64_reduction or max_double_reduction; even for UTOFU_REDUCE_OP_MAXLOC
-/// @param flags     0
-/// @return UTOFU_SUCCESS | UTOFU_ERR_BUSY: one is under way, or its result was not taken | UTOFU_ERR_INVALID_VBG_ID |
-///         ..._OP | ..._NUMBER | ..._FLAGS | ..._POINTER
-/// @spec guide 3.8.1
+/// Starts a barrier on the circuit of a start/end gate.
+/// @param flags  0
+/// @return UTOFU_SUCCESS | UTOFU_ERR_BUSY: a barrier or a reduction is under way, or its result was not taken |
+///         UTOFU_ERR_INVALID_VBG_ID | ..._FLAGS
+/// @spec guide 3.8.1.1
 UTOFU_API int utofu_barrier(utofu_vbg_id_t vbg_id, unsigned long int flags);
+
+/// Starts a reduction of integers on the circuit of a start/end gate.
+/// @param num_data  1 .. max_uint64_reduction; even for UTOFU_REDUCE_OP_MAXLOC
+/// @param flags     0
+/// @return as utofu_barrier | UTOFU_ERR_INVALID_OP | ..._NUMBER | ..._POINTER
+/// @spec guide 3.8.1.2
 UTOFU_API int utofu_reduce_uint64(utofu_vbg_id_t vbg_id, enum utofu_reduce_op op, uint64_t data[], size_t num_data,
                                   unsigned long int flags);
+
+/// Starts a reduction of floating-point numbers on the circuit of a start/end gate.
+/// @param num_data  1 .. max_double_reduction
+/// @param flags     0
+/// @return as utofu_barrier | UTOFU_ERR_INVALID_OP | ..._NUMBER | ..._POINTER
+/// @spec guide 3.8.1.3
 UTOFU_API int utofu_reduce_double(utofu_vbg_id_t vbg_id, enum utofu_reduce_op op, double data[], size_t num_data,
                                   unsigned long int flags);
 
-/// Looks whether a barrier or a reduction is over, and takes the result.
+/// Looks whether a barrier is over.
+/// @param flags  0
+/// @return UTOFU_SUCCESS | UTOFU_ERR_NOT_COMPLETED | UTOFU_ERR_BUSY: none was started | UTOFU_ERR_BARRIER_* |
+///         UTOFU_ERR_INVALID_VBG_ID | ..._FLAGS
+/// @spec guide 3.8.2.1
+UTOFU_API int utofu_poll_barrier(utofu_vbg_id_t vbg_id, unsigned long int flags);
+
+/// Looks whether a reduction of integers is over, and takes the result.
 /// @param flags  0
 /// @param data   written on UTOFU_SUCCESS only
-/// @return UTOFU_SUCCESS | UTOFU_ERR_NOT_COMPLETED | UTOFU_ERR_BUSY: none of this kind was started |
-///         UTOFU_ERR_BARRIER_*
-/// @spec guide 3.8.2
-UTOFU_API int utofu_poll_barrier(utofu_vbg_id_t vbg_id, unsigned long int flags);
+/// @return as utofu_poll_barrier | UTOFU_ERR_INVALID_POINTER
+/// @spec guide 3.8.2.2
 UTOFU_API int utofu_poll_reduce_uint64(utofu_vbg_id_t vbg_id, unsigned long int flags, uint64_t data[]);
+
+/// Looks whether a reduction of floating-point numbers is over, and takes the result.
+/// @param flags  0
+/// @param data   written on UTOFU_SUCCESS only
+/// @return as utofu_poll_barrier | UTOFU_ERR_INVALID_POINTER
+/// @spec guide 3.8.2.3
 UTOFU_API int utofu_poll_reduce_double(utofu_vbg_id_t vbg_id, unsigned long int flags, double data[]);
 
 // ---- 3.9 Supplemental features -------------------------------------------------------------------------------------
