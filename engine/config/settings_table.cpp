@@ -121,7 +121,7 @@ std::string default_text(const SettingRow& row) {
 }
 
 std::string allowed_text(const SettingRow& row) {
-  const std::string range = std::to_string(row.minimum) + ".." + std::to_string(row.maximum);
+  std::string range = std::to_string(row.minimum) + ".." + std::to_string(row.maximum);
   switch (row.kind) {
     case SettingKind::kInteger: return range;
     case SettingKind::kPowerOfTwo: return "a power of two, " + range;

@@ -28,6 +28,9 @@ if(PORTOFU_HAS_PLAIN_CLEARING)
   add_compile_options("$<$<CONFIG:Release>:${PORTOFU_PLAIN_CLEARING}>")
 endif()
 
+# As GCC has it without being asked: operator delete that is told the size.
+add_compile_options("$<$<COMPILE_LANG_AND_ID:CXX,Clang>:-fsized-deallocation>")
+
 # Not -Wpedantic: the atomic unit and the hash need __int128, which it refuses.
 add_compile_options(-Wall -Wextra -Wshadow $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>)
 add_compile_definitions("$<$<CONFIG:Debug>:_GLIBCXX_ASSERTIONS>")

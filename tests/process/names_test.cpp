@@ -259,7 +259,9 @@ int put_to_both(Stage& stage, bool mapped) {
 class MovedQueue : public testing::TestWithParam<std::tuple<bool, Leaving, Place>> {};
 
 TEST_P(MovedQueue, Put__reaches_who_has_the_number_now) {
-  const auto [mapped, leaving, place] = GetParam();
+  const auto mapped = std::get<0>(GetParam());
+  const auto leaving = std::get<1>(GetParam());
+  const auto place = std::get<2>(GetParam());
   const TestNodes nodes(place);
   const SharedMemory<Stage> stage;
   ChildProcess first([&] {
@@ -344,7 +346,8 @@ int pass_with_both(Stage& stage) {
 class MovedGate : public testing::TestWithParam<std::tuple<Leaving, Place>> {};
 
 TEST_P(MovedGate, Barrier__goes_on_with_who_has_the_number_now) {
-  const auto [leaving, place] = GetParam();
+  const auto leaving = std::get<0>(GetParam());
+  const auto place = std::get<1>(GetParam());
   const TestNodes nodes(place);
   const SharedMemory<Stage> stage;
   const auto own = [&](int turn, Leaving how) {
@@ -447,7 +450,9 @@ int put_to_pid(Stage& stage) {
 class MovedPid : public testing::TestWithParam<std::tuple<bool, bool, Place>> {};
 
 TEST_P(MovedPid, Put__reaches_who_has_the_PID_now) {
-  const auto [published, clean, place] = GetParam();
+  const auto published = std::get<0>(GetParam());
+  const auto clean = std::get<1>(GetParam());
+  const auto place = std::get<2>(GetParam());
   const TestNodes nodes(place);
   const SharedMemory<Stage> stage;
   const auto own = [&](int turn) {

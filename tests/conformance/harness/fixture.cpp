@@ -30,7 +30,7 @@ std::string describe(ptl_ct_event_t value) {
 }  // namespace
 
 void stop(const std::string& message, Where where) {
-  ADD_FAILURE_AT(where.file_name(), static_cast<int>(where.line())) << message;
+  ADD_FAILURE_AT(where.file, where.line) << message;
   throw Stopped{};
 }
 
@@ -221,9 +221,8 @@ void expect_empty(ptl_handle_eq_t eq, Where where) {
   ptl_event_t event{};
   const int rc = PtlEQGet(eq, &event);
   if (rc == PTL_EQ_EMPTY) return;
-  ADD_FAILURE_AT(where.file_name(), static_cast<int>(where.line()))
-      << "expected an empty queue: PtlEQGet gave " << name_of_rc(rc)
-      << (rc == PTL_OK || rc == PTL_EQ_DROPPED ? ", " + describe(event) : "");
+  ADD_FAILURE_AT(where.file, where.line) << "expected an empty queue: PtlEQGet gave " << name_of_rc(rc)
+                                         << (rc == PTL_OK || rc == PTL_EQ_DROPPED ? ", " + describe(event) : "");
 }
 
 std::vector<ptl_event_t> drain(ptl_handle_eq_t eq) {

@@ -10,7 +10,6 @@
 #include <portals4.h>
 
 #include <cstdint>
-#include <source_location>
 #include <string>
 #include <vector>
 
@@ -19,7 +18,15 @@
 
 namespace conformance {
 
-using Where = std::source_location;
+struct Where {
+  const char* file;
+  int line;
+
+  /// Of the caller. std::source_location would be this, but not every clang has what it needs.
+  static constexpr Where current(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+    return {file, line};
+  }
+};
 
 inline constexpr ptl_time_t kPatienceMs = 5000;
 inline constexpr ptl_pt_index_t kPt = 5;       ///< The portal table entry of most tests.
