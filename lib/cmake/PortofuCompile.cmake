@@ -47,6 +47,12 @@ if(PORTOFU_SANITIZE)
   endif()
 endif()
 
+# Counts belong to processes that fork and to threads that race, so they are added atomically.
+if(PORTOFU_COVERAGE)
+  add_compile_options(--coverage -fprofile-update=atomic)
+  add_link_options(--coverage)
+endif()
+
 if(PORTOFU_FUZZ)
   if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
     message(FATAL_ERROR "PORTOFU_FUZZ needs clang: cmake --preset fuzz, or -DCMAKE_CXX_COMPILER=clang++")
