@@ -22,6 +22,10 @@ packages_test=(
   clang-format shellcheck groff-base git
 )
 
+# ./run lint and ./run docs.
+packages_lint=(clang clang-tidy python3)
+packages_docs=(doxygen python3 cmake)
+
 # Hosts that are network namespaces of this machine.
 packages_hosts=(iproute2 util-linux hostname)
 
