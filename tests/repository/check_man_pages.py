@@ -1,6 +1,10 @@
 #!/usr/bin/env python3
-"""Every function of the three headers has a manual page, which groff sets without a warning."""
+"""Every function of the three headers has a manual page, which groff sets without a warning.
 
+So it does the pages of the tools, if PORTOFU_PAGES names a directory where a build has put them.
+"""
+
+import os
 import pathlib
 import re
 import shutil
@@ -40,8 +44,10 @@ def main():
                 problems += problems_of(pathlib.Path(directory) / "man3" / f"{name}.3", name)
                 count += 1
         if shutil.which("groff") is not None:
-            pages = [str(page) for page in sorted(pathlib.Path(directory).rglob("*.[37]"))]
-            problems += repo.run(["groff", "-man", "-Tutf8", "-ww", "-z", *pages])[1].splitlines()
+            pages = sorted(pathlib.Path(directory).rglob("*.[37]"))
+            if "PORTOFU_PAGES" in os.environ:
+                pages += sorted(pathlib.Path(os.environ["PORTOFU_PAGES"]).rglob("*.1"))
+            problems += repo.run(["groff", "-man", "-Tutf8", "-ww", "-z", *map(str, pages)])[1].splitlines()
     if count < 120:
         problems.append(f"only {count} functions were found in the headers")
     repo.finish(problems, f"{count} functions")
