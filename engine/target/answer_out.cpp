@@ -70,6 +70,7 @@ void complete_reply(Core& core, Peer& peer, OutgoingAnswer& answer, NiFail fail)
 /// Claims a packet for data that stays in the entry's memory. @return its bytes; 0: the data has to be copied
 std::uint32_t lend(const Peer& peer, const OutgoingAnswer& answer, std::uint64_t left) {
   // 2.7.1: a short get reads before a later put of the same initiator writes, so its data is read now.
+  // NOLINTNEXTLINE(misc-redundant-expression): the two bounds need not be equal.
   if (answer.data_bytes < kLendFromBytes || answer.data_bytes <= kMaxWarOrderedBytes) return 0;
   if (answer.private_data != nullptr || answer.arrival.entry == nullptr) return 0;
   const MemorySegment::Run run = answer.arrival.entry->segment.run_at(answer.arrival.offset + answer.sent, left);
