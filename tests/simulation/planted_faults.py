@@ -234,8 +234,24 @@ def copy_sources():
         shutil.copy(source, target)
 
 
+def source_of(test):
+    """@return the path of its file in tests/"""
+    name = f"{test}_test" if test.startswith("unit_") else f"simulation_{test}_test"
+    tests = ROOT / "tests"
+    paths = (file.relative_to(tests) for file in tests.rglob("*_test.cpp"))
+    return next(path for path in paths if "_".join(path.with_suffix("").parts) == name)
+
+
 def target_of(test):
-    return f"{test}_test" if test.startswith("unit_") else f"simulation_{test}_test"
+    """The tests of a directory are one program."""
+    return "_".join(source_of(test).parent.parts) + "_tests"
+
+
+def filter_of(test):
+    """@return GoogleTest's filter for the test suites of the file"""
+    text = (ROOT / "tests" / source_of(test)).read_text()
+    suites = re.findall(r"^(?:TYPED_)?TEST(?:_F|_P)?\((\w+)", text, re.MULTILINE)
+    return ":".join(f"{suite}.*:*/{suite}.*" for suite in sorted(set(suites)))
 
 
 def build(test):
@@ -251,8 +267,8 @@ def run_model(test):
     program = WORK / "build" / "bin" / target_of(test)
     environment = dict(os.environ, GTEST_BREAK_ON_FAILURE="0")
     try:
-        run = subprocess.run([program, "--gtest_fail_fast"], capture_output=True, text=True, timeout=600,
-                             env=environment)
+        run = subprocess.run([program, "--gtest_fail_fast", f"--gtest_filter={filter_of(test)}"],
+                             capture_output=True, text=True, timeout=600, env=environment)
     except subprocess.TimeoutExpired:
         return False, "does not end"
     if run.returncode == 0:
