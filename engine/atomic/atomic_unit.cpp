@@ -104,6 +104,14 @@ bool atomic_is_legal(AtomicOperation operation, AtomicType type, AtomicUse use) 
   return use_fits && (rule.portals_classes & static_cast<std::uint8_t>(rule_of(type).type_class)) != 0;
 }
 
+bool fabric_atomic_is_legal(AtomicOperation operation, AtomicType type, AtomicUse use) {
+  if (!is_valid(operation) || !is_valid(type) || !unit_has(operation, type)) return false;
+  if (operation == AtomicOperation::kDiff || operation == AtomicOperation::kSwap) return false;
+  if (operation == AtomicOperation::kAtomicRead) return use == AtomicUse::kFetchAtomic;
+  if (operation == AtomicOperation::kAtomicWrite) return use != AtomicUse::kSwap;
+  return (kAtomicOperationRules[atomic_index(operation)].uses & atomic_rules::use_bit(use)) != 0;
+}
+
 bool is_atomic_for_all(AtomicType type, const std::byte* target) {
   return is_valid(type) && choose_atomic_access(type, target, cpu_has_word16()) == AtomicAccess::kCpu;
 }

@@ -103,6 +103,11 @@ std::uint32_t atomic_type_bytes(AtomicType type);
 /// @spec  Portals 4.3, table 3-4
 bool atomic_is_legal(AtomicOperation operation, AtomicType type, AtomicUse use);
 
+/// The same for libfabric: a fetch may only read, and every operation that both know takes every type that the unit
+/// has.
+/// @spec  fi_atomic(3)
+bool fabric_atomic_is_legal(AtomicOperation operation, AtomicType type, AtomicUse use);
+
 /// One atomic on `item_count` neighbouring items. Buffers hold `item_count` items each, and all but the target are
 /// private to the caller and may have any alignment.
 struct AtomicRequest {

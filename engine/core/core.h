@@ -101,9 +101,11 @@ template <class Fill>
   if (eq_handle == 0) return;
   EventQueue* queue = ni.eqs.find(eq_handle);
   if (queue == nullptr) return;
-  if (queue->is_full()) [[unlikely]]
+  if (queue->is_full() && !queue->grows()) [[unlikely]]
     core.counters.add(Counter::kEventsDropped);
   fill(queue->add_on_duty());
+  if (queue->is_armed()) [[unlikely]]
+    queue->wake_on_duty();
   ++core.activity;
   core.counters.add(Counter::kEventsPosted);
 }

@@ -1,6 +1,6 @@
 #pragma once
-// One logical network interface of a process: a portal table, the objects behind its handles, its map and its status
-// registers. Changed on duty only.
+// One network interface of a process, of Portals or of libfabric: a portal table, the objects behind its handles, its
+// map and its status registers. Changed on duty only.
 
 #include <array>
 #include <atomic>
@@ -9,12 +9,14 @@
 
 #include "engine/core/handle_table.h"
 #include "engine/core/rank_map.h"
+#include "engine/descriptor/descriptor.h"
 #include "engine/event/counting_event.h"
 #include "engine/event/event_queue.h"
 #include "engine/match/match_list.h"
 #include "engine/match/unexpected_list.h"
 #include "engine/memory/list_entry.h"
 #include "engine/memory/memory_descriptor.h"
+#include "engine/memory/message_memory.h"
 
 namespace portofu {
 
@@ -36,6 +38,13 @@ struct Limits {
   std::uint64_t max_war_ordered_size;
   std::uint64_t max_volatile_size;
 };
+
+/// Logical interfaces of Portals.
+inline constexpr std::uint32_t kPortalsInterfaceCount = 4;
+
+/// All interfaces: those of Portals, and that of the endpoints of libfabric.
+inline constexpr std::uint32_t kInterfaceCount = 5;
+static_assert(kFabricInterface == kPortalsInterfaceCount);
 
 /// Most portal table entries of an interface, and so the largest index plus one.
 inline constexpr std::uint32_t kPortalTableSize = 256;
@@ -86,13 +95,14 @@ inline constexpr std::size_t kStatusRegisterCount = 3;
 struct Interface {
   explicit Interface(std::uint32_t interface_index, const Limits& granted);
 
-  std::uint32_t index;  ///< 0..3: bit 0 is matching, bit 1 is logical.
+  std::uint32_t index;  ///< 0..3, Portals: bit 0 is matching, bit 1 is logical. kFabricInterface: matching, physical.
   Limits limits;        ///< What was granted; constant.
   HandleTable<MemoryDescriptor> mds;
   HandleTable<ListEntry> entries;
   HandleTable<EventQueue> eqs;
   HandleTable<CountingEvent> cts;
-  SpareHeaders spare_headers;                                                    ///< Outlives the lists.
+  SpareHeaders spare_headers;    ///< Outlives the lists.
+  MessageMemory message_memory;  ///< What messages lie in that nobody has taken (kEntryOwnMemory). Outlives the lists.
   std::array<std::unique_ptr<PortalTableEntry>, kPortalTableSize> portal_table;  ///< nullptr: not allocated.
   RankMap map;                                                                   ///< Logical interfaces only.
   std::uint32_t unexpected_count = 0;  ///< Headers in all unexpected lists, claimed ones included.
@@ -101,8 +111,9 @@ struct Interface {
   std::array<std::atomic<std::int64_t>, kStatusRegisterCount>
       status_registers{};  ///< Writer: duty. Readers: any thread.
 
-  bool is_matching() const { return (index & 1u) != 0; }
+  bool is_matching() const { return (index & (1u | kFabricInterface)) != 0; }
   bool is_logical() const { return (index & 2u) != 0; }
+  bool is_fabric() const { return index == kFabricInterface; }
   PortalTableEntry* portal(std::uint32_t pt_index) const {
     return pt_index < kPortalTableSize ? portal_table[pt_index].get() : nullptr;
   }
@@ -111,8 +122,6 @@ struct Interface {
     value.store(value.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
 };
-
-inline constexpr std::uint32_t kInterfaceCount = 4;
 
 inline Interface::Interface(std::uint32_t interface_index, const Limits& granted)
     : index(interface_index),

@@ -40,7 +40,10 @@ constexpr bool is_fetching(DescriptorKind kind) {
 }
 
 /// In place of the index of a logical interface: the operation belongs to uTofu.
-inline constexpr std::uint8_t kTofuInterface = 5;
+inline constexpr std::uint8_t kTofuInterface = 6;
+
+/// The interface whose portal table entries are those of the endpoints of libfabric.
+inline constexpr std::uint8_t kFabricInterface = 4;
 
 /// Bits of Descriptor::hdr_data above EDATA, which has the lowest byte.
 inline constexpr std::uint64_t kTofuTcqNotice = 1u << 8;
@@ -57,7 +60,7 @@ inline constexpr std::size_t kMaxOperandBytes = 32;
 
 struct Descriptor {
   DescriptorKind kind = DescriptorKind::kPut;
-  std::uint8_t interface_index = 0;        ///< Logical interface of initiator and target, 0..3.
+  std::uint8_t interface_index = 0;        ///< Interface of initiator and target, 0..4.
   AckRequest ack_req = AckRequest::kNone;  ///< kPut and kAtomic only.
   std::uint8_t atomic_operation = 0;       ///< AtomicOperation, for the three atomics.
   std::uint8_t atomic_type = 0;            ///< AtomicType, for the three atomics.
@@ -73,6 +76,8 @@ struct Descriptor {
   void* user_ptr = nullptr;                ///< For the initiator's events.
   std::uint64_t hdr_data = 0;              ///< For the target's event.
   std::uint64_t local_get_offset = 0;      ///< Bytes into get_md_handle.
+  std::uint16_t endpoint = 0;              ///< kFabricInterface: number of the endpoint that sends.
+  bool tells_data = false;                 ///< kFabricInterface: the target is to be told `hdr_data`.
   std::array<std::byte, kMaxOperandBytes> operand;  ///< Copied when the call is made. Not written where there is none:
                                                     ///< most have none, and are made for every message.
 };

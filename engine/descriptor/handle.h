@@ -18,18 +18,18 @@ enum class HandleKind : std::uint8_t {
 };
 
 inline constexpr std::uint32_t kHandleIndexBits = 20;
-inline constexpr std::uint32_t kHandleGenerationBits = 7;
-inline constexpr std::uint32_t kHandleInterfaceBits = 2;
+inline constexpr std::uint32_t kHandleGenerationBits = 6;
+inline constexpr std::uint32_t kHandleInterfaceBits = 3;
 inline constexpr std::uint32_t kHandleMaxObjects = 1u << kHandleIndexBits;
 static_assert(kHandleIndexBits + kHandleGenerationBits + kHandleInterfaceBits + 3 == 32);
 
 constexpr Handle make_handle(HandleKind kind, std::uint32_t interface_index, std::uint32_t generation,
                              std::uint32_t index) {
-  return static_cast<std::uint32_t>(kind) << 29 | (interface_index & 3u) << 27 | (generation & 127u) << 20 | index;
+  return static_cast<std::uint32_t>(kind) << 29 | (interface_index & 7u) << 26 | (generation & 63u) << 20 | index;
 }
 constexpr std::uint32_t handle_kind(Handle handle) { return handle >> 29; }
-constexpr std::uint32_t handle_interface(Handle handle) { return handle >> 27 & 3u; }
-constexpr std::uint32_t handle_generation(Handle handle) { return handle >> 20 & 127u; }
+constexpr std::uint32_t handle_interface(Handle handle) { return handle >> 26 & 7u; }
+constexpr std::uint32_t handle_generation(Handle handle) { return handle >> 20 & 63u; }
 constexpr std::uint32_t handle_index(Handle handle) { return handle & (kHandleMaxObjects - 1); }
 
 }  // namespace portofu

@@ -35,6 +35,11 @@ constexpr EventKind overflow_kind(EventKind kind) {
   return static_cast<EventKind>(static_cast<std::uint8_t>(kind) + 1);
 }
 
+/// The communication event that belongs to an overflow event.
+constexpr EventKind told_as_new(EventKind overflow) {
+  return static_cast<EventKind>(static_cast<std::uint8_t>(overflow) - 1);
+}
+
 /// Outcome of an operation. @spec Portals 4.3, 3.13.3
 enum class NiFail : std::uint8_t {
   kOk = 0,
@@ -45,8 +50,10 @@ enum class NiFail : std::uint8_t {
   kOpViolation = 5,
   kSegv = 6,
   kNoMatch = 7,
-  kBadStadd = 8,   ///< uTofu only: the STADD names no registered memory.
-  kBadLength = 9,  ///< uTofu only: the range leaves its registered memory.
+  kBadStadd = 8,    ///< uTofu only: the STADD names no registered memory.
+  kBadLength = 9,   ///< uTofu only: the range leaves its registered memory.
+  kTruncated = 10,  ///< libfabric only, at the target: the message was longer than the buffer.
+  kCanceled = 11,   ///< libfabric only, at the target: the application wants no message any more.
 };
 inline constexpr std::uint8_t kNiFailCount = 8;       ///< Of Portals.
 inline constexpr std::uint8_t kTofuNiFailCount = 10;  ///< Of uTofu.
@@ -71,6 +78,7 @@ struct Event {
   std::uint8_t atomic_operation = 0;  ///< AtomicOperation of an atomic.
   std::uint8_t atomic_type = 0;       ///< AtomicType of an atomic.
   std::uint16_t pt_index = 0;         ///< Where the message arrived.
+  bool has_data = false;              ///< libfabric: `hdr_data` is news for the application.
 };
 static_assert(sizeof(Event) <= 80);
 

@@ -2,8 +2,11 @@
 
 #include "engine/event/event_queue.h"
 
+#include <unistd.h>
+
 #include <bit>
 #include <type_traits>
+#include <utility>
 
 namespace portofu {
 
@@ -27,6 +30,16 @@ bool EventQueue::grow(std::uint64_t slots) {
   slots_ = slots;
   head_ = 0;
   return true;
+}
+
+void EventQueue::make_room() {
+  if (!grows_ || (size_ == slots_ && !grow(slots_ * 2))) return lose_oldest();
+  capacity_ = slots_;
+}
+
+void EventQueue::wake_on_duty() {
+  const std::uint64_t one = 1;
+  (void)!write(std::exchange(armed_fd_, -1), &one, sizeof one);
 }
 
 bool EventQueue::reserve_on_duty() {

@@ -20,6 +20,16 @@ class EventQueue {
   /// @return false if there is no memory; the queue is unusable then
   bool open(std::uint64_t count);
 
+  /// From now on the queue gets more room instead of losing events, as long as there is memory.
+  void let_grow() { grows_ = true; }
+  bool grows() const { return grows_; }
+
+  /// Somebody sleeps at a file descriptor: the next event writes to it.
+  /// @param event_fd  an eventfd; stays open until the queue is closed
+  void arm_on_duty(int event_fd) { armed_fd_ = event_fd; }
+  bool is_armed() const { return armed_fd_ >= 0; }
+  void wake_on_duty();
+
   /// Gives the memory back.
   void close();
 
@@ -28,7 +38,7 @@ class EventQueue {
   /// buffer.
   Event& add_on_duty() {
     if (is_full()) [[unlikely]]
-      lose_oldest();
+      make_room();
     return append();
   }
 
@@ -73,6 +83,7 @@ class EventQueue {
  private:
   bool grow(std::uint64_t slots);
   Event& append() { return events_[(head_ + size_++) & (slots_ - 1)]; }
+  void make_room();
   void lose_oldest() {
     forget_oldest();
     dropped_ = true;
@@ -98,6 +109,8 @@ class EventQueue {
   std::uint64_t in_reserved_ =
       0;  ///< PT_DISABLED that wait in such places, on top of `capacity_`; at most `reserved_` are counted.
   bool dropped_ = false;  ///< An event was lost since the last removal.
+  bool grows_ = false;    ///< let_grow was called.
+  int armed_fd_ = -1;     ///< Where the next event is told, too; -1: nowhere.
 };
 
 }  // namespace portofu

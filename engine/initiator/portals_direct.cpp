@@ -46,7 +46,7 @@ bool reads(DescriptorKind kind) { return kind == DescriptorKind::kGet || is_fetc
 /// What the owner would refuse, or cut, it refuses or cuts itself.
 bool is_open_for(const MappedRegion& region, std::uint32_t uid, const Descriptor& d) {
   if (region.user != kUidAny && region.user != uid) return false;
-  if (d.length == 0 || (reads(d.kind) && !region.readable)) return false;
+  if (d.length == 0 || d.tells_data || (reads(d.kind) && !region.readable)) return false;
   const bool writes = d.kind != DescriptorKind::kGet;
   return judge_region(region.bytes, region.writable, d.remote_offset, d.length, writes) == RegionVerdict::kFine;
 }

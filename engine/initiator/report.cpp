@@ -72,7 +72,10 @@ void report_answer(Core& core, const OutstandingOperation& operation) {
   if (MemoryDescriptor* md = ni->mds.find(operation.md_handle);
       md != nullptr && operation.kind != DescriptorKind::kGet) {
     // After PtlMDRelease the acknowledgement is discarded (3.10.4).
-    if (!md->released && operation.ack_req != AckRequest::kNone) report_ack(core, *ni, *md, operation);
+    const bool once = (md->options & kMdOneShot) != 0;
+    const bool acknowledged = operation.ack_req != AckRequest::kNone;
+    if ((!md->released || once) && acknowledged) report_ack(core, *ni, *md, operation);
+    if (once && acknowledged) end_operation(*ni, *md);
   }
   if (operation.get_md_handle == 0) return;
   MemoryDescriptor* reply_md = ni->mds.find(operation.get_md_handle);
@@ -92,7 +95,8 @@ void report_not_started(Core& core, Interface& ni, const Descriptor& descriptor,
       report_send_count(core, ni, *md, report);
       report_send_event(core, ni, *md, report);
       const bool told_by_send = fail == NiFail::kSegv && failed_send_is_noticed(*md);
-      const bool told = told_by_send || md->released;  // After PtlMDRelease the acknowledgement is discarded (3.10.4).
+      const bool discarded = md->released && (md->options & kMdOneShot) == 0;
+      const bool told = told_by_send || discarded;  // After PtlMDRelease the acknowledgement is discarded (3.10.4).
       if (!told && acknowledgement_is_noticed(*md, descriptor.ack_req)) report_ack(core, ni, *md, answer);
     }
   }

@@ -52,8 +52,8 @@ bool wants_acknowledgement(const MemoryDescriptor& md, const Descriptor& d) {
 
 /// Opens the outstanding entry of a request that will be answered.
 /// @return nullptr if the window of the peer is full
-OutstandingOperation* open_answered(Core& core, Interface& ni, Peer& peer, const MemoryDescriptor& md,
-                                    const Descriptor& d, std::uint32_t* operation_id) {
+OutstandingOperation* open_answered(Core& core, Interface& ni, Peer& peer, MemoryDescriptor& md, const Descriptor& d,
+                                    std::uint32_t* operation_id) {
   if (peer.outstanding >= core.settings.window_operations) return nullptr;
   OutstandingOperation* operation = core.outstanding.open(operation_id);
   if (operation == nullptr) return nullptr;
@@ -69,6 +69,7 @@ OutstandingOperation* open_answered(Core& core, Interface& ni, Peer& peer, const
   operation->length = d.length;
   operation->put_offset = d.remote_offset;
   operation->user_ptr = d.user_ptr;
+  if (ack && (md.options & kMdOneShot) != 0) ++md.pending;
   ++peer.outstanding;
   ++ni.outstanding;
   if (!peer.awaited) core.await(peer);
@@ -76,7 +77,9 @@ OutstandingOperation* open_answered(Core& core, Interface& ni, Peer& peer, const
 }
 
 /// The request will not be sent, so nobody answers it.
-void close_unsent(Core& core, Interface& ni, Peer& peer, std::uint32_t operation_id) {
+void close_unsent(Core& core, Interface& ni, Peer& peer, MemoryDescriptor& md, std::uint32_t operation_id) {
+  const bool held = core.outstanding.find(operation_id)->ack_req != AckRequest::kNone;
+  if (held && (md.options & kMdOneShot) != 0) --md.pending;
   core.outstanding.close(operation_id);
   --peer.outstanding;
   --ni.outstanding;
@@ -94,7 +97,7 @@ bool open_operation(const Sending& s) {
 [[gnu::always_inline]] inline PacketHeader request_header(const Core& core, const Interface& ni,
                                                           const MemoryDescriptor& md, const Descriptor& d) {
   PacketHeader header = stamped_header(core, packet_type_of(d.kind));
-  header.flags = (md.options & kMdUnordered) != 0 ? kFlagUnordered : 0;
+  header.flags = ((md.options & kMdUnordered) != 0 ? kFlagUnordered : 0) | (d.tells_data ? kFlagTellsData : 0);
   header.interface_index = d.interface_index;
   header.pt_index = d.pt_index;
   header.atomic_operation = d.atomic_operation;
@@ -103,7 +106,7 @@ bool open_operation(const Sending& s) {
   header.hdr_data = d.hdr_data;
   header.remote_offset = d.remote_offset;
   header.length = d.length;
-  header.initiator_rank = ni.map.own_rank();
+  header.initiator_rank = d.interface_index == kFabricInterface ? d.endpoint : ni.map.own_rank();
   header.wire_word = (md.options & kMdUnreliable) != 0 ? kMayBeLost : 0;
   return header;
 }
@@ -187,6 +190,11 @@ MemoryDescriptor* reply_memory(Interface& ni, MemoryDescriptor& md, const Descri
   return is_fetching(d.kind) ? ni.mds.find(d.get_md_handle) : nullptr;
 }
 
+void hold(MemoryDescriptor& md) {
+  ++md.pending;
+  md.released = (md.options & kMdOneShot) != 0;
+}
+
 /// Keeps the memory descriptors of the descriptor from being freed until its SEND and REPLY.
 /// @return the one of md_handle, nullptr if one of them is gone
 MemoryDescriptor* hold_memory(Interface& ni, const Descriptor& d) {
@@ -195,9 +203,9 @@ MemoryDescriptor* hold_memory(Interface& ni, const Descriptor& d) {
   if (is_fetching(d.kind)) {
     MemoryDescriptor* get_md = ni.mds.find(d.get_md_handle);
     if (get_md == nullptr || get_md->released) return nullptr;
-    ++get_md->pending;
+    hold(*get_md);
   }
-  ++md->pending;
+  hold(*md);
   return md;
 }
 
@@ -300,7 +308,7 @@ bool send_at_once(Core& core, Interface& ni, MemoryDescriptor& md, const Descrip
   const bool goes =
       (bytes == 0 || md.segment.read(d.local_offset, payload, bytes)) && (operation != nullptr) == answered;
   if (!goes) [[unlikely]] {
-    if (operation != nullptr) close_unsent(core, ni, peer, operation_id);
+    if (operation != nullptr) close_unsent(core, ni, peer, md, operation_id);
     peer.wire->discard(*peer.link);
     return false;
   }

@@ -35,6 +35,13 @@ inline constexpr std::uint32_t kEntryNoTruncate = 1u << 26;
 inline constexpr std::uint32_t kEntryMayAlign = 1u << 27;
 inline constexpr std::uint32_t kEntryLocalIncUhRlength = 1u << 28;
 
+/// Option bits above those of portals4.h, for libfabric.
+/// Each message gets memory of its own, as much as it needs; the entry's segment is the whole address space.
+inline constexpr std::uint32_t kEntryOwnMemory = 1u << 29;
+/// Unexpected messages are copied into the entry, and told as if they had arrived now. A message that does not fit
+/// counts, and is told, as a failure.
+inline constexpr std::uint32_t kEntryTakesData = 1u << 30;
+
 /// Any usage ID may access the entry.
 inline constexpr std::uint32_t kUidAny = UINT32_MAX;
 
@@ -58,6 +65,7 @@ enum class Publication : std::uint8_t {
 struct ListEntry : MatchEntry {
   MemorySegment segment;                ///< The memory.
   std::uint64_t local_offset = 0;       ///< MANAGE_LOCAL: bytes used so far.
+  std::uint64_t origin = 0;             ///< Remote offset that means the first byte; 0 but for regions of libfabric.
   std::uint64_t min_free = 0;           ///< MANAGE_LOCAL: unlinks itself when fewer bytes are left; 0 for never.
   void* user_ptr = nullptr;             ///< For its events.
   std::uint32_t options = 0;            ///< kEntry* bits.
@@ -72,6 +80,8 @@ struct ListEntry : MatchEntry {
   Publication publication = Publication::kNever;  ///< Whether peers use it themselves.
 };
 
+struct ListEntry;
+
 /// Who takes an unexpected header whose message is still arriving: the append or search that matched it. Its overflow
 /// event is due when the message is complete (2.5).
 struct OverflowClaim {
@@ -79,6 +89,10 @@ struct OverflowClaim {
   std::uint32_t options = 0;    ///< Of the appended or searching entry.
   Handle ct_handle = 0;         ///< Of that entry; 0 for none.
   bool unlink_follows = false;  ///< A use-once entry was appended: AUTO_UNLINK comes behind the overflow event.
+  ListEntry* taker = nullptr;   ///< kEntryTakesData: where the data goes, from `taker_offset` on.
+  std::uint64_t taker_offset = 0;
+  std::uint64_t taker_room = 0;  ///< Bytes.
+  bool held = false;             ///< Nobody takes it yet (hold_header).
 };
 
 /// What an overflow event tells of a message, beside its key: one line. Names as in Event.
@@ -96,6 +110,7 @@ struct alignas(64) UnexpectedMessage {
   std::uint8_t atomic_type = 0;
   bool complete = false;  ///< All data is in place.
   bool claimed = false;   ///< Taken while incomplete; no longer in the list.
+  bool has_data = false;
 };
 static_assert(sizeof(UnexpectedMessage) == 64);
 

@@ -19,6 +19,9 @@ inline constexpr std::uint32_t kMdUnordered = 1u << 7;
 inline constexpr std::uint32_t kMdVolatile = 1u << 8;
 inline constexpr std::uint32_t kMdUnreliable = 1u << 9;
 
+/// For one operation, which frees it when it ends, its acknowledgement included. libfabric's.
+inline constexpr std::uint32_t kMdOneShot = 1u << 10;
+
 /// @spec Portals 4.3, 3.10
 struct MemoryDescriptor {
   MemorySegment segment;      ///< The memory.

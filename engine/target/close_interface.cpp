@@ -65,9 +65,12 @@ void close_operations(Core& core, std::uint32_t index) {
 }
 
 void empty_lists(Interface& ni, PortalTableEntry& portal) {
-  while (UnexpectedEntry* header = portal.unexpected.first()) {
+  while (UnexpectedEntry* first = portal.unexpected.first()) {
+    auto* header = static_cast<UnexpectedHeader*>(first);
     portal.unexpected.remove(*header);
-    ni.spare_headers.give(static_cast<UnexpectedHeader*>(header));
+    if ((header->entry->options & kEntryOwnMemory) != 0 && header->start != nullptr)
+      ni.message_memory.give(header->start, header->rlength);
+    ni.spare_headers.give(header);
   }
   portal.priority.clear();
   portal.overflow.clear();

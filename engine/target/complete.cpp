@@ -1,5 +1,7 @@
 #include "engine/target/complete.h"
 
+#include <algorithm>
+
 namespace portofu {
 namespace {
 
@@ -20,27 +22,59 @@ void report_overflow(Core& core, Interface& ni, const PortalTableEntry& portal, 
   }
 }
 
-/// The header is told and complete: nothing is left of the message.
-void release_header(Core& core, Interface& ni, UnexpectedHeader* header) {
-  ListEntry& entry = *header->entry;
-  ni.spare_headers.give(header);
-  --ni.unexpected_count;
-  --entry.unexpected_count;
-  advance_unlink(core, ni, entry);
-}
-
 /// The message of an unexpected header is complete.
 void complete_header(Core& core, Interface& ni, PortalTableEntry& portal, UnexpectedHeader* header,
                      const Arrival& arrival) {
   header->ni_fail_type = arrival.fail;
   header->mlength = arrival.mlength;
   header->complete = true;
-  if (!header->claimed) return;
-  report_overflow(core, ni, portal, *header, header->claim);
-  release_header(core, ni, header);
+  if (!header->claimed || header->claim.held) return;
+  if (header->claim.taker == nullptr) {
+    report_overflow(core, ni, portal, *header, header->claim);
+    return release_header(core, ni, header);
+  }
+  ListEntry& taker = *header->claim.taker;
+  hand_over(core, ni, portal, *header, header->claim);
+  if (taker.state != EntryState::kLinked) advance_unlink(core, ni, taker);
 }
 
 }  // namespace
+
+void release_header(Core& core, Interface& ni, UnexpectedHeader* header) {
+  ListEntry& entry = *header->entry;
+  if ((entry.options & kEntryOwnMemory) != 0 && header->start != nullptr) {
+    ni.message_memory.give(header->start, header->rlength);
+  }
+  ni.spare_headers.give(header);
+  --ni.unexpected_count;
+  --entry.unexpected_count;
+  advance_unlink(core, ni, entry);
+}
+
+void hand_over(Core& core, Interface& ni, PortalTableEntry& portal, UnexpectedHeader& header,
+               const OverflowClaim& claim) {
+  ListEntry& taker = *claim.taker;
+  const std::uint64_t bytes = std::min(claim.taker_room, header.mlength);
+  if (bytes != 0 && !taker.segment.write(claim.taker_offset, header.start, bytes)) header.ni_fail_type = NiFail::kSegv;
+  const NiFail fail = outcome_of(taker, header.ni_fail_type, bytes, header.rlength);
+  const bool quiet = (taker.options & kEntryEventSuccessDisable) != 0 && fail == NiFail::kOk && !header.has_data;
+  if ((taker.options & kEntryEventCommDisable) == 0 && !quiet) {
+    post_new_event(core, ni, portal.eq_handle, [&](Event& event) {
+      fill_overflow_event(header, event);
+      event.type = told_as_new(header.type);
+      event.ptl_list = ListKind::kPriority;
+      event.ni_fail_type = fail;
+      event.start = taker.segment.address(claim.taker_offset);
+      event.mlength = bytes;
+      event.user_ptr = taker.user_ptr;
+    });
+  }
+  if ((taker.options & kEntryEventCtComm) != 0)
+    count_outcome(core, ni, taker.ct_handle, fail, counted_amount(taker.options, bytes));
+  --taker.pending;
+  ++core.activity;
+  release_header(core, ni, &header);
+}
 
 void report_auto_unlink(Core& core, Interface& ni, Handle eq_handle, std::uint16_t pt_index, std::uint32_t options,
                         void* user_ptr) {

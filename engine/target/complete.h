@@ -22,6 +22,12 @@ constexpr EventKind event_kind_of(PacketType type) {
   }
 }
 
+/// How a message ended at its target: what takes data does not take less than all.
+inline NiFail outcome_of(const ListEntry& entry, NiFail fail, std::uint64_t mlength, std::uint64_t rlength) {
+  const bool truncated = (entry.options & kEntryTakesData) != 0 && fail == NiFail::kOk && mlength < rlength;
+  return truncated ? NiFail::kTruncated : fail;
+}
+
 /// Writes the full event of a message at its target, table 3-3, as far as it is known now: all fields.
 /// @param type  of the header
 inline void fill_target_event(const PacketHeader& header, PacketType type, const Placement& placement, Event& event) {
@@ -37,8 +43,9 @@ inline void fill_target_event(const PacketHeader& header, PacketType type, const
   event.uid = header.uid;
   event.initiator = placement.initiator;
   event.ptl_list = placement.list;
-  event.ni_fail_type = placement.fail;
+  event.ni_fail_type = outcome_of(*placement.entry, placement.fail, placement.mlength, header.length);
   event.pt_index = header.pt_index;
+  event.has_data = (header.flags & kFlagTellsData) != 0;
   event.atomic_operation = atomic ? header.atomic_operation : 0;
   event.atomic_type = atomic ? header.atomic_type : 0;
 }
@@ -59,6 +66,7 @@ inline void fill_overflow_event(const UnexpectedHeader& header, Event& event) {
   event.atomic_operation = header.atomic_operation;
   event.atomic_type = header.atomic_type;
   event.pt_index = header.entry->pt_index;
+  event.has_data = header.has_data;
 }
 
 /// Raises the event and the count of a message whose data is in place.
@@ -66,13 +74,14 @@ inline void fill_overflow_event(const UnexpectedHeader& header, Event& event) {
 inline void report_communication(Core& core, Interface& ni, Handle eq_handle, const PacketHeader& header,
                                  PacketType type, const Placement& placement) {
   const ListEntry& entry = *placement.entry;
-  const bool hidden = (entry.options & kEntryEventCommDisable) != 0 ||
-                      (placement.fail == NiFail::kOk && (entry.options & kEntryEventSuccessDisable) != 0);
-  if (!hidden) {
+  const NiFail fail = outcome_of(entry, placement.fail, placement.mlength, header.length);
+  const bool quiet =
+      (entry.options & kEntryEventSuccessDisable) != 0 && fail == NiFail::kOk && (header.flags & kFlagTellsData) == 0;
+  if ((entry.options & kEntryEventCommDisable) == 0 && !quiet) {
     post_event_with(core, ni, eq_handle, [&](Event& event) { fill_target_event(header, type, placement, event); });
   }
   if ((entry.options & kEntryEventCtComm) != 0) {
-    count_outcome(core, ni, entry.ct_handle, placement.fail, counted_amount(entry.options, placement.mlength));
+    count_outcome(core, ni, entry.ct_handle, fail, counted_amount(entry.options, placement.mlength));
   }
 }
 
@@ -83,6 +92,15 @@ void complete_arrival(Core& core, Interface& ni, Peer& peer, Arrival& arrival);
 /// overflow event, now or when the message is complete.
 void claim_header(Core& core, Interface& ni, PortalTableEntry& portal, UnexpectedHeader& header,
                   const OverflowClaim& claim);
+
+/// The header's message is whole, and an entry that takes data (kEntryTakesData) gets it: copies, tells, counts. What
+/// becomes of the entry is the caller's next step: advance_unlink, if it is not linked.
+/// @param claim  says which entry, and where in it
+void hand_over(Core& core, Interface& ni, PortalTableEntry& portal, UnexpectedHeader& header,
+               const OverflowClaim& claim);
+
+/// The header's message has been told, or nobody wants it: nothing is left of it.
+void release_header(Core& core, Interface& ni, UnexpectedHeader* header);
 
 /// Raises AUTO_UNLINK of an entry that left its list by itself.
 void report_auto_unlink(Core& core, Interface& ni, Handle eq_handle, std::uint16_t pt_index, std::uint32_t options,

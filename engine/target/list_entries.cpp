@@ -1,5 +1,6 @@
 #include "engine/target/list_entries.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "engine/queue/fresh_line.h"
@@ -56,6 +57,7 @@ void fill(const Interface& ni, ListEntry& entry, EntryRequest&& request, Handle 
                     fresh(criteria.any_pid)};
   entry.segment = std::move(request.segment);
   entry.local_offset = local_offset;
+  entry.origin = request.origin;
   entry.min_free = (request.options & kEntryManageLocal) != 0 ? request.min_free : 0;
   entry.user_ptr = request.user_ptr;
   entry.options = request.options;
@@ -72,6 +74,47 @@ void fill(const Interface& ni, ListEntry& entry, EntryRequest&& request, Handle 
 void report_link(Core& core, Interface& ni, Handle eq_handle, const ListEntry& entry) {
   if ((entry.options & kEntryEventLinkDisable) != 0) return;
   post_entry_event(core, ni, eq_handle, EventKind::kLink, entry.pt_index, entry.user_ptr);
+}
+
+/// The next place in an entry that takes data, for a message of `rlength` bytes.
+/// @return whether the entry is used up with it
+bool reserve_place(ListEntry& entry, std::uint64_t rlength, OverflowClaim* claim) {
+  const bool moves = (entry.options & kEntryManageLocal) != 0;
+  const std::uint64_t room = entry.segment.length() - entry.local_offset;
+  claim->taker = &entry;
+  claim->taker_offset = entry.local_offset;
+  claim->taker_room = std::min(room, rlength);
+  if (moves) entry.local_offset += claim->taker_room;
+  ++entry.pending;
+  return (entry.options & kEntryUseOnce) != 0 || (moves && room - claim->taker_room < entry.min_free);
+}
+
+/// A header that is in no list: its message goes to the entry now, or when it is whole.
+void give_message(Core& core, Interface& ni, PortalTableEntry& portal, UnexpectedHeader& header,
+                  const OverflowClaim& claim) {
+  if (header.complete) return hand_over(core, ni, portal, header, claim);
+  header.claimed = true;
+  header.claim = claim;
+}
+
+/// An entry that takes data gets the messages that it matches.
+/// @return false: it is used up, and not to be linked
+bool give_unexpected(Core& core, Interface& ni, PortalTableEntry& portal, ListEntry& entry) {
+  while (UnexpectedEntry* found = portal.unexpected.find_first(entry.criteria)) {
+    auto& header = static_cast<UnexpectedHeader&>(*found);
+    OverflowClaim claim;
+    const bool used_up = reserve_place(entry, header.rlength, &claim);
+    portal.unexpected.remove(header);
+    give_message(core, ni, portal, header, claim);
+    if (used_up) return false;
+  }
+  return true;
+}
+
+/// An entry that was never linked ends when the messages that it has been given are whole.
+void end_unlinked(Core& core, Interface& ni, ListEntry& entry) {
+  entry.state = EntryState::kUnlinking;
+  advance_unlink(core, ni, entry);
 }
 
 /// The handle of an entry that was never linked is stale from the start, and recognised (3.11.3).
@@ -103,7 +146,8 @@ Status append_entry(Core& core, Interface& ni, EntryRequest&& request, Handle* h
   ListEntry* entry = ni.entries.allocate(handle);
   if (entry == nullptr) return Status::kNoSpace;
   std::uint64_t local_offset = 0;
-  const bool searches = request.list == ListKind::kPriority && !portal.unexpected.empty();
+  const bool takes_data = (request.options & kEntryTakesData) != 0;
+  const bool searches = request.list == ListKind::kPriority && !portal.unexpected.empty() && !takes_data;
   const Taken taken = searches ? take_unexpected(core, ni, portal, request, &local_offset) : Taken::kLinkIt;
   if (taken != Taken::kLinkIt) {
     if (taken == Taken::kFull) {
@@ -113,10 +157,43 @@ Status append_entry(Core& core, Interface& ni, EntryRequest&& request, Handle* h
     return Status::kOk;
   }
   fill(ni, *entry, std::move(request), *handle, local_offset);
+  if (takes_data && !portal.unexpected.empty() && !give_unexpected(core, ni, portal, *entry)) {
+    end_unlinked(core, ni, *entry);
+    return Status::kOk;
+  }
   (entry->list == ListKind::kPriority ? portal.priority : portal.overflow).append(*entry);
   ++portal.entry_count;
   report_link(core, ni, portal.eq_handle, *entry);
   return Status::kOk;
+}
+
+UnexpectedHeader* find_header(Interface& ni, std::uint16_t pt_index, const MatchCriteria& criteria) {
+  return static_cast<UnexpectedHeader*>(ni.portal(pt_index)->unexpected.find_first(criteria));
+}
+
+void hold_header(Interface& ni, std::uint16_t pt_index, UnexpectedHeader& header) {
+  ni.portal(pt_index)->unexpected.remove(header);
+  header.claimed = true;
+  header.claim = {};
+  header.claim.held = true;
+}
+
+Status take_held(Core& core, Interface& ni, UnexpectedHeader& header, EntryRequest&& request, Handle* handle) {
+  ListEntry* entry = ni.entries.allocate(handle);
+  if (entry == nullptr) return Status::kNoSpace;
+  PortalTableEntry& portal = *ni.portal(request.pt_index);
+  fill(ni, *entry, std::move(request), *handle, 0);
+  OverflowClaim claim;
+  reserve_place(*entry, header.rlength, &claim);
+  give_message(core, ni, portal, header, claim);
+  end_unlinked(core, ni, *entry);
+  return Status::kOk;
+}
+
+void drop_held(Core& core, Interface& ni, UnexpectedHeader& header) {
+  if (header.complete) return release_header(core, ni, &header);
+  header.claim = {};
+  header.claim.options = kEntryEventCommDisable | kEntryEventOverDisable;
 }
 
 Status unlink_entry(Core& core, Interface& ni, Handle handle) {

@@ -12,6 +12,7 @@ struct EntryRequest {
   MemorySegment segment;
   MatchCriteria criteria;  ///< Non-matching interface: everything matches.
   std::uint64_t min_free = 0;
+  std::uint64_t origin = 0;  ///< As in ListEntry.
   void* user_ptr = nullptr;
   std::uint32_t options = 0;
   std::uint32_t uid = kUidAny;
@@ -20,10 +21,24 @@ struct EntryRequest {
   ListKind list = ListKind::kPriority;
 };
 
-/// Appends an entry. On the priority list it first takes the unexpected headers that it matches: one if it is use-once
-/// (it is not linked then), else all.
+/// Appends an entry. One that takes data (kEntryTakesData) gets the unexpected messages that it matches as if they
+/// arrived now. On the priority list any other it first takes the unexpected headers that it matches: one if it is
+/// use-once (it is not linked then), else all.
 /// @return kOk | kNoSpace | kListTooLong
 Status append_entry(Core& core, Interface& ni, EntryRequest&& request, Handle* handle);
+
+/// A header that is found may leave the list before it is known who takes it: hold_header, and later one of take_held
+/// and drop_held. Only on portal table entries whose entries take data (kEntryTakesData).
+/// @return the earliest that matches; nullptr if there is none
+UnexpectedHeader* find_header(Interface& ni, std::uint16_t pt_index, const MatchCriteria& criteria);
+void hold_header(Interface& ni, std::uint16_t pt_index, UnexpectedHeader& header);
+
+/// An entry that is never linked takes the message of a held header, now or when it is whole.
+/// @return kOk | kNoSpace
+Status take_held(Core& core, Interface& ni, UnexpectedHeader& header, EntryRequest&& request, Handle* handle);
+
+/// Nobody wants the message of a held header.
+void drop_held(Core& core, Interface& ni, UnexpectedHeader& header);
 
 /// Removes an entry that nothing refers to.
 /// @return kOk | kInUse | kArgInvalid

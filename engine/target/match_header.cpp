@@ -20,11 +20,19 @@ bool keep_header(Interface& ni, PortalTableEntry& portal, Arrival& arrival) {
   const PacketHeader& header = arrival.header;
   kept->key = {header.match_bits, arrival.initiator};
   kept->entry = arrival.entry;
+  kept->has_data = (header.flags & kFlagTellsData) != 0;
   arrival.unexpected = kept;
   portal.unexpected.append(*kept);
   ++ni.unexpected_count;
   ++arrival.entry->unexpected_count;
   return true;
+}
+
+/// Memory for a message whose entry has none.
+/// @return false: there is none
+bool give_memory(Interface& ni, const PacketHeader& header, std::byte** memory) {
+  *memory = header.length != 0 ? ni.message_memory.take(header.length) : nullptr;
+  return *memory != nullptr || header.length == 0;
 }
 
 /// What the overflow event will say, once the message has its place.
@@ -69,10 +77,17 @@ Refusal match_header(Core& core, Interface& ni, Arrival& arrival) {
   if (portal->flow_control && events > 0 && !queue->has_room_on_duty(events)) {
     return exhausted(core, ni, header.pt_index, arrival.entry);
   }
-  if (keeps && !keep_header(ni, *portal, arrival)) return exhausted(core, ni, header.pt_index, arrival.entry);
+  std::byte* memory = nullptr;
+  const bool owns = (arrival.entry->options & kEntryOwnMemory) != 0;
+  if (owns && !give_memory(ni, header, &memory)) return exhausted(core, ni, header.pt_index, arrival.entry);
+  if (keeps && !keep_header(ni, *portal, arrival)) {
+    if (memory != nullptr) ni.message_memory.give(memory, header.length);
+    return exhausted(core, ni, header.pt_index, arrival.entry);
+  }
   if (portal->flow_control && events > 0) queue->promise_on_duty(events);
   arrival.promised_events = portal->flow_control ? events : 0;
   take(*portal, header, header.type, arrival);
+  if (owns) arrival.offset = reinterpret_cast<std::uintptr_t>(memory);
   ++arrival.entry->pending;
   ++portal->in_progress;
   if (arrival.unexpected != nullptr) note_placement(arrival);

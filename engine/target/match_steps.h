@@ -11,7 +11,7 @@
 namespace portofu {
 
 inline std::uint64_t offset_in(const ListEntry& entry, const PacketHeader& header) {
-  return (entry.options & kEntryManageLocal) != 0 ? entry.local_offset : header.remote_offset;
+  return (entry.options & kEntryManageLocal) != 0 ? entry.local_offset : header.remote_offset - entry.origin;
 }
 
 /// PTL_ME_NO_TRUNCATE: a message that does not fit does not match; one of zero bytes always fits.

@@ -69,6 +69,7 @@ bool may_be_published(const Interface& ni, const EntryRequest& request) {
   const bool raises_events = (request.options & (kEntryEventCommDisable | kEntryEventSuccessDisable)) == 0;
   if (raises_events && ni.portal(request.pt_index)->eq_handle != 0) return false;
   const MatchCriteria& criteria = request.criteria;
+  if (request.origin != 0) return false;
   if (ni.is_matching() && (criteria.ignore_bits != 0 || !criteria.any_nid || !criteria.any_pid)) return false;
   const std::uint64_t length = request.segment.length();
   const MemorySegment::Run run = request.segment.run_at(0, length);

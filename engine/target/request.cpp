@@ -32,6 +32,13 @@ AtomicUse use_of(PacketType type) {
   }
 }
 
+bool is_legal(const PacketHeader& header) {
+  const auto operation = static_cast<AtomicOperation>(header.atomic_operation);
+  const auto type = static_cast<AtomicType>(header.atomic_type);
+  return header.interface_index == kFabricInterface ? fabric_atomic_is_legal(operation, type, use_of(header.type))
+                                                    : atomic_is_legal(operation, type, use_of(header.type));
+}
+
 std::uint32_t operand_bytes(const PacketHeader& header) {
   const bool plain = header.atomic_operation == static_cast<std::uint8_t>(AtomicOperation::kSwap);
   return header.type == PacketType::kSwap && !plain ? kOperandBytes : 0;
@@ -43,15 +50,14 @@ bool is_sane(const PacketHeader& header) {
   if (header.type == PacketType::kPut) return header.payload_bytes <= header.length;
   const bool answered = (header.flags & kFlagAnswerWanted) != 0;
   if (header.type == PacketType::kGet) return header.payload_bytes == 0 && answered;
-  const auto operation = static_cast<AtomicOperation>(header.atomic_operation);
-  const auto type = static_cast<AtomicType>(header.atomic_type);
-  if (!atomic_is_legal(operation, type, use_of(header.type)) || header.length > kMaxAtomicBytes) return false;
+  if (!is_legal(header) || header.length > kMaxAtomicBytes) return false;
   if (header.type != PacketType::kAtomic && !answered) return false;
   return header.payload_bytes == header.length + operand_bytes(header);
 }
 
 /// Who a message is from, as matching and events show it.
 ProcessId initiator_of(const Interface& ni, const Peer& peer, const PacketHeader& header) {
+  if (ni.is_fabric()) return endpoint_of(peer.id, static_cast<std::uint16_t>(header.initiator_rank));
   return ni.is_logical() ? ProcessId{ni.map.rank_of(peer.id, header.initiator_rank), 0} : peer.id;
 }
 
@@ -90,7 +96,8 @@ void refuse(Core& core, Interface* ni, Peer& peer, Arrival& arrival, Refusal ref
   content.fail = fail_of(refusal);
   // SPEC: 2.8 and 3.13.3 give no ACK for a put that matches nothing without flow control; a get is always told, because
   // its memory descriptor could never be released otherwise.
-  content.silent = refusal == Refusal::kNoMatch;
+  // libfabric tells of everything.
+  content.silent = refusal == Refusal::kNoMatch && header.interface_index != kFabricInterface;
   send_answer(core, peer, content);
 }
 

@@ -17,6 +17,11 @@ struct ProcessId {
 /// A process as a key of tables.
 constexpr std::uint64_t process_key(ProcessId id) { return std::uint64_t{id.nid} << 32 | id.pid; }
 
+/// An endpoint of libfabric as matching and events show it: PIDs need 16 bits, the number of the endpoint the others.
+constexpr ProcessId endpoint_of(ProcessId process, std::uint16_t endpoint) {
+  return {process.nid, process.pid | std::uint32_t{endpoint} << 16};
+}
+
 /// Largest PID that is ever handed out; it is also a port number of the fabric endpoint.
 inline constexpr std::uint32_t kMaxPid = 65535;
 

@@ -70,7 +70,10 @@ inline constexpr std::uint8_t kFlagCut = 1u
 inline constexpr std::uint8_t kFlagUnordered =
     1u << 5;  ///< A wire may let it overtake: PTL_MD_UNORDERED, answers of Portals.
 inline constexpr std::uint8_t kFlagPlaced = 1u << 6;  ///< kTofuPut without payload: the data is at its place already.
-inline constexpr std::uint8_t kKnownFlags = 127;      ///< All of them.
+inline constexpr std::uint8_t kFlagTellsData =
+    1u
+    << 7;  ///< Request of libfabric: `hdr_data` is for the target's event, which is raised whatever succeeds quietly.
+inline constexpr std::uint8_t kKnownFlags = 255;  ///< All of them.
 
 /// Whether all that the packet asks for is done but its notice: it touches no memory, and nobody waits for an answer.
 constexpr bool is_settled(std::uint8_t flags) { return (flags & (kFlagPlaced | kFlagAnswerWanted)) == kFlagPlaced; }
@@ -89,7 +92,7 @@ inline constexpr std::uint32_t kOperandBytes = 32;
 struct alignas(64) PacketHeader {
   PacketType type;                ///< What the packet asks for.
   std::uint8_t flags;             ///< kFlag* bits; unknown bits refuse the packet.
-  std::uint8_t interface_index;   ///< Request: logical interface of the target, 0..3 (matching?, logical?).
+  std::uint8_t interface_index;   ///< Request: interface of the target; 0..3 of Portals (matching?, logical?).
   std::uint8_t ni_fail_type;      ///< kAnswer: outcome, values of engine/event/event.h; 0 is success.
   std::uint16_t pt_index;         ///< Request: index into the target's portal table. kFlagPublished: of the request.
   std::uint8_t atomic_operation;  ///< kAtomic, kFetchAtomic, kSwap: AtomicOperation, else 0.
@@ -101,7 +104,8 @@ struct alignas(64) PacketHeader {
   std::uint64_t hdr_data;         ///< Request: 64 bits for the target's event.
   std::uint64_t remote_offset;    ///< Request: offset wanted. kAnswer: offset used. kData: offset of this payload.
   std::uint64_t length;           ///< Request: rlength, bytes of the whole message. kAnswer: mlength.
-  std::uint32_t initiator_rank;   ///< Request on a logical interface: the initiator's rank in its own map.
+  std::uint32_t initiator_rank;   ///< Request on a logical interface: the initiator's rank in its own map. Of
+                                  ///< libfabric: number of the sending endpoint.
   std::uint32_t uid;              ///< Usage ID of the initiator, stamped by its engine (3.8).
   std::uint32_t job_key;          ///< Key of the job, stamped by the engine; a foreign one is refused and counted.
   std::uint32_t wire_word;        ///< When published, kMayBeLost or 0; on its way it belongs to the wire (a sequence

@@ -38,7 +38,7 @@ struct Library {
   std::atomic<int> init_count{0};    ///< Writers hold the mutex. Readers: any thread.
   std::atomic<bool> aborted{false};  ///< PtlAbort was called since the library was initialised.
   std::atomic<std::uint32_t> blocking_calls{0};
-  std::array<InterfaceReference, kInterfaceCount> interfaces;
+  std::array<InterfaceReference, kPortalsInterfaceCount> interfaces;
 
   /// The process ends without PtlFini: give the name on the node back.
   ~Library() {
@@ -158,7 +158,7 @@ void finalise() {
   const LibraryLock lock;
   if (!lock) return;  // The end of the process does what is left.
   if (library.init_count.load() == 0 || library.init_count.fetch_sub(1) > 1) return;
-  for (std::uint32_t index = 0; index < kInterfaceCount; ++index) {
+  for (std::uint32_t index = 0; index < kPortalsInterfaceCount; ++index) {
     if (library.interfaces[index].count != 0) close_now(index);
   }
   if (library.aborted.exchange(false)) forget_process_abort();
@@ -205,7 +205,8 @@ int close_interface(ptl_handle_ni_t handle) {
   if (!lock) return PTL_FAIL;
   if (!is_initialised()) return PTL_NO_INIT;
   const std::uint32_t index = handle_interface(handle);
-  if (library.interfaces[index].count == 0 || handle != handle_of(index)) return PTL_ARG_INVALID;
+  if (index >= kPortalsInterfaceCount || library.interfaces[index].count == 0 || handle != handle_of(index))
+    return PTL_ARG_INVALID;
   if (--library.interfaces[index].count == 0) close_now(index);
   return PTL_OK;
 }
@@ -217,7 +218,7 @@ ptl_handle_ni_t handle_of(std::uint32_t interface_index) {
 Interface* interface_of(Core& core, ptl_handle_ni_t ni_handle) {
   if (handle_kind(ni_handle) != static_cast<std::uint32_t>(HandleKind::kInterface)) return nullptr;
   const std::uint32_t index = handle_interface(ni_handle);
-  return ni_handle == handle_of(index) ? core.interface(index) : nullptr;
+  return index < kPortalsInterfaceCount && ni_handle == handle_of(index) ? core.interface(index) : nullptr;
 }
 
 int to_rc(Status status) {

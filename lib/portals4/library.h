@@ -59,7 +59,7 @@ Interface* interface_of(Core& core, ptl_handle_ni_t ni_handle);
 /// On duty: the interface in whose tables the handle of an object would be found. `find` compares all of the handle, so
 /// that needs no look at its kind.
 inline Interface* home_of(const Core& core, ptl_handle_any_t handle) {
-  return core.interfaces[handle_interface(handle)].get();
+  return core.interfaces[handle_interface(handle) % kPortalsInterfaceCount].get();
 }
 
 /// The handle of an open interface.

@@ -1,6 +1,7 @@
 #include "engine/wire/ofi/fabric_objects.h"
 
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 #include "engine/observe/system_failure.h"
@@ -8,6 +9,25 @@
 #include "engine/wire/ofi/socket_address.h"
 
 namespace portofu {
+
+namespace {
+
+bool is_own(const fi_info& info) {
+  return info.fabric_attr->prov_name != nullptr && std::string_view(info.fabric_attr->prov_name) == "portofu";
+}
+
+/// Packets of the engine do not go by the provider that stands on it (lib/libfabric).
+/// @return 0 | -FI_ENODATA if no other is left
+int leave_out_own(const FabricLibrary& library, fi_info** found) {
+  while (*found != nullptr && is_own(**found)) {
+    fi_info* own = *found;
+    *found = std::exchange(own->next, nullptr);
+    library.freeinfo(own);
+  }
+  return *found != nullptr ? 0 : -FI_ENODATA;
+}
+
+}  // namespace
 
 FabricHints::FabricHints(const FabricLibrary& calls, fi_ep_type type, std::uint64_t capabilities,
                          const std::string& provider)
@@ -29,8 +49,9 @@ FabricHints::~FabricHints() {
 
 int FabricHints::find(std::uint32_t nid, std::uint16_t port, fi_info** found) const {
   if (info == nullptr) return -FI_ENOMEM;
-  return library.getinfo(FI_VERSION(1, 17), node_id_text(nid).c_str(), std::to_string(port).c_str(),
-                         FI_SOURCE | FI_NUMERICHOST, info, found);
+  const int result = library.getinfo(FI_VERSION(1, 17), node_id_text(nid).c_str(), std::to_string(port).c_str(),
+                                     FI_SOURCE | FI_NUMERICHOST, info, found);
+  return result != 0 ? result : leave_out_own(library, found);
 }
 
 void close_fabric_object(void* object) {

@@ -237,6 +237,19 @@ TEST(AtomicIsLegal, What_Portals_allows__the_unit_executes) {
 
 // ---- Results -------------------------------------------------------------------------------------------------------
 
+TEST(FabricAtomicIsLegal, Combinations__are_the_354_of_fi_atomic) {
+  int count = 0;
+  for (std::size_t operation = 0; operation < kAtomicOperationCount; ++operation) {
+    for (std::size_t type = 0; type < kAtomicTypeCount; ++type) {
+      for (const AtomicUse use : {AtomicUse::kAtomic, AtomicUse::kFetchAtomic, AtomicUse::kSwap})
+        count += fabric_atomic_is_legal(atomic_operation_at(operation), atomic_type_at(type), use) ? 1 : 0;
+    }
+  }
+  EXPECT_EQ(count, 354);
+  EXPECT_FALSE(fabric_atomic_is_legal(AtomicOperation{0}, AtomicType::kInt8, AtomicUse::kAtomic));
+  EXPECT_FALSE(fabric_atomic_is_legal(AtomicOperation::kSum, AtomicType{0}, AtomicUse::kAtomic));
+}
+
 TEST(ExecuteAtomic, Edge_values__every_operation_and_type_as_the_oracle) {
   for_each_type([]<class T>(AtomicType type) {
     const std::vector<T> edges = oracle::edge_values<T>();

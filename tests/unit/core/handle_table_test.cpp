@@ -29,10 +29,10 @@ class HandleTableTest : public testing::Test {
 };
 
 TEST(HandleTest, Parts__come_out_as_they_went_in) {
-  const Handle handle = make_handle(HandleKind::kCountingEvent, 3, 127, kHandleMaxObjects - 1);
+  const Handle handle = make_handle(HandleKind::kCountingEvent, 7, 63, kHandleMaxObjects - 1);
   EXPECT_EQ(handle_kind(handle), static_cast<std::uint32_t>(HandleKind::kCountingEvent));
-  EXPECT_EQ(handle_interface(handle), 3u);
-  EXPECT_EQ(handle_generation(handle), 127u);
+  EXPECT_EQ(handle_interface(handle), 7u);
+  EXPECT_EQ(handle_generation(handle), 63u);
   EXPECT_EQ(handle_index(handle), kHandleMaxObjects - 1);
 }
 

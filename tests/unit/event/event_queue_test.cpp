@@ -5,6 +5,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <unistd.h>
+#include <array>
+
 #include <cstdio>
 
 #include "tests/unit/support/core_fixture.h"
@@ -219,6 +222,29 @@ TEST_F(EventQueueTest, Reserved_event__more_than_were_reserved_push_out_the_olde
   expect_taken(1, kAfterLoss);
   expect_taken(2);
   expect_empty();
+}
+
+TEST_F(EventQueueTest, Growing_queue__loses_nothing) {
+  ASSERT_TRUE(queue.open(2));
+  queue.let_grow();
+  for (std::uint64_t i = 0; i < 1000; ++i) post(i);
+  for (std::uint64_t i = 0; i < 1000; ++i) expect_taken(i);
+  expect_empty();
+}
+
+TEST_F(EventQueueTest, Armed_queue__is_armed_until_it_wakes) {
+  ASSERT_TRUE(queue.open(2));
+  EXPECT_FALSE(queue.is_armed());
+  std::array<int, 2> ends{};
+  ASSERT_EQ(pipe(ends.data()), 0);
+  queue.arm_on_duty(ends[1]);
+  EXPECT_TRUE(queue.is_armed());
+  queue.wake_on_duty();
+  EXPECT_FALSE(queue.is_armed());
+  std::uint64_t told = 0;
+  EXPECT_EQ(read(ends[0], &told, sizeof told), static_cast<ssize_t>(sizeof told));
+  close(ends[0]);
+  close(ends[1]);
 }
 
 }  // namespace

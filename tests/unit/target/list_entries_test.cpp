@@ -329,5 +329,102 @@ TEST_F(ListEntriesTest, Search__events_can_be_disabled) {
   EXPECT_EQ(failures(), 2u);
 }
 
+/// Entries as an endpoint of libfabric has them.
+class TakenDataTest : public ListEntriesTest {
+ protected:
+  static constexpr std::uint32_t kTaker = kEntryOpPut | kEntryTakesData | kEntryEventLinkDisable;
+
+  void SetUp() override {
+    EntryRequest own =
+        entry(kAll | kEntryOwnMemory | kEntryEventCommDisable | kEntryEventLinkDisable | kEntryEventUnlinkDisable,
+              ListKind::kOverflow);
+    own.segment.describe(static_cast<void*>(nullptr), UINT64_MAX);
+    own.criteria = {0, ~std::uint64_t{0}, {}, true, true};
+    append(std::move(own));
+  }
+  bool holds_pattern(std::uint64_t at, std::uint64_t bytes) const {
+    const std::vector<std::byte> wanted = pattern_bytes(0, bytes);
+    return std::equal(wanted.begin(), wanted.end(), memory.begin() + static_cast<std::ptrdiff_t>(at));
+  }
+};
+
+TEST_F(TakenDataTest, Append__gets_an_unexpected_message_as_if_it_arrived_now) {
+  receive_put(kPacketBytes + 100);
+  EXPECT_THAT(kinds(), IsEmpty());
+  EntryRequest request = entry(kTaker | kEntryUseOnce | kEntryEventUnlinkDisable);
+  request.user_ptr = &caller;
+  append(std::move(request));
+  const Event event = next_event();
+  EXPECT_EQ(event.type, EventKind::kPut);
+  EXPECT_EQ(event.ptl_list, ListKind::kPriority);
+  EXPECT_EQ(event.start, memory.data());
+  EXPECT_EQ(event.user_ptr, &caller);
+  EXPECT_EQ(event.mlength, kPacketBytes + 100);
+  EXPECT_TRUE(holds_pattern(0, kPacketBytes + 100));
+  EXPECT_EQ(ni.unexpected_count, 0u);
+  EXPECT_EQ(portal.entry_count, 1u);
+}
+
+TEST_F(TakenDataTest, Append__waits_for_a_message_that_is_still_arriving) {
+  receive(put_header(kPacketBytes + 8));
+  append(entry(kTaker | kEntryUseOnce | kEntryEventUnlinkDisable));
+  EXPECT_THAT(kinds(), IsEmpty());
+  receive(data_header(kPacketBytes, 8));
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kPut));
+  EXPECT_TRUE(holds_pattern(0, kPacketBytes + 8));
+  EXPECT_EQ(ni.unexpected_count, 0u);
+}
+
+TEST_F(TakenDataTest, Message__longer_than_its_entry_is_a_failure) {
+  for (const bool unexpected : {true, false}) {
+    if (unexpected) receive_put(kMemoryBytes + 8);
+    append(entry(kTaker | kEntryUseOnce | kEntryEventUnlinkDisable | kEntryEventSuccessDisable));
+    if (!unexpected) receive_put(kMemoryBytes + 8);
+    const Event event = next_event();
+    EXPECT_EQ(event.ni_fail_type, NiFail::kTruncated);
+    EXPECT_EQ(event.mlength, kMemoryBytes);
+    EXPECT_EQ(event.rlength, kMemoryBytes + 8);
+  }
+}
+
+TEST_F(TakenDataTest, Managed_entry__takes_messages_until_it_is_used_up) {
+  receive_put(100);
+  EntryRequest request = entry(kTaker | kEntryManageLocal);
+  request.min_free = kMemoryBytes - 150;
+  append(std::move(request));
+  receive_put(100);
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kPut, EventKind::kPut, EventKind::kAutoUnlink));
+  EXPECT_TRUE(holds_pattern(0, 100));
+  EXPECT_TRUE(holds_pattern(100, 100));
+}
+
+TEST_F(TakenDataTest, Held_header__is_found_by_nobody_else_and_taken_later) {
+  receive_unexpected(8, 1);
+  receive_unexpected(8, 2);
+  UnexpectedHeader* header = find_header(ni, kPt, entry().criteria);
+  ASSERT_NE(header, nullptr);
+  EXPECT_EQ(header->hdr_data, 1u);
+  hold_header(ni, kPt, *header);
+  append(entry(kTaker | kEntryUseOnce | kEntryEventUnlinkDisable));
+  EXPECT_EQ(next_event().hdr_data, 2u);
+  Handle handle = 0;
+  EXPECT_EQ(take_held(core, ni, *header, entry(kTaker | kEntryUseOnce | kEntryEventUnlinkDisable), &handle),
+            Status::kOk);
+  EXPECT_EQ(next_event().hdr_data, 1u);
+  EXPECT_EQ(ni.unexpected_count, 0u);
+}
+
+TEST_F(TakenDataTest, Held_header__that_is_dropped_tells_nobody) {
+  receive(put_header(kPacketBytes + 8));
+  UnexpectedHeader* header = find_header(ni, kPt, entry().criteria);
+  ASSERT_NE(header, nullptr);
+  hold_header(ni, kPt, *header);
+  drop_held(core, ni, *header);
+  EXPECT_EQ(ni.unexpected_count, 1u);
+  receive(data_header(kPacketBytes, 8));
+  EXPECT_EQ(ni.unexpected_count, 0u);
+  EXPECT_THAT(kinds(), IsEmpty());
+}
+
 }  // namespace
 }  // namespace portofu

@@ -214,7 +214,7 @@ TEST_F(RequestTest, Unexpected_put__is_acknowledged_by_a_packet) {
 
 TEST_F(RequestTest, Malformed__interface_that_does_not_exist) {
   append(entry());
-  for (const int index : {4, 5, 255}) {
+  for (const int index : {5, 6, 255}) {
     PacketHeader header = put_header(8, 7);
     header.interface_index = static_cast<std::uint8_t>(index);
     expect_refused(header);
