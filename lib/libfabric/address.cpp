@@ -1,0 +1,60 @@
+#include "lib/libfabric/address.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <rdma/fi_errno.h>
+
+#include <charconv>
+#include <cstring>
+
+#include "engine/config/settings.h"
+#include "engine/topology/node_id.h"
+
+namespace portofu::fabric {
+namespace {
+
+constexpr std::uint32_t kLoopbackNet = 127;
+
+/// @return 0 if the name has no IPv4 address
+std::uint32_t look_up(const char* node, bool numeric) {
+  addrinfo hints{};
+  hints.ai_family = AF_INET;
+  hints.ai_flags = numeric ? AI_NUMERICHOST : 0;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(node, nullptr, &hints, &found) != 0 || found == nullptr) return 0;
+  sockaddr_in address;
+  std::memcpy(&address, found->ai_addr, sizeof address);
+  freeaddrinfo(found);
+  return ntohl(address.sin_addr.s_addr);
+}
+
+bool parse_pid(const char* service, std::uint32_t* pid) {
+  const char* end = service + std::strlen(service);
+  const auto [rest, error] = std::from_chars(service, end, *pid);
+  return error == std::errc{} && rest == end && *pid <= kMaxPid;
+}
+
+}  // namespace
+
+std::uint32_t own_nid() {
+  static const std::uint32_t nid = [] {
+    const Settings settings = read_settings();
+    return find_node_id(settings.nid, settings.interface);
+  }();
+  return nid;
+}
+
+std::string address_text(const Address& address) {
+  return node_id_text(address.nid) + ":" + std::to_string(address.pid) + "/" + std::to_string(address.number);
+}
+
+int resolve(const char* node, const char* service, bool numeric, Address* address) {
+  *address = Address{};
+  address->nid = node != nullptr ? look_up(node, numeric) : own_nid();
+  if (address->nid == 0) return -FI_ENODATA;
+  if (address->nid >> 24 == kLoopbackNet) address->nid = own_nid();
+  if (service != nullptr && !parse_pid(service, &address->pid)) return -FI_ENODATA;
+  return 0;
+}
+
+}  // namespace portofu::fabric

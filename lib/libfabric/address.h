@@ -1,0 +1,41 @@
+#pragma once
+// The address of an endpoint: what fi_getname gives and fi_av_insert takes. (NID, PID) name the process, as everywhere
+// in the engine; the number names the endpoint in it. @spec fi_av(3), fi_cm(3)
+
+#include <rdma/fabric.h>
+
+#include <cstdint>
+#include <string>
+
+#include "engine/topology/process_id.h"
+
+namespace portofu::fabric {
+
+/// fi_info::addr_format.
+inline constexpr std::uint32_t kAddressFormat = FI_PROV_SPECIFIC | 0x50460001u;
+
+struct Address {
+  std::uint32_t nid = 0;     ///< 0: no node.
+  std::uint32_t pid = 0;     ///< 0: not known yet.
+  std::uint32_t number = 0;  ///< Of the endpoint in its process.
+  std::uint32_t format = kAddressFormat;
+
+  ProcessId process() const { return {nid, pid}; }
+  friend bool operator==(const Address&, const Address&) = default;
+};
+static_assert(sizeof(Address) == 16);
+
+/// "10.0.0.1:4711/0".
+std::string address_text(const Address& address);
+
+/// Turns what users write into an address: a host name or number, and a PID.
+/// @param node     nullptr: this node
+/// @param service  nullptr: PID 0
+/// @param numeric  FI_NUMERICHOST: no name is looked up
+/// @return 0 | -FI_ENODATA if the name means nothing
+int resolve(const char* node, const char* service, bool numeric, Address* address);
+
+/// NID of this node.
+std::uint32_t own_nid();
+
+}  // namespace portofu::fabric

@@ -1,0 +1,325 @@
+// fi_atomic(3): all 354 combinations of operation, type and family, done by the engine's atomic unit.
+
+#include "lib/libfabric/atomic.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "engine/core/interface.h"
+#include "lib/libfabric/info.h"
+
+namespace portofu::fabric {
+namespace {
+
+constexpr std::array kTypes = {AtomicType::kInt8,         AtomicType::kUint8,
+                               AtomicType::kInt16,        AtomicType::kUint16,
+                               AtomicType::kInt32,        AtomicType::kUint32,
+                               AtomicType::kInt64,        AtomicType::kUint64,
+                               AtomicType::kFloat,        AtomicType::kDouble,
+                               AtomicType::kFloatComplex, AtomicType::kDoubleComplex,
+                               AtomicType::kLongDouble,   AtomicType::kLongDoubleComplex};
+static_assert(kTypes.size() == FI_DATATYPE_LAST && FI_FLOAT == 8 && FI_LONG_DOUBLE_COMPLEX == 13);
+
+constexpr std::array kOperations = {
+    AtomicOperation::kMin,     AtomicOperation::kMax,     AtomicOperation::kSum,        AtomicOperation::kProd,
+    AtomicOperation::kLor,     AtomicOperation::kLand,    AtomicOperation::kBor,        AtomicOperation::kBand,
+    AtomicOperation::kLxor,    AtomicOperation::kBxor,    AtomicOperation::kAtomicRead, AtomicOperation::kAtomicWrite,
+    AtomicOperation::kCswap,   AtomicOperation::kCswapNe, AtomicOperation::kCswapLe,    AtomicOperation::kCswapLt,
+    AtomicOperation::kCswapGe, AtomicOperation::kCswapGt, AtomicOperation::kMswap};
+static_assert(kOperations.size() == FI_ATOMIC_OP_LAST && FI_ATOMIC_READ == 10 && FI_MSWAP == 18);
+
+constexpr AtomicUse use_of(AtomicFamily family) {
+  switch (family) {
+    case AtomicFamily::kFetch: return AtomicUse::kFetchAtomic;
+    case AtomicFamily::kCompare: return AtomicUse::kSwap;
+    default: return AtomicUse::kAtomic;
+  }
+}
+
+constexpr DescriptorKind kind_of(AtomicFamily family) {
+  switch (family) {
+    case AtomicFamily::kFetch: return DescriptorKind::kFetchAtomic;
+    case AtomicFamily::kCompare: return DescriptorKind::kSwap;
+    default: return DescriptorKind::kAtomic;
+  }
+}
+
+/// Items as bytes.
+struct Pieces {
+  std::array<iovec, kMostPieces> pieces;
+  std::size_t count = 0;
+  std::uint64_t items = 0;
+
+  /// @return false: too many pieces
+  bool fill(const fi_ioc* from, std::size_t from_count, std::size_t item_bytes) {
+    if (from_count > kMostPieces || (from_count != 0 && from == nullptr)) return false;
+    for (std::size_t i = 0; i < from_count; ++i) {
+      items += from[i].count;
+      if (from[i].count != 0) pieces[count++] = {from[i].addr, from[i].count * item_bytes};
+    }
+    return true;
+  }
+
+  /// Where an item lies. @pre there are so many
+  std::byte* item(std::uint64_t index, std::size_t item_bytes) const {
+    std::uint64_t offset = index * item_bytes;
+    const iovec* piece = pieces.data();
+    for (; offset >= piece->iov_len; ++piece) offset -= piece->iov_len;
+    return static_cast<std::byte*>(piece->iov_base) + offset;
+  }
+};
+
+struct Operands {
+  Pieces source;
+  Pieces results;
+  Pieces compares;
+};
+
+/// @return 0 | -FI_EINVAL | -FI_EMSGSIZE
+ssize_t collect(const AtomicCall& call, std::size_t item_bytes, std::size_t most, Operands* operands) {
+  const fi_msg_atomic& msg = *call.msg;
+  const bool fetches = call.family != AtomicFamily::kBase;
+  const bool only_reads = msg.op == FI_ATOMIC_READ;
+  if (msg.rma_iov == nullptr || msg.rma_iov_count != 1) return -FI_EINVAL;
+  if (fetches && !operands->results.fill(call.results, call.result_count, item_bytes)) return -FI_EINVAL;
+  // What only reads has no source: anything that may be read does as one.
+  const bool filled = only_reads ? operands->source.fill(call.results, call.result_count, item_bytes)
+                                 : operands->source.fill(msg.msg_iov, msg.iov_count, item_bytes);
+  const std::uint64_t items = operands->source.items;
+  if (call.family == AtomicFamily::kCompare &&
+      (!operands->compares.fill(call.compares, call.compare_count, item_bytes) || operands->compares.items != items))
+    return -FI_EINVAL;
+  if (!filled || items != msg.rma_iov->count || (fetches && items != operands->results.items)) return -FI_EINVAL;
+  if (items > most) return -FI_EMSGSIZE;
+  return items != 0 ? 0 : -FI_EINVAL;
+}
+
+/// The engine compares one item at a time, so a call with several becomes as many operations. The last waits for the
+/// others, because replies may come in any order.
+/// @param d  as for all items
+ssize_t compare_each(Endpoint& ep, const TransmitCall& call, Descriptor& d, const Operands& operands,
+                     std::size_t item_bytes) {
+  const std::uint64_t items = d.length / item_bytes;
+  Trigger gate;
+  if (items > 1) {
+    const Engine::Duty duty(*ep.domain->engine);
+    gate = {open_gate(duty.core(), *ep.domain, items - 1), items - 1};
+    if (gate.cntr == nullptr) return -FI_EAGAIN;
+  }
+  d.length = item_bytes;
+  d.operand_bytes = static_cast<std::uint8_t>(item_bytes);
+  for (std::uint64_t i = 0; i < items; ++i) {
+    const bool last = i + 1 == items;
+    const iovec source{operands.source.item(i, item_bytes), item_bytes};
+    const iovec result{operands.results.item(i, item_bytes), item_bytes};
+    TransmitCall part = call;
+    part.pieces = &source;
+    part.results = &result;
+    part.piece_count = part.result_count = 1;
+    part.counts = last;
+    part.goes_on = i != 0;
+    if (gate.cntr != nullptr && !last) part.completion = gate.cntr;
+    if (gate.cntr != nullptr && last) part.trigger = gate;
+    Descriptor one = d;
+    one.tells_data = d.tells_data && last;
+    one.remote_offset = d.remote_offset + i * item_bytes;
+    one.operand = {};
+    std::memcpy(one.operand.data(), operands.compares.item(i, item_bytes), item_bytes);
+    if (const ssize_t posted = transmit(ep, part, one); posted != 0) return posted;
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::size_t most_items(AtomicFamily family, fi_datatype datatype, fi_op op) {
+  if (static_cast<std::size_t>(datatype) >= kTypes.size() || static_cast<std::size_t>(op) >= kOperations.size())
+    return 0;
+  if (!fabric_atomic_is_legal(kOperations[op], kTypes[datatype], use_of(family))) return 0;
+  return kMaxAtomicBytes / atomic_type_bytes(kTypes[datatype]);
+}
+
+ssize_t run_atomic(Endpoint& ep, const AtomicCall& call) {
+  const fi_msg_atomic& msg = *call.msg;
+  const std::size_t most = most_items(call.family, msg.datatype, msg.op);
+  if (most == 0 || (call.flags & FI_TAGGED) != 0) return -FI_EOPNOTSUPP;
+  if (ep.tx == nullptr) return -FI_EOPBADSTATE;
+  const AtomicType type = kTypes[msg.datatype];
+  const std::size_t item_bytes = atomic_type_bytes(type);
+  Operands operands;
+  if (const ssize_t result = collect(call, item_bytes, most, &operands); result != 0) return result;
+  Descriptor d;
+  d.kind = kind_of(call.family);
+  d.atomic_operation = static_cast<std::uint8_t>(kOperations[msg.op]);
+  d.atomic_type = static_cast<std::uint8_t>(type);
+  d.match_bits = msg.rma_iov->key;
+  d.remote_offset = msg.rma_iov->addr;
+  d.length = operands.source.items * item_bytes;
+  d.hdr_data = msg.data;
+  d.tells_data = (call.flags & FI_REMOTE_CQ_DATA) != 0;
+  TransmitCall transmission;
+  transmission.word = call.family == AtomicFamily::kBase ? WordKind::kAtomic : WordKind::kFetchAtomic;
+  transmission.portal = PortalUse::kMemory;
+  transmission.pieces = operands.source.pieces.data();
+  transmission.piece_count = operands.source.count;
+  transmission.results = operands.results.pieces.data();
+  transmission.result_count = operands.results.count;
+  transmission.target = msg.addr;
+  transmission.context = msg.context;
+  transmission.flags = call.flags;
+  transmission.trigger = call.trigger;
+  transmission.completion = call.completion;
+  if (call.family == AtomicFamily::kCompare) return compare_each(ep, transmission, d, operands, item_bytes);
+  return transmit(ep, transmission, d);
+}
+
+namespace {
+
+/// What the calls with arguments of their own have in common.
+struct Plain {
+  fi_rma_ioc remote;
+  fi_msg_atomic msg;
+
+  Plain(const fi_ioc* pieces, std::size_t count, fi_addr_t target, std::uint64_t address, std::uint64_t key,
+        fi_datatype datatype, fi_op op, void* context)
+      : remote{address, 0, key}, msg{pieces, nullptr, count, target, &remote, 1, datatype, op, context, 0} {
+    for (std::size_t i = 0; i < count; ++i) remote.count += pieces[i].count;
+  }
+};
+
+ssize_t write_pieces(fid_ep* fid, const fi_ioc* pieces, void**, std::size_t count, fi_addr_t target,
+                     std::uint64_t address, std::uint64_t key, fi_datatype datatype, fi_op op, void* context) {
+  Endpoint& ep = endpoint_of(fid);
+  if (ep.tx == nullptr) return -FI_EOPBADSTATE;
+  const Plain plain(pieces, count, target, address, key, datatype, op, context);
+  AtomicCall call{AtomicFamily::kBase, &plain.msg};
+  call.flags = ep.sending();
+  return run_atomic(ep, call);
+}
+
+ssize_t write_items(fid_ep* fid, const void* items, std::size_t count, void*, fi_addr_t target, std::uint64_t address,
+                    std::uint64_t key, fi_datatype datatype, fi_op op, void* context) {
+  const fi_ioc piece{const_cast<void*>(items), count};
+  return write_pieces(fid, &piece, nullptr, 1, target, address, key, datatype, op, context);
+}
+
+ssize_t write_message(fid_ep* fid, const fi_msg_atomic* msg, std::uint64_t flags) {
+  Endpoint& ep = endpoint_of(fid);
+  if (ep.tx == nullptr) return -FI_EOPBADSTATE;
+  AtomicCall call{AtomicFamily::kBase, msg};
+  call.flags = ep.sending(flags);
+  return run_atomic(ep, call);
+}
+
+ssize_t inject(fid_ep* fid, const void* items, std::size_t count, fi_addr_t target, std::uint64_t address,
+               std::uint64_t key, fi_datatype datatype, fi_op op) {
+  const fi_ioc piece{const_cast<void*>(items), count};
+  const Plain plain(&piece, 1, target, address, key, datatype, op, nullptr);
+  AtomicCall call{AtomicFamily::kBase, &plain.msg};
+  call.flags = FI_INJECT;
+  return run_atomic(endpoint_of(fid), call);
+}
+
+ssize_t fetch_message(fid_ep* fid, const fi_msg_atomic* msg, fi_ioc* results, void**, std::size_t result_count,
+                      std::uint64_t flags) {
+  Endpoint& ep = endpoint_of(fid);
+  if (ep.tx == nullptr) return -FI_EOPBADSTATE;
+  AtomicCall call{AtomicFamily::kFetch, msg, results, result_count};
+  call.flags = ep.sending(flags);
+  return run_atomic(ep, call);
+}
+
+ssize_t fetch_pieces(fid_ep* fid, const fi_ioc* pieces, void**, std::size_t count, fi_ioc* results, void**,
+                     std::size_t result_count, fi_addr_t target, std::uint64_t address, std::uint64_t key,
+                     fi_datatype datatype, fi_op op, void* context) {
+  Endpoint& ep = endpoint_of(fid);
+  if (ep.tx == nullptr) return -FI_EOPBADSTATE;
+  const bool reads = op == FI_ATOMIC_READ;
+  const Plain plain(reads ? results : pieces, reads ? result_count : count, target, address, key, datatype, op,
+                    context);
+  AtomicCall call{AtomicFamily::kFetch, &plain.msg, results, result_count};
+  call.flags = ep.sending();
+  return run_atomic(ep, call);
+}
+
+ssize_t fetch_items(fid_ep* fid, const void* items, std::size_t count, void*, void* result, void*, fi_addr_t target,
+                    std::uint64_t address, std::uint64_t key, fi_datatype datatype, fi_op op, void* context) {
+  const fi_ioc piece{const_cast<void*>(items), count};
+  fi_ioc fetched{result, count};
+  return fetch_pieces(fid, &piece, nullptr, 1, &fetched, nullptr, 1, target, address, key, datatype, op, context);
+}
+
+ssize_t compare_message(fid_ep* fid, const fi_msg_atomic* msg, const fi_ioc* compares, void**,
+                        std::size_t compare_count, fi_ioc* results, void**, std::size_t result_count,
+                        std::uint64_t flags) {
+  Endpoint& ep = endpoint_of(fid);
+  if (ep.tx == nullptr) return -FI_EOPBADSTATE;
+  AtomicCall call{AtomicFamily::kCompare, msg, results, result_count, compares, compare_count};
+  call.flags = ep.sending(flags);
+  return run_atomic(ep, call);
+}
+
+ssize_t compare_pieces(fid_ep* fid, const fi_ioc* pieces, void**, std::size_t count, const fi_ioc* compares, void**,
+                       std::size_t compare_count, fi_ioc* results, void**, std::size_t result_count, fi_addr_t target,
+                       std::uint64_t address, std::uint64_t key, fi_datatype datatype, fi_op op, void* context) {
+  Endpoint& ep = endpoint_of(fid);
+  if (ep.tx == nullptr) return -FI_EOPBADSTATE;
+  const Plain plain(pieces, count, target, address, key, datatype, op, context);
+  AtomicCall call{AtomicFamily::kCompare, &plain.msg, results, result_count, compares, compare_count};
+  call.flags = ep.sending();
+  return run_atomic(ep, call);
+}
+
+ssize_t compare_items(fid_ep* fid, const void* items, std::size_t count, void*, const void* compare, void*,
+                      void* result, void*, fi_addr_t target, std::uint64_t address, std::uint64_t key,
+                      fi_datatype datatype, fi_op op, void* context) {
+  const fi_ioc piece{const_cast<void*>(items), count};
+  const fi_ioc compared{const_cast<void*>(compare), count};
+  fi_ioc fetched{result, count};
+  return compare_pieces(fid, &piece, nullptr, 1, &compared, nullptr, 1, &fetched, nullptr, 1, target, address, key,
+                        datatype, op, context);
+}
+
+template <AtomicFamily kFamily>
+int is_valid(fid_ep*, fi_datatype datatype, fi_op op, std::size_t* count) {
+  const std::size_t most = most_items(kFamily, datatype, op);
+  if (most == 0) return -FI_EOPNOTSUPP;
+  if (count != nullptr) *count = most;
+  return 0;
+}
+
+}  // namespace
+
+int query_atomic(fid_domain*, fi_datatype datatype, fi_op op, fi_atomic_attr* attr, std::uint64_t flags) {
+  if (attr == nullptr || (flags & ~std::uint64_t{FI_FETCH_ATOMIC | FI_COMPARE_ATOMIC | FI_TAGGED}) != 0)
+    return -FI_EINVAL;
+  const bool fetches = (flags & FI_FETCH_ATOMIC) != 0;
+  const bool compares = (flags & FI_COMPARE_ATOMIC) != 0;
+  if (fetches && compares) return -FI_EINVAL;
+  if ((flags & FI_TAGGED) != 0) return -FI_EOPNOTSUPP;
+  const AtomicFamily family = fetches ? AtomicFamily::kFetch : compares ? AtomicFamily::kCompare : AtomicFamily::kBase;
+  attr->count = most_items(family, datatype, op);
+  if (attr->count == 0) return -FI_EOPNOTSUPP;
+  attr->size = atomic_type_bytes(kTypes[datatype]);
+  return 0;
+}
+
+fi_ops_atomic atomic_calls = {
+    .size = sizeof(fi_ops_atomic),
+    .write = write_items,
+    .writev = write_pieces,
+    .writemsg = write_message,
+    .inject = inject,
+    .readwrite = fetch_items,
+    .readwritev = fetch_pieces,
+    .readwritemsg = fetch_message,
+    .compwrite = compare_items,
+    .compwritev = compare_pieces,
+    .compwritemsg = compare_message,
+    .writevalid = is_valid<AtomicFamily::kBase>,
+    .readwritevalid = is_valid<AtomicFamily::kFetch>,
+    .compwritevalid = is_valid<AtomicFamily::kCompare>,
+};
+
+}  // namespace portofu::fabric

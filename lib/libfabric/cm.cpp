@@ -1,0 +1,41 @@
+// fi_cm(3), as far as endpoints without connections have it: their names.
+
+#include <rdma/fi_cm.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "lib/libfabric/endpoint.h"
+
+namespace portofu::fabric {
+namespace {
+
+int name_of(fid* object, void* name, std::size_t* bytes) {
+  const auto& ep = *object_of<Endpoint>(object);
+  const Endpoint& named = ep.parent != nullptr ? *ep.parent : ep;
+  Address address;
+  const ProcessId self = ep.domain->engine->self();
+  address.nid = self.nid;
+  address.pid = self.pid;
+  address.number = named.first_number;
+  const std::size_t room = std::exchange(*bytes, sizeof address);
+  if (room != 0 && name != nullptr) std::memcpy(name, &address, std::min(room, sizeof address));
+  return room < sizeof address ? -FI_ETOOSMALL : 0;
+}
+
+}  // namespace
+
+fi_ops_cm address_calls = {
+    .size = sizeof(fi_ops_cm),
+    .setname = NotThere{},
+    .getname = name_of,
+    .getpeer = NotThere{},
+    .connect = NotThere{},
+    .listen = NotThere{},
+    .accept = NotThere{},
+    .reject = NotThere{},
+    .shutdown = NotThere{},
+    .join = NotThere{},
+};
+
+}  // namespace portofu::fabric

@@ -1,0 +1,24 @@
+#pragma once
+// Counters: a counting event of the engine. @spec fi_cntr(3)
+
+#include <rdma/fi_eq.h>
+
+#include "lib/libfabric/domain.h"
+
+namespace portofu::fabric {
+
+struct CounterFid {
+  fid_cntr fid{};
+  Domain* domain = nullptr;
+  Users users{0};
+  Handle ct_handle = 0;     ///< In the engine.
+  std::uint64_t parts = 0;  ///< Of a gate: operations that it counts.
+
+  CountingEvent& counter(const Core& core) const { return *interface_of(core).cts.find(ct_handle); }
+};
+
+/// On duty: a counter of the provider's own, behind which the last part of an operation waits for `parts` others. It is
+/// used again when they are over. @return nullptr: there is none
+CounterFid* open_gate(Core& core, Domain& domain, std::uint64_t parts);
+
+}  // namespace portofu::fabric

@@ -1,0 +1,292 @@
+// fi_cq(3): completion queues.
+
+#include "lib/libfabric/cq.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <memory>
+
+#include "engine/queue/fresh_line.h"
+#include "lib/libfabric/endpoint.h"
+#include "lib/libfabric/word.h"
+
+namespace portofu::fabric {
+namespace {
+
+/// The error of a completion. Of what a target refused, what it was says why.
+int error_of(const Event& event) {
+  switch (event.ni_fail_type) {
+    case NiFail::kOk: return 0;
+    case NiFail::kUndeliverable: return FI_ECONNABORTED;
+    case NiFail::kDropped: {
+      const WordKind kind = kind_of(event.user_ptr);
+      return kind == WordKind::kSend || kind == WordKind::kTaggedSend ? FI_ECONNREFUSED : FI_EKEYREJECTED;
+    }
+    case NiFail::kPermViolation:
+    case NiFail::kOpViolation: return FI_EACCES;
+    case NiFail::kSegv: return FI_EFAULT;
+    case NiFail::kTruncated: return FI_ETRUNC;
+    case NiFail::kCanceled: return FI_ECANCELED;
+    case NiFail::kNoMatch: return FI_ENOMSG;
+    default: return FI_EIO;
+  }
+}
+
+bool is_of_target(EventKind kind) {
+  return kind == EventKind::kPut || kind == EventKind::kAtomic || kind == EventKind::kFetchAtomic ||
+         kind == EventKind::kGet;
+}
+
+bool is_of_memory(const Event& event) {
+  return is_of_target(event.type) &&
+         event.pt_index % kPortalsPerEndpoint == static_cast<std::uint32_t>(PortalUse::kMemory);
+}
+
+/// Events that are nobody's completion: what failed in memory of ours is told to whoever did it.
+bool is_silent(const Event& event) {
+  return is_of_memory(event) && (!event.has_data || event.ni_fail_type != NiFail::kOk);
+}
+
+std::uint64_t flags_of(const Event& event) {
+  const std::uint64_t data = event.has_data ? FI_REMOTE_CQ_DATA : 0;
+  if (is_of_memory(event)) return FI_REMOTE_WRITE | (event.type == EventKind::kPut ? FI_RMA : FI_ATOMIC) | data;
+  const std::uint64_t flags = kCompletionFlags[static_cast<std::size_t>(kind_of(event.user_ptr))];
+  return event.type == EventKind::kAutoUnlink ? flags | FI_MULTI_RECV : flags | data;
+}
+
+void* buffer_of(const Event& event) {
+  return event.type == EventKind::kPut && !is_of_memory(event) ? event.start : nullptr;
+}
+
+fi_addr_t source_of(const Event& event) {
+  const Receive* receive = is_of_target(event.type) ? receiver_of(event.pt_index / kPortalsPerEndpoint) : nullptr;
+  return receive != nullptr && receive->av != nullptr ? receive->av->find(event.initiator) : FI_ADDR_NOTAVAIL;
+}
+
+constexpr std::size_t entry_bytes(fi_cq_format format) {
+  switch (format) {
+    case FI_CQ_FORMAT_MSG: return sizeof(fi_cq_msg_entry);
+    case FI_CQ_FORMAT_DATA: return sizeof(fi_cq_data_entry);
+    case FI_CQ_FORMAT_TAGGED: return sizeof(fi_cq_tagged_entry);
+    default: return sizeof(fi_cq_entry);
+  }
+}
+
+/// Each format begins with what the one before it has, so an entry is written as far as the format goes.
+void write_entry(fi_cq_format format, const Event& event, std::byte* place) {
+  auto* entry = reinterpret_cast<fi_cq_tagged_entry*>(place);
+  entry->op_context = context_of(event.user_ptr);
+  if (format == FI_CQ_FORMAT_CONTEXT) return;
+  entry->flags = flags_of(event);
+  entry->len = fresh(event.mlength);
+  if (format == FI_CQ_FORMAT_MSG) return;
+  entry->buf = buffer_of(event);
+  entry->data = event.has_data ? event.hdr_data : 0;
+  if (format == FI_CQ_FORMAT_TAGGED) entry->tag = event.match_bits;
+}
+
+/// One look at the queue: takes up to `count` completions.
+struct Look {
+  CompletionQueue& cq;
+  std::byte* place;
+  std::size_t count;
+  fi_addr_t* sources;  ///< nullptr: not wanted.
+  ssize_t result = -FI_EAGAIN;
+
+  /// @return whether there was anything
+  bool operator()(Core& core) {
+    EventQueue& events = cq.events(core);
+    std::size_t taken = 0;
+    bool failed = false;
+    while (taken < count && !events.empty()) {
+      const Event& event = events.oldest_on_duty();
+      if (!is_silent(event)) {
+        failed = event.ni_fail_type != NiFail::kOk;
+        if (failed) break;
+        write_entry(cq.format, event, place + taken * entry_bytes(cq.format));
+        if (sources != nullptr) sources[taken] = source_of(event);
+        ++taken;
+      }
+      events.remove_oldest_on_duty();
+    }
+    if (taken > 0) result = static_cast<ssize_t>(taken);
+    if (taken == 0 && failed) result = -FI_EAVAIL;
+    return taken > 0 || failed;
+  }
+};
+
+ssize_t read_from(fid_cq* fid, void* entries, std::size_t count, fi_addr_t* sources) {
+  auto* cq = object_of<CompletionQueue>(fid);
+  Look look{*cq, static_cast<std::byte*>(entries), count, sources};
+  cq->domain->engine->poll(look);
+  return look.result;
+}
+
+ssize_t read(fid_cq* fid, void* entries, std::size_t count) { return read_from(fid, entries, count, nullptr); }
+
+ssize_t read_from_or_wait(fid_cq* fid, void* entries, std::size_t count, fi_addr_t* sources, const void*,
+                          int timeout_ms) {
+  auto* cq = object_of<CompletionQueue>(fid);
+  Look look{*cq, static_cast<std::byte*>(entries), count, sources};
+  auto ends = [&](Core& core) { return look(core) || cq->signalled.exchange(false); };
+  const std::uint64_t timeout_ns =
+      timeout_ms < 0 ? Engine::kForever : static_cast<std::uint64_t>(timeout_ms) * 1'000'000;
+  cq->domain->engine->wait(ends, timeout_ns, OnAbort::kGoOn);
+  return look.result;
+}
+
+ssize_t read_or_wait(fid_cq* fid, void* entries, std::size_t count, const void* condition, int timeout_ms) {
+  return read_from_or_wait(fid, entries, count, nullptr, condition, timeout_ms);
+}
+
+ssize_t read_error(fid_cq* fid, fi_cq_err_entry* entry, std::uint64_t) {
+  auto* cq = object_of<CompletionQueue>(fid);
+  const Engine::Duty duty(*cq->domain->engine);
+  EventQueue& events = cq->events(duty.core());
+  if (events.empty() || events.oldest_on_duty().ni_fail_type == NiFail::kOk || is_silent(events.oldest_on_duty()))
+    return -FI_EAGAIN;
+  const Event& event = events.oldest_on_duty();
+  write_entry(FI_CQ_FORMAT_TAGGED, event, reinterpret_cast<std::byte*>(entry));
+  entry->olen = event.ni_fail_type == NiFail::kTruncated ? event.rlength - event.mlength : 0;
+  entry->err = error_of(event);
+  entry->prov_errno = static_cast<int>(event.ni_fail_type);
+  // Applications that know a smaller structure end it with `err_data`, and say how much room that has.
+  entry->err_data_size = 0;
+  events.remove_oldest_on_duty();
+  return 1;
+}
+
+int signal(fid_cq* fid) {
+  auto* cq = object_of<CompletionQueue>(fid);
+  cq->signalled.store(true);
+  const Engine::Duty duty(*cq->domain->engine);
+  ++duty.core().activity;
+  return 0;
+}
+
+const char* text_of(fid_cq*, int provider_error, const void*, char* text, std::size_t room) {
+  static constexpr std::array kTexts = {"no error",
+                                        "the peer is gone",
+                                        "the peer takes nothing any more",
+                                        "nothing there",
+                                        "not allowed",
+                                        "not allowed to do that",
+                                        "memory not mapped",
+                                        "no message",
+                                        "no such memory",
+                                        "outside memory",
+                                        "longer than the buffer",
+                                        "canceled"};
+  const auto index = static_cast<std::size_t>(provider_error);
+  const char* found = index < kTexts.size() ? kTexts[index] : "unknown";
+  if (text != nullptr && room > 0) {
+    std::strncpy(text, found, room - 1);
+    text[room - 1] = 0;
+  }
+  return found;
+}
+
+int close(fid* object) {
+  auto* cq = object_of<CompletionQueue>(object);
+  if (cq->users.load() != 0) return -FI_EBUSY;
+  {
+    const Engine::Duty duty(*cq->domain->engine);
+    cq->events(duty.core()).close();
+    interface_of(duty.core()).eqs.free(cq->eq_handle);
+  }
+  if (cq->event_fd >= 0) ::close(cq->event_fd);
+  --cq->domain->users;
+  delete cq;
+  return 0;
+}
+
+int control(fid* object, int command, void* argument) {
+  auto* cq = object_of<CompletionQueue>(object);
+  switch (command) {
+    case FI_GETWAIT:
+      if (cq->event_fd < 0) return -FI_ENODATA;
+      *static_cast<int*>(argument) = cq->event_fd;
+      return 0;
+    case FI_GETWAITOBJ: *static_cast<fi_wait_obj*>(argument) = cq->wait; return 0;
+    default: return -FI_ENOSYS;
+  }
+}
+
+fi_ops object_calls = {sizeof(fi_ops), close, refuse_bind, control, refuse_ops, NotThere{}, NotThere{}};
+
+fi_ops_cq calls = {
+    .size = sizeof(fi_ops_cq),
+    .read = read,
+    .readfrom = read_from,
+    .readerr = read_error,
+    .sread = read_or_wait,
+    .sreadfrom = read_from_or_wait,
+    .signal = signal,
+    .strerror = text_of,
+};
+
+constexpr std::size_t kUsualSize = 1024;
+
+bool is_known(const fi_cq_attr& attr) {
+  return attr.format <= FI_CQ_FORMAT_TAGGED && attr.wait_obj != FI_WAIT_SET && attr.wait_obj != FI_WAIT_POLLFD;
+}
+
+int open_events(CompletionQueue& cq, std::size_t size) {
+  const Engine::Duty duty(*cq.domain->engine);
+  Interface& ni = interface_of(duty.core());
+  EventQueue* events = ni.eqs.allocate(&cq.eq_handle);
+  if (events == nullptr) return -FI_ENOMEM;
+  if (!events->open(size)) {
+    ni.eqs.free(cq.eq_handle);
+    return -FI_ENOMEM;
+  }
+  events->let_grow();
+  return 0;
+}
+
+}  // namespace
+
+bool is_ready(CompletionQueue& cq) {
+  cq.domain->engine->step();
+  const Engine::Duty duty(*cq.domain->engine);
+  return !cq.events(duty.core()).empty();
+}
+
+bool is_ready_or_armed(CompletionQueue& cq) {
+  cq.domain->engine->step();
+  const Engine::Duty duty(*cq.domain->engine);
+  EventQueue& events = cq.events(duty.core());
+  if (!events.empty()) return true;
+  eventfd_t count = 0;
+  if (cq.event_fd < 0) return false;
+  eventfd_read(cq.event_fd, &count);
+  events.arm_on_duty(cq.event_fd);
+  return false;
+}
+
+int open_cq(fid_domain* domain, fi_cq_attr* attr, fid_cq** opened, void* context) {
+  return guarded([&] {
+    const fi_cq_attr none{};
+    const fi_cq_attr& wanted = attr != nullptr ? *attr : none;
+    if (!is_known(wanted)) return -FI_ENOSYS;
+    auto cq = std::make_unique<CompletionQueue>();
+    cq->domain = object_of<Domain>(domain);
+    cq->format = wanted.format == FI_CQ_FORMAT_UNSPEC ? FI_CQ_FORMAT_CONTEXT : wanted.format;
+    cq->wait = wanted.wait_obj;
+    if (cq->wait == FI_WAIT_FD && (cq->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) < 0) return -FI_EMFILE;
+    const int result = open_events(*cq, wanted.size != 0 ? wanted.size : kUsualSize);
+    if (result != 0) {
+      if (cq->event_fd >= 0) ::close(cq->event_fd);
+      return result;
+    }
+    ++cq->domain->users;
+    cq->fid.fid = {FI_CLASS_CQ, context, &object_calls};
+    cq->fid.ops = &calls;
+    *opened = &cq.release()->fid;
+    return 0;
+  });
+}
+
+}  // namespace portofu::fabric

@@ -1,0 +1,31 @@
+#pragma once
+// Completion queues: an event queue of the engine, whose events are translated when they are read. @spec fi_cq(3)
+
+#include <rdma/fi_eq.h>
+
+#include <atomic>
+
+#include "lib/libfabric/domain.h"
+
+namespace portofu::fabric {
+
+struct CompletionQueue {
+  fid_cq fid{};
+  Domain* domain = nullptr;
+  Users users{0};
+  Handle eq_handle = 0;  ///< In the engine.
+  fi_cq_format format = FI_CQ_FORMAT_CONTEXT;
+  fi_wait_obj wait = FI_WAIT_NONE;
+  int event_fd = -1;                   ///< FI_WAIT_FD; -1: none.
+  std::atomic<bool> signalled{false};  ///< fi_cq_signal: the next blocking read returns.
+
+  EventQueue& events(Core& core) const { return *interface_of(core).eqs.find(eq_handle); }
+};
+
+/// Whether something would be read now; else the next completion writes to the file descriptor, if there is one.
+bool is_ready_or_armed(CompletionQueue& cq);
+
+/// Whether something would be read now.
+bool is_ready(CompletionQueue& cq);
+
+}  // namespace portofu::fabric

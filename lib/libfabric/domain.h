@@ -1,0 +1,69 @@
+#pragma once
+// Fabric and domain: what everything else is opened from. @spec fi_fabric(3), fi_domain(3)
+
+#include <rdma/fi_domain.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "lib/libfabric/library.h"
+
+namespace portofu::fabric {
+
+struct CounterFid;
+struct MemoryRegion;
+struct Receive;
+
+/// Every object counts those that need it; it cannot be closed before them (-FI_EBUSY).
+using Users = std::atomic<std::uint32_t>;
+
+struct Fabric {
+  fid_fabric fid{};
+  Users users{0};
+};
+
+struct Domain {
+  Domain();
+  ~Domain();
+
+  fid_domain fid{};
+  Fabric* fabric = nullptr;
+  Engine* engine = nullptr;
+  Users users{0};
+  bool virtual_addresses = false;                  ///< FI_MR_VIRT_ADDR: remote addresses are the target's, not offsets.
+  bool chooses_keys = false;                       ///< FI_MR_PROV_KEY.
+  std::uint64_t next_key = 1;                      ///< On duty: of `chooses_keys`.
+  std::vector<std::unique_ptr<CounterFid>> gates;  ///< On duty: open_gate.
+  std::vector<Receive*> receivers;                 ///< On duty: enabled endpoints.
+  std::vector<MemoryRegion*> regions;              ///< On duty: whose memory may be reached.
+};
+
+template <class Object, class Fid>
+Object* object_of(Fid* fid) {
+  return reinterpret_cast<Object*>(fid);  // Each begins with its fid.
+}
+
+/// fi_provider::fabric.
+int open_fabric(fi_fabric_attr* attr, fid_fabric** fabric, void* context);
+
+/// Nothing to bind, to control or to open.
+int refuse_bind(fid* object, fid* other, std::uint64_t flags);
+int refuse_control(fid* object, int command, void* argument);
+int refuse_ops(fid* object, const char* name, std::uint64_t flags, void** ops, void* context);
+
+// The functions of fi_ops_domain, each in the file of its page.
+int open_av(fid_domain* domain, fi_av_attr* attr, fid_av** av, void* context);
+int open_cq(fid_domain* domain, fi_cq_attr* attr, fid_cq** cq, void* context);
+int open_cntr(fid_domain* domain, fi_cntr_attr* attr, fid_cntr** cntr, void* context);
+int open_endpoint(fid_domain* domain, fi_info* info, fid_ep** endpoint, void* context);
+int open_scalable(fid_domain* domain, fi_info* info, fid_ep** endpoint, void* context);
+int open_poll(fid_domain* domain, fi_poll_attr* attr, fid_poll** pollset);
+int query_atomic(fid_domain* domain, fi_datatype datatype, fi_op op, fi_atomic_attr* attr, std::uint64_t flags);
+int open_eq(fid_fabric* fabric, fi_eq_attr* attr, fid_eq** eq, void* context);
+int try_wait(fid_fabric* fabric, fid** fids, int count);
+int control_domain(fid* domain, int command, void* argument);
+extern fi_ops_mr region_calls;
+
+}  // namespace portofu::fabric

@@ -1,0 +1,322 @@
+// fi_endpoint(3): how an endpoint comes, is bound, enabled, and goes. Its numbers in the engine are portal table
+// entries: one for tagged messages, one for the others, one for memory.
+
+#include "lib/libfabric/endpoint.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "lib/libfabric/eq.h"
+#include "lib/libfabric/halves.h"
+#include "lib/libfabric/info.h"
+#include "lib/libfabric/receive.h"
+
+namespace portofu::fabric {
+namespace {
+
+int enable(Endpoint& ep) {
+  if (ep.fid.fid.fclass == FI_CLASS_SEP) return 0;
+  const bool sends = ep.tx != nullptr && (ep.caps & (FI_SEND | FI_READ | FI_WRITE)) != 0;
+  AddressVector* av = ep.parent != nullptr ? ep.parent->av : ep.av;
+  if (av == nullptr) return -FI_ENOAV;
+  if (sends && ep.tx->cq == nullptr && ep.tx->send_cntr == nullptr && ep.tx->write_cntr == nullptr &&
+      ep.tx->read_cntr == nullptr)
+    return -FI_ENOCQ;
+  if (ep.rx != nullptr && (ep.caps & FI_RECV) != 0 && ep.rx->cq == nullptr && ep.rx->recv_cntr == nullptr)
+    return -FI_ENOCQ;
+  const Engine::Duty duty(*ep.domain->engine);
+  if (ep.tx != nullptr && !ep.tx->enabled) {
+    ep.tx->av = av;
+    if (!open_transmit_half(duty.core(), *ep.tx)) return -FI_ENOMEM;
+    ep.tx->enabled = true;
+  }
+  if (ep.rx != nullptr && !ep.rx->enabled) {
+    ep.rx->av = av;
+    if (!open_receive_half(duty.core(), *ep.rx)) return -FI_ENOMEM;
+    ep.rx->enabled = true;
+  }
+  return 0;
+}
+
+void let_go(Users* users) {
+  if (users != nullptr) --*users;
+}
+
+template <class Object>
+void let_go_of(Object* object) {
+  let_go(object != nullptr ? &object->users : nullptr);
+}
+
+void let_go_all(const Transmit& tx) {
+  let_go_of(tx.cq);
+  let_go_of(tx.send_cntr);
+  let_go_of(tx.write_cntr);
+  let_go_of(tx.read_cntr);
+}
+
+void let_go_all(const Receive& rx) {
+  let_go_of(rx.cq);
+  let_go_of(rx.recv_cntr);
+  let_go_of(rx.remote_write_cntr);
+  let_go_of(rx.remote_read_cntr);
+}
+
+/// What was sent before an endpoint is closed still leaves; what it waits for is not waited for.
+void close_halves(Endpoint& ep) {
+  Engine& engine = *ep.domain->engine;
+  engine.flush(Engine::kLingerNs);
+  const bool quiet = ep.rx == nullptr || !ep.rx->enabled || close_receive(engine, *ep.rx);
+  const Engine::Duty duty(engine);
+  if (ep.tx != nullptr && ep.tx->enabled) close_transmit(duty.core(), *ep.tx);
+  // A number whose messages still arrive is not used again.
+  if (ep.number_count != 0 && quiet) give_numbers(ep.first_number, ep.number_count);
+}
+
+bool is_alias(const Endpoint& ep) { return ep.parent != nullptr && ep.tx == ep.parent->tx && ep.rx == ep.parent->rx; }
+
+int close(fid* object) {
+  auto* ep = object_of<Endpoint>(object);
+  if (ep->users.load() != 0) return -FI_EBUSY;
+  if (!is_alias(*ep)) {
+    close_halves(*ep);
+    if (ep->tx != nullptr) let_go_all(*ep->tx);
+    if (ep->rx != nullptr) let_go_all(*ep->rx);
+  }
+  let_go_of(ep->av);
+  let_go_of(ep->eq);
+  let_go_of(ep->parent);
+  --ep->domain->users;
+  delete ep;
+  return 0;
+}
+
+/// Puts an object into its place, once.
+template <class Object>
+int place(Object** slot, Object* object) {
+  if (*slot != nullptr && *slot != object) return -FI_EINVAL;
+  if (*slot == nullptr) ++object->users;
+  *slot = object;
+  return 0;
+}
+
+int bind_cq(Endpoint& ep, CompletionQueue* cq, std::uint64_t flags) {
+  constexpr std::uint64_t kKnown = FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION;
+  if ((flags & ~kKnown) != 0 || (flags & (FI_TRANSMIT | FI_RECV)) == 0) return -FI_EBADFLAGS;
+  const bool selective = (flags & FI_SELECTIVE_COMPLETION) != 0;
+  if ((flags & FI_TRANSMIT) != 0 && ep.tx != nullptr) {
+    if (const int result = place(&ep.tx->cq, cq); result != 0) return result;
+    ep.tx->selective = selective;
+  }
+  if ((flags & FI_RECV) != 0 && ep.rx != nullptr) {
+    if (const int result = place(&ep.rx->cq, cq); result != 0) return result;
+    ep.rx->selective = selective;
+  }
+  return 0;
+}
+
+int bind_cntr(Endpoint& ep, CounterFid* cntr, std::uint64_t flags) {
+  constexpr std::uint64_t kKnown = FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+  if (flags == 0 || (flags & ~kKnown) != 0) return -FI_EBADFLAGS;
+  int result = 0;
+  const auto put = [&](std::uint64_t flag, auto* half, auto slot) {
+    if ((flags & flag) != 0 && half != nullptr && result == 0) result = place(&(half->*slot), cntr);
+  };
+  put(FI_SEND, ep.tx.get(), &Transmit::send_cntr);
+  put(FI_WRITE, ep.tx.get(), &Transmit::write_cntr);
+  put(FI_READ, ep.tx.get(), &Transmit::read_cntr);
+  put(FI_RECV, ep.rx.get(), &Receive::recv_cntr);
+  put(FI_REMOTE_WRITE, ep.rx.get(), &Receive::remote_write_cntr);
+  put(FI_REMOTE_READ, ep.rx.get(), &Receive::remote_read_cntr);
+  return result;
+}
+
+int bind(fid* object, fid* other, std::uint64_t flags) {
+  auto& ep = *object_of<Endpoint>(object);
+  if (other == nullptr) return -FI_EINVAL;
+  const bool enabled = (ep.tx != nullptr && ep.tx->enabled) || (ep.rx != nullptr && ep.rx->enabled);
+  if (enabled && other->fclass != FI_CLASS_MR) return -FI_EOPBADSTATE;
+  switch (other->fclass) {
+    case FI_CLASS_AV: return place(&ep.av, object_of<AddressVector>(other));
+    case FI_CLASS_CQ: return bind_cq(ep, object_of<CompletionQueue>(other), flags);
+    case FI_CLASS_CNTR: return bind_cntr(ep, object_of<CounterFid>(other), flags);
+    case FI_CLASS_EQ: return place(&ep.eq, object_of<EventQueueFid>(other));
+    case FI_CLASS_MR: return 0;
+    default: return -FI_EINVAL;
+  }
+}
+
+/// The same endpoint with other flags for the calls that take none.
+int make_alias(Endpoint& ep, const struct fi_alias& wanted) {
+  return guarded([&] {
+    auto alias = std::make_unique<Endpoint>();
+    alias->fid = ep.fid;
+    alias->domain = ep.domain;
+    alias->tx = ep.tx;
+    alias->rx = ep.rx;
+    alias->caps = ep.caps;
+    alias->tx_flags = (wanted.flags & FI_TRANSMIT) != 0 ? wanted.flags & ~FI_TRANSMIT : ep.tx_flags;
+    alias->rx_flags = (wanted.flags & FI_RECV) != 0 ? wanted.flags & ~FI_RECV : ep.rx_flags;
+    alias->parent = &ep;
+    ++ep.users;
+    ++ep.domain->users;
+    *wanted.fid = &alias.release()->fid.fid;
+    return 0;
+  });
+}
+
+int change_flags(Endpoint& ep, std::uint64_t flags) {
+  if ((flags & FI_TRANSMIT) != 0) ep.tx_flags = flags & ~FI_TRANSMIT;
+  if ((flags & FI_RECV) != 0) ep.rx_flags = flags & ~FI_RECV;
+  return (flags & (FI_TRANSMIT | FI_RECV)) != 0 ? 0 : -FI_EINVAL;
+}
+
+int control(fid* object, int command, void* argument) {
+  auto& ep = *object_of<Endpoint>(object);
+  switch (command) {
+    case FI_ENABLE: return guarded([&] { return enable(ep); });
+    case FI_ALIAS: return make_alias(ep, *static_cast<const struct fi_alias*>(argument));
+    case FI_SETOPSFLAG: return change_flags(ep, *static_cast<const std::uint64_t*>(argument));
+    case FI_GETOPSFLAG: {
+      auto* flags = static_cast<std::uint64_t*>(argument);
+      *flags = (*flags & FI_TRANSMIT) != 0 ? ep.tx_flags : ep.rx_flags;
+      return 0;
+    }
+    default: return -FI_ENOSYS;
+  }
+}
+
+int get_option(fid* object, int level, int name, void* value, std::size_t* bytes) {
+  const auto& ep = *object_of<Endpoint>(object);
+  if (level != FI_OPT_ENDPOINT) return -FI_ENOPROTOOPT;
+  if (name != FI_OPT_MIN_MULTI_RECV || ep.rx == nullptr) return -FI_ENOPROTOOPT;
+  if (*bytes < sizeof ep.rx->min_multi_recv) return -FI_ETOOSMALL;
+  std::memcpy(value, &ep.rx->min_multi_recv, *bytes = sizeof ep.rx->min_multi_recv);
+  return 0;
+}
+
+int set_option(fid* object, int level, int name, const void* value, std::size_t bytes) {
+  const auto& ep = *object_of<Endpoint>(object);
+  if (level != FI_OPT_ENDPOINT) return -FI_ENOPROTOOPT;
+  if (name != FI_OPT_MIN_MULTI_RECV || ep.rx == nullptr) return -FI_ENOPROTOOPT;
+  if (bytes != sizeof ep.rx->min_multi_recv) return -FI_EINVAL;
+  std::memcpy(&ep.rx->min_multi_recv, value, bytes);
+  return 0;
+}
+
+ssize_t count_left(fid_ep*) { return static_cast<ssize_t>(kTransmitSize); }
+
+fi_ops object_calls = {sizeof(fi_ops), close, bind, control, refuse_ops, NotThere{}, NotThere{}};
+
+int open_transmit(fid_ep* parent, int index, fi_tx_attr* attr, fid_ep** opened, void* context);
+int open_receive(fid_ep* parent, int index, fi_rx_attr* attr, fid_ep** opened, void* context);
+
+fi_ops_ep endpoint_calls = {
+    .size = sizeof(fi_ops_ep),
+    .cancel = cancel,
+    .getopt = get_option,
+    .setopt = set_option,
+    .tx_ctx = open_transmit,
+    .rx_ctx = open_receive,
+    .rx_size_left = count_left,
+    .tx_size_left = count_left,
+};
+
+std::unique_ptr<Endpoint> make(Domain& domain, std::size_t fclass, void* context) {
+  auto ep = std::make_unique<Endpoint>();
+  ep->domain = &domain;
+  ep->fid.fid = {fclass, context, &object_calls};
+  ep->fid.ops = &endpoint_calls;
+  ep->fid.cm = &address_calls;
+  ep->fid.msg = &message_calls;
+  ep->fid.rma = &memory_calls;
+  ep->fid.tagged = &tagged_calls;
+  ep->fid.atomic = &atomic_calls;
+  return ep;
+}
+
+void give_halves(Endpoint& ep, const fi_info& info, bool sends, bool receives, std::uint32_t number) {
+  ep.caps = info.caps;
+  if (sends) {
+    ep.tx = std::make_shared<Transmit>();
+    ep.tx->domain = ep.domain;
+    ep.tx->number = number;
+    ep.tx_flags = info.tx_attr != nullptr ? info.tx_attr->op_flags : 0;
+  }
+  if (!receives) return;
+  ep.rx = std::make_shared<Receive>();
+  ep.rx->domain = ep.domain;
+  ep.rx->number = number;
+  ep.rx->directed = (info.caps & FI_DIRECTED_RECV) != 0;
+  ep.rx_flags = info.rx_attr != nullptr ? info.rx_attr->op_flags : 0;
+}
+
+int take_numbers_for(Endpoint& ep, std::uint32_t count) {
+  const Engine::Duty duty(*ep.domain->engine);
+  ep.first_number = take_numbers(count);
+  if (ep.first_number == kMaxEndpoints) return -FI_ENOSPC;
+  ep.number_count = count;
+  return 0;
+}
+
+int open_context(fid_ep* parent_fid, std::size_t fclass, std::uint32_t index, std::uint64_t flags, fid_ep** opened,
+                 void* context) {
+  return guarded([&] {
+    Endpoint& parent = endpoint_of(parent_fid);
+    if (parent.fid.fid.fclass != FI_CLASS_SEP || index >= parent.number_count) return -FI_EINVAL;
+    const bool sends = fclass == FI_CLASS_TX_CTX;
+    auto ep = make(*parent.domain, fclass, context);
+    fi_tx_attr tx{};
+    fi_rx_attr rx{};
+    tx.op_flags = rx.op_flags = flags;
+    fi_info info{};
+    info.caps = parent.caps & (sends ? ~std::uint64_t{FI_RECV} : ~std::uint64_t{FI_SEND | FI_READ | FI_WRITE});
+    info.tx_attr = &tx;
+    info.rx_attr = &rx;
+    // Whichever context sends, it is the endpoint that others know.
+    give_halves(*ep, info, sends, !sends, parent.first_number + (sends ? 0 : index));
+    ep->parent = &parent;
+    ++parent.users;
+    ++parent.domain->users;
+    *opened = &ep.release()->fid;
+    return 0;
+  });
+}
+
+int open_transmit(fid_ep* parent, int index, fi_tx_attr* attr, fid_ep** opened, void* context) {
+  return open_context(parent, FI_CLASS_TX_CTX, static_cast<std::uint32_t>(index), attr != nullptr ? attr->op_flags : 0,
+                      opened, context);
+}
+int open_receive(fid_ep* parent, int index, fi_rx_attr* attr, fid_ep** opened, void* context) {
+  return open_context(parent, FI_CLASS_RX_CTX, static_cast<std::uint32_t>(index), attr != nullptr ? attr->op_flags : 0,
+                      opened, context);
+}
+
+int open_kind(fid_domain* domain_fid, fi_info* info, bool scalable, fid_ep** opened, void* context) {
+  return guarded([&] {
+    auto& domain = *object_of<Domain>(domain_fid);
+    if (info == nullptr || info->ep_attr == nullptr || info->ep_attr->type != FI_EP_RDM) return -FI_EINVAL;
+    if (!scalable && (info->ep_attr->tx_ctx_cnt == FI_SHARED_CONTEXT || info->ep_attr->rx_ctx_cnt == FI_SHARED_CONTEXT))
+      return -FI_ENOSYS;
+    auto ep = make(domain, scalable ? FI_CLASS_SEP : FI_CLASS_EP, context);
+    const std::size_t contexts = std::max(info->ep_attr->tx_ctx_cnt, info->ep_attr->rx_ctx_cnt);
+    const std::size_t count = scalable ? std::max<std::size_t>(contexts, 1) : 1;
+    if (count > kMaxEndpoints) return -FI_EINVAL;
+    if (const int result = take_numbers_for(*ep, static_cast<std::uint32_t>(count)); result != 0) return result;
+    ep->caps = info->caps;
+    if (!scalable) give_halves(*ep, *info, true, true, ep->first_number);
+    ++domain.users;
+    *opened = &ep.release()->fid;
+    return 0;
+  });
+}
+
+}  // namespace
+
+int open_endpoint(fid_domain* domain, fi_info* info, fid_ep** opened, void* context) {
+  return open_kind(domain, info, false, opened, context);
+}
+int open_scalable(fid_domain* domain, fi_info* info, fid_ep** opened, void* context) {
+  return open_kind(domain, info, true, opened, context);
+}
+
+}  // namespace portofu::fabric

@@ -1,0 +1,106 @@
+#pragma once
+// Endpoints: a sending half and a receiving half. An ordinary endpoint has one of each; a scalable one has as many as
+// contexts were opened. All that belongs to one half stands together. @spec fi_endpoint(3)
+
+#include <rdma/fi_endpoint.h>
+
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "lib/libfabric/av.h"
+#include "lib/libfabric/cntr.h"
+#include "lib/libfabric/cq.h"
+
+namespace portofu::fabric {
+
+/// What is told of an operation, and when. Each is a memory descriptor of the engine that covers the whole address
+/// space, so buffers are offsets into it, and a call makes no memory descriptor.
+enum class MdUse : std::uint8_t {
+  kSend,       ///< Completion when the buffer is free.
+  kSendQuiet,  ///< None.
+  kSendAck,    ///< Completion when the message is at its place.
+  kSendAckQuiet,
+  kInject,  ///< None, and the buffer is free when the call returns.
+  kWrite,   ///< Completion when the data is in the target's memory.
+  kWriteQuiet,
+  kWriteInject,
+  kRead,
+  kReadQuiet,
+  kOperand,  ///< What a fetching atomic sends: its reply tells all.
+  kCount,
+};
+inline constexpr std::size_t kMdUseCount = static_cast<std::size_t>(MdUse::kCount);
+
+constexpr bool is_injecting(MdUse use) { return use == MdUse::kInject || use == MdUse::kWriteInject; }
+
+/// The sending half.
+struct Transmit {
+  Domain* domain = nullptr;
+  AddressVector* av = nullptr;
+  CompletionQueue* cq = nullptr;
+  CounterFid* send_cntr = nullptr;
+  CounterFid* write_cntr = nullptr;
+  CounterFid* read_cntr = nullptr;
+  std::uint32_t number = kMaxEndpoints;  ///< Under which its messages are sent.
+  bool enabled = false;
+  bool selective = false;  ///< FI_SELECTIVE_COMPLETION.
+  std::array<Handle, kMdUseCount> mds{};
+};
+
+/// The receiving half.
+struct Receive {
+  Domain* domain = nullptr;
+  AddressVector* av = nullptr;
+  CompletionQueue* cq = nullptr;
+  CounterFid* recv_cntr = nullptr;
+  CounterFid* remote_write_cntr = nullptr;
+  CounterFid* remote_read_cntr = nullptr;
+  std::uint32_t number = kMaxEndpoints;  ///< Under which it is reached.
+  bool enabled = false;
+  bool selective = false;
+  bool directed = false;  ///< FI_DIRECTED_RECV: the source of a receive counts.
+  std::size_t min_multi_recv = 64;
+};
+
+struct Endpoint {
+  fid_ep fid{};
+  Domain* domain = nullptr;
+  Users users{0};
+  EventQueueFid* eq = nullptr;
+  std::shared_ptr<Transmit> tx;  ///< nullptr: a context that receives.
+  std::shared_ptr<Receive> rx;   ///< nullptr: a context that sends.
+  std::uint64_t tx_flags = 0;    ///< fi_tx_attr::op_flags.
+  std::uint64_t rx_flags = 0;
+  std::uint64_t caps = 0;
+  Endpoint* parent = nullptr;  ///< Of a context: its scalable endpoint. Of an alias: what it stands for.
+  std::uint32_t first_number = kMaxEndpoints;  ///< Numbers of its own.
+  std::uint32_t number_count = 0;
+  AddressVector* av = nullptr;
+
+  /// Flags of the calls that take none, and those of a call that takes `flags`.
+  std::uint64_t sending() const { return with_completion(tx_flags, *tx); }
+  std::uint64_t receiving() const { return with_completion(rx_flags, *rx); }
+  std::uint64_t sending(std::uint64_t flags) const { return tx->selective ? flags : flags | FI_COMPLETION; }
+  std::uint64_t receiving(std::uint64_t flags) const { return rx->selective ? flags : flags | FI_COMPLETION; }
+
+ private:
+  template <class Half>
+  static std::uint64_t with_completion(std::uint64_t flags, const Half& half) {
+    return half.selective ? flags : flags | FI_COMPLETION;
+  }
+};
+
+inline Endpoint& endpoint_of(fid_ep* fid) { return *object_of<Endpoint>(fid); }
+
+/// The tables of functions, each in the file of its page.
+extern fi_ops_msg message_calls;
+extern fi_ops_tagged tagged_calls;
+extern fi_ops_rma memory_calls;
+extern fi_ops_atomic atomic_calls;
+extern fi_ops_cm address_calls;
+
+/// On duty: memory that is registered is reached through every enabled endpoint of its domain.
+void open_region_at(Core& core, MemoryRegion& region, const Receive& receive);
+
+}  // namespace portofu::fabric

@@ -1,0 +1,135 @@
+// fi_eq(3): event queues.
+
+#include "lib/libfabric/eq.h"
+
+#include <rdma/fi_errno.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstring>
+#include <memory>
+
+namespace portofu::fabric {
+namespace {
+
+void tell(EventQueueFid& eq) {
+  eq.changed.notify_all();
+  if (eq.event_fd >= 0) eventfd_write(eq.event_fd, 1);
+}
+
+/// The mutex is held. What says that there is something says so until there is nothing.
+void settle(EventQueueFid& eq) {
+  eventfd_t count = 0;
+  if (eq.event_fd >= 0 && eq.events.empty() && eq.errors.empty()) eventfd_read(eq.event_fd, &count);
+}
+
+/// The mutex is held.
+ssize_t take(EventQueueFid& eq, std::uint32_t* event, void* bytes, std::size_t room, std::uint64_t flags) {
+  if (!eq.errors.empty()) return -FI_EAVAIL;
+  if (eq.events.empty()) return -FI_EAGAIN;
+  const EventQueueFid::Entry& first = eq.events.front();
+  if (room < first.bytes.size()) return -FI_ETOOSMALL;
+  *event = first.event;
+  const auto count = static_cast<ssize_t>(first.bytes.size());
+  if (count != 0) std::memcpy(bytes, first.bytes.data(), first.bytes.size());
+  if ((flags & FI_PEEK) == 0) {
+    eq.events.pop_front();
+    settle(eq);
+  }
+  return count;
+}
+
+ssize_t read(fid_eq* fid, std::uint32_t* event, void* bytes, std::size_t room, std::uint64_t flags) {
+  auto* eq = object_of<EventQueueFid>(fid);
+  const std::lock_guard lock(eq->mutex);
+  return take(*eq, event, bytes, room, flags);
+}
+
+ssize_t read_error(fid_eq* fid, fi_eq_err_entry* entry, std::uint64_t flags) {
+  auto* eq = object_of<EventQueueFid>(fid);
+  const std::lock_guard lock(eq->mutex);
+  if (eq->errors.empty()) return -FI_EAGAIN;
+  *entry = eq->errors.front();
+  if ((flags & FI_PEEK) == 0) {
+    eq->errors.pop_front();
+    settle(*eq);
+  }
+  return sizeof *entry;
+}
+
+ssize_t write(fid_eq* fid, std::uint32_t event, const void* bytes, std::size_t count, std::uint64_t) {
+  object_of<EventQueueFid>(fid)->post_bytes(event, bytes, count);
+  return static_cast<ssize_t>(count);
+}
+
+ssize_t read_or_wait(fid_eq* fid, std::uint32_t* event, void* bytes, std::size_t room, int timeout_ms,
+                     std::uint64_t flags) {
+  auto* eq = object_of<EventQueueFid>(fid);
+  std::unique_lock lock(eq->mutex);
+  const auto is_there = [eq] { return !eq->events.empty() || !eq->errors.empty(); };
+  if (timeout_ms < 0) {
+    eq->changed.wait(lock, is_there);
+  } else {
+    eq->changed.wait_for(lock, std::chrono::milliseconds(timeout_ms), is_there);
+  }
+  return take(*eq, event, bytes, room, flags);
+}
+
+const char* text_of(fid_eq*, int error, const void*, char* text, std::size_t room) {
+  if (text != nullptr && room > 0) std::strncpy(text, fi_strerror(error), room);
+  return fi_strerror(error);
+}
+
+int close(fid* object) {
+  auto* eq = object_of<EventQueueFid>(object);
+  if (eq->users.load() != 0) return -FI_EBUSY;
+  if (eq->event_fd >= 0) ::close(eq->event_fd);
+  --eq->fabric->users;
+  delete eq;
+  return 0;
+}
+
+int control(fid* object, int command, void* argument) {
+  auto* eq = object_of<EventQueueFid>(object);
+  if (command != FI_GETWAIT || eq->event_fd < 0) return -FI_ENOSYS;
+  *static_cast<int*>(argument) = eq->event_fd;
+  return 0;
+}
+
+fi_ops object_calls = {sizeof(fi_ops), close, refuse_bind, control, refuse_ops, NotThere{}, NotThere{}};
+fi_ops_eq calls = {sizeof(fi_ops_eq), read, read_error, write, read_or_wait, text_of};
+
+}  // namespace
+
+void EventQueueFid::post_bytes(std::uint32_t event, const void* bytes, std::size_t count) {
+  const auto* first = static_cast<const std::byte*>(bytes);
+  const std::lock_guard lock(mutex);
+  events.push_back({event, std::vector<std::byte>(first, first + count)});
+  tell(*this);
+}
+
+void EventQueueFid::post(std::uint32_t event, const fi_eq_entry& entry) { post_bytes(event, &entry, sizeof entry); }
+
+void EventQueueFid::post_error(const fi_eq_err_entry& entry) {
+  const std::lock_guard lock(mutex);
+  errors.push_back(entry);
+  tell(*this);
+}
+
+int open_eq(fid_fabric* fabric, fi_eq_attr* attr, fid_eq** opened, void* context) {
+  return guarded([&] {
+    const fi_wait_obj wait = attr != nullptr ? attr->wait_obj : FI_WAIT_NONE;
+    if (wait == FI_WAIT_SET || wait == FI_WAIT_POLLFD) return -FI_ENOSYS;
+    auto eq = std::make_unique<EventQueueFid>();
+    if (wait == FI_WAIT_FD && (eq->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) < 0) return -FI_EMFILE;
+    eq->fabric = object_of<Fabric>(fabric);
+    ++eq->fabric->users;
+    eq->fid.fid = {FI_CLASS_EQ, context, &object_calls};
+    eq->fid.ops = &calls;
+    *opened = &eq.release()->fid;
+    return 0;
+  });
+}
+
+}  // namespace portofu::fabric

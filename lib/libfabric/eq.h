@@ -1,0 +1,37 @@
+#pragma once
+// Event queues of libfabric: what is told of addresses and regions, not of messages. @spec fi_eq(3)
+
+#include <rdma/fi_eq.h>
+
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <mutex>
+#include <vector>
+
+#include "lib/libfabric/domain.h"
+
+namespace portofu::fabric {
+
+struct EventQueueFid {
+  fid_eq fid{};
+  Fabric* fabric = nullptr;
+  Users users{0};
+  int event_fd = -1;  ///< FI_WAIT_FD; -1: none.
+
+  struct Entry {
+    std::uint32_t event = 0;
+    std::vector<std::byte> bytes;
+  };
+
+  std::mutex mutex;  ///< Guards what follows.
+  std::condition_variable changed;
+  std::deque<Entry> events;
+  std::deque<fi_eq_err_entry> errors;
+
+  void post(std::uint32_t event, const fi_eq_entry& entry);
+  void post_error(const fi_eq_err_entry& entry);
+  void post_bytes(std::uint32_t event, const void* bytes, std::size_t count);
+};
+
+}  // namespace portofu::fabric

@@ -1,0 +1,104 @@
+// fi_fabric(3): the fabric, of which there is one.
+
+#include "lib/libfabric/cntr.h"
+#include "lib/libfabric/domain.h"
+#include "lib/libfabric/info.h"
+
+namespace portofu::fabric {
+namespace {
+
+int close_fabric(fid* object) {
+  auto* fabric = object_of<Fabric>(object);
+  if (fabric->users.load() != 0) return -FI_EBUSY;
+  delete fabric;
+  return 0;
+}
+
+/// What has waited behind them is gone with the endpoints.
+void close_gates(Domain& domain) {
+  const Engine::Duty duty(*domain.engine);
+  Interface& ni = interface_of(duty.core());
+  for (const auto& gate : domain.gates) {
+    ni.triggered_count -= gate->counter(duty.core()).cancel_on_duty();
+    ni.cts.free(gate->ct_handle);
+  }
+}
+
+int close_domain(fid* object) {
+  auto* domain = object_of<Domain>(object);
+  if (domain->users.load() != 0) return -FI_EBUSY;
+  close_gates(*domain);
+  --domain->fabric->users;
+  release_engine();
+  delete domain;
+  return 0;
+}
+
+fi_ops fabric_object = {sizeof(fi_ops), close_fabric, refuse_bind, refuse_control, refuse_ops, NotThere{}, NotThere{}};
+fi_ops domain_object = {sizeof(fi_ops), close_domain, refuse_bind, control_domain, refuse_ops, NotThere{}, NotThere{}};
+
+fi_ops_domain domain_calls = {
+    .size = sizeof(fi_ops_domain),
+    .av_open = open_av,
+    .cq_open = open_cq,
+    .endpoint = open_endpoint,
+    .scalable_ep = open_scalable,
+    .cntr_open = open_cntr,
+    .poll_open = open_poll,
+    .stx_ctx = NotThere{},
+    .srx_ctx = NotThere{},
+    .query_atomic = query_atomic,
+    .query_collective = NotThere{},
+    .endpoint2 = NotThere{},
+};
+
+int open_domain(fid_fabric* fabric_fid, fi_info* info, fid_domain** opened, void* context) {
+  return guarded([&] {
+    if (info == nullptr || info->domain_attr == nullptr) return -FI_EINVAL;
+    Address source;
+    if (info->src_addr != nullptr && info->src_addrlen == sizeof source)
+      std::memcpy(&source, info->src_addr, sizeof source);
+    auto domain = std::make_unique<Domain>();
+    if (const int result = hold_engine(source.pid, &domain->engine); result != 0) return result;
+    domain->fabric = object_of<Fabric>(fabric_fid);
+    ++domain->fabric->users;
+    const int mode = info->domain_attr->mr_mode;
+    domain->virtual_addresses = mode == FI_MR_BASIC || (mode & FI_MR_VIRT_ADDR) != 0;
+    domain->chooses_keys = mode == FI_MR_BASIC || (mode & FI_MR_PROV_KEY) != 0;
+    domain->fid.fid = {FI_CLASS_DOMAIN, context, &domain_object};
+    domain->fid.ops = &domain_calls;
+    domain->fid.mr = &region_calls;
+    *opened = &domain.release()->fid;
+    return 0;
+  });
+}
+
+fi_ops_fabric fabric_calls = {
+    .size = sizeof(fi_ops_fabric),
+    .domain = open_domain,
+    .passive_ep = NotThere{},
+    .eq_open = open_eq,
+    .wait_open = NotThere{},
+    .trywait = try_wait,
+    .domain2 = NotThere{},
+};
+
+}  // namespace
+
+int open_fabric(fi_fabric_attr* attr, fid_fabric** opened, void* context) {
+  return guarded([&] {
+    if (attr != nullptr && attr->name != nullptr && std::string_view(attr->name) != kFabricName) return -FI_ENODATA;
+    auto fabric = std::make_unique<Fabric>();
+    fabric->fid.fid = {FI_CLASS_FABRIC, context, &fabric_object};
+    fabric->fid.ops = &fabric_calls;
+    fabric->fid.api_version = attr != nullptr ? attr->api_version : 0;
+    *opened = &fabric.release()->fid;
+    return 0;
+  });
+}
+
+int refuse_bind(fid*, fid*, std::uint64_t) { return -FI_ENOSYS; }
+int refuse_control(fid*, int, void*) { return -FI_ENOSYS; }
+int refuse_ops(fid*, const char*, std::uint64_t, void**, void*) { return -FI_ENOSYS; }
+
+}  // namespace portofu::fabric

@@ -1,0 +1,153 @@
+// The engine's side of an endpoint: memory descriptors of the sending half, portal table entries of the receiving one.
+
+#include "lib/libfabric/halves.h"
+
+#include <algorithm>
+
+#include "engine/target/complete.h"
+#include "engine/target/list_entries.h"
+#include "engine/target/published_entry.h"
+#include "lib/libfabric/mr.h"
+
+namespace portofu::fabric {
+namespace {
+
+constexpr std::array kPortalUses = {PortalUse::kTagged, PortalUse::kMessage, PortalUse::kMemory};
+
+constexpr std::uint32_t kAnswered = kMdEventSendDisable;
+
+struct MdRule {
+  std::uint32_t options;
+  bool counts;  ///< What the counter of its kind counts.
+};
+
+constexpr std::array<MdRule, kMdUseCount> kMdRules = {{
+    {kMdEventCtSend, true},                                                    // kSend
+    {kMdEventCtSend | kMdEventSuccessDisable, true},                           // kSendQuiet
+    {kAnswered | kMdEventCtAck, true},                                         // kSendAck
+    {kAnswered | kMdEventCtAck | kMdEventSuccessDisable, true},                // kSendAckQuiet
+    {kMdEventCtSend | kMdEventSuccessDisable | kMdVolatile, true},             // kInject
+    {kAnswered | kMdEventCtAck, true},                                         // kWrite
+    {kAnswered | kMdEventCtAck | kMdEventSuccessDisable, true},                // kWriteQuiet
+    {kAnswered | kMdEventCtAck | kMdEventSuccessDisable | kMdVolatile, true},  // kWriteInject
+    {kAnswered | kMdEventCtReply, true},                                       // kRead
+    {kAnswered | kMdEventCtReply | kMdEventSuccessDisable, true},              // kReadQuiet
+    {kAnswered | kMdEventSuccessDisable, false},                               // kOperand
+}};
+
+const CounterFid* counter_for(const Transmit& tx, MdUse use) {
+  if (use <= MdUse::kInject) return tx.send_cntr;
+  return use <= MdUse::kWriteInject ? tx.write_cntr : tx.read_cntr;
+}
+
+/// On duty: messages that nobody has asked for yet are kept.
+bool keep_unexpected(Core& core, std::uint16_t pt_index) {
+  EntryRequest request;
+  request.segment.describe(static_cast<void*>(nullptr), UINT64_MAX);
+  request.criteria = {0, ~std::uint64_t{0}, {}, true, true};
+  request.options =
+      kEntryOpPut | kEntryOwnMemory | kEntryEventCommDisable | kEntryEventLinkDisable | kEntryEventUnlinkDisable;
+  request.pt_index = pt_index;
+  request.list = ListKind::kOverflow;
+  Handle handle = 0;
+  return append_entry(core, interface_of(core), std::move(request), &handle) == Status::kOk;
+}
+
+/// On duty: the portal table entry takes nothing any more, and tells nobody.
+void shut_portal(Core& core, Interface& ni, PortalTableEntry& portal) {
+  portal.enabled = false;
+  portal.eq_handle = 0;
+  withdraw_entries(core, ni, portal);
+  end_visits(core, ni, portal);
+}
+
+void unlink_all(Core& core, Interface& ni, MatchList& list) {
+  for (MatchEntry* entry = list.first(); entry != nullptr;) {
+    MatchEntry* following = MatchList::next(*entry);
+    unlink_entry(core, ni, static_cast<ListEntry*>(entry)->handle);
+    entry = following;
+  }
+}
+
+/// On duty: nothing is arriving. @return whether the portal table entry is gone: some peer may be inside it
+bool remove_portal(Core& core, Interface& ni, std::uint16_t pt_index) {
+  PortalTableEntry& portal = *ni.portal(pt_index);
+  while (UnexpectedEntry* header = portal.unexpected.first()) {
+    portal.unexpected.remove(*header);
+    release_header(core, ni, static_cast<UnexpectedHeader*>(header));
+  }
+  unlink_all(core, ni, portal.priority);
+  unlink_all(core, ni, portal.overflow);
+  if (portal.entry_count != 0) return false;
+  ni.portal_table[pt_index].reset();
+  return true;
+}
+
+}  // namespace
+
+bool open_transmit_half(Core& core, Transmit& tx) {
+  Interface& ni = interface_of(core);
+  for (std::size_t i = 0; i < kMdUseCount; ++i) {
+    MemoryDescriptor* md = ni.mds.allocate(&tx.mds[i]);
+    if (md == nullptr) return false;
+    const CounterFid* cntr = kMdRules[i].counts ? counter_for(tx, static_cast<MdUse>(i)) : nullptr;
+    *md = {};
+    md->segment.describe(static_cast<void*>(nullptr), UINT64_MAX);
+    md->options = kMdRules[i].options;
+    md->handle = tx.mds[i];
+    md->eq_handle = tx.cq != nullptr && static_cast<MdUse>(i) != MdUse::kOperand ? tx.cq->eq_handle : 0;
+    md->ct_handle = cntr != nullptr ? cntr->ct_handle : 0;
+  }
+  return true;
+}
+
+void close_transmit(Core& core, Transmit& tx) {
+  Interface& ni = interface_of(core);
+  for (Handle& handle : tx.mds) {
+    MemoryDescriptor* md = handle != 0 ? ni.mds.find(handle) : nullptr;
+    handle = 0;
+    if (md == nullptr) continue;
+    md->eq_handle = md->ct_handle = 0;
+    md->released = true;
+    ++md->pending;
+    end_operation(ni, *md);
+  }
+}
+
+bool open_receive_half(Core& core, Receive& rx) {
+  for (const PortalUse use : kPortalUses) {
+    const std::uint16_t pt_index = portal_of(rx.number, use);
+    auto portal = std::make_unique<PortalTableEntry>();
+    portal->eq_handle = rx.cq != nullptr ? rx.cq->eq_handle : 0;
+    interface_of(core).portal_table[pt_index] = std::move(portal);
+    if (use != PortalUse::kMemory && !keep_unexpected(core, pt_index)) return false;
+  }
+  set_receiver(rx.number, &rx);
+  rx.domain->receivers.push_back(&rx);
+  for (MemoryRegion* region : rx.domain->regions) open_region_at(core, *region, rx);
+  return true;
+}
+
+bool close_receive(Engine& engine, Receive& rx) {
+  {
+    const Engine::Duty duty(engine);
+    Interface& ni = interface_of(duty.core());
+    for (const PortalUse use : kPortalUses) shut_portal(duty.core(), ni, *ni.portal(portal_of(rx.number, use)));
+    for (MemoryRegion* region : rx.domain->regions) region->forget(rx.number);
+    std::erase(rx.domain->receivers, &rx);
+    set_receiver(rx.number, nullptr);
+  }
+  auto is_quiet = [&](Core& core) {
+    return std::ranges::all_of(kPortalUses, [&](PortalUse use) {
+      return interface_of(core).portal(portal_of(rx.number, use))->in_progress == 0;
+    });
+  };
+  if (engine.wait(is_quiet, Engine::kLingerNs, OnAbort::kGoOn) != WaitResult::kReached) return false;
+  const Engine::Duty duty(engine);
+  bool gone = true;
+  for (const PortalUse use : kPortalUses)
+    gone = remove_portal(duty.core(), interface_of(duty.core()), portal_of(rx.number, use)) && gone;
+  return gone;
+}
+
+}  // namespace portofu::fabric

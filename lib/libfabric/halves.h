@@ -1,0 +1,21 @@
+#pragma once
+// What an endpoint has in the engine while it is enabled.
+
+#include "lib/libfabric/endpoint.h"
+
+namespace portofu::fabric {
+
+/// On duty: the memory descriptors. @return false: no memory
+bool open_transmit_half(Core& core, Transmit& tx);
+
+/// On duty: the portal table entries, and in them what is registered already. @return false: no memory
+bool open_receive_half(Core& core, Receive& rx);
+
+/// On duty. What is under way keeps its memory descriptor until it ends, and nobody is told.
+void close_transmit(Core& core, Transmit& tx);
+
+/// Waits for messages that are arriving, for a second at most.
+/// @return whether nothing is left of it; else its number must not be used again
+bool close_receive(Engine& engine, Receive& rx);
+
+}  // namespace portofu::fabric

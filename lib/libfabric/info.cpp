@@ -1,0 +1,227 @@
+#include "lib/libfabric/info.h"
+
+#include <rdma/fi_errno.h>
+
+#include <cstdlib>
+
+#include "engine/core/interface.h"
+#include "lib/libfabric/library.h"
+
+namespace portofu::fabric {
+namespace {
+
+constexpr std::uint64_t kSends = FI_SEND | FI_READ | FI_WRITE;
+constexpr std::uint64_t kReceives = FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE;
+constexpr std::uint64_t kPrimary = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_DIRECTED_RECV | FI_NAMED_RX_CTX;
+constexpr std::uint64_t kSecondary =
+    FI_MULTI_RECV | FI_SOURCE | FI_RMA_EVENT | FI_FENCE | FI_TRIGGER | FI_LOCAL_COMM | FI_REMOTE_COMM;
+constexpr std::uint64_t kAll = kPrimary | kSecondary | kSends | kReceives;
+constexpr std::uint64_t kTransmitCaps =
+    FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | kSends | FI_FENCE | FI_TRIGGER | FI_NAMED_RX_CTX;
+constexpr std::uint64_t kReceiveCaps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | kReceives | FI_DIRECTED_RECV |
+                                       FI_MULTI_RECV | FI_SOURCE | FI_RMA_EVENT | FI_TRIGGER;
+constexpr std::uint64_t kDomainCaps = FI_LOCAL_COMM | FI_REMOTE_COMM;
+constexpr std::uint64_t kTransmitFlags =
+    FI_INJECT | FI_COMPLETION | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | FI_FENCE | FI_MORE;
+constexpr std::uint64_t kReceiveFlags = FI_COMPLETION | FI_MULTI_RECV | FI_MORE;
+constexpr std::uint64_t kOrder = FI_ORDER_RAR | FI_ORDER_RAW | FI_ORDER_WAR | FI_ORDER_WAW | FI_ORDER_SAW |
+                                 FI_ORDER_SAS | FI_ORDER_RMA_RAR | FI_ORDER_RMA_RAW | FI_ORDER_RMA_WAR |
+                                 FI_ORDER_RMA_WAW | FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR |
+                                 FI_ORDER_ATOMIC_WAW;
+constexpr std::size_t kMostMessageBytes = kDefaultLimits.max_msg_size;
+/// More can be posted; applications make room for so many.
+constexpr std::size_t kMostReceives = 65536;
+
+bool is_named(const char* wanted, std::string_view name) { return wanted == nullptr || wanted == name; }
+constexpr bool is_part(std::uint64_t wanted, std::uint64_t given) { return (wanted & ~given) == 0; }
+
+/// The direction bits that the others imply if none is named (fi_getinfo(3), "capabilities").
+std::uint64_t with_directions(std::uint64_t caps) {
+  if ((caps & (FI_MSG | FI_TAGGED)) != 0 && (caps & (FI_SEND | FI_RECV)) == 0) caps |= FI_SEND | FI_RECV;
+  constexpr std::uint64_t kMemory = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+  if ((caps & (FI_RMA | FI_ATOMIC)) != 0 && (caps & kMemory) == 0) caps |= kMemory;
+  return caps;
+}
+
+bool takes_transmit(const fi_tx_attr& wanted) {
+  return is_part(wanted.caps, kTransmitCaps | kDomainCaps) && is_part(wanted.op_flags, kTransmitFlags) &&
+         is_part(wanted.msg_order, kOrder) && is_part(wanted.comp_order, FI_ORDER_NONE) &&
+         wanted.inject_size <= kInjectBytes && wanted.size <= kTransmitSize && wanted.iov_limit <= kMostPieces &&
+         wanted.rma_iov_limit <= kMostRemotePieces;
+}
+
+bool takes_receive(const fi_rx_attr& wanted) {
+  return is_part(wanted.caps, kReceiveCaps | kDomainCaps) && is_part(wanted.op_flags, kReceiveFlags) &&
+         is_part(wanted.msg_order, kOrder) && is_part(wanted.comp_order, FI_ORDER_NONE) &&
+         wanted.size <= kMostReceives && wanted.iov_limit <= kMostPieces;
+}
+
+bool takes_endpoint(const fi_ep_attr& wanted) {
+  const bool known = wanted.type == FI_EP_UNSPEC || wanted.type == FI_EP_RDM;
+  return known && wanted.protocol == FI_PROTO_UNSPEC && wanted.max_msg_size <= kMostMessageBytes &&
+         wanted.msg_prefix_size == 0 && wanted.max_order_raw_size <= kMostMessageBytes &&
+         wanted.max_order_war_size <= kMaxWarOrderedBytes && wanted.max_order_waw_size <= kMostMessageBytes &&
+         (wanted.tx_ctx_cnt <= kMaxEndpoints) && (wanted.rx_ctx_cnt <= kMaxEndpoints) && wanted.auth_key_size == 0;
+}
+
+bool takes_domain(const fi_domain_attr& wanted) {
+  return is_named(wanted.name, kDomainName) && is_part(wanted.caps, kDomainCaps) && wanted.cq_data_size <= 8 &&
+         wanted.mr_key_size <= 8 && wanted.ep_cnt <= kMaxEndpoints && wanted.auth_key_size == 0;
+}
+
+bool takes(const fi_info& hints) {
+  if (!is_part(hints.caps, kAll)) return false;
+  if (hints.addr_format != FI_FORMAT_UNSPEC && hints.addr_format != kAddressFormat) return false;
+  if (hints.tx_attr != nullptr && !takes_transmit(*hints.tx_attr)) return false;
+  if (hints.rx_attr != nullptr && !takes_receive(*hints.rx_attr)) return false;
+  if (hints.ep_attr != nullptr && !takes_endpoint(*hints.ep_attr)) return false;
+  if (hints.domain_attr != nullptr && !takes_domain(*hints.domain_attr)) return false;
+  return hints.fabric_attr == nullptr ||
+         (is_named(hints.fabric_attr->name, kFabricName) && is_named(hints.fabric_attr->prov_name, kProviderName));
+}
+
+template <class Value>
+void set(Value* value, Value wanted, Value otherwise) {
+  *value = wanted != Value{} ? wanted : otherwise;
+}
+
+void fill_transmit(fi_tx_attr& tx, const fi_tx_attr* wanted, std::uint64_t caps) {
+  const fi_tx_attr none{};
+  const fi_tx_attr& w = wanted != nullptr ? *wanted : none;
+  tx.caps = (w.caps != 0 ? w.caps : caps) & kTransmitCaps;
+  tx.op_flags = w.op_flags;
+  set(&tx.msg_order, w.msg_order, std::uint64_t{kOrder});
+  tx.inject_size = kInjectBytes;
+  tx.size = kTransmitSize;
+  tx.iov_limit = kMostPieces;
+  tx.rma_iov_limit = kMostRemotePieces;
+}
+
+void fill_receive(fi_rx_attr& rx, const fi_rx_attr* wanted, std::uint64_t caps) {
+  const fi_rx_attr none{};
+  const fi_rx_attr& w = wanted != nullptr ? *wanted : none;
+  rx.caps = (w.caps != 0 ? w.caps : caps) & kReceiveCaps;
+  rx.op_flags = w.op_flags;
+  set(&rx.msg_order, w.msg_order, std::uint64_t{kOrder});
+  rx.size = kMostReceives;
+  rx.iov_limit = kMostPieces;
+}
+
+void fill_endpoint(fi_ep_attr& ep, const fi_ep_attr* wanted) {
+  const fi_ep_attr none{};
+  const fi_ep_attr& w = wanted != nullptr ? *wanted : none;
+  ep.type = FI_EP_RDM;
+  ep.protocol = kAddressFormat;
+  ep.protocol_version = 1;
+  ep.max_msg_size = kMostMessageBytes;
+  ep.max_order_raw_size = kMostMessageBytes;
+  ep.max_order_war_size = kMaxWarOrderedBytes;
+  ep.max_order_waw_size = kMostMessageBytes;
+  set(&ep.mem_tag_format, w.mem_tag_format, ~std::uint64_t{0});
+  set(&ep.tx_ctx_cnt, w.tx_ctx_cnt, std::size_t{1});
+  set(&ep.rx_ctx_cnt, w.rx_ctx_cnt, std::size_t{1});
+}
+
+/// What registration of memory has to be like. The provider needs none of the modes; who knows only the old ones, or
+/// counts on one, gets it.
+int memory_mode(std::uint32_t version, const fi_domain_attr& wanted) {
+  if (wanted.mr_mode == FI_MR_BASIC) return FI_MR_BASIC;
+  if (version < FI_VERSION(1, 5)) return wanted.mr_mode == FI_MR_UNSPEC ? FI_MR_SCALABLE : wanted.mr_mode;
+  return wanted.mr_mode == FI_MR_SCALABLE ? FI_MR_SCALABLE : 0;
+}
+
+void fill_domain(fi_domain_attr& domain, const fi_domain_attr* wanted, std::uint32_t version) {
+  const fi_domain_attr none{};
+  const fi_domain_attr& w = wanted != nullptr ? *wanted : none;
+  domain.name = strdup(kDomainName.data());
+  domain.mr_mode = memory_mode(version, w);
+  set(&domain.threading, w.threading, FI_THREAD_SAFE);
+  set(&domain.control_progress, w.control_progress, FI_PROGRESS_AUTO);
+  set(&domain.data_progress, w.data_progress, FI_PROGRESS_AUTO);
+  set(&domain.resource_mgmt, w.resource_mgmt, FI_RM_ENABLED);
+  set(&domain.av_type, w.av_type, FI_AV_UNSPEC);
+  domain.mr_key_size = sizeof(std::uint64_t);
+  domain.cq_data_size = sizeof(std::uint64_t);
+  domain.cq_cnt = kDefaultLimits.max_eqs;
+  domain.ep_cnt = domain.tx_ctx_cnt = domain.rx_ctx_cnt = kMaxEndpoints;
+  domain.max_ep_tx_ctx = domain.max_ep_rx_ctx = kMaxEndpoints;
+  domain.cntr_cnt = kDefaultLimits.max_cts;
+  domain.mr_iov_limit = kMostPieces;
+  domain.caps = kDomainCaps;
+  domain.max_err_data = 0;
+  domain.mr_cnt = kDefaultLimits.max_entries;
+}
+
+bool set_address(void** place, std::size_t* bytes, const Address& address) {
+  *place = std::malloc(sizeof address);
+  if (*place == nullptr) return false;
+  std::memcpy(*place, &address, sizeof address);
+  *bytes = sizeof address;
+  return true;
+}
+
+bool copy_address(void** place, std::size_t* bytes, const void* from, std::size_t from_bytes) {
+  Address address;
+  if (from == nullptr || from_bytes != sizeof address) return true;
+  std::memcpy(&address, from, sizeof address);
+  return set_address(place, bytes, address);
+}
+
+int fill_addresses(fi_info& info, const char* node, const char* service, std::uint64_t flags, const fi_info* hints) {
+  Address source;
+  source.nid = own_nid();
+  bool good = true;
+  if ((flags & FI_SOURCE) != 0) {
+    if (const int result = resolve(node, service, (flags & FI_NUMERICHOST) != 0, &source); result != 0) return result;
+    if (source.nid != own_nid()) return -FI_ENODATA;
+  } else if (node != nullptr || service != nullptr) {
+    Address target;
+    if (const int result = resolve(node, service, (flags & FI_NUMERICHOST) != 0, &target); result != 0) return result;
+    good = set_address(&info.dest_addr, &info.dest_addrlen, target);
+  } else if (hints != nullptr) {
+    good = copy_address(&info.dest_addr, &info.dest_addrlen, hints->dest_addr, hints->dest_addrlen);
+  }
+  if ((flags & FI_SOURCE) == 0 && hints != nullptr && hints->src_addr != nullptr) {
+    good = good && copy_address(&info.src_addr, &info.src_addrlen, hints->src_addr, hints->src_addrlen);
+  } else {
+    good = good && set_address(&info.src_addr, &info.src_addrlen, source);
+  }
+  return good ? 0 : -FI_ENOMEM;
+}
+
+int fill(fi_info& info, std::uint32_t version, const fi_info* hints) {
+  const std::uint64_t wanted = hints != nullptr ? hints->caps : 0;
+  info.caps = wanted != 0 ? with_directions(wanted) | kDomainCaps : kAll;
+  info.addr_format = kAddressFormat;
+  fill_transmit(*info.tx_attr, hints != nullptr ? hints->tx_attr : nullptr, info.caps);
+  fill_receive(*info.rx_attr, hints != nullptr ? hints->rx_attr : nullptr, info.caps);
+  fill_endpoint(*info.ep_attr, hints != nullptr ? hints->ep_attr : nullptr);
+  fill_domain(*info.domain_attr, hints != nullptr ? hints->domain_attr : nullptr, version);
+  info.fabric_attr->name = strdup(kFabricName.data());
+  // libfabric writes the name of the provider itself.
+  info.fabric_attr->prov_version = FI_VERSION(0, 1);
+  info.fabric_attr->api_version = version;
+  if (hints != nullptr) info.handle = hints->handle;
+  return info.domain_attr->name != nullptr && info.fabric_attr->name != nullptr ? 0 : -FI_ENOMEM;
+}
+
+}  // namespace
+
+int get_info(std::uint32_t version, const char* node, const char* service, std::uint64_t flags, const fi_info* hints,
+             fi_info** info) {
+  return guarded([&] {
+    if (hints != nullptr && !takes(*hints)) return -FI_ENODATA;
+    fi_info* made = fi_allocinfo();
+    if (made == nullptr) return -FI_ENOMEM;
+    int result = fill(*made, version, hints);
+    if (result == 0) result = fill_addresses(*made, node, service, flags, hints);
+    if (result != 0) {
+      fi_freeinfo(made);
+      return result;
+    }
+    *info = made;
+    return 0;
+  });
+}
+
+}  // namespace portofu::fabric

@@ -1,0 +1,27 @@
+#pragma once
+// What the provider can do, and what of it an application gets. @spec fi_getinfo(3)
+
+#include <rdma/fabric.h>
+
+#include <cstring>
+#include <memory>
+#include <string_view>
+
+#include "lib/libfabric/address.h"
+
+namespace portofu::fabric {
+
+inline constexpr std::string_view kProviderName = "portofu";
+inline constexpr std::string_view kFabricName = "portofu";
+inline constexpr std::string_view kDomainName = "portofu";
+
+inline constexpr std::size_t kInjectBytes = 4096;
+inline constexpr std::size_t kMostPieces = 32;       ///< Local iovecs of one operation.
+inline constexpr std::size_t kMostRemotePieces = 8;  ///< Remote ones.
+inline constexpr std::size_t kTransmitSize = 4096;   ///< Operations that may wait for room towards one peer.
+
+/// fi_provider::getinfo.
+int get_info(std::uint32_t version, const char* node, const char* service, std::uint64_t flags, const fi_info* hints,
+             fi_info** info);
+
+}  // namespace portofu::fabric

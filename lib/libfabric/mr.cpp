@@ -1,0 +1,164 @@
+// fi_mr(3): memory regions.
+
+#include "lib/libfabric/mr.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "engine/target/list_entries.h"
+#include "engine/target/published_entry.h"
+#include "lib/libfabric/endpoint.h"
+#include "lib/libfabric/info.h"
+
+namespace portofu::fabric {
+namespace {
+
+constexpr std::uint64_t kAccess = FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+
+bool is_key_taken(const Domain& domain, std::uint64_t key) {
+  return std::ranges::any_of(domain.regions, [key](const MemoryRegion* region) { return region->fid.key == key; });
+}
+
+/// On duty.
+int choose_key(MemoryRegion& region, std::uint64_t wanted) {
+  Domain& domain = *region.domain;
+  if (domain.chooses_keys) {
+    region.fid.key = domain.next_key++;
+    return 0;
+  }
+  // What nobody else can reach needs no key of its own.
+  const bool remote = (region.access & (FI_REMOTE_READ | FI_REMOTE_WRITE)) != 0;
+  if (remote && is_key_taken(domain, wanted)) return -FI_ENOKEY;
+  region.fid.key = wanted;
+  return 0;
+}
+
+/// On duty.
+void enable(Core& core, MemoryRegion& region) {
+  region.enabled = true;
+  if ((region.access & (FI_REMOTE_READ | FI_REMOTE_WRITE)) == 0) return;
+  region.domain->regions.push_back(&region);
+  for (const Receive* receive : region.domain->receivers) open_region_at(core, region, *receive);
+}
+
+/// Whether nothing of the region is in use any more. Entries that are in use stay, for the next look.
+bool close_entries(Core& core, MemoryRegion& region) {
+  std::erase_if(region.entries, [&](const MemoryRegion::Entry& entry) {
+    return unlink_entry(core, interface_of(core), entry.handle) != Status::kInUse;
+  });
+  return region.entries.empty();
+}
+
+int close(fid* object) {
+  auto* region = object_of<MemoryRegion>(object);
+  Engine& engine = *region->domain->engine;
+  {
+    const Engine::Duty duty(engine);
+    std::erase(region->domain->regions, region);
+  }
+  // Who is in the middle of an access ends it soon, unless he has been stopped there.
+  auto is_over = [&](Core& core) { return close_entries(core, *region); };
+  if (engine.wait(is_over, Engine::kLingerNs, OnAbort::kGoOn) != WaitResult::kReached) return -FI_EBUSY;
+  if (region->cntr != nullptr) --region->cntr->users;
+  --region->domain->users;
+  delete region;
+  return 0;
+}
+
+int bind(fid* object, fid* other, std::uint64_t flags) {
+  auto* region = object_of<MemoryRegion>(object);
+  if (other->fclass == FI_CLASS_EP) return 0;  // Every endpoint of the domain may be used.
+  if (other->fclass != FI_CLASS_CNTR || (flags & FI_REMOTE_WRITE) == 0) return -FI_EINVAL;
+  if (region->cntr != nullptr || region->enabled) return -FI_EOPBADSTATE;
+  region->cntr = object_of<CounterFid>(other);
+  ++region->cntr->users;
+  return 0;
+}
+
+int control(fid* object, int command, void*) {
+  auto* region = object_of<MemoryRegion>(object);
+  if (command != FI_ENABLE) return -FI_ENOSYS;
+  return guarded([&] {
+    const Engine::Duty duty(*region->domain->engine);
+    if (!region->enabled) enable(duty.core(), *region);
+    return 0;
+  });
+}
+
+fi_ops object_calls = {sizeof(fi_ops), close, bind, control, refuse_ops, NotThere{}, NotThere{}};
+
+int register_attributes(fid* domain_fid, const fi_mr_attr* attr, std::uint64_t flags, fid_mr** opened) {
+  return guarded([&] {
+    if (domain_fid->fclass != FI_CLASS_DOMAIN || attr == nullptr || attr->mr_iov == nullptr || attr->iov_count == 0)
+      return -FI_EINVAL;
+    if (attr->iov_count > kMostPieces || (attr->access & ~kAccess) != 0) return -FI_EINVAL;
+    if ((flags & ~std::uint64_t{FI_RMA_EVENT}) != 0) return -FI_EBADFLAGS;
+    auto region = std::make_unique<MemoryRegion>();
+    region->domain = object_of<Domain>(domain_fid);
+    region->pieces.assign(attr->mr_iov, attr->mr_iov + attr->iov_count);
+    region->access = attr->access;
+    region->origin = region->domain->virtual_addresses
+                         ? reinterpret_cast<std::uintptr_t>(attr->mr_iov->iov_base) + attr->offset
+                         : attr->offset;
+    region->events = (flags & FI_RMA_EVENT) != 0;
+    const Engine::Duty duty(*region->domain->engine);
+    if (const int result = choose_key(*region, attr->requested_key); result != 0) return result;
+    ++region->domain->users;
+    region->fid.fid = {FI_CLASS_MR, attr->context, &object_calls};
+    region->fid.mem_desc = region.get();
+    if (!region->events) enable(duty.core(), *region);
+    *opened = &region.release()->fid;
+    return 0;
+  });
+}
+
+int register_pieces(fid* domain, const iovec* pieces, std::size_t count, std::uint64_t access, std::uint64_t offset,
+                    std::uint64_t key, std::uint64_t flags, fid_mr** opened, void* context) {
+  fi_mr_attr attr{};
+  attr.mr_iov = pieces;
+  attr.iov_count = count;
+  attr.access = access;
+  attr.offset = offset;
+  attr.requested_key = key;
+  attr.context = context;
+  return register_attributes(domain, &attr, flags, opened);
+}
+
+int register_buffer(fid* domain, const void* buffer, std::size_t bytes, std::uint64_t access, std::uint64_t offset,
+                    std::uint64_t key, std::uint64_t flags, fid_mr** opened, void* context) {
+  const iovec piece{const_cast<void*>(buffer), bytes};
+  return register_pieces(domain, &piece, 1, access, offset, key, flags, opened, context);
+}
+
+/// Counts whatever is done to the region.
+Handle counter_for(const MemoryRegion& region, const Receive& receive) {
+  if (region.cntr != nullptr) return region.cntr->ct_handle;
+  const CounterFid* cntr = receive.remote_write_cntr != nullptr ? receive.remote_write_cntr : receive.remote_read_cntr;
+  return cntr != nullptr ? cntr->ct_handle : 0;
+}
+
+}  // namespace
+
+void open_region_at(Core& core, MemoryRegion& region, const Receive& receive) {
+  EntryRequest request;
+  if (region.pieces.size() == 1) {
+    request.segment.describe(region.pieces.front().iov_base, region.pieces.front().iov_len);
+  } else if (!request.segment.describe(region.pieces.data(), region.pieces.size())) {
+    return;
+  }
+  request.criteria = {region.fid.key, 0, {}, true, true};
+  request.ct_handle = counter_for(region, receive);
+  request.options = ((region.access & FI_REMOTE_WRITE) != 0 ? kEntryOpPut : 0) |
+                    ((region.access & FI_REMOTE_READ) != 0 ? kEntryOpGet : 0) | kEntryNoTruncate |
+                    kEntryEventLinkDisable | kEntryEventUnlinkDisable | kEntryEventSuccessDisable |
+                    (request.ct_handle != 0 ? kEntryEventCtComm : 0);
+  request.origin = region.origin;
+  request.pt_index = portal_of(receive.number, PortalUse::kMemory);
+  Handle handle = 0;
+  if (append_entry(core, interface_of(core), std::move(request), &handle) == Status::kOk)
+    region.entries.push_back({receive.number, handle});
+}
+
+fi_ops_mr region_calls = {sizeof(fi_ops_mr), register_buffer, register_pieces, register_attributes};
+
+}  // namespace portofu::fabric

@@ -1,0 +1,35 @@
+#pragma once
+// Memory regions: list entries whose match bits are the key, one at each endpoint of the domain. @spec fi_mr(3)
+
+#include <rdma/fi_domain.h>
+
+#include <vector>
+
+#include "lib/libfabric/cntr.h"
+#include "lib/libfabric/domain.h"
+
+namespace portofu::fabric {
+
+struct MemoryRegion {
+  fid_mr fid{};
+  Domain* domain = nullptr;
+  std::vector<iovec> pieces;
+  std::uint64_t access = 0;
+  std::uint64_t origin = 0;  ///< Remote address of its first byte.
+  bool events = false;       ///< FI_RMA_EVENT: it is reached when it is enabled.
+  bool enabled = false;
+  CounterFid* cntr = nullptr;  ///< Counts remote writes.
+
+  struct Entry {
+    std::uint32_t number;  ///< Endpoint.
+    Handle handle;
+  };
+  std::vector<Entry> entries;  ///< On duty.
+
+  /// On duty: the endpoint is closed.
+  void forget(std::uint32_t number) {
+    std::erase_if(entries, [number](const Entry& entry) { return entry.number == number; });
+  }
+};
+
+}  // namespace portofu::fabric

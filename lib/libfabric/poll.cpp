@@ -1,0 +1,100 @@
+// fi_poll(3): poll sets, and fi_trywait.
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+
+#include "lib/libfabric/cntr.h"
+#include "lib/libfabric/cq.h"
+#include "lib/libfabric/eq.h"
+
+namespace portofu::fabric {
+namespace {
+
+struct PollSet {
+  fid_poll fid{};
+  Domain* domain = nullptr;
+  std::mutex mutex;  ///< Guards `members`.
+  struct Member {
+    struct fid* object;
+    std::uint64_t seen;  ///< Counters: success and failure when they were last reported.
+  };
+  std::vector<Member> members;
+};
+
+std::uint64_t sum_of(const CounterFid& cntr) {
+  const Engine::Duty duty(*cntr.domain->engine);
+  return cntr.counter(duty.core()).success() + cntr.counter(duty.core()).failure();
+}
+
+bool has_news(PollSet::Member& member) {
+  if (member.object->fclass == FI_CLASS_CQ) return is_ready(*object_of<CompletionQueue>(member.object));
+  const std::uint64_t now = sum_of(*object_of<CounterFid>(member.object));
+  return std::exchange(member.seen, now) != now;
+}
+
+int poll(fid_poll* fid, void** contexts, int count) {
+  auto* set = object_of<PollSet>(fid);
+  set->domain->engine->step();
+  const std::lock_guard lock(set->mutex);
+  int found = 0;
+  for (PollSet::Member& member : set->members) {
+    if (found < count && has_news(member)) contexts[found++] = member.object->context;
+  }
+  return found;
+}
+
+int add(fid_poll* fid, struct fid* object, std::uint64_t flags) {
+  return guarded([&] {
+    auto* set = object_of<PollSet>(fid);
+    if (flags != 0 || (object->fclass != FI_CLASS_CQ && object->fclass != FI_CLASS_CNTR)) return -FI_EINVAL;
+    const std::lock_guard lock(set->mutex);
+    set->members.push_back({object, object->fclass == FI_CLASS_CNTR ? sum_of(*object_of<CounterFid>(object)) : 0});
+    return 0;
+  });
+}
+
+int remove(fid_poll* fid, struct fid* object, std::uint64_t flags) {
+  auto* set = object_of<PollSet>(fid);
+  const std::lock_guard lock(set->mutex);
+  const auto is_it = [object](const PollSet::Member& member) { return member.object == object; };
+  return flags == 0 && std::erase_if(set->members, is_it) > 0 ? 0 : -FI_EINVAL;
+}
+
+int close(fid* object) {
+  auto* set = object_of<PollSet>(object);
+  --set->domain->users;
+  delete set;
+  return 0;
+}
+
+fi_ops object_calls = {sizeof(fi_ops), close, refuse_bind, refuse_control, refuse_ops, NotThere{}, NotThere{}};
+fi_ops_poll calls = {sizeof(fi_ops_poll), poll, add, remove};
+
+}  // namespace
+
+int open_poll(fid_domain* domain, fi_poll_attr* attr, fid_poll** opened) {
+  return guarded([&] {
+    if (attr != nullptr && attr->flags != 0) return -FI_EINVAL;
+    auto set = std::make_unique<PollSet>();
+    set->domain = object_of<Domain>(domain);
+    ++set->domain->users;
+    set->fid.fid = {FI_CLASS_POLL, nullptr, &object_calls};
+    set->fid.ops = &calls;
+    *opened = &set.release()->fid;
+    return 0;
+  });
+}
+
+int try_wait(fid_fabric*, fid** fids, int count) {
+  for (int i = 0; i < count; ++i) {
+    if (fids[i]->fclass == FI_CLASS_CQ && is_ready_or_armed(*object_of<CompletionQueue>(fids[i]))) return -FI_EAGAIN;
+    if (fids[i]->fclass != FI_CLASS_EQ) continue;
+    auto* eq = object_of<EventQueueFid>(fids[i]);
+    const std::lock_guard lock(eq->mutex);
+    if (!eq->events.empty() || !eq->errors.empty()) return -FI_EAGAIN;
+  }
+  return 0;
+}
+
+}  // namespace portofu::fabric

@@ -1,0 +1,164 @@
+#include "lib/libfabric/receive.h"
+
+#include <algorithm>
+
+#include "engine/target/list_entries.h"
+#include "lib/libfabric/info.h"
+
+namespace portofu::fabric {
+namespace {
+
+PortalUse use_of(const ReceiveCall& call) { return call.tagged ? PortalUse::kTagged : PortalUse::kMessage; }
+
+void* word_of(const ReceiveCall& call) {
+  return make_word(call.tagged ? WordKind::kTaggedReceive : WordKind::kReceive, call.context);
+}
+
+/// On duty. @return false: the source is nobody
+bool criteria_of(const Receive& rx, const ReceiveCall& call, MatchCriteria* criteria) {
+  *criteria = {call.tag, call.tagged ? call.ignore : ~std::uint64_t{0}, {}, true, true};
+  if (!rx.directed || call.source == FI_ADDR_UNSPEC) return true;
+  std::uint32_t context = 0;
+  const Address* source = rx.av->find(call.source, &context);
+  if (source == nullptr) return false;
+  criteria->match_id = portofu::endpoint_of(source->process(), static_cast<std::uint16_t>(source->number));
+  criteria->any_nid = criteria->any_pid = false;
+  return true;
+}
+
+/// The memory of a call: one piece, or several that count as one.
+bool describe(const ReceiveCall& call, MemorySegment* segment) {
+  if (call.piece_count > 1) return segment->describe(call.pieces, call.piece_count);
+  if (call.piece_count == 1) {
+    segment->describe(call.pieces->iov_base, call.pieces->iov_len);
+  } else {
+    segment->describe(static_cast<void*>(nullptr), 0);
+  }
+  return true;
+}
+
+/// On duty. @return 0 | -FI_EINVAL
+ssize_t make_request(const Receive& rx, const ReceiveCall& call, EntryRequest* request) {
+  if (!criteria_of(rx, call, &request->criteria) || !describe(call, &request->segment)) return -FI_EINVAL;
+  const bool many = (call.flags & FI_MULTI_RECV) != 0;
+  request->options = kEntryOpPut | kEntryTakesData | kEntryEventLinkDisable |
+                     (many ? kEntryManageLocal : kEntryUseOnce | kEntryEventUnlinkDisable) |
+                     ((call.flags & FI_COMPLETION) == 0 ? kEntryEventSuccessDisable : 0) |
+                     (rx.recv_cntr != nullptr ? kEntryEventCtComm : 0);
+  request->min_free = many ? std::max<std::size_t>(rx.min_multi_recv, 1) : 0;
+  request->user_ptr = word_of(call);
+  request->ct_handle = rx.recv_cntr != nullptr ? rx.recv_cntr->ct_handle : 0;
+  request->pt_index = portal_of(rx.number, use_of(call));
+  return 0;
+}
+
+/// A completion that no message makes.
+/// @param header  what was found; nullptr: nothing
+void tell(Core& core, const Receive& rx, const ReceiveCall& call, const UnexpectedHeader* header, NiFail fail) {
+  if (rx.cq == nullptr || (fail == NiFail::kOk && (call.flags & FI_COMPLETION) == 0)) return;
+  post_new_event(core, interface_of(core), rx.cq->eq_handle, [&](Event& event) {
+    event.type = EventKind::kPut;
+    event.user_ptr = word_of(call);
+    event.pt_index = portal_of(rx.number, use_of(call));
+    event.match_bits = call.tag;
+    event.ni_fail_type = fail;
+    if (header == nullptr) return;
+    event.match_bits = header->key.match_bits;
+    event.initiator = header->key.source;
+    event.hdr_data = header->hdr_data;
+    event.has_data = header->has_data;
+    event.mlength = event.rlength = header->rlength;
+  });
+}
+
+/// Where a context keeps the message that it has claimed (FI_CONTEXT: the application gives the room).
+void*& claimed_by(void* context) { return static_cast<fi_context*>(context)->internal[0]; }
+
+ssize_t peek(Core& core, const Receive& rx, const ReceiveCall& call) {
+  MatchCriteria criteria;
+  if (!criteria_of(rx, call, &criteria)) return -FI_EINVAL;
+  Interface& ni = interface_of(core);
+  const std::uint16_t pt_index = portal_of(rx.number, use_of(call));
+  UnexpectedHeader* header = find_header(ni, pt_index, criteria);
+  tell(core, rx, call, header, header != nullptr ? NiFail::kOk : NiFail::kNoMatch);
+  if (header == nullptr) return 0;
+  if ((call.flags & (FI_CLAIM | FI_DISCARD)) != 0) hold_header(ni, pt_index, *header);
+  if ((call.flags & FI_CLAIM) != 0) claimed_by(call.context) = header;
+  if ((call.flags & FI_DISCARD) != 0) drop_held(core, ni, *header);
+  return 0;
+}
+
+ssize_t take_claimed(Core& core, const Receive& rx, const ReceiveCall& call) {
+  auto* header = call.context != nullptr ? static_cast<UnexpectedHeader*>(claimed_by(call.context)) : nullptr;
+  if (header == nullptr) return -FI_EINVAL;
+  Interface& ni = interface_of(core);
+  if ((call.flags & FI_DISCARD) != 0) {
+    claimed_by(call.context) = nullptr;
+    tell(core, rx, call, header, NiFail::kOk);
+    drop_held(core, ni, *header);
+    return 0;
+  }
+  EntryRequest request;
+  if (const ssize_t result = make_request(rx, call, &request); result != 0) return result;
+  Handle handle = 0;
+  if (take_held(core, ni, *header, std::move(request), &handle) != Status::kOk) return -FI_EAGAIN;
+  claimed_by(call.context) = nullptr;
+  return 0;
+}
+
+ssize_t append(Core& core, const Receive& rx, const ReceiveCall& call) {
+  EntryRequest request;
+  if (const ssize_t result = make_request(rx, call, &request); result != 0) return result;
+  Handle handle = 0;
+  return append_entry(core, interface_of(core), std::move(request), &handle) == Status::kOk ? 0 : -FI_EAGAIN;
+}
+
+/// On duty: the receive of a context that waits in a list; nullptr if there is none.
+ListEntry* find_receive(const Core& core, const Receive& rx, const void* context) {
+  for (const PortalUse use : {PortalUse::kTagged, PortalUse::kMessage}) {
+    const MatchList& list = interface_of(core).portal(portal_of(rx.number, use))->priority;
+    for (MatchEntry* entry = list.first(); entry != nullptr; entry = MatchList::next(*entry)) {
+      auto& listed = static_cast<ListEntry&>(*entry);
+      if (context_of(listed.user_ptr) == context) return &listed;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+ssize_t receive(Endpoint& ep, const ReceiveCall& call) {
+  return guarded([&]() -> ssize_t {
+    if (ep.rx == nullptr || !ep.rx->enabled) return -FI_EOPBADSTATE;
+    if (call.piece_count > kMostPieces || (call.piece_count != 0 && call.pieces == nullptr)) return -FI_EINVAL;
+    const Receive& rx = *ep.rx;
+    Engine& engine = *ep.domain->engine;
+    if ((call.flags & FI_PEEK) != 0) engine.step();
+    const Engine::Duty duty(engine);
+    if ((call.flags & FI_PEEK) != 0) return peek(duty.core(), rx, call);
+    if ((call.flags & FI_CLAIM) != 0) return take_claimed(duty.core(), rx, call);
+    const ssize_t result = append(duty.core(), rx, call);
+    engine.settle_on_duty();
+    return result;
+  });
+}
+
+ssize_t cancel(fid* object, void* context) {
+  const auto& ep = *object_of<Endpoint>(object);
+  if (ep.rx == nullptr || !ep.rx->enabled) return -FI_ENOENT;
+  const Engine::Duty duty(*ep.domain->engine);
+  Core& core = duty.core();
+  const ListEntry* entry = find_receive(core, *ep.rx, context);
+  if (entry == nullptr) return -FI_ENOENT;
+  ReceiveCall call{};
+  call.tagged = kind_of(entry->user_ptr) == WordKind::kTaggedReceive;
+  call.context = context;
+  call.tag = entry->criteria.match_bits;
+  const Handle ct_handle = entry->ct_handle;
+  if (unlink_entry(core, interface_of(core), entry->handle) != Status::kOk) return -FI_EBUSY;
+  tell(core, *ep.rx, call, nullptr, NiFail::kCanceled);
+  count_failure(core, interface_of(core), ct_handle);
+  return 0;
+}
+
+}  // namespace portofu::fabric

@@ -1,0 +1,203 @@
+// fi_rma(3): reads and writes of registered memory. The key is the match bits.
+
+#include "lib/libfabric/rma.h"
+
+#include <algorithm>
+#include <array>
+
+#include "lib/libfabric/info.h"
+
+namespace portofu::fabric {
+namespace {
+
+/// The pieces of local memory that belong to one piece of remote memory.
+class Cutter {
+ public:
+  Cutter(const iovec* pieces, std::size_t count) : pieces_(pieces), count_(count) {}
+
+  /// Takes the next bytes. @return how many pieces they are in; kMostPieces + 1 if there are not so many bytes
+  std::size_t take(std::uint64_t bytes, std::array<iovec, kMostPieces>& taken) {
+    std::size_t used = 0;
+    while (bytes > 0) {
+      if (index_ == count_) return kMostPieces + 1;
+      const std::uint64_t left = pieces_[index_].iov_len - offset_;
+      const std::uint64_t part = std::min(left, bytes);
+      if (part != 0) taken[used++] = {static_cast<std::byte*>(pieces_[index_].iov_base) + offset_, part};
+      bytes -= part;
+      offset_ += part;
+      if (part == left) {
+        ++index_;
+        offset_ = 0;
+      }
+    }
+    return used;
+  }
+
+ private:
+  const iovec* pieces_;
+  std::size_t count_;
+  std::size_t index_ = 0;
+  std::uint64_t offset_ = 0;
+};
+
+std::uint64_t length_of(const fi_rma_iov* remote, std::size_t count) {
+  std::uint64_t length = 0;
+  for (std::size_t i = 0; i < count; ++i) length += remote[i].len;
+  return length;
+}
+
+TransmitCall call_of(DescriptorKind kind, const iovec* pieces, std::size_t count, fi_addr_t target, void* context,
+                     std::uint64_t flags) {
+  TransmitCall call;
+  call.word = kind == DescriptorKind::kGet ? WordKind::kRead : WordKind::kWrite;
+  call.portal = PortalUse::kMemory;
+  call.pieces = pieces;
+  call.piece_count = count;
+  call.target = target;
+  call.context = context;
+  call.flags = flags;
+  return call;
+}
+
+/// What a call says of remote memory when it is one piece.
+struct Remote {
+  std::uint64_t address;
+  std::uint64_t key;
+};
+
+ssize_t access(fid_ep* fid, DescriptorKind kind, const iovec* pieces, std::size_t count, fi_addr_t target,
+               const Remote& remote, void* context) {
+  Endpoint& ep = endpoint_of(fid);
+  if (ep.tx == nullptr) return -FI_EOPBADSTATE;
+  Descriptor d;
+  d.kind = kind;
+  const fi_rma_iov one{remote.address, fabric::length_of(pieces, count), remote.key};
+  return access_memory(ep, call_of(kind, pieces, count, target, context, ep.sending()), d, &one, 1);
+}
+
+ssize_t read_pieces(fid_ep* fid, const iovec* pieces, void**, std::size_t count, fi_addr_t target,
+                    std::uint64_t address, std::uint64_t key, void* context) {
+  return access(fid, DescriptorKind::kGet, pieces, count, target, {address, key}, context);
+}
+
+ssize_t read_buffer(fid_ep* fid, void* buffer, std::size_t bytes, void* desc, fi_addr_t target, std::uint64_t address,
+                    std::uint64_t key, void* context) {
+  const iovec piece{buffer, bytes};
+  return read_pieces(fid, &piece, &desc, 1, target, address, key, context);
+}
+
+ssize_t write_pieces(fid_ep* fid, const iovec* pieces, void**, std::size_t count, fi_addr_t target,
+                     std::uint64_t address, std::uint64_t key, void* context) {
+  return access(fid, DescriptorKind::kPut, pieces, count, target, {address, key}, context);
+}
+
+ssize_t write_buffer(fid_ep* fid, const void* buffer, std::size_t bytes, void* desc, fi_addr_t target,
+                     std::uint64_t address, std::uint64_t key, void* context) {
+  const iovec piece{const_cast<void*>(buffer), bytes};
+  return write_pieces(fid, &piece, &desc, 1, target, address, key, context);
+}
+
+ssize_t access_message(fid_ep* fid, DescriptorKind kind, const fi_msg_rma* msg, std::uint64_t flags) {
+  Endpoint& ep = endpoint_of(fid);
+  if (ep.tx == nullptr) return -FI_EOPBADSTATE;
+  Descriptor d;
+  d.kind = kind;
+  d.hdr_data = msg->data;
+  d.tells_data = kind == DescriptorKind::kPut && (flags & FI_REMOTE_CQ_DATA) != 0;
+  return access_memory(ep, call_of(kind, msg->msg_iov, msg->iov_count, msg->addr, msg->context, ep.sending(flags)), d,
+                       msg->rma_iov, msg->rma_iov_count);
+}
+
+ssize_t read_message(fid_ep* fid, const fi_msg_rma* msg, std::uint64_t flags) {
+  return access_message(fid, DescriptorKind::kGet, msg, flags);
+}
+ssize_t write_message(fid_ep* fid, const fi_msg_rma* msg, std::uint64_t flags) {
+  return access_message(fid, DescriptorKind::kPut, msg, flags);
+}
+
+/// A write from one piece, with flags of its own.
+/// @param data  nullptr: none
+ssize_t write_with(fid_ep* fid, const iovec& piece, const std::uint64_t* data, fi_addr_t target, const Remote& remote,
+                   const TransmitCall& like) {
+  Descriptor d;
+  d.kind = DescriptorKind::kPut;
+  d.hdr_data = data != nullptr ? *data : 0;
+  d.tells_data = data != nullptr;
+  const fi_rma_iov one{remote.address, piece.iov_len, remote.key};
+  return access_memory(endpoint_of(fid), call_of(d.kind, &piece, 1, target, like.context, like.flags), d, &one, 1);
+}
+
+ssize_t inject(fid_ep* fid, const void* buffer, std::size_t bytes, fi_addr_t target, std::uint64_t address,
+               std::uint64_t key) {
+  TransmitCall like;
+  like.flags = FI_INJECT;
+  return write_with(fid, {const_cast<void*>(buffer), bytes}, nullptr, target, {address, key}, like);
+}
+
+ssize_t write_data(fid_ep* fid, const void* buffer, std::size_t bytes, void*, std::uint64_t data, fi_addr_t target,
+                   std::uint64_t address, std::uint64_t key, void* context) {
+  if (endpoint_of(fid).tx == nullptr) return -FI_EOPBADSTATE;
+  TransmitCall like;
+  like.context = context;
+  like.flags = endpoint_of(fid).sending();
+  return write_with(fid, {const_cast<void*>(buffer), bytes}, &data, target, {address, key}, like);
+}
+
+ssize_t inject_data(fid_ep* fid, const void* buffer, std::size_t bytes, std::uint64_t data, fi_addr_t target,
+                    std::uint64_t address, std::uint64_t key) {
+  TransmitCall like;
+  like.flags = FI_INJECT;
+  return write_with(fid, {const_cast<void*>(buffer), bytes}, &data, target, {address, key}, like);
+}
+
+}  // namespace
+
+ssize_t access_memory(Endpoint& ep, const TransmitCall& call, const Descriptor& like, const fi_rma_iov* remote,
+                      std::size_t remote_count) {
+  if (remote_count == 0 || remote_count > kMostRemotePieces || call.piece_count > kMostPieces) return -FI_EINVAL;
+  if (length_of(remote, remote_count) != fabric::length_of(call.pieces, call.piece_count)) return -FI_EINVAL;
+  Trigger gate;
+  // Replies may come in any order, so the last part of a read waits for those before it.
+  if (like.kind == DescriptorKind::kGet && remote_count > 1) {
+    const Engine::Duty duty(*ep.domain->engine);
+    gate = {open_gate(duty.core(), *ep.domain, remote_count - 1), remote_count - 1};
+    if (gate.cntr == nullptr) return -FI_EAGAIN;
+  }
+  Cutter cutter(call.pieces, call.piece_count);
+  for (std::size_t i = 0; i < remote_count; ++i) {
+    const bool last = i + 1 == remote_count;
+    std::array<iovec, kMostPieces> pieces;
+    TransmitCall part = call;
+    part.counts = last;
+    part.goes_on = i != 0;
+    if (gate.cntr != nullptr && !last) part.completion = gate.cntr;
+    if (gate.cntr != nullptr && last) part.trigger = gate;
+    if (remote_count > 1) {
+      part.piece_count = cutter.take(remote[i].len, pieces);
+      part.pieces = pieces.data();
+    }
+    Descriptor d = like;
+    d.match_bits = remote[i].key;
+    d.remote_offset = remote[i].addr;
+    d.length = remote[i].len;
+    d.tells_data = like.tells_data && last;
+    const ssize_t result = transmit(ep, part, d);
+    if (result != 0) return result;
+  }
+  return 0;
+}
+
+fi_ops_rma memory_calls = {
+    .size = sizeof(fi_ops_rma),
+    .read = read_buffer,
+    .readv = read_pieces,
+    .readmsg = read_message,
+    .write = write_buffer,
+    .writev = write_pieces,
+    .writemsg = write_message,
+    .inject = inject,
+    .writedata = write_data,
+    .injectdata = inject_data,
+};
+
+}  // namespace portofu::fabric

@@ -1,0 +1,126 @@
+// fi_trigger(3): deferred work. It becomes the descriptors that the calls make, which wait for a counter in the engine.
+
+#include <rdma/fi_trigger.h>
+
+#include "lib/libfabric/atomic.h"
+#include "lib/libfabric/rma.h"
+#include "lib/libfabric/transmit.h"
+
+namespace portofu::fabric {
+namespace {
+
+Trigger trigger_of(const fi_deferred_work& work) {
+  return {object_of<CounterFid>(work.triggering_cntr), work.threshold};
+}
+
+CounterFid* completion_of(const fi_deferred_work& work) {
+  return work.completion_cntr != nullptr ? object_of<CounterFid>(work.completion_cntr) : nullptr;
+}
+
+/// Deferred work tells nobody but its counter, unless it asks for a completion.
+TransmitCall call_of(const fi_deferred_work& work, std::uint64_t flags) {
+  TransmitCall call;
+  call.flags = flags & ~std::uint64_t{FI_TRIGGER};
+  call.trigger = trigger_of(work);
+  call.completion = completion_of(work);
+  return call;
+}
+
+ssize_t queue_send(const fi_deferred_work& work, const fi_op_msg& op) {
+  TransmitCall call = call_of(work, op.flags);
+  call.pieces = op.msg.msg_iov;
+  call.piece_count = op.msg.iov_count;
+  call.target = op.msg.addr;
+  call.context = op.msg.context;
+  Descriptor d;
+  d.length = length_of(call.pieces, call.piece_count);
+  d.hdr_data = op.msg.data;
+  d.tells_data = (op.flags & FI_REMOTE_CQ_DATA) != 0;
+  return transmit(endpoint_of(op.ep), call, d);
+}
+
+ssize_t queue_tagged_send(const fi_deferred_work& work, const fi_op_tagged& op) {
+  TransmitCall call = call_of(work, op.flags);
+  call.word = WordKind::kTaggedSend;
+  call.portal = PortalUse::kTagged;
+  call.pieces = op.msg.msg_iov;
+  call.piece_count = op.msg.iov_count;
+  call.target = op.msg.addr;
+  call.context = op.msg.context;
+  Descriptor d;
+  d.length = length_of(call.pieces, call.piece_count);
+  d.match_bits = op.msg.tag;
+  d.hdr_data = op.msg.data;
+  d.tells_data = (op.flags & FI_REMOTE_CQ_DATA) != 0;
+  return transmit(endpoint_of(op.ep), call, d);
+}
+
+ssize_t queue_access(const fi_deferred_work& work, const fi_op_rma& op, DescriptorKind kind) {
+  TransmitCall call = call_of(work, op.flags);
+  call.word = kind == DescriptorKind::kGet ? WordKind::kRead : WordKind::kWrite;
+  call.portal = PortalUse::kMemory;
+  call.pieces = op.msg.msg_iov;
+  call.piece_count = op.msg.iov_count;
+  call.target = op.msg.addr;
+  call.context = op.msg.context;
+  Descriptor d;
+  d.kind = kind;
+  d.hdr_data = op.msg.data;
+  d.tells_data = kind == DescriptorKind::kPut && (op.flags & FI_REMOTE_CQ_DATA) != 0;
+  return access_memory(endpoint_of(op.ep), call, d, op.msg.rma_iov, op.msg.rma_iov_count);
+}
+
+ssize_t queue_atomic(const fi_deferred_work& work, fid_ep* ep, std::uint64_t flags, AtomicCall call) {
+  call.flags = flags & ~std::uint64_t{FI_TRIGGER};
+  call.trigger = trigger_of(work);
+  call.completion = completion_of(work);
+  return run_atomic(endpoint_of(ep), call);
+}
+
+ssize_t queue_count(const fi_deferred_work& work, DescriptorKind kind) {
+  const CounterFid& cntr = *object_of<CounterFid>(work.op.cntr->cntr);
+  Engine& engine = *cntr.domain->engine;
+  Descriptor d;
+  d.kind = kind;
+  d.interface_index = kFabricInterface;
+  d.md_handle = cntr.ct_handle;
+  d.length = work.op.cntr->value;
+  const Engine::Duty duty(engine);
+  return arm(engine, duty.core(), d, trigger_of(work));
+}
+
+ssize_t queue(const fi_deferred_work& work) {
+  if (work.triggering_cntr == nullptr) return -FI_EINVAL;
+  switch (work.op_type) {
+    case FI_OP_SEND: return queue_send(work, *work.op.msg);
+    case FI_OP_TSEND: return queue_tagged_send(work, *work.op.tagged);
+    case FI_OP_READ: return queue_access(work, *work.op.rma, DescriptorKind::kGet);
+    case FI_OP_WRITE: return queue_access(work, *work.op.rma, DescriptorKind::kPut);
+    case FI_OP_ATOMIC: {
+      const fi_op_atomic& op = *work.op.atomic;
+      return queue_atomic(work, op.ep, op.flags, {AtomicFamily::kBase, &op.msg});
+    }
+    case FI_OP_FETCH_ATOMIC: {
+      const fi_op_fetch_atomic& op = *work.op.fetch_atomic;
+      return queue_atomic(work, op.ep, op.flags, {AtomicFamily::kFetch, &op.msg, op.fetch.msg_iov, op.fetch.iov_count});
+    }
+    case FI_OP_COMPARE_ATOMIC: {
+      const fi_op_compare_atomic& op = *work.op.compare_atomic;
+      return queue_atomic(work, op.ep, op.flags,
+                          {AtomicFamily::kCompare, &op.msg, op.fetch.msg_iov, op.fetch.iov_count, op.compare.msg_iov,
+                           op.compare.iov_count});
+    }
+    case FI_OP_CNTR_SET: return queue_count(work, DescriptorKind::kCountSet);
+    case FI_OP_CNTR_ADD: return queue_count(work, DescriptorKind::kCountIncrement);
+    default: return -FI_ENOSYS;
+  }
+}
+
+}  // namespace
+
+int control_domain(fid*, int command, void* argument) {
+  if (command != FI_QUEUE_WORK || argument == nullptr) return -FI_ENOSYS;
+  return guarded([&] { return static_cast<int>(queue(*static_cast<const fi_deferred_work*>(argument))); });
+}
+
+}  // namespace portofu::fabric

@@ -1,0 +1,197 @@
+#pragma once
+// Endpoints of one process that know each other, as an application opens them: libfabric itself loads the provider.
+
+#include <gtest/gtest.h>
+#include <rdma/fabric.h>
+#include <rdma/fi_atomic.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_eq.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+#include <rdma/fi_tagged.h>
+#include <rdma/fi_trigger.h>
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace portofu::test {
+
+/// Before libfabric looks for providers: where ours is, and that no other is wanted but what the engine needs between
+/// nodes.
+inline const bool provider_is_found = [] {
+  setenv("FI_PROVIDER_PATH", PORTOFU_FABRIC_PROVIDER_PATH, 1);
+  setenv("FI_PROVIDER", "portofu,tcp,ofi_rxm", 1);
+  return true;
+}();
+
+struct FreeInfo {
+  void operator()(fi_info* info) const { fi_freeinfo(info); }
+};
+using Info = std::unique_ptr<fi_info, FreeInfo>;
+
+inline Info make_hints() {
+  Info hints(fi_allocinfo());
+  hints->fabric_attr->prov_name = strdup("portofu");
+  hints->mode = ~std::uint64_t{0};
+  return hints;
+}
+
+/// @return nullptr if there is none, with its error in `result`
+inline Info get_info(const fi_info* hints, int* result = nullptr, const char* node = nullptr,
+                     const char* service = nullptr, std::uint64_t flags = 0) {
+  fi_info* found = nullptr;
+  const int got = fi_getinfo(FI_VERSION(1, 17), node, service, flags, hints, &found);
+  if (result != nullptr) *result = got;
+  return Info(got == 0 ? found : nullptr);
+}
+
+/// A completion, or an error.
+struct Completion : fi_cq_err_entry {
+  fi_addr_t source = FI_ADDR_NOTAVAIL;
+};
+
+inline constexpr auto kPatience = std::chrono::seconds(20);
+
+/// An endpoint with all that it needs.
+struct Node {
+  fid_av* av = nullptr;
+  fid_cq* cq = nullptr;
+  fid_cntr* cntr = nullptr;
+  fid_ep* ep = nullptr;
+
+  void open(fid_domain* domain, fi_info* info, std::uint64_t cq_flags = 0, fid_cntr* cntr_to_bind = nullptr,
+            std::uint64_t cntr_flags = 0, fi_wait_obj wait = FI_WAIT_UNSPEC) {
+    fi_av_attr av_attr{};
+    fi_cq_attr cq_attr{};
+    cq_attr.format = FI_CQ_FORMAT_TAGGED;
+    cq_attr.wait_obj = wait;
+    ASSERT_EQ(fi_av_open(domain, &av_attr, &av, nullptr), 0);
+    ASSERT_EQ(fi_cq_open(domain, &cq_attr, &cq, nullptr), 0);
+    ASSERT_EQ(fi_endpoint(domain, info, &ep, nullptr), 0);
+    ASSERT_EQ(fi_ep_bind(ep, &av->fid, 0), 0);
+    ASSERT_EQ(fi_ep_bind(ep, &cq->fid, FI_TRANSMIT | FI_RECV | cq_flags), 0);
+    if (cntr_to_bind != nullptr) {
+      ASSERT_EQ(fi_ep_bind(ep, &cntr_to_bind->fid, cntr_flags), 0);
+    }
+    ASSERT_EQ(fi_enable(ep), 0);
+  }
+
+  void close() {
+    for (fid* object :
+         {ep != nullptr ? &ep->fid : nullptr, cq != nullptr ? &cq->fid : nullptr, av != nullptr ? &av->fid : nullptr}) {
+      if (object == nullptr) continue;
+      EXPECT_EQ(fi_close(object), 0);
+    }
+    *this = {};
+  }
+
+  fi_addr_t insert(const Node& other) const {
+    std::array<std::byte, 64> name;
+    std::size_t bytes = name.size();
+    EXPECT_EQ(fi_getname(&other.ep->fid, name.data(), &bytes), 0);
+    fi_addr_t address = FI_ADDR_NOTAVAIL;
+    EXPECT_EQ(fi_av_insert(av, name.data(), 1, &address, 0, nullptr), 1);
+    return address;
+  }
+
+  /// Waits for the next completion; `err` is 0, or what went wrong.
+  Completion next() const {
+    Completion completion{};
+    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    while (std::chrono::steady_clock::now() < deadline) {
+      const ssize_t got = fi_cq_readfrom(cq, reinterpret_cast<fi_cq_tagged_entry*>(&completion), 1, &completion.source);
+      if (got == 1) return completion;
+      if (got == -FI_EAVAIL) {
+        EXPECT_EQ(fi_cq_readerr(cq, &completion, 0), 1);
+        return completion;
+      }
+      EXPECT_EQ(got, -FI_EAGAIN);
+    }
+    ADD_FAILURE() << "no completion came";
+    return completion;
+  }
+
+  bool is_quiet() const {
+    fi_cq_tagged_entry entry{};
+    for (int i = 0; i < 100; ++i) {
+      if (fi_cq_read(cq, &entry, 1) != -FI_EAGAIN) return false;
+    }
+    return true;
+  }
+};
+
+/// A domain with two endpoints, `a` and `b`. `to_b` is b in the vector of a, `to_a` the other way.
+class Fabric : public ::testing::Test {
+ protected:
+  void SetUp() override { open(make_hints().get()); }
+  void TearDown() override {
+    a.close();
+    b.close();
+    for (fid* object : objects_) EXPECT_EQ(fi_close(object), 0);
+    for (fid* object : {domain != nullptr ? &domain->fid : nullptr, fabric != nullptr ? &fabric->fid : nullptr}) {
+      if (object == nullptr) continue;
+      EXPECT_EQ(fi_close(object), 0);
+    }
+    domain = nullptr;
+    fabric = nullptr;
+  }
+
+  void open(const fi_info* hints, std::uint64_t cq_flags = 0) {
+    open_domain(hints);
+    a.open(domain, info.get(), cq_flags);
+    b.open(domain, info.get(), cq_flags);
+    meet();
+  }
+
+  void open_domain(const fi_info* hints) {
+    info = get_info(hints);
+    ASSERT_NE(info, nullptr);
+    ASSERT_EQ(fi_fabric(info->fabric_attr, &fabric, nullptr), 0);
+    ASSERT_EQ(fi_domain(fabric, info.get(), &domain, nullptr), 0);
+  }
+
+  void meet() {
+    to_b = a.insert(b);
+    to_a = b.insert(a);
+  }
+
+  fid_cntr* open_cntr() {
+    fid_cntr* cntr = nullptr;
+    fi_cntr_attr attr{};
+    EXPECT_EQ(fi_cntr_open(domain, &attr, &cntr, nullptr), 0);
+    objects_.push_back(&cntr->fid);
+    return cntr;
+  }
+
+  /// Memory that both may reach; closed by the caller.
+  fid_mr* open_memory(void* memory, std::size_t bytes, std::uint64_t key,
+                      std::uint64_t access = FI_REMOTE_READ | FI_REMOTE_WRITE) {
+    fid_mr* region = nullptr;
+    EXPECT_EQ(fi_mr_reg(domain, memory, bytes, access, 0, key, 0, &region, nullptr), 0);
+    return region;
+  }
+
+  /// To be closed last.
+  void keep(fid* object) { objects_.push_back(object); }
+
+  Info info;
+  fid_fabric* fabric = nullptr;
+  fid_domain* domain = nullptr;
+  Node a;
+  Node b;
+  fi_addr_t to_a = FI_ADDR_NOTAVAIL;
+  fi_addr_t to_b = FI_ADDR_NOTAVAIL;
+
+ private:
+  std::vector<fid*> objects_;
+};
+
+}  // namespace portofu::test

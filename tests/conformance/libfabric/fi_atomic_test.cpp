@@ -1,0 +1,252 @@
+// fi_atomic(3): every combination of operation, type and family that there is, executed and compared with a plain
+// computation; every other one refused.
+
+#include <complex>
+#include <cstdint>
+#include <cstring>
+
+#include "tests/conformance/libfabric/fabric_fixture.h"
+
+namespace portofu::test {
+namespace {
+
+enum class Family { kBase, kFetch, kCompare };
+
+constexpr std::uint64_t kKey = 3;
+
+bool is_complex(fi_datatype type) {
+  return type == FI_FLOAT_COMPLEX || type == FI_DOUBLE_COMPLEX || type == FI_LONG_DOUBLE_COMPLEX;
+}
+bool is_integer(fi_datatype type) { return type <= FI_UINT64; }
+
+/// The table of the page.
+bool is_legal(Family family, fi_datatype type, fi_op op) {
+  switch (op) {
+    case FI_MIN:
+    case FI_MAX: return family != Family::kCompare && !is_complex(type);
+    case FI_SUM:
+    case FI_PROD:
+    case FI_LOR:
+    case FI_LAND:
+    case FI_LXOR:
+    case FI_ATOMIC_WRITE: return family != Family::kCompare;
+    case FI_BOR:
+    case FI_BAND:
+    case FI_BXOR: return family != Family::kCompare && is_integer(type);
+    case FI_ATOMIC_READ: return family == Family::kFetch;
+    case FI_CSWAP:
+    case FI_CSWAP_NE: return family == Family::kCompare;
+    case FI_MSWAP: return family == Family::kCompare && is_integer(type);
+    default: return family == Family::kCompare && !is_complex(type);
+  }
+}
+
+/// What the target becomes. Types without order or bits never ask for them.
+template <class T>
+T computed(fi_op op, T target, T source, T compare) {
+  if constexpr (!std::is_class_v<T>) {
+    switch (op) {
+      case FI_MIN: return source < target ? source : target;
+      case FI_MAX: return source > target ? source : target;
+      case FI_CSWAP_LE: return compare <= target ? source : target;
+      case FI_CSWAP_LT: return compare < target ? source : target;
+      case FI_CSWAP_GE: return compare >= target ? source : target;
+      case FI_CSWAP_GT: return compare > target ? source : target;
+      default: break;
+    }
+  }
+  if constexpr (std::is_integral_v<T>) {
+    switch (op) {
+      case FI_BOR: return static_cast<T>(target | source);
+      case FI_BAND: return static_cast<T>(target & source);
+      case FI_BXOR: return static_cast<T>(target ^ source);
+      case FI_MSWAP: return static_cast<T>((source & compare) | (target & ~compare));
+      default: break;
+    }
+  }
+  const bool target_is_true = target != T(0);
+  const bool source_is_true = source != T(0);
+  switch (op) {
+    case FI_SUM: return static_cast<T>(target + source);
+    case FI_PROD: return static_cast<T>(target * source);
+    case FI_LOR: return T(target_is_true || source_is_true);
+    case FI_LAND: return T(target_is_true && source_is_true);
+    case FI_LXOR: return T(target_is_true != source_is_true);
+    case FI_ATOMIC_WRITE: return source;
+    case FI_CSWAP: return compare == target ? source : target;
+    case FI_CSWAP_NE: return compare != target ? source : target;
+    default: return target;
+  }
+}
+
+class FiAtomic : public Fabric {
+ protected:
+  template <class T>
+  void run_all(fi_datatype type) {
+    for (const Family family : {Family::kBase, Family::kFetch, Family::kCompare}) {
+      for (int op = 0; op < FI_ATOMIC_OP_LAST; ++op) run<T>(family, type, static_cast<fi_op>(op));
+    }
+  }
+
+  template <class T>
+  void run(Family family, fi_datatype type, fi_op op) {
+    SCOPED_TRACE(std::string("type ") + std::to_string(type) + ", operation " + std::to_string(op) + ", family " +
+                 std::to_string(static_cast<int>(family)));
+    std::size_t count = 0;
+    const int expected = is_legal(family, type, op) ? 0 : -FI_EOPNOTSUPP;
+    ASSERT_EQ(valid(family, type, op, &count), expected);
+    fi_atomic_attr attr{};
+    ASSERT_EQ(fi_query_atomic(domain, type, op, &attr, flags_of(family)), expected);
+    alignas(64) T target = T(6);
+    T source = T(3), compare = T(6), result = T(0);
+    fid_mr* region = open_memory(&target, sizeof target, kKey);
+    const ssize_t called = call(family, type, op, {&source, &compare, &result});
+    EXPECT_EQ(called, expected);
+    if (called == 0) {
+      EXPECT_EQ(attr.count, count);
+      EXPECT_EQ(attr.size, sizeof(T));
+      EXPECT_EQ(a.next().err, 0);
+      EXPECT_EQ(target, computed(op, T(6), T(3), T(6)));
+      EXPECT_EQ(result, family != Family::kBase ? T(6) : T(0));
+      ++done;
+    }
+    EXPECT_EQ(fi_close(&region->fid), 0);
+  }
+
+  struct Memory {
+    const void* source;
+    const void* compare;
+    void* result;
+  };
+
+  int valid(Family family, fi_datatype type, fi_op op, std::size_t* count) const {
+    switch (family) {
+      case Family::kFetch: return fi_fetch_atomicvalid(a.ep, type, op, count);
+      case Family::kCompare: return fi_compare_atomicvalid(a.ep, type, op, count);
+      default: return fi_atomicvalid(a.ep, type, op, count);
+    }
+  }
+
+  static std::uint64_t flags_of(Family family) {
+    return family == Family::kFetch ? FI_FETCH_ATOMIC : family == Family::kCompare ? FI_COMPARE_ATOMIC : 0;
+  }
+
+  ssize_t call(Family family, fi_datatype type, fi_op op, const Memory& m) const {
+    switch (family) {
+      case Family::kFetch:
+        return fi_fetch_atomic(a.ep, m.source, 1, nullptr, m.result, nullptr, to_b, 0, kKey, type, op, nullptr);
+      case Family::kCompare:
+        return fi_compare_atomic(a.ep, m.source, 1, nullptr, m.compare, nullptr, m.result, nullptr, to_b, 0, kKey, type,
+                                 op, nullptr);
+      default: return fi_atomic(a.ep, m.source, 1, nullptr, to_b, 0, kKey, type, op, nullptr);
+    }
+  }
+
+  int done = 0;
+};
+
+TEST_F(FiAtomic, All_354_combinations_and_no_other) {
+  run_all<std::int8_t>(FI_INT8);
+  run_all<std::uint8_t>(FI_UINT8);
+  run_all<std::int16_t>(FI_INT16);
+  run_all<std::uint16_t>(FI_UINT16);
+  run_all<std::int32_t>(FI_INT32);
+  run_all<std::uint32_t>(FI_UINT32);
+  run_all<std::int64_t>(FI_INT64);
+  run_all<std::uint64_t>(FI_UINT64);
+  run_all<float>(FI_FLOAT);
+  run_all<double>(FI_DOUBLE);
+  run_all<std::complex<float>>(FI_FLOAT_COMPLEX);
+  run_all<std::complex<double>>(FI_DOUBLE_COMPLEX);
+  run_all<long double>(FI_LONG_DOUBLE);
+  run_all<std::complex<long double>>(FI_LONG_DOUBLE_COMPLEX);
+  EXPECT_EQ(done, 354);
+}
+
+TEST_F(FiAtomic, What_is_no_operation_or_type_is_refused) {
+  std::size_t count = 0;
+  EXPECT_EQ(fi_atomicvalid(a.ep, FI_DATATYPE_LAST, FI_SUM, &count), -FI_EOPNOTSUPP);
+  EXPECT_EQ(fi_atomicvalid(a.ep, FI_INT8, FI_ATOMIC_OP_LAST, &count), -FI_EOPNOTSUPP);
+}
+
+TEST_F(FiAtomic, As_many_items_as_it_says_and_no_more) {
+  std::size_t count = 0;
+  ASSERT_EQ(fi_atomicvalid(a.ep, FI_UINT64, FI_SUM, &count), 0);
+  std::vector<std::uint64_t> target(count, 1), source(count + 1, 2), result(count);
+  fid_mr* region = open_memory(target.data(), count * 8, kKey);
+  EXPECT_EQ(fi_atomic(a.ep, source.data(), count + 1, nullptr, to_b, 0, kKey, FI_UINT64, FI_SUM, nullptr),
+            -FI_EMSGSIZE);
+  const fi_ioc sources[] = {{source.data(), 1}, {source.data() + 1, count - 1}};
+  fi_ioc results[] = {{result.data(), count - 1}, {result.data() + count - 1, 1}};
+  ASSERT_EQ(fi_fetch_atomicv(a.ep, sources, nullptr, 2, results, nullptr, 2, to_b, 0, kKey, FI_UINT64, FI_SUM, nullptr),
+            0);
+  EXPECT_EQ(a.next().flags, FI_READ | FI_ATOMIC);
+  EXPECT_EQ(target, std::vector<std::uint64_t>(count, 3));
+  EXPECT_EQ(result, std::vector<std::uint64_t>(count, 1));
+  EXPECT_EQ(fi_close(&region->fid), 0);
+}
+
+TEST_F(FiAtomic, Every_item_is_compared_with_its_own) {
+  constexpr std::size_t kItems = 40;
+  std::vector<std::uint32_t> target(kItems), source(kItems, 1000), compare(kItems), result(kItems);
+  for (std::uint32_t i = 0; i < kItems; ++i) {
+    target[i] = i;
+    compare[i] = i % 2 == 0 ? i : i + 1;
+  }
+  fid_mr* region = open_memory(target.data(), kItems * 4, kKey);
+  const fi_ioc sources[] = {{source.data(), 7}, {source.data() + 7, kItems - 7}};
+  fi_ioc results[] = {{result.data(), kItems}};
+  const fi_ioc compares[] = {{compare.data(), kItems - 1}, {compare.data() + kItems - 1, 1}};
+  ASSERT_EQ(fi_compare_atomicv(a.ep, sources, nullptr, 2, compares, nullptr, 2, results, nullptr, 1, to_b, 0, kKey,
+                               FI_UINT32, FI_CSWAP, &target),
+            0);
+  const Completion done_all = a.next();
+  EXPECT_EQ(done_all.err, 0);
+  EXPECT_EQ(done_all.op_context, &target);
+  for (std::uint32_t i = 0; i < kItems; ++i) {
+    EXPECT_EQ(result[i], i);
+    EXPECT_EQ(target[i], i % 2 == 0 ? 1000 : i);
+  }
+  EXPECT_TRUE(a.is_quiet());
+  EXPECT_EQ(fi_close(&region->fid), 0);
+}
+
+TEST_F(FiAtomic, Injected_and_message_forms) {
+  std::uint64_t target = 1;
+  std::uint64_t source = 4;
+  fid_mr* region = open_memory(&target, 8, kKey);
+  ASSERT_EQ(fi_inject_atomic(a.ep, &source, 1, to_b, 0, kKey, FI_UINT64, FI_SUM), 0);
+  const fi_ioc piece{&source, 1};
+  const fi_rma_ioc remote{0, 1, kKey};
+  fi_msg_atomic msg{&piece, nullptr, 1, to_b, &remote, 1, FI_UINT64, FI_SUM, &target, 0};
+  ASSERT_EQ(fi_atomicmsg(a.ep, &msg, 0), 0);
+  const Completion done_one = a.next();
+  EXPECT_EQ(done_one.op_context, &target);
+  EXPECT_EQ(done_one.flags, FI_WRITE | FI_ATOMIC);
+  EXPECT_EQ(target, 9u);
+  std::uint64_t old = 0;
+  const std::uint64_t expected = 9;
+  fi_ioc result{&old, 1};
+  const fi_ioc compare{const_cast<std::uint64_t*>(&expected), 1};
+  msg.op = FI_CSWAP;
+  ASSERT_EQ(fi_compare_atomicmsg(a.ep, &msg, &compare, nullptr, 1, &result, nullptr, 1, 0), 0);
+  EXPECT_EQ(a.next().err, 0);
+  EXPECT_EQ(old, 9u);
+  EXPECT_EQ(target, 4u);
+  EXPECT_EQ(fi_close(&region->fid), 0);
+}
+
+TEST_F(FiAtomic, Values_are_compared_as_values) {
+  double target = -0.0;
+  const double compare = 0.0;
+  const double source = 5.0;
+  double old = 1.0;
+  fid_mr* region = open_memory(&target, 8, kKey);
+  ASSERT_EQ(call(Family::kCompare, FI_DOUBLE, FI_CSWAP, {&source, &compare, &old}), 0);
+  EXPECT_EQ(a.next().err, 0);
+  EXPECT_EQ(target, 5.0);
+  EXPECT_EQ(fi_close(&region->fid), 0);
+}
+
+}  // namespace
+}  // namespace portofu::test

@@ -1,0 +1,121 @@
+// What fi_cq(3) and fi_errno(3) promise of a peer that is gone: operations on their way to it end with errors, and so
+// do those that come later.
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/conformance/libfabric/fabric_fixture.h"
+
+namespace portofu::test {
+namespace {
+
+using Name = std::array<std::byte, 64>;
+
+/// A process with an endpoint that says its name and then does nothing.
+class Peer {
+ public:
+  Peer() {
+    std::array<int, 2> pipe_ends{};
+    if (pipe(pipe_ends.data()) != 0) return;
+    pid_ = fork();
+    if (pid_ == 0) live(pipe_ends[1]);
+    close(pipe_ends[1]);
+    is_there_ = read(pipe_ends[0], name_.data(), name_.size()) == static_cast<ssize_t>(name_.size());
+    close(pipe_ends[0]);
+  }
+  ~Peer() { kill(); }
+  Peer(const Peer&) = delete;
+  Peer& operator=(const Peer&) = delete;
+
+  bool is_there() const { return is_there_; }
+  const Name& name() const { return name_; }
+
+  void kill() {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+    pid_ = 0;
+  }
+
+ private:
+  [[noreturn]] static void live(int to_parent) {
+    const Info info = get_info(make_hints().get());
+    fid_fabric* fabric = nullptr;
+    fid_domain* domain = nullptr;
+    Node node;
+    if (info == nullptr || fi_fabric(info->fabric_attr, &fabric, nullptr) != 0) _exit(1);
+    if (fi_domain(fabric, info.get(), &domain, nullptr) != 0) _exit(1);
+    node.open(domain, info.get());
+    Name name{};
+    std::size_t bytes = name.size();
+    if (fi_getname(&node.ep->fid, name.data(), &bytes) != 0) _exit(1);
+    if (write(to_parent, name.data(), name.size()) < 0) _exit(1);
+    fi_cq_tagged_entry entry{};
+    for (;;) fi_cq_sread(node.cq, &entry, 1, nullptr, -1);
+  }
+
+  pid_t pid_ = -1;
+  bool is_there_ = false;
+  Name name_{};
+};
+
+class FiDeath : public Fabric {
+ protected:
+  // The peer is made before this process has an engine.
+  void SetUp() override {
+    ASSERT_TRUE(peer.is_there());
+    Fabric::SetUp();
+    ASSERT_EQ(fi_av_insert(a.av, peer.name().data(), 1, &to_peer, 0, nullptr), 1);
+  }
+
+  /// The error of an operation that `start` starts again and again until one fails.
+  template <class Start>
+  int first_error(Start start) {
+    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    while (std::chrono::steady_clock::now() < deadline) {
+      if (const ssize_t result = start(); result == -FI_EAGAIN) continue;
+      if (const int error = a.next().err; error != 0) return error;
+    }
+    return 0;
+  }
+
+  Peer peer;
+  fi_addr_t to_peer = FI_ADDR_NOTAVAIL;
+  std::uint64_t word = 1;
+};
+
+TEST_F(FiDeath, Messages_and_reads_end_with_errors) {
+  const iovec piece{&word, sizeof word};
+  fi_msg msg{};
+  msg.msg_iov = &piece;
+  msg.iov_count = 1;
+  msg.addr = to_peer;
+  ASSERT_EQ(fi_sendmsg(a.ep, &msg, FI_DELIVERY_COMPLETE), 0);
+  EXPECT_EQ(a.next().err, 0);
+  peer.kill();
+  EXPECT_EQ(first_error([&] { return fi_sendmsg(a.ep, &msg, FI_DELIVERY_COMPLETE); }), FI_ECONNABORTED);
+  EXPECT_EQ(first_error([&] { return fi_read(a.ep, &word, 8, nullptr, to_peer, 0, 1, nullptr); }), FI_ECONNABORTED);
+  // Others are not concerned.
+  ASSERT_EQ(fi_send(a.ep, &word, sizeof word, nullptr, to_b, nullptr), 0);
+  EXPECT_EQ(a.next().err, 0);
+}
+
+TEST_F(FiDeath, Long_message_on_its_way_ends) {
+  std::vector<char> big(64 << 20, 'x');
+  ASSERT_EQ(fi_send(a.ep, &word, sizeof word, nullptr, to_peer, nullptr), 0);
+  EXPECT_EQ(a.next().err, 0);
+  const iovec piece{big.data(), big.size()};
+  fi_msg msg{};
+  msg.msg_iov = &piece;
+  msg.iov_count = 1;
+  msg.addr = to_peer;
+  for (int i = 0; i < 4; ++i) ASSERT_EQ(fi_sendmsg(a.ep, &msg, FI_DELIVERY_COMPLETE), 0);
+  peer.kill();
+  int failed = 0;
+  for (int i = 0; i < 4; ++i) failed += a.next().err != 0 ? 1 : 0;
+  EXPECT_GT(failed, 0);
+}
+
+}  // namespace
+}  // namespace portofu::test

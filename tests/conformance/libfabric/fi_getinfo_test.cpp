@@ -1,0 +1,73 @@
+// fi_getinfo(3): what an application gets for what it asks.
+
+#include "tests/conformance/libfabric/fabric_fixture.h"
+
+namespace portofu::test {
+namespace {
+
+TEST(FiGetinfo, Says_what_the_provider_can_do) {
+  const Info info = get_info(make_hints().get());
+  ASSERT_NE(info, nullptr);
+  const std::uint64_t wanted = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_DIRECTED_RECV | FI_MULTI_RECV |
+                               FI_RMA_EVENT | FI_SOURCE | FI_FENCE | FI_TRIGGER | FI_LOCAL_COMM | FI_REMOTE_COMM;
+  EXPECT_EQ(info->caps & wanted, wanted);
+  EXPECT_EQ(info->mode, 0u);
+  EXPECT_EQ(info->ep_attr->type, FI_EP_RDM);
+  EXPECT_EQ(info->domain_attr->mr_mode, 0);
+  EXPECT_GE(info->tx_attr->inject_size, 4096u);
+  EXPECT_EQ(info->domain_attr->cq_data_size, 8u);
+  EXPECT_STREQ(info->fabric_attr->prov_name, "portofu");
+  EXPECT_EQ(info->next, nullptr);
+}
+
+TEST(FiGetinfo, Capabilities_that_are_asked_for_come_with_their_directions) {
+  Info hints = make_hints();
+  hints->caps = FI_TAGGED;
+  const Info info = get_info(hints.get());
+  ASSERT_NE(info, nullptr);
+  EXPECT_EQ(info->caps & (FI_TAGGED | FI_SEND | FI_RECV), FI_TAGGED | FI_SEND | FI_RECV);
+  EXPECT_EQ(info->caps & (FI_RMA | FI_ATOMIC), 0u);
+}
+
+TEST(FiGetinfo, What_is_not_there_is_not_found) {
+  const auto is_refused = [](auto change) {
+    Info hints = make_hints();
+    change(*hints);
+    int result = 0;
+    get_info(hints.get(), &result);
+    return result == -FI_ENODATA;
+  };
+  EXPECT_TRUE(is_refused([](fi_info& hints) { hints.caps = FI_MULTICAST; }));
+  EXPECT_TRUE(is_refused([](fi_info& hints) { hints.ep_attr->type = FI_EP_MSG; }));
+  EXPECT_TRUE(is_refused([](fi_info& hints) { hints.addr_format = FI_SOCKADDR_IN; }));
+  EXPECT_TRUE(is_refused([](fi_info& hints) { hints.tx_attr->inject_size = std::size_t{1} << 40; }));
+  EXPECT_TRUE(is_refused([](fi_info& hints) { hints.domain_attr->cq_data_size = 16; }));
+}
+
+TEST(FiGetinfo, Old_modes_of_memory_are_as_asked) {
+  Info hints = make_hints();
+  hints->domain_attr->mr_mode = FI_MR_BASIC;
+  const Info basic = get_info(hints.get());
+  ASSERT_NE(basic, nullptr);
+  EXPECT_EQ(basic->domain_attr->mr_mode, FI_MR_BASIC);
+  hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_LOCAL | FI_MR_ENDPOINT;
+  const Info none = get_info(hints.get());
+  ASSERT_NE(none, nullptr);
+  EXPECT_EQ(none->domain_attr->mr_mode, 0);
+}
+
+TEST(FiGetinfo, Node_and_service_become_addresses) {
+  const Info info = get_info(make_hints().get(), nullptr, "127.0.0.1", "4711");
+  ASSERT_NE(info, nullptr);
+  EXPECT_NE(info->dest_addr, nullptr);
+  EXPECT_GT(info->dest_addrlen, 0u);
+  const Info source = get_info(make_hints().get(), nullptr, nullptr, "4711", FI_SOURCE);
+  ASSERT_NE(source, nullptr);
+  EXPECT_NE(source->src_addr, nullptr);
+  int result = 0;
+  get_info(make_hints().get(), &result, "127.0.0.1", "no_number");
+  EXPECT_EQ(result, -FI_ENODATA);
+}
+
+}  // namespace
+}  // namespace portofu::test

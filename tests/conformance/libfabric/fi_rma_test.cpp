@@ -1,0 +1,190 @@
+// fi_rma(3) and fi_mr(3): memory of others.
+
+#include <numeric>
+
+#include "tests/conformance/libfabric/fabric_fixture.h"
+
+namespace portofu::test {
+namespace {
+
+constexpr std::uint64_t kKey = 0x1234'5678'9abc;
+
+class FiRma : public Fabric {
+ protected:
+  void SetUp() override {
+    Fabric::SetUp();
+    std::iota(memory.begin(), memory.end(), std::uint8_t{0});
+    region = open_memory(memory.data(), memory.size(), kKey);
+    ASSERT_EQ(fi_mr_key(region), kKey);
+  }
+  void TearDown() override {
+    EXPECT_EQ(region != nullptr ? fi_close(&region->fid) : 0, 0);
+    Fabric::TearDown();
+  }
+
+  std::vector<std::uint8_t> memory = std::vector<std::uint8_t>(300000);
+  fid_mr* region = nullptr;
+  int context = 0;
+};
+
+TEST_F(FiRma, Write_and_read_of_all_lengths) {
+  for (const std::size_t bytes : {1u, 8u, 100u, 5000u, 250000u}) {
+    std::vector<std::uint8_t> sent(bytes), fetched(bytes);
+    std::iota(sent.begin(), sent.end(), std::uint8_t{77});
+    ASSERT_EQ(fi_write(a.ep, sent.data(), bytes, nullptr, to_b, 11, kKey, &context), 0);
+    const Completion written = a.next();
+    EXPECT_EQ(written.err, 0);
+    EXPECT_EQ(written.flags, FI_WRITE | FI_RMA);
+    EXPECT_EQ(written.op_context, &context);
+    EXPECT_TRUE(std::equal(sent.begin(), sent.end(), memory.begin() + 11));
+    ASSERT_EQ(fi_read(a.ep, fetched.data(), bytes, nullptr, to_b, 11, kKey, &context), 0);
+    EXPECT_EQ(a.next().flags, FI_READ | FI_RMA);
+    EXPECT_EQ(fetched, sent);
+  }
+  EXPECT_TRUE(b.is_quiet());
+}
+
+TEST_F(FiRma, Several_pieces_on_both_sides) {
+  std::array<std::uint8_t, 6> one{1, 2, 3, 4, 5, 6};
+  std::array<std::uint8_t, 4> two{7, 8, 9, 10};
+  const iovec local[] = {{one.data(), 6}, {two.data(), 4}};
+  const fi_rma_iov remote[] = {{100, 3, kKey}, {200, 5, kKey}, {300, 2, kKey}};
+  fi_msg_rma msg{};
+  msg.msg_iov = local;
+  msg.iov_count = 2;
+  msg.addr = to_b;
+  msg.rma_iov = remote;
+  msg.rma_iov_count = 3;
+  msg.context = &context;
+  ASSERT_EQ(fi_writemsg(a.ep, &msg, FI_DELIVERY_COMPLETE), 0);
+  EXPECT_EQ(a.next().op_context, &context);
+  EXPECT_TRUE(a.is_quiet());
+  EXPECT_EQ(memory[100], 1);
+  EXPECT_EQ(memory[102], 3);
+  EXPECT_EQ(memory[200], 4);
+  EXPECT_EQ(memory[204], 8);
+  EXPECT_EQ(memory[301], 10);
+  std::array<std::uint8_t, 10> fetched{};
+  const iovec in[] = {{fetched.data(), 1}, {fetched.data() + 1, 9}};
+  msg.msg_iov = in;
+  ASSERT_EQ(fi_readmsg(a.ep, &msg, 0), 0);
+  EXPECT_EQ(a.next().err, 0);
+  EXPECT_EQ(fetched, (std::array<std::uint8_t, 10>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}));
+}
+
+TEST_F(FiRma, Data_tells_the_target) {
+  const std::uint64_t sent = 5;
+  ASSERT_EQ(fi_writedata(a.ep, &sent, sizeof sent, nullptr, 4712, to_b, 0, kKey, &context), 0);
+  const Completion told = b.next();
+  EXPECT_EQ(told.flags, FI_REMOTE_WRITE | FI_RMA | FI_REMOTE_CQ_DATA);
+  EXPECT_EQ(told.data, 4712u);
+  EXPECT_EQ(a.next().op_context, &context);
+  ASSERT_EQ(fi_inject_writedata(a.ep, &sent, sizeof sent, 4713, to_b, 0, kKey), 0);
+  EXPECT_EQ(b.next().data, 4713u);
+  EXPECT_TRUE(a.is_quiet());
+}
+
+TEST_F(FiRma, Injected_write_tells_nobody) {
+  std::uint64_t sent = 0x1111;
+  ASSERT_EQ(fi_inject_write(a.ep, &sent, sizeof sent, to_b, 0, kKey), 0);
+  sent = 0x2222;
+  std::uint64_t fetched = 0;
+  ASSERT_EQ(fi_read(a.ep, &fetched, sizeof fetched, nullptr, to_b, 0, kKey, &context), 0);
+  EXPECT_EQ(a.next().op_context, &context);
+  EXPECT_EQ(fetched, 0x1111u);
+}
+
+TEST_F(FiRma, What_is_not_registered_is_not_reached) {
+  std::uint64_t word = 1;
+  struct Wrong {
+    std::uint64_t address;
+    std::uint64_t key;
+  };
+  for (const Wrong& wrong : {Wrong{0, kKey + 1}, Wrong{memory.size() - 7, kKey}, Wrong{~std::uint64_t{0}, kKey}}) {
+    ASSERT_EQ(fi_write(a.ep, &word, sizeof word, nullptr, to_b, wrong.address, wrong.key, &context), 0);
+    const Completion failed = a.next();
+    EXPECT_EQ(failed.err, FI_EKEYREJECTED);
+    EXPECT_EQ(failed.op_context, &context);
+    EXPECT_EQ(failed.flags, FI_WRITE | FI_RMA);
+    ASSERT_EQ(fi_read(a.ep, &word, sizeof word, nullptr, to_b, wrong.address, wrong.key, &context), 0);
+    EXPECT_EQ(a.next().err, FI_EKEYREJECTED);
+  }
+  EXPECT_TRUE(b.is_quiet());
+}
+
+TEST_F(FiRma, Access_is_what_was_granted) {
+  std::uint64_t own = 3;
+  std::uint64_t word = 1;
+  fid_mr* readable = open_memory(&own, sizeof own, 5, FI_REMOTE_READ);
+  ASSERT_EQ(fi_write(a.ep, &word, sizeof word, nullptr, to_b, 0, 5, nullptr), 0);
+  EXPECT_EQ(a.next().err, FI_EACCES);
+  ASSERT_EQ(fi_read(a.ep, &word, sizeof word, nullptr, to_b, 0, 5, nullptr), 0);
+  EXPECT_EQ(a.next().err, 0);
+  EXPECT_EQ(word, 3u);
+  EXPECT_EQ(fi_close(&readable->fid), 0);
+  ASSERT_EQ(fi_read(a.ep, &word, sizeof word, nullptr, to_b, 0, 5, nullptr), 0);
+  EXPECT_EQ(a.next().err, FI_EKEYREJECTED);
+}
+
+TEST_F(FiRma, Key_is_used_once) {
+  fid_mr* second = nullptr;
+  EXPECT_EQ(fi_mr_reg(domain, memory.data(), 8, FI_REMOTE_READ, 0, kKey, 0, &second, nullptr), -FI_ENOKEY);
+}
+
+TEST_F(FiRma, Endpoint_that_comes_later_reaches_it_too) {
+  Node c;
+  c.open(domain, info.get());
+  const fi_addr_t to_c = a.insert(c);
+  std::uint8_t byte = 200;
+  ASSERT_EQ(fi_write(a.ep, &byte, 1, nullptr, to_c, 1, kKey, nullptr), 0);
+  EXPECT_EQ(a.next().err, 0);
+  EXPECT_EQ(memory[1], 200);
+  c.close();
+}
+
+TEST_F(FiRma, Fence_waits_for_what_was_before) {
+  std::vector<std::uint8_t> big(200000, 9);
+  std::uint64_t fetched = 0;
+  const iovec piece{&fetched, sizeof fetched};
+  const fi_rma_iov remote{0, sizeof fetched, kKey};
+  ASSERT_EQ(fi_write(a.ep, big.data(), big.size(), nullptr, to_b, 0, kKey, nullptr), 0);
+  fi_msg_rma msg{};
+  msg.msg_iov = &piece;
+  msg.iov_count = 1;
+  msg.addr = to_b;
+  msg.rma_iov = &remote;
+  msg.rma_iov_count = 1;
+  ssize_t result = 0;
+  while ((result = fi_readmsg(a.ep, &msg, FI_FENCE)) == -FI_EAGAIN) continue;
+  ASSERT_EQ(result, 0);
+  EXPECT_EQ(a.next().flags, FI_WRITE | FI_RMA);
+  EXPECT_EQ(a.next().flags, FI_READ | FI_RMA);
+  EXPECT_EQ(fetched, 0x0909090909090909u);
+}
+
+TEST(FiMr, Virtual_addresses_and_chosen_keys) {
+  class Basic : public Fabric {
+   public:
+    void TestBody() override {}
+    void run() {
+      Info hints = make_hints();
+      hints->domain_attr->mr_mode = FI_MR_BASIC;
+      open(hints.get());
+      std::uint64_t own = 0;
+      const std::uint64_t sent = 12;
+      fid_mr* region = open_memory(&own, sizeof own, 0);
+      const auto address = reinterpret_cast<std::uintptr_t>(&own);
+      ASSERT_EQ(fi_write(a.ep, &sent, sizeof sent, nullptr, to_b, address, fi_mr_key(region), nullptr), 0);
+      EXPECT_EQ(a.next().err, 0);
+      EXPECT_EQ(own, 12u);
+      ASSERT_EQ(fi_write(a.ep, &sent, sizeof sent, nullptr, to_b, address + 1, fi_mr_key(region), nullptr), 0);
+      EXPECT_EQ(a.next().err, FI_EKEYREJECTED);
+      EXPECT_EQ(fi_close(&region->fid), 0);
+      TearDown();
+    }
+  };
+  Basic().run();
+}
+
+}  // namespace
+}  // namespace portofu::test
