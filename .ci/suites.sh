@@ -5,7 +5,7 @@
 
 # Suites in the order of `./run test`; the parts of dev can be named alone: unit, simulation, process, conformance. So
 # can quick, which is not among them: it has nothing that dev has not.
-all_suites=(dev fabric asan tsan fuzz utofu mpi hosts mpich)
+all_suites=(dev fabric asan tsan fuzz utofu ofi mpi hosts mpich)
 # Groups of the suite mpich; see tests/mpi/run_mpich_suite.sh. `./run soak` has one more.
 mpich_groups=(pt2pt coll coll-portals4 comm rma-osc rma-osc-mapped btl)
 # ctest's own limits hold for single tests; this one holds for a suite, so that a CI run ends with a total.
@@ -14,7 +14,7 @@ suite_limit_s=1500
 suite_exists() {
   case $1 in
     quick | dev | unit | simulation | process | conformance) return 0 ;;
-    fabric | asan | tsan | fuzz | utofu | mpi | hosts | mpich) return 0 ;;
+    fabric | asan | tsan | fuzz | utofu | ofi | mpi | hosts | mpich) return 0 ;;
     *) return 1 ;;
   esac
 }
@@ -35,6 +35,7 @@ run_suite() {
     tsan) run_ctest tsan tsan '^(unit|simulation|threads)$' ;;
     fuzz) run_ctest fuzz fuzz . ;;
     utofu) run_utofu ;;
+    ofi) run_ofi ;;
     mpi) run_mpi ;;
     hosts) run_hosts ;;
     mpich) run_mpich "${mpich_groups[@]}" ;;
@@ -123,6 +124,16 @@ run_utofu() {
   fi
   tests/utofu/run_programs.sh --prefix "$portofu_prefix" --log "$PWD/build/logs/utofu" --only "${PORTOFU_ONLY:-.}" \
     "$@" || require_failures utofu
+}
+
+# The MPI programs with Debian's Open MPI over the libfabric provider. Their runner records its results itself.
+run_ofi() {
+  if ! prepare_prefix; then
+    report FAIL ofi "installation of the release build" 0 "see build/logs"
+    return
+  fi
+  tests/ofi/run_programs.sh --provider "$portofu_prefix/lib/libfabric" --log "$PWD/build/logs/ofi" \
+    --only "${PORTOFU_ONLY:-.}" || require_failures ofi
 }
 
 # The MPI programs of this repository, and the commands of the README. Their runners record their results themselves.

@@ -1,7 +1,8 @@
 #!/bin/bash
 # The demonstration: an MPI job of two ranks that checks its data over Portofu, a ring of four ranks, and latency,
-# message rate and bandwidth beside Open MPI's own shared-memory transport. Both transports take turns within this one
-# run and medians are shown, because cores and load change from minute to minute. On a busy machine less is measured,
+# message rate and bandwidth beside Open MPI's own shared-memory transport, and with the unmodified Open MPI of Debian
+# over the libfabric provider. The three take turns within this one run and medians are shown, because cores and load
+# change from minute to minute. On a busy machine less is measured,
 # and that is said; all of it is verified all the same. Ends with 0 only if it was.
 #
 # usage: demo.sh --prefix OPENMPI_PREFIX --log DIRECTORY [--repetitions N]
@@ -29,6 +30,21 @@ compile_all() {
     compile_program "$program" "$binary_directory" "$log_directory/compile-$program.log" ||
       die "$program does not compile; see $log_directory/compile-$program.log"
   done
+  mkdir -p "$binary_directory/debian"
+  local log=$log_directory/compile-debian.log
+  compile_source mpicc.openmpi "$here/programs/bench.c" "$binary_directory/debian/bench" "$log" ||
+    die "bench does not compile with Debian's Open MPI; see $log"
+}
+
+# launch_way TRANSPORT RANKS SECONDS LOG PROGRAM [ARGUMENT...]: with our Open MPI, or with Debian's.
+launch_way() {
+  local transport=$1 ranks=$2 seconds=$3 log=$4 program=$5
+  shift 5
+  if [[ $transport == ofi ]]; then
+    launch_debian ofi "$ranks" "$seconds" "$log" "$binary_directory/debian/$program" "$@"
+  else
+    launch_mpi "$transport" "$ranks" "$seconds" "$log" "$binary_directory/$program" "$@"
+  fi
 }
 
 # run_verified LABEL TRANSPORT RANKS LOG PROGRAM [ARGUMENT...]: a program that ends well and says what it verified.
@@ -37,7 +53,7 @@ run_verified() {
   shift 5
   step "$label"
   PORTOFU_TEST_SECONDS=$program_limit_s \
-    launch_mpi "$transport" "$ranks" $((program_limit_s + 15)) "$log" "$binary_directory/$program" "$@" || status=$?
+    launch_way "$transport" "$ranks" $((program_limit_s + 15)) "$log" "$program" "$@" || status=$?
   if ((status != 0)) || ! grep -aq ': verified on' "$log"; then
     say "    FAILED: $(failure_reason "$log" "$status")"
     sed 's/^/    | /' "$log" | tail -n 20 >&2
@@ -69,7 +85,7 @@ run_benchmarks() {
       was_busy=1
       break
     fi
-    for transport in portals4 ob1; do
+    for transport in portals4 ofi ob1; do
       run_verified "measuring over $transport, $repetition of $repetitions" \
         "$transport" 2 "$(bench_log "$transport" "$repetition")" bench || return 1
     done
@@ -82,20 +98,22 @@ median() {
     awk '{ value[NR] = $1 } END { print NR % 2 ? value[(NR + 1) / 2] : (value[NR / 2] + value[NR / 2 + 1]) / 2 }'
 }
 
-# print_row LABEL UNIT KEY BETTER: BETTER is "less" for times, "more" for rates; the last column says how many times
-# as fast Portofu is.
+# print_row LABEL UNIT KEY BETTER: BETTER is "less" for times, "more" for rates; the last columns say how many times
+# as fast as ob1 the portals4 MTL and the libfabric provider are.
 print_row() {
-  local ours theirs
+  local ours provider theirs
   ours=$(median portals4 "$3")
+  provider=$(median ofi "$3")
   theirs=$(median ob1 "$3")
-  awk -v label="$1" -v unit="$2" -v ours="$ours" -v theirs="$theirs" -v better="$4" 'BEGIN {
+  awk -v label="$1" -v unit="$2" -v ours="$ours" -v provider="$provider" -v theirs="$theirs" -v better="$4" 'BEGIN {
     ratio = better == "less" ? theirs / ours : ours / theirs
-    printf "  %-28s %12.3f %18.3f   %-11s %5.2f\n", label, ours, theirs, unit, ratio }'
+    other = better == "less" ? theirs / provider : provider / theirs
+    printf "  %-26s %12.3f %14.3f %14.3f   %-10s %5.2f %6.2f\n", label, ours, provider, theirs, unit, ratio, other }'
 }
 
 print_table() {
-  printf '\n  %-28s %12s %18s   %-11s %s\n' \
-    'two ranks on this machine' 'Portofu' 'Open MPI ob1/vader' '' 'times as fast'
+  printf '\n  %-26s %12s %14s %14s   %-10s %s\n' \
+    'two ranks on this machine' 'portals4' 'libfabric' 'ob1/vader' '' 'times as fast'
   print_row 'latency, 8 B' 'us' latency_us_8 less
   print_row 'latency, 1 KiB' 'us' latency_us_1024 less
   print_row 'message rate, 8 B' 'million/s' rate_millions_per_s_8 more
@@ -107,14 +125,16 @@ print_table() {
     "$(sed -n 's/^laps=//p' "$log_directory/ring-portals4.log")" \
     "$(sed -n 's/^hop_us=//p' "$log_directory/ring-portals4.log")" \
     "$(sed -n 's/^hop_us=//p' "$log_directory/ring-ob1.log")"
-  printf '  (medians of %d turns, the transports alternating; the last column compares Portofu with ob1/vader)\n' \
-    "$repetitions"
+  printf '  (medians of %d turns, the transports alternating; libfabric: the Open MPI of Debian;\n' "$repetitions"
+  printf '   the last columns compare Portofu with ob1/vader)\n'
   ((was_busy == 0)) ||
     printf '  The machine was busy with other work: take these numbers for no more than that it works.\n'
   printf '\n'
 }
 
 allow_mpirun_as_root
+FI_PROVIDER_PATH=$(provider_directory)
+export FI_PROVIDER_PATH
 rm -rf "$log_directory"
 mkdir -p "$log_directory"
 compile_all

@@ -71,6 +71,32 @@ launch_mpi() {
   launch_limited "$seconds" "$log" "$openmpi_prefix/bin/mpirun" --oversubscribe -np "$ranks" "${arguments[@]}" "$@"
 }
 
+# The directory of our libfabric provider, beside the libportals that Open MPI finds.
+provider_directory() {
+  local libportals
+  libportals=$(ldd "$openmpi_prefix/lib/openmpi/mca_mtl_portals4.so" | awk '/libportals/ { print $3 }')
+  printf '%s/libfabric\n' "$(dirname "$libportals")"
+}
+
+# launch_debian WAY RANKS SECONDS LOG PROGRAM [ARGUMENT...]: the Open MPI that Debian ships, over the libfabric provider
+# in the directory FI_PROVIDER_PATH. Debian switches off what carries messages over libfabric, and libfabric lists its
+# own providers first, so both are named.
+#   ofi        messages by mtl/ofi
+#   ofi-pt2pt  one-sided communication on messages (osc/pt2pt)
+#   ofi-rdma   one-sided communication by RMA of the provider (osc/rdma over btl/ofi)
+launch_debian() {
+  local way=$1 ranks=$2 seconds=$3 log=$4
+  local arguments=(--mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include portofu -x FI_PROVIDER_PATH)
+  shift 4
+  case $way in
+    ofi) ;;
+    ofi-pt2pt) arguments+=(--mca osc pt2pt) ;;
+    ofi-rdma) arguments+=(--mca osc rdma --mca btl 'ofi,self,vader' --mca btl_ofi_provider_include portofu) ;;
+    *) die "unknown way: $way" ;;
+  esac
+  launch_limited "$seconds" "$log" mpirun.openmpi --oversubscribe -np "$ranks" "${arguments[@]}" "$@"
+}
+
 # compile_source MPICC SOURCE BINARY LOG [ARGUMENT...]: the arguments stand behind the source. Warnings are errors of
 # ours.
 compile_source() {
