@@ -47,6 +47,7 @@ MAX_CELL_CHARACTERS = 199
 FOREIGN = {
     "program.c", "lib/pkgconfig/", "openmpi-mca-params.conf", "results.md", "posix_spawn", "ptrace_scope",
     "compare_portals", "compare_utofu",  # Programs whose names are put together from parts.
+    "provider_include", "fi_srx_context", "fi_stx_context", "fi_av_insertsym",  # Of Open MPI and of libfabric.
 }
 # First parts of paths that are not in the repository: what is built and installed.
 FOREIGN_PLACES = ("build", "bin", "etc", "share", "PREFIX", "~", "$", "proc", "dev", "sys")

@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint32_t kDimensions = 2;
 constexpr std::size_t kNodes = 1u << kDimensions;
 constexpr std::uint64_t kTestNs = 50 * kMillisecondNs;
-constexpr std::uint32_t kMessageBytes = 96;               ///< "0 to 21 32-bit words", and some for the router.
+constexpr std::uint32_t kMessageBytes = 96;        ///< "0 to 21 32-bit words", and some for the router.
 constexpr std::uint32_t kMostUnacknowledged = 64;  ///< More than the network holds on a way.
 
 LossyOptions blocking(bool two_classes) {

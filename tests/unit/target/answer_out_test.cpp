@@ -18,7 +18,6 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-
 class AnswerOutTest : public CoreTest {
  protected:
   void SetUp() override {

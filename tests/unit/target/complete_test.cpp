@@ -14,7 +14,6 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-
 class CompleteTest : public CoreTest {
  protected:
   /// A message that was matched and has not been completed.

@@ -13,7 +13,6 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-
 class ListEntriesTest : public CoreTest {
  protected:
   /// Appends without hiding the LINK event. @return the outcome

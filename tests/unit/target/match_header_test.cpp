@@ -14,7 +14,6 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-
 class MatchHeaderTest : public CoreTest {
  protected:
   ~MatchHeaderTest() override { EXPECT_TRUE(is_untouched(memory.data(), memory.size())); }

@@ -18,7 +18,6 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-
 class RequestTest : public CoreTest {
  protected:
   void SetUp() override { install_fault_guard(); }
