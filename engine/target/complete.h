@@ -22,6 +22,11 @@ constexpr EventKind event_kind_of(PacketType type) {
   }
 }
 
+/// Whether the application wants to be told of the message's data (FI_REMOTE_CQ_DATA).
+inline bool tells_data(const PacketHeader& header) {
+  return (header.flags & kFlagTellsData) != 0 && header.interface_index == kFabricInterface;
+}
+
 /// How a message ended at its target: what takes data does not take less than all.
 inline NiFail outcome_of(const ListEntry& entry, NiFail fail, std::uint64_t mlength, std::uint64_t rlength) {
   const bool truncated = (entry.options & kEntryTakesData) != 0 && fail == NiFail::kOk && mlength < rlength;
@@ -45,7 +50,7 @@ inline void fill_target_event(const PacketHeader& header, PacketType type, const
   event.ptl_list = placement.list;
   event.ni_fail_type = outcome_of(*placement.entry, placement.fail, placement.mlength, header.length);
   event.pt_index = header.pt_index;
-  event.has_data = (header.flags & kFlagTellsData) != 0;
+  event.has_data = tells_data(header);
   event.atomic_operation = atomic ? header.atomic_operation : 0;
   event.atomic_type = atomic ? header.atomic_type : 0;
 }
@@ -75,8 +80,7 @@ inline void report_communication(Core& core, Interface& ni, Handle eq_handle, co
                                  PacketType type, const Placement& placement) {
   const ListEntry& entry = *placement.entry;
   const NiFail fail = outcome_of(entry, placement.fail, placement.mlength, header.length);
-  const bool quiet =
-      (entry.options & kEntryEventSuccessDisable) != 0 && fail == NiFail::kOk && (header.flags & kFlagTellsData) == 0;
+  const bool quiet = (entry.options & kEntryEventSuccessDisable) != 0 && fail == NiFail::kOk && !tells_data(header);
   if ((entry.options & kEntryEventCommDisable) == 0 && !quiet) {
     post_event_with(core, ni, eq_handle, [&](Event& event) { fill_target_event(header, type, placement, event); });
   }

@@ -20,7 +20,7 @@ bool keep_header(Interface& ni, PortalTableEntry& portal, Arrival& arrival) {
   const PacketHeader& header = arrival.header;
   kept->key = {header.match_bits, arrival.initiator};
   kept->entry = arrival.entry;
-  kept->has_data = (header.flags & kFlagTellsData) != 0;
+  kept->has_data = tells_data(header);
   arrival.unexpected = kept;
   portal.unexpected.append(*kept);
   ++ni.unexpected_count;

@@ -65,15 +65,15 @@ inline constexpr std::uint8_t kFlagPublished = kFlagAnswerWanted;
 inline constexpr std::uint8_t kFlagAnswerStream = 1u << 1;  ///< kData: belongs to an answer, not to a request.
 inline constexpr std::uint8_t kFlagOverflowList = 1u << 2;  ///< kAnswer: delivered into the overflow list.
 inline constexpr std::uint8_t kFlagSilent = 1u << 3;        ///< kAnswer: releases the buffer, raises no ACK (3.13.3).
+/// Request of libfabric, where answers have kFlagSilent: `hdr_data` is for the target's event, which is raised whatever
+/// succeeds quietly.
+inline constexpr std::uint8_t kFlagTellsData = kFlagSilent;
 inline constexpr std::uint8_t kFlagCut = 1u
                                          << 4;  ///< kData: the sender failed (`ni_fail_type`); the message ends here.
 inline constexpr std::uint8_t kFlagUnordered =
     1u << 5;  ///< A wire may let it overtake: PTL_MD_UNORDERED, answers of Portals.
 inline constexpr std::uint8_t kFlagPlaced = 1u << 6;  ///< kTofuPut without payload: the data is at its place already.
-inline constexpr std::uint8_t kFlagTellsData =
-    1u
-    << 7;  ///< Request of libfabric: `hdr_data` is for the target's event, which is raised whatever succeeds quietly.
-inline constexpr std::uint8_t kKnownFlags = 255;  ///< All of them.
+inline constexpr std::uint8_t kKnownFlags = 127;      ///< All of them.
 
 /// Whether all that the packet asks for is done but its notice: it touches no memory, and nobody waits for an answer.
 constexpr bool is_settled(std::uint8_t flags) { return (flags & (kFlagPlaced | kFlagAnswerWanted)) == kFlagPlaced; }
