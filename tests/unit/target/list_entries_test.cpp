@@ -334,9 +334,9 @@ class TakenDataTest : public ListEntriesTest {
   static constexpr std::uint32_t kTaker = kEntryOpPut | kEntryTakesData | kEntryEventLinkDisable;
 
   void SetUp() override {
-    EntryRequest own =
-        entry(kAll | kEntryOwnMemory | kEntryEventCommDisable | kEntryEventLinkDisable | kEntryEventUnlinkDisable,
-              ListKind::kOverflow);
+    EntryRequest own = entry(
+        kPutsAndGets | kEntryOwnMemory | kEntryEventCommDisable | kEntryEventLinkDisable | kEntryEventUnlinkDisable,
+        ListKind::kOverflow);
     own.segment.describe(static_cast<void*>(nullptr), UINT64_MAX);
     own.criteria = {0, ~std::uint64_t{0}, {}, true, true};
     append(std::move(own));
