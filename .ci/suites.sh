@@ -80,6 +80,7 @@ collect_ctest_results() {
       PASS) record PASS "$suite" "$test" ;;
       SKIP)
         reason=$(skip_reason "$preset" "$test")
+        [[ $word != *Disabled* ]] || reason="a role that another test plays in a process of its own"
         report SKIP "$suite" "$test" "$seconds" "${reason:-no reason given}"
         ;;
       FAIL) report FAIL "$suite" "$test" "$seconds" "$word; see $log" ;;
