@@ -22,7 +22,7 @@ class FuzzDirectory final : public NodeDirectory {
   ClaimResult claim(std::uint64_t) override { return ClaimResult::kClaimed; }
   void release(std::uint64_t) override {}
   FindResult find(std::uint64_t key, NameOwner* owner) override {
-    *owner = {1, 1 + tni_of(key)};
+    *owner = {{1, 1 + tni_of(key)}, 0};
     return tni_of(key) < 3 ? FindResult::kFound : FindResult::kNobody;
   }
 };
