@@ -94,13 +94,15 @@ bool ProcessMemory::read(iovec* local, iovec* remote, std::uint32_t count) {
   return true;
 }
 
+bool ProcessMemory::is_bound(std::uint64_t bytes) { return bytes <= kMostByFile && file() >= 0; }
+
 bool ProcessMemory::write(std::uint64_t address, const std::byte* data, std::uint64_t bytes, std::uint64_t tail_bytes) {
   const std::uint64_t body = bytes - tail_bytes;
   const auto from = reinterpret_cast<std::uint64_t>(data);
   const iovec local[2] = {piece(from, body), piece(from + body, tail_bytes)};
   const int first = body == 0;  // The kernel takes its time with an empty piece, too.
   const int pieces = (body != 0) + (tail_bytes != 0);
-  if (bytes <= kMostByFile && file() >= 0) {
+  if (is_bound(bytes)) {
     // The kernel does one piece after the other.
     const long put = pieces == 1 ? syscall(SYS_pwrite64, file(), data, bytes, address)
                                  : syscall(SYS_pwritev, file(), local, static_cast<long>(pieces), address, 0L);

@@ -44,6 +44,10 @@ class ProcessMemory {
   /// @return false if not all was written
   bool write(std::uint64_t address, const std::byte* data, std::uint64_t bytes, std::uint64_t tail_bytes);
 
+  /// @return true if a write of so many bytes goes by a file that is bound to the memory of the very process: after its
+  /// death nothing is written. Other writes find the process by its number, which may be another one's by then.
+  bool is_bound(std::uint64_t bytes);
+
   /// @param bringer  is asked when a piece may not be read any more; outlives all reads
   void set_bringer(MemoryBringer* bringer) { bringer_ = bringer; }
 
