@@ -7,7 +7,7 @@
 #include "engine/initiator/send.h"
 #include "engine/run/loop.h"
 #include "engine/target/answer_out.h"
-#include "tests/unit/support/core_fixture.h"
+#include "tests/unit/support/peer_fixture.h"
 
 namespace portofu {
 namespace {
@@ -15,24 +15,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-class ConnectTest : public CoreTest {
- protected:
-  Reach reach() { return ensure_connected(core, peer()); }
-  void start(DescriptorKind kind, std::uint64_t length, AckRequest ack_req = AckRequest::kNone) {
-    Descriptor d = descriptor(kind, length);
-    d.ack_req = ack_req;
-    d.md_handle = md().handle;
-    if (kind == DescriptorKind::kFetchAtomic) d.get_md_handle = d.md_handle;
-    start_descriptor(core, d);
-  }
-  MemoryDescriptor& md() {
-    if (made_ == nullptr) made_ = &make_md(ni, memory.data(), memory.size());
-    return *made_;
-  }
-
- private:
-  MemoryDescriptor* made_ = nullptr;
-};
+class ConnectTest : public PeerTest {};
 
 TEST_F(ConnectTest, Unconnected_to_Connected__at_once) {
   EXPECT_EQ(reach(), Reach::kNow);

@@ -7,7 +7,7 @@
 #include "engine/initiator/send.h"
 #include "engine/mailbox/connect.h"
 #include "engine/target/answer_out.h"
-#include "tests/unit/support/core_fixture.h"
+#include "tests/unit/support/peer_fixture.h"
 
 namespace portofu {
 namespace {
@@ -15,24 +15,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-class DeathOfPeerTest : public CoreTest {
- protected:
-  Reach reach() { return ensure_connected(core, peer()); }
-  void start(DescriptorKind kind, std::uint64_t length, AckRequest ack_req = AckRequest::kNone) {
-    Descriptor d = descriptor(kind, length);
-    d.ack_req = ack_req;
-    d.md_handle = md().handle;
-    if (kind == DescriptorKind::kFetchAtomic) d.get_md_handle = d.md_handle;
-    start_descriptor(core, d);
-  }
-  MemoryDescriptor& md() {
-    if (made_ == nullptr) made_ = &make_md(ni, memory.data(), memory.size());
-    return *made_;
-  }
-
- private:
-  MemoryDescriptor* made_ = nullptr;
-};
+class DeathOfPeerTest : public PeerTest {};
 
 TEST_F(DeathOfPeerTest, Lose__Connected_to_Unconnected_gives_the_link_back) {
   reach();
