@@ -63,6 +63,10 @@ class PeerSegment {
   /// Looks whether the owner lives; once it was found dead no call is made any more. Removes what a dead one left.
   bool check_alive();
 
+  /// Asked before a write of so many bytes by the kernel (memory()). Another program may run under the number of a
+  /// process that is gone, so the owner has to live, unless the write is bound to its memory.
+  bool may_be_written(std::uint64_t bytes) { return memory_.is_bound(bytes) || check_alive(); }
+
   /// Whether the owner lives, by the kernel and not by what is remembered.
   bool is_there() const { return !dead_ && file_->is_alive(); }
 

@@ -277,8 +277,8 @@ bool LinkSet::help(ShmLink& link) {
     });
   }
   Offer offer;
-  // Another program may run under the number of a process that is gone.
-  if (mine == loans.rend() || !link.segment->check_alive() || !link.producer.begin_placing(&offer)) return false;
+  if (mine == loans.rend() || !link.segment->may_be_written(mine->loan.bytes) || !link.producer.begin_placing(&offer))
+    return false;
   const bool placed = offer.message == message && place(link, *mine, offer);
   link.producer.end_placing();
   // The receiver may sleep because the packet was not to be had.
@@ -315,11 +315,9 @@ bool LinkSet::put_directly(ShmLink& link, const DirectPut& put) {
   if (!find_published_region(link.segment->regions(), region_key(put.control_queue, put.stag), &region)) return false;
   const RegionVerdict verdict = judge_region(region.bytes, region.writable, put.offset, put.bytes, true);
   if (verdict != RegionVerdict::kFine || region.user != put.component) return false;
-  // Another program may run under the number of a process that is gone: its death is asked for at each write by number.
-  ProcessMemory& memory = link.segment->memory();
-  if (!memory.is_bound(put.bytes) && !link.segment->check_alive()) return false;
+  if (!link.segment->may_be_written(put.bytes)) return false;
   const std::uint64_t address = region.start + put.offset;
-  return memory.write(address, put.data, put.bytes, tofu_tail_bytes(address + put.bytes, put.bytes));
+  return link.segment->memory().write(address, put.data, put.bytes, tofu_tail_bytes(address + put.bytes, put.bytes));
 }
 
 bool LinkSet::find_mapped(ShmLink& link, std::uint64_t key, MappedRegion* mapped) {
