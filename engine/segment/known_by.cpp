@@ -31,9 +31,26 @@ constexpr std::uint64_t kTellAgainNs = 20'000'000;
 
 /// Who has not answered the last time, because it stands still, or its node is gone, is waited for so long.
 constexpr std::uint64_t kSilentNs = 50'000'000;
-constexpr std::uint64_t kSilent = 2;
+
+/// Who has been told of a death in vain for so long has lost the dead process long since: the reliable wire gives a
+/// silent peer up after a third of it. So the names of the dead do not stay for ever when a network is gone.
+constexpr std::uint64_t kGoneSeconds = 30;
 
 std::uint64_t word_of(Knower knower) { return std::uint64_t{knower.nid} << 32 | std::uint64_t{knower.port} << 16 | 1; }
+
+/// The word without what is known of its silence.
+constexpr std::uint64_t kKnowerMask = ~std::uint64_t{0xfffe};
+constexpr std::uint64_t kSilent = 2;
+constexpr std::uint64_t kSinceMask = 0x3fff;  ///< Behind kSilent.
+
+bool is_silent(std::uint64_t word) { return (word & kSilent) != 0; }
+std::uint64_t now_seconds() { return monotonic_ns() / 1'000'000'000; }
+std::uint64_t silent_seconds(std::uint64_t word) { return (now_seconds() - (word >> 2)) & kSinceMask; }
+
+/// The word of one who has not answered; since when, is that of the first time.
+std::uint64_t silent_word(std::uint64_t word) {
+  return is_silent(word) ? word : word | kSilent | (now_seconds() & kSinceMask) << 2;
+}
 
 /// The table of a segment, and what its descriptor says.
 class Table {
@@ -75,12 +92,12 @@ struct Telling {
   bool over = false;
 
   /// @param nid  of the node that tells
+  /// @return false: nothing can be sent from there, because the address is gone
   bool open(std::uint32_t nid) {
-    fd = move_above_standard(socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     const sockaddr_in from = address_of(nid, 0);
     const sockaddr_in to =
         address_of(static_cast<std::uint32_t>(word >> 32), static_cast<std::uint16_t>(word >> 16 & 0xffff));
-    return fd >= 0 && bind(fd, reinterpret_cast<const sockaddr*>(&from), sizeof from) == 0 &&
+    return bind(fd, reinterpret_cast<const sockaddr*>(&from), sizeof from) == 0 &&
            connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0;
   }
 
@@ -136,7 +153,7 @@ bool note_knower(int segment_fd, Knower knower) {
   const std::uint64_t word = word_of(knower);
   for (std::size_t i = 0; i < kKnownByPlaces; ++i) {
     std::uint64_t seen = table.place(i).load(std::memory_order_acquire);
-    if ((seen & ~kSilent) == word) {
+    if ((seen & kKnowerMask) == word) {
       // (N1) As if it were written now: somebody who has told it just before may be about to clear the place.
       if (table.place(i).compare_exchange_strong(seen, word, std::memory_order_seq_cst)) return true;
     }
@@ -158,13 +175,14 @@ bool tell_knowers(int segment_fd, NamesLost lost, int timeout_ms, const Meanwhil
     for (; next < kKnownByPlaces && some.size() < kMostTold; ++next) {
       const std::uint64_t word = table.place(next).load(std::memory_order_seq_cst);  // (N1)
       if (word == 0) continue;
-      Telling one{next, word, (word & kSilent) != 0 ? std::min(now + kSilentNs, deadline_ns) : deadline_ns};
-      if (one.open(owner.nid)) {
-        some.push_back(one);
-      } else {
-        if (one.fd >= 0) close(one.fd);
+      Telling one{next, word, is_silent(word) ? std::min(now + kSilentNs, deadline_ns) : deadline_ns};
+      one.fd = move_above_standard(socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+      if (one.fd < 0) {
         all = false;
+        continue;
       }
+      if (!one.open(owner.nid)) one.deadline_ns = now;
+      some.push_back(one);
     }
     NamesNews news{kNewsMagic, owner.job_key, owner.uid, NewsKind::kMoved, owner.nid, owner.pid, 0, 0};
     news.nonce = monotonic_ns() ^ owner.incarnation;
@@ -172,8 +190,11 @@ bool tell_knowers(int segment_fd, NamesLost lost, int timeout_ms, const Meanwhil
     tell_some(some, news, meanwhile);
     for (Telling& one : some) {
       close(one.fd);
+      const bool is_gone =
+          lost == NamesLost::kAllWithItsLife && is_silent(one.word) && silent_seconds(one.word) >= kGoneSeconds;
+      one.over = one.over || is_gone;
       all = all && one.over;
-      const std::uint64_t next_word = one.over ? 0 : one.word | kSilent;
+      const std::uint64_t next_word = one.over ? 0 : silent_word(one.word);
       table.place(one.place).compare_exchange_strong(one.word, next_word, std::memory_order_seq_cst);
     }
   }

@@ -16,7 +16,8 @@ namespace portofu {
 inline constexpr std::uint32_t kKnownByPlaces = 512;
 
 /// In a segment. Writers: who answers for the owner, a place that is free; who has told, back to 0; both by
-/// compare-and-swap (N1). 0: free; else bits 32..63 NID, 16..31 port, 1: it has not answered the last time, 0: set.
+/// compare-and-swap (N1). 0: free; else bits 32..63 NID, 16..31 port, 1: it has not answered the last time, 2..15:
+/// since which second, by CLOCK_MONOTONIC, 0: set.
 struct KnownByShared {
   std::atomic<std::uint64_t> places[kKnownByPlaces];
 };
@@ -58,7 +59,8 @@ using Meanwhile = std::function<void()>;
 bool note_knower(int segment_fd, Knower knower);
 
 /// Tells everybody who knows names of the segment, and waits for all of them, `timeout_ms` at most. Who is gone need
-/// not hear.
+/// not hear; nor need, if the process is dead, who has not answered for half a minute, or cannot be told so long
+/// because the node's address is gone: it has lost the dead process by then, and finds that out when it turns to it.
 /// @return false if somebody may not have heard
 bool tell_knowers(int segment_fd, NamesLost lost, int timeout_ms, const Meanwhile& meanwhile = {});
 

@@ -11,6 +11,9 @@
 #include <filesystem>
 #include <vector>
 
+#include "engine/queue/clock.h"
+#include "engine/segment/layout.h"
+#include "engine/segment/mapping.h"
 #include "engine/segment/segment_alias.h"
 #include "tests/unit/segment/segment_directory.h"
 
@@ -47,7 +50,8 @@ class Ear {
     sockaddr_in from{};
     socklen_t length = sizeof from;
     while (recvfrom(fd_, &news, sizeof news, 0, reinterpret_cast<sockaddr*>(&from), &length) == sizeof news) {
-      heard.push_back({news.nid, news.pid});
+      if (news.nonce != nonce_) heard.push_back({news.nid, news.pid});  // Who answers slowly is told again.
+      nonce_ = news.nonce;
       life = news.life;
       if (!answers) continue;
       news.kind = NewsKind::kHeard;
@@ -62,6 +66,27 @@ class Ear {
  private:
   int fd_;
   std::uint16_t port_ = 0;
+  std::uint64_t nonce_ = 0;
+};
+
+/// The places of a segment's table.
+class Places {
+ public:
+  explicit Places(int fd) {
+    SegmentDescriptorShared descriptor{};
+    EXPECT_EQ(pread(fd, &descriptor, sizeof descriptor, 0), static_cast<ssize_t>(sizeof descriptor));
+    const SegmentLayout layout{descriptor.channel_count, descriptor.ring, descriptor.area_bytes};
+    mapping_ = Mapping::map(fd, layout.known_by_offset(), sizeof(KnownByShared));
+  }
+  std::atomic<std::uint64_t>& first() { return reinterpret_cast<KnownByShared*>(mapping_.at(0))->places[0]; }
+  /// As if it had not answered for so long.
+  void age(std::uint64_t seconds) {
+    const std::uint64_t since = (monotonic_ns() / 1'000'000'000 - seconds) & 0x3fff;
+    first() = (first() & ~std::uint64_t{0xfffe}) | 2 | since << 2;
+  }
+
+ private:
+  Mapping mapping_;
 };
 
 struct KnownByTest : ::testing::Test {
@@ -136,6 +161,49 @@ TEST_F(KnownByTest, Name_of_the_dead__is_taken_when_those_have_heard_who_know_it
   EXPECT_EQ(claim_alias(*mine, 5, [this] { ear.hear(); }), AliasResult::kClaimed);
   EXPECT_EQ(ear.heard.back(), (ProcessId{kNode, 9}));
   EXPECT_NE(ear.life, 0u);
+}
+
+TEST_F(KnownByTest, Who_has_been_silent_for_long__need_not_hear_of_a_death) {
+  ear.answers = false;
+  ASSERT_EQ(claim_alias(*mine, 5), AliasResult::kClaimed);
+  ASSERT_TRUE(note());
+  Places places(mine->file()->fd());
+  EXPECT_FALSE(tell(30));
+  places.age(28);
+  const std::uint64_t silent = places.first();
+  EXPECT_FALSE(tell(30));
+  EXPECT_EQ(places.first(), silent) << "it is silent since the first time";
+  places.age(40);
+  EXPECT_FALSE(tell(30)) << "of a living process it has to hear";
+  mine.reset();
+  const auto sweeper = create(10);
+  EXPECT_FALSE(std::filesystem::exists(alias_path(directory.path(), other->job_key(), 5)));
+}
+
+TEST_F(KnownByTest, Who_is_noted_anew__is_not_silent) {
+  ear.answers = false;
+  ASSERT_TRUE(note());
+  EXPECT_FALSE(tell(30));
+  Places places(mine->file()->fd());
+  places.age(40);
+  ASSERT_TRUE(note());
+  EXPECT_EQ(places.first() & 0xffff, 1u);
+}
+
+/// As on a laptop that has left its network.
+TEST_F(KnownByTest, Names_of_the_dead__do_not_stay_for_ever_when_the_address_of_the_node_is_gone) {
+  SegmentOptions options = directory.options(9);
+  options.nid = 0xc0000201;  // 192.0.2.1, which nobody has.
+  SegmentError error{};
+  auto gone = ProcessSegment::create(options, &error, nullptr);
+  ASSERT_EQ(claim_alias(*gone, 5), AliasResult::kClaimed);
+  ASSERT_TRUE(note_knower(gone->file()->fd(), ear.knower()));
+  Places places(gone->file()->fd());
+  gone.reset();
+  EXPECT_NE(places.first() & 2, 0u);
+  EXPECT_EQ(claim_alias(*mine, 5), AliasResult::kTaken);
+  places.age(31);
+  EXPECT_EQ(claim_alias(*mine, 5), AliasResult::kClaimed);
 }
 
 TEST_F(KnownByTest, Knower_that_is_found_a_name__is_noted_with_it) {
