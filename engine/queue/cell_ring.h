@@ -502,7 +502,8 @@ class CellConsumer {
 
   std::uint32_t area_chunks() const { return area_chunks_; }
 
-  /// The sender may write the first `bytes` of the message that begins with the packet in hand to `address`.
+  /// The sender may write the first `bytes` of the message that begins with the packet in hand to `address`. A message
+  /// is offered a place once, or after take_offer_back: who sees the same message twice has seen one offer (R3).
   void offer(std::uint64_t address, std::uint64_t bytes) { offer_message(position_, address, bytes); }
   void offer_message(std::uint64_t position, std::uint64_t address, std::uint64_t bytes) {
     RingControlShared& control = *ring_.control;

@@ -177,7 +177,7 @@ TEST(CellRingLent, Offer_that_is_changed_and_taken_back_meanwhile__is_never_seen
     over = true;
   });
   for (std::uint64_t i = 1; !over; ++i) {
-    ring.consumer.offer(3 * i, i);
+    ring.consumer.offer_message(i, 3 * i, i);  // A message is offered a place once.
     if (i % 4 != 0) continue;
     while (!ring.consumer.take_offer_back()) std::this_thread::yield();
     withdrawn = true;
