@@ -135,12 +135,13 @@ report_program() {
 }
 
 # Segments of ours that no living process maps. Jobs that ended must leave none, also when ranks were killed; other jobs
-# of this user may be running and have theirs.
+# of this user may be running and have theirs. A map shows a file's first name only, so files are known by their number.
 ours_in_shared_memory() {
-  local file
-  find /dev/shm -maxdepth 1 -user "$(id -u)" -iname '*portofu*' ! -name 'portofu-key-*' 2>/dev/null | sort |
-    while read -r file; do
-      grep -qsF "$file" /proc/[0-9]*/maps || printf '%s\n' "${file##*/}"
+  local file number
+  find /dev/shm -maxdepth 1 -user "$(id -u)" -iname '*portofu*' ! -name 'portofu-key-*' -printf '%p %i\n' 2>/dev/null |
+    sort |
+    while read -r file number; do
+      grep -qsE "[[:space:]]${number}[[:space:]]+/dev/shm/" /proc/[0-9]*/maps || printf '%s\n' "${file##*/}"
     done
 }
 
@@ -152,5 +153,7 @@ check_leftovers() {
     report PASS "$suite" "nothing left in /dev/shm" 0
   else
     report FAIL "$suite" "nothing left in /dev/shm" 0 "left behind: $left"
+    # shellcheck disable=SC2086  # A word a name.
+    (cd /dev/shm && ls -li --time-style=full-iso $left) >&2 || true
   fi
 }
