@@ -101,11 +101,10 @@ template <class Fill>
   if (eq_handle == 0) return;
   EventQueue* queue = ni.eqs.find(eq_handle);
   if (queue == nullptr) return;
-  if (queue->is_full() && !queue->grows()) [[unlikely]]
-    core.counters.add(Counter::kEventsDropped);
-  fill(queue->add_on_duty());
-  if (queue->is_armed()) [[unlikely]]
-    queue->wake_on_duty();
+  if (queue->is_blocked()) [[unlikely]] {
+    if (queue->make_way_on_duty()) core.counters.add(Counter::kEventsDropped);
+  }
+  fill(queue->append_on_duty());
   ++core.activity;
   core.counters.add(Counter::kEventsPosted);
 }

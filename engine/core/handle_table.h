@@ -60,7 +60,7 @@ class HandleTable {
   }
 
   /// @return the object, nullptr for anything but a live handle of this table
-  T* find(Handle handle) const {
+  [[gnu::always_inline]] T* find(Handle handle) const {
     Chunk* chunk = chunks_[handle_index(handle) / kChunkObjects].load(std::memory_order_acquire);
     if (chunk == nullptr || handle == 0) [[unlikely]]
       return nullptr;

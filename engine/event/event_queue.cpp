@@ -14,6 +14,7 @@ bool EventQueue::open(std::uint64_t count) {
   if (count > kMaxCount) return false;
   capacity_ = count == 0 ? 1 : count;
   if (capacity_ >= kGenerousFrom) capacity_ += kGenerosity;
+  set_limit();
   return grow(std::bit_ceil(capacity_ + 1));
 }
 
@@ -32,14 +33,16 @@ bool EventQueue::grow(std::uint64_t slots) {
   return true;
 }
 
-void EventQueue::make_room() {
-  if (!grows_ || (size_ == slots_ && !grow(slots_ * 2))) return lose_oldest();
-  capacity_ = slots_;
-}
-
-void EventQueue::wake_on_duty() {
+bool EventQueue::make_way_on_duty() {
+  const int told_fd = std::exchange(armed_fd_, -1);
   const std::uint64_t one = 1;
-  (void)!write(std::exchange(armed_fd_, -1), &one, sizeof one);
+  if (told_fd >= 0) (void)!write(told_fd, &one, sizeof one);
+  const bool grown = is_full() && grows_ && (size_ < slots_ || grow(slots_ * 2));
+  if (grown) capacity_ = slots_;
+  set_limit();
+  const bool full = is_full();
+  if (full) lose_oldest();
+  return full;
 }
 
 bool EventQueue::reserve_on_duty() {
@@ -50,8 +53,9 @@ bool EventQueue::reserve_on_duty() {
 
 void EventQueue::post_reserved_on_duty(const Event& event) {
   if (size_ == slots_) lose_oldest();
-  append() = event;
+  append_on_duty() = event;
   if (in_reserved_ < reserved_) ++in_reserved_;
+  set_limit();
 }
 
 }  // namespace portofu

@@ -22,24 +22,35 @@ class EventQueue {
 
   /// From now on the queue gets more room instead of losing events, as long as there is memory.
   void let_grow() { grows_ = true; }
-  bool grows() const { return grows_; }
 
   /// Somebody sleeps at a file descriptor: the next event writes to it.
   /// @param event_fd  an eventfd; stays open until the queue is closed
-  void arm_on_duty(int event_fd) { armed_fd_ = event_fd; }
+  void arm_on_duty(int event_fd) {
+    armed_fd_ = event_fd;
+    limit_ = 0;
+  }
   bool is_armed() const { return armed_fd_ >= 0; }
-  void wake_on_duty();
 
   /// Gives the memory back.
   void close();
 
-  /// Adds an event, to be filled by the caller at once; if the queue is full the oldest one is lost and the next
-  /// removal says so. Filled in place, because a copy of what was just written field by field waits for the store
-  /// buffer.
+  /// Whether make_way_on_duty is due before the next event, because the queue is full, or armed.
+  bool is_blocked() const { return size_ >= limit_; }
+
+  /// Tells whoever sleeps, and makes room: the queue grows, or the oldest event is lost, and the next removal says so.
+  /// Who is woken finds the event, because it needs the duty to look.
+  /// @return true if an event was lost
+  [[gnu::noinline]] bool make_way_on_duty();
+
+  /// Adds an event, to be filled by the caller at once. Filled in place, because a copy of what was just written field
+  /// by field waits for the store buffer. @pre not blocked
+  Event& append_on_duty() { return events_[(head_ + size_++) & (slots_ - 1)]; }
+
+  /// The same, whether blocked or not.
   Event& add_on_duty() {
-    if (is_full()) [[unlikely]]
-      make_room();
-    return append();
+    if (is_blocked()) [[unlikely]]
+      make_way_on_duty();
+    return append_on_duty();
   }
 
   void post_on_duty(const Event& event) { add_on_duty() = event; }
@@ -72,7 +83,7 @@ class EventQueue {
 
   bool empty() const { return size_ == 0; }
 
-  /// Whether the next event pushes out the oldest.
+  /// Whether the next event pushes out the oldest, if the queue cannot grow.
   bool is_full() const { return size_ >= capacity_ + in_reserved_; }
   std::uint64_t capacity() const { return capacity_; }
 
@@ -82,17 +93,21 @@ class EventQueue {
 
  private:
   bool grow(std::uint64_t slots);
-  Event& append() { return events_[(head_ + size_++) & (slots_ - 1)]; }
-  void make_room();
+  void set_limit() { limit_ = is_armed() ? 0 : capacity_ + in_reserved_; }
   void lose_oldest() {
     forget_oldest();
     dropped_ = true;
   }
   void forget_oldest() {
     if (in_reserved_ != 0 && oldest_on_duty().type == EventKind::kPtDisabled) [[unlikely]]
-      --in_reserved_;
+      leave_reserved();
     ++head_;
     --size_;
+  }
+
+  void leave_reserved() {
+    --in_reserved_;
+    set_limit();
   }
 
   struct FreeMemory {
@@ -103,6 +118,7 @@ class EventQueue {
   std::uint64_t slots_ = 0;                      ///< Power of two, at least capacity_ + reserved_.
   std::uint64_t head_ = 0;  ///< Counts up; returns to 0 whenever the queue runs empty, so a short queue stays in cache.
   std::uint64_t size_ = 0;  ///< Events in the queue, those in reserved places included.
+  std::uint64_t limit_ = 0;  ///< From so many on the queue is blocked: 0 if it is armed, else capacity_ + in_reserved_.
   std::uint64_t capacity_ = 0;  ///< Events that may wait before the oldest is lost.
   std::uint64_t promised_ = 0;  ///< Events that messages under way will post.
   std::uint64_t reserved_ = 0;  ///< Places kept for PT_DISABLED.

@@ -35,7 +35,9 @@ inline NiFail outcome_of(const ListEntry& entry, NiFail fail, std::uint64_t mlen
 
 /// Writes the full event of a message at its target, table 3-3, as far as it is known now: all fields.
 /// @param type  of the header
-inline void fill_target_event(const PacketHeader& header, PacketType type, const Placement& placement, Event& event) {
+/// @param fail  outcome_of the message
+inline void fill_target_event(const PacketHeader& header, PacketType type, const Placement& placement, NiFail fail,
+                              Event& event) {
   const bool atomic = type != PacketType::kPut && type != PacketType::kGet;
   event.type = event_kind_of(type);
   event.start = placement.entry->segment.address(placement.offset);
@@ -48,7 +50,7 @@ inline void fill_target_event(const PacketHeader& header, PacketType type, const
   event.uid = header.uid;
   event.initiator = placement.initiator;
   event.ptl_list = placement.list;
-  event.ni_fail_type = outcome_of(*placement.entry, placement.fail, placement.mlength, header.length);
+  event.ni_fail_type = fail;
   event.pt_index = header.pt_index;
   event.has_data = tells_data(header);
   event.atomic_operation = atomic ? header.atomic_operation : 0;
@@ -76,13 +78,15 @@ inline void fill_overflow_event(const UnexpectedHeader& header, Event& event) {
 
 /// Raises the event and the count of a message whose data is in place.
 /// @param type  of the header
-inline void report_communication(Core& core, Interface& ni, Handle eq_handle, const PacketHeader& header,
-                                 PacketType type, const Placement& placement) {
+[[gnu::always_inline]] inline void report_communication(Core& core, Interface& ni, Handle eq_handle,
+                                                        const PacketHeader& header, PacketType type,
+                                                        const Placement& placement) {
   const ListEntry& entry = *placement.entry;
   const NiFail fail = outcome_of(entry, placement.fail, placement.mlength, header.length);
   const bool quiet = (entry.options & kEntryEventSuccessDisable) != 0 && fail == NiFail::kOk && !tells_data(header);
   if ((entry.options & kEntryEventCommDisable) == 0 && !quiet) {
-    post_event_with(core, ni, eq_handle, [&](Event& event) { fill_target_event(header, type, placement, event); });
+    post_event_with(core, ni, eq_handle,
+                    [&](Event& event) { fill_target_event(header, type, placement, fail, event); });
   }
   if ((entry.options & kEntryEventCtComm) != 0) {
     count_outcome(core, ni, entry.ct_handle, fail, counted_amount(entry.options, placement.mlength));

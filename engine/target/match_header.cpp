@@ -38,7 +38,9 @@ bool give_memory(Interface& ni, const PacketHeader& header, std::byte** memory) 
 /// What the overflow event will say, once the message has its place.
 void note_placement(const Arrival& arrival) {
   Event event;
-  fill_target_event(arrival.header, arrival.header.type, arrival, event);
+  const PacketHeader& header = arrival.header;
+  const NiFail fail = outcome_of(*arrival.entry, arrival.fail, arrival.mlength, header.length);
+  fill_target_event(header, header.type, arrival, fail, event);
   UnexpectedHeader& kept = *arrival.unexpected;
   kept.start = event.start;
   kept.hdr_data = event.hdr_data;

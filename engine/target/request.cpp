@@ -57,8 +57,15 @@ bool is_sane(const PacketHeader& header) {
 
 /// Who a message is from, as matching and events show it.
 ProcessId initiator_of(const Interface& ni, const Peer& peer, const PacketHeader& header) {
-  if (ni.is_fabric()) return endpoint_of(peer.id, static_cast<std::uint16_t>(header.initiator_rank));
-  return ni.is_logical() ? ProcessId{ni.map.rank_of(peer.id, header.initiator_rank), 0} : peer.id;
+  // Made of its parts in registers: who wrote the parts to memory and read the whole would wait (fresh_line.h).
+  std::uint32_t nid = peer.id.nid, pid = peer.id.pid;
+  if (ni.is_logical()) {
+    nid = ni.map.rank_of(peer.id, header.initiator_rank);
+    pid = 0;
+  } else if (ni.is_fabric()) {
+    pid = endpoint_of(peer.id, static_cast<std::uint16_t>(header.initiator_rank)).pid;
+  }
+  return {nid, pid};
 }
 
 void count_refusal(Core& core, Interface* ni, Refusal refusal) {

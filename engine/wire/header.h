@@ -123,6 +123,10 @@ static_assert(sizeof(PacketHeader) == 64 && std::is_trivially_copyable_v<PacketH
     const std::uint64_t word = low | high << 32;
     std::memcpy(reinterpret_cast<std::byte*>(&words) + index * sizeof word, &word, sizeof word);
   };
+  // What every packet carries is known first, and is stored first: kept for later it would leave the registers, and a
+  // half that was stored alone cannot be loaded in a word without waiting.
+  put(6, h.initiator_rank, h.uid);
+  put(7, h.job_key, h.wire_word);
   const auto type = static_cast<std::uint64_t>(h.type);
   put(0,
       type | std::uint64_t{h.flags} << 8 | std::uint64_t{h.interface_index} << 16 | std::uint64_t{h.ni_fail_type} << 24,
@@ -132,8 +136,6 @@ static_assert(sizeof(PacketHeader) == 64 && std::is_trivially_copyable_v<PacketH
   put(3, h.hdr_data, 0);
   put(4, h.remote_offset, 0);
   put(5, h.length, 0);
-  put(6, h.initiator_rank, h.uid);
-  put(7, h.job_key, h.wire_word);
   return words;
 }
 
