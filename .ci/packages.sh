@@ -33,8 +33,8 @@ packages_hosts=(iproute2 util-linux hostname)
 # called by its path, and those of Debian by the names that end in .openmpi and .mpich.
 packages_utofu=(openmpi-bin libopenmpi-dev mpich libmpich-dev openssh-client)
 
-# The peers of ./run bench, and what draws its plots.
-packages_bench=("${packages_utofu[@]}" ucx-utils libfabric-bin util-linux python3 gnuplot-nox)
+# The peers of ./run bench, and its driver, which draws its plots, too.
+packages_bench=("${packages_utofu[@]}" ucx-utils libfabric-bin util-linux python3)
 
 # Prints those of the named packages that are not installed.
 missing_packages() {

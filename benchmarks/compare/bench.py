@@ -405,6 +405,7 @@ def main():
                         help=f"default: {MOST_ROUNDS}, or fewer, down to {FEWEST_ROUNDS}, to be done in ten minutes")
     parser.add_argument("--only", default=".", metavar="REGEX", help="APIs whose names match")
     parser.add_argument("--limit", type=float, default=450, help="seconds of measuring after which no more is started")
+    parser.add_argument("--keep", metavar="MACHINE", help="keep the medians in benchmarks/results, under this name")
     parser.add_argument("--lock", type=Path, help="file to lock for each round, so that builds can take turns with it")
     parser.add_argument("--spent", type=float, default=0, help=argparse.SUPPRESS)
     parser.add_argument("--build", type=Path, required=True, help=argparse.SUPPRESS)
@@ -414,6 +415,8 @@ def main():
     unknown = set(options.groups) - set(names)
     if unknown:
         parser.error(f"no such group: {' '.join(sorted(unknown))}; there are: {' '.join(names)}")
+    if options.keep and (options.quick or not re.fullmatch(r"[a-z0-9-]+", options.keep)):
+        parser.error("--keep needs a name of small letters, digits and dashes, and no --quick")
     options.output.mkdir(parents=True, exist_ok=True)
     chosen = [job for job in everything
               if job["group"] in (options.groups or names) and re.search(options.only, job["api"])]
@@ -421,7 +424,7 @@ def main():
     rounds = 1 if options.quick else options.rounds or MOST_ROUNDS
     wanted_s = options.limit if options.rounds else ALL_DONE_S - options.spent
     results, missing = measure(Bench(options), chosen, rounds, options.limit, wanted_s, options.lock)
-    report.write(options.output, where, results, missing)
+    report.write(options.output, where, results, missing, options.keep)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Tables, JSON and plots of what was measured."""
+"""Tables, JSON and the page of what was measured."""
 
 import json
 import sys
@@ -8,20 +8,9 @@ import stats
 import targets
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "plots"))
-import plot  # noqa: E402
-
-
-def number(value):
-    if value is None:
-        return "-"
-    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
-
-
-def bytes_or_count(x):
-    for size, unit in ((1 << 20, "Mi"), (1 << 10, "Ki")):
-        if x >= size and x % size == 0:
-            return f"{x / size:.0f} {unit}"
-    return f"{x:.0f}"
+import history  # noqa: E402
+import page  # noqa: E402
+from words import bytes_or_count, number  # noqa: E402
 
 
 def table(rows, markdown):
@@ -59,30 +48,35 @@ def group_tables(summary):
 
 def target_table(summary, missing):
     rows = [["what", "cores", "ours", "best", "whose", "ratio", "target", ""]]
-    for text, label, x, ours, best, name, ratio, bound, verdict in targets.Table(summary, missing).judged():
+    for text, label, x, ours, best, name, ratio, bound, verdict, _ in targets.Table(summary, missing).judged():
         text += f" (worst: {bytes_or_count(x)})" if x is not None else ""
         where = "" if label == "any" else label
         rows.append([text, where, number(ours), number(best), name or "-", number(ratio), bound, verdict])
     return rows
 
 
-def as_json(where, summary, results, missing):
-    series = []
+def medians(summary):
     for key in summary.keys():
         for label in summary.labels(key):
             least, middle, most, count = summary.spread(key, label)
-            series.append({**dict(zip(("group", "api", "what", "memory", "x"), key)), "unit": summary.units[key],
-                           "label": label, "median": middle, "least": least, "greatest": most, "rounds": count})
-    return json.dumps({"machine": where, "missing": [[*key, why] for key, why in missing.items()], "series": series,
-                       "results": results}, indent=1)
+            yield {**dict(zip(("group", "api", "what", "memory", "x"), key)), "unit": summary.units[key], "label": label,
+                   "median": middle, "least": least, "greatest": most, "rounds": count}
 
 
-def write(output, where, results, missing):
+def as_json(where, summary, results, missing):
+    return json.dumps({"machine": where, "missing": [[*key, why] for key, why in missing.items()],
+                       "series": list(medians(summary)), "results": results}, indent=1)
+
+
+def write(output, where, results, missing, keep_as=None):
+    """@param keep_as  name of the machine under which the run is kept in the repository; None: it is not"""
     summary = stats.Summary(results)
-    missing = dict(missing)
-    for name, why in plot.write(output, where, summary, stats.LABELS).items():
-        missing["plot", name] = why
     (output / "results.json").write_text(as_json(where, summary, results, missing))
+    if keep_as:
+        rows = targets.Table(summary, missing).judged()
+        print(f"kept as {history.keep(history.DIRECTORY, keep_as, where, rows, medians(summary))}", file=sys.stderr)
+    page.write(output, where, summary, list(targets.Table(summary, missing).judged(everything=True)), missing,
+               history.load())
     dropped = sum(summary.dropped.values())
     near, far = (sum(result["label"] == label for result in results) for label in ("near", "far"))
     parts = [("Machine", None, f"{where}\n\nMedians of all rounds. near: the cores hand a cache line over in less than "
@@ -98,3 +92,4 @@ def write(output, where, results, missing):
             text += f"{'## ' if markdown else ''}{title}\n\n" + (f"{line}\n" if line else table(rows, markdown)) + "\n"
         (output / name).write_text(text)
     print((output / "results.txt").read_text())
+    print(f"The page with the plots is {output / 'index.html'}")

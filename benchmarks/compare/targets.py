@@ -148,11 +148,13 @@ class Table:
         ratio = value / best if is_rate(unit) else best / value
         return ratio / target.bound, value, best, name, ratio
 
-    def judged(self):
-        """Rows of (text, label, point, ours, best reference, its name, ratio, bound in words, verdict)."""
+    def judged(self, everything=False):
+        """Rows of (text, label, point, ours, best reference, its name, ratio, bound in words, verdict, closeness), where
+        the last is 1 if the target is just met, more if better, and None if there is no number.
+        @param everything  also targets of groups that nobody wanted to measure"""
         groups = {key[0] for key in self.summary.keys()} | {group for group, _ in self.missing}
         for target in all_targets():
-            if target.ours.group not in groups:
+            if target.ours.group not in groups and not everything:
                 continue
             said, shown = 0, {"cost": "at most {} x", "gain": "at least {} x", "absolute": "at most {}"}[target.kind]
             for label in stats.LABELS:
@@ -166,9 +168,11 @@ class Table:
                 lack = 100 * (1 / closeness - 1)
                 verdict = "met" if lack <= 0 else f"missed by {max(lack, 1):.0f} %"
                 said += 1
-                yield (target.text, label, x, ours, best, name, ratio, shown.format(target.bound), verdict)
+                yield (target.text, label, x, ours, best, name, ratio, shown.format(target.bound), verdict,
+                       closeness)
             if not said:
-                yield (target.text, "", None, None, None, "", None, shown.format(target.bound), self.reason(target))
+                yield (target.text, "", None, None, None, "", None, shown.format(target.bound), self.reason(target),
+                       None)
 
     def unlabelled(self, target):
         keys = [key for key in self.summary.keys() if key[:3] == (target.ours.group, target.ours.api, target.ours.what)]
