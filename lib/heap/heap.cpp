@@ -2,7 +2,7 @@
 
 #include <portofu.h>
 
-#include "engine/segment/shared_heap.h"
+#include "engine/door/heap.h"
 
 using namespace portofu;
 

@@ -22,7 +22,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "engine/segment/shared_heap.h"
+#include "engine/door/heap.h"
 
 using namespace portofu;
 

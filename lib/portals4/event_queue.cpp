@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/queue/fresh_line.h"
+#include "engine/door/process.h"
 #include "lib/portals4/library.h"
 
 using namespace portofu;

@@ -9,12 +9,8 @@
 #include <mutex>
 #include <string>
 
-#include "engine/observe/log.h"
-#include "engine/queue/cancellation.h"
-#include "engine/queue/clock.h"
-#include "engine/run/process_engine.h"
-#include "engine/segment/shared_heap.h"
-#include "engine/target/close_interface.h"
+#include "engine/door/portals.h"
+#include "engine/door/process.h"
 #include "lib/portals4/limits.h"
 
 namespace portofu::portals {

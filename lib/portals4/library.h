@@ -8,9 +8,8 @@
 #include <atomic>
 #include <cstdint>
 
-#include "engine/core/core.h"
-#include "engine/descriptor/status.h"
-#include "engine/run/engine.h"
+#include "engine/door/portals.h"
+#include "engine/door/process.h"
 
 namespace portofu::portals {
 

@@ -3,7 +3,7 @@
 
 #include <portals4.h>
 
-#include "engine/core/interface.h"
+#include "engine/door/portals.h"
 
 namespace portofu::portals {
 

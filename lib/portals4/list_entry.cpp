@@ -2,7 +2,7 @@
 
 #include "lib/portals4/list_entry.h"
 
-#include "engine/queue/fresh_line.h"
+#include "engine/door/process.h"
 #include "lib/portals4/region.h"
 
 using namespace portofu;

@@ -1,7 +1,7 @@
 #pragma once
 // What LEs and MEs have in common: an ME is an LE with match criteria. @spec Portals 4.3, 3.11, 3.12
 
-#include "engine/target/list_entries.h"
+#include "engine/door/portals.h"
 #include "lib/portals4/library.h"
 
 namespace portofu::portals {

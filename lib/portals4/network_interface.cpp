@@ -4,9 +4,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "engine/observe/log.h"
-#include "engine/topology/launcher.h"
-#include "engine/topology/node_id.h"
+#include "engine/door/process.h"
 #include "lib/portals4/library.h"
 #include "lib/portals4/limits.h"
 

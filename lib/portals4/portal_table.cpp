@@ -1,6 +1,6 @@
 // 3.7 Portal table entries.
 
-#include "engine/target/published_entry.h"
+#include "engine/door/portals.h"
 #include "lib/portals4/library.h"
 
 using namespace portofu;

@@ -3,8 +3,7 @@
 #include <cstring>
 #include <new>
 
-#include "engine/atomic/atomic_unit.h"
-#include "engine/initiator/send.h"
+#include "engine/door/portals.h"
 
 namespace portofu::portals {
 

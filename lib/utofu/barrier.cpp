@@ -1,6 +1,6 @@
 // 3.8 Barrier communication execution.
 
-#include "engine/initiator/barrier.h"
+#include "engine/door/tofu.h"
 
 #include <algorithm>
 

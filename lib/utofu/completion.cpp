@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "engine/queue/fresh_line.h"
+#include "engine/door/process.h"
 #include "lib/utofu/limits.h"
 
 using namespace portofu;

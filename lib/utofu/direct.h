@@ -2,7 +2,7 @@
 // The door to the short way (engine/initiator/tofu_direct.h): which calls may try it. Those that ask for more, or are
 // wrong, take the long way, which says so.
 
-#include "engine/initiator/tofu_direct.h"
+#include "engine/door/tofu.h"
 #include "lib/utofu/library.h"
 
 namespace portofu::utofu {

@@ -14,13 +14,7 @@
 #include <vector>
 
 #include "engine/config/settings.h"
-#include "engine/observe/log.h"
-#include "engine/queue/cancellation.h"
-#include "engine/queue/clock.h"
-#include "engine/queue/membarrier.h"
-#include "engine/run/process_engine.h"
-#include "engine/segment/shared_heap.h"
-#include "engine/topology/node_map.h"
+#include "engine/door/process.h"
 
 namespace portofu::utofu {
 

@@ -10,9 +10,8 @@
 #include <cstdarg>
 #include <cstdint>
 
-#include "engine/core/core.h"
-#include "engine/initiator/tofu_direct.h"
-#include "engine/run/engine.h"
+#include "engine/door/process.h"
+#include "engine/door/tofu.h"
 
 namespace portofu::utofu {
 

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "engine/descriptor/tofu_descriptor.h"
-#include "engine/topology/local_place.h"
+#include "engine/door/process.h"
+#include "engine/door/tofu.h"
 #include "lib/utofu/library.h"
 
 namespace portofu::utofu {

@@ -5,7 +5,7 @@
 
 #include <cerrno>
 
-#include "engine/target/tofu_request.h"
+#include "engine/door/tofu.h"
 #include "lib/utofu/limits.h"
 
 using namespace portofu;

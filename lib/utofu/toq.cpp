@@ -2,9 +2,8 @@
 
 #include <cstring>
 
-#include "engine/initiator/send.h"
-#include "engine/queue/fresh_line.h"
-#include "engine/target/tofu_request.h"
+#include "engine/door/process.h"
+#include "engine/door/tofu.h"
 #include "lib/utofu/direct.h"
 
 namespace portofu::utofu {

@@ -3,10 +3,8 @@
 #include <cstring>
 #include <vector>
 
-#include "engine/initiator/barrier.h"
-#include "engine/initiator/tofu_owner.h"
-#include "engine/observe/log.h"
-#include "engine/observe/system_failure.h"
+#include "engine/door/process.h"
+#include "engine/door/tofu.h"
 #include "lib/utofu/limits.h"
 
 using namespace portofu;

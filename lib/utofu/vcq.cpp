@@ -5,10 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "engine/initiator/tofu_direct.h"
-#include "engine/observe/log.h"
-#include "engine/observe/system_failure.h"
-#include "engine/target/tofu_request.h"
+#include "engine/door/process.h"
+#include "engine/door/tofu.h"
 #include "lib/utofu/limits.h"
 
 using namespace portofu;

@@ -8,12 +8,7 @@
 #include <string>
 
 #include "engine/config/settings.h"
-#include "engine/core/interface.h"
-#include "engine/observe/counters.h"
-#include "engine/segment/process_segment.h"
-#include "engine/segment/segment_view.h"
-#include "engine/topology/node_id.h"
-#include "engine/wire/shm/channel_directory.h"
+#include "engine/door/inspection.h"
 #include "lib/tools/man_page.h"
 
 namespace portofu::tools {

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "engine/config/settings.h"
-#include "engine/topology/node_id.h"
+#include "engine/door/inspection.h"
 #include "lib/tools/ptl_run/signals.h"
 
 namespace portofu::tools {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/topology/host_file.h"
+#include "engine/door/inspection.h"
 
 namespace portofu::tools {
 

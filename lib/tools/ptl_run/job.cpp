@@ -12,8 +12,7 @@
 #include <cstring>
 #include <utility>
 
-#include "engine/observe/system_failure.h"
-#include "engine/queue/random_bytes.h"
+#include "engine/door/inspection.h"
 #include "lib/tools/ptl_run/signals.h"
 
 namespace portofu::tools {

@@ -21,7 +21,7 @@ struct Room {
 };
 
 /// The lowest first.
-constexpr std::array<Room, 17> kRooms{{
+constexpr std::array<Room, 18> kRooms{{
     {"queue", ""},
     {"observe", "queue"},
     {"config", "observe"},
@@ -38,7 +38,8 @@ constexpr std::array<Room, 17> kRooms{{
     {"initiator", "queue observe config topology segment wire descriptor match event memory core atomic mailbox"},
     {"target", "queue observe config topology segment wire descriptor match event memory core atomic mailbox"},
     {"run", "*"},
-    {"lib", "*"},
+    {"door", "*"},
+    {"lib", "config door"},
 }};
 
 /// Where a file lies: "wire" of "engine/wire/shm/ring.h", "lib" of "lib/utofu/toq.h".
@@ -94,6 +95,29 @@ TEST(Layers, Includes__go_where_the_table_allows) {
           << file.path << ":" << include.line << " includes " << include.path << ", which the table does not allow";
     }
   }
+}
+
+/// A door has a head and includes, nothing else.
+TEST(Layers, Doors__only_lead_further) {
+  const auto files = source_files("engine/door", {".h", ".cpp"});
+  EXPECT_FALSE(files.empty());
+  for (const SourceFile& file : files) {
+    for (const std::string& line : file.lines) {
+      EXPECT_TRUE(line.empty() || line.starts_with("#") || line.starts_with("//")) << file.path << ": " << line;
+    }
+  }
+}
+
+TEST(Layers, A_library__has_two_doors_at_most) {
+  std::map<std::string, std::set<std::string>> doors;
+  for (const SourceFile& file : source_files("lib", {".h", ".cpp"})) {
+    const std::string library = file.path.substr(0, file.path.find('/', std::string("lib/").size()));
+    for (const Include& include : quoted_includes(file)) {
+      if (include.path.starts_with("engine/door/")) doors[library].insert(include.path);
+    }
+  }
+  EXPECT_GE(doors.size(), 4u);
+  for (const auto& [library, used] : doors) EXPECT_LE(used.size(), 2u) << library;
 }
 
 TEST(Layers, C_headers__are_used_by_lib_only) {

@@ -1,0 +1,12 @@
+#pragma once
+// The door of the tools: segments of other processes as a reader sees them, hosts, and what both print.
+
+#include "engine/core/interface.h"  // Limits.
+#include "engine/observe/counters.h"
+#include "engine/observe/system_failure.h"
+#include "engine/queue/random_bytes.h"
+#include "engine/segment/process_segment.h"
+#include "engine/segment/segment_view.h"
+#include "engine/topology/host_file.h"
+#include "engine/topology/node_id.h"
+#include "engine/wire/shm/channel_directory.h"
