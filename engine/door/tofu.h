@@ -6,4 +6,5 @@
 #include "engine/initiator/send.h"         // Starts a descriptor.
 #include "engine/initiator/tofu_direct.h"  // Operations without the duty.
 #include "engine/initiator/tofu_owner.h"   // Whose control queue a number is.
+#include "engine/initiator/tofu_send.h"
 #include "engine/target/tofu_request.h"

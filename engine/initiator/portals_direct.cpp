@@ -53,7 +53,7 @@ bool is_open_for(const MappedRegion& region, std::uint32_t uid, const Descriptor
 
 /// 2.7.1: behind what was sent before.
 bool may_go_now(Peer& peer, const MemoryDescriptor& md) {
-  return (md.options & kMdUnordered) != 0 || (peer.requests.empty() && peer.wire->has_settled(*peer.link));
+  return (md.options & kMdUnordered) != 0 || (peer.requests.waiting.empty() && peer.wire->has_settled(*peer.link));
 }
 
 /// One aligned integer, as of counters and locks. @see run_atomic

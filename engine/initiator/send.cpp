@@ -1,37 +1,18 @@
 #include "engine/initiator/send.h"
 
-#include <algorithm>
 #include <cstring>
-#include <utility>
 
 #include "engine/initiator/answer_in.h"
 #include "engine/initiator/portals_direct.h"
 #include "engine/initiator/report.h"
 #include "engine/initiator/tofu_send.h"
 #include "engine/mailbox/connect.h"
-#include "engine/mailbox/send_steps.h"
+#include "engine/mailbox/outbox.h"
 #include "engine/queue/fresh_line.h"
 #include "engine/queue/ring_geometry.h"
 
 namespace portofu {
 namespace {
-
-/// One request and what it is about. Short-lived: everything it points to outlives it, because the memory descriptors
-/// are held by the request.
-struct Sending {
-  Core& core;
-  Interface& ni;
-  Peer& peer;
-  const Descriptor& descriptor;
-  MemoryDescriptor& md;  ///< Of descriptor.md_handle.
-  SendProgress& progress;
-};
-
-std::uint64_t payload_length(const Sending& s) {
-  return s.descriptor.kind == DescriptorKind::kGet ? 0 : s.descriptor.length;
-}
-
-std::uint32_t operand_length(const Sending& s) { return s.descriptor.operand_bytes == 0 ? 0 : kOperandBytes; }
 
 PacketType packet_type_of(DescriptorKind kind) {
   switch (kind) {
@@ -85,12 +66,8 @@ void close_unsent(Core& core, Interface& ni, Peer& peer, MemoryDescriptor& md, s
   --ni.outstanding;
 }
 
-/// Opens the outstanding entry if an answer is due.
-/// @return false if the window of the peer is full
-bool open_operation(const Sending& s) {
-  const Descriptor& d = s.descriptor;
-  const bool answered = d.kind == DescriptorKind::kGet || is_fetching(d.kind) || wants_acknowledgement(s.md, d);
-  return !answered || open_answered(s.core, s.ni, s.peer, s.md, d, &s.progress.operation_id) != nullptr;
+bool is_answered(const MemoryDescriptor& md, const Descriptor& d) {
+  return d.kind == DescriptorKind::kGet || is_fetching(d.kind) || wants_acknowledgement(md, d);
 }
 
 /// Inlined, so that in_words finds the fields in registers.
@@ -111,72 +88,71 @@ bool open_operation(const Sending& s) {
   return header;
 }
 
-PacketHeader first_header(const Sending& s) {
-  PacketHeader header = request_header(s.core, s.ni, s.md, s.descriptor);
-  header.operation_id = s.progress.operation_id;
-  if (s.progress.operation_id != 0) header.flags |= kFlagAnswerWanted;
-  return header;
-}
-
 /// All data has left, or none will: SEND, which knows nothing of the target (3.13.3).
-void finish_sending(const Sending& s, NiFail fail) {
-  const Descriptor& d = s.descriptor;
-  const std::uint32_t operation_id = s.progress.operation_id;
-  OutstandingOperation* operation = operation_id != 0 ? s.core.outstanding.find(operation_id) : nullptr;
+void finish_sending(Core& core, Interface& ni, MemoryDescriptor& md, const OutgoingMessage& message, NiFail fail) {
+  const Descriptor& d = message.cause.request;
+  const std::uint32_t operation_id = message.header.operation_id;
+  OutstandingOperation* operation = operation_id != 0 ? core.outstanding.find(operation_id) : nullptr;
   if (d.kind != DescriptorKind::kGet) {
     const SendReport report{d.length, d.user_ptr, fail};
-    report_send_count(s.core, s.ni, s.md, report);
-    report_send_event(s.core, s.ni, s.md, report);
-    end_operation(s.ni, s.md);
+    report_send_count(core, ni, md, report);
+    report_send_event(core, ni, md, report);
+    end_operation(ni, md);
   }
   if (operation == nullptr) return;
   operation->sent = true;
-  if (operation->answered) finish_answer(s.core, operation_id, *operation);
-}
-
-bool read_payload(const Sending& s, std::byte* target, std::uint64_t bytes) {
-  if (bytes == 0) return true;
-  if (s.progress.private_data != nullptr) {
-    std::memcpy(target, s.progress.private_data.get() + s.progress.sent, bytes);
-    return true;
-  }
-  return s.md.segment.read(s.descriptor.local_offset + s.progress.sent, target, bytes, s.peer.link->streaming);
-}
-
-MemorySegment::Run lendable(const Sending& s, std::uint64_t left) {
-  // What PTL_MD_VOLATILE promises needs a copy before the call returns.
-  if (s.descriptor.kind != DescriptorKind::kPut || (s.md.options & kMdVolatile) != 0) return {nullptr, 0};
-  return s.md.segment.run_at(s.descriptor.local_offset + s.progress.sent, left);
+  if (operation->answered) finish_answer(core, operation_id, *operation);
 }
 
 void end_hold(Interface& ni, Handle md_handle) {
   if (MemoryDescriptor* md = ni.mds.find(md_handle)) end_operation(ni, *md);
 }
 
-/// The request ends before all of it has left.
-void abandon(const Sending& s, NiFail fail) {
-  const Descriptor& d = s.descriptor;
-  const std::uint32_t operation_id = s.progress.operation_id;
-  OutstandingOperation* operation = operation_id != 0 ? s.core.outstanding.find(operation_id) : nullptr;
-  if (operation == nullptr) {  // No answer is due, or the operation was never opened.
-    report_not_started(s.core, s.ni, d, fail);
-    end_hold(s.ni, d.md_handle);
-    if (is_fetching(d.kind)) end_hold(s.ni, d.get_md_handle);
-    return;
-  }
-  // What has been answered is as the answer says, also if that came before its memory was given back.
-  if (operation->answered && s.progress.sent == d.length) return finish_sending(s, NiFail::kOk);
-  operation->fail = fail;
-  operation->silent = fail == NiFail::kSegv && failed_send_is_noticed(s.md);  // Then no ACK follows (3.13.3).
-  operation->answered = true;
-  finish_sending(s, fail);
+/// No answer is due, or the operation was never opened: nobody else tells how the request ended.
+void end_unopened(Core& core, Interface& ni, const Descriptor& d, NiFail fail) {
+  report_not_started(core, ni, d, fail);
+  end_hold(ni, d.md_handle);
+  if (is_fetching(d.kind)) end_hold(ni, d.get_md_handle);
 }
 
-/// The rest of a message whose memory turned out to be inaccessible.
-void cut_short(const Sending& s) {
-  publish_cut(s.core, s.peer, NiFail::kSegv);
-  finish_sending(s, NiFail::kSegv);
+/// The request ends before all of it has left.
+void abandon(Core& core, Interface& ni, MemoryDescriptor& md, const OutgoingMessage& message, NiFail fail) {
+  const Descriptor& d = message.cause.request;
+  const std::uint32_t operation_id = message.header.operation_id;
+  OutstandingOperation* operation = operation_id != 0 ? core.outstanding.find(operation_id) : nullptr;
+  if (operation == nullptr) return end_unopened(core, ni, d, fail);
+  // What has been answered is as the answer says, also if that came before its memory was given back.
+  if (operation->answered && message.sent == d.length) return finish_sending(core, ni, md, message, NiFail::kOk);
+  operation->fail = fail;
+  operation->silent = fail == NiFail::kSegv && failed_send_is_noticed(md);  // Then no ACK follows (3.13.3).
+  operation->answered = true;
+  finish_sending(core, ni, md, message, fail);
 }
+
+/// OutgoingHooks::open: the outstanding entry, if an answer is due.
+/// @return false if the window of the peer is full
+bool open_operation(Core& core, Peer& peer, OutgoingMessage& message) {
+  const Descriptor& d = message.cause.request;
+  Interface* ni = core.interface(d.interface_index);
+  MemoryDescriptor* md = ni != nullptr ? ni->mds.find(d.md_handle) : nullptr;
+  if (md == nullptr || !is_answered(*md, d)) return true;
+  if (open_answered(core, *ni, peer, *md, d, &message.header.operation_id) == nullptr) return false;
+  message.header.flags |= kFlagAnswerWanted;
+  return true;
+}
+
+/// OutgoingHooks::finish. Memory that turns out to be inaccessible in the middle is told by the target, too.
+void finish_request(Core& core, Peer&, OutgoingMessage& message, NiFail fail) {
+  const Descriptor& d = message.cause.request;
+  Interface* ni = core.interface(d.interface_index);
+  MemoryDescriptor* md = ni != nullptr ? ni->mds.find(d.md_handle) : nullptr;
+  if (md == nullptr) return;
+  const bool is_cut = fail == NiFail::kSegv && message.started;
+  if (fail == NiFail::kOk || is_cut) return finish_sending(core, *ni, *md, message, fail);
+  abandon(core, *ni, *md, message, fail);
+}
+
+constexpr OutgoingHooks kRequestHooks{open_operation, finish_request};
 
 void count_request(Core& core, DescriptorKind kind) {
   core.counters.add(kind == DescriptorKind::kPut   ? Counter::kPutsSent
@@ -195,44 +171,112 @@ void hold(MemoryDescriptor& md) {
   md.released = (md.options & kMdOneShot) != 0;
 }
 
-/// Keeps the memory descriptors of the descriptor from being freed until its SEND and REPLY.
-/// @return the one of md_handle, nullptr if one of them is gone
-MemoryDescriptor* hold_memory(Interface& ni, const Descriptor& d) {
+/// @return the memory descriptor of md_handle; nullptr if it is gone, or that of the reply
+MemoryDescriptor* usable_memory(Interface& ni, const Descriptor& d) {
   MemoryDescriptor* md = ni.mds.find(d.md_handle);
   if (md == nullptr || md->released) return nullptr;
-  if (is_fetching(d.kind)) {
-    MemoryDescriptor* get_md = ni.mds.find(d.get_md_handle);
-    if (get_md == nullptr || get_md->released) return nullptr;
-    hold(*get_md);
-  }
-  hold(*md);
-  return md;
+  if (!is_fetching(d.kind)) return md;
+  const MemoryDescriptor* get_md = ni.mds.find(d.get_md_handle);
+  return get_md == nullptr || get_md->released ? nullptr : md;
+}
+
+/// Keeps the memory descriptors from being freed until SEND and REPLY.
+/// @param fetched  for the old values; nullptr: none come back
+void hold_memory(MemoryDescriptor& md, MemoryDescriptor* fetched) {
+  if (fetched != nullptr) hold(*fetched);
+  hold(md);
 }
 
 /// Does a request of which the target need not know. @return false: it is none, or packets have to do it
-bool use_published(const Sending& s) {
-  const Descriptor& d = s.descriptor;
-  if (s.peer.published == nullptr) return false;
-  MemoryDescriptor* reply_md = reply_memory(s.ni, s.md, d);
-  if (!use_published(s.core, s.ni, s.peer, s.md, reply_md, d)) return false;
-  end_operation(s.ni, s.md);
-  if (reply_md != nullptr && is_fetching(d.kind)) end_operation(s.ni, *reply_md);
+bool use_published_held(Core& core, Interface& ni, Peer& peer, MemoryDescriptor& md, const Descriptor& d) {
+  if (peer.published == nullptr) return false;
+  MemoryDescriptor* reply_md = reply_memory(ni, md, d);
+  if (!use_published(core, ni, peer, md, reply_md, d)) return false;
+  end_operation(ni, md);
+  if (reply_md != nullptr && is_fetching(d.kind)) end_operation(ni, *reply_md);
   return true;
 }
 
 /// PTL_MD_VOLATILE: the caller may change its buffer as soon as the call returns, so what waits needs a copy.
-void keep_data(const Sending& s) {
-  const Descriptor& d = s.descriptor;
-  if (s.progress.started) return;
-  if ((s.md.options & kMdVolatile) == 0 || d.kind == DescriptorKind::kGet) return;
-  if (d.length == 0 || d.length > s.ni.limits.max_volatile_size) return;
-  auto copy = std::make_unique<std::byte[]>(d.length);
-  if (s.md.segment.read(d.local_offset, copy.get(), d.length)) s.progress.private_data = std::move(copy);
+bool is_volatile(const Interface& ni, const MemoryDescriptor& md, const Descriptor& d) {
+  return (md.options & kMdVolatile) != 0 && d.length <= ni.limits.max_volatile_size;
+}
+
+/// The request as a message: what does not fit a packet, or cannot leave now.
+void describe(const Core& core, const Interface& ni, const MemoryDescriptor& md, const Descriptor& d,
+              OutgoingMessage& message) {
+  message.header = request_header(core, ni, md, d);
+  message.hooks = &kRequestHooks;
+  message.cause.request = d;
+  message.interface_index = d.interface_index;
+  message.front_bytes = d.operand_bytes == 0 ? 0 : kOperandBytes;
+  if (d.kind == DescriptorKind::kGet || d.length == 0) return;
+  message.source = SourceKind::kSegment;
+  message.segment = &md.segment;
+  message.offset = d.local_offset;
+  message.length = d.length;
+  message.is_copied_to_wait = is_volatile(ni, md, d);
+  message.may_be_lent = d.kind == DescriptorKind::kPut && (md.options & kMdVolatile) == 0;
 }
 
 /// Whom a descriptor is for; nullptr if its rank is nobody's.
 const ProcessId* target_of(const Interface& ni, const Descriptor& d) {
   return ni.is_logical() ? ni.map.process_of(d.target.nid) : &d.target;
+}
+
+/// What became of a request that was to leave at once.
+enum class AtOnce : std::uint8_t {
+  kDone,
+  kNotNow,      ///< It does not fit a packet, or cannot leave now; nothing has happened.
+  kUnreadable,  ///< Its memory is not there; nothing has happened.
+};
+
+/// @see send_at_once
+/// @pre the peer is connected
+AtOnce try_at_once(Core& core, Interface& ni, Peer& peer, MemoryDescriptor& md, const Descriptor& d) {
+  MemoryDescriptor* reply_md = reply_memory(ni, md, d);
+  if (peer.published != nullptr && use_published(core, ni, peer, md, reply_md, d)) return AtOnce::kDone;
+  if (peer.link->may_have_moved()) return AtOnce::kNotNow;
+  const bool is_get = d.kind == DescriptorKind::kGet;
+  const std::uint64_t bytes = is_get ? 0 : d.length;
+  const std::uint32_t front = d.operand_bytes == 0 ? 0 : kOperandBytes;
+  if (bytes + front >= kLendFromBytes || !peer.requests.waiting.empty()) return AtOnce::kNotNow;
+  std::byte* payload = peer.wire->claim(*peer.link, static_cast<std::uint32_t>(bytes + front));
+  if (payload == nullptr) return AtOnce::kNotNow;
+  OutstandingOperation* operation = nullptr;
+  std::uint32_t operation_id = 0;
+  const bool answered = reply_md != nullptr || wants_acknowledgement(md, d);
+  if (answered) operation = open_answered(core, ni, peer, md, d, &operation_id);
+  PacketHeader header = request_header(core, ni, md, d);
+  header.payload_bytes = static_cast<std::uint32_t>(bytes + front);
+  header.operation_id = operation_id;
+  if (answered) header.flags |= kFlagAnswerWanted;
+  // Before the payload, which may wait for a line of the peer's: what is written behind it waits, too.
+  const PacketHeader words = in_words(header);
+  if (front != 0) [[unlikely]]
+    std::memcpy(payload, d.operand.data(), front);
+  const bool streaming = bytes > kInlineBytes && peer.link->streaming;
+  const bool readable = bytes == 0 || md.segment.read(d.local_offset, payload + front, bytes, streaming);
+  if (!readable || (operation != nullptr) != answered) [[unlikely]] {
+    if (operation != nullptr) close_unsent(core, ni, peer, md, operation_id);
+    peer.wire->discard(*peer.link);
+    return readable ? AtOnce::kNotNow : AtOnce::kUnreadable;
+  }
+  publish_packet(core, peer, words, bytes);
+  count_request(core, d.kind);
+  if (operation != nullptr) operation->sent = true;
+  if (reply_md != nullptr) ++reply_md->pending;  // Until REPLY.
+  if (is_get || (md.ct_handle == 0 && md.eq_handle == 0)) return AtOnce::kDone;
+  const SendReport report{d.length, d.user_ptr, NiFail::kOk};
+  report_send_count(core, ni, md, report);
+  report_send_event(core, ni, md, report);
+  return AtOnce::kDone;
+}
+
+/// Whether neither memory descriptor has to be freed when this operation ends.
+bool outlives(const MemoryDescriptor& md, const MemoryDescriptor* reply_md) {
+  const std::uint32_t options = reply_md != nullptr ? md.options | reply_md->options : md.options;
+  return (options & kMdOneShot) == 0;
 }
 
 void start_transfer(Core& core, Interface& ni, const Descriptor& d) {
@@ -242,14 +286,20 @@ void start_transfer(Core& core, Interface& ni, const Descriptor& d) {
   follow_moved_name(core, peer);
   const bool connected = peer.state == PeerState::kConnected && peer.lost_since_ns == 0;
   const Reach reach = connected ? Reach::kNow : reach_for_new(core, peer);
-  MemoryDescriptor* md = hold_memory(ni, d);
+  MemoryDescriptor* md = usable_memory(ni, d);
   if (md == nullptr) return;
-  SendProgress progress;
-  const Sending sending{core, ni, peer, d, *md, progress};
-  if (reach == Reach::kNever) return abandon(sending, NiFail::kUndeliverable);
-  if (reach == Reach::kNow && use_published(sending)) return;
+  MemoryDescriptor* reply_md = reply_memory(ni, *md, d);
+  const bool plain = outlives(*md, reply_md);
+  const AtOnce at_once = reach == Reach::kNow && plain ? try_at_once(core, ni, peer, *md, d) : AtOnce::kNotNow;
+  if (at_once == AtOnce::kDone) return;
+  hold_memory(*md, is_fetching(d.kind) ? reply_md : nullptr);
+  if (reach == Reach::kNever) return end_unopened(core, ni, d, NiFail::kUndeliverable);
+  if (reach == Reach::kNow && !plain && use_published_held(core, ni, peer, *md, d)) return;
   count_request(core, d.kind);
-  send_or_wait(sending, reach == Reach::kNow && peer.requests.empty());
+  OutgoingMessage message;
+  describe(core, ni, *md, d, message);
+  if (at_once == AtOnce::kUnreadable) take_source_away(message, NiFail::kSegv);
+  send_or_wait(core, peer, message, reach == Reach::kNow && peer.requests.waiting.empty() ? kPacketBudget : 0);
 }
 
 void change_counter(Core& core, Interface& ni, const Descriptor& descriptor) {
@@ -264,65 +314,13 @@ void change_counter(Core& core, Interface& ni, const Descriptor& descriptor) {
   }
 }
 
-/// Calls `use(sending)` for a request that waits; one whose interface or memory is gone has nothing left to do.
-/// @return what `use` returns
-template <class Use>
-SendResult with_waiting(Core& core, Peer& peer, OutgoingRequest& request, Use&& use) {
-  Interface* ni = core.interface(request.descriptor.interface_index);
-  MemoryDescriptor* md = ni != nullptr ? ni->mds.find(request.descriptor.md_handle) : nullptr;
-  if (md == nullptr) return SendResult::kDone;
-  return use(Sending{core, *ni, peer, request.descriptor, *md, request.progress});
-}
-
-SendResult advance_request(Core& core, Peer& peer, OutgoingRequest& request, int& budget) {
-  if (request.descriptor.interface_index == kTofuInterface) return advance_tofu_request(core, peer, request, budget);
-  if (core.interface(request.descriptor.interface_index) == nullptr) return cut_orphan(core, peer);
-  return with_waiting(core, peer, request, [&budget](const Sending& s) { return send_request(s, budget); });
-}
-
 }  // namespace
 
 bool send_at_once(Core& core, Interface& ni, MemoryDescriptor& md, const Descriptor& d) {
   const ProcessId* target = target_of(ni, d);
   if (target == nullptr) return false;
   Peer& peer = core.peer(*target);
-  if (peer.state != PeerState::kConnected) return false;
-  MemoryDescriptor* reply_md = reply_memory(ni, md, d);
-  if (peer.published != nullptr && use_published(core, ni, peer, md, reply_md, d)) return true;
-  if (peer.link->may_have_moved()) return false;
-  const bool is_get = d.kind == DescriptorKind::kGet;
-  const std::uint64_t bytes = is_get ? 0 : d.length;
-  if (bytes > kInlineBytes || d.operand_bytes != 0 || !peer.requests.empty()) return false;
-  std::byte* payload = peer.wire->claim(*peer.link, static_cast<std::uint32_t>(bytes));
-  if (payload == nullptr) return false;
-  OutstandingOperation* operation = nullptr;
-  std::uint32_t operation_id = 0;
-  const bool answered = reply_md != nullptr || wants_acknowledgement(md, d);
-  if (answered) operation = open_answered(core, ni, peer, md, d, &operation_id);
-  PacketHeader header = request_header(core, ni, md, d);
-  header.payload_bytes = static_cast<std::uint32_t>(bytes);
-  header.operation_id = operation_id;
-  if (answered) header.flags |= kFlagAnswerWanted;
-  // Before the payload, which may wait for a line of the peer's: what is written behind it waits, too.
-  const PacketHeader words = in_words(header);
-  const bool goes =
-      (bytes == 0 || md.segment.read(d.local_offset, payload, bytes)) && (operation != nullptr) == answered;
-  if (!goes) [[unlikely]] {
-    if (operation != nullptr) close_unsent(core, ni, peer, md, operation_id);
-    peer.wire->discard(*peer.link);
-    return false;
-  }
-  peer.wire->publish(*peer.link, words);
-  count_request(core, d.kind);
-  core.counters.add(Counter::kPacketsSent);
-  core.counters.add(Counter::kBytesSent, bytes);
-  if (operation != nullptr) operation->sent = true;
-  if (reply_md != nullptr) ++reply_md->pending;  // Until REPLY.
-  if (is_get || (md.ct_handle == 0 && md.eq_handle == 0)) return true;
-  const SendReport report{d.length, d.user_ptr, NiFail::kOk};
-  report_send_count(core, ni, md, report);
-  report_send_event(core, ni, md, report);
-  return true;
+  return peer.state == PeerState::kConnected && try_at_once(core, ni, peer, md, d) == AtOnce::kDone;
 }
 
 void start_descriptor(Core& core, const Descriptor& descriptor) {
@@ -331,64 +329,6 @@ void start_descriptor(Core& core, const Descriptor& descriptor) {
   const bool counts =
       descriptor.kind == DescriptorKind::kCountIncrement || descriptor.kind == DescriptorKind::kCountSet;
   return counts ? change_counter(core, *ni, descriptor) : start_transfer(core, *ni, descriptor);
-}
-
-void abandon_requests(Core& core, Peer& peer, NiFail fail) {
-  boost::intrusive::list<OutgoingRequest> kept;
-  peer.requests.splice(peer.requests.begin(), peer.lent_requests);
-  while (!peer.requests.empty()) {
-    OutgoingRequest& request = peer.requests.front();
-    peer.requests.pop_front();
-    if (std::exchange(request.anew, false)) {
-      kept.push_back(request);
-      continue;
-    }
-    if (request.descriptor.interface_index == kTofuInterface) {
-      abandon_tofu_request(core, peer, request, fail);
-    } else {
-      with_waiting(core, peer, request, [fail](const Sending& s) {
-        abandon(s, fail);
-        return SendResult::kDone;
-      });
-    }
-    delete &request;
-  }
-  peer.requests.splice(peer.requests.end(), kept);
-}
-
-int finish_taken_requests(Core& core, Peer& peer) {
-  int finished = 0;
-  auto& lent = peer.lent_requests;
-  for (; !lent.empty() && peer.wire->has_taken(*peer.link, lent.front().progress.lent_end); ++finished) {
-    OutgoingRequest& request = lent.front();
-    lent.pop_front();
-    const std::unique_ptr<OutgoingRequest> owned(&request);
-    if (request.descriptor.interface_index == kTofuInterface) {
-      finish_tofu_request(core, peer, request);
-      continue;
-    }
-    with_waiting(core, peer, request, [](const Sending& s) {
-      finish_sending(s, NiFail::kOk);
-      return SendResult::kDone;
-    });
-  }
-  return finished;
-}
-
-int advance_requests(Core& core, Peer& peer, int budget) {
-  const int given = budget;
-  while (!peer.requests.empty() && budget > 0) {
-    OutgoingRequest& request = peer.requests.front();
-    const SendResult result = advance_request(core, peer, request, budget);
-    if (result == SendResult::kBlocked) break;
-    peer.requests.pop_front();
-    if (result == SendResult::kLent) {
-      peer.lent_requests.push_back(request);
-    } else {
-      delete &request;
-    }
-  }
-  return given - budget;
 }
 
 }  // namespace portofu

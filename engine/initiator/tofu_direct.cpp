@@ -61,11 +61,11 @@ bool tells_target(const Descriptor& d) {
 
 /// Whether all that was posted to the peer has read and written what it had to.
 bool has_settled(Peer& peer) {
-  return peer.requests.empty() && peer.gets_under_way == 0 && peer.wire->has_settled(*peer.link);
+  return peer.requests.waiting.empty() && peer.gets_under_way == 0 && peer.wire->has_settled(*peer.link);
 }
 
 /// Whether the local notices of all that was posted to the peer are there, or none was asked for.
-bool has_told(const Peer& peer) { return peer.requests.empty() && peer.outstanding == 0; }
+bool has_told(const Peer& peer) { return peer.requests.waiting.empty() && peer.outstanding == 0; }
 
 /// Whether the descriptor may be done now. 2.2.10: only STRONG_ORDER orders what is read and written. Notices are in
 /// the order of posting: a remote one travels by a packet in any case, a local one here only if it has no packet.

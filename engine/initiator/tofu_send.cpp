@@ -7,23 +7,13 @@
 #include "engine/initiator/tofu_owner.h"
 #include "engine/initiator/tofu_report.h"
 #include "engine/mailbox/connect.h"
+#include "engine/mailbox/outbox.h"
 #include "engine/memory/stadd_access.h"
 #include "engine/queue/fresh_line.h"
 #include "engine/queue/ring_geometry.h"
 
 namespace portofu {
 namespace {
-
-/// A request of uTofu on its way out. @see send_steps.h
-struct TofuSending {
-  Core& core;
-  Peer& peer;
-  const Descriptor& descriptor;
-  VirtualControlQueue* vcq;  ///< nullptr: a packet of a gate.
-  SendProgress& progress;
-  const RegisteredRegion* local = nullptr;  ///< kTofuPut: where its data lies, if that was looked up in this call.
-  const GateValue* value = nullptr;         ///< kTofuGate: its data in the first attempt; then it is private_data.
-};
 
 bool compares(const Descriptor& d) {
   return fresh(d.kind) == DescriptorKind::kTofuArmw &&
@@ -39,50 +29,60 @@ PacketType packet_type_of(DescriptorKind kind) {
   }
 }
 
-bool open_operation(const TofuSending& s) {
-  const Descriptor& d = s.descriptor;
+bool is_put(const Descriptor& d) {
+  return d.kind == DescriptorKind::kTofuPut || d.kind == DescriptorKind::kTofuPiggyback;
+}
+
+/// Opens the outstanding entry if an answer is due.
+/// @param operation_id  0: none is due
+/// @return false if that cannot be done now
+bool open_operation(Core& core, Peer& peer, const Descriptor& d, std::uint32_t* operation_id) {
+  *operation_id = 0;
   if (d.kind == DescriptorKind::kTofuGate) return true;
-  if ((d.hdr_data & kTofuStrongOrder) != 0 && s.peer.gets_under_way != 0) return false;
-  const bool is_put = d.kind == DescriptorKind::kTofuPut || d.kind == DescriptorKind::kTofuPiggyback;
+  if ((d.hdr_data & kTofuStrongOrder) != 0 && peer.gets_under_way != 0) return false;
+  const bool puts = is_put(d);
   const bool notice = (d.hdr_data & kTofuLocalNotice) != 0;
-  if (is_put && !notice) return true;
-  if (s.peer.outstanding >= s.core.settings.window_operations) return false;
-  OutstandingOperation* operation = s.core.outstanding.open(&s.progress.operation_id);
+  if (puts && !notice) return true;
+  if (peer.outstanding >= core.settings.window_operations) return false;
+  OutstandingOperation* operation = core.outstanding.open(operation_id);
   if (operation == nullptr) return false;
-  operation->peer = &s.peer;
+  operation->peer = &peer;
   operation->kind = d.kind;
   operation->interface_index = kTofuInterface;
   operation->ack_req = notice ? AckRequest::kFull : AckRequest::kNone;
   operation->md_handle = d.md_handle;
-  operation->get_md_handle = is_put ? 0 : 1;  // Data is expected; where it goes, get_offset says.
+  operation->get_md_handle = puts ? 0 : 1;  // Data is expected; where it goes, get_offset says.
   operation->get_offset = d.kind == DescriptorKind::kTofuGet ? d.local_offset : 0;
   operation->length = d.length;
   operation->user_ptr = reinterpret_cast<void*>(with_own_path(d.match_bits));
   operation->edata = static_cast<std::uint32_t>(d.hdr_data & 0xff);
-  operation->remote_offset = d.remote_offset + (is_put ? d.length : 0);
-  ++s.peer.outstanding;
-  if (d.kind == DescriptorKind::kTofuGet) ++s.peer.gets_under_way;
+  operation->remote_offset = d.remote_offset + (puts ? d.length : 0);
+  ++peer.outstanding;
+  if (d.kind == DescriptorKind::kTofuGet) ++peer.gets_under_way;
   return true;
 }
 
-std::uint64_t payload_length(const TofuSending& s) {
-  return s.descriptor.kind == DescriptorKind::kTofuGet || s.progress.placed ? 0 : s.descriptor.length;
+void close_operation(Core& core, Peer& peer, const Descriptor& d, std::uint32_t operation_id) {
+  if (operation_id == 0 || core.outstanding.find(operation_id) == nullptr) return;
+  --peer.outstanding;
+  if (d.kind == DescriptorKind::kTofuGet) --peer.gets_under_way;
+  core.outstanding.close(operation_id);
 }
 
-std::uint32_t operand_length(const TofuSending& s) { return compares(s.descriptor) ? kOperandBytes : 0; }
+std::uint32_t operand_length(const Descriptor& d) { return compares(d) ? kOperandBytes : 0; }
 
 /// Inlined, so that in_words finds the fields in registers.
-[[gnu::always_inline]] inline PacketHeader first_header(const TofuSending& s) {
-  const Descriptor& d = s.descriptor;
-  PacketHeader header = stamped_header(s.core, packet_type_of(d.kind));
-  header.flags = (s.progress.operation_id != 0 ? kFlagAnswerWanted : 0) | (s.progress.placed ? kFlagPlaced : 0);
+/// @param vcq  nullptr: a packet of a gate
+[[gnu::always_inline]] inline PacketHeader request_header(const Core& core, const VirtualControlQueue* vcq,
+                                                          const Descriptor& d, bool placed) {
+  PacketHeader header = stamped_header(core, packet_type_of(d.kind));
+  header.flags = placed ? kFlagPlaced : 0;
   header.interface_index = kTofuInterface;
   header.pt_index = static_cast<std::uint16_t>(d.hdr_data);
   header.atomic_operation = d.atomic_operation;
   header.atomic_type = d.atomic_type;
-  header.operation_id = s.progress.operation_id;
   header.match_bits = d.kind == DescriptorKind::kTofuGet ? d.local_offset : d.md_handle;
-  header.hdr_data = s.vcq != nullptr ? s.vcq->id : d.hdr_data;
+  header.hdr_data = vcq != nullptr ? vcq->id : d.hdr_data;
   header.remote_offset = d.remote_offset;
   header.length = d.length;
   header.initiator_rank = queue_number(d.match_bits);
@@ -95,94 +95,69 @@ const RegisteredRegion* find_local(Core& core, const VirtualControlQueue& vcq, c
   return find_region(core.tofu->stadds(vcq), {d.local_offset, d.length, PacketType::kTofuGet}, fail);
 }
 
-const RegisteredRegion* local_of(const TofuSending& s) {
-  if (s.local != nullptr) return s.local;
-  NiFail fail = NiFail::kOk;
-  return find_local(s.core, *s.vcq, s.descriptor, &fail);
+void tell_tcq(Core& core, VirtualControlQueue* vcq, const Descriptor& d, NiFail fail) {
+  if (vcq == nullptr) return;
+  vcq->tcq.complete(d.local_get_offset, fail);
+  ++core.activity;
 }
 
-bool read_payload(const TofuSending& s, std::byte* target, std::uint64_t bytes) {
-  const Descriptor& d = s.descriptor;
-  if (bytes == 0) return true;
-  switch (d.kind) {
-    case DescriptorKind::kTofuPiggyback: std::memcpy(target, d.operand.data() + s.progress.sent, bytes); return true;
-    case DescriptorKind::kTofuArmw: std::memcpy(target, d.operand.data() + 8, bytes); return true;
-    case DescriptorKind::kTofuGate: {
-      const auto* const value = reinterpret_cast<const std::byte*>(s.value);
-      std::memcpy(target, value != nullptr ? value : s.progress.private_data.get(), bytes);
-      return true;
-    }
-    default: break;
-  }
-  const RegisteredRegion* region = local_of(s);
-  if (region == nullptr) return false;
-  return region->segment.read(stadd_offset(d.local_offset) + s.progress.sent, target, bytes, s.peer.link->streaming);
-}
-
-MemorySegment::Run lendable(const TofuSending& s, std::uint64_t left) {
-  if (s.descriptor.kind != DescriptorKind::kTofuPut) return {nullptr, 0};
-  const RegisteredRegion* region = local_of(s);
-  if (region == nullptr) return {nullptr, 0};
-  return region->segment.run_at(stadd_offset(s.descriptor.local_offset) + s.progress.sent, left);
-}
-
-void close_operation(const TofuSending& s) {
-  const std::uint32_t id = s.progress.operation_id;
-  if (id == 0 || s.core.outstanding.find(id) == nullptr) return;
-  --s.peer.outstanding;
-  if (s.descriptor.kind == DescriptorKind::kTofuGet) --s.peer.gets_under_way;
-  s.core.outstanding.close(id);
-}
-
-void tell_tcq(const TofuSending& s, NiFail fail) {
-  if (s.vcq == nullptr) return;
-  s.vcq->tcq.complete(s.descriptor.local_get_offset, fail);
-  ++s.core.activity;
-}
-
-void finish_sending(const TofuSending& s, NiFail fail) {
-  tell_tcq(s, fail);
-  OutstandingOperation* operation =
-      s.progress.operation_id != 0 ? s.core.outstanding.find(s.progress.operation_id) : nullptr;
+/// All data has left.
+void finish_sending(Core& core, VirtualControlQueue* vcq, const Descriptor& d, std::uint32_t operation_id) {
+  tell_tcq(core, vcq, d, NiFail::kOk);
+  OutstandingOperation* operation = operation_id != 0 ? core.outstanding.find(operation_id) : nullptr;
   if (operation == nullptr) return;
   operation->sent = true;
-  if (operation->answered) finish_answer(s.core, s.progress.operation_id, *operation);
+  if (operation->answered) finish_answer(core, operation_id, *operation);
 }
 
 /// Whether the answer came before the peer gave back what it was lent.
-bool is_answered(const TofuSending& s) {
-  if (s.progress.operation_id == 0 || s.progress.sent != payload_length(s)) return false;
-  const OutstandingOperation* operation = s.core.outstanding.find(s.progress.operation_id);
+bool is_answered(Core& core, const OutgoingMessage& message) {
+  if (message.header.operation_id == 0 || message.sent != message.length) return false;
+  const OutstandingOperation* operation = core.outstanding.find(message.header.operation_id);
   return operation != nullptr && operation->answered;
 }
 
-/// That the peer is not there comes after the descriptor has left our side: the TCQ says nothing of it (2.2.12).
-void abandon(const TofuSending& s, NiFail fail) {
-  if (is_answered(s)) return finish_sending(s, NiFail::kOk);
-  close_operation(s);
-  if (s.descriptor.kind == DescriptorKind::kTofuGate) return fail_barrier(s.core, s.descriptor.hdr_data);
+/// The request cannot go out. That the peer is not there comes after the descriptor has left our side: the TCQ says
+/// nothing of it (2.2.12).
+void refuse(Core& core, VirtualControlQueue& vcq, const Descriptor& d, NiFail fail) {
   const bool unreachable = fail == NiFail::kUndeliverable;
-  tell_tcq(s, unreachable ? NiFail::kOk : fail);
-  if (unreachable) report_at_once(s.core, *s.vcq, s.descriptor, NiFail::kUndeliverable);
+  tell_tcq(core, &vcq, d, unreachable ? NiFail::kOk : fail);
+  if (unreachable) report_at_once(core, vcq, d, NiFail::kUndeliverable);
 }
 
-void cut_short(const TofuSending& s) {
-  publish_cut(s.core, s.peer, NiFail::kSegv);
-  close_operation(s);
-  tell_tcq(s, NiFail::kSegv);
+/// OutgoingHooks::open.
+bool open_operation(Core& core, Peer& peer, OutgoingMessage& message) {
+  if (!open_operation(core, peer, message.cause.request, &message.header.operation_id)) return false;
+  if (message.header.operation_id != 0) message.header.flags |= kFlagAnswerWanted;
+  return true;
 }
 
-void keep_data(const TofuSending&) {}
+/// OutgoingHooks::finish. A VCQ that was freed is told nothing.
+void finish_request(Core& core, Peer& peer, OutgoingMessage& message, NiFail fail) {
+  const Descriptor& d = message.cause.request;
+  VirtualControlQueue* vcq = core.tofu->vcq(d.md_handle);
+  const bool is_of_gate = d.kind == DescriptorKind::kTofuGate;
+  if (vcq == nullptr && !is_of_gate) return close_operation(core, peer, d, message.header.operation_id);
+  if (fail == NiFail::kOk || is_answered(core, message)) {
+    return finish_sending(core, is_of_gate ? nullptr : vcq, d, message.header.operation_id);
+  }
+  if (is_of_gate) return fail_barrier(core, d.hdr_data);
+  close_operation(core, peer, d, message.header.operation_id);
+  refuse(core, *vcq, d, fail);
+}
+
+constexpr OutgoingHooks kRequestHooks{open_operation, finish_request};
 
 /// A put of which the target is told nothing needs nobody there. It stays behind all that was sent to the peer before.
 /// @return false if packets have to do it
-bool put_directly(const TofuSending& s) {
-  const Descriptor& d = s.descriptor;
+bool put_directly(Core& core, Peer& peer, VirtualControlQueue& vcq, const Descriptor& d,
+                  const RegisteredRegion* local) {
   const bool piggyback = d.kind == DescriptorKind::kTofuPiggyback;
   if ((!piggyback && d.kind != DescriptorKind::kTofuPut) || d.length == 0) return false;
   const bool tells_local = (d.hdr_data & kTofuLocalNotice) != 0;
   if ((d.hdr_data & kTofuRemoteNotice) != 0 || (d.hdr_data & 0xffff) >> kTofuStepsShift != 0) return false;
-  if (!s.peer.requests.empty() || s.peer.gets_under_way != 0 || (tells_local && s.peer.outstanding != 0)) return false;
+  if (!peer.requests.waiting.empty() || peer.gets_under_way != 0 || (tells_local && peer.outstanding != 0))
+    return false;
   DirectPut put;
   put.control_queue = queue_number(d.match_bits) >> 8;
   put.component = component_of(d.match_bits);
@@ -190,12 +165,12 @@ bool put_directly(const TofuSending& s) {
   put.offset = stadd_offset(d.remote_offset);
   put.bytes = d.length;
   put.data = d.operand.data();
-  if (!piggyback) put.data = s.local->segment.address(stadd_offset(d.local_offset));
-  if (!s.peer.wire->put_directly(*s.peer.link, put)) return false;
-  s.core.counters.add(Counter::kPutsDirect);
-  s.core.counters.add(Counter::kBytesSent, d.length);
-  tell_tcq(s, NiFail::kOk);
-  if (tells_local) report_at_once(s.core, *s.vcq, d, NiFail::kOk);
+  if (!piggyback) put.data = local->segment.address(stadd_offset(d.local_offset));
+  if (!peer.wire->put_directly(*peer.link, put)) return false;
+  core.counters.add(Counter::kPutsDirect);
+  core.counters.add(Counter::kBytesSent, d.length);
+  tell_tcq(core, &vcq, d, NiFail::kOk);
+  if (tells_local) report_at_once(core, vcq, d, NiFail::kOk);
   return true;
 }
 
@@ -205,26 +180,93 @@ void count_request(Core& core, DescriptorKind kind) {
                                                         : Counter::kPutsSent);
 }
 
-/// Sends a request of one short packet that has nothing before it. @return false: nothing has happened
-bool send_at_once(const TofuSending& s) {
-  const std::uint64_t bytes = payload_length(s);
-  if (bytes > kInlineBytes || operand_length(s) != 0 || !s.peer.requests.empty() || !open_operation(s)) return false;
-  std::byte* payload = s.peer.wire->claim(*s.peer.link, static_cast<std::uint32_t>(bytes));
-  PacketHeader header = first_header(s);
-  header.payload_bytes = static_cast<std::uint32_t>(bytes);
+/// A request and where its data lies.
+struct Ready {
+  const Descriptor& descriptor;
+  VirtualControlQueue* vcq = nullptr;   ///< nullptr: a packet of a gate.
+  const MemorySegment* data = nullptr;  ///< kTofuPut: its memory.
+  const std::byte* value = nullptr;     ///< Data of all others, nullptr if they have none.
+  bool placed = false;                  ///< The data is at its place, and only the packet goes out.
+
+  std::uint64_t length() const { return descriptor.kind == DescriptorKind::kTofuGet || placed ? 0 : descriptor.length; }
+};
+
+/// Where the data of a request lies that brings its own.
+const std::byte* own_data(const Descriptor& d) {
+  if (d.kind == DescriptorKind::kTofuPiggyback) return d.operand.data();
+  return d.kind == DescriptorKind::kTofuArmw ? d.operand.data() + 8 : nullptr;
+}
+
+bool read_data(const Peer& peer, const Ready& ready, std::byte* target, std::uint64_t bytes) {
+  if (bytes == 0) return true;
+  if (ready.value == nullptr) {
+    const bool streaming = bytes > kInlineBytes && peer.link->streaming;
+    return ready.data->read(stadd_offset(ready.descriptor.local_offset), target, bytes, streaming);
+  }
+  std::memcpy(target, ready.value, bytes);
+  return true;
+}
+
+/// Sends a request of one packet that has nothing before it. @return false: nothing has happened
+bool send_at_once(Core& core, Peer& peer, const Ready& ready) {
+  const Descriptor& d = ready.descriptor;
+  const std::uint64_t bytes = ready.length();
+  const std::uint32_t front = operand_length(d);
+  std::uint32_t operation_id = 0;
+  if (bytes + front >= kLendFromBytes || !peer.requests.waiting.empty()) return false;
+  if (!open_operation(core, peer, d, &operation_id)) return false;
+  std::byte* payload = peer.wire->claim(*peer.link, static_cast<std::uint32_t>(bytes + front));
+  PacketHeader header = request_header(core, ready.vcq, d, ready.placed);
+  header.operation_id = operation_id;
+  if (operation_id != 0) header.flags |= kFlagAnswerWanted;
+  header.payload_bytes = static_cast<std::uint32_t>(bytes + front);
   const PacketHeader words = in_words(header);  // Before the payload, see send.cpp.
-  const bool goes = payload != nullptr && read_payload(s, payload, bytes);
+  if (front != 0 && payload != nullptr) [[unlikely]]
+    std::memcpy(payload, d.operand.data(), front);
+  const bool goes = payload != nullptr && read_data(peer, ready, payload + front, bytes);
   if (!goes) [[unlikely]] {
-    if (payload != nullptr) s.peer.wire->discard(*s.peer.link);
-    close_operation(s);
-    s.progress.operation_id = 0;
+    if (payload != nullptr) peer.wire->discard(*peer.link);
+    close_operation(core, peer, d, operation_id);
     return false;
   }
-  s.peer.wire->publish(*s.peer.link, words);
-  s.core.counters.add(Counter::kPacketsSent);
-  s.core.counters.add(Counter::kBytesSent, bytes);
-  finish_sending(s, NiFail::kOk);
+  publish_packet(core, peer, words, bytes);
+  finish_sending(core, ready.vcq, d, operation_id);
   return true;
+}
+
+std::unique_ptr<std::byte[]> copy_of(const GateValue& value) {
+  const std::size_t bytes = gate_value_bytes(value);
+  auto copy = std::make_unique<std::byte[]>(bytes);
+  std::memcpy(copy.get(), &value, bytes);
+  return copy;
+}
+
+/// Sends the request as a message: it does not fit a packet, or cannot leave now.
+/// @param copy  kTofuGate: its data
+void send_as_message(Core& core, Peer& peer, const Ready& ready, bool reachable, std::unique_ptr<std::byte[]> copy) {
+  const Descriptor& d = ready.descriptor;
+  OutgoingMessage message;
+  message.header = request_header(core, ready.vcq, d, ready.placed);
+  message.hooks = &kRequestHooks;
+  message.cause.request = d;
+  message.interface_index = kTofuInterface;
+  message.front_bytes = static_cast<std::uint8_t>(operand_length(d));
+  message.length = ready.length();
+  if (message.length == 0) {
+    message.source = SourceKind::kNone;
+  } else if (copy != nullptr) {
+    message.source = SourceKind::kCopy;
+    message.copy = std::move(copy);
+  } else if (ready.data != nullptr) {
+    message.source = SourceKind::kSegment;
+    message.segment = ready.data;
+    message.offset = stadd_offset(d.local_offset);
+    message.may_be_lent = true;
+  } else {
+    message.source = SourceKind::kOperand;
+    message.offset = static_cast<std::uint64_t>(ready.value - d.operand.data());
+  }
+  send_or_wait(core, peer, message, reachable && peer.requests.waiting.empty() ? kPacketBudget : 0);
 }
 
 /// @param peer  nullptr: nobody has the VCQ
@@ -233,29 +275,22 @@ void send_to_owner(Core& core, Peer* peer, VirtualControlQueue& vcq, const Descr
     vcq.tcq.complete(d.local_get_offset, NiFail::kOk);
     return report_at_once(core, vcq, d, NiFail::kUndeliverable);
   }
-  SendProgress progress;
   NiFail fail = NiFail::kOk;
   const RegisteredRegion* local = d.kind == DescriptorKind::kTofuPut ? find_local(core, vcq, d, &fail) : nullptr;
-  const TofuSending sending{core, *peer, d, &vcq, progress, local};
-  if (fail != NiFail::kOk) return abandon(sending, fail);
+  if (fail != NiFail::kOk) return refuse(core, vcq, d, fail);
   follow_moved_name(core, *peer);
   const Reach reach = reach_for_new(core, *peer);
-  if (reach == Reach::kNever) return abandon(sending, NiFail::kUndeliverable);
+  if (reach == Reach::kNever) return refuse(core, vcq, d, NiFail::kUndeliverable);
   count_request(core, d.kind);
+  Ready ready{d, &vcq, local != nullptr ? &local->segment : nullptr, own_data(d)};
   if (reach == Reach::kNow) {
     const MappedResult mapped = use_mapped_on_duty(core, *peer, vcq, d);
-    if (mapped == MappedResult::kDone || (mapped == MappedResult::kNo && put_directly(sending))) return;
-    progress.placed = mapped == MappedResult::kPlaced;
-    if (send_at_once(sending)) return;
+    if (mapped == MappedResult::kDone) return;
+    if (mapped == MappedResult::kNo && put_directly(core, *peer, vcq, d, local)) return;
+    ready.placed = mapped == MappedResult::kPlaced;
+    if (send_at_once(core, *peer, ready)) return;
   }
-  send_or_wait(sending, reach == Reach::kNow && peer->requests.empty());
-}
-
-std::unique_ptr<std::byte[]> copy_of(const GateValue& value) {
-  const std::size_t bytes = gate_value_bytes(value);
-  auto copy = std::make_unique<std::byte[]>(bytes);
-  std::memcpy(copy.get(), &value, bytes);
-  return copy;
+  send_as_message(core, *peer, ready, reach == Reach::kNow, nullptr);
 }
 
 /// @param peer   nullptr: nobody has the gate
@@ -267,12 +302,9 @@ bool send_gate_to_owner(Core& core, Peer* peer, const Descriptor& d, const GateV
   follow_moved_name(core, *peer);
   const Reach reach = reach_for_new(core, *peer);
   if (reach == Reach::kNever) return false;
-  SendProgress progress;
-  progress.private_data = std::move(waited);
-  const TofuSending sending{core, *peer, d, nullptr, progress, nullptr, value};
-  if (reach == Reach::kNow && send_at_once(sending)) return true;
-  if (value != nullptr) progress.private_data = copy_of(*value);
-  send_or_wait(sending, reach == Reach::kNow && peer->requests.empty());
+  const Ready ready{d, nullptr, nullptr, value != nullptr ? reinterpret_cast<const std::byte*>(value) : waited.get()};
+  if (reach == Reach::kNow && send_at_once(core, *peer, ready)) return true;
+  send_as_message(core, *peer, ready, reach == Reach::kNow, value != nullptr ? copy_of(*value) : std::move(waited));
   return true;
 }
 
@@ -317,27 +349,23 @@ void start_towards(Core& core, Peer* peer, OwnerlessRequest request) {
   }
 }
 
-SendResult advance_tofu_request(Core& core, Peer& peer, OutgoingRequest& request, int& budget) {
-  VirtualControlQueue* vcq = core.tofu->vcq(request.descriptor.md_handle);
-  const bool orphaned = vcq == nullptr && request.descriptor.kind != DescriptorKind::kTofuGate;
-  const TofuSending sending{core, peer, request.descriptor, vcq, request.progress};
-  if (!orphaned) return send_request(sending, budget);
-  if (request.progress.started && cut_orphan(core, peer) == SendResult::kBlocked) return SendResult::kBlocked;
-  close_operation(sending);
-  return SendResult::kDone;
-}
-
-void finish_tofu_request(Core& core, Peer& peer, OutgoingRequest& request) {
-  VirtualControlQueue* vcq = core.tofu->vcq(request.descriptor.md_handle);
-  const TofuSending sending{core, peer, request.descriptor, vcq, request.progress};
-  vcq != nullptr ? finish_sending(sending, NiFail::kOk) : close_operation(sending);
-}
-
-void abandon_tofu_request(Core& core, Peer& peer, OutgoingRequest& request, NiFail fail) {
-  VirtualControlQueue* vcq = core.tofu->vcq(request.descriptor.md_handle);
-  const TofuSending sending{core, peer, request.descriptor, vcq, request.progress};
-  const bool orphaned = vcq == nullptr && request.descriptor.kind != DescriptorKind::kTofuGate;
-  orphaned ? close_operation(sending) : abandon(sending, fail);
+void leave_queue(Core& core, const VirtualControlQueue& vcq) {
+  for (auto& [key, found] : core.peers) {
+    Peer& peer = *found;
+    const auto is_of_queue = [&vcq](const OutgoingMessage& message) {
+      return message.interface_index == kTofuInterface && message.cause.request.md_handle == vcq.handle &&
+             message.cause.request.kind != DescriptorKind::kTofuGate;
+    };
+    for (OutgoingMessage& message : peer.requests.waiting) {
+      if (!is_of_queue(message)) continue;
+      if (message.started) {
+        take_source_away(message, NiFail::kUndeliverable);
+      } else {
+        close_operation(core, peer, message.cause.request, message.header.operation_id);
+      }
+    }
+    peer.requests.forget_if([&](const OutgoingMessage& message) { return is_of_queue(message) && !message.started; });
+  }
 }
 
 }  // namespace portofu

@@ -1,9 +1,9 @@
 #pragma once
-// Steps 2 to 4 of uTofu: a descriptor of a VCQ, or a packet of a barrier gate, goes out by the steps of send_steps.h.
+// Steps 2 to 4 of uTofu: a descriptor of a VCQ, or a packet of a barrier gate, goes out by the steps of mailbox/outbox.
 // What waits at the peer is the TOQ. @spec uTofu guide, 2.2.1.1, 2.2.3-2.2.6
 
+#include "engine/core/core.h"
 #include "engine/event/barrier_gate.h"
-#include "engine/mailbox/send_steps.h"
 
 namespace portofu {
 
@@ -17,9 +17,7 @@ void start_towards(Core& core, Peer* peer, OwnerlessRequest request);
 /// Sends one packet of a barrier. @return false if nobody owns the gate `target`
 bool send_gate_packet(Core& core, const BarrierGate& gate, const GateValue& value);
 
-/// Goes on with, or ends, a request that waits at its peer; `finish` one that was lent, and taken.
-SendResult advance_tofu_request(Core& core, Peer& peer, OutgoingRequest& request, int& budget);
-void finish_tofu_request(Core& core, Peer& peer, OutgoingRequest& request);
-void abandon_tofu_request(Core& core, Peer& peer, OutgoingRequest& request, NiFail fail);
+/// A VCQ is freed: what has not left of its requests ends, and nobody is told. Before its handle is given back.
+void leave_queue(Core& core, const VirtualControlQueue& vcq);
 
 }  // namespace portofu

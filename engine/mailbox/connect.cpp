@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/mailbox/outbox.h"
+
 namespace portofu {
 
 namespace {
@@ -88,20 +90,8 @@ bool is_over(Core& core, Peer& peer) {
 
 void keep_answers_for(Core& core, Peer& peer, std::uint64_t life) {
   if (peer.answers_life == 0 || peer.answers_life == life) return;
-  drop_answers(core, peer);
+  abandon_outbox(core, peer, peer.answers, NiFail::kUndeliverable);
   peer.answers_life = 0;
-}
-
-void drop_answers(Core& core, Peer& peer) {
-  peer.answer_count += static_cast<std::uint32_t>(peer.lent_answers.size());
-  peer.answers.splice(peer.answers.begin(), peer.lent_answers);
-  while (!peer.answers.empty()) {
-    OutgoingAnswer& answer = peer.answers.front();
-    peer.answers.pop_front();
-    --peer.answer_count;
-    answer.finish(core, peer, answer, NiFail::kUndeliverable);
-    delete &answer;
-  }
 }
 
 }  // namespace portofu

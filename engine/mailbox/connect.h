@@ -39,7 +39,4 @@ inline constexpr std::uint64_t kMostUnheardNs = 1'000'000'000;
 /// Somebody is heard, or reached, who is this life: answers that are left for another one are dropped.
 void keep_answers_for(Core& core, Peer& peer, std::uint64_t life);
 
-/// The answers that wait at the peer, or are being read, will reach nobody: forgets them, and tells their owners.
-void drop_answers(Core& core, Peer& peer);
-
 }  // namespace portofu

@@ -2,16 +2,17 @@
 
 #include "engine/initiator/answer_in.h"
 #include "engine/initiator/barrier.h"
-#include "engine/initiator/send.h"
 #include "engine/initiator/tofu_direct.h"
 #include "engine/mailbox/connect.h"
+#include "engine/mailbox/outbox.h"
 #include "engine/run/settle.h"
 
 namespace portofu {
 
 void expect_last_words(Core& core, Peer& peer) {
   finish_taken(core, peer);
-  drop_answers(core, peer);  // They cannot leave any more, and whoever waits for them has lost its link, too.
+  // Answers cannot leave any more, and whoever waits for them has lost its link, too.
+  abandon_outbox(core, peer, peer.answers, NiFail::kUndeliverable);
   peer.answers_life = peer.wire->life_at(*peer.link);
 }
 
@@ -24,16 +25,16 @@ void lose_peer(Core& core, Peer& peer) {
     peer.published.reset();
     peer.wire->disconnect(peer.link);
     core.counters.add(Counter::kPeersLost);
-  } else if (!peer.answers.empty()) {
+  } else if (!peer.answers.waiting.empty()) {
     peer.wire->give_up(peer.id);
   }
   peer.link = nullptr;
   peer.lost_since_ns = 0;
   peer.state = PeerState::kUnconnected;
-  abandon_requests(core, peer, NiFail::kUndeliverable);
+  abandon_outbox(core, peer, peer.requests, NiFail::kUndeliverable);
   fail_outstanding(core, peer, NiFail::kUndeliverable);
-  if (!answers_anew) drop_answers(core, peer);
-  if (peer.answers.empty()) peer.answers_life = 0;
+  if (!answers_anew) abandon_outbox(core, peer, peer.answers, NiFail::kUndeliverable);
+  if (peer.answers.waiting.empty()) peer.answers_life = 0;
   fail_barriers_with(core, peer.id);
 }
 

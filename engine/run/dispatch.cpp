@@ -5,8 +5,8 @@
 #include "engine/initiator/tofu_report.h"
 #include "engine/mailbox/connect.h"
 #include "engine/mailbox/late.h"
+#include "engine/mailbox/outbox.h"
 #include "engine/run/death.h"
-#include "engine/run/settle.h"
 #include "engine/target/request.h"
 #include "engine/target/tofu_request.h"
 

@@ -10,6 +10,7 @@
 #include "engine/initiator/send.h"
 #include "engine/initiator/tofu_direct.h"
 #include "engine/initiator/tofu_owner.h"
+#include "engine/mailbox/outbox.h"
 #include "engine/memory/guarded_copy.h"
 #include "engine/observe/log.h"
 #include "engine/queue/clock.h"
@@ -18,7 +19,6 @@
 #include "engine/run/engine_node.h"
 #include "engine/run/loop.h"
 #include "engine/run/progress_thread.h"
-#include "engine/run/settle.h"
 #include "engine/segment/signpost.h"
 #include "engine/segment/user_key.h"
 #include "engine/target/close_interface.h"
@@ -171,7 +171,9 @@ void Engine::pause() { yield(); }
 
 /// What is only lent goes its way without us, but what has come back is told.
 void Engine::settle_waiting_on_duty() {
-  const auto waits_for_room = [](const Peer* peer) { return !peer->requests.empty() || !peer->answers.empty(); };
+  const auto waits_for_room = [](const Peer* peer) {
+    return !peer->requests.waiting.empty() || !peer->answers.waiting.empty();
+  };
   const auto& waiting = core_.waiting_peers;
   if (!core_.fired.empty() || std::any_of(waiting.begin(), waiting.end(), waits_for_room)) {
     cycle_on_duty();

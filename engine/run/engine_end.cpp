@@ -33,10 +33,7 @@ Engine::~Engine() {
     if (core.interface(index) != nullptr) close_interface_on_duty(core, index);
   }
   for (auto& [key, peer] : core.peers) {
-    peer->requests.clear_and_dispose([](OutgoingRequest* request) { delete request; });
-    peer->answers.clear_and_dispose([](OutgoingAnswer* answer) { delete answer; });
-    peer->lent_requests.clear_and_dispose([](OutgoingRequest* request) { delete request; });
-    peer->lent_answers.clear_and_dispose([](OutgoingAnswer* answer) { delete answer; });
+    for (Outbox* outbox : {&peer->requests, &peer->answers}) outbox->forget_if([](const auto&) { return true; });
     if (owned && peer->state == PeerState::kConnected) peer->wire->disconnect(peer->link);
   }
   core.fired.clear_and_dispose([](TriggeredOperation* operation) { delete operation; });

@@ -11,11 +11,10 @@
 #include "engine/initiator/tofu_owner.h"
 #include "engine/mailbox/connect.h"
 #include "engine/mailbox/late.h"
-#include "engine/mailbox/send_steps.h"
+#include "engine/mailbox/outbox.h"
 #include "engine/run/death.h"
 #include "engine/run/dispatch.h"
 #include "engine/run/settle.h"
-#include "engine/target/answer_out.h"
 
 namespace portofu {
 namespace {
@@ -142,8 +141,8 @@ int advance_peer(Core& core, Peer& peer) {
   const Reach reach = ensure_connected(core, peer);
   if (reach == Reach::kNever) lose_peer(core, peer);
   if (reach != Reach::kNow) return 0;
-  const int answers = advance_answers(core, peer, kPacketBudget);
-  const int requests = advance_requests(core, peer, kPacketBudget);
+  const int answers = advance_outbox(core, peer, peer.answers, kPacketBudget);
+  const int requests = advance_outbox(core, peer, peer.requests, kPacketBudget);
   return answers + requests + finish_taken(core, peer);
 }
 

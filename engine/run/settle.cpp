@@ -1,8 +1,7 @@
 #include "engine/run/settle.h"
 
 #include "engine/initiator/answer_in.h"
-#include "engine/initiator/send.h"
-#include "engine/target/answer_out.h"
+#include "engine/mailbox/outbox.h"
 
 namespace portofu {
 namespace {
@@ -11,13 +10,6 @@ namespace {
 constexpr int kMostAcknowledgements = 64;
 
 }  // namespace
-
-int finish_taken(Core& core, Peer& peer) {
-  const int answers = finish_taken_answers(core, peer);
-  const int finished = answers + finish_taken_requests(core, peer);
-  if (finished > 0) ++core.activity;
-  return finished;
-}
 
 int take_acknowledgements(Core& core, Peer& peer) {
   int taken = 0;

@@ -1,10 +1,10 @@
 #include "engine/target/answer_out.h"
 
-#include <algorithm>
 #include <cstring>
+#include <memory>
 
 #include "engine/mailbox/connect.h"
-#include "engine/mailbox/send_steps.h"
+#include "engine/mailbox/outbox.h"
 #include "engine/queue/fresh_line.h"
 #include "engine/queue/ring_geometry.h"
 #include "engine/target/complete.h"
@@ -12,13 +12,6 @@
 
 namespace portofu {
 namespace {
-
-/// What became of an attempt to send.
-enum class AnswerResult : std::uint8_t {
-  kDone,
-  kBlocked,
-  kLent,  ///< Nothing is left to send, but the initiator may still read the entry's memory.
-};
 
 /// Inlined, so that in_words finds the fields in registers.
 [[gnu::always_inline]] inline PacketHeader answer_header(const Core& core, const AnswerContent& content) {
@@ -37,165 +30,77 @@ enum class AnswerResult : std::uint8_t {
   return header;
 }
 
-bool read_data(const Peer& peer, const OutgoingAnswer& answer, std::byte* target, std::uint64_t bytes) {
-  if (bytes == 0) return true;
-  if (answer.private_data != nullptr) {
-    std::memcpy(target, answer.private_data.get() + answer.sent, bytes);
-    return true;
-  }
-  if (answer.arrival.entry == nullptr) return false;  // Its interface was closed.
-  const MemorySegment& segment = answer.arrival.entry->segment;
-  return segment.read(answer.arrival.offset + answer.sent, target, bytes, peer.link->streaming);
-}
-
-/// Why data could not be read.
-NiFail fail_of_reading(const OutgoingAnswer& answer) {
-  return answer.arrival.entry == nullptr ? NiFail::kDropped : NiFail::kSegv;
-}
-
 /// A get whose data has left, or never will, is complete at the target.
-void complete_reply(Core& core, Peer& peer, OutgoingAnswer& answer, NiFail fail) {
-  if (answer.arrival.mode != ArrivalMode::kDeliver) return;
-  if (answer.interface_index == kTofuInterface) {
-    answer.arrival.mode = ArrivalMode::kIdle;
-    return complete_tofu_arrival(core, peer, answer.arrival, fail);
-  }
-  Interface* ni = core.interface(answer.interface_index);
+void complete_get(Core& core, Peer& peer, std::uint32_t interface_index, Arrival& arrival, NiFail fail) {
+  if (interface_index == kTofuInterface) return complete_tofu_arrival(core, peer, arrival, fail);
+  Interface* ni = core.interface(interface_index);
   if (ni == nullptr) return;
-  if (fail != NiFail::kOk) answer.arrival.fail = fail;
-  answer.arrival.mode = ArrivalMode::kIdle;
-  complete_arrival(core, *ni, peer, answer.arrival);
+  if (fail != NiFail::kOk) arrival.fail = fail;
+  complete_arrival(core, *ni, peer, arrival);
 }
 
-/// Claims a packet for data that stays in the entry's memory. @return its bytes; 0: the data has to be copied
-std::uint32_t lend(const Peer& peer, const OutgoingAnswer& answer, std::uint64_t left) {
-  // 2.7.1: a short get reads before a later put of the same initiator writes, so its data is read now.
-  // NOLINTNEXTLINE(misc-redundant-expression): the two bounds need not be equal.
-  if (answer.data_bytes < kLendFromBytes || answer.data_bytes <= kMaxWarOrderedBytes) return 0;
-  if (answer.private_data != nullptr || answer.arrival.entry == nullptr) return 0;
-  const MemorySegment::Run run = answer.arrival.entry->segment.run_at(answer.arrival.offset + answer.sent, left);
-  return lend_run(peer, run, {.message = answer.first_packet, .offset = answer.sent, .length = answer.data_bytes});
+/// OutgoingHooks::finish.
+void finish_reply(Core& core, Peer& peer, OutgoingMessage& message, NiFail fail) {
+  complete_get(core, peer, message.interface_index, message.cause.answered_get, fail);
 }
 
-/// uTofu tells of gets in the order in which they came (guide, 2.2.10), also of one that could leave at once while the
-/// data of another is still being read.
-bool is_told_behind_lent(const Peer& peer, const OutgoingAnswer& answer) {
-  return answer.interface_index == kTofuInterface && !peer.lent_answers.empty() &&
-         answer.arrival.mode == ArrivalMode::kDeliver;
-}
+constexpr OutgoingHooks kReplyHooks{nullptr, finish_reply};
 
-/// Publishes the next packet of the answer.
-AnswerResult send_packet(Core& core, Peer& peer, OutgoingAnswer& answer) {
-  const std::uint64_t left = answer.data_bytes - answer.sent;
-  if (!answer.started) answer.first_packet = peer.wire->next_packet(*peer.link);
-  std::uint32_t bytes = lend(peer, answer, left);
-  if (bytes != 0) answer.lent_end = peer.wire->next_packet(*peer.link) + 1;
-  std::byte* payload = nullptr;
-  if (bytes == 0) {
-    bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(left, peer.wire->max_payload_bytes()));
-    payload = peer.wire->claim_answer(*peer.link, bytes);
-    if (payload == nullptr) return AnswerResult::kBlocked;
-  }
-  PacketHeader header = answer.started ? stamped_header(core, PacketType::kData) : answer.header;
-  header.payload_bytes = bytes;
-  if (answer.started) {
-    header.flags = kFlagAnswerStream;
-    header.remote_offset = answer.sent;
-  }
-  PacketHeader words = in_words(header);  // Before the payload, see initiator/send.cpp.
-  const bool readable = payload == nullptr || read_data(peer, answer, payload, bytes);
-  if (!readable) {  // The initiator learns how far the data was good.
-    header.payload_bytes = 0;
-    header.ni_fail_type = static_cast<std::uint8_t>(fail_of_reading(answer));
-    if (answer.started) header.flags |= kFlagCut;
-    if (!answer.started) header.length = 0;
-    words = in_words(header);
-  }
-  peer.wire->publish(*peer.link, words);
-  core.counters.add(Counter::kPacketsSent);
-  core.counters.add(Counter::kBytesSent, header.payload_bytes);
-  answer.started = true;
-  answer.sent += bytes;
-  if (readable && answer.sent < answer.data_bytes) return AnswerResult::kBlocked;
-  const NiFail fail = readable ? NiFail::kOk : fail_of_reading(answer);
-  if ((readable && answer.lent_end != 0) || is_told_behind_lent(peer, answer)) {
-    answer.arrival.fail = fail;
-    return AnswerResult::kLent;
-  }
-  complete_reply(core, peer, answer, fail);
-  return AnswerResult::kDone;
-}
-
-/// Publishes packets until the answer is done, blocked, or the budget is used.
-AnswerResult send_packets(Core& core, Peer& peer, OutgoingAnswer& answer, int& budget) {
-  while (budget > 0) {
-    const std::uint64_t before = answer.sent;
-    const AnswerResult result = send_packet(core, peer, answer);
-    if (result == AnswerResult::kBlocked && answer.sent == before) return AnswerResult::kBlocked;
-    budget -= packets_worth(answer.sent - before);
-    if (result != AnswerResult::kBlocked) return result;
-  }
-  return AnswerResult::kBlocked;
-}
-
-bool may_send_now(Core& core, Peer& peer) { return peer.answers.empty() && reach_for_new(core, peer) == Reach::kNow; }
-
-void queue_answer(Core& core, Peer& peer, OutgoingAnswer* answer) {
-  peer.answers.push_back(*answer);
-  ++peer.answer_count;
-  core.wait_for_room(peer);
+bool may_send_now(Core& core, Peer& peer) {
+  return peer.answers.waiting.empty() && reach_for_new(core, peer) == Reach::kNow;
 }
 
 /// Packets of one answer that leave at once at most; the rest leaves from the loop, fairly among peers.
 constexpr int kImmediatePackets = 8;
 
-/// 2.7.1: a short get reads before a later put of the same initiator writes, so its data is taken now.
-void take_short_data(OutgoingAnswer& answer) {
-  if (answer.private_data != nullptr || answer.data_bytes == 0 || answer.data_bytes > kMaxWarOrderedBytes) return;
-  auto copy = std::make_unique<std::byte[]>(answer.data_bytes);
-  if (answer.arrival.entry->segment.read(answer.arrival.offset, copy.get(), answer.data_bytes)) {
-    answer.private_data = std::move(copy);
-  }
-}
-
-void send_or_queue(Core& core, Peer& peer, OutgoingAnswer& answer) {
+void send_or_queue(Core& core, Peer& peer, OutgoingMessage& message) {
   core.counters.add(Counter::kAnswersSent);
-  int budget = kImmediatePackets;
-  const AnswerResult result =
-      may_send_now(core, peer) ? send_packets(core, peer, answer, budget) : AnswerResult::kBlocked;
-  if (result == AnswerResult::kDone) return;
-  auto* waiting = new OutgoingAnswer;
-  waiting->header = answer.header;
-  waiting->arrival = answer.arrival;
-  waiting->interface_index = answer.interface_index;
-  waiting->data_bytes = answer.data_bytes;
-  waiting->sent = answer.sent;
-  waiting->started = answer.started;
-  waiting->lent_end = answer.lent_end;
-  waiting->first_packet = answer.first_packet;
-  waiting->private_data = std::move(answer.private_data);
-  waiting->finish = complete_reply;
-  if (result == AnswerResult::kLent) {
-    peer.lent_answers.push_back(*waiting);
-    return core.look_after(peer);
-  }
-  if (!waiting->started && waiting->arrival.mode == ArrivalMode::kDeliver) take_short_data(*waiting);
-  queue_answer(core, peer, waiting);
+  message.is_answer = true;
+  send_or_wait(core, peer, message, may_send_now(core, peer) ? kImmediatePackets : 0);
 }
 
-/// An answer of one packet that has nothing before it needs no state. @return false: it cannot leave now
-bool send_now(Core& core, Peer& peer, const AnswerContent& content, const std::byte* data, std::uint64_t bytes) {
-  if (!may_send_now(core, peer) || bytes > kInlineBytes) return false;
-  std::byte* payload = peer.wire->claim_answer(*peer.link, static_cast<std::uint32_t>(bytes));
-  if (payload == nullptr) return false;
+/// Claims a packet for an answer of one that has nothing before it: it needs no OutgoingMessage.
+/// @return nullptr: it cannot leave now, or so
+std::byte* claim_now(Core& core, Peer& peer, std::uint64_t bytes) {
+  if (!may_send_now(core, peer) || bytes >= kLendFromBytes) return nullptr;
+  return peer.wire->claim_answer(*peer.link, static_cast<std::uint32_t>(bytes));
+}
+
+/// Publishes it. `words` was made before the payload was written, see initiator/send.cpp.
+void publish_now(Core& core, Peer& peer, const PacketHeader& words, std::uint64_t bytes) {
+  publish_packet(core, peer, words, bytes);
+  core.counters.add(Counter::kAnswersSent);
+}
+
+PacketHeader whole_header(const Core& core, const AnswerContent& content, std::uint64_t bytes) {
   PacketHeader header = answer_header(core, content);
   header.payload_bytes = static_cast<std::uint32_t>(bytes);
-  const PacketHeader words = in_words(header);  // Before the payload, see initiator/send.cpp.
+  return in_words(header);
+}
+
+/// @return false: it cannot leave now
+bool send_now(Core& core, Peer& peer, const AnswerContent& content, const std::byte* data, std::uint64_t bytes) {
+  std::byte* payload = claim_now(core, peer, bytes);
+  if (payload == nullptr) return false;
+  const PacketHeader words = whole_header(core, content, bytes);
   if (bytes > 0) std::memcpy(payload, data, bytes);
-  peer.wire->publish(*peer.link, words);
-  core.counters.add(Counter::kAnswersSent);
-  core.counters.add(Counter::kPacketsSent);
-  core.counters.add(Counter::kBytesSent, bytes);
+  publish_now(core, peer, words, bytes);
+  return true;
+}
+
+/// @return false: it cannot leave now, its data cannot be read, or its end is told behind that of another
+bool send_reply_now(Core& core, Peer& peer, const AnswerContent& content, const Arrival& arrival) {
+  if (content.ordered && !peer.answers.lent.empty()) return false;
+  std::byte* payload = claim_now(core, peer, content.mlength);
+  if (payload == nullptr) return false;
+  const PacketHeader words = whole_header(core, content, content.mlength);
+  const bool streaming = content.mlength > kInlineBytes && peer.link->streaming;
+  if (content.mlength > 0 && !arrival.entry->segment.read(arrival.offset, payload, content.mlength, streaming))
+      [[unlikely]] {
+    peer.wire->discard(*peer.link);
+    return false;
+  }
+  publish_now(core, peer, words, content.mlength);
   return true;
 }
 
@@ -203,64 +108,50 @@ bool send_now(Core& core, Peer& peer, const AnswerContent& content, const std::b
 
 void send_answer(Core& core, Peer& peer, const AnswerContent& content) {
   if (send_now(core, peer, content, nullptr, 0)) return;
-  OutgoingAnswer answer;
-  answer.header = answer_header(core, content);
-  send_or_queue(core, peer, answer);
+  OutgoingMessage message;
+  message.header = answer_header(core, content);
+  send_or_queue(core, peer, message);
 }
 
 void send_answer_data(Core& core, Peer& peer, const AnswerContent& content, const std::byte* data) {
   if (send_now(core, peer, content, data, content.mlength)) return;
-  OutgoingAnswer answer;
-  answer.header = answer_header(core, content);
-  answer.data_bytes = content.mlength;
-  answer.private_data = std::make_unique_for_overwrite<std::byte[]>(content.mlength);
-  if (content.mlength > 0) std::memcpy(answer.private_data.get(), data, content.mlength);
-  send_or_queue(core, peer, answer);
+  OutgoingMessage message;
+  message.header = answer_header(core, content);
+  if (content.mlength > 0) {
+    message.source = SourceKind::kCopy;
+    message.length = content.mlength;
+    message.copy = std::make_unique_for_overwrite<std::byte[]>(content.mlength);
+    std::memcpy(message.copy.get(), data, content.mlength);
+  }
+  send_or_queue(core, peer, message);
 }
 
-void send_reply(Core& core, Peer& peer, std::uint32_t interface_index, const AnswerContent& content,
-                const Arrival& arrival) {
-  OutgoingAnswer answer;
-  answer.header = answer_header(core, content);
-  answer.arrival = arrival;
-  answer.interface_index = static_cast<std::uint8_t>(interface_index);
-  answer.data_bytes = content.mlength;
-  send_or_queue(core, peer, answer);
+void send_reply(Core& core, Peer& peer, std::uint32_t interface_index, const AnswerContent& content, Arrival& arrival) {
+  if (send_reply_now(core, peer, content, arrival)) {
+    return complete_get(core, peer, interface_index, arrival, NiFail::kOk);
+  }
+  OutgoingMessage message;
+  message.header = answer_header(core, content);
+  message.hooks = &kReplyHooks;
+  message.cause.answered_get = arrival;
+  message.interface_index = static_cast<std::uint8_t>(interface_index);
+  message.is_told_in_order = content.ordered;
+  if (content.mlength > 0) {
+    message.source = SourceKind::kSegment;
+    message.segment = &arrival.entry->segment;
+    message.offset = arrival.offset;
+    message.length = content.mlength;
+  }
+  // 2.7.1: a short get reads before a later put of the same initiator writes, so its data is taken now.
+  message.is_copied_to_wait = content.mlength <= kMaxWarOrderedBytes;
+  message.may_be_lent = content.mlength > kMaxWarOrderedBytes;
+  send_or_queue(core, peer, message);
 }
 
 void send_fault(Core& core, Peer& peer, const PacketHeader& header) {
-  OutgoingAnswer answer;
-  answer.header = header;
-  send_or_queue(core, peer, answer);
-}
-
-int advance_answers(Core& core, Peer& peer, int budget) {
-  const int given = budget;
-  while (!peer.answers.empty() && budget > 0) {
-    OutgoingAnswer& answer = peer.answers.front();
-    const AnswerResult result = send_packets(core, peer, answer, budget);
-    if (result == AnswerResult::kBlocked) break;
-    peer.answers.pop_front();
-    --peer.answer_count;
-    if (result == AnswerResult::kLent) {
-      peer.lent_answers.push_back(answer);
-    } else {
-      delete &answer;
-    }
-  }
-  return given - budget;
-}
-
-int finish_taken_answers(Core& core, Peer& peer) {
-  int finished = 0;
-  auto& lent = peer.lent_answers;
-  for (; !lent.empty() && peer.wire->has_taken(*peer.link, lent.front().lent_end); ++finished) {
-    OutgoingAnswer& answer = lent.front();
-    lent.pop_front();
-    complete_reply(core, peer, answer, answer.arrival.fail);
-    delete &answer;
-  }
-  return finished;
+  OutgoingMessage message;
+  message.header = header;
+  send_or_queue(core, peer, message);
 }
 
 }  // namespace portofu

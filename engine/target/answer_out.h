@@ -27,19 +27,9 @@ void send_answer(Core& core, Peer& peer, const AnswerContent& content);
 void send_answer_data(Core& core, Peer& peer, const AnswerContent& content, const std::byte* data);
 
 /// Answers a get: the data is read from the entry while it leaves, and then the arrival is completed.
-void send_reply(Core& core, Peer& peer, std::uint32_t interface_index, const AnswerContent& content,
-                const Arrival& arrival);
+void send_reply(Core& core, Peer& peer, std::uint32_t interface_index, const AnswerContent& content, Arrival& arrival);
 
 /// Tells of the failure of a uTofu put that wanted no answer, in order with the answers. `header` is a kTofuFault.
 void send_fault(Core& core, Peer& peer, const PacketHeader& header);
-
-/// Goes on with the answers that wait at a peer that is connected.
-/// @return number of packets published
-int advance_answers(Core& core, Peer& peer, int budget);
-
-/// Completes the replies whose data was lent and has been read.
-/// @pre the peer is connected
-/// @return number of replies
-int finish_taken_answers(Core& core, Peer& peer);
 
 }  // namespace portofu

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "engine/mailbox/outbox.h"
 #include "engine/target/answer_out.h"
 #include "engine/target/published_entry.h"
 
@@ -31,20 +32,16 @@ void let_go(Core& core, Peer& peer, std::uint32_t index) {
     peer.wire->take_offers_back(peer.id);
     refuse_arriving(core, peer);
   }
-  for (auto* answers : {&peer.answers, &peer.lent_answers}) {
-    for (OutgoingAnswer& answer : *answers) {
-      if (answer.arrival.mode != ArrivalMode::kDeliver || answer.interface_index != index) continue;
-      forget_entry(answer.arrival, ArrivalMode::kIdle);
-    }
+  const auto is_of = [index](const OutgoingMessage& message) { return message.interface_index == index; };
+  peer.answers.for_each([&](OutgoingMessage& message) {
+    if (is_of(message)) disown(message, NiFail::kDropped);
+  });
+  for (OutgoingMessage& message : peer.requests.waiting) {
+    if (message.started && is_of(message)) disown(message, NiFail::kUndeliverable);
   }
-  const auto is_of = [index](const OutgoingRequest& request) { return request.descriptor.interface_index == index; };
-  const auto drop = [](OutgoingRequest* request) { delete request; };
-  peer.requests.remove_and_dispose_if(
-      [&](const OutgoingRequest& request) { return is_of(request) && !request.progress.started; }, drop);
-  peer.lent_requests.remove_and_dispose_if(is_of, drop);
-  for (OutgoingRequest& request : peer.requests) {  // What has begun is cut by initiator/send.
-    if (request.descriptor.interface_index == index) request.descriptor.interface_index = kInterfaceCount;
-  }
+  peer.requests.forget_if([&](const OutgoingMessage& message) {
+    return is_of(message) && (!message.started || message.sent == message.length);
+  });
 }
 
 void close_operations(Core& core, std::uint32_t index) {

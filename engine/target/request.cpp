@@ -217,7 +217,6 @@ void finish_late_put(Core& core, Peer& peer, Arrival& arrival) {
 
 [[gnu::noinline]] void run_get(Core& core, Interface& ni, Peer& peer, Arrival& arrival) {
   Arrival reply = arrival;
-  reply.mode = ArrivalMode::kDeliver;
   arrival.mode = ArrivalMode::kIdle;
   send_reply(core, peer, ni.index, content_of(core, ni, reply.header, reply), reply);
 }
@@ -227,7 +226,8 @@ void finish_late_put(Core& core, Peer& peer, Arrival& arrival) {
 bool receive_whole_put(Core& core, Peer& peer, const PacketHeader& header, Payload payload) {
   constexpr PacketType kType = PacketType::kPut;
   if (header.payload_bytes != header.length || !payload.is_here()) return false;
-  if (peer.request_stream.mode != ArrivalMode::kIdle || peer.answer_count >= kMostWaitingAnswers) return false;
+  if (peer.request_stream.mode != ArrivalMode::kIdle || peer.answers.waiting.size() >= kMostWaitingAnswers)
+    return false;
   Interface* ni = core.interface(header.interface_index);
   PortalTableEntry* portal = ni != nullptr ? ni->portal(header.pt_index) : nullptr;
   if (portal == nullptr || !portal->enabled || (!ni->is_matching() && header.match_bits != 0)) return false;
@@ -262,7 +262,7 @@ void receive_request(Core& core, Peer& peer, const PacketHeader& header, Payload
     core.counters.add(Counter::kPacketsRefusedMalformed);
     cut_request(core, peer, NiFail::kUndeliverable);
   }
-  if (!is_sane(header) || peer.answer_count >= kMostWaitingAnswers) {
+  if (!is_sane(header) || peer.answers.waiting.size() >= kMostWaitingAnswers) {
     return core.counters.add(Counter::kPacketsRefusedMalformed);
   }
   Interface* ni = core.interface(header.interface_index);

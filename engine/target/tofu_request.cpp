@@ -4,7 +4,7 @@
 
 #include "engine/atomic/atomic_unit.h"
 #include "engine/mailbox/destination.h"
-#include "engine/mailbox/stamped_header.h"
+#include "engine/mailbox/outbox.h"
 #include "engine/memory/guarded_copy.h"
 #include "engine/memory/stadd_access.h"
 #include "engine/target/answer_out.h"
@@ -139,7 +139,6 @@ void tell_target(Core& core, Peer& peer, const PacketHeader& header, VirtualCont
 
 void run_get(Core& core, Peer& peer, Arrival& arrival) {
   Arrival reply = arrival;
-  reply.mode = ArrivalMode::kDeliver;
   arrival.mode = ArrivalMode::kIdle;
   await_notice(core, peer, reply);
   send_reply(core, peer, kTofuInterface, content_of(reply.header, reply.fail), reply);
@@ -236,7 +235,7 @@ void receive_tofu_request(Core& core, Peer& peer, const PacketHeader& header, Pa
     core.counters.add(Counter::kPacketsRefusedMalformed);
     cut_request(core, peer, NiFail::kUndeliverable);
   }
-  if (!is_sane(header) || peer.answer_count >= kMostWaitingAnswers) {
+  if (!is_sane(header) || peer.answers.waiting.size() >= kMostWaitingAnswers) {
     return core.counters.add(Counter::kPacketsRefusedMalformed);
   }
   if (header.type == PacketType::kTofuArmw) return receive_armw(core, peer, header, payload.here());
@@ -299,9 +298,15 @@ void leave_region(Core& core, const RegisteredRegion& region) {
       arrival.fail = NiFail::kBadStadd;
       tell(core, *peer, arrival.header, arrival.fail);
     }
-    for (auto* answers : {&peer->answers, &peer->lent_answers}) {
-      for (OutgoingAnswer& answer : *answers) {
-        if (answer.arrival.entry == &region) answer.arrival.entry = nullptr;
+    peer->answers.for_each([&region](OutgoingMessage& message) {
+      if (message.hooks == &kNoHooks) return;
+      Arrival& get = message.cause.answered_get;
+      if (get.entry == &region) get.entry = nullptr;
+    });
+    for (Outbox* outbox : {&peer->requests, &peer->answers}) {
+      for (OutgoingMessage& message : outbox->waiting) {
+        if (message.segment == &region.segment)
+          take_source_away(message, message.is_answer ? NiFail::kDropped : NiFail::kSegv);
       }
     }
   }

@@ -78,8 +78,8 @@ bool name_memory(Interface& ni, const Transmit& tx, const TransmitCall& call, Md
 /// On duty: whether the target takes more, and whether what has to be over is over (FI_FENCE).
 bool has_room(Core& core, const Descriptor& d, std::uint64_t flags) {
   const Peer& peer = core.peer(d.target);
-  if (peer.requests.size() >= kTransmitSize) return false;
-  return (flags & FI_FENCE) == 0 || (peer.outstanding == 0 && peer.requests.empty() && !peer.has_lent());
+  if (peer.requests.waiting.size() >= kTransmitSize) return false;
+  return (flags & FI_FENCE) == 0 || (peer.outstanding == 0 && peer.requests.waiting.empty() && !peer.has_lent());
 }
 
 bool name_target(const Transmit& tx, const TransmitCall& call, Descriptor& d) {

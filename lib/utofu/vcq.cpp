@@ -210,6 +210,7 @@ int utofu_free_vcq(utofu_vcq_hdl_t vcq_hdl) {
   return with_vcq(vcq_hdl, [](Core& core, VirtualControlQueue& vcq) {
     const std::uint64_t id = vcq.id;
     ControlQueue& queue = *core.tofu->queue(queue_number(id));
+    leave_queue(core, vcq);
     while (auto region = queue.stadds.take_any_of(component_of(id))) leave_region(core, *region);
     close_lane(core, vcq);
     core.tofu->leave(vcq);

@@ -63,8 +63,7 @@ class CoreCensus {
   void count_peers(Core& core) {
     for (const auto& [key, peer] : core.peers) {
       PORTOFU_ASSERT((peer->state == PeerState::kConnected) == (peer->link != nullptr));
-      PORTOFU_ASSERT(peer->waiting || (peer->requests.empty() && peer->answers.empty()));
-      PORTOFU_ASSERT(peer->answer_count == peer->answers.size());
+      PORTOFU_ASSERT(peer->waiting || (peer->requests.waiting.empty() && peer->answers.waiting.empty()));
       const Arrival& request = peer->request_stream;
       if (request.mode == ArrivalMode::kDeliver) count_arrival(request.header.interface_index, request);
       PORTOFU_ASSERT(request.mode != ArrivalMode::kReply);
@@ -74,14 +73,16 @@ class CoreCensus {
         PORTOFU_ASSERT(awaited != nullptr && awaited->peer == peer.get() && awaited->get_md_handle != 0);
       }
       std::size_t awaited_notices = 0;
-      for (const OutgoingAnswer& answer : peer->answers) {
-        if (answer.arrival.mode != ArrivalMode::kDeliver) continue;
-        count_arrival(answer.interface_index, answer.arrival);
-        const bool told = (answer.arrival.header.pt_index & kTofuRemoteNotice) != 0;
+      for (OutgoingMessage& answer : peer->answers.waiting) {
+        PORTOFU_ASSERT(answer.is_answer);
+        if (answer.hooks == &kNoHooks) continue;
+        const Arrival& get = answer.cause.answered_get;
+        count_arrival(answer.interface_index, get);
+        const bool told = (get.header.pt_index & kTofuRemoteNotice) != 0;
         if (answer.interface_index == kTofuInterface && told) ++awaited_notices;
       }
       check_notices(*peer, awaited_notices);
-      for (const OutgoingRequest& waiting : peer->requests) count_waiting(core, waiting);
+      for (const OutgoingMessage& waiting : peer->requests.waiting) count_waiting(core, waiting);
     }
   }
 
@@ -93,11 +94,13 @@ class CoreCensus {
   }
 
   /// A request that has an operation is counted there.
-  void count_waiting(Core& core, const OutgoingRequest& waiting) {
-    const Descriptor& d = waiting.descriptor;
-    if (core.interface(d.interface_index) == nullptr) return;  // What is left of it is only to be cut.
-    if (waiting.progress.operation_id != 0) {
-      PORTOFU_ASSERT(core.outstanding.find(waiting.progress.operation_id) != nullptr);
+  void count_waiting(Core& core, const OutgoingMessage& waiting) {
+    PORTOFU_ASSERT(!waiting.is_answer);
+    if (waiting.hooks == &kNoHooks) return;  // What is left of it is only to be cut.
+    const Descriptor& d = waiting.cause.request;
+    if (core.interface(d.interface_index) == nullptr) return;
+    if (waiting.header.operation_id != 0) {
+      PORTOFU_ASSERT(core.outstanding.find(waiting.header.operation_id) != nullptr);
       return;
     }
     ++interfaces_[d.interface_index].md_pending[d.md_handle];

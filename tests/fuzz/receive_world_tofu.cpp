@@ -7,6 +7,7 @@
 #include "engine/atomic/atomic_unit.h"
 #include "engine/initiator/barrier.h"
 #include "engine/initiator/send.h"
+#include "engine/initiator/tofu_send.h"
 #include "engine/target/tofu_request.h"
 #include "tests/fuzz/receive_world.h"
 
@@ -50,6 +51,7 @@ void ReceiveWorld::create_vcq(std::uint32_t number) {
 void ReceiveWorld::free_vcq(VirtualControlQueue& vcq) {
   ControlQueue& queue = *core_.tofu->queue(queue_number(vcq.id));
   const std::uint32_t component = component_of(vcq.id);
+  leave_queue(core_, vcq);
   while (auto region = queue.stadds.take_any_of(component)) leave_region(core_, *region);
   core_.tofu->leave(vcq);
   queue.vcqs[component].reset();

@@ -327,7 +327,7 @@ void Cluster::check_nothing_left(Process& process) {
   });
   if (ni.portal(kPt)->in_progress != 0) complain(name + ": the portal table entry stays in use");
   for (const auto& [key, peer] : core.peers) {
-    if (peer->outstanding != 0 || peer->answer_count != 0 || !peer->requests.empty())
+    if (peer->outstanding != 0 || !peer->answers.waiting.empty() || !peer->requests.waiting.empty())
       complain(name + ": a peer stays in use");
     if (peer->request_stream.mode != ArrivalMode::kIdle) complain(name + ": a message stays under way");
     if (peer->answer_stream.mode != ArrivalMode::kIdle) complain(name + ": an answer stays under way");

@@ -201,7 +201,7 @@ std::string LossyGroup::check_nothing_left() {
     if (core.outstanding.open_count() != 0) return name + "operations stay open";
     if (!core.waiting_peers.empty()) return name + "a peer waits";
     for (const auto& [key, peer] : core.peers) {
-      if (peer->outstanding != 0 || peer->answer_count != 0 || !peer->requests.empty())
+      if (peer->outstanding != 0 || !peer->answers.waiting.empty() || !peer->requests.waiting.empty())
         return name + "a peer is in use";
       if (peer->request_stream.mode != ArrivalMode::kIdle || peer->answer_stream.mode != ArrivalMode::kIdle)
         return name + "a message stays under way";

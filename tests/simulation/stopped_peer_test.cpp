@@ -113,7 +113,8 @@ TEST_P(StoppedPeer, Puts_with_ack__wait_in_bounded_memory) {
     post(0, 1, DescriptorKind::kPut, AckRequest::kFull, static_cast<std::uint64_t>(i), 512);
   run({0, 2});
   const std::size_t used = mallinfo2().uordblks - before;
-  EXPECT_LE(used, kMany * (sizeof(OutgoingRequest) + 64) + 200'000) << "not more than the descriptors that wait";
+  EXPECT_LE(used, kMany * (sizeof(OutgoingMessage) + LineAligned::kLineBytes + 64) + 200'000)
+      << "not more than the descriptors that wait";
   EXPECT_LE(peer_of(0, 1).outstanding, kWindow);
   EXPECT_LE(processes_[0].node->core().outstanding.open_count(), kWindow);
   for (int i = 0; i < 100; ++i) {
@@ -127,7 +128,7 @@ TEST_P(StoppedPeer, Puts_with_ack__wait_in_bounded_memory) {
   EXPECT_EQ(take_all(1, processes_[1].target_eq, true), kMany);
   EXPECT_EQ(take_all(0, processes_[0].own_eq, false), kMany);
   EXPECT_EQ(processes_[0].node->core().outstanding.open_count(), 0u);
-  EXPECT_TRUE(peer_of(0, 1).requests.empty());
+  EXPECT_TRUE(peer_of(0, 1).requests.waiting.empty());
 }
 
 TEST_P(StoppedPeer, Puts_without_ack__arrive_in_order_when_it_goes_on) {
@@ -137,7 +138,7 @@ TEST_P(StoppedPeer, Puts_without_ack__arrive_in_order_when_it_goes_on) {
   run({0, 2});
   run_all();
   EXPECT_EQ(take_all(1, processes_[1].target_eq, true), kMany);
-  EXPECT_TRUE(peer_of(0, 1).requests.empty());
+  EXPECT_TRUE(peer_of(0, 1).requests.waiting.empty());
 }
 
 // The window of the initiator bounds what a target has to keep for it.
@@ -146,14 +147,14 @@ TEST_P(StoppedPeer, Answers__that_nobody_takes_are_as_many_as_the_window) {
     post(0, 1, DescriptorKind::kGet, AckRequest::kNone, static_cast<std::uint64_t>(i), 8192);
   for (int i = 0; i < 50; ++i) {
     run({1, 2}, 20);
-    EXPECT_LE(peer_of(1, 0).answer_count, kWindow);
+    EXPECT_LE(peer_of(1, 0).answers.waiting.size(), kWindow);
     post(2, 1, DescriptorKind::kGet, AckRequest::kNone, 0, 8192);
     run({1, 2}, 60);
     EXPECT_EQ(take_all(2, processes_[2].own_eq, false), 1) << "others are served meanwhile";
   }
   run_all();
   EXPECT_EQ(take_all(0, processes_[0].own_eq, false), kMany);
-  EXPECT_EQ(peer_of(1, 0).answer_count, 0u);
+  EXPECT_EQ(peer_of(1, 0).answers.waiting.size(), 0u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Links, StoppedPeer, testing::Values(kNarrow, kWide),

@@ -373,7 +373,7 @@ void World::check_nothing_left(std::size_t process) {
   }
   if (headers != ni.unexpected_count) complain(process, "unexpected headers are miscounted");
   for (const auto& [key, peer] : core.peers) {
-    if (peer->outstanding != 0 || peer->answer_count != 0) complain(process, "a peer stays in use");
+    if (peer->outstanding != 0 || !peer->answers.waiting.empty()) complain(process, "a peer stays in use");
   }
 }
 

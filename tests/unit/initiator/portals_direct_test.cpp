@@ -231,7 +231,7 @@ TEST_F(PortalsDirectTest, Requests_that_wait__are_not_overtaken) {
   elsewhere.pt_index = kPt + 1;
   start(elsewhere);
   start(transfer(DescriptorKind::kPut, 8));
-  EXPECT_EQ(peer().requests.size(), 2u);
+  EXPECT_EQ(peer().requests.waiting.size(), 2u);
   EXPECT_TRUE(is_untouched(remote.data(), remote.size()));
 }
 

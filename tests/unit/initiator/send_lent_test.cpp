@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/mailbox/send_steps.h"
+#include "engine/mailbox/outbox.h"
 #include "engine/run/death.h"
 #include "engine/run/loop.h"
 #include "tests/unit/support/core_fixture.h"
@@ -162,7 +162,7 @@ TEST_F(SendLentTest, Message_of_any_length_that_both_may_copy__has_no_short_pack
     memory = std::vector<std::byte>(length);
     md().segment.describe(memory.data(), length);
     start(put(length));
-    while (!peer().requests.empty()) ASSERT_GT(advance(), 0);
+    while (!peer().requests.waiting.empty()) ASSERT_GT(advance(), 0);
     const std::size_t packets = wire.sent.size();
     EXPECT_EQ(packets, 2 * ((length + 2 * kMostLentBytes - 1) / (2 * kMostLentBytes))) << length;
     for (std::size_t i = 0; i < packets; ++i) {
@@ -216,10 +216,10 @@ TEST_F(SendLentTest, Message_whose_end_is_copied__is_taken_with_its_last_packet_
 TEST_F(SendLentTest, Lent_put_that_had_to_wait__ends_like_any_other) {
   wire.room = 0;
   start(put(kMemoryBytes));
-  EXPECT_EQ(peer().requests.size(), 1u);
+  EXPECT_EQ(peer().requests.waiting.size(), 1u);
   wire.room = 1;
   EXPECT_EQ(advance(), 1);
-  EXPECT_TRUE(peer().requests.empty());
+  EXPECT_TRUE(peer().requests.waiting.empty());
   EXPECT_THAT(kinds(), IsEmpty());
   wire.taken_packets = 1;
   advance();
@@ -255,7 +255,7 @@ TEST_F(SendLentTest, Memory_descriptor_of_a_lent_put__lives_until_it_is_taken) {
 TEST_F(SendLentTest, Interface_that_is_closed__forgets_its_lent_puts) {
   start(put(kMemoryBytes));
   close_interface(kMatchingPhysical);
-  EXPECT_TRUE(peer().lent_requests.empty());
+  EXPECT_TRUE(peer().requests.lent.empty());
   wire.taken_packets = 1;
   advance();
 }

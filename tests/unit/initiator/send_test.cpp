@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/atomic/atomic_unit.h"
+#include "engine/mailbox/outbox.h"
 #include "engine/memory/guarded_copy.h"
 #include "engine/run/death.h"
 #include "engine/run/loop.h"
@@ -56,7 +57,7 @@ class SendTest : public CoreTest {
     wire.room = 0;
     return published;
   }
-  std::size_t waiting() { return peer().requests.size(); }
+  std::size_t waiting() { return peer().requests.waiting.size(); }
 
  private:
   MemoryDescriptor* md_ = nullptr;
@@ -465,7 +466,7 @@ TEST_F(SendTest, Abandoned__of_released_descriptors_frees_them) {
   start(fetching(DescriptorKind::kSwap, AtomicOperation::kSwap));
   release_md(ni, handle);
   EXPECT_NE(ni.mds.find(handle), nullptr);
-  abandon_requests(core, peer(), NiFail::kUndeliverable);
+  abandon_outbox(core, peer(), peer().requests, NiFail::kUndeliverable);
   EXPECT_EQ(ni.mds.find(handle), nullptr);
   EXPECT_THAT(kinds(), ElementsAre(EventKind::kSend, EventKind::kSend, EventKind::kReply)) << "the ACK is dropped";
 }

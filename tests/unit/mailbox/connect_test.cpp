@@ -91,7 +91,7 @@ TEST_F(ConnectTest, Connecting__new_requests_and_answers_wait_behind_and_end_wit
   advance_peer(core, peer());
   EXPECT_THAT(kinds(), ElementsAre(EventKind::kReply, EventKind::kReply, EventKind::kReply));
   EXPECT_EQ(wire.give_up_count, 1);
-  EXPECT_EQ(peer().answer_count, 0u);
+  EXPECT_EQ(peer().answers.waiting.size(), 0u);
 }
 
 TEST_F(ConnectTest, Unconnected_or_Connecting__ends_where_nobody_is_or_nobody_wants) {

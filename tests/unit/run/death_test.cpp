@@ -44,10 +44,10 @@ TEST_F(DeathOfPeerTest, Lose__without_a_link_tells_the_wire_that_answers_were_dr
   lose_peer(core, peer());
   EXPECT_EQ(wire.give_up_count, 0) << "nobody waits for anything";
   send_answer(core, peer(), {});
-  ASSERT_EQ(peer().answer_count, 1u);
+  ASSERT_EQ(peer().answers.waiting.size(), 1u);
   lose_peer(core, peer());
   EXPECT_EQ(wire.give_up_count, 1);
-  EXPECT_EQ(peer().answer_count, 0u);
+  EXPECT_EQ(peer().answers.waiting.size(), 0u);
 }
 
 TEST_F(DeathOfPeerTest, Lose__ends_what_waits_for_an_answer) {
@@ -70,7 +70,7 @@ TEST_F(DeathOfPeerTest, Lose__ends_what_has_not_left_or_only_partly_in_order) {
   start(DescriptorKind::kGet, 8);
   start(DescriptorKind::kPut, 8);
   start(DescriptorKind::kFetchAtomic, 8);
-  ASSERT_EQ(peer().requests.size(), 4u);
+  ASSERT_EQ(peer().requests.waiting.size(), 4u);
   lose_peer(core, peer());
   std::vector<EventKind> told;
   for (int i = 0; i < 6; ++i) {
@@ -81,14 +81,14 @@ TEST_F(DeathOfPeerTest, Lose__ends_what_has_not_left_or_only_partly_in_order) {
   EXPECT_THAT(told, ElementsAre(EventKind::kSend, EventKind::kAck, EventKind::kReply, EventKind::kSend,
                                 EventKind::kSend, EventKind::kReply));
   EXPECT_THAT(kinds(), IsEmpty());
-  EXPECT_TRUE(peer().requests.empty());
+  EXPECT_TRUE(peer().requests.waiting.empty());
   EXPECT_EQ(md().pending, 0u);
   EXPECT_EQ(core.outstanding.open_count(), 0u);
 }
 
 TEST_F(DeathOfPeerTest, Lose__of_a_request_beyond_the_window_that_has_no_operation_yet) {
   for (std::uint32_t i = 0; i < kWindow + 2; ++i) start(DescriptorKind::kGet, 8);
-  ASSERT_EQ(peer().requests.size(), 2u);
+  ASSERT_EQ(peer().requests.waiting.size(), 2u);
   lose_peer(core, peer());
   EXPECT_EQ(kinds().size(), kWindow + 2u);
   EXPECT_EQ(md().pending, 0u);

@@ -551,7 +551,7 @@ TEST_F(LoopTest, Last_request_of_a_dead_peer__is_done_and_not_answered_to_its_ne
   for (int i = 0; i < 5; ++i) cycle();
   EXPECT_THAT(kinds(), ElementsAre(EventKind::kPut, EventKind::kReply));
   EXPECT_THAT(wire.sent, IsEmpty());
-  EXPECT_EQ(peer().answer_count, 0u);
+  EXPECT_EQ(peer().answers.waiting.size(), 0u);
 }
 
 TEST_F(LoopTest, Last_request_of_a_dead_peer__does_not_take_the_answer_of_its_next_life_with_it) {
@@ -564,7 +564,7 @@ TEST_F(LoopTest, Last_request_of_a_dead_peer__does_not_take_the_answer_of_its_ne
   cycle();
   cycle();
   EXPECT_EQ(peer().state, PeerState::kConnecting);
-  EXPECT_EQ(peer().answer_count, 1u) << "it may live";
+  EXPECT_EQ(peer().answers.waiting.size(), 1u) << "it may live";
   for (int i = 0; i < 3; ++i) cycle();
   arrive(put_header(8, 9));
   for (int i = 0; i < 3; ++i) cycle();

@@ -86,11 +86,10 @@ CoreTest::~CoreTest() {
   for (auto& [key, known] : core.peers) {
     EXPECT_EQ(known->outstanding, 0u);
     lose_peer(core, *known);
-    EXPECT_TRUE(known->requests.empty());
-    EXPECT_TRUE(known->answers.empty());
-    EXPECT_TRUE(known->lent_requests.empty());
-    EXPECT_TRUE(known->lent_answers.empty());
-    EXPECT_EQ(known->answer_count, 0u);
+    EXPECT_TRUE(known->requests.waiting.empty());
+    EXPECT_TRUE(known->answers.waiting.empty());
+    EXPECT_TRUE(known->requests.lent.empty());
+    EXPECT_TRUE(known->answers.lent.empty());
   }
   EXPECT_TRUE(core.fired.empty());
   EXPECT_EQ(wire.open_links() + loopback.open_links(), 0);

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/mailbox/send_steps.h"
+#include "engine/mailbox/outbox.h"
 #include "engine/memory/guarded_copy.h"
 #include "engine/run/death.h"
 #include "engine/run/loop.h"
@@ -76,7 +76,7 @@ TEST_F(AnswerOutTest, Room__the_answer_leaves_at_once_with_all_that_it_says) {
 TEST_F(AnswerOutTest, No_room__answers_wait_and_leave_in_order) {
   make_room(0);
   for (std::uint32_t id = 1; id <= 3; ++id) answer(id);
-  EXPECT_EQ(peer().answer_count, 3u);
+  EXPECT_EQ(peer().answers.waiting.size(), 3u);
   EXPECT_THAT(core.waiting_peers, ElementsAre(&peer()));
   make_room(2);
   EXPECT_EQ(advance(), 2);
@@ -86,7 +86,7 @@ TEST_F(AnswerOutTest, No_room__answers_wait_and_leave_in_order) {
   EXPECT_THAT(sent_ids(), ElementsAre(1, 2));
   EXPECT_EQ(advance(), 2);
   EXPECT_THAT(sent_ids(), ElementsAre(1, 2, 3, 4));
-  EXPECT_EQ(peer().answer_count, 0u);
+  EXPECT_EQ(peer().answers.waiting.size(), 0u);
   EXPECT_EQ(counted(Counter::kAnswersSent), 4u);
 }
 
@@ -105,8 +105,7 @@ TEST_F(AnswerOutTest, Peer_that_cannot_be_reached__answers_are_forgotten) {
     wire.connect_result = result;
     answer(1);
     advance();
-    EXPECT_TRUE(peer().answers.empty());
-    EXPECT_EQ(peer().answer_count, 0u);
+    EXPECT_TRUE(peer().answers.waiting.empty());
   }
   EXPECT_THAT(wire.sent, IsEmpty());
 }
@@ -161,7 +160,7 @@ TEST_F(AnswerOutTest, Lent_reply_that_had_to_wait__is_complete_when_it_is_taken)
   get(memory.data(), kMemoryBytes);
   make_room();
   EXPECT_EQ(advance(), 1);
-  EXPECT_EQ(peer().answer_count, 0u);
+  EXPECT_EQ(peer().answers.waiting.size(), 0u);
   EXPECT_THAT(kinds(), IsEmpty());
   wire.taken_packets = 1;
   advance();
@@ -200,7 +199,7 @@ TEST_F(AnswerOutTest, Peer_that_dies_with_a_lent_reply__fails_it) {
   lose_peer(core, peer());
   EXPECT_EQ(next_event().ni_fail_type, NiFail::kOk);
   EXPECT_EQ(next_event().ni_fail_type, NiFail::kUndeliverable);
-  EXPECT_EQ(peer().answer_count, 0u);
+  EXPECT_EQ(peer().answers.waiting.size(), 0u);
 }
 
 TEST_F(AnswerOutTest, Interface_that_is_closed__forgets_its_lent_replies) {
@@ -209,7 +208,7 @@ TEST_F(AnswerOutTest, Interface_that_is_closed__forgets_its_lent_replies) {
   close_interface(kMatchingPhysical);
   wire.taken_packets = 1;
   advance();
-  EXPECT_TRUE(peer().lent_answers.empty());
+  EXPECT_TRUE(peer().answers.lent.empty());
 }
 
 TEST_F(AnswerOutTest, Reply__of_several_packets) {
@@ -250,8 +249,8 @@ TEST_F(AnswerOutTest, Reply__that_is_long_leaves_the_duty_to_others_now_and_then
   get(memory.data(), memory.size());
   const std::size_t at_once = wire.sent.size();
   EXPECT_LT(at_once, 100u);
-  EXPECT_EQ(peer().answers.size(), 1u);
-  for (int i = 0; i < 100 && !peer().answers.empty(); ++i) EXPECT_GT(advance(), 0);
+  EXPECT_EQ(peer().answers.waiting.size(), 1u);
+  for (int i = 0; i < 100 && !peer().answers.waiting.empty(); ++i) EXPECT_GT(advance(), 0);
   EXPECT_EQ(wire.sent.size(), 100u);
   EXPECT_THAT(kinds(), ElementsAre(EventKind::kGet));
 }
@@ -284,7 +283,7 @@ TEST_F(AnswerOutTest, Fault__in_a_later_packet_cuts_the_reply) {
   EXPECT_EQ(cut.ni_fail_type, static_cast<std::uint8_t>(NiFail::kSegv));
   EXPECT_EQ(cut.payload_bytes, 0u);
   EXPECT_EQ(next_event().ni_fail_type, NiFail::kSegv);
-  EXPECT_TRUE(peer().answers.empty());
+  EXPECT_TRUE(peer().answers.waiting.empty());
 }
 
 TEST_F(AnswerOutTest, Fault__of_a_short_reply_that_waits_is_told_when_it_leaves) {
@@ -314,8 +313,7 @@ TEST_F(AnswerOutTest, Lost_peer__replies_that_wait_are_complete_as_undeliverable
   answer(9);
   wire.kill(kPeer);
   advance();
-  EXPECT_TRUE(peer().answers.empty());
-  EXPECT_EQ(peer().answer_count, 0u);
+  EXPECT_TRUE(peer().answers.waiting.empty());
   EXPECT_EQ(next_event().ni_fail_type, NiFail::kUndeliverable);
   EXPECT_EQ(next_event().ni_fail_type, NiFail::kUndeliverable);
   EXPECT_THAT(kinds(), IsEmpty());
@@ -335,9 +333,9 @@ TEST_F(AnswerOutTest, Lost_peer__while_it_is_answered) {
   answer(1);
   wire.kill(kPeer);
   answer(2);
-  EXPECT_EQ(peer().answer_count, 1u);
+  EXPECT_EQ(peer().answers.waiting.size(), 1u);
   advance();
-  EXPECT_EQ(peer().answer_count, 0u);
+  EXPECT_EQ(peer().answers.waiting.size(), 0u);
   EXPECT_EQ(peer().state, PeerState::kUnconnected);
   EXPECT_EQ(wire.disconnect_count, 1);
   EXPECT_EQ(counted(Counter::kPeersLost), 1u);
@@ -369,10 +367,10 @@ TEST_F(AnswerOutTest, Budget__is_kept) {
   make_room(0);
   for (std::uint32_t id = 1; id <= 5; ++id) answer(id);
   make_room();
-  EXPECT_EQ(advance_answers(core, peer(), 2), 2);
-  EXPECT_EQ(advance_answers(core, peer(), 0), 0);
+  EXPECT_EQ(advance_outbox(core, peer(), peer().answers, 2), 2);
+  EXPECT_EQ(advance_outbox(core, peer(), peer().answers, 0), 0);
   EXPECT_THAT(sent_ids(), ElementsAre(1, 2));
-  EXPECT_EQ(advance_answers(core, peer(), 100), 3);
+  EXPECT_EQ(advance_outbox(core, peer(), peer().answers, 100), 3);
 }
 
 }  // namespace

@@ -149,7 +149,7 @@ TEST_F(CloseInterfaceTest, Reply_that_has_begun__is_cut) {
   EXPECT_EQ(header.type, PacketType::kData);
   EXPECT_EQ(header.flags, kFlagAnswerStream | kFlagCut);
   EXPECT_EQ(header.payload_bytes, 0u);
-  EXPECT_TRUE(peer().answers.empty());
+  EXPECT_TRUE(peer().answers.waiting.empty());
 }
 
 TEST_F(CloseInterfaceTest, Reply_whose_data_was_taken_already__still_leaves) {
@@ -193,9 +193,9 @@ TEST_F(CloseInterfaceTest, Request_that_waits_to_begin__never_leaves) {
   d.ack_req = AckRequest::kFull;
   start(d, md);
   start(descriptor(DescriptorKind::kGet, 8), md);
-  ASSERT_EQ(peer().requests.size(), 2u);
+  ASSERT_EQ(peer().requests.waiting.size(), 2u);
   close();
-  EXPECT_TRUE(peer().requests.empty());
+  EXPECT_TRUE(peer().requests.waiting.empty());
   EXPECT_EQ(core.outstanding.open_count(), 0u);
   EXPECT_EQ(peer().outstanding, 0u);
   wire.room = FakeWire::kPlentyOfRoom;
@@ -222,7 +222,7 @@ TEST_F(CloseInterfaceTest, Request_that_has_begun__is_cut_so_that_the_target_doe
   EXPECT_EQ(header.payload_bytes, 0u);
   EXPECT_NE(header.ni_fail_type, static_cast<std::uint8_t>(NiFail::kOk));
   EXPECT_EQ(header.job_key, kJobKey);
-  EXPECT_TRUE(peer().requests.empty());
+  EXPECT_TRUE(peer().requests.waiting.empty());
 }
 
 TEST_F(CloseInterfaceTest, Request_that_has_begun__takes_nothing_from_the_interface_that_is_opened_next) {
@@ -250,7 +250,7 @@ TEST_F(CloseInterfaceTest, Request_that_has_begun__is_dropped_if_its_peer_is_los
   close();
   wire.kill(kPeer);
   advance_peer(core, peer());
-  EXPECT_TRUE(peer().requests.empty());
+  EXPECT_TRUE(peer().requests.waiting.empty());
   EXPECT_EQ(peer().state, PeerState::kUnconnected);
 }
 

@@ -483,12 +483,12 @@ TEST_F(RequestTest, Get_while_a_reply_waits__both_are_answered_in_order) {
 TEST_F(RequestTest, Peer_that_lets_answers_pile_up_beyond_any_window__is_refused) {
   append(entry());
   Peer& greedy = peer();
-  greedy.answer_count = 65536;
+  for (int i = 0; i < 65536; ++i) greedy.answers.waiting.push_back(*new OutgoingMessage);
   expect_refused(put_header(8, 7));
-  greedy.answer_count = 65535;
+  greedy.answers.waiting.pop_front_and_dispose([](OutgoingMessage* answer) { delete answer; });
   receive_put(8, 7);
   EXPECT_THAT(kinds(), ElementsAre(EventKind::kPut));
-  greedy.answer_count = 0;
+  greedy.answers.forget_if([](const OutgoingMessage&) { return true; });
 }
 
 TEST_F(RequestTest, Logical_interface__names_the_initiator_by_its_rank) {
