@@ -20,14 +20,10 @@ namespace portofu {
 /// Time for deadlines; a test brings its own. Nanoseconds from any origin, never backwards.
 using Clock = std::uint64_t (*)(void* context);
 
-struct Core;
-
-/// A put or a reply that is complete but for its bytes (engine/mailbox/late.h).
+/// A put or a reply that is complete but for its bytes (engine/mailbox/inbox.h).
 struct LateMessage {
-  Arrival arrival;  ///< What its completion needs.
+  Arrival arrival;
   Payload payload;
-  /// Its bytes are at their place, or never will be (`arrival.fail`).
-  void (*finish)(Core& core, Peer& peer, Arrival& arrival);
 };
 
 struct Core {

@@ -7,8 +7,7 @@
 #include "engine/initiator/report.h"
 #include "engine/initiator/send.h"
 #include "engine/initiator/tofu_report.h"
-#include "engine/mailbox/destination.h"
-#include "engine/mailbox/late.h"
+#include "engine/mailbox/inbox.h"
 
 namespace portofu {
 namespace {
@@ -19,48 +18,72 @@ bool is_sane(const PacketHeader& header, const OutstandingOperation& operation) 
   if (header.ni_fail_type >= (operation.interface_index == kTofuInterface ? kTofuNiFailCount : kNiFailCount) ||
       header.length > operation.length)
     return false;
+  if (operation.kind == DescriptorKind::kTofuArmw && header.payload_bytes != header.length) return false;
   return header.payload_bytes <= (operation.get_md_handle != 0 ? header.length : 0);
 }
 
-/// Stores reply data; what goes wrong is remembered and told by REPLY.
-void store(Core& core, OutstandingOperation& operation, std::uint64_t offset, Payload data, std::uint64_t bytes) {
-  if (bytes == 0 || operation.fail != NiFail::kOk) return;
+bool is_of_tofu(const OutstandingOperation& operation) { return operation.interface_index == kTofuInterface; }
+
+/// Where the data of a reply goes: its memory, and `offset` bytes into it.
+/// @return nullptr, with `fail` set: it is not there any more
+const MemorySegment* reply_memory(Core& core, const OutstandingOperation& operation, std::uint64_t* offset,
+                                  NiFail* fail) {
+  if (is_of_tofu(operation)) return memory_of_get(core, operation, offset, fail);
   Interface* ni = core.interface(operation.interface_index);
-  if (ni == nullptr) {
-    operation.fail = store_tofu_reply(core, operation, offset, data, bytes);
-    return core.counters.add(Counter::kBytesReceived, bytes);
-  }
-  MemoryDescriptor* md = ni->mds.find(operation.get_md_handle);
-  if (md == nullptr || !md->segment.write(operation.get_offset + offset, data, bytes)) {
-    operation.fail = fail_of_storing(data);
-  }
-  core.counters.add(Counter::kBytesReceived, bytes);
+  const MemoryDescriptor* md = ni != nullptr ? ni->mds.find(operation.get_md_handle) : nullptr;
+  *offset = operation.get_offset;
+  *fail = md != nullptr ? NiFail::kOk : NiFail::kSegv;
+  return md != nullptr ? &md->segment : nullptr;
 }
 
-/// A reply that was put off has its bytes, or will never have them (`fail`).
-void finish_late_reply(Core& core, Peer&, Arrival& reply) {
+/// Stores the data of a reply that lies whole in its packet.
+NiFail store(Core& core, OutstandingOperation& operation, const std::byte* data, std::uint64_t bytes) {
+  core.counters.add(Counter::kBytesReceived, bytes);
+  if (operation.kind == DescriptorKind::kTofuArmw) return keep_old_value(operation, data, bytes);
+  std::uint64_t offset = 0;
+  NiFail fail = NiFail::kOk;
+  const MemorySegment* memory = reply_memory(core, operation, &offset, &fail);
+  if (memory != nullptr && !memory->write(offset, data, bytes)) fail = NiFail::kSegv;
+  if (is_of_tofu(operation)) operation.silent = fail != NiFail::kOk;  // It is our own fault.
+  return fail;
+}
+
+/// IncomingHooks::memory.
+const MemorySegment* arriving_memory(Core& core, Arrival& arrival) {
+  const OutstandingOperation* operation = core.outstanding.find(arrival.header.operation_id);
+  if (operation == nullptr) return nullptr;
+  NiFail fail = NiFail::kOk;
+  const MemorySegment* memory = reply_memory(core, *operation, &arrival.offset, &fail);
+  if (arrival.fail == NiFail::kOk) arrival.fail = fail;
+  return memory;
+}
+
+/// IncomingHooks::finish.
+void finish_reply(Core& core, Peer&, Arrival& reply) {
   OutstandingOperation* operation = core.outstanding.find(reply.header.operation_id);
   if (operation == nullptr) return;
+  const bool told = reply.is_cut || reply.header.ni_fail_type != 0;
+  if (is_of_tofu(*operation)) operation->silent = reply.fail != NiFail::kOk && !told;  // It is our own fault.
   operation->fail = reply.fail;
-  core.counters.add(Counter::kBytesReceived, reply.header.length);
+  if (reply.is_cut) operation->mlength = reply.mlength;
+  operation->answered = true;
   finish_answer(core, reply.header.operation_id, *operation);
 }
 
-/// A reply whose data is at its sender is put off, or offered its place. Those of Portals only: nobody would take the
-/// offer back when a region of uTofu is deregistered.
-/// @return whether it was put off
-bool prepare_to_read(Core& core, Peer& peer, const OutstandingOperation& operation, const PacketHeader& header,
-                     Payload payload) {
-  Interface* ni = core.interface(operation.interface_index);
-  const MemoryDescriptor* md = ni != nullptr ? ni->mds.find(operation.get_md_handle) : nullptr;
-  if (md != nullptr && header.payload_bytes == header.length && operation.fail == NiFail::kOk) {
-    LateMessage reply{{}, payload, finish_late_reply};
-    reply.arrival.header = header;
-    if (put_off(core, peer, reply, {md->segment, operation.get_offset, header.length})) return true;
-  }
-  finish_late_messages(core);
-  if (md != nullptr) offer_place(peer, header, payload, {md->segment, operation.get_offset, header.length});
-  return false;
+constexpr IncomingHooks kReplyHooks{arriving_memory, finish_reply, true, true, false};
+
+/// Nobody would take an offer back when a region is deregistered.
+constexpr IncomingHooks kTofuReplyHooks{arriving_memory, finish_reply, false, false, false};
+
+/// A reply of several packets, or whose data is at its sender.
+void begin_reply(Core& core, Peer& peer, OutstandingOperation& operation, const PacketHeader& header, Payload payload) {
+  Arrival& reply = peer.answer_stream;
+  begin_arrival(reply, is_of_tofu(operation) ? kTofuReplyHooks : kReplyHooks, header, peer.id);
+  reply.mlength = header.length;
+  reply.fail = operation.fail;
+  operation.answered = header.payload_bytes == header.length;
+  core.counters.add(Counter::kBytesReceived, header.payload_bytes);
+  take_first(core, peer, reply, payload);
 }
 
 }  // namespace
@@ -77,48 +100,15 @@ void receive_answer(Core& core, Peer& peer, const PacketHeader& header, Payload 
     remember_published(peer, operation->interface_index, header.pt_index, header.match_bits);
   operation->mlength = header.length;
   operation->remote_offset = header.remote_offset;
-  if (!payload.is_here() && prepare_to_read(core, peer, *operation, header, payload)) [[unlikely]] {
-    operation->answered = true;
-    return;
+  const bool expects_data = operation->get_md_handle != 0;
+  if (expects_data && (header.payload_bytes < header.length || !payload.is_here())) {
+    return begin_reply(core, peer, *operation, header, payload);
   }
-  store(core, *operation, 0, payload, header.payload_bytes);
-  if (operation->get_md_handle != 0 && header.payload_bytes < header.length) {
-    peer.answer_stream.mode = ArrivalMode::kReply;
-    peer.answer_stream.header = header;
-    peer.answer_stream.received = header.payload_bytes;
-    return;
+  if (header.payload_bytes != 0 && operation->fail == NiFail::kOk) {
+    operation->fail = store(core, *operation, payload.here(), header.payload_bytes);
   }
   operation->answered = true;
   finish_answer(core, header.operation_id, *operation);
-}
-
-void receive_answer_data(Core& core, Peer& peer, const PacketHeader& header, Payload payload) {
-  Arrival& arrival = peer.answer_stream;
-  if (arrival.mode == ArrivalMode::kIdle) return refuse(core);
-  const std::uint64_t left = arrival.header.length - arrival.received;
-  const bool cut = (header.flags & kFlagCut) != 0;
-  if (cut)
-    return cut_answer(core, peer, header.ni_fail_type == 0 ? NiFail::kSegv : static_cast<NiFail>(header.ni_fail_type));
-  if (header.payload_bytes > left || header.payload_bytes == 0) return refuse(core);
-  OutstandingOperation* operation = core.outstanding.find(arrival.header.operation_id);
-  if (operation != nullptr) store(core, *operation, arrival.received, payload, header.payload_bytes);
-  arrival.received += header.payload_bytes;
-  if (arrival.received < arrival.header.length) return;
-  arrival.mode = ArrivalMode::kIdle;
-  if (operation == nullptr) return;  // kDiscard
-  operation->answered = true;
-  finish_answer(core, arrival.header.operation_id, *operation);
-}
-
-void cut_answer(Core& core, Peer& peer, NiFail fail) {
-  Arrival& arrival = peer.answer_stream;
-  const ArrivalMode mode = std::exchange(arrival.mode, ArrivalMode::kIdle);
-  OutstandingOperation* operation = core.outstanding.find(arrival.header.operation_id);
-  if (mode != ArrivalMode::kReply || operation == nullptr) return;
-  operation->fail = fail;
-  operation->mlength = arrival.received;
-  operation->answered = true;
-  finish_answer(core, arrival.header.operation_id, *operation);
 }
 
 void finish_answer(Core& core, std::uint32_t operation_id, const OutstandingOperation& operation) {

@@ -9,12 +9,6 @@ namespace portofu {
 /// First packet of an answer. `header` is the engine's own copy; `payload` has header.payload_bytes bytes.
 void receive_answer(Core& core, Peer& peer, const PacketHeader& header, Payload payload);
 
-/// More data of the answer that is arriving from the peer.
-void receive_answer_data(Core& core, Peer& peer, const PacketHeader& header, Payload payload);
-
-/// The rest of the answer that is arriving will never come.
-void cut_answer(Core& core, Peer& peer, NiFail fail);
-
 /// The answer of an open operation is complete: closes it and tells the application, if all data has left.
 void finish_answer(Core& core, std::uint32_t operation_id, const OutstandingOperation& operation);
 

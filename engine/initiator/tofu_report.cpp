@@ -1,6 +1,7 @@
 #include "engine/initiator/tofu_report.h"
 
-#include "engine/mailbox/destination.h"
+#include <algorithm>
+
 #include "engine/memory/guarded_copy.h"
 #include "engine/memory/stadd_access.h"
 #include "engine/queue/fresh_line.h"
@@ -16,39 +17,27 @@ NoticeKind local_kind(DescriptorKind kind) {
   }
 }
 
-NiFail keep_old_value(OutstandingOperation& operation, std::uint64_t offset, const std::byte* data,
-                      std::uint64_t bytes) {
-  std::uint64_t old_value = 0;
-  const bool fits = offset + bytes <= sizeof old_value;
-  if (fits && !guarded_copy(reinterpret_cast<std::byte*>(&old_value), data, bytes)) return NiFail::kSegv;
-  operation.get_offset = old_value;
-  return NiFail::kOk;
-}
-
-/// Apart, so that whoever calls this needs no payload in memory.
-[[gnu::noinline]] NiFail store_got(Core& core, OutstandingOperation& operation, std::uint64_t offset, Payload data,
-                                   std::uint64_t bytes) {
-  const VirtualControlQueue* vcq = core.tofu != nullptr ? core.tofu->vcq(operation.md_handle) : nullptr;
-  NiFail fail = NiFail::kBadStadd;
-  if (vcq != nullptr) {
-    const StaddAccess access{operation.get_offset, operation.length, PacketType::kTofuPut};
-    RegisteredRegion* region = find_region(core.tofu->stadds(*vcq), access, &fail);
-    if (region != nullptr) {
-      const std::uint64_t at = stadd_offset(operation.get_offset) + offset;
-      fail = region->segment.write(at, data, bytes) ? NiFail::kOk : fail_of_storing(data);
-    }
-  }
-  operation.silent = fail != NiFail::kOk;
-  return fail;
-}
-
 }  // namespace
 
-NiFail store_tofu_reply(Core& core, OutstandingOperation& operation, std::uint64_t offset, Payload data,
-                        std::uint64_t bytes) {
-  if (operation.kind != DescriptorKind::kTofuArmw) return store_got(core, operation, offset, data, bytes);
-  if (!data.is_here()) return NiFail::kSegv;  // Eight bytes are never lent.
-  return keep_old_value(operation, offset, data.here(), bytes);
+const MemorySegment* memory_of_get(Core& core, const OutstandingOperation& operation, std::uint64_t* offset,
+                                   NiFail* fail) {
+  const VirtualControlQueue* vcq = core.tofu != nullptr ? core.tofu->vcq(operation.md_handle) : nullptr;
+  *fail = NiFail::kBadStadd;
+  if (vcq == nullptr) return nullptr;
+  const StaddAccess access{operation.get_offset, operation.length, PacketType::kTofuPut};
+  const RegisteredRegion* region = find_region(core.tofu->stadds(*vcq), access, fail);
+  if (region == nullptr) return nullptr;
+  *offset = stadd_offset(operation.get_offset);
+  *fail = NiFail::kOk;
+  return &region->segment;
+}
+
+NiFail keep_old_value(OutstandingOperation& operation, const std::byte* data, std::uint64_t bytes) {
+  std::uint64_t old_value = 0;
+  if (!guarded_copy(reinterpret_cast<std::byte*>(&old_value), data, std::min(bytes, sizeof old_value)))
+    return NiFail::kSegv;
+  operation.get_offset = old_value;
+  return NiFail::kOk;
 }
 
 void report_tofu_answer(Core& core, const OutstandingOperation& operation) {

@@ -5,10 +5,14 @@
 
 namespace portofu {
 
-/// Stores data of a reply: of a get into registered memory, of an ARMW into the operation.
-/// @return the first thing that went wrong, then `operation.silent` says that it is our own fault
-NiFail store_tofu_reply(Core& core, OutstandingOperation& operation, std::uint64_t offset, Payload data,
-                        std::uint64_t bytes);
+/// The registered memory that the data of a get goes to.
+/// @param offset  set to where it begins there
+/// @return nullptr, with `fail` set: it is not there any more
+const MemorySegment* memory_of_get(Core& core, const OutstandingOperation& operation, std::uint64_t* offset,
+                                   NiFail* fail);
+
+/// Keeps the old value that an ARMW has brought, of eight bytes at most.
+NiFail keep_old_value(OutstandingOperation& operation, const std::byte* data, std::uint64_t bytes);
 
 /// The answer is complete, or will never come. The caller closes the outstanding entry.
 void report_tofu_answer(Core& core, const OutstandingOperation& operation);

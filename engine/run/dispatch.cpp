@@ -4,7 +4,7 @@
 #include "engine/initiator/barrier.h"
 #include "engine/initiator/tofu_report.h"
 #include "engine/mailbox/connect.h"
-#include "engine/mailbox/late.h"
+#include "engine/mailbox/inbox.h"
 #include "engine/mailbox/outbox.h"
 #include "engine/run/death.h"
 #include "engine/target/request.h"
@@ -62,9 +62,7 @@ void receive_packet(Core& core, const Packet& packet) {
     case PacketType::kAtomic:
     case PacketType::kFetchAtomic:
     case PacketType::kSwap: return receive_request(core, peer, header, packet.payload);
-    case PacketType::kData:
-      if ((header.flags & kFlagAnswerStream) != 0) return receive_answer_data(core, peer, header, packet.payload);
-      return receive_request_data(core, peer, header, packet.payload);
+    case PacketType::kData: return receive_data(core, peer, header, packet.payload);
     case PacketType::kAnswer: return receive_answer(core, peer, header, packet.payload);
     case PacketType::kTofuPut:
     case PacketType::kTofuGet:
@@ -79,8 +77,8 @@ void receive_packet(Core& core, const Packet& packet) {
 void close_source(Core& core, void* context) {
   if (context == nullptr) return;
   Peer& peer = *static_cast<Peer*>(context);
-  cut_request(core, peer, NiFail::kUndeliverable);
-  cut_answer(core, peer, NiFail::kUndeliverable);
+  cut_message(core, peer, peer.request_stream, NiFail::kUndeliverable);
+  cut_message(core, peer, peer.answer_stream, NiFail::kUndeliverable);
   fail_barriers_with(core, peer.id);
 }
 

@@ -10,7 +10,7 @@
 #include "engine/initiator/tofu_direct.h"
 #include "engine/initiator/tofu_owner.h"
 #include "engine/mailbox/connect.h"
-#include "engine/mailbox/late.h"
+#include "engine/mailbox/inbox.h"
 #include "engine/mailbox/outbox.h"
 #include "engine/run/death.h"
 #include "engine/run/dispatch.h"

@@ -52,7 +52,7 @@ void close_operations(Core& core, std::uint32_t index) {
   for (const std::uint32_t id : ids) {
     OutstandingOperation* operation = core.outstanding.find(id);
     Arrival& reply = operation->peer->answer_stream;
-    if (reply.mode == ArrivalMode::kReply && reply.header.operation_id == id) {
+    if (reply.mode == ArrivalMode::kDeliver && reply.header.operation_id == id) {
       operation->peer->wire->take_offers_back(operation->peer->id);
       reply.mode = ArrivalMode::kDiscard;
     }

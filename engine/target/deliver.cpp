@@ -1,10 +1,7 @@
 #include "engine/target/deliver.h"
 
-#include <algorithm>
-
 #include "engine/atomic/atomic_rules.h"
 #include "engine/atomic/atomic_unit.h"
-#include "engine/mailbox/destination.h"
 
 namespace portofu {
 namespace {
@@ -22,15 +19,6 @@ bool pieces_hold_items(const Arrival& arrival, AtomicType type) {
 }
 
 }  // namespace
-
-void deliver_payload(Arrival& arrival, Payload payload, std::uint64_t bytes) {
-  const std::uint64_t at = arrival.received;
-  arrival.received += bytes;
-  if (at >= arrival.mlength || arrival.fail != NiFail::kOk) return;
-  const std::uint64_t wanted = std::min(bytes, arrival.mlength - at);
-  if (wanted == 0) return;
-  if (!arrival.entry->segment.write(arrival.offset + at, payload, wanted)) arrival.fail = fail_of_storing(payload);
-}
 
 bool deliver_atomic(Arrival& arrival, const std::byte* source, const std::byte* operand, std::byte* fetched) {
   const auto type = static_cast<AtomicType>(arrival.header.atomic_type);

@@ -4,8 +4,7 @@
 #include <array>
 
 #include "engine/atomic/atomic_unit.h"
-#include "engine/mailbox/destination.h"
-#include "engine/mailbox/late.h"
+#include "engine/mailbox/inbox.h"
 #include "engine/memory/guarded_copy.h"
 #include "engine/queue/fresh_line.h"
 #include "engine/target/answer_out.h"
@@ -179,11 +178,12 @@ void finish(Core& core, Interface& ni, Peer& peer, Arrival& arrival) {
   acknowledge(core, peer, header, content);
 }
 
-/// A put that was put off has its bytes, or will never have them (`fail`).
-void finish_late_put(Core& core, Peer& peer, Arrival& arrival) {
-  arrival.received = arrival.header.length;
+/// IncomingHooks::finish.
+void finish_put(Core& core, Peer& peer, Arrival& arrival) {
   finish(core, *core.interface(arrival.header.interface_index), peer, arrival);
 }
+
+constexpr IncomingHooks kPutHooks{entry_memory, finish_put, true, true, false};
 
 /// An atomic on the priority list is executed; one on the overflow list only leaves its data there, or reads (3.15.4).
 [[gnu::noinline]] void run_atomic(Core& core, Interface& ni, Peer& peer, Arrival& arrival, const std::byte* payload) {
@@ -204,7 +204,7 @@ void finish_late_put(Core& core, Peer& peer, Arrival& arrival) {
   } else if (fetching) {
     if (!arrival.entry->segment.read(arrival.offset, fetched.data(), arrival.mlength)) arrival.fail = NiFail::kSegv;
   } else {
-    deliver_payload(arrival, data.data(), header.payload_bytes);
+    store_payload(arrival, &arrival.entry->segment, data.data(), header.payload_bytes);
   }
   if (!done) arrival.fail = NiFail::kDropped;  // Not aligned (lib/portals4/README.md, alignment).
   if (arrival.fail != NiFail::kOk) arrival.mlength = 0;
@@ -260,15 +260,14 @@ bool receive_whole_put(Core& core, Peer& peer, const PacketHeader& header, Paylo
 void receive_request(Core& core, Peer& peer, const PacketHeader& header, Payload payload) {
   if (peer.request_stream.mode != ArrivalMode::kIdle) {
     core.counters.add(Counter::kPacketsRefusedMalformed);
-    cut_request(core, peer, NiFail::kUndeliverable);
+    cut_message(core, peer, peer.request_stream, NiFail::kUndeliverable);
   }
   if (!is_sane(header) || peer.answers.waiting.size() >= kMostWaitingAnswers) {
     return core.counters.add(Counter::kPacketsRefusedMalformed);
   }
   Interface* ni = core.interface(header.interface_index);
-  const bool whole = header.type == PacketType::kPut && header.payload_bytes == header.length;
   Arrival& arrival = peer.request_stream;
-  begin_arrival(arrival, header, ni != nullptr ? initiator_of(*ni, peer, header) : peer.id);
+  begin_arrival(arrival, kPutHooks, header, ni != nullptr ? initiator_of(*ni, peer, header) : peer.id);
   if (ni != nullptr && !ni->is_matching()) arrival.header.match_bits = 0;
   // Flow control may post PT_DISABLED here, before the events of puts that are put off: both have happened.
   const Refusal refusal = ni != nullptr ? match_header(core, *ni, arrival) : Refusal::kNoPortal;
@@ -281,50 +280,7 @@ void receive_request(Core& core, Peer& peer, const PacketHeader& header, Payload
   core.counters.add(Counter::kBytesReceived, header.payload_bytes);
   if (is_atomic(header.type)) return run_atomic(core, *ni, peer, arrival, payload.here());
   if (header.type == PacketType::kGet) return run_get(core, *ni, peer, arrival);
-  const Destination place{arrival.entry->segment, arrival.offset, arrival.mlength};
-  if (whole && payload.is_in_memory() && put_off(core, peer, {arrival, payload, finish_late_put}, place)) return;
-  finish_late_messages(core);
-  if (arrival.mlength == header.length) offer_place(peer, header, payload, place);
-  deliver_payload(arrival, payload, header.payload_bytes);
-  arrival.mode = ArrivalMode::kDeliver;
-  if (arrival.received == header.length) finish(core, *ni, peer, arrival);
-}
-
-void receive_request_data(Core& core, Peer& peer, const PacketHeader& header, Payload payload) {
-  Arrival& arrival = peer.request_stream;
-  const std::uint64_t left = arrival.header.length - arrival.received;
-  const bool cut = (header.flags & kFlagCut) != 0;
-  if (arrival.mode == ArrivalMode::kIdle || header.payload_bytes > left || (header.payload_bytes == 0 && !cut)) {
-    return core.counters.add(Counter::kPacketsRefusedMalformed);
-  }
-  if (cut)
-    return cut_request(core, peer,
-                       header.ni_fail_type == 0 ? NiFail::kUndeliverable : static_cast<NiFail>(header.ni_fail_type));
-  if (arrival.mode == ArrivalMode::kDiscard) {
-    arrival.received += header.payload_bytes;
-    if (arrival.received == arrival.header.length) arrival.mode = ArrivalMode::kIdle;
-    return;
-  }
-  core.counters.add(Counter::kBytesReceived, header.payload_bytes);
-  if (arrival.header.interface_index == kTofuInterface) {
-    return deliver_tofu_payload(core, peer, arrival, payload, header.payload_bytes);
-  }
-  deliver_payload(arrival, payload, header.payload_bytes);
-  if (arrival.received == arrival.header.length) {
-    finish(core, *core.interface(arrival.header.interface_index), peer, arrival);
-  }
-}
-
-void cut_request(Core& core, Peer& peer, NiFail fail) {
-  Arrival& arrival = peer.request_stream;
-  if (arrival.mode == ArrivalMode::kDeliver && arrival.header.interface_index == kTofuInterface) {
-    drop_tofu_put(arrival);
-  } else if (arrival.mode == ArrivalMode::kDeliver) {
-    arrival.fail = fail;
-    arrival.mlength = std::min(arrival.mlength, arrival.received);
-    finish(core, *core.interface(arrival.header.interface_index), peer, arrival);
-  }
-  arrival.mode = ArrivalMode::kIdle;
+  take_first(core, peer, arrival, payload);
 }
 
 }  // namespace portofu

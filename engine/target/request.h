@@ -3,7 +3,6 @@
 // packet, completed at its last byte. A refused message is answered at once and its data is dropped as it comes.
 
 #include "engine/core/core.h"
-#include "engine/queue/fresh_line.h"
 
 namespace portofu {
 
@@ -18,26 +17,5 @@ void receive_request(Core& core, Peer& peer, const PacketHeader& header, Payload
 
 /// An honest peer never has more operations open than its window allows, whose largest setting this is.
 inline constexpr std::uint32_t kMostWaitingAnswers = 65'536;
-
-/// Fresh for a new message. Every field is written; what only `match_header` knows starts as nothing.
-inline void begin_arrival(Arrival& arrival, const PacketHeader& header, ProcessId initiator) {
-  copy_fresh_words(arrival.header, header);
-  arrival.entry = nullptr;
-  arrival.unexpected = nullptr;
-  arrival.offset = 0;
-  arrival.mlength = 0;
-  arrival.received = 0;
-  arrival.initiator = initiator;
-  arrival.promised_events = 0;
-  arrival.mode = ArrivalMode::kIdle;
-  arrival.fail = NiFail::kOk;
-  arrival.list = ListKind::kPriority;
-}
-
-/// More data of the request that is arriving from the peer.
-void receive_request_data(Core& core, Peer& peer, const PacketHeader& header, Payload payload);
-
-/// The rest of the request that is arriving will never come.
-void cut_request(Core& core, Peer& peer, NiFail fail);
 
 }  // namespace portofu

@@ -3,12 +3,11 @@
 #include <array>
 
 #include "engine/atomic/atomic_unit.h"
-#include "engine/mailbox/destination.h"
+#include "engine/mailbox/inbox.h"
 #include "engine/mailbox/outbox.h"
 #include "engine/memory/guarded_copy.h"
 #include "engine/memory/stadd_access.h"
 #include "engine/target/answer_out.h"
-#include "engine/target/deliver.h"
 #include "engine/target/request.h"
 
 namespace portofu {
@@ -75,11 +74,19 @@ void refuse(Core& core, Peer& peer, Arrival& arrival, NiFail fail) {
   tell(core, peer, header, fail);
 }
 
+/// IncomingHooks::finish. Of a put whose rest never comes nobody is told here.
 void finish(Core& core, Peer& peer, Arrival& arrival) {
   arrival.mode = ArrivalMode::kIdle;
+  if (arrival.is_cut) {
+    --arrival.entry->pending;
+    arrival.entry = nullptr;
+    return;
+  }
   complete_tofu_arrival(core, peer, arrival, arrival.fail);
   tell(core, peer, arrival.header, arrival.fail);
 }
+
+constexpr IncomingHooks kPutHooks{entry_memory, finish, false, true, true};
 
 Notice notice_of(const PacketHeader& header) {
   Notice notice;
@@ -165,15 +172,6 @@ NiFail locate(Core& core, Arrival& arrival) {
   return NiFail::kOk;
 }
 
-/// Writes the last piece of a put: its last cache line in the end (6.1.3.1).
-bool write_end(const MemorySegment& segment, std::uint64_t offset, Payload payload, std::uint32_t bytes) {
-  if (bytes == 0) return true;
-  const auto end = reinterpret_cast<std::uintptr_t>(segment.address(offset + bytes));
-  const std::uint64_t body = bytes - tofu_tail_bytes(end, bytes);
-  if (body != 0 && !segment.write(offset, payload, body)) return false;
-  return segment.write(offset + body, payload.behind(body), bytes - body);
-}
-
 /// A put that lies whole in its packet is over before the next packet: it goes through the same steps and needs no
 /// state. Most puts are such ones.
 /// @return false: receive_tofu_request has to go the whole way; it may write the same once more
@@ -183,7 +181,8 @@ bool receive_whole_tofu_put(Core& core, Peer& peer, const PacketHeader& header, 
   NiFail fail = NiFail::kOk;
   const RegisteredRegion* region = find_target(core, header, &fail);
   if (region == nullptr) return false;
-  if (!write_end(region->segment, stadd_offset(header.remote_offset), payload, header.payload_bytes)) return false;
+  if (!write_last_line_last(region->segment, stadd_offset(header.remote_offset), payload, header.payload_bytes))
+    return false;
   core.counters.add(Counter::kPutsMatched);
   core.counters.add(Counter::kBytesReceived, header.payload_bytes);
   ++core.activity;
@@ -233,7 +232,7 @@ void receive_armw(Core& core, Peer& peer, const PacketHeader& header, const std:
 void receive_tofu_request(Core& core, Peer& peer, const PacketHeader& header, Payload payload) {
   if (peer.request_stream.mode != ArrivalMode::kIdle) {
     core.counters.add(Counter::kPacketsRefusedMalformed);
-    cut_request(core, peer, NiFail::kUndeliverable);
+    cut_message(core, peer, peer.request_stream, NiFail::kUndeliverable);
   }
   if (!is_sane(header) || peer.answers.waiting.size() >= kMostWaitingAnswers) {
     return core.counters.add(Counter::kPacketsRefusedMalformed);
@@ -242,32 +241,14 @@ void receive_tofu_request(Core& core, Peer& peer, const PacketHeader& header, Pa
   const bool whole = header.type == PacketType::kTofuPut && !is_placed(header) && header.payload_bytes == header.length;
   if (whole && payload.is_here() && receive_whole_tofu_put(core, peer, header, payload)) return;
   Arrival& arrival = peer.request_stream;
-  begin_arrival(arrival, header, peer.id);
+  begin_arrival(arrival, kPutHooks, header, peer.id);
   const NiFail fail = locate(core, arrival);
   if (fail != NiFail::kOk) return refuse(core, peer, arrival, fail);
   core.counters.add(header.type == PacketType::kTofuGet ? Counter::kGetsMatched : Counter::kPutsMatched);
   core.counters.add(Counter::kBytesReceived, header.payload_bytes);
   if (header.type == PacketType::kTofuGet) return run_get(core, peer, arrival);
   if (is_placed(header)) return finish(core, peer, arrival);
-  if (!payload.is_here()) {
-    // 2.2.3: the last line is written last, by us.
-    const MemorySegment& segment = arrival.entry->segment;
-    const auto end = reinterpret_cast<std::uintptr_t>(segment.address(arrival.offset + header.length));
-    const std::uint64_t body = header.length - tofu_tail_bytes(end, header.length);
-    offer_place(peer, header, payload, {segment, arrival.offset, body});
-  }
-  arrival.mode = ArrivalMode::kDeliver;
-  deliver_tofu_payload(core, peer, arrival, payload, header.payload_bytes);
-}
-
-void deliver_tofu_payload(Core& core, Peer& peer, Arrival& arrival, Payload payload, std::uint32_t bytes) {
-  if (arrival.received + bytes != arrival.header.length) return deliver_payload(arrival, payload, bytes);
-  const bool good = arrival.fail == NiFail::kOk;
-  if (good && !write_end(arrival.entry->segment, arrival.offset + arrival.received, payload, bytes)) {
-    arrival.fail = fail_of_storing(payload);
-  }
-  arrival.received += bytes;
-  finish(core, peer, arrival);
+  take_first(core, peer, arrival, payload);
 }
 
 void complete_tofu_arrival(Core& core, Peer& peer, Arrival& arrival, NiFail fail) {
@@ -280,11 +261,6 @@ void complete_tofu_arrival(Core& core, Peer& peer, Arrival& arrival, NiFail fail
   if (is_told_get) release_notices(core, peer, fail);
   VirtualControlQueue* vcq = core.tofu->vcq_of_number(header.initiator_rank);
   if (vcq != nullptr && fail == NiFail::kOk) tell_target(core, peer, header, *vcq);
-}
-
-void drop_tofu_put(Arrival& arrival) {
-  --arrival.entry->pending;
-  arrival.entry = nullptr;
 }
 
 void leave_region(Core& core, const RegisteredRegion& region) {

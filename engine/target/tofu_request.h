@@ -17,15 +17,9 @@ constexpr bool is_armw_operation(AtomicOperation operation) {
 /// First packet of a request. `payload` has header.payload_bytes bytes.
 void receive_tofu_request(Core& core, Peer& peer, const PacketHeader& header, Payload payload);
 
-/// Data of a put. The last cache line of the range is written last, in ascending order (6.1.3.1).
-void deliver_tofu_payload(Core& core, Peer& peer, Arrival& arrival, Payload payload, std::uint32_t bytes);
-
 /// The request is complete at the target: notice, session steps, region. Notices of a peer are in the order of its
 /// requests (2.2.10): one that comes behind a get waits until the data of the get has left.
 void complete_tofu_arrival(Core& core, Peer& peer, Arrival& arrival, NiFail fail);
-
-/// The rest of a put will never come; nobody is told at the target.
-void drop_tofu_put(Arrival& arrival);
 
 /// A region was deregistered: what uses it ends. Refused puts are dropped, gets end with an error.
 void leave_region(Core& core, const RegisteredRegion& region);

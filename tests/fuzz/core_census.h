@@ -66,9 +66,7 @@ class CoreCensus {
       PORTOFU_ASSERT(peer->waiting || (peer->requests.waiting.empty() && peer->answers.waiting.empty()));
       const Arrival& request = peer->request_stream;
       if (request.mode == ArrivalMode::kDeliver) count_arrival(request.header.interface_index, request);
-      PORTOFU_ASSERT(request.mode != ArrivalMode::kReply);
-      PORTOFU_ASSERT(peer->answer_stream.mode != ArrivalMode::kDeliver);
-      if (peer->answer_stream.mode == ArrivalMode::kReply) {
+      if (peer->answer_stream.mode == ArrivalMode::kDeliver) {
         const OutstandingOperation* awaited = core.outstanding.find(peer->answer_stream.header.operation_id);
         PORTOFU_ASSERT(awaited != nullptr && awaited->peer == peer.get() && awaited->get_md_handle != 0);
       }

@@ -122,12 +122,12 @@ FAULTS = [
     Fault("uTofu: large SPS cut", "engine/target/tofu_request.cpp", "header.pt_index >> kTofuStepsShift;",
           "header.pt_index >> kTofuStepsShift & 7;", "tofu_session"),
     Fault("uTofu: steps counted when a put begins", "engine/target/tofu_request.cpp",
-          "  arrival.mode = ArrivalMode::kDeliver;\n  deliver_tofu_payload",
+          "  take_first(core, peer, arrival, payload);",
           "  if (core.tofu->vcq_of_number(header.initiator_rank)->session)\n"
           "    core.tofu->vcq_of_number(header.initiator_rank)->steps.add_success_on_duty(\n"
           "        header.pt_index >> kTofuStepsShift, core.fired);\n"
           "  arrival.header.pt_index &= 0xfff;\n"
-          "  arrival.mode = ArrivalMode::kDeliver;\n  deliver_tofu_payload", "tofu_session"),
+          "  take_first(core, peer, arrival, payload);", "tofu_session"),
     Fault("uTofu: failed put counts its steps", "engine/target/tofu_request.cpp",
           "  if (fail != NiFail::kOk) return refuse(core, peer, arrival, fail);",
           "  if (fail != NiFail::kOk && fail != NiFail::kUndeliverable)\n"
@@ -155,8 +155,8 @@ FAULTS = [
           "bytes <= region_bytes && offset <= region_bytes - bytes",
           "bytes <= region_bytes + 1 && offset <= region_bytes + 1 - bytes",
           "tofu_session"),
-    Fault("uTofu: last bytes of a put missing", "engine/target/tofu_request.cpp",
-          "return segment.write(offset + body, payload.behind(body), bytes - body);", "return true;", "tofu_session"),
+    Fault("uTofu: last bytes of a put missing", "engine/mailbox/inbox.cpp",
+          "return memory.write(offset + body, payload.behind(body), bytes - body);", "return true;", "tofu_session"),
     Fault("uTofu: gets under way are not counted down", "engine/initiator/tofu_report.cpp",
           "--operation.peer->gets_under_way;", ";", "tofu_session"),
     # uTofu: barrier circuits

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/initiator/send.h"
+#include "engine/mailbox/inbox.h"
 #include "engine/memory/guarded_copy.h"
 #include "engine/run/death.h"
 #include "engine/run/loop.h"
@@ -172,7 +173,7 @@ TEST_F(AnswerInTest, Reply__of_nothing) {
 TEST_F(AnswerInTest, Reply__Idle_to_Reply_to_Idle_over_several_packets) {
   const std::uint32_t id = start_get(3 * kPacketBytes);
   receive(answer_header(id, 3 * kPacketBytes - 1, kPacketBytes));
-  EXPECT_EQ(peer().answer_stream.mode, ArrivalMode::kReply);
+  EXPECT_EQ(peer().answer_stream.mode, ArrivalMode::kDeliver);
   EXPECT_FALSE(core.outstanding.find(id)->answered);
   receive(data_header(kPacketBytes, kPacketBytes, kFlagAnswerStream));
   EXPECT_THAT(kinds(), IsEmpty());
@@ -350,7 +351,7 @@ TEST_F(AnswerInTest, Fail_outstanding__ends_exactly_those_of_the_peer_as_failed)
 
 TEST_F(AnswerInTest, Cut_answer__when_none_arrives_is_nothing) {
   start_get(8);
-  cut_answer(core, peer(), NiFail::kUndeliverable);
+  cut_message(core, peer(), peer().answer_stream, NiFail::kUndeliverable);
   EXPECT_EQ(core.outstanding.open_count(), 1u);
 }
 

@@ -347,7 +347,7 @@ TEST_F(CloseInterfaceTest, Everything_under_way_at_once__lets_go) {
   for (auto& [key, known] : core.peers) {
     EXPECT_EQ(known->outstanding, 0u);
     EXPECT_NE(known->request_stream.mode, ArrivalMode::kDeliver);
-    EXPECT_NE(known->answer_stream.mode, ArrivalMode::kReply);
+    EXPECT_NE(known->answer_stream.mode, ArrivalMode::kDeliver);
   }
 }
 

@@ -1,4 +1,4 @@
-// Step 7: data goes to, or through, the memory of the entry; no byte beyond what was granted.
+// Step 7 of an atomic: data goes through the memory of the entry; no byte beyond what was granted.
 
 #include "engine/target/deliver.h"
 
@@ -28,11 +28,6 @@ class DeliverTest : public testing::Test {
     arrival.mlength = mlength;
   }
 
-  void deliver(std::uint64_t bytes) {
-    const std::vector<std::byte> payload = pattern_bytes(arrival.received, bytes);
-    deliver_payload(arrival, payload.data(), bytes);
-  }
-
   /// Adds the source items to int32 items; the arrival is of as many bytes.
   bool add(const std::vector<std::int32_t>& source, std::byte* fetched = nullptr) {
     arrival.header.atomic_operation = static_cast<std::uint8_t>(AtomicOperation::kSum);
@@ -47,60 +42,6 @@ class DeliverTest : public testing::Test {
   ListEntry entry;
   Arrival arrival;
 };
-
-TEST_F(DeliverTest, Payload__lies_at_its_offset_packet_behind_packet) {
-  arrive(memory.data(), 10, 100, 100);
-  deliver(30);
-  deliver(30);
-  deliver(40);
-  EXPECT_EQ(arrival.received, 100u);
-  EXPECT_EQ(arrival.fail, NiFail::kOk);
-  EXPECT_TRUE(holds_pattern(memory.data() + 10, 100));
-  EXPECT_TRUE(is_untouched(memory.data(), 10));
-  EXPECT_TRUE(is_untouched(memory.data() + 110, kBytes - 110));
-}
-
-TEST_F(DeliverTest, Payload__beyond_what_was_granted_is_counted_and_dropped) {
-  arrive(memory.data(), 0, 50, 120);
-  deliver(40);
-  deliver(40);
-  deliver(40);
-  EXPECT_EQ(arrival.received, 120u);
-  EXPECT_TRUE(holds_pattern(memory.data(), 50));
-  EXPECT_TRUE(is_untouched(memory.data() + 50, kBytes - 50));
-}
-
-TEST_F(DeliverTest, Payload__of_which_nothing_was_granted_touches_no_memory) {
-  arrive(nullptr, UINT64_MAX, 0, 40);
-  deliver(40);
-  EXPECT_EQ(arrival.received, 40u);
-  EXPECT_EQ(arrival.fail, NiFail::kOk);
-}
-
-TEST_F(DeliverTest, Payload__of_no_bytes_is_nothing) {
-  arrive(memory.data(), 0, 0, 0);
-  deliver(0);
-  EXPECT_EQ(arrival.received, 0u);
-}
-
-TEST_F(DeliverTest, Fault__is_noted_and_the_rest_dropped) {
-  arrive(faulty.edge() - 60, 0, 120, 120);
-  deliver(40);
-  EXPECT_EQ(arrival.fail, NiFail::kOk);
-  deliver(40);
-  EXPECT_EQ(arrival.fail, NiFail::kSegv);
-  deliver(40);
-  EXPECT_EQ(arrival.received, 120u);
-  EXPECT_TRUE(holds_pattern(faulty.edge() - 60, 40));
-}
-
-TEST_F(DeliverTest, Failure_before__stops_delivery) {
-  arrive(memory.data(), 0, 40, 40);
-  arrival.fail = NiFail::kUndeliverable;
-  deliver(40);
-  EXPECT_TRUE(is_untouched(memory.data(), kBytes));
-  EXPECT_EQ(arrival.fail, NiFail::kUndeliverable) << "the first failure stays";
-}
 
 TEST_F(DeliverTest, Atomic__computes_in_place_and_fetches_what_was_there) {
   items = {10, 20, 30};

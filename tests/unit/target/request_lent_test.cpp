@@ -10,7 +10,7 @@
 
 #include "engine/atomic/atomic_unit.h"
 #include "engine/initiator/send.h"
-#include "engine/mailbox/late.h"
+#include "engine/mailbox/inbox.h"
 #include "engine/target/request.h"
 #include "tests/unit/segment/segment_directory.h"
 #include "tests/unit/support/core_fixture.h"
@@ -226,7 +226,7 @@ TEST_F(RequestLentTest, Puts_read_later__are_complete_before_whatever_else_comes
     EXPECT_TRUE(wire.late.empty()) << packet_type_name(next.type);
     EXPECT_EQ(next_event().hdr_data, 1u);
     EXPECT_EQ(next_event().hdr_data, 2u);
-    cut_request(core, peer(), NiFail::kUndeliverable);
+    cut_message(core, peer(), peer().request_stream, NiFail::kUndeliverable);
     kinds();
   }
   receive_later(0, 1);

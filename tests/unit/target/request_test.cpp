@@ -7,6 +7,7 @@
 
 #include "engine/atomic/atomic_unit.h"
 #include "engine/initiator/send.h"
+#include "engine/mailbox/inbox.h"
 #include "engine/memory/guarded_copy.h"
 #include "engine/run/loop.h"
 #include "tests/unit/support/core_fixture.h"
@@ -420,7 +421,7 @@ TEST_F(RequestTest, Cut__of_a_truncated_message_has_no_more_than_was_granted) {
   request.segment.describe(memory.data(), 5);
   append(std::move(request));
   receive(put_header(3 * kPacketBytes));
-  cut_request(core, peer(), NiFail::kUndeliverable);
+  cut_message(core, peer(), peer().request_stream, NiFail::kUndeliverable);
   EXPECT_EQ(next_event().mlength, 5u);
 }
 
@@ -523,7 +524,7 @@ TEST_F(RequestTest, Interface_without_matching__shows_no_match_bits) {
 }
 
 TEST_F(RequestTest, Cut__of_nothing_is_nothing) {
-  cut_request(core, peer(), NiFail::kUndeliverable);
+  cut_message(core, peer(), peer().request_stream, NiFail::kUndeliverable);
   EXPECT_EQ(mode(), ArrivalMode::kIdle);
   EXPECT_THAT(kinds(), IsEmpty());
 }
