@@ -241,9 +241,11 @@ std::unique_ptr<std::byte[]> copy_of(const GateValue& value) {
   return copy;
 }
 
-/// Sends the request as a message: it does not fit a packet, or cannot leave now.
+/// Sends the request as a message: it does not fit a packet, or cannot leave now. Apart, so that one that can needs
+/// little room on the stack.
 /// @param copy  kTofuGate: its data
-void send_as_message(Core& core, Peer& peer, const Ready& ready, bool reachable, std::unique_ptr<std::byte[]> copy) {
+[[gnu::noinline]] void send_as_message(Core& core, Peer& peer, const Ready& ready, bool reachable,
+                                       std::unique_ptr<std::byte[]> copy) {
   const Descriptor& d = ready.descriptor;
   OutgoingMessage message;
   message.header = request_header(core, ready.vcq, d, ready.placed);

@@ -79,13 +79,28 @@ PacketHeader whole_header(const Core& core, const AnswerContent& content, std::u
 }
 
 /// @return false: it cannot leave now
-bool send_now(Core& core, Peer& peer, const AnswerContent& content, const std::byte* data, std::uint64_t bytes) {
+[[gnu::always_inline]] inline bool send_now(Core& core, Peer& peer, const AnswerContent& content, const std::byte* data,
+                                            std::uint64_t bytes) {
   std::byte* payload = claim_now(core, peer, bytes);
   if (payload == nullptr) return false;
   const PacketHeader words = whole_header(core, content, bytes);
   if (bytes > 0) std::memcpy(payload, data, bytes);
   publish_now(core, peer, words, bytes);
   return true;
+}
+
+/// An answer that cannot leave now. Apart, so that one that can needs little room on the stack.
+[[gnu::noinline]] void send_as_message(Core& core, Peer& peer, const AnswerContent& content, const std::byte* data,
+                                       std::uint64_t bytes) {
+  OutgoingMessage message;
+  message.header = answer_header(core, content);
+  if (bytes > 0) {
+    message.source = SourceKind::kCopy;
+    message.length = bytes;
+    message.copy = std::make_unique_for_overwrite<std::byte[]>(bytes);
+    std::memcpy(message.copy.get(), data, bytes);
+  }
+  send_or_queue(core, peer, message);
 }
 
 /// @return false: it cannot leave now, its data cannot be read, or its end is told behind that of another
@@ -107,23 +122,13 @@ bool send_reply_now(Core& core, Peer& peer, const AnswerContent& content, const 
 }  // namespace
 
 void send_answer(Core& core, Peer& peer, const AnswerContent& content) {
-  if (send_now(core, peer, content, nullptr, 0)) return;
-  OutgoingMessage message;
-  message.header = answer_header(core, content);
-  send_or_queue(core, peer, message);
+  if (!send_now(core, peer, content, nullptr, 0)) [[unlikely]]
+    send_as_message(core, peer, content, nullptr, 0);
 }
 
 void send_answer_data(Core& core, Peer& peer, const AnswerContent& content, const std::byte* data) {
-  if (send_now(core, peer, content, data, content.mlength)) return;
-  OutgoingMessage message;
-  message.header = answer_header(core, content);
-  if (content.mlength > 0) {
-    message.source = SourceKind::kCopy;
-    message.length = content.mlength;
-    message.copy = std::make_unique_for_overwrite<std::byte[]>(content.mlength);
-    std::memcpy(message.copy.get(), data, content.mlength);
-  }
-  send_or_queue(core, peer, message);
+  if (!send_now(core, peer, content, data, content.mlength)) [[unlikely]]
+    send_as_message(core, peer, content, data, content.mlength);
 }
 
 void send_reply(Core& core, Peer& peer, std::uint32_t interface_index, const AnswerContent& content, Arrival& arrival) {
