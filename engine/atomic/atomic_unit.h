@@ -99,6 +99,13 @@ enum class AtomicUse : std::uint8_t {
 /// Size of one item; 0 for a value that is no datatype, so a byte from a peer may be cast and asked.
 std::uint32_t atomic_type_bytes(AtomicType type);
 
+/// What an ARMW may do (table 2.2), compare and swap included.
+constexpr bool is_armw_operation(AtomicOperation operation) {
+  return operation == AtomicOperation::kCswap || operation == AtomicOperation::kSwap ||
+         operation == AtomicOperation::kSum || operation == AtomicOperation::kBxor ||
+         operation == AtomicOperation::kBand || operation == AtomicOperation::kBor;
+}
+
 /// Whether Portals allows the combination; false for values that are no operation or no datatype.
 /// @spec  Portals 4.3, table 3-4
 bool atomic_is_legal(AtomicOperation operation, AtomicType type, AtomicUse use);

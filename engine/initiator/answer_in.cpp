@@ -8,21 +8,22 @@
 #include "engine/initiator/send.h"
 #include "engine/initiator/tofu_report.h"
 #include "engine/mailbox/inbox.h"
+#include "engine/mailbox/judge.h"
 
 namespace portofu {
 namespace {
 
 void refuse(Core& core) { core.counters.add(Counter::kPacketsRefusedMalformed); }
 
-bool is_sane(const PacketHeader& header, const OutstandingOperation& operation) {
-  if (header.ni_fail_type >= (operation.interface_index == kTofuInterface ? kTofuNiFailCount : kNiFailCount) ||
-      header.length > operation.length)
-    return false;
-  if (operation.kind == DescriptorKind::kTofuArmw && header.payload_bytes != header.length) return false;
-  return header.payload_bytes <= (operation.get_md_handle != 0 ? header.length : 0);
-}
-
 bool is_of_tofu(const OutstandingOperation& operation) { return operation.interface_index == kTofuInterface; }
+
+/// What the header of an answer may say. That of an ARMW has its eight bytes in one packet.
+HeaderRule rule_of_answer(const OutstandingOperation& operation) {
+  const bool is_armw = operation.kind == DescriptorKind::kTofuArmw;
+  const PayloadRule data = is_armw ? PayloadRule::kWhole : PayloadRule::kUpToLength;
+  return {operation.length, operation.get_md_handle != 0 ? data : PayloadRule::kNothing, false, 0,
+          UINT8_MAX,        is_of_tofu(operation) ? kTofuNiFailCount : kNiFailCount};
+}
 
 /// Where the data of a reply goes: its memory, and `offset` bytes into it.
 /// @return nullptr, with `fail` set: it is not there any more
@@ -90,7 +91,8 @@ void begin_reply(Core& core, Peer& peer, OutstandingOperation& operation, const 
 
 void receive_answer(Core& core, Peer& peer, const PacketHeader& header, Payload payload) {
   OutstandingOperation* operation = core.outstanding.find(header.operation_id);
-  if (operation == nullptr || operation->peer != &peer || operation->answered || !is_sane(header, *operation))
+  if (operation == nullptr || operation->peer != &peer || operation->answered ||
+      !is_sane(header, rule_of_answer(*operation)))
     return refuse(core);
   if (peer.answer_stream.mode != ArrivalMode::kIdle) return refuse(core);
   operation->fail = static_cast<NiFail>(header.ni_fail_type);

@@ -120,7 +120,8 @@ void send_on(Core& core, BarrierGate& gate, const GateValue& value) {
   if (!send_gate_packet(core, gate, value)) fail_barrier(core, gate.id);
 }
 
-bool is_sane(const GateValue& value) {
+/// Whether the value is one that its operation may have.
+bool is_possible(const GateValue& value) {
   const auto operation = static_cast<std::uint8_t>(value.operation);
   if (operation < static_cast<std::uint8_t>(ReduceOperation::kBarrier) ||
       operation > static_cast<std::uint8_t>(ReduceOperation::kBfpsum)) {
@@ -208,7 +209,7 @@ void receive_gate_packet(Core& core, const PacketHeader& header, const std::byte
                     bytes >= kLeastGateBytes && bytes <= sizeof value && gate->packets.size() < kMostWaitingInputs;
   // A peer that lies may unmake the packet at any time.
   const bool copied = good && guarded_copy(reinterpret_cast<std::byte*>(&value), payload, bytes);
-  if (!copied || !is_sane(value) || bytes != gate_value_bytes(value)) {
+  if (!copied || !is_possible(value) || bytes != gate_value_bytes(value)) {
     return core.counters.add(Counter::kPacketsRefusedMalformed);
   }
   gate->packets.push_back(value);

@@ -5,6 +5,7 @@
 
 #include "engine/atomic/atomic_unit.h"
 #include "engine/mailbox/inbox.h"
+#include "engine/mailbox/judge.h"
 #include "engine/memory/guarded_copy.h"
 #include "engine/queue/fresh_line.h"
 #include "engine/target/answer_out.h"
@@ -21,37 +22,6 @@ namespace {
 
 bool is_atomic(PacketType type) {
   return type == PacketType::kAtomic || type == PacketType::kFetchAtomic || type == PacketType::kSwap;
-}
-
-AtomicUse use_of(PacketType type) {
-  switch (type) {
-    case PacketType::kFetchAtomic: return AtomicUse::kFetchAtomic;
-    case PacketType::kSwap: return AtomicUse::kSwap;
-    default: return AtomicUse::kAtomic;
-  }
-}
-
-bool is_legal(const PacketHeader& header) {
-  const auto operation = static_cast<AtomicOperation>(header.atomic_operation);
-  const auto type = static_cast<AtomicType>(header.atomic_type);
-  return header.interface_index == kFabricInterface ? fabric_atomic_is_legal(operation, type, use_of(header.type))
-                                                    : atomic_is_legal(operation, type, use_of(header.type));
-}
-
-std::uint32_t operand_bytes(const PacketHeader& header) {
-  const bool plain = header.atomic_operation == static_cast<std::uint8_t>(AtomicOperation::kSwap);
-  return header.type == PacketType::kSwap && !plain ? kOperandBytes : 0;
-}
-
-/// Lengths that agree with each other, and values that mean something; the engine of an honest peer sends nothing else.
-bool is_sane(const PacketHeader& header) {
-  if (header.interface_index >= kInterfaceCount || header.length > kDefaultLimits.max_msg_size) return false;
-  if (header.type == PacketType::kPut) return header.payload_bytes <= header.length;
-  const bool answered = (header.flags & kFlagAnswerWanted) != 0;
-  if (header.type == PacketType::kGet) return header.payload_bytes == 0 && answered;
-  if (!is_legal(header) || header.length > kMaxAtomicBytes) return false;
-  if (header.type != PacketType::kAtomic && !answered) return false;
-  return header.payload_bytes == header.length + operand_bytes(header);
 }
 
 /// Who a message is from, as matching and events show it.
@@ -262,7 +232,7 @@ void receive_request(Core& core, Peer& peer, const PacketHeader& header, Payload
     core.counters.add(Counter::kPacketsRefusedMalformed);
     cut_message(core, peer, peer.request_stream, NiFail::kUndeliverable);
   }
-  if (!is_sane(header) || peer.answers.waiting.size() >= kMostWaitingAnswers) {
+  if (!is_sane(header, rule_of_request(header)) || peer.answers.waiting.size() >= kMostWaitingAnswers) {
     return core.counters.add(Counter::kPacketsRefusedMalformed);
   }
   Interface* ni = core.interface(header.interface_index);

@@ -4,6 +4,7 @@
 
 #include "engine/atomic/atomic_unit.h"
 #include "engine/mailbox/inbox.h"
+#include "engine/mailbox/judge.h"
 #include "engine/mailbox/outbox.h"
 #include "engine/memory/guarded_copy.h"
 #include "engine/memory/stadd_access.h"
@@ -16,27 +17,7 @@ namespace {
 /// Notices that wait behind gets of a peer that does not take their data; those that follow do not wait.
 constexpr std::size_t kMostHeldNotices = 131072;
 
-bool is_armw(const PacketHeader& header) {
-  const auto type = static_cast<AtomicType>(header.atomic_type);
-  return is_armw_operation(static_cast<AtomicOperation>(header.atomic_operation)) &&
-         ((type == AtomicType::kUint32 && header.length == 4) || (type == AtomicType::kUint64 && header.length == 8));
-}
-
-std::uint32_t operand_bytes(const PacketHeader& header) {
-  return header.atomic_operation == static_cast<std::uint8_t>(AtomicOperation::kCswap) ? kOperandBytes : 0;
-}
-
 bool is_placed(const PacketHeader& header) { return (header.flags & kFlagPlaced) != 0; }
-
-bool is_sane(const PacketHeader& header) {
-  if (header.interface_index != kTofuInterface || header.length > kMaxRegionBytes) return false;
-  const bool answered = (header.flags & kFlagAnswerWanted) != 0;
-  if (is_placed(header)) return header.type == PacketType::kTofuPut && header.payload_bytes == 0;
-  if (header.type == PacketType::kTofuPut) return header.payload_bytes <= header.length;
-  if (!answered) return false;
-  if (header.type == PacketType::kTofuGet) return header.payload_bytes == 0;
-  return is_armw(header) && header.payload_bytes == header.length + operand_bytes(header);
-}
 
 AnswerContent content_of(const PacketHeader& header, NiFail fail) {
   AnswerContent content;
@@ -234,7 +215,7 @@ void receive_tofu_request(Core& core, Peer& peer, const PacketHeader& header, Pa
     core.counters.add(Counter::kPacketsRefusedMalformed);
     cut_message(core, peer, peer.request_stream, NiFail::kUndeliverable);
   }
-  if (!is_sane(header) || peer.answers.waiting.size() >= kMostWaitingAnswers) {
+  if (!is_sane(header, rule_of_request(header)) || peer.answers.waiting.size() >= kMostWaitingAnswers) {
     return core.counters.add(Counter::kPacketsRefusedMalformed);
   }
   if (header.type == PacketType::kTofuArmw) return receive_armw(core, peer, header, payload.here());

@@ -2,17 +2,9 @@
 // Steps 5 to 8 of a put, get or ARMW of uTofu: no matching, the STADD says where. Delivery, atomics and answers are
 // those of Portals.
 
-#include "engine/atomic/atomic_unit.h"
 #include "engine/core/core.h"
 
 namespace portofu {
-
-/// What an ARMW may do (table 2.2), compare and swap included.
-constexpr bool is_armw_operation(AtomicOperation operation) {
-  return operation == AtomicOperation::kCswap || operation == AtomicOperation::kSwap ||
-         operation == AtomicOperation::kSum || operation == AtomicOperation::kBxor ||
-         operation == AtomicOperation::kBand || operation == AtomicOperation::kBor;
-}
 
 /// First packet of a request. `payload` has header.payload_bytes bytes.
 void receive_tofu_request(Core& core, Peer& peer, const PacketHeader& header, Payload payload);

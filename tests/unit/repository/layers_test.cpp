@@ -34,7 +34,7 @@ constexpr std::array<Room, 18> kRooms{{
     {"memory", "queue segment wire descriptor match event"},
     {"atomic", "queue memory"},
     {"core", "queue observe config topology segment wire descriptor match event memory"},
-    {"mailbox", "queue observe config topology segment wire descriptor match event memory core"},
+    {"mailbox", "queue observe config topology segment wire descriptor match event memory atomic core"},
     {"initiator", "queue observe config topology segment wire descriptor match event memory core atomic mailbox"},
     {"target", "queue observe config topology segment wire descriptor match event memory core atomic mailbox"},
     {"run", "*"},
