@@ -19,9 +19,22 @@ suite_exists() {
   esac
 }
 
-# run_suite NAME
+# run_suite NAME: runs it, and says how long it took, and how long all its processes computed.
 run_suite() {
+  local started=$SECONDS before after
   printf '\n--- suite %s ---\n' "$1"
+  before=$(computed_s)
+  run_suite_itself "$1"
+  after=$(computed_s)
+  printf '%s: took %d s, computed %d s\n' "$1" $((SECONDS - started)) $((after - before))
+}
+
+# Seconds that all processes of this one computed which have ended. `times` tells a shell of its own children only.
+computed_s() {
+  awk '{ print int(($16 + $17) / '"$(getconf CLK_TCK)"') }' "/proc/$$/stat"
+}
+
+run_suite_itself() {
   case $1 in
     # Most of the time of these is slept; what computes counts for two (PROCESSORS).
     dev) run_ctest dev dev '^(unit|simulation|process|conformance)$' --parallel $((2 * $(job_count))) ;;
