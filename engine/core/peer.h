@@ -11,6 +11,7 @@
 #include "engine/core/outgoing.h"
 #include "engine/event/notice_queue.h"
 #include "engine/topology/process_id.h"
+#include "engine/wire/peer_memory.h"
 #include "engine/wire/wire.h"
 
 namespace portofu {

@@ -12,8 +12,8 @@ void receive_answer(Core& core, Peer& peer, const PacketHeader& header, Payload 
 /// The answer of an open operation is complete: closes it and tells the application, if all data has left.
 void finish_answer(Core& core, std::uint32_t operation_id, const OutstandingOperation& operation);
 
-/// An acknowledgement came without a packet (Wire::acknowledge): a put or an atomic is complete as it was asked for, or
-/// so its target says.
+/// An acknowledgement came without a packet (Completions::acknowledge): a put or an atomic is complete as it was asked
+/// for, or so its target says.
 void receive_acknowledgement(Core& core, const Peer& peer, std::uint32_t operation_id);
 
 /// Nobody will answer any more: ends every operation that the peer owes an answer for.

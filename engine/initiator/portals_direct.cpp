@@ -53,7 +53,8 @@ bool is_open_for(const MappedRegion& region, std::uint32_t uid, const Descriptor
 
 /// 2.7.1: behind what was sent before.
 bool may_go_now(Peer& peer, const MemoryDescriptor& md) {
-  return (md.options & kMdUnordered) != 0 || (peer.requests.waiting.empty() && peer.wire->has_settled(*peer.link));
+  return (md.options & kMdUnordered) != 0 ||
+         (peer.requests.waiting.empty() && peer.wire->peer_memory()->has_settled(*peer.link));
 }
 
 /// One aligned integer, as of counters and locks. @see run_atomic
@@ -158,7 +159,9 @@ void remember_published(Peer& peer, std::uint32_t interface_index, std::uint32_t
     const PublishedEntry& known = place_of(*peer.published, found.key);
     if (known.key == found.key && known.region.match_bits == match_bits && is_still(known.region)) return;
   }
-  if (peer.state != PeerState::kConnected || !peer.wire->find_mapped(*peer.link, found.key, &found.region)) return;
+  PeerMemory* const memory = peer.wire->peer_memory();
+  if (memory == nullptr || peer.state != PeerState::kConnected) return;
+  if (!memory->find_mapped(*peer.link, found.key, &found.region)) return;
   if (found.region.visited == nullptr || found.region.match_bits != match_bits) return;
   if (peer.published == nullptr) peer.published = std::make_unique<PublishedEntries>();
   place_of(*peer.published, found.key) = found;

@@ -61,7 +61,7 @@ bool tells_target(const Descriptor& d) {
 
 /// Whether all that was posted to the peer has read and written what it had to.
 bool has_settled(Peer& peer) {
-  return peer.requests.waiting.empty() && peer.gets_under_way == 0 && peer.wire->has_settled(*peer.link);
+  return peer.requests.waiting.empty() && peer.gets_under_way == 0 && peer.wire->peer_memory()->has_settled(*peer.link);
 }
 
 /// Whether the local notices of all that was posted to the peer are there, or none was asked for.
@@ -163,10 +163,11 @@ void count_lane_on_duty(Core& core, DirectLane& lane) {
 }
 
 MappedResult use_mapped_on_duty(Core& core, Peer& peer, VirtualControlQueue& vcq, const Descriptor& d) {
-  if (!may_go_now(peer, d)) return MappedResult::kNo;
+  PeerMemory* const memory = peer.wire->peer_memory();
+  if (memory == nullptr || !may_go_now(peer, d)) return MappedResult::kNo;
   const std::uint64_t key = region_key(queue_number(d.match_bits) >> 8, stag_of(d.remote_offset));
   MappedRegion region;
-  if (!peer.wire->find_mapped(*peer.link, key, &region)) return MappedResult::kNo;
+  if (!memory->find_mapped(*peer.link, key, &region)) return MappedResult::kNo;
   if (region.user != component_of(d.match_bits)) return MappedResult::kNo;
   const std::uint64_t offset = stadd_offset(d.remote_offset);
   const bool writes = d.kind != DescriptorKind::kTofuGet;

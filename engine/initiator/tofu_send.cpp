@@ -166,7 +166,8 @@ bool put_directly(Core& core, Peer& peer, VirtualControlQueue& vcq, const Descri
   put.bytes = d.length;
   put.data = d.operand.data();
   if (!piggyback) put.data = local->segment.address(stadd_offset(d.local_offset));
-  if (!peer.wire->put_directly(*peer.link, put)) return false;
+  PeerMemory* const memory = peer.wire->peer_memory();
+  if (memory == nullptr || !memory->put_directly(*peer.link, put)) return false;
   core.counters.add(Counter::kPutsDirect);
   core.counters.add(Counter::kBytesSent, d.length);
   tell_tcq(core, &vcq, d, NiFail::kOk);

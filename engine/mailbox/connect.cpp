@@ -17,7 +17,7 @@ std::uint64_t begin_connecting(Core& core, Peer& peer) {
   const std::uint64_t now = core.now_ns();
   if (peer.state == PeerState::kConnecting) return now;
   peer.state = PeerState::kConnecting;
-  peer.connect_deadline_ns = now + peer.wire->connect_timeout_ns();
+  peer.connect_deadline_ns = now + peer.wire->limits().connect_timeout_ns;
   peer.connect_pause_ns = 0;
   return now;
 }
@@ -32,7 +32,7 @@ void begin_link(Core& core, Peer& peer) {
   peer.state = PeerState::kConnected;
   if (peer.answers_life == 0) [[likely]]
     return;
-  keep_answers_for(core, peer, peer.wire->life_at(*peer.link));
+  keep_answers_for(core, peer, peer.link->life);
   peer.answers_life = 0;
 }
 
@@ -82,7 +82,7 @@ Reach reach_for_new(Core& core, Peer& peer) {
 
 bool is_over(Core& core, Peer& peer) {
   if (peer.state != PeerState::kConnected || !peer.link->lost) return false;
-  if (!peer.wire->has_unheard(peer.id, peer.wire->life_at(*peer.link))) return true;
+  if (!peer.wire->has_unheard(peer.id, peer.link->life)) return true;
   const std::uint64_t now = core.now_ns();
   if (peer.lost_since_ns == 0) peer.lost_since_ns = now;
   return now - peer.lost_since_ns >= kMostUnheardNs;

@@ -9,7 +9,7 @@ namespace portofu {
 /// Outcome of ensure_connected.
 enum class Reach : std::uint8_t {
   kNow,    ///< The link carries packets.
-  kLater,  ///< Ask again; bounded by Wire::connect_timeout_ns.
+  kLater,  ///< Ask again; bounded by WireLimits::connect_timeout_ns.
   kNever,  ///< There is no such process, or it must not be talked to.
 };
 

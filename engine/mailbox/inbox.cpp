@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/topology/tofu_id.h"
+#include "engine/wire/copies.h"
 
 namespace portofu {
 namespace {
@@ -19,8 +20,8 @@ bool put_off(Core& core, Peer& peer, const Arrival& arrival, const MemorySegment
   if (!arrival.hooks->may_be_late || !whole || !payload.is_in_memory()) return false;
   if (arrival.mlength == 0 || arrival.fail != NiFail::kOk) return false;
   const MemorySegment::Run run = memory.run_at(arrival.offset, arrival.mlength);
-  core.late_messages.reserve(Wire::kMostReadLater);
-  if (run.bytes != arrival.mlength || !peer.wire->read_later(run.start, run.bytes)) return false;
+  core.late_messages.reserve(Copies::kMostReadLater);
+  if (run.bytes != arrival.mlength || !peer.wire->copies()->read_later(run.start, run.bytes)) return false;
   core.late_peer = &peer;
   core.late_messages.push_back({arrival, payload});
   return true;
@@ -32,7 +33,8 @@ void offer_place(const Peer& peer, const Arrival& arrival, const MemorySegment& 
   if (!arrival.hooks->may_be_offered || arrival.header.payload_bytes == length || arrival.mlength != length) return;
   const std::uint64_t tail = arrival.hooks->ends_with_last_line ? tail_bytes(memory, arrival.offset, length) : 0;
   const MemorySegment::Run run = memory.run_at(arrival.offset, length - tail);
-  if (run.bytes == length - tail) peer.wire->offer(run.start, run.bytes);
+  Copies* const copies = peer.wire->copies();
+  if (copies != nullptr && run.bytes == length - tail) copies->offer(run.start, run.bytes);
 }
 
 void finish_if_whole(Core& core, Peer& peer, Arrival& arrival) {
@@ -107,16 +109,20 @@ bool write_last_line_last(const MemorySegment& memory, std::uint64_t offset, Pay
   return memory.write(offset + body, payload.behind(body), bytes - body);
 }
 
+void take_offers_back(const Peer& peer) {
+  if (Copies* const copies = peer.wire->copies()) copies->take_offers_back(peer.id);
+}
+
 bool may_join_late_messages(const Core& core, const Packet& packet) {
   const PacketHeader& header = packet.header;
-  return *packet.source_context == core.late_peer && packet.payload.is_in_memory() &&
+  return packet.source_context->engines == core.late_peer && packet.payload.is_in_memory() &&
          header.payload_bytes == header.length &&
          (header.type == PacketType::kPut || header.type == PacketType::kAnswer);
 }
 
 void read_late_messages(Core& core) {
   Peer& peer = *core.late_peer;
-  const std::uint32_t read = peer.wire->read_now();
+  const std::uint32_t read = peer.wire->copies()->read_now();
   // Events and counts come first: a sender that has its memory back may touch published entries here by itself.
   for (std::size_t i = 0; i < core.late_messages.size(); ++i) {
     auto& [arrival, payload] = core.late_messages[i];
@@ -125,7 +131,7 @@ void read_late_messages(Core& core) {
     arrival.hooks->finish(core, peer, arrival);
   }
   core.late_messages.clear();
-  peer.wire->give_back_read();
+  peer.wire->copies()->give_back_read();
 }
 
 }  // namespace portofu

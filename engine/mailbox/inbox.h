@@ -57,6 +57,9 @@ bool write_last_line_last(const MemorySegment& memory, std::uint64_t offset, Pay
 /// What it means that a payload could not be stored.
 inline NiFail fail_of_storing(Payload payload) { return payload.is_lost() ? NiFail::kUndeliverable : NiFail::kSegv; }
 
+/// Nobody writes any more to what was offered to the peer.
+void take_offers_back(const Peer& peer);
+
 /// Whether the packet may come behind what was put off, before that is complete.
 bool may_join_late_messages(const Core& core, const Packet& packet);
 

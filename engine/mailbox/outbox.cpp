@@ -6,6 +6,8 @@
 
 #include "engine/memory/guarded_copy.h"
 #include "engine/queue/ring_geometry.h"
+#include "engine/wire/copies.h"
+#include "engine/wire/loans.h"
 
 namespace portofu {
 namespace {
@@ -28,15 +30,23 @@ void finish(Core& core, Peer& peer, OutgoingMessage& message, NiFail fail) {
   if (message.hooks->finish != nullptr) message.hooks->finish(core, peer, message, fail);
 }
 
+/// Number of the packet that comes next, for what may be lent.
+std::uint64_t next_packet(const Peer& peer) {
+  const Loans* const loans = peer.wire->loans();
+  return loans != nullptr ? loans->next_packet(*peer.link) : 0;
+}
+
 /// Claims a packet for data that stays where it is, or for the beginning of it.
 /// @return its bytes; 0: it has to be copied
 std::uint32_t lend(const Peer& peer, const OutgoingMessage& message) {
   if (!message.may_be_lent || message.source != SourceKind::kSegment || message.length < kLendFromBytes) return 0;
   const std::uint64_t left = message.length - message.sent;
   const MemorySegment::Run run = message.segment->run_at(message.offset + message.sent, left);
-  std::uint64_t most = peer.wire->most_lent_bytes(*peer.link);
+  Loans* const loans = peer.wire->loans();
+  Copies* const copies = peer.wire->copies();
+  std::uint64_t most = loans != nullptr ? loans->most_lent_bytes(*peer.link) : 0;
   if (run.bytes == 0 || most == 0) return 0;
-  if (message.length >= peer.wire->shares_from_bytes(*peer.link, message.first_packet)) {
+  if (copies != nullptr && message.length >= copies->shares_from_bytes(*peer.link, message.first_packet)) {
     // As many packets for the receiver as for the sender.
     const std::uint64_t pairs = (message.length + 2 * most - 1) / (2 * most);
     most = (message.length + 2 * pairs - 1) / (2 * pairs);
@@ -44,7 +54,7 @@ std::uint32_t lend(const Peer& peer, const OutgoingMessage& message) {
   std::uint64_t bytes = std::min(run.bytes, most);
   if (bytes < left && left - bytes < kShortTailBytes) bytes = std::min(bytes, (left + 1) / 2);
   const Loan loan{run.start, static_cast<std::uint32_t>(bytes), message.first_packet, message.sent, bytes == left};
-  if (!peer.wire->lend(*peer.link, loan)) return 0;
+  if (!loans->lend(*peer.link, loan)) return 0;
   if (guarded_look(run.start, bytes)) return loan.bytes;
   peer.wire->discard(*peer.link);  // Whoever copies it will find the fault.
   return 0;
@@ -115,11 +125,11 @@ SendResult send_packet(Core& core, Peer& peer, OutgoingMessage& message) {
   if (message.source == SourceKind::kGone && is_secret(message)) return end(core, peer, message, message.fail);
   const std::uint64_t left = message.length - message.sent;
   const std::uint32_t front = message.started ? 0 : message.front_bytes;
-  if (!message.started && message.may_be_lent) message.first_packet = peer.wire->next_packet(*peer.link);
+  if (!message.started && message.may_be_lent) message.first_packet = next_packet(peer);
   std::uint32_t bytes = lend(peer, message);
   std::byte* payload = nullptr;
   if (bytes != 0) {
-    message.lent_end = peer.wire->next_packet(*peer.link) + 1;
+    message.lent_end = next_packet(peer) + 1;
   } else {
     const std::uint64_t most = message.source == SourceKind::kGone ? 0 : peer.wire->max_payload_bytes() - front;
     bytes = static_cast<std::uint32_t>(std::min(left, most));
@@ -167,7 +177,7 @@ void copy_to_wait(OutgoingMessage& message) {
 int finish_taken(Core& core, Peer& peer, Outbox& outbox) {
   int finished = 0;
   auto& lent = outbox.lent;
-  for (; !lent.empty() && peer.wire->has_taken(*peer.link, lent.front().lent_end); ++finished) {
+  for (; !lent.empty() && peer.wire->loans()->has_taken(*peer.link, lent.front().lent_end); ++finished) {
     const std::unique_ptr<OutgoingMessage> message(&lent.front());
     lent.pop_front();
     finish(core, peer, *message, message->fail);

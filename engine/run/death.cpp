@@ -13,7 +13,7 @@ void expect_last_words(Core& core, Peer& peer) {
   finish_taken(core, peer);
   // Answers cannot leave any more, and whoever waits for them has lost its link, too.
   abandon_outbox(core, peer, peer.answers, NiFail::kUndeliverable);
-  peer.answers_life = peer.wire->life_at(*peer.link);
+  peer.answers_life = peer.link->life;
 }
 
 void lose_peer(Core& core, Peer& peer) {

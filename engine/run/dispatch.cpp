@@ -17,11 +17,11 @@ namespace {
 /// yet: an answer would go there, and the one who asked would wait for ever.
 void meet_source(Core& core, const Packet& packet) {
   Peer& peer = core.peer(packet.source);
-  *packet.source_context = &peer;
-  if (peer.state != PeerState::kConnected) return keep_answers_for(core, peer, peer.wire->life_in_hand());
+  packet.source_context->engines = &peer;
+  if (peer.state != PeerState::kConnected) return keep_answers_for(core, peer, packet.source_context->life);
   peer.wire->check_peers();
   if (!peer.link->lost) return;
-  if (peer.wire->life_in_hand() == peer.wire->life_at(*peer.link)) {
+  if (packet.source_context->life == peer.link->life) {
     expect_last_words(core, peer);
   } else if (is_over(core, peer)) {
     lose_peer(core, peer);
@@ -29,9 +29,9 @@ void meet_source(Core& core, const Packet& packet) {
 }
 
 Peer& source_peer(Core& core, const Packet& packet) {
-  if (*packet.source_context == nullptr) [[unlikely]]
+  if (packet.source_context->engines == nullptr) [[unlikely]]
     meet_source(core, packet);
-  return *static_cast<Peer*>(*packet.source_context);
+  return *static_cast<Peer*>(packet.source_context->engines);
 }
 
 bool is_well_formed(const PacketHeader& header) {

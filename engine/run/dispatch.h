@@ -10,7 +10,7 @@ namespace portofu {
 void receive_packet(Core& core, const Packet& packet);
 
 /// A source will send nothing more: what was arriving from it will never be complete.
-/// @param context  Packet::source_context of that source; nullptr if nothing ever came
+/// @param context  SourceContext::engines of that source; nullptr if nothing ever came
 void close_source(Core& core, void* context);
 
 }  // namespace portofu

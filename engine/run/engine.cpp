@@ -23,6 +23,7 @@
 #include "engine/segment/user_key.h"
 #include "engine/target/close_interface.h"
 #include "engine/topology/launcher.h"
+#include "engine/wire/other_nodes.h"
 
 namespace portofu {
 namespace {
@@ -94,7 +95,7 @@ Engine::Engine(const Settings& settings, std::unique_ptr<EngineNode> node)
   has_due_times_ = node_->datagrams != nullptr;
   core_.directory = node_->directory.get();
   core_.directory->when_ended = [this](ProcessId process, std::uint64_t life) {
-    if (core_.fabric != nullptr) core_.fabric->end_life(process, life);
+    if (core_.fabric != nullptr) core_.fabric->other_nodes()->end_life(process, life);
   };
   core_.clock = node_clock;
   core_.receive_arrived = receive_arrived_on_duty;

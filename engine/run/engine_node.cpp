@@ -14,6 +14,7 @@
 #include "engine/segment/segment_alias.h"
 #include "engine/segment/shared_heap.h"
 #include "engine/topology/node_id.h"
+#include "engine/wire/other_nodes.h"
 #include "engine/wire/sim/faulty_datagrams.h"
 
 namespace portofu {
@@ -60,7 +61,7 @@ void SegmentDirectory::introduce(Wire& wire) {
   if (fabric_ == nullptr || !fabric_->is_open()) return;
   const std::uint16_t ear = socket_.open_ear();
   attend();
-  wire.introduce(ear, [this](std::uint32_t nid, std::uint16_t port) {
+  wire.other_nodes()->introduce(ear, [this](std::uint32_t nid, std::uint16_t port) {
     note_knower(segment_.file()->fd(), {nid, port});
   });
 }

@@ -15,6 +15,9 @@
 #include "engine/run/death.h"
 #include "engine/run/dispatch.h"
 #include "engine/run/settle.h"
+#include "engine/wire/completions.h"
+#include "engine/wire/copies.h"
+#include "engine/wire/other_nodes.h"
 
 namespace portofu {
 namespace {
@@ -106,7 +109,8 @@ int advance_waiting_peers(Core& core) {
 /// Nothing else is to do: copies a piece of what a peer has yet to copy.
 int help_waiting_peers(const Core& core) {
   for (const Peer* peer : core.waiting_peers) {
-    if (peer->link != nullptr && peer->wire->help(*peer->link)) return 1;
+    Copies* const copies = peer->wire->copies();
+    if (copies != nullptr && peer->link != nullptr && copies->help(*peer->link)) return 1;
   }
   return 0;
 }
@@ -207,24 +211,31 @@ bool has_work_on_duty(Core& core) {
     if (!core.waiting_peers.empty() && wire->has_room_again()) return true;
   }
   return std::any_of(core.awaited_peers.begin(), core.awaited_peers.end(), [](const Peer* peer) {
-    return peer->link != nullptr && peer->wire->has_acknowledgement(*peer->link);
+    Completions* const completions = peer->wire->completions();
+    return completions != nullptr && peer->link != nullptr && completions->has_acknowledgement(*peer->link);
   });
 }
 
 std::uint64_t next_due_on_duty(const Core& core) {
   std::uint64_t due_ns = UINT64_MAX;
-  for (const Wire* wire : core.wires) due_ns = std::min(due_ns, wire->next_due_ns());
+  for (const Wire* wire : core.wires) {
+    if (const OtherNodes* const nodes = wire->other_nodes()) due_ns = std::min(due_ns, nodes->next_due_ns());
+  }
   return due_ns;
 }
 
 bool has_delivered_on_duty(const Core& core) {
   if (!core.waiting_peers.empty() || !core.fired.empty() || is_asking_on_duty(core)) return false;
-  return std::all_of(core.wires.begin(), core.wires.end(), [](const Wire* wire) { return wire->has_delivered(); });
+  return std::all_of(core.wires.begin(), core.wires.end(), [](const Wire* wire) {
+    return wire->other_nodes() == nullptr || wire->other_nodes()->has_delivered();
+  });
 }
 
 int wait_fd_on_duty(const Core& core) {
   for (const Wire* wire : core.wires) {
-    if (const int fd = wire->wait_fd(); fd >= 0) return fd;
+    const OtherNodes* const nodes = wire->other_nodes();
+    if (nodes == nullptr) continue;
+    if (const int fd = nodes->wait_fd(); fd >= 0) return fd;
   }
   return -1;
 }

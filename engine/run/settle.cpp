@@ -2,6 +2,7 @@
 
 #include "engine/initiator/answer_in.h"
 #include "engine/mailbox/outbox.h"
+#include "engine/wire/completions.h"
 
 namespace portofu {
 namespace {
@@ -13,9 +14,10 @@ constexpr int kMostAcknowledgements = 64;
 
 int take_acknowledgements(Core& core, Peer& peer) {
   int taken = 0;
-  if (peer.link == nullptr) return 0;
+  Completions* const completions = peer.wire->completions();
+  if (completions == nullptr || peer.link == nullptr) return 0;
   while (taken < kMostAcknowledgements) {
-    const std::uint32_t id = peer.wire->take_acknowledgement(*peer.link);
+    const std::uint32_t id = completions->take_acknowledgement(*peer.link);
     if (id == 0) break;
     if (taken++ == 0 && peer.has_lent()) finish_taken(core, peer);  // As in receive_packet.
     receive_acknowledgement(core, peer, id);

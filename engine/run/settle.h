@@ -5,7 +5,7 @@
 
 namespace portofu {
 
-/// Takes acknowledgements that came without a packet (Wire::acknowledge). @return how many
+/// Takes acknowledgements that came without a packet (Completions::acknowledge). @return how many
 int take_acknowledgements(Core& core);
 int take_acknowledgements(Core& core, Peer& peer);
 

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "engine/mailbox/inbox.h"
 #include "engine/mailbox/outbox.h"
 #include "engine/target/answer_out.h"
 #include "engine/target/published_entry.h"
@@ -29,7 +30,7 @@ void refuse_arriving(Core& core, Peer& peer) {
 
 void let_go(Core& core, Peer& peer, std::uint32_t index) {
   if (peer.request_stream.mode == ArrivalMode::kDeliver && peer.request_stream.header.interface_index == index) {
-    peer.wire->take_offers_back(peer.id);
+    take_offers_back(peer);
     refuse_arriving(core, peer);
   }
   const auto is_of = [index](const OutgoingMessage& message) { return message.interface_index == index; };
@@ -53,7 +54,7 @@ void close_operations(Core& core, std::uint32_t index) {
     OutstandingOperation* operation = core.outstanding.find(id);
     Arrival& reply = operation->peer->answer_stream;
     if (reply.mode == ArrivalMode::kDeliver && reply.header.operation_id == id) {
-      operation->peer->wire->take_offers_back(operation->peer->id);
+      take_offers_back(*operation->peer);
       reply.mode = ArrivalMode::kDiscard;
     }
     --operation->peer->outstanding;

@@ -16,6 +16,7 @@
 #include "engine/target/permission.h"
 #include "engine/target/published_entry.h"
 #include "engine/target/tofu_request.h"
+#include "engine/wire/completions.h"
 
 namespace portofu {
 namespace {
@@ -105,7 +106,8 @@ AnswerContent content_of(Core& core, Interface& ni, const PacketHeader& header, 
 bool acknowledge_as_asked(Core& core, const Peer& peer, const PacketHeader& header, std::uint64_t mlength,
                           std::uint64_t offset) {
   if (mlength != header.length || offset != header.remote_offset) return false;
-  if (!peer.wire->acknowledge(peer.id, header.operation_id)) return false;
+  Completions* const completions = peer.wire->completions();
+  if (completions == nullptr || !completions->acknowledge(peer.id, header.operation_id)) return false;
   core.counters.add(Counter::kAnswersSent);
   return true;
 }

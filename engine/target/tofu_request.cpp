@@ -249,7 +249,7 @@ void leave_region(Core& core, const RegisteredRegion& region) {
   for (auto& [key, peer] : core.peers) {
     Arrival& arrival = peer->request_stream;
     if (arrival.mode == ArrivalMode::kDeliver && arrival.entry == &region) {
-      peer->wire->take_offers_back(peer->id);
+      take_offers_back(*peer);
       arrival.entry = nullptr;
       arrival.mode = ArrivalMode::kDiscard;
       arrival.fail = NiFail::kBadStadd;

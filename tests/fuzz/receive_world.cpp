@@ -139,8 +139,8 @@ void ReceiveWorld::come_to_rest() {
   }
   run_until_quiet();
   for (const ProcessId peer : kSources) {
-    close_source(core_, *wire_.context_of(peer));
-    close_source(core_, *loopback_.context_of(peer));
+    close_source(core_, wire_.context_of(peer)->engines);
+    close_source(core_, loopback_.context_of(peer)->engines);
     lose_peer(core_, core_.peer(peer));
   }
   run_until_quiet();

@@ -19,13 +19,11 @@ class RecordingWire final : public Wire {
   /// @param inner     outlives this wire
   /// @param observer  nullptr: nobody is told
   RecordingWire(Wire& inner, WireObserver* observer, std::size_t process)
-      : inner_(inner), observer_(observer), process_(process) {}
+      : Wire(inner.limits(), inner.facets()), inner_(inner), observer_(observer), process_(process) {}
 
-  std::uint32_t max_payload_bytes() const override { return inner_.max_payload_bytes(); }
   ConnectResult connect(ProcessId peer, Link** link) override { return inner_.connect(peer, link); }
   void disconnect(Link* link) override { inner_.disconnect(link); }
-  std::uint64_t life_at(const Link& link) const override { return inner_.life_at(link); }
-  std::uint64_t life_in_hand() const override { return inner_.life_in_hand(); }
+  bool leads_to_name(Link& link) override { return inner_.leads_to_name(link); }
   bool has_unheard(ProcessId peer, std::uint64_t life) override { return inner_.has_unheard(peer, life); }
   void give_up(ProcessId peer) override { inner_.give_up(peer); }
   std::byte* claim(Link& link, std::uint32_t payload_bytes) override { return inner_.claim(link, payload_bytes); }
@@ -46,8 +44,8 @@ class RecordingWire final : public Wire {
   bool has_packets() override { return inner_.has_packets(); }
   bool has_room_again() override { return inner_.has_room_again(); }
   int check_peers() override { return inner_.check_peers(); }
-  bool take_closed_source(ProcessId* source, void** context) override {
-    return inner_.take_closed_source(source, context);
+  bool take_closed_source(ProcessId* source, void** engines) override {
+    return inner_.take_closed_source(source, engines);
   }
 
  private:

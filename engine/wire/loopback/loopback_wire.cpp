@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "engine/queue/assert.h"
 
@@ -23,7 +24,12 @@ std::byte* make_memory(const RingGeometry& ring) {
 void LoopbackWire::FreeMemory::operator()(std::byte* memory) const { ::operator delete(memory, kRingAlignment); }
 
 LoopbackWire::LoopbackWire(ProcessId self, const RingGeometry& ring)
-    : ring_(ring),
+    : Wire({.max_payload_bytes = ring.max_payload_bytes}, {.loans = nullptr,
+                                                           .copies = nullptr,
+                                                           .peer_memory = nullptr,
+                                                           .completions = nullptr,
+                                                           .other_nodes = nullptr}),
+      ring_(ring),
       memory_(make_memory(ring)),
       producer_(RingView(memory_.get(), ring)),
       consumer_(RingView(memory_.get(), ring), false) {
@@ -75,7 +81,7 @@ bool LoopbackWire::peek(Packet& packet) {
   PORTOFU_ASSERT(taken == TakeResult::kPacket);
   packet.payload = payload;
   packet.source = link_.peer;
-  packet.source_context = &source_context_;
+  packet.source_context = &source_;
   return true;
 }
 
@@ -95,13 +101,12 @@ bool LoopbackWire::has_room_again() {
   return true;
 }
 
-bool LoopbackWire::take_closed_source(ProcessId* source, void** source_context) {
+bool LoopbackWire::take_closed_source(ProcessId* source, void** engines) {
   if (connected_ || !source_open_ || consumer_.ready()) return false;
   source_open_ = false;
   closed_sources_ = 0;
   *source = link_.peer;
-  *source_context = source_context_;
-  source_context_ = nullptr;
+  *engines = std::exchange(source_.engines, nullptr);
   return true;
 }
 

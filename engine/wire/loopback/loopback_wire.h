@@ -17,12 +17,12 @@ class LoopbackWire final : public Wire {
  public:
   explicit LoopbackWire(ProcessId self, const RingGeometry& ring = {});
 
-  std::uint32_t max_payload_bytes() const override { return ring_.max_payload_bytes; }
-
   ConnectResult connect(ProcessId peer, Link** link) override;
   void disconnect(Link* link) override;
+  bool leads_to_name(Link& link) override { return !link.lost; }
 
   std::byte* claim(Link& link, std::uint32_t payload_bytes) override;
+  std::byte* claim_answer(Link& link, std::uint32_t payload_bytes) override { return claim(link, payload_bytes); }
   void publish(Link& link, const PacketHeader& header) override;
   void discard(Link& link) override;
 
@@ -32,8 +32,12 @@ class LoopbackWire final : public Wire {
   bool has_room_again() override;
   int check_peers() override { return 0; }
 
+  /// Who asks for the dead is alive.
+  bool has_unheard(ProcessId, std::uint64_t) override { return false; }
+  void give_up(ProcessId) override {}
+
   /// The one source is closed after a disconnect, once all its packets are taken.
-  bool take_closed_source(ProcessId* source, void** source_context) override;
+  bool take_closed_source(ProcessId* source, void** engines) override;
 
  private:
   struct FreeMemory {
@@ -45,10 +49,10 @@ class LoopbackWire final : public Wire {
   CellProducer<PacketHeader> producer_;
   CellConsumer<PacketHeader> consumer_;
   Link link_;
-  bool connected_ = false;          ///< Between connect and disconnect.
-  bool source_open_ = false;        ///< From connect until take_closed_source.
-  bool blocked_ = false;            ///< A claim has failed since has_room_again said so.
-  void* source_context_ = nullptr;  ///< The engine's.
+  bool connected_ = false;    ///< Between connect and disconnect.
+  bool source_open_ = false;  ///< From connect until take_closed_source.
+  bool blocked_ = false;      ///< A claim has failed since has_room_again said so.
+  SourceContext source_;
 };
 
 }  // namespace portofu

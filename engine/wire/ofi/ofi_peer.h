@@ -35,7 +35,6 @@ struct OfiLink : Link {
   bool life_over = false;         ///< The life of the peer is, as its node says.
   bool blocked = false;           ///< A claim has failed for want of room.
   std::uint32_t number = 0;       ///< OfiEnvelope::link.
-  std::uint64_t peer_life = 0;    ///< kOpen: of the peer.
   std::uint64_t window = 0;       ///< Packets that may be under way.
   std::uint64_t sent = 0;         ///< Packets published.
   std::uint64_t released = 0;     ///< Of them, those that the peer has released.
@@ -57,16 +56,14 @@ struct OfiArrival {
 };
 
 /// A link from a peer.
-struct OfiSource {
+struct OfiSource : SourceContext {
   OfiPeer* owner = nullptr;
-  std::uint64_t life = 0;           ///< Of the sender.
   std::uint32_t number = 0;         ///< OfiEnvelope::link.
   bool closing = false;             ///< No more packets come; it ends when those that are here are taken.
   bool said_goodbye = false;        ///< The sender waits for the last credit.
   std::uint64_t received = 0;       ///< Packets that have come.
   std::uint64_t released = 0;       ///< Of them, those that the engine has released.
   std::uint64_t told = 0;           ///< Of them, those that the sender knows of.
-  void* context = nullptr;          ///< The engine's.
   std::deque<OfiArrival> arrivals;  ///< Not peeked yet.
   std::deque<OfiArrival> behind;    ///< The payload of the first one is not here yet; the others are behind it.
 };

@@ -36,7 +36,7 @@ constexpr bool awaits_answer(OfiKind kind) {
 /// The one that is known is over, then.
 bool tells_of_another_life(const OfiPeer& peer, const OfiEnvelope& head) {
   const OfiLink* const link = peer.link.get();
-  if (link != nullptr && link->state == OfiLinkState::kOpen && link->peer_life != head.life) return true;
+  if (link != nullptr && link->state == OfiLinkState::kOpen && link->life != head.life) return true;
   return std::ranges::any_of(peer.sources,
                              [&](const auto& source) { return source->life != head.life && !source->closing; });
 }
@@ -193,7 +193,7 @@ void OfiWire::take_hello(OfiPeer& peer, const OfiEnvelope& head) {
     known->number = head.link;
   }
   if (known->closing) return refuse(peer, head);
-  if (peer.link != nullptr && peer.link->state == OfiLinkState::kOpen && peer.link->peer_life != head.life) {
+  if (peer.link != nullptr && peer.link->state == OfiLinkState::kOpen && peer.link->life != head.life) {
     end_link(peer, false);  // It leads to an earlier life.
   }
   send_control(peer, OfiKind::kWelcome, head.life, head.link, kOfiWindowPackets);
@@ -268,13 +268,12 @@ void OfiWire::take_answer(OfiPeer& peer, const OfiEnvelope& head) {
   if (head.kind == OfiKind::kRefusal) return end_link(peer, link.state == OfiLinkState::kGreeting);
   if (head.kind == OfiKind::kWelcome && link.state == OfiLinkState::kGreeting) {
     link.state = OfiLinkState::kOpen;
-    link.peer_life = head.life;
+    link.life = head.life;
     link.window = std::min(head.count, kOfiWindowPackets);
     room_again_ = true;
   }
   const bool fits = head.count >= link.released && head.count <= link.sent;
-  if (head.kind != OfiKind::kCredit || link.state != OfiLinkState::kOpen || head.life != link.peer_life || !fits)
-    return;
+  if (head.kind != OfiKind::kCredit || link.state != OfiLinkState::kOpen || head.life != link.life || !fits) return;
   link.released = head.count;
   room_again_ = hide_until(link, link.released) || room_again_ || link.blocked;
   link.blocked = false;
@@ -336,14 +335,14 @@ void OfiWire::note_end(OfiSource& source) {
   closed_sources_ = 1;
 }
 
-bool OfiWire::take_closed_source(ProcessId* id, void** context) {
+bool OfiWire::take_closed_source(ProcessId* id, void** engines) {
   if (ended_.empty()) return false;
   OfiSource& source = *ended_.back();
   ended_.pop_back();
   closed_sources_ = ended_.empty() ? 0 : 1;
   OfiPeer& peer = *source.owner;
   *id = peer.id;
-  *context = source.context;
+  *engines = source.engines;
   if (source.said_goodbye) tell_released(source);
   peer.sources.pop_front();
   if (!peer.sources.empty()) {
@@ -375,7 +374,7 @@ bool OfiWire::peek(Packet& packet) {
   std::memcpy(&packet.header, held_arrival_.data, sizeof packet.header);
   packet.payload =
       held_arrival_.fetch != nullptr ? held_arrival_.fetch->memory.get() : held_arrival_.data + sizeof packet.header;
-  packet.source_context = &held_->context;
+  packet.source_context = held_;
   return true;
 }
 

@@ -32,7 +32,11 @@ constexpr std::uint64_t kProbeNs = 300'000'000;
 }  // namespace
 
 OfiWire::OfiWire(OfiOptions options, Counters counters)
-    : options_(std::move(options)), counters_(counters), fork_generation_(fork_generation()) {
+    : Wire({kFabricMessageBytes - kOfiHeadBytes, kOfiConnectNs},
+           {.loans = this, .copies = nullptr, .peer_memory = nullptr, .completions = nullptr, .other_nodes = this}),
+      options_(std::move(options)),
+      counters_(counters),
+      fork_generation_(fork_generation()) {
   closed_sources_ = 0;
 }
 
@@ -81,7 +85,7 @@ void OfiWire::introduce(std::uint16_t ear, std::function<void(std::uint32_t nid,
 
 void OfiWire::end_life(ProcessId process, std::uint64_t life) {
   OfiPeer* const peer = find_peer(process);
-  if (peer == nullptr || peer->link == nullptr || peer->link->peer_life != life) return;
+  if (peer == nullptr || peer->link == nullptr || peer->link->life != life) return;
   peer->link->life_over = true;
   peer->link->seen_names = kNamesMoving;
 }
@@ -159,7 +163,7 @@ void OfiWire::disconnect(Link* given) {
   hide_until(link, link.sent);
   if (link.state == OfiLinkState::kOpen) {
     peer.ending_link = link.number;
-    send_control(peer, OfiKind::kGoodbye, link.peer_life, link.number, link.sent);
+    send_control(peer, OfiKind::kGoodbye, link.life, link.number, link.sent);
   }
   peer.link.reset();
 }
@@ -192,7 +196,7 @@ void OfiWire::publish(Link& given, const PacketHeader& header) {
   const bool lends = std::exchange(link.lends, false);
   if (link.lost) return endpoint_->give_buffer(buffer);
   const OfiKind kind = lends ? OfiKind::kLoan : OfiKind::kPacket;
-  const OfiEnvelope head = envelope(kind, link.peer_life, link.number, link.sent++);
+  const OfiEnvelope head = envelope(kind, link.life, link.number, link.sent++);
   std::memcpy(buffer->data, &head, sizeof head);
   std::memcpy(buffer->data + sizeof head, &header, sizeof header);
   buffer->bytes = kOfiHeadBytes + (lends ? static_cast<std::uint32_t>(sizeof(OfiLoan)) : header.payload_bytes);
@@ -323,7 +327,7 @@ void OfiWire::probe(OfiPeer& peer, std::uint64_t now) {
   doorplate_.knock(peer.id.nid, port_of(peer.id));
   if (!peer.unsent.empty() || peer.under_way != 0) return;
   if (linked) {
-    send_control(peer, OfiKind::kProbe, peer.link->peer_life, peer.link->number, peer.link->sent);
+    send_control(peer, OfiKind::kProbe, peer.link->life, peer.link->number, peer.link->sent);
   } else if (heard) {
     send_control(peer, OfiKind::kProbe, peer.sources.back()->life, 0, 0);
   }

@@ -17,11 +17,13 @@
 
 #include "engine/observe/counters.h"
 #include "engine/segment/own_descriptor.h"
+#include "engine/wire/loans.h"
 #include "engine/wire/ofi/doorplate.h"
 #include "engine/wire/ofi/fabric_endpoint.h"
 #include "engine/wire/ofi/fabric_options.h"
 #include "engine/wire/ofi/ofi_peer.h"
 #include "engine/wire/ofi/socket_keeper.h"
+#include "engine/wire/other_nodes.h"
 #include "engine/wire/wire.h"
 
 namespace portofu {
@@ -41,7 +43,7 @@ inline constexpr std::uint32_t kOfiLendFromBytes = 65536;
 /// For whom the fabric takes nothing, for so long, is gone, whatever his kernel says.
 inline constexpr std::uint64_t kOfiStuckNs = 10'000'000'000;
 
-class OfiWire final : public Wire, public SocketKeeper {
+class OfiWire final : public Wire, public Loans, public OtherNodes, public SocketKeeper {
  public:
   OfiWire(OfiOptions options, Counters counters);
 
@@ -64,19 +66,20 @@ class OfiWire final : public Wire, public SocketKeeper {
     if (both_fd_) return both_fd_.number();
     return endpoint_ != nullptr ? endpoint_->wait_fd() : -1;
   }
-  std::uint64_t connect_timeout_ns() const override { return kOfiConnectNs; }
+  std::uint64_t next_due_ns() const override { return UINT64_MAX; }
 
-  std::uint32_t max_payload_bytes() const override { return kFabricMessageBytes - kOfiHeadBytes; }
+  /// What is published lies at the provider, and the destructor lets it arrive.
+  bool has_delivered() const override { return true; }
+
   ConnectResult connect(ProcessId peer, Link** link) override;
   void disconnect(Link* link) override;
   void introduce(std::uint16_t ear, std::function<void(std::uint32_t nid, std::uint16_t port)> note) override;
   void end_life(ProcessId process, std::uint64_t life) override;
   bool leads_to_name(Link& link) override;
-  std::uint64_t life_at(const Link& link) const override { return static_cast<const OfiLink&>(link).peer_life; }
-  std::uint64_t life_in_hand() const override { return held_ != nullptr ? held_->life : 0; }
   bool has_unheard(ProcessId peer, std::uint64_t life) override;
   void give_up(ProcessId peer) override;
   std::byte* claim(Link& link, std::uint32_t payload_bytes) override;
+  std::byte* claim_answer(Link& link, std::uint32_t payload_bytes) override { return claim(link, payload_bytes); }
   std::uint32_t most_lent_bytes(const Link&) const override { return longest_fetch(); }
   bool lend(Link& link, const Loan& loan) override;
   std::uint64_t next_packet(const Link& link) const override { return static_cast<const OfiLink&>(link).sent; }
@@ -92,7 +95,7 @@ class OfiWire final : public Wire, public SocketKeeper {
   bool has_packets() override;
   bool has_room_again() override;
   int check_peers() override;
-  bool take_closed_source(ProcessId* source, void** source_context) override;
+  bool take_closed_source(ProcessId* source, void** engines) override;
 
   /// Bounds a connect where the fabric does not say that nobody is there: packets of the handshake may get lost.
   static constexpr std::uint64_t kOfiConnectNs = 10'000'000'000;

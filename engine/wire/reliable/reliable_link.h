@@ -39,7 +39,6 @@ struct OutgoingLink : Link {
 
   std::uint64_t id;
   std::uint64_t acceptance = 0;  ///< 0 until kAccept has come.
-  std::uint64_t peer_life = 0;   ///< Life of the process that accepted it.
   SendingState state = SendingState::kOpening;
   bool held = false;         ///< The engine has it.
   bool life_over = false;    ///< That of the receiver is, as its node says.
@@ -71,7 +70,7 @@ enum class ReceivingState : std::uint8_t {
 };
 
 /// The receiver's end.
-struct IncomingLink {
+struct IncomingLink : SourceContext {
   /// @param count  outlives the link
   IncomingLink(ProcessId sender, std::uint64_t number, std::uint32_t max_packet_bytes, HeldBytes& count)
       : source(sender),
@@ -81,12 +80,10 @@ struct IncomingLink {
   ProcessId source;
   std::uint64_t id;
   std::uint64_t acceptance = 0;
-  std::uint64_t life = 0;     ///< Of the sending process.
   std::uint64_t ordinal = 0;  ///< Offers are numbered as they were made.
   ReceivingState state = ReceivingState::kOffered;
   std::array<ReceiveWindow, kTrafficClassCount> windows;
   Liveness liveness;
-  void* source_context = nullptr;      ///< The engine's.
   bool listed = false;                 ///< In ReliableWire::ready_.
   bool ack_wanted = false;             ///< In ReliableWire::acks_.
   bool ack_urgent = false;             ///< The sender waits for it, or can use what it says at once.

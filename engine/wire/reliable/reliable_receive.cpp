@@ -108,7 +108,7 @@ void ReliableWire::introduce(std::uint16_t ear, std::function<void(std::uint32_t
 
 void ReliableWire::end_life(ProcessId process, std::uint64_t life) {
   for_each_link_to(process, [&](OutgoingLink& link) {
-    if (link.state != SendingState::kOpen || link.peer_life != life) return;
+    if (link.state != SendingState::kOpen || link.life != life) return;
     link.life_over = true;
     link.seen_names = kNamesMoving;
   });
@@ -117,7 +117,7 @@ void ReliableWire::end_life(ProcessId process, std::uint64_t life) {
 bool ReliableWire::leads_to_name(Link& given) {
   auto& link = static_cast<OutgoingLink&>(given);
   if (link.life_over && !link.lost) {
-    link.peer_life = 0;  // The dead wait for nothing.
+    link.life = 0;  // The dead wait for nothing.
     lose(link);
   }
   return !link.lost;
@@ -137,7 +137,7 @@ void ReliableWire::receive_open(ProcessId source, const FrameHeader& frame) {
     });
     if (offers >= kMostOffers) forget_incoming(*oldest);
     auto& made = incoming_[{process_key(source), frame.link}];
-    const auto max_packet_bytes = max_payload_bytes_ + static_cast<std::uint32_t>(sizeof(PacketHeader));
+    const auto max_packet_bytes = max_payload_bytes() + static_cast<std::uint32_t>(sizeof(PacketHeader));
     made = std::make_unique<IncomingLink>(source, frame.link, max_packet_bytes, receive_held_);
     link = made.get();
     link->liveness.heard(now_ns_);
@@ -164,7 +164,7 @@ void ReliableWire::receive_accept(ProcessId source, const FrameHeader& frame) {
   OutgoingLink& link = *found->second;
   if (link.state != SendingState::kOpening) return;
   link.acceptance = frame.acceptance;
-  link.peer_life = frame.life;
+  link.life = frame.life;
   link.state = SendingState::kOpen;
   link.news = true;
   link.liveness.heard(now_ns_);
@@ -190,7 +190,7 @@ void ReliableWire::confirm(IncomingLink& link) {
   sources_[process_key(link.source)].push_back(&link);
   for_each_link_to(link.source, [&](OutgoingLink& other) {
     const bool is_open = other.state == SendingState::kOpen || other.state == SendingState::kClosing;
-    if (!is_open || other.peer_life == link.life) return;
+    if (!is_open || other.life == link.life) return;
     other.replaced = true;  // A dead process waits for nothing, and the new one is not to be refused.
     lose(other);
   });

@@ -20,10 +20,11 @@ std::uint32_t payload_for(std::uint32_t datagram_bytes) {
 }  // namespace
 
 ReliableWire::ReliableWire(std::unique_ptr<DatagramEndpoint> endpoint, const ReliableOptions& options)
-    : endpoint_(std::move(endpoint)),
+    : Wire({payload_for(endpoint->max_bytes()), options.connect_timeout_ns},
+           {.loans = nullptr, .copies = nullptr, .peer_memory = nullptr, .completions = nullptr, .other_nodes = this}),
+      endpoint_(std::move(endpoint)),
       options_(options),
       frame_bytes_(endpoint_->max_bytes() - static_cast<std::uint32_t>(sizeof(FrameHeader))),
-      max_payload_bytes_(payload_for(endpoint_->max_bytes())),
       datagram_(endpoint_->max_bytes()),
       now_ns_(endpoint_->now_ns()) {
   PORTOFU_ASSERT(endpoint_->max_bytes() >= kMinDatagramBytes && options.life != 0);
@@ -94,7 +95,7 @@ void ReliableWire::lose(OutgoingLink& link) {
   for (SendWindow& window : link.windows) window.clear();
   ++counts_.links_lost;
   if (link.held) ++newly_lost_;
-  if (link.peer_life != 0 && !link.replaced) refuse_source(link.peer);
+  if (link.life != 0 && !link.replaced) refuse_source(link.peer);
 }
 
 /// What the process waits for from us may be among what was lost, so it must not believe that its link to us is sound.
@@ -129,7 +130,7 @@ std::byte* ReliableWire::claim_answer(Link& link, std::uint32_t payload_bytes) {
 std::byte* ReliableWire::claim_of_class(Link& link, std::uint32_t payload_bytes, TrafficClass traffic) {
   auto& own = static_cast<OutgoingLink&>(link);
   const auto index = static_cast<std::size_t>(traffic);
-  PORTOFU_ASSERT(own.claimed.data() == nullptr && payload_bytes <= max_payload_bytes_);
+  PORTOFU_ASSERT(own.claimed.data() == nullptr && payload_bytes <= max_payload_bytes());
   if (own.lost) return nullptr;
   const auto packet_bytes = static_cast<std::uint32_t>(sizeof(PacketHeader)) + payload_bytes;
   if (!own.windows[index].has_room(packet_bytes)) {
@@ -210,7 +211,7 @@ bool ReliableWire::take_front(IncomingLink& link, Packet& packet) {
       if (packet.header.payload_bytes == whole.size() - sizeof(PacketHeader)) {
         packet.payload = whole.data() + sizeof(PacketHeader);
         packet.source = link.source;
-        packet.source_context = &link.source_context;
+        packet.source_context = &link;
         return true;
       }
       ++counts_.frames_refused;
@@ -260,13 +261,13 @@ bool ReliableWire::has_packets() {
   return !ready_.empty() || !endpoint_->may_sleep();
 }
 
-bool ReliableWire::take_closed_source(ProcessId* source, void** source_context) {
+bool ReliableWire::take_closed_source(ProcessId* source, void** engines) {
   if (closed_sources_ == 0) return false;
   for (const auto& [key, links] : sources_) {
     IncomingLink& oldest = *links.front();
     if (oldest.state != ReceivingState::kEnded || oldest.listed || &oldest == held_link_) continue;
     *source = oldest.source;
-    *source_context = oldest.source_context;
+    *engines = oldest.engines;
     forget_incoming(oldest);
     return true;
   }

@@ -23,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/wire/other_nodes.h"
 #include "engine/wire/reliable/datagram.h"
 #include "engine/wire/reliable/frame.h"
 #include "engine/wire/reliable/reliable_link.h"
@@ -36,7 +37,7 @@ struct ReliableOptions {
   /// How long a peer may owe us an answer before its link is lost. Longer than any stop that has to be survived; on a
   /// medium that does not tell of addresses that nobody has, it is also how long the dead are waited for.
   std::uint64_t silence_limit_ns = 10'000'000'000;
-  /// Wire::connect_timeout_ns: how long a stopped process is waited for before the first packet to it.
+  /// WireLimits::connect_timeout_ns: how long a stopped process is waited for before the first packet to it.
   std::uint64_t connect_timeout_ns = kConnectTimeoutNs;
 };
 
@@ -52,7 +53,7 @@ struct ReliableCounts {
 
 /// Used by the thread on duty. Time passes in whichever function is called: while is_settled is false, or next_due_ns
 /// has come, somebody has to look (peek, has_packets).
-class ReliableWire final : public Wire {
+class ReliableWire final : public Wire, public OtherNodes {
  public:
   ReliableWire(std::unique_ptr<DatagramEndpoint> endpoint, const ReliableOptions& options);
   /// Tells all peers, once and without waiting, that nobody is here any more.
@@ -61,14 +62,11 @@ class ReliableWire final : public Wire {
   ReliableWire(const ReliableWire&) = delete;
   ReliableWire& operator=(const ReliableWire&) = delete;
 
-  std::uint32_t max_payload_bytes() const override { return max_payload_bytes_; }
   ConnectResult connect(ProcessId peer, Link** link) override;
   void disconnect(Link* link) override;
   void introduce(std::uint16_t ear, std::function<void(std::uint32_t nid, std::uint16_t port)> note) override;
   void end_life(ProcessId process, std::uint64_t life) override;
   bool leads_to_name(Link& link) override;
-  std::uint64_t life_at(const Link& link) const override { return static_cast<const OutgoingLink&>(link).peer_life; }
-  std::uint64_t life_in_hand() const override { return held_link_ != nullptr ? held_link_->life : 0; }
   bool has_unheard(ProcessId peer, std::uint64_t life) override;
   void give_up(ProcessId peer) override;
   std::byte* claim(Link& link, std::uint32_t payload_bytes) override;
@@ -80,7 +78,7 @@ class ReliableWire final : public Wire {
   bool has_packets() override;
   bool has_room_again() override;
   int check_peers() override;
-  bool take_closed_source(ProcessId* source, void** source_context) override;
+  bool take_closed_source(ProcessId* source, void** engines) override;
 
   /// True if nothing that was published is still to be delivered, and no link is being made or closed.
   bool is_settled() const;
@@ -91,7 +89,6 @@ class ReliableWire final : public Wire {
     return acks_.empty() ? next_due_ns_ : std::min(next_due_ns_, acks_due_ns_);
   }
   int wait_fd() const override { return endpoint_->wait_fd(); }
-  std::uint64_t connect_timeout_ns() const override { return options_.connect_timeout_ns; }
 
   const ReliableCounts& counts() const { return counts_; }
 
@@ -152,9 +149,8 @@ class ReliableWire final : public Wire {
   const ReliableOptions options_;
   HeldBytes send_held_;
   HeldBytes receive_held_;
-  const std::uint32_t frame_bytes_;        ///< Most bytes of a packet in one frame.
-  const std::uint32_t max_payload_bytes_;  ///< Of a packet.
-  PacketBuffer datagram_;                  ///< Where datagrams are received.
+  const std::uint32_t frame_bytes_;  ///< Most bytes of a packet in one frame.
+  PacketBuffer datagram_;            ///< Where datagrams are received.
   std::map<LinkKey, std::unique_ptr<OutgoingLink>> outgoing_;
   std::map<LinkKey, std::unique_ptr<IncomingLink>> incoming_;
   std::map<std::uint64_t, std::deque<IncomingLink*>> sources_;  ///< Of each process, as they were confirmed.

@@ -123,6 +123,7 @@ ConnectResult LinkSet::open_link(std::shared_ptr<PeerSegment> segment, Link** li
   if (!publish_channel(*segment, claimer_, &claim, size)) return ConnectResult::kShort;
   auto made = std::make_unique<ShmLink>();
   made->peer = segment->id();
+  made->life = segment->incarnation();
   const SegmentLayout& layout = segment->layout();
   made->producer =
       CellProducer<PacketHeader>(RingView(ring.at(layout.ring_start(claim.slot_index, size)), layout.ring_of(size)));

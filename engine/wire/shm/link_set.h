@@ -10,6 +10,8 @@
 #include "engine/queue/cell_ring.h"
 #include "engine/segment/mapping.h"
 #include "engine/segment/process_segment.h"
+#include "engine/wire/loans.h"
+#include "engine/wire/peer_memory.h"
 #include "engine/wire/shm/channel_directory.h"
 #include "engine/wire/shm/peer_table.h"
 #include "engine/wire/shm/send_area.h"

@@ -3,6 +3,10 @@
 // written by the sender straight into the receiver's ring, and read there.
 
 #include "engine/segment/process_segment.h"
+#include "engine/wire/completions.h"
+#include "engine/wire/copies.h"
+#include "engine/wire/loans.h"
+#include "engine/wire/peer_memory.h"
 #include "engine/wire/shm/link_set.h"
 #include "engine/wire/shm/peer_table.h"
 #include "engine/wire/shm/source_set.h"
@@ -15,19 +19,19 @@ namespace portofu {
 ///
 /// Before the engine sleeps on its doorbell it announces that, and then calls has_packets, has_room_again (if a claim
 /// has failed) and take_closed_source once more; peers ring for all three.
-class ShmWire final : public Wire {
+class ShmWire final : public Wire, public Loans, public Copies, public PeerMemory, public Completions {
  public:
   /// @param own     must outlive the wire
   /// @param direct  false: put_directly never does anything
   explicit ShmWire(ProcessSegment& own, bool direct = true, LongData long_data = LongData::kMeasured)
-      : own_(own),
+      : Wire({.max_payload_bytes = own.layout().ring.max_payload_bytes},
+             {.loans = this, .copies = this, .peer_memory = this, .completions = this, .other_nodes = nullptr}),
+        own_(own),
         peers_(own.directory()),
         links_(own, peers_, direct, long_data, traffic_),
         sources_(own, peers_, closed_sources_, traffic_) {
     closed_sources_ = 0;
   }
-
-  std::uint32_t max_payload_bytes() const override { return own_.layout().ring.max_payload_bytes; }
 
   ConnectResult connect(ProcessId peer, Link** link) override { return links_.connect(peer, link); }
   void disconnect(Link* link) override { links_.disconnect(static_cast<ShmLink&>(*link)); }
@@ -35,15 +39,12 @@ class ShmWire final : public Wire {
 
   void give_up(ProcessId peer) override { sources_.give_up(peer); }
 
-  std::uint64_t life_at(const Link& link) const override {
-    return static_cast<const ShmLink&>(link).segment->incarnation();
-  }
-  std::uint64_t life_in_hand() const override { return sources_.life_in_hand(); }
   bool has_unheard(ProcessId peer, std::uint64_t life) override { return sources_.has_unheard(peer, life); }
 
   std::byte* claim(Link& link, std::uint32_t payload_bytes) override {
     return links_.claim(static_cast<ShmLink&>(link), payload_bytes);
   }
+  std::byte* claim_answer(Link& link, std::uint32_t payload_bytes) override { return claim(link, payload_bytes); }
   void publish(Link& link, const PacketHeader& header) override {
     links_.publish(static_cast<ShmLink&>(link), header, looks_);
   }
@@ -92,8 +93,8 @@ class ShmWire final : public Wire {
   bool has_room_again() override { return links_.has_room_again(); }
 
   int check_peers() override;
-  bool take_closed_source(ProcessId* source, void** source_context) override {
-    return sources_.take_closed_source(source, source_context);
+  bool take_closed_source(ProcessId* source, void** engines) override {
+    return sources_.take_closed_source(source, engines);
   }
 
  private:

@@ -58,7 +58,7 @@ bool SourceSet::must_wait_for_earlier(std::uint32_t slot_index, ProcessId id) {
     if (ShmSource* other = by_slot_[i].get(); other != nullptr) {
       if (other->id != id || other->state == SourceState::kTaken) continue;
       // An earlier life is over, or the later one could not have come.
-      if (other->order < order && other->incarnation != incarnation) close_source(*other);
+      if (other->order < order && other->life != incarnation) close_source(*other);
       waits = true;
       continue;
     }
@@ -80,7 +80,7 @@ ShmSource* SourceSet::open_source(std::uint32_t slot_index, ProcessId id) {
   }
   auto made = std::make_unique<ShmSource>();
   made->id = id;
-  made->incarnation = own_.slot(slot_index).claimer_incarnation.load(std::memory_order_relaxed);
+  made->life = own_.slot(slot_index).claimer_incarnation.load(std::memory_order_relaxed);
   made->order = own_.slot(slot_index).publish_order.load(std::memory_order_relaxed);
   made->slot_index = slot_index;
   const SegmentLayout& layout = own_.layout();
@@ -147,14 +147,14 @@ void SourceSet::finish_source(ShmSource& source) {
   ++closed_count_;
 }
 
-bool SourceSet::take_closed_source(ProcessId* source, void** source_context) {
+bool SourceSet::take_closed_source(ProcessId* source, void** engines) {
   if (directory_changed()) scan_directory();
   if (drained_.empty()) return false;
   ShmSource& taken = *drained_.front();
   drained_.erase(drained_.begin());
   --closed_count_;
   *source = taken.id;
-  *source_context = taken.context;
+  *engines = taken.engines;
   taken.state = SourceState::kTaken;
   if (read_slot(own_.slot(taken.slot_index)).state != SlotState::kEvicted) free_slot(taken.slot_index);
   // A later life of the same process may have waited for this.
@@ -170,7 +170,7 @@ bool SourceSet::has_unheard(ProcessId id, std::uint64_t incarnation) {
     if (const ShmSource* source = by_slot_[i].get(); source != nullptr) {
       const bool is_polled = source->state == SourceState::kOpen || source->state == SourceState::kClosing;
       const bool has_packet = source == held_ || (is_polled && source->consumer.ready());
-      if (has_packet && source->id == id && source->incarnation == incarnation) return true;
+      if (has_packet && source->id == id && source->life == incarnation) return true;
       continue;
     }
     // Not opened yet: it waits for an earlier link, or for memory.
@@ -229,7 +229,7 @@ void SourceSet::repair_claimed_slot(std::uint32_t slot_index) {
 bool SourceSet::attach_sender(ShmSource& source) {
   if (source.segment != nullptr) return true;
   if (source.unreachable) return false;
-  switch (peers_.attach(source.id, source.incarnation, &source.segment)) {
+  switch (peers_.attach(source.id, source.life, &source.segment)) {
     case AttachResult::kAttached: return true;
     case AttachResult::kNoSuchSegment: return false;
     case AttachResult::kRefused:

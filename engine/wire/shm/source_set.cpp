@@ -39,7 +39,7 @@ inline bool SourceSet::take_packet(PollEntry& entry, Packet& packet) {
   if (packet.header.payload_bytes >= kAreaFromBytes && !(source.area_asked && source.heap_asked)) [[unlikely]]
     map_memory(source);
   packet.source = source.id;
-  packet.source_context = &source.context;
+  packet.source_context = &source;
   held_ = &source;
   held_payload_ = payload;
   if (from != TakenFrom::kRing) [[unlikely]]
@@ -129,7 +129,7 @@ void SourceSet::release() {
 
 bool SourceSet::read_later(std::byte* target, std::uint64_t bytes) {
   PORTOFU_ASSERT(held_ != nullptr);
-  if (late_count_ == Wire::kMostReadLater || (late_count_ != 0 && late_source_ != held_)) return false;
+  if (late_count_ == Copies::kMostReadLater || (late_count_ != 0 && late_source_ != held_)) return false;
   late_source_ = held_;
   late_targets_[late_count_] = {target, bytes};
   late_places_[late_count_] = {const_cast<std::byte*>(held_payload_), bytes};

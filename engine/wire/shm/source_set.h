@@ -16,6 +16,7 @@
 #include "engine/queue/cell_ring.h"
 #include "engine/segment/mapping.h"
 #include "engine/segment/process_segment.h"
+#include "engine/wire/copies.h"
 #include "engine/wire/shm/channel_directory.h"
 #include "engine/wire/shm/copy_cost.h"
 #include "engine/wire/shm/peer_table.h"
@@ -43,15 +44,13 @@ constexpr const char* source_state_name(SourceState state) {
 }
 
 /// One sender, for as long as it has a channel in our directory.
-struct ShmSource {
+struct ShmSource : SourceContext {
   ProcessId id;
-  std::uint64_t incarnation = 0;  ///< Which life of the sender.
-  std::uint64_t order = 0;        ///< ChannelSlotShared::publish_order.
-  std::uint32_t slot_index = 0;   ///< Its channel.
-  std::uint32_t poll_index = 0;   ///< Its place in poll_, while kOpen or kClosing.
+  std::uint64_t order = 0;       ///< ChannelSlotShared::publish_order.
+  std::uint32_t slot_index = 0;  ///< Its channel.
+  std::uint32_t poll_index = 0;  ///< Its place in poll_, while kOpen or kClosing.
   SourceState state = SourceState::kOpen;
   CellConsumer<PacketHeader> consumer;   ///< Our end of its ring.
-  void* context = nullptr;               ///< The engine's.
   std::uint64_t rung_generation = 0;     ///< For ring_if_asleep at its doorbell.
   bool unreachable = false;              ///< Attaching to its segment failed; tried again by close_dead_sources.
   std::shared_ptr<PeerSegment> segment;  ///< Of the sender, once it was needed; else nullptr.
@@ -83,14 +82,13 @@ class SourceSet final : public MemoryBringer {
   bool peek(Packet& packet);
   void release();
   bool has_packets();
-  bool take_closed_source(ProcessId* source, void** source_context);
+  bool take_closed_source(ProcessId* source, void** engines);
   void offer(std::byte* target, std::uint64_t bytes);
   bool read_later(std::byte* target, std::uint64_t bytes);
   std::uint32_t read_now();
   void give_back_read();
   bool acknowledge(ProcessId sender, std::uint32_t operation_id);
   void take_offers_back(ProcessId id);
-  std::uint64_t life_in_hand() const { return held_ != nullptr ? held_->incarnation : 0; }
   bool has_unheard(ProcessId id, std::uint64_t incarnation);
 
   /// This process cannot answer a sender: its channels are taken from it, so that it fails what it waits for. What it
@@ -159,9 +157,9 @@ class SourceSet final : public MemoryBringer {
   ShmSource* read_source_ = nullptr;         ///< Between read_now and give_back_read: whose payloads were read.
   std::uint32_t late_count_ = 0;             ///< How many.
   std::uint32_t read_count_ = 0;             ///< In read_now: how many.
-  std::array<iovec, Wire::kMostReadLater + 1> late_targets_{};
-  std::array<iovec, Wire::kMostReadLater + 1> late_places_{};  ///< In the memory of the sender.
-  std::array<Brought, Wire::kMostReadLater> late_packets_;     ///< Whose they are; without data.
+  std::array<iovec, Copies::kMostReadLater + 1> late_targets_{};
+  std::array<iovec, Copies::kMostReadLater + 1> late_places_{};  ///< In the memory of the sender.
+  std::array<Brought, Copies::kMostReadLater> late_packets_;     ///< Whose they are; without data.
   CopyCost<4>* timed_ = nullptr;                     ///< What is being measured between peek and release; or nothing.
   std::uint32_t timed_bytes_ = 0;                    ///< Of the payload.
   std::uint64_t read_before_ = 0;                    ///< ProcessMemory::bytes_read when peek returned.

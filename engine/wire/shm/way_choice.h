@@ -11,7 +11,7 @@
 #include <cstdint>
 
 #include "engine/queue/cell_layout.h"
-#include "engine/wire/wire.h"
+#include "engine/wire/loans.h"
 
 namespace portofu {
 

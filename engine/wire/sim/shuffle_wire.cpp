@@ -29,13 +29,13 @@ bool is_ordered(const PacketHeader& header) { return (header.flags & kFlagUnorde
 }  // namespace
 
 ShuffleWire::Source& ShuffleWire::source_of(const Packet& packet) {
-  if (*packet.source_context == nullptr) {
+  if (packet.source_context->engines == nullptr) {
     sources_.push_back(std::make_unique<Source>());
     sources_.back()->id = packet.source;
-    sources_.back()->life = inner_.life_in_hand();
-    *packet.source_context = sources_.back().get();
+    sources_.back()->life = packet.source_context->life;
+    packet.source_context->engines = sources_.back().get();
   }
-  return *static_cast<Source*>(*packet.source_context);
+  return *static_cast<Source*>(packet.source_context->engines);
 }
 
 /// Where a packet of the lane goes: to the message that it continues, or to a new one. A new message may come before
@@ -122,7 +122,7 @@ bool ShuffleWire::peek(Packet& packet) {
   packet.source = chosen.source->id;
   packet.header = held_->header;
   packet.payload = held_->payload.data();
-  packet.source_context = &chosen.source->context;
+  packet.source_context = chosen.source;
   return true;
 }
 
@@ -142,11 +142,11 @@ bool ShuffleWire::has_unheard(ProcessId peer, std::uint64_t life) {
   return waits_here || inner_.has_unheard(peer, life);
 }
 
-bool ShuffleWire::take_closed_source(ProcessId* source, void** source_context) {
+bool ShuffleWire::take_closed_source(ProcessId* source, void** engines) {
   if (closing_ == nullptr) {
     void* context = nullptr;
     if (!inner_.take_closed_source(source, &context)) return false;
-    *source_context = nullptr;
+    *engines = nullptr;
     if (context == nullptr) return true;  // It has never sent anything.
     closing_ = static_cast<Source*>(context);
     for (Lane& lane : closing_->lanes) {
@@ -156,7 +156,7 @@ bool ShuffleWire::take_closed_source(ProcessId* source, void** source_context) {
   }
   if (!closing_->empty() || held_) return false;
   *source = closing_->id;
-  *source_context = closing_->context;
+  *engines = closing_->engines;
   std::erase_if(sources_, [this](const auto& one) { return one.get() == closing_; });
   closing_ = nullptr;
   return true;

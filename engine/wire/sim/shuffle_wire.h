@@ -29,14 +29,21 @@ class ShuffleWire final : public Wire {
  public:
   /// @param inner  outlives this wire; nobody else peeks into it
   /// @param seed   decides every choice, but not when packets arrive
-  ShuffleWire(Wire& inner, std::uint64_t seed) : inner_(inner), random_(seed) {}
+  ShuffleWire(Wire& inner, std::uint64_t seed)
+      : Wire(inner.limits(),
+             // What was lent is copied as soon as it arrives. What else is forwarded would see packets that are here as
+             // taken.
+             {.loans = inner.loans(),
+              .copies = nullptr,
+              .peer_memory = nullptr,
+              .completions = nullptr,
+              .other_nodes = inner.other_nodes()}),
+        inner_(inner),
+        random_(seed) {}
 
-  std::uint32_t max_payload_bytes() const override { return inner_.max_payload_bytes(); }
   ConnectResult connect(ProcessId peer, Link** link) override { return inner_.connect(peer, link); }
   void disconnect(Link* link) override { inner_.disconnect(link); }
   bool leads_to_name(Link& link) override { return inner_.leads_to_name(link); }
-  std::uint64_t life_at(const Link& link) const override { return inner_.life_at(link); }
-  std::uint64_t life_in_hand() const override { return held_life_; }
   bool has_unheard(ProcessId peer, std::uint64_t life) override;
   void give_up(ProcessId peer) override { inner_.give_up(peer); }
   std::byte* claim(Link& link, std::uint32_t payload_bytes) override { return inner_.claim(link, payload_bytes); }
@@ -45,19 +52,12 @@ class ShuffleWire final : public Wire {
   }
   void publish(Link& link, const PacketHeader& header) override { inner_.publish(link, header); }
   void discard(Link& link) override { inner_.discard(link); }
-  std::uint32_t most_lent_bytes(const Link& link) const override { return inner_.most_lent_bytes(link); }
-  std::uint64_t shares_from_bytes(Link& link, std::uint64_t message) override {
-    return inner_.shares_from_bytes(link, message);
-  }
-  bool lend(Link& link, const Loan& loan) override { return inner_.lend(link, loan); }
-  std::uint64_t next_packet(const Link& link) const override { return inner_.next_packet(link); }
-  bool has_taken(Link& link, std::uint64_t packet) override { return inner_.has_taken(link, packet); }
   bool peek(Packet& packet) override;
   void release() override;
   bool has_packets() override { return waiting_packets_ > 0 || inner_.has_packets(); }
   bool has_room_again() override { return inner_.has_room_again(); }
   int check_peers() override { return inner_.check_peers(); }
-  bool take_closed_source(ProcessId* source, void** source_context) override;
+  bool take_closed_source(ProcessId* source, void** engines) override;
 
  private:
   /// The packets of one message, which come in their order.
@@ -75,10 +75,8 @@ class ShuffleWire final : public Wire {
   enum LaneIndex : std::size_t { kRequests, kAnswers, kLaneCount };
 
   /// One source of the inner wire, which keeps its address as the source's context.
-  struct Source {
+  struct Source : SourceContext {
     ProcessId id;
-    std::uint64_t life = 0;   ///< Wire::life_in_hand.
-    void* context = nullptr;  ///< The engine's.
     std::array<Lane, kLaneCount> lanes;
     bool empty() const { return lanes[kRequests].empty() && lanes[kAnswers].empty(); }
   };

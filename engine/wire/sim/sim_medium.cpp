@@ -41,6 +41,9 @@ SimLink& SimMedium::make_link(std::uint32_t sender_index, std::uint32_t receiver
   links.push_back(std::make_unique<SimLink>());
   SimLink& link = *links.back();
   link.peer = endpoints[receiver_index].process;
+  // Each life is an endpoint of its own; 0 is no life.
+  link.life = std::uint64_t{1} + receiver_index;
+  link.source.life = std::uint64_t{1} + sender_index;
   link.sender_index = sender_index;
   link.receiver_index = receiver_index;
   link.in_progress_left = static_cast<std::uint32_t>(random.below(options.max_connect_in_progress + 1));

@@ -63,7 +63,7 @@ struct SimLink : Link {
   std::deque<SimPacket> packets;       ///< Published and not peeked, in order.
   std::optional<SimPayload> claimed;   ///< Room that the sender holds between claim and publish or discard.
   std::uint32_t claimed_bytes = 0;     ///< Size of `claimed`.
-  void* source_context = nullptr;      ///< The receiving engine's, see Packet::source_context.
+  SourceContext source;                ///< The receiver's.
 
   bool has_room() const { return packets.size() + held_packets < capacity_packets; }
 };

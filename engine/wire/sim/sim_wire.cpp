@@ -10,7 +10,14 @@
 
 namespace portofu {
 
-SimWire::SimWire(SimMedium& medium, std::uint32_t endpoint_index) : medium_(medium), endpoint_index_(endpoint_index) {}
+SimWire::SimWire(SimMedium& medium, std::uint32_t endpoint_index)
+    : Wire({.max_payload_bytes = medium.options.max_payload_bytes}, {.loans = nullptr,
+                                                                     .copies = nullptr,
+                                                                     .peer_memory = nullptr,
+                                                                     .completions = nullptr,
+                                                                     .other_nodes = nullptr}),
+      medium_(medium),
+      endpoint_index_(endpoint_index) {}
 
 SimWire::~SimWire() {
   if (held_link_ != nullptr) release();
@@ -26,8 +33,6 @@ SimLink& SimWire::own(Link& link) const {
   PORTOFU_ASSERT(sim_link.sender_index == endpoint_index_ && sim_link.sender_holds && sim_link.connected);
   return sim_link;
 }
-
-std::uint32_t SimWire::max_payload_bytes() const { return medium_.options.max_payload_bytes; }
 
 SimLink* SimWire::find_link(ProcessId peer) {
   SimLink* found = nullptr;
@@ -70,19 +75,10 @@ void SimWire::disconnect(Link* link) {
   medium_.collect_links();
 }
 
-/// Each life is an endpoint of its own; 0 is no life.
-std::uint64_t SimWire::life_at(const Link& link) const {
-  return std::uint64_t{1} + static_cast<const SimLink&>(link).receiver_index;
-}
-
-std::uint64_t SimWire::life_in_hand() const {
-  return held_link_ != nullptr ? std::uint64_t{1} + held_link_->sender_index : 0;
-}
-
 bool SimWire::has_unheard(ProcessId, std::uint64_t life) {
   for (const auto& link : medium_.links) {
     const bool is_ours = link->receiver_index == endpoint_index_ && link->connected;
-    if (!is_ours || std::uint64_t{1} + link->sender_index != life) continue;
+    if (!is_ours || link->source.life != life) continue;
     if (!link->packets.empty() || link->held_packets > 0) return true;
   }
   return false;
@@ -156,7 +152,7 @@ bool SimWire::peek(Packet& packet) {
   packet.source = medium_.endpoints[held_link_->sender_index].process;
   packet.header = held_packet_->header;
   packet.payload = held_packet_->payload.data();
-  packet.source_context = &held_link_->source_context;
+  packet.source_context = &held_link_->source;
   return true;
 }
 
@@ -195,13 +191,13 @@ int SimWire::check_peers() {
   return lost_count;
 }
 
-bool SimWire::take_closed_source(ProcessId* source, void** source_context) {
+bool SimWire::take_closed_source(ProcessId* source, void** engines) {
   for (const auto& link : medium_.links) {
     const bool is_incoming = link->receiver_index == endpoint_index_ && link->receiver_open && link->connected;
     const bool is_closed = !link->sender_open && link->sender_end_known;
     if (!is_incoming || !is_closed || !link->packets.empty() || link->held_packets > 0) continue;
     *source = medium_.endpoints[link->sender_index].process;
-    *source_context = link->source_context;
+    *engines = link->source.engines;
     link->receiver_open = false;
     medium_.collect_links();
     return true;

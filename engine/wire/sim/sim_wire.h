@@ -23,13 +23,14 @@ class SimWire final : public Wire {
   SimWire(const SimWire&) = delete;
   SimWire& operator=(const SimWire&) = delete;
 
-  std::uint32_t max_payload_bytes() const override;
   ConnectResult connect(ProcessId peer, Link** link) override;
   void disconnect(Link* link) override;
-  std::uint64_t life_at(const Link& link) const override;
-  std::uint64_t life_in_hand() const override;
+  bool leads_to_name(Link& link) override { return !link.lost; }
   bool has_unheard(ProcessId peer, std::uint64_t life) override;
+  /// Learns nothing from it.
+  void give_up(ProcessId) override {}
   std::byte* claim(Link& link, std::uint32_t payload_bytes) override;
+  std::byte* claim_answer(Link& link, std::uint32_t payload_bytes) override { return claim(link, payload_bytes); }
   void publish(Link& link, const PacketHeader& header) override;
   void discard(Link& link) override;
   bool peek(Packet& packet) override;
@@ -37,7 +38,7 @@ class SimWire final : public Wire {
   bool has_packets() override;
   bool has_room_again() override;
   int check_peers() override;
-  bool take_closed_source(ProcessId* source, void** source_context) override;
+  bool take_closed_source(ProcessId* source, void** engines) override;
 
  private:
   bool alive() const { return medium_.endpoints[endpoint_index_].alive; }

@@ -41,7 +41,7 @@ TEST_F(ReceiveTest, Foreign_job_key__is_refused_and_leaves_no_trace) {
   EXPECT_EQ(counted(Counter::kPacketsRefusedKey), 1u);
   EXPECT_EQ(refused(), 0u);
   EXPECT_TRUE(core.peers.empty());
-  EXPECT_EQ(*wire.context_of(kPeer), nullptr);
+  EXPECT_EQ(wire.context_of(kPeer)->engines, nullptr);
   expect_nothing_happened();
 }
 
@@ -137,7 +137,7 @@ TEST_F(ReceiveTest, Answer__reaches_the_operation) {
 TEST_F(ReceiveTest, Source__is_looked_up_once_and_remembered) {
   append(entry());
   receive_put(8);
-  EXPECT_EQ(*wire.context_of(kPeer), &peer());
+  EXPECT_EQ(wire.context_of(kPeer)->engines, &peer());
   receive_put(8);
   EXPECT_EQ(core.peers.size(), 1u);
 }

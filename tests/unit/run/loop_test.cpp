@@ -478,7 +478,7 @@ TEST_F(LoopTest, Closed_source__is_taken_when_there_is_nothing_else_to_do) {
   wire.close_source(kPeer);
   EXPECT_EQ(cycle(), 1);
   EXPECT_EQ(next_event().ni_fail_type, NiFail::kUndeliverable);
-  EXPECT_EQ(*wire.context_of(kPeer), nullptr);
+  EXPECT_EQ(wire.context_of(kPeer)->engines, nullptr);
 }
 
 TEST_F(LoopTest, Next_life_of_a_process__is_answered_and_not_its_former_one) {

@@ -18,6 +18,10 @@
 
 #include "engine/queue/assert.h"
 #include "engine/topology/process_id.h"
+#include "engine/wire/completions.h"
+#include "engine/wire/copies.h"
+#include "engine/wire/loans.h"
+#include "engine/wire/peer_memory.h"
 #include "engine/wire/wire.h"
 
 namespace portofu {
@@ -30,8 +34,12 @@ struct FakePacket {
   std::uint64_t life = 0;  ///< Of who it comes from; set by arrive.
 };
 
-class FakeWire final : public Wire {
+class FakeWire final : public Wire, public Loans, public Copies, public PeerMemory, public Completions {
  public:
+  FakeWire()
+      : Wire({.max_payload_bytes = kMaxPayloadBytes},
+             {.loans = this, .copies = this, .peer_memory = this, .completions = this, .other_nodes = nullptr}) {}
+
   static constexpr std::uint32_t kMaxPayloadBytes = 4096;
   static constexpr std::uint32_t kPlentyOfRoom = UINT32_MAX;
 
@@ -104,7 +112,7 @@ class FakeWire final : public Wire {
   }
 
   /// The place that Packet::source_context names.
-  void** context_of(ProcessId source) { return &contexts_[key_of(source)]; }
+  SourceContext* context_of(ProcessId source) { return &contexts_[key_of(source)]; }
 
   /// Links that are connected now.
   int open_links() const {
@@ -112,8 +120,6 @@ class FakeWire final : public Wire {
     for (const auto& link : links_) count += link->open ? 1 : 0;
     return count;
   }
-
-  std::uint32_t max_payload_bytes() const override { return kMaxPayloadBytes; }
 
   ConnectResult connect(ProcessId peer, Link** link) override {
     ++connect_count;
@@ -127,8 +133,6 @@ class FakeWire final : public Wire {
     return ConnectResult::kConnected;
   }
 
-  std::uint64_t life_at(const Link& link) const override { return static_cast<const FakeLink&>(link).life; }
-  std::uint64_t life_in_hand() const override { return held_ ? inbox_.front().life : 0; }
   bool has_unheard(ProcessId peer, std::uint64_t life) override {
     return std::any_of(inbox_.begin(), inbox_.end(),
                        [&](const FakePacket& packet) { return packet.process == peer && packet.life == life; });
@@ -178,6 +182,8 @@ class FakeWire final : public Wire {
     own_link.claimed.reset();
     ++discard_count;
   }
+
+  std::byte* claim_answer(Link& link, std::uint32_t payload_bytes) override { return claim(link, payload_bytes); }
 
   std::uint32_t most_lent_bytes(const Link&) const override { return kMostLentBytes; }
   std::uint64_t shares_from_bytes(Link& /*link*/, std::uint64_t /*message*/) override { return shares_from; }
@@ -230,6 +236,7 @@ class FakeWire final : public Wire {
     return !acks.empty();
   }
 
+  bool put_directly(Link&, const DirectPut&) override { return false; }
   bool find_mapped(Link&, std::uint64_t, MappedRegion* region) override {
     *region = mapped;
     return mapped.memory != nullptr;
@@ -248,6 +255,7 @@ class FakeWire final : public Wire {
     packet.header = front.header;
     packet.payload = front.payload.data();
     packet.source_context = context_of(front.process);
+    packet.source_context->life = front.life;
     return true;
   }
 
@@ -267,11 +275,11 @@ class FakeWire final : public Wire {
     return std::exchange(newly_lost, 0);
   }
 
-  bool take_closed_source(ProcessId* source, void** source_context) override {
+  bool take_closed_source(ProcessId* source, void** engines) override {
     for (auto at = closed_sources_.begin(); at != closed_sources_.end(); ++at) {
       if (has_packet_of(*at)) continue;
       *source = *at;
-      *source_context = std::exchange(*context_of(*at), nullptr);
+      *engines = std::exchange(context_of(*at)->engines, nullptr);
       closed_sources_.erase(at);
       for (FakePacket& packet : std::exchange(next_life_, {})) arrive(std::move(packet));
       return true;
@@ -282,7 +290,6 @@ class FakeWire final : public Wire {
  private:
   struct FakeLink : Link {
     bool open = true;
-    std::uint64_t life = 0;  ///< Of the peer.
     std::uint32_t claimed_bytes = 0;
     std::unique_ptr<std::byte[]> claimed;  ///< Between claim and publish or discard.
   };
@@ -324,7 +331,7 @@ class FakeWire final : public Wire {
   bool was_asked_ = false;            ///< By has_packets.
   std::vector<ProcessId> closed_sources_;
   std::vector<ProcessId> unnoticed_deaths_;
-  std::map<std::uint64_t, void*> contexts_;
+  std::map<std::uint64_t, SourceContext> contexts_;
   std::map<std::uint64_t, std::uint64_t> deaths_;  ///< Of each process.
   bool held_ = false;
   std::uint64_t published_ = 0;

@@ -1,7 +1,7 @@
 #pragma once
 // A payload to lend that is its whole message.
 
-#include "engine/wire/wire.h"
+#include "engine/wire/loans.h"
 
 namespace portofu {
 

@@ -76,8 +76,8 @@ TEST_F(LoopbackWireTest, Context__is_kept_until_the_source_is_taken) {
   send("x");
   Packet packet;
   ASSERT_TRUE(wire.peek(packet));
-  EXPECT_EQ(*packet.source_context, nullptr);
-  *packet.source_context = &number;
+  EXPECT_EQ(packet.source_context->engines, nullptr);
+  packet.source_context->engines = &number;
   wire.release();
   send("last");
   wire.disconnect(link);

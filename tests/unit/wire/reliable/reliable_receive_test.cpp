@@ -19,7 +19,7 @@ TEST(ReliableReceive, Killed_peer__has_unheard_packets_until_they_are_taken) {
   Link* back = world.connect(1, 0);
   ASSERT_TRUE(link != nullptr && back != nullptr && world.settle());
   ReliableWire& wire = *world.parties[0].wire;
-  const std::uint64_t life = wire.life_at(*link);
+  const std::uint64_t life = link->life;
   EXPECT_EQ(life, world.parties[1].life);
   EXPECT_FALSE(wire.has_unheard(world.parties[1].id, life));
   world.parties[0].stopped = true;
@@ -32,7 +32,7 @@ TEST(ReliableReceive, Killed_peer__has_unheard_packets_until_they_are_taken) {
   Packet packet;
   for (int i = 0; i < 2; ++i) {
     ASSERT_TRUE(wire.peek(packet));
-    EXPECT_EQ(wire.life_in_hand(), life);
+    EXPECT_EQ(packet.source_context->life, life);
     EXPECT_TRUE(wire.has_unheard(world.parties[1].id, life));
     wire.release();
   }

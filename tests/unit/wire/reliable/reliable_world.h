@@ -60,7 +60,7 @@ struct ReliableWorld {
     if (party.wire == nullptr || party.stopped) return;
     Packet packet;
     while (party.wire->peek(packet)) {
-      *packet.source_context = &party;
+      packet.source_context->engines = &party;
       std::uint32_t payload_ok = 1;
       for (std::uint32_t i = 0; i < packet.header.payload_bytes; ++i)
         payload_ok &= packet.payload.here()[i] == static_cast<std::byte>(packet.header.operation_id + i) ? 1u : 0u;

@@ -250,12 +250,12 @@ TEST_F(LendMemoryTest, Payloads_read_later__are_told_apart_when_one_cannot_be_ha
 
 TEST_F(LendMemoryTest, Payloads_read_later__are_so_many_at_most) {
   open();
-  for (std::uint32_t i = 0; i <= Wire::kMostReadLater; ++i) lend(1);
-  for (std::uint32_t i = 0; i < Wire::kMostReadLater; ++i) take_later({0});
+  for (std::uint32_t i = 0; i <= Copies::kMostReadLater; ++i) lend(1);
+  for (std::uint32_t i = 0; i < Copies::kMostReadLater; ++i) take_later({0});
   Packet packet;
   ASSERT_TRUE(b.wire->peek(packet));
   EXPECT_FALSE(b.wire->read_later(target.data(), kPart));
-  EXPECT_EQ(b.wire->read_now(), (1u << Wire::kMostReadLater) - 1);
+  EXPECT_EQ(b.wire->read_now(), (1u << Copies::kMostReadLater) - 1);
   b.wire->give_back_read();
   EXPECT_TRUE(b.wire->read_later(target.data(), kPart));
   b.wire->release();

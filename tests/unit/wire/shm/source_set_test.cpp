@@ -72,8 +72,8 @@ TEST_F(SourceSetTest, Context__belongs_to_the_source) {
     for (int i = 0; i < 2; ++i) {
       Packet packet;
       ASSERT_TRUE(target.wire->peek(packet));
-      EXPECT_EQ(*packet.source_context, round == 0 ? nullptr : contexts[packet.source.pid]);
-      *packet.source_context = contexts[packet.source.pid];
+      EXPECT_EQ(packet.source_context->engines, round == 0 ? nullptr : contexts[packet.source.pid]);
+      packet.source_context->engines = contexts[packet.source.pid];
       target.wire->release();
     }
   }
@@ -261,12 +261,12 @@ TEST_F(SourceSetTest, Unheard__is_what_a_life_has_published_until_it_is_released
   EXPECT_FALSE(wire.has_unheard(b.id(), life)) << "another process";
   Packet packet;
   ASSERT_TRUE(wire.peek(packet));
-  EXPECT_EQ(wire.life_in_hand(), life);
+  EXPECT_EQ(packet.source_context->life, life);
   EXPECT_TRUE(wire.has_unheard(a.id(), life)) << "it is in hand";
   wire.release();
   EXPECT_FALSE(wire.has_unheard(a.id(), life));
   Link* back = target.connect(a);
-  EXPECT_EQ(wire.life_at(*back), life);
+  EXPECT_EQ(back->life, life);
 }
 
 TEST_F(SourceSetTest, Unheard__of_the_dead_waits_behind_its_earlier_links) {

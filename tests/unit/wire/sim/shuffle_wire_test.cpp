@@ -70,7 +70,7 @@ struct ShuffleWireTest : ::testing::Test {
         std::uint32_t payload = 0;
         std::memcpy(&payload, packet.payload.here(), sizeof payload);
         EXPECT_EQ(payload, packet.header.operation_id);
-        *packet.source_context = this;
+        packet.source_context->engines = this;
         all.push_back({packet.source, packet.header.type, packet.header.operation_id});
         wire->release();
         idle = 0;
@@ -258,7 +258,7 @@ TEST_F(ShuffleWireTest, Unheard__is_what_waits_here_or_in_the_wire_below_or_is_i
   start(4);
   Link* back = nullptr;
   ASSERT_EQ(wire->connect(kSenders[0], &back), ConnectResult::kConnected);
-  const std::uint64_t life = wire->life_at(*back);
+  const std::uint64_t life = back->life;
   EXPECT_FALSE(wire->has_unheard(kSenders[0], life));
   ASSERT_TRUE(send(1, PacketType::kPut, 1));
   EXPECT_FALSE(wire->has_unheard(kSenders[0], life)) << "of another process";
@@ -267,7 +267,7 @@ TEST_F(ShuffleWireTest, Unheard__is_what_waits_here_or_in_the_wire_below_or_is_i
   EXPECT_TRUE(wire->has_unheard(kSenders[0], life));
   Packet packet;
   for (int i = 0; i < kEnoughPolls && !wire->peek(packet); ++i) EXPECT_TRUE(wire->has_unheard(kSenders[0], life));
-  EXPECT_EQ(wire->life_in_hand(), life);
+  EXPECT_EQ(packet.source_context->life, life);
   EXPECT_TRUE(wire->has_unheard(kSenders[0], life));
   wire->release();
   EXPECT_FALSE(wire->has_unheard(kSenders[0], life));

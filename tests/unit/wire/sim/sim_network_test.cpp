@@ -162,7 +162,7 @@ TEST(SimNetworkKill, Packet_that_is_held__stays_readable) {
   void* context = nullptr;
   EXPECT_FALSE(bob->take_closed_source(&source, &context));
   EXPECT_EQ(packet.payload.here()[0], std::byte{9});
-  EXPECT_EQ(*packet.source_context, nullptr);
+  EXPECT_EQ(packet.source_context->engines, nullptr);
   bob->release();
   EXPECT_TRUE(bob->take_closed_source(&source, &context));
 }
@@ -211,7 +211,7 @@ TEST(SimNetworkAttach, Restart_with_the_same_id__has_a_link_and_a_source_of_its_
   Packet packet;
   ASSERT_TRUE(alice->peek(packet));
   int mine = 0;
-  *packet.source_context = &mine;
+  packet.source_context->engines = &mine;
   alice->release();
   network.kill(kSecond);
 
@@ -232,7 +232,7 @@ TEST(SimNetworkAttach, Restart_with_the_same_id__has_a_link_and_a_source_of_its_
   EXPECT_EQ(context, &mine);
   EXPECT_FALSE(alice->take_closed_source(&source, &context));
   ASSERT_TRUE(alice->peek(packet));
-  EXPECT_EQ(*packet.source_context, nullptr);
+  EXPECT_EQ(packet.source_context->engines, nullptr);
   alice->release();
 }
 

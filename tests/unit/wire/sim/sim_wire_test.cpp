@@ -222,13 +222,13 @@ TEST(SimWirePeek, Source_context__is_kept_per_source_until_it_closes) {
   Packet packet;
   ASSERT_TRUE(send(*pair.alice, *pair.link, 1));
   ASSERT_TRUE(pair.bob->peek(packet));
-  EXPECT_EQ(*packet.source_context, nullptr);
-  *packet.source_context = &mine;
+  EXPECT_EQ(packet.source_context->engines, nullptr);
+  packet.source_context->engines = &mine;
   pair.bob->release();
 
   ASSERT_TRUE(send(*pair.alice, *pair.link, 2));
   ASSERT_TRUE(pair.bob->peek(packet));
-  EXPECT_EQ(*packet.source_context, &mine);
+  EXPECT_EQ(packet.source_context->engines, &mine);
   pair.bob->release();
 
   pair.alice->disconnect(pair.link);
@@ -240,21 +240,21 @@ TEST(SimWirePeek, Source_context__is_kept_per_source_until_it_closes) {
   // A new link is a new source.
   ASSERT_TRUE(send(*pair.alice, *connect(*pair.alice, kBob), 3));
   ASSERT_TRUE(pair.bob->peek(packet));
-  EXPECT_EQ(*packet.source_context, nullptr);
+  EXPECT_EQ(packet.source_context->engines, nullptr);
   pair.bob->release();
 }
 
 TEST(SimWireHasUnheard, Packet__of_a_life_is_unheard_until_it_is_released) {
   Pair pair(1, kNoDelay);
   Link* back = connect(*pair.bob, kAlice);
-  const std::uint64_t life = pair.bob->life_at(*back);
+  const std::uint64_t life = back->life;
   EXPECT_FALSE(pair.bob->has_unheard(kAlice, life));
   ASSERT_TRUE(send(*pair.alice, *pair.link, 1));
   EXPECT_TRUE(pair.bob->has_unheard(kAlice, life));
   EXPECT_FALSE(pair.bob->has_unheard(kAlice, life + 1));
   Packet packet;
   ASSERT_TRUE(pair.bob->peek(packet));
-  EXPECT_EQ(pair.bob->life_in_hand(), life);
+  EXPECT_EQ(packet.source_context->life, life);
   EXPECT_TRUE(pair.bob->has_unheard(kAlice, life));
   pair.bob->release();
   EXPECT_FALSE(pair.bob->has_unheard(kAlice, life));
@@ -269,10 +269,10 @@ TEST(SimWireHasUnheard, Next_life__is_another_one) {
   alice.reset();
   alice = network.attach(kAlice);
   ASSERT_TRUE(send(*alice, *connect(*alice, kBob), 1));
-  EXPECT_FALSE(bob->has_unheard(kAlice, bob->life_at(*back)));
+  EXPECT_FALSE(bob->has_unheard(kAlice, back->life));
   Packet packet;
   ASSERT_TRUE(bob->peek(packet));
-  EXPECT_NE(bob->life_in_hand(), bob->life_at(*back));
+  EXPECT_NE(packet.source_context->life, back->life);
   bob->release();
 }
 
