@@ -10,6 +10,7 @@
 
 #include "engine/segment/heap_file.h"
 #include "engine/segment/layout.h"
+#include "engine/segment/lender.h"
 #include "engine/segment/mapping.h"
 #include "engine/segment/process_memory.h"
 #include "engine/segment/segment_file.h"
@@ -26,7 +27,7 @@ enum class AttachResult : std::uint8_t {
 };
 
 /// One life (incarnation) of a peer. Used by the thread on duty.
-class PeerSegment {
+class PeerSegment final : public Lender {
  public:
   /// @param peer  set on kAttached
   static AttachResult attach(const std::string& directory, ProcessId id, std::shared_ptr<PeerSegment>* peer);
@@ -66,6 +67,11 @@ class PeerSegment {
   /// Asked before a write of so many bytes by the kernel (memory()). Another program may run under the number of a
   /// process that is gone, so the owner has to live, unless the write is bound to its memory.
   bool may_be_written(std::uint64_t bytes) { return memory_.is_bound(bytes) || check_alive(); }
+
+  bool read_lent(std::uint64_t address, std::byte* target, std::uint64_t bytes) const override {
+    return memory_.read(address, target, bytes);
+  }
+  bool is_gone() const override { return !is_there() || !memory_.may_be_its(); }
 
   /// Whether the owner lives, by the kernel and not by what is remembered.
   bool is_there() const { return !dead_ && file_->is_alive(); }

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "engine/queue/assert.h"
-#include "engine/segment/peer_segment.h"
+#include "engine/segment/lender.h"
 
 namespace portofu {
 
@@ -18,10 +18,10 @@ class Payload {
   Payload(const std::byte* here) : at_(here) {}  // NOLINT(google-explicit-constructor): what nearly all are
 
   /// Bytes at an address of the sender's.
-  static Payload in_memory_of(const PeerSegment& sender, const std::byte* address) { return {address, &sender}; }
+  static Payload in_memory_of(const Lender& sender, const std::byte* address) { return {address, &sender}; }
 
   /// Bytes that the sender has written to where they go.
-  static Payload placed_by(const PeerSegment& sender) { return {nullptr, &sender}; }
+  static Payload placed_by(const Lender& sender) { return {nullptr, &sender}; }
 
   bool is_here() const { return sender_ == nullptr; }
   bool is_placed() const { return sender_ != nullptr && at_ == nullptr; }
@@ -39,18 +39,18 @@ class Payload {
 
   /// Copies bytes that are in the sender's memory. @return false: one of the two is not there, or not to be had
   bool read_to(std::byte* target, std::uint64_t bytes) const {
-    return sender_->memory().read(reinterpret_cast<std::uintptr_t>(at_), target, bytes);
+    return sender_->read_lent(reinterpret_cast<std::uintptr_t>(at_), target, bytes);
   }
 
   /// After read_to has failed: whether it is because the sender is not there any more. One that only does not let
   /// itself be read is.
-  bool is_lost() const { return !is_here() && !(sender_->is_there() && sender_->memory().may_be_its()); }
+  bool is_lost() const { return !is_here() && sender_->is_gone(); }
 
  private:
-  Payload(const std::byte* at, const PeerSegment* sender) : at_(at), sender_(sender) {}
+  Payload(const std::byte* at, const Lender* sender) : at_(at), sender_(sender) {}
 
-  const std::byte* at_ = nullptr;        ///< An address here, or of the sender's; nullptr: placed, or no bytes at all.
-  const PeerSegment* sender_ = nullptr;  ///< nullptr: the bytes are here.
+  const std::byte* at_ = nullptr;   ///< An address here, or of the sender's; nullptr: placed, or no bytes at all.
+  const Lender* sender_ = nullptr;  ///< nullptr: the bytes are here.
 };
 
 }  // namespace portofu

@@ -3,6 +3,7 @@
 #include "tests/simulation/cluster.h"
 
 #include <cstdlib>
+#include <cstring>
 #include <iostream>
 
 #include "engine/atomic/atomic_unit.h"
@@ -36,6 +37,8 @@ SimOptions draw_network(std::uint64_t seed) {
   SimOptions options;
   options.max_link_packets = 1 + static_cast<std::uint32_t>(random.below(8));
   options.max_delay_polls = static_cast<std::uint32_t>(random.below(4));
+  options.max_ack_slots = static_cast<std::uint32_t>(random.below(6));
+  if (random.below(2) == 0) options.max_lent_bytes = static_cast<std::uint32_t>(kTargetBytes);
   return options;
 }
 
@@ -53,6 +56,7 @@ std::optional<LossyOptions> draw_lossy(std::uint64_t seed, const Fate& fate) {
 Cluster::Cluster(std::uint64_t seed, const Fate& fate)
     : random_(seed),
       fate_(fate),
+      lends_(draw_network(seed).max_lent_bytes != 0),
       network_(seed + 1, draw_network(seed), draw_lossy(seed, fate), kMostProcesses),
       processes_(2 + random_.below(kMostProcesses - 1)) {
   for (std::size_t i = 0; i < processes_.size(); ++i) start_process(i);
@@ -77,8 +81,8 @@ void Cluster::trace(const char* what, std::size_t process, ProcessId peer, const
             << int{header.ni_fail_type} << " flags " << int{header.flags} << "\n";
 }
 
-void Cluster::published(std::size_t process, ProcessId peer, const PacketHeader& header) {
-  trace("sends to", process, peer, header);
+void Cluster::published(std::size_t process, ProcessId peer, const PacketHeader& header, std::uint64_t lent_end) {
+  trace(lent_end != 0 ? "lends to" : "sends to", process, peer, header);
   count_down(process);
 }
 
@@ -185,8 +189,14 @@ void Cluster::close_and_open(std::size_t index) {
   Process& process = processes_[index];
   take_events(index);
   process.node->close_interface();
-  // A while without an interface: what arrives is dropped.
-  for (std::uint64_t i = random_.below(3); i > 0; --i) process.node->engine().step();
+  // A while without an interface: what arrives is dropped, and nobody writes to what was its memory.
+  const std::vector<std::byte> before(process.node->memory(), process.node->memory() + process.node->memory_bytes());
+  for (std::uint64_t i = random_.below(8); i > 0; --i) {
+    const Process& one = processes_[random_.below(processes_.size())];
+    if (one.alive) one.node->engine().step();
+  }
+  if (std::memcmp(before.data(), process.node->memory(), before.size()) != 0)
+    complain("memory changes while there is no interface");
   process.node->open_interface();
   open_term(process);
 }
@@ -223,7 +233,7 @@ void Cluster::act() {
 /// On a lossy network time has to pass before a death is known.
 bool Cluster::awaits_something(const Process& process) const {
   const Core& core = process.node->core();
-  return !core.waiting_peers.empty() || (fate_.lossy && needs_timers_on_duty(core));
+  return !core.waiting_peers.empty() || !core.awaited_peers.empty() || (fate_.lossy && needs_timers_on_duty(core));
 }
 
 bool Cluster::settle() {
@@ -301,8 +311,9 @@ void Cluster::check_operation(const Process& process, std::uint64_t id, const Op
   // What is posted before the initiator knows of a death goes to the dead.
   const bool death_is_known = target.died_at == 0 || (!fate_.lossy && target.died_at < operation.checked_at);
   const bool steady = target.alive && target.steady_since <= operation.posted_at && death_is_known;
-  // A get that was read before the interface closed is answered, and nobody is left to be told.
-  const bool may_be_untold = fate_.closings && !steady && is_get(operation.kind);
+  // A get that was read before the interface closed is answered, and nobody is left to be told. So is one that was
+  // read from the memory of a process that died before it saw that.
+  const bool may_be_untold = (fate_.closings || lends_) && !steady && is_get(operation.kind);
   if (operation.fail == NiFail::kOk && times != 1 && !may_be_untold)
     complain(name + " was said to be delivered and was not");
   if (steady && operation.fail != NiFail::kOk) {

@@ -65,8 +65,11 @@ class Cluster final : private WireObserver {
     std::uint64_t checked_at = 0;    ///< Action in which it last looked after the dead.
   };
 
-  void published(std::size_t process, ProcessId peer, const PacketHeader& header) override;
+  void published(std::size_t process, ProcessId peer, const PacketHeader& header, std::uint64_t lent_end) override;
   void peeked(std::size_t process, ProcessId source, const PacketHeader& header) override;
+  void taken(std::size_t process, ProcessId, std::uint64_t) override { count_down(process); }
+  void acknowledged(std::size_t process, ProcessId, std::uint32_t) override { count_down(process); }
+  void acknowledgement_taken(std::size_t process, ProcessId, std::uint32_t) override { count_down(process); }
   /// Prints a packet if PORTOFU_TEST_TRACE is set.
   void trace(const char* what, std::size_t process, ProcessId peer, const PacketHeader& header) const;
   void count_down(std::size_t process);
@@ -89,13 +92,15 @@ class Cluster final : private WireObserver {
 
   SimRandom random_;
   Fate fate_;
+  const bool lends_;  ///< Payloads may stay in the memory of their senders.
   Network network_;
   std::vector<Process> processes_;
   std::vector<std::unique_ptr<Node>> graveyard_;  ///< Wires of the dead stay valid until the end.
   std::map<std::uint64_t, int> delivered_;        ///< Completed at a target, by id of the operation.
   std::uint64_t action_ = 0;
   std::uint64_t next_id_ = 1;
-  int packets_to_death_ = -1;  ///< Packets until the acting process is killed; < 0: it is not.
+  int packets_to_death_ =
+      -1;  ///< Packets, or what a wire says without one, until the acting process is killed; < 0: it is not.
   std::string complaint_;
 };
 

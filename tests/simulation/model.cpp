@@ -5,6 +5,23 @@
 #include <algorithm>
 
 namespace portofu::simulation {
+namespace {
+
+bool is_fetching(const Descriptor& descriptor) {
+  return descriptor.kind != DescriptorKind::kPut && descriptor.kind != DescriptorKind::kAtomic;
+}
+
+/// What a packet would say that tells what an acknowledgement without one tells.
+PacketHeader plain_answer(const ModelMessage& message) {
+  PacketHeader header{};
+  header.type = PacketType::kAnswer;
+  header.operation_id = message.operation_id;
+  header.length = message.descriptor.length;
+  header.remote_offset = message.descriptor.remote_offset;
+  return header;
+}
+
+}  // namespace
 
 std::uint64_t ModelRegion::length() const {
   std::uint64_t sum = 0;
@@ -106,16 +123,54 @@ void Model::start_fired_until(std::size_t process, std::uint64_t started_count) 
   while (complaint_.empty() && processes[process].started_count < started_count) start_next_fired(process);
 }
 
-void Model::published(std::size_t process, ProcessId peer, const PacketHeader& header) {
+void Model::published(std::size_t process, ProcessId peer, const PacketHeader& header, std::uint64_t lent_end) {
   if (!complaint_.empty()) return;
   const std::size_t to = index_of(peer);
   if (to == processes.size()) return complain("a packet goes to nobody");
-  if (header.type == PacketType::kAnswer) return publish_answer(process, to, header);
-  if (header.type != PacketType::kData) return publish_request(process, to, header);
-  if ((header.flags & kFlagAnswerStream) == 0) return publish_more(process, to, header);
+  if (header.type == PacketType::kAnswer) return publish_answer(process, to, header, lent_end);
+  if (header.type != PacketType::kData) return publish_request(process, to, header, lent_end);
+  if ((header.flags & kFlagAnswerStream) == 0) return publish_more(process, to, header, lent_end);
   ModelMessage* message = pair(to, process).answering;
   if (message == nullptr) return complain("data of an answer that nobody has begun");
-  publish_answer_data(processes[process], *message, header);
+  publish_answer_data(processes[process], *message, header, lent_end);
+}
+
+void Model::taken(std::size_t process, ProcessId peer, std::uint64_t lent_end) {
+  if (!complaint_.empty()) return;
+  const std::size_t to = index_of(peer);
+  auto& requests = pair(process, to).lent;
+  auto& answers = pair(to, process).lent_answers;
+  if (!requests.empty() && requests.front()->lent_end == lent_end) {
+    ModelMessage& message = *requests.front();
+    requests.pop_front();
+    if (message.received < message.lent_bytes) return complain("memory comes back before its data has arrived");
+    return sent(message);
+  }
+  if (answers.empty() || answers.front()->answer_lent_end != lent_end)
+    return complain("memory comes back that was not lent");
+  ModelMessage& message = *answers.front();
+  answers.pop_front();
+  if (message.reply_taken < message.answer_lent_bytes) return complain("memory comes back before its reply is there");
+  if (message.entry != nullptr) complete(processes[process], message);
+}
+
+void Model::acknowledged(std::size_t process, ProcessId peer, std::uint32_t operation_id) {
+  if (!complaint_.empty()) return;
+  const std::size_t to = index_of(peer);
+  ModelMessage* message = find_operation(to, process, operation_id);
+  if (message == nullptr) return complain("an acknowledgement of what nobody has asked");
+  if (is_fetching(message->descriptor)) return complain("an acknowledgement of what asks for data");
+  if (check_answer(process, to, plain_answer(*message)) != nullptr) message->answer_sent = true;
+}
+
+void Model::acknowledgement_taken(std::size_t process, ProcessId peer, std::uint32_t operation_id) {
+  if (!complaint_.empty()) return;
+  const std::size_t from = index_of(peer);
+  ModelMessage* message = find_operation(process, from, operation_id);
+  if (message == nullptr || !message->answer_sent || message->answer_taken)
+    return complain("an acknowledgement that nobody has sent");
+  message->answer_taken = true;
+  if (message->sent) finish(*message);
 }
 
 void Model::peeked(std::size_t process, ProcessId source, const PacketHeader& header) {

@@ -88,7 +88,9 @@ struct ModelMessage {
   std::uint32_t operation_id = 0;  ///< From its first packet; 0 if no answer is wanted.
   std::uint64_t published = 0;     ///< Bytes of `data` that have left.
   bool started = false;            ///< Its first packet has left.
-  bool sent = false;               ///< All have.
+  bool sent = false;               ///< All have, and the target is done with what was lent.
+  std::uint64_t lent_end = 0;      ///< Behind the last packet that was lent; 0: none was.
+  std::uint64_t lent_bytes = 0;    ///< Of `data`, up to the end of that packet.
 
   ModelEntry* entry = nullptr;    ///< Where it matched.
   ModelHeader* header = nullptr;  ///< Unexpected header that was kept, until it is complete.
@@ -97,11 +99,13 @@ struct ModelMessage {
   std::uint32_t promised = 0;     ///< Events that it will still post at a queue with flow control.
   bool arrived = false;           ///< All data has arrived, or was refused with the first packet.
 
-  bool answer_due = false;        ///< The target has to answer now.
-  ModelAnswer answer;             ///< Meaningful then.
-  std::vector<std::byte> reply;   ///< Data of the answer, as far as it has been read.
-  std::uint64_t answered = 0;     ///< Bytes of it that have left the target.
-  std::uint64_t reply_taken = 0;  ///< Bytes of it that have arrived at the initiator.
+  bool answer_due = false;              ///< The target has to answer now.
+  ModelAnswer answer;                   ///< Meaningful then.
+  std::vector<std::byte> reply;         ///< Data of the answer, as far as it has been read.
+  std::uint64_t answered = 0;           ///< Bytes of it that have left the target.
+  std::uint64_t reply_taken = 0;        ///< Bytes of it that have arrived at the initiator.
+  std::uint64_t answer_lent_end = 0;    ///< As lent_end.
+  std::uint64_t answer_lent_bytes = 0;  ///< As lent_bytes, of `reply`.
   bool answer_sent = false;
   bool answer_taken = false;  ///< The answer is at the initiator, with all its data.
   bool over = false;          ///< Everything was told at the initiator.
@@ -195,17 +199,24 @@ class Model {
   void start_fired_until(std::size_t process, std::uint64_t started_count);
 
   // What wires see.
-  void published(std::size_t process, ProcessId peer, const PacketHeader& header);
+  /// @param lent_end  not 0: the payload is still in the memory of `process`, until `taken` says that number
+  void published(std::size_t process, ProcessId peer, const PacketHeader& header, std::uint64_t lent_end);
+  void taken(std::size_t process, ProcessId peer, std::uint64_t lent_end);
+  /// The target tells the initiator, without a packet, that all is done as it was asked for.
+  void acknowledged(std::size_t process, ProcessId peer, std::uint32_t operation_id);
+  void acknowledgement_taken(std::size_t process, ProcessId peer, std::uint32_t operation_id);
   void peeked(std::size_t process, ProcessId source, const PacketHeader& header);
 
   std::size_t index_of(ProcessId id) const;
 
  private:
   struct Pair {
-    std::deque<ModelMessage*> unsent;     ///< Started and not completely sent, in order.
-    std::deque<ModelMessage*> in_flight;  ///< First packet sent, data not completely arrived, in order.
-    ModelMessage* answering = nullptr;    ///< Whose answer (of the second to the first) is partly sent.
-    ModelMessage* taking = nullptr;       ///< Whose answer has partly arrived.
+    std::deque<ModelMessage*> unsent;        ///< Started and not completely sent, in order.
+    std::deque<ModelMessage*> in_flight;     ///< First packet sent, data not completely arrived, in order.
+    std::deque<ModelMessage*> lent;          ///< All has left, and the target may still read it, in order.
+    std::deque<ModelMessage*> lent_answers;  ///< Gets whose answer has left, and may still be read, in order.
+    ModelMessage* answering = nullptr;       ///< Whose answer (of the second to the first) is partly sent.
+    ModelMessage* taking = nullptr;          ///< Whose answer has partly arrived.
   };
   Pair& pair(std::size_t initiator, std::size_t target) { return pairs_[{initiator, target}]; }
   bool matching() const { return (interface_index_ & 1) != 0; }
@@ -219,8 +230,8 @@ class Model {
   void change_counter(ModelProcess& process, const Descriptor& descriptor);
 
   // model_initiator.cpp
-  void publish_request(std::size_t process, std::size_t peer, const PacketHeader& header);
-  void publish_more(std::size_t process, std::size_t peer, const PacketHeader& header);
+  void publish_request(std::size_t process, std::size_t peer, const PacketHeader& header, std::uint64_t lent_end);
+  void publish_more(std::size_t process, std::size_t peer, const PacketHeader& header, std::uint64_t lent_end);
   void check_first_packet(const ModelMessage& message, const PacketHeader& header);
   void sent(ModelMessage& message);
   void take_answer(std::size_t process, std::size_t source, const PacketHeader& header);
@@ -236,8 +247,10 @@ class Model {
   // model_target.cpp
   void arrive(std::size_t process, std::size_t source, const PacketHeader& header);
   void arrive_more(std::size_t process, std::size_t source, const PacketHeader& header);
-  void publish_answer(std::size_t process, std::size_t peer, const PacketHeader& header);
-  void publish_answer_data(ModelProcess& process, ModelMessage& message, const PacketHeader& header);
+  void publish_answer(std::size_t process, std::size_t peer, const PacketHeader& header, std::uint64_t lent_end);
+  ModelMessage* check_answer(std::size_t process, std::size_t peer, const PacketHeader& header);
+  void publish_answer_data(ModelProcess& process, ModelMessage& message, const PacketHeader& header,
+                           std::uint64_t lent_end);
   bool matches_entry(const ModelEntry& entry, const ModelMessage& message);
   ModelEntry* find_entry(const std::vector<ModelEntry*>& list, const ModelMessage& message);
   bool match(ModelProcess& process, ModelMessage& message);

@@ -87,7 +87,7 @@ void Model::check_first_packet(const ModelMessage& message, const PacketHeader& 
   }
 }
 
-void Model::publish_request(std::size_t process, std::size_t peer, const PacketHeader& header) {
+void Model::publish_request(std::size_t process, std::size_t peer, const PacketHeader& header, std::uint64_t lent_end) {
   Pair& own = pair(process, peer);
   while (complaint_.empty() && own.unsent.empty()) start_next_fired(process);
   if (!complaint_.empty()) return;
@@ -99,10 +99,10 @@ void Model::publish_request(std::size_t process, std::size_t peer, const PacketH
   const bool must_ask = is_get(message) || is_fetching(message) || wants_notice(message);
   if (must_ask && message.operation_id == 0) complain("no answer is asked for");
   own.in_flight.push_back(&message);
-  publish_more(process, peer, header);
+  publish_more(process, peer, header, lent_end);
 }
 
-void Model::publish_more(std::size_t process, std::size_t peer, const PacketHeader& header) {
+void Model::publish_more(std::size_t process, std::size_t peer, const PacketHeader& header, std::uint64_t lent_end) {
   Pair& own = pair(process, peer);
   if (own.unsent.empty() || !own.unsent.front()->started) return complain("data of no message");
   ModelMessage& message = *own.unsent.front();
@@ -110,8 +110,13 @@ void Model::publish_more(std::size_t process, std::size_t peer, const PacketHead
   if (!first && header.remote_offset != message.published) complain("data with a gap");
   message.published += header.payload_bytes - (first ? message.descriptor.operand_bytes == 0 ? 0 : kOperandBytes : 0);
   if (message.published > message.data.size()) return complain("more data than was posted");
+  if (lent_end != 0) {
+    message.lent_end = lent_end;
+    message.lent_bytes = message.published;
+  }
   if (message.published < message.data.size()) return;
   own.unsent.pop_front();
+  if (message.lent_end != 0) return own.lent.push_back(&message);
   sent(message);
 }
 

@@ -93,11 +93,18 @@ void Model::arrive_more(std::size_t process, std::size_t source, const PacketHea
   message.answer_due = message.operation_id != 0;
 }
 
-void Model::publish_answer(std::size_t process, std::size_t peer, const PacketHeader& header) {
-  ModelMessage* message = find_operation(peer, process, header.operation_id);
-  if (message == nullptr || message->answer_sent) return complain("an answer to what nobody has asked");
-  if (!message->answer_due) return complain("an answer before the operation is done");
+void Model::publish_answer(std::size_t process, std::size_t peer, const PacketHeader& header, std::uint64_t lent_end) {
   if (pair(peer, process).answering != nullptr) return complain("an answer begins inside another one");
+  ModelMessage* message = check_answer(process, peer, header);
+  if (message != nullptr) publish_answer_data(processes[process], *message, header, lent_end);
+}
+
+/// @return what it answers; nullptr: nothing
+ModelMessage* Model::check_answer(std::size_t process, std::size_t peer, const PacketHeader& header) {
+  ModelMessage* message = find_operation(peer, process, header.operation_id);
+  if (message == nullptr || message->answer_sent) complain("an answer to what nobody has asked");
+  if (message != nullptr && !message->answer_due) complain("an answer before the operation is done");
+  if (!complaint_.empty()) return nullptr;
   const ModelAnswer& expected = message->answer;
   const bool in_overflow = (header.flags & kFlagOverflowList) != 0;
   if (header.ni_fail_type != static_cast<std::uint8_t>(expected.fail)) {
@@ -109,18 +116,24 @@ void Model::publish_answer(std::size_t process, std::size_t peer, const PacketHe
   }
   if (in_overflow != (expected.list == ListKind::kOverflow)) complain("an answer with the wrong list");
   if (((header.flags & kFlagSilent) != 0) != expected.silent) complain("an answer that is silent, or should be");
-  publish_answer_data(processes[process], *message, header);
+  return message;
 }
 
-void Model::publish_answer_data(ModelProcess& process, ModelMessage& message, const PacketHeader& header) {
+void Model::publish_answer_data(ModelProcess& process, ModelMessage& message, const PacketHeader& header,
+                                std::uint64_t lent_end) {
   Pair& own = pair(message.initiator, message.target);
   const std::uint64_t wanted = is_get(message) || is_fetching(message) ? message.answer.mlength : 0;
   if (message.answered + header.payload_bytes > wanted) return complain("an answer with too much data");
   if (is_get(message) && !reads_at_once(message)) read(process, message, header.payload_bytes);
   message.answered += header.payload_bytes;
+  if (lent_end != 0) {
+    message.answer_lent_end = lent_end;
+    message.answer_lent_bytes = message.answered;
+  }
   own.answering = message.answered < wanted ? &message : nullptr;
   if (own.answering != nullptr) return;
   message.answer_sent = true;
+  if (message.answer_lent_end != 0) return own.lent_answers.push_back(&message);
   if (is_get(message) && message.entry != nullptr) complete(process, message);
 }
 

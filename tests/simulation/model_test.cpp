@@ -32,5 +32,10 @@ TEST(Model, Engines__agree_with_it_on_messages_of_many_packets) {
   run_sequences(600, 400, {.bit_values = 1, .append_percent = 20, .local_percent = 90, .long_percent = 60});
 }
 
+/// Payloads that their senders lend, and what follows from that: deferred reads, offers and help.
+TEST(Model, Engines__agree_with_it_on_messages_that_are_lent) {
+  run_sequences(1500, 400, {.append_percent = 25, .priority_percent = 75, .long_percent = 60, .lends = true});
+}
+
 }  // namespace
 }  // namespace portofu::simulation

@@ -17,7 +17,7 @@ LossyOptions bad_network() {
 
 Network::Network(std::uint64_t seed, const SimOptions& options, const std::optional<LossyOptions>& lossy,
                  std::uint32_t process_count)
-    : random_(seed ^ 0x11fe), plain_(seed, options) {
+    : random_(seed ^ 0x11fe), shows_memory_(options.shows_memory), plain_(seed, options) {
   if (lossy) lossy_ = std::make_unique<LossyNetwork>(seed, Topology::crossbar(process_count, kLossyLink), *lossy);
 }
 

@@ -43,6 +43,10 @@ class Network {
   /// The same, but at most to the next moment at which somebody has to look. Nothing without a lossy network.
   void pass_to_next(std::uint64_t at_most_ns);
 
+  /// Where processes list memory for their peers; nullptr: nobody can use memory of others.
+  SimNetwork* shown() { return is_shown() ? &plain_ : nullptr; }
+  bool is_shown() const { return lossy_ == nullptr && shows_memory_; }
+
   /// nullptr for the plain one.
   LossyNetwork* lossy() { return lossy_.get(); }
 
@@ -59,6 +63,7 @@ class Network {
 
   std::uint64_t clock_ns_ = 0;
   SimRandom random_;  ///< For lives.
+  bool shows_memory_ = false;
   SimNetwork plain_;
   std::unique_ptr<LossyNetwork> lossy_;
   std::vector<Attached> wires_;  ///< By index of the process.

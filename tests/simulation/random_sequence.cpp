@@ -22,6 +22,7 @@ constexpr std::size_t kVolatileAt = kSendBytes;
 constexpr std::size_t kReceiveAt = kVolatileAt + kVolatileBytes;
 constexpr std::size_t kTargetAt = kReceiveAt + kReceiveBytes;
 constexpr std::size_t kMemoryBytes = kTargetAt + kTargetBytes;
+constexpr std::size_t kLoneBytes = 1'048'576;  ///< Behind that, for entries of Taste::lends.
 constexpr std::size_t kLongest = 20000;
 
 constexpr std::size_t kItemBytes = 32;  ///< Unit of the aligned portal table entries.
@@ -42,10 +43,12 @@ WorldOptions RandomSequence::draw_world(std::uint64_t seed, const Taste& taste) 
   options.network.max_payload_bytes = 4096 * static_cast<std::uint32_t>(1 + random.below(2));
   options.network.max_link_packets = 1 + static_cast<std::uint32_t>(random.below(12));
   options.network.max_delay_polls = static_cast<std::uint32_t>(random.below(5));
+  options.network.max_ack_slots = static_cast<std::uint32_t>(random.below(8));
+  if (taste.lends) options.network.max_lent_bytes = kLongest;
   NodeOptions& node = options.node;
   constexpr std::array<std::uint32_t, 4> kInterfaces{1, 1, 3, 0};  // Matching, more often than not.
   node.interface_index = kInterfaces[random.below(kInterfaces.size())];
-  node.memory_bytes = kMemoryBytes;
+  node.memory_bytes = kMemoryBytes + (taste.lends ? kLoneBytes : 0);
   node.own_loopback = random.below(3) != 0;
   node.ring = {16, 16384, 8192};
   node.settings.window_operations = random.below(2) == 0 ? 1 + static_cast<std::uint32_t>(random.below(8)) : 1024;
@@ -184,7 +187,23 @@ EntryPlan RandomSequence::draw_entry(std::size_t process) {
   plan.uid = percent(92) ? kUidAny : world_.model_of(below(own_.size())).uid;
   plan.ct = percent(70) ? any(own_[process].counters) : 0;
   plan.list = percent(taste_.priority_percent) ? ListKind::kPriority : ListKind::kOverflow;
+  if (taste_.lends) make_lone(process, plan);
   return plan;
+}
+
+/// For one message, and with memory that no other entry has; when that is used up, with none.
+void RandomSequence::make_lone(std::size_t process, EntryPlan& plan) {
+  std::size_t& given = own_[process].given;
+  const std::size_t length = std::min(plan.region.length(), kLoneBytes - given);
+  const bool in_one_piece = plan.pt_index == kAligned || plan.pt_index == kFlowAligned || percent(50);
+  const std::size_t cut = in_one_piece ? length : below(length + 1);
+  const std::size_t at = kMemoryBytes + given;
+  plan.region = {{{at, cut}, {at + cut, length - cut}}};
+  if (in_one_piece) plan.region.pieces.pop_back();
+  plan.options = (plan.options | kEntryUseOnce) & ~kEntryManageLocal;
+  plan.min_free = 0;
+  given += (length + kItemBytes - 1) / kItemBytes * kItemBytes;
+  given = std::min(given, kLoneBytes);
 }
 
 void RandomSequence::draw_atomic(Descriptor& d) {

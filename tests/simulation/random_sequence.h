@@ -30,6 +30,9 @@ struct Taste {
   std::uint32_t local_percent = 40;     ///< Entries with locally managed offsets, where they may be.
   std::uint32_t long_percent = 12;      ///< Messages and entries of up to some packets.
   bool lossy = false;                   ///< Over reliable wires on a bad network.
+  /// Payloads stay in the memory of their senders. What is read late, or helped with, is in order with nothing else
+  /// (2.7.1 promises none to long messages), so each entry takes one message, and has memory of its own.
+  bool lends = false;
 };
 
 /// One run of the simulator against the model.
@@ -55,6 +58,7 @@ class RandomSequence {
     std::vector<Handle> receive_mds;
     Handle volatile_md = 0;
     std::size_t received = 0;     ///< Bytes of the area for replies that are used up.
+    std::size_t given = 0;        ///< Taste::lends: bytes of the area for entries that are used up.
     std::vector<Handle> entries;  ///< Live or recently dead.
   };
 
@@ -74,6 +78,7 @@ class RandomSequence {
   std::uint64_t draw_bits();
   std::uint32_t draw_entry_options(bool aligned);
   EntryPlan draw_entry(std::size_t process);
+  void make_lone(std::size_t process, EntryPlan& plan);
   Descriptor draw_transfer(std::size_t process);
   void draw_atomic(Descriptor& descriptor);
   void draw_receive(std::size_t process, Descriptor& descriptor);

@@ -21,8 +21,9 @@ FindResult TableDirectory::find(std::uint64_t key, NameOwner* owner) {
   return FindResult::kFound;
 }
 
-TofuNode::TofuNode(std::unique_ptr<Wire> carrier, const NodeOptions& options, TofuClaims& claims, const Coordinates& at)
-    : directory_(claims, options.id), node_(std::move(carrier), options) {
+TofuNode::TofuNode(std::unique_ptr<Wire> carrier, const NodeOptions& options, TofuClaims& claims, const Coordinates& at,
+                   SimNetwork* shown)
+    : directory_(claims, options.id, shown), node_(std::move(carrier), options) {
   node_.core().tofu = std::make_unique<Tofu>(at, &directory_);
 }
 

@@ -19,14 +19,23 @@ using TofuClaims = std::map<std::uint64_t, ProcessId>;
 /// What one process sees of the claims.
 class TableDirectory final : public NodeDirectory {
  public:
-  TableDirectory(TofuClaims& claims, ProcessId self) : claims_(claims), self_(self) {}
+  /// @param shown  where memory is listed for peers; nullptr: nowhere
+  TableDirectory(TofuClaims& claims, ProcessId self, SimNetwork* shown) : claims_(claims), self_(self), shown_(shown) {}
   ClaimResult claim(std::uint64_t key) override;
   void release(std::uint64_t key) override;
   FindResult find(std::uint64_t key, NameOwner* owner) override;
+  bool publish(const PublishedRegion& region) override {
+    return shown_ != nullptr && publish_region(shown_->regions(self_), region);
+  }
+  void withdraw(std::uint64_t key) override {
+    if (shown_ != nullptr) withdraw_region(shown_->regions(self_), key);
+  }
+  bool is_visited(std::uint64_t key) override { return shown_ != nullptr && shown_->is_visited(self_, key); }
 
  private:
   TofuClaims& claims_;
   ProcessId self_;
+  SimNetwork* shown_;
 };
 
 /// Where the signals and packets of a gate come from and go to; members as in utofu_vbg_setting.
@@ -43,7 +52,9 @@ class TofuNode {
   TofuNode(SimNetwork& network, const NodeOptions& options, TofuClaims& claims, const Coordinates& at)
       : TofuNode(network.attach(options.id), options, claims, at) {}
   /// @param carrier  reaches the other processes
-  TofuNode(std::unique_ptr<Wire> carrier, const NodeOptions& options, TofuClaims& claims, const Coordinates& at);
+  /// @param shown    Network::shown
+  TofuNode(std::unique_ptr<Wire> carrier, const NodeOptions& options, TofuClaims& claims, const Coordinates& at,
+           SimNetwork* shown = nullptr);
 
   Node& node() { return node_; }
   Tofu& tofu() { return *node_.core().tofu; }

@@ -42,6 +42,9 @@ struct SessionTaste {
   std::uint32_t most_steps = 3;     ///< SPS of most messages; a tenth draws up to 15.
   std::uint64_t late_percent = 25;  ///< VCQs whose descriptors are written when everything else has come to rest.
   bool lossy = false;               ///< Over reliable wires on a bad network.
+  /// Processes use memory of their peers without them. Not with faults: what such a use tells at once may overtake the
+  /// notice of an earlier put that wanted none, and has failed at the peer.
+  bool shows_memory = false;
 };
 
 /// One descriptor. Places are offsets into the memory of a process.

@@ -12,11 +12,13 @@ namespace {
 
 constexpr int kMostRounds = 20000;
 
-SimOptions draw_network(std::uint64_t seed) {
+SimOptions draw_network(std::uint64_t seed, const SessionTaste& taste) {
   SimRandom random(seed ^ 0x70f0);
   SimOptions options;
   options.max_link_packets = 1 + static_cast<std::uint32_t>(random.below(8));
   options.max_delay_polls = static_cast<std::uint32_t>(random.below(5));
+  if (random.below(2) == 0) options.max_lent_bytes = 20000;
+  options.shows_memory = taste.shows_memory;
   return options;
 }
 
@@ -53,7 +55,7 @@ std::string text_of(const Notice& notice) {
 TofuSession::TofuSession(std::uint64_t seed, const SessionTaste& taste)
     : random_(seed),
       plan_(random_, taste),
-      network_(seed + 1, draw_network(seed), taste.lossy ? std::optional(bad_network()) : std::nullopt,
+      network_(seed + 1, draw_network(seed, taste), taste.lossy ? std::optional(bad_network()) : std::nullopt,
                static_cast<std::uint32_t>(plan_.coordinates.size())),
       places_(plan_.vcqs.size()) {
   start_processes(seed);
@@ -80,10 +82,12 @@ void TofuSession::start_processes(std::uint64_t seed) {
     options.own_loopback = random.below(2) == 0;
     options.ring = {16, 16384, 8192};
     options.settings.window_operations = random.below(2) == 0 ? 4 : 1024;
-    if (random.below(3) == 0) options.shuffle_seed = random.next();
+    // Who takes packets early has not settled what its peers then find settled.
+    if (random.below(3) == 0 && !network_.is_shown()) options.shuffle_seed = random.next();
     options.clock_ns = network_.clock_ns();
     auto carrier = network_.attach(options.id, static_cast<std::uint32_t>(process));
-    nodes_.push_back(std::make_unique<TofuNode>(std::move(carrier), options, claims_, plan_.coordinates[process]));
+    nodes_.push_back(
+        std::make_unique<TofuNode>(std::move(carrier), options, claims_, plan_.coordinates[process], network_.shown()));
     std::memcpy(nodes_.back()->memory(), plan_.before[process].data(), plan_.before[process].size());
   }
   for (std::size_t v = 0; v < plan_.vcqs.size(); ++v) {
@@ -114,7 +118,9 @@ Descriptor TofuSession::descriptor_of(std::size_t index) const {
   if (m.tcq) d.hdr_data |= kTofuTcqNotice;
   if (m.local) d.hdr_data |= kTofuLocalNotice;
   if (m.remote) d.hdr_data |= kTofuRemoteNotice;
-  if (m.strong) d.hdr_data |= kTofuStrongOrder;
+  // Several ARMWs compute with one word. What a peer does by itself is in order with what it has posted only so.
+  const bool shares_word = m.kind == DescriptorKind::kTofuArmw && network_.is_shown();
+  if (m.strong || shares_word) d.hdr_data |= kTofuStrongOrder;
   if (m.kind == DescriptorKind::kTofuNop) return d;
   d.match_bits = plan_.named_id(m);
   d.remote_offset = plan_.remote_stadd(m);

@@ -49,6 +49,13 @@ TEST(TofuSession, Lossy_network__changes_nothing) {
   run_plans(200, {.message_count = 60, .session_percent = 0, .fault_percent = 8, .late_percent = 0, .lossy = true});
 }
 
+/// By the kernel or by loads and stores, each refused now and then.
+TEST(TofuSession, Memory_of_peers__is_used_in_the_order_that_is_promised) {
+  run_plans(1500, {.fault_percent = 0, .shows_memory = true});
+  run_plans(1000,
+            {.message_count = 60, .session_percent = 0, .fault_percent = 0, .late_percent = 0, .shows_memory = true});
+}
+
 /// Only free mode: the same order and the same notices.
 TEST(TofuSession, Free_mode__keeps_the_order_of_notices) {
   run_plans(1500, {.message_count = 60, .session_percent = 0, .fault_percent = 8, .late_percent = 0});

@@ -125,16 +125,31 @@ void World::trace(const char* what, std::size_t process, ProcessId peer, const P
             << int{header.flags} << "\n";
 }
 
-void World::published(std::size_t process, ProcessId peer, const PacketHeader& header) {
-  trace("sends to", process, peer, header);
+void World::published(std::size_t process, ProcessId peer, const PacketHeader& header, std::uint64_t lent_end) {
+  trace(lent_end != 0 ? "lends to" : "sends to", process, peer, header);
   follow_triggers(process);
-  model_.published(process, peer, header);
+  model_.published(process, peer, header, lent_end);
 }
 
 void World::peeked(std::size_t process, ProcessId source, const PacketHeader& header) {
   trace("takes from", process, source, header);
   follow_triggers(process);
   model_.peeked(process, source, header);
+}
+
+void World::taken(std::size_t process, ProcessId peer, std::uint64_t lent_end) {
+  follow_triggers(process);
+  model_.taken(process, peer, lent_end);
+}
+
+void World::acknowledged(std::size_t process, ProcessId peer, std::uint32_t operation_id) {
+  follow_triggers(process);
+  model_.acknowledged(process, peer, operation_id);
+}
+
+void World::acknowledgement_taken(std::size_t process, ProcessId peer, std::uint32_t operation_id) {
+  follow_triggers(process);
+  model_.acknowledgement_taken(process, peer, operation_id);
 }
 
 // ---- Set-up --------------------------------------------------------------------------------------------------------
@@ -272,7 +287,8 @@ void World::write_memory(std::size_t process, std::size_t at, std::byte value) {
 bool World::is_quiet() {
   if (!network_.is_quiet()) return false;
   return std::all_of(nodes_.begin(), nodes_.end(), [](const auto& node) {
-    return node->core().waiting_peers.empty() && node->core().fired.empty() && !node->core().wires[0]->has_packets();
+    return node->core().waiting_peers.empty() && node->core().awaited_peers.empty() && node->core().fired.empty() &&
+           !node->core().wires[0]->has_packets();
   });
 }
 

@@ -74,8 +74,11 @@ class World final : private WireObserver {
     bool dropped = false;
   };
 
-  void published(std::size_t process, ProcessId peer, const PacketHeader& header) override;
+  void published(std::size_t process, ProcessId peer, const PacketHeader& header, std::uint64_t lent_end) override;
   void peeked(std::size_t process, ProcessId source, const PacketHeader& header) override;
+  void taken(std::size_t process, ProcessId peer, std::uint64_t lent_end) override;
+  void acknowledged(std::size_t process, ProcessId peer, std::uint32_t operation_id) override;
+  void acknowledgement_taken(std::size_t process, ProcessId peer, std::uint32_t operation_id) override;
   /// Prints a packet if PORTOFU_TEST_TRACE is set.
   void trace(const char* what, std::size_t process, ProcessId peer, const PacketHeader& header) const;
   void follow_triggers(std::size_t process);

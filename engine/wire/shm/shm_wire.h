@@ -73,6 +73,9 @@ class ShmWire final : public Wire, public Loans, public Copies, public PeerMemor
   bool acknowledge(ProcessId sender, std::uint32_t operation_id) override {
     return sources_.acknowledge(sender, operation_id);
   }
+  bool acknowledge_released(ProcessId sender, std::uint64_t life, std::uint32_t operation_id) override {
+    return sources_.acknowledge_released(sender, life, operation_id);
+  }
   std::uint32_t take_acknowledgement(Link& link) override { return static_cast<ShmLink&>(link).producer.take_ack(); }
   bool has_acknowledgement(Link& link) override { return static_cast<ShmLink&>(link).producer.has_ack(); }
 

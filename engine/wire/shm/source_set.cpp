@@ -179,12 +179,22 @@ void SourceSet::give_back_read() {
 
 bool SourceSet::acknowledge(ProcessId sender, std::uint32_t operation_id) {
   ShmSource* source = read_source_ != nullptr ? read_source_ : held_;
-  if (source == nullptr || source->id != sender) return false;
-  const bool can_ring = attach_sender(*source);
+  return source != nullptr && source->id == sender && acknowledge(*source, operation_id);
+}
+
+bool SourceSet::acknowledge_released(ProcessId sender, std::uint64_t life, std::uint32_t operation_id) {
+  const auto open = std::ranges::find_if(by_slot_, [&](const auto& source) {
+    return source != nullptr && source->id == sender && source->life == life && source->state == SourceState::kOpen;
+  });
+  return open != by_slot_.end() && acknowledge(**open, operation_id);
+}
+
+inline bool SourceSet::acknowledge(ShmSource& source, std::uint32_t operation_id) {
+  const bool can_ring = attach_sender(source);
   // A sender that cannot be attached, because something is lacking here, looks by itself when its timers are due.
-  if (!can_ring && !source->unreachable) return false;
-  if (!source->consumer.acknowledge(operation_id)) return false;
-  if (can_ring && ring_if_asleep(source->segment->control().doorbell, barrier_, &source->rung_generation)) {
+  if (!can_ring && !source.unreachable) return false;
+  if (!source.consumer.acknowledge(operation_id)) return false;
+  if (can_ring && ring_if_asleep(source.segment->control().doorbell, barrier_, &source.rung_generation)) {
     counters_.add(Counter::kDoorbellsRung);
   }
   return true;

@@ -88,6 +88,7 @@ class SourceSet final : public MemoryBringer {
   std::uint32_t read_now();
   void give_back_read();
   bool acknowledge(ProcessId sender, std::uint32_t operation_id);
+  bool acknowledge_released(ProcessId sender, std::uint64_t life, std::uint32_t operation_id);
   void take_offers_back(ProcessId id);
   bool has_unheard(ProcessId id, std::uint64_t incarnation);
 
@@ -133,6 +134,7 @@ class SourceSet final : public MemoryBringer {
   bool attend_silent(PollEntry& entry);
   void refresh_entry(ShmSource& source);
   void wake_blocked_sender(ShmSource& source);
+  bool acknowledge(ShmSource& source, std::uint32_t operation_id);
   bool attach_sender(ShmSource& source);
   bool find_lent(std::uint64_t address, std::uint64_t bytes, Brought* lent);
   bool bring(Brought& lent);

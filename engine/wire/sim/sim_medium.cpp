@@ -19,7 +19,9 @@ void lose_unread(SimLink& link, SimRandom& random) {
   link.packets.erase(link.packets.begin() + static_cast<std::ptrdiff_t>(kept_count), link.packets.end());
 }
 
-bool is_needed(const SimLink& link) { return link.sender_holds || link.receiver_open || link.held_packets > 0; }
+bool is_needed(const SimLink& link) {
+  return link.sender_holds || link.receiver_open || link.held_packets > 0 || link.reads_later;
+}
 
 }  // namespace
 
@@ -29,6 +31,14 @@ SimPayload::SimPayload(std::uint32_t payload_bytes)
 }
 
 void SimPayload::AlignedDelete::operator()(std::byte* data) const { ::operator delete(data, kPayloadAlignment); }
+
+bool SimLender::read_lent(std::uint64_t address, std::byte* target, std::uint64_t bytes) const {
+  if (is_gone()) return false;
+  std::memcpy(target, reinterpret_cast<const std::byte*>(address), bytes);
+  return true;
+}
+
+bool SimLender::is_gone() const { return !medium->endpoints[endpoint_index].alive; }
 
 std::optional<std::uint32_t> SimMedium::find_living(ProcessId process) const {
   for (std::uint32_t index = 0; index < endpoints.size(); ++index) {
@@ -48,6 +58,11 @@ SimLink& SimMedium::make_link(std::uint32_t sender_index, std::uint32_t receiver
   link.receiver_index = receiver_index;
   link.in_progress_left = static_cast<std::uint32_t>(random.below(options.max_connect_in_progress + 1));
   link.capacity_packets = 1 + static_cast<std::uint32_t>(random.below(options.max_link_packets));
+  link.lender.medium = this;
+  link.lender.endpoint_index = sender_index;
+  if (options.max_ack_slots != 0) link.ack_slots = static_cast<std::uint32_t>(random.below(options.max_ack_slots + 1));
+  if (options.max_lent_bytes != 0)
+    link.max_lent_bytes = 1 + static_cast<std::uint32_t>(random.below(options.max_lent_bytes));
   return link;
 }
 

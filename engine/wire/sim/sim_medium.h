@@ -2,6 +2,7 @@
 // State of a simulated network: processes, and links with the packets that are on their way. SimNetwork owns it;
 // SimWire works on it.
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -9,8 +10,11 @@
 #include <optional>
 #include <vector>
 
+#include "engine/segment/lender.h"
+#include "engine/segment/region_table.h"
 #include "engine/topology/process_id.h"
 #include "engine/wire/header.h"
+#include "engine/wire/loans.h"
 #include "engine/wire/sim/sim_random.h"
 #include "engine/wire/wire.h"
 
@@ -23,6 +27,10 @@ struct SimOptions {
       8;                              ///< Packets that a link holds until they are released; each link draws 1 .. this.
   std::uint32_t max_delay_polls = 4;  ///< Polls of the receiver for which the first packet of a link stays invisible.
   std::uint32_t max_connect_in_progress = 3;  ///< Times that connect answers kInProgress before it succeeds.
+  std::uint32_t max_ack_slots = 0;   ///< Acknowledgements without packets that a link holds; each draws 0 .. this. 0:
+                                     ///< the wires have no Completions.
+  std::uint32_t max_lent_bytes = 0;  ///< Of a packet; each link draws 1 .. this. 0: the wires have no Loans and Copies.
+  bool shows_memory = false;         ///< Whether the wires have PeerMemory.
 };
 
 /// Payload of one packet in a heap block of its own, so that AddressSanitizer sees any step outside.
@@ -40,11 +48,39 @@ class SimPayload {
   std::unique_ptr<std::byte, AlignedDelete> data_;  ///< 64-byte aligned; never nullptr.
 };
 
-/// A published packet.
+/// A published packet. Shuffled ones have neither loan nor number.
 struct SimPacket {
-  PacketHeader header;        ///< As published; `wire_word` is random, because engines must ignore it.
-  SimPayload payload;         ///< Exactly header.payload_bytes.
-  std::uint32_t delay_polls;  ///< Polls for which it still stays invisible, once it is the first of its link.
+  PacketHeader header;         ///< As published; `wire_word` is random, because engines must ignore it.
+  SimPayload payload;          ///< Exactly header.payload_bytes.
+  std::uint32_t delay_polls;   ///< Polls for which it still stays invisible, once it is the first of its link.
+  std::optional<Loan> loan{};  ///< The payload stays there.
+  std::uint64_t number = 0;    ///< Loans::next_packet when it was published.
+  bool placed = false;         ///< Copies::help has written the payload to its destination.
+};
+
+/// An acknowledgement without a packet.
+struct SimAck {
+  std::uint32_t operation_id;
+  std::uint32_t delay_polls;  ///< As in SimPacket.
+};
+
+/// Copies::offer of the receiver of a link.
+struct SimOffer {
+  std::uint64_t message;  ///< Number of its first packet.
+  std::byte* target;
+  std::uint64_t bytes;
+};
+
+struct SimMedium;
+
+/// The sender of a link, for who reads what it has lent.
+class SimLender final : public Lender {
+ public:
+  bool read_lent(std::uint64_t address, std::byte* target, std::uint64_t bytes) const override;
+  bool is_gone() const override;
+
+  const SimMedium* medium = nullptr;
+  std::uint32_t endpoint_index = 0;
 };
 
 /// One direction of traffic between two lives of processes. Removed from the medium when both ends have let it go.
@@ -65,13 +101,28 @@ struct SimLink : Link {
   std::uint32_t claimed_bytes = 0;     ///< Size of `claimed`.
   SourceContext source;                ///< The receiver's.
 
-  bool has_room() const { return packets.size() + held_packets < capacity_packets; }
+  std::uint32_t ack_slots = 0;            ///< Most `acks`.
+  std::deque<SimAck> acks;                ///< Of the receiver.
+  std::uint32_t max_lent_bytes = 0;       ///< Loans::most_lent_bytes.
+  std::optional<Loan> claimed_loan;       ///< The claim is one by lend.
+  SimLender lender;                       ///< Us.
+  std::optional<SimOffer> offer;          ///< The latest one of the receiver.
+  std::uint64_t published = 0;            ///< Packets so far; the number of the next one.
+  std::uint64_t released = 0;             ///< Of them, those that the receiver has released.
+  std::uint64_t given_back = 0;           ///< Of them, those that it is done with. What is read later is so afterwards.
+  bool reads_later = false;               ///< Between Copies::read_later and give_back_read.
+  std::uint64_t awaited = 0;              ///< What has_taken was asked for in vain; 0: has_room_again has answered.
+  std::uint64_t unsettled_end = 0;        ///< Number behind the last packet that is not settled.
+  std::atomic<std::uint64_t> visited{0};  ///< MappedRegion::visited.
+
+  bool has_room() const { return published - given_back < capacity_packets; }
 };
 
 /// One life of a process. A restarted process is a new endpoint with the same id.
 struct SimEndpoint {
-  ProcessId process;  ///< Its address; unique among the living.
-  bool alive = true;  ///< False after kill or after its wire was destroyed; stays false.
+  ProcessId process;                           ///< Its address; unique among the living.
+  bool alive = true;                           ///< False after kill or after its wire was destroyed; stays false.
+  std::unique_ptr<RegionTableShared> regions;  ///< What its peers may use; nullptr unless SimOptions::shows_memory.
 };
 
 /// All of it. Vectors are in order of creation, so that no decision depends on an address in memory.

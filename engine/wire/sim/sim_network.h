@@ -42,6 +42,12 @@ class SimNetwork {
   /// True if no living process has a packet that it has not released.
   bool quiet() const;
 
+  /// Where a living process lists what its peers may use. @pre SimOptions::shows_memory
+  RegionTableShared& regions(ProcessId process);
+
+  /// Whether some peer says that it is using an entry of the process (MappedRegion::visited).
+  bool is_visited(ProcessId process, std::uint64_t key) const;
+
  private:
   SimMedium medium_;
 };

@@ -11,11 +11,12 @@
 namespace portofu {
 
 SimWire::SimWire(SimMedium& medium, std::uint32_t endpoint_index)
-    : Wire({.max_payload_bytes = medium.options.max_payload_bytes}, {.loans = nullptr,
-                                                                     .copies = nullptr,
-                                                                     .peer_memory = nullptr,
-                                                                     .completions = nullptr,
-                                                                     .other_nodes = nullptr}),
+    : Wire({.max_payload_bytes = medium.options.max_payload_bytes},
+           {.loans = medium.options.max_lent_bytes != 0 ? this : nullptr,
+            .copies = medium.options.max_lent_bytes != 0 ? this : nullptr,
+            .peer_memory = medium.options.shows_memory ? this : nullptr,
+            .completions = medium.options.max_ack_slots != 0 ? this : nullptr,
+            .other_nodes = nullptr}),
       medium_(medium),
       endpoint_index_(endpoint_index) {}
 
@@ -70,6 +71,7 @@ void SimWire::disconnect(Link* link) {
   SimLink& sim_link = own(*link);
   PORTOFU_ASSERT(!alive() || !sim_link.claimed);
   if (sim_link.sender_open) sim_link.sender_end_known = true;
+  sim_link.close_lane();
   sim_link.sender_open = false;
   sim_link.sender_holds = false;
   medium_.collect_links();
@@ -100,12 +102,17 @@ std::byte* SimWire::claim(Link& link, std::uint32_t payload_bytes) {
 void SimWire::publish(Link& link, const PacketHeader& header) {
   SimLink& sim_link = own(link);
   PORTOFU_ASSERT(sim_link.claimed && header.payload_bytes <= sim_link.claimed_bytes);
-  SimPayload payload(header.payload_bytes);
-  std::memcpy(payload.data(), sim_link.claimed->data(), header.payload_bytes);
+  const std::optional<Loan> loan = std::exchange(sim_link.claimed_loan, std::nullopt);
+  SimPayload payload(loan ? 0 : header.payload_bytes);
+  if (!loan) std::memcpy(payload.data(), sim_link.claimed->data(), header.payload_bytes);
   sim_link.claimed.reset();
   if (sim_link.lost) return;
+  if (!is_settled(header.flags)) {
+    sim_link.leave_order();
+    sim_link.unsettled_end = sim_link.published + 1;
+  }
   const auto delay_polls = static_cast<std::uint32_t>(medium_.random.below(medium_.options.max_delay_polls + 1));
-  sim_link.packets.push_back({header, std::move(payload), delay_polls});
+  sim_link.packets.push_back({header, std::move(payload), delay_polls, loan, sim_link.published++});
   sim_link.packets.back().header.wire_word = static_cast<std::uint32_t>(medium_.random.next());
 }
 
@@ -113,6 +120,7 @@ void SimWire::discard(Link& link) {
   SimLink& sim_link = own(link);
   PORTOFU_ASSERT(sim_link.claimed);
   sim_link.claimed.reset();
+  sim_link.claimed_loan.reset();
 }
 
 bool SimWire::must_wait_for_older(const SimLink& link) {
@@ -151,7 +159,9 @@ bool SimWire::peek(Packet& packet) {
   held_link_->packets.pop_front();
   packet.source = medium_.endpoints[held_link_->sender_index].process;
   packet.header = held_packet_->header;
-  packet.payload = held_packet_->payload.data();
+  packet.payload = held_packet_->placed ? Payload::placed_by(held_link_->lender)
+                   : held_packet_->loan ? Payload::in_memory_of(held_link_->lender, held_packet_->loan->payload)
+                                        : Payload(held_packet_->payload.data());
   packet.source_context = &held_link_->source;
   return true;
 }
@@ -159,6 +169,8 @@ bool SimWire::peek(Packet& packet) {
 void SimWire::release() {
   PORTOFU_ASSERT(held_link_ != nullptr);
   held_link_->held_packets = 0;
+  ++held_link_->released;
+  if (!held_link_->reads_later) held_link_->given_back = held_link_->released;
   held_link_ = nullptr;
   held_packet_.reset();
   medium_.collect_links();
@@ -174,6 +186,11 @@ bool SimWire::has_room_again() {
     if (has_room || link->lost) link->room_wanted = false;
     any = any || has_room;
   }
+  for (const auto& link : medium_.links) {
+    if (link->sender_index != endpoint_index_ || link->awaited == 0 || link->given_back < link->awaited) continue;
+    link->awaited = 0;
+    any = true;
+  }
   return any;
 }
 
@@ -185,6 +202,7 @@ int SimWire::check_peers() {
     const bool is_open = link->sender_index == endpoint_index_ && link->connected && link->sender_open && !link->lost;
     if (is_open && !medium_.endpoints[link->receiver_index].alive) {
       link->lost = true;
+      link->close_lane();
       ++lost_count;
     }
   }
@@ -195,7 +213,7 @@ bool SimWire::take_closed_source(ProcessId* source, void** engines) {
   for (const auto& link : medium_.links) {
     const bool is_incoming = link->receiver_index == endpoint_index_ && link->receiver_open && link->connected;
     const bool is_closed = !link->sender_open && link->sender_end_known;
-    if (!is_incoming || !is_closed || !link->packets.empty() || link->held_packets > 0) continue;
+    if (!is_incoming || !is_closed || !link->packets.empty() || link->held_packets > 0 || link->reads_later) continue;
     *source = medium_.endpoints[link->sender_index].process;
     *engines = link->source.engines;
     link->receiver_open = false;

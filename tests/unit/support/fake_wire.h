@@ -224,6 +224,7 @@ class FakeWire final : public Wire, public Loans, public Copies, public PeerMemo
     if (when_acknowledged) when_acknowledged();
     return acknowledges;
   }
+  bool acknowledge_released(ProcessId, std::uint64_t, std::uint32_t) override { return false; }
   std::uint32_t take_acknowledgement(Link& link) override {
     static_cast<void>(own(link));
     if (acks.empty()) return 0;

@@ -11,6 +11,7 @@
 #include "engine/atomic/atomic_unit.h"
 #include "engine/initiator/send.h"
 #include "engine/mailbox/inbox.h"
+#include "engine/segment/peer_segment.h"
 #include "engine/target/request.h"
 #include "tests/unit/segment/segment_directory.h"
 #include "tests/unit/support/core_fixture.h"

@@ -11,6 +11,7 @@
 #include "engine/memory/stadd_access.h"
 #include "engine/run/death.h"
 #include "engine/run/loop.h"
+#include "engine/segment/peer_segment.h"
 
 #include "tests/unit/segment/segment_directory.h"
 #include "tests/unit/support/core_fixture.h"

@@ -116,6 +116,19 @@ TEST_F(ShmWireTest, Acknowledgement__reaches_the_sender_of_the_packet_in_hand_wi
   EXPECT_EQ(a.wire->take_acknowledgement(*link), 0u);
 }
 
+TEST_F(ShmWireTest, Acknowledgement__reaches_a_life_whose_packet_was_released) {
+  Link* link = a.connect(b);
+  ASSERT_TRUE(a.send(link, "put"));
+  Packet packet;
+  ASSERT_TRUE(b.wire->peek(packet));
+  const std::uint64_t life = packet.source_context->life;
+  b.wire->release();
+  EXPECT_FALSE(b.wire->acknowledge_released(a.id(), life + 1, 5));
+  EXPECT_FALSE(b.wire->acknowledge_released(b.id(), life, 5));
+  EXPECT_TRUE(b.wire->acknowledge_released(a.id(), life, 5));
+  EXPECT_EQ(a.wire->take_acknowledgement(*link), 5u);
+}
+
 TEST_F(ShmWireTest, Acknowledgement__is_for_nobody_else_and_only_while_the_packet_is_in_hand) {
   ASSERT_TRUE(a.send(a.connect(b), "put"));
   EXPECT_FALSE(b.wire->acknowledge(a.id(), 5)) << "nothing is in hand";
