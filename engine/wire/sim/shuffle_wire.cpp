@@ -63,7 +63,7 @@ ShuffleWire::Message& ShuffleWire::place(Lane& lane, const PacketHeader& header)
 
 /// There is a bound, but not for a message whose beginning was handed on already: nothing can come before its rest.
 bool ShuffleWire::may_take_in() const {
-  if (closing_ != nullptr) return false;
+  if (closing_ != nullptr || in_hand_) return false;
   if (waiting_packets_ < kMostWaiting) return true;
   return std::any_of(sources_.begin(), sources_.end(), [](const auto& source) {
     return std::any_of(source->lanes.begin(), source->lanes.end(),
@@ -74,18 +74,15 @@ bool ShuffleWire::may_take_in() const {
 void ShuffleWire::take_in() {
   Packet packet;
   while (may_take_in() && inner_.peek(packet)) {
-    SimPayload payload(packet.header.payload_bytes);
-    if (packet.payload.is_here()) {
-      std::memcpy(payload.data(), packet.payload.here(), packet.header.payload_bytes);
-    } else if (!packet.payload.read_to(payload.data(), packet.header.payload_bytes)) {
-      inner_.release();  // Its sender is gone, and the message with it.
-      continue;
-    }
+    in_hand_ = !packet.payload.is_here();
+    SimPayload payload(in_hand_ ? 0 : packet.header.payload_bytes);
+    if (!in_hand_) std::memcpy(payload.data(), packet.payload.here(), packet.header.payload_bytes);
+    const auto lent = in_hand_ ? std::optional(packet.payload) : std::nullopt;
     const auto delay_polls = static_cast<std::uint32_t>(random_.below(kMostDelayPolls + 1));
     Lane& lane = source_of(packet).lanes[is_of_answer(packet.header) ? kAnswers : kRequests];
-    place(lane, packet.header).packets.push_back({packet.header, std::move(payload), delay_polls});
+    place(lane, packet.header).packets.push_back({{packet.header, std::move(payload), delay_polls}, lent});
     ++waiting_packets_;
-    inner_.release();
+    if (!in_hand_) inner_.release();
   }
 }
 
@@ -95,7 +92,7 @@ std::vector<ShuffleWire::Choice> ShuffleWire::poll_lanes() {
   for (const auto& source : sources_) {
     for (Lane& lane : source->lanes) {
       if (lane.empty() || lane.front().packets.empty()) continue;
-      SimPacket& next = lane.front().packets.front();
+      HeldBack& next = lane.front().packets.front();
       if (next.delay_polls > 0) {
         --next.delay_polls;
       } else {
@@ -118,21 +115,33 @@ bool ShuffleWire::peek(Packet& packet) {
   message.begun = true;
   --waiting_packets_;
   if (message.over()) chosen.lane->pop_front();
-  held_life_ = chosen.source->life;
+  held_source_ = chosen.source;
   packet.source = chosen.source->id;
   packet.header = held_->header;
-  packet.payload = held_->payload.data();
+  packet.payload = held_->lent.value_or(Payload(held_->payload.data()));
   packet.source_context = chosen.source;
   return true;
 }
 
 void ShuffleWire::release() {
   PORTOFU_ASSERT(held_);
+  if (held_->lent) {
+    inner_.release();
+    in_hand_ = false;
+  }
   held_.reset();
+  held_source_ = nullptr;
+}
+
+/// What was read late is of the wire below, as is a packet that it has in hand.
+bool ShuffleWire::acknowledge(ProcessId sender, std::uint32_t operation_id) {
+  const bool is_here = held_source_ != nullptr && held_source_->id == sender && !held_->lent;
+  return is_here ? acknowledge_released(sender, held_source_->life, operation_id)
+                 : inner_.completions()->acknowledge(sender, operation_id);
 }
 
 bool ShuffleWire::has_unheard(ProcessId peer, std::uint64_t life) {
-  if (held_ && held_life_ == life) return true;
+  if (held_source_ != nullptr && held_source_->life == life) return true;
   const auto waits = [](const Lane& lane) {
     return std::any_of(lane.begin(), lane.end(), [](const Message& message) { return !message.packets.empty(); });
   };

@@ -9,6 +9,9 @@
 // was sent with PTL_MD_UNORDERED (2.7.5), however long. What stays: other requests of one source come in their order,
 // whatever interface they are for, because 2.7 promises it to a pair of processes; and packets of one message follow
 // each other.
+//
+// A packet is copied and given back to the wire below, but for one that was lent: that stays in hand below until the
+// engine is done with it, so that offers, help and deferred reads go on as they do without this wire.
 
 #include <array>
 #include <cstddef>
@@ -18,6 +21,8 @@
 #include <optional>
 #include <vector>
 
+#include "engine/wire/completions.h"
+#include "engine/wire/payload.h"
 #include "engine/wire/sim/sim_medium.h"
 #include "engine/wire/sim/sim_random.h"
 #include "engine/wire/wire.h"
@@ -25,18 +30,18 @@
 namespace portofu {
 
 /// Wire over another wire. Used by the thread on duty.
-class ShuffleWire final : public Wire {
+class ShuffleWire final : public Wire, public Completions {
  public:
   /// @param inner  outlives this wire; nobody else peeks into it
   /// @param seed   decides every choice, but not when packets arrive
   ShuffleWire(Wire& inner, std::uint64_t seed)
       : Wire(inner.limits(),
-             // What was lent is copied as soon as it arrives. What else is forwarded would see packets that are here as
-             // taken.
+             // Memory of a peer is in order behind packets that it has given back, and packets that wait at a wire like
+             // this one have been given back.
              {.loans = inner.loans(),
-              .copies = nullptr,
+              .copies = inner.copies(),
               .peer_memory = nullptr,
-              .completions = nullptr,
+              .completions = inner.completions() != nullptr ? this : nullptr,
               .other_nodes = inner.other_nodes()}),
         inner_(inner),
         random_(seed) {}
@@ -59,10 +64,22 @@ class ShuffleWire final : public Wire {
   int check_peers() override { return inner_.check_peers(); }
   bool take_closed_source(ProcessId* source, void** engines) override;
 
+  bool acknowledge(ProcessId sender, std::uint32_t operation_id) override;
+  bool acknowledge_released(ProcessId sender, std::uint64_t life, std::uint32_t operation_id) override {
+    return inner_.completions()->acknowledge_released(sender, life, operation_id);
+  }
+  std::uint32_t take_acknowledgement(Link& link) override { return inner_.completions()->take_acknowledgement(link); }
+  bool has_acknowledgement(Link& link) override { return inner_.completions()->has_acknowledgement(link); }
+
  private:
+  /// A packet that waits.
+  struct HeldBack : SimPacket {
+    std::optional<Payload> lent;  ///< The wire below has the packet in hand. Its payload, which is not here.
+  };
+
   /// The packets of one message, which come in their order.
   struct Message {
-    std::deque<SimPacket> packets;    ///< Those that wait.
+    std::deque<HeldBack> packets;     ///< Those that wait.
     std::uint64_t missing_bytes = 0;  ///< Payload that has not arrived.
     bool ordered = false;             ///< No other ordered message may come between it and its predecessor.
     bool begun = false;               ///< Its first packet was handed on, so the rest must follow.
@@ -98,8 +115,9 @@ class ShuffleWire final : public Wire {
   std::vector<std::unique_ptr<Source>> sources_;
   std::size_t waiting_packets_ = 0;  ///< In all lanes.
   Source* closing_ = nullptr;        ///< The inner wire has closed it; nothing new is taken in until it is empty.
-  std::optional<SimPacket> held_;    ///< Between peek and release.
-  std::uint64_t held_life_ = 0;      ///< Of its sender.
+  std::optional<HeldBack> held_;     ///< Between peek and release.
+  Source* held_source_ = nullptr;    ///< Where it came from.
+  bool in_hand_ = false;             ///< The wire below has a packet in hand, which waits here or is `held_`.
 };
 
 }  // namespace portofu

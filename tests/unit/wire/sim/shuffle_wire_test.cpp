@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
+#include <memory>
 #include <vector>
 
 #include "engine/wire/sim/sim_network.h"
@@ -293,6 +295,81 @@ TEST_F(ShuffleWireTest, Later_link_of_a_process__is_heard_after_the_end_of_the_e
   const std::vector<Taken> later = take_all();
   ASSERT_EQ(later.size(), 1u);
   EXPECT_EQ(later[0].number, 2u);
+}
+
+// ---- Facets --------------------------------------------------------------------------------------------------------
+
+/// A sender, and a receiver under disorder, with all facets.
+class ShuffleWireFacets : public testing::Test {
+ protected:
+  static constexpr SimOptions kAll{.max_delay_polls = 0,
+                                   .max_connect_in_progress = 0,
+                                   .max_ack_slots = 100,
+                                   .max_lent_bytes = 4096,
+                                   .shows_memory = true};
+
+  ShuffleWireFacets() {
+    static_cast<void>(sender->connect(kReceiver, &link));
+    header.type = PacketType::kPut;
+    header.payload_bytes = header.length = static_cast<std::uint32_t>(source.size());
+  }
+
+  /// The next packet, which must be there soon.
+  Packet take() {
+    Packet packet;
+    bool found = false;
+    for (int i = 0; i < kEnoughPolls && !found; ++i) found = wire.peek(packet);
+    EXPECT_TRUE(found);
+    return packet;
+  }
+
+  SimNetwork network{5, kAll};
+  std::unique_ptr<SimWire> sender = network.attach(kSenders[0]);
+  std::unique_ptr<SimWire> inner = network.attach(kReceiver);
+  ShuffleWire wire{*inner, 9};
+  Link* link = nullptr;
+  PacketHeader header{};
+  std::array<std::byte, 64> source{std::byte{7}};
+  std::array<std::byte, 64> target{};
+};
+
+TEST_F(ShuffleWireFacets, Wire__has_those_of_the_wire_below_but_for_peer_memory) {
+  EXPECT_EQ(wire.loans(), inner->loans());
+  EXPECT_EQ(wire.copies(), inner->copies());
+  EXPECT_NE(wire.completions(), nullptr);
+  EXPECT_EQ(wire.peer_memory(), nullptr);
+  EXPECT_EQ(ShuffleWire(*sender, 1).other_nodes(), nullptr);
+}
+
+TEST_F(ShuffleWireFacets, Lent_packet__stays_in_hand_below_and_can_be_read_late) {
+  while (!sender->lend(*link, {source.data(), 64, 0, 0, true})) {
+  }
+  sender->publish(*link, header);
+  const Packet packet = take();
+  ASSERT_TRUE(packet.payload.is_in_memory());
+  EXPECT_FALSE(sender->has_taken(*link, 1));
+  while (!wire.copies()->read_later(target.data(), 64)) {
+  }
+  wire.release();
+  EXPECT_FALSE(sender->has_taken(*link, 1));
+  EXPECT_EQ(wire.copies()->read_now(), 1u);
+  EXPECT_TRUE(wire.completions()->acknowledge(kSenders[0], 3));
+  wire.copies()->give_back_read();
+  EXPECT_TRUE(sender->has_taken(*link, 1));
+  EXPECT_EQ(target, source);
+  EXPECT_EQ(sender->take_acknowledgement(*link), 3u);
+}
+
+TEST_F(ShuffleWireFacets, Acknowledgement__is_sent_though_the_packet_was_released_below) {
+  std::byte* const room = sender->claim(*link, 64);
+  std::memcpy(room, source.data(), 64);
+  sender->publish(*link, header);
+  static_cast<void>(take());
+  EXPECT_TRUE(sender->has_taken(*link, 1));
+  EXPECT_TRUE(wire.completions()->acknowledge(kSenders[0], 4));
+  EXPECT_FALSE(wire.completions()->acknowledge(kReceiver, 5));
+  wire.release();
+  EXPECT_EQ(sender->take_acknowledgement(*link), 4u);
 }
 
 }  // namespace
