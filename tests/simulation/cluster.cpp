@@ -190,8 +190,9 @@ void Cluster::close_and_open(std::size_t index) {
   take_events(index);
   process.node->close_interface();
   // A while without an interface: what arrives is dropped, and nobody writes to what was its memory.
-  const std::vector<std::byte> before(process.node->memory(), process.node->memory() + process.node->memory_bytes());
-  for (std::uint64_t i = random_.below(8); i > 0; --i) {
+  const std::vector<std::byte> before(process.node->memory_bytes(), static_cast<std::byte>(random_.below(256)));
+  std::memcpy(process.node->memory(), before.data(), before.size());
+  for (std::uint64_t i = random_.below(30); i > 0; --i) {
     const Process& one = processes_[random_.below(processes_.size())];
     if (one.alive) one.node->engine().step();
   }
