@@ -70,6 +70,9 @@ struct OutgoingMessage : LineAligned, boost::intrusive::list_base_hook<> {
   bool anew = false;                 ///< Posted when the link was known to be lost: it goes with the next one.
   PacketHeader header{};             ///< Of the first packet. `operation_id` is 0 until `open` has named one.
   OutgoingCause cause;
+
+  OutgoingMessage() = default;
+  explicit OutgoingMessage(const PacketHeader& first) : header(first) {}
 };
 
 /// All messages of one direction, asking or answering, that are on their way to a peer.

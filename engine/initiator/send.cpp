@@ -202,10 +202,8 @@ bool is_volatile(const Interface& ni, const MemoryDescriptor& md, const Descript
   return (md.options & kMdVolatile) != 0 && d.length <= ni.limits.max_volatile_size;
 }
 
-/// The request as a message: what does not fit a packet, or cannot leave now.
-void describe(const Core& core, const Interface& ni, const MemoryDescriptor& md, const Descriptor& d,
-              OutgoingMessage& message) {
-  message.header = request_header(core, ni, md, d);
+/// What the message of a request needs beside its header: it does not fit a packet, or cannot leave now.
+void describe(const Interface& ni, const MemoryDescriptor& md, const Descriptor& d, OutgoingMessage& message) {
   message.hooks = &kRequestHooks;
   message.cause.request = d;
   message.interface_index = d.interface_index;
@@ -231,16 +229,18 @@ enum class AtOnce : std::uint8_t {
   kUnreadable,  ///< Its memory is not there; nothing has happened.
 };
 
-/// @see send_at_once
+/// @see send_at_once. Inlined, because it is the whole of what most requests take.
 /// @pre the peer is connected
-AtOnce try_at_once(Core& core, Interface& ni, Peer& peer, MemoryDescriptor& md, const Descriptor& d) {
-  MemoryDescriptor* reply_md = reply_memory(ni, md, d);
-  if (peer.published != nullptr && use_published(core, ni, peer, md, reply_md, d)) return AtOnce::kDone;
-  if (peer.link->may_have_moved()) return AtOnce::kNotNow;
+[[gnu::always_inline]] inline AtOnce try_at_once(Core& core, Interface& ni, Peer& peer, MemoryDescriptor& md,
+                                                 const Descriptor& d) {
   const bool is_get = d.kind == DescriptorKind::kGet;
   const std::uint64_t bytes = is_get ? 0 : d.length;
   const std::uint32_t front = d.operand_bytes == 0 ? 0 : kOperandBytes;
-  if (bytes + front >= kLendFromBytes || !peer.requests.waiting.empty()) return AtOnce::kNotNow;
+  const bool goes = peer.requests.waiting.empty() && fits_packet(peer, bytes + front);
+  if (!goes && peer.published == nullptr) return AtOnce::kNotNow;
+  MemoryDescriptor* reply_md = reply_memory(ni, md, d);
+  if (peer.published != nullptr && use_published(core, ni, peer, md, reply_md, d)) return AtOnce::kDone;
+  if (!goes || peer.link->may_have_moved()) return AtOnce::kNotNow;
   std::byte* payload = peer.wire->claim(*peer.link, static_cast<std::uint32_t>(bytes + front));
   if (payload == nullptr) return AtOnce::kNotNow;
   OutstandingOperation* operation = nullptr;
@@ -296,8 +296,8 @@ void start_transfer(Core& core, Interface& ni, const Descriptor& d) {
   if (reach == Reach::kNever) return end_unopened(core, ni, d, NiFail::kUndeliverable);
   if (reach == Reach::kNow && !plain && use_published_held(core, ni, peer, *md, d)) return;
   count_request(core, d.kind);
-  OutgoingMessage message;
-  describe(core, ni, *md, d, message);
+  OutgoingMessage message(request_header(core, ni, *md, d));
+  describe(ni, *md, d, message);
   if (at_once == AtOnce::kUnreadable) take_source_away(message, NiFail::kSegv);
   send_or_wait(core, peer, message, reach == Reach::kNow && peer.requests.waiting.empty() ? kPacketBudget : 0);
 }

@@ -214,7 +214,7 @@ bool send_at_once(Core& core, Peer& peer, const Ready& ready) {
   const std::uint64_t bytes = ready.length();
   const std::uint32_t front = operand_length(d);
   std::uint32_t operation_id = 0;
-  if (bytes + front >= kLendFromBytes || !peer.requests.waiting.empty()) return false;
+  if (!peer.requests.waiting.empty() || !fits_packet(peer, bytes + front)) return false;
   if (!open_operation(core, peer, d, &operation_id)) return false;
   std::byte* payload = peer.wire->claim(*peer.link, static_cast<std::uint32_t>(bytes + front));
   PacketHeader header = request_header(core, ready.vcq, d, ready.placed);
@@ -248,8 +248,7 @@ std::unique_ptr<std::byte[]> copy_of(const GateValue& value) {
 [[gnu::noinline]] void send_as_message(Core& core, Peer& peer, const Ready& ready, bool reachable,
                                        std::unique_ptr<std::byte[]> copy) {
   const Descriptor& d = ready.descriptor;
-  OutgoingMessage message;
-  message.header = request_header(core, ready.vcq, d, ready.placed);
+  OutgoingMessage message(request_header(core, ready.vcq, d, ready.placed));
   message.hooks = &kRequestHooks;
   message.cause.request = d;
   message.interface_index = kTofuInterface;

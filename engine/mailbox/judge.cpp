@@ -1,8 +1,5 @@
 #include "engine/mailbox/judge.h"
 
-#include <array>
-
-#include "engine/atomic/atomic_unit.h"
 #include "engine/memory/stadd_table.h"
 
 namespace portofu {
@@ -17,16 +14,6 @@ constexpr HeaderRule portals(std::uint64_t longest, PayloadRule payload, bool wa
 constexpr HeaderRule tofu(std::uint64_t longest, PayloadRule payload, bool wants_answer) {
   return {longest, payload, wants_answer, kTofuInterface, kTofuInterface, kNiFailCount};
 }
-
-constexpr HeaderRule kPutRule = portals(kLongest, PayloadRule::kUpToLength, false);
-constexpr HeaderRule kGetRule = portals(kLongest, PayloadRule::kNothing, true);
-constexpr HeaderRule kAtomicRule = portals(kMaxAtomicBytes, PayloadRule::kAtomic, false);
-constexpr HeaderRule kFetchingRule = portals(kMaxAtomicBytes, PayloadRule::kAtomic, true);
-constexpr HeaderRule kTofuPutRule = tofu(kMaxRegionBytes, PayloadRule::kUpToLength, false);
-constexpr HeaderRule kPlacedPutRule = tofu(kMaxRegionBytes, PayloadRule::kNothing, false);
-constexpr HeaderRule kTofuGetRule = tofu(kMaxRegionBytes, PayloadRule::kNothing, true);
-constexpr HeaderRule kArmwRule = tofu(8, PayloadRule::kAtomic, true);
-constexpr HeaderRule kNoSuchRule{0, PayloadRule::kNothing, false, 0, 0, 0};
 
 AtomicUse use_of(PacketType type) {
   switch (type) {
@@ -44,28 +31,24 @@ bool is_legal_armw(const PacketHeader& header) {
 
 }  // namespace
 
-const HeaderRule& rule_of_request(const PacketHeader& header) {
-  const bool placed = (header.flags & kFlagPlaced) != 0;
-  switch (header.type) {
-    case PacketType::kPut: return kPutRule;
-    case PacketType::kGet: return kGetRule;
-    case PacketType::kAtomic: return kAtomicRule;
-    case PacketType::kFetchAtomic:
-    case PacketType::kSwap: return kFetchingRule;
-    case PacketType::kTofuPut: return placed ? kPlacedPutRule : kTofuPutRule;
-    case PacketType::kTofuGet: return placed ? kNoSuchRule : kTofuGetRule;
-    case PacketType::kTofuArmw: return placed ? kNoSuchRule : kArmwRule;
-    default: return kNoSuchRule;
-  }
-}
+const HeaderRule kNoSuchRule{0, PayloadRule::kNothing, false, 0, 0, 0};
+const HeaderRule kPlacedPutRule = tofu(kMaxRegionBytes, PayloadRule::kNothing, false);
 
-std::uint32_t operand_bytes(const PacketHeader& header) {
-  const auto operation = static_cast<AtomicOperation>(header.atomic_operation);
-  const bool compares =
-      header.type == PacketType::kTofuArmw ? operation == AtomicOperation::kCswap : operation != AtomicOperation::kSwap;
-  const bool swaps = header.type == PacketType::kSwap || header.type == PacketType::kTofuArmw;
-  return swaps && compares ? kOperandBytes : 0;
-}
+const std::array<HeaderRule, 13> kRequestRules{{
+    {0, PayloadRule::kNothing, false, 0, 0, 0},              // kInvalid
+    portals(kLongest, PayloadRule::kUpToLength, false),      // kPut
+    portals(kLongest, PayloadRule::kNothing, true),          // kGet
+    portals(kMaxAtomicBytes, PayloadRule::kAtomic, false),   // kAtomic
+    portals(kMaxAtomicBytes, PayloadRule::kAtomic, true),    // kFetchAtomic
+    portals(kMaxAtomicBytes, PayloadRule::kAtomic, true),    // kSwap
+    {0, PayloadRule::kNothing, false, 0, 0, 0},              // kData
+    {0, PayloadRule::kNothing, false, 0, 0, 0},              // kAnswer
+    tofu(kMaxRegionBytes, PayloadRule::kUpToLength, false),  // kTofuPut
+    tofu(kMaxRegionBytes, PayloadRule::kNothing, true),      // kTofuGet
+    tofu(8, PayloadRule::kAtomic, true),                     // kTofuArmw
+    {0, PayloadRule::kNothing, false, 0, 0, 0},              // kTofuFault
+    {0, PayloadRule::kNothing, false, 0, 0, 0},              // kTofuGate
+}};
 
 bool is_legal_atomic(const PacketHeader& header) {
   if (header.type == PacketType::kTofuArmw) return is_legal_armw(header);

@@ -3,8 +3,11 @@
 // mean something. The engine of an honest peer sends nothing else. Before it: run/dispatch, which has checked key and
 // flags. After it: the steps, which use the header as it stands.
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 
+#include "engine/atomic/atomic_unit.h"
 #include "engine/core/core.h"
 
 namespace portofu {
@@ -27,11 +30,29 @@ struct HeaderRule {
   std::uint8_t fail_count;  ///< Outcomes that it may tell; 0: there is no such packet.
 };
 
+/// By PacketType, of those that ask for something.
+extern const std::array<HeaderRule, 13> kRequestRules;
+
+/// Of a uTofu put without payload, because its data is at its place already.
+extern const HeaderRule kPlacedPutRule;
+
+/// Of what nobody sends.
+extern const HeaderRule kNoSuchRule;
+
 /// Of a packet that asks for something.
-const HeaderRule& rule_of_request(const PacketHeader& header);
+inline const HeaderRule& rule_of_request(const PacketHeader& header) {
+  if ((header.flags & kFlagPlaced) != 0 && is_tofu(header.type)) [[unlikely]]
+    return header.type == PacketType::kTofuPut ? kPlacedPutRule : kNoSuchRule;
+  const auto index = static_cast<std::size_t>(header.type);
+  return index < kRequestRules.size() ? kRequestRules[index] : kNoSuchRule;
+}
 
 /// Bytes of the operand that the payload of a request begins with.
-std::uint32_t operand_bytes(const PacketHeader& header);
+inline std::uint32_t operand_bytes(const PacketHeader& header) {
+  const auto operation = static_cast<AtomicOperation>(header.atomic_operation);
+  if (header.type == PacketType::kTofuArmw) return operation == AtomicOperation::kCswap ? kOperandBytes : 0;
+  return header.type == PacketType::kSwap && operation != AtomicOperation::kSwap ? kOperandBytes : 0;
+}
 
 /// Whether operation and datatype go together, in what the header asks for.
 bool is_legal_atomic(const PacketHeader& header);

@@ -7,7 +7,6 @@
 #include "engine/memory/guarded_copy.h"
 #include "engine/queue/ring_geometry.h"
 #include "engine/wire/copies.h"
-#include "engine/wire/loans.h"
 
 namespace portofu {
 namespace {

@@ -7,15 +7,25 @@
 
 #include "engine/core/core.h"
 #include "engine/mailbox/stamped_header.h"
+#include "engine/wire/loans.h"
 
 namespace portofu {
 
 /// Packets of one peer that one call of advance_outbox publishes at most, so that no peer takes the duty for itself.
 inline constexpr int kPacketBudget = 32;
 
-/// Shorter messages are copied even if the peer maps their memory, so that SEND need not wait for the peer. Any of them
-/// fits a packet: one that has nothing before it needs no OutgoingMessage.
+/// Shorter messages are copied even if the peer maps their memory, so that SEND need not wait for the peer.
 inline constexpr std::uint64_t kLendFromBytes = 4096;
+
+/// Whether so many bytes go into a packet as a copy: a message that does, and has nothing before it, needs no
+/// OutgoingMessage.
+/// @pre the peer is connected
+inline bool fits_packet(const Peer& peer, std::uint64_t bytes) {
+  if (bytes < kLendFromBytes) [[likely]]
+    return true;
+  const Loans* const loans = peer.wire->loans();
+  return bytes <= peer.wire->max_payload_bytes() && (loans == nullptr || loans->most_lent_bytes(*peer.link) == 0);
+}
 
 /// Publishes the packet that was claimed, of a request or an answer: the only place that does.
 /// @param header  in whole words (in_words), made before its payload was written

@@ -62,12 +62,12 @@ void send_or_queue(Core& core, Peer& peer, OutgoingMessage& message) {
 /// Claims a packet for an answer of one that has nothing before it: it needs no OutgoingMessage.
 /// @return nullptr: it cannot leave now, or so
 std::byte* claim_now(Core& core, Peer& peer, std::uint64_t bytes) {
-  if (!may_send_now(core, peer) || bytes >= kLendFromBytes) return nullptr;
+  if (!may_send_now(core, peer) || !fits_packet(peer, bytes)) return nullptr;
   return peer.wire->claim_answer(*peer.link, static_cast<std::uint32_t>(bytes));
 }
 
 /// Publishes it. `words` was made before the payload was written, see initiator/send.cpp.
-void publish_now(Core& core, Peer& peer, const PacketHeader& words, std::uint64_t bytes) {
+[[gnu::always_inline]] inline void publish_now(Core& core, Peer& peer, const PacketHeader& words, std::uint64_t bytes) {
   publish_packet(core, peer, words, bytes);
   core.counters.add(Counter::kAnswersSent);
 }
@@ -92,8 +92,7 @@ PacketHeader whole_header(const Core& core, const AnswerContent& content, std::u
 /// An answer that cannot leave now. Apart, so that one that can needs little room on the stack.
 [[gnu::noinline]] void send_as_message(Core& core, Peer& peer, const AnswerContent& content, const std::byte* data,
                                        std::uint64_t bytes) {
-  OutgoingMessage message;
-  message.header = answer_header(core, content);
+  OutgoingMessage message(answer_header(core, content));
   if (bytes > 0) {
     message.source = SourceKind::kCopy;
     message.length = bytes;
@@ -135,8 +134,7 @@ void send_reply(Core& core, Peer& peer, std::uint32_t interface_index, const Ans
   if (send_reply_now(core, peer, content, arrival)) {
     return complete_get(core, peer, interface_index, arrival, NiFail::kOk);
   }
-  OutgoingMessage message;
-  message.header = answer_header(core, content);
+  OutgoingMessage message(answer_header(core, content));
   message.hooks = &kReplyHooks;
   message.cause.answered_get = arrival;
   message.interface_index = static_cast<std::uint8_t>(interface_index);
@@ -154,8 +152,7 @@ void send_reply(Core& core, Peer& peer, std::uint32_t interface_index, const Ans
 }
 
 void send_fault(Core& core, Peer& peer, const PacketHeader& header) {
-  OutgoingMessage message;
-  message.header = header;
+  OutgoingMessage message(header);
   send_or_queue(core, peer, message);
 }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/atomic/atomic_unit.h"
 #include "engine/memory/guarded_copy.h"
 #include "engine/memory/stadd_access.h"
 #include "engine/run/death.h"
