@@ -79,6 +79,7 @@ struct PortalTableEntry {
   MatchList priority;
   MatchList overflow;
   UnexpectedList unexpected;
+  UnexpectedList held;                   ///< Headers that somebody has claimed, and nobody taken yet (hold_header).
   Handle eq_handle = 0;                  ///< For the target's full events; 0 for none.
   std::uint32_t entry_count = 0;         ///< Entries linked in either list.
   std::uint32_t in_progress = 0;         ///< Messages matched and not complete.

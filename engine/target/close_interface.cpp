@@ -63,12 +63,14 @@ void close_operations(Core& core, std::uint32_t index) {
 }
 
 void empty_lists(Interface& ni, PortalTableEntry& portal) {
-  while (UnexpectedEntry* first = portal.unexpected.first()) {
-    auto* header = static_cast<UnexpectedHeader*>(first);
-    portal.unexpected.remove(*header);
-    if ((header->entry->options & kEntryOwnMemory) != 0 && header->start != nullptr)
-      ni.message_memory.give(header->start, header->rlength);
-    ni.spare_headers.give(header);
+  for (UnexpectedList* list : {&portal.unexpected, &portal.held}) {
+    while (UnexpectedEntry* first = list->first()) {
+      auto* header = static_cast<UnexpectedHeader*>(first);
+      list->remove(*header);
+      if ((header->entry->options & kEntryOwnMemory) != 0 && header->start != nullptr)
+        ni.message_memory.give(header->start, header->rlength);
+      ni.spare_headers.give(header);
+    }
   }
   portal.priority.clear();
   portal.overflow.clear();

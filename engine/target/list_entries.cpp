@@ -172,7 +172,9 @@ UnexpectedHeader* find_header(Interface& ni, std::uint16_t pt_index, const Match
 }
 
 void hold_header(Interface& ni, std::uint16_t pt_index, UnexpectedHeader& header) {
-  ni.portal(pt_index)->unexpected.remove(header);
+  PortalTableEntry& portal = *ni.portal(pt_index);
+  portal.unexpected.remove(header);
+  portal.held.append(header);
   header.claimed = true;
   header.claim = {};
   header.claim.held = true;
@@ -183,6 +185,7 @@ Status take_held(Core& core, Interface& ni, UnexpectedHeader& header, EntryReque
   if (entry == nullptr) return Status::kNoSpace;
   PortalTableEntry& portal = *ni.portal(request.pt_index);
   fill(ni, *entry, std::move(request), *handle, 0);
+  portal.held.remove(header);
   OverflowClaim claim;
   reserve_place(*entry, header.rlength, &claim);
   give_message(core, ni, portal, header, claim);
@@ -191,6 +194,7 @@ Status take_held(Core& core, Interface& ni, UnexpectedHeader& header, EntryReque
 }
 
 void drop_held(Core& core, Interface& ni, UnexpectedHeader& header) {
+  ni.portal(header.entry->pt_index)->held.remove(header);
   if (header.complete) return release_header(core, ni, &header);
   header.claim = {};
   header.claim.options = kEntryEventCommDisable | kEntryEventOverDisable;

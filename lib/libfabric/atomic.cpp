@@ -119,8 +119,8 @@ ssize_t compare_each(Endpoint& ep, const TransmitCall& call, Descriptor& d, cons
     part.piece_count = part.result_count = 1;
     part.counts = last;
     part.goes_on = i != 0;
-    if (gate.cntr != nullptr && !last) part.completion = gate.cntr;
-    if (gate.cntr != nullptr && last) part.trigger = gate;
+    if (gate.cntr != nullptr && !last) part.deferral.completion = gate.cntr;
+    if (gate.cntr != nullptr && last) part.deferral.trigger = gate;
     Descriptor one = d;
     one.tells_data = d.tells_data && last;
     one.remote_offset = d.remote_offset + i * item_bytes;
@@ -144,7 +144,6 @@ ssize_t run_atomic(Endpoint& ep, const AtomicCall& call) {
   const fi_msg_atomic& msg = *call.msg;
   const std::size_t most = most_items(call.family, msg.datatype, msg.op);
   if (most == 0 || (call.flags & FI_TAGGED) != 0) return -FI_EOPNOTSUPP;
-  if (ep.tx == nullptr) return -FI_EOPBADSTATE;
   const AtomicType type = kTypes[msg.datatype];
   const std::size_t item_bytes = atomic_type_bytes(type);
   Operands operands;
@@ -168,8 +167,7 @@ ssize_t run_atomic(Endpoint& ep, const AtomicCall& call) {
   transmission.target = msg.addr;
   transmission.context = msg.context;
   transmission.flags = call.flags;
-  transmission.trigger = call.trigger;
-  transmission.completion = call.completion;
+  transmission.deferral = call.deferral;
   if (call.family == AtomicFamily::kCompare) return compare_each(ep, transmission, d, operands, item_bytes);
   return transmit(ep, transmission, d);
 }
@@ -191,7 +189,6 @@ struct Plain {
 ssize_t write_pieces(fid_ep* fid, const fi_ioc* pieces, void**, std::size_t count, fi_addr_t target,
                      std::uint64_t address, std::uint64_t key, fi_datatype datatype, fi_op op, void* context) {
   Endpoint& ep = endpoint_of(fid);
-  if (ep.tx == nullptr) return -FI_EOPBADSTATE;
   const Plain plain(pieces, count, target, address, key, datatype, op, context);
   AtomicCall call{AtomicFamily::kBase, &plain.msg};
   call.flags = ep.sending();
@@ -206,7 +203,6 @@ ssize_t write_items(fid_ep* fid, const void* items, std::size_t count, void*, fi
 
 ssize_t write_message(fid_ep* fid, const fi_msg_atomic* msg, std::uint64_t flags) {
   Endpoint& ep = endpoint_of(fid);
-  if (ep.tx == nullptr) return -FI_EOPBADSTATE;
   AtomicCall call{AtomicFamily::kBase, msg};
   call.flags = ep.sending(flags);
   return run_atomic(ep, call);
@@ -224,7 +220,6 @@ ssize_t inject(fid_ep* fid, const void* items, std::size_t count, fi_addr_t targ
 ssize_t fetch_message(fid_ep* fid, const fi_msg_atomic* msg, fi_ioc* results, void**, std::size_t result_count,
                       std::uint64_t flags) {
   Endpoint& ep = endpoint_of(fid);
-  if (ep.tx == nullptr) return -FI_EOPBADSTATE;
   AtomicCall call{AtomicFamily::kFetch, msg, results, result_count};
   call.flags = ep.sending(flags);
   return run_atomic(ep, call);
@@ -234,7 +229,6 @@ ssize_t fetch_pieces(fid_ep* fid, const fi_ioc* pieces, void**, std::size_t coun
                      std::size_t result_count, fi_addr_t target, std::uint64_t address, std::uint64_t key,
                      fi_datatype datatype, fi_op op, void* context) {
   Endpoint& ep = endpoint_of(fid);
-  if (ep.tx == nullptr) return -FI_EOPBADSTATE;
   const bool reads = op == FI_ATOMIC_READ;
   const Plain plain(reads ? results : pieces, reads ? result_count : count, target, address, key, datatype, op,
                     context);
@@ -254,7 +248,6 @@ ssize_t compare_message(fid_ep* fid, const fi_msg_atomic* msg, const fi_ioc* com
                         std::size_t compare_count, fi_ioc* results, void**, std::size_t result_count,
                         std::uint64_t flags) {
   Endpoint& ep = endpoint_of(fid);
-  if (ep.tx == nullptr) return -FI_EOPBADSTATE;
   AtomicCall call{AtomicFamily::kCompare, msg, results, result_count, compares, compare_count};
   call.flags = ep.sending(flags);
   return run_atomic(ep, call);
@@ -264,7 +257,6 @@ ssize_t compare_pieces(fid_ep* fid, const fi_ioc* pieces, void**, std::size_t co
                        std::size_t compare_count, fi_ioc* results, void**, std::size_t result_count, fi_addr_t target,
                        std::uint64_t address, std::uint64_t key, fi_datatype datatype, fi_op op, void* context) {
   Endpoint& ep = endpoint_of(fid);
-  if (ep.tx == nullptr) return -FI_EOPBADSTATE;
   const Plain plain(pieces, count, target, address, key, datatype, op, context);
   AtomicCall call{AtomicFamily::kCompare, &plain.msg, results, result_count, compares, compare_count};
   call.flags = ep.sending();

@@ -23,8 +23,7 @@ struct AtomicCall {
   const fi_ioc* compares = nullptr;  ///< kCompare.
   std::size_t compare_count = 0;
   std::uint64_t flags = 0;  ///< As the call counts them, FI_COMPLETION included.
-  Trigger trigger{};
-  CounterFid* completion = nullptr;
+  Deferral deferral{};
 };
 
 ssize_t run_atomic(Endpoint& ep, const AtomicCall& call);

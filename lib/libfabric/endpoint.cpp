@@ -16,21 +16,20 @@ namespace {
 
 int enable(Endpoint& ep) {
   if (ep.fid.fid.fclass == FI_CLASS_SEP) return 0;
-  const bool sends = ep.tx != nullptr && (ep.caps & (FI_SEND | FI_READ | FI_WRITE)) != 0;
+  const bool sends = ep.sends && (ep.caps & (FI_SEND | FI_READ | FI_WRITE)) != 0;
   AddressVector* av = ep.parent != nullptr ? ep.parent->av : ep.av;
   if (av == nullptr) return -FI_ENOAV;
   if (sends && ep.tx->cq == nullptr && ep.tx->send_cntr == nullptr && ep.tx->write_cntr == nullptr &&
       ep.tx->read_cntr == nullptr)
     return -FI_ENOCQ;
-  if (ep.rx != nullptr && (ep.caps & FI_RECV) != 0 && ep.rx->cq == nullptr && ep.rx->recv_cntr == nullptr)
-    return -FI_ENOCQ;
+  if (ep.receives && (ep.caps & FI_RECV) != 0 && ep.rx->cq == nullptr && ep.rx->recv_cntr == nullptr) return -FI_ENOCQ;
   const Engine::Duty duty(*ep.domain->engine);
-  if (ep.tx != nullptr && !ep.tx->enabled) {
+  if (ep.sends && !ep.tx->enabled) {
     ep.tx->av = av;
     if (!open_transmit_half(duty.core(), *ep.tx)) return -FI_ENOMEM;
     ep.tx->enabled = true;
   }
-  if (ep.rx != nullptr && !ep.rx->enabled) {
+  if (ep.receives && !ep.rx->enabled) {
     ep.rx->av = av;
     if (!open_receive_half(duty.core(), *ep.rx)) return -FI_ENOMEM;
     ep.rx->enabled = true;
@@ -65,9 +64,9 @@ void let_go_all(const Receive& rx) {
 void close_halves(Endpoint& ep) {
   Engine& engine = *ep.domain->engine;
   engine.flush(Engine::kLingerNs);
-  const bool quiet = ep.rx == nullptr || !ep.rx->enabled || close_receive(engine, *ep.rx);
+  const bool quiet = !ep.rx->enabled || close_receive(engine, *ep.rx);
   const Engine::Duty duty(engine);
-  if (ep.tx != nullptr && ep.tx->enabled) close_transmit(duty.core(), *ep.tx);
+  if (ep.tx->enabled) close_transmit(duty.core(), *ep.tx);
   // A number whose messages still arrive is not used again.
   if (ep.number_count != 0 && quiet) give_numbers(ep.first_number, ep.number_count);
 }
@@ -79,8 +78,8 @@ int close(fid* object) {
   if (ep->users.load() != 0) return -FI_EBUSY;
   if (!is_alias(*ep)) {
     close_halves(*ep);
-    if (ep->tx != nullptr) let_go_all(*ep->tx);
-    if (ep->rx != nullptr) let_go_all(*ep->rx);
+    let_go_all(*ep->tx);
+    let_go_all(*ep->rx);
   }
   let_go_of(ep->av);
   let_go_of(ep->eq);
@@ -103,11 +102,11 @@ int bind_cq(Endpoint& ep, CompletionQueue* cq, std::uint64_t flags) {
   constexpr std::uint64_t kKnown = FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION;
   if ((flags & ~kKnown) != 0 || (flags & (FI_TRANSMIT | FI_RECV)) == 0) return -FI_EBADFLAGS;
   const bool selective = (flags & FI_SELECTIVE_COMPLETION) != 0;
-  if ((flags & FI_TRANSMIT) != 0 && ep.tx != nullptr) {
+  if ((flags & FI_TRANSMIT) != 0) {
     if (const int result = place(&ep.tx->cq, cq); result != 0) return result;
     ep.tx->selective = selective;
   }
-  if ((flags & FI_RECV) != 0 && ep.rx != nullptr) {
+  if ((flags & FI_RECV) != 0) {
     if (const int result = place(&ep.rx->cq, cq); result != 0) return result;
     ep.rx->selective = selective;
   }
@@ -119,7 +118,7 @@ int bind_cntr(Endpoint& ep, CounterFid* cntr, std::uint64_t flags) {
   if (flags == 0 || (flags & ~kKnown) != 0) return -FI_EBADFLAGS;
   int result = 0;
   const auto put = [&](std::uint64_t flag, auto* half, auto slot) {
-    if ((flags & flag) != 0 && half != nullptr && result == 0) result = place(&(half->*slot), cntr);
+    if ((flags & flag) != 0 && result == 0) result = place(&(half->*slot), cntr);
   };
   put(FI_SEND, ep.tx.get(), &Transmit::send_cntr);
   put(FI_WRITE, ep.tx.get(), &Transmit::write_cntr);
@@ -133,7 +132,7 @@ int bind_cntr(Endpoint& ep, CounterFid* cntr, std::uint64_t flags) {
 int bind(fid* object, fid* other, std::uint64_t flags) {
   auto& ep = *object_of<Endpoint>(object);
   if (other == nullptr) return -FI_EINVAL;
-  const bool enabled = (ep.tx != nullptr && ep.tx->enabled) || (ep.rx != nullptr && ep.rx->enabled);
+  const bool enabled = ep.tx->enabled || ep.rx->enabled;
   if (enabled && other->fclass != FI_CLASS_MR) return -FI_EOPBADSTATE;
   switch (other->fclass) {
     case FI_CLASS_AV: return place(&ep.av, object_of<AddressVector>(other));
@@ -153,6 +152,8 @@ int make_alias(Endpoint& ep, const struct fi_alias& wanted) {
     alias->domain = ep.domain;
     alias->tx = ep.tx;
     alias->rx = ep.rx;
+    alias->sends = ep.sends;
+    alias->receives = ep.receives;
     alias->caps = ep.caps;
     alias->tx_flags = (wanted.flags & FI_TRANSMIT) != 0 ? wanted.flags & ~FI_TRANSMIT : ep.tx_flags;
     alias->rx_flags = (wanted.flags & FI_RECV) != 0 ? wanted.flags & ~FI_RECV : ep.rx_flags;
@@ -188,7 +189,7 @@ int control(fid* object, int command, void* argument) {
 int get_option(fid* object, int level, int name, void* value, std::size_t* bytes) {
   const auto& ep = *object_of<Endpoint>(object);
   if (level != FI_OPT_ENDPOINT) return -FI_ENOPROTOOPT;
-  if (name != FI_OPT_MIN_MULTI_RECV || ep.rx == nullptr) return -FI_ENOPROTOOPT;
+  if (name != FI_OPT_MIN_MULTI_RECV || !ep.receives) return -FI_ENOPROTOOPT;
   if (*bytes < sizeof ep.rx->min_multi_recv) return -FI_ETOOSMALL;
   std::memcpy(value, &ep.rx->min_multi_recv, *bytes = sizeof ep.rx->min_multi_recv);
   return 0;
@@ -197,7 +198,7 @@ int get_option(fid* object, int level, int name, void* value, std::size_t* bytes
 int set_option(fid* object, int level, int name, const void* value, std::size_t bytes) {
   const auto& ep = *object_of<Endpoint>(object);
   if (level != FI_OPT_ENDPOINT) return -FI_ENOPROTOOPT;
-  if (name != FI_OPT_MIN_MULTI_RECV || ep.rx == nullptr) return -FI_ENOPROTOOPT;
+  if (name != FI_OPT_MIN_MULTI_RECV || !ep.receives) return -FI_ENOPROTOOPT;
   if (bytes != sizeof ep.rx->min_multi_recv) return -FI_EINVAL;
   std::memcpy(&ep.rx->min_multi_recv, value, bytes);
   return 0;
@@ -236,14 +237,14 @@ std::unique_ptr<Endpoint> make(Domain& domain, std::size_t fclass, void* context
 
 void give_halves(Endpoint& ep, const fi_info& info, bool sends, bool receives, std::uint32_t number) {
   ep.caps = info.caps;
+  ep.sends = sends;
+  ep.receives = receives;
   if (sends) {
-    ep.tx = std::make_shared<Transmit>();
     ep.tx->domain = ep.domain;
     ep.tx->number = number;
     ep.tx_flags = info.tx_attr != nullptr ? info.tx_attr->op_flags : 0;
   }
   if (!receives) return;
-  ep.rx = std::make_shared<Receive>();
   ep.rx->domain = ep.domain;
   ep.rx->number = number;
   ep.rx->directed = (info.caps & FI_DIRECTED_RECV) != 0;

@@ -68,9 +68,12 @@ struct Endpoint {
   Domain* domain = nullptr;
   Users users{0};
   EventQueueFid* eq = nullptr;
-  std::shared_ptr<Transmit> tx;  ///< nullptr: a context that receives.
-  std::shared_ptr<Receive> rx;   ///< nullptr: a context that sends.
-  std::uint64_t tx_flags = 0;    ///< fi_tx_attr::op_flags.
+  /// Both are always there; that of a context which only receives, or only sends, is never enabled.
+  std::shared_ptr<Transmit> tx = std::make_shared<Transmit>();
+  std::shared_ptr<Receive> rx = std::make_shared<Receive>();
+  bool sends = false;
+  bool receives = false;
+  std::uint64_t tx_flags = 0;  ///< fi_tx_attr::op_flags.
   std::uint64_t rx_flags = 0;
   std::uint64_t caps = 0;
   Endpoint* parent = nullptr;  ///< Of a context: its scalable endpoint. Of an alias: what it stands for.

@@ -72,6 +72,7 @@ void unlink_all(Core& core, Interface& ni, MatchList& list) {
 /// On duty: nothing is arriving. @return whether the portal table entry is gone: some peer may be inside it
 bool remove_portal(Core& core, Interface& ni, std::uint16_t pt_index) {
   PortalTableEntry& portal = *ni.portal(pt_index);
+  while (UnexpectedEntry* claimed = portal.held.first()) drop_held(core, ni, *static_cast<UnexpectedHeader*>(claimed));
   while (UnexpectedEntry* header = portal.unexpected.first()) {
     portal.unexpected.remove(*header);
     release_header(core, ni, static_cast<UnexpectedHeader*>(header));

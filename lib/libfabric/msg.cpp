@@ -1,93 +1,141 @@
-// fi_msg(3): messages without tags.
+// fi_msg(3) and fi_tagged(3): messages without and with tags. A tag is the match bits, and what is to be ignored of it
+// the ignore bits.
 
-#include "lib/libfabric/receive.h"
-#include "lib/libfabric/transmit.h"
+#include "lib/libfabric/msg.h"
 
 namespace portofu::fabric {
+
+ssize_t send(Endpoint& ep, PortalUse portal, const fi_msg_tagged& msg, std::uint64_t flags, const Deferral& deferral) {
+  Descriptor d;
+  d.length = length_of(msg.msg_iov, msg.iov_count);
+  d.match_bits = msg.tag;
+  d.hdr_data = msg.data;
+  d.tells_data = (flags & FI_REMOTE_CQ_DATA) != 0;
+  TransmitCall call;
+  call.word = portal == PortalUse::kTagged ? WordKind::kTaggedSend : WordKind::kSend;
+  call.portal = portal;
+  call.pieces = msg.msg_iov;
+  call.piece_count = msg.iov_count;
+  call.target = msg.addr;
+  call.context = msg.context;
+  call.flags = flags;
+  call.deferral = deferral;
+  return transmit(ep, call, d);
+}
+
 namespace {
 
-struct Data {
-  std::uint64_t value = 0;
-  bool wanted = false;  ///< FI_REMOTE_CQ_DATA.
+/// `Tag` of what follows is nothing, a tag, or a tag and what is to be ignored of it.
+template <class... Tag>
+constexpr PortalUse kPortalOf = sizeof...(Tag) == 0 ? PortalUse::kMessage : PortalUse::kTagged;
+
+struct Label {
+  std::uint64_t tag = kNoTag;
+  std::uint64_t ignore = kIgnoresAll;
 };
+constexpr Label label() { return {}; }
+constexpr Label label(std::uint64_t tag, std::uint64_t ignore = 0) { return {tag, ignore}; }
 
-ssize_t send_call(fid_ep* fid, const iovec* pieces, std::size_t count, Data data, fi_addr_t target, void* context,
-                  std::uint64_t flags) {
-  Descriptor d;
-  d.length = length_of(pieces, count);
-  d.hdr_data = data.value;
-  d.tells_data = data.wanted;
-  const TransmitCall call{WordKind::kSend, PortalUse::kMessage, pieces, count, target, context, flags};
-  return transmit(endpoint_of(fid), call, d);
+fi_msg_tagged row(const iovec* pieces, std::size_t count, fi_addr_t peer, const Label& of, void* context) {
+  return {pieces, nullptr, count, peer, of.tag, of.ignore, context, 0};
 }
 
-std::uint64_t sending(fid_ep* fid) { return endpoint_of(fid).sending(); }
-std::uint64_t receiving(fid_ep* fid) { return endpoint_of(fid).receiving(); }
-
-ssize_t receive_pieces(fid_ep* fid, const iovec* pieces, void**, std::size_t count, fi_addr_t source, void* context) {
+template <class... Tag>
+ssize_t receive_pieces(fid_ep* fid, const iovec* pieces, void**, std::size_t count, fi_addr_t source, Tag... tag,
+                       void* context) {
   Endpoint& ep = endpoint_of(fid);
-  if (ep.rx == nullptr) return -FI_EOPBADSTATE;
-  return receive(ep, {pieces, count, source, 0, 0, context, receiving(fid), false});
+  // What FI_MULTI_RECV means is said of messages without tags.
+  const std::uint64_t not_meant = sizeof...(Tag) != 0 ? FI_MULTI_RECV : 0;
+  return receive(ep,
+                 {kPortalOf<Tag...>, row(pieces, count, source, label(tag...), context), ep.receiving() & ~not_meant});
 }
 
-ssize_t receive_buffer(fid_ep* fid, void* buffer, std::size_t bytes, void* desc, fi_addr_t source, void* context) {
+template <class... Tag>
+ssize_t receive_buffer(fid_ep* fid, void* buffer, std::size_t bytes, void*, fi_addr_t source, Tag... tag,
+                       void* context) {
   const iovec piece{buffer, bytes};
-  return receive_pieces(fid, &piece, &desc, 1, source, context);
+  return receive_pieces<Tag...>(fid, &piece, nullptr, 1, source, tag..., context);
 }
 
-ssize_t receive_message(fid_ep* fid, const fi_msg* msg, std::uint64_t flags) {
+template <class Message>
+ssize_t receive_message(fid_ep* fid, const Message* msg, std::uint64_t flags) {
   Endpoint& ep = endpoint_of(fid);
-  if (ep.rx == nullptr) return -FI_EOPBADSTATE;
-  return receive(ep, {msg->msg_iov, msg->iov_count, msg->addr, 0, 0, msg->context, ep.receiving(flags), false});
+  return receive(ep, {portal_for(*msg), widest(*msg), ep.receiving(flags)});
 }
 
-ssize_t send_pieces(fid_ep* fid, const iovec* pieces, void**, std::size_t count, fi_addr_t target, void* context) {
-  if (endpoint_of(fid).tx == nullptr) return -FI_EOPBADSTATE;
-  return send_call(fid, pieces, count, {}, target, context, sending(fid));
+template <class... Tag>
+ssize_t send_pieces(fid_ep* fid, const iovec* pieces, void**, std::size_t count, fi_addr_t target, Tag... tag,
+                    void* context) {
+  Endpoint& ep = endpoint_of(fid);
+  return send(ep, kPortalOf<Tag...>, row(pieces, count, target, label(tag...), context), ep.sending());
 }
 
-ssize_t send_buffer(fid_ep* fid, const void* buffer, std::size_t bytes, void* desc, fi_addr_t target, void* context) {
+template <class... Tag>
+ssize_t send_buffer(fid_ep* fid, const void* buffer, std::size_t bytes, void*, fi_addr_t target, Tag... tag,
+                    void* context) {
   const iovec piece{const_cast<void*>(buffer), bytes};
-  return send_pieces(fid, &piece, &desc, 1, target, context);
+  return send_pieces<Tag...>(fid, &piece, nullptr, 1, target, tag..., context);
 }
 
-ssize_t send_message(fid_ep* fid, const fi_msg* msg, std::uint64_t flags) {
+template <class Message>
+ssize_t send_message(fid_ep* fid, const Message* msg, std::uint64_t flags) {
   Endpoint& ep = endpoint_of(fid);
-  if (ep.tx == nullptr) return -FI_EOPBADSTATE;
-  const Data data{msg->data, (flags & FI_REMOTE_CQ_DATA) != 0};
-  return send_call(fid, msg->msg_iov, msg->iov_count, data, msg->addr, msg->context, ep.sending(flags));
+  return send(ep, portal_for(*msg), widest(*msg), ep.sending(flags));
 }
 
+template <class... Tag>
 ssize_t send_data(fid_ep* fid, const void* buffer, std::size_t bytes, void*, std::uint64_t data, fi_addr_t target,
-                  void* context) {
-  if (endpoint_of(fid).tx == nullptr) return -FI_EOPBADSTATE;
+                  Tag... tag, void* context) {
+  Endpoint& ep = endpoint_of(fid);
   const iovec piece{const_cast<void*>(buffer), bytes};
-  return send_call(fid, &piece, 1, {data, true}, target, context, sending(fid));
+  fi_msg_tagged msg = row(&piece, 1, target, label(tag...), context);
+  msg.data = data;
+  return send(ep, kPortalOf<Tag...>, msg, ep.sending() | FI_REMOTE_CQ_DATA);
 }
 
-ssize_t inject(fid_ep* fid, const void* buffer, std::size_t bytes, fi_addr_t target) {
+template <class... Tag>
+ssize_t inject(fid_ep* fid, const void* buffer, std::size_t bytes, fi_addr_t target, Tag... tag) {
   const iovec piece{const_cast<void*>(buffer), bytes};
-  return send_call(fid, &piece, 1, {}, target, nullptr, FI_INJECT);
+  return send(endpoint_of(fid), kPortalOf<Tag...>, row(&piece, 1, target, label(tag...), nullptr), FI_INJECT);
 }
 
-ssize_t inject_data(fid_ep* fid, const void* buffer, std::size_t bytes, std::uint64_t data, fi_addr_t target) {
+template <class... Tag>
+ssize_t inject_data(fid_ep* fid, const void* buffer, std::size_t bytes, std::uint64_t data, fi_addr_t target,
+                    Tag... tag) {
   const iovec piece{const_cast<void*>(buffer), bytes};
-  return send_call(fid, &piece, 1, {data, true}, target, nullptr, FI_INJECT);
+  fi_msg_tagged msg = row(&piece, 1, target, label(tag...), nullptr);
+  msg.data = data;
+  return send(endpoint_of(fid), kPortalOf<Tag...>, msg, FI_INJECT | FI_REMOTE_CQ_DATA);
 }
+
+using Bits = std::uint64_t;
 
 }  // namespace
 
 fi_ops_msg message_calls = {
     .size = sizeof(fi_ops_msg),
-    .recv = receive_buffer,
-    .recvv = receive_pieces,
-    .recvmsg = receive_message,
-    .send = send_buffer,
-    .sendv = send_pieces,
-    .sendmsg = send_message,
-    .inject = inject,
-    .senddata = send_data,
-    .injectdata = inject_data,
+    .recv = receive_buffer<>,
+    .recvv = receive_pieces<>,
+    .recvmsg = receive_message<fi_msg>,
+    .send = send_buffer<>,
+    .sendv = send_pieces<>,
+    .sendmsg = send_message<fi_msg>,
+    .inject = inject<>,
+    .senddata = send_data<>,
+    .injectdata = inject_data<>,
+};
+
+fi_ops_tagged tagged_calls = {
+    .size = sizeof(fi_ops_tagged),
+    .recv = receive_buffer<Bits, Bits>,
+    .recvv = receive_pieces<Bits, Bits>,
+    .recvmsg = receive_message<fi_msg_tagged>,
+    .send = send_buffer<Bits>,
+    .sendv = send_pieces<Bits>,
+    .sendmsg = send_message<fi_msg_tagged>,
+    .inject = inject<Bits>,
+    .senddata = send_data<Bits>,
+    .injectdata = inject_data<Bits>,
 };
 
 }  // namespace portofu::fabric

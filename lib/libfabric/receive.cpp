@@ -8,18 +8,16 @@
 namespace portofu::fabric {
 namespace {
 
-PortalUse use_of(const ReceiveCall& call) { return call.tagged ? PortalUse::kTagged : PortalUse::kMessage; }
-
 void* word_of(const ReceiveCall& call) {
-  return make_word(call.tagged ? WordKind::kTaggedReceive : WordKind::kReceive, call.context);
+  return make_word(call.portal == PortalUse::kTagged ? WordKind::kTaggedReceive : WordKind::kReceive, call.msg.context);
 }
 
 /// On duty. @return false: the source is nobody
 bool criteria_of(const Receive& rx, const ReceiveCall& call, MatchCriteria* criteria) {
-  *criteria = {call.tag, call.tagged ? call.ignore : ~std::uint64_t{0}, {}, true, true};
-  if (!rx.directed || call.source == FI_ADDR_UNSPEC) return true;
+  *criteria = {call.msg.tag, call.msg.ignore, {}, true, true};
+  if (!rx.directed || call.msg.addr == FI_ADDR_UNSPEC) return true;
   std::uint32_t context = 0;
-  const Address* source = rx.av->find(call.source, &context);
+  const Address* source = rx.av->find(call.msg.addr, &context);
   if (source == nullptr) return false;
   criteria->match_id = portofu::endpoint_of(source->process(), static_cast<std::uint16_t>(source->number));
   criteria->any_nid = criteria->any_pid = false;
@@ -28,9 +26,9 @@ bool criteria_of(const Receive& rx, const ReceiveCall& call, MatchCriteria* crit
 
 /// The memory of a call: one piece, or several that count as one.
 bool describe(const ReceiveCall& call, MemorySegment* segment) {
-  if (call.piece_count > 1) return segment->describe(call.pieces, call.piece_count);
-  if (call.piece_count == 1) {
-    segment->describe(call.pieces->iov_base, call.pieces->iov_len);
+  if (call.msg.iov_count > 1) return segment->describe(call.msg.msg_iov, call.msg.iov_count);
+  if (call.msg.iov_count == 1) {
+    segment->describe(call.msg.msg_iov->iov_base, call.msg.msg_iov->iov_len);
   } else {
     segment->describe(static_cast<void*>(nullptr), 0);
   }
@@ -48,7 +46,7 @@ ssize_t make_request(const Receive& rx, const ReceiveCall& call, EntryRequest* r
   request->min_free = many ? std::max<std::size_t>(rx.min_multi_recv, 1) : 0;
   request->user_ptr = word_of(call);
   request->ct_handle = rx.recv_cntr != nullptr ? rx.recv_cntr->ct_handle : 0;
-  request->pt_index = portal_of(rx.number, use_of(call));
+  request->pt_index = portal_of(rx.number, call.portal);
   return 0;
 }
 
@@ -59,8 +57,8 @@ void tell(Core& core, const Receive& rx, const ReceiveCall& call, const Unexpect
   post_new_event(core, interface_of(core), rx.cq->eq_handle, [&](Event& event) {
     event.type = EventKind::kPut;
     event.user_ptr = word_of(call);
-    event.pt_index = portal_of(rx.number, use_of(call));
-    event.match_bits = call.tag;
+    event.pt_index = portal_of(rx.number, call.portal);
+    event.match_bits = call.msg.tag;
     event.ni_fail_type = fail;
     if (header == nullptr) return;
     event.match_bits = header->key.match_bits;
@@ -78,22 +76,22 @@ ssize_t peek(Core& core, const Receive& rx, const ReceiveCall& call) {
   MatchCriteria criteria;
   if (!criteria_of(rx, call, &criteria)) return -FI_EINVAL;
   Interface& ni = interface_of(core);
-  const std::uint16_t pt_index = portal_of(rx.number, use_of(call));
+  const std::uint16_t pt_index = portal_of(rx.number, call.portal);
   UnexpectedHeader* header = find_header(ni, pt_index, criteria);
   tell(core, rx, call, header, header != nullptr ? NiFail::kOk : NiFail::kNoMatch);
   if (header == nullptr) return 0;
   if ((call.flags & (FI_CLAIM | FI_DISCARD)) != 0) hold_header(ni, pt_index, *header);
-  if ((call.flags & FI_CLAIM) != 0) claimed_by(call.context) = header;
+  if ((call.flags & FI_CLAIM) != 0) claimed_by(call.msg.context) = header;
   if ((call.flags & FI_DISCARD) != 0) drop_held(core, ni, *header);
   return 0;
 }
 
 ssize_t take_claimed(Core& core, const Receive& rx, const ReceiveCall& call) {
-  auto* header = call.context != nullptr ? static_cast<UnexpectedHeader*>(claimed_by(call.context)) : nullptr;
+  auto* header = call.msg.context != nullptr ? static_cast<UnexpectedHeader*>(claimed_by(call.msg.context)) : nullptr;
   if (header == nullptr) return -FI_EINVAL;
   Interface& ni = interface_of(core);
   if ((call.flags & FI_DISCARD) != 0) {
-    claimed_by(call.context) = nullptr;
+    claimed_by(call.msg.context) = nullptr;
     tell(core, rx, call, header, NiFail::kOk);
     drop_held(core, ni, *header);
     return 0;
@@ -102,7 +100,7 @@ ssize_t take_claimed(Core& core, const Receive& rx, const ReceiveCall& call) {
   if (const ssize_t result = make_request(rx, call, &request); result != 0) return result;
   Handle handle = 0;
   if (take_held(core, ni, *header, std::move(request), &handle) != Status::kOk) return -FI_EAGAIN;
-  claimed_by(call.context) = nullptr;
+  claimed_by(call.msg.context) = nullptr;
   return 0;
 }
 
@@ -129,8 +127,8 @@ ListEntry* find_receive(const Core& core, const Receive& rx, const void* context
 
 ssize_t receive(Endpoint& ep, const ReceiveCall& call) {
   return guarded([&]() -> ssize_t {
-    if (ep.rx == nullptr || !ep.rx->enabled) return -FI_EOPBADSTATE;
-    if (call.piece_count > kMostPieces || (call.piece_count != 0 && call.pieces == nullptr)) return -FI_EINVAL;
+    if (!ep.rx->enabled) return -FI_EOPBADSTATE;
+    if (call.msg.iov_count > kMostPieces || (call.msg.iov_count != 0 && call.msg.msg_iov == nullptr)) return -FI_EINVAL;
     const Receive& rx = *ep.rx;
     Engine& engine = *ep.domain->engine;
     if ((call.flags & FI_PEEK) != 0) engine.step();
@@ -145,15 +143,15 @@ ssize_t receive(Endpoint& ep, const ReceiveCall& call) {
 
 ssize_t cancel(fid* object, void* context) {
   const auto& ep = *object_of<Endpoint>(object);
-  if (ep.rx == nullptr || !ep.rx->enabled) return -FI_ENOENT;
+  if (!ep.rx->enabled) return -FI_ENOENT;
   const Engine::Duty duty(*ep.domain->engine);
   Core& core = duty.core();
   const ListEntry* entry = find_receive(core, *ep.rx, context);
   if (entry == nullptr) return -FI_ENOENT;
-  ReceiveCall call{};
-  call.tagged = kind_of(entry->user_ptr) == WordKind::kTaggedReceive;
-  call.context = context;
-  call.tag = entry->criteria.match_bits;
+  ReceiveCall call;
+  if (kind_of(entry->user_ptr) == WordKind::kTaggedReceive) call.portal = PortalUse::kTagged;
+  call.msg.context = context;
+  call.msg.tag = entry->criteria.match_bits;
   const Handle ct_handle = entry->ct_handle;
   if (unlink_entry(core, interface_of(core), entry->handle) != Status::kOk) return -FI_EBUSY;
   tell(core, *ep.rx, call, nullptr, NiFail::kCanceled);

@@ -8,16 +8,15 @@
 
 namespace portofu::fabric {
 
+/// What a message without a tag has in place of one.
+inline constexpr std::uint64_t kNoTag = 0;
+inline constexpr std::uint64_t kIgnoresAll = ~std::uint64_t{0};
+
 /// A receive of either kind, before its arguments are checked.
 struct ReceiveCall {
-  const iovec* pieces;
-  std::size_t piece_count;
-  fi_addr_t source;
-  std::uint64_t tag;
-  std::uint64_t ignore;
-  void* context;
-  std::uint64_t flags;  ///< As the call counts them, FI_COMPLETION included.
-  bool tagged;
+  PortalUse portal = PortalUse::kMessage;  ///< kTagged or kMessage.
+  fi_msg_tagged msg{};
+  std::uint64_t flags = 0;  ///< As the call counts them, FI_COMPLETION included.
 };
 
 /// Posts it, or does what FI_PEEK, FI_CLAIM and FI_DISCARD say.

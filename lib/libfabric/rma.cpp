@@ -68,7 +68,6 @@ struct Remote {
 ssize_t access(fid_ep* fid, DescriptorKind kind, const iovec* pieces, std::size_t count, fi_addr_t target,
                const Remote& remote, void* context) {
   Endpoint& ep = endpoint_of(fid);
-  if (ep.tx == nullptr) return -FI_EOPBADSTATE;
   Descriptor d;
   d.kind = kind;
   const fi_rma_iov one{remote.address, fabric::length_of(pieces, count), remote.key};
@@ -99,7 +98,6 @@ ssize_t write_buffer(fid_ep* fid, const void* buffer, std::size_t bytes, void* d
 
 ssize_t access_message(fid_ep* fid, DescriptorKind kind, const fi_msg_rma* msg, std::uint64_t flags) {
   Endpoint& ep = endpoint_of(fid);
-  if (ep.tx == nullptr) return -FI_EOPBADSTATE;
   Descriptor d;
   d.kind = kind;
   d.hdr_data = msg->data;
@@ -136,7 +134,6 @@ ssize_t inject(fid_ep* fid, const void* buffer, std::size_t bytes, fi_addr_t tar
 
 ssize_t write_data(fid_ep* fid, const void* buffer, std::size_t bytes, void*, std::uint64_t data, fi_addr_t target,
                    std::uint64_t address, std::uint64_t key, void* context) {
-  if (endpoint_of(fid).tx == nullptr) return -FI_EOPBADSTATE;
   TransmitCall like;
   like.context = context;
   like.flags = endpoint_of(fid).sending();
@@ -170,8 +167,8 @@ ssize_t access_memory(Endpoint& ep, const TransmitCall& call, const Descriptor& 
     TransmitCall part = call;
     part.counts = last;
     part.goes_on = i != 0;
-    if (gate.cntr != nullptr && !last) part.completion = gate.cntr;
-    if (gate.cntr != nullptr && last) part.trigger = gate;
+    if (gate.cntr != nullptr && !last) part.deferral.completion = gate.cntr;
+    if (gate.cntr != nullptr && last) part.deferral.trigger = gate;
     if (remote_count > 1) {
       part.piece_count = cutter.take(remote[i].len, pieces);
       part.pieces = pieces.data();

@@ -34,7 +34,9 @@ MemoryDescriptor* own_memory(Interface& ni, const MemoryDescriptor& like, const 
                 (call.counts ? 0 : kMdEventSuccessDisable);
   md->handle = handle;
   md->eq_handle = like.eq_handle;
-  md->ct_handle = call.completion != nullptr ? call.completion->ct_handle : call.counts ? like.ct_handle : 0;
+  md->ct_handle = call.deferral.completion != nullptr ? call.deferral.completion->ct_handle
+                  : call.counts                       ? like.ct_handle
+                                                      : 0;
   return md;
 }
 
@@ -44,7 +46,7 @@ MemoryDescriptor* memory_of(Interface& ni, const Transmit& tx, const TransmitCal
                             std::uint64_t* offset) {
   MemoryDescriptor& whole = *ni.mds.find(tx.mds[static_cast<std::size_t>(use)]);
   const bool copied = (call.flags & FI_INJECT) != 0 && !is_injecting(use) && use < MdUse::kRead;
-  const bool is_plain = call.counts && call.completion == nullptr && !copied;
+  const bool is_plain = call.counts && call.deferral.completion == nullptr && !copied;
   if (call.piece_count <= 1)
     *offset = call.piece_count == 1 ? reinterpret_cast<std::uintptr_t>(call.pieces->iov_base) : 0;
   if (call.piece_count <= 1 && is_plain) return &whole;
@@ -103,7 +105,8 @@ void post(Engine& engine, Core& core, const Descriptor& d) {
 
 ssize_t transmit_on_duty(Engine& engine, Core& core, const Transmit& tx, const TransmitCall& call, Descriptor& d) {
   if (!name_target(tx, call, d)) return -FI_EINVAL;
-  const Trigger trigger = call.trigger.cntr != nullptr ? call.trigger : trigger_of(call.context, call.flags);
+  const Trigger trigger =
+      call.deferral.trigger.cntr != nullptr ? call.deferral.trigger : trigger_of(call.context, call.flags);
   if (trigger.cntr == nullptr && !call.goes_on && !has_room(core, d, call.flags)) return -FI_EAGAIN;
   Interface& ni = interface_of(core);
   const MdUse use = md_use_of(call, d.kind);
@@ -127,7 +130,7 @@ std::uint64_t length_of(const iovec* pieces, std::size_t count) {
 
 ssize_t transmit(Endpoint& ep, const TransmitCall& call, Descriptor& d) {
   return guarded([&]() -> ssize_t {
-    if (ep.tx == nullptr || !ep.tx->enabled) return -FI_EOPBADSTATE;
+    if (!ep.tx->enabled) return -FI_EOPBADSTATE;
     if (call.piece_count > kMostPieces) return -FI_EINVAL;
     if (d.length > kDefaultLimits.max_msg_size) return -FI_EMSGSIZE;
     if ((call.flags & FI_INJECT) != 0 && d.length > kInjectBytes) return -FI_EINVAL;

@@ -16,6 +16,12 @@ struct Trigger {
   std::uint64_t threshold = 0;
 };
 
+/// What deferred work has beside its operation.
+struct Deferral {
+  Trigger trigger{};
+  CounterFid* completion = nullptr;  ///< Counts its end, in place of the endpoint's.
+};
+
 /// A sending call, before its arguments are checked.
 struct TransmitCall {
   WordKind word = WordKind::kSend;
@@ -27,10 +33,9 @@ struct TransmitCall {
   std::uint64_t flags = 0;         ///< As the call counts them, FI_COMPLETION included.
   const iovec* results = nullptr;  ///< Where a fetching atomic puts the old values.
   std::size_t result_count = 0;
-  bool counts = true;                ///< False: neither told nor counted unless it fails; another part of the call is.
-  bool goes_on = false;              ///< A part of a call has left, so this one must not be refused for want of room.
-  Trigger trigger{};                 ///< Of deferred work.
-  CounterFid* completion = nullptr;  ///< Of deferred work: counts its end, in place of the endpoint's.
+  bool counts = true;    ///< False: neither told nor counted unless it fails; another part of the call is.
+  bool goes_on = false;  ///< A part of a call has left, so this one must not be refused for want of room.
+  Deferral deferral{};
 };
 
 /// Bytes of all pieces.

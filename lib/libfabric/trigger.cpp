@@ -3,6 +3,7 @@
 #include <rdma/fi_trigger.h>
 
 #include "lib/libfabric/atomic.h"
+#include "lib/libfabric/msg.h"
 #include "lib/libfabric/rma.h"
 #include "lib/libfabric/transmit.h"
 
@@ -18,45 +19,19 @@ CounterFid* completion_of(const fi_deferred_work& work) {
 }
 
 /// Deferred work tells nobody but its counter, unless it asks for a completion.
-TransmitCall call_of(const fi_deferred_work& work, std::uint64_t flags) {
-  TransmitCall call;
-  call.flags = flags & ~std::uint64_t{FI_TRIGGER};
-  call.trigger = trigger_of(work);
-  call.completion = completion_of(work);
-  return call;
-}
+Deferral deferral_of(const fi_deferred_work& work) { return {trigger_of(work), completion_of(work)}; }
 
-ssize_t queue_send(const fi_deferred_work& work, const fi_op_msg& op) {
-  TransmitCall call = call_of(work, op.flags);
-  call.pieces = op.msg.msg_iov;
-  call.piece_count = op.msg.iov_count;
-  call.target = op.msg.addr;
-  call.context = op.msg.context;
-  Descriptor d;
-  d.length = length_of(call.pieces, call.piece_count);
-  d.hdr_data = op.msg.data;
-  d.tells_data = (op.flags & FI_REMOTE_CQ_DATA) != 0;
-  return transmit(endpoint_of(op.ep), call, d);
-}
+std::uint64_t without_trigger(std::uint64_t flags) { return flags & ~std::uint64_t{FI_TRIGGER}; }
 
-ssize_t queue_tagged_send(const fi_deferred_work& work, const fi_op_tagged& op) {
-  TransmitCall call = call_of(work, op.flags);
-  call.word = WordKind::kTaggedSend;
-  call.portal = PortalUse::kTagged;
-  call.pieces = op.msg.msg_iov;
-  call.piece_count = op.msg.iov_count;
-  call.target = op.msg.addr;
-  call.context = op.msg.context;
-  Descriptor d;
-  d.length = length_of(call.pieces, call.piece_count);
-  d.match_bits = op.msg.tag;
-  d.hdr_data = op.msg.data;
-  d.tells_data = (op.flags & FI_REMOTE_CQ_DATA) != 0;
-  return transmit(endpoint_of(op.ep), call, d);
+template <class Operation>
+ssize_t queue_send(const fi_deferred_work& work, const Operation& op) {
+  return send(endpoint_of(op.ep), portal_for(op.msg), widest(op.msg), without_trigger(op.flags), deferral_of(work));
 }
 
 ssize_t queue_access(const fi_deferred_work& work, const fi_op_rma& op, DescriptorKind kind) {
-  TransmitCall call = call_of(work, op.flags);
+  TransmitCall call;
+  call.flags = without_trigger(op.flags);
+  call.deferral = deferral_of(work);
   call.word = kind == DescriptorKind::kGet ? WordKind::kRead : WordKind::kWrite;
   call.portal = PortalUse::kMemory;
   call.pieces = op.msg.msg_iov;
@@ -71,9 +46,8 @@ ssize_t queue_access(const fi_deferred_work& work, const fi_op_rma& op, Descript
 }
 
 ssize_t queue_atomic(const fi_deferred_work& work, fid_ep* ep, std::uint64_t flags, AtomicCall call) {
-  call.flags = flags & ~std::uint64_t{FI_TRIGGER};
-  call.trigger = trigger_of(work);
-  call.completion = completion_of(work);
+  call.flags = without_trigger(flags);
+  call.deferral = deferral_of(work);
   return run_atomic(endpoint_of(ep), call);
 }
 
@@ -93,7 +67,7 @@ ssize_t queue(const fi_deferred_work& work) {
   if (work.triggering_cntr == nullptr) return -FI_EINVAL;
   switch (work.op_type) {
     case FI_OP_SEND: return queue_send(work, *work.op.msg);
-    case FI_OP_TSEND: return queue_tagged_send(work, *work.op.tagged);
+    case FI_OP_TSEND: return queue_send(work, *work.op.tagged);
     case FI_OP_READ: return queue_access(work, *work.op.rma, DescriptorKind::kGet);
     case FI_OP_WRITE: return queue_access(work, *work.op.rma, DescriptorKind::kPut);
     case FI_OP_ATOMIC: {

@@ -183,6 +183,26 @@ TEST_F(FiTagged, Claimed_message_is_for_its_context_alone) {
   EXPECT_EQ(received, 1);
 }
 
+TEST_F(FiTagged, Claimed_message_that_nobody_takes_goes_with_its_endpoint) {
+  // More often than there are numbers for endpoints: none of them stays taken.
+  for (int i = 0; i < 100; ++i) {
+    Node c;
+    ASSERT_NO_FATAL_FAILURE(c.open(domain, info.get()));
+    const int sent = i;
+    ASSERT_EQ(fi_tsend(a.ep, &sent, sizeof sent, nullptr, a.insert(c), 12, nullptr), 0);
+    fi_context2 claim{};
+    fi_msg_tagged msg{};
+    msg.addr = FI_ADDR_UNSPEC;
+    msg.tag = 12;
+    msg.context = &claim;
+    do {
+      ASSERT_EQ(fi_trecvmsg(c.ep, &msg, FI_PEEK | FI_CLAIM), 0);
+    } while (c.next().err == FI_ENOMSG);
+    a.next();
+    c.close();
+  }
+}
+
 TEST_F(FiTagged, Discarded_message_is_gone) {
   fi_context2 claim{};
   const int sent = 1;
