@@ -27,6 +27,7 @@ struct Settings {
   std::uint32_t peer_check_ms = 100;          ///< PORTOFU_PEER_CHECK_MS.
   std::uint32_t direct = 1;                   ///< PORTOFU_DIRECT; 0: memory of peers is reached by packets only.
   std::uint32_t heap_mib = 1024;              ///< PORTOFU_HEAP_MIB; 0: there is no heap that peers map.
+  std::uint32_t unexpected_mib = 256;         ///< PORTOFU_UNEXPECTED_MIB.
   std::uint32_t fabric = 2;                   ///< PORTOFU_FABRIC, values of FabricUse.
   std::string fabric_provider;                ///< PORTOFU_FABRIC_PROVIDER; empty: chosen by what it can do.
   std::uint32_t fabric_endpoint = 0;          ///< PORTOFU_FABRIC_ENDPOINT, values of EndpointKind.

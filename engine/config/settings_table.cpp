@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint32_t kMax = UINT32_MAX;
 
-const std::array<SettingRow, 40> kTable{{
+const std::array<SettingRow, 41> kTable{{
     {"PORTOFU_NID", SettingKind::kNodeId, &Settings::nid, nullptr, 1, kMax - 1, "", "address of an interface",
      "Node ID of this node: an IPv4 address or the integer that it stands for. All processes of a node need the same."},
     {"PORTOFU_INTERFACE", SettingKind::kText, nullptr, &Settings::interface, 0, 15, "",
@@ -49,6 +49,9 @@ const std::array<SettingRow, 40> kTable{{
      "packets."},
     {"PORTOFU_HEAP_MIB", SettingKind::kInteger, &Settings::heap_mib, nullptr, 0, 1'048'576, "MiB", nullptr,
      "Most memory of portofu_alloc, which peers map. It costs memory only when it is used. 0: there is none."},
+    {"PORTOFU_UNEXPECTED_MIB", SettingKind::kInteger, &Settings::unexpected_mib, nullptr, 1, 1'048'576, "MiB", nullptr,
+     "Memory for messages of libfabric that nobody has received yet. Beyond it senders wait, after some more MiB "
+     "each."},
     {"PORTOFU_FABRIC", SettingKind::kInteger, &Settings::fabric, nullptr, 0, 2, "", nullptr,
      "When other nodes can reach this process. 0: never, 1: always, 2: if the hosts file or the launcher tells of "
      "other "

@@ -136,7 +136,7 @@ inline void count_failure(Core& core, Interface& ni, Handle ct_handle) {
   if (ct_handle == 0) return;
   CountingEvent* counter = ni.cts.find(ct_handle);
   if (counter == nullptr) return;
-  counter->add_failure_on_duty(1);
+  counter->add_failure_on_duty(1, core.fired);
   ++core.activity;
 }
 /// @param amount  what a success counts

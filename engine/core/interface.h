@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
 
 #include "engine/core/handle_table.h"
@@ -89,6 +90,19 @@ struct PortalTableEntry {
   std::uint32_t answers_to_refusal = 0;  ///< Answers before an entry is tried again that could not be published.
 };
 
+/// Where what is told of a message at a shared portal table entry goes: that depends on the index it came by.
+struct Inlet {
+  Handle eq_handle = 0;
+  Handle ct_handle = 0;
+};
+using Inlets = std::array<Inlet, kPortalTableSize>;
+
+/// An answer that is due when there is memory again (kEntryAnswersLate).
+struct LateAnswer {
+  ProcessId peer;
+  std::uint32_t operation_id = 0;
+};
+
 /// Status registers; the values of ptl_sr_index_t. @spec Portals 4.3, 3.3.7
 enum class StatusRegister : std::uint8_t { kDropCount = 0, kPermissionViolations = 1, kOperationViolations = 2 };
 inline constexpr std::size_t kStatusRegisterCount = 3;
@@ -104,11 +118,14 @@ struct Interface {
   HandleTable<CountingEvent> cts;
   SpareHeaders spare_headers;    ///< Outlives the lists.
   MessageMemory message_memory;  ///< What messages lie in that nobody has taken (kEntryOwnMemory). Outlives the lists.
-  std::array<std::unique_ptr<PortalTableEntry>, kPortalTableSize> portal_table;  ///< nullptr: not allocated.
-  RankMap map;                                                                   ///< Logical interfaces only.
-  std::uint32_t unexpected_count = 0;  ///< Headers in all unexpected lists, claimed ones included.
-  std::uint32_t triggered_count = 0;   ///< Triggered operations that wait.
-  std::uint32_t outstanding = 0;       ///< Operations started and not complete.
+  /// nullptr: not allocated. Several indices of libfabric may share one, whose entries name the first.
+  std::array<std::shared_ptr<PortalTableEntry>, kPortalTableSize> portal_table;
+  std::unique_ptr<Inlets> inlets;       ///< By index, for shared portal table entries; nullptr: there are none.
+  std::deque<LateAnswer> late_answers;  ///< In the order of the messages.
+  RankMap map;                          ///< Logical interfaces only.
+  std::uint32_t unexpected_count = 0;   ///< Headers in all unexpected lists, claimed ones included.
+  std::uint32_t triggered_count = 0;    ///< Triggered operations that wait.
+  std::uint32_t outstanding = 0;        ///< Operations started and not complete.
   std::array<std::atomic<std::int64_t>, kStatusRegisterCount>
       status_registers{};  ///< Writer: duty. Readers: any thread.
 
@@ -117,6 +134,21 @@ struct Interface {
   bool is_fabric() const { return index == kFabricInterface; }
   PortalTableEntry* portal(std::uint32_t pt_index) const {
     return pt_index < kPortalTableSize ? portal_table[pt_index].get() : nullptr;
+  }
+  /// Where to tell of a message that came by some index. @param eq_handle  of the portal table entry
+  Handle eq_for(Handle eq_handle, std::uint16_t pt_index) const {
+    if (eq_handle != 0) [[likely]]
+      return eq_handle;
+    return inlets != nullptr ? (*inlets)[pt_index].eq_handle : 0;
+  }
+  Handle ct_for(Handle ct_handle, std::uint16_t pt_index) const {
+    if (ct_handle != 0) [[likely]]
+      return ct_handle;
+    return inlets != nullptr ? (*inlets)[pt_index].ct_handle : 0;
+  }
+  /// Memory that unexpected messages take.
+  std::uint64_t unexpected_bytes() const {
+    return message_memory.bytes() + std::uint64_t{unexpected_count} * sizeof(UnexpectedHeader);
   }
   void count_status(StatusRegister which) {
     auto& value = status_registers[static_cast<std::size_t>(which)];

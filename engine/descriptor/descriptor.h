@@ -32,6 +32,8 @@ enum class DescriptorKind : std::uint8_t {
   kTofuArmw = 10,  ///< `operand` is what is compared, and 8 bytes on the value.
   kTofuNop = 11,
   kTofuGate = 12,  ///< A packet from one barrier gate to another; `md_handle` is the index of the sending gate.
+
+  kLocalCall = 13,  ///< Runs the LocalCall at `user_ptr`.
 };
 
 /// Whether old values come back, into memory of their own.
@@ -58,6 +60,14 @@ enum class AckRequest : std::uint8_t { kNone = 0, kFull = 1, kCount = 2, kOperat
 /// Widest operand of a conditional swap: long double complex.
 inline constexpr std::size_t kMaxOperandBytes = 32;
 
+struct Core;
+
+/// What a frontend does itself when a counter says so (kLocalCall). It stays where it is until it has run, or has been
+/// taken out of its counter.
+struct LocalCall {
+  void (*run)(Core& core, LocalCall& call) = nullptr;  ///< On duty; may end the call's life.
+};
+
 struct Descriptor {
   DescriptorKind kind = DescriptorKind::kPut;
   std::uint8_t interface_index = 0;        ///< Interface of initiator and target, 0..4.
@@ -78,6 +88,8 @@ struct Descriptor {
   std::uint64_t local_get_offset = 0;      ///< Bytes into get_md_handle.
   std::uint16_t endpoint = 0;              ///< kFabricInterface: number of the endpoint that sends.
   bool tells_data = false;                 ///< kFabricInterface: the target is to be told `hdr_data`.
+  bool keeps_failures = false;             ///< kCountSet: the failures stay as they are.
+  bool fenced = false;                     ///< It leaves when all that its target was asked before is over.
   std::array<std::byte, kMaxOperandBytes> operand;  ///< Copied when the call is made. Not written where there is none:
                                                     ///< most have none, and are made for every message.
 };

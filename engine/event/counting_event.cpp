@@ -2,24 +2,34 @@
 
 #include "engine/event/counting_event.h"
 
+#include <unistd.h>
+
+#include <utility>
+
 namespace portofu {
 
 void CountingEvent::add_triggered_on_duty(TriggeredOperation* operation, FiredOperations& fired) {
   // Operations whose threshold is met never stay in waiting_, so going to `fired` directly keeps the order of posting.
-  if (operation->threshold <= success()) {
+  if (operation->threshold <= reached()) {
     fired.push_back(*operation);
   } else {
     waiting_.insert(waiting_.end(), *operation);  // Behind its equals; constant time when thresholds ascend.
+    is_watched_ = true;
   }
 }
 
-void CountingEvent::fire(FiredOperations& fired) {
-  const std::uint64_t reached = success();
-  while (!waiting_.empty() && waiting_.begin()->threshold <= reached) {
+void CountingEvent::changed(FiredOperations& fired) {
+  const std::uint64_t now = reached();
+  while (!waiting_.empty() && waiting_.begin()->threshold <= now) {
     TriggeredOperation& operation = *waiting_.begin();
     waiting_.erase(waiting_.begin());
     fired.push_back(operation);
   }
+  if (armed_fd_ >= 0) {
+    const std::uint64_t one = 1;
+    (void)!write(std::exchange(armed_fd_, -1), &one, sizeof one);
+  }
+  watch();
 }
 
 std::uint32_t CountingEvent::cancel_on_duty() {
@@ -28,6 +38,7 @@ std::uint32_t CountingEvent::cancel_on_duty() {
     delete operation;
     ++count;
   });
+  watch();
   return count;
 }
 

@@ -15,6 +15,7 @@ namespace portofu {
 struct TriggeredOperation {
   Descriptor descriptor;
   std::uint64_t threshold = 0;                       ///< Successes that let it start.
+  const void* owner = nullptr;                       ///< What cancel_of knows it by; nullptr: nothing.
   boost::intrusive::set_member_hook<> waiting_hook;  ///< In the trigger list of its counter.
   boost::intrusive::list_member_hook<> fired_hook;   ///< In FiredOperations.
 
@@ -38,14 +39,29 @@ class CountingEvent {
     cancel_on_duty();
     success_.store(0, std::memory_order_relaxed);
     failure_.store(0, std::memory_order_relaxed);
+    failures_start_ = false;
+    armed_fd_ = -1;
+  }
+
+  /// From now on failures start what waits, as successes do: the threshold is one of their sum (fi_trigger(3)).
+  void let_failures_start() { failures_start_ = true; }
+
+  /// Somebody sleeps at a file descriptor: the next change of the numbers writes to it.
+  /// @param event_fd  an eventfd; stays open until the counter is reset
+  void arm_on_duty(int event_fd) {
+    armed_fd_ = event_fd;
+    is_watched_ = true;
   }
 
   /// Adds successes (modulo 2^64) and moves what may start now to `fired`: by threshold, equal ones in order of
   /// posting.
   void add_success_on_duty(std::uint64_t count, FiredOperations& fired) { set_success(success() + count, fired); }
 
-  /// Adds failures; they never start anything.
-  void add_failure_on_duty(std::uint64_t count) { failure_.store(failure() + count, std::memory_order_release); }
+  /// Adds failures; they start nothing, unless let_failures_start was called.
+  void add_failure_on_duty(std::uint64_t count, FiredOperations& fired) {
+    failure_.store(failure() + count, std::memory_order_release);
+    if (is_watched_) changed(fired);
+  }
 
   /// Sets both numbers.
   void set_on_duty(std::uint64_t success, std::uint64_t failure, FiredOperations& fired) {
@@ -60,11 +76,33 @@ class CountingEvent {
   /// @return number of operations deleted
   std::uint32_t cancel_on_duty();
 
+  /// Takes what waits of some owner out, in order.
+  /// @param owner  nullptr: all that have one
+  /// @param take   void(TriggeredOperation*), takes ownership
+  /// @return number of operations
+  template <class Take>
+  std::uint32_t cancel_of_on_duty(const void* owner, Take&& take) {
+    std::uint32_t count = 0;
+    for (auto next = waiting_.begin(); next != waiting_.end();) {
+      TriggeredOperation& operation = *next++;
+      if (operation.owner == nullptr || (owner != nullptr && operation.owner != owner)) continue;
+      waiting_.erase(waiting_.iterator_to(operation));
+      take(&operation);
+      ++count;
+    }
+    watch();
+    return count;
+  }
+
   /// Any thread. Released after the data that was counted is in memory.
   std::uint64_t success() const { return success_.load(std::memory_order_acquire); }
   std::uint64_t failure() const { return failure_.load(std::memory_order_acquire); }
 
   bool has_waiting() const { return !waiting_.empty(); }
+  std::size_t waiting_count() const { return waiting_.size(); }
+
+  /// What a threshold is compared with.
+  std::uint64_t reached() const { return success() + (failures_start_ ? failure() : 0); }
 
   /// For a call that looks at the numbers: whether they are others than when it last looked, so that it need not look
   /// for packets, too. After so many times in a row it says so at the second question only, for the sake of everything
@@ -89,9 +127,10 @@ class CountingEvent {
 
   void set_success(std::uint64_t value, FiredOperations& fired) {
     success_.store(value, std::memory_order_release);
-    if (!waiting_.empty()) fire(fired);
+    if (is_watched_) changed(fired);
   }
-  void fire(FiredOperations& fired);
+  void changed(FiredOperations& fired);
+  void watch() { is_watched_ = armed_fd_ >= 0 || !waiting_.empty(); }
 
   std::atomic<std::uint64_t> success_{0};  ///< Events or bytes. Writer: duty. Readers: any thread.
   std::atomic<std::uint64_t> failure_{0};  ///< Events. Writer: duty. Readers: any thread.
@@ -99,6 +138,9 @@ class CountingEvent {
   std::uint64_t looked_success_ = 0;       ///< Numbers at the last look.
   std::uint64_t looked_failure_ = 0;
   std::uint32_t news_in_a_row_ = 0;  ///< Looks that were told of news.
+  int armed_fd_ = -1;                ///< Where the next change is told, too; -1: nowhere.
+  bool is_watched_ = false;          ///< Something waits, or armed_fd_ is set: `changed` is due after a change.
+  bool failures_start_ = false;      ///< let_failures_start was called.
 };
 
 }  // namespace portofu

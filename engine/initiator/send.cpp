@@ -66,6 +66,9 @@ void close_unsent(Core& core, Interface& ni, Peer& peer, MemoryDescriptor& md, s
   --ni.outstanding;
 }
 
+/// Whether all that the peer was asked before is over; what was asked later waits behind the request that asks this.
+bool is_settled(const Peer& peer) { return peer.outstanding == 0 && peer.requests.lent.empty(); }
+
 bool is_answered(const MemoryDescriptor& md, const Descriptor& d) {
   return d.kind == DescriptorKind::kGet || is_fetching(d.kind) || wants_acknowledgement(md, d);
 }
@@ -130,9 +133,10 @@ void abandon(Core& core, Interface& ni, MemoryDescriptor& md, const OutgoingMess
 }
 
 /// OutgoingHooks::open: the outstanding entry, if an answer is due.
-/// @return false if the window of the peer is full
+/// @return false if it has to wait: the window of the peer is full, or the request is fenced
 bool open_operation(Core& core, Peer& peer, OutgoingMessage& message) {
   const Descriptor& d = message.cause.request;
+  if (d.fenced && !is_settled(peer)) return false;
   Interface* ni = core.interface(d.interface_index);
   MemoryDescriptor* md = ni != nullptr ? ni->mds.find(d.md_handle) : nullptr;
   if (md == nullptr || !is_answered(*md, d)) return true;
@@ -290,11 +294,12 @@ void start_transfer(Core& core, Interface& ni, const Descriptor& d) {
   if (md == nullptr) return;
   MemoryDescriptor* reply_md = reply_memory(ni, *md, d);
   const bool plain = outlives(*md, reply_md);
-  const AtOnce at_once = reach == Reach::kNow && plain ? try_at_once(core, ni, peer, *md, d) : AtOnce::kNotNow;
+  const AtOnce at_once =
+      reach == Reach::kNow && plain && !d.fenced ? try_at_once(core, ni, peer, *md, d) : AtOnce::kNotNow;
   if (at_once == AtOnce::kDone) return;
   hold_memory(*md, is_fetching(d.kind) ? reply_md : nullptr);
   if (reach == Reach::kNever) return end_unopened(core, ni, d, NiFail::kUndeliverable);
-  if (reach == Reach::kNow && !plain && use_published_held(core, ni, peer, *md, d)) return;
+  if (reach == Reach::kNow && !plain && !d.fenced && use_published_held(core, ni, peer, *md, d)) return;
   count_request(core, d.kind);
   OutgoingMessage message(request_header(core, ni, *md, d));
   describe(ni, *md, d, message);
@@ -307,11 +312,17 @@ void change_counter(Core& core, Interface& ni, const Descriptor& descriptor) {
   if (counter == nullptr) return;
   ++core.activity;
   if (descriptor.kind == DescriptorKind::kCountSet) {
-    counter->set_on_duty(descriptor.length, descriptor.remote_offset, core.fired);
+    counter->set_on_duty(descriptor.length, descriptor.keeps_failures ? counter->failure() : descriptor.remote_offset,
+                         core.fired);
   } else {
-    counter->add_failure_on_duty(descriptor.remote_offset);
+    counter->add_failure_on_duty(descriptor.remote_offset, core.fired);
     counter->add_success_on_duty(descriptor.length, core.fired);
   }
+}
+
+void run_local_call(Core& core, const Descriptor& descriptor) {
+  auto* call = static_cast<LocalCall*>(descriptor.user_ptr);
+  call->run(core, *call);
 }
 
 }  // namespace
@@ -326,9 +337,12 @@ bool send_at_once(Core& core, Interface& ni, MemoryDescriptor& md, const Descrip
 void start_descriptor(Core& core, const Descriptor& descriptor) {
   Interface* ni = core.interface(descriptor.interface_index);
   if (ni == nullptr) return start_tofu_descriptor(core, descriptor);
-  const bool counts =
-      descriptor.kind == DescriptorKind::kCountIncrement || descriptor.kind == DescriptorKind::kCountSet;
-  return counts ? change_counter(core, *ni, descriptor) : start_transfer(core, *ni, descriptor);
+  switch (descriptor.kind) {
+    case DescriptorKind::kCountIncrement:
+    case DescriptorKind::kCountSet: return change_counter(core, *ni, descriptor);
+    case DescriptorKind::kLocalCall: return run_local_call(core, descriptor);
+    default: return start_transfer(core, *ni, descriptor);
+  }
 }
 
 }  // namespace portofu

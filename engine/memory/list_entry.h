@@ -41,6 +41,8 @@ inline constexpr std::uint32_t kEntryOwnMemory = 1u << 29;
 /// Unexpected messages are copied into the entry, and told as if they had arrived now. A message that does not fit
 /// counts, and is told, as a failure.
 inline constexpr std::uint32_t kEntryTakesData = 1u << 30;
+/// Messages are answered when the unexpected messages of the interface take less memory than they may.
+inline constexpr std::uint32_t kEntryAnswersLate = 1u << 31;
 
 /// Any usage ID may access the entry.
 inline constexpr std::uint32_t kUidAny = UINT32_MAX;
@@ -72,6 +74,7 @@ struct ListEntry : MatchEntry {
   std::uint32_t uid = kUidAny;          ///< Who may access it.
   Handle handle = 0;                    ///< Its own.
   Handle ct_handle = 0;                 ///< For counts; 0 for none.
+  Handle read_ct_handle = 0;            ///< For counts of what reads or fetches; the same but for libfabric.
   std::uint32_t pending = 0;            ///< Messages matched and not complete.
   std::uint32_t unexpected_count = 0;   ///< Overflow list: headers that refer to it.
   std::uint16_t pt_index = 0;           ///< Portal table entry.
@@ -111,6 +114,7 @@ struct alignas(64) UnexpectedMessage {
   bool complete = false;  ///< All data is in place.
   bool claimed = false;   ///< Taken while incomplete; no longer in the list.
   bool has_data = false;
+  std::uint16_t pt_index = 0;  ///< Where it arrived.
 };
 static_assert(sizeof(UnexpectedMessage) == 64);
 

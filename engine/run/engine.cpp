@@ -32,7 +32,7 @@ namespace {
 /// message. Other entries stay for good, so they say nothing. uTofu has no such signs, and counts as waiting.
 bool awaits_something_on_duty(const Core& core) {
   if (core.outstanding.open_count() != 0 || core.tofu != nullptr) return true;
-  const auto is_awaited_at = [](const std::unique_ptr<PortalTableEntry>& portal) {
+  const auto is_awaited_at = [](const std::shared_ptr<PortalTableEntry>& portal) {
     if (portal == nullptr) return false;
     int left = kEntriesLookedAt;
     for (const MatchEntry* entry = portal->priority.first(); entry != nullptr && left > 0; --left) {

@@ -5,6 +5,7 @@
 #include "engine/mailbox/inbox.h"
 #include "engine/mailbox/outbox.h"
 #include "engine/target/answer_out.h"
+#include "engine/target/complete.h"
 #include "engine/target/published_entry.h"
 
 namespace portofu {
@@ -93,6 +94,7 @@ void close_interface_on_duty(Core& core, std::uint32_t index) {
   for (auto& portal : ni.portal_table) {
     if (portal != nullptr) empty_lists(ni, *portal);
   }
+  give_late_answers(core, ni, true);
   core.interfaces[index].reset();
   ++core.activity;
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/target/answer_out.h"
+
 namespace portofu {
 namespace {
 
@@ -48,7 +50,19 @@ void release_header(Core& core, Interface& ni, UnexpectedHeader* header) {
   ni.spare_headers.give(header);
   --ni.unexpected_count;
   --entry.unexpected_count;
+  if (!ni.late_answers.empty()) [[unlikely]]
+    give_late_answers(core, ni);
   advance_unlink(core, ni, entry);
+}
+
+void give_late_answers(Core& core, Interface& ni, bool all) {
+  while (!ni.late_answers.empty() && (all || ni.unexpected_bytes() >> 20 < core.settings.unexpected_mib)) {
+    const LateAnswer due = ni.late_answers.front();
+    ni.late_answers.pop_front();
+    AnswerContent content;
+    content.operation_id = due.operation_id;
+    send_answer(core, core.peer(due.peer), content);
+  }
 }
 
 void hand_over(Core& core, Interface& ni, PortalTableEntry& portal, UnexpectedHeader& header,
@@ -59,7 +73,7 @@ void hand_over(Core& core, Interface& ni, PortalTableEntry& portal, UnexpectedHe
   const NiFail fail = outcome_of(taker, header.ni_fail_type, bytes, header.rlength);
   const bool quiet = (taker.options & kEntryEventSuccessDisable) != 0 && fail == NiFail::kOk && !header.has_data;
   if ((taker.options & kEntryEventCommDisable) == 0 && !quiet) {
-    post_new_event(core, ni, portal.eq_handle, [&](Event& event) {
+    post_new_event(core, ni, ni.eq_for(portal.eq_handle, header.pt_index), [&](Event& event) {
       fill_overflow_event(header, event);
       event.type = told_as_new(header.type);
       event.ptl_list = ListKind::kPriority;
@@ -70,7 +84,7 @@ void hand_over(Core& core, Interface& ni, PortalTableEntry& portal, UnexpectedHe
     });
   }
   if ((taker.options & kEntryEventCtComm) != 0)
-    count_outcome(core, ni, taker.ct_handle, fail, counted_amount(taker.options, bytes));
+    count_outcome(core, ni, ni.ct_for(taker.ct_handle, header.pt_index), fail, counted_amount(taker.options, bytes));
   --taker.pending;
   ++core.activity;
   release_header(core, ni, &header);
@@ -79,7 +93,7 @@ void hand_over(Core& core, Interface& ni, PortalTableEntry& portal, UnexpectedHe
 void report_auto_unlink(Core& core, Interface& ni, Handle eq_handle, std::uint16_t pt_index, std::uint32_t options,
                         void* user_ptr) {
   if ((options & kEntryEventUnlinkDisable) != 0) return;
-  post_entry_event(core, ni, eq_handle, EventKind::kAutoUnlink, pt_index, user_ptr);
+  post_entry_event(core, ni, ni.eq_for(eq_handle, pt_index), EventKind::kAutoUnlink, pt_index, user_ptr);
 }
 
 void complete_arrival(Core& core, Interface& ni, Peer&, Arrival& arrival) {

@@ -22,6 +22,11 @@ constexpr EventKind event_kind_of(PacketType type) {
   }
 }
 
+/// Whether the initiator gets what was in the target's memory.
+constexpr bool reads(PacketType type) {
+  return type == PacketType::kGet || type == PacketType::kFetchAtomic || type == PacketType::kSwap;
+}
+
 /// Whether the application wants to be told of the message's data (FI_REMOTE_CQ_DATA).
 inline bool tells_data(const PacketHeader& header) {
   return (header.flags & kFlagTellsData) != 0 && header.interface_index == kFabricInterface;
@@ -72,7 +77,7 @@ inline void fill_overflow_event(const UnexpectedHeader& header, Event& event) {
   event.ni_fail_type = header.ni_fail_type;
   event.atomic_operation = header.atomic_operation;
   event.atomic_type = header.atomic_type;
-  event.pt_index = header.entry->pt_index;
+  event.pt_index = header.pt_index;
   event.has_data = header.has_data;
 }
 
@@ -85,11 +90,13 @@ inline void fill_overflow_event(const UnexpectedHeader& header, Event& event) {
   const NiFail fail = outcome_of(entry, placement.fail, placement.mlength, header.length);
   const bool quiet = (entry.options & kEntryEventSuccessDisable) != 0 && fail == NiFail::kOk && !tells_data(header);
   if ((entry.options & kEntryEventCommDisable) == 0 && !quiet) {
-    post_event_with(core, ni, eq_handle,
+    post_event_with(core, ni, ni.eq_for(eq_handle, header.pt_index),
                     [&](Event& event) { fill_target_event(header, type, placement, fail, event); });
   }
   if ((entry.options & kEntryEventCtComm) != 0) {
-    count_outcome(core, ni, entry.ct_handle, fail, counted_amount(entry.options, placement.mlength));
+    const Handle ct_handle = reads(type) ? entry.read_ct_handle : entry.ct_handle;
+    count_outcome(core, ni, ni.ct_for(ct_handle, header.pt_index), fail,
+                  counted_amount(entry.options, placement.mlength));
   }
 }
 
@@ -109,6 +116,10 @@ void hand_over(Core& core, Interface& ni, PortalTableEntry& portal, UnexpectedHe
 
 /// The header's message has been told, or nobody wants it: nothing is left of it.
 void release_header(Core& core, Interface& ni, UnexpectedHeader* header);
+
+/// Gives the answers that are due because unexpected messages take less memory.
+/// @param all  whatever they take
+void give_late_answers(Core& core, Interface& ni, bool all = false);
 
 /// Raises AUTO_UNLINK of an entry that left its list by itself.
 void report_auto_unlink(Core& core, Interface& ni, Handle eq_handle, std::uint16_t pt_index, std::uint32_t options,

@@ -17,6 +17,8 @@ struct EntryRequest {
   std::uint32_t options = 0;
   std::uint32_t uid = kUidAny;
   Handle ct_handle = 0;  ///< 0 for none.
+  bool counts_reads_apart = false;
+  Handle read_ct_handle = 0;  ///< With counts_reads_apart: what reads or fetches counts here; 0 for none.
   std::uint16_t pt_index = 0;
   ListKind list = ListKind::kPriority;
 };

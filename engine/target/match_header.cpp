@@ -21,6 +21,7 @@ bool keep_header(Interface& ni, PortalTableEntry& portal, Arrival& arrival) {
   kept->key = {header.match_bits, arrival.initiator};
   kept->entry = arrival.entry;
   kept->has_data = tells_data(header);
+  kept->pt_index = header.pt_index;
   arrival.unexpected = kept;
   portal.unexpected.append(*kept);
   ++ni.unexpected_count;
@@ -69,6 +70,10 @@ Refusal match_header(Core& core, Interface& ni, Arrival& arrival) {
   if (arrival.entry == nullptr) return exhausted(core, ni, header.pt_index, nullptr);
   const Refusal verdict = judge(*arrival.entry, header, header.type);
   if (verdict != Refusal::kNone) return verdict;
+  const bool owns = (arrival.entry->options & kEntryOwnMemory) != 0;
+  // An atomic needs a receive that waits for it: what it would be done to is not known before (fi_atomic(3),
+  // FI_TAGGED).
+  if (owns && header.type != PacketType::kPut) return Refusal::kNoMatch;
 
   const bool keeps = keeps_header(*arrival.entry, arrival.list);
   if (keeps && ni.unexpected_count >= ni.limits.max_unexpected_headers) {
@@ -80,7 +85,6 @@ Refusal match_header(Core& core, Interface& ni, Arrival& arrival) {
     return exhausted(core, ni, header.pt_index, arrival.entry);
   }
   std::byte* memory = nullptr;
-  const bool owns = (arrival.entry->options & kEntryOwnMemory) != 0;
   if (owns && !give_memory(ni, header, &memory)) return exhausted(core, ni, header.pt_index, arrival.entry);
   if (keeps && !keep_header(ni, *portal, arrival)) {
     if (memory != nullptr) ni.message_memory.give(memory, header.length);

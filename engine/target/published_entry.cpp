@@ -65,7 +65,8 @@ void for_each_publication(PortalTableEntry& portal, Use&& use) {
 
 bool may_be_published(const Interface& ni, const EntryRequest& request) {
   if (request.list != ListKind::kPriority || (request.options & kNeedsUs) != 0) return false;
-  if ((request.options & kEntryEventCtComm) != 0 && request.ct_handle != 0) return false;
+  if ((request.options & kEntryEventCtComm) != 0 && (request.ct_handle != 0 || request.read_ct_handle != 0))
+    return false;
   const bool raises_events = (request.options & (kEntryEventCommDisable | kEntryEventSuccessDisable)) == 0;
   if (raises_events && ni.portal(request.pt_index)->eq_handle != 0) return false;
   const MatchCriteria& criteria = request.criteria;

@@ -136,8 +136,12 @@ void finish(Core& core, Interface& ni, Peer& peer, Arrival& arrival) {
   arrival.mode = ArrivalMode::kIdle;
   const AnswerContent content = content_of(core, ni, arrival.header, arrival);
   const bool answered = (arrival.header.flags & kFlagAnswerWanted) != 0;
+  const bool late = (arrival.entry->options & kEntryAnswersLate) != 0;
   complete_arrival(core, ni, peer, arrival);
-  if (answered) acknowledge(core, peer, arrival.header, content);
+  if (!answered) return;
+  if (!late) return acknowledge(core, peer, arrival.header, content);
+  ni.late_answers.push_back({peer.id, content.operation_id});
+  give_late_answers(core, ni);
 }
 
 /// The end of a whole put whose entry leaves, or whose initiator still waits for an answer. Apart, like the other two

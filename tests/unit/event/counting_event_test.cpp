@@ -4,6 +4,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <vector>
 
@@ -48,7 +50,7 @@ TEST_F(CountingEventTest, New__counts_nothing) {
 TEST_F(CountingEventTest, Numbers__are_added_and_set) {
   counter.add_success_on_duty(3, fired);
   counter.add_success_on_duty(4, fired);
-  counter.add_failure_on_duty(2);
+  counter.add_failure_on_duty(2, fired);
   EXPECT_EQ(counter.success(), 7u);
   EXPECT_EQ(counter.failure(), 2u);
   counter.set_on_duty(1, 0, fired);
@@ -121,9 +123,57 @@ TEST_F(CountingEventTest, Set__fires_like_an_addition_and_a_smaller_value_fires_
 
 TEST_F(CountingEventTest, Failures__start_nothing) {
   add(1, 1);
-  counter.add_failure_on_duty(10);
+  counter.add_failure_on_duty(10, fired);
   counter.set_on_duty(0, 10, fired);
   EXPECT_THAT(fired_names(), IsEmpty());
+}
+
+TEST_F(CountingEventTest, Failures__start_what_waits_where_that_is_wanted) {
+  counter.let_failures_start();
+  add(3, 1);
+  add(4, 2);
+  counter.add_failure_on_duty(2, fired);
+  EXPECT_THAT(fired_names(), IsEmpty());
+  counter.add_success_on_duty(1, fired);
+  EXPECT_THAT(fired_names(), ElementsAre(1));
+  counter.add_failure_on_duty(1, fired);
+  EXPECT_THAT(fired_names(), ElementsAre(2));
+  add(4, 3);
+  EXPECT_THAT(fired_names(), ElementsAre(3)) << "met already";
+}
+
+TEST_F(CountingEventTest, Armed_descriptor__hears_of_the_next_change_only) {
+  const int event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  eventfd_t heard = 0;
+  counter.arm_on_duty(event_fd);
+  EXPECT_NE(eventfd_read(event_fd, &heard), 0);
+  counter.add_success_on_duty(1, fired);
+  counter.add_success_on_duty(1, fired);
+  EXPECT_EQ(eventfd_read(event_fd, &heard), 0);
+  EXPECT_EQ(heard, 1u);
+  counter.arm_on_duty(event_fd);
+  counter.add_failure_on_duty(1, fired);
+  EXPECT_EQ(eventfd_read(event_fd, &heard), 0);
+  close(event_fd);
+}
+
+TEST_F(CountingEventTest, Cancel_of_an_owner__takes_out_what_is_his) {
+  for (std::uint64_t i = 1; i <= 4; ++i) {
+    auto* operation = new TriggeredOperation;
+    operation->threshold = i;
+    operation->descriptor.hdr_data = i;
+    operation->owner = i == 4 ? nullptr : i == 2 ? &fired : static_cast<const void*>(&counter);
+    counter.add_triggered_on_duty(operation, fired);
+  }
+  std::vector<std::uint64_t> names;
+  const auto take = [&names](TriggeredOperation* operation) {
+    names.push_back(operation->descriptor.hdr_data);
+    delete operation;
+  };
+  EXPECT_EQ(counter.cancel_of_on_duty(&counter, take), 2u);
+  EXPECT_THAT(names, ElementsAre(1, 3));
+  EXPECT_EQ(counter.cancel_of_on_duty(nullptr, take), 1u);
+  EXPECT_EQ(counter.waiting_count(), 1u);
 }
 
 TEST_F(CountingEventTest, Largest_threshold__waits_for_the_largest_count) {

@@ -334,5 +334,41 @@ TEST_F(CompleteTest, Completion__fires_what_waits_for_the_count) {
   EXPECT_EQ(core.fired.size(), 1u);
 }
 
+TEST_F(CompleteTest, Counts__of_what_reads_may_go_elsewhere) {
+  const Handle reads_ct = make_ct(ni);
+  EntryRequest request = entry(kPutsAndGets | kEntryEventCtComm);
+  request.ct_handle = ct;
+  request.counts_reads_apart = true;
+  request.read_ct_handle = reads_ct;
+  append(std::move(request));
+  complete_put();
+  EXPECT_EQ(successes(), 1u);
+  Arrival arrival = matched(get_header(8, 1));
+  complete(arrival);
+  EXPECT_EQ(successes(), 1u);
+  EXPECT_EQ(ni.cts.find(reads_ct)->success(), 1u);
+}
+
+TEST_F(CompleteTest, Late_answer__waits_until_unexpected_messages_take_less) {
+  make_portal(ni, kPt + 1, 0);
+  EntryRequest late = entry(
+      kEntryOpPut | kEntryAnswersLate | kEntryUnexpectedHdrDisable | kEntryEventCommDisable | kEntryEventLinkDisable,
+      ListKind::kOverflow);
+  late.pt_index = kPt + 1;
+  append(std::move(late));
+  PacketHeader mark = put_header(0, 7);
+  mark.pt_index = kPt + 1;
+  receive(mark);
+  EXPECT_EQ(next_sent().operation_id, 7u) << "there is memory";
+  const std::uint64_t more_than_all = (std::uint64_t{settings.unexpected_mib} + 1) << 20;
+  std::byte* taken = ni.message_memory.take(more_than_all);
+  mark.operation_id = 8;
+  receive(mark);
+  EXPECT_TRUE(wire.sent.empty());
+  ni.message_memory.give(taken, more_than_all);
+  give_late_answers(core, ni);
+  EXPECT_EQ(next_sent().operation_id, 8u);
+}
+
 }  // namespace
 }  // namespace portofu

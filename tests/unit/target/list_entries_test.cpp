@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/atomic/atomic_unit.h"
 #include "engine/run/dispatch.h"
 #include "tests/unit/support/core_fixture.h"
 
@@ -423,6 +424,65 @@ TEST_F(TakenDataTest, Held_header__that_is_dropped_tells_nobody) {
   receive(data_header(kPacketBytes, 8));
   EXPECT_EQ(ni.unexpected_count, 0u);
   EXPECT_THAT(kinds(), IsEmpty());
+}
+
+TEST_F(TakenDataTest, Held_header__ends_with_its_interface) {
+  receive_unexpected(8, 1);
+  UnexpectedHeader* header = find_header(ni, kPt, entry().criteria);
+  ASSERT_NE(header, nullptr);
+  hold_header(ni, kPt, *header);
+  EXPECT_EQ(portal.held.size(), 1u);
+  drop_held(core, ni, *header);
+  EXPECT_TRUE(portal.held.empty());
+  EXPECT_EQ(ni.unexpected_count, 0u);
+}
+
+TEST_F(TakenDataTest, Atomic__needs_an_entry_that_waits) {
+  receive(atomic_header(PacketType::kAtomic, static_cast<std::uint8_t>(AtomicOperation::kSum),
+                        static_cast<std::uint8_t>(AtomicType::kInt32), 4));
+  EXPECT_EQ(ni.unexpected_count, 0u);
+  EXPECT_EQ(status(StatusRegister::kDropCount), 1);
+}
+
+/// Two indices with one portal table entry, as a shared receive context has them.
+class SharedPortalTest : public TakenDataTest {
+ protected:
+  void SetUp() override {
+    TakenDataTest::SetUp();
+    portal.eq_handle = 0;
+    ni.portal_table[kSecond] = ni.portal_table[kPt];
+    ni.inlets = std::make_unique<Inlets>();
+    (*ni.inlets)[kPt] = {eq, ct};
+    (*ni.inlets)[kSecond] = {second_eq, second_ct};
+  }
+  void append_shared() {
+    EntryRequest request = entry(kTaker | kEntryUseOnce | kEntryEventUnlinkDisable | kEntryEventCtComm);
+    request.ct_handle = 0;
+    append(std::move(request));
+  }
+  void receive_at(std::uint16_t pt_index) {
+    PacketHeader header = put_header(8);
+    header.pt_index = pt_index;
+    receive(header);
+  }
+
+  static constexpr std::uint16_t kSecond = kPt + 1;
+  const Handle second_eq = make_eq(ni);
+  const Handle second_ct = make_ct(ni);
+};
+
+TEST_F(SharedPortalTest, Message__is_told_and_counted_where_it_came) {
+  for (const bool unexpected : {false, true}) {
+    if (unexpected) receive_at(kSecond);
+    append_shared();
+    if (!unexpected) receive_at(kSecond);
+    EXPECT_EQ(next_event(second_eq).pt_index, kSecond);
+  }
+  append_shared();
+  receive_at(kPt);
+  EXPECT_EQ(next_event(eq).pt_index, kPt);
+  EXPECT_EQ(successes(), 1u);
+  EXPECT_EQ(ni.cts.find(second_ct)->success(), 2u);
 }
 
 }  // namespace
