@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "engine/core/interface.h"
+#include "lib/libfabric/cutter.h"
 #include "lib/libfabric/info.h"
 
 namespace portofu::fabric {
@@ -60,28 +61,35 @@ struct Pieces {
     }
     return true;
   }
-
-  /// Where an item lies. @pre there are so many
-  std::byte* item(std::uint64_t index, std::size_t item_bytes) const {
-    std::uint64_t offset = index * item_bytes;
-    const iovec* piece = pieces.data();
-    for (; offset >= piece->iov_len; ++piece) offset -= piece->iov_len;
-    return static_cast<std::byte*>(piece->iov_base) + offset;
-  }
 };
 
 struct Operands {
+  std::size_t item_bytes = 0;
   Pieces source;
   Pieces results;
   Pieces compares;
+  std::uint64_t remote_items = 0;
+  std::size_t remote_pieces = 0;  ///< That are not empty.
+
+  /// @return false: too many pieces, or an atomic on a receive in several
+  bool fill_remote(const fi_msg_atomic& msg, bool tagged) {
+    if (msg.rma_iov == nullptr || msg.rma_iov_count > (tagged ? 1 : kMostRemotePieces)) return false;
+    for (std::size_t i = 0; i < msg.rma_iov_count; ++i) {
+      remote_items += msg.rma_iov[i].count;
+      remote_pieces += msg.rma_iov[i].count != 0 ? 1 : 0;
+    }
+    return true;
+  }
 };
 
+/// @param operands  `item_bytes` is set
 /// @return 0 | -FI_EINVAL | -FI_EMSGSIZE
-ssize_t collect(const AtomicCall& call, std::size_t item_bytes, std::size_t most, Operands* operands) {
+ssize_t collect(const AtomicCall& call, std::size_t most, Operands* operands) {
   const fi_msg_atomic& msg = *call.msg;
+  const std::size_t item_bytes = operands->item_bytes;
   const bool fetches = call.family != AtomicFamily::kBase;
   const bool only_reads = msg.op == FI_ATOMIC_READ;
-  if (msg.rma_iov == nullptr || msg.rma_iov_count != 1) return -FI_EINVAL;
+  if (!operands->fill_remote(msg, (call.flags & FI_TAGGED) != 0)) return -FI_EINVAL;
   if (fetches && !operands->results.fill(call.results, call.result_count, item_bytes)) return -FI_EINVAL;
   // What only reads has no source: anything that may be read does as one.
   const bool filled = only_reads ? operands->source.fill(call.results, call.result_count, item_bytes)
@@ -90,86 +98,83 @@ ssize_t collect(const AtomicCall& call, std::size_t item_bytes, std::size_t most
   if (call.family == AtomicFamily::kCompare &&
       (!operands->compares.fill(call.compares, call.compare_count, item_bytes) || operands->compares.items != items))
     return -FI_EINVAL;
-  if (!filled || items != msg.rma_iov->count || (fetches && items != operands->results.items)) return -FI_EINVAL;
+  if (!filled || items != operands->remote_items || (fetches && items != operands->results.items)) return -FI_EINVAL;
   if (items > most) return -FI_EMSGSIZE;
   return items != 0 ? 0 : -FI_EINVAL;
 }
 
-/// The engine compares one item at a time, so a call with several becomes as many operations. The last waits for the
-/// others, because replies may come in any order.
-/// @param d  as for all items
-ssize_t compare_each(Endpoint& ep, const TransmitCall& call, Descriptor& d, const Operands& operands,
-                     std::size_t item_bytes) {
-  const std::uint64_t items = d.length / item_bytes;
-  Trigger gate;
-  if (items > 1) {
-    const Engine::Duty duty(*ep.domain->engine);
-    gate = {open_gate(duty.core(), *ep.domain, items - 1), items - 1};
-    if (gate.cntr == nullptr) return -FI_EAGAIN;
-  }
-  d.length = item_bytes;
-  d.operand_bytes = static_cast<std::uint8_t>(item_bytes);
-  for (std::uint64_t i = 0; i < items; ++i) {
-    const bool last = i + 1 == items;
-    const iovec source{operands.source.item(i, item_bytes), item_bytes};
-    const iovec result{operands.results.item(i, item_bytes), item_bytes};
-    TransmitCall part = call;
-    part.pieces = &source;
-    part.results = &result;
-    part.piece_count = part.result_count = 1;
-    part.counts = last;
-    part.goes_on = i != 0;
-    if (gate.cntr != nullptr && !last) part.deferral.completion = gate.cntr;
-    if (gate.cntr != nullptr && last) part.deferral.trigger = gate;
-    Descriptor one = d;
-    one.tells_data = d.tells_data && last;
-    one.remote_offset = d.remote_offset + i * item_bytes;
-    one.operand = {};
-    std::memcpy(one.operand.data(), operands.compares.item(i, item_bytes), item_bytes);
-    if (const ssize_t posted = transmit(ep, part, one); posted != 0) return posted;
+/// Each remote piece is an operation of its own, and of a call that compares each item, because the engine compares one
+/// at a time.
+ssize_t transmit_parts(Endpoint& ep, const AtomicCall& call, const TransmitCall& whole, const Descriptor& like,
+                       const Operands& operands) {
+  const bool compares = call.family == AtomicFamily::kCompare;
+  Parts parts;
+  const std::size_t count = compares ? operands.source.items : operands.remote_pieces;
+  if (const ssize_t opened = parts.open(ep, count, call.family != AtomicFamily::kBase); opened != 0) return opened;
+  Cutter source(operands.source.pieces.data(), operands.source.count);
+  Cutter results(operands.results.pieces.data(), operands.results.count);
+  Cutter compared(operands.compares.pieces.data(), operands.compares.count);
+  std::array<iovec, kMostPieces> source_pieces, result_pieces, compare_piece;
+  std::size_t index = 0;
+  for (std::size_t i = 0; i < call.msg->rma_iov_count; ++i) {
+    const fi_rma_ioc& remote = call.msg->rma_iov[i];
+    const std::uint64_t step = compares ? 1 : remote.count;
+    for (std::uint64_t item = 0; item < remote.count; item += step, ++index) {
+      TransmitCall part = parts.cut(whole, index);
+      Descriptor d = like;
+      d.match_bits = remote.key;
+      d.remote_offset = remote.addr + item * operands.item_bytes;
+      d.length = step * operands.item_bytes;
+      d.tells_data = like.tells_data && part.counts;
+      part.pieces = source_pieces.data();
+      part.piece_count = source.take(d.length, source_pieces);
+      if (call.family != AtomicFamily::kBase) part.result_count = results.take(d.length, result_pieces);
+      part.results = result_pieces.data();
+      if (compares) {
+        compared.take(d.length, compare_piece);
+        d.operand_bytes = static_cast<std::uint8_t>(d.length);
+        d.operand = {};
+        std::memcpy(d.operand.data(), compare_piece.front().iov_base, d.length);
+      }
+      if (const ssize_t posted = transmit(ep, part, d); posted != 0) return posted;
+    }
   }
   return 0;
 }
 
 }  // namespace
 
-std::size_t most_items(AtomicFamily family, fi_datatype datatype, fi_op op) {
+std::size_t most_items(AtomicFamily family, fi_datatype datatype, fi_op op, bool tagged) {
   if (static_cast<std::size_t>(datatype) >= kTypes.size() || static_cast<std::size_t>(op) >= kOperations.size())
     return 0;
   if (!fabric_atomic_is_legal(kOperations[op], kTypes[datatype], use_of(family))) return 0;
+  // Several items are compared by several operations, and the first would end the receive.
+  if (tagged && family == AtomicFamily::kCompare) return 1;
   return kMaxAtomicBytes / atomic_type_bytes(kTypes[datatype]);
 }
 
 ssize_t run_atomic(Endpoint& ep, const AtomicCall& call) {
   const fi_msg_atomic& msg = *call.msg;
-  const std::size_t most = most_items(call.family, msg.datatype, msg.op);
-  if (most == 0 || (call.flags & FI_TAGGED) != 0) return -FI_EOPNOTSUPP;
-  const AtomicType type = kTypes[msg.datatype];
-  const std::size_t item_bytes = atomic_type_bytes(type);
+  const bool tagged = (call.flags & FI_TAGGED) != 0;
+  const std::size_t most = most_items(call.family, msg.datatype, msg.op, tagged);
+  if (most == 0) return -FI_EOPNOTSUPP;
   Operands operands;
-  if (const ssize_t result = collect(call, item_bytes, most, &operands); result != 0) return result;
+  operands.item_bytes = atomic_type_bytes(kTypes[msg.datatype]);
+  if (const ssize_t result = collect(call, most, &operands); result != 0) return result;
   Descriptor d;
   d.kind = kind_of(call.family);
   d.atomic_operation = static_cast<std::uint8_t>(kOperations[msg.op]);
-  d.atomic_type = static_cast<std::uint8_t>(type);
-  d.match_bits = msg.rma_iov->key;
-  d.remote_offset = msg.rma_iov->addr;
-  d.length = operands.source.items * item_bytes;
+  d.atomic_type = static_cast<std::uint8_t>(kTypes[msg.datatype]);
   d.hdr_data = msg.data;
   d.tells_data = (call.flags & FI_REMOTE_CQ_DATA) != 0;
-  TransmitCall transmission;
-  transmission.word = call.family == AtomicFamily::kBase ? WordKind::kAtomic : WordKind::kFetchAtomic;
-  transmission.portal = PortalUse::kMemory;
-  transmission.pieces = operands.source.pieces.data();
-  transmission.piece_count = operands.source.count;
-  transmission.results = operands.results.pieces.data();
-  transmission.result_count = operands.results.count;
-  transmission.target = msg.addr;
-  transmission.context = msg.context;
-  transmission.flags = call.flags;
-  transmission.deferral = call.deferral;
-  if (call.family == AtomicFamily::kCompare) return compare_each(ep, transmission, d, operands, item_bytes);
-  return transmit(ep, transmission, d);
+  TransmitCall whole;
+  whole.word = call.family == AtomicFamily::kBase ? WordKind::kAtomic : WordKind::kFetchAtomic;
+  whole.portal = tagged ? PortalUse::kTagged : PortalUse::kMemory;
+  whole.target = msg.addr;
+  whole.context = msg.context;
+  whole.flags = call.flags;
+  whole.deferral = call.deferral;
+  return transmit_parts(ep, call, whole, d, operands);
 }
 
 namespace {
@@ -275,7 +280,7 @@ ssize_t compare_items(fid_ep* fid, const void* items, std::size_t count, void*, 
 
 template <AtomicFamily kFamily>
 int is_valid(fid_ep*, fi_datatype datatype, fi_op op, std::size_t* count) {
-  const std::size_t most = most_items(kFamily, datatype, op);
+  const std::size_t most = most_items(kFamily, datatype, op, false);
   if (most == 0) return -FI_EOPNOTSUPP;
   if (count != nullptr) *count = most;
   return 0;
@@ -289,9 +294,8 @@ int query_atomic(fid_domain*, fi_datatype datatype, fi_op op, fi_atomic_attr* at
   const bool fetches = (flags & FI_FETCH_ATOMIC) != 0;
   const bool compares = (flags & FI_COMPARE_ATOMIC) != 0;
   if (fetches && compares) return -FI_EINVAL;
-  if ((flags & FI_TAGGED) != 0) return -FI_EOPNOTSUPP;
   const AtomicFamily family = fetches ? AtomicFamily::kFetch : compares ? AtomicFamily::kCompare : AtomicFamily::kBase;
-  attr->count = most_items(family, datatype, op);
+  attr->count = most_items(family, datatype, op, (flags & FI_TAGGED) != 0);
   if (attr->count == 0) return -FI_EOPNOTSUPP;
   attr->size = atomic_type_bytes(kTypes[datatype]);
   return 0;

@@ -12,7 +12,8 @@ namespace portofu::fabric {
 enum class AtomicFamily : std::uint8_t { kBase, kFetch, kCompare };
 
 /// Most items of one call; 0: the family has no such combination.
-std::size_t most_items(AtomicFamily family, fi_datatype datatype, fi_op op);
+/// @param tagged  FI_TAGGED: on a receive that waits
+std::size_t most_items(AtomicFamily family, fi_datatype datatype, fi_op op, bool tagged);
 
 /// A call of any family in its widest form.
 struct AtomicCall {

@@ -2,10 +2,14 @@
 
 #include "lib/libfabric/av.h"
 
+#include <arpa/inet.h>
+
+#include <cctype>
 #include <cstdio>
 #include <cstring>
 
 #include "lib/libfabric/eq.h"
+#include "lib/libfabric/named_addresses.h"
 
 namespace portofu::fabric {
 namespace {
@@ -19,57 +23,130 @@ bool is_good(const Address& address) {
          address.number < kMaxEndpoints;
 }
 
-/// On duty.
+/// On duty. @return FI_ADDR_NOTAVAIL if there is no room
 fi_addr_t add(AddressVector& av, const Address& address) {
-  const fi_addr_t place = av.addresses.size();
-  av.addresses.push_back(address);
-  av.places.emplace(AddressVector::key_of(endpoint_at(address)), place);
+  std::uint64_t place = av.addresses.size();
+  if (av.shared != nullptr) {
+    place = av.shared->append(address);
+  } else if (!av.free_places.empty()) {
+    place = av.free_places.extract(av.free_places.begin()).value();
+  }
+  if (place == UINT64_MAX) return FI_ADDR_NOTAVAIL;
+  av.set(place, address);
   return place;
 }
 
-int insert(fid_av* fid, const void* addresses, std::size_t count, fi_addr_t* places, std::uint64_t flags,
-           void* context) {
+/// Where an insertion says what became of it.
+struct Results {
+  fi_addr_t* places;  ///< nullptr: nobody wants to know.
+  std::uint64_t flags;
+  void* context;
+};
+
+int insert_all(AddressVector& av, const std::vector<Address>& addresses, const Results& results) {
+  if (av.tells && av.eq == nullptr) return -FI_ENOEQ;
+  if (av.shared != nullptr && av.shared->is_read_only()) return -FI_EACCES;
+  auto* errors = (results.flags & FI_SYNC_ERR) != 0 ? static_cast<int*>(results.context) : nullptr;
+  int inserted = 0;
+  const Engine::Duty duty(*av.domain->engine);
+  for (std::size_t i = 0; i < addresses.size(); ++i) {
+    const fi_addr_t place = is_good(addresses[i]) ? add(av, addresses[i]) : FI_ADDR_NOTAVAIL;
+    const bool good = place != FI_ADDR_NOTAVAIL;
+    if (results.places != nullptr) results.places[i] = place;
+    if (errors != nullptr) errors[i] = good ? 0 : FI_EINVAL;
+    if (!good && av.tells) av.eq->post_error({&av.fid.fid, results.context, i, FI_EINVAL, 0, nullptr, 0});
+    inserted += good ? 1 : 0;
+  }
+  if (!av.tells) return inserted;
+  av.eq->post(FI_AV_COMPLETE, {&av.fid.fid, results.context, static_cast<std::uint64_t>(inserted)});
+  return 0;
+}
+
+int insert(fid_av* fid, const void* bytes, std::size_t count, fi_addr_t* places, std::uint64_t flags, void* context) {
   return guarded([&] {
-    auto* av = object_of<AddressVector>(fid);
-    if (addresses == nullptr && count != 0) return -FI_EINVAL;
-    auto* errors = (flags & FI_SYNC_ERR) != 0 ? static_cast<int*>(context) : nullptr;
-    int inserted = 0;
-    const Engine::Duty duty(*av->domain->engine);
-    for (std::size_t i = 0; i < count; ++i) {
-      Address address;
-      std::memcpy(&address, static_cast<const std::byte*>(addresses) + i * sizeof address, sizeof address);
-      const bool good = is_good(address);
-      const fi_addr_t place = good ? add(*av, address) : FI_ADDR_NOTAVAIL;
-      if (places != nullptr) places[i] = place;
-      if (errors != nullptr) errors[i] = good ? 0 : FI_EINVAL;
-      if (!good && av->eq != nullptr) av->eq->post_error({&fid->fid, context, i, FI_EINVAL, 0, nullptr, 0});
-      inserted += good ? 1 : 0;
+    if (bytes == nullptr && count != 0) return -FI_EINVAL;
+    std::vector<Address> addresses(count);
+    if (count != 0) std::memcpy(addresses.data(), bytes, count * sizeof(Address));
+    return insert_all(*object_of<AddressVector>(fid), addresses, {places, flags, context});
+  });
+}
+
+/// The `index`th name behind a name that ends in a number, which keeps its width: host09, host10.
+std::string name_behind(const std::string& name, std::size_t index) {
+  std::size_t digits = name.size();
+  while (digits > 0 && std::isdigit(static_cast<unsigned char>(name[digits - 1])) != 0 && name.size() - digits < 9)
+    --digits;
+  if (index == 0 || digits == name.size()) return index == 0 ? name : std::string();
+  std::string number = std::to_string(std::stoul(name.substr(digits)) + index);
+  const std::size_t width = name.size() - digits;
+  if (number.size() < width) number.insert(0, width - number.size(), '0');
+  return name.substr(0, digits) + number;
+}
+
+/// The first PIDs of a range of nodes; addresses that cannot be had are those of no node.
+std::vector<Address> nodes_from(const char* node, std::size_t count, const char* service, std::uint64_t flags) {
+  std::vector<Address> found(count);
+  in_addr first{};
+  const bool numeric = inet_pton(AF_INET, node, &first) == 1;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::string name = numeric ? node : name_behind(node, i);
+    if (name.empty() || resolve(name.c_str(), service, (flags & FI_NUMERICHOST) != 0, &found[i]) != 0)
+      found[i] = Address{};
+    if (numeric && found[i].nid != 0) found[i].nid += static_cast<std::uint32_t>(i);
+  }
+  return found;
+}
+
+int insert_range(fid_av* fid, const char* node, std::size_t node_count, const char* service, std::size_t service_count,
+                 fi_addr_t* places, std::uint64_t flags, void* context) {
+  return guarded([&] {
+    constexpr std::size_t kMost = std::size_t{1} << 24;
+    if (node == nullptr || service == nullptr || node_count > kMost || service_count > kMost / (node_count + 1))
+      return -FI_EINVAL;
+    in_addr numeric{};
+    // "If node is a non-numeric string, it must contain a numeric suffix if nodecnt > 1."
+    if (node_count > 1 && inet_pton(AF_INET, node, &numeric) != 1 && name_behind(node, 1).empty()) return -FI_EINVAL;
+    std::vector<Address> addresses;
+    for (const Address& first : nodes_from(node, node_count, service, flags)) {
+      for (std::size_t i = 0; i < service_count; ++i) {
+        addresses.push_back(first);
+        if (first.nid != 0) addresses.back().pid += static_cast<std::uint32_t>(i);
+      }
     }
-    if (av->eq == nullptr) return inserted;
-    av->eq->post(FI_AV_COMPLETE, {&fid->fid, context, static_cast<std::uint64_t>(inserted)});
-    return 0;
+    return insert_all(*object_of<AddressVector>(fid), addresses, {places, flags, context});
   });
 }
 
 int insert_service(fid_av* fid, const char* node, const char* service, fi_addr_t* place, std::uint64_t flags,
                    void* context) {
   if (node == nullptr || service == nullptr) return -FI_EINVAL;
-  Address address;
-  if (const int result = resolve(node, service, (flags & FI_NUMERICHOST) != 0, &address); result != 0) return result;
-  return insert(fid, &address, 1, place, flags, context);
+  return guarded([&] {
+    return insert_all(*object_of<AddressVector>(fid), nodes_from(node, 1, service, flags), {place, flags, context});
+  });
 }
 
-int remove(fid_av* fid, fi_addr_t* places, std::size_t count, std::uint64_t) {
+int remove(fid_av* fid, fi_addr_t* places, std::size_t count, std::uint64_t flags) {
   auto* av = object_of<AddressVector>(fid);
-  const Engine::Duty duty(*av->domain->engine);
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::uint64_t place = av->place_of(places[i]);
-    if (place >= av->addresses.size() || av->addresses[place].pid == 0) return -FI_EINVAL;
-    const auto found = av->places.find(AddressVector::key_of(endpoint_at(av->addresses[place])));
-    if (found != av->places.end() && found->second == place) av->places.erase(found);
-    av->addresses[place].pid = 0;
-  }
-  return 0;
+  if (flags != 0) return -FI_EINVAL;
+  if (av->shared != nullptr && av->shared->is_read_only()) return -FI_EACCES;
+  return guarded([&] {
+    const Engine::Duty duty(*av->domain->engine);
+    for (std::size_t i = 0; i < count; ++i) {
+      std::uint32_t context = 0;
+      if (av->find(places[i], &context) == nullptr) return -FI_EINVAL;
+      const std::uint64_t place = av->place_of(places[i]);
+      const auto found = av->places.find(AddressVector::key_of(endpoint_at(av->addresses[place])));
+      if (found != av->places.end() && found->second == place) av->places.erase(found);
+      av->addresses[place].pid = 0;
+      close_credit(duty.core(), av->credits[place]);
+      if (av->shared != nullptr) {
+        av->shared->remove(place);
+      } else {
+        av->free_places.insert(place);
+      }
+    }
+    return 0;
+  });
 }
 
 int look_up(fid_av* fid, fi_addr_t place, void* address, std::size_t* bytes) {
@@ -95,6 +172,10 @@ int close(fid* object) {
   auto* av = object_of<AddressVector>(object);
   if (av->users.load() != 0) return -FI_EBUSY;
   if (av->eq != nullptr) --av->eq->users;
+  {
+    const Engine::Duty duty(*av->domain->engine);
+    for (Credit& credit : av->credits) close_credit(duty.core(), credit);
+  }
   --av->domain->users;
   delete av;
   return 0;
@@ -114,7 +195,7 @@ fi_ops_av calls = {
     .size = sizeof(fi_ops_av),
     .insert = insert,
     .insertsvc = insert_service,
-    .insertsym = NotThere{},
+    .insertsym = insert_range,
     .remove = remove,
     .lookup = look_up,
     .straddr = text_of,
@@ -123,11 +204,37 @@ fi_ops_av calls = {
 
 }  // namespace
 
+AddressVector::AddressVector() = default;
+AddressVector::~AddressVector() = default;
+
+void AddressVector::set(std::uint64_t place, const Address& address) {
+  if (place >= addresses.size()) {
+    credits.resize(place + 1);
+    addresses.resize(place + 1);
+  }
+  addresses[place] = address;
+  places.emplace(key_of(endpoint_at(address)), place);
+}
+
+/// Other processes may have inserted something. @return whether there is an address at the place now
+bool AddressVector::look_again(std::uint64_t place) {
+  for (std::uint64_t i = 0; i < shared->size(); ++i) {
+    if (i < addresses.size() && addresses[i].pid != 0) continue;
+    if (const Address found = shared->at(i); is_good(found)) set(i, found);
+  }
+  return place == UINT64_MAX || (place < addresses.size() && addresses[place].pid != 0);
+}
+
 int open_av(fid_domain* domain_fid, fi_av_attr* attr, fid_av** opened, void* context) {
   return guarded([&] {
     if (attr == nullptr || attr->rx_ctx_bits < 0 || attr->rx_ctx_bits > 16) return -FI_EINVAL;
-    if (attr->name != nullptr) return -FI_ENOSYS;  // Not shared between processes.
+    if ((attr->flags & FI_READ) != 0 && attr->name == nullptr) return -FI_EINVAL;
     auto av = std::make_unique<AddressVector>();
+    int error = 0;
+    if (attr->name != nullptr)
+      av->shared = NamedAddresses::open(attr->name, attr->count, (attr->flags & FI_READ) != 0, &error);
+    if (error != 0 && av->shared == nullptr) return error;
+    av->tells = (attr->flags & FI_EVENT) != 0;
     av->domain = object_of<Domain>(domain_fid);
     ++av->domain->users;
     av->context_bits = attr->rx_ctx_bits;

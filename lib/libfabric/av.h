@@ -3,24 +3,35 @@
 
 #include <rdma/fi_domain.h>
 
+#include <memory>
+#include <set>
 #include <unordered_map>
 #include <vector>
 
 #include "lib/libfabric/address.h"
+#include "lib/libfabric/credit.h"
 #include "lib/libfabric/domain.h"
 
 namespace portofu::fabric {
 
 struct EventQueueFid;
+struct NamedAddresses;
 
 struct AddressVector {
   fid_av fid{};
   Domain* domain = nullptr;
   Users users{0};
   int context_bits = 0;                                 ///< fi_av_attr::rx_ctx_bits: the upper bits of an fi_addr_t.
+  bool tells = false;                                   ///< FI_EVENT: insertions are told at `eq`.
   EventQueueFid* eq = nullptr;                          ///< Of insertions that tell when they are done.
-  std::vector<Address> addresses;                       ///< On duty. A pid of 0: removed.
+  std::unique_ptr<NamedAddresses> shared;               ///< Of a vector with a name; nullptr: it has none.
+  std::vector<Address> addresses;                       ///< On duty: what is known of `shared`. A pid of 0: removed.
+  std::vector<Credit> credits;                          ///< On duty: by place.
+  std::set<std::uint64_t> free_places;                  ///< On duty: of addresses that were removed.
   std::unordered_map<std::uint64_t, fi_addr_t> places;  ///< On duty: by key_of, for FI_SOURCE.
+
+  AddressVector();
+  ~AddressVector();
 
   static std::uint64_t key_of(ProcessId endpoint) { return process_key(endpoint); }
 
@@ -29,18 +40,30 @@ struct AddressVector {
   }
 
   /// On duty: whom an fi_addr_t means. @return nullptr if it means nobody; `context`: of a scalable endpoint
-  const Address* find(fi_addr_t address, std::uint32_t* context) const {
+  const Address* find(fi_addr_t address, std::uint32_t* context) {
     const std::uint64_t place = place_of(address);
-    if (place >= addresses.size() || addresses[place].pid == 0) return nullptr;
+    if (place >= addresses.size() || addresses[place].pid == 0) [[unlikely]] {
+      if (shared == nullptr || !look_again(place)) return nullptr;
+    }
     *context = context_bits == 0 ? 0 : static_cast<std::uint32_t>(address >> (64 - context_bits));
     return &addresses[place];
   }
 
+  /// On duty. @pre find has found it
+  Credit& credit_of(fi_addr_t address) { return credits[place_of(address)]; }
+
   /// On duty: the place of an endpoint. @param endpoint  as events show it
-  fi_addr_t find(ProcessId endpoint) const {
-    const auto found = places.find(key_of(endpoint));
+  fi_addr_t find(ProcessId endpoint) {
+    auto found = places.find(key_of(endpoint));
+    if (found == places.end() && shared != nullptr && look_again(UINT64_MAX)) found = places.find(key_of(endpoint));
     return found != places.end() ? found->second : FI_ADDR_NOTAVAIL;
   }
+
+  /// On duty: puts an address at a place.
+  void set(std::uint64_t place, const Address& address);
+
+ private:
+  bool look_again(std::uint64_t place);
 };
 
 }  // namespace portofu::fabric

@@ -26,26 +26,32 @@ std::uint64_t read_failure(fid_cntr* fid) {
   return cntr->counter(duty.core()).failure();
 }
 
-/// Adds or sets, as the descriptor says; what waits for the count starts.
-int change(fid_cntr* fid, DescriptorKind kind, std::uint64_t success, std::uint64_t failure) {
-  return guarded([&] {
-    const auto* cntr = object_of<CounterFid>(fid);
-    Descriptor descriptor;
-    descriptor.kind = kind;
-    descriptor.interface_index = kFabricInterface;
-    descriptor.md_handle = cntr->ct_handle;
-    descriptor.length = success;
-    descriptor.remote_offset = failure;
-    cntr->domain->engine->post(descriptor);
-    return 0;
-  });
+/// What waits for the count starts.
+/// @param change  void(CountingEvent&, FiredOperations&)
+template <class Change>
+int change(fid_cntr* fid, Change&& change) {
+  const auto* cntr = object_of<CounterFid>(fid);
+  Engine& engine = *cntr->domain->engine;
+  const Engine::Duty duty(engine);
+  change(cntr->counter(duty.core()), duty.core().fired);
+  ++duty.core().activity;
+  engine.settle_on_duty();
+  return 0;
 }
 
-int add(fid_cntr* fid, std::uint64_t value) { return change(fid, DescriptorKind::kCountIncrement, value, 0); }
-int add_failure(fid_cntr* fid, std::uint64_t value) { return change(fid, DescriptorKind::kCountIncrement, 0, value); }
-int set(fid_cntr* fid, std::uint64_t value) { return change(fid, DescriptorKind::kCountSet, value, read_failure(fid)); }
+int add(fid_cntr* fid, std::uint64_t value) {
+  return change(fid, [=](CountingEvent& counter, auto& fired) { counter.add_success_on_duty(value, fired); });
+}
+int add_failure(fid_cntr* fid, std::uint64_t value) {
+  return change(fid, [=](CountingEvent& counter, auto& fired) { counter.add_failure_on_duty(value, fired); });
+}
+int set(fid_cntr* fid, std::uint64_t value) {
+  return change(fid,
+                [=](CountingEvent& counter, auto& fired) { counter.set_on_duty(value, counter.failure(), fired); });
+}
 int set_failure(fid_cntr* fid, std::uint64_t value) {
-  return change(fid, DescriptorKind::kCountSet, read_success(fid), value);
+  return change(fid,
+                [=](CountingEvent& counter, auto& fired) { counter.set_on_duty(counter.success(), value, fired); });
 }
 
 int wait(fid_cntr* fid, std::uint64_t threshold, int timeout_ms) {
@@ -72,13 +78,18 @@ int close(fid* object) {
     Interface& ni = interface_of(duty.core());
     ni.triggered_count -= cntr->counter(duty.core()).cancel_on_duty();
     ni.cts.free(cntr->ct_handle);
+    std::erase(cntr->domain->counters, cntr);
   }
   --cntr->domain->users;
   delete cntr;
   return 0;
 }
 
-fi_ops object_calls = {sizeof(fi_ops), close, refuse_bind, refuse_control, refuse_ops, NotThere{}, NotThere{}};
+int control(fid* object, int command, void* argument) {
+  return object_of<CounterFid>(object)->wait.control(command, argument);
+}
+
+fi_ops object_calls = {sizeof(fi_ops), close, refuse_bind, control, refuse_ops, NotThere{}, NotThere{}};
 
 fi_ops_cntr calls = {
     .size = sizeof(fi_ops_cntr),
@@ -118,23 +129,42 @@ CounterFid* open_gate(Core& core, Domain& domain, std::uint64_t parts) {
   return gate;
 }
 
+bool CounterFid::has_news_or_arms() {
+  domain->engine->step();
+  const Engine::Duty duty(*domain->engine);
+  CountingEvent& counted = counter(duty.core());
+  const std::uint64_t now = counted.success() + counted.failure();
+  if (std::exchange(seen, now) != now) return true;
+  wait.settle();
+  if (wait.fd() >= 0) counted.arm_on_duty(wait.fd());
+  return false;
+}
+
 Domain::Domain() = default;
 Domain::~Domain() = default;
 
 int open_cntr(fid_domain* domain, fi_cntr_attr* attr, fid_cntr** opened, void* context) {
   return guarded([&] {
-    const fi_wait_obj wanted = attr != nullptr ? attr->wait_obj : FI_WAIT_UNSPEC;
-    if (wanted == FI_WAIT_SET || wanted == FI_WAIT_FD || wanted == FI_WAIT_POLLFD) return -FI_ENOSYS;
     auto cntr = std::make_unique<CounterFid>();
     cntr->domain = object_of<Domain>(domain);
-    const Engine::Duty duty(*cntr->domain->engine);
-    CountingEvent* counter = interface_of(duty.core()).cts.allocate(&cntr->ct_handle);
-    if (counter == nullptr) return -FI_ENOMEM;
-    counter->reset_on_duty();
-    ++cntr->domain->users;
     cntr->fid.fid = {FI_CLASS_CNTR, context, &object_calls};
     cntr->fid.ops = &calls;
-    *opened = &cntr.release()->fid;
+    {
+      const Engine::Duty duty(*cntr->domain->engine);
+      CountingEvent* counter = interface_of(duty.core()).cts.allocate(&cntr->ct_handle);
+      if (counter == nullptr) return -FI_ENOMEM;
+      counter->reset_on_duty();
+      counter->let_failures_start();
+      cntr->domain->counters.push_back(cntr.get());
+    }
+    ++cntr->domain->users;
+    const int result = attr != nullptr ? cntr->wait.open(attr->wait_obj, attr->wait_set, &cntr->fid.fid) : 0;
+    fid_cntr* made = &cntr.release()->fid;
+    if (result != 0) {
+      close(&made->fid);
+      return result;
+    }
+    *opened = made;
     return 0;
   });
 }

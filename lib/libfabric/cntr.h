@@ -3,7 +3,7 @@
 
 #include <rdma/fi_eq.h>
 
-#include "lib/libfabric/domain.h"
+#include "lib/libfabric/wait.h"
 
 namespace portofu::fabric {
 
@@ -11,9 +11,12 @@ struct CounterFid {
   fid_cntr fid{};
   Domain* domain = nullptr;
   Users users{0};
-  Handle ct_handle = 0;     ///< In the engine.
+  Handle ct_handle = 0;  ///< In the engine.
+  WaitObject wait;
+  std::uint64_t seen = 0;   ///< The sum of both numbers when somebody last asked for news.
   std::uint64_t parts = 0;  ///< Of a gate: operations that it counts.
 
+  bool has_news_or_arms();  ///< As in wait.h.
   CountingEvent& counter(const Core& core) const { return *interface_of(core).cts.find(ct_handle); }
 };
 

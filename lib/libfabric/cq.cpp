@@ -2,9 +2,6 @@
 
 #include "lib/libfabric/cq.h"
 
-#include <sys/eventfd.h>
-#include <unistd.h>
-
 #include <cstring>
 #include <memory>
 
@@ -52,13 +49,13 @@ bool is_silent(const Event& event) {
 std::uint64_t flags_of(const Event& event) {
   const std::uint64_t data = event.has_data ? FI_REMOTE_CQ_DATA : 0;
   if (is_of_memory(event)) return FI_REMOTE_WRITE | (event.type == EventKind::kPut ? FI_RMA : FI_ATOMIC) | data;
-  const std::uint64_t flags = kCompletionFlags[static_cast<std::size_t>(kind_of(event.user_ptr))];
+  const std::uint64_t of_receive =
+      event.type == EventKind::kAtomic || event.type == EventKind::kFetchAtomic ? FI_ATOMIC : 0;
+  const std::uint64_t flags = kCompletionFlags[static_cast<std::size_t>(kind_of(event.user_ptr))] | of_receive;
   return event.type == EventKind::kAutoUnlink ? flags | FI_MULTI_RECV : flags | data;
 }
 
-void* buffer_of(const Event& event) {
-  return event.type == EventKind::kPut && !is_of_memory(event) ? event.start : nullptr;
-}
+void* buffer_of(const Event& event) { return is_of_target(event.type) && !is_of_memory(event) ? event.start : nullptr; }
 
 fi_addr_t source_of(const Event& event) {
   const Receive* receive = is_of_target(event.type) ? receiver_of(event.pt_index / kPortalsPerEndpoint) : nullptr;
@@ -188,30 +185,23 @@ const char* text_of(fid_cq*, int provider_error, const void*, char* text, std::s
   return found;
 }
 
+void close_events(CompletionQueue& cq) {
+  const Engine::Duty duty(*cq.domain->engine);
+  cq.events(duty.core()).close();
+  interface_of(duty.core()).eqs.free(cq.eq_handle);
+}
+
 int close(fid* object) {
   auto* cq = object_of<CompletionQueue>(object);
   if (cq->users.load() != 0) return -FI_EBUSY;
-  {
-    const Engine::Duty duty(*cq->domain->engine);
-    cq->events(duty.core()).close();
-    interface_of(duty.core()).eqs.free(cq->eq_handle);
-  }
-  if (cq->event_fd >= 0) ::close(cq->event_fd);
+  close_events(*cq);
   --cq->domain->users;
   delete cq;
   return 0;
 }
 
 int control(fid* object, int command, void* argument) {
-  auto* cq = object_of<CompletionQueue>(object);
-  switch (command) {
-    case FI_GETWAIT:
-      if (cq->event_fd < 0) return -FI_ENODATA;
-      *static_cast<int*>(argument) = cq->event_fd;
-      return 0;
-    case FI_GETWAITOBJ: *static_cast<fi_wait_obj*>(argument) = cq->wait; return 0;
-    default: return -FI_ENOSYS;
-  }
+  return object_of<CompletionQueue>(object)->wait.control(command, argument);
 }
 
 fi_ops object_calls = {sizeof(fi_ops), close, refuse_bind, control, refuse_ops, NotThere{}, NotThere{}};
@@ -228,10 +218,6 @@ fi_ops_cq calls = {
 };
 
 constexpr std::size_t kUsualSize = 1024;
-
-bool is_known(const fi_cq_attr& attr) {
-  return attr.format <= FI_CQ_FORMAT_TAGGED && attr.wait_obj != FI_WAIT_SET && attr.wait_obj != FI_WAIT_POLLFD;
-}
 
 int open_events(CompletionQueue& cq, std::size_t size) {
   const Engine::Duty duty(*cq.domain->engine);
@@ -254,15 +240,13 @@ bool is_ready(CompletionQueue& cq) {
   return !cq.events(duty.core()).empty();
 }
 
-bool is_ready_or_armed(CompletionQueue& cq) {
-  cq.domain->engine->step();
-  const Engine::Duty duty(*cq.domain->engine);
-  EventQueue& events = cq.events(duty.core());
-  if (!events.empty()) return true;
-  eventfd_t count = 0;
-  if (cq.event_fd < 0) return false;
-  eventfd_read(cq.event_fd, &count);
-  events.arm_on_duty(cq.event_fd);
+bool CompletionQueue::has_news_or_arms() {
+  domain->engine->step();
+  const Engine::Duty duty(*domain->engine);
+  EventQueue& waiting = events(duty.core());
+  if (!waiting.empty()) return true;
+  wait.settle();
+  if (wait.fd() >= 0) waiting.arm_on_duty(wait.fd());
   return false;
 }
 
@@ -270,19 +254,16 @@ int open_cq(fid_domain* domain, fi_cq_attr* attr, fid_cq** opened, void* context
   return guarded([&] {
     const fi_cq_attr none{};
     const fi_cq_attr& wanted = attr != nullptr ? *attr : none;
-    if (!is_known(wanted)) return -FI_ENOSYS;
+    if (wanted.format > FI_CQ_FORMAT_TAGGED) return -FI_ENOSYS;
     auto cq = std::make_unique<CompletionQueue>();
     cq->domain = object_of<Domain>(domain);
     cq->format = wanted.format == FI_CQ_FORMAT_UNSPEC ? FI_CQ_FORMAT_CONTEXT : wanted.format;
-    cq->wait = wanted.wait_obj;
-    if (cq->wait == FI_WAIT_FD && (cq->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) < 0) return -FI_EMFILE;
-    const int result = open_events(*cq, wanted.size != 0 ? wanted.size : kUsualSize);
-    if (result != 0) {
-      if (cq->event_fd >= 0) ::close(cq->event_fd);
-      return result;
-    }
-    ++cq->domain->users;
     cq->fid.fid = {FI_CLASS_CQ, context, &object_calls};
+    // The wait object comes last: a set asks its members at once.
+    int result = open_events(*cq, wanted.size != 0 ? wanted.size : kUsualSize);
+    if (result == 0 && (result = cq->wait.open(wanted.wait_obj, wanted.wait_set, &cq->fid.fid)) != 0) close_events(*cq);
+    if (result != 0) return result;
+    ++cq->domain->users;
     cq->fid.ops = &calls;
     *opened = &cq.release()->fid;
     return 0;

@@ -5,7 +5,7 @@
 
 #include <atomic>
 
-#include "lib/libfabric/domain.h"
+#include "lib/libfabric/wait.h"
 
 namespace portofu::fabric {
 
@@ -15,15 +15,12 @@ struct CompletionQueue {
   Users users{0};
   Handle eq_handle = 0;  ///< In the engine.
   fi_cq_format format = FI_CQ_FORMAT_CONTEXT;
-  fi_wait_obj wait = FI_WAIT_NONE;
-  int event_fd = -1;                   ///< FI_WAIT_FD; -1: none.
+  WaitObject wait;
   std::atomic<bool> signalled{false};  ///< fi_cq_signal: the next blocking read returns.
 
+  bool has_news_or_arms();  ///< As in wait.h.
   EventQueue& events(Core& core) const { return *interface_of(core).eqs.find(eq_handle); }
 };
-
-/// Whether something would be read now; else the next completion writes to the file descriptor, if there is one.
-bool is_ready_or_armed(CompletionQueue& cq);
 
 /// Whether something would be read now.
 bool is_ready(CompletionQueue& cq);

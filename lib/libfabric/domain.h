@@ -2,10 +2,12 @@
 // Fabric and domain: what everything else is opened from. @spec fi_fabric(3), fi_domain(3)
 
 #include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "lib/libfabric/library.h"
@@ -34,10 +36,14 @@ struct Domain {
   Users users{0};
   bool virtual_addresses = false;                  ///< FI_MR_VIRT_ADDR: remote addresses are the target's, not offsets.
   bool chooses_keys = false;                       ///< FI_MR_PROV_KEY.
+  bool binds_regions = false;                      ///< FI_MR_ENDPOINT: a region is reached through one endpoint.
   std::uint64_t next_key = 1;                      ///< On duty: of `chooses_keys`.
   std::vector<std::unique_ptr<CounterFid>> gates;  ///< On duty: open_gate.
-  std::vector<Receive*> receivers;                 ///< On duty: enabled endpoints.
-  std::vector<MemoryRegion*> regions;              ///< On duty: whose memory may be reached.
+  std::vector<CounterFid*> counters;               ///< On duty: those of the application.
+  /// On duty: what waits for a counter and is no descriptor, kept alive.
+  std::unordered_map<const LocalCall*, std::shared_ptr<void>> local_calls;
+  std::vector<Receive*> receivers;     ///< On duty: enabled endpoints.
+  std::vector<MemoryRegion*> regions;  ///< On duty: whose memory may be reached.
 };
 
 template <class Object, class Fid>
@@ -59,11 +65,14 @@ int open_cq(fid_domain* domain, fi_cq_attr* attr, fid_cq** cq, void* context);
 int open_cntr(fid_domain* domain, fi_cntr_attr* attr, fid_cntr** cntr, void* context);
 int open_endpoint(fid_domain* domain, fi_info* info, fid_ep** endpoint, void* context);
 int open_scalable(fid_domain* domain, fi_info* info, fid_ep** endpoint, void* context);
+int open_shared_receive(fid_domain* domain, fi_rx_attr* attr, fid_ep** srx, void* context);
+int open_shared_transmit(fid_domain* domain, fi_tx_attr* attr, fid_stx** stx, void* context);
 int open_poll(fid_domain* domain, fi_poll_attr* attr, fid_poll** pollset);
 int query_atomic(fid_domain* domain, fi_datatype datatype, fi_op op, fi_atomic_attr* attr, std::uint64_t flags);
 int open_eq(fid_fabric* fabric, fi_eq_attr* attr, fid_eq** eq, void* context);
-int try_wait(fid_fabric* fabric, fid** fids, int count);
 int control_domain(fid* domain, int command, void* argument);
+/// Takes deferred work out of its counters: one, or all if it is nullptr. @return how much there was
+std::uint32_t cancel_work(Domain& domain, const void* work);
 extern fi_ops_mr region_calls;
 
 }  // namespace portofu::fabric

@@ -15,7 +15,7 @@ namespace portofu::fabric {
 namespace {
 
 int enable(Endpoint& ep) {
-  if (ep.fid.fid.fclass == FI_CLASS_SEP) return 0;
+  if (ep.fid.fid.fclass == FI_CLASS_SEP || ep.fid.fid.fclass == FI_CLASS_SRX_CTX) return 0;
   const bool sends = ep.sends && (ep.caps & (FI_SEND | FI_READ | FI_WRITE)) != 0;
   AddressVector* av = ep.parent != nullptr ? ep.parent->av : ep.av;
   if (av == nullptr) return -FI_ENOAV;
@@ -23,16 +23,18 @@ int enable(Endpoint& ep) {
       ep.tx->read_cntr == nullptr)
     return -FI_ENOCQ;
   if (ep.receives && (ep.caps & FI_RECV) != 0 && ep.rx->cq == nullptr && ep.rx->recv_cntr == nullptr) return -FI_ENOCQ;
+  if (ep.wants_shared && ep.srx == nullptr) return -FI_EINVAL;
   const Engine::Duty duty(*ep.domain->engine);
   if (ep.sends && !ep.tx->enabled) {
     ep.tx->av = av;
     if (!open_transmit_half(duty.core(), *ep.tx)) return -FI_ENOMEM;
     ep.tx->enabled = true;
   }
-  if (ep.receives && !ep.rx->enabled) {
+  if (ep.receives && !ep.rx->open) {
     ep.rx->av = av;
+    ep.rx->enabled = ep.srx == nullptr;
     if (!open_receive_half(duty.core(), *ep.rx)) return -FI_ENOMEM;
-    ep.rx->enabled = true;
+    if (ep.srx != nullptr) join(duty.core(), *ep.srx->shared, *ep.rx);
   }
   return 0;
 }
@@ -64,7 +66,11 @@ void let_go_all(const Receive& rx) {
 void close_halves(Endpoint& ep) {
   Engine& engine = *ep.domain->engine;
   engine.flush(Engine::kLingerNs);
-  const bool quiet = !ep.rx->enabled || close_receive(engine, *ep.rx);
+  if (ep.srx != nullptr && ep.rx->open) {
+    const Engine::Duty duty(engine);
+    leave(duty.core(), *ep.srx->shared, *ep.rx);
+  }
+  const bool quiet = !ep.rx->open || close_receive(engine, *ep.rx);
   const Engine::Duty duty(engine);
   if (ep.tx->enabled) close_transmit(duty.core(), *ep.tx);
   // A number whose messages still arrive is not used again.
@@ -83,6 +89,8 @@ int close(fid* object) {
   }
   let_go_of(ep->av);
   let_go_of(ep->eq);
+  let_go_of(ep->srx);
+  let_go_of(ep->stx);
   let_go_of(ep->parent);
   --ep->domain->users;
   delete ep;
@@ -132,13 +140,15 @@ int bind_cntr(Endpoint& ep, CounterFid* cntr, std::uint64_t flags) {
 int bind(fid* object, fid* other, std::uint64_t flags) {
   auto& ep = *object_of<Endpoint>(object);
   if (other == nullptr) return -FI_EINVAL;
-  const bool enabled = ep.tx->enabled || ep.rx->enabled;
+  const bool enabled = ep.tx->enabled || ep.rx->open;
   if (enabled && other->fclass != FI_CLASS_MR) return -FI_EOPBADSTATE;
   switch (other->fclass) {
     case FI_CLASS_AV: return place(&ep.av, object_of<AddressVector>(other));
     case FI_CLASS_CQ: return bind_cq(ep, object_of<CompletionQueue>(other), flags);
     case FI_CLASS_CNTR: return bind_cntr(ep, object_of<CounterFid>(other), flags);
     case FI_CLASS_EQ: return place(&ep.eq, object_of<EventQueueFid>(other));
+    case FI_CLASS_SRX_CTX: return ep.receives ? place(&ep.srx, object_of<Endpoint>(other)) : -FI_EINVAL;
+    case FI_CLASS_STX_CTX: return ep.sends ? place(&ep.stx, object_of<SharedTransmit>(other)) : -FI_EINVAL;
     case FI_CLASS_MR: return 0;
     default: return -FI_EINVAL;
   }
@@ -222,7 +232,9 @@ fi_ops_ep endpoint_calls = {
     .tx_size_left = count_left,
 };
 
-std::unique_ptr<Endpoint> make(Domain& domain, std::size_t fclass, void* context) {
+}  // namespace
+
+std::unique_ptr<Endpoint> make_endpoint(Domain& domain, std::size_t fclass, void* context) {
   auto ep = std::make_unique<Endpoint>();
   ep->domain = &domain;
   ep->fid.fid = {fclass, context, &object_calls};
@@ -234,6 +246,16 @@ std::unique_ptr<Endpoint> make(Domain& domain, std::size_t fclass, void* context
   ep->fid.atomic = &atomic_calls;
   return ep;
 }
+
+int take_numbers_for(Endpoint& ep, std::uint32_t count) {
+  const Engine::Duty duty(*ep.domain->engine);
+  ep.first_number = take_numbers(count);
+  if (ep.first_number == kMaxEndpoints) return -FI_ENOSPC;
+  ep.number_count = count;
+  return 0;
+}
+
+namespace {
 
 void give_halves(Endpoint& ep, const fi_info& info, bool sends, bool receives, std::uint32_t number) {
   ep.caps = info.caps;
@@ -251,21 +273,13 @@ void give_halves(Endpoint& ep, const fi_info& info, bool sends, bool receives, s
   ep.rx_flags = info.rx_attr != nullptr ? info.rx_attr->op_flags : 0;
 }
 
-int take_numbers_for(Endpoint& ep, std::uint32_t count) {
-  const Engine::Duty duty(*ep.domain->engine);
-  ep.first_number = take_numbers(count);
-  if (ep.first_number == kMaxEndpoints) return -FI_ENOSPC;
-  ep.number_count = count;
-  return 0;
-}
-
 int open_context(fid_ep* parent_fid, std::size_t fclass, std::uint32_t index, std::uint64_t flags, fid_ep** opened,
                  void* context) {
   return guarded([&] {
     Endpoint& parent = endpoint_of(parent_fid);
     if (parent.fid.fid.fclass != FI_CLASS_SEP || index >= parent.number_count) return -FI_EINVAL;
     const bool sends = fclass == FI_CLASS_TX_CTX;
-    auto ep = make(*parent.domain, fclass, context);
+    auto ep = make_endpoint(*parent.domain, fclass, context);
     fi_tx_attr tx{};
     fi_rx_attr rx{};
     tx.op_flags = rx.op_flags = flags;
@@ -292,18 +306,20 @@ int open_receive(fid_ep* parent, int index, fi_rx_attr* attr, fid_ep** opened, v
                       opened, context);
 }
 
+std::size_t own_contexts(std::size_t wanted) { return wanted == FI_SHARED_CONTEXT ? 1 : wanted; }
+
 int open_kind(fid_domain* domain_fid, fi_info* info, bool scalable, fid_ep** opened, void* context) {
   return guarded([&] {
     auto& domain = *object_of<Domain>(domain_fid);
     if (info == nullptr || info->ep_attr == nullptr || info->ep_attr->type != FI_EP_RDM) return -FI_EINVAL;
-    if (!scalable && (info->ep_attr->tx_ctx_cnt == FI_SHARED_CONTEXT || info->ep_attr->rx_ctx_cnt == FI_SHARED_CONTEXT))
-      return -FI_ENOSYS;
-    auto ep = make(domain, scalable ? FI_CLASS_SEP : FI_CLASS_EP, context);
-    const std::size_t contexts = std::max(info->ep_attr->tx_ctx_cnt, info->ep_attr->rx_ctx_cnt);
+    auto ep = make_endpoint(domain, scalable ? FI_CLASS_SEP : FI_CLASS_EP, context);
+    const std::size_t contexts =
+        std::max(own_contexts(info->ep_attr->tx_ctx_cnt), own_contexts(info->ep_attr->rx_ctx_cnt));
     const std::size_t count = scalable ? std::max<std::size_t>(contexts, 1) : 1;
     if (count > kMaxEndpoints) return -FI_EINVAL;
     if (const int result = take_numbers_for(*ep, static_cast<std::uint32_t>(count)); result != 0) return result;
     ep->caps = info->caps;
+    ep->wants_shared = !scalable && info->ep_attr->rx_ctx_cnt == FI_SHARED_CONTEXT;
     if (!scalable) give_halves(*ep, *info, true, true, ep->first_number);
     ++domain.users;
     *opened = &ep.release()->fid;

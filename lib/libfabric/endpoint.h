@@ -57,10 +57,25 @@ struct Receive {
   CounterFid* remote_write_cntr = nullptr;
   CounterFid* remote_read_cntr = nullptr;
   std::uint32_t number = kMaxEndpoints;  ///< Under which it is reached.
-  bool enabled = false;
+  bool enabled = false;                  ///< Receives may be posted, so messages have a place.
+  bool open = false;                     ///< It is reached under its number.
+  bool shared = false;  ///< Several endpoints receive by it; who is told of a message depends on which one it came by.
   bool selective = false;
   bool directed = false;  ///< FI_DIRECTED_RECV: the source of a receive counts.
   std::size_t min_multi_recv = 64;
+};
+
+/// What endpoints with a shared receive context have in common (fi_srx_context). No message is sent to its number.
+struct SharedReceive {
+  std::shared_ptr<Receive> rx;
+  std::vector<Receive*> members;  ///< On duty: open endpoints. What belongs to none of them is told at the first.
+};
+
+/// What fi_stx_context gives. The halves that send have little, so there is nothing to share but the name.
+struct SharedTransmit {
+  fid_stx fid{};
+  Domain* domain = nullptr;
+  Users users{0};
 };
 
 struct Endpoint {
@@ -76,6 +91,10 @@ struct Endpoint {
   std::uint64_t tx_flags = 0;  ///< fi_tx_attr::op_flags.
   std::uint64_t rx_flags = 0;
   std::uint64_t caps = 0;
+  std::unique_ptr<SharedReceive> shared;  ///< Of FI_CLASS_SRX_CTX only.
+  Endpoint* srx = nullptr;                ///< Where it gets its receives from; nullptr: they are its own.
+  SharedTransmit* stx = nullptr;
+  bool wants_shared = false;   ///< It was opened for a shared receive context.
   Endpoint* parent = nullptr;  ///< Of a context: its scalable endpoint. Of an alias: what it stands for.
   std::uint32_t first_number = kMaxEndpoints;  ///< Numbers of its own.
   std::uint32_t number_count = 0;
@@ -95,6 +114,13 @@ struct Endpoint {
 };
 
 inline Endpoint& endpoint_of(fid_ep* fid) { return *object_of<Endpoint>(fid); }
+
+/// On duty: an endpoint gets its receives from a shared context, or does so no more.
+void join(Core& core, SharedReceive& shared, Receive& member);
+void leave(Core& core, SharedReceive& shared, const Receive& member);
+
+std::unique_ptr<Endpoint> make_endpoint(Domain& domain, std::size_t fclass, void* context);
+int take_numbers_for(Endpoint& ep, std::uint32_t count);
 
 /// The tables of functions, each in the file of its page.
 extern fi_ops_msg message_calls;

@@ -3,8 +3,6 @@
 #include "lib/libfabric/eq.h"
 
 #include <rdma/fi_errno.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <cstring>
@@ -15,13 +13,12 @@ namespace {
 
 void tell(EventQueueFid& eq) {
   eq.changed.notify_all();
-  if (eq.event_fd >= 0) eventfd_write(eq.event_fd, 1);
+  eq.wait.tell();
 }
 
 /// The mutex is held. What says that there is something says so until there is nothing.
 void settle(EventQueueFid& eq) {
-  eventfd_t count = 0;
-  if (eq.event_fd >= 0 && eq.events.empty() && eq.errors.empty()) eventfd_read(eq.event_fd, &count);
+  if (eq.events.empty() && eq.errors.empty()) eq.wait.settle();
 }
 
 /// The mutex is held.
@@ -84,17 +81,13 @@ const char* text_of(fid_eq*, int error, const void*, char* text, std::size_t roo
 int close(fid* object) {
   auto* eq = object_of<EventQueueFid>(object);
   if (eq->users.load() != 0) return -FI_EBUSY;
-  if (eq->event_fd >= 0) ::close(eq->event_fd);
   --eq->fabric->users;
   delete eq;
   return 0;
 }
 
 int control(fid* object, int command, void* argument) {
-  auto* eq = object_of<EventQueueFid>(object);
-  if (command != FI_GETWAIT || eq->event_fd < 0) return -FI_ENOSYS;
-  *static_cast<int*>(argument) = eq->event_fd;
-  return 0;
+  return object_of<EventQueueFid>(object)->wait.control(command, argument);
 }
 
 fi_ops object_calls = {sizeof(fi_ops), close, refuse_bind, control, refuse_ops, NotThere{}, NotThere{}};
@@ -109,6 +102,12 @@ void EventQueueFid::post_bytes(std::uint32_t event, const void* bytes, std::size
   tell(*this);
 }
 
+bool EventQueueFid::has_events() {
+  const std::lock_guard lock(mutex);
+  settle(*this);
+  return !events.empty() || !errors.empty();
+}
+
 void EventQueueFid::post(std::uint32_t event, const fi_eq_entry& entry) { post_bytes(event, &entry, sizeof entry); }
 
 void EventQueueFid::post_error(const fi_eq_err_entry& entry) {
@@ -119,13 +118,12 @@ void EventQueueFid::post_error(const fi_eq_err_entry& entry) {
 
 int open_eq(fid_fabric* fabric, fi_eq_attr* attr, fid_eq** opened, void* context) {
   return guarded([&] {
-    const fi_wait_obj wait = attr != nullptr ? attr->wait_obj : FI_WAIT_NONE;
-    if (wait == FI_WAIT_SET || wait == FI_WAIT_POLLFD) return -FI_ENOSYS;
     auto eq = std::make_unique<EventQueueFid>();
-    if (wait == FI_WAIT_FD && (eq->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) < 0) return -FI_EMFILE;
+    eq->fid.fid = {FI_CLASS_EQ, context, &object_calls};
+    const int result = attr != nullptr ? eq->wait.open(attr->wait_obj, attr->wait_set, &eq->fid.fid) : 0;
+    if (result != 0) return result;
     eq->fabric = object_of<Fabric>(fabric);
     ++eq->fabric->users;
-    eq->fid.fid = {FI_CLASS_EQ, context, &object_calls};
     eq->fid.ops = &calls;
     *opened = &eq.release()->fid;
     return 0;

@@ -9,7 +9,7 @@
 #include <mutex>
 #include <vector>
 
-#include "lib/libfabric/domain.h"
+#include "lib/libfabric/wait.h"
 
 namespace portofu::fabric {
 
@@ -17,7 +17,7 @@ struct EventQueueFid {
   fid_eq fid{};
   Fabric* fabric = nullptr;
   Users users{0};
-  int event_fd = -1;  ///< FI_WAIT_FD; -1: none.
+  WaitObject wait;
 
   struct Entry {
     std::uint32_t event = 0;
@@ -29,6 +29,7 @@ struct EventQueueFid {
   std::deque<Entry> events;
   std::deque<fi_eq_err_entry> errors;
 
+  bool has_events();
   void post(std::uint32_t event, const fi_eq_entry& entry);
   void post_error(const fi_eq_err_entry& entry);
   void post_bytes(std::uint32_t event, const void* bytes, std::size_t count);

@@ -3,6 +3,7 @@
 #include "lib/libfabric/cntr.h"
 #include "lib/libfabric/domain.h"
 #include "lib/libfabric/info.h"
+#include "lib/libfabric/wait.h"
 
 namespace portofu::fabric {
 namespace {
@@ -27,6 +28,7 @@ void close_gates(Domain& domain) {
 int close_domain(fid* object) {
   auto* domain = object_of<Domain>(object);
   if (domain->users.load() != 0) return -FI_EBUSY;
+  cancel_work(*domain, nullptr);
   close_gates(*domain);
   --domain->fabric->users;
   release_engine();
@@ -45,8 +47,8 @@ fi_ops_domain domain_calls = {
     .scalable_ep = open_scalable,
     .cntr_open = open_cntr,
     .poll_open = open_poll,
-    .stx_ctx = NotThere{},
-    .srx_ctx = NotThere{},
+    .stx_ctx = open_shared_transmit,
+    .srx_ctx = open_shared_receive,
     .query_atomic = query_atomic,
     .query_collective = NotThere{},
     .endpoint2 = NotThere{},
@@ -63,6 +65,7 @@ int open_domain(fid_fabric* fabric_fid, fi_info* info, fid_domain** opened, void
     domain->fabric = object_of<Fabric>(fabric_fid);
     ++domain->fabric->users;
     const int mode = info->domain_attr->mr_mode;
+    domain->binds_regions = mode != FI_MR_BASIC && mode != FI_MR_SCALABLE && (mode & FI_MR_ENDPOINT) != 0;
     domain->virtual_addresses = mode == FI_MR_BASIC || (mode & FI_MR_VIRT_ADDR) != 0;
     domain->chooses_keys = mode == FI_MR_BASIC || (mode & FI_MR_PROV_KEY) != 0;
     domain->fid.fid = {FI_CLASS_DOMAIN, context, &domain_object};
@@ -78,7 +81,7 @@ fi_ops_fabric fabric_calls = {
     .domain = open_domain,
     .passive_ep = NotThere{},
     .eq_open = open_eq,
-    .wait_open = NotThere{},
+    .wait_open = open_wait,
     .trywait = try_wait,
     .domain2 = NotThere{},
 };

@@ -12,7 +12,7 @@
 namespace portofu::fabric {
 namespace {
 
-constexpr std::array kPortalUses = {PortalUse::kTagged, PortalUse::kMessage, PortalUse::kMemory};
+constexpr std::array kPortalUses = {PortalUse::kTagged, PortalUse::kMessage, PortalUse::kMemory, PortalUse::kCredit};
 
 constexpr std::uint32_t kAnswered = kMdEventSendDisable;
 
@@ -40,17 +40,29 @@ const CounterFid* counter_for(const Transmit& tx, MdUse use) {
   return use <= MdUse::kWriteInject ? tx.write_cntr : tx.read_cntr;
 }
 
-/// On duty: messages that nobody has asked for yet are kept.
-bool keep_unexpected(Core& core, std::uint16_t pt_index) {
+/// On duty: an entry that takes all for which no other one is there.
+/// @param way  kEntryOwnMemory: keeps it. kEntryAnswersLate: forgets it, and answers when there is memory for more
+bool take_all(Core& core, std::uint16_t pt_index, std::uint32_t way) {
   EntryRequest request;
   request.segment.describe(static_cast<void*>(nullptr), UINT64_MAX);
   request.criteria = {0, ~std::uint64_t{0}, {}, true, true};
-  request.options =
-      kEntryOpPut | kEntryOwnMemory | kEntryEventCommDisable | kEntryEventLinkDisable | kEntryEventUnlinkDisable;
+  request.options = way | kEntryOpPut | kEntryEventCommDisable | kEntryEventLinkDisable | kEntryEventUnlinkDisable;
   request.pt_index = pt_index;
   request.list = ListKind::kOverflow;
   Handle handle = 0;
   return append_entry(core, interface_of(core), std::move(request), &handle) == Status::kOk;
+}
+
+/// On duty. @return false: no memory
+bool open_portal(Core& core, const Receive& rx, PortalUse use) {
+  const bool keeps = use == PortalUse::kTagged || use == PortalUse::kMessage;
+  if (keeps && !rx.enabled) return true;  // Its messages go to a shared context.
+  const std::uint16_t pt_index = portal_of(rx.number, use);
+  auto portal = std::make_shared<PortalTableEntry>();
+  portal->eq_handle = rx.cq != nullptr ? rx.cq->eq_handle : 0;
+  interface_of(core).portal_table[pt_index] = std::move(portal);
+  if (keeps) return take_all(core, pt_index, kEntryOwnMemory);
+  return use != PortalUse::kCredit || take_all(core, pt_index, kEntryAnswersLate | kEntryUnexpectedHdrDisable);
 }
 
 /// On duty: the portal table entry takes nothing any more, and tells nobody.
@@ -71,6 +83,7 @@ void unlink_all(Core& core, Interface& ni, MatchList& list) {
 
 /// On duty: nothing is arriving. @return whether the portal table entry is gone: some peer may be inside it
 bool remove_portal(Core& core, Interface& ni, std::uint16_t pt_index) {
+  if (ni.portal(pt_index) == nullptr) return true;  // It was that of a shared context.
   PortalTableEntry& portal = *ni.portal(pt_index);
   while (UnexpectedEntry* claimed = portal.held.first()) drop_held(core, ni, *static_cast<UnexpectedHeader*>(claimed));
   while (UnexpectedEntry* header = portal.unexpected.first()) {
@@ -85,6 +98,15 @@ bool remove_portal(Core& core, Interface& ni, std::uint16_t pt_index) {
 }
 
 }  // namespace
+
+void close_memory(Interface& ni, Handle* handle) {
+  MemoryDescriptor* md = ni.mds.find(std::exchange(*handle, 0));
+  if (md == nullptr) return;
+  md->eq_handle = md->ct_handle = 0;
+  md->released = true;
+  ++md->pending;
+  end_operation(ni, *md);
+}
 
 bool open_transmit_half(Core& core, Transmit& tx) {
   Interface& ni = interface_of(core);
@@ -104,25 +126,14 @@ bool open_transmit_half(Core& core, Transmit& tx) {
 
 void close_transmit(Core& core, Transmit& tx) {
   Interface& ni = interface_of(core);
-  for (Handle& handle : tx.mds) {
-    MemoryDescriptor* md = handle != 0 ? ni.mds.find(handle) : nullptr;
-    handle = 0;
-    if (md == nullptr) continue;
-    md->eq_handle = md->ct_handle = 0;
-    md->released = true;
-    ++md->pending;
-    end_operation(ni, *md);
-  }
+  for (Handle& handle : tx.mds) close_memory(ni, &handle);
 }
 
 bool open_receive_half(Core& core, Receive& rx) {
   for (const PortalUse use : kPortalUses) {
-    const std::uint16_t pt_index = portal_of(rx.number, use);
-    auto portal = std::make_unique<PortalTableEntry>();
-    portal->eq_handle = rx.cq != nullptr ? rx.cq->eq_handle : 0;
-    interface_of(core).portal_table[pt_index] = std::move(portal);
-    if (use != PortalUse::kMemory && !keep_unexpected(core, pt_index)) return false;
+    if (!open_portal(core, rx, use)) return false;
   }
+  rx.open = true;
   set_receiver(rx.number, &rx);
   rx.domain->receivers.push_back(&rx);
   for (MemoryRegion* region : rx.domain->regions) open_region_at(core, *region, rx);
@@ -133,18 +144,23 @@ bool close_receive(Engine& engine, Receive& rx) {
   {
     const Engine::Duty duty(engine);
     Interface& ni = interface_of(duty.core());
-    for (const PortalUse use : kPortalUses) shut_portal(duty.core(), ni, *ni.portal(portal_of(rx.number, use)));
+    for (const PortalUse use : kPortalUses) {
+      if (PortalTableEntry* portal = ni.portal(portal_of(rx.number, use))) shut_portal(duty.core(), ni, *portal);
+    }
+    rx.open = rx.enabled = false;
     for (MemoryRegion* region : rx.domain->regions) region->forget(rx.number);
     std::erase(rx.domain->receivers, &rx);
     set_receiver(rx.number, nullptr);
   }
   auto is_quiet = [&](Core& core) {
     return std::ranges::all_of(kPortalUses, [&](PortalUse use) {
-      return interface_of(core).portal(portal_of(rx.number, use))->in_progress == 0;
+      const PortalTableEntry* portal = interface_of(core).portal(portal_of(rx.number, use));
+      return portal == nullptr || portal->in_progress == 0;
     });
   };
   if (engine.wait(is_quiet, Engine::kLingerNs, OnAbort::kGoOn) != WaitResult::kReached) return false;
   const Engine::Duty duty(engine);
+  give_late_answers(duty.core(), interface_of(duty.core()), true);
   bool gone = true;
   for (const PortalUse use : kPortalUses)
     gone = remove_portal(duty.core(), interface_of(duty.core()), portal_of(rx.number, use)) && gone;

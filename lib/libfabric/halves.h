@@ -11,6 +11,9 @@ bool open_transmit_half(Core& core, Transmit& tx);
 /// On duty: the portal table entries, and in them what is registered already. @return false: no memory
 bool open_receive_half(Core& core, Receive& rx);
 
+/// On duty: gives a memory descriptor back; what is under way keeps it until it ends, and nobody is told.
+void close_memory(Interface& ni, Handle* handle);
+
 /// On duty. What is under way keeps its memory descriptor until it ends, and nobody is told.
 void close_transmit(Core& core, Transmit& tx);
 

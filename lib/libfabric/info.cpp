@@ -56,12 +56,14 @@ bool takes_receive(const fi_rx_attr& wanted) {
          wanted.size <= kMostReceives && wanted.iov_limit <= kMostPieces;
 }
 
+bool takes_contexts(std::size_t wanted) { return wanted <= kMaxEndpoints || wanted == FI_SHARED_CONTEXT; }
+
 bool takes_endpoint(const fi_ep_attr& wanted) {
   const bool known = wanted.type == FI_EP_UNSPEC || wanted.type == FI_EP_RDM;
   return known && wanted.protocol == FI_PROTO_UNSPEC && wanted.max_msg_size <= kMostMessageBytes &&
          wanted.msg_prefix_size == 0 && wanted.max_order_raw_size <= kMostMessageBytes &&
          wanted.max_order_war_size <= kMaxWarOrderedBytes && wanted.max_order_waw_size <= kMostMessageBytes &&
-         (wanted.tx_ctx_cnt <= kMaxEndpoints) && (wanted.rx_ctx_cnt <= kMaxEndpoints) && wanted.auth_key_size == 0;
+         takes_contexts(wanted.tx_ctx_cnt) && takes_contexts(wanted.rx_ctx_cnt) && wanted.auth_key_size == 0;
 }
 
 bool takes_domain(const fi_domain_attr& wanted) {
@@ -145,6 +147,7 @@ void fill_domain(fi_domain_attr& domain, const fi_domain_attr* wanted, std::uint
   domain.cq_cnt = kDefaultLimits.max_eqs;
   domain.ep_cnt = domain.tx_ctx_cnt = domain.rx_ctx_cnt = kMaxEndpoints;
   domain.max_ep_tx_ctx = domain.max_ep_rx_ctx = kMaxEndpoints;
+  domain.max_ep_stx_ctx = domain.max_ep_srx_ctx = kMaxEndpoints;
   domain.cntr_cnt = kDefaultLimits.max_cts;
   domain.mr_iov_limit = kMostPieces;
   domain.caps = kDomainCaps;

@@ -17,8 +17,8 @@ namespace portofu::fabric {
 struct Receive;
 
 /// Portal table entries of one endpoint, from kPortalsPerEndpoint * number on.
-enum class PortalUse : std::uint8_t { kTagged = 0, kMessage = 1, kMemory = 2 };
-inline constexpr std::uint32_t kPortalsPerEndpoint = 3;
+enum class PortalUse : std::uint8_t { kTagged = 0, kMessage = 1, kMemory = 2, kCredit = 3 };
+inline constexpr std::uint32_t kPortalsPerEndpoint = 4;
 inline constexpr std::uint32_t kMaxEndpoints = kPortalTableSize / kPortalsPerEndpoint;
 
 constexpr std::uint16_t portal_of(std::uint32_t endpoint, PortalUse use) {

@@ -65,9 +65,17 @@ int close(fid* object) {
   return 0;
 }
 
+/// Without FI_MR_ENDPOINT every endpoint of the domain may be used.
+int bind_endpoint(MemoryRegion& region, const Endpoint& ep) {
+  if (!region.domain->binds_regions) return 0;
+  if (region.only != nullptr || region.enabled) return -FI_EOPBADSTATE;
+  region.only = ep.rx;
+  return 0;
+}
+
 int bind(fid* object, fid* other, std::uint64_t flags) {
   auto* region = object_of<MemoryRegion>(object);
-  if (other->fclass == FI_CLASS_EP) return 0;  // Every endpoint of the domain may be used.
+  if (other->fclass == FI_CLASS_EP) return bind_endpoint(*region, *object_of<Endpoint>(other));
   if (other->fclass != FI_CLASS_CNTR || (flags & FI_REMOTE_WRITE) == 0) return -FI_EINVAL;
   if (region->cntr != nullptr || region->enabled) return -FI_EOPBADSTATE;
   region->cntr = object_of<CounterFid>(other);
@@ -78,6 +86,7 @@ int bind(fid* object, fid* other, std::uint64_t flags) {
 int control(fid* object, int command, void*) {
   auto* region = object_of<MemoryRegion>(object);
   if (command != FI_ENABLE) return -FI_ENOSYS;
+  if (region->domain->binds_regions && region->only == nullptr) return -FI_EOPBADSTATE;
   return guarded([&] {
     const Engine::Duty duty(*region->domain->engine);
     if (!region->enabled) enable(duty.core(), *region);
@@ -106,7 +115,7 @@ int register_attributes(fid* domain_fid, const fi_mr_attr* attr, std::uint64_t f
     ++region->domain->users;
     region->fid.fid = {FI_CLASS_MR, attr->context, &object_calls};
     region->fid.mem_desc = region.get();
-    if (!region->events) enable(duty.core(), *region);
+    if (!region->events && !region->domain->binds_regions) enable(duty.core(), *region);
     *opened = &region.release()->fid;
     return 0;
   });
@@ -130,16 +139,12 @@ int register_buffer(fid* domain, const void* buffer, std::size_t bytes, std::uin
   return register_pieces(domain, &piece, 1, access, offset, key, flags, opened, context);
 }
 
-/// Counts whatever is done to the region.
-Handle counter_for(const MemoryRegion& region, const Receive& receive) {
-  if (region.cntr != nullptr) return region.cntr->ct_handle;
-  const CounterFid* cntr = receive.remote_write_cntr != nullptr ? receive.remote_write_cntr : receive.remote_read_cntr;
-  return cntr != nullptr ? cntr->ct_handle : 0;
-}
+Handle handle_of(const CounterFid* cntr) { return cntr != nullptr ? cntr->ct_handle : 0; }
 
 }  // namespace
 
 void open_region_at(Core& core, MemoryRegion& region, const Receive& receive) {
+  if (region.only != nullptr && region.only.get() != &receive) return;
   EntryRequest request;
   if (region.pieces.size() == 1) {
     request.segment.describe(region.pieces.front().iov_base, region.pieces.front().iov_len);
@@ -147,11 +152,13 @@ void open_region_at(Core& core, MemoryRegion& region, const Receive& receive) {
     return;
   }
   request.criteria = {region.fid.key, 0, {}, true, true};
-  request.ct_handle = counter_for(region, receive);
+  request.ct_handle = handle_of(region.cntr != nullptr ? region.cntr : receive.remote_write_cntr);
+  request.counts_reads_apart = true;
+  request.read_ct_handle = handle_of(receive.remote_read_cntr);
   request.options = ((region.access & FI_REMOTE_WRITE) != 0 ? kEntryOpPut : 0) |
                     ((region.access & FI_REMOTE_READ) != 0 ? kEntryOpGet : 0) | kEntryNoTruncate |
                     kEntryEventLinkDisable | kEntryEventUnlinkDisable | kEntryEventSuccessDisable |
-                    (request.ct_handle != 0 ? kEntryEventCtComm : 0);
+                    (request.ct_handle != 0 || request.read_ct_handle != 0 ? kEntryEventCtComm : 0);
   request.origin = region.origin;
   request.pt_index = portal_of(receive.number, PortalUse::kMemory);
   Handle handle = 0;

@@ -3,6 +3,7 @@
 
 #include <rdma/fi_domain.h>
 
+#include <memory>
 #include <vector>
 
 #include "lib/libfabric/cntr.h"
@@ -18,7 +19,8 @@ struct MemoryRegion {
   std::uint64_t origin = 0;  ///< Remote address of its first byte.
   bool events = false;       ///< FI_RMA_EVENT: it is reached when it is enabled.
   bool enabled = false;
-  CounterFid* cntr = nullptr;  ///< Counts remote writes.
+  CounterFid* cntr = nullptr;           ///< Counts remote writes.
+  std::shared_ptr<const Receive> only;  ///< FI_MR_ENDPOINT: through which it is reached; nullptr: any.
 
   struct Entry {
     std::uint32_t number;  ///< Endpoint.

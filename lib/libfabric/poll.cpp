@@ -1,4 +1,4 @@
-// fi_poll(3): poll sets, and fi_trywait.
+// fi_poll(3): poll sets.
 
 #include <algorithm>
 #include <memory>
@@ -6,7 +6,6 @@
 
 #include "lib/libfabric/cntr.h"
 #include "lib/libfabric/cq.h"
-#include "lib/libfabric/eq.h"
 
 namespace portofu::fabric {
 namespace {
@@ -84,17 +83,6 @@ int open_poll(fid_domain* domain, fi_poll_attr* attr, fid_poll** opened) {
     *opened = &set.release()->fid;
     return 0;
   });
-}
-
-int try_wait(fid_fabric*, fid** fids, int count) {
-  for (int i = 0; i < count; ++i) {
-    if (fids[i]->fclass == FI_CLASS_CQ && is_ready_or_armed(*object_of<CompletionQueue>(fids[i]))) return -FI_EAGAIN;
-    if (fids[i]->fclass != FI_CLASS_EQ) continue;
-    auto* eq = object_of<EventQueueFid>(fids[i]);
-    const std::lock_guard lock(eq->mutex);
-    if (!eq->events.empty() || !eq->errors.empty()) return -FI_EAGAIN;
-  }
-  return 0;
 }
 
 }  // namespace portofu::fabric

@@ -35,17 +35,25 @@ bool describe(const ReceiveCall& call, MemorySegment* segment) {
   return true;
 }
 
+/// On duty: what counts the message; a work has a counter of its own, or none.
+Handle counter_of(const Receive& rx, const ReceiveCall& call) {
+  if (call.deferral.owner != nullptr) return call.deferral.completion;
+  return rx.recv_cntr != nullptr ? rx.recv_cntr->ct_handle : 0;
+}
+
 /// On duty. @return 0 | -FI_EINVAL
 ssize_t make_request(const Receive& rx, const ReceiveCall& call, EntryRequest* request) {
   if (!criteria_of(rx, call, &request->criteria) || !describe(call, &request->segment)) return -FI_EINVAL;
   const bool many = (call.flags & FI_MULTI_RECV) != 0;
-  request->options = kEntryOpPut | kEntryTakesData | kEntryEventLinkDisable |
+  request->ct_handle = counter_of(rx, call);
+  // What is fetched from it is fetched by atomics: nothing else that reads comes by a tag.
+  const std::uint32_t reads = call.portal == PortalUse::kTagged ? kEntryOpGet : 0;
+  request->options = kEntryOpPut | reads | kEntryTakesData | kEntryEventLinkDisable |
                      (many ? kEntryManageLocal : kEntryUseOnce | kEntryEventUnlinkDisable) |
                      ((call.flags & FI_COMPLETION) == 0 ? kEntryEventSuccessDisable : 0) |
-                     (rx.recv_cntr != nullptr ? kEntryEventCtComm : 0);
+                     (request->ct_handle != 0 || rx.shared ? kEntryEventCtComm : 0);
   request->min_free = many ? std::max<std::size_t>(rx.min_multi_recv, 1) : 0;
   request->user_ptr = word_of(call);
-  request->ct_handle = rx.recv_cntr != nullptr ? rx.recv_cntr->ct_handle : 0;
   request->pt_index = portal_of(rx.number, call.portal);
   return 0;
 }
@@ -111,6 +119,44 @@ ssize_t append(Core& core, const Receive& rx, const ReceiveCall& call) {
   return append_entry(core, interface_of(core), std::move(request), &handle) == Status::kOk ? 0 : -FI_EAGAIN;
 }
 
+/// A receive that waits for a counter.
+struct DeferredReceive : LocalCall {
+  Domain* domain = nullptr;
+  std::shared_ptr<const Receive> rx;
+  ReceiveCall call;
+  std::vector<iovec> pieces;  ///< Of `call`.
+};
+
+void post_deferred(Core& core, LocalCall& local) {
+  auto& deferred = static_cast<DeferredReceive&>(local);
+  const Receive& rx = *deferred.rx;
+  if (rx.enabled && append(core, rx, deferred.call) != 0) {
+    tell(core, rx, deferred.call, nullptr, NiFail::kDropped);
+    count_failure(core, interface_of(core), counter_of(rx, deferred.call));
+  }
+  deferred.domain->local_calls.erase(&local);
+}
+
+/// On duty.
+ssize_t defer(const Endpoint& ep, Core& core, const ReceiveCall& call, const Trigger& trigger) {
+  auto deferred = std::make_shared<DeferredReceive>();
+  deferred->run = post_deferred;
+  deferred->domain = ep.domain;
+  deferred->rx = ep.rx;
+  deferred->call = call;
+  deferred->pieces.assign(call.msg.msg_iov, call.msg.msg_iov + call.msg.iov_count);
+  deferred->call.msg.msg_iov = deferred->pieces.data();
+  Descriptor d;
+  d.kind = DescriptorKind::kLocalCall;
+  d.interface_index = kFabricInterface;
+  d.user_ptr = static_cast<LocalCall*>(deferred.get());
+  const LocalCall* key = deferred.get();
+  ep.domain->local_calls.emplace(key, std::move(deferred));
+  const ssize_t result = arm(*ep.domain->engine, core, d, trigger, call.deferral.owner);
+  if (result != 0) ep.domain->local_calls.erase(key);
+  return result;
+}
+
 /// On duty: the receive of a context that waits in a list; nullptr if there is none.
 ListEntry* find_receive(const Core& core, const Receive& rx, const void* context) {
   for (const PortalUse use : {PortalUse::kTagged, PortalUse::kMessage}) {
@@ -135,6 +181,10 @@ ssize_t receive(Endpoint& ep, const ReceiveCall& call) {
     const Engine::Duty duty(engine);
     if ((call.flags & FI_PEEK) != 0) return peek(duty.core(), rx, call);
     if ((call.flags & FI_CLAIM) != 0) return take_claimed(duty.core(), rx, call);
+    const Trigger trigger =
+        call.deferral.trigger.ct_handle != 0 ? call.deferral.trigger : trigger_of(call.msg.context, call.flags);
+    if (trigger.ct_handle != 0) [[unlikely]]
+      return defer(ep, duty.core(), call, trigger);
     const ssize_t result = append(duty.core(), rx, call);
     engine.settle_on_duty();
     return result;

@@ -3,8 +3,7 @@
 
 #include <rdma/fi_tagged.h>
 
-#include "lib/libfabric/endpoint.h"
-#include "lib/libfabric/word.h"
+#include "lib/libfabric/transmit.h"
 
 namespace portofu::fabric {
 
@@ -17,9 +16,10 @@ struct ReceiveCall {
   PortalUse portal = PortalUse::kMessage;  ///< kTagged or kMessage.
   fi_msg_tagged msg{};
   std::uint64_t flags = 0;  ///< As the call counts them, FI_COMPLETION included.
+  Deferral deferral{};
 };
 
-/// Posts it, or does what FI_PEEK, FI_CLAIM and FI_DISCARD say.
+/// Posts it, lets it wait for a counter, or does what FI_PEEK, FI_CLAIM and FI_DISCARD say.
 ssize_t receive(Endpoint& ep, const ReceiveCall& call);
 
 /// fi_cancel.

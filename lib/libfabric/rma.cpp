@@ -2,43 +2,13 @@
 
 #include "lib/libfabric/rma.h"
 
-#include <algorithm>
 #include <array>
 
+#include "lib/libfabric/cutter.h"
 #include "lib/libfabric/info.h"
 
 namespace portofu::fabric {
 namespace {
-
-/// The pieces of local memory that belong to one piece of remote memory.
-class Cutter {
- public:
-  Cutter(const iovec* pieces, std::size_t count) : pieces_(pieces), count_(count) {}
-
-  /// Takes the next bytes. @return how many pieces they are in; kMostPieces + 1 if there are not so many bytes
-  std::size_t take(std::uint64_t bytes, std::array<iovec, kMostPieces>& taken) {
-    std::size_t used = 0;
-    while (bytes > 0) {
-      if (index_ == count_) return kMostPieces + 1;
-      const std::uint64_t left = pieces_[index_].iov_len - offset_;
-      const std::uint64_t part = std::min(left, bytes);
-      if (part != 0) taken[used++] = {static_cast<std::byte*>(pieces_[index_].iov_base) + offset_, part};
-      bytes -= part;
-      offset_ += part;
-      if (part == left) {
-        ++index_;
-        offset_ = 0;
-      }
-    }
-    return used;
-  }
-
- private:
-  const iovec* pieces_;
-  std::size_t count_;
-  std::size_t index_ = 0;
-  std::uint64_t offset_ = 0;
-};
 
 std::uint64_t length_of(const fi_rma_iov* remote, std::size_t count) {
   std::uint64_t length = 0;
@@ -153,22 +123,13 @@ ssize_t access_memory(Endpoint& ep, const TransmitCall& call, const Descriptor& 
                       std::size_t remote_count) {
   if (remote_count == 0 || remote_count > kMostRemotePieces || call.piece_count > kMostPieces) return -FI_EINVAL;
   if (length_of(remote, remote_count) != fabric::length_of(call.pieces, call.piece_count)) return -FI_EINVAL;
-  Trigger gate;
-  // Replies may come in any order, so the last part of a read waits for those before it.
-  if (like.kind == DescriptorKind::kGet && remote_count > 1) {
-    const Engine::Duty duty(*ep.domain->engine);
-    gate = {open_gate(duty.core(), *ep.domain, remote_count - 1), remote_count - 1};
-    if (gate.cntr == nullptr) return -FI_EAGAIN;
-  }
+  Parts parts;
+  if (const ssize_t result = parts.open(ep, remote_count, like.kind == DescriptorKind::kGet); result != 0)
+    return result;
   Cutter cutter(call.pieces, call.piece_count);
   for (std::size_t i = 0; i < remote_count; ++i) {
-    const bool last = i + 1 == remote_count;
     std::array<iovec, kMostPieces> pieces;
-    TransmitCall part = call;
-    part.counts = last;
-    part.goes_on = i != 0;
-    if (gate.cntr != nullptr && !last) part.deferral.completion = gate.cntr;
-    if (gate.cntr != nullptr && last) part.deferral.trigger = gate;
+    TransmitCall part = parts.cut(call, i);
     if (remote_count > 1) {
       part.piece_count = cutter.take(remote[i].len, pieces);
       part.pieces = pieces.data();
@@ -177,9 +138,8 @@ ssize_t access_memory(Endpoint& ep, const TransmitCall& call, const Descriptor& 
     d.match_bits = remote[i].key;
     d.remote_offset = remote[i].addr;
     d.length = remote[i].len;
-    d.tells_data = like.tells_data && last;
-    const ssize_t result = transmit(ep, part, d);
-    if (result != 0) return result;
+    d.tells_data = like.tells_data && i + 1 == remote_count;
+    if (const ssize_t result = transmit(ep, part, d); result != 0) return result;
   }
   return 0;
 }

@@ -13,7 +13,7 @@ MdUse md_use_of(const TransmitCall& call, DescriptorKind kind) {
   const bool quiet = (call.flags & FI_COMPLETION) == 0;
   const bool injects = (call.flags & FI_INJECT) != 0;
   if (is_reading(kind)) return quiet ? MdUse::kReadQuiet : MdUse::kRead;
-  if (call.portal == PortalUse::kMemory)
+  if (call.portal == PortalUse::kMemory || kind == DescriptorKind::kAtomic)
     return !quiet ? MdUse::kWrite : injects ? MdUse::kWriteInject : MdUse::kWriteQuiet;
   if ((call.flags & FI_DELIVERY_COMPLETE) != 0) return quiet ? MdUse::kSendAckQuiet : MdUse::kSendAck;
   return !quiet ? MdUse::kSend : injects ? MdUse::kInject : MdUse::kSendQuiet;
@@ -34,9 +34,9 @@ MemoryDescriptor* own_memory(Interface& ni, const MemoryDescriptor& like, const 
                 (call.counts ? 0 : kMdEventSuccessDisable);
   md->handle = handle;
   md->eq_handle = like.eq_handle;
-  md->ct_handle = call.deferral.completion != nullptr ? call.deferral.completion->ct_handle
-                  : call.counts                       ? like.ct_handle
-                                                      : 0;
+  const bool counts_here = call.counts && call.deferral.owner == nullptr;
+  if (counts_here) md->ct_handle = like.ct_handle;
+  if (call.deferral.completion != 0) md->ct_handle = call.deferral.completion;
   return md;
 }
 
@@ -46,7 +46,7 @@ MemoryDescriptor* memory_of(Interface& ni, const Transmit& tx, const TransmitCal
                             std::uint64_t* offset) {
   MemoryDescriptor& whole = *ni.mds.find(tx.mds[static_cast<std::size_t>(use)]);
   const bool copied = (call.flags & FI_INJECT) != 0 && !is_injecting(use) && use < MdUse::kRead;
-  const bool is_plain = call.counts && call.deferral.completion == nullptr && !copied;
+  const bool is_plain = call.counts && call.deferral.completion == 0 && call.deferral.owner == nullptr && !copied;
   if (call.piece_count <= 1)
     *offset = call.piece_count == 1 ? reinterpret_cast<std::uintptr_t>(call.pieces->iov_base) : 0;
   if (call.piece_count <= 1 && is_plain) return &whole;
@@ -77,13 +77,10 @@ bool name_memory(Interface& ni, const Transmit& tx, const TransmitCall& call, Md
   return true;
 }
 
-/// On duty: whether the target takes more, and whether what has to be over is over (FI_FENCE).
-bool has_room(Core& core, const Descriptor& d, std::uint64_t flags) {
-  const Peer& peer = core.peer(d.target);
-  if (peer.requests.waiting.size() >= kTransmitSize) return false;
-  return (flags & FI_FENCE) == 0 || (peer.outstanding == 0 && peer.requests.waiting.empty() && !peer.has_lent());
-}
+/// On duty: whether so little waits to go to the target that more may.
+bool has_room(Core& core, const Descriptor& d) { return core.peer(d.target).requests.waiting.size() < kTransmitSize; }
 
+/// On duty. @return false: the address is nobody's
 bool name_target(const Transmit& tx, const TransmitCall& call, Descriptor& d) {
   std::uint32_t context = 0;
   const Address* address = tx.av->find(call.target, &context);
@@ -97,27 +94,66 @@ void post(Engine& engine, Core& core, const Descriptor& d) {
   Interface& ni = interface_of(core);
   MemoryDescriptor& md = *ni.mds.find(d.md_handle);
   // Memory of its own is held, and freed, on the general way.
-  const bool plain = (md.options & kMdOneShot) == 0 &&
+  const bool plain = (md.options & kMdOneShot) == 0 && !d.fenced &&
                      (!is_fetching(d.kind) || (ni.mds.find(d.get_md_handle)->options & kMdOneShot) == 0);
   if (plain && send_at_once(core, ni, md, d)) return engine.settle_on_duty();
   engine.post_on_duty(d);
 }
 
-ssize_t transmit_on_duty(Engine& engine, Core& core, const Transmit& tx, const TransmitCall& call, Descriptor& d) {
-  if (!name_target(tx, call, d)) return -FI_EINVAL;
-  const Trigger trigger =
-      call.deferral.trigger.cntr != nullptr ? call.deferral.trigger : trigger_of(call.context, call.flags);
-  if (trigger.cntr == nullptr && !call.goes_on && !has_room(core, d, call.flags)) return -FI_EAGAIN;
-  Interface& ni = interface_of(core);
+/// On duty: posts a descriptor, or lets it wait.
+ssize_t post_or_arm(Engine& engine, Core& core, const Descriptor& d, const Trigger& trigger, const void* owner) {
+  if (trigger.ct_handle != 0) return arm(engine, core, d, trigger, owner);
+  post(engine, core, d);
+  return 0;
+}
+
+/// On duty: the descriptor says whose it is, how it is to be told of, and where its memory is.
+/// @return false: there is no memory descriptor left
+bool complete(Core& core, const Transmit& tx, const TransmitCall& call, Descriptor& d) {
   const MdUse use = md_use_of(call, d.kind);
   d.interface_index = kFabricInterface;
   d.endpoint = static_cast<std::uint16_t>(tx.number);
   d.user_ptr = make_word(call.word, call.context);
   d.ack_req = is_reading(d.kind) ? AckRequest::kNone : ack_for(use);
-  if (!name_memory(ni, tx, call, use, d)) return -FI_EAGAIN;
-  if (trigger.cntr != nullptr) return arm(engine, core, d, trigger);
-  post(engine, core, d);
-  return 0;
+  d.fenced = (call.flags & FI_FENCE) != 0;
+  return name_memory(interface_of(core), tx, call, use, d);
+}
+
+/// On duty: sends a mark behind a message, if one is due.
+/// @param turn  of the message
+void follow_with_mark(Engine& engine, Core& core, Credit& credit, const Descriptor& message, const Trigger& turn) {
+  if (!is_mark_due(credit, message.length)) [[likely]]
+    return;
+  Descriptor mark;
+  mark.target = message.target;
+  mark.pt_index = portal_of(message.pt_index / kPortalsPerEndpoint, PortalUse::kCredit);
+  if (make_mark(core, credit, &mark)) post_or_arm(engine, core, mark, turn, nullptr);
+}
+
+/// On duty: a message, which may have to wait until its target has received others.
+ssize_t post_message(Engine& engine, Core& core, const Transmit& tx, const TransmitCall& call, Descriptor& d) {
+  Credit& credit = tx.av->credit_of(call.target);
+  const Trigger turn = turn_of(core, credit);
+  if (turn.ct_handle != 0) [[unlikely]] {
+    // What is injected would have to be kept here.
+    if ((call.flags & FI_INJECT) != 0) return -FI_EAGAIN;
+    if (interface_of(core).cts.find(turn.ct_handle)->waiting_count() >= kTransmitSize) return -FI_EAGAIN;
+  }
+  if (!complete(core, tx, call, d)) return -FI_EAGAIN;
+  const ssize_t result = post_or_arm(engine, core, d, turn, nullptr);
+  if (result == 0) follow_with_mark(engine, core, credit, d, turn);
+  return result;
+}
+
+ssize_t transmit_on_duty(Engine& engine, Core& core, const Transmit& tx, const TransmitCall& call, Descriptor& d) {
+  if (!name_target(tx, call, d)) return -FI_EINVAL;
+  const Trigger trigger =
+      call.deferral.trigger.ct_handle != 0 ? call.deferral.trigger : trigger_of(call.context, call.flags);
+  if (trigger.ct_handle == 0 && !call.goes_on && !has_room(core, d)) return -FI_EAGAIN;
+  const bool is_message = call.portal != PortalUse::kMemory && d.kind == DescriptorKind::kPut;
+  if (is_message && trigger.ct_handle == 0) return post_message(engine, core, tx, call, d);
+  if (!complete(core, tx, call, d)) return -FI_EAGAIN;
+  return post_or_arm(engine, core, d, trigger, call.deferral.owner);
 }
 
 }  // namespace
@@ -149,22 +185,46 @@ ssize_t transmit(Endpoint& ep, const TransmitCall& call, Descriptor& d) {
   });
 }
 
-ssize_t arm(Engine& engine, Core& core, const Descriptor& d, const Trigger& trigger) {
+ssize_t Parts::open(Endpoint& ep, std::size_t count, bool any_order) {
+  count_ = count;
+  if (!any_order || count < 2) return 0;
+  const Engine::Duty duty(*ep.domain->engine);
+  const CounterFid* gate = open_gate(duty.core(), *ep.domain, count - 1);
+  if (gate == nullptr) return -FI_EAGAIN;
+  gate_ = gate->ct_handle;
+  return 0;
+}
+
+TransmitCall Parts::cut(const TransmitCall& whole, std::size_t index) const {
+  TransmitCall part = whole;
+  const bool last = index + 1 == count_;
+  part.counts = last;
+  part.goes_on = index != 0;
+  if (index != 0) part.flags &= ~std::uint64_t{FI_FENCE};
+  if (gate_ != 0 && !last) part.deferral.completion = gate_;
+  if (gate_ != 0 && last) part.deferral.trigger = {gate_, count_ - 1};
+  return part;
+}
+
+ssize_t arm(Engine& engine, Core& core, const Descriptor& d, const Trigger& trigger, const void* owner) {
   Interface& ni = interface_of(core);
+  CountingEvent* counter = ni.cts.find(trigger.ct_handle);
+  if (counter == nullptr) return -FI_EINVAL;
   if (ni.triggered_count >= ni.limits.max_triggered_ops) return -FI_EAGAIN;
   auto* operation = new TriggeredOperation;
   operation->descriptor = d;
   operation->threshold = trigger.threshold;
+  operation->owner = owner;
   ++ni.triggered_count;
-  trigger.cntr->counter(core).add_triggered_on_duty(operation, core.fired);
+  counter->add_triggered_on_duty(operation, core.fired);
   engine.settle_on_duty();
   return 0;
 }
 
 Trigger trigger_of(const void* context, std::uint64_t flags) {
   if ((flags & FI_TRIGGER) == 0 || context == nullptr) return {};
-  const auto* triggered = static_cast<const fi_triggered_context*>(context);
-  return {object_of<CounterFid>(triggered->trigger.threshold.cntr), triggered->trigger.threshold.threshold};
+  const auto& threshold = static_cast<const fi_triggered_context*>(context)->trigger.threshold;
+  return {object_of<CounterFid>(threshold.cntr)->ct_handle, threshold.threshold};
 }
 
 }  // namespace portofu::fabric

@@ -5,21 +5,17 @@
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_trigger.h>
 
+#include "lib/libfabric/credit.h"
 #include "lib/libfabric/endpoint.h"
 #include "lib/libfabric/word.h"
 
 namespace portofu::fabric {
 
-/// Where a triggered operation waits.
-struct Trigger {
-  CounterFid* cntr = nullptr;  ///< nullptr: it does not wait.
-  std::uint64_t threshold = 0;
-};
-
 /// What deferred work has beside its operation.
 struct Deferral {
   Trigger trigger{};
-  CounterFid* completion = nullptr;  ///< Counts its end, in place of the endpoint's.
+  Handle completion = 0;        ///< Counter that counts its end, in place of the endpoint's; 0: none.
+  const void* owner = nullptr;  ///< The work, by which it may be canceled.
 };
 
 /// A sending call, before its arguments are checked.
@@ -45,10 +41,27 @@ std::uint64_t length_of(const iovec* pieces, std::size_t count);
 /// @return 0 | -FI_EAGAIN: too much waits for room towards the target | -FI_EINVAL | -FI_EOPBADSTATE | -FI_ENOMEM
 ssize_t transmit(Endpoint& ep, const TransmitCall& call, Descriptor& descriptor);
 
-/// The trigger of a context with FI_TRIGGER. @return its counter, or nullptr
+/// An operation that goes as several, the last of which tells of all.
+class Parts {
+ public:
+  /// @param any_order  Replies may come in any order, so the last part waits for those before it.
+  /// @return 0 | -FI_EAGAIN: there is no counter for that
+  ssize_t open(Endpoint& ep, std::size_t count, bool any_order);
+
+  /// What the whole says of one part; its memory is to be set.
+  TransmitCall cut(const TransmitCall& whole, std::size_t index) const;
+
+ private:
+  std::size_t count_ = 0;
+  Handle gate_ = 0;  ///< Counter for which the last part waits; 0: it does not.
+};
+
+/// The trigger of a context with FI_TRIGGER. @return its counter, or none
 Trigger trigger_of(const void* context, std::uint64_t flags);
 
 /// On duty: lets a descriptor wait for a counter.
-ssize_t arm(Engine& engine, Core& core, const Descriptor& descriptor, const Trigger& trigger);
+/// @param owner  see Deferral
+ssize_t arm(Engine& engine, Core& core, const Descriptor& descriptor, const Trigger& trigger,
+            const void* owner = nullptr);
 
 }  // namespace portofu::fabric

@@ -10,22 +10,24 @@
 namespace portofu::fabric {
 namespace {
 
-Trigger trigger_of(const fi_deferred_work& work) {
-  return {object_of<CounterFid>(work.triggering_cntr), work.threshold};
-}
-
-CounterFid* completion_of(const fi_deferred_work& work) {
-  return work.completion_cntr != nullptr ? object_of<CounterFid>(work.completion_cntr) : nullptr;
-}
-
 /// Deferred work tells nobody but its counter, unless it asks for a completion.
-Deferral deferral_of(const fi_deferred_work& work) { return {trigger_of(work), completion_of(work)}; }
+Deferral deferral_of(const fi_deferred_work& work) {
+  const Handle completion =
+      work.completion_cntr != nullptr ? object_of<CounterFid>(work.completion_cntr)->ct_handle : 0;
+  return {{object_of<CounterFid>(work.triggering_cntr)->ct_handle, work.threshold}, completion, &work};
+}
 
 std::uint64_t without_trigger(std::uint64_t flags) { return flags & ~std::uint64_t{FI_TRIGGER}; }
 
 template <class Operation>
 ssize_t queue_send(const fi_deferred_work& work, const Operation& op) {
   return send(endpoint_of(op.ep), portal_for(op.msg), widest(op.msg), without_trigger(op.flags), deferral_of(work));
+}
+
+template <class Operation>
+ssize_t queue_receive(const fi_deferred_work& work, const Operation& op) {
+  return receive(endpoint_of(op.ep),
+                 {portal_for(op.msg), widest(op.msg), without_trigger(op.flags), deferral_of(work)});
 }
 
 ssize_t queue_access(const fi_deferred_work& work, const fi_op_rma& op, DescriptorKind kind) {
@@ -52,6 +54,7 @@ ssize_t queue_atomic(const fi_deferred_work& work, fid_ep* ep, std::uint64_t fla
 }
 
 ssize_t queue_count(const fi_deferred_work& work, DescriptorKind kind) {
+  if (work.completion_cntr != nullptr) return -FI_EINVAL;
   const CounterFid& cntr = *object_of<CounterFid>(work.op.cntr->cntr);
   Engine& engine = *cntr.domain->engine;
   Descriptor d;
@@ -59,8 +62,10 @@ ssize_t queue_count(const fi_deferred_work& work, DescriptorKind kind) {
   d.interface_index = kFabricInterface;
   d.md_handle = cntr.ct_handle;
   d.length = work.op.cntr->value;
+  d.keeps_failures = true;
+  const Deferral deferral = deferral_of(work);
   const Engine::Duty duty(engine);
-  return arm(engine, duty.core(), d, trigger_of(work));
+  return arm(engine, duty.core(), d, deferral.trigger, deferral.owner);
 }
 
 ssize_t queue(const fi_deferred_work& work) {
@@ -68,6 +73,8 @@ ssize_t queue(const fi_deferred_work& work) {
   switch (work.op_type) {
     case FI_OP_SEND: return queue_send(work, *work.op.msg);
     case FI_OP_TSEND: return queue_send(work, *work.op.tagged);
+    case FI_OP_RECV: return queue_receive(work, *work.op.msg);
+    case FI_OP_TRECV: return queue_receive(work, *work.op.tagged);
     case FI_OP_READ: return queue_access(work, *work.op.rma, DescriptorKind::kGet);
     case FI_OP_WRITE: return queue_access(work, *work.op.rma, DescriptorKind::kPut);
     case FI_OP_ATOMIC: {
@@ -90,11 +97,56 @@ ssize_t queue(const fi_deferred_work& work) {
   }
 }
 
+/// On duty: a memory descriptor for one operation that will never start.
+void free_one_shot(Interface& ni, Handle handle) {
+  MemoryDescriptor* md = ni.mds.find(handle);
+  if (md != nullptr && (md->options & kMdOneShot) != 0 && md->pending == 0) ni.mds.free(handle);
+}
+
+/// On duty: an operation that was taken out of its counter.
+void forget(Domain& domain, Interface& ni, TriggeredOperation* operation) {
+  const Descriptor& d = operation->descriptor;
+  if (d.kind == DescriptorKind::kLocalCall) {
+    domain.local_calls.erase(static_cast<const LocalCall*>(d.user_ptr));
+  } else if (d.kind != DescriptorKind::kCountSet && d.kind != DescriptorKind::kCountIncrement) {
+    free_one_shot(ni, d.md_handle);
+    if (is_fetching(d.kind)) free_one_shot(ni, d.get_md_handle);
+  }
+  --ni.triggered_count;
+  delete operation;
+}
+
+/// On duty. @param work  nullptr: all
+std::uint32_t cancel_at(Domain& domain, Core& core, const CounterFid& cntr, const void* work) {
+  return cntr.counter(core).cancel_of_on_duty(
+      work, [&](TriggeredOperation* operation) { forget(domain, interface_of(core), operation); });
+}
+
 }  // namespace
 
-int control_domain(fid*, int command, void* argument) {
-  if (command != FI_QUEUE_WORK || argument == nullptr) return -FI_ENOSYS;
-  return guarded([&] { return static_cast<int>(queue(*static_cast<const fi_deferred_work*>(argument))); });
+std::uint32_t cancel_work(Domain& domain, const void* work) {
+  const Engine::Duty duty(*domain.engine);
+  std::uint32_t count = 0;
+  for (const CounterFid* cntr : domain.counters) count += cancel_at(domain, duty.core(), *cntr, work);
+  // The last part of a work waits for its other ones, of which none has started if any was found.
+  for (const auto& gate : domain.gates) {
+    if (count != 0 && cancel_at(domain, duty.core(), *gate, work) != 0) gate->parts = 0;
+  }
+  return count;
+}
+
+int control_domain(fid* object, int command, void* argument) {
+  auto& domain = *object_of<Domain>(object);
+  switch (command) {
+    case FI_QUEUE_WORK:
+      if (argument == nullptr) return -FI_EINVAL;
+      return guarded([&] { return static_cast<int>(queue(*static_cast<const fi_deferred_work*>(argument))); });
+    case FI_CANCEL_WORK:
+      if (argument == nullptr) return -FI_EINVAL;
+      return cancel_work(domain, argument) != 0 ? 0 : -FI_ENOENT;
+    case FI_FLUSH_WORK: cancel_work(domain, nullptr); return 0;
+    default: return -FI_ENOSYS;
+  }
 }
 
 }  // namespace portofu::fabric

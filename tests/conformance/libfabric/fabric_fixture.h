@@ -68,7 +68,8 @@ struct Node {
   fid_ep* ep = nullptr;
 
   void open(fid_domain* domain, fi_info* info, std::uint64_t cq_flags = 0, fid_cntr* cntr_to_bind = nullptr,
-            std::uint64_t cntr_flags = 0, fi_wait_obj wait = FI_WAIT_UNSPEC) {
+            std::uint64_t cntr_flags = 0, fi_wait_obj wait = FI_WAIT_UNSPEC, fid_cntr* second_cntr = nullptr,
+            std::uint64_t second_flags = 0) {
     fi_av_attr av_attr{};
     fi_cq_attr cq_attr{};
     cq_attr.format = FI_CQ_FORMAT_TAGGED;
@@ -80,6 +81,9 @@ struct Node {
     ASSERT_EQ(fi_ep_bind(ep, &cq->fid, FI_TRANSMIT | FI_RECV | cq_flags), 0);
     if (cntr_to_bind != nullptr) {
       ASSERT_EQ(fi_ep_bind(ep, &cntr_to_bind->fid, cntr_flags), 0);
+    }
+    if (second_cntr != nullptr) {
+      ASSERT_EQ(fi_ep_bind(ep, &second_cntr->fid, second_flags), 0);
     }
     ASSERT_EQ(fi_enable(ep), 0);
   }

@@ -248,5 +248,105 @@ TEST_F(FiAtomic, Values_are_compared_as_values) {
   EXPECT_EQ(fi_close(&region->fid), 0);
 }
 
+TEST_F(FiAtomic, Several_remote_pieces_are_one_call) {
+  std::array<std::uint32_t, 8> target{};
+  std::array<std::uint32_t, 5> source{1, 2, 3, 4, 5}, result{}, compare{};
+  fid_mr* region = open_memory(target.data(), sizeof target, kKey);
+  const fi_ioc sources[] = {{source.data(), 2}, {source.data() + 2, 3}};
+  fi_ioc results[] = {{result.data(), 4}, {result.data() + 4, 1}};
+  const fi_ioc compares[] = {{compare.data(), 5}};
+  const fi_rma_ioc remote[] = {{24, 1, kKey}, {0, 3, kKey}, {16, 1, kKey}};
+  fi_msg_atomic msg{sources, nullptr, 2, to_b, remote, 3, FI_UINT32, FI_SUM, &target, 0};
+  ASSERT_EQ(fi_atomicmsg(a.ep, &msg, 0), 0);
+  EXPECT_EQ(a.next().op_context, &target);
+  EXPECT_TRUE(a.is_quiet());
+  const std::array<std::uint32_t, 8> after{2, 3, 4, 0, 5, 0, 1, 0};
+  EXPECT_EQ(target, after);
+  ASSERT_EQ(fi_fetch_atomicmsg(a.ep, &msg, results, nullptr, 2, 0), 0);
+  EXPECT_EQ(a.next().op_context, &target);
+  EXPECT_EQ(result, source);
+  EXPECT_TRUE(a.is_quiet());
+  compare = {2, 4, 0, 8, 10};
+  msg.op = FI_CSWAP;
+  ASSERT_EQ(fi_compare_atomicmsg(a.ep, &msg, compares, nullptr, 1, results, nullptr, 2, 0), 0);
+  EXPECT_EQ(a.next().op_context, &target);
+  EXPECT_EQ(result, (std::array<std::uint32_t, 5>{2, 4, 6, 8, 10}));
+  EXPECT_EQ(target, (std::array<std::uint32_t, 8>{2, 6, 4, 0, 5, 0, 1, 0})) << "the third was not equal";
+  msg.rma_iov_count = 2;
+  EXPECT_EQ(fi_atomicmsg(a.ep, &msg, 0), -FI_EOPNOTSUPP) << "no such operation in this family";
+  msg.op = FI_SUM;
+  EXPECT_EQ(fi_atomicmsg(a.ep, &msg, 0), -FI_EINVAL) << "less remote items than local ones";
+  EXPECT_EQ(fi_close(&region->fid), 0);
+}
+
+/// "The target of the atomic operation is a tagged receive buffer": the key is the tag, the address an offset in it.
+class FiTaggedAtomic : public Fabric {
+ protected:
+  fi_msg_atomic message(fi_op op) { return {&piece, nullptr, 1, to_b, &remote, 1, FI_UINT64, op, &source, 0}; }
+
+  std::array<std::uint64_t, 4> target{10, 20, 30, 40};
+  std::uint64_t source = 5;
+  std::uint64_t old = 0;
+  fi_ioc piece{&source, 1};
+  fi_rma_ioc remote{16, 1, 77};
+  fi_ioc result{&old, 1};
+};
+
+TEST_F(FiTaggedAtomic, Changes_the_buffer_of_a_receive_that_waits) {
+  fi_atomic_attr attr{};
+  ASSERT_EQ(fi_query_atomic(domain, FI_UINT64, FI_SUM, &attr, FI_TAGGED), 0);
+  EXPECT_GT(attr.count, 1u);
+  ASSERT_EQ(fi_trecv(b.ep, target.data(), sizeof target, nullptr, FI_ADDR_UNSPEC, 77, 0, &target), 0);
+  fi_msg_atomic msg = message(FI_SUM);
+  ASSERT_EQ(fi_atomicmsg(a.ep, &msg, FI_TAGGED), 0);
+  const Completion done = b.next();
+  EXPECT_EQ(done.op_context, &target);
+  EXPECT_EQ(done.flags, FI_RECV | FI_TAGGED | FI_ATOMIC);
+  EXPECT_EQ(done.tag, 77u);
+  EXPECT_EQ(done.len, 8u);
+  EXPECT_EQ(done.source, to_a);
+  EXPECT_EQ(target, (std::array<std::uint64_t, 4>{10, 20, 35, 40}));
+  EXPECT_EQ(a.next().op_context, &source);
+}
+
+TEST_F(FiTaggedAtomic, Fetches_and_compares) {
+  ASSERT_EQ(fi_trecv(b.ep, target.data(), sizeof target, nullptr, FI_ADDR_UNSPEC, 77, 0, nullptr), 0);
+  fi_msg_atomic msg = message(FI_SUM);
+  ASSERT_EQ(fi_fetch_atomicmsg(a.ep, &msg, &result, nullptr, 1, FI_TAGGED), 0);
+  EXPECT_EQ(a.next().flags, FI_READ | FI_ATOMIC);
+  EXPECT_EQ(old, 30u);
+  EXPECT_EQ(b.next().err, 0);
+  ASSERT_EQ(fi_trecv(b.ep, target.data(), sizeof target, nullptr, FI_ADDR_UNSPEC, 77, 0, nullptr), 0);
+  std::uint64_t expected = 35;
+  const fi_ioc compare{&expected, 1};
+  msg.op = FI_CSWAP;
+  ASSERT_EQ(fi_compare_atomicmsg(a.ep, &msg, &compare, nullptr, 1, &result, nullptr, 1, FI_TAGGED), 0);
+  EXPECT_EQ(a.next().err, 0);
+  EXPECT_EQ(old, 35u);
+  EXPECT_EQ(b.next().err, 0);
+  EXPECT_EQ(target[2], 5u);
+  fi_atomic_attr attr{};
+  ASSERT_EQ(fi_query_atomic(domain, FI_UINT64, FI_CSWAP, &attr, FI_TAGGED | FI_COMPARE_ATOMIC), 0);
+  EXPECT_EQ(attr.count, 1u);
+}
+
+TEST_F(FiTaggedAtomic, Without_a_receive_there_is_nothing_to_change) {
+  fi_msg_atomic msg = message(FI_SUM);
+  ASSERT_EQ(fi_atomicmsg(a.ep, &msg, FI_TAGGED), 0);
+  EXPECT_NE(a.next().err, 0);
+  ASSERT_EQ(fi_fetch_atomicmsg(a.ep, &msg, &result, nullptr, 1, FI_TAGGED), 0);
+  EXPECT_NE(a.next().err, 0);
+  ASSERT_EQ(fi_trecv(b.ep, target.data(), sizeof target, nullptr, FI_ADDR_UNSPEC, 77, 0, nullptr), 0);
+  EXPECT_TRUE(b.is_quiet());
+}
+
+TEST_F(FiTaggedAtomic, Goes_to_one_piece_of_one_receive) {
+  const fi_rma_ioc two[] = {{0, 1, 77}, {8, 0, 77}};
+  fi_msg_atomic msg = message(FI_SUM);
+  msg.rma_iov = two;
+  msg.rma_iov_count = 2;
+  EXPECT_EQ(fi_atomicmsg(a.ep, &msg, FI_TAGGED), -FI_EINVAL);
+}
+
 }  // namespace
 }  // namespace portofu::test

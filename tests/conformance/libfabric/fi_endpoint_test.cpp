@@ -1,4 +1,4 @@
-// fi_endpoint(3), fi_av(3), fi_eq(3), fi_cm(3): how objects come, know each other, and go.
+// fi_endpoint(3): how endpoints come, share, and go.
 
 #include "tests/conformance/libfabric/fabric_fixture.h"
 
@@ -81,55 +81,117 @@ TEST_F(FiEndpoint, Contexts_of_a_scalable_endpoint_are_reached_by_number) {
     EXPECT_EQ(fi_close(object), 0);
 }
 
-TEST_F(FiEndpoint, Addresses_are_looked_up_and_removed) {
-  std::array<std::byte, 64> name, found;
-  std::size_t bytes = name.size();
-  ASSERT_EQ(fi_getname(&b.ep->fid, name.data(), &bytes), 0);
-  std::size_t found_bytes = found.size();
-  ASSERT_EQ(fi_av_lookup(a.av, to_b, found.data(), &found_bytes), 0);
-  EXPECT_EQ(found_bytes, bytes);
-  EXPECT_TRUE(std::equal(name.begin(), name.begin() + bytes, found.begin()));
-  std::array<char, 64> text{};
-  std::size_t text_bytes = text.size();
-  EXPECT_NE(fi_av_straddr(a.av, name.data(), text.data(), &text_bytes), nullptr);
-  ASSERT_EQ(fi_av_remove(a.av, &to_b, 1, 0), 0);
-  const int sent = 0;
-  EXPECT_EQ(fi_send(a.ep, &sent, sizeof sent, nullptr, to_b, nullptr), -FI_EINVAL);
-  found_bytes = found.size();
-  EXPECT_EQ(fi_av_lookup(a.av, to_b, found.data(), &found_bytes), -FI_EINVAL);
-  name.fill(std::byte{0});
-  fi_addr_t bad = 0;
-  EXPECT_EQ(fi_av_insert(a.av, name.data(), 1, &bad, 0, nullptr), 0);
-  EXPECT_EQ(bad, FI_ADDR_NOTAVAIL);
-  bytes = 2;
-  EXPECT_EQ(fi_getname(&b.ep->fid, name.data(), &bytes), -FI_ETOOSMALL);
+/// Two endpoints, `first` and `second`, that share their receives.
+class FiSharedContext : public Fabric {
+ protected:
+  void SetUp() override {
+    Fabric::SetUp();
+    ASSERT_EQ(fi_srx_context(domain, info->rx_attr, &srx, nullptr), 0);
+    ASSERT_EQ(fi_stx_context(domain, info->tx_attr, &stx, nullptr), 0);
+    fi_av_attr attr{};
+    ASSERT_EQ(fi_av_open(domain, &attr, &av, nullptr), 0);
+    open_member(first);
+    open_member(second);
+    to_first = a.insert(first);
+    to_second = a.insert(second);
+    from_a = first.insert(a);
+  }
+  void TearDown() override {
+    EXPECT_EQ(fi_close(&srx->fid), -FI_EBUSY);
+    EXPECT_EQ(fi_close(&stx->fid), -FI_EBUSY);
+    first.av = second.av = nullptr;
+    first.close();
+    second.close();
+    for (fid* object : {&srx->fid, &stx->fid, &av->fid}) EXPECT_EQ(fi_close(object), 0);
+    Fabric::TearDown();
+  }
+
+  void open_member(Node& node) {
+    fi_cq_attr cq_attr{};
+    cq_attr.format = FI_CQ_FORMAT_TAGGED;
+    node.av = av;
+    ASSERT_EQ(fi_cq_open(domain, &cq_attr, &node.cq, nullptr), 0);
+    info->ep_attr->tx_ctx_cnt = info->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
+    ASSERT_EQ(fi_endpoint(domain, info.get(), &node.ep, nullptr), 0);
+    ASSERT_EQ(fi_ep_bind(node.ep, &av->fid, 0), 0);
+    ASSERT_EQ(fi_ep_bind(node.ep, &node.cq->fid, FI_TRANSMIT | FI_RECV), 0);
+    EXPECT_NE(fi_enable(node.ep), 0) << "it has no receives";
+    ASSERT_EQ(fi_ep_bind(node.ep, &srx->fid, 0), 0);
+    ASSERT_EQ(fi_ep_bind(node.ep, &stx->fid, 0), 0);
+    ASSERT_EQ(fi_enable(node.ep), 0);
+  }
+
+  fid_ep* srx = nullptr;
+  fid_stx* stx = nullptr;
+  fid_av* av = nullptr;
+  Node first;
+  Node second;
+  fi_addr_t to_first = FI_ADDR_NOTAVAIL;
+  fi_addr_t to_second = FI_ADDR_NOTAVAIL;
+  fi_addr_t from_a = FI_ADDR_NOTAVAIL;
+  std::array<int, 4> received{};
+  const std::array<int, 4> sent{1, 2, 3, 4};
+};
+
+TEST_F(FiSharedContext, Messages_take_receives_of_all_and_are_told_at_their_endpoint) {
+  for (int& place : received) ASSERT_EQ(fi_trecv(srx, &place, sizeof place, nullptr, FI_ADDR_UNSPEC, 5, 0, &place), 0);
+  ASSERT_EQ(fi_tinject(a.ep, &sent[0], sizeof(int), to_second, 5), 0);
+  const Completion at_second = second.next();
+  EXPECT_EQ(at_second.op_context, &received[0]);
+  EXPECT_EQ(at_second.source, from_a);
+  ASSERT_EQ(fi_tinject(a.ep, &sent[1], sizeof(int), to_first, 5), 0);
+  EXPECT_EQ(first.next().op_context, &received[1]);
+  EXPECT_TRUE(second.is_quiet());
+  EXPECT_EQ(received[0], 1);
+  EXPECT_EQ(received[1], 2);
 }
 
-TEST_F(FiEndpoint, Insertion_tells_an_event_queue) {
-  fi_eq_attr eq_attr{};
-  eq_attr.wait_obj = FI_WAIT_FD;
-  fid_eq* eq = nullptr;
-  fid_av* av = nullptr;
-  fi_av_attr av_attr{};
-  av_attr.flags = FI_EVENT;
-  ASSERT_EQ(fi_eq_open(fabric, &eq_attr, &eq, nullptr), 0);
-  ASSERT_EQ(fi_av_open(domain, &av_attr, &av, nullptr), 0);
-  ASSERT_EQ(fi_av_bind(av, &eq->fid, 0), 0);
-  std::uint32_t event = 0;
-  fi_eq_entry entry{};
-  EXPECT_EQ(fi_eq_read(eq, &event, &entry, sizeof entry, 0), -FI_EAGAIN);
-  std::array<std::byte, 64> name;
-  std::size_t bytes = name.size();
-  fi_addr_t address = FI_ADDR_NOTAVAIL;
-  ASSERT_EQ(fi_getname(&b.ep->fid, name.data(), &bytes), 0);
-  EXPECT_EQ(fi_av_insert(av, name.data(), 1, &address, 0, &address), 0);
-  ASSERT_EQ(fi_eq_sread(eq, &event, &entry, sizeof entry, 1000, 0), static_cast<ssize_t>(sizeof entry));
-  EXPECT_EQ(event, static_cast<std::uint32_t>(FI_AV_COMPLETE));
-  EXPECT_EQ(entry.data, 1u);
-  EXPECT_EQ(entry.context, &address);
-  EXPECT_EQ(entry.fid, &av->fid);
-  EXPECT_EQ(fi_close(&av->fid), 0);
-  EXPECT_EQ(fi_close(&eq->fid), 0);
+TEST_F(FiSharedContext, Unexpected_messages_wait_for_the_shared_receives) {
+  ASSERT_EQ(fi_inject(a.ep, &sent[0], sizeof(int), to_second), 0);
+  ASSERT_EQ(fi_inject(a.ep, &sent[1], sizeof(int), to_first), 0);
+  ASSERT_EQ(fi_recv(srx, &received[0], sizeof(int), nullptr, FI_ADDR_UNSPEC, &received[0]), 0);
+  ASSERT_EQ(fi_recv(srx, &received[1], sizeof(int), nullptr, FI_ADDR_UNSPEC, &received[1]), 0);
+  EXPECT_EQ(second.next().op_context, &received[0]);
+  EXPECT_EQ(first.next().op_context, &received[1]);
+  EXPECT_EQ(received[1], 2);
+}
+
+TEST_F(FiSharedContext, Receives_are_posted_to_the_context_and_sends_to_the_endpoint) {
+  EXPECT_EQ(fi_recv(first.ep, &received[0], sizeof(int), nullptr, FI_ADDR_UNSPEC, nullptr), -FI_EOPBADSTATE);
+  EXPECT_EQ(fi_send(srx, &sent[0], sizeof(int), nullptr, to_first, nullptr), -FI_EOPBADSTATE);
+  ASSERT_EQ(fi_recv(b.ep, &received[0], sizeof(int), nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+  ASSERT_EQ(fi_send(second.ep, &sent[2], sizeof(int), nullptr, second.insert(b), &received), 0);
+  EXPECT_EQ(second.next().op_context, &received);
+  EXPECT_EQ(b.next().err, 0);
+  EXPECT_EQ(received[0], 3);
+}
+
+TEST_F(FiSharedContext, Endpoint_that_leaves_leaves_the_receives_to_the_others) {
+  ASSERT_EQ(fi_recv(srx, &received[0], sizeof(int), nullptr, FI_ADDR_UNSPEC, &received[0]), 0);
+  ASSERT_EQ(fi_close(&first.ep->fid), 0);
+  ASSERT_EQ(fi_close(&first.cq->fid), 0);
+  first = {};
+  ASSERT_EQ(fi_inject(a.ep, &sent[3], sizeof(int), to_second), 0);
+  EXPECT_EQ(second.next().op_context, &received[0]);
+  ASSERT_EQ(fi_recv(srx, &received[1], sizeof(int), nullptr, FI_ADDR_UNSPEC, &received[1]), 0);
+  ASSERT_EQ(fi_cancel(&srx->fid, &received[1]), 0);
+  EXPECT_EQ(second.next().err, FI_ECANCELED);
+}
+
+TEST_F(FiSharedContext, Buffer_for_many_messages_serves_all) {
+  std::array<int, 2> room{};
+  const iovec piece{room.data(), sizeof room};
+  fi_msg msg{};
+  msg.msg_iov = &piece;
+  msg.iov_count = 1;
+  msg.addr = FI_ADDR_UNSPEC;
+  msg.context = &room;
+  ASSERT_EQ(fi_recvmsg(srx, &msg, FI_MULTI_RECV), 0);
+  ASSERT_EQ(fi_inject(a.ep, &sent[0], sizeof(int), to_second), 0);
+  EXPECT_EQ(second.next().op_context, &room);
+  // What is left is less than the least room for a message, so the buffer is given back at once.
+  EXPECT_EQ(first.next().flags & FI_MULTI_RECV, FI_MULTI_RECV);
+  EXPECT_EQ(room[0], 1);
 }
 
 }  // namespace

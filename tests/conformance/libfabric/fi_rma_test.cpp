@@ -1,4 +1,4 @@
-// fi_rma(3) and fi_mr(3): memory of others.
+// fi_rma(3): memory of others.
 
 #include <numeric>
 
@@ -162,28 +162,56 @@ TEST_F(FiRma, Fence_waits_for_what_was_before) {
   EXPECT_EQ(fetched, 0x0909090909090909u);
 }
 
-TEST(FiMr, Virtual_addresses_and_chosen_keys) {
-  class Basic : public Fabric {
-   public:
-    void TestBody() override {}
-    void run() {
-      Info hints = make_hints();
-      hints->domain_attr->mr_mode = FI_MR_BASIC;
-      open(hints.get());
-      std::uint64_t own = 0;
-      const std::uint64_t sent = 12;
-      fid_mr* region = open_memory(&own, sizeof own, 0);
-      const auto address = reinterpret_cast<std::uintptr_t>(&own);
-      ASSERT_EQ(fi_write(a.ep, &sent, sizeof sent, nullptr, to_b, address, fi_mr_key(region), nullptr), 0);
-      EXPECT_EQ(a.next().err, 0);
-      EXPECT_EQ(own, 12u);
-      ASSERT_EQ(fi_write(a.ep, &sent, sizeof sent, nullptr, to_b, address + 1, fi_mr_key(region), nullptr), 0);
-      EXPECT_EQ(a.next().err, FI_EKEYREJECTED);
-      EXPECT_EQ(fi_close(&region->fid), 0);
-      TearDown();
-    }
-  };
-  Basic().run();
+TEST_F(FiRma, Fenced_operations_are_taken_at_once_and_start_in_turn) {
+  std::vector<std::uint8_t> big(200000);
+  std::array<std::uint64_t, 8> fetched{};
+  std::array<std::array<std::uint8_t, 8>, 8> sent{};
+  for (std::uint8_t i = 0; i < 8; ++i) {
+    sent[i].fill(i);
+    const iovec in{&fetched[i], 8};
+    const iovec out{sent[i].data(), 8};
+    const fi_rma_iov remote{0, 8, kKey};
+    fi_msg_rma msg{};
+    msg.msg_iov = &out;
+    msg.iov_count = 1;
+    msg.addr = to_b;
+    msg.rma_iov = &remote;
+    msg.rma_iov_count = 1;
+    msg.context = &sent[i];
+    ASSERT_EQ(fi_writemsg(a.ep, &msg, FI_FENCE), 0);
+    msg.msg_iov = &in;
+    msg.context = &fetched[i];
+    ASSERT_EQ(fi_readmsg(a.ep, &msg, FI_FENCE), 0);
+    ASSERT_EQ(fi_write(a.ep, big.data(), big.size(), nullptr, to_b, 8, kKey, nullptr), 0);
+  }
+  for (std::uint8_t i = 0; i < 8; ++i) {
+    EXPECT_EQ(a.next().op_context, &sent[i]);
+    EXPECT_EQ(a.next().op_context, &fetched[i]);
+    EXPECT_EQ(fetched[i], i * 0x0101010101010101u);
+    EXPECT_EQ(a.next().op_context, nullptr);
+  }
+}
+
+TEST_F(FiRma, Fence_holds_what_is_injected) {
+  std::uint64_t word = 0x77;
+  const iovec piece{&word, sizeof word};
+  const fi_rma_iov remote{0, 8, kKey};
+  fi_msg_rma msg{};
+  msg.msg_iov = &piece;
+  msg.iov_count = 1;
+  msg.addr = to_b;
+  msg.rma_iov = &remote;
+  msg.rma_iov_count = 1;
+  std::vector<std::uint8_t> big(200000);
+  ASSERT_EQ(fi_read(a.ep, big.data(), big.size(), nullptr, to_b, 0, kKey, nullptr), 0);
+  ASSERT_EQ(fi_writemsg(a.ep, &msg, FI_FENCE | FI_INJECT), 0);
+  word = 0;
+  a.next();
+  a.next();
+  std::uint64_t fetched = 0;
+  ASSERT_EQ(fi_read(a.ep, &fetched, sizeof fetched, nullptr, to_b, 0, kKey, nullptr), 0);
+  a.next();
+  EXPECT_EQ(fetched, 0x77u);
 }
 
 }  // namespace

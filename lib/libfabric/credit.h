@@ -1,0 +1,55 @@
+#pragma once
+// What bounds the messages that a peer keeps because nobody has received them (Settings::unexpected_mib). Behind each
+// MiB of messages goes a mark, an empty put, which its target answers late: when there is memory for more. A sender
+// with many marks unanswered holds its next messages back, as triggered operations on the counter of the answers. So
+// they leave in order, and a peer that is gone, whose marks fail, lets them go.
+
+#include "lib/libfabric/domain.h"
+
+namespace portofu::fabric {
+
+/// Where a triggered operation waits.
+struct Trigger {
+  Handle ct_handle = 0;  ///< 0: it does not wait.
+  std::uint64_t threshold = 0;
+};
+
+/// For one address. On duty.
+struct Credit {
+  std::uint64_t bytes = 0;     ///< Sent since the last mark.
+  std::uint64_t marks = 0;     ///< Sent.
+  std::uint64_t answered = 0;  ///< Of those, as far as we have looked.
+  Handle md_handle = 0;        ///< Of the marks; 0: none was needed yet.
+  Handle ct_handle = 0;        ///< Counts their answers.
+  bool holds = false;          ///< Some message was held back when we looked last.
+};
+
+/// Marks without an answer with which messages may still leave.
+inline constexpr std::uint64_t kMostMarks = 8;
+/// What a mark stands for: messages, and for each the memory of its header.
+inline constexpr std::uint64_t kMarkBytes = std::uint64_t{1} << 20;
+inline constexpr std::uint64_t kMessageBytes = 256;
+
+/// The slow half of turn_of.
+Trigger look_for_turn(Core& core, Credit& credit);
+
+/// When the next message may leave. @return a trigger of ct_handle 0: now
+inline Trigger turn_of(Core& core, Credit& credit) {
+  if (credit.marks - credit.answered < kMostMarks && !credit.holds) [[likely]]
+    return {};
+  return look_for_turn(core, credit);
+}
+
+/// A message has been posted. @return whether a mark is due behind it
+inline bool is_mark_due(Credit& credit, std::uint64_t length) {
+  credit.bytes += length + kMessageBytes;
+  return credit.bytes >= kMarkBytes;
+}
+
+/// Makes the next mark, but for its target. @return false: no memory, so it does without
+bool make_mark(Core& core, Credit& credit, Descriptor* mark);
+
+/// Nothing is sent there any more.
+void close_credit(Core& core, Credit& credit);
+
+}  // namespace portofu::fabric

@@ -1,0 +1,93 @@
+// fi_endpoint(3), "shared contexts". Endpoints that share their receives have the lists of the shared context in place
+// of their own, in the same portal table entries; what is told of a message goes by the endpoint that it came by.
+
+#include <algorithm>
+
+#include "lib/libfabric/endpoint.h"
+#include "lib/libfabric/halves.h"
+
+namespace portofu::fabric {
+namespace {
+
+constexpr std::array kShared = {PortalUse::kTagged, PortalUse::kMessage};
+
+Inlet inlet_of(const Receive& rx) {
+  return {rx.cq != nullptr ? rx.cq->eq_handle : 0, rx.recv_cntr != nullptr ? rx.recv_cntr->ct_handle : 0};
+}
+
+void set_inlet(Interface& ni, std::uint32_t number, const Inlet& inlet) {
+  if (ni.inlets == nullptr) ni.inlets = std::make_unique<Inlets>();
+  for (const PortalUse use : kShared) (*ni.inlets)[portal_of(number, use)] = inlet;
+}
+
+/// What belongs to no member is told at the first: the end of a buffer, a receive that is canceled.
+void choose_first(Interface& ni, SharedReceive& shared) {
+  const Receive* first = shared.members.empty() ? nullptr : shared.members.front();
+  shared.rx->cq = first != nullptr ? first->cq : nullptr;
+  shared.rx->av = first != nullptr ? first->av : nullptr;
+  set_inlet(ni, shared.rx->number, first != nullptr ? inlet_of(*first) : Inlet{});
+}
+
+int close_transmit_context(fid* object) {
+  auto* stx = object_of<SharedTransmit>(object);
+  if (stx->users.load() != 0) return -FI_EBUSY;
+  --stx->domain->users;
+  delete stx;
+  return 0;
+}
+
+fi_ops transmit_object = {sizeof(fi_ops), close_transmit_context, refuse_bind, refuse_control, refuse_ops, NotThere{},
+                          NotThere{}};
+
+}  // namespace
+
+void join(Core& core, SharedReceive& shared, Receive& member) {
+  Interface& ni = interface_of(core);
+  for (const PortalUse use : kShared)
+    ni.portal_table[portal_of(member.number, use)] = ni.portal_table[portal_of(shared.rx->number, use)];
+  set_inlet(ni, member.number, inlet_of(member));
+  shared.members.push_back(&member);
+  choose_first(ni, shared);
+}
+
+void leave(Core& core, SharedReceive& shared, const Receive& member) {
+  Interface& ni = interface_of(core);
+  for (const PortalUse use : kShared) ni.portal_table[portal_of(member.number, use)].reset();
+  set_inlet(ni, member.number, {});
+  std::erase(shared.members, &member);
+  choose_first(ni, shared);
+}
+
+int open_shared_receive(fid_domain* domain_fid, fi_rx_attr* attr, fid_ep** opened, void* context) {
+  return guarded([&] {
+    auto& domain = *object_of<Domain>(domain_fid);
+    auto ep = make_endpoint(domain, FI_CLASS_SRX_CTX, context);
+    if (const int result = take_numbers_for(*ep, 1); result != 0) return result;
+    ep->shared = std::make_unique<SharedReceive>();
+    ep->shared->rx = ep->rx;
+    ep->receives = true;
+    ep->rx_flags = attr != nullptr ? attr->op_flags : 0;
+    ep->rx->domain = &domain;
+    ep->rx->number = ep->first_number;
+    ep->rx->directed = attr != nullptr && (attr->caps & FI_DIRECTED_RECV) != 0;
+    ep->rx->shared = ep->rx->enabled = true;
+    const Engine::Duty duty(*domain.engine);
+    if (!open_receive_half(duty.core(), *ep->rx)) return -FI_ENOMEM;
+    ++domain.users;
+    *opened = &ep.release()->fid;
+    return 0;
+  });
+}
+
+int open_shared_transmit(fid_domain* domain, fi_tx_attr*, fid_stx** opened, void* context) {
+  return guarded([&] {
+    auto stx = std::make_unique<SharedTransmit>();
+    stx->domain = object_of<Domain>(domain);
+    ++stx->domain->users;
+    stx->fid.fid = {FI_CLASS_STX_CTX, context, &transmit_object};
+    *opened = &stx.release()->fid;
+    return 0;
+  });
+}
+
+}  // namespace portofu::fabric

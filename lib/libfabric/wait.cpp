@@ -1,0 +1,222 @@
+// fi_poll(3): wait objects, wait sets and fi_trywait.
+
+#include "lib/libfabric/wait.h"
+
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <system_error>
+
+#include "lib/libfabric/cntr.h"
+#include "lib/libfabric/cq.h"
+#include "lib/libfabric/eq.h"
+
+namespace portofu::fabric {
+
+/// Its file descriptor is ready when that of a member is.
+struct WaitSet {
+  fid_wait fid{};
+  Fabric* fabric = nullptr;
+  fi_wait_obj kind = FI_WAIT_UNSPEC;
+  int epoll_fd = -1;
+  std::mutex mutex;  ///< Guards what follows.
+  std::vector<struct fid*> members;
+  std::unique_ptr<ConditionBridge> bridge;
+
+  bool add(struct fid* member, int fd) {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.fd = fd;
+    if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0) return false;
+    const std::lock_guard lock(mutex);
+    members.push_back(member);
+    return true;
+  }
+  void remove(const struct fid* member) {
+    const std::lock_guard lock(mutex);
+    std::erase(members, member);
+  }
+  bool has_news() {
+    const std::lock_guard lock(mutex);
+    return std::ranges::any_of(members, has_news_or_arms);
+  }
+};
+
+ConditionBridge::ConditionBridge() {
+  pthread_mutex_init(&mutex_, nullptr);
+  pthread_cond_init(&condition_, nullptr);
+}
+
+ConditionBridge::~ConditionBridge() {
+  if (thread_.joinable()) {
+    eventfd_write(stop_fd_, 1);
+    thread_.join();
+  }
+  if (stop_fd_ >= 0) close(stop_fd_);
+  pthread_cond_destroy(&condition_);
+  pthread_mutex_destroy(&mutex_);
+}
+
+bool ConditionBridge::start(int fd, bool is_set) {
+  stop_fd_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  if (stop_fd_ < 0) return false;
+  try {
+    thread_ = std::thread([this, fd, is_set] { run(fd, is_set); });
+  } catch (const std::system_error&) {
+    return false;
+  }
+  return true;
+}
+
+void ConditionBridge::run(int fd, bool is_set) {
+  std::array<pollfd, 2> looks{{{fd, POLLIN, 0}, {stop_fd_, POLLIN, 0}}};
+  while (poll(looks.data(), looks.size(), -1) >= 0 && looks[1].revents == 0) {
+    epoll_event event{};
+    eventfd_t count = 0;
+    if (!is_set) eventfd_read(fd, &count);
+    while (is_set && epoll_wait(fd, &event, 1, 0) == 1) eventfd_read(event.data.fd, &count);
+    pthread_mutex_lock(&mutex_);
+    pthread_cond_broadcast(&condition_);
+    pthread_mutex_unlock(&mutex_);
+  }
+}
+
+namespace {
+
+/// FI_GETWAIT of an object whose events come at a file descriptor.
+int get_wait(fi_wait_obj kind, int fd, bool is_set, std::unique_ptr<ConditionBridge>& bridge, void* argument) {
+  if (kind == FI_WAIT_FD) {
+    *static_cast<int*>(argument) = fd;
+    return 0;
+  }
+  if (kind != FI_WAIT_MUTEX_COND) return -FI_ENODATA;
+  if (bridge == nullptr) {
+    auto made = std::make_unique<ConditionBridge>();
+    if (!made->start(fd, is_set)) return -FI_EMFILE;
+    bridge = std::move(made);
+  }
+  *static_cast<fi_mutex_cond*>(argument) = bridge->names();
+  return 0;
+}
+
+}  // namespace
+
+WaitObject::~WaitObject() {
+  bridge_.reset();
+  if (set_ != nullptr) set_->remove(owner_);
+  if (fd_ >= 0) close(fd_);
+}
+
+int WaitObject::open(fi_wait_obj kind, fid_wait* set, fid* owner) {
+  if (kind == FI_WAIT_POLLFD) return -FI_ENOSYS;
+  if (kind == FI_WAIT_SET && set == nullptr) return -FI_EINVAL;
+  kind_ = kind;
+  owner_ = owner;
+  if (kind != FI_WAIT_FD && kind != FI_WAIT_MUTEX_COND && kind != FI_WAIT_SET) return 0;
+  fd_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  if (fd_ < 0) return -FI_EMFILE;
+  if (kind != FI_WAIT_SET) return 0;
+  set_ = object_of<WaitSet>(set);
+  if (set_->add(owner, fd_)) return 0;
+  set_ = nullptr;
+  return -FI_ENOMEM;
+}
+
+int WaitObject::control(int command, void* argument) {
+  switch (command) {
+    case FI_GETWAIT: return guarded([&] { return get_wait(kind_, fd_, false, bridge_, argument); });
+    case FI_GETWAITOBJ: *static_cast<fi_wait_obj*>(argument) = kind_; return 0;
+    default: return -FI_ENOSYS;
+  }
+}
+
+void WaitObject::tell() const {
+  if (fd_ >= 0) eventfd_write(fd_, 1);
+}
+
+void WaitObject::settle() const {
+  eventfd_t count = 0;
+  if (fd_ >= 0) eventfd_read(fd_, &count);
+}
+
+bool has_news_or_arms(fid* object) {
+  switch (object->fclass) {
+    case FI_CLASS_CQ: return object_of<CompletionQueue>(object)->has_news_or_arms();
+    case FI_CLASS_CNTR: return object_of<CounterFid>(object)->has_news_or_arms();
+    case FI_CLASS_EQ: return object_of<EventQueueFid>(object)->has_events();
+    case FI_CLASS_WAIT: return object_of<WaitSet>(object)->has_news();
+    default: return false;
+  }
+}
+
+namespace {
+
+int wait(fid_wait* fid, int timeout_ms) {
+  using Clock = std::chrono::steady_clock;
+  auto* set = object_of<WaitSet>(fid);
+  const auto deadline = Clock::now() + std::chrono::milliseconds(timeout_ms);
+  while (!set->has_news()) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    if (timeout_ms >= 0 && left <= 0) return -FI_ETIMEDOUT;
+    pollfd look{set->epoll_fd, POLLIN, 0};
+    poll(&look, 1, timeout_ms < 0 ? -1 : static_cast<int>(left));
+  }
+  return 0;
+}
+
+int close_wait(fid* object) {
+  auto* set = object_of<WaitSet>(object);
+  {
+    const std::lock_guard lock(set->mutex);
+    if (!set->members.empty()) return -FI_EBUSY;
+  }
+  set->bridge.reset();
+  close(set->epoll_fd);
+  --set->fabric->users;
+  delete set;
+  return 0;
+}
+
+int control_wait(fid* object, int command, void* argument) {
+  auto* set = object_of<WaitSet>(object);
+  switch (command) {
+    case FI_GETWAIT: return guarded([&] { return get_wait(set->kind, set->epoll_fd, true, set->bridge, argument); });
+    case FI_GETWAITOBJ: *static_cast<fi_wait_obj*>(argument) = set->kind; return 0;
+    default: return -FI_ENOSYS;
+  }
+}
+
+fi_ops object_calls = {sizeof(fi_ops), close_wait, refuse_bind, control_wait, refuse_ops, NotThere{}, NotThere{}};
+fi_ops_wait calls = {sizeof(fi_ops_wait), wait};
+
+}  // namespace
+
+int open_wait(fid_fabric* fabric, fi_wait_attr* attr, fid_wait** opened) {
+  return guarded([&] {
+    const fi_wait_attr none{};
+    const fi_wait_attr& wanted = attr != nullptr ? *attr : none;
+    if (wanted.flags != 0) return -FI_EINVAL;
+    if (wanted.wait_obj == FI_WAIT_SET || wanted.wait_obj == FI_WAIT_POLLFD) return -FI_ENOSYS;
+    auto set = std::make_unique<WaitSet>();
+    set->kind = wanted.wait_obj;
+    set->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (set->epoll_fd < 0) return -FI_EMFILE;
+    set->fabric = object_of<Fabric>(fabric);
+    ++set->fabric->users;
+    set->fid.fid = {FI_CLASS_WAIT, nullptr, &object_calls};
+    set->fid.ops = &calls;
+    *opened = &set.release()->fid;
+    return 0;
+  });
+}
+
+int try_wait(fid_fabric*, fid** fids, int count) {
+  return std::any_of(fids, fids + count, has_news_or_arms) ? -FI_EAGAIN : 0;
+}
+
+}  // namespace portofu::fabric

@@ -1,0 +1,163 @@
+// fi_av(3): address vectors.
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/conformance/libfabric/fabric_fixture.h"
+
+namespace portofu::test {
+namespace {
+
+class FiAv : public Fabric {
+ protected:
+  using Name = std::array<std::byte, 64>;
+
+  fid_av* open_av(const char* name, std::uint64_t flags = 0, int expected = 0) {
+    fi_av_attr attr{};
+    attr.name = name;
+    attr.flags = flags;
+    fid_av* av = nullptr;
+    EXPECT_EQ(fi_av_open(domain, &attr, &av, nullptr), expected);
+    return av;
+  }
+
+  static Name name_of(const Node& node) {
+    Name name{};
+    std::size_t bytes = name.size();
+    EXPECT_EQ(fi_getname(&node.ep->fid, name.data(), &bytes), 0);
+    return name;
+  }
+
+  /// "10.0.0.1:4711/0" of an address in a vector.
+  static std::string text_of(fid_av* av, fi_addr_t address) {
+    Name name{};
+    std::size_t bytes = name.size();
+    if (fi_av_lookup(av, address, name.data(), &bytes) != 0) return "none";
+    std::array<char, 64> text{};
+    std::size_t text_bytes = text.size();
+    EXPECT_EQ(fi_av_straddr(av, name.data(), text.data(), &text_bytes), text.data());
+    EXPECT_EQ(std::strlen(text.data()) + 1, text_bytes);
+    return text.data();
+  }
+};
+
+TEST_F(FiAv, Addresses_are_looked_up_and_removed) {
+  std::array<std::byte, 64> name, found;
+  std::size_t bytes = name.size();
+  ASSERT_EQ(fi_getname(&b.ep->fid, name.data(), &bytes), 0);
+  std::size_t found_bytes = found.size();
+  ASSERT_EQ(fi_av_lookup(a.av, to_b, found.data(), &found_bytes), 0);
+  EXPECT_EQ(found_bytes, bytes);
+  EXPECT_TRUE(std::equal(name.begin(), name.begin() + bytes, found.begin()));
+  std::array<char, 64> text{};
+  std::size_t text_bytes = text.size();
+  EXPECT_NE(fi_av_straddr(a.av, name.data(), text.data(), &text_bytes), nullptr);
+  ASSERT_EQ(fi_av_remove(a.av, &to_b, 1, 0), 0);
+  const int sent = 0;
+  EXPECT_EQ(fi_send(a.ep, &sent, sizeof sent, nullptr, to_b, nullptr), -FI_EINVAL);
+  found_bytes = found.size();
+  EXPECT_EQ(fi_av_lookup(a.av, to_b, found.data(), &found_bytes), -FI_EINVAL);
+  name.fill(std::byte{0});
+  fi_addr_t bad = 0;
+  EXPECT_EQ(fi_av_insert(a.av, name.data(), 1, &bad, 0, nullptr), 0);
+  EXPECT_EQ(bad, FI_ADDR_NOTAVAIL);
+  bytes = 2;
+  EXPECT_EQ(fi_getname(&b.ep->fid, name.data(), &bytes), -FI_ETOOSMALL);
+}
+
+TEST_F(FiAv, Places_are_given_in_order_and_anew) {
+  fid_av* av = open_av(nullptr);
+  std::array<fi_addr_t, 3> places{};
+  for (int i = 0; i < 3; ++i) {
+    const std::string service = std::to_string(5000 + i);
+    ASSERT_EQ(fi_av_insertsvc(av, "10.1.1.1", service.c_str(), &places[i], 0, nullptr), 1);
+    EXPECT_EQ(places[i], static_cast<fi_addr_t>(i));
+  }
+  ASSERT_EQ(fi_av_remove(av, &places[1], 1, 0), 0);
+  EXPECT_EQ(fi_av_remove(av, &places[1], 1, 0), -FI_EINVAL);
+  EXPECT_EQ(text_of(av, 1), "none");
+  fi_addr_t again = 0;
+  ASSERT_EQ(fi_av_insertsvc(av, "10.1.1.1", "6000", &again, 0, nullptr), 1);
+  EXPECT_EQ(again, 1u) << "the lowest place that is not in use";
+  EXPECT_EQ(text_of(av, 1), "10.1.1.1:6000/0");
+  EXPECT_EQ(fi_close(&av->fid), 0);
+}
+
+TEST_F(FiAv, Range_of_nodes_and_services) {
+  fid_av* av = open_av(nullptr);
+  std::array<fi_addr_t, 4> places{};
+  ASSERT_EQ(fi_av_insertsym(av, "10.1.1.1", 2, "5000", 2, places.data(), 0, nullptr), 4);
+  EXPECT_EQ(text_of(av, places[0]), "10.1.1.1:5000/0");
+  EXPECT_EQ(text_of(av, places[1]), "10.1.1.1:5001/0");
+  EXPECT_EQ(text_of(av, places[2]), "10.1.1.2:5000/0");
+  EXPECT_EQ(text_of(av, places[3]), "10.1.1.2:5001/0");
+  EXPECT_EQ(fi_av_insertsym(av, "localhost", 2, "5000", 1, places.data(), 0, nullptr), -FI_EINVAL)
+      << "a name without a number has none behind it";
+  EXPECT_EQ(fi_av_insertsym(av, nullptr, 1, "5000", 1, places.data(), 0, nullptr), -FI_EINVAL);
+  EXPECT_EQ(fi_close(&av->fid), 0);
+}
+
+TEST_F(FiAv, Host_name_is_an_address) {
+  fid_av* av = open_av(nullptr);
+  fi_addr_t by_name = 0, by_number = 0;
+  ASSERT_EQ(fi_av_insertsvc(av, "localhost", "5000", &by_name, 0, nullptr), 1);
+  ASSERT_EQ(fi_av_insertsvc(av, "127.0.0.1", "5001", &by_number, 0, nullptr), 1);
+  const std::string name = text_of(av, by_name);
+  const std::string number = text_of(av, by_number);
+  EXPECT_EQ(name.substr(0, name.find(':')), number.substr(0, number.find(':')));
+  EXPECT_EQ(fi_av_insertsvc(av, "localhost", "no_number", &by_name, 0, nullptr), 0);
+  EXPECT_EQ(by_name, FI_ADDR_NOTAVAIL);
+  EXPECT_EQ(fi_close(&av->fid), 0);
+}
+
+TEST_F(FiAv, Errors_of_an_insertion_come_one_by_one) {
+  std::array<Name, 1> good{name_of(b)};
+  std::array<std::byte, 32> both{};
+  std::memcpy(both.data() + 16, good[0].data(), 16);
+  std::array<int, 2> errors{7, 7};
+  std::array<fi_addr_t, 2> places{};
+  EXPECT_EQ(fi_av_insert(a.av, both.data(), 2, places.data(), FI_SYNC_ERR, errors.data()), 1);
+  EXPECT_EQ(errors, (std::array<int, 2>{FI_EINVAL, 0}));
+  EXPECT_EQ(places[0], FI_ADDR_NOTAVAIL);
+}
+
+TEST_F(FiAv, Named_vector_is_shared) {
+  const std::string name = "test/" + std::to_string(getpid());
+  EXPECT_EQ(open_av(name.c_str(), FI_READ, -FI_ENOENT), nullptr);
+  open_av(nullptr, FI_READ, -FI_EINVAL);
+  fid_av* writer = open_av(name.c_str());
+  fid_av* reader = open_av(name.c_str(), FI_READ);
+  ASSERT_NE(reader, nullptr);
+  const Name of_b = name_of(b);
+  fi_addr_t place = FI_ADDR_NOTAVAIL;
+  EXPECT_EQ(fi_av_insert(reader, of_b.data(), 1, &place, 0, nullptr), -FI_EACCES);
+  ASSERT_EQ(fi_av_insert(writer, of_b.data(), 1, &place, 0, nullptr), 1);
+  EXPECT_EQ(text_of(reader, place), text_of(writer, place));
+  // An endpoint with the one sends to what was inserted by the other.
+  fid_ep* ep = nullptr;
+  ASSERT_EQ(fi_endpoint(domain, info.get(), &ep, nullptr), 0);
+  ASSERT_EQ(fi_ep_bind(ep, &reader->fid, 0), 0);
+  ASSERT_EQ(fi_ep_bind(ep, &a.cq->fid, FI_TRANSMIT | FI_RECV), 0);
+  ASSERT_EQ(fi_enable(ep), 0);
+  int received = 0;
+  const int sent = 6;
+  ASSERT_EQ(fi_recv(b.ep, &received, sizeof received, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+  ASSERT_EQ(fi_send(ep, &sent, sizeof sent, nullptr, place, nullptr), 0);
+  EXPECT_EQ(b.next().err, 0);
+  EXPECT_EQ(received, 6);
+  EXPECT_EQ(fi_close(&ep->fid), 0);
+  EXPECT_EQ(fi_close(&reader->fid), 0);
+  EXPECT_EQ(fi_close(&writer->fid), 0);
+  EXPECT_EQ(open_av(name.c_str(), FI_READ, -FI_ENOENT), nullptr) << "nobody has it any more";
+}
+
+TEST_F(FiAv, Events_need_a_queue) {
+  fid_av* av = open_av(nullptr, FI_EVENT);
+  const Name of_b = name_of(b);
+  fi_addr_t place = 0;
+  EXPECT_EQ(fi_av_insert(av, of_b.data(), 1, &place, 0, nullptr), -FI_ENOEQ);
+  EXPECT_EQ(fi_close(&av->fid), 0);
+}
+
+}  // namespace
+}  // namespace portofu::test

@@ -1,0 +1,140 @@
+// fi_cntr(3): counters.
+
+#include <poll.h>
+
+#include <atomic>
+#include <thread>
+
+#include "tests/conformance/libfabric/fabric_fixture.h"
+
+namespace portofu::test {
+namespace {
+
+class FiCntr : public Fabric {
+ protected:
+  void SetUp() override {
+    open_domain(make_hints().get());
+    sends = open_cntr();
+    receives = open_cntr();
+    a.open(domain, info.get(), 0, sends, FI_SEND);
+    b.open(domain, info.get(), 0, receives, FI_RECV);
+    meet();
+  }
+  fid_cntr* sends = nullptr;
+  fid_cntr* receives = nullptr;
+};
+
+TEST_F(FiCntr, Counts_what_it_is_bound_to) {
+  int received = 0;
+  const int sent = 3;
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_EQ(fi_inject(a.ep, &sent, sizeof sent, to_b), 0);
+    ASSERT_EQ(fi_recv(b.ep, &received, sizeof received, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+  }
+  EXPECT_EQ(fi_cntr_wait(receives, 5, 20000), 0);
+  EXPECT_EQ(fi_cntr_read(sends), 5u);
+  EXPECT_EQ(fi_cntr_read(receives), 5u);
+  EXPECT_EQ(fi_cntr_readerr(receives), 0u);
+  EXPECT_EQ(fi_cntr_wait(receives, 6, 10), -FI_ETIMEDOUT);
+}
+
+TEST_F(FiCntr, Failures_count_apart) {
+  int received = 0;
+  const std::array<int, 2> sent{};
+  ASSERT_EQ(fi_recv(b.ep, &received, sizeof received, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+  ASSERT_EQ(fi_inject(a.ep, sent.data(), sizeof sent, to_b), 0);
+  EXPECT_EQ(b.next().err, FI_ETRUNC);
+  EXPECT_EQ(fi_cntr_read(receives), 0u);
+  EXPECT_EQ(fi_cntr_readerr(receives), 1u);
+}
+
+TEST_F(FiCntr, Can_be_set_and_raised) {
+  ASSERT_EQ(fi_cntr_set(sends, 10), 0);
+  ASSERT_EQ(fi_cntr_add(sends, 5), 0);
+  ASSERT_EQ(fi_cntr_adderr(sends, 2), 0);
+  EXPECT_EQ(fi_cntr_read(sends), 15u);
+  EXPECT_EQ(fi_cntr_readerr(sends), 2u);
+  ASSERT_EQ(fi_cntr_seterr(sends, 0), 0);
+  EXPECT_EQ(fi_cntr_readerr(sends), 0u);
+  EXPECT_EQ(fi_cntr_read(sends), 15u);
+}
+
+TEST_F(FiCntr, Wait_ends_with_an_error_that_is_counted) {
+  std::atomic<bool> over{false};
+  std::thread failing([&] {
+    while (!over) EXPECT_EQ(fi_cntr_adderr(sends, 1), 0);
+  });
+  EXPECT_EQ(fi_cntr_wait(sends, 1, 20000), -FI_EAVAIL);
+  over = true;
+  failing.join();
+}
+
+TEST_F(FiCntr, File_descriptor_wakes_for_successes_and_failures) {
+  fi_cntr_attr attr{};
+  attr.wait_obj = FI_WAIT_FD;
+  fid_cntr* cntr = nullptr;
+  ASSERT_EQ(fi_cntr_open(domain, &attr, &cntr, nullptr), 0);
+  int fd = -1;
+  ASSERT_EQ(fi_control(&cntr->fid, FI_GETWAIT, &fd), 0);
+  fid* waited = &cntr->fid;
+  pollfd look{fd, POLLIN, 0};
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_EQ(fi_trywait(fabric, &waited, 1), 0);
+    EXPECT_EQ(::poll(&look, 1, 0), 0);
+    ASSERT_EQ(i % 2 == 0 ? fi_cntr_add(cntr, 1) : fi_cntr_adderr(cntr, 1), 0);
+    EXPECT_EQ(::poll(&look, 1, 20000), 1);
+    EXPECT_EQ(fi_trywait(fabric, &waited, 1), -FI_EAGAIN) << "it has changed";
+  }
+  EXPECT_EQ(fi_cntr_read(cntr), 2u);
+  EXPECT_EQ(fi_close(&cntr->fid), 0);
+}
+
+TEST_F(FiCntr, Wait_objects_of_all_kinds_let_it_wait) {
+  for (const fi_wait_obj kind : {FI_WAIT_NONE, FI_WAIT_UNSPEC, FI_WAIT_FD, FI_WAIT_MUTEX_COND, FI_WAIT_YIELD}) {
+    fi_cntr_attr attr{};
+    attr.wait_obj = kind;
+    fid_cntr* cntr = nullptr;
+    ASSERT_EQ(fi_cntr_open(domain, &attr, &cntr, nullptr), 0);
+    fi_wait_obj got = FI_WAIT_SET;
+    EXPECT_EQ(fi_control(&cntr->fid, FI_GETWAITOBJ, &got), 0);
+    EXPECT_EQ(got, kind);
+    EXPECT_EQ(fi_cntr_wait(cntr, 1, 1), -FI_ETIMEDOUT);
+    std::thread adder([&] { EXPECT_EQ(fi_cntr_add(cntr, 1), 0); });
+    EXPECT_EQ(fi_cntr_wait(cntr, 1, 20000), 0);
+    adder.join();
+    EXPECT_EQ(fi_close(&cntr->fid), 0);
+  }
+}
+
+TEST_F(FiCntr, Reads_and_writes_of_others_count_apart) {
+  fid_cntr* reads = open_cntr();
+  fid_cntr* writes = open_cntr();
+  Node c;
+  c.open(domain, info.get(), 0, reads, FI_REMOTE_READ, FI_WAIT_UNSPEC, writes, FI_REMOTE_WRITE);
+  const fi_addr_t to_c = a.insert(c);
+  std::uint64_t word = 0;
+  std::uint64_t own = 1;
+  fid_mr* region = open_memory(&word, sizeof word, 5);
+  ASSERT_EQ(fi_write(a.ep, &own, sizeof own, nullptr, to_c, 0, 5, nullptr), 0);
+  a.next();
+  ASSERT_EQ(fi_atomic(a.ep, &own, 1, nullptr, to_c, 0, 5, FI_UINT64, FI_SUM, nullptr), 0);
+  a.next();
+  EXPECT_EQ(fi_cntr_wait(writes, 2, 20000), 0);
+  EXPECT_EQ(fi_cntr_read(reads), 0u);
+  ASSERT_EQ(fi_read(a.ep, &own, sizeof own, nullptr, to_c, 0, 5, nullptr), 0);
+  a.next();
+  std::uint64_t old = 0;
+  ASSERT_EQ(fi_fetch_atomic(a.ep, &own, 1, nullptr, &old, nullptr, to_c, 0, 5, FI_UINT64, FI_SUM, nullptr), 0);
+  a.next();
+  ASSERT_EQ(
+      fi_compare_atomic(a.ep, &own, 1, nullptr, &own, nullptr, &old, nullptr, to_c, 0, 5, FI_UINT64, FI_CSWAP, nullptr),
+      0);
+  a.next();
+  EXPECT_EQ(fi_cntr_wait(reads, 3, 20000), 0);
+  EXPECT_EQ(fi_cntr_read(writes), 2u);
+  c.close();
+  EXPECT_EQ(fi_close(&region->fid), 0);
+}
+
+}  // namespace
+}  // namespace portofu::test

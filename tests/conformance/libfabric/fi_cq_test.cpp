@@ -1,0 +1,124 @@
+// fi_cq(3): completion queues.
+
+#include <poll.h>
+
+#include <thread>
+
+#include "tests/conformance/libfabric/fabric_fixture.h"
+
+namespace portofu::test {
+namespace {
+
+class FiCq : public Fabric {};
+
+TEST_F(FiCq, Blocking_read_ends_with_a_completion_a_signal_or_its_time) {
+  fi_cq_tagged_entry entry{};
+  EXPECT_EQ(fi_cq_sread(b.cq, &entry, 1, nullptr, 10), -FI_EAGAIN);
+  ASSERT_EQ(fi_cq_signal(b.cq), 0);
+  EXPECT_EQ(fi_cq_sread(b.cq, &entry, 1, nullptr, -1), -FI_EAGAIN);
+  int received = 0;
+  const int sent = 9;
+  ASSERT_EQ(fi_recv(b.ep, &received, sizeof received, nullptr, FI_ADDR_UNSPEC, &received), 0);
+  std::thread sender([&] { EXPECT_EQ(fi_inject(a.ep, &sent, sizeof sent, to_b), 0); });
+  EXPECT_EQ(fi_cq_sread(b.cq, &entry, 1, nullptr, 20000), 1);
+  sender.join();
+  EXPECT_EQ(entry.op_context, &received);
+}
+
+TEST_F(FiCq, File_descriptor_wakes) {
+  Node c;
+  c.open(domain, info.get(), 0, nullptr, 0, FI_WAIT_FD);
+  const fi_addr_t to_c = a.insert(c);
+  int fd = -1;
+  ASSERT_EQ(fi_control(&c.cq->fid, FI_GETWAIT, &fd), 0);
+  int received = 0;
+  const int sent = 9;
+  ASSERT_EQ(fi_recv(c.ep, &received, sizeof received, nullptr, FI_ADDR_UNSPEC, &received), 0);
+  fid* waited = &c.cq->fid;
+  ASSERT_EQ(fi_trywait(fabric, &waited, 1), 0);
+  pollfd look{fd, POLLIN, 0};
+  EXPECT_EQ(::poll(&look, 1, 0), 0);
+  ASSERT_EQ(fi_inject(a.ep, &sent, sizeof sent, to_c), 0);
+  EXPECT_EQ(::poll(&look, 1, 20000), 1);
+  EXPECT_EQ(fi_trywait(fabric, &waited, 1), -FI_EAGAIN);
+  EXPECT_EQ(c.next().op_context, &received);
+  EXPECT_EQ(fi_trywait(fabric, &waited, 1), 0);
+  EXPECT_EQ(::poll(&look, 1, 0), 0);
+  c.close();
+}
+
+TEST_F(FiCq, More_completions_than_its_size_are_kept) {
+  constexpr int kCount = 5000;
+  int word = 0;
+  for (int i = 0; i < kCount; ++i) ASSERT_EQ(fi_send(a.ep, &word, sizeof word, nullptr, to_b, nullptr), 0);
+  for (int i = 0; i < kCount; ++i) ASSERT_EQ(a.next().err, 0);
+  EXPECT_TRUE(a.is_quiet());
+}
+
+TEST_F(FiCq, Formats_end_where_they_say) {
+  struct Case {
+    fi_cq_format format;
+    std::size_t bytes;
+  };
+  for (const Case& one :
+       {Case{FI_CQ_FORMAT_CONTEXT, sizeof(fi_cq_entry)}, Case{FI_CQ_FORMAT_MSG, sizeof(fi_cq_msg_entry)},
+        Case{FI_CQ_FORMAT_DATA, sizeof(fi_cq_data_entry)}}) {
+    fi_cq_attr attr{};
+    attr.format = one.format;
+    fid_cq* cq = nullptr;
+    fid_ep* ep = nullptr;
+    ASSERT_EQ(fi_cq_open(domain, &attr, &cq, nullptr), 0);
+    ASSERT_EQ(fi_endpoint(domain, info.get(), &ep, nullptr), 0);
+    ASSERT_EQ(fi_ep_bind(ep, &a.av->fid, 0), 0);
+    ASSERT_EQ(fi_ep_bind(ep, &cq->fid, FI_TRANSMIT | FI_RECV), 0);
+    ASSERT_EQ(fi_enable(ep), 0);
+    const int sent = 1;
+    for (int i = 0; i < 2; ++i) ASSERT_EQ(fi_send(ep, &sent, sizeof sent, nullptr, to_b, &attr), 0);
+    std::array<std::byte, 256> entries;
+    entries.fill(std::byte{0xee});
+    EXPECT_EQ(fi_cq_read(cq, entries.data(), 2), 2);
+    void* context = nullptr;
+    std::memcpy(&context, entries.data() + one.bytes, sizeof context);
+    EXPECT_EQ(context, &attr);
+    EXPECT_EQ(entries[2 * one.bytes], std::byte{0xee});
+    EXPECT_EQ(fi_close(&ep->fid), 0);
+    EXPECT_EQ(fi_close(&cq->fid), 0);
+  }
+}
+
+TEST_F(FiCq, Condition_wakes) {
+  Node c;
+  c.open(domain, info.get(), 0, nullptr, 0, FI_WAIT_MUTEX_COND);
+  const fi_addr_t to_c = a.insert(c);
+  fi_mutex_cond wait{};
+  ASSERT_EQ(fi_control(&c.cq->fid, FI_GETWAIT, &wait), 0);
+  fi_wait_obj kind = FI_WAIT_NONE;
+  ASSERT_EQ(fi_control(&c.cq->fid, FI_GETWAITOBJ, &kind), 0);
+  EXPECT_EQ(kind, FI_WAIT_MUTEX_COND);
+  int received = 0;
+  const int sent = 9;
+  ASSERT_EQ(fi_recv(c.ep, &received, sizeof received, nullptr, FI_ADDR_UNSPEC, &received), 0);
+  fid* waited = &c.cq->fid;
+  pthread_mutex_lock(wait.mutex);
+  ASSERT_EQ(fi_trywait(fabric, &waited, 1), 0);
+  std::thread sender([&] { EXPECT_EQ(fi_inject(a.ep, &sent, sizeof sent, to_c), 0); });
+  pthread_cond_wait(wait.cond, wait.mutex);
+  pthread_mutex_unlock(wait.mutex);
+  sender.join();
+  EXPECT_EQ(c.next().op_context, &received);
+  c.close();
+}
+
+TEST_F(FiCq, Without_a_wait_object_there_is_none_to_get) {
+  int fd = -1;
+  EXPECT_NE(fi_control(&a.cq->fid, FI_GETWAIT, &fd), 0);
+  Node c;
+  c.open(domain, info.get(), 0, nullptr, 0, FI_WAIT_YIELD);
+  fi_cq_tagged_entry entry{};
+  EXPECT_EQ(fi_cq_sread(c.cq, &entry, 1, nullptr, 1), -FI_EAGAIN);
+  EXPECT_NE(fi_control(&c.cq->fid, FI_GETWAIT, &fd), 0);
+  c.close();
+}
+
+}  // namespace
+}  // namespace portofu::test

@@ -1,0 +1,85 @@
+// fi_domain(3), "resource management": a queue that is full is -FI_EAGAIN, and nothing is lost without a word.
+
+#include <numeric>
+
+#include "tests/conformance/libfabric/fabric_fixture.h"
+
+namespace portofu::test {
+namespace {
+
+/// The target may keep 1 MiB of messages that it has not received.
+class FiDomain : public Fabric {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(setenv("PORTOFU_UNEXPECTED_MIB", "1", 1), 0);
+    Fabric::SetUp();
+    ASSERT_EQ(unsetenv("PORTOFU_UNEXPECTED_MIB"), 0);
+  }
+  static constexpr std::size_t kMib = std::size_t{1} << 20;
+};
+
+TEST_F(FiDomain, Flood_of_injected_messages_ends_and_all_of_it_arrives) {
+  std::array<std::uint32_t, 1024> sent{};
+  std::uint32_t count = 0;
+  for (int refused = 0; refused < 100;) {
+    sent.fill(count);
+    const ssize_t result = fi_inject(a.ep, sent.data(), sizeof sent, to_b);
+    ASSERT_TRUE(result == 0 || result == -FI_EAGAIN) << result;
+    refused = result == 0 ? 0 : refused + 1;
+    count += result == 0 ? 1 : 0;
+    ASSERT_LT(count, 12 * kMib / sizeof sent) << "the target keeps one MiB, and some more of each sender";
+  }
+  std::array<std::uint32_t, 1024> received{};
+  for (std::uint32_t i = 0; i < count; ++i) {
+    ASSERT_EQ(fi_recv(b.ep, received.data(), sizeof received, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+    ASSERT_EQ(b.next().err, 0);
+    ASSERT_EQ(received.front(), i);
+    ASSERT_EQ(received.back(), i);
+  }
+  while (fi_inject(a.ep, sent.data(), sizeof sent, to_b) == -FI_EAGAIN) continue;
+}
+
+TEST_F(FiDomain, Long_messages_that_nobody_receives_wait_at_their_sender) {
+  constexpr int kCount = 60;
+  std::vector<std::uint8_t> sent(kMib), received(kMib);
+  std::iota(sent.begin(), sent.end(), std::uint8_t{1});
+  for (int i = 0; i < kCount; ++i) ASSERT_EQ(fi_tsend(a.ep, sent.data(), sent.size(), nullptr, to_b, i, &sent), 0);
+  // Memory of others is reached meanwhile.
+  std::uint64_t word = 3;
+  std::uint64_t fetched = 0;
+  fid_mr* region = open_memory(&word, sizeof word, 1);
+  ASSERT_EQ(fi_read(a.ep, &fetched, sizeof fetched, nullptr, to_b, 0, 1, &fetched), 0);
+  int left = 0;
+  while (a.next().op_context == &sent) ++left;
+  EXPECT_EQ(fetched, 3u);
+  EXPECT_LE(left, 12);
+  for (int i = 0; i < kCount; ++i) {
+    ASSERT_EQ(fi_trecv(b.ep, received.data(), received.size(), nullptr, FI_ADDR_UNSPEC, i, 0, nullptr), 0);
+    ASSERT_EQ(b.next().len, sent.size());
+    ASSERT_EQ(received, sent);
+  }
+  for (; left < kCount; ++left) EXPECT_EQ(a.next().err, 0);
+  EXPECT_TRUE(a.is_quiet());
+  EXPECT_EQ(fi_close(&region->fid), 0);
+}
+
+TEST_F(FiDomain, Messages_that_are_received_know_no_bound) {
+  std::vector<std::uint8_t> sent(kMib), received(kMib);
+  for (int i = 0; i < 40; ++i) {
+    ASSERT_EQ(fi_recv(b.ep, received.data(), received.size(), nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+    ASSERT_EQ(fi_send(a.ep, sent.data(), sent.size(), nullptr, to_b, nullptr), 0);
+    EXPECT_EQ(b.next().err, 0);
+    EXPECT_EQ(a.next().err, 0);
+  }
+}
+
+TEST_F(FiDomain, What_waits_for_a_peer_is_bounded) {
+  std::vector<std::uint8_t> sent(kMib);
+  ssize_t result = 0;
+  int count = 0;
+  while ((result = fi_send(a.ep, sent.data(), sent.size(), nullptr, to_b, nullptr)) == 0 && count < 100000) ++count;
+  EXPECT_EQ(result, -FI_EAGAIN);
+}
+
+}  // namespace
+}  // namespace portofu::test

@@ -1,0 +1,82 @@
+// fi_eq(3): event queues.
+
+#include "tests/conformance/libfabric/fabric_fixture.h"
+
+namespace portofu::test {
+namespace {
+
+class FiEq : public Fabric {};
+
+TEST_F(FiEq, Insertion_tells_an_event_queue) {
+  fi_eq_attr eq_attr{};
+  eq_attr.wait_obj = FI_WAIT_FD;
+  fid_eq* eq = nullptr;
+  fid_av* av = nullptr;
+  fi_av_attr av_attr{};
+  av_attr.flags = FI_EVENT;
+  ASSERT_EQ(fi_eq_open(fabric, &eq_attr, &eq, nullptr), 0);
+  ASSERT_EQ(fi_av_open(domain, &av_attr, &av, nullptr), 0);
+  ASSERT_EQ(fi_av_bind(av, &eq->fid, 0), 0);
+  std::uint32_t event = 0;
+  fi_eq_entry entry{};
+  EXPECT_EQ(fi_eq_read(eq, &event, &entry, sizeof entry, 0), -FI_EAGAIN);
+  std::array<std::byte, 64> name;
+  std::size_t bytes = name.size();
+  fi_addr_t address = FI_ADDR_NOTAVAIL;
+  ASSERT_EQ(fi_getname(&b.ep->fid, name.data(), &bytes), 0);
+  EXPECT_EQ(fi_av_insert(av, name.data(), 1, &address, 0, &address), 0);
+  ASSERT_EQ(fi_eq_sread(eq, &event, &entry, sizeof entry, 1000, 0), static_cast<ssize_t>(sizeof entry));
+  EXPECT_EQ(event, static_cast<std::uint32_t>(FI_AV_COMPLETE));
+  EXPECT_EQ(entry.data, 1u);
+  EXPECT_EQ(entry.context, &address);
+  EXPECT_EQ(entry.fid, &av->fid);
+  EXPECT_EQ(fi_close(&av->fid), 0);
+  EXPECT_EQ(fi_close(&eq->fid), 0);
+}
+
+TEST_F(FiEq, What_is_written_is_read_in_order) {
+  fi_eq_attr attr{};
+  fid_eq* eq = nullptr;
+  ASSERT_EQ(fi_eq_open(fabric, &attr, &eq, nullptr), 0);
+  for (std::uint32_t i = 1; i <= 3; ++i) ASSERT_EQ(fi_eq_write(eq, i, &i, sizeof i, 0), 4);
+  std::uint32_t event = 0;
+  std::uint32_t word = 0;
+  EXPECT_EQ(fi_eq_read(eq, &event, &word, sizeof word, FI_PEEK), 4);
+  EXPECT_EQ(fi_eq_read(eq, &event, &word, 2, 0), -FI_ETOOSMALL);
+  for (std::uint32_t i = 1; i <= 3; ++i) {
+    EXPECT_EQ(fi_eq_sread(eq, &event, &word, sizeof word, 100, 0), 4);
+    EXPECT_EQ(event, i);
+    EXPECT_EQ(word, i);
+  }
+  EXPECT_EQ(fi_eq_sread(eq, &event, &word, sizeof word, 1, 0), -FI_EAGAIN);
+  EXPECT_EQ(fi_close(&eq->fid), 0);
+}
+
+TEST_F(FiEq, Failed_insertion_is_an_error) {
+  fi_eq_attr attr{};
+  fid_eq* eq = nullptr;
+  fid_av* av = nullptr;
+  fi_av_attr av_attr{};
+  av_attr.flags = FI_EVENT;
+  ASSERT_EQ(fi_eq_open(fabric, &attr, &eq, nullptr), 0);
+  ASSERT_EQ(fi_av_open(domain, &av_attr, &av, nullptr), 0);
+  ASSERT_EQ(fi_av_bind(av, &eq->fid, 0), 0);
+  const std::array<std::byte, 16> nobody{};
+  fi_addr_t place = 0;
+  EXPECT_EQ(fi_av_insert(av, nobody.data(), 1, &place, 0, &place), 0);
+  std::uint32_t event = 0;
+  fi_eq_entry entry{};
+  EXPECT_EQ(fi_eq_read(eq, &event, &entry, sizeof entry, 0), -FI_EAVAIL);
+  fi_eq_err_entry error{};
+  EXPECT_EQ(fi_eq_readerr(eq, &error, 0), static_cast<ssize_t>(sizeof error));
+  EXPECT_EQ(error.err, FI_EINVAL);
+  EXPECT_EQ(error.data, 0u);
+  EXPECT_EQ(error.context, &place);
+  EXPECT_EQ(fi_eq_read(eq, &event, &entry, sizeof entry, 0), static_cast<ssize_t>(sizeof entry));
+  EXPECT_EQ(entry.data, 0u);
+  EXPECT_EQ(fi_close(&av->fid), 0);
+  EXPECT_EQ(fi_close(&eq->fid), 0);
+}
+
+}  // namespace
+}  // namespace portofu::test

@@ -1,0 +1,130 @@
+// fi_mr(3): memory regions, in all modes that an application may ask for.
+
+#include "tests/conformance/libfabric/fabric_fixture.h"
+
+namespace portofu::test {
+namespace {
+
+/// A domain whose mode is what the application has put into its fi_info.
+class FiMr : public Fabric {
+ protected:
+  void SetUp() override {}
+
+  void open_with(int mode) {
+    info = get_info(make_hints().get());
+    ASSERT_NE(info, nullptr);
+    info->domain_attr->mr_mode = mode;
+    ASSERT_EQ(fi_fabric(info->fabric_attr, &fabric, nullptr), 0);
+    ASSERT_EQ(fi_domain(fabric, info.get(), &domain, nullptr), 0);
+    a.open(domain, info.get());
+    b.open(domain, info.get());
+    meet();
+  }
+
+  /// Writes through an endpoint. @return the error
+  int write(std::uint64_t remote, std::uint64_t key, fi_addr_t target) {
+    EXPECT_EQ(fi_write(a.ep, &sent, sizeof sent, nullptr, target, remote, key, nullptr), 0);
+    return a.next().err;
+  }
+
+  std::uint64_t word = 0;
+  const std::uint64_t sent = 12;
+  const std::uint64_t address = reinterpret_cast<std::uintptr_t>(&word);
+};
+
+TEST_F(FiMr, Modes_that_nobody_needs_are_cleared) {
+  Info hints = make_hints();
+  for (const int mode : {FI_MR_LOCAL, FI_MR_VIRT_ADDR, FI_MR_ALLOCATED, FI_MR_PROV_KEY, FI_MR_ENDPOINT, 0}) {
+    hints->domain_attr->mr_mode = mode;
+    const Info found = get_info(hints.get());
+    ASSERT_NE(found, nullptr);
+    EXPECT_EQ(found->domain_attr->mr_mode, 0);
+  }
+  for (const int mode : {static_cast<int>(FI_MR_BASIC), static_cast<int>(FI_MR_SCALABLE)}) {
+    hints->domain_attr->mr_mode = mode;
+    EXPECT_EQ(get_info(hints.get())->domain_attr->mr_mode, mode);
+  }
+}
+
+TEST_F(FiMr, Basic_has_virtual_addresses_and_keys_of_the_provider) {
+  open_with(FI_MR_BASIC);
+  fid_mr* region = open_memory(&word, sizeof word, 77);
+  EXPECT_EQ(write(address, fi_mr_key(region), to_b), 0);
+  EXPECT_EQ(word, 12u);
+  EXPECT_EQ(write(address + 1, fi_mr_key(region), to_b), FI_EKEYREJECTED);
+  EXPECT_EQ(fi_close(&region->fid), 0);
+}
+
+TEST_F(FiMr, Virtual_addresses_alone) {
+  open_with(FI_MR_VIRT_ADDR);
+  fid_mr* region = open_memory(&word, sizeof word, 77);
+  EXPECT_EQ(fi_mr_key(region), 77u);
+  EXPECT_EQ(write(address, 77, to_b), 0);
+  EXPECT_EQ(write(0, 77, to_b), FI_EKEYREJECTED);
+  EXPECT_EQ(fi_close(&region->fid), 0);
+}
+
+TEST_F(FiMr, Keys_of_the_provider_alone) {
+  open_with(FI_MR_PROV_KEY);
+  fid_mr* first = open_memory(&word, sizeof word, 77);
+  fid_mr* second = open_memory(&word, sizeof word, 77);
+  EXPECT_NE(fi_mr_key(first), fi_mr_key(second));
+  EXPECT_EQ(write(0, fi_mr_key(second), to_b), 0);
+  EXPECT_EQ(fi_close(&first->fid), 0);
+  EXPECT_EQ(fi_close(&second->fid), 0);
+}
+
+TEST_F(FiMr, Memory_that_is_only_used_here_may_be_registered) {
+  open_with(FI_MR_LOCAL | FI_MR_ALLOCATED);
+  std::uint64_t local = 9;
+  fid_mr* source = open_memory(&local, sizeof local, 1, FI_SEND | FI_WRITE);
+  fid_mr* region = open_memory(&word, sizeof word, 1);
+  EXPECT_NE(fi_mr_desc(source), nullptr);
+  ASSERT_EQ(fi_write(a.ep, &local, sizeof local, fi_mr_desc(source), to_b, 0, 1, nullptr), 0);
+  EXPECT_EQ(a.next().err, 0);
+  EXPECT_EQ(word, 9u);
+  EXPECT_EQ(fi_close(&source->fid), 0);
+  EXPECT_EQ(fi_close(&region->fid), 0);
+}
+
+TEST_F(FiMr, Region_of_an_endpoint_is_reached_through_it_alone) {
+  open_with(FI_MR_ENDPOINT);
+  fid_mr* region = open_memory(&word, sizeof word, 5);
+  EXPECT_EQ(write(0, 5, to_b), FI_EKEYREJECTED) << "it is not enabled";
+  EXPECT_EQ(fi_mr_enable(region), -FI_EOPBADSTATE) << "it is bound to no endpoint";
+  ASSERT_EQ(fi_mr_bind(region, &b.ep->fid, 0), 0);
+  ASSERT_EQ(fi_mr_enable(region), 0);
+  EXPECT_EQ(fi_mr_bind(region, &a.ep->fid, 0), -FI_EOPBADSTATE);
+  EXPECT_EQ(write(0, 5, to_b), 0);
+  EXPECT_EQ(write(0, 5, a.insert(a)), FI_EKEYREJECTED);
+  EXPECT_EQ(fi_close(&region->fid), 0);
+}
+
+TEST_F(FiMr, Counter_of_a_region_counts_its_writes) {
+  open_with(0);
+  fid_cntr* writes = open_cntr();
+  fid_mr* region = nullptr;
+  ASSERT_EQ(
+      fi_mr_reg(domain, &word, sizeof word, FI_REMOTE_WRITE | FI_REMOTE_READ, 0, 5, FI_RMA_EVENT, &region, nullptr), 0);
+  ASSERT_EQ(fi_mr_bind(region, &writes->fid, FI_REMOTE_WRITE), 0);
+  EXPECT_EQ(write(0, 5, to_b), FI_EKEYREJECTED) << "it is not enabled";
+  ASSERT_EQ(fi_mr_enable(region), 0);
+  EXPECT_EQ(write(0, 5, to_b), 0);
+  std::uint64_t fetched = 0;
+  ASSERT_EQ(fi_read(a.ep, &fetched, sizeof fetched, nullptr, to_b, 0, 5, nullptr), 0);
+  EXPECT_EQ(a.next().err, 0);
+  EXPECT_EQ(fi_cntr_wait(writes, 1, 20000), 0);
+  EXPECT_EQ(fi_cntr_read(writes), 1u);
+  EXPECT_EQ(fi_close(&region->fid), 0);
+}
+
+TEST_F(FiMr, Mistakes_are_told) {
+  open_with(0);
+  fid_mr* region = nullptr;
+  EXPECT_NE(fi_mr_reg(domain, &word, sizeof word, FI_MULTICAST, 0, 1, 0, &region, nullptr), 0);
+  EXPECT_EQ(fi_mr_regv(domain, nullptr, 0, FI_REMOTE_READ, 0, 1, 0, &region, nullptr), -FI_EINVAL);
+  EXPECT_EQ(fi_mr_reg(domain, &word, sizeof word, FI_REMOTE_READ, 0, 1, FI_MORE, &region, nullptr), -FI_EBADFLAGS);
+}
+
+}  // namespace
+}  // namespace portofu::test

@@ -1,0 +1,163 @@
+// fi_poll(3): poll sets, wait sets and fi_trywait.
+
+#include <poll.h>
+
+#include <thread>
+
+#include "tests/conformance/libfabric/fabric_fixture.h"
+
+namespace portofu::test {
+namespace {
+
+class FiPoll : public Fabric {
+ protected:
+  void SetUp() override {
+    open_domain(make_hints().get());
+    receives = open_cntr();
+    a.open(domain, info.get());
+    b.open(domain, info.get(), 0, receives, FI_RECV);
+    meet();
+  }
+
+  fid_wait* open_set(fi_wait_obj kind) {
+    fi_wait_attr attr{};
+    attr.wait_obj = kind;
+    fid_wait* set = nullptr;
+    EXPECT_EQ(fi_wait_open(fabric, &attr, &set), 0);
+    return set;
+  }
+
+  /// A queue and a counter of a set, and an endpoint that tells them.
+  void open_members(fid_wait* set) {
+    fi_cq_attr cq_attr{};
+    cq_attr.format = FI_CQ_FORMAT_TAGGED;
+    cq_attr.wait_obj = FI_WAIT_SET;
+    cq_attr.wait_set = set;
+    ASSERT_EQ(fi_cq_open(domain, &cq_attr, &c.cq, nullptr), 0);
+    fi_cntr_attr cntr_attr{};
+    cntr_attr.wait_obj = FI_WAIT_SET;
+    cntr_attr.wait_set = set;
+    ASSERT_EQ(fi_cntr_open(domain, &cntr_attr, &cntr, nullptr), 0);
+    fi_av_attr av_attr{};
+    ASSERT_EQ(fi_av_open(domain, &av_attr, &c.av, nullptr), 0);
+    ASSERT_EQ(fi_endpoint(domain, info.get(), &c.ep, nullptr), 0);
+    ASSERT_EQ(fi_ep_bind(c.ep, &c.av->fid, 0), 0);
+    ASSERT_EQ(fi_ep_bind(c.ep, &c.cq->fid, FI_TRANSMIT | FI_RECV), 0);
+    ASSERT_EQ(fi_enable(c.ep), 0);
+    to_c = a.insert(c);
+  }
+  void close_members(fid_wait* set) {
+    EXPECT_EQ(fi_close(&set->fid), -FI_EBUSY);
+    c.close();
+    EXPECT_EQ(fi_close(&cntr->fid), 0);
+    EXPECT_EQ(fi_close(&set->fid), 0);
+  }
+
+  fid_cntr* receives = nullptr;
+  Node c;
+  fid_cntr* cntr = nullptr;
+  fi_addr_t to_c = FI_ADDR_NOTAVAIL;
+  int received = 0;
+  int sent = 5;
+};
+
+TEST_F(FiPoll, Set_names_who_has_news) {
+  fi_poll_attr attr{};
+  fid_poll* set = nullptr;
+  ASSERT_EQ(fi_poll_open(domain, &attr, &set), 0);
+  receives->fid.context = &receives;
+  b.cq->fid.context = &b;
+  ASSERT_EQ(fi_poll_add(set, &receives->fid, 0), 0);
+  ASSERT_EQ(fi_poll_add(set, &b.cq->fid, 0), 0);
+  std::array<void*, 4> contexts{};
+  EXPECT_EQ(fi_poll(set, contexts.data(), 4), 0);
+  ASSERT_EQ(fi_recv(b.ep, &received, sizeof received, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+  ASSERT_EQ(fi_inject(a.ep, &sent, sizeof sent, to_b), 0);
+  ASSERT_EQ(fi_cntr_wait(receives, 1, 20000), 0);
+  EXPECT_EQ(fi_poll(set, contexts.data(), 4), 2);
+  EXPECT_EQ(fi_poll_del(set, &b.cq->fid, 0), 0);
+  EXPECT_EQ(fi_poll(set, contexts.data(), 4), 0);
+  EXPECT_EQ(fi_close(&set->fid), 0);
+  EXPECT_EQ(b.next().err, 0);
+}
+
+TEST_F(FiPoll, Wait_set_wakes_for_each_of_its_members) {
+  for (const fi_wait_obj kind : {FI_WAIT_UNSPEC, FI_WAIT_FD, FI_WAIT_YIELD}) {
+    fid_wait* set = open_set(kind);
+    open_members(set);
+    EXPECT_EQ(fi_wait(set, 5), -FI_ETIMEDOUT);
+    ASSERT_EQ(fi_recv(c.ep, &received, sizeof received, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+    std::thread sender([&] { EXPECT_EQ(fi_inject(a.ep, &sent, sizeof sent, to_c), 0); });
+    EXPECT_EQ(fi_wait(set, 20000), 0);
+    sender.join();
+    EXPECT_EQ(c.next().err, 0);
+    EXPECT_EQ(fi_wait(set, 5), -FI_ETIMEDOUT);
+    std::thread adder([&] { EXPECT_EQ(fi_cntr_add(cntr, 1), 0); });
+    EXPECT_EQ(fi_wait(set, 20000), 0);
+    adder.join();
+    close_members(set);
+  }
+}
+
+TEST_F(FiPoll, Wait_set_has_one_file_descriptor) {
+  fid_wait* set = open_set(FI_WAIT_FD);
+  open_members(set);
+  int fd = -1;
+  ASSERT_EQ(fi_control(&set->fid, FI_GETWAIT, &fd), 0);
+  pollfd look{fd, POLLIN, 0};
+  fid* waited = &set->fid;
+  ASSERT_EQ(fi_trywait(fabric, &waited, 1), 0);
+  EXPECT_EQ(::poll(&look, 1, 0), 0);
+  ASSERT_EQ(fi_recv(c.ep, &received, sizeof received, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+  ASSERT_EQ(fi_inject(a.ep, &sent, sizeof sent, to_c), 0);
+  EXPECT_EQ(::poll(&look, 1, 20000), 1);
+  EXPECT_EQ(fi_trywait(fabric, &waited, 1), -FI_EAGAIN);
+  EXPECT_EQ(c.next().err, 0);
+  close_members(set);
+}
+
+TEST_F(FiPoll, Wait_set_wakes_at_a_condition) {
+  fid_wait* set = open_set(FI_WAIT_MUTEX_COND);
+  open_members(set);
+  fi_mutex_cond wait{};
+  ASSERT_EQ(fi_control(&set->fid, FI_GETWAIT, &wait), 0);
+  fid* waited = &set->fid;
+  pthread_mutex_lock(wait.mutex);
+  ASSERT_EQ(fi_trywait(fabric, &waited, 1), 0);
+  std::thread adder([&] { EXPECT_EQ(fi_cntr_add(cntr, 1), 0); });
+  pthread_cond_wait(wait.cond, wait.mutex);
+  pthread_mutex_unlock(wait.mutex);
+  adder.join();
+  EXPECT_EQ(fi_cntr_read(cntr), 1u);
+  close_members(set);
+}
+
+TEST_F(FiPoll, Wait_set_holds_event_queues_too) {
+  fid_wait* set = open_set(FI_WAIT_UNSPEC);
+  fi_eq_attr attr{};
+  attr.wait_obj = FI_WAIT_SET;
+  attr.wait_set = set;
+  fid_eq* eq = nullptr;
+  ASSERT_EQ(fi_eq_open(fabric, &attr, &eq, nullptr), 0);
+  EXPECT_EQ(fi_wait(set, 5), -FI_ETIMEDOUT);
+  const fi_eq_entry entry{};
+  EXPECT_EQ(fi_eq_write(eq, 1, &entry, sizeof entry, 0), static_cast<ssize_t>(sizeof entry));
+  EXPECT_EQ(fi_wait(set, 20000), 0);
+  EXPECT_EQ(fi_close(&set->fid), -FI_EBUSY);
+  EXPECT_EQ(fi_close(&eq->fid), 0);
+  EXPECT_EQ(fi_close(&set->fid), 0);
+}
+
+TEST_F(FiPoll, What_a_wait_set_cannot_be_is_refused) {
+  fi_wait_attr attr{};
+  attr.wait_obj = FI_WAIT_SET;
+  fid_wait* set = nullptr;
+  EXPECT_NE(fi_wait_open(fabric, &attr, &set), 0);
+  fi_cq_attr cq_attr{};
+  cq_attr.wait_obj = FI_WAIT_SET;
+  fid_cq* cq = nullptr;
+  EXPECT_EQ(fi_cq_open(domain, &cq_attr, &cq, nullptr), -FI_EINVAL) << "no set is named";
+}
+
+}  // namespace
+}  // namespace portofu::test

@@ -1,0 +1,272 @@
+// fi_trigger(3): deferred work and triggered operations.
+
+#include "tests/conformance/libfabric/fabric_fixture.h"
+
+namespace portofu::test {
+namespace {
+
+class FiTrigger : public Fabric {
+ protected:
+  void SetUp() override {
+    Fabric::SetUp();
+    gate = open_cntr();
+    done = open_cntr();
+  }
+
+  fi_deferred_work work_at(std::uint64_t threshold, fi_op_type op, fid_cntr* completion) {
+    fi_deferred_work work{};
+    work.threshold = threshold;
+    work.triggering_cntr = gate;
+    work.completion_cntr = completion;
+    work.op_type = op;
+    return work;
+  }
+
+  int queue(fi_deferred_work& work) { return fi_control(&domain->fid, FI_QUEUE_WORK, &work); }
+
+  fid_cntr* gate = nullptr;
+  fid_cntr* done = nullptr;
+};
+
+TEST_F(FiTrigger, Deferred_work_starts_at_its_threshold) {
+  int received = 0;
+  int sent = 21;
+  const iovec piece{&sent, sizeof sent};
+  ASSERT_EQ(fi_trecv(b.ep, &received, sizeof received, nullptr, FI_ADDR_UNSPEC, 8, 0, nullptr), 0);
+  fid_cntr* raised = open_cntr();
+  fi_op_tagged op{};
+  op.ep = a.ep;
+  op.msg.msg_iov = &piece;
+  op.msg.iov_count = 1;
+  op.msg.addr = to_b;
+  op.msg.tag = 8;
+  fi_deferred_work work{};
+  work.threshold = 3;
+  work.triggering_cntr = gate;
+  work.completion_cntr = done;
+  work.op_type = FI_OP_TSEND;
+  work.op.tagged = &op;
+  ASSERT_EQ(fi_control(&domain->fid, FI_QUEUE_WORK, &work), 0);
+  fi_op_cntr raise{};
+  raise.cntr = raised;
+  raise.value = 100;
+  fi_deferred_work count{};
+  count.threshold = 3;
+  count.triggering_cntr = gate;
+  count.op_type = FI_OP_CNTR_ADD;
+  count.op.cntr = &raise;
+  ASSERT_EQ(fi_control(&domain->fid, FI_QUEUE_WORK, &count), 0);
+  ASSERT_EQ(fi_cntr_add(gate, 2), 0);
+  EXPECT_TRUE(b.is_quiet());
+  ASSERT_EQ(fi_cntr_add(gate, 1), 0);
+  EXPECT_EQ(b.next().tag, 8u);
+  EXPECT_EQ(received, 21);
+  EXPECT_EQ(fi_cntr_wait(done, 1, 20000), 0);
+  EXPECT_EQ(fi_cntr_wait(raised, 100, 20000), 0);
+}
+
+TEST_F(FiTrigger, Triggered_operation_waits_for_its_counter) {
+  int received = 0;
+  int sent = 22;
+  const iovec piece{&sent, sizeof sent};
+  fi_triggered_context2 context{};
+  context.event_type = FI_TRIGGER_THRESHOLD;
+  context.trigger.threshold = {gate, 1};
+  fi_msg msg{};
+  msg.msg_iov = &piece;
+  msg.iov_count = 1;
+  msg.addr = to_b;
+  msg.context = &context;
+  ASSERT_EQ(fi_recv(b.ep, &received, sizeof received, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+  ASSERT_EQ(fi_sendmsg(a.ep, &msg, FI_TRIGGER), 0);
+  EXPECT_TRUE(b.is_quiet());
+  ASSERT_EQ(fi_cntr_add(gate, 1), 0);
+  EXPECT_EQ(b.next().err, 0);
+  EXPECT_EQ(received, 22);
+  EXPECT_EQ(a.next().op_context, &context);
+}
+
+TEST_F(FiTrigger, Deferred_receive_is_posted_at_its_threshold) {
+  std::array<int, 2> received{};
+  const std::array<int, 2> sent{31, 32};
+  iovec piece{&received[0], sizeof(int)};
+  fi_op_msg op{};
+  op.ep = b.ep;
+  op.msg.msg_iov = &piece;
+  op.msg.iov_count = 1;
+  op.msg.addr = FI_ADDR_UNSPEC;
+  fi_deferred_work work = work_at(1, FI_OP_RECV, done);
+  work.op.msg = &op;
+  ASSERT_EQ(queue(work), 0);
+  iovec tagged_piece{&received[1], sizeof(int)};
+  fi_op_tagged tagged{};
+  tagged.ep = b.ep;
+  tagged.msg.msg_iov = &tagged_piece;
+  tagged.msg.iov_count = 1;
+  tagged.msg.addr = FI_ADDR_UNSPEC;
+  tagged.msg.tag = 7;
+  tagged.msg.context = &tagged;
+  tagged.flags = FI_COMPLETION;
+  fi_deferred_work tagged_work = work_at(2, FI_OP_TRECV, done);
+  tagged_work.op.tagged = &tagged;
+  ASSERT_EQ(queue(tagged_work), 0);
+  ASSERT_EQ(fi_inject(a.ep, &sent[0], sizeof(int), to_b), 0);
+  ASSERT_EQ(fi_tinject(a.ep, &sent[1], sizeof(int), to_b, 7), 0);
+  EXPECT_TRUE(b.is_quiet());
+  EXPECT_EQ(fi_cntr_read(done), 0u);
+  ASSERT_EQ(fi_cntr_add(gate, 1), 0);
+  EXPECT_EQ(fi_cntr_wait(done, 1, 20000), 0);
+  EXPECT_EQ(received[0], 31);
+  EXPECT_TRUE(b.is_quiet()) << "it has asked for no completion";
+  ASSERT_EQ(fi_cntr_add(gate, 1), 0);
+  EXPECT_EQ(b.next().op_context, &tagged);
+  EXPECT_EQ(fi_cntr_read(done), 2u);
+  EXPECT_EQ(received[1], 32);
+}
+
+TEST_F(FiTrigger, Triggered_receive_waits_for_its_counter) {
+  int received = 0;
+  const int sent = 33;
+  fi_triggered_context2 context{};
+  context.event_type = FI_TRIGGER_THRESHOLD;
+  context.trigger.threshold = {gate, 1};
+  const iovec piece{&received, sizeof received};
+  fi_msg_tagged msg{};
+  msg.msg_iov = &piece;
+  msg.iov_count = 1;
+  msg.addr = FI_ADDR_UNSPEC;
+  msg.tag = 3;
+  msg.context = &context;
+  ASSERT_EQ(fi_trecvmsg(b.ep, &msg, FI_TRIGGER), 0);
+  ASSERT_EQ(fi_tinject(a.ep, &sent, sizeof sent, to_b, 3), 0);
+  EXPECT_TRUE(b.is_quiet());
+  ASSERT_EQ(fi_cntr_add(gate, 1), 0);
+  EXPECT_EQ(b.next().op_context, &context);
+  EXPECT_EQ(received, 33);
+}
+
+TEST_F(FiTrigger, Memory_is_reached_at_its_threshold) {
+  std::uint64_t word = 5;
+  fid_mr* region = open_memory(&word, sizeof word, 1);
+  std::uint64_t local = 7;
+  std::uint64_t fetched = 0;
+  const iovec piece{&local, sizeof local};
+  const fi_rma_iov remote{0, sizeof word, 1};
+  fi_op_rma write{};
+  write.ep = a.ep;
+  write.msg.msg_iov = &piece;
+  write.msg.iov_count = 1;
+  write.msg.addr = to_b;
+  write.msg.rma_iov = &remote;
+  write.msg.rma_iov_count = 1;
+  fi_deferred_work first = work_at(1, FI_OP_WRITE, gate);
+  first.op.rma = &write;
+  const fi_ioc operand{&local, 1};
+  fi_ioc result{&fetched, 1};
+  const fi_rma_ioc target{0, 1, 1};
+  fi_op_fetch_atomic add{};
+  add.ep = a.ep;
+  add.msg = {&operand, nullptr, 1, to_b, &target, 1, FI_UINT64, FI_SUM, nullptr, 0};
+  add.fetch.msg_iov = &result;
+  add.fetch.iov_count = 1;
+  fi_deferred_work second = work_at(2, FI_OP_FETCH_ATOMIC, done);
+  second.op.fetch_atomic = &add;
+  ASSERT_EQ(queue(second), 0);
+  ASSERT_EQ(queue(first), 0);
+  EXPECT_EQ(word, 5u);
+  ASSERT_EQ(fi_cntr_add(gate, 1), 0);
+  EXPECT_EQ(fi_cntr_wait(done, 1, 20000), 0);
+  EXPECT_EQ(fetched, 7u) << "the write was counted at the counter for which the atomic waited";
+  EXPECT_EQ(word, 14u);
+  EXPECT_TRUE(a.is_quiet());
+  EXPECT_EQ(fi_close(&region->fid), 0);
+}
+
+TEST_F(FiTrigger, Failures_reach_a_threshold_too) {
+  fi_op_cntr raise{};
+  raise.cntr = done;
+  raise.value = 4;
+  fi_deferred_work work = work_at(2, FI_OP_CNTR_ADD, nullptr);
+  work.op.cntr = &raise;
+  ASSERT_EQ(queue(work), 0);
+  ASSERT_EQ(fi_cntr_add(gate, 1), 0);
+  EXPECT_EQ(fi_cntr_read(done), 0u);
+  ASSERT_EQ(fi_cntr_adderr(gate, 1), 0);
+  EXPECT_EQ(fi_cntr_wait(done, 4, 20000), 0);
+}
+
+TEST_F(FiTrigger, Set_leaves_the_failures) {
+  ASSERT_EQ(fi_cntr_adderr(done, 3), 0);
+  fi_op_cntr set{};
+  set.cntr = done;
+  set.value = 9;
+  fi_deferred_work work = work_at(1, FI_OP_CNTR_SET, nullptr);
+  work.op.cntr = &set;
+  ASSERT_EQ(queue(work), 0);
+  ASSERT_EQ(fi_cntr_add(gate, 1), 0);
+  EXPECT_EQ(fi_cntr_wait(done, 9, 20000), 0);
+  EXPECT_EQ(fi_cntr_readerr(done), 3u);
+  work.completion_cntr = done;
+  EXPECT_EQ(queue(work), -FI_EINVAL) << "counters have no completion";
+}
+
+TEST_F(FiTrigger, Canceled_work_never_starts) {
+  int received = 0;
+  iovec piece{&received, sizeof received};
+  std::array<fi_op_tagged, 3> ops{};
+  std::array<fi_deferred_work, 3> works{};
+  for (int i = 0; i < 3; ++i) {
+    ops[i].ep = i == 2 ? b.ep : a.ep;
+    ops[i].msg.msg_iov = &piece;
+    ops[i].msg.iov_count = 1;
+    ops[i].msg.addr = i == 2 ? FI_ADDR_UNSPEC : to_b;
+    ops[i].msg.tag = 40 + i;
+    works[i] = work_at(1, i == 2 ? FI_OP_TRECV : FI_OP_TSEND, done);
+    works[i].op.tagged = &ops[i];
+    ASSERT_EQ(queue(works[i]), 0);
+  }
+  ASSERT_EQ(fi_control(&domain->fid, FI_CANCEL_WORK, &works[0]), 0);
+  EXPECT_EQ(fi_control(&domain->fid, FI_CANCEL_WORK, &works[0]), -FI_ENOENT);
+  ASSERT_EQ(fi_control(&domain->fid, FI_CANCEL_WORK, &works[2]), 0);
+  ASSERT_EQ(fi_cntr_add(gate, 1), 0);
+  EXPECT_EQ(fi_cntr_wait(done, 1, 20000), 0);
+  int taken = 0;
+  ASSERT_EQ(fi_trecv(b.ep, &taken, sizeof taken, nullptr, FI_ADDR_UNSPEC, 40, 3, nullptr), 0);
+  EXPECT_EQ(b.next().tag, 41u);
+  EXPECT_TRUE(b.is_quiet());
+}
+
+TEST_F(FiTrigger, Flushed_work_is_gone) {
+  std::uint64_t word = 0;
+  fid_mr* region = open_memory(&word, sizeof word, 1);
+  std::array<std::uint32_t, 2> local{1, 2}, compare{}, results{};
+  const fi_ioc operand{local.data(), 2};
+  const fi_ioc compared{compare.data(), 2};
+  fi_ioc fetched{results.data(), 2};
+  const fi_rma_ioc target{0, 2, 1};
+  fi_op_compare_atomic op{};
+  op.ep = a.ep;
+  op.msg = {&operand, nullptr, 1, to_b, &target, 1, FI_UINT32, FI_CSWAP, nullptr, 0};
+  op.fetch = {&fetched, nullptr, 1};
+  op.compare = {&compared, nullptr, 1};
+  fi_deferred_work work = work_at(1, FI_OP_COMPARE_ATOMIC, done);
+  work.op.compare_atomic = &op;
+  ASSERT_EQ(queue(work), 0);
+  ASSERT_EQ(fi_control(&domain->fid, FI_FLUSH_WORK, nullptr), 0);
+  ASSERT_EQ(fi_cntr_add(gate, 1), 0);
+  EXPECT_EQ(fi_cntr_wait(done, 1, 20), -FI_ETIMEDOUT);
+  EXPECT_EQ(word, 0u);
+  ASSERT_EQ(queue(work), 0) << "its threshold has been reached";
+  EXPECT_EQ(fi_cntr_wait(done, 1, 20000), 0);
+  EXPECT_NE(word, 0u);
+  EXPECT_EQ(fi_close(&region->fid), 0);
+}
+
+TEST_F(FiTrigger, What_is_no_work_is_refused) {
+  fi_deferred_work work{};
+  EXPECT_EQ(queue(work), -FI_EINVAL);
+  EXPECT_EQ(fi_control(&domain->fid, FI_CANCEL_WORK, nullptr), -FI_EINVAL);
+}
+
+}  // namespace
+}  // namespace portofu::test
