@@ -78,6 +78,8 @@ Settings read_settings(const GetVariable& get_variable, const TakeComplaint& com
   Settings settings;
   for (const SettingRow& row : setting_table()) {
     const char* text = get_variable(row.name);
+    // So libfabric calls the settings of its providers (fi_info -e).
+    if (text == nullptr) text = get_variable((std::string("FI_") + row.name).c_str());
     if (text == nullptr || *text == '\0') continue;
     if (store_value(row, text, settings)) continue;
     complain(std::string(row.name) + "=" + text + " is not allowed (" + allowed_text(row) +

@@ -69,5 +69,21 @@ TEST(FiGetinfo, Node_and_service_become_addresses) {
   EXPECT_EQ(result, -FI_ENODATA);
 }
 
+TEST(FiGetinfo, Settings_are_documented) {
+  get_info(make_hints().get());
+  fi_param* params = nullptr;
+  int count = 0;
+  ASSERT_EQ(fi_getparams(&params, &count), 0);
+  int found = 0;
+  for (int i = 0; i < count; ++i) {
+    if (std::string(params[i].name) != "FI_PORTOFU_UNEXPECTED_MIB") continue;
+    ++found;
+    EXPECT_EQ(params[i].type, FI_PARAM_INT);
+    EXPECT_NE(std::string(params[i].help_string).find("256"), std::string::npos) << params[i].help_string;
+  }
+  EXPECT_EQ(found, 1);
+  fi_freeparams(params);
+}
+
 }  // namespace
 }  // namespace portofu::test

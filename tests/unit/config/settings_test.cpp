@@ -44,6 +44,13 @@ TEST_F(SettingsTest, Empty_value__counts_as_not_set) {
   EXPECT_THAT(complaints_, IsEmpty());
 }
 
+TEST_F(SettingsTest, Name_of_libfabric__counts_if_our_own_is_not_set) {
+  environment_["FI_PORTOFU_WINDOW"] = "5";
+  EXPECT_EQ(read().window_operations, 5u);
+  environment_["PORTOFU_WINDOW"] = "6";
+  EXPECT_EQ(read().window_operations, 6u);
+}
+
 TEST_F(SettingsTest, Every_bound__is_allowed_and_one_beyond_is_not) {
   for (const SettingRow& row : setting_table()) {
     if (row.number == nullptr) continue;
