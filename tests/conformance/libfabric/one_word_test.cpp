@@ -1,0 +1,105 @@
+// One engine, one atomic unit: a word of one process, which eight processes change through Portals, uTofu and
+// libfabric.
+
+#include <algorithm>
+
+#include "tests/conformance/libfabric/fabric_fixture.h"
+#include "tests/conformance/libfabric/portals_side.h"
+#include "tests/conformance/utofu/utofu_fixture.h"
+
+namespace portofu::test {
+namespace {
+
+constexpr std::uint64_t kKey = 3;
+
+/// The word as a region of libfabric, and an endpoint to change it with.
+class FabricSide {
+ public:
+  explicit FabricSide(void* word) {
+    const Info info = get_info(make_hints().get());
+    EXPECT_EQ(fi_fabric(info->fabric_attr, &fabric_, nullptr), 0);
+    EXPECT_EQ(fi_domain(fabric_, info.get(), &domain_, nullptr), 0);
+    node_.open(domain_, info.get());
+    EXPECT_EQ(fi_mr_reg(domain_, word, 8, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, kKey, 0, &region_, nullptr), 0);
+  }
+  ~FabricSide() {
+    fi_close(&region_->fid);
+    node_.close();
+    fi_close(&domain_->fid);
+    fi_close(&fabric_->fid);
+  }
+  FabricSide(const FabricSide&) = delete;
+  FabricSide& operator=(const FabricSide&) = delete;
+
+  using Name = std::array<std::byte, 16>;
+  Name name() const {
+    Name name{};
+    std::size_t bytes = name.size();
+    EXPECT_EQ(fi_getname(&node_.ep->fid, name.data(), &bytes), 0);
+    return name;
+  }
+  void know(const Name& owner) { EXPECT_EQ(fi_av_insert(node_.av, owner.data(), 1, &owner_, 0, nullptr), 1); }
+
+  std::uint64_t fetch_add() {
+    const std::uint64_t one = 1;
+    std::uint64_t old = 0;
+    EXPECT_EQ(fi_fetch_atomic(node_.ep, &one, 1, nullptr, &old, nullptr, owner_, 0, kKey, FI_UINT64, FI_SUM, nullptr),
+              0);
+    EXPECT_EQ(node_.next().err, 0);
+    return old;
+  }
+
+ private:
+  fid_fabric* fabric_ = nullptr;
+  fid_domain* domain_ = nullptr;
+  fid_mr* region_ = nullptr;
+  Node node_;
+  fi_addr_t owner_ = FI_ADDR_NOTAVAIL;
+};
+
+std::uint64_t fetch_add_by_utofu(const conformance::Ring& ring) {
+  utofu_mrq_notice notice{};
+  EXPECT_EQ(utofu_armw8(ring.vcq, ring.places[0].vcq_id, UTOFU_ARMW_OP_ADD, 1, ring.places[0].stadd, 0,
+                        UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE, nullptr),
+            UTOFU_SUCCESS);
+  EXPECT_EQ(conformance::poll_mrq(ring.vcq, &notice), UTOFU_SUCCESS);
+  return notice.rmt_value;
+}
+
+void change_one_word(conformance::Process& self) {
+  constexpr std::size_t kRounds = 16;  // Of each API, so that the values of a process fit into one exchange.
+  conformance::Ring ring(self);
+  auto* word = reinterpret_cast<std::uint64_t*>(ring.memory.data());
+  {
+    PortalsSide portals(word);
+    FabricSide fabric(word);
+    const auto ids = self.share(portals.id());
+    fabric.know(self.share(fabric.name())[0]);
+    std::array<std::uint16_t, 3 * kRounds> fetched{};
+    for (std::size_t i = 0; i < fetched.size(); ++i) {
+      const std::size_t api = (i + static_cast<std::size_t>(self.rank())) % 3;
+      fetched[i] = static_cast<std::uint16_t>(api == 0   ? portals.fetch_add(ids[0])
+                                              : api == 1 ? fabric.fetch_add()
+                                                         : fetch_add_by_utofu(ring));
+    }
+    std::vector<int> seen(fetched.size() * static_cast<std::size_t>(self.size()));
+    for (const auto& values : self.share(fetched)) {
+      for (const std::uint16_t value : values) {
+        ASSERT_LT(value, seen.size());
+        ++seen[value];
+      }
+    }
+    EXPECT_EQ(seen, std::vector<int>(seen.size(), 1)) << "every value was fetched once";
+    if (self.rank() == 0) {
+      EXPECT_EQ(*word, seen.size());
+    }
+    self.barrier();
+  }
+}
+
+TEST(OneWord, Is_changed_by_eight_processes_through_three_interfaces) {
+  conformance::run_processes(8, change_one_word);
+}
+
+}  // namespace
+}  // namespace portofu::test
