@@ -73,6 +73,7 @@ int wait(fid_cntr* fid, std::uint64_t threshold, int timeout_ms) {
 int close(fid* object) {
   auto* cntr = object_of<CounterFid>(object);
   if (cntr->users.load() != 0) return -FI_EBUSY;
+  cntr->wait.leave_set();
   {
     const Engine::Duty duty(*cntr->domain->engine);
     Interface& ni = interface_of(duty.core());

@@ -194,6 +194,7 @@ void close_events(CompletionQueue& cq) {
 int close(fid* object) {
   auto* cq = object_of<CompletionQueue>(object);
   if (cq->users.load() != 0) return -FI_EBUSY;
+  cq->wait.leave_set();
   close_events(*cq);
   --cq->domain->users;
   delete cq;

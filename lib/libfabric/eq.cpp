@@ -81,6 +81,7 @@ const char* text_of(fid_eq*, int error, const void*, char* text, std::size_t roo
 int close(fid* object) {
   auto* eq = object_of<EventQueueFid>(object);
   if (eq->users.load() != 0) return -FI_EBUSY;
+  eq->wait.leave_set();
   --eq->fabric->users;
   delete eq;
   return 0;

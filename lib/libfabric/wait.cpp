@@ -108,8 +108,12 @@ int get_wait(fi_wait_obj kind, int fd, bool is_set, std::unique_ptr<ConditionBri
 
 WaitObject::~WaitObject() {
   bridge_.reset();
-  if (set_ != nullptr) set_->remove(owner_);
+  leave_set();
   if (fd_ >= 0) close(fd_);
+}
+
+void WaitObject::leave_set() {
+  if (set_ != nullptr) std::exchange(set_, nullptr)->remove(owner_);
 }
 
 int WaitObject::open(fi_wait_obj kind, fid_wait* set, fid* owner) {

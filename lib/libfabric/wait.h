@@ -52,6 +52,9 @@ class WaitObject {
   /// @return 0 | -FI_ENOSYS | -FI_EINVAL | -FI_EMFILE
   int open(fi_wait_obj kind, fid_wait* set, fid* owner);
 
+  /// The owner is about to close: a set that somebody waits at asks it no more.
+  void leave_set();
+
   /// FI_GETWAIT and FI_GETWAITOBJ of fi_control.
   int control(int command, void* argument);
 

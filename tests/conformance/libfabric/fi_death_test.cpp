@@ -60,6 +60,12 @@ class Peer {
   Name name_{};
 };
 
+/// Processes that are made meanwhile keep one MiB of messages that nobody has received.
+struct OneMib {
+  OneMib() { setenv("PORTOFU_UNEXPECTED_MIB", "1", 1); }
+  ~OneMib() { unsetenv("PORTOFU_UNEXPECTED_MIB"); }
+};
+
 class FiDeath : public Fabric {
  protected:
   // The peer is made before this process has an engine.
@@ -80,6 +86,7 @@ class FiDeath : public Fabric {
     return 0;
   }
 
+  const OneMib bound;
   Peer peer;
   fi_addr_t to_peer = FI_ADDR_NOTAVAIL;
   std::uint64_t word = 1;
@@ -115,6 +122,17 @@ TEST_F(FiDeath, Long_message_on_its_way_ends) {
   int failed = 0;
   for (int i = 0; i < 4; ++i) failed += a.next().err != 0 ? 1 : 0;
   EXPECT_GT(failed, 0);
+}
+
+TEST_F(FiDeath, Messages_that_wait_until_others_are_received_end_too) {
+  constexpr int kCount = 40;
+  std::vector<char> sent(1 << 20, 'x');
+  for (int i = 0; i < kCount; ++i) ASSERT_EQ(fi_send(a.ep, sent.data(), sent.size(), nullptr, to_peer, nullptr), 0);
+  peer.kill();
+  int failed = 0;
+  for (int i = 0; i < kCount; ++i) failed += a.next().err == FI_ECONNABORTED ? 1 : 0;
+  EXPECT_GE(failed, kCount - 12);
+  EXPECT_TRUE(a.is_quiet());
 }
 
 }  // namespace
