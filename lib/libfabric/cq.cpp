@@ -49,9 +49,9 @@ bool is_silent(const Event& event) {
 std::uint64_t flags_of(const Event& event) {
   const std::uint64_t data = event.has_data ? FI_REMOTE_CQ_DATA : 0;
   if (is_of_memory(event)) return FI_REMOTE_WRITE | (event.type == EventKind::kPut ? FI_RMA : FI_ATOMIC) | data;
-  const std::uint64_t of_receive =
-      event.type == EventKind::kAtomic || event.type == EventKind::kFetchAtomic ? FI_ATOMIC : 0;
-  const std::uint64_t flags = kCompletionFlags[static_cast<std::size_t>(kind_of(event.user_ptr))] | of_receive;
+  const std::uint64_t flags = kCompletionFlags[static_cast<std::size_t>(kind_of(event.user_ptr))];
+  if (event.type == EventKind::kAtomic || event.type == EventKind::kFetchAtomic) [[unlikely]]
+    return flags | FI_ATOMIC | data;
   return event.type == EventKind::kAutoUnlink ? flags | FI_MULTI_RECV : flags | data;
 }
 

@@ -37,7 +37,8 @@ bool describe(const ReceiveCall& call, MemorySegment* segment) {
 
 /// On duty: what counts the message; a work has a counter of its own, or none.
 Handle counter_of(const Receive& rx, const ReceiveCall& call) {
-  if (call.deferral.owner != nullptr) return call.deferral.completion;
+  if (call.deferral != nullptr) [[unlikely]]
+    return call.deferral->completion;
   return rx.recv_cntr != nullptr ? rx.recv_cntr->ct_handle : 0;
 }
 
@@ -125,6 +126,7 @@ struct DeferredReceive : LocalCall {
   std::shared_ptr<const Receive> rx;
   ReceiveCall call;
   std::vector<iovec> pieces;  ///< Of `call`.
+  Deferral deferral;          ///< Of `call`.
 };
 
 void post_deferred(Core& core, LocalCall& local) {
@@ -138,7 +140,9 @@ void post_deferred(Core& core, LocalCall& local) {
 }
 
 /// On duty.
-ssize_t defer(const Endpoint& ep, Core& core, const ReceiveCall& call, const Trigger& trigger) {
+ssize_t defer(const Endpoint& ep, Core& core, const ReceiveCall& call) {
+  const Trigger trigger = call.deferral != nullptr ? call.deferral->trigger : trigger_of(call.msg.context, call.flags);
+  const void* owner = call.deferral != nullptr ? call.deferral->owner : nullptr;
   auto deferred = std::make_shared<DeferredReceive>();
   deferred->run = post_deferred;
   deferred->domain = ep.domain;
@@ -146,13 +150,17 @@ ssize_t defer(const Endpoint& ep, Core& core, const ReceiveCall& call, const Tri
   deferred->call = call;
   deferred->pieces.assign(call.msg.msg_iov, call.msg.msg_iov + call.msg.iov_count);
   deferred->call.msg.msg_iov = deferred->pieces.data();
+  if (call.deferral != nullptr) {
+    deferred->deferral = *call.deferral;
+    deferred->call.deferral = &deferred->deferral;
+  }
   Descriptor d;
   d.kind = DescriptorKind::kLocalCall;
   d.interface_index = kFabricInterface;
   d.user_ptr = static_cast<LocalCall*>(deferred.get());
   const LocalCall* key = deferred.get();
   ep.domain->local_calls.emplace(key, std::move(deferred));
-  const ssize_t result = arm(*ep.domain->engine, core, d, trigger, call.deferral.owner);
+  const ssize_t result = arm(*ep.domain->engine, core, d, trigger, owner);
   if (result != 0) ep.domain->local_calls.erase(key);
   return result;
 }
@@ -181,10 +189,8 @@ ssize_t receive(Endpoint& ep, const ReceiveCall& call) {
     const Engine::Duty duty(engine);
     if ((call.flags & FI_PEEK) != 0) return peek(duty.core(), rx, call);
     if ((call.flags & FI_CLAIM) != 0) return take_claimed(duty.core(), rx, call);
-    const Trigger trigger =
-        call.deferral.trigger.ct_handle != 0 ? call.deferral.trigger : trigger_of(call.msg.context, call.flags);
-    if (trigger.ct_handle != 0) [[unlikely]]
-      return defer(ep, duty.core(), call, trigger);
+    if (call.deferral != nullptr || (call.flags & FI_TRIGGER) != 0) [[unlikely]]
+      return defer(ep, duty.core(), call);
     const ssize_t result = append(duty.core(), rx, call);
     engine.settle_on_duty();
     return result;

@@ -15,8 +15,8 @@ inline constexpr std::uint64_t kIgnoresAll = ~std::uint64_t{0};
 struct ReceiveCall {
   PortalUse portal = PortalUse::kMessage;  ///< kTagged or kMessage.
   fi_msg_tagged msg{};
-  std::uint64_t flags = 0;  ///< As the call counts them, FI_COMPLETION included.
-  Deferral deferral{};
+  std::uint64_t flags = 0;             ///< As the call counts them, FI_COMPLETION included.
+  const Deferral* deferral = nullptr;  ///< Of deferred work; lives as long as the call.
 };
 
 /// Posts it, lets it wait for a counter, or does what FI_PEEK, FI_CLAIM and FI_DISCARD say.

@@ -100,13 +100,6 @@ void post(Engine& engine, Core& core, const Descriptor& d) {
   engine.post_on_duty(d);
 }
 
-/// On duty: posts a descriptor, or lets it wait.
-ssize_t post_or_arm(Engine& engine, Core& core, const Descriptor& d, const Trigger& trigger, const void* owner) {
-  if (trigger.ct_handle != 0) return arm(engine, core, d, trigger, owner);
-  post(engine, core, d);
-  return 0;
-}
-
 /// On duty: the descriptor says whose it is, how it is to be told of, and where its memory is.
 /// @return false: there is no memory descriptor left
 bool complete(Core& core, const Transmit& tx, const TransmitCall& call, Descriptor& d) {
@@ -119,41 +112,48 @@ bool complete(Core& core, const Transmit& tx, const TransmitCall& call, Descript
   return name_memory(interface_of(core), tx, call, use, d);
 }
 
-/// On duty: sends a mark behind a message, if one is due.
+/// On duty: sends a mark behind a message.
 /// @param turn  of the message
-void follow_with_mark(Engine& engine, Core& core, Credit& credit, const Descriptor& message, const Trigger& turn) {
-  if (!is_mark_due(credit, message.length)) [[likely]]
-    return;
+[[gnu::noinline]] void send_mark(Engine& engine, Core& core, Credit& credit, const Descriptor& message,
+                                 const Trigger& turn) {
   Descriptor mark;
   mark.target = message.target;
   mark.pt_index = portal_of(message.pt_index / kPortalsPerEndpoint, PortalUse::kCredit);
-  if (make_mark(core, credit, &mark)) post_or_arm(engine, core, mark, turn, nullptr);
+  if (!make_mark(core, credit, &mark)) return;
+  if (turn.ct_handle != 0) {
+    arm(engine, core, mark, turn);
+  } else {
+    engine.post_on_duty(mark);
+  }
 }
 
-/// On duty: a message, which may have to wait until its target has received others.
-ssize_t post_message(Engine& engine, Core& core, const Transmit& tx, const TransmitCall& call, Descriptor& d) {
-  Credit& credit = tx.av->credit_of(call.target);
-  const Trigger turn = turn_of(core, credit);
-  if (turn.ct_handle != 0) [[unlikely]] {
-    // What is injected would have to be kept here.
-    if ((call.flags & FI_INJECT) != 0) return -FI_EAGAIN;
-    if (interface_of(core).cts.find(turn.ct_handle)->waiting_count() >= kTransmitSize) return -FI_EAGAIN;
-  }
-  if (!complete(core, tx, call, d)) return -FI_EAGAIN;
-  const ssize_t result = post_or_arm(engine, core, d, turn, nullptr);
-  if (result == 0) follow_with_mark(engine, core, credit, d, turn);
-  return result;
+/// On duty: whether a message may wait until its target has received others. What is injected would have to be kept.
+[[gnu::noinline]] bool may_be_held(const Core& core, const TransmitCall& call, const Trigger& turn) {
+  return (call.flags & FI_INJECT) == 0 && interface_of(core).cts.find(turn.ct_handle)->waiting_count() < kTransmitSize;
 }
 
 ssize_t transmit_on_duty(Engine& engine, Core& core, const Transmit& tx, const TransmitCall& call, Descriptor& d) {
   if (!name_target(tx, call, d)) return -FI_EINVAL;
-  const Trigger trigger =
-      call.deferral.trigger.ct_handle != 0 ? call.deferral.trigger : trigger_of(call.context, call.flags);
-  if (trigger.ct_handle == 0 && !call.goes_on && !has_room(core, d)) return -FI_EAGAIN;
-  const bool is_message = call.portal != PortalUse::kMemory && d.kind == DescriptorKind::kPut;
-  if (is_message && trigger.ct_handle == 0) return post_message(engine, core, tx, call, d);
+  Trigger trigger = call.deferral.trigger.ct_handle != 0 ? call.deferral.trigger : trigger_of(call.context, call.flags);
+  Credit* credit = nullptr;  // Of a message that waits for nothing but its turn.
+  if (trigger.ct_handle == 0) {
+    if (!call.goes_on && !has_room(core, d)) return -FI_EAGAIN;
+    if (call.portal != PortalUse::kMemory && d.kind == DescriptorKind::kPut) {
+      credit = &tx.av->credit_of(call.target);
+      trigger = turn_of(core, *credit);
+      if (trigger.ct_handle != 0 && !may_be_held(core, call, trigger)) return -FI_EAGAIN;
+    }
+  }
   if (!complete(core, tx, call, d)) return -FI_EAGAIN;
-  return post_or_arm(engine, core, d, trigger, call.deferral.owner);
+  ssize_t result = 0;
+  if (trigger.ct_handle != 0) [[unlikely]] {
+    result = arm(engine, core, d, trigger, call.deferral.owner);
+  } else {
+    post(engine, core, d);
+  }
+  if (credit != nullptr && result == 0 && is_mark_due(*credit, d.length)) [[unlikely]]
+    send_mark(engine, core, *credit, d, trigger);
+  return result;
 }
 
 }  // namespace

@@ -26,8 +26,8 @@ ssize_t queue_send(const fi_deferred_work& work, const Operation& op) {
 
 template <class Operation>
 ssize_t queue_receive(const fi_deferred_work& work, const Operation& op) {
-  return receive(endpoint_of(op.ep),
-                 {portal_for(op.msg), widest(op.msg), without_trigger(op.flags), deferral_of(work)});
+  const Deferral deferral = deferral_of(work);
+  return receive(endpoint_of(op.ep), {portal_for(op.msg), widest(op.msg), without_trigger(op.flags), &deferral});
 }
 
 ssize_t queue_access(const fi_deferred_work& work, const fi_op_rma& op, DescriptorKind kind) {
