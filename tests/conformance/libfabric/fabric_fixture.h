@@ -132,6 +132,44 @@ struct Node {
   }
 };
 
+/// An endpoint of a process that has no other, with fabric and domain.
+class LoneNode {
+ public:
+  LoneNode() {
+    const Info info = get_info(make_hints().get());
+    EXPECT_EQ(fi_fabric(info->fabric_attr, &fabric_, nullptr), 0);
+    EXPECT_EQ(fi_domain(fabric_, info.get(), &domain_, nullptr), 0);
+    node_.open(domain_, info.get());
+  }
+  ~LoneNode() {
+    node_.close();
+    EXPECT_EQ(fi_close(&domain_->fid), 0);
+    EXPECT_EQ(fi_close(&fabric_->fid), 0);
+  }
+  LoneNode(const LoneNode&) = delete;
+  LoneNode& operator=(const LoneNode&) = delete;
+
+  using Name = std::array<std::byte, 16>;
+  Name name() const {
+    Name name{};
+    std::size_t bytes = name.size();
+    EXPECT_EQ(fi_getname(&node_.ep->fid, name.data(), &bytes), 0);
+    return name;
+  }
+  fi_addr_t know(const Name& other) const {
+    fi_addr_t address = FI_ADDR_NOTAVAIL;
+    EXPECT_EQ(fi_av_insert(node_.av, other.data(), 1, &address, 0, nullptr), 1);
+    return address;
+  }
+  const Node* operator->() const { return &node_; }
+  fid_domain* domain() const { return domain_; }
+
+ private:
+  fid_fabric* fabric_ = nullptr;
+  fid_domain* domain_ = nullptr;
+  Node node_;
+};
+
 /// A domain with two endpoints, `a` and `b`. `to_b` is b in the vector of a, `to_a` the other way.
 class Fabric : public ::testing::Test {
  protected:

@@ -2,6 +2,7 @@
 
 #include <numeric>
 
+#include "tests/conformance/harness/process.h"
 #include "tests/conformance/libfabric/fabric_fixture.h"
 
 namespace portofu::test {
@@ -79,6 +80,43 @@ TEST_F(FiDomain, What_waits_for_a_peer_is_bounded) {
   int count = 0;
   while ((result = fi_send(a.ep, sent.data(), sent.size(), nullptr, to_b, nullptr)) == 0 && count < 100000) ++count;
   EXPECT_EQ(result, -FI_EAGAIN);
+}
+
+/// The same between processes, where the target's own calls are not what makes it receive.
+void flood_another(conformance::Process& self) {
+  constexpr int kCount = 40;
+  constexpr std::size_t kBytes = std::size_t{1} << 20;
+  ASSERT_EQ(setenv("PORTOFU_UNEXPECTED_MIB", "1", 1), 0);
+  const LoneNode node;
+  const fi_addr_t other = node.know(self.share(node.name())[self.rank() == 0 ? 1 : 0]);
+  std::vector<std::uint8_t> bytes(kBytes);
+  if (self.rank() == 1) {
+    std::iota(bytes.begin(), bytes.end(), std::uint8_t{1});
+    for (int i = 0; i < kCount; ++i)
+      ASSERT_EQ(fi_tsend(node->ep, bytes.data(), bytes.size(), nullptr, other, i, nullptr), 0);
+    EXPECT_EQ(fi_tinject(node->ep, bytes.data(), 8, other, kCount), -FI_EAGAIN) << "what is injected cannot wait";
+    int left = 0;
+    fi_cq_tagged_entry entry{};
+    while (fi_cq_sread(node->cq, &entry, 1, nullptr, 300) == 1) ++left;
+    EXPECT_LE(left, 12);
+    self.barrier();
+    for (; left < kCount; ++left) EXPECT_EQ(node->next().err, 0);
+  } else {
+    self.barrier();
+    std::vector<std::uint8_t> expected(kBytes);
+    std::iota(expected.begin(), expected.end(), std::uint8_t{1});
+    for (int i = 0; i < kCount; ++i) {
+      bytes.assign(kBytes, 0);
+      ASSERT_EQ(fi_trecv(node->ep, bytes.data(), bytes.size(), nullptr, FI_ADDR_UNSPEC, i, 0, nullptr), 0);
+      ASSERT_EQ(node->next().len, kBytes);
+      ASSERT_EQ(bytes, expected);
+    }
+  }
+  self.barrier();
+}
+
+TEST(FiDomainProcesses, Long_messages_that_nobody_receives_wait_at_their_sender) {
+  conformance::run_processes(2, flood_another);
 }
 
 }  // namespace

@@ -7,13 +7,6 @@ namespace {
 
 class FiEndpoint : public Fabric {};
 
-TEST_F(FiEndpoint, What_others_need_is_not_closed) {
-  EXPECT_EQ(fi_close(&a.cq->fid), -FI_EBUSY);
-  EXPECT_EQ(fi_close(&a.av->fid), -FI_EBUSY);
-  EXPECT_EQ(fi_close(&domain->fid), -FI_EBUSY);
-  EXPECT_EQ(fi_close(&fabric->fid), -FI_EBUSY);
-}
-
 TEST_F(FiEndpoint, Nothing_goes_before_it_is_enabled) {
   fid_ep* ep = nullptr;
   ASSERT_EQ(fi_endpoint(domain, info.get(), &ep, nullptr), 0);

@@ -16,44 +16,27 @@ constexpr std::uint64_t kKey = 3;
 class FabricSide {
  public:
   explicit FabricSide(void* word) {
-    const Info info = get_info(make_hints().get());
-    EXPECT_EQ(fi_fabric(info->fabric_attr, &fabric_, nullptr), 0);
-    EXPECT_EQ(fi_domain(fabric_, info.get(), &domain_, nullptr), 0);
-    node_.open(domain_, info.get());
-    EXPECT_EQ(fi_mr_reg(domain_, word, 8, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, kKey, 0, &region_, nullptr), 0);
+    EXPECT_EQ(fi_mr_reg(node_.domain(), word, 8, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, kKey, 0, &region_, nullptr), 0);
   }
-  ~FabricSide() {
-    fi_close(&region_->fid);
-    node_.close();
-    fi_close(&domain_->fid);
-    fi_close(&fabric_->fid);
-  }
+  ~FabricSide() { EXPECT_EQ(fi_close(&region_->fid), 0); }
   FabricSide(const FabricSide&) = delete;
   FabricSide& operator=(const FabricSide&) = delete;
 
-  using Name = std::array<std::byte, 16>;
-  Name name() const {
-    Name name{};
-    std::size_t bytes = name.size();
-    EXPECT_EQ(fi_getname(&node_.ep->fid, name.data(), &bytes), 0);
-    return name;
-  }
-  void know(const Name& owner) { EXPECT_EQ(fi_av_insert(node_.av, owner.data(), 1, &owner_, 0, nullptr), 1); }
+  LoneNode::Name name() const { return node_.name(); }
+  void know(const LoneNode::Name& owner) { owner_ = node_.know(owner); }
 
   std::uint64_t fetch_add() {
     const std::uint64_t one = 1;
     std::uint64_t old = 0;
-    EXPECT_EQ(fi_fetch_atomic(node_.ep, &one, 1, nullptr, &old, nullptr, owner_, 0, kKey, FI_UINT64, FI_SUM, nullptr),
+    EXPECT_EQ(fi_fetch_atomic(node_->ep, &one, 1, nullptr, &old, nullptr, owner_, 0, kKey, FI_UINT64, FI_SUM, nullptr),
               0);
-    EXPECT_EQ(node_.next().err, 0);
+    EXPECT_EQ(node_->next().err, 0);
     return old;
   }
 
  private:
-  fid_fabric* fabric_ = nullptr;
-  fid_domain* domain_ = nullptr;
+  LoneNode node_;
   fid_mr* region_ = nullptr;
-  Node node_;
   fi_addr_t owner_ = FI_ADDR_NOTAVAIL;
 };
 
