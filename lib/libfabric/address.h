@@ -11,8 +11,8 @@
 
 namespace portofu::fabric {
 
-/// fi_info::addr_format.
-inline constexpr std::uint32_t kAddressFormat = FI_PROV_SPECIFIC | 0x50460001u;
+/// fi_info::addr_format. The last digit says how numbers of endpoints become portal table entries.
+inline constexpr std::uint32_t kAddressFormat = FI_PROV_SPECIFIC | 0x50460002u;
 
 struct Address {
   std::uint32_t nid = 0;     ///< 0: no node.
