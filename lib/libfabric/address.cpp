@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "engine/config/settings.h"
-#include "engine/topology/node_id.h"
+#include "engine/door/process.h"
 
 namespace portofu::fabric {
 namespace {

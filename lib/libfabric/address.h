@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string>
 
-#include "engine/topology/process_id.h"
+#include "engine/door/libfabric.h"
 
 namespace portofu::fabric {
 

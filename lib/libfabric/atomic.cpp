@@ -6,7 +6,7 @@
 #include <array>
 #include <cstring>
 
-#include "engine/core/interface.h"
+#include "engine/door/libfabric.h"
 #include "lib/libfabric/cutter.h"
 #include "lib/libfabric/info.h"
 

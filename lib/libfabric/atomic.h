@@ -3,7 +3,7 @@
 
 #include <rdma/fi_atomic.h>
 
-#include "engine/atomic/atomic_unit.h"
+#include "engine/door/libfabric.h"
 #include "lib/libfabric/transmit.h"
 
 namespace portofu::fabric {

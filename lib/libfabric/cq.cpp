@@ -5,7 +5,7 @@
 #include <cstring>
 #include <memory>
 
-#include "engine/queue/fresh_line.h"
+#include "engine/door/process.h"
 #include "lib/libfabric/endpoint.h"
 #include "lib/libfabric/word.h"
 

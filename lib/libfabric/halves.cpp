@@ -4,9 +4,7 @@
 
 #include <algorithm>
 
-#include "engine/target/complete.h"
-#include "engine/target/list_entries.h"
-#include "engine/target/published_entry.h"
+#include "engine/door/libfabric.h"
 #include "lib/libfabric/mr.h"
 
 namespace portofu::fabric {

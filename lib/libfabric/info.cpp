@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-#include "engine/core/interface.h"
+#include "engine/door/libfabric.h"
 #include "lib/libfabric/library.h"
 
 namespace portofu::fabric {

@@ -7,8 +7,8 @@
 #include <mutex>
 #include <string>
 
-#include "engine/run/process_engine.h"
-#include "engine/target/close_interface.h"
+#include "engine/door/libfabric.h"
+#include "engine/door/process.h"
 
 namespace portofu::fabric {
 namespace {

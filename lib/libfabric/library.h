@@ -9,8 +9,7 @@
 #include <new>
 #include <stdexcept>
 
-#include "engine/core/core.h"
-#include "engine/run/engine.h"
+#include "engine/door/process.h"
 
 namespace portofu::fabric {
 

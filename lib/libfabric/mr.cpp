@@ -5,8 +5,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "engine/target/list_entries.h"
-#include "engine/target/published_entry.h"
+#include "engine/door/libfabric.h"
 #include "lib/libfabric/endpoint.h"
 #include "lib/libfabric/info.h"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/target/list_entries.h"
+#include "engine/door/libfabric.h"
 #include "lib/libfabric/info.h"
 
 namespace portofu::fabric {

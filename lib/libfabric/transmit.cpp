@@ -1,6 +1,6 @@
 #include "lib/libfabric/transmit.h"
 
-#include "engine/initiator/send.h"
+#include "engine/door/libfabric.h"
 #include "lib/libfabric/info.h"
 
 namespace portofu::fabric {
