@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "engine/mailbox/late.h"
 #include "engine/run/death.h"
 #include "engine/run/dispatch.h"
 #include "engine/run/loop.h"
@@ -62,7 +63,7 @@ const std::array<ReceiveWorld::Act, 45> ReceiveWorld::kActs{&ReceiveWorld::recei
                                                             &ReceiveWorld::receive_tofu_request,
                                                             &ReceiveWorld::receive_next_data,
                                                             &ReceiveWorld::post_tofu,
-                                                            &ReceiveWorld::post_tofu,
+                                                            &ReceiveWorld::change_copies,
                                                             &ReceiveWorld::receive_tofu_fault,
                                                             &ReceiveWorld::receive_gate_packet,
                                                             &ReceiveWorld::use_gate,
@@ -107,6 +108,7 @@ ReceiveWorld::~ReceiveWorld() {
 
 void ReceiveWorld::step() {
   (this->*kActs[input_.below(kActs.size())])();
+  finish_late_messages(core_);  // As at the end of a burst.
   notice_sent();
 }
 

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "engine/core/core.h"
+#include "engine/memory/guarded_copy.h"
+#include "engine/segment/lender.h"
 #include "engine/target/list_entries.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/fuzz_memory.h"
@@ -110,6 +112,7 @@ class ReceiveWorld {
   void receive_acknowledgement();
   void change_room();
   void change_connect();
+  void change_copies();
   void kill_peer();
   void lose_source();
 
@@ -125,6 +128,22 @@ class ReceiveWorld {
   void drain_queues();
   void check_rest(Interface& ni);
 
+  /// Where the payloads of peers are.
+  enum class PayloadPlace : std::uint8_t { kHere, kReadable, kUnreadable, kPlaced };
+  static constexpr std::uint32_t kPayloadPlaces = 4;
+
+  /// The memory of peers that have lent it.
+  class PeersMemory final : public Lender {
+   public:
+    bool read_lent(std::uint64_t address, std::byte* target, std::uint64_t bytes) const override {
+      return is_readable && guarded_copy(target, reinterpret_cast<const std::byte*>(address), bytes);
+    }
+    bool is_gone() const override { return !is_there; }
+
+    bool is_readable = true;
+    bool is_there = true;
+  };
+
   /// A request of ours that somebody has to answer.
   struct Asked {
     ProcessId target;
@@ -138,6 +157,8 @@ class ReceiveWorld {
   std::uint64_t now_ns_ = 1;
   FakeWire loopback_;
   FakeWire wire_;
+  PayloadPlace payload_place_ = PayloadPlace::kHere;
+  PeersMemory peers_memory_;
   CountersShared counters_{};
   FuzzDirectory directory_;
   Core core_;

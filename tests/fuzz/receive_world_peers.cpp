@@ -27,6 +27,10 @@ void ReceiveWorld::receive(ProcessId source, const PacketHeader& header, std::sp
   packet.source = source;
   packet.header = header;
   packet.payload = payload.data();
+  if (may_be_lent(header.type) && payload_place_ != PayloadPlace::kHere) {
+    packet.payload = payload_place_ == PayloadPlace::kPlaced ? Payload::placed_by(peers_memory_)
+                                                             : Payload::in_memory_of(peers_memory_, payload.data());
+  }
   packet.source_context = wire_.context_of(source);
   receive_packet(core_, packet);
 }
@@ -199,6 +203,15 @@ void ReceiveWorld::change_connect() {
                                                   ConnectResult::kConnected,  ConnectResult::kInProgress,
                                                   ConnectResult::kNoSuchPeer, ConnectResult::kRefused};
   wire_.connect_result = input_.one_of(kResults);
+}
+
+/// Peers lend their payloads, or say that they are in place already; the wire reads late.
+void ReceiveWorld::change_copies() {
+  payload_place_ = static_cast<PayloadPlace>(input_.below(kPayloadPlaces));
+  peers_memory_.is_readable = payload_place_ != PayloadPlace::kUnreadable;
+  peers_memory_.is_there = input_.once_in(2);
+  wire_.reads_later = input_.once_in(2);
+  wire_.unread = input_.once_in(2) ? input_.byte() : 0;
 }
 
 /// A peer dies; the engine finds out now, or when it looks.

@@ -26,7 +26,6 @@ class ShmWire final : public Wire, public Loans, public Copies, public PeerMemor
   explicit ShmWire(ProcessSegment& own, bool direct = true, LongData long_data = LongData::kMeasured)
       : Wire({.max_payload_bytes = own.layout().ring.max_payload_bytes},
              {.loans = this, .copies = this, .peer_memory = this, .completions = this, .other_nodes = nullptr}),
-        own_(own),
         peers_(own.directory()),
         links_(own, peers_, direct, long_data, traffic_),
         sources_(own, peers_, closed_sources_, traffic_) {
@@ -101,7 +100,6 @@ class ShmWire final : public Wire, public Loans, public Copies, public PeerMemor
   }
 
  private:
-  ProcessSegment& own_;
   PeerTable peers_;          ///< Shared by both halves, and so made first and destroyed last.
   LongTraffic traffic_;      ///< Shared by both halves.
   LinkSet links_;            ///< The sending half.
