@@ -72,7 +72,8 @@ std::byte* claim_now(Core& core, Peer& peer, std::uint64_t bytes) {
   core.counters.add(Counter::kAnswersSent);
 }
 
-PacketHeader whole_header(const Core& core, const AnswerContent& content, std::uint64_t bytes) {
+[[gnu::always_inline]] inline PacketHeader whole_header(const Core& core, const AnswerContent& content,
+                                                        std::uint64_t bytes) {
   PacketHeader header = answer_header(core, content);
   header.payload_bytes = static_cast<std::uint32_t>(bytes);
   return in_words(header);
