@@ -14,8 +14,8 @@
 namespace portofu {
 namespace {
 
-/// At the threads of the process; some 20 us each.
-constexpr int kMostLooks = 64;
+/// A thread that was joined may be listed for so long where cores are short.
+constexpr std::uint64_t kLongestExitNs = 10'000'000;
 
 }  // namespace
 
@@ -41,11 +41,12 @@ Engine::~Engine() {
 
 bool Engine::is_alone() const {
   // The progress thread of an engine before this one, though it was joined, is listed until the kernel is done with it.
-  for (int looks = 0; looks < kMostLooks; ++looks) {
-    if (!has_other_threads(progress_ != nullptr ? progress_->id() : 0)) return true;
+  const std::uint64_t until_ns = monotonic_ns() + kLongestExitNs;
+  while (has_other_threads(progress_ != nullptr ? progress_->id() : 0)) {
+    if (monotonic_ns() >= until_ns) return false;
     sched_yield();
   }
-  return false;
+  return true;
 }
 
 /// As flush, but does not wait for a thread that has the duty and may never come back.

@@ -6,10 +6,9 @@
 
 #include "engine/atomic/atomic_unit.h"
 #include "engine/mailbox/outbox.h"
-#include "engine/memory/guarded_copy.h"
 #include "engine/run/death.h"
 #include "engine/run/loop.h"
-#include "tests/unit/support/core_fixture.h"
+#include "tests/unit/initiator/send_fixture.h"
 #include "tests/unit/support/faulty_memory.h"
 
 namespace portofu {
@@ -17,51 +16,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
-
-class SendTest : public CoreTest {
- protected:
-  void SetUp() override {
-    install_fault_guard();
-    memory = pattern_bytes(0, memory.size());
-    md_ = &make_md(ni, memory.data(), memory.size());
-  }
-
-  MemoryDescriptor& md() { return *md_; }
-  void set_options(std::uint32_t options) { md_->options = options; }
-
-  Descriptor put(std::uint64_t length, AckRequest ack_req = AckRequest::kNone) {
-    Descriptor d = descriptor(DescriptorKind::kPut, length);
-    d.md_handle = md_->handle;
-    d.ack_req = ack_req;
-    return d;
-  }
-  Descriptor get(std::uint64_t length) {
-    Descriptor d = put(length);
-    d.kind = DescriptorKind::kGet;
-    return d;
-  }
-  Descriptor fetching(DescriptorKind kind, AtomicOperation operation) {
-    Descriptor d = put(4);
-    d.kind = kind;
-    d.get_md_handle = md_->handle;
-    d.atomic_operation = static_cast<std::uint8_t>(operation);
-    d.atomic_type = static_cast<std::uint8_t>(AtomicType::kInt32);
-    return d;
-  }
-  void start(const Descriptor& d) { start_descriptor(core, d); }
-  int advance() { return advance_peer(core, peer()); }
-  /// Lets so many packets leave, and no more.
-  int advance_with_room(std::uint32_t packets) {
-    wire.room = packets;
-    const int published = advance();
-    wire.room = 0;
-    return published;
-  }
-  std::size_t waiting() { return peer().requests.waiting.size(); }
-
- private:
-  MemoryDescriptor* md_ = nullptr;
-};
 
 TEST_F(SendTest, Put__of_one_packet_has_every_field_and_SEND_follows) {
   Descriptor d = put(100);
@@ -589,56 +543,6 @@ TEST_F(SendFaultTest, Fetching__tells_SEND_and_REPLY) {
   EXPECT_EQ(reply.ni_fail_type, NiFail::kSegv);
   EXPECT_EQ(bad_md->pending, 0u);
   EXPECT_EQ(md().pending, 0u);
-}
-
-TEST_F(SendTest, Fence__waits_until_all_before_is_answered_and_holds_what_is_behind) {
-  start(get(8));
-  const PacketHeader asked = next_sent();
-  Descriptor fenced = put(8);
-  fenced.fenced = true;
-  start(fenced);
-  start(put(16));
-  advance();
-  EXPECT_TRUE(wire.sent.empty());
-  EXPECT_EQ(waiting(), 2u);
-  receive(answer_header(asked.operation_id, 8, 8));
-  advance();
-  EXPECT_EQ(next_sent().length, 8u);
-  EXPECT_EQ(next_sent().length, 16u);
-}
-
-TEST_F(SendTest, Fence__with_nothing_before_it_holds_nothing) {
-  Descriptor fenced = put(8);
-  fenced.fenced = true;
-  start(fenced);
-  EXPECT_EQ(next_sent().length, 8u);
-}
-
-TEST_F(SendTest, Local_call__runs) {
-  struct Call : LocalCall {
-    int runs = 0;
-  } call;
-  call.run = [](Core&, LocalCall& self) { ++static_cast<Call&>(self).runs; };
-  Descriptor d = put(0);
-  d.kind = DescriptorKind::kLocalCall;
-  d.user_ptr = &call;
-  start(d);
-  EXPECT_EQ(call.runs, 1);
-}
-
-TEST_F(SendTest, Counters__may_be_set_without_their_failures) {
-  Descriptor d = put(3);
-  d.kind = DescriptorKind::kCountIncrement;
-  d.md_handle = ct;
-  d.remote_offset = 5;
-  start(d);
-  d.kind = DescriptorKind::kCountSet;
-  d.length = 9;
-  d.remote_offset = 0;
-  d.keeps_failures = true;
-  start(d);
-  EXPECT_EQ(successes(), 9u);
-  EXPECT_EQ(failures(), 5u);
 }
 
 }  // namespace

@@ -1,0 +1,63 @@
+// What libfabric asks of the initiator beyond Portals: fences, local calls, counters that keep their failures.
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/initiator/send_fixture.h"
+
+namespace portofu {
+namespace {
+
+class SendFenceTest : public SendTest {};
+
+TEST_F(SendFenceTest, Fence__waits_until_all_before_is_answered_and_holds_what_is_behind) {
+  start(get(8));
+  const PacketHeader asked = next_sent();
+  Descriptor fenced = put(8);
+  fenced.fenced = true;
+  start(fenced);
+  start(put(16));
+  advance();
+  EXPECT_TRUE(wire.sent.empty());
+  EXPECT_EQ(waiting(), 2u);
+  receive(answer_header(asked.operation_id, 8, 8));
+  advance();
+  EXPECT_EQ(next_sent().length, 8u);
+  EXPECT_EQ(next_sent().length, 16u);
+}
+
+TEST_F(SendFenceTest, Fence__with_nothing_before_it_holds_nothing) {
+  Descriptor fenced = put(8);
+  fenced.fenced = true;
+  start(fenced);
+  EXPECT_EQ(next_sent().length, 8u);
+}
+
+TEST_F(SendFenceTest, Local_call__runs) {
+  struct Call : LocalCall {
+    int runs = 0;
+  } call;
+  call.run = [](Core&, LocalCall& self) { ++static_cast<Call&>(self).runs; };
+  Descriptor d = put(0);
+  d.kind = DescriptorKind::kLocalCall;
+  d.user_ptr = &call;
+  start(d);
+  EXPECT_EQ(call.runs, 1);
+}
+
+TEST_F(SendFenceTest, Counters__may_be_set_without_their_failures) {
+  Descriptor d = put(3);
+  d.kind = DescriptorKind::kCountIncrement;
+  d.md_handle = ct;
+  d.remote_offset = 5;
+  start(d);
+  d.kind = DescriptorKind::kCountSet;
+  d.length = 9;
+  d.remote_offset = 0;
+  d.keeps_failures = true;
+  start(d);
+  EXPECT_EQ(successes(), 9u);
+  EXPECT_EQ(failures(), 5u);
+}
+
+}  // namespace
+}  // namespace portofu
