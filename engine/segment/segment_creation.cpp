@@ -20,6 +20,8 @@
 #include "engine/segment/names_word.h"
 #include "engine/segment/own_segments.h"
 #include "engine/segment/segment_alias.h"
+#include "engine/segment/segment_file.h"
+#include "engine/segment/signpost.h"
 
 namespace portofu {
 namespace {
@@ -27,8 +29,9 @@ namespace {
 /// PIDs below are left to those who ask for them; as ports they need privileges.
 constexpr std::uint32_t kFirstAnyPid = 1024;
 
-/// A sweeper in another process holds the lock of a dead file for some microseconds; a wanted PID is tried this often.
-constexpr int kWantedPidTries = 5;
+/// A sweeper in another process holds the lock of a dead file, and tells who knows it, before it removes the name: a
+/// wanted PID is tried for so long, if its owner is dead.
+constexpr std::uint64_t kLongestSweepNs = 500'000'000;
 constexpr useconds_t kWantedPidPauseUs = 200;
 
 /// What failures are about.
@@ -45,6 +48,13 @@ std::uint64_t random_incarnation() {
                   static_cast<std::uint64_t>(getpid()) << 40;
   }
   return incarnation | 1;
+}
+
+/// @return false also if nobody has the name
+bool is_alive(const std::string& path) {
+  if (find_own_segment(path) != nullptr) return true;
+  const int fd = open_named_segment(path);
+  return fd >= 0 && SegmentFile(fd, FileOwner::kOtherProcess).is_alive();
 }
 
 }  // namespace
@@ -155,10 +165,14 @@ bool SegmentCreation::fill_descriptor() {
 bool SegmentCreation::claim_name() { return options_.pid != 0 ? claim_wanted_pid() : claim_any_pid(); }
 
 bool SegmentCreation::claim_wanted_pid() {
-  for (int tries = 0; tries < kWantedPidTries; ++tries) {
-    if (tries > 0) usleep(kWantedPidPauseUs);
+  const std::string path = segment_path(options_.directory, {options_.nid, options_.pid});
+  const std::uint64_t until_ns = monotonic_ns() + kLongestSweepNs;
+  for (bool is_last = false;; usleep(kWantedPidPauseUs)) {
     const LinkResult result = link_as(options_.pid);
     if (result != LinkResult::kInUse) return result == LinkResult::kLinked;
+    if (is_last) break;
+    // Whose name vanishes meanwhile leaves it to us, or to another one, at the next try.
+    is_last = monotonic_ns() >= until_ns || is_alive(path);
   }
   return fail(SegmentError::kPidInUse, "PID " + std::to_string(options_.pid) + " belongs to a living process");
 }

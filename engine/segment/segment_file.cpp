@@ -22,11 +22,18 @@ namespace {
 /// A signal may interrupt an allocation; so many in a row mean that something else is wrong.
 constexpr int kMaxInterruptions = 100;
 
-struct flock whole_file(short type) {
+/// What the owner locks is all of the file. Who removes a dead one locks the first byte, so that it is alone, and so
+/// that nobody takes it for the owner: whether that lives is asked of the other bytes.
+struct flock bytes_of_file(short type, off_t first, off_t count) {
   struct flock lock {};
   lock.l_type = type;
   lock.l_whence = SEEK_SET;
+  lock.l_start = first;
+  lock.l_len = count;  // 0: to the end, wherever that comes to lie.
   return lock;
+}
+struct flock whole_file(short type) {
+  return bytes_of_file(type, 0, 0);
 }
 
 int fallocate_patiently(int fd, int mode, std::uint64_t offset, std::uint64_t bytes) {
@@ -67,16 +74,17 @@ bool SegmentFile::is_alive() const {
   const int file = fd();
   // The descriptor is gone, and so is the name, which only who ends, or who finds its owner dead, removes.
   if (file < 0) return !path_.empty() && access(path_.c_str(), F_OK) == 0;
-  struct flock lock = whole_file(F_WRLCK);
+  struct flock lock = bytes_of_file(F_WRLCK, 1, 0);
   // A failing question is no proof of death.
   if (fcntl(file, F_OFD_GETLK, &lock) != 0) return true;
   return lock.l_type != F_UNLCK;
 }
 
 bool SegmentFile::lock() const {
-  struct flock lock = whole_file(F_WRLCK);
+  const bool owns = owner_ == FileOwner::kThisProcess;
+  struct flock lock = owns ? whole_file(F_WRLCK) : bytes_of_file(F_WRLCK, 0, 1);
   if (fcntl(fd(), F_OFD_SETLK, &lock) != 0) return false;
-  return owner_ == FileOwner::kOtherProcess || hold_lock();
+  return !owns || hold_lock();
 }
 
 /// Leaves the locked description to a mapping, and works on with another one.

@@ -50,7 +50,8 @@ class SegmentFile {
   /// @return false once the owner has died or has closed its segment; costs a system call for another process
   bool is_alive() const;
 
-  /// Takes the owner's lock. @return false if somebody else has it
+  /// Takes the owner's lock; for the file of another process that of who removes it, which no living owner and nobody
+  /// else who removes it leaves free. @return false if somebody has it
   bool lock() const;
 
   /// The owner closes: from now on everybody finds it dead.

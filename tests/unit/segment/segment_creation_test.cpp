@@ -2,10 +2,12 @@
 
 #include "engine/segment/segment_creation.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <fstream>
@@ -13,6 +15,7 @@
 
 #include "engine/observe/counters.h"
 #include "engine/segment/own_segments.h"
+#include "engine/segment/segment_file.h"
 #include "tests/unit/segment/segment_directory.h"
 
 namespace portofu {
@@ -97,6 +100,22 @@ TEST_F(SegmentCreationTest, Wanted_pid_of_a_dead_process__is_taken_over) {
   const auto segment = directory.create(77);
   ASSERT_NE(segment, nullptr);
   EXPECT_EQ(directory.name_count(), 1u);
+}
+
+TEST_F(SegmentCreationTest, Wanted_pid_of_a_dead_process__is_waited_for_while_somebody_removes_its_name) {
+  leave_dead_segment(directory, 77);
+  const std::string path = segment_path(directory.path(), {kTestNid, 77});
+  std::atomic<bool> locked{false};
+  std::thread remover([&] {
+    const SegmentFile file(::open(path.c_str(), O_RDWR | O_CLOEXEC), FileOwner::kOtherProcess);
+    locked = file.lock();
+    locked.notify_all();
+    usleep(20'000);  // It tells others meanwhile.
+    EXPECT_EQ(::unlink(path.c_str()), 0);
+  });
+  locked.wait(false);
+  EXPECT_NE(directory.create(77), nullptr);
+  remover.join();
 }
 
 TEST_F(SegmentCreationTest, Threads_that_want_the_same_pid__get_it_one_at_a_time) {

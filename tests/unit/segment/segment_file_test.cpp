@@ -145,6 +145,14 @@ TEST_F(SegmentFileTest, Lock__is_seen_by_others_of_the_same_process) {
   EXPECT_TRUE(other.is_alive()) << "closing some descriptor of the file ends nothing";
 }
 
+TEST_F(SegmentFileTest, Who_removes_it__is_alone_and_not_taken_for_the_owner) {
+  const SegmentFile remover(open_file(), FileOwner::kOtherProcess);
+  ASSERT_TRUE(remover.lock());
+  const SegmentFile other(open_file(), FileOwner::kOtherProcess);
+  EXPECT_FALSE(other.lock());
+  EXPECT_FALSE(other.is_alive());
+}
+
 TEST_F(SegmentFileTest, Allocate_and_clear__give_and_take_memory) {
   const SegmentFile file(open_file(), FileOwner::kThisProcess);
   ASSERT_EQ(ftruncate(file.fd(), 16384), 0);
