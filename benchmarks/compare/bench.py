@@ -163,8 +163,8 @@ class Bench:
         return self.built[compiler]
 
     def mpi(self, job):
-        """As lib/openmpi.md says ("mpi portals4"), or over a peer's own transport. None but the told one knows that there
-        are more processes than cores."""
+        """As lib/openmpi.md says ("mpi portals4"), Debian's over our provider ("mpi ofi"), or over a peer's own transport.
+        None but the told one knows that there are more processes than cores."""
         api, processes = job["api"], job.get("processes", 2)
         environment = {"OMPI_MCA_hwloc_base_binding_policy": "none", **SHARED_MEMORY_UCX}
         if os.geteuid() == 0:
@@ -175,6 +175,10 @@ class Bench:
         elif api == "openmpi ucx":
             words = ["mpirun.openmpi", *slots, "-np", str(processes),
                      *mca("pml ucx pml_ucx_tls any pml_ucx_devices any"), self.mpi_program("mpicxx.openmpi")]
+        elif api == "mpi ofi":
+            environment |= self.provider("portofu")
+            words = ["mpirun.openmpi", *slots, "-x", "FI_PROVIDER_PATH", "-np", str(processes),
+                     *mca("pml cm mtl ofi mtl_ofi_provider_include portofu"), self.mpi_program("mpicxx.openmpi")]
         else:
             if not self.openmpi:
                 raise Missing("no Open MPI was named")
@@ -251,22 +255,33 @@ class Bench:
                             **({} if stood else {"label": "dropped"})})
         return results
 
+    def provider(self, name):
+        """What makes libfabric find a provider, and our program use it."""
+        return {"FI_PROVIDER_PATH": str(self.build / "lib" / "libfabric"), "COMPARE_PROVIDER": name}
+
     def libfabric(self, job):
+        """Our program over the provider that the job names."""
+        return parsed(run([self.build / "bin" / "compare_libfabric", *self.arguments(job)],
+                          self.provider(job["api"].split()[1])))
+
+    def pingpong(self, job):
+        """libfabric's own program over the provider that the job names."""
+        name = job["api"].split()[1]
         results = []
         for point in job["quick_points" if self.quick else "points"]:
             count = 100 if self.quick else max(20, int(0.03 / (0.4e-6 + point / 5e9)))
-            results += self.labelled(lambda: self.fi_pingpong(point, count))
+            results += self.labelled(lambda: self.fi_pingpong(name, point, count))
         return results
 
-    def fi_pingpong(self, size, count):
+    def fi_pingpong(self, name, size, count):
         port = free_port()
-        common = ["-p", "shm", "-e", "rdm", "-m", "tagged", "-I", str(count), "-S", str(size)]
+        common = ["-p", name, "-e", "rdm", "-m", "tagged", "-I", str(count), "-S", str(size)]
         here, there = (["taskset", "-c", str(cpu), "fi_pingpong", *common] for cpu in (self.cpus[0], self.cpus[-1]))
-        text = run_pair([*there, "-B", str(port)], [*here, "-P", str(port), "localhost"], port)
+        text = run_pair([*there, "-B", str(port)], [*here, "-P", str(port), "localhost"], port, self.provider(name))
         words = text.splitlines()[-1].split() if text else []
         if len(words) != 8:
             raise Missing(f"fi_pingpong printed no result: {last_words(text)}")
-        return [{"what": "tagged", "x": size, "value": float(words[6]), "unit": "us"}]
+        return [{"what": "fi_pingpong", "x": size, "value": float(words[6]), "unit": "us"}]
 
 
 LATENCY = [0, 8, 64, 1024, 8192, 65536, 1 << 20, 4 << 20]
@@ -286,19 +301,25 @@ def jobs():
 
     latency = {"points": LATENCY, "quick_points": [8, 1024], "ms": 12}
     windows = {"points": WINDOWS, "quick_points": [64]}
+    few = {"points": [8, 1024, 65536], "quick_points": [8]}
     sizes = {"points": BANDWIDTH, "quick_points": [65536], "ms": 30}
     yield from ours("latency", **latency)
     yield from ours("latency", ["raw"], program_group="kernel")
     yield from ours("latency", ["utofu"], **latency, memory="shared")
     yield from over_mpi("latency", pair, **latency)
     yield {"group": "latency", "api": "ucx", "by": "ucx", **latency}
-    yield {"group": "latency", "api": "libfabric", "by": "libfabric", "points": [8, 1024, 65536],
-           "quick_points": [8]}
+    for provider in ("libfabric portofu", "libfabric shm"):
+        yield {"group": "latency", "api": provider, "by": "libfabric", **few, "ms": 12}
+        yield {"group": "latency", "api": provider, "by": "pingpong", **few}
+    yield from over_mpi("latency", ["mpi ofi"], **few, ms=12, rounds=3)
     yield from ours("match", ["portals"])
     yield from ours("rate", ["portals", "utofu"], **windows)
     yield from ours("rate", ["utofu"], **windows, memory="shared")
     yield from over_mpi("rate", pair, **windows)
     yield {"group": "rate", "api": "ucx", "by": "ucx", **windows}
+    for provider in ("libfabric portofu", "libfabric shm"):
+        yield {"group": "rate", "api": provider, "by": "libfabric", **windows}
+    yield from over_mpi("rate", ["mpi ofi"], points=[64], quick_points=[64], rounds=3)
     yield from ours("bandwidth", **sizes)
     yield from ours("bandwidth", ["portals", "utofu"], **sizes, memory="shared")
     yield from over_mpi("bandwidth", pair, **sizes)
@@ -315,6 +336,8 @@ def jobs():
         yield from ours("barrier", ["portals", "utofu"], processes=processes)
     for processes in (2, 4, 8, 16):
         yield from over_mpi("many", ["mpi portals4", "ob1", "ob1 told", "mpich"], processes=processes, ms=50)
+        if processes > 2:
+            yield from over_mpi("many", ["mpi ofi"], processes=processes, ms=50, rounds=3)
     yield from ours("idle", ["portals"], processes=9, ms=1500, rounds=3)
     yield from over_mpi("idle", ["mpi portals4"], processes=9, ms=10000, rounds=1)
     yield from over_mpi("idle", ["ob1", "mpich"], processes=9, ms=1500, rounds=1)

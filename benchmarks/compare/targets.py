@@ -62,6 +62,21 @@ def all_targets():
     for group, x, name in (("latency", 8, "half round trip"), ("rate", 64, "rate, window 64")):
         yield Target(f"MPI 8 B {name}: best MPI", Series(group, "mpi portals4", "send", x), "gain", 1,
                      mpi_peers(group, x))
+    for what in ("tagged", "fi_pingpong"):
+        yield Target(f"libfabric 8 B half round trip, {what}: provider shm",
+                     Series("latency", "libfabric portofu", what, 8), "gain", 2,
+                     [Series("latency", "libfabric shm", what, 8)])
+    yield Target("libfabric tagged rate, window 64: provider shm",
+                 Series("rate", "libfabric portofu", "tagged", 64), "gain", 3,
+                 [Series("rate", "libfabric shm", "tagged", 64)])
+    for group, x, name, kind, bound in (("latency", 8, "half round trip", "cost", 0.75),
+                                        ("rate", 64, "rate, window 64", "gain", 2)):
+        yield Target(f"MPI 8 B {name} over our provider: over portals4", Series(group, "mpi ofi", "send", x), kind, bound,
+                     [Series(group, "mpi portals4", "send", x)])
+    for what in ("barrier", "allreduce"):
+        yield Target(f"MPI {what}, 4, 8, 16 processes, over our provider: over portals4",
+                     Series("many", "mpi ofi", what), "gain", 2, [Series("many", "mpi portals4", what)],
+                     (4.0, 8.0, 16.0))
     copies = [Series("bandwidth", "raw", f"two copies pipelined, ring of {ring}") for ring in ("8 KiB", "1 MiB")]
     for api, what in (("mpi portals4", "send"), ("portals", "put")):
         ours = Series("bandwidth", api, what, None, "malloc")

@@ -104,7 +104,8 @@ class Questions(unittest.TestCase):
                       if found.name == "latency-mpi-peers")
         for panel in figure.panels:
             kinds = [style.look(line.api).kind for line in panel.lines]
-            self.assertEqual((kinds.count(style.OURS), kinds.count(style.PEER)), (1, 1))
+            self.assertEqual(kinds.count(style.PEER), 1)
+            self.assertGreaterEqual(kinds.count(style.OURS), 1)
 
     def test_near_is_under_near_where_a_peer_was_far_only(self):
         results = [entry for entry in all_results() if entry["api"] != "ob1" or entry["label"] == "far"]

@@ -40,6 +40,7 @@ def of(what, *apis, memory=None):
 
 
 MPIS = ("mpi portals4", "ob1", "openmpi ucx", "mpich")
+SHORT_MPIS = ("mpi portals4", "mpi ofi", "ob1", "openmpi ucx", "mpich")  # Of what short messages are measured for.
 COPY = ("raw", "copy in and out", None)
 LINE = ("raw", "bouncing line", None)
 RINGS = (("raw", "two copies pipelined, ring of 8 KiB", None), ("raw", "two copies pipelined, ring of 1 MiB", None))
@@ -47,14 +48,17 @@ RINGS = (("raw", "two copies pipelined, ring of 8 KiB", None), ("raw", "two copi
 QUESTIONS = (
     Question("latency-portals", "How long does a Portals put take?", "latency",
              (*of("put, matching, event", "portals"), *of("put, non-matching, counter", "portals"),
-              *of("tagged", "ucx", "libfabric"), *of("active message", "ucx"), COPY)),
+              *of("tagged", "ucx"), *of("active message", "ucx"), COPY)),
+    Question("latency-libfabric", "How long does a tagged message of libfabric take?", "latency",
+             (*of("tagged", "libfabric portofu", "libfabric shm", "ucx"),
+              *of("fi_pingpong", "libfabric portofu", "libfabric shm"), COPY)),
     Question("latency-utofu-mapped", "How long does a uTofu put into mapped memory take?", "latency",
              (*of("put, memory polled", "utofu", memory="shared"), *of("put", "ucx"), COPY, LINE)),
     Question("latency-utofu", "How long does a uTofu put into any memory take?", "latency",
              (*of("put, MRQ notice", "utofu", memory="malloc"), *of("put, memory polled", "utofu", memory="malloc"),
               *of("put, memory polled, calling", "utofu", memory="malloc"), *of("active message", "ucx"), COPY,
               *of("process_vm_writev", "raw"))),
-    Question("latency-mpi", "How long does an MPI message take?", "latency", (*of("send", *MPIS), COPY, LINE)),
+    Question("latency-mpi", "How long does an MPI message take?", "latency", (*of("send", *SHORT_MPIS), COPY)),
     Question("match", "Do long lists make a Portals put slower?", "match",
              of("put 8 B, entries posted", "portals") + of("append, unexpected headers", "portals")),
     Question("rate-portals", "How many Portals puts of 8 bytes go through in a second?", "rate",
@@ -64,7 +68,10 @@ QUESTIONS = (
              (*of("put, TCQ notice of the last", "utofu", memory="shared"),
               *of("put, TCQ notice of the last", "utofu", memory="malloc"),
               *of("put, MRQ notice", "utofu", memory="malloc"), *of("put", "ucx"))),
-    Question("rate-mpi", "How many MPI messages of 8 bytes go through in a second?", "rate", of("send", *MPIS)),
+    Question("rate-libfabric", "How many tagged messages of libfabric go through in a second?", "rate",
+             of("tagged", "libfabric portofu", "libfabric shm", "ucx")),
+    Question("rate-mpi", "How many MPI messages of 8 bytes go through in a second?", "rate",
+             of("send", *SHORT_MPIS)),
     Question("bandwidth-portals", "How fast are long Portals and uTofu puts into any memory?", "bandwidth",
              (*of("put", "portals", "utofu", memory="malloc"), *of("tagged", "ucx"), *of("active message", "ucx"),
               *RINGS)),
@@ -93,7 +100,7 @@ QUESTIONS = (
     Question("barrier", "How long does a barrier without MPI take?", "barrier",
              of("barrier of puts", "portals") + of("barrier of gates", "utofu")),
     *(Question(f"many-{slug(what)}", f"How long does {article} {what} of many MPI processes on two cores take?",
-               "many", of(what, "mpi portals4", "ob1", "ob1 told", "mpich"))
+               "many", of(what, "mpi portals4", "mpi ofi", "ob1", "ob1 told", "mpich"))
       for article, what in (("a", "hop of a ring"), ("an", "all-to-all"), ("a", "barrier"), ("an", "allreduce"))),
     Question("idle", "How much CPU do processes use that wait?", "idle",
              (*of("PtlCTWait", "portals"), *of("PtlEQWait", "portals"),
