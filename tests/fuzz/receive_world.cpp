@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "engine/mailbox/late.h"
+#include "engine/mailbox/inbox.h"
 #include "engine/run/death.h"
 #include "engine/run/dispatch.h"
 #include "engine/run/loop.h"

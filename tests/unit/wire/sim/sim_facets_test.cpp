@@ -14,8 +14,8 @@ namespace {
 
 using sim_traffic::connect;
 
-constexpr ProcessId kAlice{1, 10};
-constexpr ProcessId kBob{1, 11};
+constexpr ProcessId kAnne{1, 10};
+constexpr ProcessId kBen{1, 11};
 constexpr SimOptions kAll{.max_payload_bytes = 4096,
                           .max_link_packets = 1000,
                           .max_delay_polls = 0,
@@ -28,8 +28,7 @@ constexpr int kManyTries = 100;
 /// Two processes and a link from the first to the second.
 class SimFacets : public testing::Test {
  protected:
-  SimFacets()
-      : network(7, kAll), alice(network.attach(kAlice)), bob(network.attach(kBob)), link(connect(*alice, kBob)) {
+  SimFacets() : network(7, kAll), alice(network.attach(kAnne)), bob(network.attach(kBen)), link(connect(*alice, kBen)) {
     for (std::size_t i = 0; i < source.size(); ++i) source[i] = static_cast<std::byte>(i * 7);
   }
 
@@ -74,7 +73,7 @@ class SimFacets : public testing::Test {
 
 TEST(SimFacetsOptions, Wires__have_no_facet_that_was_not_asked_for) {
   SimNetwork network(1);
-  const auto wire = network.attach(kAlice);
+  const auto wire = network.attach(kAnne);
   EXPECT_EQ(wire->loans(), nullptr);
   EXPECT_EQ(wire->copies(), nullptr);
   EXPECT_EQ(wire->peer_memory(), nullptr);
@@ -109,7 +108,7 @@ TEST_F(SimFacets, Lender__that_is_killed__is_gone_with_its_memory) {
     lend(0, 0, 64);
     packet = peek();
   }
-  network.kill(kAlice);
+  network.kill(kAnne);
   EXPECT_FALSE(packet->payload.read_to(target.data(), 64));
   EXPECT_TRUE(packet->payload.is_lost());
 }
@@ -134,7 +133,7 @@ TEST_F(SimFacets, Help__keeps_within_what_was_offered_and_ends_when_it_is_taken_
   bob->offer(target.data(), 150);
   EXPECT_FALSE(soon([&] { return alice->help(*link); })) << "the last packet does not lie within it";
   bob->offer(target.data(), 192);
-  bob->take_offers_back(kAlice);
+  bob->take_offers_back(kAnne);
   EXPECT_FALSE(soon([&] { return alice->help(*link); }));
 }
 
@@ -149,7 +148,7 @@ TEST_F(SimFacets, Read_later__gives_nothing_back_before_all_is_done) {
   EXPECT_FALSE(alice->has_taken(*link, 1));
   EXPECT_EQ(bob->read_now(), 3u);
   EXPECT_EQ(std::memcmp(source.data(), target.data(), 128), 0);
-  EXPECT_TRUE(bob->acknowledge(kAlice, 5)) << "of what was read";
+  EXPECT_TRUE(bob->acknowledge(kAnne, 5)) << "of what was read";
   EXPECT_FALSE(alice->has_taken(*link, 1));
   bob->give_back_read();
   EXPECT_TRUE(alice->has_taken(*link, 2));
@@ -158,13 +157,13 @@ TEST_F(SimFacets, Read_later__gives_nothing_back_before_all_is_done) {
 TEST_F(SimFacets, Acknowledgements__come_in_their_order) {
   lend(0, 0, 64);
   const Packet peeked = peek();
-  EXPECT_FALSE(bob->acknowledge(kBob, 1)) << "nothing comes from there";
-  EXPECT_TRUE(bob->acknowledge(kAlice, 1));
+  EXPECT_FALSE(bob->acknowledge(kBen, 1)) << "nothing comes from there";
+  EXPECT_TRUE(bob->acknowledge(kAnne, 1));
   const std::uint64_t life = peeked.source_context->life;
   bob->release();
-  EXPECT_FALSE(bob->acknowledge(kAlice, 2)) << "its packet was released";
-  EXPECT_TRUE(bob->acknowledge_released(kAlice, life, 2)) << "of a packet that another wire holds back";
-  EXPECT_FALSE(bob->acknowledge_released(kAlice, life + 100, 3)) << "of another life";
+  EXPECT_FALSE(bob->acknowledge(kAnne, 2)) << "its packet was released";
+  EXPECT_TRUE(bob->acknowledge_released(kAnne, life, 2)) << "of a packet that another wire holds back";
+  EXPECT_FALSE(bob->acknowledge_released(kAnne, life + 100, 3)) << "of another life";
   EXPECT_TRUE(alice->has_acknowledgement(*link));
   EXPECT_EQ(alice->take_acknowledgement(*link), 1u);
   EXPECT_EQ(alice->take_acknowledgement(*link), 2u);
@@ -179,18 +178,18 @@ TEST_F(SimFacets, Region__is_reached_until_it_is_withdrawn) {
   region.bytes = 100;
   region.user = 2;
   region.writable = true;
-  ASSERT_TRUE(publish_region(network.regions(kBob), region));
+  ASSERT_TRUE(publish_region(network.regions(kBen), region));
   MappedRegion mapped;
   ASSERT_TRUE(soon([&] { return alice->find_mapped(*link, region.key, &mapped); }));
   EXPECT_EQ(mapped.memory, target.data());
   mapped.visited->store(region.key);
-  EXPECT_TRUE(network.is_visited(kBob, region.key));
-  EXPECT_FALSE(network.is_visited(kAlice, region.key));
+  EXPECT_TRUE(network.is_visited(kBen, region.key));
+  EXPECT_FALSE(network.is_visited(kAnne, region.key));
   const DirectPut put{3, 2, 4, 90, source.data(), 10};
   EXPECT_TRUE(soon([&] { return alice->put_directly(*link, put); }));
   EXPECT_EQ(std::memcmp(source.data(), target.data() + 90, 10), 0);
   EXPECT_FALSE(soon([&] { return alice->put_directly(*link, {3, 2, 4, 91, source.data(), 10}); })) << "it is too long";
-  withdraw_region(network.regions(kBob), region.key);
+  withdraw_region(network.regions(kBen), region.key);
   EXPECT_FALSE(soon([&] { return alice->find_mapped(*link, region.key, &mapped); }));
   EXPECT_FALSE(soon([&] { return alice->put_directly(*link, put); }));
 }
