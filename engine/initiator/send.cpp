@@ -76,7 +76,8 @@ bool is_answered(const MemoryDescriptor& md, const Descriptor& d) {
 /// Inlined, so that in_words finds the fields in registers.
 [[gnu::always_inline]] inline PacketHeader request_header(const Core& core, const Interface& ni,
                                                           const MemoryDescriptor& md, const Descriptor& d) {
-  PacketHeader header = stamped_header(core, packet_type_of(d.kind));
+  PacketHeader header{};
+  header.type = packet_type_of(d.kind);
   header.flags = ((md.options & kMdUnordered) != 0 ? kFlagUnordered : 0) | (d.tells_data ? kFlagTellsData : 0);
   header.interface_index = d.interface_index;
   header.pt_index = d.pt_index;
@@ -88,6 +89,7 @@ bool is_answered(const MemoryDescriptor& md, const Descriptor& d) {
   header.length = d.length;
   header.initiator_rank = d.interface_index == kFabricInterface ? d.endpoint : ni.map.own_rank();
   header.wire_word = (md.options & kMdUnreliable) != 0 ? kMayBeLost : 0;
+  stamp(core, header);
   return header;
 }
 

@@ -75,7 +75,8 @@ std::uint32_t operand_length(const Descriptor& d) { return compares(d) ? kOperan
 /// @param vcq  nullptr: a packet of a gate
 [[gnu::always_inline]] inline PacketHeader request_header(const Core& core, const VirtualControlQueue* vcq,
                                                           const Descriptor& d, bool placed) {
-  PacketHeader header = stamped_header(core, packet_type_of(d.kind));
+  PacketHeader header{};
+  header.type = packet_type_of(d.kind);
   header.flags = placed ? kFlagPlaced : 0;
   header.interface_index = kTofuInterface;
   header.pt_index = static_cast<std::uint16_t>(d.hdr_data);
@@ -86,6 +87,7 @@ std::uint32_t operand_length(const Descriptor& d) { return compares(d) ? kOperan
   header.remote_offset = d.remote_offset;
   header.length = d.length;
   header.initiator_rank = queue_number(d.match_bits);
+  stamp(core, header);
   return header;
 }
 

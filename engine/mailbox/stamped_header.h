@@ -5,12 +5,18 @@
 
 namespace portofu {
 
-/// Fills the part of a header that every packet carries.
+/// Fills what every packet carries but its type. To be done last where in_words follows, which stores this first: then
+/// it need not wait in a register, or in half a word on the stack.
+inline void stamp(const Core& core, PacketHeader& header) {
+  header.uid = core.uid;
+  header.job_key = core.settings.job_key;
+}
+
+/// A header with the part that every packet carries.
 inline PacketHeader stamped_header(const Core& core, PacketType type) {
   PacketHeader header{};
   header.type = type;
-  header.uid = core.uid;
-  header.job_key = core.settings.job_key;
+  stamp(core, header);
   return header;
 }
 
