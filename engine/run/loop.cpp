@@ -160,8 +160,9 @@ void receive_arrived_on_duty(Core& core) {
 int run_cycle_on_duty(Core& core) {
   int work = receive_packets(core);
   if (!core.awaited_peers.empty()) work += take_acknowledgements(core);
-  if (!core.fired.empty()) work += start_fired_operations(core);
   if (!core.waiting_peers.empty()) work += advance_waiting_peers(core);
+  // Behind all that counts: what has fired does not wait for a call whose operation would overtake it.
+  if (!core.fired.empty()) work += start_fired_operations(core);
   if (is_asking_on_duty(core)) [[unlikely]]
     work += advance_ownerless(core);
   if (work == 0 && !core.waiting_peers.empty()) work = help_waiting_peers(core);

@@ -73,7 +73,10 @@ bool Model::wants_notice(const ModelMessage& message) {
 
 void Model::check_first_packet(const ModelMessage& message, const PacketHeader& header) {
   const Descriptor& d = message.descriptor;
-  if (header.type != type_of(d.kind)) complain("a packet of another type than what was posted");
+  if (header.type != type_of(d.kind)) {
+    complain(std::string("a packet of type ") + packet_type_name(header.type) + ", and posted was " +
+             packet_type_name(type_of(d.kind)) + " with hdr_data " + std::to_string(d.hdr_data));
+  }
   if (header.pt_index != d.pt_index || header.match_bits != d.match_bits || header.hdr_data != d.hdr_data ||
       header.remote_offset != d.remote_offset || header.length != d.length) {
     complain("message out of order, or with other arguments than were posted: hdr_data " +

@@ -362,7 +362,8 @@ void RandomSequence::act_trigger(std::size_t process) {
   const std::uint64_t success = world_.model_of(process).counters.at(ct).success;
   const std::uint64_t threshold = success + below(8) - std::min<std::uint64_t>(success, below(3));
   const Descriptor d = percent(30) ? draw_count(process) : draw_transfer(process);
-  note(process, "arms " + std::to_string(d.hdr_data) + " kind " + std::to_string(static_cast<int>(d.kind)));
+  note(process, "arms " + std::to_string(d.hdr_data) + " kind " + std::to_string(static_cast<int>(d.kind)) + " at " +
+                    std::to_string(threshold) + " of counter " + std::to_string(ct));
   world_.arm(process, ct, threshold, d);
 }
 

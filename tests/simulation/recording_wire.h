@@ -2,6 +2,7 @@
 // A wire that tells an observer of every packet, at the moment when it leaves and just before the engine handles it, of
 // memory that comes back, and of acknowledgements without packets.
 
+#include <optional>
 #include <utility>
 
 #include "engine/wire/completions.h"
@@ -49,6 +50,7 @@ class RecordingWire final : public Wire, public Loans, public Completions {
     return inner_.claim_answer(link, payload_bytes);
   }
   void publish(Link& link, const PacketHeader& header) override {
+    tell_packet();
     const std::uint64_t lent_end = std::exchange(lends_, false) ? inner_.loans()->next_packet(link) + 1 : 0;
     inner_.publish(link, header);
     if (observer_ != nullptr) observer_->published(process_, link.peer, header, lent_end);
@@ -59,10 +61,13 @@ class RecordingWire final : public Wire, public Loans, public Completions {
   }
   bool peek(Packet& packet) override {
     if (!inner_.peek(packet)) return false;
-    if (observer_ != nullptr) observer_->peeked(process_, packet.source, packet.header);
+    in_hand_.emplace(packet.source, packet.header);
     return true;
   }
-  void release() override { inner_.release(); }
+  void release() override {
+    tell_packet();
+    inner_.release();
+  }
   bool has_packets() override { return inner_.has_packets(); }
   bool has_room_again() override { return inner_.has_room_again(); }
   int check_peers() override { return inner_.check_peers(); }
@@ -80,11 +85,13 @@ class RecordingWire final : public Wire, public Loans, public Completions {
   }
 
   bool acknowledge(ProcessId sender, std::uint32_t operation_id) override {
+    tell_packet();
     if (!inner_.completions()->acknowledge(sender, operation_id)) return false;
     if (observer_ != nullptr) observer_->acknowledged(process_, sender, operation_id);
     return true;
   }
   bool acknowledge_released(ProcessId sender, std::uint64_t life, std::uint32_t operation_id) override {
+    tell_packet();
     if (!inner_.completions()->acknowledge_released(sender, life, operation_id)) return false;
     if (observer_ != nullptr) observer_->acknowledged(process_, sender, operation_id);
     return true;
@@ -97,10 +104,19 @@ class RecordingWire final : public Wire, public Loans, public Completions {
   bool has_acknowledgement(Link& link) override { return inner_.completions()->has_acknowledgement(link); }
 
  private:
+  /// A packet is told of when the engine does something about it, or gives it back: what its sender has given back
+  /// before, the engine asks first, and tells of first.
+  void tell_packet() {
+    if (!in_hand_) return;
+    const auto [source, header] = *std::exchange(in_hand_, std::nullopt);
+    if (observer_ != nullptr) observer_->peeked(process_, source, header);
+  }
+
   Wire& inner_;
   WireObserver* observer_;
-  std::size_t process_;  ///< For the observer.
-  bool lends_ = false;   ///< The claim that was made last is one by lend.
+  std::size_t process_;                                        ///< For the observer.
+  std::optional<std::pair<ProcessId, PacketHeader>> in_hand_;  ///< Of which the observer has not been told.
+  bool lends_ = false;                                         ///< The claim that was made last is one by lend.
 };
 
 }  // namespace portofu::simulation
