@@ -26,7 +26,8 @@ namespace {
 /// News that are under way at a time; each has a socket.
 constexpr std::size_t kMostTold = 16;
 
-/// Who has not answered for so long is told again.
+/// Who has not answered for so long is told again, then after twice as long, and so on: a kernel that says for a dead
+/// process that nobody is there does so six times, and then once a second.
 constexpr std::uint64_t kTellAgainNs = 20'000'000;
 
 /// Who has not answered the last time, because it stands still, or its node is gone, is waited for so long.
@@ -124,7 +125,7 @@ struct Telling {
 /// Tells some, until all have heard or the time is over.
 void tell_some(std::vector<Telling>& some, const NamesNews& news, const Meanwhile& meanwhile) {
   std::array<pollfd, kMostTold> waited{};
-  std::uint64_t again_ns = 0;
+  std::uint64_t again_ns = 0, pause_ns = kTellAgainNs;
   for (;;) {
     const std::uint64_t now = monotonic_ns();
     const auto is_done = [now](const Telling& one) { return one.over || now >= one.deadline_ns; };
@@ -133,7 +134,8 @@ void tell_some(std::vector<Telling>& some, const NamesNews& news, const Meanwhil
       for (Telling& one : some) {
         if (!one.over) one.send(news);
       }
-      again_ns = now + kTellAgainNs;
+      again_ns = now + pause_ns;
+      pause_ns *= 2;
     }
     for (std::size_t i = 0; i < some.size(); ++i) waited[i] = {some[i].over ? -1 : some[i].fd, POLLIN, 0};
     poll(waited.data(), some.size(), meanwhile ? 1 : 5);
