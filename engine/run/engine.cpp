@@ -181,6 +181,7 @@ void Engine::settle_waiting_on_duty() {
     return;
   }
   for (Peer* peer : waiting) finish_taken(core_, *peer);
+  if (!core_.fired.empty()) cycle_on_duty();  // By SEND of what came back; see run_cycle_on_duty.
 }
 
 /// Who sends to itself is who receives, and nobody rings for it: a caller that calls no more would wait for the
