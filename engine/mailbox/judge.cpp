@@ -15,6 +15,8 @@ constexpr HeaderRule tofu(std::uint64_t longest, PayloadRule payload, bool wants
   return {longest, payload, wants_answer, kTofuInterface, kTofuInterface, kNiFailCount};
 }
 
+constexpr HeaderRule kNone{0, PayloadRule::kNothing, false, 0, 0, 0};
+
 AtomicUse use_of(PacketType type) {
   switch (type) {
     case PacketType::kFetchAtomic: return AtomicUse::kFetchAtomic;
@@ -31,23 +33,23 @@ bool is_legal_armw(const PacketHeader& header) {
 
 }  // namespace
 
-const HeaderRule kNoSuchRule{0, PayloadRule::kNothing, false, 0, 0, 0};
+const HeaderRule kNoSuchRule = kNone;
 const HeaderRule kPlacedPutRule = tofu(kMaxRegionBytes, PayloadRule::kNothing, false);
 
 const std::array<HeaderRule, 13> kRequestRules{{
-    {0, PayloadRule::kNothing, false, 0, 0, 0},              // kInvalid
+    kNone,                                                   // kInvalid
     portals(kLongest, PayloadRule::kUpToLength, false),      // kPut
     portals(kLongest, PayloadRule::kNothing, true),          // kGet
     portals(kMaxAtomicBytes, PayloadRule::kAtomic, false),   // kAtomic
     portals(kMaxAtomicBytes, PayloadRule::kAtomic, true),    // kFetchAtomic
     portals(kMaxAtomicBytes, PayloadRule::kAtomic, true),    // kSwap
-    {0, PayloadRule::kNothing, false, 0, 0, 0},              // kData
-    {0, PayloadRule::kNothing, false, 0, 0, 0},              // kAnswer
+    kNone,                                                   // kData
+    kNone,                                                   // kAnswer
     tofu(kMaxRegionBytes, PayloadRule::kUpToLength, false),  // kTofuPut
     tofu(kMaxRegionBytes, PayloadRule::kNothing, true),      // kTofuGet
     tofu(8, PayloadRule::kAtomic, true),                     // kTofuArmw
-    {0, PayloadRule::kNothing, false, 0, 0, 0},              // kTofuFault
-    {0, PayloadRule::kNothing, false, 0, 0, 0},              // kTofuGate
+    kNone,                                                   // kTofuFault
+    kNone,                                                   // kTofuGate
 }};
 
 bool is_legal_atomic(const PacketHeader& header) {

@@ -134,7 +134,7 @@ bool CounterFid::has_news_or_arms() {
   domain->engine->step();
   const Engine::Duty duty(*domain->engine);
   CountingEvent& counted = counter(duty.core());
-  const std::uint64_t now = counted.success() + counted.failure();
+  const std::uint64_t now = counted.reached();
   if (std::exchange(seen, now) != now) return true;
   wait.settle();
   if (wait.fd() >= 0) counted.arm_on_duty(wait.fd());

@@ -18,6 +18,7 @@
 #include "engine/segment/shared_room.h"
 #include "engine/topology/node_id.h"
 #include "engine/topology/tofu_id.h"
+#include "engine/wire/mapped_region.h"
 
 namespace portofu {
 
@@ -329,15 +330,7 @@ bool LinkSet::find_mapped(ShmLink& link, std::uint64_t key, MappedRegion* mapped
   if (memory == nullptr) return false;
   // Who takes an entry back relies on our part of its barrier.
   const bool can_visit = barrier_ == WakeBarrier::kMembarrier;
-  mapped->memory = memory;
-  mapped->bytes = region.bytes;
-  mapped->writable = region.writable;
-  mapped->readable = region.readable;
-  mapped->user = region.user;
-  mapped->match_bits = region.match_bits;
-  mapped->sequence = region.sequence;
-  mapped->seen = region.seen;
-  mapped->visited = can_visit ? &link.segment->slot(link.claim.slot_index).visited : nullptr;
+  *mapped = mapped_region(region, memory, can_visit ? &link.segment->slot(link.claim.slot_index).visited : nullptr);
   return true;
 }
 

@@ -7,6 +7,7 @@
 
 #include "engine/queue/assert.h"
 #include "engine/topology/tofu_id.h"
+#include "engine/wire/mapped_region.h"
 #include "engine/wire/sim/sim_wire.h"
 
 namespace portofu {
@@ -124,15 +125,7 @@ bool SimWire::find_mapped(Link& link, std::uint64_t key, MappedRegion* mapped) {
   if (sim_link.lost || !peer.alive || medium_.random.below(kRefusedPeriod) == 0) return false;
   FoundRegion region;
   if (!find_published_region(*peer.regions, key, &region)) return false;
-  mapped->memory = reinterpret_cast<std::byte*>(region.start);
-  mapped->bytes = region.bytes;
-  mapped->writable = region.writable;
-  mapped->readable = region.readable;
-  mapped->user = region.user;
-  mapped->match_bits = region.match_bits;
-  mapped->sequence = region.sequence;
-  mapped->seen = region.seen;
-  mapped->visited = &sim_link.visited;
+  *mapped = mapped_region(region, reinterpret_cast<std::byte*>(region.start), &sim_link.visited);
   return true;
 }
 

@@ -5,18 +5,25 @@
 namespace portofu::test {
 namespace {
 
-class FiEq : public Fabric {};
+class FiEq : public Fabric {
+ protected:
+  /// An address vector whose insertions are told.
+  void open_told(fi_wait_obj wait_obj) {
+    fi_eq_attr eq_attr{};
+    eq_attr.wait_obj = wait_obj;
+    fi_av_attr av_attr{};
+    av_attr.flags = FI_EVENT;
+    ASSERT_EQ(fi_eq_open(fabric, &eq_attr, &eq, nullptr), 0);
+    ASSERT_EQ(fi_av_open(domain, &av_attr, &av, nullptr), 0);
+    ASSERT_EQ(fi_av_bind(av, &eq->fid, 0), 0);
+  }
 
-TEST_F(FiEq, Insertion_tells_an_event_queue) {
-  fi_eq_attr eq_attr{};
-  eq_attr.wait_obj = FI_WAIT_FD;
   fid_eq* eq = nullptr;
   fid_av* av = nullptr;
-  fi_av_attr av_attr{};
-  av_attr.flags = FI_EVENT;
-  ASSERT_EQ(fi_eq_open(fabric, &eq_attr, &eq, nullptr), 0);
-  ASSERT_EQ(fi_av_open(domain, &av_attr, &av, nullptr), 0);
-  ASSERT_EQ(fi_av_bind(av, &eq->fid, 0), 0);
+};
+
+TEST_F(FiEq, Insertion_tells_an_event_queue) {
+  ASSERT_NO_FATAL_FAILURE(open_told(FI_WAIT_FD));
   std::uint32_t event = 0;
   fi_eq_entry entry{};
   EXPECT_EQ(fi_eq_read(eq, &event, &entry, sizeof entry, 0), -FI_EAGAIN);
@@ -36,7 +43,6 @@ TEST_F(FiEq, Insertion_tells_an_event_queue) {
 
 TEST_F(FiEq, What_is_written_is_read_in_order) {
   fi_eq_attr attr{};
-  fid_eq* eq = nullptr;
   ASSERT_EQ(fi_eq_open(fabric, &attr, &eq, nullptr), 0);
   for (std::uint32_t i = 1; i <= 3; ++i) ASSERT_EQ(fi_eq_write(eq, i, &i, sizeof i, 0), 4);
   std::uint32_t event = 0;
@@ -53,14 +59,7 @@ TEST_F(FiEq, What_is_written_is_read_in_order) {
 }
 
 TEST_F(FiEq, Failed_insertion_is_an_error) {
-  fi_eq_attr attr{};
-  fid_eq* eq = nullptr;
-  fid_av* av = nullptr;
-  fi_av_attr av_attr{};
-  av_attr.flags = FI_EVENT;
-  ASSERT_EQ(fi_eq_open(fabric, &attr, &eq, nullptr), 0);
-  ASSERT_EQ(fi_av_open(domain, &av_attr, &av, nullptr), 0);
-  ASSERT_EQ(fi_av_bind(av, &eq->fid, 0), 0);
+  ASSERT_NO_FATAL_FAILURE(open_told(FI_WAIT_NONE));
   const std::array<std::byte, 16> nobody{};
   fi_addr_t place = 0;
   EXPECT_EQ(fi_av_insert(av, nobody.data(), 1, &place, 0, &place), 0);

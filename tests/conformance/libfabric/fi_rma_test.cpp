@@ -22,6 +22,17 @@ class FiRma : public Fabric {
     Fabric::TearDown();
   }
 
+  /// One piece here, one there. Both have to outlive the call.
+  fi_msg_rma message_of(const iovec* piece, const fi_rma_iov* remote) const {
+    fi_msg_rma msg{};
+    msg.msg_iov = piece;
+    msg.iov_count = 1;
+    msg.addr = to_b;
+    msg.rma_iov = remote;
+    msg.rma_iov_count = 1;
+    return msg;
+  }
+
   std::vector<std::uint8_t> memory = std::vector<std::uint8_t>(300000);
   fid_mr* region = nullptr;
   int context = 0;
@@ -148,12 +159,7 @@ TEST_F(FiRma, Fence_waits_for_what_was_before) {
   const iovec piece{&fetched, sizeof fetched};
   const fi_rma_iov remote{0, sizeof fetched, kKey};
   ASSERT_EQ(fi_write(a.ep, big.data(), big.size(), nullptr, to_b, 0, kKey, nullptr), 0);
-  fi_msg_rma msg{};
-  msg.msg_iov = &piece;
-  msg.iov_count = 1;
-  msg.addr = to_b;
-  msg.rma_iov = &remote;
-  msg.rma_iov_count = 1;
+  fi_msg_rma msg = message_of(&piece, &remote);
   ssize_t result = 0;
   while ((result = fi_readmsg(a.ep, &msg, FI_FENCE)) == -FI_EAGAIN) continue;
   ASSERT_EQ(result, 0);
@@ -171,12 +177,7 @@ TEST_F(FiRma, Fenced_operations_are_taken_at_once_and_start_in_turn) {
     const iovec in{&fetched[i], 8};
     const iovec out{sent[i].data(), 8};
     const fi_rma_iov remote{0, 8, kKey};
-    fi_msg_rma msg{};
-    msg.msg_iov = &out;
-    msg.iov_count = 1;
-    msg.addr = to_b;
-    msg.rma_iov = &remote;
-    msg.rma_iov_count = 1;
+    fi_msg_rma msg = message_of(&out, &remote);
     msg.context = &sent[i];
     ASSERT_EQ(fi_writemsg(a.ep, &msg, FI_FENCE), 0);
     msg.msg_iov = &in;
@@ -196,12 +197,7 @@ TEST_F(FiRma, Fence_holds_what_is_injected) {
   std::uint64_t word = 0x77;
   const iovec piece{&word, sizeof word};
   const fi_rma_iov remote{0, 8, kKey};
-  fi_msg_rma msg{};
-  msg.msg_iov = &piece;
-  msg.iov_count = 1;
-  msg.addr = to_b;
-  msg.rma_iov = &remote;
-  msg.rma_iov_count = 1;
+  fi_msg_rma msg = message_of(&piece, &remote);
   std::vector<std::uint8_t> big(200000);
   ASSERT_EQ(fi_read(a.ep, big.data(), big.size(), nullptr, to_b, 0, kKey, nullptr), 0);
   ASSERT_EQ(fi_writemsg(a.ep, &msg, FI_FENCE | FI_INJECT), 0);
