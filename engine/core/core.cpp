@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <utility>
+#include <vector>
 
 #include "engine/observe/log.h"
 
@@ -15,6 +17,16 @@ Wire* Core::wire_to(ProcessId id) {
   if (id.nid == self.nid) return wires[1];
   if (std::ranges::find(wires, fabric) == wires.end()) wires.push_back(fabric);
   return fabric;
+}
+
+void Core::leave_other_nodes() {
+  Wire* const left = std::exchange(fabric, nullptr);
+  if (left == nullptr) return;
+  std::erase(wires, left);
+  next_wire = 0;
+  for (auto& [key, peer] : peers) {
+    if (peer->wire == left) peer->wire = wire_to(peer->id);
+  }
 }
 
 Peer& Core::look_up_peer(ProcessId id) {

@@ -69,6 +69,9 @@ struct Core {
   /// Finds or makes the peer. Never fails for a valid id; throws bad_alloc without memory.
   Peer& peer(ProcessId id) { return recent_peer != nullptr && recent_peer->id == id ? *recent_peer : look_up_peer(id); }
 
+  /// From now on nothing reaches other nodes, whose peers are lost; `fabric` may be destroyed.
+  void leave_other_nodes();
+
   /// Something for the peer has to wait for room. Makes sure that the loop looks at the peer again.
   void wait_for_room(Peer& waiting);
 

@@ -234,6 +234,7 @@ class Engine {
   void settle_waiting_on_duty();
   void settle_own_on_duty();
   void look_after_direct_on_duty();
+  void leave_other_nodes_on_duty();
   void look_after_timers_on_duty(std::uint64_t now_ns);
   void idle(IdleStreak& streak, std::uint64_t seen_activity, std::uint64_t longest_sleep_ns, CancellationPlace* place);
   void yield();

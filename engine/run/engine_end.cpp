@@ -67,9 +67,21 @@ void Engine::retire() {
   {
     const Duty duty(*this);
     for (auto& [key, peer] : core_.peers) lose_peer(core_, *peer);
-    core_.directory = nullptr;
+    leave_other_nodes_on_duty();
   }
   node_->segment->end();
+}
+
+/// Gives ports and descriptors back: the next engine of this process may want the same ports at once. Who is still
+/// inside finds that no other node can be reached.
+void Engine::leave_other_nodes_on_duty() {
+  core_.directory = nullptr;
+  node_->directory.reset();
+  core_.leave_other_nodes();
+  has_due_times_ = false;
+  node_->datagram_endpoint = nullptr;
+  node_->datagrams.reset();
+  node_->fabric.reset();
 }
 
 void Engine::end_with_process() {

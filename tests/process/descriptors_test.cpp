@@ -15,10 +15,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/process/child_process.h"
 #include "tests/process/own_node.h"
+#include "tests/process/test_nodes.h"
 
 namespace portofu {
 namespace {
@@ -250,6 +252,51 @@ std::string built_library(const char* name) {
   path.resize(path.rfind('/'));
   path.resize(path.rfind('/'));
   return path + "/lib/" + name;
+}
+
+/// Descriptors of this process.
+int open_descriptors() {
+  int count = 0;
+  DIR* directory = opendir("/proc/self/fd");
+  while (directory != nullptr && readdir(directory) != nullptr) ++count;
+  closedir(directory);
+  return count;
+}
+
+/// Opens an interface and closes it, again and again.
+/// @return 0, 1: it failed, 2: each time keeps more than its memory, which is a file, and the bell of its sleepers
+int open_and_close(int times) {
+  constexpr int kFirst = 3;  // What libfabric makes once, it keeps.
+  int after_first = 0;
+  for (int i = 0; i < times; ++i) {
+    ptl_handle_ni_t ni = PTL_INVALID_HANDLE;
+    if (PtlInit() != PTL_OK) return 1;
+    if (PtlNIInit(PTL_IFACE_DEFAULT, kMatching, PTL_PID_ANY, nullptr, nullptr, &ni) != PTL_OK) return 1;
+    if (PtlNIFini(ni) != PTL_OK) return 1;
+    PtlFini();
+    if (i + 1 == kFirst) after_first = open_descriptors();
+  }
+  return open_descriptors() <= after_first + 2 * (times - kFirst) ? 0 : 2;
+}
+
+// A thread that lives on may have been in a call, so memory stays for a while. Ports do not, nor what libfabric opens:
+// the 33rd interface would find the ports of those before it taken.
+TEST(Descriptors, Process_with_another_thread__keeps_no_port_of_what_it_has_closed) {
+  for (const Place place : {Place::kOneNode, Place::kNodeEach}) {
+    const TestNodes nodes(place);
+    ChildProcess process([&] {
+      nodes.enter(0);
+      std::atomic<bool> end{false};
+      std::thread other([&end] { end.wait(false); });
+      const int wrong = open_and_close(50);
+      end = true;
+      end.notify_one();
+      other.join();
+      return wrong;
+    });
+    EXPECT_EQ(process.wait_status(), 0) << (place == Place::kOneNode ? "on one node" : "between nodes");
+    EXPECT_EQ(nodes.names_left(1), 0);
+  }
 }
 
 TEST(Copies, Two_in_one_process__do_not_take_each_others_names) {
