@@ -181,6 +181,9 @@ class Engine {
   /// Lets what waits to go out leave, bounded by `timeout_ns`.
   void flush(std::uint64_t timeout_ns);
 
+  /// The same, but does not wait for a thread that has the duty and may never come back.
+  void flush_until(std::uint64_t deadline_ns);
+
   ProcessId self() const { return core_.self; }
   std::uint32_t uid() const { return core_.uid; }
 
@@ -230,7 +233,6 @@ class Engine {
   bool leaves_work_on_duty() const { return !core_.fired.empty() || core_.wires.front()->has_packets(); }
   int cycle_on_duty();
   WaitResult wait_until(Condition condition, std::uint64_t timeout_ns, OnAbort on_abort, CancellationPlace* place);
-  void flush_until(std::uint64_t deadline_ns);
   void settle_waiting_on_duty();
   void settle_own_on_duty();
   void look_after_direct_on_duty();

@@ -49,7 +49,6 @@ bool Engine::is_alone() const {
   return true;
 }
 
-/// As flush, but does not wait for a thread that has the duty and may never come back.
 void Engine::flush_until(std::uint64_t deadline_ns) {
   bool delivered = false;
   while (!delivered && monotonic_ns() < deadline_ns && duty_.take_until(deadline_ns)) {

@@ -15,6 +15,7 @@
 #include "engine/observe/log.h"
 #include "engine/queue/cancellation.h"
 #include "engine/queue/clock.h"
+#include "engine/wire/ofi/fabric_library.h"
 
 namespace portofu {
 namespace {
@@ -66,6 +67,16 @@ ProcessEngine& process_engine() {
 /// Made when the library is loaded: a fork while another thread makes it would leave the child waiting for that thread.
 [[maybe_unused]] const ProcessEngine& made_at_load = process_engine();
 
+/// The process ends, and libfabric after this: what its peers wait for, answers of operations that are over here, too,
+/// has to leave now. Whoever holds the mutex is in the middle of opening or closing, and what he says is lost.
+void say_last_words() {
+  const NoCancellation whole;
+  ProcessEngine& own = process_engine();
+  const std::unique_lock<std::mutex> lock(own.mutex, std::try_to_lock);
+  if (!lock || own.engine == nullptr || own.process != getpid() || own.engine->is_interrupted()) return;
+  own.engine->flush_until(monotonic_ns() + Engine::kLingerNs);
+}
+
 void free_retired(ProcessEngine& own) {
   const std::uint64_t now = monotonic_ns();
   std::erase_if(own.retired, [now](const RetiredEngine& retired) { return now - retired.since_ns > kLongestCallNs; });
@@ -93,6 +104,7 @@ Engine* hold_process_engine(std::uint32_t pid, OpenError* error, std::string* wh
     free_retired(own);
     own.engine = Engine::open(read_settings(), pid, error, why);
     own.process = getpid();
+    FabricLibrary::before_end(say_last_words);
   } else if (pid != 0 && pid != own.engine->self().pid) {
     *error = OpenError::kPidInUse;
     *why = "the engine of this process is open with another PID";

@@ -24,9 +24,9 @@ constexpr std::uint64_t kValue = 0xc0ffee;
 enum class End { kTidy, kAtOnce };
 
 /// What carries the packets.
-enum class Way { kSharedMemory, kShuffled, kFabric, kDatagrams };
+enum class Way { kSharedMemory, kShuffled, kFabric, kDatagrams, kLossy };
 
-bool is_between_nodes(Way way) { return way == Way::kFabric || way == Way::kDatagrams; }
+bool is_between_nodes(Way way) { return way != Way::kSharedMemory && way != Way::kShuffled; }
 Place place_of(Way way) { return is_between_nodes(way) ? Place::kNodeEach : Place::kOneNode; }
 
 /// Between nodes each takes about a second.
@@ -47,7 +47,8 @@ struct Meeting {
 
 void enter(const TestNodes& nodes, Way way, int rank) {
   nodes.enter(rank);
-  if (way == Way::kDatagrams) setenv("PORTOFU_FABRIC_ENDPOINT", "datagram", 1);
+  if (way == Way::kDatagrams || way == Way::kLossy) setenv("PORTOFU_FABRIC_ENDPOINT", "datagram", 1);
+  if (way == Way::kLossy) setenv("PORTOFU_DATAGRAM_FAULTS", "loss=50", 1);
   if (way == Way::kShuffled) setenv("PORTOFU_SHUFFLE", "3", 1);
 }
 
@@ -290,6 +291,10 @@ TEST(LastWords, Tofu__on_one_node_in_another_order) {
   expect_tofu_answered(Way::kShuffled, {End::kTidy, End::kAtOnce});
 }
 TEST(LastWords, Tofu__between_nodes) { expect_tofu_answered(Way::kFabric, {End::kTidy}); }
+// The answer has to be said again, after the target's main has returned.
+TEST(LastWords, Tofu__between_nodes_over_datagrams_of_which_half_are_lost) {
+  expect_tofu_answered(Way::kLossy, {End::kTidy});
+}
 TEST(LastWords, Tofu__between_nodes_over_datagrams) { expect_tofu_answered(Way::kDatagrams, {End::kTidy}); }
 
 }  // namespace

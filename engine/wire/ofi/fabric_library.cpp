@@ -13,6 +13,12 @@ namespace {
 constexpr const char* kSoname = "libfabric.so.1";
 
 std::atomic<bool> ending{false};
+std::atomic<void (*)()> last_act{nullptr};
+
+void end_libfabric() {
+  if (void (*const act)() = last_act.load(std::memory_order_relaxed)) act();
+  ending.store(true, std::memory_order_relaxed);
+}
 
 std::mutex gate_mutex;
 
@@ -77,7 +83,7 @@ struct Loaded {
     fi_info* any = nullptr;
     if (calls.getinfo(FI_VERSION(1, 17), nullptr, nullptr, 0, nullptr, &any) == 0) calls.freeinfo(any);
     // Runs before the destructors of any library.
-    std::atexit([] { ending.store(true, std::memory_order_relaxed); });
+    std::atexit(end_libfabric);
   }
 };
 
@@ -90,6 +96,8 @@ const FabricLibrary* FabricLibrary::load(std::string* why) {
 }
 
 std::mutex& FabricLibrary::gate() { return gate_mutex; }
+
+void FabricLibrary::before_end(void (*act)()) { last_act.store(act, std::memory_order_relaxed); }
 
 bool FabricLibrary::is_ending() { return ending.load(std::memory_order_relaxed); }
 

@@ -26,6 +26,10 @@ struct FabricLibrary {
   /// it is free: libfabric has locks of the whole process, which a child would find locked for ever.
   static std::mutex& gate();
 
+  /// Has `act` called when the process ends and libfabric is still there: the last time that anything can be sent. The
+  /// destructors of libraries, ours too, come after libfabric's own. Any thread; the last one that was named is called.
+  static void before_end(void (*act)());
+
   /// The process is ending, and libfabric may be gone already: what is open is left to the kernel.
   static bool is_ending();
 };
