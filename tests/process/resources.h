@@ -12,10 +12,12 @@
 
 namespace portofu {
 
-/// libfabric (ofi_rxm) takes memory for 1024 of its buffers at once, 17 305 600 bytes. A process may need so much twice
-/// more at any time: for the first message that it cannot send at once, and for connections of the dead beside those of
-/// the living.
-inline constexpr long kFabricPoolsBytes = 2 * 17'305'600;
+/// libfabric (ofi_rxm) takes memory for 1024 of its buffers at once.
+inline constexpr long kFabricPoolBytes = 17'305'600;
+
+/// A process may need so much twice more at any time: for the first message that it cannot send at once, and for
+/// connections of the dead beside those of the living.
+inline constexpr long kFabricPoolsBytes = 2 * kFabricPoolBytes;
 
 /// Open files of a process.
 /// @param but  what is not counted, as /proc names it
