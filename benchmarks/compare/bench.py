@@ -148,6 +148,14 @@ class Bench:
             raise Missing(f"there is no {SHARED_ALLOCATOR} in this build", may_pass=False)
         return {"LD_PRELOAD": str(library)}
 
+    def threads(self, job):
+        """Threads of two processes beside as many processes, a core each as far as there are enough."""
+        most = len(os.sched_getaffinity(0)) // 2
+        points = [point for point in THREADS if point <= max(most, 2)]
+        words = [job["api"], "--ms", str(3 if self.quick else 25), "--limit", str(JOB_LIMIT_S - 10), "--points",
+                 ",".join(str(point) for point in (points[:2] if self.quick else points))]
+        return parsed(run([self.build / "bin" / "compare_threads", *words]))
+
     # ---- MPI -------------------------------------------------------------------------------------------------------
 
     def mpi_program(self, compiler):
@@ -286,6 +294,7 @@ class Bench:
 
 LATENCY = [0, 8, 64, 1024, 8192, 65536, 1 << 20, 4 << 20]
 WINDOWS = [1, 4, 16, 64, 256]
+THREADS = [1, 2, 4, 8]
 BANDWIDTH = [4096, 16384, 65536, 262144, 1 << 20, 4 << 20, 16 << 20, 64 << 20]
 
 
@@ -343,6 +352,8 @@ def jobs():
     yield from over_mpi("idle", ["ob1", "mpich"], processes=9, ms=1500, rounds=1)
     yield from ours("memory", ["portals"], processes=64, rounds=1)
     yield from ours("flood", ["portals"], processes=4)
+    for api in ("portals", "utofu"):
+        yield {"group": "threads", "api": api, "by": "threads"}
 
 
 def machine():

@@ -128,7 +128,7 @@ class Programs(unittest.TestCase):
         self.assertTrue(failures.hopeless("key"))
 
     def test_every_series_of_a_target_is_one_that_a_program_prints(self):
-        names = ("raw.cpp", "portals.cpp", "utofu.cpp", "mpi.cpp", "world.h", "bench.py")
+        names = ("raw.cpp", "portals.cpp", "utofu.cpp", "threads.cpp", "mpi.cpp", "world.h", "bench.py")
         sources = "".join((Path(__file__).parent / name).read_text() for name in names)
         known = {(job["group"], job["api"]) for job in bench.jobs()}
         for target in targets.all_targets():

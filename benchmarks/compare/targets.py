@@ -111,6 +111,16 @@ def all_targets():
                          Series("bypass", api, f"{what}, {rest}", 8), "absolute", bound)
     yield Target("shared memory a process, 64 that all talk to each other, MiB",
                  Series("memory", "portals", "process that talks to so many", 63), "absolute", 4)
+    for api, what in (("portals", "put, event"), ("utofu", "put, MRQ notice")):
+        ours, others = (Series("threads", api, f"{what}, {who}") for who in ("threads", "processes"))
+        yield Target(f"{api} put 8 B, 2 to 8 threads a side, half round trip: as many processes", ours, "cost", 1.25,
+                     [others], (2.0, 4.0, 8.0))
+        ours, others = (Series("threads", api, f"{what}, {who}, rate") for who in ("threads", "processes"))
+        yield Target(f"{api} put 8 B, 2 to 8 threads a side, rate: as many processes", ours, "gain", 0.9, [others],
+                     (2.0, 4.0, 8.0))
+    yield Target("utofu put 8 B, 2 to 8 threads that share a VCQ, rate: one thread",
+                 Series("threads", "utofu", "put, threads that share a VCQ, rate"), "gain", 0.7,
+                 [Series("threads", "utofu", "put, TCQ notices, processes, rate", 1)], (2.0, 4.0, 8.0))
     for place in ("shared memory", "fabric"):
         ours, alone = (Series("flood", "portals", f"round trips, {place}, {how}", 512)
                        for how in ("beside a flood", "alone"))

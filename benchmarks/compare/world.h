@@ -40,8 +40,9 @@ struct Shared {
 
 class World {
  public:
-  World(Shared& shared, const Options& its_options, int its_rank, int its_size)
-      : options(its_options), rank(its_rank), size(its_size), shared_(shared) {
+  /// @param labelled  whether the results of a pair say near or far
+  World(Shared& shared, const Options& its_options, int its_rank, int its_size, bool labelled = true)
+      : options(its_options), rank(its_rank), size(its_size), shared_(shared), labelled_(labelled) {
     alarm(options.limit_s);
   }
 
@@ -246,13 +247,16 @@ class World {
     }
   }
 
+  /// For worlds of the threads of a process.
+  Shared& shared() const { return shared_; }
+
   const Options& options;
   const int rank;
   const int size;
 
  private:
   /// Two processes, pinned, with their results labelled near or far; the others have more, or no cores of their own.
-  bool is_pair() const { return size == 2 && options.group != "barrier" && options.group != "many"; }
+  bool is_pair() const { return labelled_ && size == 2 && options.group != "barrier" && options.group != "many"; }
 
   std::vector<pid_t> keep_cores_busy() const {
     std::vector<pid_t> hogs;
@@ -313,6 +317,7 @@ class World {
   }
 
   Shared& shared_;
+  const bool labelled_;
   int meetings_ = 0;
   int served_ = 0;
   std::uint64_t balls_ = 0;

@@ -13,7 +13,8 @@ LABELS = {"near": "near: a line in less than 100 ns", "far": "far: 100 ns or mor
 # What the points of a group are; a group that is not here has one point for each series.
 POINTS = {"latency": ("bytes", "count"), "rate": ("messages of a window", "count"), "bandwidth": ("bytes", "count"),
           "match": ("entries or headers", "count"), "many": ("processes", "count"), "barrier": ("processes", "count"),
-          "memory": ("peers that a process talks to", "count")}
+          "memory": ("peers that a process talks to", "count"),
+          "threads": ("threads or processes of each side", "count")}
 # What the values are, in words and with their unit.
 VALUES = {"latency": "half round trip", "match": "time of one", "many": "time of one", "barrier": "time of one",
           "rate": "million messages a second", "atomic": "time of one",
@@ -110,6 +111,14 @@ QUESTIONS = (
     Question("flood", "Does a flood to a process that is stuck slow others down?", "flood",
              tuple(("portals", f"round trips, {place}, {how}", None) for place in ("shared memory", "fabric")
                    for how in ("alone", "beside a flood"))),
+    Question("threads", "Do threads of a process slow each other's puts down?", "threads",
+             (*of("put, event, threads", "portals"), *of("put, event, processes", "portals"),
+              *of("put, MRQ notice, threads", "utofu"), *of("put, MRQ notice, processes", "utofu"))),
+    Question("threads-rate", "Do threads of a process put as often as processes?", "threads",
+             (*of("put, event, threads, rate", "portals"), *of("put, event, processes, rate", "portals"),
+              *of("put, MRQ notice, threads, rate", "utofu"), *of("put, MRQ notice, processes, rate", "utofu"),
+              *of("put, threads that share a VCQ, rate", "utofu"),
+              *of("put, TCQ notices, processes, rate", "utofu"))),
 )
 
 
