@@ -54,7 +54,7 @@ list_tests() {
 60   2       portals4       truncation
 60   2       portals4       many_sends
 60   2,4     portals4-small flow_control
-90   2       portals4       many_communicators 4200
+900  2       portals4       many_communicators 4200
 120  2,4     portals4       predefined_types
 120  3       portals4-tuned predefined_types
 120  4       portals4-coll  scattered_collectives
