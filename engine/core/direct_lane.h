@@ -5,12 +5,11 @@
 // Who may use it. One thread, the *user* of the lane: the guide allows only one at a time (2.5;
 // UTOFU_VCQ_FLAG_THREAD_SAFE VCQs have no lane), but utofu.h lets any thread call at any time. The user goes in by a
 // door (LaneDoor) and is `busy` while inside. Every other thread takes the duty, and before it touches anything of the
-// VCQ it shuts the door: it takes the user's name off, lets membarrier pass every thread of the process through a full
-// barrier, and waits until the user is outside (L2). Behind the barrier either the user has seen that it is none any
-// more, or it was inside before and its store is seen: as with the duty's favourite (engine/run/duty.h), whose model is
-// tests/unit/run/duty_model_test.cpp. So a second thread costs some microseconds once, and then all threads go by the
-// duty, until one of them has called often enough in a row to become the user. Whoever takes mappings away closes the
-// lane of the peer first, and then waits until nobody is busy (L1).
+// VCQ it shuts the door: it takes the user's name off, and waits until the user is outside (L2). The two are the sides
+// of an asymmetric guard (queue/asymmetric_guard.h): either the user sees that it is none any more, or it was inside
+// before and is seen. So a second thread costs some microseconds once, and then all threads go by the duty, until one
+// of them has called often enough in a row to become the user. Whoever takes mappings away closes the lane of the peer
+// first, and then waits until nobody is busy (L1).
 //
 // What is remembered is good while three words have the values of then: that of Peer::lane, which is 0 once the link is
 // given back; the sequence number of the region in the owner's segment (G1); the generation of our own table. By
@@ -24,6 +23,7 @@
 
 #include "engine/event/notice_queue.h"
 #include "engine/memory/stadd_table.h"
+#include "engine/queue/asymmetric_guard.h"
 #include "engine/segment/region_table.h"
 #include "engine/wire/wire.h"
 
@@ -84,9 +84,7 @@ class LaneUse {
   LaneUse(const LaneDoor& door, std::uint64_t handle) : seat_(*own_seat) {
     if (door.user.load(std::memory_order_relaxed) != &seat_ || door.handle.load(std::memory_order_relaxed) != handle)
       return;
-    seat_.busy.store(true, std::memory_order_relaxed);
-    // (L1, L2) Compiler barrier; the other side makes it a full one (membarrier).
-    std::atomic_signal_fence(std::memory_order_seq_cst);
+    say_before_look(seat_.busy, true);  // (L1, L2)
     if (door.user.load(std::memory_order_relaxed) != &seat_) [[unlikely]] {
       seat_.busy.store(false, std::memory_order_release);
       return;

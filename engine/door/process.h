@@ -5,10 +5,10 @@
 
 #include "engine/observe/log.h"             // What is said on standard error.
 #include "engine/observe/system_failure.h"  // The line for a call that fails for a reason of the system.
-#include "engine/queue/cancellation.h"      // Threads that are cancelled in the middle of a call.
+#include "engine/queue/asymmetric_guard.h"
+#include "engine/queue/cancellation.h"  // Threads that are cancelled in the middle of a call.
 #include "engine/queue/clock.h"
-#include "engine/queue/fresh_line.h"  // Copies of what was just written, without waiting for it.
-#include "engine/queue/membarrier.h"
+#include "engine/queue/fresh_line.h"    // Copies of what was just written, without waiting for it.
 #include "engine/run/engine.h"          // Duty, waits, polls.
 #include "engine/run/process_engine.h"  // The one engine of the process: held, released, ended.
 #include "engine/segment/shared_heap.h"

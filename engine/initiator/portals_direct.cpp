@@ -7,6 +7,7 @@
 #include "engine/atomic/atomic_access.h"
 #include "engine/atomic/atomic_unit.h"
 #include "engine/initiator/report.h"
+#include "engine/queue/asymmetric_guard.h"
 #include "engine/segment/region_table.h"
 
 namespace portofu {
@@ -21,9 +22,7 @@ bool is_still(const MappedRegion& region) { return region.sequence->load(std::me
 class Visit {
  public:
   explicit Visit(const PublishedEntry& entry) : visited_(*entry.region.visited) {
-    visited_.store(entry.key, std::memory_order_relaxed);
-    // (V1) Compiler barrier; the owner makes it a full one (membarrier).
-    std::atomic_signal_fence(std::memory_order_seq_cst);
+    say_before_look(visited_, entry.key);  // (V1)
     allowed_ = is_still(entry.region);
   }
   ~Visit() { visited_.store(0, std::memory_order_release); }

@@ -7,7 +7,6 @@
 
 #include "engine/initiator/tofu_report.h"
 #include "engine/memory/stadd_access.h"
-#include "engine/queue/membarrier.h"
 #include "engine/segment/shared_heap.h"
 
 namespace portofu {
@@ -145,7 +144,7 @@ bool get_at_once(DirectLane& lane, const DirectCall& call, std::uint64_t local_s
   return true;
 }
 
-bool can_have_lanes() { return register_private_barrier(); }
+bool can_have_lanes() { return register_thread_guard(); }
 
 void count_lane_on_duty(Core& core, DirectLane& lane) {
   const auto tell = [](const std::atomic<std::uint64_t>& number, std::uint64_t& told) {
@@ -196,7 +195,7 @@ void end_lane_on_duty(Core& core, Peer& peer) {
   if (!peer.had_lane || core.tofu == nullptr) return;
   peer.had_lane = false;
   // (L1) From here on every thread that becomes busy sees the lane closed, and those that did not are seen busy.
-  pass_private_barrier();
+  before_rare_look_at_threads();
   for_each_lane(core, [](const DirectLane& lane) {
     const LaneSeat* const user = lane.door != nullptr ? lane.door->user.load(std::memory_order_relaxed) : nullptr;
     if (user != nullptr) wait_until_outside(*user);
@@ -207,7 +206,7 @@ void shut_on_duty(LaneDoor& door) {
   const LaneSeat* const user = door.user.exchange(nullptr, std::memory_order_relaxed);
   if (user == nullptr) return;
   // (L2) From here on the user sees that it is none any more, or is seen busy.
-  pass_private_barrier();
+  before_rare_look_at_threads();
   wait_until_outside(*user);
 }
 

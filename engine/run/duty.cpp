@@ -9,7 +9,6 @@
 
 #include "engine/queue/clock.h"
 #include "engine/queue/cpu.h"
-#include "engine/queue/membarrier.h"
 
 namespace portofu {
 namespace {
@@ -23,7 +22,7 @@ constexpr long kLookNs = 1'000'000;
 
 }  // namespace
 
-DutyLock::DutyLock() : may_favour_(register_private_barrier()) {}
+DutyLock::DutyLock() : may_favour_(register_thread_guard()) {}
 
 void DutyLock::wait_while(std::atomic<std::uint32_t>& word, std::uint32_t value) {
   syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, value, nullptr, nullptr, 0);
@@ -105,7 +104,7 @@ void DutyLock::take_word() {
 void DutyLock::end_favour() {
   former_.store(favourite_.load(std::memory_order_relaxed), std::memory_order_relaxed);
   favourite_.store(0, std::memory_order_seq_cst);
-  pass_private_barrier();
+  before_rare_look_at_threads();
   // Acquire: partner is leave_favoured.
   for (int i = 0; inside_.load(std::memory_order_acquire) != 0; ++i) {
     if (i < kSpins) {
@@ -130,7 +129,7 @@ bool DutyLock::end_favour_until(std::uint64_t deadline_ns) {
   const std::uintptr_t before = former_.load(std::memory_order_relaxed);
   former_.store(favourite, std::memory_order_relaxed);
   favourite_.store(0, std::memory_order_seq_cst);
-  pass_private_barrier();
+  before_rare_look_at_threads();
   while (inside_.load(std::memory_order_acquire) != 0) {  // Acquire: partner is leave_favoured.
     if (monotonic_ns() >= deadline_ns) {
       favourite_.store(favourite, std::memory_order_relaxed);

@@ -5,15 +5,16 @@
 // A thread that takes it again and again, with nobody in between, becomes its *favourite*: it then says that it is
 // inside by a plain store, and looks whether it still is the favourite by a plain load. No atomic exchange, and so no
 // waiting until the stores of a packet have reached the peer's cache. Whoever else wants the duty ends the favour: it
-// clears `favourite_`, lets membarrier pass every thread of the process through a full barrier, and waits until the
-// favourite is outside. Behind the barrier either the favourite has seen the end of the favour, or it was inside
-// before and its store is seen. tests/unit/run/duty_model_test.cpp enumerates this.
+// clears `favourite_` and waits until the favourite is outside. The two are the sides of an asymmetric guard
+// (queue/asymmetric_guard.h): either the favourite sees the end of the favour, or it was inside before and is seen.
 //
 // A thread may be stopped between its first look and its store, and then store when the favour has long ended. That
 // harms nobody as long as there is no new favourite, so there is none until the former one has come again.
 
 #include <atomic>
 #include <cstdint>
+
+#include "engine/queue/asymmetric_guard.h"
 
 namespace portofu {
 
@@ -27,9 +28,7 @@ class DutyLock {
   void take() {
     const std::uintptr_t self = this_thread();
     if (favourite_.load(std::memory_order_relaxed) == self) [[likely]] {
-      inside_.store(1, std::memory_order_relaxed);
-      // Partner: end_favour. The compiler must keep the order; the hardware part is the membarrier there.
-      std::atomic_signal_fence(std::memory_order_seq_cst);
+      say_before_look(inside_, 1);  // Partner: end_favour.
       if (favourite_.load(std::memory_order_relaxed) == self) [[likely]]
         return;
       leave_favoured();
@@ -74,8 +73,7 @@ class DutyLock {
 
   /// The favourite goes outside. Whoever waits for that has cleared `favourite_` before.
   void leave_favoured() {
-    inside_.store(0, std::memory_order_release);
-    std::atomic_signal_fence(std::memory_order_seq_cst);
+    say_before_look(inside_, 0, std::memory_order_release);
     if (favourite_.load(std::memory_order_relaxed) == 0) [[unlikely]]
       wake(inside_);
   }
@@ -95,7 +93,7 @@ class DutyLock {
   std::atomic<std::uint32_t> inside_{0};                  ///< 1: the favourite is inside, or looks whether it may.
   std::atomic<std::uint32_t> word_{kFree};                ///< Held by whoever holds the duty without favour.
   bool favoured_ = false;                  ///< On duty: the holder is the favourite, or was when it came.
-  bool may_favour_ = false;                ///< Constant: membarrier works here.
+  bool may_favour_ = false;                ///< Constant: the guard works here.
   std::uint32_t takes_ = 0;                ///< Guarded by `word_`: takes in a row of `last_`.
   std::uintptr_t last_ = 0;                ///< Guarded by `word_`: who took it last; 0: a guest.
   std::atomic<std::uintptr_t> former_{0};  ///< Guarded by `word_`: the last favourite, until it has come again.

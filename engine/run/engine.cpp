@@ -86,7 +86,7 @@ std::unique_ptr<Engine> Engine::open(const Settings& settings, std::uint32_t pid
 Engine::Engine(const Settings& settings, std::unique_ptr<EngineNode> node)
     : node_(std::move(node)),
       core_(settings, node_->segment->id(), geteuid(), Counters(node_->segment->counters())),
-      doorbell_(node_->segment->doorbell(), node_->segment->wake_barrier()),
+      doorbell_(node_->segment->doorbell(), node_->segment->node_guard()),
       policy_(settings.spin_count, settings.sleep_after_us) {
   core_.wires = node_->wires();
   if (node_->shuffled_loopback == nullptr) own_wire_ = node_->loopback.get();
@@ -108,7 +108,7 @@ Engine::Engine(const Settings& settings, ProcessId self, std::uint32_t uid, std:
     : private_doorbell_(new DoorbellShared{}),
       private_counters_(new CountersShared{}),
       core_(settings, self, uid, Counters(*private_counters_)),
-      doorbell_(*private_doorbell_, WakeBarrier::kFence),
+      doorbell_(*private_doorbell_, NodeGuard::kFence),
       policy_(settings.spin_count, settings.sleep_after_us) {
   core_.wires = std::move(wires);
   core_.clock = clock;

@@ -8,8 +8,8 @@
 
 #include "engine/observe/log.h"
 #include "engine/observe/system_failure.h"
+#include "engine/queue/asymmetric_guard.h"
 #include "engine/queue/clock.h"
-#include "engine/queue/membarrier.h"
 #include "engine/queue/random_bytes.h"
 #include "engine/segment/segment_alias.h"
 #include "engine/segment/shared_heap.h"
@@ -103,14 +103,14 @@ void SegmentDirectory::release(std::uint64_t key) {
 
 bool SegmentDirectory::publish(const PublishedRegion& region) {
   // Without it an entry could not be taken back.
-  if (is_entry_key(region.key) && segment_.wake_barrier() != WakeBarrier::kMembarrier) return false;
+  if (is_entry_key(region.key) && segment_.node_guard() != NodeGuard::kMembarrier) return false;
   if (process_heap().holds(reinterpret_cast<const void*>(region.start), region.bytes)) segment_.publish_heap();
   return publish_region(segment_.regions(), region);
 }
 
 bool SegmentDirectory::is_visited(std::uint64_t key) {
   // (V1) Who does not see by now that it was withdrawn is seen here.
-  if (!pass_shared_barrier()) return true;
+  if (!before_rare_look_at_processes()) return true;
   const std::uint32_t used =
       std::min(segment_.control().slots_used.load(std::memory_order_acquire), segment_.layout().channel_count);
   for (std::uint32_t i = 0; i < used; ++i) {

@@ -1,4 +1,4 @@
-// The system calls behind the doorbell: futex and membarrier.
+// The system calls behind the doorbell.
 
 #include "engine/segment/doorbell.h"
 
@@ -12,23 +12,15 @@
 #include <climits>
 
 #include "engine/queue/cancellation.h"
-#include "engine/queue/membarrier.h"
 
 namespace portofu {
-
-WakeBarrier register_wake_barrier() {
-  const long commands = membarrier(MEMBARRIER_CMD_QUERY);
-  if (commands < 0 || (commands & MEMBARRIER_CMD_GLOBAL_EXPEDITED) == 0) return WakeBarrier::kFence;
-  const bool registered = membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) == 0;
-  return registered ? WakeBarrier::kMembarrier : WakeBarrier::kFence;
-}
 
 std::uint32_t Doorbell::announce() {
   // Read before the announcement: a ring that answers it then always differs from `seen`.
   const std::uint32_t seen = shared_.bell.load(std::memory_order_acquire);
   shared_.sleepers.fetch_add(kGenerationStep + 1, std::memory_order_seq_cst);
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (membarrier_works_.load(std::memory_order_relaxed) && !pass_shared_barrier()) {
+  if (membarrier_works_.load(std::memory_order_relaxed) && !before_rare_look_at_processes()) {
     membarrier_works_.store(false, std::memory_order_relaxed);
   }
   return seen;

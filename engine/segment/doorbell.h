@@ -2,13 +2,10 @@
 // How a process sleeps until a peer has something for it, and how a peer finds out, for the price of one relaxed load,
 // that nobody sleeps. Before it: a packet was published, or room was given back. After it: the sleeper looks again.
 //
-// The race. A producer publishes and then looks for a sleeper; a sleeper announces itself and then looks for work. If
-// either side's load may overtake its own store, both can miss the other and the sleeper sleeps on work. A full fence
-// on both sides closes it, but would cost every packet some 6 ns. Therefore the sleeper alone pays: membarrier
-// (GLOBAL_EXPEDITED) makes every running thread of every registered process pass a full barrier between its
-// announcement and its look. Processes register when their segment is created. A producer that could not register
-// fences itself. A sleeper that has no membarrier cannot know whether all its producers fence, and so never sleeps
-// longer than kBlindSleepNs. tests/unit/segment/doorbell_model_test.cpp enumerates all of this.
+// The race. A producer publishes and then looks for a sleeper; a sleeper announces itself and then looks for work. They
+// are the two sides of an asymmetric guard (queue/asymmetric_guard.h): the sleeper alone pays. Processes register when
+// their segment is created. A producer that could not register fences itself. A sleeper that has no membarrier cannot
+// know whether all its producers fence, and so never sleeps longer than kBlindSleepNs.
 //
 // The generation. A sleeper takes microseconds to wake. A producer remembers, in private memory, for which announcement
 // it has rung and does not ring for the same one again; another producer still does, so a producer that dies between
@@ -23,6 +20,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "engine/queue/asymmetric_guard.h"
 #include "engine/segment/bell_socket.h"
 
 namespace portofu {
@@ -59,20 +57,11 @@ inline constexpr std::uint64_t kSleeperCountMask = 0xffff;
 /// One announcement, in the part of DoorbellShared::sleepers above the count.
 inline constexpr std::uint64_t kGenerationStep = kSleeperCountMask + 1;
 
-/// How a process does its part against the race. Decided once per process segment.
-enum class WakeBarrier : std::uint8_t {
-  kMembarrier,  ///< Registered: as producer it needs no fence, as sleeper it calls membarrier.
-  kFence,       ///< Not registered: as producer it fences, as sleeper it sleeps kBlindSleepNs at most.
-};
-
-/// Registers this process (all its threads) for the sleepers' membarrier. Idempotent.
-WakeBarrier register_wake_barrier();
-
 /// The owner's hand on its doorbell. Any thread of the owner, several at a time.
 class Doorbell {
  public:
-  Doorbell(DoorbellShared& shared, WakeBarrier barrier)
-      : shared_(shared), membarrier_works_(barrier == WakeBarrier::kMembarrier) {}
+  Doorbell(DoorbellShared& shared, NodeGuard guard)
+      : shared_(shared), membarrier_works_(guard == NodeGuard::kMembarrier) {}
 
   /// Says that this thread is about to sleep. Look for work afterwards: whatever was published before a producer could
   /// see the announcement is visible then. Costs some microseconds. Ends with withdraw, whether or not wait was called.
@@ -110,17 +99,11 @@ void ring(DoorbellShared& doorbell);
 bool ring_sleepers(DoorbellShared& doorbell, std::uint64_t sleepers, std::uint64_t* rung_generation);
 
 /// To be called after publishing: rings if somebody sleeps and has not been rung by this caller for the same sleep.
-/// @param barrier          of the calling process
+/// @param guard            of the calling process
 /// @param rung_generation  the caller's private memory for this doorbell, 0 at the start
 /// @return true if a system call was made
-inline bool ring_if_asleep(DoorbellShared& doorbell, WakeBarrier barrier, std::uint64_t* rung_generation) {
-  // Store-load barrier between what was published and the look for sleepers. A registered process leaves the hardware
-  // part to the sleeper's membarrier; the compiler must keep the order in both cases.
-  if (barrier == WakeBarrier::kFence) {
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-  } else {
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-  }
+inline bool ring_if_asleep(DoorbellShared& doorbell, NodeGuard guard, std::uint64_t* rung_generation) {
+  before_frequent_look(guard);  // Partner: Doorbell::announce.
   const std::uint64_t sleepers = doorbell.sleepers.load(std::memory_order_relaxed);
   if ((sleepers & kSleeperCountMask) == 0) [[likely]]
     return false;

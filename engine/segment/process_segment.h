@@ -73,7 +73,7 @@ class ProcessSegment {
   std::uint32_t job_key() const { return descriptor_.job_key; }
   const std::string& directory() const { return directory_; }
   const SegmentLayout& layout() const { return layout_; }
-  WakeBarrier wake_barrier() const { return barrier_; }
+  NodeGuard node_guard() const { return guard_; }
 
   DoorbellShared& doorbell() { return control().doorbell; }
   CountersShared& counters() { return control().counters; }
@@ -124,7 +124,7 @@ class ProcessSegment {
   SegmentDescriptorShared descriptor_{};  ///< Our own copy; also a forked child may look at it.
   SegmentLayout layout_;
   Mapping header_;  ///< Everything in front of the rings.
-  WakeBarrier barrier_ = WakeBarrier::kFence;
+  NodeGuard guard_ = NodeGuard::kFence;
   std::uint64_t fork_generation_ = 0;  ///< fork_generation() of the owner.
   bool ended_ = false;                 ///< By end.
 

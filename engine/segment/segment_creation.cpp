@@ -91,7 +91,7 @@ std::unique_ptr<ProcessSegment> SegmentCreation::run() {
   segment_->fork_generation_ = fork_generation();
   segment_->descriptor_ = *reinterpret_cast<const SegmentDescriptorShared*>(segment_->header_.at(0));
   segment_->header_.protect_front(kPageBytes);
-  segment_->barrier_ = options_.membarrier ? register_wake_barrier() : WakeBarrier::kFence;
+  segment_->guard_ = options_.membarrier ? register_node_guard() : NodeGuard::kFence;
   add_own_segment(segment_->path_, segment_->file_);
   Counters(segment_->counters()).add(Counter::kSegmentsRemoved, static_cast<std::uint64_t>(removed));
   return std::move(segment_);

@@ -38,7 +38,7 @@ bool leave_lanes() {
     if (const LaneSeat* user = door.user.exchange(nullptr, std::memory_order_relaxed)) users.push_back(user);
   }
   if (users.empty()) return true;
-  pass_private_barrier();  // (L2)
+  before_rare_look_at_threads();  // (L2)
   const std::uint64_t deadline_ns = monotonic_ns() + Engine::kLingerNs;
   for (const LaneSeat* user : users) {
     while (user->busy.load(std::memory_order_acquire)) {

@@ -235,7 +235,7 @@ TEST_F(ShmKillTest, Forked_child_that_exits__leaves_its_parents_segment_alone) {
 
 /// Plays ping-pong and sleeps before every answer. @return rounds played, fewer than asked for if a wake-up was lost
 int play(WirePeer& self, Link* link, int rounds, bool begins) {
-  Doorbell bell(self.segment->doorbell(), self.segment->wake_barrier());
+  Doorbell bell(self.segment->doorbell(), self.segment->node_guard());
   for (int i = 0; i < rounds; ++i) {
     if (begins && !self.send(link, "ball")) return i;
     for (int sleeps = 0; !self.receive(); ++sleeps) {

@@ -73,7 +73,7 @@ LinkSet::LinkSet(ProcessSegment& own, PeerTable& peers, bool direct, LongData lo
       claimer_{own.id(), own.incarnation(), own.directory()},
       ring_(own.layout().ring),
       job_key_(own.job_key()),
-      barrier_(own.wake_barrier()),
+      guard_(own.node_guard()),
       fork_generation_(fork_generation()),
       counters_(own.counters()),
       traffic_(traffic),
@@ -284,7 +284,7 @@ bool LinkSet::help(ShmLink& link) {
   const bool placed = offer.message == message && place(link, *mine, offer);
   link.producer.end_placing();
   // The receiver may sleep because the packet was not to be had.
-  if (ring_if_asleep(*link.doorbell, barrier_, &link.rung_generation)) counters_.add(Counter::kDoorbellsRung);
+  if (ring_if_asleep(*link.doorbell, guard_, &link.rung_generation)) counters_.add(Counter::kDoorbellsRung);
   return placed;
 }
 
@@ -329,7 +329,7 @@ bool LinkSet::find_mapped(ShmLink& link, std::uint64_t key, MappedRegion* mapped
   std::byte* const memory = link.segment->find_mapped(region.start, region.bytes);
   if (memory == nullptr) return false;
   // Who takes an entry back relies on our part of its barrier.
-  const bool can_visit = barrier_ == WakeBarrier::kMembarrier;
+  const bool can_visit = guard_ == NodeGuard::kMembarrier;
   *mapped = mapped_region(region, memory, can_visit ? &link.segment->slot(link.claim.slot_index).visited : nullptr);
   return true;
 }
@@ -337,7 +337,7 @@ bool LinkSet::find_mapped(ShmLink& link, std::uint64_t key, MappedRegion* mapped
 void LinkSet::say_goodbye(ShmLink& link) {
   if (link.segment->is_dead()) return;
   close_channel(*link.segment, link.claim);
-  ring_if_asleep(*link.doorbell, barrier_, &link.rung_generation);
+  ring_if_asleep(*link.doorbell, guard_, &link.rung_generation);
 }
 
 void LinkSet::note_blocked(ShmLink& link) {

@@ -88,7 +88,7 @@ class LinkSet {
     link.producer.publish(header);
     if (link.last_look == look) link.producer.hand_over_last_but_one();
     link.last_look = look;
-    if (ring_if_asleep(*link.doorbell, barrier_, &link.rung_generation)) counters_.add(Counter::kDoorbellsRung);
+    if (ring_if_asleep(*link.doorbell, guard_, &link.rung_generation)) counters_.add(Counter::kDoorbellsRung);
   }
 
   void discard(ShmLink& link) {
@@ -136,7 +136,7 @@ class LinkSet {
   Claimer claimer_;                     ///< This process, as directories of peers know it.
   RingGeometry ring_;                   ///< Of this wire; a peer with another one is refused.
   std::uint32_t job_key_;               ///< A peer with another one is refused.
-  WakeBarrier barrier_;                 ///< Of this process.
+  NodeGuard guard_;                     ///< Of this process.
   std::uint64_t fork_generation_;       ///< Of the process that made the links.
   Counters counters_;
   LongTraffic& traffic_;  ///< Of this process.

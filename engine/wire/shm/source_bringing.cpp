@@ -65,7 +65,7 @@ bool SourceSet::bring(Brought& lent) {
   source.consumer.lay_down(lent.position, reinterpret_cast<std::uintptr_t>(lent.data.get()), lent.bytes);
   for (bool is_last = false;; is_last = std::chrono::steady_clock::now() >= end || !source.segment->check_alive()) {
     std::atomic_thread_fence(std::memory_order_seq_cst);
-    ring_if_asleep(source.segment->control().doorbell, barrier_, &source.rung_generation);
+    ring_if_asleep(source.segment->control().doorbell, guard_, &source.rung_generation);
     if (source.consumer.taker_at(lent.position) == Taker::kPlaced) return true;
     if (is_last) break;
     std::this_thread::yield();

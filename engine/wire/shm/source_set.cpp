@@ -17,7 +17,7 @@ SourceSet::SourceSet(ProcessSegment& own, PeerTable& peers, std::uint32_t& close
       peers_(peers),
       epoch_(own.control().directory_epoch),
       closed_count_(closed_count),
-      barrier_(own.wake_barrier()),
+      guard_(own.node_guard()),
       counters_(own.counters()),
       traffic_(traffic),
       seen_epoch_(~std::uint64_t{0}),
@@ -194,7 +194,7 @@ inline bool SourceSet::acknowledge(ShmSource& source, std::uint32_t operation_id
   // A sender that cannot be attached, because something is lacking here, looks by itself when its timers are due.
   if (!can_ring && !source.unreachable) return false;
   if (!source.consumer.acknowledge(operation_id)) return false;
-  if (can_ring && ring_if_asleep(source.segment->control().doorbell, barrier_, &source.rung_generation)) {
+  if (can_ring && ring_if_asleep(source.segment->control().doorbell, guard_, &source.rung_generation)) {
     counters_.add(Counter::kDoorbellsRung);
   }
   return true;
@@ -250,17 +250,12 @@ void SourceSet::refresh_entry(ShmSource& source) {
 }
 
 void SourceSet::wake_blocked_sender(ShmSource& source) {
-  // Store-load barrier between the room that was given back and the look whether anybody wants it; a registered process
-  // leaves it to the membarrier of the sender, who calls it before it sleeps (engine/segment/doorbell.h).
-  if (barrier_ == WakeBarrier::kFence) {
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-  } else {
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-  }
+  // Room was given back; the sender says that it wants some before it announces its sleep (engine/segment/doorbell.h).
+  before_frequent_look(guard_);
   if (!source.consumer.producer_wants_room()) [[likely]]
     return;
   if (!attach_sender(source)) return;
-  if (ring_if_asleep(source.segment->control().doorbell, barrier_, &source.rung_generation)) {
+  if (ring_if_asleep(source.segment->control().doorbell, guard_, &source.rung_generation)) {
     counters_.add(Counter::kDoorbellsRung);
   }
 }

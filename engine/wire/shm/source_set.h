@@ -145,7 +145,7 @@ class SourceSet final : public MemoryBringer {
   PeerTable& peers_;
   const std::atomic<std::uint64_t>& epoch_;  ///< SegmentControlShared::directory_epoch of the own segment.
   std::uint32_t& closed_count_;              ///< Length of drained_, for whoever made this object.
-  WakeBarrier barrier_;                      ///< Of this process.
+  NodeGuard guard_;                          ///< Of this process.
   Counters counters_;
   LongTraffic& traffic_;                     ///< Of this process.
   std::vector<PollEntry> poll_;              ///< Sources that are kOpen or kClosing.

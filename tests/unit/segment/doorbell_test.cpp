@@ -1,4 +1,4 @@
-// Who is woken, when, and what it costs the ringer. The race is modelled in doorbell_model_test.cpp.
+// Who is woken, when, and what it costs the ringer. The race is modelled in queue/asymmetric_guard_test.cpp.
 
 #include "engine/segment/doorbell.h"
 
@@ -15,10 +15,10 @@ namespace {
 
 constexpr std::int64_t kLong = kLongestSleepNs;
 
-class DoorbellTest : public ::testing::TestWithParam<WakeBarrier> {
+class DoorbellTest : public ::testing::TestWithParam<NodeGuard> {
  protected:
   void SetUp() override {
-    if (GetParam() == WakeBarrier::kMembarrier && register_wake_barrier() != WakeBarrier::kMembarrier) {
+    if (GetParam() == NodeGuard::kMembarrier && register_node_guard() != NodeGuard::kMembarrier) {
       GTEST_SKIP() << "the kernel has no membarrier";
     }
   }
@@ -29,9 +29,9 @@ class DoorbellTest : public ::testing::TestWithParam<WakeBarrier> {
   std::uint64_t rung = 0;
 };
 
-INSTANTIATE_TEST_SUITE_P(Barriers, DoorbellTest, ::testing::Values(WakeBarrier::kMembarrier, WakeBarrier::kFence),
+INSTANTIATE_TEST_SUITE_P(Barriers, DoorbellTest, ::testing::Values(NodeGuard::kMembarrier, NodeGuard::kFence),
                          [](const auto& instance) {
-                           return instance.param == WakeBarrier::kMembarrier ? "membarrier" : "fence";
+                           return instance.param == NodeGuard::kMembarrier ? "membarrier" : "fence";
                          });
 
 TEST_P(DoorbellTest, Nobody_asleep__is_not_rung) {
@@ -72,7 +72,7 @@ TEST_P(DoorbellTest, Wait__ends_with_its_time) {
 
 TEST(Doorbell, Wait__without_membarrier_is_short) {
   DoorbellShared shared{};
-  Doorbell bell(shared, WakeBarrier::kFence);
+  Doorbell bell(shared, NodeGuard::kFence);
   const std::uint32_t seen = bell.announce();
   const auto start = std::chrono::steady_clock::now();
   EXPECT_FALSE(bell.wait(seen, -1));
@@ -137,7 +137,7 @@ TEST_P(DoorbellTest, Ping_pong_of_two_sleepers__loses_no_wakeup) {
   }
   thread.join();
   // Without membarrier sleeps end by themselves, for that very reason.
-  if (GetParam() == WakeBarrier::kMembarrier) {
+  if (GetParam() == NodeGuard::kMembarrier) {
     EXPECT_EQ(lost + lost_other, 0u);
   }
 }

@@ -118,7 +118,7 @@ TEST_F(ProcessSegmentTest, Forked_child__lets_go_without_harm) {
 TEST_F(ProcessSegmentTest, Without_membarrier__fences) {
   SegmentOptions options = directory.options();
   options.membarrier = false;
-  EXPECT_EQ(ProcessSegment::create(options, &error, &why)->wake_barrier(), WakeBarrier::kFence);
+  EXPECT_EQ(ProcessSegment::create(options, &error, &why)->node_guard(), NodeGuard::kFence);
 }
 
 }  // namespace

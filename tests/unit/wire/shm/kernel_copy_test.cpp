@@ -290,7 +290,7 @@ TEST_F(LendMemoryTest, Sender_that_sleeps__is_rung_when_what_was_read_later_is_t
   open();
   const std::uint64_t end = lend(2);
   EXPECT_FALSE(a.wire->has_taken(*link, end));
-  Doorbell bell(a.segment->doorbell(), a.segment->wake_barrier());
+  Doorbell bell(a.segment->doorbell(), a.segment->node_guard());
   const std::uint32_t seen = bell.announce();
   take_later({0, 1});
   EXPECT_FALSE(a.wire->has_room_again());
@@ -332,7 +332,7 @@ TEST_F(LendMemoryTest, Receiver_that_sleeps__is_rung_when_its_packet_has_been_co
   open();
   lend(2);
   ASSERT_TRUE(receive(0, true));
-  Doorbell bell(b.segment->doorbell(), b.segment->wake_barrier());
+  Doorbell bell(b.segment->doorbell(), b.segment->node_guard());
   const std::uint32_t seen = bell.announce();
   ASSERT_TRUE(a.wire->help(*link));
   EXPECT_TRUE(bell.wait(seen, kLongestSleepNs));

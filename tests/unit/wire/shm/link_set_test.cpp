@@ -260,7 +260,7 @@ TEST_F(LendTest, Sender_that_sleeps__is_rung_when_what_it_has_lent_is_taken) {
   get_acquainted();
   const std::uint64_t end = lend(0, 8192);
   EXPECT_FALSE(a.wire->has_taken(*link, end));
-  Doorbell bell(a.segment->doorbell(), a.segment->wake_barrier());
+  Doorbell bell(a.segment->doorbell(), a.segment->node_guard());
   const std::uint32_t seen = bell.announce();
   EXPECT_FALSE(a.wire->has_room_again());
   ASSERT_TRUE(b.receive());
@@ -326,7 +326,7 @@ TEST_F(LinkSetTest, Blocked_sender_that_sleeps__is_rung_when_room_comes_back) {
   link = a.connect(b);
   while (a.send(link, "x")) {
   }
-  Doorbell bell(a.segment->doorbell(), a.segment->wake_barrier());
+  Doorbell bell(a.segment->doorbell(), a.segment->node_guard());
   const std::uint32_t seen = bell.announce();
   EXPECT_FALSE(a.wire->has_room_again());
   for (std::uint32_t i = 0; i < RingGeometry{}.cell_count / 4; ++i) b.receive();
@@ -338,7 +338,7 @@ TEST_F(LinkSetTest, Blocked_sender_that_sleeps__is_rung_when_room_comes_back) {
 
 TEST_F(LinkSetTest, Publish__rings_a_sleeping_peer_once) {
   link = a.connect(b);
-  Doorbell bell(b.segment->doorbell(), b.segment->wake_barrier());
+  Doorbell bell(b.segment->doorbell(), b.segment->node_guard());
   ASSERT_TRUE(a.send(link, "awake"));
   EXPECT_EQ(a.counter(Counter::kDoorbellsRung), 0u);
   bell.announce();

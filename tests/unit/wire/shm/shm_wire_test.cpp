@@ -66,7 +66,7 @@ TEST_F(ShmWireTest, Two_threads_that_sleep__lose_nothing) {
   constexpr int kMessages = 20000;
   std::thread sender([this] {
     Link* link = a.connect(b);
-    Doorbell bell(a.segment->doorbell(), a.segment->wake_barrier());
+    Doorbell bell(a.segment->doorbell(), a.segment->node_guard());
     for (int i = 0; i < kMessages;) {
       if (a.send(link, std::string(i % 5 == 0 ? 5000 : 8, 'x'), i)) {
         ++i;
@@ -77,7 +77,7 @@ TEST_F(ShmWireTest, Two_threads_that_sleep__lose_nothing) {
       bell.withdraw();
     }
   });
-  Doorbell bell(b.segment->doorbell(), b.segment->wake_barrier());
+  Doorbell bell(b.segment->doorbell(), b.segment->node_guard());
   for (int i = 0; i < kMessages;) {
     Packet packet;
     if (const auto text = b.receive(&packet)) {
@@ -148,7 +148,7 @@ TEST_F(ShmWireTest, Acknowledgements__that_are_not_taken_give_way_to_packets) {
 
 TEST_F(ShmWireTest, Acknowledgement__wakes_a_sender_that_sleeps) {
   ASSERT_TRUE(a.send(a.connect(b), "put"));
-  Doorbell bell(a.segment->doorbell(), a.segment->wake_barrier());
+  Doorbell bell(a.segment->doorbell(), a.segment->node_guard());
   const std::uint32_t seen = bell.announce();
   ASSERT_TRUE(acknowledge(b, a.id(), 5));
   EXPECT_TRUE(bell.wait(seen, 1'000'000'000));
