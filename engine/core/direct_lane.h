@@ -16,7 +16,6 @@
 // default the guide orders notices only (2.2.10), so a call may overtake packets that are under way. One that must not,
 // because it is of STRONG_ORDER or tells the caller by a local notice, looks at LaneState::in_order.
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -24,6 +23,7 @@
 #include "engine/event/notice_queue.h"
 #include "engine/memory/stadd_table.h"
 #include "engine/queue/asymmetric_guard.h"
+#include "engine/queue/direct_mapped.h"
 #include "engine/segment/region_table.h"
 #include "engine/wire/wire.h"
 
@@ -116,7 +116,7 @@ class DirectLane {
   std::byte* find_remote(std::uint64_t vcq_id, std::uint64_t stadd, std::uint64_t bytes, bool writes,
                          bool in_order) const {
     const std::uint32_t stag = stag_of(stadd);
-    const RemoteRoute& route = remote_[remote_place(vcq_id, stag)];
+    const RemoteRoute& route = remote_.place(remote_key(vcq_id, stag));
     if (route.vcq_id != vcq_id || route.stag != stag) return nullptr;
     // (L1) Partner: whoever closes the lane.
     const std::atomic<std::uint64_t>& state = in_order ? route.lane->in_order : route.lane->open;
@@ -131,15 +131,15 @@ class DirectLane {
   /// @param steady  only memory that nobody can unmap will do
   std::byte* find_local(std::uint64_t stadd, std::uint64_t bytes, bool writes, bool steady = false) const {
     const std::uint32_t stag = stag_of(stadd);
-    const LocalRoute& route = local_[stag % kLocalRoutes];
+    const LocalRoute& route = local_.place(stag);
     if (route.stag != stag || stadds->generation().load(std::memory_order_relaxed) != route.generation) return nullptr;
     const std::uint64_t offset = stadd_offset(stadd);
     const auto verdict = judge_region(route.bytes, route.writable, offset, bytes, writes);
     return verdict == RegionVerdict::kFine && (route.steady || !steady) ? route.memory + offset : nullptr;
   }
 
-  void remember(const RemoteRoute& route) { remote_[remote_place(route.vcq_id, route.stag)] = route; }
-  void remember(const LocalRoute& route) { local_[route.stag % kLocalRoutes] = route; }
+  void remember(const RemoteRoute& route) { remote_.place(remote_key(route.vcq_id, route.stag)) = route; }
+  void remember(const LocalRoute& route) { local_.place(route.stag) = route; }
 
   /// How often calls have gone this way.
   std::uint64_t uses() const {
@@ -164,7 +164,7 @@ class DirectLane {
   static constexpr std::uint32_t kMostSkipped = 16;
 
   /// The next call of the VCQ has more to do than to communicate.
-  void forget() { remote_.fill({}); }
+  void forget() { remote_.clear(); }
 
   TransmitCompleteQueue& tcq;
   MessageReceiveQueue& mrq;
@@ -192,16 +192,15 @@ class DirectLane {
   std::uint64_t told_bytes = 0;
 
  private:
-  static constexpr std::uint32_t kRemoteRoutes = 64;
-  static constexpr std::uint32_t kLocalRoutes = 16;
-  static std::uint32_t remote_place(std::uint64_t vcq_id, std::uint32_t stag) {
-    return (stag + static_cast<std::uint32_t>(vcq_id >> 8) + static_cast<std::uint32_t>(vcq_id >> 17)) % kRemoteRoutes;
-  }
+  static constexpr std::size_t kRemoteRoutes = 64;
+  static constexpr std::size_t kLocalRoutes = 64;
+  /// Different for the regions of different VCQs, unless one has more than 256.
+  static std::uint64_t remote_key(std::uint64_t vcq_id, std::uint32_t stag) { return vcq_id + stag; }
 
   std::uint64_t looked_uses_ = 0;  ///< `uses` when a look last found nothing and skipped its cycle.
   std::uint32_t skipped_ = 0;      ///< Such looks in a row.
-  std::array<RemoteRoute, kRemoteRoutes> remote_;
-  std::array<LocalRoute, kLocalRoutes> local_;
+  DirectMapped<RemoteRoute, kRemoteRoutes> remote_;
+  DirectMapped<LocalRoute, kLocalRoutes> local_;
 };
 
 }  // namespace portofu

@@ -2,7 +2,6 @@
 // One other process, as this engine knows it: the link to it, what waits to go there, and what is arriving from there.
 // Made when the first packet goes or comes; lives as long as the engine. Touched on duty only.
 
-#include <array>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -10,6 +9,7 @@
 #include "engine/core/incoming.h"
 #include "engine/core/outgoing.h"
 #include "engine/event/notice_queue.h"
+#include "engine/queue/direct_mapped.h"
 #include "engine/topology/process_id.h"
 #include "engine/wire/peer_memory.h"
 #include "engine/wire/wire.h"
@@ -31,7 +31,7 @@ struct alignas(64) PublishedEntry {
 static_assert(sizeof(PublishedEntry) == 64);
 
 /// By key; two that share a place take turns.
-using PublishedEntries = std::array<PublishedEntry, 8>;
+using PublishedEntries = DirectMapped<PublishedEntry, 32>;
 
 /// Whether packets can go to the peer.
 enum class PeerState : std::uint8_t {

@@ -7,7 +7,7 @@ namespace portofu {
 ControlQueue* Tofu::claim_queue(std::uint32_t tni, std::uint32_t cq, CqMode mode) {
   const std::uint32_t key = make_queue_number(tni, cq, 0) >> 8;
   if (queues_.contains(key) || claim(queue_id(tni, cq)) != ClaimResult::kClaimed) return nullptr;
-  near_owners_ = {};
+  near_owners_.clear();
   auto& made = queues_[key] = std::make_unique<ControlQueue>(components_, directory, key);
   made->mode = mode;
   return made.get();
@@ -16,12 +16,12 @@ ControlQueue* Tofu::claim_queue(std::uint32_t tni, std::uint32_t cq, CqMode mode
 ControlQueue* Tofu::look_up_queue(std::uint32_t number) {
   const auto found = queues_.find(number >> 8);
   if (found == queues_.end()) return nullptr;
-  return near_queues_[near_place(number)] = found->second.get();
+  return near_queues_.place(number >> 8) = found->second.get();
 }
 
 void Tofu::release_queue(std::uint32_t tni, std::uint32_t cq) {
   const std::uint32_t number = make_queue_number(tni, cq, 0);
-  near_queues_[near_place(number)] = nullptr;
+  near_queues_.place(number >> 8) = nullptr;
   queues_.erase(number >> 8);
   if (directory != nullptr) directory->release(claim_key(queue_id(tni, cq)));
 }
@@ -41,7 +41,7 @@ bool Tofu::enter(VirtualControlQueue& vcq) {
 BarrierGate* Tofu::claim_gate(std::uint64_t id) {
   const std::uint32_t number = queue_number(id);
   if (gates_.contains(number) || claim(id) != ClaimResult::kClaimed) return nullptr;
-  near_owners_ = {};
+  near_owners_.clear();
   auto& made = gates_[number] = std::make_unique<BarrierGate>();
   made->id = id;
   return made.get();
@@ -60,7 +60,7 @@ bool Tofu::recall_owner(std::uint64_t id, NameOwner* owner) const {
 }
 
 void Tofu::distrust_owner(ProcessId process) {
-  near_owners_ = {};
+  near_owners_.clear();
   for (auto& [key, owner] : owners_) {
     if (owner == process) owner.names = kNamesMoving;
   }
@@ -68,7 +68,7 @@ void Tofu::distrust_owner(ProcessId process) {
 
 FindResult Tofu::ask_owner(std::uint64_t id, NameOwner* owner) {
   if (directory == nullptr) return FindResult::kNobody;
-  near_owners_ = {};
+  near_owners_.clear();
   const FindResult found = directory->find(claim_key(id), owner);
   if (found == FindResult::kFound) owners_[claim_key(id)] = *owner;
   return found;

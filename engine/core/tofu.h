@@ -2,7 +2,6 @@
 // What uTofu has in an engine: control queues with their VCQs and registered memory, and barrier gates. Made when the
 // first of them is asked for; touched on duty only. Limits and claims stand here, policy in lib/utofu.
 
-#include <array>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -15,6 +14,7 @@
 #include "engine/event/counting_event.h"
 #include "engine/event/notice_queue.h"
 #include "engine/memory/stadd_table.h"
+#include "engine/queue/direct_mapped.h"
 #include "engine/segment/node_directory.h"
 #include "engine/topology/tofu_id.h"
 
@@ -85,7 +85,7 @@ class Tofu {
   ControlQueue* claim_queue(std::uint32_t tni, std::uint32_t cq, CqMode mode);
   void release_queue(std::uint32_t tni, std::uint32_t cq);
   ControlQueue* queue(std::uint32_t number) {
-    ControlQueue* const near = near_queues_[near_place(number)];
+    ControlQueue* const near = near_queues_.place(number >> 8);
     return near != nullptr && near->key == number >> 8 ? near : look_up_queue(number);
   }
 
@@ -140,7 +140,7 @@ class Tofu {
   void distrust_owner(ProcessId process);
   void forget_owner(std::uint64_t id) {
     owners_.erase(claim_key(id));
-    near_owners_ = {};
+    near_owners_.clear();
   }
 
   /// The other process that was found to own an id, while its names word was that.
@@ -152,10 +152,10 @@ class Tofu {
 
   /// Of this very id, if nothing has been learnt of owners since; else nullptr.
   const NearOwner* near_owner(std::uint64_t id) const {
-    const NearOwner& near = near_owners_[near_owner_place(id)];
+    const NearOwner& near = near_owners_.place(id);
     return near.id == id && near.peer != nullptr ? &near : nullptr;
   }
-  void keep_near_owner(const NearOwner& near) { near_owners_[near_owner_place(near.id)] = near; }
+  void keep_near_owner(const NearOwner& near) { near_owners_.place(near.id) = near; }
 
   static constexpr std::uint32_t kMaxVcqs = 1u << 16;
 
@@ -176,20 +176,16 @@ class Tofu {
     return make_tofu_id(TofuIdKind::kVcq, coordinates, make_queue_number(tni, cq, 0));
   }
 
-  static constexpr std::size_t kNearQueues = 64;
+  static constexpr std::size_t kNearQueues = 256;
   static constexpr std::size_t kNearOwners = 64;
-  /// The CQs that a program uses first, of as many TNIs as a node has, have places of their own.
-  static std::size_t near_place(std::uint32_t number) { return (number >> 20 & 7) << 3 | (number >> 8 & 7); }
   ControlQueue* look_up_queue(std::uint32_t number);
-
-  static std::size_t near_owner_place(std::uint64_t id) { return (id ^ id >> 8 ^ id >> 20 ^ id >> 36) % kNearOwners; }
 
   std::uint32_t components_;
   std::unordered_map<std::uint32_t, std::unique_ptr<ControlQueue>> queues_;  ///< By queue number without component.
-  std::array<ControlQueue*, kNearQueues> near_queues_{};  ///< Some of them, each in its place; nullptr: none yet.
+  DirectMapped<ControlQueue*, kNearQueues> near_queues_;  ///< Some of them, by the same; nullptr: none yet.
   std::unordered_map<std::uint32_t, std::unique_ptr<BarrierGate>> gates_;  ///< By queue number.
   std::unordered_map<std::uint64_t, NameOwner> owners_;                    ///< By claim key; may be out of date.
-  std::array<NearOwner, kNearOwners> near_owners_{};  ///< Some of them, by whole id; no process of our own.
+  DirectMapped<NearOwner, kNearOwners> near_owners_;  ///< Some of them, by whole id; no process of our own.
   std::vector<VirtualControlQueue*> by_handle_;
   std::uint32_t handles_given_ = 0;
 };

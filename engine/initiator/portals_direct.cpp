@@ -36,10 +36,6 @@ class Visit {
   bool allowed_;
 };
 
-PublishedEntry& place_of(PublishedEntries& entries, std::uint64_t key) {
-  return entries[(key ^ key >> 16) % entries.size()];
-}
-
 bool reads(DescriptorKind kind) { return kind == DescriptorKind::kGet || is_fetching(kind); }
 
 /// What the owner would refuse, or cut, it refuses or cuts itself.
@@ -155,7 +151,7 @@ void count(Core& core, const Descriptor& d) {
 void remember_published(Peer& peer, std::uint32_t interface_index, std::uint32_t pt_index, std::uint64_t match_bits) {
   PublishedEntry found{.key = entry_key(interface_index, pt_index, match_bits), .region = {}};
   if (peer.published != nullptr) {
-    const PublishedEntry& known = place_of(*peer.published, found.key);
+    const PublishedEntry& known = peer.published->place(found.key);
     if (known.key == found.key && known.region.match_bits == match_bits && is_still(known.region)) return;
   }
   PeerMemory* const memory = peer.wire->peer_memory();
@@ -163,13 +159,13 @@ void remember_published(Peer& peer, std::uint32_t interface_index, std::uint32_t
   if (!memory->find_mapped(*peer.link, found.key, &found.region)) return;
   if (found.region.visited == nullptr || found.region.match_bits != match_bits) return;
   if (peer.published == nullptr) peer.published = std::make_unique<PublishedEntries>();
-  place_of(*peer.published, found.key) = found;
+  peer.published->place(found.key) = found;
 }
 
 bool use_published(Core& core, Interface& ni, Peer& peer, MemoryDescriptor& md, MemoryDescriptor* reply_md,
                    const Descriptor& d) {
   const std::uint64_t key = entry_key(ni.index, d.pt_index, d.match_bits);
-  PublishedEntry& entry = place_of(*peer.published, key);
+  PublishedEntry& entry = peer.published->place(key);
   if (entry.key != key || entry.region.match_bits != d.match_bits || peer.link->lost) return false;
   if (!is_open_for(entry.region, core.uid, d) || !may_go_now(peer, md)) return false;
   NiFail fail = NiFail::kOk;

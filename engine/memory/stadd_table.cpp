@@ -22,7 +22,7 @@ bool may_be_written(const RegionRequest& request) {
 RegisteredRegion* StaddTable::look_up(std::uint32_t stag) const {
   const auto found = regions_.find(stag);
   if (found == regions_.end()) return nullptr;
-  return near_[stag % kNearRegions] = found->second.get();
+  return near_.place(stag) = found->second.get();
 }
 
 RegisteredRegion& StaddTable::insert(const RegionRequest& request, std::uint32_t stag) {
@@ -88,7 +88,7 @@ bool StaddTable::remove(std::uint32_t component, std::uint64_t stadd, std::uniqu
   }
   if (directory_ != nullptr) directory_->withdraw(region_key(control_queue_, region->stag));
   generation_.store(generation_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  near_[region->stag % kNearRegions] = nullptr;
+  near_.place(region->stag) = nullptr;
   const auto found = regions_.find(region->stag);
   *gone = std::move(found->second);
   regions_.erase(found);

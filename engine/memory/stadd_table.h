@@ -2,7 +2,6 @@
 // The registered memory of one control queue. A STADD is a STag and an offset, (stag << 40) + offset, so adding bytes
 // to one gives another, and the STADD of a chosen STag is known without asking.
 
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <map>
@@ -11,6 +10,7 @@
 
 #include "engine/descriptor/status.h"
 #include "engine/memory/list_entry.h"
+#include "engine/queue/direct_mapped.h"
 #include "engine/segment/node_directory.h"
 
 namespace portofu {
@@ -82,19 +82,19 @@ class StaddTable {
   /// The region of a STADD; nullptr if there is none.
   RegisteredRegion* find(std::uint64_t stadd) const {
     const std::uint32_t stag = stag_of(stadd);
-    RegisteredRegion* const near = near_[stag % kNearRegions];
+    RegisteredRegion* const near = near_.place(stag);
     return near != nullptr && near->stag == stag ? near : look_up(stag);
   }
 
  private:
-  static constexpr std::size_t kNearRegions = 16;
+  static constexpr std::size_t kNearRegions = 64;
   RegisteredRegion* look_up(std::uint32_t stag) const;
   RegisteredRegion& insert(const RegionRequest& request, std::uint32_t stag);
 
   NodeDirectory* directory_;
   std::uint32_t control_queue_;
   std::unordered_map<std::uint32_t, std::unique_ptr<RegisteredRegion>> regions_;  ///< By STag.
-  mutable std::array<RegisteredRegion*, kNearRegions> near_{};                    ///< Those looked up last.
+  mutable DirectMapped<RegisteredRegion*, kNearRegions> near_;                    ///< Those looked up last, by STag.
   std::multimap<std::uintptr_t, RegisteredRegion*> by_address_;                   ///< Dynamic ones, by first byte.
   std::uint32_t next_stag_ = kFirstDynamicStag;
   std::atomic<std::uint64_t> generation_{1};
