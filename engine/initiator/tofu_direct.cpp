@@ -8,6 +8,7 @@
 #include "engine/initiator/tofu_report.h"
 #include "engine/memory/stadd_access.h"
 #include "engine/segment/shared_heap.h"
+#include "engine/wire/ways.h"
 
 namespace portofu {
 
@@ -47,9 +48,6 @@ LaneSeat& find_seat(std::uintptr_t thread) {
   return *seat;
 }
 
-/// A put that tells its target pays for two looks at the line of the region table; shorter data travels in the packet.
-constexpr std::uint64_t kShortestPlacedBytes = 512;
-
 bool is_put(const Descriptor& d) {
   return d.kind == DescriptorKind::kTofuPut || d.kind == DescriptorKind::kTofuPiggyback;
 }
@@ -70,7 +68,7 @@ bool has_told(const Peer& peer) { return peer.requests.waiting.empty() && peer.o
 /// the order of posting: a remote one travels by a packet in any case, a local one here only if it has no packet.
 bool may_go_now(Peer& peer, const Descriptor& d) {
   if (d.length == 0) return false;
-  if (tells_target(d) && !(is_put(d) && d.length >= kShortestPlacedBytes)) return false;
+  if (tells_target(d) && !(is_put(d) && d.length >= kPlacedFromBytes)) return false;
   if ((d.hdr_data & kTofuStrongOrder) != 0 && !has_settled(peer)) return false;
   return (d.hdr_data & kTofuLocalNotice) == 0 || tells_target(d) || has_told(peer);
 }

@@ -18,9 +18,6 @@ enum class SendResult : std::uint8_t {
   kLent,     ///< Nothing is left to send, but its end cannot be told yet: the peer may still read our memory.
 };
 
-/// No last packet of a message that is lent is shorter, if that can be had: short ones are copied, and come back late.
-constexpr std::uint64_t kShortTailBytes = 16384;
-
 Outbox& outbox_of(Peer& peer, const OutgoingMessage& message) {
   return message.is_answer ? peer.answers : peer.requests;
 }
@@ -43,15 +40,11 @@ std::uint32_t lend(const Peer& peer, const OutgoingMessage& message) {
   const MemorySegment::Run run = message.segment->run_at(message.offset + message.sent, left);
   Loans* const loans = peer.wire->loans();
   Copies* const copies = peer.wire->copies();
-  std::uint64_t most = loans != nullptr ? loans->most_lent_bytes(*peer.link) : 0;
+  const std::uint64_t most = loans != nullptr ? loans->most_lent_bytes(*peer.link) : 0;
   if (run.bytes == 0 || most == 0) return 0;
-  if (copies != nullptr && message.length >= copies->shares_from_bytes(*peer.link, message.first_packet)) {
-    // As many packets for the receiver as for the sender.
-    const std::uint64_t pairs = (message.length + 2 * most - 1) / (2 * most);
-    most = (message.length + 2 * pairs - 1) / (2 * pairs);
-  }
-  std::uint64_t bytes = std::min(run.bytes, most);
-  if (bytes < left && left - bytes < kShortTailBytes) bytes = std::min(bytes, (left + 1) / 2);
+  const bool shared =
+      copies != nullptr && message.length >= copies->shares_from_bytes(*peer.link, message.first_packet);
+  const std::uint64_t bytes = cut_lent(message.length, left, run.bytes, most, shared);
   const Loan loan{run.start, static_cast<std::uint32_t>(bytes), message.first_packet, message.sent, bytes == left};
   if (!loans->lend(*peer.link, loan)) return 0;
   if (guarded_look(run.start, bytes)) return loan.bytes;

@@ -8,14 +8,12 @@
 #include "engine/core/core.h"
 #include "engine/mailbox/stamped_header.h"
 #include "engine/wire/loans.h"
+#include "engine/wire/ways.h"
 
 namespace portofu {
 
 /// Packets of one peer that one call of advance_outbox publishes at most, so that no peer takes the duty for itself.
 inline constexpr int kPacketBudget = 32;
-
-/// Shorter messages are copied even if the peer maps their memory, so that SEND need not wait for the peer.
-inline constexpr std::uint64_t kLendFromBytes = 4096;
 
 /// Whether so many bytes go into a packet as a copy: a message that does, and has nothing before it, needs no
 /// OutgoingMessage.

@@ -9,6 +9,7 @@
 
 #include "engine/queue/assert.h"
 #include "engine/wire/ofi/ofi_wire.h"
+#include "engine/wire/ways.h"
 
 namespace portofu {
 namespace {
@@ -30,7 +31,7 @@ std::uint32_t OfiWire::longest_fetch() const {
 bool OfiWire::lend(Link& given, const Loan& lent) {
   OfiLink& link = static_cast<OfiLink&>(given);
   PORTOFU_ASSERT(link.claimed == nullptr && lent.bytes <= longest_fetch());
-  if (lent.bytes < kOfiLendFromBytes || link.lost || link.sent - link.released >= link.window) return false;
+  if (lent.bytes < kFabricLendFromBytes || link.lost || link.sent - link.released >= link.window) return false;
   if (!is_readable(lent.payload, lent.bytes)) return false;
   const ExposedMemory exposed = endpoint_->expose(lent.payload, lent.bytes);
   if (exposed.registration == nullptr) return false;

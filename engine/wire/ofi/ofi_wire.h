@@ -37,9 +37,6 @@ struct OfiOptions : FabricOptions {
 /// Packets of one link that may be under way.
 inline constexpr std::uint64_t kOfiWindowPackets = 64;
 
-/// Payloads from this length on may stay where they are until the receiver fetches them.
-inline constexpr std::uint32_t kOfiLendFromBytes = 65536;
-
 /// For whom the fabric takes nothing, for so long, is gone, whatever his kernel says.
 inline constexpr std::uint64_t kOfiStuckNs = 10'000'000'000;
 

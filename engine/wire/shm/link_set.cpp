@@ -19,16 +19,11 @@
 #include "engine/topology/node_id.h"
 #include "engine/topology/tofu_id.h"
 #include "engine/wire/mapped_region.h"
+#include "engine/wire/ways.h"
 
 namespace portofu {
 
 namespace {
-
-/// From here on one copy by the kernel beats two through the ring, whoever looks into that.
-constexpr std::uint64_t kLongBytes = 32768;
-
-/// Shorter payloads are not worth a call of the kernel.
-constexpr std::uint32_t kLeastKernelBytes = 16384;
 
 constinit ToldOnce told_of_no_channel;
 constinit ToldOnce told_of_no_ring;
@@ -59,7 +54,7 @@ void tell_of_no_ring(const std::string& directory, ProcessId peer, std::uint64_t
 }
 
 /// Whether the kernel still lets processes of this user read ours: a program takes that right away when it likes, by
-/// PR_SET_DUMPABLE or with its rights. A tenth of a microsecond, beside a copy of kLeastKernelBytes.
+/// PR_SET_DUMPABLE or with its rights. A tenth of a microsecond, beside a copy of kKernelCopyFromBytes.
 bool may_be_read() { return prctl(PR_GET_DUMPABLE) == 1; }
 
 }  // namespace
@@ -178,10 +173,23 @@ void LinkSet::disconnect(ShmLink& link) {
   std::erase_if(links_, [&link](const std::unique_ptr<ShmLink>& known) { return known.get() == &link; });
 }
 
+/// What choose_way asks of this wire.
+struct LinkSet::WayFacts {
+  LinkSet& set;
+  ShmLink& link;
+  const Loan* loan;  ///< nullptr: the payload has to be copied.
+
+  bool may_lend() const { return loan != nullptr; }
+  bool is_in_heap() const { return set.lends_heap_ && process_heap().holds(loan->payload, loan->bytes); }
+  bool shares_heap() const { return set.shares_heap(link); }
+  bool kernel_is_better() const { return set.kernel_may_copy(link, *loan); }
+  bool streams() const { return link.area.stores.prefers_streaming(); }
+};
+
 /// Any payload, whether there seems to be room or not.
 std::byte* LinkSet::claim_any(ShmLink& link, std::uint32_t payload_bytes) {
   if (link.lost) return nullptr;
-  if (payload_bytes >= (link.area.stores.prefers_streaming() ? kStreamedFromBytes : kAreaFromBytes)) {
+  if (choose_way(payload_bytes, WayFacts{*this, link, nullptr}) == Way::kArea) {
     std::byte* chunk = area_.claim(link.area, link.producer, payload_bytes);
     link.streaming = link.area.streaming;
     if (chunk != nullptr) return chunk;
@@ -192,51 +200,53 @@ std::byte* LinkSet::claim_any(ShmLink& link, std::uint32_t payload_bytes) {
   return room;
 }
 
-/// Where both sides send one message behind the other, neither has time to help. Who has nothing else under way does.
 std::uint64_t LinkSet::shares_from_bytes(ShmLink& link, std::uint64_t message) {
   forget_taken(link);
   const bool is_alone = link.loans.empty() || link.loans.front().loan.message == message;
-  if (is_alone) return kShareAloneFromBytes;
-  return traffic_.goes_both_ways() ? UINT64_MAX : kShareFromBytes;
+  return choose_share(is_alone, traffic_.goes_both_ways());
 }
 
 bool LinkSet::lend(ShmLink& link, const Loan& loan) {
   if (link.lost) return false;
-  const bool in_heap = lends_heap_ && process_heap().holds(loan.payload, loan.bytes);
-  if (!(in_heap ? lend_heap(link, loan) : lend_memory(link, loan))) return false;
+  const Way way = choose_way(loan.bytes, WayFacts{*this, link, &loan});
+  if (way == Way::kLentHeap) {
+    if (!link.producer.claim_lent({.place = process_heap().offset_of(loan.payload), .awaited = loan.last}))
+      return false;
+  } else if (way == Way::kLentMemory) {
+    const auto address = reinterpret_cast<std::uintptr_t>(loan.payload);
+    if (!link.producer.claim_lent({.place = address, .awaited = loan.last, .in_memory = 1})) return false;
+    link.loans.push_back({link.producer.position(), loan});
+  } else {
+    return false;
+  }
   link.streaming = false;
   traffic_.note_sent(loan.bytes);
   counters_.add(Counter::kPacketsLent);
   return true;
 }
 
-bool LinkSet::lend_heap(ShmLink& link, const Loan& loan) {
-  if (!link.heap_mapped) {
-    // A receiver maps the heap when it gets a long payload and finds the name.
-    lends_heap_ = own_.publish_heap();
-    link.heap_mapped = lends_heap_ && link.producer.receiver_maps_heap();
-    if (!link.heap_mapped) return false;
-  }
-  return link.producer.claim_lent({.place = process_heap().offset_of(loan.payload), .awaited = loan.last});
+bool LinkSet::shares_heap(ShmLink& link) {
+  if (link.heap_mapped) return true;
+  // A receiver maps the heap when it gets a long payload and finds the name.
+  lends_heap_ = own_.publish_heap();
+  link.heap_mapped = lends_heap_ && link.producer.receiver_maps_heap();
+  return link.heap_mapped;
 }
 
-bool LinkSet::lend_memory(ShmLink& link, const Loan& loan) {
-  if (!link.direct || loan.bytes < kLeastKernelBytes || !link.producer.receiver_reads_memory()) return false;
+bool LinkSet::kernel_may_copy(ShmLink& link, const Loan& loan) {
+  if (!link.direct || !link.producer.receiver_reads_memory()) return false;
   // What finds no cell is no trial of either way.
-  if (!link.producer.has_cell() || !kernel_is_better(link, loan)) return false;
+  if (!link.producer.has_cell() || !kernel_is_cheaper(link, loan)) return false;
   if (loan.offset == 0 && !kernel_reaches(loan.payload)) return false;
   if (!may_be_read()) return false;
   forget_taken(link);
-  const auto address = reinterpret_cast<std::uintptr_t>(loan.payload);
-  if (!link.producer.claim_lent({.place = address, .awaited = loan.last, .in_memory = 1})) return false;
-  link.loans.push_back({link.producer.position(), loan});
   return true;
 }
 
 /// By the area each side copies once, at the same time, and where much goes the other way, too, has the other side's
 /// work besides; by the kernel the receiver copies, or each side a half of a message of several packets. What that
 /// costs is known once all of the area was used.
-bool LinkSet::kernel_is_better(ShmLink& link, const Loan& loan) {
+bool LinkSet::kernel_is_cheaper(ShmLink& link, const Loan& loan) {
   if (long_data_ != LongData::kMeasured) return long_data_ == LongData::kInPlace;
   const std::uint64_t store_cost = link.area.stores.cost(), load_cost = link.producer.receivers_area_cost();
   const std::uint64_t area_cost = traffic_.goes_both_ways() ? store_cost + load_cost : std::max(store_cost, load_cost);
@@ -309,10 +319,9 @@ bool LinkSet::has_taken(ShmLink& link, std::uint64_t packet) {
 
 bool LinkSet::put_directly(ShmLink& link, const DirectPut& put) {
   if (!link.direct || link.lost) return false;
-  // Where somebody polls the ring a packet is quicker than a system call.
-  const bool polled = (link.doorbell->sleepers.load(std::memory_order_relaxed) & kSleeperCountMask) == 0 &&
-                      link.segment->control().unattended.load(std::memory_order_relaxed) == 0;
-  if ((polled && put.bytes < kLongBytes) || !link.producer.is_drained()) return false;
+  const bool is_polled = (link.doorbell->sleepers.load(std::memory_order_relaxed) & kSleeperCountMask) == 0 &&
+                         link.segment->control().unattended.load(std::memory_order_relaxed) == 0;
+  if (!kernel_writes(put.bytes, is_polled) || !link.producer.is_drained()) return false;
   FoundRegion region;
   if (!find_published_region(link.segment->regions(), region_key(put.control_queue, put.stag), &region)) return false;
   const RegionVerdict verdict = judge_region(region.bytes, region.writable, put.offset, put.bytes, true);

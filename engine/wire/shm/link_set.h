@@ -20,12 +20,6 @@
 
 namespace portofu {
 
-/// Shorter messages are lent in one packet if they can.
-inline constexpr std::uint64_t kShareFromBytes = 131'072;
-
-/// The same for a message of a sender that has lent nothing else.
-inline constexpr std::uint64_t kShareAloneFromBytes = 81'920;
-
 /// Memory of ours that a receiver may read until its cell has come back, or that we may copy for it.
 struct MemoryLoan {
   std::uint64_t position = 0;  ///< Of the cell.
@@ -118,9 +112,10 @@ class LinkSet {
   ConnectResult open_link(std::shared_ptr<PeerSegment> segment, Link** link);
   Mapping take_ring(const PeerSegment& peer, std::uint32_t slot_index, RingSize* size);
   std::byte* claim_any(ShmLink& link, std::uint32_t payload_bytes);
-  bool lend_heap(ShmLink& link, const Loan& loan);
-  bool lend_memory(ShmLink& link, const Loan& loan);
-  bool kernel_is_better(ShmLink& link, const Loan& loan);
+  struct WayFacts;
+  bool shares_heap(ShmLink& link);
+  bool kernel_may_copy(ShmLink& link, const Loan& loan);
+  bool kernel_is_cheaper(ShmLink& link, const Loan& loan);
   bool kernel_reaches(const std::byte* payload);
   static void forget_taken(ShmLink& link);
   bool place(ShmLink& link, MemoryLoan& lent, const Offer& offer);

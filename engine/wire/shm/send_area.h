@@ -33,10 +33,6 @@ enum class LongData : std::uint8_t {
   kInPlace = 4,    ///< Not at all, where the peer's kernel, or ours, can copy it from where it is to where it goes.
 };
 
-/// Shorter payloads stay in the ring. Where streaming stores are better, its lines are the dear ones already for less.
-inline constexpr std::uint32_t kAreaFromBytes = 1536;
-inline constexpr std::uint32_t kStreamedFromBytes = 512;
-
 /// First in, first out, never more than a number that is known beforehand.
 template <class Item>
 class BoundedFifo {

@@ -9,6 +9,7 @@
 
 #include "engine/queue/assert.h"
 #include "engine/wire/shm/send_area.h"
+#include "engine/wire/ways.h"
 
 namespace portofu {
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include "engine/wire/ways.h"
 #include "tests/unit/support/whole_loan.h"
 #include "tests/unit/wire/ofi/ofi_pair.h"
 
@@ -71,7 +72,7 @@ TEST_F(OfiLendingTest, Packet_behind__need_not_be_told_of) {
 TEST_F(OfiLendingTest, Order__is_that_of_the_packets_lent_or_not) {
   ASSERT_TRUE(send(a, *link, 0, "first"));
   for (std::uint64_t i = 1; i < 40; ++i) {
-    ASSERT_TRUE(i % 3 != 0 ? lend(i, i * 4096, kOfiLendFromBytes * 2) : send(a, *link, i, "between")) << i;
+    ASSERT_TRUE(i % 3 != 0 ? lend(i, i * 4096, kFabricLendFromBytes * 2) : send(a, *link, i, "between")) << i;
   }
   ASSERT_TRUE(together([&] { return got.size() == 40; }));
   for (std::uint64_t i = 0; i < 40; ++i) EXPECT_EQ(got[i], i);
@@ -91,13 +92,13 @@ TEST_F(OfiLendingTest, Many_at_once__all_arrive) {
 }
 
 TEST_F(OfiLendingTest, Short_payload__is_not_lent) {
-  EXPECT_FALSE(a.wire->lend(*link, whole_loan(memory.data(), kOfiLendFromBytes - 1)));
+  EXPECT_FALSE(a.wire->lend(*link, whole_loan(memory.data(), kFabricLendFromBytes - 1)));
   EXPECT_TRUE(send(a, *link, 0)) << "nothing is claimed";
 }
 
 TEST_F(OfiLendingTest, Window__bounds_what_is_lent) {
   std::uint64_t lent = 0;
-  while (lent < 1000 && lend(lent, 0, kOfiLendFromBytes)) ++lent;
+  while (lent < 1000 && lend(lent, 0, kFabricLendFromBytes)) ++lent;
   EXPECT_EQ(lent, kOfiWindowPackets);
 }
 
@@ -123,7 +124,7 @@ TEST_F(OfiLendingTest, Discarded__nothing_is_sent) {
 
 // Only who copies a payload may be given memory of somebody else; what is small and looked at is in the packet.
 TEST_F(OfiLendingTest, Packet_of_another_kind__loses_the_link) {
-  ASSERT_TRUE(lend(1, 0, kOfiLendFromBytes, PacketType::kAtomic));
+  ASSERT_TRUE(lend(1, 0, kFabricLendFromBytes, PacketType::kAtomic));
   const std::uint64_t end = a.wire->next_packet(*link);
   EXPECT_TRUE(together([&] { return link->lost; }));
   EXPECT_FALSE(a.wire->has_taken(*link, end)) << "who is lost has taken nothing";

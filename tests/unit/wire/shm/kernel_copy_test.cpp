@@ -8,6 +8,7 @@
 #include <initializer_list>
 #include <vector>
 
+#include "engine/wire/ways.h"
 #include "tests/unit/support/whole_loan.h"
 #include "tests/unit/wire/shm/wire_pair.h"
 

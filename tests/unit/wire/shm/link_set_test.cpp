@@ -13,6 +13,7 @@
 #include "engine/segment/region_table.h"
 #include "engine/segment/segment_alias.h"
 #include "engine/segment/shared_heap.h"
+#include "engine/wire/ways.h"
 #include "tests/unit/support/whole_loan.h"
 #include "tests/unit/wire/shm/wire_pair.h"
 

@@ -6,6 +6,7 @@
 
 #include <random>
 
+#include "engine/wire/ways.h"
 #include "tests/unit/wire/shm/wire_pair.h"
 
 namespace portofu {
