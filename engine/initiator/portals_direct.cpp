@@ -5,10 +5,8 @@
 #include <cstring>
 
 #include "engine/atomic/atomic_access.h"
-#include "engine/atomic/atomic_unit.h"
+#include "engine/initiator/direct.h"
 #include "engine/initiator/report.h"
-#include "engine/queue/asymmetric_guard.h"
-#include "engine/segment/region_table.h"
 
 namespace portofu {
 namespace {
@@ -16,40 +14,15 @@ namespace {
 /// Bytes that are copied between two looks whether the owner has taken the entry back.
 constexpr std::uint64_t kPieceBytes = 2 << 20;
 
-bool is_still(const MappedRegion& region) { return region.sequence->load(std::memory_order_acquire) == region.seen; }
-
-/// Tells the owner what is in use. Nobody takes it away while this lives and is_allowed.
-class Visit {
- public:
-  explicit Visit(const PublishedEntry& entry) : visited_(*entry.region.visited) {
-    say_before_look(visited_, entry.key);  // (V1)
-    allowed_ = is_still(entry.region);
-  }
-  ~Visit() { visited_.store(0, std::memory_order_release); }
-  Visit(const Visit&) = delete;
-  Visit& operator=(const Visit&) = delete;
-
-  bool is_allowed() const { return allowed_; }
-
- private:
-  std::atomic<std::uint64_t>& visited_;
-  bool allowed_;
-};
-
 bool reads(DescriptorKind kind) { return kind == DescriptorKind::kGet || is_fetching(kind); }
 
-/// What the owner would refuse, or cut, it refuses or cuts itself.
-bool is_open_for(const MappedRegion& region, std::uint32_t uid, const Descriptor& d) {
-  if (region.user != kUidAny && region.user != uid) return false;
-  if (d.length == 0 || d.tells_data || (reads(d.kind) && !region.readable)) return false;
-  const bool writes = d.kind != DescriptorKind::kGet;
-  return judge_region(region.bytes, region.writable, d.remote_offset, d.length, writes) == RegionVerdict::kFine;
+DirectUse use_of(const Core& core, const Descriptor& d) {
+  return {core.uid, d.remote_offset, d.length, reads(d.kind), d.kind != DescriptorKind::kGet};
 }
 
 /// 2.7.1: behind what was sent before.
-bool may_go_now(Peer& peer, const MemoryDescriptor& md) {
-  return (md.options & kMdUnordered) != 0 ||
-         (peer.requests.waiting.empty() && peer.wire->peer_memory()->has_settled(*peer.link));
+bool may_go_now(const Peer& peer, const MemoryDescriptor& md) {
+  return (md.options & kMdUnordered) != 0 || has_taken_requests(peer);
 }
 
 /// One aligned integer, as of counters and locks. @see run_atomic
@@ -77,17 +50,15 @@ bool run_atomic(const MemoryDescriptor& md, const MemoryDescriptor* reply_md, co
   if (plain && is_64 && d.length == 8) return run_word<std::uint64_t>(md, reply_md, d, target, fail);
   const bool is_32 = type == AtomicType::kInt32 || type == AtomicType::kUint32;
   if (plain && is_32 && d.length == 4) return run_word<std::uint32_t>(md, reply_md, d, target, fail);
-  if (d.length > kMaxAtomicBytes || !is_atomic_for_all(type, target)) return false;
+  if (d.length > kMaxAtomicBytes) return false;
   std::array<std::byte, kMaxAtomicBytes> source;
   std::array<std::byte, kMaxAtomicBytes> fetched;
   if (!md.segment.read(d.local_offset, source.data(), d.length)) return false;
-  AtomicRequest request{static_cast<AtomicOperation>(d.atomic_operation), type};
-  request.target = target;
+  AtomicRequest request = atomic_of(d, target);
   request.source = source.data();
   request.fetched = reply_md != nullptr ? fetched.data() : nullptr;
-  request.operand = d.operand.data();
   request.item_count = d.length / atomic_type_bytes(type);
-  if (execute_atomic(request) != AtomicResult::kDone) return false;
+  if (!compute(request)) return false;
   if (reply_md != nullptr && !reply_md->segment.write(d.local_get_offset, fetched.data(), d.length)) {
     *fail = NiFail::kSegv;
   }
@@ -142,7 +113,7 @@ void count(Core& core, const Descriptor& d) {
   core.counters.add(d.kind == DescriptorKind::kPut   ? Counter::kPutsSent
                     : d.kind == DescriptorKind::kGet ? Counter::kGetsSent
                                                      : Counter::kAtomicsSent);
-  if (d.kind == DescriptorKind::kPut) core.counters.add(Counter::kPutsDirect);
+  if (d.kind == DescriptorKind::kPut) return count_direct_puts(core, 1, d.length);
   core.counters.add(d.kind == DescriptorKind::kGet ? Counter::kBytesReceived : Counter::kBytesSent, d.length);
 }
 
@@ -154,9 +125,7 @@ void remember_published(Peer& peer, std::uint32_t interface_index, std::uint32_t
     const PublishedEntry& known = peer.published->place(found.key);
     if (known.key == found.key && known.region.match_bits == match_bits && is_still(known.region)) return;
   }
-  PeerMemory* const memory = peer.wire->peer_memory();
-  if (memory == nullptr || peer.state != PeerState::kConnected) return;
-  if (!memory->find_mapped(*peer.link, found.key, &found.region)) return;
+  if (peer.state != PeerState::kConnected || !find_direct(peer, found.key, &found.region)) return;
   if (found.region.visited == nullptr || found.region.match_bits != match_bits) return;
   if (peer.published == nullptr) peer.published = std::make_unique<PublishedEntries>();
   peer.published->place(found.key) = found;
@@ -167,10 +136,10 @@ bool use_published(Core& core, Interface& ni, Peer& peer, MemoryDescriptor& md, 
   const std::uint64_t key = entry_key(ni.index, d.pt_index, d.match_bits);
   PublishedEntry& entry = peer.published->place(key);
   if (entry.key != key || entry.region.match_bits != d.match_bits || peer.link->lost) return false;
-  if (!is_open_for(entry.region, core.uid, d) || !may_go_now(peer, md)) return false;
+  if (d.tells_data || !may_use(entry.region, use_of(core, d)) || !may_go_now(peer, md)) return false;
   NiFail fail = NiFail::kOk;
   {
-    const Visit visit(entry);
+    const Visit visit(key, entry.region);
     if (!visit.is_allowed()) {
       entry.key = 0;
       return false;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "engine/initiator/direct.h"
 #include "engine/initiator/tofu_report.h"
 #include "engine/memory/stadd_access.h"
 #include "engine/segment/shared_heap.h"
@@ -48,29 +49,28 @@ LaneSeat& find_seat(std::uintptr_t thread) {
   return *seat;
 }
 
-bool is_put(const Descriptor& d) {
-  return d.kind == DescriptorKind::kTofuPut || d.kind == DescriptorKind::kTofuPiggyback;
-}
-
-bool tells_target(const Descriptor& d) {
-  return (d.hdr_data & kTofuRemoteNotice) != 0 || (d.hdr_data & 0xffff) >> kTofuStepsShift != 0;
-}
-
 /// Whether all that was posted to the peer has read and written what it had to.
-bool has_settled(Peer& peer) {
-  return peer.requests.waiting.empty() && peer.gets_under_way == 0 && peer.wire->peer_memory()->has_settled(*peer.link);
-}
+bool has_settled(const Peer& peer) { return peer.gets_under_way == 0 && has_taken_requests(peer); }
 
 /// Whether the local notices of all that was posted to the peer are there, or none was asked for.
 bool has_told(const Peer& peer) { return peer.requests.waiting.empty() && peer.outstanding == 0; }
 
 /// Whether the descriptor may be done now. 2.2.10: only STRONG_ORDER orders what is read and written. Notices are in
 /// the order of posting: a remote one travels by a packet in any case, a local one here only if it has no packet.
-bool may_go_now(Peer& peer, const Descriptor& d) {
-  if (d.length == 0) return false;
+bool may_go_now(const Peer& peer, const Descriptor& d) {
   if (tells_target(d) && !(is_put(d) && d.length >= kPlacedFromBytes)) return false;
   if ((d.hdr_data & kTofuStrongOrder) != 0 && !has_settled(peer)) return false;
   return (d.hdr_data & kTofuLocalNotice) == 0 || tells_target(d) || has_told(peer);
+}
+
+std::uint64_t key_of(const Descriptor& d) {
+  return region_key(queue_number(d.match_bits) >> 8, stag_of(d.remote_offset));
+}
+
+DirectUse use_of(const Descriptor& d) {
+  const bool reads = d.kind == DescriptorKind::kTofuGet || d.kind == DescriptorKind::kTofuArmw;
+  const bool writes = d.kind != DescriptorKind::kTofuGet;
+  return {component_of(d.match_bits), stadd_offset(d.remote_offset), d.length, reads, writes};
 }
 
 /// The local end of a communication that has one.
@@ -88,13 +88,17 @@ bool move_data(const Descriptor& d, std::byte* remote, std::byte* local, std::ui
     case DescriptorKind::kTofuGet: return guarded_copy(local, remote, d.length);
     default: break;
   }
-  AtomicRequest request{static_cast<AtomicOperation>(d.atomic_operation), static_cast<AtomicType>(d.atomic_type)};
-  request.target = remote;
+  AtomicRequest request = atomic_of(d, remote);
   request.source = d.operand.data() + 8;
-  request.operand = d.operand.data();
   request.fetched = reinterpret_cast<std::byte*>(old_value);
-  request.item_count = 1;
-  return execute_atomic(request) == AtomicResult::kDone;
+  return compute(request);
+}
+
+/// TCQ and MRQ of what is complete.
+void report_done(Core& core, VirtualControlQueue& vcq, const Descriptor& d, std::uint64_t old_value = 0) {
+  vcq.tcq.complete(d.local_get_offset, NiFail::kOk);
+  ++core.activity;
+  if ((d.hdr_data & kTofuLocalNotice) != 0) report_at_once(core, vcq, d, NiFail::kOk, old_value);
 }
 
 /// Lets the next communication of the VCQ with the region go at once.
@@ -153,39 +157,45 @@ void count_lane_on_duty(Core& core, DirectLane& lane) {
   const std::uint64_t words = tell(lane.words, lane.told_words);
   const std::uint64_t puts = words + tell(lane.puts, lane.told_puts);
   core.counters.add(Counter::kPutsSent, puts);
-  core.counters.add(Counter::kPutsDirect, puts);
-  core.counters.add(Counter::kBytesSent, 8 * words + tell(lane.put_bytes, lane.told_bytes));
+  count_direct_puts(core, puts, 8 * words + tell(lane.put_bytes, lane.told_bytes));
   core.counters.add(Counter::kGetsSent, tell(lane.gets, lane.told_gets));
   core.counters.add(Counter::kAtomicsSent, tell(lane.atomics, lane.told_atomics));
 }
 
 MappedResult use_mapped_on_duty(Core& core, Peer& peer, VirtualControlQueue& vcq, const Descriptor& d) {
-  PeerMemory* const memory = peer.wire->peer_memory();
-  if (memory == nullptr || !may_go_now(peer, d)) return MappedResult::kNo;
-  const std::uint64_t key = region_key(queue_number(d.match_bits) >> 8, stag_of(d.remote_offset));
+  if (peer.wire->peer_memory() == nullptr || !may_go_now(peer, d)) return MappedResult::kNo;
   MappedRegion region;
-  if (!memory->find_mapped(*peer.link, key, &region)) return MappedResult::kNo;
-  if (region.user != component_of(d.match_bits)) return MappedResult::kNo;
-  const std::uint64_t offset = stadd_offset(d.remote_offset);
-  const bool writes = d.kind != DescriptorKind::kTofuGet;
-  if (judge_region(region.bytes, region.writable, offset, d.length, writes) != RegionVerdict::kFine) {
-    return MappedResult::kNo;
-  }
+  if (!find_direct(peer, key_of(d), &region) || !may_use(region, use_of(d))) return MappedResult::kNo;
   const bool has_local_end = d.kind == DescriptorKind::kTofuPut || d.kind == DescriptorKind::kTofuGet;
   const RegisteredRegion* const local = has_local_end ? find_local(core, vcq, d) : nullptr;
   if (has_local_end && local == nullptr) return MappedResult::kNo;
   std::byte* const local_memory = local != nullptr ? local->start + stadd_offset(d.local_offset) : nullptr;
   std::uint64_t old_value = 0;
-  if (!move_data(d, region.memory + offset, local_memory, &old_value)) return MappedResult::kNo;
-  if (is_put(d)) core.counters.add(Counter::kPutsDirect);
-  if (is_put(d)) core.counters.add(Counter::kBytesSent, d.length);
+  std::byte* const remote = region.memory + stadd_offset(d.remote_offset);
+  if (!move_data(d, remote, local_memory, &old_value)) return MappedResult::kNo;
+  if (is_put(d)) count_direct_puts(core, 1, d.length);
   if (tells_target(d)) return MappedResult::kPlaced;
-  vcq.tcq.complete(d.local_get_offset, NiFail::kOk);
-  ++core.activity;
-  if ((d.hdr_data & kTofuLocalNotice) != 0) report_at_once(core, vcq, d, NiFail::kOk, old_value);
+  report_done(core, vcq, d, old_value);
   remember(core, peer, vcq, d, region);
   if (local != nullptr && vcq.direct.allowed) remember_local(vcq, *local);
   return MappedResult::kDone;
+}
+
+bool write_by_kernel_on_duty(Core& core, Peer& peer, VirtualControlQueue& vcq, const Descriptor& d,
+                             const RegisteredRegion* local) {
+  const bool tells_local = (d.hdr_data & kTofuLocalNotice) != 0;
+  if (!peer.requests.waiting.empty() || peer.gets_under_way != 0 || (tells_local && !has_told(peer))) return false;
+  PeerMemory* const memory = peer.wire->peer_memory();
+  const DirectPut put{.control_queue = queue_number(d.match_bits) >> 8,
+                      .component = component_of(d.match_bits),
+                      .stag = stag_of(d.remote_offset),
+                      .offset = stadd_offset(d.remote_offset),
+                      .data = local != nullptr ? local->start + stadd_offset(d.local_offset) : d.operand.data(),
+                      .bytes = d.length};
+  if (memory == nullptr || !memory->put_directly(*peer.link, put)) return false;
+  count_direct_puts(core, 1, d.length);
+  report_done(core, vcq, d);
+  return true;
 }
 
 void end_lane_on_duty(Core& core, Peer& peer) {

@@ -143,6 +143,24 @@ enum class MappedResult : std::uint8_t {
 /// peer that has to come before it (2.2.10).
 MappedResult use_mapped_on_duty(Core& core, Peer& peer, VirtualControlQueue& vcq, const Descriptor& descriptor);
 
+inline bool is_put(const Descriptor& d) {
+  return d.kind == DescriptorKind::kTofuPut || d.kind == DescriptorKind::kTofuPiggyback;
+}
+
+inline bool tells_target(const Descriptor& d) {
+  return (d.hdr_data & kTofuRemoteNotice) != 0 || (d.hdr_data & 0xffff) >> kTofuStepsShift != 0;
+}
+
+/// A put of data of which the target is told nothing: nobody is needed there.
+inline bool is_silent_put(const Descriptor& d) { return is_put(d) && d.length != 0 && !tells_target(d); }
+
+/// Lets the kernel write a silent put into memory of the peer that need not be mapped. It stays behind all that was
+/// sent to the peer before.
+/// @param local  of the put; nullptr: its data is in the descriptor
+/// @return false if packets have to do it
+bool write_by_kernel_on_duty(Core& core, Peer& peer, VirtualControlQueue& vcq, const Descriptor& descriptor,
+                             const RegisteredRegion* local);
+
 /// Before the link to a peer is given back: nobody uses the peer's memory any more.
 void end_lane_on_duty(Core& core, Peer& peer);
 

@@ -29,10 +29,6 @@ PacketType packet_type_of(DescriptorKind kind) {
   }
 }
 
-bool is_put(const Descriptor& d) {
-  return d.kind == DescriptorKind::kTofuPut || d.kind == DescriptorKind::kTofuPiggyback;
-}
-
 /// Opens the outstanding entry if an answer is due.
 /// @param operation_id  0: none is due
 /// @return false if that cannot be done now
@@ -150,33 +146,6 @@ void finish_request(Core& core, Peer& peer, OutgoingMessage& message, NiFail fai
 
 constexpr OutgoingHooks kRequestHooks{open_operation, finish_request};
 
-/// A put of which the target is told nothing needs nobody there. It stays behind all that was sent to the peer before.
-/// @return false if packets have to do it
-bool put_directly(Core& core, Peer& peer, VirtualControlQueue& vcq, const Descriptor& d,
-                  const RegisteredRegion* local) {
-  const bool piggyback = d.kind == DescriptorKind::kTofuPiggyback;
-  if ((!piggyback && d.kind != DescriptorKind::kTofuPut) || d.length == 0) return false;
-  const bool tells_local = (d.hdr_data & kTofuLocalNotice) != 0;
-  if ((d.hdr_data & kTofuRemoteNotice) != 0 || (d.hdr_data & 0xffff) >> kTofuStepsShift != 0) return false;
-  if (!peer.requests.waiting.empty() || peer.gets_under_way != 0 || (tells_local && peer.outstanding != 0))
-    return false;
-  DirectPut put;
-  put.control_queue = queue_number(d.match_bits) >> 8;
-  put.component = component_of(d.match_bits);
-  put.stag = stag_of(d.remote_offset);
-  put.offset = stadd_offset(d.remote_offset);
-  put.bytes = d.length;
-  put.data = d.operand.data();
-  if (!piggyback) put.data = local->segment.address(stadd_offset(d.local_offset));
-  PeerMemory* const memory = peer.wire->peer_memory();
-  if (memory == nullptr || !memory->put_directly(*peer.link, put)) return false;
-  core.counters.add(Counter::kPutsDirect);
-  core.counters.add(Counter::kBytesSent, d.length);
-  tell_tcq(core, &vcq, d, NiFail::kOk);
-  if (tells_local) report_at_once(core, vcq, d, NiFail::kOk);
-  return true;
-}
-
 void count_request(Core& core, DescriptorKind kind) {
   core.counters.add(kind == DescriptorKind::kTofuGet    ? Counter::kGetsSent
                     : kind == DescriptorKind::kTofuArmw ? Counter::kAtomicsSent
@@ -290,7 +259,8 @@ void send_to_owner(Core& core, Peer* peer, VirtualControlQueue& vcq, const Descr
   if (reach == Reach::kNow) {
     const MappedResult mapped = use_mapped_on_duty(core, *peer, vcq, d);
     if (mapped == MappedResult::kDone) return;
-    if (mapped == MappedResult::kNo && put_directly(core, *peer, vcq, d, local)) return;
+    const bool may_be_written = mapped == MappedResult::kNo && is_silent_put(d);
+    if (may_be_written && write_by_kernel_on_duty(core, *peer, vcq, d, local)) return;
     ready.placed = mapped == MappedResult::kPlaced;
     if (send_at_once(core, *peer, ready)) return;
   }
