@@ -1,6 +1,6 @@
 #pragma once
-// The full event: what the engine tells an application about one operation. Values and field names are the spec's, so
-// that a frontend only has to move fields; lib/portals4 asserts that the numbers agree with portals4.h.
+// The full event: what the engine tells an application about one operation. Values and field names are the spec's, and
+// it begins as the event of portals4.h does; lib/portals4 asserts both, and hands it over.
 
 #include <cstddef>
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace portofu {
 
-/// Kinds of full events. @spec Portals 4.3, 3.13.1
-enum class EventKind : std::uint8_t {
+/// Kinds of full events, as wide as in portals4.h. @spec Portals 4.3, 3.13.1
+enum class EventKind : std::uint32_t {
   kGet = 0,
   kGetOverflow = 1,
   kPut = 2,
@@ -32,12 +32,12 @@ enum class EventKind : std::uint8_t {
 
 /// The overflow event that belongs to a communication event of the target.
 constexpr EventKind overflow_kind(EventKind kind) {
-  return static_cast<EventKind>(static_cast<std::uint8_t>(kind) + 1);
+  return static_cast<EventKind>(static_cast<std::uint32_t>(kind) + 1);
 }
 
 /// The communication event that belongs to an overflow event.
 constexpr EventKind told_as_new(EventKind overflow) {
-  return static_cast<EventKind>(static_cast<std::uint8_t>(overflow) - 1);
+  return static_cast<EventKind>(static_cast<std::uint32_t>(overflow) - 1);
 }
 
 /// Outcome of an operation. @spec Portals 4.3, 3.13.3
@@ -62,6 +62,9 @@ inline constexpr std::uint8_t kTofuNiFailCount = 10;  ///< Of uTofu.
 enum class ListKind : std::uint8_t { kPriority = 0, kOverflow = 1 };
 
 /// One full event. Fields that a kind does not define (table 3-3) are zero.
+///
+/// The first kEventHeadBytes are laid out as in ptl_event_t. The numbers behind them are small ones that have 4 bytes
+/// each there: an entry of a queue would be a fifth longer with them.
 struct Event {
   std::byte* start = nullptr;          ///< First byte written or read at the target; in the overflow entry on overflow.
   void* user_ptr = nullptr;            ///< From the local call that the event belongs to.
@@ -72,7 +75,7 @@ struct Event {
   std::uint64_t remote_offset = 0;     ///< Bytes. Target: asked for. Initiator: used by the target.
   std::uint32_t uid = 0;               ///< Of the initiator.
   ProcessId initiator;                 ///< Physical id; on a logical interface the rank stands in `nid`.
-  EventKind type = EventKind::kError;  ///< Which fields are defined.
+  EventKind type = EventKind::kError;  ///< Which fields are defined. The last that is as in ptl_event_t.
   ListKind ptl_list = ListKind::kPriority;
   NiFail ni_fail_type = NiFail::kOk;
   std::uint8_t atomic_operation = 0;  ///< AtomicOperation of an atomic.
@@ -80,6 +83,9 @@ struct Event {
   std::uint16_t pt_index = 0;         ///< Where the message arrived.
   bool has_data = false;              ///< libfabric: `hdr_data` is news for the application.
 };
-static_assert(sizeof(Event) <= 80);
+static_assert(sizeof(Event) == 80);
+
+/// What an event shares with ptl_event_t.
+inline constexpr std::size_t kEventHeadBytes = offsetof(Event, ptl_list);
 
 }  // namespace portofu

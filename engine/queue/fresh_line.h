@@ -29,22 +29,24 @@ inline void copy_fresh_words(Whole& to, const Whole& from) {
   for (std::size_t i = 0; i < sizeof(Whole) / sizeof(Word); ++i) target[i] = fresh(source[i]);
 }
 
-/// Copies the first `kBytes` bytes (a multiple of four) of a header that was written eight bytes at a time.
+/// Copies the first `kBytes` bytes of something whose fields were written eight bytes at a time before `kHalves`, and
+/// four from there on.
 ///
 /// An ordinary memcpy in CellProducer::publish adds one line transfer to every short message (measured: 223 ns instead
 /// of 166 ns, 8 B half round trip).
-template <std::size_t kBytes>
-inline void copy_fresh_line(std::byte* to, const void* from) {
-  static_assert(kBytes % 4 == 0);
+template <std::size_t kBytes, std::size_t kHalves = kBytes / sizeof(std::uint64_t) * sizeof(std::uint64_t)>
+inline void copy_fresh_line(void* to, const void* from) {
+  static_assert(kBytes % 4 == 0 && kHalves % 8 == 0 && kHalves <= kBytes);
   using Word [[gnu::may_alias]] = std::uint64_t;
   using Half [[gnu::may_alias]] = std::uint32_t;
   const auto* source = static_cast<const std::byte*>(from);
-  constexpr std::size_t kWholeBytes = kBytes / sizeof(Word) * sizeof(Word);
+  auto* target = static_cast<std::byte*>(to);
 #pragma GCC unroll 8
-  for (std::size_t i = 0; i < kWholeBytes; i += sizeof(Word))
-    *reinterpret_cast<Word*>(to + i) = fresh(*reinterpret_cast<const Word*>(source + i));
-  if (kWholeBytes < kBytes)
-    *reinterpret_cast<Half*>(to + kWholeBytes) = fresh(*reinterpret_cast<const Half*>(source + kWholeBytes));
+  for (std::size_t i = 0; i < kHalves; i += sizeof(Word))
+    *reinterpret_cast<Word*>(target + i) = fresh(*reinterpret_cast<const Word*>(source + i));
+#pragma GCC unroll 8
+  for (std::size_t i = kHalves; i < kBytes; i += sizeof(Half))
+    *reinterpret_cast<Half*>(target + i) = fresh(*reinterpret_cast<const Half*>(source + i));
 }
 
 }  // namespace portofu

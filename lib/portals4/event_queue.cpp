@@ -1,6 +1,7 @@
 // 3.13 Events and event queues.
 
 #include <algorithm>
+#include <cstddef>
 
 #include "engine/door/process.h"
 #include "lib/portals4/library.h"
@@ -19,6 +20,24 @@ static_assert(PTL_NI_OK == static_cast<int>(NiFail::kOk) &&
 static_assert(PTL_NI_SEGV == static_cast<int>(NiFail::kSegv) && PTL_NI_NO_MATCH == static_cast<int>(NiFail::kNoMatch));
 static_assert(PTL_OVERFLOW_LIST == static_cast<int>(ListKind::kOverflow));
 
+// An event begins as ptl_event_t does. Since what follows the common part begins at the same place, too, no field is
+// longer in one than in the other. On a logical interface the rank stands in `nid`, where the union has it, and 0 in
+// `pid`.
+static_assert(offsetof(ptl_event_t, start) == offsetof(Event, start));
+static_assert(offsetof(ptl_event_t, user_ptr) == offsetof(Event, user_ptr));
+static_assert(offsetof(ptl_event_t, hdr_data) == offsetof(Event, hdr_data));
+static_assert(offsetof(ptl_event_t, match_bits) == offsetof(Event, match_bits));
+static_assert(offsetof(ptl_event_t, rlength) == offsetof(Event, rlength));
+static_assert(offsetof(ptl_event_t, mlength) == offsetof(Event, mlength));
+static_assert(offsetof(ptl_event_t, remote_offset) == offsetof(Event, remote_offset));
+static_assert(offsetof(ptl_event_t, uid) == offsetof(Event, uid));
+static_assert(offsetof(ptl_event_t, initiator) == offsetof(Event, initiator));
+static_assert(offsetof(ptl_event_t, type) == offsetof(Event, type));
+static_assert(offsetof(ptl_event_t, ptl_list) == kEventHeadBytes);
+static_assert(offsetof(ptl_process_t, phys.nid) == offsetof(ProcessId, nid) &&
+              offsetof(ptl_process_t, phys.pid) == offsetof(ProcessId, pid) &&
+              offsetof(ptl_process_t, rank) == offsetof(ProcessId, nid));
+
 namespace {
 
 EventQueue* find_queue(Core& core, ptl_handle_eq_t handle) {
@@ -26,19 +45,8 @@ EventQueue* find_queue(Core& core, ptl_handle_eq_t handle) {
   return ni != nullptr ? ni->eqs.find(handle) : nullptr;
 }
 
-void translate(const Event& from, ptl_event_t* to) {
-  to->start = fresh(from.start);
-  to->user_ptr = fresh(from.user_ptr);
-  to->hdr_data = fresh(from.hdr_data);
-  to->match_bits = fresh(from.match_bits);
-  to->rlength = fresh(from.rlength);
-  to->mlength = fresh(from.mlength);
-  to->remote_offset = fresh(from.remote_offset);
-  to->uid = fresh(from.uid);
-  // On a logical interface the rank stands in `nid`, where the union has it, and 0 in `pid`.
-  to->initiator.phys.nid = fresh(from.initiator.nid);
-  to->initiator.phys.pid = fresh(from.initiator.pid);
-  to->type = static_cast<ptl_event_kind_t>(fresh(from.type));
+void hand_over(const Event& from, ptl_event_t* to) {
+  copy_fresh_line<kEventHeadBytes, offsetof(Event, uid)>(to, &from);
   to->ptl_list = static_cast<ptl_list_t>(fresh(from.ptl_list));
   to->pt_index = fresh(from.pt_index);
   to->ni_fail_type = static_cast<ptl_ni_fail_t>(fresh(from.ni_fail_type));
@@ -48,7 +56,7 @@ void translate(const Event& from, ptl_event_t* to) {
 
 /// Takes the oldest event of a queue. Apart, so that looks that find none need no room on the stack.
 [[gnu::noinline]] int take_event(Core& core, EventQueue& queue, ptl_event_t* event) {
-  translate(queue.oldest_on_duty(), event);
+  hand_over(queue.oldest_on_duty(), event);
   core.gave_link = event->type == PTL_EVENT_LINK;
   return queue.remove_oldest_on_duty() ? PTL_EQ_DROPPED : PTL_OK;
 }
