@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <type_traits>
 #include <vector>
 
 #include "engine/descriptor/descriptor.h"
@@ -25,20 +26,40 @@ struct AnswerReport {
   std::uint64_t remote_offset = 0;  ///< From the answer.
 };
 
+/// What is kept of an operation of Portals or libfabric for its answer.
+struct AskedOfEntry {
+  Handle md_handle = 0;            ///< For ACK.
+  Handle reply_md_handle = 0;      ///< kGet, kFetchAtomic, kSwap: for the data and REPLY; 0: no data comes back.
+  std::uint64_t reply_offset = 0;  ///< Bytes into reply_md_handle.
+  std::uint64_t put_offset = 0;    ///< Remote offset asked for.
+};
+
+/// What is kept of an operation of uTofu for its answer.
+struct AskedOfRegion {
+  Handle vcq_handle;       ///< Who asked.
+  std::uint32_t edata;     ///< For the notice.
+  std::uint64_t peer_vcq;  ///< Id of the VCQ that was asked, with the path of its own node.
+  union {
+    std::uint64_t local_stadd;  ///< kTofuGet: where the data goes.
+    std::uint64_t old_value;    ///< kTofuArmw: from the answer.
+  };
+};
+
 /// One operation that a target has to answer.
 struct OutstandingOperation : AnswerReport {
   Peer* peer = nullptr;  ///< Who has to answer; nullptr: the slot is free.
   DescriptorKind kind = DescriptorKind::kPut;
-  std::uint8_t interface_index = 0;
-  bool sent = false;             ///< All data has left.
-  bool answered = false;         ///< The answer came before all data had left (the target refused early).
-  Handle md_handle = 0;          ///< For ACK.
-  Handle get_md_handle = 0;      ///< kGet, kFetchAtomic, kSwap: for the data and REPLY.
-  std::uint64_t get_offset = 0;  ///< Bytes into get_md_handle.
-  std::uint64_t length = 0;      ///< Bytes asked for.
-  std::uint64_t put_offset = 0;  ///< Remote offset asked for.
-  std::uint32_t edata = 0;       ///< uTofu.
+  std::uint8_t interface_index = 0;  ///< Says which member of the union there is.
+  bool sent = false;                 ///< All data has left.
+  bool answered = false;             ///< The answer came before all data had left (the target refused early).
+  bool expects_data = false;         ///< The answer brings data.
+  std::uint64_t length = 0;          ///< Bytes asked for.
+  union {
+    AskedOfEntry portals{};
+    AskedOfRegion tofu;
+  };
 };
+static_assert(std::is_trivially_copyable_v<OutstandingOperation>);
 
 /// Ids are never 0 and change their upper bits with every use of a slot, so a late or forged answer finds nothing.
 class OutstandingTable {

@@ -21,7 +21,7 @@ bool is_of_tofu(const OutstandingOperation& operation) { return operation.interf
 HeaderRule rule_of_answer(const OutstandingOperation& operation) {
   const bool is_armw = operation.kind == DescriptorKind::kTofuArmw;
   const PayloadRule data = is_armw ? PayloadRule::kWhole : PayloadRule::kUpToLength;
-  return {operation.length, operation.get_md_handle != 0 ? data : PayloadRule::kNothing, false, 0,
+  return {operation.length, operation.expects_data ? data : PayloadRule::kNothing,  false, 0,
           UINT8_MAX,        is_of_tofu(operation) ? kTofuNiFailCount : kNiFailCount};
 }
 
@@ -31,8 +31,8 @@ const MemorySegment* reply_memory(Core& core, const OutstandingOperation& operat
                                   NiFail* fail) {
   if (is_of_tofu(operation)) return memory_of_get(core, operation, offset, fail);
   Interface* ni = core.interface(operation.interface_index);
-  const MemoryDescriptor* md = ni != nullptr ? ni->mds.find(operation.get_md_handle) : nullptr;
-  *offset = operation.get_offset;
+  const MemoryDescriptor* md = ni != nullptr ? ni->mds.find(operation.portals.reply_md_handle) : nullptr;
+  *offset = operation.portals.reply_offset;
   *fail = md != nullptr ? NiFail::kOk : NiFail::kSegv;
   return md != nullptr ? &md->segment : nullptr;
 }
@@ -102,8 +102,7 @@ void receive_answer(Core& core, Peer& peer, const PacketHeader& header, Payload 
     remember_published(peer, operation->interface_index, header.pt_index, header.match_bits);
   operation->mlength = header.length;
   operation->remote_offset = header.remote_offset;
-  const bool expects_data = operation->get_md_handle != 0;
-  if (expects_data && (header.payload_bytes < header.length || !payload.is_here())) {
+  if (operation->expects_data && (header.payload_bytes < header.length || !payload.is_here())) {
     return begin_reply(core, peer, *operation, header, payload);
   }
   if (header.payload_bytes != 0 && operation->fail == NiFail::kOk) {
@@ -125,9 +124,9 @@ void finish_answer(Core& core, std::uint32_t operation_id, const OutstandingOper
 void receive_acknowledgement(Core& core, const Peer& peer, std::uint32_t operation_id) {
   OutstandingOperation* operation = core.outstanding.find(operation_id);
   if (operation == nullptr || operation->peer != &peer || operation->answered) return refuse(core);
-  if (operation->get_md_handle != 0 || operation->interface_index == kTofuInterface) return refuse(core);
+  if (operation->expects_data || is_of_tofu(*operation)) return refuse(core);
   operation->mlength = operation->length;
-  operation->remote_offset = operation->put_offset;
+  operation->remote_offset = operation->portals.put_offset;
   operation->answered = true;
   finish_answer(core, operation_id, *operation);
 }

@@ -69,7 +69,7 @@ void report_answer(Core& core, const OutstandingOperation& operation) {
   Interface* ni = core.interface(operation.interface_index);
   if (ni == nullptr) return report_tofu_answer(core, operation);
   --ni->outstanding;
-  if (MemoryDescriptor* md = ni->mds.find(operation.md_handle);
+  if (MemoryDescriptor* md = ni->mds.find(operation.portals.md_handle);
       md != nullptr && operation.kind != DescriptorKind::kGet) {
     // After PtlMDRelease the acknowledgement is discarded (3.10.4).
     const bool once = (md->options & kMdOneShot) != 0;
@@ -77,8 +77,8 @@ void report_answer(Core& core, const OutstandingOperation& operation) {
     if ((!md->released || once) && acknowledged) report_ack(core, *ni, *md, operation);
     if (once && acknowledged) end_operation(*ni, *md);
   }
-  if (operation.get_md_handle == 0) return;
-  MemoryDescriptor* reply_md = ni->mds.find(operation.get_md_handle);
+  if (!operation.expects_data) return;
+  MemoryDescriptor* reply_md = ni->mds.find(operation.portals.reply_md_handle);
   if (reply_md == nullptr) return;
   report_reply(core, *ni, *reply_md, operation);
   end_operation(*ni, *reply_md);

@@ -44,11 +44,12 @@ OutstandingOperation* open_answered(Core& core, Interface& ni, Peer& peer, Memor
   operation->kind = d.kind;
   operation->interface_index = d.interface_index;
   operation->ack_req = ack ? d.ack_req : AckRequest::kNone;
-  operation->md_handle = d.md_handle;
-  operation->get_md_handle = is_get ? d.md_handle : d.get_md_handle;
-  operation->get_offset = is_get ? d.local_offset : d.local_get_offset;
   operation->length = d.length;
-  operation->put_offset = d.remote_offset;
+  operation->expects_data = is_get || is_fetching(d.kind);
+  operation->portals.md_handle = d.md_handle;
+  operation->portals.reply_md_handle = is_get ? d.md_handle : d.get_md_handle;
+  operation->portals.reply_offset = is_get ? d.local_offset : d.local_get_offset;
+  operation->portals.put_offset = d.remote_offset;
   operation->user_ptr = d.user_ptr;
   if (ack && (md.options & kMdOneShot) != 0) ++md.pending;
   ++peer.outstanding;

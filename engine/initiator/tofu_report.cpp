@@ -21,13 +21,13 @@ NoticeKind local_kind(DescriptorKind kind) {
 
 const MemorySegment* memory_of_get(Core& core, const OutstandingOperation& operation, std::uint64_t* offset,
                                    NiFail* fail) {
-  const VirtualControlQueue* vcq = core.tofu != nullptr ? core.tofu->vcq(operation.md_handle) : nullptr;
+  const VirtualControlQueue* vcq = core.tofu != nullptr ? core.tofu->vcq(operation.tofu.vcq_handle) : nullptr;
   *fail = NiFail::kBadStadd;
   if (vcq == nullptr) return nullptr;
-  const StaddAccess access{operation.get_offset, operation.length, PacketType::kTofuPut};
+  const StaddAccess access{operation.tofu.local_stadd, operation.length, PacketType::kTofuPut};
   const RegisteredRegion* region = find_region(core.tofu->stadds(*vcq), access, fail);
   if (region == nullptr) return nullptr;
-  *offset = stadd_offset(operation.get_offset);
+  *offset = stadd_offset(operation.tofu.local_stadd);
   *fail = NiFail::kOk;
   return &region->segment;
 }
@@ -36,24 +36,24 @@ NiFail keep_old_value(OutstandingOperation& operation, const std::byte* data, st
   std::uint64_t old_value = 0;
   if (!guarded_copy(reinterpret_cast<std::byte*>(&old_value), data, std::min(bytes, sizeof old_value)))
     return NiFail::kSegv;
-  operation.get_offset = old_value;
+  operation.tofu.old_value = old_value;
   return NiFail::kOk;
 }
 
 void report_tofu_answer(Core& core, const OutstandingOperation& operation) {
-  VirtualControlQueue* vcq = core.tofu != nullptr ? core.tofu->vcq(operation.md_handle) : nullptr;
-  const auto peer_id = reinterpret_cast<std::uintptr_t>(operation.user_ptr);
-  if (operation.fail == NiFail::kUndeliverable && core.tofu != nullptr) core.tofu->forget_owner(peer_id);
+  VirtualControlQueue* vcq = core.tofu != nullptr ? core.tofu->vcq(operation.tofu.vcq_handle) : nullptr;
+  if (operation.fail == NiFail::kUndeliverable && core.tofu != nullptr)
+    core.tofu->forget_owner(operation.tofu.peer_vcq);
   if (operation.kind == DescriptorKind::kTofuGet) --operation.peer->gets_under_way;
   if (vcq == nullptr || (fresh(operation.fail) == NiFail::kOk && fresh(operation.ack_req) == AckRequest::kNone)) return;
   Notice notice;
   notice.kind = local_kind(operation.kind);
   notice.fail = fresh(operation.fail);
   notice.remote_fault = !operation.silent;
-  notice.vcq_id = peer_id;
-  notice.edata = operation.edata;
-  if (operation.kind == DescriptorKind::kTofuGet) notice.local_stadd = operation.get_offset + operation.length;
-  if (operation.kind == DescriptorKind::kTofuArmw) notice.remote_value = operation.get_offset;
+  notice.vcq_id = operation.tofu.peer_vcq;
+  notice.edata = operation.tofu.edata;
+  if (operation.kind == DescriptorKind::kTofuGet) notice.local_stadd = operation.tofu.local_stadd + operation.length;
+  if (operation.kind == DescriptorKind::kTofuArmw) notice.remote_value = operation.tofu.old_value;
   if (operation.kind != DescriptorKind::kTofuGet) notice.remote_stadd = operation.remote_offset;
   post_notice(core, *vcq, notice);
 }

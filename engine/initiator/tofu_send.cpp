@@ -46,12 +46,10 @@ bool open_operation(Core& core, Peer& peer, const Descriptor& d, std::uint32_t* 
   operation->kind = d.kind;
   operation->interface_index = kTofuInterface;
   operation->ack_req = notice ? AckRequest::kFull : AckRequest::kNone;
-  operation->md_handle = d.md_handle;
-  operation->get_md_handle = puts ? 0 : 1;  // Data is expected; where it goes, get_offset says.
-  operation->get_offset = d.kind == DescriptorKind::kTofuGet ? d.local_offset : 0;
+  operation->expects_data = !puts;
   operation->length = d.length;
-  operation->user_ptr = reinterpret_cast<void*>(with_own_path(d.match_bits));
-  operation->edata = static_cast<std::uint32_t>(d.hdr_data & 0xff);
+  operation->tofu = {d.md_handle, static_cast<std::uint32_t>(d.hdr_data & 0xff), with_own_path(d.match_bits), {0}};
+  if (d.kind == DescriptorKind::kTofuGet) operation->tofu.local_stadd = d.local_offset;
   operation->remote_offset = d.remote_offset + (puts ? d.length : 0);
   ++peer.outstanding;
   if (d.kind == DescriptorKind::kTofuGet) ++peer.gets_under_way;

@@ -68,7 +68,7 @@ class CoreCensus {
       if (request.mode == ArrivalMode::kDeliver) count_arrival(request.header.interface_index, request);
       if (peer->answer_stream.mode == ArrivalMode::kDeliver) {
         const OutstandingOperation* awaited = core.outstanding.find(peer->answer_stream.header.operation_id);
-        PORTOFU_ASSERT(awaited != nullptr && awaited->peer == peer.get() && awaited->get_md_handle != 0);
+        PORTOFU_ASSERT(awaited != nullptr && awaited->peer == peer.get() && awaited->expects_data);
       }
       std::size_t awaited_notices = 0;
       for (OutgoingMessage& answer : peer->answers.waiting) {
@@ -114,9 +114,9 @@ class CoreCensus {
       InterfaceCensus& ni = interfaces_[operation.interface_index];
       ++ni.outstanding;
       if (operation.kind != DescriptorKind::kGet && !operation.sent) {
-        ++ni.md_pending[operation.md_handle];
+        ++ni.md_pending[operation.portals.md_handle];
       }
-      if (operation.get_md_handle != 0) ++ni.md_pending[operation.get_md_handle];
+      if (operation.expects_data) ++ni.md_pending[operation.portals.reply_md_handle];
     });
   }
 

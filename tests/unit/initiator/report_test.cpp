@@ -23,7 +23,7 @@ class ReportTest : public CoreTest {
     made.kind = kind;
     made.interface_index = kMatchingPhysical;
     made.ack_req = ack_req;
-    made.md_handle = md.handle;
+    made.portals.md_handle = md.handle;
     made.length = 100;
     made.mlength = 60;
     made.remote_offset = 5;
@@ -168,7 +168,8 @@ TEST_F(ReportTest, Reply__of_a_get_is_told_and_ends_the_hold) {
   MemoryDescriptor& md = md_with(kMdEventCtReply | kMdEventCtBytes);
   md.pending = 1;
   OutstandingOperation done = operation(md, DescriptorKind::kGet);
-  done.get_md_handle = md.handle;
+  done.expects_data = true;
+  done.portals.reply_md_handle = md.handle;
   report_answer(core, done);
   const Event event = next_event();
   EXPECT_EQ(event.type, EventKind::kReply);
@@ -182,7 +183,8 @@ TEST_F(ReportTest, Reply__that_failed) {
   MemoryDescriptor& md = md_with(kMdEventCtReply | kMdEventSuccessDisable);
   md.pending = 1;
   OutstandingOperation done = operation(md, DescriptorKind::kGet);
-  done.get_md_handle = md.handle;
+  done.expects_data = true;
+  done.portals.reply_md_handle = md.handle;
   done.fail = NiFail::kDropped;
   report_answer(core, done);
   EXPECT_EQ(next_event().ni_fail_type, NiFail::kDropped);
