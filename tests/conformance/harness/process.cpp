@@ -260,12 +260,6 @@ void Process::skip(const std::string& reason) {
   throw Stopped{};
 }
 
-namespace {
-
-/// Every process can be on a node of its own. PORTOFU_TEST_NODES=127.9.0: rank R has the NID 127.9.0.(R + 1), which is
-/// an address of every Linux machine. 127.9.0,datagram or 127.9.0,datagram,loss=10: the same over unreliable datagrams,
-/// as they are or with PORTOFU_DATAGRAM_FAULTS. PORTOFU_TEST_NETNS=one,two: rank R lives in the network namespace whose
-/// turn it is.
 bool enter_node(int rank) {
   if (const char* nodes = std::getenv("PORTOFU_TEST_NODES")) {
     const std::string text = nodes;
@@ -294,8 +288,6 @@ bool enter_node(int rank) {
   const int fd = open(("/run/netns/" + name).c_str(), O_RDONLY | O_CLOEXEC);
   return fd >= 0 && setns(fd, CLONE_NEWNET) == 0 && close(fd) == 0;
 }
-
-}  // namespace
 
 Outcome collect_outcome(int count, const Body& body) {
   std::fflush(nullptr);  // Else the children would print what is still in the buffers once more.

@@ -82,6 +82,13 @@ struct Outcome {
   std::string skip_reason;  // Empty: not skipped.
 };
 
+/// Every process can be on a node of its own. PORTOFU_TEST_NODES=127.9.0: rank R has the NID 127.9.0.(R + 1), which is
+/// an address of every Linux machine. 127.9.0,datagram or 127.9.0,datagram,loss=10: the same over unreliable datagrams,
+/// as they are or with PORTOFU_DATAGRAM_FAULTS. PORTOFU_TEST_NETNS=one,two: rank R lives in the network namespace whose
+/// turn it is. The processes of a test are there already.
+/// @return false if this process cannot be there
+bool enter_node(int rank);
+
 /// Forks `count` processes, runs the body in each, and gives what they report, also how they died.
 Outcome collect_outcome(int count, const Body& body);
 

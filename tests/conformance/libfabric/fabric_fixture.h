@@ -1,6 +1,7 @@
 #pragma once
-// Endpoints of one process that know each other, as an application opens them: libfabric itself loads the provider.
+// Endpoints that know each other, as an application opens them: libfabric itself loads the provider.
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <rdma/fabric.h>
 #include <rdma/fi_atomic.h>
@@ -12,6 +13,7 @@
 #include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
 #include <rdma/fi_trigger.h>
+#include <rdma/providers/fi_prov.h>
 
 #include <array>
 #include <chrono>
@@ -21,6 +23,8 @@
 #include <memory>
 #include <string>
 #include <vector>
+
+#include "tests/conformance/harness/process.h"
 
 namespace portofu::test {
 
@@ -51,6 +55,22 @@ inline Info get_info(const fi_info* hints, int* result = nullptr, const char* no
   const int got = fi_getinfo(FI_VERSION(1, 17), node, service, flags, hints, &found);
   if (result != nullptr) *result = got;
   return Info(got == 0 ? found : nullptr);
+}
+
+/// Two endpoints of a process share its engine. PORTOFU_TEST_ENGINES=2: the second has an engine of its own, as if it
+/// belonged to another process, so that messages go through shared memory; PORTOFU_TEST_NODES (harness/process.h): the
+/// two are on nodes of their own, so that messages go over the fabric.
+inline bool have_two_engines() {
+  return std::getenv("PORTOFU_TEST_ENGINES") != nullptr || std::getenv("PORTOFU_TEST_NODES") != nullptr;
+}
+
+/// The fabric of the second engine. It comes with a second copy of the provider, which shares nothing with the first:
+/// libfabric would load the first only once.
+inline int open_second_fabric(fi_fabric_attr* attr, fid_fabric** fabric) {
+  void* library = dlopen(PORTOFU_SECOND_PROVIDER, RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return -FI_ENODEV;
+  const auto enter = reinterpret_cast<fi_provider* (*)()>(dlsym(library, "fi_prov_ini"));
+  return enter == nullptr ? -FI_ENOSYS : enter()->fabric(attr, fabric, nullptr);
 }
 
 /// A completion, or an error.
@@ -170,7 +190,8 @@ class LoneNode {
   Node node_;
 };
 
-/// A domain with two endpoints, `a` and `b`. `to_b` is b in the vector of a, `to_a` the other way.
+/// Two endpoints, `a` and `b`. `to_b` is b in the vector of a, `to_a` the other way. They have one domain, but with two
+/// engines each has its own. Tests talk from a to b: what belongs to the target is made in domain_of_b.
 class Fabric : public ::testing::Test {
  protected:
   void SetUp() override { open(make_hints().get()); }
@@ -178,26 +199,32 @@ class Fabric : public ::testing::Test {
     a.close();
     b.close();
     for (fid* object : objects_) EXPECT_EQ(fi_close(object), 0);
-    for (fid* object : {domain != nullptr ? &domain->fid : nullptr, fabric != nullptr ? &fabric->fid : nullptr}) {
-      if (object == nullptr) continue;
-      EXPECT_EQ(fi_close(object), 0);
-    }
-    domain = nullptr;
-    fabric = nullptr;
+    if (domain_of_b != domain) close_domain(domain_of_b, fabric_of_b);
+    close_domain(domain, fabric);
+    domain = domain_of_b = nullptr;
+    fabric = fabric_of_b = nullptr;
   }
 
   void open(const fi_info* hints, std::uint64_t cq_flags = 0) {
-    open_domain(hints);
+    info = get_info(hints);
+    ASSERT_NE(info, nullptr);
+    ASSERT_NO_FATAL_FAILURE(open_domains());
     a.open(domain, info.get(), cq_flags);
-    b.open(domain, info.get(), cq_flags);
+    b.open(domain_of_b, info.get(), cq_flags);
     meet();
   }
 
-  void open_domain(const fi_info* hints) {
-    info = get_info(hints);
-    ASSERT_NE(info, nullptr);
+  /// @pre `info` says what they are like
+  void open_domains() {
+    ASSERT_TRUE(conformance::enter_node(0));
     ASSERT_EQ(fi_fabric(info->fabric_attr, &fabric, nullptr), 0);
     ASSERT_EQ(fi_domain(fabric, info.get(), &domain, nullptr), 0);
+    fabric_of_b = fabric;
+    domain_of_b = domain;
+    if (!have_two_engines()) return;
+    ASSERT_TRUE(conformance::enter_node(1));
+    ASSERT_EQ(open_second_fabric(info->fabric_attr, &fabric_of_b), 0);
+    ASSERT_EQ(fi_domain(fabric_of_b, info.get(), &domain_of_b, nullptr), 0);
   }
 
   void meet() {
@@ -205,19 +232,19 @@ class Fabric : public ::testing::Test {
     to_a = b.insert(a);
   }
 
-  fid_cntr* open_cntr() {
+  fid_cntr* open_cntr(fid_domain* owner) {
     fid_cntr* cntr = nullptr;
     fi_cntr_attr attr{};
-    EXPECT_EQ(fi_cntr_open(domain, &attr, &cntr, nullptr), 0);
+    EXPECT_EQ(fi_cntr_open(owner, &attr, &cntr, nullptr), 0);
     objects_.push_back(&cntr->fid);
     return cntr;
   }
 
-  /// Memory that both may reach; closed by the caller.
+  /// Memory of b that both may reach; closed by the caller.
   fid_mr* open_memory(void* memory, std::size_t bytes, std::uint64_t key,
                       std::uint64_t access = FI_REMOTE_READ | FI_REMOTE_WRITE) {
     fid_mr* region = nullptr;
-    EXPECT_EQ(fi_mr_reg(domain, memory, bytes, access, 0, key, 0, &region, nullptr), 0);
+    EXPECT_EQ(fi_mr_reg(domain_of_b, memory, bytes, access, 0, key, 0, &region, nullptr), 0);
     return region;
   }
 
@@ -227,12 +254,19 @@ class Fabric : public ::testing::Test {
   Info info;
   fid_fabric* fabric = nullptr;
   fid_domain* domain = nullptr;
+  fid_fabric* fabric_of_b = nullptr;
+  fid_domain* domain_of_b = nullptr;
   Node a;
   Node b;
   fi_addr_t to_a = FI_ADDR_NOTAVAIL;
   fi_addr_t to_b = FI_ADDR_NOTAVAIL;
 
  private:
+  static void close_domain(fid_domain* closed, fid_fabric* fabric_of_it) {
+    EXPECT_EQ(closed != nullptr ? fi_close(&closed->fid) : 0, 0);
+    EXPECT_EQ(fabric_of_it != nullptr ? fi_close(&fabric_of_it->fid) : 0, 0);
+  }
+
   std::vector<fid*> objects_;
 };
 

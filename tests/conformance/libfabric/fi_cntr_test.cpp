@@ -13,11 +13,13 @@ namespace {
 class FiCntr : public Fabric {
  protected:
   void SetUp() override {
-    open_domain(make_hints().get());
-    sends = open_cntr();
-    receives = open_cntr();
+    info = get_info(make_hints().get());
+    ASSERT_NE(info, nullptr);
+    ASSERT_NO_FATAL_FAILURE(open_domains());
+    sends = open_cntr(domain);
+    receives = open_cntr(domain_of_b);
     a.open(domain, info.get(), 0, sends, FI_SEND);
-    b.open(domain, info.get(), 0, receives, FI_RECV);
+    b.open(domain_of_b, info.get(), 0, receives, FI_RECV);
     meet();
   }
   fid_cntr* sends = nullptr;
@@ -107,10 +109,10 @@ TEST_F(FiCntr, Wait_objects_of_all_kinds_let_it_wait) {
 }
 
 TEST_F(FiCntr, Reads_and_writes_of_others_count_apart) {
-  fid_cntr* reads = open_cntr();
-  fid_cntr* writes = open_cntr();
+  fid_cntr* reads = open_cntr(domain_of_b);
+  fid_cntr* writes = open_cntr(domain_of_b);
   Node c;
-  c.open(domain, info.get(), 0, reads, FI_REMOTE_READ, FI_WAIT_UNSPEC, writes, FI_REMOTE_WRITE);
+  c.open(domain_of_b, info.get(), 0, reads, FI_REMOTE_READ, FI_WAIT_UNSPEC, writes, FI_REMOTE_WRITE);
   const fi_addr_t to_c = a.insert(c);
   std::uint64_t word = 0;
   std::uint64_t own = 1;

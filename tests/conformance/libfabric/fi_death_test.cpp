@@ -44,6 +44,7 @@ class Peer {
     fid_fabric* fabric = nullptr;
     fid_domain* domain = nullptr;
     Node node;
+    if (!conformance::enter_node(2)) _exit(1);
     if (info == nullptr || fi_fabric(info->fabric_attr, &fabric, nullptr) != 0) _exit(1);
     if (fi_domain(fabric, info.get(), &domain, nullptr) != 0) _exit(1);
     node.open(domain, info.get());

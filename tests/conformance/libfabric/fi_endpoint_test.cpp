@@ -35,6 +35,8 @@ TEST_F(FiEndpoint, Alias_is_the_same_endpoint_with_other_flags) {
 }
 
 TEST_F(FiEndpoint, Contexts_of_a_scalable_endpoint_are_reached_by_number) {
+  Node c;
+  c.open(domain, info.get());
   info->ep_attr->rx_ctx_cnt = info->ep_attr->tx_ctx_cnt = 3;
   fid_ep* sep = nullptr;
   fid_ep* tx = nullptr;
@@ -50,7 +52,7 @@ TEST_F(FiEndpoint, Contexts_of_a_scalable_endpoint_are_reached_by_number) {
   ASSERT_EQ(fi_enable(tx), 0);
   for (int i = 0; i < 3; ++i) {
     ASSERT_EQ(fi_rx_context(sep, i, nullptr, &rx[i], nullptr), 0);
-    ASSERT_EQ(fi_ep_bind(rx[i], &b.cq->fid, FI_RECV), 0);
+    ASSERT_EQ(fi_ep_bind(rx[i], &c.cq->fid, FI_RECV), 0);
     ASSERT_EQ(fi_enable(rx[i]), 0);
   }
   ASSERT_EQ(fi_enable(sep), 0);
@@ -65,13 +67,14 @@ TEST_F(FiEndpoint, Contexts_of_a_scalable_endpoint_are_reached_by_number) {
   for (const int i : {2, 0, 1}) {
     const int sent = 10 + i;
     ASSERT_EQ(fi_send(tx, &sent, sizeof sent, nullptr, fi_rx_addr(self, i, 4), nullptr), 0);
-    EXPECT_EQ(b.next().op_context, &received[i]);
+    EXPECT_EQ(c.next().op_context, &received[i]);
     EXPECT_EQ(received[i], sent);
     a.next();
   }
   EXPECT_EQ(fi_close(&sep->fid), -FI_EBUSY);
   for (fid* object : {&tx->fid, &rx[0]->fid, &rx[1]->fid, &rx[2]->fid, &sep->fid, &av->fid})
     EXPECT_EQ(fi_close(object), 0);
+  c.close();
 }
 
 /// Two endpoints, `first` and `second`, that share their receives.
@@ -79,10 +82,10 @@ class FiSharedContext : public Fabric {
  protected:
   void SetUp() override {
     Fabric::SetUp();
-    ASSERT_EQ(fi_srx_context(domain, info->rx_attr, &srx, nullptr), 0);
-    ASSERT_EQ(fi_stx_context(domain, info->tx_attr, &stx, nullptr), 0);
+    ASSERT_EQ(fi_srx_context(domain_of_b, info->rx_attr, &srx, nullptr), 0);
+    ASSERT_EQ(fi_stx_context(domain_of_b, info->tx_attr, &stx, nullptr), 0);
     fi_av_attr attr{};
-    ASSERT_EQ(fi_av_open(domain, &attr, &av, nullptr), 0);
+    ASSERT_EQ(fi_av_open(domain_of_b, &attr, &av, nullptr), 0);
     open_member(first);
     open_member(second);
     to_first = a.insert(first);
@@ -103,9 +106,9 @@ class FiSharedContext : public Fabric {
     fi_cq_attr cq_attr{};
     cq_attr.format = FI_CQ_FORMAT_TAGGED;
     node.av = av;
-    ASSERT_EQ(fi_cq_open(domain, &cq_attr, &node.cq, nullptr), 0);
+    ASSERT_EQ(fi_cq_open(domain_of_b, &cq_attr, &node.cq, nullptr), 0);
     info->ep_attr->tx_ctx_cnt = info->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
-    ASSERT_EQ(fi_endpoint(domain, info.get(), &node.ep, nullptr), 0);
+    ASSERT_EQ(fi_endpoint(domain_of_b, info.get(), &node.ep, nullptr), 0);
     ASSERT_EQ(fi_ep_bind(node.ep, &av->fid, 0), 0);
     ASSERT_EQ(fi_ep_bind(node.ep, &node.cq->fid, FI_TRANSMIT | FI_RECV), 0);
     EXPECT_NE(fi_enable(node.ep), 0) << "it has no receives";

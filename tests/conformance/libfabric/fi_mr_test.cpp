@@ -14,10 +14,9 @@ class FiMr : public Fabric {
     info = get_info(make_hints().get());
     ASSERT_NE(info, nullptr);
     info->domain_attr->mr_mode = mode;
-    ASSERT_EQ(fi_fabric(info->fabric_attr, &fabric, nullptr), 0);
-    ASSERT_EQ(fi_domain(fabric, info.get(), &domain, nullptr), 0);
+    ASSERT_NO_FATAL_FAILURE(open_domains());
     a.open(domain, info.get());
-    b.open(domain, info.get());
+    b.open(domain_of_b, info.get());
     meet();
   }
 
@@ -77,7 +76,8 @@ TEST_F(FiMr, Keys_of_the_provider_alone) {
 TEST_F(FiMr, Memory_that_is_only_used_here_may_be_registered) {
   open_with(FI_MR_LOCAL | FI_MR_ALLOCATED);
   std::uint64_t local = 9;
-  fid_mr* source = open_memory(&local, sizeof local, 1, FI_SEND | FI_WRITE);
+  fid_mr* source = nullptr;
+  ASSERT_EQ(fi_mr_reg(domain, &local, sizeof local, FI_SEND | FI_WRITE, 0, 1, 0, &source, nullptr), 0);
   fid_mr* region = open_memory(&word, sizeof word, 1);
   EXPECT_NE(fi_mr_desc(source), nullptr);
   ASSERT_EQ(fi_write(a.ep, &local, sizeof local, fi_mr_desc(source), to_b, 0, 1, nullptr), 0);
@@ -102,10 +102,11 @@ TEST_F(FiMr, Region_of_an_endpoint_is_reached_through_it_alone) {
 
 TEST_F(FiMr, Counter_of_a_region_counts_its_writes) {
   open_with(0);
-  fid_cntr* writes = open_cntr();
+  fid_cntr* writes = open_cntr(domain_of_b);
   fid_mr* region = nullptr;
-  ASSERT_EQ(
-      fi_mr_reg(domain, &word, sizeof word, FI_REMOTE_WRITE | FI_REMOTE_READ, 0, 5, FI_RMA_EVENT, &region, nullptr), 0);
+  ASSERT_EQ(fi_mr_reg(domain_of_b, &word, sizeof word, FI_REMOTE_WRITE | FI_REMOTE_READ, 0, 5, FI_RMA_EVENT, &region,
+                      nullptr),
+            0);
   ASSERT_EQ(fi_mr_bind(region, &writes->fid, FI_REMOTE_WRITE), 0);
   EXPECT_EQ(write(0, 5, to_b), FI_EKEYREJECTED) << "it is not enabled";
   ASSERT_EQ(fi_mr_enable(region), 0);

@@ -12,10 +12,12 @@ namespace {
 class FiPoll : public Fabric {
  protected:
   void SetUp() override {
-    open_domain(make_hints().get());
-    receives = open_cntr();
+    info = get_info(make_hints().get());
+    ASSERT_NE(info, nullptr);
+    ASSERT_NO_FATAL_FAILURE(open_domains());
+    receives = open_cntr(domain_of_b);
     a.open(domain, info.get());
-    b.open(domain, info.get(), 0, receives, FI_RECV);
+    b.open(domain_of_b, info.get(), 0, receives, FI_RECV);
     meet();
   }
 
@@ -23,7 +25,7 @@ class FiPoll : public Fabric {
     fi_wait_attr attr{};
     attr.wait_obj = kind;
     fid_wait* set = nullptr;
-    EXPECT_EQ(fi_wait_open(fabric, &attr, &set), 0);
+    EXPECT_EQ(fi_wait_open(fabric_of_b, &attr, &set), 0);
     return set;
   }
 
@@ -33,14 +35,14 @@ class FiPoll : public Fabric {
     cq_attr.format = FI_CQ_FORMAT_TAGGED;
     cq_attr.wait_obj = FI_WAIT_SET;
     cq_attr.wait_set = set;
-    ASSERT_EQ(fi_cq_open(domain, &cq_attr, &c.cq, nullptr), 0);
+    ASSERT_EQ(fi_cq_open(domain_of_b, &cq_attr, &c.cq, nullptr), 0);
     fi_cntr_attr cntr_attr{};
     cntr_attr.wait_obj = FI_WAIT_SET;
     cntr_attr.wait_set = set;
-    ASSERT_EQ(fi_cntr_open(domain, &cntr_attr, &cntr, nullptr), 0);
+    ASSERT_EQ(fi_cntr_open(domain_of_b, &cntr_attr, &cntr, nullptr), 0);
     fi_av_attr av_attr{};
-    ASSERT_EQ(fi_av_open(domain, &av_attr, &c.av, nullptr), 0);
-    ASSERT_EQ(fi_endpoint(domain, info.get(), &c.ep, nullptr), 0);
+    ASSERT_EQ(fi_av_open(domain_of_b, &av_attr, &c.av, nullptr), 0);
+    ASSERT_EQ(fi_endpoint(domain_of_b, info.get(), &c.ep, nullptr), 0);
     ASSERT_EQ(fi_ep_bind(c.ep, &c.av->fid, 0), 0);
     ASSERT_EQ(fi_ep_bind(c.ep, &c.cq->fid, FI_TRANSMIT | FI_RECV), 0);
     ASSERT_EQ(fi_enable(c.ep), 0);
@@ -64,7 +66,7 @@ class FiPoll : public Fabric {
 TEST_F(FiPoll, Set_names_who_has_news) {
   fi_poll_attr attr{};
   fid_poll* set = nullptr;
-  ASSERT_EQ(fi_poll_open(domain, &attr, &set), 0);
+  ASSERT_EQ(fi_poll_open(domain_of_b, &attr, &set), 0);
   receives->fid.context = &receives;
   b.cq->fid.context = &b;
   ASSERT_EQ(fi_poll_add(set, &receives->fid, 0), 0);
@@ -106,12 +108,12 @@ TEST_F(FiPoll, Wait_set_has_one_file_descriptor) {
   ASSERT_EQ(fi_control(&set->fid, FI_GETWAIT, &fd), 0);
   pollfd look{fd, POLLIN, 0};
   fid* waited = &set->fid;
-  ASSERT_EQ(fi_trywait(fabric, &waited, 1), 0);
+  ASSERT_EQ(fi_trywait(fabric_of_b, &waited, 1), 0);
   EXPECT_EQ(::poll(&look, 1, 0), 0);
   ASSERT_EQ(fi_recv(c.ep, &received, sizeof received, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
   ASSERT_EQ(fi_inject(a.ep, &sent, sizeof sent, to_c), 0);
   EXPECT_EQ(::poll(&look, 1, 20000), 1);
-  EXPECT_EQ(fi_trywait(fabric, &waited, 1), -FI_EAGAIN);
+  EXPECT_EQ(fi_trywait(fabric_of_b, &waited, 1), -FI_EAGAIN);
   EXPECT_EQ(c.next().err, 0);
   close_members(set);
 }
@@ -123,7 +125,7 @@ TEST_F(FiPoll, Wait_set_wakes_at_a_condition) {
   ASSERT_EQ(fi_control(&set->fid, FI_GETWAIT, &wait), 0);
   fid* waited = &set->fid;
   pthread_mutex_lock(wait.mutex);
-  ASSERT_EQ(fi_trywait(fabric, &waited, 1), 0);
+  ASSERT_EQ(fi_trywait(fabric_of_b, &waited, 1), 0);
   std::thread adder([&] { EXPECT_EQ(fi_cntr_add(cntr, 1), 0); });
   pthread_cond_wait(wait.cond, wait.mutex);
   pthread_mutex_unlock(wait.mutex);
@@ -138,7 +140,7 @@ TEST_F(FiPoll, Wait_set_holds_event_queues_too) {
   attr.wait_obj = FI_WAIT_SET;
   attr.wait_set = set;
   fid_eq* eq = nullptr;
-  ASSERT_EQ(fi_eq_open(fabric, &attr, &eq, nullptr), 0);
+  ASSERT_EQ(fi_eq_open(fabric_of_b, &attr, &eq, nullptr), 0);
   EXPECT_EQ(fi_wait(set, 5), -FI_ETIMEDOUT);
   const fi_eq_entry entry{};
   EXPECT_EQ(fi_eq_write(eq, 1, &entry, sizeof entry, 0), static_cast<ssize_t>(sizeof entry));
@@ -152,11 +154,11 @@ TEST_F(FiPoll, What_a_wait_set_cannot_be_is_refused) {
   fi_wait_attr attr{};
   attr.wait_obj = FI_WAIT_SET;
   fid_wait* set = nullptr;
-  EXPECT_NE(fi_wait_open(fabric, &attr, &set), 0);
+  EXPECT_NE(fi_wait_open(fabric_of_b, &attr, &set), 0);
   fi_cq_attr cq_attr{};
   cq_attr.wait_obj = FI_WAIT_SET;
   fid_cq* cq = nullptr;
-  EXPECT_EQ(fi_cq_open(domain, &cq_attr, &cq, nullptr), -FI_EINVAL) << "no set is named";
+  EXPECT_EQ(fi_cq_open(domain_of_b, &cq_attr, &cq, nullptr), -FI_EINVAL) << "no set is named";
 }
 
 }  // namespace

@@ -187,7 +187,7 @@ TEST_F(FiTagged, Claimed_message_that_nobody_takes_goes_with_its_endpoint) {
   // More often than there are numbers for endpoints: none of them stays taken.
   for (int i = 0; i < 100; ++i) {
     Node c;
-    ASSERT_NO_FATAL_FAILURE(c.open(domain, info.get()));
+    ASSERT_NO_FATAL_FAILURE(c.open(domain_of_b, info.get()));
     const int sent = i;
     ASSERT_EQ(fi_tsend(a.ep, &sent, sizeof sent, nullptr, a.insert(c), 12, nullptr), 0);
     fi_context2 claim{};

@@ -9,8 +9,8 @@ class FiTrigger : public Fabric {
  protected:
   void SetUp() override {
     Fabric::SetUp();
-    gate = open_cntr();
-    done = open_cntr();
+    gate = open_cntr(domain);
+    done = open_cntr(domain);
   }
 
   fi_deferred_work work_at(std::uint64_t threshold, fi_op_type op, fid_cntr* completion) {
@@ -33,7 +33,7 @@ TEST_F(FiTrigger, Deferred_work_starts_at_its_threshold) {
   int sent = 21;
   const iovec piece{&sent, sizeof sent};
   ASSERT_EQ(fi_trecv(b.ep, &received, sizeof received, nullptr, FI_ADDR_UNSPEC, 8, 0, nullptr), 0);
-  fid_cntr* raised = open_cntr();
+  fid_cntr* raised = open_cntr(domain);
   fi_op_tagged op{};
   op.ep = a.ep;
   op.msg.msg_iov = &piece;
@@ -91,7 +91,7 @@ TEST_F(FiTrigger, Deferred_receive_is_posted_at_its_threshold) {
   const std::array<int, 2> sent{31, 32};
   iovec piece{&received[0], sizeof(int)};
   fi_op_msg op{};
-  op.ep = b.ep;
+  op.ep = a.ep;
   op.msg.msg_iov = &piece;
   op.msg.iov_count = 1;
   op.msg.addr = FI_ADDR_UNSPEC;
@@ -100,7 +100,7 @@ TEST_F(FiTrigger, Deferred_receive_is_posted_at_its_threshold) {
   ASSERT_EQ(queue(work), 0);
   iovec tagged_piece{&received[1], sizeof(int)};
   fi_op_tagged tagged{};
-  tagged.ep = b.ep;
+  tagged.ep = a.ep;
   tagged.msg.msg_iov = &tagged_piece;
   tagged.msg.iov_count = 1;
   tagged.msg.addr = FI_ADDR_UNSPEC;
@@ -110,16 +110,16 @@ TEST_F(FiTrigger, Deferred_receive_is_posted_at_its_threshold) {
   fi_deferred_work tagged_work = work_at(2, FI_OP_TRECV, done);
   tagged_work.op.tagged = &tagged;
   ASSERT_EQ(queue(tagged_work), 0);
-  ASSERT_EQ(fi_inject(a.ep, &sent[0], sizeof(int), to_b), 0);
-  ASSERT_EQ(fi_tinject(a.ep, &sent[1], sizeof(int), to_b, 7), 0);
-  EXPECT_TRUE(b.is_quiet());
+  ASSERT_EQ(fi_inject(b.ep, &sent[0], sizeof(int), to_a), 0);
+  ASSERT_EQ(fi_tinject(b.ep, &sent[1], sizeof(int), to_a, 7), 0);
+  EXPECT_TRUE(a.is_quiet());
   EXPECT_EQ(fi_cntr_read(done), 0u);
   ASSERT_EQ(fi_cntr_add(gate, 1), 0);
   EXPECT_EQ(fi_cntr_wait(done, 1, 20000), 0);
   EXPECT_EQ(received[0], 31);
-  EXPECT_TRUE(b.is_quiet()) << "it has asked for no completion";
+  EXPECT_TRUE(a.is_quiet()) << "it has asked for no completion";
   ASSERT_EQ(fi_cntr_add(gate, 1), 0);
-  EXPECT_EQ(b.next().op_context, &tagged);
+  EXPECT_EQ(a.next().op_context, &tagged);
   EXPECT_EQ(fi_cntr_read(done), 2u);
   EXPECT_EQ(received[1], 32);
 }
@@ -137,11 +137,11 @@ TEST_F(FiTrigger, Triggered_receive_waits_for_its_counter) {
   msg.addr = FI_ADDR_UNSPEC;
   msg.tag = 3;
   msg.context = &context;
-  ASSERT_EQ(fi_trecvmsg(b.ep, &msg, FI_TRIGGER), 0);
-  ASSERT_EQ(fi_tinject(a.ep, &sent, sizeof sent, to_b, 3), 0);
-  EXPECT_TRUE(b.is_quiet());
+  ASSERT_EQ(fi_trecvmsg(a.ep, &msg, FI_TRIGGER), 0);
+  ASSERT_EQ(fi_tinject(b.ep, &sent, sizeof sent, to_a, 3), 0);
+  EXPECT_TRUE(a.is_quiet());
   ASSERT_EQ(fi_cntr_add(gate, 1), 0);
-  EXPECT_EQ(b.next().op_context, &context);
+  EXPECT_EQ(a.next().op_context, &context);
   EXPECT_EQ(received, 33);
 }
 
@@ -216,7 +216,7 @@ TEST_F(FiTrigger, Canceled_work_never_starts) {
   std::array<fi_op_tagged, 3> ops{};
   std::array<fi_deferred_work, 3> works{};
   for (int i = 0; i < 3; ++i) {
-    ops[i].ep = i == 2 ? b.ep : a.ep;
+    ops[i].ep = a.ep;
     ops[i].msg.msg_iov = &piece;
     ops[i].msg.iov_count = 1;
     ops[i].msg.addr = i == 2 ? FI_ADDR_UNSPEC : to_b;
