@@ -134,6 +134,14 @@ void Engine::set_unattended_on_duty(bool unattended) {
   if (node_ != nullptr) node_->segment->control().unattended.store(unattended ? 1 : 0, std::memory_order_relaxed);
 }
 
+void Engine::show_endpoint_on_duty(std::uint32_t number, bool takes_messages) {
+  if (node_ == nullptr) return;
+  std::atomic<std::uint64_t>& shown = node_->segment->control().endpoints;
+  const std::uint64_t bit = std::uint64_t{1} << number;
+  const std::uint64_t others = shown.load(std::memory_order_relaxed) & ~bit;
+  shown.store(takes_messages ? others | bit : others, std::memory_order_relaxed);
+}
+
 /// @return how long the caller, who has announced it, may sleep so that the wires get what they need in time
 std::uint64_t Engine::bound_sleep_on_duty(std::uint64_t longest_ns) {
   if (is_asking_on_duty(core_)) longest_ns = std::min(longest_ns, kAskPauseNs);

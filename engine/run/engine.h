@@ -104,6 +104,10 @@ class Engine {
   bool take_pause_on_duty() { return std::exchange(pause_due_, false); }
   void pause();
 
+  /// On duty: tells tools that the endpoint of libfabric with this number takes messages, or that it does so no more.
+  /// @param number  less than 64
+  void show_endpoint_on_duty(std::uint32_t number, bool takes_messages);
+
   /// Runs one cycle. Any thread.
   /// @return things done
   int step();

@@ -34,6 +34,7 @@ struct SegmentView {
   SegmentLife life = SegmentLife::kUnknown;
   SegmentDescriptorShared descriptor{};
   std::array<std::uint64_t, kCounterPlaces> counters{};
+  std::uint64_t endpoints = 0;  ///< SegmentControlShared::endpoints.
   std::vector<ChannelView> channels;
 };
 

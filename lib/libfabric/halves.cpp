@@ -133,6 +133,7 @@ bool open_receive_half(Core& core, Receive& rx) {
   }
   rx.open = true;
   set_receiver(rx.number, &rx);
+  if (!rx.shared) rx.domain->engine->show_endpoint_on_duty(rx.number, true);
   rx.domain->receivers.push_back(&rx);
   for (MemoryRegion* region : rx.domain->regions) open_region_at(core, *region, rx);
   return true;
@@ -149,6 +150,7 @@ bool close_receive(Engine& engine, Receive& rx) {
     for (MemoryRegion* region : rx.domain->regions) region->forget(rx.number);
     std::erase(rx.domain->receivers, &rx);
     set_receiver(rx.number, nullptr);
+    engine.show_endpoint_on_duty(rx.number, false);
   }
   auto is_quiet = [&](Core& core) {
     return std::ranges::all_of(kPortalUses, [&](PortalUse use) {

@@ -19,6 +19,7 @@ struct Receive;
 enum class PortalUse : std::uint8_t { kTagged = 0, kMessage = 1, kMemory = 2, kCredit = 3 };
 inline constexpr std::uint32_t kPortalsPerEndpoint = 4;
 inline constexpr std::uint32_t kMaxEndpoints = kPortalTableSize / kPortalsPerEndpoint;
+static_assert(kMaxEndpoints <= 64, "a bit of a word shows each (SegmentControlShared::endpoints)");
 
 constexpr std::uint16_t portal_of(std::uint32_t endpoint, PortalUse use) {
   return static_cast<std::uint16_t>(endpoint * kPortalsPerEndpoint + static_cast<std::uint32_t>(use));

@@ -4,26 +4,14 @@
 #include <portals4.h>
 #include <unistd.h>
 
-#include <array>
 #include <cstdio>
 #include <string>
 
 #include "tests/process/child_process.h"
+#include "tests/process/command_output.h"
 
 namespace portofu {
 namespace {
-
-/// Runs a command. @return what it wrote to both outputs
-std::string output_of(const std::string& command, int* status = nullptr) {
-  std::string text;
-  FILE* pipe = popen((command + " 2>&1").c_str(), "r");
-  if (pipe == nullptr) return text;
-  std::array<char, 4096> buffer;
-  for (std::size_t got; (got = fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) text.append(buffer.data(), got);
-  const int ended = pclose(pipe);
-  if (status != nullptr) *status = WIFEXITED(ended) ? WEXITSTATUS(ended) : 128 + WTERMSIG(ended);
-  return text;
-}
 
 std::string info_of(std::uint32_t pid) {
   return output_of(std::string(PORTOFU_PTL_INFO) + " --pid " + std::to_string(pid));

@@ -21,7 +21,8 @@ const ManPage kPage{
     .description =
         "    Without options, shows the version, the node ID, the limits that an interface gets when none\n"
         "    are asked for, and every process of this user that has an interface open: its addresses, who\n"
-        "    may send to it and how many packets wait there, and what it has counted.\n"
+        "    may send to it and how many packets wait there, the numbers of its endpoints of libfabric,\n"
+        "    and what it has counted.\n"
         "\n"
         "    Processes are only looked at; they do not notice it, and may be hanging. A process that has\n"
         "    died without removing its segment is marked so.\n",
@@ -97,6 +98,15 @@ void print_channel(const ChannelView& channel) {
               slot_state_name(word.state), channel.waiting_packets);
 }
 
+void print_endpoints(std::uint64_t endpoints) {
+  if (endpoints == 0) return;
+  std::printf("    endpoints of libfabric    ");
+  for (int number = 0; number < 64; ++number) {
+    if ((endpoints >> number & 1) != 0) std::printf(" %d", number);
+  }
+  std::printf("\n");
+}
+
 void print_process(const SegmentView& view, bool all_counters) {
   if (view.life == SegmentLife::kUnknown) {
     std::printf("\n%s is not a segment of this version\n", view.name.c_str());
@@ -110,6 +120,7 @@ void print_process(const SegmentView& view, bool all_counters) {
   std::printf(", usage ID %u, job key %u\n", owner.uid, owner.job_key);
   std::printf("    %zu of %u channels in use\n", view.channels.size(), owner.channel_count);
   for (const ChannelView& channel : view.channels) print_channel(channel);
+  print_endpoints(view.endpoints);
   for (const CounterRow& row : counter_table()) {
     const std::uint64_t value = view.counters[static_cast<std::size_t>(row.counter)];
     if (value == 0 && !all_counters) continue;

@@ -45,6 +45,7 @@ TEST_F(SegmentViewTest, Descriptor_and_counters__are_copied) {
     auto segment = directory.create(78).release();
     Counters(segment->counters()).add(Counter::kPutsSent, 5);
     Counters(segment->counters()).add(Counter::kSegmentsRemoved, 9);
+    segment->control().endpoints = 5;
     return 0;
   });
   const std::vector<SegmentView> views = view();
@@ -54,6 +55,7 @@ TEST_F(SegmentViewTest, Descriptor_and_counters__are_copied) {
   EXPECT_EQ(views[0].descriptor.pid, 78u);
   EXPECT_EQ(views[0].counters[static_cast<std::size_t>(Counter::kPutsSent)], 5u);
   EXPECT_EQ(views[0].counters[static_cast<std::size_t>(Counter::kSegmentsRemoved)], 9u);
+  EXPECT_EQ(views[0].endpoints, 5u);
   EXPECT_TRUE(views[0].channels.empty());
   EXPECT_EQ(directory.name_count(), 1u) << "an onlooker removes nothing";
 }
