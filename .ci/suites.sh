@@ -8,6 +8,8 @@
 all_suites=(dev fabric asan tsan fuzz utofu ofi mpi hosts mpich)
 # Groups of the suite mpich; see tests/mpi/run_mpich_suite.sh. `./run soak` has one more.
 mpich_groups=(pt2pt coll coll-portals4 comm rma-osc rma-osc-mapped btl)
+# Groups over the libfabric provider with Debian's Open MPI.
+ofi_groups=(pt2pt coll comm rma-rdma rma-pt2pt)
 # ctest's own limits hold for single tests; this one holds for a suite, so that a CI run ends with a total.
 suite_limit_s=1500
 
@@ -140,14 +142,25 @@ run_utofu() {
     "$@" || require_failures utofu
 }
 
-# The MPI programs with Debian's Open MPI over the libfabric provider. Their runner records its results itself.
+# The MPI programs, and of the MPICH suite what does not take long, with Debian's Open MPI over the libfabric provider.
 run_ofi() {
+  run_ofi_programs && run_ofi_mpich --debian "$portofu_prefix/lib/libfabric" --least "${ofi_groups[@]}"
+}
+
+# Their runner records its results itself. Returns 1 if there is nothing to run with.
+run_ofi_programs() {
   if ! prepare_prefix; then
     report FAIL ofi "installation of the release build" 0 "see build/logs"
-    return
+    return 1
   fi
   tests/ofi/run_programs.sh --provider "$portofu_prefix/lib/libfabric" --log "$PWD/build/logs/ofi" \
     --only "${PORTOFU_ONLY:-.}" || require_failures ofi
+}
+
+# run_ofi_mpich MPI... GROUP...: the arguments are those of run_mpich_suite.sh.
+run_ofi_mpich() {
+  tests/mpi/run_mpich_suite.sh --log "$PWD/build/logs/ofi-mpich" --only "${PORTOFU_ONLY:-.}" "$@" ||
+    require_failures ofi
 }
 
 # The MPI programs of this repository, and the commands of the README. Their runners record their results themselves.

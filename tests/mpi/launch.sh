@@ -84,17 +84,33 @@ provider_directory() {
 #   ofi        messages by mtl/ofi
 #   ofi-pt2pt  one-sided communication on messages (osc/pt2pt)
 #   ofi-rdma   one-sided communication by RMA of the provider (osc/rdma over btl/ofi)
+#   WAY-sockets the same over a provider of libfabric, without us
+#   debian-ob1 shared memory of Open MPI, without us
 launch_debian() {
-  local way=$1 ranks=$2 seconds=$3 log=$4
-  local arguments=(--mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include portofu -x FI_PROVIDER_PATH)
+  local way=${1%-sockets} ranks=$2 seconds=$3 log=$4 provider=portofu arguments
+  [[ $way == "$1" ]] || provider=sockets
+  arguments=(--mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include "$provider" -x FI_PROVIDER_PATH)
   shift 4
   case $way in
+    debian-ob1) arguments=(--mca pml ob1 --mca btl 'self,vader') ;;
     ofi) ;;
     ofi-pt2pt) arguments+=(--mca osc pt2pt) ;;
-    ofi-rdma) arguments+=(--mca osc rdma --mca btl 'ofi,self,vader' --mca btl_ofi_provider_include portofu) ;;
+    ofi-rdma) arguments+=(--mca osc rdma --mca btl 'ofi,self,vader' --mca btl_ofi_provider_include "$provider") ;;
     *) die "unknown way: $way" ;;
   esac
   launch_limited "$seconds" "$log" mpirun.openmpi --oversubscribe -np "$ranks" "${arguments[@]}" "$@"
+}
+
+# launch_mpich WAY RANKS SECONDS LOG PROGRAM [ARGUMENT...]: the MPICH in mpich_prefix. Processes of one node would talk
+# by its own shared memory, so each believes that it is alone there.
+#   mpich      over the libfabric provider in the directory FI_PROVIDER_PATH
+#   mpich-tcp  over what libfabric has of its own
+launch_mpich() {
+  local provider=portofu ranks=$2 seconds=$3 log=$4
+  [[ $1 == mpich ]] || provider='tcp;ofi_rxm'
+  shift 4
+  launch_limited "$seconds" "$log" env MPIR_CVAR_NOLOCAL=1 MPIR_CVAR_OFI_USE_PROVIDER="$provider" \
+    "$mpich_prefix/bin/mpiexec" -n "$ranks" "$@"
 }
 
 # compile_source MPICC SOURCE BINARY LOG [ARGUMENT...]: the arguments stand behind the source. Warnings are errors of
