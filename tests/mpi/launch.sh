@@ -102,14 +102,15 @@ launch_debian() {
 }
 
 # launch_mpich WAY RANKS SECONDS LOG PROGRAM [ARGUMENT...]: the MPICH in mpich_prefix. Processes of one node would talk
-# by its own shared memory, so each believes that it is alone there.
-#   mpich      over the libfabric provider in the directory FI_PROVIDER_PATH
-#   mpich-tcp  over what libfabric has of its own
+# by its own shared memory, so each believes that it is alone there. Of the providers that it sees it takes the first of
+# those that can do most.
+#   mpich          over the libfabric provider in the directory FI_PROVIDER_PATH
+#   mpich-sockets  over a provider of libfabric
 launch_mpich() {
-  local provider=portofu ranks=$2 seconds=$3 log=$4
-  [[ $1 == mpich ]] || provider='tcp;ofi_rxm'
+  local providers=portofu,tcp,ofi_rxm ranks=$2 seconds=$3 log=$4
+  [[ $1 == mpich ]] || providers=sockets
   shift 4
-  launch_limited "$seconds" "$log" env MPIR_CVAR_NOLOCAL=1 MPIR_CVAR_OFI_USE_PROVIDER="$provider" \
+  launch_limited "$seconds" "$log" env MPIR_CVAR_NOLOCAL=1 FI_PROVIDER="$providers" \
     "$mpich_prefix/bin/mpiexec" -n "$ranks" "$@"
 }
 

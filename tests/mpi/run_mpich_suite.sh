@@ -184,7 +184,7 @@ foreign_transports() {
   case $mpi in
     portals4) printf 'ob1\n' ;;
     ofi) printf 'debian-ob1 %s-sockets\n' "$1" ;;
-    mpich) printf 'mpich-tcp\n' ;;
+    mpich) printf 'mpich-sockets\n' ;;
   esac
 }
 
