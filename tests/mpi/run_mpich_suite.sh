@@ -114,8 +114,8 @@ suite_directory() {
   printf '%s/mpich-suite-%s-%s-%s' "$cache_root" "$mpich_version" "${parts// /-}" "$mpi_key"
 }
 
-# The configure of the suite takes an MPI by its prefix. That of Debian has none: its commands get one. Its header refuses
-# what MPI-3 has removed; the suite tests it, and the library has it.
+# The configure of the suite takes an MPI by its prefix. That of Debian has none: its commands get one. Its header
+# refuses what MPI-3 has removed; the suite tests it, and the library has it.
 suite_mpi_prefix() {
   local work=$1
   case $mpi in
@@ -149,8 +149,8 @@ suite_build() {
   mkdir -p "$work/build"
   suite_unpack "$work"
   run_logged "configuring the MPICH test suite" "$log_directory/configure.log" \
-    env --chdir="$work/build" ../test/mpi/configure --with-mpi="$(suite_mpi_prefix "$work")" --disable-fortran --disable-cxx \
-    --disable-f08 --disable-romio --disable-spawn --disable-large-tests ||
+    env --chdir="$work/build" ../test/mpi/configure --with-mpi="$(suite_mpi_prefix "$work")" \
+    --disable-fortran --disable-cxx --disable-f08 --disable-romio --disable-spawn --disable-large-tests ||
     die "the MPICH test suite cannot be configured"
   for directory in "${suite_directories[@]}"; do
     run_logged "compiling the MPICH test suite: $directory" "$log_directory/make-$directory.log" \
