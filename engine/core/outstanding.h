@@ -48,7 +48,7 @@ struct AskedOfRegion {
 /// One operation that a target has to answer.
 struct OutstandingOperation : AnswerReport {
   Peer* peer = nullptr;  ///< Who has to answer; nullptr: the slot is free.
-  DescriptorKind kind = DescriptorKind::kPut;
+  PacketType kind = PacketType::kPut;
   std::uint8_t interface_index = 0;  ///< Says which member of the union there is.
   bool sent = false;                 ///< All data has left.
   bool answered = false;             ///< The answer came before all data had left (the target refused early).

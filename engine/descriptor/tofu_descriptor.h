@@ -22,9 +22,9 @@ inline constexpr std::uint8_t kTofuCodeLong = 1u << 7;  ///< A second half follo
 
 /// First half, of every kind.
 struct TofuDescriptor {
-  DescriptorKind kind = DescriptorKind::kTofuNop;
+  PacketType kind = PacketType::kTofuNop;
   std::uint8_t code = 0;     ///< kTofuCode* bits.
-  std::uint16_t meta = 0;    ///< Lower 16 bits of Descriptor::hdr_data: EDATA and flags.
+  std::uint16_t meta = 0;    ///< PacketHeader::tofu_meta.
   std::uint32_t length = 0;  ///< Bytes.
   std::uint64_t remote_vcq_id = 0;
   std::uint64_t remote_stadd = 0;

@@ -8,11 +8,12 @@
 #include <cstdint>
 
 #include "engine/descriptor/descriptor.h"
+#include "engine/queue/line_aligned.h"
 
 namespace portofu {
 
 /// An operation that starts when a counter has `threshold` successes. Owned by whoever holds it in a list.
-struct TriggeredOperation {
+struct TriggeredOperation : LineAligned {
   Descriptor descriptor;
   std::uint64_t threshold = 0;                       ///< Successes that let it start.
   const void* owner = nullptr;                       ///< What cancel_of knows it by; nullptr: nothing.

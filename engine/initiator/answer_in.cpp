@@ -19,7 +19,7 @@ bool is_of_tofu(const OutstandingOperation& operation) { return operation.interf
 
 /// What the header of an answer may say. That of an ARMW has its eight bytes in one packet.
 HeaderRule rule_of_answer(const OutstandingOperation& operation) {
-  const bool is_armw = operation.kind == DescriptorKind::kTofuArmw;
+  const bool is_armw = operation.kind == PacketType::kTofuArmw;
   const PayloadRule data = is_armw ? PayloadRule::kWhole : PayloadRule::kUpToLength;
   return {operation.length, operation.expects_data ? data : PayloadRule::kNothing,  false, 0,
           UINT8_MAX,        is_of_tofu(operation) ? kTofuNiFailCount : kNiFailCount};
@@ -40,7 +40,7 @@ const MemorySegment* reply_memory(Core& core, const OutstandingOperation& operat
 /// Stores the data of a reply that lies whole in its packet.
 NiFail store(Core& core, OutstandingOperation& operation, const std::byte* data, std::uint64_t bytes) {
   core.counters.add(Counter::kBytesReceived, bytes);
-  if (operation.kind == DescriptorKind::kTofuArmw) return keep_old_value(operation, data, bytes);
+  if (operation.kind == PacketType::kTofuArmw) return keep_old_value(operation, data, bytes);
   std::uint64_t offset = 0;
   NiFail fail = NiFail::kOk;
   const MemorySegment* memory = reply_memory(core, operation, &offset, &fail);

@@ -136,9 +136,9 @@ void arm_gate(Core& core, BarrierGate& gate) {
   if (gate.armed || gate.input_count() == 0) return;
   gate.armed = true;
   auto* operation = new TriggeredOperation;
-  operation->descriptor.kind = DescriptorKind::kTofuGate;
+  operation->descriptor.type = PacketType::kTofuGate;
   operation->descriptor.interface_index = kTofuInterface;
-  operation->descriptor.md_handle = queue_number(gate.id);
+  operation->descriptor.gate_number = queue_number(gate.id);
   gate.round_inputs += gate.input_count();
   operation->threshold = gate.round_inputs;
   gate.inputs.add_triggered_on_duty(operation, core.fired);
@@ -202,10 +202,10 @@ void pass_gate(Core& core, std::uint32_t number) {
 }
 
 void receive_gate_packet(Core& core, const PacketHeader& header, const std::byte* payload) {
-  BarrierGate* gate = core.tofu != nullptr ? core.tofu->gate(header.initiator_rank) : nullptr;
+  BarrierGate* gate = core.tofu != nullptr ? core.tofu->gate(header.tofu_queue) : nullptr;
   GateValue value;
   const std::uint32_t bytes = header.payload_bytes;
-  const bool good = gate != nullptr && gate->remote_source == header.hdr_data && header.length == bytes &&
+  const bool good = gate != nullptr && gate->remote_source == header.sender_id && header.length == bytes &&
                     bytes >= kLeastGateBytes && bytes <= sizeof value && gate->packets.size() < kMostWaitingInputs;
   // A peer that lies may unmake the packet at any time.
   const bool copied = good && guarded_copy(reinterpret_cast<std::byte*>(&value), payload, bytes);

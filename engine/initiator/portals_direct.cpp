@@ -14,10 +14,10 @@ namespace {
 /// Bytes that are copied between two looks whether the owner has taken the entry back.
 constexpr std::uint64_t kPieceBytes = 2 << 20;
 
-bool reads(DescriptorKind kind) { return kind == DescriptorKind::kGet || is_fetching(kind); }
+bool reads(PacketType type) { return type == PacketType::kGet || is_fetching(type); }
 
 DirectUse use_of(const Core& core, const Descriptor& d) {
-  return {core.uid, d.remote_offset, d.length, reads(d.kind), d.kind != DescriptorKind::kGet};
+  return {core.uid, d.remote_offset, d.length, reads(d.type), d.type != PacketType::kGet};
 }
 
 /// 2.7.1: behind what was sent before.
@@ -32,11 +32,12 @@ bool run_word(const MemoryDescriptor& md, const MemoryDescriptor* reply_md, cons
   Word source;
   Word operand;
   if (reinterpret_cast<std::uintptr_t>(target) % sizeof source != 0) return false;
-  if (!md.segment.read(d.local_offset, reinterpret_cast<std::byte*>(&source), sizeof source)) return false;
+  if (!md.segment.read(d.portals.local_offset, reinterpret_cast<std::byte*>(&source), sizeof source)) return false;
   std::memcpy(&operand, d.operand.data(), sizeof operand);
   const Word old = update_plain_word<Word>(static_cast<AtomicOperation>(d.atomic_operation), target, source, operand);
   const auto* fetched = reinterpret_cast<const std::byte*>(&old);
-  if (reply_md != nullptr && !reply_md->segment.write(d.local_get_offset, fetched, sizeof old)) *fail = NiFail::kSegv;
+  if (reply_md != nullptr && !reply_md->segment.write(d.portals.local_get_offset, fetched, sizeof old))
+    *fail = NiFail::kSegv;
   return true;
 }
 
@@ -53,13 +54,13 @@ bool run_atomic(const MemoryDescriptor& md, const MemoryDescriptor* reply_md, co
   if (d.length > kMaxAtomicBytes) return false;
   std::array<std::byte, kMaxAtomicBytes> source;
   std::array<std::byte, kMaxAtomicBytes> fetched;
-  if (!md.segment.read(d.local_offset, source.data(), d.length)) return false;
+  if (!md.segment.read(d.portals.local_offset, source.data(), d.length)) return false;
   AtomicRequest request = atomic_of(d, target);
   request.source = source.data();
   request.fetched = reply_md != nullptr ? fetched.data() : nullptr;
   request.item_count = d.length / atomic_type_bytes(type);
   if (!compute(request)) return false;
-  if (reply_md != nullptr && !reply_md->segment.write(d.local_get_offset, fetched.data(), d.length)) {
+  if (reply_md != nullptr && !reply_md->segment.write(d.portals.local_get_offset, fetched.data(), d.length)) {
     *fail = NiFail::kSegv;
   }
   return true;
@@ -69,13 +70,14 @@ bool run_atomic(const MemoryDescriptor& md, const MemoryDescriptor* reply_md, co
 /// by packets.
 bool copy(const MemoryDescriptor& md, const Descriptor& d, const MappedRegion& region) {
   std::byte* const target = region.memory + d.remote_offset;
-  if (d.kind == DescriptorKind::kPut && d.length <= kPieceBytes) [[likely]]
-    return md.segment.read(d.local_offset, target, d.length);
+  if (d.type == PacketType::kPut && d.length <= kPieceBytes) [[likely]]
+    return md.segment.read(d.portals.local_offset, target, d.length);
   for (std::uint64_t done = 0; done < d.length; done += kPieceBytes) {
     if (done != 0 && !is_still(region)) return false;
     const std::uint64_t bytes = std::min(d.length - done, kPieceBytes);
-    const bool copied = d.kind == DescriptorKind::kPut ? md.segment.read(d.local_offset + done, target + done, bytes)
-                                                       : md.segment.write(d.local_offset + done, target + done, bytes);
+    const bool copied = d.type == PacketType::kPut
+                            ? md.segment.read(d.portals.local_offset + done, target + done, bytes)
+                            : md.segment.write(d.portals.local_offset + done, target + done, bytes);
     if (!copied) return false;
   }
   return true;
@@ -85,23 +87,23 @@ bool run(const MemoryDescriptor& md, const MemoryDescriptor* reply_md, const Des
          NiFail* fail) {
   // 2.7.1: behind what was put before; compilers and CPUs but x86 have to be told.
   std::atomic_thread_fence(std::memory_order_release);
-  if (d.kind == DescriptorKind::kPut || d.kind == DescriptorKind::kGet) return copy(md, d, region);
+  if (d.type == PacketType::kPut || d.type == PacketType::kGet) return copy(md, d, region);
   return run_atomic(md, reply_md, d, region.memory + d.remote_offset, fail);
 }
 
 /// SEND, and ACK or REPLY, of what is complete.
 void report_done(Core& core, Interface& ni, MemoryDescriptor& md, MemoryDescriptor* reply_md, const Descriptor& d,
                  NiFail fail) {
-  if (d.kind != DescriptorKind::kGet) {
-    const SendReport report{d.length, d.user_ptr, NiFail::kOk};
+  if (d.type != PacketType::kGet) {
+    const SendReport report{d.length, d.portals.user_ptr, NiFail::kOk};
     report_send_count(core, ni, md, report);
     report_send_event(core, ni, md, report);
   }
-  const bool acknowledges = d.kind != DescriptorKind::kGet && acknowledgement_is_noticed(md, d.ack_req);
+  const bool acknowledges = d.type != PacketType::kGet && acknowledgement_is_noticed(md, d.portals.ack_req);
   if (!acknowledges && reply_md == nullptr) return;
   AnswerReport answer;
-  answer.ack_req = d.ack_req;
-  answer.user_ptr = d.user_ptr;
+  answer.ack_req = d.portals.ack_req;
+  answer.user_ptr = d.portals.user_ptr;
   answer.fail = fail;
   answer.mlength = d.length;
   answer.remote_offset = d.remote_offset;
@@ -110,11 +112,11 @@ void report_done(Core& core, Interface& ni, MemoryDescriptor& md, MemoryDescript
 }
 
 void count(Core& core, const Descriptor& d) {
-  core.counters.add(d.kind == DescriptorKind::kPut   ? Counter::kPutsSent
-                    : d.kind == DescriptorKind::kGet ? Counter::kGetsSent
-                                                     : Counter::kAtomicsSent);
-  if (d.kind == DescriptorKind::kPut) return count_direct_puts(core, 1, d.length);
-  core.counters.add(d.kind == DescriptorKind::kGet ? Counter::kBytesReceived : Counter::kBytesSent, d.length);
+  core.counters.add(d.type == PacketType::kPut   ? Counter::kPutsSent
+                    : d.type == PacketType::kGet ? Counter::kGetsSent
+                                                 : Counter::kAtomicsSent);
+  if (d.type == PacketType::kPut) return count_direct_puts(core, 1, d.length);
+  core.counters.add(d.type == PacketType::kGet ? Counter::kBytesReceived : Counter::kBytesSent, d.length);
 }
 
 }  // namespace
@@ -136,7 +138,7 @@ bool use_published(Core& core, Interface& ni, Peer& peer, MemoryDescriptor& md, 
   const std::uint64_t key = entry_key(ni.index, d.pt_index, d.match_bits);
   PublishedEntry& entry = peer.published->place(key);
   if (entry.key != key || entry.region.match_bits != d.match_bits || peer.link->lost) return false;
-  if (d.tells_data || !may_use(entry.region, use_of(core, d)) || !may_go_now(peer, md)) return false;
+  if ((d.flags & kFlagTellsData) != 0 || !may_use(entry.region, use_of(core, d)) || !may_go_now(peer, md)) return false;
   NiFail fail = NiFail::kOk;
   {
     const Visit visit(key, entry.region);

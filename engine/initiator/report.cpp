@@ -70,7 +70,7 @@ void report_answer(Core& core, const OutstandingOperation& operation) {
   if (ni == nullptr) return report_tofu_answer(core, operation);
   --ni->outstanding;
   if (MemoryDescriptor* md = ni->mds.find(operation.portals.md_handle);
-      md != nullptr && operation.kind != DescriptorKind::kGet) {
+      md != nullptr && operation.kind != PacketType::kGet) {
     // After PtlMDRelease the acknowledgement is discarded (3.10.4).
     const bool once = (md->options & kMdOneShot) != 0;
     const bool acknowledged = operation.ack_req != AckRequest::kNone;
@@ -86,21 +86,22 @@ void report_answer(Core& core, const OutstandingOperation& operation) {
 
 void report_not_started(Core& core, Interface& ni, const Descriptor& descriptor, NiFail fail) {
   AnswerReport answer;
-  answer.ack_req = descriptor.ack_req;
-  answer.user_ptr = descriptor.user_ptr;
+  answer.ack_req = descriptor.portals.ack_req;
+  answer.user_ptr = descriptor.portals.user_ptr;
   answer.fail = fail;
-  if (descriptor.kind != DescriptorKind::kGet) {
-    if (MemoryDescriptor* md = ni.mds.find(descriptor.md_handle)) {
-      const SendReport report{descriptor.length, descriptor.user_ptr, fail};
+  if (descriptor.type != PacketType::kGet) {
+    if (MemoryDescriptor* md = ni.mds.find(descriptor.portals.md_handle)) {
+      const SendReport report{descriptor.length, descriptor.portals.user_ptr, fail};
       report_send_count(core, ni, *md, report);
       report_send_event(core, ni, *md, report);
       const bool told_by_send = fail == NiFail::kSegv && failed_send_is_noticed(*md);
       const bool discarded = md->released && (md->options & kMdOneShot) == 0;
       const bool told = told_by_send || discarded;  // After PtlMDRelease the acknowledgement is discarded (3.10.4).
-      if (!told && acknowledgement_is_noticed(*md, descriptor.ack_req)) report_ack(core, ni, *md, answer);
+      if (!told && acknowledgement_is_noticed(*md, descriptor.portals.ack_req)) report_ack(core, ni, *md, answer);
     }
   }
-  const Handle reply_handle = descriptor.kind == DescriptorKind::kGet ? descriptor.md_handle : descriptor.get_md_handle;
+  const Handle reply_handle =
+      descriptor.type == PacketType::kGet ? descriptor.portals.md_handle : descriptor.portals.get_md_handle;
   if (reply_handle == 0) return;
   if (const MemoryDescriptor* md = ni.mds.find(reply_handle)) report_reply(core, ni, *md, answer);
 }

@@ -1,6 +1,7 @@
 #include "engine/initiator/send.h"
 
 #include <cstring>
+#include <utility>
 
 #include "engine/initiator/answer_in.h"
 #include "engine/initiator/portals_direct.h"
@@ -8,27 +9,14 @@
 #include "engine/initiator/tofu_send.h"
 #include "engine/mailbox/connect.h"
 #include "engine/mailbox/outbox.h"
-#include "engine/queue/fresh_line.h"
 #include "engine/queue/ring_geometry.h"
 
 namespace portofu {
 namespace {
 
-PacketType packet_type_of(DescriptorKind kind) {
-  switch (kind) {
-    case DescriptorKind::kPut: return PacketType::kPut;
-    case DescriptorKind::kGet: return PacketType::kGet;
-    case DescriptorKind::kAtomic: return PacketType::kAtomic;
-    case DescriptorKind::kFetchAtomic: return PacketType::kFetchAtomic;
-    case DescriptorKind::kSwap: return PacketType::kSwap;
-    case DescriptorKind::kCountIncrement:
-    default: break;
-  }
-  return PacketType::kInvalid;
-}
-
 bool wants_acknowledgement(const MemoryDescriptor& md, const Descriptor& d) {
-  return d.ack_req != AckRequest::kNone && d.kind != DescriptorKind::kGet && acknowledgement_is_noticed(md, d.ack_req);
+  return d.portals.ack_req != AckRequest::kNone && d.type != PacketType::kGet &&
+         acknowledgement_is_noticed(md, d.portals.ack_req);
 }
 
 /// Opens the outstanding entry of a request that will be answered.
@@ -38,19 +26,19 @@ OutstandingOperation* open_answered(Core& core, Interface& ni, Peer& peer, Memor
   if (peer.outstanding >= core.settings.window_operations) return nullptr;
   OutstandingOperation* operation = core.outstanding.open(operation_id);
   if (operation == nullptr) return nullptr;
-  const bool is_get = d.kind == DescriptorKind::kGet;
+  const bool is_get = d.type == PacketType::kGet;
   const bool ack = wants_acknowledgement(md, d);
   operation->peer = &peer;
-  operation->kind = d.kind;
+  operation->kind = d.type;
   operation->interface_index = d.interface_index;
-  operation->ack_req = ack ? d.ack_req : AckRequest::kNone;
+  operation->ack_req = ack ? d.portals.ack_req : AckRequest::kNone;
   operation->length = d.length;
-  operation->expects_data = is_get || is_fetching(d.kind);
-  operation->portals.md_handle = d.md_handle;
-  operation->portals.reply_md_handle = is_get ? d.md_handle : d.get_md_handle;
-  operation->portals.reply_offset = is_get ? d.local_offset : d.local_get_offset;
+  operation->expects_data = is_get || is_fetching(d.type);
+  operation->portals.md_handle = d.portals.md_handle;
+  operation->portals.reply_md_handle = is_get ? d.portals.md_handle : d.portals.get_md_handle;
+  operation->portals.reply_offset = is_get ? d.portals.local_offset : d.portals.local_get_offset;
   operation->portals.put_offset = d.remote_offset;
-  operation->user_ptr = d.user_ptr;
+  operation->user_ptr = d.portals.user_ptr;
   if (ack && (md.options & kMdOneShot) != 0) ++md.pending;
   ++peer.outstanding;
   ++ni.outstanding;
@@ -59,7 +47,9 @@ OutstandingOperation* open_answered(Core& core, Interface& ni, Peer& peer, Memor
 }
 
 /// The request will not be sent, so nobody answers it.
-void close_unsent(Core& core, Interface& ni, Peer& peer, MemoryDescriptor& md, std::uint32_t operation_id) {
+void close_unsent(Core& core, Interface& ni, Peer& peer, MemoryDescriptor& md, PacketHeader& header) {
+  const std::uint32_t operation_id = std::exchange(header.operation_id, 0);
+  header.flags &= static_cast<std::uint8_t>(~kFlagAnswerWanted);
   const bool held = core.outstanding.find(operation_id)->ack_req != AckRequest::kNone;
   if (held && (md.options & kMdOneShot) != 0) --md.pending;
   core.outstanding.close(operation_id);
@@ -71,27 +61,24 @@ void close_unsent(Core& core, Interface& ni, Peer& peer, MemoryDescriptor& md, s
 bool is_settled(const Peer& peer) { return peer.outstanding == 0 && peer.requests.lent.empty(); }
 
 bool is_answered(const MemoryDescriptor& md, const Descriptor& d) {
-  return d.kind == DescriptorKind::kGet || is_fetching(d.kind) || wants_acknowledgement(md, d);
+  return d.type == PacketType::kGet || is_fetching(d.type) || wants_acknowledgement(md, d);
 }
 
-/// Inlined, so that in_words finds the fields in registers.
-[[gnu::always_inline]] inline PacketHeader request_header(const Core& core, const Interface& ni,
-                                                          const MemoryDescriptor& md, const Descriptor& d) {
-  PacketHeader header{};
-  header.type = packet_type_of(d.kind);
-  header.flags = ((md.options & kMdUnordered) != 0 ? kFlagUnordered : 0) | (d.tells_data ? kFlagTellsData : 0);
-  header.interface_index = d.interface_index;
-  header.pt_index = d.pt_index;
-  header.atomic_operation = d.atomic_operation;
-  header.atomic_type = d.atomic_type;
-  header.match_bits = d.match_bits;
-  header.hdr_data = d.hdr_data;
-  header.remote_offset = d.remote_offset;
-  header.length = d.length;
-  header.initiator_rank = d.interface_index == kFabricInterface ? d.endpoint : ni.map.own_rank();
-  header.wire_word = (md.options & kMdUnreliable) != 0 ? kMayBeLost : 0;
+/// Fills in what a packet says and whoever posted it does not know.
+/// @param bytes  of its payload
+[[gnu::always_inline]] inline void complete_header(const Core& core, const Interface& ni, const MemoryDescriptor& md,
+                                                   PacketHeader& header, std::uint64_t bytes) {
+  if ((md.options & kMdUnordered) != 0) header.flags |= kFlagUnordered;
+  header.payload_bytes = static_cast<std::uint32_t>(bytes);
+  if (header.interface_index != kFabricInterface) header.initiator_rank = ni.map.own_rank();
   stamp(core, header);
-  return header;
+  header.wire_word = (md.options & kMdUnreliable) != 0 ? kMayBeLost : 0;
+}
+
+/// The answer that the packet asks for.
+void name_answer(PacketHeader& header, std::uint32_t operation_id) {
+  header.operation_id = operation_id;
+  header.flags |= kFlagAnswerWanted;
 }
 
 /// All data has left, or none will: SEND, which knows nothing of the target (3.13.3).
@@ -99,8 +86,8 @@ void finish_sending(Core& core, Interface& ni, MemoryDescriptor& md, const Outgo
   const Descriptor& d = message.cause.request;
   const std::uint32_t operation_id = message.header.operation_id;
   OutstandingOperation* operation = operation_id != 0 ? core.outstanding.find(operation_id) : nullptr;
-  if (d.kind != DescriptorKind::kGet) {
-    const SendReport report{d.length, d.user_ptr, fail};
+  if (d.type != PacketType::kGet) {
+    const SendReport report{d.length, d.portals.user_ptr, fail};
     report_send_count(core, ni, md, report);
     report_send_event(core, ni, md, report);
     end_operation(ni, md);
@@ -117,8 +104,8 @@ void end_hold(Interface& ni, Handle md_handle) {
 /// No answer is due, or the operation was never opened: nobody else tells how the request ended.
 void end_unopened(Core& core, Interface& ni, const Descriptor& d, NiFail fail) {
   report_not_started(core, ni, d, fail);
-  end_hold(ni, d.md_handle);
-  if (is_fetching(d.kind)) end_hold(ni, d.get_md_handle);
+  end_hold(ni, d.portals.md_handle);
+  if (is_fetching(d.type)) end_hold(ni, d.portals.get_md_handle);
 }
 
 /// The request ends before all of it has left.
@@ -139,12 +126,13 @@ void abandon(Core& core, Interface& ni, MemoryDescriptor& md, const OutgoingMess
 /// @return false if it has to wait: the window of the peer is full, or the request is fenced
 bool open_operation(Core& core, Peer& peer, OutgoingMessage& message) {
   const Descriptor& d = message.cause.request;
-  if (d.fenced && !is_settled(peer)) return false;
+  if (d.portals.fenced && !is_settled(peer)) return false;
   Interface* ni = core.interface(d.interface_index);
-  MemoryDescriptor* md = ni != nullptr ? ni->mds.find(d.md_handle) : nullptr;
+  MemoryDescriptor* md = ni != nullptr ? ni->mds.find(d.portals.md_handle) : nullptr;
   if (md == nullptr || !is_answered(*md, d)) return true;
-  if (open_answered(core, *ni, peer, *md, d, &message.header.operation_id) == nullptr) return false;
-  message.header.flags |= kFlagAnswerWanted;
+  std::uint32_t operation_id = 0;
+  if (open_answered(core, *ni, peer, *md, d, &operation_id) == nullptr) return false;
+  name_answer(message.header, operation_id);
   return true;
 }
 
@@ -152,7 +140,7 @@ bool open_operation(Core& core, Peer& peer, OutgoingMessage& message) {
 void finish_request(Core& core, Peer&, OutgoingMessage& message, NiFail fail) {
   const Descriptor& d = message.cause.request;
   Interface* ni = core.interface(d.interface_index);
-  MemoryDescriptor* md = ni != nullptr ? ni->mds.find(d.md_handle) : nullptr;
+  MemoryDescriptor* md = ni != nullptr ? ni->mds.find(d.portals.md_handle) : nullptr;
   if (md == nullptr) return;
   const bool is_cut = fail == NiFail::kSegv && message.started;
   if (fail == NiFail::kOk || is_cut) return finish_sending(core, *ni, *md, message, fail);
@@ -161,16 +149,16 @@ void finish_request(Core& core, Peer&, OutgoingMessage& message, NiFail fail) {
 
 constexpr OutgoingHooks kRequestHooks{open_operation, finish_request};
 
-void count_request(Core& core, DescriptorKind kind) {
-  core.counters.add(kind == DescriptorKind::kPut   ? Counter::kPutsSent
-                    : kind == DescriptorKind::kGet ? Counter::kGetsSent
-                                                   : Counter::kAtomicsSent);
+void count_request(Core& core, PacketType kind) {
+  core.counters.add(kind == PacketType::kPut   ? Counter::kPutsSent
+                    : kind == PacketType::kGet ? Counter::kGetsSent
+                                               : Counter::kAtomicsSent);
 }
 
 /// Where the data of a reply goes; nullptr if there is no reply.
 MemoryDescriptor* reply_memory(Interface& ni, MemoryDescriptor& md, const Descriptor& d) {
-  if (d.kind == DescriptorKind::kGet) return &md;
-  return is_fetching(d.kind) ? ni.mds.find(d.get_md_handle) : nullptr;
+  if (d.type == PacketType::kGet) return &md;
+  return is_fetching(d.type) ? ni.mds.find(d.portals.get_md_handle) : nullptr;
 }
 
 void hold(MemoryDescriptor& md) {
@@ -180,10 +168,10 @@ void hold(MemoryDescriptor& md) {
 
 /// @return the memory descriptor of md_handle; nullptr if it is gone, or that of the reply
 MemoryDescriptor* usable_memory(Interface& ni, const Descriptor& d) {
-  MemoryDescriptor* md = ni.mds.find(d.md_handle);
+  MemoryDescriptor* md = ni.mds.find(d.portals.md_handle);
   if (md == nullptr || md->released) return nullptr;
-  if (!is_fetching(d.kind)) return md;
-  const MemoryDescriptor* get_md = ni.mds.find(d.get_md_handle);
+  if (!is_fetching(d.type)) return md;
+  const MemoryDescriptor* get_md = ni.mds.find(d.portals.get_md_handle);
   return get_md == nullptr || get_md->released ? nullptr : md;
 }
 
@@ -200,7 +188,7 @@ bool use_published_held(Core& core, Interface& ni, Peer& peer, MemoryDescriptor&
   MemoryDescriptor* reply_md = reply_memory(ni, md, d);
   if (!use_published(core, ni, peer, md, reply_md, d)) return false;
   end_operation(ni, md);
-  if (reply_md != nullptr && is_fetching(d.kind)) end_operation(ni, *reply_md);
+  if (reply_md != nullptr && is_fetching(d.type)) end_operation(ni, *reply_md);
   return true;
 }
 
@@ -214,19 +202,19 @@ void describe(const Interface& ni, const MemoryDescriptor& md, const Descriptor&
   message.hooks = &kRequestHooks;
   message.cause.request = d;
   message.interface_index = d.interface_index;
-  message.front_bytes = d.operand_bytes == 0 ? 0 : kOperandBytes;
-  if (d.kind == DescriptorKind::kGet || d.length == 0) return;
+  message.front_bytes = d.portals.operand_bytes == 0 ? 0 : kOperandBytes;
+  if (d.type == PacketType::kGet || d.length == 0) return;
   message.source = SourceKind::kSegment;
   message.segment = &md.segment;
-  message.offset = d.local_offset;
+  message.offset = d.portals.local_offset;
   message.length = d.length;
   message.is_copied_to_wait = is_volatile(ni, md, d);
-  message.may_be_lent = d.kind == DescriptorKind::kPut && (md.options & kMdVolatile) == 0;
+  message.may_be_lent = d.type == PacketType::kPut && (md.options & kMdVolatile) == 0;
 }
 
 /// Whom a descriptor is for; nullptr if its rank is nobody's.
 const ProcessId* target_of(const Interface& ni, const Descriptor& d) {
-  return ni.is_logical() ? ni.map.process_of(d.target.nid) : &d.target;
+  return ni.is_logical() ? ni.map.process_of(d.portals.target.nid) : &d.portals.target;
 }
 
 /// What became of a request that was to leave at once.
@@ -239,10 +227,10 @@ enum class AtOnce : std::uint8_t {
 /// @see send_at_once. Inlined, because it is the whole of what most requests take.
 /// @pre the peer is connected
 [[gnu::always_inline]] inline AtOnce try_at_once(Core& core, Interface& ni, Peer& peer, MemoryDescriptor& md,
-                                                 const Descriptor& d) {
-  const bool is_get = d.kind == DescriptorKind::kGet;
+                                                 Descriptor& d) {
+  const bool is_get = d.type == PacketType::kGet;
   const std::uint64_t bytes = is_get ? 0 : d.length;
-  const std::uint32_t front = d.operand_bytes == 0 ? 0 : kOperandBytes;
+  const std::uint32_t front = d.portals.operand_bytes == 0 ? 0 : kOperandBytes;
   const bool goes = peer.requests.waiting.empty() && fits_packet(peer, bytes + front);
   if (!goes && peer.published == nullptr) return AtOnce::kNotNow;
   MemoryDescriptor* reply_md = reply_memory(ni, md, d);
@@ -250,31 +238,30 @@ enum class AtOnce : std::uint8_t {
   if (!goes || peer.link->may_have_moved()) return AtOnce::kNotNow;
   std::byte* payload = peer.wire->claim(*peer.link, static_cast<std::uint32_t>(bytes + front));
   if (payload == nullptr) return AtOnce::kNotNow;
-  OutstandingOperation* operation = nullptr;
-  std::uint32_t operation_id = 0;
-  const bool answered = reply_md != nullptr || wants_acknowledgement(md, d);
-  if (answered) operation = open_answered(core, ni, peer, md, d, &operation_id);
-  PacketHeader header = request_header(core, ni, md, d);
-  header.payload_bytes = static_cast<std::uint32_t>(bytes + front);
-  header.operation_id = operation_id;
-  if (answered) header.flags |= kFlagAnswerWanted;
   // Before the payload, which may wait for a line of the peer's: what is written behind it waits, too.
-  const PacketHeader words = in_words(header);
+  complete_header(core, ni, md, d, bytes + front);
+  OutstandingOperation* operation = nullptr;
+  const bool answered = reply_md != nullptr || wants_acknowledgement(md, d);
+  if (answered) {
+    std::uint32_t operation_id = 0;
+    operation = open_answered(core, ni, peer, md, d, &operation_id);
+    if (operation != nullptr) name_answer(d, operation_id);
+  }
   if (front != 0) [[unlikely]]
     std::memcpy(payload, d.operand.data(), front);
   const bool streaming = bytes > kInlineBytes && peer.link->streaming;
-  const bool readable = bytes == 0 || md.segment.read(d.local_offset, payload + front, bytes, streaming);
+  const bool readable = bytes == 0 || md.segment.read(d.portals.local_offset, payload + front, bytes, streaming);
   if (!readable || (operation != nullptr) != answered) [[unlikely]] {
-    if (operation != nullptr) close_unsent(core, ni, peer, md, operation_id);
+    if (operation != nullptr) close_unsent(core, ni, peer, md, d);
     peer.wire->discard(*peer.link);
     return readable ? AtOnce::kNotNow : AtOnce::kUnreadable;
   }
-  publish_packet(core, peer, words, bytes);
-  count_request(core, d.kind);
+  publish_packet(core, peer, d, bytes);
+  count_request(core, d.type);
   if (operation != nullptr) operation->sent = true;
   if (reply_md != nullptr) ++reply_md->pending;  // Until REPLY.
   if (is_get || (md.ct_handle == 0 && md.eq_handle == 0)) return AtOnce::kDone;
-  const SendReport report{d.length, d.user_ptr, NiFail::kOk};
+  const SendReport report{d.length, d.portals.user_ptr, NiFail::kOk};
   report_send_count(core, ni, md, report);
   report_send_event(core, ni, md, report);
   return AtOnce::kDone;
@@ -286,7 +273,7 @@ bool outlives(const MemoryDescriptor& md, const MemoryDescriptor* reply_md) {
   return (options & kMdOneShot) == 0;
 }
 
-void start_transfer(Core& core, Interface& ni, const Descriptor& d) {
+void start_transfer(Core& core, Interface& ni, Descriptor& d) {
   const ProcessId* target = target_of(ni, d);
   if (target == nullptr) return report_not_started(core, ni, d, NiFail::kUndeliverable);
   Peer& peer = core.peer(*target);
@@ -298,53 +285,48 @@ void start_transfer(Core& core, Interface& ni, const Descriptor& d) {
   MemoryDescriptor* reply_md = reply_memory(ni, *md, d);
   const bool plain = outlives(*md, reply_md);
   const AtOnce at_once =
-      reach == Reach::kNow && plain && !d.fenced ? try_at_once(core, ni, peer, *md, d) : AtOnce::kNotNow;
+      reach == Reach::kNow && plain && !d.portals.fenced ? try_at_once(core, ni, peer, *md, d) : AtOnce::kNotNow;
   if (at_once == AtOnce::kDone) return;
-  hold_memory(*md, is_fetching(d.kind) ? reply_md : nullptr);
+  hold_memory(*md, is_fetching(d.type) ? reply_md : nullptr);
   if (reach == Reach::kNever) return end_unopened(core, ni, d, NiFail::kUndeliverable);
-  if (reach == Reach::kNow && !plain && !d.fenced && use_published_held(core, ni, peer, *md, d)) return;
-  count_request(core, d.kind);
-  OutgoingMessage message(request_header(core, ni, *md, d));
+  if (reach == Reach::kNow && !plain && !d.portals.fenced && use_published_held(core, ni, peer, *md, d)) return;
+  count_request(core, d.type);
+  complete_header(core, ni, *md, d, 0);
+  OutgoingMessage message(d);
   describe(ni, *md, d, message);
   if (at_once == AtOnce::kUnreadable) take_source_away(message, NiFail::kSegv);
   send_or_wait(core, peer, message, reach == Reach::kNow && peer.requests.waiting.empty() ? kPacketBudget : 0);
 }
 
-void change_counter(Core& core, Interface& ni, const Descriptor& descriptor) {
-  CountingEvent* counter = ni.cts.find(descriptor.md_handle);
+void change_counter(Core& core, Interface& ni, PacketType type, const CountChange& change) {
+  CountingEvent* counter = ni.cts.find(change.ct_handle);
   if (counter == nullptr) return;
   ++core.activity;
-  if (descriptor.kind == DescriptorKind::kCountSet) {
-    counter->set_on_duty(descriptor.length, descriptor.keeps_failures ? counter->failure() : descriptor.remote_offset,
-                         core.fired);
+  if (type == PacketType::kCountSet) {
+    counter->set_on_duty(change.success, change.keeps_failures ? counter->failure() : change.failure, core.fired);
   } else {
-    counter->add_failure_on_duty(descriptor.remote_offset, core.fired);
-    counter->add_success_on_duty(descriptor.length, core.fired);
+    counter->add_failure_on_duty(change.failure, core.fired);
+    counter->add_success_on_duty(change.success, core.fired);
   }
-}
-
-void run_local_call(Core& core, const Descriptor& descriptor) {
-  auto* call = static_cast<LocalCall*>(descriptor.user_ptr);
-  call->run(core, *call);
 }
 
 }  // namespace
 
-bool send_at_once(Core& core, Interface& ni, MemoryDescriptor& md, const Descriptor& d) {
+bool send_at_once(Core& core, Interface& ni, MemoryDescriptor& md, Descriptor& d) {
   const ProcessId* target = target_of(ni, d);
   if (target == nullptr) return false;
   Peer& peer = core.peer(*target);
   return peer.state == PeerState::kConnected && try_at_once(core, ni, peer, md, d) == AtOnce::kDone;
 }
 
-void start_descriptor(Core& core, const Descriptor& descriptor) {
-  Interface* ni = core.interface(descriptor.interface_index);
-  if (ni == nullptr) return start_tofu_descriptor(core, descriptor);
-  switch (descriptor.kind) {
-    case DescriptorKind::kCountIncrement:
-    case DescriptorKind::kCountSet: return change_counter(core, *ni, descriptor);
-    case DescriptorKind::kLocalCall: return run_local_call(core, descriptor);
-    default: return start_transfer(core, *ni, descriptor);
+void start_descriptor(Core& core, Descriptor& d) {
+  Interface* ni = core.interface(d.interface_index);
+  if (ni == nullptr) return start_tofu_descriptor(core, d);
+  switch (d.type) {
+    case PacketType::kCountIncrement:
+    case PacketType::kCountSet: return change_counter(core, *ni, d.type, d.count);
+    case PacketType::kLocalCall: return d.call->run(core, *d.call);
+    default: return start_transfer(core, *ni, d);
   }
 }
 

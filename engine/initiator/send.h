@@ -8,12 +8,13 @@ namespace portofu {
 
 /// Starts one descriptor: a transfer, or a change of a counter. Its memory descriptors are looked up now, so a
 /// triggered operation whose MD is gone does nothing.
-void start_descriptor(Core& core, const Descriptor& descriptor);
+/// @param descriptor  its packet header is completed
+void start_descriptor(Core& core, Descriptor& descriptor);
 
 /// Does in one go what needs no state: a request of one packet that has nothing before it on its way to its peer, or
 /// one of which the peer need not know. Its memory descriptors are known to be good, and are not for one operation
 /// only.
 /// @return false: it is none, or cannot leave now; nothing has happened, and start_descriptor is due
-bool send_at_once(Core& core, Interface& ni, MemoryDescriptor& md, const Descriptor& descriptor);
+bool send_at_once(Core& core, Interface& ni, MemoryDescriptor& md, Descriptor& descriptor);
 
 }  // namespace portofu

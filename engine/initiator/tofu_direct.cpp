@@ -59,33 +59,32 @@ bool has_told(const Peer& peer) { return peer.requests.waiting.empty() && peer.o
 /// the order of posting: a remote one travels by a packet in any case, a local one here only if it has no packet.
 bool may_go_now(const Peer& peer, const Descriptor& d) {
   if (tells_target(d) && !(is_put(d) && d.length >= kPlacedFromBytes)) return false;
-  if ((d.hdr_data & kTofuStrongOrder) != 0 && !has_settled(peer)) return false;
-  return (d.hdr_data & kTofuLocalNotice) == 0 || tells_target(d) || has_told(peer);
+  if ((d.tofu_meta & kTofuStrongOrder) != 0 && !has_settled(peer)) return false;
+  return (d.tofu_meta & kTofuLocalNotice) == 0 || tells_target(d) || has_told(peer);
 }
 
 std::uint64_t key_of(const Descriptor& d) {
-  return region_key(queue_number(d.match_bits) >> 8, stag_of(d.remote_offset));
+  return region_key(queue_number(d.tofu.remote_vcq_id) >> 8, stag_of(d.remote_stadd));
 }
 
 DirectUse use_of(const Descriptor& d) {
-  const bool reads = d.kind == DescriptorKind::kTofuGet || d.kind == DescriptorKind::kTofuArmw;
-  const bool writes = d.kind != DescriptorKind::kTofuGet;
-  return {component_of(d.match_bits), stadd_offset(d.remote_offset), d.length, reads, writes};
+  const bool reads = d.type == PacketType::kTofuGet || d.type == PacketType::kTofuArmw;
+  const bool writes = d.type != PacketType::kTofuGet;
+  return {component_of(d.tofu.remote_vcq_id), stadd_offset(d.remote_stadd), d.length, reads, writes};
 }
 
 /// The local end of a communication that has one.
 RegisteredRegion* find_local(Core& core, const VirtualControlQueue& vcq, const Descriptor& d) {
-  const PacketType use = d.kind == DescriptorKind::kTofuGet ? PacketType::kTofuPut : PacketType::kTofuGet;
+  const PacketType use = d.type == PacketType::kTofuGet ? PacketType::kTofuPut : PacketType::kTofuGet;
   NiFail fail = NiFail::kOk;
-  return find_region(core.tofu->stadds(vcq), {d.local_offset, d.length, use}, &fail);
+  return find_region(core.tofu->stadds(vcq), {d.tofu.local_stadd, d.length, use}, &fail);
 }
 
 /// Moves the data, or computes. @return false after a fault, or if the atomic unit cannot do it
 bool move_data(const Descriptor& d, std::byte* remote, std::byte* local, std::uint64_t* old_value) {
-  switch (d.kind) {
-    case DescriptorKind::kTofuPut: return place_data(remote, local, d.length);
-    case DescriptorKind::kTofuPiggyback: return place_data(remote, d.operand.data(), d.length);
-    case DescriptorKind::kTofuGet: return guarded_copy(local, remote, d.length);
+  switch (d.type) {
+    case PacketType::kTofuPut: return place_data(remote, d.tofu.brings_data ? d.operand.data() : local, d.length);
+    case PacketType::kTofuGet: return guarded_copy(local, remote, d.length);
     default: break;
   }
   AtomicRequest request = atomic_of(d, remote);
@@ -96,9 +95,9 @@ bool move_data(const Descriptor& d, std::byte* remote, std::byte* local, std::ui
 
 /// TCQ and MRQ of what is complete.
 void report_done(Core& core, VirtualControlQueue& vcq, const Descriptor& d, std::uint64_t old_value = 0) {
-  vcq.tcq.complete(d.local_get_offset, NiFail::kOk);
+  vcq.tcq.complete(d.tofu.tcq_place, NiFail::kOk);
   ++core.activity;
-  if ((d.hdr_data & kTofuLocalNotice) != 0) report_at_once(core, vcq, d, NiFail::kOk, old_value);
+  if ((d.tofu_meta & kTofuLocalNotice) != 0) report_at_once(core, vcq, d, NiFail::kOk, old_value);
 }
 
 /// Lets the next communication of the VCQ with the region go at once.
@@ -115,8 +114,8 @@ void remember(Core& core, Peer& peer, VirtualControlQueue& vcq, const Descriptor
   }
   const std::uint64_t stretch = peer.lane.open.load(std::memory_order_relaxed);
   if (has_told(peer) && has_settled(peer)) peer.lane.in_order.store(stretch, std::memory_order_relaxed);
-  lane.remember(RemoteRoute{d.match_bits, &peer.lane, stretch, region.sequence, region.seen, region.memory,
-                            region.bytes, stag_of(d.remote_offset), region.writable});
+  lane.remember(RemoteRoute{d.tofu.remote_vcq_id, &peer.lane, stretch, region.sequence, region.seen, region.memory,
+                            region.bytes, stag_of(d.remote_stadd), region.writable});
 }
 
 void remember_local(VirtualControlQueue& vcq, const RegisteredRegion& region) {
@@ -166,12 +165,12 @@ MappedResult use_mapped_on_duty(Core& core, Peer& peer, VirtualControlQueue& vcq
   if (peer.wire->peer_memory() == nullptr || !may_go_now(peer, d)) return MappedResult::kNo;
   MappedRegion region;
   if (!find_direct(peer, key_of(d), &region) || !may_use(region, use_of(d))) return MappedResult::kNo;
-  const bool has_local_end = d.kind == DescriptorKind::kTofuPut || d.kind == DescriptorKind::kTofuGet;
+  const bool has_local_end = d.type == PacketType::kTofuGet || (is_put(d) && !d.tofu.brings_data);
   const RegisteredRegion* const local = has_local_end ? find_local(core, vcq, d) : nullptr;
   if (has_local_end && local == nullptr) return MappedResult::kNo;
-  std::byte* const local_memory = local != nullptr ? local->start + stadd_offset(d.local_offset) : nullptr;
+  std::byte* const local_memory = local != nullptr ? local->start + stadd_offset(d.tofu.local_stadd) : nullptr;
   std::uint64_t old_value = 0;
-  std::byte* const remote = region.memory + stadd_offset(d.remote_offset);
+  std::byte* const remote = region.memory + stadd_offset(d.remote_stadd);
   if (!move_data(d, remote, local_memory, &old_value)) return MappedResult::kNo;
   if (is_put(d)) count_direct_puts(core, 1, d.length);
   if (tells_target(d)) return MappedResult::kPlaced;
@@ -183,14 +182,14 @@ MappedResult use_mapped_on_duty(Core& core, Peer& peer, VirtualControlQueue& vcq
 
 bool write_by_kernel_on_duty(Core& core, Peer& peer, VirtualControlQueue& vcq, const Descriptor& d,
                              const RegisteredRegion* local) {
-  const bool tells_local = (d.hdr_data & kTofuLocalNotice) != 0;
+  const bool tells_local = (d.tofu_meta & kTofuLocalNotice) != 0;
   if (!peer.requests.waiting.empty() || peer.gets_under_way != 0 || (tells_local && !has_told(peer))) return false;
   PeerMemory* const memory = peer.wire->peer_memory();
-  const DirectPut put{.control_queue = queue_number(d.match_bits) >> 8,
-                      .component = component_of(d.match_bits),
-                      .stag = stag_of(d.remote_offset),
-                      .offset = stadd_offset(d.remote_offset),
-                      .data = local != nullptr ? local->start + stadd_offset(d.local_offset) : d.operand.data(),
+  const DirectPut put{.control_queue = queue_number(d.tofu.remote_vcq_id) >> 8,
+                      .component = component_of(d.tofu.remote_vcq_id),
+                      .stag = stag_of(d.remote_stadd),
+                      .offset = stadd_offset(d.remote_stadd),
+                      .data = local != nullptr ? local->start + stadd_offset(d.tofu.local_stadd) : d.operand.data(),
                       .bytes = d.length};
   if (memory == nullptr || !memory->put_directly(*peer.link, put)) return false;
   count_direct_puts(core, 1, d.length);

@@ -143,12 +143,10 @@ enum class MappedResult : std::uint8_t {
 /// peer that has to come before it (2.2.10).
 MappedResult use_mapped_on_duty(Core& core, Peer& peer, VirtualControlQueue& vcq, const Descriptor& descriptor);
 
-inline bool is_put(const Descriptor& d) {
-  return d.kind == DescriptorKind::kTofuPut || d.kind == DescriptorKind::kTofuPiggyback;
-}
+inline bool is_put(const Descriptor& d) { return d.type == PacketType::kTofuPut; }
 
 inline bool tells_target(const Descriptor& d) {
-  return (d.hdr_data & kTofuRemoteNotice) != 0 || (d.hdr_data & 0xffff) >> kTofuStepsShift != 0;
+  return (d.tofu_meta & kTofuRemoteNotice) != 0 || d.tofu_meta >> kTofuStepsShift != 0;
 }
 
 /// A put of data of which the target is told nothing: nobody is needed there.

@@ -82,7 +82,7 @@ void learn_owner(Core& core, std::uint64_t id) {
 }
 
 void wait_for_owner(Core& core, OwnerlessRequest request) {
-  core.tofu->ownerless[claim_key(request.descriptor.match_bits)].push_back(std::move(request));
+  core.tofu->ownerless[claim_key(request.descriptor.tofu.remote_vcq_id)].push_back(std::move(request));
 }
 
 int advance_ownerless(Core& core) {

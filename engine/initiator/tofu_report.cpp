@@ -9,10 +9,10 @@
 namespace portofu {
 namespace {
 
-NoticeKind local_kind(DescriptorKind kind) {
+NoticeKind local_kind(PacketType kind) {
   switch (kind) {
-    case DescriptorKind::kTofuGet: return NoticeKind::kLocalGet;
-    case DescriptorKind::kTofuArmw: return NoticeKind::kLocalArmw;
+    case PacketType::kTofuGet: return NoticeKind::kLocalGet;
+    case PacketType::kTofuArmw: return NoticeKind::kLocalArmw;
     default: return NoticeKind::kLocalPut;
   }
 }
@@ -44,7 +44,7 @@ void report_tofu_answer(Core& core, const OutstandingOperation& operation) {
   VirtualControlQueue* vcq = core.tofu != nullptr ? core.tofu->vcq(operation.tofu.vcq_handle) : nullptr;
   if (operation.fail == NiFail::kUndeliverable && core.tofu != nullptr)
     core.tofu->forget_owner(operation.tofu.peer_vcq);
-  if (operation.kind == DescriptorKind::kTofuGet) --operation.peer->gets_under_way;
+  if (operation.kind == PacketType::kTofuGet) --operation.peer->gets_under_way;
   if (vcq == nullptr || (fresh(operation.fail) == NiFail::kOk && fresh(operation.ack_req) == AckRequest::kNone)) return;
   Notice notice;
   notice.kind = local_kind(operation.kind);
@@ -52,36 +52,35 @@ void report_tofu_answer(Core& core, const OutstandingOperation& operation) {
   notice.remote_fault = !operation.silent;
   notice.vcq_id = operation.tofu.peer_vcq;
   notice.edata = operation.tofu.edata;
-  if (operation.kind == DescriptorKind::kTofuGet) notice.local_stadd = operation.tofu.local_stadd + operation.length;
-  if (operation.kind == DescriptorKind::kTofuArmw) notice.remote_value = operation.tofu.old_value;
-  if (operation.kind != DescriptorKind::kTofuGet) notice.remote_stadd = operation.remote_offset;
+  if (operation.kind == PacketType::kTofuGet) notice.local_stadd = operation.tofu.local_stadd + operation.length;
+  if (operation.kind == PacketType::kTofuArmw) notice.remote_value = operation.tofu.old_value;
+  if (operation.kind != PacketType::kTofuGet) notice.remote_stadd = operation.remote_offset;
   post_notice(core, *vcq, notice);
 }
 
 void receive_tofu_fault(Core& core, const Peer&, const PacketHeader& header) {
   // By handle: its number may be that of a later VCQ by now, which has not put anything.
-  VirtualControlQueue* vcq = core.tofu != nullptr ? core.tofu->vcq(static_cast<Handle>(header.match_bits)) : nullptr;
-  const bool is_ours =
-      vcq != nullptr && vcq->handle == header.match_bits && queue_number(vcq->id) == header.initiator_rank;
+  VirtualControlQueue* vcq = core.tofu != nullptr ? core.tofu->vcq(static_cast<Handle>(header.vcq_handle)) : nullptr;
+  const bool is_ours = vcq != nullptr && vcq->handle == header.vcq_handle && queue_number(vcq->id) == header.tofu_queue;
   if (!is_ours || header.ni_fail_type == 0) return core.counters.add(Counter::kPacketsRefusedMalformed);
   Notice notice;
   notice.fail = static_cast<NiFail>(header.ni_fail_type);
-  notice.vcq_id = header.hdr_data;
-  notice.edata = header.pt_index & 0xff;
-  notice.remote_stadd = header.remote_offset;
+  notice.vcq_id = header.sender_id;
+  notice.edata = edata_of(header.tofu_meta);
+  notice.remote_stadd = header.remote_stadd;
   if (notice.fail == NiFail::kUndeliverable) core.tofu->forget_owner(notice.vcq_id);
   post_notice(core, *vcq, notice);
 }
 
 void report_at_once(Core& core, VirtualControlQueue& vcq, const Descriptor& d, NiFail fail, std::uint64_t old_value) {
   Notice notice;
-  notice.kind = local_kind(d.kind);
+  notice.kind = local_kind(d.type);
   notice.fail = fail;
-  notice.vcq_id = with_own_path(d.match_bits);
-  notice.edata = d.hdr_data & 0xff;
-  const std::uint64_t moved = d.kind == DescriptorKind::kTofuArmw ? 0 : d.length;
-  if (d.kind == DescriptorKind::kTofuGet) notice.local_stadd = d.local_offset + moved;
-  if (d.kind != DescriptorKind::kTofuGet) notice.remote_stadd = d.remote_offset + moved;
+  notice.vcq_id = with_own_path(d.tofu.remote_vcq_id);
+  notice.edata = edata_of(d.tofu_meta);
+  const std::uint64_t moved = d.type == PacketType::kTofuArmw ? 0 : d.length;
+  if (d.type == PacketType::kTofuGet) notice.local_stadd = d.tofu.local_stadd + moved;
+  if (d.type != PacketType::kTofuGet) notice.remote_stadd = d.remote_stadd + moved;
   notice.remote_value = old_value;
   post_notice(core, vcq, notice);
 }

@@ -16,17 +16,7 @@ namespace portofu {
 namespace {
 
 bool compares(const Descriptor& d) {
-  return fresh(d.kind) == DescriptorKind::kTofuArmw &&
-         fresh(d.atomic_operation) == static_cast<std::uint8_t>(AtomicOperation::kCswap);
-}
-
-PacketType packet_type_of(DescriptorKind kind) {
-  switch (kind) {
-    case DescriptorKind::kTofuGet: return PacketType::kTofuGet;
-    case DescriptorKind::kTofuArmw: return PacketType::kTofuArmw;
-    case DescriptorKind::kTofuGate: return PacketType::kTofuGate;
-    default: return PacketType::kTofuPut;
-  }
+  return d.type == PacketType::kTofuArmw && d.atomic_operation == static_cast<std::uint8_t>(AtomicOperation::kCswap);
 }
 
 /// Opens the outstanding entry if an answer is due.
@@ -34,66 +24,63 @@ PacketType packet_type_of(DescriptorKind kind) {
 /// @return false if that cannot be done now
 bool open_operation(Core& core, Peer& peer, const Descriptor& d, std::uint32_t* operation_id) {
   *operation_id = 0;
-  if (d.kind == DescriptorKind::kTofuGate) return true;
-  if ((d.hdr_data & kTofuStrongOrder) != 0 && peer.gets_under_way != 0) return false;
+  if (d.type == PacketType::kTofuGate) return true;
+  if ((d.tofu_meta & kTofuStrongOrder) != 0 && peer.gets_under_way != 0) return false;
   const bool puts = is_put(d);
-  const bool notice = (d.hdr_data & kTofuLocalNotice) != 0;
+  const bool notice = (d.tofu_meta & kTofuLocalNotice) != 0;
   if (puts && !notice) return true;
   if (peer.outstanding >= core.settings.window_operations) return false;
   OutstandingOperation* operation = core.outstanding.open(operation_id);
   if (operation == nullptr) return false;
   operation->peer = &peer;
-  operation->kind = d.kind;
+  operation->kind = d.type;
   operation->interface_index = kTofuInterface;
   operation->ack_req = notice ? AckRequest::kFull : AckRequest::kNone;
   operation->expects_data = !puts;
   operation->length = d.length;
-  operation->tofu = {d.md_handle, static_cast<std::uint32_t>(d.hdr_data & 0xff), with_own_path(d.match_bits), {0}};
-  if (d.kind == DescriptorKind::kTofuGet) operation->tofu.local_stadd = d.local_offset;
-  operation->remote_offset = d.remote_offset + (puts ? d.length : 0);
+  operation->tofu = {d.tofu.vcq_handle, edata_of(d.tofu_meta), with_own_path(d.tofu.remote_vcq_id), {0}};
+  if (d.type == PacketType::kTofuGet) operation->tofu.local_stadd = d.tofu.local_stadd;
+  operation->remote_offset = d.remote_stadd + (puts ? d.length : 0);
   ++peer.outstanding;
-  if (d.kind == DescriptorKind::kTofuGet) ++peer.gets_under_way;
+  if (d.type == PacketType::kTofuGet) ++peer.gets_under_way;
   return true;
 }
 
 void close_operation(Core& core, Peer& peer, const Descriptor& d, std::uint32_t operation_id) {
   if (operation_id == 0 || core.outstanding.find(operation_id) == nullptr) return;
   --peer.outstanding;
-  if (d.kind == DescriptorKind::kTofuGet) --peer.gets_under_way;
+  if (d.type == PacketType::kTofuGet) --peer.gets_under_way;
   core.outstanding.close(operation_id);
 }
 
 std::uint32_t operand_length(const Descriptor& d) { return compares(d) ? kOperandBytes : 0; }
 
-/// Inlined, so that in_words finds the fields in registers.
-/// @param vcq  nullptr: a packet of a gate
-[[gnu::always_inline]] inline PacketHeader request_header(const Core& core, const VirtualControlQueue* vcq,
-                                                          const Descriptor& d, bool placed) {
-  PacketHeader header{};
-  header.type = packet_type_of(d.kind);
-  header.flags = placed ? kFlagPlaced : 0;
-  header.interface_index = kTofuInterface;
-  header.pt_index = static_cast<std::uint16_t>(d.hdr_data);
-  header.atomic_operation = d.atomic_operation;
-  header.atomic_type = d.atomic_type;
-  header.match_bits = d.kind == DescriptorKind::kTofuGet ? d.local_offset : d.md_handle;
-  header.hdr_data = vcq != nullptr ? vcq->id : d.hdr_data;
-  header.remote_offset = d.remote_offset;
-  header.length = d.length;
-  header.initiator_rank = queue_number(d.match_bits);
-  stamp(core, header);
-  return header;
+/// Fills in what a packet says and whoever posted it does not know.
+/// @param vcq    nullptr: a packet of a gate
+/// @param bytes  of its payload
+[[gnu::always_inline]] inline void complete_header(const Core& core, const VirtualControlQueue* vcq, Descriptor& d,
+                                                   bool placed, std::uint64_t bytes) {
+  d.flags = placed ? kFlagPlaced : 0;
+  d.payload_bytes = static_cast<std::uint32_t>(bytes);
+  if (d.type == PacketType::kTofuGet) {
+    d.local_stadd = d.tofu.local_stadd;
+  } else {
+    d.vcq_handle = d.tofu.vcq_handle;
+  }
+  if (vcq != nullptr) d.sender_id = vcq->id;
+  d.tofu_queue = queue_number(d.tofu.remote_vcq_id);
+  stamp(core, d);
 }
 
 /// The local end of a put.
 /// @return nullptr, with `fail` set, if there is none such, as 2.2.12 wants it told by the TCQ
 const RegisteredRegion* find_local(Core& core, const VirtualControlQueue& vcq, const Descriptor& d, NiFail* fail) {
-  return find_region(core.tofu->stadds(vcq), {d.local_offset, d.length, PacketType::kTofuGet}, fail);
+  return find_region(core.tofu->stadds(vcq), {d.tofu.local_stadd, d.length, PacketType::kTofuGet}, fail);
 }
 
 void tell_tcq(Core& core, VirtualControlQueue* vcq, const Descriptor& d, NiFail fail) {
   if (vcq == nullptr) return;
-  vcq->tcq.complete(d.local_get_offset, fail);
+  vcq->tcq.complete(d.tofu.tcq_place, fail);
   ++core.activity;
 }
 
@@ -131,47 +118,47 @@ bool open_operation(Core& core, Peer& peer, OutgoingMessage& message) {
 /// OutgoingHooks::finish. A VCQ that was freed is told nothing.
 void finish_request(Core& core, Peer& peer, OutgoingMessage& message, NiFail fail) {
   const Descriptor& d = message.cause.request;
-  VirtualControlQueue* vcq = core.tofu->vcq(d.md_handle);
-  const bool is_of_gate = d.kind == DescriptorKind::kTofuGate;
+  VirtualControlQueue* vcq = core.tofu->vcq(d.tofu.vcq_handle);
+  const bool is_of_gate = d.type == PacketType::kTofuGate;
   if (vcq == nullptr && !is_of_gate) return close_operation(core, peer, d, message.header.operation_id);
   if (fail == NiFail::kOk || is_answered(core, message)) {
     return finish_sending(core, is_of_gate ? nullptr : vcq, d, message.header.operation_id);
   }
-  if (is_of_gate) return fail_barrier(core, d.hdr_data);
+  if (is_of_gate) return fail_barrier(core, d.sender_id);
   close_operation(core, peer, d, message.header.operation_id);
   refuse(core, *vcq, d, fail);
 }
 
 constexpr OutgoingHooks kRequestHooks{open_operation, finish_request};
 
-void count_request(Core& core, DescriptorKind kind) {
-  core.counters.add(kind == DescriptorKind::kTofuGet    ? Counter::kGetsSent
-                    : kind == DescriptorKind::kTofuArmw ? Counter::kAtomicsSent
-                                                        : Counter::kPutsSent);
+void count_request(Core& core, PacketType kind) {
+  core.counters.add(kind == PacketType::kTofuGet    ? Counter::kGetsSent
+                    : kind == PacketType::kTofuArmw ? Counter::kAtomicsSent
+                                                    : Counter::kPutsSent);
 }
 
 /// A request and where its data lies.
 struct Ready {
-  const Descriptor& descriptor;
+  Descriptor& descriptor;
   VirtualControlQueue* vcq = nullptr;   ///< nullptr: a packet of a gate.
-  const MemorySegment* data = nullptr;  ///< kTofuPut: its memory.
+  const MemorySegment* data = nullptr;  ///< kTofuPut from memory: where that is.
   const std::byte* value = nullptr;     ///< Data of all others, nullptr if they have none.
   bool placed = false;                  ///< The data is at its place, and only the packet goes out.
 
-  std::uint64_t length() const { return descriptor.kind == DescriptorKind::kTofuGet || placed ? 0 : descriptor.length; }
+  std::uint64_t length() const { return descriptor.type == PacketType::kTofuGet || placed ? 0 : descriptor.length; }
 };
 
 /// Where the data of a request lies that brings its own.
 const std::byte* own_data(const Descriptor& d) {
-  if (d.kind == DescriptorKind::kTofuPiggyback) return d.operand.data();
-  return d.kind == DescriptorKind::kTofuArmw ? d.operand.data() + 8 : nullptr;
+  if (is_put(d)) return d.tofu.brings_data ? d.operand.data() : nullptr;
+  return d.type == PacketType::kTofuArmw ? d.operand.data() + 8 : nullptr;
 }
 
 bool read_data(const Peer& peer, const Ready& ready, std::byte* target, std::uint64_t bytes) {
   if (bytes == 0) return true;
   if (ready.value == nullptr) {
     const bool streaming = bytes > kInlineBytes && peer.link->streaming;
-    return ready.data->read(stadd_offset(ready.descriptor.local_offset), target, bytes, streaming);
+    return ready.data->read(stadd_offset(ready.descriptor.tofu.local_stadd), target, bytes, streaming);
   }
   std::memcpy(target, ready.value, bytes);
   return true;
@@ -179,18 +166,16 @@ bool read_data(const Peer& peer, const Ready& ready, std::byte* target, std::uin
 
 /// Sends a request of one packet that has nothing before it. @return false: nothing has happened
 bool send_at_once(Core& core, Peer& peer, const Ready& ready) {
-  const Descriptor& d = ready.descriptor;
+  Descriptor& d = ready.descriptor;
   const std::uint64_t bytes = ready.length();
   const std::uint32_t front = operand_length(d);
   std::uint32_t operation_id = 0;
   if (!peer.requests.waiting.empty() || !fits_packet(peer, bytes + front)) return false;
   if (!open_operation(core, peer, d, &operation_id)) return false;
   std::byte* payload = peer.wire->claim(*peer.link, static_cast<std::uint32_t>(bytes + front));
-  PacketHeader header = request_header(core, ready.vcq, d, ready.placed);
-  header.operation_id = operation_id;
-  if (operation_id != 0) header.flags |= kFlagAnswerWanted;
-  header.payload_bytes = static_cast<std::uint32_t>(bytes + front);
-  const PacketHeader words = in_words(header);  // Before the payload, see send.cpp.
+  complete_header(core, ready.vcq, d, ready.placed, bytes + front);  // Before the payload, see send.cpp.
+  d.operation_id = operation_id;
+  if (operation_id != 0) d.flags |= kFlagAnswerWanted;
   if (front != 0 && payload != nullptr) [[unlikely]]
     std::memcpy(payload, d.operand.data(), front);
   const bool goes = payload != nullptr && read_data(peer, ready, payload + front, bytes);
@@ -199,7 +184,7 @@ bool send_at_once(Core& core, Peer& peer, const Ready& ready) {
     close_operation(core, peer, d, operation_id);
     return false;
   }
-  publish_packet(core, peer, words, bytes);
+  publish_packet(core, peer, d, bytes);
   finish_sending(core, ready.vcq, d, operation_id);
   return true;
 }
@@ -216,8 +201,10 @@ std::unique_ptr<std::byte[]> copy_of(const GateValue& value) {
 /// @param copy  kTofuGate: its data
 [[gnu::noinline]] void send_as_message(Core& core, Peer& peer, const Ready& ready, bool reachable,
                                        std::unique_ptr<std::byte[]> copy) {
-  const Descriptor& d = ready.descriptor;
-  OutgoingMessage message(request_header(core, ready.vcq, d, ready.placed));
+  Descriptor& d = ready.descriptor;
+  complete_header(core, ready.vcq, d, ready.placed, 0);
+  d.operation_id = 0;
+  OutgoingMessage message(d);
   message.hooks = &kRequestHooks;
   message.cause.request = d;
   message.interface_index = kTofuInterface;
@@ -231,7 +218,7 @@ std::unique_ptr<std::byte[]> copy_of(const GateValue& value) {
   } else if (ready.data != nullptr) {
     message.source = SourceKind::kSegment;
     message.segment = ready.data;
-    message.offset = stadd_offset(d.local_offset);
+    message.offset = stadd_offset(d.tofu.local_stadd);
     message.may_be_lent = true;
   } else {
     message.source = SourceKind::kOperand;
@@ -241,18 +228,19 @@ std::unique_ptr<std::byte[]> copy_of(const GateValue& value) {
 }
 
 /// @param peer  nullptr: nobody has the VCQ
-void send_to_owner(Core& core, Peer* peer, VirtualControlQueue& vcq, const Descriptor& d) {
+void send_to_owner(Core& core, Peer* peer, VirtualControlQueue& vcq, Descriptor& d) {
   if (peer == nullptr) {
-    vcq.tcq.complete(d.local_get_offset, NiFail::kOk);
+    vcq.tcq.complete(d.tofu.tcq_place, NiFail::kOk);
     return report_at_once(core, vcq, d, NiFail::kUndeliverable);
   }
   NiFail fail = NiFail::kOk;
-  const RegisteredRegion* local = d.kind == DescriptorKind::kTofuPut ? find_local(core, vcq, d, &fail) : nullptr;
+  const bool from_memory = is_put(d) && !d.tofu.brings_data;
+  const RegisteredRegion* local = from_memory ? find_local(core, vcq, d, &fail) : nullptr;
   if (fail != NiFail::kOk) return refuse(core, vcq, d, fail);
   follow_moved_name(core, *peer);
   const Reach reach = reach_for_new(core, *peer);
   if (reach == Reach::kNever) return refuse(core, vcq, d, NiFail::kUndeliverable);
-  count_request(core, d.kind);
+  count_request(core, d.type);
   Ready ready{d, &vcq, local != nullptr ? &local->segment : nullptr, own_data(d)};
   if (reach == Reach::kNow) {
     const MappedResult mapped = use_mapped_on_duty(core, *peer, vcq, d);
@@ -268,7 +256,7 @@ void send_to_owner(Core& core, Peer* peer, VirtualControlQueue& vcq, const Descr
 /// @param peer   nullptr: nobody has the gate
 /// @param value  nullptr: it is in `waited`
 /// @return false if the packet cannot go there
-bool send_gate_to_owner(Core& core, Peer* peer, const Descriptor& d, const GateValue* value,
+bool send_gate_to_owner(Core& core, Peer* peer, Descriptor& d, const GateValue* value,
                         std::unique_ptr<std::byte[]> waited) {
   if (peer == nullptr) return false;
   follow_moved_name(core, *peer);
@@ -282,28 +270,29 @@ bool send_gate_to_owner(Core& core, Peer* peer, const Descriptor& d, const GateV
 
 }  // namespace
 
-void start_tofu_descriptor(Core& core, const Descriptor& d) {
+void start_tofu_descriptor(Core& core, Descriptor& d) {
   if (d.interface_index != kTofuInterface || core.tofu == nullptr) return;
-  if (d.kind == DescriptorKind::kTofuGate) return pass_gate(core, d.md_handle);
-  VirtualControlQueue* vcq = core.tofu->vcq(d.md_handle);
+  if (d.type == PacketType::kTofuGate) return pass_gate(core, d.gate_number);
+  VirtualControlQueue* vcq = core.tofu->vcq(d.tofu.vcq_handle);
   if (vcq == nullptr) return;
-  if (d.kind == DescriptorKind::kTofuNop) {
-    vcq->tcq.complete(d.local_get_offset, NiFail::kOk);
+  if (d.type == PacketType::kTofuNop) {
+    vcq->tcq.complete(d.tofu.tcq_place, NiFail::kOk);
     ++core.activity;
     return;
   }
   Peer* peer = nullptr;
-  if (find_owner(core, d.match_bits, &peer) == FindResult::kLater) return wait_for_owner(core, {d, nullptr});
+  if (find_owner(core, d.tofu.remote_vcq_id, &peer) == FindResult::kLater) return wait_for_owner(core, {d, nullptr});
   send_to_owner(core, peer, *vcq, d);
 }
 
 bool send_gate_packet(Core& core, const BarrierGate& gate, const GateValue& value) {
   Descriptor d;
-  d.kind = DescriptorKind::kTofuGate;
+  d.type = PacketType::kTofuGate;
   d.interface_index = kTofuInterface;
-  d.match_bits = gate.remote_target;
-  d.hdr_data = gate.id;
+  d.sender_id = gate.id;
   d.length = gate_value_bytes(value);
+  d.tofu = {};
+  d.tofu.remote_vcq_id = gate.remote_target;
   Peer* peer = nullptr;
   if (find_owner(core, gate.remote_target, &peer) != FindResult::kLater) {
     return send_gate_to_owner(core, peer, d, &value, nullptr);
@@ -313,10 +302,10 @@ bool send_gate_packet(Core& core, const BarrierGate& gate, const GateValue& valu
 }
 
 void start_towards(Core& core, Peer* peer, OwnerlessRequest request) {
-  const Descriptor d = request.descriptor;
-  if (d.kind == DescriptorKind::kTofuGate) {
-    if (!send_gate_to_owner(core, peer, d, nullptr, std::move(request.gate_value))) fail_barrier(core, d.hdr_data);
-  } else if (VirtualControlQueue* vcq = core.tofu->vcq(d.md_handle)) {
+  Descriptor d = request.descriptor;
+  if (d.type == PacketType::kTofuGate) {
+    if (!send_gate_to_owner(core, peer, d, nullptr, std::move(request.gate_value))) fail_barrier(core, d.sender_id);
+  } else if (VirtualControlQueue* vcq = core.tofu->vcq(d.tofu.vcq_handle)) {
     send_to_owner(core, peer, *vcq, d);
   }
 }
@@ -325,8 +314,8 @@ void leave_queue(Core& core, const VirtualControlQueue& vcq) {
   for (auto& [key, found] : core.peers) {
     Peer& peer = *found;
     const auto is_of_queue = [&vcq](const OutgoingMessage& message) {
-      return message.interface_index == kTofuInterface && message.cause.request.md_handle == vcq.handle &&
-             message.cause.request.kind != DescriptorKind::kTofuGate;
+      return message.interface_index == kTofuInterface && message.cause.request.tofu.vcq_handle == vcq.handle &&
+             message.cause.request.type != PacketType::kTofuGate;
     };
     for (OutgoingMessage& message : peer.requests.waiting) {
       if (!is_of_queue(message)) continue;

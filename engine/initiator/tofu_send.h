@@ -8,7 +8,7 @@
 namespace portofu {
 
 /// Starts a descriptor whose interface_index is kTofuInterface; any other does nothing.
-void start_tofu_descriptor(Core& core, const Descriptor& descriptor);
+void start_tofu_descriptor(Core& core, Descriptor& descriptor);
 
 /// Goes on with a request whose owner has become known.
 /// @param peer  nullptr: nobody has its target, and it ends as PTL_NI_UNDELIVERABLE does

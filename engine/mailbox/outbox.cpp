@@ -107,7 +107,7 @@ SendResult end_unreadable(Core& core, Peer& peer, OutgoingMessage& message, Pack
   header.ni_fail_type = static_cast<std::uint8_t>(fail);
   if (message.started) header.flags |= kFlagCut;
   if (!message.started) header.length = 0;
-  publish_packet(core, peer, in_words(header), 0);
+  publish_packet(core, peer, header, 0);
   message.started = true;
   return end(core, peer, message, fail);
 }
@@ -129,11 +129,10 @@ SendResult send_packet(Core& core, Peer& peer, OutgoingMessage& message) {
     if (payload == nullptr) return SendResult::kBlocked;
   }
   PacketHeader header = next_header(core, message, bytes + front);
-  const PacketHeader words = in_words(header);
   if (front != 0) std::memcpy(payload, message.cause.request.operand.data(), front);
   if (payload != nullptr && !read_source(peer, message, payload + front, bytes)) [[unlikely]]
     return end_unreadable(core, peer, message, header);
-  publish_packet(core, peer, words, bytes);
+  publish_packet(core, peer, header, bytes);
   message.started = true;
   message.sent += bytes;
   return bytes < left ? SendResult::kBlocked : end(core, peer, message, NiFail::kOk);

@@ -26,7 +26,7 @@ inline bool fits_packet(const Peer& peer, std::uint64_t bytes) {
 }
 
 /// Publishes the packet that was claimed, of a request or an answer: the only place that does.
-/// @param header  in whole words (in_words), made before its payload was written
+/// @param header  filled in before its payload was written, which may wait for a line of the peer's
 /// @param bytes   of the message's data; an operand does not count
 [[gnu::always_inline]] inline void publish_packet(Core& core, Peer& peer, const PacketHeader& header,
                                                   std::uint64_t bytes) {

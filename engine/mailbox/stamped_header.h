@@ -5,8 +5,7 @@
 
 namespace portofu {
 
-/// Fills what every packet carries but its type. To be done last where in_words follows, which stores this first: then
-/// it need not wait in a register, or in half a word on the stack.
+/// Fills what every packet carries but its type.
 inline void stamp(const Core& core, PacketHeader& header) {
   header.uid = core.uid;
   header.job_key = core.settings.job_key;

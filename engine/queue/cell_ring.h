@@ -93,7 +93,7 @@ class CellProducer {
   void publish(const Header& header) {
     PORTOFU_ASSERT(claimed_);
     CellShared& cell = cell_at(head_);
-    copy_fresh_line<sizeof cell.head>(cell.head, &header);
+    write_head(header, cell.head);
     if (claimed_granule_ == kInHeader) {
       publish_short(cell, header);
     } else if (uses_data_area(claimed_granule_)) {

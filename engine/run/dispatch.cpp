@@ -69,7 +69,12 @@ void receive_packet(Core& core, const Packet& packet) {
     case PacketType::kTofuArmw: return receive_tofu_request(core, peer, header, packet.payload);
     case PacketType::kTofuFault: return receive_tofu_fault(core, peer, header);
     case PacketType::kTofuGate: return receive_gate_packet(core, header, packet.payload.here());
-    case PacketType::kInvalid: break;
+    case PacketType::kInvalid:
+    case PacketType::kTofuPiggyback:
+    case PacketType::kTofuNop:
+    case PacketType::kCountIncrement:
+    case PacketType::kCountSet:
+    case PacketType::kLocalCall: break;
   }
   core.counters.add(Counter::kPacketsRefusedMalformed);
 }

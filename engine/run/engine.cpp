@@ -210,12 +210,12 @@ void Engine::look_after_timers_on_duty(std::uint64_t now_ns) {
   look_after_names(*node_->segment);
 }
 
-void Engine::post(const Descriptor& descriptor) {
+void Engine::post(Descriptor descriptor) {
   const Duty duty(*this);
   post_on_duty(descriptor);
 }
 
-void Engine::post_on_duty(const Descriptor& descriptor) {
+void Engine::post_on_duty(Descriptor& descriptor) {
   start_descriptor(core_, descriptor);
   settle_on_duty();
 }

@@ -76,10 +76,10 @@ class Engine {
   };
 
   /// Starts a descriptor. Any thread. Returns when it is on its way, or waits in order for room.
-  void post(const Descriptor& descriptor);
+  void post(Descriptor descriptor);
 
   /// The same for a caller that holds the duty.
-  void post_on_duty(const Descriptor& descriptor);
+  void post_on_duty(Descriptor& descriptor);
 
   /// Starts what the caller's change on duty has set free: triggered operations, waiting packets. A caller that starts
   /// something is not one that only waits: what it waits for between its calls that look may come past the engine.

@@ -13,7 +13,6 @@
 namespace portofu {
 namespace {
 
-/// Inlined, so that in_words finds the fields in registers.
 [[gnu::always_inline]] inline PacketHeader answer_header(const Core& core, const AnswerContent& content) {
   PacketHeader header{};
   header.type = PacketType::kAnswer;
@@ -68,9 +67,10 @@ std::byte* claim_now(Core& core, Peer& peer, std::uint64_t bytes) {
   return peer.wire->claim_answer(*peer.link, static_cast<std::uint32_t>(bytes));
 }
 
-/// Publishes it. `words` was made before the payload was written, see initiator/send.cpp.
-[[gnu::always_inline]] inline void publish_now(Core& core, Peer& peer, const PacketHeader& words, std::uint64_t bytes) {
-  publish_packet(core, peer, words, bytes);
+/// Publishes it. The header was made before the payload was written, see publish_packet.
+[[gnu::always_inline]] inline void publish_now(Core& core, Peer& peer, const PacketHeader& header,
+                                               std::uint64_t bytes) {
+  publish_packet(core, peer, header, bytes);
   core.counters.add(Counter::kAnswersSent);
 }
 
@@ -78,7 +78,7 @@ std::byte* claim_now(Core& core, Peer& peer, std::uint64_t bytes) {
                                                         std::uint64_t bytes) {
   PacketHeader header = answer_header(core, content);
   header.payload_bytes = static_cast<std::uint32_t>(bytes);
-  return in_words(header);
+  return header;
 }
 
 /// @return false: it cannot leave now
@@ -86,9 +86,9 @@ std::byte* claim_now(Core& core, Peer& peer, std::uint64_t bytes) {
                                             std::uint64_t bytes) {
   std::byte* payload = claim_now(core, peer, bytes);
   if (payload == nullptr) return false;
-  const PacketHeader words = whole_header(core, content, bytes);
+  const PacketHeader header = whole_header(core, content, bytes);
   if (bytes > 0) std::memcpy(payload, data, bytes);
-  publish_now(core, peer, words, bytes);
+  publish_now(core, peer, header, bytes);
   return true;
 }
 
@@ -110,14 +110,14 @@ bool send_reply_now(Core& core, Peer& peer, const AnswerContent& content, const 
   if (content.ordered && !peer.answers.lent.empty()) return false;
   std::byte* payload = claim_now(core, peer, content.mlength);
   if (payload == nullptr) return false;
-  const PacketHeader words = whole_header(core, content, content.mlength);
+  const PacketHeader header = whole_header(core, content, content.mlength);
   const bool streaming = content.mlength > kInlineBytes && peer.link->streaming;
   if (content.mlength > 0 && !arrival.entry->segment.read(arrival.offset, payload, content.mlength, streaming))
       [[unlikely]] {
     peer.wire->discard(*peer.link);
     return false;
   }
-  publish_now(core, peer, words, content.mlength);
+  publish_now(core, peer, header, content.mlength);
   return true;
 }
 

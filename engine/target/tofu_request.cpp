@@ -26,7 +26,7 @@ AnswerContent content_of(const PacketHeader& header, NiFail fail) {
   content.fail = fail;
   const bool is_put = header.type == PacketType::kTofuPut;
   content.mlength = fail == NiFail::kOk ? header.length : 0;
-  content.remote_offset = header.remote_offset + (is_put ? header.length : 0);
+  content.remote_offset = header.remote_stadd + (is_put ? header.length : 0);
   return content;
 }
 
@@ -36,12 +36,12 @@ void tell(Core& core, Peer& peer, const PacketHeader& header, NiFail fail) {
   if (fail == NiFail::kOk) return;
   PacketHeader fault = stamped_header(core, PacketType::kTofuFault);
   fault.ni_fail_type = static_cast<std::uint8_t>(fail);
-  fault.pt_index = header.pt_index & 0xff;
-  fault.match_bits = header.match_bits;
-  fault.initiator_rank = queue_number(header.hdr_data);
-  fault.hdr_data = make_tofu_id(TofuIdKind::kVcq, core.tofu != nullptr ? core.tofu->coordinates : Coordinates{},
-                                header.initiator_rank & 0x0fffffff);
-  fault.remote_offset = header.remote_offset + header.length;
+  fault.tofu_meta = edata_of(header.tofu_meta);
+  fault.vcq_handle = header.vcq_handle;
+  fault.tofu_queue = queue_number(header.sender_id);
+  fault.sender_id = make_tofu_id(TofuIdKind::kVcq, core.tofu != nullptr ? core.tofu->coordinates : Coordinates{},
+                                 header.tofu_queue & 0x0fffffff);
+  fault.remote_stadd = header.remote_stadd + header.length;
   send_fault(core, peer, fault);
 }
 
@@ -71,16 +71,16 @@ constexpr IncomingHooks kPutHooks{entry_memory, finish, false, true, true};
 
 Notice notice_of(const PacketHeader& header) {
   Notice notice;
-  notice.vcq_id = header.hdr_data;
-  notice.edata = header.pt_index & 0xff;
-  notice.remote_stadd = header.remote_offset + header.length;
+  notice.vcq_id = header.sender_id;
+  notice.edata = edata_of(header.tofu_meta);
+  notice.remote_stadd = header.remote_stadd + header.length;
   notice.kind = NoticeKind::kRemotePut;
   if (header.type == PacketType::kTofuGet) {
     notice.kind = NoticeKind::kRemoteGet;
-    notice.local_stadd = header.match_bits + header.length;
+    notice.local_stadd = header.local_stadd + header.length;
   } else if (header.type == PacketType::kTofuArmw) {
     notice.kind = NoticeKind::kRemoteArmw;
-    notice.remote_stadd = header.remote_offset;
+    notice.remote_stadd = header.remote_stadd;
   }
   return notice;
 }
@@ -91,8 +91,8 @@ void post_to(Core& core, Handle vcq_handle, const Notice& notice) {
 
 /// Keeps a place for the notice of a get whose data is still to leave.
 void await_notice(Core& core, Peer& peer, const Arrival& arrival) {
-  if ((arrival.header.pt_index & kTofuRemoteNotice) == 0) return;
-  const Handle handle = core.tofu->vcq_of_number(arrival.header.initiator_rank)->handle;
+  if ((arrival.header.tofu_meta & kTofuRemoteNotice) == 0) return;
+  const Handle handle = core.tofu->vcq_of_number(arrival.header.tofu_queue)->handle;
   peer.held_notices.push_back({handle, notice_of(arrival.header), true});
 }
 
@@ -111,7 +111,7 @@ void release_notices(Core& core, Peer& peer, NiFail fail) {
 /// first, and session steps.
 void tell_target(Core& core, Peer& peer, const PacketHeader& header, VirtualControlQueue& vcq) {
   const bool is_get = header.type == PacketType::kTofuGet;
-  if ((header.pt_index & kTofuRemoteNotice) != 0 && !is_get) {
+  if ((header.tofu_meta & kTofuRemoteNotice) != 0 && !is_get) {
     const std::size_t held = peer.held_notices.size();
     if (held == 0 || held >= kMostHeldNotices) {
       post_notice(core, vcq, notice_of(header));
@@ -119,7 +119,7 @@ void tell_target(Core& core, Peer& peer, const PacketHeader& header, VirtualCont
       peer.held_notices.push_back({vcq.handle, notice_of(header), false});
     }
   }
-  const std::uint32_t steps = header.pt_index >> kTofuStepsShift;
+  const std::uint32_t steps = header.tofu_meta >> kTofuStepsShift;
   if (vcq.session && steps != 0 && header.type == PacketType::kTofuPut) {
     vcq.steps.add_success_on_duty(steps, core.fired);
   }
@@ -134,20 +134,20 @@ void run_get(Core& core, Peer& peer, Arrival& arrival) {
 
 /// The region that a request to a VCQ of ours is about; nullptr, with `fail` set, if it may not have it.
 RegisteredRegion* find_target(const Core& core, const PacketHeader& header, NiFail* fail) {
-  const StaddAccess access{fresh(header.remote_offset), fresh(header.length), header.type};
-  return find_region(core.tofu->queue(header.initiator_rank)->stadds, access, fail);
+  const StaddAccess access{fresh(header.remote_stadd), fresh(header.length), header.type};
+  return find_region(core.tofu->queue(header.tofu_queue)->stadds, access, fail);
 }
 
 /// Finds what the request is about. @return kOk with entry, offset and mlength set
 NiFail locate(Core& core, Arrival& arrival) {
   const PacketHeader& header = arrival.header;
-  if (core.tofu == nullptr || core.tofu->vcq_of_number(header.initiator_rank) == nullptr) return NiFail::kUndeliverable;
+  if (core.tofu == nullptr || core.tofu->vcq_of_number(header.tofu_queue) == nullptr) return NiFail::kUndeliverable;
   // A put or get of nothing touches no memory, so it needs none.
   NiFail fail = NiFail::kOk;
   RegisteredRegion* region = find_target(core, header, &fail);
   if (region == nullptr) return fail;
   arrival.entry = region;
-  arrival.offset = stadd_offset(header.remote_offset);
+  arrival.offset = stadd_offset(header.remote_stadd);
   arrival.mlength = header.length;
   ++region->pending;
   return NiFail::kOk;
@@ -157,12 +157,12 @@ NiFail locate(Core& core, Arrival& arrival) {
 /// state. Most puts are such ones.
 /// @return false: receive_tofu_request has to go the whole way; it may write the same once more
 bool receive_whole_tofu_put(Core& core, Peer& peer, const PacketHeader& header, Payload payload) {
-  VirtualControlQueue* vcq = core.tofu != nullptr ? core.tofu->vcq_of_number(header.initiator_rank) : nullptr;
+  VirtualControlQueue* vcq = core.tofu != nullptr ? core.tofu->vcq_of_number(header.tofu_queue) : nullptr;
   if (vcq == nullptr) return false;
   NiFail fail = NiFail::kOk;
   const RegisteredRegion* region = find_target(core, header, &fail);
   if (region == nullptr) return false;
-  if (!write_last_line_last(region->segment, stadd_offset(header.remote_offset), payload, header.payload_bytes))
+  if (!write_last_line_last(region->segment, stadd_offset(header.remote_stadd), payload, header.payload_bytes))
     return false;
   core.counters.add(Counter::kPutsMatched);
   core.counters.add(Counter::kBytesReceived, header.payload_bytes);
@@ -191,7 +191,7 @@ NiFail compute(const PacketHeader& header, std::byte* word, const std::byte* pay
 
 /// An ARMW is one packet, and over before the next.
 void receive_armw(Core& core, Peer& peer, const PacketHeader& header, const std::byte* payload) {
-  VirtualControlQueue* vcq = core.tofu != nullptr ? core.tofu->vcq_of_number(header.initiator_rank) : nullptr;
+  VirtualControlQueue* vcq = core.tofu != nullptr ? core.tofu->vcq_of_number(header.tofu_queue) : nullptr;
   NiFail fail = NiFail::kUndeliverable;
   const RegisteredRegion* region = vcq != nullptr ? find_target(core, header, &fail) : nullptr;
   if (region == nullptr) {
@@ -202,7 +202,7 @@ void receive_armw(Core& core, Peer& peer, const PacketHeader& header, const std:
   core.counters.add(Counter::kBytesReceived, header.payload_bytes);
   ++core.activity;
   std::array<std::byte, 8> fetched{};
-  fail = compute(header, region->segment.address(stadd_offset(header.remote_offset)), payload, fetched.data());
+  fail = compute(header, region->segment.address(stadd_offset(header.remote_stadd)), payload, fetched.data());
   if (fail != NiFail::kOk) return tell(core, peer, header, fail);
   tell_target(core, peer, header, *vcq);
   send_answer_data(core, peer, content_of(header, NiFail::kOk), fetched.data());
@@ -238,9 +238,9 @@ void complete_tofu_arrival(Core& core, Peer& peer, Arrival& arrival, NiFail fail
   arrival.entry = nullptr;
   ++core.activity;
   if (core.tofu == nullptr) return;
-  const bool is_told_get = header.type == PacketType::kTofuGet && (header.pt_index & kTofuRemoteNotice) != 0;
+  const bool is_told_get = header.type == PacketType::kTofuGet && (header.tofu_meta & kTofuRemoteNotice) != 0;
   if (is_told_get) release_notices(core, peer, fail);
-  VirtualControlQueue* vcq = core.tofu->vcq_of_number(header.initiator_rank);
+  VirtualControlQueue* vcq = core.tofu->vcq_of_number(header.tofu_queue);
   if (vcq != nullptr && fail == NiFail::kOk) tell_target(core, peer, header, *vcq);
 }
 

@@ -2,6 +2,9 @@
 // Every packet format of the engine, on every wire. Nothing in a header is trusted before `run/dispatch` has copied
 // it once and checked the copy.
 //
+// A descriptor begins with the header that it will become (engine/descriptor/descriptor.h), so one enumeration says
+// what either asks for, and each field is written once.
+//
 // When you add a packet type: (1) add it to PacketType and to `packet_type_name`, (2) say below which fields it uses,
 // (3) add its case to `run/dispatch.cpp`, (4) let peers send it in `tests/fuzz/receive_world_peers.cpp`.
 
@@ -11,9 +14,12 @@
 #include <cstring>
 #include <type_traits>
 
+#include "engine/queue/fresh_line.h"
+
 namespace portofu {
 
-/// What a packet asks for. A message is one packet, or a first packet followed by kData packets of the same stream.
+/// What a packet or a descriptor asks for. A message is one packet, or a first packet followed by kData packets of the
+/// same stream.
 enum class PacketType : std::uint8_t {
   kInvalid = 0,      ///< Never sent; a zeroed header is refused.
   kPut = 1,          ///< Request: store payload. Uses all request fields.
@@ -24,16 +30,24 @@ enum class PacketType : std::uint8_t {
   kData = 6,         ///< More payload of the message in progress on stream `flags & kFlagAnswerStream`.
   kAnswer = 7,       ///< Acknowledgement or reply; payload and following kData are the data that was read.
 
-  // uTofu. `initiator_rank` is the queue number of the VCQ or gate that is meant, `hdr_data` the id of the sending one,
-  // `pt_index` the lower 16 bits of Descriptor::hdr_data, `remote_offset` a STADD.
-  kTofuPut = 8,     ///< Request: store payload; answered on success only if wanted, on failure always. `match_bits` is
-                    ///< the handle of the sending VCQ, for the answer.
-  kTofuGet = 9,     ///< Request: read `length` bytes; `match_bits` is the initiator's STADD; always answered.
+  // uTofu, whose fields have names of their own.
+  kTofuPut = 8,     ///< Request: store payload; answered on success only if wanted, on failure always.
+  kTofuGet = 9,     ///< Request: read `length` bytes; always answered.
   kTofuArmw = 10,   ///< Request: payload is the value, or the operand (kOperandBytes) and the value; always answered.
-  kTofuFault = 11,  ///< A put that wanted no answer failed (`ni_fail_type`); `remote_offset` is the end of its range,
-                    ///< `match_bits` is as in the put.
+  kTofuFault = 11,  ///< A put that wanted no answer failed (`ni_fail_type`); `remote_stadd` is the end of its range,
+                    ///< `vcq_handle` is as in the put.
   kTofuGate = 12,   ///< One packet of a barrier; payload is the part of a GateValue that is used.
+
+  // Of descriptors only; as a packet each is refused.
+  kTofuPiggyback = 64,   ///< In a prepared descriptor: a kTofuPut that brings its data.
+  kTofuNop = 65,         ///< Says that it is done.
+  kCountIncrement = 66,  ///< Adds to a counter.
+  kCountSet = 67,        ///< Sets a counter.
+  kLocalCall = 68,       ///< Runs a LocalCall.
 };
+
+/// Whether old values come back, into memory of their own.
+constexpr bool is_fetching(PacketType type) { return type == PacketType::kFetchAtomic || type == PacketType::kSwap; }
 
 constexpr bool is_tofu(PacketType type) { return type >= PacketType::kTofuPut && type <= PacketType::kTofuGate; }
 
@@ -53,6 +67,11 @@ constexpr const char* packet_type_name(PacketType type) {
     case PacketType::kTofuArmw: return "tofu_armw";
     case PacketType::kTofuFault: return "tofu_fault";
     case PacketType::kTofuGate: return "tofu_gate";
+    case PacketType::kTofuPiggyback:
+    case PacketType::kTofuNop:
+    case PacketType::kCountIncrement:
+    case PacketType::kCountSet:
+    case PacketType::kLocalCall: break;
   }
   return "unknown";
 }
@@ -88,55 +107,79 @@ constexpr bool may_be_lent(PacketType type) {
 /// Bytes of the operand that a kSwap carries in front of its data: the widest datatype, long double complex.
 inline constexpr std::uint32_t kOperandBytes = 32;
 
-/// First line of every packet. Field names are the spec's where the spec has one.
+/// First line of every packet. Field names are the spec's where the spec has one. Where a field has several, `type`
+/// says which is meant.
 struct alignas(64) PacketHeader {
-  PacketType type;                ///< What the packet asks for.
-  std::uint8_t flags;             ///< kFlag* bits; unknown bits refuse the packet.
-  std::uint8_t interface_index;   ///< Request: interface of the target; 0..3 of Portals (matching?, logical?).
-  std::uint8_t ni_fail_type;      ///< kAnswer: outcome, values of engine/event/event.h; 0 is success.
-  std::uint16_t pt_index;         ///< Request: index into the target's portal table. kFlagPublished: of the request.
+  PacketType type;               ///< What the packet asks for.
+  std::uint8_t flags;            ///< kFlag* bits; unknown bits refuse the packet.
+  std::uint8_t interface_index;  ///< Request: interface of the target; 0..3 of Portals (matching?, logical?).
+  std::uint8_t ni_fail_type;     ///< kAnswer: outcome, values of engine/event/event.h; 0 is success.
+  union {
+    std::uint16_t pt_index;   ///< Request: index into the target's portal table. kFlagPublished: of the request.
+    std::uint16_t tofu_meta;  ///< uTofu: EDATA in the lowest byte, and kTofu* bits. kTofuFault: EDATA alone.
+  };
   std::uint8_t atomic_operation;  ///< kAtomic, kFetchAtomic, kSwap: AtomicOperation, else 0.
   std::uint8_t atomic_type;       ///< kAtomic, kFetchAtomic, kSwap: AtomicType, else 0.
   std::uint32_t payload_bytes;    ///< Payload in this packet; at most the wire's max_payload_bytes().
   std::uint32_t operation_id;     ///< Names the initiator's outstanding operation; echoed in the answer.
-  std::uint64_t match_bits;       ///< Request: as the initiator gave them; 0 on a non-matching interface.
-                                  ///< kFlagPublished: of the request.
-  std::uint64_t hdr_data;         ///< Request: 64 bits for the target's event.
-  std::uint64_t remote_offset;    ///< Request: offset wanted. kAnswer: offset used. kData: offset of this payload.
-  std::uint64_t length;           ///< Request: rlength, bytes of the whole message. kAnswer: mlength.
-  std::uint32_t initiator_rank;   ///< Request on a logical interface: the initiator's rank in its own map. Of
-                                  ///< libfabric: number of the sending endpoint.
-  std::uint32_t uid;              ///< Usage ID of the initiator, stamped by its engine (3.8).
-  std::uint32_t job_key;          ///< Key of the job, stamped by the engine; a foreign one is refused and counted.
-  std::uint32_t wire_word;        ///< When published, kMayBeLost or 0; on its way it belongs to the wire (a sequence
-                                  ///< word in shared memory), and engines ignore it.
+  union {
+    std::uint64_t match_bits;   ///< Request: as the initiator gave them; 0 on a non-matching interface.
+                                ///< kFlagPublished: of the request.
+    std::uint64_t local_stadd;  ///< kTofuGet: where the data shall go.
+    std::uint64_t vcq_handle;   ///< Other requests of uTofu: handle of the sending VCQ, for kTofuFault.
+  };
+  union {
+    std::uint64_t hdr_data;   ///< Request: 64 bits for the target's event.
+    std::uint64_t sender_id;  ///< uTofu: id of the VCQ or gate that sends.
+  };
+  union {
+    std::uint64_t remote_offset;  ///< Request: offset wanted. kAnswer: offset used. kData: offset of this payload.
+    std::uint64_t remote_stadd;   ///< uTofu.
+  };
+  std::uint64_t length;  ///< Request: rlength, bytes of the whole message. kAnswer: mlength.
+  union {
+    std::uint32_t initiator_rank;  ///< Request on a logical interface: the initiator's rank in its own map.
+    std::uint32_t endpoint;        ///< libfabric: number of the sending endpoint.
+    std::uint32_t tofu_queue;      ///< uTofu: queue number of the VCQ or gate that is meant.
+  };
+  std::uint32_t uid;        ///< Usage ID of the initiator, stamped by its engine (3.8).
+  std::uint32_t job_key;    ///< Key of the job, stamped by the engine; a foreign one is refused and counted.
+  std::uint32_t wire_word;  ///< When published, kMayBeLost or 0; on its way it belongs to the wire (a sequence
+                            ///< word in shared memory), and engines ignore it.
 };
 
 static_assert(sizeof(PacketHeader) == 64 && std::is_trivially_copyable_v<PacketHeader>);
 
-/// The same header, written in whole words: whoever has filled one in registers stores it by half as many stores, and a
-/// wire may copy it by words (engine/queue/fresh_line.h).
-[[gnu::always_inline]] inline PacketHeader in_words(const PacketHeader& h) {
+/// Bits of PacketHeader::tofu_meta above EDATA, which has the lowest byte.
+inline constexpr std::uint16_t kTofuTcqNotice = 1u << 8;
+inline constexpr std::uint16_t kTofuLocalNotice = 1u << 9;
+inline constexpr std::uint16_t kTofuRemoteNotice = 1u << 10;
+inline constexpr std::uint16_t kTofuStrongOrder = 1u << 11;
+inline constexpr std::uint32_t kTofuStepsShift = 12;  ///< Session progress steps, 4 bits.
+
+constexpr std::uint8_t edata_of(std::uint16_t tofu_meta) { return tofu_meta & 0xff; }
+
+/// Writes a header but its last word into a line of a ring, in whole words. It was filled in field by field a moment
+/// ago, and is loaded so: a wider load would wait for the stores (engine/queue/fresh_line.h).
+[[gnu::always_inline]] inline void write_head(const PacketHeader& h, std::byte* line) {
   static_assert(std::endian::native == std::endian::little);
-  PacketHeader words;
-  const auto put = [&words](std::size_t index, std::uint64_t low, std::uint64_t high) {
+  const auto put = [line](std::size_t index, std::uint64_t low, std::uint64_t high) {
     const std::uint64_t word = low | high << 32;
-    std::memcpy(reinterpret_cast<std::byte*>(&words) + index * sizeof word, &word, sizeof word);
+    std::memcpy(line + index * sizeof word, &word, sizeof word);
   };
-  // What every packet carries is known first, and is stored first: kept for later it would leave the registers, and a
-  // half that was stored alone cannot be loaded in a word without waiting.
-  put(6, h.initiator_rank, h.uid);
-  put(7, h.job_key, h.wire_word);
-  const auto type = static_cast<std::uint64_t>(h.type);
+  const auto type = static_cast<std::uint64_t>(fresh(h.type));
   put(0,
-      type | std::uint64_t{h.flags} << 8 | std::uint64_t{h.interface_index} << 16 | std::uint64_t{h.ni_fail_type} << 24,
-      h.pt_index | std::uint64_t{h.atomic_operation} << 16 | std::uint64_t{h.atomic_type} << 24);
-  put(1, h.payload_bytes, h.operation_id);
-  put(2, h.match_bits, 0);
-  put(3, h.hdr_data, 0);
-  put(4, h.remote_offset, 0);
-  put(5, h.length, 0);
-  return words;
+      type | std::uint64_t{fresh(h.flags)} << 8 | std::uint64_t{fresh(h.interface_index)} << 16 |
+          std::uint64_t{fresh(h.ni_fail_type)} << 24,
+      fresh(h.pt_index) | std::uint64_t{fresh(h.atomic_operation)} << 16 | std::uint64_t{fresh(h.atomic_type)} << 24);
+  put(1, fresh(h.payload_bytes), fresh(h.operation_id));
+  put(2, fresh(h.match_bits), 0);
+  put(3, fresh(h.hdr_data), 0);
+  put(4, fresh(h.remote_offset), 0);
+  put(5, fresh(h.length), 0);
+  put(6, fresh(h.initiator_rank), fresh(h.uid));
+  const std::uint32_t job_key = fresh(h.job_key);
+  std::memcpy(line + offsetof(PacketHeader, job_key), &job_key, sizeof job_key);
 }
 
 /// PacketHeader::wire_word. The initiator allows that the message gets lost (PTL_MD_UNRELIABLE, 2.2).

@@ -38,11 +38,11 @@ constexpr AtomicUse use_of(AtomicFamily family) {
   }
 }
 
-constexpr DescriptorKind kind_of(AtomicFamily family) {
+constexpr PacketType type_of(AtomicFamily family) {
   switch (family) {
-    case AtomicFamily::kFetch: return DescriptorKind::kFetchAtomic;
-    case AtomicFamily::kCompare: return DescriptorKind::kSwap;
-    default: return DescriptorKind::kAtomic;
+    case AtomicFamily::kFetch: return PacketType::kFetchAtomic;
+    case AtomicFamily::kCompare: return PacketType::kSwap;
+    default: return PacketType::kAtomic;
   }
 }
 
@@ -125,14 +125,14 @@ ssize_t transmit_parts(Endpoint& ep, const AtomicCall& call, const TransmitCall&
       d.match_bits = remote.key;
       d.remote_offset = remote.addr + item * operands.item_bytes;
       d.length = step * operands.item_bytes;
-      d.tells_data = like.tells_data && part.counts;
+      if (!part.counts) d.flags &= static_cast<std::uint8_t>(~kFlagTellsData);
       part.pieces = source_pieces.data();
       part.piece_count = source.take(d.length, source_pieces);
       if (call.family != AtomicFamily::kBase) part.result_count = results.take(d.length, result_pieces);
       part.results = result_pieces.data();
       if (compares) {
         compared.take(d.length, compare_piece);
-        d.operand_bytes = static_cast<std::uint8_t>(d.length);
+        d.portals.operand_bytes = static_cast<std::uint8_t>(d.length);
         d.operand = {};
         std::memcpy(d.operand.data(), compare_piece.front().iov_base, d.length);
       }
@@ -162,11 +162,11 @@ ssize_t run_atomic(Endpoint& ep, const AtomicCall& call) {
   operands.item_bytes = atomic_type_bytes(kTypes[msg.datatype]);
   if (const ssize_t result = collect(call, most, &operands); result != 0) return result;
   Descriptor d;
-  d.kind = kind_of(call.family);
+  d.type = type_of(call.family);
   d.atomic_operation = static_cast<std::uint8_t>(kOperations[msg.op]);
   d.atomic_type = static_cast<std::uint8_t>(kTypes[msg.datatype]);
   d.hdr_data = msg.data;
-  d.tells_data = (call.flags & FI_REMOTE_CQ_DATA) != 0;
+  if ((call.flags & FI_REMOTE_CQ_DATA) != 0) d.flags |= kFlagTellsData;
   TransmitCall whole;
   whole.word = call.family == AtomicFamily::kBase ? WordKind::kAtomic : WordKind::kFetchAtomic;
   whole.portal = tagged ? PortalUse::kTagged : PortalUse::kMemory;

@@ -42,8 +42,8 @@ bool make_mark(Core& core, Credit& credit, Descriptor* mark) {
   if (credit.md_handle == 0 && !open_credit(core, credit)) return false;
   ++credit.marks;
   mark->interface_index = kFabricInterface;
-  mark->md_handle = credit.md_handle;
-  mark->ack_req = AckRequest::kFull;
+  mark->portals.md_handle = credit.md_handle;
+  mark->portals.ack_req = AckRequest::kFull;
   return true;
 }
 

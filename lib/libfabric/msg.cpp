@@ -10,7 +10,7 @@ ssize_t send(Endpoint& ep, PortalUse portal, const fi_msg_tagged& msg, std::uint
   d.length = length_of(msg.msg_iov, msg.iov_count);
   d.match_bits = msg.tag;
   d.hdr_data = msg.data;
-  d.tells_data = (flags & FI_REMOTE_CQ_DATA) != 0;
+  if ((flags & FI_REMOTE_CQ_DATA) != 0) d.flags |= kFlagTellsData;
   TransmitCall call;
   call.word = portal == PortalUse::kTagged ? WordKind::kTaggedSend : WordKind::kSend;
   call.portal = portal;

@@ -155,9 +155,9 @@ ssize_t defer(const Endpoint& ep, Core& core, const ReceiveCall& call) {
     deferred->call.deferral = &deferred->deferral;
   }
   Descriptor d;
-  d.kind = DescriptorKind::kLocalCall;
+  d.type = PacketType::kLocalCall;
   d.interface_index = kFabricInterface;
-  d.user_ptr = static_cast<LocalCall*>(deferred.get());
+  d.call = deferred.get();
   const LocalCall* key = deferred.get();
   ep.domain->local_calls.emplace(key, std::move(deferred));
   const ssize_t result = arm(*ep.domain->engine, core, d, trigger, owner);

@@ -16,10 +16,10 @@ std::uint64_t length_of(const fi_rma_iov* remote, std::size_t count) {
   return length;
 }
 
-TransmitCall call_of(DescriptorKind kind, const iovec* pieces, std::size_t count, fi_addr_t target, void* context,
+TransmitCall call_of(PacketType type, const iovec* pieces, std::size_t count, fi_addr_t target, void* context,
                      std::uint64_t flags) {
   TransmitCall call;
-  call.word = kind == DescriptorKind::kGet ? WordKind::kRead : WordKind::kWrite;
+  call.word = type == PacketType::kGet ? WordKind::kRead : WordKind::kWrite;
   call.portal = PortalUse::kMemory;
   call.pieces = pieces;
   call.piece_count = count;
@@ -35,18 +35,18 @@ struct Remote {
   std::uint64_t key;
 };
 
-ssize_t access(fid_ep* fid, DescriptorKind kind, const iovec* pieces, std::size_t count, fi_addr_t target,
+ssize_t access(fid_ep* fid, PacketType type, const iovec* pieces, std::size_t count, fi_addr_t target,
                const Remote& remote, void* context) {
   Endpoint& ep = endpoint_of(fid);
   Descriptor d;
-  d.kind = kind;
+  d.type = type;
   const fi_rma_iov one{remote.address, fabric::length_of(pieces, count), remote.key};
-  return access_memory(ep, call_of(kind, pieces, count, target, context, ep.sending()), d, &one, 1);
+  return access_memory(ep, call_of(type, pieces, count, target, context, ep.sending()), d, &one, 1);
 }
 
 ssize_t read_pieces(fid_ep* fid, const iovec* pieces, void**, std::size_t count, fi_addr_t target,
                     std::uint64_t address, std::uint64_t key, void* context) {
-  return access(fid, DescriptorKind::kGet, pieces, count, target, {address, key}, context);
+  return access(fid, PacketType::kGet, pieces, count, target, {address, key}, context);
 }
 
 ssize_t read_buffer(fid_ep* fid, void* buffer, std::size_t bytes, void* desc, fi_addr_t target, std::uint64_t address,
@@ -57,7 +57,7 @@ ssize_t read_buffer(fid_ep* fid, void* buffer, std::size_t bytes, void* desc, fi
 
 ssize_t write_pieces(fid_ep* fid, const iovec* pieces, void**, std::size_t count, fi_addr_t target,
                      std::uint64_t address, std::uint64_t key, void* context) {
-  return access(fid, DescriptorKind::kPut, pieces, count, target, {address, key}, context);
+  return access(fid, PacketType::kPut, pieces, count, target, {address, key}, context);
 }
 
 ssize_t write_buffer(fid_ep* fid, const void* buffer, std::size_t bytes, void* desc, fi_addr_t target,
@@ -66,21 +66,21 @@ ssize_t write_buffer(fid_ep* fid, const void* buffer, std::size_t bytes, void* d
   return write_pieces(fid, &piece, &desc, 1, target, address, key, context);
 }
 
-ssize_t access_message(fid_ep* fid, DescriptorKind kind, const fi_msg_rma* msg, std::uint64_t flags) {
+ssize_t access_message(fid_ep* fid, PacketType type, const fi_msg_rma* msg, std::uint64_t flags) {
   Endpoint& ep = endpoint_of(fid);
   Descriptor d;
-  d.kind = kind;
+  d.type = type;
   d.hdr_data = msg->data;
-  d.tells_data = kind == DescriptorKind::kPut && (flags & FI_REMOTE_CQ_DATA) != 0;
-  return access_memory(ep, call_of(kind, msg->msg_iov, msg->iov_count, msg->addr, msg->context, ep.sending(flags)), d,
+  if (type == PacketType::kPut && (flags & FI_REMOTE_CQ_DATA) != 0) d.flags |= kFlagTellsData;
+  return access_memory(ep, call_of(type, msg->msg_iov, msg->iov_count, msg->addr, msg->context, ep.sending(flags)), d,
                        msg->rma_iov, msg->rma_iov_count);
 }
 
 ssize_t read_message(fid_ep* fid, const fi_msg_rma* msg, std::uint64_t flags) {
-  return access_message(fid, DescriptorKind::kGet, msg, flags);
+  return access_message(fid, PacketType::kGet, msg, flags);
 }
 ssize_t write_message(fid_ep* fid, const fi_msg_rma* msg, std::uint64_t flags) {
-  return access_message(fid, DescriptorKind::kPut, msg, flags);
+  return access_message(fid, PacketType::kPut, msg, flags);
 }
 
 /// A write from one piece, with flags of its own.
@@ -88,11 +88,11 @@ ssize_t write_message(fid_ep* fid, const fi_msg_rma* msg, std::uint64_t flags) {
 ssize_t write_with(fid_ep* fid, const iovec& piece, const std::uint64_t* data, fi_addr_t target, const Remote& remote,
                    const TransmitCall& like) {
   Descriptor d;
-  d.kind = DescriptorKind::kPut;
+  d.type = PacketType::kPut;
   d.hdr_data = data != nullptr ? *data : 0;
-  d.tells_data = data != nullptr;
+  if (data != nullptr) d.flags |= kFlagTellsData;
   const fi_rma_iov one{remote.address, piece.iov_len, remote.key};
-  return access_memory(endpoint_of(fid), call_of(d.kind, &piece, 1, target, like.context, like.flags), d, &one, 1);
+  return access_memory(endpoint_of(fid), call_of(d.type, &piece, 1, target, like.context, like.flags), d, &one, 1);
 }
 
 ssize_t inject(fid_ep* fid, const void* buffer, std::size_t bytes, fi_addr_t target, std::uint64_t address,
@@ -124,8 +124,7 @@ ssize_t access_memory(Endpoint& ep, const TransmitCall& call, const Descriptor& 
   if (remote_count == 0 || remote_count > kMostRemotePieces || call.piece_count > kMostPieces) return -FI_EINVAL;
   if (length_of(remote, remote_count) != fabric::length_of(call.pieces, call.piece_count)) return -FI_EINVAL;
   Parts parts;
-  if (const ssize_t result = parts.open(ep, remote_count, like.kind == DescriptorKind::kGet); result != 0)
-    return result;
+  if (const ssize_t result = parts.open(ep, remote_count, like.type == PacketType::kGet); result != 0) return result;
   Cutter cutter(call.pieces, call.piece_count);
   for (std::size_t i = 0; i < remote_count; ++i) {
     std::array<iovec, kMostPieces> pieces;
@@ -138,7 +137,7 @@ ssize_t access_memory(Endpoint& ep, const TransmitCall& call, const Descriptor& 
     d.match_bits = remote[i].key;
     d.remote_offset = remote[i].addr;
     d.length = remote[i].len;
-    d.tells_data = like.tells_data && i + 1 == remote_count;
+    if (i + 1 != remote_count) d.flags &= static_cast<std::uint8_t>(~kFlagTellsData);
     if (const ssize_t result = transmit(ep, part, d); result != 0) return result;
   }
   return 0;

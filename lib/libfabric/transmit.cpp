@@ -6,14 +6,14 @@
 namespace portofu::fabric {
 namespace {
 
-bool is_reading(DescriptorKind kind) { return kind == DescriptorKind::kGet || is_fetching(kind); }
+bool is_reading(PacketType type) { return type == PacketType::kGet || is_fetching(type); }
 
 /// How the call is to be told of.
-MdUse md_use_of(const TransmitCall& call, DescriptorKind kind) {
+MdUse md_use_of(const TransmitCall& call, PacketType type) {
   const bool quiet = (call.flags & FI_COMPLETION) == 0;
   const bool injects = (call.flags & FI_INJECT) != 0;
-  if (is_reading(kind)) return quiet ? MdUse::kReadQuiet : MdUse::kRead;
-  if (call.portal == PortalUse::kMemory || kind == DescriptorKind::kAtomic)
+  if (is_reading(type)) return quiet ? MdUse::kReadQuiet : MdUse::kRead;
+  if (call.portal == PortalUse::kMemory || type == PacketType::kAtomic)
     return !quiet ? MdUse::kWrite : injects ? MdUse::kWriteInject : MdUse::kWriteQuiet;
   if ((call.flags & FI_DELIVERY_COMPLETE) != 0) return quiet ? MdUse::kSendAckQuiet : MdUse::kSendAck;
   return !quiet ? MdUse::kSend : injects ? MdUse::kInject : MdUse::kSendQuiet;
@@ -63,39 +63,41 @@ MemoryDescriptor* memory_of(Interface& ni, const Transmit& tx, const TransmitCal
 
 /// On duty. @return false: there is no memory descriptor left
 bool name_memory(Interface& ni, const Transmit& tx, const TransmitCall& call, MdUse use, Descriptor& d) {
-  const bool fetching = is_fetching(d.kind);
-  const MemoryDescriptor* md = memory_of(ni, tx, call, fetching ? MdUse::kOperand : use, &d.local_offset);
+  const bool fetching = is_fetching(d.type);
+  const MemoryDescriptor* md = memory_of(ni, tx, call, fetching ? MdUse::kOperand : use, &d.portals.local_offset);
   if (md == nullptr) return false;
-  d.md_handle = md->handle;
+  d.portals.md_handle = md->handle;
   if (!fetching) return true;
   TransmitCall results = call;
   results.pieces = call.results;
   results.piece_count = call.result_count;
-  const MemoryDescriptor* get_md = memory_of(ni, tx, results, use, &d.local_get_offset);
+  const MemoryDescriptor* get_md = memory_of(ni, tx, results, use, &d.portals.local_get_offset);
   if (get_md == nullptr) return false;
-  d.get_md_handle = get_md->handle;
+  d.portals.get_md_handle = get_md->handle;
   return true;
 }
 
 /// On duty: whether so little waits to go to the target that more may.
-bool has_room(Core& core, const Descriptor& d) { return core.peer(d.target).requests.waiting.size() < kTransmitSize; }
+bool has_room(Core& core, const Descriptor& d) {
+  return core.peer(d.portals.target).requests.waiting.size() < kTransmitSize;
+}
 
 /// On duty. @return false: the address is nobody's
 bool name_target(const Transmit& tx, const TransmitCall& call, Descriptor& d) {
   std::uint32_t context = 0;
   const Address* address = tx.av->find(call.target, &context);
   if (address == nullptr || address->number + context >= kMaxEndpoints) return false;
-  d.target = address->process();
+  d.portals.target = address->process();
   d.pt_index = portal_of(address->number + context, call.portal);
   return true;
 }
 
-void post(Engine& engine, Core& core, const Descriptor& d) {
+void post(Engine& engine, Core& core, Descriptor& d) {
   Interface& ni = interface_of(core);
-  MemoryDescriptor& md = *ni.mds.find(d.md_handle);
+  MemoryDescriptor& md = *ni.mds.find(d.portals.md_handle);
   // Memory of its own is held, and freed, on the general way.
-  const bool plain = (md.options & kMdOneShot) == 0 && !d.fenced &&
-                     (!is_fetching(d.kind) || (ni.mds.find(d.get_md_handle)->options & kMdOneShot) == 0);
+  const bool plain = (md.options & kMdOneShot) == 0 && !d.portals.fenced &&
+                     (!is_fetching(d.type) || (ni.mds.find(d.portals.get_md_handle)->options & kMdOneShot) == 0);
   if (plain && send_at_once(core, ni, md, d)) return engine.settle_on_duty();
   engine.post_on_duty(d);
 }
@@ -103,12 +105,12 @@ void post(Engine& engine, Core& core, const Descriptor& d) {
 /// On duty: the descriptor says whose it is, how it is to be told of, and where its memory is.
 /// @return false: there is no memory descriptor left
 bool complete(Core& core, const Transmit& tx, const TransmitCall& call, Descriptor& d) {
-  const MdUse use = md_use_of(call, d.kind);
+  const MdUse use = md_use_of(call, d.type);
   d.interface_index = kFabricInterface;
   d.endpoint = static_cast<std::uint16_t>(tx.number);
-  d.user_ptr = make_word(call.word, call.context);
-  d.ack_req = is_reading(d.kind) ? AckRequest::kNone : ack_for(use);
-  d.fenced = (call.flags & FI_FENCE) != 0;
+  d.portals.user_ptr = make_word(call.word, call.context);
+  d.portals.ack_req = is_reading(d.type) ? AckRequest::kNone : ack_for(use);
+  d.portals.fenced = (call.flags & FI_FENCE) != 0;
   return name_memory(interface_of(core), tx, call, use, d);
 }
 
@@ -117,7 +119,7 @@ bool complete(Core& core, const Transmit& tx, const TransmitCall& call, Descript
 [[gnu::noinline]] void send_mark(Engine& engine, Core& core, Credit& credit, const Descriptor& message,
                                  const Trigger& turn) {
   Descriptor mark;
-  mark.target = message.target;
+  mark.portals.target = message.portals.target;
   mark.pt_index = portal_of(message.pt_index / kPortalsPerEndpoint, PortalUse::kCredit);
   if (!make_mark(core, credit, &mark)) return;
   if (turn.ct_handle != 0) {
@@ -138,7 +140,7 @@ ssize_t transmit_on_duty(Engine& engine, Core& core, const Transmit& tx, const T
   Credit* credit = nullptr;  // Of a message that waits for nothing but its turn.
   if (trigger.ct_handle == 0) {
     if (!call.goes_on && !has_room(core, d)) return -FI_EAGAIN;
-    if (call.portal != PortalUse::kMemory && d.kind == DescriptorKind::kPut) {
+    if (call.portal != PortalUse::kMemory && d.type == PacketType::kPut) {
       credit = &tx.av->credit_of(call.target);
       trigger = turn_of(core, *credit);
       if (trigger.ct_handle != 0 && !may_be_held(core, call, trigger)) return -FI_EAGAIN;

@@ -30,20 +30,20 @@ ssize_t queue_receive(const fi_deferred_work& work, const Operation& op) {
   return receive(endpoint_of(op.ep), {portal_for(op.msg), widest(op.msg), without_trigger(op.flags), &deferral});
 }
 
-ssize_t queue_access(const fi_deferred_work& work, const fi_op_rma& op, DescriptorKind kind) {
+ssize_t queue_access(const fi_deferred_work& work, const fi_op_rma& op, PacketType type) {
   TransmitCall call;
   call.flags = without_trigger(op.flags);
   call.deferral = deferral_of(work);
-  call.word = kind == DescriptorKind::kGet ? WordKind::kRead : WordKind::kWrite;
+  call.word = type == PacketType::kGet ? WordKind::kRead : WordKind::kWrite;
   call.portal = PortalUse::kMemory;
   call.pieces = op.msg.msg_iov;
   call.piece_count = op.msg.iov_count;
   call.target = op.msg.addr;
   call.context = op.msg.context;
   Descriptor d;
-  d.kind = kind;
+  d.type = type;
   d.hdr_data = op.msg.data;
-  d.tells_data = kind == DescriptorKind::kPut && (op.flags & FI_REMOTE_CQ_DATA) != 0;
+  if (type == PacketType::kPut && (op.flags & FI_REMOTE_CQ_DATA) != 0) d.flags |= kFlagTellsData;
   return access_memory(endpoint_of(op.ep), call, d, op.msg.rma_iov, op.msg.rma_iov_count);
 }
 
@@ -53,16 +53,14 @@ ssize_t queue_atomic(const fi_deferred_work& work, fid_ep* ep, std::uint64_t fla
   return run_atomic(endpoint_of(ep), call);
 }
 
-ssize_t queue_count(const fi_deferred_work& work, DescriptorKind kind) {
+ssize_t queue_count(const fi_deferred_work& work, PacketType type) {
   if (work.completion_cntr != nullptr) return -FI_EINVAL;
   const CounterFid& cntr = *object_of<CounterFid>(work.op.cntr->cntr);
   Engine& engine = *cntr.domain->engine;
   Descriptor d;
-  d.kind = kind;
+  d.type = type;
   d.interface_index = kFabricInterface;
-  d.md_handle = cntr.ct_handle;
-  d.length = work.op.cntr->value;
-  d.keeps_failures = true;
+  d.count = {cntr.ct_handle, true, work.op.cntr->value, 0};
   const Deferral deferral = deferral_of(work);
   const Engine::Duty duty(engine);
   return arm(engine, duty.core(), d, deferral.trigger, deferral.owner);
@@ -75,8 +73,8 @@ ssize_t queue(const fi_deferred_work& work) {
     case FI_OP_TSEND: return queue_send(work, *work.op.tagged);
     case FI_OP_RECV: return queue_receive(work, *work.op.msg);
     case FI_OP_TRECV: return queue_receive(work, *work.op.tagged);
-    case FI_OP_READ: return queue_access(work, *work.op.rma, DescriptorKind::kGet);
-    case FI_OP_WRITE: return queue_access(work, *work.op.rma, DescriptorKind::kPut);
+    case FI_OP_READ: return queue_access(work, *work.op.rma, PacketType::kGet);
+    case FI_OP_WRITE: return queue_access(work, *work.op.rma, PacketType::kPut);
     case FI_OP_ATOMIC: {
       const fi_op_atomic& op = *work.op.atomic;
       return queue_atomic(work, op.ep, op.flags, {AtomicFamily::kBase, &op.msg});
@@ -91,8 +89,8 @@ ssize_t queue(const fi_deferred_work& work) {
                           {AtomicFamily::kCompare, &op.msg, op.fetch.msg_iov, op.fetch.iov_count, op.compare.msg_iov,
                            op.compare.iov_count});
     }
-    case FI_OP_CNTR_SET: return queue_count(work, DescriptorKind::kCountSet);
-    case FI_OP_CNTR_ADD: return queue_count(work, DescriptorKind::kCountIncrement);
+    case FI_OP_CNTR_SET: return queue_count(work, PacketType::kCountSet);
+    case FI_OP_CNTR_ADD: return queue_count(work, PacketType::kCountIncrement);
     default: return -FI_ENOSYS;
   }
 }
@@ -106,11 +104,11 @@ void free_one_shot(Interface& ni, Handle handle) {
 /// On duty: an operation that was taken out of its counter.
 void forget(Domain& domain, Interface& ni, TriggeredOperation* operation) {
   const Descriptor& d = operation->descriptor;
-  if (d.kind == DescriptorKind::kLocalCall) {
-    domain.local_calls.erase(static_cast<const LocalCall*>(d.user_ptr));
-  } else if (d.kind != DescriptorKind::kCountSet && d.kind != DescriptorKind::kCountIncrement) {
-    free_one_shot(ni, d.md_handle);
-    if (is_fetching(d.kind)) free_one_shot(ni, d.get_md_handle);
+  if (d.type == PacketType::kLocalCall) {
+    domain.local_calls.erase(d.call);
+  } else if (d.type != PacketType::kCountSet && d.type != PacketType::kCountIncrement) {
+    free_one_shot(ni, d.portals.md_handle);
+    if (is_fetching(d.type)) free_one_shot(ni, d.portals.get_md_handle);
   }
   --ni.triggered_count;
   delete operation;

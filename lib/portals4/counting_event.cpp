@@ -54,18 +54,16 @@ int wait_for(Engine& engine, Look& look, std::uint64_t timeout_ns) {
 }
 
 /// Sets or increments a counter, as the descriptor says.
-int change(DescriptorKind kind, ptl_handle_ct_t ct_handle, ptl_ct_event_t amount) {
+int change(PacketType type, ptl_handle_ct_t ct_handle, ptl_ct_event_t amount) {
   return guarded([&] {
     Engine* engine = nullptr;
     if (const int rc = begin(&engine); rc != PTL_OK) return rc;
     const Engine::Duty duty(*engine);
     if (find_counter(duty.core(), ct_handle) == nullptr) return PTL_ARG_INVALID;
     Descriptor descriptor;
-    descriptor.kind = kind;
+    descriptor.type = type;
     descriptor.interface_index = static_cast<std::uint8_t>(handle_interface(ct_handle));
-    descriptor.md_handle = ct_handle;
-    descriptor.length = amount.success;
-    descriptor.remote_offset = amount.failure;
+    descriptor.count = {ct_handle, false, amount.success, amount.failure};
     engine->post_on_duty(descriptor);
     return PTL_OK;
   });
@@ -160,10 +158,10 @@ int PtlCTPoll(const ptl_handle_ct_t* ct_handles, const ptl_size_t* tests, unsign
 }
 
 int PtlCTSet(ptl_handle_ct_t ct_handle, ptl_ct_event_t new_ct) {
-  return change(DescriptorKind::kCountSet, ct_handle, new_ct);
+  return change(PacketType::kCountSet, ct_handle, new_ct);
 }
 
 int PtlCTInc(ptl_handle_ct_t ct_handle, ptl_ct_event_t increment) {
   if (is_initialised() && increment.success != 0 && increment.failure != 0) return PTL_ARG_INVALID;
-  return change(DescriptorKind::kCountIncrement, ct_handle, increment);
+  return change(PacketType::kCountIncrement, ct_handle, increment);
 }

@@ -31,20 +31,20 @@ bool is_target(const Interface& ni, ProcessId target) {
 }
 
 bool is_valid_get_part(const Interface& ni, const Descriptor& d) {
-  const MemoryDescriptor* get_md = usable_md(ni, d.get_md_handle);
-  return get_md != nullptr && get_md->segment.fits(d.local_get_offset, d.length) &&
+  const MemoryDescriptor* get_md = usable_md(ni, d.portals.get_md_handle);
+  return get_md != nullptr && get_md->segment.fits(d.portals.local_get_offset, d.length) &&
          d.length <= ni.limits.max_fetch_atomic_size;
 }
 
 /// Arguments of 3.15.2-3.15.7 that depend on the interface.
-/// @param md  of d.md_handle
+/// @param md  of d.portals.md_handle
 bool is_valid(const Interface& ni, const MemoryDescriptor& md, const Descriptor& d) {
-  if (!md.segment.fits(d.local_offset, d.length)) return false;
+  if (!md.segment.fits(d.portals.local_offset, d.length)) return false;
   if (d.length > ni.limits.max_msg_size || d.pt_index == kNoPortalIndex) return false;
-  if ((md.options & PTL_MD_UNRELIABLE) != 0 && d.ack_req != AckRequest::kNone) return false;
-  if (!is_target(ni, d.target)) return false;
-  if (d.kind == DescriptorKind::kAtomic && d.length > ni.limits.max_atomic_size) return false;
-  return !is_fetching(d.kind) || is_valid_get_part(ni, d);
+  if ((md.options & PTL_MD_UNRELIABLE) != 0 && d.portals.ack_req != AckRequest::kNone) return false;
+  if (!is_target(ni, d.portals.target)) return false;
+  if (d.type == PacketType::kAtomic && d.length > ni.limits.max_atomic_size) return false;
+  return !is_fetching(d.type) || is_valid_get_part(ni, d);
 }
 
 /// Table 3-4, and whole items only.
@@ -80,11 +80,11 @@ int submit(Descriptor& d, const Trigger* trigger) {
     bool pauses = false;
     {
       const Engine::Duty duty(*engine);
-      Interface* ni = home_of(duty.core(), d.md_handle);
-      MemoryDescriptor* md = ni != nullptr ? usable_md(*ni, d.md_handle) : nullptr;
+      Interface* ni = home_of(duty.core(), d.portals.md_handle);
+      MemoryDescriptor* md = ni != nullptr ? usable_md(*ni, d.portals.md_handle) : nullptr;
       if (md == nullptr || !is_valid(*ni, *md, d)) return PTL_ARG_INVALID;
       d.interface_index = static_cast<std::uint8_t>(ni->index);
-      if (ni->is_logical()) d.target.pid = 0;
+      if (ni->is_logical()) d.portals.target.pid = 0;
       if (!ni->is_matching()) d.match_bits = 0;
       if (trigger != nullptr) return arm(duty, *engine, *ni, d, *trigger);
       if (send_at_once(duty.core(), *ni, *md, d)) {
@@ -115,7 +115,7 @@ int invalid_argument() { return is_initialised() ? PTL_ARG_INVALID : PTL_NO_INIT
 
 int put(Descriptor&& d, ptl_ack_req_t ack_req, ptl_hdr_data_t hdr_data, const Trigger* trigger) {
   if (!is_ack_request(ack_req)) return invalid_argument();
-  d.ack_req = static_cast<AckRequest>(ack_req);
+  d.portals.ack_req = static_cast<AckRequest>(ack_req);
   d.hdr_data = hdr_data;
   return submit(d, trigger);
 }
@@ -126,7 +126,7 @@ int atomic(Descriptor&& d, ptl_ack_req_t ack_req, ptl_hdr_data_t hdr_data, const
            const Trigger* trigger) {
   if (!is_ack_request(ack_req) || !is_legal(part, AtomicUse::kAtomic, d.length)) return invalid_argument();
   set_atomic_part(d, hdr_data, part);
-  d.ack_req = static_cast<AckRequest>(ack_req);
+  d.portals.ack_req = static_cast<AckRequest>(ack_req);
   return submit(d, trigger);
 }
 
@@ -134,8 +134,8 @@ int fetch_atomic(Descriptor&& d, const FetchPart& fetch, ptl_hdr_data_t hdr_data
                  const Trigger* trigger) {
   if (!is_legal(part, AtomicUse::kFetchAtomic, d.length)) return invalid_argument();
   set_atomic_part(d, hdr_data, part);
-  d.get_md_handle = fetch.get_md_handle;
-  d.local_get_offset = fetch.local_get_offset;
+  d.portals.get_md_handle = fetch.get_md_handle;
+  d.portals.local_get_offset = fetch.local_get_offset;
   return submit(d, trigger);
 }
 
@@ -143,32 +143,30 @@ int swap(Descriptor&& d, const FetchPart& fetch, ptl_hdr_data_t hdr_data, const 
          const Trigger* trigger) {
   if (!is_legal(part, AtomicUse::kSwap, d.length)) return invalid_argument();
   set_atomic_part(d, hdr_data, part);
-  d.get_md_handle = fetch.get_md_handle;
-  d.local_get_offset = fetch.local_get_offset;
+  d.portals.get_md_handle = fetch.get_md_handle;
+  d.portals.local_get_offset = fetch.local_get_offset;
   if (part.operation != PTL_SWAP) {  // 3.15.7: one item, compared with or masked by the operand.
     const std::uint32_t item = atomic_type_bytes(static_cast<AtomicType>(part.datatype));
     if (operand == nullptr || d.length > item) return invalid_argument();
     d.operand = {};
     std::memcpy(d.operand.data(), operand, item);
-    d.operand_bytes = static_cast<std::uint8_t>(item);
+    d.portals.operand_bytes = static_cast<std::uint8_t>(item);
   }
   return submit(d, trigger);
 }
 
-int triggered_count(DescriptorKind kind, ptl_handle_ct_t ct_handle, ptl_ct_event_t amount, const Trigger& trigger) {
+int triggered_count(PacketType type, ptl_handle_ct_t ct_handle, ptl_ct_event_t amount, const Trigger& trigger) {
   return guarded([&] {
     Engine* engine = nullptr;
     if (const int rc = begin(&engine); rc != PTL_OK) return rc;
     const Engine::Duty duty(*engine);
     Interface* ni = home_of(duty.core(), ct_handle);
     if (ni == nullptr || ni->cts.find(ct_handle) == nullptr) return PTL_ARG_INVALID;
-    if (kind == DescriptorKind::kCountIncrement && amount.success != 0 && amount.failure != 0) return PTL_ARG_INVALID;
+    if (type == PacketType::kCountIncrement && amount.success != 0 && amount.failure != 0) return PTL_ARG_INVALID;
     Descriptor d;
-    d.kind = kind;
+    d.type = type;
     d.interface_index = static_cast<std::uint8_t>(ni->index);
-    d.md_handle = ct_handle;
-    d.length = amount.success;
-    d.remote_offset = amount.failure;
+    d.count = {ct_handle, false, amount.success, amount.failure};
     return arm(duty, *engine, *ni, d, trigger);
   });
 }

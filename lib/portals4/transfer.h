@@ -17,19 +17,19 @@ inline constexpr std::uint16_t kNoPortalIndex = UINT16_MAX;
 
 /// The arguments that every operation has, as they come; `submit` checks them. For a fetching operation `md_handle` is
 /// the memory to send from.
-inline Descriptor transfer(DescriptorKind kind, ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
+inline Descriptor transfer(PacketType type, ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
                            ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
                            ptl_size_t remote_offset, void* user_ptr) {
   Descriptor d;
-  d.kind = kind;
+  d.type = type;
   d.pt_index = pt_index < kPortalTableSize ? static_cast<std::uint16_t>(pt_index) : kNoPortalIndex;
-  d.md_handle = md_handle;
-  d.target = {target_id.phys.nid, target_id.phys.pid};  // A rank stands where the union has it, in `nid`.
-  d.local_offset = local_offset;
+  d.portals.md_handle = md_handle;
+  d.portals.target = {target_id.phys.nid, target_id.phys.pid};  // A rank stands where the union has it, in `nid`.
+  d.portals.local_offset = local_offset;
   d.length = length;
   d.match_bits = match_bits;
   d.remote_offset = remote_offset;
-  d.user_ptr = user_ptr;
+  d.portals.user_ptr = user_ptr;
   return d;
 }
 
@@ -57,6 +57,6 @@ int swap(Descriptor&& d, const FetchPart& fetch, ptl_hdr_data_t hdr_data, const 
          const Trigger* trigger = nullptr);
 
 /// Starts or arms a change of a counter.
-int triggered_count(DescriptorKind kind, ptl_handle_ct_t ct_handle, ptl_ct_event_t amount, const Trigger& trigger);
+int triggered_count(PacketType type, ptl_handle_ct_t ct_handle, ptl_ct_event_t amount, const Trigger& trigger);
 
 }  // namespace portofu::portals

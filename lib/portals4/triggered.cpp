@@ -3,15 +3,15 @@
 #include "lib/portals4/transfer.h"
 
 using namespace portofu::portals;
-using portofu::DescriptorKind;
+using portofu::PacketType;
 
 int PtlTriggeredPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length, ptl_ack_req_t ack_req,
                     ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
                     ptl_size_t remote_offset, void* user_ptr, ptl_hdr_data_t hdr_data, ptl_handle_ct_t trig_ct_handle,
                     ptl_size_t threshold) {
   const Trigger trigger{trig_ct_handle, threshold};
-  return put(transfer(DescriptorKind::kPut, md_handle, local_offset, length, target_id, pt_index, match_bits,
-                      remote_offset, user_ptr),
+  return put(transfer(PacketType::kPut, md_handle, local_offset, length, target_id, pt_index, match_bits, remote_offset,
+                      user_ptr),
              ack_req, hdr_data, &trigger);
 }
 
@@ -19,8 +19,8 @@ int PtlTriggeredGet(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size
                     ptl_pt_index_t pt_index, ptl_match_bits_t match_bits, ptl_size_t remote_offset, void* user_ptr,
                     ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold) {
   const Trigger trigger{trig_ct_handle, threshold};
-  return get(transfer(DescriptorKind::kGet, md_handle, local_offset, length, target_id, pt_index, match_bits,
-                      remote_offset, user_ptr),
+  return get(transfer(PacketType::kGet, md_handle, local_offset, length, target_id, pt_index, match_bits, remote_offset,
+                      user_ptr),
              &trigger);
 }
 
@@ -29,7 +29,7 @@ int PtlTriggeredAtomic(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_s
                        ptl_size_t remote_offset, void* user_ptr, ptl_hdr_data_t hdr_data, ptl_op_t operation,
                        ptl_datatype_t datatype, ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold) {
   const Trigger trigger{trig_ct_handle, threshold};
-  return atomic(transfer(DescriptorKind::kAtomic, md_handle, local_offset, length, target_id, pt_index, match_bits,
+  return atomic(transfer(PacketType::kAtomic, md_handle, local_offset, length, target_id, pt_index, match_bits,
                          remote_offset, user_ptr),
                 ack_req, hdr_data, {operation, datatype}, &trigger);
 }
@@ -40,8 +40,8 @@ int PtlTriggeredFetchAtomic(ptl_handle_md_t get_md_handle, ptl_size_t local_get_
                             void* user_ptr, ptl_hdr_data_t hdr_data, ptl_op_t operation, ptl_datatype_t datatype,
                             ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold) {
   const Trigger trigger{trig_ct_handle, threshold};
-  return fetch_atomic(transfer(DescriptorKind::kFetchAtomic, put_md_handle, local_put_offset, length, target_id,
-                               pt_index, match_bits, remote_offset, user_ptr),
+  return fetch_atomic(transfer(PacketType::kFetchAtomic, put_md_handle, local_put_offset, length, target_id, pt_index,
+                               match_bits, remote_offset, user_ptr),
                       {get_md_handle, local_get_offset}, hdr_data, {operation, datatype}, &trigger);
 }
 
@@ -51,17 +51,17 @@ int PtlTriggeredSwap(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset,
                      const void* operand, ptl_op_t operation, ptl_datatype_t datatype, ptl_handle_ct_t trig_ct_handle,
                      ptl_size_t threshold) {
   const Trigger trigger{trig_ct_handle, threshold};
-  return portofu::portals::swap(transfer(DescriptorKind::kSwap, put_md_handle, local_put_offset, length, target_id,
+  return portofu::portals::swap(transfer(PacketType::kSwap, put_md_handle, local_put_offset, length, target_id,
                                          pt_index, match_bits, remote_offset, user_ptr),
                                 {get_md_handle, local_get_offset}, hdr_data, operand, {operation, datatype}, &trigger);
 }
 
 int PtlTriggeredCTInc(ptl_handle_ct_t ct_handle, ptl_ct_event_t increment, ptl_handle_ct_t trig_ct_handle,
                       ptl_size_t threshold) {
-  return triggered_count(DescriptorKind::kCountIncrement, ct_handle, increment, {trig_ct_handle, threshold});
+  return triggered_count(PacketType::kCountIncrement, ct_handle, increment, {trig_ct_handle, threshold});
 }
 
 int PtlTriggeredCTSet(ptl_handle_ct_t ct_handle, ptl_ct_event_t new_ct, ptl_handle_ct_t trig_ct_handle,
                       ptl_size_t threshold) {
-  return triggered_count(DescriptorKind::kCountSet, ct_handle, new_ct, {trig_ct_handle, threshold});
+  return triggered_count(PacketType::kCountSet, ct_handle, new_ct, {trig_ct_handle, threshold});
 }

@@ -17,7 +17,7 @@ Destination to_memory(void* desc, std::size_t* desc_size) {
 }
 
 /// What every request to a peer has; the caller adds what is its own.
-Request request_of(DescriptorKind kind, utofu_vcq_id_t rmt_vcq_id, utofu_stadd_t rmt_stadd, std::size_t length,
+Request request_of(PacketType kind, utofu_vcq_id_t rmt_vcq_id, utofu_stadd_t rmt_stadd, std::size_t length,
                    std::uint64_t edata, unsigned long flags) {
   Request r;
   r.kind = kind;
@@ -31,21 +31,21 @@ Request request_of(DescriptorKind kind, utofu_vcq_id_t rmt_vcq_id, utofu_stadd_t
 
 Request put_of(utofu_vcq_id_t rmt_vcq_id, utofu_stadd_t lcl_stadd, utofu_stadd_t rmt_stadd, std::size_t length,
                std::uint64_t edata, unsigned long flags) {
-  Request r = request_of(DescriptorKind::kTofuPut, rmt_vcq_id, rmt_stadd, length, edata, flags);
+  Request r = request_of(PacketType::kTofuPut, rmt_vcq_id, rmt_stadd, length, edata, flags);
   r.local = lcl_stadd;
   return r;
 }
 
 Request get_of(utofu_vcq_id_t rmt_vcq_id, utofu_stadd_t lcl_stadd, utofu_stadd_t rmt_stadd, std::size_t length,
                std::uint64_t edata, unsigned long flags) {
-  Request r = request_of(DescriptorKind::kTofuGet, rmt_vcq_id, rmt_stadd, length, edata, flags);
+  Request r = request_of(PacketType::kTofuGet, rmt_vcq_id, rmt_stadd, length, edata, flags);
   r.local = lcl_stadd;
   return r;
 }
 
 Request piggyback_of(utofu_vcq_id_t rmt_vcq_id, const void* lcl_data, utofu_stadd_t rmt_stadd, std::size_t length,
                      std::uint64_t edata, unsigned long flags) {
-  Request r = request_of(DescriptorKind::kTofuPiggyback, rmt_vcq_id, rmt_stadd, length, edata, flags);
+  Request r = request_of(PacketType::kTofuPiggyback, rmt_vcq_id, rmt_stadd, length, edata, flags);
   r.data = lcl_data;
   r.has_data = true;
   return r;
@@ -53,7 +53,7 @@ Request piggyback_of(utofu_vcq_id_t rmt_vcq_id, const void* lcl_data, utofu_stad
 
 Request piggyback8_of(utofu_vcq_id_t rmt_vcq_id, std::uint64_t lcl_data, utofu_stadd_t rmt_stadd, std::size_t length,
                       std::uint64_t edata, unsigned long flags) {
-  Request r = request_of(DescriptorKind::kTofuPiggyback, rmt_vcq_id, rmt_stadd, length, edata, flags);
+  Request r = request_of(PacketType::kTofuPiggyback, rmt_vcq_id, rmt_stadd, length, edata, flags);
   r.local = lcl_data;
   return r;
 }
@@ -61,7 +61,7 @@ Request piggyback8_of(utofu_vcq_id_t rmt_vcq_id, std::uint64_t lcl_data, utofu_s
 /// @param bytes  4 or 8
 Request armw_of(std::size_t bytes, utofu_vcq_id_t rmt_vcq_id, enum utofu_armw_op armw_op, std::uint64_t op_value,
                 utofu_stadd_t rmt_stadd, std::uint64_t edata, unsigned long flags) {
-  Request r = request_of(DescriptorKind::kTofuArmw, rmt_vcq_id, rmt_stadd, bytes, edata, flags);
+  Request r = request_of(PacketType::kTofuArmw, rmt_vcq_id, rmt_stadd, bytes, edata, flags);
   r.armw_op = armw_op < UTOFU_ARMW_OP_SWAP ? -1 : static_cast<int>(armw_op);
   r.local = op_value;
   return r;
@@ -70,7 +70,7 @@ Request armw_of(std::size_t bytes, utofu_vcq_id_t rmt_vcq_id, enum utofu_armw_op
 /// @param bytes  4 or 8
 Request cswap_of(std::size_t bytes, utofu_vcq_id_t rmt_vcq_id, std::uint64_t old_value, std::uint64_t new_value,
                  utofu_stadd_t rmt_stadd, std::uint64_t edata, unsigned long flags) {
-  Request r = request_of(DescriptorKind::kTofuArmw, rmt_vcq_id, rmt_stadd, bytes, edata, flags);
+  Request r = request_of(PacketType::kTofuArmw, rmt_vcq_id, rmt_stadd, bytes, edata, flags);
   r.compared = old_value;
   r.local = new_value;
   return r;
@@ -261,7 +261,7 @@ int utofu_cswap8(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, uint64_t ol
 }
 
 int utofu_nop(utofu_vcq_hdl_t vcq_hdl, unsigned long int flags, void* cbdata) {
-  return submit(vcq_hdl, Request{.kind = DescriptorKind::kTofuNop, .flags = flags}, to_toq(cbdata));
+  return submit(vcq_hdl, Request{.kind = PacketType::kTofuNop, .flags = flags}, to_toq(cbdata));
 }
 
 int utofu_prepare_put(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, utofu_stadd_t lcl_stadd,
@@ -367,5 +367,5 @@ int utofu_prepare_cswap8(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_vcq_id, uin
 }
 
 int utofu_prepare_nop(utofu_vcq_hdl_t vcq_hdl, unsigned long int flags, void* desc, size_t* desc_size) {
-  return submit(vcq_hdl, Request{.kind = DescriptorKind::kTofuNop, .flags = flags}, to_memory(desc, desc_size));
+  return submit(vcq_hdl, Request{.kind = PacketType::kTofuNop, .flags = flags}, to_memory(desc, desc_size));
 }

@@ -23,19 +23,19 @@ int check_flags(unsigned long flags) {
 }
 
 std::size_t most_bytes(const Request& request, const Settings& limits) {
-  if (request.kind != DescriptorKind::kTofuPiggyback) return limits.max_putget_bytes;
+  if (request.kind != PacketType::kTofuPiggyback) return limits.max_putget_bytes;
   return request.has_data ? kMaxPiggybackBytes : sizeof request.local;
 }
 
 int check(const Request& r, const Settings& limits) {
   if (const int rc = check_flags(r.flags); rc != UTOFU_SUCCESS) return rc;
-  if (r.kind == DescriptorKind::kTofuNop) return UTOFU_SUCCESS;
+  if (r.kind == PacketType::kTofuNop) return UTOFU_SUCCESS;
   if (!is_vcq_id(r.remote_vcq_id)) return failed(UTOFU_ERR_INVALID_VCQ_ID, "not a VCQ id");
   if (r.edata >> (8 * kMaxEdataBytes) != 0) return failed(UTOFU_ERR_INVALID_EDATA, "edata is too large");
   if (r.length > most_bytes(r, limits)) return failed(UTOFU_ERR_INVALID_SIZE, "too many bytes");
   if (r.has_data && r.data == nullptr && r.length != 0) return failed(UTOFU_ERR_INVALID_POINTER, "lcl_data is NULL");
   if (r.mtu > limits.max_mtu || r.gap > limits.max_gap) return failed(UTOFU_ERR_INVALID_ARG, "mtu or gap is too large");
-  if (r.kind != DescriptorKind::kTofuArmw) return UTOFU_SUCCESS;
+  if (r.kind != PacketType::kTofuArmw) return UTOFU_SUCCESS;
   if (r.armw_op < 0 || r.armw_op > UTOFU_ARMW_OP_OR) return failed(UTOFU_ERR_INVALID_OP, "no such operation");
   if (r.remote_stadd % r.length != 0) return failed(UTOFU_ERR_INVALID_STADD, "the remote address is not aligned");
   return UTOFU_SUCCESS;
@@ -69,7 +69,7 @@ TofuCell make_cell(const Request& r, std::size_t block) {
   cell.head.remote_vcq_id = r.remote_vcq_id;
   cell.head.remote_stadd = r.remote_stadd + block * r.stride;
   cell.head.local = r.local + block * r.stride;
-  if (r.kind == DescriptorKind::kTofuArmw) {
+  if (r.kind == PacketType::kTofuArmw) {
     const AtomicOperation operation = atomic_operation_of(r.armw_op);
     cell.head.code = static_cast<std::uint8_t>(operation);
     if (r.length == 8) cell.head.code |= kTofuCodeWide;
@@ -89,23 +89,23 @@ TofuCell make_cell(const Request& r, std::size_t block) {
 Descriptor expand(const VirtualControlQueue& vcq, const TofuCell& cell) {
   const TofuDescriptor& head = cell.head;
   Descriptor d;
-  d.kind = head.kind;
+  d.type = head.kind;
   d.interface_index = kTofuInterface;
-  d.md_handle = vcq.handle;
-  d.match_bits = head.remote_vcq_id;
-  d.remote_offset = head.remote_stadd;
-  d.local_offset = head.local;
+  d.tofu_meta = head.meta;
+  d.remote_stadd = head.remote_stadd;
   d.length = head.length;
-  d.hdr_data = head.meta;
+  d.tofu = {vcq.handle, false, head.remote_vcq_id, head.local, 0};
   const bool is_long = (head.code & kTofuCodeLong) != 0;
-  if (head.kind == DescriptorKind::kTofuArmw) {
+  if (head.kind == PacketType::kTofuArmw) {
     d.atomic_operation = head.code & kTofuCodeOperation;
     d.atomic_type =
         static_cast<std::uint8_t>((head.code & kTofuCodeWide) != 0 ? AtomicType::kUint64 : AtomicType::kUint32);
     d.operand = {};
     if (is_long) std::memcpy(d.operand.data(), cell.more.data(), 8);
     std::memcpy(d.operand.data() + 8, &head.local, 8);
-  } else if (head.kind == DescriptorKind::kTofuPiggyback) {
+  } else if (head.kind == PacketType::kTofuPiggyback) {
+    d.type = PacketType::kTofuPut;
+    d.tofu.brings_data = true;
     if (is_long) {
       copy_fresh_words(d.operand, cell.more);
     } else {
@@ -115,7 +115,7 @@ Descriptor expand(const VirtualControlQueue& vcq, const TofuCell& cell) {
   return d;
 }
 
-void start(Core& core, VirtualControlQueue& vcq, const Descriptor& d) {
+void start(Core& core, VirtualControlQueue& vcq, Descriptor& d) {
   if (!vcq.session) return start_descriptor(core, d);
   auto* waiting = new TriggeredOperation;
   waiting->descriptor = d;
@@ -125,7 +125,7 @@ void start(Core& core, VirtualControlQueue& vcq, const Descriptor& d) {
 
 void start_delayed(Core& core, VirtualControlQueue& vcq) {
   while (!vcq.delayed.empty()) {
-    const Descriptor d = vcq.delayed.front();
+    Descriptor d = vcq.delayed.front();
     vcq.delayed.pop_front();
     start(core, vcq, d);
   }
@@ -133,8 +133,7 @@ void start_delayed(Core& core, VirtualControlQueue& vcq) {
 
 void post(Core& core, VirtualControlQueue& vcq, const TofuCell& cell, void* callback_data, bool delays) {
   Descriptor d = expand(vcq, cell);
-  d.user_ptr = callback_data;
-  d.local_get_offset = vcq.tcq.take(callback_data, (d.hdr_data & kTofuTcqNotice) != 0);
+  d.tofu.tcq_place = vcq.tcq.take(callback_data, (d.tofu_meta & kTofuTcqNotice) != 0);
   if (delays) {
     vcq.delayed.push_back(d);
     vcq.direct.forget();
@@ -182,13 +181,13 @@ bool read_cell(const std::byte* at, std::size_t left, TofuCell* cell) {
     std::memcpy(cell->more.data(), at + kShortTofuDescriptorBytes, cell->more.size());
   const bool is_long = (head.code & kTofuCodeLong) != 0;
   switch (head.kind) {
-    case DescriptorKind::kTofuNop: return head.code == 0;
-    case DescriptorKind::kTofuPut:
-    case DescriptorKind::kTofuGet:
+    case PacketType::kTofuNop: return head.code == 0;
+    case PacketType::kTofuPut:
+    case PacketType::kTofuGet:
       return head.code == 0 && head.length <= settings().max_putget_bytes && is_vcq_id(head.remote_vcq_id);
-    case DescriptorKind::kTofuPiggyback:
+    case PacketType::kTofuPiggyback:
       return head.length <= (is_long ? kMaxPiggybackBytes : 8) && is_vcq_id(head.remote_vcq_id);
-    case DescriptorKind::kTofuArmw: {
+    case PacketType::kTofuArmw: {
       const auto operation = static_cast<AtomicOperation>(head.code & kTofuCodeOperation);
       const bool compares = operation == AtomicOperation::kCswap;
       return is_armw_operation(operation) && compares == is_long &&

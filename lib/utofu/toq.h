@@ -7,7 +7,7 @@ namespace portofu::utofu {
 
 /// What the arguments of one call say. Most calls have a part of it.
 struct Request {
-  DescriptorKind kind = DescriptorKind::kTofuNop;
+  PacketType kind = PacketType::kTofuNop;
   std::uint64_t remote_vcq_id = 0;
   std::uint64_t local = 0;  ///< STADD; piggyback8: data; ARMW: value.
   std::uint64_t remote_stadd = 0;

@@ -40,10 +40,6 @@ class CoreCensus {
   }
 
  private:
-  static bool is_fetching(DescriptorKind kind) {
-    return kind == DescriptorKind::kFetchAtomic || kind == DescriptorKind::kSwap;
-  }
-
   void count_arrival(std::uint32_t index, const Arrival& arrival) {
     if (index == kTofuInterface) {
       if (arrival.entry != nullptr) ++region_pending_[arrival.entry];  // Else it was deregistered.
@@ -101,19 +97,19 @@ class CoreCensus {
       PORTOFU_ASSERT(core.outstanding.find(waiting.header.operation_id) != nullptr);
       return;
     }
-    ++interfaces_[d.interface_index].md_pending[d.md_handle];
-    if (is_fetching(d.kind)) ++interfaces_[d.interface_index].md_pending[d.get_md_handle];
+    ++interfaces_[d.interface_index].md_pending[d.portals.md_handle];
+    if (is_fetching(d.type)) ++interfaces_[d.interface_index].md_pending[d.portals.get_md_handle];
   }
 
   void count_operations(Core& core) {
     core.outstanding.for_each([this](std::uint32_t, const OutstandingOperation& operation) {
       ++peer_outstanding_[operation.peer];
-      if (operation.kind == DescriptorKind::kTofuGet) ++peer_gets_[operation.peer];
+      if (operation.kind == PacketType::kTofuGet) ++peer_gets_[operation.peer];
       if (operation.interface_index == kTofuInterface) return;
       PORTOFU_ASSERT(operation.peer->awaited);
       InterfaceCensus& ni = interfaces_[operation.interface_index];
       ++ni.outstanding;
-      if (operation.kind != DescriptorKind::kGet && !operation.sent) {
+      if (operation.kind != PacketType::kGet && !operation.sent) {
         ++ni.md_pending[operation.portals.md_handle];
       }
       if (operation.expects_data) ++ni.md_pending[operation.portals.reply_md_handle];

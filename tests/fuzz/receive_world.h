@@ -120,9 +120,9 @@ class ReceiveWorld {
   EntryRequest entry_request(Interface& ni);
   Range any_range();
   void describe(MemorySegment& segment, bool writable);
-  bool fill_descriptor(Descriptor& d, DescriptorKind kind);
+  bool fill_descriptor(Descriptor& d, PacketType kind);
   Handle any_md(const Interface& ni);
-  void start(const Descriptor& d);
+  void start(Descriptor& d);
   void notice_sent();
   void run_until_quiet();
   void drain_queues();

@@ -207,10 +207,10 @@ void ReceiveWorld::release_md() {
 }
 
 /// Fills what all transfers have. @return false if there is nothing that would pass the checks of lib/
-bool ReceiveWorld::fill_descriptor(Descriptor& d, DescriptorKind kind) {
+bool ReceiveWorld::fill_descriptor(Descriptor& d, PacketType kind) {
   Interface* ni = any_interface();
   if (ni == nullptr) return false;
-  const bool fetches = kind == DescriptorKind::kFetchAtomic || kind == DescriptorKind::kSwap;
+  const bool fetches = kind == PacketType::kFetchAtomic || kind == PacketType::kSwap;
   // Memory that a reply goes to may change from now on.
   const auto place = [&](bool is_written) {
     Place found;
@@ -228,25 +228,25 @@ bool ReceiveWorld::fill_descriptor(Descriptor& d, DescriptorKind kind) {
     }
     return found;
   };
-  d.kind = kind;
-  const Place local = place(kind == DescriptorKind::kGet);
+  d.type = kind;
+  const Place local = place(kind == PacketType::kGet);
   const Place fetched = fetches ? place(true) : Place{};
   if (!local.found || (fetches && !fetched.found) || d.length > ni->limits.max_msg_size) return false;
   d.interface_index = static_cast<std::uint8_t>(ni->index);
   d.pt_index = static_cast<std::uint16_t>(input_.below(kPortals));
-  d.md_handle = local.md_handle;
-  d.local_offset = local.offset;
-  d.get_md_handle = fetched.md_handle;
-  d.local_get_offset = fetched.offset;
-  d.target = ni->is_logical() ? ProcessId{input_.below(kSourceCount), 0} : source();
+  d.portals.md_handle = local.md_handle;
+  d.portals.local_offset = local.offset;
+  d.portals.get_md_handle = fetched.md_handle;
+  d.portals.local_get_offset = fetched.offset;
+  d.portals.target = ni->is_logical() ? ProcessId{input_.below(kSourceCount), 0} : source();
   d.match_bits = ni->is_matching() ? input_.below(4) : 0;
   d.remote_offset = input_.once_in(4) ? input_.byte() : 0;
-  d.user_ptr = this;
+  d.portals.user_ptr = this;
   return true;
 }
 
 /// Starts it now, or lets it wait for a count.
-void ReceiveWorld::start(const Descriptor& d) {
+void ReceiveWorld::start(Descriptor& d) {
   Interface& ni = *core_.interface(d.interface_index);
   CountingEvent* counter = input_.once_in(4) ? ni.cts.find(nth(ni.cts, input_.byte())) : nullptr;
   if (counter == nullptr || ni.triggered_count >= ni.limits.max_triggered_ops) return start_descriptor(core_, d);
@@ -260,14 +260,14 @@ void ReceiveWorld::start(const Descriptor& d) {
 void ReceiveWorld::start_put() {
   Descriptor d;
   d.length = input_.length();
-  d.ack_req = static_cast<AckRequest>(input_.below(4));
-  if (fill_descriptor(d, DescriptorKind::kPut)) start(d);
+  d.portals.ack_req = static_cast<AckRequest>(input_.below(4));
+  if (fill_descriptor(d, PacketType::kPut)) start(d);
 }
 
 void ReceiveWorld::start_get() {
   Descriptor d;
   d.length = input_.length();
-  if (fill_descriptor(d, DescriptorKind::kGet)) start(d);
+  if (fill_descriptor(d, PacketType::kGet)) start(d);
 }
 
 void ReceiveWorld::start_atomic() {
@@ -275,8 +275,8 @@ void ReceiveWorld::start_atomic() {
   d.atomic_operation = static_cast<std::uint8_t>(AtomicOperation::kSum);
   d.atomic_type = static_cast<std::uint8_t>(atomic_type_at(input_.below(kAtomicTypeCount)));
   d.length = atomic_type_bytes(static_cast<AtomicType>(d.atomic_type)) * input_.below(5);
-  d.ack_req = static_cast<AckRequest>(input_.below(4));
-  if (fill_descriptor(d, DescriptorKind::kAtomic)) start(d);
+  d.portals.ack_req = static_cast<AckRequest>(input_.below(4));
+  if (fill_descriptor(d, PacketType::kAtomic)) start(d);
 }
 
 void ReceiveWorld::start_fetching() {
@@ -289,9 +289,9 @@ void ReceiveWorld::start_fetching() {
   d.atomic_type = static_cast<std::uint8_t>(atomic_type_at(input_.below(kAtomicTypeCount)));
   const std::uint32_t item = atomic_type_bytes(static_cast<AtomicType>(d.atomic_type));
   d.length = item * input_.below(conditional ? 2 : 5);
-  if (conditional) d.operand_bytes = static_cast<std::uint8_t>(item);
+  if (conditional) d.portals.operand_bytes = static_cast<std::uint8_t>(item);
   d.operand = {};
-  if (fill_descriptor(d, swaps ? DescriptorKind::kSwap : DescriptorKind::kFetchAtomic)) start(d);
+  if (fill_descriptor(d, swaps ? PacketType::kSwap : PacketType::kFetchAtomic)) start(d);
 }
 
 /// A change of a counter that waits for a count.
@@ -300,10 +300,9 @@ void ReceiveWorld::arm() {
   const Handle counter = ni != nullptr ? nth(ni->cts, input_.byte()) : 0;
   if (counter == 0) return;
   Descriptor d;
-  d.kind = input_.once_in(2) ? DescriptorKind::kCountSet : DescriptorKind::kCountIncrement;
+  d.type = input_.once_in(2) ? PacketType::kCountSet : PacketType::kCountIncrement;
   d.interface_index = static_cast<std::uint8_t>(ni->index);
-  d.md_handle = counter;
-  d.length = input_.below(4);
+  d.count = {counter, false, input_.below(4), 0};
   start(d);
 }
 

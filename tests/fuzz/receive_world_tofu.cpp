@@ -168,32 +168,35 @@ void ReceiveWorld::receive_gate_packet() {
 // ---- The application -----------------------------------------------------------------------------------------------
 
 void ReceiveWorld::post_tofu() {
-  constexpr std::array<DescriptorKind, 5> kKinds{DescriptorKind::kTofuPut, DescriptorKind::kTofuGet,
-                                                 DescriptorKind::kTofuArmw, DescriptorKind::kTofuPiggyback,
-                                                 DescriptorKind::kTofuNop};
+  constexpr std::array<PacketType, 5> kKinds{PacketType::kTofuPut, PacketType::kTofuGet, PacketType::kTofuArmw,
+                                             PacketType::kTofuPiggyback, PacketType::kTofuNop};
   take_notices();
   VirtualControlQueue* vcq = any_vcq();
   if (vcq == nullptr || !vcq->tcq.has_room(1)) return;
   Descriptor d;
-  d.kind = vcq->session && input_.once_in(2) ? DescriptorKind::kTofuNop : input_.one_of(kKinds);
+  d.type = vcq->session && input_.once_in(2) ? PacketType::kTofuNop : input_.one_of(kKinds);
   d.interface_index = kTofuInterface;
-  d.md_handle = vcq->handle;
-  d.hdr_data = input_.raw<std::uint16_t>();
-  if (d.kind != DescriptorKind::kTofuNop) {
-    d.match_bits = any_vcq_id();
-    d.remote_offset = any_stadd();
-    d.local_offset = any_stadd();
+  d.tofu = {vcq->handle, false, 0, 0, 0};
+  d.tofu_meta = input_.raw<std::uint16_t>();
+  if (d.type != PacketType::kTofuNop) {
+    d.tofu.remote_vcq_id = any_vcq_id();
+    d.remote_stadd = any_stadd();
+    d.tofu.local_stadd = any_stadd();
     d.length = tofu_length();
   }
-  if (d.kind == DescriptorKind::kTofuPiggyback) d.length = std::min<std::uint64_t>(d.length, kMaxOperandBytes);
-  if (d.kind == DescriptorKind::kTofuArmw) {
+  if (d.type == PacketType::kTofuPiggyback) {
+    d.type = PacketType::kTofuPut;
+    d.tofu.brings_data = true;
+    d.length = std::min<std::uint64_t>(d.length, kMaxOperandBytes);
+  }
+  if (d.type == PacketType::kTofuArmw) {
     const bool wide = input_.once_in(2);
     d.length = wide ? 8 : 4;
-    d.remote_offset -= d.remote_offset % 8;
+    d.remote_stadd -= d.remote_stadd % 8;
     d.atomic_operation = static_cast<std::uint8_t>(input_.one_of(kArmw));
     d.atomic_type = static_cast<std::uint8_t>(wide ? AtomicType::kUint64 : AtomicType::kUint32);
   }
-  d.local_get_offset = vcq->tcq.take(nullptr, (d.hdr_data & kTofuTcqNotice) != 0);
+  d.tofu.tcq_place = vcq->tcq.take(nullptr, (d.tofu_meta & kTofuTcqNotice) != 0);
   if (!vcq->session) return start_descriptor(core_, d);
   auto* waiting = new TriggeredOperation;
   waiting->descriptor = d;

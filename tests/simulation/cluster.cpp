@@ -30,7 +30,7 @@ constexpr std::uint64_t kLossyRoundNs = 5'000'000;
 constexpr std::uint64_t kExpected = 1;
 constexpr std::uint64_t kUnexpected = 2;
 
-bool is_get(DescriptorKind kind) { return kind == DescriptorKind::kGet; }
+bool is_get(PacketType kind) { return kind == PacketType::kGet; }
 
 SimOptions draw_network(std::uint64_t seed) {
   SimRandom random(seed ^ 0xdead);
@@ -158,28 +158,28 @@ void Cluster::post(std::size_t index) {
   Process& process = processes_[index];
   const std::uint64_t id = next_id_++;
   Operation operation;
-  operation.kind = static_cast<DescriptorKind>(random_.below(4));
+  operation.kind = static_cast<PacketType>(1 + random_.below(4));
   operation.target = random_.below(processes_.size());
   operation.posted_at = action_;
   operation.checked_at = process.checked_at;
-  const bool has_ack = operation.kind == DescriptorKind::kPut || operation.kind == DescriptorKind::kAtomic;
+  const bool has_ack = operation.kind == PacketType::kPut || operation.kind == PacketType::kAtomic;
   if (has_ack) operation.ack_req = static_cast<AckRequest>(random_.below(4));
   Descriptor d;
-  d.kind = operation.kind;
+  d.type = operation.kind;
   d.interface_index = kInterface;
-  d.target = processes_[operation.target].node->id();
+  d.portals.target = processes_[operation.target].node->id();
   d.pt_index = kPt;
-  d.ack_req = operation.ack_req;
-  d.md_handle = is_get(d.kind) ? process.term.receive_md : process.term.send_md;
-  d.get_md_handle = is_fetching(d.kind) ? process.term.receive_md : 0;
+  d.portals.ack_req = operation.ack_req;
+  d.portals.md_handle = is_get(d.type) ? process.term.receive_md : process.term.send_md;
+  d.portals.get_md_handle = is_fetching(d.type) ? process.term.receive_md : 0;
   d.atomic_type = static_cast<std::uint8_t>(AtomicType::kUint64);
   d.atomic_operation = static_cast<std::uint8_t>(AtomicOperation::kSum);
-  const bool moves = d.kind == DescriptorKind::kPut || is_get(d.kind);
+  const bool moves = d.type == PacketType::kPut || is_get(d.type);
   d.length = moves ? random_.below(random_.below(2) == 0 ? 200 : kTargetBytes) : 8 * random_.below(60);
   d.match_bits = random_.below(3) == 0 ? kUnexpected : kExpected;
   d.hdr_data = id;
-  d.user_ptr = reinterpret_cast<void*>(id);
-  if (has_ack && d.ack_req != AckRequest::kNone) ++process.term.counted;
+  d.portals.user_ptr = reinterpret_cast<void*>(id);
+  if (has_ack && d.portals.ack_req != AckRequest::kNone) ++process.term.counted;
   process.term.operations[id] = operation;
   process.node->engine().post(d);
 }

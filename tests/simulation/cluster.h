@@ -35,7 +35,7 @@ class Cluster final : private WireObserver {
  private:
   /// One operation of a survivor.
   struct Operation {
-    DescriptorKind kind = DescriptorKind::kPut;
+    PacketType kind = PacketType::kPut;
     AckRequest ack_req = AckRequest::kNone;
     std::size_t target = 0;
     std::uint64_t posted_at = 0;   ///< Number of the action.

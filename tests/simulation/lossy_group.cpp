@@ -50,28 +50,28 @@ void LossyGroup::set_up(std::size_t process) {
 }
 
 std::uint64_t LossyGroup::put(std::size_t from, std::size_t to, std::uint64_t bytes) {
-  return post(from, to, bytes, DescriptorKind::kPut);
+  return post(from, to, bytes, PacketType::kPut);
 }
 
 std::uint64_t LossyGroup::add(std::size_t from, std::size_t to, std::uint64_t bytes) {
-  return post(from, to, bytes, DescriptorKind::kAtomic);
+  return post(from, to, bytes, PacketType::kAtomic);
 }
 
-std::uint64_t LossyGroup::post(std::size_t from, std::size_t to, std::uint64_t bytes, DescriptorKind kind) {
+std::uint64_t LossyGroup::post(std::size_t from, std::size_t to, std::uint64_t bytes, PacketType kind) {
   const std::uint64_t number = operations_.size();
   operations_.push_back({.from = from, .to = to, .posted_ns = now_ns()});
   Descriptor d;
-  d.kind = kind;
+  d.type = kind;
   d.interface_index = 1;
-  d.ack_req = AckRequest::kFull;
-  d.target = members_[to].node->id();
+  d.portals.ack_req = AckRequest::kFull;
+  d.portals.target = members_[to].node->id();
   d.pt_index = kPt;
-  d.md_handle = members_[from].md;
+  d.portals.md_handle = members_[from].md;
   d.length = bytes;
   d.atomic_type = static_cast<std::uint8_t>(AtomicType::kUint64);
   d.atomic_operation = static_cast<std::uint8_t>(AtomicOperation::kSum);
   d.hdr_data = number;
-  d.user_ptr = reinterpret_cast<void*>(number);
+  d.portals.user_ptr = reinterpret_cast<void*>(number);
   ++members_[from].open;
   members_[from].node->engine().post(d);
   wake(from);

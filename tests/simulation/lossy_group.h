@@ -83,7 +83,7 @@ class LossyGroup {
     std::uint64_t open = 0;
   };
 
-  std::uint64_t post(std::size_t from, std::size_t to, std::uint64_t bytes, DescriptorKind kind);
+  std::uint64_t post(std::size_t from, std::size_t to, std::uint64_t bytes, PacketType kind);
   void set_up(std::size_t process);
   void wake(std::size_t process);
   void step(std::size_t process);

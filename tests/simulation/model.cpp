@@ -8,7 +8,7 @@ namespace portofu::simulation {
 namespace {
 
 bool is_fetching(const Descriptor& descriptor) {
-  return descriptor.kind != DescriptorKind::kPut && descriptor.kind != DescriptorKind::kAtomic;
+  return descriptor.type != PacketType::kPut && descriptor.type != PacketType::kAtomic;
 }
 
 /// What a packet would say that tells what an acknowledgement without one tells.
@@ -89,10 +89,10 @@ void Model::fire(ModelProcess& process, ModelCounter& counter) {
 }
 
 void Model::change_counter(ModelProcess& process, const Descriptor& descriptor) {
-  ModelCounter& counter = process.counters[descriptor.md_handle];
-  if (descriptor.kind == DescriptorKind::kCountSet) counter.success = counter.failure = 0;
-  counter.success += descriptor.length;
-  counter.failure += descriptor.remote_offset;
+  ModelCounter& counter = process.counters[descriptor.count.ct_handle];
+  if (descriptor.type == PacketType::kCountSet) counter.success = counter.failure = 0;
+  counter.success += descriptor.count.success;
+  counter.failure += descriptor.count.failure;
   fire(process, counter);
 }
 

@@ -8,25 +8,14 @@ namespace portofu::simulation {
 namespace {
 
 bool is_fetching(const ModelMessage& message) {
-  return message.descriptor.kind == DescriptorKind::kFetchAtomic || message.descriptor.kind == DescriptorKind::kSwap;
+  return message.descriptor.type == PacketType::kFetchAtomic || message.descriptor.type == PacketType::kSwap;
 }
-bool is_get(const ModelMessage& message) { return message.descriptor.kind == DescriptorKind::kGet; }
-
-PacketType type_of(DescriptorKind kind) {
-  switch (kind) {
-    case DescriptorKind::kPut: return PacketType::kPut;
-    case DescriptorKind::kGet: return PacketType::kGet;
-    case DescriptorKind::kAtomic: return PacketType::kAtomic;
-    case DescriptorKind::kFetchAtomic: return PacketType::kFetchAtomic;
-    case DescriptorKind::kSwap: return PacketType::kSwap;
-    default: return PacketType::kInvalid;
-  }
-}
+bool is_get(const ModelMessage& message) { return message.descriptor.type == PacketType::kGet; }
 
 Event answer_event(const ModelMessage& message, EventKind kind) {
   Event event;
   event.type = kind;
-  event.user_ptr = message.descriptor.user_ptr;
+  event.user_ptr = message.descriptor.portals.user_ptr;
   event.ni_fail_type = message.answer.fail;
   event.ptl_list = message.answer.list;
   event.mlength = message.answer.mlength;
@@ -38,20 +27,20 @@ Event answer_event(const ModelMessage& message, EventKind kind) {
 
 void Model::start(std::size_t process, const Descriptor& descriptor) {
   ModelProcess& own = processes[process];
-  if (descriptor.kind == DescriptorKind::kCountIncrement || descriptor.kind == DescriptorKind::kCountSet) {
+  if (descriptor.type == PacketType::kCountIncrement || descriptor.type == PacketType::kCountSet) {
     return change_counter(own, descriptor);
   }
   auto message = std::make_unique<ModelMessage>();
   message->descriptor = descriptor;
   message->initiator = process;
-  message->target = logical() ? descriptor.target.nid : index_of(descriptor.target);
-  ModelMd* md = md_of(*message, descriptor.md_handle);
-  ModelMd* get_md = is_fetching(*message) ? md_of(*message, descriptor.get_md_handle) : md;
+  message->target = logical() ? descriptor.portals.target.nid : index_of(descriptor.portals.target);
+  ModelMd* md = md_of(*message, descriptor.portals.md_handle);
+  ModelMd* get_md = is_fetching(*message) ? md_of(*message, descriptor.portals.get_md_handle) : md;
   if (md == nullptr || get_md == nullptr) return;  // A triggered operation whose MD is gone.
   ++md->pending;
   if (is_fetching(*message)) ++get_md->pending;
   for (std::uint64_t i = 0; !is_get(*message) && i < descriptor.length; ++i) {
-    message->data.push_back(own.memory[md->region.place(descriptor.local_offset + i)]);
+    message->data.push_back(own.memory[md->region.place(descriptor.portals.local_offset + i)]);
   }
   pair(process, message->target).unsent.push_back(message.get());
   messages.push_back(std::move(message));
@@ -65,17 +54,17 @@ ModelMd* Model::md_of(const ModelMessage& message, Handle handle) {
 
 /// Whether somebody would see the acknowledgement.
 bool Model::wants_notice(const ModelMessage& message) {
-  const AckRequest ack_req = message.descriptor.ack_req;
-  const ModelMd* md = md_of(message, message.descriptor.md_handle);
+  const AckRequest ack_req = message.descriptor.portals.ack_req;
+  const ModelMd* md = md_of(message, message.descriptor.portals.md_handle);
   if (md == nullptr || is_get(message) || ack_req == AckRequest::kNone) return false;
   return (md->ct != 0 && (md->options & kMdEventCtAck) != 0) || (ack_req == AckRequest::kFull && md->eq != 0);
 }
 
 void Model::check_first_packet(const ModelMessage& message, const PacketHeader& header) {
   const Descriptor& d = message.descriptor;
-  if (header.type != type_of(d.kind)) {
+  if (header.type != d.type) {
     complain(std::string("a packet of type ") + packet_type_name(header.type) + ", and posted was " +
-             packet_type_name(type_of(d.kind)) + " with hdr_data " + std::to_string(d.hdr_data));
+             packet_type_name(d.type) + " with hdr_data " + std::to_string(d.hdr_data));
   }
   if (header.pt_index != d.pt_index || header.match_bits != d.match_bits || header.hdr_data != d.hdr_data ||
       header.remote_offset != d.remote_offset || header.length != d.length) {
@@ -111,7 +100,8 @@ void Model::publish_more(std::size_t process, std::size_t peer, const PacketHead
   ModelMessage& message = *own.unsent.front();
   const bool first = header.type != PacketType::kData;
   if (!first && header.remote_offset != message.published) complain("data with a gap");
-  message.published += header.payload_bytes - (first ? message.descriptor.operand_bytes == 0 ? 0 : kOperandBytes : 0);
+  message.published +=
+      header.payload_bytes - (first ? message.descriptor.portals.operand_bytes == 0 ? 0 : kOperandBytes : 0);
   if (message.published > message.data.size()) return complain("more data than was posted");
   if (lent_end != 0) {
     message.lent_end = lent_end;
@@ -125,7 +115,7 @@ void Model::publish_more(std::size_t process, std::size_t peer, const PacketHead
 
 void Model::sent(ModelMessage& message) {
   message.sent = true;
-  ModelMd* md = md_of(message, message.descriptor.md_handle);
+  ModelMd* md = md_of(message, message.descriptor.portals.md_handle);
   if (!is_get(message) && md != nullptr) {
     ModelProcess& own = processes[message.initiator];
     const bool in_bytes = (md->options & kMdEventCtBytes) != 0;
@@ -137,10 +127,10 @@ void Model::sent(ModelMessage& message) {
 }
 
 void Model::report_send(ModelMessage& message) {
-  ModelMd& md = *md_of(message, message.descriptor.md_handle);
+  ModelMd& md = *md_of(message, message.descriptor.portals.md_handle);
   Event event;
   event.type = EventKind::kSend;
-  event.user_ptr = message.descriptor.user_ptr;
+  event.user_ptr = message.descriptor.portals.user_ptr;
   event.mlength = message.descriptor.length;
   const bool hidden = (md.options & (kMdEventSendDisable | kMdEventSuccessDisable)) != 0;
   if (!hidden) post(processes[message.initiator], md.eq, event);
@@ -181,26 +171,26 @@ void Model::finish(ModelMessage& message) {
 }
 
 void Model::report_ack(ModelMessage& message) {
-  ModelMd& md = *md_of(message, message.descriptor.md_handle);
+  ModelMd& md = *md_of(message, message.descriptor.portals.md_handle);
   ModelProcess& own = processes[message.initiator];
   const bool counted = (md.options & kMdEventCtAck) != 0;
   const bool good = message.answer.fail == NiFail::kOk;
-  if (message.descriptor.ack_req == AckRequest::kOperation) {
+  if (message.descriptor.portals.ack_req == AckRequest::kOperation) {
     if (counted) count(own, md.ct, true, 1);  // Processed, whatever the outcome (3.15.1).
     return;
   }
   if (message.answer.silent) return;
   if (counted) count(own, md.ct, good, (md.options & kMdEventCtBytes) != 0 ? message.answer.mlength : 1);
   const bool hidden = (md.options & kMdEventSuccessDisable) != 0 && good;
-  if (message.descriptor.ack_req == AckRequest::kFull && !hidden)
+  if (message.descriptor.portals.ack_req == AckRequest::kFull && !hidden)
     post(own, md.eq, answer_event(message, EventKind::kAck));
 }
 
 void Model::report_reply(ModelMessage& message) {
   const Descriptor& d = message.descriptor;
-  ModelMd& md = *md_of(message, is_get(message) ? d.md_handle : d.get_md_handle);
+  ModelMd& md = *md_of(message, is_get(message) ? d.portals.md_handle : d.portals.get_md_handle);
   ModelProcess& own = processes[message.initiator];
-  const std::uint64_t offset = is_get(message) ? d.local_offset : d.local_get_offset;
+  const std::uint64_t offset = is_get(message) ? d.portals.local_offset : d.portals.local_get_offset;
   for (std::uint64_t i = 0; i < message.answer.mlength; ++i) own.memory[md.region.place(offset + i)] = message.reply[i];
   const bool good = message.answer.fail == NiFail::kOk;
   const bool in_bytes = (md.options & kMdEventCtBytes) != 0;

@@ -11,10 +11,10 @@
 namespace portofu::simulation {
 namespace {
 
-bool is_get(const ModelMessage& message) { return message.descriptor.kind == DescriptorKind::kGet; }
-bool is_put(const ModelMessage& message) { return message.descriptor.kind == DescriptorKind::kPut; }
+bool is_get(const ModelMessage& message) { return message.descriptor.type == PacketType::kGet; }
+bool is_put(const ModelMessage& message) { return message.descriptor.type == PacketType::kPut; }
 bool is_fetching(const ModelMessage& message) {
-  return message.descriptor.kind == DescriptorKind::kFetchAtomic || message.descriptor.kind == DescriptorKind::kSwap;
+  return message.descriptor.type == PacketType::kFetchAtomic || message.descriptor.type == PacketType::kSwap;
 }
 
 /// 2.7.1: up to here a get's data is that of the moment when it is matched.
@@ -80,7 +80,7 @@ void Model::arrive_more(std::size_t process, std::size_t source, const PacketHea
   if (from.in_flight.empty()) return complain("data arrives for no message");
   ModelMessage& message = *from.in_flight.front();
   const bool first = header.type != PacketType::kData;
-  const std::uint64_t operand = first && message.descriptor.operand_bytes != 0 ? kOperandBytes : 0;
+  const std::uint64_t operand = first && message.descriptor.portals.operand_bytes != 0 ? kOperandBytes : 0;
   const std::uint64_t bytes = header.payload_bytes - operand;
   if (message.received + bytes > message.data.size()) return complain("more data arrives than was sent");
   if (message.entry != nullptr && is_put(message)) deliver(processes[process], message, bytes);

@@ -212,13 +212,13 @@ void RandomSequence::draw_atomic(Descriptor& d) {
   d.atomic_type = static_cast<std::uint8_t>(type);
   d.length = std::min<std::uint64_t>(d.length, kMaxAtomicBytes);
   constexpr std::size_t kFirstSwap = atomic_index(AtomicOperation::kSwap);
-  const std::size_t drawn = d.kind == DescriptorKind::kSwap ? kFirstSwap : below(kFirstSwap);
+  const std::size_t drawn = d.type == PacketType::kSwap ? kFirstSwap : below(kFirstSwap);
   d.atomic_operation = static_cast<std::uint8_t>(atomic_operation_at(drawn));
-  if (d.kind != DescriptorKind::kSwap || d.pt_index != kAligned || percent(30)) return;
+  if (d.type != PacketType::kSwap || d.pt_index != kAligned || percent(30)) return;
   d.atomic_operation = static_cast<std::uint8_t>(atomic_operation_at(kFirstSwap + 1 + below(7)));
   const std::uint32_t item = atomic_type_bytes(type);
   d.length = percent(90) ? item : 0;
-  d.operand_bytes = static_cast<std::uint8_t>(item);
+  d.portals.operand_bytes = static_cast<std::uint8_t>(item);
   d.operand = {};
   for (std::uint32_t i = 0; i < item; ++i) d.operand[i] = static_cast<std::byte>(below(4));
 }
@@ -228,22 +228,22 @@ void RandomSequence::draw_receive(std::size_t process, Descriptor& d) {
   Process& own = own_[process];
   const Handle md = any(own.receive_mds);
   d.length = std::min<std::uint64_t>(d.length, kReceiveBytes - own.received);
-  if (d.kind != DescriptorKind::kGet) d.length = d.operand_bytes != 0 ? d.length : round_down(d.length);
+  if (d.type != PacketType::kGet) d.length = d.portals.operand_bytes != 0 ? d.length : round_down(d.length);
   const std::uint64_t place = own.received;
   own.received += d.length;
-  if (d.operand_bytes != 0 && d.length < d.operand_bytes) d.length = 0;
-  (d.kind == DescriptorKind::kGet ? d.md_handle : d.get_md_handle) = md;
-  (d.kind == DescriptorKind::kGet ? d.local_offset : d.local_get_offset) = place;
+  if (d.portals.operand_bytes != 0 && d.length < d.portals.operand_bytes) d.length = 0;
+  (d.type == PacketType::kGet ? d.portals.md_handle : d.portals.get_md_handle) = md;
+  (d.type == PacketType::kGet ? d.portals.local_offset : d.portals.local_get_offset) = place;
 }
 
 Descriptor RandomSequence::draw_transfer(std::size_t process) {
   Descriptor d;
   d.interface_index = static_cast<std::uint8_t>(options_.node.interface_index);
-  d.target = world_.target_id(below(own_.size()));
+  d.portals.target = world_.target_id(below(own_.size()));
   d.pt_index = static_cast<std::uint16_t>(percent(2) ? std::uint64_t{kMissing} : below(4));
   const bool aligned = d.pt_index == kAligned || d.pt_index == kFlowAligned;
-  d.kind = percent(55) ? DescriptorKind::kPut : DescriptorKind::kGet;
-  if (aligned && percent(60)) d.kind = static_cast<DescriptorKind>(2 + below(3));
+  d.type = percent(55) ? PacketType::kPut : PacketType::kGet;
+  if (aligned && percent(60)) d.type = static_cast<PacketType>(3 + below(3));
   d.length = draw_length(aligned);
   const bool matching = (options_.node.interface_index & 1) != 0;
   d.match_bits = matching ? draw_bits() : 0;
@@ -251,15 +251,15 @@ Descriptor RandomSequence::draw_transfer(std::size_t process) {
   if (aligned) d.remote_offset = round_down(d.remote_offset);
   d.hdr_data = next_name_++;
   ++operations_;
-  d.user_ptr = reinterpret_cast<void*>(d.hdr_data);
-  if (d.kind == DescriptorKind::kPut || d.kind == DescriptorKind::kAtomic)
-    d.ack_req = static_cast<AckRequest>(below(4));
-  if (d.kind == DescriptorKind::kAtomic || d.kind == DescriptorKind::kFetchAtomic || d.kind == DescriptorKind::kSwap)
+  d.portals.user_ptr = reinterpret_cast<void*>(d.hdr_data);
+  if (d.type == PacketType::kPut || d.type == PacketType::kAtomic)
+    d.portals.ack_req = static_cast<AckRequest>(below(4));
+  if (d.type == PacketType::kAtomic || d.type == PacketType::kFetchAtomic || d.type == PacketType::kSwap)
     draw_atomic(d);
-  if (d.kind != DescriptorKind::kPut && d.kind != DescriptorKind::kAtomic) draw_receive(process, d);
-  if (d.kind != DescriptorKind::kGet) {
-    d.md_handle = any(own_[process].send_mds);
-    d.local_offset = below(kSendBytes - d.length + 1);
+  if (d.type != PacketType::kPut && d.type != PacketType::kAtomic) draw_receive(process, d);
+  if (d.type != PacketType::kGet) {
+    d.portals.md_handle = any(own_[process].send_mds);
+    d.portals.local_offset = below(kSendBytes - d.length + 1);
   }
   return d;
 }
@@ -267,11 +267,11 @@ Descriptor RandomSequence::draw_transfer(std::size_t process) {
 Descriptor RandomSequence::draw_count(std::size_t process) {
   Descriptor d;
   d.interface_index = static_cast<std::uint8_t>(options_.node.interface_index);
-  d.md_handle = any(own_[process].counters);
-  d.kind = percent(80) ? DescriptorKind::kCountIncrement : DescriptorKind::kCountSet;
-  const std::uint64_t success = world_.model_of(process).counters.at(d.md_handle).success;
-  d.length = d.kind == DescriptorKind::kCountSet ? success / 2 + below(success + 2) : below(5);
-  d.remote_offset = d.kind == DescriptorKind::kCountSet || d.length == 0 ? below(3) : 0;
+  d.count = {any(own_[process].counters), false, 0, 0};
+  d.type = percent(80) ? PacketType::kCountIncrement : PacketType::kCountSet;
+  const std::uint64_t success = world_.model_of(process).counters.at(d.count.ct_handle).success;
+  d.count.success = d.type == PacketType::kCountSet ? success / 2 + below(success + 2) : below(5);
+  d.count.failure = d.type == PacketType::kCountSet || d.count.success == 0 ? below(3) : 0;
   return d;
 }
 
@@ -285,24 +285,28 @@ void RandomSequence::note(std::size_t process, const std::string& what) {
 }
 
 void RandomSequence::act_post(std::size_t process) {
-  const Descriptor d = percent(12) ? draw_count(process) : draw_transfer(process);
-  note(process, "posts " + std::to_string(d.hdr_data) + " kind " + std::to_string(static_cast<int>(d.kind)) + " to " +
-                    std::to_string(d.target.nid) + ":" + std::to_string(d.target.pid) + " pt " +
-                    std::to_string(d.pt_index) + " length " + std::to_string(d.length));
+  const bool counts = percent(12);
+  const Descriptor d = counts ? draw_count(process) : draw_transfer(process);
+  const std::string what = "posts " + std::to_string(d.hdr_data) + " kind " + std::to_string(static_cast<int>(d.type));
+  note(process, counts ? what + " success " + std::to_string(d.count.success)
+                       : what + " to " + std::to_string(d.portals.target.nid) + ":" +
+                             std::to_string(d.portals.target.pid) + " pt " + std::to_string(d.pt_index) + " length " +
+                             std::to_string(d.length));
   world_.post(process, d);
 }
 
 /// PTL_MD_VOLATILE: the buffer is written over as soon as the call is back.
 void RandomSequence::act_volatile_post(std::size_t process) {
   Descriptor d = draw_transfer(process);
-  if (d.kind != DescriptorKind::kPut && d.kind != DescriptorKind::kAtomic) return;
+  if (d.type != PacketType::kPut && d.type != PacketType::kAtomic) return;
   d.length = std::min<std::uint64_t>(d.length, kVolatileBytes);
-  d.md_handle = own_[process].volatile_md;
-  d.local_offset = below(kVolatileBytes - d.length + 1);
+  d.portals.md_handle = own_[process].volatile_md;
+  d.portals.local_offset = below(kVolatileBytes - d.length + 1);
   note(process, "posts " + std::to_string(d.hdr_data) + " volatile, length " + std::to_string(d.length));
   world_.post(process, d);
   for (std::uint64_t i = 0; i < d.length; ++i) {
-    world_.write_memory(process, kVolatileAt + d.local_offset + i, static_cast<std::byte>(random_.next() >> 32));
+    world_.write_memory(process, kVolatileAt + d.portals.local_offset + i,
+                        static_cast<std::byte>(random_.next() >> 32));
   }
 }
 
@@ -362,7 +366,7 @@ void RandomSequence::act_trigger(std::size_t process) {
   const std::uint64_t success = world_.model_of(process).counters.at(ct).success;
   const std::uint64_t threshold = success + below(8) - std::min<std::uint64_t>(success, below(3));
   const Descriptor d = percent(30) ? draw_count(process) : draw_transfer(process);
-  note(process, "arms " + std::to_string(d.hdr_data) + " kind " + std::to_string(static_cast<int>(d.kind)) + " at " +
+  note(process, "arms " + std::to_string(d.hdr_data) + " kind " + std::to_string(static_cast<int>(d.type)) + " at " +
                     std::to_string(threshold) + " of counter " + std::to_string(ct));
   world_.arm(process, ct, threshold, d);
 }

@@ -56,14 +56,14 @@ class StoppedPeer : public testing::TestWithParam<std::uint32_t> {
     append_entry(process.node->core(), process.node->interface(), process.node->request_of(plan), &handle);
   }
 
-  void post(int from, int to, DescriptorKind kind, AckRequest ack_req, std::uint64_t number, std::uint64_t length) {
+  void post(int from, int to, PacketType kind, AckRequest ack_req, std::uint64_t number, std::uint64_t length) {
     Descriptor d;
-    d.kind = kind;
+    d.type = kind;
     d.interface_index = 1;
-    d.ack_req = ack_req;
-    d.target = processes_[to].node->id();
+    d.portals.ack_req = ack_req;
+    d.portals.target = processes_[to].node->id();
     d.pt_index = kPt;
-    d.md_handle = processes_[from].md;
+    d.portals.md_handle = processes_[from].md;
     d.length = length;
     d.hdr_data = number;
     processes_[from].node->engine().post(d);
@@ -109,8 +109,7 @@ class StoppedPeer : public testing::TestWithParam<std::uint32_t> {
 TEST_P(StoppedPeer, Puts_with_ack__wait_in_bounded_memory) {
   run({0, 1, 2});
   const std::size_t before = mallinfo2().uordblks;
-  for (int i = 0; i < kMany; ++i)
-    post(0, 1, DescriptorKind::kPut, AckRequest::kFull, static_cast<std::uint64_t>(i), 512);
+  for (int i = 0; i < kMany; ++i) post(0, 1, PacketType::kPut, AckRequest::kFull, static_cast<std::uint64_t>(i), 512);
   run({0, 2});
   const std::size_t used = mallinfo2().uordblks - before;
   EXPECT_LE(used, kMany * (sizeof(OutgoingMessage) + LineAligned::kLineBytes + 64) + 200'000)
@@ -118,8 +117,8 @@ TEST_P(StoppedPeer, Puts_with_ack__wait_in_bounded_memory) {
   EXPECT_LE(peer_of(0, 1).outstanding, kWindow);
   EXPECT_LE(processes_[0].node->core().outstanding.open_count(), kWindow);
   for (int i = 0; i < 100; ++i) {
-    post(0, 2, DescriptorKind::kPut, AckRequest::kFull, static_cast<std::uint64_t>(i), 512);
-    post(2, 0, DescriptorKind::kGet, AckRequest::kNone, static_cast<std::uint64_t>(i), 512);
+    post(0, 2, PacketType::kPut, AckRequest::kFull, static_cast<std::uint64_t>(i), 512);
+    post(2, 0, PacketType::kGet, AckRequest::kNone, static_cast<std::uint64_t>(i), 512);
     run({0, 2}, 40);
     EXPECT_EQ(take_all(0, processes_[0].own_eq, false), 1) << "the ACK of the one that moves";
     EXPECT_EQ(take_all(2, processes_[2].own_eq, false), 1);
@@ -133,7 +132,7 @@ TEST_P(StoppedPeer, Puts_with_ack__wait_in_bounded_memory) {
 
 TEST_P(StoppedPeer, Puts_without_ack__arrive_in_order_when_it_goes_on) {
   for (int i = 0; i < kMany; ++i) {
-    post(0, 1, DescriptorKind::kPut, AckRequest::kNone, static_cast<std::uint64_t>(i), i % 100 == 0 ? kBytes : 16);
+    post(0, 1, PacketType::kPut, AckRequest::kNone, static_cast<std::uint64_t>(i), i % 100 == 0 ? kBytes : 16);
   }
   run({0, 2});
   run_all();
@@ -143,12 +142,11 @@ TEST_P(StoppedPeer, Puts_without_ack__arrive_in_order_when_it_goes_on) {
 
 // The window of the initiator bounds what a target has to keep for it.
 TEST_P(StoppedPeer, Answers__that_nobody_takes_are_as_many_as_the_window) {
-  for (int i = 0; i < kMany; ++i)
-    post(0, 1, DescriptorKind::kGet, AckRequest::kNone, static_cast<std::uint64_t>(i), 8192);
+  for (int i = 0; i < kMany; ++i) post(0, 1, PacketType::kGet, AckRequest::kNone, static_cast<std::uint64_t>(i), 8192);
   for (int i = 0; i < 50; ++i) {
     run({1, 2}, 20);
     EXPECT_LE(peer_of(1, 0).answers.waiting.size(), kWindow);
-    post(2, 1, DescriptorKind::kGet, AckRequest::kNone, 0, 8192);
+    post(2, 1, PacketType::kGet, AckRequest::kNone, 0, 8192);
     run({1, 2}, 60);
     EXPECT_EQ(take_all(2, processes_[2].own_eq, false), 1) << "others are served meanwhile";
   }

@@ -29,13 +29,14 @@ struct TofuPair {
 
   void put() {
     Descriptor d;
-    d.kind = DescriptorKind::kTofuPut;
-    d.hdr_data = kTofuLocalNotice;
-    d.match_bits = vcqs[1]->id;
-    d.local_offset = stadds[0];
-    d.remote_offset = stadds[1];
+    d.type = PacketType::kTofuPut;
+    d.tofu = {};
+    d.tofu_meta = kTofuLocalNotice;
+    d.tofu.remote_vcq_id = vcqs[1]->id;
+    d.tofu.local_stadd = stadds[0];
+    d.remote_stadd = stadds[1];
     d.length = 64;
-    nodes[0]->post(*vcqs[0], d, false);
+    nodes[0]->post(*vcqs[0], d, nullptr, false);
   }
 
   /// @return failures of the notices that come within a second, in order

@@ -50,13 +50,13 @@ std::uint64_t TofuNode::register_memory(const VirtualControlQueue& vcq, std::uin
   return stadd;
 }
 
-void TofuNode::post(VirtualControlQueue& vcq, const Descriptor& wanted, bool tcq_notice) {
+void TofuNode::post(VirtualControlQueue& vcq, const Descriptor& wanted, void* callback_data, bool tcq_notice) {
   const Engine::Duty duty(node_.engine());
   Core& core = duty.core();
   Descriptor descriptor = wanted;
   descriptor.interface_index = kTofuInterface;
-  descriptor.md_handle = vcq.handle;
-  descriptor.local_get_offset = vcq.tcq.take(descriptor.user_ptr, tcq_notice);
+  descriptor.tofu.vcq_handle = vcq.handle;
+  descriptor.tofu.tcq_place = vcq.tcq.take(callback_data, tcq_notice);
   if (vcq.session) {
     auto* waiting = new TriggeredOperation;
     waiting->descriptor = descriptor;

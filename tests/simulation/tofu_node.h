@@ -68,7 +68,7 @@ class TofuNode {
   std::uint64_t register_memory(const VirtualControlQueue& vcq, std::uint64_t at, std::uint64_t bytes, bool read_only);
 
   /// Writes a descriptor into the TOQ; there must be room. Fields that name the VCQ and the TCQ entry are set here.
-  void post(VirtualControlQueue& vcq, const Descriptor& wanted, bool tcq_notice);
+  void post(VirtualControlQueue& vcq, const Descriptor& wanted, void* callback_data, bool tcq_notice);
 
   bool read_tcq(VirtualControlQueue& vcq, void** callback_data, NiFail* fail);
   bool read_mrq(VirtualControlQueue& vcq, Notice* notice);

@@ -93,22 +93,22 @@ void TofuPlan::make_message(std::size_t from, bool starts) {
   message.starts = starts;
   const std::uint64_t dice = below(100);
   if (vcqs[from].session) {
-    message.kind = dice < taste_.nop_percent ? DescriptorKind::kTofuNop : DescriptorKind::kTofuPut;
+    message.kind = dice < taste_.nop_percent ? PacketType::kTofuNop : PacketType::kTofuPut;
   } else {
-    message.kind = dice < 60   ? DescriptorKind::kTofuPut
-                   : dice < 68 ? DescriptorKind::kTofuPiggyback
-                   : dice < 82 ? DescriptorKind::kTofuGet
-                   : dice < 95 ? DescriptorKind::kTofuArmw
-                               : DescriptorKind::kTofuNop;
+    message.kind = dice < 60   ? PacketType::kTofuPut
+                   : dice < 68 ? PacketType::kTofuPiggyback
+                   : dice < 82 ? PacketType::kTofuGet
+                   : dice < 95 ? PacketType::kTofuArmw
+                               : PacketType::kTofuNop;
   }
   draw_flags(message);
   draw_fault(message);
-  const std::size_t target = vcqs[message.kind == DescriptorKind::kTofuGet ? from : message.to].process;
-  if (message.kind == DescriptorKind::kTofuArmw) {
+  const std::size_t target = vcqs[message.kind == PacketType::kTofuGet ? from : message.to].process;
+  if (message.kind == PacketType::kTofuArmw) {
     message.length = percent(50) ? 4 : 8;
     message.target_at = take_word(message) + (message.length == 4 && percent(50) ? 4 : 0);
-  } else if (message.kind != DescriptorKind::kTofuNop) {
-    message.length = message.kind == DescriptorKind::kTofuPiggyback ? below(kMaxOperandBytes + 1) : draw_length();
+  } else if (message.kind != PacketType::kTofuNop) {
+    message.length = message.kind == PacketType::kTofuPiggyback ? below(kMaxOperandBytes + 1) : draw_length();
     if (message.fault != PlannedFault::kNone) message.length = std::max<std::uint64_t>(message.length, 2);
     message.target_at = take_room(target, message.length, 1);
   }
@@ -123,25 +123,25 @@ void TofuPlan::make_message(std::size_t from, bool starts) {
 
 void TofuPlan::draw_flags(PlannedMessage& message) {
   message.tcq = percent(50);
-  if (message.kind == DescriptorKind::kTofuNop) return;
+  if (message.kind == PacketType::kTofuNop) return;
   message.local = percent(50);
   message.remote = percent(60);
-  message.strong = message.kind == DescriptorKind::kTofuArmw || percent(20);
+  message.strong = message.kind == PacketType::kTofuArmw || percent(20);
   message.edata = static_cast<std::uint8_t>(below(256));
-  if (message.kind != DescriptorKind::kTofuPut) return;
+  if (message.kind != PacketType::kTofuPut) return;
   // Also where the target is in free mode, which ignores it.
   message.sps = static_cast<std::uint32_t>(below(percent(10) ? 16 : taste_.most_steps + 1));
   message.scribbles = message.tcq && !vcqs[message.from].session && percent(30);
 }
 
 void TofuPlan::draw_fault(PlannedMessage& message) {
-  if (message.kind == DescriptorKind::kTofuNop || !percent(taste_.fault_percent)) return;
+  if (message.kind == PacketType::kTofuNop || !percent(taste_.fault_percent)) return;
   constexpr std::uint64_t kRemoteFaults = 6, kFaults = 8;
-  const bool has_local = message.kind == DescriptorKind::kTofuPut || message.kind == DescriptorKind::kTofuGet;
+  const bool has_local = message.kind == PacketType::kTofuPut || message.kind == PacketType::kTofuGet;
   message.fault = static_cast<PlannedFault>(1 + below(has_local ? kFaults : kRemoteFaults));
-  const bool gets = message.kind == DescriptorKind::kTofuGet;
+  const bool gets = message.kind == PacketType::kTofuGet;
   if (gets && message.fault == PlannedFault::kReadOnly) message.fault = PlannedFault::kRemoteStadd;
-  if (message.kind == DescriptorKind::kTofuArmw && message.fault == PlannedFault::kRemoteLength)
+  if (message.kind == PacketType::kTofuArmw && message.fault == PlannedFault::kRemoteLength)
     message.fault = PlannedFault::kRemoteBehind;
   message.scribbles = false;
 }
@@ -191,8 +191,7 @@ std::vector<const PlannedMessage*> TofuPlan::certain_sources(const PlannedMessag
 }
 
 void TofuPlan::choose_source(PlannedMessage& message, std::uint64_t place) {
-  if (message.kind == DescriptorKind::kTofuNop || message.kind == DescriptorKind::kTofuArmw || message.scribbles)
-    return;
+  if (message.kind == PacketType::kTofuNop || message.kind == PacketType::kTofuArmw || message.scribbles) return;
   message.source_at = below(kConstantBytes - std::min(message.length, kConstantBytes) + 1);
   if (!message.starts || !vcqs[message.from].session || message.length == 0 || percent(25)) return;
   const auto certain = certain_sources(message, place);
@@ -207,9 +206,9 @@ void TofuPlan::choose_source(PlannedMessage& message, std::uint64_t place) {
 /// What the message does when it happens. Its source is in its final state by then.
 void TofuPlan::apply(PlannedMessage& message) {
   if (!message.is_good()) return;
-  if (message.kind == DescriptorKind::kTofuArmw) return apply_armw(message);
-  if (message.kind == DescriptorKind::kTofuNop) return;
-  const bool gets = message.kind == DescriptorKind::kTofuGet;
+  if (message.kind == PacketType::kTofuArmw) return apply_armw(message);
+  if (message.kind == PacketType::kTofuNop) return;
+  const bool gets = message.kind == PacketType::kTofuGet;
   const auto& source = after[vcqs[gets ? message.to : message.from].process];
   auto& target = after[vcqs[gets ? message.from : message.to].process];
   const auto first = source.begin() + static_cast<std::ptrdiff_t>(message.source_at);
@@ -250,7 +249,7 @@ std::uint64_t TofuPlan::named_id(const PlannedMessage& message) const {
 std::uint64_t TofuPlan::remote_stadd(const PlannedMessage& message) const {
   const std::uint64_t base = stadds[message.to];
   const std::uint64_t end = base + before[vcqs[message.to].process].size();
-  const std::uint64_t align = message.kind == DescriptorKind::kTofuArmw ? 8 : 1;
+  const std::uint64_t align = message.kind == PacketType::kTofuArmw ? 8 : 1;
   switch (message.fault) {
     case PlannedFault::kRemoteStadd: return make_stadd(kStrangerStag) + 64;
     case PlannedFault::kRemoteBehind: return (end + 16) / align * align;
@@ -258,19 +257,19 @@ std::uint64_t TofuPlan::remote_stadd(const PlannedMessage& message) const {
     case PlannedFault::kReadOnly: return read_only_stadds[message.to];
     default: break;
   }
-  return base + (message.kind == DescriptorKind::kTofuGet ? message.source_at : message.target_at);
+  return base + (message.kind == PacketType::kTofuGet ? message.source_at : message.target_at);
 }
 
 std::uint64_t TofuPlan::local_stadd(const PlannedMessage& message) const {
-  if (message.kind != DescriptorKind::kTofuPut && message.kind != DescriptorKind::kTofuGet) return 0;
+  if (message.kind != PacketType::kTofuPut && message.kind != PacketType::kTofuGet) return 0;
   const std::uint64_t base = stadds[message.from];
   if (message.fault == PlannedFault::kLocalStadd) return make_stadd(kStrangerStag);
   if (message.fault == PlannedFault::kLocalLength) return base + before[vcqs[message.from].process].size() - 1;
-  return base + (message.kind == DescriptorKind::kTofuGet ? message.target_at : message.source_at);
+  return base + (message.kind == PacketType::kTofuGet ? message.target_at : message.source_at);
 }
 
 NiFail TofuPlan::tcq_fail(const PlannedMessage& message) {
-  if (message.kind != DescriptorKind::kTofuPut) return NiFail::kOk;
+  if (message.kind != PacketType::kTofuPut) return NiFail::kOk;
   if (message.fault == PlannedFault::kLocalStadd) return NiFail::kBadStadd;
   if (message.fault == PlannedFault::kLocalLength) return NiFail::kBadLength;
   return NiFail::kOk;
@@ -299,8 +298,8 @@ std::vector<std::map<NoticeStream, std::vector<PlannedNotice>>> TofuPlan::expect
   std::vector<std::map<NoticeStream, std::vector<PlannedNotice>>> expected(vcqs.size());
   for (std::size_t i = 0; i < messages.size(); ++i) {
     const PlannedMessage& m = messages[i];
-    if (!m.starts || m.kind == DescriptorKind::kTofuNop || tcq_fail(m) != NiFail::kOk) continue;
-    const bool gets = m.kind == DescriptorKind::kTofuGet, modifies = m.kind == DescriptorKind::kTofuArmw;
+    if (!m.starts || m.kind == PacketType::kTofuNop || tcq_fail(m) != NiFail::kOk) continue;
+    const bool gets = m.kind == PacketType::kTofuGet, modifies = m.kind == PacketType::kTofuArmw;
     const std::uint64_t moved = modifies ? 0 : m.length;
     Notice notice;
     notice.kind = gets ? NoticeKind::kLocalGet : modifies ? NoticeKind::kLocalArmw : NoticeKind::kLocalPut;

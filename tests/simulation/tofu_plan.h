@@ -49,7 +49,7 @@ struct SessionTaste {
 
 /// One descriptor. Places are offsets into the memory of a process.
 struct PlannedMessage {
-  DescriptorKind kind = DescriptorKind::kTofuNop;
+  PacketType kind = PacketType::kTofuNop;
   std::size_t from = 0;  ///< VCQ.
   std::size_t to = 0;    ///< VCQ; meaningless for a NOP.
   PlannedFault fault = PlannedFault::kNone;
@@ -72,7 +72,7 @@ struct PlannedMessage {
   std::uint64_t compared = 0;
   std::uint64_t old_value = 0;  ///< What the notice must say.
 
-  bool is_put() const { return kind == DescriptorKind::kTofuPut || kind == DescriptorKind::kTofuPiggyback; }
+  bool is_put() const { return kind == PacketType::kTofuPut || kind == PacketType::kTofuPiggyback; }
   bool is_good() const { return starts && fault == PlannedFault::kNone; }
 };
 

@@ -112,27 +112,28 @@ void TofuSession::start_processes(std::uint64_t seed) {
 Descriptor TofuSession::descriptor_of(std::size_t index) const {
   const PlannedMessage& m = plan_.messages[index];
   Descriptor d;
-  d.kind = m.kind;
-  d.user_ptr = to_callback(index);
-  d.hdr_data = m.edata | std::uint64_t{m.sps} << kTofuStepsShift;
-  if (m.tcq) d.hdr_data |= kTofuTcqNotice;
-  if (m.local) d.hdr_data |= kTofuLocalNotice;
-  if (m.remote) d.hdr_data |= kTofuRemoteNotice;
+  d.type = m.is_put() ? PacketType::kTofuPut : m.kind;
+  d.tofu = {};
+  d.tofu.brings_data = m.kind == PacketType::kTofuPiggyback;
+  d.tofu_meta = static_cast<std::uint16_t>(m.edata | m.sps << kTofuStepsShift);
+  if (m.tcq) d.tofu_meta |= kTofuTcqNotice;
+  if (m.local) d.tofu_meta |= kTofuLocalNotice;
+  if (m.remote) d.tofu_meta |= kTofuRemoteNotice;
   // Several ARMWs compute with one word. What a peer does by itself is in order with what it has posted only so.
-  const bool shares_word = m.kind == DescriptorKind::kTofuArmw && network_.is_shown();
-  if (m.strong || shares_word) d.hdr_data |= kTofuStrongOrder;
-  if (m.kind == DescriptorKind::kTofuNop) return d;
-  d.match_bits = plan_.named_id(m);
-  d.remote_offset = plan_.remote_stadd(m);
-  d.local_offset = plan_.local_stadd(m);
+  const bool shares_word = m.kind == PacketType::kTofuArmw && network_.is_shown();
+  if (m.strong || shares_word) d.tofu_meta |= kTofuStrongOrder;
+  if (m.kind == PacketType::kTofuNop) return d;
+  d.tofu.remote_vcq_id = plan_.named_id(m);
+  d.remote_stadd = plan_.remote_stadd(m);
+  d.tofu.local_stadd = plan_.local_stadd(m);
   d.length = m.length;
-  if (m.kind == DescriptorKind::kTofuArmw) {
+  if (m.kind == PacketType::kTofuArmw) {
     d.atomic_operation = static_cast<std::uint8_t>(m.operation);
     d.atomic_type = static_cast<std::uint8_t>(m.length == 8 ? AtomicType::kUint64 : AtomicType::kUint32);
     d.operand = {};
     std::memcpy(d.operand.data(), &m.compared, 8);
     std::memcpy(d.operand.data() + 8, &m.value, 8);
-  } else if (m.kind == DescriptorKind::kTofuPiggyback && !m.data.empty()) {
+  } else if (d.tofu.brings_data && !m.data.empty()) {
     std::memcpy(d.operand.data(), m.data.data(), m.data.size());
   }
   return d;
@@ -145,7 +146,7 @@ bool TofuSession::can_post(std::size_t v) const {
 
 void TofuSession::post(std::size_t v) {
   const std::size_t message = plan_.vcqs[v].messages[places_[v].posted++];
-  node_of(v).post(*places_[v].vcq, descriptor_of(message), plan_.messages[message].tcq);
+  node_of(v).post(*places_[v].vcq, descriptor_of(message), to_callback(message), plan_.messages[message].tcq);
 }
 
 void TofuSession::act() {
@@ -231,7 +232,7 @@ void TofuSession::check_notice(std::size_t v, const Notice& notice) {
 void TofuSession::check_data(std::size_t index) {
   const PlannedMessage& message = plan_.messages[index];
   if (!message.is_good() || message.data.empty()) return;
-  const bool gets = message.kind == DescriptorKind::kTofuGet;
+  const bool gets = message.kind == PacketType::kTofuGet;
   const std::byte* memory = node_of(gets ? message.from : message.to).memory() + message.target_at;
   if (std::memcmp(memory, message.data.data(), message.data.size()) != 0)
     complain(name_of(index) + " was told before its data was there");

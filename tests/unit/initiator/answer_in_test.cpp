@@ -29,13 +29,13 @@ class AnswerInTest : public CoreTest {
   }
 
   /// Starts an operation of ours and takes its packets away. @return its id
-  std::uint32_t start(DescriptorKind kind, std::uint64_t length, AckRequest ack_req = AckRequest::kNone) {
+  std::uint32_t start(PacketType kind, std::uint64_t length, AckRequest ack_req = AckRequest::kNone) {
     Descriptor d = descriptor(kind, length);
-    d.ack_req = ack_req;
-    d.md_handle = md().handle;
-    if (kind == DescriptorKind::kFetchAtomic || kind == DescriptorKind::kSwap) {
-      d.get_md_handle = d.md_handle;
-      d.local_get_offset = kPacketBytes;
+    d.portals.ack_req = ack_req;
+    d.portals.md_handle = md().handle;
+    if (kind == PacketType::kFetchAtomic || kind == PacketType::kSwap) {
+      d.portals.get_md_handle = d.portals.md_handle;
+      d.portals.local_get_offset = kPacketBytes;
     }
     start_descriptor(core, d);
     if (wire.sent.empty()) return 0;
@@ -43,8 +43,8 @@ class AnswerInTest : public CoreTest {
     wire.sent.clear();
     return id;
   }
-  std::uint32_t start_get(std::uint64_t length) { return start(DescriptorKind::kGet, length); }
-  std::uint32_t start_put(std::uint64_t length = 8) { return start(DescriptorKind::kPut, length, AckRequest::kFull); }
+  std::uint32_t start_get(std::uint64_t length) { return start(PacketType::kGet, length); }
+  std::uint32_t start_put(std::uint64_t length = 8) { return start(PacketType::kPut, length, AckRequest::kFull); }
 
   PacketHeader failed(const PacketHeader& answer, NiFail fail) const {
     PacketHeader header = answer;
@@ -225,7 +225,7 @@ TEST_F(AnswerInTest, New_answer_in_the_middle_of_one__is_refused) {
 }
 
 TEST_F(AnswerInTest, Fetching__stores_at_its_own_offset_and_tells_SEND_and_REPLY) {
-  const std::uint32_t id = start(DescriptorKind::kFetchAtomic, 16);
+  const std::uint32_t id = start(PacketType::kFetchAtomic, 16);
   EXPECT_EQ(md().pending, 1u) << "SEND was told when the data had left";
   EXPECT_THAT(kinds(), ElementsAre(EventKind::kSend));
   receive(answer_header(id, 16, 16));
@@ -238,8 +238,8 @@ TEST_F(AnswerInTest, Fetching__stores_at_its_own_offset_and_tells_SEND_and_REPLY
 TEST_F(AnswerInTest, Fault__of_reply_memory_is_told_by_REPLY_and_the_rest_dropped) {
   FaultyMemory faulty;
   MemoryDescriptor& bad = make_md(ni, faulty.edge() - kPacketBytes, 4 * kPacketBytes);
-  Descriptor d = descriptor(DescriptorKind::kGet, 3 * kPacketBytes);
-  d.md_handle = bad.handle;
+  Descriptor d = descriptor(PacketType::kGet, 3 * kPacketBytes);
+  d.portals.md_handle = bad.handle;
   start_descriptor(core, d);
   receive(answer_header(next_sent().operation_id, 3 * kPacketBytes, kPacketBytes));
   receive(data_header(kPacketBytes, kPacketBytes, kFlagAnswerStream));
@@ -280,7 +280,7 @@ TEST_F(AnswerInTest, Early__refusal_and_then_the_death_of_the_peer) {
 /// The id of an operation whose request waits for room: a peer that lies can guess it.
 class LyingPeerTest : public AnswerInTest {
  protected:
-  std::uint32_t queue(DescriptorKind kind, std::uint64_t length, AckRequest ack_req) {
+  std::uint32_t queue(PacketType kind, std::uint64_t length, AckRequest ack_req) {
     wire.room = 0;
     start(kind, length, ack_req);
     std::uint32_t id = 0;
@@ -291,7 +291,7 @@ class LyingPeerTest : public AnswerInTest {
 };
 
 TEST_F(LyingPeerTest, Answer_to_a_get_that_has_not_left__ends_it_once_it_has) {
-  const std::uint32_t id = queue(DescriptorKind::kGet, 8, AckRequest::kNone);
+  const std::uint32_t id = queue(PacketType::kGet, 8, AckRequest::kNone);
   receive(answer_header(id, 8, 8));
   EXPECT_EQ(md().pending, 1u);
   wire.room = FakeWire::kPlentyOfRoom;
@@ -302,7 +302,7 @@ TEST_F(LyingPeerTest, Answer_to_a_get_that_has_not_left__ends_it_once_it_has) {
 }
 
 TEST_F(LyingPeerTest, Answer_to_a_get_that_has_not_left__and_then_its_death_ends_it_once) {
-  const std::uint32_t id = queue(DescriptorKind::kGet, 8, AckRequest::kNone);
+  const std::uint32_t id = queue(PacketType::kGet, 8, AckRequest::kNone);
   receive(answer_header(id, 8, 8));
   lose_peer(core, peer());
   EXPECT_THAT(kinds(), ElementsAre(EventKind::kReply));
@@ -310,14 +310,14 @@ TEST_F(LyingPeerTest, Answer_to_a_get_that_has_not_left__and_then_its_death_ends
 }
 
 TEST_F(LyingPeerTest, Answers_to_others_that_have_not_left__end_them_once) {
-  for (const auto& [kind, ack_req] : {std::pair{DescriptorKind::kPut, AckRequest::kFull},
-                                      {DescriptorKind::kAtomic, AckRequest::kFull},
-                                      {DescriptorKind::kFetchAtomic, AckRequest::kNone}}) {
+  for (const auto& [kind, ack_req] : {std::pair{PacketType::kPut, AckRequest::kFull},
+                                      {PacketType::kAtomic, AckRequest::kFull},
+                                      {PacketType::kFetchAtomic, AckRequest::kNone}}) {
     const std::uint32_t id = queue(kind, 8, ack_req);
-    receive(answer_header(id, 8, kind == DescriptorKind::kFetchAtomic ? 8 : 0));
+    receive(answer_header(id, 8, kind == PacketType::kFetchAtomic ? 8 : 0));
     EXPECT_THAT(kinds(), IsEmpty());
     lose_peer(core, peer());
-    const EventKind last = kind == DescriptorKind::kFetchAtomic ? EventKind::kReply : EventKind::kAck;
+    const EventKind last = kind == PacketType::kFetchAtomic ? EventKind::kReply : EventKind::kAck;
     EXPECT_THAT(kinds(), ElementsAre(EventKind::kSend, last));
     EXPECT_EQ(md().pending, 0u);
   }
@@ -337,9 +337,9 @@ TEST_F(AnswerInTest, Descriptor_released_behind_SEND__is_freed_and_ACK_is_droppe
 TEST_F(AnswerInTest, Fail_outstanding__ends_exactly_those_of_the_peer_as_failed) {
   start_put();
   start_get(8);
-  Descriptor d = descriptor(DescriptorKind::kGet, 8);
-  d.target = kOther;
-  d.md_handle = md().handle;
+  Descriptor d = descriptor(PacketType::kGet, 8);
+  d.portals.target = kOther;
+  d.portals.md_handle = md().handle;
   start_descriptor(core, d);
   EXPECT_THAT(kinds(), ElementsAre(EventKind::kSend)) << "of the put, which has left";
   fail_outstanding(core, peer(), NiFail::kUndeliverable);

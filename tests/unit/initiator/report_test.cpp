@@ -17,7 +17,7 @@ class ReportTest : public CoreTest {
   MemoryDescriptor& md_with(std::uint32_t options) { return make_md(ni, memory.data(), memory.size(), options); }
 
   /// An answered operation that holds `md`.
-  OutstandingOperation operation(MemoryDescriptor& md, DescriptorKind kind, AckRequest ack_req = AckRequest::kNone) {
+  OutstandingOperation operation(MemoryDescriptor& md, PacketType kind, AckRequest ack_req = AckRequest::kNone) {
     OutstandingOperation made;
     made.peer = &peer();
     made.kind = kind;
@@ -83,7 +83,7 @@ TEST_F(ReportTest, Acknowledgement__is_noticed_by_a_counter_or_by_a_queue_for_fu
 
 TEST_F(ReportTest, Ack__has_what_the_target_said) {
   MemoryDescriptor& md = md_with(kMdEventCtAck | kMdEventCtBytes);
-  OutstandingOperation done = operation(md, DescriptorKind::kPut, AckRequest::kFull);
+  OutstandingOperation done = operation(md, PacketType::kPut, AckRequest::kFull);
   done.list = ListKind::kOverflow;
   report_answer(core, done);
   const Event event = next_event();
@@ -98,7 +98,7 @@ TEST_F(ReportTest, Ack__has_what_the_target_said) {
 
 TEST_F(ReportTest, Ack__by_count_only) {
   MemoryDescriptor& md = md_with(kMdEventCtAck);
-  report_answer(core, operation(md, DescriptorKind::kPut, AckRequest::kCount));
+  report_answer(core, operation(md, PacketType::kPut, AckRequest::kCount));
   EXPECT_THAT(kinds(), IsEmpty());
   EXPECT_EQ(successes(), 1u);
 }
@@ -106,7 +106,7 @@ TEST_F(ReportTest, Ack__by_count_only) {
 TEST_F(ReportTest, Ack__that_the_target_keeps_silent_about) {
   MemoryDescriptor& md = md_with(kMdEventCtAck);
   for (const AckRequest ack_req : {AckRequest::kFull, AckRequest::kCount}) {
-    OutstandingOperation done = operation(md, DescriptorKind::kPut, ack_req);
+    OutstandingOperation done = operation(md, PacketType::kPut, ack_req);
     done.silent = true;
     report_answer(core, done);
   }
@@ -116,7 +116,7 @@ TEST_F(ReportTest, Ack__that_the_target_keeps_silent_about) {
 
 TEST_F(ReportTest, Ack_of_the_operation__counts_also_refusals_as_success_but_not_the_unreachable) {
   MemoryDescriptor& md = md_with(kMdEventCtAck);
-  OutstandingOperation done = operation(md, DescriptorKind::kPut, AckRequest::kOperation);
+  OutstandingOperation done = operation(md, PacketType::kPut, AckRequest::kOperation);
   done.silent = true;
   for (const NiFail fail : {NiFail::kOk, NiFail::kPermViolation, NiFail::kDropped}) {
     done.fail = fail;
@@ -135,7 +135,7 @@ TEST_F(ReportTest, Ack__after_the_release_of_its_descriptor_is_dropped) {
   MemoryDescriptor& md = md_with(kMdEventCtAck);
   md.pending = 1;
   release_md(ni, md.handle);
-  report_answer(core, operation(md, DescriptorKind::kPut, AckRequest::kFull));
+  report_answer(core, operation(md, PacketType::kPut, AckRequest::kFull));
   EXPECT_THAT(kinds(), IsEmpty());
   EXPECT_EQ(successes(), 0u);
   EXPECT_EQ(md.pending, 1u);
@@ -144,7 +144,7 @@ TEST_F(ReportTest, Ack__after_the_release_of_its_descriptor_is_dropped) {
 
 TEST_F(ReportTest, Ack__of_a_descriptor_that_is_gone) {
   MemoryDescriptor& md = md_with(kMdEventCtAck);
-  const OutstandingOperation done = operation(md, DescriptorKind::kPut, AckRequest::kFull);
+  const OutstandingOperation done = operation(md, PacketType::kPut, AckRequest::kFull);
   release_md(ni, md.handle);
   report_answer(core, done);
   EXPECT_THAT(kinds(), IsEmpty());
@@ -154,7 +154,7 @@ TEST_F(ReportTest, Ack__of_a_descriptor_that_is_gone) {
 TEST_F(ReportTest, Answer__of_a_put_raises_no_SEND_and_ends_no_hold) {
   MemoryDescriptor& md = md_with(0);
   md.pending = 1;  // Of another put, whose SEND has not come.
-  OutstandingOperation done = operation(md, DescriptorKind::kPut, AckRequest::kFull);
+  OutstandingOperation done = operation(md, PacketType::kPut, AckRequest::kFull);
   done.fail = NiFail::kPtDisabled;
   report_answer(core, done);
   const Event ack = next_event();
@@ -167,7 +167,7 @@ TEST_F(ReportTest, Answer__of_a_put_raises_no_SEND_and_ends_no_hold) {
 TEST_F(ReportTest, Reply__of_a_get_is_told_and_ends_the_hold) {
   MemoryDescriptor& md = md_with(kMdEventCtReply | kMdEventCtBytes);
   md.pending = 1;
-  OutstandingOperation done = operation(md, DescriptorKind::kGet);
+  OutstandingOperation done = operation(md, PacketType::kGet);
   done.expects_data = true;
   done.portals.reply_md_handle = md.handle;
   report_answer(core, done);
@@ -182,7 +182,7 @@ TEST_F(ReportTest, Reply__of_a_get_is_told_and_ends_the_hold) {
 TEST_F(ReportTest, Reply__that_failed) {
   MemoryDescriptor& md = md_with(kMdEventCtReply | kMdEventSuccessDisable);
   md.pending = 1;
-  OutstandingOperation done = operation(md, DescriptorKind::kGet);
+  OutstandingOperation done = operation(md, PacketType::kGet);
   done.expects_data = true;
   done.portals.reply_md_handle = md.handle;
   done.fail = NiFail::kDropped;
@@ -199,10 +199,10 @@ TEST_F(ReportTest, Answer__for_a_closed_interface_is_nothing) {
 
 TEST_F(ReportTest, Not_started__put_with_a_full_acknowledgement_raises_SEND_and_ACK_failed) {
   MemoryDescriptor& md = md_with(kMdEventCtSend | kMdEventCtAck);
-  Descriptor d = descriptor(DescriptorKind::kPut, 100);
-  d.ack_req = AckRequest::kFull;
-  d.md_handle = md.handle;
-  d.user_ptr = &caller;
+  Descriptor d = descriptor(PacketType::kPut, 100);
+  d.portals.ack_req = AckRequest::kFull;
+  d.portals.md_handle = md.handle;
+  d.portals.user_ptr = &caller;
   report_not_started(core, ni, d, NiFail::kUndeliverable);
   for (const EventKind kind : {EventKind::kSend, EventKind::kAck}) {
     const Event event = next_event();
@@ -216,9 +216,9 @@ TEST_F(ReportTest, Not_started__put_with_a_full_acknowledgement_raises_SEND_and_
 
 TEST_F(ReportTest, Not_started__by_a_failure_of_ours_raises_no_ACK) {
   MemoryDescriptor& md = md_with(kMdEventCtAck);
-  Descriptor d = descriptor(DescriptorKind::kPut, 100);
-  d.ack_req = AckRequest::kFull;
-  d.md_handle = md.handle;
+  Descriptor d = descriptor(PacketType::kPut, 100);
+  d.portals.ack_req = AckRequest::kFull;
+  d.portals.md_handle = md.handle;
   report_not_started(core, ni, d, NiFail::kSegv);
   EXPECT_EQ(next_event().ni_fail_type, NiFail::kSegv);
   EXPECT_THAT(kinds(), IsEmpty());
@@ -241,9 +241,9 @@ TEST_F(ReportTest, Not_started__acknowledgement_of_a_released_descriptor_is_drop
   MemoryDescriptor& md = md_with(kMdEventCtAck);
   md.pending = 1;
   release_md(ni, md.handle);
-  Descriptor d = descriptor(DescriptorKind::kPut, 100);
-  d.ack_req = AckRequest::kFull;
-  d.md_handle = md.handle;
+  Descriptor d = descriptor(PacketType::kPut, 100);
+  d.portals.ack_req = AckRequest::kFull;
+  d.portals.md_handle = md.handle;
   report_not_started(core, ni, d, NiFail::kUndeliverable);
   EXPECT_THAT(kinds(), ElementsAre(EventKind::kSend));
   EXPECT_EQ(failures(), 0u);
@@ -252,22 +252,22 @@ TEST_F(ReportTest, Not_started__acknowledgement_of_a_released_descriptor_is_drop
 
 TEST_F(ReportTest, Not_started__get_and_fetching_raise_REPLY_failed) {
   MemoryDescriptor& md = md_with(kMdEventCtReply);
-  Descriptor get = descriptor(DescriptorKind::kGet, 100);
-  get.md_handle = md.handle;
+  Descriptor get = descriptor(PacketType::kGet, 100);
+  get.portals.md_handle = md.handle;
   report_not_started(core, ni, get, NiFail::kUndeliverable);
   EXPECT_THAT(kinds(), ElementsAre(EventKind::kReply));
   EXPECT_EQ(failures(), 1u);
-  Descriptor swap = descriptor(DescriptorKind::kSwap, 4);
-  swap.md_handle = md.handle;
-  swap.get_md_handle = md.handle;
+  Descriptor swap = descriptor(PacketType::kSwap, 4);
+  swap.portals.md_handle = md.handle;
+  swap.portals.get_md_handle = md.handle;
   report_not_started(core, ni, swap, NiFail::kUndeliverable);
   EXPECT_THAT(kinds(), ElementsAre(EventKind::kSend, EventKind::kReply));
 }
 
 TEST_F(ReportTest, Not_started__with_descriptors_that_are_gone_is_nothing) {
-  Descriptor swap = descriptor(DescriptorKind::kSwap, 4);
-  swap.md_handle = make_handle(HandleKind::kMemoryDescriptor, kMatchingPhysical, 9, 9);
-  swap.get_md_handle = swap.md_handle;
+  Descriptor swap = descriptor(PacketType::kSwap, 4);
+  swap.portals.md_handle = make_handle(HandleKind::kMemoryDescriptor, kMatchingPhysical, 9, 9);
+  swap.portals.get_md_handle = swap.portals.md_handle;
   report_not_started(core, ni, swap, NiFail::kUndeliverable);
   EXPECT_THAT(kinds(), IsEmpty());
 }

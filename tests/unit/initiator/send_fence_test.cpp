@@ -13,7 +13,7 @@ TEST_F(SendFenceTest, Fence__waits_until_all_before_is_answered_and_holds_what_i
   start(get(8));
   const PacketHeader asked = next_sent();
   Descriptor fenced = put(8);
-  fenced.fenced = true;
+  fenced.portals.fenced = true;
   start(fenced);
   start(put(16));
   advance();
@@ -27,7 +27,7 @@ TEST_F(SendFenceTest, Fence__waits_until_all_before_is_answered_and_holds_what_i
 
 TEST_F(SendFenceTest, Fence__with_nothing_before_it_holds_nothing) {
   Descriptor fenced = put(8);
-  fenced.fenced = true;
+  fenced.portals.fenced = true;
   start(fenced);
   EXPECT_EQ(next_sent().length, 8u);
 }
@@ -38,22 +38,19 @@ TEST_F(SendFenceTest, Local_call__runs) {
   } call;
   call.run = [](Core&, LocalCall& self) { ++static_cast<Call&>(self).runs; };
   Descriptor d = put(0);
-  d.kind = DescriptorKind::kLocalCall;
-  d.user_ptr = &call;
+  d.type = PacketType::kLocalCall;
+  d.call = &call;
   start(d);
   EXPECT_EQ(call.runs, 1);
 }
 
 TEST_F(SendFenceTest, Counters__may_be_set_without_their_failures) {
   Descriptor d = put(3);
-  d.kind = DescriptorKind::kCountIncrement;
-  d.md_handle = ct;
-  d.remote_offset = 5;
+  d.type = PacketType::kCountIncrement;
+  d.count = {ct, false, 3, 5};
   start(d);
-  d.kind = DescriptorKind::kCountSet;
-  d.length = 9;
-  d.remote_offset = 0;
-  d.keeps_failures = true;
+  d.type = PacketType::kCountSet;
+  d.count = {ct, true, 9, 0};
   start(d);
   EXPECT_EQ(successes(), 9u);
   EXPECT_EQ(failures(), 5u);

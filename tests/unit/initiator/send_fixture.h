@@ -25,25 +25,25 @@ class SendTest : public CoreTest {
   void set_options(std::uint32_t options) { md_->options = options; }
 
   Descriptor put(std::uint64_t length, AckRequest ack_req = AckRequest::kNone) {
-    Descriptor d = descriptor(DescriptorKind::kPut, length);
-    d.md_handle = md_->handle;
-    d.ack_req = ack_req;
+    Descriptor d = descriptor(PacketType::kPut, length);
+    d.portals.md_handle = md_->handle;
+    d.portals.ack_req = ack_req;
     return d;
   }
   Descriptor get(std::uint64_t length) {
     Descriptor d = put(length);
-    d.kind = DescriptorKind::kGet;
+    d.type = PacketType::kGet;
     return d;
   }
-  Descriptor fetching(DescriptorKind kind, AtomicOperation operation) {
+  Descriptor fetching(PacketType kind, AtomicOperation operation) {
     Descriptor d = put(4);
-    d.kind = kind;
-    d.get_md_handle = md_->handle;
+    d.type = kind;
+    d.portals.get_md_handle = md_->handle;
     d.atomic_operation = static_cast<std::uint8_t>(operation);
     d.atomic_type = static_cast<std::uint8_t>(AtomicType::kInt32);
     return d;
   }
-  void start(const Descriptor& d) { start_descriptor(core, d); }
+  void start(Descriptor d) { start_descriptor(core, d); }
   int advance() { return advance_peer(core, peer()); }
   /// Lets so many packets leave, and no more.
   int advance_with_room(std::uint32_t packets) {

@@ -27,12 +27,12 @@ class SendLentTest : public CoreTest {
   void set_options(std::uint32_t options) { md_->options = options; }
 
   Descriptor put(std::uint64_t length, AckRequest ack_req = AckRequest::kNone) {
-    Descriptor d = descriptor(DescriptorKind::kPut, length);
-    d.md_handle = md_->handle;
-    d.ack_req = ack_req;
+    Descriptor d = descriptor(PacketType::kPut, length);
+    d.portals.md_handle = md_->handle;
+    d.portals.ack_req = ack_req;
     return d;
   }
-  void start(const Descriptor& d) { start_descriptor(core, d); }
+  void start(Descriptor d) { start_descriptor(core, d); }
   int advance() { return advance_peer(core, peer()); }
 
  private:
@@ -62,7 +62,7 @@ TEST_F(SendLentTest, Lent_put__leaves_in_long_packets_and_SEND_waits_until_they_
 TEST_F(SendLentTest, Lent_puts__end_in_their_order_and_shorter_ones_do_not_wait) {
   for (std::uint64_t number = 0; number < 3; ++number) {
     Descriptor d = put(kLendFromBytes);
-    d.user_ptr = reinterpret_cast<void*>(number + 1);
+    d.portals.user_ptr = reinterpret_cast<void*>(number + 1);
     start(d);
   }
   start(put(kLendFromBytes - 1));

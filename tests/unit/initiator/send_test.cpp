@@ -19,7 +19,7 @@ using testing::IsEmpty;
 
 TEST_F(SendTest, Put__of_one_packet_has_every_field_and_SEND_follows) {
   Descriptor d = put(100);
-  d.local_offset = 10;
+  d.portals.local_offset = 10;
   d.remote_offset = 20;
   start(d);
   const FakePacket packet = wire.take();
@@ -103,7 +103,7 @@ TEST_F(SendTest, Get__asks_and_waits) {
 
 TEST_F(SendTest, Atomics__carry_operation_datatype_and_for_a_conditional_swap_the_operand) {
   Descriptor atomic = put(8);
-  atomic.kind = DescriptorKind::kAtomic;
+  atomic.type = PacketType::kAtomic;
   atomic.atomic_operation = static_cast<std::uint8_t>(AtomicOperation::kSum);
   atomic.atomic_type = static_cast<std::uint8_t>(AtomicType::kInt64);
   start(atomic);
@@ -113,11 +113,11 @@ TEST_F(SendTest, Atomics__carry_operation_datatype_and_for_a_conditional_swap_th
   EXPECT_EQ(sum.header.atomic_type, atomic.atomic_type);
   EXPECT_EQ(sum.header.flags, 0u);
 
-  start(fetching(DescriptorKind::kFetchAtomic, AtomicOperation::kSum));
+  start(fetching(PacketType::kFetchAtomic, AtomicOperation::kSum));
   EXPECT_EQ(wire.take().header.flags, kFlagAnswerWanted);
 
-  Descriptor swap = fetching(DescriptorKind::kSwap, AtomicOperation::kCswap);
-  swap.operand_bytes = 4;
+  Descriptor swap = fetching(PacketType::kSwap, AtomicOperation::kCswap);
+  swap.portals.operand_bytes = 4;
   swap.operand = {};
   swap.operand[0] = std::byte{0x42};
   start(swap);
@@ -131,8 +131,8 @@ TEST_F(SendTest, Atomics__carry_operation_datatype_and_for_a_conditional_swap_th
 
 TEST_F(SendTest, Fetching__holds_both_descriptors_and_gives_each_back_in_time) {
   MemoryDescriptor& get_md = make_md(ni, memory.data(), 64);
-  Descriptor d = fetching(DescriptorKind::kFetchAtomic, AtomicOperation::kSum);
-  d.get_md_handle = get_md.handle;
+  Descriptor d = fetching(PacketType::kFetchAtomic, AtomicOperation::kSum);
+  d.portals.get_md_handle = get_md.handle;
   start(d);
   EXPECT_EQ(md().pending, 0u);
   EXPECT_EQ(get_md.pending, 1u);
@@ -145,8 +145,8 @@ TEST_F(SendTest, Logical_interface__translates_the_rank_and_says_ours) {
   MemoryDescriptor& logical_md = make_md(logical, memory.data(), 64);
   Descriptor d = put(8);
   d.interface_index = kMatchingLogical;
-  d.md_handle = logical_md.handle;
-  d.target = {1, 0};
+  d.portals.md_handle = logical_md.handle;
+  d.portals.target = {1, 0};
   start(d);
   const FakePacket packet = wire.take();
   EXPECT_EQ(packet.process, kPeer);
@@ -159,8 +159,8 @@ TEST_F(SendTest, Logical_interface__rank_that_does_not_exist_is_undeliverable) {
   logical_md.eq_handle = make_eq(logical);
   Descriptor d = put(8);
   d.interface_index = kMatchingLogical;
-  d.md_handle = logical_md.handle;
-  d.target = {3, 0};
+  d.portals.md_handle = logical_md.handle;
+  d.portals.target = {3, 0};
   start(d);
   EXPECT_EQ(next_event(logical_md.eq_handle).ni_fail_type, NiFail::kUndeliverable);
   EXPECT_EQ(logical_md.pending, 0u);
@@ -168,7 +168,7 @@ TEST_F(SendTest, Logical_interface__rank_that_does_not_exist_is_undeliverable) {
 
 TEST_F(SendTest, Ourselves__are_reached_by_the_loopback) {
   Descriptor d = put(8);
-  d.target = kSelf;
+  d.portals.target = kSelf;
   start(d);
   EXPECT_EQ(loopback.sent.size(), 1u);
   EXPECT_THAT(wire.sent, IsEmpty());
@@ -210,10 +210,10 @@ TEST_F(SendTest, Connecting__requests_wait_in_order_or_end_when_the_time_is_over
 
 TEST_F(SendTest, Descriptor_that_is_gone_or_released__does_nothing) {
   Descriptor gone = put(8, AckRequest::kFull);
-  gone.md_handle = make_handle(HandleKind::kMemoryDescriptor, kMatchingPhysical, 5, 77);
+  gone.portals.md_handle = make_handle(HandleKind::kMemoryDescriptor, kMatchingPhysical, 5, 77);
   start(gone);
-  Descriptor half_gone = fetching(DescriptorKind::kFetchAtomic, AtomicOperation::kSum);
-  half_gone.get_md_handle = gone.md_handle;
+  Descriptor half_gone = fetching(PacketType::kFetchAtomic, AtomicOperation::kSum);
+  half_gone.portals.get_md_handle = gone.portals.md_handle;
   start(half_gone);
   md().pending = 1;
   release_md(ni, md().handle);
@@ -239,27 +239,25 @@ TEST_F(SendTest, Closed_interface__does_nothing) {
   Descriptor d = put(8);
   d.interface_index = kMatchingLogical;
   start(d);
-  d.kind = DescriptorKind::kCountIncrement;
+  d.type = PacketType::kCountIncrement;
   start(d);
   EXPECT_THAT(wire.sent, IsEmpty());
 }
 
 TEST_F(SendTest, Counters__are_incremented_and_set) {
   Descriptor d;
-  d.kind = DescriptorKind::kCountIncrement;
+  d.type = PacketType::kCountIncrement;
   d.interface_index = kMatchingPhysical;
-  d.md_handle = ct;
-  d.length = 3;
-  d.remote_offset = 4;
+  d.count = {ct, false, 3, 4};
   start(d);
   start(d);
   EXPECT_EQ(successes(), 6u);
   EXPECT_EQ(failures(), 8u);
-  d.kind = DescriptorKind::kCountSet;
+  d.type = PacketType::kCountSet;
   start(d);
   EXPECT_EQ(successes(), 3u);
   EXPECT_EQ(failures(), 4u);
-  d.md_handle = eq;  // No counter.
+  d.count.ct_handle = eq;  // No counter.
   start(d);
   EXPECT_EQ(successes(), 3u);
 }
@@ -306,7 +304,7 @@ TEST_F(SendTest, Long_request__leaves_the_duty_to_others_now_and_then) {
   memory = pattern_bytes(0, 100 * kPacketBytes);
   const MemoryDescriptor& large = make_md(ni, memory.data(), memory.size());
   Descriptor d = put(memory.size());
-  d.md_handle = large.handle;
+  d.portals.md_handle = large.handle;
   start(d);
   EXPECT_LT(wire.sent.size(), 100u);
   EXPECT_EQ(waiting(), 1u);
@@ -337,7 +335,7 @@ TEST_F(SendTest, Window__requests_beyond_it_wait_for_answers) {
 TEST_F(SendTest, Window__is_one_a_peer) {
   for (std::uint32_t i = 0; i < kWindow; ++i) start(get(8));
   Descriptor d = get(8);
-  d.target = kOther;
+  d.portals.target = kOther;
   start(d);
   EXPECT_EQ(wire.sent.size(), kWindow + 1u);
 }
@@ -346,7 +344,7 @@ TEST_F(SendTest, Volatile__what_waits_is_a_copy) {
   set_options(kMdVolatile);
   wire.room = 0;
   Descriptor d = put(kDefaultLimits.max_volatile_size);
-  d.local_offset = 5;
+  d.portals.local_offset = 5;
   start(d);
   std::fill(memory.begin(), memory.end(), std::byte{0});
   wire.room = FakeWire::kPlentyOfRoom;
@@ -417,7 +415,7 @@ TEST_F(SendTest, Abandoned__of_released_descriptors_frees_them) {
   wire.room = 0;
   const Handle handle = md().handle;
   start(put(8, AckRequest::kFull));
-  start(fetching(DescriptorKind::kSwap, AtomicOperation::kSwap));
+  start(fetching(PacketType::kSwap, AtomicOperation::kSwap));
   release_md(ni, handle);
   EXPECT_NE(ni.mds.find(handle), nullptr);
   abandon_outbox(core, peer(), peer().requests, NiFail::kUndeliverable);
@@ -432,7 +430,7 @@ class SendFaultTest : public SendTest {
   Descriptor bad_put(std::uint64_t good_bytes, std::uint64_t length, AckRequest ack_req = AckRequest::kFull) {
     bad_md = &make_md(ni, faulty.edge() - good_bytes, length, kMdEventCtSend | kMdEventCtAck);
     Descriptor d = put(length, ack_req);
-    d.md_handle = bad_md->handle;
+    d.portals.md_handle = bad_md->handle;
     return d;
   }
 
@@ -442,7 +440,7 @@ class SendFaultTest : public SendTest {
 
 TEST_F(SendFaultTest, First_packet__nothing_leaves_and_SEND_tells) {
   for (const AckRequest ack_req : {AckRequest::kNone, AckRequest::kFull, AckRequest::kCount}) {
-    const Descriptor d = bad_put(10, 20, ack_req);
+    Descriptor d = bad_put(10, 20, ack_req);
     EXPECT_FALSE(send_at_once(core, ni, *bad_md, d));
     EXPECT_EQ(core.outstanding.open_count() + peer().outstanding + ni.outstanding, 0u);
     start(d);
@@ -532,8 +530,8 @@ TEST_F(SendFaultTest, Volatile__that_cannot_be_copied_is_told_when_it_leaves) {
 
 TEST_F(SendFaultTest, Fetching__tells_SEND_and_REPLY) {
   Descriptor d = bad_put(0, 4, AckRequest::kNone);
-  d.kind = DescriptorKind::kFetchAtomic;
-  d.get_md_handle = md().handle;
+  d.type = PacketType::kFetchAtomic;
+  d.portals.get_md_handle = md().handle;
   d.atomic_operation = static_cast<std::uint8_t>(AtomicOperation::kSum);
   d.atomic_type = static_cast<std::uint8_t>(AtomicType::kInt32);
   start(d);

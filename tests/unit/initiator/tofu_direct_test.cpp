@@ -45,20 +45,18 @@ class TofuDirectTest : public CoreTest {
     wire.mapped = {.memory = remote.data(), .bytes = remote.size(), .writable = true, .sequence = &sequence, .seen = 2};
   }
 
-  Descriptor request(DescriptorKind kind, std::uint64_t length, std::uint64_t flags = 0) {
+  Descriptor request(PacketType kind, std::uint64_t length, std::uint64_t flags = 0) {
     Descriptor d;
-    d.kind = kind;
+    d.type = kind;
     d.interface_index = kTofuInterface;
-    d.md_handle = vcq->handle;
-    d.match_bits = kRemoteVcq;
-    d.local_offset = stadd;
-    d.remote_offset = kRemoteStadd;
+    d.tofu = {vcq->handle, false, kRemoteVcq, stadd, 0};
+    d.remote_stadd = kRemoteStadd;
     d.length = length;
-    d.hdr_data = flags | kTofuTcqNotice;
-    d.local_get_offset = vcq->tcq.take(nullptr, true);
+    d.tofu_meta = static_cast<std::uint16_t>(flags | kTofuTcqNotice);
+    d.tofu.tcq_place = vcq->tcq.take(nullptr, true);
     return d;
   }
-  void start(const Descriptor& d) { start_descriptor(core, d); }
+  void start(Descriptor d) { start_descriptor(core, d); }
 
   /// @return what the TCQ says; NiFail::kDropped if it says nothing
   NiFail left() {
@@ -77,9 +75,7 @@ class TofuDirectTest : public CoreTest {
   }
 
   /// Brings a packet that has data on its way: a put that is told and short.
-  void send_short_told(std::uint64_t flags = 0) {
-    start(request(DescriptorKind::kTofuPut, 8, kTofuRemoteNotice | flags));
-  }
+  void send_short_told(std::uint64_t flags = 0) { start(request(PacketType::kTofuPut, 8, kTofuRemoteNotice | flags)); }
   std::uint64_t word(std::size_t index) const {
     std::uint64_t value = 0;
     std::memcpy(&value, remote.data() + 8 * index, sizeof value);
@@ -94,7 +90,7 @@ class TofuDirectTest : public CoreTest {
 };
 
 TEST_F(TofuDirectTest, Put__needs_no_packet_and_is_told_at_once) {
-  start(request(DescriptorKind::kTofuPut, 1000, kTofuLocalNotice | 9));
+  start(request(PacketType::kTofuPut, 1000, kTofuLocalNotice | 9));
   EXPECT_TRUE(holds_pattern(remote.data(), 1000));
   EXPECT_TRUE(is_untouched(remote.data() + 1000, 3096));
   EXPECT_TRUE(wire.sent.empty());
@@ -108,8 +104,8 @@ TEST_F(TofuDirectTest, Put__needs_no_packet_and_is_told_at_once) {
 
 TEST_F(TofuDirectTest, Get_and_armw__bring_what_is_there) {
   std::memcpy(remote.data(), pattern_bytes(50, 100).data(), 100);
-  Descriptor get = request(DescriptorKind::kTofuGet, 100, kTofuLocalNotice);
-  get.local_offset += 200;
+  Descriptor get = request(PacketType::kTofuGet, 100, kTofuLocalNotice);
+  get.tofu.local_stadd += 200;
   start(get);
   EXPECT_TRUE(holds_pattern(memory.data() + 200, 100, 50));
   Notice notice;
@@ -117,8 +113,8 @@ TEST_F(TofuDirectTest, Get_and_armw__bring_what_is_there) {
   EXPECT_EQ(notice.kind, NoticeKind::kLocalGet);
   EXPECT_EQ(notice.local_stadd, stadd + 300);
   const std::uint64_t before = word(1);
-  Descriptor add = request(DescriptorKind::kTofuArmw, 8, kTofuLocalNotice);
-  add.remote_offset += 8;
+  Descriptor add = request(PacketType::kTofuArmw, 8, kTofuLocalNotice);
+  add.remote_stadd += 8;
   add.atomic_operation = static_cast<std::uint8_t>(AtomicOperation::kSum);
   add.atomic_type = static_cast<std::uint8_t>(AtomicType::kUint64);
   add.operand = {};
@@ -134,19 +130,19 @@ TEST_F(TofuDirectTest, Get_and_armw__bring_what_is_there) {
 
 /// 2.2.12: the owner finds out what is wrong, and says so.
 TEST_F(TofuDirectTest, Range_that_is_not_allowed__goes_by_packet_and_touches_nothing) {
-  Descriptor outside = request(DescriptorKind::kTofuPut, 8);
-  outside.remote_offset += remote.size() - 7;
+  Descriptor outside = request(PacketType::kTofuPut, 8);
+  outside.remote_stadd += remote.size() - 7;
   start(outside);
   EXPECT_EQ(next_sent().type, PacketType::kTofuPut);
   wire.mapped.writable = false;
-  start(request(DescriptorKind::kTofuPut, 8));
+  start(request(PacketType::kTofuPut, 8));
   EXPECT_EQ(next_sent().type, PacketType::kTofuPut);
   EXPECT_TRUE(is_untouched(remote.data(), remote.size()));
 }
 
 /// 2.2.10: remote notices confirm that all data is written.
 TEST_F(TofuDirectTest, Long_put_that_tells_its_target__is_placed_and_then_told_by_a_packet_without_data) {
-  start(request(DescriptorKind::kTofuPut, 2000, kTofuRemoteNotice));
+  start(request(PacketType::kTofuPut, 2000, kTofuRemoteNotice));
   EXPECT_TRUE(holds_pattern(remote.data(), 2000));
   const PacketHeader header = next_sent();
   EXPECT_EQ(header.type, PacketType::kTofuPut);
@@ -154,22 +150,22 @@ TEST_F(TofuDirectTest, Long_put_that_tells_its_target__is_placed_and_then_told_b
   EXPECT_EQ(header.length, 2000u);
   EXPECT_EQ(header.payload_bytes, 0u);
   EXPECT_EQ(left(), NiFail::kOk);
-  start(request(DescriptorKind::kTofuGet, 8, kTofuRemoteNotice));
+  start(request(PacketType::kTofuGet, 8, kTofuRemoteNotice));
   EXPECT_EQ(next_sent().type, PacketType::kTofuGet) << "the owner tells of gets";
   lose_peer(core, peer());
 }
 
 /// 2.2.10: "The order of reading and writing the local and remote main memory is not guaranteed by default."
 TEST_F(TofuDirectTest, What_asks_for_no_order__goes_at_once_whatever_is_under_way) {
-  start(request(DescriptorKind::kTofuPut, 8));
+  start(request(PacketType::kTofuPut, 8));
   send_short_told();
   EXPECT_TRUE(put_at_once(vcq->direct, call(16), stadd));
   EXPECT_TRUE(put_word_at_once(vcq->direct, call(8), 7));
   EXPECT_EQ(word(0), 7u);
   EXPECT_TRUE(get_at_once(vcq->direct, call(8), stadd + 16));
   EXPECT_TRUE(armw_at_once<std::uint64_t>(vcq->direct, call(8), AtomicOperation::kSum, 1, 0));
-  start(request(DescriptorKind::kTofuPut, 100));
-  start(request(DescriptorKind::kTofuPut, 2000, kTofuRemoteNotice));
+  start(request(PacketType::kTofuPut, 100));
+  start(request(PacketType::kTofuPut, 2000, kTofuRemoteNotice));
   EXPECT_EQ(wire.sent.size(), 2u) << "the told ones";
   EXPECT_EQ(next_sent().payload_bytes, 8u);
   EXPECT_NE(next_sent().flags & kFlagPlaced, 0) << "and in their order";
@@ -177,38 +173,38 @@ TEST_F(TofuDirectTest, What_asks_for_no_order__goes_at_once_whatever_is_under_wa
 
 /// 2.2.10: with the flag, reading and writing start when those of what was posted before are completed.
 TEST_F(TofuDirectTest, Strong_order__waits_for_packets_that_touch_memory) {
-  start(request(DescriptorKind::kTofuPut, 8));
+  start(request(PacketType::kTofuPut, 8));
   send_short_told();
   EXPECT_FALSE(put_at_once(vcq->direct, strong_call(8), stadd));
   EXPECT_FALSE(put_word_at_once(vcq->direct, strong_call(8), 7));
   EXPECT_FALSE(get_at_once(vcq->direct, strong_call(8), stadd));
   EXPECT_FALSE(armw_at_once<std::uint64_t>(vcq->direct, strong_call(8), AtomicOperation::kSum, 1, 0));
-  start(request(DescriptorKind::kTofuPut, 2000, kTofuRemoteNotice | kTofuStrongOrder));
+  start(request(PacketType::kTofuPut, 2000, kTofuRemoteNotice | kTofuStrongOrder));
   EXPECT_TRUE(is_untouched(remote.data() + 8, 1992));
   EXPECT_EQ(next_sent().payload_bytes, 8u);
   EXPECT_EQ(next_sent().payload_bytes, 2000u) << "behind the other in the ring";
   EXPECT_FALSE(put_at_once(vcq->direct, strong_call(8), stadd)) << "nobody has looked whether they were taken";
-  start(request(DescriptorKind::kTofuPut, 8, kTofuStrongOrder));
+  start(request(PacketType::kTofuPut, 8, kTofuStrongOrder));
   EXPECT_TRUE(wire.sent.empty());
   EXPECT_TRUE(put_at_once(vcq->direct, strong_call(8), stadd));
 }
 
 /// The data of a told put that was placed is written when the call returns: only its notice is under way.
 TEST_F(TofuDirectTest, Strong_order__need_not_wait_for_notices_of_what_is_placed) {
-  start(request(DescriptorKind::kTofuPut, 8));
-  start(request(DescriptorKind::kTofuPut, 2000, kTofuRemoteNotice | kTofuStrongOrder));
+  start(request(PacketType::kTofuPut, 8));
+  start(request(PacketType::kTofuPut, 2000, kTofuRemoteNotice | kTofuStrongOrder));
   EXPECT_TRUE(put_at_once(vcq->direct, strong_call(8), stadd));
-  start(request(DescriptorKind::kTofuPut, 3000, kTofuRemoteNotice | kTofuStrongOrder));
+  start(request(PacketType::kTofuPut, 3000, kTofuRemoteNotice | kTofuStrongOrder));
   EXPECT_TRUE(holds_pattern(remote.data(), 3000));
   EXPECT_NE(next_sent().flags & kFlagPlaced, 0);
   EXPECT_NE(next_sent().flags & kFlagPlaced, 0);
 }
 
 TEST_F(TofuDirectTest, Strong_order__waits_for_the_data_of_gets) {
-  start(request(DescriptorKind::kTofuPut, 8));
-  start(request(DescriptorKind::kTofuGet, 8, kTofuRemoteNotice));
+  start(request(PacketType::kTofuPut, 8));
+  start(request(PacketType::kTofuGet, 8, kTofuRemoteNotice));
   EXPECT_EQ(next_sent().type, PacketType::kTofuGet) << "and the owner has taken it";
-  start(request(DescriptorKind::kTofuPut, 8, kTofuStrongOrder));
+  start(request(PacketType::kTofuPut, 8, kTofuStrongOrder));
   EXPECT_FALSE(put_at_once(vcq->direct, strong_call(8), stadd));
   EXPECT_TRUE(is_untouched(remote.data() + 8, 8));
   EXPECT_TRUE(put_at_once(vcq->direct, call(8), stadd)) << "that has no order";
@@ -217,11 +213,11 @@ TEST_F(TofuDirectTest, Strong_order__waits_for_the_data_of_gets) {
 
 /// 2.2.10: local notices are in the order of posting.
 TEST_F(TofuDirectTest, Local_notice__does_not_overtake_one_that_is_awaited) {
-  start(request(DescriptorKind::kTofuPut, 8));
-  start(request(DescriptorKind::kTofuPut, 2000, kTofuRemoteNotice | kTofuLocalNotice));
+  start(request(PacketType::kTofuPut, 8));
+  start(request(PacketType::kTofuPut, 2000, kTofuRemoteNotice | kTofuLocalNotice));
   EXPECT_NE(next_sent().flags & kFlagPlaced, 0);
   EXPECT_FALSE(put_at_once(vcq->direct, call(8, kTofuLocalNotice), stadd));
-  start(request(DescriptorKind::kTofuPut, 8, kTofuLocalNotice));
+  start(request(PacketType::kTofuPut, 8, kTofuLocalNotice));
   EXPECT_EQ(next_sent().payload_bytes, 8u);
   Notice notice;
   EXPECT_FALSE(vcq->mrq.read(&notice));
@@ -231,14 +227,14 @@ TEST_F(TofuDirectTest, Local_notice__does_not_overtake_one_that_is_awaited) {
 
 /// What waits for room comes first for those with an order, and for them alone.
 TEST_F(TofuDirectTest, Request_that_waits_for_room__is_overtaken_only_by_what_has_no_order) {
-  start(request(DescriptorKind::kTofuPut, 8));
+  start(request(PacketType::kTofuPut, 8));
   wire.room = 0;
   send_short_told();
-  start(request(DescriptorKind::kTofuPut, 2000, kTofuRemoteNotice));
+  start(request(PacketType::kTofuPut, 2000, kTofuRemoteNotice));
   EXPECT_TRUE(holds_pattern(remote.data(), 2000)) << "only its packet waits";
   EXPECT_TRUE(put_at_once(vcq->direct, call(8), stadd));
   EXPECT_FALSE(put_at_once(vcq->direct, strong_call(8), stadd));
-  start(request(DescriptorKind::kTofuPut, 8, kTofuStrongOrder));
+  start(request(PacketType::kTofuPut, 8, kTofuStrongOrder));
   wire.room = FakeWire::kPlentyOfRoom;
   run_cycle_on_duty(core);
   EXPECT_EQ(next_sent().payload_bytes, 8u);
@@ -248,7 +244,7 @@ TEST_F(TofuDirectTest, Request_that_waits_for_room__is_overtaken_only_by_what_ha
 
 TEST_F(TofuDirectTest, Second_put__goes_at_once) {
   EXPECT_FALSE(put_at_once(vcq->direct, call(8), stadd)) << "nothing is known yet";
-  start(request(DescriptorKind::kTofuPut, 8));
+  start(request(PacketType::kTofuPut, 8));
   EXPECT_TRUE(put_at_once(vcq->direct, call(300), stadd));
   EXPECT_TRUE(holds_pattern(remote.data(), 300));
   EXPECT_TRUE(put_word_at_once(vcq->direct, at(strong_call(8), 8), 77));
@@ -259,7 +255,7 @@ TEST_F(TofuDirectTest, Second_put__goes_at_once) {
 }
 
 TEST_F(TofuDirectTest, Notices_of_what_went_at_once__are_those_of_the_guide) {
-  start(request(DescriptorKind::kTofuPut, 8));
+  start(request(PacketType::kTofuPut, 8));
   EXPECT_EQ(left(), NiFail::kOk);
   constexpr std::uint64_t kBoth = kTofuTcqNotice | kTofuLocalNotice;
   EXPECT_TRUE(put_at_once(vcq->direct, call(8, kBoth), stadd));
@@ -278,7 +274,7 @@ TEST_F(TofuDirectTest, Notices_of_what_went_at_once__are_those_of_the_guide) {
 }
 
 TEST_F(TofuDirectTest, Word_that_went_at_once__has_its_TCQ_notice_and_needs_room_for_it) {
-  start(request(DescriptorKind::kTofuPut, 8));
+  start(request(PacketType::kTofuPut, 8));
   EXPECT_EQ(left(), NiFail::kOk);
   int mark = 0;
   DirectCall told = at(call(8), 8);
@@ -301,7 +297,7 @@ TEST_F(TofuDirectTest, Word_that_went_at_once__has_its_TCQ_notice_and_needs_room
 
 /// 3.7.1.11: the operations, on words of both lengths; what lies beside the word stays.
 TEST_F(TofuDirectTest, Armw_that_went_at_once__computes_as_the_guide_says) {
-  start(request(DescriptorKind::kTofuPut, 8));
+  start(request(PacketType::kTofuPut, 8));
   constexpr std::uint64_t kBefore = 0xf0f0f0f0'ffff0005, kValue = 0x11111111'00ff0002;
   const struct {
     AtomicOperation operation;
@@ -338,8 +334,8 @@ TEST_F(TofuDirectTest, Lent_put__is_told_by_the_TCQ_when_it_is_taken) {
   std::memcpy(memory.data(), pattern_bytes(0, 8192).data(), 8192);
   std::uint64_t all = 0;
   ASSERT_EQ(core.tofu->queue(kOwnNumber)->stadds.add({2, memory.data(), 8192, false}, &all), Status::kOk);
-  Descriptor d = request(DescriptorKind::kTofuPut, 8192, kTofuRemoteNotice);
-  d.local_offset = all;
+  Descriptor d = request(PacketType::kTofuPut, 8192, kTofuRemoteNotice);
+  d.tofu.local_stadd = all;
   start(d);
   EXPECT_EQ(wire.take().payload, pattern_bytes(0, 8192));
   run_cycle_on_duty(core);
@@ -353,7 +349,7 @@ TEST_F(TofuDirectTest, Lent_put__is_told_by_the_TCQ_when_it_is_taken) {
 TEST_F(TofuDirectTest, Look_that_finds_nothing__skips_the_cycle_only_behind_a_call_that_went_at_once) {
   DirectLane& lane = vcq->direct;
   EXPECT_FALSE(lane.may_skip_cycle()) << "nothing has gone at once";
-  start(request(DescriptorKind::kTofuPut, 8));
+  start(request(PacketType::kTofuPut, 8));
   EXPECT_FALSE(lane.may_skip_cycle());
   ASSERT_TRUE(put_at_once(lane, call(8), stadd));
   EXPECT_TRUE(lane.may_skip_cycle());
@@ -460,7 +456,7 @@ TEST_F(LaneUserTest, Former_user_that_comes_late__says_nothing_about_the_present
 
 /// 3.6: once it is deregistered on either side, nothing is written any more.
 TEST_F(TofuDirectTest, Deregistered_memory__is_not_used_any_more) {
-  start(request(DescriptorKind::kTofuPut, 8));
+  start(request(PacketType::kTofuPut, 8));
   ASSERT_TRUE(put_at_once(vcq->direct, call(8), stadd));
   sequence.store(4);
   EXPECT_FALSE(put_at_once(vcq->direct, call(8), stadd));
@@ -472,7 +468,7 @@ TEST_F(TofuDirectTest, Deregistered_memory__is_not_used_any_more) {
 }
 
 TEST_F(TofuDirectTest, Lost_peer__is_not_written_to_any_more) {
-  start(request(DescriptorKind::kTofuPut, 8));
+  start(request(PacketType::kTofuPut, 8));
   ASSERT_TRUE(put_at_once(vcq->direct, call(8), stadd));
   lose_peer(core, peer());
   EXPECT_FALSE(put_at_once(vcq->direct, call(8), stadd));
@@ -481,7 +477,7 @@ TEST_F(TofuDirectTest, Lost_peer__is_not_written_to_any_more) {
 /// The death of a peer is looked for while somebody writes into its memory, and only then.
 TEST_F(TofuDirectTest, Idle_lane__is_closed_by_the_timers) {
   EXPECT_FALSE(needs_timers_on_duty(core));
-  start(request(DescriptorKind::kTofuPut, 8));
+  start(request(PacketType::kTofuPut, 8));
   ASSERT_TRUE(put_at_once(vcq->direct, call(8), stadd));
   EXPECT_TRUE(needs_timers_on_duty(core));
   run_timers_on_duty(core);
@@ -491,18 +487,18 @@ TEST_F(TofuDirectTest, Idle_lane__is_closed_by_the_timers) {
   EXPECT_FALSE(needs_timers_on_duty(core));
   EXPECT_FALSE(put_at_once(vcq->direct, call(8), stadd));
   EXPECT_EQ(counted(Counter::kPutsDirect), 3u);
-  start(request(DescriptorKind::kTofuPut, 8));
+  start(request(PacketType::kTofuPut, 8));
   EXPECT_TRUE(put_at_once(vcq->direct, call(8), stadd));
 }
 
 TEST_F(TofuDirectTest, Memory_of_our_own_that_faults__leaves_it_to_the_ordinary_way) {
   install_fault_guard();
-  start(request(DescriptorKind::kTofuPut, 8));
+  start(request(PacketType::kTofuPut, 8));
   const RegionRequest nowhere{2, reinterpret_cast<std::byte*>(8192), 4096, false};
   std::uint64_t bad = 0;
   ASSERT_EQ(core.tofu->queue(kOwnNumber)->stadds.add(nowhere, &bad), Status::kOk);
-  Descriptor d = request(DescriptorKind::kTofuPut, 8);
-  d.local_offset = bad;
+  Descriptor d = request(PacketType::kTofuPut, 8);
+  d.tofu.local_stadd = bad;
   EXPECT_EQ(left(), NiFail::kOk);
   start(d);
   EXPECT_EQ(left(), NiFail::kSegv);

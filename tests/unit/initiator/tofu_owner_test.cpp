@@ -48,21 +48,21 @@ class TofuOwnerTest : public CoreTest {
   }
 
   /// Of 8 bytes, with a place in the TCQ.
-  Descriptor put_of(DescriptorKind kind, std::uint64_t target, std::uint64_t notices) const {
+  Descriptor put_of(PacketType kind, std::uint64_t target, std::uint64_t notices) const {
     Descriptor d;
-    d.kind = kind;
+    d.type = kind;
     d.interface_index = kTofuInterface;
-    d.md_handle = vcq->handle;
-    d.match_bits = target;
+    d.tofu = {vcq->handle, false, target, 0, 0};
     d.length = 8;
-    d.hdr_data = kTofuTcqNotice | notices;
-    d.local_get_offset = vcq->tcq.take(nullptr, true);
+    d.tofu_meta = static_cast<std::uint16_t>(kTofuTcqNotice | notices);
+    d.tofu.tcq_place = vcq->tcq.take(nullptr, true);
     return d;
   }
   /// A put that says its number.
   void put(std::uint64_t number, std::uint64_t target = kVcqElsewhere, std::uint64_t notices = 0) {
-    Descriptor d = put_of(DescriptorKind::kTofuPiggyback, target, notices);
-    d.remote_offset = number;
+    Descriptor d = put_of(PacketType::kTofuPut, target, notices);
+    d.tofu.brings_data = true;
+    d.remote_stadd = number;
     start_descriptor(core, d);
   }
   std::vector<std::uint64_t> sent_numbers() {
@@ -242,8 +242,8 @@ TEST_F(TofuOwnerTest, Put_from_memory_that_is_gone__is_told_by_the_TCQ_and_sends
   const FaultyMemory gone;
   std::uint64_t stadd = 0;
   core.tofu->queue(queue_number(vcq->id))->stadds.add({2, gone.edge(), 64, false}, &stadd);
-  Descriptor d = put_of(DescriptorKind::kTofuPut, kVcqElsewhere, kTofuLocalNotice);
-  d.local_offset = stadd;
+  Descriptor d = put_of(PacketType::kTofuPut, kVcqElsewhere, kTofuLocalNotice);
+  d.tofu.local_stadd = stadd;
   start_descriptor(core, d);
   void* data = nullptr;
   NiFail fail = NiFail::kOk;

@@ -81,12 +81,12 @@ TEST_F(ConnectTest, Connecting_with_something_lacking__ends_when_the_time_is_ove
 // The time of all that wait is over together, and the loop says so, whatever was posted last.
 TEST_F(ConnectTest, Connecting__new_requests_and_answers_wait_behind_and_end_with_the_first) {
   wire.connect_result = ConnectResult::kShort;
-  start(DescriptorKind::kGet, 8);
+  start(PacketType::kGet, 8);
   now_ns += kConnectTimeoutNs - 1;
-  start(DescriptorKind::kGet, 8);
+  start(PacketType::kGet, 8);
   send_answer(core, peer(), {});
   now_ns += 1;
-  start(DescriptorKind::kGet, 8);
+  start(PacketType::kGet, 8);
   EXPECT_THAT(kinds(), IsEmpty());
   advance_peer(core, peer());
   EXPECT_THAT(kinds(), ElementsAre(EventKind::kReply, EventKind::kReply, EventKind::kReply));
@@ -117,11 +117,11 @@ TEST_F(ConnectTest, Lost_link__is_no_way_any_more) {
 TEST_F(ConnectTest, Names_that_have_moved__are_looked_at_once) {
   std::atomic<std::uint64_t> names{2};
   wire.names = &names;
-  start(DescriptorKind::kPut, 8);
+  start(PacketType::kPut, 8);
   names = 4;
-  start(DescriptorKind::kPut, 8);
+  start(PacketType::kPut, 8);
   EXPECT_FALSE(peer().link->may_have_moved());
-  start(DescriptorKind::kPut, 8);
+  start(PacketType::kPut, 8);
   EXPECT_EQ(wire.sent.size(), 3u);
   EXPECT_EQ(wire.disconnect_count, 0) << "the PID was not among them";
 }
@@ -130,18 +130,18 @@ TEST_F(ConnectTest, Names_that_have_moved__are_looked_at_once) {
 TEST_F(ConnectTest, PID_of_another_process__is_connected_anew_behind_what_the_first_has_sent) {
   std::atomic<std::uint64_t> names{2};
   wire.names = &names;
-  start(DescriptorKind::kPut, 8, AckRequest::kFull);
+  start(PacketType::kPut, 8, AckRequest::kFull);
   receive(answer_header(next_sent().operation_id, 8));
   kinds();
-  start(DescriptorKind::kPut, 8, AckRequest::kFull);
+  start(PacketType::kPut, 8, AckRequest::kFull);
   const std::uint32_t answered = next_sent().operation_id;
-  start(DescriptorKind::kPut, 8, AckRequest::kFull);
+  start(PacketType::kPut, 8, AckRequest::kFull);
   wire.sent.clear();
   names = 4;
   wire.other_has_name = true;
   core.receive_arrived = [](Core& of) { run_cycle_on_duty(of); };
   wire.arrive({kPeer, answer_header(answered, 8), {}});
-  start(DescriptorKind::kPut, 8, AckRequest::kFull);
+  start(PacketType::kPut, 8, AckRequest::kFull);
   EXPECT_EQ(wire.disconnect_count, 1);
   EXPECT_EQ(wire.connect_count, 2);
   ASSERT_EQ(wire.sent.size(), 1u);
@@ -156,10 +156,10 @@ TEST_F(ConnectTest, PID_of_another_process__is_connected_anew_behind_what_the_fi
 }
 
 TEST_F(ConnectTest, Operation_behind_a_loss__reaches_the_next_life) {
-  start(DescriptorKind::kPut, 8);
+  start(PacketType::kPut, 8);
   wire.sent.clear();
   wire.kill(kPeer);
-  start(DescriptorKind::kPut, 8);
+  start(PacketType::kPut, 8);
   EXPECT_EQ(wire.sent.size(), 1u);
   EXPECT_EQ(counted(Counter::kPeersLost), 1u);
 }

@@ -28,7 +28,7 @@ constexpr std::array<Room, 18> kRooms{{
     {"topology", "observe config"},
     {"segment", "queue observe config topology"},
     {"wire", "queue observe topology segment"},
-    {"descriptor", "topology"},
+    {"descriptor", "topology wire"},
     {"match", "topology"},
     {"event", "queue topology descriptor"},
     {"memory", "queue segment wire descriptor match event"},

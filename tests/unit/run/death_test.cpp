@@ -51,9 +51,9 @@ TEST_F(DeathOfPeerTest, Lose__without_a_link_tells_the_wire_that_answers_were_dr
 }
 
 TEST_F(DeathOfPeerTest, Lose__ends_what_waits_for_an_answer) {
-  start(DescriptorKind::kPut, 8, AckRequest::kFull);
-  start(DescriptorKind::kGet, 8);
-  start(DescriptorKind::kFetchAtomic, 8);
+  start(PacketType::kPut, 8, AckRequest::kFull);
+  start(PacketType::kGet, 8);
+  start(PacketType::kFetchAtomic, 8);
   ASSERT_EQ(peer().outstanding, 3u);
   lose_peer(core, peer());
   EXPECT_THAT(kinds(), testing::UnorderedElementsAre(EventKind::kSend, EventKind::kAck, EventKind::kReply,
@@ -66,10 +66,10 @@ TEST_F(DeathOfPeerTest, Lose__ends_what_waits_for_an_answer) {
 
 TEST_F(DeathOfPeerTest, Lose__ends_what_has_not_left_or_only_partly_in_order) {
   wire.room = 1;
-  start(DescriptorKind::kPut, 2 * kPacketBytes, AckRequest::kFull);
-  start(DescriptorKind::kGet, 8);
-  start(DescriptorKind::kPut, 8);
-  start(DescriptorKind::kFetchAtomic, 8);
+  start(PacketType::kPut, 2 * kPacketBytes, AckRequest::kFull);
+  start(PacketType::kGet, 8);
+  start(PacketType::kPut, 8);
+  start(PacketType::kFetchAtomic, 8);
   ASSERT_EQ(peer().requests.waiting.size(), 4u);
   lose_peer(core, peer());
   std::vector<EventKind> told;
@@ -87,7 +87,7 @@ TEST_F(DeathOfPeerTest, Lose__ends_what_has_not_left_or_only_partly_in_order) {
 }
 
 TEST_F(DeathOfPeerTest, Lose__of_a_request_beyond_the_window_that_has_no_operation_yet) {
-  for (std::uint32_t i = 0; i < kWindow + 2; ++i) start(DescriptorKind::kGet, 8);
+  for (std::uint32_t i = 0; i < kWindow + 2; ++i) start(PacketType::kGet, 8);
   ASSERT_EQ(peer().requests.waiting.size(), 2u);
   lose_peer(core, peer());
   EXPECT_EQ(kinds().size(), kWindow + 2u);
@@ -95,7 +95,7 @@ TEST_F(DeathOfPeerTest, Lose__of_a_request_beyond_the_window_that_has_no_operati
 }
 
 TEST_F(DeathOfPeerTest, Lose__in_the_middle_of_a_reply) {
-  start(DescriptorKind::kGet, 2 * kPacketBytes);
+  start(PacketType::kGet, 2 * kPacketBytes);
   receive(answer_header(next_sent().operation_id, 2 * kPacketBytes, kPacketBytes));
   lose_peer(core, peer());
   const Event event = next_event();
@@ -109,11 +109,11 @@ TEST_F(DeathOfPeerTest, Lose__in_the_middle_of_a_reply) {
 }
 
 TEST_F(DeathOfPeerTest, Lose__leaves_other_peers_alone) {
-  Descriptor d = descriptor(DescriptorKind::kGet, 8);
-  d.target = kOther;
-  d.md_handle = md().handle;
+  Descriptor d = descriptor(PacketType::kGet, 8);
+  d.portals.target = kOther;
+  d.portals.md_handle = md().handle;
   start_descriptor(core, d);
-  start(DescriptorKind::kGet, 8);
+  start(PacketType::kGet, 8);
   lose_peer(core, peer());
   EXPECT_THAT(kinds(), ElementsAre(EventKind::kReply));
   EXPECT_EQ(core.peer(kOther).outstanding, 1u);

@@ -25,8 +25,8 @@ class ReceiveTest : public CoreTest {
 
   /// Starts a get of ours. @return its operation id
   std::uint32_t start_get(std::uint64_t length) {
-    Descriptor d = descriptor(DescriptorKind::kGet, length);
-    d.md_handle = make_md(ni, memory.data(), memory.size()).handle;
+    Descriptor d = descriptor(PacketType::kGet, length);
+    d.portals.md_handle = make_md(ni, memory.data(), memory.size()).handle;
     start_descriptor(core, d);
     return next_sent().operation_id;
   }
@@ -162,8 +162,8 @@ TEST_F(ReceiveTest, Messages_of_two_sources__may_be_mixed) {
 TEST_F(ReceiveTest, Request_and_answer_of_one_source__may_be_mixed) {
   append(entry());
   std::vector<std::byte> reply(2 * kPacketBytes);
-  Descriptor d = descriptor(DescriptorKind::kGet, reply.size());
-  d.md_handle = make_md(ni, reply.data(), reply.size()).handle;
+  Descriptor d = descriptor(PacketType::kGet, reply.size());
+  d.portals.md_handle = make_md(ni, reply.data(), reply.size()).handle;
   start_descriptor(core, d);
   const std::uint32_t id = next_sent().operation_id;
   receive(put_header(2 * kPacketBytes));

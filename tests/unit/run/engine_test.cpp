@@ -57,22 +57,21 @@ class EngineTest : public testing::Test {
   Descriptor put(std::uint64_t length = 8) const {
     Descriptor d;
     d.interface_index = kIndex;
-    d.md_handle = md->handle;
-    d.target = kPeer;
+    d.portals.md_handle = md->handle;
+    d.portals.target = kPeer;
     d.length = length;
     return d;
   }
   Descriptor get(std::uint64_t length = 8) const {
     Descriptor d = put(length);
-    d.kind = DescriptorKind::kGet;
+    d.type = PacketType::kGet;
     return d;
   }
   Descriptor increment() const {
     Descriptor d;
-    d.kind = DescriptorKind::kCountIncrement;
+    d.type = PacketType::kCountIncrement;
     d.interface_index = kIndex;
-    d.md_handle = ct;
-    d.length = 1;
+    d.count = {ct, false, 1, 0};
     return d;
   }
   void arrive_answer() {
@@ -157,7 +156,8 @@ TEST_F(EngineTest, Settle__starts_what_the_change_of_a_counter_has_set_free) {
   Interface& ni = *duty.core().interface(kIndex);
   ++ni.triggered_count;
   ni.cts.find(ct)->add_triggered_on_duty(operation, duty.core().fired);
-  engine->post_on_duty(increment());
+  Descriptor counts = increment();
+  engine->post_on_duty(counts);
   EXPECT_EQ(wire.sent.size(), 1u);
   EXPECT_EQ(ni.triggered_count, 0u);
 }
@@ -399,7 +399,7 @@ TEST_F(EngineTest, Close__with_everything_in_flight_frees_all_and_gives_links_ba
   engine->post(put(2 * FakeWire::kMaxPayloadBytes));
   engine->post(get());
   Descriptor to_ourselves = put();
-  to_ourselves.target = kSelf;
+  to_ourselves.portals.target = kSelf;
   loopback.room = 0;
   engine->post(to_ourselves);
   {

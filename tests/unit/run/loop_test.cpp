@@ -24,11 +24,11 @@ class LoopTest : public CoreTest {
   }
   int cycle() { return run_cycle_on_duty(core); }
 
-  void start(DescriptorKind kind, std::uint64_t length, AckRequest ack_req = AckRequest::kNone) {
+  void start(PacketType kind, std::uint64_t length, AckRequest ack_req = AckRequest::kNone) {
     if (md_ == nullptr) md_ = &make_md(ni, memory.data(), memory.size());
     Descriptor d = descriptor(kind, length);
-    d.md_handle = md_->handle;
-    d.ack_req = ack_req;
+    d.portals.md_handle = md_->handle;
+    d.portals.ack_req = ack_req;
     start_descriptor(core, d);
   }
 
@@ -41,8 +41,8 @@ class LoopTest : public CoreTest {
     ni.cts.find(ct)->add_triggered_on_duty(operation, core.fired);
   }
   Descriptor increment(Handle counter, std::uint64_t amount = 1) {
-    Descriptor d = descriptor(DescriptorKind::kCountIncrement, amount);
-    d.md_handle = counter;
+    Descriptor d = descriptor(PacketType::kCountIncrement, 0);
+    d.count = {counter, false, amount, 0};
     return d;
   }
 
@@ -94,7 +94,7 @@ TEST_F(LoopTest, Acknowledgements__without_a_packet_are_work_while_somebody_wait
   wire.acks = {1};
   EXPECT_FALSE(has_work_on_duty(core)) << "nobody waits";
   wire.acks.clear();
-  start(DescriptorKind::kPut, 8, AckRequest::kFull);
+  start(PacketType::kPut, 8, AckRequest::kFull);
   EXPECT_FALSE(has_work_on_duty(core));
   wire.acks = {next_sent().operation_id};
   EXPECT_TRUE(has_work_on_duty(core));
@@ -152,7 +152,7 @@ TEST_F(LoopTest, Packets__that_are_long_count_for_several) {
 /// A piece at a time, and only when there is nothing else: what arrives comes first.
 TEST_F(LoopTest, Lent_put__is_helped_on_its_way_while_there_is_nothing_else_to_do) {
   wire.lends = true;
-  start(DescriptorKind::kPut, kMemoryBytes);
+  start(PacketType::kPut, kMemoryBytes);
   append(entry());
   EXPECT_EQ(cycle(), 0);
   EXPECT_EQ(wire.help_count, 1);
@@ -255,7 +255,7 @@ TEST_F(LoopTest, Fired__by_a_packet_start_in_the_same_cycle) {
 
 TEST_F(LoopTest, Waiting_peer__goes_on_when_there_is_room_and_is_forgotten_when_nothing_is_left) {
   wire.room = 0;
-  start(DescriptorKind::kPut, 8);
+  start(PacketType::kPut, 8);
   EXPECT_EQ(cycle(), 0);
   EXPECT_THAT(core.waiting_peers, ElementsAre(&peer()));
   EXPECT_FALSE(has_work_on_duty(core));
@@ -271,14 +271,14 @@ TEST_F(LoopTest, Waiting_peer__goes_on_when_there_is_room_and_is_forgotten_when_
 
 TEST_F(LoopTest, Waiting_peers__one_that_is_blocked_does_not_hold_up_another) {
   wire.room = 0;
-  for (std::uint32_t i = 0; i < kWindow; ++i) start(DescriptorKind::kGet, 8);
-  Descriptor d = descriptor(DescriptorKind::kPut, 8);
-  d.target = kOther;
-  d.md_handle = md_->handle;
+  for (std::uint32_t i = 0; i < kWindow; ++i) start(PacketType::kGet, 8);
+  Descriptor d = descriptor(PacketType::kPut, 8);
+  d.portals.target = kOther;
+  d.portals.md_handle = md_->handle;
   start_descriptor(core, d);
   wire.room = kWindow;
   cycle();
-  start(DescriptorKind::kGet, 8);  // Beyond the window.
+  start(PacketType::kGet, 8);  // Beyond the window.
   wire.room = 1;
   cycle();
   EXPECT_THAT(core.waiting_peers, ElementsAre(&peer()));
@@ -287,7 +287,7 @@ TEST_F(LoopTest, Waiting_peers__one_that_is_blocked_does_not_hold_up_another) {
 
 TEST_F(LoopTest, Waiting_peer__that_became_unreachable_is_forgotten) {
   wire.connect_result = ConnectResult::kInProgress;
-  start(DescriptorKind::kPut, 8);
+  start(PacketType::kPut, 8);
   wire.connect_result = ConnectResult::kNoSuchPeer;
   cycle();
   EXPECT_THAT(core.waiting_peers, IsEmpty());
@@ -296,7 +296,7 @@ TEST_F(LoopTest, Waiting_peer__that_became_unreachable_is_forgotten) {
 
 TEST_F(LoopTest, Timers__are_needed_while_somebodys_death_would_matter) {
   append(entry());
-  start(DescriptorKind::kGet, 8);
+  start(PacketType::kGet, 8);
   EXPECT_TRUE(needs_timers_on_duty(core)) << "an answer is due";
   receive(answer_header(next_sent().operation_id, 8, 8));
   EXPECT_FALSE(needs_timers_on_duty(core));
@@ -305,13 +305,13 @@ TEST_F(LoopTest, Timers__are_needed_while_somebodys_death_would_matter) {
   receive(data_header(kPacketBytes, kPacketBytes));
   EXPECT_FALSE(needs_timers_on_duty(core));
   wire.room = 0;
-  start(DescriptorKind::kPut, 8);
+  start(PacketType::kPut, 8);
   EXPECT_TRUE(needs_timers_on_duty(core)) << "something waits for room";
 }
 
 /// Its rest stands before all answers that the peer sends next.
 TEST_F(LoopTest, Timers__are_needed_while_a_reply_arrives_that_nobody_wants_any_more) {
-  start(DescriptorKind::kGet, 2 * kPacketBytes);
+  start(PacketType::kGet, 2 * kPacketBytes);
   receive(answer_header(next_sent().operation_id, 2 * kPacketBytes, kPacketBytes));
   close_interface(kMatchingPhysical);
   EXPECT_EQ(core.outstanding.open_count(), 0u);
@@ -321,8 +321,8 @@ TEST_F(LoopTest, Timers__are_needed_while_a_reply_arrives_that_nobody_wants_any_
 }
 
 TEST_F(LoopTest, Dead_peer__what_it_owes_ends_as_undeliverable) {
-  start(DescriptorKind::kPut, 8, AckRequest::kFull);
-  start(DescriptorKind::kGet, 8);
+  start(PacketType::kPut, 8, AckRequest::kFull);
+  start(PacketType::kGet, 8);
   wire.kill(kPeer);
   EXPECT_THAT(kinds(), ElementsAre(EventKind::kSend)) << "it has left";
   run_timers_on_duty(core);
@@ -335,7 +335,7 @@ TEST_F(LoopTest, Dead_peer__what_it_owes_ends_as_undeliverable) {
 
 TEST_F(LoopTest, Dead_peer__what_it_sent_before_its_death_counts) {
   append(entry());
-  start(DescriptorKind::kGet, 8);
+  start(PacketType::kGet, 8);
   const std::uint32_t id = next_sent().operation_id;
   for (int i = 0; i < 200; ++i) arrive(put_header(8));  // More than one cycle takes.
   arrive(answer_header(id, 8, 8));
@@ -351,7 +351,7 @@ TEST_F(LoopTest, Dead_peer__whose_first_packet_is_its_answer_has_answered) {
   append(entry());
   for (const bool noticed : {true, false}) {
     for (const bool sends_first : {false, true}) {
-      start(DescriptorKind::kGet, 8);
+      start(PacketType::kGet, 8);
       const std::uint32_t id = next_sent().operation_id;
       if (sends_first) arrive(put_header(16));
       arrive(answer_header(id, 8, 8));
@@ -368,7 +368,7 @@ TEST_F(LoopTest, Dead_peer__whose_first_packet_is_its_answer_has_answered) {
 
 TEST_F(LoopTest, Dead_peer__whose_reply_of_three_packets_is_whole_has_answered) {
   for (const std::uint64_t packets : {3, 2}) {
-    start(DescriptorKind::kGet, 3 * kPacketBytes);
+    start(PacketType::kGet, 3 * kPacketBytes);
     arrive(answer_header(next_sent().operation_id, 3 * kPacketBytes, kPacketBytes));
     for (std::uint64_t i = 1; i < packets; ++i) arrive(data_header(i * kPacketBytes, kPacketBytes, kFlagAnswerStream));
     wire.kill_unnoticed(kPeer);
@@ -380,8 +380,8 @@ TEST_F(LoopTest, Dead_peer__whose_reply_of_three_packets_is_whole_has_answered) 
 }
 
 TEST_F(LoopTest, Dead_peer__that_has_acknowledged_without_a_packet_has_answered) {
-  start(DescriptorKind::kPut, 8, AckRequest::kFull);
-  start(DescriptorKind::kPut, 8, AckRequest::kFull);
+  start(PacketType::kPut, 8, AckRequest::kFull);
+  start(PacketType::kPut, 8, AckRequest::kFull);
   wire.acks = {next_sent().operation_id};
   wire.kill(kPeer);
   run_timers_on_duty(core);
@@ -392,10 +392,10 @@ TEST_F(LoopTest, Dead_peer__that_has_acknowledged_without_a_packet_has_answered)
 /// What waits for room at a lost link is the other way to that decision.
 TEST_F(LoopTest, Dead_peer__is_heard_before_what_waits_for_room_to_it_is_given_up) {
   wire.looks_rarely = true;
-  start(DescriptorKind::kGet, 8);
+  start(PacketType::kGet, 8);
   const std::uint32_t id = next_sent().operation_id;
   wire.room = 0;
-  start(DescriptorKind::kPut, 8);
+  start(PacketType::kPut, 8);
   arrive(answer_header(id, 8, 8));
   wire.kill(kPeer);
   cycle();
@@ -412,11 +412,11 @@ TEST_F(LoopTest, Dead_peer__is_heard_before_what_waits_for_room_to_it_is_given_u
 /// What is posted when the death is known already is for whoever has the address then.
 TEST_F(LoopTest, Dead_peer__that_is_heard_out_keeps_nothing_from_its_next_life) {
   wire.looks_rarely = true;
-  start(DescriptorKind::kGet, 8);
+  start(PacketType::kGet, 8);
   arrive(answer_header(next_sent().operation_id, 8, 8));
   wire.kill(kPeer);
   run_timers_on_duty(core);
-  start(DescriptorKind::kPut, 8);
+  start(PacketType::kPut, 8);
   EXPECT_THAT(kinds(), IsEmpty());
   EXPECT_TRUE(has_work_on_duty(core));
   for (int i = 0; i < 5; ++i) cycle();
@@ -428,7 +428,7 @@ TEST_F(LoopTest, Dead_peer__that_is_heard_out_keeps_nothing_from_its_next_life) 
 
 TEST_F(LoopTest, Dead_peer__whose_packets_cannot_be_had_is_waited_for_a_second) {
   wire.looks_rarely = true;
-  start(DescriptorKind::kGet, 8);
+  start(PacketType::kGet, 8);
   arrive(answer_header(next_sent().operation_id, 8, 8));
   wire.kill(kPeer);
   run_timers_on_duty(core);
@@ -452,7 +452,7 @@ TEST_F(LoopTest, Dead_peer__message_that_it_did_not_finish_is_cut) {
 }
 
 TEST_F(LoopTest, Dead_peer__whose_death_the_wire_found_by_itself_is_lost_too) {
-  start(DescriptorKind::kGet, 8);
+  start(PacketType::kGet, 8);
   wire.kill(kPeer);
   wire.newly_lost = 0;  // check_peers has nothing new to tell.
   run_timers_on_duty(core);
@@ -460,10 +460,10 @@ TEST_F(LoopTest, Dead_peer__whose_death_the_wire_found_by_itself_is_lost_too) {
 }
 
 TEST_F(LoopTest, Dead_peer__others_are_left_alone) {
-  start(DescriptorKind::kGet, 8);
-  Descriptor d = descriptor(DescriptorKind::kGet, 8);
-  d.target = kOther;
-  d.md_handle = md_->handle;
+  start(PacketType::kGet, 8);
+  Descriptor d = descriptor(PacketType::kGet, 8);
+  d.portals.target = kOther;
+  d.portals.md_handle = md_->handle;
   start_descriptor(core, d);
   wire.kill(kOther);
   run_timers_on_duty(core);
@@ -485,7 +485,7 @@ TEST_F(LoopTest, Next_life_of_a_process__is_answered_and_not_its_former_one) {
   append(entry());
   receive_put(8, 7);
   EXPECT_EQ(next_sent().operation_id, 7u);
-  start(DescriptorKind::kGet, 8);
+  start(PacketType::kGet, 8);
   receive(put_header(2 * kPacketBytes, 8));
   wire.sent.clear();
   wire.kill(kPeer);
@@ -522,7 +522,7 @@ TEST_F(LoopTest, Next_life_of_a_process__its_first_answer_does_not_go_to_the_for
 /// Both have lost their links to each other, and the peer has made another one.
 TEST_F(LoopTest, Living_peer__whose_link_is_lost_is_answered_over_another_one) {
   append(entry());
-  start(DescriptorKind::kGet, 8);
+  start(PacketType::kGet, 8);
   wire.room = 0;
   receive_put(8, 7);
   wire.close_source(kPeer);
@@ -544,7 +544,7 @@ TEST_F(LoopTest, Living_peer__whose_link_is_lost_is_answered_over_another_one) {
 
 TEST_F(LoopTest, Last_request_of_a_dead_peer__is_done_and_not_answered_to_its_next_life) {
   append(entry());
-  start(DescriptorKind::kGet, 8);
+  start(PacketType::kGet, 8);
   next_sent();
   arrive(put_header(8, 7));
   wire.kill_unnoticed(kPeer);
@@ -556,7 +556,7 @@ TEST_F(LoopTest, Last_request_of_a_dead_peer__is_done_and_not_answered_to_its_ne
 
 TEST_F(LoopTest, Last_request_of_a_dead_peer__does_not_take_the_answer_of_its_next_life_with_it) {
   append(entry());
-  start(DescriptorKind::kGet, 8);
+  start(PacketType::kGet, 8);
   wire.sent.clear();
   wire.connect_result = ConnectResult::kInProgress;
   arrive(put_header(8, 7));

@@ -23,30 +23,30 @@ class SettleTest : public CoreTest {
   }
 
   /// Starts an operation of ours and takes its packets away. @return its id
-  std::uint32_t start(DescriptorKind kind, std::uint64_t length, AckRequest ack_req = AckRequest::kNone) {
+  std::uint32_t start(PacketType kind, std::uint64_t length, AckRequest ack_req = AckRequest::kNone) {
     Descriptor d = descriptor(kind, length);
-    d.ack_req = ack_req;
-    d.md_handle = md().handle;
-    if (kind == DescriptorKind::kFetchAtomic) {
-      d.get_md_handle = d.md_handle;
-      d.local_get_offset = kPacketBytes;
+    d.portals.ack_req = ack_req;
+    d.portals.md_handle = md().handle;
+    if (kind == PacketType::kFetchAtomic) {
+      d.portals.get_md_handle = d.portals.md_handle;
+      d.portals.local_get_offset = kPacketBytes;
     }
     start_descriptor(core, d);
     const std::uint32_t id = next_sent().operation_id;
     wire.sent.clear();
     return id;
   }
-  std::uint32_t start_get(std::uint64_t length) { return start(DescriptorKind::kGet, length); }
-  std::uint32_t start_put(std::uint64_t length = 8) { return start(DescriptorKind::kPut, length, AckRequest::kFull); }
+  std::uint32_t start_get(std::uint64_t length) { return start(PacketType::kGet, length); }
+  std::uint32_t start_put(std::uint64_t length = 8) { return start(PacketType::kPut, length, AckRequest::kFull); }
 
  private:
   MemoryDescriptor* made_ = nullptr;
 };
 
 TEST_F(SettleTest, Without_a_packet__closes_the_operation_and_tells_ACK) {
-  Descriptor d = descriptor(DescriptorKind::kPut, 8);
-  d.ack_req = AckRequest::kFull;
-  d.md_handle = md().handle;
+  Descriptor d = descriptor(PacketType::kPut, 8);
+  d.portals.ack_req = AckRequest::kFull;
+  d.portals.md_handle = md().handle;
   d.remote_offset = 40;
   start_descriptor(core, d);
   wire.acks = {next_sent().operation_id};
@@ -81,7 +81,7 @@ TEST_F(SettleTest, Without_a_packet__is_looked_for_while_the_peer_owes_an_answer
 TEST_F(SettleTest, Without_a_packet__of_what_nobody_waits_for_is_refused) {
   const std::uint32_t id = start_put();
   const std::uint32_t get = start_get(8);
-  const std::uint32_t fetching = start(DescriptorKind::kFetchAtomic, 8);
+  const std::uint32_t fetching = start(PacketType::kFetchAtomic, 8);
   wire.acks = {id + 3, get, fetching, id + OutstandingTable::kMaxOperations};
   EXPECT_EQ(take_acknowledgements(core), 4);
   EXPECT_EQ(refused(), 4u);
@@ -94,13 +94,13 @@ TEST_F(SettleTest, Without_a_packet__of_what_nobody_waits_for_is_refused) {
 
 TEST_F(SettleTest, Without_a_packet__of_somebody_elses_operation_is_refused) {
   const std::uint32_t id = start_put();
-  Descriptor other = descriptor(DescriptorKind::kPut, 8);
-  other.target.pid += 1;
-  other.ack_req = AckRequest::kFull;
-  other.md_handle = md().handle;
+  Descriptor other = descriptor(PacketType::kPut, 8);
+  other.portals.target.pid += 1;
+  other.portals.ack_req = AckRequest::kFull;
+  other.portals.md_handle = md().handle;
   start_descriptor(core, other);
   wire.acks = {id};
-  Peer& liar = core.peer(other.target);
+  Peer& liar = core.peer(other.portals.target);
   EXPECT_EQ(take_acknowledgements(core, liar), 1);
   EXPECT_EQ(refused(), 1u);
   EXPECT_NE(core.outstanding.find(id), nullptr);

@@ -249,12 +249,12 @@ void CoreTest::receive_put(std::uint64_t length, std::uint32_t operation_id) {
   }
 }
 
-Descriptor CoreTest::descriptor(DescriptorKind kind, std::uint64_t length) {
+Descriptor CoreTest::descriptor(PacketType kind, std::uint64_t length) {
   Descriptor made;
-  made.kind = kind;
+  made.type = kind;
   made.interface_index = kMatchingPhysical;
   made.pt_index = kPt;
-  made.target = kPeer;
+  made.portals.target = kPeer;
   made.length = length;
   made.match_bits = kBits;
   made.hdr_data = 0xfeed;

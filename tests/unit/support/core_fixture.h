@@ -94,7 +94,7 @@ class CoreTest : public testing::Test {
   void receive_put(std::uint64_t length, std::uint32_t operation_id = 0);
 
   /// A descriptor of ours, for `md` over `memory`, to the peer.
-  Descriptor descriptor(DescriptorKind kind, std::uint64_t length);
+  Descriptor descriptor(PacketType kind, std::uint64_t length);
 
   /// Takes the oldest event; the test fails, and gets an empty one, if there is none.
   Event next_event(Handle eq_handle);

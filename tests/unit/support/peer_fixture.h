@@ -10,11 +10,11 @@ namespace portofu {
 class PeerTest : public CoreTest {
  protected:
   Reach reach() { return ensure_connected(core, peer()); }
-  void start(DescriptorKind kind, std::uint64_t length, AckRequest ack_req = AckRequest::kNone) {
+  void start(PacketType kind, std::uint64_t length, AckRequest ack_req = AckRequest::kNone) {
     Descriptor d = descriptor(kind, length);
-    d.ack_req = ack_req;
-    d.md_handle = md().handle;
-    if (kind == DescriptorKind::kFetchAtomic) d.get_md_handle = d.md_handle;
+    d.portals.ack_req = ack_req;
+    d.portals.md_handle = md().handle;
+    if (kind == PacketType::kFetchAtomic) d.portals.get_md_handle = d.portals.md_handle;
     start_descriptor(core, d);
   }
   MemoryDescriptor& md() {

@@ -30,7 +30,7 @@ class CloseInterfaceTest : public CoreTest {
 
   void start(const Descriptor& wanted, const MemoryDescriptor& md) {
     Descriptor d = wanted;
-    d.md_handle = md.handle;
+    d.portals.md_handle = md.handle;
     start_descriptor(core, d);
   }
 
@@ -189,10 +189,10 @@ TEST_F(CloseInterfaceTest, Acknowledgement_that_waits__still_leaves) {
 TEST_F(CloseInterfaceTest, Request_that_waits_to_begin__never_leaves) {
   const MemoryDescriptor& md = make_md(ni, memory.data(), memory.size());
   wire.room = 0;
-  Descriptor d = descriptor(DescriptorKind::kPut, 8);
-  d.ack_req = AckRequest::kFull;
+  Descriptor d = descriptor(PacketType::kPut, 8);
+  d.portals.ack_req = AckRequest::kFull;
   start(d, md);
-  start(descriptor(DescriptorKind::kGet, 8), md);
+  start(descriptor(PacketType::kGet, 8), md);
   ASSERT_EQ(peer().requests.waiting.size(), 2u);
   close();
   EXPECT_TRUE(peer().requests.waiting.empty());
@@ -206,8 +206,8 @@ TEST_F(CloseInterfaceTest, Request_that_waits_to_begin__never_leaves) {
 TEST_F(CloseInterfaceTest, Request_that_has_begun__is_cut_so_that_the_target_does_not_wait) {
   const MemoryDescriptor& md = make_md(ni, memory.data(), memory.size());
   wire.room = 1;
-  Descriptor d = descriptor(DescriptorKind::kPut, 2 * kPacketBytes);
-  d.ack_req = AckRequest::kFull;
+  Descriptor d = descriptor(PacketType::kPut, 2 * kPacketBytes);
+  d.portals.ack_req = AckRequest::kFull;
   start(d, md);
   ASSERT_EQ(next_sent().type, PacketType::kPut);
   close();
@@ -229,7 +229,7 @@ TEST_F(CloseInterfaceTest, Request_that_has_begun__takes_nothing_from_the_interf
   const MemoryDescriptor& md = make_md(ni, memory.data(), memory.size());
   const Handle md_handle = md.handle;
   wire.room = 1;
-  start(descriptor(DescriptorKind::kPut, 2 * kPacketBytes), md);
+  start(descriptor(PacketType::kPut, 2 * kPacketBytes), md);
   next_sent();
   close();
   Interface& fresh = reopen();
@@ -246,7 +246,7 @@ TEST_F(CloseInterfaceTest, Request_that_has_begun__takes_nothing_from_the_interf
 TEST_F(CloseInterfaceTest, Request_that_has_begun__is_dropped_if_its_peer_is_lost) {
   const MemoryDescriptor& md = make_md(ni, memory.data(), memory.size());
   wire.room = 1;
-  start(descriptor(DescriptorKind::kPut, 2 * kPacketBytes), md);
+  start(descriptor(PacketType::kPut, 2 * kPacketBytes), md);
   close();
   wire.kill(kPeer);
   advance_peer(core, peer());
@@ -256,7 +256,7 @@ TEST_F(CloseInterfaceTest, Request_that_has_begun__is_dropped_if_its_peer_is_los
 
 TEST_F(CloseInterfaceTest, Answer_that_comes_after_the_end__is_refused) {
   MemoryDescriptor& md = make_md(ni, memory.data(), memory.size());
-  start(descriptor(DescriptorKind::kGet, 64), md);
+  start(descriptor(PacketType::kGet, 64), md);
   const std::uint32_t id = next_sent().operation_id;
   close();
   Interface& fresh = reopen();
@@ -270,14 +270,14 @@ TEST_F(CloseInterfaceTest, Answer_that_comes_after_the_end__is_refused) {
 
 TEST_F(CloseInterfaceTest, Reply_that_arrives__is_dropped_to_its_end_and_the_next_answer_is_heard) {
   const MemoryDescriptor& md = make_md(ni, memory.data(), memory.size());
-  start(descriptor(DescriptorKind::kGet, 3 * kPacketBytes), md);
+  start(descriptor(PacketType::kGet, 3 * kPacketBytes), md);
   const std::uint32_t id = next_sent().operation_id;
   receive(answer_header(id, 3 * kPacketBytes, kPacketBytes));
   close();
   Interface& fresh = reopen();
   std::vector<std::byte> other(64);
   MemoryDescriptor& fresh_md = make_md(fresh, other.data(), other.size());
-  start(descriptor(DescriptorKind::kGet, 64), fresh_md);
+  start(descriptor(PacketType::kGet, 64), fresh_md);
   const std::uint32_t next_id = next_sent().operation_id;
   receive(data_header(kPacketBytes, kPacketBytes, kFlagAnswerStream));
   receive(data_header(2 * kPacketBytes, kPacketBytes, kFlagAnswerStream));
@@ -291,7 +291,7 @@ TEST_F(CloseInterfaceTest, Reply_that_arrives__is_dropped_to_its_end_and_the_nex
 
 TEST_F(CloseInterfaceTest, Reply_that_arrives__and_is_cut_after_the_end_lets_the_next_answer_be_heard) {
   const MemoryDescriptor& md = make_md(ni, memory.data(), memory.size());
-  start(descriptor(DescriptorKind::kGet, 3 * kPacketBytes), md);
+  start(descriptor(PacketType::kGet, 3 * kPacketBytes), md);
   receive(answer_header(next_sent().operation_id, 3 * kPacketBytes, kPacketBytes));
   close();
   receive(data_header(kPacketBytes, 0, kFlagAnswerStream | kFlagCut));
@@ -301,7 +301,7 @@ TEST_F(CloseInterfaceTest, Reply_that_arrives__and_is_cut_after_the_end_lets_the
 TEST_F(CloseInterfaceTest, Operations_of_another_interface__go_on) {
   Interface& other = open_interface(kNonMatchingPhysical);
   MemoryDescriptor& md = make_md(other, memory.data(), memory.size());
-  Descriptor d = descriptor(DescriptorKind::kGet, 8);
+  Descriptor d = descriptor(PacketType::kGet, 8);
   d.interface_index = kNonMatchingPhysical;
   start(d, md);
   const std::uint32_t id = next_sent().operation_id;
@@ -317,7 +317,7 @@ TEST_F(CloseInterfaceTest, Triggered_operations__are_deleted_whether_they_wait_o
   for (const std::uint64_t threshold : {std::uint64_t{0}, std::uint64_t{100}}) {
     auto* operation = new TriggeredOperation;
     operation->threshold = threshold;
-    operation->descriptor = descriptor(DescriptorKind::kPut, 8);
+    operation->descriptor = descriptor(PacketType::kPut, 8);
     ++ni.triggered_count;
     ni.cts.find(ct)->add_triggered_on_duty(operation, core.fired);
   }
@@ -336,12 +336,12 @@ TEST_F(CloseInterfaceTest, Everything_under_way_at_once__lets_go) {
   append(entry(kEntryOpPut | kEntryUseOnce));
   append(entry());
   receive(put_header(2 * kPacketBytes, 8), kOther);
-  start(descriptor(DescriptorKind::kGet, 2 * kPacketBytes), md);
+  start(descriptor(PacketType::kGet, 2 * kPacketBytes), md);
   receive(answer_header(next_sent().operation_id, 2 * kPacketBytes, kPacketBytes));
   wire.room = 1;
   receive(get_header(2 * kPacketBytes, 9), ProcessId{1, 1});
-  start(descriptor(DescriptorKind::kPut, 2 * kPacketBytes), md);
-  start(descriptor(DescriptorKind::kPut, 8), md);
+  start(descriptor(PacketType::kPut, 2 * kPacketBytes), md);
+  start(descriptor(PacketType::kPut, 8), md);
   close();
   EXPECT_EQ(core.outstanding.open_count(), 0u);
   for (auto& [key, known] : core.peers) {

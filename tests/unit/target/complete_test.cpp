@@ -328,7 +328,7 @@ TEST_F(CompleteTest, Completion__fires_what_waits_for_the_count) {
   append(entry(kPutsAndGets | kEntryEventCtComm));
   auto* operation = new TriggeredOperation;
   operation->threshold = 1;
-  operation->descriptor = descriptor(DescriptorKind::kPut, 0);
+  operation->descriptor = descriptor(PacketType::kPut, 0);
   ni.cts.find(ct)->add_triggered_on_duty(operation, core.fired);
   complete_put();
   EXPECT_EQ(core.fired.size(), 1u);

@@ -77,9 +77,9 @@ class RequestLentTest : public CoreTest {
 
   /// @return the number of the operation
   std::uint32_t start_get(std::uint64_t length, std::uint64_t local_offset = 0) {
-    Descriptor d = descriptor(DescriptorKind::kGet, length);
-    d.md_handle = make_md(ni, place(), memory.size()).handle;
-    d.local_offset = local_offset;
+    Descriptor d = descriptor(PacketType::kGet, length);
+    d.portals.md_handle = make_md(ni, place(), memory.size()).handle;
+    d.portals.local_offset = local_offset;
     start_descriptor(core, d);
     return next_sent().operation_id;
   }
