@@ -11,6 +11,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <filesystem>
 
 namespace portofu::fabric {
 namespace {
@@ -22,11 +23,14 @@ constexpr std::uint64_t kMostCount = std::uint64_t{1} << 24;
 using Words = std::array<std::atomic<std::uint64_t>, 2>;
 static_assert(sizeof(Words) == sizeof(Address) && std::atomic<std::uint64_t>::is_always_lock_free);
 
+/// How the names of all files of this user begin. The kernel makes them his whose rights count.
+std::string prefix() { return "portofu-av-" + std::to_string(geteuid()) + "-"; }
+
 /// Names of files may hold anything but slashes.
 std::string path_of(const std::string& name) {
   std::string plain = name;
   std::ranges::replace(plain, '/', '_');
-  return "/portofu-av-" + std::to_string(getuid()) + "-" + plain;
+  return "/" + prefix() + plain;
 }
 
 }  // namespace
@@ -41,22 +45,47 @@ struct NamedAddresses::Shared {
 namespace {
 
 /// Opens the file and says by a lock that it is in use, so that the last user, or the first after users that died,
-/// knows what he is.
-/// @param first  set: nobody else has it, so it may hold anything
+/// knows what he is. What is left of the dead may hold anything, and is not there.
+/// @param bytes  of a new one; 0: it has to be there
 /// @return -1, with the reason in `error`
-int open_locked(const std::string& path, bool read_only, bool* first, int* error) {
+int open_in_use(const std::string& path, off_t bytes, int* error) {
   constexpr int kAttempts = 16;  // Somebody may remove it meanwhile.
   for (int i = 0; i < kAttempts; ++i) {
-    const int fd = shm_open(path.c_str(), read_only ? O_RDWR : O_RDWR | O_CREAT, 0600);
+    const int fd = shm_open(path.c_str(), bytes == 0 ? O_RDWR : O_RDWR | O_CREAT, 0600);
     *error = errno == ENOENT ? -FI_ENOENT : -FI_EACCES;
     if (fd < 0) return -1;
-    *first = flock(fd, LOCK_EX | LOCK_NB) == 0;
+    *error = -FI_EACCES;
+    const bool first = flock(fd, LOCK_EX | LOCK_NB) == 0;
     struct stat found {};
-    if (!*first && flock(fd, LOCK_SH) != 0) found.st_nlink = 0;
-    if (fstat(fd, &found) == 0 && found.st_nlink != 0 && found.st_uid == geteuid()) return fd;
+    bool is_good = fstat(fd, &found) == 0 && found.st_uid == geteuid();
+    if (is_good && first) {
+      if (bytes == 0) shm_unlink(path.c_str());
+      *error = bytes == 0 ? -FI_ENOENT : -FI_ENOMEM;
+      is_good = bytes != 0 && ftruncate(fd, 0) == 0 && ftruncate(fd, bytes) == 0;
+    }
+    // Who has the file alone gives that up for a moment, in which a sweep may remove it.
+    const bool is_in_use = is_good && flock(fd, LOCK_SH) == 0 && fstat(fd, &found) == 0 && found.st_nlink != 0;
+    if (is_in_use) return fd;
     close(fd);
+    if (!is_good) return -1;
   }
   return -1;
+}
+
+/// Removes what users have left that all were killed. Whoever opens such a file at the same time sees that it is gone,
+/// and makes another one.
+void sweep() {
+  std::error_code error;
+  for (std::filesystem::directory_iterator at("/dev/shm", error), end; !error && at != end; at.increment(error)) {
+    const std::string name = at->path().filename();
+    if (!name.starts_with(prefix())) continue;
+    const int fd = shm_open(("/" + name).c_str(), O_RDWR, 0);
+    if (fd < 0) continue;
+    struct stat found {};
+    const bool is_ours = fstat(fd, &found) == 0 && found.st_uid == geteuid();
+    if (is_ours && flock(fd, LOCK_EX | LOCK_NB) == 0) shm_unlink(("/" + name).c_str());
+    close(fd);
+  }
 }
 
 }  // namespace
@@ -65,21 +94,14 @@ std::unique_ptr<NamedAddresses> NamedAddresses::open(const std::string& name, st
                                                      int* error) {
   *error = -FI_EINVAL;
   if (name.empty() || name.size() > 200 || count > kMostCount) return nullptr;
+  sweep();
   const std::string path = path_of(name);
-  bool first = false;
-  const int fd = open_locked(path, read_only, &first, error);
-  if (fd < 0) return nullptr;
-  if (first && read_only) {  // What is left of the dead is not there.
-    shm_unlink(path.c_str());
-    close(fd);
-    *error = -FI_ENOENT;
-    return nullptr;
-  }
   const auto wanted = static_cast<off_t>(sizeof(Shared) + std::max(count, kUsualCount) * sizeof(Words));
-  const bool made = !first || (ftruncate(fd, 0) == 0 && ftruncate(fd, wanted) == 0 && flock(fd, LOCK_SH) == 0);
+  const int fd = open_in_use(path, read_only ? 0 : wanted, error);
+  if (fd < 0) return nullptr;
   struct stat found {};
   void* mapped = MAP_FAILED;
-  if (made && fstat(fd, &found) == 0 && found.st_size >= static_cast<off_t>(sizeof(Shared)))
+  if (fstat(fd, &found) == 0 && found.st_size >= static_cast<off_t>(sizeof(Shared)))
     mapped = mmap(nullptr, static_cast<std::size_t>(found.st_size), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   *error = -FI_ENOMEM;
   if (mapped == MAP_FAILED) {

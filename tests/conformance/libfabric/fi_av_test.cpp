@@ -1,5 +1,6 @@
 // fi_av(3): address vectors.
 
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -149,6 +150,26 @@ TEST_F(FiAv, Named_vector_is_shared) {
   EXPECT_EQ(fi_close(&reader->fid), 0);
   EXPECT_EQ(fi_close(&writer->fid), 0);
   EXPECT_EQ(open_av(name.c_str(), FI_READ, -FI_ENOENT), nullptr) << "nobody has it any more";
+}
+
+/// What they leave is a file that nobody has a lock on.
+TEST_F(FiAv, File_of_users_that_were_killed_goes_when_anybody_opens_a_name) {
+  const std::string name = "left-" + std::to_string(getpid());
+  const std::string path = "/dev/shm/portofu-av-" + std::to_string(geteuid()) + "-" + name;
+  fid_av* av = open_av(name.c_str());
+  ASSERT_NE(av, nullptr);
+  EXPECT_EQ(access(path.c_str(), F_OK), 0);
+  fid_av* other = open_av((name + "-other").c_str());
+  EXPECT_EQ(access(path.c_str(), F_OK), 0) << "it is in use";
+  EXPECT_EQ(fi_close(&av->fid), 0);
+  EXPECT_NE(access(path.c_str(), F_OK), 0);
+  const int left = ::open(path.c_str(), O_RDWR | O_CREAT, 0600);
+  ASSERT_GE(left, 0);
+  EXPECT_EQ(fi_close(&other->fid), 0);
+  close(left);
+  other = open_av((name + "-other").c_str());
+  EXPECT_NE(access(path.c_str(), F_OK), 0) << "nobody has a lock on it";
+  EXPECT_EQ(fi_close(&other->fid), 0);
 }
 
 TEST_F(FiAv, Events_need_a_queue) {
