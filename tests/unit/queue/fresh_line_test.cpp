@@ -21,14 +21,17 @@ TEST(CopyFreshLine, Every_byte__arrives_and_none_behind_is_touched) {
   for (std::size_t i = 60; i < sizeof to; ++i) EXPECT_EQ(to[i], std::byte{0xee});
 }
 
-TEST(CopyFreshLine, Packet_header_in_words__is_the_same_header) {
+TEST(CopyFreshLine, Packet_header__arrives_but_for_the_word_of_the_wire) {
   std::byte bytes[sizeof(PacketHeader)];
   for (std::size_t i = 0; i < sizeof bytes; ++i) bytes[i] = static_cast<std::byte>(i * 37 + 129);
   PacketHeader header;
   std::memcpy(&header, bytes, sizeof header);
-  const PacketHeader words = in_words(header);
-  EXPECT_EQ(std::memcmp(&words, bytes, sizeof words), 0);
-  EXPECT_EQ(offsetof(PacketHeader, wire_word), 60u) << "which is the wire's";
+  alignas(64) std::byte line[sizeof(PacketHeader)];
+  std::memset(line, 0xee, sizeof line);
+  write_head(header, line);
+  ASSERT_EQ(offsetof(PacketHeader, wire_word), 60u);
+  EXPECT_EQ(std::memcmp(line, bytes, 60), 0);
+  for (std::size_t i = 60; i < sizeof line; ++i) EXPECT_EQ(line[i], std::byte{0xee});
 }
 
 }  // namespace
