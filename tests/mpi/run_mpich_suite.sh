@@ -49,9 +49,9 @@ describe_group() {
     portals4/rma-osc-mapped) printf 'rma rma portals4-osc-mapped\n' ;;
     portals4/rma-osc-long) printf 'rma_long rma portals4-osc\n' ;;
     portals4/btl) printf 'btl pt2pt portals4-btl\n' ;;
-    ofi/pt2pt) printf 'pt2pt pt2pt ofi\n' ;;
+    ofi/pt2pt) printf 'pt2pt pt2pt ofi long\n' ;;
     ofi/coll) printf 'coll coll ofi long\n' ;;
-    ofi/comm) printf 'comm comm ofi\n' ;;
+    ofi/comm) printf 'comm comm ofi long\n' ;;
     ofi/rma-rdma) printf 'rma rma ofi-rdma long\n' ;;
     ofi/rma-pt2pt) printf 'rma rma ofi-pt2pt long\n' ;;
     mpich/pt2pt | mpich/coll | mpich/comm | mpich/rma) printf '%s %s mpich\n' "$1" "$1" ;;
