@@ -119,19 +119,19 @@ FAULTS = [
           "answer.fail == NiFail::kOk && (md.options & kMdEventSuccessDisable) != 0",
           "(md.options & kMdEventSuccessDisable) != 0"),
     # uTofu: session mode, notices, errors
-    Fault("uTofu: large SPS cut", "engine/target/tofu_request.cpp", "header.pt_index >> kTofuStepsShift;",
-          "header.pt_index >> kTofuStepsShift & 7;", "tofu_session"),
+    Fault("uTofu: large SPS cut", "engine/target/tofu_request.cpp", "header.tofu_meta >> kTofuStepsShift;",
+          "header.tofu_meta >> kTofuStepsShift & 7;", "tofu_session"),
     Fault("uTofu: steps counted when a put begins", "engine/target/tofu_request.cpp",
           "  take_first(core, peer, arrival, payload);",
-          "  if (core.tofu->vcq_of_number(header.initiator_rank)->session)\n"
-          "    core.tofu->vcq_of_number(header.initiator_rank)->steps.add_success_on_duty(\n"
-          "        header.pt_index >> kTofuStepsShift, core.fired);\n"
-          "  arrival.header.pt_index &= 0xfff;\n"
+          "  if (core.tofu->vcq_of_number(header.tofu_queue)->session)\n"
+          "    core.tofu->vcq_of_number(header.tofu_queue)->steps.add_success_on_duty(\n"
+          "        header.tofu_meta >> kTofuStepsShift, core.fired);\n"
+          "  arrival.header.tofu_meta &= 0xfff;\n"
           "  take_first(core, peer, arrival, payload);", "tofu_session"),
     Fault("uTofu: failed put counts its steps", "engine/target/tofu_request.cpp",
           "  if (fail != NiFail::kOk) return refuse(core, peer, arrival, fail);",
           "  if (fail != NiFail::kOk && fail != NiFail::kUndeliverable)\n"
-          "    core.tofu->vcq_of_number(header.initiator_rank)->steps.add_success_on_duty(\n"
+          "    core.tofu->vcq_of_number(header.tofu_queue)->steps.add_success_on_duty(\n"
           "        header.pt_index >> kTofuStepsShift, core.fired);\n"
           "  if (fail != NiFail::kOk) return refuse(core, peer, arrival, fail);", "tofu_session"),
     Fault("uTofu: late descriptor does not start", "engine/event/counting_event.cpp",
@@ -141,9 +141,9 @@ FAULTS = [
     Fault("uTofu: notice overtakes a get", "engine/target/tofu_request.cpp", "if (held == 0 ||",
           "if (held < kMostHeldNotices ||", "tofu_session"),
     Fault("uTofu: notice of a get lacks its end", "engine/target/tofu_request.cpp",
-          "header.match_bits + header.length", "header.match_bits", "tofu_session"),
+          "header.local_stadd + header.length", "header.local_stadd", "tofu_session"),
     Fault("uTofu: notice names the path of the descriptor", "engine/initiator/tofu_send.cpp",
-          "with_own_path(d.match_bits)", "d.match_bits", "tofu_session"),
+          "with_own_path(d.tofu.remote_vcq_id)", "d.tofu.remote_vcq_id", "tofu_session"),
     Fault("uTofu: failure told only where a TCQ notice is wanted", "engine/event/notice_queue.h",
           "entry.notice || fail != NiFail::kOk", "entry.notice", "tofu_session"),
     Fault("uTofu: TCQ told in order of completion", "engine/event/notice_queue.h",
@@ -202,9 +202,9 @@ FAULTS = [
     Fault("facets: offer outlives its interface", "engine/target/close_interface.cpp",
           "    take_offers_back(peer);\n", "", "death"),
     Fault("facets: uTofu: STRONG_ORDER does not wait for what is under way", "engine/initiator/tofu_direct.cpp",
-          "if ((d.hdr_data & kTofuStrongOrder) != 0 && !has_settled(peer)) return false;", "", "tofu_session"),
+          "if ((d.tofu_meta & kTofuStrongOrder) != 0 && !has_settled(peer)) return false;", "", "tofu_session"),
     Fault("facets: uTofu: local notice of a direct use comes too early", "engine/initiator/tofu_direct.cpp",
-          "return (d.hdr_data & kTofuLocalNotice) == 0 || tells_target(d) || has_told(peer);", "return true;",
+          "return (d.tofu_meta & kTofuLocalNotice) == 0 || tells_target(d) || has_told(peer);", "return true;",
           "tofu_session"),
     Fault("facets: uTofu: local notice of a write by the kernel comes too early", "engine/initiator/tofu_direct.cpp",
           " || (tells_local && !has_told(peer)))", ")", "tofu_session"),
