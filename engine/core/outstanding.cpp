@@ -1,5 +1,7 @@
 #include "engine/core/outstanding.h"
 
+#include <memory>
+
 namespace portofu {
 
 OutstandingOperation* OutstandingTable::open(std::uint32_t* operation_id) {
@@ -11,7 +13,7 @@ OutstandingOperation* OutstandingTable::open(std::uint32_t* operation_id) {
   free_.pop_back();
   slot.id += kMaxOperations;
   if (slot.id < kMaxOperations) slot.id += kMaxOperations;  // 0 in the upper bits is never an id.
-  slot.operation = OutstandingOperation();
+  std::construct_at(&slot.operation);  // Where it stays: what is copied is loaded before its stores are done.
   ++open_count_;
   *operation_id = slot.id;
   return &slot.operation;

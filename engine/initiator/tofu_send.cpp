@@ -16,7 +16,8 @@ namespace portofu {
 namespace {
 
 bool compares(const Descriptor& d) {
-  return d.type == PacketType::kTofuArmw && d.atomic_operation == static_cast<std::uint8_t>(AtomicOperation::kCswap);
+  return fresh(d.type) == PacketType::kTofuArmw &&
+         fresh(d.atomic_operation) == static_cast<std::uint8_t>(AtomicOperation::kCswap);
 }
 
 /// Opens the outstanding entry if an answer is due.
@@ -75,7 +76,7 @@ std::uint32_t operand_length(const Descriptor& d) { return compares(d) ? kOperan
 /// The local end of a put.
 /// @return nullptr, with `fail` set, if there is none such, as 2.2.12 wants it told by the TCQ
 const RegisteredRegion* find_local(Core& core, const VirtualControlQueue& vcq, const Descriptor& d, NiFail* fail) {
-  return find_region(core.tofu->stadds(vcq), {d.tofu.local_stadd, d.length, PacketType::kTofuGet}, fail);
+  return find_region(core.tofu->stadds(vcq), {fresh(d.tofu.local_stadd), fresh(d.length), PacketType::kTofuGet}, fail);
 }
 
 void tell_tcq(Core& core, VirtualControlQueue* vcq, const Descriptor& d, NiFail fail) {
