@@ -165,7 +165,7 @@ MappedResult use_mapped_on_duty(Core& core, Peer& peer, VirtualControlQueue& vcq
   if (peer.wire->peer_memory() == nullptr || !may_go_now(peer, d)) return MappedResult::kNo;
   MappedRegion region;
   if (!find_direct(peer, key_of(d), &region) || !may_use(region, use_of(d))) return MappedResult::kNo;
-  const bool has_local_end = d.type == PacketType::kTofuGet || (is_put(d) && !d.tofu.brings_data);
+  const bool has_local_end = d.type == PacketType::kTofuGet || is_put_of_memory(d);
   const RegisteredRegion* const local = has_local_end ? find_local(core, vcq, d) : nullptr;
   if (has_local_end && local == nullptr) return MappedResult::kNo;
   std::byte* const local_memory = local != nullptr ? local->start + stadd_offset(d.tofu.local_stadd) : nullptr;

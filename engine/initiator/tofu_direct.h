@@ -145,6 +145,9 @@ MappedResult use_mapped_on_duty(Core& core, Peer& peer, VirtualControlQueue& vcq
 
 inline bool is_put(const Descriptor& d) { return d.type == PacketType::kTofuPut; }
 
+/// Of registered memory, and not of data that the descriptor brings.
+inline bool is_put_of_memory(const Descriptor& d) { return is_put(d) && !d.tofu.brings_data; }
+
 inline bool tells_target(const Descriptor& d) {
   return (d.tofu_meta & kTofuRemoteNotice) != 0 || d.tofu_meta >> kTofuStepsShift != 0;
 }

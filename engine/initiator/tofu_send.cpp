@@ -235,8 +235,7 @@ void send_to_owner(Core& core, Peer* peer, VirtualControlQueue& vcq, Descriptor&
     return report_at_once(core, vcq, d, NiFail::kUndeliverable);
   }
   NiFail fail = NiFail::kOk;
-  const bool from_memory = is_put(d) && !d.tofu.brings_data;
-  const RegisteredRegion* local = from_memory ? find_local(core, vcq, d, &fail) : nullptr;
+  const RegisteredRegion* local = is_put_of_memory(d) ? find_local(core, vcq, d, &fail) : nullptr;
   if (fail != NiFail::kOk) return refuse(core, vcq, d, fail);
   follow_moved_name(core, *peer);
   const Reach reach = reach_for_new(core, *peer);

@@ -14,8 +14,7 @@ namespace portofu {
 namespace {
 
 [[gnu::always_inline]] inline PacketHeader answer_header(const Core& core, const AnswerContent& content) {
-  PacketHeader header{};
-  header.type = PacketType::kAnswer;
+  PacketHeader header = stamped_header(core, PacketType::kAnswer);
   header.flags = static_cast<std::uint8_t>((content.silent ? kFlagSilent : 0) | (content.ordered ? 0 : kFlagUnordered) |
                                            (content.list == ListKind::kOverflow ? kFlagOverflowList : 0));
   if (content.published) [[unlikely]] {
@@ -27,7 +26,6 @@ namespace {
   header.operation_id = content.operation_id;
   header.remote_offset = fresh(content.remote_offset);
   header.length = fresh(content.mlength);
-  stamp(core, header);
   return header;
 }
 
