@@ -4,6 +4,8 @@
 
 results_file=${PORTOFU_RESULTS:-$(mktemp)}
 export PORTOFU_RESULTS=$results_file
+# What failed tests have said, for the end of the run, where one looks.
+failures_file=$results_file.failures
 
 # record VERDICT SUITE TEST [REASON]: keeps a result, says nothing.
 record() { printf '%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "${4:-}" >>"$results_file"; }

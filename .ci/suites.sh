@@ -67,6 +67,9 @@ without_address_randomization() {
   fi
 }
 
+# Lines that say nothing about a failure: of ctest, of GoogleTest, and the steps of a fuzzer.
+ctest_noise='^ +Start +[0-9]+: |^\[[-=]+\]|^\[ +(RUN|OK|PASSED) +\]|^Running main\(\)|^Note: Google Test|^#[0-9]+\s|^ *$'
+
 # run_ctest SUITE PRESET LABEL_REGEX [CTEST_ARGUMENT...]: one result per test that ctest knows.
 run_ctest() {
   local suite=$1 preset=$2 label=$3 log=build/logs/test-$1.log status=0 labels=()
@@ -76,7 +79,7 @@ run_ctest() {
     return
   fi
   [[ $label == . ]] || labels=(--label-regex "$label")
-  FAILURE_TAIL_LINES=150 FAILURE_NOISE='^ +Start +[0-9]+: |(  Passed|\*\*\*Skipped) .* sec *$' \
+  FAILURE_TAIL_LINES=150 FAILURE_NOISE="$ctest_noise|(  Passed|\*\*\*Skipped) .* sec *\$" \
     run_logged "testing: $suite" "$log" without_address_randomization \
     timeout --kill-after=30 "$suite_limit_s" ctest --preset "$preset" "${labels[@]}" --no-tests=error \
     --output-on-failure --parallel "$(job_count)" "$@" || status=$?
@@ -98,9 +101,31 @@ collect_ctest_results() {
         [[ $word != *Disabled* ]] || reason="a role that another test plays in a process of its own"
         report SKIP "$suite" "$test" "$seconds" "${reason:-no reason given}"
         ;;
-      FAIL) report FAIL "$suite" "$test" "$seconds" "$word; see $log" ;;
+      FAIL)
+        report FAIL "$suite" "$test" "$seconds" "$word; see $log"
+        note_failure "$suite: $test" "$log" "$test"
+        ;;
     esac
   done < <(parse_ctest_log "$log")
+}
+
+# note_failure TITLE LOG TEST: keeps what a failed test has said, for the end of the run: its first lines, where
+# GoogleTest says what was expected, and its last ones, where a sanitizer says what it has found and a fuzzer with what.
+note_failure() {
+  local said
+  said=$(awk -v test="$3" '
+    /^ *[0-9]+\/[0-9]+ Test +#[0-9]+: / { inside = index($0, ": " test " .") > 0; next }
+    inside' "$2" | LC_ALL=C grep -avE "$ctest_noise" | cut -c 1-2000) || true
+  {
+    printf -- '--- %s said:\n' "$1"
+    if (($(wc -l <<<"$said") <= 60)); then
+      printf '%s\n' "$said"
+    else
+      head -n 20 <<<"$said"
+      printf '[...]\n'
+      tail -n 40 <<<"$said"
+    fi
+  } >>"$failures_file"
 }
 
 # "  3/20 Test  #3: name ......   Passed    0.01 sec" becomes "PASS <tab> name <tab> 0.01 <tab> Passed".
