@@ -245,7 +245,8 @@ void complete_tofu_arrival(Core& core, Peer& peer, Arrival& arrival, NiFail fail
 }
 
 void leave_region(Core& core, const RegisteredRegion& region) {
-  if (region.pending == 0) return;
+  // What waits to go out of it is not counted as pending.
+  if (region.pending == 0 && core.waiting_peers.empty()) return;
   for (auto& [key, peer] : core.peers) {
     Arrival& arrival = peer->request_stream;
     if (arrival.mode == ArrivalMode::kDeliver && arrival.entry == &region) {

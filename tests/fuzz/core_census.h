@@ -92,6 +92,8 @@ class CoreCensus {
     PORTOFU_ASSERT(!waiting.is_answer);
     if (waiting.hooks == &kNoHooks) return;  // What is left of it is only to be cut.
     const Descriptor& d = waiting.cause.request;
+    if (waiting.interface_index == kTofuInterface && waiting.source == SourceKind::kSegment)
+      check_source(core, waiting);
     if (core.interface(d.interface_index) == nullptr) return;
     if (waiting.header.operation_id != 0) {
       PORTOFU_ASSERT(core.outstanding.find(waiting.header.operation_id) != nullptr);
@@ -99,6 +101,15 @@ class CoreCensus {
     }
     ++interfaces_[d.interface_index].md_pending[d.portals.md_handle];
     if (is_fetching(d.type)) ++interfaces_[d.interface_index].md_pending[d.portals.get_md_handle];
+  }
+
+  /// uTofu: memory that something waits to go out of is registered.
+  static void check_source(Core& core, const OutgoingMessage& waiting) {
+    const VirtualControlQueue* vcq = core.tofu->vcq(waiting.cause.request.tofu.vcq_handle);
+    PORTOFU_ASSERT(vcq != nullptr);
+    const StaddTable& stadds = core.tofu->queue(queue_number(vcq->id))->stadds;
+    const RegisteredRegion* region = stadds.find(waiting.cause.request.tofu.local_stadd);
+    PORTOFU_ASSERT(region != nullptr && waiting.segment == &region->segment);
   }
 
   void count_operations(Core& core) {

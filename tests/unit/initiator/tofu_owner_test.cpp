@@ -3,6 +3,7 @@
 #include "engine/initiator/tofu_owner.h"
 
 #include <cstring>
+#include <memory>
 
 #include "engine/initiator/barrier.h"
 #include "engine/initiator/send.h"
@@ -11,6 +12,7 @@
 #include "engine/memory/guarded_copy.h"
 #include "engine/run/death.h"
 #include "engine/run/loop.h"
+#include "engine/target/tofu_request.h"
 #include "tests/unit/support/core_fixture.h"
 #include "tests/unit/support/faulty_memory.h"
 
@@ -251,6 +253,35 @@ TEST_F(TofuOwnerTest, Put_from_memory_that_is_gone__is_told_by_the_TCQ_and_sends
   EXPECT_EQ(fail, NiFail::kSegv);
   EXPECT_TRUE(wire.sent.empty());
   EXPECT_EQ(core.outstanding.open_count(), 0u);
+}
+
+/// 3.6: a put that cannot leave yet has its data in memory that is not ours to read once it is deregistered.
+TEST_F(TofuOwnerTest, Put_that_waits__ends_with_an_error_when_its_memory_is_deregistered) {
+  directory.result = FindResult::kFound;
+  put(1);
+  EXPECT_EQ(sent_numbers(), (std::vector<std::uint64_t>{1}));
+  EXPECT_EQ(tcq_entries(), 1);
+  StaddTable& stadds = core.tofu->queue(queue_number(vcq->id))->stadds;
+  std::uint64_t stadd = 0;
+  stadds.add({2, memory.data(), memory.size(), false}, &stadd);
+  wire.room = 0;
+  Descriptor d = put_of(PacketType::kTofuPut, kVcqElsewhere, 0);
+  d.tofu.local_stadd = stadd;
+  start_descriptor(core, d);
+  put(2);
+  std::unique_ptr<RegisteredRegion> gone;
+  ASSERT_TRUE(stadds.remove(2, stadd, &gone));
+  ASSERT_NE(gone, nullptr);
+  leave_region(core, *gone);
+  gone.reset();
+  wire.room = FakeWire::kPlentyOfRoom;
+  cycle();
+  void* data = nullptr;
+  NiFail fail = NiFail::kOk;
+  ASSERT_TRUE(vcq->tcq.read(&data, &fail));
+  EXPECT_EQ(fail, NiFail::kSegv);
+  EXPECT_EQ(tcq_entries(), 1) << "of the one behind it";
+  EXPECT_EQ(sent_numbers(), (std::vector<std::uint64_t>{2}));
 }
 
 // 2.2.12: the descriptor has left our side, so the TCQ says nothing of it; the local notice does.
