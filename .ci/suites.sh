@@ -21,19 +21,50 @@ suite_exists() {
   esac
 }
 
+# run_suites NAME...: in their order, but for those whose processes sleep much: these come last, in two rows side by
+# side. The second row is a process group of its own, and ends with this script.
+run_suites() {
+  local suite row status=0 first=() second=()
+  for suite in "$@"; do
+    case $suite in
+      utofu | mpi | hosts) first+=("$suite") ;;
+      ofi | mpich) second+=("$suite") ;;
+      *) run_suite "$suite" ;;
+    esac
+  done
+  set -m
+  run_row "${second[@]}" &
+  row=$!
+  set +m
+  # shellcheck disable=SC2064  # This row.
+  trap "kill -- -$row 2>/dev/null" EXIT
+  run_row "${first[@]}"
+  wait "$row" || status=$?
+  trap - EXIT
+  ((status == 0)) || report FAIL "${second[*]}" "the row of these suites" 0 "it ended with status $status; see above"
+}
+
+# run_row NAME...
+run_row() {
+  local suite
+  for suite in "$@"; do
+    run_suite "$suite"
+  done
+}
+
 # run_suite NAME: runs it, and says how long it took, and how long all its processes computed.
 run_suite() {
-  local started=$SECONDS before after
+  local started=$SECONDS shell=$BASHPID before after
   printf '\n--- suite %s ---\n' "$1"
-  before=$(computed_s)
+  before=$(computed_s "$shell")
   run_suite_itself "$1"
-  after=$(computed_s)
+  after=$(computed_s "$shell")
   printf '%s: took %d s, computed %d s\n' "$1" $((SECONDS - started)) $((after - before))
 }
 
-# Seconds that all processes of this one computed which have ended. `times` tells a shell of its own children only.
+# computed_s PID: seconds that all its children computed which have ended. `times` tells a shell of its own ones only.
 computed_s() {
-  awk '{ print int(($16 + $17) / '"$(getconf CLK_TCK)"') }' "/proc/$$/stat"
+  awk '{ print int(($16 + $17) / '"$(getconf CLK_TCK)"') }' "/proc/$1/stat"
 }
 
 run_suite_itself() {
@@ -68,7 +99,7 @@ without_address_randomization() {
 }
 
 # Lines that say nothing about a failure: of ctest, of GoogleTest, and the steps of a fuzzer.
-ctest_noise='^ +Start +[0-9]+: |^\[[-=]+\]|^\[ +(RUN|OK|PASSED) +\]|^Running main\(\)|^Note: Google Test|^#[0-9]+\s|^ *$'
+ctest_noise='^ +Start +[0-9]+: |^\[[-=]+\]|^\[ +(RUN|OK|PASSED) +\]|^Running main|^Note: Google Test|^#[0-9]+\s|^ *$'
 
 # run_ctest SUITE PRESET LABEL_REGEX [CTEST_ARGUMENT...]: one result per test that ctest knows.
 run_ctest() {
