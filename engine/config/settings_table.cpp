@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint32_t kMax = UINT32_MAX;
 
-const std::array<SettingRow, 41> kTable{{
+const std::array<SettingRow, 42> kTable{{
     {"PORTOFU_NID", SettingKind::kNodeId, &Settings::nid, nullptr, 1, kMax - 1, "", "address of an interface",
      "Node ID of this node: an IPv4 address or the integer that it stands for. All processes of a node need the same."},
     {"PORTOFU_INTERFACE", SettingKind::kText, nullptr, &Settings::interface, 0, 15, "",
@@ -90,6 +90,10 @@ const std::array<SettingRow, 41> kTable{{
     {"PORTOFU_LOCAL_SIZE", SettingKind::kInteger, &Settings::local_size, nullptr, 0, 65536, "", "of the launcher",
      "uTofu: processes of the job on the node, each of which has an equal share of 12 CQs: of 4, local rank r takes CQ "
      "3r first. If nobody tells, 4 are assumed."},
+    {"PORTOFU_PER_NODE", SettingKind::kInteger, &Settings::per_node, nullptr, 0, 65536, "processes", "all",
+     "uTofu: each so many local ranks of a job on one machine are on a node of their own, with coordinates and CQs of "
+     "its own, as if the machine were several nodes. 0: the machine is one node. All processes of a job need the "
+     "same."},
     {"PORTOFU_RANK_CQS", SettingKind::kText, nullptr, &Settings::rank_cqs, 0, 1023, "", "an equal share",
      "uTofu: the CQ that each local rank takes first, as 0,2,5,8."},
     {"PORTOFU_START_VBGS", SettingKind::kInteger, &Settings::start_vbg_count, nullptr, 1, 2048, "gates", nullptr,

@@ -61,6 +61,14 @@ LocalPlace find_local_place(const Settings& settings,
   return place;
 }
 
+VirtualNode virtual_node(const LocalPlace& place, std::uint32_t per_node) {
+  if (per_node == 0 || place.rank == LocalPlace::kNoRank) return {0, place};
+  const std::uint32_t number = place.rank / per_node;
+  const std::uint32_t before = number * per_node;
+  const std::uint32_t size = place.size > before ? std::min(place.size - before, per_node) : per_node;
+  return {number, {place.rank - before, size}};
+}
+
 CqRange own_cqs(const LocalPlace& place, const std::vector<std::uint32_t>& table) {
   if (place.rank == LocalPlace::kNoRank) return {};
   if (!table.empty()) return place.rank < table.size() ? CqRange{table[place.rank], 1} : CqRange{};

@@ -26,6 +26,16 @@ struct LocalPlace {
 /// @param get_variable  std::getenv, or a test's own
 LocalPlace find_local_place(const Settings& settings, const std::function<const char*(const char* name)>& get_variable);
 
+/// A machine may stand for several nodes (PORTOFU_PER_NODE): the first so many local ranks are on node 0, and so on.
+struct VirtualNode {
+  std::uint32_t number = 0;
+  LocalPlace place;  ///< Among the processes of this node.
+};
+
+/// @param place     among the processes of the machine
+/// @param per_node  0: the machine is one node, as it is if nobody tells the rank
+VirtualNode virtual_node(const LocalPlace& place, std::uint32_t per_node);
+
 /// CQs of a TNI, from `first` on.
 struct CqRange {
   std::uint32_t first = 0;

@@ -4,31 +4,49 @@
 #include <cstdlib>
 
 #include "engine/observe/log.h"
+#include "engine/observe/system_failure.h"
 #include "engine/topology/launcher.h"
 #include "engine/topology/node_id.h"
 
 namespace portofu {
+namespace {
+
+/// Why a machine is one node although PORTOFU_PER_NODE is set; nullptr: it is not.
+const char* obstacle_to_virtual_nodes(const Settings& settings, bool spans_nodes, const LocalPlace& place) {
+  if (!settings.coords.empty()) return "PORTOFU_COORDS says where this process is";
+  if (!settings.hosts.empty()) return "PORTOFU_HOSTS says where the nodes are";
+  if (spans_nodes) return "the job may have other machines, each of which is one node";
+  if (place.rank == LocalPlace::kNoRank) return "nobody tells the local rank; PORTOFU_LOCAL_RANK does";
+  return nullptr;
+}
+
+}  // namespace
 
 std::optional<NodeMap> NodeMap::find(const Settings& settings, std::string* why) {
   const bool spans = launcher_spans_nodes([](const char* name) { return std::getenv(name); });
   const std::uint32_t nid = find_node_id(settings.nid, settings.interface);
   const bool is_chosen = settings.nid == 0 && settings.hosts.empty();
-  if (spans && is_chosen && is_inner_address(list_interface_addresses(), nid)) {
+  static constinit ToldOnce told;
+  if (spans && is_chosen && is_inner_address(list_interface_addresses(), nid) && told.is_first()) {
     log_warning(
         "the NID of this node is %s, the address of a bridge inside it or of loopback, which other nodes of the "
         "job may have, too: PORTOFU_INTERFACE or PORTOFU_NID names another one",
         node_id_text(nid).c_str());
   }
-  return find(settings, nid, spans, why);
+  return find(settings, nid, spans, find_local_place(settings, [](const char* name) { return std::getenv(name); }),
+              why);
 }
 
 std::optional<NodeMap> NodeMap::find(const Settings& settings, std::uint32_t own_nid, bool launcher_spans,
-                                     std::string* why) {
+                                     const LocalPlace& place, std::string* why) {
   NodeMap map;
   map.own_nid_ = own_nid;
+  map.place_ = place;
   const auto use = static_cast<FabricUse>(settings.fabric);
+  const bool may_span = use == FabricUse::kOn || (use == FabricUse::kAuto && launcher_spans);
+  if (settings.per_node != 0) map.choose_virtual_node(settings, may_span, place);
   if (settings.hosts.empty()) {
-    map.spans_nodes_ = use == FabricUse::kOn || (use == FabricUse::kAuto && launcher_spans);
+    map.spans_nodes_ = may_span;
     map.by_address_ = map.spans_nodes_ && settings.coords.empty();
     if (map.by_address_) map.own_ = coordinates_of_address(own_nid);
     return map;
@@ -50,6 +68,18 @@ std::optional<NodeMap> NodeMap::find(const Settings& settings, std::uint32_t own
   for (const Host& host : *hosts) map.nids_.push_back(host.nid);
   map.hosts_ = std::move(*hosts);
   return map;
+}
+
+void NodeMap::choose_virtual_node(const Settings& settings, bool spans_nodes, const LocalPlace& place) {
+  const char* const obstacle = obstacle_to_virtual_nodes(settings, spans_nodes, place);
+  if (obstacle == nullptr) {
+    const VirtualNode node = virtual_node(place, settings.per_node);
+    own_ = virtual_coordinates(node.number);
+    place_ = node.place;
+    return;
+  }
+  static constinit ToldOnce told;
+  if (told.is_first()) log_warning("PORTOFU_PER_NODE=%u is left aside: %s", settings.per_node, obstacle);
 }
 
 std::uint32_t NodeMap::nid_at(const Coordinates& at) const {

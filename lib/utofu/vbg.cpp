@@ -26,8 +26,8 @@ void tell_of_no_gates(std::uint32_t tni, std::size_t count) {
   if (!told.is_first()) return;
   log_warning(
       "utofu_alloc_vbg finds no %zu gates free on TNI %u, which processes at the same coordinates share; raise "
-      "PORTOFU_START_VBGS (%u) or PORTOFU_RELAY_VBGS (%u), for all processes of the node, or give processes "
-      "coordinates of their own (PORTOFU_COORDS)",
+      "PORTOFU_START_VBGS (%u) or PORTOFU_RELAY_VBGS (%u), for all processes of the node, or let the "
+      "machine stand for several nodes (PORTOFU_PER_NODE)",
       count, tni, settings().start_vbg_count, settings().relay_vbg_count);
 }
 

@@ -68,7 +68,9 @@ CqRange read_own_cqs() {
               settings().rank_cqs.c_str(), cq_id_limit());
     table.clear();
   }
-  return own_cqs(find_local_place(settings(), [](const char* name) { return std::getenv(name); }), table);
+  std::string why;
+  const auto map = NodeMap::find(settings(), &why);  // The engine has told why not.
+  return own_cqs(map ? map->own_place() : LocalPlace{}, table);
 }
 
 /// Claims the first free CQ of this process's share of the TNI, or else the lowest that is free.
@@ -95,8 +97,8 @@ ControlQueue* claim_cq(Tofu& tofu, const Wanted& wanted, std::uint32_t* cq) {
     if (ControlQueue* claimed = tofu.claim_queue(wanted.tni, *cq, wanted.mode)) return claimed;
   }
   return tell_of_no_cq(wanted, "processes at the same coordinates have all",
-                       "raise PORTOFU_CQS, for all processes of the node, or give processes coordinates of their own "
-                       "(PORTOFU_COORDS)");
+                       "raise PORTOFU_CQS, for all processes of the node, or let the machine stand for several nodes "
+                       "(PORTOFU_PER_NODE=4, or ptl_run --per-node 4: each four local ranks are on one)");
 }
 
 /// A shared CQ of this process with the wanted component free, or any component if any will do.

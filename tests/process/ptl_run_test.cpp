@@ -50,6 +50,13 @@ TEST(PtlRun, Environment__of_another_launcher_is_replaced) {
   EXPECT_EQ(launcher.output(), "0 1 none 0 1\n");
 }
 
+TEST(PtlRun, Virtual_nodes__are_told_to_the_ranks) {
+  const Words words = {PORTOFU_PTL_RUN, "-n", "1", "--per-node", "4", "sh", "-c", "echo $PORTOFU_PER_NODE"};
+  Launcher launcher(words);
+  EXPECT_EQ(launcher.wait_status(), 0);
+  EXPECT_EQ(launcher.output(), "4\n");
+}
+
 TEST(PtlRun, End__status_is_that_of_the_first_bad_rank_and_all_others_are_ended) {
   Launcher launcher(with_ranks(4), "sleep_but_0_exits_3");
   EXPECT_EQ(launcher.wait_status(), 3);
@@ -215,6 +222,8 @@ TEST(PtlRun, Command_line__mistakes_are_told) {
   EXPECT_EQ(status_of({"-n", "2"}, "no program"), 125);
   EXPECT_EQ(status_of({"true"}, "--np"), 125);
   EXPECT_EQ(status_of({"-n", "0", "true"}, "--np"), 125);
+  EXPECT_EQ(status_of({"-n", "2", "--per-node", "0", "true"}, "--per-node"), 125);
+  EXPECT_EQ(status_of({"--hosts", "127.0.0.1:2", "--per-node", "1", "true"}, "one machine"), 125);
   EXPECT_EQ(status_of({"-n", "2", "--wrong", "true"}, "--wrong"), 125);
   EXPECT_EQ(status_of({"-n", "2", "/no/such/program"}, "No such file"), 127);
   EXPECT_EQ(status_of({"-n", "2", "/etc/passwd"}, "Permission denied"), 126);

@@ -343,7 +343,7 @@ TEST_F(Scarcity, Control_queues_of_a_node) {
   if (outcome.status == kNoRights) GTEST_SKIP() << kNoRightsWords;
   EXPECT_EQ(outcome.status, 0);
   EXPECT_EQ(outcome.lines(), 1) << outcome.said;
-  EXPECT_THAT(outcome.said, AllOf(HasSubstr("PORTOFU_CQS"), HasSubstr("PORTOFU_COORDS"), HasSubstr("TNI 0")));
+  EXPECT_THAT(outcome.said, AllOf(HasSubstr("PORTOFU_CQS"), HasSubstr("PORTOFU_PER_NODE"), HasSubstr("TNI 0")));
 }
 
 TEST_F(Scarcity, Target_without_descriptors) {

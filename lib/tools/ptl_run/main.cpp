@@ -61,6 +61,7 @@ const portofu::tools::ManPage kPage{
         "    MPI_LOCALRANKID, MPI_LOCALNRANKS    the same numbers within its node, as mpiexec.hydra does\n"
         "    PORTOFU_JOB_KEY                     of the job\n"
         "    PORTOFU_HOSTS, PORTOFU_NID          with --hosts: the nodes of the job, and its own\n"
+        "    PORTOFU_PER_NODE                    with --per-node: ranks of a node\n"
         "\n"
         "EXIT STATUS\n"
         "    0 if every rank exits with 0, else the status of the first that ended badly; 128 + N if\n"
@@ -70,6 +71,7 @@ const portofu::tools::ManPage kPage{
         "EXAMPLES\n"
         "    ptl_run -n 4 ./program --its-own-option\n"
         "    ptl_run -n 2 --label sh -c 'echo I am $PMI_RANK of $PMI_SIZE'\n"
+        "    ptl_run -n 16 --per-node 4 ./utofu_program\n"
         "    ptl_run --hosts a:2,b:2 ./program\n"
         "    ptl_run --hosts ./nodes -n 16 --agent 'ssh -p 2222' --export OMP_NUM_THREADS ./program\n"};
 
@@ -122,6 +124,10 @@ int main(int argc, char** argv) {
   app.add_option("-x,--export", exports, "Variable that ranks on hosts get from here, too; may be repeated.")
       ->option_text("NAME")
       ->allow_extra_args(false);
+  int per_node = 0;
+  app.add_option("--per-node", per_node, "The machine stands for several uTofu nodes with so many ranks each.")
+      ->option_text("COUNT")
+      ->check(CLI::Range(1, kMaxRankCount));
   app.add_flag("-l,--label", options.label, "Writes [RANK] in front of every line of output.");
   app.add_flag("-v,--verbose", options.verbose, "Tells when ranks begin and end.");
   app.add_option("--grace", options.grace_seconds, "Seconds between SIGTERM and SIGKILL; without it, 5.")
@@ -133,6 +139,8 @@ int main(int argc, char** argv) {
   if (!options.command.empty() && options.command.front() == "--") options.command.erase(options.command.begin());
   if (options.command.empty()) return fail("no program");
   if (options.command.front().starts_with('-')) return fail("there is no option " + options.command.front());
+  if (per_node != 0 && !hosts.empty()) return fail("--per-node is for one machine, and --hosts names the nodes");
+  if (per_node != 0) setenv("PORTOFU_PER_NODE", std::to_string(per_node).c_str(), 1);
   if (hosts.empty()) {
     if (options.size == 0) return fail("-n or --np, the number of processes, is missing");
     return Job(std::move(options)).run();

@@ -1,4 +1,6 @@
 // Guide 3.3, 3.5, 4.3.2: VCQs, their ids and paths, and how many there are.
+#include <array>
+
 #include "utofu_fixture.h"
 
 using namespace conformance;
@@ -176,6 +178,49 @@ UTOFU_TEST(3, CqOfRank, Taken_or_out_of_range__is_the_lowest_free) {
     self.barrier();
   }
   EXPECT_EQ(self.share(cq), (std::vector<std::uint32_t>{3, 0, 1}));
+  self.barrier();
+}
+
+// 2.4: a node has few CQs and few processes. A machine with many processes stands for several nodes, whose processes
+// compute each other's ids as on the real machine, and reach each other.
+UTOFU_TEST(10, VirtualNode, Processes_of_a_lone_node__have_coordinates_and_CQs_of_several) {
+  own_job();
+  const int rank = self.rank(), size = self.size();
+  set_number("PORTOFU_PER_NODE", 4);
+  set_number("MPI_LOCALRANKID", rank);
+  set_number("MPI_LOCALNRANKS", size);
+  std::array<std::uint8_t, 6> mine{};
+  ASSERT_EQ(utofu_query_my_coords(mine.data()), UTOFU_SUCCESS);
+  const auto coords = self.share(mine);
+  for (int other = 0; other < size; ++other)
+    EXPECT_EQ(coords[static_cast<std::size_t>(other)] == mine, other / 4 == rank / 4) << other;
+  // Ranks 8 and 9 are two on their node: each has half of 12 CQs. All together have more than the nine of a node.
+  const auto cq_of_rank = [](int of) { return of < 8 ? 3 * (of % 4) : 6 * (of % 4); };
+  utofu_vcq_hdl_t vcq = 0;
+  ASSERT_EQ(utofu_create_vcq_with_cmp_id(0, 1, 0, &vcq), UTOFU_SUCCESS);
+  ASSERT_EQ(cq_of(vcq), cq_of_rank(rank));
+  alignas(256) std::array<std::uint64_t, 32> words{};
+  utofu_stadd_t stadd = 0;
+  ASSERT_EQ(utofu_reg_mem_with_stag(vcq, words.data(), sizeof words, 5, 0, &stadd), UTOFU_SUCCESS);
+  self.barrier();
+  for (int other = 0; other < size; ++other) {
+    auto at = coords[static_cast<std::size_t>(other)];
+    utofu_vcq_id_t id = 0;
+    ASSERT_EQ(utofu_construct_vcq_id(at.data(), 0, static_cast<utofu_cq_id_t>(cq_of_rank(other)), 1, &id),
+              UTOFU_SUCCESS);
+    utofu_stadd_t there = 0;
+    ASSERT_EQ(utofu_query_stadd(id, 5, &there), UTOFU_SUCCESS);
+    ASSERT_EQ(utofu_put_piggyback8(vcq, id, static_cast<std::uint64_t>(100 + rank),
+                                   there + 8 * static_cast<std::uint64_t>(rank), 8, 0,
+                                   UTOFU_ONESIDED_FLAG_REMOTE_MRQ_NOTICE, nullptr),
+              UTOFU_SUCCESS);
+  }
+  for (int other = 0; other < size; ++other) {
+    utofu_mrq_notice notice{};
+    ASSERT_EQ(poll_mrq(vcq, &notice), UTOFU_SUCCESS);
+  }
+  for (int other = 0; other < size; ++other)
+    EXPECT_EQ(words[static_cast<std::size_t>(other)], static_cast<std::uint64_t>(100 + other));
   self.barrier();
 }
 

@@ -6,6 +6,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 
 #include "engine/config/settings.h"
 
@@ -86,6 +87,20 @@ TEST(OwnCqs, No_rank__has_none) { EXPECT_EQ(own_cqs({}, {0, 2}), CqRange{}); }
 TEST(OwnCqs, Table__names_one_for_each_rank) {
   EXPECT_EQ(own_cqs({2, 4}, {0, 2, 5, 8}), (CqRange{5, 1}));
   EXPECT_EQ(own_cqs({4, 5}, {0, 2, 5, 8}), CqRange{});
+}
+
+TEST(VirtualNodes, Ranks__fill_one_after_the_other) {
+  const auto node = [](LocalPlace place, std::uint32_t per_node) {
+    const VirtualNode at = virtual_node(place, per_node);
+    return std::pair{at.number, at.place};
+  };
+  EXPECT_EQ(node({3, 10}, 4), (std::pair{0u, LocalPlace{3, 4}}));
+  EXPECT_EQ(node({4, 10}, 4), (std::pair{1u, LocalPlace{0, 4}}));
+  EXPECT_EQ(node({9, 10}, 4), (std::pair{2u, LocalPlace{1, 2}})) << "the last one has fewer";
+  EXPECT_EQ(node({5, 0}, 4), (std::pair{1u, LocalPlace{1, 4}})) << "nobody tells how many there are";
+  EXPECT_EQ(node({9, 10}, 0), (std::pair{0u, LocalPlace{9, 10}})) << "the machine is one node";
+  EXPECT_EQ(node(kNowhere, 4), (std::pair{0u, kNowhere}));
+  EXPECT_EQ(node({65535, 65536}, 1), (std::pair{65535u, LocalPlace{0, 1}}));
 }
 
 TEST(CqTable, Text__is_numbers_below_the_limit) {

@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <set>
 
 namespace portofu {
 namespace {
@@ -21,12 +22,13 @@ class NodeMapTest : public ::testing::Test {
     settings.hosts = path_;
   }
   NodeMap find(bool launcher_spans_nodes = false) {
-    auto map = NodeMap::find(settings, kOwn, launcher_spans_nodes, &why);
+    auto map = NodeMap::find(settings, kOwn, launcher_spans_nodes, place, &why);
     EXPECT_TRUE(map) << why;
     return map ? *map : NodeMap();
   }
 
   Settings settings;
+  LocalPlace place;
   std::string why;
 
  private:
@@ -68,13 +70,48 @@ TEST_F(NodeMapTest, Hosts_file__says_who_is_where) {
 
 TEST_F(NodeMapTest, Hosts_file_without_this_node__is_refused) {
   write_hosts("10.0.1.1\n");
-  EXPECT_FALSE(NodeMap::find(settings, kOwn, false, &why));
+  EXPECT_FALSE(NodeMap::find(settings, kOwn, false, place, &why));
   EXPECT_NE(why.find("does not name this node"), std::string::npos) << why;
 }
 
 TEST_F(NodeMapTest, Hosts_file_with_this_node_alone__is_a_lone_node) {
   write_hosts("10.0.1.2\n");
   EXPECT_FALSE(find().spans_nodes());
+}
+
+TEST_F(NodeMapTest, Lone_machine_that_stands_for_several_nodes__gives_each_its_coordinates) {
+  settings.per_node = 4;
+  place = {9, 10};
+  const NodeMap map = find();
+  EXPECT_EQ(map.own_coordinates(), (Coordinates{0, 0, 0, 0, 1, 0}));
+  EXPECT_EQ(map.own_place(), (LocalPlace{1, 2}));
+  EXPECT_EQ(map.nid_at({}), 0u) << "whose processes are looked for on this machine";
+  settings.per_node = 0;
+  EXPECT_EQ(find().own_coordinates(), Coordinates{});
+  EXPECT_EQ(find().own_place(), place);
+}
+
+TEST_F(NodeMapTest, Virtual_nodes__are_left_aside_where_something_else_says_where_nodes_are) {
+  settings.per_node = 4;
+  EXPECT_EQ(find().own_coordinates(), Coordinates{}) << "nobody tells the rank";
+  place = {9, 10};
+  EXPECT_EQ(find(true).own_coordinates(), (Coordinates{2, 1, 0, 0, 0, 0})) << "by the address";
+  EXPECT_EQ(find(true).own_place(), place);
+  settings.coords = "1,2,3,0,0,0";
+  EXPECT_EQ(find().own_place(), place);
+  settings.coords.clear();
+  write_hosts("10.0.1.2 5,0,0,0,1,0\n");
+  EXPECT_EQ(find().own_coordinates(), (Coordinates{5, 0, 0, 0, 1, 0}));
+  EXPECT_EQ(find().own_place(), place);
+}
+
+TEST(VirtualCoordinates, Numbers__are_places_that_nobody_shares) {
+  std::set<Coordinates> seen;
+  for (std::uint32_t number = 0; number < 65536; ++number) {
+    const Coordinates at = NodeMap::virtual_coordinates(number);
+    ASSERT_TRUE(is_coordinates(at)) << number;
+    ASSERT_TRUE(seen.insert(at).second) << number;
+  }
 }
 
 }  // namespace
