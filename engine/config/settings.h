@@ -36,6 +36,8 @@ struct Settings {
   std::uint32_t directory_port = 0;           ///< PORTOFU_DIRECTORY_PORT; 0: by user and job key.
   std::string hosts;                          ///< PORTOFU_HOSTS; empty: there is no file.
   std::string launch_agent;                   ///< PORTOFU_LAUNCH_AGENT, of ptl_run; empty: ssh -x.
+  std::uint32_t bind = 0;                     ///< PORTOFU_BIND, of ptl_run, values of BindTo.
+  std::uint32_t map = 0;                      ///< PORTOFU_MAP, of ptl_run, values of MapBy.
   std::uint32_t shuffle_seed = 0;             ///< PORTOFU_SHUFFLE; 0: packets are taken as they come.
   std::string coords;                         ///< PORTOFU_COORDS; empty: 0,0,0,0,0,0.
   std::uint32_t tni_count = 6;                ///< PORTOFU_TNIS.

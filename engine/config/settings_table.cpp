@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint32_t kMax = UINT32_MAX;
 
-const std::array<SettingRow, 42> kTable{{
+const std::array<SettingRow, 44> kTable{{
     {"PORTOFU_NID", SettingKind::kNodeId, &Settings::nid, nullptr, 1, kMax - 1, "", "address of an interface",
      "Node ID of this node: an IPv4 address or the integer that it stands for. All processes of a node need the same."},
     {"PORTOFU_INTERFACE", SettingKind::kText, nullptr, &Settings::interface, 0, 15, "",
@@ -77,6 +77,12 @@ const std::array<SettingRow, 42> kTable{{
      "the line number."},
     {"PORTOFU_LAUNCH_AGENT", SettingKind::kText, nullptr, &Settings::launch_agent, 0, 4095, "", "ssh -x",
      "ptl_run: command that, given a host and a command line, runs that on the host."},
+    {"PORTOFU_BIND", SettingKind::kWord, &Settings::bind, nullptr, 0, 4, "share none core l3 numa", "share",
+     "ptl_run: the cores that a rank may use. share: an equal share of those to which no other process of the user is "
+     "bound, if there is one for each rank. core, l3, numa: one, those of an L3 cache, those of a NUMA domain."},
+    {"PORTOFU_MAP", SettingKind::kWord, &Settings::map, nullptr, 0, 2, "core l3 numa", "core",
+     "ptl_run: where the next rank goes. core: to the neighbouring core. l3, numa: to the next L3 cache or NUMA "
+     "domain."},
     {"PORTOFU_SHUFFLE", SettingKind::kInteger, &Settings::shuffle_seed, nullptr, 0, kMax, "", nullptr,
      "Not 0: packets are delayed and taken in any order that Portals allows, by this seed. For tests, and slow."},
     {"PORTOFU_COORDS", SettingKind::kText, nullptr, &Settings::coords, 0, 31, "", "0,0,0,0,0,0",

@@ -57,6 +57,9 @@ TEST(PtlInfo, Sections__can_be_chosen) {
   EXPECT_TRUE(contains(settings, "set: PORTOFU_SPIN=77")) << settings;
   EXPECT_TRUE(contains(settings, "Empty polls in a row")) << settings;
   EXPECT_FALSE(contains(settings, "max_entries"));
+  const std::string topology = output_of("HWLOC_SYNTHETIC='l3:2 core:4 pu:1' " + tool + " --topology");
+  EXPECT_TRUE(contains(topology, "cores 4-7, CPUs 4-7: L3 cache 1")) << topology;
+  EXPECT_FALSE(contains(topology, "max_entries"));
   int status = 0;
   EXPECT_TRUE(contains(output_of(tool + " --help", &status), "SYNOPSIS"));
   EXPECT_EQ(status, 0);

@@ -57,6 +57,33 @@ TEST(PtlRun, Virtual_nodes__are_told_to_the_ranks) {
   EXPECT_EQ(launcher.output(), "4\n");
 }
 
+TEST(PtlRun, Cores__are_planned_for_any_machine_and_told) {
+  setenv("HWLOC_SYNTHETIC", "numa:2 l3:2 core:2 pu:2", 1);
+  const auto said = [](Words options) {
+    Words words = {PORTOFU_PTL_RUN, "-v", "-n", "2"};
+    words.insert(words.end(), options.begin(), options.end());
+    words.emplace_back("true");
+    Launcher launcher(words);
+    EXPECT_EQ(launcher.wait_status(), 0);
+    return launcher.output();
+  };
+  EXPECT_TRUE(contains(said({}), "CPUs 8-15")) << "four cores each";
+  EXPECT_TRUE(contains(said({"--bind", "core"}), "CPUs 2-3")) << "the neighbour";
+  EXPECT_TRUE(contains(said({"--bind", "core", "--map", "l3"}), "CPUs 4-5"));
+  EXPECT_TRUE(contains(said({"--bind", "core", "--map", "numa"}), "CPUs 8-9"));
+  EXPECT_TRUE(contains(said({"--bind", "l3", "--map", "l3"}), "CPUs 4-7"));
+  EXPECT_TRUE(contains(said({"--bind", "none"}), "no rank is bound"));
+  EXPECT_TRUE(contains(said({}), "here none is bound"));
+  unsetenv("HWLOC_SYNTHETIC");
+}
+
+/// The ranks say in turn how many CPUs they may use. A core has two at most, on machines that we know.
+TEST(PtlRun, Core__is_all_that_a_rank_may_use) {
+  Launcher launcher({PORTOFU_PTL_RUN, "-n", "2", "--bind", "core", "nproc"});
+  EXPECT_EQ(launcher.wait_status(), 0);
+  EXPECT_TRUE(launcher.output() == "1\n1\n" || launcher.output() == "2\n2\n") << launcher.output();
+}
+
 TEST(PtlRun, End__status_is_that_of_the_first_bad_rank_and_all_others_are_ended) {
   Launcher launcher(with_ranks(4), "sleep_but_0_exits_3");
   EXPECT_EQ(launcher.wait_status(), 3);
@@ -222,6 +249,8 @@ TEST(PtlRun, Command_line__mistakes_are_told) {
   EXPECT_EQ(status_of({"-n", "2"}, "no program"), 125);
   EXPECT_EQ(status_of({"true"}, "--np"), 125);
   EXPECT_EQ(status_of({"-n", "0", "true"}, "--np"), 125);
+  EXPECT_EQ(status_of({"-n", "2", "--bind", "sockets", "true"}, "--bind"), 125);
+  EXPECT_EQ(status_of({"-n", "2", "--map", "x", "true"}, "--map"), 125);
   EXPECT_EQ(status_of({"-n", "2", "--per-node", "0", "true"}, "--per-node"), 125);
   EXPECT_EQ(status_of({"--hosts", "127.0.0.1:2", "--per-node", "1", "true"}, "one machine"), 125);
   EXPECT_EQ(status_of({"-n", "2", "--wrong", "true"}, "--wrong"), 125);

@@ -9,7 +9,9 @@
 
 #include "engine/config/settings.h"
 #include "engine/door/inspection.h"
+#include "lib/tools/machine.h"
 #include "lib/tools/man_page.h"
+#include "lib/tools/ptl_info/topology.h"
 
 namespace portofu::tools {
 namespace {
@@ -34,6 +36,7 @@ struct InfoOptions {
   bool limits = false;
   bool settings = false;
   bool processes = false;
+  bool topology = false;
   bool all_counters = false;
   std::uint32_t pid = 0;  ///< 0: all.
 };
@@ -128,6 +131,26 @@ void print_process(const SegmentView& view, bool all_counters) {
   }
 }
 
+/// Living processes, with their threads, on the cores of the machine.
+bool print_topology() {
+  std::string why;
+  const auto machine = read_machine(&why);
+  if (!machine) {
+    std::fprintf(stderr, "ptl_info: %s\n", why.c_str());
+    return false;
+  }
+  std::printf("\nCores that this process may use\n%s", machine_text(*machine).c_str());
+  std::vector<SegmentView> views;
+  view_segments(SegmentOptions{}.directory, &views);
+  for (const SegmentView& view : views) {
+    if (view.life != SegmentLife::kLiving) continue;
+    const std::uint32_t os_pid = view.descriptor.os_pid;
+    std::printf("\nPID %u: process %u (%s)\n%s", view.descriptor.pid, os_pid, program_name(os_pid).c_str(),
+                threads_text(*machine, threads_of(os_pid)).c_str());
+  }
+  return true;
+}
+
 bool print_processes(const InfoOptions& options) {
   const std::string directory = SegmentOptions{}.directory;
   std::vector<SegmentView> views;
@@ -155,15 +178,17 @@ int main(int argc, char** argv) {
   app.add_flag("-l,--limits", options.limits, "Shows the limits.");
   app.add_flag("-s,--settings", options.settings, "Shows the settings, what each does, and which are set.");
   app.add_flag("-p,--processes", options.processes, "Shows the processes.");
+  app.add_flag("-t,--topology", options.topology, "Shows the cores, what they share, and where threads have run last.");
   app.add_option("--pid", options.pid, "Shows the process with this Portals PID only.")->option_text("PID");
   app.add_flag("-a,--all", options.all_counters, "Shows counters that are zero, too.");
   const int status = parse_command_line(app, kPage, argc, argv, 2);
   if (status >= 0) return status;
   options.processes = options.processes || options.pid != 0;
-  const bool chosen = options.limits || options.settings || options.processes;
+  const bool chosen = options.limits || options.settings || options.processes || options.topology;
   print_node();
   if (options.limits || !chosen) print_limits();
   if (options.settings) print_settings();
+  if (options.topology && !print_topology()) return 1;
   if ((options.processes || !chosen) && !print_processes(options)) return 1;
   return 0;
 }

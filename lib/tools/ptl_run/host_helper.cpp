@@ -13,6 +13,7 @@
 
 #include "engine/config/settings.h"
 #include "engine/door/inspection.h"
+#include "lib/tools/ptl_run/binding.h"
 #include "lib/tools/ptl_run/signals.h"
 
 namespace portofu::tools {
@@ -154,6 +155,9 @@ bool HostHelper::start_ranks(const std::string& payload) {
   }
   guard_.start();
   context_.guard_fd = guard_.fd();
+  const PlanningTurn turn;
+  BindingPlan binding = plan_binding_here(plan_.count);
+  if (!binding.is_for_show) context_.cpus = std::move(binding.cpus);
   const int entered = chdir(plan_.directory.c_str()) == 0 ? 0 : errno;
   for (int i = 0; i < plan_.count; ++i) {
     if (entered != 0) {

@@ -80,9 +80,19 @@ bool Job::draw_key() {
   return true;
 }
 
+void Job::tell_start(const Rank& rank, int number, const BindingPlan& plan) {
+  const bool is_bound = !plan.cpus.empty();
+  say("rank " + std::to_string(number) + " is process " + std::to_string(rank.process->pid()) +
+      (is_bound ? ", CPUs " + cpu_list_text(plan.cpus[static_cast<std::size_t>(number)]) : ""));
+}
+
 bool Job::start_ranks() {
   guard_.start();
   context_.guard_fd = guard_.fd();
+  const PlanningTurn turn;
+  const BindingPlan plan = plan_binding_here(options_.size);
+  if (!plan.is_for_show) context_.cpus = plan.cpus;
+  if (options_.verbose) say(plan.words);
   for (int number = 0; number < options_.size; ++number) {
     int error = 0;
     Rank& rank = ranks_.emplace_back();
@@ -95,8 +105,7 @@ bool Job::start_ranks() {
       relays_.push_back(std::make_unique<LineRelay>(rank.process->output_fd(), writer(STDOUT_FILENO), label));
       relays_.push_back(std::make_unique<LineRelay>(rank.process->error_fd(), writer(STDERR_FILENO), label));
     }
-    if (error == 0 && options_.verbose)
-      say("rank " + std::to_string(number) + " is process " + std::to_string(rank.process->pid()));
+    if (error == 0 && options_.verbose) tell_start(rank, number, plan);
     if (error == 0) continue;
     rank.running = false;
     refuse_start(number, error);

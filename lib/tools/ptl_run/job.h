@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/tools/ptl_run/binding.h"
 #include "lib/tools/ptl_run/group_guard.h"
 #include "lib/tools/ptl_run/host_link.h"
 #include "lib/tools/ptl_run/line_relay.h"
@@ -72,6 +73,7 @@ class Job {
   bool prepare();
   static bool draw_key();
   bool start_ranks();
+  static void tell_start(const Rank& rank, int number, const BindingPlan& plan);
   void wait_for_something();
   void take_signals();
   void take_signal(int number, bool from_terminal);

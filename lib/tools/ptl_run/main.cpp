@@ -37,6 +37,14 @@ const portofu::tools::ManPage kPage{
         "    Processes of one job hear only each other: they get a job key, drawn for this job, unless\n"
         "    PORTOFU_JOB_KEY is set already.\n"
         "\n"
+        "CORES\n"
+        "    Each rank may use an equal share of the cores, neighbours, if there is one for each (--bind\n"
+        "    share); its threads and those of the library have room there. Cores are left alone to which\n"
+        "    another process of the user is bound, as the ranks of another job are, so a second job finds\n"
+        "    none, and its ranks run anywhere. core, l3 and numa bind each rank to one core, to the cores\n"
+        "    that share an L3 cache, or to those of a NUMA domain, whoever else is there. --map l3 and\n"
+        "    --map numa take turns among caches or domains. With -v it is told what each rank has.\n"
+        "\n"
         "HOSTS\n"
         "    --hosts takes a list, as in a,b:4,10.0.0.7, or, if there is a slash in it, the path of a file\n"
         "    with a host a line: HOST[:COUNT] [X,Y,Z,A,B,C], the latter being its uTofu coordinates; #\n"
@@ -124,6 +132,14 @@ int main(int argc, char** argv) {
   app.add_option("-x,--export", exports, "Variable that ranks on hosts get from here, too; may be repeated.")
       ->option_text("NAME")
       ->allow_extra_args(false);
+  std::string bind;
+  std::string map;
+  app.add_option("--bind", bind, "Cores of a rank: share, none, core, l3 or numa; without it, PORTOFU_BIND or share.")
+      ->option_text("WHAT")
+      ->check(CLI::IsMember({"share", "none", "core", "l3", "numa"}));
+  app.add_option("--map", map, "Where the next rank goes: core, l3 or numa; without it, PORTOFU_MAP or core.")
+      ->option_text("WHERE")
+      ->check(CLI::IsMember({"core", "l3", "numa"}));
   int per_node = 0;
   app.add_option("--per-node", per_node, "The machine stands for several uTofu nodes with so many ranks each.")
       ->option_text("COUNT")
@@ -140,6 +156,8 @@ int main(int argc, char** argv) {
   if (options.command.empty()) return fail("no program");
   if (options.command.front().starts_with('-')) return fail("there is no option " + options.command.front());
   if (per_node != 0 && !hosts.empty()) return fail("--per-node is for one machine, and --hosts names the nodes");
+  if (!bind.empty()) setenv("PORTOFU_BIND", bind.c_str(), 1);
+  if (!map.empty()) setenv("PORTOFU_MAP", map.c_str(), 1);
   if (per_node != 0) setenv("PORTOFU_PER_NODE", std::to_string(per_node).c_str(), 1);
   if (hosts.empty()) {
     if (options.size == 0) return fail("-n or --np, the number of processes, is missing");

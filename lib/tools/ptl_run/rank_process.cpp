@@ -10,8 +10,11 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 
+#include "lib/tools/ptl_run/binding.h"
 #include "lib/tools/ptl_run/group_guard.h"
+#include "lib/tools/ptl_run/job.h"
 
 namespace portofu::tools {
 namespace {
@@ -65,6 +68,13 @@ void set_environment(const LaunchContext& context, int rank, int pmi_fd) {
   setenv("MPI_LOCALNRANKS", std::to_string(context.local_size).c_str(), 1);
 }
 
+void bind_rank(const LaunchContext& context, int rank) {
+  const std::vector<int>& cpus = context.cpus[static_cast<std::size_t>(rank - context.first_rank)];
+  if (bind_to_cpus(cpus)) return;
+  say("rank " + std::to_string(rank) + " runs anywhere: it cannot be bound to CPUs " + cpu_list_text(cpus) + ": " +
+      std::strerror(errno));
+}
+
 [[noreturn]] void become_rank(const LaunchContext& context, int rank, const Channels& channels, bool own_group,
                               pid_t launcher) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -73,6 +83,7 @@ void set_environment(const LaunchContext& context, int rank, int pmi_fd) {
     setpgid(0, 0);
     GroupGuard::add_own_group(context.guard_fd);
   }
+  if (!context.cpus.empty()) bind_rank(context, rank);
   fcntl(channels.pmi.rank, F_SETFD, 0);
   set_environment(context, rank, channels.pmi.rank);
   if (rank == 0 && context.input_fd >= 0) dup2(context.input_fd, STDIN_FILENO);

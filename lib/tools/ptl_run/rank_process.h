@@ -12,15 +12,16 @@ namespace portofu::tools {
 
 /// What the launcher was given, and what every rank gets unchanged.
 struct LaunchContext {
-  std::vector<std::string> command;  ///< Program and arguments; not empty.
-  int size = 1;                      ///< Number of ranks of the job.
-  int first_rank = 0;                ///< Of those that are started here,
-  int local_size = 1;                ///< and their number.
-  int guard_fd = -1;                 ///< Of a GroupGuard; -1: there is none.
-  int input_fd = -1;                 ///< Standard input of rank 0; -1: the launcher's own.
-  bool takes_output = false;         ///< stdout and stderr of the ranks go through pipes.
-  sigset_t signal_mask{};            ///< As it was when the launcher began.
-  rlimit open_files{};               ///< The same.
+  std::vector<std::string> command;    ///< Program and arguments; not empty.
+  int size = 1;                        ///< Number of ranks of the job.
+  int first_rank = 0;                  ///< Of those that are started here,
+  int local_size = 1;                  ///< and their number.
+  std::vector<std::vector<int>> cpus;  ///< Of each rank that is started here; empty: none is bound.
+  int guard_fd = -1;                   ///< Of a GroupGuard; -1: there is none.
+  int input_fd = -1;                   ///< Standard input of rank 0; -1: the launcher's own.
+  bool takes_output = false;           ///< stdout and stderr of the ranks go through pipes.
+  sigset_t signal_mask{};              ///< As it was when the launcher began.
+  rlimit open_files{};                 ///< The same.
 };
 
 /// How a rank has ended.
