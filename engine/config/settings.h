@@ -42,6 +42,7 @@ struct Settings {
   std::string coords;                         ///< PORTOFU_COORDS; empty: 0,0,0,0,0,0.
   std::uint32_t tni_count = 6;                ///< PORTOFU_TNIS.
   std::uint32_t cq_count = 9;                 ///< PORTOFU_CQS, a TNI.
+  std::uint32_t lanes = 0;                    ///< PORTOFU_LANES; 0: by cores and processes of the node.
   std::uint32_t local_rank = UINT32_MAX;      ///< PORTOFU_LOCAL_RANK; UINT32_MAX: that of the launcher.
   std::uint32_t local_size = 0;               ///< PORTOFU_LOCAL_SIZE; 0: that of the launcher.
   std::uint32_t per_node = 0;                 ///< PORTOFU_PER_NODE; 0: all processes of the machine are on one node.

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint32_t kMax = UINT32_MAX;
 
-const std::array<SettingRow, 44> kTable{{
+const std::array<SettingRow, 45> kTable{{
     {"PORTOFU_NID", SettingKind::kNodeId, &Settings::nid, nullptr, 1, kMax - 1, "", "address of an interface",
      "Node ID of this node: an IPv4 address or the integer that it stands for. All processes of a node need the same."},
     {"PORTOFU_INTERFACE", SettingKind::kText, nullptr, &Settings::interface, 0, 15, "",
@@ -91,6 +91,10 @@ const std::array<SettingRow, 44> kTable{{
      "uTofu: network interfaces of a node."},
     {"PORTOFU_CQS", SettingKind::kInteger, &Settings::cq_count, nullptr, 1, 4096, "CQs", nullptr,
      "uTofu: control queues of a TNI, shared by the processes of the node."},
+    {"PORTOFU_LANES", SettingKind::kInteger, &Settings::lanes, nullptr, 1, 16, "lanes", "cores of the process",
+     "uTofu: lanes that the control queues of a process are spread over, so that threads that use different ones do "
+     "not "
+     "wait for each other. 1: one for all."},
     {"PORTOFU_LOCAL_RANK", SettingKind::kInteger, &Settings::local_rank, nullptr, 0, 65535, "", "of the launcher",
      "uTofu: rank of this process among those of its job on the node. It says which CQs the process takes first."},
     {"PORTOFU_LOCAL_SIZE", SettingKind::kInteger, &Settings::local_size, nullptr, 0, 65536, "", "of the launcher",

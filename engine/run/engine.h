@@ -57,7 +57,7 @@ class Engine {
   Engine(const Settings& settings, ProcessId self, std::uint32_t uid, std::vector<Wire*> wires, Clock clock,
          void* clock_context);
 
-  /// Lets what is on its way out leave (kLingerNs at most), then closes.
+  /// Lets what is on its way out leave (kLingerNs at most, or its share of that), then closes.
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -161,6 +161,9 @@ class Engine {
     return found;
   }
 
+  /// On duty, by who looks into other engines of the process in turns with this one: its calls here must not sleep.
+  void note_other_engines_on_duty() { policy_.note_other_engines(); }
+
   /// Makes every wait return kAborted, now and in future. Async-signal-safe.
   void abort();
   /// Waits block again.
@@ -171,8 +174,9 @@ class Engine {
   /// then nothing may be called that takes it. Two loads, of lines that a call needs anyway, if nobody has the duty.
   bool is_interrupted() const { return duty_.is_interrupted(); }
 
-  /// Whether no thread but the calling one and the engine's own lives in this process.
-  bool is_alone() const;
+  /// For one of several engines of a process, which end one after another: how long each lets what is on its way out
+  /// leave, so that all together take no longer than one alone.
+  void share_linger(std::uint32_t engines) { linger_ns_ = kLingerNs / engines; }
 
   /// What closing does for others, while threads may be inside, for which all memory stays in place: lets what is on
   /// its way out leave, gives peers and names back. The interfaces are closed.
@@ -255,6 +259,7 @@ class Engine {
   void rest(const Rest& due);
 
   DutyLock duty_;                                     ///< Guards core_ and what is marked "on duty".
+  std::uint64_t linger_ns_ = kLingerNs;               ///< For its end. Writer: who ends it.
   std::unique_ptr<EngineNode> node_;                  ///< Segment and wires; nullptr in a simulation.
   std::unique_ptr<DoorbellShared> private_doorbell_;  ///< In a simulation, where nobody rings.
   std::unique_ptr<CountersShared> private_counters_;  ///< In a simulation.

@@ -8,20 +8,13 @@
 #include "engine/run/engine.h"
 #include "engine/run/engine_node.h"
 #include "engine/run/loop.h"
-#include "engine/run/process_threads.h"
 #include "engine/target/close_interface.h"
 
 namespace portofu {
-namespace {
-
-/// A thread that was joined may be listed for so long where cores are short.
-constexpr std::uint64_t kLongestExitNs = 10'000'000;
-
-}  // namespace
 
 Engine::~Engine() {
   const bool owned = node_ == nullptr || node_->segment->in_owner_process();
-  if (owned && node_ != nullptr) flush(kLingerNs);
+  if (owned && node_ != nullptr) flush(linger_ns_);
   progress_.reset();
   Core& core = core_;
   if (owned && node_ != nullptr) {
@@ -39,16 +32,6 @@ Engine::~Engine() {
   core.fired.clear_and_dispose([](TriggeredOperation* operation) { delete operation; });
 }
 
-bool Engine::is_alone() const {
-  // The progress thread of an engine before this one, though it was joined, is listed until the kernel is done with it.
-  const std::uint64_t until_ns = monotonic_ns() + kLongestExitNs;
-  while (has_other_threads(progress_ != nullptr ? progress_->id() : 0)) {
-    if (monotonic_ns() >= until_ns) return false;
-    sched_yield();
-  }
-  return true;
-}
-
 void Engine::flush_until(std::uint64_t deadline_ns) {
   bool delivered = false;
   while (!delivered && monotonic_ns() < deadline_ns && duty_.take_until(deadline_ns)) {
@@ -61,8 +44,8 @@ void Engine::flush_until(std::uint64_t deadline_ns) {
 }
 
 void Engine::retire() {
-  flush_until(monotonic_ns() + kLingerNs);
-  if (progress_ != nullptr) progress_->stop_until(monotonic_ns() + kLingerNs);
+  flush_until(monotonic_ns() + linger_ns_);
+  if (progress_ != nullptr) progress_->stop_until(monotonic_ns() + linger_ns_);
   {
     const Duty duty(*this);
     for (auto& [key, peer] : core_.peers) lose_peer(core_, *peer);
@@ -86,12 +69,12 @@ void Engine::leave_other_nodes_on_duty() {
 void Engine::end_with_process() {
   if (!node_->segment->in_owner_process()) return;
   if (!is_interrupted()) {
-    flush_until(monotonic_ns() + kLingerNs);
-    if (progress_ != nullptr) progress_->stop_until(monotonic_ns() + kLingerNs);
+    flush_until(monotonic_ns() + linger_ns_);
+    if (progress_ != nullptr) progress_->stop_until(monotonic_ns() + linger_ns_);
   }
-  node_->segment->give_names_back_until(monotonic_ns() + kLingerNs);
+  node_->segment->give_names_back_until(monotonic_ns() + linger_ns_);
   // libfabric ends, too, and no thread may be in it then: others that want the duty wait for the end of the process.
-  if (node_->keeper() != nullptr && node_->keeper()->is_open()) duty_.take_until(monotonic_ns() + kLingerNs);
+  if (node_->keeper() != nullptr && node_->keeper()->is_open()) duty_.take_until(monotonic_ns() + linger_ns_);
 }
 
 }  // namespace portofu

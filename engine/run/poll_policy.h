@@ -74,6 +74,8 @@ class PollPolicy {
     }
     return second_look_.skip();
   }
+  /// The calls that follow soon are of a loop that waits for something elsewhere, too: it never sleeps.
+  void note_other_engines() { search_mark_ = polls_; }
   /// Asked behind the empty look of a call.
   IdleAdvice advise_poll(PollSigns& signs);
   /// The same for a search. A loop of searches never sleeps: as often as one waits, another one is only there so that

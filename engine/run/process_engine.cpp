@@ -4,6 +4,9 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -15,6 +18,7 @@
 #include "engine/observe/log.h"
 #include "engine/queue/cancellation.h"
 #include "engine/queue/clock.h"
+#include "engine/run/process_threads.h"
 #include "engine/wire/ofi/fabric_library.h"
 
 namespace portofu {
@@ -26,6 +30,9 @@ constexpr std::uint64_t kPatienceNs = 1'000'000'000;
 /// A call that was inside when the engine was closed has long left it after so long. Waits have ended at once.
 constexpr std::uint64_t kLongestCallNs = 10'000'000'000;
 
+/// A thread that was joined may be listed for so long where cores are short.
+constexpr std::uint64_t kLongestExitNs = 10'000'000;
+
 /// Closed while other threads lived, which may have been inside.
 struct RetiredEngine {
   std::unique_ptr<Engine> engine;
@@ -35,11 +42,28 @@ struct RetiredEngine {
 /// Never destroyed: the C libraries give their references back when they are unloaded, in any order.
 struct ProcessEngine {
   std::mutex mutex;
-  std::unique_ptr<Engine> engine;  ///< nullptr while `references` is 0.
+  /// First the one that all share, nullptr while `references` is 0. The others: nullptr while nobody has wanted them.
+  std::array<std::unique_ptr<Engine>, kMostEngines> engines;
   std::uint32_t references = 0;
   std::string told;                    ///< Why it could not be opened last, as people were told.
-  pid_t process = 0;                   ///< Whose engine it is.
+  pid_t process = 0;                   ///< Whose engines they are.
   std::vector<RetiredEngine> retired;  ///< Freed when nobody can be inside any more.
+
+  Engine* first() const { return engines.front().get(); }
+
+  /// Calls `visit(engine)` for each that is open, the first one last: it may be what another one still sends to.
+  template <class Visit>
+  void for_each(Visit&& visit) {
+    for (std::size_t i = engines.size(); i-- > 0;) {
+      if (engines[i] != nullptr) visit(engines[i]);
+    }
+  }
+
+  /// Whether this is a signal handler that has interrupted a call of this thread.
+  bool is_interrupted() const {
+    return std::ranges::any_of(engines,
+                               [](const auto& engine) { return engine != nullptr && engine->is_interrupted(); });
+  }
 };
 
 ProcessEngine& process_engine();
@@ -48,7 +72,7 @@ ProcessEngine& process_engine();
 void forget_in_child() {
   ProcessEngine& own = process_engine();
   new (&own.mutex) std::mutex;
-  (void)own.engine.release();
+  own.for_each([](std::unique_ptr<Engine>& engine) { (void)engine.release(); });
   for (RetiredEngine& retired : own.retired) (void)retired.engine.release();
   own.retired.clear();
   own.references = 0;
@@ -73,8 +97,9 @@ void say_last_words() {
   const NoCancellation whole;
   ProcessEngine& own = process_engine();
   const std::unique_lock<std::mutex> lock(own.mutex, std::try_to_lock);
-  if (!lock || own.engine == nullptr || own.process != getpid() || own.engine->is_interrupted()) return;
-  own.engine->flush_until(monotonic_ns() + Engine::kLingerNs);
+  if (!lock || own.process != getpid() || own.is_interrupted()) return;
+  const std::uint64_t deadline_ns = monotonic_ns() + Engine::kLingerNs;
+  own.for_each([deadline_ns](std::unique_ptr<Engine>& engine) { engine->flush_until(deadline_ns); });
 }
 
 void free_retired(ProcessEngine& own) {
@@ -82,15 +107,52 @@ void free_retired(ProcessEngine& own) {
   std::erase_if(own.retired, [now](const RetiredEngine& retired) { return now - retired.since_ns > kLongestCallNs; });
 }
 
+/// Whether no thread but the calling one and the library's own lives in this process.
+bool is_alone() {
+  // The progress thread of an engine before this one, though it was joined, is listed until the kernel is done with it.
+  const std::uint64_t until_ns = monotonic_ns() + kLongestExitNs;
+  while (has_other_threads()) {
+    if (monotonic_ns() >= until_ns) return false;
+    sched_yield();
+  }
+  return true;
+}
+
+void share_linger(ProcessEngine& own) {
+  std::uint32_t count = 0;
+  own.for_each([&count](const auto&) { ++count; });
+  own.for_each([count](std::unique_ptr<Engine>& engine) { engine->share_linger(count); });
+}
+
 /// @param waiting  whether some thread waits in a call; it may be the calling one, which a signal handler runs in
 void close(ProcessEngine& own, bool waiting) {
-  if (!waiting && own.engine->is_alone()) {
-    own.engine.reset();
-    own.retired.clear();
-    return;
+  const bool alone = !waiting && is_alone();
+  share_linger(own);
+  own.for_each([&](std::unique_ptr<Engine>& engine) {
+    if (alone) return engine.reset();
+    engine->retire();
+    own.retired.push_back({std::move(engine), monotonic_ns()});
+  });
+  if (alone) own.retired.clear();
+}
+
+/// PIDs of further engines are the highest ones, which hardly anybody asks for, and where the search for any PID begins
+/// only in few processes.
+constexpr std::uint32_t kFurtherPids = 16384;
+constexpr std::uint32_t kFurtherTries = 256;
+
+std::unique_ptr<Engine> open_further(std::uint32_t number, std::string* why) {
+  // What is wrong with them was said when the first one opened.
+  Settings settings = read_settings([](const char* name) { return std::getenv(name); }, [](const std::string&) {});
+  settings.fabric = static_cast<std::uint32_t>(FabricUse::kOff);
+  const auto process = static_cast<std::uint32_t>(getpid());
+  std::unique_ptr<Engine> opened;
+  OpenError error = OpenError::kPidInUse;
+  for (std::uint32_t tries = 0; tries < kFurtherTries && opened == nullptr && error == OpenError::kPidInUse; ++tries) {
+    const std::uint32_t pid = kMaxPid - ((process + tries) * kMostEngines + number) % kFurtherPids;
+    opened = Engine::open(settings, pid, &error, why);
   }
-  own.engine->retire();
-  own.retired.push_back({std::move(own.engine), monotonic_ns()});
+  return opened;
 }
 
 }  // namespace
@@ -100,19 +162,28 @@ Engine* hold_process_engine(std::uint32_t pid, OpenError* error, std::string* wh
   ProcessEngine& own = process_engine();
   const std::lock_guard<std::mutex> lock(own.mutex);
   *error = OpenError::kNone;
-  if (own.engine == nullptr) {
+  if (own.first() == nullptr) {
     free_retired(own);
-    own.engine = Engine::open(read_settings(), pid, error, why);
+    own.engines.front() = Engine::open(read_settings(), pid, error, why);
     own.process = getpid();
     FabricLibrary::before_end(say_last_words);
-  } else if (pid != 0 && pid != own.engine->self().pid) {
+  } else if (pid != 0 && pid != own.first()->self().pid) {
     *error = OpenError::kPidInUse;
     *why = "the engine of this process is open with another PID";
     return nullptr;
   }
-  if (own.engine == nullptr) return nullptr;
+  if (own.first() == nullptr) return nullptr;
   ++own.references;
-  return own.engine.get();
+  return own.first();
+}
+
+Engine* open_further_engine(std::uint32_t number, std::string* why) {
+  const NoCancellation whole;
+  ProcessEngine& own = process_engine();
+  const std::lock_guard<std::mutex> lock(own.mutex);
+  std::unique_ptr<Engine>& engine = own.engines[number];
+  if (engine == nullptr) engine = open_further(number, why);
+  return engine.get();
 }
 
 void tell_why_not_open(const char* call, OpenError error, const std::string& why) {
@@ -148,16 +219,17 @@ bool end_process_engine(bool waiting) {
   }
   if (own.references == 0) return false;
   const bool is_last = --own.references == 0;
-  const bool is_nobody_inside = !waiting && !own.engine->is_interrupted() && own.engine->is_alone();
-  if (is_last && is_nobody_inside) own.engine.reset();
-  if (is_last && !is_nobody_inside) own.engine->end_with_process();
+  const bool is_nobody_inside = !waiting && !own.is_interrupted() && is_alone();
+  if (is_last) share_linger(own);
+  if (is_last && is_nobody_inside) own.for_each([](std::unique_ptr<Engine>& engine) { engine.reset(); });
+  if (is_last && !is_nobody_inside) own.for_each([](std::unique_ptr<Engine>& engine) { engine->end_with_process(); });
   return is_nobody_inside;
 }
 
 void forget_process_abort() {
   ProcessEngine& own = process_engine();
   const std::lock_guard<std::mutex> lock(own.mutex);
-  if (own.engine != nullptr) own.engine->forget_abort();
+  if (own.first() != nullptr) own.first()->forget_abort();
 }
 
 }  // namespace portofu

@@ -1,6 +1,8 @@
 #pragma once
 // The engine of this process, which Portals and uTofu share: opened by the first of them that needs one, closed with
-// the last. The only engine that is process-wide. Any thread.
+// the last. Beside it may be further ones, each with a duty, a segment and a progress thread of its own, for what has
+// nothing to do with the rest: threads that use different engines do not wait for each other. To other processes, and
+// to each other, they are processes of the node. These are the only engines that are process-wide. Any thread.
 
 #include <cstdint>
 #include <string>
@@ -13,6 +15,16 @@ namespace portofu {
 /// @param pid  wanted PID, 0 for any; an engine that is open with another one gives OpenError::kPidInUse
 /// @return nullptr on failure, with reason
 Engine* hold_process_engine(std::uint32_t pid, OpenError* error, std::string* why);
+
+/// Engines of a process, that one included.
+inline constexpr std::uint32_t kMostEngines = 16;
+
+/// Opens a further engine, unless it is open. It reaches no other node, and stays open as long as the first one: who
+/// wants another one soon, as programs that make and free VCQs in turn do, need not wait for it.
+/// @param number  1..kMostEngines - 1
+/// @pre the caller has a reference
+/// @return nullptr on failure, with reason
+Engine* open_further_engine(std::uint32_t number, std::string* why);
 
 /// Tells people why hold_process_engine gave none: one line, if it is not what they were told last. That a PID is in
 /// use is no news for people, but for those who want to know everything.

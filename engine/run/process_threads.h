@@ -3,11 +3,27 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
+
 namespace portofu {
 
-/// Whether some thread lives in this process besides the calling one and `ours`. True also if the system does not tell.
-/// @param ours  a thread of the library; 0: there is none
-bool has_other_threads(pid_t ours);
+/// While it lives, the thread that made it is one of the library's own. There may be kMostLibraryThreads.
+class LibraryThread {
+ public:
+  LibraryThread();
+  ~LibraryThread();
+  LibraryThread(const LibraryThread&) = delete;
+  LibraryThread& operator=(const LibraryThread&) = delete;
+
+ private:
+  std::size_t place_;  ///< kMostLibraryThreads: none was free.
+};
+
+inline constexpr std::size_t kMostLibraryThreads = 64;
+
+/// Whether some thread lives in this process besides the calling one and the library's own. True also if the system
+/// does not tell.
+bool has_other_threads();
 
 /// Whether the first thread has ended (pthread_exit in main), after which the process ends with its last thread.
 bool has_main_thread_ended();

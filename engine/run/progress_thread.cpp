@@ -118,7 +118,7 @@ bool ProgressThread::stop_until(std::uint64_t deadline_ns) {
 }
 
 /// To be asked now and then, when nothing happens.
-bool ProgressThread::is_left_alone() const { return has_main_thread_ended() && !has_other_threads(0); }
+bool ProgressThread::is_left_alone() const { return has_main_thread_ended() && !has_other_threads(); }
 
 void ProgressThread::wait_for_nudge(std::uint32_t seen, std::int64_t timeout_ns) {
   timespec timeout{timeout_ns / 1'000'000'000, timeout_ns % 1'000'000'000};
@@ -131,7 +131,7 @@ bool ProgressThread::application_is_away(std::uint64_t seen_calls) const {
 
 void ProgressThread::run() {
   pthread_setname_np(pthread_self(), "portofu");
-  id_.store(static_cast<pid_t>(syscall(SYS_gettid)), std::memory_order_relaxed);
+  const LibraryThread listed;
   ask_for_short_turns();
   while (!stopping_.load(std::memory_order_acquire)) {
     if (watch()) serve();

@@ -15,8 +15,6 @@
 // Who ends which mood. Serving: any application thread that looks for something (stand_back). Parking: the application
 // thread, when it wakes (rearm). Watching: time.
 
-#include <sys/types.h>
-
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -38,9 +36,6 @@ class ProgressThread {
   /// Stops the thread, unless it waits for somebody who never comes back; nothing else may be called afterwards but
   /// what a call in another thread still calls. @return false if it has not ended before that time of monotonic_ns
   bool stop_until(std::uint64_t deadline_ns);
-
-  /// Its number; 0: it has not begun.
-  pid_t id() const { return id_.load(std::memory_order_relaxed); }
 
   /// On duty: an application thread looks for something, messages need not ring any more. One load while nobody
   /// listens.
@@ -74,7 +69,6 @@ class ProgressThread {
   std::atomic<std::uint32_t> nudges_{0};  ///< Futex word: raised by rearm and by the destructor.
   std::atomic<bool> stopping_{false};     ///< Writer: destructor, and this thread if it is left alone.
   std::atomic<std::uint32_t> ended_{0};   ///< Futex word. 1: this thread does nothing any more. Writer: this thread.
-  std::atomic<pid_t> id_{0};              ///< Writer: this thread.
   std::atomic<bool> listening_{false};    ///< Writer: this thread sets it, whoever takes the duty clears it.
   bool listening_long_ = false;           ///< On duty: it does not look after timers meanwhile.
   std::size_t listening_waiting_ = 0;     ///< On duty: peers that waited for room when it began to listen.

@@ -201,6 +201,7 @@ std::size_t SharedHeap::usable_bytes(const void* block) {
 
 HeapPlace SharedHeap::publish() {
   if (state_.load(std::memory_order_acquire) != State::kOpen || file_ == nullptr) return {};
+  const std::lock_guard lock(naming_);
   if (id_ == 0) {
     named_ = is_sparse_ ? make_file_pointer(directory_, file_->fd()) : file_;
     if (named_ == nullptr) return {};

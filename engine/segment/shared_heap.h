@@ -20,6 +20,7 @@
 #include <mutex>
 #include <string>
 
+#include "engine/queue/fork_mutex.h"
 #include "engine/segment/heap_file.h"
 
 namespace portofu {
@@ -63,7 +64,7 @@ class SharedHeap {
     return reinterpret_cast<std::uintptr_t>(start) - start_.load(std::memory_order_relaxed);
   }
 
-  /// Where peers find it; gives it its name first. Called on duty. @return id 0 if peers cannot
+  /// Where peers find it; gives it its name first. @return id 0 if peers cannot
   HeapPlace publish();
 
   /// At the end of the process: takes the name away.
@@ -99,8 +100,9 @@ class SharedHeap {
   std::shared_ptr<SegmentFile> file_;     ///< Locked; nullptr in a child that could not have one.
   std::uint64_t inode_ = 0;               ///< Of the file: a program may have closed the descriptor for another one.
   bool is_sparse_ = false;                ///< The file is of memory alone, which comes when it is touched.
-  std::shared_ptr<SegmentFile> named_;    ///< What has the name: the file or its pointer. On duty.
-  std::uint64_t id_ = 0;                  ///< Of the name; 0: it has none yet. On duty.
+  ForkMutex naming_;                      ///< Of the next two: engines of a process publish it one by one.
+  std::shared_ptr<SegmentFile> named_;    ///< What has the name: the file or its pointer.
+  std::uint64_t id_ = 0;                  ///< Of the name; 0: it has none yet.
   std::atomic<pthread_t> holder_{};       ///< Holds the mutex while it opens the heap or forks; 0: nobody does.
   static constexpr std::size_t kMostKept = 256;
   void* kept_[kMostKept] = {};  ///< Freed by the holder meanwhile. More than that is not given back.

@@ -64,7 +64,7 @@ int poll(std::uint64_t vbg_id, unsigned long flags, ReduceType type, GateValue* 
       }
       return rc != UTOFU_ERR_NOT_COMPLETED;
     };
-    open->poll(ask);
+    look_into(*open, ask);
     return rc;
   });
 }

@@ -54,7 +54,7 @@ int show(const Notice& read, utofu_mrq_notice* notice) {
 template <class Look>
 int poll(utofu_vcq_hdl_t vcq_hdl, Look&& look) {
   try {
-    Engine* open = engine();
+    Engine* open = engine_of(vcq_hdl);
     bool known = open != nullptr;
     auto ask = [&](Core& core) {
       VirtualControlQueue* vcq = core.tofu->vcq(to_handle(vcq_hdl));
@@ -63,7 +63,7 @@ int poll(utofu_vcq_hdl_t vcq_hdl, Look&& look) {
       enter_on_duty(*vcq);
       return look(*vcq);
     };
-    const bool found = open != nullptr && open->poll(ask);
+    const bool found = open != nullptr && look_into(*open, ask);
     if (!known) return failed(UTOFU_ERR_INVALID_VCQ_HDL, "no such VCQ handle");
     return found ? UTOFU_SUCCESS : UTOFU_ERR_NOT_FOUND;
   } catch (const abi::__forced_unwind&) {

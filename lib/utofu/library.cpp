@@ -15,6 +15,7 @@
 
 #include "engine/config/settings.h"
 #include "engine/door/process.h"
+#include "lib/utofu/own_queues.h"
 
 namespace portofu::utofu {
 
@@ -50,12 +51,15 @@ bool leave_lanes() {
 }
 
 struct Library {
-  std::mutex mutex;                      ///< Of opening; never taken on the data path.
-  std::atomic<Engine*> engine{nullptr};  ///< Set from the first VCQ or VBG on.
+  std::mutex mutex;  ///< Of opening; never taken on the data path.
+  /// Set from the first VCQ or VBG on, and, but for the first, from the first CQ there.
+  std::array<std::atomic<Engine*>, kMostEngines> engines{};
 
+  void forget() {
+    for (std::atomic<Engine*>& engine : engines) engine.store(nullptr);
+  }
   ~Library() {
-    if (engine.load() == nullptr || !end_process_engine(!leave_lanes())) return;
-    engine.store(nullptr);
+    if (engines.front().load() != nullptr && end_process_engine(!leave_lanes())) forget();
   }
 };
 
@@ -65,8 +69,9 @@ thread_local const char* last_words = "";
 /// A child has no VCQ and no VBG (6.1.4.1).
 void forget_in_child() {
   new (&library.mutex) std::mutex;
-  library.engine.store(nullptr);
+  library.forget();
   forget_lanes();
+  OwnQueues::forget_in_child();
 }
 
 /// Set when the library is loaded, so that no fork can come between the first call and the handler.
@@ -125,6 +130,15 @@ Coordinates read_coordinates() {
   return {};
 }
 
+/// @return the engine
+Engine* with_tofu(Engine* engine) {
+  const Engine::Duty duty(*engine);
+  Core& core = duty.core();
+  if (core.tofu == nullptr)
+    core.tofu = std::make_unique<Tofu>(my_coordinates(), core.directory, settings().cmp_id_count);
+  return engine;
+}
+
 }  // namespace
 
 std::uint32_t mrq_entries_of(const char* text, std::uint32_t otherwise) {
@@ -152,16 +166,18 @@ const TofuSettings& tofu_settings() { return read_once<TofuSettings, read_tofu_s
 
 const Coordinates& my_coordinates() { return read_once<Coordinates, read_coordinates>(); }
 
-Engine* engine() {
-  Engine* const open = library.engine.load(std::memory_order_acquire);
+Engine* engine_at(std::uint64_t number) {
+  if (number >= kMostEngines) return nullptr;
+  Engine* const open = library.engines[number].load(std::memory_order_acquire);
   return open == nullptr || open->is_interrupted() ? nullptr : open;
 }
 
 Engine* open_engine(const char* call) {
-  if (library.engine.load(std::memory_order_acquire) != nullptr) return engine();
+  std::atomic<Engine*>& first = library.engines.front();
+  if (first.load(std::memory_order_acquire) != nullptr) return engine();
   const NoCancellation whole;
   const std::lock_guard<std::mutex> lock(library.mutex);
-  if (library.engine.load(std::memory_order_acquire) != nullptr) return engine();
+  if (first.load(std::memory_order_acquire) != nullptr) return engine();
   OpenError error = OpenError::kNone;
   std::string why;
   Engine* opened = hold_process_engine(0, &error, &why);
@@ -169,14 +185,15 @@ Engine* open_engine(const char* call) {
     tell_why_not_open(call, error, why);
     return nullptr;
   }
-  {
-    const Engine::Duty duty(*opened);
-    Core& core = duty.core();
-    if (core.tofu == nullptr)
-      core.tofu = std::make_unique<Tofu>(my_coordinates(), core.directory, settings().cmp_id_count);
-  }
-  library.engine.store(opened, std::memory_order_release);
+  first.store(with_tofu(opened), std::memory_order_release);
   return opened;
+}
+
+bool open_engine_at(std::uint32_t number, std::string* why) {
+  if (library.engines[number].load(std::memory_order_acquire) != nullptr) return true;
+  Engine* const opened = open_further_engine(number, why);
+  if (opened != nullptr) library.engines[number].store(with_tofu(opened), std::memory_order_release);
+  return opened != nullptr;
 }
 
 int failed(int code, const char* words) {

@@ -1,6 +1,6 @@
 #pragma once
-// What libtofucom keeps for a process: its engine, from the first VCQ or VBG on, and its settings. Everything else
-// lives in the engine. All functions: any thread.
+// What libtofucom keeps for a process: its engines, from the first VCQ or VBG on, and its settings. Everything else
+// lives in the engines. All functions: any thread.
 
 #include <cxxabi.h>
 #include <utofu.h>
@@ -9,6 +9,8 @@
 #include <atomic>
 #include <cstdarg>
 #include <cstdint>
+#include <string>
+#include <utility>
 
 #include "engine/door/process.h"
 #include "engine/door/tofu.h"
@@ -58,15 +60,49 @@ const TofuSettings& tofu_settings();
 /// The closest of the allowed sizes of an MRQ; the larger of two that are equally close. @param text  "2Ki", "8192" ...
 std::uint32_t mrq_entries_of(const char* text, std::uint32_t otherwise);
 
-/// The engine with its uTofu part, opened if need be. @return nullptr if it cannot be opened
+/// The first engine with its uTofu part, opened if need be. @return nullptr if it cannot be opened
 Engine* open_engine(const char* call);
 
-/// The engine if it is open, else nullptr; also in a handler that has interrupted another call of this thread in the
-/// middle (Engine::is_interrupted).
-Engine* engine();
+/// The same for a further one (own_queues.h). @return false if it cannot be opened, with reason
+bool open_engine_at(std::uint32_t number, std::string* why);
 
-/// A VCQ handle as the engine has it, and the way back.
-inline Handle to_handle(utofu_vcq_hdl_t hdl) { return hdl <= UINT32_MAX ? static_cast<Handle>(hdl) : 0; }
+/// An engine of this process if it is open, else nullptr; also in a handler that has interrupted another call of this
+/// thread in the middle (Engine::is_interrupted).
+Engine* engine_at(std::uint64_t number);
+
+/// The first one, which has all barrier gates.
+inline Engine* engine() { return engine_at(0); }
+
+// The handle of a VCQ has the number of its engine in bits 32 and up, and below what the engine calls it. Its lower
+// bits choose a door, so they are turned in a way that VCQs of different engines find different ones.
+static_assert(sizeof(utofu_vcq_hdl_t) == sizeof(std::uint64_t));
+inline constexpr int kEngineShift = 32;
+inline constexpr int kTurnShift = 6;
+
+inline utofu_vcq_hdl_t to_hdl(std::uint32_t number, Handle handle) {
+  return std::uint64_t{number} << kEngineShift | (handle ^ number << kTurnShift);
+}
+/// As its engine has it; of a handle that names no engine, anything.
+inline Handle to_handle(utofu_vcq_hdl_t hdl) {
+  return static_cast<Handle>(hdl) ^ static_cast<Handle>(hdl >> kEngineShift) << kTurnShift;
+}
+inline std::uint32_t engine_number(utofu_vcq_hdl_t hdl) { return static_cast<std::uint32_t>(hdl >> kEngineShift); }
+inline Engine* engine_of(utofu_vcq_hdl_t hdl) { return engine_at(hdl >> kEngineShift); }
+
+/// Which engine the calling thread looked into last.
+[[gnu::tls_model("initial-exec")]] inline constinit thread_local Engine* looked_into = nullptr;
+
+/// Engine::poll for a thread that may look into several engines in turns: it does not sleep at one of them while it
+/// waits for what comes to another one.
+template <class Ask>
+bool look_into(Engine& engine, Ask&& ask) {
+  const bool turns = std::exchange(looked_into, &engine) != &engine;
+  return engine.poll([&](Core& core) {
+    if (turns) [[unlikely]]
+      engine.note_other_engines_on_duty();
+    return ask(core);
+  });
+}
 
 /// The doors to the lanes of VCQs that are not thread-safe, by the lower bits of their handles: what a call needs that
 /// goes without the duty. A VCQ has none while its place is another one's.
@@ -83,8 +119,8 @@ const char* last_error();
 template <class Use>
 int with_vcq(utofu_vcq_hdl_t hdl, Use&& use) {
   try {
-    Engine* open = engine();
-    if (open == nullptr) return failed(UTOFU_ERR_INVALID_VCQ_HDL, "there is no VCQ in this process");
+    Engine* open = engine_of(hdl);
+    if (open == nullptr) return failed(UTOFU_ERR_INVALID_VCQ_HDL, "no such VCQ handle");
     const Engine::Duty duty(*open);
     VirtualControlQueue* vcq = duty.core().tofu->vcq(to_handle(hdl));
     if (vcq == nullptr) return failed(UTOFU_ERR_INVALID_VCQ_HDL, "no such VCQ handle");

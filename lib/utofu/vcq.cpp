@@ -1,5 +1,6 @@
 // 3.3 VCQ management and 3.5 communication paths.
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -8,6 +9,7 @@
 #include "engine/door/process.h"
 #include "engine/door/tofu.h"
 #include "lib/utofu/limits.h"
+#include "lib/utofu/own_queues.h"
 
 using namespace portofu;
 using namespace portofu::utofu;
@@ -28,19 +30,10 @@ struct Wanted {
   bool thread_safe;
 };
 
-std::uint32_t count_queues(Tofu& tofu, std::uint32_t tni, CqMode mode) {
-  std::uint32_t count = 0;
-  for (std::uint32_t cq = 0; cq < cq_id_limit(); ++cq) {
-    const ControlQueue* queue = tofu.queue(make_queue_number(tni, cq, 0));
-    if (queue != nullptr && queue->mode == mode) ++count;
-  }
-  return count;
-}
-
 /// CQs that this process must leave alone when it claims one for `mode`, because the environment keeps them for others.
-std::uint32_t kept_for_others(Tofu& tofu, std::uint32_t tni, CqMode mode) {
+std::uint32_t kept_for_others(const OwnQueues& own, std::uint32_t tni, CqMode mode) {
   const auto missing = [&](CqMode other, std::uint32_t wanted) {
-    const std::uint32_t have = count_queues(tofu, tni, other);
+    const std::uint32_t have = own.count(tni, other);
     return other == mode || have >= wanted ? 0 : wanted - have;
   };
   // 4.3.2.2: exclusive CQs come first.
@@ -50,14 +43,12 @@ std::uint32_t kept_for_others(Tofu& tofu, std::uint32_t tni, CqMode mode) {
   return kept;
 }
 
-/// Which settings change it. @return nullptr, for the caller to return
-ControlQueue* tell_of_no_cq(const Wanted& wanted, const char* reason, const char* advice) {
+/// Which settings change it.
+void tell_of_no_cq(const Wanted& wanted, const char* reason, const char* advice) {
   static constinit ToldOnce told;
-  if (told.is_first()) {
-    log_warning("utofu_create_vcq finds no CQ on TNI %u: %s, of %u that the TNI has; %s", wanted.tni, reason,
-                settings().cq_count, advice);
-  }
-  return nullptr;
+  if (!told.is_first()) return;
+  log_warning("utofu_create_vcq finds no CQ on TNI %u: %s, of %u that the TNI has; %s", wanted.tni, reason,
+              settings().cq_count, advice);
 }
 
 /// The CQs that this process takes first.
@@ -73,21 +64,23 @@ CqRange read_own_cqs() {
   return own_cqs(map ? map->own_place() : LocalPlace{}, table);
 }
 
+/// Whether this process may claim one more CQ. It says why not.
+bool may_claim(const OwnQueues& own, const Wanted& wanted) {
+  if (wanted.mode == CqMode::kSession && own.count(wanted.tni, CqMode::kSession) >= tofu_settings().session_cqs) {
+    tell_of_no_cq(wanted, "this process has as many in session mode as it may", "raise UTOFU_NUM_SESSION_MODE_CQS");
+    return false;
+  }
+  std::uint32_t have = 0;
+  for (const CqMode mode : {CqMode::kShared, CqMode::kExclusive, CqMode::kSession}) have += own.count(wanted.tni, mode);
+  if (have + kept_for_others(own, wanted.tni, wanted.mode) < settings().cq_count) return true;
+  tell_of_no_cq(wanted, "this process has all, but for those that it keeps for exclusive and session mode",
+                "lower UTOFU_NUM_EXCLUSIVE_CQS or UTOFU_NUM_SESSION_MODE_CQS, or raise PORTOFU_CQS");
+  return false;
+}
+
 /// Claims the first free CQ of this process's share of the TNI, or else the lowest that is free.
 /// @return nullptr if there is none
 ControlQueue* claim_cq(Tofu& tofu, const Wanted& wanted, std::uint32_t* cq) {
-  if (wanted.mode == CqMode::kSession &&
-      count_queues(tofu, wanted.tni, CqMode::kSession) >= tofu_settings().session_cqs) {
-    return tell_of_no_cq(wanted, "this process has as many in session mode as it may",
-                         "raise UTOFU_NUM_SESSION_MODE_CQS");
-  }
-  std::uint32_t own = 0;
-  for (const CqMode mode : {CqMode::kShared, CqMode::kExclusive, CqMode::kSession})
-    own += count_queues(tofu, wanted.tni, mode);
-  if (own + kept_for_others(tofu, wanted.tni, wanted.mode) >= settings().cq_count) {
-    return tell_of_no_cq(wanted, "this process has all, but for those that it keeps for exclusive and session mode",
-                         "lower UTOFU_NUM_EXCLUSIVE_CQS or UTOFU_NUM_SESSION_MODE_CQS, or raise PORTOFU_CQS");
-  }
   const CqRange own_share = read_once<CqRange, read_own_cqs>();
   for (std::uint32_t place = 0; place < own_share.count; ++place) {
     *cq = own_share.first + place;
@@ -96,40 +89,46 @@ ControlQueue* claim_cq(Tofu& tofu, const Wanted& wanted, std::uint32_t* cq) {
   for (*cq = 0; *cq < settings().cq_count; ++*cq) {
     if (ControlQueue* claimed = tofu.claim_queue(wanted.tni, *cq, wanted.mode)) return claimed;
   }
-  return tell_of_no_cq(wanted, "processes at the same coordinates have all",
-                       "raise PORTOFU_CQS, for all processes of the node, or let the machine stand for several nodes "
-                       "(PORTOFU_PER_NODE=4, or ptl_run --per-node 4: each four local ranks are on one)");
-}
-
-/// A shared CQ of this process with the wanted component free, or any component if any will do.
-ControlQueue* find_shared(Tofu& tofu, Wanted& wanted, std::uint32_t* cq, int* rc) {
-  for (*cq = 0; *cq < cq_id_limit(); ++*cq) {
-    ControlQueue* queue = tofu.queue(make_queue_number(wanted.tni, *cq, 0));
-    if (queue == nullptr || queue->mode != wanted.mode || wanted.mode == CqMode::kExclusive) continue;
-    if (wanted.component >= 0) {
-      if (queue->vcqs[static_cast<std::size_t>(wanted.component)] == nullptr) return queue;
-      *rc = failed(UTOFU_ERR_USED, "the component id is used");
-      return nullptr;
-    }
-    for (int component = 0; component < static_cast<int>(queue->vcqs.size()); ++component) {
-      if (queue->vcqs[static_cast<std::size_t>(component)] != nullptr) continue;
-      wanted.component = component;
-      return queue;
-    }
-  }
+  tell_of_no_cq(wanted, "processes at the same coordinates have all",
+                "raise PORTOFU_CQS, for all processes of the node, or let the machine stand for several nodes "
+                "(PORTOFU_PER_NODE=4, or ptl_run --per-node 4: each four local ranks are on one)");
   return nullptr;
 }
 
+/// The shared CQ of this process with the lowest number that has the wanted component free, or any component if any
+/// will do.
+/// @param wanted  its component is set
+/// @param rc      set if the component is used
+/// @return queue nullptr if there is none
+OwnQueue find_shared(const OwnQueues& own, Wanted& wanted, int* rc) {
+  OwnQueue best{};
+  int component = 0;
+  for (const OwnQueue& one : own.all()) {
+    if (one.tni != wanted.tni || one.queue->mode != wanted.mode || wanted.mode == CqMode::kExclusive) continue;
+    if (best.queue != nullptr && best.cq < one.cq) continue;
+    const auto& vcqs = one.queue->vcqs;
+    const auto free = std::ranges::find_if(vcqs, [](const auto& vcq) { return vcq == nullptr; });
+    if (wanted.component < 0 && free == vcqs.end()) continue;
+    best = one;
+    component = wanted.component >= 0 ? wanted.component : static_cast<int>(free - vcqs.begin());
+  }
+  if (best.queue == nullptr) return best;
+  wanted.component = component;
+  if (best.queue->vcqs[static_cast<std::size_t>(component)] != nullptr)
+    *rc = failed(UTOFU_ERR_USED, "the component id is used");
+  return best;
+}
+
 /// The calls of the VCQ may go without the duty.
-void open_lane(VirtualControlQueue& vcq) {
-  LaneDoor& door = door_of(vcq.handle);
+void open_lane(VirtualControlQueue& vcq, utofu_vcq_hdl_t hdl) {
+  LaneDoor& door = door_of(hdl);
   const bool taken = door.handle.load(std::memory_order_relaxed) != 0;
   if (taken || settings().max_putget_bytes < sizeof(std::uint64_t)) return;
   vcq.direct.door = &door;
   vcq.direct.allowed = true;
   vcq.direct.most_bytes = settings().max_putget_bytes;
   door.lane = &vcq.direct;
-  door.handle.store(vcq.handle, std::memory_order_relaxed);
+  door.handle.store(hdl, std::memory_order_relaxed);
 }
 
 void close_lane(Core& core, VirtualControlQueue& vcq) {
@@ -141,29 +140,46 @@ void close_lane(Core& core, VirtualControlQueue& vcq) {
   door.lane = nullptr;
 }
 
-int create(Core& core, Wanted wanted, utofu_vcq_hdl_t* hdl) {
-  Tofu& tofu = *core.tofu;
-  std::uint32_t cq = 0;
-  int rc = UTOFU_SUCCESS;
-  ControlQueue* queue = find_shared(tofu, wanted, &cq, &rc);
-  if (rc != UTOFU_SUCCESS) return rc;
-  if (queue == nullptr) queue = claim_cq(tofu, wanted, &cq);
-  if (queue == nullptr) {
-    return wanted.mode == CqMode::kShared ? failed(UTOFU_ERR_FULL, "no CQ of the TNI has room")
-                                          : failed(UTOFU_ERR_NOT_AVAILABLE, "no CQ of the TNI is left for this type");
-  }
+int tell_full(const Wanted& wanted) {
+  return wanted.mode == CqMode::kShared ? failed(UTOFU_ERR_FULL, "no CQ of the TNI has room")
+                                        : failed(UTOFU_ERR_NOT_AVAILABLE, "no CQ of the TNI is left for this type");
+}
+
+/// Makes the VCQ in a CQ.
+int create_in(Tofu& tofu, const OwnQueue& at, const Wanted& wanted, utofu_vcq_hdl_t* hdl) {
   const std::uint32_t component = wanted.component < 0 ? 0 : static_cast<std::uint32_t>(wanted.component);
   const bool session = wanted.mode == CqMode::kSession;
   auto made = std::make_unique<VirtualControlQueue>(
       settings().toq_entries, session ? tofu_settings().session_mrq_entries : tofu_settings().mrq_entries);
   made->session = session;
-  made->id = make_tofu_id(TofuIdKind::kVcq, my_coordinates(), make_queue_number(wanted.tni, cq, component));
-  made->direct.stadds = &queue->stadds;
+  made->id = make_tofu_id(TofuIdKind::kVcq, my_coordinates(), make_queue_number(wanted.tni, at.cq, component));
+  made->direct.stadds = &at.queue->stadds;
   if (!tofu.enter(*made)) return failed(UTOFU_ERR_FULL, "too many VCQs in this process");
-  *hdl = made->handle;
-  if (!session && !wanted.thread_safe && can_have_lanes()) open_lane(*made);
-  queue->vcqs[component] = std::move(made);
+  *hdl = to_hdl(at.engine, made->handle);
+  if (!session && !wanted.thread_safe && can_have_lanes()) open_lane(*made, *hdl);
+  at.queue->vcqs[component] = std::move(made);
   return UTOFU_SUCCESS;
+}
+
+int create(OwnQueues& own, Wanted wanted, utofu_vcq_hdl_t* hdl) {
+  constexpr const char* kCall = "utofu_create_vcq";
+  if (!own.is_held() || open_engine(kCall) == nullptr)
+    return failed(UTOFU_ERR_OUT_OF_RESOURCE, "the engine cannot be opened");
+  int rc = UTOFU_SUCCESS;
+  OwnQueue at = find_shared(own, wanted, &rc);
+  if (rc != UTOFU_SUCCESS) return rc;
+  if (at.queue == nullptr && !may_claim(own, wanted)) return tell_full(wanted);
+  Engine* const engine = at.queue != nullptr ? engine_at(at.engine) : own.choose_engine(kCall, &at.engine);
+  if (engine == nullptr) return failed(UTOFU_ERR_OUT_OF_RESOURCE, "the engine cannot be used");
+  const Engine::Duty duty(*engine);
+  Tofu& tofu = *duty.core().tofu;
+  if (at.queue == nullptr) {
+    at.tni = wanted.tni;
+    at.queue = claim_cq(tofu, wanted, &at.cq);
+    if (at.queue == nullptr) return tell_full(wanted);
+    own.add(at);
+  }
+  return create_in(tofu, at, wanted, hdl);
 }
 
 int create_checked(const Wanted& wanted, utofu_vcq_hdl_t* hdl) {
@@ -172,10 +188,8 @@ int create_checked(const Wanted& wanted, utofu_vcq_hdl_t* hdl) {
     if (wanted.tni >= settings().tni_count) return failed(UTOFU_ERR_INVALID_TNI_ID, "no such TNI");
     if (wanted.component >= static_cast<int>(settings().cmp_id_count))
       return failed(UTOFU_ERR_INVALID_CMP_ID, "no such component id");
-    Engine* engine = open_engine("utofu_create_vcq");
-    if (engine == nullptr) return failed(UTOFU_ERR_OUT_OF_RESOURCE, "the engine cannot be opened");
-    const Engine::Duty duty(*engine);
-    return create(duty.core(), wanted, hdl);
+    OwnQueues own;
+    return create(own, wanted, hdl);
   });
 }
 
@@ -209,7 +223,9 @@ int utofu_create_vcq_with_cmp_id(utofu_tni_id_t tni_id, utofu_cmp_id_t cmp_id, u
 }
 
 int utofu_free_vcq(utofu_vcq_hdl_t vcq_hdl) {
-  return with_vcq(vcq_hdl, [](Core& core, VirtualControlQueue& vcq) {
+  OwnQueues own;
+  if (!own.is_held()) return failed(UTOFU_ERR_INVALID_VCQ_HDL, "a VCQ is being made or freed");
+  return with_vcq(vcq_hdl, [&own](Core& core, VirtualControlQueue& vcq) {
     const std::uint64_t id = vcq.id;
     ControlQueue& queue = *core.tofu->queue(queue_number(id));
     leave_queue(core, vcq);
@@ -217,7 +233,10 @@ int utofu_free_vcq(utofu_vcq_hdl_t vcq_hdl) {
     close_lane(core, vcq);
     core.tofu->leave(vcq);
     queue.vcqs[component_of(id)].reset();
-    if (queue.is_empty()) core.tofu->release_queue(tni_of(id), queue_of(id));
+    if (queue.is_empty()) {
+      own.remove(queue);
+      core.tofu->release_queue(tni_of(id), queue_of(id));
+    }
     return UTOFU_SUCCESS;
   });
 }

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 #include <pthread.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,19 +22,27 @@ class ProcessThreads : public ::testing::Test {
 };
 
 TEST_F(ProcessThreads, Others__are_all_but_the_caller_and_the_librarys) {
-  EXPECT_FALSE(has_other_threads(0));
+  EXPECT_FALSE(has_other_threads());
   EXPECT_FALSE(has_main_thread_ended());
-  std::atomic<pid_t> number{0};
-  std::atomic<bool> stop{false};
+  enum class Step { kBegin, kAnybodys, kBecome, kLibrarys, kEnd };
+  std::atomic<Step> step{Step::kBegin};
+  const auto wait_for = [&step](Step wanted) {
+    while (step != wanted) std::this_thread::yield();
+  };
   std::thread other([&] {
-    number = static_cast<pid_t>(syscall(SYS_gettid));
-    while (!stop) std::this_thread::yield();
+    step = Step::kAnybodys;
+    wait_for(Step::kBecome);
+    const LibraryThread listed;
+    step = Step::kLibrarys;
+    wait_for(Step::kEnd);
   });
-  while (number == 0) std::this_thread::yield();
-  EXPECT_TRUE(has_other_threads(0));
-  EXPECT_FALSE(has_other_threads(number));
-  std::thread([&] { EXPECT_TRUE(has_other_threads(number)) << "the first one"; }).join();
-  stop = true;
+  wait_for(Step::kAnybodys);
+  EXPECT_TRUE(has_other_threads());
+  step = Step::kBecome;
+  wait_for(Step::kLibrarys);
+  EXPECT_FALSE(has_other_threads());
+  std::thread([&] { EXPECT_TRUE(has_other_threads()) << "the first one"; }).join();
+  step = Step::kEnd;
   other.join();
 }
 
@@ -45,7 +52,7 @@ void run_without_first_thread() {
   if (child == 0) {
     std::thread([] {
       while (!has_main_thread_ended()) std::this_thread::yield();
-      _exit(has_other_threads(0) ? 1 : 0);
+      _exit(has_other_threads() ? 1 : 0);
     }).detach();
     pthread_exit(nullptr);
   }

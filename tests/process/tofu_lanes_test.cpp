@@ -1,0 +1,478 @@
+// Lanes: control queues of one process that run on engines of their own (lib/utofu/own_queues.h). What threads do with
+// VCQs on different lanes must be as if they were processes, and what they share, memory and words, must stay exact.
+
+#include <gtest/gtest.h>
+#include <portofu.h>
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <utofu.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "engine/segment/segment_view.h"
+#include "tests/conformance/harness/process.h"
+
+namespace portofu {
+namespace {
+
+using namespace conformance;
+
+constexpr int kLanes = 4;
+constexpr int kTnis = 6;
+constexpr unsigned long kTcq = UTOFU_ONESIDED_FLAG_TCQ_NOTICE;
+constexpr unsigned long kLocal = UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE;
+constexpr unsigned long kRemote = UTOFU_ONESIDED_FLAG_REMOTE_MRQ_NOTICE;
+
+/// CQs belong to the jobs of a machine: each test is one of its own.
+class TofuLanes : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    setenv("PORTOFU_JOB_KEY", std::to_string(getpid()).c_str(), 1);
+    setenv("PORTOFU_LANES", std::to_string(kLanes).c_str(), 1);
+    setenv("PORTOFU_PEER_CHECK_MS", "20", 1);
+  }
+  void TearDown() override {
+    for (const char* name : {"PORTOFU_JOB_KEY", "PORTOFU_LANES", "PORTOFU_PEER_CHECK_MS"}) unsetenv(name);
+  }
+};
+
+/// Segments of this process, one for each engine.
+std::size_t count_segments() {
+  std::vector<SegmentView> views;
+  EXPECT_TRUE(view_segments("/dev/shm", &views));
+  return static_cast<std::size_t>(std::ranges::count_if(views, [](const SegmentView& view) {
+    return view.life == SegmentLife::kLiving && view.descriptor.os_pid == static_cast<std::uint32_t>(getpid());
+  }));
+}
+
+template <class Look>
+bool wait_until(Look&& look, int seconds = 20) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
+  while (!look()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    sched_yield();
+  }
+  return true;
+}
+
+/// What others need of a VCQ.
+struct Name {
+  utofu_vcq_id_t id = 0;
+  utofu_stadd_t stadd = 0;
+};
+
+/// A VCQ with registered memory.
+struct End {
+  static constexpr std::size_t kBytes = 4096;
+
+  explicit End(int tni, unsigned long flags = 0, void* memory = nullptr, std::size_t bytes = kBytes) {
+    EXPECT_EQ(utofu_create_vcq(static_cast<utofu_tni_id_t>(tni), flags, &vcq), UTOFU_SUCCESS);
+    EXPECT_EQ(utofu_query_vcq_id(vcq, &name.id), UTOFU_SUCCESS);
+    EXPECT_EQ(utofu_reg_mem(vcq, memory != nullptr ? memory : own, bytes, 0, &name.stadd), UTOFU_SUCCESS);
+  }
+  ~End() { EXPECT_EQ(utofu_free_vcq(vcq), UTOFU_SUCCESS); }
+  End(const End&) = delete;
+  End& operator=(const End&) = delete;
+
+  int put(const Name& to, std::uint64_t edata, unsigned long flags) const {
+    int rc = UTOFU_ERR_BUSY;
+    wait_until([&] {
+      return (rc = utofu_put(vcq, to.id, name.stadd, to.stadd + 8, 8, edata, flags, nullptr)) != UTOFU_ERR_BUSY;
+    });
+    return rc;
+  }
+  int poll_tcq() const {
+    void* data = nullptr;
+    int rc = UTOFU_ERR_NOT_FOUND;
+    wait_until([&] { return (rc = utofu_poll_tcq(vcq, 0, &data)) != UTOFU_ERR_NOT_FOUND; });
+    return rc;
+  }
+  int poll_mrq(utofu_mrq_notice* notice) const {
+    int rc = UTOFU_ERR_NOT_FOUND;
+    wait_until([&] { return (rc = utofu_poll_mrq(vcq, 0, notice)) != UTOFU_ERR_NOT_FOUND; });
+    return rc;
+  }
+  /// The next notice is the put number `number` of the peer.
+  void expect_put(std::uint64_t number) const {
+    utofu_mrq_notice notice{};
+    EXPECT_EQ(poll_mrq(&notice), UTOFU_SUCCESS);
+    EXPECT_EQ(notice.notice_type, UTOFU_MRQ_TYPE_RMT_PUT);
+    EXPECT_EQ(notice.edata, number % 256);
+  }
+
+  alignas(256) char own[kBytes] = {};
+  utofu_vcq_hdl_t vcq = 0;
+  Name name;
+};
+
+/// Messages there and back, by one thread of each process.
+void exchange(const End& end, const Name& peer, bool begins, int rounds) {
+  for (int round = 0; round < rounds; ++round) {
+    if (!begins) end.expect_put(static_cast<std::uint64_t>(round));
+    EXPECT_EQ(end.put(peer, static_cast<std::uint64_t>(round) % 256, kTcq | kRemote), UTOFU_SUCCESS);
+    EXPECT_EQ(end.poll_tcq(), UTOFU_SUCCESS);
+    if (begins) end.expect_put(static_cast<std::uint64_t>(round));
+  }
+}
+
+using Ends = std::vector<std::unique_ptr<End>>;
+template <std::size_t kCount>
+using Names = std::array<Name, kCount>;
+
+Ends make_ends(int count, bool on_one_tni = false) {
+  Ends ends;
+  for (int i = 0; i < count; ++i) ends.push_back(std::make_unique<End>(on_one_tni ? 0 : i % kTnis));
+  return ends;
+}
+
+/// @return the names of the other process's
+template <std::size_t kCount>
+Names<kCount> share_names(Process& self, const Ends& ends) {
+  Names<kCount> mine;
+  for (std::size_t i = 0; i < kCount; ++i) mine[i] = ends[i]->name;
+  return self.share(mine)[static_cast<std::size_t>(1 - self.rank())];
+}
+
+void in_threads(int count, const std::function<void(int)>& body) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < count; ++i) threads.emplace_back(body, i);
+  for (std::thread& thread : threads) thread.join();
+}
+
+// ---- Which CQ is where
+
+TEST_F(TofuLanes, Lanes__are_opened_for_queues_that_want_them) {
+  run_processes(1, [](Process&) {
+    {
+      const End first(0);
+      const End second(0);
+      EXPECT_EQ(count_segments(), 1u) << "they share a CQ";
+      const End third(1);
+      EXPECT_EQ(count_segments(), 2u);
+      const Ends more = make_ends(kTnis);
+      EXPECT_EQ(count_segments(), std::size_t{kLanes}) << "CQs share them";
+    }
+    const End later(0);
+    EXPECT_EQ(count_segments(), std::size_t{kLanes}) << "they stay";
+  });
+}
+
+TEST_F(TofuLanes, One_lane__is_for_all) {
+  setenv("PORTOFU_LANES", "1", 1);
+  run_processes(1, [](Process&) {
+    const Ends ends = make_ends(kTnis);
+    EXPECT_EQ(count_segments(), 1u);
+  });
+}
+
+/// Nobody would look after a lane whose thread is away.
+TEST_F(TofuLanes, Without_progress_threads__there_is_one) {
+  setenv("PORTOFU_PROGRESS_THREAD", "0", 1);
+  run_processes(1, [](Process&) {
+    const Ends ends = make_ends(kTnis);
+    EXPECT_EQ(count_segments(), 1u);
+  });
+  unsetenv("PORTOFU_PROGRESS_THREAD");
+}
+
+// ---- Messages
+
+TEST_F(TofuLanes, Put__goes_between_all_lanes_of_both_processes) {
+  run_processes(2, [](Process& self) {
+    const Ends ends = make_ends(kLanes);
+    const auto peers = share_names<kLanes>(self, ends);
+    for (int from = 0; from < kLanes; ++from) {
+      for (int to = 0; to < kLanes; ++to) {
+        const auto number = static_cast<std::uint64_t>(10 * from + to);
+        const End& sender = *ends[static_cast<std::size_t>(from)];
+        const End& receiver = *ends[static_cast<std::size_t>(to)];
+        for (const Name& peer : {peers[static_cast<std::size_t>(to)], receiver.name}) {
+          EXPECT_EQ(sender.put(peer, number, kTcq | kLocal | kRemote), UTOFU_SUCCESS);
+          EXPECT_EQ(sender.poll_tcq(), UTOFU_SUCCESS);
+        }
+        std::array<int, 256> seen{};
+        const auto take = [&](const End& end, int count) {
+          utofu_mrq_notice notice{};
+          for (int i = 0; i < count; ++i) {
+            EXPECT_EQ(end.poll_mrq(&notice), UTOFU_SUCCESS);
+            EXPECT_EQ(notice.edata, number);
+            ++seen[notice.notice_type];
+          }
+        };
+        take(sender, 2);
+        take(receiver, 2);
+        EXPECT_EQ(seen[UTOFU_MRQ_TYPE_LCL_PUT], 2);
+        EXPECT_EQ(seen[UTOFU_MRQ_TYPE_RMT_PUT], 2) << "from the peer, and from oneself";
+        self.barrier();
+      }
+    }
+  });
+}
+
+// ---- The four patterns
+
+TEST_F(TofuLanes, One_thread__uses_queues_of_all_lanes) {
+  run_processes(2, [](Process& self) {
+    const Ends ends = make_ends(kTnis);
+    const auto peers = share_names<kTnis>(self, ends);
+    for (int round = 0; round < 500; ++round) {
+      for (std::size_t i = 0; i < kTnis; ++i) EXPECT_EQ(ends[i]->put(peers[i], 0, kTcq | kRemote), UTOFU_SUCCESS);
+      for (const auto& end : ends) end->expect_put(0);
+      for (const auto& end : ends) EXPECT_EQ(end->poll_tcq(), UTOFU_SUCCESS);
+    }
+    self.barrier();
+  });
+}
+
+void use_from_workers(Process& self, bool on_one_tni) {
+  const Ends ends = make_ends(kLanes, on_one_tni);
+  const auto peers = share_names<kLanes>(self, ends);
+  in_threads(kLanes, [&](int i) {
+    const auto at = static_cast<std::size_t>(i);
+    exchange(*ends[at], peers[at], self.rank() == 0, 2000);
+  });
+  self.barrier();
+}
+
+TEST_F(TofuLanes, Workers__use_queues_that_the_first_thread_has_made) {
+  run_processes(2, [](Process& self) { use_from_workers(self, false); });
+}
+
+TEST_F(TofuLanes, Workers__use_components_of_one_queue) {
+  run_processes(2, [](Process& self) { use_from_workers(self, true); });
+}
+
+TEST_F(TofuLanes, Threads__make_their_own_and_use_them_at_once) {
+  run_processes(2, [](Process& self) {
+    std::array<std::atomic<End*>, kLanes> made{};
+    std::atomic<bool> known{false};
+    Names<kLanes> peers;
+    std::thread asker([&] {
+      Names<kLanes> mine;
+      for (std::size_t i = 0; i < kLanes; ++i) {
+        wait_until([&] { return made[i] != nullptr; });
+        mine[i] = made[i].load()->name;
+      }
+      peers = self.share(mine)[static_cast<std::size_t>(1 - self.rank())];
+      known = true;
+    });
+    in_threads(kLanes, [&](int i) {
+      const auto at = static_cast<std::size_t>(i);
+      End end(i);
+      made[at] = &end;
+      wait_until([&] { return known.load(); });
+      exchange(end, peers[at], self.rank() == 0, 2000);
+    });
+    asker.join();
+    self.barrier();
+  });
+}
+
+TEST_F(TofuLanes, Threads__share_one_while_another_has_its_own) {
+  run_processes(2, [](Process& self) {
+    const End shared(0, UTOFU_VCQ_FLAG_THREAD_SAFE);
+    const Ends own = make_ends(2);
+    const Name peer = self.share(shared.name)[static_cast<std::size_t>(1 - self.rank())];
+    const auto peers = share_names<2>(self, own);
+    in_threads(kLanes, [&](int i) {
+      if (i == 0) return exchange(*own[1], peers[1], self.rank() == 0, 2000);
+      for (int round = 0; round < 2000; ++round) {
+        EXPECT_EQ(shared.put(peer, 0, kTcq), UTOFU_SUCCESS);
+        EXPECT_EQ(shared.poll_tcq(), UTOFU_SUCCESS);
+      }
+    });
+    self.barrier();
+  });
+}
+
+// ---- What stays true
+
+/// What one thread puts through one VCQ arrives in order, whatever other lanes do.
+TEST_F(TofuLanes, Order__is_that_of_each_queue) {
+  run_processes(2, [](Process& self) {
+    constexpr std::uint64_t kPuts = 20'000;
+    const Ends ends = make_ends(kLanes);
+    const auto peers = share_names<kLanes>(self, ends);
+    in_threads(kLanes, [&](int i) {
+      const auto at = static_cast<std::size_t>(i);
+      for (std::uint64_t number = 0; number < kPuts; ++number) {
+        if (self.rank() == 1) {
+          ends[at]->expect_put(number);
+        } else {
+          EXPECT_EQ(ends[at]->put(peers[at], number % 256, kRemote), UTOFU_SUCCESS);
+        }
+      }
+    });
+    self.barrier();
+  });
+}
+
+constexpr std::size_t kWords = 16;  // Few, so that lanes meet at them.
+constexpr int kUpdates = 10'000;
+
+/// All threads of both processes, on lanes of their own, and the CPU add to words of rank 0.
+void count_exactly(Process& self, std::uint64_t* words) {
+  Ends ends;
+  for (int i = 0; i < kLanes; ++i) ends.push_back(std::make_unique<End>(i, 0, words, kWords * sizeof *words));
+  Names<kLanes> mine;
+  for (std::size_t i = 0; i < kLanes; ++i) mine[i] = ends[i]->name;
+  const Names<kLanes> owner = self.share(mine)[0];
+  in_threads(kLanes, [&](int i) {
+    const auto at = static_cast<std::size_t>(i);
+    std::minstd_rand random(static_cast<unsigned>(10 * self.rank() + i + 1));
+    for (int update = 0; update < kUpdates; ++update) {
+      const std::size_t word = random() % kWords;
+      int rc = UTOFU_ERR_BUSY;
+      wait_until([&] {
+        rc = utofu_armw8(ends[at]->vcq, owner[at].id, UTOFU_ARMW_OP_ADD, 1, owner[at].stadd + 8 * word, 0,
+                         kTcq | kLocal, nullptr);
+        return rc != UTOFU_ERR_BUSY;
+      });
+      EXPECT_EQ(rc, UTOFU_SUCCESS);
+      EXPECT_EQ(ends[at]->poll_tcq(), UTOFU_SUCCESS);
+      utofu_mrq_notice notice{};
+      EXPECT_EQ(ends[at]->poll_mrq(&notice), UTOFU_SUCCESS);
+      if (self.rank() == 0) std::atomic_ref<std::uint64_t>(words[word]).fetch_add(1);
+    }
+  });
+  self.barrier();
+  if (self.rank() != 0) return;
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < kWords; ++i) sum += words[i];
+  EXPECT_EQ(sum, std::uint64_t{3} * kLanes * kUpdates);
+}
+
+TEST_F(TofuLanes, Updates__of_ordinary_memory_are_exact) {
+  run_processes(2, [](Process& self) {
+    alignas(256) std::array<std::uint64_t, kWords> words{};
+    count_exactly(self, words.data());
+  });
+}
+
+TEST_F(TofuLanes, Updates__of_mapped_memory_are_exact) {
+  run_processes(2, [](Process& self) {
+    auto* words = static_cast<std::uint64_t*>(portofu_alloc(kWords * sizeof(std::uint64_t), 256));
+    std::fill_n(words, kWords, 0);
+    count_exactly(self, words);
+  });
+}
+
+/// A process with lanes dies: what was on its way to any of them is told, each once.
+TEST_F(TofuLanes, Death__is_told_once_for_each_operation) {
+  run_processes(2, [](Process& self) {
+    constexpr int kPuts = 100;
+    const Ends ends = make_ends(kLanes);
+    const auto peers = share_names<kLanes>(self, ends);
+    if (self.rank() == 1) {
+      for (const auto& end : ends) end->expect_put(0);
+      self.die();
+    }
+    for (std::size_t i = 0; i < kLanes; ++i) EXPECT_EQ(ends[i]->put(peers[i], 0, kTcq | kRemote), UTOFU_SUCCESS);
+    for (const auto& end : ends) EXPECT_EQ(end->poll_tcq(), UTOFU_SUCCESS);
+    self.barrier();
+    in_threads(kLanes, [&](int i) {
+      const auto at = static_cast<std::size_t>(i);
+      for (int put = 0; put < kPuts; ++put)
+        EXPECT_EQ(ends[at]->put(peers[at], 0, kTcq | kLocal | kRemote), UTOFU_SUCCESS);
+      utofu_mrq_notice notice{};
+      for (int put = 0; put < kPuts; ++put) {
+        EXPECT_EQ(ends[at]->poll_tcq(), UTOFU_SUCCESS);
+        EXPECT_EQ(ends[at]->poll_mrq(&notice), UTOFU_ERR_MRQ_PEER);
+      }
+      EXPECT_EQ(utofu_poll_mrq(ends[at]->vcq, 0, &notice), UTOFU_ERR_NOT_FOUND);
+    });
+  });
+}
+
+TEST_F(TofuLanes, Queues__come_and_go_while_others_are_used) {
+  run_processes(2, [](Process& self) {
+    const Ends ends = make_ends(2);
+    const auto peers = share_names<2>(self, ends);
+    in_threads(3, [&](int i) {
+      const auto at = static_cast<std::size_t>(i);
+      if (i < 2) return exchange(*ends[at], peers[at], self.rank() == 0, 10'000);
+      for (int round = 0; round < 500; ++round) {
+        const End passing(2 + self.rank());
+        const End second(4 + self.rank());
+        EXPECT_EQ(passing.put(second.name, 7, kTcq | kRemote), UTOFU_SUCCESS);
+        EXPECT_EQ(passing.poll_tcq(), UTOFU_SUCCESS);
+        second.expect_put(7);
+      }
+    });
+    self.barrier();
+  });
+}
+
+// ---- Ends
+
+TEST_F(TofuLanes, Child__has_lanes_of_its_own) {
+  run_processes(1, [](Process&) {
+    const Ends ends = make_ends(kLanes);
+    const pid_t child = fork();
+    if (child == 0) {
+      {
+        const Ends own = make_ends(kLanes);
+        EXPECT_EQ(count_segments(), std::size_t{kLanes});
+        EXPECT_EQ(own[0]->put(own[1]->name, 3, kTcq | kRemote), UTOFU_SUCCESS);
+        own[1]->expect_put(3);
+      }
+      std::exit(::testing::Test::HasFailure() ? 1 : 0);
+    }
+    int status = -1;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    EXPECT_EQ(ends[0]->put(ends[3]->name, 4, kTcq | kRemote), UTOFU_SUCCESS);
+    ends[3]->expect_put(4);
+  });
+}
+
+/// @param end  called in a child that has lanes, whose exit status must be 0
+void end_child(const std::function<void()>& end) {
+  const pid_t child = fork();
+  if (child == 0) {
+    Ends* const ends = new Ends(make_ends(kLanes));
+    EXPECT_EQ((*ends)[0]->put((*ends)[1]->name, 3, kTcq | kRemote), UTOFU_SUCCESS);
+    end();
+  }
+  int status = -1;
+  const bool ended = wait_until([&] { return waitpid(child, &status, WNOHANG) == child; });
+  EXPECT_TRUE(ended);
+  EXPECT_EQ(status, 0);
+  if (!ended) kill(child, SIGKILL), waitpid(child, &status, 0);
+}
+
+TEST_F(TofuLanes, Exit__while_threads_are_inside_ends_the_process) {
+  run_processes(1, [](Process&) {
+    end_child([] {
+      for (int i = 0; i < kLanes; ++i) {
+        std::thread([i] {
+          const End end(i);
+          for (;;) {
+            void* data = nullptr;
+            utofu_poll_tcq(end.vcq, 0, &data);
+          }
+        }).detach();
+      }
+      usleep(20'000);
+      std::exit(0);
+    });
+  });
+}
+
+/// The process ends with its last thread that is not the library's, however many of those there are. In a thread,
+/// because pthread_exit unwinds, and the frames of gtest catch everything.
+TEST_F(TofuLanes, First_thread_that_ends__leaves_no_process_of_progress_threads) {
+  run_processes(1, [](Process&) { std::thread([] { end_child([] { pthread_exit(nullptr); }); }).join(); });
+}
+
+}  // namespace
+}  // namespace portofu
