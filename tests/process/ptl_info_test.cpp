@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 #include <portals4.h>
 #include <unistd.h>
+#include <utofu.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 
 #include "tests/process/child_process.h"
@@ -107,6 +109,30 @@ TEST(PtlInfo, Process__is_shown_with_counters_and_waiting_packets) {
   // Dead until somebody who starts removes it, which may have happened.
   const std::string dead = info_of(target.phys.pid);
   EXPECT_TRUE(contains(dead, "DEAD, was process") || contains(dead, "No process")) << dead;
+}
+
+/// For people each lane of uTofu is shown, and whose it is.
+TEST(PtlInfo, Lanes__are_shown_as_those_of_one_process) {
+  const ChildProcess child([] {
+    setenv("PORTOFU_LANES", "4", 1);
+    setenv("PORTOFU_JOB_KEY", std::to_string(getpid()).c_str(), 1);
+    utofu_vcq_hdl_t vcq = 0;
+    for (utofu_tni_id_t tni = 0; tni < 3; ++tni) {
+      if (utofu_create_vcq(tni, 0, &vcq) != UTOFU_SUCCESS) return 1;
+    }
+    for (;;) pause();
+  });
+  const std::string process = "process " + std::to_string(child.pid()) + " (process_ptl_inf), one of its ";
+  std::string shown;
+  const auto count = [&](const std::string& words) {
+    int found = 0;
+    for (std::size_t at = shown.find(words); at != std::string::npos; at = shown.find(words, at + 1)) ++found;
+    return found;
+  };
+  EXPECT_TRUE(eventually([&] {
+    shown = output_of(std::string(PORTOFU_PTL_INFO) + " --processes");
+    return count(process + "3 lanes") == 3;
+  })) << shown;
 }
 
 TEST(PtlPing, Times__are_printed_in_order) {

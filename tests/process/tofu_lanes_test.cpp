@@ -218,6 +218,78 @@ TEST_F(TofuLanes, Put__goes_between_all_lanes_of_both_processes) {
   });
 }
 
+/// Of ordinary memory and of the heap, between lanes of two processes and of one.
+void move_long_data(Process& self, bool mapped) {
+  constexpr std::size_t kLong = 300'000;
+  std::vector<std::vector<std::uint8_t>> ordinary(kLanes, std::vector<std::uint8_t>(kLong));
+  std::vector<std::uint8_t*> memory;
+  Ends ends;
+  for (int i = 0; i < kLanes; ++i) {
+    memory.push_back(mapped ? static_cast<std::uint8_t*>(portofu_alloc(kLong, 256))
+                            : ordinary[static_cast<std::size_t>(i)].data());
+    std::fill_n(memory.back(), kLong, static_cast<std::uint8_t>(10 * self.rank() + i));
+    ends.push_back(std::make_unique<End>(i, 0, memory.back(), kLong));
+  }
+  Names<kLanes> mine;
+  for (std::size_t i = 0; i < kLanes; ++i) mine[i] = ends[i]->name;
+  const auto all = self.share(mine);
+  const auto is_filled = [&](std::size_t at, int value) {
+    return std::all_of(memory[at], memory[at] + kLong, [value](std::uint8_t byte) { return byte == value; });
+  };
+  // From lane 0 to lane 1 of the other process; from there by its lane 2, and on to its own lane 3.
+  if (self.rank() == 0) {
+    EXPECT_EQ(utofu_put(ends[0]->vcq, all[1][1].id, mine[0].stadd, all[1][1].stadd, kLong, 0, kTcq | kRemote, nullptr),
+              UTOFU_SUCCESS);
+    EXPECT_EQ(ends[0]->poll_tcq(), UTOFU_SUCCESS);
+  } else {
+    ends[1]->expect_put(0);
+    utofu_mrq_notice notice{};
+    EXPECT_EQ(utofu_get(ends[2]->vcq, all[1][1].id, mine[2].stadd, mine[1].stadd, kLong, 0, kLocal, nullptr),
+              UTOFU_SUCCESS);
+    EXPECT_EQ(ends[2]->poll_mrq(&notice), UTOFU_SUCCESS);
+    EXPECT_EQ(utofu_put(ends[2]->vcq, mine[3].id, mine[2].stadd, mine[3].stadd, kLong, 0, kRemote, nullptr),
+              UTOFU_SUCCESS);
+    ends[3]->expect_put(0);
+    for (std::size_t i = 1; i < kLanes; ++i) EXPECT_TRUE(is_filled(i, 0)) << i;
+  }
+  self.barrier();
+}
+
+TEST_F(TofuLanes, Long_data__of_ordinary_memory_goes_between_lanes) {
+  run_processes(2, [](Process& self) { move_long_data(self, false); });
+}
+
+TEST_F(TofuLanes, Long_data__of_mapped_memory_goes_between_lanes) {
+  run_processes(2, [](Process& self) { move_long_data(self, true); });
+}
+
+/// A process that looks at one lane only, and then at none, answers at the others, too.
+TEST_F(TofuLanes, Lane__that_nobody_looks_at_is_served) {
+  run_processes(2, [](Process& self) {
+    const Ends ends = make_ends(kLanes);
+    const auto peers = share_names<kLanes>(self, ends);
+    std::atomic<bool> done{false};
+    std::thread other([&] {
+      void* data = nullptr;
+      while (self.rank() == 1 && !done) utofu_poll_tcq(ends[0]->vcq, 0, &data);
+    });
+    if (self.rank() == 0) {
+      for (int round = 0; round < 20; ++round) {
+        for (std::size_t i = 1; i < kLanes; ++i) {
+          utofu_mrq_notice notice{};
+          EXPECT_EQ(ends[i]->put(peers[i], 0, kRemote), UTOFU_SUCCESS);
+          EXPECT_EQ(utofu_get(ends[i]->vcq, peers[i].id, ends[i]->name.stadd, peers[i].stadd, 8, 0, kLocal, nullptr),
+                    UTOFU_SUCCESS);
+          EXPECT_EQ(ends[i]->poll_mrq(&notice), UTOFU_SUCCESS);
+        }
+      }
+    }
+    self.barrier();
+    done = true;
+    other.join();
+  });
+}
+
 // ---- The four patterns
 
 TEST_F(TofuLanes, One_thread__uses_queues_of_all_lanes) {

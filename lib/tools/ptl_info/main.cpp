@@ -2,10 +2,12 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "engine/config/settings.h"
 #include "engine/door/inspection.h"
@@ -110,7 +112,16 @@ void print_endpoints(std::uint64_t endpoints) {
   std::printf("\n");
 }
 
-void print_process(const SegmentView& view, bool all_counters) {
+/// Engines of the process whose segment this is, each of which has one.
+std::size_t count_engines(const SegmentView& one, const std::vector<SegmentView>& all) {
+  return static_cast<std::size_t>(std::ranges::count_if(all, [&one](const SegmentView& other) {
+    return other.life == SegmentLife::kLiving && other.descriptor.nid == one.descriptor.nid &&
+           other.descriptor.os_pid == one.descriptor.os_pid;
+  }));
+}
+
+/// @param engines  of the process
+void print_process(const SegmentView& view, std::size_t engines, bool all_counters) {
   if (view.life == SegmentLife::kUnknown) {
     std::printf("\n%s is not a segment of this version\n", view.name.c_str());
     return;
@@ -120,6 +131,7 @@ void print_process(const SegmentView& view, bool all_counters) {
   std::printf("\nPID %u on node %s: %s %u", owner.pid, dotted(owner.nid).c_str(),
               living ? "process" : "DEAD, was process", owner.os_pid);
   if (living) std::printf(" (%s)", program_name(owner.os_pid).c_str());
+  if (living && engines > 1) std::printf(", one of its %zu lanes", engines);
   std::printf(", usage ID %u, job key %u\n", owner.uid, owner.job_key);
   std::printf("    %zu of %u channels in use\n", view.channels.size(), owner.channel_count);
   for (const ChannelView& channel : view.channels) print_channel(channel);
@@ -161,7 +173,7 @@ bool print_processes(const InfoOptions& options) {
   std::size_t shown = 0;
   for (const SegmentView& view : views) {
     if (options.pid != 0 && view.descriptor.pid != options.pid) continue;
-    print_process(view, options.all_counters);
+    print_process(view, count_engines(view, views), options.all_counters);
     ++shown;
   }
   if (shown == 0) std::printf("\nNo process of user %u has an interface open\n", geteuid());
