@@ -15,6 +15,7 @@ struct CounterFid {
   WaitObject wait;
   std::uint64_t seen = 0;   ///< The sum of both numbers when somebody last asked for news.
   std::uint64_t parts = 0;  ///< Of a gate: operations that it counts.
+  std::size_t place = 0;    ///< On duty: where it is in Domain::counters.
 
   bool has_news_or_arms();  ///< As in wait.h.
   CountingEvent& counter(const Core& core) const { return *interface_of(core).cts.find(ct_handle); }

@@ -42,8 +42,9 @@ struct Domain {
   std::vector<CounterFid*> counters;               ///< On duty: those of the application.
   /// On duty: what waits for a counter and is no descriptor, kept alive.
   std::unordered_map<const LocalCall*, std::shared_ptr<void>> local_calls;
-  std::vector<Receive*> receivers;     ///< On duty: enabled endpoints.
-  std::vector<MemoryRegion*> regions;  ///< On duty: whose memory may be reached.
+  std::vector<Receive*> receivers;  ///< On duty: enabled endpoints.
+  /// On duty, by key: whose memory others may reach, or will when they are enabled.
+  std::unordered_map<std::uint64_t, MemoryRegion*> regions;
 };
 
 template <class Object, class Fid>

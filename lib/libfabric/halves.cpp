@@ -135,7 +135,9 @@ bool open_receive_half(Core& core, Receive& rx) {
   set_receiver(rx.number, &rx);
   if (!rx.shared) rx.domain->engine->show_endpoint_on_duty(rx.number, true);
   rx.domain->receivers.push_back(&rx);
-  for (MemoryRegion* region : rx.domain->regions) open_region_at(core, *region, rx);
+  for (const auto& [key, region] : rx.domain->regions) {
+    if (region->enabled) open_region_at(core, *region, rx);
+  }
   return true;
 }
 
@@ -147,7 +149,7 @@ bool close_receive(Engine& engine, Receive& rx) {
       if (PortalTableEntry* portal = ni.portal(portal_of(rx.number, use))) shut_portal(duty.core(), ni, *portal);
     }
     rx.open = rx.enabled = false;
-    for (MemoryRegion* region : rx.domain->regions) region->forget(rx.number);
+    for (const auto& [key, region] : rx.domain->regions) region->forget(rx.number);
     std::erase(rx.domain->receivers, &rx);
     set_receiver(rx.number, nullptr);
     engine.show_endpoint_on_duty(rx.number, false);

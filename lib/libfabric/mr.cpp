@@ -14,29 +14,20 @@ namespace {
 
 constexpr std::uint64_t kAccess = FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
 
-bool is_key_taken(const Domain& domain, std::uint64_t key) {
-  return std::ranges::any_of(domain.regions, [key](const MemoryRegion* region) { return region->fid.key == key; });
-}
+bool is_reachable(const MemoryRegion& region) { return (region.access & (FI_REMOTE_READ | FI_REMOTE_WRITE)) != 0; }
 
-/// On duty.
+/// On duty: gives the region its key. What nobody else can reach needs none of its own.
 int choose_key(MemoryRegion& region, std::uint64_t wanted) {
   Domain& domain = *region.domain;
-  if (domain.chooses_keys) {
-    region.fid.key = domain.next_key++;
-    return 0;
-  }
-  // What nobody else can reach needs no key of its own.
-  const bool remote = (region.access & (FI_REMOTE_READ | FI_REMOTE_WRITE)) != 0;
-  if (remote && is_key_taken(domain, wanted)) return -FI_ENOKEY;
-  region.fid.key = wanted;
-  return 0;
+  region.fid.key = domain.chooses_keys ? domain.next_key++ : wanted;
+  if (!is_reachable(region)) return 0;
+  return domain.regions.emplace(region.fid.key, &region).second ? 0 : -FI_ENOKEY;
 }
 
 /// On duty.
 void enable(Core& core, MemoryRegion& region) {
   region.enabled = true;
-  if ((region.access & (FI_REMOTE_READ | FI_REMOTE_WRITE)) == 0) return;
-  region.domain->regions.push_back(&region);
+  if (!is_reachable(region)) return;
   for (const Receive* receive : region.domain->receivers) open_region_at(core, region, *receive);
 }
 
@@ -53,7 +44,7 @@ int close(fid* object) {
   Engine& engine = *region->domain->engine;
   {
     const Engine::Duty duty(engine);
-    std::erase(region->domain->regions, region);
+    if (is_reachable(*region)) region->domain->regions.erase(region->fid.key);
   }
   // Who is in the middle of an access ends it soon, unless he has been stopped there.
   auto is_over = [&](Core& core) { return close_entries(core, *region); };

@@ -40,6 +40,16 @@ TEST_F(FiCntr, Counts_what_it_is_bound_to) {
   EXPECT_EQ(fi_cntr_wait(receives, 6, 10), -FI_ETIMEDOUT);
 }
 
+TEST_F(FiCntr, Thousands_come_and_go) {
+  ASSERT_GE(info->domain_attr->cntr_cnt, 100'000u);
+  std::vector<fid_cntr*> cntrs(100'000);
+  fi_cntr_attr attr{};
+  for (fid_cntr*& opened : cntrs) ASSERT_EQ(fi_cntr_open(domain, &attr, &opened, nullptr), 0);
+  const auto begin = std::chrono::steady_clock::now();
+  for (fid_cntr* opened : cntrs) ASSERT_EQ(fi_close(&opened->fid), 0);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+}
+
 TEST_F(FiCntr, Failures_count_apart) {
   int received = 0;
   const std::array<int, 2> sent{};

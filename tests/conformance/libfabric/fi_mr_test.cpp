@@ -54,6 +54,28 @@ TEST_F(FiMr, Basic_has_virtual_addresses_and_keys_of_the_provider) {
   EXPECT_EQ(fi_close(&region->fid), 0);
 }
 
+TEST_F(FiMr, Thousands_come_and_go) {
+  open_with(0);
+  ASSERT_GE(info->domain_attr->mr_cnt, 50'000u);
+  std::vector<fid_mr*> regions(50'000);
+  const auto begin = std::chrono::steady_clock::now();
+  for (std::size_t i = 0; i < regions.size(); ++i) regions[i] = open_memory(&word, sizeof word, i);
+  for (fid_mr* region : regions) ASSERT_EQ(fi_close(&region->fid), 0);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+}
+
+TEST_F(FiMr, Region_has_its_key_before_it_can_be_reached) {
+  open_with(0);
+  fid_mr* first = nullptr;
+  fid_mr* second = nullptr;
+  ASSERT_EQ(fi_mr_reg(domain_of_b, &word, sizeof word, FI_REMOTE_WRITE, 0, 5, FI_RMA_EVENT, &first, nullptr), 0);
+  EXPECT_EQ(fi_mr_reg(domain_of_b, &word, sizeof word, FI_REMOTE_WRITE, 0, 5, 0, &second, nullptr), -FI_ENOKEY);
+  EXPECT_EQ(write(0, 5, to_b), FI_EKEYREJECTED) << "it is not enabled";
+  ASSERT_EQ(fi_mr_enable(first), 0);
+  EXPECT_EQ(write(0, 5, to_b), 0);
+  EXPECT_EQ(fi_close(&first->fid), 0);
+}
+
 TEST_F(FiMr, Virtual_addresses_alone) {
   open_with(FI_MR_VIRT_ADDR);
   fid_mr* region = open_memory(&word, sizeof word, 77);
