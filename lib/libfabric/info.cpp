@@ -14,13 +14,13 @@ constexpr std::uint64_t kSends = FI_SEND | FI_READ | FI_WRITE;
 constexpr std::uint64_t kReceives = FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE;
 constexpr std::uint64_t kPrimary = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_DIRECTED_RECV | FI_NAMED_RX_CTX;
 constexpr std::uint64_t kSecondary =
-    FI_MULTI_RECV | FI_SOURCE | FI_RMA_EVENT | FI_FENCE | FI_TRIGGER | FI_LOCAL_COMM | FI_REMOTE_COMM;
+    FI_MULTI_RECV | FI_SOURCE | FI_RMA_EVENT | FI_FENCE | FI_TRIGGER | FI_LOCAL_COMM | FI_REMOTE_COMM | FI_SHARED_AV;
 constexpr std::uint64_t kAll = kPrimary | kSecondary | kSends | kReceives;
 constexpr std::uint64_t kTransmitCaps =
     FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | kSends | FI_FENCE | FI_TRIGGER | FI_NAMED_RX_CTX;
 constexpr std::uint64_t kReceiveCaps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | kReceives | FI_DIRECTED_RECV |
                                        FI_MULTI_RECV | FI_SOURCE | FI_RMA_EVENT | FI_TRIGGER;
-constexpr std::uint64_t kDomainCaps = FI_LOCAL_COMM | FI_REMOTE_COMM;
+constexpr std::uint64_t kDomainCaps = FI_LOCAL_COMM | FI_REMOTE_COMM | FI_SHARED_AV;
 constexpr std::uint64_t kTransmitFlags =
     FI_INJECT | FI_COMPLETION | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | FI_FENCE | FI_MORE;
 constexpr std::uint64_t kReceiveFlags = FI_COMPLETION | FI_MULTI_RECV | FI_MORE;
@@ -60,10 +60,11 @@ bool takes_contexts(std::size_t wanted) { return wanted <= kMaxEndpoints || want
 
 bool takes_endpoint(const fi_ep_attr& wanted) {
   const bool known = wanted.type == FI_EP_UNSPEC || wanted.type == FI_EP_RDM;
-  return known && wanted.protocol == FI_PROTO_UNSPEC && wanted.max_msg_size <= kMostMessageBytes &&
-         wanted.msg_prefix_size == 0 && wanted.max_order_raw_size <= kMostMessageBytes &&
-         wanted.max_order_war_size <= kMaxWarOrderedBytes && wanted.max_order_waw_size <= kMostMessageBytes &&
-         takes_contexts(wanted.tx_ctx_cnt) && takes_contexts(wanted.rx_ctx_cnt) && wanted.auth_key_size == 0;
+  const bool ours = wanted.protocol == FI_PROTO_UNSPEC || wanted.protocol == kAddressFormat;
+  return known && ours && wanted.max_msg_size <= kMostMessageBytes && wanted.msg_prefix_size == 0 &&
+         wanted.max_order_raw_size <= kMostMessageBytes && wanted.max_order_war_size <= kMaxWarOrderedBytes &&
+         wanted.max_order_waw_size <= kMostMessageBytes && takes_contexts(wanted.tx_ctx_cnt) &&
+         takes_contexts(wanted.rx_ctx_cnt) && wanted.auth_key_size == 0;
 }
 
 bool takes_domain(const fi_domain_attr& wanted) {
@@ -181,9 +182,9 @@ int fill_addresses(fi_info& info, const char* node, const char* service, std::ui
     Address target;
     if (const int result = resolve(node, service, (flags & FI_NUMERICHOST) != 0, &target); result != 0) return result;
     good = set_address(&info.dest_addr, &info.dest_addrlen, target);
-  } else if (hints != nullptr) {
-    good = copy_address(&info.dest_addr, &info.dest_addrlen, hints->dest_addr, hints->dest_addrlen);
   }
+  if (info.dest_addr == nullptr && hints != nullptr)
+    good = good && copy_address(&info.dest_addr, &info.dest_addrlen, hints->dest_addr, hints->dest_addrlen);
   if ((flags & FI_SOURCE) == 0 && hints != nullptr && hints->src_addr != nullptr) {
     good = good && copy_address(&info.src_addr, &info.src_addrlen, hints->src_addr, hints->src_addrlen);
   } else {

@@ -69,6 +69,34 @@ TEST(FiGetinfo, Node_and_service_become_addresses) {
   EXPECT_EQ(result, -FI_ENODATA);
 }
 
+TEST(FiGetinfo, What_was_given_is_given_again) {
+  const Info all = get_info(make_hints().get());
+  const Info again = get_info(all.get());
+  ASSERT_NE(again, nullptr);
+  EXPECT_EQ(again->ep_attr->protocol, all->ep_attr->protocol);
+  Info hints = make_hints();
+  hints->ep_attr->protocol = FI_PROTO_RXM;
+  EXPECT_EQ(get_info(hints.get()), nullptr);
+}
+
+TEST(FiGetinfo, Target_of_the_hints_stays_when_the_source_is_named) {
+  const Info target = get_info(make_hints().get(), nullptr, "127.0.0.1", "4711");
+  ASSERT_NE(target, nullptr);
+  const Info both = get_info(target.get(), nullptr, nullptr, "4712", FI_SOURCE);
+  ASSERT_NE(both, nullptr);
+  ASSERT_EQ(both->dest_addrlen, target->dest_addrlen);
+  EXPECT_EQ(std::memcmp(both->dest_addr, target->dest_addr, both->dest_addrlen), 0);
+  EXPECT_NE(both->src_addr, nullptr);
+}
+
+TEST(FiGetinfo, Vectors_may_be_shared) {
+  Info hints = make_hints();
+  hints->domain_attr->caps = FI_SHARED_AV;
+  const Info info = get_info(hints.get());
+  ASSERT_NE(info, nullptr);
+  EXPECT_EQ(info->domain_attr->caps & FI_SHARED_AV, FI_SHARED_AV);
+}
+
 TEST(FiGetinfo, Settings_are_documented) {
   get_info(make_hints().get());
   fi_param* params = nullptr;
