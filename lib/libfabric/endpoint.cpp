@@ -123,7 +123,7 @@ int bind_cq(Endpoint& ep, CompletionQueue* cq, std::uint64_t flags) {
 
 int bind_cntr(Endpoint& ep, CounterFid* cntr, std::uint64_t flags) {
   constexpr std::uint64_t kKnown = FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
-  if (flags == 0 || (flags & ~kKnown) != 0) return -FI_EBADFLAGS;
+  if ((flags & ~kKnown) != 0) return -FI_EBADFLAGS;  // Of none it counts nothing.
   int result = 0;
   const auto put = [&](std::uint64_t flag, auto* half, auto slot) {
     if ((flags & flag) != 0 && result == 0) result = place(&(half->*slot), cntr);

@@ -21,6 +21,15 @@ TEST_F(FiEndpoint, Nothing_goes_before_it_is_enabled) {
   EXPECT_EQ(fi_close(&ep->fid), 0);
 }
 
+TEST_F(FiEndpoint, Counter_that_is_bound_for_nothing_counts_nothing) {
+  fid_ep* ep = nullptr;
+  ASSERT_EQ(fi_endpoint(domain, info.get(), &ep, nullptr), 0);
+  fid_cntr* cntr = open_cntr(domain);
+  EXPECT_EQ(fi_ep_bind(ep, &cntr->fid, 0), 0);
+  EXPECT_EQ(fi_ep_bind(ep, &cntr->fid, FI_MORE), -FI_EBADFLAGS);
+  EXPECT_EQ(fi_close(&ep->fid), 0);
+}
+
 TEST_F(FiEndpoint, Alias_is_the_same_endpoint_with_other_flags) {
   fid_ep* alias = nullptr;
   ASSERT_EQ(fi_ep_alias(a.ep, &alias, FI_TRANSMIT | FI_DELIVERY_COMPLETE), 0);
