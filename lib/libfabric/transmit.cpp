@@ -45,7 +45,8 @@ MemoryDescriptor* own_memory(Interface& ni, const MemoryDescriptor& like, const 
 MemoryDescriptor* memory_of(Interface& ni, const Transmit& tx, const TransmitCall& call, MdUse use,
                             std::uint64_t* offset) {
   MemoryDescriptor& whole = *ni.mds.find(tx.mds[static_cast<std::size_t>(use)]);
-  const bool copied = (call.flags & FI_INJECT) != 0 && !is_injecting(use) && use < MdUse::kRead;
+  const bool leaves = use < MdUse::kRead || use == MdUse::kOperand;
+  const bool copied = (call.flags & FI_INJECT) != 0 && !is_injecting(use) && leaves;
   const bool is_plain = call.counts && call.deferral.completion == 0 && call.deferral.owner == nullptr && !copied;
   if (call.piece_count <= 1)
     *offset = call.piece_count == 1 ? reinterpret_cast<std::uintptr_t>(call.pieces->iov_base) : 0;
@@ -171,7 +172,8 @@ ssize_t transmit(Endpoint& ep, const TransmitCall& call, Descriptor& d) {
     if (!ep.tx->enabled) return -FI_EOPBADSTATE;
     if (call.piece_count > kMostPieces) return -FI_EINVAL;
     if (d.length > kDefaultLimits.max_msg_size) return -FI_EMSGSIZE;
-    if ((call.flags & FI_INJECT) != 0 && d.length > kInjectBytes) return -FI_EINVAL;
+    // It is said of data that leave. As a default of the endpoint it meets reads, too.
+    if ((call.flags & FI_INJECT) != 0 && d.type != PacketType::kGet && d.length > kInjectBytes) return -FI_EINVAL;
     Engine& engine = *ep.domain->engine;
     bool pauses = false;
     ssize_t result = 0;

@@ -213,5 +213,33 @@ TEST_F(FiRma, Fence_holds_what_is_injected) {
   EXPECT_EQ(fetched, 0x77u);
 }
 
+TEST_F(FiRma, Injecting_by_default_leaves_reads_alone) {
+  std::vector<std::uint8_t> big(200000, 1);
+  std::uint64_t flags = FI_TRANSMIT | FI_INJECT;
+  ASSERT_EQ(fi_control(&a.ep->fid, FI_SETOPSFLAG, &flags), 0);
+  EXPECT_EQ(fi_write(a.ep, big.data(), big.size(), nullptr, to_b, 0, kKey, nullptr), -FI_EINVAL);
+  ASSERT_EQ(fi_read(a.ep, big.data(), big.size(), nullptr, to_b, 0, kKey, nullptr), 0);
+  EXPECT_EQ(a.next().err, 0);
+  EXPECT_EQ(big.back(), memory[big.size() - 1]);
+}
+
+TEST_F(FiRma, Fence_holds_what_is_injected_to_fetch) {
+  std::uint64_t word = 0x77;
+  std::uint64_t fetched = 0;
+  fi_ioc out{&word, 1};
+  fi_ioc in{&fetched, 1};
+  fi_rma_ioc remote{0, 1, kKey};
+  fi_msg_atomic msg{&out, nullptr, 1, to_b, &remote, 1, FI_UINT64, FI_ATOMIC_WRITE, nullptr, 0};
+  std::vector<std::uint8_t> big(200000);
+  ASSERT_EQ(fi_read(a.ep, big.data(), big.size(), nullptr, to_b, 0, kKey, nullptr), 0);
+  ASSERT_EQ(fi_fetch_atomicmsg(a.ep, &msg, &in, nullptr, 1, FI_FENCE | FI_INJECT), 0);
+  word = 0;
+  a.next();
+  EXPECT_EQ(a.next().flags, FI_READ | FI_ATOMIC);
+  ASSERT_EQ(fi_read(a.ep, &fetched, sizeof fetched, nullptr, to_b, 0, kKey, nullptr), 0);
+  a.next();
+  EXPECT_EQ(fetched, 0x77u);
+}
+
 }  // namespace
 }  // namespace portofu::test
