@@ -17,6 +17,21 @@ namespace {
 /// it, so that a handler that interrupts it in between knows. nullptr: none.
 __attribute__((tls_model("initial-exec"))) thread_local const DutyLock* wants_word_of = nullptr;
 
+/// In a signal handler that has interrupted a call in one engine and calls in another one: that of the former.
+__attribute__((tls_model("initial-exec"))) thread_local const DutyLock* outer_word_of = nullptr;
+
+void want_word_of(const DutyLock* lock) {
+  outer_word_of = wants_word_of;
+  wants_word_of = lock;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+}
+
+void want_no_word() {
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  wants_word_of = outer_word_of;
+  outer_word_of = nullptr;
+}
+
 /// Between two looks at the clock of a thread that does not wait for ever.
 constexpr long kLookNs = 1'000'000;
 
@@ -38,8 +53,7 @@ void DutyLock::wake(std::atomic<std::uint32_t>& word) {
 }
 
 void DutyLock::take_unfavoured(std::uintptr_t self) {
-  wants_word_of = this;
-  std::atomic_signal_fence(std::memory_order_seq_cst);
+  want_word_of(this);
   take_word();
   if (favourite_.load(std::memory_order_relaxed) != 0) end_favour();
   favoured_ = false;
@@ -58,12 +72,11 @@ void DutyLock::take_unfavoured(std::uintptr_t self) {
 
 void DutyLock::give_word() {
   if (word_.exchange(kFree, std::memory_order_seq_cst) == kHeldAndWanted) wake(word_);
-  std::atomic_signal_fence(std::memory_order_seq_cst);
-  wants_word_of = nullptr;
+  want_no_word();
 }
 
 bool DutyLock::is_held_by_this_thread() const {
-  if (wants_word_of == this) return true;
+  if (wants_word_of == this || outer_word_of == this) return true;
   // While somebody is inside as the favourite there is no other one, also when the favour has been ended meanwhile.
   const std::uintptr_t self = this_thread();
   if (inside_.load(std::memory_order_relaxed) == 0) return false;
@@ -72,10 +85,9 @@ bool DutyLock::is_held_by_this_thread() const {
 
 bool DutyLock::take_until(std::uint64_t deadline_ns) {
   if (is_interrupted()) return false;
-  wants_word_of = this;
-  std::atomic_signal_fence(std::memory_order_seq_cst);
+  want_word_of(this);
   if (!take_word_until(deadline_ns)) {
-    wants_word_of = nullptr;
+    want_no_word();
     return false;
   }
   if (favourite_.load(std::memory_order_relaxed) != 0 && !end_favour_until(deadline_ns)) {

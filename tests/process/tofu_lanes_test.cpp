@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <portofu.h>
 #include <pthread.h>
+#include <signal.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <utofu.h>
@@ -536,6 +538,43 @@ TEST_F(TofuLanes, Exit__while_threads_are_inside_ends_the_process) {
       }
       usleep(20'000);
       std::exit(0);
+    });
+  });
+}
+
+/// What a handler uses that may have interrupted any call.
+struct Handled {
+  utofu_vcq_hdl_t vcq = 0;
+  std::atomic<int> calls{0};
+  int most_calls = 0;
+};
+Handled handled;
+
+void call_in_handler(int) {
+  void* data = nullptr;
+  utofu_mrq_notice notice;
+  const int rc = utofu_poll_tcq(handled.vcq, 0, &data);
+  if (rc != UTOFU_ERR_NOT_FOUND && rc != UTOFU_ERR_INVALID_VCQ_HDL) _exit(2);
+  utofu_poll_mrq(handled.vcq, 0, &notice);
+  if (++handled.calls == handled.most_calls) std::exit(0);
+}
+
+TEST_F(TofuLanes, Handler__calls_in_another_lane_or_ends_the_process) {
+  run_processes(1, [](Process&) {
+    end_child([] {
+      const Ends ends = make_ends(2);
+      handled.vcq = ends[1]->vcq;
+      handled.most_calls = 200;
+      struct sigaction action {};
+      action.sa_handler = call_in_handler;
+      sigaction(SIGALRM, &action, nullptr);
+      const itimerval often{{0, 500}, {0, 500}};
+      setitimer(ITIMER_REAL, &often, nullptr);
+      for (;;) {
+        EXPECT_EQ(ends[0]->put(ends[0]->name, 1, kTcq | kRemote), UTOFU_SUCCESS);
+        EXPECT_EQ(ends[0]->poll_tcq(), UTOFU_SUCCESS);
+        ends[0]->expect_put(1);
+      }
     });
   });
 }

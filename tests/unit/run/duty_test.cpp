@@ -113,6 +113,24 @@ TEST(DutyTest, Take_until__by_threads_that_take_it_all_the_time_excludes_them) {
   favourite.join();
 }
 
+/// As a signal handler that has interrupted a call in one engine and calls in another one has them.
+TEST(DutyTest, Two__are_known_to_the_thread_that_has_both) {
+  DutyLock outer;
+  DutyLock inner;
+  outer.take();
+  inner.take();
+  EXPECT_TRUE(outer.is_interrupted());
+  EXPECT_TRUE(inner.is_interrupted());
+  inner.give();
+  EXPECT_TRUE(outer.is_interrupted());
+  EXPECT_FALSE(inner.is_interrupted());
+  EXPECT_TRUE(inner.take_until(in_ms(1000)));
+  inner.give();
+  EXPECT_TRUE(outer.is_interrupted());
+  outer.give();
+  EXPECT_FALSE(outer.is_interrupted());
+}
+
 /// Whether a call in a signal handler would find that it has interrupted its own thread on duty.
 TEST(DutyTest, Interrupted__is_who_holds_it_and_nobody_else) {
   for (const int before : {0, kMoreThanToFavour}) {
