@@ -178,6 +178,9 @@ class Engine {
   /// leave, so that all together take no longer than one alone.
   void share_linger(std::uint32_t engines) { linger_ns_ = kLingerNs / engines; }
 
+  /// Whether a thread of its own looks after it while no thread of the application does.
+  bool has_progress_thread() const { return progress_ != nullptr; }
+
   /// What closing does for others, while threads may be inside, for which all memory stays in place: lets what is on
   /// its way out leave, gives peers and names back. The interfaces are closed.
   void retire();

@@ -152,7 +152,10 @@ std::unique_ptr<Engine> open_further(std::uint32_t number, std::string* why) {
     const std::uint32_t pid = kMaxPid - ((process + tries) * kMostEngines + number) % kFurtherPids;
     opened = Engine::open(settings, pid, &error, why);
   }
-  return opened;
+  // The calls for others do not look after it.
+  if (opened == nullptr || opened->has_progress_thread()) return opened;
+  *why = "it would have no thread of its own";
+  return nullptr;
 }
 
 }  // namespace

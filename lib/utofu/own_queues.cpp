@@ -99,7 +99,7 @@ Engine* OwnQueues::choose_engine(const char* call, std::uint32_t* number) {
   if (first == nullptr || *number == 0) return first;
   if (open_engine_at(*number, &why)) return engine_at(*number);
   // In order of their numbers, so that those before it are open.
-  log_warning("%s goes on with %u lanes: %s", call, *number, why.c_str());
+  log_warning("%s goes on with %u %s: %s", call, *number, *number == 1 ? "lane" : "lanes", why.c_str());
   state().engines = *number;
   *number = find_roomiest();
   return engine_at(*number);

@@ -5,6 +5,7 @@
 #include <portofu.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -184,6 +185,24 @@ TEST_F(TofuLanes, Without_progress_threads__there_is_one) {
     EXPECT_EQ(count_segments(), 1u);
   });
   unsetenv("PORTOFU_PROGRESS_THREAD");
+}
+
+/// Where there is no memory for a lane there are fewer, and everything works.
+TEST_F(TofuLanes, Lane_that_cannot_be_opened__is_done_without) {
+  run_processes(1, [](Process&) {
+    const End first(0);
+    constexpr rlim_t kTooLittle = 1 << 20;
+    const rlimit limit{kTooLittle, kTooLittle};
+    EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    testing::internal::CaptureStderr();
+    const Ends more = make_ends(kTnis);
+    const std::string said = testing::internal::GetCapturedStderr();
+    EXPECT_NE(said.find("utofu_create_vcq goes on with 1 lane:"), std::string::npos) << said;
+    EXPECT_EQ(std::ranges::count(said, '\n'), 1) << said;
+    EXPECT_EQ(count_segments(), 1u);
+    EXPECT_EQ(first.put(more.back()->name, 9, kTcq | kRemote), UTOFU_SUCCESS);
+    more.back()->expect_put(9);
+  });
 }
 
 // ---- Messages
