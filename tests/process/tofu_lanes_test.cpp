@@ -360,7 +360,8 @@ TEST_F(TofuLanes, Threads__make_their_own_and_use_them_at_once) {
     });
     in_threads(kLanes, [&](int i) {
       const auto at = static_cast<std::size_t>(i);
-      End end(i);
+      // Of the heap, which the first of them publishes, and all lanes at once.
+      End end(i, 0, portofu_alloc(End::kBytes, 256));
       made[at] = &end;
       wait_until([&] { return known.load(); });
       exchange(end, peers[at], self.rank() == 0, 2000);

@@ -153,6 +153,17 @@ TEST_F(PollPolicyTest, Searches__yield_and_never_sleep_whatever_is_awaited) {
   EXPECT_GT(yields, 1000);
 }
 
+/// Its thread looks into another engine of the process, too, and what it waits for may come there.
+TEST_F(PollPolicyTest, Turns_with_other_engines__never_sleep) {
+  for (const std::uint64_t end = now + 3 * kYoungLoopNs; now < end;) {
+    policy.note_other_engines();
+    for (int i = 0; i < 8; ++i) call();
+  }
+  EXPECT_EQ(sleeps, 0);
+  call_for(3 * kPatienceNs);
+  EXPECT_GT(sleeps, 0) << "the last one";
+}
+
 TEST_F(PollPolicyTest, Published_heap__lets_it_yield_only) {
   heap = true;
   call_for(2 * kYoungLoopNs);
