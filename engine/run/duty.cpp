@@ -7,6 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "engine/queue/clock.h"
 #include "engine/queue/cpu.h"
 
@@ -37,7 +39,8 @@ constexpr long kLookNs = 1'000'000;
 
 }  // namespace
 
-DutyLock::DutyLock() : may_favour_(register_thread_guard()) {}
+DutyLock::DutyLock(std::uint32_t most_takes_to_favour)
+    : may_favour_(register_thread_guard()), most_takes_to_favour_(most_takes_to_favour) {}
 
 void DutyLock::wait_while(std::atomic<std::uint32_t>& word, std::uint32_t value) {
   syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, value, nullptr, nullptr, 0);
@@ -55,15 +58,20 @@ void DutyLock::wake(std::atomic<std::uint32_t>& word) {
 void DutyLock::take_unfavoured(std::uintptr_t self) {
   want_word_of(this);
   take_word();
-  if (favourite_.load(std::memory_order_relaxed) != 0) end_favour();
+  if (favourite_.load(std::memory_order_relaxed) != 0) {
+    end_favour();
+    // A guest comes when the favourite stays away, which says nothing of others.
+    if (self != 0) judge_favour();
+  }
   favoured_ = false;
   if (former_.load(std::memory_order_relaxed) == self) former_.store(0, std::memory_order_relaxed);
   takes_ = last_ == self ? takes_ + 1 : 0;
   last_ = self;
-  if (takes_ < kTakesToFavour || self == 0 || !may_favour_) return;
+  if (takes_ < takes_to_favour_ || self == 0 || !may_favour_) return;
   if (former_.load(std::memory_order_relaxed) != 0) return;
   // From now on this thread is inside as the favourite, and the word is free for whoever wants to end that.
   takes_ = 0;
+  favoured_ns_ = monotonic_ns();
   favoured_ = true;
   inside_.store(1, std::memory_order_relaxed);
   favourite_.store(self, std::memory_order_relaxed);
@@ -125,6 +133,13 @@ void DutyLock::end_favour() {
       wait_while(inside_, 1);
     }
   }
+}
+
+/// Another thread has ended the favour.
+void DutyLock::judge_favour() {
+  const bool was_short = monotonic_ns() - favoured_ns_ < kShortFavourNs;
+  takes_to_favour_ = was_short ? std::min(takes_to_favour_ * 2, most_takes_to_favour_)
+                               : std::max(takes_to_favour_ / 2, kTakesToFavour);
 }
 
 bool DutyLock::take_word_until(std::uint64_t deadline_ns) {

@@ -10,6 +10,10 @@
 //
 // A thread may be stopped between its first look and its store, and then store when the favour has long ended. That
 // harms nobody as long as there is no new favourite, so there is none until the former one has come again.
+//
+// The end of a favour costs whoever ends it some microseconds, and each thread of the process an interrupt. Threads
+// that share the duty would pay that again and again. So a favour that ended soon makes the next one dearer, up to a
+// bound: they come to use the plain word. One that lasted makes it cheaper again.
 
 #include <atomic>
 #include <cstdint>
@@ -23,7 +27,8 @@ namespace portofu {
 /// loop, never while they wait.
 class DutyLock {
  public:
-  DutyLock();
+  /// @param most_takes_to_favour  how dear a favour may become; a test that wants many asks for kTakesToFavour
+  explicit DutyLock(std::uint32_t most_takes_to_favour = kMostTakesToFavour);
 
   void take() {
     const std::uintptr_t self = this_thread();
@@ -59,8 +64,14 @@ class DutyLock {
     give_word();
   }
 
-  /// Takes in a row, by one thread, that make it the favourite.
+  /// Takes in a row, by one thread, that make it the favourite: at first, and where threads share the duty.
   static constexpr std::uint32_t kTakesToFavour = 256;
+  static constexpr std::uint32_t kMostTakesToFavour = 65'536;
+  /// A favour that another thread ends earlier costs more than it saves.
+  static constexpr std::uint64_t kShortFavourNs = 1'000'000;
+
+  /// On duty: what it takes to become the favourite now.
+  std::uint32_t takes_to_favour() const { return takes_to_favour_; }
 
  private:
   static constexpr std::uint32_t kFree = 0;
@@ -84,6 +95,7 @@ class DutyLock {
   void give_word();
   void end_favour();
   bool end_favour_until(std::uint64_t deadline_ns);
+  void judge_favour();
   bool is_held_by_this_thread() const;
   static void wait_while(std::atomic<std::uint32_t>& word, std::uint32_t value);
   static void wait_shortly_while(std::atomic<std::uint32_t>& word, std::uint32_t value);
@@ -92,10 +104,13 @@ class DutyLock {
   alignas(64) std::atomic<std::uintptr_t> favourite_{0};  ///< Thread; 0: nobody. Writer: whoever has `word_`.
   std::atomic<std::uint32_t> inside_{0};                  ///< 1: the favourite is inside, or looks whether it may.
   std::atomic<std::uint32_t> word_{kFree};                ///< Held by whoever holds the duty without favour.
-  bool favoured_ = false;                  ///< On duty: the holder is the favourite, or was when it came.
-  bool may_favour_ = false;                ///< Constant: the guard works here.
-  std::uint32_t takes_ = 0;                ///< Guarded by `word_`: takes in a row of `last_`.
-  std::uintptr_t last_ = 0;                ///< Guarded by `word_`: who took it last; 0: a guest.
+  bool favoured_ = false;    ///< On duty: the holder is the favourite, or was when it came.
+  bool may_favour_ = false;  ///< Constant: the guard works here.
+  std::uint32_t takes_ = 0;  ///< Guarded by `word_`: takes in a row of `last_`.
+  const std::uint32_t most_takes_to_favour_;
+  std::uint32_t takes_to_favour_ = kTakesToFavour;  ///< Guarded by `word_`: see judge_favour.
+  std::uint64_t favoured_ns_ = 0;                   ///< Guarded by `word_`: when the last favour began.
+  std::uintptr_t last_ = 0;                         ///< Guarded by `word_`: who took it last; 0: a guest.
   std::atomic<std::uintptr_t> former_{0};  ///< Guarded by `word_`: the last favourite, until it has come again.
 };
 

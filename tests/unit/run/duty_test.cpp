@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
 #include <vector>
@@ -12,6 +13,12 @@
 
 namespace portofu {
 namespace {
+
+/// A lock whose favour stays cheap, so that there is much of it.
+class CheapDutyLock : public DutyLock {
+ public:
+  CheapDutyLock() : DutyLock(kTakesToFavour) {}
+};
 
 constexpr int kMoreThanToFavour = 3 * static_cast<int>(DutyLock::kTakesToFavour);
 
@@ -45,13 +52,13 @@ void expect_exclusion(DutyLock& duty, Ask&& ask) {
 }
 
 TEST(DutyTest, Take__by_another_thread_waits_until_it_is_given) {
-  DutyLock duty;
+  CheapDutyLock duty;
   expect_exclusion(duty, [](DutyLock& wanted) { wanted.take(); });
   expect_exclusion(duty, [](DutyLock& wanted) { wanted.take_as_guest(); });
 }
 
 TEST(DutyTest, Take__by_another_thread_waits_until_the_favourite_gives_it) {
-  DutyLock duty;
+  CheapDutyLock duty;
   for (int round = 0; round < 3; ++round) {
     take_and_give(duty, kMoreThanToFavour);
     expect_exclusion(duty, [](DutyLock& wanted) { wanted.take(); });
@@ -64,7 +71,7 @@ std::uint64_t in_ms(std::uint64_t ms) { return monotonic_ns() + ms * 1'000'000; 
 
 TEST(DutyTest, Take_until__gives_up_what_another_thread_keeps) {
   for (const int before : {0, kMoreThanToFavour}) {
-    DutyLock duty;
+    CheapDutyLock duty;
     std::atomic<int> step{0};
     const auto wait_for = [&](int wanted) {
       while (step.load() != wanted) std::this_thread::yield();
@@ -92,7 +99,7 @@ TEST(DutyTest, Take_until__gives_up_what_another_thread_keeps) {
 }
 
 TEST(DutyTest, Take_until__by_threads_that_take_it_all_the_time_excludes_them) {
-  DutyLock duty;
+  CheapDutyLock duty;
   long plain = 0;  // Guarded by the duty.
   std::atomic<bool> stop{false};
   std::thread favourite([&] {
@@ -134,7 +141,7 @@ TEST(DutyTest, Two__are_known_to_the_thread_that_has_both) {
 /// Whether a call in a signal handler would find that it has interrupted its own thread on duty.
 TEST(DutyTest, Interrupted__is_who_holds_it_and_nobody_else) {
   for (const int before : {0, kMoreThanToFavour}) {
-    DutyLock duty;
+    CheapDutyLock duty;
     EXPECT_FALSE(duty.is_interrupted());
     take_and_give(duty, before);
     EXPECT_FALSE(duty.is_interrupted());
@@ -157,7 +164,7 @@ TEST(DutyTest, Interrupted__is_who_holds_it_and_nobody_else) {
 }
 
 TEST(DutyTest, Favour__passes_from_thread_to_thread) {
-  DutyLock duty;
+  CheapDutyLock duty;
   for (int round = 0; round < 3; ++round) {
     take_and_give(duty, kMoreThanToFavour);
     std::thread([&] { take_and_give(duty, kMoreThanToFavour); }).join();
@@ -170,9 +177,58 @@ TEST(DutyTest, Favour__passes_from_thread_to_thread) {
   }
 }
 
-/// Threads that take the duty in bursts, so that favour is won and lost all the time.
-void run_bursts(int threads_count, int guests, int burst, int rounds) {
+/// Another thread takes the duty once, and gives the favourite no time in between to come again.
+void end_favour(DutyLock& duty) {
+  std::thread([&] { take_and_give(duty, 1); }).join();
+}
+
+TEST(DutyTest, Favour__that_another_thread_ends_soon_makes_the_next_one_dearer) {
   DutyLock duty;
+  std::uint32_t wanted = DutyLock::kTakesToFavour;
+  for (int round = 0; round < 12; ++round) {
+    ASSERT_EQ(duty.takes_to_favour(), wanted);
+    const std::uint64_t began_ns = monotonic_ns();
+    take_and_give(duty, static_cast<int>(wanted) + 2);
+    end_favour(duty);
+    // A machine that stood still meanwhile has made it a long one.
+    if (monotonic_ns() - began_ns >= DutyLock::kShortFavourNs)
+      wanted = duty.takes_to_favour();
+    else
+      wanted = std::min(2 * wanted, DutyLock::kMostTakesToFavour);
+  }
+}
+
+TEST(DutyTest, Favour__that_lasts_makes_the_next_one_cheaper) {
+  DutyLock duty;
+  std::uint32_t dearest = 0;
+  for (int round = 0; round < 100 && dearest < 4 * DutyLock::kTakesToFavour; ++round) {
+    take_and_give(duty, static_cast<int>(duty.takes_to_favour()) + 2);
+    end_favour(duty);
+    dearest = duty.takes_to_favour();
+  }
+  ASSERT_GE(dearest, 4 * DutyLock::kTakesToFavour);
+  for (std::uint32_t wanted = dearest; wanted > DutyLock::kTakesToFavour; wanted /= 2) {
+    ASSERT_EQ(duty.takes_to_favour(), wanted);
+    take_and_give(duty, static_cast<int>(wanted) + 2);
+    const std::uint64_t until_ns = monotonic_ns() + DutyLock::kShortFavourNs;
+    while (monotonic_ns() < until_ns) take_and_give(duty, 1);
+    end_favour(duty);
+  }
+  EXPECT_EQ(duty.takes_to_favour(), DutyLock::kTakesToFavour);
+}
+
+TEST(DutyTest, Favour__that_a_guest_ends_costs_what_it_did) {
+  DutyLock duty;
+  take_and_give(duty, kMoreThanToFavour);
+  duty.take_as_guest();
+  duty.give();
+  EXPECT_EQ(duty.takes_to_favour(), DutyLock::kTakesToFavour);
+}
+
+/// Threads that take the duty in bursts, so that favour is won and lost all the time.
+template <class Lock>
+void run_bursts(int threads_count, int guests, int burst, int rounds) {
+  Lock duty;
   long plain = 0;  // Guarded by the duty alone.
   std::atomic<int> inside{0};
   std::atomic<int> collisions{0};
@@ -194,19 +250,20 @@ void run_bursts(int threads_count, int guests, int burst, int rounds) {
   EXPECT_EQ(plain, static_cast<long>(threads_count) * rounds);
 }
 
-TEST(DutyTest, Threads__exclude_each_other_and_see_what_the_one_before_did) { run_bursts(4, 0, 1, 20'000); }
+TEST(DutyTest, Threads__exclude_each_other_and_see_what_the_one_before_did) { run_bursts<DutyLock>(4, 0, 1, 20'000); }
 
 TEST(DutyTest, Threads__exclude_each_other_when_favour_is_won_and_lost) {
-  run_bursts(2, 0, 2 * static_cast<int>(DutyLock::kTakesToFavour), 100'000);
-  run_bursts(2, 1, 2 * static_cast<int>(DutyLock::kTakesToFavour), 100'000);
-  run_bursts(3, 1, static_cast<int>(DutyLock::kTakesToFavour), 50'000);
+  run_bursts<CheapDutyLock>(2, 0, 2 * static_cast<int>(DutyLock::kTakesToFavour), 100'000);
+  run_bursts<CheapDutyLock>(2, 1, 2 * static_cast<int>(DutyLock::kTakesToFavour), 100'000);
+  run_bursts<CheapDutyLock>(3, 1, static_cast<int>(DutyLock::kTakesToFavour), 50'000);
+  run_bursts<DutyLock>(2, 0, 2 * static_cast<int>(DutyLock::kTakesToFavour), 100'000);
 }
 
 /// What give() promises: a raise that give's caller misses afterwards is one whose thread sees what was done on duty.
 TEST(DutyTest, Give__is_a_barrier_between_what_was_done_and_the_next_look) {
   constexpr int kRounds = 3'000;
   for (int round = 0; round < kRounds; ++round) {
-    DutyLock duty;
+    CheapDutyLock duty;
     long done = 0;  // Guarded by the duty.
     std::atomic<int> raised{0};
     std::atomic<bool> go{false};
@@ -234,7 +291,7 @@ TEST(DutyTest, Sleepers__all_get_their_turn_after_a_long_hold) {
   // Each waits long enough in take() to sleep in the kernel, because the holder goes on only when all are there.
   constexpr int kThreads = 6;
   for (const int before : {0, kMoreThanToFavour}) {
-    DutyLock duty;
+    CheapDutyLock duty;
     take_and_give(duty, before);
     std::atomic<int> waiting{0};
     std::atomic<int> served{0};
