@@ -1,6 +1,8 @@
 // Several threads of one process: waiting on one queue, being aborted, sending at once. Runs under ThreadSanitizer too.
 
 #include <atomic>
+#include <chrono>
+#include <memory>
 #include <thread>
 
 #include "tests/conformance/harness/fixture.h"
@@ -158,6 +160,77 @@ TEST(Threads, Threads_of_several_processes__send_at_once) {
     std::atomic<int> failures{0};
     std::vector<std::thread> threads;
     for (int i = 0; i < kThreads; ++i) threads.emplace_back([&] { exchange(ni, self.size(), failures); });
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(failures.load(), 0);
+    self.barrier();
+  });
+}
+
+/// How a thread waits for its next message.
+enum class WaysToWait { kGet, kPollTwo, kWait, kCount };
+
+/// What one thread of a side has: a portal table entry whose messages are told by an event and by a counter.
+struct Corner {
+  Corner(const Ni& ni, ptl_pt_index_t number) : pt(kPt + 1 + number), eq(alloc_eq(ni)), other(alloc_eq(ni)) {
+    alloc_pt(ni, eq, 0, pt);
+    ct = alloc_ct(ni);
+    ptl_me_t me = me_of(ni, &word, sizeof word, PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_LINK_DISABLE);
+    me.ct_handle = ct;
+    EXPECT_RC(PtlMEAppend(ni, pt, &me, PTL_PRIORITY_LIST, nullptr, &entry), PTL_OK);
+    const ptl_md_t description = md_of(&word, sizeof word, PTL_EQ_NONE, PTL_CT_NONE, PTL_MD_EVENT_SEND_DISABLE);
+    EXPECT_RC(PtlMDBind(ni, &description, &md), PTL_OK);
+  }
+
+  /// @return whether message `number`, from 1 on, has come, and nothing else has
+  bool receive(WaysToWait way, ptl_hdr_data_t number) const {
+    ptl_event_t event{};
+    ptl_ct_event_t counted{};
+    unsigned int which = 0;
+    const ptl_handle_eq_t both[] = {other, eq};
+    int rc = PTL_EQ_EMPTY;
+    if (way == WaysToWait::kWait) rc = PtlEQWait(eq, &event);
+    while (way == WaysToWait::kCount && counted.success < number) {
+      if (PtlCTGet(ct, &counted) != PTL_OK || counted.success > number) return false;
+    }
+    while (rc == PTL_EQ_EMPTY)
+      rc = way == WaysToWait::kPollTwo ? PtlEQPoll(both, 2, 0, &event, &which) : PtlEQGet(eq, &event);
+    return rc == PTL_OK && event.type == PTL_EVENT_PUT && event.hdr_data == number;
+  }
+
+  std::uint64_t word = 0;
+  ptl_pt_index_t pt;
+  ptl_handle_eq_t eq;
+  ptl_handle_eq_t other;  ///< Nothing ever comes there.
+  ptl_handle_ct_t ct = PTL_INVALID_HANDLE;
+  ptl_handle_me_t entry = PTL_INVALID_HANDLE;
+  ptl_handle_md_t md = PTL_INVALID_HANDLE;
+};
+
+// One of the threads that wait looks after the packets of all. Whichever that is ends earlier than the others, or
+// computes for a while, and the others go on.
+TEST(Threads, Threads_with_queues_of_their_own__exchange_each_with_its_partner) {
+  const OwnNode node;
+  run_processes(2, [](Process& self) {
+    constexpr ptl_hdr_data_t kFewest = 200;
+    const Ni ni(self);
+    std::vector<std::unique_ptr<Corner>> corners;
+    for (ptl_pt_index_t t = 0; t < kThreads; ++t) corners.push_back(std::make_unique<Corner>(ni, t));
+    self.barrier();
+    std::atomic<int> failures{0};
+    const auto exchange_all = [&](Corner& corner, ptl_pt_index_t t) {
+      const ptl_process_t peer = ni.id(1 - self.rank());
+      const auto send = [&](ptl_hdr_data_t i) {
+        if (PtlPut(corner.md, 0, 8, PTL_NO_ACK_REQ, peer, corner.pt, 0, 0, nullptr, i) != PTL_OK) failures.fetch_add(1);
+      };
+      for (ptl_hdr_data_t i = 1; i <= kFewest * (t + 1); ++i) {
+        if (self.is_target()) send(i);
+        if (!corner.receive(static_cast<WaysToWait>((t + i / 50) % 4), i)) failures.fetch_add(1);
+        if (!self.is_target()) send(i);
+        if (i % 64 == t) std::this_thread::sleep_for(std::chrono::microseconds(300));
+      }
+    };
+    std::vector<std::thread> threads;
+    for (ptl_pt_index_t t = 0; t < kThreads; ++t) threads.emplace_back([&, t] { exchange_all(*corners[t], t); });
     for (std::thread& thread : threads) thread.join();
     EXPECT_EQ(failures.load(), 0);
     self.barrier();
