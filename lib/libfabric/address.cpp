@@ -13,7 +13,12 @@
 namespace portofu::fabric {
 namespace {
 
-constexpr std::uint32_t kLoopbackNet = 127;
+bool is_loopback(std::uint32_t nid) { return nid >> 24 == IN_LOOPBACKNET; }
+
+/// Names of the loopback network mean this node. But where nodes of one machine have NIDs in it, only localhost does.
+bool means_this_node(std::uint32_t nid) {
+  return is_loopback(nid) && (nid == INADDR_LOOPBACK || !is_loopback(own_nid()));
+}
 
 /// @return 0 if the name has no IPv4 address
 std::uint32_t look_up(const char* node, bool numeric) {
@@ -52,7 +57,7 @@ int resolve(const char* node, const char* service, bool numeric, Address* addres
   *address = Address{};
   address->nid = node != nullptr ? look_up(node, numeric) : own_nid();
   if (address->nid == 0) return -FI_ENODATA;
-  if (address->nid >> 24 == kLoopbackNet) address->nid = own_nid();
+  if (means_this_node(address->nid)) address->nid = own_nid();
   if (service != nullptr && !parse_pid(service, &address->pid)) return -FI_ENODATA;
   return 0;
 }

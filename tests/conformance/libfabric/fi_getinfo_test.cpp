@@ -113,5 +113,25 @@ TEST(FiGetinfo, Settings_are_documented) {
   fi_freeparams(params);
 }
 
+/// The NID of a host, as a process sees it that has a NID of the loopback network. It is asked of the second copy of
+/// the provider: the first may have looked for its own NID already.
+std::uint32_t nid_seen_on_loopback(const char* host) {
+  setenv("PORTOFU_NID", "127.9.0.1", 1);
+  void* library = dlopen(PORTOFU_SECOND_PROVIDER, RTLD_NOW | RTLD_LOCAL);
+  const auto enter = reinterpret_cast<fi_provider* (*)()>(dlsym(library, "fi_prov_ini"));
+  fi_info* found = nullptr;
+  std::uint32_t nid = 0;
+  if (enter()->getinfo(FI_VERSION(1, 17), host, "4711", 0, nullptr, &found) == 0)
+    std::memcpy(&nid, found->dest_addr, sizeof nid);
+  fi_freeinfo(found);
+  unsetenv("PORTOFU_NID");
+  return nid;
+}
+
+TEST(FiGetinfo, Nodes_of_one_machine_are_told_apart) {
+  EXPECT_EQ(nid_seen_on_loopback("127.9.0.2"), 0x7f09'0002u);
+  EXPECT_EQ(nid_seen_on_loopback("127.0.0.1"), 0x7f09'0001u) << "this node";
+}
+
 }  // namespace
 }  // namespace portofu::test
