@@ -17,7 +17,8 @@ bool criteria_of(const Receive& rx, const ReceiveCall& call, MatchCriteria* crit
   *criteria = {call.msg.tag, call.msg.ignore, {}, true, true};
   if (!rx.directed || call.msg.addr == FI_ADDR_UNSPEC) return true;
   std::uint32_t context = 0;
-  const Address* source = rx.av->find(call.msg.addr, &context);
+  // A shared context has the vector of its endpoints, and may have none yet.
+  const Address* source = rx.av != nullptr ? rx.av->find(call.msg.addr, &context) : nullptr;
   if (source == nullptr) return false;
   criteria->match_id = portofu::endpoint_of(source->process(), static_cast<std::uint16_t>(source->number));
   criteria->any_nid = criteria->any_pid = false;

@@ -151,6 +151,16 @@ TEST_F(FiSharedContext, Messages_take_receives_of_all_and_are_told_at_their_endp
   EXPECT_EQ(received[1], 2);
 }
 
+TEST_F(FiSharedContext, Without_endpoints_it_knows_no_source) {
+  fid_ep* lone = nullptr;
+  info->rx_attr->caps |= FI_DIRECTED_RECV;
+  ASSERT_EQ(fi_srx_context(domain_of_b, info->rx_attr, &lone, nullptr), 0);
+  EXPECT_EQ(fi_recv(lone, &received[0], sizeof(int), nullptr, from_a, nullptr), -FI_EINVAL);
+  EXPECT_EQ(fi_recv(lone, &received[0], sizeof(int), nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+  EXPECT_EQ(fi_cancel(&lone->fid, nullptr), 0);
+  EXPECT_EQ(fi_close(&lone->fid), 0);
+}
+
 TEST_F(FiSharedContext, Unexpected_messages_wait_for_the_shared_receives) {
   ASSERT_EQ(fi_inject(a.ep, &sent[0], sizeof(int), to_second), 0);
   ASSERT_EQ(fi_inject(a.ep, &sent[1], sizeof(int), to_first), 0);
