@@ -9,11 +9,11 @@
 
 namespace portofu {
 
-void expect_last_words(Core& core, Peer& peer) {
+void expect_words(Core& core, Peer& peer, std::uint64_t life) {
   finish_taken(core, peer);
   // Answers cannot leave any more, and whoever waits for them has lost its link, too.
   abandon_outbox(core, peer, peer.answers, NiFail::kUndeliverable);
-  peer.answers_life = peer.link->life;
+  peer.answers_life = life;
 }
 
 void lose_peer(Core& core, Peer& peer) {

@@ -5,12 +5,14 @@
 
 namespace portofu {
 
-/// Somebody is heard for the first time who is the life to which the lost link leads: it may have left, and have
-/// answered before, so it is not lost yet; or it lives, and what it asks for now is answered by the next link.
-void expect_last_words(Core& core, Peer& peer);
+/// Somebody is heard for the first time whose answers cannot go by the link, because that is lost. If it is the life to
+/// which that leads, it may have left, and have answered before; else it lives, and what it asks for from now on is
+/// answered by the next link. Answers that are due to anybody else are dropped.
+/// @param life  whose words come
+void expect_words(Core& core, Peer& peer, std::uint64_t life);
 
 /// The peer can no longer be reached: gives the link back, ends with PTL_NI_UNDELIVERABLE what it should have answered
-/// and what should still have gone there, and drops our answers to it, but for those of expect_last_words. A later
+/// and what should still have gone there, and drops our answers to it, but for those behind expect_words. A later
 /// operation connects anew, and so does one that was posted when the loss had been put off.
 void lose_peer(Core& core, Peer& peer);
 

@@ -21,11 +21,8 @@ void meet_source(Core& core, const Packet& packet) {
   if (peer.state != PeerState::kConnected) return keep_answers_for(core, peer, packet.source_context->life);
   peer.wire->check_peers();
   if (!peer.link->lost) return;
-  if (packet.source_context->life == peer.link->life) {
-    expect_last_words(core, peer);
-  } else if (is_over(core, peer)) {
-    lose_peer(core, peer);
-  }
+  expect_words(core, peer, packet.source_context->life);
+  if (packet.source_context->life != peer.link->life && is_over(core, peer)) lose_peer(core, peer);
 }
 
 Peer& source_peer(Core& core, const Packet& packet) {

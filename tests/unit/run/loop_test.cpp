@@ -574,6 +574,24 @@ TEST_F(LoopTest, Last_request_of_a_dead_peer__does_not_take_the_answer_of_its_ne
   EXPECT_EQ(next_sent().operation_id, 9u);
 }
 
+/// The former life is heard when its link is lost already. What it leaves behind is cut, and the next one is heard
+/// before the link is given up.
+TEST_F(LoopTest, Next_life_of_a_process__has_its_answer_though_one_was_due_to_its_former_one) {
+  append(entry());
+  start(PacketType::kGet, 8);
+  wire.sent.clear();
+  arrive(put_header(2 * kPacketBytes, 7));
+  wire.kill(kPeer);
+  arrive(put_header(16, 9));
+  wire.connect_result = ConnectResult::kInProgress;
+  for (int i = 0; i < 5; ++i) cycle();
+  EXPECT_EQ(peer().answers.waiting.size(), 1u) << "of this life alone";
+  wire.connect_result = ConnectResult::kConnected;
+  for (int i = 0; i < 5; ++i) cycle();
+  ASSERT_EQ(wire.sent.size(), 1u);
+  EXPECT_EQ(next_sent().operation_id, 9u);
+}
+
 TEST_F(LoopTest, Next_life_of_a_process__gets_no_answers_that_were_due_to_its_former_one) {
   append(entry());
   wire.room = 0;
