@@ -9,13 +9,7 @@ namespace portofu::simulation {
 namespace {
 
 void run_clusters(int cluster_count, int action_count, const Fate& fate) {
-  const std::uint64_t first = test_seed();
-  for (int i = 0; i < test_rounds(cluster_count); ++i) {
-    const std::uint64_t seed = first + static_cast<std::uint64_t>(i);
-    Cluster cluster(seed, fate);
-    const std::string complaint = cluster.run(action_count);
-    ASSERT_EQ(complaint, "") << "repeat with PORTOFU_TEST_SEED=" << seed << " PORTOFU_TEST_ROUNDS=1";
-  }
+  run_seeds(cluster_count, [&](std::uint64_t seed) { return Cluster(seed, fate).run(action_count); });
 }
 
 TEST(Death, Survivors__see_each_operation_end_once_without_any_death) {
