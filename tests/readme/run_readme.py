@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
@@ -48,6 +49,17 @@ int main(void) {
   if (field == NULL) return 1;
   field[0] = field[bytes / sizeof *field - 1] = 1;
   portofu_free(field);
+  return 0;
+}
+"""
+UTOFU_PROGRAM = """
+#include <stdio.h>
+#include <utofu.h>
+int main(void) {
+  uint8_t at[6];
+  utofu_vcq_hdl_t vcq;
+  if (utofu_query_my_coords(at) != UTOFU_SUCCESS || utofu_create_vcq(0, 0, &vcq) != UTOFU_SUCCESS) return 1;
+  printf("%d,%d,%d,%d,%d,%d\\n", at[0], at[1], at[2], at[3], at[4], at[5]);
   return 0;
 }
 """
@@ -181,6 +193,14 @@ class Readme:
         self.shell("export PKG_CONFIG_PATH=PREFIX/lib/pkgconfig; cc program.c -o program "
                    f"$(pkg-config --cflags --libs portals4) -Wl,-rpath,PREFIX/lib && {command}")
 
+    def virtual_nodes(self, command):
+        """Sixteen processes are on four nodes."""
+        (self.work / "nodes.c").write_text(UTOFU_PROGRAM)
+        printed = self.shell("export PKG_CONFIG_PATH=PREFIX/lib/pkgconfig; cc nodes.c -o nodes "
+                             f"$(pkg-config --cflags --libs utofu) -Wl,-rpath,PREFIX/lib && {command} ./nodes")
+        if sorted(Counter(printed.splitlines()).values()) != [4, 4, 4, 4]:
+            raise Failure(f"the processes are at {printed.split()}")
+
     def configure(self, command):
         """Takes minutes; what ./run openmpi gives to configure is compared with it."""
         given = self.shell("source .ci/common.sh; source tests/mpi/openmpi.sh; openmpi_configure_arguments",
@@ -217,7 +237,8 @@ class Readme:
             (r"LD_PRELOAD=(PREFIX\S+|libportofu_malloc\.so)$", self.preload),
             (r"\./configure --with-portals4", self.configure), (r"mpirun .* \./program$", self.mpirun),
             (r"(mtl|osc|btl)_portals4_\w+ = \w+$", self.parameter), (r"ptl_run -n 4 \./program$", self.ptl_run),
-            (r"ptl_info( --settings)?$|ptl_ping$", self.shell),
+            (r"ptl_info( --settings| --topology)?$|ptl_ping$", self.shell),
+            (r"ptl_run -n 16 --per-node 4$", self.virtual_nodes),
         )
         for pattern, handler in rules:
             if re.match(pattern, command):
