@@ -54,7 +54,7 @@ struct Peer {
   std::uint64_t connect_deadline_ns = 0;  ///< kConnecting: when to give up.
   std::uint64_t connect_again_ns = 0;     ///< kConnecting with a pause: when to try again.
   std::uint64_t connect_pause_ns = 0;     ///< kConnecting: how long what is lacking was waited for; 0: not.
-  std::uint64_t answers_life = 0;         ///< The life that `answers` are for; 0: that of the link.
+  std::uint64_t answers_life = 0;         ///< The life that `answers` are for; 0: that of the link, or of who is heard.
   std::uint64_t lost_since_ns = 0;        ///< When is_over of mailbox/connect first put the loss off; 0: it did not.
   Outbox requests;                        ///< What we ask of it. What waits here is its TOQ.
   Outbox answers;                         ///< What we answer; waits for no request.

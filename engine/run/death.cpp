@@ -23,6 +23,8 @@ void lose_peer(Core& core, Peer& peer) {
     take_acknowledgements(core, peer);
     end_lane_on_duty(core, peer);
     peer.published.reset();
+    // What it has left unfinished may be answered later than this, and is for nobody else.
+    if (peer.answers_life == 0) peer.answers_life = peer.link->life;
     peer.wire->disconnect(peer.link);
     core.counters.add(Counter::kPeersLost);
   } else if (!peer.answers.waiting.empty()) {
@@ -34,7 +36,6 @@ void lose_peer(Core& core, Peer& peer) {
   abandon_outbox(core, peer, peer.requests, NiFail::kUndeliverable);
   fail_outstanding(core, peer, NiFail::kUndeliverable);
   if (!answers_anew) abandon_outbox(core, peer, peer.answers, NiFail::kUndeliverable);
-  if (peer.answers.waiting.empty()) peer.answers_life = 0;
   fail_barriers_with(core, peer.id);
 }
 

@@ -287,6 +287,25 @@ TEST_F(LoopDeathTest, Next_life_of_a_process__has_its_answer_though_one_was_due_
   EXPECT_EQ(next_sent().operation_id, 9u);
 }
 
+/// Its source is closed behind the loss of our link to it.
+TEST_F(LoopDeathTest, Next_life_of_a_process__gets_no_answer_to_what_its_former_one_left_unfinished) {
+  append(entry());
+  start(PacketType::kGet, 8);
+  arrive(put_header(2 * kPacketBytes, 7));
+  cycle();
+  wire.sent.clear();
+  wire.kill(kPeer);
+  wire.connect_result = ConnectResult::kInProgress;
+  run_timers_on_duty(core);
+  EXPECT_EQ(peer().link, nullptr);
+  arrive(put_header(16, 9));
+  for (int i = 0; i < 5; ++i) cycle();
+  wire.connect_result = ConnectResult::kConnected;
+  for (int i = 0; i < 5; ++i) cycle();
+  ASSERT_EQ(wire.sent.size(), 1u);
+  EXPECT_EQ(next_sent().operation_id, 9u);
+}
+
 TEST_F(LoopDeathTest, Next_life_of_a_process__gets_no_answers_that_were_due_to_its_former_one) {
   append(entry());
   wire.room = 0;
