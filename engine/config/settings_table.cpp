@@ -93,8 +93,7 @@ const std::array<SettingRow, 45> kTable{{
      "uTofu: control queues of a TNI, shared by the processes of the node."},
     {"PORTOFU_LANES", SettingKind::kInteger, &Settings::lanes, nullptr, 1, 16, "lanes", "cores of the process",
      "uTofu: lanes that the control queues of a process are spread over, so that threads that use different ones do "
-     "not "
-     "wait for each other. 1: one for all."},
+     "not wait for each other. 1: one for all."},
     {"PORTOFU_LOCAL_RANK", SettingKind::kInteger, &Settings::local_rank, nullptr, 0, 65535, "", "of the launcher",
      "uTofu: rank of this process among those of its job on the node. It says which CQs the process takes first."},
     {"PORTOFU_LOCAL_SIZE", SettingKind::kInteger, &Settings::local_size, nullptr, 0, 65536, "", "of the launcher",

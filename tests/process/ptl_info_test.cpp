@@ -133,6 +133,9 @@ TEST(PtlInfo, Lanes__are_shown_as_those_of_one_process) {
     shown = output_of(std::string(PORTOFU_PTL_INFO) + " --processes");
     return count(process + "3 lanes") == 3;
   })) << shown;
+  shown = output_of(std::string(PORTOFU_PTL_INFO) + " --topology");
+  EXPECT_EQ(count("process " + std::to_string(child.pid()) + " "), 1) << "its threads, once: " << shown;
+  EXPECT_EQ(count("thread " + std::to_string(child.pid()) + " "), 1) << shown;
 }
 
 TEST(PtlPing, Times__are_printed_in_order) {

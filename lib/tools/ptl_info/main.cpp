@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -143,7 +144,8 @@ void print_process(const SegmentView& view, std::size_t engines, bool all_counte
   }
 }
 
-/// Living processes, with their threads, on the cores of the machine.
+/// Living processes, with their threads, on the cores of the machine. One with several lanes has several segments, and
+/// is shown once.
 bool print_topology() {
   std::string why;
   const auto machine = read_machine(&why);
@@ -154,9 +156,10 @@ bool print_topology() {
   std::printf("\nCores that this process may use\n%s", machine_text(*machine).c_str());
   std::vector<SegmentView> views;
   view_segments(SegmentOptions{}.directory, &views);
+  std::set<std::uint32_t> shown;
   for (const SegmentView& view : views) {
-    if (view.life != SegmentLife::kLiving) continue;
     const std::uint32_t os_pid = view.descriptor.os_pid;
+    if (view.life != SegmentLife::kLiving || !shown.insert(os_pid).second) continue;
     std::printf("\nPID %u: process %u (%s)\n%s", view.descriptor.pid, os_pid, program_name(os_pid).c_str(),
                 threads_text(*machine, threads_of(os_pid)).c_str());
   }

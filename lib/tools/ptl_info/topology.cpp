@@ -11,7 +11,7 @@
 namespace portofu::tools {
 namespace {
 
-/// " L3 cache 1, NUMA domain 0", of what is known.
+/// "L3 cache 1, NUMA domain 0", of what is known.
 std::string shared_text(const Core& core) {
   std::string text;
   if (core.l3 >= 0) text += "L3 cache " + std::to_string(core.l3);
