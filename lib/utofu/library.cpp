@@ -105,13 +105,14 @@ TofuSettings read_tofu_settings() {
   return read;
 }
 
+std::optional<NodeMap> find_node_map() {
+  std::string why;
+  return NodeMap::find(settings(), &why);
+}
+
 Coordinates read_coordinates() {
   const std::string text = settings().coords;
-  if (text.empty() || !settings().hosts.empty()) {
-    std::string why;
-    const auto map = NodeMap::find(settings(), &why);  // The engine tells why not, when it opens.
-    return map ? map->own_coordinates() : Coordinates{};
-  }
+  if (text.empty() || !settings().hosts.empty()) return node_map() ? node_map()->own_coordinates() : Coordinates{};
   Coordinates at{};
   const char* rest = text.c_str();
   for (std::size_t i = 0; i < at.size(); ++i) {
@@ -163,6 +164,8 @@ std::uint32_t mrq_entries_of(const char* text, std::uint32_t otherwise) {
 Settings read_engine_settings() { return read_settings(); }
 
 const TofuSettings& tofu_settings() { return read_once<TofuSettings, read_tofu_settings>(); }
+
+const std::optional<NodeMap>& node_map() { return read_once<std::optional<NodeMap>, find_node_map>(); }
 
 const Coordinates& my_coordinates() { return read_once<Coordinates, read_coordinates>(); }
 

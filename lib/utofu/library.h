@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdarg>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -44,6 +45,10 @@ Settings read_engine_settings();
 
 /// The settings of this process, read once; `coordinates` from PORTOFU_COORDS.
 inline const Settings& settings() { return read_once<Settings, read_engine_settings>(); }
+
+/// Where this process is, looked up once; nothing if there is a hosts file that cannot be understood, of which the
+/// engine tells when it opens.
+const std::optional<NodeMap>& node_map();
 const Coordinates& my_coordinates();
 
 /// The environment variables of the guide. @spec guide, 4.3.2

@@ -43,10 +43,8 @@ const Cores cores_at_load;
 
 std::uint32_t read_most_engines() {
   const Settings& wanted = settings();
-  std::string why;
-  const auto map = NodeMap::find(wanted, &why);
   // A further engine reaches no other node; and nobody would look after one whose thread is away.
-  if (!map || map->spans_nodes() || wanted.progress_thread == 0) return 1;
+  if (!node_map() || node_map()->spans_nodes() || wanted.progress_thread == 0) return 1;
   if (wanted.lanes != 0) return std::min(wanted.lanes, kMostEngines);
   const LocalPlace place = find_local_place(wanted, [](const char* name) { return std::getenv(name); });
   const bool is_bound = cores_at_load.own < cores_at_load.online;

@@ -59,9 +59,7 @@ CqRange read_own_cqs() {
               settings().rank_cqs.c_str(), cq_id_limit());
     table.clear();
   }
-  std::string why;
-  const auto map = NodeMap::find(settings(), &why);  // The engine has told why not.
-  return own_cqs(map ? map->own_place() : LocalPlace{}, table);
+  return own_cqs(node_map() ? node_map()->own_place() : LocalPlace{}, table);
 }
 
 /// Whether this process may claim one more CQ. It says why not.
