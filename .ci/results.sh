@@ -17,6 +17,29 @@ report() {
   printf '%s %s: %s (%s s)%s\n' "$verdict" "$suite" "$test" "$seconds" "${reason:+ - $reason}"
 }
 
+# report_failed SUITE TEST SECONDS LOG REASON: the same for a failed test, and keeps what its log has.
+report_failed() {
+  report FAIL "$1" "$2" "$3" "$5"
+  note_failure "$1: $2" <"$4"
+}
+
+# note_failure TITLE: keeps for the end of the run what a failed test has said, which it reads: the first lines, where
+# GoogleTest says what was expected and Open MPI who failed, and the last ones, where a sanitizer says what it has found.
+note_failure() {
+  local said
+  said=$(LC_ALL=C grep -a . | cut -c 1-2000) || true
+  {
+    printf -- '--- %s said:\n' "$1"
+    if (($(wc -l <<<"$said") <= 60)); then
+      printf '%s\n' "$said"
+    else
+      head -n 20 <<<"$said"
+      printf '[...]\n'
+      tail -n 40 <<<"$said"
+    fi
+  } >>"$failures_file"
+}
+
 # count_results VERDICT [SUITE]
 count_results() {
   awk -F '\t' -v verdict="$1" -v suite="${2:-}" '$1 == verdict && (suite == "" || $2 == suite) { n++ } END { print n + 0 }' \

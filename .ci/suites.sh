@@ -135,29 +135,17 @@ collect_ctest_results() {
         ;;
       FAIL)
         report FAIL "$suite" "$test" "$seconds" "$word; see $log"
-        note_failure "$suite: $test" "$log" "$test"
+        said_by "$test" "$log" | note_failure "$suite: $test"
         ;;
     esac
   done < <(parse_ctest_log "$log")
 }
 
-# note_failure TITLE LOG TEST: keeps what a failed test has said, for the end of the run: its first lines, where
-# GoogleTest says what was expected, and its last ones, where a sanitizer says what it has found and a fuzzer with what.
-note_failure() {
-  local said
-  said=$(awk -v test="$3" '
+# said_by TEST LOG: what ctest's log has of a test.
+said_by() {
+  awk -v test="$1" '
     /^ *[0-9]+\/[0-9]+ Test +#[0-9]+: / { inside = index($0, ": " test " .") > 0; next }
-    inside' "$2" | LC_ALL=C grep -avE "$ctest_noise" | cut -c 1-2000) || true
-  {
-    printf -- '--- %s said:\n' "$1"
-    if (($(wc -l <<<"$said") <= 60)); then
-      printf '%s\n' "$said"
-    else
-      head -n 20 <<<"$said"
-      printf '[...]\n'
-      tail -n 40 <<<"$said"
-    fi
-  } >>"$failures_file"
+    inside' "$2" | LC_ALL=C grep -avE "$ctest_noise" || true
 }
 
 # "  3/20 Test  #3: name ......   Passed    0.01 sec" becomes "PASS <tab> name <tab> 0.01 <tab> Passed".

@@ -50,7 +50,7 @@ conformance_test() {
   elif ((status == 0)); then
     report PASS "$suite" "$name" $((SECONDS - started))
   else
-    report FAIL "$suite" "$name" $((SECONDS - started)) \
+    report_failed "$suite" "$name" $((SECONDS - started)) "$log" \
       "$(grep -am 1 'FAILED  ]' "$log" || last_log_line "$log") ($log)"
   fi
 }
@@ -79,7 +79,7 @@ partition_test() {
   if ((status == 0)); then
     report PASS "$suite" "$name" $((SECONDS - started))
   else
-    report FAIL "$suite" "$name" $((SECONDS - started)) "$(last_log_line "$log") ($log)"
+    report_failed "$suite" "$name" $((SECONDS - started)) "$log" "$(last_log_line "$log") ($log)"
   fi
 }
 
@@ -111,7 +111,7 @@ launched_test() {
   if ((status == 0)); then
     report PASS "$suite" "$name" $((SECONDS - started))
   else
-    report FAIL "$suite" "$name" $((SECONDS - started)) "status $status: $(last_log_line "$log") ($log)"
+    report_failed "$suite" "$name" $((SECONDS - started)) "$log" "status $status: $(last_log_line "$log") ($log)"
   fi
 }
 

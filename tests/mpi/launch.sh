@@ -134,7 +134,7 @@ failure_reason() {
   local log=$1 status=$2 line
   line=$(grep -aE '^[a-z_]+: rank [0-9]+, line|time limit of the program' "$log" | head -n 1 || true)
   [[ -n $line ]] || line=$(grep -aE 'Assertion|Segmentation|signal [0-9]+|rror' "$log" | head -n 1 || true)
-  [[ -n $line ]] || line=$(last_log_line "$log")
+  [[ -n $line ]] || line=$(grep -av '^-*$' "$log" | head -n 1 || true)
   ((status == 124)) && line="hangs (time limit); $line"
   printf '%s [exit %d, log %s]' "${line:0:160}" "$status" "$log"
 }
@@ -147,7 +147,7 @@ report_program() {
   elif ((status == 0)) && grep -aq ': verified on' "$log"; then
     report PASS "$suite" "$name" "$seconds"
   else
-    report FAIL "$suite" "$name" "$seconds" "$(failure_reason "$log" "$status")"
+    report_failed "$suite" "$name" "$seconds" "$log" "$(failure_reason "$log" "$status")"
   fi
 }
 

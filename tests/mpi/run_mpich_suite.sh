@@ -248,7 +248,8 @@ run_program() {
   elif reason=$(fails_elsewhere "$transport" "$ranks" "$log" "$suite/build/$path" "$@"); then
     report SKIP "$suite_name-$group" "$name" $((SECONDS - started)) "$reason"
   else
-    report FAIL "$suite_name-$group" "$name" $((SECONDS - started)) "$(failure_reason "$log.log" "$status")"
+    report_failed "$suite_name-$group" "$name" $((SECONDS - started)) "$log.log" \
+      "$(failure_reason "$log.log" "$status")"
   fi
 }
 

@@ -146,7 +146,7 @@ test_singleton() {
   if ((status == 0)) && grep -q 'verified on 1 rank' "$log"; then
     report PASS "$suite" "$name" $((SECONDS - started))
   else
-    report FAIL "$suite" "$name" $((SECONDS - started)) "$(failure_reason "$log" "$status")"
+    report_failed "$suite" "$name" $((SECONDS - started)) "$log" "$(failure_reason "$log" "$status")"
   fi
 }
 
@@ -162,7 +162,7 @@ test_start_and_end() {
   if ((status == 0)); then
     report PASS "$suite" "$name" $((SECONDS - started))
   else
-    report FAIL "$suite" "$name" $((SECONDS - started)) "cycle $cycle: $(failure_reason "$log" "$status")"
+    report_failed "$suite" "$name" $((SECONDS - started)) "$log" "cycle $cycle: $(failure_reason "$log" "$status")"
   fi
 }
 
@@ -174,11 +174,14 @@ test_killed_rank() {
   [[ $name =~ $only ]] || return 0
   PORTOFU_TEST_SECONDS=30 launch_mpi "$transport" "$ranks" 45 "$log" "$binary_directory/killed_rank" || status=$?
   if ((status == 124)) || grep -aq 'time limit of the program' "$log"; then
-    report FAIL "$suite" "$name" $((SECONDS - started)) "the job did not end: $(failure_reason "$log" "$status")"
+    report_failed "$suite" "$name" $((SECONDS - started)) "$log" \
+      "the job did not end: $(failure_reason "$log" "$status")"
   elif ! grep -aq 'signal 9' "$log"; then
-    report FAIL "$suite" "$name" $((SECONDS - started)) "it failed before the kill: $(failure_reason "$log" "$status")"
+    report_failed "$suite" "$name" $((SECONDS - started)) "$log" \
+      "it failed before the kill: $(failure_reason "$log" "$status")"
   elif ! PORTOFU_TEST_SECONDS=30 launch_mpi "$transport" "$ranks" 45 "$log.next" "$binary_directory/hello"; then
-    report FAIL "$suite" "$name" $((SECONDS - started)) "the next job failed: $(failure_reason "$log.next" 1)"
+    report_failed "$suite" "$name" $((SECONDS - started)) "$log.next" \
+      "the next job failed: $(failure_reason "$log.next" 1)"
   else
     report PASS "$suite" "$name" $((SECONDS - started))
   fi
