@@ -70,8 +70,13 @@ void SegmentDirectory::introduce(Wire& wire) {
 void SegmentDirectory::listen() {
   if (listens_ || fabric_ == nullptr || !fabric_->is_open()) return;
   listens_ = true;
-  if (!socket_.listen())
-    log_warning("other nodes cannot find control queues of this one: the directory's port belongs to somebody else");
+  if (!socket_.listen()) {
+    const auto [first, second] = socket_.ports();
+    log_warning(
+        "other nodes cannot find control queues of this one: UDP ports %u and %u belong to other programs; set "
+        "PORTOFU_DIRECTORY_PORT to a free one, alike on all nodes",
+        unsigned{first}, unsigned{second});
+  }
   attend();
 }
 
@@ -240,9 +245,9 @@ bool open_fabric(EngineNode& node, const Settings& settings, const NodeMap& map,
 }
 
 DirectoryOptions directory_options(const Settings& settings, std::uint32_t nid) {
-  const std::uint32_t port = settings.directory_port != 0 ? settings.directory_port
-                                                          : DirectorySocket::default_port(settings.job_key, geteuid());
-  return {nid, static_cast<std::uint16_t>(port), settings.job_key, geteuid()};
+  auto ports = DirectorySocket::default_ports(settings.job_key, geteuid());
+  if (settings.directory_port != 0) ports.fill(static_cast<std::uint16_t>(settings.directory_port));
+  return {nid, ports, settings.job_key, geteuid()};
 }
 
 }  // namespace

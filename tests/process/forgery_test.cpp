@@ -442,7 +442,7 @@ TEST_F(ForgeryTest, Garbage_at_every_datagram_port__harms_nobody) {
   start(Place::kNodeEach);
   Forger forger(seed_, nodes_->job_key(), geteuid());
   const int udp = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  sockaddr_in to = socket_address(target_id().nid, DirectorySocket::default_port(nodes_->job_key(), geteuid()));
+  sockaddr_in to = socket_address(target_id().nid, DirectorySocket::default_ports(nodes_->job_key(), geteuid())[0]);
   const auto refused = [this] {
     return counter(Counter::kPacketsRefusedKey) + counter(Counter::kPacketsRefusedMalformed);
   };

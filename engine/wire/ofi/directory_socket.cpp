@@ -9,6 +9,7 @@
 #include <deque>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "engine/queue/cancellation.h"
 #include "engine/queue/clock.h"
@@ -99,35 +100,47 @@ bool accept(const DirectoryMessage& message, bool expected, const DirectoryOptio
 /// slow for longer than that takes them one after the other, and so answers a younger one, too.
 struct DirectorySocket::Question {
   const DirectoryMessage message;
-  const sockaddr_in to;
-  std::deque<OwnDescriptor> sockets;  ///< Connected to the node, so only that is heard, and that nobody listens there.
-  int tries = 0;                      ///< So far.
-  std::uint64_t next_try_ms = 0;      ///< When it is asked again, or given up.
+  const std::uint32_t nid;
+  std::vector<std::uint16_t> ports;  ///< Where somebody may listen; asked in turns.
+  struct Try {
+    OwnDescriptor socket;  ///< Connected to the node, so only that is heard, and that nobody listens there.
+    std::uint16_t port;
+  };
+  std::deque<Try> last;
+  int tries = 0;                  ///< So far.
+  std::uint64_t next_try_ms = 0;  ///< When it is asked again, or given up.
 
   bool send(std::uint32_t own_nid) {
-    if (sockets.size() == kMostSockets) sockets.pop_front();
+    if (last.size() == kMostSockets) last.pop_front();
     OwnDescriptor made = open_socket(own_nid, 0);
     if (!made) return false;
     const int fd = made.number();
-    sockets.push_back(std::move(made));
+    last.push_back({std::move(made), ports[tries % ports.size()]});
+    const sockaddr_in to = socket_address(nid, last.back().port);
     return connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0 &&
            ::send(fd, &message, sizeof message, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof message);
   }
 
-  AskResult look(DirectorySocket& asker, NameOwner* owner) const {
-    for (const OwnDescriptor& socket : sockets) {
-      const AskResult result = take(socket.number(), asker, owner);
+  AskResult look(DirectorySocket& asker, NameOwner* owner) {
+    for (const Try& made : last) {
+      const AskResult result = take(made, asker, owner);
       if (result != AskResult::kAsking) return result;
     }
     return AskResult::kAsking;
   }
 
+  /// Nobody listens there. @return whether that is so at each port
+  bool is_refused_at(std::uint16_t port) {
+    if (std::erase(ports, port) != 0) next_try_ms = 0;
+    return ports.empty();
+  }
+
   /// Takes one message, if there is one.
-  AskResult take(int fd, DirectorySocket& asker, NameOwner* owner) const {
+  AskResult take(const Try& made, DirectorySocket& asker, NameOwner* owner) {
     DirectoryMessage answer;
     sockaddr_in from;
-    if (!receive_message(fd, &answer, &from)) {
-      if (errno == ECONNREFUSED) return AskResult::kNobody;
+    if (!receive_message(made.socket.number(), &answer, &from)) {
+      if (errno == ECONNREFUSED) return is_refused_at(made.port) ? AskResult::kNobody : AskResult::kAsking;
       return errno == EAGAIN || errno == EINTR ? AskResult::kAsking : AskResult::kNoAnswer;
     }
     if (!accept(answer, is_answer(answer), asker.options_, asker.counters_)) return AskResult::kAsking;
@@ -158,8 +171,10 @@ bool DirectorySocket::add(const OwnDescriptor& socket) {
 
 bool DirectorySocket::listen() {
   open_ear();
-  if (!fd_) add(fd_ = open_socket(options_.nid, options_.port));
-  return static_cast<bool>(fd_);
+  for (const std::uint16_t port : options_.ports) {
+    if (!fd_) fd_ = open_socket(options_.nid, port);
+  }
+  return add(fd_);
 }
 
 std::uint16_t DirectorySocket::open_ear() {
@@ -217,8 +232,9 @@ AskResult DirectorySocket::ask(std::uint32_t nid, std::uint64_t key, NameOwner* 
     DirectoryMessage message{kDirectoryMagic, options_.job_key, options_.uid, DirectoryKind::kAsk, key, 0, 0,
                              ear_port_};
     if (!draw_random(&message.nonce, sizeof message.nonce)) return AskResult::kNoAnswer;
-    found =
-        questions_.emplace(std::pair(nid, key), new Question{message, socket_address(nid, options_.port), {}}).first;
+    std::vector<std::uint16_t> ports(options_.ports.begin(), options_.ports.end());
+    if (ports.front() == ports.back()) ports.pop_back();
+    found = questions_.emplace(std::pair(nid, key), new Question{message, nid, std::move(ports), {}}).first;
   }
   Question& question = *found->second;
   AskResult result = question.look(*this, owner);
@@ -233,9 +249,12 @@ AskResult DirectorySocket::ask(std::uint32_t nid, std::uint64_t key, NameOwner* 
   return result;
 }
 
-std::uint16_t DirectorySocket::default_port(std::uint32_t job_key, std::uint32_t uid) {
+std::array<std::uint16_t, 2> DirectorySocket::default_ports(std::uint32_t job_key, std::uint32_t uid) {
   const std::uint64_t mixed = ((std::uint64_t{uid} << 32) + job_key) * 0x9e3779b97f4a7c15u;
-  return static_cast<std::uint16_t>(20000 + (mixed >> 32) % 10000);
+  const std::uint64_t first = (mixed >> 32) % 10000;
+  // Half the range and a bit apart, so that programs that take ports in a row have one of them at most.
+  const std::uint64_t second = (first + 5000 + (mixed >> 8) % 1000) % 10000;
+  return {static_cast<std::uint16_t>(20000 + first), static_cast<std::uint16_t>(20000 + second)};
 }
 
 }  // namespace portofu

@@ -1,11 +1,13 @@
 #pragma once
 // Which process of another node owns a control queue or a barrier gate. Every process that owns one listens on the same
 // datagram port of its node (SO_REUSEPORT), so that the kernel hands a question to one of them, and any of them can
-// answer from the names in shared memory. A question that is not answered soon is repeated from another port, which
-// most likely reaches another process, so one that is stopped or slow does not matter.
+// answer from the names in shared memory. The port may belong to another program, so there is a second one; questions
+// go to both in turns until one of them has an answer. A question that is not answered soon is repeated from another
+// port, which most likely reaches another process, so one that is stopped or slow does not matter.
 //
 // Who has asked is told when an answer is no longer good (known_by.h), by datagrams to a socket of its own, its ear.
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -21,8 +23,8 @@ namespace portofu {
 
 /// Fixed for the life of the socket, and alike in all processes of the job.
 struct DirectoryOptions {
-  std::uint32_t nid = 0;  ///< Of this node.
-  std::uint16_t port = 0;
+  std::uint32_t nid = 0;                 ///< Of this node.
+  std::array<std::uint16_t, 2> ports{};  ///< In order: the first that is free is taken. Equal: there is one.
   std::uint32_t job_key = 0;
   std::uint32_t uid = 0;
 };
@@ -51,8 +53,10 @@ class DirectorySocket {
   DirectorySocket(const DirectorySocket&) = delete;
   DirectorySocket& operator=(const DirectorySocket&) = delete;
 
-  /// Answers questions from now on, and hears news. @return false if the port belongs to somebody else
+  /// Answers questions from now on, and hears news. @return false if both ports belong to somebody else
   bool listen();
+
+  const std::array<std::uint16_t, 2>& ports() const { return options_.ports; }
 
   /// Hears news from now on.
   /// @return the port where others tell them; 0: they cannot
@@ -72,8 +76,8 @@ class DirectorySocket {
   AskResult ask(std::uint32_t nid, std::uint64_t key, NameOwner* owner);
   bool is_asking(std::uint32_t nid, std::uint64_t key) const { return questions_.contains({nid, key}); }
 
-  /// The port for those who configured none: between 20000 and 29999, by user and job.
-  static std::uint16_t default_port(std::uint32_t job_key, std::uint32_t uid);
+  /// The ports for those who configured none: between 20000 and 29999, by user and job.
+  static std::array<std::uint16_t, 2> default_ports(std::uint32_t job_key, std::uint32_t uid);
 
   static constexpr int kMostAnswers = 16;
 

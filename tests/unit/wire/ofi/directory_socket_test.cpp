@@ -4,9 +4,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <memory>
 #include <thread>
 #include <utility>
 
@@ -22,7 +24,7 @@ constexpr std::uint64_t kKey = 0x5000000300000500;
 
 DirectoryOptions options_of(std::uint32_t nid, std::uint32_t job_key = 7) {
   const auto port = static_cast<std::uint16_t>(30000 + getpid() % 20000);
-  return {nid, port, job_key, geteuid()};
+  return {nid, {port, port}, job_key, geteuid()};
 }
 
 bool nobody(std::uint64_t, const Knower&, NameOwner*) { return false; }
@@ -194,7 +196,7 @@ constexpr std::uint32_t kFoundKind = 2;
 class Liar {
  public:
   explicit Liar(std::uint32_t nid) : fd_(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
-    const sockaddr_in own = socket_address(nid, options_of(nid).port);
+    const sockaddr_in own = socket_address(nid, options_of(nid).ports.front());
     EXPECT_EQ(bind(fd_, reinterpret_cast<const sockaddr*>(&own), sizeof own), 0);
     const timeval patience{5, 0};
     setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
@@ -211,7 +213,7 @@ class Liar {
   }
   void answer(const Message& message) { send(asker_, message, sizeof message); }
   void tell(std::uint32_t nid, const Message& message, std::size_t bytes = sizeof(Message)) {
-    send(socket_address(nid, options_of(nid).port), message, bytes);
+    send(socket_address(nid, options_of(nid).ports.front()), message, bytes);
   }
 
  private:
@@ -294,12 +296,62 @@ TEST(DirectorySocket, Answers_that_it_does_not_believe__are_counted_and_late_one
   EXPECT_EQ(a.count(Counter::kPacketsRefusedMalformed), 2u);
 }
 
-TEST(DirectorySocket, Default_port__is_in_its_range_and_differs_between_jobs) {
-  EXPECT_NE(DirectorySocket::default_port(1, 0), DirectorySocket::default_port(2, 0));
+TEST(DirectorySocket, Default_ports__are_in_their_range_and_differ_between_jobs) {
+  EXPECT_NE(DirectorySocket::default_ports(1, 0), DirectorySocket::default_ports(2, 0));
   for (std::uint32_t key = 0; key < 100; ++key) {
-    EXPECT_GE(DirectorySocket::default_port(key, 1000), 20000);
-    EXPECT_LE(DirectorySocket::default_port(key, 1000), 29999);
+    const auto [first, second] = DirectorySocket::default_ports(key, 1000);
+    EXPECT_NE(first, second);
+    EXPECT_GE(std::min(first, second), 20000);
+    EXPECT_LE(std::max(first, second), 29999);
   }
+}
+
+DirectoryOptions with_two_ports(std::uint32_t nid) {
+  DirectoryOptions options = options_of(nid);
+  ++options.ports.back();
+  return options;
+}
+
+/// A program that has nothing to do with us has this port of node B, and says nothing.
+OwnDescriptor stranger_at(std::uint16_t port) {
+  OwnDescriptor made(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const sockaddr_in address = socket_address(kNodeB, port);
+  EXPECT_EQ(bind(made.number(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  return made;
+}
+
+TEST(DirectorySocket, First_port_of_a_stranger__leaves_the_second) {
+  const DirectoryOptions at_b = with_two_ports(kNodeB);
+  const OwnDescriptor stranger = stranger_at(at_b.ports.front());
+  const Answering b(at_b, {kNodeB, 4242});
+  Directory a(with_two_ports(kNodeA));
+  NameOwner owner;
+  EXPECT_EQ(ask(a, kNodeB, kKey, &owner), AskResult::kFound);
+  EXPECT_EQ(owner, (ProcessId{kNodeB, 4242}));
+  EXPECT_EQ(ask(a, kNodeB, kKey + 256, &owner), AskResult::kNobody);
+}
+
+TEST(DirectorySocket, Who_had_to_take_the_second_port__is_found_when_the_first_is_free_again) {
+  const DirectoryOptions at_b = with_two_ports(kNodeB);
+  auto stranger = std::make_unique<OwnDescriptor>(stranger_at(at_b.ports.front()));
+  const Answering b(at_b, {kNodeB, 4242});
+  stranger.reset();
+  Directory a(with_two_ports(kNodeA));
+  NameOwner owner;
+  EXPECT_EQ(ask(a, kNodeB, kKey, &owner), AskResult::kFound);
+}
+
+TEST(DirectorySocket, Two_ports_where_nobody_listens__say_that_there_is_nobody) {
+  Directory a(with_two_ports(kNodeA));
+  NameOwner owner;
+  EXPECT_EQ(ask(a, kNodeB, kKey, &owner), AskResult::kNobody);
+}
+
+TEST(DirectorySocket, Both_ports_of_strangers__cannot_be_listened_at) {
+  const DirectoryOptions at_b = with_two_ports(kNodeB);
+  const OwnDescriptor first = stranger_at(at_b.ports.front()), second = stranger_at(at_b.ports.back());
+  Directory b(at_b);
+  EXPECT_FALSE(b.listen());
 }
 
 TEST(DirectorySocket, Who_can_be_told__may_remember_the_answer) {
