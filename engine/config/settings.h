@@ -46,6 +46,7 @@ struct Settings {
   std::uint32_t local_rank = UINT32_MAX;      ///< PORTOFU_LOCAL_RANK; UINT32_MAX: that of the launcher.
   std::uint32_t local_size = 0;               ///< PORTOFU_LOCAL_SIZE; 0: that of the launcher.
   std::uint32_t per_node = 0;                 ///< PORTOFU_PER_NODE; 0: all processes of the machine are on one node.
+  std::string shape;                          ///< PORTOFU_SHAPE; empty: groups of twelve nodes.
   std::string rank_cqs;                       ///< PORTOFU_RANK_CQS; empty: the CQs are divided evenly.
   std::uint32_t start_vbg_count = 16;         ///< PORTOFU_START_VBGS, a TNI.
   std::uint32_t relay_vbg_count = 32;         ///< PORTOFU_RELAY_VBGS, a TNI.

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint32_t kMax = UINT32_MAX;
 
-const std::array<SettingRow, 45> kTable{{
+const std::array<SettingRow, 46> kTable{{
     {"PORTOFU_NID", SettingKind::kNodeId, &Settings::nid, nullptr, 1, kMax - 1, "", "address of an interface",
      "Node ID of this node: an IPv4 address or the integer that it stands for. All processes of a node need the same."},
     {"PORTOFU_INTERFACE", SettingKind::kText, nullptr, &Settings::interface, 0, 15, "",
@@ -103,6 +103,9 @@ const std::array<SettingRow, 45> kTable{{
      "uTofu: each so many local ranks of a job on one machine are on a node of their own, with coordinates and CQs of "
      "its own, as if the machine were several nodes. 0: the machine is one node. All processes of a job need the "
      "same."},
+    {"PORTOFU_SHAPE", SettingKind::kText, nullptr, &Settings::shape, 0, 31, "", "groups of twelve",
+     "uTofu: how the nodes are arranged that one machine stands for, as 2x3x2. Their numbers run along the first side, "
+     "then along the second. Each side is a snake in two axes of the torus: X and A, Y and B, Z and C."},
     {"PORTOFU_RANK_CQS", SettingKind::kText, nullptr, &Settings::rank_cqs, 0, 1023, "", "an equal share",
      "uTofu: the CQ that each local rank takes first, as 0,2,5,8."},
     {"PORTOFU_START_VBGS", SettingKind::kInteger, &Settings::start_vbg_count, nullptr, 1, 2048, "gates", nullptr,

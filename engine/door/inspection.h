@@ -9,4 +9,5 @@
 #include "engine/segment/segment_view.h"
 #include "engine/topology/host_file.h"
 #include "engine/topology/node_id.h"
+#include "engine/topology/node_shape.h"
 #include "engine/wire/shm/channel_directory.h"

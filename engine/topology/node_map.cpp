@@ -7,6 +7,7 @@
 #include "engine/observe/system_failure.h"
 #include "engine/topology/launcher.h"
 #include "engine/topology/node_id.h"
+#include "engine/topology/node_shape.h"
 
 namespace portofu {
 namespace {
@@ -18,6 +19,21 @@ const char* obstacle_to_virtual_nodes(const Settings& settings, bool spans_nodes
   if (spans_nodes) return "the job may have other machines, each of which is one node";
   if (place.rank == LocalPlace::kNoRank) return "nobody tells the local rank; PORTOFU_LOCAL_RANK does";
   return nullptr;
+}
+
+/// Where the node with this number of a machine that stands for several is.
+Coordinates place_in_shape(const std::string& text, std::uint32_t number) {
+  if (text.empty()) return NodeMap::virtual_coordinates(number);
+  static constinit ToldOnce told;
+  const auto shape = NodeShape::parse(text);
+  if (shape && number < shape->count()) return shape->coordinates(number);
+  if (told.is_first()) {
+    shape ? log_warning("PORTOFU_SHAPE=%s has no node %u: give it more, or the job fewer processes; it is left aside",
+                        text.c_str(), number)
+          : log_warning("PORTOFU_SHAPE=%s is no shape: one to three numbers as in 2x3x2 are; it is left aside",
+                        text.c_str());
+  }
+  return NodeMap::virtual_coordinates(number);
 }
 
 }  // namespace
@@ -44,7 +60,7 @@ std::optional<NodeMap> NodeMap::find(const Settings& settings, std::uint32_t own
   map.place_ = place;
   const auto use = static_cast<FabricUse>(settings.fabric);
   const bool may_span = use == FabricUse::kOn || (use == FabricUse::kAuto && launcher_spans);
-  if (settings.per_node != 0) map.choose_virtual_node(settings, may_span, place);
+  if (settings.per_node != 0 || !settings.shape.empty()) map.choose_virtual_node(settings, may_span, place);
   if (settings.hosts.empty()) {
     map.spans_nodes_ = may_span;
     map.by_address_ = map.spans_nodes_ && settings.coords.empty();
@@ -73,13 +89,15 @@ std::optional<NodeMap> NodeMap::find(const Settings& settings, std::uint32_t own
 void NodeMap::choose_virtual_node(const Settings& settings, bool spans_nodes, const LocalPlace& place) {
   const char* const obstacle = obstacle_to_virtual_nodes(settings, spans_nodes, place);
   if (obstacle == nullptr) {
-    const VirtualNode node = virtual_node(place, settings.per_node);
-    own_ = virtual_coordinates(node.number);
+    const VirtualNode node = virtual_node(place, std::max(settings.per_node, 1u));
+    own_ = place_in_shape(settings.shape, node.number);
     place_ = node.place;
     return;
   }
   static constinit ToldOnce told;
-  if (told.is_first()) log_warning("PORTOFU_PER_NODE=%u is left aside: %s", settings.per_node, obstacle);
+  if (!told.is_first()) return;
+  settings.shape.empty() ? log_warning("PORTOFU_PER_NODE=%u is left aside: %s", settings.per_node, obstacle)
+                         : log_warning("PORTOFU_SHAPE=%s is left aside: %s", settings.shape.c_str(), obstacle);
 }
 
 std::uint32_t NodeMap::nid_at(const Coordinates& at) const {

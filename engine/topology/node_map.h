@@ -6,8 +6,8 @@
 // known; or, if the fabric is switched on or the launcher tells of other nodes, coordinates follow from the addresses
 // (coordinates_of_address). A lone node is (0,0,0,0,0,0).
 //
-// A lone machine may stand for several nodes (PORTOFU_PER_NODE): each of them has coordinates of its own. Who owns a CQ
-// of any of them is found on the machine, as for a node that nobody knows.
+// A lone machine may stand for several nodes (PORTOFU_PER_NODE, PORTOFU_SHAPE): each has coordinates of its own. Who
+// owns a CQ of any of them is found on the machine, as for a node that nobody knows.
 
 #include <cstdint>
 #include <optional>

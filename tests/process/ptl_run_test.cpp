@@ -57,6 +57,17 @@ TEST(PtlRun, Virtual_nodes__are_told_to_the_ranks) {
   EXPECT_EQ(launcher.output(), "4\n");
 }
 
+TEST(PtlRun, Shape__says_how_many_ranks_there_are) {
+  const Words words = {
+      PORTOFU_PTL_RUN, "--shape", "2x3", "--per-node", "2", "sh", "-c", "echo $PORTOFU_SHAPE $PMI_SIZE"};
+  Launcher launcher(words);
+  EXPECT_EQ(launcher.wait_status(), 0);
+  const std::string line = "2x3 12\n";
+  std::string all;
+  for (int rank = 0; rank < 12; ++rank) all += line;
+  EXPECT_EQ(launcher.output(), all);
+}
+
 TEST(PtlRun, Cores__are_planned_for_any_machine_and_told) {
   setenv("HWLOC_SYNTHETIC", "numa:2 l3:2 core:2 pu:2", 1);
   const auto said = [](Words options) {
@@ -253,6 +264,9 @@ TEST(PtlRun, Command_line__mistakes_are_told) {
   EXPECT_EQ(status_of({"-n", "2", "--map", "x", "true"}, "--map"), 125);
   EXPECT_EQ(status_of({"-n", "2", "--per-node", "0", "true"}, "--per-node"), 125);
   EXPECT_EQ(status_of({"--hosts", "127.0.0.1:2", "--per-node", "1", "true"}, "one machine"), 125);
+  EXPECT_EQ(status_of({"--hosts", "127.0.0.1:2", "--shape", "2x1", "true"}, "one machine"), 125);
+  EXPECT_EQ(status_of({"-n", "7", "--shape", "2x3", "true"}, "room for 6"), 125);
+  EXPECT_EQ(status_of({"-n", "2", "--shape", "2x", "true"}, "--shape 2x"), 125);
   EXPECT_EQ(status_of({"-n", "2", "--wrong", "true"}, "--wrong"), 125);
   EXPECT_EQ(status_of({"-n", "2", "/no/such/program"}, "No such file"), 127);
   EXPECT_EQ(status_of({"-n", "2", "/etc/passwd"}, "Permission denied"), 126);

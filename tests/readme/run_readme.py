@@ -22,7 +22,8 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 SUITE = "readme"
 # The pages whose commands are run.
-PAGES = ("README.md", "lib/README.md", "lib/openmpi.md", "lib/nodes.md", "lib/environment.md", "lib/utofu/README.md")
+PAGES = ("README.md", "lib/README.md", "lib/openmpi.md", "lib/nodes.md", "lib/environment.md", "lib/utofu/README.md",
+         "lib/fugaku/README.md")
 # What begins a command in the text; other code in the text names files, functions and variables.
 TOOLS = ("./run ", "ptl_run ", "ptl_info ", "ptl_ping ", "mpirun ", "mpiexec ", "ctest ", "cmake ", "cc ", "mpicc ",
          "LD_PRELOAD=", "build/release/bin/")
@@ -61,6 +62,18 @@ int main(void) {
   if (utofu_query_my_coords(at) != UTOFU_SUCCESS || utofu_create_vcq(0, 0, &vcq) != UTOFU_SUCCESS) return 1;
   printf("%d,%d,%d,%d,%d,%d\\n", at[0], at[1], at[2], at[3], at[4], at[5]);
   return 0;
+}
+"""
+TOPOLOGY_PROGRAM = """
+#include <mpi-ext.h>
+#include <stdio.h>
+int main(int argc, char** argv) {
+  int rank, at[6];
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  if (FJMPI_Topology_get_coords(MPI_COMM_WORLD, rank, FJMPI_TOFU_SYS, 6, at) != MPI_SUCCESS) return 1;
+  printf("%d,%d,%d,%d,%d,%d\\n", at[0], at[1], at[2], at[3], at[4], at[5]);
+  return MPI_Finalize();
 }
 """
 
@@ -193,12 +206,26 @@ class Readme:
         self.shell("export PKG_CONFIG_PATH=PREFIX/lib/pkgconfig; cc program.c -o program "
                    f"$(pkg-config --cflags --libs portals4) -Wl,-rpath,PREFIX/lib && {command}")
 
-    def virtual_nodes(self, command):
+    def topology(self, command):
+        (self.work / "program.c").write_text(TOPOLOGY_PROGRAM)
+        self.shell(f"{command} -Wl,-rpath,PREFIX/lib && mv a.out program")
+
+    def topology_run(self, command):
+        """Twelve processes are on six nodes."""
+        places = [line for line in self.shell(command).splitlines() if re.fullmatch(r"\d(,\d){5}", line)]
+        if sorted(Counter(places).values()) != [2] * 6:
+            raise Failure(f"the processes are at {places}")
+
+    def shape(self, command):
+        """Forty-eight processes are on twelve nodes."""
+        self.virtual_nodes(command.removesuffix("./program"), [4] * 12)
+
+    def virtual_nodes(self, command, expected=(4, 4, 4, 4)):
         """Sixteen processes are on four nodes."""
         (self.work / "nodes.c").write_text(UTOFU_PROGRAM)
         printed = self.shell("export PKG_CONFIG_PATH=PREFIX/lib/pkgconfig; cc nodes.c -o nodes "
                              f"$(pkg-config --cflags --libs utofu) -Wl,-rpath,PREFIX/lib && {command} ./nodes")
-        if sorted(Counter(printed.splitlines()).values()) != [4, 4, 4, 4]:
+        if sorted(Counter(printed.splitlines()).values()) != list(expected):
             raise Failure(f"the processes are at {printed.split()}")
 
     def configure(self, command):
@@ -235,6 +262,8 @@ class Readme:
             (r"cmake --install build/release --prefix PREFIX$", self.install),
             (r"export ", self.export), (r"cc program\.c ", self.compile_program), (r"double \*field", self.heap_line),
             (r"LD_PRELOAD=(PREFIX\S+|libportofu_malloc\.so)$", self.preload),
+            (r"mpicc -I", self.topology), (r"mpirun .*PORTOFU_SHAPE", self.topology_run),
+            (r"ptl_run --shape", self.shape),
             (r"\./configure --with-portals4", self.configure), (r"mpirun .* \./program$", self.mpirun),
             (r"(mtl|osc|btl)_portals4_\w+ = \w+$", self.parameter), (r"ptl_run -n 4 \./program$", self.ptl_run),
             (r"ptl_info( --settings| --topology)?$|ptl_ping$", self.shell),

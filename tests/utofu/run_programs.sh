@@ -53,6 +53,8 @@ list_tests() {
 2,4,8   plain    transport
 1,2,8   plain    vcq_by_coordinates
 1,5,8   plain    vcq_search
+12      plain    fjmpi_topology 2x3x2 1
+8       plain    fjmpi_topology 1x4x1 2
 2       plain    notice_order
 2,4,8   plain    silent_target
 2       shuffled put_pingpong
@@ -74,14 +76,20 @@ time_limit_s=60
 
 binary_of() { printf '%s/bin-%s/%s' "$log_directory" "$1" "$2"; }
 
+# Sources of the installation that a program is compiled with.
+further_sources() {
+  ! grep -q 'mpi-ext\.h' "$1" || printf '%s\n' "$prefix/share/portofu/portofu_fjmpi.c"
+}
+
 compile_all() {
-  local mpi source program log
+  local mpi source program log further
   for mpi in "${mpi_libraries[@]}"; do
     for source in "$here"/programs/*.c; do
       program=$(basename "$source" .c)
       log=$log_directory/compile-$program-$mpi.log
-      compile_source "mpicc.$mpi" "$source" "$(binary_of "$mpi" "$program")" "$log" \
-        -I"$here/../mpi/programs" -I"$prefix/include" -L"$prefix/lib" -Wl,-rpath,"$prefix/lib" -ltofucom -lm ||
+      mapfile -t further < <(further_sources "$source")
+      compile_source "mpicc.$mpi" "$source" "$(binary_of "$mpi" "$program")" "$log" "${further[@]}" \
+        -I"$here/../mpi/programs" -I"$prefix/include" -I"$prefix/include/fugaku" -L"$prefix/lib" -Wl,-rpath,"$prefix/lib" -ltofucom -lm ||
         report FAIL "$suite" "compile $program $mpi" 0 "$(grep -m 1 error "$log" || true)"
     done
   done

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "engine/config/settings.h"
+#include "engine/door/inspection.h"
 #include "lib/tools/man_page.h"
 #include "lib/tools/ptl_run/host_helper.h"
 #include "lib/tools/ptl_run/job.h"
@@ -110,6 +111,17 @@ int fail(const std::string& what) {
   return portofu::tools::kLauncherFailed;
 }
 
+/// Without a number of processes a job has as many as its nodes take. @return what is wrong; empty: nothing
+std::string fill_shape(const std::string& text, int per_node, int* size) {
+  if (text.empty()) return "";
+  const auto shape = portofu::NodeShape::parse(text);
+  if (!shape) return "--shape " + text + " is none: one to three numbers as in 2x3x2 are";
+  const std::uint64_t room = std::uint64_t{shape->count()} * static_cast<unsigned>(per_node != 0 ? per_node : 1);
+  if (*size == 0 && room <= portofu::tools::kMaxRankCount) *size = static_cast<int>(room);
+  if (static_cast<std::uint64_t>(*size) <= room) return "";
+  return "--shape " + text + " has room for " + std::to_string(room) + " processes";
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -144,6 +156,10 @@ int main(int argc, char** argv) {
   app.add_option("--per-node", per_node, "The machine stands for several uTofu nodes with so many ranks each.")
       ->option_text("COUNT")
       ->check(CLI::Range(1, kMaxRankCount));
+  std::string shape;
+  app.add_option("--shape", shape,
+                 "How these nodes are arranged, as 2x3x2: their numbers run along the first side first.")
+      ->option_text("SHAPE");
   app.add_flag("-l,--label", options.label, "Writes [RANK] in front of every line of output.");
   app.add_flag("-v,--verbose", options.verbose, "Tells when ranks begin and end.");
   app.add_option("--grace", options.grace_seconds, "Seconds between SIGTERM and SIGKILL; without it, 5.")
@@ -155,10 +171,14 @@ int main(int argc, char** argv) {
   if (!options.command.empty() && options.command.front() == "--") options.command.erase(options.command.begin());
   if (options.command.empty()) return fail("no program");
   if (options.command.front().starts_with('-')) return fail("there is no option " + options.command.front());
-  if (per_node != 0 && !hosts.empty()) return fail("--per-node is for one machine, and --hosts names the nodes");
+  const bool is_virtual = per_node != 0 || !shape.empty();
+  if (is_virtual && !hosts.empty())
+    return fail("--per-node and --shape are for one machine, and --hosts names the nodes");
+  if (const std::string wrong = fill_shape(shape, per_node, &options.size); !wrong.empty()) return fail(wrong);
   if (!bind.empty()) setenv("PORTOFU_BIND", bind.c_str(), 1);
   if (!map.empty()) setenv("PORTOFU_MAP", map.c_str(), 1);
   if (per_node != 0) setenv("PORTOFU_PER_NODE", std::to_string(per_node).c_str(), 1);
+  if (!shape.empty()) setenv("PORTOFU_SHAPE", shape.c_str(), 1);
   if (hosts.empty()) {
     if (options.size == 0) return fail("-n or --np, the number of processes, is missing");
     return Job(std::move(options)).run();

@@ -105,6 +105,30 @@ TEST_F(NodeMapTest, Virtual_nodes__are_left_aside_where_something_else_says_wher
   EXPECT_EQ(find().own_place(), place);
 }
 
+TEST_F(NodeMapTest, Nodes_of_a_shape__are_where_it_says) {
+  settings.shape = "4x3";
+  place = {5, 12};
+  EXPECT_EQ(find().own_coordinates(), (Coordinates{0, 0, 0, 1, 1, 0})) << "a process is on each";
+  EXPECT_EQ(find().own_place(), (LocalPlace{0, 1}));
+  settings.per_node = 2;
+  EXPECT_EQ(find().own_coordinates(), (Coordinates{1, 0, 0, 1, 0, 0}));
+  EXPECT_EQ(find().own_place(), (LocalPlace{1, 2}));
+}
+
+TEST_F(NodeMapTest, Shape_that_is_none_or_too_small__is_left_aside) {
+  settings.per_node = 1;
+  place = {5, 12};
+  for (const char* text : {"4*3", "4x"}) {
+    settings.shape = text;
+    EXPECT_EQ(find().own_coordinates(), NodeMap::virtual_coordinates(5)) << text;
+  }
+  settings.shape = "5";
+  EXPECT_EQ(find().own_coordinates(), NodeMap::virtual_coordinates(5)) << "it has nodes 0 to 4";
+  settings.coords = "1,2,3,0,0,0";
+  settings.shape = "12";
+  EXPECT_EQ(find().own_place(), place);
+}
+
 TEST(VirtualCoordinates, Numbers__are_places_that_nobody_shares) {
   std::set<Coordinates> seen;
   for (std::uint32_t number = 0; number < 65536; ++number) {

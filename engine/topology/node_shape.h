@@ -1,0 +1,31 @@
+#pragma once
+// Nodes of a job as a scheduler of Fugaku arranges them: a line, a rectangle or a box of nodes, numbered along its
+// first side, then along the second, then along the third. Each side is laid into two axes of the torus, the first into
+// X and A, the second into Y and B, the third into Z and C, as a snake, so that neighbours of the box are neighbours
+// there:
+//
+//   first side   0    1    2    3    4    5
+//   X, A        0,0  0,1  1,1  1,0  2,0  2,1
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "engine/topology/tofu_id.h"
+
+namespace portofu {
+
+struct NodeShape {
+  std::array<std::uint32_t, 3> sides{1, 1, 1};
+
+  /// "12", "4x3" or "2x3x2". @return nothing if the text is something else, or the torus has no room for a side
+  static std::optional<NodeShape> parse(std::string_view text);
+
+  std::uint32_t count() const { return sides[0] * sides[1] * sides[2]; }
+
+  /// @param number  less than count()
+  Coordinates coordinates(std::uint32_t number) const;
+};
+
+}  // namespace portofu
