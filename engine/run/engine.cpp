@@ -105,10 +105,9 @@ Engine::Engine(const Settings& settings, std::unique_ptr<EngineNode> node)
 
 Engine::Engine(const Settings& settings, ProcessId self, std::uint32_t uid, std::vector<Wire*> wires, Clock clock,
                void* clock_context)
-    : private_doorbell_(new DoorbellShared{}),
-      private_counters_(new CountersShared{}),
-      core_(settings, self, uid, Counters(*private_counters_)),
-      doorbell_(*private_doorbell_, NodeGuard::kFence),
+    : in_place_(new InPlaceOfSegment),
+      core_(settings, self, uid, Counters(in_place_->counters)),
+      doorbell_(in_place_->doorbell, NodeGuard::kFence),
       policy_(settings.spin_count, settings.sleep_after_us) {
   core_.wires = std::move(wires);
   core_.clock = clock;

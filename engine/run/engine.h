@@ -207,6 +207,12 @@ class Engine {
 
   class Signs;  ///< What the policy sees of this engine.
 
+  /// What lies in the segment of a process, for an engine that has none.
+  struct InPlaceOfSegment {
+    DoorbellShared doorbell{};  ///< Nobody rings.
+    CountersShared counters{};
+  };
+
   void take_duty() { duty_.take(); }
 
   /// What a non-blocking call has to do when it has given the duty back.
@@ -264,8 +270,7 @@ class Engine {
   DutyLock duty_;                                     ///< Guards core_ and what is marked "on duty".
   std::uint64_t linger_ns_ = kLingerNs;               ///< For its end. Writer: who ends it.
   std::unique_ptr<EngineNode> node_;                  ///< Segment and wires; nullptr in a simulation.
-  std::unique_ptr<DoorbellShared> private_doorbell_;  ///< In a simulation, where nobody rings.
-  std::unique_ptr<CountersShared> private_counters_;  ///< In a simulation.
+  std::unique_ptr<InPlaceOfSegment> in_place_;        ///< In a simulation.
   Wire* own_wire_ = nullptr;                          ///< Packets to oneself; nullptr: not to be hurried. Constant.
   Core core_;
   Doorbell doorbell_;

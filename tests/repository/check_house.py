@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""The measures of the house that one can count: how much a wire and an engine are, and what stands in one place only.
+
+What may include what is in tests/unit/repository/layers_test.cpp.
+"""
+
+import re
+
+import repository as repo
+
+MOST_VIRTUAL_IN_WIRE = 16
+MOST_MEMBERS_OF_ENGINE = 20
+
+# Whatever a wire can do beside; a function with a default would let a wire over another one switch it off in silence.
+FACETS = {
+    "Loans": "engine/wire/loans.h", "Copies": "engine/wire/copies.h", "PeerMemory": "engine/wire/peer_memory.h",
+    "Completions": "engine/wire/completions.h", "OtherNodes": "engine/wire/other_nodes.h",
+}
+
+# What stands once in the engine above the wires, and the file where that is.
+ONCE = {
+    r"\bwire->publish\(": "engine/mailbox/outbox.h",
+    r"\bCounter::kPacketsSent\)": "engine/mailbox/outbox.h",
+    r"\bbool is_sane\(": "engine/mailbox/judge.h",
+    r"\bSYS_membarrier\b": "engine/queue/asymmetric_guard.h",
+}
+
+
+def class_body(path, name):
+    """What stands between the braces of a class, without comments."""
+    text = repo.without_comments(repo.read(path))
+    begin = text.index("{", re.search(rf"^class {name}\b[^;{{]*{{", text, flags=re.MULTILINE).start())
+    return text[begin + 1:text.index("\n};", begin)]
+
+
+def at_depth_0(body):
+    """The same without what stands in braces within it: bodies of functions, and other structs."""
+    depth, kept = 0, []
+    for character in body:
+        depth -= character == "}"
+        kept.append(character if depth == 0 else "\n" if character == "\n" else "")
+        depth += character == "{"
+    return "".join(kept)
+
+
+def members(body):
+    """Names of the data members, which end in an underscore."""
+    declaration = re.compile(r"^  (?!return|using|friend)[\w:<>,*& ]+?[ *&](\w+_)(?: = [^;(]+)?(?:\{\})?;", flags=re.MULTILINE)
+    return declaration.findall(at_depth_0(body))
+
+
+def wire_problems():
+    functions = re.findall(r"^  virtual [^;{]*[;{]", class_body("engine/wire/wire.h", "Wire"), flags=re.MULTILINE)
+    if not 1 <= len(functions) <= MOST_VIRTUAL_IN_WIRE:
+        yield f"Wire has {len(functions)} virtual functions, more than {MOST_VIRTUAL_IN_WIRE}"
+    bodies = {"Wire": functions}
+    for name, path in FACETS.items():
+        bodies[name] = re.findall(r"^  virtual [^;{]*[;{]", class_body(path, name), flags=re.MULTILINE)
+    for name, found in bodies.items():
+        for function in found:
+            if "~" not in function and not function.endswith("= 0;"):
+                yield f"{name}: '{' '.join(function.split())}' has a default"
+
+
+def once_problems():
+    places = {pattern: [] for pattern in ONCE}
+    for path in repo.files(".h", ".cpp", places=("engine",)):
+        text = repo.without_comments(repo.read(path))
+        for pattern, found in places.items():
+            found += [path] * len(re.findall(pattern, text))
+    for pattern, where in ONCE.items():
+        if places[pattern] != [where]:
+            yield f"{pattern} stands in {places[pattern]}, and should in {where} once"
+
+
+def main():
+    problems = [*wire_problems(), *once_problems()]
+    found = members(class_body("engine/run/engine.h", "Engine"))
+    if "core_" not in found or "policy_" not in found:
+        problems.append("the members of Engine were not found")
+    if len(found) > MOST_MEMBERS_OF_ENGINE:
+        problems.append(f"Engine has {len(found)} members, more than {MOST_MEMBERS_OF_ENGINE}: {', '.join(found)}")
+    repo.finish(problems, f"{len(found)} members of Engine, {len(FACETS)} facets")
+
+
+if __name__ == "__main__":
+    main()
