@@ -21,7 +21,7 @@ inline constexpr std::uint8_t kFabricInterface = 4;
 /// Which acknowledgement the initiator wants. @spec Portals 4.3, 3.15.1
 enum class AckRequest : std::uint8_t { kNone = 0, kFull = 1, kCount = 2, kOperation = 3 };
 
-/// Widest operand of a conditional swap: long double complex.
+/// Widest operand of a conditional swap: long double complex, or those of several smaller items.
 inline constexpr std::size_t kMaxOperandBytes = 32;
 
 struct Core;

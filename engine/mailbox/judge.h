@@ -68,7 +68,9 @@ bool is_legal_atomic(const PacketHeader& header);
     case PayloadRule::kWhole: return header.payload_bytes == header.length;
     case PayloadRule::kAtomic: break;
   }
-  return header.payload_bytes == header.length + operand_bytes(header) && is_legal_atomic(header);
+  const std::uint32_t operand = operand_bytes(header);
+  if (operand != 0 && header.length > operand) return false;  // Each item has an operand of its own.
+  return header.payload_bytes == header.length + operand && is_legal_atomic(header);
 }
 
 }  // namespace portofu

@@ -33,7 +33,7 @@ bool deliver_atomic(Arrival& arrival, const std::byte* source, const std::byte* 
                                 run.start,
                                 source + done,
                                 fetched != nullptr ? fetched + done : nullptr,
-                                operand,
+                                operand != nullptr ? operand + done : nullptr,
                                 run.bytes / item_bytes};
     const AtomicResult result = execute_atomic(request);
     if (result == AtomicResult::kFault) {

@@ -104,7 +104,7 @@ constexpr bool may_be_lent(PacketType type) {
          type == PacketType::kAnswer;
 }
 
-/// Bytes of the operand that a kSwap carries in front of its data: the widest datatype, long double complex.
+/// Bytes of the operand that a kSwap has in front of its data: one long double complex, or several smaller items.
 inline constexpr std::uint32_t kOperandBytes = 32;
 
 /// First line of every packet. Field names are the spec's where the spec has one. Where a field has several, `type`

@@ -103,39 +103,55 @@ ssize_t collect(const AtomicCall& call, std::size_t most, Operands* operands) {
   return items != 0 ? 0 : -FI_EINVAL;
 }
 
-/// Each remote piece is an operation of its own, and of a call that compares each item, because the engine compares one
-/// at a time.
+/// Items that one operation compares: what is compared travels beside the data, in a place of its own.
+constexpr std::uint64_t compared_at_once(std::size_t item_bytes) { return kMaxOperandBytes / item_bytes; }
+
+/// Each remote piece is an operation of its own, and of a call that compares as many items as go at once.
+std::size_t count_parts(const AtomicCall& call, const Operands& operands) {
+  if (call.family != AtomicFamily::kCompare) return operands.remote_pieces;
+  const std::uint64_t most = compared_at_once(operands.item_bytes);
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < call.msg->rma_iov_count; ++i) count += (call.msg->rma_iov[i].count + most - 1) / most;
+  return count;
+}
+
+/// Puts what is compared next into the descriptor.
+void take_compared(Cutter& compared, Descriptor& d) {
+  std::array<iovec, kMostPieces> pieces;
+  const std::size_t count = compared.take(d.length, pieces);
+  d.portals.operand_bytes = static_cast<std::uint8_t>(d.length);
+  d.operand = {};
+  std::byte* at = d.operand.data();
+  for (std::size_t i = 0; i < count; ++i)
+    at = std::copy_n(static_cast<const std::byte*>(pieces[i].iov_base), pieces[i].iov_len, at);
+}
+
 ssize_t transmit_parts(Endpoint& ep, const AtomicCall& call, const TransmitCall& whole, const Descriptor& like,
                        const Operands& operands) {
   const bool compares = call.family == AtomicFamily::kCompare;
   Parts parts;
-  const std::size_t count = compares ? operands.source.items : operands.remote_pieces;
-  if (const ssize_t opened = parts.open(ep, count, call.family != AtomicFamily::kBase); opened != 0) return opened;
+  const bool any_order = call.family != AtomicFamily::kBase;
+  if (const ssize_t opened = parts.open(ep, count_parts(call, operands), any_order); opened != 0) return opened;
   Cutter source(operands.source.pieces.data(), operands.source.count);
   Cutter results(operands.results.pieces.data(), operands.results.count);
   Cutter compared(operands.compares.pieces.data(), operands.compares.count);
-  std::array<iovec, kMostPieces> source_pieces, result_pieces, compare_piece;
+  std::array<iovec, kMostPieces> source_pieces, result_pieces;
   std::size_t index = 0;
   for (std::size_t i = 0; i < call.msg->rma_iov_count; ++i) {
     const fi_rma_ioc& remote = call.msg->rma_iov[i];
-    const std::uint64_t step = compares ? 1 : remote.count;
-    for (std::uint64_t item = 0; item < remote.count; item += step, ++index) {
+    const std::uint64_t most = compares ? compared_at_once(operands.item_bytes) : remote.count;
+    for (std::uint64_t item = 0; item < remote.count; item += most, ++index) {
       TransmitCall part = parts.cut(whole, index);
       Descriptor d = like;
       d.match_bits = remote.key;
       d.remote_offset = remote.addr + item * operands.item_bytes;
-      d.length = step * operands.item_bytes;
+      d.length = std::min(most, remote.count - item) * operands.item_bytes;
       if (!part.counts) d.flags &= static_cast<std::uint8_t>(~kFlagTellsData);
       part.pieces = source_pieces.data();
       part.piece_count = source.take(d.length, source_pieces);
-      if (call.family != AtomicFamily::kBase) part.result_count = results.take(d.length, result_pieces);
+      if (any_order) part.result_count = results.take(d.length, result_pieces);
       part.results = result_pieces.data();
-      if (compares) {
-        compared.take(d.length, compare_piece);
-        d.portals.operand_bytes = static_cast<std::uint8_t>(d.length);
-        d.operand = {};
-        std::memcpy(d.operand.data(), compare_piece.front().iov_base, d.length);
-      }
+      if (compares) take_compared(compared, d);
       if (const ssize_t posted = transmit(ep, part, d); posted != 0) return posted;
     }
   }
@@ -148,9 +164,10 @@ std::size_t most_items(AtomicFamily family, fi_datatype datatype, fi_op op, bool
   if (static_cast<std::size_t>(datatype) >= kTypes.size() || static_cast<std::size_t>(op) >= kOperations.size())
     return 0;
   if (!fabric_atomic_is_legal(kOperations[op], kTypes[datatype], use_of(family))) return 0;
-  // Several items are compared by several operations, and the first would end the receive.
-  if (tagged && family == AtomicFamily::kCompare) return 1;
-  return kMaxAtomicBytes / atomic_type_bytes(kTypes[datatype]);
+  const std::uint32_t item_bytes = atomic_type_bytes(kTypes[datatype]);
+  // More items are compared by several operations, and the first would end the receive.
+  if (tagged && family == AtomicFamily::kCompare) return compared_at_once(item_bytes);
+  return kMaxAtomicBytes / item_bytes;
 }
 
 ssize_t run_atomic(Endpoint& ep, const AtomicCall& call) {

@@ -327,7 +327,26 @@ TEST_F(FiTaggedAtomic, Fetches_and_compares) {
   EXPECT_EQ(target[2], 5u);
   fi_atomic_attr attr{};
   ASSERT_EQ(fi_query_atomic(domain, FI_UINT64, FI_CSWAP, &attr, FI_TAGGED | FI_COMPARE_ATOMIC), 0);
-  EXPECT_EQ(attr.count, 1u);
+  EXPECT_EQ(attr.count, 4u);
+}
+
+TEST_F(FiTaggedAtomic, Compares_as_many_items_as_it_says) {
+  const std::array<std::uint64_t, 4> sources{1, 2, 3, 4};
+  const std::array<std::uint64_t, 4> expected{10, 21, 30, 40};
+  std::array<std::uint64_t, 4> results{};
+  const fi_ioc pieces{const_cast<std::uint64_t*>(sources.data()), 4};
+  const fi_ioc compared[] = {{const_cast<std::uint64_t*>(expected.data()), 1},
+                             {const_cast<std::uint64_t*>(expected.data() + 1), 3}};
+  fi_ioc fetched{results.data(), 4};
+  remote = {0, 4, 77};
+  fi_msg_atomic msg = message(FI_CSWAP);
+  msg.msg_iov = &pieces;
+  ASSERT_EQ(fi_trecv(b.ep, target.data(), sizeof target, nullptr, FI_ADDR_UNSPEC, 77, 0, nullptr), 0);
+  ASSERT_EQ(fi_compare_atomicmsg(a.ep, &msg, compared, nullptr, 2, &fetched, nullptr, 1, FI_TAGGED), 0);
+  EXPECT_EQ(a.next().err, 0);
+  EXPECT_EQ(b.next().len, 32u);
+  EXPECT_EQ(results, (std::array<std::uint64_t, 4>{10, 20, 30, 40}));
+  EXPECT_EQ(target, (std::array<std::uint64_t, 4>{1, 20, 3, 4}));
 }
 
 TEST_F(FiTaggedAtomic, Without_a_receive_there_is_nothing_to_change) {

@@ -112,6 +112,14 @@ TEST(Judge, Operand__lies_in_front_of_what_compares) {
     EXPECT_TRUE(is_believed(header)) << packet_type_name(type);
     EXPECT_EQ(operand_bytes(header), kOperandBytes);
   }
+  PacketHeader of_several = honest(PacketType::kSwap);
+  of_several.atomic_operation = static_cast<std::uint8_t>(AtomicOperation::kCswap);
+  of_several.length = kOperandBytes;
+  of_several.payload_bytes = 2 * kOperandBytes;
+  EXPECT_TRUE(is_believed(of_several));
+  of_several.length += 8;
+  of_several.payload_bytes += 8;
+  EXPECT_FALSE(is_believed(of_several)) << "the last item has no operand";
   EXPECT_EQ(operand_bytes(honest(PacketType::kPut)), 0u);
 }
 

@@ -182,6 +182,24 @@ TEST_F(RequestAtomicTest, Swap__plain_and_with_an_operand) {
   EXPECT_EQ(wire.take().payload, bytes_of({5}));
 }
 
+TEST_F(RequestAtomicTest, Conditional_swap_of_several__compares_each_with_its_own_operand_in_each_piece) {
+  EntryRequest request = entry();
+  const std::array<iovec, 2> pieces{{{memory.data(), 4}, {memory.data() + 8, 4}}};
+  ASSERT_TRUE(request.segment.describe(pieces.data(), pieces.size()));
+  append(std::move(request));
+  set_item(0, 10);
+  set_item(2, 20);
+  PacketHeader conditional = header(PacketType::kSwap, kCswap, 8);
+  conditional.payload_bytes = kOperandBytes + 8;
+  std::vector<std::byte> payload = bytes_of({10, 20});
+  payload.resize(kOperandBytes);
+  for (const std::byte byte : bytes_of({77, 88})) payload.push_back(byte);
+  receive(conditional, payload);
+  EXPECT_EQ(item(0), 77);
+  EXPECT_EQ(item(2), 88);
+  EXPECT_EQ(wire.take().payload, bytes_of({10, 20}));
+}
+
 TEST_F(RequestAtomicTest, Longer_than_the_entry__is_truncated_to_whole_items) {
   EntryRequest request = entry();
   request.segment.describe(memory.data(), 7);
