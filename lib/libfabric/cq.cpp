@@ -2,6 +2,7 @@
 
 #include "lib/libfabric/cq.h"
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 
@@ -219,14 +220,17 @@ fi_ops_cq calls = {
     .strerror = text_of,
 };
 
-constexpr std::size_t kUsualSize = 1024;
+/// Completions for which there is room at first: some applications open hundreds of queues for as many as they may ever
+/// have receives, and use few.
+constexpr std::size_t kFirstSize = 127;
 
 int open_events(CompletionQueue& cq, std::size_t size) {
+  if (size > EventQueue::kMaxCount) return -FI_EINVAL;
   const Engine::Duty duty(*cq.domain->engine);
   Interface& ni = interface_of(duty.core());
   EventQueue* events = ni.eqs.allocate(&cq.eq_handle);
   if (events == nullptr) return -FI_ENOMEM;
-  if (!events->open(size)) {
+  if (!events->open(std::min(size != 0 ? size : kFirstSize, kFirstSize))) {
     ni.eqs.free(cq.eq_handle);
     return -FI_ENOMEM;
   }
@@ -262,7 +266,7 @@ int open_cq(fid_domain* domain, fi_cq_attr* attr, fid_cq** opened, void* context
     cq->format = wanted.format == FI_CQ_FORMAT_UNSPEC ? FI_CQ_FORMAT_CONTEXT : wanted.format;
     cq->fid.fid = {FI_CLASS_CQ, context, &object_calls};
     // The wait object comes last: a set asks its members at once.
-    int result = open_events(*cq, wanted.size != 0 ? wanted.size : kUsualSize);
+    int result = open_events(*cq, wanted.size);
     if (result == 0 && (result = cq->wait.open(wanted.wait_obj, wanted.wait_set, &cq->fid.fid)) != 0) close_events(*cq);
     if (result != 0) return result;
     ++cq->domain->users;

@@ -1,7 +1,9 @@
 // fi_cq(3): completion queues.
 
 #include <poll.h>
+#include <unistd.h>
 
+#include <fstream>
 #include <thread>
 
 #include "tests/conformance/libfabric/fabric_fixture.h"
@@ -57,6 +59,27 @@ TEST_F(FiCq, More_completions_than_its_size_are_kept) {
   }
   for (int i = 0; i < kCount; ++i) ASSERT_EQ(a.next().err, 0);
   EXPECT_TRUE(a.is_quiet());
+}
+
+/// Bytes of address space that this process has.
+std::uint64_t address_space() {
+  std::ifstream pages("/proc/self/statm");
+  std::uint64_t count = 0;
+  pages >> count;
+  return count * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+TEST_F(FiCq, Memory_is_that_of_completions_not_of_sizes) {
+  std::vector<fid_cq*> queues(2000);
+  fi_cq_attr attr{};
+  attr.size = info->rx_attr->size;
+  ASSERT_GE(attr.size, 65536u);
+  const std::uint64_t before = address_space();
+  for (fid_cq*& opened : queues) ASSERT_EQ(fi_cq_open(domain, &attr, &opened, nullptr), 0);
+  EXPECT_LT(address_space() - before, std::uint64_t{1} << 28);
+  for (fid_cq* opened : queues) EXPECT_EQ(fi_close(&opened->fid), 0);
+  attr.size = SIZE_MAX;
+  EXPECT_EQ(fi_cq_open(domain, &attr, &queues[0], nullptr), -FI_EINVAL);
 }
 
 TEST_F(FiCq, Formats_end_where_they_say) {
