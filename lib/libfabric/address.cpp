@@ -20,6 +20,13 @@ bool means_this_node(std::uint32_t nid) {
   return is_loopback(nid) && (nid == INADDR_LOOPBACK || !is_loopback(own_nid()));
 }
 
+/// What sockaddr_in::sin_zero has of us. Applications leave zeros there, or anything.
+struct BehindPort {
+  std::uint32_t format = kAddressFormat;
+  std::uint32_t number = 0;
+};
+static_assert(sizeof(BehindPort) == sizeof(sockaddr_in::sin_zero) && sizeof(sockaddr_in) == sizeof(Address));
+
 /// @return 0 if the name has no IPv4 address
 std::uint32_t look_up(const char* node, bool numeric) {
   addrinfo hints{};
@@ -51,6 +58,39 @@ std::uint32_t own_nid() {
 
 std::string address_text(const Address& address) {
   return node_id_text(address.nid) + ":" + std::to_string(address.pid) + "/" + std::to_string(address.number);
+}
+
+bool is_address_format(std::uint32_t format) {
+  return format == kAddressFormat || format == FI_SOCKADDR || format == FI_SOCKADDR_IN;
+}
+
+void write_address(const Address& address, std::uint32_t format, void* place) {
+  if (format == kAddressFormat) {
+    std::memcpy(place, &address, sizeof address);
+    return;
+  }
+  const BehindPort behind{kAddressFormat, address.number};
+  sockaddr_in written{};
+  written.sin_family = AF_INET;
+  written.sin_addr.s_addr = htonl(address.nid);
+  written.sin_port = htons(static_cast<std::uint16_t>(address.pid));
+  std::memcpy(written.sin_zero, &behind, sizeof behind);
+  std::memcpy(place, &written, sizeof written);
+}
+
+Address read_address(const void* place) {
+  Address address;
+  std::memcpy(&address, place, sizeof address);
+  if (address.format == kAddressFormat) return address;
+  sockaddr_in read;
+  BehindPort behind;
+  std::memcpy(&read, place, sizeof read);
+  std::memcpy(&behind, read.sin_zero, sizeof behind);
+  if (read.sin_family != AF_INET) return {};
+  const std::uint32_t nid = ntohl(read.sin_addr.s_addr);
+  const std::uint32_t pid = ntohs(read.sin_port);
+  if (behind.format == kAddressFormat) return {nid, pid, behind.number};
+  return {means_this_node(nid) ? own_nid() : nid, pid, 0};
 }
 
 int resolve(const char* node, const char* service, bool numeric, Address* address) {

@@ -25,6 +25,24 @@ struct Address {
 };
 static_assert(sizeof(Address) == 16);
 
+/// Whether applications may have addresses in a format: in our own, or as IPv4 addresses with ports, which are NID and
+/// PID. There the number of the endpoint is where a sockaddr_in has nothing. Both formats have the same length.
+/// @param format  fi_info::addr_format
+bool is_address_format(std::uint32_t format);
+
+/// The one that an application gets which asks for `wanted`.
+constexpr std::uint32_t format_for(std::uint32_t wanted) {
+  return wanted == FI_SOCKADDR || wanted == FI_SOCKADDR_IN ? std::uint32_t{FI_SOCKADDR_IN} : kAddressFormat;
+}
+
+/// Writes sizeof(Address) bytes.
+/// @param format  kAddressFormat | FI_SOCKADDR_IN
+void write_address(const Address& address, std::uint32_t format, void* place);
+
+/// Reads an address in either format.
+/// @return NID 0 if it is in none
+Address read_address(const void* place);
+
 /// "10.0.0.1:4711/0".
 std::string address_text(const Address& address);
 

@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 
+#include <array>
 #include <cctype>
 #include <cstdio>
 #include <cstring>
@@ -19,8 +20,7 @@ ProcessId endpoint_at(const Address& address) {
 }
 
 bool is_good(const Address& address) {
-  return address.format == kAddressFormat && address.nid != 0 && address.pid != 0 && address.pid <= kMaxPid &&
-         address.number < kMaxEndpoints;
+  return address.nid != 0 && address.pid != 0 && address.pid <= kMaxPid && address.number < kMaxEndpoints;
 }
 
 /// On duty. @return FI_ADDR_NOTAVAIL if there is no room
@@ -66,7 +66,8 @@ int insert(fid_av* fid, const void* bytes, std::size_t count, fi_addr_t* places,
   return guarded([&] {
     if (bytes == nullptr && count != 0) return -FI_EINVAL;
     std::vector<Address> addresses(count);
-    if (count != 0) std::memcpy(addresses.data(), bytes, count * sizeof(Address));
+    for (std::size_t i = 0; i < count; ++i)
+      addresses[i] = read_address(static_cast<const std::byte*>(bytes) + i * sizeof(Address));
     return insert_all(*object_of<AddressVector>(fid), addresses, {places, flags, context});
   });
 }
@@ -155,15 +156,15 @@ int look_up(fid_av* fid, fi_addr_t place, void* address, std::size_t* bytes) {
   std::uint32_t context = 0;
   const Address* found = av->find(place, &context);
   if (found == nullptr) return -FI_EINVAL;
-  std::memcpy(address, found, std::min(*bytes, sizeof *found));
-  *bytes = sizeof *found;
+  std::array<std::byte, sizeof *found> written;
+  write_address(*found, av->domain->address_format, written.data());
+  std::memcpy(address, written.data(), std::min(*bytes, written.size()));
+  *bytes = written.size();
   return 0;
 }
 
 const char* text_of(fid_av*, const void* address, char* text, std::size_t* bytes) {
-  Address read;
-  std::memcpy(&read, address, sizeof read);
-  const int length = std::snprintf(text, *bytes, "%s", address_text(read).c_str());
+  const int length = std::snprintf(text, *bytes, "%s", address_text(read_address(address)).c_str());
   *bytes = static_cast<std::size_t>(length) + 1;
   return text;
 }

@@ -3,6 +3,7 @@
 #include <rdma/fi_cm.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "lib/libfabric/endpoint.h"
@@ -18,8 +19,10 @@ int name_of(fid* object, void* name, std::size_t* bytes) {
   address.nid = self.nid;
   address.pid = self.pid;
   address.number = named.first_number;
+  std::array<std::byte, sizeof address> written;
+  write_address(address, ep.domain->address_format, written.data());
   const std::size_t room = std::exchange(*bytes, sizeof address);
-  if (room != 0 && name != nullptr) std::memcpy(name, &address, std::min(room, sizeof address));
+  if (room != 0 && name != nullptr) std::memcpy(name, written.data(), std::min(room, sizeof address));
   return room < sizeof address ? -FI_ETOOSMALL : 0;
 }
 

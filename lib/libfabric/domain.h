@@ -34,6 +34,7 @@ struct Domain {
   Fabric* fabric = nullptr;
   Engine* engine = nullptr;
   Users users{0};
+  std::uint32_t address_format = 0;                ///< What applications see of addresses.
   bool virtual_addresses = false;                  ///< FI_MR_VIRT_ADDR: remote addresses are the target's, not offsets.
   bool chooses_keys = false;                       ///< FI_MR_PROV_KEY.
   bool binds_regions = false;                      ///< FI_MR_ENDPOINT: a region is reached through one endpoint.

@@ -58,12 +58,12 @@ int open_domain(fid_fabric* fabric_fid, fi_info* info, fid_domain** opened, void
   return guarded([&] {
     if (info == nullptr || info->domain_attr == nullptr) return -FI_EINVAL;
     Address source;
-    if (info->src_addr != nullptr && info->src_addrlen == sizeof source)
-      std::memcpy(&source, info->src_addr, sizeof source);
+    if (info->src_addr != nullptr && info->src_addrlen == sizeof source) source = read_address(info->src_addr);
     auto domain = std::make_unique<Domain>();
     if (const int result = hold_engine(source.pid, &domain->engine); result != 0) return result;
     domain->fabric = object_of<Fabric>(fabric_fid);
     ++domain->fabric->users;
+    domain->address_format = format_for(info->addr_format);
     const int mode = info->domain_attr->mr_mode;
     domain->binds_regions = mode != FI_MR_BASIC && mode != FI_MR_SCALABLE && (mode & FI_MR_ENDPOINT) != 0;
     domain->virtual_addresses = mode == FI_MR_BASIC || (mode & FI_MR_VIRT_ADDR) != 0;

@@ -74,7 +74,7 @@ bool takes_domain(const fi_domain_attr& wanted) {
 
 bool takes(const fi_info& hints) {
   if (!is_part(hints.caps, kAll)) return false;
-  if (hints.addr_format != FI_FORMAT_UNSPEC && hints.addr_format != kAddressFormat) return false;
+  if (hints.addr_format != FI_FORMAT_UNSPEC && !is_address_format(hints.addr_format)) return false;
   if (hints.tx_attr != nullptr && !takes_transmit(*hints.tx_attr)) return false;
   if (hints.rx_attr != nullptr && !takes_receive(*hints.rx_attr)) return false;
   if (hints.ep_attr != nullptr && !takes_endpoint(*hints.ep_attr)) return false;
@@ -156,47 +156,48 @@ void fill_domain(fi_domain_attr& domain, const fi_domain_attr* wanted, std::uint
   domain.mr_cnt = kDefaultLimits.max_entries;
 }
 
-bool set_address(void** place, std::size_t* bytes, const Address& address) {
+/// @return 0 | -FI_ENOMEM
+int set_address(const fi_info& info, void** place, std::size_t* bytes, const Address& address) {
   *place = std::malloc(sizeof address);
-  if (*place == nullptr) return false;
-  std::memcpy(*place, &address, sizeof address);
+  if (*place == nullptr) return -FI_ENOMEM;
+  write_address(address, info.addr_format, *place);
   *bytes = sizeof address;
-  return true;
+  return 0;
 }
 
-bool copy_address(void** place, std::size_t* bytes, const void* from, std::size_t from_bytes) {
-  Address address;
-  if (from == nullptr || from_bytes != sizeof address) return true;
-  std::memcpy(&address, from, sizeof address);
-  return set_address(place, bytes, address);
+/// @return 0 | -FI_ENOMEM | -FI_ENODATA: it is no address of ours
+int copy_address(const fi_info& info, void** place, std::size_t* bytes, const void* from, std::size_t from_bytes) {
+  if (from_bytes != sizeof(Address)) return -FI_ENODATA;
+  const Address address = read_address(from);
+  return address.nid == 0 ? -FI_ENODATA : set_address(info, place, bytes, address);
 }
 
-int fill_addresses(fi_info& info, const char* node, const char* service, std::uint64_t flags, const fi_info* hints) {
+int fill_target(fi_info& info, const char* node, const char* service, std::uint64_t flags, const fi_info* hints) {
+  if ((flags & FI_SOURCE) == 0 && (node != nullptr || service != nullptr)) {
+    Address target;
+    if (const int result = resolve(node, service, (flags & FI_NUMERICHOST) != 0, &target); result != 0) return result;
+    return set_address(info, &info.dest_addr, &info.dest_addrlen, target);
+  }
+  if (hints == nullptr || hints->dest_addr == nullptr) return 0;
+  return copy_address(info, &info.dest_addr, &info.dest_addrlen, hints->dest_addr, hints->dest_addrlen);
+}
+
+int fill_source(fi_info& info, const char* node, const char* service, std::uint64_t flags, const fi_info* hints) {
+  if ((flags & FI_SOURCE) == 0 && hints != nullptr && hints->src_addr != nullptr)
+    return copy_address(info, &info.src_addr, &info.src_addrlen, hints->src_addr, hints->src_addrlen);
   Address source;
   source.nid = own_nid();
-  bool good = true;
   if ((flags & FI_SOURCE) != 0) {
     if (const int result = resolve(node, service, (flags & FI_NUMERICHOST) != 0, &source); result != 0) return result;
     if (source.nid != own_nid()) return -FI_ENODATA;
-  } else if (node != nullptr || service != nullptr) {
-    Address target;
-    if (const int result = resolve(node, service, (flags & FI_NUMERICHOST) != 0, &target); result != 0) return result;
-    good = set_address(&info.dest_addr, &info.dest_addrlen, target);
   }
-  if (info.dest_addr == nullptr && hints != nullptr)
-    good = good && copy_address(&info.dest_addr, &info.dest_addrlen, hints->dest_addr, hints->dest_addrlen);
-  if ((flags & FI_SOURCE) == 0 && hints != nullptr && hints->src_addr != nullptr) {
-    good = good && copy_address(&info.src_addr, &info.src_addrlen, hints->src_addr, hints->src_addrlen);
-  } else {
-    good = good && set_address(&info.src_addr, &info.src_addrlen, source);
-  }
-  return good ? 0 : -FI_ENOMEM;
+  return set_address(info, &info.src_addr, &info.src_addrlen, source);
 }
 
 int fill(fi_info& info, std::uint32_t version, const fi_info* hints) {
   const std::uint64_t wanted = hints != nullptr ? hints->caps : 0;
   info.caps = wanted != 0 ? with_directions(wanted) | kDomainCaps : kAll;
-  info.addr_format = kAddressFormat;
+  info.addr_format = format_for(hints != nullptr ? hints->addr_format : kAddressFormat);
   fill_transmit(*info.tx_attr, hints != nullptr ? hints->tx_attr : nullptr, info.caps);
   fill_receive(*info.rx_attr, hints != nullptr ? hints->rx_attr : nullptr, info.caps);
   fill_endpoint(*info.ep_attr, hints != nullptr ? hints->ep_attr : nullptr);
@@ -218,7 +219,8 @@ int get_info(std::uint32_t version, const char* node, const char* service, std::
     fi_info* made = fi_allocinfo();
     if (made == nullptr) return -FI_ENOMEM;
     int result = fill(*made, version, hints);
-    if (result == 0) result = fill_addresses(*made, node, service, flags, hints);
+    if (result == 0) result = fill_target(*made, node, service, flags, hints);
+    if (result == 0) result = fill_source(*made, node, service, flags, hints);
     if (result != 0) {
       fi_freeinfo(made);
       return result;

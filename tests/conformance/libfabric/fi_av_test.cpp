@@ -1,5 +1,6 @@
 // fi_av(3): address vectors.
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -170,6 +171,52 @@ TEST_F(FiAv, File_of_users_that_were_killed_goes_when_anybody_opens_a_name) {
   other = open_av((name + "-other").c_str());
   EXPECT_NE(access(path.c_str(), F_OK), 0) << "nobody has a lock on it";
   EXPECT_EQ(fi_close(&other->fid), 0);
+}
+
+/// Endpoints whose application has asked for Internet addresses.
+class FiAvInternet : public FiAv {
+ protected:
+  void SetUp() override {
+    Info hints = make_hints();
+    hints->addr_format = FI_SOCKADDR_IN;
+    open(hints.get());
+  }
+};
+
+TEST_F(FiAvInternet, Endpoints_talk_by_them) {
+  const Name of_b = name_of(b);
+  sockaddr_in name{};
+  std::memcpy(&name, of_b.data(), sizeof name);
+  EXPECT_EQ(name.sin_family, AF_INET);
+  EXPECT_NE(name.sin_port, 0);
+  EXPECT_NE(name.sin_addr.s_addr, 0u);
+  Name found{};
+  std::size_t bytes = found.size();
+  ASSERT_EQ(fi_av_lookup(a.av, to_b, found.data(), &bytes), 0);
+  EXPECT_EQ(bytes, sizeof name);
+  EXPECT_EQ(found, of_b);
+  int received = 0;
+  const int sent = 17;
+  ASSERT_EQ(fi_recv(b.ep, &received, sizeof received, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+  ASSERT_EQ(fi_inject(a.ep, &sent, sizeof sent, to_b), 0);
+  EXPECT_EQ(b.next().err, 0);
+  EXPECT_EQ(received, 17);
+}
+
+TEST_F(FiAvInternet, What_others_have_made_is_an_address_too) {
+  std::array<sockaddr_in, 2> made{};
+  made[0].sin_family = AF_INET;
+  made[0].sin_port = htons(5000);
+  ASSERT_EQ(inet_pton(AF_INET, "10.1.1.1", &made[0].sin_addr), 1);
+  std::memset(made[0].sin_zero, 7, sizeof made[0].sin_zero);
+  made[1] = made[0];
+  made[1].sin_port = 0;
+  fid_av* av = open_av(nullptr);
+  std::array<fi_addr_t, 2> places{};
+  EXPECT_EQ(fi_av_insert(av, made.data(), 2, places.data(), 0, nullptr), 1);
+  EXPECT_EQ(text_of(av, places[0]), "10.1.1.1:5000/0");
+  EXPECT_EQ(places[1], FI_ADDR_NOTAVAIL) << "no process has the PID 0";
+  EXPECT_EQ(fi_close(&av->fid), 0);
 }
 
 TEST_F(FiAv, Events_need_a_queue) {

@@ -1,5 +1,7 @@
 // fi_getinfo(3): what an application gets for what it asks.
 
+#include <arpa/inet.h>
+
 #include "tests/conformance/libfabric/fabric_fixture.h"
 
 namespace portofu::test {
@@ -39,7 +41,7 @@ TEST(FiGetinfo, What_is_not_there_is_not_found) {
   };
   EXPECT_TRUE(is_refused([](fi_info& hints) { hints.caps = FI_MULTICAST; }));
   EXPECT_TRUE(is_refused([](fi_info& hints) { hints.ep_attr->type = FI_EP_MSG; }));
-  EXPECT_TRUE(is_refused([](fi_info& hints) { hints.addr_format = FI_SOCKADDR_IN; }));
+  EXPECT_TRUE(is_refused([](fi_info& hints) { hints.addr_format = FI_SOCKADDR_IN6; }));
   EXPECT_TRUE(is_refused([](fi_info& hints) { hints.tx_attr->inject_size = std::size_t{1} << 40; }));
   EXPECT_TRUE(is_refused([](fi_info& hints) { hints.domain_attr->cq_data_size = 16; }));
 }
@@ -87,6 +89,54 @@ TEST(FiGetinfo, Target_of_the_hints_stays_when_the_source_is_named) {
   ASSERT_EQ(both->dest_addrlen, target->dest_addrlen);
   EXPECT_EQ(std::memcmp(both->dest_addr, target->dest_addr, both->dest_addrlen), 0);
   EXPECT_NE(both->src_addr, nullptr);
+}
+
+sockaddr_in internet_address(const char* host, std::uint16_t port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  EXPECT_EQ(inet_pton(AF_INET, host, &address.sin_addr), 1);
+  return address;
+}
+
+TEST(FiGetinfo, Internet_addresses_are_for_who_asks_for_them) {
+  for (const std::uint32_t format : {FI_SOCKADDR, FI_SOCKADDR_IN}) {
+    Info hints = make_hints();
+    hints->addr_format = format;
+    const Info info = get_info(hints.get(), nullptr, "10.1.1.1", "5000");
+    ASSERT_NE(info, nullptr);
+    EXPECT_EQ(info->addr_format, std::uint32_t{FI_SOCKADDR_IN});
+    sockaddr_in target{};
+    ASSERT_EQ(info->dest_addrlen, sizeof target);
+    std::memcpy(&target, info->dest_addr, sizeof target);
+    EXPECT_EQ(target.sin_family, AF_INET);
+    EXPECT_EQ(ntohs(target.sin_port), 5000);
+    EXPECT_EQ(target.sin_addr.s_addr, internet_address("10.1.1.1", 0).sin_addr.s_addr);
+  }
+  EXPECT_NE(get_info(make_hints().get())->addr_format, std::uint32_t{FI_SOCKADDR_IN});
+}
+
+/// What becomes of a target that the hints bring.
+template <class Foreign>
+Info bring_target(const Foreign& address, int* result = nullptr) {
+  Info hints = make_hints();
+  hints->dest_addr = std::malloc(sizeof address);
+  hints->dest_addrlen = sizeof address;
+  std::memcpy(hints->dest_addr, &address, sizeof address);
+  return get_info(hints.get(), result);
+}
+
+TEST(FiGetinfo, Addresses_of_the_hints_are_read_or_refused) {
+  const Info ours = get_info(make_hints().get(), nullptr, "10.1.1.1", "5000");
+  const Info read = bring_target(internet_address("10.1.1.1", 5000));
+  ASSERT_NE(read, nullptr);
+  ASSERT_EQ(read->dest_addrlen, ours->dest_addrlen);
+  EXPECT_EQ(std::memcmp(read->dest_addr, ours->dest_addr, ours->dest_addrlen), 0);
+  int result = 0;
+  EXPECT_EQ(bring_target(std::array<char, 16>{1, 2, 3}, &result), nullptr);
+  EXPECT_EQ(result, -FI_ENODATA);
+  EXPECT_EQ(bring_target(sockaddr_in6{}, &result), nullptr);
+  EXPECT_EQ(result, -FI_ENODATA);
 }
 
 TEST(FiGetinfo, Vectors_may_be_shared) {
