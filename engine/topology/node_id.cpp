@@ -4,8 +4,12 @@
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
+#include <linux/ethtool.h>
+#include <linux/sockios.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,7 +24,19 @@
 namespace portofu {
 namespace {
 
-bool is_bridge(const std::string& name) { return access(("/sys/class/net/" + name + "/bridge").c_str(), F_OK) == 0; }
+/// Asked of the driver: /sys may be missing, or that of another network namespace, as after `unshare --net`.
+bool is_bridge(const std::string& name) {
+  const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return false;
+  ethtool_drvinfo driver{};
+  driver.cmd = ETHTOOL_GDRVINFO;
+  ifreq request{};
+  name.copy(request.ifr_name, sizeof request.ifr_name - 1);
+  request.ifr_data = reinterpret_cast<char*>(&driver);
+  const bool answered = ioctl(fd, SIOCETHTOOL, &request) == 0;
+  close(fd);
+  return answered && std::strncmp(driver.driver, "bridge", sizeof driver.driver) == 0;
+}
 
 std::vector<std::string> read_default_routes() {
   std::ifstream file("/proc/net/route");

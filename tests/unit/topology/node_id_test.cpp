@@ -1,9 +1,20 @@
-// The choice is tested on invented interfaces; the kernel's own list only for what every machine has.
+// The choice is tested on invented interfaces; the kernel's own list for what every machine has, and for a bridge of a
+// network namespace.
 
 #include "engine/topology/node_id.h"
 
+#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/sockios.h>
+#include <net/if.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
 
 namespace portofu {
 namespace {
@@ -44,6 +55,35 @@ TEST(ChooseNodeId, Interface_without_a_carrier__comes_last) {
   InterfaceAddress second = kFourth;
   second.running = false;
   EXPECT_EQ(choose_node_id(std::vector{second, unplugged}, ""), unplugged.address) << "of equals the lowest index";
+}
+
+/// Makes a bridge with an address, in the network namespace of the caller.
+bool make_bridge(const char* name, const char* address) {
+  const int fd = socket(AF_INET, SOCK_DGRAM, 0);
+  ifreq request{};
+  std::strcpy(request.ifr_name, name);
+  sockaddr_in own{.sin_family = AF_INET, .sin_port = 0, .sin_addr = {inet_addr(address)}, .sin_zero = {}};
+  std::memcpy(&request.ifr_addr, &own, sizeof own);
+  const bool made = ioctl(fd, SIOCBRADDBR, name) == 0 && ioctl(fd, SIOCSIFADDR, &request) == 0;
+  close(fd);
+  return made;
+}
+
+// As in `unshare --net`: /sys is still that of the network namespace before.
+TEST(InterfaceAddresses, Bridge_in_a_network_namespace__is_known_as_one) {
+  constexpr int kNoRights = 77;
+  const pid_t child = fork();
+  if (child == 0) {
+    if (unshare(CLONE_NEWNET | (geteuid() == 0 ? 0 : CLONE_NEWUSER)) != 0) _exit(kNoRights);
+    if (!make_bridge("docker0", "172.17.0.1")) _exit(kNoRights);
+    const std::vector<InterfaceAddress> addresses = list_interface_addresses();
+    const InterfaceAddress* bridge = choose_interface(addresses, "docker0");
+    _exit(bridge != nullptr && bridge->bridge && bridge->address == 0xac110001 ? 0 : 1);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kNoRights) GTEST_SKIP() << "may not make a bridge";
+  EXPECT_EQ(status, 0);
 }
 
 TEST(InnerAddress, Bridge_and_loopback__may_be_on_other_nodes_too) {
