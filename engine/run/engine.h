@@ -267,11 +267,11 @@ class Engine {
   Rest advise_search_on_duty();
   void rest(const Rest& due);
 
-  DutyLock duty_;                                     ///< Guards core_ and what is marked "on duty".
-  std::uint64_t linger_ns_ = kLingerNs;               ///< For its end. Writer: who ends it.
-  std::unique_ptr<EngineNode> node_;                  ///< Segment and wires; nullptr in a simulation.
-  std::unique_ptr<InPlaceOfSegment> in_place_;        ///< In a simulation.
-  Wire* own_wire_ = nullptr;                          ///< Packets to oneself; nullptr: not to be hurried. Constant.
+  DutyLock duty_;                               ///< Guards core_ and what is marked "on duty".
+  std::uint64_t linger_ns_ = kLingerNs;         ///< For its end. Writer: who ends it.
+  std::unique_ptr<EngineNode> node_;            ///< Segment and wires; nullptr in a simulation.
+  std::unique_ptr<InPlaceOfSegment> in_place_;  ///< In a simulation.
+  Wire* own_wire_ = nullptr;                    ///< Packets to oneself; nullptr: not to be hurried. Constant.
   Core core_;
   Doorbell doorbell_;
   std::atomic<std::uint32_t> sleeping_threads_{0};   ///< Application threads asleep at the doorbell, or about to be.
