@@ -89,7 +89,8 @@ compile_all() {
       log=$log_directory/compile-$program-$mpi.log
       mapfile -t further < <(further_sources "$source")
       compile_source "mpicc.$mpi" "$source" "$(binary_of "$mpi" "$program")" "$log" "${further[@]}" \
-        -I"$here/../mpi/programs" -I"$prefix/include" -I"$prefix/include/fugaku" -L"$prefix/lib" -Wl,-rpath,"$prefix/lib" -ltofucom -lm ||
+        -I"$here/../mpi/programs" -I"$prefix/include" -I"$prefix/include/fugaku" \
+        -L"$prefix/lib" -Wl,-rpath,"$prefix/lib" -ltofucom -lm ||
         report FAIL "$suite" "compile $program $mpi" 0 "$(grep -m 1 error "$log" || true)"
     done
   done

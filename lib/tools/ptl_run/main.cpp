@@ -122,6 +122,21 @@ std::string fill_shape(const std::string& text, int per_node, int* size) {
   return "--shape " + text + " has room for " + std::to_string(room) + " processes";
 }
 
+/// @return what is wrong; empty: nothing
+std::string place_on_hosts(const std::string& hosts, const std::string& agent, portofu::tools::JobOptions* options) {
+  std::string why;
+  auto parsed = portofu::tools::read_hosts(hosts, &why);
+  if (!parsed || !portofu::tools::place_ranks(&*parsed, options->size, &why)) return "--hosts: " + why;
+  options->size = 0;
+  for (const auto& host : *parsed) options->size += host.count;
+  options->hosts = std::move(*parsed);
+  const std::string configured = portofu::read_settings().launch_agent;
+  options->agent_for_all = !agent.empty() || !configured.empty();
+  std::istringstream words(!agent.empty() ? agent : !configured.empty() ? configured : "ssh -x");
+  for (std::string word; words >> word;) options->agent.push_back(word);
+  return "";
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -183,16 +198,7 @@ int main(int argc, char** argv) {
     if (options.size == 0) return fail("-n or --np, the number of processes, is missing");
     return Job(std::move(options)).run();
   }
-  std::string why;
-  auto parsed = read_hosts(hosts, &why);
-  if (!parsed || !place_ranks(&*parsed, options.size, &why)) return fail("--hosts: " + why);
-  options.size = 0;
-  for (const JobHost& host : *parsed) options.size += host.count;
-  options.hosts = std::move(*parsed);
-  const std::string configured = portofu::read_settings().launch_agent;
-  options.agent_for_all = !agent.empty() || !configured.empty();
-  std::istringstream words(!agent.empty() ? agent : !configured.empty() ? configured : "ssh -x");
-  for (std::string word; words >> word;) options.agent.push_back(word);
+  if (const std::string wrong = place_on_hosts(hosts, agent, &options); !wrong.empty()) return fail(wrong);
   options.environment = exported(exports);
   return Job(std::move(options)).run();
 }
