@@ -15,6 +15,7 @@ namespace {
 /// Never destroyed: a thread may free its VCQ while the process ends.
 struct State {
   std::atomic<std::uintptr_t> holder{0};  ///< The thread that holds the list; 0: nobody.
+  std::atomic<std::uint32_t> waiting{0};  ///< Threads that want it.
   std::vector<OwnQueue> queues;
   std::uint32_t engines = kMostEngines;  ///< Those from here on could not be opened.
 };
@@ -52,13 +53,38 @@ std::uint32_t read_most_engines() {
   return std::clamp(cores_at_load.own / sharers, 1u, kMostEngines);
 }
 
+/// Longer than a thread that wants the list takes to get it, even where many share a core.
+constexpr std::uint64_t kLongestTurnNs = 100'000'000;
+
+/// Counted while a thread wants the list, also if a handler ends the thread in the middle of it.
+struct Wanting {
+  Wanting() { state().waiting.fetch_add(1, std::memory_order_relaxed); }
+  ~Wanting() { state().waiting.fetch_sub(1, std::memory_order_relaxed); }
+};
+
 /// Holds no kernel lock, which the child of a fork would find taken. @return false if this thread has it already
 bool take_list() {
   const auto self = reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer());
-  for (;;) {
-    std::uintptr_t holder = 0;
-    if (state().holder.compare_exchange_strong(holder, self, std::memory_order_acquire)) return true;
-    if (holder == self) return false;
+  std::uintptr_t holder = 0;
+  if (state().holder.compare_exchange_strong(holder, self, std::memory_order_acquire)) return true;
+  if (holder == self) return false;
+  const Wanting wanting;
+  do {
+    sched_yield();
+    holder = 0;
+  } while (!state().holder.compare_exchange_strong(holder, self, std::memory_order_acquire));
+  return true;
+}
+
+/// Lets one of those that wait have it, because a thread that makes and frees VCQs all the time would take it again
+/// before any of them looks. Not for ever: a handler may have interrupted the one that waits.
+void give_list() {
+  state().holder.store(0, std::memory_order_release);
+  if (state().waiting.load(std::memory_order_relaxed) == 0) [[likely]]
+    return;
+  const std::uint64_t deadline_ns = monotonic_ns() + kLongestTurnNs;
+  while (state().holder.load(std::memory_order_relaxed) == 0 && state().waiting.load(std::memory_order_relaxed) != 0 &&
+         monotonic_ns() < deadline_ns) {
     sched_yield();
   }
 }
@@ -67,7 +93,7 @@ bool take_list() {
 
 OwnQueues::OwnQueues() : held_(take_list()) {}
 OwnQueues::~OwnQueues() {
-  if (held_) state().holder.store(0, std::memory_order_release);
+  if (held_) give_list();
 }
 
 const std::vector<OwnQueue>& OwnQueues::all() const { return state().queues; }

@@ -171,5 +171,33 @@ TEST(TofuThreads, Freed_vcq__is_not_used) {
   });
 }
 
+/// Threads that make and free VCQs without a pause do not keep another one from doing so.
+TEST(TofuThreads, Threads_that_make_and_free_all_the_time__let_another_one_have_its_turn) {
+  const OwnJob job;
+  run_processes(1, [](Process&) {
+    const auto make_and_free = [](utofu_tni_id_t tni) {
+      utofu_vcq_hdl_t vcq = 0;
+      EXPECT_EQ(utofu_create_vcq(tni, 0, &vcq), UTOFU_SUCCESS);
+      EXPECT_EQ(utofu_free_vcq(vcq), UTOFU_SUCCESS);
+    };
+    constexpr int kRounds = 50;
+    constexpr int kTurnsOfOthers = 200;  ///< In one round; counted, because time says nothing on a busy machine.
+    std::atomic<bool> stop{false};
+    std::atomic<int> others{0};
+    std::vector<std::thread> threads;
+    for (utofu_tni_id_t tni = 1; tni <= 3; ++tni) {
+      threads.emplace_back([&, tni] {
+        for (; !stop; ++others) make_and_free(tni);
+      });
+    }
+    while (others < 3) std::this_thread::yield();
+    const int before = others;
+    for (int round = 0; round < kRounds; ++round) make_and_free(0);
+    EXPECT_LT(others - before, kRounds * kTurnsOfOthers);
+    stop = true;
+    for (std::thread& thread : threads) thread.join();
+  });
+}
+
 }  // namespace
 }  // namespace portofu
