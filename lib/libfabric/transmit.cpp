@@ -205,7 +205,7 @@ TransmitCall Parts::cut(const TransmitCall& whole, std::size_t index) const {
   part.counts = last;
   part.goes_on = index != 0;
   if (index != 0) part.flags &= ~std::uint64_t{FI_FENCE};
-  if (gate_ != 0 && !last) part.deferral.completion = gate_;
+  if (!last) part.deferral.completion = gate_;
   if (gate_ != 0 && last) part.deferral.trigger = {gate_, count_ - 1};
   return part;
 }

@@ -182,6 +182,98 @@ TEST_F(FiTrigger, Memory_is_reached_at_its_threshold) {
   EXPECT_EQ(fi_close(&region->fid), 0);
 }
 
+/// Work of each kind on memory of b, in two pieces on either side where that is possible.
+class FiTriggerKinds : public FiTrigger {
+ protected:
+  using Words = std::array<std::uint32_t, 2>;
+
+  void SetUp() override {
+    FiTrigger::SetUp();
+    region = open_memory(memory.data(), sizeof memory, 1);
+  }
+  void TearDown() override {
+    EXPECT_EQ(fi_close(&region->fid), 0);
+    FiTrigger::TearDown();
+  }
+
+  /// Queues it, raises the counter, and waits until it has been counted, once.
+  void run(fi_op_type type, void* op) {
+    fi_deferred_work work = work_at(++threshold, type, done);
+    work.op.msg = static_cast<fi_op_msg*>(op);  // A union of pointers.
+    ASSERT_EQ(queue(work), 0) << type;
+    EXPECT_TRUE(a.is_quiet());
+    ASSERT_EQ(fi_cntr_add(gate, 1), 0);
+    EXPECT_EQ(fi_cntr_wait(done, threshold, 20000), 0) << type;
+    EXPECT_TRUE(a.is_quiet()) << type;
+    EXPECT_EQ(fi_cntr_read(done), threshold) << type;
+  }
+
+  fi_msg_rma access() const { return {pieces.data(), nullptr, 2, to_b, remote.data(), 2, nullptr, 0}; }
+  fi_msg_atomic atomic(fi_op op) const {
+    return {operands.data(), nullptr, 2, to_b, targets.data(), 2, FI_UINT32, op, nullptr, 0};
+  }
+
+  Words memory{1, 2};
+  Words local{10, 20};
+  Words fetched{};
+  Words compared{11, 99};
+  std::array<iovec, 2> pieces{{{&local[0], 4}, {&local[1], 4}}};
+  std::array<fi_rma_iov, 2> remote{{{0, 4, 1}, {4, 4, 1}}};
+  std::array<fi_ioc, 2> operands{{{&local[0], 1}, {&local[1], 1}}};
+  std::array<fi_ioc, 2> results{{{&fetched[0], 1}, {&fetched[1], 1}}};
+  std::array<fi_ioc, 2> compares{{{&compared[0], 1}, {&compared[1], 1}}};
+  std::array<fi_rma_ioc, 2> targets{{{0, 1, 1}, {4, 1, 1}}};
+  fid_mr* region = nullptr;
+  std::uint64_t threshold = 0;
+};
+
+TEST_F(FiTriggerKinds, Access_to_memory_counts_once) {
+  fi_op_rma rma{a.ep, access(), 0};
+  run(FI_OP_READ, &rma);
+  EXPECT_EQ(local, (Words{1, 2}));
+  local = {3, 4};
+  run(FI_OP_WRITE, &rma);
+  EXPECT_EQ(memory, (Words{3, 4}));
+}
+
+TEST_F(FiTriggerKinds, Atomics_count_once) {
+  fi_op_atomic add{a.ep, atomic(FI_SUM), 0};
+  run(FI_OP_ATOMIC, &add);
+  EXPECT_EQ(memory, (Words{11, 22}));
+  fi_op_compare_atomic swap{a.ep, atomic(FI_CSWAP), {results.data(), nullptr, 2}, {compares.data(), nullptr, 2}, 0};
+  run(FI_OP_COMPARE_ATOMIC, &swap);
+  EXPECT_EQ(fetched, (Words{11, 22}));
+  EXPECT_EQ(memory, (Words{10, 22}));
+  fi_op_fetch_atomic fetch{a.ep, atomic(FI_SUM), {results.data(), nullptr, 2}, 0};
+  run(FI_OP_FETCH_ATOMIC, &fetch);
+  EXPECT_EQ(fetched, (Words{10, 22}));
+  EXPECT_EQ(memory, (Words{20, 42}));
+}
+
+TEST_F(FiTriggerKinds, Messages_count_once) {
+  Words received{};
+  ASSERT_EQ(fi_recv(b.ep, received.data(), sizeof received, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+  fi_op_msg message{a.ep, {pieces.data(), nullptr, 2, to_b, nullptr, 0}, 0};
+  run(FI_OP_SEND, &message);
+  EXPECT_EQ(b.next().err, 0);
+  EXPECT_EQ(received, local);
+  ASSERT_EQ(fi_trecv(b.ep, received.data(), sizeof received, nullptr, FI_ADDR_UNSPEC, 9, 0, nullptr), 0);
+  fi_op_tagged tagged{a.ep, {pieces.data(), nullptr, 2, to_b, 9, 0, nullptr, 0}, FI_DELIVERY_COMPLETE};
+  run(FI_OP_TSEND, &tagged);
+  EXPECT_EQ(b.next().tag, 9u);
+  local = {};
+  ASSERT_EQ(fi_tinject(b.ep, received.data(), sizeof received, to_a, 9), 0);
+  tagged.msg.addr = FI_ADDR_UNSPEC;
+  tagged.flags = 0;
+  run(FI_OP_TRECV, &tagged);
+  EXPECT_EQ(local, received);
+  local = {};
+  ASSERT_EQ(fi_inject(b.ep, received.data(), sizeof received, to_a), 0);
+  message.msg.addr = FI_ADDR_UNSPEC;
+  run(FI_OP_RECV, &message);
+  EXPECT_EQ(local, received);
+}
+
 TEST_F(FiTrigger, Failures_reach_a_threshold_too) {
   fi_op_cntr raise{};
   raise.cntr = done;
