@@ -42,11 +42,18 @@ enum class SourceKind : std::uint8_t {
   kGone,     ///< Its memory was taken away; the message ends with `fail`.
 };
 
-/// What a message is about, for its hooks. Meaningful in a message that has hooks.
-union OutgoingCause {
-  OutgoingCause() {}     // NOLINT: an answer without hooks has no cause.
-  Descriptor request;    ///< What was asked for.
-  Arrival answered_get;  ///< The get that is_answer.
+/// What a message says first, and what it is about, for its hooks.
+union OutgoingWords {
+  struct Answer {
+    PacketHeader header;  ///< Of the first packet.
+    Arrival get;          ///< The get that it answers; meaningful in a message that has hooks.
+  };
+
+  Descriptor request;  ///< What was asked for. It begins with the header of the first packet.
+  Answer answer;       ///< OutgoingMessage::is_answer.
+
+  explicit OutgoingWords(const Descriptor& asked) : request(asked) {}
+  OutgoingWords(const PacketHeader& said, const Arrival& get) : answer{said, get} {}
 };
 
 struct OutgoingMessage : LineAligned, boost::intrusive::list_base_hook<> {
@@ -62,17 +69,20 @@ struct OutgoingMessage : LineAligned, boost::intrusive::list_base_hook<> {
   NiFail fail = NiFail::kOk;         ///< kGone: what its end says. Once all has left: how it ended.
   std::uint8_t interface_index = 0;  ///< Of whom it is.
   std::uint8_t front_bytes = 0;      ///< Bytes of the descriptor's operand in front of the payload.
-  bool is_answer = false;            ///< It is an answer (is_of_answer), and waits for no request.
+  const bool is_answer;              ///< It is an answer (is_of_answer), and waits for no request.
   bool may_be_lent = false;          ///< Its payload may stay where it is until the peer has read it.
   bool is_copied_to_wait = false;    ///< What its memory holds now shall arrive: it is copied if it has to wait.
   bool is_told_in_order = false;     ///< Its end is told behind the ends of those before it, lent ones too.
   bool started = false;              ///< The first packet is published.
   bool anew = false;                 ///< Posted when the link was known to be lost: it goes with the next one.
-  PacketHeader header{};             ///< Of the first packet. `operation_id` is 0 until `open` has named one.
-  OutgoingCause cause;
+  OutgoingWords words;
 
-  OutgoingMessage() = default;
-  explicit OutgoingMessage(const PacketHeader& first) : header(first) {}
+  explicit OutgoingMessage(const Descriptor& request) : is_answer(false), words(request) {}
+  explicit OutgoingMessage(const PacketHeader& answer, const Arrival& get = {}) : is_answer(true), words(answer, get) {}
+
+  /// Of the first packet. `operation_id` of a request is 0 until `open` has named one.
+  PacketHeader& header() { return is_answer ? words.answer.header : words.request; }
+  const PacketHeader& header() const { return is_answer ? words.answer.header : words.request; }
 };
 
 /// All messages of one direction, asking or answering, that are on their way to a peer.

@@ -19,13 +19,15 @@ bool wants_acknowledgement(const MemoryDescriptor& md, const Descriptor& d) {
          acknowledgement_is_noticed(md, d.portals.ack_req);
 }
 
-/// Opens the outstanding entry of a request that will be answered.
+/// Opens the outstanding entry of a request that will be answered, and names it in its header.
 /// @return nullptr if the window of the peer is full
-OutstandingOperation* open_answered(Core& core, Interface& ni, Peer& peer, MemoryDescriptor& md, const Descriptor& d,
-                                    std::uint32_t* operation_id) {
+OutstandingOperation* open_answered(Core& core, Interface& ni, Peer& peer, MemoryDescriptor& md, Descriptor& d) {
   if (peer.outstanding >= core.settings.window_operations) return nullptr;
-  OutstandingOperation* operation = core.outstanding.open(operation_id);
+  std::uint32_t operation_id = 0;
+  OutstandingOperation* operation = core.outstanding.open(&operation_id);
   if (operation == nullptr) return nullptr;
+  d.operation_id = operation_id;
+  d.flags |= kFlagAnswerWanted;
   const bool is_get = d.type == PacketType::kGet;
   const bool ack = wants_acknowledgement(md, d);
   operation->peer = &peer;
@@ -75,16 +77,10 @@ bool is_answered(const MemoryDescriptor& md, const Descriptor& d) {
   header.wire_word = (md.options & kMdUnreliable) != 0 ? kMayBeLost : 0;
 }
 
-/// The answer that the packet asks for.
-void name_answer(PacketHeader& header, std::uint32_t operation_id) {
-  header.operation_id = operation_id;
-  header.flags |= kFlagAnswerWanted;
-}
-
 /// All data has left, or none will: SEND, which knows nothing of the target (3.13.3).
 void finish_sending(Core& core, Interface& ni, MemoryDescriptor& md, const OutgoingMessage& message, NiFail fail) {
-  const Descriptor& d = message.cause.request;
-  const std::uint32_t operation_id = message.header.operation_id;
+  const Descriptor& d = message.words.request;
+  const std::uint32_t operation_id = message.header().operation_id;
   OutstandingOperation* operation = operation_id != 0 ? core.outstanding.find(operation_id) : nullptr;
   if (d.type != PacketType::kGet) {
     const SendReport report{d.length, d.portals.user_ptr, fail};
@@ -110,8 +106,8 @@ void end_unopened(Core& core, Interface& ni, const Descriptor& d, NiFail fail) {
 
 /// The request ends before all of it has left.
 void abandon(Core& core, Interface& ni, MemoryDescriptor& md, const OutgoingMessage& message, NiFail fail) {
-  const Descriptor& d = message.cause.request;
-  const std::uint32_t operation_id = message.header.operation_id;
+  const Descriptor& d = message.words.request;
+  const std::uint32_t operation_id = message.header().operation_id;
   OutstandingOperation* operation = operation_id != 0 ? core.outstanding.find(operation_id) : nullptr;
   if (operation == nullptr) return end_unopened(core, ni, d, fail);
   // What has been answered is as the answer says, also if that came before its memory was given back.
@@ -125,20 +121,17 @@ void abandon(Core& core, Interface& ni, MemoryDescriptor& md, const OutgoingMess
 /// OutgoingHooks::open: the outstanding entry, if an answer is due.
 /// @return false if it has to wait: the window of the peer is full, or the request is fenced
 bool open_operation(Core& core, Peer& peer, OutgoingMessage& message) {
-  const Descriptor& d = message.cause.request;
+  Descriptor& d = message.words.request;
   if (d.portals.fenced && !is_settled(peer)) return false;
   Interface* ni = core.interface(d.interface_index);
   MemoryDescriptor* md = ni != nullptr ? ni->mds.find(d.portals.md_handle) : nullptr;
   if (md == nullptr || !is_answered(*md, d)) return true;
-  std::uint32_t operation_id = 0;
-  if (open_answered(core, *ni, peer, *md, d, &operation_id) == nullptr) return false;
-  name_answer(message.header, operation_id);
-  return true;
+  return open_answered(core, *ni, peer, *md, d) != nullptr;
 }
 
 /// OutgoingHooks::finish. Memory that turns out to be inaccessible in the middle is told by the target, too.
 void finish_request(Core& core, Peer&, OutgoingMessage& message, NiFail fail) {
-  const Descriptor& d = message.cause.request;
+  const Descriptor& d = message.words.request;
   Interface* ni = core.interface(d.interface_index);
   MemoryDescriptor* md = ni != nullptr ? ni->mds.find(d.portals.md_handle) : nullptr;
   if (md == nullptr) return;
@@ -200,7 +193,6 @@ bool is_volatile(const Interface& ni, const MemoryDescriptor& md, const Descript
 /// What the message of a request needs beside its header: it does not fit a packet, or cannot leave now.
 void describe(const Interface& ni, const MemoryDescriptor& md, const Descriptor& d, OutgoingMessage& message) {
   message.hooks = &kRequestHooks;
-  message.cause.request = d;
   message.interface_index = d.interface_index;
   message.front_bytes = d.portals.operand_bytes == 0 ? 0 : kOperandBytes;
   if (d.type == PacketType::kGet || d.length == 0) return;
@@ -242,11 +234,7 @@ enum class AtOnce : std::uint8_t {
   complete_header(core, ni, md, d, bytes + front);
   OutstandingOperation* operation = nullptr;
   const bool answered = reply_md != nullptr || wants_acknowledgement(md, d);
-  if (answered) {
-    std::uint32_t operation_id = 0;
-    operation = open_answered(core, ni, peer, md, d, &operation_id);
-    if (operation != nullptr) name_answer(d, operation_id);
-  }
+  if (answered) operation = open_answered(core, ni, peer, md, d);
   if (front != 0) [[unlikely]]
     std::memcpy(payload, d.operand.data(), front);
   const bool streaming = bytes > kInlineBytes && peer.link->streaming;

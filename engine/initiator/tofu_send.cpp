@@ -96,8 +96,8 @@ void finish_sending(Core& core, VirtualControlQueue* vcq, const Descriptor& d, s
 
 /// Whether the answer came before the peer gave back what it was lent.
 bool is_answered(Core& core, const OutgoingMessage& message) {
-  if (message.header.operation_id == 0 || message.sent != message.length) return false;
-  const OutstandingOperation* operation = core.outstanding.find(message.header.operation_id);
+  if (message.header().operation_id == 0 || message.sent != message.length) return false;
+  const OutstandingOperation* operation = core.outstanding.find(message.header().operation_id);
   return operation != nullptr && operation->answered;
 }
 
@@ -111,22 +111,22 @@ void refuse(Core& core, VirtualControlQueue& vcq, const Descriptor& d, NiFail fa
 
 /// OutgoingHooks::open.
 bool open_operation(Core& core, Peer& peer, OutgoingMessage& message) {
-  if (!open_operation(core, peer, message.cause.request, &message.header.operation_id)) return false;
-  if (message.header.operation_id != 0) message.header.flags |= kFlagAnswerWanted;
+  if (!open_operation(core, peer, message.words.request, &message.header().operation_id)) return false;
+  if (message.header().operation_id != 0) message.header().flags |= kFlagAnswerWanted;
   return true;
 }
 
 /// OutgoingHooks::finish. A VCQ that was freed is told nothing.
 void finish_request(Core& core, Peer& peer, OutgoingMessage& message, NiFail fail) {
-  const Descriptor& d = message.cause.request;
+  const Descriptor& d = message.words.request;
   VirtualControlQueue* vcq = core.tofu->vcq(d.tofu.vcq_handle);
   const bool is_of_gate = d.type == PacketType::kTofuGate;
-  if (vcq == nullptr && !is_of_gate) return close_operation(core, peer, d, message.header.operation_id);
+  if (vcq == nullptr && !is_of_gate) return close_operation(core, peer, d, message.header().operation_id);
   if (fail == NiFail::kOk || is_answered(core, message)) {
-    return finish_sending(core, is_of_gate ? nullptr : vcq, d, message.header.operation_id);
+    return finish_sending(core, is_of_gate ? nullptr : vcq, d, message.header().operation_id);
   }
   if (is_of_gate) return fail_barrier(core, d.sender_id);
-  close_operation(core, peer, d, message.header.operation_id);
+  close_operation(core, peer, d, message.header().operation_id);
   refuse(core, *vcq, d, fail);
 }
 
@@ -207,7 +207,6 @@ std::unique_ptr<std::byte[]> copy_of(const GateValue& value) {
   d.operation_id = 0;
   OutgoingMessage message(d);
   message.hooks = &kRequestHooks;
-  message.cause.request = d;
   message.interface_index = kTofuInterface;
   message.front_bytes = static_cast<std::uint8_t>(operand_length(d));
   message.length = ready.length();
@@ -314,15 +313,15 @@ void leave_queue(Core& core, const VirtualControlQueue& vcq) {
   for (auto& [key, found] : core.peers) {
     Peer& peer = *found;
     const auto is_of_queue = [&vcq](const OutgoingMessage& message) {
-      return message.interface_index == kTofuInterface && message.cause.request.tofu.vcq_handle == vcq.handle &&
-             message.cause.request.type != PacketType::kTofuGate;
+      return message.interface_index == kTofuInterface && message.words.request.tofu.vcq_handle == vcq.handle &&
+             message.words.request.type != PacketType::kTofuGate;
     };
     for (OutgoingMessage& message : peer.requests.waiting) {
       if (!is_of_queue(message)) continue;
       if (message.started) {
         take_source_away(message, NiFail::kUndeliverable);
       } else {
-        close_operation(core, peer, message.cause.request, message.header.operation_id);
+        close_operation(core, peer, message.words.request, message.header().operation_id);
       }
     }
     peer.requests.forget_if([&](const OutgoingMessage& message) { return is_of_queue(message) && !message.started; });

@@ -64,7 +64,7 @@ bool read_source(const Peer& peer, const OutgoingMessage& message, std::byte* ta
   switch (message.source) {
     case SourceKind::kSegment: return message.segment->read(at, target, bytes, peer.link->streaming);
     case SourceKind::kCopy: std::memcpy(target, message.copy.get() + message.sent, bytes); return true;
-    case SourceKind::kOperand: std::memcpy(target, message.cause.request.operand.data() + at, bytes); return true;
+    case SourceKind::kOperand: std::memcpy(target, message.words.request.operand.data() + at, bytes); return true;
     case SourceKind::kNone:
     case SourceKind::kGone: break;
   }
@@ -74,7 +74,7 @@ bool read_source(const Peer& peer, const OutgoingMessage& message, std::byte* ta
 /// The header of the next packet. To be made before its payload is written, which may wait for lines of the peer's:
 /// what is written behind it waits, too.
 PacketHeader next_header(const Core& core, const OutgoingMessage& message, std::uint32_t payload_bytes) {
-  PacketHeader header = message.started ? stamped_header(core, PacketType::kData) : message.header;
+  PacketHeader header = message.started ? stamped_header(core, PacketType::kData) : message.header();
   if (message.started) {
     header.flags = message.is_answer ? kFlagAnswerStream : 0;
     header.remote_offset = message.sent;
@@ -129,7 +129,7 @@ SendResult send_packet(Core& core, Peer& peer, OutgoingMessage& message) {
     if (payload == nullptr) return SendResult::kBlocked;
   }
   PacketHeader header = next_header(core, message, bytes + front);
-  if (front != 0) std::memcpy(payload, message.cause.request.operand.data(), front);
+  if (front != 0) std::memcpy(payload, message.words.request.operand.data(), front);
   if (payload != nullptr && !read_source(peer, message, payload + front, bytes)) [[unlikely]]
     return end_unreadable(core, peer, message, header);
   publish_packet(core, peer, header, bytes);
@@ -140,7 +140,7 @@ SendResult send_packet(Core& core, Peer& peer, OutgoingMessage& message) {
 
 /// Publishes packets of the message until it is done, blocked, or the budget is used.
 SendResult send_packets(Core& core, Peer& peer, OutgoingMessage& message, int& budget) {
-  const bool opens = message.hooks->open != nullptr && !message.started && message.header.operation_id == 0;
+  const bool opens = message.hooks->open != nullptr && !message.started && message.header().operation_id == 0;
   if (budget > 0 && opens && !message.hooks->open(core, peer, message)) return SendResult::kBlocked;
   while (budget > 0) {
     const std::uint64_t before = message.sent;

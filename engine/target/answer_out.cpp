@@ -40,7 +40,7 @@ void complete_get(Core& core, Peer& peer, std::uint32_t interface_index, Arrival
 
 /// OutgoingHooks::finish.
 void finish_reply(Core& core, Peer& peer, OutgoingMessage& message, NiFail fail) {
-  complete_get(core, peer, message.interface_index, message.cause.answered_get, fail);
+  complete_get(core, peer, message.interface_index, message.words.answer.get, fail);
 }
 
 constexpr OutgoingHooks kReplyHooks{nullptr, finish_reply};
@@ -54,7 +54,6 @@ constexpr int kImmediatePackets = 8;
 
 void send_or_queue(Core& core, Peer& peer, OutgoingMessage& message) {
   core.counters.add(Counter::kAnswersSent);
-  message.is_answer = true;
   send_or_wait(core, peer, message, may_send_now(core, peer) ? kImmediatePackets : 0);
 }
 
@@ -135,9 +134,8 @@ void send_reply(Core& core, Peer& peer, std::uint32_t interface_index, const Ans
   if (send_reply_now(core, peer, content, arrival)) {
     return complete_get(core, peer, interface_index, arrival, NiFail::kOk);
   }
-  OutgoingMessage message(answer_header(core, content));
+  OutgoingMessage message(answer_header(core, content), arrival);
   message.hooks = &kReplyHooks;
-  message.cause.answered_get = arrival;
   message.interface_index = static_cast<std::uint8_t>(interface_index);
   message.is_told_in_order = content.ordered;
   if (content.mlength > 0) {

@@ -258,7 +258,7 @@ void leave_region(Core& core, const RegisteredRegion& region) {
     }
     peer->answers.for_each([&region](OutgoingMessage& message) {
       if (message.hooks == &kNoHooks) return;
-      Arrival& get = message.cause.answered_get;
+      Arrival& get = message.words.answer.get;
       if (get.entry == &region) get.entry = nullptr;
     });
     for (Outbox* outbox : {&peer->requests, &peer->answers}) {

@@ -70,9 +70,9 @@ class CoreCensus {
       for (OutgoingMessage& answer : peer->answers.waiting) {
         PORTOFU_ASSERT(answer.is_answer);
         if (answer.hooks == &kNoHooks) continue;
-        const Arrival& get = answer.cause.answered_get;
+        const Arrival& get = answer.words.answer.get;
         count_arrival(answer.interface_index, get);
-        const bool told = (get.header.pt_index & kTofuRemoteNotice) != 0;
+        const bool told = (get.header.tofu_meta & kTofuRemoteNotice) != 0;
         if (answer.interface_index == kTofuInterface && told) ++awaited_notices;
       }
       check_notices(*peer, awaited_notices);
@@ -91,12 +91,12 @@ class CoreCensus {
   void count_waiting(Core& core, const OutgoingMessage& waiting) {
     PORTOFU_ASSERT(!waiting.is_answer);
     if (waiting.hooks == &kNoHooks) return;  // What is left of it is only to be cut.
-    const Descriptor& d = waiting.cause.request;
+    const Descriptor& d = waiting.words.request;
     if (waiting.interface_index == kTofuInterface && waiting.source == SourceKind::kSegment)
       check_source(core, waiting);
     if (core.interface(d.interface_index) == nullptr) return;
-    if (waiting.header.operation_id != 0) {
-      PORTOFU_ASSERT(core.outstanding.find(waiting.header.operation_id) != nullptr);
+    if (waiting.header().operation_id != 0) {
+      PORTOFU_ASSERT(core.outstanding.find(waiting.header().operation_id) != nullptr);
       return;
     }
     ++interfaces_[d.interface_index].md_pending[d.portals.md_handle];
@@ -105,10 +105,10 @@ class CoreCensus {
 
   /// uTofu: memory that something waits to go out of is registered.
   static void check_source(Core& core, const OutgoingMessage& waiting) {
-    const VirtualControlQueue* vcq = core.tofu->vcq(waiting.cause.request.tofu.vcq_handle);
+    const VirtualControlQueue* vcq = core.tofu->vcq(waiting.words.request.tofu.vcq_handle);
     PORTOFU_ASSERT(vcq != nullptr);
     const StaddTable& stadds = core.tofu->queue(queue_number(vcq->id))->stadds;
-    const RegisteredRegion* region = stadds.find(waiting.cause.request.tofu.local_stadd);
+    const RegisteredRegion* region = stadds.find(waiting.words.request.tofu.local_stadd);
     PORTOFU_ASSERT(region != nullptr && waiting.segment == &region->segment);
   }
 

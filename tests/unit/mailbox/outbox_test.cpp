@@ -29,7 +29,7 @@ class OutboxTest : public CoreTest {
 
   /// OutgoingHooks of these tests: operation ids are told apart by `first_packet`, which copied messages do not use.
   static bool open(Core&, Peer&, OutgoingMessage& message) {
-    if (may_open) message.header.operation_id = 77;
+    if (may_open) message.header().operation_id = 77;
     return may_open;
   }
   static void finish(Core&, Peer&, OutgoingMessage&, NiFail fail) { ended.push_back(fail); }
@@ -37,11 +37,10 @@ class OutboxTest : public CoreTest {
   static constexpr OutgoingHooks kOpeningHooks{open, finish};
 
   OutgoingMessage message(std::uint64_t length, bool is_answer = false) {
-    OutgoingMessage made;
-    made.header.type = is_answer ? PacketType::kAnswer : PacketType::kPut;
-    made.header.length = length;
+    OutgoingMessage made = is_answer ? OutgoingMessage(PacketHeader{}) : OutgoingMessage(Descriptor{});
+    made.header().type = is_answer ? PacketType::kAnswer : PacketType::kPut;
+    made.header().length = length;
     made.hooks = &kHooks;
-    made.is_answer = is_answer;
     made.source = SourceKind::kSegment;
     made.segment = &segment;
     made.length = length;
