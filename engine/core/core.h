@@ -116,13 +116,18 @@ template <class Fill>
     fill(event);
   });
 }
-/// An event that tells of an entry, and of no message.
-inline void post_entry_event(Core& core, Interface& ni, Handle eq_handle, EventKind kind, std::uint16_t pt_index,
-                             void* user_ptr) {
+/// What an event says that tells of an entry, and of no message.
+struct EntryNews {
+  void* user_ptr;
+  std::uint32_t options;   ///< kEntry*: whether the event is wanted.
+  std::uint16_t pt_index;  ///< Where the entry is, or was.
+};
+inline EntryNews news_of(const ListEntry& entry) { return {entry.user_ptr, entry.options, entry.pt_index}; }
+inline void post_entry_event(Core& core, Interface& ni, Handle eq_handle, EventKind kind, EntryNews news) {
   post_new_event(core, ni, eq_handle, [=](Event& event) {
     event.type = kind;
-    event.pt_index = pt_index;
-    event.user_ptr = user_ptr;
+    event.pt_index = news.pt_index;
+    event.user_ptr = news.user_ptr;
   });
 }
 /// Puts a notice of uTofu into an MRQ. One too many ends the program (guide, chapter 7).

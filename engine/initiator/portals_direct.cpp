@@ -92,15 +92,15 @@ bool run(const MemoryDescriptor& md, const MemoryDescriptor* reply_md, const Des
 }
 
 /// SEND, and ACK or REPLY, of what is complete.
-void report_done(Core& core, Interface& ni, MemoryDescriptor& md, MemoryDescriptor* reply_md, const Descriptor& d,
-                 NiFail fail) {
+void report_done(Core& core, Interface& ni, OwnMemory memory, const Descriptor& d, NiFail fail) {
+  const MemoryDescriptor& md = memory.md;
   if (d.type != PacketType::kGet) {
     const SendReport report{d.length, d.portals.user_ptr, NiFail::kOk};
     report_send_count(core, ni, md, report);
     report_send_event(core, ni, md, report);
   }
   const bool acknowledges = d.type != PacketType::kGet && acknowledgement_is_noticed(md, d.portals.ack_req);
-  if (!acknowledges && reply_md == nullptr) return;
+  if (!acknowledges && memory.replied == nullptr) return;
   AnswerReport answer;
   answer.ack_req = d.portals.ack_req;
   answer.user_ptr = d.portals.user_ptr;
@@ -108,7 +108,7 @@ void report_done(Core& core, Interface& ni, MemoryDescriptor& md, MemoryDescript
   answer.mlength = d.length;
   answer.remote_offset = d.remote_offset;
   if (acknowledges) report_ack(core, ni, md, answer);
-  if (reply_md != nullptr) report_reply(core, ni, *reply_md, answer);
+  if (memory.replied != nullptr) report_reply(core, ni, *memory.replied, answer);
 }
 
 void count(Core& core, const Descriptor& d) {
@@ -133,12 +133,12 @@ void remember_published(Peer& peer, std::uint32_t interface_index, std::uint32_t
   peer.published->place(found.key) = found;
 }
 
-bool use_published(Core& core, Interface& ni, Peer& peer, MemoryDescriptor& md, MemoryDescriptor* reply_md,
-                   const Descriptor& d) {
+bool use_published(Core& core, Interface& ni, Peer& peer, OwnMemory memory, const Descriptor& d) {
   const std::uint64_t key = entry_key(ni.index, d.pt_index, d.match_bits);
   PublishedEntry& entry = peer.published->place(key);
   if (entry.key != key || entry.region.match_bits != d.match_bits || peer.link->lost) return false;
-  if ((d.flags & kFlagTellsData) != 0 || !may_use(entry.region, use_of(core, d)) || !may_go_now(peer, md)) return false;
+  if ((d.flags & kFlagTellsData) != 0 || !may_use(entry.region, use_of(core, d)) || !may_go_now(peer, memory.md))
+    return false;
   NiFail fail = NiFail::kOk;
   {
     const Visit visit(key, entry.region);
@@ -146,12 +146,12 @@ bool use_published(Core& core, Interface& ni, Peer& peer, MemoryDescriptor& md, 
       entry.key = 0;
       return false;
     }
-    if (!run(md, reply_md, d, entry.region, &fail)) return false;
+    if (!run(memory.md, memory.replied, d, entry.region, &fail)) return false;
   }
   core.uses_published = true;
   ++core.direct_uses;
   count(core, d);
-  report_done(core, ni, md, reply_md, d, fail);
+  report_done(core, ni, memory, d, fail);
   return true;
 }
 

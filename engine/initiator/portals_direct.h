@@ -11,12 +11,15 @@ namespace portofu {
 /// An answer has said that the peer has published the entry of a portal table entry that takes these bits.
 void remember_published(Peer& peer, std::uint32_t interface_index, std::uint32_t pt_index, std::uint64_t match_bits);
 
+/// The memory of a transfer on our side.
+struct OwnMemory {
+  MemoryDescriptor& md;       ///< Of Descriptor::portals.md_handle.
+  MemoryDescriptor* replied;  ///< Where data comes back to; nullptr: none does.
+};
+
 /// Carries out a transfer.
-/// @param md        of d.md_handle
-/// @param reply_md  where data comes back to; nullptr: none does
 /// @return false: nothing was done that counts, a packet has to do it
 /// @pre the peer is connected, and peer.published is there
-bool use_published(Core& core, Interface& ni, Peer& peer, MemoryDescriptor& md, MemoryDescriptor* reply_md,
-                   const Descriptor& d);
+bool use_published(Core& core, Interface& ni, Peer& peer, OwnMemory memory, const Descriptor& d);
 
 }  // namespace portofu

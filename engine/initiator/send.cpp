@@ -179,7 +179,7 @@ void hold_memory(MemoryDescriptor& md, MemoryDescriptor* fetched) {
 bool use_published_held(Core& core, Interface& ni, Peer& peer, MemoryDescriptor& md, const Descriptor& d) {
   if (peer.published == nullptr) return false;
   MemoryDescriptor* reply_md = reply_memory(ni, md, d);
-  if (!use_published(core, ni, peer, md, reply_md, d)) return false;
+  if (!use_published(core, ni, peer, {md, reply_md}, d)) return false;
   end_operation(ni, md);
   if (reply_md != nullptr && is_fetching(d.type)) end_operation(ni, *reply_md);
   return true;
@@ -226,7 +226,7 @@ enum class AtOnce : std::uint8_t {
   const bool goes = peer.requests.waiting.empty() && fits_packet(peer, bytes + front);
   if (!goes && peer.published == nullptr) return AtOnce::kNotNow;
   MemoryDescriptor* reply_md = reply_memory(ni, md, d);
-  if (peer.published != nullptr && use_published(core, ni, peer, md, reply_md, d)) return AtOnce::kDone;
+  if (peer.published != nullptr && use_published(core, ni, peer, {md, reply_md}, d)) return AtOnce::kDone;
   if (!goes || peer.link->may_have_moved()) return AtOnce::kNotNow;
   std::byte* payload = peer.wire->claim(*peer.link, static_cast<std::uint32_t>(bytes + front));
   if (payload == nullptr) return AtOnce::kNotNow;

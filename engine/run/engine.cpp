@@ -103,15 +103,14 @@ Engine::Engine(const Settings& settings, std::unique_ptr<EngineNode> node)
   core_.outstanding.tell_apart(node_->segment->incarnation());
 }
 
-Engine::Engine(const Settings& settings, ProcessId self, std::uint32_t uid, std::vector<Wire*> wires, Clock clock,
-               void* clock_context)
+Engine::Engine(const Settings& settings, ProcessId self, std::uint32_t uid, World world)
     : in_place_(new InPlaceOfSegment),
       core_(settings, self, uid, Counters(in_place_->counters)),
       doorbell_(in_place_->doorbell, NodeGuard::kFence),
       policy_(settings.spin_count, settings.sleep_after_us) {
-  core_.wires = std::move(wires);
-  core_.clock = clock;
-  core_.clock_context = clock_context;
+  core_.wires = std::move(world.wires);
+  core_.clock = world.clock;
+  core_.clock_context = world.clock_context;
   core_.receive_arrived = receive_arrived_on_duty;
   core_.lose_peer = lose_peer;
   core_.outstanding.tell_apart(core_.now_ns());

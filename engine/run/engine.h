@@ -52,10 +52,15 @@ class Engine {
   /// @return nullptr on failure
   static std::unique_ptr<Engine> open(const Settings& settings, std::uint32_t pid, OpenError* error, std::string* why);
 
-  /// An engine over given wires, without progress thread or sleep: for simulations and unit tests.
-  /// @param wires  wires[0] reaches `self`; they outlive the engine
-  Engine(const Settings& settings, ProcessId self, std::uint32_t uid, std::vector<Wire*> wires, Clock clock,
-         void* clock_context);
+  /// What an engine lives in that is not on a node.
+  struct World {
+    std::vector<Wire*> wires;  ///< wires[0] reaches the engine itself; they outlive it.
+    Clock clock = nullptr;
+    void* clock_context = nullptr;
+  };
+
+  /// An engine without progress thread or sleep: for simulations and unit tests.
+  Engine(const Settings& settings, ProcessId self, std::uint32_t uid, World world);
 
   /// Lets what is on its way out leave (kLingerNs at most, or its share of that), then closes.
   ~Engine();

@@ -20,7 +20,7 @@ void report_overflow(Core& core, Interface& ni, const PortalTableEntry& portal, 
   if ((claim.options & kEntryEventCtOverflow) != 0)
     count_outcome(core, ni, claim.ct_handle, header.ni_fail_type, counted_amount(claim.options, header.mlength));
   if (claim.unlink_follows) {
-    report_auto_unlink(core, ni, portal.eq_handle, header.entry->pt_index, claim.options, claim.user_ptr);
+    report_auto_unlink(core, ni, portal.eq_handle, {claim.user_ptr, claim.options, header.entry->pt_index});
   }
 }
 
@@ -90,10 +90,9 @@ void hand_over(Core& core, Interface& ni, PortalTableEntry& portal, UnexpectedHe
   release_header(core, ni, &header);
 }
 
-void report_auto_unlink(Core& core, Interface& ni, Handle eq_handle, std::uint16_t pt_index, std::uint32_t options,
-                        void* user_ptr) {
-  if ((options & kEntryEventUnlinkDisable) != 0) return;
-  post_entry_event(core, ni, ni.eq_for(eq_handle, pt_index), EventKind::kAutoUnlink, pt_index, user_ptr);
+void report_auto_unlink(Core& core, Interface& ni, Handle eq_handle, EntryNews news) {
+  if ((news.options & kEntryEventUnlinkDisable) != 0) return;
+  post_entry_event(core, ni, ni.eq_for(eq_handle, news.pt_index), EventKind::kAutoUnlink, news);
 }
 
 void complete_arrival(Core& core, Interface& ni, Peer&, Arrival& arrival) {
@@ -130,13 +129,13 @@ void advance_unlink(Core& core, Interface& ni, ListEntry& entry) {
   const PortalTableEntry& portal = *ni.portal(entry.pt_index);
   if (entry.state == EntryState::kUnlinking && entry.pending == 0) {
     entry.state = EntryState::kUnlinked;
-    report_auto_unlink(core, ni, portal.eq_handle, entry.pt_index, entry.options, entry.user_ptr);
+    report_auto_unlink(core, ni, portal.eq_handle, news_of(entry));
   }
   if (entry.state != EntryState::kUnlinked || entry.unexpected_count != 0) return;
   entry.state = EntryState::kGone;
   const bool tells = entry.list == ListKind::kOverflow &&
                      (entry.options & (kEntryEventUnlinkDisable | kEntryUnexpectedHdrDisable)) == 0;
-  if (tells) post_entry_event(core, ni, portal.eq_handle, EventKind::kAutoFree, entry.pt_index, entry.user_ptr);
+  if (tells) post_entry_event(core, ni, portal.eq_handle, EventKind::kAutoFree, news_of(entry));
   entry.segment.clear();
   ni.entries.free(entry.handle);
 }

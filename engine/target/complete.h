@@ -122,8 +122,7 @@ void release_header(Core& core, Interface& ni, UnexpectedHeader* header);
 void give_late_answers(Core& core, Interface& ni, bool all = false);
 
 /// Raises AUTO_UNLINK of an entry that left its list by itself.
-void report_auto_unlink(Core& core, Interface& ni, Handle eq_handle, std::uint16_t pt_index, std::uint32_t options,
-                        void* user_ptr);
+void report_auto_unlink(Core& core, Interface& ni, Handle eq_handle, EntryNews news);
 
 /// Goes on with an entry that left its list by itself, as far as what refers to it allows: AUTO_UNLINK, AUTO_FREE,
 /// freed.

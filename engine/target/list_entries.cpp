@@ -74,7 +74,7 @@ void fill(const Interface& ni, ListEntry& entry, EntryRequest&& request, Handle 
 
 void report_link(Core& core, Interface& ni, Handle eq_handle, const ListEntry& entry) {
   if ((entry.options & kEntryEventLinkDisable) != 0) return;
-  post_entry_event(core, ni, eq_handle, EventKind::kLink, entry.pt_index, entry.user_ptr);
+  post_entry_event(core, ni, eq_handle, EventKind::kLink, news_of(entry));
 }
 
 /// The next place in an entry that takes data, for a message of `rlength` bytes.
@@ -127,11 +127,11 @@ void retire(Interface& ni, ListEntry& entry, Handle handle) {
 /// Raises the SEARCH event of a match, or of the end of the search.
 /// @param fill  void(Event&), writes what it says of that
 template <class Fill>
-void report_search(Core& core, Interface& ni, Handle eq_handle, const EntryRequest& request, NiFail fail, Fill&& fill) {
+void report_search(Core& core, Interface& ni, const EntryRequest& request, NiFail fail, Fill&& fill) {
   const bool hidden = (request.options & kEntryEventCommDisable) != 0 ||
                       (fail == NiFail::kOk && (request.options & kEntryEventSuccessDisable) != 0);
   if (hidden) return;
-  post_new_event(core, ni, eq_handle, [&](Event& event) {
+  post_new_event(core, ni, ni.portal(request.pt_index)->eq_handle, [&](Event& event) {
     fill(event);
     event.type = EventKind::kSearch;
     event.user_ptr = request.user_ptr;
@@ -152,7 +152,7 @@ Status append_entry(Core& core, Interface& ni, EntryRequest&& request, Handle* h
   const Taken taken = searches ? take_unexpected(core, ni, portal, request, &local_offset) : Taken::kLinkIt;
   if (taken != Taken::kLinkIt) {
     if (taken == Taken::kFull) {
-      report_auto_unlink(core, ni, portal.eq_handle, request.pt_index, request.options, request.user_ptr);
+      report_auto_unlink(core, ni, portal.eq_handle, {request.user_ptr, request.options, request.pt_index});
     }
     retire(ni, *entry, *handle);
     return Status::kOk;
@@ -231,7 +231,7 @@ bool search_entries(Core& core, Interface& ni, const EntryRequest& request, Sear
     if (operation == SearchOperation::kDelete) {
       claim_header(core, ni, portal, header, claim);
     } else {
-      report_search(core, ni, portal.eq_handle, request, header.ni_fail_type,
+      report_search(core, ni, request, header.ni_fail_type,
                     [&header](Event& event) { fill_overflow_event(header, event); });
     }
     count_success(core, ni, request.ct_handle, 1);
@@ -239,8 +239,7 @@ bool search_entries(Core& core, Interface& ni, const EntryRequest& request, Sear
     found_any = true;
     found = following;
   }
-  report_search(core, ni, portal.eq_handle, request, NiFail::kNoMatch,
-                [&request](Event& event) { event.pt_index = request.pt_index; });
+  report_search(core, ni, request, NiFail::kNoMatch, [&request](Event& event) { event.pt_index = request.pt_index; });
   count_failure(core, ni, request.ct_handle);
   return found_any;
 }

@@ -27,7 +27,8 @@ Node::Node(std::unique_ptr<Wire> carrier, const NodeOptions& options, WireObserv
       wire = shuffled_.back().get();
     }
   }
-  engine_ = std::make_unique<Engine>(options.settings, options.id, options.uid, wires, read_clock, options_.clock_ns);
+  engine_ = std::make_unique<Engine>(options.settings, options.id, options.uid,
+                                     Engine::World{wires, read_clock, options_.clock_ns});
   core_ = &Engine::Duty(*engine_).core();
   open_interface();
 }

@@ -91,8 +91,8 @@ FAULTS = [
           "entry->state != EntryState::kLinked || entry->pending != 0 || entry->unexpected_count != 0",
           "entry->state != EntryState::kLinked || entry->pending != 0"),
     Fault("search ends without NO_MATCH", "engine/target/list_entries.cpp",
-          "report_search(core, ni, portal.eq_handle, request, NiFail::kNoMatch,\n"
-          "                [&request](Event& event) { event.pt_index = request.pt_index; });", ""),
+          "report_search(core, ni, request, NiFail::kNoMatch, "
+          "[&request](Event& event) { event.pt_index = request.pt_index; });", ""),
     Fault("failed search not counted", "engine/target/list_entries.cpp",
           "count_failure(core, ni, request.ct_handle);", ""),
     # event: counters and triggers

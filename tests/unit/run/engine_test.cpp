@@ -36,7 +36,7 @@ class EngineTest : public testing::Test {
   }
 
   void open() {
-    engine = std::make_unique<Engine>(settings, kSelf, 1000, std::vector<Wire*>{&loopback, &wire}, read_clock, this);
+    engine = std::make_unique<Engine>(settings, kSelf, 1000, Engine::World{{&loopback, &wire}, read_clock, this});
     const Engine::Duty duty(*engine);
     duty.core().interfaces[kIndex] = std::make_unique<Interface>(kIndex, kDefaultLimits);
     Interface& ni = *duty.core().interface(kIndex);
