@@ -40,18 +40,18 @@ MemoryDescriptor* own_memory(Interface& ni, const MemoryDescriptor& like, const 
   return md;
 }
 
-/// On duty: the memory descriptor for some memory: that of the whole address space, or one of its own.
-/// @param offset  set to where the memory is in it
-MemoryDescriptor* memory_of(Interface& ni, const Transmit& tx, const TransmitCall& call, MdUse use,
-                            std::uint64_t* offset) {
-  MemoryDescriptor& whole = *ni.mds.find(tx.mds[static_cast<std::size_t>(use)]);
+/// Whether the call is told of as all else of its kind, and its data may stay where they are until they leave.
+bool is_plain(const TransmitCall& call, MdUse use) {
   const bool leaves = use < MdUse::kRead || use == MdUse::kOperand;
   const bool copied = (call.flags & FI_INJECT) != 0 && !is_injecting(use) && leaves;
-  const bool is_plain = call.counts && call.deferral.completion == 0 && call.deferral.owner == nullptr && !copied;
-  if (call.piece_count <= 1)
-    *offset = call.piece_count == 1 ? reinterpret_cast<std::uintptr_t>(call.pieces->iov_base) : 0;
-  if (call.piece_count <= 1 && is_plain) return &whole;
-  MemoryDescriptor* md = own_memory(ni, whole, call);
+  return call.counts && call.deferral.completion == 0 && call.deferral.owner == nullptr && !copied;
+}
+
+/// On duty: a memory descriptor of its own for some memory. @return nullptr: none
+/// @param offset  as in memory_of
+[[gnu::noinline]] MemoryDescriptor* describe_memory(Interface& ni, const MemoryDescriptor& like,
+                                                    const TransmitCall& call, std::uint64_t* offset) {
+  MemoryDescriptor* md = own_memory(ni, like, call);
   if (md == nullptr) return nullptr;
   if (call.piece_count <= 1) {
     md->segment.describe(static_cast<void*>(nullptr), UINT64_MAX);
@@ -60,6 +60,18 @@ MemoryDescriptor* memory_of(Interface& ni, const Transmit& tx, const TransmitCal
     *offset = 0;
   }
   return md;
+}
+
+/// On duty: the memory descriptor for some memory: that of the whole address space, or one of its own.
+/// @param offset  set to where the memory is in it
+[[gnu::always_inline]] inline MemoryDescriptor* memory_of(Interface& ni, const Transmit& tx, const TransmitCall& call,
+                                                          MdUse use, std::uint64_t* offset) {
+  MemoryDescriptor& whole = *ni.mds.find(tx.mds[static_cast<std::size_t>(use)]);
+  if (call.piece_count <= 1) [[likely]] {
+    *offset = call.piece_count == 1 ? reinterpret_cast<std::uintptr_t>(call.pieces->iov_base) : 0;
+    if (is_plain(call, use)) return &whole;
+  }
+  return describe_memory(ni, whole, call, offset);
 }
 
 /// On duty. @return false: there is no memory descriptor left
@@ -160,12 +172,6 @@ ssize_t transmit_on_duty(Engine& engine, Core& core, const Transmit& tx, const T
 }
 
 }  // namespace
-
-std::uint64_t length_of(const iovec* pieces, std::size_t count) {
-  std::uint64_t length = 0;
-  for (std::size_t i = 0; i < count; ++i) length += pieces[i].iov_len;
-  return length;
-}
 
 ssize_t transmit(Endpoint& ep, const TransmitCall& call, Descriptor& d) {
   return guarded([&]() -> ssize_t {

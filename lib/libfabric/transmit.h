@@ -35,7 +35,11 @@ struct TransmitCall {
 };
 
 /// Bytes of all pieces.
-std::uint64_t length_of(const iovec* pieces, std::size_t count);
+inline std::uint64_t length_of(const iovec* pieces, std::size_t count) {
+  std::uint64_t length = 0;
+  for (std::size_t i = 0; i < count; ++i) length += pieces[i].iov_len;
+  return length;
+}
 
 /// Completes the descriptor, which says everything but target, memory and word, and posts it.
 /// @return 0 | -FI_EAGAIN: too much waits for room towards the target | -FI_EINVAL | -FI_EOPBADSTATE | -FI_ENOMEM
