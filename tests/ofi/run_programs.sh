@@ -1,6 +1,7 @@
 #!/bin/bash
 # Compiles the programs of tests/mpi with the Open MPI that Debian ships, unmodified, and runs each over the libfabric
-# provider. Every test prints one line, PASS, FAIL or SKIP with its reason; the last line is the sum.
+# provider, and fi_pingpong of libfabric. Every test prints one line, PASS, FAIL or SKIP with its reason; the last line
+# is the sum.
 #
 # usage: run_programs.sh --provider DIRECTORY --log DIRECTORY [--only REGEX]
 set -euo pipefail
@@ -89,11 +90,70 @@ run_all() {
   done < <(list_tests)
 }
 
+# pingpong_side NODE LOG ARGUMENT...: the server, or the client if an address is the last argument. NODE is the NID of a
+# node between which and others the fabric is; empty: this one.
+pingpong_side() {
+  local node=$1 log=$2 fabric=()
+  shift 2
+  [[ -z $node ]] || fabric=(PORTOFU_FABRIC=1 PORTOFU_NID="$node")
+  env FI_PROVIDER=portofu,tcp,ofi_rxm "${fabric[@]}" timeout 100 fi_pingpong -p portofu -e rdm "$@" >"$log" 2>&1
+}
+
+# A server says nothing when it listens, so the client tries again until it does.
+pingpong_client() {
+  local log=$2 tries
+  for tries in {1..50}; do
+    pingpong_side "$@" && return
+    grep -q 'Connection refused' "$log" || return 1
+    sleep 0.2
+  done
+  echo "no server after $tries tries" >>"$log"
+  return 1
+}
+
+# run_pingpong near|far ADDRESS [ARGUMENT...]: ADDRESS is what the client calls the server.
+run_pingpong() {
+  local where=$1 address=$2 here='' there='' name log started=$SECONDS status=0 server
+  shift 2
+  name="fi_pingpong $* $where"
+  [[ $name =~ $only ]] || return 0
+  [[ $where == near ]] || here=127.9.0.1 there=127.9.0.2
+  log=$log_directory/${name// /_}
+  local port=$((20000 + RANDOM % 20000))
+  pingpong_side "$here" "$log.server.log" "$@" -B "$port" &
+  server=$!
+  pingpong_client "$there" "$log.log" "$@" -P "$port" "$address" || status=$?
+  ((status == 0)) || kill "$server" 2>/dev/null || true
+  wait "$server" || status=$?
+  # A line for each size, below that with the titles.
+  if ((status == 0)) && (($(grep -acE '^[0-9]' "$log.log") > 0)); then
+    report PASS "$suite" "$name" $((SECONDS - started))
+  else
+    report_failed "$suite" "$name" $((SECONDS - started)) "$log.log" "status $status, see $log.log and $log.server.log"
+  fi
+}
+
+run_pingpongs() {
+  local mode
+  for mode in msg tagged; do
+    run_pingpong near 127.0.0.1 -m "$mode" -S all -c
+    run_pingpong near 127.0.0.1 -m "$mode" -S 8 -I 1000
+    run_pingpong far 127.9.0.1 -m "$mode" -S all -c
+    run_pingpong far 127.9.0.1 -m "$mode" -S 8 -I 1000
+  done
+  if grep -qs '^0\{31\}1 ' /proc/net/if_inet6; then
+    run_pingpong near ::1 -m tagged -S 4096 -I 100 -6
+  else
+    report SKIP "$suite" "fi_pingpong over IPv6" 0 "this machine has no ::1"
+  fi
+}
+
 parse_arguments "$@"
 allow_mpirun_as_root
 rm -rf "$log_directory"
 mkdir -p "$log_directory"
 export FI_PROVIDER_PATH=$provider
+run_pingpongs
 run_all
 print_suite_totals "$suite"
 (($(count_results FAIL "$suite") == 0))
