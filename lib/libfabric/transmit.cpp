@@ -159,10 +159,14 @@ ssize_t transmit_on_duty(Engine& engine, Core& core, const Transmit& tx, const T
       if (trigger.ct_handle != 0 && !may_be_held(core, call, trigger)) return -FI_EAGAIN;
     }
   }
-  if (!complete(core, tx, call, d)) return -FI_EAGAIN;
+  if (!complete(core, tx, call, d)) {
+    free_memory(interface_of(core), d);
+    return -FI_EAGAIN;
+  }
   ssize_t result = 0;
   if (trigger.ct_handle != 0) [[unlikely]] {
     result = arm(engine, core, d, trigger, call.deferral.owner);
+    if (result != 0) free_memory(interface_of(core), d);
   } else {
     post(engine, core, d);
   }
@@ -171,7 +175,18 @@ ssize_t transmit_on_duty(Engine& engine, Core& core, const Transmit& tx, const T
   return result;
 }
 
+/// The memory descriptor may be the one of the whole address space, which stays.
+void free_one_shot(Interface& ni, Handle handle) {
+  const MemoryDescriptor* md = ni.mds.find(handle);
+  if (md != nullptr && (md->options & kMdOneShot) != 0 && md->pending == 0) ni.mds.free(handle);
+}
+
 }  // namespace
+
+void free_memory(Interface& ni, const Descriptor& d) {
+  free_one_shot(ni, d.portals.md_handle);
+  if (is_fetching(d.type)) free_one_shot(ni, d.portals.get_md_handle);
+}
 
 ssize_t transmit(Endpoint& ep, const TransmitCall& call, Descriptor& d) {
   return guarded([&]() -> ssize_t {

@@ -60,6 +60,9 @@ class Parts {
   Handle gate_ = 0;  ///< Counter for which the last part waits; 0: it does not.
 };
 
+/// On duty: frees the memory descriptors of an operation of its own that will never start. @param ni  whose they are
+void free_memory(Interface& ni, const Descriptor& descriptor);
+
 /// The trigger of a context with FI_TRIGGER. @return its counter, or none
 Trigger trigger_of(const void* context, std::uint64_t flags);
 

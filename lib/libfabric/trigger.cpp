@@ -95,20 +95,13 @@ ssize_t queue(const fi_deferred_work& work) {
   }
 }
 
-/// On duty: a memory descriptor for one operation that will never start.
-void free_one_shot(Interface& ni, Handle handle) {
-  MemoryDescriptor* md = ni.mds.find(handle);
-  if (md != nullptr && (md->options & kMdOneShot) != 0 && md->pending == 0) ni.mds.free(handle);
-}
-
 /// On duty: an operation that was taken out of its counter.
 void forget(Domain& domain, Interface& ni, TriggeredOperation* operation) {
   const Descriptor& d = operation->descriptor;
   if (d.type == PacketType::kLocalCall) {
     domain.local_calls.erase(d.call);
   } else if (d.type != PacketType::kCountSet && d.type != PacketType::kCountIncrement) {
-    free_one_shot(ni, d.portals.md_handle);
-    if (is_fetching(d.type)) free_one_shot(ni, d.portals.get_md_handle);
+    free_memory(ni, d);
   }
   --ni.triggered_count;
   delete operation;
