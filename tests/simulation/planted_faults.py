@@ -28,6 +28,7 @@ class Fault(NamedTuple):
 
 
 WIRE = "unit_wire_reliable_reliable_wire"
+TIMERS = "unit_wire_reliable_reliable_timers"
 
 FAULTS = [
     # target/match_header: which entry, and how much
@@ -231,7 +232,7 @@ FAULTS = [
     Fault("lossy: peers that await something are not asked", "engine/wire/reliable/reliable_wire.cpp",
           "for (const auto& [key, link] : outgoing_) link->watched_until_ns = now_ns_ + kWatchNs;", "", "lossy_group"),
     Fault("lossy: all frames go to a silent peer again and again", "engine/wire/reliable/reliable_timers.cpp",
-          "const bool one_is_enough = is_silent(link);", "const bool one_is_enough = false;", WIRE),
+          "const bool one_is_enough = is_silent(link);", "const bool one_is_enough = false;", TIMERS),
     Fault("lossy: new life not told from the former one", "engine/wire/reliable/reliable_receive.cpp",
           "if (!is_open || other.life == link.life) return;", "if (!is_open || link.life != 0) return;", WIRE),
     Fault("lossy: former life not drained before the new one", "engine/wire/reliable/reliable_wire.cpp",

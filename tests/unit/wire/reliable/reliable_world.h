@@ -18,6 +18,16 @@ inline constexpr std::uint64_t kMillisecond = 1'000'000;
 inline constexpr std::uint64_t kSecond = 1'000'000'000;
 inline constexpr LinkFigures kLink{.latency_ns = 2000, .bytes_per_us = 10'000};
 
+/// A bit of everything.
+inline LossyOptions bad_network() {
+  LossyOptions options;
+  options.loss = 100;
+  options.duplicates = 50;
+  options.damaged = 10;
+  options.reordered = 200;
+  return options;
+}
+
 /// A packet that a process has taken.
 struct Taken {
   ProcessId source;
