@@ -36,6 +36,8 @@ std::string system_failure(const std::string& call, const std::string& wanted, i
   return text;
 }
 
+bool is_shortage(int error) { return error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS; }
+
 bool ToldOnce::is_first() {
   const pid_t self = getpid();
   return told_by_.exchange(self, std::memory_order_relaxed) != self;

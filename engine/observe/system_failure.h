@@ -20,6 +20,9 @@ std::string system_failure(const std::string& call, const std::string& wanted, i
 /// @return what people can change so that a call no longer fails like this; empty if nothing is known
 std::string advice_for(int error);
 
+/// Whether a call failed because this process or its node lacks descriptors or memory, which says nothing about peers.
+bool is_shortage(int error);
+
 /// One kind of failure, of which a process tells once: what is short stays short, and whoever waits for it tries again
 /// and again. Any thread. A forked child tells once more.
 class ToldOnce {

@@ -134,7 +134,7 @@ FindResult SegmentDirectory::find_near(std::uint64_t key, NameOwner* owner) {
   errno = 0;
   const bool found = find_alias(segment_, key, owner);
   const int error = errno;
-  if (found || (error != EMFILE && error != ENFILE && error != ENOMEM)) {
+  if (found || !is_shortage(error)) {
     short_until_.erase(key);
     return found ? FindResult::kFound : FindResult::kNobody;
   }

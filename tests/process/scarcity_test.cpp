@@ -22,6 +22,7 @@
 
 #include "tests/process/child_process.h"
 #include "tests/process/own_node.h"
+#include "tests/process/test_nodes.h"
 #include "tests/unit/support/refused_call.h"
 
 namespace portofu {
@@ -127,6 +128,7 @@ struct Node {
   ptl_process_t peer(ptl_pid_t pid) const {
     ptl_process_t process{};
     PtlGetPhysId(ni, &process);
+    if (peer_nid != 0) process.phys.nid = peer_nid;
     process.phys.pid = pid;
     return process;
   }
@@ -152,6 +154,7 @@ struct Node {
   ptl_handle_eq_t eq = PTL_INVALID_HANDLE;
   ptl_handle_md_t md = PTL_INVALID_HANDLE;
   ptl_pt_index_t pt = 0;
+  ptl_nid_t peer_nid = 0;  ///< 0: peers are on this node.
   std::array<char, 64> memory{};
   bool good = false;
 };
@@ -395,16 +398,20 @@ TEST_F(Scarcity, Target_without_a_channel) {
 
 /// A put of one who has no descriptor for its target. @return its ni_fail_type, 100 if something else goes wrong
 /// @param raises  whether there are some again after a while
-int put_without_descriptors(bool raises) {
+/// @param nodes   where the two are; nullptr: on one node
+int put_without_descriptors(bool raises, const TestNodes* nodes = nullptr) {
   const SharedMemory<Stage> stage;
   ChildProcess target([&] {
+    if (nodes != nullptr) nodes->enter(1);
     Node node(kTarget);
     if (!node.good) return 1;
     stage->ready = 1;
     poll_until(node, stage->done, 1);
     return 0;
   });
+  if (nodes != nullptr) nodes->enter(0);
   Node asker(kAsker);
+  if (nodes != nullptr) asker.peer_nid = nodes->nid(1);
   while (stage->ready.load() == 0) usleep(1000);
   const rlimit before = use_up_descriptors();
   if (!asker.good || !asker.put(kTarget)) return 100;
@@ -428,6 +435,64 @@ TEST_F(Scarcity, Initiator_without_descriptors) {
 TEST_F(Scarcity, Initiator_without_descriptors_for_a_while) {
   const Outcome outcome = outcome_of([] { return put_without_descriptors(true); });
   EXPECT_EQ(outcome.status, PTL_NI_OK);
+}
+
+TEST_F(Scarcity, Initiator_without_descriptors_for_another_node) {
+  const TestNodes nodes(Place::kNodeEach);
+  const Outcome outcome = outcome_of([&] { return put_without_descriptors(false, &nodes); });
+  EXPECT_EQ(outcome.status, PTL_NI_UNDELIVERABLE);
+  EXPECT_EQ(outcome.lines(), 1) << outcome.said;
+  EXPECT_THAT(outcome.said, HasSubstr("to another node failed: Too many open files; raise the limit of open files"));
+}
+
+TEST_F(Scarcity, Initiator_without_descriptors_for_another_node_for_a_while) {
+  const TestNodes nodes(Place::kNodeEach);
+  const Outcome outcome = outcome_of([&] { return put_without_descriptors(true, &nodes); });
+  EXPECT_EQ(outcome.status, PTL_NI_OK);
+}
+
+/// A put of uTofu to a queue whose node can neither be asked nor reached. @return code of its notice, 100: none in time
+int put_to_queue_without_descriptors(const TestNodes& nodes) {
+  const SharedMemory<Stage> stage;
+  const SharedMemory<std::array<std::atomic<std::uint64_t>, 2>> place;
+  const auto open = [](std::uint64_t* id, std::uint64_t* stadd) {
+    static char memory[64];
+    utofu_vcq_hdl_t vcq = 0;
+    EXPECT_EQ(utofu_create_vcq(0, 0, &vcq), UTOFU_SUCCESS);
+    EXPECT_EQ(utofu_query_vcq_id(vcq, id), UTOFU_SUCCESS);
+    EXPECT_EQ(utofu_reg_mem(vcq, memory, sizeof memory, 0, stadd), UTOFU_SUCCESS);
+    return vcq;
+  };
+  std::uint64_t id = 0, stadd = 0;
+  ChildProcess target([&] {
+    nodes.enter(1);
+    open(&id, &stadd);
+    (*place)[0] = id;
+    (*place)[1] = stadd;
+    stage->ready = 1;
+    while (stage->done.load() == 0) usleep(1000);
+    return 0;
+  });
+  nodes.enter(0);
+  const utofu_vcq_hdl_t vcq = open(&id, &stadd);
+  while (stage->ready.load() == 0) usleep(1000);
+  use_up_descriptors();
+  const double end = now_s() + kLongestS;
+  int rc = utofu_put(vcq, (*place)[0], stadd, (*place)[1], 8, 0, UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE, nullptr);
+  utofu_mrq_notice notice;
+  do rc = rc == UTOFU_SUCCESS || rc == UTOFU_ERR_NOT_FOUND ? utofu_poll_mrq(vcq, 0, &notice) : rc;
+  while (rc == UTOFU_ERR_NOT_FOUND && now_s() < end);
+  stage->done = 1;
+  target.wait_status();
+  return rc == UTOFU_ERR_MRQ_PEER ? 0 : 100;
+}
+
+TEST_F(Scarcity, Asker_without_descriptors_for_a_queue_of_another_node) {
+  const TestNodes nodes(Place::kNodeEach);
+  const Outcome outcome = outcome_of([&] { return put_to_queue_without_descriptors(nodes); });
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_EQ(outcome.lines(), 1) << outcome.said;
+  EXPECT_THAT(outcome.said, HasSubstr("to another node failed: Too many open files; raise the limit of open files"));
 }
 
 /// One of many processes that put to each other. @return 0: all puts are acknowledged

@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "engine/observe/log.h"
+#include "engine/observe/system_failure.h"
 #include "engine/queue/cancellation.h"
 #include "engine/queue/clock.h"
 #include "engine/queue/random_bytes.h"
@@ -24,6 +26,9 @@ namespace {
 constexpr std::uint64_t kFirstPauseMs = 40;
 constexpr std::uint64_t kLongestPauseMs = 160;
 constexpr int kMostTries = 32;
+
+/// Tries in a row for which this process lacks a socket; together they take a second.
+constexpr int kMostShortTries = 8;
 constexpr std::size_t kMostSockets = 7;
 
 enum class DirectoryKind : std::uint32_t { kAsk = 1, kFound = 2, kNobody = 3 };
@@ -94,6 +99,16 @@ bool accept(const DirectoryMessage& message, bool expected, const DirectoryOptio
   return false;
 }
 
+/// @return true
+bool tell_short(int error) {
+  static constinit ToldOnce told;
+  if (told.is_first()) {
+    log_warning("%s; what is to go there waits, and fails after a second",
+                system_failure("socket", "a question to another node", error).c_str());
+  }
+  return true;
+}
+
 }  // namespace
 
 /// A question under way: each try has a socket of its own, and an answer to any of the last seven counts. Whoever was
@@ -108,15 +123,18 @@ struct DirectorySocket::Question {
   };
   std::deque<Try> last;
   int tries = 0;                  ///< So far.
+  int short_tries = 0;            ///< Of them the last ones, which had no socket.
   std::uint64_t next_try_ms = 0;  ///< When it is asked again, or given up.
 
   bool send(std::uint32_t own_nid) {
+    const std::uint16_t port = ports[static_cast<std::size_t>(tries++) % ports.size()];
     if (last.size() == kMostSockets) last.pop_front();
     OwnDescriptor made = open_socket(own_nid, 0);
-    if (!made) return false;
+    short_tries = made ? 0 : short_tries + 1;
+    if (!made) return is_shortage(errno) && tell_short(errno) && short_tries < kMostShortTries;
     const int fd = made.number();
-    last.push_back({std::move(made), ports[tries % ports.size()]});
-    const sockaddr_in to = socket_address(nid, last.back().port);
+    last.push_back({std::move(made), port});
+    const sockaddr_in to = socket_address(nid, port);
     return connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0 &&
            ::send(fd, &message, sizeof message, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof message);
   }
@@ -241,8 +259,9 @@ AskResult DirectorySocket::ask(std::uint32_t nid, std::uint64_t key, NameOwner* 
   const std::uint64_t now = now_ms();
   if (result == AskResult::kAsking && now >= question.next_try_ms) {
     question.next_try_ms = now + std::min(kFirstPauseMs << question.tries, kLongestPauseMs);
-    const bool again = question.tries++ < kMostTries && question.send(options_.nid);
-    if (!again) result = AskResult::kNoAnswer;
+    const bool again = question.tries < kMostTries && question.send(options_.nid);
+    // What this process lacks does not make the node a silent one.
+    if (!again) result = question.short_tries != 0 ? AskResult::kNobody : AskResult::kNoAnswer;
   }
   if (result != AskResult::kAsking) questions_.erase(found);
   owner->nid = nid;

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <mutex>
 
+#include "engine/observe/log.h"
+#include "engine/observe/system_failure.h"
 #include "engine/queue/cancellation.h"
 #include "engine/queue/random_bytes.h"
 #include "engine/segment/own_descriptor.h"
@@ -27,9 +29,21 @@ constexpr std::uint64_t kFetchCapabilities = FI_RMA | FI_READ | FI_REMOTE_READ;
 /// What any provider has to offer.
 constexpr std::uint64_t kCapabilities = FI_MSG | FI_SOURCE;
 
+/// What this process lacks says nothing about the peer, so it is told.
+FabricSend note_short(int error) {
+  static constinit ToldOnce told;
+  if (told.is_first()) {
+    log_warning("%s; what is to go there waits, and fails after a second",
+                system_failure("fi_send", "a message to another node", error).c_str());
+  }
+  return FabricSend::kShort;
+}
+
 FabricSend outcome_of(ssize_t result) {
   if (result == 0) return FabricSend::kTaken;
-  return result == -FI_EAGAIN ? FabricSend::kLater : FabricSend::kFailed;
+  if (result == -FI_EAGAIN) return FabricSend::kLater;
+  const int error = static_cast<int>(-result);
+  return is_shortage(error) ? note_short(error) : FabricSend::kFailed;
 }
 
 }  // namespace

@@ -88,6 +88,7 @@ struct FabricEvent {
 enum class FabricSend : std::uint8_t {
   kTaken,   ///< An event follows.
   kLater,   ///< The provider takes nothing now: it has no room, or no connection yet.
+  kShort,   ///< The same, because this process lacks what a connection takes: descriptors, memory.
   kFailed,  ///< It never will.
 };
 

@@ -83,7 +83,7 @@ bool OfiWire::begin_fetch(OfiSource& source, OfiArrival& arrival) {
   }
   endpoint_->give_fetch_buffer(buffer);
   fetch_refused_ = true;
-  if (result == FabricSend::kFailed) lose_source(source);
+  if (result != FabricSend::kLater) lose_source(source);
   return false;
 }
 

@@ -245,13 +245,16 @@ void OfiWire::transmit(OfiPeer& peer, SendBuffer* buffer) {
 bool OfiWire::advance_unsent(OfiPeer& peer) {
   while (!peer.unsent.empty()) {
     SendBuffer* const buffer = peer.unsent.front();
-    switch (endpoint_->send(peer.address, buffer)) {
+    const FabricSend outcome = endpoint_->send(peer.address, buffer);
+    switch (outcome) {
       case FabricSend::kTaken:
         peer.unsent.pop_front();
         ++peer.under_way;
         peer.stuck_since_ns = 0;
         break;
+      case FabricSend::kShort:
       case FabricSend::kLater:
+        peer.is_short = outcome == FabricSend::kShort;
         if (peer.stuck_since_ns == 0) peer.stuck_since_ns = monotonic_ns();
         return false;
       case FabricSend::kFailed:
@@ -305,7 +308,7 @@ int OfiWire::check_peers() {
   take_absent();
   const std::uint64_t now = monotonic_ns();
   for (const auto& [key, peer] : peers_) {
-    if (!peer->unsent.empty() && now - peer->stuck_since_ns > kOfiStuckNs) {
+    if (!peer->unsent.empty() && now - peer->stuck_since_ns > (peer->is_short ? kOfiShortNs : kOfiStuckNs)) {
       note_failed(*peer);
     } else {
       probe(*peer, now);

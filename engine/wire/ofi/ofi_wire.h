@@ -40,6 +40,9 @@ inline constexpr std::uint64_t kOfiWindowPackets = 64;
 /// For whom the fabric takes nothing, for so long, is gone, whatever his kernel says.
 inline constexpr std::uint64_t kOfiStuckNs = 10'000'000'000;
 
+/// For so long this process tries to get what it lacks itself.
+inline constexpr std::uint64_t kOfiShortNs = 1'000'000'000;
+
 class OfiWire final : public Wire, public Loans, public OtherNodes, public SocketKeeper {
  public:
   OfiWire(OfiOptions options, Counters counters);
