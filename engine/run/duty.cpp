@@ -37,10 +37,16 @@ void want_no_word() {
 /// Between two looks at the clock of a thread that does not wait for ever.
 constexpr long kLookNs = 1'000'000;
 
+void pause_for(int pauses) {
+  for (int i = 0; i < pauses; ++i) pause_cpu();
+}
+
 }  // namespace
 
 DutyLock::DutyLock(std::uint32_t most_takes_to_favour)
     : may_favour_(register_thread_guard()), most_takes_to_favour_(most_takes_to_favour) {}
+
+void DutyLock::stay_away() { pause_for(kPausesAway); }
 
 void DutyLock::wait_while(std::atomic<std::uint32_t>& word, std::uint32_t value) {
   syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, value, nullptr, nullptr, 0);
@@ -67,6 +73,7 @@ void DutyLock::take_unfavoured(std::uintptr_t self) {
   if (former_.load(std::memory_order_relaxed) == self) former_.store(0, std::memory_order_relaxed);
   takes_ = last_ == self ? takes_ + 1 : 0;
   last_ = self;
+  if (self != 0) note_thread(self);
   if (takes_ < takes_to_favour_ || self == 0 || !may_favour_) return;
   if (former_.load(std::memory_order_relaxed) != 0) return;
   // From now on this thread is inside as the favourite, and the word is free for whoever wants to end that.
@@ -76,6 +83,16 @@ void DutyLock::take_unfavoured(std::uintptr_t self) {
   inside_.store(1, std::memory_order_relaxed);
   favourite_.store(self, std::memory_order_relaxed);
   give_word();
+}
+
+/// A thread that is no guest has taken it.
+void DutyLock::note_thread(std::uintptr_t self) {
+  if (last_thread_ == self) {
+    if (takes_alone_ < kTakesAlone) ++takes_alone_;
+    return;
+  }
+  if (last_thread_ != 0) takes_alone_ = 0;
+  last_thread_ = self;
 }
 
 void DutyLock::give_word() {
@@ -109,13 +126,15 @@ bool DutyLock::take_until(std::uint64_t deadline_ns) {
 }
 
 void DutyLock::take_word() {
-  for (int i = 0; i <= kSpins; ++i) {
+  int paused = 0;
+  for (int pauses = kFirstPauses; paused <= kPausesToSleep; pauses = std::min(2 * pauses, kMostPauses)) {
     std::uint32_t expected = kFree;
     if (word_.load(std::memory_order_relaxed) == kFree &&
         word_.compare_exchange_strong(expected, kHeld, std::memory_order_acquire, std::memory_order_relaxed)) {
       return;
     }
-    pause_cpu();
+    pause_for(pauses);
+    paused += pauses;
   }
   while (word_.exchange(kHeldAndWanted, std::memory_order_acquire) != kFree) wait_while(word_, kHeldAndWanted);
 }

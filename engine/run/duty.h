@@ -14,6 +14,11 @@
 // The end of a favour costs whoever ends it some microseconds, and each thread of the process an interrupt. Threads
 // that share the duty would pay that again and again. So a favour that ended soon makes the next one dearer, up to a
 // bound: they come to use the plain word. One that lasted makes it cheaper again.
+//
+// Whoever waits for the word looks at it ever more rarely. Each look takes its line away from the holder, and each
+// change of holders takes all that the engine touches, some tens of lines, to another core; so it pays that the holder
+// makes several calls in a row before the next one gets it. Who only looks and finds nothing leaves it to the others
+// meanwhile (stay_away).
 
 #include <atomic>
 #include <cstdint>
@@ -56,6 +61,13 @@ class DutyLock {
   /// For a thread that must not become the favourite, because it may stay away for ever.
   void take_as_guest() { take_unfavoured(0); }
 
+  /// On duty: whether another thread that is no guest had it a short while ago, and so may be waiting for it now.
+  bool is_shared() const { return !favoured_ && takes_alone_ < kTakesAlone; }
+
+  /// For a thread that has found nothing to do where others share the duty: waits for so long that one of them which
+  /// works finds it free.
+  static void stay_away();
+
   /// What was done on duty is visible to whoever takes it next. Whoever looked into a variable that a thread raised
   /// before that thread took the duty: either the raise is seen after this call, or that thread sees what was done.
   void give() {
@@ -69,6 +81,8 @@ class DutyLock {
   static constexpr std::uint32_t kMostTakesToFavour = 65'536;
   /// A favour that another thread ends earlier costs more than it saves.
   static constexpr std::uint64_t kShortFavourNs = 1'000'000;
+  /// Takes in a row after which nobody else seems to want it.
+  static constexpr std::uint8_t kTakesAlone = 64;
 
   /// On duty: what it takes to become the favourite now.
   std::uint32_t takes_to_favour() const { return takes_to_favour_; }
@@ -77,7 +91,13 @@ class DutyLock {
   static constexpr std::uint32_t kFree = 0;
   static constexpr std::uint32_t kHeld = 1;
   static constexpr std::uint32_t kHeldAndWanted = 2;  ///< Somebody sleeps in the kernel, or is about to.
-  static constexpr int kSpins = 200;                  ///< Tries before sleeping; a cycle of the loop is shorter.
+  static constexpr int kSpins = 200;                  ///< Pauses of who waits for the favourite before it sleeps.
+
+  // Pauses of who waits for the word: before its second look, between two looks at most, and before it sleeps.
+  static constexpr int kFirstPauses = 8;
+  static constexpr int kMostPauses = 128;
+  static constexpr int kPausesToSleep = 800;
+  static constexpr int kPausesAway = 32;
 
   /// Tells living threads of this process apart. Never 0.
   static std::uintptr_t this_thread() { return reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer()); }
@@ -90,6 +110,7 @@ class DutyLock {
   }
 
   void take_unfavoured(std::uintptr_t self);
+  void note_thread(std::uintptr_t self);
   void take_word();
   bool take_word_until(std::uint64_t deadline_ns);
   void give_word();
@@ -104,14 +125,17 @@ class DutyLock {
   alignas(64) std::atomic<std::uintptr_t> favourite_{0};  ///< Thread; 0: nobody. Writer: whoever has `word_`.
   std::atomic<std::uint32_t> inside_{0};                  ///< 1: the favourite is inside, or looks whether it may.
   std::atomic<std::uint32_t> word_{kFree};                ///< Held by whoever holds the duty without favour.
-  bool favoured_ = false;    ///< On duty: the holder is the favourite, or was when it came.
-  bool may_favour_ = false;  ///< Constant: the guard works here.
-  std::uint32_t takes_ = 0;  ///< Guarded by `word_`: takes in a row of `last_`.
+  bool favoured_ = false;                   ///< On duty: the holder is the favourite, or was when it came.
+  bool may_favour_ = false;                 ///< Constant: the guard works here.
+  std::uint8_t takes_alone_ = kTakesAlone;  ///< Guarded by `word_`: takes of `last_thread_` since another one's.
+  std::uint32_t takes_ = 0;                 ///< Guarded by `word_`: takes in a row of `last_`.
   const std::uint32_t most_takes_to_favour_;
   std::uint32_t takes_to_favour_ = kTakesToFavour;  ///< Guarded by `word_`: see judge_favour.
   std::uint64_t favoured_ns_ = 0;                   ///< Guarded by `word_`: when the last favour began.
   std::uintptr_t last_ = 0;                         ///< Guarded by `word_`: who took it last; 0: a guest.
+  std::uintptr_t last_thread_ = 0;                  ///< Guarded by `word_`: as last_, guests left out; 0: nobody yet.
   std::atomic<std::uintptr_t> former_{0};  ///< Guarded by `word_`: the last favourite, until it has come again.
 };
+static_assert(sizeof(DutyLock) == 64);
 
 }  // namespace portofu

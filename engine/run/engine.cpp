@@ -245,12 +245,14 @@ WaitResult Engine::wait_until(Condition condition, std::uint64_t timeout_ns, OnA
   for (;;) {
     if (is_aborted() && on_abort == OnAbort::kReturn) return WaitResult::kAborted;
     int work = 0;
+    bool shared = false;
     {
       const Duty duty(*this);
       if (condition(core_)) return reached_on_duty();
       work = look_on_duty();
       if (work > 0 && condition(core_)) return reached_on_duty();
       if (work == 0) streak.set_spins(policy_.spins());
+      if (work == 0) shared = duty_.is_shared();
       seen_activity = core_.activity;
     }
     if (timeout_ns == 0) return WaitResult::kTimedOut;
@@ -264,6 +266,10 @@ WaitResult Engine::wait_until(Condition condition, std::uint64_t timeout_ns, OnA
       if (deadline_ns == 0) deadline_ns = timeout_ns > UINT64_MAX - now ? UINT64_MAX : now + timeout_ns;
       if (now >= deadline_ns) return look_at_last(condition);
       longest_sleep_ns = deadline_ns - now;
+    }
+    if (shared && !streak.is_yielding()) {
+      streak.note_stay_away();
+      DutyLock::stay_away();
     }
     idle(streak, seen_activity, longest_sleep_ns, place);
   }
@@ -300,6 +306,15 @@ WaitResult Engine::reached_on_duty() {
   return WaitResult::kReached;
 }
 
+/// A call that found nothing lets those threads have the duty that share it, and perhaps have something to do.
+Engine::Rest Engine::rest_on_duty(IdleAdvice advice) {
+  if (advice == IdleAdvice::kSpin && duty_.is_shared()) [[unlikely]] {
+    policy_.note_stay_away();
+    advice = IdleAdvice::kStayAway;
+  }
+  return {advice, core_.activity, policy_.sleep_ns()};
+}
+
 Engine::Rest Engine::advise_search_on_duty() {
   if (node_ == nullptr) return {};
   Signs signs(*this);
@@ -307,6 +322,7 @@ Engine::Rest Engine::advise_search_on_duty() {
 }
 
 void Engine::rest(const Rest& due) {
+  if (due.advice == IdleAdvice::kStayAway) return DutyLock::stay_away();
   const std::uint64_t before_ns = core_.now_ns();
   if (due.advice == IdleAdvice::kYield) {
     sched_yield();

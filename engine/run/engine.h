@@ -229,7 +229,7 @@ class Engine {
 
   int look_on_duty();
   bool look_once_on_duty(Rest* due);
-  Rest rest_on_duty(IdleAdvice advice) const { return {advice, core_.activity, policy_.sleep_ns()}; }
+  Rest rest_on_duty(IdleAdvice advice);
   void set_unattended_on_duty(bool unattended);
   /// @param news  whoever listens has to hear of what was done
   void give_duty(bool news = false) {

@@ -11,8 +11,8 @@
 
 namespace portofu {
 
-/// What to do before the next look.
-enum class IdleAdvice : std::uint8_t { kSpin, kYield, kSleep };
+/// What to do before the next look. To stay away is to spin longer, where other threads share the duty.
+enum class IdleAdvice : std::uint8_t { kSpin, kStayAway, kYield, kSleep };
 
 /// One streak of empty looks. Times in nanoseconds, from any monotonic clock.
 class IdleStreak {
@@ -43,6 +43,9 @@ class IdleStreak {
     const bool is_long = now_ns - began_ns_ >= sleep_after_ns_ && empty_looks_ > sleep_after_looks_;
     return is_long ? IdleAdvice::kSleep : IdleAdvice::kYield;
   }
+
+  /// A look before which the thread stayed away takes as long as several.
+  void note_stay_away() { empty_looks_ += kLooksAway; }
 
   /// Tells how long a yield took: a long one let somebody else run, so the core is shared. A short one says little: the
   /// kernel may go on with whoever yields while others wait, if it owes it time, as to processes that have just begun.

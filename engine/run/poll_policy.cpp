@@ -21,7 +21,8 @@ IdleAdvice PollPolicy::advise_poll(PollSigns& signs) {
   std::uint64_t now = 0;  // Not asked yet.
   if (marked || yielding) {
     now = signs.now_ns();
-    if (is_away(now - mark_ns_, yielding, marked)) streak_.reset();
+    // Threads that stay away at the same time push the mark beyond now.
+    if (is_away(now > mark_ns_ ? now - mark_ns_ : 0, yielding, marked)) streak_.reset();
     mark_ns_ = now;
   }
   IdleAdvice advice = streak_.next([&] { return now != 0 ? now : signs.now_ns(); });

@@ -89,6 +89,11 @@ class PollPolicy {
 
   // ---- What came of it
 
+  /// A call that was told to spin stays away from the duty. What it does in that time is nothing else.
+  void note_stay_away() {
+    streak_.note_stay_away();
+    mark_ns_ += kStayAwayNs;
+  }
   /// A yield of any thread of the process.
   void note_yield(std::uint64_t took_ns) {
     shares_core_.store(streak_.learn_from_yield(took_ns), std::memory_order_relaxed);

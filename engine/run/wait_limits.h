@@ -18,6 +18,11 @@ inline constexpr std::uint32_t kFewestSpins = 1;
 /// time.
 inline constexpr std::uint32_t kShortYields = 16;
 
+/// A thread that stays away from the duty that others share (DutyLock::stay_away) could have looked so often meanwhile,
+inline constexpr std::uint32_t kLooksAway = 8;
+/// and that takes about so long.
+inline constexpr std::uint64_t kStayAwayNs = 1'000;
+
 // ---- The look behind one that found something (idle.h)
 
 /// Barren second looks in a row after which they are left out.

@@ -289,6 +289,61 @@ TEST(DutyTest, Give__is_a_barrier_between_what_was_done_and_the_next_look) {
   }
 }
 
+/// Takes and gives it. @return what it said meanwhile
+bool take_and_ask_whether_shared(DutyLock& duty) {
+  duty.take();
+  const bool shared = duty.is_shared();
+  duty.give();
+  return shared;
+}
+
+TEST(DutyTest, Shared__is_it_soon_after_another_thread_had_it) {
+  DutyLock duty;
+  for (int i = 0; i < 10; ++i) ASSERT_FALSE(take_and_ask_whether_shared(duty)) << "nobody else has come yet";
+  std::thread([&] { EXPECT_TRUE(take_and_ask_whether_shared(duty)); }).join();
+  EXPECT_TRUE(take_and_ask_whether_shared(duty));
+  take_and_give(duty, static_cast<int>(DutyLock::kTakesAlone));
+  EXPECT_FALSE(take_and_ask_whether_shared(duty)) << "nobody has come for a while";
+}
+
+TEST(DutyTest, Shared__it_is_not_by_a_guest) {
+  DutyLock duty;
+  take_and_give(duty, 1);
+  std::thread([&] {
+    duty.take_as_guest();
+    duty.give();
+  }).join();
+  EXPECT_FALSE(take_and_ask_whether_shared(duty));
+}
+
+TEST(DutyTest, Shared__is_what_a_favourite_has_no_more) {
+  CheapDutyLock duty;
+  std::thread([&] { take_and_give(duty, 1); }).join();
+  take_and_give(duty, kMoreThanToFavour);
+  EXPECT_FALSE(take_and_ask_whether_shared(duty));
+}
+
+/// Each has its turns, whoever works without a pause: whoever waits looks rarely, but sleeps in the end, and is woken.
+TEST(DutyTest, Threads_that_do_not_pause__leave_each_other_turns_and_lose_nothing) {
+  constexpr int kThreads = 4;
+  constexpr long kTakes = 20'000;
+  CheapDutyLock duty;
+  long plain = 0;  // Guarded by the duty.
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&] {
+      for (long i = 0; i < kTakes; ++i) {
+        duty.take();
+        ++plain;
+        duty.give();
+        if (i % 100 == 0) DutyLock::stay_away();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(plain, kThreads * kTakes);
+}
+
 TEST(DutyTest, Sleepers__all_get_their_turn_after_a_long_hold) {
   // Each waits long enough in take() to sleep in the kernel, because the holder goes on only when all are there.
   constexpr int kThreads = 6;

@@ -84,6 +84,25 @@ TEST_F(PollPolicyTest, Sleep__comes_after_both_the_patience_and_the_calls) {
   EXPECT_LT(slept, kPatienceNs / 7);
 }
 
+TEST_F(PollPolicyTest, Staying_away__is_no_other_work_and_counts_as_several_looks) {
+  call_ns = 100 + kStayAwayNs;
+  int calls = 0;
+  for (bool spins = true; spins; ++calls) {
+    spins = call() == IdleAdvice::kSpin;
+    policy.note_stay_away();
+  }
+  EXPECT_LE(calls, static_cast<int>(2 * kPollsPerMark)) << "it yields, as a loop that waits";
+  EXPECT_LT(calls, static_cast<int>(kPollsPerMark + kSpin / 2)) << "sooner than without";
+}
+
+TEST_F(PollPolicyTest, Staying_away__of_several_threads_at_once_does_not_end_the_streak) {
+  for (std::uint32_t i = 0; i < 2 * kPollsPerMark; ++i) {
+    call();
+    policy.note_stay_away();
+  }
+  EXPECT_GT(yields, 0);
+}
+
 TEST_F(PollPolicyTest, Slow_yields__do_not_make_it_sleep_before_the_calls_are_made) {
   yield_ns = 20'000;
   for (std::uint64_t i = 0; i < kFewestPolls - 1; ++i) call();
