@@ -29,9 +29,9 @@ packages_docs=(doxygen python3 cmake)
 # Hosts that are network namespaces of this machine.
 packages_hosts=(iproute2 util-linux hostname)
 
-# The uTofu programs run under Debian's own MPI libraries, both of them, side by side, and over the provider run Debian's
-# Open MPI and fi_pingpong. Ours is not touched: its mpirun is called by its path, and those of Debian by the names that
-# end in .openmpi and .mpich.
+# The uTofu programs run under Debian's own MPI libraries, both of them, side by side; Debian's Open MPI and fi_pingpong
+# run over the provider. Our Open MPI is not touched: its mpirun is called by its path, and those of Debian by the names
+# that end in .openmpi and .mpich.
 packages_utofu=(openmpi-bin libopenmpi-dev mpich libmpich-dev libfabric-bin openssh-client)
 
 # The peers of ./run bench, and its driver, which draws its plots, too.

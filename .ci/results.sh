@@ -24,7 +24,7 @@ report_failed() {
 }
 
 # note_failure TITLE: keeps for the end of the run what a failed test has said, which it reads: the first lines, where
-# GoogleTest says what was expected and Open MPI who failed, and the last ones, where a sanitizer says what it has found.
+# GoogleTest says what was expected and Open MPI who failed, and the last, where a sanitizer says what it has found.
 note_failure() {
   local said
   said=$(LC_ALL=C grep -a . | cut -c 1-2000) || true
