@@ -83,7 +83,6 @@ NOT_RUN = {
     "./run bench": "takes ten minutes",
     "./run test": "runs this",
     "ptl_run --hosts a,b:4,c ./program": "wants other machines; tests/hosts has hosts of its own",
-    "ctest --preset dev": "is the suite dev",
     "mpiexec -genv PORTOFU_JOB_KEY 4711": "is a part of a command",
     "mpirun": "is a name",
     "mpiexec": "is a name",
