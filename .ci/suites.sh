@@ -72,8 +72,8 @@ run_suite_itself() {
     # Most of the time of these is slept; what computes counts for two (PROCESSORS).
     dev) run_ctest dev dev '^(unit|simulation|process|conformance)$' --parallel $((2 * $(job_count))) ;;
     # Each part and each API once, for whoever has just cloned; without what compiles or needs a cross compiler.
-    quick) run_ctest quick quick '^(unit|conformance)$' --exclude-regex \
-      '^conformance/(shuffled|mapped|lent)/|^unit/repository/(headers|arm64)_test' ;;
+    quick) run_ctest quick quick '^(unit|conformance)$' --parallel $((2 * $(job_count))) --exclude-regex \
+      '^conformance/(shuffled|mapped|lent|shared)/|^unit/repository/(headers|arm64)_test' ;;
     unit | simulation | process | conformance) run_ctest "$1" dev "^$1\$" ;;
     # Half of the time of these is slept by providers that libfabric loads, while they look for their hardware.
     fabric) run_ctest fabric dev '^fabric$' --parallel $((2 * $(job_count))) ;;
