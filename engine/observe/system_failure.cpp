@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "engine/observe/log.h"
+
 namespace portofu {
 
 std::string advice_for(int error) {
@@ -37,6 +39,11 @@ std::string system_failure(const std::string& call, const std::string& wanted, i
 }
 
 bool is_shortage(int error) { return error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS; }
+
+void tell_of_wait(ToldOnce& told, const std::string& call, const std::string& wanted, int error) {
+  if (!told.is_first()) return;
+  log_warning("%s; what is to go there waits, and fails after a second", system_failure(call, wanted, error).c_str());
+}
 
 bool ToldOnce::is_first() {
   const pid_t self = getpid();

@@ -36,4 +36,8 @@ class ToldOnce {
   std::atomic<pid_t> told_by_{0};  ///< Relaxed: it guards no data.
 };
 
+/// Says once that what goes to a process or node has to wait, because a call failed for something that is lacking here.
+/// The parameters are those of system_failure.
+void tell_of_wait(ToldOnce& told, const std::string& call, const std::string& wanted, int error);
+
 }  // namespace portofu

@@ -251,8 +251,10 @@ WaitResult Engine::wait_until(Condition condition, std::uint64_t timeout_ns, OnA
       if (condition(core_)) return reached_on_duty();
       work = look_on_duty();
       if (work > 0 && condition(core_)) return reached_on_duty();
-      if (work == 0) streak.set_spins(policy_.spins());
-      if (work == 0) shared = duty_.is_shared();
+      if (work == 0) {
+        streak.set_spins(policy_.spins());
+        shared = duty_.is_shared();
+      }
       seen_activity = core_.activity;
     }
     if (timeout_ns == 0) return WaitResult::kTimedOut;

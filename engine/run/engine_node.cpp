@@ -71,11 +71,12 @@ void SegmentDirectory::listen() {
   if (listens_ || fabric_ == nullptr || !fabric_->is_open()) return;
   listens_ = true;
   if (!socket_.listen()) {
-    const auto [first, second] = socket_.ports();
+    std::string ports;
+    for (const std::uint16_t port : socket_.ports()) ports += (ports.empty() ? "" : ", ") + std::to_string(port);
     log_warning(
-        "other nodes cannot find control queues of this one: UDP ports %u and %u belong to other programs; set "
+        "other nodes cannot find control queues of this one: other programs have its UDP ports (%s); set "
         "PORTOFU_DIRECTORY_PORT to a free one, alike on all nodes",
-        unsigned{first}, unsigned{second});
+        ports.c_str());
   }
   attend();
 }
@@ -139,11 +140,7 @@ FindResult SegmentDirectory::find_near(std::uint64_t key, NameOwner* owner) {
     return found ? FindResult::kFound : FindResult::kNobody;
   }
   static constinit ToldOnce told;
-  if (told.is_first()) {
-    log_warning(
-        "%s; what is to go there waits, and fails after a second",
-        system_failure("open", "the name of a control queue or gate in " + segment_.directory(), error).c_str());
-  }
+  tell_of_wait(told, "open", "the name of a control queue or gate in " + segment_.directory(), error);
   const std::uint64_t now = monotonic_ns();
   const auto [deadline, is_new] = short_until_.try_emplace(key, now + kConnectTimeoutNs);
   if (now < deadline->second) return FindResult::kLater;
@@ -246,8 +243,8 @@ bool open_fabric(EngineNode& node, const Settings& settings, const NodeMap& map,
 
 DirectoryOptions directory_options(const Settings& settings, std::uint32_t nid) {
   auto ports = DirectorySocket::default_ports(settings.job_key, geteuid());
-  if (settings.directory_port != 0) ports.fill(static_cast<std::uint16_t>(settings.directory_port));
-  return {nid, ports, settings.job_key, geteuid()};
+  if (settings.directory_port != 0) ports = {static_cast<std::uint16_t>(settings.directory_port)};
+  return {nid, std::move(ports), settings.job_key, geteuid()};
 }
 
 }  // namespace

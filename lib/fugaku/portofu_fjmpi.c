@@ -40,18 +40,27 @@ static int number_nodes(void) {
   return nodes;
 }
 
-/* "2x3x2"; what is none, and a shape without room for the nodes there are, is a line. */
-static void choose_shape(int nodes) {
-  const char* text = getenv("PORTOFU_SHAPE");
+/* Reads "2x3x2" into sides and side_count. @return how many nodes that are; 0: the text is something else, which the
+ * engine leaves aside with a warning */
+static long read_shape(const char* text) {
   long room = 1;
-  side_count = 0;
-  for (char* rest; text != NULL && *text != '\0' && side_count < kSides; text = *rest == 'x' ? rest + 1 : rest) {
+  for (side_count = 0; side_count < kSides && *text >= '0' && *text <= '9'; text++) {
+    char* rest;
     const long side = strtol(text, &rest, 10);
-    if (rest == text || side < 1 || side > 65536) break;
+    if (side < 1 || side > 65536) return 0;
     sides[side_count++] = (int)side;
     room *= side;
+    if (*rest == '\0') return room;
+    if (*rest != 'x') return 0;
+    text = rest;
   }
-  if (text != NULL && *text == '\0' && side_count > 0 && room >= nodes) return;
+  return 0;
+}
+
+/* Without a shape that has room for the nodes there are, they are a line. */
+static void choose_shape(int nodes) {
+  const char* text = getenv("PORTOFU_SHAPE");
+  if (text != NULL && read_shape(text) >= nodes) return;
   side_count = 1;
   sides[0] = nodes;
   sides[1] = sides[2] = 0;

@@ -9,9 +9,7 @@
 #include <deque>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
-#include "engine/observe/log.h"
 #include "engine/observe/system_failure.h"
 #include "engine/queue/cancellation.h"
 #include "engine/queue/clock.h"
@@ -99,16 +97,6 @@ bool accept(const DirectoryMessage& message, bool expected, const DirectoryOptio
   return false;
 }
 
-/// @return true
-bool tell_short(int error) {
-  static constinit ToldOnce told;
-  if (told.is_first()) {
-    log_warning("%s; what is to go there waits, and fails after a second",
-                system_failure("socket", "a question to another node", error).c_str());
-  }
-  return true;
-}
-
 }  // namespace
 
 /// A question under way: each try has a socket of its own, and an answer to any of the last seven counts. Whoever was
@@ -130,13 +118,22 @@ struct DirectorySocket::Question {
     const std::uint16_t port = ports[static_cast<std::size_t>(tries++) % ports.size()];
     if (last.size() == kMostSockets) last.pop_front();
     OwnDescriptor made = open_socket(own_nid, 0);
-    short_tries = made ? 0 : short_tries + 1;
-    if (!made) return is_shortage(errno) && tell_short(errno) && short_tries < kMostShortTries;
+    if (!made) return may_wait(errno);
+    short_tries = 0;
     const int fd = made.number();
     last.push_back({std::move(made), port});
     const sockaddr_in to = socket_address(nid, port);
     return connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0 &&
            ::send(fd, &message, sizeof message, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof message);
+  }
+
+  /// There is no socket. @return whether there may be one soon
+  bool may_wait(int error) {
+    static constinit ToldOnce told;
+    ++short_tries;
+    if (!is_shortage(error)) return false;
+    tell_of_wait(told, "socket", "a question to another node", error);
+    return short_tries < kMostShortTries;
   }
 
   AskResult look(DirectorySocket& asker, NameOwner* owner) {
@@ -148,7 +145,7 @@ struct DirectorySocket::Question {
   }
 
   /// Nobody listens there. @return whether that is so at each port
-  bool is_refused_at(std::uint16_t port) {
+  bool note_refused(std::uint16_t port) {
     if (std::erase(ports, port) != 0) next_try_ms = 0;
     return ports.empty();
   }
@@ -158,7 +155,7 @@ struct DirectorySocket::Question {
     DirectoryMessage answer;
     sockaddr_in from;
     if (!receive_message(made.socket.number(), &answer, &from)) {
-      if (errno == ECONNREFUSED) return is_refused_at(made.port) ? AskResult::kNobody : AskResult::kAsking;
+      if (errno == ECONNREFUSED) return note_refused(made.port) ? AskResult::kNobody : AskResult::kAsking;
       return errno == EAGAIN || errno == EINTR ? AskResult::kAsking : AskResult::kNoAnswer;
     }
     if (!accept(answer, is_answer(answer), asker.options_, asker.counters_)) return AskResult::kAsking;
@@ -190,9 +187,9 @@ bool DirectorySocket::add(const OwnDescriptor& socket) {
 bool DirectorySocket::listen() {
   open_ear();
   for (const std::uint16_t port : options_.ports) {
-    if (!fd_) fd_ = open_socket(options_.nid, port);
+    if (!fd_) add(fd_ = open_socket(options_.nid, port));
   }
-  return add(fd_);
+  return static_cast<bool>(fd_);
 }
 
 std::uint16_t DirectorySocket::open_ear() {
@@ -250,9 +247,7 @@ AskResult DirectorySocket::ask(std::uint32_t nid, std::uint64_t key, NameOwner* 
     DirectoryMessage message{kDirectoryMagic, options_.job_key, options_.uid, DirectoryKind::kAsk, key, 0, 0,
                              ear_port_};
     if (!draw_random(&message.nonce, sizeof message.nonce)) return AskResult::kNoAnswer;
-    std::vector<std::uint16_t> ports(options_.ports.begin(), options_.ports.end());
-    if (ports.front() == ports.back()) ports.pop_back();
-    found = questions_.emplace(std::pair(nid, key), new Question{message, nid, std::move(ports), {}}).first;
+    found = questions_.emplace(std::pair(nid, key), new Question{message, nid, options_.ports, {}}).first;
   }
   Question& question = *found->second;
   AskResult result = question.look(*this, owner);
@@ -268,7 +263,7 @@ AskResult DirectorySocket::ask(std::uint32_t nid, std::uint64_t key, NameOwner* 
   return result;
 }
 
-std::array<std::uint16_t, 2> DirectorySocket::default_ports(std::uint32_t job_key, std::uint32_t uid) {
+std::vector<std::uint16_t> DirectorySocket::default_ports(std::uint32_t job_key, std::uint32_t uid) {
   const std::uint64_t mixed = ((std::uint64_t{uid} << 32) + job_key) * 0x9e3779b97f4a7c15u;
   const std::uint64_t first = (mixed >> 32) % 10000;
   // Half the range and a bit apart, so that programs that take ports in a row have one of them at most.

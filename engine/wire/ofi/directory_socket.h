@@ -7,12 +7,12 @@
 //
 // Who has asked is told when an answer is no longer good (known_by.h), by datagrams to a socket of its own, its ear.
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "engine/observe/counters.h"
 #include "engine/segment/known_by.h"
@@ -23,8 +23,8 @@ namespace portofu {
 
 /// Fixed for the life of the socket, and alike in all processes of the job.
 struct DirectoryOptions {
-  std::uint32_t nid = 0;                 ///< Of this node.
-  std::array<std::uint16_t, 2> ports{};  ///< In order: the first that is free is taken. Equal: there is one.
+  std::uint32_t nid = 0;             ///< Of this node.
+  std::vector<std::uint16_t> ports;  ///< One or two, in order: the first that is free is taken.
   std::uint32_t job_key = 0;
   std::uint32_t uid = 0;
 };
@@ -53,10 +53,10 @@ class DirectorySocket {
   DirectorySocket(const DirectorySocket&) = delete;
   DirectorySocket& operator=(const DirectorySocket&) = delete;
 
-  /// Answers questions from now on, and hears news. @return false if both ports belong to somebody else
+  /// Answers questions from now on, and hears news. @return false if its ports belong to others
   bool listen();
 
-  const std::array<std::uint16_t, 2>& ports() const { return options_.ports; }
+  const std::vector<std::uint16_t>& ports() const { return options_.ports; }
 
   /// Hears news from now on.
   /// @return the port where others tell them; 0: they cannot
@@ -77,7 +77,7 @@ class DirectorySocket {
   bool is_asking(std::uint32_t nid, std::uint64_t key) const { return questions_.contains({nid, key}); }
 
   /// The ports for those who configured none: between 20000 and 29999, by user and job.
-  static std::array<std::uint16_t, 2> default_ports(std::uint32_t job_key, std::uint32_t uid);
+  static std::vector<std::uint16_t> default_ports(std::uint32_t job_key, std::uint32_t uid);
 
   static constexpr int kMostAnswers = 16;
 

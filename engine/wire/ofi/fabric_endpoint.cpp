@@ -32,10 +32,7 @@ constexpr std::uint64_t kCapabilities = FI_MSG | FI_SOURCE;
 /// What this process lacks says nothing about the peer, so it is told.
 FabricSend note_short(int error) {
   static constinit ToldOnce told;
-  if (told.is_first()) {
-    log_warning("%s; what is to go there waits, and fails after a second",
-                system_failure("fi_send", "a message to another node", error).c_str());
-  }
+  tell_of_wait(told, "fi_send", "a message to another node", error);
   return FabricSend::kShort;
 }
 

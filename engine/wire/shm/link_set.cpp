@@ -46,11 +46,9 @@ void tell_of_no_channel(const PeerSegment& peer) {
 }
 
 void tell_of_no_ring(const std::string& directory, ProcessId peer, std::uint64_t bytes, int error) {
-  if (!told_of_no_ring.is_first()) return;
   const std::string wanted = std::to_string(bytes) + " bytes in " + directory + " for messages to process " +
                              node_id_text(peer.nid) + ":" + std::to_string(peer.pid);
-  log_warning("%s; what is to go there waits, and fails after a second",
-              system_failure("fallocate", wanted, error).c_str());
+  tell_of_wait(told_of_no_ring, "fallocate", wanted, error);
 }
 
 /// Whether the kernel still lets processes of this user read ours: a program takes that right away when it likes, by
