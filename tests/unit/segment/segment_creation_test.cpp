@@ -11,6 +11,7 @@
 
 #include <atomic>
 #include <fstream>
+#include <set>
 #include <thread>
 
 #include "engine/observe/counters.h"
@@ -71,6 +72,18 @@ TEST_F(SegmentCreationTest, Full_file_system__is_an_error_and_leaves_nothing) {
   });
   if (status == kNoRights) GTEST_SKIP() << "may not mount a file system";
   EXPECT_EQ(status, 0);
+}
+
+// Messages to a process that has died reached another program's, which had got its PID.
+TEST_F(SegmentCreationTest, Any_pid__is_hardly_ever_that_of_one_before) {
+  std::set<std::uint32_t> pids;
+  for (int i = 0; i < 100; ++i) {
+    const auto segment = create(directory.options());
+    ASSERT_NE(segment, nullptr) << why;
+    EXPECT_GE(segment->id().pid, 32768u);  // Lower ones are left to who wants a certain one.
+    pids.insert(segment->id().pid);
+  }
+  EXPECT_GE(pids.size(), 95u);
 }
 
 TEST_F(SegmentCreationTest, Dead_segments__are_swept) {
