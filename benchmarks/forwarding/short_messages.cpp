@@ -55,7 +55,8 @@ class PortalsSide {
   explicit PortalsSide(World& w) : w_(w), bytes_(bytes_of(w)) {
     CHECK(PtlInit());
     CHECK(PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_PHYSICAL, PTL_PID_ANY, nullptr, nullptr, &ni_));
-    for (ptl_handle_eq_t& queue : queues_) CHECK(PtlEQAlloc(ni_, 256, &queue));
+    // What a target does not wait for goes on while its thread has no core, so there is room for all events.
+    for (ptl_handle_eq_t& queue : queues_) CHECK(PtlEQAlloc(ni_, 2 * kMessages, &queue));
     CHECK(PtlCTAlloc(ni_, &counter_));
     ptl_pt_index_t portal = 0;
     CHECK(PtlPTAlloc(ni_, 0, queues_[0], kPortal, &portal));

@@ -372,10 +372,21 @@ TEST_F(KernelCopy, Target_that_dies_in_the_middle__is_told_within_a_second) {
       for (const double end = now_s() + 5; front == 0 && now_s() < end;) PtlEQGet(ends.target_eq, &event);
       self.die();
     }
-    const double before = now_s();
-    message.send();
-    const ptl_event_t event = next_event(ends.source_eq);
-    EXPECT_EQ(event.ni_fail_type, PTL_NI_UNDELIVERABLE);
+    // Several, so that one of them is in the middle even if the target is late to die.
+    constexpr int kMessages = 8;
+    for (int i = 0; i < kMessages; ++i) message.send();
+    int failed = 0;
+    double before = now_s();
+    for (int i = 0; i < kMessages; ++i) {
+      const ptl_event_t event = next_event(ends.source_eq);
+      if (event.ni_fail_type == PTL_NI_OK && failed == 0) {
+        before = now_s();
+      } else {
+        EXPECT_EQ(event.ni_fail_type, PTL_NI_UNDELIVERABLE);
+        ++failed;
+      }
+    }
+    EXPECT_GT(failed, 0);
     EXPECT_LT(now_s() - before, 1.0);
   });
 }
