@@ -92,8 +92,8 @@ const std::array<SettingRow, 46> kTable{{
     {"PORTOFU_CQS", SettingKind::kInteger, &Settings::cq_count, nullptr, 1, 4096, "CQs", nullptr,
      "uTofu: control queues of a TNI, shared by the processes of the node."},
     {"PORTOFU_LANES", SettingKind::kInteger, &Settings::lanes, nullptr, 1, 16, "lanes", "cores of the process",
-     "uTofu: lanes that the control queues of a process are spread over, so that threads that use different ones do "
-     "not wait for each other. 1: one for all."},
+     "Lanes that the control queues of uTofu and the domains of libfabric in a process are spread over, so that "
+     "threads that use different ones do not wait for each other. 1: one for all."},
     {"PORTOFU_LOCAL_RANK", SettingKind::kInteger, &Settings::local_rank, nullptr, 0, 65535, "", "of the launcher",
      "uTofu: rank of this process among those of its job on the node. It says which CQs the process takes first."},
     {"PORTOFU_LOCAL_SIZE", SettingKind::kInteger, &Settings::local_size, nullptr, 0, 65536, "", "of the launcher",

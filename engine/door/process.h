@@ -10,6 +10,7 @@
 #include "engine/queue/clock.h"
 #include "engine/queue/fresh_line.h"    // Copies of what was just written, without waiting for it.
 #include "engine/run/engine.h"          // Duty, waits, polls.
+#include "engine/run/look_into.h"       // Polls of threads that use several engines.
 #include "engine/run/process_engine.h"  // The one engine of the process: held, released, ended.
 #include "engine/segment/shared_heap.h"
 #include "engine/topology/launcher.h"  // What the launcher of a job says of a process.

@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +20,8 @@
 #include "engine/queue/cancellation.h"
 #include "engine/queue/clock.h"
 #include "engine/run/process_threads.h"
+#include "engine/topology/local_place.h"
+#include "engine/topology/node_map.h"
 #include "engine/wire/ofi/fabric_library.h"
 
 namespace portofu {
@@ -47,6 +50,7 @@ struct ProcessEngine {
   std::uint32_t references = 0;
   std::string told;                    ///< Why it could not be opened last, as people were told.
   pid_t process = 0;                   ///< Whose engines they are.
+  std::uint32_t most = 0;              ///< most_process_engines; 0: nobody has asked since the first was opened.
   std::vector<RetiredEngine> retired;  ///< Freed when nobody can be inside any more.
 
   Engine* first() const { return engines.front().get(); }
@@ -136,22 +140,50 @@ void close(ProcessEngine& own, bool waiting) {
   if (alone) own.retired.clear();
 }
 
-/// PIDs of further engines are the highest ones, which hardly anybody asks for, and where the search for any PID begins
-/// only in few processes.
-constexpr std::uint32_t kFurtherPids = 16384;
-constexpr std::uint32_t kFurtherTries = 256;
+const char* get_variable(const char* name) { return std::getenv(name); }
 
-std::unique_ptr<Engine> open_further(std::uint32_t number, std::string* why) {
-  // What is wrong with them was said when the first one opened.
-  Settings settings = read_settings([](const char* name) { return std::getenv(name); }, [](const std::string&) {});
-  settings.fabric = static_cast<std::uint32_t>(FabricUse::kOff);
-  const auto process = static_cast<std::uint32_t>(getpid());
-  std::unique_ptr<Engine> opened;
-  OpenError error = OpenError::kPidInUse;
-  for (std::uint32_t tries = 0; tries < kFurtherTries && opened == nullptr && error == OpenError::kPidInUse; ++tries) {
-    const std::uint32_t pid = kMaxPid - ((process + tries) * kMostEngines + number) % kFurtherPids;
-    opened = Engine::open(settings, pid, &error, why);
-  }
+/// What is wrong with them was said when the first engine opened.
+Settings read_settings_again() {
+  return read_settings(get_variable, [](const std::string&) {});
+}
+
+/// As many as whoever started the program gave it, before the program binds its threads: a launcher that binds gives
+/// each process cores of its own, else those of a job share all.
+std::uint32_t count_cores(std::uint32_t* all) {
+  cpu_set_t given;
+  CPU_ZERO(&given);
+  *all = static_cast<std::uint32_t>(std::max(sysconf(_SC_NPROCESSORS_ONLN), 1L));
+  if (sched_getaffinity(0, sizeof given, &given) != 0) return *all;
+  return static_cast<std::uint32_t>(CPU_COUNT(&given));
+}
+struct Cores {
+  std::uint32_t online = 0;
+  std::uint32_t own = count_cores(&online);
+};
+const Cores cores_at_load;
+
+/// Unreliable datagrams have an endpoint from the beginning, which finds out by itself whether there are other nodes.
+bool may_span_nodes(const Settings& settings) {
+  if (settings.fabric == static_cast<std::uint32_t>(FabricUse::kOff)) return false;
+  if (settings.fabric_endpoint == static_cast<std::uint32_t>(EndpointKind::kDatagram)) return true;
+  std::string why;
+  const std::optional<NodeMap> map = NodeMap::find(settings, &why);
+  return !map || map->spans_nodes();
+}
+
+std::uint32_t count_most() {
+  const Settings settings = read_settings_again();
+  if (settings.progress_thread == 0 || may_span_nodes(settings)) return 1;
+  if (settings.lanes != 0) return std::min(settings.lanes, kMostEngines);
+  const bool is_bound = cores_at_load.own < cores_at_load.online;
+  const std::uint32_t sharers = is_bound ? 1 : std::max(find_local_place(settings, get_variable).size, 1u);
+  return std::clamp(cores_at_load.own / sharers, 1u, kMostEngines);
+}
+
+std::unique_ptr<Engine> open_further(std::string* why) {
+  const Settings settings = read_settings_again();
+  OpenError error = OpenError::kNone;
+  std::unique_ptr<Engine> opened = Engine::open(settings, 0, &error, why);
   // The calls for others do not look after it.
   if (opened == nullptr || opened->has_progress_thread()) return opened;
   *why = "it would have no thread of its own";
@@ -169,6 +201,7 @@ Engine* hold_process_engine(std::uint32_t pid, OpenError* error, std::string* wh
     free_retired(own);
     own.engines.front() = Engine::open(read_settings(), pid, error, why);
     own.process = getpid();
+    own.most = 0;
     FabricLibrary::before_end(say_last_words);
   } else if (pid != 0 && pid != own.first()->self().pid) {
     *error = OpenError::kPidInUse;
@@ -180,12 +213,20 @@ Engine* hold_process_engine(std::uint32_t pid, OpenError* error, std::string* wh
   return own.first();
 }
 
+std::uint32_t most_process_engines() {
+  const NoCancellation whole;
+  ProcessEngine& own = process_engine();
+  const std::lock_guard<std::mutex> lock(own.mutex);
+  if (own.most == 0) own.most = count_most();
+  return own.most;
+}
+
 Engine* open_further_engine(std::uint32_t number, std::string* why) {
   const NoCancellation whole;
   ProcessEngine& own = process_engine();
   const std::lock_guard<std::mutex> lock(own.mutex);
   std::unique_ptr<Engine>& engine = own.engines[number];
-  if (engine == nullptr) engine = open_further(number, why);
+  if (engine == nullptr) engine = open_further(why);
   return engine.get();
 }
 

@@ -28,8 +28,6 @@ namespace {
 
 /// PIDs below are left to those who ask for them; as ports they need privileges.
 constexpr std::uint32_t kFirstAnyPid = 1024;
-/// Those below are given out by chance only when all others are in use, because a program may want a certain one.
-constexpr std::uint32_t kFirstChancePid = 32768;
 
 /// A sweeper in another process holds the lock of a dead file, and tells who knows it, before it removes the name: a
 /// wanted PID is tried for so long, if its owner is dead.
@@ -183,9 +181,7 @@ bool SegmentCreation::claim_wanted_pid() {
 // the system, or the next free one, two processes in a row would often have the same.
 bool SegmentCreation::claim_any_pid() {
   constexpr std::uint32_t kAnyPidCount = kMaxPid - kFirstAnyPid + 1;
-  const std::uint64_t chance = segment_->descriptor_.incarnation >> 1;  // Its lowest bit is always set.
-  const auto start =
-      kFirstChancePid - kFirstAnyPid + static_cast<std::uint32_t>(chance % (kMaxPid - kFirstChancePid + 1));
+  const auto start = static_cast<std::uint32_t>((segment_->descriptor_.incarnation >> 1) % kAnyPidCount);
   for (std::uint32_t i = 0; i < kAnyPidCount; ++i) {
     const LinkResult result = link_as(kFirstAnyPid + (start + i) % kAnyPidCount);
     if (result != LinkResult::kInUse) return result == LinkResult::kLinked;

@@ -15,7 +15,7 @@ std::uint64_t read_success(fid_cntr* fid) {
     value = counter.success();
     return counter.is_news_on_duty();
   };
-  cntr->domain->engine->poll(look);
+  look_into(*cntr->domain->engine, look);
   return value;
 }
 

@@ -59,8 +59,8 @@ std::uint64_t flags_of(const Event& event) {
 
 void* buffer_of(const Event& event) { return is_of_target(event.type) && !is_of_memory(event) ? event.start : nullptr; }
 
-fi_addr_t source_of(const Event& event) {
-  const Receive* receive = is_of_target(event.type) ? receiver_of(event.pt_index / kPortalsPerEndpoint) : nullptr;
+fi_addr_t source_of(const Lane& lane, const Event& event) {
+  const Receive* receive = is_of_target(event.type) ? receiver_of(lane, event.pt_index / kPortalsPerEndpoint) : nullptr;
   return receive != nullptr && receive->av != nullptr ? receive->av->find(event.initiator) : FI_ADDR_NOTAVAIL;
 }
 
@@ -105,7 +105,7 @@ struct Look {
         failed = event.ni_fail_type != NiFail::kOk;
         if (failed) break;
         write_entry(cq.format, event, place + taken * entry_bytes(cq.format));
-        if (sources != nullptr) sources[taken] = source_of(event);
+        if (sources != nullptr) sources[taken] = source_of(*cq.domain->lane, event);
         ++taken;
       }
       events.remove_oldest_on_duty();
@@ -119,7 +119,7 @@ struct Look {
 ssize_t read_from(fid_cq* fid, void* entries, std::size_t count, fi_addr_t* sources) {
   auto* cq = object_of<CompletionQueue>(fid);
   Look look{*cq, static_cast<std::byte*>(entries), count, sources};
-  cq->domain->engine->poll(look);
+  look_into(*cq->domain->engine, look);
   return look.result;
 }
 

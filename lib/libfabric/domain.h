@@ -32,7 +32,8 @@ struct Domain {
 
   fid_domain fid{};
   Fabric* fabric = nullptr;
-  Engine* engine = nullptr;
+  Lane* lane = nullptr;      ///< Where it is, with all that is opened from it.
+  Engine* engine = nullptr;  ///< Of the lane.
   Users users{0};
   std::uint32_t address_format = 0;                ///< What applications see of addresses.
   bool virtual_addresses = false;                  ///< FI_MR_VIRT_ADDR: remote addresses are the target's, not offsets.

@@ -74,7 +74,7 @@ void close_halves(Endpoint& ep) {
   const Engine::Duty duty(engine);
   if (ep.tx->enabled) close_transmit(duty.core(), *ep.tx);
   // A number whose messages still arrive is not used again.
-  if (ep.number_count != 0 && quiet) give_numbers(ep.first_number, ep.number_count);
+  if (ep.number_count != 0 && quiet) give_numbers(*ep.domain->lane, ep.first_number, ep.number_count);
 }
 
 bool is_alias(const Endpoint& ep) { return ep.parent != nullptr && ep.tx == ep.parent->tx && ep.rx == ep.parent->rx; }
@@ -249,7 +249,7 @@ std::unique_ptr<Endpoint> make_endpoint(Domain& domain, std::size_t fclass, void
 
 int take_numbers_for(Endpoint& ep, std::uint32_t count) {
   const Engine::Duty duty(*ep.domain->engine);
-  ep.first_number = take_numbers(count);
+  ep.first_number = take_numbers(*ep.domain->lane, count);
   if (ep.first_number == kMaxEndpoints) return -FI_ENOSPC;
   ep.number_count = count;
   return 0;

@@ -31,7 +31,7 @@ int close_domain(fid* object) {
   cancel_work(*domain, nullptr);
   close_gates(*domain);
   --domain->fabric->users;
-  release_engine();
+  release_lane(*domain->lane);
   delete domain;
   return 0;
 }
@@ -60,7 +60,8 @@ int open_domain(fid_fabric* fabric_fid, fi_info* info, fid_domain** opened, void
     Address source;
     if (info->src_addr != nullptr && info->src_addrlen == sizeof source) source = read_address(info->src_addr);
     auto domain = std::make_unique<Domain>();
-    if (const int result = hold_engine(source.pid, &domain->engine); result != 0) return result;
+    if (const int result = hold_lane(source.pid, &domain->lane); result != 0) return result;
+    domain->engine = domain->lane->engine;
     domain->fabric = object_of<Fabric>(fabric_fid);
     ++domain->fabric->users;
     domain->address_format = format_for(info->addr_format);

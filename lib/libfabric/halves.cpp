@@ -132,7 +132,7 @@ bool open_receive_half(Core& core, Receive& rx) {
     if (!open_portal(core, rx, use)) return false;
   }
   rx.open = true;
-  set_receiver(rx.number, &rx);
+  rx.domain->lane->receivers[rx.number] = &rx;
   if (!rx.shared) rx.domain->engine->show_endpoint_on_duty(rx.number, true);
   rx.domain->receivers.push_back(&rx);
   for (const auto& [key, region] : rx.domain->regions) {
@@ -151,7 +151,7 @@ bool close_receive(Engine& engine, Receive& rx) {
     rx.open = rx.enabled = false;
     for (const auto& [key, region] : rx.domain->regions) region->forget(rx.number);
     std::erase(rx.domain->receivers, &rx);
-    set_receiver(rx.number, nullptr);
+    rx.domain->lane->receivers[rx.number] = nullptr;
     engine.show_endpoint_on_duty(rx.number, false);
   }
   auto is_quiet = [&](Core& core) {

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <mutex>
@@ -14,17 +15,14 @@ namespace portofu::fabric {
 namespace {
 
 struct Library {
-  std::mutex mutex;          ///< Guards `references`; never taken on the data path.
-  Engine* engine = nullptr;  ///< nullptr while `references` is 0.
-  std::uint32_t references = 0;
+  std::mutex mutex;  ///< Guards who has which lane; never taken on the data path.
+  std::array<Lane, kMostEngines> lanes;
+  Engine* first = nullptr;            ///< The first engine of the process; nullptr while there is no domain.
+  std::uint32_t most = kMostEngines;  ///< Lanes from here on could not be opened.
 
-  /// On duty: who receives under a number, and which numbers are taken.
-  std::array<Receive*, kMaxEndpoints> receivers{};
-  std::array<bool, kMaxEndpoints> taken{};
-
-  /// The process ends with open domains: give the name on the node back.
+  /// The process ends with open domains: give the names on the node back.
   ~Library() {
-    if (engine != nullptr) end_process_engine();
+    if (first != nullptr) end_process_engine();
   }
 };
 
@@ -33,10 +31,9 @@ Library library;
 /// A child has no engine: memory and thread of its parent's are not its own.
 void forget_in_child() {
   new (&library.mutex) std::mutex;
-  library.engine = nullptr;
-  library.references = 0;
-  library.receivers = {};
-  library.taken = {};
+  library.lanes = {};
+  library.first = nullptr;
+  library.most = kMostEngines;
 }
 
 [[maybe_unused]] const int fork_handler = pthread_atfork(nullptr, nullptr, forget_in_child);
@@ -49,64 +46,99 @@ int result_of(OpenError error) {
   }
 }
 
-int open(std::uint32_t pid) {
+bool is_unused() {
+  return std::ranges::all_of(library.lanes, [](const Lane& lane) { return lane.domains == 0; });
+}
+
+int hold_first(std::uint32_t pid) {
   OpenError error = OpenError::kNone;
   std::string why;
-  Engine* engine = hold_process_engine(pid, &error, &why);
-  if (engine == nullptr) {
-    tell_why_not_open("fi_domain", error, why);
-    return result_of(error);
-  }
-  auto ni = std::make_unique<Interface>(kFabricInterface, kDefaultLimits);
-  const Engine::Duty duty(*engine);
-  duty.core().interfaces[kFabricInterface] = std::move(ni);
-  library.engine = engine;
-  return 0;
+  library.first = hold_process_engine(pid, &error, &why);
+  if (library.first != nullptr) return 0;
+  tell_why_not_open("fi_domain", error, why);
+  return result_of(error);
+}
+
+void release_first() {
+  library.first = nullptr;
+  library.most = kMostEngines;
+  release_process_engine();
+}
+
+/// The number of the lane that has the fewest domains.
+std::uint32_t find_roomiest() {
+  const auto end = library.lanes.begin() + std::min(most_process_engines(), library.most);
+  return static_cast<std::uint32_t>(std::ranges::min_element(library.lanes.begin(), end, {}, &Lane::domains) -
+                                    library.lanes.begin());
+}
+
+/// The engine of a lane, opened if need be. Where that fails there are fewer lanes.
+Engine* engine_of(std::uint32_t* number) {
+  if (*number == 0) return library.first;
+  std::string why;
+  if (Engine* const engine = open_further_engine(*number, &why)) return engine;
+  // In order of their numbers, so that those before it are open.
+  log_warning("fi_domain goes on with %u %s: %s", *number, *number == 1 ? "lane" : "lanes", why.c_str());
+  library.most = *number;
+  *number = find_roomiest();
+  return *number == 0 ? library.first : library.lanes[*number].engine;
 }
 
 }  // namespace
 
-int hold_engine(std::uint32_t pid, Engine** engine) {
+int hold_lane(std::uint32_t pid, Lane** held) {
   const std::lock_guard lock(library.mutex);
-  if (library.references == 0) {
-    if (const int result = open(pid); result != 0) return result;
-  } else if (pid != 0 && pid != library.engine->self().pid) {
+  if (library.first == nullptr) {
+    if (const int result = hold_first(pid); result != 0) return result;
+  } else if (pid != 0 && pid != library.first->self().pid) {
     return -FI_EADDRINUSE;
   }
-  ++library.references;
-  *engine = library.engine;
+  std::uint32_t number = pid != 0 ? 0 : find_roomiest();
+  Engine* const engine = engine_of(&number);
+  Lane& lane = library.lanes[number];
+  if (lane.domains == 0) {
+    std::unique_ptr<Interface> ni;
+    try {
+      ni = std::make_unique<Interface>(kFabricInterface, kDefaultLimits);
+    } catch (...) {
+      if (is_unused()) release_first();
+      throw;
+    }
+    const Engine::Duty duty(*engine);
+    duty.core().interfaces[kFabricInterface] = std::move(ni);
+    lane.engine = engine;
+  }
+  ++lane.domains;
+  *held = &lane;
   return 0;
 }
 
-void release_engine() {
+void release_lane(Lane& lane) {
   const std::lock_guard lock(library.mutex);
-  if (library.references == 0 || --library.references > 0) return;
-  library.engine->flush(Engine::kLingerNs);
+  if (lane.domains == 0 || --lane.domains > 0) return;
+  lane.engine->flush(Engine::kLingerNs);
   {
-    const Engine::Duty duty(*library.engine);
+    const Engine::Duty duty(*lane.engine);
     close_interface_on_duty(duty.core(), kFabricInterface);
   }
-  library.engine = nullptr;
-  release_process_engine();
+  lane.engine = nullptr;
+  if (is_unused()) release_first();
 }
 
-std::uint32_t take_numbers(std::uint32_t count) {
+std::uint32_t take_numbers(Lane& lane, std::uint32_t count) {
   std::uint32_t free_run = 0;
   for (std::uint32_t number = 0; number < kMaxEndpoints; ++number) {
-    free_run = library.taken[number] ? 0 : free_run + 1;
+    free_run = lane.taken[number] ? 0 : free_run + 1;
     if (free_run < count) continue;
     const std::uint32_t first = number + 1 - count;
-    for (std::uint32_t i = first; i <= number; ++i) library.taken[i] = true;
+    for (std::uint32_t i = first; i <= number; ++i) lane.taken[i] = true;
     return first;
   }
   return kMaxEndpoints;
 }
 
-void give_numbers(std::uint32_t first, std::uint32_t count) {
-  for (std::uint32_t i = first; i < first + count; ++i) library.taken[i] = false;
+void give_numbers(Lane& lane, std::uint32_t first, std::uint32_t count) {
+  for (std::uint32_t i = first; i < first + count; ++i) lane.taken[i] = false;
 }
-
-Receive* receiver_of(std::uint32_t number) { return number < kMaxEndpoints ? library.receivers[number] : nullptr; }
-void set_receiver(std::uint32_t number, Receive* receive) { library.receivers[number] = receive; }
 
 }  // namespace portofu::fabric

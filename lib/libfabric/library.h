@@ -1,10 +1,15 @@
 #pragma once
-// What the provider keeps for a process: its reference to the engine, the engine's interface for endpoints, and which
-// endpoint has which number. Everything else lives in the engine. All functions: any thread.
+// What the provider keeps for a process: its engines, an interface for endpoints in each, and which endpoint has which
+// number. Everything else lives in the engines. All functions: any thread.
+//
+// A domain is a lane: it and all that is opened from it are on one engine of the process, and domains on different ones
+// have nothing in common, so threads with a domain each do not wait for each other. The first domain is on the first
+// engine, with Portals; later ones go where the fewest are.
 
 #include <rdma/fabric.h>
 #include <rdma/fi_errno.h>
 
+#include <array>
 #include <cstdint>
 #include <new>
 #include <stdexcept>
@@ -25,24 +30,34 @@ constexpr std::uint16_t portal_of(std::uint32_t endpoint, PortalUse use) {
   return static_cast<std::uint16_t>(endpoint * kPortalsPerEndpoint + static_cast<std::uint32_t>(use));
 }
 
-/// Takes a reference to the engine, and opens its interface for endpoints with the first one.
-/// @param pid  wanted PID, 0 for any
-/// @return 0 | -FI_EADDRINUSE | -FI_ENOMEM | -FI_ENODEV
-int hold_engine(std::uint32_t pid, Engine** engine);
+/// What the provider has on one engine.
+struct Lane {
+  Engine* engine = nullptr;   ///< nullptr while it has no domain.
+  std::uint32_t domains = 0;  ///< Changes while the library's mutex is held.
+  /// On duty: who receives under a number, and which numbers are taken.
+  std::array<Receive*, kMaxEndpoints> receivers{};
+  std::array<bool, kMaxEndpoints> taken{};
+};
 
-/// Gives one reference back; with the last one the interface is closed.
-void release_engine();
+/// Finds a lane for a domain: opens its engine if need be, and with its first domain the interface for endpoints.
+/// @param pid  wanted PID, which only the first engine can have; 0 for any
+/// @return 0 | -FI_EADDRINUSE | -FI_ENOMEM | -FI_ENODEV
+int hold_lane(std::uint32_t pid, Lane** lane);
+
+/// The domain is closed; with the last one of the lane the interface is, with the last one of all the engines are.
+void release_lane(Lane& lane);
 
 /// On duty: the interface of the endpoints. @pre a reference is held
 inline Interface& interface_of(const Core& core) { return *core.interfaces[kFabricInterface]; }
 
 /// On duty: takes so many neighbouring numbers. @return the first; kMaxEndpoints if there are none
-std::uint32_t take_numbers(std::uint32_t count);
-void give_numbers(std::uint32_t first, std::uint32_t count);
+std::uint32_t take_numbers(Lane& lane, std::uint32_t count);
+void give_numbers(Lane& lane, std::uint32_t first, std::uint32_t count);
 
 /// On duty: who receives under a number; nullptr if nobody does.
-Receive* receiver_of(std::uint32_t number);
-void set_receiver(std::uint32_t number, Receive* receive);
+inline Receive* receiver_of(const Lane& lane, std::uint32_t number) {
+  return number < kMaxEndpoints ? lane.receivers[number] : nullptr;
+}
 
 /// Runs the body of a call: no exception leaves the library; memory that runs out becomes -FI_ENOMEM.
 template <class Body>

@@ -94,21 +94,6 @@ inline Handle to_handle(utofu_vcq_hdl_t hdl) {
 inline std::uint32_t engine_number(utofu_vcq_hdl_t hdl) { return static_cast<std::uint32_t>(hdl >> kEngineShift); }
 inline Engine* engine_of(utofu_vcq_hdl_t hdl) { return engine_at(hdl >> kEngineShift); }
 
-/// Which engine the calling thread looked into last.
-[[gnu::tls_model("initial-exec")]] inline constinit thread_local Engine* looked_into = nullptr;
-
-/// Engine::poll for a thread that may look into several engines in turns: it does not sleep at one of them while it
-/// waits for what comes to another one.
-template <class Ask>
-bool look_into(Engine& engine, Ask&& ask) {
-  const bool turns = std::exchange(looked_into, &engine) != &engine;
-  return engine.poll([&](Core& core) {
-    if (turns) [[unlikely]]
-      engine.note_other_engines_on_duty();
-    return ask(core);
-  });
-}
-
 /// The doors to the lanes of VCQs that are not thread-safe, by the lower bits of their handles: what a call needs that
 /// goes without the duty. A VCQ has none while its place is another one's.
 inline constexpr std::uint32_t kLanePlaces = 1024;

@@ -1,12 +1,10 @@
 #include "lib/utofu/own_queues.h"
 
 #include <sched.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cstdlib>
 #include <new>
 
 namespace portofu::utofu {
@@ -26,32 +24,6 @@ State& state() {
 
 /// Made when the library is loaded: a static variable of a function has a lock that a forked child may find taken.
 [[maybe_unused]] const State& made_at_load = state();
-
-/// As many as whoever started the program gave it, before the program binds its threads: a launcher that binds gives
-/// each process cores of its own, else those of a job share all.
-std::uint32_t count_cores(std::uint32_t* all) {
-  cpu_set_t given;
-  CPU_ZERO(&given);
-  *all = static_cast<std::uint32_t>(std::max(sysconf(_SC_NPROCESSORS_ONLN), 1L));
-  if (sched_getaffinity(0, sizeof given, &given) != 0) return *all;
-  return static_cast<std::uint32_t>(CPU_COUNT(&given));
-}
-struct Cores {
-  std::uint32_t online = 0;
-  std::uint32_t own = count_cores(&online);
-};
-const Cores cores_at_load;
-
-std::uint32_t read_most_engines() {
-  const Settings& wanted = settings();
-  // A further engine reaches no other node; and nobody would look after one whose thread is away.
-  if (!node_map() || node_map()->spans_nodes() || wanted.progress_thread == 0) return 1;
-  if (wanted.lanes != 0) return std::min(wanted.lanes, kMostEngines);
-  const LocalPlace place = find_local_place(wanted, [](const char* name) { return std::getenv(name); });
-  const bool is_bound = cores_at_load.own < cores_at_load.online;
-  const std::uint32_t sharers = is_bound ? 1 : std::max(place.size, 1u);
-  return std::clamp(cores_at_load.own / sharers, 1u, kMostEngines);
-}
 
 /// Longer than a thread that wants the list takes to get it, even where many share a core.
 constexpr std::uint64_t kLongestTurnNs = 100'000'000;
@@ -112,15 +84,16 @@ void OwnQueues::remove(const ControlQueue& queue) {
 std::uint32_t OwnQueues::find_roomiest() const {
   std::array<std::uint32_t, kMostEngines> queues{};
   for (const OwnQueue& own : all()) ++queues[own.engine];
-  const auto end = queues.begin() + std::min(read_once<std::uint32_t, read_most_engines>(), state().engines);
+  const auto end = queues.begin() + std::min(most_process_engines(), state().engines);
   return static_cast<std::uint32_t>(std::min_element(queues.begin(), end) - queues.begin());
 }
 
 Engine* OwnQueues::choose_engine(const char* call, std::uint32_t* number) {
-  *number = find_roomiest();
-  std::string why;
   Engine* first = open_engine(call);
-  if (first == nullptr || *number == 0) return first;
+  if (first == nullptr) return nullptr;
+  *number = find_roomiest();
+  if (*number == 0) return first;
+  std::string why;
   if (open_engine_at(*number, &why)) return engine_at(*number);
   // In order of their numbers, so that those before it are open.
   log_warning("%s goes on with %u %s: %s", call, *number, *number == 1 ? "lane" : "lanes", why.c_str());
