@@ -6,7 +6,7 @@
 packages_build=(
   build-essential cmake ninja-build pkg-config ccache python3
   libgtest-dev libgmock-dev libbenchmark-dev
-  libfmt-dev nlohmann-json3-dev libcli11-dev libhwloc-dev libboost-dev libfabric-dev
+  libfmt-dev nlohmann-json3-dev libcli11-dev libhwloc-dev libboost-dev libfabric-dev libncurses-dev
 )
 # Open MPI's own needs, and the tools that fetch and unpack a source package. mpirun does not start a job without an
 # ssh in the path, not even on one node.

@@ -25,7 +25,7 @@ SUITE = "readme"
 PAGES = ("README.md", "lib/README.md", "lib/openmpi.md", "lib/nodes.md", "lib/environment.md", "lib/utofu/README.md",
          "lib/fugaku/README.md")
 # What begins a command in the text; other code in the text names files, functions and variables.
-TOOLS = ("./run ", "ptl_run ", "ptl_info ", "ptl_ping ", "mpirun ", "mpiexec ", "ctest ", "cmake ", "cc ", "mpicc ",
+TOOLS = ("./run ", "ptl_run ", "ptl_info ", "ptl_ping ", "ptl_top ", "mpirun ", "mpiexec ", "ctest ", "cmake ", "cc ", "mpicc ",
          "LD_PRELOAD=", "build/release/bin/")
 # MPI programs that stand for ./program: all predefined types, derived types, and windows.
 MPI_PROGRAMS = ("predefined_types", "collectives", "scattered_collectives", "one_sided", "one_sided_types")

@@ -1,0 +1,173 @@
+// ptl_top, run as users run it: once, as JSON, and in a terminal.
+
+#include <gtest/gtest.h>
+#include <portals4.h>
+#include <pty.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/process/child_process.h"
+#include "tests/process/command_output.h"
+
+namespace portofu {
+namespace {
+
+const std::string kTool = PORTOFU_PTL_TOP;
+constexpr ptl_pt_index_t kPortal = 0;
+
+/// An interface that takes puts of everybody.
+struct Side {
+  Side() {
+    ptl_pt_index_t pt = 0;
+    ptl_handle_le_t entry = PTL_INVALID_HANDLE;
+    const ptl_le_t le{nullptr, 0, PTL_CT_NONE, PTL_UID_ANY, PTL_LE_OP_PUT};
+    const ptl_md_t described{nullptr, 0, 0, PTL_EQ_NONE, PTL_CT_NONE};
+    ok = PtlInit() == PTL_OK &&
+         PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_NO_MATCHING | PTL_NI_PHYSICAL, PTL_PID_ANY, nullptr, nullptr, &ni) ==
+             PTL_OK &&
+         PtlGetPhysId(ni, &id) == PTL_OK && PtlPTAlloc(ni, 0, PTL_EQ_NONE, kPortal, &pt) == PTL_OK &&
+         PtlLEAppend(ni, pt, &le, PTL_PRIORITY_LIST, nullptr, &entry) == PTL_OK &&
+         PtlMDBind(ni, &described, &md) == PTL_OK;
+  }
+  bool put(ptl_process_t to) const { return PtlPut(md, 0, 0, PTL_NO_ACK_REQ, to, kPortal, 0, 0, nullptr, 0) == PTL_OK; }
+
+  bool ok = false;
+  ptl_handle_ni_t ni = PTL_INVALID_HANDLE;
+  ptl_handle_md_t md = PTL_INVALID_HANDLE;
+  ptl_process_t id{};
+};
+
+/// A process that does nothing, and one that puts to it every millisecond: a job of their own.
+class PtlTop : public ::testing::Test {
+ protected:
+  PtlTop()
+      : job_key_(set_job_key()),
+        idle_([this] {
+          const Side side;
+          if (!side.ok || write(pipes_[1], &side.id, sizeof side.id) < 0) return 1;
+          for (;;) pause();
+        }),
+        id_(read_id()),
+        busy_([this] {
+          const Side side;
+          if (!side.ok) return 1;
+          for (; side.put(id_); usleep(1000)) continue;
+          return 1;
+        }) {}
+
+  nlohmann::json look_at_job(const std::string& job) const {
+    int status = -1;
+    const std::string text = output_of(kTool + " --once --json --interval 0.3 --job " + job, &status);
+    EXPECT_EQ(status, 0) << text;
+    return nlohmann::json::parse(text, nullptr, false);
+  }
+  /// What the tool says of a process. @return null if it is not there
+  static nlohmann::json process_in(const nlohmann::json& all, pid_t os_pid) {
+    for (const auto& one : all) {
+      if (one["process"] == os_pid) return one;
+    }
+    return {};
+  }
+
+  nlohmann::json look() const { return look_at_job(job_key_); }
+
+  const std::string job_key_;
+  const std::array<int, 2> pipes_ = make_pipe();
+  ChildProcess idle_;
+  const ptl_process_t id_;
+  ChildProcess busy_;
+
+ private:
+  static std::string set_job_key() {
+    const std::string key = std::to_string(getpid());
+    setenv("PORTOFU_JOB_KEY", key.c_str(), 1);
+    return key;
+  }
+  static std::array<int, 2> make_pipe() {
+    std::array<int, 2> made{};
+    EXPECT_EQ(pipe(made.data()), 0);
+    return made;
+  }
+  ptl_process_t read_id() const {
+    ptl_process_t id{};
+    EXPECT_EQ(read(pipes_[0], &id, sizeof id), static_cast<ssize_t>(sizeof id));
+    return id;
+  }
+};
+
+TEST_F(PtlTop, Processes__are_shown_with_what_they_do) {
+  nlohmann::json all;
+  nlohmann::json busy;
+  EXPECT_TRUE(eventually([&] {
+    busy = process_in(all = look(), busy_.pid());
+    return !busy.is_null() && busy["per_second"]["sent"] > 10.0;
+  })) << all.dump(2);
+  EXPECT_EQ(busy["program"], "process_ptl_top");
+  EXPECT_GT(busy["counters"]["puts_sent"], 10);
+  const nlohmann::json idle = process_in(all, idle_.pid());
+  ASSERT_FALSE(idle.is_null()) << all.dump(2);
+  EXPECT_EQ(idle["pids"][0], id_.phys.pid);
+  EXPECT_EQ(idle["per_second"]["sent"], 0.0);
+  EXPECT_TRUE(process_in(look_at_job("4242"), busy_.pid()).is_null());
+}
+
+TEST_F(PtlTop, Process_that_is_stopped__is_shown_with_what_waits_for_it) {
+  idle_.send_signal(SIGSTOP);
+  nlohmann::json idle;
+  EXPECT_TRUE(eventually([&] {
+    idle = process_in(look(), idle_.pid());
+    return !idle.is_null() && idle["state"] == "T" && !idle["waiting"].empty();
+  })) << idle.dump(2);
+  EXPECT_EQ(idle["waiting"][0]["to_pid"], id_.phys.pid);
+  EXPECT_GT(idle["waiting"][0]["packets"], 0);
+}
+
+TEST_F(PtlTop, Terminal__shows_them_until_q_is_pressed) {
+  int terminal = -1;
+  const winsize size{30, 140, 0, 0};
+  const pid_t tool = forkpty(&terminal, nullptr, nullptr, &size);
+  if (tool == 0) {
+    setenv("TERM", "xterm", 1);
+    execl(PORTOFU_PTL_TOP, PORTOFU_PTL_TOP, "--interval", "0.1", "--job", job_key_.c_str(), nullptr);
+    _exit(127);
+  }
+  ASSERT_GT(tool, 0);
+  std::string shown;
+  const auto read_until = [&](const std::string& words) {
+    std::array<char, 4096> bytes;
+    while (shown.find(words) == std::string::npos) {
+      const ssize_t got = read(terminal, bytes.data(), bytes.size());
+      if (got <= 0) return false;
+      shown.append(bytes.data(), static_cast<std::size_t>(got));
+    }
+    return true;
+  };
+  alarm(60);  // Nothing comes from a tool that hangs.
+  EXPECT_TRUE(read_until("process_ptl_top"));
+  EXPECT_EQ(write(terminal, "\n", 1), 1);
+  EXPECT_TRUE(read_until("channels from others")) << "details of the chosen process";
+  EXPECT_EQ(write(terminal, "sjq", 3), 3);
+  int status = -1;
+  std::array<char, 4096> rest;
+  while (read(terminal, rest.data(), rest.size()) > 0) continue;
+  EXPECT_EQ(waitpid(tool, &status, 0), tool);
+  EXPECT_EQ(status, 0);
+  alarm(0);
+  close(terminal);
+}
+
+TEST(PtlTopOptions, Wrong_ones__are_refused) {
+  int status = 0;
+  output_of(kTool + " --interval 0", &status);
+  EXPECT_EQ(status, 2);
+  output_of(kTool + " --json", &status);
+  EXPECT_EQ(status, 2) << "only --once prints";
+  const std::string said = output_of("TERM=nonsense " + kTool, &status);
+  EXPECT_EQ(status, 1);
+  EXPECT_NE(said.find("--once"), std::string::npos) << said;
+}
+
+}  // namespace
+}  // namespace portofu
