@@ -1,6 +1,10 @@
+// What Portofu has beside portals4.h and utofu.h, whose rules it does not change. -lportofu_heap.
+//
 // Memory that peers on the same node reach with their own loads and stores: uTofu communication with registered memory
-// that lies in it needs no packet and nobody at the target. -lportofu_heap; beside portals4.h and utofu.h, whose rules
-// it does not change. Programs that cannot be changed get it by LD_PRELOAD=libportofu_malloc.so.
+// that lies in it needs no packet and nobody at the target. Programs that cannot be changed get it by
+// LD_PRELOAD=libportofu_malloc.so.
+//
+// And a hint for loops that poll memory.
 #ifndef PORTOFU_H
 #define PORTOFU_H
 
@@ -28,6 +32,12 @@ PORTOFU_API void* portofu_alloc(size_t bytes, size_t alignment);
 /// Gives memory back. Any thread. Registrations, entries and descriptors of the memory must be gone.
 /// @param memory  what portofu_alloc returned; NULL does nothing
 PORTOFU_API void portofu_free(void* memory);
+
+/// For the body of a loop that polls memory which others write: `while (*flag == 0) portofu_relax();`. Pauses the core,
+/// and every 16th time, which is once in half a microsecond or so, looks after what has arrived for this process and
+/// lets other threads have the core. Where processes share cores, such a loop would else keep its core from whoever is
+/// to write for milliseconds. Any thread, at any time.
+PORTOFU_API void portofu_relax(void);
 
 #ifdef __cplusplus
 }

@@ -8,6 +8,7 @@
 #include "engine/queue/asymmetric_guard.h"
 #include "engine/queue/cancellation.h"  // Threads that are cancelled in the middle of a call.
 #include "engine/queue/clock.h"
+#include "engine/queue/cpu.h"           // What depends on the processor.
 #include "engine/queue/fresh_line.h"    // Copies of what was just written, without waiting for it.
 #include "engine/run/engine.h"          // Duty, waits, polls.
 #include "engine/run/look_into.h"       // Polls of threads that use several engines.

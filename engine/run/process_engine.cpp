@@ -230,6 +230,14 @@ Engine* open_further_engine(std::uint32_t number, std::string* why) {
   return engine.get();
 }
 
+void step_process_engines() {
+  const NoCancellation whole;
+  ProcessEngine& own = process_engine();
+  const std::unique_lock<std::mutex> lock(own.mutex, std::try_to_lock);
+  if (!lock || own.is_interrupted()) return;
+  own.for_each([](std::unique_ptr<Engine>& engine) { engine->step(); });
+}
+
 void tell_why_not_open(const char* call, OpenError error, const std::string& why) {
   // That a PID is taken is between the application and those who have it; its code says so.
   if (error == OpenError::kPidInUse) return log_info("%s fails: %s", call, why.c_str());

@@ -32,6 +32,10 @@ std::uint32_t most_process_engines();
 /// @return nullptr on failure, with reason
 Engine* open_further_engine(std::uint32_t number, std::string* why);
 
+/// Runs a cycle of each engine that is open. Does nothing while another thread does so, or opens or closes one, and in
+/// a handler that has interrupted a call of this thread.
+void step_process_engines();
+
 /// Tells people why hold_process_engine gave none: one line, if it is not what they were told last. That a PID is in
 /// use is no news for people, but for those who want to know everything.
 /// @param call  of the application

@@ -1,14 +1,19 @@
-// portofu.h: the heap of the engine, as C programs see it.
+// portofu.h: the heap of the engine, as C programs see it, and a hint.
 
 #include <portofu.h>
+#include <sched.h>
 
 #include "engine/door/heap.h"
+#include "engine/door/process.h"
 
 using namespace portofu;
 
 namespace {
 
 constexpr size_t kUsualAlignment = 64;
+
+/// A look at the engines and a system call take as long as some pauses.
+constexpr unsigned kPausesPerLook = 16;
 
 }  // namespace
 
@@ -20,4 +25,12 @@ void* portofu_alloc(size_t bytes, size_t alignment) {
 
 void portofu_free(void* memory) {
   if (memory != nullptr) process_heap().free(memory);
+}
+
+void portofu_relax(void) {
+  static thread_local unsigned pauses = 0;
+  pause_cpu();
+  if (++pauses % kPausesPerLook != 0) return;
+  step_process_engines();
+  sched_yield();
 }
