@@ -110,14 +110,14 @@ void refuse(Core& core, VirtualControlQueue& vcq, const Descriptor& d, NiFail fa
 }
 
 /// OutgoingHooks::open.
-bool open_operation(Core& core, Peer& peer, OutgoingMessage& message) {
+bool open_tofu_request(Core& core, Peer& peer, OutgoingMessage& message) {
   if (!open_operation(core, peer, message.words.request, &message.header().operation_id)) return false;
   if (message.header().operation_id != 0) message.header().flags |= kFlagAnswerWanted;
   return true;
 }
 
 /// OutgoingHooks::finish. A VCQ that was freed is told nothing.
-void finish_request(Core& core, Peer& peer, OutgoingMessage& message, NiFail fail) {
+void finish_tofu_request(Core& core, Peer& peer, OutgoingMessage& message, NiFail fail) {
   const Descriptor& d = message.words.request;
   VirtualControlQueue* vcq = core.tofu->vcq(d.tofu.vcq_handle);
   const bool is_of_gate = d.type == PacketType::kTofuGate;
@@ -130,9 +130,9 @@ void finish_request(Core& core, Peer& peer, OutgoingMessage& message, NiFail fai
   refuse(core, *vcq, d, fail);
 }
 
-constexpr OutgoingHooks kRequestHooks{open_operation, finish_request};
+constexpr OutgoingHooks kTofuRequestHooks{open_tofu_request, finish_tofu_request};
 
-void count_request(Core& core, PacketType kind) {
+void count_tofu_request(Core& core, PacketType kind) {
   core.counters.add(kind == PacketType::kTofuGet    ? Counter::kGetsSent
                     : kind == PacketType::kTofuArmw ? Counter::kAtomicsSent
                                                     : Counter::kPutsSent);
@@ -206,7 +206,7 @@ std::unique_ptr<std::byte[]> copy_of(const GateValue& value) {
   complete_header(core, ready.vcq, d, ready.placed, 0);
   d.operation_id = 0;
   OutgoingMessage message(d);
-  message.hooks = &kRequestHooks;
+  message.hooks = &kTofuRequestHooks;
   message.interface_index = kTofuInterface;
   message.front_bytes = static_cast<std::uint8_t>(operand_length(d));
   message.length = ready.length();
@@ -239,7 +239,7 @@ void send_to_owner(Core& core, Peer* peer, VirtualControlQueue& vcq, Descriptor&
   follow_moved_name(core, *peer);
   const Reach reach = reach_for_new(core, *peer);
   if (reach == Reach::kNever) return refuse(core, vcq, d, NiFail::kUndeliverable);
-  count_request(core, d.type);
+  count_tofu_request(core, d.type);
   Ready ready{d, &vcq, local != nullptr ? &local->segment : nullptr, own_data(d)};
   if (reach == Reach::kNow) {
     const MappedResult mapped = use_mapped_on_duty(core, *peer, vcq, d);

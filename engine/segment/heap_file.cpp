@@ -47,7 +47,7 @@ bool is_memory_accounted() {
 }
 
 /// The caller holds an OwnSegmentsLock.
-std::shared_ptr<SegmentFile> find_or_open(const std::string& path) {
+std::shared_ptr<SegmentFile> find_or_open_heap(const std::string& path) {
   if (std::shared_ptr<SegmentFile> own = find_own_segment(path)) return own;
   const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   return fd >= 0 ? std::make_shared<SegmentFile>(fd, FileOwner::kOtherProcess, path) : nullptr;
@@ -107,7 +107,7 @@ Mapping map_heap(const std::string& directory, const HeapPlace& place) {
   const NoCancellation whole;
   if (place.id == 0 || place.bytes == 0 || place.bytes > kMaxHeapBytes) return {};
   const OwnSegmentsLock lock;
-  const std::shared_ptr<SegmentFile> file = find_or_open(heap_path(directory, place.id));
+  const std::shared_ptr<SegmentFile> file = find_or_open_heap(heap_path(directory, place.id));
   if (file == nullptr) return {};
   std::uint64_t file_bytes = 0;
   if (!is_private_file(file->fd(), &file_bytes) || !file->is_alive()) return {};

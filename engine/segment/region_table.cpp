@@ -14,7 +14,7 @@ std::uint32_t place_of(std::uint64_t key, std::uint32_t probe) {
 }
 
 /// Writer's side: between an odd and an even sequence number.
-void write(RegionSlotShared& slot, const PublishedRegion& region) {
+void write_slot(RegionSlotShared& slot, const PublishedRegion& region) {
   const std::uint64_t sequence = slot.sequence.load(std::memory_order_relaxed);
   slot.sequence.store(sequence + 1, std::memory_order_relaxed);
   // (G1) The odd number is seen before anything of the new content.
@@ -38,14 +38,14 @@ bool publish_region(RegionTableShared& table, const PublishedRegion& region) {
     if (key == region.key) return false;
     if (key == 0 && free == nullptr) free = &slot;
   }
-  if (free != nullptr) write(*free, region);
+  if (free != nullptr) write_slot(*free, region);
   return free != nullptr;
 }
 
 void withdraw_region(RegionTableShared& table, std::uint64_t key) {
   for (std::uint32_t probe = 0; probe < kRegionProbes; ++probe) {
     RegionSlotShared& slot = table.slots[place_of(key, probe)];
-    if (slot.key.load(std::memory_order_relaxed) == key) return write(slot, {});
+    if (slot.key.load(std::memory_order_relaxed) == key) return write_slot(slot, {});
   }
 }
 

@@ -52,10 +52,10 @@ void restore(ProcessSegment& segment, const std::string& path) {
   if (has_name(segment, path)) return;
   std::vector<std::string>& given_up = segment.lost_names().given_up;
   const int error = put_back(segment, path);
-  const bool was_told = std::erase(given_up, path) != 0;
+  const bool is_known = std::erase(given_up, path) != 0;
   if (error == 0) return log_warning("somebody has removed %s; the name is back", path.c_str());
   given_up.push_back(path);
-  if (was_told) return;
+  if (is_known) return;
   if (error == EEXIST) {
     log_warning(
         "somebody has removed %s, and another process has this name now: whoever connects from now on reaches it",

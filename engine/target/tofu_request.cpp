@@ -67,7 +67,7 @@ void finish(Core& core, Peer& peer, Arrival& arrival) {
   tell(core, peer, arrival.header, arrival.fail);
 }
 
-constexpr IncomingHooks kPutHooks{entry_memory, finish, false, true, true};
+constexpr IncomingHooks kTofuPutHooks{entry_memory, finish, false, true, true};
 
 Notice notice_of(const PacketHeader& header) {
   Notice notice;
@@ -222,7 +222,7 @@ void receive_tofu_request(Core& core, Peer& peer, const PacketHeader& header, Pa
   const bool whole = header.type == PacketType::kTofuPut && !is_placed(header) && header.payload_bytes == header.length;
   if (whole && payload.is_here() && receive_whole_tofu_put(core, peer, header, payload)) return;
   Arrival& arrival = peer.request_stream;
-  begin_arrival(arrival, kPutHooks, header, peer.id);
+  begin_arrival(arrival, kTofuPutHooks, header, peer.id);
   const NiFail fail = locate(core, arrival);
   if (fail != NiFail::kOk) return refuse(core, peer, arrival, fail);
   core.counters.add(header.type == PacketType::kTofuGet ? Counter::kGetsMatched : Counter::kPutsMatched);

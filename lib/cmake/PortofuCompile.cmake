@@ -35,12 +35,16 @@ add_compile_options("$<$<COMPILE_LANG_AND_ID:CXX,Clang>:-fsized-deallocation>")
 add_compile_options(-Wall -Wextra -Wshadow $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>)
 add_compile_definitions("$<$<CONFIG:Debug>:_GLIBCXX_ASSERTIONS>")
 
+# Reports of sanitizers, and who has a first look, need lines and nothing else; up to a third of a file's compilation
+# would go into the rest.
+if(PORTOFU_SANITIZE OR PORTOFU_UNITY)
+  set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g1")
+  set(CMAKE_C_FLAGS_DEBUG "-O1 -g1")
+endif()
+
 if(PORTOFU_SANITIZE)
   add_compile_options("-fsanitize=${PORTOFU_SANITIZE}" -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_link_options("-fsanitize=${PORTOFU_SANITIZE}")
-  # Reports name lines, and need nothing else; a third of a file's compilation would go into the rest.
-  set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g1")
-  set(CMAKE_C_FLAGS_DEBUG "-O1 -g1")
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # The instrumentation misleads the first; the second says what is known, that TSan does not see fences.
     add_compile_options(-Wno-maybe-uninitialized -Wno-tsan)
@@ -81,7 +85,8 @@ function(portofu_find_sources variable)
 endfunction()
 
 # portofu_compile_together(TARGET): the sources of one directory are one unit of compilation, where PORTOFU_UNITY says so.
-# Most of what a file costs is headers and templates that its neighbours have, too. Whoever edits a file wants it alone.
+# Most of what a file costs is headers and templates that its neighbours have, too: all of the engine costs a third of
+# what its files cost alone. Whoever edits a file wants it alone.
 # The anonymous namespaces of a directory's files are then one: their names differ.
 function(portofu_compile_together target)
   if(NOT PORTOFU_UNITY)

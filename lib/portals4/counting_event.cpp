@@ -13,7 +13,7 @@ CountingEvent* find_counter(Core& core, ptl_handle_ct_t handle) {
 }
 
 /// A look at several counters: the condition of every wait for counts.
-struct Look {
+struct CountLook {
   const ptl_handle_ct_t* handles;
   const ptl_size_t* tests;
   unsigned int size;
@@ -42,7 +42,7 @@ struct Look {
   }
 };
 
-int wait_for(Engine& engine, Look& look, std::uint64_t timeout_ns) {
+int wait_count(Engine& engine, CountLook& look, std::uint64_t timeout_ns) {
   const BlockingCall inside;
   if (!is_open(engine)) return PTL_INTERRUPTED;
   switch (engine.wait(look, timeout_ns)) {
@@ -133,8 +133,8 @@ int PtlCTWait(ptl_handle_ct_t ct_handle, ptl_size_t test, ptl_ct_event_t* event)
   Engine* engine = nullptr;
   if (const int rc = begin(&engine); rc != PTL_OK) return rc;
   if (event == nullptr) return PTL_ARG_INVALID;
-  Look look{&ct_handle, &test, 1, event};
-  return wait_for(*engine, look, Engine::kForever);
+  CountLook look{&ct_handle, &test, 1, event};
+  return wait_count(*engine, look, Engine::kForever);
 }
 
 int PtlCTPoll(const ptl_handle_ct_t* ct_handles, const ptl_size_t* tests, unsigned int size, ptl_time_t timeout,
@@ -145,13 +145,13 @@ int PtlCTPoll(const ptl_handle_ct_t* ct_handles, const ptl_size_t* tests, unsign
     return PTL_ARG_INVALID;
   if (engine->is_aborted()) return PTL_ABORTED;
   if (size == 0) return PTL_CT_NONE_REACHED;
-  Look look{ct_handles, tests, size, event};
+  CountLook look{ct_handles, tests, size, event};
   int rc = PTL_CT_NONE_REACHED;
   if (timeout == 0) {
     engine->poll(look);
     rc = look.rc;
   } else {
-    rc = wait_for(*engine, look, timeout == PTL_TIME_FOREVER ? Engine::kForever : std::uint64_t{timeout} * 1'000'000);
+    rc = wait_count(*engine, look, timeout == PTL_TIME_FOREVER ? Engine::kForever : std::uint64_t{timeout} * 1'000'000);
   }
   if (rc == PTL_OK) *which = look.which;
   return rc;

@@ -62,7 +62,7 @@ void hand_over(const Event& from, ptl_event_t* to) {
 }
 
 /// A look at several event queues: the condition of every wait for events.
-struct Look {
+struct EventLook {
   const ptl_handle_eq_t* handles;
   unsigned int size;
   ptl_event_t* event;
@@ -90,7 +90,7 @@ struct Look {
 
 /// A look at so many event queues as most programs have, which does not wait. Each handle is looked up once, because
 /// the duty is held meanwhile.
-/// @param which  set with an event, see Look
+/// @param which  set with an event, see EventLook
 template <unsigned int kCount>
 int poll_now(Engine& engine, const ptl_handle_eq_t* handles, ptl_event_t* event, unsigned int* which) {
   int rc = PTL_EQ_EMPTY;
@@ -114,7 +114,7 @@ int poll_now(Engine& engine, const ptl_handle_eq_t* handles, ptl_event_t* event,
   return rc;
 }
 
-int wait_for(Engine& engine, Look& look, std::uint64_t timeout_ns) {
+int wait_event(Engine& engine, EventLook& look, std::uint64_t timeout_ns) {
   const BlockingCall inside;
   if (!is_open(engine)) return PTL_INTERRUPTED;
   switch (engine.wait(look, timeout_ns)) {
@@ -171,8 +171,8 @@ int PtlEQWait(ptl_handle_eq_t eq_handle, ptl_event_t* event) {
   Engine* engine = nullptr;
   if (const int rc = begin(&engine); rc != PTL_OK) return rc;
   if (event == nullptr) return PTL_ARG_INVALID;
-  Look look{&eq_handle, 1, event};
-  return wait_for(*engine, look, Engine::kForever);
+  EventLook look{&eq_handle, 1, event};
+  return wait_event(*engine, look, Engine::kForever);
 }
 
 int PtlEQPoll(const ptl_handle_eq_t* eq_handles, unsigned int size, ptl_time_t timeout, ptl_event_t* event,
@@ -184,13 +184,13 @@ int PtlEQPoll(const ptl_handle_eq_t* eq_handles, unsigned int size, ptl_time_t t
   if (size == 0) return PTL_EQ_EMPTY;
   if (timeout == 0 && size == 1) return poll_now<1>(*engine, eq_handles, event, which);
   if (timeout == 0 && size == 2) return poll_now<2>(*engine, eq_handles, event, which);
-  Look look{eq_handles, size, event};
+  EventLook look{eq_handles, size, event};
   int rc = PTL_EQ_EMPTY;
   if (timeout == 0) {
     engine->poll(look);
     rc = look.rc;
   } else {
-    rc = wait_for(*engine, look, timeout == PTL_TIME_FOREVER ? Engine::kForever : std::uint64_t{timeout} * 1'000'000);
+    rc = wait_event(*engine, look, timeout == PTL_TIME_FOREVER ? Engine::kForever : std::uint64_t{timeout} * 1'000'000);
   }
   if (rc == PTL_OK || rc == PTL_EQ_DROPPED) *which = look.which;
   return rc;

@@ -17,18 +17,6 @@
 #include "engine/wire/ofi/socket_address.h"
 
 namespace portofu {
-namespace {
-
-/// A question is asked again when no answer has come for so long; then for twice as long, up to the longest pause. Each
-/// try reaches one of the node's processes by chance, so there are many; together they take five seconds.
-constexpr std::uint64_t kFirstPauseMs = 40;
-constexpr std::uint64_t kLongestPauseMs = 160;
-constexpr int kMostTries = 32;
-
-/// Tries in a row for which this process lacks a socket; together they take a second.
-constexpr int kMostShortTries = 8;
-constexpr std::size_t kMostSockets = 7;
-
 enum class DirectoryKind : std::uint32_t { kAsk = 1, kFound = 2, kNobody = 3 };
 
 /// Question and answer.
@@ -43,6 +31,18 @@ struct DirectoryMessage {
   std::uint32_t ear;    ///< kAsk: port where the asking process can be told. kFound: 1 if it will be; else 0.
 };
 static_assert(sizeof(DirectoryMessage) == 40 && std::is_trivially_copyable_v<DirectoryMessage>);
+
+namespace {
+
+/// A question is asked again when no answer has come for so long; then for twice as long, up to the longest pause. Each
+/// try reaches one of the node's processes by chance, so there are many; together they take five seconds.
+constexpr std::uint64_t kFirstPauseMs = 40;
+constexpr std::uint64_t kLongestPauseMs = 160;
+constexpr int kMostTries = 32;
+
+/// Tries in a row for which this process lacks a socket; together they take a second.
+constexpr int kMostShortTries = 8;
+constexpr std::size_t kMostSockets = 7;
 
 constexpr std::uint32_t kDirectoryMagic = 0x02446f50;
 

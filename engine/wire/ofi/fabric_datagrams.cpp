@@ -23,7 +23,7 @@ namespace {
 
 /// Datagrams that may have arrived and not been taken; the kernel holds more of them.
 constexpr std::size_t kMostSlots = 256;
-constexpr std::size_t kEventsPerRead = 16;
+constexpr std::size_t kDatagramsPerRead = 16;
 
 /// Longer ones gain nothing.
 constexpr std::size_t kMostDatagramBytes = 16384;
@@ -211,8 +211,8 @@ void FabricDatagrams::post(Slot& slot) {
 void FabricDatagrams::look() {
   const NoCancellation whole;
   for (Slot* slot : std::exchange(unposted_, {})) post(*slot);
-  std::array<fi_cq_msg_entry, kEventsPerRead> entries;
-  std::array<fi_addr_t, kEventsPerRead> sources;
+  std::array<fi_cq_msg_entry, kDatagramsPerRead> entries;
+  std::array<fi_addr_t, kDatagramsPerRead> sources;
   const ssize_t read = fi_cq_readfrom(objects_.completions, entries.data(), entries.size(), sources.data());
   if (read == -FI_EAVAIL) {
     fi_cq_err_entry error{};
