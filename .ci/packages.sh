@@ -34,6 +34,9 @@ packages_hosts=(iproute2 util-linux hostname)
 # that end in .openmpi and .mpich.
 packages_utofu=(openmpi-bin libopenmpi-dev mpich libmpich-dev libfabric-bin openssh-client)
 
+# UCX, for which a component is built: its libraries, its tools, and what fetches and unpacks its source.
+packages_ucx=(libucx-dev ucx-utils dpkg-dev xz-utils ca-certificates)
+
 # The peers of ./run bench, and its driver, which draws its plots, too.
 packages_bench=("${packages_utofu[@]}" ucx-utils util-linux python3)
 

@@ -5,7 +5,7 @@
 
 # Suites in the order of `./run test`; the parts of dev can be named alone: unit, simulation, process, conformance. So
 # can quick, which is not among them: it has nothing that dev has not.
-all_suites=(dev fabric asan tsan fuzz utofu ofi mpi hosts mpich)
+all_suites=(dev fabric asan tsan fuzz utofu ofi ucx mpi hosts mpich)
 # Groups of the suite mpich; see tests/mpi/run_mpich_suite.sh. `./run soak` has one more.
 mpich_groups=(pt2pt coll coll-portals4 comm rma-osc rma-osc-mapped btl)
 # Groups over the libfabric provider with Debian's Open MPI.
@@ -16,7 +16,7 @@ suite_limit_s=1500
 suite_exists() {
   case $1 in
     quick | dev | unit | simulation | process | conformance) return 0 ;;
-    fabric | asan | tsan | fuzz | utofu | ofi | mpi | hosts | mpich) return 0 ;;
+    fabric | asan | tsan | fuzz | utofu | ofi | ucx | mpi | hosts | mpich) return 0 ;;
     *) return 1 ;;
   esac
 }
@@ -27,7 +27,7 @@ run_suites() {
   local suite row status=0 first=() second=()
   for suite in "$@"; do
     case $suite in
-      utofu | mpi | hosts) first+=("$suite") ;;
+      utofu | ucx | mpi | hosts) first+=("$suite") ;;
       ofi | mpich) second+=("$suite") ;;
       *) run_suite "$suite" ;;
     esac
@@ -83,6 +83,7 @@ run_suite_itself() {
     fuzz) run_ctest fuzz fuzz . ;;
     utofu) run_utofu ;;
     ofi) run_ofi ;;
+    ucx) run_ucx ;;
     mpi) run_mpi ;;
     hosts) run_hosts ;;
     mpich) run_mpich "${mpich_groups[@]}" ;;
@@ -200,6 +201,18 @@ run_ofi_programs() {
   fi
   tests/ofi/run_programs.sh --provider "$portofu_prefix/lib/libfabric" --log "$PWD/build/logs/ofi" \
     --only "${PORTOFU_ONLY:-.}" || require_failures ofi
+}
+
+# Debian's UCX over the component that is built for it. Its runner records its results itself.
+run_ucx() {
+  local component=$portofu_prefix/lib/ucx/libuct_utofu.so
+  if ! install_packages "${packages_ucx[@]}" || ! prepare_prefix ||
+    ! ucx_component_ensure "$portofu_prefix" "$component"; then
+    report FAIL ucx "build of the component" 0 "see above"
+    return
+  fi
+  tests/ucx/run_programs.sh --component "$component" --log "$PWD/build/logs/ucx" --only "${PORTOFU_ONLY:-.}" ||
+    require_failures ucx
 }
 
 # run_ofi_mpich MPI... GROUP...: the arguments are those of run_mpich_suite.sh.

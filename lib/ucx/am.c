@@ -1,0 +1,222 @@
+/* Active messages: a slot each, in the ring that the peer has made for us. */
+#include "iface.h"
+
+#include <uct/base/uct_iov.inl>
+
+static const unsigned long kMessageFlags = UTOFU_ONESIDED_FLAG_REMOTE_MRQ_NOTICE | UTOFU_ONESIDED_FLAG_CACHE_INJECTION;
+
+/* @return UCS_OK: the next slot is ours, at *slot_p */
+static ucs_status_t find_slot(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep, utofu_stadd_t* slot_p) {
+  uct_utofu_peer_t* const peer = ep->peer;
+  const ucs_status_t status = uct_utofu_ep_may_post(iface, ep);
+  if (ucs_unlikely(status != UCS_OK)) {
+    return status;
+  }
+  if (ucs_unlikely(peer->tx != UCT_UTOFU_TX_READY)) {
+    if (peer->tx == UCT_UTOFU_TX_NONE) {
+      peer->tx = UCT_UTOFU_TX_RINGING;
+      uct_utofu_peer_owe(iface, peer, UCT_UTOFU_OWES_RING);
+    }
+    ep->wants_slot = 1;
+    return UCS_ERR_NO_RESOURCE;
+  }
+  if (uct_utofu_peer_free_slots(peer) == 0) {
+    ep->wants_slot = 1;
+    return UCS_ERR_NO_RESOURCE;
+  }
+  *slot_p = peer->tx_ring + (peer->tx_sent % peer->tx_slots) * iface->config.slot_bytes;
+  return UCS_OK;
+}
+
+static void fill_header(const uct_utofu_peer_t* peer, void* slot, uint8_t id, size_t length) {
+  *(uct_utofu_am_header_t*)slot =
+      (uct_utofu_am_header_t){.id = id, .handled = peer->rx_handled, .length = (uint32_t)length};
+}
+
+static void message_left(uct_utofu_ep_t* ep) {
+  uct_utofu_peer_t* const peer = ep->peer;
+  peer->tx_sent++;
+  peer->tx_unconfirmed = 1;
+  peer->rx_told = peer->rx_handled;
+  ep->wants_slot = 0;
+}
+
+/* Sends what a descriptor carries. */
+static ucs_status_t send_small(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep, utofu_stadd_t slot, void* message,
+                               size_t bytes) {
+  const int rc = utofu_put_piggyback(iface->vcq, ep->peer->route, message, slot, bytes, 0,
+                                     kMessageFlags | UTOFU_ONESIDED_FLAG_PADDING, NULL);
+  if (ucs_unlikely(rc != UTOFU_SUCCESS)) {
+    iface->busy |= rc == UTOFU_ERR_BUSY;
+    return uct_utofu_status(rc);
+  }
+  message_left(ep);
+  return UCS_OK;
+}
+
+/* Sends what lies in the buffer of an operation. */
+static ucs_status_t send_buffer(uct_utofu_iface_t* iface, uct_utofu_op_t* op, utofu_stadd_t slot, size_t bytes) {
+  uct_utofu_ep_t* const ep = op->ep;
+  const int rc = utofu_put(iface->vcq, ep->peer->route, uct_utofu_buffer_stadd(iface, op->buffer), slot, bytes, 0,
+                           kMessageFlags | UTOFU_ONESIDED_FLAG_TCQ_NOTICE, op);
+  const ucs_status_t status = uct_utofu_op_posted(iface, op, rc);
+  if (status == UCS_OK) {
+    message_left(ep);
+  }
+  return status;
+}
+
+ucs_status_t uct_utofu_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header, const void* payload, unsigned length) {
+  uct_utofu_iface_t* const iface = uct_utofu_iface_of(tl_ep);
+  uct_utofu_ep_t* const ep = ucs_derived_of(tl_ep, uct_utofu_ep_t);
+  const size_t bytes = sizeof(uct_utofu_am_header_t) + sizeof header + length;
+  uint64_t small[UCT_UTOFU_PIGGYBACK / sizeof(uint64_t)];
+  utofu_stadd_t slot;
+  UCT_CHECK_AM_ID(id);
+  UCT_CHECK_LENGTH(sizeof header + length, 0, iface->config.payload, "am_short");
+  const ucs_status_t status = find_slot(iface, ep, &slot);
+  if (ucs_unlikely(status != UCS_OK)) {
+    return status;
+  }
+  if (bytes <= sizeof small) {
+    fill_header(ep->peer, small, id, sizeof header + length);
+    uct_am_short_fill_data(small + 1, header, payload, length);
+    return send_small(iface, ep, slot, small, bytes);
+  }
+  uct_utofu_op_t* const op = uct_utofu_op_take(iface, ep, 0, 1);
+  if (op == NULL) {
+    return UCS_ERR_NO_RESOURCE;
+  }
+  fill_header(ep->peer, op->buffer, id, sizeof header + length);
+  uct_am_short_fill_data(op->buffer + sizeof(uct_utofu_am_header_t), header, payload, length);
+  return send_buffer(iface, op, slot, bytes);
+}
+
+ucs_status_t uct_utofu_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id, const uct_iov_t* iov, size_t iovcnt) {
+  uct_utofu_iface_t* const iface = uct_utofu_iface_of(tl_ep);
+  uct_utofu_ep_t* const ep = ucs_derived_of(tl_ep, uct_utofu_ep_t);
+  const size_t length = uct_iov_total_length(iov, iovcnt), bytes = sizeof(uct_utofu_am_header_t) + length;
+  ucs_iov_iter_t iter;
+  uint64_t small[UCT_UTOFU_PIGGYBACK / sizeof(uint64_t)];
+  utofu_stadd_t slot;
+  UCT_CHECK_AM_ID(id);
+  UCT_CHECK_LENGTH(length, 0, iface->config.payload, "am_short_iov");
+  const ucs_status_t status = find_slot(iface, ep, &slot);
+  if (ucs_unlikely(status != UCS_OK)) {
+    return status;
+  }
+  ucs_iov_iter_init(&iter);
+  if (bytes <= sizeof small) {
+    fill_header(ep->peer, small, id, length);
+    uct_iov_to_buffer(iov, iovcnt, &iter, small + 1, SIZE_MAX);
+    return send_small(iface, ep, slot, small, bytes);
+  }
+  uct_utofu_op_t* const op = uct_utofu_op_take(iface, ep, 0, 1);
+  if (op == NULL) {
+    return UCS_ERR_NO_RESOURCE;
+  }
+  fill_header(ep->peer, op->buffer, id, length);
+  uct_iov_to_buffer(iov, iovcnt, &iter, op->buffer + sizeof(uct_utofu_am_header_t), SIZE_MAX);
+  return send_buffer(iface, op, slot, bytes);
+}
+
+ssize_t uct_utofu_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id, uct_pack_callback_t pack, void* arg, unsigned flags) {
+  uct_utofu_iface_t* const iface = uct_utofu_iface_of(tl_ep);
+  uct_utofu_ep_t* const ep = ucs_derived_of(tl_ep, uct_utofu_ep_t);
+  utofu_stadd_t slot;
+  UCT_CHECK_AM_ID(id);
+  ucs_status_t status = find_slot(iface, ep, &slot);
+  if (ucs_unlikely(status != UCS_OK)) {
+    return status;
+  }
+  uct_utofu_op_t* const op = uct_utofu_op_take(iface, ep, 0, 1);
+  if (op == NULL) {
+    return UCS_ERR_NO_RESOURCE;
+  }
+  const size_t length = pack(op->buffer + sizeof(uct_utofu_am_header_t), arg);
+  ucs_assertv(length <= iface->config.payload, "%zu bytes", length);
+  fill_header(ep->peer, op->buffer, id, length);
+  status = send_buffer(iface, op, slot, sizeof(uct_utofu_am_header_t) + length);
+  return status == UCS_OK ? (ssize_t)length : (ssize_t)status;
+}
+
+/* Prepares a put of each piece into the slot. Each has a notice, so that the operation ends once whatever fails.
+ * @return bytes of descriptors, or SIZE_MAX: a piece is not registered */
+static size_t prepare_pieces(uct_utofu_iface_t* iface, uct_utofu_op_t* op, const uct_iov_t* iov, size_t iovcnt,
+                             utofu_stadd_t to, char* descs) {
+  size_t used = 0;
+  for (size_t i = 0; i < iovcnt; i++) {
+    const size_t length = uct_iov_get_length(&iov[i]);
+    uct_utofu_mem_t* const mem = iov[i].memh;
+    size_t desc_bytes;
+    if (length == 0) {
+      continue;
+    }
+    const utofu_stadd_t from = uct_utofu_mem_stadd(iface->md, mem, iface->vcq_slot);
+    if (from == UCT_UTOFU_NO_STADD ||
+        utofu_prepare_put(iface->vcq, op->peer->route, from + ((uintptr_t)iov[i].buffer - mem->start), to, length, 0,
+                          UTOFU_ONESIDED_FLAG_CACHE_INJECTION | UTOFU_ONESIDED_FLAG_TCQ_NOTICE, descs + used,
+                          &desc_bytes) != UTOFU_SUCCESS) {
+      return SIZE_MAX;
+    }
+    used += desc_bytes;
+    to += length;
+    op->notices++;
+  }
+  return used;
+}
+
+/* The pieces go first, then the headers with the notice: strong order keeps them behind. */
+ucs_status_t uct_utofu_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void* header, unsigned header_length,
+                                   const uct_iov_t* iov, size_t iovcnt, unsigned flags, uct_completion_t* comp) {
+  uct_utofu_iface_t* const iface = uct_utofu_iface_of(tl_ep);
+  uct_utofu_ep_t* const ep = ucs_derived_of(tl_ep, uct_utofu_ep_t);
+  const size_t head = sizeof(uct_utofu_am_header_t) + header_length;
+  const size_t length = header_length + uct_iov_total_length(iov, iovcnt);
+  char descs[(UCT_UTOFU_MAX_IOV + 1) * UCT_UTOFU_DESC_BYTES] UCS_V_ALIGNED(8);
+  utofu_stadd_t slot;
+  size_t desc_bytes = 0;
+  UCT_CHECK_AM_ID(id);
+  UCT_CHECK_IOV_SIZE(iovcnt, (size_t)UCT_UTOFU_MAX_IOV, "am_zcopy");
+  UCT_CHECK_LENGTH(length, 0, iface->config.payload, "am_zcopy");
+  ucs_status_t status = find_slot(iface, ep, &slot);
+  if (ucs_unlikely(status != UCS_OK)) {
+    return status;
+  }
+  uct_utofu_op_t* const op = uct_utofu_op_take(iface, ep, 0, 1);
+  if (op == NULL) {
+    return UCS_ERR_NO_RESOURCE;
+  }
+  fill_header(ep->peer, op->buffer, id, length);
+  memcpy(op->buffer + sizeof(uct_utofu_am_header_t), header, header_length);
+  op->comp = comp;
+  const size_t used = prepare_pieces(iface, op, iov, iovcnt, slot + head, descs);
+  if (used == SIZE_MAX ||
+      utofu_prepare_put(iface->vcq, ep->peer->route, uct_utofu_buffer_stadd(iface, op->buffer), slot, head, 0,
+                        kMessageFlags | UTOFU_ONESIDED_FLAG_TCQ_NOTICE | UTOFU_ONESIDED_FLAG_STRONG_ORDER, descs + used,
+                        &desc_bytes) != UTOFU_SUCCESS) {
+    uct_utofu_op_drop(iface, op);
+    return UCS_ERR_INVALID_PARAM;
+  }
+  status = uct_utofu_op_posted(iface, op, utofu_post_toq(iface->vcq, descs, used + desc_bytes, op));
+  if (status != UCS_OK) {
+    return status;
+  }
+  message_left(ep);
+  return UCS_INPROGRESS;
+}
+
+void uct_utofu_am_arrived(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer, char* slot) {
+  uct_utofu_am_header_t* const header = (uct_utofu_am_header_t*)slot;
+  char* const expected = peer->rx_ring + (peer->rx_handled % iface->config.slots) * iface->config.slot_bytes;
+  if (ucs_unlikely(slot != expected || header->length > iface->config.payload || header->id >= UCT_AM_ID_MAX)) {
+    ucs_error("peer 0x%lx sent a message that is none", (unsigned long)peer->id);
+    return;
+  }
+  peer->tx_handled = peer->tx == UCT_UTOFU_TX_READY ? header->handled : peer->tx_handled;
+  uct_iface_invoke_am(&iface->super, header->id, header + 1, header->length, 0);
+  peer->rx_handled++;
+  if ((uint16_t)(peer->rx_handled - peer->rx_told) >= iface->config.slots / 2) {
+    uct_utofu_peer_owe(iface, peer, UCT_UTOFU_OWES_COUNT);
+  }
+}

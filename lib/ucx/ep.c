@@ -1,0 +1,232 @@
+/* Endpoints: their pending requests, flushes and fences. */
+#include "iface.h"
+
+static UCS_CLASS_INIT_FUNC(uct_utofu_ep_t, const uct_ep_params_t* params) {
+  uct_utofu_iface_t* const iface = ucs_derived_of(params->iface, uct_utofu_iface_t);
+  uct_utofu_iface_addr_t addr;
+  UCT_EP_PARAMS_CHECK_DEV_IFACE_ADDRS(params);
+  UCS_CLASS_CALL_SUPER_INIT(uct_base_ep_t, &iface->super);
+  memcpy(&addr, params->iface_addr, sizeof addr);
+  self->peer = uct_utofu_peer_get(iface, addr.vcq_id);
+  if (self->peer == NULL || self->peer->index >= addr.doorbells) {
+    return UCS_ERR_NO_RESOURCE;
+  }
+  uct_utofu_peer_meet(iface, self->peer, &addr);
+  ucs_queue_head_init(&self->pending);
+  ucs_queue_head_init(&self->flushes);
+  self->next_number = 0;
+  self->fence = UINT64_MAX;
+  self->open_count = 0;
+  self->dispatching = 0;
+  self->is_waiting = 0;
+  self->wants_slot = 0;
+  self->failure = UCS_OK;
+  ucs_list_add_tail(&self->peer->eps, &self->of_peer);
+  ucs_list_add_tail(&iface->eps, &self->of_iface);
+  return UCS_OK;
+}
+
+static void warn_purged(uct_pending_req_t* req, void* arg) {
+  ucs_warn("an endpoint is destroyed with pending request %p", req);
+}
+
+/* Its operations go on without it; whoever waits for them is still told. */
+static UCS_CLASS_CLEANUP_FUNC(uct_utofu_ep_t) {
+  uct_utofu_iface_t* const iface = ucs_derived_of(self->super.super.iface, uct_utofu_iface_t);
+  uct_utofu_flush_t* flush;
+  uct_utofu_ep_pending_purge(&self->super.super, warn_purged, NULL);
+  ucs_list_del(&self->of_peer);
+  ucs_list_del(&self->of_iface);
+  for (unsigned i = 0; self->open_count > 0 && i < iface->config.buffers + UCT_UTOFU_TAGS; i++) {
+    if (iface->ops[i].ep == self) {
+      iface->ops[i].ep = NULL;
+    }
+  }
+  while (!ucs_queue_is_empty(&self->flushes)) {
+    flush = ucs_queue_pull_elem_non_empty(&self->flushes, uct_utofu_flush_t, elem);
+    uct_invoke_completion(flush->comp, UCS_ERR_CANCELED);
+    ucs_free(flush);
+  }
+}
+
+UCS_CLASS_DEFINE(uct_utofu_ep_t, uct_base_ep_t)
+UCS_CLASS_DEFINE_NEW_FUNC(uct_utofu_ep_t, uct_ep_t, const uct_ep_params_t*);
+UCS_CLASS_DEFINE_DELETE_FUNC(uct_utofu_ep_t, uct_ep_t);
+
+/* What the interface has for every kind of operation. */
+static int has_room(const uct_utofu_iface_t* iface) {
+  return !iface->busy && iface->free_tag_count > 0 && iface->free_buffer_count > 0 && iface->free_ops != NULL;
+}
+
+static int is_fenced(uct_utofu_ep_t* ep) {
+  if (ucs_likely(ep->fence == UINT64_MAX)) {
+    return 0;
+  }
+  if (ep->open_count > 0) {
+    return 1;
+  }
+  ep->fence = UINT64_MAX;
+  return 0;
+}
+
+ucs_status_t uct_utofu_ep_may_post(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep) {
+  if (ucs_unlikely(ep->failure != UCS_OK || ep->peer->failure != UCS_OK)) {
+    return ep->failure != UCS_OK ? ep->failure : ep->peer->failure;
+  }
+  if (ucs_unlikely(!ucs_queue_is_empty(&ep->pending) && !ep->dispatching)) {
+    return UCS_ERR_NO_RESOURCE;
+  }
+  if (ucs_unlikely(!has_room(iface))) {
+    uct_utofu_poll_tcq(iface);
+    return has_room(iface) && !is_fenced(ep) ? UCS_OK : UCS_ERR_NO_RESOURCE;
+  }
+  return ucs_unlikely(is_fenced(ep)) ? UCS_ERR_NO_RESOURCE : UCS_OK;
+}
+
+/* Whether a request that found nothing would find something now. */
+static int would_find(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep) {
+  if (ep->failure != UCS_OK || ep->peer->failure != UCS_OK) {
+    return 1; /* The failure. */
+  }
+  if (!has_room(iface) || is_fenced(ep)) {
+    return 0;
+  }
+  return !ep->wants_slot || (ep->peer->tx == UCT_UTOFU_TX_READY && uct_utofu_peer_free_slots(ep->peer) > 0);
+}
+
+ucs_status_t uct_utofu_ep_pending_add(uct_ep_h tl_ep, uct_pending_req_t* req, unsigned flags) {
+  uct_utofu_iface_t* const iface = uct_utofu_iface_of(tl_ep);
+  uct_utofu_ep_t* const ep = ucs_derived_of(tl_ep, uct_utofu_ep_t);
+  if (ucs_queue_is_empty(&ep->pending) && would_find(iface, ep)) {
+    return UCS_ERR_BUSY;
+  }
+  if (!ep->is_waiting) {
+    ep->is_waiting = 1;
+    ucs_list_add_tail(&iface->waiting, &ep->waiting);
+  }
+  UCS_STATIC_ASSERT(sizeof(uct_pending_req_priv_queue_t) <= UCT_PENDING_REQ_PRIV_LEN);
+  uct_pending_req_queue_push(&ep->pending, req);
+  return UCS_OK;
+}
+
+static void leave_waiting(uct_utofu_ep_t* ep) {
+  if (ep->is_waiting && ucs_queue_is_empty(&ep->pending)) {
+    ep->is_waiting = 0;
+    ucs_list_del(&ep->waiting);
+  }
+}
+
+void uct_utofu_ep_pending_purge(uct_ep_h tl_ep, uct_pending_purge_callback_t cb, void* arg) {
+  uct_utofu_ep_t* const ep = ucs_derived_of(tl_ep, uct_utofu_ep_t);
+  uct_pending_req_priv_queue_t* priv;
+  if (ucs_queue_is_empty(&ep->pending)) {
+    return;
+  }
+  ucs_queue_head_t purged;
+  ucs_queue_head_init(&purged);
+  ucs_queue_splice(&purged, &ep->pending);
+  leave_waiting(ep);
+  while (!ucs_queue_is_empty(&purged)) {
+    priv = ucs_queue_pull_elem_non_empty(&purged, uct_pending_req_priv_queue_t, queue_elem);
+    cb(ucs_container_of(priv, uct_pending_req_t, priv), arg);
+  }
+}
+
+/* Calls the requests of one endpoint until one finds nothing. The request at the head is taken off while it is called,
+ * because it may free itself. A request may fail its endpoint, but not destroy it. */
+static void dispatch_ep(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep) {
+  while (!ucs_queue_is_empty(&ep->pending) && would_find(iface, ep)) {
+    uct_pending_req_priv_queue_t* const priv =
+        ucs_queue_pull_elem_non_empty(&ep->pending, uct_pending_req_priv_queue_t, queue_elem);
+    uct_pending_req_t* const req = ucs_container_of(priv, uct_pending_req_t, priv);
+    ep->dispatching = 1;
+    const ucs_status_t status = req->func(req);
+    ep->dispatching = 0;
+    if (status != UCS_OK) {
+      ucs_queue_push_head(&ep->pending, &priv->queue_elem);
+      if (status != UCS_INPROGRESS) {
+        break;
+      }
+    }
+  }
+}
+
+void uct_utofu_ep_dispatch(uct_utofu_iface_t* iface) {
+  /* Each endpoint once: whoever is served goes to the end of the list. */
+  for (size_t left = ucs_list_length(&iface->waiting); left > 0 && !ucs_list_is_empty(&iface->waiting); left--) {
+    uct_utofu_ep_t* const ep = ucs_list_head(&iface->waiting, uct_utofu_ep_t, waiting);
+    ucs_list_del(&ep->waiting);
+    ucs_list_add_tail(&iface->waiting, &ep->waiting);
+    dispatch_ep(iface, ep);
+    leave_waiting(ep);
+  }
+}
+
+void uct_utofu_ep_op_ended(uct_utofu_ep_t* ep, uint64_t number, ucs_status_t status) {
+  ucs_queue_iter_t iter;
+  uct_utofu_flush_t* flush;
+  ucs_queue_head_t ended;
+  ep->open_count--;
+  if (ucs_likely(ucs_queue_is_empty(&ep->flushes))) {
+    return;
+  }
+  ucs_queue_head_init(&ended);
+  ucs_queue_for_each_safe(flush, iter, &ep->flushes, elem) {
+    if (number < flush->below && --flush->left == 0) {
+      ucs_queue_del_iter(&ep->flushes, iter);
+      ucs_queue_push(&ended, &flush->elem);
+    }
+  }
+  while (!ucs_queue_is_empty(&ended)) {
+    flush = ucs_queue_pull_elem_non_empty(&ended, uct_utofu_flush_t, elem);
+    uct_invoke_completion(flush->comp, status == UCS_ERR_ENDPOINT_TIMEOUT ? status : UCS_OK);
+    ucs_free(flush);
+  }
+}
+
+/* What was put, got and changed tells its own end. Messages do not: an operation behind them does. */
+ucs_status_t uct_utofu_ep_flush(uct_ep_h tl_ep, unsigned flags, uct_completion_t* comp) {
+  uct_utofu_iface_t* const iface = uct_utofu_iface_of(tl_ep);
+  uct_utofu_ep_t* const ep = ucs_derived_of(tl_ep, uct_utofu_ep_t);
+  const int failed = ep->failure != UCS_OK || ep->peer->failure != UCS_OK;
+  if (!failed && !ucs_queue_is_empty(&ep->pending) && !ep->dispatching) {
+    return UCS_ERR_NO_RESOURCE;
+  }
+  if (!failed && ep->peer->tx_unconfirmed) {
+    const ucs_status_t status = uct_utofu_peer_confirm(iface, ep);
+    if (status != UCS_OK) {
+      return status;
+    }
+  }
+  if (ep->open_count == 0) {
+    return UCS_OK;
+  }
+  if (comp != NULL) {
+    uct_utofu_flush_t* const flush = ucs_malloc(sizeof *flush, "utofu flush");
+    if (flush == NULL) {
+      return UCS_ERR_NO_MEMORY;
+    }
+    *flush = (uct_utofu_flush_t){.comp = comp, .below = ep->next_number, .left = ep->open_count};
+    ucs_queue_push(&ep->flushes, &flush->elem);
+  }
+  return UCS_INPROGRESS;
+}
+
+/* Strong order keeps puts behind puts, but no get behind a put, and nothing behind what goes to another VCQ. */
+ucs_status_t uct_utofu_ep_fence(uct_ep_h tl_ep, unsigned flags) {
+  uct_utofu_ep_t* const ep = ucs_derived_of(tl_ep, uct_utofu_ep_t);
+  if (ep->open_count > 0) {
+    ep->fence = ep->next_number;
+  }
+  return UCS_OK;
+}
+
+ucs_status_t uct_utofu_ep_check(uct_ep_h tl_ep, unsigned flags, uct_completion_t* comp) {
+  uct_utofu_ep_t* const ep = ucs_derived_of(tl_ep, uct_utofu_ep_t);
+  UCT_EP_KEEPALIVE_CHECK_PARAM(flags, comp);
+  if (ep->failure != UCS_OK || ep->peer->failure != UCS_OK || ep->open_count > 0) {
+    return UCS_OK; /* It is known, or will be. */
+  }
+  const ucs_status_t status = uct_utofu_peer_confirm(uct_utofu_iface_of(tl_ep), ep);
+  return status == UCS_ERR_NO_RESOURCE ? UCS_OK : status;
+}

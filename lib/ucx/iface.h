@@ -1,0 +1,328 @@
+/* The objects of the UCT transport `utofu` that its files share.
+ *
+ * An interface has one VCQ. What an interface knows of another one is a peer: a ring of slots at each side, through
+ * which active messages go, and a record and a doorbell in the control memory of each side. Endpoints are users of a
+ * peer. An operation is something posted whose end a notice tells: of the TCQ, which gives its address back, or of the
+ * MRQ, which gives its tag back as EDATA.
+ *
+ * How two interfaces meet (peer.c): the first active message to a peer waits. Its sender rings: it puts one byte at the
+ * doorbell whose number is that of its record for this peer. The notice tells the receiver the number, by its address,
+ * and the sender's VCQ id, and with it the STADD of the sender's control memory, which has a chosen STag. The receiver
+ * makes a ring and puts its STADD into the record. From then on the sender fills slots in turn, each by a put with a
+ * remote notice, whose address tells the receiver the slot. Slots come back as a count of messages that were handled:
+ * in the header of each message of the other direction, and by a put into the record when half of the slots are owed.
+ */
+#ifndef UCT_UTOFU_IFACE_H
+#define UCT_UTOFU_IFACE_H
+
+#include "memory.h"
+
+#include <ucs/datastruct/khash.h>
+#include <ucs/datastruct/queue.h>
+#include <ucs/sys/math.h>
+#include <uct/base/uct_iface.h>
+
+#define UCT_UTOFU_TAGS 256u     /* What one byte of EDATA can tell apart; 0 is no operation. */
+#define UCT_UTOFU_MAX_IOV 64u   /* Pieces of a zero-copy operation. */
+#define UCT_UTOFU_PIGGYBACK 32u /* Bytes that a descriptor carries (guide, table 6.4). */
+#define UCT_UTOFU_DESC_BYTES 64u
+#define UCT_UTOFU_MAX_ZCOPY ((1ul << 24) - 4096) /* What one descriptor moves, in whole pages. */
+#define UCT_UTOFU_CHUNK_RINGS 8u                 /* Rings of one registered piece of memory. */
+
+typedef struct uct_utofu_iface uct_utofu_iface_t;
+typedef struct uct_utofu_ep uct_utofu_ep_t;
+typedef struct uct_utofu_peer uct_utofu_peer_t;
+typedef struct uct_utofu_op uct_utofu_op_t;
+
+typedef struct uct_utofu_iface_config {
+  uct_iface_config_t super;
+  size_t slot_bytes;
+  unsigned slots;
+  unsigned max_peers;
+  unsigned buffers;
+  int strong_order;
+  double bandwidth;
+  double latency;
+} uct_utofu_iface_config_t;
+
+/* The address of an interface. */
+typedef struct uct_utofu_iface_addr {
+  utofu_vcq_id_t vcq_id;
+  uint64_t incarnation; /* Of the interface: VCQ ids are used again. */
+  uint32_t doorbells;
+  uint32_t slot_bytes;
+} UCS_S_PACKED uct_utofu_iface_addr_t;
+
+/* In the control memory of an interface, one for each of its peers, which writes it. */
+typedef struct uct_utofu_record {
+  utofu_stadd_t ring; /* At the peer, for us. */
+  uint64_t slots;     /* 0: the peer has no room for a ring. Ring and slots are written together. */
+  uint64_t handled;   /* Messages of ours, counted by its lower 16 bits. */
+  uint64_t alive;     /* Whoever wants to know whether we are there writes here. */
+} uct_utofu_record_t;
+
+/* Before the payload of a message, in its slot. */
+typedef struct uct_utofu_am_header {
+  uint8_t id;
+  uint8_t zero;
+  uint16_t handled; /* Messages of the receiver that the sender has handled. */
+  uint32_t length;
+} uct_utofu_am_header_t;
+
+typedef enum {
+  UCT_UTOFU_TX_NONE,
+  UCT_UTOFU_TX_RINGING, /* The doorbell is rung, or will be. */
+  UCT_UTOFU_TX_READY,
+  UCT_UTOFU_TX_REFUSED
+} uct_utofu_tx_state_t;
+
+/* What is to be put into the control memory of a peer when there is room. */
+enum { UCT_UTOFU_OWES_RING = 1, UCT_UTOFU_OWES_ANSWER = 2, UCT_UTOFU_OWES_COUNT = 4 };
+
+struct uct_utofu_peer {
+  utofu_vcq_id_t id;     /* As notices name it. */
+  utofu_vcq_id_t route;  /* With the path from here. */
+  utofu_stadd_t control; /* Its control memory. */
+  uint64_t incarnation;  /* 0: not known, no endpoint was made. */
+  uint32_t index;        /* Of our record for it, and of its doorbell that we ring. */
+  uint32_t doorbells;    /* How many it has; 0: not known. */
+  uint32_t its_index;    /* Of its record for us; known once it has rung. */
+  ucs_status_t failure;  /* UCS_OK, or why it cannot be reached any longer. */
+  uct_utofu_tx_state_t tx;
+  utofu_stadd_t tx_ring;
+  uint16_t tx_slots, tx_sent, tx_handled;
+  uint8_t tx_unconfirmed; /* Messages were sent that no confirmed operation follows. */
+  uint8_t owes;           /* UCT_UTOFU_OWES_* */
+  char* rx_ring;          /* NULL: it has not rung. */
+  utofu_stadd_t rx_stadd;
+  uint16_t rx_handled, rx_told; /* Counts of messages; what the peer knows of them. */
+  ucs_list_link_t owing;        /* In iface->owing if `owes` is not 0. */
+  ucs_list_link_t eps;
+};
+
+typedef struct uct_utofu_chunk {
+  char* memory;
+  utofu_stadd_t stadd;
+  uct_utofu_peer_t* owners[UCT_UTOFU_CHUNK_RINGS];
+} uct_utofu_chunk_t;
+
+/* How an operation ends. */
+typedef enum {
+  UCT_UTOFU_OP_PLAIN,   /* Its completion, if it has one, is called. */
+  UCT_UTOFU_OP_UNPACK,  /* Before that, the buffer is unpacked. */
+  UCT_UTOFU_OP_FETCH32, /* Before that, the notice has the result. */
+  UCT_UTOFU_OP_FETCH64,
+  UCT_UTOFU_OP_CONFIRM /* Nobody waits but flushes; it shows that the peer is there. */
+} uct_utofu_op_kind_t;
+
+struct uct_utofu_op {
+  uct_utofu_op_t* next; /* In iface->free_ops. */
+  uct_utofu_ep_t* ep;   /* NULL: it has been destroyed, or the operation is of no endpoint. */
+  uct_utofu_peer_t* peer;
+  uct_completion_t* comp;
+  char* buffer;     /* Of iface->buffers, or NULL. */
+  uint64_t number;  /* Of the operations of the endpoint. */
+  uint16_t notices; /* That are to come. */
+  uint8_t tag;      /* 0: its notice is of the TCQ. */
+  uint8_t kind;     /* uct_utofu_op_kind_t */
+  ucs_status_t status;
+  void* result; /* Of a fetch. */
+  uct_unpack_callback_t unpack;
+  void* unpack_arg;
+  size_t length;
+};
+
+KHASH_MAP_INIT_INT64(uct_utofu_peers, uct_utofu_peer_t*)
+
+struct uct_utofu_iface {
+  uct_base_iface_t super;
+  uct_utofu_md_t* md;
+  unsigned vcq_slot; /* In md->vcqs. */
+  utofu_vcq_hdl_t vcq;
+  utofu_vcq_id_t vcq_id;
+  uint64_t incarnation;
+  struct {
+    size_t slot_bytes;
+    size_t payload; /* Of a slot, behind the header. */
+    unsigned slots;
+    unsigned max_peers;
+    unsigned buffers;
+    unsigned long put_order; /* UTOFU_ONESIDED_FLAG_STRONG_ORDER or 0. */
+    double bandwidth;
+    double latency;
+  } config;
+
+  /* Records, and behind them one byte per doorbell. */
+  char* control;
+  size_t control_bytes;
+  utofu_stadd_t control_stadd;
+
+  khash_t(uct_utofu_peers) peers; /* By VCQ id. */
+  uct_utofu_peer_t** peer_table;  /* By index. */
+  unsigned peer_count;
+  uct_utofu_chunk_t* chunks;
+  unsigned chunk_count, ring_count;
+
+  uct_utofu_op_t* ops;
+  uct_utofu_op_t* free_ops;
+  uct_utofu_op_t* tagged[UCT_UTOFU_TAGS]; /* NULL: the tag is free. */
+  uint8_t free_tags[UCT_UTOFU_TAGS];
+  unsigned free_tag_count;
+  char* buffers; /* Registered memory for data that are copied; one of slot_bytes each. */
+  utofu_stadd_t buffers_stadd;
+  char** free_buffers;
+  unsigned free_buffer_count;
+  int busy;            /* The TOQ was full, and no notice of the TCQ has been read since. */
+  unsigned open_count; /* Operations whose notices are missing. */
+
+  ucs_list_link_t owing;   /* Peers that owe something. */
+  ucs_list_link_t waiting; /* Endpoints with pending requests. */
+  ucs_list_link_t eps;
+};
+
+typedef struct uct_utofu_flush {
+  ucs_queue_elem_t elem;
+  uct_completion_t* comp;
+  uint64_t below; /* Waits for operations with lower numbers. */
+  unsigned left;
+} uct_utofu_flush_t;
+
+struct uct_utofu_ep {
+  uct_base_ep_t super;
+  uct_utofu_peer_t* peer;
+  ucs_list_link_t of_peer, of_iface;
+  ucs_queue_head_t pending;
+  ucs_list_link_t waiting; /* In iface->waiting if is_waiting. */
+  uint8_t is_waiting;      /* It has pending requests, or is looked at. */
+  ucs_queue_head_t flushes;
+  uint64_t next_number;
+  uint64_t fence;       /* Operations with numbers from here on wait until those below are complete. */
+  unsigned open_count;  /* Operations whose notices are missing. */
+  uint8_t dispatching;  /* A pending request is being called. */
+  uint8_t wants_slot;   /* The last active message found none. */
+  ucs_status_t failure; /* What its user was told; UCS_OK: nothing. */
+};
+
+UCS_CLASS_DECLARE_NEW_FUNC(uct_utofu_ep_t, uct_ep_t, const uct_ep_params_t*);
+UCS_CLASS_DECLARE_DELETE_FUNC(uct_utofu_ep_t, uct_ep_t);
+
+static inline uct_utofu_iface_t* uct_utofu_iface_of(uct_ep_h ep) {
+  return ucs_derived_of(ep->iface, uct_utofu_iface_t);
+}
+
+/* ---- iface.c ---- */
+
+unsigned uct_utofu_iface_progress(uct_iface_h tl_iface);
+extern ucs_config_field_t uct_utofu_iface_config_table[];
+ucs_status_t uct_utofu_query_devices(uct_md_h md, uct_tl_device_resource_t** devices_p, unsigned* count_p);
+UCS_CLASS_DECLARE_NEW_FUNC(uct_utofu_iface_t, uct_iface_t, uct_md_h, uct_worker_h, const uct_iface_params_t*,
+                           const uct_iface_config_t*);
+
+/* ---- op.c ---- */
+
+ucs_status_t uct_utofu_ops_init(uct_utofu_iface_t* iface);
+void uct_utofu_ops_cleanup(uct_utofu_iface_t* iface);
+
+/* Takes an operation for something that is going to be posted.
+ * @param tagged    its notices come through the MRQ; otherwise one comes through the TCQ
+ * @param buffered  with a buffer
+ * @return NULL: none is left */
+uct_utofu_op_t* uct_utofu_op_take(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep, int tagged, int buffered);
+
+/* Gives back an operation that was not posted. */
+void uct_utofu_op_drop(uct_utofu_iface_t* iface, uct_utofu_op_t* op);
+
+/* Judges the return code of a post. Counts the operation if it was posted; drops it otherwise.
+ * @return UCS_OK, UCS_ERR_NO_RESOURCE, or what is wrong */
+ucs_status_t uct_utofu_op_posted(uct_utofu_iface_t* iface, uct_utofu_op_t* op, int rc);
+
+/* A notice of an operation has come. `value` is what an atomic found. */
+void uct_utofu_op_notice(uct_utofu_iface_t* iface, uct_utofu_op_t* op, ucs_status_t status, uint64_t value);
+
+/* Takes notices of the TCQ. @return how many */
+unsigned uct_utofu_poll_tcq(uct_utofu_iface_t* iface);
+
+static inline utofu_stadd_t uct_utofu_buffer_stadd(const uct_utofu_iface_t* iface, const char* buffer) {
+  return iface->buffers_stadd + (utofu_stadd_t)(buffer - iface->buffers);
+}
+
+/* ---- peer.c ---- */
+
+ucs_status_t uct_utofu_peers_init(uct_utofu_iface_t* iface);
+void uct_utofu_peers_cleanup(uct_utofu_iface_t* iface);
+
+/* @return NULL: there is no room for one more, or no memory */
+uct_utofu_peer_t* uct_utofu_peer_get(uct_utofu_iface_t* iface, utofu_vcq_id_t id);
+
+/* Makes a peer the interface that an address names, which may be a later one with the VCQ id of an earlier one. */
+void uct_utofu_peer_meet(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer, const uct_utofu_iface_addr_t* addr);
+
+/* Notes a debt, which is paid at once if there is room. */
+void uct_utofu_peer_owe(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer, unsigned what);
+void uct_utofu_pay_debts(uct_utofu_iface_t* iface);
+
+/* A put of a peer has arrived. */
+void uct_utofu_put_arrived(uct_utofu_iface_t* iface, const struct utofu_mrq_notice* notice);
+
+/* Something that was sent to a peer came back with an error. Its endpoints hear of it once. */
+void uct_utofu_peer_failed(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer, ucs_status_t status);
+
+/* Puts into the record `alive` of the peer, with a local notice. @return as uct_utofu_op_posted */
+ucs_status_t uct_utofu_peer_confirm(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep);
+
+static inline unsigned uct_utofu_peer_free_slots(const uct_utofu_peer_t* peer) {
+  return peer->tx_slots - (uint16_t)(peer->tx_sent - peer->tx_handled);
+}
+
+/* ---- ep.c ---- */
+
+/* Whether an operation may be posted, or what stands in its way. */
+ucs_status_t uct_utofu_ep_may_post(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep);
+void uct_utofu_ep_dispatch(uct_utofu_iface_t* iface);
+void uct_utofu_ep_op_ended(uct_utofu_ep_t* ep, uint64_t number, ucs_status_t status);
+
+ucs_status_t uct_utofu_ep_pending_add(uct_ep_h tl_ep, uct_pending_req_t* req, unsigned flags);
+void uct_utofu_ep_pending_purge(uct_ep_h tl_ep, uct_pending_purge_callback_t cb, void* arg);
+ucs_status_t uct_utofu_ep_flush(uct_ep_h tl_ep, unsigned flags, uct_completion_t* comp);
+ucs_status_t uct_utofu_ep_fence(uct_ep_h tl_ep, unsigned flags);
+ucs_status_t uct_utofu_ep_check(uct_ep_h tl_ep, unsigned flags, uct_completion_t* comp);
+
+/* ---- am.c ---- */
+
+void uct_utofu_am_arrived(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer, char* slot);
+
+ucs_status_t uct_utofu_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header, const void* payload, unsigned length);
+ucs_status_t uct_utofu_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id, const uct_iov_t* iov, size_t iovcnt);
+ssize_t uct_utofu_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id, uct_pack_callback_t pack, void* arg, unsigned flags);
+ucs_status_t uct_utofu_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void* header, unsigned header_length,
+                                   const uct_iov_t* iov, size_t iovcnt, unsigned flags, uct_completion_t* comp);
+
+/* ---- rma.c ---- */
+
+ucs_status_t uct_utofu_ep_put_short(uct_ep_h tl_ep, const void* buffer, unsigned length, uint64_t remote_addr,
+                                    uct_rkey_t rkey);
+ssize_t uct_utofu_ep_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack, void* arg, uint64_t remote_addr,
+                               uct_rkey_t rkey);
+ucs_status_t uct_utofu_ep_put_zcopy(uct_ep_h tl_ep, const uct_iov_t* iov, size_t iovcnt, uint64_t remote_addr,
+                                    uct_rkey_t rkey, uct_completion_t* comp);
+ucs_status_t uct_utofu_ep_get_bcopy(uct_ep_h tl_ep, uct_unpack_callback_t unpack, void* arg, size_t length,
+                                    uint64_t remote_addr, uct_rkey_t rkey, uct_completion_t* comp);
+ucs_status_t uct_utofu_ep_get_zcopy(uct_ep_h tl_ep, const uct_iov_t* iov, size_t iovcnt, uint64_t remote_addr,
+                                    uct_rkey_t rkey, uct_completion_t* comp);
+
+/* ---- atomic.c ---- */
+
+ucs_status_t uct_utofu_ep_atomic32_post(uct_ep_h tl_ep, unsigned opcode, uint32_t value, uint64_t remote_addr,
+                                        uct_rkey_t rkey);
+ucs_status_t uct_utofu_ep_atomic64_post(uct_ep_h tl_ep, unsigned opcode, uint64_t value, uint64_t remote_addr,
+                                        uct_rkey_t rkey);
+ucs_status_t uct_utofu_ep_atomic32_fetch(uct_ep_h tl_ep, unsigned opcode, uint32_t value, uint32_t* result,
+                                         uint64_t remote_addr, uct_rkey_t rkey, uct_completion_t* comp);
+ucs_status_t uct_utofu_ep_atomic64_fetch(uct_ep_h tl_ep, unsigned opcode, uint64_t value, uint64_t* result,
+                                         uint64_t remote_addr, uct_rkey_t rkey, uct_completion_t* comp);
+ucs_status_t uct_utofu_ep_atomic_cswap32(uct_ep_h tl_ep, uint32_t compare, uint32_t swap, uint64_t remote_addr,
+                                         uct_rkey_t rkey, uint32_t* result, uct_completion_t* comp);
+ucs_status_t uct_utofu_ep_atomic_cswap64(uct_ep_h tl_ep, uint64_t compare, uint64_t swap, uint64_t remote_addr,
+                                         uct_rkey_t rkey, uint64_t* result, uct_completion_t* comp);
+
+#endif

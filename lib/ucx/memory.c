@@ -1,0 +1,347 @@
+#include "memory.h"
+
+#include <stdio.h>
+#include <sys/mman.h>
+#include <ucm/api/ucm.h>
+#include <ucs/debug/log.h>
+#include <ucs/sys/string.h>
+#include <ucs/sys/sys.h>
+
+ucs_config_field_t uct_utofu_md_config_table[] = {
+    {"", "", NULL, ucs_offsetof(uct_utofu_md_config_t, super), UCS_CONFIG_TYPE_TABLE(uct_md_config_table)},
+    {"RCACHE", "try", "Keep registrations of memory for later use", ucs_offsetof(uct_utofu_md_config_t, use_rcache),
+     UCS_CONFIG_TYPE_TERNARY},
+    {"", "", NULL, ucs_offsetof(uct_utofu_md_config_t, rcache), UCS_CONFIG_TYPE_TABLE(uct_md_config_rcache_table)},
+    {NULL}};
+
+ucs_status_t uct_utofu_status(int rc) {
+  switch (rc) {
+    case UTOFU_SUCCESS: return UCS_OK;
+    case UTOFU_ERR_BUSY: return UCS_ERR_NO_RESOURCE;
+    case UTOFU_ERR_OUT_OF_MEMORY:
+    case UTOFU_ERR_FULL: return UCS_ERR_NO_MEMORY;
+    case UTOFU_ERR_MRQ_PEER: return UCS_ERR_ENDPOINT_TIMEOUT;
+    case UTOFU_ERR_TCQ_STADD:
+    case UTOFU_ERR_TCQ_LENGTH:
+    case UTOFU_ERR_TCQ_MEMORY:
+    case UTOFU_ERR_MRQ_LCL_STADD:
+    case UTOFU_ERR_MRQ_LCL_LENGTH:
+    case UTOFU_ERR_MRQ_LCL_MEMORY: return UCS_ERR_INVALID_ADDR;
+    case UTOFU_ERR_MRQ_RMT_STADD:
+    case UTOFU_ERR_MRQ_RMT_LENGTH:
+    case UTOFU_ERR_MRQ_RMT_MEMORY: return UCS_ERR_REJECTED;
+    case UTOFU_ERR_INVALID_STADD: /* An atomic on an address that is not aligned. */ return UCS_ERR_INVALID_PARAM;
+    default: return UCS_ERR_IO_ERROR;
+  }
+}
+
+ucs_status_t uct_utofu_md_resources(uct_component_t* component, uct_md_resource_desc_t** resources_p,
+                                    unsigned* num_resources_p) {
+  utofu_tni_id_t* tnis = NULL;
+  size_t count = 0;
+  if (utofu_get_onesided_tnis(&tnis, &count) != UTOFU_SUCCESS || count == 0) {
+    free(tnis);
+    return uct_md_query_empty_md_resource(resources_p, num_resources_p);
+  }
+  uct_md_resource_desc_t* const resources = ucs_calloc(count, sizeof *resources, "utofu resources");
+  if (resources == NULL) {
+    free(tnis);
+    return UCS_ERR_NO_MEMORY;
+  }
+  for (size_t i = 0; i < count; i++) {
+    ucs_snprintf_zero(resources[i].md_name, sizeof resources[i].md_name, "tni%u", tnis[i]);
+  }
+  free(tnis);
+  *resources_p = resources;
+  *num_resources_p = (unsigned)count;
+  return UCS_OK;
+}
+
+/* An exclusive VCQ has its CQ alone, so nobody else delays it or fills its MRQ. Where no CQ is left, it shares one. */
+static ucs_status_t create_vcq(uct_utofu_md_t* md) {
+  uct_utofu_vcq_t* const vcq = &md->vcqs[md->vcq_count];
+  if (md->vcq_count == UCT_UTOFU_MAX_VCQS) {
+    ucs_error("tni%u: %u interfaces are open already", md->tni, UCT_UTOFU_MAX_VCQS);
+    return UCS_ERR_NO_RESOURCE;
+  }
+  int rc = utofu_create_vcq(md->tni, UTOFU_VCQ_FLAG_EXCLUSIVE, &vcq->hdl);
+  if (rc == UTOFU_ERR_NOT_AVAILABLE || rc == UTOFU_ERR_FULL) {
+    rc = utofu_create_vcq(md->tni, 0, &vcq->hdl);
+  }
+  if (rc != UTOFU_SUCCESS || (rc = utofu_query_vcq_id(vcq->hdl, &vcq->id)) != UTOFU_SUCCESS) {
+    ucs_error("tni%u: no VCQ can be made: uTofu says %d", md->tni, rc);
+    return UCS_ERR_NO_RESOURCE;
+  }
+  vcq->taken = 0;
+  md->vcq_count++;
+  return UCS_OK;
+}
+
+ucs_status_t uct_utofu_md_take_vcq(uct_utofu_md_t* md, unsigned* slot_p) {
+  ucs_status_t status = UCS_OK;
+  unsigned slot = 0;
+  pthread_mutex_lock(&md->lock);
+  while (slot < md->vcq_count && md->vcqs[slot].taken) {
+    slot++;
+  }
+  if (slot == md->vcq_count) {
+    status = create_vcq(md);
+  }
+  if (status == UCS_OK) {
+    md->vcqs[slot].taken = 1;
+    *slot_p = slot;
+  }
+  pthread_mutex_unlock(&md->lock);
+  return status;
+}
+
+void uct_utofu_md_give_vcq(uct_utofu_md_t* md, unsigned slot) {
+  pthread_mutex_lock(&md->lock);
+  md->vcqs[slot].taken = 0;
+  pthread_mutex_unlock(&md->lock);
+}
+
+/* With md->lock. */
+static int register_with(uct_utofu_md_t* md, uct_utofu_mem_t* mem, unsigned slot) {
+  utofu_stadd_t stadd;
+  const int rc = utofu_reg_mem(md->vcqs[slot].hdl, (void*)mem->start, mem->length, 0, &stadd);
+  if (rc == UTOFU_SUCCESS) {
+    __atomic_store_n(&mem->stadds[slot], stadd, __ATOMIC_RELEASE);
+  }
+  return rc;
+}
+
+utofu_stadd_t uct_utofu_mem_register_late(uct_utofu_md_t* md, uct_utofu_mem_t* mem, unsigned slot) {
+  pthread_mutex_lock(&md->lock);
+  if (mem->stadds[slot] == UCT_UTOFU_NO_STADD) {
+    const int rc = register_with(md, mem, slot);
+    if (rc != UTOFU_SUCCESS) {
+      ucs_error("tni%u: %zu bytes cannot be registered: uTofu says %d", md->tni, mem->length, rc);
+    }
+  }
+  pthread_mutex_unlock(&md->lock);
+  return mem->stadds[slot];
+}
+
+static ucs_status_t register_mem(uct_utofu_md_t* md, uct_utofu_mem_t* mem, ucs_log_level_t level) {
+  ucs_status_t status = UCS_OK;
+  for (unsigned slot = 0; slot < UCT_UTOFU_MAX_VCQS; slot++) {
+    mem->stadds[slot] = UCT_UTOFU_NO_STADD;
+  }
+  pthread_mutex_lock(&md->lock);
+  if (md->vcq_count == 0) {
+    status = create_vcq(md);
+  }
+  if (status == UCS_OK) {
+    const int rc = register_with(md, mem, 0);
+    status = uct_utofu_status(rc);
+    if (status != UCS_OK) {
+      ucs_log(level, "tni%u: %zu bytes cannot be registered: uTofu says %d", md->tni, mem->length, rc);
+    }
+  }
+  pthread_mutex_unlock(&md->lock);
+  return status;
+}
+
+static void deregister_mem(uct_utofu_md_t* md, uct_utofu_mem_t* mem) {
+  pthread_mutex_lock(&md->lock);
+  for (unsigned slot = 0; slot < md->vcq_count; slot++) {
+    if (mem->stadds[slot] != UCT_UTOFU_NO_STADD) {
+      const int rc = utofu_dereg_mem(md->vcqs[slot].hdl, mem->stadds[slot], 0);
+      if (rc != UTOFU_SUCCESS) {
+        ucs_warn("tni%u: memory cannot be deregistered: uTofu says %d", md->tni, rc);
+      }
+    }
+  }
+  pthread_mutex_unlock(&md->lock);
+}
+
+static ucs_status_t mem_reg(uct_md_h tl_md, void* address, size_t length, unsigned flags, uct_mem_h* memh_p) {
+  uct_utofu_md_t* const md = ucs_derived_of(tl_md, uct_utofu_md_t);
+  uct_utofu_mem_t* const mem = ucs_malloc(sizeof *mem, "utofu memory handle");
+  if (mem == NULL) {
+    return UCS_ERR_NO_MEMORY;
+  }
+  mem->start = (uintptr_t)address;
+  mem->length = length;
+  const ucs_status_t status = register_mem(md, mem, uct_md_reg_log_lvl(flags));
+  if (status != UCS_OK) {
+    ucs_free(mem);
+    return status;
+  }
+  *memh_p = mem;
+  return UCS_OK;
+}
+
+static ucs_status_t mem_dereg(uct_md_h tl_md, const uct_md_mem_dereg_params_t* params) {
+  UCT_MD_MEM_DEREG_CHECK_PARAMS(params, 0);
+  deregister_mem(ucs_derived_of(tl_md, uct_utofu_md_t), params->memh);
+  ucs_free(params->memh);
+  return UCS_OK;
+}
+
+/* A registration in the cache of UCS, which drops it when its memory is unmapped. */
+typedef struct cached_mem {
+  ucs_rcache_region_t super;
+  uct_utofu_mem_t mem;
+} cached_mem_t;
+
+static ucs_status_t cached_reg(uct_md_h tl_md, void* address, size_t length, unsigned flags, uct_mem_h* memh_p) {
+  uct_utofu_md_t* const md = ucs_derived_of(tl_md, uct_utofu_md_t);
+  ucs_rcache_region_t* region;
+  const ucs_status_t status = ucs_rcache_get(md->rcache, address, length, PROT_READ | PROT_WRITE, &flags, &region);
+  if (status == UCS_OK) {
+    *memh_p = &ucs_derived_of(region, cached_mem_t)->mem;
+  }
+  return status;
+}
+
+static ucs_status_t cached_dereg(uct_md_h tl_md, const uct_md_mem_dereg_params_t* params) {
+  UCT_MD_MEM_DEREG_CHECK_PARAMS(params, 0);
+  ucs_rcache_region_put(ucs_derived_of(tl_md, uct_utofu_md_t)->rcache,
+                        &ucs_container_of(params->memh, cached_mem_t, mem)->super);
+  return UCS_OK;
+}
+
+static ucs_status_t cache_wants_reg(void* context, ucs_rcache_t* rcache, void* arg, ucs_rcache_region_t* rregion,
+                                    uint16_t rcache_flags) {
+  cached_mem_t* const region = ucs_derived_of(rregion, cached_mem_t);
+  const unsigned* const flags = arg;
+  const int quiet = (rcache_flags & UCS_RCACHE_MEM_REG_HIDE_ERRORS) != 0;
+  region->mem.start = region->super.super.start;
+  region->mem.length = region->super.super.end - region->super.super.start;
+  return register_mem(context, &region->mem, quiet ? UCS_LOG_LEVEL_DIAG : uct_md_reg_log_lvl(*flags));
+}
+
+static void cache_wants_dereg(void* context, ucs_rcache_t* rcache, ucs_rcache_region_t* rregion) {
+  deregister_mem(context, &ucs_derived_of(rregion, cached_mem_t)->mem);
+}
+
+static void cache_wants_text(void* context, ucs_rcache_t* rcache, ucs_rcache_region_t* rregion, char* text,
+                             size_t size) {
+  snprintf(text, size, "stadd 0x%lx", (unsigned long)ucs_derived_of(rregion, cached_mem_t)->mem.stadds[0]);
+}
+
+static ucs_rcache_ops_t rcache_ops = {
+    .mem_reg = cache_wants_reg, .mem_dereg = cache_wants_dereg, .dump_region = cache_wants_text};
+
+static ucs_status_t mkey_pack(uct_md_h tl_md, uct_mem_h memh, const uct_md_mkey_pack_params_t* params, void* buffer) {
+  const uct_utofu_md_t* const md = ucs_derived_of(tl_md, uct_utofu_md_t);
+  const uct_utofu_mem_t* const mem = memh;
+  const uct_utofu_rkey_t rkey = {
+      .vcq_id = md->vcqs[0].id, .stadd = mem->stadds[0], .start = mem->start, .length = mem->length};
+  memcpy(buffer, &rkey, sizeof rkey);
+  return UCS_OK;
+}
+
+ucs_status_t uct_utofu_rkey_unpack(uct_component_t* component, const void* buffer, uct_rkey_t* rkey_p,
+                                   void** handle_p) {
+  uct_utofu_rkey_t* const rkey = ucs_malloc(sizeof *rkey, "utofu rkey");
+  if (rkey == NULL) {
+    return UCS_ERR_NO_MEMORY;
+  }
+  memcpy(rkey, buffer, sizeof *rkey);
+  if (utofu_set_vcq_id_path(&rkey->vcq_id, NULL) != UTOFU_SUCCESS) {
+    ucs_free(rkey);
+    return UCS_ERR_INVALID_PARAM;
+  }
+  *rkey_p = (uintptr_t)rkey;
+  *handle_p = NULL;
+  return UCS_OK;
+}
+
+ucs_status_t uct_utofu_rkey_release(uct_component_t* component, uct_rkey_t rkey, void* handle) {
+  ucs_free((void*)rkey);
+  return UCS_OK;
+}
+
+static ucs_status_t md_query(uct_md_h tl_md, uct_md_attr_t* attr) {
+  const uct_utofu_md_t* const md = ucs_derived_of(tl_md, uct_utofu_md_t);
+  attr->cap.flags = UCT_MD_FLAG_REG | UCT_MD_FLAG_NEED_MEMH | UCT_MD_FLAG_NEED_RKEY;
+  attr->cap.reg_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST);
+  attr->cap.access_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST);
+  attr->cap.alloc_mem_types = 0;
+  attr->cap.detect_mem_types = 0;
+  attr->cap.max_alloc = 0;
+  attr->cap.max_reg = 1ul << 40; /* Guide 3.6.1.1. */
+  attr->reg_cost = md->reg_cost;
+  attr->rkey_packed_size = sizeof(uct_utofu_rkey_t);
+  memset(&attr->local_cpus, 0xff, sizeof attr->local_cpus);
+  return UCS_OK;
+}
+
+static void md_close(uct_md_h tl_md) {
+  uct_utofu_md_t* const md = ucs_derived_of(tl_md, uct_utofu_md_t);
+  if (md->rcache != NULL) {
+    ucs_rcache_destroy(md->rcache);
+  }
+  for (unsigned slot = 0; slot < md->vcq_count; slot++) {
+    utofu_free_vcq(md->vcqs[slot].hdl);
+  }
+  pthread_mutex_destroy(&md->lock);
+  ucs_free(md);
+}
+
+static uct_md_ops_t md_ops = {.close = md_close,
+                              .query = md_query,
+                              .mkey_pack = mkey_pack,
+                              .mem_reg = mem_reg,
+                              .mem_dereg = mem_dereg,
+                              .is_sockaddr_accessible = ucs_empty_function_return_zero_int,
+                              .detect_memory_type = ucs_empty_function_return_unsupported};
+
+static uct_md_ops_t cached_md_ops = {.close = md_close,
+                                     .query = md_query,
+                                     .mkey_pack = mkey_pack,
+                                     .mem_reg = cached_reg,
+                                     .mem_dereg = cached_dereg,
+                                     .is_sockaddr_accessible = ucs_empty_function_return_zero_int,
+                                     .detect_memory_type = ucs_empty_function_return_unsupported};
+
+static ucs_status_t open_rcache(uct_utofu_md_t* md, const uct_utofu_md_config_t* config) {
+  ucs_rcache_params_t params;
+  if (config->use_rcache == UCS_NO) {
+    return UCS_OK;
+  }
+  uct_md_set_rcache_params(&params, &config->rcache);
+  params.region_struct_size = sizeof(cached_mem_t);
+  params.max_alignment = ucs_get_page_size();
+  params.ucm_events = UCM_EVENT_VM_UNMAPPED;
+  params.context = md;
+  params.ops = &rcache_ops;
+  const ucs_status_t status = ucs_rcache_create(&params, "utofu", ucs_stats_get_root(), &md->rcache);
+  if (status == UCS_OK) {
+    md->super.ops = &cached_md_ops;
+    md->reg_cost = ucs_linear_func_make(uct_md_rcache_overhead(&config->rcache), 0);
+    return UCS_OK;
+  }
+  md->rcache = NULL;
+  return config->use_rcache == UCS_YES ? status : UCS_OK;
+}
+
+ucs_status_t uct_utofu_md_open(uct_component_t* component, const char* name, const uct_md_config_t* config,
+                               uct_md_h* md_p) {
+  unsigned tni;
+  if (sscanf(name, "tni%u", &tni) != 1) {
+    return UCS_ERR_NO_DEVICE;
+  }
+  uct_utofu_md_t* const md = ucs_calloc(1, sizeof *md, "utofu memory domain");
+  if (md == NULL) {
+    return UCS_ERR_NO_MEMORY;
+  }
+  md->super.ops = &md_ops;
+  md->super.component = component;
+  md->tni = (utofu_tni_id_t)tni;
+  md->reg_cost = ucs_linear_func_make(1e-6, 0);
+  pthread_mutex_init(&md->lock, NULL);
+  ucs_status_t status = UCS_ERR_NO_DEVICE;
+  if (utofu_query_onesided_caps(md->tni, &md->caps) == UTOFU_SUCCESS) {
+    status = open_rcache(md, ucs_derived_of(config, uct_utofu_md_config_t));
+  }
+  if (status != UCS_OK) {
+    md_close(&md->super);
+    return status;
+  }
+  *md_p = &md->super;
+  return UCS_OK;
+}

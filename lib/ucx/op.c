@@ -1,0 +1,149 @@
+/* Operations: what was posted, and how its end is told. */
+#include "iface.h"
+
+#include <ucs/sys/sys.h>
+
+/* Notices of the TCQ that one look takes at most. */
+enum { kTcqBatch = 32 };
+
+ucs_status_t uct_utofu_ops_init(uct_utofu_iface_t* iface) {
+  const unsigned op_count = iface->config.buffers + UCT_UTOFU_TAGS;
+  const size_t bytes = (size_t)iface->config.buffers * iface->config.slot_bytes;
+  iface->ops = ucs_calloc(op_count, sizeof *iface->ops, "utofu operations");
+  iface->free_buffers = ucs_calloc(iface->config.buffers, sizeof *iface->free_buffers, "utofu free buffers");
+  if (iface->ops == NULL || iface->free_buffers == NULL ||
+      ucs_posix_memalign((void**)&iface->buffers, ucs_get_page_size(), bytes, "utofu buffers") != 0) {
+    return UCS_ERR_NO_MEMORY;
+  }
+  const int rc = utofu_reg_mem(iface->vcq, iface->buffers, bytes, 0, &iface->buffers_stadd);
+  if (rc != UTOFU_SUCCESS) {
+    ucs_error("buffers of %zu bytes cannot be registered: uTofu says %d", bytes, rc);
+    iface->buffers_stadd = UCT_UTOFU_NO_STADD;
+    return UCS_ERR_NO_MEMORY;
+  }
+  for (unsigned i = 0; i < op_count; i++) {
+    iface->ops[i].next = iface->free_ops;
+    iface->free_ops = &iface->ops[i];
+  }
+  for (unsigned i = 0; i < iface->config.buffers; i++) {
+    iface->free_buffers[iface->free_buffer_count++] = iface->buffers + i * iface->config.slot_bytes;
+  }
+  for (unsigned tag = UCT_UTOFU_TAGS - 1; tag > 0; tag--) {
+    iface->free_tags[iface->free_tag_count++] = (uint8_t)tag;
+  }
+  return UCS_OK;
+}
+
+void uct_utofu_ops_cleanup(uct_utofu_iface_t* iface) {
+  if (iface->buffers != NULL && iface->buffers_stadd != UCT_UTOFU_NO_STADD) {
+    utofu_dereg_mem(iface->vcq, iface->buffers_stadd, 0);
+  }
+  ucs_free(iface->buffers);
+  ucs_free(iface->free_buffers);
+  ucs_free(iface->ops);
+}
+
+uct_utofu_op_t* uct_utofu_op_take(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep, int tagged, int buffered) {
+  uct_utofu_op_t* const op = iface->free_ops;
+  if (op == NULL || (tagged && iface->free_tag_count == 0) || (buffered && iface->free_buffer_count == 0)) {
+    return NULL;
+  }
+  iface->free_ops = op->next;
+  op->ep = ep;
+  op->peer = ep->peer;
+  op->comp = NULL;
+  op->buffer = buffered ? iface->free_buffers[--iface->free_buffer_count] : NULL;
+  op->notices = 1;
+  op->tag = tagged ? iface->free_tags[--iface->free_tag_count] : 0;
+  op->kind = UCT_UTOFU_OP_PLAIN;
+  op->status = UCS_OK;
+  if (tagged) {
+    iface->tagged[op->tag] = op;
+  }
+  return op;
+}
+
+void uct_utofu_op_drop(uct_utofu_iface_t* iface, uct_utofu_op_t* op) {
+  if (op->buffer != NULL) {
+    iface->free_buffers[iface->free_buffer_count++] = op->buffer;
+  }
+  if (op->tag != 0) {
+    iface->tagged[op->tag] = NULL;
+    iface->free_tags[iface->free_tag_count++] = op->tag;
+  }
+  op->next = iface->free_ops;
+  iface->free_ops = op;
+}
+
+ucs_status_t uct_utofu_op_posted(uct_utofu_iface_t* iface, uct_utofu_op_t* op, int rc) {
+  if (ucs_unlikely(rc != UTOFU_SUCCESS)) {
+    iface->busy |= rc == UTOFU_ERR_BUSY;
+    uct_utofu_op_drop(iface, op);
+    if (rc != UTOFU_ERR_BUSY) {
+      ucs_error("uTofu refuses an operation: %d", rc);
+    }
+    return uct_utofu_status(rc);
+  }
+  iface->open_count++;
+  op->ep->open_count++;
+  op->number = op->ep->next_number++;
+  return UCS_OK;
+}
+
+static void take_result(uct_utofu_op_t* op, uint64_t value) {
+  switch (op->kind) {
+    case UCT_UTOFU_OP_UNPACK: op->unpack(op->unpack_arg, op->buffer, op->length); break;
+    case UCT_UTOFU_OP_FETCH32: *(uint32_t*)op->result = (uint32_t)value; break;
+    case UCT_UTOFU_OP_FETCH64: *(uint64_t*)op->result = value; break;
+    default: break;
+  }
+}
+
+void uct_utofu_op_notice(uct_utofu_iface_t* iface, uct_utofu_op_t* op, ucs_status_t status, uint64_t value) {
+  if (ucs_unlikely(status != UCS_OK)) {
+    op->status = status;
+  }
+  if (--op->notices > 0) {
+    return;
+  }
+  if (op->status == UCS_OK) {
+    take_result(op, value);
+  }
+  const int awaited = op->comp != NULL;
+  if (awaited) {
+    uct_invoke_completion(op->comp, op->status);
+  }
+  /* The completion may have destroyed the endpoint, which then has left its operations. */
+  uct_utofu_ep_t* const ep = op->ep;
+  uct_utofu_peer_t* const peer = op->peer;
+  const uint64_t number = op->number;
+  const ucs_status_t ended = op->status;
+  iface->open_count--;
+  uct_utofu_op_drop(iface, op);
+  if (ep != NULL) {
+    uct_utofu_ep_op_ended(ep, number, ended);
+  }
+  /* A fault that nobody waits for is the endpoint's: the user has no other way to hear of it. */
+  if (ucs_unlikely(ended != UCS_OK) && (!awaited || ended == UCS_ERR_ENDPOINT_TIMEOUT)) {
+    uct_utofu_peer_failed(iface, peer, ended);
+  }
+}
+
+unsigned uct_utofu_poll_tcq(uct_utofu_iface_t* iface) {
+  void* cbdata = NULL;
+  unsigned count = 0;
+  while (count < kTcqBatch) {
+    const int rc = utofu_poll_tcq(iface->vcq, 0, &cbdata);
+    if (rc == UTOFU_ERR_NOT_FOUND) {
+      break;
+    }
+    count++;
+    if (cbdata != NULL) {
+      uct_utofu_op_notice(iface, cbdata, uct_utofu_status(rc), 0);
+    } else if (rc != UTOFU_SUCCESS) {
+      ucs_error("uTofu could not send: %d", rc);
+    }
+  }
+  iface->busy = 0;
+  return count;
+}

@@ -1,0 +1,313 @@
+/* Peers: how interfaces meet, their rings, and what they owe each other (see iface.h). */
+#include "iface.h"
+
+#include <ucs/sys/sys.h>
+
+/* What goes into the control memory of a peer wakes it, but nobody here waits for it. */
+static const unsigned long kControlFlags = UTOFU_ONESIDED_FLAG_REMOTE_MRQ_NOTICE | UTOFU_ONESIDED_FLAG_STRONG_ORDER;
+
+static size_t ring_bytes(const uct_utofu_iface_t* iface) { return iface->config.slots * iface->config.slot_bytes; }
+
+ucs_status_t uct_utofu_peers_init(uct_utofu_iface_t* iface) {
+  const size_t alignment = ucs_max(iface->md->caps->stag_address_alignment, 256ul);
+  const size_t bytes = iface->config.max_peers * (sizeof(uct_utofu_record_t) + 1);
+  kh_init_inplace(uct_utofu_peers, &iface->peers);
+  iface->control_bytes = ucs_align_up(bytes, alignment);
+  iface->peer_table = ucs_calloc(iface->config.max_peers, sizeof *iface->peer_table, "utofu peers");
+  if (iface->peer_table == NULL ||
+      ucs_posix_memalign((void**)&iface->control, alignment, iface->control_bytes, "utofu control") != 0) {
+    return UCS_ERR_NO_MEMORY;
+  }
+  memset(iface->control, 0, iface->control_bytes);
+  const int rc = utofu_reg_mem_with_stag(iface->vcq, iface->control, iface->control_bytes, UCT_UTOFU_CONTROL_STAG, 0,
+                                         &iface->control_stadd);
+  if (rc != UTOFU_SUCCESS) {
+    ucs_error("control memory cannot be registered: uTofu says %d", rc);
+    iface->control_stadd = UCT_UTOFU_NO_STADD;
+    return UCS_ERR_NO_MEMORY;
+  }
+  return UCS_OK;
+}
+
+void uct_utofu_peers_cleanup(uct_utofu_iface_t* iface) {
+  for (unsigned i = 0; i < iface->chunk_count; i++) {
+    utofu_dereg_mem(iface->vcq, iface->chunks[i].stadd, 0);
+    ucs_free(iface->chunks[i].memory);
+  }
+  ucs_free(iface->chunks);
+  if (iface->control != NULL && iface->control_stadd != UCT_UTOFU_NO_STADD) {
+    utofu_dereg_mem(iface->vcq, iface->control_stadd, 0);
+  }
+  ucs_free(iface->control);
+  for (unsigned i = 0; i < iface->peer_count; i++) {
+    ucs_free(iface->peer_table[i]);
+  }
+  ucs_free(iface->peer_table);
+  kh_destroy_inplace(uct_utofu_peers, &iface->peers);
+}
+
+static uct_utofu_peer_t* make_peer(uct_utofu_iface_t* iface, utofu_vcq_id_t id) {
+  uct_utofu_peer_t* const peer = ucs_calloc(1, sizeof *peer, "utofu peer");
+  if (peer == NULL) {
+    return NULL;
+  }
+  peer->id = id;
+  peer->route = id;
+  peer->index = iface->peer_count;
+  peer->failure = UCS_OK;
+  ucs_list_head_init(&peer->eps);
+  if (utofu_set_vcq_id_path(&peer->route, NULL) != UTOFU_SUCCESS ||
+      utofu_query_stadd(peer->route, UCT_UTOFU_CONTROL_STAG, &peer->control) != UTOFU_SUCCESS) {
+    ucs_free(peer);
+    return NULL;
+  }
+  return peer;
+}
+
+uct_utofu_peer_t* uct_utofu_peer_get(uct_utofu_iface_t* iface, utofu_vcq_id_t id) {
+  int what;
+  const khiter_t known = kh_get(uct_utofu_peers, &iface->peers, id);
+  if (known != kh_end(&iface->peers)) {
+    return kh_val(&iface->peers, known);
+  }
+  if (iface->peer_count == iface->config.max_peers) {
+    ucs_error("more than %u peers (UCX_UTOFU_MAX_PEERS)", iface->config.max_peers);
+    return NULL;
+  }
+  uct_utofu_peer_t* const peer = make_peer(iface, id);
+  if (peer == NULL) {
+    return NULL;
+  }
+  const khiter_t place = kh_put(uct_utofu_peers, &iface->peers, id, &what);
+  if (what < 0) {
+    ucs_free(peer);
+    return NULL;
+  }
+  kh_val(&iface->peers, place) = peer;
+  iface->peer_table[iface->peer_count++] = peer;
+  return peer;
+}
+
+/* What was agreed with an earlier interface of the same VCQ id is void. */
+static void forget_sending(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer) {
+  memset(iface->control + peer->index * sizeof(uct_utofu_record_t), 0, sizeof(uct_utofu_record_t));
+  peer->tx = UCT_UTOFU_TX_NONE;
+  peer->tx_sent = peer->tx_handled = peer->tx_slots = 0;
+  peer->tx_unconfirmed = 0;
+  peer->failure = UCS_OK;
+}
+
+void uct_utofu_peer_meet(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer, const uct_utofu_iface_addr_t* addr) {
+  if (peer->incarnation != 0 && peer->incarnation != addr->incarnation) {
+    if (!ucs_list_is_empty(&peer->eps)) {
+      uct_utofu_peer_failed(iface, peer, UCS_ERR_CONNECTION_RESET);
+    }
+    forget_sending(iface, peer);
+  }
+  peer->incarnation = addr->incarnation;
+  peer->doorbells = addr->doorbells;
+}
+
+static ucs_status_t add_chunk(uct_utofu_iface_t* iface) {
+  const size_t bytes = UCT_UTOFU_CHUNK_RINGS * ring_bytes(iface);
+  uct_utofu_chunk_t* const chunks =
+      ucs_realloc(iface->chunks, (iface->chunk_count + 1) * sizeof *chunks, "utofu ring table");
+  if (chunks == NULL) {
+    return UCS_ERR_NO_MEMORY;
+  }
+  iface->chunks = chunks;
+  uct_utofu_chunk_t* const chunk = &chunks[iface->chunk_count];
+  memset(chunk, 0, sizeof *chunk);
+  if (ucs_posix_memalign((void**)&chunk->memory, ucs_get_page_size(), bytes, "utofu rings") != 0) {
+    return UCS_ERR_NO_MEMORY;
+  }
+  if (utofu_reg_mem(iface->vcq, chunk->memory, bytes, 0, &chunk->stadd) != UTOFU_SUCCESS) {
+    ucs_free(chunk->memory);
+    return UCS_ERR_NO_MEMORY;
+  }
+  iface->chunk_count++;
+  return UCS_OK;
+}
+
+static ucs_status_t make_ring(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer) {
+  const unsigned place = iface->ring_count % UCT_UTOFU_CHUNK_RINGS;
+  if (iface->ring_count == iface->chunk_count * UCT_UTOFU_CHUNK_RINGS && add_chunk(iface) != UCS_OK) {
+    return UCS_ERR_NO_MEMORY;
+  }
+  uct_utofu_chunk_t* const chunk = &iface->chunks[iface->chunk_count - 1];
+  chunk->owners[place] = peer;
+  peer->rx_ring = chunk->memory + place * ring_bytes(iface);
+  peer->rx_stadd = chunk->stadd + place * ring_bytes(iface);
+  iface->ring_count++;
+  return UCS_OK;
+}
+
+static int ring_doorbell(uct_utofu_iface_t* iface, const uct_utofu_peer_t* peer) {
+  const utofu_stadd_t doorbell = peer->control + peer->doorbells * sizeof(uct_utofu_record_t) + peer->index;
+  return utofu_put_piggyback8(iface->vcq, peer->route, 0, doorbell, 1, 0, kControlFlags, NULL);
+}
+
+static utofu_stadd_t record_at(const uct_utofu_peer_t* peer, size_t field) {
+  return peer->control + peer->its_index * sizeof(uct_utofu_record_t) + field;
+}
+
+static int answer(uct_utofu_iface_t* iface, const uct_utofu_peer_t* peer) {
+  uct_utofu_record_t record = {.ring = peer->rx_stadd, .slots = peer->rx_ring == NULL ? 0 : iface->config.slots};
+  return utofu_put_piggyback(iface->vcq, peer->route, &record, record_at(peer, 0),
+                             offsetof(uct_utofu_record_t, handled), 0, kControlFlags, NULL);
+}
+
+static int tell_count(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer) {
+  const uint16_t handled = peer->rx_handled;
+  const int rc =
+      utofu_put_piggyback8(iface->vcq, peer->route, handled, record_at(peer, offsetof(uct_utofu_record_t, handled)),
+                           sizeof(uint64_t), 0, kControlFlags, NULL);
+  if (rc == UTOFU_SUCCESS) {
+    peer->rx_told = handled;
+  }
+  return rc;
+}
+
+/* @return UTOFU_ERR_BUSY: later */
+static int pay(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer) {
+  int rc = UTOFU_SUCCESS;
+  if (peer->owes & UCT_UTOFU_OWES_RING) {
+    rc = ring_doorbell(iface, peer);
+    peer->owes &= rc == UTOFU_ERR_BUSY ? ~0 : ~UCT_UTOFU_OWES_RING;
+  }
+  if (rc != UTOFU_ERR_BUSY && (peer->owes & UCT_UTOFU_OWES_ANSWER)) {
+    rc = answer(iface, peer);
+    peer->owes &= rc == UTOFU_ERR_BUSY ? ~0 : ~UCT_UTOFU_OWES_ANSWER;
+  }
+  if (rc != UTOFU_ERR_BUSY && (peer->owes & UCT_UTOFU_OWES_COUNT)) {
+    /* A message has told it meanwhile, perhaps. */
+    rc = peer->rx_told == peer->rx_handled ? UTOFU_SUCCESS : tell_count(iface, peer);
+    peer->owes &= rc == UTOFU_ERR_BUSY ? ~0 : ~UCT_UTOFU_OWES_COUNT;
+  }
+  if (rc != UTOFU_SUCCESS && rc != UTOFU_ERR_BUSY) {
+    ucs_error("uTofu refuses a put into control memory: %d", rc);
+  }
+  return rc;
+}
+
+void uct_utofu_peer_owe(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer, unsigned what) {
+  const int listed = peer->owes != 0;
+  if (peer->failure != UCS_OK) {
+    return;
+  }
+  peer->owes |= (uint8_t)what;
+  pay(iface, peer);
+  if (peer->owes != 0 && !listed) {
+    ucs_list_add_tail(&iface->owing, &peer->owing);
+  } else if (peer->owes == 0 && listed) {
+    ucs_list_del(&peer->owing);
+  }
+}
+
+void uct_utofu_pay_debts(uct_utofu_iface_t* iface) {
+  uct_utofu_peer_t *peer, *next;
+  ucs_list_for_each_safe(peer, next, &iface->owing, owing) {
+    if (pay(iface, peer) == UTOFU_ERR_BUSY) {
+      return;
+    }
+    ucs_list_del(&peer->owing);
+  }
+}
+
+/* A second ring of the same VCQ is that of a later interface: what the earlier one had not sent will never come. */
+static void bell_rung(uct_utofu_iface_t* iface, utofu_vcq_id_t id, uint32_t its_index) {
+  uct_utofu_peer_t* const peer = uct_utofu_peer_get(iface, id);
+  if (peer == NULL) {
+    return;
+  }
+  if (peer->rx_ring == NULL && make_ring(iface, peer) != UCS_OK) {
+    ucs_error("no memory for messages of one more peer");
+  }
+  peer->its_index = its_index;
+  peer->rx_handled = peer->rx_told = 0;
+  uct_utofu_peer_owe(iface, peer, UCT_UTOFU_OWES_ANSWER);
+}
+
+static void record_written(uct_utofu_iface_t* iface, size_t end) {
+  const size_t index = (end - 1) / sizeof(uct_utofu_record_t);
+  const uct_utofu_record_t* const record = (const uct_utofu_record_t*)iface->control + index;
+  if (index >= iface->peer_count) {
+    return; /* Of an earlier interface on this VCQ. */
+  }
+  uct_utofu_peer_t* const peer = iface->peer_table[index];
+  if (end - index * sizeof *record == offsetof(uct_utofu_record_t, alive)) {
+    peer->tx_handled = (uint16_t)record->handled;
+  } else if (peer->tx == UCT_UTOFU_TX_RINGING) {
+    peer->tx_ring = record->ring;
+    peer->tx_slots = (uint16_t)record->slots;
+    peer->tx = record->slots == 0 ? UCT_UTOFU_TX_REFUSED : UCT_UTOFU_TX_READY;
+    if (record->slots == 0) {
+      uct_utofu_peer_failed(iface, peer, UCS_ERR_NO_RESOURCE);
+    }
+  }
+}
+
+void uct_utofu_put_arrived(uct_utofu_iface_t* iface, const struct utofu_mrq_notice* notice) {
+  const size_t ring = ring_bytes(iface), records = iface->config.max_peers * sizeof(uct_utofu_record_t);
+  for (unsigned i = 0; i < iface->chunk_count; i++) {
+    const uct_utofu_chunk_t* const chunk = &iface->chunks[i];
+    const size_t offset = notice->rmt_stadd - 1 - chunk->stadd;
+    if (offset < UCT_UTOFU_CHUNK_RINGS * ring && chunk->owners[offset / ring] != NULL) {
+      uct_utofu_am_arrived(iface, chunk->owners[offset / ring],
+                           chunk->memory + offset / iface->config.slot_bytes * iface->config.slot_bytes);
+      return;
+    }
+  }
+  const size_t end = notice->rmt_stadd - iface->control_stadd;
+  if (end - 1 < records) {
+    record_written(iface, end);
+  } else if (end - 1 < iface->control_bytes) {
+    bell_rung(iface, notice->vcq_id, (uint32_t)(end - 1 - records));
+  } else {
+    ucs_debug("a put to STADD 0x%lx is for nobody", (unsigned long)notice->rmt_stadd);
+  }
+}
+
+void uct_utofu_peer_failed(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer, ucs_status_t status) {
+  uct_utofu_ep_t* ep;
+  if (peer->failure == UCS_OK) {
+    ucs_debug("peer 0x%lx failed: %s", (unsigned long)peer->id, ucs_status_string(status));
+    peer->failure = status;
+  }
+  /* A handler may destroy any endpoint, so each look begins anew. */
+  for (;;) {
+    int found = 0;
+    ucs_list_for_each(ep, &peer->eps, of_peer) {
+      if (ep->failure == UCS_OK) {
+        found = 1;
+        break;
+      }
+    }
+    if (!found) {
+      return;
+    }
+    ep->failure = peer->failure;
+    if (uct_iface_handle_ep_err(&iface->super.super, &ep->super.super, peer->failure) != UCS_OK) {
+      ucs_diag("an endpoint has failed, and nobody handles it: %s", ucs_status_string(peer->failure));
+    }
+  }
+}
+
+ucs_status_t uct_utofu_peer_confirm(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep) {
+  uct_utofu_peer_t* const peer = ep->peer;
+  /* The record of whatever peer has the first: nobody reads what is written. */
+  const utofu_stadd_t alive = peer->control + offsetof(uct_utofu_record_t, alive);
+  uct_utofu_op_t* const op = uct_utofu_op_take(iface, ep, 1, 0);
+  if (op == NULL) {
+    return UCS_ERR_NO_RESOURCE;
+  }
+  op->kind = UCT_UTOFU_OP_CONFIRM;
+  const ucs_status_t status = uct_utofu_op_posted(
+      iface, op,
+      utofu_put_piggyback8(iface->vcq, peer->route, 1, alive, sizeof(uint64_t), op->tag,
+                           UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE | UTOFU_ONESIDED_FLAG_STRONG_ORDER, NULL));
+  if (status == UCS_OK) {
+    peer->tx_unconfirmed = 0;
+  }
+  return status;
+}

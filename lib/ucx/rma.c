@@ -1,0 +1,183 @@
+/* Puts and gets. Each asks for the local notice of the MRQ, which says that it is complete at the target. */
+#include "iface.h"
+
+#include <uct/base/uct_iov.inl>
+
+static const unsigned long kLocal = UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE;
+
+/* @param key_p  the key, if the range lies in what it is for and the endpoint may post */
+static ucs_status_t begin(uct_ep_h tl_ep, uint64_t remote_addr, size_t length, uct_rkey_t rkey,
+                          const uct_utofu_rkey_t** key_p) {
+  const uct_utofu_rkey_t* const key = (const uct_utofu_rkey_t*)rkey;
+  if (ucs_unlikely(remote_addr < key->start || length > key->length ||
+                   remote_addr - key->start > key->length - length)) {
+    ucs_error("%zu bytes at 0x%lx are outside of the memory of the key", length, (unsigned long)remote_addr);
+    return UCS_ERR_INVALID_PARAM;
+  }
+  *key_p = key;
+  return uct_utofu_ep_may_post(uct_utofu_iface_of(tl_ep), ucs_derived_of(tl_ep, uct_utofu_ep_t));
+}
+
+static utofu_stadd_t remote_stadd(const uct_utofu_rkey_t* key, uint64_t remote_addr) {
+  return key->stadd + (remote_addr - key->start);
+}
+
+ucs_status_t uct_utofu_ep_put_short(uct_ep_h tl_ep, const void* buffer, unsigned length, uint64_t remote_addr,
+                                    uct_rkey_t rkey) {
+  uct_utofu_iface_t* const iface = uct_utofu_iface_of(tl_ep);
+  const uct_utofu_rkey_t* key;
+  UCT_CHECK_LENGTH(length, 0, UCT_UTOFU_PIGGYBACK, "put_short");
+  UCT_SKIP_ZERO_LENGTH(length);
+  const ucs_status_t status = begin(tl_ep, remote_addr, length, rkey, &key);
+  if (ucs_unlikely(status != UCS_OK)) {
+    return status;
+  }
+  uct_utofu_op_t* const op = uct_utofu_op_take(iface, ucs_derived_of(tl_ep, uct_utofu_ep_t), 1, 0);
+  if (ucs_unlikely(op == NULL)) {
+    return UCS_ERR_NO_RESOURCE;
+  }
+  return uct_utofu_op_posted(iface, op,
+                             utofu_put_piggyback(iface->vcq, key->vcq_id, (void*)buffer, remote_stadd(key, remote_addr),
+                                                 length, op->tag, kLocal | iface->config.put_order, op));
+}
+
+ssize_t uct_utofu_ep_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack, void* arg, uint64_t remote_addr,
+                               uct_rkey_t rkey) {
+  uct_utofu_iface_t* const iface = uct_utofu_iface_of(tl_ep);
+  const uct_utofu_rkey_t* key;
+  ucs_status_t status = begin(tl_ep, remote_addr, 0, rkey, &key);
+  if (ucs_unlikely(status != UCS_OK)) {
+    return status;
+  }
+  uct_utofu_op_t* const op = uct_utofu_op_take(iface, ucs_derived_of(tl_ep, uct_utofu_ep_t), 1, 1);
+  if (ucs_unlikely(op == NULL)) {
+    return UCS_ERR_NO_RESOURCE;
+  }
+  const size_t length = pack(op->buffer, arg);
+  if (length == 0) {
+    uct_utofu_op_drop(iface, op);
+    return 0;
+  }
+  status = begin(tl_ep, remote_addr, length, rkey, &key);
+  if (ucs_unlikely(status != UCS_OK)) {
+    uct_utofu_op_drop(iface, op);
+    return status;
+  }
+  status = uct_utofu_op_posted(
+      iface, op,
+      utofu_put(iface->vcq, key->vcq_id, uct_utofu_buffer_stadd(iface, op->buffer), remote_stadd(key, remote_addr),
+                length, op->tag, kLocal | iface->config.put_order, op));
+  return status == UCS_OK ? (ssize_t)length : (ssize_t)status;
+}
+
+ucs_status_t uct_utofu_ep_get_bcopy(uct_ep_h tl_ep, uct_unpack_callback_t unpack, void* arg, size_t length,
+                                    uint64_t remote_addr, uct_rkey_t rkey, uct_completion_t* comp) {
+  uct_utofu_iface_t* const iface = uct_utofu_iface_of(tl_ep);
+  const uct_utofu_rkey_t* key;
+  UCT_CHECK_LENGTH(length, 0, iface->config.slot_bytes, "get_bcopy");
+  UCT_SKIP_ZERO_LENGTH(length);
+  ucs_status_t status = begin(tl_ep, remote_addr, length, rkey, &key);
+  if (ucs_unlikely(status != UCS_OK)) {
+    return status;
+  }
+  uct_utofu_op_t* const op = uct_utofu_op_take(iface, ucs_derived_of(tl_ep, uct_utofu_ep_t), 1, 1);
+  if (ucs_unlikely(op == NULL)) {
+    return UCS_ERR_NO_RESOURCE;
+  }
+  op->kind = UCT_UTOFU_OP_UNPACK;
+  op->unpack = unpack;
+  op->unpack_arg = arg;
+  op->length = length;
+  op->comp = comp;
+  status = uct_utofu_op_posted(iface, op,
+                               utofu_get(iface->vcq, key->vcq_id, uct_utofu_buffer_stadd(iface, op->buffer),
+                                         remote_stadd(key, remote_addr), length, op->tag, kLocal, op));
+  return status == UCS_OK ? UCS_INPROGRESS : status;
+}
+
+typedef int (*prepare_t)(utofu_vcq_hdl_t, utofu_vcq_id_t, utofu_stadd_t, utofu_stadd_t, size_t, uint64_t, unsigned long,
+                         void*, size_t*);
+
+/* What a zero-copy operation is, besides its pieces. */
+typedef struct zcopy {
+  prepare_t prepare;
+  unsigned long flags;
+  const uct_utofu_rkey_t* key;
+  utofu_stadd_t remote;
+} zcopy_t;
+
+/* @return bytes of descriptors, or SIZE_MAX: a piece is not registered, or not whole */
+static size_t prepare_pieces(uct_utofu_iface_t* iface, uct_utofu_op_t* op, zcopy_t what, const uct_iov_t* iov,
+                             char* descs) {
+  size_t used = 0;
+  const size_t iovcnt = op->length;
+  op->notices = 0;
+  for (size_t i = 0; i < iovcnt; i++) {
+    const size_t length = uct_iov_get_length(&iov[i]);
+    uct_utofu_mem_t* const mem = iov[i].memh;
+    size_t desc_bytes;
+    if (length == 0) {
+      continue;
+    }
+    const utofu_stadd_t local = uct_utofu_mem_stadd(iface->md, mem, iface->vcq_slot);
+    if (local == UCT_UTOFU_NO_STADD ||
+        what.prepare(iface->vcq, what.key->vcq_id, local + ((uintptr_t)iov[i].buffer - mem->start), what.remote, length,
+                     op->tag, what.flags, descs + used, &desc_bytes) != UTOFU_SUCCESS) {
+      return SIZE_MAX;
+    }
+    used += desc_bytes;
+    what.remote += length;
+    op->notices++;
+  }
+  return used;
+}
+
+/* All pieces are posted at once or none is. */
+static ucs_status_t post_pieces(uct_ep_h tl_ep, zcopy_t what, const uct_iov_t* iov, size_t iovcnt,
+                                uct_completion_t* comp) {
+  uct_utofu_iface_t* const iface = uct_utofu_iface_of(tl_ep);
+  char descs[UCT_UTOFU_MAX_IOV * UCT_UTOFU_DESC_BYTES] UCS_V_ALIGNED(8);
+  uct_utofu_op_t* const op = uct_utofu_op_take(iface, ucs_derived_of(tl_ep, uct_utofu_ep_t), 1, 0);
+  if (ucs_unlikely(op == NULL)) {
+    return UCS_ERR_NO_RESOURCE;
+  }
+  op->comp = comp;
+  op->length = iovcnt;
+  const size_t used = prepare_pieces(iface, op, what, iov, descs);
+  if (used == SIZE_MAX) {
+    uct_utofu_op_drop(iface, op);
+    return UCS_ERR_INVALID_PARAM;
+  }
+  const ucs_status_t status = uct_utofu_op_posted(iface, op, utofu_post_toq(iface->vcq, descs, used, op));
+  return status == UCS_OK ? UCS_INPROGRESS : status;
+}
+
+ucs_status_t uct_utofu_ep_put_zcopy(uct_ep_h tl_ep, const uct_iov_t* iov, size_t iovcnt, uint64_t remote_addr,
+                                    uct_rkey_t rkey, uct_completion_t* comp) {
+  const size_t length = uct_iov_total_length(iov, iovcnt);
+  zcopy_t what = {.prepare = utofu_prepare_put, .flags = kLocal | uct_utofu_iface_of(tl_ep)->config.put_order};
+  UCT_CHECK_IOV_SIZE(iovcnt, (size_t)UCT_UTOFU_MAX_IOV, "put_zcopy");
+  UCT_CHECK_LENGTH(length, 0, UCT_UTOFU_MAX_ZCOPY, "put_zcopy");
+  UCT_SKIP_ZERO_LENGTH(length);
+  const ucs_status_t status = begin(tl_ep, remote_addr, length, rkey, &what.key);
+  if (ucs_unlikely(status != UCS_OK)) {
+    return status;
+  }
+  what.remote = remote_stadd(what.key, remote_addr);
+  return post_pieces(tl_ep, what, iov, iovcnt, comp);
+}
+
+ucs_status_t uct_utofu_ep_get_zcopy(uct_ep_h tl_ep, const uct_iov_t* iov, size_t iovcnt, uint64_t remote_addr,
+                                    uct_rkey_t rkey, uct_completion_t* comp) {
+  const size_t length = uct_iov_total_length(iov, iovcnt);
+  zcopy_t what = {.prepare = utofu_prepare_get, .flags = kLocal};
+  UCT_CHECK_IOV_SIZE(iovcnt, (size_t)UCT_UTOFU_MAX_IOV, "get_zcopy");
+  UCT_CHECK_LENGTH(length, 0, UCT_UTOFU_MAX_ZCOPY, "get_zcopy");
+  UCT_SKIP_ZERO_LENGTH(length);
+  const ucs_status_t status = begin(tl_ep, remote_addr, length, rkey, &what.key);
+  if (ucs_unlikely(status != UCS_OK)) {
+    return status;
+  }
+  what.remote = remote_stadd(what.key, remote_addr);
+  return post_pieces(tl_ep, what, iov, iovcnt, comp);
+}

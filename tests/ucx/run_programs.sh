@@ -1,0 +1,148 @@
+#!/bin/bash
+# Runs Debian's UCX, unmodified, over the UCT component `utofu`: what ucx_info says of it, ucx_perftest between two
+# processes of this machine, and the programs beside this script, which check their data. Every test prints one line,
+# PASS or FAIL with its reason; the last line is the sum.
+#
+# usage: run_programs.sh --component FILE --log DIRECTORY [--only REGEX]
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=.ci/common.sh
+source "$here/../../.ci/common.sh"
+# shellcheck source=.ci/results.sh
+source "$here/../../.ci/results.sh"
+# shellcheck source=tests/mpi/launch.sh
+source "$here/../mpi/launch.sh"
+
+component=''
+log_directory=''
+only=.
+suite=ucx
+time_limit_s=60
+
+parse_arguments() {
+  while (($# > 0)); do
+    case $1 in
+      --component) component=${2:?} && shift ;;
+      --log) log_directory=${2:?} && shift ;;
+      --only) only=${2:?} && shift ;;
+      *) usage_error "run_programs.sh: unknown argument $1" ;;
+    esac
+    shift
+  done
+  [[ -e $component ]] || usage_error "--component names no library: $component"
+  [[ -n $log_directory ]] || usage_error "--log is missing"
+}
+
+# What ucx_info says of TNI 0: one device, one transport, and all that is implemented.
+run_info() {
+  local name="ucx_info lists the transport" log=$log_directory/info.log started=$SECONDS word missing=''
+  [[ $name =~ $only ]] || return 0
+  LD_PRELOAD=$component timeout "$time_limit_s" ucx_info -d >"$log" 2>&1 || true
+  sed -n '/Memory domain: tni0/,/Memory domain: tni1/p' "$log" >"$log.tni0"
+  for word in 'Component: utofu' 'Transport: utofu' 'Device: tni0' 'am_bcopy: <= 8184' 'put_short: <= 32' 'put_zcopy' \
+    'get_bcopy' 'get_zcopy: .* up to 64 iov' 'atomic_cswap: 32, 64 bit' 'domain: cpu' 'peer failure'; do
+    grep -q "$word" "$log.tni0" || missing+=" '$word'"
+  done
+  if [[ -z $missing ]]; then
+    report PASS "$suite" "$name" $((SECONDS - started))
+  else
+    report_failed "$suite" "$name" $((SECONDS - started)) "$log" "it does not say$missing"
+  fi
+}
+
+# One test per line: arguments of ucx_perftest.
+list_perftests() {
+  cat <<'LIST'
+-x utofu -d tni0 -t am_lat -D short -s 8 -n 2000
+-x utofu -d tni0 -t am_lat -D bcopy -s 8 -n 2000
+-x utofu -d tni0 -t am_lat -D zcopy -s 4000 -n 2000
+-x utofu -d tni0 -t am_bw -D short -s 1000 -n 20000
+-x utofu -d tni0 -t am_bw -D bcopy -s 8184 -n 20000
+-x utofu -d tni0 -t am_bw -D zcopy -s 100,200,300 -n 20000
+-x utofu -d tni5 -t am_lat -D short -s 8 -n 2000
+-x utofu -d tni0 -t put_lat -D short -s 8 -n 2000
+-x utofu -d tni0 -t put_lat -D bcopy -s 8000 -n 1000
+-x utofu -d tni0 -t put_lat -D zcopy -s 70000 -n 1000
+-x utofu -d tni0 -t put_bw -D short -s 32 -n 20000
+-x utofu -d tni0 -t put_bw -D bcopy -s 8192 -n 20000
+-x utofu -d tni0 -t put_bw -D zcopy -s 1000000 -n 500
+-x utofu -d tni0 -t get -D bcopy -s 8192 -n 2000
+-x utofu -d tni0 -t get -D zcopy -s 1000000 -n 500
+-x utofu -d tni0 -t get -D zcopy -s 1000,2000,3000 -n 2000
+-x utofu -d tni0 -t add_mr -s 4 -n 20000
+-x utofu -d tni0 -t add_mr -s 8 -n 20000
+-x utofu -d tni0 -t fadd -s 4 -n 2000
+-x utofu -d tni0 -t fadd -s 8 -n 2000
+-x utofu -d tni0 -t swap -s 8 -n 2000
+-x utofu -d tni0 -t cswap -s 4 -n 2000
+-x utofu -d tni0 -t cswap -s 8 -n 2000
+-t tag_lat -s 8 -n 5000
+-t tag_lat -s 100000 -n 500
+-t tag_bw -s 1000000 -n 500
+-t tag_sync_lat -s 8 -n 5000
+-t ucp_put_lat -s 8 -n 5000
+-t ucp_put_bw -s 4000000 -n 100
+-t ucp_get -s 1000000 -n 200
+-t ucp_add -s 8 -n 5000
+-t ucp_fadd -s 4 -n 5000
+-t ucp_swap -s 8 -n 5000
+-t ucp_cswap -s 8 -n 5000
+-t stream_lat -s 8 -n 5000
+-t stream_bw -s 100000 -n 500
+-t ucp_am_lat -s 8 -n 5000
+-t ucp_am_bw -s 300000 -n 500
+LIST
+}
+
+# perftest_side LOG ARGUMENT...: the server, or the client if an address is the last argument.
+perftest_side() {
+  local log=$1
+  shift
+  # Warnings of UCX go where its errors go.
+  env LD_PRELOAD="$component" UCX_WARN_UNUSED_ENV_VARS=n timeout "$time_limit_s" ucx_perftest "$@" >"$log" 2>&1
+}
+
+# A server says nothing when it listens, so the client tries again until it does.
+perftest_client() {
+  local log=$1 tries
+  for tries in {1..100}; do
+    perftest_side "$@" && return
+    grep -q 'Connection refused' "$log" || return 1
+    sleep 0.05
+  done
+  echo "no server after $tries tries" >>"$log"
+  return 1
+}
+
+# run_perftest ARGUMENT...: with -x a test of UCT, otherwise one of UCP.
+run_perftest() {
+  local name="ucx_perftest $*" log started=$SECONDS status=0 server port=$((20000 + RANDOM % 20000))
+  [[ $name =~ $only ]] || return 0
+  log=$log_directory/${name// /_}
+  log=${log//,/+}
+  export PORTOFU_JOB_KEY=$port UCX_TLS=utofu,self
+  perftest_side "$log.server.log" -p "$port" &
+  server=$!
+  perftest_client "$log.log" localhost -p "$port" "$@" || status=$?
+  ((status == 0)) || kill "$server" 2>/dev/null || true
+  wait "$server" || status=$?
+  unset PORTOFU_JOB_KEY UCX_TLS
+  if ((status == 0)) && grep -q '^Final:' "$log.log" && ! grep -aqE 'ERROR|FATAL' "$log.log" "$log.server.log"; then
+    report PASS "$suite" "$name" $((SECONDS - started))
+  else
+    report_failed "$suite" "$name" $((SECONDS - started)) "$log.log" "status $status, see $log.log, $log.server.log"
+  fi
+}
+
+parse_arguments "$@"
+rm -rf "$log_directory"
+mkdir -p "$log_directory"
+before=$(ours_in_shared_memory)
+run_info
+while read -r arguments; do
+  # shellcheck disable=SC2086  # the arguments are words
+  run_perftest $arguments
+done < <(list_perftests)
+check_leftovers "$suite" "$before"
+print_suite_totals "$suite"
+(($(count_results FAIL "$suite") == 0))
