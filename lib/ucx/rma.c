@@ -5,17 +5,22 @@
 
 static const unsigned long kLocal = UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE;
 
-/* @param key_p  the key, if the range lies in what it is for and the endpoint may post */
-static ucs_status_t begin(uct_ep_h tl_ep, uint64_t remote_addr, size_t length, uct_rkey_t rkey,
-                          const uct_utofu_rkey_t** key_p) {
-  const uct_utofu_rkey_t* const key = (const uct_utofu_rkey_t*)rkey;
+static ucs_status_t check_range(const uct_utofu_rkey_t* key, uint64_t remote_addr, size_t length) {
   if (ucs_unlikely(remote_addr < key->start || length > key->length ||
                    remote_addr - key->start > key->length - length)) {
     ucs_error("%zu bytes at 0x%lx are outside of the memory of the key", length, (unsigned long)remote_addr);
     return UCS_ERR_INVALID_PARAM;
   }
-  *key_p = key;
-  return uct_utofu_ep_may_post(uct_utofu_iface_of(tl_ep), ucs_derived_of(tl_ep, uct_utofu_ep_t));
+  return UCS_OK;
+}
+
+/* @param key_p  the key, if the range lies in what it is for and the endpoint may post */
+static ucs_status_t begin(uct_ep_h tl_ep, uint64_t remote_addr, size_t length, uct_rkey_t rkey,
+                          const uct_utofu_rkey_t** key_p) {
+  *key_p = (const uct_utofu_rkey_t*)rkey;
+  const ucs_status_t status = check_range(*key_p, remote_addr, length);
+  return status != UCS_OK ? status
+                          : uct_utofu_ep_may_post(uct_utofu_iface_of(tl_ep), ucs_derived_of(tl_ep, uct_utofu_ep_t));
 }
 
 static utofu_stadd_t remote_stadd(const uct_utofu_rkey_t* key, uint64_t remote_addr) {
@@ -58,7 +63,7 @@ ssize_t uct_utofu_ep_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack, void* a
     uct_utofu_op_drop(iface, op);
     return 0;
   }
-  status = begin(tl_ep, remote_addr, length, rkey, &key);
+  status = check_range(key, remote_addr, length);
   if (ucs_unlikely(status != UCS_OK)) {
     uct_utofu_op_drop(iface, op);
     return status;

@@ -134,6 +134,59 @@ run_perftest() {
   fi
 }
 
+# One test per line: settings (or -), program, arguments. The settings make everything scarce, change the order of what
+# arrives, or map the memory of the processes.
+list_programs() {
+  cat <<'LIST'
+- uct_check tni0
+- uct_check tni4
+UCX_UTOFU_TX_BUFFERS=1 uct_check
+UCX_UTOFU_SLOTS=2 uct_check
+PORTOFU_SHUFFLE=1 uct_check
+PORTOFU_SHUFFLE=2 uct_check
+PORTOFU_DIRECT=0 uct_check
+MAPPED=1 uct_check
+- ucp_check
+UCX_NET_DEVICES=tni1 ucp_check
+UCX_UTOFU_TX_BUFFERS=2 ucp_check
+UCX_UTOFU_SLOTS=2 ucp_check
+UCX_UTOFU_RCACHE=n ucp_check
+PORTOFU_SHUFFLE=3 ucp_check
+MAPPED=1 ucp_check
+LIST
+}
+
+compile_programs() {
+  local source program layer log
+  for source in "$here"/programs/*.c; do
+    program=$(basename "$source" .c)
+    layer=${program%_check}
+    log=$log_directory/compile-$program.log
+    compile_source cc "$source" "$log_directory/bin/$program" "$log" "-l$layer" -lucs ||
+      report FAIL "$suite" "compile $program" 0 "$(grep -m 1 error "$log" || true)"
+  done
+}
+
+# run_program SETTING PROGRAM [ARGUMENT...]
+run_program() {
+  local setting=$1 program=$2 name log started=$SECONDS status=0 preload=$component
+  shift 2
+  name="$program${*:+ $*}"
+  [[ $setting == - ]] || name+=" $setting"
+  [[ $name =~ $only ]] || return 0
+  log=$log_directory/${name// /_}.log
+  if [[ ! -x $log_directory/bin/$program ]]; then
+    report SKIP "$suite" "$name" 0 "it did not compile"
+    return
+  fi
+  # Any other allocator has to come first.
+  [[ $setting != MAPPED=1 ]] || preload="$(dirname "$component")/../libportofu_malloc.so $component"
+  [[ $setting != - ]] || setting=MAPPED=0
+  launch_limited "$time_limit_s" "$log" env "$setting" PORTOFU_JOB_KEY=$$ UCX_TLS=utofu,self \
+    UCX_WARN_UNUSED_ENV_VARS=n LD_PRELOAD="$preload" "$log_directory/bin/$program" "$@" || status=$?
+  report_program "$suite" "$name" $((SECONDS - started)) "$log" "$status"
+}
+
 parse_arguments "$@"
 rm -rf "$log_directory"
 mkdir -p "$log_directory"
@@ -143,6 +196,11 @@ while read -r arguments; do
   # shellcheck disable=SC2086  # the arguments are words
   run_perftest $arguments
 done < <(list_perftests)
+compile_programs
+while read -r setting program arguments; do
+  # shellcheck disable=SC2086  # the arguments are words
+  run_program "$setting" "$program" $arguments
+done < <(list_programs)
 check_leftovers "$suite" "$before"
 print_suite_totals "$suite"
 (($(count_results FAIL "$suite") == 0))

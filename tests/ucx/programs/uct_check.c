@@ -1,0 +1,472 @@
+// Two processes, the layer UCT, the transport utofu: every operation that is advertised, with data that are checked,
+// and what happens at the edges: no byte, the last byte, memory outside of a key, a receiver that does not look, a
+// request that waits, a fence, a peer that dies. Usage: uct_check [DEVICE]
+#include <ucs/async/async_fwd.h>
+#include <uct/api/uct.h>
+
+#include "pair.h"
+
+enum { kWindow = 1 << 20, kIds = 4, kFlood = 1000 };
+enum { kIdShort, kIdBcopy, kIdZcopy, kIdFlood };
+
+static ucs_async_context_t* async;
+static uct_worker_h worker;
+static uct_component_h component;
+static uct_md_h md;
+static uct_iface_h iface;
+static uct_iface_attr_t attr;
+static uct_ep_h ep;
+static unsigned char *window, *source;  // Ours for the peer; what we send from.
+static uct_mem_h window_memh, source_memh;
+static uct_rkey_bundle_t key;
+static uint64_t remote;  // The peer's window.
+static ucs_status_t handler_saw = UCS_OK;
+static unsigned received[kIds];
+
+static void progress(void) { uct_worker_progress(worker); }
+
+static ucs_status_t on_error(void* arg, uct_ep_h failed, ucs_status_t status) {
+  (void)arg;
+  CHECK(failed == ep, "the handler is told of another endpoint");
+  handler_saw = status;
+  return UCS_OK;
+}
+
+// ---- completions ----
+
+static uct_completion_t completion;
+static unsigned completed;
+
+static void on_completion(uct_completion_t* self) {
+  (void)self;
+  completed++;
+}
+
+static uct_completion_t* expect_completion(void) {
+  completion = (uct_completion_t){.func = on_completion, .count = 1, .status = UCS_OK};
+  completed = 0;
+  return &completion;
+}
+
+static void wait_completion(void) {
+  while (completed == 0) {
+    progress();
+  }
+  UCX_OK(completion.status);
+}
+
+// Tries again while there is no room.
+#define POST(expected, call)                                                                                     \
+  do {                                                                                                           \
+    ssize_t post_status;                                                                                         \
+    while ((post_status = (call)) == UCS_ERR_NO_RESOURCE) {                                                      \
+      progress();                                                                                                \
+    }                                                                                                            \
+    CHECK(post_status == (ssize_t)(expected), "%s gives %zd, not %zd", #call, post_status, (ssize_t)(expected)); \
+  } while (0)
+
+static void flush(void) {
+  while (uct_ep_flush(ep, 0, NULL) != UCS_OK) {
+    progress();
+  }
+}
+
+static void flush_and_meet(void) {
+  flush();
+  pair_meet(progress);
+}
+
+// ---- beginning ----
+
+static void open_component(const char* tni) {
+  uct_component_h* components;
+  unsigned count;
+  uct_md_config_t* config;
+  UCX_OK(uct_query_components(&components, &count));
+  for (unsigned i = 0; i < count; i++) {
+    uct_component_attr_t about = {.field_mask = UCT_COMPONENT_ATTR_FIELD_NAME};
+    UCX_OK(uct_component_query(components[i], &about));
+    if (strcmp(about.name, "utofu") == 0) {
+      component = components[i];
+    }
+  }
+  CHECK(component != NULL, "there is no component utofu");
+  uct_release_component_list(components);
+  UCX_OK(uct_md_config_read(component, NULL, NULL, &config));
+  UCX_OK(uct_md_open(component, tni, config, &md));
+  uct_config_release(config);
+}
+
+static void open_iface(const char* tni) {
+  uct_iface_config_t* config;
+  UCX_OK(ucs_async_context_create(UCS_ASYNC_MODE_THREAD_SPINLOCK, &async));
+  UCX_OK(uct_worker_create(async, UCS_THREAD_MODE_SINGLE, &worker));
+  const uct_iface_params_t params = {
+      .field_mask = UCT_IFACE_PARAM_FIELD_OPEN_MODE | UCT_IFACE_PARAM_FIELD_DEVICE | UCT_IFACE_PARAM_FIELD_ERR_HANDLER,
+      .open_mode = UCT_IFACE_OPEN_MODE_DEVICE,
+      .mode.device = {.tl_name = "utofu", .dev_name = tni},
+      .err_handler = on_error};
+  UCX_OK(uct_md_iface_config_read(md, "utofu", NULL, NULL, &config));
+  UCX_OK(uct_iface_open(md, worker, &params, config, &iface));
+  uct_config_release(config);
+  UCX_OK(uct_iface_query(iface, &attr));
+  uct_iface_progress_enable(iface, UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
+}
+
+static void connect_to_peer(void) {
+  unsigned char mine[256], its[256], key_buffer[256];
+  uct_md_attr_t md_attr;
+  UCX_OK(uct_md_query(md, &md_attr));
+  CHECK(attr.iface_addr_len <= sizeof mine && md_attr.rkey_packed_size <= sizeof key_buffer, "long addresses");
+  UCX_OK(uct_iface_get_address(iface, (uct_iface_addr_t*)mine));
+  pair_send(mine, attr.iface_addr_len);
+  pair_receive(its, attr.iface_addr_len);
+  const uct_ep_params_t params = {
+      .field_mask = UCT_EP_PARAM_FIELD_IFACE | UCT_EP_PARAM_FIELD_DEV_ADDR | UCT_EP_PARAM_FIELD_IFACE_ADDR,
+      .iface = iface,
+      .dev_addr = (const uct_device_addr_t*)its,
+      .iface_addr = (const uct_iface_addr_t*)its};
+  CHECK(uct_iface_is_reachable(iface, NULL, params.iface_addr), "the peer is not reachable");
+  UCX_OK(uct_ep_create(&params, &ep));
+
+  UCX_OK(uct_md_mkey_pack(md, window_memh, key_buffer));
+  const uint64_t address = (uintptr_t)window;
+  pair_send(key_buffer, md_attr.rkey_packed_size);
+  pair_send(&address, sizeof address);
+  pair_receive(key_buffer, md_attr.rkey_packed_size);
+  pair_receive(&remote, sizeof remote);
+  UCX_OK(uct_rkey_unpack(component, key_buffer, &key));
+}
+
+static unsigned char* make_memory(uct_mem_h* memh) {
+  void* memory;
+  CHECK(posix_memalign(&memory, 4096, kWindow) == 0, "no memory");
+  memset(memory, 0, kWindow);
+  UCX_OK(uct_md_mem_reg(md, memory, kWindow, UCT_MD_MEM_ACCESS_ALL, memh));
+  return memory;
+}
+
+// ---- active messages ----
+
+static size_t length_of(unsigned id, unsigned number) {
+  const size_t longest = attr.cap.am.max_bcopy;
+  const size_t lengths[] = {8, 9, 16, 17, 24, 25, 100, 255, 256, 1000, 4096, longest - 1, longest};
+  return id == kIdFlood ? 8 + number % 2000 : lengths[number % (sizeof lengths / sizeof lengths[0])];
+}
+
+static uint64_t seed_of(int from, unsigned id, unsigned number) {
+  return ((uint64_t)from << 40) + ((uint64_t)id << 32) + (uint64_t)number * 4096;
+}
+
+static ucs_status_t on_message(void* arg, void* data, size_t length, unsigned flags) {
+  const unsigned id = (unsigned)(uintptr_t)arg, number = received[id]++;
+  (void)flags;
+  CHECK(length == length_of(id, number), "message %u of id %u has %zu bytes", number, id, length);
+  CHECK_CONTENT(data, length, seed_of(!pair_rank, id, number), "message %u of id %u", number, id);
+  return UCS_OK;
+}
+
+struct packed {
+  size_t length;
+  uint64_t seed;
+};
+
+static size_t pack(void* to, void* arg) {
+  const struct packed* const what = arg;
+  pair_fill(to, what->length, what->seed);
+  return what->length;
+}
+
+static void send_message(unsigned id, unsigned number) {
+  const size_t length = length_of(id, number);
+  struct packed what = {length, seed_of(pair_rank, id, number)};
+  uint64_t header;
+  pair_fill(source, length, what.seed);
+  memcpy(&header, source, sizeof header);
+  switch (id) {
+    case kIdShort: POST(UCS_OK, uct_ep_am_short(ep, kIdShort, header, source + 8, (unsigned)length - 8)); break;
+    case kIdZcopy: {
+      // The header, and two pieces, one of which may be empty.
+      const size_t rest = length - 8, first = rest / 3;
+      const uct_iov_t iov[] = {{source + 8, first, source_memh, 0, 1},
+                               {source + 8 + first, rest - first, source_memh, 0, 1}};
+      POST(UCS_INPROGRESS, uct_ep_am_zcopy(ep, kIdZcopy, source, 8, iov, 2, 0, expect_completion()));
+      wait_completion();
+      break;
+    }
+    default: POST(length, uct_ep_am_bcopy(ep, (uint8_t)id, pack, &what, 0));
+  }
+}
+
+static void run_messages(void) {
+  for (unsigned number = 0; number < 300; number++) {
+    for (unsigned id = kIdShort; id <= kIdZcopy; id++) {
+      send_message(id, number);
+    }
+  }
+  while (received[kIdShort] < 300 || received[kIdBcopy] < 300 || received[kIdZcopy] < 300) {
+    progress();
+  }
+  flush_and_meet();
+}
+
+// ---- a receiver that does not look, and requests that wait ----
+
+static unsigned flood_sent;
+
+static ucs_status_t send_pending(uct_pending_req_t* self) {
+  struct packed what = {length_of(kIdFlood, flood_sent), seed_of(pair_rank, kIdFlood, flood_sent)};
+  const ssize_t status = uct_ep_am_bcopy(ep, kIdFlood, pack, &what, 0);
+  if (status < 0) {
+    return (ucs_status_t)status;
+  }
+  flood_sent++;
+  free(self);
+  return UCS_OK;
+}
+
+static void flood(void) {
+  unsigned before_full = 0;
+  for (unsigned number = 0; number < kFlood; number++) {
+    uct_pending_req_t* const request = calloc(1, sizeof *request);
+    request->func = send_pending;
+    ucs_status_t status;
+    // While others wait, nobody overtakes them.
+    while ((status = send_pending(request)) == UCS_ERR_NO_RESOURCE) {
+      before_full += before_full == 0 ? flood_sent : 0;
+      status = uct_ep_pending_add(ep, request, 0);
+      if (status == UCS_OK) {
+        break;
+      }
+      CHECK(status == UCS_ERR_BUSY, "a request is refused: %s", ucs_status_string(status));
+    }
+    UCX_OK(status);
+  }
+  CHECK(before_full <= 64, "%u messages went to a peer that takes none", before_full);
+}
+
+static void purged(uct_pending_req_t* request, void* count) {
+  ++*(unsigned*)count;
+  free(request);
+}
+
+static void run_flood(int sender) {
+  unsigned left = 0;
+  if (pair_rank == sender) {
+    flood();
+    pair_send("x", 1);
+    while (flood_sent < kFlood) {
+      progress();
+    }
+    uct_ep_pending_purge(ep, purged, &left);
+    CHECK(left == 0, "%u requests are left", left);
+  } else {
+    char all_asked;
+    pair_receive(&all_asked, 1);  // Without any progress until then.
+    while (received[kIdFlood] < kFlood) {
+      progress();
+    }
+  }
+  flush_and_meet();
+}
+
+// ---- puts and gets ----
+
+static const size_t kSizes[] = {1,   2,    7,    8,    9,    31,    32,     33,          255,    256,
+                                257, 4096, 8191, 8192, 8193, 65536, 333333, kWindow - 1, kWindow};
+
+static void put(size_t length, uint64_t to, uint64_t seed, int copied) {
+  pair_fill(source, length, seed);
+  if (!copied) {
+    const uct_iov_t iov = {source, length, source_memh, 0, 1};
+    POST(UCS_INPROGRESS, uct_ep_put_zcopy(ep, &iov, 1, to, key.rkey, expect_completion()));
+    wait_completion();
+  } else if (length <= attr.cap.put.max_short) {
+    POST(UCS_OK, uct_ep_put_short(ep, source, (unsigned)length, to, key.rkey));
+  } else {
+    struct packed what = {length, seed};
+    POST(length, uct_ep_put_bcopy(ep, pack, &what, to, key.rkey));
+  }
+}
+
+static void unpack(void* to, const void* data, size_t length) { memcpy(to, data, length); }
+
+static void get(size_t length, uint64_t from, int copied) {
+  memset(source, 0, length);
+  if (copied) {
+    POST(UCS_INPROGRESS, uct_ep_get_bcopy(ep, unpack, source, length, from, key.rkey, expect_completion()));
+  } else {
+    // In as many pieces as there may be.
+    uct_iov_t iov[64];
+    const size_t count = attr.cap.get.max_iov, each = length / count;
+    CHECK(count == 64, "%zu pieces", count);
+    for (size_t i = 0; i < count; i++) {
+      const size_t bytes = i + 1 == count ? length - i * each : each;
+      iov[i] = (uct_iov_t){source + i * each, bytes, source_memh, 0, 1};
+    }
+    POST(UCS_INPROGRESS, uct_ep_get_zcopy(ep, iov, count, from, key.rkey, expect_completion()));
+  }
+  wait_completion();
+}
+
+static void run_memory(void) {
+  for (unsigned i = 0; i < sizeof kSizes / sizeof kSizes[0]; i++) {
+    const size_t length = kSizes[i];
+    for (int copied = 0; copied <= (length <= attr.cap.put.max_bcopy); copied++) {
+      // Once at the beginning, once so that the last byte of the memory is the last of the put.
+      for (int end = 0; end < 2; end++) {
+        const size_t shift = end ? kWindow - length : 0;
+        const uint64_t seed = seed_of(pair_rank, 10 + copied, i);
+        memset(window, 0x5A, kWindow);
+        pair_meet(progress);
+        put(length, remote + shift, seed, copied);
+        flush_and_meet();
+        CHECK_CONTENT(window + shift, length, seed_of(!pair_rank, 10 + copied, i), "put of %zu", length);
+        CHECK(shift == 0 || window[shift - 1] == 0x5A, "a put of %zu wrote before its place", length);
+        CHECK(shift + length == kWindow || window[shift + length] == 0x5A, "a put of %zu wrote too much", length);
+        get(length, remote + shift, copied);
+        CHECK_CONTENT(source, length, seed, "get of %zu", length);
+        pair_meet(progress);
+      }
+    }
+  }
+}
+
+static size_t pack_nothing(void* to, void* arg) {
+  (void)to;
+  (void)arg;
+  return 0;
+}
+
+static void run_edges(void) {
+  const uct_iov_t nothing = {source, 0, source_memh, 0, 1};
+  UCX_OK(uct_ep_put_short(ep, source, 0, remote, key.rkey));
+  UCX_OK(uct_ep_put_zcopy(ep, &nothing, 1, remote, key.rkey, NULL));
+  UCX_OK(uct_ep_get_zcopy(ep, &nothing, 1, remote + kWindow, key.rkey, NULL));
+  CHECK(uct_ep_put_bcopy(ep, pack_nothing, NULL, remote + kWindow, key.rkey) == 0, "a put of no byte");
+  // UCX prints these.
+  CHECK(uct_ep_put_short(ep, source, 8, remote + kWindow - 7, key.rkey) == UCS_ERR_INVALID_PARAM, "behind the end");
+  CHECK(uct_ep_put_short(ep, source, 8, remote - 1, key.rkey) == UCS_ERR_INVALID_PARAM, "before the beginning");
+  CHECK(uct_ep_atomic64_post(ep, UCT_ATOMIC_OP_ADD, 1, remote + kWindow - 4, key.rkey) == UCS_ERR_INVALID_PARAM,
+        "an atomic behind the end");
+  flush_and_meet();
+}
+
+// What was put before a fence is seen by a get behind it.
+static void run_fence(void) {
+  for (unsigned round = 0; round < 200; round++) {
+    uint64_t seen = 0, value = round + 1;
+    struct packed large = {8192, seed_of(pair_rank, 20, round)};
+    POST(8192, uct_ep_put_bcopy(ep, pack, &large, remote + 4096, key.rkey));
+    POST(UCS_OK, uct_ep_put_short(ep, &value, sizeof value, remote, key.rkey));
+    UCX_OK(uct_ep_fence(ep, 0));
+    POST(UCS_INPROGRESS, uct_ep_get_bcopy(ep, unpack, &seen, sizeof seen, remote, key.rkey, expect_completion()));
+    wait_completion();
+    CHECK(seen == value, "round %u: a get behind a fence sees %lu", round, (unsigned long)seen);
+  }
+  flush_and_meet();
+}
+
+// ---- atomics ----
+
+#define ATOMIC_CASES(BITS)                                                                                           \
+  static void run_atomics##BITS(void) {                                                                              \
+    typedef uint##BITS##_t word;                                                                                     \
+    volatile word* const mine = (volatile word*)window;                                                              \
+    const word start = (word)0xF0F0F0F0F0F0F0F0ull, operand = (word)0x123456789ABCDEF1ull;                           \
+    static const uct_atomic_op_t ops[] = {UCT_ATOMIC_OP_ADD, UCT_ATOMIC_OP_AND, UCT_ATOMIC_OP_OR, UCT_ATOMIC_OP_XOR, \
+                                          UCT_ATOMIC_OP_SWAP};                                                       \
+    const word results[] = {(word)(start + operand), (word)(start & operand), (word)(start | operand),               \
+                            (word)(start ^ operand), operand};                                                       \
+    for (unsigned i = 0; i < 9; i++) {                                                                               \
+      const unsigned op = i % 5, fetches = i < 5;                                                                    \
+      word old = 0;                                                                                                  \
+      *mine = start;                                                                                                 \
+      pair_meet(progress);                                                                                           \
+      if (fetches) {                                                                                                 \
+        POST(UCS_INPROGRESS,                                                                                         \
+             uct_ep_atomic##BITS##_fetch(ep, ops[op], operand, &old, remote, key.rkey, expect_completion()));        \
+        wait_completion();                                                                                           \
+        CHECK(old == start, "atomic %u of " #BITS " bits found %llx", ops[op], (unsigned long long)old);             \
+      } else {                                                                                                       \
+        POST(UCS_OK, uct_ep_atomic##BITS##_post(ep, ops[op], operand, remote, key.rkey));                            \
+      }                                                                                                              \
+      flush_and_meet();                                                                                              \
+      CHECK(*mine == results[op], "atomic %u of " #BITS " bits leaves %llx", ops[op], (unsigned long long)*mine);    \
+      pair_meet(progress);                                                                                           \
+    }                                                                                                                \
+    for (unsigned fits = 0; fits < 2; fits++) {                                                                      \
+      word old = 0;                                                                                                  \
+      *mine = start;                                                                                                 \
+      pair_meet(progress);                                                                                           \
+      POST(UCS_INPROGRESS, uct_ep_atomic_cswap##BITS(ep, fits ? start : operand, operand, remote, key.rkey, &old,    \
+                                                     expect_completion()));                                          \
+      wait_completion();                                                                                             \
+      CHECK(old == start, "compare-and-swap of " #BITS " bits found %llx", (unsigned long long)old);                 \
+      flush_and_meet();                                                                                              \
+      CHECK(*mine == (fits ? operand : start), "compare-and-swap of " #BITS " bits");                                \
+      pair_meet(progress);                                                                                           \
+    }                                                                                                                \
+  }
+
+ATOMIC_CASES(32)
+ATOMIC_CASES(64)
+
+// Both add to one word, and the CPU of its owner does: nothing is lost.
+static void run_shared_counter(void) {
+  uint64_t* const word = (uint64_t*)window;
+  *word = 0;
+  pair_meet(progress);
+  for (unsigned i = 0; i < 5000; i++) {
+    POST(UCS_OK, uct_ep_atomic64_post(ep, UCT_ATOMIC_OP_ADD, 3, remote, key.rkey));
+    __atomic_fetch_add(word, 5, __ATOMIC_RELAXED);
+  }
+  flush_and_meet();
+  CHECK(__atomic_load_n(word, __ATOMIC_RELAXED) == 5000 * 8, "the counter has %lu", (unsigned long)*word);
+  pair_meet(progress);
+}
+
+// ---- the end ----
+
+static void run_death(void) {
+  if (pair_rank == 1) {
+    _exit(0);
+  }
+  while (handler_saw == UCS_OK) {
+    const ucs_status_t status = uct_ep_check(ep, 0, NULL);
+    CHECK(status == UCS_OK || handler_saw != UCS_OK, "a check says %s", ucs_status_string(status));
+    progress();
+  }
+  CHECK(uct_ep_put_short(ep, source, 8, remote, key.rkey) == handler_saw, "an operation to a dead peer");
+  uct_ep_destroy(ep);
+}
+
+int main(int argc, char** argv) {
+  const char* const tni = argc > 1 ? argv[1] : "tni0";
+  pair_begin("uct_check", 50);
+  open_component(tni);
+  open_iface(tni);
+  window = make_memory(&window_memh);
+  source = make_memory(&source_memh);
+  for (unsigned id = 0; id < kIds; id++) {
+    UCX_OK(uct_iface_set_am_handler(iface, (uint8_t)id, on_message, (void*)(uintptr_t)id, 0));
+  }
+  connect_to_peer();
+  run_messages();
+  run_flood(0);
+  run_memory();
+  run_edges();
+  run_fence();
+  run_atomics32();
+  run_atomics64();
+  run_shared_counter();
+  run_death();
+  uct_rkey_release(component, &key);
+  UCX_OK(uct_md_mem_dereg(md, window_memh));
+  UCX_OK(uct_md_mem_dereg(md, source_memh));
+  uct_iface_close(iface);
+  uct_worker_destroy(worker);
+  ucs_async_context_destroy(async);
+  uct_md_close(md);
+  return pair_end();
+}
