@@ -11,6 +11,7 @@
 #include "engine/core/interface.h"
 #include "engine/core/outstanding.h"
 #include "engine/core/peer.h"
+#include "engine/core/sleeping_call.h"
 #include "engine/core/tofu.h"
 #include "engine/observe/counters.h"
 #include "engine/wire/wire.h"
@@ -60,6 +61,7 @@ struct Core {
   std::uint32_t direct_uses = 0;  ///< How often, since a call looked for packets because of it.
   bool gave_link = false;         ///< The event that was given last says that an entry of the caller is in its list.
   std::uint64_t activity = 0;     ///< Raised whenever something happens that a waiting thread may wait for.
+  SleepingCall* sleeping_calls = nullptr;  ///< Calls of the application that sleep now; for onlookers.
 
   std::uint64_t now_ns() const { return clock(clock_context); }
   Interface* interface(std::uint32_t index) const {

@@ -84,6 +84,8 @@ class HandleTable {
   }
 
  private:
+  friend struct InspectedFields;  // What onlookers read (engine/inspect).
+
   static constexpr std::uint32_t kChunkObjects = 1024;
   static constexpr std::uint32_t kFreeQueue = 64;
 

@@ -75,19 +75,35 @@ inline constexpr Limits kDefaultLimits = {
     .max_volatile_size = 4096,
 };
 
+/// Why a portal table entry is disabled.
+enum class DisabledBy : std::uint8_t {
+  kProgram,      ///< It was told so, or allocated so.
+  kNoEntry,      ///< Flow control: a message matched nothing.
+  kNoResources,  ///< Flow control: the event queue was full, or there was no room for an unexpected header.
+};
+
 /// @spec Portals 4.3, 3.7
 struct PortalTableEntry {
   MatchList priority;
   MatchList overflow;
   UnexpectedList unexpected;
-  UnexpectedList held;                   ///< Headers that somebody has claimed, and nobody taken yet (hold_header).
-  Handle eq_handle = 0;                  ///< For the target's full events; 0 for none.
-  std::uint32_t entry_count = 0;         ///< Entries linked in either list.
-  std::uint32_t in_progress = 0;         ///< Messages matched and not complete.
-  bool flow_control = false;             ///< PTL_PT_FLOWCTRL.
-  bool enabled = true;                   ///< False: messages are refused.
-  std::uint32_t publications = 0;        ///< Linked entries that are published or withdrawn.
+  UnexpectedList held;            ///< Headers that somebody has claimed, and nobody taken yet (hold_header).
+  Handle eq_handle = 0;           ///< For the target's full events; 0 for none.
+  std::uint32_t entry_count = 0;  ///< Entries linked in either list.
+  std::uint32_t in_progress = 0;  ///< Messages matched and not complete.
+  bool flow_control = false;      ///< PTL_PT_FLOWCTRL.
+  bool enabled = true;            ///< False: messages are refused.
+  DisabledBy disabled_by = DisabledBy::kProgram;  ///< Unless enabled.
+  std::uint32_t publications = 0;                 ///< Linked entries that are published or withdrawn.
   std::uint32_t answers_to_refusal = 0;  ///< Answers before an entry is tried again that could not be published.
+  std::uint64_t disabled_since_ns = 0;   ///< For onlookers; 0: since it was allocated.
+
+  void disable(DisabledBy by, std::uint64_t now_ns) {
+    if (!enabled) return;
+    enabled = false;
+    disabled_by = by;
+    disabled_since_ns = now_ns;
+  }
 };
 
 /// Where what is told of a message at a shared portal table entry goes: that depends on the index it came by.
@@ -101,6 +117,19 @@ using Inlets = std::array<Inlet, kPortalTableSize>;
 struct LateAnswer {
   ProcessId peer;
   std::uint32_t operation_id = 0;
+};
+
+/// Why a message was refused at a portal table entry, for onlookers.
+enum class RefusedFor : std::uint8_t { kNothing, kNoPortal, kDisabled, kNoMatch, kPermission, kOperation };
+
+/// The message that an interface refused last.
+struct RefusedMessage {
+  RefusedFor reason = RefusedFor::kNothing;  ///< kNothing: there was none.
+  std::uint16_t pt_index = 0;                ///< Where it wanted to go.
+  std::uint32_t pid = 0;                     ///< With `nid`: the initiator, as matching shows it.
+  std::uint32_t nid = 0;
+  std::uint64_t match_bits = 0;
+  std::uint64_t at_ns = 0;
 };
 
 /// Status registers; the values of ptl_sr_index_t. @spec Portals 4.3, 3.3.7
@@ -127,7 +156,8 @@ struct Interface {
   std::uint32_t triggered_count = 0;    ///< Triggered operations that wait.
   std::uint32_t outstanding = 0;        ///< Operations started and not complete.
   std::array<std::atomic<std::int64_t>, kStatusRegisterCount>
-      status_registers{};  ///< Writer: duty. Readers: any thread.
+      status_registers{};       ///< Writer: duty. Readers: any thread.
+  RefusedMessage last_refused;  ///< For onlookers.
 
   bool is_matching() const { return (index & (1u | kFabricInterface)) != 0; }
   bool is_logical() const { return (index & 2u) != 0; }

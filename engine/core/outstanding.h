@@ -98,6 +98,8 @@ class OutstandingTable {
   static constexpr std::uint32_t kMaxOperations = 1u << 20;
 
  private:
+  friend struct InspectedFields;  // What onlookers read (engine/inspect).
+
   struct Slot {
     OutstandingOperation operation;
     std::uint32_t id = 0;  ///< Index in the lower bits, uses of the slot in the upper ones.

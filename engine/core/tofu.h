@@ -169,6 +169,8 @@ class Tofu {
   bool has_lanes = false;          ///< Some lane may be open.
 
  private:
+  friend struct InspectedFields;  // What onlookers read (engine/inspect).
+
   ClaimResult claim(std::uint64_t id) const {
     return directory == nullptr ? ClaimResult::kClaimed : directory->claim(claim_key(id));
   }

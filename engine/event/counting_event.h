@@ -121,6 +121,8 @@ class CountingEvent {
   static constexpr std::uint32_t kMostNews = 16;
 
  private:
+  friend struct InspectedFields;  // What onlookers read (engine/inspect).
+
   using WaitingOperations =
       boost::intrusive::multiset<TriggeredOperation,
                                  boost::intrusive::member_hook<TriggeredOperation, boost::intrusive::set_member_hook<>,

@@ -92,6 +92,8 @@ class EventQueue {
   static constexpr std::uint64_t kMaxCount = std::uint64_t{1} << 26;
 
  private:
+  friend struct InspectedFields;  // What onlookers read (engine/inspect).
+
   bool grow(std::uint64_t slots);
   void set_limit() { limit_ = is_armed() ? 0 : capacity_ + in_reserved_; }
   void lose_oldest() {

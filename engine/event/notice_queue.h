@@ -73,6 +73,8 @@ class TransmitCompleteQueue {
   }
 
  private:
+  friend struct InspectedFields;  // What onlookers read (engine/inspect).
+
   struct Entry {
     void* callback_data = nullptr;
     NiFail fail = NiFail::kOk;
@@ -155,6 +157,8 @@ class MessageReceiveQueue {
   std::uint64_t unread() const { return posted() - read_count(); }
 
  private:
+  friend struct InspectedFields;  // What onlookers read (engine/inspect).
+
   GrowingRing<Notice> notices_;
   std::uint32_t entry_count_;  ///< Most that may wait.
   std::atomic<std::uint64_t> posted_{0};

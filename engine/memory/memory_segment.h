@@ -62,6 +62,8 @@ class MemorySegment {
   Run run_at(std::uint64_t offset, std::uint64_t bytes) const;
 
  private:
+  friend struct InspectedFields;  // What onlookers read (engine/inspect).
+
   struct Piece {
     std::byte* start;
     std::uint64_t offset;  ///< Of its first byte in the region.

@@ -3,8 +3,10 @@
 #include "engine/run/engine.h"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 
 #include "engine/initiator/send.h"
@@ -101,6 +103,9 @@ Engine::Engine(const Settings& settings, std::unique_ptr<EngineNode> node)
   core_.receive_arrived = receive_arrived_on_duty;
   core_.lose_peer = lose_peer;
   core_.outstanding.tell_apart(node_->segment->incarnation());
+  node_->root = {layout_stamp(), &core_, &application_calls_};
+  node_->segment->control().inspection_root.store(std::bit_cast<std::uint64_t>(&node_->root),
+                                                  std::memory_order_relaxed);
 }
 
 Engine::Engine(const Settings& settings, ProcessId self, std::uint32_t uid, World world)
@@ -242,6 +247,7 @@ WaitResult Engine::wait_until(Condition condition, std::uint64_t timeout_ns, OnA
   IdleStreak streak(core_.settings.spin_count, std::uint64_t{core_.settings.sleep_after_us} * 1000);
   std::uint64_t deadline_ns = 0;  // 0: not needed yet, or never.
   std::uint64_t seen_activity = 0;
+  Sleeper sleeper{place, condition};
   for (;;) {
     if (is_aborted() && on_abort == OnAbort::kReturn) return WaitResult::kAborted;
     int work = 0;
@@ -273,7 +279,7 @@ WaitResult Engine::wait_until(Condition condition, std::uint64_t timeout_ns, OnA
       streak.note_stay_away();
       DutyLock::stay_away();
     }
-    idle(streak, seen_activity, longest_sleep_ns, place);
+    idle(streak, seen_activity, longest_sleep_ns, sleeper);
   }
 }
 
@@ -329,7 +335,7 @@ void Engine::rest(const Rest& due) {
   if (due.advice == IdleAdvice::kYield) {
     sched_yield();
   } else {
-    sleep(due.seen_activity, due.sleep_ns, OnAbort::kReturn);
+    sleep(due.seen_activity, due.sleep_ns, nullptr);
   }
   const std::uint64_t after_ns = core_.now_ns();
   const Duty duty(*this);
@@ -337,18 +343,16 @@ void Engine::rest(const Rest& due) {
   if (due.advice == IdleAdvice::kYield) look_after_timers_on_duty(after_ns);
 }
 
-/// @param place  nullptr: nothing may end this wait but its condition and its time
-void Engine::idle(IdleStreak& streak, std::uint64_t seen_activity, std::uint64_t longest_sleep_ns,
-                  CancellationPlace* place) {
+void Engine::idle(IdleStreak& streak, std::uint64_t seen_activity, std::uint64_t longest_sleep_ns, Sleeper& sleeper) {
   const IdleAdvice advice = streak.next([this] { return core_.now_ns(); });
   if (advice == IdleAdvice::kSpin) return pause_cpu();
-  if (place != nullptr) place->pass();
+  if (sleeper.place != nullptr) sleeper.place->pass();
   if (advice == IdleAdvice::kYield) {
     yield();
   } else {
-    sleep(seen_activity, longest_sleep_ns, place != nullptr ? OnAbort::kReturn : OnAbort::kGoOn);
+    sleep(seen_activity, longest_sleep_ns, &sleeper);
   }
-  if (place != nullptr) place->pass();
+  if (sleeper.place != nullptr) sleeper.place->pass();
 }
 
 void Engine::yield() {
@@ -360,7 +364,10 @@ void Engine::yield() {
   look_after_timers_on_duty(after_ns);
 }
 
-void Engine::sleep(std::uint64_t seen_activity, std::uint64_t longest_ns, OnAbort on_abort) {
+/// @param sleeper  nullptr: a call that does not wait
+void Engine::sleep(std::uint64_t seen_activity, std::uint64_t longest_ns, Sleeper* sleeper) {
+  SleepingCall call;
+  const bool is_abortable = sleeper == nullptr || sleeper->on_abort() == OnAbort::kReturn;
   sleeping_threads_.fetch_add(1, std::memory_order_seq_cst);
   const std::uint32_t seen = doorbell_.announce();
   bool found = false;
@@ -368,7 +375,7 @@ void Engine::sleep(std::uint64_t seen_activity, std::uint64_t longest_ns, OnAbor
   {
     const Duty duty(*this);
     look_after_timers_on_duty(core_.now_ns());
-    const bool aborted = is_aborted() && on_abort == OnAbort::kReturn;
+    const bool aborted = is_aborted() && is_abortable;
     found = has_work_on_duty(core_) || aborted || core_.activity != seen_activity;
     if (!found && needs_timers_on_duty(core_)) {
       longest_ns = std::min(longest_ns, std::uint64_t{core_.settings.peer_check_ms} * 1'000'000);
@@ -376,12 +383,30 @@ void Engine::sleep(std::uint64_t seen_activity, std::uint64_t longest_ns, OnAbor
     if (!found) longest_ns = bound_sleep_on_duty(longest_ns);
     if (!found) core_.counters.add(Counter::kSleeps);
     fd = wait_fd_on_duty(core_);
+    if (!found && sleeper != nullptr) show_sleep_on_duty(*sleeper, call);
   }
   const bool whole = longest_ns > static_cast<std::uint64_t>(kLongestSleepNs);
   if (!found) doorbell_.wait(seen, whole ? -1 : static_cast<std::int64_t>(longest_ns), fd);
   doorbell_.withdraw();
   sleeping_threads_.fetch_sub(1, std::memory_order_seq_cst);
+  if (call.since_ns != 0) unshow_sleep(call);
   if (progress_ != nullptr) progress_->rearm();
+}
+
+/// Writes down for onlookers what the thread is about to sleep for.
+void Engine::show_sleep_on_duty(Sleeper& sleeper, SleepingCall& call) {
+  if (sleeper.since_ns == 0) sleeper.since_ns = core_.now_ns();
+  sleeper.condition.describe(call.subject);
+  call.since_ns = sleeper.since_ns;
+  call.thread = gettid();
+  call.next = std::exchange(core_.sleeping_calls, &call);
+}
+
+void Engine::unshow_sleep(const SleepingCall& call) {
+  const Duty duty(*this);
+  SleepingCall** place = &core_.sleeping_calls;
+  while (*place != &call) place = &(*place)->next;
+  *place = call.next;
 }
 
 void Engine::flush(std::uint64_t timeout_ns) {

@@ -35,12 +35,26 @@ class Condition {
  public:
   template <class Ask>
   Condition(Ask& ask)  // NOLINT: meant to be implicit.
-      : ask_([](void* context, Core& core) { return static_cast<bool>((*static_cast<Ask*>(context))(core)); }),
-        context_(&ask) {}
-  bool operator()(Core& core) const { return ask_(context_, core); }
+      : functions_(&kFunctions<Ask>), context_(&ask) {}
+  bool operator()(Core& core) const { return functions_->ask(context_, core); }
+
+  /// What it is about, for onlookers: what a function that has `describe(WaitSubject&)` says there.
+  void describe(WaitSubject& subject) const { functions_->describe(context_, subject); }
 
  private:
-  bool (*ask_)(void* context, Core& core);
+  struct Functions {
+    bool (*ask)(void* context, Core& core);
+    void (*describe)(const void* context, WaitSubject& subject);
+  };
+  template <class Ask>
+  static constexpr Functions kFunctions{
+      [](void* context, Core& core) { return static_cast<bool>((*static_cast<Ask*>(context))(core)); },
+      []([[maybe_unused]] const void* context, [[maybe_unused]] WaitSubject& subject) {
+        if constexpr (requires(const Ask& ask) { ask.describe(subject); })
+          static_cast<const Ask*>(context)->describe(subject);
+      }};
+
+  const Functions* functions_;
   void* context_;
 };
 
@@ -254,15 +268,26 @@ class Engine {
   /// Whether a call leaves behind what nobody rings for: packets to oneself, or operations that have fired.
   bool leaves_work_on_duty() const { return !core_.fired.empty() || core_.wires.front()->has_packets(); }
   int cycle_on_duty();
+  /// A wait that sleeps.
+  struct Sleeper {
+    CancellationPlace* place;  ///< nullptr: nothing may end this wait but its condition and its time.
+    const Condition& condition;
+    std::uint64_t since_ns = 0;  ///< When it slept for the first time; 0: not yet.
+
+    OnAbort on_abort() const { return place != nullptr ? OnAbort::kReturn : OnAbort::kGoOn; }
+  };
+
   WaitResult wait_until(Condition condition, std::uint64_t timeout_ns, OnAbort on_abort, CancellationPlace* place);
   void settle_waiting_on_duty();
   void settle_own_on_duty();
   void look_after_direct_on_duty();
   void leave_other_nodes_on_duty();
   void look_after_timers_on_duty(std::uint64_t now_ns);
-  void idle(IdleStreak& streak, std::uint64_t seen_activity, std::uint64_t longest_sleep_ns, CancellationPlace* place);
+  void idle(IdleStreak& streak, std::uint64_t seen_activity, std::uint64_t longest_sleep_ns, Sleeper& sleeper);
   void yield();
-  void sleep(std::uint64_t seen_activity, std::uint64_t longest_ns, OnAbort on_abort);
+  void sleep(std::uint64_t seen_activity, std::uint64_t longest_ns, Sleeper* sleeper);
+  void show_sleep_on_duty(Sleeper& sleeper, SleepingCall& call);
+  void unshow_sleep(const SleepingCall& call);
   WaitResult look_at_last(Condition condition);
   bool found_on_duty() {
     policy_.note_found();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/config/settings.h"
+#include "engine/inspect/inspection_root.h"
 #include "engine/run/engine.h"
 #include "engine/segment/node_directory.h"
 #include "engine/segment/process_segment.h"
@@ -77,6 +78,7 @@ struct EngineNode {
     return {loopback.get(), shm.get()};
   }
   std::unique_ptr<SegmentDirectory> directory;
+  InspectionRoot root;  ///< Of the engine.
 };
 
 /// @return nullptr on failure, with reason

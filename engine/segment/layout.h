@@ -27,7 +27,7 @@
 namespace portofu {
 
 inline constexpr std::uint64_t kSegmentMagic = 0x75666f74726f500aull;  ///< "\nPortofu", little endian.
-inline constexpr std::uint32_t kLayoutVersion = 14;
+inline constexpr std::uint32_t kLayoutVersion = 15;
 inline constexpr std::uint32_t kPageBytes = 4096;         ///< Unit of the layout, whatever the machine's page is.
 inline constexpr std::uint32_t kMaxChannelCount = 65536;  ///< Bound for what a descriptor may claim.
 
@@ -73,6 +73,9 @@ struct SegmentControlShared {
   /// Bit N: the endpoint of libfabric with the number N takes messages. Writer: the owner, on duty (relaxed: it guards
   /// no data). Readers: tools.
   std::atomic<std::uint64_t> endpoints;
+  /// Address of the InspectionRoot in the owner's memory; 0: there is none yet. Writer: the owner, once (relaxed:
+  /// whoever reads there checks what it finds). Readers: tools.
+  std::atomic<std::uint64_t> inspection_root;
   /// Of the owner; see engine/observe/counters.h.
   alignas(128) CountersShared counters;
 };

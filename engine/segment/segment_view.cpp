@@ -91,6 +91,7 @@ SegmentView view_segment(const std::string& directory, const std::string& name) 
   for (std::size_t i = 0; i < view.counters.size(); ++i)
     view.counters[i] = value_at<std::uint64_t>(control, offsetof(SegmentControlShared, counters) + i * 8);
   view.endpoints = value_at<std::uint64_t>(control, offsetof(SegmentControlShared, endpoints));
+  view.inspection_root = value_at<std::uint64_t>(control, offsetof(SegmentControlShared, inspection_root));
   view_channels(fd, layout, value_at<std::uint32_t>(control, offsetof(SegmentControlShared, slots_used)), &view);
   return view;
 }

@@ -34,7 +34,8 @@ struct SegmentView {
   SegmentLife life = SegmentLife::kUnknown;
   SegmentDescriptorShared descriptor{};
   std::array<std::uint64_t, kCounterPlaces> counters{};
-  std::uint64_t endpoints = 0;  ///< SegmentControlShared::endpoints.
+  std::uint64_t endpoints = 0;        ///< SegmentControlShared::endpoints.
+  std::uint64_t inspection_root = 0;  ///< SegmentControlShared::inspection_root.
   std::vector<ChannelView> channels;
 };
 

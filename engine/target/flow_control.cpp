@@ -7,7 +7,7 @@ namespace portofu {
 Refusal exhausted(Core& core, Interface& ni, std::uint32_t pt_index, const ListEntry* entry) {
   PortalTableEntry& portal = *ni.portal(pt_index);
   if (!portal.flow_control) return Refusal::kNoMatch;
-  portal.enabled = false;
+  portal.disable(entry == nullptr ? DisabledBy::kNoEntry : DisabledBy::kNoResources, core.now_ns());
   withdraw_entries(core, ni, portal);
   core.counters.add(Counter::kFlowControlEvents);
   if (entry != nullptr && (entry->options & kEntryEventFlowctrlDisable) != 0) return Refusal::kFlowControl;

@@ -38,6 +38,24 @@ ProcessId initiator_of(const Interface& ni, const Peer& peer, const PacketHeader
   return {nid, pid};
 }
 
+RefusedFor reason_of(Refusal refusal) {
+  switch (refusal) {
+    case Refusal::kNoPortal: return RefusedFor::kNoPortal;
+    case Refusal::kPermission: return RefusedFor::kPermission;
+    case Refusal::kOperation: return RefusedFor::kOperation;
+    case Refusal::kDisabled:
+    case Refusal::kFlowControl: return RefusedFor::kDisabled;
+    default: return RefusedFor::kNoMatch;
+  }
+}
+
+/// For whoever asks later why a message is not there.
+void note_refusal(const Core& core, Interface& ni, const Arrival& arrival, Refusal refusal) {
+  const PacketHeader& header = arrival.header;
+  const ProcessId from = arrival.initiator;
+  ni.last_refused = {reason_of(refusal), header.pt_index, from.pid, from.nid, header.match_bits, core.now_ns()};
+}
+
 void count_refusal(Core& core, Interface* ni, Refusal refusal) {
   if (refusal == Refusal::kPermission) {
     core.counters.add(Counter::kPermissionViolations);
@@ -64,6 +82,7 @@ NiFail fail_of(Refusal refusal) {
 /// Tells the initiator, and drops the data that is still to come.
 void refuse(Core& core, Interface* ni, Peer& peer, Arrival& arrival, Refusal refusal) {
   count_refusal(core, ni, refusal);
+  if (ni != nullptr) note_refusal(core, *ni, arrival, refusal);
   const PacketHeader& header = arrival.header;
   arrival.mode =
       header.type == PacketType::kPut && arrival.received < header.length ? ArrivalMode::kDiscard : ArrivalMode::kIdle;

@@ -65,7 +65,7 @@ bool open_portal(Core& core, const Receive& rx, PortalUse use) {
 
 /// On duty: the portal table entry takes nothing any more, and tells nobody.
 void shut_portal(Core& core, Interface& ni, PortalTableEntry& portal) {
-  portal.enabled = false;
+  portal.disable(DisabledBy::kProgram, core.now_ns());
   portal.eq_handle = 0;
   withdraw_entries(core, ni, portal);
   end_visits(core, ni, portal);

@@ -40,6 +40,11 @@ struct CountLook {
     waits = true;
     return false;
   }
+
+  void describe(WaitSubject& subject) const {
+    subject.kind = WaitKind::kCounters;
+    for (unsigned int i = 0; i < size; ++i) subject.add(handles[i], tests[i]);
+  }
 };
 
 int wait_count(Engine& engine, CountLook& look, std::uint64_t timeout_ns) {

@@ -86,6 +86,11 @@ struct EventLook {
     waits = true;
     return false;
   }
+
+  void describe(WaitSubject& subject) const {
+    subject.kind = WaitKind::kEventQueue;
+    for (unsigned int i = 0; i < size; ++i) subject.add(handles[i], 0);
+  }
 };
 
 /// A look at so many event queues as most programs have, which does not wait. Each handle is looked up once, because

@@ -72,7 +72,7 @@ int PtlPTFree(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) {
 
 int PtlPTDisable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) {
   const int rc = with_portal(ni_handle, pt_index, [&](Core& core, Interface& ni, PortalTableEntry& portal) {
-    portal.enabled = false;
+    portal.disable(DisabledBy::kProgram, core.now_ns());
     withdraw_entries(core, ni, portal);
     return PTL_OK;
   });

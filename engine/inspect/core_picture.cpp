@@ -1,0 +1,98 @@
+#include "engine/inspect/core_picture.h"
+
+#include <unordered_map>
+
+#include "engine/inspect/inspected_fields.h"
+
+namespace portofu {
+namespace {
+
+/// Calls, operations and peers of one engine.
+class CoreWalk {
+ public:
+  CoreWalk(FarMemory& memory, const Core& core, CorePicture* picture)
+      : memory_(memory), core_(core), picture_(picture) {}
+
+  void look_at_sleeps() {
+    const SleepingCall* far = core_.sleeping_calls;
+    for (std::size_t left = kMostInspected; far != nullptr && left > 0; --left) {
+      const Copy<SleepingCall> call = memory_.copy(far);
+      if (!call) return;
+      picture_->sleeps.push_back({call->subject, call->since_ns, call->thread});
+      far = call->next;
+    }
+  }
+
+  void look_at_operations() {
+    const auto& far = InspectedFields::chunks(core_.outstanding);
+    if (core_.outstanding.open_count() == 0) return;
+    const auto chunks = memory_.copy(far.data(), far.size());
+    for (std::size_t i = 0; i < chunks.size() && picture_->operations.size() < kMostInspected; ++i) {
+      const auto chunk = memory_.copy(chunks[i].get());
+      if (!chunk) continue;
+      for (const auto& slot : *chunk) {
+        if (slot.operation.peer != nullptr) add(slot.id, slot.operation);
+      }
+    }
+  }
+
+  void look_at_peers() {
+    each_in_map(memory_, core_.peers, [this](const auto& pair) {
+      const Copy<Peer> peer = memory_.copy(pair.second.get());
+      if (!peer) return;
+      picture_->peers.push_back(
+          {peer->id, peer->state, peer->requests.waiting.size(), peer->answers.waiting.size(), peer->outstanding});
+    });
+  }
+
+ private:
+  void add(std::uint32_t id, const OutstandingOperation& operation) {
+    OperationPicture seen;
+    seen.id = id;
+    seen.kind = operation.kind;
+    seen.interface_index = operation.interface_index;
+    seen.target = id_of(operation.peer);
+    seen.length = operation.length;
+    seen.sent = operation.sent;
+    seen.ack_req = operation.ack_req;
+    if (operation.interface_index == kTofuInterface) {
+      seen.peer_vcq = operation.tofu.peer_vcq;
+    } else {
+      seen.md_handle = operation.portals.md_handle;
+      seen.reply_md_handle = operation.portals.reply_md_handle;
+    }
+    picture_->operations.push_back(seen);
+  }
+
+  ProcessId id_of(const Peer* far) {
+    const auto [known, is_new] = ids_.try_emplace(far);
+    if (is_new) {
+      if (const Copy<ProcessId> id = memory_.copy(&far->id)) known->second = *id;
+    }
+    return known->second;
+  }
+
+  FarMemory& memory_;
+  const Core& core_;
+  CorePicture* picture_;
+  std::unordered_map<const Peer*, ProcessId> ids_;
+};
+
+}  // namespace
+
+bool look_at_core(FarMemory& memory, const Core* far, CorePicture* picture) {
+  const Copy<Core> core = memory.copy(far);
+  if (!core) return false;
+  for (const auto& ni : core->interfaces) {
+    InterfacePicture seen;
+    if (ni != nullptr && look_at_interface(memory, ni.get(), &seen)) picture->interfaces.push_back(std::move(seen));
+  }
+  CoreWalk walk(memory, *core, picture);
+  walk.look_at_sleeps();
+  walk.look_at_operations();
+  walk.look_at_peers();
+  if (core->tofu != nullptr) look_at_tofu(memory, core->tofu.get(), picture);
+  return true;
+}
+
+}  // namespace portofu

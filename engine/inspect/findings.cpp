@@ -1,0 +1,88 @@
+#include "engine/inspect/findings.h"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+#include "engine/inspect/job_view.h"
+
+namespace portofu {
+namespace {
+
+auto key_of(const Finding& finding) {
+  return std::tuple(finding.kind, process_key(finding.where), finding.object, process_key(finding.other), finding.got,
+                    finding.wanted, finding.lacks);
+}
+
+}  // namespace
+
+const char* finding_name(FindingKind kind) {
+  switch (kind) {
+    case FindingKind::kHeaderWaits: return "header_waits";
+    case FindingKind::kMessageRefused: return "message_refused";
+    case FindingKind::kEntryDisabled: return "entry_disabled";
+    case FindingKind::kQueueFull: return "queue_full";
+    case FindingKind::kEventsLost: return "events_lost";
+    case FindingKind::kCounterLacks: return "counter_lacks";
+    case FindingKind::kNoAnswerDue: return "no_answer_due";
+    case FindingKind::kNothingCounts: return "nothing_counts";
+    case FindingKind::kNotAnswered: return "not_answered";
+    case FindingKind::kNotSent: return "not_sent";
+    case FindingKind::kPeerStopped: return "peer_stopped";
+    case FindingKind::kPeerDead: return "peer_dead";
+    case FindingKind::kCircle: return "circle";
+    case FindingKind::kSessionLacks: return "session_lacks";
+    case FindingKind::kGateLacks: return "gate_lacks";
+    case FindingKind::kOwnerUnknown: return "owner_unknown";
+  }
+  return "unknown";
+}
+
+void note_changes(const std::vector<ProcessPicture>& before, std::vector<ProcessPicture>* now) {
+  for (ProcessPicture& process : *now) {
+    const auto same = std::ranges::find(before, process.descriptor.incarnation,
+                                        [](const ProcessPicture& one) { return one.descriptor.incarnation; });
+    if (same == before.end()) continue;
+    process.polls = process.application_looks != same->application_looks;
+    std::set<std::uint32_t> ids;
+    for (const OperationPicture& operation : same->core.operations) ids.insert(operation.id);
+    for (OperationPicture& operation : process.core.operations) operation.lasts = ids.contains(operation.id);
+  }
+}
+
+std::vector<Finding> find_causes(const std::vector<ProcessPicture>& processes) {
+  const JobView job(processes);
+  std::vector<Finding> findings;
+  find_circles(job, &findings);
+  find_silent_peers(job, &findings);
+  find_unmatched(job, &findings);
+  find_full_queues(job, &findings);
+  find_lacking(job, &findings);
+  find_tofu(job, &findings);
+  return findings;
+}
+
+std::vector<Finding> keep_lasting(const std::vector<Finding>& before, const std::vector<Finding>& now) {
+  std::set<decltype(key_of(now.front()))> keys;
+  for (const Finding& finding : before) keys.insert(key_of(finding));
+  std::vector<Finding> both;
+  std::ranges::copy_if(now, std::back_inserter(both), [&](const Finding& one) { return keys.contains(key_of(one)); });
+  return both;
+}
+
+std::string bits_text(std::uint64_t bits) {
+  std::string text;
+  int count = 0;
+  for (int first = 0; first < 64; ++first) {
+    if ((bits >> first & 1) == 0) continue;
+    int last = first;
+    while (last < 63 && (bits >> (last + 1) & 1) != 0) ++last;
+    text += (text.empty() ? "" : ", ") + std::to_string(first);
+    if (last != first) text += "-" + std::to_string(last);
+    count += last - first + 1;
+    first = last;
+  }
+  return (count == 1 ? "bit " : "bits ") + text;
+}
+
+}  // namespace portofu

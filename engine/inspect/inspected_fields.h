@@ -1,0 +1,69 @@
+#pragma once
+// What an onlooker needs of the structures of the engine that is private there. All of it is given as it stands in a
+// copy; where it points to is another process.
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "engine/core/core.h"
+
+namespace portofu {
+
+struct InspectedFields {
+  // HandleTable.
+  template <class T>
+  using Slot = typename HandleTable<T>::Slot;
+  template <class T>
+  static std::uint32_t used_slots(const HandleTable<T>& table) {
+    return table.used_;
+  }
+  template <class T>
+  static constexpr std::uint32_t chunk_slots(const HandleTable<T>&) {
+    return HandleTable<T>::kChunkObjects;
+  }
+  template <class T>
+  static const Slot<T>* chunk(const HandleTable<T>& table, std::size_t index) {
+    auto* const chunk = table.chunks_[index].load(std::memory_order_relaxed);
+    return chunk != nullptr ? chunk->slots.data() : nullptr;
+  }
+  template <class T>
+  static Handle handle_of(const Slot<T>& slot) {
+    return slot.handle;
+  }
+  template <class T>
+  static const T& object_of(const Slot<T>& slot) {
+    return slot.object;
+  }
+
+  // OutstandingTable.
+  using OperationChunk = OutstandingTable::Chunk;
+  static const std::vector<std::unique_ptr<OperationChunk>>& chunks(const OutstandingTable& table) {
+    return table.chunks_;
+  }
+
+  // CountingEvent.
+  using WaitingOperations = CountingEvent::WaitingOperations;
+  static const WaitingOperations& waiting(const CountingEvent& counter) { return counter.waiting_; }
+
+  // EventQueue.
+  static std::uint64_t size(const EventQueue& queue) { return queue.size_; }
+  static bool has_lost(const EventQueue& queue) { return queue.dropped_; }
+  static bool grows(const EventQueue& queue) { return queue.grows_; }
+
+  // MemorySegment. nullptr: of several pieces.
+  static const std::byte* start(const MemorySegment& segment) {
+    return segment.pieces_.empty() ? segment.start_ : nullptr;
+  }
+
+  // uTofu.
+  static const std::vector<VirtualControlQueue*>& vcqs(const Tofu& tofu) { return tofu.by_handle_; }
+  static const std::unordered_map<std::uint32_t, std::unique_ptr<BarrierGate>>& gates(const Tofu& tofu) {
+    return tofu.gates_;
+  }
+  static std::uint64_t entry_count(const TransmitCompleteQueue& tcq) { return tcq.entry_count_; }
+  static std::uint64_t entry_count(const MessageReceiveQueue& mrq) { return mrq.entry_count_; }
+};
+
+}  // namespace portofu

@@ -1,0 +1,124 @@
+#include "engine/inspect/job_view.h"
+
+#include <algorithm>
+
+#include "engine/queue/clock.h"
+#include "engine/topology/node_id.h"
+
+namespace portofu {
+namespace {
+
+bool counts_at(const EntryPicture& entry, Handle counter) { return counter != 0 && entry.ct_handle == counter; }
+
+/// Whether an operation under way may still tell of itself by one of the descriptors.
+bool is_answer_due(const ProcessPicture& process, const std::vector<const DescriptorPicture*>& descriptors) {
+  const auto is_of = [&](Handle handle) {
+    return std::ranges::any_of(descriptors, [handle](const auto* md) { return md->handle == handle; });
+  };
+  const bool waits_to_go =
+      std::ranges::any_of(process.core.peers, [](const PeerPicture& peer) { return peer.waiting_requests != 0; });
+  if (waits_to_go || std::ranges::any_of(descriptors, [](const auto* md) { return md->pending != 0; })) return true;
+  return std::ranges::any_of(process.core.operations, [&](const OperationPicture& operation) {
+    if (operation.interface_index == kTofuInterface) return false;
+    return is_of(operation.reply_md_handle) || (operation.ack_req != AckRequest::kNone && is_of(operation.md_handle));
+  });
+}
+
+}  // namespace
+
+std::string hex(std::uint64_t number) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  do {
+    text.insert(text.begin(), kDigits[number & 15]);
+    number >>= 4;
+  } while (number != 0);
+  return "0x" + text;
+}
+
+std::string since_text(std::uint64_t since_ns) {
+  const std::uint64_t now = monotonic_ns();
+  return "for " + std::to_string((now > since_ns ? now - since_ns : 0) / 1'000'000'000) + " s";
+}
+
+JobView::JobView(const std::vector<ProcessPicture>& processes) : processes_(processes) {
+  for (const ProcessPicture& process : processes) {
+    by_id_[process_key(process.id())] = &process;
+    own_nid_ = process.descriptor.nid;
+  }
+}
+
+const ProcessPicture* JobView::find(ProcessId id) const {
+  const auto found = by_id_.find(process_key(id));
+  return found != by_id_.end() ? found->second : nullptr;
+}
+
+std::string JobView::name(ProcessId id) const {
+  const ProcessPicture* const process = find(id);
+  if (process != nullptr && process->rank >= 0) return "rank " + std::to_string(process->rank);
+  const std::string pid = "PID " + std::to_string(id.pid);
+  return id.nid == own_nid_ ? pid : pid + " of " + node_id_text(id.nid);
+}
+
+ProcessId JobView::physical(const InterfacePicture& ni, ProcessId shown) {
+  if (ni.is_logical()) return shown.nid < ni.ranks.size() ? ni.ranks[shown.nid] : ProcessId{};
+  return ni.index == kFabricInterface ? ProcessId{shown.nid, shown.pid & 0xffff} : shown;
+}
+
+ProcessId JobView::wanted_source(const InterfacePicture& ni, const MatchCriteria& criteria) {
+  if (criteria.any_nid || (criteria.any_pid && !ni.is_logical())) return {};
+  return physical(ni, criteria.match_id);
+}
+
+bool JobView::is_stopped(ProcessId id) const {
+  const ProcessPicture* const process = find(id);
+  return process != nullptr && process->run_state == RunState::kStopped;
+}
+
+Feeders feeders_of_counter(const ProcessPicture& process, const InterfacePicture& ni, Handle counter) {
+  Feeders feeders;
+  for (const PortalPicture& portal : ni.portals) {
+    for (const EntryPicture& entry : portal.priority.items) {
+      if (!counts_at(entry, counter)) continue;
+      feeders.entries.push_back(&entry);
+      feeders.portals.push_back(&portal);
+    }
+    feeders.overflow = feeders.overflow || std::ranges::any_of(portal.overflow.items, [&](const EntryPicture& entry) {
+                         return counts_at(entry, counter);
+                       });
+  }
+  for (const DescriptorPicture& md : ni.descriptors) {
+    if (md.ct_handle == counter) feeders.descriptors.push_back(&md);
+  }
+  for (const CounterPicture& other : ni.counters) {
+    const auto raises = [counter](const TriggerPicture& trigger) { return trigger.ct_handle == counter; };
+    if (std::ranges::any_of(other.waiting.items, raises)) feeders.triggered_by.push_back(&other);
+  }
+  feeders.answers_due = is_answer_due(process, feeders.descriptors);
+  return feeders;
+}
+
+Feeders feeders_of_queue(const ProcessPicture& process, const InterfacePicture& ni, Handle queue) {
+  Feeders feeders;
+  for (const PortalPicture& portal : ni.portals) {
+    if (portal.eq_handle != queue) continue;
+    if (portal.priority.items.empty()) feeders.portals.push_back(&portal);
+    for (const EntryPicture& entry : portal.priority.items) {
+      feeders.entries.push_back(&entry);
+      feeders.portals.push_back(&portal);
+    }
+    feeders.overflow = feeders.overflow || portal.overflow.size != 0;
+  }
+  for (const DescriptorPicture& md : ni.descriptors) {
+    if (md.eq_handle == queue) feeders.descriptors.push_back(&md);
+  }
+  feeders.answers_due = is_answer_due(process, feeders.descriptors);
+  return feeders;
+}
+
+const InterfacePicture* interface_of(const ProcessPicture& process, Handle handle) {
+  const auto found = std::ranges::find(process.core.interfaces, handle_interface(handle), &InterfacePicture::index);
+  return found != process.core.interfaces.end() ? &*found : nullptr;
+}
+
+}  // namespace portofu

@@ -1,0 +1,67 @@
+#pragma once
+// The processes of a job by their ids, with names for people, and the small texts of all findings.
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/inspect/findings.h"
+
+namespace portofu {
+
+std::string hex(std::uint64_t number);
+std::string since_text(std::uint64_t since_ns);  ///< "for 12 s", by the clock of this machine.
+
+class JobView {
+ public:
+  /// @param processes  outlives the view
+  explicit JobView(const std::vector<ProcessPicture>& processes);
+
+  const std::vector<ProcessPicture>& processes() const { return processes_; }
+
+  /// @return nullptr if it was not seen
+  const ProcessPicture* find(ProcessId id) const;
+
+  /// "rank 3", else "PID 3", or "PID 3 of 10.0.0.1" if it is on another node.
+  std::string name(ProcessId id) const;
+
+  /// The process of a message, or that an entry wants. @param shown  as matching shows it
+  static ProcessId physical(const InterfacePicture& ni, ProcessId shown);
+
+  /// What an entry wants messages of: {0, 0} if of several processes.
+  static ProcessId wanted_source(const InterfacePicture& ni, const MatchCriteria& criteria);
+
+  /// Whether the process itself waits or stands still for good.
+  bool is_stopped(ProcessId id) const;
+
+ private:
+  const std::vector<ProcessPicture>& processes_;
+  std::unordered_map<std::uint64_t, const ProcessPicture*> by_id_;
+  std::uint32_t own_nid_ = 0;
+};
+
+/// What counts at a counter, or raises events in a queue, of one process.
+struct Feeders {
+  std::vector<const EntryPicture*> entries;   ///< Of the priority lists.
+  std::vector<const PortalPicture*> portals;  ///< Of `entries`, each; of a queue: those that log there.
+  std::vector<const DescriptorPicture*> descriptors;
+  std::vector<const CounterPicture*> triggered_by;  ///< Counters whose operations raise this one.
+  bool overflow = false;                            ///< An entry of an overflow list counts there.
+  bool answers_due = false;                         ///< Some operation of `descriptors` is under way.
+};
+Feeders feeders_of_counter(const ProcessPicture& process, const InterfacePicture& ni, Handle counter);
+Feeders feeders_of_queue(const ProcessPicture& process, const InterfacePicture& ni, Handle queue);
+
+/// The interface of a handle. @return nullptr if it was not seen
+const InterfacePicture* interface_of(const ProcessPicture& process, Handle handle);
+
+// Each adds what it finds.
+void find_unmatched(const JobView& job, std::vector<Finding>* findings);  ///< Headers, refusals, disabled entries.
+void find_full_queues(const JobView& job, std::vector<Finding>* findings);
+void find_lacking(const JobView& job, std::vector<Finding>* findings);  ///< Counters and who waits for them.
+void find_silent_peers(const JobView& job, std::vector<Finding>* findings);
+void find_circles(const JobView& job, std::vector<Finding>* findings);
+void find_tofu(const JobView& job, std::vector<Finding>* findings);
+
+}  // namespace portofu

@@ -1,0 +1,105 @@
+// What uTofu waits for: sessions, gates, queues that are full, owners that nobody knows.
+
+#include <algorithm>
+
+#include "engine/inspect/job_view.h"
+
+namespace portofu {
+namespace {
+
+std::string vcq_name(std::uint64_t id) { return "VCQ " + hex(id); }
+std::string gate_name(std::uint64_t id) { return "barrier gate " + hex(id); }
+
+/// The process that has a gate. @return {0, 0} if none was seen
+ProcessId owner_of_gate(const JobView& job, std::uint64_t id) {
+  for (const ProcessPicture& process : job.processes()) {
+    const auto is_it = [id](const GatePicture& gate) { return with_own_path(gate.id) == with_own_path(id); };
+    if (std::ranges::any_of(process.core.gates, is_it)) return process.id();
+  }
+  return {};
+}
+
+void judge_vcq(const JobView& job, const ProcessPicture& process, const VcqPicture& vcq,
+               std::vector<Finding>* findings) {
+  const std::string name = vcq_name(vcq.id) + " of " + job.name(process.id());
+  if (!vcq.waiting.items.empty() && process.is_waiting()) {
+    const std::uint64_t threshold = vcq.waiting.items.front().threshold;
+    const std::uint64_t lacks = threshold > vcq.steps ? threshold - vcq.steps : 0;
+    findings->push_back({FindingKind::kSessionLacks,
+                         process.id(),
+                         vcq_name(vcq.id),
+                         {},
+                         0,
+                         0,
+                         0,
+                         lacks,
+                         std::to_string(vcq.waiting.size) + " descriptors of " + name +
+                             " wait in session mode; the next lacks " + std::to_string(lacks) +
+                             " steps, which puts with session progress steps (SPS) bring"});
+  }
+  const auto judge_queue = [&](const char* queue, std::uint64_t unread, std::uint64_t entries) {
+    if (entries == 0 || unread < entries) return;
+    findings->push_back({FindingKind::kQueueFull,
+                         process.id(),
+                         queue + (" of " + vcq_name(vcq.id)),
+                         {},
+                         0,
+                         0,
+                         0,
+                         0,
+                         std::string("the ") + queue + " of " + name + " is full: " + std::to_string(unread) +
+                             " entries are not read"});
+  };
+  judge_queue("TCQ", vcq.tcq_unread, vcq.tcq_entries);
+  judge_queue("MRQ", vcq.mrq_unread, vcq.mrq_entries);
+}
+
+/// A gate of a barrier that runs: its own start/end gate was started, or one of its inputs has come.
+void judge_gate(const JobView& job, const ProcessPicture& process, const GatePicture& gate,
+                std::vector<Finding>* findings) {
+  const bool lacks_signal = gate.local_source != BarrierGate::kNoGate && !gate.has_signal;
+  const bool lacks_packet = gate.remote_source != BarrierGate::kNoGate && !gate.has_packet;
+  if (!gate.started && !gate.has_signal && !gate.has_packet) return;
+  if (!lacks_signal && !lacks_packet) return;
+  Finding finding;
+  finding.kind = FindingKind::kGateLacks;
+  finding.where = process.id();
+  finding.object = gate_name(gate.id);
+  finding.lacks = static_cast<std::uint64_t>(lacks_signal) + static_cast<std::uint64_t>(lacks_packet);
+  finding.sentence = finding.object + " of " + job.name(process.id()) + " lacks ";
+  if (lacks_packet) {
+    finding.other = owner_of_gate(job, gate.remote_source);
+    const bool is_known = finding.other != ProcessId{};
+    finding.sentence += "the packet of " + gate_name(gate.remote_source) +
+                        (is_known ? " of " + job.name(finding.other) : ", which no process here has");
+  }
+  if (lacks_signal)
+    finding.sentence += (lacks_packet ? " and the signal of " : "the signal of ") + gate_name(gate.local_source);
+  finding.sentence += "; " + std::to_string(gate.rounds_passed) + " rounds have passed";
+  findings->push_back(std::move(finding));
+}
+
+}  // namespace
+
+void find_tofu(const JobView& job, std::vector<Finding>* findings) {
+  for (const ProcessPicture& process : job.processes()) {
+    for (const VcqPicture& vcq : process.core.vcqs) judge_vcq(job, process, vcq, findings);
+    for (const GatePicture& gate : process.core.gates) judge_gate(job, process, gate, findings);
+    for (const OwnerlessPicture& ownerless : process.core.ownerless) {
+      const bool is_gate = is_kind(ownerless.key, TofuIdKind::kVbg);
+      const std::string name = (is_gate ? "barrier gate " : "control queue ") + hex(ownerless.key);
+      findings->push_back({FindingKind::kOwnerUnknown,
+                           process.id(),
+                           name,
+                           {},
+                           0,
+                           0,
+                           0,
+                           ownerless.requests,
+                           std::to_string(ownerless.requests) + " requests of " + job.name(process.id()) +
+                               " wait for " + name + ", which no process is known to have"});
+    }
+  }
+}
+
+}  // namespace portofu

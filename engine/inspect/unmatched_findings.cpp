@@ -1,0 +1,204 @@
+// Messages that found no place: unexpected headers, refusals, disabled portal table entries, full queues.
+
+#include <bit>
+
+#include "engine/inspect/job_view.h"
+
+namespace portofu {
+namespace {
+
+/// Headers of one portal table entry that are told of; further ones have the same cause more often than not.
+constexpr std::size_t kMostHeaders = 8;
+
+/// The entry that a message came nearest to.
+struct Nearest {
+  const EntryPicture* entry = nullptr;  ///< nullptr: there is none.
+  const PortalPicture* portal = nullptr;
+  std::uint64_t differing = 0;  ///< Match bits.
+  bool other_source = false;    ///< It wants another initiator.
+
+  bool matches() const { return entry != nullptr && differing == 0 && !other_source; }
+  int distance() const { return entry == nullptr ? INT32_MAX : std::popcount(differing) + (other_source ? 64 : 0); }
+};
+
+Nearest judge_entry(const PortalPicture& portal, const EntryPicture& entry, const MatchKey& key) {
+  const MatchCriteria& criteria = entry.criteria;
+  Nearest judged{&entry, &portal, (key.match_bits ^ criteria.match_bits) & ~criteria.ignore_bits, false};
+  judged.other_source = !matches(criteria, {criteria.match_bits, key.source});
+  return judged;
+}
+
+Nearest nearest_at(const PortalPicture& portal, const MatchKey& key) {
+  Nearest best;
+  for (const EntryPicture& entry : portal.priority.items) {
+    const Nearest judged = judge_entry(portal, entry, key);
+    if (judged.distance() < best.distance()) best = judged;
+  }
+  return best;
+}
+
+/// The nearest entry where the message came to; if there is none that matches, one that matches elsewhere.
+Nearest nearest_of(const InterfacePicture& ni, std::uint32_t pt_index, const MatchKey& key) {
+  Nearest best;
+  for (const PortalPicture& portal : ni.portals) {
+    const Nearest here = nearest_at(portal, key);
+    if (portal.pt_index == pt_index ? here.distance() <= best.distance() && !best.matches() : here.matches())
+      best = here;
+  }
+  return best;
+}
+
+std::string message_text(const JobView& job, const InterfacePicture& ni, const MatchKey& key) {
+  const std::string bits = ni.is_matching() ? " (bits " + hex(key.match_bits) + ")" : "";
+  return job.name(JobView::physical(ni, key.source)) + bits;
+}
+
+/// "; the nearest entry differs in bit 0 (0x11 instead of 0x10)".
+std::string nearest_text(const JobView& job, const InterfacePicture& ni, std::uint32_t pt_index, const Nearest& nearest,
+                         std::uint64_t bits) {
+  if (nearest.entry == nullptr) return "; no entry is posted there";
+  if (nearest.portal->pt_index != pt_index)
+    return "; an entry that it matches is posted at portal table entry " + std::to_string(nearest.portal->pt_index);
+  const MatchCriteria& criteria = nearest.entry->criteria;
+  std::string text;
+  if (nearest.differing != 0)
+    text += "; the nearest entry differs in " + bits_text(nearest.differing) + " (" + hex(bits) + " instead of " +
+            hex(criteria.match_bits) + ")";
+  if (nearest.other_source) {
+    text += text.empty() ? "; the nearest entry" : " and";
+    text += " wants a message of " + job.name(JobView::wanted_source(ni, criteria));
+  }
+  return text;
+}
+
+std::string portal_name(std::uint32_t pt_index) { return "portal table entry " + std::to_string(pt_index); }
+
+void find_headers(const JobView& job, const ProcessPicture& process, const InterfacePicture& ni,
+                  std::vector<Finding>* findings) {
+  for (const PortalPicture& portal : ni.portals) {
+    std::size_t told = 0;
+    for (const HeaderPicture& header : portal.unexpected.items) {
+      const Nearest nearest = nearest_of(ni, portal.pt_index, header.key);
+      // One that matches here was posted or came a moment ago.
+      if (nearest.entry == nullptr || (nearest.matches() && nearest.portal == &portal)) continue;
+      if (++told > kMostHeaders) break;
+      const MatchKey& key = header.key;
+      Finding finding{FindingKind::kHeaderWaits,
+                      process.id(),
+                      portal_name(portal.pt_index),
+                      JobView::physical(ni, key.source),
+                      key.match_bits,
+                      nearest.entry->criteria.match_bits,
+                      nearest.differing,
+                      0,
+                      ""};
+      finding.sentence = "a header of " + message_text(job, ni, key) + " waits unexpected at " +
+                         job.name(process.id()) + ", " + finding.object +
+                         nearest_text(job, ni, portal.pt_index, nearest, key.match_bits);
+      findings->push_back(std::move(finding));
+    }
+  }
+}
+
+const char* reason_text(RefusedFor reason) {
+  switch (reason) {
+    case RefusedFor::kNoPortal: return ", which is not allocated";
+    case RefusedFor::kDisabled: return ", which was disabled";
+    case RefusedFor::kNoMatch: return ", where it matched nothing";
+    case RefusedFor::kPermission: return ", whose entry is for another user ID";
+    case RefusedFor::kOperation: return ", whose entry does not allow the operation";
+    case RefusedFor::kNothing: break;
+  }
+  return "";
+}
+
+void find_refusal(const JobView& job, const ProcessPicture& process, const InterfacePicture& ni,
+                  std::vector<Finding>* findings) {
+  const RefusedMessage& refused = ni.last_refused;
+  if (refused.reason == RefusedFor::kNothing || refused.reason == RefusedFor::kDisabled) return;
+  const MatchKey key{refused.match_bits, {refused.nid, refused.pid}};
+  const ProcessId from = JobView::physical(ni, key.source);
+  const ProcessPicture* const initiator = job.find(from);
+  if (!process.is_waiting() && (initiator == nullptr || !initiator->is_waiting())) return;
+  const Nearest nearest = nearest_of(ni, refused.pt_index, key);
+  Finding finding{FindingKind::kMessageRefused,
+                  process.id(),
+                  portal_name(refused.pt_index),
+                  from,
+                  key.match_bits,
+                  0,
+                  nearest.differing,
+                  0,
+                  ""};
+  if (nearest.entry != nullptr) finding.wanted = nearest.entry->criteria.match_bits;
+  finding.sentence = "a message of " + message_text(job, ni, key) + " was refused at " + job.name(process.id()) + ", " +
+                     finding.object + reason_text(refused.reason);
+  const bool is_lost = refused.reason == RefusedFor::kNoPortal || refused.reason == RefusedFor::kNoMatch;
+  if (is_lost && (nearest.entry != nullptr || refused.reason == RefusedFor::kNoMatch))
+    finding.sentence += nearest_text(job, ni, refused.pt_index, nearest, key.match_bits);
+  findings->push_back(std::move(finding));
+}
+
+const char* cause_text(DisabledBy by) {
+  switch (by) {
+    case DisabledBy::kProgram: return "by the program";
+    case DisabledBy::kNoEntry: return "by flow control, because a message matched nothing";
+    case DisabledBy::kNoResources:
+      return "by flow control, because there was no room for an event or an unexpected header";
+  }
+  return "";
+}
+
+void find_disabled(const JobView& job, const ProcessPicture& process, const InterfacePicture& ni,
+                   std::vector<Finding>* findings) {
+  const RefusedMessage& refused = ni.last_refused;
+  for (const PortalPicture& portal : ni.portals) {
+    const bool refuses = refused.reason == RefusedFor::kDisabled && refused.pt_index == portal.pt_index &&
+                         refused.at_ns >= portal.disabled_since_ns;
+    if (portal.enabled || (portal.disabled_by == DisabledBy::kProgram && !refuses)) continue;
+    Finding finding;
+    finding.kind = FindingKind::kEntryDisabled;
+    finding.where = process.id();
+    finding.object = portal_name(portal.pt_index);
+    finding.sentence = finding.object + " of " + job.name(process.id()) + " is disabled" +
+                       (portal.disabled_since_ns != 0 ? " " + since_text(portal.disabled_since_ns) + " " : " ") +
+                       cause_text(portal.disabled_by) + "; messages are refused until PtlPTEnable";
+    if (refuses) {
+      finding.other = JobView::physical(ni, {refused.nid, refused.pid});
+      finding.sentence += ", the last was one of " + job.name(finding.other);
+    }
+    findings->push_back(std::move(finding));
+  }
+}
+
+}  // namespace
+
+void find_unmatched(const JobView& job, std::vector<Finding>* findings) {
+  for (const ProcessPicture& process : job.processes()) {
+    for (const InterfacePicture& ni : process.core.interfaces) {
+      if (process.is_waiting()) find_headers(job, process, ni, findings);
+      find_refusal(job, process, ni, findings);
+      find_disabled(job, process, ni, findings);
+    }
+  }
+}
+
+void find_full_queues(const JobView& job, std::vector<Finding>* findings) {
+  for (const ProcessPicture& process : job.processes()) {
+    for (const InterfacePicture& ni : process.core.interfaces) {
+      for (const QueuePicture& queue : ni.queues) {
+        if (!queue.full && !queue.lost) continue;
+        Finding finding;
+        finding.kind = queue.lost ? FindingKind::kEventsLost : FindingKind::kQueueFull;
+        finding.where = process.id();
+        finding.object = "event queue " + hex(queue.handle);
+        finding.sentence = finding.object + " of " + job.name(process.id()) +
+                           (queue.lost ? " has lost events" : " is full") + ": " + std::to_string(queue.size) +
+                           " events wait, and it has room for " + std::to_string(queue.capacity);
+        findings->push_back(std::move(finding));
+      }
+    }
+  }
+}
+
+}  // namespace portofu

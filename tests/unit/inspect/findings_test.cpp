@@ -1,0 +1,52 @@
+#include "engine/inspect/findings.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/support/made_up_job.h"
+
+namespace portofu {
+namespace {
+
+TEST(Findings, Bits__are_told_as_ranges) {
+  EXPECT_EQ(bits_text(1), "bit 0");
+  EXPECT_EQ(bits_text(0xf00), "bits 8-11");
+  EXPECT_EQ(bits_text(0xf05), "bits 0, 2, 8-11");
+  EXPECT_EQ(bits_text(1ull << 63), "bit 63");
+}
+
+TEST(Findings, Names__are_all_there) {
+  for (int kind = 0; kind <= static_cast<int>(FindingKind::kOwnerUnknown); ++kind)
+    EXPECT_STRNE(finding_name(static_cast<FindingKind>(kind)), "unknown") << kind;
+}
+
+TEST(Findings, What_passes__is_not_kept) {
+  Finding stays, passes;
+  stays.object = "counter 1";
+  passes.object = "counter 2";
+  Finding counts_on = stays;
+  counts_on.lacks = 4;
+  const std::vector<Finding> kept = keep_lasting({stays, passes}, {counts_on, stays});
+  ASSERT_EQ(kept.size(), 1u);
+  EXPECT_EQ(kept[0].object, "counter 1");
+  EXPECT_EQ(kept[0].lacks, 0u);
+  EXPECT_TRUE(keep_lasting({}, {stays}).empty());
+  EXPECT_TRUE(keep_lasting({stays}, {}).empty());
+}
+
+TEST(Findings, Changes__say_who_looks_and_what_lasts) {
+  std::vector<ProcessPicture> before = made_up_job(2), now = before;
+  now[0].application_looks = 9;
+  before[1].core.operations.emplace_back().id = 5;
+  now[1].core.operations.emplace_back().id = 5;
+  now[1].core.operations.emplace_back().id = 6;
+  note_changes(before, &now);
+  EXPECT_TRUE(now[0].polls);
+  EXPECT_FALSE(now[1].polls);
+  EXPECT_TRUE(now[1].core.operations[0].lasts);
+  EXPECT_FALSE(now[1].core.operations[1].lasts);
+}
+
+TEST(Findings, Job__in_which_nothing_waits_has_none) { EXPECT_TRUE(find_causes(made_up_job(3)).empty()); }
+
+}  // namespace
+}  // namespace portofu

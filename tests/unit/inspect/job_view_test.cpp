@@ -1,0 +1,63 @@
+#include "engine/inspect/job_view.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/support/made_up_job.h"
+
+namespace portofu {
+namespace {
+
+TEST(JobView, Names__are_ranks_where_they_are_known) {
+  std::vector<ProcessPicture> job = made_up_job(2);
+  job[1].rank = -1;
+  const JobView view(job);
+  EXPECT_EQ(view.name(job_id(0)), "rank 0");
+  EXPECT_EQ(view.name(job_id(1)), "PID 101");
+  EXPECT_EQ(view.name({kJobNid + 1, 7}), "PID 7 of 10.0.0.2");
+  EXPECT_EQ(view.find({kJobNid, 7}), nullptr);
+  EXPECT_EQ(hex(0xabc0), "0xabc0");
+  EXPECT_EQ(hex(0), "0x0");
+}
+
+TEST(JobView, Sources__are_processes_on_every_interface) {
+  InterfacePicture ni;
+  ni.index = 1;
+  EXPECT_EQ(JobView::physical(ni, job_id(3)), job_id(3));
+  EXPECT_EQ(JobView::wanted_source(ni, {0, 0, job_id(3), false, false}), job_id(3));
+  EXPECT_EQ(JobView::wanted_source(ni, {0, 0, job_id(3), false, true}), ProcessId{});
+  ni.index = 3;
+  ni.ranks = {job_id(5), job_id(6)};
+  EXPECT_EQ(JobView::physical(ni, {1, 0}), job_id(6));
+  EXPECT_EQ(JobView::physical(ni, {2, 0}), ProcessId{});
+  EXPECT_EQ(JobView::wanted_source(ni, {0, 0, {0, 0}, false, true}), job_id(5));
+}
+
+TEST(JobView, Feeders__of_a_counter_are_entries_descriptors_and_triggers) {
+  std::vector<ProcessPicture> job = made_up_job(1);
+  add_entry(add_portal(job[0], 4), 1).ct_handle = kJobCounter;
+  interface_in(job[0]).descriptors.push_back({kJobMd, kJobQueue, kJobCounter, 0, 0});
+  CounterPicture other{kJobCounter + 1, 0, 0, {}};
+  other.waiting.items.push_back({1, PacketType::kCountIncrement, kJobCounter});
+  interface_in(job[0]).counters.push_back(other);
+  const Feeders feeders = feeders_of_counter(job[0], interface_in(job[0]), kJobCounter);
+  EXPECT_EQ(feeders.entries.size(), 1u);
+  EXPECT_EQ(feeders.descriptors.size(), 1u);
+  EXPECT_EQ(feeders.triggered_by.size(), 1u);
+  EXPECT_FALSE(feeders.answers_due);
+  OperationPicture operation;
+  operation.md_handle = kJobMd;
+  job[0].core.operations.push_back(operation);
+  EXPECT_FALSE(feeders_of_counter(job[0], interface_in(job[0]), kJobCounter).answers_due) << "no ACK is due";
+  job[0].core.operations[0].ack_req = AckRequest::kCount;
+  EXPECT_TRUE(feeders_of_counter(job[0], interface_in(job[0]), kJobCounter).answers_due);
+}
+
+TEST(JobView, Feeders__of_a_queue_are_portal_table_entries_and_descriptors) {
+  std::vector<ProcessPicture> job = made_up_job(1);
+  EXPECT_TRUE(feeders_of_queue(job[0], interface_in(job[0]), kJobQueue).portals.empty());
+  add_portal(job[0], 4).eq_handle = kJobQueue;
+  EXPECT_EQ(feeders_of_queue(job[0], interface_in(job[0]), kJobQueue).portals.size(), 1u);
+}
+
+}  // namespace
+}  // namespace portofu

@@ -1,0 +1,98 @@
+#include <gtest/gtest.h>
+
+#include "tests/unit/support/made_up_job.h"
+
+namespace portofu {
+namespace {
+
+/// Rank 1 waits at portal table entry 4.
+class UnmatchedFindings : public testing::Test {
+ protected:
+  UnmatchedFindings() {
+    target_.polls = true;
+    add_portal(target_, 4);
+  }
+
+  std::vector<Finding> find() const {
+    const JobView view(job_);
+    std::vector<Finding> findings;
+    find_unmatched(view, &findings);
+    find_full_queues(view, &findings);
+    return findings;
+  }
+  PortalPicture& portal() { return interface_in(target_).portals.front(); }
+
+  std::vector<ProcessPicture> job_ = made_up_job(3);
+  ProcessPicture& target_ = job_[1];
+};
+
+TEST_F(UnmatchedFindings, Header__is_told_with_the_nearest_entry) {
+  add_entry(portal(), 0xff00);
+  add_entry(portal(), 0x10);
+  add_header(portal(), 0x11, job_id(0));
+  const std::vector<Finding> found = find();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].kind, FindingKind::kHeaderWaits);
+  EXPECT_EQ(found[0].differing, 1u);
+  EXPECT_EQ(
+      found[0].sentence,
+      "a header of rank 0 (bits 0x11) waits unexpected at rank 1, portal table entry 4; the nearest entry differs "
+      "in bit 0 (0x11 instead of 0x10)");
+  target_.polls = false;
+  EXPECT_TRUE(find().empty()) << "nobody waits for it yet";
+}
+
+TEST_F(UnmatchedFindings, Ignored_bits__do_not_differ_and_sources_may) {
+  add_entry(portal(), 0x10, job_id(2), 1);
+  add_header(portal(), 0x11, job_id(0));
+  const std::vector<Finding> found = find();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].differing, 0u);
+  EXPECT_TRUE(found[0].sentence.ends_with("; the nearest entry wants a message of rank 2")) << found[0].sentence;
+}
+
+TEST_F(UnmatchedFindings, Header__that_matches_elsewhere_is_at_the_wrong_entry) {
+  add_header(portal(), 0x11, job_id(0));
+  EXPECT_TRUE(find().empty()) << "nothing is posted";
+  add_entry(add_portal(target_, 7), 0x11);
+  const std::vector<Finding> found = find();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_TRUE(found[0].sentence.ends_with("; an entry that it matches is posted at portal table entry 7"));
+}
+
+TEST_F(UnmatchedFindings, Refusals__are_told_while_somebody_waits) {
+  add_entry(portal(), 0x10);
+  interface_in(target_).last_refused = {RefusedFor::kNoMatch, 4, job_id(0).pid, kJobNid, 0x12, 1};
+  const std::vector<Finding> found = find();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].kind, FindingKind::kMessageRefused);
+  EXPECT_EQ(found[0].differing, 2u);
+  target_.polls = false;
+  EXPECT_TRUE(find().empty());
+  job_[0].polls = true;
+  EXPECT_EQ(find().size(), 1u) << "its initiator waits";
+}
+
+TEST_F(UnmatchedFindings, Disabled_entry__is_told_if_it_hurts) {
+  portal().enabled = false;
+  EXPECT_TRUE(find().empty()) << "the program wants it so";
+  portal().disabled_by = DisabledBy::kNoResources;
+  ASSERT_EQ(find().size(), 1u);
+  EXPECT_EQ(find()[0].kind, FindingKind::kEntryDisabled);
+  portal().disabled_by = DisabledBy::kProgram;
+  interface_in(target_).last_refused = {RefusedFor::kDisabled, 4, job_id(0).pid, kJobNid, 0x12, 1};
+  ASSERT_EQ(find().size(), 1u);
+  EXPECT_EQ(find()[0].other, job_id(0));
+}
+
+TEST_F(UnmatchedFindings, Queues__are_told_when_they_are_full) {
+  interface_in(target_).queues.push_back({kJobQueue, 3, 4, false, false});
+  EXPECT_TRUE(find().empty());
+  interface_in(target_).queues[0].full = true;
+  EXPECT_EQ(find().at(0).kind, FindingKind::kQueueFull);
+  interface_in(target_).queues[0].lost = true;
+  EXPECT_EQ(find().at(0).kind, FindingKind::kEventsLost);
+}
+
+}  // namespace
+}  // namespace portofu
