@@ -14,6 +14,8 @@
 #include "engine/door/inspection.h"
 #include "lib/tools/machine.h"
 #include "lib/tools/man_page.h"
+#include "lib/tools/ptl_info/explain.h"
+#include "lib/tools/ptl_info/explanation_text.h"
 #include "lib/tools/ptl_info/topology.h"
 
 namespace portofu::tools {
@@ -30,7 +32,17 @@ const ManPage kPage{
         "    and what it has counted.\n"
         "\n"
         "    Processes are only looked at; they do not notice it, and may be hanging. A process that has\n"
-        "    died without removing its segment is marked so.\n",
+        "    died without removing its segment is marked so.\n"
+        "\n"
+        "    With --explain, says why a program hangs. For each process: what its threads wait for, posted\n"
+        "    entries and unexpected headers, counters with the operations that wait for them, event queues,\n"
+        "    operations that are not answered, and the queues and barrier gates of uTofu. Then what is wrong\n"
+        "    with them, as far as it lasts: a header that differs from the nearest entry in some bits, a\n"
+        "    counter that lacks events, an ACK that nobody owes, a disabled portal table entry, a full queue,\n"
+        "    a peer that is stopped or dead, a circle of processes that wait for each other.\n"
+        "\n"
+        "    It reads the memory of the processes, and needs the kernel's leave for that: the same user,\n"
+        "    kernel.yama.ptrace_scope 0 or root, and the same build of Portofu.\n",
     .rest =
         "EXIT STATUS\n"
         "    0, or 1 if the shared memory directory cannot be read, or 2 for a wrong command line.\n"};
@@ -41,14 +53,9 @@ struct InfoOptions {
   bool processes = false;
   bool topology = false;
   bool all_counters = false;
+  bool json = false;
   std::uint32_t pid = 0;  ///< 0: all.
 };
-
-std::string dotted(std::uint32_t nid) {
-  std::string text;
-  for (int shift = 24; shift >= 0; shift -= 8) text += std::to_string(nid >> shift & 0xff) + (shift != 0 ? "." : "");
-  return text;
-}
 
 void print_number(const char* name, std::uint64_t value) {
   std::printf("    %-24s %llu\n", name, static_cast<unsigned long long>(value));
@@ -195,9 +202,15 @@ int main(int argc, char** argv) {
   app.add_flag("-p,--processes", options.processes, "Shows the processes.");
   app.add_flag("-t,--topology", options.topology, "Shows the cores, what they share, and where threads have run last.");
   app.add_option("--pid", options.pid, "Shows the process with this Portals PID only.")->option_text("PID");
+  std::uint32_t explained = 0;
+  CLI::Option* const explains =
+      app.add_option("-e,--explain", explained, "Says why processes hang: all, or the one with this Portals PID.");
+  explains->expected(0, 1)->option_text("[PID]");
+  app.add_flag("-j,--json", options.json, "With --explain: says it in JSON.")->needs(explains);
   app.add_flag("-a,--all", options.all_counters, "Shows counters that are zero, too.");
   const int status = parse_command_line(app, kPage, argc, argv, 2);
   if (status >= 0) return status;
+  if (explains->count() != 0) return explain({explained, options.json});
   options.processes = options.processes || options.pid != 0;
   const bool chosen = options.limits || options.settings || options.processes || options.topology;
   print_node();

@@ -1,0 +1,192 @@
+#include "lib/tools/ptl_info/explanation_text.h"
+
+#include <cstdarg>
+#include <cstdio>
+
+namespace portofu::tools {
+namespace {
+
+/// Lines of one list; the others are in the JSON.
+constexpr std::size_t kMostLines = 32;
+
+/// Text that grows by lines.
+class Lines {
+ public:
+  [[gnu::format(printf, 2, 3)]] void add(const char* format, ...) {
+    char line[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    std::vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    text_ += line;
+    text_ += '\n';
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+/// Shows the beginning of a list, and how much of it is not shown.
+template <class Item, class Show>
+void show_list(Lines& lines, const char* indent, const Listed<Item>& list, Show show) {
+  std::size_t shown = 0;
+  for (const Item& item : list.items) {
+    if (shown++ == kMostLines) break;
+    show(item);
+  }
+  if (list.moving) lines.add("%s(this list changes while it is read)", indent);
+  if (list.size > kMostLines) lines.add("%s... %zu in all", indent, list.size);
+}
+
+std::string source_text(const InterfacePicture& ni, const MatchCriteria& criteria) {
+  if (criteria.any_nid && criteria.any_pid) return "anybody";
+  if (ni.is_logical()) return "rank " + std::to_string(criteria.match_id.nid);
+  const std::string pid = criteria.any_pid ? "any PID" : "PID " + std::to_string(criteria.match_id.pid);
+  return criteria.any_nid ? pid : pid + " of " + dotted(criteria.match_id.nid);
+}
+
+std::string source_text(const InterfacePicture& ni, ProcessId source) {
+  return source_text(ni, MatchCriteria{0, 0, source, false, false});
+}
+
+std::string options_text(std::uint32_t options) {
+  std::string text;
+  if ((options & kEntryOpPut) != 0) text += ", put";
+  if ((options & kEntryOpGet) != 0) text += ", get";
+  if ((options & kEntryUseOnce) != 0) text += ", used once";
+  if ((options & kEntryManageLocal) != 0) text += ", locally managed offset";
+  if ((options & kEntryNoTruncate) != 0) text += ", no truncation";
+  return text;
+}
+
+void show_entry(Lines& lines, const InterfacePicture& ni, const EntryPicture& entry, const char* list) {
+  std::string bits;
+  if (ni.is_matching())
+    bits = " bits " + hex_text(entry.criteria.match_bits) + ", ignore " + hex_text(entry.criteria.ignore_bits) + ",";
+  const std::string counter = entry.ct_handle != 0 ? ", counter " + hex_text(entry.ct_handle) : "";
+  lines.add("        %s:%s of %s, %llu bytes at %s%s%s", list, bits.c_str(), source_text(ni, entry.criteria).c_str(),
+            static_cast<unsigned long long>(entry.length), hex_text(entry.start).c_str(),
+            options_text(entry.options).c_str(), counter.c_str());
+}
+
+void show_portal(Lines& lines, const InterfacePicture& ni, const PortalPicture& portal) {
+  lines.add("      portal table entry %u: %s%s, %zu posted, %zu overflow, %zu unexpected", portal.pt_index,
+            portal.enabled ? "enabled" : "DISABLED", portal.flow_control ? ", flow control" : "", portal.priority.size,
+            portal.overflow.size, portal.unexpected.size);
+  show_list(lines, "        ", portal.priority,
+            [&](const EntryPicture& entry) { show_entry(lines, ni, entry, "posted"); });
+  show_list(lines, "        ", portal.overflow,
+            [&](const EntryPicture& entry) { show_entry(lines, ni, entry, "overflow"); });
+  show_list(lines, "        ", portal.unexpected, [&](const HeaderPicture& header) {
+    lines.add("        unexpected: bits %s of %s, %llu bytes%s", hex_text(header.key.match_bits).c_str(),
+              source_text(ni, header.key.source).c_str(), static_cast<unsigned long long>(header.rlength),
+              header.complete ? "" : ", still arriving");
+  });
+}
+
+void show_interface(Lines& lines, const InterfacePicture& ni) {
+  lines.add("    interface %u: %s, %s", ni.index, ni.is_matching() ? "matching" : "non-matching",
+            ni.is_logical() ? "logical" : "physical");
+  for (const PortalPicture& portal : ni.portals) show_portal(lines, ni, portal);
+  for (const CounterPicture& counter : ni.counters) {
+    lines.add("      counter %s: %llu successes, %llu failures, %zu operations wait", hex_text(counter.handle).c_str(),
+              static_cast<unsigned long long>(counter.success), static_cast<unsigned long long>(counter.failure),
+              counter.waiting.size);
+    show_list(lines, "        ", counter.waiting, [&](const TriggerPicture& trigger) {
+      lines.add(
+          "        from %llu on: %s", static_cast<unsigned long long>(trigger.threshold),
+          trigger.ct_handle != 0 ? ("counter " + hex_text(trigger.ct_handle)).c_str() : packet_type_name(trigger.type));
+    });
+  }
+  for (const QueuePicture& queue : ni.queues) {
+    lines.add("      event queue %s: %llu of %llu events wait%s", hex_text(queue.handle).c_str(),
+              static_cast<unsigned long long>(queue.size), static_cast<unsigned long long>(queue.capacity),
+              queue.lost ? ", some were LOST" : "");
+  }
+}
+
+void show_sleep(Lines& lines, const SleepPicture& sleep) {
+  std::string objects;
+  for (std::uint32_t i = 0; i < sleep.subject.count; ++i) {
+    objects += (i != 0 ? " or " : "") + hex_text(sleep.subject.handles[i]);
+    if (sleep.subject.kind == WaitKind::kCounters) objects += " to reach " + std::to_string(sleep.subject.tests[i]);
+  }
+  const char* const what = sleep.subject.kind == WaitKind::kCounters     ? "for counter "
+                           : sleep.subject.kind == WaitKind::kEventQueue ? "at event queue "
+                                                                         : "in the library";
+  lines.add("    thread %d sleeps %s%s", sleep.thread, what, objects.c_str());
+}
+
+void show_tofu(Lines& lines, const CorePicture& core) {
+  for (const VcqPicture& vcq : core.vcqs) {
+    lines.add("    VCQ %s: TCQ %llu of %llu, MRQ %llu of %llu unread%s", hex_text(vcq.id).c_str(),
+              static_cast<unsigned long long>(vcq.tcq_unread), static_cast<unsigned long long>(vcq.tcq_entries),
+              static_cast<unsigned long long>(vcq.mrq_unread), static_cast<unsigned long long>(vcq.mrq_entries),
+              vcq.delayed != 0 ? ", some descriptors are delayed" : "");
+    if (vcq.session)
+      lines.add("      session: %llu steps, %zu descriptors wait", static_cast<unsigned long long>(vcq.steps),
+                vcq.waiting.size);
+  }
+  for (const GatePicture& gate : core.gates) {
+    lines.add("    barrier gate %s: %llu rounds passed%s%s%s", hex_text(gate.id).c_str(),
+              static_cast<unsigned long long>(gate.rounds_passed), gate.started ? ", a barrier runs" : "",
+              gate.has_signal ? ", has its signal" : "", gate.has_packet ? ", has its packet" : "");
+  }
+}
+
+void show_process(Lines& lines, const ProcessPicture& process) {
+  const SegmentDescriptorShared& owner = process.descriptor;
+  const std::string rank = process.rank >= 0 ? "rank " + std::to_string(process.rank) + ", " : "";
+  lines.add("\n  %sPID %u on node %s: process %u (%s)%s%s", rank.c_str(), owner.pid, dotted(owner.nid).c_str(),
+            owner.os_pid, process.program.c_str(), process.run_state == RunState::kStopped ? ", STOPPED" : "",
+            sight_text(process.sight));
+  for (const SleepPicture& sleep : process.core.sleeps) show_sleep(lines, sleep);
+  for (const PeerPicture& peer : process.core.peers) {
+    if (peer.outstanding == 0 && peer.waiting_requests == 0 && peer.waiting_answers == 0) continue;
+    lines.add("    to PID %u of %s: %u operations not answered, %zu messages and %zu answers wait", peer.id.pid,
+              dotted(peer.id.nid).c_str(), peer.outstanding, peer.waiting_requests, peer.waiting_answers);
+  }
+  for (const InterfacePicture& ni : process.core.interfaces) show_interface(lines, ni);
+  show_tofu(lines, process.core);
+}
+
+}  // namespace
+
+std::string hex_text(std::uint64_t number) {
+  char text[24];
+  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(number));
+  return text;
+}
+
+std::string dotted(std::uint32_t nid) {
+  std::string text;
+  for (int shift = 24; shift >= 0; shift -= 8) text += std::to_string(nid >> shift & 0xff) + (shift != 0 ? "." : "");
+  return text;
+}
+
+const char* sight_text(Sight sight) {
+  switch (sight) {
+    case Sight::kWhole: return "";
+    case Sight::kDead: return ", DEAD";
+    case Sight::kForbidden: return ", whose memory the kernel lets nobody read (kernel.yama.ptrace_scope, containers)";
+    case Sight::kOtherBuild: return ", of another build of Portofu than this tool, which cannot read it";
+    case Sight::kNothing: return ", which begins or ends just now";
+  }
+  return "";
+}
+
+std::string plain_text(const std::vector<Explanation>& jobs) {
+  Lines lines;
+  for (const Explanation& job : jobs) {
+    lines.add("Job %u", job.job_key);
+    for (const ProcessPicture& process : job.processes) show_process(lines, process);
+    lines.add("\n  %s", job.findings.empty() ? "Nothing was found that would explain a hang." : "What was found:");
+    for (const Finding& finding : job.findings) lines.add("  - %s.", finding.sentence.c_str());
+    lines.add("%s", "");
+  }
+  if (jobs.empty()) lines.add("No such process has an interface open");
+  return lines.text();
+}
+
+}  // namespace portofu::tools

@@ -1,0 +1,26 @@
+#pragma once
+// What was seen of jobs, and what is wrong with them, for people.
+
+#include <string>
+#include <vector>
+
+#include "engine/door/inspection.h"
+
+namespace portofu::tools {
+
+/// One job.
+struct Explanation {
+  std::uint32_t job_key = 0;
+  std::vector<ProcessPicture> processes;
+  std::vector<Finding> findings;
+};
+
+std::string plain_text(const std::vector<Explanation>& jobs);
+
+std::string hex_text(std::uint64_t number);  ///< "0x1f".
+std::string dotted(std::uint32_t nid);       ///< "10.0.0.1".
+
+/// Why nothing of a process is shown, or an empty text.
+const char* sight_text(Sight sight);
+
+}  // namespace portofu::tools

@@ -1,0 +1,211 @@
+#pragma once
+// Small programs with an error that makes them hang, one each, and the same programs without it. The ranks of ptl_run
+// play them. Without the error all ranks say "ready" when they are through; with it, before they hang.
+
+#include <array>
+#include <string>
+
+#include "tests/process/pmi_roles.h"
+
+namespace portofu {
+
+/// A rank of Portals: matching, physical, with one portal table entry, an event queue, two counters and an MD.
+class PlantedRank {
+ public:
+  static constexpr ptl_pid_t kFirstPid = 700;
+  static constexpr ptl_pt_index_t kPt = 4;
+  static constexpr ptl_size_t kEvents = 2;
+
+  explicit PlantedRank(bool bad, unsigned int pt_options = 0) : bad_(bad) {
+    pmi.begin();
+    ptl_pt_index_t pt = 0;
+    const ptl_pid_t pid = kFirstPid + static_cast<ptl_pid_t>(pmi.rank);
+    check(PtlInit());
+    check(PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_PHYSICAL, pid, nullptr, nullptr, &ni));
+    check(PtlGetPhysId(ni, &self));
+    check(PtlEQAlloc(ni, kEvents, &eq));
+    check(PtlCTAlloc(ni, &arrived));
+    check(PtlCTAlloc(ni, &answered));
+    check(PtlPTAlloc(ni, pt_options, eq, kPt, &pt));
+    const ptl_md_t described{memory.data(), memory.size(), PTL_MD_EVENT_CT_ACK, PTL_EQ_NONE, answered};
+    check(PtlMDBind(ni, &described, &md));
+  }
+
+  /// @param source  rank; -1: any
+  void post(ptl_match_bits_t bits, int source = -1, ptl_list_t list = PTL_PRIORITY_LIST,
+            unsigned int options = PTL_ME_EVENT_COMM_DISABLE) {
+    ptl_me_t me{};
+    me.start = memory.data();
+    me.length = memory.size();
+    me.ct_handle = list == PTL_PRIORITY_LIST ? arrived : PTL_CT_NONE;
+    me.uid = PTL_UID_ANY;
+    me.options = PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_LINK_DISABLE | PTL_ME_EVENT_UNLINK_DISABLE |
+                 PTL_ME_EVENT_OVER_DISABLE | options;
+    me.match_id = source >= 0 ? id_of(source) : ptl_process_t{.phys = {PTL_NID_ANY, PTL_PID_ANY}};
+    me.match_bits = bits;
+    me.ignore_bits = list == PTL_PRIORITY_LIST ? 0 : ~ptl_match_bits_t{0};
+    ptl_handle_me_t handle = PTL_INVALID_HANDLE;
+    check(PtlMEAppend(ni, kPt, &me, list, nullptr, &handle));
+  }
+
+  void put(int rank, ptl_match_bits_t bits, ptl_ack_req_t ack = PTL_NO_ACK_REQ, ptl_pt_index_t pt = kPt) const {
+    check(PtlPut(md, 0, 8, ack, id_of(rank), pt, bits, 0, nullptr, 0));
+  }
+
+  void wait(ptl_handle_ct_t counter, ptl_size_t test) const {
+    if (bad_) print_ready();
+    ptl_ct_event_t event{};
+    check(PtlCTWait(counter, test, &event));
+  }
+
+  /// Stays, so that it can be looked at.
+  [[noreturn]] static void stay() {
+    print_ready();
+    sleep_for_ever();
+  }
+
+  PmiClient pmi;
+  ptl_handle_ni_t ni = PTL_INVALID_HANDLE;
+  ptl_handle_eq_t eq = PTL_INVALID_HANDLE;
+  ptl_handle_ct_t arrived = PTL_INVALID_HANDLE;   ///< Messages at posted entries.
+  ptl_handle_ct_t answered = PTL_INVALID_HANDLE;  ///< ACKs.
+  ptl_handle_md_t md = PTL_INVALID_HANDLE;
+  ptl_process_t self{};
+
+ private:
+  ptl_process_t id_of(int rank) const { return {.phys = {self.phys.nid, kFirstPid + static_cast<ptl_pid_t>(rank)}}; }
+  static void check(int rc) {
+    if (rc != PTL_OK) std::_Exit(80);
+  }
+
+  bool bad_;
+  std::array<std::byte, 64> memory{};
+};
+
+/// Rank 0 sends with another tag than rank 1 receives.
+[[noreturn]] inline void play_tag(bool bad) {
+  PlantedRank rank(bad);
+  if (rank.pmi.rank == 1) {
+    rank.post(0, -1, PTL_OVERFLOW_LIST);
+    rank.post(0x10, 0);
+    rank.post(0x12345600, 0);
+  }
+  rank.pmi.barrier();
+  if (rank.pmi.rank == 0) rank.put(1, bad ? 0x11 : 0x10);
+  if (rank.pmi.rank == 1) rank.wait(rank.arrived, 1);
+  PlantedRank::stay();
+}
+
+/// Rank 0 sends to a portal table entry that rank 1 has not allocated.
+[[noreturn]] inline void play_portal(bool bad) {
+  PlantedRank rank(bad);
+  if (rank.pmi.rank == 1) rank.post(0x10);
+  rank.pmi.barrier();
+  if (rank.pmi.rank == 0) rank.put(1, 0x10, PTL_NO_ACK_REQ, bad ? 5 : PlantedRank::kPt);
+  if (rank.pmi.rank == 1) rank.wait(rank.arrived, 1);
+  PlantedRank::stay();
+}
+
+/// Rank 0 waits for an ACK that it has not asked for.
+[[noreturn]] inline void play_ack(bool bad) {
+  PlantedRank rank(bad);
+  if (rank.pmi.rank == 1) rank.post(0x10);
+  rank.pmi.barrier();
+  if (rank.pmi.rank == 0) {
+    rank.put(1, 0x10, bad ? PTL_NO_ACK_REQ : PTL_CT_ACK_REQ);
+    rank.wait(rank.answered, 1);
+  }
+  PlantedRank::stay();
+}
+
+/// Four messages come, and what rank 1 waits for is triggered by the fifth.
+[[noreturn]] inline void play_threshold(bool bad) {
+  PlantedRank rank(bad);
+  ptl_handle_ct_t last = PTL_INVALID_HANDLE;
+  if (rank.pmi.rank == 1) {
+    rank.post(0x10);
+    if (PtlCTAlloc(rank.ni, &last) != PTL_OK || PtlTriggeredCTInc(last, {1, 0}, rank.arrived, bad ? 5 : 4) != PTL_OK)
+      std::_Exit(81);
+  }
+  rank.pmi.barrier();
+  for (int i = 0; rank.pmi.rank == 0 && i < 4; ++i) rank.put(1, 0x10);
+  if (rank.pmi.rank == 1) rank.wait(last, 1);
+  PlantedRank::stay();
+}
+
+/// Everybody receives from the next rank before it sends to the one before it.
+[[noreturn]] inline void play_circle(bool bad) {
+  PlantedRank rank(bad);
+  const int size = rank.pmi.size;
+  const int own = rank.pmi.rank;
+  rank.post(0x10, (own + 1) % size);
+  rank.pmi.barrier();
+  const bool first = !bad && own == 0;
+  if (first) rank.put((own + size - 1) % size, 0x10);
+  rank.wait(rank.arrived, 1);
+  if (!first) rank.put((own + size - 1) % size, 0x10);
+  PlantedRank::stay();
+}
+
+/// Rank 1 is stopped while rank 0 waits for its ACK.
+[[noreturn]] inline void play_stopped(bool bad) {
+  PlantedRank rank(bad);
+  if (rank.pmi.rank == 1) rank.post(0x10);
+  rank.pmi.barrier();
+  if (rank.pmi.rank == 1) {
+    if (!bad) PlantedRank::stay();
+    print_ready();
+    raise(SIGSTOP);
+  }
+  if (rank.pmi.rank == 0) {
+    if (bad) usleep(100'000);  // Until it stands still.
+    rank.put(1, 0x10, PTL_CT_ACK_REQ);
+    rank.wait(rank.answered, 1);
+  }
+  PlantedRank::stay();
+}
+
+/// Nobody reads the events of rank 1.
+[[noreturn]] inline void play_events(bool bad) {
+  PlantedRank rank(bad);
+  if (rank.pmi.rank == 1) rank.post(0x10, -1, PTL_PRIORITY_LIST, 0);
+  rank.pmi.barrier();
+  if (rank.pmi.rank == 0) {
+    for (ptl_size_t i = 0; i < PlantedRank::kEvents; ++i) rank.put(1, 0x10, PTL_CT_ACK_REQ);
+    ptl_ct_event_t event{};
+    PtlCTWait(rank.answered, PlantedRank::kEvents, &event);
+  }
+  ptl_event_t event{};
+  for (ptl_size_t i = 0; !bad && rank.pmi.rank == 1 && i < PlantedRank::kEvents; ++i) PtlEQWait(rank.eq, &event);
+  PlantedRank::stay();
+}
+
+/// A message finds no entry, and nobody ends the flow control that follows.
+[[noreturn]] inline void play_disabled(bool bad) {
+  PlantedRank rank(bad, PTL_PT_FLOWCTRL);
+  if (rank.pmi.rank == 1 && !bad) rank.post(0x10);
+  rank.pmi.barrier();
+  if (rank.pmi.rank == 0) {
+    rank.put(1, 0x10, PTL_CT_ACK_REQ);
+    ptl_ct_event_t event{};
+    PtlCTWait(rank.answered, 1, &event);
+  }
+  PlantedRank::stay();
+}
+
+/// @param role  "tag" or "tag good"
+inline int play_planted(const std::string& role) {
+  const bool bad = !role.ends_with(" good");
+  const std::string name = role.substr(0, role.find(' '));
+  if (name == "tag") play_tag(bad);
+  if (name == "portal") play_portal(bad);
+  if (name == "ack") play_ack(bad);
+  if (name == "threshold") play_threshold(bad);
+  if (name == "circle") play_circle(bad);
+  if (name == "stopped") play_stopped(bad);
+  if (name == "events") play_events(bad);
+  if (name == "disabled") play_disabled(bad);
+  return 82;
+}
+
+}  // namespace portofu

@@ -1,0 +1,239 @@
+// ptl_info --explain, at programs that hang because of an error that was planted, and at the same ones without it.
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/process/command_output.h"
+#include "tests/process/launcher.h"
+#include "tests/process/own_node.h"
+#include "tests/process/planted_errors.h"
+
+namespace portofu {
+namespace {
+
+using Json = nlohmann::json;
+
+/// Time that a look may take.
+constexpr double kMostLookS = 2;
+
+std::string dotted_nid(std::uint32_t nid) {
+  return std::to_string(nid >> 24) + "." + std::to_string(nid >> 16 & 255) + "." + std::to_string(nid >> 8 & 255) +
+         "." + std::to_string(nid & 255);
+}
+
+/// ptl_info --explain --json, as far as it is about this node.
+class Explained {
+ public:
+  explicit Explained(std::uint32_t nid) {
+    const double began_s = now_s();
+    text_ = output_of(std::string(PORTOFU_PTL_INFO) + " --explain --json");
+    took_s_ = now_s() - began_s;
+    const Json all = Json::parse(text_, nullptr, false);
+    if (!all.is_object()) return;
+    for (const Json& job : all["jobs"]) {
+      for (const Json& process : job["processes"]) {
+        if (process["nid"] == dotted_nid(nid)) processes_.push_back(process);
+      }
+      for (const Json& finding : job["findings"]) {
+        if (finding["process"]["nid"] == dotted_nid(nid)) findings_.push_back(finding);
+      }
+    }
+  }
+
+  /// @return null if there is none
+  Json find(const std::string& kind, int rank) const {
+    for (const Json& finding : findings_) {
+      if (finding["kind"] == kind && finding.value("rank", -1) == rank) return finding;
+    }
+    return {};
+  }
+  const std::vector<Json>& processes() const { return processes_; }
+  std::string findings() const { return Json(findings_).dump(2); }
+  bool is_silent() const { return findings_.empty(); }
+  double took_s() const { return took_s_; }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+  double took_s_ = 0;
+  std::vector<Json> processes_;
+  std::vector<Json> findings_;
+};
+
+/// A program under ptl_run, whose ranks are ready.
+class Program {
+ public:
+  Program(const OwnNode& node, const std::string& role, int ranks) : node_(node), launcher_(with_ranks(ranks), role) {
+    EXPECT_EQ(launcher_.wait_until_ready(ranks).size(), static_cast<std::size_t>(ranks)) << launcher_.output();
+  }
+  ~Program() {
+    const Explained last(node_.nid());
+    for (const Json& process : last.processes()) kill(process["os_pid"].get<pid_t>(), SIGCONT);
+    launcher_.send_signal(SIGTERM);
+    launcher_.wait_status();
+    sweep();
+  }
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  /// Looks until something is found; the ranks may need a moment to hang.
+  Json found(const std::string& kind, int rank) const {
+    Json finding;
+    std::string others;
+    eventually([&] {
+      const Explained explained(node_.nid());
+      EXPECT_LT(explained.took_s(), kMostLookS);
+      finding = explained.find(kind, rank);
+      others = explained.findings();
+      return !finding.is_null();
+    });
+    EXPECT_FALSE(finding.is_null()) << kind << " of rank " << rank << " is not in " << others;
+    return finding;
+  }
+
+ private:
+  /// Whoever opens an interface removes what the dead have left.
+  static void sweep() {
+    ChildProcess child([] {
+      ptl_handle_ni_t ni = PTL_INVALID_HANDLE;
+      if (PtlInit() != PTL_OK) return 1;
+      PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_PHYSICAL, PTL_PID_ANY, nullptr, nullptr, &ni);
+      PtlFini();
+      return 0;
+    });
+    EXPECT_EQ(child.wait_status(), 0);
+  }
+
+  const OwnNode& node_;
+  Launcher launcher_;
+};
+
+bool says(const Json& finding, const std::string& words) { return contains(finding.value("sentence", ""), words); }
+
+TEST(PtlInfoExplain, Tag__that_is_off_by_one_is_named_with_its_bit) {
+  const OwnNode node;
+  const Program program(node, "tag", 2);
+  const Json finding = program.found("header_waits", 1);
+  EXPECT_EQ(finding.value("got", ""), "0x11") << finding;
+  EXPECT_EQ(finding.value("wanted", ""), "0x10") << finding;
+  EXPECT_EQ(finding["differing_bits"], Json::array({0})) << finding;
+  EXPECT_EQ(finding.value("other_rank", -1), 0) << finding;
+  EXPECT_EQ(finding.value("object", ""), "portal table entry 4");
+  EXPECT_TRUE(says(finding, "the nearest entry differs in bit 0 (0x11 instead of 0x10)")) << finding;
+}
+
+TEST(PtlInfoExplain, Lists__are_shown_to_people_and_to_programs) {
+  const OwnNode node;
+  const Program program(node, "tag", 2);
+  program.found("header_waits", 1);
+  const Explained explained(node.nid());
+  ASSERT_EQ(explained.processes().size(), 2u);
+  const Json& target = explained.processes()[1];
+  EXPECT_EQ(target["rank"], 1);
+  EXPECT_EQ(target["waiting"], true);
+  const Json& portal = target["interfaces"][0]["portals"][0];
+  EXPECT_EQ(portal["pt_index"], 4);
+  ASSERT_EQ(portal["posted"].size(), 2u) << portal;
+  EXPECT_EQ(portal["posted"][0]["match_bits"], "0x10");
+  EXPECT_EQ(portal["posted"][0]["source_pid"], PlantedRank::kFirstPid);
+  EXPECT_EQ(portal["posted"][1]["match_bits"], "0x12345600");
+  EXPECT_EQ(portal["overflow"].size(), 1u);
+  EXPECT_EQ(portal["unexpected"][0]["match_bits"], "0x11");
+  EXPECT_EQ(portal["unexpected"][0]["length"], 8);
+  EXPECT_EQ(target["sleeps"][0]["for"][0]["test"], 1) << target;
+  const std::string pid = std::to_string(PlantedRank::kFirstPid + 1);
+  const std::string text = output_of(std::string(PORTOFU_PTL_INFO) + " --explain " + pid);
+  EXPECT_TRUE(contains(text, "portal table entry 4: enabled, 2 posted, 1 overflow, 1 unexpected")) << text;
+  EXPECT_TRUE(contains(text, "unexpected: bits 0x11 of PID 700")) << text;
+  EXPECT_TRUE(contains(text, "rank 1, PID " + pid)) << text;
+  EXPECT_FALSE(contains(text, "rank 0, PID")) << text;
+}
+
+TEST(PtlInfoExplain, Portal_table_entry__that_is_wrong_is_named_with_the_right_one) {
+  const OwnNode node;
+  const Program program(node, "portal", 2);
+  const Json finding = program.found("message_refused", 1);
+  EXPECT_EQ(finding.value("object", ""), "portal table entry 5") << finding;
+  EXPECT_EQ(finding.value("other_rank", -1), 0);
+  EXPECT_TRUE(says(finding, "which is not allocated")) << finding;
+  EXPECT_TRUE(says(finding, "an entry that it matches is posted at portal table entry 4")) << finding;
+}
+
+TEST(PtlInfoExplain, Ack__that_nobody_asked_for_is_not_waited_for_in_silence) {
+  const OwnNode node;
+  const Program program(node, "ack", 2);
+  const Json finding = program.found("no_answer_due", 0);
+  EXPECT_EQ(finding.value("count", 0), 1) << finding;
+  EXPECT_TRUE(says(finding, "was an ACK asked for?")) << finding;
+}
+
+TEST(PtlInfoExplain, Threshold__that_is_one_too_high_lacks_one) {
+  const OwnNode node;
+  const Program program(node, "threshold", 2);
+  const Json finding = program.found("counter_lacks", 1);
+  EXPECT_EQ(finding.value("count", 0), 1) << finding;
+  const Explained explained(node.nid());
+  EXPECT_TRUE(contains(explained.findings(), "the next needs 5, it has 4 and lacks 1")) << explained.findings();
+}
+
+TEST(PtlInfoExplain, Circle__of_three_is_told_with_all_three) {
+  const OwnNode node;
+  const Program program(node, "circle", 3);
+  const Json finding = program.found("circle", 0);
+  EXPECT_EQ(finding.value("object", ""), "rank 0, rank 1, rank 2") << finding;
+  EXPECT_EQ(finding.value("count", 0), 3);
+  EXPECT_TRUE(says(finding,
+                   "rank 0 waits for a message of rank 1, which waits for a message of rank 2, which waits "
+                   "for a message of rank 0: a circle of 3"))
+      << finding;
+}
+
+TEST(PtlInfoExplain, Peer__that_is_stopped_is_named_with_who_waits) {
+  const OwnNode node;
+  const Program program(node, "stopped", 2);
+  const Json finding = program.found("peer_stopped", 1);
+  EXPECT_TRUE(says(finding, "is stopped by a signal or a debugger")) << finding;
+  EXPECT_TRUE(eventually([&] { return says(program.found("peer_stopped", 1), "it is waited for by rank 0"); }));
+  program.found("not_answered", 0);
+}
+
+TEST(PtlInfoExplain, Event_queue__that_is_full_is_told) {
+  const OwnNode node;
+  const Program program(node, "events", 2);
+  const Json finding = program.found("queue_full", 1);
+  EXPECT_TRUE(says(finding, "2 events wait, and it has room for 2")) << finding;
+}
+
+TEST(PtlInfoExplain, Flow_control__that_nobody_ends_is_told) {
+  const OwnNode node;
+  const Program program(node, "disabled", 2);
+  const Json finding = program.found("entry_disabled", 1);
+  EXPECT_EQ(finding.value("object", ""), "portal table entry 4") << finding;
+  EXPECT_TRUE(says(finding, "because a message matched nothing")) << finding;
+}
+
+TEST(PtlInfoExplain, Programs__without_an_error_give_no_finding) {
+  for (const char* role : {"tag", "portal", "ack", "threshold", "circle", "stopped", "events", "disabled"}) {
+    const OwnNode node;
+    const int ranks = std::string(role) == "circle" ? 3 : 2;
+    const Program program(node, std::string(role) + " good", ranks);
+    const Explained explained(node.nid());
+    EXPECT_EQ(explained.processes().size(), static_cast<std::size_t>(ranks)) << explained.text();
+    for (const Json& process : explained.processes()) EXPECT_EQ(process["seen"], true) << process;
+    EXPECT_TRUE(explained.is_silent()) << role << ": " << explained.findings();
+  }
+}
+
+}  // namespace
+}  // namespace portofu
+
+int main(int argc, char** argv) {
+  using namespace portofu;
+  const char* role = std::getenv(kRoleVariable);
+  if (role != nullptr && *role != '\0' && std::getenv("PMI_RANK") != nullptr) std::_Exit(play_planted(role));
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}
