@@ -64,7 +64,7 @@ FAULTS = [
           "return kEntryOpPut | kEntryOpGet;", "return kEntryOpPut;"),
     # target/flow_control
     Fault("portal table entry stays enabled when resources are used up", "engine/target/flow_control.cpp",
-          "portal.enabled = false;", ""),
+          "portal.disable(entry == nullptr ? DisabledBy::kNoEntry : DisabledBy::kNoResources, core.now_ns());", ""),
     Fault("PT_DISABLED not told", "engine/target/flow_control.cpp",
           "queue->post_reserved_on_duty(event);", ""),
     # target/complete: events and counts
