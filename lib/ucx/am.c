@@ -137,6 +137,9 @@ ssize_t uct_utofu_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id, uct_pack_callback_t pa
   ucs_assertv(length <= iface->config.payload, "%zu bytes", length);
   fill_header(ep->peer, op->buffer, id, length);
   status = send_buffer(iface, op, slot, sizeof(uct_utofu_am_header_t) + length);
+  if (ucs_unlikely(flags & UCT_SEND_FLAG_PEER_CHECK) && status == UCS_OK) {
+    uct_utofu_peer_confirm(iface, ep); /* Without room for it the next one will do. */
+  }
   return status == UCS_OK ? (ssize_t)length : (ssize_t)status;
 }
 

@@ -2,12 +2,17 @@
 #include "iface.h"
 
 #include <ucs/sys/string.h>
-#include <ucs/time/time.h>
 
 /* Notices that one look at the MRQ takes at most. */
 enum { kMrqBatch = 32 };
 /* Pieces of an active message. UCP has room for 29 on its stack, and stops a program that is told of more. */
 enum { kMessageIov = 16 };
+/* An interface without conversation looks for a doorbell once in so many calls: UCP calls those of all TNIs, and uses
+ * few. So rarely, too, an interface looks into a TCQ in which it expects nothing. */
+enum { kRarely = 64 };
+/* A message to a process that dies before it takes it is lost without a report. So an operation behind the last
+ * messages asks so often, in seconds, whether they arrived. */
+static const double kConfirmSeconds = 0.1;
 /* How long an interface that closes waits for its operations. */
 static const double kCloseSeconds = 1.0;
 
@@ -147,9 +152,33 @@ static unsigned poll_mrq(uct_utofu_iface_t* iface) {
   return count;
 }
 
+static void confirm_messages(uct_utofu_iface_t* iface) {
+  const ucs_time_t now = ucs_get_time();
+  uct_utofu_ep_t* ep;
+  if (now < iface->next_confirm) {
+    return;
+  }
+  iface->next_confirm = now + ucs_time_from_sec(kConfirmSeconds);
+  ucs_list_for_each(ep, &iface->eps, of_iface) {
+    if (ep->peer->tx_unconfirmed && ep->failure == UCS_OK && uct_utofu_peer_confirm(iface, ep) != UCS_OK) {
+      return;
+    }
+  }
+}
+
 unsigned uct_utofu_iface_progress(uct_iface_h tl_iface) {
   uct_utofu_iface_t* const iface = ucs_derived_of(tl_iface, uct_utofu_iface_t);
-  const unsigned count = poll_mrq(iface) + uct_utofu_poll_tcq(iface);
+  const int rarely = ++iface->looks % kRarely == 0;
+  if (!rarely && !iface->talks && iface->open_count == 0) {
+    return 0;
+  }
+  unsigned count = poll_mrq(iface);
+  if (rarely || iface->tcq_open > 0 || iface->busy) {
+    count += uct_utofu_poll_tcq(iface);
+  }
+  if (rarely) {
+    confirm_messages(iface);
+  }
   if (ucs_unlikely(!ucs_list_is_empty(&iface->owing))) {
     uct_utofu_pay_debts(iface);
   }

@@ -20,6 +20,7 @@
 #include <ucs/datastruct/khash.h>
 #include <ucs/datastruct/queue.h>
 #include <ucs/sys/math.h>
+#include <ucs/time/time.h>
 #include <uct/base/uct_iface.h>
 
 #define UCT_UTOFU_TAGS 256u     /* What one byte of EDATA can tell apart; 0 is no operation. */
@@ -172,6 +173,10 @@ struct uct_utofu_iface {
   utofu_stadd_t buffers_stadd;
   char** free_buffers;
   unsigned free_buffer_count;
+  unsigned tcq_open; /* Of the operations under way, those whose notices are of the TCQ. */
+  ucs_time_t next_confirm;
+  unsigned looks;      /* Calls of progress. */
+  int talks;           /* A peer has rung, or was rung. */
   int busy;            /* The TOQ was full, and no notice of the TCQ has been read since. */
   unsigned open_count; /* Operations whose notices are missing. */
 

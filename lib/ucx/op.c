@@ -85,6 +85,7 @@ ucs_status_t uct_utofu_op_posted(uct_utofu_iface_t* iface, uct_utofu_op_t* op, i
     return uct_utofu_status(rc);
   }
   iface->open_count++;
+  iface->tcq_open += op->tag == 0;
   op->ep->open_count++;
   op->number = op->ep->next_number++;
   return UCS_OK;
@@ -101,7 +102,8 @@ static void take_result(uct_utofu_op_t* op, uint64_t value) {
 
 void uct_utofu_op_notice(uct_utofu_iface_t* iface, uct_utofu_op_t* op, ucs_status_t status, uint64_t value) {
   if (ucs_unlikely(status != UCS_OK)) {
-    op->status = status;
+    /* Nothing can be wrong with an operation that only asks, so its peer is gone, whatever is said. */
+    op->status = op->kind == UCT_UTOFU_OP_CONFIRM ? UCS_ERR_ENDPOINT_TIMEOUT : status;
   }
   if (--op->notices > 0) {
     return;
@@ -119,6 +121,7 @@ void uct_utofu_op_notice(uct_utofu_iface_t* iface, uct_utofu_op_t* op, ucs_statu
   const uint64_t number = op->number;
   const ucs_status_t ended = op->status;
   iface->open_count--;
+  iface->tcq_open -= op->tag == 0;
   uct_utofu_op_drop(iface, op);
   if (ep != NULL) {
     uct_utofu_ep_op_ended(ep, number, ended);

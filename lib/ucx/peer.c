@@ -143,6 +143,7 @@ static ucs_status_t make_ring(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer) 
 }
 
 static int ring_doorbell(uct_utofu_iface_t* iface, const uct_utofu_peer_t* peer) {
+  iface->talks = 1;
   const utofu_stadd_t doorbell = peer->control + peer->doorbells * sizeof(uct_utofu_record_t) + peer->index;
   return utofu_put_piggyback8(iface->vcq, peer->route, 0, doorbell, 1, 0, kControlFlags, NULL);
 }
@@ -223,6 +224,7 @@ static void bell_rung(uct_utofu_iface_t* iface, utofu_vcq_id_t id, uint32_t its_
   if (peer->rx_ring == NULL && make_ring(iface, peer) != UCS_OK) {
     ucs_error("no memory for messages of one more peer");
   }
+  iface->talks = 1;
   peer->its_index = its_index;
   peer->rx_handled = peer->rx_told = 0;
   uct_utofu_peer_owe(iface, peer, UCT_UTOFU_OWES_ANSWER);

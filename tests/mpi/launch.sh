@@ -101,6 +101,18 @@ launch_debian() {
   launch_limited "$seconds" "$log" mpirun.openmpi --oversubscribe -np "$ranks" "${arguments[@]}" "$@"
 }
 
+# launch_ucx WAY RANKS SECONDS LOG PROGRAM [ARGUMENT...]: the Open MPI that Debian ships, over the UCX that Debian ships.
+# Open MPI takes UCX only for networks whose names it knows, unless it is told otherwise.
+#   ucx        with the UCT component in the file ucx_component
+#   ucx-posix  over UCX's own shared memory, without us
+launch_ucx() {
+  local way=$1 ranks=$2 seconds=$3 log=$4 transport=(-x UCX_TLS=posix,self)
+  [[ $way != ucx ]] || transport=(-x UCX_TLS=utofu,self -x "LD_PRELOAD=${ucx_component:?}")
+  shift 4
+  launch_limited "$seconds" "$log" mpirun.openmpi --oversubscribe -np "$ranks" --mca pml ucx --mca osc ucx \
+    --mca pml_ucx_tls any --mca pml_ucx_devices any "${transport[@]}" "$@"
+}
+
 # launch_mpich WAY RANKS SECONDS LOG PROGRAM [ARGUMENT...]: the MPICH in mpich_prefix. Processes of one node would talk
 # by its own shared memory, so each believes that it is alone there. Of the providers that it sees it takes the first of
 # those that can do most.

@@ -7,6 +7,7 @@
 #   MPI               --prefix OPENMPI_PREFIX: our Open MPI, over libportals
 #                     --debian PROVIDER_DIRECTORY: the Open MPI that Debian ships, over the libfabric provider
 #                     --mpich MPICH_PREFIX PROVIDER_DIRECTORY: an MPICH of mpich.sh, over the libfabric provider
+#                     --ucx COMPONENT: the Open MPI that Debian ships, over UCX with our UCT component
 #   GROUP             see describe_group below
 #   --transport ob1   all groups over Open MPI's own transport, or over another one of launch.sh
 #   --least           of the groups that take long, some programs
@@ -28,7 +29,7 @@ suite_directories=(dtpools util pt2pt coll rma comm datatype)
 # Of a program: sendflood takes 20 s on two cores, and 84 s beside other work; strided_acc_onelock takes a minute over
 # osc/rdma.
 time_limit_s=120
-mpi=''           # portals4, ofi or mpich: whose groups these are.
+mpi=''           # portals4, ofi, mpich or ucx: whose groups these are.
 mpi_key=''       # What the binaries of the suite depend on.
 suite_name=''    # In the results.
 all_of_each=1    # Whether a group that takes long runs whole.
@@ -57,6 +58,7 @@ describe_group() {
     ofi/comm) printf 'comm comm ofi 3\n' ;;
     ofi/rma-rdma) printf 'rma rma ofi-rdma 7\n' ;;
     ofi/rma-pt2pt) printf 'rma rma ofi-pt2pt 7\n' ;;
+    ucx/pt2pt | ucx/coll | ucx/comm | ucx/rma) printf '%s %s ucx 7\n' "$1" "$1" ;;
     mpich/pt2pt | mpich/coll | mpich/comm | mpich/rma) printf '%s %s mpich\n' "$1" "$1" ;;
     mpich/rma-long) printf 'rma_long rma mpich\n' ;;
     *) usage_error "run_mpich_suite.sh: no such group: $1" ;;
@@ -71,8 +73,17 @@ use_our_openmpi() {
 
 use_debian_openmpi() {
   use_provider "$1"
-  mpi=ofi suite_name=ofi
-  mpi_key=debian-openmpi-$(dpkg-query --show --showformat='${Version}' libopenmpi-dev)
+  mpi=ofi suite_name=ofi mpi_key=$(debian_openmpi_key)
+}
+
+use_ucx() {
+  [[ -e $1 ]] || usage_error "--ucx names no UCT component: $1"
+  ucx_component=$1
+  mpi=ucx suite_name=ucx mpi_key=$(debian_openmpi_key)
+}
+
+debian_openmpi_key() {
+  printf 'debian-openmpi-%s\n' "$(dpkg-query --show --showformat='${Version}' libopenmpi-dev)"
 }
 
 use_mpich() {
@@ -92,6 +103,7 @@ parse_arguments() {
     case $1 in
       --prefix) use_our_openmpi "${2:?}" && shift ;;
       --debian) use_debian_openmpi "${2:?}" && shift ;;
+      --ucx) use_ucx "${2:?}" && shift ;;
       --mpich) use_mpich "${2:?}" "${3:?}" && shift 2 ;;
       --log) log_directory=${2:?} && shift ;;
       --only) only=${2:?} && shift ;;
@@ -102,7 +114,7 @@ parse_arguments() {
     esac
     shift
   done
-  [[ -n $mpi ]] || usage_error "--prefix, --debian or --mpich is missing"
+  [[ -n $mpi ]] || usage_error "--prefix, --debian, --mpich or --ucx is missing"
   [[ -n $log_directory ]] || usage_error "--log is missing"
   ((${#groups[@]} > 0)) || usage_error "no group of tests is named"
   local group
@@ -124,7 +136,7 @@ suite_mpi_prefix() {
   case $mpi in
     portals4) printf '%s\n' "$openmpi_prefix" ;;
     mpich) printf '%s\n' "$mpich_prefix" ;;
-    ofi)
+    ofi | ucx)
       mkdir -p "$work/mpi/bin"
       printf '#!/bin/sh\nexec mpicc.openmpi -DOMPI_OMIT_MPI1_COMPAT_DECLS=0 "$@"\n' >"$work/mpi/bin/mpicc"
       printf '#!/bin/sh\nexec mpirun.openmpi "$@"\n' >"$work/mpi/bin/mpiexec"
@@ -176,6 +188,7 @@ known_reason() {
     portals4) keys=("$2" "${1%-mapped}:$2") ;;
     ofi) keys=("$2" "ofi:$2" "ofi-$1:$2") ;;
     mpich) keys=("mpich:$2") ;;
+    ucx) keys=("$2" "ucx:$2") ;;
   esac
   awk -v keys="${keys[*]}" '
     BEGIN { n = split(keys, key, " ") }
@@ -188,6 +201,7 @@ foreign_transports() {
     portals4) printf 'ob1\n' ;;
     ofi) printf 'debian-ob1 %s-sockets\n' "$1" ;;
     mpich) printf 'mpich-sockets\n' ;;
+    ucx) printf 'ucx-posix debian-ob1\n' ;;
   esac
 }
 
@@ -210,6 +224,7 @@ launch_way() {
   case $1 in
     ofi | ofi-* | debian-ob1) launch_debian "$@" ;;
     mpich | mpich-*) launch_mpich "$@" ;;
+    ucx | ucx-*) launch_ucx "$@" ;;
     *) launch_mpi "$@" ;;
   esac
 }

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Runs Debian's UCX, unmodified, over the UCT component `utofu`: what ucx_info says of it, ucx_perftest between two
-# processes of this machine, and the programs beside this script, which check their data. Every test prints one line,
-# PASS or FAIL with its reason; the last line is the sum.
+# processes of this machine, the programs beside this script, which check their data, and programs of MPI, for which
+# Debian's Open MPI takes UCX. Every test prints one line, PASS or FAIL with its reason; the last line is the sum.
 #
 # usage: run_programs.sh --component FILE --log DIRECTORY [--only REGEX]
 set -euo pipefail
@@ -148,6 +148,9 @@ PORTOFU_DIRECT=0 uct_check
 MAPPED=1 uct_check
 - ucp_check
 UCX_NET_DEVICES=tni1 ucp_check
+UCX_KEEPALIVE_INTERVAL=500ms death_check sending
+UCX_KEEPALIVE_INTERVAL=500ms death_check getting
+UCX_KEEPALIVE_INTERVAL=500ms death_check idle
 UCX_UTOFU_TX_BUFFERS=2 ucp_check
 UCX_UTOFU_SLOTS=2 ucp_check
 UCX_UTOFU_RCACHE=n ucp_check
@@ -160,7 +163,8 @@ compile_programs() {
   local source program layer log
   for source in "$here"/programs/*.c; do
     program=$(basename "$source" .c)
-    layer=${program%_check}
+    layer=ucp
+    [[ $program != uct_* ]] || layer=uct
     log=$log_directory/compile-$program.log
     compile_source cc "$source" "$log_directory/bin/$program" "$log" "-l$layer" -lucs ||
       report FAIL "$suite" "compile $program" 0 "$(grep -m 1 error "$log" || true)"
@@ -187,7 +191,53 @@ run_program() {
   report_program "$suite" "$name" $((SECONDS - started)) "$log" "$status"
 }
 
+# One test per line: numbers of ranks (comma), program of tests/mpi, arguments.
+list_mpi_programs() {
+  cat <<'LIST'
+1,8 hello
+4   ring 200
+2   pingpong_check
+2   send_modes
+4   ordering
+4   wildcards
+2   unexpected_flood 5000
+4   storm 20 3
+4   collectives 512
+4   one_sided
+LIST
+}
+
+# run_mpi_program RANKS PROGRAM [ARGUMENT...]
+run_mpi_program() {
+  local ranks=$1 program=$2 name log started=$SECONDS status=0 binary=$log_directory/bin/mpi_$2
+  local built=$log_directory/compile-mpi-$2.log
+  shift 2
+  name="$program${*:+ $*} np=$ranks Open MPI"
+  [[ $name =~ $only ]] || return 0
+  log=$log_directory/${name// /_}.log
+  if [[ ! -x $binary ]] &&
+    ! compile_source mpicc.openmpi "$here/../mpi/programs/$program.c" "$binary" "$built" -lm; then
+    report FAIL "$suite" "$name" 0 "it does not compile; see $built"
+    return
+  fi
+  PORTOFU_TEST_SECONDS=$time_limit_s \
+    launch_ucx ucx "$ranks" $((time_limit_s + 15)) "$log" "$binary" "$@" || status=$?
+  report_program "$suite" "$name" $((SECONDS - started)) "$log" "$status"
+}
+
+run_mpi_programs() {
+  local ranks_list program arguments ranks
+  while read -r ranks_list program arguments; do
+    for ranks in ${ranks_list//,/ }; do
+      # shellcheck disable=SC2086  # the arguments are words
+      run_mpi_program "$ranks" "$program" $arguments
+    done
+  done < <(list_mpi_programs)
+}
+
 parse_arguments "$@"
+ucx_component=$component
+allow_mpirun_as_root
 rm -rf "$log_directory"
 mkdir -p "$log_directory"
 before=$(ours_in_shared_memory)
@@ -201,6 +251,7 @@ while read -r setting program arguments; do
   # shellcheck disable=SC2086  # the arguments are words
   run_program "$setting" "$program" $arguments
 done < <(list_programs)
+run_mpi_programs
 check_leftovers "$suite" "$before"
 print_suite_totals "$suite"
 (($(count_results FAIL "$suite") == 0))
