@@ -25,8 +25,8 @@ ucs_config_field_t uct_utofu_iface_config_table[] = {
     {"SLOTS", "16", "Active messages of a peer that may be under way; a power of two",
      ucs_offsetof(uct_utofu_iface_config_t, slots), UCS_CONFIG_TYPE_UINT},
     {"MAX_PEERS", "4096",
-     "Interfaces that one may know. Times (SLOTS + 4) it has to stay below the entries of an MRQ "
-     "(UTOFU_NUM_MRQ_ENTRIES), which must never be full",
+     "Interfaces that one may know. Times (SLOTS + 4), and times the interfaces of a process on a TNI, it has to stay "
+     "below the entries of an MRQ (UTOFU_NUM_MRQ_ENTRIES), which must never be full",
      ucs_offsetof(uct_utofu_iface_config_t, max_peers), UCS_CONFIG_TYPE_UINT},
     {"TX_BUFFERS", "128", "Buffers for copied data", ucs_offsetof(uct_utofu_iface_config_t, buffers),
      UCS_CONFIG_TYPE_UINT},

@@ -9,6 +9,15 @@
 
 ucs_config_field_t uct_utofu_md_config_table[] = {
     {"", "", NULL, ucs_offsetof(uct_utofu_md_config_t, super), UCS_CONFIG_TYPE_TABLE(uct_md_config_table)},
+    {"EXCLUSIVE", "n",
+     "Each interface takes a CQ of its own if there is one. A TNI has few, and so the processes of a node may run out "
+     "of "
+     "them",
+     ucs_offsetof(uct_utofu_md_config_t, exclusive), UCS_CONFIG_TYPE_BOOL},
+    {"THREAD_SAFE", "n",
+     "VCQs are thread-safe. For interfaces of one TNI that several threads use at the same time, unless they are "
+     "exclusive",
+     ucs_offsetof(uct_utofu_md_config_t, thread_safe), UCS_CONFIG_TYPE_BOOL},
     {"RCACHE", "try", "Keep registrations of memory for later use", ucs_offsetof(uct_utofu_md_config_t, use_rcache),
      UCS_CONFIG_TYPE_TERNARY},
     {"", "", NULL, ucs_offsetof(uct_utofu_md_config_t, rcache), UCS_CONFIG_TYPE_TABLE(uct_md_config_rcache_table)},
@@ -57,16 +66,16 @@ ucs_status_t uct_utofu_md_resources(uct_component_t* component, uct_md_resource_
   return UCS_OK;
 }
 
-/* An exclusive VCQ has its CQ alone, so nobody else delays it or fills its MRQ. Where no CQ is left, it shares one. */
+/* VCQs of a process share a CQ, or have one each if that is wanted, as long as there are any. */
 static ucs_status_t create_vcq(uct_utofu_md_t* md) {
   uct_utofu_vcq_t* const vcq = &md->vcqs[md->vcq_count];
   if (md->vcq_count == UCT_UTOFU_MAX_VCQS) {
     ucs_error("tni%u: %u interfaces are open already", md->tni, UCT_UTOFU_MAX_VCQS);
     return UCS_ERR_NO_RESOURCE;
   }
-  int rc = utofu_create_vcq(md->tni, UTOFU_VCQ_FLAG_EXCLUSIVE, &vcq->hdl);
+  int rc = utofu_create_vcq(md->tni, md->vcq_flags, &vcq->hdl);
   if (rc == UTOFU_ERR_NOT_AVAILABLE || rc == UTOFU_ERR_FULL) {
-    rc = utofu_create_vcq(md->tni, 0, &vcq->hdl);
+    rc = utofu_create_vcq(md->tni, md->vcq_flags & ~UTOFU_VCQ_FLAG_EXCLUSIVE, &vcq->hdl);
   }
   if (rc != UTOFU_SUCCESS || (rc = utofu_query_vcq_id(vcq->hdl, &vcq->id)) != UTOFU_SUCCESS) {
     ucs_error("tni%u: no VCQ can be made: uTofu says %d", md->tni, rc);
@@ -321,6 +330,7 @@ static ucs_status_t open_rcache(uct_utofu_md_t* md, const uct_utofu_md_config_t*
 
 ucs_status_t uct_utofu_md_open(uct_component_t* component, const char* name, const uct_md_config_t* config,
                                uct_md_h* md_p) {
+  const uct_utofu_md_config_t* const wanted = ucs_derived_of(config, uct_utofu_md_config_t);
   unsigned tni;
   if (sscanf(name, "tni%u", &tni) != 1) {
     return UCS_ERR_NO_DEVICE;
@@ -333,10 +343,12 @@ ucs_status_t uct_utofu_md_open(uct_component_t* component, const char* name, con
   md->super.component = component;
   md->tni = (utofu_tni_id_t)tni;
   md->reg_cost = ucs_linear_func_make(1e-6, 0);
+  md->vcq_flags =
+      (wanted->exclusive ? UTOFU_VCQ_FLAG_EXCLUSIVE : 0) | (wanted->thread_safe ? UTOFU_VCQ_FLAG_THREAD_SAFE : 0);
   pthread_mutex_init(&md->lock, NULL);
   ucs_status_t status = UCS_ERR_NO_DEVICE;
   if (utofu_query_onesided_caps(md->tni, &md->caps) == UTOFU_SUCCESS) {
-    status = open_rcache(md, ucs_derived_of(config, uct_utofu_md_config_t));
+    status = open_rcache(md, wanted);
   }
   if (status != UCS_OK) {
     md_close(&md->super);

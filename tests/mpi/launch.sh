@@ -106,11 +106,11 @@ launch_debian() {
 #   ucx        with the UCT component in the file ucx_component
 #   ucx-posix  over UCX's own shared memory, without us
 launch_ucx() {
-  local way=$1 ranks=$2 seconds=$3 log=$4 transport=(-x UCX_TLS=posix,self)
-  [[ $way != ucx ]] || transport=(-x UCX_TLS=utofu,self -x "LD_PRELOAD=${ucx_component:?}")
+  local way=$1 ranks=$2 seconds=$3 log=$4 words=(-x 'UCX_TLS=posix,self')
+  [[ $way != ucx ]] || words=(-x 'UCX_TLS=utofu,self' -x "LD_PRELOAD=${ucx_component:?}")
   shift 4
   launch_limited "$seconds" "$log" mpirun.openmpi --oversubscribe -np "$ranks" --mca pml ucx --mca osc ucx \
-    --mca pml_ucx_tls any --mca pml_ucx_devices any "${transport[@]}" "$@"
+    --mca pml_ucx_tls any --mca pml_ucx_devices any "${words[@]}" "$@"
 }
 
 # launch_mpich WAY RANKS SECONDS LOG PROGRAM [ARGUMENT...]: the MPICH in mpich_prefix. Processes of one node would talk

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Runs Debian's UCX, unmodified, over the UCT component `utofu`: what ucx_info says of it, ucx_perftest between two
-# processes of this machine, the programs beside this script, which check their data, and programs of MPI, for which
-# Debian's Open MPI takes UCX. Every test prints one line, PASS or FAIL with its reason; the last line is the sum.
+# processes of this machine, the programs beside this script, which check their data, and programs of MPI and
+# OpenSHMEM, for which Debian's Open MPI takes UCX. Every test prints one line, PASS or FAIL with its reason; the last line is the sum.
 #
 # usage: run_programs.sh --component FILE --log DIRECTORY [--only REGEX]
 set -euo pipefail
@@ -235,6 +235,20 @@ run_mpi_programs() {
   done < <(list_mpi_programs)
 }
 
+# run_shmem PES: Open MPI's OpenSHMEM, which has no other transport here than UCX.
+run_shmem() {
+  local name="shmem_check np=$1 OpenSHMEM" log started=$SECONDS status=0 binary=$log_directory/bin/shmem_check
+  [[ $name =~ $only ]] || return 0
+  log=$log_directory/${name// /_}.log
+  if [[ ! -x $binary ]] &&
+    ! compile_source oshcc "$here/shmem/shmem_check.c" "$binary" "$log_directory/compile-shmem.log"; then
+    report FAIL "$suite" "$name" 0 "it does not compile; see $log_directory/compile-shmem.log"
+    return
+  fi
+  launch_ucx ucx "$1" "$time_limit_s" "$log" --mca spml ucx --mca atomic ucx "$binary" || status=$?
+  report_program "$suite" "$name" $((SECONDS - started)) "$log" "$status"
+}
+
 parse_arguments "$@"
 ucx_component=$component
 allow_mpirun_as_root
@@ -252,6 +266,8 @@ while read -r setting program arguments; do
   run_program "$setting" "$program" $arguments
 done < <(list_programs)
 run_mpi_programs
+run_shmem 2
+run_shmem 4
 check_leftovers "$suite" "$before"
 print_suite_totals "$suite"
 (($(count_results FAIL "$suite") == 0))
