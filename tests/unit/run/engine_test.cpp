@@ -1,109 +1,19 @@
-// The engine over played wires and a played clock: post, step, poll, wait, abort, flush, close. The clock moves on by
-// itself with every look, so that whatever waits for time ends without waiting.
+// The engine over played wires and a played clock: post, step, poll, wait, abort, flush. Its end is in
+// engine_end_test.cpp.
 
 #include "engine/run/engine.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <memory>
 #include <thread>
-#include <vector>
 
-#include "engine/target/close_interface.h"
-#include "engine/target/list_entries.h"
-#include "tests/unit/support/core_fixture.h"
+#include "tests/unit/run/engine_fixture.h"
 
 namespace portofu {
 namespace {
 
-constexpr ProcessId kSelf{1, 1};
-constexpr ProcessId kPeer{1, 2};
-constexpr std::uint32_t kIndex = kMatchingPhysical;
-constexpr std::uint64_t kSecondNs = 1'000'000'000;
-
-class EngineTest : public testing::Test {
- protected:
-  EngineTest() {
-    settings.spin_count = 4;
-    settings.sleep_after_us = 10'000'000;  // Far beyond every timeout of these tests: nobody sleeps.
-    settings.window_operations = 4;
-    open();
-  }
-  ~EngineTest() override {
-    if (engine != nullptr) close();
-  }
-
-  void open() {
-    engine = std::make_unique<Engine>(settings, kSelf, 1000, Engine::World{{&loopback, &wire}, read_clock, this});
-    const Engine::Duty duty(*engine);
-    duty.core().interfaces[kIndex] = std::make_unique<Interface>(kIndex, kDefaultLimits);
-    Interface& ni = *duty.core().interface(kIndex);
-    Handle handle = 0;
-    md = ni.mds.allocate(&handle);
-    md->segment.describe(memory.data(), memory.size());
-    md->handle = handle;
-    ni.cts.allocate(&ct)->reset_on_duty();
-  }
-  void close() {
-    {
-      const Engine::Duty duty(*engine);
-      close_interface_on_duty(duty.core(), kIndex);
-    }
-    engine.reset();
-  }
-
-  Descriptor put(std::uint64_t length = 8) const {
-    Descriptor d;
-    d.interface_index = kIndex;
-    d.portals.md_handle = md->handle;
-    d.portals.target = kPeer;
-    d.length = length;
-    return d;
-  }
-  Descriptor get(std::uint64_t length = 8) const {
-    Descriptor d = put(length);
-    d.type = PacketType::kGet;
-    return d;
-  }
-  Descriptor increment() const {
-    Descriptor d;
-    d.type = PacketType::kCountIncrement;
-    d.interface_index = kIndex;
-    d.count = {ct, false, 1, 0};
-    return d;
-  }
-  void arrive_answer() {
-    PacketHeader header{};
-    header.type = PacketType::kAnswer;
-    header.operation_id = wire.take().header.operation_id;
-    wire.arrive({kPeer, header, {}});
-  }
-  std::uint32_t pending() {
-    const Engine::Duty duty(*engine);
-    return md->pending;
-  }
-  std::uint64_t counted(Counter counter) {
-    const Engine::Duty duty(*engine);
-    return duty.core().counters.get(counter);
-  }
-
-  static std::uint64_t read_clock(void* context) {
-    auto* test = static_cast<EngineTest*>(context);
-    return test->now_ns.fetch_add(test->clock_step_ns);
-  }
-
-  std::atomic<std::uint64_t> now_ns{1};
-  std::uint64_t clock_step_ns = 1'000'000;
-  FakeWire loopback;
-  FakeWire wire;
-  Settings settings;
-  std::vector<std::byte> memory = std::vector<std::byte>(64 * FakeWire::kMaxPayloadBytes);
-  std::unique_ptr<Engine> engine;
-  MemoryDescriptor* md = nullptr;
-  Handle ct = 0;
-};
+class EngineTest : public EngineFixture {};
 
 TEST_F(EngineTest, Identity__is_what_was_given) {
   EXPECT_EQ(engine->self(), kSelf);
@@ -391,52 +301,6 @@ TEST_F(EngineTest, Flush__gives_up_when_its_time_is_over) {
   engine->flush(kSecondNs);
   EXPECT_GE(now_ns, before + kSecondNs);
   EXPECT_EQ(pending(), 1u);
-}
-
-// The leak checker of the asan preset judges this one, too.
-TEST_F(EngineTest, Close__with_everything_in_flight_frees_all_and_gives_links_back) {
-  wire.room = 1;
-  engine->post(put(2 * FakeWire::kMaxPayloadBytes));
-  engine->post(get());
-  Descriptor to_ourselves = put();
-  to_ourselves.portals.target = kSelf;
-  loopback.room = 0;
-  engine->post(to_ourselves);
-  {
-    const Engine::Duty duty(*engine);
-    for (const std::uint64_t threshold : {std::uint64_t{0}, std::uint64_t{9}}) {
-      auto* operation = new TriggeredOperation;
-      operation->threshold = threshold;
-      operation->descriptor = put();
-      Interface& ni = *duty.core().interface(kIndex);
-      ni.cts.find(ct)->add_triggered_on_duty(operation, duty.core().fired);
-    }
-  }
-  engine.reset();
-  EXPECT_EQ(wire.open_links() + loopback.open_links(), 0);
-}
-
-TEST_F(EngineTest, Close__with_unexpected_messages_frees_them) {
-  {
-    const Engine::Duty duty(*engine);
-    Interface& ni = *duty.core().interface(kIndex);
-    ni.portal_table[0] = std::make_unique<PortalTableEntry>();
-    EntryRequest request;
-    request.segment.describe(memory.data(), memory.size());
-    request.criteria = {0, ~std::uint64_t{0}, {}, true, true};
-    request.options = kEntryOpPut;
-    request.list = ListKind::kOverflow;
-    Handle handle = 0;
-    ASSERT_EQ(append_entry(duty.core(), ni, std::move(request), &handle), Status::kOk);
-  }
-  PacketHeader header{};
-  header.type = PacketType::kPut;
-  header.interface_index = kIndex;
-  wire.arrive({kPeer, header, {}});
-  header.length = 100;  // And one that is still arriving.
-  wire.arrive({kPeer, header, {}});
-  engine->step();
-  engine.reset();
 }
 
 TEST_F(EngineTest, Threads__post_and_step_side_by_side) {

@@ -1,0 +1,96 @@
+#pragma once
+// An engine of this node, as the C libraries open it, with an interface and an MD.
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "engine/config/settings.h"
+#include "engine/queue/clock.h"
+#include "engine/run/engine.h"
+#include "tests/unit/support/core_fixture.h"
+
+namespace portofu {
+
+/// Asks until it is so, for 10 s at most.
+inline bool becomes(const std::function<bool()>& so) {
+  const std::uint64_t end = monotonic_ns() + 10'000'000'000;
+  while (!so()) {
+    if (monotonic_ns() >= end) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+class RealEngine {
+ public:
+  /// Of this node only. @param has_thread  whether it has a progress thread
+  static Settings settings(bool has_thread) {
+    Settings settings;
+    settings.fabric = static_cast<std::uint32_t>(FabricUse::kOff);
+    settings.progress_thread = has_thread ? 1 : 0;
+    return settings;
+  }
+
+  /// @return nullptr if the PID is taken
+  static std::unique_ptr<Engine> open(const Settings& settings, std::uint32_t pid = 0) {
+    OpenError error = OpenError::kNone;
+    std::string why;
+    std::unique_ptr<Engine> opened = Engine::open(settings, pid, &error, &why);
+    EXPECT_TRUE(opened != nullptr || error == OpenError::kPidInUse) << why;
+    return opened;
+  }
+
+  explicit RealEngine(const Settings& settings) : engine_(open(settings)) {
+    const Engine::Duty duty(*engine_);
+    duty.core().interfaces[kIndex] = std::make_unique<Interface>(kIndex, kDefaultLimits);
+    Handle handle = 0;
+    md_ = duty.core().interface(kIndex)->mds.allocate(&handle);
+    md_->segment.describe(memory_.data(), memory_.size());
+    md_->handle = handle;
+  }
+
+  Engine* operator->() const { return engine_.get(); }
+  Engine& operator*() const { return *engine_; }
+
+  /// Asks an engine for bytes.
+  void get_from(const Engine& target) {
+    Descriptor d;
+    d.type = PacketType::kGet;
+    d.interface_index = kIndex;
+    d.portals.md_handle = md_->handle;
+    d.portals.target = target.self();
+    d.length = memory_.size();
+    engine_->post(d);
+  }
+
+  /// @return whether all that was asked for is answered before the time is over
+  bool is_answered(std::uint64_t timeout_ns) {
+    auto done = [this](Core&) { return md_->pending == 0; };
+    return engine_->wait(done, timeout_ns) == WaitResult::kReached;
+  }
+
+  std::uint64_t counted(Counter counter) const {
+    const Engine::Duty duty(*engine_);
+    return duty.core().counters.get(counter);
+  }
+  bool has_interface() const {
+    const Engine::Duty duty(*engine_);
+    return duty.core().interface(kIndex) != nullptr;
+  }
+
+ private:
+  static constexpr std::uint32_t kIndex = kMatchingPhysical;
+
+  std::array<std::byte, 8> memory_{};
+  std::unique_ptr<Engine> engine_;
+  MemoryDescriptor* md_ = nullptr;
+};
+
+}  // namespace portofu

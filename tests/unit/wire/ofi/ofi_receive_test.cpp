@@ -1,0 +1,313 @@
+// The receiving half, hearing a peer that the test plays: messages as nobody of ours would send them.
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "engine/wire/ofi/doorplate.h"
+#include "tests/unit/wire/ofi/raw_endpoint.h"
+
+namespace portofu {
+namespace {
+
+class OfiReceiveTest : public testing::Test {
+ protected:
+  OfiReceiveTest() {
+    peer.meanwhile = [this] { look(); };
+  }
+
+  /// What the peer, a process of node B, may say to the wire of node A.
+  static OfiEnvelope word(OfiKind kind, std::uint64_t count = 0) {
+    OfiEnvelope head{};
+    head.magic = kOfiMagic;
+    head.job_key = 77;
+    head.uid = geteuid();
+    head.kind = kind;
+    head.nid = kNodeB;
+    head.pid = test_pid();
+    head.life = kLife;
+    head.peer_life = kind == OfiKind::kHello ? 0 : kOwnLife;
+    head.link = 1;
+    head.count = count;
+    return head;
+  }
+  static std::string text_of(const OfiEnvelope& head) { return {reinterpret_cast<const char*>(&head), sizeof head}; }
+  void say(const OfiEnvelope& head) { EXPECT_TRUE(peer.send(to_wire, text_of(head))); }
+
+  /// A packet of the link, with some payload.
+  static std::string packet_text(const OfiEnvelope& head, std::uint64_t hdr_data, std::uint32_t payload_bytes = 5) {
+    PacketHeader header{};
+    header.type = PacketType::kPut;
+    header.hdr_data = hdr_data;
+    header.payload_bytes = payload_bytes;
+    header.uid = head.uid;
+    return text_of(head) + std::string(reinterpret_cast<const char*>(&header), sizeof header) + "bytes";
+  }
+  void send_packet(std::uint64_t number) {
+    EXPECT_TRUE(peer.send(to_wire, packet_text(word(OfiKind::kPacket, number), number)));
+  }
+
+  /// Lets the wire hear what there is, be there packets that nobody has taken or not.
+  void look() { a.wire->has_unheard({kNodeB, test_pid()}, kLife); }
+
+  /// Lets both make progress until `done`.
+  bool together(const std::function<bool()>& done) {
+    return soon([&] {
+      look();
+      peer.look();
+      return done();
+    });
+  }
+  bool is_counted(Counter counter, std::uint64_t times) {
+    return together([&] { return a.count(counter) == times; });
+  }
+  /// The next answer of the wire, of those that were not asked for yet.
+  OfiEnvelope answer() {
+    OfiEnvelope head{};
+    EXPECT_TRUE(together([&] { return peer.arrived.size() > heard; }));
+    if (peer.arrived.size() > heard) std::memcpy(&head, peer.arrived[heard++].data(), sizeof head);
+    return head;
+  }
+  /// What is said before is answered with this alone.
+  void expect_only_answer(OfiKind kind) {
+    EXPECT_EQ(answer().kind, kind);
+    say(word(OfiKind::kHello));  // Its answer comes behind all others.
+    EXPECT_NE(answer().magic, 0u);
+    EXPECT_EQ(heard, peer.arrived.size());
+  }
+  void greet() {
+    say(word(OfiKind::kHello));
+    const OfiEnvelope welcome = answer();
+    ASSERT_EQ(welcome.kind, OfiKind::kWelcome);
+  }
+  bool has_ended() {
+    ProcessId source;
+    void* context = nullptr;
+    return a.wire->take_closed_source(&source, &context);
+  }
+
+  static constexpr std::uint64_t kOwnLife = 1;
+  static constexpr std::uint64_t kLife = 9;
+  OfiEnd a{ofi_options(kNodeA, kOwnLife)};
+  RawEndpoint peer{kNodeB};
+  fi_addr_t to_wire = peer->insert(kNodeA, fabric_port());
+  std::size_t heard = 0;  ///< Answers that were looked at.
+  std::vector<std::uint64_t> got;
+};
+
+TEST_F(OfiReceiveTest, Hello__is_welcome_and_opens_a_link) {
+  say(word(OfiKind::kHello));
+  const OfiEnvelope welcome = answer();
+  EXPECT_EQ(welcome.kind, OfiKind::kWelcome);
+  EXPECT_EQ(welcome.count, kOfiWindowPackets);
+  EXPECT_EQ(welcome.life, kOwnLife);
+  EXPECT_EQ(welcome.peer_life, kLife);
+  EXPECT_EQ(welcome.link, 1u);
+  send_packet(0);
+  EXPECT_TRUE(together([this] { return a.take(&got); }));
+  EXPECT_EQ(a.last_source, (ProcessId{kNodeB, test_pid()}));
+  EXPECT_EQ(a.last_payload.size(), 5u);
+}
+
+TEST_F(OfiReceiveTest, Hello__that_is_said_again_is_answered_again_and_changes_nothing) {
+  greet();
+  send_packet(0);
+  ASSERT_TRUE(together([this] { return a.take(&got); }));
+  greet();
+  send_packet(1);
+  EXPECT_TRUE(together([this] { return a.take(&got); }));
+  EXPECT_EQ(got, (std::vector<std::uint64_t>{0, 1}));
+  EXPECT_FALSE(has_ended());
+}
+
+TEST_F(OfiReceiveTest, Nonsense__is_counted_and_not_answered) {
+  ASSERT_TRUE(peer.send(to_wire, "short"));
+  EXPECT_TRUE(is_counted(Counter::kPacketsRefusedMalformed, 1));
+  OfiEnvelope other_format = word(OfiKind::kHello);
+  other_format.magic ^= 1u << 24;
+  say(other_format);
+  EXPECT_TRUE(is_counted(Counter::kPacketsRefusedMalformed, 2));
+  greet();
+  say(word(static_cast<OfiKind>(77)));
+  EXPECT_TRUE(is_counted(Counter::kPacketsRefusedMalformed, 3));
+  say(word(OfiKind::kHello));
+  EXPECT_EQ(answer().kind, OfiKind::kWelcome) << "nothing was said before";
+}
+
+TEST_F(OfiReceiveTest, Other_jobs_and_users__are_refused) {
+  OfiEnvelope head = word(OfiKind::kHello);
+  head.job_key = 78;
+  say(head);
+  EXPECT_TRUE(is_counted(Counter::kPacketsRefusedKey, 1));
+  head = word(OfiKind::kHello);
+  ++head.uid;
+  say(head);
+  EXPECT_TRUE(is_counted(Counter::kPacketsRefusedKey, 2));
+  EXPECT_TRUE(peer.arrived.empty());
+}
+
+TEST_F(OfiReceiveTest, Senders_that_cannot_be__are_refused) {
+  const std::vector<std::function<void(OfiEnvelope&)>> lies = {
+      [](OfiEnvelope& head) { head.nid = kNodeA; }, [](OfiEnvelope& head) { head.pid = 0; },
+      [](OfiEnvelope& head) { head.pid = kMaxPid + 1; }, [](OfiEnvelope& head) { head.life = 0; }};
+  for (std::size_t i = 0; i < lies.size(); ++i) {
+    OfiEnvelope head = word(OfiKind::kHello);
+    lies[i](head);
+    say(head);
+    EXPECT_TRUE(is_counted(Counter::kPacketsRefusedSource, i + 1)) << i;
+  }
+  EXPECT_TRUE(peer.arrived.empty());
+}
+
+// The fabric tells who sent a message, once it knows the address.
+TEST_F(OfiReceiveTest, Sender_in_the_name_of_another__is_refused) {
+  greet();
+  RawEndpoint liar(kNodeB, static_cast<std::uint16_t>(fabric_port() + 1));
+  const fi_addr_t from_liar = liar->insert(kNodeA, fabric_port());
+  liar.meanwhile = peer.meanwhile;
+  ASSERT_TRUE(liar.send(from_liar, packet_text(word(OfiKind::kPacket, 0), 7)));
+  EXPECT_TRUE(is_counted(Counter::kPacketsRefusedSource, 1));
+  send_packet(0);
+  EXPECT_TRUE(together([this] { return a.take(&got); }));
+  EXPECT_EQ(got, (std::vector<std::uint64_t>{0}));
+}
+
+// He knows a life of ours that is over, and would wait for ever.
+TEST_F(OfiReceiveTest, Stranger_who_does_not_greet__is_told_that_there_is_no_link) {
+  send_packet(0);
+  const OfiEnvelope refusal = answer();
+  EXPECT_EQ(refusal.kind, OfiKind::kRefusal);
+  EXPECT_EQ(refusal.peer_life, kLife);
+  EXPECT_EQ(a.count(Counter::kPacketsRefusedSource), 1u);
+  EXPECT_FALSE(a.take(&got));
+}
+
+TEST_F(OfiReceiveTest, Stranger_who_waits_for_nothing__is_not_answered) {
+  say(word(OfiKind::kCredit));
+  EXPECT_TRUE(is_counted(Counter::kPacketsRefusedSource, 1));
+  greet();
+  EXPECT_EQ(peer.arrived.size(), 1u);
+}
+
+TEST_F(OfiReceiveTest, Packet_for_a_former_life__is_refused) {
+  greet();
+  OfiEnvelope head = word(OfiKind::kPacket, 0);
+  head.peer_life = kOwnLife + 1;
+  ASSERT_TRUE(peer.send(to_wire, packet_text(head, 7)));
+  expect_only_answer(OfiKind::kRefusal);
+  EXPECT_FALSE(a.take(&got));
+}
+
+TEST_F(OfiReceiveTest, Gap__ends_the_link_behind_what_has_come) {
+  greet();
+  send_packet(0);
+  send_packet(2);
+  EXPECT_EQ(answer().kind, OfiKind::kRefusal);
+  EXPECT_FALSE(has_ended()) << "one packet is to be taken";
+  EXPECT_TRUE(together([this] { return a.take(&got); }));
+  EXPECT_EQ(got, (std::vector<std::uint64_t>{0}));
+  EXPECT_TRUE(has_ended());
+  EXPECT_EQ(a.count(Counter::kSourcesEvicted), 0u) << "the fabric may lose a connection";
+}
+
+TEST_F(OfiReceiveTest, Packet_that_is_shorter_than_it_says__ends_the_link) {
+  greet();
+  ASSERT_TRUE(peer.send(to_wire, packet_text(word(OfiKind::kPacket, 0), 7, 6)));
+  EXPECT_EQ(answer().kind, OfiKind::kRefusal);
+  EXPECT_EQ(a.count(Counter::kSourcesEvicted), 1u);
+  EXPECT_TRUE(has_ended());
+  EXPECT_FALSE(a.take(&got));
+}
+
+TEST_F(OfiReceiveTest, Credit__is_given_for_half_a_window_at_once) {
+  greet();
+  for (std::uint64_t i = 0; i < kOfiWindowPackets / 2; ++i) send_packet(i);
+  ASSERT_TRUE(together([this] {
+    a.take(&got);
+    return got.size() == kOfiWindowPackets / 2 - 1;
+  }));
+  EXPECT_EQ(peer.arrived.size(), heard) << "one less than half";
+  ASSERT_TRUE(together([this] { return a.take(&got); }));
+  const OfiEnvelope credit = answer();
+  EXPECT_EQ(credit.kind, OfiKind::kCredit);
+  EXPECT_EQ(credit.count, kOfiWindowPackets / 2);
+}
+
+TEST_F(OfiReceiveTest, Goodbye__is_answered_when_the_last_packet_is_taken) {
+  greet();
+  send_packet(0);
+  say(word(OfiKind::kGoodbye, 1));
+  ASSERT_TRUE(together([this] { return a.take(&got); }));
+  ASSERT_TRUE(together([this] { return has_ended(); }));
+  const OfiEnvelope credit = answer();
+  EXPECT_EQ(credit.kind, OfiKind::kCredit);
+  EXPECT_EQ(credit.count, 1u);
+}
+
+TEST_F(OfiReceiveTest, Probe__is_answered_only_if_something_is_wrong) {
+  greet();
+  send_packet(0);
+  ASSERT_TRUE(together([this] { return a.take(&got); }));
+  say(word(OfiKind::kProbe, 1));  // All is as the peer believes.
+  OfiEnvelope former = word(OfiKind::kProbe, 1);
+  former.peer_life = kOwnLife + 1;
+  say(former);
+  EXPECT_EQ(answer().kind, OfiKind::kRefusal) << "another life is meant";
+  EXPECT_FALSE(has_ended());
+  say(word(OfiKind::kProbe, 2));
+  EXPECT_EQ(answer().kind, OfiKind::kRefusal) << "a packet was lost";
+  EXPECT_TRUE(together([this] { return has_ended(); }));
+  EXPECT_EQ(heard, peer.arrived.size());
+}
+
+// What its former life has sent is delivered; what is under way of it is not.
+TEST_F(OfiReceiveTest, Next_life_of_the_peer__has_a_link_of_its_own_behind_the_former_one) {
+  greet();
+  send_packet(0);
+  OfiEnvelope head = word(OfiKind::kHello);
+  head.life = kLife + 1;
+  say(head);
+  EXPECT_EQ(answer().peer_life, kLife + 1);
+  head = word(OfiKind::kPacket, 0);
+  head.life = kLife + 1;
+  ASSERT_TRUE(peer.send(to_wire, packet_text(head, 100)));
+  ASSERT_TRUE(together([this] { return a.take(&got); }));
+  EXPECT_FALSE(a.take(&got)) << "the former life has to be taken first";
+  EXPECT_TRUE(together([this] { return has_ended(); }));
+  EXPECT_TRUE(together([this] { return a.take(&got); }));
+  EXPECT_EQ(got, (std::vector<std::uint64_t>{0, 100}));
+}
+
+TEST_F(OfiReceiveTest, Credit_for_more_than_was_sent__gives_no_room) {
+  Doorplate plate;  // The peer is there.
+  ASSERT_TRUE(plate.open(kNodeB, fabric_port()));
+  Link* link = nullptr;
+  ASSERT_TRUE(together([&] {
+    const ConnectResult result = a.wire->connect({kNodeB, test_pid()}, &link);
+    if (result == ConnectResult::kConnected) return true;
+    if (peer.arrived.size() == heard) return false;
+    OfiEnvelope hello = answer();
+    OfiEnvelope welcome = word(OfiKind::kWelcome, 2);
+    welcome.link = hello.link;
+    say(welcome);
+    return false;
+  }));
+  EXPECT_TRUE(send(a, *link, 0));
+  EXPECT_TRUE(send(a, *link, 1));
+  EXPECT_FALSE(send(a, *link, 2)) << "the peer has a window of two";
+  OfiEnvelope credit = word(OfiKind::kCredit, 3);
+  credit.link = 1;
+  say(credit);
+  say(word(static_cast<OfiKind>(77)));
+  ASSERT_TRUE(is_counted(Counter::kPacketsRefusedMalformed, 1)) << "what came before is heard";
+  EXPECT_FALSE(send(a, *link, 2));
+  credit.count = 1;
+  say(credit);
+  EXPECT_TRUE(together([&] { return send(a, *link, 2); }));
+}
+
+}  // namespace
+}  // namespace portofu
