@@ -5,7 +5,7 @@
 #define UCT_UTOFU_MEMORY_H
 
 #ifdef HAVE_CONFIG_H
-#include "config.h"
+#include <config.h>
 #endif
 
 #include <pthread.h>

@@ -133,8 +133,12 @@ TEST(Layers, C_headers__are_used_by_lib_only) {
 TEST(Layers, Includes__exist) {
   for (const SourceFile& file : sources_of_the_house()) {
     for (const Include& include : quoted_includes(file)) {
-      const std::string path = include.path.find('/') == std::string::npos ? "include/" + include.path : include.path;
-      EXPECT_FALSE(read_source(path).lines.empty()) << file.path << ":" << include.line << " " << include.path;
+      const bool is_bare = include.path.find('/') == std::string::npos;
+      const std::string path = is_bare ? "include/" + include.path : include.path;
+      // What is built elsewhere, too, names its neighbours alone.
+      const std::string neighbour = file.path.substr(0, file.path.rfind('/') + 1) + include.path;
+      const bool is_there = !read_source(path).lines.empty() || (is_bare && !read_source(neighbour).lines.empty());
+      EXPECT_TRUE(is_there) << file.path << ":" << include.line << " " << include.path;
     }
   }
 }
