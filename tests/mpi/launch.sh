@@ -101,8 +101,8 @@ launch_debian() {
   launch_limited "$seconds" "$log" mpirun.openmpi --oversubscribe -np "$ranks" "${arguments[@]}" "$@"
 }
 
-# launch_ucx WAY RANKS SECONDS LOG PROGRAM [ARGUMENT...]: the Open MPI that Debian ships, over the UCX that Debian ships.
-# Open MPI takes UCX only for networks whose names it knows, unless it is told otherwise.
+# launch_ucx WAY RANKS SECONDS LOG PROGRAM [ARGUMENT...]: the Open MPI that Debian ships, over the UCX that Debian
+# ships. Open MPI takes UCX only for networks whose names it knows, unless it is told otherwise.
 #   ucx        with the UCT component in the file ucx_component
 #   ucx-posix  over UCX's own shared memory, without us
 launch_ucx() {

@@ -1,7 +1,8 @@
 #!/bin/bash
 # Runs Debian's UCX, unmodified, over the UCT component `utofu`: what ucx_info says of it, ucx_perftest between two
 # processes of this machine, the programs beside this script, which check their data, and programs of MPI and
-# OpenSHMEM, for which Debian's Open MPI takes UCX. Every test prints one line, PASS or FAIL with its reason; the last line is the sum.
+# OpenSHMEM, for which Debian's Open MPI takes UCX. Every test prints one line, PASS or FAIL with its reason; the last
+# line is the sum.
 #
 # usage: run_programs.sh --component FILE --log DIRECTORY [--only REGEX]
 set -euo pipefail

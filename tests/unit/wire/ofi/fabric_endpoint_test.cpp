@@ -76,8 +76,15 @@ TEST_F(FabricEndpointTest, Receiver_that_gives_nothing_back__gets_no_more_and_lo
       a->give_buffer(buffer);
     }
   };
-  for (int i = 0; i < 2000; ++i) {
+  const auto send_one_more = [&] {
     if (begun < kCount) send_next();
+  };
+  ASSERT_TRUE(together([&] {
+    send_one_more();
+    return !b.arrived.empty();
+  })) << "they are connected";
+  for (int i = 0; i < 2000; ++i) {
+    send_one_more();
     a.look();
     b.look();
   }
@@ -87,7 +94,7 @@ TEST_F(FabricEndpointTest, Receiver_that_gives_nothing_back__gets_no_more_and_lo
   b.keeps = false;
   for (ReceiveBuffer* holder : b.held) b->release(holder);
   EXPECT_TRUE(together([&] {
-    if (begun < kCount) send_next();
+    send_one_more();
     return b.arrived.size() == kCount;
   }));
   for (std::size_t i = 0; i < b.arrived.size(); ++i) EXPECT_EQ(b.arrived[i], std::to_string(1000 + i));
