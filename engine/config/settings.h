@@ -121,4 +121,7 @@ std::string allowed_text(const SettingRow& row);
 /// The whole table for a terminal, one paragraph a setting.
 std::string settings_help();
 
+/// The rows of the table in lib/environment.md.
+std::string settings_markdown();
+
 }  // namespace portofu

@@ -1,5 +1,5 @@
-// The table of settings. A new setting is a field of Settings, a row here and a row of the table in
-// lib/environment.md (a test compares them); the parser needs no change.
+// The table of settings. A new setting is a field of Settings and a row here; the parser needs no change, and the
+// target settings_page writes the table in lib/environment.md (a test compares them).
 
 #include <array>
 
@@ -159,6 +159,15 @@ std::string settings_help() {
     help.append(". Allowed: ").append(allowed_text(row)).append(".\n");
   }
   return help;
+}
+
+std::string settings_markdown() {
+  std::string rows;
+  for (const SettingRow& row : setting_table()) {
+    rows.append("| `").append(row.name).append("` | ").append(default_text(row)).append(" | ");
+    rows.append(allowed_text(row)).append(" | ").append(row.sentence).append(" |\n");
+  }
+  return rows;
 }
 
 }  // namespace portofu
