@@ -136,11 +136,11 @@ TEST_F(ProcessEngineTest, Child__has_none_and_leaves_its_parents_alone) {
   const std::uint32_t pid = engine->self().pid;
   {
     ChildProcess child([&] {
-      release_process_engine();
       Engine* const own = hold();
-      const bool is_new = own != nullptr && own->self().pid != pid;
+      if (own == nullptr || own->self().pid == pid) return 1;
+      const std::uint32_t own_pid = own->self().pid;
       release_process_engine();
-      return is_new ? 0 : 1;
+      return is_free(own_pid) ? 0 : 2;
     });
     EXPECT_EQ(child.wait_status(), 0);
   }
