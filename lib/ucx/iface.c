@@ -7,9 +7,10 @@
 enum { kMrqBatch = 32 };
 /* Pieces of an active message. UCP has room for 29 on its stack, and stops a program that is told of more. */
 enum { kMessageIov = 16 };
-/* An interface without conversation looks for a doorbell once in so many calls: UCP calls those of all TNIs, and uses
- * few. So rarely, too, an interface looks into a TCQ in which it expects nothing. */
-enum { kRarely = 64 };
+/* An interface without conversation looks for a doorbell once in so many seconds at most: UCP calls those of all TNIs,
+ * and uses few. So rarely, too, an interface looks into a TCQ in which it expects nothing. Calls are no measure: where
+ * a core is shared, one may take milliseconds. */
+static const double kRareSeconds = 20e-6;
 /* A message to a process that dies before it takes it is lost without a report. So an operation behind the last
  * messages asks so often, in seconds, whether they arrived. */
 static const double kConfirmSeconds = 0.1;
@@ -152,8 +153,7 @@ static unsigned poll_mrq(uct_utofu_iface_t* iface) {
   return count;
 }
 
-static void confirm_messages(uct_utofu_iface_t* iface) {
-  const ucs_time_t now = ucs_get_time();
+static void confirm_messages(uct_utofu_iface_t* iface, ucs_time_t now) {
   uct_utofu_ep_t* ep;
   if (now < iface->next_confirm) {
     return;
@@ -168,16 +168,20 @@ static void confirm_messages(uct_utofu_iface_t* iface) {
 
 unsigned uct_utofu_iface_progress(uct_iface_h tl_iface) {
   uct_utofu_iface_t* const iface = ucs_derived_of(tl_iface, uct_utofu_iface_t);
-  const int rarely = ++iface->looks % kRarely == 0;
+  const ucs_time_t now = ucs_get_time();
+  const int rarely = now >= iface->next_rare;
   if (!rarely && !iface->talks && iface->open_count == 0) {
     return 0;
+  }
+  if (rarely) {
+    iface->next_rare = now + iface->rare_time;
   }
   unsigned count = poll_mrq(iface);
   if (rarely || iface->tcq_open > 0 || iface->busy) {
     count += uct_utofu_poll_tcq(iface);
   }
   if (rarely) {
-    confirm_messages(iface);
+    confirm_messages(iface, now);
   }
   if (ucs_unlikely(!ucs_list_is_empty(&iface->owing))) {
     uct_utofu_pay_debts(iface);
@@ -251,6 +255,7 @@ static UCS_CLASS_INIT_FUNC(uct_utofu_iface_t, uct_md_h md, uct_worker_h worker, 
   ucs_list_head_init(&self->waiting);
   ucs_list_head_init(&self->eps);
   self->md = ucs_derived_of(md, uct_utofu_md_t);
+  self->rare_time = ucs_time_from_sec(kRareSeconds);
   self->incarnation = ucs_generate_uuid((uintptr_t)self);
   ucs_status_t status = configure(self, ucs_derived_of(config, uct_utofu_iface_config_t));
   if (status != UCS_OK || (status = uct_utofu_md_take_vcq(self->md, &self->vcq_slot)) != UCS_OK) {

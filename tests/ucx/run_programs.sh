@@ -136,7 +136,7 @@ run_perftest() {
 }
 
 # One test per line: settings (or -), program, arguments. The settings make everything scarce, change the order of what
-# arrives, or map the memory of the processes.
+# arrives, map the memory of the processes, or put them on two nodes.
 list_programs() {
   cat <<'LIST'
 - uct_check tni0
@@ -147,6 +147,7 @@ PORTOFU_SHUFFLE=1 uct_check
 PORTOFU_SHUFFLE=2 uct_check
 PORTOFU_DIRECT=0 uct_check
 MAPPED=1 uct_check
+PAIR_FAR=1 uct_check
 - ucp_check
 UCX_NET_DEVICES=tni1 ucp_check
 UCX_KEEPALIVE_INTERVAL=500ms death_check sending
@@ -157,6 +158,7 @@ UCX_UTOFU_SLOTS=2 ucp_check
 UCX_UTOFU_RCACHE=n ucp_check
 PORTOFU_SHUFFLE=3 ucp_check
 MAPPED=1 ucp_check
+PAIR_FAR=1 ucp_check 1
 LIST
 }
 

@@ -54,6 +54,11 @@ static inline void pair_begin(const char* program, unsigned seconds) {
   pair_rank = pair_child == 0;
   pair_socket = ends[pair_rank];
   close(ends[!pair_rank]);
+  if (getenv("PAIR_FAR") != NULL) {
+    // As if on two nodes, for the uTofu of this repository.
+    setenv("PORTOFU_FABRIC", "1", 1);
+    setenv("PORTOFU_NID", pair_rank == 0 ? "127.9.0.1" : "127.9.0.2", 1);
+  }
   signal(SIGALRM, pair_out_of_time);
   alarm(seconds);
 }
