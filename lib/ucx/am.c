@@ -15,6 +15,7 @@ static ucs_status_t find_slot(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep, utof
   if (ucs_unlikely(peer->tx != UCT_UTOFU_TX_READY)) {
     if (peer->tx == UCT_UTOFU_TX_NONE) {
       peer->tx = UCT_UTOFU_TX_RINGING;
+      peer->tx_unconfirmed = 1; /* So is the ring of a doorbell. */
       uct_utofu_peer_owe(iface, peer, UCT_UTOFU_OWES_RING);
     }
     ep->wants_slot = 1;

@@ -153,6 +153,7 @@ UCX_NET_DEVICES=tni1 ucp_check
 UCX_KEEPALIVE_INTERVAL=500ms death_check sending
 UCX_KEEPALIVE_INTERVAL=500ms death_check getting
 UCX_KEEPALIVE_INTERVAL=500ms death_check idle
+UCX_KEEPALIVE_INTERVAL=500ms death_check unmet
 UCX_UTOFU_TX_BUFFERS=2 ucp_check
 UCX_UTOFU_SLOTS=2 ucp_check
 UCX_UTOFU_RCACHE=n ucp_check

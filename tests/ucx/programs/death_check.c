@@ -1,7 +1,7 @@
 // Two processes, the layer UCP over whatever UCX_TLS names: the second is killed, and the error handler of the first
-// one's endpoint says so, whether the first sends, has a receive open at the other side, or only asks now and then
-// (UCX_KEEPALIVE_INTERVAL). What was begun ends with an error, and the endpoint closes.
-// Usage: death_check sending|getting|idle
+// one's endpoint says so, whether the first sends, gets, only asks now and then (UCX_KEEPALIVE_INTERVAL), or sends its
+// first message. What was begun ends with an error, and the endpoint closes.
+// Usage: death_check sending|getting|idle|unmet
 #include <ucp/api/ucp.h>
 
 #include "pair.h"
@@ -14,6 +14,7 @@ static ucp_ep_h ep;
 static ucs_status_t handler_saw = UCS_OK;
 
 static void progress(void) { ucp_worker_progress(worker); }
+static void nothing(void) {}
 
 static void on_error(void* arg, ucp_ep_h failed, ucs_status_t status) {
   (void)arg;
@@ -106,21 +107,25 @@ int main(int argc, char** argv) {
   const ucp_request_param_t param = {.op_attr_mask = 0};
   unsigned char *window = NULL, *data = NULL;
   uint64_t remote;
+  ucp_rkey_h key = NULL;
   pair_begin("death_check", 50);
   CHECK(posix_memalign((void**)&window, 4096, kWindow) == 0 && (data = malloc(kWindow)) != NULL, "no memory");
   memset(window, 1, kWindow);
   memset(data, 2, kWindow);
   open_worker();
   connect_to_peer();
-  greet();
-  const ucp_rkey_h key = share_memory(window, &remote);
-  pair_meet(progress);
+  const int unmet = strcmp(how, "unmet") == 0;
+  if (!unmet) {
+    greet();
+    key = share_memory(window, &remote);
+  }
+  pair_meet(nothing);
   if (pair_rank == 1) {
     raise(SIGKILL);
   }
   ucs_status_t last = UCS_OK;
   for (unsigned i = 0; handler_saw == UCS_OK; i++) {
-    if (strcmp(how, "sending") == 0) {
+    if (unmet || strcmp(how, "sending") == 0) {
       const ucs_status_ptr_t request = ucp_tag_send_nbx(ep, data, i % 3 == 2 ? kWindow : 100, 2, &param);
       last = finish(request);
     } else if (strcmp(how, "getting") == 0) {
@@ -129,7 +134,9 @@ int main(int argc, char** argv) {
     progress();
   }
   CHECK(strcmp(how, "getting") != 0 || last != UCS_OK, "a get from a dead peer went well");
-  ucp_rkey_destroy(key);
+  if (key != NULL) {
+    ucp_rkey_destroy(key);
+  }
   const ucp_request_param_t force = {.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS, .flags = UCP_EP_CLOSE_FLAG_FORCE};
   finish(ucp_ep_close_nbx(ep, &force));
   ucp_worker_destroy(worker);
