@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint32_t kMax = UINT32_MAX;
 
-const std::array<SettingRow, 46> kTable{{
+const std::array<SettingRow, 47> kTable{{
     {"PORTOFU_NID", SettingKind::kNodeId, &Settings::nid, nullptr, 1, kMax - 1, "", "address of an interface",
      "Node ID of this node: an IPv4 address or the integer that it stands for. All processes of a node need the same."},
     {"PORTOFU_INTERFACE", SettingKind::kText, nullptr, &Settings::interface, 0, 15, "",
@@ -126,6 +126,8 @@ const std::array<SettingRow, 46> kTable{{
      "uTofu: descriptors of a VCQ that are posted and whose TCQ entries are not read."},
     {"PORTOFU_LOG", SettingKind::kInteger, &Settings::log_level, nullptr, 0, 2, "", nullptr,
      "What is written to standard error. 0: errors, 1: warnings too, 2: information too."},
+    {"PORTOFU_STALL_S", SettingKind::kInteger, &Settings::stall_s, nullptr, 0, 86'400, "s", nullptr,
+     "A call that has slept so long in the library says once, on standard error, why (see ptl_info). 0: none does."},
 }};
 
 }  // namespace

@@ -2,8 +2,7 @@
 // The door of the tools: segments of other processes as a reader sees them, hosts, and what both print.
 
 #include "engine/core/interface.h"  // Limits.
-#include "engine/inspect/findings.h"
-#include "engine/inspect/process_picture.h"
+#include "engine/inspect/explanation.h"
 #include "engine/observe/counters.h"
 #include "engine/observe/system_failure.h"
 #include "engine/queue/random_bytes.h"

@@ -33,9 +33,9 @@ void judge_vcq(const JobView& job, const ProcessPicture& process, const VcqPictu
                          0,
                          0,
                          lacks,
-                         std::to_string(vcq.waiting.size) + " descriptors of " + name +
-                             " wait in session mode; the next lacks " + std::to_string(lacks) +
-                             " steps, which puts with session progress steps (SPS) bring"});
+                         "descriptors of " + name + " that wait in session mode: " + std::to_string(vcq.waiting.size) +
+                             "; steps that the next lacks: " + std::to_string(lacks) +
+                             ", which puts with session progress steps (SPS) bring"});
   }
   const auto judge_queue = [&](const char* queue, std::uint64_t unread, std::uint64_t entries) {
     if (entries == 0 || unread < entries) return;
@@ -96,8 +96,8 @@ void find_tofu(const JobView& job, std::vector<Finding>* findings) {
                            0,
                            0,
                            ownerless.requests,
-                           std::to_string(ownerless.requests) + " requests of " + job.name(process.id()) +
-                               " wait for " + name + ", which no process is known to have"});
+                           "requests of " + job.name(process.id()) + " that wait for " + name +
+                               ", which no process is known to have: " + std::to_string(ownerless.requests)});
     }
   }
 }

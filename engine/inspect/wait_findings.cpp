@@ -113,9 +113,9 @@ void find_lacking_triggers(const JobView& job, const ProcessPicture& process, co
     finding.object = counter_name(counter.handle);
     finding.lacks = threshold - counter.success;
     const Feeders feeders = feeders_of_counter(process, ni, counter.handle);
-    finding.sentence = std::to_string(counter.waiting.size) + " triggered operations of " + job.name(process.id()) +
-                       " wait for " + finding.object + "; the next needs " + std::to_string(threshold) + ", it has " +
-                       std::to_string(counter.success) + " and lacks " + std::to_string(finding.lacks);
+    finding.sentence = "triggered operations of " + job.name(process.id()) + " that wait for " + finding.object + ": " +
+                       std::to_string(counter.waiting.size) + "; the next needs " + std::to_string(threshold) +
+                       ", it has " + std::to_string(counter.success) + " and lacks " + std::to_string(finding.lacks);
     if (!feeders.entries.empty()) finding.sentence += "; it counts" + entries_text(job, ni, feeders);
     findings->push_back(std::move(finding));
   }
@@ -203,19 +203,19 @@ void find_unfinished(const JobView& job, const ProcessPicture& process, std::vec
   }
   for (const auto& [key, operations] : by_target) {
     const OperationPicture& first = *operations.front();
-    const std::string count = std::to_string(operations.size());
-    findings->push_back(
-        {FindingKind::kNotAnswered, process.id(), "operations", first.target, 0, 0, 0, operations.size(),
-         count + (operations.size() == 1 ? " operation" : " operations") + " of " + job.name(process.id()) +
-             " are not answered by " + job.name(first.target) + "; the first is a " + packet_type_name(first.kind) +
-             " of " + std::to_string(first.length) + " bytes"});
+    findings->push_back({FindingKind::kNotAnswered, process.id(), "operations", first.target, 0, 0, 0,
+                         operations.size(),
+                         "answers that " + job.name(first.target) + " owes " + job.name(process.id()) + ": " +
+                             std::to_string(operations.size()) + "; the first is to a " + packet_type_name(first.kind) +
+                             " of " + std::to_string(first.length) + " bytes"});
   }
   for (const PeerPicture& peer : process.core.peers) {
     if (peer.waiting_requests == 0 || by_target.contains(process_key(peer.id))) continue;
-    findings->push_back(
-        {FindingKind::kNotSent, process.id(), "messages", peer.id, 0, 0, 0, peer.waiting_requests,
-         std::to_string(peer.waiting_requests) + " messages of " + job.name(process.id()) + " to " + job.name(peer.id) +
-             (peer.state == PeerState::kConnected ? " wait for room there" : " wait until it can be reached")});
+    const char* const until =
+        peer.state == PeerState::kConnected ? " that wait for room there: " : " that wait until it can be reached: ";
+    findings->push_back({FindingKind::kNotSent, process.id(), "messages", peer.id, 0, 0, 0, peer.waiting_requests,
+                         "messages of " + job.name(process.id()) + " to " + job.name(peer.id) + until +
+                             std::to_string(peer.waiting_requests)});
   }
 }
 

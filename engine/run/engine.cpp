@@ -12,6 +12,7 @@
 #include "engine/initiator/send.h"
 #include "engine/initiator/tofu_direct.h"
 #include "engine/initiator/tofu_owner.h"
+#include "engine/inspect/explanation.h"
 #include "engine/mailbox/outbox.h"
 #include "engine/memory/guarded_copy.h"
 #include "engine/observe/log.h"
@@ -383,26 +384,39 @@ void Engine::sleep(std::uint64_t seen_activity, std::uint64_t longest_ns, Sleepe
     if (!found) longest_ns = bound_sleep_on_duty(longest_ns);
     if (!found) core_.counters.add(Counter::kSleeps);
     fd = wait_fd_on_duty(core_);
-    if (!found && sleeper != nullptr) show_sleep_on_duty(*sleeper, call);
+    if (!found && sleeper != nullptr) longest_ns = std::min(longest_ns, show_sleep_on_duty(*sleeper, call));
   }
   const bool whole = longest_ns > static_cast<std::uint64_t>(kLongestSleepNs);
   if (!found) doorbell_.wait(seen, whole ? -1 : static_cast<std::int64_t>(longest_ns), fd);
   doorbell_.withdraw();
   sleeping_threads_.fetch_sub(1, std::memory_order_seq_cst);
-  if (call.since_ns != 0) unshow_sleep(call);
+  if (call.since_ns != 0) unshow_sleep(*sleeper, call);
   if (progress_ != nullptr) progress_->rearm();
 }
 
 /// Writes down for onlookers what the thread is about to sleep for.
-void Engine::show_sleep_on_duty(Sleeper& sleeper, SleepingCall& call) {
-  if (sleeper.since_ns == 0) sleeper.since_ns = core_.now_ns();
+/// @return how long it may sleep at most, because it has to say then that it does
+std::uint64_t Engine::show_sleep_on_duty(Sleeper& sleeper, SleepingCall& call) {
+  const std::uint64_t now_ns = core_.now_ns();
+  if (sleeper.since_ns == 0) sleeper.since_ns = now_ns;
   sleeper.condition.describe(call.subject);
   call.since_ns = sleeper.since_ns;
   call.thread = gettid();
   call.next = std::exchange(core_.sleeping_calls, &call);
+  if (core_.settings.stall_s == 0 || sleeper.told) return kForever;
+  const std::uint64_t due_ns = sleeper.since_ns + std::uint64_t{core_.settings.stall_s} * 1'000'000'000;
+  return due_ns > now_ns ? due_ns - now_ns : 0;
 }
 
-void Engine::unshow_sleep(const SleepingCall& call) {
+/// The thread is awake. What is said of a wait that lasts is said while the call is still written down.
+void Engine::unshow_sleep(Sleeper& sleeper, const SleepingCall& call) {
+  const std::uint64_t waited_ns = core_.now_ns() - sleeper.since_ns;
+  const std::uint64_t stall_ns = std::uint64_t{core_.settings.stall_s} * 1'000'000'000;
+  if (stall_ns != 0 && waited_ns >= stall_ns && !sleeper.told && node_ != nullptr) [[unlikely]] {
+    sleeper.told = true;
+    const ProcessSegment& segment = *node_->segment;
+    tell_stall(segment.directory(), segment.job_key(), segment.id(), waited_ns);
+  }
   const Duty duty(*this);
   SleepingCall** place = &core_.sleeping_calls;
   while (*place != &call) place = &(*place)->next;

@@ -273,6 +273,7 @@ class Engine {
     CancellationPlace* place;  ///< nullptr: nothing may end this wait but its condition and its time.
     const Condition& condition;
     std::uint64_t since_ns = 0;  ///< When it slept for the first time; 0: not yet.
+    bool told = false;           ///< It has said that it lasts.
 
     OnAbort on_abort() const { return place != nullptr ? OnAbort::kReturn : OnAbort::kGoOn; }
   };
@@ -286,8 +287,8 @@ class Engine {
   void idle(IdleStreak& streak, std::uint64_t seen_activity, std::uint64_t longest_sleep_ns, Sleeper& sleeper);
   void yield();
   void sleep(std::uint64_t seen_activity, std::uint64_t longest_ns, Sleeper* sleeper);
-  void show_sleep_on_duty(Sleeper& sleeper, SleepingCall& call);
-  void unshow_sleep(const SleepingCall& call);
+  std::uint64_t show_sleep_on_duty(Sleeper& sleeper, SleepingCall& call);
+  void unshow_sleep(Sleeper& sleeper, const SleepingCall& call);
   WaitResult look_at_last(Condition condition);
   bool found_on_duty() {
     policy_.note_found();

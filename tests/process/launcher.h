@@ -89,6 +89,9 @@ class Launcher {
   /// stdout and stderr, as far as they were read.
   const std::string& output() const { return output_; }
 
+  /// Reads what comes within a tenth of a second.
+  void read_for_a_while() { read_some(100); }
+
  private:
   /// @return false at the end of the output
   bool read_some(int timeout_ms) {

@@ -193,6 +193,75 @@ class PlantedRank {
   PlantedRank::stay();
 }
 
+/// A rank of uTofu: one VCQ, some memory, one barrier gate that is connected to that of the other rank.
+class PlantedQueue {
+ public:
+  explicit PlantedQueue(unsigned long vcq_flags) {
+    pmi.begin();
+    check(utofu_create_vcq(0, vcq_flags, &vcq));
+    check(utofu_query_vcq_id(vcq, &vcq_id_));
+    check(utofu_reg_mem(vcq, memory_.data(), sizeof memory_, 0, &stadd_));
+    check(utofu_alloc_vbg(0, 1, 0, &gate));
+    const std::string own = std::to_string(vcq_id_) + ':' + std::to_string(stadd_) + ':' + std::to_string(gate);
+    pmi.put("id-" + std::to_string(pmi.rank), own);
+    pmi.barrier();
+    const std::string there = PmiClient::field(pmi.get("id-" + std::to_string(1 - pmi.rank)), "value");
+    if (std::sscanf(there.c_str(), "%lu:%lu:%lu", &other_vcq_, &other_stadd_, &other_gate_) != 3) std::_Exit(83);
+    utofu_vbg_setting setting{gate, gate, other_gate_, gate, other_gate_, {UTOFU_PATH_COORD_NULL, 0, 0}};
+    check(utofu_set_vbg(&setting, 1));
+    pmi.barrier();
+  }
+
+  /// Puts a word to the other rank, with one session progress step.
+  void put_step() const {
+    check(utofu_put_piggyback8(vcq, other_vcq_, 1, other_stadd_, 8, 0, UTOFU_ONESIDED_FLAG_SPS(1), nullptr));
+  }
+
+  PmiClient pmi;
+  utofu_vcq_hdl_t vcq = 0;
+  utofu_vbg_id_t gate = 0;
+
+ private:
+  static void check(int rc) {
+    if (rc != UTOFU_SUCCESS) std::_Exit(84);
+  }
+
+  utofu_vcq_id_t vcq_id_ = 0;
+  utofu_stadd_t stadd_ = 0;
+  unsigned long other_vcq_ = 0;
+  unsigned long other_stadd_ = 0;
+  unsigned long other_gate_ = 0;
+  alignas(256) std::array<std::uint64_t, 32> memory_{};
+};
+
+/// Two descriptors of rank 1 wait for a step each, and rank 0 brings one.
+[[noreturn]] inline void play_session(bool bad) {
+  const bool relays = environment_number("PMI_RANK") == 1;
+  const PlantedQueue rank(relays ? UTOFU_VCQ_FLAG_SESSION_MODE : 0);
+  if (!relays) {
+    for (int i = 0; i < (bad ? 1 : 2); ++i) rank.put_step();
+    PlantedRank::stay();
+  }
+  for (int i = 0; i < 2; ++i) {
+    if (utofu_nop(rank.vcq, UTOFU_ONESIDED_FLAG_TCQ_NOTICE, nullptr) != UTOFU_SUCCESS) std::_Exit(85);
+  }
+  if (bad) print_ready();
+  void* data = nullptr;
+  for (int done = 0; done < 2;) done += utofu_poll_tcq(rank.vcq, 0, &data) == UTOFU_SUCCESS ? 1 : 0;
+  PlantedRank::stay();
+}
+
+/// Rank 1 does not come to the barrier.
+[[noreturn]] inline void play_gate(bool bad) {
+  const PlantedQueue rank(0);
+  if (!bad || rank.pmi.rank == 0) {
+    if (utofu_barrier(rank.gate, 0) != UTOFU_SUCCESS) std::_Exit(86);
+    if (bad) print_ready();
+    while (utofu_poll_barrier(rank.gate, 0) == UTOFU_ERR_NOT_COMPLETED) continue;
+  }
+  PlantedRank::stay();
+}
+
 /// @param role  "tag" or "tag good"
 inline int play_planted(const std::string& role) {
   const bool bad = !role.ends_with(" good");
@@ -205,6 +274,8 @@ inline int play_planted(const std::string& role) {
   if (name == "stopped") play_stopped(bad);
   if (name == "events") play_events(bad);
   if (name == "disabled") play_disabled(bad);
+  if (name == "session") play_session(bad);
+  if (name == "gate") play_gate(bad);
   return 82;
 }
 

@@ -79,6 +79,15 @@ class Program {
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
+  /// Waits until its ranks have said something.
+  bool eventually_says(const std::string& words) {
+    return eventually([&] {
+      launcher_.read_for_a_while();
+      return contains(launcher_.output(), words);
+    });
+  }
+  const std::string& output() const { return launcher_.output(); }
+
   /// Looks until something is found; the ranks may need a moment to hang.
   Json found(const std::string& kind, int rank) const {
     Json finding;
@@ -215,8 +224,34 @@ TEST(PtlInfoExplain, Flow_control__that_nobody_ends_is_told) {
   EXPECT_TRUE(says(finding, "because a message matched nothing")) << finding;
 }
 
+TEST(PtlInfoExplain, Session__lacks_a_put_with_a_step) {
+  const OwnNode node;
+  const Program program(node, "session", 2);
+  const Json finding = program.found("session_lacks", 1);
+  EXPECT_EQ(finding.value("count", 0), 1) << finding;
+  EXPECT_TRUE(says(finding, "that wait in session mode: 1; steps that the next lacks: 1")) << finding;
+}
+
+TEST(PtlInfoExplain, Gate__lacks_the_packet_of_the_rank_that_did_not_come) {
+  const OwnNode node;
+  const Program program(node, "gate", 2);
+  const Json finding = program.found("gate_lacks", 0);
+  EXPECT_EQ(finding.value("other_rank", -1), 1) << finding;
+  EXPECT_TRUE(says(finding, "lacks the packet of barrier gate")) << finding;
+}
+
+TEST(PtlInfoExplain, Wait__that_lasts_says_so_itself) {
+  const OwnNode node;
+  setenv("PORTOFU_STALL_S", "1", 1);
+  Program program(node, "ack", 2);
+  unsetenv("PORTOFU_STALL_S");
+  EXPECT_TRUE(program.eventually_says("a call of PID 700 has been waiting for 1 s")) << program.output();
+  EXPECT_TRUE(contains(program.output(), "was an ACK asked for?")) << program.output();
+}
+
 TEST(PtlInfoExplain, Programs__without_an_error_give_no_finding) {
-  for (const char* role : {"tag", "portal", "ack", "threshold", "circle", "stopped", "events", "disabled"}) {
+  for (const char* role :
+       {"tag", "portal", "ack", "threshold", "circle", "stopped", "events", "disabled", "session", "gate"}) {
     const OwnNode node;
     const int ranks = std::string(role) == "circle" ? 3 : 2;
     const Program program(node, std::string(role) + " good", ranks);

@@ -8,13 +8,6 @@
 
 namespace portofu::tools {
 
-/// One job.
-struct Explanation {
-  std::uint32_t job_key = 0;
-  std::vector<ProcessPicture> processes;
-  std::vector<Finding> findings;
-};
-
 std::string plain_text(const std::vector<Explanation>& jobs);
 
 std::string hex_text(std::uint64_t number);  ///< "0x1f".

@@ -113,9 +113,9 @@ TEST(WaitFindings, Operations_and_messages__are_told_by_peer) {
   ASSERT_EQ(found.size(), 2u);
   EXPECT_EQ(found[0].kind, FindingKind::kNotAnswered);
   EXPECT_EQ(found[0].lacks, 2u);
-  EXPECT_TRUE(found[0].sentence.ends_with("the first is a get of 12 bytes"));
+  EXPECT_TRUE(found[0].sentence.ends_with("the first is to a get of 12 bytes"));
   EXPECT_EQ(found[1].kind, FindingKind::kNotSent);
-  EXPECT_TRUE(found[1].sentence.ends_with("wait until it can be reached"));
+  EXPECT_TRUE(found[1].sentence.ends_with("that wait until it can be reached: 3"));
 }
 
 }  // namespace

@@ -1,0 +1,63 @@
+#include "engine/inspect/explanation.h"
+
+#include <time.h>
+
+#include <map>
+#include <utility>
+
+#include "engine/inspect/process_picture.h"
+#include "engine/observe/log.h"
+
+namespace portofu {
+namespace {
+
+using Jobs = std::map<std::uint32_t, std::vector<ProcessPicture>>;
+
+Jobs by_job(std::vector<ProcessPicture> pictures) {
+  Jobs jobs;
+  for (ProcessPicture& picture : pictures) jobs[picture.descriptor.job_key].push_back(std::move(picture));
+  return jobs;
+}
+
+void pause_between_looks() {
+  const timespec pause{0, static_cast<long>(kBetweenLooksNs)};
+  nanosleep(&pause, nullptr);
+}
+
+}  // namespace
+
+bool explain_jobs(const std::string& directory, std::vector<Explanation>* explanations) {
+  explanations->clear();
+  std::vector<ProcessPicture> before, now;
+  if (!look_at_processes(directory, &before)) return false;
+  pause_between_looks();
+  if (!look_at_processes(directory, &now)) return false;
+  note_changes(before, &now);
+  note_changes(now, &before);  // What polls or lasts did so at both looks.
+  Jobs earlier = by_job(std::move(before));
+  for (auto& [key, processes] : by_job(std::move(now))) {
+    std::vector<Finding> findings = keep_lasting(find_causes(earlier[key]), find_causes(processes));
+    explanations->push_back({key, std::move(processes), std::move(findings)});
+  }
+  return true;
+}
+
+bool concerns(const Finding& finding, std::uint32_t pid) {
+  return finding.where.pid == pid || finding.other.pid == pid || finding.kind == FindingKind::kCircle;
+}
+
+void tell_stall(const std::string& directory, std::uint32_t job_key, ProcessId self, std::uint64_t waited_ns) {
+  std::vector<Explanation> explanations;
+  explain_jobs(directory, &explanations);
+  int told = 0;
+  for (const Explanation& job : explanations) {
+    if (job.job_key != job_key) continue;
+    for (const Finding& finding : job.findings) {
+      if (concerns(finding, self.pid)) log_warning("%d: %s", ++told, finding.sentence.c_str());
+    }
+  }
+  log_warning("a call of PID %u has been waiting for %llu s; causes found: %d; it goes on waiting", self.pid,
+              static_cast<unsigned long long>(waited_ns / 1'000'000'000), told);
+}
+
+}  // namespace portofu

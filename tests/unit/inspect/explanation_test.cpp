@@ -1,0 +1,52 @@
+#include "engine/inspect/explanation.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "engine/segment/process_segment.h"
+#include "tests/unit/support/made_up_job.h"
+
+namespace portofu {
+namespace {
+
+TEST(Explanation, Jobs__are_told_apart_by_their_keys) {
+  char directory[] = "/tmp/portofu-explanation-XXXXXX";
+  ASSERT_NE(mkdtemp(directory), nullptr);
+  SegmentOptions options;
+  options.nid = kJobNid;
+  options.directory = directory;
+  SegmentError error = SegmentError::kNone;
+  options.job_key = 7;
+  const auto one = ProcessSegment::create(options, &error, nullptr);
+  options.job_key = 5;
+  auto other = ProcessSegment::create(options, &error, nullptr);
+  ASSERT_TRUE(one != nullptr && other != nullptr) << segment_error_name(error);
+  std::vector<Explanation> jobs;
+  EXPECT_TRUE(explain_jobs(directory, &jobs));
+  ASSERT_EQ(jobs.size(), 2u);
+  EXPECT_EQ(jobs[0].job_key, 5u);
+  ASSERT_EQ(jobs[1].processes.size(), 1u);
+  EXPECT_EQ(jobs[1].processes[0].id(), one->id());
+  EXPECT_EQ(jobs[1].processes[0].sight, Sight::kNothing) << "no engine has it";
+  EXPECT_TRUE(jobs[1].findings.empty());
+  one->end();
+  other->end();
+  EXPECT_EQ(rmdir(directory), 0);
+  EXPECT_FALSE(explain_jobs(directory, &jobs));
+  EXPECT_TRUE(jobs.empty());
+}
+
+TEST(Explanation, Finding__concerns_both_processes_that_it_names_and_a_circle_all) {
+  Finding finding;
+  finding.where = job_id(0);
+  finding.other = job_id(1);
+  EXPECT_TRUE(concerns(finding, job_id(0).pid));
+  EXPECT_TRUE(concerns(finding, job_id(1).pid));
+  EXPECT_FALSE(concerns(finding, job_id(2).pid));
+  finding.kind = FindingKind::kCircle;
+  EXPECT_TRUE(concerns(finding, job_id(2).pid));
+}
+
+}  // namespace
+}  // namespace portofu
