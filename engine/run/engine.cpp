@@ -365,9 +365,25 @@ void Engine::yield() {
   look_after_timers_on_duty(after_ns);
 }
 
+/// Takes the call back that was shown, also where a handler ends the thread while it sleeps (pthread_exit).
+class Engine::ShownSleep {
+ public:
+  explicit ShownSleep(Engine& engine) : engine_(engine) {}
+  ~ShownSleep() {
+    if (call.since_ns != 0) engine_.unshow_sleep(call);
+  }
+  ShownSleep(const ShownSleep&) = delete;
+  ShownSleep& operator=(const ShownSleep&) = delete;
+
+  SleepingCall call;
+
+ private:
+  Engine& engine_;
+};
+
 /// @param sleeper  nullptr: a call that does not wait
 void Engine::sleep(std::uint64_t seen_activity, std::uint64_t longest_ns, Sleeper* sleeper) {
-  SleepingCall call;
+  ShownSleep shown(*this);
   const bool is_abortable = sleeper == nullptr || sleeper->on_abort() == OnAbort::kReturn;
   sleeping_threads_.fetch_add(1, std::memory_order_seq_cst);
   const std::uint32_t seen = doorbell_.announce();
@@ -384,13 +400,13 @@ void Engine::sleep(std::uint64_t seen_activity, std::uint64_t longest_ns, Sleepe
     if (!found) longest_ns = bound_sleep_on_duty(longest_ns);
     if (!found) core_.counters.add(Counter::kSleeps);
     fd = wait_fd_on_duty(core_);
-    if (!found && sleeper != nullptr) longest_ns = std::min(longest_ns, show_sleep_on_duty(*sleeper, call));
+    if (!found && sleeper != nullptr) longest_ns = std::min(longest_ns, show_sleep_on_duty(*sleeper, shown.call));
   }
   const bool whole = longest_ns > static_cast<std::uint64_t>(kLongestSleepNs);
   if (!found) doorbell_.wait(seen, whole ? -1 : static_cast<std::int64_t>(longest_ns), fd);
   doorbell_.withdraw();
   sleeping_threads_.fetch_sub(1, std::memory_order_seq_cst);
-  if (call.since_ns != 0) unshow_sleep(*sleeper, call);
+  if (shown.call.since_ns != 0) tell_if_stalled(*sleeper);
   if (progress_ != nullptr) progress_->rearm();
 }
 
@@ -408,15 +424,18 @@ std::uint64_t Engine::show_sleep_on_duty(Sleeper& sleeper, SleepingCall& call) {
   return due_ns > now_ns ? due_ns - now_ns : 0;
 }
 
-/// The thread is awake. What is said of a wait that lasts is said while the call is still written down.
-void Engine::unshow_sleep(Sleeper& sleeper, const SleepingCall& call) {
+/// What is said of a wait that lasts is said while the call is still written down.
+void Engine::tell_if_stalled(Sleeper& sleeper) {
   const std::uint64_t waited_ns = core_.now_ns() - sleeper.since_ns;
   const std::uint64_t stall_ns = std::uint64_t{core_.settings.stall_s} * 1'000'000'000;
-  if (stall_ns != 0 && waited_ns >= stall_ns && !sleeper.told && node_ != nullptr) [[unlikely]] {
-    sleeper.told = true;
-    const ProcessSegment& segment = *node_->segment;
-    tell_stall(segment.directory(), segment.job_key(), segment.id(), waited_ns);
-  }
+  if (stall_ns == 0 || waited_ns < stall_ns || sleeper.told || node_ == nullptr) [[likely]]
+    return;
+  sleeper.told = true;
+  const ProcessSegment& segment = *node_->segment;
+  tell_stall(segment.directory(), segment.job_key(), segment.id(), waited_ns);
+}
+
+void Engine::unshow_sleep(const SleepingCall& call) {
   const Duty duty(*this);
   SleepingCall** place = &core_.sleeping_calls;
   while (*place != &call) place = &(*place)->next;

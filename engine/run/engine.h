@@ -268,6 +268,7 @@ class Engine {
   /// Whether a call leaves behind what nobody rings for: packets to oneself, or operations that have fired.
   bool leaves_work_on_duty() const { return !core_.fired.empty() || core_.wires.front()->has_packets(); }
   int cycle_on_duty();
+  class ShownSleep;
   /// A wait that sleeps.
   struct Sleeper {
     CancellationPlace* place;  ///< nullptr: nothing may end this wait but its condition and its time.
@@ -288,7 +289,8 @@ class Engine {
   void yield();
   void sleep(std::uint64_t seen_activity, std::uint64_t longest_ns, Sleeper* sleeper);
   std::uint64_t show_sleep_on_duty(Sleeper& sleeper, SleepingCall& call);
-  void unshow_sleep(Sleeper& sleeper, const SleepingCall& call);
+  void unshow_sleep(const SleepingCall& call);
+  void tell_if_stalled(Sleeper& sleeper);
   WaitResult look_at_last(Condition condition);
   bool found_on_duty() {
     policy_.note_found();
