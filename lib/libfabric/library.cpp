@@ -74,14 +74,14 @@ std::uint32_t find_roomiest() {
 
 /// The engine of a lane, opened if need be. Where that fails there are fewer lanes.
 Engine* engine_of(std::uint32_t* number) {
-  if (*number == 0) return library.first;
-  std::string why;
-  if (Engine* const engine = open_further_engine(*number, &why)) return engine;
-  // In order of their numbers, so that those before it are open.
-  log_warning("fi_domain goes on with %u %s: %s", *number, *number == 1 ? "lane" : "lanes", why.c_str());
-  library.most = *number;
-  *number = find_roomiest();
-  return *number == 0 ? library.first : library.lanes[*number].engine;
+  while (*number != 0) {
+    std::string why;
+    if (Engine* const engine = open_further_engine(*number, &why)) return engine;
+    log_warning("fi_domain goes on with %u %s: %s", *number, *number == 1 ? "lane" : "lanes", why.c_str());
+    library.most = *number;
+    *number = find_roomiest();
+  }
+  return library.first;
 }
 
 }  // namespace

@@ -1,7 +1,9 @@
 // fi_domain(3), "Threading": whoever has a domain of its own shares nothing with others. Each domain is a lane of the
 // process (lib/libfabric/library.h), and what threads do with theirs is as if they were processes.
 
-#include <atomic>
+#include <sys/resource.h>
+
+#include <algorithm>
 #include <set>
 #include <thread>
 
@@ -62,6 +64,31 @@ TEST_F(FiDomainThreads, Domains_are_lanes_of_their_own) {
 TEST_F(FiDomainThreads, One_lane_is_for_all) {
   use_lanes(1);
   conformance::run_processes(1, [](conformance::Process&) { EXPECT_EQ(count_engines(open_nodes(kThreads)), 1u); });
+}
+
+/// Where there is no memory for a lane there are fewer, which is said once, and everything works.
+TEST_F(FiDomainThreads, Lane_that_cannot_be_opened_is_done_without) {
+  if (most_lanes() == 1) GTEST_SKIP() << "there is one";
+  conformance::run_processes(1, [](conformance::Process&) {
+    const Nodes first = open_nodes(2);
+    EXPECT_EQ(count_engines(first), 2u);
+    constexpr rlim_t kTooLittle = 1 << 16;
+    const rlimit limit{kTooLittle, kTooLittle};
+    EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    testing::internal::CaptureStderr();
+    const Nodes more = open_nodes(4);
+    const std::string said = testing::internal::GetCapturedStderr();
+    EXPECT_NE(said.find("fi_domain goes on with 2 lanes:"), std::string::npos) << said;
+    EXPECT_EQ(std::ranges::count(said, '\n'), 1) << said;
+    EXPECT_EQ(count_engines(more), 2u);
+    int received = 0;
+    const int sent = 4;
+    const LoneNode& last = *more.back();
+    ASSERT_EQ(fi_recv(last->ep, &received, sizeof received, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+    ASSERT_EQ(fi_inject((*first.front())->ep, &sent, sizeof sent, first.front()->know(last.name())), 0);
+    EXPECT_EQ(last->next().err, 0);
+    EXPECT_EQ(received, 4);
+  });
 }
 
 /// fi_getinfo(3): FI_SOURCE with a service, the PID that other processes know.
