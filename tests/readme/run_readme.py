@@ -89,6 +89,7 @@ NOT_RUN = {
     "./run test utofu": "is a suite of its own",
     "ptl_run": "is a name",
     "ptl_run --hosts": "is a name",
+    "ptl_top": "wants a terminal; tests/process has one for it",
     "build/release/bin/compare_apis": "takes a minute, and is a test of the release preset's benchmarks",
     "10.0.0.1 0,0,0,0,0,0": "is a hosts file of other machines; tests/unit/config reads such files",
     "10.0.0.2 0,0,0,1,0,0": "is a hosts file of other machines; tests/unit/config reads such files",
@@ -265,7 +266,7 @@ class Readme:
             (r"ptl_run --shape", self.shape),
             (r"\./configure --with-portals4", self.configure), (r"mpirun .* \./program$", self.mpirun),
             (r"(mtl|osc|btl)_portals4_\w+ = \w+$", self.parameter), (r"ptl_run -n 4 \./program$", self.ptl_run),
-            (r"ptl_info( --settings| --topology)?$|ptl_ping$", self.shell),
+            (r"ptl_info( --settings| --topology| --explain)?$|ptl_ping$", self.shell),
             (r"ptl_run -n 16 --per-node 4$", self.virtual_nodes),
         )
         for pattern, handler in rules:
