@@ -26,9 +26,10 @@ namespace {
 /// News that are under way at a time; each has a socket.
 constexpr std::size_t kMostTold = 16;
 
-/// Who has not answered for so long is told again, then after twice as long, and so on: a kernel that says for a dead
-/// process that nobody is there does so six times, and then once a second.
+/// Who has not answered for so long is told again, then after twice as long, and so on, but not later than that: a
+/// kernel that says for a dead process that nobody is there does so six times, and then once a second.
 constexpr std::uint64_t kTellAgainNs = 20'000'000;
+constexpr std::uint64_t kTellLatestNs = 320'000'000;
 
 /// Who has not answered the last time, because it stands still, or its node is gone, is waited for so long.
 constexpr std::uint64_t kSilentNs = 50'000'000;
@@ -135,7 +136,7 @@ void tell_some(std::vector<Telling>& some, const NamesNews& news, const Meanwhil
         if (!one.over) one.send(news);
       }
       again_ns = now + pause_ns;
-      pause_ns *= 2;
+      pause_ns = std::min(2 * pause_ns, kTellLatestNs);
     }
     for (std::size_t i = 0; i < some.size(); ++i) waited[i] = {some[i].over ? -1 : some[i].fd, POLLIN, 0};
     poll(waited.data(), some.size(), meanwhile ? 1 : 5);

@@ -64,8 +64,9 @@ bool note_knower(int segment_fd, Knower knower);
 /// @return false if somebody may not have heard
 bool tell_knowers(int segment_fd, NamesLost lost, int timeout_ms, const Meanwhile& meanwhile = {});
 
-/// How long who gives a name up waits for others to hear, and who ends, or removes the names of others.
-inline constexpr int kTellMs = 1000;
+/// How long who gives a name up, or wants that of a dead process, waits for others to hear, and who ends, or sweeps.
+/// The first is long enough for a kernel that says only once a second that nobody is there.
+inline constexpr int kTellMs = 1300;
 inline constexpr int kTellShortlyMs = 200;
 
 }  // namespace portofu

@@ -144,7 +144,8 @@ bool remove_if_dead(const std::string& path, const Meanwhile& meanwhile) {
   if (!is_at(path, file.fd())) return false;
   const LastNamesChange change(file.fd());
   // Who does not hear that a PID is another process's is refused by it, because messages name the life that is meant.
-  const bool all_know = tell_knowers(file.fd(), NamesLost::kAllWithItsLife, kTellShortlyMs, meanwhile);
+  const int patience_ms = meanwhile ? kTellMs : kTellShortlyMs;  // Who serves others meanwhile wants this very name.
+  const bool all_know = tell_knowers(file.fd(), NamesLost::kAllWithItsLife, patience_ms, meanwhile);
   if (!all_know && is_alias_name(path.substr(path.rfind('/') + 1))) return false;
   return ::unlink(path.c_str()) == 0;
 }
