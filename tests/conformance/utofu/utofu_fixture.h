@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -58,9 +59,13 @@ inline int wait_reduce(utofu_vbg_id_t vbg, std::uint64_t* data) {
   return rc;
 }
 
-/// Tests that run at the same time must not take each other's CQs: every test is a job of its own.
+/// Tests that run at the same time, or one behind the other, must not take each other's CQs and gates: every test is a
+/// job of its own.
 inline void own_job() {
-  setenv("PORTOFU_JOB_KEY", std::to_string(getppid()).c_str(), 1);
+  const testing::TestInfo& test = *testing::UnitTest::GetInstance()->current_test_info();
+  const std::size_t name = std::hash<std::string>{}(std::string(test.test_suite_name()) + '.' + test.name());
+  const auto key = static_cast<std::uint32_t>(name ^ name >> 32 ^ static_cast<std::size_t>(getppid()) << 12) | 1;
+  setenv("PORTOFU_JOB_KEY", std::to_string(key).c_str(), 1);
   setenv("PORTOFU_PEER_CHECK_MS", "20", 0);
 }
 
