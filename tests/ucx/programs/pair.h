@@ -75,6 +75,21 @@ static inline void pair_receive(void* data, size_t bytes) {
   }
 }
 
+// Of any length: an address, a packed key.
+static inline void pair_tell(const void* data, size_t bytes) {
+  pair_send(&bytes, sizeof bytes);
+  pair_send(data, bytes);
+}
+
+// What the other process has told, to be freed.
+static inline void* pair_hear(void) {
+  size_t bytes;
+  pair_receive(&bytes, sizeof bytes);
+  void* const data = malloc(bytes);
+  pair_receive(data, bytes);
+  return data;
+}
+
 // Both are here. Calls `progress` while it waits.
 static inline void pair_meet(void (*progress)(void)) {
   struct pollfd other = {.fd = pair_socket, .events = POLLIN};

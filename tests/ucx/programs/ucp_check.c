@@ -88,26 +88,13 @@ static void open_worker(void) {
   UCX_OK(ucp_worker_set_am_recv_handler(worker, &handler));
 }
 
-static void tell(const void* data, size_t bytes) {
-  pair_send(&bytes, sizeof bytes);
-  pair_send(data, bytes);
-}
-
-static void* hear(void) {
-  size_t bytes;
-  pair_receive(&bytes, sizeof bytes);
-  void* const data = malloc(bytes);
-  pair_receive(data, bytes);
-  return data;
-}
-
 static void connect_to_peer(void) {
   ucp_address_t* mine;
   size_t bytes;
   UCX_OK(ucp_worker_get_address(worker, &mine, &bytes));
-  tell(mine, bytes);
+  pair_tell(mine, bytes);
   ucp_worker_release_address(worker, mine);
-  ucp_address_t* const its = hear();
+  ucp_address_t* const its = pair_hear();
   const ucp_ep_params_t params = {.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS, .address = its};
   UCX_OK(ucp_ep_create(worker, &params, &ep));
   free(its);
@@ -121,9 +108,9 @@ static void share_memory(void) {
                                        .length = kWindow};
   UCX_OK(ucp_mem_map(context, &params, &window_memh));
   UCX_OK(ucp_rkey_pack(context, window_memh, &packed, &bytes));
-  tell(packed, bytes);
+  pair_tell(packed, bytes);
   ucp_rkey_buffer_release(packed);
-  packed = hear();
+  packed = pair_hear();
   UCX_OK(ucp_ep_rkey_unpack(ep, packed, &key));
   free(packed);
   const uint64_t address = (uintptr_t)window;
