@@ -11,6 +11,7 @@
 #include "engine/queue/cpu.h"           // What depends on the processor.
 #include "engine/queue/fresh_line.h"    // Copies of what was just written, without waiting for it.
 #include "engine/run/engine.h"          // Duty, waits, polls.
+#include "engine/run/lane_choice.h"     // Which engine of the process something goes to.
 #include "engine/run/look_into.h"       // Polls of threads that use several engines.
 #include "engine/run/process_engine.h"  // The one engine of the process: held, released, ended.
 #include "engine/segment/shared_heap.h"

@@ -17,12 +17,14 @@ namespace {
 struct Library {
   std::mutex mutex;  ///< Guards who has which lane; never taken on the data path.
   std::array<Lane, kMostEngines> lanes;
-  Engine* first = nullptr;            ///< The first engine of the process; nullptr while there is no domain.
-  std::uint32_t most = kMostEngines;  ///< Lanes from here on could not be opened.
+  LaneChoice choice;
+
+  /// The first engine of the process; nullptr while there is no domain.
+  Engine* first() const { return lanes.front().engine; }
 
   /// The process ends with open domains: give the names on the node back.
   ~Library() {
-    if (first != nullptr) end_process_engine();
+    if (first() != nullptr) end_process_engine();
   }
 };
 
@@ -32,8 +34,7 @@ Library library;
 void forget_in_child() {
   new (&library.mutex) std::mutex;
   library.lanes = {};
-  library.first = nullptr;
-  library.most = kMostEngines;
+  library.choice = {};
 }
 
 [[maybe_unused]] const int fork_handler = pthread_atfork(nullptr, nullptr, forget_in_child);
@@ -53,49 +54,37 @@ bool is_unused() {
 int hold_first(std::uint32_t pid) {
   OpenError error = OpenError::kNone;
   std::string why;
-  library.first = hold_process_engine(pid, &error, &why);
-  if (library.first != nullptr) return 0;
+  library.lanes.front().engine = hold_process_engine(pid, &error, &why);
+  if (library.first() != nullptr) return 0;
   tell_why_not_open("fi_domain", error, why);
   return result_of(error);
 }
 
 void release_first() {
-  library.first = nullptr;
-  library.most = kMostEngines;
+  for (Lane& lane : library.lanes) lane.engine = nullptr;
+  library.choice = {};
   release_process_engine();
 }
 
-/// The number of the lane that has the fewest domains.
-std::uint32_t find_roomiest() {
-  const auto end = library.lanes.begin() + std::min(most_process_engines(), library.most);
-  return static_cast<std::uint32_t>(std::ranges::min_element(library.lanes.begin(), end, {}, &Lane::domains) -
-                                    library.lanes.begin());
-}
-
-/// The engine of a lane, opened if need be. Where that fails there are fewer lanes.
-Engine* engine_of(std::uint32_t* number) {
-  while (*number != 0) {
-    std::string why;
-    if (Engine* const engine = open_further_engine(*number, &why)) return engine;
-    log_warning("fi_domain goes on with %u %s: %s", *number, *number == 1 ? "lane" : "lanes", why.c_str());
-    library.most = *number;
-    *number = find_roomiest();
-  }
-  return library.first;
+std::uint32_t choose_lane() {
+  std::array<std::uint32_t, kMostEngines> domains{};
+  std::ranges::transform(library.lanes, domains.begin(), &Lane::domains);
+  return library.choice.choose("fi_domain", domains, [](std::uint32_t number, std::string* why) {
+    library.lanes[number].engine = open_further_engine(number, why);
+    return library.lanes[number].engine != nullptr;
+  });
 }
 
 }  // namespace
 
 int hold_lane(std::uint32_t pid, Lane** held) {
   const std::lock_guard lock(library.mutex);
-  if (library.first == nullptr) {
+  if (library.first() == nullptr) {
     if (const int result = hold_first(pid); result != 0) return result;
-  } else if (pid != 0 && pid != library.first->self().pid) {
+  } else if (pid != 0 && pid != library.first()->self().pid) {
     return -FI_EADDRINUSE;
   }
-  std::uint32_t number = pid != 0 ? 0 : find_roomiest();
-  Engine* const engine = engine_of(&number);
-  Lane& lane = library.lanes[number];
+  Lane& lane = library.lanes[pid != 0 ? 0 : choose_lane()];
   if (lane.domains == 0) {
     std::unique_ptr<Interface> ni;
     try {
@@ -104,9 +93,8 @@ int hold_lane(std::uint32_t pid, Lane** held) {
       if (is_unused()) release_first();
       throw;
     }
-    const Engine::Duty duty(*engine);
+    const Engine::Duty duty(*lane.engine);
     duty.core().interfaces[kFabricInterface] = std::move(ni);
-    lane.engine = engine;
   }
   ++lane.domains;
   *held = &lane;
@@ -121,7 +109,6 @@ void release_lane(Lane& lane) {
     const Engine::Duty duty(*lane.engine);
     close_interface_on_duty(duty.core(), kFabricInterface);
   }
-  lane.engine = nullptr;
   if (is_unused()) release_first();
 }
 

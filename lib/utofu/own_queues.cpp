@@ -15,7 +15,7 @@ struct State {
   std::atomic<std::uintptr_t> holder{0};  ///< The thread that holds the list; 0: nobody.
   std::atomic<std::uint32_t> waiting{0};  ///< Threads that want it.
   std::vector<OwnQueue> queues;
-  std::uint32_t engines = kMostEngines;  ///< Those from here on could not be opened.
+  LaneChoice lanes;
 };
 State& state() {
   static State* const own = new State;
@@ -81,24 +81,11 @@ void OwnQueues::remove(const ControlQueue& queue) {
   std::erase_if(state().queues, [&queue](const OwnQueue& own) { return own.queue == &queue; });
 }
 
-std::uint32_t OwnQueues::find_roomiest() const {
+Engine* OwnQueues::choose_engine(const char* call, std::uint32_t* number) {
+  if (open_engine(call) == nullptr) return nullptr;
   std::array<std::uint32_t, kMostEngines> queues{};
   for (const OwnQueue& own : all()) ++queues[own.engine];
-  const auto end = queues.begin() + std::min(most_process_engines(), state().engines);
-  return static_cast<std::uint32_t>(std::min_element(queues.begin(), end) - queues.begin());
-}
-
-Engine* OwnQueues::choose_engine(const char* call, std::uint32_t* number) {
-  Engine* first = open_engine(call);
-  if (first == nullptr) return nullptr;
-  *number = find_roomiest();
-  if (*number == 0) return first;
-  std::string why;
-  if (open_engine_at(*number, &why)) return engine_at(*number);
-  // In order of their numbers, so that those before it are open.
-  log_warning("%s goes on with %u %s: %s", call, *number, *number == 1 ? "lane" : "lanes", why.c_str());
-  state().engines = *number;
-  *number = find_roomiest();
+  *number = state().lanes.choose(call, queues, open_engine_at);
   return engine_at(*number);
 }
 

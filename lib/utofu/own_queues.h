@@ -45,8 +45,6 @@ class OwnQueues {
   static void forget_in_child();
 
  private:
-  std::uint32_t find_roomiest() const;
-
   const NoCancellation whole_;
   const bool held_;
 };
