@@ -178,9 +178,12 @@ constexpr double kLongestS = 3;
 /// A get from a target that cannot open its way back. @return 0: it ends UNDELIVERABLE in time
 /// @param target_lacks  called at the target, which the asker has not reached yet
 /// @param asker_waits   called at the asker, before it asks and once the target is ready
-int ask_who_cannot_answer(const std::function<void()>& target_lacks, const std::function<void(Node&)>& asker_waits) {
+/// @param nodes         where the two are; nullptr: on one node
+int ask_who_cannot_answer(const std::function<void()>& target_lacks, const std::function<void(Node&)>& asker_waits,
+                          const TestNodes* nodes = nullptr) {
   const SharedMemory<Stage> stage;
   ChildProcess target([&] {
+    if (nodes != nullptr) nodes->enter(1);
     Node node(kTarget);
     if (!node.good) return 1;
     target_lacks();
@@ -188,7 +191,9 @@ int ask_who_cannot_answer(const std::function<void()>& target_lacks, const std::
     poll_until(node, stage->done, 1);
     return 0;
   });
+  if (nodes != nullptr) nodes->enter(0);
   Node asker(kAsker);
+  if (nodes != nullptr) asker.peer_nid = nodes->nid(1);
   if (!asker.good) return 2;
   while (stage->ready.load() == 0) usleep(1000);
   asker_waits(asker);
@@ -354,6 +359,17 @@ TEST_F(Scarcity, Target_without_descriptors) {
   EXPECT_EQ(outcome.status, 0);
   EXPECT_EQ(outcome.lines(), 1) << outcome.said;
   EXPECT_THAT(outcome.said, AllOf(HasSubstr("warning: open of "), HasSubstr("(ulimit -n)")));
+}
+
+TEST_F(Scarcity, Target_without_descriptors_on_another_node) {
+  const TestNodes nodes(Place::kNodeEach);
+  const Outcome outcome =
+      outcome_of([&] { return ask_who_cannot_answer([] { use_up_descriptors(); }, [](Node&) {}, &nodes); });
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_EQ(outcome.lines(), 2) << outcome.said;
+  EXPECT_THAT(outcome.said, AllOf(HasSubstr("accept of a connection from another node failed: Too many open files; "
+                                            "raise the limit of open files (ulimit -n)"),
+                                  HasSubstr("accepts no connection, because it lacks descriptors or memory")));
 }
 
 TEST_F(Scarcity, Target_without_shared_memory) {

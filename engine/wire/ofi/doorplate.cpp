@@ -5,11 +5,13 @@
 #include <linux/errqueue.h>
 #include <linux/filter.h>
 #include <netinet/ip_icmp.h>
+#include <netinet/udp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "engine/queue/cancellation.h"
@@ -59,8 +61,12 @@ bool Doorplate::open(std::uint32_t nid, std::uint16_t port) {
   if (!made) return false;
   const int fd = made.number();
   const int on = 1;
-  sock_filter drop_all[] = {BPF_STMT(BPF_RET | BPF_K, 0)};
-  const sock_fprog program{1, drop_all};
+  // The filter sees the header of the datagram, too.
+  constexpr std::uint32_t kLetterLength = sizeof(udphdr) + sizeof(Letter);
+  sock_filter letters[] = {BPF_STMT(BPF_LD | BPF_W | BPF_LEN, 0),
+                           BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kLetterLength, 0, 1),
+                           BPF_STMT(BPF_RET | BPF_K, kLetterLength), BPF_STMT(BPF_RET | BPF_K, 0)};
+  const sock_fprog program{std::size(letters), letters};
   const sockaddr_in address = socket_address(nid, port);
   if (setsockopt(fd, IPPROTO_IP, IP_RECVERR, &on, sizeof on) == 0 &&
       setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) == 0 &&
@@ -91,15 +97,41 @@ bool Doorplate::watch_socket(std::uint32_t nid, std::uint16_t port) {
 }
 
 void Doorplate::knock(std::uint32_t nid, std::uint16_t port, Knock content) {
+  send_bytes(nid, port, &content, sizeof content);
+}
+
+void Doorplate::send(std::uint32_t nid, std::uint16_t port, Letter letter) {
+  send_bytes(nid, port, &letter, sizeof letter);
+}
+
+void Doorplate::send_bytes(std::uint32_t nid, std::uint16_t port, const void* bytes, std::size_t count) {
   const NoCancellation whole;
   if (!fd_.is_ours()) return;  // The program has closed it.
   const sockaddr_in address = socket_address(nid, port);
   for (int i = 0; i < kMostOldErrors; ++i) {
-    if (sendto(fd_.number(), &content, sizeof content, MSG_NOSIGNAL, reinterpret_cast<const sockaddr*>(&address),
-               sizeof address) >= 0) {
+    if (sendto(fd_.number(), bytes, count, MSG_NOSIGNAL, reinterpret_cast<const sockaddr*>(&address), sizeof address) >=
+        0) {
       return;
     }
   }
+}
+
+bool Doorplate::take_letter(std::uint32_t* nid, std::uint16_t* port, Letter* letter) {
+  const NoCancellation whole;
+  if (!fd_.is_ours()) return false;
+  for (int i = 0; i <= kMostOldErrors; ++i) {
+    sockaddr_in sender{};
+    socklen_t bytes = sizeof sender;
+    const ssize_t got =
+        recvfrom(fd_.number(), letter, sizeof *letter, MSG_DONTWAIT, reinterpret_cast<sockaddr*>(&sender), &bytes);
+    if (got == sizeof *letter) {
+      *nid = ntohl(sender.sin_addr.s_addr);
+      *port = ntohs(sender.sin_port);
+      return true;
+    }
+    if (got < 0 && (errno == EAGAIN || errno == EBADF)) return false;
+  }
+  return false;
 }
 
 bool Doorplate::take_absent(Absent* absent) {

@@ -1,9 +1,13 @@
 #pragma once
 // Whether a process is there. Fabrics hide it: an RDM endpoint tries again for ever where nobody listens, and a peer
 // that is slow, stopped, or dead looks the same. The kernel knows. Every process with an endpoint owns the datagram
-// port of the same number; a datagram to a port that nobody owns comes back as an error (ICMP). Nobody reads what is
-// sent there, so nothing depends on what the peer does.
+// port of the same number; a datagram to a port that nobody owns comes back as an error (ICMP). Nobody reads knocks,
+// so nothing depends on what the peer does.
+//
+// A fabric also hides why nobody opens: a process without descriptors accepts no connection, and looks stopped. So who
+// waits for a connection asks, in a letter, and who cannot open says so in another.
 
+#include <cstddef>
 #include <cstdint>
 
 #include "engine/segment/own_descriptor.h"
@@ -25,6 +29,19 @@ struct Knock {
   std::uint64_t sent_ns;  ///< By the clock of whoever knocks.
 };
 
+/// What a letter says.
+enum class LetterKind : std::uint64_t {
+  kAsk = 1,    ///< I wait for a connection to you.
+  kShort = 2,  ///< I am here, and lack what a connection takes. An answer to kAsk.
+};
+
+/// What is read, unlike a knock, from which its length tells it apart. As it lies in a datagram.
+struct Letter {
+  std::uint64_t sent_ns;  ///< Of kAsk, by the clock of whoever asks; an answer repeats it, so only who was asked can.
+  LetterKind kind;
+};
+static_assert(sizeof(Letter) != sizeof(Knock));
+
 /// Used by one thread at a time.
 class Doorplate {
  public:
@@ -41,10 +58,18 @@ class Doorplate {
   /// @return false if it is not known of anybody else that he is not there
   bool take_absent(Absent* absent);
 
-  /// Has an error (POLLERR) when take_absent would find something by a knock; never readable.
+  /// Sends a letter; it may be lost.
+  void send(std::uint32_t nid, std::uint16_t port, Letter letter);
+
+  /// @return false if no letter is there
+  bool take_letter(std::uint32_t* nid, std::uint16_t* port, Letter* letter);
+
+  /// Has an error (POLLERR) when take_absent would find something by a knock; readable when a letter is there.
   int fd() const { return fd_.number(); }
 
  private:
+  void send_bytes(std::uint32_t nid, std::uint16_t port, const void* bytes, std::size_t count);
+
   OwnDescriptor fd_;
   int watched_fd_ = -1;  ///< Somebody else's; -1: none.
 };

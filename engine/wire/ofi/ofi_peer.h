@@ -75,6 +75,7 @@ struct OfiPeer {
   std::uint32_t under_way = 0;       ///< Messages that the provider has taken and not reported.
   std::uint64_t stuck_since_ns = 0;  ///< When the provider first refused the first of `unsent`; 0: `unsent` is empty.
   bool is_short = false;             ///< It refused because this process lacks what a connection takes.
+  bool far_is_short = false;         ///< It says that it lacks that.
   std::uint64_t probed_ns = 0;       ///< When something was last sent for the sake of check_peers.
   std::uint32_t last_link = 0;       ///< Number of the latest link.
   std::uint32_t ending_link = 0;     ///< Its goodbye is not answered yet; 0: there is none.

@@ -2,6 +2,7 @@
 
 #include "engine/wire/ofi/ofi_wire.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -28,6 +29,9 @@ constexpr std::uint64_t kGreetAgainNs = 250'000'000;
 
 /// Time between two probes of a peer.
 constexpr std::uint64_t kProbeNs = 300'000'000;
+
+/// Letters that one check takes.
+constexpr int kMostLetters = 64;
 
 }  // namespace
 
@@ -251,6 +255,7 @@ bool OfiWire::advance_unsent(OfiPeer& peer) {
         peer.unsent.pop_front();
         ++peer.under_way;
         peer.stuck_since_ns = 0;
+        peer.far_is_short = false;
         break;
       case FabricSend::kShort:
       case FabricSend::kLater:
@@ -276,6 +281,7 @@ void OfiWire::fail_peer(OfiPeer& peer) {
   for (SendBuffer* buffer : peer.unsent) endpoint_->give_buffer(buffer);
   peer.unsent.clear();
   peer.stuck_since_ns = 0;
+  peer.far_is_short = false;
   peer.ending_link = 0;
   end_link(peer, false);
   for (const auto& source : peer.sources) fail_source(*source);
@@ -302,13 +308,49 @@ void OfiWire::take_absent() {
   if (!failed_.empty()) end_lives();
 }
 
+/// A process without descriptors accepts no connection, and its fabric is silent about it. So whoever waits for one
+/// asks.
+void OfiWire::take_letters() {
+  std::uint32_t nid = 0;
+  std::uint16_t port = 0;
+  Letter letter;
+  for (int i = 0; i < kMostLetters && doorplate_.take_letter(&nid, &port, &letter); ++i) {
+    if (letter.kind == LetterKind::kAsk) {
+      const OwnDescriptor spare(fcntl(doorplate_.fd(), F_DUPFD_CLOEXEC, 0));
+      if (spare || !is_shortage(errno)) continue;
+      static constinit ToldOnce told;
+      tell_of_wait(told, "accept", "a connection from another node", errno);
+      doorplate_.send(nid, port, {letter.sent_ns, LetterKind::kShort});
+    } else if (OfiPeer* const peer = find_peer({nid, port - options_.base_port})) {
+      peer->far_is_short |= letter.kind == LetterKind::kShort && letter.sent_ns == peer->probed_ns;
+    }
+  }
+}
+
+/// Whether the fabric has refused what goes there for too long.
+bool OfiWire::is_stuck(const OfiPeer& peer, std::uint64_t now) const {
+  if (peer.unsent.empty()) return false;
+  if (now - peer.stuck_since_ns <= (peer.is_short || peer.far_is_short ? kOfiShortNs : kOfiStuckNs)) return false;
+  if (peer.far_is_short) {
+    static constinit ToldOnce told;
+    if (told.is_first()) {
+      log_warning(
+          "process %u of node %s accepts no connection, because it lacks descriptors or memory; what goes there fails; "
+          "raise its limit of open files (ulimit -n)",
+          peer.id.pid, node_id_text(peer.id.nid).c_str());
+    }
+  }
+  return true;
+}
+
 int OfiWire::check_peers() {
   if (endpoint_ == nullptr) return 0;
   progress();
   take_absent();
+  take_letters();
   const std::uint64_t now = monotonic_ns();
   for (const auto& [key, peer] : peers_) {
-    if (!peer->unsent.empty() && now - peer->stuck_since_ns > (peer->is_short ? kOfiShortNs : kOfiStuckNs)) {
+    if (is_stuck(*peer, now)) {
       note_failed(*peer);
     } else {
       probe(*peer, now);
@@ -328,6 +370,7 @@ void OfiWire::probe(OfiPeer& peer, std::uint64_t now) {
   if (now - peer.probed_ns < kProbeNs) return;
   peer.probed_ns = now;
   doorplate_.knock(peer.id.nid, port_of(peer.id));
+  if (!peer.unsent.empty()) doorplate_.send(peer.id.nid, port_of(peer.id), {now, LetterKind::kAsk});
   if (!peer.unsent.empty() || peer.under_way != 0) return;
   if (linked) {
     send_control(peer, OfiKind::kProbe, peer.link->life, peer.link->number, peer.link->sent);

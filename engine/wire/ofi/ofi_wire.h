@@ -40,7 +40,7 @@ inline constexpr std::uint64_t kOfiWindowPackets = 64;
 /// For whom the fabric takes nothing, for so long, is gone, whatever his kernel says.
 inline constexpr std::uint64_t kOfiStuckNs = 10'000'000'000;
 
-/// For so long this process tries to get what it lacks itself.
+/// For so long this process tries to get what it lacks itself, or waits for a peer who says that he does.
 inline constexpr std::uint64_t kOfiShortNs = 1'000'000'000;
 
 class OfiWire final : public Wire, public Loans, public OtherNodes, public SocketKeeper {
@@ -119,6 +119,8 @@ class OfiWire final : public Wire, public Loans, public OtherNodes, public Socke
   void linger();
   bool is_quiet() const;
   void take_absent();
+  void take_letters();
+  bool is_stuck(const OfiPeer& peer, std::uint64_t now_ns) const;
 
   // Receiving half.
   void progress();

@@ -56,6 +56,66 @@ TEST(Doorplate, Nobody_there__is_told_with_the_knock_that_found_nobody) {
   EXPECT_EQ(knock.sent_ns, 4711u);
 }
 
+TEST(Doorplate, Letter__arrives_with_its_sender_and_may_be_answered) {
+  Doorplate a;
+  Doorplate b;
+  ASSERT_TRUE(a.open(kDoorA, test_port()));
+  ASSERT_TRUE(b.open(kDoorB, test_port()));
+  a.knock(kDoorB, test_port(), {1});
+  a.send(kDoorB, test_port(), {4711, LetterKind::kAsk});
+  std::uint32_t nid = 0;
+  std::uint16_t port = 0;
+  Letter letter{};
+  ASSERT_TRUE(eventually([&] { return b.take_letter(&nid, &port, &letter); }));
+  EXPECT_EQ(nid, kDoorA);
+  EXPECT_EQ(port, test_port());
+  EXPECT_EQ(letter.kind, LetterKind::kAsk);
+  EXPECT_EQ(letter.sent_ns, 4711u);
+  EXPECT_FALSE(b.take_letter(&nid, &port, &letter)) << "a knock is no letter";
+  b.send(nid, port, {letter.sent_ns, LetterKind::kShort});
+  ASSERT_TRUE(eventually([&] { return a.take_letter(&nid, &port, &letter); }));
+  EXPECT_EQ(nid, kDoorB);
+  EXPECT_EQ(letter.kind, LetterKind::kShort);
+}
+
+TEST(Doorplate, Letter__of_another_length_is_nobodys) {
+  const int other = socket(AF_INET, SOCK_DGRAM, 0);
+  Doorplate a;
+  ASSERT_TRUE(a.open(kDoorA, test_port()));
+  const sockaddr_in own = socket_address(kDoorA, test_port());
+  const char bytes[64] = {};
+  for (std::size_t length = 0; length <= sizeof bytes; ++length) {
+    if (length == sizeof(Letter)) continue;
+    ASSERT_EQ(sendto(other, bytes, length, 0, reinterpret_cast<const sockaddr*>(&own), sizeof own),
+              static_cast<ssize_t>(length));
+  }
+  const Letter real{1, LetterKind::kAsk};
+  sendto(other, &real, sizeof real, 0, reinterpret_cast<const sockaddr*>(&own), sizeof own);
+  std::uint32_t nid = 0;
+  std::uint16_t port = 0;
+  Letter letter{};
+  ASSERT_TRUE(eventually([&] { return a.take_letter(&nid, &port, &letter); }));
+  EXPECT_EQ(letter.sent_ns, 1u) << "the only one of this length";
+  EXPECT_FALSE(a.take_letter(&nid, &port, &letter));
+  close(other);
+}
+
+TEST(Doorplate, Letter__to_nobody_does_not_hide_one_that_arrives) {
+  Doorplate a;
+  Doorplate b;
+  ASSERT_TRUE(a.open(kDoorA, test_port()));
+  a.send(kDoorB, test_port(), {1, LetterKind::kAsk});
+  Absent absent;
+  ASSERT_TRUE(eventually([&] { return a.take_absent(&absent); }));
+  ASSERT_TRUE(b.open(kDoorB, test_port()));
+  a.send(kDoorB, test_port(), {2, LetterKind::kAsk});
+  std::uint32_t nid = 0;
+  std::uint16_t port = 0;
+  Letter letter{};
+  ASSERT_TRUE(eventually([&] { return b.take_letter(&nid, &port, &letter); }));
+  EXPECT_EQ(letter.sent_ns, 2u);
+}
+
 TEST(Doorplate, Socket_of_somebody_else__tells_what_it_found) {
   const int other = socket(AF_INET, SOCK_DGRAM, 0);
   const sockaddr_in own = socket_address(kDoorA, test_port());
