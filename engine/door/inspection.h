@@ -3,6 +3,7 @@
 
 #include "engine/core/interface.h"  // Limits.
 #include "engine/inspect/explanation.h"
+#include "engine/inspect/system_task.h"
 #include "engine/observe/counters.h"
 #include "engine/observe/system_failure.h"
 #include "engine/queue/random_bytes.h"

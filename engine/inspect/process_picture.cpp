@@ -1,50 +1,23 @@
 #include "engine/inspect/process_picture.h"
 
-#include <array>
-#include <charconv>
-#include <fstream>
-#include <iterator>
-#include <string_view>
+#include <bit>
 
 #include "engine/inspect/core_picture.h"
 #include "engine/inspect/inspection_root.h"
+#include "engine/inspect/system_task.h"
 
 namespace portofu {
 namespace {
 
-/// Where launchers say the rank.
-constexpr std::array<std::string_view, 3> kRankVariables{"OMPI_COMM_WORLD_RANK=", "PMI_RANK=", "SLURM_PROCID="};
-
-std::string text_of(std::uint32_t os_pid, const char* file) {
-  std::ifstream stream("/proc/" + std::to_string(os_pid) + "/" + file);
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
-
-/// The letter behind the name, which stands in parentheses and may hold any.
-RunState run_state_of(std::uint32_t os_pid) {
-  const std::string line = text_of(os_pid, "stat");
-  const std::size_t end = line.rfind(')');
-  if (end == std::string::npos || end + 2 >= line.size()) return RunState::kGone;
-  switch (line[end + 2]) {
+RunState run_state_of(const SystemTask& task) {
+  if (task.name.empty()) return RunState::kGone;
+  switch (task.state) {
     case 'T':
     case 't': return RunState::kStopped;
     case 'Z':
     case 'X': return RunState::kGone;
     default: return RunState::kRuns;
   }
-}
-
-std::int64_t rank_of_launcher(std::uint32_t os_pid) {
-  const std::string environment = text_of(os_pid, "environ");
-  for (const std::string_view name : kRankVariables) {
-    std::size_t at = environment.starts_with(name) ? 0 : environment.find('\0' + std::string(name));
-    if (at == std::string::npos) continue;
-    at += name.size() + (at != 0 ? 1 : 0);
-    std::int64_t rank = -1;
-    std::from_chars(environment.data() + at, environment.data() + environment.size(), rank);
-    return rank;
-  }
-  return -1;
 }
 
 Sight look_behind_root(const SegmentView& view, ProcessPicture* picture) {
@@ -67,14 +40,14 @@ ProcessPicture look_at_process(const SegmentView& view) {
     return picture;
   }
   const std::uint32_t os_pid = view.descriptor.os_pid;
-  picture.run_state = run_state_of(os_pid);
-  picture.program = text_of(os_pid, "comm");
-  if (!picture.program.empty()) picture.program.pop_back();
+  const SystemTask task = look_at_task("/proc/" + std::to_string(os_pid));
+  picture.run_state = run_state_of(task);
+  picture.program = task.name;
   picture.sight = look_behind_root(view, &picture);
   for (const InterfacePicture& ni : picture.core.interfaces) {
     if (ni.own_rank != RankMap::kNoRank) picture.rank = ni.own_rank;
   }
-  if (picture.rank < 0) picture.rank = rank_of_launcher(os_pid);
+  if (picture.rank < 0) picture.rank = rank_of_process(os_pid);
   return picture;
 }
 

@@ -1,9 +1,11 @@
 #include "engine/topology/launcher.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 namespace portofu {
 namespace {
@@ -53,6 +55,17 @@ std::uint32_t job_key_of_launcher(const std::function<const char*(const char* na
   if (!open_mpi.empty()) return hash_of(open_mpi);
   const std::string slurm = text("SLURM_JOB_ID");
   return slurm.empty() ? 0 : hash_of(slurm + '.' + text("SLURM_STEP_ID"));
+}
+
+std::int64_t rank_of_launcher(const std::function<const char*(const char* name)>& get_variable) {
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"}) {
+    const char* text = get_variable(name);
+    if (text == nullptr) continue;
+    std::uint32_t rank = 0;
+    const char* end = text + std::string_view(text).size();
+    if (const auto [stop, error] = std::from_chars(text, end, rank); error == std::errc() && stop == end) return rank;
+  }
+  return -1;
 }
 
 }  // namespace portofu

@@ -27,4 +27,7 @@ bool shows_same_nid(std::span<const ProcessId> processes, std::uint32_t own_nid,
 /// @return 0 if there is neither
 std::uint32_t job_key_of_launcher(const std::function<const char*(const char* name)>& get_variable);
 
+/// The rank that Open MPI, PMIx, Hydra or Slurm has given the process; -1: none of them has.
+std::int64_t rank_of_launcher(const std::function<const char*(const char* name)>& get_variable);
+
 }  // namespace portofu

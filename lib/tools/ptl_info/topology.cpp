@@ -4,9 +4,10 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
 #include <memory>
-#include <sstream>
+#include <utility>
+
+#include "engine/door/inspection.h"
 
 namespace portofu::tools {
 namespace {
@@ -19,27 +20,9 @@ std::string shared_text(const Core& core) {
   return text;
 }
 
-/// Of /proc/.../stat: the number behind the name that stands in parentheses. @param field  as in proc(5), from 3
-int field_of_stat(const std::string& line, int field) {
-  const std::size_t end = line.rfind(')');
-  if (end == std::string::npos) return -1;
-  std::istringstream rest(line.substr(end + 1));
-  std::string word;
-  for (int at = 3; at <= field; ++at) rest >> word;
-  return rest ? std::atoi(word.c_str()) : -1;
-}
-
-std::string first_line(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
-
 }  // namespace
 
 std::vector<ThreadPlace> threads_of(std::uint32_t os_pid) {
-  constexpr int kProcessorField = 39;
   const std::string tasks = "/proc/" + std::to_string(os_pid) + "/task";
   const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir(tasks.c_str()), closedir);
   std::vector<ThreadPlace> threads;
@@ -47,8 +30,8 @@ std::vector<ThreadPlace> threads_of(std::uint32_t os_pid) {
   while (const dirent* entry = readdir(directory.get())) {
     const int number = std::atoi(entry->d_name);
     if (number == 0) continue;
-    const std::string task = tasks + '/' + entry->d_name;
-    threads.push_back({number, first_line(task + "/comm"), field_of_stat(first_line(task + "/stat"), kProcessorField)});
+    SystemTask task = look_at_task(tasks + '/' + entry->d_name);
+    threads.push_back({number, std::move(task.name), task.cpu});
   }
   std::ranges::sort(threads, {}, &ThreadPlace::number);
   return threads;

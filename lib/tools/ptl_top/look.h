@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -27,10 +26,8 @@ struct ProcessLook {
   std::uint32_t os_pid = 0;
   std::uint32_t nid = 0;
   std::uint32_t job_key = 0;
-  std::int64_t rank = kNoRank;      ///< As the launcher numbers the processes of a job.
-  std::string program;              ///< Its name; empty: it is gone.
-  char state = '?';                 ///< As proc(5) has it: R, S, D, T (stopped), Z ...
-  std::uint64_t cpu_ns = 0;         ///< Processor time of all its threads.
+  std::int64_t rank = kNoRank;  ///< As the launcher numbers the processes of a job.
+  SystemTask task;
   std::vector<std::uint32_t> pids;  ///< Of its lanes; the first one is that of its Portals interfaces.
   std::array<std::uint64_t, kCounterCount> counters{};  ///< Sums of all lanes.
   std::vector<Waiting> waiting;                         ///< For this process.
@@ -47,13 +44,5 @@ struct Look {
 /// @param directory  of the segments
 /// @return false if it cannot be read
 bool look_at_node(const std::string& directory, Look* look);
-
-/// The rank that one of the launchers says, or kNoRank.
-/// @param get_variable  of the process; nullptr: it has not this one
-std::int64_t rank_of(const std::function<const char*(const char* name)>& get_variable);
-
-/// What /proc/PID/stat says. @return false if the text is no such thing
-/// @param ticks_per_second  sysconf(_SC_CLK_TCK)
-bool read_stat(const std::string& text, std::uint64_t ticks_per_second, char* state, std::uint64_t* cpu_ns);
 
 }  // namespace portofu::tools

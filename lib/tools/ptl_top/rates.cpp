@@ -31,7 +31,7 @@ Row row_between(const ProcessLook* before, const ProcessLook& now, double second
   row.bytes_in = rate(Counter::kBytesReceived);
   row.events = rate(Counter::kEventsPosted);
   row.sleeps = rate(Counter::kSleeps);
-  row.cpu_percent = per_second(before->cpu_ns, now.cpu_ns, seconds) / 1e7;
+  row.cpu_percent = per_second(before->task.cpu_ns, now.task.cpu_ns, seconds) / 1e7;
   return row;
 }
 
@@ -108,11 +108,11 @@ std::vector<std::string> table_of(const std::vector<Row>& rows) {
                               "WAITING", "PROGRAM"));
   for (const Row& row : rows) {
     const ProcessLook& process = row.process;
-    const std::string state = state_words(process.state);
+    const std::string state = state_words(process.task.state);
     lines.push_back(fmt::format("{:>5} {:>8} {:>6} {:>5} {:>6.0f} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8}  {}{}{}",
                                 rank_text(process), process.os_pid, process.pids.front(), process.pids.size(),
                                 row.cpu_percent, in_short(row.sent), in_short(row.bytes_out), in_short(row.bytes_in),
-                                in_short(row.events), in_short(row.sleeps), row.waiting, process.program,
+                                in_short(row.events), in_short(row.sleeps), row.waiting, process.task.name,
                                 state.empty() ? "" : "  ", state));
   }
   return lines;
@@ -122,7 +122,7 @@ std::vector<std::string> details_of(const Row& row, const std::vector<Row>& all)
   const ProcessLook& process = row.process;
   std::vector<std::string> lines;
   lines.push_back(fmt::format("process {} ({}), rank {}, job key {}, {} channels from others", process.os_pid,
-                              process.program, rank_text(process), process.job_key, process.channels));
+                              process.task.name, rank_text(process), process.job_key, process.channels));
   for (const Waiting& waiting : process.waiting) {
     lines.push_back(fmt::format("  {} waits: {} packets for PID {} are not taken", owner_text(waiting.from_pid, all),
                                 waiting.packets, waiting.to_pid));
@@ -147,12 +147,12 @@ std::string json_of(const std::vector<Row>& rows) {
     const ProcessLook& process = row.process;
     nlohmann::json one;
     one["process"] = process.os_pid;
-    one["program"] = process.program;
+    one["program"] = process.task.name;
     one["rank"] = process.rank == ProcessLook::kNoRank ? nlohmann::json() : nlohmann::json(process.rank);
     one["job_key"] = process.job_key;
     one["nid"] = process.nid;
     one["pids"] = process.pids;
-    one["state"] = std::string(1, process.state);
+    one["state"] = std::string(1, process.task.state);
     one["cpu_percent"] = row.cpu_percent;
     one["per_second"] = {{"sent", row.sent},           {"answered", row.answered}, {"packets_in", row.packets_in},
                          {"bytes_out", row.bytes_out}, {"bytes_in", row.bytes_in}, {"events", row.events},

@@ -19,8 +19,8 @@ ProcessLook process_of(std::uint32_t os_pid, std::uint32_t pid, std::int64_t ran
   process.os_pid = os_pid;
   process.rank = rank;
   process.job_key = 77;
-  process.program = "solver";
-  process.state = 'R';
+  process.task.name = "solver";
+  process.task.state = 'R';
   process.pids = {pid};
   return process;
 }
@@ -40,11 +40,11 @@ class Rates : public ::testing::Test {
     set(sender, Counter::kPutsSent, 10);
     before_.processes.push_back(sender);
     set(set(set(sender, Counter::kPutsSent, 510), Counter::kGetsSent, 100), Counter::kBytesSent, 1'000'000);
-    sender.cpu_ns = kSecondNs / 4;
+    sender.task.cpu_ns = kSecondNs / 4;
     now_.processes.push_back(sender);
     ProcessLook stopped = process_of(200, 6000, 1);
     before_.processes.push_back(stopped);
-    stopped.state = 'T';
+    stopped.task.state = 'T';
     stopped.waiting = {{5000, 6000, 7}};
     now_.processes.push_back(stopped);
   }
@@ -112,7 +112,7 @@ TEST_F(Rates, Details__tell_who_waits_for_whom) {
 
 TEST_F(Rates, Json__says_the_same) {
   now_.processes[0].rank = ProcessLook::kNoRank;
-  now_.processes[0].program = "\xff is no UTF-8";
+  now_.processes[0].task.name = "\xff is no UTF-8";
   const auto all = nlohmann::json::parse(json_of(rows()));
   ASSERT_EQ(all.size(), 2u);
   EXPECT_TRUE(all[0]["rank"].is_null());

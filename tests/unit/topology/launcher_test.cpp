@@ -72,5 +72,16 @@ TEST(Launcher, Job_key__is_one_for_each_job_and_0_for_nobody) {
   EXPECT_EQ(key(both), key(open_mpi)) << "all ranks have the same";
 }
 
+TEST(Launcher, Rank__has_a_variable_for_each_launcher) {
+  const auto rank = [](const Variables& variables) { return rank_of_launcher(from(variables)); };
+  EXPECT_EQ(rank({}), -1);
+  EXPECT_EQ(rank({{"OMPI_COMM_WORLD_RANK", "3"}}), 3);
+  EXPECT_EQ(rank({{"PMIX_RANK", "4"}}), 4);
+  EXPECT_EQ(rank({{"PMI_RANK", "12"}}), 12);
+  EXPECT_EQ(rank({{"SLURM_PROCID", "0"}}), 0);
+  EXPECT_EQ(rank({{"PMI_RANK", "4x"}, {"SLURM_PROCID", "5"}}), 5) << "no number is no rank";
+  EXPECT_EQ(rank({{"PMI_RANK", ""}}), -1);
+}
+
 }  // namespace
 }  // namespace portofu
