@@ -108,8 +108,9 @@ struct Look {
         if (sources != nullptr) sources[taken] = source_of(*cq.domain->lane, event);
         ++taken;
       }
-      events.remove_oldest_on_duty();
+      cq.overrun |= events.remove_oldest_on_duty();
     }
+    failed |= cq.overrun && events.empty();
     if (taken > 0) result = static_cast<ssize_t>(taken);
     if (taken == 0 && failed) result = -FI_EAVAIL;
     return taken > 0 || failed;
@@ -144,6 +145,14 @@ ssize_t read_error(fid_cq* fid, fi_cq_err_entry* entry, std::uint64_t) {
   auto* cq = object_of<CompletionQueue>(fid);
   const Engine::Duty duty(*cq->domain->engine);
   EventQueue& events = cq->events(duty.core());
+  if (events.empty() && cq->overrun) {
+    write_entry(FI_CQ_FORMAT_TAGGED, {}, reinterpret_cast<std::byte*>(entry));
+    entry->flags = entry->olen = 0;
+    entry->err = FI_EOVERRUN;
+    entry->prov_errno = 0;
+    entry->err_data_size = 0;
+    return 1;
+  }
   if (events.empty() || events.oldest_on_duty().ni_fail_type == NiFail::kOk || is_silent(events.oldest_on_duty()))
     return -FI_EAGAIN;
   const Event& event = events.oldest_on_duty();
@@ -153,7 +162,7 @@ ssize_t read_error(fid_cq* fid, fi_cq_err_entry* entry, std::uint64_t) {
   entry->prov_errno = static_cast<int>(event.ni_fail_type);
   // Applications that know a smaller structure end it with `err_data`, and say how much room that has.
   entry->err_data_size = 0;
-  events.remove_oldest_on_duty();
+  cq->overrun |= events.remove_oldest_on_duty();
   return 1;
 }
 
@@ -243,15 +252,15 @@ int open_events(CompletionQueue& cq, std::size_t size) {
 bool is_ready(CompletionQueue& cq) {
   cq.domain->engine->step();
   const Engine::Duty duty(*cq.domain->engine);
-  return !cq.events(duty.core()).empty();
+  return cq.has_news(duty.core());
 }
 
 bool CompletionQueue::has_news_or_arms() {
   domain->engine->step();
   const Engine::Duty duty(*domain->engine);
-  EventQueue& waiting = events(duty.core());
-  if (!waiting.empty()) return true;
+  if (has_news(duty.core())) return true;
   wait.settle();
+  EventQueue& waiting = events(duty.core());
   if (wait.fd() >= 0) waiting.arm_on_duty(wait.fd());
   return false;
 }

@@ -17,8 +17,11 @@ struct CompletionQueue {
   fi_cq_format format = FI_CQ_FORMAT_CONTEXT;
   WaitObject wait;
   std::atomic<bool> signalled{false};  ///< fi_cq_signal: the next blocking read returns.
+  bool overrun = false;                ///< Completions were lost, because there was no memory for them. On duty.
 
   bool has_news_or_arms();  ///< As in wait.h.
+  /// On duty: whether a read finds something. One that was overrun has an error for ever, behind what it still holds.
+  bool has_news(Core& core) const { return overrun || !events(core).empty(); }
   EventQueue& events(Core& core) const { return *interface_of(core).eqs.find(eq_handle); }
 };
 

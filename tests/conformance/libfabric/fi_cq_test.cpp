@@ -1,8 +1,10 @@
 // fi_cq(3): completion queues.
 
 #include <poll.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <thread>
 
@@ -67,6 +69,55 @@ std::uint64_t address_space() {
   std::uint64_t count = 0;
   pages >> count;
   return count * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+/// There is memory for everything but a queue of a hundred thousand completions.
+class LittleMemory {
+ public:
+  LittleMemory() {
+    getrlimit(RLIMIT_AS, &before_);
+    const rlimit now{address_space() + (24 << 20), before_.rlim_max};
+    setrlimit(RLIMIT_AS, &now);
+  }
+  ~LittleMemory() { setrlimit(RLIMIT_AS, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+/// fi_cq(3): "After all valid completions have been retrieved, any attempt to read the CQ will result in it returning
+/// an FI_EOVERRUN error event."
+TEST_F(FiCq, Overrun__is_told_behind_the_completions_that_are_left) {
+  if (std::getenv("PORTOFU_TEST_NODES") != nullptr) GTEST_SKIP() << "between nodes the fabric runs out of memory first";
+  if (std::getenv("PORTOFU_SHUFFLE") != nullptr) GTEST_SKIP() << "so many writes take more than a minute in disorder";
+  constexpr int kCount = 300'000;
+  std::uint64_t word = 0;
+  fid_mr* const region = open_memory(&word, sizeof word, 5);
+  {
+    const LittleMemory limit;
+    for (int i = 0; i < kCount; ++i) {
+      ssize_t result = 0;
+      while ((result = fi_write(a.ep, &word, sizeof word, nullptr, to_b, 0, 5, nullptr)) == -FI_EAGAIN) {
+        ASSERT_EQ(fi_cq_read(a.cq, nullptr, 0), -FI_EAGAIN);
+      }
+      ASSERT_EQ(result, 0);
+    }
+  }
+  int taken = 0;
+  fi_cq_tagged_entry entry{};
+  ssize_t result = 0;
+  for (int i = 0; i < 100'000; ++i) fi_cq_read(a.cq, nullptr, 0);  // All of them have arrived.
+  while ((result = fi_cq_read(a.cq, &entry, 1)) == 1) ++taken;
+  EXPECT_GT(taken, 0);
+  EXPECT_LT(taken, kCount);
+  for (int again = 0; again < 2; ++again) {
+    EXPECT_EQ(fi_cq_read(a.cq, &entry, 1), -FI_EAVAIL);
+    EXPECT_EQ(fi_cq_sread(a.cq, &entry, 1, nullptr, -1), -FI_EAVAIL);
+    fi_cq_err_entry error{};
+    EXPECT_EQ(fi_cq_readerr(a.cq, &error, 0), 1);
+    EXPECT_EQ(error.err, FI_EOVERRUN);
+  }
+  EXPECT_EQ(fi_close(&region->fid), 0);
 }
 
 TEST_F(FiCq, Memory_is_that_of_completions_not_of_sizes) {
