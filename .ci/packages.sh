@@ -15,10 +15,11 @@ packages_openmpi=(
   dpkg-dev xz-utils ca-certificates patch ccache
 )
 # The fuzzer needs clang with its runtime; the configure of the MPICH suite wants perl and Python; mpich has the launcher
-# mpiexec.hydra; what depends on the processor is compiled for 64-bit Arm, too; other allocators meet ours. The last line
-# checks the files themselves.
+# mpiexec.hydra; what depends on the processor is compiled for 64-bit Arm, too; other allocators meet ours. tshark
+# runs the dissector of packets; the last line checks the files themselves.
 packages_test=(
   clang libclang-rt-14-dev perl python3 mpich g++-aarch64-linux-gnu libjemalloc2 libtcmalloc-minimal4
+  tshark
   clang-format shellcheck groff-base git
 )
 

@@ -5,8 +5,8 @@
 // A descriptor begins with the header that it will become (engine/descriptor/descriptor.h), so one enumeration says
 // what either asks for, and each field is written once.
 //
-// When you add a packet type: (1) add it to PacketType and to `packet_type_name`, (2) say below which fields it uses,
-// (3) add its case to `run/dispatch.cpp`, (4) let peers send it in `tests/fuzz/receive_world_peers.cpp`.
+// When you add a packet type: (1) add it to PacketType and `packet_type_name`, (2) say below which fields it uses, (3)
+// handle it in run/dispatch.cpp, (4) let peers send it in tests/fuzz/receive_world_peers.cpp, (5) in tests/wireshark.
 
 #include <bit>
 #include <cstddef>

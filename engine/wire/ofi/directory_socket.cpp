@@ -7,31 +7,16 @@
 #include <algorithm>
 #include <cerrno>
 #include <deque>
-#include <type_traits>
 #include <utility>
 
 #include "engine/observe/system_failure.h"
 #include "engine/queue/cancellation.h"
 #include "engine/queue/clock.h"
 #include "engine/queue/random_bytes.h"
+#include "engine/wire/ofi/directory_message.h"
 #include "engine/wire/ofi/socket_address.h"
 
 namespace portofu {
-enum class DirectoryKind : std::uint32_t { kAsk = 1, kFound = 2, kNobody = 3 };
-
-/// Question and answer.
-struct DirectoryMessage {
-  std::uint32_t magic;    ///< kDirectoryMagic.
-  std::uint32_t job_key;  ///< Of the sender; another one is not answered, and not believed.
-  std::uint32_t uid;      ///< The same.
-  DirectoryKind kind;
-  std::uint64_t key;    ///< Claim key of a queue or gate.
-  std::uint64_t nonce;  ///< Random; an answer repeats it.
-  std::uint32_t pid;    ///< kFound: of the owner.
-  std::uint32_t ear;    ///< kAsk: port where the asking process can be told. kFound: 1 if it will be; else 0.
-};
-static_assert(sizeof(DirectoryMessage) == 40 && std::is_trivially_copyable_v<DirectoryMessage>);
-
 namespace {
 
 /// A question is asked again when no answer has come for so long; then for twice as long, up to the longest pause. Each
@@ -43,8 +28,6 @@ constexpr int kMostTries = 32;
 /// Tries in a row for which this process lacks a socket; together they take a second.
 constexpr int kMostShortTries = 8;
 constexpr std::size_t kMostSockets = 7;
-
-constexpr std::uint32_t kDirectoryMagic = 0x02446f50;
 
 /// @return none on failure
 OwnDescriptor open_socket(std::uint32_t nid, std::uint16_t port) {
