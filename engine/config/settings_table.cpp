@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint32_t kMax = UINT32_MAX;
 
-const std::array<SettingRow, 47> kTable{{
+const std::array<SettingRow, 48> kTable{{
     {"PORTOFU_NID", SettingKind::kNodeId, &Settings::nid, nullptr, 1, kMax - 1, "", "address of an interface",
      "Node ID of this node: an IPv4 address or the integer that it stands for. All processes of a node need the same."},
     {"PORTOFU_INTERFACE", SettingKind::kText, nullptr, &Settings::interface, 0, 15, "",
@@ -85,6 +85,10 @@ const std::array<SettingRow, 47> kTable{{
      "domain."},
     {"PORTOFU_SHUFFLE", SettingKind::kInteger, &Settings::shuffle_seed, nullptr, 0, kMax, "", nullptr,
      "Not 0: packets are delayed and taken in any order that Portals allows, by this seed. For tests, and slow."},
+    {"PORTOFU_PCAPNG", SettingKind::kText, nullptr, &Settings::pcapng, 0, 4095, "", "none",
+     "Directory where the packets that a process sends and receives are captured, for Wireshark: a file each. Memory "
+     "of "
+     "peers is then reached by packets only. Slow, and all processes of a job need the same."},
     {"PORTOFU_COORDS", SettingKind::kText, nullptr, &Settings::coords, 0, 31, "", "0,0,0,0,0,0",
      "uTofu: coordinates X,Y,Z,A,B,C of this node; X, Y, Z at most 255, A and C at most 1, B at most 2."},
     {"PORTOFU_TNIS", SettingKind::kInteger, &Settings::tni_count, nullptr, 1, 256, "TNIs", nullptr,

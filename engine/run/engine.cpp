@@ -92,7 +92,7 @@ Engine::Engine(const Settings& settings, std::unique_ptr<EngineNode> node)
       doorbell_(node_->segment->doorbell(), node_->segment->node_guard()),
       policy_(settings.spin_count, settings.sleep_after_us) {
   core_.wires = node_->wires();
-  if (node_->shuffled_loopback == nullptr) own_wire_ = node_->loopback.get();
+  if (core_.wires.front() == node_->loopback.get()) own_wire_ = node_->loopback.get();
   core_.fabric = node_->to_other_nodes();
   if (node_->keeper() != nullptr && node_->keeper()->is_open()) core_.wires.push_back(core_.fabric);
   has_due_times_ = node_->datagrams != nullptr;

@@ -61,6 +61,7 @@ void Engine::leave_other_nodes_on_duty() {
   node_->directory.reset();
   core_.leave_other_nodes();
   has_due_times_ = false;
+  node_->captured_other_nodes.reset();
   node_->datagram_endpoint = nullptr;
   node_->datagrams.reset();
   node_->fabric.reset();

@@ -108,6 +108,7 @@ void SegmentDirectory::release(std::uint64_t key) {
 }
 
 bool SegmentDirectory::publish(const PublishedRegion& region) {
+  if (!publishes_) return false;
   // Without it an entry could not be taken back.
   if (is_entry_key(region.key) && segment_.node_guard() != NodeGuard::kMembarrier) return false;
   if (process_heap().holds(reinterpret_cast<const void*>(region.start), region.bytes)) segment_.publish_heap();
@@ -198,6 +199,24 @@ void make_wires(EngineNode& node, const Settings& settings, const SegmentOptions
   }
 }
 
+/// Writes what the wires carry to a file of this process. Without one it goes on all the same.
+void capture(EngineNode& node, const Settings& settings) {
+  const ProcessId self = node.segment->id();
+  const std::string name = node_id_text(self.nid) + "-" + std::to_string(self.pid);
+  const std::string path =
+      settings.pcapng + "/portofu-" + name + "-" + std::to_string(node.segment->incarnation()) + ".pcapng";
+  std::string why;
+  node.capture_file = CaptureFile::create(path, name, &why);
+  if (node.capture_file == nullptr) return log_error("%s; packets are not captured", why.c_str());
+  CaptureFile& file = *node.capture_file;
+  const std::vector<Wire*> wires = node.wires();
+  Wire* const to_other_nodes = node.to_other_nodes();
+  node.captured_loopback = std::make_unique<CaptureWire>(*wires[0], self, CaptureMedium::kLoopback, file);
+  node.captured_shm = std::make_unique<CaptureWire>(*wires[1], self, CaptureMedium::kSharedMemory, file);
+  if (to_other_nodes == nullptr) return;
+  node.captured_other_nodes = std::make_unique<CaptureWire>(*to_other_nodes, self, CaptureMedium::kOtherNodes, file);
+}
+
 FabricOptions fabric_options(const Settings& settings, const ProcessSegment& segment, const NodeMap& map) {
   FabricOptions options;
   options.self = segment.id();
@@ -282,8 +301,10 @@ std::unique_ptr<EngineNode> open_node(const Settings& settings, std::uint32_t pi
   }
   *error = OpenError::kNone;
   make_wires(*node, settings, options);
+  if (!settings.pcapng.empty()) capture(*node, settings);
   node->directory = std::make_unique<SegmentDirectory>(*node->segment, *map, node->keeper(),
                                                        directory_options(settings, map->own_nid()));
+  if (node->capture_file != nullptr) node->directory->keep_regions();
   if (node->to_other_nodes() != nullptr) node->directory->introduce(*node->to_other_nodes());
   return node;
 }

@@ -12,6 +12,7 @@
 #include "engine/segment/node_directory.h"
 #include "engine/segment/process_segment.h"
 #include "engine/topology/node_map.h"
+#include "engine/wire/capture/capture_wire.h"
 #include "engine/wire/loopback/loopback_wire.h"
 #include "engine/wire/ofi/directory_socket.h"
 #include "engine/wire/ofi/fabric_datagrams.h"
@@ -37,6 +38,9 @@ class SegmentDirectory final : public NodeDirectory {
   void withdraw(std::uint64_t key) override { withdraw_region(segment_.regions(), key); }
   bool is_visited(std::uint64_t key) override;
 
+  /// From now on nothing is published: what peers do has to be seen.
+  void keep_regions() { publishes_ = false; }
+
  private:
   FindResult find_near(std::uint64_t key, NameOwner* owner);
   void attend();
@@ -50,6 +54,7 @@ class SegmentDirectory final : public NodeDirectory {
   const Meanwhile meanwhile_ = [this] { socket_.hear(); };         ///< While others are waited for.
   std::vector<std::uint64_t> pending_;                             ///< Given up, and somebody has not heard yet.
   bool listens_ = false;                                           ///< It was tried.
+  bool publishes_ = true;                                          ///< Until keep_regions.
   bool attended_ = false;                                          ///< The fabric looks after the socket.
   std::unordered_map<std::uint32_t, std::uint64_t> silent_until_;  ///< By NID: nobody answered; not asked before.
   std::unordered_map<std::uint64_t, std::uint64_t> short_until_;   ///< By key: something is lacking; asked until then.
@@ -67,13 +72,23 @@ struct EngineNode {
   std::unique_ptr<ReliableWire> datagrams;       ///< PORTOFU_FABRIC_ENDPOINT=datagram.
   FabricDatagrams* datagram_endpoint = nullptr;  ///< Of `datagrams`.
 
-  Wire* to_other_nodes() const { return datagrams != nullptr ? static_cast<Wire*>(datagrams.get()) : fabric.get(); }
+  // Over those that the engine polls, or all nullptr, unless PORTOFU_PCAPNG is set.
+  std::unique_ptr<CaptureFile> capture_file;
+  std::unique_ptr<CaptureWire> captured_loopback;
+  std::unique_ptr<CaptureWire> captured_shm;
+  std::unique_ptr<CaptureWire> captured_other_nodes;  ///< nullptr also if nothing reaches them.
+
+  Wire* to_other_nodes() const {
+    if (captured_other_nodes != nullptr) return captured_other_nodes.get();
+    return datagrams != nullptr ? static_cast<Wire*>(datagrams.get()) : fabric.get();
+  }
   SocketKeeper* keeper() const {
     return datagrams != nullptr ? static_cast<SocketKeeper*>(datagram_endpoint) : fabric.get();
   }
 
   /// What the engine polls, in this order, beside the fabric.
   std::vector<Wire*> wires() const {
+    if (captured_shm != nullptr) return {captured_loopback.get(), captured_shm.get()};
     if (shuffled_shm != nullptr) return {shuffled_loopback.get(), shuffled_shm.get()};
     return {loopback.get(), shm.get()};
   }

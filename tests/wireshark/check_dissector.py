@@ -31,6 +31,10 @@ ENUMERATIONS = {
     "portofu.ni_fail_type": ("engine/event/event.h", "NiFail"),
     "portofu.atomic_operation": ("engine/atomic/atomic_unit.h", "AtomicOperation"),
     "portofu.atomic_type": ("engine/atomic/atomic_unit.h", "AtomicType"),
+    "portofu.capture.kind": ("engine/wire/capture/capture_record.h", "CaptureKind"),
+    "portofu.capture.direction": ("engine/wire/capture/capture_record.h", "CaptureDirection"),
+    "portofu.capture.medium": ("engine/wire/capture/capture_record.h", "CaptureMedium"),
+    "portofu.capture.payload": ("engine/wire/capture/capture_record.h", "CapturePayload"),
     "portofu.gate.operation": ("engine/event/barrier_gate.h", "ReduceOperation"),
 }
 # The zero of an atomic is none; descriptors have types that no packet has.
@@ -39,7 +43,8 @@ FIRST_TYPE_OF_DESCRIPTORS = 64
 
 # Of these each value has to be in a golden capture.
 COVERED = ("portofu.type", "portofu.frame.kind", "portofu.frame.traffic", "portofu.ofi.kind", "portofu.directory.kind",
-           "portofu.news.kind")
+           "portofu.news.kind", "portofu.capture.kind", "portofu.capture.direction", "portofu.capture.medium",
+           "portofu.capture.payload")
 
 # Constants that are bits, and the fields that show them.
 FLAGS = {

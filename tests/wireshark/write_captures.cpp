@@ -5,8 +5,10 @@
 #include <array>
 #include <cstring>
 #include <exception>
+#include <stdexcept>
 
 #include "engine/segment/known_by.h"
+#include "engine/wire/capture/capture_file.h"
 #include "engine/wire/ofi/directory_message.h"
 #include "engine/wire/ofi/doorplate.h"
 #include "engine/wire/ofi/fabric_datagrams.h"
@@ -236,6 +238,49 @@ void write_fabric(const std::string& path) {
   capture.send(false, make(false, OfiKind::kRefusal, 2, 0, {}));
 }
 
+/// What both processes of an exchange in a node capture: each packet as it is sent, and as it is received.
+void write_node(const std::string& path) {
+  std::string why;
+  const auto file = CaptureFile::create(path, "10.0.0.1-1001", &why);
+  if (file == nullptr) throw std::runtime_error(why);
+  std::uint64_t now_ns = 1'000'000'000;
+  const auto write = [&](CaptureRecord record, const ExamplePacket* packet, bool of_asker) {
+    record.magic = kCaptureMagic;
+    record.source = of_asker ? kAsks : kAnswers;
+    record.target = of_asker ? kAnswers : kAsks;
+    for (const CaptureDirection direction : {CaptureDirection::kSent, CaptureDirection::kReceived}) {
+      record.direction = direction;
+      const CapturePayload place = record.payload;
+      if (direction == CaptureDirection::kSent) record.payload = CapturePayload::kHere;
+      const bool is_here = packet != nullptr && record.payload == CapturePayload::kHere;
+      file->write(now_ns += 1000, record, packet != nullptr ? &packet->header : nullptr,
+                  is_here ? packet->payload.data() : nullptr);
+      record.payload = place;
+    }
+  };
+  CaptureRecord record{};
+  record.kind = CaptureKind::kPacket;
+  record.medium = CaptureMedium::kSharedMemory;
+  for (const ExamplePacket& packet : example_packets()) write(record, &packet, packet.of_asker);
+  // A put whose payload stays with its sender, one whose payload is written to its place, and their acknowledgements.
+  ExamplePacket put = example_put(100);
+  put.header.flags = kFlagAnswerWanted;
+  for (const CapturePayload place : {CapturePayload::kAtSender, CapturePayload::kPlaced}) {
+    record.payload = place;
+    ++put.header.operation_id;
+    write(record, &put, true);
+    CaptureRecord acknowledgement{};
+    acknowledgement.kind = CaptureKind::kAcknowledgement;
+    acknowledgement.medium = CaptureMedium::kOtherNodes;
+    acknowledgement.operation_id = put.header.operation_id;
+    write(acknowledgement, nullptr, false);
+  }
+  CaptureRecord own{};
+  own.kind = CaptureKind::kPacket;
+  own.medium = CaptureMedium::kLoopback;
+  write(own, &put, true);
+}
+
 }  // namespace
 }  // namespace portofu::wireshark
 
@@ -248,6 +293,7 @@ int main(int argument_count, char** arguments) {
     write_frames(directory + "frames.pcap");
     write_directory(directory + "directory.pcap");
     write_fabric(directory + "fabric.pcap");
+    write_node(directory + "node.pcapng");
   } catch (const std::exception& failure) {
     std::fprintf(stderr, "%s\n", failure.what());
     return 1;

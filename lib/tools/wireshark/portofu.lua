@@ -1,6 +1,6 @@
--- Portofu for Wireshark: every message, frame and packet that leaves a process, in datagrams and in the TCP connections
--- of libfabric. README.md beside this file says how to use it. The formats are those of the engine's headers;
--- tests/wireshark compares names and numbers with them.
+-- Portofu for Wireshark: every message, frame and packet that leaves a process, in datagrams, in the TCP connections of
+-- libfabric, and in captures of the engine itself (PORTOFU_PCAPNG). README.md beside this file says how to use it. The
+-- formats are those of the engine's headers; tests/wireshark compares names and numbers with them.
 --
 -- Nothing is read beyond what was captured, so a capture that is damaged brings expert notes, and never an error.
 
@@ -12,15 +12,16 @@ local PUT, GET, ATOMIC, FETCH_ATOMIC, SWAP, DATA, ANSWER = 1, 2, 3, 4, 5, 6, 7
 local TOFU_PUT, TOFU_GET, TOFU_ARMW, TOFU_FAULT, TOFU_GATE = 8, 9, 10, 11, 12
 local OPEN, ACCEPT, FRAME_DATA, ACK, NO_RECEIVER, NO_SENDER = 1, 2, 3, 4, 8, 9
 local HELLO, WELCOME, REFUSAL, OFI_PACKET, LOAN = 1, 2, 3, 4, 8
+local CAPTURED_PACKET, ACKNOWLEDGEMENT, SENT, PAYLOAD_HERE = 1, 2, 1, 0
 local SWAP_OPERATION, CSWAP_OPERATION = 43, 44
 
 -- What a format begins with: three letters, and its version, which is the only one that this file knows.
-local MAGICS = {Pod = 2, PoD = 2, PoN = 1, Pof = 4}
+local MAGICS = {Pod = 2, PoD = 2, PoN = 1, Pof = 4, Poc = 1}
 local FRAME_FORMAT = 1
 
 local ENVELOPE_BYTES, FRAME_BYTES, PACKET_BYTES, OFI_BYTES = 24, 64, 64, 64
 local ACK_BYTES, LOAN_BYTES, DIRECTORY_BYTES, NEWS_BYTES, KNOCK_BYTES = 40, 16, 40, 40, 8
-local OPERAND_BYTES, GATE_BYTES = 32, 8
+local OPERAND_BYTES, GATE_BYTES, RECORD_BYTES = 32, 8, 32
 
 -- Messages that are longer are not put together.
 local MOST_TOGETHER = 16 * 1024 * 1024
@@ -45,8 +46,8 @@ function p.init()
 end
 
 -- What is known of a place. A context `c` is of one format in one frame: `id` names it, `frame` and `time` (s) say
--- where and when, `from` and `to` between whom, `first` whether it is seen for the first time. `view` keeps apart what
--- several have recorded.
+-- where and when, `from` and `to` between whom, `first` whether it is seen for the first time, `partial` whether the
+-- capture has only its beginning. `view` keeps apart what both ends have captured.
 local function note(id)
   notes[id] = notes[id] or {}
   return notes[id]
@@ -268,7 +269,8 @@ local function dissect_packet(c, root, tvb, elsewhere)
   local here = math.min(tvb:len() - PACKET_BYTES, h.payload_bytes)
   local payload = not elsewhere and here > 0 and tvb(PACKET_BYTES, here) or nil
   if payload then add_payload(c, tree, payload, h) end
-  if not elsewhere and here < h.payload_bytes then tree:add_proto_expert_info(e.short) end
+  if not elsewhere and not c.partial and here < h.payload_bytes then tree:add_proto_expert_info(e.short) end
+  if c.captured then c.view = c.sent == h.of_answer and "target " or "initiator " end
   if c.first then
     link_operation(c, h, tvb)
     follow_message(c, h, payload)
@@ -359,7 +361,7 @@ local function dissect_frame(c, root, tvb)
   c.root = root
   if tvb:len() < FRAME_BYTES then return tree:add_proto_expert_info(e.short) end
   local sum = tree:add_le(f["frame.checksum"], tvb(0, 4))
-  if crc32c(tvb(4)) ~= bit.tohex(tvb(0, 4):le_uint()) then
+  if not c.partial and crc32c(tvb(4)) ~= bit.tohex(tvb(0, 4):le_uint()) then
     sum:add_proto_expert_info(e.checksum)
     c.first = false
   end
@@ -377,7 +379,7 @@ local function dissect_frame(c, root, tvb)
                       "frame.fragment_index", 52, 2, "frame.fragment_count", 54, 2, "frame.body_bytes", 56, 4,
                       "frame.ear", 60, 4})
   local behind = tvb:len() - FRAME_BYTES
-  if tvb(56, 4):le_uint() ~= behind then tree:add_proto_expert_info(e.short) end
+  if not c.partial and tvb(56, 4):le_uint() ~= behind then tree:add_proto_expert_info(e.short) end
   dissect_frame_kind(c, tree, tvb, h, behind > 0 and tvb(FRAME_BYTES) or tvb(0, 0))
 end
 
@@ -475,12 +477,41 @@ local function dissect_ofi(c, root, tvb)
   if kind == OFI_PACKET or kind == LOAN then dissect_ofi_packet(c, root, tree, tvb, kind == LOAN) end
 end
 
+-- ---- Captures of the engine (engine/wire/capture/capture_record.h) -------------------------------------------------
+
+local function dissect_record(c, root, tvb)
+  local tree = root:add(f.capture, tvb(0, math.min(RECORD_BYTES, tvb:len())))
+  if magic_at(tvb, 0) ~= "Poc" then return tree:add_proto_expert_info(e.unknown) end
+  if not add_magic(tree, tvb, 0) then return end
+  if tvb:len() < RECORD_BYTES then return tree:add_proto_expert_info(e.short) end
+  add_all(tree, tvb, {"capture.kind", 4, 1, "capture.direction", 5, 1, "capture.medium", 6, 1, "capture.payload", 7, 1,
+                      "capture.source_nid", 8, 4, "capture.source_pid", 12, 4, "capture.target_nid", 16, 4,
+                      "capture.target_pid", 20, 4})
+  local kind, operation_id = tvb(4, 1):uint(), tvb(24, 4):le_uint()
+  c.captured, c.sent = true, tvb(5, 1):uint() == SENT
+  c.from = tostring(tvb(8, 4):le_ipv4()) .. ":" .. tvb(12, 4):le_uint()
+  c.to = tostring(tvb(16, 4):le_ipv4()) .. ":" .. tvb(20, 4):le_uint()
+  c.pinfo.cols.src, c.pinfo.cols.dst = c.from, c.to
+  add_info(c, c.sent and "sent" or "received")
+  if kind == CAPTURED_PACKET then
+    if tvb:len() == RECORD_BYTES then return tree:add_proto_expert_info(e.short) end
+    return dissect_packet(c, root, tvb(RECORD_BYTES), tvb(7, 1):uint() ~= PAYLOAD_HERE)
+  end
+  if kind ~= ACKNOWLEDGEMENT then return tree:add_proto_expert_info(e.unknown) end
+  c.view = c.sent and "target " or "initiator "
+  add_all(tree, tvb, {"operation_id", 24, 4})
+  add_info(c, "acknowledgement of " .. operation_id)
+  answer(c, c.to .. ">" .. c.from .. " op " .. operation_id)
+  show_links(c, tree)
+end
+
 -- ---- How it is found -----------------------------------------------------------------------------------------------
 
-local function context(pinfo)
+local function context(tvb, pinfo)
   local from, to = tostring(pinfo.src) .. ":" .. pinfo.src_port, tostring(pinfo.dst) .. ":" .. pinfo.dst_port
   return {pinfo = pinfo, id = tostring(pinfo.number), frame = pinfo.number, time = pinfo.rel_ts, from = from, to = to,
-          source = from, target = to, view = "", first = not pinfo.visited, count = 0}
+          source = from, target = to, view = "", first = not pinfo.visited, count = 0,
+          partial = tvb:reported_len() > tvb:len()}
 end
 
 local function begin(tvb, pinfo, root)
@@ -489,7 +520,7 @@ local function begin(tvb, pinfo, root)
 end
 
 local function dissect_udp(tvb, pinfo, root)
-  local bytes, c = tvb:captured_len(), context(pinfo)
+  local bytes, c = tvb:len(), context(tvb, pinfo)
   local letters = magic_at(tvb, 0)
   if letters == "PoD" and bytes <= DIRECTORY_BYTES then
     dissect_directory(c, begin(tvb, pinfo, root), tvb)
@@ -523,33 +554,42 @@ end
 
 -- Where our message begins; nil: nowhere.
 local function begin_of_ofi(tvb)
-  local at = tvb:raw(0, math.min(tvb:captured_len(), MOST_IN_FRONT)):find("Pof", LIBFABRIC_BYTES, true)
-  return at and at - 1 + 4 <= tvb:captured_len() and at - 1 or nil
+  local at = tvb:raw(0, math.min(tvb:len(), MOST_IN_FRONT)):find("Pof", LIBFABRIC_BYTES, true)
+  return at and at - 1 + 4 <= tvb:len() and at - 1 or nil
 end
 
 local function dissect_libfabric(c, tvb, root)
   local at = begin_of_ofi(tvb)
-  if not at then return tvb:captured_len() end
+  if not at then return tvb:len() end
   places[c.source], places[c.target] = true, true
   dissect_ofi(c, begin(tvb(at):tvb(), c.pinfo, root), tvb(at))
-  return tvb:captured_len()
+  return tvb:len()
 end
 
 function stream.dissector(tvb, pinfo, root)
-  local c = context(pinfo)
+  local c = context(tvb, pinfo)
   local all = c.first
   dissect_tcp_pdus(tvb, root, LIBFABRIC_BYTES, libfabric_length, function(message, _, tree)
     c.first, c.view = all, ""
     return dissect_libfabric(c, message, tree)
   end)
-  return tvb:captured_len()
+  return tvb:len()
 end
 
 stream:register_heuristic("tcp", function(tvb, pinfo, root)
-  if tvb:captured_len() < LIBFABRIC_BYTES or tvb(0, 1):uint() ~= LIBFABRIC_VERSION then return false end
+  if tvb:len() < LIBFABRIC_BYTES or tvb(0, 1):uint() ~= LIBFABRIC_VERSION then return false end
   if not begin_of_ofi(tvb) then return false end
   pinfo.conversation = stream
   stream.dissector(tvb, pinfo, root)
   return true
 end)
 DissectorTable.get("tcp.port"):add_for_decode_as(stream)
+
+-- Captures of the engine have the link type that is free for such uses.
+local record = Proto("portofu_capture", "Portofu, as a process has seen it")
+function record.dissector(tvb, pinfo, root)
+  pinfo.cols.protocol = "Portofu"
+  dissect_record(context(tvb, pinfo), root:add(record, tvb()), tvb)
+  return tvb:len()
+end
+DissectorTable.get("wtap_encap"):add(wtap.USER0, record)

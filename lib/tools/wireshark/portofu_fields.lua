@@ -27,6 +27,10 @@ m.atomic_operations = from(32, {"min", "max", "sum", "diff", "prod", "lor", "lan
                                 "atomic_read", "atomic_write"}, "none")
 m.atomic_types = from(64, {"int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float",
                            "float_complex", "double", "double_complex", "long_double", "long_double_complex"}, "none")
+m.capture_kinds = from(1, {"packet", "acknowledgement"})
+m.capture_directions = from(0, {"received", "sent"})
+m.capture_media = from(0, {"loopback", "shared_memory", "other_nodes"})
+m.capture_payloads = from(0, {"here", "at_sender", "placed"})
 m.reduce_operations = from(1, {"barrier", "band", "bor", "bxor", "max", "maxloc", "sum", "bfpsum"})
 m.interfaces = {[0] = "non-matching, physical", "matching, physical", "non-matching, logical", "matching, logical",
                 "libfabric", [6] = "uTofu"}
@@ -107,6 +111,16 @@ field("news.nid", "NID of the process", "ipv4")
 number("news.pid", "PID of the process", 32)
 hex("news.nonce", "Nonce", 64)
 hex("news.life", "Life that is over", 64)
+
+field("capture", "Seen by a process", "none")
+number("capture.kind", "Kind", 8, m.capture_kinds)
+number("capture.direction", "Direction", 8, m.capture_directions)
+number("capture.medium", "Wire", 8, m.capture_media)
+number("capture.payload", "Payload", 8, m.capture_payloads)
+field("capture.source_nid", "NID of the sender", "ipv4")
+number("capture.source_pid", "PID of the sender", 32)
+field("capture.target_nid", "NID of the receiver", "ipv4")
+number("capture.target_pid", "PID of the receiver", 32)
 
 field("packet", "Packet", "none")
 number("type", "Type", 8, m.packet_types)
