@@ -39,7 +39,7 @@ packages_utofu=(openmpi-bin libopenmpi-dev mpich libmpich-dev libfabric-bin open
 packages_ucx=(libucx-dev ucx-utils dpkg-dev xz-utils ca-certificates)
 
 # The peers of ./run bench, and its driver, which draws its plots, too.
-packages_bench=("${packages_utofu[@]}" ucx-utils util-linux python3)
+packages_bench=("${packages_utofu[@]}" "${packages_ucx[@]}" util-linux python3)
 
 # Prints those of the named packages that are not installed.
 missing_packages() {

@@ -207,7 +207,7 @@ run_ofi_programs() {
 run_ucx() {
   local component=$portofu_prefix/lib/ucx/libuct_utofu.so
   if ! install_packages "${packages_ucx[@]}" || ! prepare_prefix ||
-    ! ucx_component_ensure "$portofu_prefix" "$component"; then
+    ! ucx_component_ensure "$portofu_prefix/include" "$portofu_prefix/lib" "$component"; then
     report FAIL ucx "build of the component" 0 "see above"
     return
   fi

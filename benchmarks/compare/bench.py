@@ -122,6 +122,7 @@ class Bench:
     def __init__(self, options):
         self.build = options.build
         self.openmpi = options.openmpi
+        self.component = options.component
         self.output = options.output
         self.quick = options.quick
         self.cpus = sorted(os.sched_getaffinity(0))[:2]
@@ -148,6 +149,19 @@ class Bench:
             raise Missing(f"there is no {SHARED_ALLOCATOR} in this build", may_pass=False)
         return {"LD_PRELOAD": str(library)}
 
+    def uct(self, job):
+        """Our program for UCT, over the component that is preloaded."""
+        environment = self.preloaded_component(job)
+        binary = self.compiled("uct", ["c++"], ("uct.cpp", "world.h", "options.h"), ["-luct", "-lucs"])
+        return parsed(run([binary, *self.arguments(job)], environment))
+
+    def preloaded_component(self, job):
+        """What loads the UCT component `utofu`; any other allocator has to come first."""
+        if self.component is None or not self.component.exists():
+            raise Missing("there is no UCT component; ./run bench builds it", may_pass=False)
+        preload = [*self.allocator(job).values(), str(self.component)]
+        return {"LD_PRELOAD": " ".join(preload), "UCX_TLS": "utofu,self", "UCX_WARN_UNUSED_ENV_VARS": "n"}
+
     def threads(self, job):
         """Threads of two processes beside as many processes, a core each as far as there are enough."""
         most = len(os.sched_getaffinity(0)) // 2
@@ -160,15 +174,19 @@ class Bench:
 
     def mpi_program(self, compiler):
         """The path of the MPI program, compiled once with each MPI."""
-        if compiler not in self.built:
-            name = "-".join(["mpi", *Path(compiler).parts[-3:]]).replace("/", "")
+        name = "-".join(["mpi", *Path(compiler).parts[-3:]]).replace("/", "")
+        return self.compiled(name, [compiler], ("mpi.cpp", "world.h", "options.h"), [])
+
+    def compiled(self, name, compiler, sources, libraries):
+        """The path of a program whose first source is compiled when one of its sources is newer."""
+        if name not in self.built:
             binary = self.output / "bin" / name
             binary.parent.mkdir(parents=True, exist_ok=True)
-            newest = max((HERE / source).stat().st_mtime for source in ("mpi.cpp", "world.h", "options.h"))
+            newest = max((HERE / source).stat().st_mtime for source in sources)
             if not binary.exists() or binary.stat().st_mtime < newest:
-                run([compiler, "-std=c++20", "-O3", HERE / "mpi.cpp", "-o", binary], limit_s=120)
-            self.built[compiler] = binary
-        return self.built[compiler]
+                run([*compiler, "-std=c++20", "-O3", HERE / sources[0], "-o", binary, *libraries], limit_s=120)
+            self.built[name] = binary
+        return self.built[name]
 
     def mpi(self, job):
         """As lib/openmpi.md says ("mpi portals4"), Debian's over our provider ("mpi ofi"), or over a peer's own transport.
@@ -183,6 +201,10 @@ class Bench:
         elif api == "openmpi ucx":
             words = ["mpirun.openmpi", *slots, "-np", str(processes),
                      *mca("pml ucx pml_ucx_tls any pml_ucx_devices any"), self.mpi_program("mpicxx.openmpi")]
+        elif api == "openmpi utofu":
+            preloads = [word for item in self.preloaded_component(job).items() for word in ("-x", "=".join(item))]
+            words = ["mpirun.openmpi", *slots, *preloads, "-np", str(processes),
+                     *mca("pml ucx osc ucx pml_ucx_tls any pml_ucx_devices any"), self.mpi_program("mpicxx.openmpi")]
         elif api == "mpi ofi":
             environment |= self.provider("portofu")
             words = ["mpirun.openmpi", *slots, "-x", "FI_PROVIDER_PATH", "-np", str(processes),
@@ -295,6 +317,7 @@ class Bench:
 LATENCY = [0, 8, 64, 1024, 8192, 65536, 1 << 20, 4 << 20]
 WINDOWS = [1, 4, 16, 64, 256]
 THREADS = [1, 2, 4, 8]
+FLAGGED = [8, 64, 512, 4096, 16384, 65536, 262144, 1 << 20, 4 << 20]
 BANDWIDTH = [4096, 16384, 65536, 262144, 1 << 20, 4 << 20, 16 << 20, 64 << 20]
 
 
@@ -321,6 +344,11 @@ def jobs():
         yield {"group": "latency", "api": provider, "by": "libfabric", **few, "ms": 12}
         yield {"group": "latency", "api": provider, "by": "pingpong", **few}
     yield from over_mpi("latency", ["mpi ofi"], **few, ms=12, rounds=3)
+    flagged = {"points": FLAGGED, "quick_points": [8, 65536], "ms": 8, "rounds": 5}
+    for memory in ("malloc", "shared"):
+        yield from ours("flagged", ["utofu"], **flagged, memory=memory)
+        yield {"group": "flagged", "api": "uct utofu", "by": "uct", **flagged, "memory": memory}
+    yield from over_mpi("flagged", ["openmpi utofu"], **flagged)
     yield from ours("match", ["portals"])
     yield from ours("rate", ["portals", "utofu"], **windows)
     yield from ours("rate", ["utofu"], **windows, memory="shared")
@@ -417,8 +445,9 @@ def measure(bench, chosen, rounds, limit_s, wanted_s, lock):
                 began = time.monotonic()
                 outcome = ""
                 try:
-                    results += [{"group": job["group"], "api": job["api"], "round": number, **result}
-                                for result in getattr(bench, job["by"])(job)]
+                    found = [{"group": job["group"], "api": job["api"], "round": number, **result}
+                             for result in getattr(bench, job["by"])(job)]
+                    results += found + stats.as_bandwidths(found)
                 except Missing as reason:
                     failures.add((job["group"], name), reason)
                     outcome = f" - {reason}"
@@ -445,6 +474,7 @@ def main():
     parser.add_argument("--build", type=Path, required=True, help=argparse.SUPPRESS)
     parser.add_argument("--output", type=Path, required=True, help=argparse.SUPPRESS)
     parser.add_argument("--openmpi", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--component", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     unknown = set(options.groups) - set(names)
     if unknown:

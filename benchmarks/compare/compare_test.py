@@ -60,6 +60,13 @@ class Medians(unittest.TestCase):
         self.assertEqual(summary.median(self.key, "far"), 5)
 
 
+class Bandwidths(unittest.TestCase):
+    def test_of_half_round_trips_of_flagged_data_alone(self):
+        found = stats.as_bandwidths([result("a", "data, flag", 4096, 2, group="flagged"), result("a", "put", 8, 1)])
+        self.assertEqual([(entry["group"], entry["x"], entry["value"], entry["unit"]) for entry in found],
+                         [("flagged bandwidth", 4096, 2.048, "GB/s")])
+
+
 class Targets(unittest.TestCase):
     def judge(self, results, missing=None):
         table = targets.Table(stats.Summary(results), missing or {})

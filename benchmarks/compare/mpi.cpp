@@ -1,7 +1,8 @@
 // MPI between ranks; built once with each MPI that is compared.
 //
 //   latency, rate, bandwidth, atomic, overlap   two ranks, as in the other programs
-//   many        microseconds of a hop of a ring, an all-to-all, a barrier and an allreduce of 8 bytes, all ranks
+//   flagged     half round trips of two MPI_Put, data and then a flag; each with a lock of its own, or flushed under
+//   one many        microseconds of a hop of a ring, an all-to-all, a barrier and an allreduce of 8 bytes, all ranks
 //   idle        CPU time of ranks that wait in MPI_Recv
 
 #define OMPI_SKIP_MPICXX 1
@@ -107,6 +108,52 @@ void run_atomic(World& w) {
   MPI_Win_free(&window);
 }
 
+/// What flagged() wants of a side.
+struct Window {
+  explicit Window(World& w) : source(w.options, (4 << 20) + 64), sink(w.options, (4 << 20) + 64), other(1 - w.rank) {
+    MPI_Win_create(sink.data, static_cast<MPI_Aint>(sink.size), 1, MPI_INFO_NULL, MPI_COMM_WORLD, &handle);
+  }
+  ~Window() { MPI_Win_free(&handle); }
+  static bool busy() { return false; }
+  void put(std::size_t at, std::size_t bytes) const {
+    const int count = static_cast<int>(bytes);
+    MPI_Put(source.data + at, count, MPI_BYTE, other, static_cast<MPI_Aint>(at), count, MPI_BYTE, handle);
+  }
+  Buffer source, sink;
+  int other;
+  MPI_Win handle = MPI_WIN_NULL;
+};
+
+void run_flagged(World& w) {
+  Window window(w);
+  const auto look = [] {
+    int there = 0;
+    MPI_Iprobe(MPI_ANY_SOURCE, kTag, MPI_COMM_WORLD, &there, MPI_STATUS_IGNORE);
+  };
+  const auto points = w.options.points_or(kFlaggedBytes);
+  for (const double point : points) {
+    flagged(
+        w, window, "data, flag, locked", static_cast<std::size_t>(point),
+        [&](std::size_t at, std::size_t bytes) {
+          MPI_Win_lock(MPI_LOCK_SHARED, window.other, 0, window.handle);
+          window.put(at, bytes);
+          MPI_Win_unlock(window.other, window.handle);
+        },
+        look);
+  }
+  MPI_Win_lock_all(MPI_MODE_NOCHECK, window.handle);
+  for (const double point : points) {
+    flagged(
+        w, window, "data, flag, flushed", static_cast<std::size_t>(point),
+        [&](std::size_t at, std::size_t bytes) {
+          window.put(at, bytes);
+          MPI_Win_flush(window.other, window.handle);
+        },
+        look);
+  }
+  MPI_Win_unlock_all(window.handle);
+}
+
 void run_overlap(World& w) {
   Buffer memory(w.options, static_cast<std::size_t>(kOverlapBytes));
   MPI_Request request;
@@ -149,9 +196,8 @@ void run_idle(World& w) {
 int main(int argc, char** argv) {
   const Options options(argc, argv);
   const std::map<std::string, void (*)(World&)> groups = {
-      {"latency", run_latency}, {"rate", run_rate},       {"bandwidth", run_bandwidth},
-      {"atomic", run_atomic},   {"overlap", run_overlap}, {"many", run_many},
-      {"idle", run_idle}};
+      {"latency", run_latency}, {"rate", run_rate}, {"bandwidth", run_bandwidth}, {"atomic", run_atomic},
+      {"overlap", run_overlap}, {"many", run_many}, {"flagged", run_flagged},     {"idle", run_idle}};
   const auto group = groups.find(options.group);
   if (group == groups.end()) fail("the program for MPI cannot measure " + options.group, kNotApplicable);
   MPI_Init(&argc, &argv);

@@ -135,6 +135,7 @@ inline auto bandwidth(double bytes) {
 inline const std::vector<double> kLatencyBytes = {0, 8, 64, 1024, 8192, 65536, 1 << 20, 4 << 20};
 inline const std::vector<double> kWindows = {1, 4, 16, 64, 256};
 inline const std::vector<double> kBandwidthBytes = {4096, 16384, 65536, 262144, 1 << 20, 4 << 20, 16 << 20, 64 << 20};
+inline const std::vector<double> kFlaggedBytes = {8, 64, 512, 4096, 16384, 65536, 262144, 1 << 20, 4 << 20};
 inline const std::vector<double> kDepths = {1, 10, 100, 1000, 10000};
 inline constexpr double kOverlapBytes = 1 << 20;
 

@@ -29,6 +29,7 @@ class Target:
 
 
 SIZES = tuple(float(1 << shift) for shift in range(14, 27, 2))
+LONG = tuple(float(1 << shift) for shift in range(16, 23, 2))
 LINE = Series("latency", "raw", "bouncing line", 8)
 UCX_PUT = Series("latency", "ucx", "put", 8)
 MPI_PEERS = ("ob1", "openmpi ucx", "mpich")
@@ -77,6 +78,10 @@ def all_targets():
         yield Target(f"MPI {what}, 4, 8, 16 processes, over our provider: over portals4",
                      Series("many", "mpi ofi", what), "gain", 2, [Series("many", "mpi portals4", what)],
                      (4.0, 8.0, 16.0))
+    for place, memory in (("any", "malloc"), ("mapped", "shared")):
+        raw, uct = (Series("flagged", api, "data, flag", None, memory) for api in ("utofu", "uct utofu"))
+        for sizes, bound, points in (("8 B", 1.1, (8.0,)), ("64 KiB to 4 MiB", 1.03, LONG)):
+            yield Target(f"UCT data, flag, {sizes}, {place} memory: uTofu", uct, "cost", bound, [raw], points)
     copies = [Series("bandwidth", "raw", f"two copies pipelined, ring of {ring}") for ring in ("8 KiB", "1 MiB")]
     for api, what in (("mpi portals4", "send"), ("portals", "put")):
         ours = Series("bandwidth", api, what, None, "malloc")

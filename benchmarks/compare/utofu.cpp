@@ -7,6 +7,9 @@
 //   bandwidth   windows of long puts, one way and both ways, each told; into memory that both sides map also complete
 //               with the TCQ notice of the last put
 //   atomic      ARMW add, until its local notice; the target polls its MRQ
+//   flagged     half round trips of two puts, data and then a flag behind them, for which the other side polls; as
+//   short
+//               ones where they can be, too
 //   bypass      a put of 8 bytes to a target that computes and never calls, until its local notice
 //   barrier     butterfly circuits of --processes
 
@@ -61,6 +64,28 @@ class Side {
     }
   }
 
+  /// From a place in the source to the same place in the sink, behind all earlier ones.
+  void put_in_order(std::size_t at, std::size_t bytes, bool shortly) {
+    constexpr unsigned long kOrdered = UTOFU_ONESIDED_FLAG_STRONG_ORDER | kTcq;
+    post([&] {
+      return shortly && bytes <= 32
+                 ? utofu_put_piggyback(vcq_, peer_.vcq, source.data + at, peer_.sink + at, bytes, 0, kOrdered, nullptr)
+                 : utofu_put(vcq_, peer_.vcq, here_ + at, peer_.sink + at, bytes, 0, kOrdered, nullptr);
+    });
+    ++open_;
+  }
+
+  /// Whether puts in order have not been sent.
+  bool busy() const { return open_ > 0; }
+
+  void look_tcq() {
+    void* data = nullptr;
+    const int rc = utofu_poll_tcq(vcq_, 0, &data);
+    if (rc == UTOFU_ERR_NOT_FOUND) return;
+    check(rc, "utofu_poll_tcq");
+    --open_;
+  }
+
   void piggyback(std::uint64_t value, unsigned long flags) {
     post([&] { return utofu_put_piggyback8(vcq_, peer_.vcq, value, peer_.sink, 8, 0, flags | kTcq, nullptr); });
   }
@@ -95,8 +120,7 @@ class Side {
   void read_tcq() {
     void* data = nullptr;
     int rc;
-    while ((rc = utofu_poll_tcq(vcq_, 0, &data)) == UTOFU_SUCCESS) {
-    }
+    while ((rc = utofu_poll_tcq(vcq_, 0, &data)) == UTOFU_SUCCESS) open_ = std::max(open_ - 1, 0l);
     if (rc != UTOFU_ERR_NOT_FOUND) check(rc, "utofu_poll_tcq");
   }
 
@@ -129,6 +153,7 @@ class Side {
   utofu_stadd_t here_ = 0;
   Card peer_{};
   std::size_t longest_ = 0;
+  long open_ = 0;  ///< Puts in order whose notices have not been read.
 };
 
 /// The last word of a message of `bytes`, which changes with every message.
@@ -264,6 +289,17 @@ void run_overlap(World& w) {
       "put", kOverlapBytes, [&] { side.put(bytes, kRemote), side.read_tcq(); }, [] {}, [&] { side.notice(); });
 }
 
+void run_flagged(World& w) {
+  Side side(w, 4 << 20);
+  for (const double point : w.options.points_or(kFlaggedBytes)) {
+    for (const bool shortly : {false, true}) {
+      flagged(
+          w, side, shortly ? "data, flag, short" : "data, flag", static_cast<std::size_t>(point),
+          [&](std::size_t at, std::size_t bytes) { side.put_in_order(at, bytes, shortly); }, [&] { side.look_tcq(); });
+    }
+  }
+}
+
 void run_bypass(World& w) {
   Side side(w, 64);
   w.bypass("put, local notice", [&] { side.put(8, kLocal), side.notice(), side.read_tcq(); });
@@ -306,8 +342,8 @@ void run_barrier(World& w) {
 int main(int argc, char** argv) {
   const Options options(argc, argv);
   const std::map<std::string, void (*)(World&)> groups = {
-      {"latency", run_latency}, {"rate", run_rate},     {"bandwidth", run_bandwidth}, {"atomic", run_atomic},
-      {"overlap", run_overlap}, {"bypass", run_bypass}, {"barrier", run_barrier}};
+      {"latency", run_latency}, {"rate", run_rate},       {"bandwidth", run_bandwidth}, {"atomic", run_atomic},
+      {"overlap", run_overlap}, {"flagged", run_flagged}, {"bypass", run_bypass},       {"barrier", run_barrier}};
   const auto group = groups.find(options.group);
   if (group == groups.end()) fail("the program for uTofu cannot measure " + options.group, kNotApplicable);
   return run_processes(options, options.processes, group->second);

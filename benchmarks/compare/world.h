@@ -323,6 +323,38 @@ class World {
   std::uint64_t balls_ = 0;
 };
 
+/// Half round trips of two puts, as a paper on UCX and uTofu measured them: the data, and then a flag of 8 bytes, which
+/// stands behind the longest data. The other side polls the flag. Both sides go on when their own puts are done.
+/// @param what  the name of the series
+/// @param side  has buffers `source` and `sink`, and says whether it is `busy()` with puts
+/// @param put   puts so many bytes from a place in the source to the same place in the sink of the other, in order
+template <class Side, class Put, class Look>
+void flagged(World& w, Side& side, const char* what, std::size_t bytes, Put&& put, Look&& look) {
+  const auto word = [](Buffer& buffer, std::size_t at) {
+    return std::atomic_ref(*reinterpret_cast<std::uint64_t*>(buffer.data + at));
+  };
+  const std::size_t flag_at = side.sink.size - 64, last = bytes - 8;
+  word(side.sink, flag_at).store(0);
+  std::uint64_t number = 0;
+  const auto send = [&] {
+    if (w.rank == 0) ++number;
+    for (const std::size_t at : {std::size_t{0}, last, flag_at}) {
+      word(side.source, at).store(number, std::memory_order_relaxed);
+    }
+    put(0, bytes);
+    put(flag_at, 8);
+  };
+  const auto receive = [&] {
+    if (w.rank == 1) ++number;
+    while (word(side.sink, flag_at).load(std::memory_order_acquire) != number || side.busy()) look();
+    for (const std::size_t at : {std::size_t{0}, last}) {
+      if (word(side.sink, at).load(std::memory_order_relaxed) != number) fail("the flag overtook the data");
+    }
+  };
+  w.point(what, static_cast<double>(bytes), "us", half_us(),
+          [&](long count) { w.round_trips(count, send, receive, look); });
+}
+
 /// Runs `body` in so many new processes that share a Shared. @return the exit status of the program
 inline int run_processes(const Options& options, int size, const std::function<void(World&)>& body) {
   void* memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -12,11 +12,12 @@ LABELS = {"near": "near: a line in less than 100 ns", "far": "far: 100 ns or mor
 
 # What the points of a group are; a group that is not here has one point for each series.
 POINTS = {"latency": ("bytes", "count"), "rate": ("messages of a window", "count"), "bandwidth": ("bytes", "count"),
+          "flagged": ("bytes", "count"), "flagged bandwidth": ("bytes", "count"),
           "match": ("entries or headers", "count"), "many": ("processes", "count"), "barrier": ("processes", "count"),
           "memory": ("peers that a process talks to", "count"),
           "threads": ("threads or processes of each side", "count")}
 # What the values are, in words and with their unit.
-VALUES = {"latency": "half round trip", "match": "time of one", "many": "time of one", "barrier": "time of one",
+VALUES = {"latency": "half round trip", "flagged": "half round trip", "match": "time of one", "many": "time of one", "barrier": "time of one",
           "rate": "million messages a second", "atomic": "time of one",
           "overlap": "of the communication hidden", "bypass": "time of a put", "idle": "CPU time in 10 s",
           "flood": "million round trips a second", "memory": "shared memory of a process"}
@@ -60,6 +61,14 @@ QUESTIONS = (
               *of("put, memory polled, calling", "utofu", memory="malloc"), *of("active message", "ucx"), COPY,
               *of("process_vm_writev", "raw"))),
     Question("latency-mpi", "How long does an MPI message take?", "latency", (*of("send", *SHORT_MPIS), COPY)),
+    *(Question(f"{slug(group)}-{place}", f"{title} into {place} memory?", group,
+               (*of("data, flag", "utofu", "uct utofu", memory=memory),
+                *of("data, flag, short", "utofu", "uct utofu", memory=memory),
+                *((("openmpi utofu", "data, flag, locked", None), ("openmpi utofu", "data, flag, flushed", None))
+                  if memory == "malloc" else ())))
+      for place, memory in (("any", "malloc"), ("mapped", "shared"))
+      for group, title in (("flagged", "How long do two puts take, data and a flag,"),
+                           ("flagged bandwidth", "How fast are data with a flag behind them,"))),
     Question("match", "Do long lists make a Portals put slower?", "match",
              of("put 8 B, entries posted", "portals") + of("append, unexpected headers", "portals")),
     Question("rate-portals", "How many Portals puts of 8 bytes go through in a second?", "rate",

@@ -18,6 +18,8 @@ LOOKS = {
     "portals": Look("Portals", OURS, "#0057b8"),
     "utofu": Look("uTofu", OURS, "#d1410c"),
     "mpi portals4": Look("MPI over our Portals", OURS, "#00805a"),
+    "uct utofu": Look("UCT over uTofu", OURS, "#00a0a0"),
+    "openmpi utofu": Look("Open MPI over UCX over uTofu", OURS, "#5a5ad0"),
     "ucx": Look("UCX", PEER, "#b5509c"),
     "libfabric portofu": Look("libfabric over us", OURS, "#7a4b00"),
     "libfabric shm": Look("libfabric shm", PEER, "#c98a00"),

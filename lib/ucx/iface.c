@@ -7,10 +7,15 @@
 enum { kMrqBatch = 32 };
 /* Pieces of an active message. UCP has room for 29 on its stack, and stops a program that is told of more. */
 enum { kMessageIov = 16 };
-/* An interface without conversation looks for a doorbell once in so many seconds at most: UCP calls those of all TNIs,
+/* An interface without endpoints looks for a doorbell once in so many seconds at most: UCP calls those of all TNIs,
  * and uses few. So rarely, too, an interface looks into a TCQ in which it expects nothing. Calls are no measure: where
  * a core is shared, one may take milliseconds. */
 static const double kRareSeconds = 20e-6;
+/* An interface with endpoints that has sent and received nothing may be the target of puts, of which it is not told. It
+ * looks at every fourth call: UCP makes endpoints on TNIs that it uses for long messages only. */
+enum { kIdleCalls = 4 };
+/* An interface that is busy reads the clock at every 16th call. */
+enum { kTimeCalls = 16 };
 /* A message to a process that dies before it takes it is lost without a report. So an operation behind the last
  * messages asks so often, in seconds, whether they arrived. */
 static const double kConfirmSeconds = 0.1;
@@ -166,22 +171,40 @@ static void confirm_messages(uct_utofu_iface_t* iface, ucs_time_t now) {
   }
 }
 
-unsigned uct_utofu_iface_progress(uct_iface_h tl_iface) {
-  uct_utofu_iface_t* const iface = ucs_derived_of(tl_iface, uct_utofu_iface_t);
+/* Whether it is time for what is done rarely. */
+static int rare_time_has_come(uct_utofu_iface_t* iface) {
   const ucs_time_t now = ucs_get_time();
-  const int rarely = now >= iface->next_rare;
-  if (!rarely && !iface->talks && iface->open_count == 0) {
+  if (now < iface->next_rare) {
     return 0;
   }
-  if (rarely) {
-    iface->next_rare = now + iface->rare_time;
+  iface->next_rare = now + iface->rare_time;
+  return 1;
+}
+
+/* @return whether this call looks for notices
+ * @param rarely_p  whether it does what is done rarely, too */
+static int looks_now(uct_utofu_iface_t* iface, int* rarely_p) {
+  const unsigned call = iface->calls++;
+  const int idle = !iface->talks && iface->open_count == 0, met = !ucs_list_is_empty(&iface->eps);
+  if (idle && met && call % kIdleCalls != 0) {
+    return 0;
+  }
+  *rarely_p = (idle || call % kTimeCalls == 0) && rare_time_has_come(iface);
+  return !idle || met || *rarely_p;
+}
+
+unsigned uct_utofu_iface_progress(uct_iface_h tl_iface) {
+  uct_utofu_iface_t* const iface = ucs_derived_of(tl_iface, uct_utofu_iface_t);
+  int rarely = 0;
+  if (!looks_now(iface, &rarely)) {
+    return 0;
   }
   unsigned count = poll_mrq(iface);
   if (rarely || iface->tcq_open > 0 || iface->busy) {
     count += uct_utofu_poll_tcq(iface);
   }
-  if (rarely) {
-    confirm_messages(iface, now);
+  if (ucs_unlikely(rarely)) {
+    confirm_messages(iface, ucs_get_time());
   }
   if (ucs_unlikely(!ucs_list_is_empty(&iface->owing))) {
     uct_utofu_pay_debts(iface);

@@ -175,7 +175,8 @@ struct uct_utofu_iface {
   unsigned free_buffer_count;
   unsigned tcq_open; /* Of the operations under way, those whose notices are of the TCQ. */
   ucs_time_t next_confirm, next_rare, rare_time;
-  int talks;           /* A peer has rung, or was rung. */
+  int talks;           /* Something was posted, or a peer has rung. */
+  unsigned calls;      /* Of its progress. */
   int busy;            /* The TOQ was full, and no notice of the TCQ has been read since. */
   unsigned open_count; /* Operations whose notices are missing. */
 

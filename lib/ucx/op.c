@@ -84,6 +84,7 @@ ucs_status_t uct_utofu_op_posted(uct_utofu_iface_t* iface, uct_utofu_op_t* op, i
     }
     return uct_utofu_status(rc);
   }
+  iface->talks = 1;
   iface->open_count++;
   iface->tcq_open += op->tag == 0;
   op->ep->open_count++;

@@ -100,12 +100,15 @@ ucs_status_t uct_utofu_ep_get_bcopy(uct_ep_h tl_ep, uct_unpack_callback_t unpack
   return status == UCS_OK ? UCS_INPROGRESS : status;
 }
 
+typedef int (*start_t)(utofu_vcq_hdl_t, utofu_vcq_id_t, utofu_stadd_t, utofu_stadd_t, size_t, uint64_t, unsigned long,
+                       void*);
 typedef int (*prepare_t)(utofu_vcq_hdl_t, utofu_vcq_id_t, utofu_stadd_t, utofu_stadd_t, size_t, uint64_t, unsigned long,
                          void*, size_t*);
 
 /* What a zero-copy operation is, besides its pieces. */
 typedef struct zcopy {
-  prepare_t prepare;
+  start_t start;     /* One piece. */
+  prepare_t prepare; /* One of several. */
   unsigned long flags;
   const uct_utofu_rkey_t* key;
   utofu_stadd_t remote;
@@ -137,30 +140,49 @@ static size_t prepare_pieces(uct_utofu_iface_t* iface, uct_utofu_op_t* op, zcopy
   return used;
 }
 
-/* All pieces are posted at once or none is. */
-static ucs_status_t post_pieces(uct_ep_h tl_ep, zcopy_t what, const uct_iov_t* iov, size_t iovcnt,
+/* @return as uct_utofu_op_posted; the operation is dropped if it is not posted */
+static ucs_status_t post_one(uct_utofu_iface_t* iface, uct_utofu_op_t* op, const zcopy_t* what, const uct_iov_t* iov) {
+  uct_utofu_mem_t* const mem = iov->memh;
+  const utofu_stadd_t local = uct_utofu_mem_stadd(iface->md, mem, iface->vcq_slot);
+  if (local == UCT_UTOFU_NO_STADD) {
+    uct_utofu_op_drop(iface, op);
+    return UCS_ERR_INVALID_PARAM;
+  }
+  return uct_utofu_op_posted(iface, op,
+                             what->start(iface->vcq, what->key->vcq_id, local + ((uintptr_t)iov->buffer - mem->start),
+                                         what->remote, uct_iov_get_length(iov), op->tag, what->flags, op));
+}
+
+/* All are posted at once or none is. @return as post_one */
+static ucs_status_t post_several(uct_utofu_iface_t* iface, uct_utofu_op_t* op, const zcopy_t* what,
+                                 const uct_iov_t* iov) {
+  char descs[UCT_UTOFU_MAX_IOV * UCT_UTOFU_DESC_BYTES] UCS_V_ALIGNED(8);
+  const size_t used = prepare_pieces(iface, op, *what, iov, descs);
+  if (used == SIZE_MAX) {
+    uct_utofu_op_drop(iface, op);
+    return UCS_ERR_INVALID_PARAM;
+  }
+  return uct_utofu_op_posted(iface, op, utofu_post_toq(iface->vcq, descs, used, op));
+}
+
+static ucs_status_t post_pieces(uct_ep_h tl_ep, const zcopy_t* what, const uct_iov_t* iov, size_t iovcnt,
                                 uct_completion_t* comp) {
   uct_utofu_iface_t* const iface = uct_utofu_iface_of(tl_ep);
-  char descs[UCT_UTOFU_MAX_IOV * UCT_UTOFU_DESC_BYTES] UCS_V_ALIGNED(8);
   uct_utofu_op_t* const op = uct_utofu_op_take(iface, ucs_derived_of(tl_ep, uct_utofu_ep_t), 1, 0);
   if (ucs_unlikely(op == NULL)) {
     return UCS_ERR_NO_RESOURCE;
   }
   op->comp = comp;
   op->length = iovcnt;
-  const size_t used = prepare_pieces(iface, op, what, iov, descs);
-  if (used == SIZE_MAX) {
-    uct_utofu_op_drop(iface, op);
-    return UCS_ERR_INVALID_PARAM;
-  }
-  const ucs_status_t status = uct_utofu_op_posted(iface, op, utofu_post_toq(iface->vcq, descs, used, op));
+  const ucs_status_t status = iovcnt == 1 ? post_one(iface, op, what, iov) : post_several(iface, op, what, iov);
   return status == UCS_OK ? UCS_INPROGRESS : status;
 }
 
 ucs_status_t uct_utofu_ep_put_zcopy(uct_ep_h tl_ep, const uct_iov_t* iov, size_t iovcnt, uint64_t remote_addr,
                                     uct_rkey_t rkey, uct_completion_t* comp) {
   const size_t length = uct_iov_total_length(iov, iovcnt);
-  zcopy_t what = {.prepare = utofu_prepare_put, .flags = kLocal | uct_utofu_iface_of(tl_ep)->config.put_order};
+  zcopy_t what = {
+      .start = utofu_put, .prepare = utofu_prepare_put, .flags = kLocal | uct_utofu_iface_of(tl_ep)->config.put_order};
   UCT_CHECK_IOV_SIZE(iovcnt, (size_t)UCT_UTOFU_MAX_IOV, "put_zcopy");
   UCT_CHECK_LENGTH(length, 0, UCT_UTOFU_MAX_ZCOPY, "put_zcopy");
   UCT_SKIP_ZERO_LENGTH(length);
@@ -169,13 +191,13 @@ ucs_status_t uct_utofu_ep_put_zcopy(uct_ep_h tl_ep, const uct_iov_t* iov, size_t
     return status;
   }
   what.remote = remote_stadd(what.key, remote_addr);
-  return post_pieces(tl_ep, what, iov, iovcnt, comp);
+  return post_pieces(tl_ep, &what, iov, iovcnt, comp);
 }
 
 ucs_status_t uct_utofu_ep_get_zcopy(uct_ep_h tl_ep, const uct_iov_t* iov, size_t iovcnt, uint64_t remote_addr,
                                     uct_rkey_t rkey, uct_completion_t* comp) {
   const size_t length = uct_iov_total_length(iov, iovcnt);
-  zcopy_t what = {.prepare = utofu_prepare_get, .flags = kLocal};
+  zcopy_t what = {.start = utofu_get, .prepare = utofu_prepare_get, .flags = kLocal};
   UCT_CHECK_IOV_SIZE(iovcnt, (size_t)UCT_UTOFU_MAX_IOV, "get_zcopy");
   UCT_CHECK_LENGTH(length, 0, UCT_UTOFU_MAX_ZCOPY, "get_zcopy");
   UCT_SKIP_ZERO_LENGTH(length);
@@ -184,5 +206,5 @@ ucs_status_t uct_utofu_ep_get_zcopy(uct_ep_h tl_ep, const uct_iov_t* iov, size_t
     return status;
   }
   what.remote = remote_stadd(what.key, remote_addr);
-  return post_pieces(tl_ep, what, iov, iovcnt, comp);
+  return post_pieces(tl_ep, &what, iov, iovcnt, comp);
 }

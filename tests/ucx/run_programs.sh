@@ -239,6 +239,33 @@ run_mpi_programs() {
   done < <(list_mpi_programs)
 }
 
+# run_compare SOURCE COMPILER LAUNCHER...: a program of ./run bench, as short as can be; it checks its data. Each series
+# has a result for both sizes.
+run_compare() {
+  local source=$1 compiler=$2 name="compare $1 flagged" started=$SECONDS status=0 log count
+  local binary=$log_directory/bin/compare_$source
+  shift 2
+  [[ $name =~ $only ]] || return 0
+  log=$log_directory/${name// /_}.log
+  if ! "$compiler" -std=c++20 -O2 "$here/../../benchmarks/compare/$source.cpp" -o "$binary" -luct -lucs \
+    >"$log.compile" 2>&1; then
+    report FAIL "$suite" "$name" 0 "it does not compile; see $log.compile"
+    return
+  fi
+  "$@" "$log" "$binary" flagged --points 8,65536 --ms 1 || status=$?
+  count=$(grep -aoE '"what":"data, flag[^"]*","memory":"malloc","x":[0-9]+' "$log" | sort -u | wc -l || true)
+  if ((status == 0 && count == 4)); then
+    report PASS "$suite" "$name" $((SECONDS - started))
+  else
+    report_failed "$suite" "$name" $((SECONDS - started)) "$log" "status $status, $count results of 4, see $log"
+  fi
+}
+
+# launch_preloaded LOG BINARY ARGUMENT...
+launch_preloaded() {
+  launch_limited "$time_limit_s" "$1" env LD_PRELOAD="$component" UCX_WARN_UNUSED_ENV_VARS=n "${@:2}"
+}
+
 # run_shmem PES: Open MPI's OpenSHMEM, which has no other transport here than UCX.
 run_shmem() {
   local name="shmem_check np=$1 OpenSHMEM" log started=$SECONDS status=0 binary=$log_directory/bin/shmem_check
@@ -270,6 +297,8 @@ while read -r setting program arguments; do
   run_program "$setting" "$program" $arguments
 done < <(list_programs)
 run_mpi_programs
+run_compare uct c++ launch_preloaded
+run_compare mpi mpicxx.openmpi launch_ucx ucx 2 "$time_limit_s"
 run_shmem 2
 run_shmem 4
 check_leftovers "$suite" "$before"

@@ -25,9 +25,9 @@ ucx_unpack_unless_done() {
   date --utc >"$ucx_source/.complete"
 }
 
-# ucx_component_ensure PREFIX COMPONENT: builds the component with the Portofu in PREFIX.
+# ucx_component_ensure INCLUDE LIB COMPONENT: builds the component with the uTofu in these directories.
 ucx_component_ensure() {
   ucx_source_ensure
   run_logged "building the UCT component" "$cache_root/log/ucx-component.log" \
-    lib/ucx/build.sh --ucx-source "$ucx_source" --utofu-include "$1/include" --utofu-lib "$1/lib" --output "$2"
+    lib/ucx/build.sh --ucx-source "$ucx_source" --utofu-include "$1" --utofu-lib "$2" --output "$3"
 }
