@@ -8,7 +8,7 @@ static const unsigned long kMessageFlags = UTOFU_ONESIDED_FLAG_REMOTE_MRQ_NOTICE
 /* @return UCS_OK: the next slot is ours, at *slot_p */
 static ucs_status_t find_slot(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep, utofu_stadd_t* slot_p) {
   uct_utofu_peer_t* const peer = ep->peer;
-  const ucs_status_t status = uct_utofu_ep_may_post(iface, ep);
+  const ucs_status_t status = uct_utofu_ep_may_post(iface, ep, UCT_UTOFU_OTHER, 0);
   if (ucs_unlikely(status != UCS_OK)) {
     return status;
   }

@@ -48,7 +48,7 @@ static ucs_status_t post(uct_ep_h tl_ep, uint64_t remote_addr, uct_rkey_t rkey, 
   if (what->opcode != UCT_ATOMIC_OP_CSWAP && armw_of(what->opcode) == 0) {
     return UCS_ERR_UNSUPPORTED;
   }
-  ucs_status_t status = uct_utofu_ep_may_post(iface, ep);
+  ucs_status_t status = uct_utofu_ep_may_post(iface, ep, UCT_UTOFU_ATOMIC, key->vcq_id);
   if (ucs_unlikely(status != UCS_OK)) {
     return status;
   }
@@ -56,6 +56,8 @@ static ucs_status_t post(uct_ep_h tl_ep, uint64_t remote_addr, uct_rkey_t rkey, 
   if (ucs_unlikely(op == NULL)) {
     return UCS_ERR_NO_RESOURCE;
   }
+  op->what = UCT_UTOFU_ATOMIC;
+  op->to = key->vcq_id;
   if (what->result != NULL) {
     op->kind = what->bytes == 4 ? UCT_UTOFU_OP_FETCH32 : UCT_UTOFU_OP_FETCH64;
     op->result = what->result;

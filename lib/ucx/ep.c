@@ -15,7 +15,7 @@ static UCS_CLASS_INIT_FUNC(uct_utofu_ep_t, const uct_ep_params_t* params) {
   ucs_queue_head_init(&self->pending);
   ucs_queue_head_init(&self->flushes);
   self->next_number = 0;
-  self->fence = UINT64_MAX;
+  self->fenced = 0;
   self->open_count = 0;
   self->dispatching = 0;
   self->is_waiting = 0;
@@ -30,7 +30,18 @@ static void warn_purged(uct_pending_req_t* req, void* arg) {
   ucs_warn("an endpoint is destroyed with pending request %p", req);
 }
 
-/* Its operations go on without it; whoever waits for them is still told. */
+/* Its operations go on without it, but whoever waits for them is told now: their completions may go with the endpoint.
+ */
+static void leave_op(uct_utofu_op_t* op) {
+  uct_completion_t* const comp = op->comp;
+  op->ep = NULL;
+  op->comp = NULL;
+  op->kind = op->kind == UCT_UTOFU_OP_CONFIRM ? op->kind : UCT_UTOFU_OP_PLAIN; /* Nothing is left to unpack to. */
+  if (comp != NULL) {
+    uct_invoke_completion(comp, UCS_ERR_CANCELED);
+  }
+}
+
 static UCS_CLASS_CLEANUP_FUNC(uct_utofu_ep_t) {
   uct_utofu_iface_t* const iface = ucs_derived_of(self->super.super.iface, uct_utofu_iface_t);
   uct_utofu_flush_t* flush;
@@ -39,7 +50,7 @@ static UCS_CLASS_CLEANUP_FUNC(uct_utofu_ep_t) {
   ucs_list_del(&self->of_iface);
   for (unsigned i = 0; self->open_count > 0 && i < iface->config.buffers + UCT_UTOFU_TAGS; i++) {
     if (iface->ops[i].ep == self) {
-      iface->ops[i].ep = NULL;
+      leave_op(&iface->ops[i]);
     }
   }
   while (!ucs_queue_is_empty(&self->flushes)) {
@@ -58,18 +69,29 @@ static int has_room(const uct_utofu_iface_t* iface) {
   return !iface->busy && iface->free_tag_count > 0 && iface->free_buffer_count > 0 && iface->free_ops != NULL;
 }
 
-static int is_fenced(uct_utofu_ep_t* ep) {
-  if (ucs_likely(ep->fence == UINT64_MAX)) {
+/* Whether strong order keeps an operation behind all that are open at this endpoint, as seen at the target. A put that
+ * is written later is behind puts and atomics. An atomic, which reads, too, is behind atomics: none is inside another.
+ * No get is behind a put, and nothing behind what goes to another VCQ (guide 2.2.10, STRONG_ORDER). */
+static int is_ordered(const uct_utofu_ep_t* ep, unsigned what, utofu_vcq_id_t to) {
+  if (to != ep->open_to || what == UCT_UTOFU_OTHER) {
     return 0;
   }
-  if (ep->open_count > 0) {
-    return 1;
-  }
-  ep->fence = UINT64_MAX;
-  return 0;
+  return what == UCT_UTOFU_PUT ? (ep->open_what & UCT_UTOFU_OTHER) == 0 : ep->open_what == UCT_UTOFU_ATOMIC;
 }
 
-ucs_status_t uct_utofu_ep_may_post(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep) {
+static int is_fenced(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep, unsigned what, utofu_vcq_id_t to) {
+  if (ucs_likely(!ep->fenced && !iface->fenced)) {
+    return 0;
+  }
+  ep->fenced = ep->fenced && ep->open_count > 0;
+  iface->fenced = iface->fenced && iface->open_count > 0;
+  if (!ep->fenced && !iface->fenced) {
+    return 0;
+  }
+  return (iface->fenced && iface->open_count > ep->open_count) || !is_ordered(ep, what, to);
+}
+
+ucs_status_t uct_utofu_ep_may_post(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep, unsigned what, utofu_vcq_id_t to) {
   if (ucs_unlikely(ep->failure != UCS_OK || ep->peer->failure != UCS_OK)) {
     return ep->failure != UCS_OK ? ep->failure : ep->peer->failure;
   }
@@ -78,9 +100,9 @@ ucs_status_t uct_utofu_ep_may_post(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep)
   }
   if (ucs_unlikely(!has_room(iface))) {
     uct_utofu_poll_tcq(iface);
-    return has_room(iface) && !is_fenced(ep) ? UCS_OK : UCS_ERR_NO_RESOURCE;
+    return has_room(iface) && !is_fenced(iface, ep, what, to) ? UCS_OK : UCS_ERR_NO_RESOURCE;
   }
-  return ucs_unlikely(is_fenced(ep)) ? UCS_ERR_NO_RESOURCE : UCS_OK;
+  return ucs_unlikely(is_fenced(iface, ep, what, to)) ? UCS_ERR_NO_RESOURCE : UCS_OK;
 }
 
 /* Whether a request that found nothing would find something now. */
@@ -88,7 +110,7 @@ static int would_find(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep) {
   if (ep->failure != UCS_OK || ep->peer->failure != UCS_OK) {
     return 1; /* The failure. */
   }
-  if (!has_room(iface) || is_fenced(ep)) {
+  if (!has_room(iface) || is_fenced(iface, ep, UCT_UTOFU_OTHER, 0)) {
     return 0;
   }
   return !ep->wants_slot || (ep->peer->tx == UCT_UTOFU_TX_READY && uct_utofu_peer_free_slots(ep->peer) > 0);
@@ -212,12 +234,9 @@ ucs_status_t uct_utofu_ep_flush(uct_ep_h tl_ep, unsigned flags, uct_completion_t
   return UCS_INPROGRESS;
 }
 
-/* Strong order keeps puts behind puts, but no get behind a put, and nothing behind what goes to another VCQ. */
 ucs_status_t uct_utofu_ep_fence(uct_ep_h tl_ep, unsigned flags) {
   uct_utofu_ep_t* const ep = ucs_derived_of(tl_ep, uct_utofu_ep_t);
-  if (ep->open_count > 0) {
-    ep->fence = ep->next_number;
-  }
+  ep->fenced = ep->open_count > 0;
   return UCS_OK;
 }
 

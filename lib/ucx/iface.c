@@ -232,8 +232,7 @@ static ucs_status_t flush(uct_iface_h tl_iface, unsigned flags, uct_completion_t
 
 static ucs_status_t fence(uct_iface_h tl_iface, unsigned flags) {
   uct_utofu_iface_t* const iface = ucs_derived_of(tl_iface, uct_utofu_iface_t);
-  uct_utofu_ep_t* ep;
-  ucs_list_for_each(ep, &iface->eps, of_iface) { uct_utofu_ep_fence(&ep->super.super, flags); }
+  iface->fenced = iface->open_count > 0;
   return UCS_OK;
 }
 
@@ -261,12 +260,25 @@ static void take_apart(uct_utofu_iface_t* iface) {
   }
 }
 
+/* Messages are handed over where they lie, so nothing has to be aligned; but the wish has to make sense. */
+static int alignment_makes_sense(const uct_iface_params_t* params) {
+  const int has_offset = (params->field_mask & UCT_IFACE_PARAM_FIELD_AM_ALIGN_OFFSET) != 0;
+  if (!(params->field_mask & UCT_IFACE_PARAM_FIELD_AM_ALIGNMENT)) {
+    return !has_offset;
+  }
+  return ucs_is_pow2(params->am_alignment) && (!has_offset || params->am_align_offset < params->am_alignment);
+}
+
 static UCS_CLASS_INIT_FUNC(uct_utofu_iface_t, uct_md_h md, uct_worker_h worker, const uct_iface_params_t* params,
                            const uct_iface_config_t* config) {
   UCT_CHECK_PARAM(params->field_mask & UCT_IFACE_PARAM_FIELD_OPEN_MODE,
                   "UCT_IFACE_PARAM_FIELD_OPEN_MODE is not defined");
   if (!(params->open_mode & UCT_IFACE_OPEN_MODE_DEVICE)) {
     return UCS_ERR_UNSUPPORTED;
+  }
+  if (!alignment_makes_sense(params)) {
+    ucs_error("an alignment of messages that is none");
+    return UCS_ERR_INVALID_PARAM;
   }
   if (ucs_derived_of(worker, uct_priv_worker_t)->thread_mode == UCS_THREAD_MODE_MULTI) {
     ucs_error("utofu has no lock for a worker of several threads");

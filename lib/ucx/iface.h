@@ -116,6 +116,9 @@ typedef enum {
   UCT_UTOFU_OP_CONFIRM /* Nobody waits but flushes; it shows that the peer is there. */
 } uct_utofu_op_kind_t;
 
+/* What strong order can keep in order, for fences. */
+enum { UCT_UTOFU_PUT = 1, UCT_UTOFU_ATOMIC = 2, UCT_UTOFU_OTHER = 4 };
+
 struct uct_utofu_op {
   uct_utofu_op_t* next; /* In iface->free_ops. */
   uct_utofu_ep_t* ep;   /* NULL: it has been destroyed, or the operation is of no endpoint. */
@@ -126,8 +129,10 @@ struct uct_utofu_op {
   uint16_t notices; /* That are to come. */
   uint8_t tag;      /* 0: its notice is of the TCQ. */
   uint8_t kind;     /* uct_utofu_op_kind_t */
+  uint8_t what;     /* UCT_UTOFU_PUT, ... */
   ucs_status_t status;
-  void* result; /* Of a fetch. */
+  utofu_vcq_id_t to; /* The remote VCQ, but for others. */
+  void* result;      /* Of a fetch. */
   uct_unpack_callback_t unpack;
   void* unpack_arg;
   size_t length;
@@ -179,6 +184,7 @@ struct uct_utofu_iface {
   unsigned calls;      /* Of its progress. */
   int busy;            /* The TOQ was full, and no notice of the TCQ has been read since. */
   unsigned open_count; /* Operations whose notices are missing. */
+  int fenced;          /* Later operations wait until those that are open are complete. */
 
   ucs_list_link_t owing;   /* Peers that owe something. */
   ucs_list_link_t waiting; /* Endpoints with pending requests. */
@@ -201,8 +207,10 @@ struct uct_utofu_ep {
   uint8_t is_waiting;      /* It has pending requests, or is looked at. */
   ucs_queue_head_t flushes;
   uint64_t next_number;
-  uint64_t fence;       /* Operations with numbers from here on wait until those below are complete. */
-  unsigned open_count;  /* Operations whose notices are missing. */
+  int fenced;          /* Later operations wait until those that are open are complete. */
+  unsigned open_count; /* Operations whose notices are missing. */
+  uint8_t open_what;   /* What they are, and, unless there are others, to which VCQ they all go. */
+  utofu_vcq_id_t open_to;
   uint8_t dispatching;  /* A pending request is being called. */
   uint8_t wants_slot;   /* The last active message found none. */
   ucs_status_t failure; /* What its user was told; UCS_OK: nothing. */
@@ -281,8 +289,10 @@ static inline unsigned uct_utofu_peer_free_slots(const uct_utofu_peer_t* peer) {
 
 /* ---- ep.c ---- */
 
-/* Whether an operation may be posted, or what stands in its way. */
-ucs_status_t uct_utofu_ep_may_post(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep);
+/* Whether an operation may be posted, or what stands in its way.
+ * @param what  UCT_UTOFU_PUT or UCT_UTOFU_ATOMIC with strong order, or UCT_UTOFU_OTHER
+ * @param to    the remote VCQ; of no meaning for others */
+ucs_status_t uct_utofu_ep_may_post(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep, unsigned what, utofu_vcq_id_t to);
 void uct_utofu_ep_dispatch(uct_utofu_iface_t* iface);
 void uct_utofu_ep_op_ended(uct_utofu_ep_t* ep, uint64_t number, ucs_status_t status);
 

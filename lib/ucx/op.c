@@ -56,6 +56,7 @@ uct_utofu_op_t* uct_utofu_op_take(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep, 
   op->notices = 1;
   op->tag = tagged ? iface->free_tags[--iface->free_tag_count] : 0;
   op->kind = UCT_UTOFU_OP_PLAIN;
+  op->what = UCT_UTOFU_OTHER;
   op->status = UCS_OK;
   if (tagged) {
     iface->tagged[op->tag] = op;
@@ -75,6 +76,15 @@ void uct_utofu_op_drop(uct_utofu_iface_t* iface, uct_utofu_op_t* op) {
   iface->free_ops = op;
 }
 
+static void note_open(uct_utofu_ep_t* ep, uct_utofu_op_t* op) {
+  if (ep->open_count++ == 0) {
+    ep->open_what = 0;
+    ep->open_to = op->to;
+  }
+  ep->open_what |= op->to == ep->open_to ? op->what : UCT_UTOFU_OTHER;
+  op->number = ep->next_number++;
+}
+
 ucs_status_t uct_utofu_op_posted(uct_utofu_iface_t* iface, uct_utofu_op_t* op, int rc) {
   if (ucs_unlikely(rc != UTOFU_SUCCESS)) {
     iface->busy |= rc == UTOFU_ERR_BUSY;
@@ -87,8 +97,7 @@ ucs_status_t uct_utofu_op_posted(uct_utofu_iface_t* iface, uct_utofu_op_t* op, i
   iface->talks = 1;
   iface->open_count++;
   iface->tcq_open += op->tag == 0;
-  op->ep->open_count++;
-  op->number = op->ep->next_number++;
+  note_open(op->ep, op);
   return UCS_OK;
 }
 

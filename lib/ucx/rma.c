@@ -14,13 +14,24 @@ static ucs_status_t check_range(const uct_utofu_rkey_t* key, uint64_t remote_add
   return UCS_OK;
 }
 
-/* @param key_p  the key, if the range lies in what it is for and the endpoint may post */
-static ucs_status_t begin(uct_ep_h tl_ep, uint64_t remote_addr, size_t length, uct_rkey_t rkey,
+static unsigned put_kind(const uct_utofu_iface_t* iface) {
+  return iface->config.put_order != 0 ? UCT_UTOFU_PUT : UCT_UTOFU_OTHER;
+}
+
+/* @param what   what is to be posted
+ * @param key_p  the key, if the range lies in what it is for and the endpoint may post */
+static ucs_status_t begin(uct_ep_h tl_ep, unsigned what, uint64_t remote_addr, size_t length, uct_rkey_t rkey,
                           const uct_utofu_rkey_t** key_p) {
   *key_p = (const uct_utofu_rkey_t*)rkey;
   const ucs_status_t status = check_range(*key_p, remote_addr, length);
   return status != UCS_OK ? status
-                          : uct_utofu_ep_may_post(uct_utofu_iface_of(tl_ep), ucs_derived_of(tl_ep, uct_utofu_ep_t));
+                          : uct_utofu_ep_may_post(uct_utofu_iface_of(tl_ep), ucs_derived_of(tl_ep, uct_utofu_ep_t),
+                                                  what, (*key_p)->vcq_id);
+}
+
+static void note_put(const uct_utofu_iface_t* iface, uct_utofu_op_t* op, const uct_utofu_rkey_t* key) {
+  op->what = (uint8_t)put_kind(iface);
+  op->to = key->vcq_id;
 }
 
 static utofu_stadd_t remote_stadd(const uct_utofu_rkey_t* key, uint64_t remote_addr) {
@@ -33,7 +44,7 @@ ucs_status_t uct_utofu_ep_put_short(uct_ep_h tl_ep, const void* buffer, unsigned
   const uct_utofu_rkey_t* key;
   UCT_CHECK_LENGTH(length, 0, UCT_UTOFU_PIGGYBACK, "put_short");
   UCT_SKIP_ZERO_LENGTH(length);
-  const ucs_status_t status = begin(tl_ep, remote_addr, length, rkey, &key);
+  const ucs_status_t status = begin(tl_ep, put_kind(iface), remote_addr, length, rkey, &key);
   if (ucs_unlikely(status != UCS_OK)) {
     return status;
   }
@@ -41,6 +52,7 @@ ucs_status_t uct_utofu_ep_put_short(uct_ep_h tl_ep, const void* buffer, unsigned
   if (ucs_unlikely(op == NULL)) {
     return UCS_ERR_NO_RESOURCE;
   }
+  note_put(iface, op, key);
   return uct_utofu_op_posted(iface, op,
                              utofu_put_piggyback(iface->vcq, key->vcq_id, (void*)buffer, remote_stadd(key, remote_addr),
                                                  length, op->tag, kLocal | iface->config.put_order, op));
@@ -50,7 +62,7 @@ ssize_t uct_utofu_ep_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack, void* a
                                uct_rkey_t rkey) {
   uct_utofu_iface_t* const iface = uct_utofu_iface_of(tl_ep);
   const uct_utofu_rkey_t* key;
-  ucs_status_t status = begin(tl_ep, remote_addr, 0, rkey, &key);
+  ucs_status_t status = begin(tl_ep, put_kind(iface), remote_addr, 0, rkey, &key);
   if (ucs_unlikely(status != UCS_OK)) {
     return status;
   }
@@ -68,6 +80,7 @@ ssize_t uct_utofu_ep_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack, void* a
     uct_utofu_op_drop(iface, op);
     return status;
   }
+  note_put(iface, op, key);
   status = uct_utofu_op_posted(
       iface, op,
       utofu_put(iface->vcq, key->vcq_id, uct_utofu_buffer_stadd(iface, op->buffer), remote_stadd(key, remote_addr),
@@ -81,7 +94,7 @@ ucs_status_t uct_utofu_ep_get_bcopy(uct_ep_h tl_ep, uct_unpack_callback_t unpack
   const uct_utofu_rkey_t* key;
   UCT_CHECK_LENGTH(length, 0, iface->config.slot_bytes, "get_bcopy");
   UCT_SKIP_ZERO_LENGTH(length);
-  ucs_status_t status = begin(tl_ep, remote_addr, length, rkey, &key);
+  ucs_status_t status = begin(tl_ep, UCT_UTOFU_OTHER, remote_addr, length, rkey, &key);
   if (ucs_unlikely(status != UCS_OK)) {
     return status;
   }
@@ -110,6 +123,7 @@ typedef struct zcopy {
   start_t start;     /* One piece. */
   prepare_t prepare; /* One of several. */
   unsigned long flags;
+  unsigned kind; /* UCT_UTOFU_PUT or UCT_UTOFU_OTHER */
   const uct_utofu_rkey_t* key;
   utofu_stadd_t remote;
 } zcopy_t;
@@ -174,6 +188,8 @@ static ucs_status_t post_pieces(uct_ep_h tl_ep, const zcopy_t* what, const uct_i
   }
   op->comp = comp;
   op->length = iovcnt;
+  op->what = (uint8_t)what->kind;
+  op->to = what->key->vcq_id;
   const ucs_status_t status = iovcnt == 1 ? post_one(iface, op, what, iov) : post_several(iface, op, what, iov);
   return status == UCS_OK ? UCS_INPROGRESS : status;
 }
@@ -186,7 +202,7 @@ ucs_status_t uct_utofu_ep_put_zcopy(uct_ep_h tl_ep, const uct_iov_t* iov, size_t
   UCT_CHECK_IOV_SIZE(iovcnt, (size_t)UCT_UTOFU_MAX_IOV, "put_zcopy");
   UCT_CHECK_LENGTH(length, 0, UCT_UTOFU_MAX_ZCOPY, "put_zcopy");
   UCT_SKIP_ZERO_LENGTH(length);
-  const ucs_status_t status = begin(tl_ep, remote_addr, length, rkey, &what.key);
+  const ucs_status_t status = begin(tl_ep, what.kind, remote_addr, length, rkey, &what.key);
   if (ucs_unlikely(status != UCS_OK)) {
     return status;
   }
@@ -197,11 +213,11 @@ ucs_status_t uct_utofu_ep_put_zcopy(uct_ep_h tl_ep, const uct_iov_t* iov, size_t
 ucs_status_t uct_utofu_ep_get_zcopy(uct_ep_h tl_ep, const uct_iov_t* iov, size_t iovcnt, uint64_t remote_addr,
                                     uct_rkey_t rkey, uct_completion_t* comp) {
   const size_t length = uct_iov_total_length(iov, iovcnt);
-  zcopy_t what = {.start = utofu_get, .prepare = utofu_prepare_get, .flags = kLocal};
+  zcopy_t what = {.start = utofu_get, .prepare = utofu_prepare_get, .kind = UCT_UTOFU_OTHER, .flags = kLocal};
   UCT_CHECK_IOV_SIZE(iovcnt, (size_t)UCT_UTOFU_MAX_IOV, "get_zcopy");
   UCT_CHECK_LENGTH(length, 0, UCT_UTOFU_MAX_ZCOPY, "get_zcopy");
   UCT_SKIP_ZERO_LENGTH(length);
-  const ucs_status_t status = begin(tl_ep, remote_addr, length, rkey, &what.key);
+  const ucs_status_t status = begin(tl_ep, what.kind, remote_addr, length, rkey, &what.key);
   if (ucs_unlikely(status != UCS_OK)) {
     return status;
   }

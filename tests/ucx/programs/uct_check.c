@@ -15,6 +15,7 @@ static uct_component_h component;
 static uct_md_h md;
 static uct_iface_h iface;
 static uct_iface_attr_t attr;
+static uct_ep_params_t ep_params;
 static uct_ep_h ep;
 static unsigned char *window, *source;  // Ours for the peer; what we send from.
 static uct_mem_h window_memh, source_memh;
@@ -114,20 +115,21 @@ static void open_iface(const char* tni) {
 }
 
 static void connect_to_peer(void) {
-  unsigned char mine[256], its[256], key_buffer[256];
+  static unsigned char its[256];
+  unsigned char mine[256], key_buffer[256];
   uct_md_attr_t md_attr;
   UCX_OK(uct_md_query(md, &md_attr));
-  CHECK(attr.iface_addr_len <= sizeof mine && md_attr.rkey_packed_size <= sizeof key_buffer, "long addresses");
+  CHECK(attr.iface_addr_len <= sizeof its && md_attr.rkey_packed_size <= sizeof key_buffer, "long addresses");
   UCX_OK(uct_iface_get_address(iface, (uct_iface_addr_t*)mine));
   pair_send(mine, attr.iface_addr_len);
   pair_receive(its, attr.iface_addr_len);
-  const uct_ep_params_t params = {
+  ep_params = (uct_ep_params_t){
       .field_mask = UCT_EP_PARAM_FIELD_IFACE | UCT_EP_PARAM_FIELD_DEV_ADDR | UCT_EP_PARAM_FIELD_IFACE_ADDR,
       .iface = iface,
       .dev_addr = (const uct_device_addr_t*)its,
       .iface_addr = (const uct_iface_addr_t*)its};
-  CHECK(uct_iface_is_reachable(iface, NULL, params.iface_addr), "the peer is not reachable");
-  UCX_OK(uct_ep_create(&params, &ep));
+  CHECK(uct_iface_is_reachable(iface, NULL, ep_params.iface_addr), "the peer is not reachable");
+  UCX_OK(uct_ep_create(&ep_params, &ep));
 
   UCX_OK(uct_md_mkey_pack(md, window_memh, key_buffer));
   const uint64_t address = (uintptr_t)window;
@@ -367,6 +369,33 @@ static void run_fence(void) {
   flush_and_meet();
 }
 
+// Nor does an operation that strong order keeps in its place wait behind a fence: each finds what was before it.
+static void run_ordered_fence(void) {
+  uint64_t sum = 0, seen = 0;
+  memset(window, 0, kWindow);
+  pair_meet(progress);
+  for (unsigned round = 1; round <= 200; round++) {
+    POST(UCS_OK, uct_ep_atomic64_post(ep, UCT_ATOMIC_OP_ADD, round, remote, key.rkey));
+    sum += round;
+    UCX_OK(round % 2 ? uct_ep_fence(ep, 0) : uct_iface_fence(iface, 0));
+    POST(UCS_INPROGRESS, uct_ep_atomic64_fetch(ep, UCT_ATOMIC_OP_ADD, 0, &seen, remote, key.rkey, expect_completion()));
+    wait_completion();
+    CHECK(seen == sum, "round %u: an atomic behind a fence sees %lu, not %lu", round, (unsigned long)seen,
+          (unsigned long)sum);
+  }
+  for (unsigned round = 1; round <= 200; round++) {
+    const uint64_t before = round, after = round + 1000;
+    POST(UCS_OK, uct_ep_put_short(ep, &before, sizeof before, remote, key.rkey));
+    UCX_OK(uct_ep_fence(ep, 0));
+    POST(UCS_OK, uct_ep_put_short(ep, &after, sizeof after, remote, key.rkey));
+    flush();
+    POST(UCS_INPROGRESS, uct_ep_get_bcopy(ep, unpack, &seen, sizeof seen, remote, key.rkey, expect_completion()));
+    wait_completion();
+    CHECK(seen == after, "round %u: a put behind a fence is overtaken: %lu", round, (unsigned long)seen);
+  }
+  flush_and_meet();
+}
+
 // ---- atomics ----
 
 #define ATOMIC_CASES(BITS)                                                                                           \
@@ -428,6 +457,29 @@ static void run_shared_counter(void) {
 
 // ---- the end ----
 
+// Whoever waits for an operation of an endpoint that is destroyed is told at once, and nothing is written any more
+// where an atomic's result was to go.
+static void run_destroy(void) {
+  uint64_t result = 0;
+  const uct_iov_t iov = {source, 4096, source_memh, 0, 1};
+  flush_and_meet();
+  completion = (uct_completion_t){.func = on_completion, .count = 2, .status = UCS_OK};
+  completed = 0;
+  POST(UCS_INPROGRESS, uct_ep_put_zcopy(ep, &iov, 1, remote, key.rkey, &completion));
+  POST(UCS_INPROGRESS, uct_ep_atomic64_fetch(ep, UCT_ATOMIC_OP_ADD, 1, &result, remote, key.rkey, &completion));
+  const int done = completed;
+  uct_ep_destroy(ep);
+  CHECK(completed == 1, "a completion is not called with its endpoint");
+  CHECK(done || completion.status == UCS_ERR_CANCELED, "it says %s", ucs_status_string(completion.status));
+  const uint64_t before = result;
+  while (uct_iface_flush(iface, 0, NULL) != UCS_OK) {
+    progress();
+  }
+  CHECK(result == before, "the result came after the endpoint was destroyed");
+  UCX_OK(uct_ep_create(&ep_params, &ep));
+  pair_meet(progress);
+}
+
 static void run_death(void) {
   if (pair_rank == 1) {
     _exit(0);
@@ -457,9 +509,11 @@ int main(int argc, char** argv) {
   run_memory();
   run_edges();
   run_fence();
+  run_ordered_fence();
   run_atomics32();
   run_atomics64();
   run_shared_counter();
+  run_destroy();
   run_death();
   uct_rkey_release(component, &key);
   UCX_OK(uct_md_mem_dereg(md, window_memh));
