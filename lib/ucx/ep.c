@@ -92,6 +92,9 @@ static int is_fenced(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep, unsigned what
 }
 
 ucs_status_t uct_utofu_ep_may_post(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep, unsigned what, utofu_vcq_id_t to) {
+  if (ucs_unlikely(!uct_utofu_is_awake(iface))) {
+    uct_utofu_own_to_post(iface);
+  }
   if (ucs_unlikely(ep->failure != UCS_OK || ep->peer->failure != UCS_OK)) {
     return ep->failure != UCS_OK ? ep->failure : ep->peer->failure;
   }
@@ -171,6 +174,16 @@ static void dispatch_ep(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep) {
       }
     }
   }
+}
+
+int uct_utofu_ep_could_dispatch(uct_utofu_iface_t* iface) {
+  uct_utofu_ep_t* ep;
+  ucs_list_for_each(ep, &iface->waiting, waiting) {
+    if (!ucs_queue_is_empty(&ep->pending) && would_find(iface, ep)) {
+      return 1;
+    }
+  }
+  return 0;
 }
 
 void uct_utofu_ep_dispatch(uct_utofu_iface_t* iface) {

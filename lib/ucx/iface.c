@@ -3,8 +3,6 @@
 
 #include <ucs/sys/string.h>
 
-/* Notices that one look at the MRQ takes at most. */
-enum { kMrqBatch = 32 };
 /* Pieces of an active message. UCP has room for 29 on its stack, and stops a program that is told of more. */
 enum { kMessageIov = 16 };
 /* An interface without endpoints looks for a doorbell once in so many seconds at most: UCP calls those of all TNIs,
@@ -78,6 +76,7 @@ static void query_sizes(const uct_utofu_iface_t* iface, uct_iface_attr_t* attr) 
   attr->cap.put.opt_zcopy_align = 1;
   attr->cap.put.align_mtu = 1;
   attr->cap.put.max_iov = UCT_UTOFU_MAX_IOV;
+  attr->cap.get.max_short = iface->config.slot_bytes;
   attr->cap.get.max_bcopy = iface->config.slot_bytes;
   attr->cap.get.max_zcopy = UCT_UTOFU_MAX_ZCOPY;
   attr->cap.get.opt_zcopy_align = 1;
@@ -113,49 +112,16 @@ static ucs_status_t query(uct_iface_h tl_iface, uct_iface_attr_t* attr) {
   attr->cap.flags = UCT_IFACE_FLAG_CONNECT_TO_IFACE | UCT_IFACE_FLAG_CB_SYNC | UCT_IFACE_FLAG_PENDING |
                     UCT_IFACE_FLAG_AM_SHORT | UCT_IFACE_FLAG_AM_BCOPY | UCT_IFACE_FLAG_AM_ZCOPY |
                     UCT_IFACE_FLAG_PUT_SHORT | UCT_IFACE_FLAG_PUT_BCOPY | UCT_IFACE_FLAG_PUT_ZCOPY |
-                    UCT_IFACE_FLAG_GET_BCOPY | UCT_IFACE_FLAG_GET_ZCOPY | UCT_IFACE_FLAG_ATOMIC_CPU |
-                    UCT_IFACE_FLAG_EP_CHECK | UCT_IFACE_FLAG_ERRHANDLE_PEER_FAILURE;
+                    UCT_IFACE_FLAG_GET_SHORT | UCT_IFACE_FLAG_GET_BCOPY | UCT_IFACE_FLAG_GET_ZCOPY |
+                    UCT_IFACE_FLAG_ATOMIC_CPU | UCT_IFACE_FLAG_EP_CHECK | UCT_IFACE_FLAG_ERRHANDLE_PEER_FAILURE;
+  if (iface->md->wakeup) {
+    attr->cap.event_flags = UCT_IFACE_FLAG_EVENT_FD | UCT_IFACE_FLAG_EVENT_SEND_COMP | UCT_IFACE_FLAG_EVENT_RECV;
+  }
   attr->iface_addr_len = sizeof(uct_utofu_iface_addr_t);
   attr->bandwidth.dedicated = iface->config.bandwidth;
   attr->latency = ucs_linear_func_make(iface->config.latency, 0);
   attr->overhead = 100e-9;
   return UCS_OK;
-}
-
-static void notice_failed(uct_utofu_iface_t* iface, const struct utofu_mrq_notice* notice, int rc) {
-  const khiter_t known = kh_get(uct_utofu_peers, &iface->peers, notice->vcq_id);
-  if (known != kh_end(&iface->peers)) {
-    uct_utofu_peer_failed(iface, kh_val(&iface->peers, known), uct_utofu_status(rc));
-  } else {
-    ucs_debug("a put to VCQ 0x%lx failed: uTofu says %d", (unsigned long)notice->vcq_id, rc);
-  }
-}
-
-static void take_notice(uct_utofu_iface_t* iface, const struct utofu_mrq_notice* notice, int rc) {
-  if (notice->notice_type == UTOFU_MRQ_TYPE_RMT_PUT && rc == UTOFU_SUCCESS) {
-    uct_utofu_put_arrived(iface, notice);
-    return;
-  }
-  uct_utofu_op_t* const op = iface->tagged[notice->edata % UCT_UTOFU_TAGS];
-  if (op != NULL) {
-    uct_utofu_op_notice(iface, op, uct_utofu_status(rc), notice->rmt_value);
-  } else if (rc != UTOFU_SUCCESS) {
-    notice_failed(iface, notice, rc);
-  }
-}
-
-static unsigned poll_mrq(uct_utofu_iface_t* iface) {
-  struct utofu_mrq_notice notice;
-  unsigned count = 0;
-  while (count < kMrqBatch) {
-    const int rc = utofu_poll_mrq(iface->vcq, 0, &notice);
-    if (rc == UTOFU_ERR_NOT_FOUND) {
-      break;
-    }
-    take_notice(iface, &notice, rc);
-    count++;
-  }
-  return count;
 }
 
 static void confirm_messages(uct_utofu_iface_t* iface, ucs_time_t now) {
@@ -185,6 +151,10 @@ static int rare_time_has_come(uct_utofu_iface_t* iface) {
  * @param rarely_p  whether it does what is done rarely, too */
 static int looks_now(uct_utofu_iface_t* iface, int* rarely_p) {
   const unsigned call = iface->calls++;
+  if (iface->wakeup.fd >= 0) { /* Something may be kept. */
+    *rarely_p = rare_time_has_come(iface);
+    return 1;
+  }
   const int idle = !iface->talks && iface->open_count == 0, met = !ucs_list_is_empty(&iface->eps);
   if (idle && met && call % kIdleCalls != 0) {
     return 0;
@@ -199,7 +169,8 @@ unsigned uct_utofu_iface_progress(uct_iface_h tl_iface) {
   if (!looks_now(iface, &rarely)) {
     return 0;
   }
-  unsigned count = poll_mrq(iface);
+  const int armed = uct_utofu_own(iface);
+  unsigned count = uct_utofu_poll_mrq(iface);
   if (rarely || iface->tcq_open > 0 || iface->busy) {
     count += uct_utofu_poll_tcq(iface);
   }
@@ -211,6 +182,9 @@ unsigned uct_utofu_iface_progress(uct_iface_h tl_iface) {
   }
   if (ucs_unlikely(!ucs_list_is_empty(&iface->waiting))) {
     uct_utofu_ep_dispatch(iface);
+  }
+  if (ucs_unlikely(armed)) {
+    uct_utofu_after_progress(iface, count);
   }
   return count;
 }
@@ -252,6 +226,7 @@ static ucs_status_t configure(uct_utofu_iface_t* iface, const uct_utofu_iface_co
 static void take_apart(uct_utofu_iface_t* iface) {
   uct_utofu_peers_cleanup(iface);
   uct_utofu_ops_cleanup(iface);
+  ucs_free(iface->kept);
   if (iface->open_count == 0) {
     uct_utofu_md_give_vcq(iface->md, iface->vcq_slot);
   } else {
@@ -290,6 +265,7 @@ static UCS_CLASS_INIT_FUNC(uct_utofu_iface_t, uct_md_h md, uct_worker_h worker, 
   ucs_list_head_init(&self->waiting);
   ucs_list_head_init(&self->eps);
   self->md = ucs_derived_of(md, uct_utofu_md_t);
+  self->wakeup.fd = -1;
   self->rare_time = ucs_time_from_sec(kRareSeconds);
   self->incarnation = ucs_generate_uuid((uintptr_t)self);
   ucs_status_t status = configure(self, ucs_derived_of(config, uct_utofu_iface_config_t));
@@ -310,6 +286,7 @@ static UCS_CLASS_INIT_FUNC(uct_utofu_iface_t, uct_md_h md, uct_worker_h worker, 
 
 static UCS_CLASS_CLEANUP_FUNC(uct_utofu_iface_t) {
   const ucs_time_t deadline = ucs_get_time() + ucs_time_from_sec(kCloseSeconds);
+  uct_utofu_wakeup_cleanup(self);
   uct_base_iface_progress_disable(&self->super.super, UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
   while (self->open_count > 0 && ucs_get_time() < deadline) {
     uct_utofu_iface_progress(&self->super.super);
@@ -326,6 +303,7 @@ static uct_iface_ops_t iface_ops = {
     .ep_put_short = uct_utofu_ep_put_short,
     .ep_put_bcopy = uct_utofu_ep_put_bcopy,
     .ep_put_zcopy = uct_utofu_ep_put_zcopy,
+    .ep_get_short = uct_utofu_ep_get_short,
     .ep_get_bcopy = uct_utofu_ep_get_bcopy,
     .ep_get_zcopy = uct_utofu_ep_get_zcopy,
     .ep_am_short = uct_utofu_ep_am_short,
@@ -349,6 +327,8 @@ static uct_iface_ops_t iface_ops = {
     .iface_fence = fence,
     .iface_progress_enable = uct_base_iface_progress_enable,
     .iface_progress_disable = uct_base_iface_progress_disable,
+    .iface_event_fd_get = uct_utofu_event_fd_get,
+    .iface_event_arm = uct_utofu_event_arm,
     .iface_progress = uct_utofu_iface_progress,
     .iface_close = UCS_CLASS_DELETE_FUNC_NAME(uct_utofu_iface_t),
     .iface_query = query,

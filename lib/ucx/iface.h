@@ -140,6 +140,19 @@ struct uct_utofu_op {
 
 KHASH_MAP_INIT_INT64(uct_utofu_peers, uct_utofu_peer_t*)
 
+/* A notice of the MRQ that was read before it could be handled. */
+typedef struct uct_utofu_kept {
+  struct utofu_mrq_notice notice;
+  int rc;
+} uct_utofu_kept_t;
+
+/* Who may touch the VCQ of an interface; see wakeup.c. */
+enum {
+  UCT_UTOFU_AWAKE,    /* Its user. */
+  UCT_UTOFU_ARMED,    /* The thread that looks, or whoever takes it back. */
+  UCT_UTOFU_LOOKED_AT /* The thread, now. */
+};
+
 struct uct_utofu_iface {
   uct_base_iface_t super;
   uct_utofu_md_t* md;
@@ -178,6 +191,20 @@ struct uct_utofu_iface {
   utofu_stadd_t buffers_stadd;
   char** free_buffers;
   unsigned free_buffer_count;
+  uct_utofu_kept_t* kept; /* From kept_first on, in their order. */
+  unsigned kept_first, kept_count, kept_room;
+  struct {
+    int is_there;
+    int rc;
+    void* cbdata;
+  } kept_tcq;
+  struct {
+    int fd;    /* -1: nobody has asked for one. */
+    int state; /* Atomic. */
+    int unconfirmed;
+    ucs_time_t since; /* It has been armed. */
+    ucs_list_link_t watched;
+  } wakeup;
   unsigned tcq_open; /* Of the operations under way, those whose notices are of the TCQ. */
   ucs_time_t next_confirm, next_rare, rare_time;
   int talks;           /* Something was posted, or a peer has rung. */
@@ -255,8 +282,51 @@ void uct_utofu_op_notice(uct_utofu_iface_t* iface, uct_utofu_op_t* op, ucs_statu
 /* Takes notices of the TCQ. @return how many */
 unsigned uct_utofu_poll_tcq(uct_utofu_iface_t* iface);
 
+/* Reads one notice of the TCQ, for a later look. @return whether one is there */
+int uct_utofu_keep_one_tcq(uct_utofu_iface_t* iface);
+
+/* Ends an operation whose notice has been read, without a word to anybody. */
+void uct_utofu_op_end_quietly(uct_utofu_iface_t* iface, uct_utofu_op_t* op);
+
 static inline utofu_stadd_t uct_utofu_buffer_stadd(const uct_utofu_iface_t* iface, const char* buffer) {
   return iface->buffers_stadd + (utofu_stadd_t)(buffer - iface->buffers);
+}
+
+/* ---- notice.c ---- */
+
+/* Takes notices of the MRQ, those that were kept first. @return how many */
+unsigned uct_utofu_poll_mrq(uct_utofu_iface_t* iface);
+
+/* Reads one notice of the MRQ, for a later look. @return whether one is there */
+int uct_utofu_keep_one(uct_utofu_iface_t* iface);
+
+/* Waits for the only notice of an operation, and keeps all others. Calls nothing of the user.
+ * @return what the notice says, and the operation is still to be ended; or UCS_ERR_TIMED_OUT or UCS_ERR_NO_MEMORY: it
+ *         has not come, and the operation will end by itself */
+ucs_status_t uct_utofu_op_await(uct_utofu_iface_t* iface, uct_utofu_op_t* op, int* came_p);
+
+/* ---- wakeup.c ---- */
+
+ucs_status_t uct_utofu_event_fd_get(uct_iface_h tl_iface, int* fd_p);
+ucs_status_t uct_utofu_event_arm(uct_iface_h tl_iface, unsigned events);
+void uct_utofu_wakeup_cleanup(uct_utofu_iface_t* iface);
+
+/* @return whether it was armed */
+int uct_utofu_take_back(uct_utofu_iface_t* iface);
+
+/* Takes an interface back to post something; its user is woken, if it was armed. */
+void uct_utofu_own_to_post(uct_utofu_iface_t* iface);
+
+/* Behind a progress of an interface that was armed: it is again, or its user is woken. */
+void uct_utofu_after_progress(uct_utofu_iface_t* iface, unsigned count);
+
+static inline int uct_utofu_is_awake(const uct_utofu_iface_t* iface) {
+  return ucs_likely(__atomic_load_n(&iface->wakeup.state, __ATOMIC_ACQUIRE) == UCT_UTOFU_AWAKE);
+}
+
+/* Makes an interface its user's. @return whether it was armed */
+static inline int uct_utofu_own(uct_utofu_iface_t* iface) {
+  return uct_utofu_is_awake(iface) ? 0 : uct_utofu_take_back(iface);
 }
 
 /* ---- peer.c ---- */
@@ -294,6 +364,9 @@ static inline unsigned uct_utofu_peer_free_slots(const uct_utofu_peer_t* peer) {
  * @param to    the remote VCQ; of no meaning for others */
 ucs_status_t uct_utofu_ep_may_post(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep, unsigned what, utofu_vcq_id_t to);
 void uct_utofu_ep_dispatch(uct_utofu_iface_t* iface);
+
+/* Whether a pending request would find something now. */
+int uct_utofu_ep_could_dispatch(uct_utofu_iface_t* iface);
 void uct_utofu_ep_op_ended(uct_utofu_ep_t* ep, uint64_t number, ucs_status_t status);
 
 ucs_status_t uct_utofu_ep_pending_add(uct_ep_h tl_ep, uct_pending_req_t* req, unsigned flags);
@@ -320,6 +393,9 @@ ssize_t uct_utofu_ep_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack, void* a
                                uct_rkey_t rkey);
 ucs_status_t uct_utofu_ep_put_zcopy(uct_ep_h tl_ep, const uct_iov_t* iov, size_t iovcnt, uint64_t remote_addr,
                                     uct_rkey_t rkey, uct_completion_t* comp);
+/* Waits until it has the data, ten seconds at most. */
+ucs_status_t uct_utofu_ep_get_short(uct_ep_h tl_ep, void* buffer, unsigned length, uint64_t remote_addr,
+                                    uct_rkey_t rkey);
 ucs_status_t uct_utofu_ep_get_bcopy(uct_ep_h tl_ep, uct_unpack_callback_t unpack, void* arg, size_t length,
                                     uint64_t remote_addr, uct_rkey_t rkey, uct_completion_t* comp);
 ucs_status_t uct_utofu_ep_get_zcopy(uct_ep_h tl_ep, const uct_iov_t* iov, size_t iovcnt, uint64_t remote_addr,

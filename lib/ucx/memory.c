@@ -18,6 +18,11 @@ ucs_config_field_t uct_utofu_md_config_table[] = {
      "VCQs are thread-safe. For interfaces of one TNI that several threads use at the same time, unless they are "
      "exclusive",
      ucs_offsetof(uct_utofu_md_config_t, thread_safe), UCS_CONFIG_TYPE_BOOL},
+    {"WAKEUP", "n",
+     "Interfaces can be waited for by a descriptor, as UCP_FEATURE_WAKEUP wants it. A thread looks for them. Makes "
+     "VCQs "
+     "thread-safe",
+     ucs_offsetof(uct_utofu_md_config_t, wakeup), UCS_CONFIG_TYPE_BOOL},
     {"RCACHE", "try", "Keep registrations of memory for later use", ucs_offsetof(uct_utofu_md_config_t, use_rcache),
      UCS_CONFIG_TYPE_TERNARY},
     {"", "", NULL, ucs_offsetof(uct_utofu_md_config_t, rcache), UCS_CONFIG_TYPE_TABLE(uct_md_config_rcache_table)},
@@ -343,8 +348,9 @@ ucs_status_t uct_utofu_md_open(uct_component_t* component, const char* name, con
   md->super.component = component;
   md->tni = (utofu_tni_id_t)tni;
   md->reg_cost = ucs_linear_func_make(1e-6, 0);
-  md->vcq_flags =
-      (wanted->exclusive ? UTOFU_VCQ_FLAG_EXCLUSIVE : 0) | (wanted->thread_safe ? UTOFU_VCQ_FLAG_THREAD_SAFE : 0);
+  md->wakeup = wanted->wakeup;
+  md->vcq_flags = (wanted->exclusive ? UTOFU_VCQ_FLAG_EXCLUSIVE : 0) |
+                  (wanted->thread_safe || wanted->wakeup ? UTOFU_VCQ_FLAG_THREAD_SAFE : 0);
   pthread_mutex_init(&md->lock, NULL);
   ucs_status_t status = UCS_ERR_NO_DEVICE;
   if (utofu_query_onesided_caps(md->tni, &md->caps) == UTOFU_SUCCESS) {

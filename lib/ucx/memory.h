@@ -31,6 +31,7 @@ typedef struct uct_utofu_md_config {
   uct_md_config_t super;
   int exclusive;
   int thread_safe;
+  int wakeup;
   ucs_ternary_auto_value_t use_rcache;
   uct_md_rcache_config_t rcache;
 } uct_utofu_md_config_t;
@@ -41,6 +42,7 @@ typedef struct uct_utofu_md {
   struct utofu_onesided_caps* caps; /* Of the library. */
   ucs_rcache_t* rcache;             /* NULL: every registration is made anew. */
   ucs_linear_func_t reg_cost;
+  int wakeup;              /* Interfaces can be waited for by a descriptor. */
   unsigned long vcq_flags; /* UTOFU_VCQ_FLAG_* */
   pthread_mutex_t lock;    /* Holds the following, and STADDs that are made later. */
   uct_utofu_vcq_t vcqs[UCT_UTOFU_MAX_VCQS];

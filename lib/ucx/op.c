@@ -142,11 +142,34 @@ void uct_utofu_op_notice(uct_utofu_iface_t* iface, uct_utofu_op_t* op, ucs_statu
   }
 }
 
+void uct_utofu_op_end_quietly(uct_utofu_iface_t* iface, uct_utofu_op_t* op) {
+  iface->open_count--;
+  op->ep->open_count--;
+  uct_utofu_op_drop(iface, op);
+}
+
+int uct_utofu_keep_one_tcq(uct_utofu_iface_t* iface) {
+  if (!iface->kept_tcq.is_there) {
+    iface->kept_tcq.rc = utofu_poll_tcq(iface->vcq, 0, &iface->kept_tcq.cbdata);
+    iface->kept_tcq.is_there = iface->kept_tcq.rc != UTOFU_ERR_NOT_FOUND;
+  }
+  return iface->kept_tcq.is_there;
+}
+
+static int next_tcq(uct_utofu_iface_t* iface, void** cbdata_p) {
+  if (ucs_likely(!iface->kept_tcq.is_there)) {
+    return utofu_poll_tcq(iface->vcq, 0, cbdata_p);
+  }
+  iface->kept_tcq.is_there = 0;
+  *cbdata_p = iface->kept_tcq.cbdata;
+  return iface->kept_tcq.rc;
+}
+
 unsigned uct_utofu_poll_tcq(uct_utofu_iface_t* iface) {
   void* cbdata = NULL;
   unsigned count = 0;
   while (count < kTcqBatch) {
-    const int rc = utofu_poll_tcq(iface->vcq, 0, &cbdata);
+    const int rc = next_tcq(iface, &cbdata);
     if (rc == UTOFU_ERR_NOT_FOUND) {
       break;
     }

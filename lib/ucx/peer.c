@@ -299,6 +299,9 @@ ucs_status_t uct_utofu_peer_confirm(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep
   uct_utofu_peer_t* const peer = ep->peer;
   /* The record of whatever peer has the first: nobody reads what is written. */
   const utofu_stadd_t alive = peer->control + offsetof(uct_utofu_record_t, alive);
+  if (!uct_utofu_is_awake(iface)) {
+    uct_utofu_own_to_post(iface);
+  }
   uct_utofu_op_t* const op = uct_utofu_op_take(iface, ep, 1, 0);
   if (op == NULL) {
     return UCS_ERR_NO_RESOURCE;

@@ -88,6 +88,39 @@ ssize_t uct_utofu_ep_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack, void* a
   return status == UCS_OK ? (ssize_t)length : (ssize_t)status;
 }
 
+/* UCT has no way to tell the end of a short get, so it ends here. Other notices wait for the progress of the interface:
+ * nothing of the user is called inside of an operation. */
+ucs_status_t uct_utofu_ep_get_short(uct_ep_h tl_ep, void* buffer, unsigned length, uint64_t remote_addr,
+                                    uct_rkey_t rkey) {
+  uct_utofu_iface_t* const iface = uct_utofu_iface_of(tl_ep);
+  const uct_utofu_rkey_t* key;
+  int came;
+  UCT_CHECK_LENGTH(length, 0, iface->config.slot_bytes, "get_short");
+  UCT_SKIP_ZERO_LENGTH(length);
+  ucs_status_t status = begin(tl_ep, UCT_UTOFU_OTHER, remote_addr, length, rkey, &key);
+  if (ucs_unlikely(status != UCS_OK)) {
+    return status;
+  }
+  uct_utofu_op_t* const op = uct_utofu_op_take(iface, ucs_derived_of(tl_ep, uct_utofu_ep_t), 1, 1);
+  if (ucs_unlikely(op == NULL)) {
+    return UCS_ERR_NO_RESOURCE;
+  }
+  status = uct_utofu_op_posted(iface, op,
+                               utofu_get(iface->vcq, key->vcq_id, uct_utofu_buffer_stadd(iface, op->buffer),
+                                         remote_stadd(key, remote_addr), length, op->tag, kLocal, op));
+  if (status != UCS_OK) {
+    return status;
+  }
+  status = uct_utofu_op_await(iface, op, &came);
+  if (status == UCS_OK) {
+    memcpy(buffer, op->buffer, length);
+  }
+  if (came) {
+    uct_utofu_op_end_quietly(iface, op);
+  }
+  return status;
+}
+
 ucs_status_t uct_utofu_ep_get_bcopy(uct_ep_h tl_ep, uct_unpack_callback_t unpack, void* arg, size_t length,
                                     uint64_t remote_addr, uct_rkey_t rkey, uct_completion_t* comp) {
   uct_utofu_iface_t* const iface = uct_utofu_iface_of(tl_ep);

@@ -41,7 +41,8 @@ run_info() {
   LD_PRELOAD=$component timeout "$time_limit_s" ucx_info -d >"$log" 2>&1 || true
   sed -n '/Memory domain: tni0/,/Memory domain: tni1/p' "$log" >"$log.tni0"
   for word in 'Component: utofu' 'Transport: utofu' 'Device: tni0' 'am_bcopy: <= 8184' 'put_short: <= 32' 'put_zcopy' \
-    'get_bcopy' 'get_zcopy: .* up to 64 iov' 'atomic_cswap: 32, 64 bit' 'domain: cpu' 'peer failure'; do
+    'get_short: <= 8K' 'get_bcopy' 'get_zcopy: .* up to 64 iov' 'atomic_cswap: 32, 64 bit' 'domain: cpu' \
+    'peer failure'; do
     grep -q "$word" "$log.tni0" || missing+=" '$word'"
   done
   if [[ -z $missing ]]; then
@@ -92,6 +93,8 @@ list_perftests() {
 -t stream_bw -s 100000 -n 500
 -t ucp_am_lat -s 8 -n 5000
 -t ucp_am_bw -s 300000 -n 500
+-t tag_lat -s 8 -n 500 -E sleep
+-t tag_bw -s 100000 -n 200 -E sleep
 LIST
 }
 
@@ -121,13 +124,14 @@ run_perftest() {
   [[ $name =~ $only ]] || return 0
   log=$log_directory/${name// /_}
   log=${log//,/+}
-  export PORTOFU_JOB_KEY=$port UCX_TLS=utofu,self
+  export PORTOFU_JOB_KEY=$port UCX_TLS=utofu,self UCX_UTOFU_WAKEUP=n
+  [[ "$*" != *sleep* ]] || UCX_UTOFU_WAKEUP=y
   perftest_side "$log.server.log" -p "$port" &
   server=$!
   perftest_client "$log.log" localhost -p "$port" "$@" || status=$?
   ((status == 0)) || kill "$server" 2>/dev/null || true
   wait "$server" || status=$?
-  unset PORTOFU_JOB_KEY UCX_TLS
+  unset PORTOFU_JOB_KEY UCX_TLS UCX_UTOFU_WAKEUP
   if ((status == 0)) && grep -q '^Final:' "$log.log" && ! grep -aqE 'ERROR|FATAL' "$log.log" "$log.server.log"; then
     report PASS "$suite" "$name" $((SECONDS - started))
   else
@@ -154,6 +158,9 @@ UCX_KEEPALIVE_INTERVAL=500ms death_check sending
 UCX_KEEPALIVE_INTERVAL=500ms death_check getting
 UCX_KEEPALIVE_INTERVAL=500ms death_check idle
 UCX_KEEPALIVE_INTERVAL=500ms death_check unmet
+UCX_UTOFU_WAKEUP=y wakeup_check
+UCX_UTOFU_WAKEUP=y ucp_check
+UCX_UTOFU_WAKEUP=y uct_check
 UCX_UTOFU_TX_BUFFERS=2 ucp_check
 UCX_UTOFU_SLOTS=2 ucp_check
 UCX_UTOFU_RCACHE=n ucp_check

@@ -6,8 +6,8 @@
 
 #include "pair.h"
 
-enum { kWindow = 1 << 20, kIds = 4, kFlood = 1000 };
-enum { kIdShort, kIdBcopy, kIdZcopy, kIdFlood };
+enum { kWindow = 1 << 20, kIds = 5, kFlood = 1000 };
+enum { kIdShort, kIdBcopy, kIdZcopy, kIdFlood, kIdGets };
 
 static ucs_async_context_t* async;
 static uct_worker_h worker;
@@ -311,6 +311,38 @@ static void get(size_t length, uint64_t from, int copied) {
   wait_completion();
 }
 
+// A short get is complete when it returns, and calls nothing of ours: neither the completion of what was posted before,
+// nor the handler of a message, although both are there.
+static void run_get_short(void) {
+  const size_t sizes[] = {1, 8, 255, attr.cap.get.max_short};
+  CHECK((attr.cap.flags & UCT_IFACE_FLAG_GET_SHORT) != 0, "no short get");
+  for (unsigned round = 0; round < 400; round++) {
+    const size_t length = sizes[round % 4], shift = kWindow - length;
+    const uct_iov_t iov = {source, 8, source_memh, 0, 1};
+    static unsigned char got[65536];
+    pair_fill(window + shift, length, seed_of(pair_rank, 30, round));
+    pair_meet(progress);
+    struct packed what = {length_of(kIdGets, round), seed_of(pair_rank, kIdGets, round)};
+    POST(what.length, uct_ep_am_bcopy(ep, kIdGets, pack, &what, 0));
+    POST(UCS_INPROGRESS, uct_ep_put_zcopy(ep, &iov, 1, remote, key.rkey, expect_completion()));
+    unsigned calls;
+    ucs_status_t status;
+    do {
+      calls = received[kIdGets] + completed;
+      status = uct_ep_get_short(ep, got, (unsigned)length, remote + shift, key.rkey);
+    } while (status == UCS_ERR_NO_RESOURCE && (progress(), 1));
+    UCX_OK(status);
+    CHECK(received[kIdGets] + completed == calls, "a short get calls back");
+    CHECK_CONTENT(got, length, seed_of(!pair_rank, 30, round), "short get of %zu", length);
+    wait_completion();
+    while (received[kIdGets] <= round) {
+      progress();
+    }
+    flush_and_meet();
+  }
+  CHECK(uct_ep_get_short(ep, source, 8, remote + kWindow - 7, key.rkey) == UCS_ERR_INVALID_PARAM, "behind the end");
+}
+
 static void run_memory(void) {
   for (unsigned i = 0; i < sizeof kSizes / sizeof kSizes[0]; i++) {
     const size_t length = kSizes[i];
@@ -507,6 +539,7 @@ int main(int argc, char** argv) {
   run_messages();
   run_flood(0);
   run_memory();
+  run_get_short();
   run_edges();
   run_fence();
   run_ordered_fence();
