@@ -237,11 +237,10 @@ static void take_apart(uct_utofu_iface_t* iface) {
 
 /* Messages are handed over where they lie, so nothing has to be aligned; but the wish has to make sense. */
 static int alignment_makes_sense(const uct_iface_params_t* params) {
-  const int has_offset = (params->field_mask & UCT_IFACE_PARAM_FIELD_AM_ALIGN_OFFSET) != 0;
   if (!(params->field_mask & UCT_IFACE_PARAM_FIELD_AM_ALIGNMENT)) {
-    return !has_offset;
+    return !(params->field_mask & UCT_IFACE_PARAM_FIELD_AM_ALIGN_OFFSET);
   }
-  return ucs_is_pow2(params->am_alignment) && (!has_offset || params->am_align_offset < params->am_alignment);
+  return ucs_is_pow2(params->am_alignment);
 }
 
 static UCS_CLASS_INIT_FUNC(uct_utofu_iface_t, uct_md_h md, uct_worker_h worker, const uct_iface_params_t* params,

@@ -9,10 +9,13 @@ enum { kMrqBatch = 32 };
 static const double kAwaitSeconds = 10.0;
 enum { kLooksPerTime = 256 };
 
+/* Of a message, or of something for control memory. Where that is not registered any more, the interface is closed. */
 static void notice_failed(uct_utofu_iface_t* iface, const struct utofu_mrq_notice* notice, int rc) {
   const khiter_t known = kh_get(uct_utofu_peers, &iface->peers, notice->vcq_id);
+  const ucs_status_t status = uct_utofu_status(rc);
   if (known != kh_end(&iface->peers)) {
-    uct_utofu_peer_failed(iface, kh_val(&iface->peers, known), uct_utofu_status(rc));
+    uct_utofu_peer_failed(iface, kh_val(&iface->peers, known),
+                          status == UCS_ERR_REJECTED ? UCS_ERR_ENDPOINT_TIMEOUT : status);
   } else {
     ucs_debug("a put to VCQ 0x%lx failed: uTofu says %d", (unsigned long)notice->vcq_id, rc);
   }
