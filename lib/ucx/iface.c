@@ -254,10 +254,6 @@ static UCS_CLASS_INIT_FUNC(uct_utofu_iface_t, uct_md_h md, uct_worker_h worker, 
     ucs_error("an alignment of messages that is none");
     return UCS_ERR_INVALID_PARAM;
   }
-  if (ucs_derived_of(worker, uct_priv_worker_t)->thread_mode == UCS_THREAD_MODE_MULTI) {
-    ucs_error("utofu has no lock for a worker of several threads");
-    return UCS_ERR_INVALID_PARAM;
-  }
   UCS_CLASS_CALL_SUPER_INIT(uct_base_iface_t, &iface_ops, &uct_base_iface_internal_ops, md, worker, params, config);
   memset((char*)self + sizeof self->super, 0, sizeof *self - sizeof self->super);
   ucs_list_head_init(&self->owing);
@@ -279,6 +275,8 @@ static UCS_CLASS_INIT_FUNC(uct_utofu_iface_t, uct_md_h md, uct_worker_h worker, 
   }
   if (status != UCS_OK) {
     take_apart(self);
+  } else if (ucs_derived_of(worker, uct_priv_worker_t)->thread_mode == UCS_THREAD_MODE_MULTI) {
+    uct_utofu_multi_init(self);
   }
   return status;
 }
@@ -291,6 +289,9 @@ static UCS_CLASS_CLEANUP_FUNC(uct_utofu_iface_t) {
     uct_utofu_iface_progress(&self->super.super);
   }
   take_apart(self);
+  if (self->unlocked.iface_progress != NULL) {
+    pthread_mutex_destroy(&self->lock);
+  }
 }
 
 UCS_CLASS_DEFINE(uct_utofu_iface_t, uct_base_iface_t);

@@ -207,6 +207,8 @@ struct uct_utofu_iface {
   } wakeup;
   unsigned tcq_open; /* Of the operations under way, those whose notices are of the TCQ. */
   ucs_time_t next_confirm, next_rare, rare_time;
+  uct_iface_ops_t unlocked; /* For a worker of several threads: what is called with the lock. */
+  pthread_mutex_t lock;
   int talks;           /* Something was posted, or a peer has rung. */
   unsigned calls;      /* Of its progress. */
   int busy;            /* The TOQ was full, and no notice of the TCQ has been read since. */
@@ -257,6 +259,11 @@ extern ucs_config_field_t uct_utofu_iface_config_table[];
 ucs_status_t uct_utofu_query_devices(uct_md_h md, uct_tl_device_resource_t** devices_p, unsigned* count_p);
 UCS_CLASS_DECLARE_NEW_FUNC(uct_utofu_iface_t, uct_iface_t, uct_md_h, uct_worker_h, const uct_iface_params_t*,
                            const uct_iface_config_t*);
+
+/* ---- multi.c ---- */
+
+/* Makes a new interface one that several threads may use at the same time. */
+void uct_utofu_multi_init(uct_utofu_iface_t* iface);
 
 /* ---- op.c ---- */
 

@@ -161,6 +161,7 @@ UCX_KEEPALIVE_INTERVAL=500ms death_check unmet
 UCX_UTOFU_WAKEUP=y wakeup_check
 UCX_UTOFU_WAKEUP=y ucp_check
 UCX_UTOFU_WAKEUP=y uct_check
+THREADS=4 uct_check
 UCX_UTOFU_TX_BUFFERS=2 ucp_check
 UCX_UTOFU_SLOTS=2 ucp_check
 UCX_UTOFU_RCACHE=n ucp_check

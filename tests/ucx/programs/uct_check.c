@@ -1,13 +1,14 @@
 // Two processes, the layer UCT, the transport utofu: every operation that is advertised, with data that are checked,
 // and what happens at the edges: no byte, the last byte, memory outside of a key, a receiver that does not look, a
 // request that waits, a fence, a peer that dies. Usage: uct_check [DEVICE]
+#include <pthread.h>
 #include <ucs/async/async_fwd.h>
 #include <uct/api/uct.h>
 
 #include "pair.h"
 
-enum { kWindow = 1 << 20, kIds = 5, kFlood = 1000 };
-enum { kIdShort, kIdBcopy, kIdZcopy, kIdFlood, kIdGets };
+enum { kWindow = 1 << 20, kIds = 6, kFlood = 1000 };
+enum { kIdShort, kIdBcopy, kIdZcopy, kIdFlood, kIdGets, kIdThreads };
 
 static ucs_async_context_t* async;
 static uct_worker_h worker;
@@ -32,8 +33,6 @@ static ucs_status_t on_error(void* arg, uct_ep_h failed, ucs_status_t status) {
   handler_saw = status;
   return UCS_OK;
 }
-
-// ---- completions ----
 
 static uct_completion_t completion;
 static unsigned completed;
@@ -101,7 +100,7 @@ static void open_component(const char* tni) {
 static void open_iface(const char* tni) {
   uct_iface_config_t* config;
   UCX_OK(ucs_async_context_create(UCS_ASYNC_MODE_THREAD_SPINLOCK, &async));
-  UCX_OK(uct_worker_create(async, UCS_THREAD_MODE_SINGLE, &worker));
+  UCX_OK(uct_worker_create(async, getenv("THREADS") ? UCS_THREAD_MODE_MULTI : UCS_THREAD_MODE_SINGLE, &worker));
   const uct_iface_params_t params = {
       .field_mask = UCT_IFACE_PARAM_FIELD_OPEN_MODE | UCT_IFACE_PARAM_FIELD_DEVICE | UCT_IFACE_PARAM_FIELD_ERR_HANDLER,
       .open_mode = UCT_IFACE_OPEN_MODE_DEVICE,
@@ -487,6 +486,45 @@ static void run_shared_counter(void) {
   pair_meet(progress);
 }
 
+// ---- several threads, if THREADS says how many: the worker is of UCS_THREAD_MODE_MULTI ----
+
+enum { kThreadRounds = 2000, kMostThreads = 8 };
+// Each counts in one word of the peer, has one of its own there, and sends messages; all call progress.
+static void* run_thread(void* arg) {
+  const uint64_t mine = (uintptr_t)arg, own = remote + 64 + 8 * mine;
+  for (uint64_t i = 1; i <= kThreadRounds; i++) {
+    POST(UCS_OK, uct_ep_atomic64_post(ep, UCT_ATOMIC_OP_ADD, mine + 1, remote, key.rkey));
+    POST(UCS_OK, uct_ep_put_short(ep, &i, sizeof i, own, key.rkey));
+    POST(UCS_OK, uct_ep_am_short(ep, kIdThreads, i, NULL, 0));
+    progress();
+  }
+  return NULL;
+}
+
+static ucs_status_t on_thread_message(void* arg, void* data, size_t length, unsigned flags) {
+  (void)arg, (void)data, (void)length, (void)flags;
+  received[kIdThreads]++;
+  return UCS_OK;
+}
+
+static void run_threads(uint64_t count) {
+  pthread_t running[kMostThreads];
+  memset(window, 0, kWindow);
+  UCX_OK(uct_iface_set_am_handler(iface, kIdThreads, on_thread_message, NULL, 0));
+  pair_meet(progress);
+  for (uint64_t i = 0; i < count; i++) {
+    CHECK(pthread_create(&running[i], NULL, run_thread, (void*)i) == 0, "no thread");
+  }
+  for (uint64_t i = 0; i < count; i++) pthread_join(running[i], NULL);
+  while (received[kIdThreads] < count * kThreadRounds) progress();
+  flush_and_meet();
+  const uint64_t* const words = (const uint64_t*)window;
+  CHECK(words[0] == kThreadRounds * count * (count + 1) / 2, "the threads counted %lu", (unsigned long)words[0]);
+  for (uint64_t i = 0; i < count; i++) {
+    CHECK(words[8 + i] == kThreadRounds, "the last put of thread %lu is not the last", (unsigned long)i);
+  }
+}
+
 // ---- the end ----
 
 // Whoever waits for an operation of an endpoint that is destroyed is told at once, and nothing is written any more
@@ -546,6 +584,9 @@ int main(int argc, char** argv) {
   run_atomics32();
   run_atomics64();
   run_shared_counter();
+  if (getenv("THREADS") != NULL) {
+    run_threads((uint64_t)atoi(getenv("THREADS")));
+  }
   run_destroy();
   run_death();
   uct_rkey_release(component, &key);
