@@ -229,9 +229,12 @@ static ucs_status_t post_pieces(uct_ep_h tl_ep, const zcopy_t* what, const uct_i
 
 ucs_status_t uct_utofu_ep_put_zcopy(uct_ep_h tl_ep, const uct_iov_t* iov, size_t iovcnt, uint64_t remote_addr,
                                     uct_rkey_t rkey, uct_completion_t* comp) {
+  const uct_utofu_iface_t* const iface = uct_utofu_iface_of(tl_ep);
   const size_t length = uct_iov_total_length(iov, iovcnt);
-  zcopy_t what = {
-      .start = utofu_put, .prepare = utofu_prepare_put, .flags = kLocal | uct_utofu_iface_of(tl_ep)->config.put_order};
+  zcopy_t what = {.start = utofu_put,
+                  .prepare = utofu_prepare_put,
+                  .kind = put_kind(iface),
+                  .flags = kLocal | iface->config.put_order};
   UCT_CHECK_IOV_SIZE(iovcnt, (size_t)UCT_UTOFU_MAX_IOV, "put_zcopy");
   UCT_CHECK_LENGTH(length, 0, UCT_UTOFU_MAX_ZCOPY, "put_zcopy");
   UCT_SKIP_ZERO_LENGTH(length);
