@@ -58,6 +58,7 @@ struct Settings {
   std::uint32_t max_gap = 255;                ///< PORTOFU_MAX_GAP.
   std::uint32_t toq_entries = 2048;           ///< PORTOFU_TOQ_ENTRIES, a VCQ.
   std::uint32_t log_level = 1;                ///< PORTOFU_LOG, values of LogLevel.
+  std::string check;                          ///< PORTOFU_CHECK; empty or 0: nothing is checked.
   std::uint32_t stall_s = 0;                  ///< PORTOFU_STALL_S; 0: waits say nothing.
 };
 

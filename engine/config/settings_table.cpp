@@ -130,6 +130,10 @@ const std::array<SettingRow, 48> kTable{{
      "uTofu: descriptors of a VCQ that are posted and whose TCQ entries are not read."},
     {"PORTOFU_LOG", SettingKind::kInteger, &Settings::log_level, nullptr, 0, 2, "", nullptr,
      "What is written to standard error. 0: errors, 1: warnings too, 2: information too."},
+    {"PORTOFU_CHECK", SettingKind::kText, nullptr, &Settings::check, 0, 4095, "", "0",
+     "What works here by luck is found, and said on standard error (see ptl_run --check). 0: nothing is looked for, "
+     "1: it is, else: a file where findings are added as lines of JSON, too. Then all goes by packets "
+     "(PORTOFU_DIRECT)."},
     {"PORTOFU_STALL_S", SettingKind::kInteger, &Settings::stall_s, nullptr, 0, 86'400, "s", nullptr,
      "A call that has slept so long in the library says once, on standard error, why (see ptl_info). 0: none does."},
 }};

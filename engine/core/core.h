@@ -18,6 +18,8 @@
 
 namespace portofu {
 
+class Checker;
+
 /// Time for deadlines; a test brings its own. Nanoseconds from any origin, never backwards.
 using Clock = std::uint64_t (*)(void* context);
 
@@ -61,6 +63,7 @@ struct Core {
   std::uint32_t direct_uses = 0;  ///< How often, since a call looked for packets because of it.
   bool gave_link = false;         ///< The event that was given last says that an entry of the caller is in its list.
   std::uint64_t activity = 0;     ///< Raised whenever something happens that a waiting thread may wait for.
+  Checker* checker = nullptr;     ///< Is told of calls (engine/check); nullptr: nobody is.
   SleepingCall* sleeping_calls = nullptr;  ///< Calls of the application that sleep now; for onlookers.
 
   std::uint64_t now_ns() const { return clock(clock_context); }

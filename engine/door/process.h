@@ -3,6 +3,7 @@
 // it a frontend includes the door of its own API, and config/ for its settings; the layers test allows no more. What
 // the doors declare is what libportofu.map exports.
 
+#include "engine/check/checker.h"           // Is told of calls, where the user wants it.
 #include "engine/observe/log.h"             // What is said on standard error.
 #include "engine/observe/system_failure.h"  // The line for a call that fails for a reason of the system.
 #include "engine/queue/asymmetric_guard.h"

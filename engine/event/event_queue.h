@@ -82,6 +82,9 @@ class EventQueue {
   void unreserve_on_duty() { --reserved_; }
 
   bool empty() const { return size_ == 0; }
+  std::uint64_t size() const { return size_; }
+  /// An event that is not read yet. @param index  0 is the oldest; below size()
+  const Event& at_on_duty(std::uint64_t index) const { return events_[(head_ + index) & (slots_ - 1)]; }
 
   /// Whether the next event pushes out the oldest, if the queue cannot grow.
   bool is_full() const { return size_ >= capacity_ + in_reserved_; }

@@ -21,6 +21,8 @@ class TransmitCompleteQueue {
       : entry_count_(entry_count), mask_(std::bit_ceil(entry_count) - 1), entries_(mask_ + 1) {}
 
   std::uint64_t unread() const { return next_ - oldest_; }
+  /// All places below have been read, or told nobody.
+  std::uint64_t read_place() const { return oldest_; }
   bool has_room(std::uint64_t wanted) {
     if (wanted > entry_count_ - unread()) forget_silent();
     return wanted <= entry_count_ - unread();
@@ -132,6 +134,8 @@ class MessageReceiveQueue {
  public:
   /// @param entry_count  notices that may wait; more overflow
   explicit MessageReceiveQueue(std::uint32_t entry_count) : entry_count_(entry_count) {}
+
+  std::uint32_t entry_count() const { return entry_count_; }
 
   /// @return false if the queue is full: the notice is lost, which ends the program (guide, chapter 7)
   bool post(const Notice& notice) {

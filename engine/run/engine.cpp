@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
+#include <memory>
 
 #include "engine/initiator/send.h"
 #include "engine/initiator/tofu_direct.h"
@@ -73,6 +74,7 @@ std::unique_ptr<Engine> Engine::open(const Settings& settings, std::uint32_t pid
   if (known.job_key == 0) known.job_key = job_key_of_launcher([](const char* name) { return std::getenv(name); });
   const bool is_users = known.job_key == 0;
   if (is_users) known.job_key = find_user_key(SegmentOptions().directory, why);
+  if (is_check_wanted(known.check)) known.direct = 0;  // What packets bring is seen.
   *error = OpenError::kSystem;
   if (known.job_key == 0) return nullptr;
   std::unique_ptr<EngineNode> node = open_node(known, pid, error, why);
@@ -104,6 +106,11 @@ Engine::Engine(const Settings& settings, std::unique_ptr<EngineNode> node)
   core_.receive_arrived = receive_arrived_on_duty;
   core_.lose_peer = lose_peer;
   core_.outstanding.tell_apart(node_->segment->incarnation());
+  if (is_check_wanted(settings.check)) {
+    const auto get_variable = [](const char* name) -> const char* { return std::getenv(name); };
+    node_->checker = std::make_unique<Checker>(settings.check, rank_of_launcher(get_variable));
+    core_.checker = node_->checker.get();
+  }
   node_->root = {layout_stamp(), &core_, &application_calls_};
   node_->segment->control().inspection_root.store(std::bit_cast<std::uint64_t>(&node_->root),
                                                   std::memory_order_relaxed);
@@ -169,6 +176,8 @@ bool Engine::is_due_sooner_on_duty() {
 int Engine::cycle_on_duty() {
   if (++cycles_ % kCyclesPerClock == 0) look_after_timers_on_duty(core_.now_ns());
   const int work = run_cycle_on_duty(core_);
+  if (core_.checker != nullptr) [[unlikely]]
+    core_.checker->look(core_);
   if (work > 0) policy_.note_work();
   return work;
 }

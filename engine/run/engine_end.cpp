@@ -17,6 +17,7 @@ Engine::~Engine() {
   if (owned && node_ != nullptr) flush(linger_ns_);
   progress_.reset();
   Core& core = core_;
+  if (owned && core.checker != nullptr) core.checker->ends(core);
   if (owned && node_ != nullptr) {
     // Perhaps nobody else is left to remove what the dead have left.
     for (Wire* wire : core.wires) wire->check_peers();
@@ -72,6 +73,10 @@ void Engine::end_with_process() {
   if (!is_interrupted()) {
     flush_until(monotonic_ns() + linger_ns_);
     if (progress_ != nullptr) progress_->stop_until(monotonic_ns() + linger_ns_);
+    if (core_.checker != nullptr && duty_.take_until(monotonic_ns() + linger_ns_)) {
+      core_.checker->ends(core_);
+      give_duty();
+    }
   }
   node_->segment->give_names_back_until(monotonic_ns() + linger_ns_);
   // libfabric ends, too, and no thread may be in it then: others that want the duty wait for the end of the process.

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "engine/check/checker.h"
 #include "engine/config/settings.h"
 #include "engine/inspect/inspection_root.h"
 #include "engine/run/engine.h"
@@ -93,7 +94,8 @@ struct EngineNode {
     return {loopback.get(), shm.get()};
   }
   std::unique_ptr<SegmentDirectory> directory;
-  InspectionRoot root;  ///< Of the engine.
+  InspectionRoot root;               ///< Of the engine.
+  std::unique_ptr<Checker> checker;  ///< Core::checker; nullptr unless PORTOFU_CHECK is set.
 };
 
 /// @return nullptr on failure, with reason

@@ -1,5 +1,6 @@
 // 3.14 Lightweight counting events.
 
+#include "engine/door/process.h"
 #include "lib/portals4/library.h"
 
 using namespace portofu;
@@ -34,6 +35,8 @@ struct CountLook {
       event->success = counter->success();
       event->failure = counter->failure();
       which = i;
+      if (Checker* const checker = core.checker) [[unlikely]]
+        checker->portals.reads_count(counter, event->success, event->failure);
       rc = PTL_OK;
       return true;
     }
@@ -64,7 +67,10 @@ int change(PacketType type, ptl_handle_ct_t ct_handle, ptl_ct_event_t amount) {
     Engine* engine = nullptr;
     if (const int rc = begin(&engine); rc != PTL_OK) return rc;
     const Engine::Duty duty(*engine);
-    if (find_counter(duty.core(), ct_handle) == nullptr) return PTL_ARG_INVALID;
+    const CountingEvent* const counter = find_counter(duty.core(), ct_handle);
+    if (counter == nullptr) return PTL_ARG_INVALID;
+    if (Checker* const checker = duty.core().checker) [[unlikely]]
+      checker->portals.changes_count(counter);
     Descriptor descriptor;
     descriptor.type = type;
     descriptor.interface_index = static_cast<std::uint8_t>(handle_interface(ct_handle));
@@ -100,6 +106,8 @@ int PtlCTFree(ptl_handle_ct_t ct_handle) {
   CountingEvent* counter = find_counter(duty.core(), ct_handle);
   if (counter == nullptr) return PTL_ARG_INVALID;
   Interface* ni = home_of(duty.core(), ct_handle);
+  if (Checker* const checker = duty.core().checker) [[unlikely]]
+    checker->portals.frees(*ni, ct_handle, *counter);
   ni->triggered_count -= counter->cancel_on_duty();
   ni->cts.free(ct_handle);
   ++duty.core().activity;  // Whoever waits for it waits no longer.
@@ -128,6 +136,8 @@ int PtlCTGet(ptl_handle_ct_t ct_handle, ptl_ct_event_t* event) {
     if (counter == nullptr) return true;
     rc = PTL_OK;
     *event = {counter->success(), counter->failure()};
+    if (Checker* const checker = core.checker) [[unlikely]]
+      checker->portals.reads_count(counter, event->success, event->failure);
     return counter->is_news_on_duty();
   };
   engine->poll(look);

@@ -56,6 +56,8 @@ void hand_over(const Event& from, ptl_event_t* to) {
 
 /// Takes the oldest event of a queue. Apart, so that looks that find none need no room on the stack.
 [[gnu::noinline]] int take_event(Core& core, EventQueue& queue, ptl_event_t* event) {
+  if (Checker* const checker = core.checker) [[unlikely]]
+    checker->portals.reads_event(core, queue);
   hand_over(queue.oldest_on_duty(), event);
   core.gave_link = event->type == PTL_EVENT_LINK;
   return queue.remove_oldest_on_duty() ? PTL_EQ_DROPPED : PTL_OK;
@@ -158,6 +160,8 @@ int PtlEQFree(ptl_handle_eq_t eq_handle) {
   const Engine::Duty duty(*engine);
   EventQueue* queue = find_queue(duty.core(), eq_handle);
   if (queue == nullptr) return PTL_ARG_INVALID;
+  if (Checker* const checker = duty.core().checker) [[unlikely]]
+    checker->portals.frees(*home_of(duty.core(), eq_handle), eq_handle, *queue);
   queue->close();
   home_of(duty.core(), eq_handle)->eqs.free(eq_handle);
   ++duty.core().activity;  // Whoever waits at it waits no longer.

@@ -1,6 +1,7 @@
 // 3.7 Portal table entries.
 
 #include "engine/door/portals.h"
+#include "engine/door/process.h"
 #include "lib/portals4/library.h"
 
 using namespace portofu;
@@ -55,7 +56,10 @@ int PtlPTAlloc(ptl_handle_ni_t ni_handle, unsigned int options, ptl_handle_eq_t 
     const Engine::Duty duty(*engine);
     Interface* ni = interface_of(duty.core(), ni_handle);
     const bool valid = ni != nullptr && pt_index != nullptr && (options & ~PTL_PT_ALLOC_OPTIONS_MASK) == 0;
-    return valid ? allocate(*ni, options, eq_handle, pt_index_req, pt_index) : PTL_ARG_INVALID;
+    const int rc = valid ? allocate(*ni, options, eq_handle, pt_index_req, pt_index) : PTL_ARG_INVALID;
+    if (Checker* const checker = duty.core().checker; checker != nullptr && rc == PTL_OK) [[unlikely]]
+      checker->portals.allocates_portal(*pt_index);
+    return rc;
   });
 }
 

@@ -4,6 +4,7 @@
 #include <new>
 
 #include "engine/door/portals.h"
+#include "engine/door/process.h"
 
 namespace portofu::portals {
 
@@ -87,6 +88,8 @@ int submit(Descriptor& d, const Trigger* trigger) {
       if (ni->is_logical()) d.portals.target.pid = 0;
       if (!ni->is_matching()) d.match_bits = 0;
       if (trigger != nullptr) return arm(duty, *engine, *ni, d, *trigger);
+      if (Checker* const checker = duty.core().checker) [[unlikely]]
+        checker->portals.starts(*ni, *md, d);
       if (send_at_once(duty.core(), *ni, *md, d)) {
         engine->settle_on_duty();
       } else {

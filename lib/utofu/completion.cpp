@@ -50,7 +50,7 @@ int show(const Notice& read, utofu_mrq_notice* notice) {
   return mrq_code(read);
 }
 
-/// Looks for a notice, with a cycle of the engine if there is none. @param look  bool(VirtualControlQueue&)
+/// Looks for a notice, with a cycle of the engine if there is none. @param look  bool(Core&, VirtualControlQueue&)
 template <class Look>
 int poll(utofu_vcq_hdl_t vcq_hdl, Look&& look) {
   try {
@@ -61,7 +61,7 @@ int poll(utofu_vcq_hdl_t vcq_hdl, Look&& look) {
       known = vcq != nullptr;
       if (vcq == nullptr) return true;
       enter_on_duty(*vcq);
-      return look(*vcq);
+      return look(core, *vcq);
     };
     const bool found = open != nullptr && look_into(*open, ask);
     if (!known) return failed(UTOFU_ERR_INVALID_VCQ_HDL, "no such VCQ handle");
@@ -111,7 +111,12 @@ int utofu_poll_tcq(utofu_vcq_hdl_t vcq_hdl, unsigned long int flags, void** cbda
   if (cbdata == nullptr) return failed(UTOFU_ERR_INVALID_POINTER, "cbdata is NULL");
   NiFail fail = NiFail::kOk;
   if (int rc = UTOFU_SUCCESS; tcq_is_read_at_once(vcq_hdl, cbdata, &rc)) return rc;
-  const int rc = poll(vcq_hdl, [&](VirtualControlQueue& vcq) { return vcq.tcq.read(cbdata, &fail); });
+  const int rc = poll(vcq_hdl, [&](const Core& core, VirtualControlQueue& vcq) {
+    const bool found = vcq.tcq.read(cbdata, &fail);
+    if (Checker* const checker = core.checker) [[unlikely]]
+      checker->tofu.polls_tcq(vcq, found);
+    return found;
+  });
   return rc == UTOFU_SUCCESS ? tcq_code(fail) : rc;
 }
 
@@ -120,7 +125,15 @@ int utofu_poll_mrq(utofu_vcq_hdl_t vcq_hdl, unsigned long int flags, struct utof
   if (notice == nullptr) return failed(UTOFU_ERR_INVALID_POINTER, "notice is NULL");
   if (int rc = UTOFU_SUCCESS; mrq_is_read_at_once(vcq_hdl, notice, &rc)) return rc;
   Notice read;
-  const int rc = poll(vcq_hdl, [&](VirtualControlQueue& vcq) { return vcq.mrq.read(&read); });
+  const int rc = poll(vcq_hdl, [&](const Core& core, VirtualControlQueue& vcq) {
+    Checker* const checker = core.checker;
+    if (checker != nullptr) [[unlikely]]
+      checker->tofu.polls_mrq(vcq);
+    const bool found = vcq.mrq.read(&read);
+    if (checker != nullptr && found) [[unlikely]]
+      checker->tofu.reads(vcq, read);
+    return found;
+  });
   return rc == UTOFU_SUCCESS ? show(read, notice) : rc;
 }
 
@@ -142,7 +155,7 @@ int utofu_query_num_unread_tcq(utofu_vcq_hdl_t vcq_hdl, size_t* count) {
 int utofu_query_num_unread_mrq(utofu_vcq_hdl_t vcq_hdl, size_t* count) {
   if (count == nullptr) return failed(UTOFU_ERR_INVALID_POINTER, "count is NULL");
   std::uint64_t unread = 0;
-  const int rc = poll(vcq_hdl, [&unread](const VirtualControlQueue& vcq) {
+  const int rc = poll(vcq_hdl, [&unread](const Core&, const VirtualControlQueue& vcq) {
     unread = vcq.mrq.unread() + vcq.direct.notices.size();
     return unread != 0;
   });

@@ -134,6 +134,8 @@ void start_delayed(Core& core, VirtualControlQueue& vcq) {
 void post(Core& core, VirtualControlQueue& vcq, const TofuCell& cell, void* callback_data, bool delays) {
   Descriptor d = expand(vcq, cell);
   d.tofu.tcq_place = vcq.tcq.take(callback_data, (d.tofu_meta & kTofuTcqNotice) != 0);
+  if (Checker* const checker = core.checker) [[unlikely]]
+    checker->tofu.posts(core, vcq, d);
   if (delays) {
     vcq.delayed.push_back(d);
     vcq.direct.forget();
@@ -144,6 +146,11 @@ void post(Core& core, VirtualControlQueue& vcq, const TofuCell& cell, void* call
 
 int post_request(utofu_vcq_hdl_t vcq_hdl, const Request& request, const Settings& limits, void* callback_data) {
   return with_vcq(vcq_hdl, [&](Core& core, VirtualControlQueue& vcq) {
+    if (Checker* const checker = core.checker) [[unlikely]] {
+      checker->tofu.uses("utofu_put, utofu_get", kLengthLimit, request.length);
+      checker->tofu.uses("utofu_put_gap, utofu_get_gap", kMtuLimit, request.mtu);
+      checker->tofu.uses("utofu_put_gap, utofu_get_gap", kGapLimit, request.gap);
+    }
     const bool delays = (request.flags & UTOFU_ONESIDED_FLAG_DELAY_START) != 0;
     if (request.block_count > limits.toq_entries)
       return failed(UTOFU_ERR_INVALID_NUMBER, "more blocks than the TOQ has entries");

@@ -154,7 +154,7 @@ int create_in(Tofu& tofu, const OwnQueue& at, const Wanted& wanted, utofu_vcq_hd
   made->direct.stadds = &at.queue->stadds;
   if (!tofu.enter(*made)) return failed(UTOFU_ERR_FULL, "too many VCQs in this process");
   *hdl = to_hdl(at.engine, made->handle);
-  if (!session && !wanted.thread_safe && can_have_lanes()) open_lane(*made, *hdl);
+  if (!session && !wanted.thread_safe && !is_check_wanted(settings().check) && can_have_lanes()) open_lane(*made, *hdl);
   at.queue->vcqs[component] = std::move(made);
   return UTOFU_SUCCESS;
 }
@@ -176,6 +176,11 @@ int create(OwnQueues& own, Wanted wanted, utofu_vcq_hdl_t* hdl) {
     at.queue = claim_cq(tofu, wanted, &at.cq);
     if (at.queue == nullptr) return tell_full(wanted);
     own.add(at);
+  }
+  if (Checker* const checker = duty.core().checker) [[unlikely]] {
+    checker->tofu.uses("utofu_create_vcq", kTniLimit, wanted.tni);
+    if (wanted.component > 0)
+      checker->tofu.uses("utofu_create_vcq_with_cmp_id", kComponentLimit, static_cast<std::uint64_t>(wanted.component));
   }
   return create_in(tofu, at, wanted, hdl);
 }
@@ -227,7 +232,13 @@ int utofu_free_vcq(utofu_vcq_hdl_t vcq_hdl) {
     const std::uint64_t id = vcq.id;
     ControlQueue& queue = *core.tofu->queue(queue_number(id));
     leave_queue(core, vcq);
-    while (auto region = queue.stadds.take_any_of(component_of(id))) leave_region(core, *region);
+    while (auto region = queue.stadds.take_any_of(component_of(id))) {
+      if (Checker* const checker = core.checker) [[unlikely]]
+        checker->tofu.frees_region(vcq, *region);
+      leave_region(core, *region);
+    }
+    if (Checker* const checker = core.checker) [[unlikely]]
+      checker->tofu.frees(core, vcq, "utofu_free_vcq");
     close_lane(core, vcq);
     core.tofu->leave(vcq);
     queue.vcqs[component_of(id)].reset();

@@ -21,6 +21,7 @@ inline constexpr int kMaxRankCount = 4096;
 inline constexpr int kMaxGraceSeconds = 3600;
 
 /// Exit statuses of the launcher itself, those of env(1) and timeout(1).
+inline constexpr int kCheckHasFindings = 123;  ///< Every rank exits with 0, but --check has found something.
 inline constexpr int kLauncherFailed = 125;
 inline constexpr int kCannotExecute = 126;
 inline constexpr int kNotFound = 127;

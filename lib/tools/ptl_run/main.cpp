@@ -11,6 +11,7 @@
 #include "engine/config/settings.h"
 #include "engine/door/inspection.h"
 #include "lib/tools/man_page.h"
+#include "lib/tools/ptl_run/check_file.h"
 #include "lib/tools/ptl_run/host_helper.h"
 #include "lib/tools/ptl_run/job.h"
 
@@ -74,8 +75,8 @@ const portofu::tools::ManPage kPage{
         "\n"
         "EXIT STATUS\n"
         "    0 if every rank exits with 0, else the status of the first that ended badly; 128 + N if\n"
-        "    signal N ended it. 125: ptl_run itself failed; 126: PROGRAM cannot be executed; 127: there\n"
-        "    is no PROGRAM.\n"
+        "    signal N ended it. 123: every rank exits with 0, and --check has found something. 125: ptl_run\n"
+        "    itself failed; 126: PROGRAM cannot be executed; 127: there is no PROGRAM.\n"
         "\n"
         "EXAMPLES\n"
         "    ptl_run -n 4 ./program --its-own-option\n"
@@ -137,6 +138,21 @@ std::string place_on_hosts(const std::string& hosts, const std::string& agent, p
   return "";
 }
 
+void add_check(CLI::App* app, std::string* check) {
+  app->add_flag("--check", *check,
+                "Finds what works here by luck; as --check=FILE the findings are in FILE, too, as JSON.")
+      ->option_text("[=FILE]");
+}
+
+/// A job on this node. @return exit status
+int run_here(portofu::tools::JobOptions options, const std::string& check) {
+  if (options.size == 0) return fail("-n or --np, the number of processes, is missing");
+  if (check.empty()) return portofu::tools::Job(std::move(options)).run();
+  const portofu::tools::CheckFile file(check);
+  if (!file.is_open()) return fail("the file for --check cannot be written: " + file.why());
+  return file.tell(portofu::tools::Job(std::move(options)).run());
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -175,6 +191,8 @@ int main(int argc, char** argv) {
   app.add_option("--shape", shape,
                  "How these nodes are arranged, as 2x3x2: their numbers run along the first side first.")
       ->option_text("SHAPE");
+  std::string check;
+  add_check(&app, &check);
   app.add_flag("-l,--label", options.label, "Writes [RANK] in front of every line of output.");
   app.add_flag("-v,--verbose", options.verbose, "Tells when ranks begin and end.");
   app.add_option("--grace", options.grace_seconds, "Seconds between SIGTERM and SIGKILL; without it, 5.")
@@ -194,10 +212,8 @@ int main(int argc, char** argv) {
   if (!map.empty()) setenv("PORTOFU_MAP", map.c_str(), 1);
   if (per_node != 0) setenv("PORTOFU_PER_NODE", std::to_string(per_node).c_str(), 1);
   if (!shape.empty()) setenv("PORTOFU_SHAPE", shape.c_str(), 1);
-  if (hosts.empty()) {
-    if (options.size == 0) return fail("-n or --np, the number of processes, is missing");
-    return Job(std::move(options)).run();
-  }
+  if (hosts.empty()) return run_here(std::move(options), check);
+  if (!check.empty()) return fail("--check is for one machine: its findings are files there; set PORTOFU_CHECK=1");
   if (const std::string wrong = place_on_hosts(hosts, agent, &options); !wrong.empty()) return fail(wrong);
   options.environment = exported(exports);
   return Job(std::move(options)).run();

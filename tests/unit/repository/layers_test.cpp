@@ -21,7 +21,7 @@ struct Room {
 };
 
 /// The lowest first.
-constexpr std::array<Room, 19> kRooms{{
+constexpr std::array<Room, 20> kRooms{{
     {"queue", ""},
     {"observe", "queue"},
     {"config", "observe"},
@@ -37,6 +37,7 @@ constexpr std::array<Room, 19> kRooms{{
     {"mailbox", "queue observe config topology segment wire descriptor match event memory atomic core"},
     {"initiator", "queue observe config topology segment wire descriptor match event memory core atomic mailbox"},
     {"target", "queue observe config topology segment wire descriptor match event memory core atomic mailbox"},
+    {"check", "queue observe config topology segment wire descriptor match event memory core"},
     {"inspect", "queue observe config topology segment wire descriptor match event memory core"},
     {"run", "*"},
     {"door", "*"},

@@ -1,0 +1,94 @@
+#pragma once
+// What a program of Portals does that no section allows, seen at its calls. On duty.
+//
+// The engine knows when a source is free; the program knows it when it reads SEND or ACK, or a counter that has counted
+// them. What changes between is found by comparing the source then with what it was at the call. In the same way the
+// memory of a message is compared when its event is read with what it was when the event was posted.
+
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <unordered_map>
+
+#include "engine/check/finding.h"
+#include "engine/check/fingerprint.h"
+#include "engine/core/core.h"
+
+namespace portofu {
+
+class PortalsChecker {
+ public:
+  explicit PortalsChecker(FindingLog& log) : log_(log) {}
+
+  /// Before a transfer starts. Not of a triggered one, whose source may change until it fires (3.16).
+  void starts(const Interface& ni, const MemoryDescriptor& md, const Descriptor& descriptor);
+
+  /// Before the oldest event of a queue is handed to the program.
+  void reads_event(Core& core, const EventQueue& queue);
+
+  /// The program has seen these counts.
+  void reads_count(const CountingEvent* counter, std::uint64_t success, std::uint64_t failure);
+  /// The program changes a counter itself: what its numbers mean is unknown from now on.
+  void changes_count(const CountingEvent* counter);
+
+  void releases(const MemoryDescriptor& md);
+  void frees(const Interface& ni, Handle eq_handle, EventQueue& queue);
+  void frees(Interface& ni, Handle ct_handle, const CountingEvent& counter);
+  /// Scattered entries tell in their events only where they begin, so what arrives there is not looked at.
+  void appends(const Interface& ni, bool is_scattered) { scattered_[ni.index] |= is_scattered; }
+  void allocates_portal(std::uint32_t pt_index);
+
+  /// Before an interface is closed with what it has.
+  /// @param call  that closes it
+  void closes(Interface& ni, const char* call);
+
+  /// Events may have come: keeps what their memory holds.
+  void look(Core& core);
+
+ private:
+  /// A transfer whose end the program does not know yet.
+  struct Started {
+    const char* call;
+    PacketType type;
+    const MemoryDescriptor* md;
+    Handle md_handle;
+    const EventQueue* queue;        ///< Where SEND and ACK go; nullptr: nowhere.
+    const EventQueue* reply_queue;  ///< Where REPLY goes.
+    const CountingEvent* counter;   ///< Which counts its end; nullptr: none does.
+    std::uint64_t reached;          ///< The counter has counted it from this value on.
+    void* user_ptr;
+    bool tells_end;           ///< SEND or REPLY is posted.
+    bool tells_ack;           ///< So is ACK.
+    Fingerprint source;       ///< Of a get: none.
+    Fingerprint destination;  ///< Of what brings data.
+    std::uint64_t local_offset;
+  };
+  /// An event that is not read yet, of data that has arrived.
+  struct Arrived {
+    Fingerprint memory;
+    ProcessId initiator;
+    bool watched = false;
+  };
+  struct Unread {
+    std::deque<Arrived> events;  ///< One for each in the queue, oldest first.
+    bool lossy = false;          ///< Events were pushed out: which is which is unknown.
+  };
+
+  void learns(std::list<Started>::iterator started);
+  void look_at(const EventQueue& queue, bool scattered);
+  void arrives(Unread& unread, const Event& event, bool scattered);
+  void check_room(const EventQueue& queue);
+  void check_ack(const MemoryDescriptor& md, const Descriptor& descriptor);
+  void check_early_use(const Started& started);
+  void tell_unread(const EventQueue& queue, Handle eq_handle, const char* call);
+
+  static constexpr std::size_t kMostStarted = 4096;  ///< Further ones are not looked at.
+
+  FindingLog& log_;
+  std::list<Started> started_;                                       ///< In the order of the calls.
+  std::unordered_map<const CountingEvent*, std::uint64_t> counted_;  ///< What the counter has when all have ended.
+  std::unordered_map<const EventQueue*, Unread> unread_;
+  std::array<bool, kInterfaceCount> scattered_{};
+};
+
+}  // namespace portofu

@@ -1,0 +1,97 @@
+#pragma once
+// What a program of uTofu does that the guide does not allow, seen at its calls. On duty.
+//
+// A program knows that a source is free when it reads the TCQ notice, or the local MRQ notice; that a communication is
+// over when it reads the latter. Between two communications for which it has read nothing there is no order, unless the
+// second is of STRONG_ORDER (2.2.10). Messages that arrive may have told it, so whatever arrives ends such a doubt.
+
+#include <cstdint>
+#include <deque>
+#include <unordered_map>
+
+#include "engine/check/finding.h"
+#include "engine/check/fingerprint.h"
+#include "engine/check/machine_limits.h"
+#include "engine/core/core.h"
+
+namespace portofu {
+
+class TofuChecker {
+ public:
+  explicit TofuChecker(FindingLog& log) : log_(log) {}
+
+  /// Before a descriptor of a VCQ starts, or is held back.
+  void posts(Core& core, const VirtualControlQueue& vcq, const Descriptor& descriptor);
+
+  /// The program has looked at the TCQ. @param found  a notice
+  void polls_tcq(const VirtualControlQueue& vcq, bool found);
+
+  /// The program looks at the MRQ, and gets a notice.
+  void polls_mrq(const VirtualControlQueue& vcq);
+  void reads(const VirtualControlQueue& vcq, const Notice& notice);
+
+  /// A region is registered no more. @param stadd  of its first byte
+  void leaves(const VirtualControlQueue& vcq, const RegisteredRegion& region);
+
+  /// A VCQ is freed, and had this registered still.
+  void frees_region(const VirtualControlQueue& vcq, const RegisteredRegion& region);
+  void frees(Core& core, VirtualControlQueue& vcq, const char* call);
+
+  /// A call uses a value that the machine need not take.
+  void uses(const char* call, const MachineLimit& limit, std::uint64_t value);
+
+  /// Packets may have arrived.
+  void look(const Core& core);
+
+  /// The engine ends with what it has.
+  void ends(Core& core);
+
+ private:
+  /// A communication of which the program has not read all.
+  struct Posted {
+    const char* call;
+    PacketType type;
+    bool tcq_notice;
+    bool local_notice;
+    bool remote_notice;
+    bool strong;
+    bool left = false;  ///< The program knows that the source is free.
+    std::uint8_t edata;
+    std::uint64_t tcq_place;
+    std::uint64_t remote;  ///< VCQ ID without path.
+    std::uint64_t path;    ///< VCQ ID with it.
+    std::uint64_t remote_stadd;
+    std::uint64_t local_stadd;
+    std::uint64_t length;
+    std::uint64_t arrivals;   ///< What had arrived when it was posted.
+    Fingerprint source;       ///< Of a put from memory.
+    Fingerprint destination;  ///< Of a get.
+  };
+  /// A word that was put behind data, both without a notice.
+  struct Doubt {
+    std::uint64_t path;
+    std::uint64_t arrivals;
+    std::string object;
+    bool open = false;
+  };
+  struct Queue {
+    std::deque<Posted> posted;     ///< Oldest first; at most kMostPosted.
+    std::uint64_t since_poll = 0;  ///< Descriptors posted since the TCQ was found empty.
+    Doubt flag;
+  };
+
+  static constexpr std::size_t kMostPosted = 1024;
+  static constexpr std::uint64_t kFlagBytes = 8;
+
+  Posted describe(Core& core, const VirtualControlQueue& vcq, const Descriptor& d) const;
+  void check_order(const Posted& earlier, const Posted& later);
+  void check_flag(Queue& queue, const Posted& posted);
+  void check_early_use(const Queue& queue, const Posted& posted);
+  void confirm_flag(Queue& queue, std::uint64_t arrivals);
+  void learns(Posted& posted);
+
+  FindingLog& log_;
+  std::unordered_map<Handle, Queue> queues_;
+};
+
+}  // namespace portofu

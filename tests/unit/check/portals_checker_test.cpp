@@ -1,0 +1,164 @@
+// What the tests of processes (tests/process/check_test.cpp) cannot bring about at will: orders, and counts.
+
+#include "engine/check/portals_checker.h"
+
+#include "tests/unit/support/core_fixture.h"
+#include "tests/unit/support/found.h"
+
+namespace portofu {
+namespace {
+
+class PortalsCheckerTest : public CoreTest {
+ protected:
+  /// Begins a put of 8 bytes from the offset.
+  void start(MemoryDescriptor& md, std::uint64_t offset, void* user_ptr = nullptr, AckRequest ack = AckRequest::kNone) {
+    Descriptor d;
+    d.type = PacketType::kPut;
+    d.length = 8;
+    d.portals.md_handle = md.handle;
+    d.portals.local_offset = offset;
+    d.portals.user_ptr = user_ptr;
+    d.portals.ack_req = ack;
+    checker.starts(ni, md, d);
+  }
+  void post_event(EventKind kind, void* user_ptr = nullptr) {
+    post_new_event(core, ni, eq, [&](Event& event) {
+      event.type = kind;
+      event.user_ptr = user_ptr;
+      event.start = memory.data();
+      event.mlength = 8;
+      event.initiator = initiator;
+    });
+  }
+  void read_event() {
+    checker.reads_event(core, *ni.eqs.find(eq));
+    ni.eqs.find(eq)->remove_oldest_on_duty();
+  }
+  MemoryDescriptor& md_with(std::uint32_t options, Handle eq_handle, Handle ct_handle) {
+    MemoryDescriptor& md = make_md(ni, memory.data(), memory.size(), options);
+    md.eq_handle = eq_handle;
+    md.ct_handle = ct_handle;
+    return md;
+  }
+
+  Found found;
+  PortalsChecker checker{found.log};
+  ProcessId initiator = kPeer;
+  int one = 1;
+  int two = 2;
+};
+
+TEST_F(PortalsCheckerTest, Source__may_change_when_its_event_is_read) {
+  MemoryDescriptor& md = md_with(0, eq, 0);
+  start(md, 0, &one);
+  start(md, 8, &two);
+  post_event(EventKind::kSend, &two);
+  read_event();
+  memory[8] = std::byte{1};
+  post_event(EventKind::kSend, &one);
+  read_event();
+  EXPECT_TRUE(found.is_empty()) << found.text();
+}
+
+TEST_F(PortalsCheckerTest, Source__that_changes_before_is_told_by_its_own_event) {
+  MemoryDescriptor& md = md_with(0, eq, 0);
+  start(md, 0, &one);
+  start(md, 8, &two);
+  memory[1] = std::byte{4};
+  post_event(EventKind::kSend, &two);
+  read_event();
+  EXPECT_TRUE(found.is_empty()) << found.text();
+  post_event(EventKind::kSend, &one);
+  read_event();
+  EXPECT_TRUE(found.has("\"kind\":\"source_changed\"")) << found.text();
+  EXPECT_TRUE(found.has("\"byte\":1,\"bit\":2")) << found.text();
+}
+
+TEST_F(PortalsCheckerTest, Ack__frees_the_source_as_SEND_does) {
+  MemoryDescriptor& md = md_with(0, eq, 0);
+  start(md, 0, &one, AckRequest::kFull);
+  post_event(EventKind::kAck, &one);
+  read_event();
+  memory[0] = std::byte{1};
+  post_event(EventKind::kSend, &one);
+  read_event();
+  EXPECT_TRUE(found.is_empty()) << found.text();
+}
+
+TEST_F(PortalsCheckerTest, Counter__frees_what_it_has_counted) {
+  MemoryDescriptor& md = md_with(kMdEventCtSend, 0, ct);
+  const CountingEvent* counter = ni.cts.find(ct);
+  start(md, 0);
+  start(md, 8);
+  memory[8] = std::byte{1};
+  checker.reads_count(counter, 1, 0);
+  EXPECT_TRUE(found.is_empty()) << "the second is not known to be over: " << found.text();
+  memory[0] = std::byte{1};
+  checker.reads_count(counter, 2, 0);
+  EXPECT_TRUE(found.has("bytes 8 to 15")) << found.text();
+  EXPECT_FALSE(found.has("bytes 0 to 7")) << found.text();
+}
+
+TEST_F(PortalsCheckerTest, Volatile_source__is_free_at_once) {
+  MemoryDescriptor& md = md_with(kMdVolatile, eq, 0);
+  start(md, 0, &one);
+  memory[0] = std::byte{1};
+  post_event(EventKind::kSend, &one);
+  read_event();
+  EXPECT_TRUE(found.is_empty()) << found.text();
+}
+
+TEST_F(PortalsCheckerTest, Transfer_that_tells_nobody__is_not_judged) {
+  MemoryDescriptor& md = md_with(kMdEventSendDisable, eq, 0);
+  start(md, 0, &one);
+  memory[0] = std::byte{1};
+  checker.releases(md);
+  EXPECT_TRUE(found.is_empty()) << found.text();
+}
+
+TEST_F(PortalsCheckerTest, Two_messages_of_one_initiator__are_in_order) {
+  for (int i = 0; i < 2; ++i) post_event(EventKind::kPut);
+  checker.look(core);
+  EXPECT_TRUE(found.is_empty()) << found.text();
+  initiator = kOther;
+  post_event(EventKind::kPut);
+  checker.look(core);
+  EXPECT_TRUE(found.has("\"kind\":\"data_overwritten\"")) << found.text();
+  for (int i = 0; i < 3; ++i) read_event();
+  EXPECT_FALSE(found.has("target_changed")) << found.text();
+}
+
+TEST_F(PortalsCheckerTest, Lost_events__end_the_looks_at_their_memory) {
+  const std::uint64_t room = ni.eqs.find(eq)->capacity();
+  for (std::uint64_t i = 0; i < room; ++i) {
+    post_event(EventKind::kPut);
+    checker.look(core);
+  }
+  memory[0] = std::byte{1};
+  read_event();
+  EXPECT_FALSE(found.has("target_changed")) << found.text();
+  EXPECT_TRUE(found.has("event_queue_nearly_full")) << found.text();
+  while (!ni.eqs.find(eq)->empty()) ni.eqs.find(eq)->remove_oldest_on_duty();
+}
+
+TEST_F(PortalsCheckerTest, Scattered_entries__are_not_looked_at) {
+  checker.appends(ni, true);
+  post_event(EventKind::kPut);
+  checker.look(core);
+  memory[0] = std::byte{1};
+  read_event();
+  EXPECT_TRUE(found.is_empty()) << found.text();
+}
+
+TEST_F(PortalsCheckerTest, Generous_queue__is_overfull_beyond_what_was_asked_for) {
+  const Handle large = make_eq(ni, 512);
+  EventQueue& queue = *ni.eqs.find(large);
+  for (int i = 0; i < 513; ++i) queue.add_on_duty() = Event();
+  checker.reads_event(core, queue);
+  EXPECT_TRUE(found.has("\"kind\":\"event_queue_overfull\"")) << found.text();
+  EXPECT_TRUE(found.has("event queue for 512 events")) << found.text();
+  while (!queue.empty()) queue.remove_oldest_on_duty();
+}
+
+}  // namespace
+}  // namespace portofu
