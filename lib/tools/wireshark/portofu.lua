@@ -244,10 +244,10 @@ local function packet_text(h, tvb)
   return h.kind == TOFU_GATE and name or name .. ", " .. bytes .. " bytes"
 end
 
--- Dissects a packet at the beginning of `tvb`; what is behind its header is payload.
+-- Dissects a packet at the beginning of a range; what is behind its header is payload.
 -- elsewhere: the payload is not in the capture
 local function dissect_packet(c, root, tvb, elsewhere)
-  local tree = root:add(f.packet, tvb())
+  local tree = root:add(f.packet, tvb)
   if tvb:len() < PACKET_BYTES then return tree:add_proto_expert_info(e.short) end
   local flags = tvb(1, 1):uint()
   local h = {kind = tvb(0, 1):uint(), fail = tvb(3, 1):uint(), operation = tvb(6, 1):uint(),
@@ -548,6 +548,7 @@ local stream = Proto("portofu_tcp", "Portofu in a TCP connection of libfabric")
 local LIBFABRIC_VERSION, LIBFABRIC_BYTES, MOST_LIBFABRIC_BYTES, MOST_IN_FRONT = 3, 16, 2 * 1024 * 1024, 160
 
 local function libfabric_length(tvb, _, offset)
+  if tvb:len() < offset + LIBFABRIC_BYTES then return LIBFABRIC_BYTES end
   local length = tvb(offset + 8, 8):le_uint64():tonumber()
   return length >= LIBFABRIC_BYTES and length <= MOST_LIBFABRIC_BYTES and length or LIBFABRIC_BYTES
 end
@@ -569,6 +570,7 @@ end
 function stream.dissector(tvb, pinfo, root)
   local c = context(tvb, pinfo)
   local all = c.first
+  if c.partial then return dissect_libfabric(c, tvb, root) end  -- Nobody could put its rest together.
   dissect_tcp_pdus(tvb, root, LIBFABRIC_BYTES, libfabric_length, function(message, _, tree)
     c.first, c.view = all, ""
     return dissect_libfabric(c, message, tree)
