@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "tests/process/test_network.h"
+#include "tests/unit/wire/capture/captured_blocks.h"
 
 namespace portofu {
 namespace {
@@ -51,6 +52,33 @@ TEST(EngineNode, Endpoint_datagram__reaches_other_nodes_by_the_reliable_wire) {
   ASSERT_NE(node->keeper(), nullptr);
   EXPECT_TRUE(node->keeper()->is_open());
   EXPECT_GE(node->datagrams->wait_fd(), 0);
+}
+
+TEST(EngineNode, Pcapng__captures_what_all_wires_carry_and_publishes_nothing) {
+  const capture_test::TemporaryDirectory directory;
+  Settings settings = datagram_settings();
+  settings.shuffle_seed = 7;
+  settings.pcapng = directory.file("");
+  const auto node = open_with(settings);
+  ASSERT_NE(node, nullptr);
+  ASSERT_NE(node->captured_shm, nullptr);
+  EXPECT_EQ(node->wires(), (std::vector<Wire*>{node->captured_loopback.get(), node->captured_shm.get()}));
+  EXPECT_EQ(node->to_other_nodes(), node->captured_other_nodes.get());
+  EXPECT_NE(node->captured_other_nodes->other_nodes(), nullptr);
+  PublishedRegion region;
+  region.key = region_key(1, 2);
+  region.bytes = 4096;
+  EXPECT_FALSE(node->directory->publish(region)) << "peers would use it without packets";
+}
+
+TEST(EngineNode, Pcapng_in_no_directory__opens_without_a_capture) {
+  Settings settings;
+  settings.pcapng = "/nowhere/at/all";
+  testing::internal::CaptureStderr();
+  const auto node = open_with(settings);
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("packets are not captured"), std::string::npos);
+  ASSERT_NE(node, nullptr);
+  EXPECT_EQ(node->wires(), (std::vector<Wire*>{node->loopback.get(), node->shm.get()}));
 }
 
 TEST(EngineNode, Endpoint_datagram__with_the_fabric_off_reaches_nobody) {
