@@ -48,7 +48,7 @@ static ucs_status_t post(uct_ep_h tl_ep, uint64_t remote_addr, uct_rkey_t rkey, 
   if (what->opcode != UCT_ATOMIC_OP_CSWAP && armw_of(what->opcode) == 0) {
     return UCS_ERR_UNSUPPORTED;
   }
-  ucs_status_t status = uct_utofu_ep_may_post(iface, ep, UCT_UTOFU_ATOMIC, key->vcq_id);
+  ucs_status_t status = uct_utofu_ep_may_post(iface, ep, UCT_UTOFU_ATOMIC, key->rails[0].vcq_id);
   if (ucs_unlikely(status != UCS_OK)) {
     return status;
   }
@@ -57,14 +57,14 @@ static ucs_status_t post(uct_ep_h tl_ep, uint64_t remote_addr, uct_rkey_t rkey, 
     return UCS_ERR_NO_RESOURCE;
   }
   op->what = UCT_UTOFU_ATOMIC;
-  op->to = key->vcq_id;
+  op->to = key->rails[0].vcq_id;
   if (what->result != NULL) {
     op->kind = what->bytes == 4 ? UCT_UTOFU_OP_FETCH32 : UCT_UTOFU_OP_FETCH64;
     op->result = what->result;
     op->comp = what->comp;
   }
-  status =
-      uct_utofu_op_posted(iface, op, start(iface->vcq, key->vcq_id, key->stadd + (remote_addr - key->start), what, op));
+  status = uct_utofu_op_posted(
+      iface, op, start(iface->vcq, key->rails[0].vcq_id, key->rails[0].stadd + (remote_addr - key->start), what, op));
   return status == UCS_OK && what->result != NULL ? UCS_INPROGRESS : status;
 }
 

@@ -44,7 +44,7 @@ ucs_config_field_t uct_utofu_iface_config_table[] = {
 
 ucs_status_t uct_utofu_query_devices(uct_md_h tl_md, uct_tl_device_resource_t** devices_p, unsigned* count_p) {
   char name[UCT_DEVICE_NAME_MAX];
-  ucs_snprintf_zero(name, sizeof name, "tni%u", ucs_derived_of(tl_md, uct_utofu_md_t)->tni);
+  ucs_snprintf_zero(name, sizeof name, "%s", ucs_derived_of(tl_md, uct_utofu_md_t)->name);
   return uct_single_device_resource(tl_md, name, UCT_DEVICE_TYPE_NET, UCS_SYS_DEVICE_ID_UNKNOWN, devices_p, count_p);
 }
 
@@ -118,7 +118,7 @@ static ucs_status_t query(uct_iface_h tl_iface, uct_iface_attr_t* attr) {
     attr->cap.event_flags = UCT_IFACE_FLAG_EVENT_FD | UCT_IFACE_FLAG_EVENT_SEND_COMP | UCT_IFACE_FLAG_EVENT_RECV;
   }
   attr->iface_addr_len = sizeof(uct_utofu_iface_addr_t);
-  attr->bandwidth.dedicated = iface->config.bandwidth;
+  attr->bandwidth.dedicated = iface->config.bandwidth * iface->md->rails;
   attr->latency = ucs_linear_func_make(iface->config.latency, 0);
   attr->overhead = 100e-9;
   return UCS_OK;
@@ -269,6 +269,9 @@ static UCS_CLASS_INIT_FUNC(uct_utofu_iface_t, uct_md_h md, uct_worker_h worker, 
   }
   self->vcq = self->md->vcqs[self->vcq_slot].hdl;
   self->vcq_id = self->md->vcqs[self->vcq_slot].id;
+  for (unsigned rail = 0; rail < self->md->rails; rail++) {
+    self->rails[rail] = self->md->vcqs[self->vcq_slot + rail].hdl;
+  }
   status = uct_utofu_ops_init(self);
   if (status == UCS_OK) {
     status = uct_utofu_peers_init(self);

@@ -28,6 +28,7 @@
 #define UCT_UTOFU_PIGGYBACK 32u /* Bytes that a descriptor carries (guide, table 6.4). */
 #define UCT_UTOFU_DESC_BYTES 64u
 #define UCT_UTOFU_MAX_ZCOPY ((1ul << 24) - 4096) /* What one descriptor moves, in whole pages. */
+#define UCT_UTOFU_LEAST_STRIPE 16384ul           /* Bytes of one, of several TNIs. */
 #define UCT_UTOFU_CHUNK_RINGS 8u                 /* Rings of one registered piece of memory. */
 
 typedef struct uct_utofu_iface uct_utofu_iface_t;
@@ -130,6 +131,7 @@ struct uct_utofu_op {
   uint8_t tag;      /* 0: its notice is of the TCQ. */
   uint8_t kind;     /* uct_utofu_op_kind_t */
   uint8_t what;     /* UCT_UTOFU_PUT, ... */
+  uint8_t striped;
   ucs_status_t status;
   utofu_vcq_id_t to; /* The remote VCQ, but for others. */
   void* result;      /* Of a fetch. */
@@ -156,9 +158,11 @@ enum {
 struct uct_utofu_iface {
   uct_base_iface_t super;
   uct_utofu_md_t* md;
-  unsigned vcq_slot; /* In md->vcqs. */
-  utofu_vcq_hdl_t vcq;
+  unsigned vcq_slot;   /* In md->vcqs. */
+  utofu_vcq_hdl_t vcq; /* Of rail 0, by which all goes but stripes. */
   utofu_vcq_id_t vcq_id;
+  utofu_vcq_hdl_t rails[UCT_UTOFU_MAX_RAILS];
+  unsigned striped; /* Operations under way that are spread over all rails. */
   uint64_t incarnation;
   struct {
     size_t slot_bytes;

@@ -23,6 +23,10 @@ ucs_config_field_t uct_utofu_md_config_table[] = {
      "VCQs "
      "thread-safe",
      ucs_offsetof(uct_utofu_md_config_t, wakeup), UCS_CONFIG_TYPE_BOOL},
+    {"ALL_TNIS", "n",
+     "One domain with one device, `tnis`, over all TNIs, instead of one for each. Long puts and gets are spread over "
+     "them",
+     ucs_offsetof(uct_utofu_md_config_t, all_tnis), UCS_CONFIG_TYPE_BOOL},
     {"RCACHE", "try", "Keep registrations of memory for later use", ucs_offsetof(uct_utofu_md_config_t, use_rcache),
      UCS_CONFIG_TYPE_TERNARY},
     {"", "", NULL, ucs_offsetof(uct_utofu_md_config_t, rcache), UCS_CONFIG_TYPE_TABLE(uct_md_config_rcache_table)},
@@ -49,10 +53,23 @@ ucs_status_t uct_utofu_status(int rc) {
   }
 }
 
+static int wants_all(uct_component_t* component) {
+  uct_md_config_t* config;
+  if (uct_md_config_read(component, NULL, NULL, &config) != UCS_OK) {
+    return 0;
+  }
+  const int all = ucs_derived_of(config, uct_utofu_md_config_t)->all_tnis;
+  uct_config_release(config);
+  return all;
+}
+
 ucs_status_t uct_utofu_md_resources(uct_component_t* component, uct_md_resource_desc_t** resources_p,
                                     unsigned* num_resources_p) {
   utofu_tni_id_t* tnis = NULL;
   size_t count = 0;
+  if (wants_all(component)) {
+    return uct_md_query_single_md_resource(component, resources_p, num_resources_p);
+  }
   if (utofu_get_onesided_tnis(&tnis, &count) != UTOFU_SUCCESS || count == 0) {
     free(tnis);
     return uct_md_query_empty_md_resource(resources_p, num_resources_p);
@@ -74,16 +91,13 @@ ucs_status_t uct_utofu_md_resources(uct_component_t* component, uct_md_resource_
 /* VCQs of a process share a CQ, or have one each if that is wanted, as long as there are any. */
 static ucs_status_t create_vcq(uct_utofu_md_t* md) {
   uct_utofu_vcq_t* const vcq = &md->vcqs[md->vcq_count];
-  if (md->vcq_count == UCT_UTOFU_MAX_VCQS) {
-    ucs_error("tni%u: %u interfaces are open already", md->tni, UCT_UTOFU_MAX_VCQS);
-    return UCS_ERR_NO_RESOURCE;
-  }
-  int rc = utofu_create_vcq(md->tni, md->vcq_flags, &vcq->hdl);
+  const utofu_tni_id_t tni = md->tnis[md->vcq_count % md->rails];
+  int rc = utofu_create_vcq(tni, md->vcq_flags, &vcq->hdl);
   if (rc == UTOFU_ERR_NOT_AVAILABLE || rc == UTOFU_ERR_FULL) {
-    rc = utofu_create_vcq(md->tni, md->vcq_flags & ~UTOFU_VCQ_FLAG_EXCLUSIVE, &vcq->hdl);
+    rc = utofu_create_vcq(tni, md->vcq_flags & ~UTOFU_VCQ_FLAG_EXCLUSIVE, &vcq->hdl);
   }
   if (rc != UTOFU_SUCCESS || (rc = utofu_query_vcq_id(vcq->hdl, &vcq->id)) != UTOFU_SUCCESS) {
-    ucs_error("tni%u: no VCQ can be made: uTofu says %d", md->tni, rc);
+    ucs_error("tni%u: no VCQ can be made: uTofu says %d", tni, rc);
     return UCS_ERR_NO_RESOURCE;
   }
   vcq->taken = 0;
@@ -91,15 +105,32 @@ static ucs_status_t create_vcq(uct_utofu_md_t* md) {
   return UCS_OK;
 }
 
+/* Those of one more interface: all rails, or none that count. */
+static ucs_status_t create_vcqs(uct_utofu_md_t* md) {
+  const unsigned before = md->vcq_count;
+  ucs_status_t status = UCS_OK;
+  if (before == UCT_UTOFU_MAX_IFACES * md->rails) {
+    ucs_error("%s: %u interfaces are open already", md->name, UCT_UTOFU_MAX_IFACES);
+    return UCS_ERR_NO_RESOURCE;
+  }
+  for (unsigned rail = 0; rail < md->rails && status == UCS_OK; rail++) {
+    status = create_vcq(md);
+  }
+  while (status != UCS_OK && md->vcq_count > before) {
+    utofu_free_vcq(md->vcqs[--md->vcq_count].hdl);
+  }
+  return status;
+}
+
 ucs_status_t uct_utofu_md_take_vcq(uct_utofu_md_t* md, unsigned* slot_p) {
   ucs_status_t status = UCS_OK;
   unsigned slot = 0;
   pthread_mutex_lock(&md->lock);
   while (slot < md->vcq_count && md->vcqs[slot].taken) {
-    slot++;
+    slot += md->rails;
   }
   if (slot == md->vcq_count) {
-    status = create_vcq(md);
+    status = create_vcqs(md);
   }
   if (status == UCS_OK) {
     md->vcqs[slot].taken = 1;
@@ -130,11 +161,24 @@ utofu_stadd_t uct_utofu_mem_register_late(uct_utofu_md_t* md, uct_utofu_mem_t* m
   if (mem->stadds[slot] == UCT_UTOFU_NO_STADD) {
     const int rc = register_with(md, mem, slot);
     if (rc != UTOFU_SUCCESS) {
-      ucs_error("tni%u: %zu bytes cannot be registered: uTofu says %d", md->tni, mem->length, rc);
+      ucs_error("%s: %zu bytes cannot be registered: uTofu says %d", md->name, mem->length, rc);
     }
   }
   pthread_mutex_unlock(&md->lock);
   return mem->stadds[slot];
+}
+
+static void deregister_mem(uct_utofu_md_t* md, uct_utofu_mem_t* mem) {
+  pthread_mutex_lock(&md->lock);
+  for (unsigned slot = 0; slot < md->vcq_count; slot++) {
+    if (mem->stadds[slot] != UCT_UTOFU_NO_STADD) {
+      const int rc = utofu_dereg_mem(md->vcqs[slot].hdl, mem->stadds[slot], 0);
+      if (rc != UTOFU_SUCCESS) {
+        ucs_warn("%s: memory cannot be deregistered: uTofu says %d", md->name, rc);
+      }
+    }
+  }
+  pthread_mutex_unlock(&md->lock);
 }
 
 static ucs_status_t register_mem(uct_utofu_md_t* md, uct_utofu_mem_t* mem, ucs_log_level_t level) {
@@ -144,30 +188,20 @@ static ucs_status_t register_mem(uct_utofu_md_t* md, uct_utofu_mem_t* mem, ucs_l
   }
   pthread_mutex_lock(&md->lock);
   if (md->vcq_count == 0) {
-    status = create_vcq(md);
+    status = create_vcqs(md);
   }
-  if (status == UCS_OK) {
-    const int rc = register_with(md, mem, 0);
+  for (unsigned rail = 0; rail < md->rails && status == UCS_OK; rail++) {
+    const int rc = register_with(md, mem, rail);
     status = uct_utofu_status(rc);
     if (status != UCS_OK) {
-      ucs_log(level, "tni%u: %zu bytes cannot be registered: uTofu says %d", md->tni, mem->length, rc);
+      ucs_log(level, "%s: %zu bytes cannot be registered: uTofu says %d", md->name, mem->length, rc);
     }
   }
   pthread_mutex_unlock(&md->lock);
+  if (status != UCS_OK) {
+    deregister_mem(md, mem); /* What has been registered on other rails. */
+  }
   return status;
-}
-
-static void deregister_mem(uct_utofu_md_t* md, uct_utofu_mem_t* mem) {
-  pthread_mutex_lock(&md->lock);
-  for (unsigned slot = 0; slot < md->vcq_count; slot++) {
-    if (mem->stadds[slot] != UCT_UTOFU_NO_STADD) {
-      const int rc = utofu_dereg_mem(md->vcqs[slot].hdl, mem->stadds[slot], 0);
-      if (rc != UTOFU_SUCCESS) {
-        ucs_warn("tni%u: memory cannot be deregistered: uTofu says %d", md->tni, rc);
-      }
-    }
-  }
-  pthread_mutex_unlock(&md->lock);
 }
 
 static ucs_status_t mem_reg(uct_md_h tl_md, void* address, size_t length, unsigned flags, uct_mem_h* memh_p) {
@@ -242,9 +276,11 @@ static ucs_rcache_ops_t rcache_ops = {
 static ucs_status_t mkey_pack(uct_md_h tl_md, uct_mem_h memh, const uct_md_mkey_pack_params_t* params, void* buffer) {
   const uct_utofu_md_t* const md = ucs_derived_of(tl_md, uct_utofu_md_t);
   const uct_utofu_mem_t* const mem = memh;
-  const uct_utofu_rkey_t rkey = {
-      .vcq_id = md->vcqs[0].id, .stadd = mem->stadds[0], .start = mem->start, .length = mem->length};
-  memcpy(buffer, &rkey, sizeof rkey);
+  uct_utofu_rkey_t rkey = {.start = mem->start, .length = mem->length, .count = md->rails};
+  for (unsigned rail = 0; rail < md->rails; rail++) {
+    rkey.rails[rail] = (uct_utofu_rail_t){.vcq_id = md->vcqs[rail].id, .stadd = mem->stadds[rail]};
+  }
+  memcpy(buffer, &rkey, uct_utofu_rkey_bytes(md->rails));
   return UCS_OK;
 }
 
@@ -254,8 +290,15 @@ ucs_status_t uct_utofu_rkey_unpack(uct_component_t* component, const void* buffe
   if (rkey == NULL) {
     return UCS_ERR_NO_MEMORY;
   }
-  memcpy(rkey, buffer, sizeof *rkey);
-  if (utofu_set_vcq_id_path(&rkey->vcq_id, NULL) != UTOFU_SUCCESS) {
+  memcpy(rkey, buffer, uct_utofu_rkey_bytes(1));
+  int bad = rkey->count < 1 || rkey->count > UCT_UTOFU_MAX_RAILS;
+  if (!bad) {
+    memcpy(rkey, buffer, uct_utofu_rkey_bytes(rkey->count));
+  }
+  for (unsigned rail = 0; !bad && rail < rkey->count; rail++) {
+    bad = utofu_set_vcq_id_path(&rkey->rails[rail].vcq_id, NULL) != UTOFU_SUCCESS;
+  }
+  if (bad) {
     ucs_free(rkey);
     return UCS_ERR_INVALID_PARAM;
   }
@@ -279,7 +322,7 @@ static ucs_status_t md_query(uct_md_h tl_md, uct_md_attr_t* attr) {
   attr->cap.max_alloc = 0;
   attr->cap.max_reg = 1ul << 40; /* Guide 3.6.1.1. */
   attr->reg_cost = md->reg_cost;
-  attr->rkey_packed_size = sizeof(uct_utofu_rkey_t);
+  attr->rkey_packed_size = uct_utofu_rkey_bytes(md->rails);
   memset(&attr->local_cpus, 0xff, sizeof attr->local_cpus);
   return UCS_OK;
 }
@@ -333,27 +376,47 @@ static ucs_status_t open_rcache(uct_utofu_md_t* md, const uct_utofu_md_config_t*
   return config->use_rcache == UCS_YES ? status : UCS_OK;
 }
 
+/* The one that a domain is named by, or all. @return 0: there is no such domain */
+static int choose_tnis(uct_utofu_md_t* md, const char* name) {
+  utofu_tni_id_t* tnis = NULL;
+  size_t count = 0;
+  unsigned tni;
+  if (sscanf(name, "tni%u", &tni) == 1) {
+    md->tnis[0] = (utofu_tni_id_t)tni;
+    md->rails = 1;
+    ucs_snprintf_zero(md->name, sizeof md->name, "tni%u", tni);
+    return 1;
+  }
+  if (strcmp(name, uct_utofu_component.name) == 0 && utofu_get_onesided_tnis(&tnis, &count) == UTOFU_SUCCESS) {
+    for (; md->rails < ucs_min(count, (size_t)UCT_UTOFU_MAX_RAILS); md->rails++) {
+      md->tnis[md->rails] = tnis[md->rails];
+    }
+  }
+  free(tnis);
+  ucs_snprintf_zero(md->name, sizeof md->name, "tnis");
+  return md->rails > 0;
+}
+
 ucs_status_t uct_utofu_md_open(uct_component_t* component, const char* name, const uct_md_config_t* config,
                                uct_md_h* md_p) {
   const uct_utofu_md_config_t* const wanted = ucs_derived_of(config, uct_utofu_md_config_t);
-  unsigned tni;
-  if (sscanf(name, "tni%u", &tni) != 1) {
-    return UCS_ERR_NO_DEVICE;
-  }
   uct_utofu_md_t* const md = ucs_calloc(1, sizeof *md, "utofu memory domain");
   if (md == NULL) {
     return UCS_ERR_NO_MEMORY;
   }
   md->super.ops = &md_ops;
   md->super.component = component;
-  md->tni = (utofu_tni_id_t)tni;
+  if (!choose_tnis(md, name)) {
+    ucs_free(md);
+    return UCS_ERR_NO_DEVICE;
+  }
   md->reg_cost = ucs_linear_func_make(1e-6, 0);
   md->wakeup = wanted->wakeup;
   md->vcq_flags = (wanted->exclusive ? UTOFU_VCQ_FLAG_EXCLUSIVE : 0) |
                   (wanted->thread_safe || wanted->wakeup ? UTOFU_VCQ_FLAG_THREAD_SAFE : 0);
   pthread_mutex_init(&md->lock, NULL);
   ucs_status_t status = UCS_ERR_NO_DEVICE;
-  if (utofu_query_onesided_caps(md->tni, &md->caps) == UTOFU_SUCCESS) {
+  if (utofu_query_onesided_caps(md->tnis[0], &md->caps) == UTOFU_SUCCESS) {
     status = open_rcache(md, wanted);
   }
   if (status != UCS_OK) {

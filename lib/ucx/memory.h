@@ -13,8 +13,11 @@
 #include <uct/base/uct_md.h>
 #include <utofu.h>
 
-/* VCQs of a TNI in one process: one for each interface that is open at the same time. */
-#define UCT_UTOFU_MAX_VCQS 8u
+/* Interfaces of a domain in one process that are open at the same time. */
+#define UCT_UTOFU_MAX_IFACES 8u
+/* TNIs of a domain, for one over all of them. Each interface has a VCQ on each, which are called its rails. */
+#define UCT_UTOFU_MAX_RAILS 6u
+#define UCT_UTOFU_MAX_VCQS (UCT_UTOFU_MAX_IFACES * UCT_UTOFU_MAX_RAILS)
 
 /* The STag, of those that a program may choose, of the control memory of each interface: peers compute its STADD. */
 #define UCT_UTOFU_CONTROL_STAG 200u
@@ -32,13 +35,16 @@ typedef struct uct_utofu_md_config {
   int exclusive;
   int thread_safe;
   int wakeup;
+  int all_tnis;
   ucs_ternary_auto_value_t use_rcache;
   uct_md_rcache_config_t rcache;
 } uct_utofu_md_config_t;
 
 typedef struct uct_utofu_md {
   uct_md_t super;
-  utofu_tni_id_t tni;
+  utofu_tni_id_t tnis[UCT_UTOFU_MAX_RAILS];
+  unsigned rails;
+  char name[16];
   struct utofu_onesided_caps* caps; /* Of the library. */
   ucs_rcache_t* rcache;             /* NULL: every registration is made anew. */
   ucs_linear_func_t reg_cost;
@@ -56,13 +62,22 @@ typedef struct uct_utofu_mem {
   utofu_stadd_t stadds[UCT_UTOFU_MAX_VCQS]; /* By VCQ; UCT_UTOFU_NO_STADD: not registered there. */
 } uct_utofu_mem_t;
 
-/* A remote key, packed and unpacked alike. */
-typedef struct uct_utofu_rkey {
+typedef struct uct_utofu_rail {
   utofu_vcq_id_t vcq_id; /* Packed: as its owner names it. Unpacked: with the path from here. */
   utofu_stadd_t stadd;
+} uct_utofu_rail_t;
+
+/* A remote key, packed and unpacked alike, but that a packed one ends behind its last rail. */
+typedef struct uct_utofu_rkey {
   uint64_t start;
   uint64_t length;
+  uint64_t count; /* Of rails. */
+  uct_utofu_rail_t rails[UCT_UTOFU_MAX_RAILS];
 } uct_utofu_rkey_t;
+
+static inline size_t uct_utofu_rkey_bytes(size_t rails) {
+  return offsetof(uct_utofu_rkey_t, rails) + rails * sizeof(uct_utofu_rail_t);
+}
 
 extern uct_component_t uct_utofu_component;
 
@@ -77,7 +92,7 @@ extern ucs_config_field_t uct_utofu_md_config_table[];
 /* What a return code of uTofu means for a user of UCX. */
 ucs_status_t uct_utofu_status(int rc);
 
-/* Takes a VCQ for an interface. @param slot_p  its index in md->vcqs */
+/* Takes VCQs for an interface, one for each rail. @param slot_p  the index of the first in md->vcqs */
 ucs_status_t uct_utofu_md_take_vcq(uct_utofu_md_t* md, unsigned* slot_p);
 void uct_utofu_md_give_vcq(uct_utofu_md_t* md, unsigned slot);
 

@@ -34,10 +34,19 @@ static void take_notice(uct_utofu_iface_t* iface, const struct utofu_mrq_notice*
   }
 }
 
+/* The next notice of the MRQ of any rail. Only stripes have notices elsewhere than on the first. */
+static int poll_rails(uct_utofu_iface_t* iface, struct utofu_mrq_notice* notice) {
+  int rc = utofu_poll_mrq(iface->vcq, 0, notice);
+  for (unsigned rail = 1; rc == UTOFU_ERR_NOT_FOUND && iface->striped > 0 && rail < iface->md->rails; rail++) {
+    rc = utofu_poll_mrq(iface->rails[rail], 0, notice);
+  }
+  return rc;
+}
+
 /* The oldest notice that is kept, or the next one of the MRQ. @return of utofu_poll_mrq */
 static int next_notice(uct_utofu_iface_t* iface, struct utofu_mrq_notice* notice) {
   if (ucs_likely(iface->kept_count == 0)) {
-    return utofu_poll_mrq(iface->vcq, 0, notice);
+    return poll_rails(iface, notice);
   }
   const uct_utofu_kept_t kept = iface->kept[iface->kept_first++];
   if (--iface->kept_count == 0) {
@@ -89,7 +98,7 @@ int uct_utofu_keep_one(uct_utofu_iface_t* iface) {
   if (!can_keep(iface)) {
     return 1; /* Whoever asked goes on, and takes it himself. */
   }
-  const int rc = utofu_poll_mrq(iface->vcq, 0, &notice);
+  const int rc = poll_rails(iface, &notice);
   if (rc == UTOFU_ERR_NOT_FOUND) {
     return 0;
   }
@@ -105,7 +114,7 @@ ucs_status_t uct_utofu_op_await(uct_utofu_iface_t* iface, uct_utofu_op_t* op, in
     if (!can_keep(iface)) {
       return UCS_ERR_NO_MEMORY;
     }
-    const int rc = utofu_poll_mrq(iface->vcq, 0, &notice);
+    const int rc = poll_rails(iface, &notice);
     if (rc == UTOFU_ERR_NOT_FOUND) {
       if (looks % kLooksPerTime == 0) {
         if (ucs_get_time() > deadline) {

@@ -57,6 +57,7 @@ uct_utofu_op_t* uct_utofu_op_take(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep, 
   op->tag = tagged ? iface->free_tags[--iface->free_tag_count] : 0;
   op->kind = UCT_UTOFU_OP_PLAIN;
   op->what = UCT_UTOFU_OTHER;
+  op->striped = 0;
   op->status = UCS_OK;
   if (tagged) {
     iface->tagged[op->tag] = op;
@@ -97,6 +98,7 @@ ucs_status_t uct_utofu_op_posted(uct_utofu_iface_t* iface, uct_utofu_op_t* op, i
   iface->talks = 1;
   iface->open_count++;
   iface->tcq_open += op->tag == 0;
+  iface->striped += op->striped;
   note_open(op->ep, op);
   return UCS_OK;
 }
@@ -132,6 +134,7 @@ void uct_utofu_op_notice(uct_utofu_iface_t* iface, uct_utofu_op_t* op, ucs_statu
   const ucs_status_t ended = op->status;
   iface->open_count--;
   iface->tcq_open -= op->tag == 0;
+  iface->striped -= op->striped;
   uct_utofu_op_drop(iface, op);
   if (ep != NULL) {
     uct_utofu_ep_op_ended(ep, number, ended);

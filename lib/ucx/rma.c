@@ -26,16 +26,16 @@ static ucs_status_t begin(uct_ep_h tl_ep, unsigned what, uint64_t remote_addr, s
   const ucs_status_t status = check_range(*key_p, remote_addr, length);
   return status != UCS_OK ? status
                           : uct_utofu_ep_may_post(uct_utofu_iface_of(tl_ep), ucs_derived_of(tl_ep, uct_utofu_ep_t),
-                                                  what, (*key_p)->vcq_id);
+                                                  what, (*key_p)->rails[0].vcq_id);
 }
 
 static void note_put(const uct_utofu_iface_t* iface, uct_utofu_op_t* op, const uct_utofu_rkey_t* key) {
   op->what = (uint8_t)put_kind(iface);
-  op->to = key->vcq_id;
+  op->to = key->rails[0].vcq_id;
 }
 
 static utofu_stadd_t remote_stadd(const uct_utofu_rkey_t* key, uint64_t remote_addr) {
-  return key->stadd + (remote_addr - key->start);
+  return key->rails[0].stadd + (remote_addr - key->start);
 }
 
 ucs_status_t uct_utofu_ep_put_short(uct_ep_h tl_ep, const void* buffer, unsigned length, uint64_t remote_addr,
@@ -53,9 +53,10 @@ ucs_status_t uct_utofu_ep_put_short(uct_ep_h tl_ep, const void* buffer, unsigned
     return UCS_ERR_NO_RESOURCE;
   }
   note_put(iface, op, key);
-  return uct_utofu_op_posted(iface, op,
-                             utofu_put_piggyback(iface->vcq, key->vcq_id, (void*)buffer, remote_stadd(key, remote_addr),
-                                                 length, op->tag, kLocal | iface->config.put_order, op));
+  return uct_utofu_op_posted(
+      iface, op,
+      utofu_put_piggyback(iface->vcq, key->rails[0].vcq_id, (void*)buffer, remote_stadd(key, remote_addr), length,
+                          op->tag, kLocal | iface->config.put_order, op));
 }
 
 ssize_t uct_utofu_ep_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack, void* arg, uint64_t remote_addr,
@@ -83,8 +84,8 @@ ssize_t uct_utofu_ep_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack, void* a
   note_put(iface, op, key);
   status = uct_utofu_op_posted(
       iface, op,
-      utofu_put(iface->vcq, key->vcq_id, uct_utofu_buffer_stadd(iface, op->buffer), remote_stadd(key, remote_addr),
-                length, op->tag, kLocal | iface->config.put_order, op));
+      utofu_put(iface->vcq, key->rails[0].vcq_id, uct_utofu_buffer_stadd(iface, op->buffer),
+                remote_stadd(key, remote_addr), length, op->tag, kLocal | iface->config.put_order, op));
   return status == UCS_OK ? (ssize_t)length : (ssize_t)status;
 }
 
@@ -106,7 +107,7 @@ ucs_status_t uct_utofu_ep_get_short(uct_ep_h tl_ep, void* buffer, unsigned lengt
     return UCS_ERR_NO_RESOURCE;
   }
   status = uct_utofu_op_posted(iface, op,
-                               utofu_get(iface->vcq, key->vcq_id, uct_utofu_buffer_stadd(iface, op->buffer),
+                               utofu_get(iface->vcq, key->rails[0].vcq_id, uct_utofu_buffer_stadd(iface, op->buffer),
                                          remote_stadd(key, remote_addr), length, op->tag, kLocal, op));
   if (status != UCS_OK) {
     return status;
@@ -141,7 +142,7 @@ ucs_status_t uct_utofu_ep_get_bcopy(uct_ep_h tl_ep, uct_unpack_callback_t unpack
   op->length = length;
   op->comp = comp;
   status = uct_utofu_op_posted(iface, op,
-                               utofu_get(iface->vcq, key->vcq_id, uct_utofu_buffer_stadd(iface, op->buffer),
+                               utofu_get(iface->vcq, key->rails[0].vcq_id, uct_utofu_buffer_stadd(iface, op->buffer),
                                          remote_stadd(key, remote_addr), length, op->tag, kLocal, op));
   return status == UCS_OK ? UCS_INPROGRESS : status;
 }
@@ -176,8 +177,8 @@ static size_t prepare_pieces(uct_utofu_iface_t* iface, uct_utofu_op_t* op, zcopy
     }
     const utofu_stadd_t local = uct_utofu_mem_stadd(iface->md, mem, iface->vcq_slot);
     if (local == UCT_UTOFU_NO_STADD ||
-        what.prepare(iface->vcq, what.key->vcq_id, local + ((uintptr_t)iov[i].buffer - mem->start), what.remote, length,
-                     op->tag, what.flags, descs + used, &desc_bytes) != UTOFU_SUCCESS) {
+        what.prepare(iface->vcq, what.key->rails[0].vcq_id, local + ((uintptr_t)iov[i].buffer - mem->start),
+                     what.remote, length, op->tag, what.flags, descs + used, &desc_bytes) != UTOFU_SUCCESS) {
       return SIZE_MAX;
     }
     used += desc_bytes;
@@ -195,9 +196,61 @@ static ucs_status_t post_one(uct_utofu_iface_t* iface, uct_utofu_op_t* op, const
     uct_utofu_op_drop(iface, op);
     return UCS_ERR_INVALID_PARAM;
   }
-  return uct_utofu_op_posted(iface, op,
-                             what->start(iface->vcq, what->key->vcq_id, local + ((uintptr_t)iov->buffer - mem->start),
-                                         what->remote, uct_iov_get_length(iov), op->tag, what->flags, op));
+  return uct_utofu_op_posted(
+      iface, op,
+      what->start(iface->vcq, what->key->rails[0].vcq_id, local + ((uintptr_t)iov->buffer - mem->start), what->remote,
+                  uct_iov_get_length(iov), op->tag, what->flags, op));
+}
+
+/* A stripe of one piece on each rail. What another than the first rail has no room for now it has soon, since it has
+ * nothing but stripes. */
+static void post_stripes(uct_utofu_iface_t* iface, uct_utofu_op_t* op, const zcopy_t* what, const uct_iov_t* iov,
+                         const utofu_stadd_t* locals, size_t stripe) {
+  const size_t length = uct_iov_get_length(iov), shift = (uintptr_t)iov->buffer - ((uct_utofu_mem_t*)iov->memh)->start;
+  const size_t remote = what->remote - what->key->rails[0].stadd;
+  for (unsigned rail = 1; rail * stripe < length; rail++) {
+    const size_t at = rail * stripe;
+    int rc;
+    while ((rc = what->start(iface->rails[rail], what->key->rails[rail].vcq_id, locals[rail] + shift + at,
+                             what->key->rails[rail].stadd + remote + at, ucs_min(stripe, length - at), op->tag,
+                             what->flags, op)) == UTOFU_ERR_BUSY) {
+      void* nobody;
+      utofu_poll_tcq(iface->rails[rail], 0, &nobody);
+    }
+    if (rc == UTOFU_SUCCESS) {
+      op->notices++;
+    } else {
+      ucs_error("uTofu refuses a stripe: %d", rc);
+      op->status = uct_utofu_status(rc);
+    }
+  }
+}
+
+static int is_long(const uct_utofu_iface_t* iface, const zcopy_t* what, const uct_iov_t* iov) {
+  return iface->md->rails > 1 && what->key->count == iface->md->rails &&
+         uct_iov_get_length(iov) >= iface->md->rails * UCT_UTOFU_LEAST_STRIPE;
+}
+
+/* @return as post_one */
+static ucs_status_t post_striped(uct_utofu_iface_t* iface, uct_utofu_op_t* op, const zcopy_t* what,
+                                 const uct_iov_t* iov) {
+  utofu_stadd_t locals[UCT_UTOFU_MAX_RAILS];
+  const size_t stripe = ucs_align_up(ucs_div_round_up(uct_iov_get_length(iov), iface->md->rails), 4096);
+  for (unsigned rail = 0; rail < iface->md->rails; rail++) {
+    locals[rail] = uct_utofu_mem_stadd(iface->md, iov->memh, iface->vcq_slot + rail);
+    if (locals[rail] == UCT_UTOFU_NO_STADD) {
+      uct_utofu_op_drop(iface, op);
+      return UCS_ERR_INVALID_PARAM;
+    }
+  }
+  op->striped = 1;
+  op->what = UCT_UTOFU_OTHER; /* Strong order is one of each rail alone. */
+  const uct_iov_t first = {.buffer = iov->buffer, .length = stripe, .memh = iov->memh, .count = 1};
+  const ucs_status_t status = post_one(iface, op, what, &first);
+  if (status == UCS_OK) {
+    post_stripes(iface, op, what, iov, locals, stripe);
+  }
+  return status;
 }
 
 /* All are posted at once or none is. @return as post_one */
@@ -222,8 +275,10 @@ static ucs_status_t post_pieces(uct_ep_h tl_ep, const zcopy_t* what, const uct_i
   op->comp = comp;
   op->length = iovcnt;
   op->what = (uint8_t)what->kind;
-  op->to = what->key->vcq_id;
-  const ucs_status_t status = iovcnt == 1 ? post_one(iface, op, what, iov) : post_several(iface, op, what, iov);
+  op->to = what->key->rails[0].vcq_id;
+  const ucs_status_t status = iovcnt > 1                  ? post_several(iface, op, what, iov)
+                              : is_long(iface, what, iov) ? post_striped(iface, op, what, iov)
+                                                          : post_one(iface, op, what, iov);
   return status == UCS_OK ? UCS_INPROGRESS : status;
 }
 

@@ -71,6 +71,8 @@ list_perftests() {
 -x utofu -d tni0 -t get -D bcopy -s 8192 -n 2000
 -x utofu -d tni0 -t get -D zcopy -s 1000000 -n 500
 -x utofu -d tni0 -t get -D zcopy -s 1000,2000,3000 -n 2000
+-x utofu -d tnis -t put_bw -D zcopy -s 1000000 -n 500
+-x utofu -d tnis -t get -D zcopy -s 1000000 -n 500
 -x utofu -d tni0 -t add_mr -s 4 -n 20000
 -x utofu -d tni0 -t add_mr -s 8 -n 20000
 -x utofu -d tni0 -t fadd -s 4 -n 2000
@@ -124,14 +126,15 @@ run_perftest() {
   [[ $name =~ $only ]] || return 0
   log=$log_directory/${name// /_}
   log=${log//,/+}
-  export PORTOFU_JOB_KEY=$port UCX_TLS=utofu,self UCX_UTOFU_WAKEUP=n
+  export PORTOFU_JOB_KEY=$port UCX_TLS=utofu,self UCX_UTOFU_WAKEUP=n UCX_UTOFU_ALL_TNIS=n
+  [[ "$*" != *tnis* ]] || UCX_UTOFU_ALL_TNIS=y
   [[ "$*" != *sleep* ]] || UCX_UTOFU_WAKEUP=y
   perftest_side "$log.server.log" -p "$port" &
   server=$!
   perftest_client "$log.log" localhost -p "$port" "$@" || status=$?
   ((status == 0)) || kill "$server" 2>/dev/null || true
   wait "$server" || status=$?
-  unset PORTOFU_JOB_KEY UCX_TLS UCX_UTOFU_WAKEUP
+  unset PORTOFU_JOB_KEY UCX_TLS UCX_UTOFU_WAKEUP UCX_UTOFU_ALL_TNIS
   if ((status == 0)) && grep -q '^Final:' "$log.log" && ! grep -aqE 'ERROR|FATAL' "$log.log" "$log.server.log"; then
     report PASS "$suite" "$name" $((SECONDS - started))
   else
@@ -162,6 +165,8 @@ UCX_UTOFU_WAKEUP=y wakeup_check
 UCX_UTOFU_WAKEUP=y ucp_check
 UCX_UTOFU_WAKEUP=y uct_check
 THREADS=4 uct_check
+UCX_UTOFU_ALL_TNIS=y uct_check tnis
+UCX_UTOFU_ALL_TNIS=y ucp_check
 UCX_UTOFU_TX_BUFFERS=2 ucp_check
 UCX_UTOFU_SLOTS=2 ucp_check
 UCX_UTOFU_RCACHE=n ucp_check

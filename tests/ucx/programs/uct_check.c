@@ -93,7 +93,7 @@ static void open_component(const char* tni) {
   CHECK(component != NULL, "there is no component utofu");
   uct_release_component_list(components);
   UCX_OK(uct_md_config_read(component, NULL, NULL, &config));
-  UCX_OK(uct_md_open(component, tni, config, &md));
+  UCX_OK(uct_md_open(component, strcmp(tni, "tnis") == 0 ? "utofu" : tni, config, &md));
   uct_config_release(config);
 }
 
