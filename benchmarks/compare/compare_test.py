@@ -82,6 +82,12 @@ class Targets(unittest.TestCase):
         self.assertAlmostEqual(found[6], 1.2)
         self.assertEqual(found[8], "met")
 
+    def test_a_cost_may_have_an_allowance(self):
+        for ours, verdict in ((0.29, "met"), (0.31, "missed by 3 %")):
+            results = [result("uct utofu", "data, flag", 8, ours, group="flagged"),
+                       result("utofu", "data, flag", 8, 0.2, group="flagged")]
+            self.assertEqual(self.row(results, "UCT data, flag, 8 B, any memory")[8], verdict)
+
     def test_a_gain_is_against_the_best_reference(self):
         ours = result("portals", "put 8 B, entries posted", 1000, 0.2, group="match")
         found = self.row([ours, result("ucx", "tagged", 8, 0.3), result("ob1", "send", 8, 0.12)],

@@ -17,7 +17,7 @@ class Series:
 
 @dataclass
 class Target:
-    """kind "cost": ours is at most `bound` times the best reference; "gain": ours is at least `bound` times as fast;
+    """kind "cost": ours is at most `bound` times the best reference, or that and `allowance`; "gain": ours is at least `bound` times as fast;
     "absolute": ours is at most `bound`. With several points the worst one counts."""
     text: str
     ours: Series
@@ -26,6 +26,7 @@ class Target:
     references: list = field(default_factory=list)
     points: tuple = (None,)
     scale: float = 1  # Of the reference.
+    allowance: float = 0
 
 
 SIZES = tuple(float(1 << shift) for shift in range(14, 27, 2))
@@ -80,8 +81,9 @@ def all_targets():
                      (4.0, 8.0, 16.0))
     for place, memory in (("any", "malloc"), ("mapped", "shared")):
         raw, uct = (Series("flagged", api, "data, flag", None, memory) for api in ("utofu", "uct utofu"))
-        for sizes, bound, points in (("8 B", 1.1, (8.0,)), ("64 KiB to 4 MiB", 1.03, LONG)):
-            yield Target(f"UCT data, flag, {sizes}, {place} memory: uTofu", uct, "cost", bound, [raw], points)
+        yield Target(f"UCT data, flag, 8 B, {place} memory: uTofu, or 0.1 us more", uct, "cost", 1.1, [raw], (8.0,),
+                     allowance=0.1)
+        yield Target(f"UCT data, flag, 64 KiB to 4 MiB, {place} memory: uTofu", uct, "cost", 1.03, [raw], LONG)
     copies = [Series("bandwidth", "raw", f"two copies pipelined, ring of {ring}") for ring in ("8 KiB", "1 MiB")]
     for api, what in (("mpi portals4", "send"), ("portals", "put")):
         ours = Series("bandwidth", api, what, None, "malloc")
@@ -174,7 +176,8 @@ class Table:
         name = series.api if series.api != "raw" else series.what
         if target.kind == "cost":
             ratio = value / best
-            return target.bound / ratio, value, best, name, ratio
+            allowed = max(target.bound * best, best + target.allowance if target.allowance else 0)
+            return allowed / value, value, best, name, ratio
         ratio = value / best if is_rate(unit) else best / value
         return ratio / target.bound, value, best, name, ratio
 
