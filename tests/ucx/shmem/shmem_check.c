@@ -47,6 +47,7 @@ static void run_counter(long* counter) {
   shmem_quiet();
   shmem_barrier_all();
   CHECK(me != 0 || *counter == (long)kAdds * pes, "the counter has %ld", *counter);
+  shmem_barrier_all();
   const long old = shmem_long_atomic_fetch_inc(counter, 0);
   CHECK(old >= (long)kAdds * pes && old < (long)(kAdds + 1) * pes, "an increment found %ld", old);
   shmem_barrier_all();
