@@ -80,17 +80,17 @@ TofuChecker::Posted TofuChecker::describe(Core& core, const VirtualControlQueue&
   return posted;
 }
 
-void TofuChecker::posts(Core& core, const VirtualControlQueue& vcq, const Descriptor& d) {
+void TofuChecker::starts(Core& core, const VirtualControlQueue& vcq, const Descriptor& d) {
   Queue& queue = queues_[vcq.handle];
-  Posted posted = describe(core, vcq, d);
   if (++queue.since_poll == core.settings.toq_entries + std::uint64_t{1}) {
-    log_.tell({"tcq_not_polled", posted.call, vcq_text(vcq), "uTofu guide, 3.7",
+    log_.tell({"tcq_not_polled", call_of(d), vcq_text(vcq), "uTofu guide, 3.7",
                std::to_string(queue.since_poll) +
-                   " descriptors were posted, and utofu_poll_tcq has not returned UTOFU_ERR_NOT_FOUND since: on the "
-                   "machine the call returns UTOFU_ERR_BUSY",
+                   " descriptors were posted since utofu_poll_tcq has made room in the TCQ: on the machine the call "
+                   "returns UTOFU_ERR_BUSY",
                "poll the TCQ until it is empty, also if no notice is asked for"});
   }
-  if (d.type == PacketType::kTofuNop) return;
+  if (d.type == PacketType::kTofuNop || vcq.session) return;
+  Posted posted = describe(core, vcq, d);
   confirm_flag(queue, posted.arrivals);
   for (const Posted& earlier : queue.posted) check_order(earlier, posted);
   check_early_use(queue, posted);
@@ -128,9 +128,10 @@ void TofuChecker::check_early_use(const Queue& queue, const Posted& posted) {
 /// A word behind data of which no notice tells anybody: perhaps the target polls it, and takes the data for complete.
 /// Whether it does shows when it answers before anything else was sent that is in order.
 void TofuChecker::check_flag(Queue& queue, const Posted& posted) {
-  if (queue.flag.path == posted.path && (posted.strong || posted.remote_notice)) queue.flag.open = false;
-  if (posted.type == PacketType::kTofuGet || posted.length > kFlagBytes || posted.strong || posted.remote_notice)
-    return;
+  // A local notice, too: the program may mean it by what it says to the target.
+  const bool is_told = posted.strong || posted.remote_notice || posted.local_notice;
+  if (queue.flag.path == posted.path && is_told) queue.flag.open = false;
+  if (posted.type == PacketType::kTofuGet || posted.length > kFlagBytes || is_told) return;
   const auto is_data = [&](const Posted& data) {
     return data.path == posted.path && data.type == PacketType::kTofuPut && data.length > kFlagBytes &&
            !data.remote_notice && !data.local_notice && data.arrivals == posted.arrivals;
@@ -161,10 +162,10 @@ void TofuChecker::learns(Posted& posted) {
              static_cast<std::int64_t>(change->first), change->bit});
 }
 
-/// TCQ notices are in the order of posting, so one tells of all before it, too.
-void TofuChecker::polls_tcq(const VirtualControlQueue& vcq, bool found) {
+/// TCQ notices are in the order of posting, so one tells of all before it, too, and makes room for as many.
+void TofuChecker::polls_tcq(const VirtualControlQueue& vcq) {
   Queue& queue = queues_[vcq.handle];
-  if (!found) queue.since_poll = 0;
+  queue.since_poll = vcq.tcq.unread();
   for (Posted& posted : queue.posted) {
     if (posted.tcq_place < vcq.tcq.read_place() && posted.tcq_notice) learns(posted);
   }

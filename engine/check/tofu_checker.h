@@ -20,11 +20,12 @@ class TofuChecker {
  public:
   explicit TofuChecker(FindingLog& log) : log_(log) {}
 
-  /// Before a descriptor of a VCQ starts, or is held back.
-  void posts(Core& core, const VirtualControlQueue& vcq, const Descriptor& descriptor);
+  /// Before a descriptor of a VCQ starts. In session mode it waits for its step, and what it reads until then may be
+  /// what others write (2.2.8), so it is only counted.
+  void starts(Core& core, const VirtualControlQueue& vcq, const Descriptor& descriptor);
 
-  /// The program has looked at the TCQ. @param found  a notice
-  void polls_tcq(const VirtualControlQueue& vcq, bool found);
+  /// The program has looked at the TCQ, and perhaps read a notice.
+  void polls_tcq(const VirtualControlQueue& vcq);
 
   /// The program looks at the MRQ, and gets a notice.
   void polls_mrq(const VirtualControlQueue& vcq);
@@ -76,7 +77,7 @@ class TofuChecker {
   };
   struct Queue {
     std::deque<Posted> posted;     ///< Oldest first; at most kMostPosted.
-    std::uint64_t since_poll = 0;  ///< Descriptors posted since the TCQ was found empty.
+    std::uint64_t since_poll = 0;  ///< Descriptors that may have entries in the TCQ.
     Doubt flag;
   };
 

@@ -114,7 +114,7 @@ int utofu_poll_tcq(utofu_vcq_hdl_t vcq_hdl, unsigned long int flags, void** cbda
   const int rc = poll(vcq_hdl, [&](const Core& core, VirtualControlQueue& vcq) {
     const bool found = vcq.tcq.read(cbdata, &fail);
     if (Checker* const checker = core.checker) [[unlikely]]
-      checker->tofu.polls_tcq(vcq, found);
+      checker->tofu.polls_tcq(vcq);
     return found;
   });
   return rc == UTOFU_SUCCESS ? tcq_code(fail) : rc;

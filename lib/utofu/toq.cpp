@@ -116,6 +116,8 @@ Descriptor expand(const VirtualControlQueue& vcq, const TofuCell& cell) {
 }
 
 void start(Core& core, VirtualControlQueue& vcq, Descriptor& d) {
+  if (Checker* const checker = core.checker) [[unlikely]]
+    checker->tofu.starts(core, vcq, d);
   if (!vcq.session) return start_descriptor(core, d);
   auto* waiting = new TriggeredOperation;
   waiting->descriptor = d;
@@ -134,8 +136,6 @@ void start_delayed(Core& core, VirtualControlQueue& vcq) {
 void post(Core& core, VirtualControlQueue& vcq, const TofuCell& cell, void* callback_data, bool delays) {
   Descriptor d = expand(vcq, cell);
   d.tofu.tcq_place = vcq.tcq.take(callback_data, (d.tofu_meta & kTofuTcqNotice) != 0);
-  if (Checker* const checker = core.checker) [[unlikely]]
-    checker->tofu.posts(core, vcq, d);
   if (delays) {
     vcq.delayed.push_back(d);
     vcq.direct.forget();

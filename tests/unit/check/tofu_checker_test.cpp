@@ -40,7 +40,7 @@ class TofuCheckerTest : public CoreTest {
     d.tofu = {vcq->handle, type == PacketType::kTofuArmw, peer_vcq(path), stadd, 0};
     d.tofu.tcq_place = vcq->tcq.take(nullptr, (meta & kTofuTcqNotice) != 0);
     vcq->tcq.complete(d.tofu.tcq_place, NiFail::kOk);
-    checker.posts(core, *vcq, d);
+    checker.starts(core, *vcq, d);
   }
   void put(std::uint64_t remote, std::uint64_t length, std::uint16_t meta = 0, std::uint32_t path = 0) {
     post(PacketType::kTofuPut, remote, length, meta, path);
@@ -120,6 +120,17 @@ TEST_F(TofuCheckerTest, Flag__behind_which_something_ordered_goes_is_none) {
   EXPECT_TRUE(found.is_empty()) << found.text();
 }
 
+TEST_F(TofuCheckerTest, Session__takes_its_source_when_its_step_comes) {
+  vcq->session = true;
+  put(0, kLine, kTofuTcqNotice);
+  put(0, kLine, kTofuTcqNotice);
+  memory[0] = std::byte{2};
+  void* data = nullptr;
+  NiFail fail = NiFail::kOk;
+  while (vcq->tcq.read(&data, &fail)) checker.polls_tcq(*vcq);
+  EXPECT_TRUE(found.is_empty()) << found.text();
+}
+
 TEST_F(TofuCheckerTest, Data_with_a_notice__needs_no_flag) {
   for (const std::uint16_t meta : {kTofuLocalNotice, kTofuRemoteNotice}) {
     put(0, kLine, meta);
@@ -136,8 +147,25 @@ TEST_F(TofuCheckerTest, Tcq_notice__tells_of_all_before_it) {
   void* data = nullptr;
   NiFail fail = NiFail::kOk;
   EXPECT_TRUE(vcq->tcq.read(&data, &fail));
-  checker.polls_tcq(*vcq, true);
+  checker.polls_tcq(*vcq);
   EXPECT_TRUE(found.has("\"byte\":0,\"bit\":1")) << found.text();
+}
+
+TEST_F(TofuCheckerTest, Tcq__has_room_for_what_was_read) {
+  const std::uint64_t entries = core.settings.toq_entries;
+  std::uint64_t at = 0;
+  void* data = nullptr;
+  NiFail fail = NiFail::kOk;
+  for (std::uint64_t i = 0; i < 2 * entries; ++i) {
+    put(at += 8, 8, kTofuTcqNotice);
+    EXPECT_TRUE(vcq->tcq.read(&data, &fail));
+    checker.polls_tcq(*vcq);
+  }
+  EXPECT_TRUE(found.is_empty()) << "never empty, but read: " << found.text();
+  for (std::uint64_t i = 0; i < entries; ++i) put(at += 8, 8);
+  EXPECT_TRUE(found.is_empty()) << found.text();
+  put(at += 8, 8);
+  EXPECT_TRUE(found.has("tcq_not_polled")) << found.text();
 }
 
 TEST_F(TofuCheckerTest, Mrq__that_is_nearly_full_is_told) {
