@@ -20,6 +20,9 @@ struct CheckFinding {
   int bit = -1;            ///< A bit of that byte, from 0; -1: none.
 };
 
+/// A number as findings name handles and addresses: "0x1f".
+std::string hex_text(std::uint64_t value);
+
 /// PORTOFU_CHECK, read.
 bool is_check_wanted(const std::string& setting);
 

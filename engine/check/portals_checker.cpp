@@ -1,7 +1,6 @@
 #include "engine/check/portals_checker.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <string>
 #include <utility>
 
@@ -28,19 +27,13 @@ const char* name_of(EventKind kind) {
   return kNames[std::min<std::size_t>(static_cast<std::size_t>(kind), kNames.size() - 1)];
 }
 
-std::string hex(std::uint64_t value) {
-  std::array<char, 24> text;
-  std::snprintf(text.data(), text.size(), "0x%llx", static_cast<unsigned long long>(value));
-  return text.data();
-}
-
-std::string range(std::uint64_t first, std::uint64_t bytes) {
+std::string byte_range(std::uint64_t first, std::uint64_t bytes) {
   return bytes <= 1 ? "byte " + std::to_string(first)
                     : "bytes " + std::to_string(first) + " to " + std::to_string(first + bytes - 1);
 }
 
 std::string md_text(Handle handle, std::uint64_t offset, std::uint64_t bytes) {
-  return "MD " + hex(handle) + ", " + range(offset, bytes);
+  return "MD " + hex_text(handle) + ", " + byte_range(offset, bytes);
 }
 
 bool brings_data(PacketType type) {
@@ -57,7 +50,7 @@ std::uint64_t asked_room(const EventQueue& queue) {
 constexpr std::uint64_t kShortQueue = 16;
 
 std::string change_text(const Fingerprint::Change& change, std::uint64_t offset) {
-  const std::string where = range(offset + change.first, change.bytes);
+  const std::string where = byte_range(offset + change.first, change.bytes);
   return change.bit < 0 ? where : where + " (bit " + std::to_string(change.bit) + " first)";
 }
 
@@ -115,7 +108,7 @@ void PortalsChecker::check_ack(const MemoryDescriptor& md, const Descriptor& d) 
   if (ack == AckRequest::kNone) return;
   const bool is_counted = md.ct_handle != 0 && (md.options & kMdEventCtAck) != 0;
   if (is_counted || (ack == AckRequest::kFull && md.eq_handle != 0)) return;
-  log_.tell({"ack_unheard", call_of(d.type), "MD " + hex(d.portals.md_handle), "Portals 4.3, 3.15.1",
+  log_.tell({"ack_unheard", call_of(d.type), "MD " + hex_text(d.portals.md_handle), "Portals 4.3, 3.15.1",
              "an acknowledgment is asked for, and the MD has neither an event queue nor a counter that hear of it",
              "ask for none, or bind the MD with PTL_MD_EVENT_CT_ACK or an event queue"});
 }
@@ -168,7 +161,7 @@ void PortalsChecker::reads_event(Core& core, const EventQueue& queue) {
   if (const auto change = arrived.memory.find_change()) {
     log_.tell({"target_changed", "PtlEQGet",
                std::string(name_of(event.type)) + " at portal table entry " + std::to_string(event.pt_index) +
-                   ", match bits " + hex(event.match_bits),
+                   ", match bits " + hex_text(event.match_bits),
                "Portals 4.3, 2.6, 3.13.2",
                change_text(*change, 0) + " of its data changed before the program had read its event",
                "touch the memory of an entry only when its event or count has been read",
@@ -204,7 +197,7 @@ void PortalsChecker::releases(const MemoryDescriptor& md) {
   const auto open = std::ranges::find_if(started_, is_open);
   if (md.pending == 0 && open == started_.end()) return;
   const char* const call = open != started_.end() ? open->call : "a transfer";
-  log_.tell({"md_released_in_use", "PtlMDRelease", "MD " + hex(md.handle), "Portals 4.3, 3.10.4",
+  log_.tell({"md_released_in_use", "PtlMDRelease", "MD " + hex_text(md.handle), "Portals 4.3, 3.10.4",
              std::string(call) + " uses it, and the program has not read its SEND or REPLY",
              "release it when SEND or REPLY of all its operations has been read"});
   std::erase_if(started_, [&](const Started& started) { return started.md_handle == md.handle; });
@@ -220,7 +213,7 @@ void PortalsChecker::tell_unread(const EventQueue& queue, Handle eq_handle, cons
     if (counts[kind] == 0) continue;
     words += (words.empty() ? "" : ", ") + std::to_string(counts[kind]) + ' ' + name_of(static_cast<EventKind>(kind));
   }
-  log_.tell({"events_unread", call, "event queue " + hex(eq_handle), "Portals 4.3, 3.13",
+  log_.tell({"events_unread", call, "event queue " + hex_text(eq_handle), "Portals 4.3, 3.13",
              "it ends with events that nobody has read: " + words, "read them, or disable those that nobody wants"});
 }
 
@@ -233,7 +226,7 @@ void PortalsChecker::frees(const Interface& ni, Handle eq_handle, EventQueue& qu
       users += (users.empty() ? "portal table entry " : ", ") + std::to_string(index);
   }
   if (!users.empty()) {
-    log_.tell({"event_queue_freed_in_use", "PtlEQFree", "event queue " + hex(eq_handle), "Portals 4.3, 3.13.6",
+    log_.tell({"event_queue_freed_in_use", "PtlEQFree", "event queue " + hex_text(eq_handle), "Portals 4.3, 3.13.6",
                users + " still logs there: further events go nowhere", "free the portal table entry first"});
   }
   unread_.erase(&queue);
@@ -244,13 +237,13 @@ void PortalsChecker::frees(const Interface& ni, Handle eq_handle, EventQueue& qu
 void PortalsChecker::frees(Interface& ni, Handle ct_handle, const CountingEvent& counter) {
   std::string user;
   ni.mds.for_each([&](Handle handle, const MemoryDescriptor& md) {
-    if (md.ct_handle == ct_handle && !md.released) user = "MD " + hex(handle);
+    if (md.ct_handle == ct_handle && !md.released) user = "MD " + hex_text(handle);
   });
   ni.entries.for_each([&](Handle handle, const ListEntry& entry) {
-    if (entry.ct_handle == ct_handle) user = "list entry " + hex(handle);
+    if (entry.ct_handle == ct_handle) user = "list entry " + hex_text(handle);
   });
   if (!user.empty()) {
-    log_.tell({"counter_freed_in_use", "PtlCTFree", "counter " + hex(ct_handle), "Portals 4.3, 3.14.3",
+    log_.tell({"counter_freed_in_use", "PtlCTFree", "counter " + hex_text(ct_handle), "Portals 4.3, 3.14.3",
                user + " still counts there", "release the MD and unlink the entry first"});
   }
   counted_.erase(&counter);
@@ -277,18 +270,18 @@ void PortalsChecker::closes(Interface& ni, const char* call) {
     if (count++ == 0) first = text;
   };
   ni.mds.for_each([&](Handle handle, const MemoryDescriptor& md) {
-    if (!md.released) note(hex(handle));
+    if (!md.released) note(hex_text(handle));
   });
   tell_left("memory descriptors", std::exchange(count, 0), first, "Portals 4.3, 3.10.4");
   ni.entries.for_each([&](Handle handle, const ListEntry& entry) {
-    note(hex(handle) + " at portal table entry " + std::to_string(entry.pt_index));
+    note(hex_text(handle) + " at portal table entry " + std::to_string(entry.pt_index));
   });
   tell_left("list entries", std::exchange(count, 0), first, "Portals 4.3, 3.11.3, 3.12.3");
-  ni.cts.for_each([&](Handle handle, const CountingEvent&) { note(hex(handle)); });
+  ni.cts.for_each([&](Handle handle, const CountingEvent&) { note(hex_text(handle)); });
   tell_left("counters", std::exchange(count, 0), first, "Portals 4.3, 3.14.3");
   ni.eqs.for_each([&](Handle handle, const EventQueue& queue) {
     tell_unread(queue, handle, call);
-    note(hex(handle));
+    note(hex_text(handle));
   });
   tell_left("event queues", std::exchange(count, 0), first, "Portals 4.3, 3.13.6");
   for (std::uint32_t index = 0; index < kPortalTableSize; ++index) {
@@ -337,7 +330,7 @@ void PortalsChecker::arrives(Unread& unread, const Event& event, bool scattered)
       // Messages of one initiator are in order (2.7); of two they are not.
       if (earlier.initiator == event.initiator) continue;
       log_.tell({"data_overwritten", name_of(event.type) == std::string("PUT") ? "PtlPut" : "PtlAtomic",
-                 "portal table entry " + std::to_string(event.pt_index) + ", match bits " + hex(event.match_bits),
+                 "portal table entry " + std::to_string(event.pt_index) + ", match bits " + hex_text(event.match_bits),
                  "Portals 4.3, 2.7",
                  "two initiators wrote to the same bytes, and the event of the first had not been read",
                  "let one wait for the other, or give each its own memory"});

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <string>
 #include <utility>
 
@@ -22,17 +21,11 @@ const char* call_of(const Descriptor& d) {
   }
 }
 
-std::string hex(std::uint64_t value) {
-  std::array<char, 24> text;
-  std::snprintf(text.data(), text.size(), "0x%llx", static_cast<unsigned long long>(value));
-  return text.data();
+std::string stadd_range(std::uint64_t stadd, std::uint64_t bytes) {
+  return "STADD " + hex_text(stadd) + ", " + std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes");
 }
 
-std::string range(std::uint64_t stadd, std::uint64_t bytes) {
-  return "STADD " + hex(stadd) + ", " + std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes");
-}
-
-std::string vcq_text(const VirtualControlQueue& vcq) { return "VCQ " + hex(vcq.id); }
+std::string vcq_text(const VirtualControlQueue& vcq) { return "VCQ " + hex_text(vcq.id); }
 
 /// All that peers have asked of this process.
 std::uint64_t arrivals_of(const Core& core) {
@@ -107,7 +100,7 @@ void TofuChecker::check_order(const Posted& earlier, const Posted& later) {
   if (later.remote_stadd >= earlier.remote_stadd + earlier.length) return;
   if (!writes_there(earlier.type) && !writes_there(later.type)) return;
   if (earlier.type == PacketType::kTofuArmw && later.type == PacketType::kTofuArmw) return;
-  log_.tell({"overwrites_unordered", later.call, "remote " + range(later.remote_stadd, later.length), kOrder,
+  log_.tell({"overwrites_unordered", later.call, "remote " + stadd_range(later.remote_stadd, later.length), kOrder,
              std::string("an earlier ") + earlier.call + " of " + std::to_string(earlier.length) +
                  " bytes is at the same bytes, and the program has not learnt that it is over: either may come first",
              "read its local MRQ notice first, or set UTOFU_ONESIDED_FLAG_STRONG_ORDER on the later one"});
@@ -118,7 +111,7 @@ void TofuChecker::check_early_use(const Queue& queue, const Posted& posted) {
   if (posted.source.begin() == nullptr) return;
   for (const Posted& get : queue.posted) {
     if (!get.local_notice || !get.destination.overlaps(posted.source.begin(), posted.length)) continue;
-    log_.tell({"buffer_used_early", posted.call, "local " + range(posted.local_stadd, posted.length), kOrder,
+    log_.tell({"buffer_used_early", posted.call, "local " + stadd_range(posted.local_stadd, posted.length), kOrder,
                "it sends memory that an earlier utofu_get still fills: its local MRQ notice has not been read",
                "read the notice first"});
     return;
@@ -137,7 +130,7 @@ void TofuChecker::check_flag(Queue& queue, const Posted& posted) {
            !data.remote_notice && !data.local_notice && data.arrivals == posted.arrivals;
   };
   if (std::ranges::none_of(queue.posted, is_data)) return;
-  queue.flag = {posted.path, posted.arrivals, "remote " + range(posted.remote_stadd, posted.length), true};
+  queue.flag = {posted.path, posted.arrivals, "remote " + stadd_range(posted.remote_stadd, posted.length), true};
 }
 
 void TofuChecker::confirm_flag(Queue& queue, std::uint64_t arrivals) {
@@ -155,7 +148,8 @@ void TofuChecker::learns(Posted& posted) {
   if (!change) return;
   const std::string where = change->bytes == 1 ? "byte " + std::to_string(change->first)
                                                : "bytes from " + std::to_string(change->first) + " on";
-  log_.tell({"source_changed", posted.call, "local " + range(posted.local_stadd, posted.length), "uTofu guide, 3.7",
+  log_.tell({"source_changed", posted.call, "local " + stadd_range(posted.local_stadd, posted.length),
+             "uTofu guide, 3.7",
              where + (change->bit >= 0 ? " (bit " + std::to_string(change->bit) + " first)" : "") +
                  " changed before the program had read the TCQ notice or the local MRQ notice",
              "leave the source alone until utofu_poll_tcq has returned its notice",
@@ -203,13 +197,13 @@ void TofuChecker::leaves(const VirtualControlQueue& vcq, const RegisteredRegion&
   const auto user = std::ranges::find_if(queue.posted, uses);
   if (user == queue.posted.end() && region.pending == 0) return;
   const std::string who = user != queue.posted.end() ? user->call : "a communication of another process";
-  log_.tell({"registration_freed_in_use", "utofu_dereg_mem", "STADD " + hex(make_stadd(region.stag)),
+  log_.tell({"registration_freed_in_use", "utofu_dereg_mem", "STADD " + hex_text(make_stadd(region.stag)),
              "uTofu guide, 3.6, 3.7", who + " uses the memory, and the program has not read that it is over",
              "read the notice of every communication first"});
 }
 
 void TofuChecker::frees_region(const VirtualControlQueue& vcq, const RegisteredRegion& region) {
-  log_.tell({"left_at_end", "utofu_free_vcq", "STADD " + hex(make_stadd(region.stag)) + " of " + vcq_text(vcq),
+  log_.tell({"left_at_end", "utofu_free_vcq", "STADD " + hex_text(make_stadd(region.stag)) + " of " + vcq_text(vcq),
              "uTofu guide, 3.6.1.1", "memory is registered when its VCQ is freed", "deregister it before"});
 }
 

@@ -368,10 +368,11 @@ class MisusingQueue {
 inline void play_tofu_source(bool bad) {
   MisusingQueue rank;
   if (rank.pmi.rank == 0) {
-    rank.put(0, 64, UTOFU_ONESIDED_FLAG_TCQ_NOTICE);
+    rank.put(0, 64, UTOFU_ONESIDED_FLAG_TCQ_NOTICE | UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE);
     if (bad) rank.words[1] ^= 0x400;
     rank.read_tcq();
     if (!bad) rank.words[1] ^= 0x400;
+    rank.read_mrq();  // All is there before the memory goes.
   }
   rank.pmi.barrier();
   rank.close();
@@ -443,10 +444,12 @@ inline void play_tcq(bool bad) {
 inline void play_deregistration(bool bad) {
   MisusingQueue rank;
   if (rank.pmi.rank == 0) {
-    rank.put(0, 64, UTOFU_ONESIDED_FLAG_TCQ_NOTICE);
+    rank.put(0, 64, UTOFU_ONESIDED_FLAG_TCQ_NOTICE | UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE);
     if (!bad) rank.read_tcq();
+    if (!bad) rank.read_mrq();
     if (bad) MisusingQueue::check(utofu_dereg_mem(rank.vcq, std::exchange(rank.stadd, 0), 0));
     if (bad) rank.read_tcq();
+    if (bad) rank.read_mrq();
   }
   rank.pmi.barrier();
   rank.close();
