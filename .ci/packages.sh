@@ -6,7 +6,7 @@
 packages_build=(
   build-essential cmake ninja-build pkg-config ccache python3
   libgtest-dev libgmock-dev libbenchmark-dev
-  libfmt-dev nlohmann-json3-dev libcli11-dev libhwloc-dev libboost-dev libfabric-dev libncurses-dev
+  libfmt-dev nlohmann-json3-dev libcli11-dev libhwloc-dev libboost-dev libfabric-dev libncurses-dev systemtap-sdt-dev
 )
 # Open MPI's own needs, and the tools that fetch and unpack a source package. mpirun does not start a job without an
 # ssh in the path, not even on one node.
@@ -15,11 +15,11 @@ packages_openmpi=(
   dpkg-dev xz-utils ca-certificates patch ccache
 )
 # The fuzzer needs clang with its runtime; the configure of the MPICH suite wants perl and Python; mpich has the launcher
-# mpiexec.hydra; what depends on the processor is compiled for 64-bit Arm, too; other allocators meet ours. tshark
-# runs the dissector of packets; the last line checks the files themselves.
+# mpiexec.hydra; what depends on the processor is compiled for 64-bit Arm, too; other allocators meet ours. tshark runs
+# the dissector of packets, chromium draws the page of ptl_trace. The last line checks the files themselves.
 packages_test=(
   clang libclang-rt-14-dev perl python3 mpich g++-aarch64-linux-gnu libjemalloc2 libtcmalloc-minimal4
-  tshark
+  tshark chromium
   clang-format shellcheck groff-base git
 )
 

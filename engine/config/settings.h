@@ -60,6 +60,8 @@ struct Settings {
   std::uint32_t log_level = 1;                ///< PORTOFU_LOG, values of LogLevel.
   std::string check;                          ///< PORTOFU_CHECK; empty or 0: nothing is checked.
   std::uint32_t stall_s = 0;                  ///< PORTOFU_STALL_S; 0: waits say nothing.
+  std::string record;                         ///< PORTOFU_RECORD; empty: off.
+  std::uint32_t keep_dead = 0;                ///< PORTOFU_KEEP_DEAD.
 };
 
 /// When the endpoint opens by which other nodes reach this process.

@@ -136,6 +136,11 @@ const std::array<SettingRow, 49> kTable{{
      "(PORTOFU_DIRECT)."},
     {"PORTOFU_STALL_S", SettingKind::kInteger, &Settings::stall_s, nullptr, 0, 86'400, "s", nullptr,
      "A call that has slept so long in the library says once, on standard error, why (see ptl_info). 0: none does."},
+    {"PORTOFU_RECORD", SettingKind::kText, nullptr, &Settings::record, 0, 4095, "", "off",
+     "last: the last 4096 steps of each lane can be read from outside (ptl_trace --last). Another text: a directory, "
+     "where each lane writes a file of all its steps. off: neither."},
+    {"PORTOFU_KEEP_DEAD", SettingKind::kInteger, &Settings::keep_dead, nullptr, 0, 1, "", nullptr,
+     "1: the last steps of dead processes stay when this process opens. 0: it removes them, if it records its own."},
 }};
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "engine/core/sleeping_call.h"
 #include "engine/core/tofu.h"
 #include "engine/observe/counters.h"
+#include "engine/observe/recorder.h"
 #include "engine/wire/wire.h"
 
 namespace portofu {
@@ -37,6 +38,7 @@ struct Core {
   const ProcessId self;
   const std::uint32_t uid;  ///< Stamped on every packet.
   Counters counters;
+  Recorder* recorder = nullptr;  ///< nullptr: steps are not written down.
   /// Polled in this order. wires[0] reaches ourselves, wires[1] our node.
   std::vector<Wire*> wires;
   Wire* fabric = nullptr;     ///< Reaches other nodes; nullptr: nothing does. In `wires` once it is needed.
@@ -98,6 +100,10 @@ struct Core {
   Wire* wire_to(ProcessId id);
 };
 
+// Steps for the recorder (core/steps.h).
+[[gnu::cold, gnu::noinline]] void put_event(Recorder& to, Handle eq_handle, const Event& event);
+[[gnu::cold, gnu::noinline]] void put_count(Recorder& to, Handle ct_handle, std::uint64_t successes);
+
 /// Events, counts and frees by handle: nothing happens if the object is gone or none was named.
 /// @param fill  void(Event&), writes all of the event where it stays, which is whatever was there
 template <class Fill>
@@ -108,7 +114,10 @@ template <class Fill>
   if (queue->is_blocked()) [[unlikely]] {
     if (queue->make_way_on_duty()) core.counters.add(Counter::kEventsDropped);
   }
-  fill(queue->append_on_duty());
+  Event& event = queue->append_on_duty();
+  fill(event);
+  if (core.recorder != nullptr) [[unlikely]]
+    put_event(*core.recorder, eq_handle, event);
   ++core.activity;
   core.counters.add(Counter::kEventsPosted);
 }
@@ -143,6 +152,8 @@ inline void count_success(Core& core, Interface& ni, Handle ct_handle, std::uint
   CountingEvent* counter = ni.cts.find(ct_handle);
   if (counter == nullptr) return;
   counter->add_success_on_duty(count, core.fired);
+  if (core.recorder != nullptr) [[unlikely]]
+    put_count(*core.recorder, ct_handle, counter->success());
   ++core.activity;
 }
 inline void count_failure(Core& core, Interface& ni, Handle ct_handle) {

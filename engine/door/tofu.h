@@ -2,6 +2,7 @@
 // The door of uTofu: VCQs, STADDs, one-sided operations as descriptors, their fast ways, barrier gates.
 
 #include "engine/atomic/atomic_unit.h"  // Which operations a word knows.
+#include "engine/core/steps.h"          // Calls that are recorded.
 #include "engine/descriptor/tofu_descriptor.h"
 #include "engine/initiator/barrier.h"
 #include "engine/initiator/send.h"         // Starts a descriptor.

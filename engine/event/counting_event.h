@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "engine/descriptor/descriptor.h"
+#include "engine/descriptor/handle.h"
 #include "engine/queue/line_aligned.h"
 
 namespace portofu {
@@ -16,6 +17,7 @@ namespace portofu {
 struct TriggeredOperation : LineAligned {
   Descriptor descriptor;
   std::uint64_t threshold = 0;                       ///< Successes that let it start.
+  Handle counter = 0;                                ///< It waits for, for onlookers; 0: not told.
   const void* owner = nullptr;                       ///< What cancel_of knows it by; nullptr: nothing.
   boost::intrusive::set_member_hook<> waiting_hook;  ///< In the trigger list of its counter.
   boost::intrusive::list_member_hook<> fired_hook;   ///< In FiredOperations.

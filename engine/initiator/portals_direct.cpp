@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "engine/atomic/atomic_access.h"
+#include "engine/core/steps.h"
 #include "engine/initiator/direct.h"
 #include "engine/initiator/report.h"
 
@@ -150,6 +151,7 @@ bool use_published(Core& core, Interface& ni, Peer& peer, OwnMemory memory, cons
   }
   core.uses_published = true;
   ++core.direct_uses;
+  record_direct(core, peer, d);
   count(core, d);
   report_done(core, ni, memory, d, fail);
   return true;

@@ -296,6 +296,8 @@ void change_counter(Core& core, Interface& ni, PacketType type, const CountChang
     counter->add_failure_on_duty(change.failure, core.fired);
     counter->add_success_on_duty(change.success, core.fired);
   }
+  if (core.recorder != nullptr) [[unlikely]]
+    put_count(*core.recorder, change.ct_handle, counter->success());
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "engine/core/steps.h"
 #include "engine/initiator/direct.h"
 #include "engine/initiator/tofu_report.h"
 #include "engine/memory/stadd_access.h"
@@ -172,6 +173,7 @@ MappedResult use_mapped_on_duty(Core& core, Peer& peer, VirtualControlQueue& vcq
   std::uint64_t old_value = 0;
   std::byte* const remote = region.memory + stadd_offset(d.remote_stadd);
   if (!move_data(d, remote, local_memory, &old_value)) return MappedResult::kNo;
+  record_direct(core, peer, d);
   if (is_put(d)) count_direct_puts(core, 1, d.length);
   if (tells_target(d)) return MappedResult::kPlaced;
   report_done(core, vcq, d, old_value);
@@ -192,6 +194,7 @@ bool write_by_kernel_on_duty(Core& core, Peer& peer, VirtualControlQueue& vcq, c
                       .data = local != nullptr ? local->start + stadd_offset(d.tofu.local_stadd) : d.operand.data(),
                       .bytes = d.length};
   if (memory == nullptr || !memory->put_directly(*peer.link, put)) return false;
+  record_direct(core, peer, d);
   count_direct_puts(core, 1, d.length);
   report_done(core, vcq, d);
   return true;

@@ -111,6 +111,7 @@ Engine::Engine(const Settings& settings, std::unique_ptr<EngineNode> node)
     node_->checker = std::make_unique<Checker>(settings.check, rank_of_launcher(get_variable));
     core_.checker = node_->checker.get();
   }
+  core_.recorder = node_->recorder.get();
   node_->root = {layout_stamp(), &core_, &application_calls_};
   node_->segment->control().inspection_root.store(std::bit_cast<std::uint64_t>(&node_->root),
                                                   std::memory_order_relaxed);
@@ -246,18 +247,18 @@ void Engine::abort() {
 WaitResult Engine::wait(Condition condition, std::uint64_t timeout_ns, OnAbort on_abort) {
   CancellationPlace place;
   // Waits inside another call are nobody's to cancel either.
-  const WaitResult result =
-      wait_until(condition, timeout_ns, on_abort, on_abort == OnAbort::kReturn ? &place : nullptr);
+  Sleeper sleeper{on_abort == OnAbort::kReturn ? &place : nullptr, condition};
+  const WaitResult result = wait_until(condition, timeout_ns, on_abort, sleeper);
+  if (sleeper.recorded) [[unlikely]]
+    record_wait_end(sleeper);
   place.leave();
   return result;
 }
 
-WaitResult Engine::wait_until(Condition condition, std::uint64_t timeout_ns, OnAbort on_abort,
-                              CancellationPlace* place) {
+WaitResult Engine::wait_until(Condition condition, std::uint64_t timeout_ns, OnAbort on_abort, Sleeper& sleeper) {
   IdleStreak streak(core_.settings.spin_count, std::uint64_t{core_.settings.sleep_after_us} * 1000);
   std::uint64_t deadline_ns = 0;  // 0: not needed yet, or never.
   std::uint64_t seen_activity = 0;
-  Sleeper sleeper{place, condition};
   for (;;) {
     if (is_aborted() && on_abort == OnAbort::kReturn) return WaitResult::kAborted;
     int work = 0;
@@ -266,6 +267,8 @@ WaitResult Engine::wait_until(Condition condition, std::uint64_t timeout_ns, OnA
       const Duty duty(*this);
       if (condition(core_)) return reached_on_duty();
       work = look_on_duty();
+      if (core_.recorder != nullptr && !sleeper.recorded) [[unlikely]]
+        record_wait_on_duty(sleeper);
       if (work > 0 && condition(core_)) return reached_on_duty();
       if (work == 0) {
         streak.set_spins(policy_.spins());
@@ -310,6 +313,8 @@ WaitResult Engine::look_at_last(Condition condition) {
 bool Engine::look_once_on_duty(Rest* due) {
   if (policy_.skips_look(std::exchange(core_.gave_link, false))) return false;
   if (look_on_duty() == 0) {
+    if (core_.recorder != nullptr) [[unlikely]]
+      core_.recorder->note_empty_look();
     policy_.note_second_look(false);
     if (node_ == nullptr) return false;  // A simulation never rests.
     Signs signs(*this);
@@ -317,6 +322,27 @@ bool Engine::look_once_on_duty(Rest* due) {
     return false;
   }
   return found_on_duty();
+}
+
+void Engine::record_wait_on_duty(Sleeper& sleeper) {
+  sleeper.recorded = true;
+  WaitSubject subject;
+  sleeper.condition.describe(subject);
+  core_.recorder->end_looks();
+  core_.recorder->add_of_thread(Step::kWait, static_cast<std::uint8_t>(subject.kind));
+}
+
+void Engine::record_wait_end(const Sleeper& sleeper) {
+  WaitSubject subject;
+  sleeper.condition.describe(subject);
+  const Duty duty(*this);
+  core_.recorder->add_of_thread(Step::kWaitEnd, static_cast<std::uint8_t>(subject.kind));
+}
+
+void Engine::record_wake() {
+  const Duty duty(*this);
+  core_.recorder->add_of_thread(Step::kWake, 0);
+  core_.recorder->note_time();
 }
 
 WaitResult Engine::reached_on_duty() {
@@ -408,11 +434,15 @@ void Engine::sleep(std::uint64_t seen_activity, std::uint64_t longest_ns, Sleepe
     }
     if (!found) longest_ns = bound_sleep_on_duty(longest_ns);
     if (!found) core_.counters.add(Counter::kSleeps);
+    if (!found && core_.recorder != nullptr) [[unlikely]]
+      core_.recorder->add_of_thread(Step::kSleep, 0);
     fd = wait_fd_on_duty(core_);
     if (!found && sleeper != nullptr) longest_ns = std::min(longest_ns, show_sleep_on_duty(*sleeper, shown.call));
   }
   const bool whole = longest_ns > static_cast<std::uint64_t>(kLongestSleepNs);
   if (!found) doorbell_.wait(seen, whole ? -1 : static_cast<std::int64_t>(longest_ns), fd);
+  if (!found && core_.recorder != nullptr) [[unlikely]]
+    record_wake();
   doorbell_.withdraw();
   sleeping_threads_.fetch_sub(1, std::memory_order_seq_cst);
   if (shown.call.since_ns != 0) tell_if_stalled(*sleeper);

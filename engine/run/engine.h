@@ -273,13 +273,14 @@ class Engine {
   struct Sleeper {
     CancellationPlace* place;  ///< nullptr: nothing may end this wait but its condition and its time.
     const Condition& condition;
+    bool recorded = false;       ///< The beginning of the wait was.
     std::uint64_t since_ns = 0;  ///< When it slept for the first time; 0: not yet.
     bool told = false;           ///< It has said that it lasts.
 
     OnAbort on_abort() const { return place != nullptr ? OnAbort::kReturn : OnAbort::kGoOn; }
   };
 
-  WaitResult wait_until(Condition condition, std::uint64_t timeout_ns, OnAbort on_abort, CancellationPlace* place);
+  WaitResult wait_until(Condition condition, std::uint64_t timeout_ns, OnAbort on_abort, Sleeper& sleeper);
   void settle_waiting_on_duty();
   void settle_own_on_duty();
   void look_after_direct_on_duty();
@@ -293,10 +294,15 @@ class Engine {
   void tell_if_stalled(Sleeper& sleeper);
   WaitResult look_at_last(Condition condition);
   bool found_on_duty() {
+    if (core_.recorder != nullptr) [[unlikely]]
+      core_.recorder->end_looks();
     policy_.note_found();
     return true;
   }
   WaitResult reached_on_duty();
+  void record_wait_on_duty(Sleeper& sleeper);
+  void record_wait_end(const Sleeper& sleeper);
+  void record_wake();
   Rest advise_search_on_duty();
   void rest(const Rest& due);
 

@@ -22,7 +22,8 @@ Engine::~Engine() {
     // Perhaps nobody else is left to remove what the dead have left.
     for (Wire* wire : core.wires) wire->check_peers();
   }
-  if (!owned) core.directory = nullptr;  // What is published is the parent's.
+  if (!owned) core.directory = nullptr;  // What is published is the parent's,
+  if (!owned) core.recorder = nullptr;   // and so is what is recorded.
   for (std::uint32_t index = 0; index < kInterfaceCount; ++index) {
     if (core.interface(index) != nullptr) close_interface_on_duty(core, index);
   }
@@ -53,6 +54,7 @@ void Engine::retire() {
     leave_other_nodes_on_duty();
   }
   node_->segment->end();
+  if (node_->step_file != nullptr) node_->step_file->end();
 }
 
 /// Gives ports and descriptors back: the next engine of this process may want the same ports at once. Who is still
@@ -79,6 +81,7 @@ void Engine::end_with_process() {
     }
   }
   node_->segment->give_names_back_until(monotonic_ns() + linger_ns_);
+  if (node_->step_file != nullptr) node_->step_file->end();
   // libfabric ends, too, and no thread may be in it then: others that want the duty wait for the end of the process.
   if (node_->keeper() != nullptr && node_->keeper()->is_open()) duty_.take_until(monotonic_ns() + linger_ns_);
 }

@@ -260,6 +260,19 @@ bool open_fabric(EngineNode& node, const Settings& settings, const NodeMap& map,
   return false;
 }
 
+/// Writes down the steps of the engine from now on, if that is wanted and possible.
+void open_recorder(EngineNode& node, const Settings& settings) {
+  if (settings.record.empty() || settings.record == "off") return;
+  StepFileOptions options;
+  options.grows = settings.record != "last";
+  options.directory = options.grows ? settings.record : node.segment->directory();
+  options.keeps_dead = settings.keep_dead != 0;
+  std::string why;
+  node.step_file = StepFile::create(options, node.segment->id(), &why);
+  if (node.step_file == nullptr) return log_warning("PORTOFU_RECORD: %s; nothing is recorded", why.c_str());
+  node.recorder = std::make_unique<Recorder>(*node.step_file);
+}
+
 DirectoryOptions directory_options(const Settings& settings, std::uint32_t nid) {
   auto ports = DirectorySocket::default_ports(settings.job_key, geteuid());
   if (settings.directory_port != 0) ports = {static_cast<std::uint16_t>(settings.directory_port)};
@@ -302,6 +315,7 @@ std::unique_ptr<EngineNode> open_node(const Settings& settings, std::uint32_t pi
   *error = OpenError::kNone;
   make_wires(*node, settings, options);
   if (!settings.pcapng.empty()) capture(*node, settings);
+  open_recorder(*node, settings);
   node->directory = std::make_unique<SegmentDirectory>(*node->segment, *map, node->keeper(),
                                                        directory_options(settings, map->own_nid()));
   if (node->capture_file != nullptr) node->directory->keep_regions();

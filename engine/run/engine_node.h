@@ -12,6 +12,7 @@
 #include "engine/run/engine.h"
 #include "engine/segment/node_directory.h"
 #include "engine/segment/process_segment.h"
+#include "engine/segment/step_file.h"
 #include "engine/topology/node_map.h"
 #include "engine/wire/capture/capture_wire.h"
 #include "engine/wire/loopback/loopback_wire.h"
@@ -63,6 +64,8 @@ class SegmentDirectory final : public NodeDirectory {
 
 struct EngineNode {
   std::unique_ptr<ProcessSegment> segment;
+  std::unique_ptr<StepFile> step_file;  ///< nullptr: nothing is recorded.
+  std::unique_ptr<Recorder> recorder;   ///< Into it.
   std::unique_ptr<LoopbackWire> loopback;
   std::unique_ptr<ShmWire> shm;
   std::unique_ptr<ShuffleWire> shuffled_loopback;  ///< Over `loopback`; nullptr unless PORTOFU_SHUFFLE is set.

@@ -6,6 +6,7 @@
 #include <new>
 #include <utility>
 
+#include "engine/core/steps.h"
 #include "engine/initiator/send.h"
 #include "engine/initiator/tofu_direct.h"
 #include "engine/initiator/tofu_owner.h"
@@ -82,6 +83,8 @@ int start_fired_operations(Core& core) {
     core.fired.pop_front();
     const std::unique_ptr<TriggeredOperation> owned(&operation);
     if (Interface* ni = core.interface(owned->descriptor.interface_index)) --ni->triggered_count;
+    if (core.recorder != nullptr) [[unlikely]]
+      put_trigger(*core.recorder, *owned);
     start_descriptor(core, owned->descriptor);
     core.counters.add(Counter::kTriggersFired);
     ++started;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/core/steps.h"
 #include "engine/target/answer_out.h"
 
 namespace portofu {
@@ -95,7 +96,7 @@ void report_auto_unlink(Core& core, Interface& ni, Handle eq_handle, EntryNews n
   post_entry_event(core, ni, ni.eq_for(eq_handle, news.pt_index), EventKind::kAutoUnlink, news);
 }
 
-void complete_arrival(Core& core, Interface& ni, Peer&, Arrival& arrival) {
+void complete_arrival(Core& core, Interface& ni, Peer& peer, Arrival& arrival) {
   ListEntry& entry = *arrival.entry;
   PortalTableEntry& portal = *ni.portal(entry.pt_index);
   if (arrival.promised_events != 0) {
@@ -104,6 +105,7 @@ void complete_arrival(Core& core, Interface& ni, Peer&, Arrival& arrival) {
   --entry.pending;
   --portal.in_progress;
   ++core.activity;
+  record_deliver(core, peer, arrival.header, arrival.mlength);
   report_communication(core, ni, portal.eq_handle, arrival.header, arrival.header.type, arrival);
   // An entry that is unlinked tells so after all its communication events, and before its headers can be used up.
   UnexpectedHeader* header = arrival.unexpected;

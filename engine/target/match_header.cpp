@@ -1,5 +1,6 @@
 #include "engine/target/match_header.h"
 
+#include "engine/core/steps.h"
 #include "engine/target/complete.h"
 #include "engine/target/flow_control.h"
 #include "engine/target/match_steps.h"
@@ -56,7 +57,7 @@ void note_placement(const Arrival& arrival) {
 
 }  // namespace
 
-Refusal match_header(Core& core, Interface& ni, Arrival& arrival) {
+Refusal match_header(Core& core, Interface& ni, const Peer& peer, Arrival& arrival) {
   const PacketHeader& header = arrival.header;
   PortalTableEntry* portal = ni.portal(header.pt_index);
   if (portal == nullptr) return Refusal::kNoPortal;
@@ -92,6 +93,8 @@ Refusal match_header(Core& core, Interface& ni, Arrival& arrival) {
   }
   if (portal->flow_control && events > 0) queue->promise_on_duty(events);
   arrival.promised_events = portal->flow_control ? events : 0;
+  const bool unexpected = arrival.list == ListKind::kOverflow;
+  record_match(core, peer, header, unexpected ? portal->overflow : portal->priority, *arrival.entry);
   take(*portal, header, header.type, arrival);
   if (owns) arrival.offset = reinterpret_cast<std::uintptr_t>(memory);
   ++arrival.entry->pending;

@@ -17,8 +17,8 @@ enum class Refusal : std::uint8_t {
   kOperation,    ///< The entry does not allow the operation.
 };
 
-/// Finds the entry for the request `header` and fills `arrival` (everything but the data).
+/// Finds the entry for the request `header` of a peer and fills `arrival` (everything but the data).
 /// @pre header fields are well formed; `arrival.header` and `arrival.initiator` are set
-Refusal match_header(Core& core, Interface& ni, Arrival& arrival);
+Refusal match_header(Core& core, Interface& ni, const Peer& peer, Arrival& arrival);
 
 }  // namespace portofu

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "engine/atomic/atomic_unit.h"
+#include "engine/core/steps.h"
 #include "engine/mailbox/inbox.h"
 #include "engine/mailbox/judge.h"
 #include "engine/memory/guarded_copy.h"
@@ -126,7 +127,10 @@ bool acknowledge_as_asked(Core& core, const Peer& peer, const PacketHeader& head
                           std::uint64_t offset) {
   if (mlength != header.length || offset != header.remote_offset) return false;
   Completions* const completions = peer.wire->completions();
+  const std::uint64_t ticks = core.recorder != nullptr ? core.recorder->now() : 0;  // Before anybody can see it.
   if (completions == nullptr || !completions->acknowledge(peer.id, header.operation_id)) return false;
+  if (core.recorder != nullptr) [[unlikely]]
+    put_acknowledgement(*core.recorder, ticks, Step::kPacketOut, {peer.id, header.operation_id, header.length});
   core.counters.add(Counter::kAnswersSent);
   return true;
 }
@@ -234,10 +238,12 @@ bool receive_whole_put(Core& core, Peer& peer, const PacketHeader& header, Paylo
     const EventQueue* queue = ni->eqs.find(portal->eq_handle);
     if (queue != nullptr && !queue->has_room_on_duty(events_due(*place.entry))) return false;
   }
+  record_match(core, peer, header, portal->priority, *place.entry);
   take(*portal, header, kType, place);
   if (place.mlength != 0 && !place.entry->segment.write(place.offset, payload.here(), place.mlength)) [[unlikely]] {
     place.fail = fail_of_storing(payload);
   }
+  record_deliver(core, peer, header, place.mlength);
   bool answered = (header.flags & kFlagAnswerWanted) == 0;
   if (!answered && place.fail == NiFail::kOk)
     answered = acknowledge_early(core, peer, header, *place.entry, place.mlength, place.offset);
@@ -265,7 +271,7 @@ void receive_request(Core& core, Peer& peer, const PacketHeader& header, Payload
   begin_arrival(arrival, kPutHooks, header, ni != nullptr ? initiator_of(*ni, peer, header) : peer.id);
   if (ni != nullptr && !ni->is_matching()) arrival.header.match_bits = 0;
   // Flow control may post PT_DISABLED here, before the events of puts that are put off: both have happened.
-  const Refusal refusal = ni != nullptr ? match_header(core, *ni, arrival) : Refusal::kNoPortal;
+  const Refusal refusal = ni != nullptr ? match_header(core, *ni, peer, arrival) : Refusal::kNoPortal;
   if (refusal != Refusal::kNone) {
     finish_late_messages(core);
     arrival.received = header.payload_bytes;

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "engine/atomic/atomic_unit.h"
+#include "engine/core/steps.h"
 #include "engine/mailbox/inbox.h"
 #include "engine/mailbox/judge.h"
 #include "engine/mailbox/outbox.h"
@@ -111,6 +112,7 @@ void release_notices(Core& core, Peer& peer, NiFail fail) {
 /// first, and session steps.
 void tell_target(Core& core, Peer& peer, const PacketHeader& header, VirtualControlQueue& vcq) {
   const bool is_get = header.type == PacketType::kTofuGet;
+  record_deliver(core, peer, header, header.length);
   if ((header.tofu_meta & kTofuRemoteNotice) != 0 && !is_get) {
     const std::size_t held = peer.held_notices.size();
     if (held == 0 || held >= kMostHeldNotices) {
@@ -122,6 +124,8 @@ void tell_target(Core& core, Peer& peer, const PacketHeader& header, VirtualCont
   const std::uint32_t steps = header.tofu_meta >> kTofuStepsShift;
   if (vcq.session && steps != 0 && header.type == PacketType::kTofuPut) {
     vcq.steps.add_success_on_duty(steps, core.fired);
+    if (core.recorder != nullptr) [[unlikely]]
+      put_count(*core.recorder, vcq.handle, vcq.steps.success());
   }
 }
 

@@ -67,6 +67,7 @@ int change(PacketType type, ptl_handle_ct_t ct_handle, ptl_ct_event_t amount) {
     Engine* engine = nullptr;
     if (const int rc = begin(&engine); rc != PTL_OK) return rc;
     const Engine::Duty duty(*engine);
+    const RecordedCall call(duty.core(), type, 0);
     const CountingEvent* const counter = find_counter(duty.core(), ct_handle);
     if (counter == nullptr) return PTL_ARG_INVALID;
     if (Checker* const checker = duty.core().checker) [[unlikely]]

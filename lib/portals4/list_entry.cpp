@@ -75,6 +75,7 @@ int append(const EntryCall& call, ptl_list_t ptl_list, ptl_handle_any_t* handle)
     if (const int rc = begin(&engine); rc != PTL_OK) return rc;
     if (handle == nullptr || (ptl_list != PTL_PRIORITY_LIST && ptl_list != PTL_OVERFLOW_LIST)) return PTL_ARG_INVALID;
     const Engine::Duty duty(*engine);
+    const RecordedCall recorded(duty.core(), ApiCall::kAppend, 0);
     Interface* ni = interface_of(duty.core(), call.ni_handle);
     EntryRequest request;
     if (const int rc = translate(ni, call, &request); rc != PTL_OK) return rc;

@@ -68,6 +68,7 @@ int arm(const Engine::Duty& duty, Engine& engine, Interface& ni, const Descripto
   auto* operation = new TriggeredOperation;
   operation->descriptor = descriptor;
   operation->threshold = trigger.threshold;
+  operation->counter = trigger.ct_handle;
   ++ni.triggered_count;
   counter->add_triggered_on_duty(operation, duty.core().fired);
   engine.settle_on_duty();
@@ -81,6 +82,7 @@ int submit(Descriptor& d, const Trigger* trigger) {
     bool pauses = false;
     {
       const Engine::Duty duty(*engine);
+      const RecordedCall call(duty.core(), d.type, d.length, trigger != nullptr);
       Interface* ni = home_of(duty.core(), d.portals.md_handle);
       MemoryDescriptor* md = ni != nullptr ? usable_md(*ni, d.portals.md_handle) : nullptr;
       if (md == nullptr || !is_valid(*ni, *md, d)) return PTL_ARG_INVALID;
@@ -163,6 +165,7 @@ int triggered_count(PacketType type, ptl_handle_ct_t ct_handle, ptl_ct_event_t a
     Engine* engine = nullptr;
     if (const int rc = begin(&engine); rc != PTL_OK) return rc;
     const Engine::Duty duty(*engine);
+    const RecordedCall call(duty.core(), type, 0, true);
     Interface* ni = home_of(duty.core(), ct_handle);
     if (ni == nullptr || ni->cts.find(ct_handle) == nullptr) return PTL_ARG_INVALID;
     if (type == PacketType::kCountIncrement && amount.success != 0 && amount.failure != 0) return PTL_ARG_INVALID;

@@ -122,6 +122,7 @@ void start(Core& core, VirtualControlQueue& vcq, Descriptor& d) {
   auto* waiting = new TriggeredOperation;
   waiting->descriptor = d;
   waiting->threshold = ++vcq.posted;
+  waiting->counter = vcq.handle;
   vcq.steps.add_triggered_on_duty(waiting, core.fired);
 }
 
@@ -146,6 +147,7 @@ void post(Core& core, VirtualControlQueue& vcq, const TofuCell& cell, void* call
 
 int post_request(utofu_vcq_hdl_t vcq_hdl, const Request& request, const Settings& limits, void* callback_data) {
   return with_vcq(vcq_hdl, [&](Core& core, VirtualControlQueue& vcq) {
+    const RecordedCall call(core, request.kind, request.length * request.block_count);
     if (Checker* const checker = core.checker) [[unlikely]] {
       checker->tofu.uses("utofu_put, utofu_get", kLengthLimit, request.length);
       checker->tofu.uses("utofu_put_gap, utofu_get_gap", kMtuLimit, request.mtu);
@@ -221,6 +223,7 @@ using namespace portofu::utofu;
 int utofu_post_toq(utofu_vcq_hdl_t vcq_hdl, void* desc, size_t desc_size, void* cbdata) {
   if (desc_size != 0 && desc == nullptr) return failed(UTOFU_ERR_INVALID_POINTER, "desc is NULL");
   return with_vcq(vcq_hdl, [&](Core& core, VirtualControlQueue& vcq) {
+    const RecordedCall call(core, ApiCall::kPostToq, desc_size);
     const auto* const first = static_cast<const std::byte*>(desc);
     TofuCell cell;
     std::size_t count = 0;

@@ -144,17 +144,20 @@ int tell_full(const Wanted& wanted) {
 }
 
 /// Makes the VCQ in a CQ.
-int create_in(Tofu& tofu, const OwnQueue& at, const Wanted& wanted, utofu_vcq_hdl_t* hdl) {
+int create_in(Core& core, const OwnQueue& at, const Wanted& wanted, utofu_vcq_hdl_t* hdl) {
   const std::uint32_t component = wanted.component < 0 ? 0 : static_cast<std::uint32_t>(wanted.component);
   const bool session = wanted.mode == CqMode::kSession;
+  // What goes without the duty would be neither recorded nor checked.
+  const bool is_watched = core.recorder != nullptr || core.checker != nullptr;
+  const bool has_lane = !session && !wanted.thread_safe && !is_watched && can_have_lanes();
   auto made = std::make_unique<VirtualControlQueue>(
       settings().toq_entries, session ? tofu_settings().session_mrq_entries : tofu_settings().mrq_entries);
   made->session = session;
   made->id = make_tofu_id(TofuIdKind::kVcq, my_coordinates(), make_queue_number(wanted.tni, at.cq, component));
   made->direct.stadds = &at.queue->stadds;
-  if (!tofu.enter(*made)) return failed(UTOFU_ERR_FULL, "too many VCQs in this process");
+  if (!core.tofu->enter(*made)) return failed(UTOFU_ERR_FULL, "too many VCQs in this process");
   *hdl = to_hdl(at.engine, made->handle);
-  if (!session && !wanted.thread_safe && !is_check_wanted(settings().check) && can_have_lanes()) open_lane(*made, *hdl);
+  if (has_lane) open_lane(*made, *hdl);
   at.queue->vcqs[component] = std::move(made);
   return UTOFU_SUCCESS;
 }
@@ -182,7 +185,7 @@ int create(OwnQueues& own, Wanted wanted, utofu_vcq_hdl_t* hdl) {
     if (wanted.component > 0)
       checker->tofu.uses("utofu_create_vcq_with_cmp_id", kComponentLimit, static_cast<std::uint64_t>(wanted.component));
   }
-  return create_in(tofu, at, wanted, hdl);
+  return create_in(duty.core(), at, wanted, hdl);
 }
 
 int create_checked(const Wanted& wanted, utofu_vcq_hdl_t* hdl) {

@@ -21,7 +21,7 @@ class CompleteTest : public CoreTest {
     Arrival arrival;
     arrival.header = header;
     arrival.initiator = kPeer;
-    EXPECT_EQ(match_header(core, ni, arrival), Refusal::kNone);
+    EXPECT_EQ(match_header(core, ni, peer(), arrival), Refusal::kNone);
     return arrival;
   }
   void complete(Arrival& arrival, NiFail fail = NiFail::kOk) {

@@ -22,7 +22,7 @@ class MatchHeaderTest : public CoreTest {
     arrival = Arrival();
     arrival.header = header;
     arrival.initiator = kPeer;
-    return match_header(core, ni, arrival);
+    return match_header(core, ni, peer(), arrival);
   }
   ListEntry& at(Handle handle) { return *ni.entries.find(handle); }
 
@@ -334,7 +334,7 @@ TEST_F(MatchHeaderTest, Interface_without_matching__takes_the_first_entry_whatev
   ASSERT_EQ(append_entry(core, other, std::move(request), &handle), Status::kOk);
   arrival.header = put_header(8);
   arrival.header.match_bits = 0xdead;
-  EXPECT_EQ(match_header(core, other, arrival), Refusal::kNone);
+  EXPECT_EQ(match_header(core, other, peer(), arrival), Refusal::kNone);
   EXPECT_EQ(arrival.entry, other.entries.find(handle));
 }
 

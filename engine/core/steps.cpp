@@ -1,0 +1,84 @@
+#include "engine/core/steps.h"
+
+#include <algorithm>
+
+namespace portofu {
+namespace {
+
+/// Of two packets between the same two processes in one direction that differ in anything but their data, as a rule a
+/// different number; of what is sent again the same one.
+std::uint32_t fingerprint(const PacketHeader& header) {
+  std::uint64_t mixed = header.match_bits;
+  for (const std::uint64_t word : {header.hdr_data, header.remote_offset, std::uint64_t{header.payload_bytes},
+                                   std::uint64_t{header.pt_index} << 8 | header.flags}) {
+    mixed = (mixed ^ word) * 0x9e3779b97f4a7c15u;
+    mixed ^= mixed >> 29;
+  }
+  return static_cast<std::uint32_t>(mixed >> 16);
+}
+
+/// An acknowledgement has no header.
+constexpr std::uint32_t kOfAcknowledgement = 0xac;
+
+std::uint16_t pid_of(ProcessId id) { return static_cast<std::uint16_t>(id.pid); }
+
+/// Entries that a search for the entry has passed over, at most: some of them may have left the list.
+std::uint32_t depth_in(const MatchList& list, const MatchEntry& entry) {
+  if (list.empty()) return 0;
+  const std::uint64_t since_first = entry.order - list.first()->order;
+  const std::uint64_t most = std::min<std::uint64_t>(list.size() - 1, kUnexpected - 1);
+  return static_cast<std::uint32_t>(std::min(since_first, most));
+}
+
+}  // namespace
+
+void put_packet(Recorder& to, Step step, ProcessId peer, const PacketHeader& header) {
+  const std::uint64_t bytes = header.type == PacketType::kData ? header.payload_bytes : header.length;
+  to.add(step, static_cast<std::uint8_t>(header.type),
+         {bytes, peer.nid, pid_of(peer), header.operation_id, fingerprint(header)});
+}
+
+void put_message(Recorder& to, Step step, ProcessId peer, const PacketHeader& header, std::uint64_t bytes) {
+  to.add(step, static_cast<std::uint8_t>(header.type), {bytes, peer.nid, pid_of(peer), header.operation_id});
+}
+
+void put_match(Recorder& to, ProcessId peer, const PacketHeader& header, const MatchList& list,
+               const ListEntry& entry) {
+  const std::uint32_t unexpected = entry.list == ListKind::kOverflow ? kUnexpected : 0;
+  to.add(Step::kMatch, static_cast<std::uint8_t>(header.type),
+         {header.length, peer.nid, pid_of(peer), static_cast<std::uint32_t>(header.match_bits),
+          depth_in(list, entry) | unexpected});
+}
+
+void put_acknowledgement(Recorder& to, std::uint64_t ticks, Step step, const AcknowledgedStep& told) {
+  to.add_at(ticks, step, static_cast<std::uint8_t>(PacketType::kAnswer),
+            {told.bytes, told.peer.nid, pid_of(told.peer), told.operation_id, kOfAcknowledgement});
+}
+
+void put_event(Recorder& to, Handle eq_handle, const Event& event) {
+  to.add(Step::kEvent, static_cast<std::uint8_t>(event.type),
+         {.amount = event.mlength, .id = eq_handle, .more = static_cast<std::uint32_t>(event.ni_fail_type)});
+}
+
+void put_notice(Recorder& to, const Notice& notice) {
+  to.add(Step::kNotice, static_cast<std::uint8_t>(notice.kind),
+         {.id = static_cast<std::uint32_t>(notice.vcq_id), .more = static_cast<std::uint32_t>(notice.edata)});
+}
+
+void put_count(Recorder& to, Handle ct_handle, std::uint64_t successes) {
+  to.add(Step::kCount, 0, {.amount = successes, .id = ct_handle});
+}
+
+void put_trigger(Recorder& to, const TriggeredOperation& operation) {
+  to.add(Step::kTrigger, static_cast<std::uint8_t>(operation.descriptor.type),
+         {.amount = operation.threshold, .id = operation.counter});
+}
+
+void RecordedCall::begin(std::uint8_t kind, std::uint64_t bytes, std::uint32_t more) {
+  recorder_->end_looks();
+  recorder_->add_of_thread(Step::kCall, kind, bytes, more);
+}
+
+void RecordedCall::end() { recorder_->add_of_thread(Step::kReturn, 0); }
+
+}  // namespace portofu

@@ -1,0 +1,162 @@
+#include "engine/segment/step_file.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+
+#include "engine/observe/system_failure.h"
+#include "engine/segment/file_name.h"
+#include "engine/segment/own_segments.h"
+
+namespace portofu {
+namespace {
+
+/// More than kLastSteps, so that those are whole while the owner goes on writing.
+constexpr std::uint64_t kRingRecords = 2 * kLastSteps;
+
+/// Copies a text and its end; of a long one the beginning.
+template <std::size_t kBytes>
+void write_text(char (&to)[kBytes], const std::string& from) {
+  std::snprintf(to, kBytes, "%s", from.c_str());
+}
+
+std::string first_line(const char* path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+/// Of a process of Hydra and ptl_run, Open MPI, or Slurm.
+std::int32_t rank_of_launcher() {
+  for (const char* name : {"PMI_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"}) {
+    if (const char* value = std::getenv(name)) return std::atoi(value);
+  }
+  return -1;
+}
+
+std::uint64_t realtime_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+std::string file_path(const StepFileOptions& options, ProcessId self) {
+  char numbers[64];
+  std::snprintf(numbers, sizeof numbers, "%08x-%u-%d", self.nid, self.pid, getpid());
+  return options.directory + "/" + (options.grows ? "steps-" : step_ring_prefix()) + numbers;
+}
+
+bool remove_ring_if_dead(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (fd < 0) return false;
+  const SegmentFile file(fd, FileOwner::kOtherProcess);
+  std::uint64_t bytes = 0;
+  if (!is_private_file(fd, &bytes) || !file.lock() || file.is_alive() || !is_at(path, fd)) return false;
+  return ::unlink(path.c_str()) == 0;
+}
+
+}  // namespace
+
+std::string step_ring_prefix() { return "portofu-steps-" + std::to_string(geteuid()) + "-"; }
+
+int sweep_dead_step_rings(const std::string& directory) {
+  DIR* listing = opendir(directory.c_str());
+  if (listing == nullptr) return 0;
+  const std::string prefix = step_ring_prefix();
+  int removed = 0;
+  while (const dirent* entry = readdir(listing)) {
+    if (std::strncmp(entry->d_name, prefix.c_str(), prefix.size()) != 0) continue;
+    if (remove_ring_if_dead(directory + "/" + entry->d_name)) ++removed;
+  }
+  closedir(listing);
+  return removed;
+}
+
+std::unique_ptr<StepFile> StepFile::create(const StepFileOptions& options, ProcessId self, std::string* why) {
+  if (!options.grows && !options.keeps_dead) sweep_dead_step_rings(options.directory);
+  const std::string wanted = "a file in " + options.directory + ", for the steps of this process,";
+  const int fd = ::open(options.directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (fd < 0) {
+    *why = system_failure("open", wanted, errno);
+    return nullptr;
+  }
+  std::unique_ptr<StepFile> made(new StepFile);
+  made->file_ = std::make_unique<SegmentFile>(fd, FileOwner::kThisProcess);
+  made->grows_ = options.grows;
+  made->fork_generation_ = fork_generation();
+  const std::uint64_t ring_bytes = options.grows ? 0 : kRingRecords * sizeof(StepRecord);
+  const bool whole = made->take_memory(0, kStepHeadBytes, &made->head_) &&
+                     (ring_bytes == 0 || made->take_memory(kStepHeadBytes, ring_bytes, &made->window_));
+  if (!whole || !made->file_->lock()) {
+    *why = system_failure("fallocate", wanted, errno);
+    return nullptr;
+  }
+  made->fill_head(self);
+  const std::string path = file_path(options, self);
+  ::unlink(path.c_str());  // Of a process with the numbers of this one that is long gone.
+  if (const int error = give_name(made->file_->fd(), path); error != 0) {
+    *why = system_failure("linkat", path, error);
+    return nullptr;
+  }
+  made->file_->set_path(path);
+  made->path_ = path;
+  return made;
+}
+
+void StepFile::fill_head(ProcessId self) {
+  StepFileHead& head = this->head();
+  head.magic = kStepFileMagic;
+  head.version = kStepFileVersion;
+  head.record_bytes = sizeof(StepRecord);
+  head.capacity = grows_ ? 0 : kRingRecords;
+  head.nid = self.nid;
+  head.pid = self.pid;
+  head.os_pid = static_cast<std::uint32_t>(getpid());
+  head.rank = rank_of_launcher();
+  head.first_realtime_ns = realtime_ns();
+  write_text(head.machine, first_line("/proc/sys/kernel/random/boot_id"));
+  write_text(head.host, first_line("/proc/sys/kernel/hostname"));
+  write_text(head.program, first_line("/proc/self/comm"));
+}
+
+/// Makes room in the file, so that nothing that is written there later meets a full file system.
+bool StepFile::take_memory(std::uint64_t offset, std::uint64_t bytes, Mapping* mapping) const {
+  rlimit limit{};
+  // Beyond this limit the kernel would not refuse but send SIGXFSZ.
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < offset + bytes) {
+    errno = EFBIG;
+    return false;
+  }
+  if (!file_->allocate(offset, bytes)) return false;
+  *mapping = Mapping::map(file_->fd(), offset, bytes);
+  return static_cast<bool>(*mapping);
+}
+
+std::span<StepRecord> StepFile::next() {
+  if (!grows_) return {reinterpret_cast<StepRecord*>(window_.at(0)), kRingRecords};
+  constexpr std::uint64_t kBytes = kWindowRecords * sizeof(StepRecord);
+  Mapping window;
+  if (!take_memory(kStepHeadBytes + windows_ * kBytes, kBytes, &window)) return {};
+  window.populate(true);
+  window_ = std::move(window);
+  ++windows_;
+  return {reinterpret_cast<StepRecord*>(window_.at(0)), kWindowRecords};
+}
+
+void StepFile::end() {
+  if (ended_ || path_.empty() || fork_generation_ != fork_generation()) return;
+  ended_ = true;
+  if (!grows_ && is_at(path_, file_->fd())) ::unlink(path_.c_str());
+}
+
+}  // namespace portofu
