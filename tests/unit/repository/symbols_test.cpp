@@ -8,6 +8,7 @@
 #include <set>
 #include <sstream>
 
+#include "engine/observe/step_record.h"
 #include "tests/unit/repository/repository.h"
 
 namespace portofu::repository {
@@ -121,7 +122,7 @@ TEST(Symbols, Libportofu__exports_only_its_namespace) {
 std::set<std::string> taken_symbols() {
   std::set<std::string> taken;
   for (const char* name : {"libportals.so.4", "libtofucom.so", "libportofu_heap.so", "libportofu_malloc.so",
-                           "libfabric/libportofu-fi.so", "../bin/ptl_info", "../bin/ptl_run"}) {
+                           "libfabric/libportofu-fi.so", "../bin/ptl_info", "../bin/ptl_run", "../bin/ptl_trace"}) {
     const std::string file = built_library(name);
     EXPECT_NE(file, "") << name << " has not been built";
     std::string output;
@@ -139,6 +140,18 @@ TEST(Symbols, Libportofu__exports_nothing_that_nobody_takes) {
   for (const std::string& name : exported) {
     const bool used = std::any_of(taken.begin(), taken.end(), [&](const auto& t) { return t.starts_with(name); });
     EXPECT_TRUE(used) << name << " stands in engine/libportofu.map, and no library uses it";
+  }
+}
+
+TEST(Symbols, Libportofu__has_a_probe_for_each_step) {
+  const std::string library = built_library("libportofu.so");
+  ASSERT_NE(library, "") << "libportofu.so has not been built";
+  std::string output;
+  ASSERT_EQ(run_command("readelf --notes --wide '" + library + "'", &output), 0) << output;
+  if (output.find("stapsdt") == std::string::npos) GTEST_SKIP() << "it was built without sys/sdt.h";
+  for (std::size_t step = 1; step < kStepCount; ++step) {
+    const std::string name = step_name(static_cast<Step>(step));
+    EXPECT_NE(output.find("Provider: portofu\n    Name: " + name + "\n"), std::string::npos) << name;
   }
 }
 

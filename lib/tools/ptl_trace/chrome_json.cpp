@@ -1,0 +1,164 @@
+#include "lib/tools/ptl_trace/chrome_json.h"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "lib/tools/ptl_trace/step_names.h"
+
+namespace portofu::tools {
+namespace {
+
+using nlohmann::json;
+
+/// A step is drawn as long as this at most; what comes behind it on its lane cuts it short.
+constexpr std::int64_t kStepNs = 100;
+
+/// The format wants microseconds.
+double us(std::int64_t ns) { return static_cast<double>(ns) / 1000; }
+
+class Writer {
+ public:
+  Writer(const Timeline& timeline, std::uint64_t most_flows, std::FILE* file) : timeline_(timeline), file_(file) {
+    if (most_flows < timeline.flows.size()) until_ns_ = timeline.ns(timeline.flows[most_flows].out) - 1;
+    for (const LaneSteps& lane : timeline.lanes) {
+      const auto key = std::pair(lane.machine, lane.os_pid);
+      process_of_.push_back(processes_.emplace(key, static_cast<int>(processes_.size()) + 1).first->second);
+    }
+  }
+
+  bool write() {
+    std::fputs("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n", file_);
+    name_all();
+    for (const Span& span : timeline_.spans) write_span(span);
+    for (std::uint32_t lane = 0; lane < timeline_.lanes.size(); ++lane) write_steps(lane);
+    for (const Flow& flow : timeline_.flows) {
+      const StepRecord& packet = timeline_.step(flow.out);
+      if (static_cast<PacketType>(packet.kind) == PacketType::kData) continue;
+      const char* const category = is_request(packet) ? "message" : "answer";
+      write_arrow(category, packet_name(packet.kind), flow.out, flow.in);
+    }
+    for (const TriggerArrow& arrow : timeline_.triggers)
+      write_arrow("trigger", "trigger", {arrow.lane, arrow.count}, {arrow.lane, arrow.trigger});
+    return std::fputs("\n]}\n", file_) >= 0 && std::fflush(file_) == 0;
+  }
+
+ private:
+  void emit(const json& event) {
+    if (written_++ != 0) std::fputs(",\n", file_);
+    const std::string text = event.dump(-1, ' ', false, json::error_handler_t::replace);
+    std::fwrite(text.data(), 1, text.size(), file_);
+  }
+
+  void name(const char* what, int process, std::uint32_t thread, const char* key, const json& value) {
+    emit({{"ph", "M"}, {"name", what}, {"pid", process}, {"tid", thread}, {"args", {{key, value}}}});
+  }
+
+  /// Threads of the kernel have their numbers, lanes have small ones.
+  std::uint32_t track(std::uint32_t lane) const { return lane + 1; }
+
+  void name_all() {
+    std::set<int> named;
+    std::set<std::pair<int, std::uint32_t>> threads;
+    for (const Span& span : timeline_.spans) threads.insert({process_of_[span.lane], span.thread});
+    for (std::uint32_t lane = 0; lane < timeline_.lanes.size(); ++lane) {
+      const int process = process_of_[lane];
+      const LaneSteps& one = timeline_.lanes[lane];
+      name("thread_name", process, track(lane), "name", "lane of PID " + std::to_string(one.id.pid));
+      if (!named.insert(process).second) continue;
+      name("process_name", process, 0, "name", process_label(one));
+      name("process_sort_index", process, 0, "sort_index", process);
+    }
+    for (const auto& [process, thread] : threads)
+      name("thread_name", process, thread, "name", "thread " + std::to_string(thread));
+  }
+
+  void write_span(const Span& span) {
+    if (span.begin_ns > until_ns_) return;
+    const StepRecord& first = timeline_.lanes[span.lane].steps[span.begin];
+    json event{{"ph", "X"},
+               {"pid", process_of_[span.lane]},
+               {"tid", span.thread},
+               {"ts", us(span.begin_ns)},
+               {"dur", us(span.end_ns - span.begin_ns)}};
+    switch (span.kind) {
+      case Span::Kind::kCall:
+        event["cat"] = "call";
+        event["name"] = call_name(first);
+        event["args"] = {{"bytes", first.amount}};
+        break;
+      case Span::Kind::kWait:
+        event["cat"] = "wait";
+        event["name"] = std::string("wait: ") + wait_cause(first.kind);
+        if (span.empty_looks != 0) event["args"] = {{"looks", span.empty_looks}};
+        break;
+      case Span::Kind::kSleep:
+        event["cat"] = "sleep";
+        event["name"] = "sleep";
+        break;
+    }
+    emit(event);
+  }
+
+  void write_steps(std::uint32_t lane) {
+    const auto& steps = timeline_.lanes[lane].steps;
+    const auto& at = timeline_.at_ns[lane];
+    for (std::uint32_t index = 0; index < steps.size() && at[index] <= until_ns_; ++index) {
+      const StepRecord& step = steps[index];
+      if (step.step < Step::kPacketOut) continue;
+      const std::int64_t room =
+          index + 1 < steps.size() ? std::max<std::int64_t>(at[index + 1] - at[index], 1) : kStepNs;
+      emit({{"ph", "X"},
+            {"pid", process_of_[lane]},
+            {"tid", track(lane)},
+            {"ts", us(at[index])},
+            {"dur", us(std::min(room, kStepNs))},
+            {"cat", "step"},
+            {"name", step_name(step.step)},
+            {"args", {{"what", step_text(step)}}}});
+    }
+  }
+
+  void write_arrow(const char* category, const std::string& name, StepPlace from, StepPlace to) {
+    if (timeline_.ns(from) > until_ns_ || timeline_.ns(to) > until_ns_) return;
+    ++arrows_;
+    emit(end_of_arrow("s", category, name, from));
+    json event = end_of_arrow("f", category, name, to);
+    event["bp"] = "e";
+    emit(event);
+  }
+
+  json end_of_arrow(const char* phase, const char* category, const std::string& name, StepPlace place) const {
+    return {{"ph", phase},
+            {"cat", category},
+            {"name", name},
+            {"id", arrows_},
+            {"pid", process_of_[place.lane]},
+            {"tid", track(place.lane)},
+            {"ts", us(timeline_.ns(place))}};
+  }
+
+  const Timeline& timeline_;
+  std::FILE* file_;
+  std::int64_t until_ns_ = INT64_MAX;
+  std::map<std::pair<std::string, std::uint32_t>, int> processes_;
+  std::vector<int> process_of_;  ///< Of each lane.
+  std::uint64_t written_ = 0;
+  std::uint64_t arrows_ = 0;
+};
+
+}  // namespace
+
+std::string process_label(const LaneSteps& lane) {
+  const std::string rank =
+      lane.rank >= 0 ? "rank " + std::to_string(lane.rank) : "process " + std::to_string(lane.os_pid);
+  return rank + ": " + lane.program + " (" + process_text(lane.id) + ")";
+}
+
+bool write_chrome_json(const Timeline& timeline, std::uint64_t most_flows, std::FILE* file) {
+  return Writer(timeline, most_flows, file).write();
+}
+
+}  // namespace portofu::tools

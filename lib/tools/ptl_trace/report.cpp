@@ -1,0 +1,287 @@
+#include "lib/tools/ptl_trace/report.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <utility>
+
+#include "lib/tools/ptl_trace/chrome_json.h"
+#include "lib/tools/ptl_trace/step_names.h"
+
+namespace portofu::tools {
+namespace {
+
+constexpr int kLabelWidth = 260;
+constexpr int kPlotWidth = 900;
+constexpr int kRowHeight = 28;
+/// The timeline shows shares of so many stretches of time, and so many messages at most.
+constexpr int kStretches = 300;
+constexpr std::size_t kMostArrows = 300;
+
+constexpr const char* kCallColour = "#3b6fb6";
+constexpr std::array<const char*, 4> kWaitColours{"#e08a2e", "#d2b52c", "#b5533c", "#8a6fb0"};
+constexpr const char* kSleepColour = "#9aa3ad";
+
+std::string escaped(const std::string& text) {
+  std::string safe;
+  for (const char c : text) {
+    switch (c) {
+      case '&': safe += "&amp;"; break;
+      case '<': safe += "&lt;"; break;
+      case '>': safe += "&gt;"; break;
+      case '"': safe += "&quot;"; break;
+      default: safe += c;
+    }
+  }
+  return safe;
+}
+
+std::string number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f", value);
+  return text;
+}
+
+struct Box {
+  double x, y, width, height;
+};
+
+std::string rectangle(const Box& at, const char* colour, const std::string& title) {
+  const std::string hint = title.empty() ? "" : "<title>" + escaped(title) + "</title>";
+  return "<rect x=\"" + number(at.x) + "\" y=\"" + number(at.y) + "\" width=\"" + number(at.width) + "\" height=\"" +
+         number(at.height) + "\" fill=\"" + colour + "\">" + hint + "</rect>\n";
+}
+
+std::string words(double x, double y, const std::string& text, const char* anchor = "start") {
+  return "<text x=\"" + number(x) + "\" y=\"" + number(y) + "\" text-anchor=\"" + anchor + "\">" + escaped(text) +
+         "</text>\n";
+}
+
+std::string plot(const char* id, int width, int height, const std::string& content) {
+  return std::string("<svg id=\"") + id + "\" width=\"" + std::to_string(width) + "\" height=\"" +
+         std::to_string(height) + "\">\n" + content + "</svg>\n";
+}
+
+std::string heading(const char* title, const std::string& legend = "") {
+  return std::string("<h2>") + title + "</h2>\n" + (legend.empty() ? "" : "<p>" + legend + "</p>\n");
+}
+
+std::string key(const char* colour, const std::string& text) {
+  return std::string("<span style=\"background:") + colour + "\" class=\"key\"></span> " + escaped(text) + " ";
+}
+
+const char* wait_colour(const std::string& cause) {
+  for (std::size_t i = 0; i < std::size(kWaitCauses); ++i) {
+    if (cause == kWaitCauses[i]) return kWaitColours[i];
+  }
+  return kWaitColours.back();
+}
+
+std::string all_keys() {
+  std::string keys = key(kCallColour, "in calls");
+  for (std::size_t i = 0; i < std::size(kWaitCauses); ++i)
+    keys += key(kWaitColours[i], std::string("waiting: ") + kWaitCauses[i]);
+  return keys + key(kSleepColour, "asleep");
+}
+
+/// What is drawn of a span: its row among colours of a stretch. Sleeps lie in waits, so they come last.
+constexpr std::size_t kColours = 1 + kWaitColours.size() + 1;
+
+std::size_t colour_index(const Timeline& timeline, const Span& span) {
+  if (span.kind == Span::Kind::kCall) return 0;
+  if (span.kind == Span::Kind::kSleep) return kColours - 1;
+  const std::string cause = wait_cause(timeline.lanes[span.lane].steps[span.begin].kind);
+  std::size_t index = 0;
+  while (index + 1 < std::size(kWaitCauses) && cause != kWaitCauses[index]) ++index;
+  return 1 + index;
+}
+
+const char* colour_of(std::size_t index) {
+  if (index == 0) return kCallColour;
+  return index == kColours - 1 ? kSleepColour : kWaitColours[index - 1];
+}
+
+/// Nanoseconds of each colour in each stretch, of one process.
+using Shares = std::vector<std::array<double, kColours>>;
+
+std::vector<Shares> shares_of(const Timeline& timeline, const Summary& summary, double stretch_ns) {
+  std::vector<Shares> shares(summary.processes.size(), Shares(kStretches));
+  for (const Span& span : timeline.spans) {
+    const std::size_t index = colour_index(timeline, span);
+    const auto begin = static_cast<double>(span.begin_ns);
+    const auto end = static_cast<double>(span.end_ns);
+    const auto first = static_cast<std::size_t>(begin / stretch_ns);
+    const auto last = static_cast<std::size_t>(end / stretch_ns);
+    for (std::size_t stretch = first; stretch <= last && stretch < kStretches; ++stretch) {
+      const double from = std::max(begin, static_cast<double>(stretch) * stretch_ns);
+      const double until = std::min(end, static_cast<double>(stretch + 1) * stretch_ns);
+      shares[summary.process_of[span.lane]][stretch][index] += std::max(0.0, until - from);
+    }
+  }
+  return shares;
+}
+
+std::string arrows(const Timeline& timeline, const Summary& summary, double ns_a_pixel) {
+  std::string lines;
+  std::size_t drawn = 0;
+  for (const Flow& flow : timeline.flows) {
+    if (!is_request(timeline.step(flow.out))) continue;
+    if (drawn++ == kMostArrows) break;
+    const auto y = [&](std::uint32_t lane) {
+      return (static_cast<double>(summary.process_of[lane]) + 0.5) * kRowHeight;
+    };
+    const auto x = [&](std::int64_t ns) { return kLabelWidth + static_cast<double>(ns) / ns_a_pixel; };
+    lines += "<line x1=\"" + number(x(timeline.ns(flow.out))) + "\" y1=\"" + number(y(flow.out.lane)) + "\" x2=\"" +
+             number(x(timeline.ns(flow.in))) + "\" y2=\"" + number(y(flow.in.lane)) + "\"><title>" +
+             escaped(message_text(timeline, flow)) + "</title></line>\n";
+  }
+  return lines;
+}
+
+std::string timeline_plot(const Timeline& timeline, const Summary& summary) {
+  const double whole = std::max<double>(static_cast<double>(timeline.end_ns), 1);
+  const double stretch_ns = whole / kStretches;
+  const auto shares = shares_of(timeline, summary, stretch_ns);
+  constexpr double kWidth = static_cast<double>(kPlotWidth) / kStretches;
+  std::string content;
+  for (std::size_t process = 0; process < shares.size(); ++process) {
+    const double bottom = static_cast<double>(process + 1) * kRowHeight - 3;
+    content += words(0, bottom - 7, summary.processes[process].label);
+    for (std::size_t stretch = 0; stretch < kStretches; ++stretch) {
+      double y = bottom;
+      // A sleep is a part of a wait.
+      std::array<double, kColours> part = shares[process][stretch];
+      for (std::size_t i = 1; i + 1 < kColours && part.back() > 0; ++i) part[i] = std::max(0.0, part[i] - part.back());
+      for (std::size_t i = 0; i < kColours; ++i) {
+        const double height = std::min(1.0, part[i] / stretch_ns) * (kRowHeight - 4);
+        if (height < 0.05) continue;
+        y -= height;
+        const double x = kLabelWidth + static_cast<double>(stretch) * kWidth;
+        content += rectangle({x, std::max(y, bottom - kRowHeight + 4), kWidth, height}, colour_of(i), "");
+      }
+    }
+  }
+  content += arrows(timeline, summary, whole / kPlotWidth);
+  const int height = static_cast<int>(shares.size() + 1) * kRowHeight;
+  content += words(kLabelWidth, height - 8, "0") +
+             words(kLabelWidth + kPlotWidth, height - 8, time_text(timeline.end_ns), "end");
+  return plot("timeline", kLabelWidth + kPlotWidth, height, content);
+}
+
+std::string matrix_plot(const Summary& summary) {
+  const std::size_t count = summary.processes.size();
+  std::uint64_t most = 1;
+  for (const auto& [pair, traffic] : summary.traffic) most = std::max(most, traffic.bytes + traffic.messages);
+  const double cell = std::clamp(480.0 / static_cast<double>(std::max<std::size_t>(count, 1)), 4.0, 40.0);
+  std::string content;
+  for (const auto& [pair, traffic] : summary.traffic) {
+    const auto& [from, to] = pair;
+    const double share =
+        std::log1p(static_cast<double>(traffic.bytes + traffic.messages)) / std::log1p(static_cast<double>(most));
+    char colour[8];
+    std::snprintf(colour, sizeof colour, "#%02x%02xff", static_cast<int>(235 - 200 * share),
+                  static_cast<int>(240 - 150 * share));
+    content += rectangle(
+        {kLabelWidth + static_cast<double>(to) * cell, static_cast<double>(from) * cell, cell - 1, cell - 1}, colour,
+        summary.processes[from].label + " to " + summary.processes[to].label + ": " + std::to_string(traffic.messages) +
+            " messages, " + std::to_string(traffic.bytes) + " bytes");
+  }
+  for (std::size_t i = 0; i < count && cell >= 10; ++i)
+    content += words(0, (static_cast<double>(i) + 0.7) * cell, summary.processes[i].label);
+  const int side = static_cast<int>(static_cast<double>(count) * cell) + 4;
+  return plot("matrix", kLabelWidth + std::max(side, 40), std::max(side, 20), content);
+}
+
+std::string bars(const char* id, const std::map<int, std::uint64_t>& classes) {
+  std::uint64_t most = 1;
+  for (const auto& [size, count] : classes) most = std::max(most, count);
+  std::string content;
+  double y = 0;
+  for (const auto& [size, count] : classes) {
+    const double width = static_cast<double>(count) / static_cast<double>(most) * (kPlotWidth - 120);
+    content += words(kLabelWidth - 8, y + 15, class_text(size), "end");
+    content += rectangle({kLabelWidth, y + 2, std::max(width, 1.0), 17}, kCallColour, "");
+    content += words(kLabelWidth + width + 6, y + 15, std::to_string(count));
+    y += 21;
+  }
+  return plot(id, kLabelWidth + kPlotWidth, std::max(static_cast<int>(y), 10), content);
+}
+
+std::string wait_plot(const Summary& summary) {
+  std::int64_t most = 1;
+  for (const ProcessSummary& process : summary.processes) {
+    std::int64_t sum = process.in_calls_ns;
+    for (const auto& [cause, ns] : process.waited) sum += ns;
+    most = std::max({most, sum, process.lived_ns});
+  }
+  const auto width = [most](std::int64_t ns) {
+    return static_cast<double>(ns) / static_cast<double>(most) * kPlotWidth;
+  };
+  std::string content;
+  double y = 0;
+  for (const ProcessSummary& process : summary.processes) {
+    double x = kLabelWidth;
+    content += words(0, y + 15, process.label);
+    content += rectangle({x, y + 2, width(process.in_calls_ns), 17}, kCallColour,
+                         "in calls " + time_text(process.in_calls_ns));
+    x += width(process.in_calls_ns);
+    for (const auto& [cause, ns] : process.waited) {
+      content += rectangle({x, y + 2, width(ns), 17}, wait_colour(cause), "waiting for " + cause + " " + time_text(ns));
+      x += width(ns);
+    }
+    content += rectangle({kLabelWidth, y + 19, width(process.asleep_ns), 3}, kSleepColour,
+                         "asleep " + time_text(process.asleep_ns));
+    y += 25;
+  }
+  return plot("waits", kLabelWidth + kPlotWidth, std::max(static_cast<int>(y), 10), content);
+}
+
+std::string slowest_table(const Timeline& timeline, const Summary& summary) {
+  std::string rows = "<table><tr><th>took</th><th>message</th><th>out at</th></tr>\n";
+  for (const SlowMessage& slow : summary.slowest) {
+    const Flow& flow = timeline.flows[slow.flow];
+    rows += "<tr><td>" + time_text(slow.took_ns) + "</td><td>" + escaped(message_text(timeline, flow)) + "</td><td>" +
+            time_text(timeline.ns(flow.out)) + "</td></tr>\n";
+  }
+  return rows + "</table>\n";
+}
+
+constexpr const char* kHead =
+    "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>ptl_trace</title>\n<style>\n"
+    "body{font:14px sans-serif;margin:24px;color:#222}svg{display:block}text{font:12px sans-serif;fill:#222}\n"
+    "line{stroke:#333;stroke-width:.5;opacity:.6}.key{display:inline-block;width:12px;height:12px;margin-left:10px}\n"
+    "table{border-collapse:collapse}td,th{border:1px solid #ccc;padding:2px "
+    "8px;text-align:left}\n</style></head><body>\n";
+constexpr const char* kTail =
+    "<script>\n"
+    "const plots = [...document.querySelectorAll('svg')].filter(one => {\n"
+    "  const box = one.getBBox();\n"
+    "  return one.getBoundingClientRect().width > 0 && box.width > 0 && box.height > 0;\n"
+    "});\n"
+    "document.body.dataset.drawn = plots.map(one => one.id).join(' ');\n"
+    "</script>\n</body></html>\n";
+
+}  // namespace
+
+std::string report_html(const Timeline& timeline, const Summary& summary) {
+  std::string page = kHead;
+  page += "<h1>What the program did</h1>\n<p>" + std::to_string(summary.processes.size()) + " processes, " +
+          std::to_string(summary.messages) + " messages, " + std::to_string(summary.bytes) + " bytes, " +
+          std::to_string(summary.steps) + " steps in " + time_text(timeline.end_ns) + "</p>\n";
+  if (summary.lost_steps != 0)
+    page += "<p><b>Lost for want of room: " + std::to_string(summary.lost_steps) + " steps</b></p>\n";
+  page += heading("Timeline", all_keys() + "; lines: the first messages") + timeline_plot(timeline, summary);
+  page += heading("Who sent to whom", "Rows send, columns receive; darker is more. Point at a cell for its numbers.") +
+          matrix_plot(summary);
+  page += heading("Messages by bytes") + bars("sizes", summary.sizes);
+  page += heading("Matches by entries passed over",
+                  "Unexpected: " + std::to_string(summary.unexpected) + " of " + std::to_string(summary.matches)) +
+          bars("depths", summary.depths);
+  page += heading("Time in the library", all_keys()) + wait_plot(summary);
+  page += heading("The slowest messages", "From the first packet out until the data was in place.") +
+          slowest_table(timeline, summary);
+  return page + kTail;
+}
+
+}  // namespace portofu::tools

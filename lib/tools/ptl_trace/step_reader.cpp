@@ -1,0 +1,152 @@
+#include "lib/tools/ptl_trace/step_reader.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+#include <tuple>
+
+namespace portofu::tools {
+namespace {
+
+class File {
+ public:
+  explicit File(const std::string& path) : fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)) {}
+  ~File() {
+    if (fd_ >= 0) close(fd_);
+  }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  int fd() const { return fd_; }
+
+  /// @return false if there are not so many bytes
+  bool read(std::uint64_t offset, void* to, std::size_t bytes) const {
+    auto* at = static_cast<char*>(to);
+    while (bytes > 0) {
+      const ssize_t got = pread(fd_, at, bytes, static_cast<off_t>(offset));
+      if (got <= 0) return false;
+      at += got;
+      offset += static_cast<std::uint64_t>(got);
+      bytes -= static_cast<std::size_t>(got);
+    }
+    return true;
+  }
+
+  std::uint64_t bytes() const {
+    struct stat status {};
+    return fstat(fd_, &status) == 0 && S_ISREG(status.st_mode) ? static_cast<std::uint64_t>(status.st_size) : 0;
+  }
+
+  /// Whether somebody holds the lock of an owner.
+  bool is_locked() const {
+    struct flock lock {};
+    lock.l_type = F_RDLCK;
+    lock.l_whence = SEEK_SET;
+    lock.l_start = 1;
+    return fcntl(fd_, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+  }
+
+ private:
+  int fd_;
+};
+
+template <std::size_t kBytes>
+std::string text_of(const char (&text)[kBytes]) {
+  return {text, strnlen(text, kBytes)};
+}
+
+std::uint64_t count_now(const File& file) {
+  std::uint64_t count = 0;
+  return file.read(offsetof(StepFileHead, count), &count, sizeof count) ? count : 0;
+}
+
+/// The records of a ring that is perhaps being written: what may have been overwritten meanwhile is left out.
+void read_ring(const File& file, std::uint64_t capacity, LaneSteps* lane) {
+  std::vector<StepRecord> ring(capacity);
+  if (!file.read(kStepHeadBytes, ring.data(), capacity * sizeof(StepRecord))) return;
+  const std::uint64_t end = lane->written;
+  const std::uint64_t after = count_now(file) + 1;  // One may be half written.
+  std::uint64_t begin = end > kLastSteps ? end - kLastSteps : 0;
+  if (after > capacity) begin = std::max(begin, after - capacity);
+  for (std::uint64_t i = begin; i < end; ++i) lane->steps.push_back(ring[i % capacity]);
+}
+
+}  // namespace
+
+std::optional<LaneSteps> read_steps(const std::string& path, std::string* why) {
+  const File file(path);
+  StepFileHead head{};
+  if (file.fd() < 0 || !file.read(0, &head, sizeof head)) {
+    *why = path + ": cannot be read";
+    return std::nullopt;
+  }
+  const std::uint64_t room =
+      (std::max(file.bytes(), std::uint64_t{kStepHeadBytes}) - kStepHeadBytes) / sizeof(StepRecord);
+  if (head.magic != kStepFileMagic || head.version != kStepFileVersion || head.record_bytes != sizeof(StepRecord) ||
+      head.capacity > room) {
+    *why = path + ": no file of steps of this version";
+    return std::nullopt;
+  }
+  LaneSteps lane;
+  lane.id = {head.nid, head.pid};
+  lane.os_pid = head.os_pid;
+  lane.rank = head.rank;
+  lane.machine = text_of(head.machine);
+  lane.host = text_of(head.host);
+  lane.program = text_of(head.program);
+  lane.alive = file.is_locked();
+  lane.first = {head.first_ticks, head.first_ns};
+  lane.last = {head.last_ticks.load(), head.last_ns.load()};
+  lane.first_realtime_ns = head.first_realtime_ns;
+  lane.written = head.count.load();
+  lane.lost = head.lost.load();
+  if (head.capacity != 0) {
+    read_ring(file, head.capacity, &lane);
+  } else {
+    lane.steps.resize(std::min(lane.written, room));
+    if (!file.read(kStepHeadBytes, lane.steps.data(), lane.steps.size() * sizeof(StepRecord))) lane.steps.clear();
+  }
+  std::erase_if(lane.steps, [](const StepRecord& record) {
+    return record.step == Step::kNone || record.step >= Step::kCountOfSteps;
+  });
+  return lane;
+}
+
+std::vector<LaneSteps> read_all_steps(const std::string& directory, const std::string& prefix,
+                                      std::vector<std::string>* complaints) {
+  std::vector<LaneSteps> lanes;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, error)) {
+    if (!entry.path().filename().string().starts_with(prefix)) continue;
+    std::string why;
+    if (auto lane = read_steps(entry.path(), &why)) {
+      lanes.push_back(std::move(*lane));
+    } else {
+      complaints->push_back(why);
+    }
+  }
+  if (error) complaints->push_back(directory + ": " + error.message());
+  std::ranges::sort(lanes, {}, [](const LaneSteps& lane) {
+    return std::tuple(lane.rank, lane.machine, lane.first.ns, lane.id.nid, lane.id.pid);
+  });
+  return lanes;
+}
+
+ClockPair clock_now() {
+  const std::uint64_t ns = monotonic_ns();
+  return {cpu_ticks_are_steady() ? cpu_ticks() : ns, ns};
+}
+
+std::string this_machine() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+}  // namespace portofu::tools

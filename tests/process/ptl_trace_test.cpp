@@ -1,0 +1,398 @@
+// ptl_trace, run as users run it: traces in which every flow has both ends, and last steps of the dead.
+
+#include <gtest/gtest.h>
+#include <portals4.h>
+#include <unistd.h>
+#include <utofu.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "tests/process/child_process.h"
+#include "tests/process/command_output.h"
+
+namespace portofu {
+namespace {
+
+using nlohmann::json;
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+/// Made empty, removed with all it holds.
+struct Directory {
+  Directory() {
+    std::string pattern = "/tmp/portofu-trace-test-XXXXXX";
+    path = mkdtemp(pattern.data());
+  }
+  ~Directory() { std::filesystem::remove_all(path); }
+  Directory(const Directory&) = delete;
+  Directory& operator=(const Directory&) = delete;
+  std::string path;
+};
+
+json read_json(const std::string& path) {
+  std::ifstream file(path);
+  return json::parse(file).at("traceEvents");
+}
+
+struct Arrow {
+  std::vector<json> begins;
+  std::vector<json> ends;
+};
+
+/// By category and number.
+std::map<std::string, std::map<int, Arrow>> arrows_of(const json& events) {
+  std::map<std::string, std::map<int, Arrow>> arrows;
+  for (const json& event : events) {
+    if (event["ph"] == "s") arrows[event["cat"]][event["id"]].begins.push_back(event);
+    if (event["ph"] == "f") arrows[event["cat"]][event["id"]].ends.push_back(event);
+  }
+  return arrows;
+}
+
+using Point = std::tuple<int, int, double>;
+Point point_of(const json& event) { return {event["pid"], event["tid"], event["ts"]}; }
+
+/// Where something is drawn, on which an end of an arrow may lie.
+std::set<Point> beginnings(const json& events) {
+  std::set<Point> points;
+  for (const json& event : events) {
+    if (event["ph"] == "X") points.insert(point_of(event));
+  }
+  return points;
+}
+
+void expect_both_ends(const json& events) {
+  const std::set<Point> drawn = beginnings(events);
+  for (const auto& [category, arrows] : arrows_of(events)) {
+    for (const auto& [number, arrow] : arrows) {
+      ASSERT_EQ(arrow.begins.size(), 1u) << category << " " << number;
+      ASSERT_EQ(arrow.ends.size(), 1u) << category << " " << number;
+      const json& begin = arrow.begins.front();
+      const json& end = arrow.ends.front();
+      EXPECT_LE(begin["ts"].get<double>(), end["ts"].get<double>()) << begin << end;
+      EXPECT_TRUE(drawn.contains(point_of(begin))) << begin;
+      EXPECT_TRUE(drawn.contains(point_of(end))) << end;
+    }
+  }
+}
+
+int count(const json& events, const char* category, const std::string& name) {
+  int found = 0;
+  for (const json& event : events) {
+    if (event.value("cat", "") == category && event["ph"] == "X" && event["name"] == name) ++found;
+  }
+  return found;
+}
+
+#define OK(call)                           \
+  do {                                     \
+    if ((call) != PTL_OK) return __LINE__; \
+  } while (false)
+
+/// An interface that sends to itself.
+struct Self {
+  int open() {
+    OK(PtlInit());
+    OK(PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_PHYSICAL, PTL_PID_ANY, nullptr, nullptr, &ni));
+    OK(PtlGetPhysId(ni, &id));
+    OK(PtlEQAlloc(ni, 64, &eq));
+    OK(PtlCTAlloc(ni, &ct));
+    OK(PtlPTAlloc(ni, 0, eq, 0, &pt));
+    const ptl_md_t described{data, sizeof data, 0, eq, ct};
+    OK(PtlMDBind(ni, &described, &md));
+    return 0;
+  }
+  int append(ptl_match_bits_t bits, ptl_list_t list = PTL_PRIORITY_LIST) {
+    ptl_me_t me{};
+    me.start = data;
+    me.length = sizeof data;
+    me.match_bits = bits;
+    me.match_id.phys = {PTL_NID_ANY, PTL_PID_ANY};
+    me.uid = PTL_UID_ANY;
+    me.ct_handle = ct;
+    me.options = PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_LINK_DISABLE;
+    ptl_handle_me_t handle{};
+    OK(PtlMEAppend(ni, pt, &me, list, nullptr, &handle));
+    return 0;
+  }
+  int put(ptl_match_bits_t bits, ptl_size_t length) {
+    OK(PtlPut(md, 0, length, PTL_ACK_REQ, id, pt, bits, 0, nullptr, 0));
+    return wait_for(PTL_EVENT_ACK);
+  }
+  int wait_for(ptl_event_kind_t kind) {
+    ptl_event_t event{};
+    do OK(PtlEQWait(eq, &event));
+    while (event.type != kind);
+    return 0;
+  }
+
+  char data[64]{};
+  ptl_handle_ni_t ni{};
+  ptl_process_t id{};
+  ptl_handle_eq_t eq{};
+  ptl_handle_ct_t ct{};
+  ptl_pt_index_t pt{};
+  ptl_handle_md_t md{};
+};
+
+/// Three puts, the second of which passes over two entries and the third of which is unexpected, and a triggered get.
+int speak_portals() {
+  Self self;
+  if (const int rc = self.open(); rc != 0) return rc;
+  for (const ptl_match_bits_t bits : {1, 2, 3}) {
+    if (const int rc = self.append(bits); rc != 0) return rc;
+  }
+  if (const int rc = self.append(9, PTL_OVERFLOW_LIST); rc != 0) return rc;
+  ptl_ct_event_t counted{};
+  OK(PtlTriggeredGet(self.md, 0, 16, self.id, self.pt, 2, 0, nullptr, self.ct, 2));
+  for (const ptl_match_bits_t bits : {1, 3, 9}) {
+    if (const int rc = self.put(bits, 8); rc != 0) return rc;
+  }
+  OK(PtlCTWait(self.ct, 4, &counted));
+  PtlFini();
+  return 0;
+}
+
+int speak_utofu() {
+  utofu_vcq_hdl_t vcq = 0;
+  utofu_vcq_id_t id = 0;
+  utofu_stadd_t stadd = 0;
+  alignas(8) static std::array<char, 64> memory{};
+  if (utofu_create_vcq(0, 0, &vcq) != UTOFU_SUCCESS || utofu_query_vcq_id(vcq, &id) != UTOFU_SUCCESS) return 1;
+  if (utofu_reg_mem(vcq, memory.data(), memory.size(), 0, &stadd) != UTOFU_SUCCESS) return 2;
+  const unsigned long flags = UTOFU_ONESIDED_FLAG_REMOTE_MRQ_NOTICE | UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE;
+  if (utofu_put(vcq, id, stadd, stadd + 32, 32, 5, flags, nullptr) != UTOFU_SUCCESS) return 3;
+  utofu_mrq_notice notice{};
+  for (int got = 0; got < 2;) got += utofu_poll_mrq(vcq, 0, &notice) == UTOFU_SUCCESS ? 1 : 0;
+  return utofu_free_vcq(vcq) == UTOFU_SUCCESS ? 0 : 4;
+}
+
+/// Runs `body` in a process that records all its steps.
+int record(const Directory& directory, int (*body)()) {
+  ChildProcess child([&] {
+    setenv("PORTOFU_RECORD", directory.path.c_str(), 1);
+    return body();
+  });
+  return child.wait_status();
+}
+
+/// Puts the files of a directory together. @return the events
+json merge(const Directory& directory, std::string* summary) {
+  const std::string file = directory.path + "/trace.json";
+  int status = 0;
+  *summary = output_of(std::string(PORTOFU_PTL_TRACE) + " --merge " + directory.path + " -o " + file, &status);
+  EXPECT_EQ(status, 0) << *summary;
+  return read_json(file);
+}
+
+TEST(PtlTrace, Job__has_every_message_with_both_ends) {
+  const Directory directory;
+  const std::string file = directory.path + "/trace.json";
+  int status = 0;
+  const std::string said =
+      output_of(std::string(PORTOFU_PTL_TRACE) + " -o " + file + " " + PORTOFU_PTL_PING + " --count 200", &status);
+  ASSERT_EQ(status, 0) << said;
+  EXPECT_TRUE(contains(said, "200 round trips")) << "of the program: " << said;
+  EXPECT_TRUE(contains(said, "2 processes, 2 lanes")) << said;
+  EXPECT_TRUE(contains(said, ", with one 0\n")) << said;
+  const json events = read_json(file);
+  expect_both_ends(events);
+  std::map<std::pair<int, int>, int> by_direction;
+  const auto arrows = arrows_of(events);
+  for (const auto& [number, arrow] : arrows.at("message"))
+    ++by_direction[{arrow.begins.front()["pid"], arrow.ends.front()["pid"]}];
+  const std::map<std::pair<int, int>, int> both_ways{{{1, 2}, by_direction[{1, 2}]}, {{2, 1}, by_direction[{2, 1}]}};
+  EXPECT_EQ(by_direction, both_ways) << "none to oneself";
+  EXPECT_GE((by_direction[{1, 2}]), 200);
+  EXPECT_GE((by_direction[{2, 1}]), 200);
+  EXPECT_GE(count(events, "call", "PtlPut"), 400);
+}
+
+TEST(PtlTrace, Matches_triggers_and_waits_of_Portals__are_in_trace_and_summary) {
+  const Directory directory;
+  ASSERT_EQ(record(directory, speak_portals), 0);
+  std::string summary;
+  const json events = merge(directory, &summary);
+  expect_both_ends(events);
+  const auto arrows = arrows_of(events);
+  EXPECT_EQ(arrows.at("message").size(), 4u) << "three puts and a get: " << summary;
+  EXPECT_EQ(arrows.at("answer").size(), 4u) << summary;
+  EXPECT_EQ(arrows.at("trigger").size(), 1u) << summary;
+  EXPECT_EQ(count(events, "call", "PtlTriggeredGet"), 1);
+  EXPECT_EQ(count(events, "call", "PtlAppend"), 4);
+  EXPECT_EQ(count(events, "step", "match"), 4);
+  EXPECT_EQ(count(events, "step", "deliver"), 4);
+  EXPECT_TRUE(contains(summary, "messages 4, 40 bytes")) << summary;
+  EXPECT_TRUE(contains(summary, "matches 4, unexpected 25.0 %, deepest 2")) << summary;
+}
+
+TEST(PtlTrace, Put_of_uTofu__is_delivered_and_told) {
+  const Directory directory;
+  ASSERT_EQ(record(directory, speak_utofu), 0);
+  std::string summary;
+  const json events = merge(directory, &summary);
+  expect_both_ends(events);
+  EXPECT_EQ(arrows_of(events).at("message").size(), 1u) << summary;
+  EXPECT_EQ(count(events, "call", "utofu_put"), 1);
+  EXPECT_EQ(count(events, "step", "deliver"), 1);
+  EXPECT_GE(count(events, "step", "notice"), 1);
+}
+
+TEST(PtlTrace, Trace_that_is_cut_short__has_both_ends_of_what_is_left) {
+  const Directory directory;
+  const std::string file = directory.path + "/trace.json";
+  const std::string said =
+      output_of(std::string(PORTOFU_PTL_TRACE) + " --most 50 -o " + file + " " + PORTOFU_PTL_PING + " --count 200");
+  EXPECT_TRUE(contains(said, "the first 50 packets")) << said;
+  const json events = read_json(file);
+  expect_both_ends(events);
+  const std::size_t messages = arrows_of(events)["message"].size();
+  EXPECT_LE(messages, 50u);
+  EXPECT_GE(messages, 40u);
+}
+
+TEST(PtlTrace, Exit_status__is_that_of_the_program) {
+  const Directory directory;
+  const std::string tool = std::string(PORTOFU_PTL_TRACE) + " -o " + directory.path + "/trace.json ";
+  int status = 0;
+  EXPECT_TRUE(contains(output_of(tool + "sh -c 'exit 7'", &status), "no process has recorded"));
+  EXPECT_EQ(status, 7);
+  output_of(tool + "sh -c 'kill -9 $$'", &status);
+  EXPECT_EQ(status, 128 + 9);
+  EXPECT_TRUE(contains(output_of(tool + "./no-such-program", &status), "No such file"));
+  EXPECT_EQ(status, 127);
+  output_of(tool, &status);
+  EXPECT_EQ(status, 125);
+  EXPECT_TRUE(contains(output_of(std::string(PORTOFU_PTL_TRACE) + " --help", &status), "SYNOPSIS"));
+  EXPECT_EQ(status, 0);
+}
+
+/// The browser of the machine; empty: there is none.
+std::string browser() {
+  for (const char* name : {"chromium", "chromium-browser", "google-chrome"}) {
+    int status = 1;
+    output_of(std::string("command -v ") + name, &status);
+    if (status == 0) return name;
+  }
+  return "";
+}
+
+TEST(PtlTrace, Report__is_drawn_by_a_browser_without_a_network) {
+  const Directory directory;
+  const std::string report = directory.path + "/report.html";
+  int status = 0;
+  const std::string said = output_of(std::string(PORTOFU_PTL_TRACE) + " -o " + directory.path +
+                                         "/trace.json --report " + report + " " + PORTOFU_PTL_PING + " --count 100",
+                                     &status);
+  ASSERT_EQ(status, 0) << said;
+  std::ifstream file(report);
+  const std::string page{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_TRUE(contains(page, "ptl_ping")) << page;
+  for (const char* reference : {"http", "src=", "href=", "url(", "import"})
+    EXPECT_FALSE(contains(page, reference)) << "refers to something outside: " << reference;
+  const std::string chromium = browser();
+  if (chromium.empty()) GTEST_SKIP() << "there is no chromium to draw the page";
+  const std::string drawn =
+      output_of("timeout 60 " + chromium +
+                " --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --user-data-dir=" + directory.path +
+                "/profile --dump-dom file://" + report + " 2>/dev/null");
+  EXPECT_TRUE(contains(drawn, "data-drawn=\"timeline matrix sizes depths waits\"")) << drawn;
+}
+
+/// A process that records its last steps, does a put, and waits for ever.
+class Recording {
+ public:
+  Recording() : child_([this] { return run(); }) {
+    char done = 0;
+    EXPECT_EQ(::read(pipe_.ends[0], &done, 1), 1);
+  }
+  ~Recording() { remove_ring(); }
+
+  std::string last_steps() const {
+    return output_of(std::string(PORTOFU_PTL_TRACE) + " --last " + std::to_string(child_.pid()));
+  }
+  ChildProcess& child() { return child_; }
+
+ private:
+  struct Pipe {
+    Pipe() { EXPECT_EQ(pipe(ends), 0); }
+    ~Pipe() {
+      for (const int end : ends) close(end);
+    }
+    int ends[2]{-1, -1};
+  };
+
+  int run() const {
+    setenv("PORTOFU_RECORD", "last", 1);
+    setenv("PORTOFU_KEEP_DEAD", "1", 1);
+    Self self;
+    if (self.open() != 0 || self.append(1) != 0 || self.put(1, 8) != 0) return 1;
+    if (write(pipe_.ends[1], "x", 1) != 1) return 2;
+    ptl_ct_event_t counted{};
+    PtlCTWait(self.ct, 1000, &counted);
+    return 3;
+  }
+
+  /// What a dead process leaves stays until the next one records.
+  void remove_ring() const {
+    const std::string end = "-" + std::to_string(child_.pid());
+    for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
+      const std::string name = entry.path().filename();
+      if (name.starts_with("portofu-steps-") && name.ends_with(end)) std::filesystem::remove(entry.path());
+    }
+  }
+
+  Pipe pipe_;
+  ChildProcess child_;
+};
+
+void expect_steps_of_a_put(const std::string& steps) {
+  std::size_t at = 0;
+  for (const char* step : {"call PtlPut, 8 bytes", "packet out: put of 8 bytes", "packet in: put of 8 bytes",
+                           "match put of 8 bytes", "deliver put, 8 bytes", "event PUT", "event ACK"}) {
+    const std::size_t found = steps.find(step, at);
+    ASSERT_NE(found, std::string::npos) << step << " in\n" << steps;
+    at = found;
+  }
+}
+
+TEST(PtlTrace, Last_steps_of_a_process__are_shown_while_it_waits) {
+  Recording recording;
+  std::string steps;
+  EXPECT_TRUE(eventually([&] {
+    steps = recording.last_steps();
+    return contains(steps, "sleep");
+  })) << steps;
+  EXPECT_TRUE(contains(steps, "process " + std::to_string(recording.child().pid()) + " (")) << steps;
+  EXPECT_FALSE(contains(steps, "DEAD")) << steps;
+  expect_steps_of_a_put(steps);
+  EXPECT_TRUE(contains(steps, "wait: counter")) << steps;
+}
+
+TEST(PtlTrace, Last_steps_of_a_killed_process__are_shown) {
+  Recording recording;
+  recording.child().kill_unreaped();
+  const std::string steps = recording.last_steps();
+  EXPECT_TRUE(contains(steps, "DEAD, was process " + std::to_string(recording.child().pid()))) << steps;
+  expect_steps_of_a_put(steps);
+}
+
+TEST(PtlTrace, Without_such_a_process__it_says_so) {
+  int status = 0;
+  EXPECT_TRUE(contains(output_of(std::string(PORTOFU_PTL_TRACE) + " --last 1", &status), "PORTOFU_RECORD=last"));
+  EXPECT_EQ(status, 1);
+}
+
+}  // namespace
+}  // namespace portofu

@@ -1,0 +1,67 @@
+// The page of ptl_trace: what lasts is drawn for as long as it lasts, and texts cannot become markup.
+
+#include "lib/tools/ptl_trace/report.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace portofu::tools {
+namespace {
+
+LaneSteps waiting_lane(std::uint64_t lasts_ns) {
+  LaneSteps lane;
+  lane.id = {0x0a000001, 1};
+  lane.os_pid = 1;
+  lane.machine = "one";
+  lane.first = {1, 1};
+  lane.last = {1'000'001, 1'000'001};
+  StepRecord step{};
+  step.ticks = 1000;
+  step.step = Step::kWait;
+  step.kind = kWaitsByPolls;
+  step.nid = 7;
+  lane.steps.push_back(step);
+  step.ticks += lasts_ns;
+  step.step = Step::kWaitEnd;
+  lane.steps.push_back(step);
+  return lane;
+}
+
+std::string page_of(LaneSteps lane) {
+  const Timeline timeline = merge({std::move(lane)});
+  return report_html(timeline, summarize(timeline));
+}
+
+int count(const std::string& text, const std::string& part) {
+  int found = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+TEST(Report, Wait_that_never_ends__is_drawn_from_end_to_end) {
+  for (const std::uint64_t ns : {300, 1234, 97'531, 360'582'001}) {
+    const std::string page = page_of(waiting_lane(ns));
+    const std::size_t begin = page.find("<svg id=\"timeline\"");
+    ASSERT_NE(begin, std::string::npos);
+    const std::string plot = page.substr(begin, page.find("</svg>", begin) - begin);
+    EXPECT_EQ(count(plot, "<rect"), 300) << ns;
+  }
+}
+
+TEST(Report, Name_of_a_program__is_no_markup) {
+  LaneSteps lane = waiting_lane(1000);
+  lane.program = "<script>&\"";
+  const std::string page = page_of(lane);
+  EXPECT_NE(page.find("&lt;script&gt;&amp;&quot;"), std::string::npos);
+  EXPECT_EQ(count(page, "<script>"), 1) << "our own";
+}
+
+TEST(Report, Empty_lanes__are_a_page_all_the_same) {
+  LaneSteps lane = waiting_lane(1000);
+  lane.steps.clear();
+  EXPECT_NE(page_of(lane).find("1 processes, 0 messages"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace portofu::tools

@@ -1,0 +1,174 @@
+// Steps of several lanes become one timeline: both ends of packets, clocks of machines, deliveries, triggers.
+
+#include "lib/tools/ptl_trace/timeline.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "lib/tools/ptl_trace/summary.h"
+
+namespace portofu::tools {
+namespace {
+
+constexpr ProcessId kA{0x0a000001, 1};
+constexpr ProcessId kB{0x0a000002, 2};
+
+/// A lane whose clock counts nanoseconds.
+LaneSteps lane(ProcessId id, const std::string& machine) {
+  LaneSteps made;
+  made.id = id;
+  made.os_pid = id.pid;
+  made.machine = machine;
+  made.first = {1, 1};
+  made.last = {1'000'001, 1'000'001};
+  return made;
+}
+
+StepRecord packet(Step step, std::uint64_t ns, ProcessId peer, std::uint32_t operation,
+                  PacketType type = PacketType::kPut) {
+  StepRecord record{};
+  record.ticks = ns;
+  record.step = step;
+  record.kind = static_cast<std::uint8_t>(type);
+  record.nid = peer.nid;
+  record.pid = static_cast<std::uint16_t>(peer.pid);
+  record.amount = 8;
+  record.id = operation;
+  return record;
+}
+
+StepRecord of_thread(Step step, std::uint64_t ns, std::uint32_t thread, std::uint8_t kind = 0) {
+  StepRecord record{};
+  record.ticks = ns;
+  record.step = step;
+  record.kind = kind;
+  record.nid = thread;
+  return record;
+}
+
+StepRecord of_counter(Step step, std::uint64_t ns, std::uint32_t counter, std::uint64_t amount) {
+  StepRecord record{};
+  record.ticks = ns;
+  record.step = step;
+  record.id = counter;
+  record.amount = amount;
+  return record;
+}
+
+TEST(Timeline, Packets__are_paired_by_direction_and_in_order) {
+  LaneSteps a = lane(kA, "one");
+  LaneSteps b = lane(kB, "one");
+  a.steps = {packet(Step::kPacketOut, 100, kB, 7), packet(Step::kPacketOut, 200, kB, 7),
+             packet(Step::kPacketIn, 900, kB, 7)};
+  b.steps = {packet(Step::kPacketIn, 300, kA, 7), packet(Step::kPacketIn, 400, kA, 7),
+             packet(Step::kPacketOut, 500, kA, 7)};
+  const Timeline timeline = merge({a, b});
+  ASSERT_EQ(timeline.flows.size(), 3u);
+  EXPECT_EQ(timeline.flows[0].out, (StepPlace{0, 0}));
+  EXPECT_EQ(timeline.flows[0].in, (StepPlace{1, 0}));
+  EXPECT_EQ(timeline.flows[1].out, (StepPlace{0, 1}));
+  EXPECT_EQ(timeline.flows[1].in, (StepPlace{1, 1}));
+  EXPECT_EQ(timeline.flows[2].out, (StepPlace{1, 2}));
+  EXPECT_EQ(timeline.flows[2].in, (StepPlace{0, 2}));
+  EXPECT_EQ(timeline.end_ns, 800);
+}
+
+TEST(Timeline, Packets_with_one_end__are_counted_and_are_no_flows) {
+  LaneSteps a = lane(kA, "one");
+  LaneSteps b = lane(kB, "one");
+  a.steps = {packet(Step::kPacketOut, 100, kB, 1), packet(Step::kPacketOut, 200, kB, 2)};
+  b.steps = {packet(Step::kPacketIn, 300, kA, 2), packet(Step::kPacketIn, 300, kA, 3)};
+  const Timeline timeline = merge({a, b});
+  ASSERT_EQ(timeline.flows.size(), 1u);
+  EXPECT_EQ(timeline.step(timeline.flows[0].out).id, 2u);
+  EXPECT_EQ(timeline.packets_without_target, 1u);
+  EXPECT_EQ(timeline.packets_without_source, 1u);
+}
+
+TEST(Timeline, Clocks_of_two_machines__are_set_by_what_messages_took) {
+  constexpr std::uint64_t kAhead = 5'000'000;
+  LaneSteps a = lane(kA, "one");
+  LaneSteps b = lane(kB, "other");
+  a.steps = {packet(Step::kPacketOut, 1000, kB, 1), packet(Step::kPacketIn, 9400, kB, 2)};
+  b.steps = {packet(Step::kPacketIn, 2000 + kAhead, kA, 1), packet(Step::kPacketOut, 8000 + kAhead, kA, 2)};
+  const Timeline timeline = merge({a, b});
+  ASSERT_EQ(timeline.flows.size(), 2u);
+  // It took 1000 ns there and 1400 ns back: both are taken for 1200.
+  for (const Flow& flow : timeline.flows) EXPECT_NEAR(timeline.ns(flow.in) - timeline.ns(flow.out), 1200, 2);
+}
+
+TEST(Timeline, Lanes_of_one_machine__have_one_clock) {
+  LaneSteps a = lane(kA, "one");
+  LaneSteps b = lane(kB, "one");
+  // Its pairs of times were taken a little late, which says nothing of the clock.
+  b.first = {500, 600};
+  b.last = {700, 750};
+  a.steps = {of_counter(Step::kCount, 10'000, 1, 1)};
+  b.steps = {of_counter(Step::kCount, 20'000, 1, 1)};
+  const Timeline timeline = merge({a, b});
+  EXPECT_EQ(timeline.end_ns, 10'000);
+}
+
+TEST(Timeline, Delivery__belongs_to_the_message_that_was_matched) {
+  LaneSteps a = lane(kA, "one");
+  LaneSteps b = lane(kB, "one");
+  a.steps = {packet(Step::kPacketOut, 100, kB, 1), packet(Step::kPacketOut, 110, kB, 2),
+             packet(Step::kPacketOut, 120, kB, 3)};
+  b.steps = {packet(Step::kPacketIn, 200, kA, 1), packet(Step::kMatch, 210, kA, 0), packet(Step::kPacketIn, 300, kA, 2),
+             packet(Step::kPacketIn, 400, kA, 3), packet(Step::kMatch, 410, kA, 0), packet(Step::kDeliver, 500, kA, 1),
+             packet(Step::kDeliver, 600, kA, 3)};
+  const Timeline timeline = merge({a, b});
+  ASSERT_EQ(timeline.flows.size(), 3u);
+  EXPECT_EQ(timeline.flows[0].match, 1u);
+  EXPECT_EQ(timeline.flows[0].deliver, 5u);
+  EXPECT_EQ(timeline.flows[1].match, kNoStep) << "refused";
+  EXPECT_EQ(timeline.flows[1].deliver, kNoStep);
+  EXPECT_EQ(timeline.flows[2].deliver, 6u);
+  const Summary summary = summarize(timeline);
+  EXPECT_EQ(summary.messages, 3u);
+  EXPECT_EQ(summary.matches, 2u);
+  ASSERT_EQ(summary.slowest.size(), 3u);
+  EXPECT_EQ(summary.slowest[0].took_ns, 480);
+  EXPECT_EQ(summary.traffic.at({0, 1}).bytes, 24u);
+}
+
+TEST(Timeline, Trigger__comes_from_the_count_that_reached_its_threshold) {
+  LaneSteps a = lane(kA, "one");
+  a.steps = {of_counter(Step::kCount, 100, 5, 1), of_counter(Step::kCount, 200, 6, 2),
+             of_counter(Step::kCount, 300, 5, 2), of_counter(Step::kTrigger, 400, 5, 2),
+             of_counter(Step::kTrigger, 500, 7, 1)};
+  const Timeline timeline = merge({a});
+  ASSERT_EQ(timeline.triggers.size(), 1u) << "of counter 7 no count is known";
+  EXPECT_EQ(timeline.triggers[0].count, 2u);
+  EXPECT_EQ(timeline.triggers[0].trigger, 3u);
+}
+
+TEST(Timeline, Spans__are_of_threads_and_end_with_the_lane_at_last) {
+  LaneSteps a = lane(kA, "one");
+  a.steps = {of_thread(Step::kCall, 100, 11),   of_thread(Step::kWait, 150, 12, kWaitsByPolls),
+             of_thread(Step::kReturn, 200, 11), of_thread(Step::kWaitEnd, 300, 12, kWaitsByPolls),
+             of_thread(Step::kSleep, 400, 11),  of_counter(Step::kCount, 1000, 1, 1)};
+  const Timeline timeline = merge({a});
+  ASSERT_EQ(timeline.spans.size(), 3u);
+  EXPECT_EQ(timeline.spans[0].kind, Span::Kind::kCall);
+  EXPECT_EQ(timeline.spans[0].end_ns - timeline.spans[0].begin_ns, 100);
+  EXPECT_EQ(timeline.spans[1].thread, 12u);
+  EXPECT_EQ(timeline.spans[1].end_ns - timeline.spans[1].begin_ns, 150);
+  EXPECT_EQ(timeline.spans[2].kind, Span::Kind::kSleep);
+  EXPECT_EQ(timeline.spans[2].end_ns - timeline.spans[2].begin_ns, 600);
+  const Summary summary = summarize(timeline);
+  EXPECT_EQ(summary.processes.at(0).waited.at("looks"), 150);
+  EXPECT_EQ(summary.processes.at(0).asleep_ns, 600);
+}
+
+TEST(Summary, Size_classes__are_powers_of_two) {
+  EXPECT_EQ(class_text(size_class(0)), "0");
+  EXPECT_EQ(class_text(size_class(1)), "1");
+  EXPECT_EQ(class_text(size_class(3)), "2..3");
+  EXPECT_EQ(class_text(size_class(4)), "4..7");
+  EXPECT_EQ(class_text(size_class(8192)), "8192..16383");
+}
+
+}  // namespace
+}  // namespace portofu::tools
