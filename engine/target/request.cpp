@@ -121,16 +121,27 @@ AnswerContent content_of(Core& core, Interface& ni, const PacketHeader& header, 
   return content;
 }
 
+/// Completions::acknowledge, written down with the time before anybody can see it.
+[[gnu::cold, gnu::noinline]] bool acknowledge_and_record(Recorder& to, Completions& completions, ProcessId peer,
+                                                         const PacketHeader& header) {
+  const std::uint64_t ticks = to.now();
+  if (!completions.acknowledge(peer, header.operation_id)) return false;
+  put_acknowledgement(to, ticks, Step::kPacketOut, {peer, header.operation_id, header.length});
+  return true;
+}
+
 /// Tells the initiator that all is done as it was asked for, if it is, and the wire can say that without a packet.
 /// @return false: nobody was told
-bool acknowledge_as_asked(Core& core, const Peer& peer, const PacketHeader& header, std::uint64_t mlength,
-                          std::uint64_t offset) {
+[[gnu::always_inline]] inline bool acknowledge_as_asked(Core& core, const Peer& peer, const PacketHeader& header,
+                                                        std::uint64_t mlength, std::uint64_t offset) {
   if (mlength != header.length || offset != header.remote_offset) return false;
   Completions* const completions = peer.wire->completions();
-  const std::uint64_t ticks = core.recorder != nullptr ? core.recorder->now() : 0;  // Before anybody can see it.
-  if (completions == nullptr || !completions->acknowledge(peer.id, header.operation_id)) return false;
-  if (core.recorder != nullptr) [[unlikely]]
-    put_acknowledgement(*core.recorder, ticks, Step::kPacketOut, {peer.id, header.operation_id, header.length});
+  if (completions == nullptr) return false;
+  if (core.recorder != nullptr) [[unlikely]] {
+    if (!acknowledge_and_record(*core.recorder, *completions, peer.id, header)) return false;
+  } else if (!completions->acknowledge(peer.id, header.operation_id)) {
+    return false;
+  }
   core.counters.add(Counter::kAnswersSent);
   return true;
 }
