@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint32_t kMax = UINT32_MAX;
 
-const std::array<SettingRow, 49> kTable{{
+const std::array<SettingRow, 51> kTable{{
     {"PORTOFU_NID", SettingKind::kNodeId, &Settings::nid, nullptr, 1, kMax - 1, "", "address of an interface",
      "Node ID of this node: an IPv4 address or the integer that it stands for. All processes of a node need the same."},
     {"PORTOFU_INTERFACE", SettingKind::kText, nullptr, &Settings::interface, 0, 15, "",
