@@ -121,8 +121,9 @@ TEST(Symbols, Libportofu__exports_only_its_namespace) {
 /// What the libraries and tools of the tree take from libportofu, demangled.
 std::set<std::string> taken_symbols() {
   std::set<std::string> taken;
-  for (const char* name : {"libportals.so.4", "libtofucom.so", "libportofu_heap.so", "libportofu_malloc.so",
-                           "libfabric/libportofu-fi.so", "../bin/ptl_info", "../bin/ptl_run", "../bin/ptl_trace"}) {
+  for (const char* name :
+       {"libportals.so.4", "libtofucom.so", "libportofu_heap.so", "libportofu_malloc.so", "libfabric/libportofu-fi.so",
+        "../bin/ptl_info", "../bin/ptl_run", "../bin/ptl_top", "../bin/ptl_trace"}) {
     const std::string file = built_library(name);
     EXPECT_NE(file, "") << name << " has not been built";
     std::string output;
