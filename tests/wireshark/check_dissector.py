@@ -27,6 +27,7 @@ ENUMERATIONS = {
     "portofu.frame.traffic": ("engine/wire/traffic_class.h", "TrafficClass"),
     "portofu.ofi.kind": ("engine/wire/ofi/ofi_message.h", "OfiKind"),
     "portofu.directory.kind": ("engine/wire/ofi/directory_message.h", "DirectoryKind"),
+    "portofu.letter.kind": ("engine/wire/ofi/doorplate.h", "LetterKind"),
     "portofu.news.kind": ("engine/segment/known_by.h", "NewsKind"),
     "portofu.ni_fail_type": ("engine/event/event.h", "NiFail"),
     "portofu.atomic_operation": ("engine/atomic/atomic_unit.h", "AtomicOperation"),
@@ -43,8 +44,8 @@ FIRST_TYPE_OF_DESCRIPTORS = 64
 
 # Of these each value has to be in a golden capture.
 COVERED = ("portofu.type", "portofu.frame.kind", "portofu.frame.traffic", "portofu.ofi.kind", "portofu.directory.kind",
-           "portofu.news.kind", "portofu.capture.kind", "portofu.capture.direction", "portofu.capture.medium",
-           "portofu.capture.payload")
+           "portofu.letter.kind", "portofu.news.kind", "portofu.capture.kind", "portofu.capture.direction",
+           "portofu.capture.medium", "portofu.capture.payload")
 
 # Constants that are bits, and the fields that show them.
 FLAGS = {

@@ -147,7 +147,7 @@ void write_frames(const std::string& path) {
   capture.send_bytes(true, Bytes(20));
 }
 
-/// The asker asks twice and is told once, and that the other has moved.
+/// The asker asks twice and is told once; that the other accepts no connection; and that it has moved.
 void write_directory(const std::string& path) {
   IpCapture capture(path);
   DirectoryMessage message{kDirectoryMagic,    kJobKey, kUid, DirectoryKind::kAsk, 0x5020000000000700,
@@ -162,6 +162,11 @@ void write_directory(const std::string& path) {
     message.ear = outcome == DirectoryKind::kFound ? 1 : 0;
     message.pid = outcome == DirectoryKind::kFound ? kAnswers.pid : 0;
     capture.datagram({kAnswers.nid, 21000}, kAsks, bytes_of(message));
+  }
+  for (const LetterKind kind : {LetterKind::kAsk, LetterKind::kShort}) {
+    const Letter letter{kLetterMagic, kind, 4711};
+    const bool asks = kind == LetterKind::kAsk;
+    capture.datagram(asks ? kAsks : kAnswers, asks ? kAnswers : kAsks, bytes_of(letter));
   }
   NamesNews news{kNewsMagic,         kJobKey,  kUid, NewsKind::kMoved, kAnswers.nid, kAnswers.pid,
                  0x6666000000000001, kLives[1]};

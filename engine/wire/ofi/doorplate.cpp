@@ -100,7 +100,8 @@ void Doorplate::knock(std::uint32_t nid, std::uint16_t port, Knock content) {
   send_bytes(nid, port, &content, sizeof content);
 }
 
-void Doorplate::send(std::uint32_t nid, std::uint16_t port, Letter letter) {
+void Doorplate::send(std::uint32_t nid, std::uint16_t port, LetterKind kind, std::uint64_t sent_ns) {
+  const Letter letter{kLetterMagic, kind, sent_ns};
   send_bytes(nid, port, &letter, sizeof letter);
 }
 
@@ -124,7 +125,7 @@ bool Doorplate::take_letter(std::uint32_t* nid, std::uint16_t* port, Letter* let
     socklen_t bytes = sizeof sender;
     const ssize_t got =
         recvfrom(fd_.number(), letter, sizeof *letter, MSG_DONTWAIT, reinterpret_cast<sockaddr*>(&sender), &bytes);
-    if (got == sizeof *letter) {
+    if (got == sizeof *letter && letter->magic == kLetterMagic) {
       *nid = ntohl(sender.sin_addr.s_addr);
       *port = ntohs(sender.sin_port);
       return true;

@@ -30,15 +30,19 @@ struct Knock {
 };
 
 /// What a letter says.
-enum class LetterKind : std::uint64_t {
+enum class LetterKind : std::uint32_t {
   kAsk = 1,    ///< I wait for a connection to you.
   kShort = 2,  ///< I am here, and lack what a connection takes. An answer to kAsk.
 };
 
+/// "PoL" and the version of letters.
+inline constexpr std::uint32_t kLetterMagic = 0x014c6f50;
+
 /// What is read, unlike a knock, from which its length tells it apart. As it lies in a datagram.
 struct Letter {
-  std::uint64_t sent_ns;  ///< Of kAsk, by the clock of whoever asks; an answer repeats it, so only who was asked can.
+  std::uint32_t magic;  ///< kLetterMagic.
   LetterKind kind;
+  std::uint64_t sent_ns;  ///< Of kAsk, by the clock of whoever asks; an answer repeats it, so only who was asked can.
 };
 static_assert(sizeof(Letter) != sizeof(Knock));
 
@@ -59,7 +63,7 @@ class Doorplate {
   bool take_absent(Absent* absent);
 
   /// Sends a letter; it may be lost.
-  void send(std::uint32_t nid, std::uint16_t port, Letter letter);
+  void send(std::uint32_t nid, std::uint16_t port, LetterKind kind, std::uint64_t sent_ns);
 
   /// @return false if no letter is there
   bool take_letter(std::uint32_t* nid, std::uint16_t* port, Letter* letter);

@@ -320,7 +320,7 @@ void OfiWire::take_letters() {
       if (spare || !is_shortage(errno)) continue;
       static constinit ToldOnce told;
       tell_of_wait(told, "accept", "a connection from another node", errno);
-      doorplate_.send(nid, port, {letter.sent_ns, LetterKind::kShort});
+      doorplate_.send(nid, port, LetterKind::kShort, letter.sent_ns);
     } else if (OfiPeer* const peer = find_peer({nid, port - options_.base_port})) {
       peer->far_is_short |= letter.kind == LetterKind::kShort && letter.sent_ns == peer->probed_ns;
     }
@@ -370,7 +370,7 @@ void OfiWire::probe(OfiPeer& peer, std::uint64_t now) {
   if (now - peer.probed_ns < kProbeNs) return;
   peer.probed_ns = now;
   doorplate_.knock(peer.id.nid, port_of(peer.id));
-  if (!peer.unsent.empty()) doorplate_.send(peer.id.nid, port_of(peer.id), {now, LetterKind::kAsk});
+  if (!peer.unsent.empty()) doorplate_.send(peer.id.nid, port_of(peer.id), LetterKind::kAsk, now);
   if (!peer.unsent.empty() || peer.under_way != 0) return;
   if (linked) {
     send_control(peer, OfiKind::kProbe, peer.link->life, peer.link->number, peer.link->sent);

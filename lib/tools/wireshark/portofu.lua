@@ -13,14 +13,12 @@ local TOFU_PUT, TOFU_GET, TOFU_ARMW, TOFU_FAULT, TOFU_GATE = 8, 9, 10, 11, 12
 local OPEN, ACCEPT, FRAME_DATA, ACK, NO_RECEIVER, NO_SENDER = 1, 2, 3, 4, 8, 9
 local HELLO, WELCOME, REFUSAL, OFI_PACKET, LOAN = 1, 2, 3, 4, 8
 local CAPTURED_PACKET, ACKNOWLEDGEMENT, SENT, PAYLOAD_HERE = 1, 2, 1, 0
-local SWAP_OPERATION, CSWAP_OPERATION = 43, 44
+local SWAP_OPERATION, CSWAP_OPERATION, LETTER_SHORT = 43, 44, 2
 
--- What a format begins with: three letters, and its version, which is the only one that this file knows.
-local MAGICS = {Pod = 2, PoD = 2, PoN = 1, Pof = 4, Poc = 1}
 local FRAME_FORMAT = 1
 
 local ENVELOPE_BYTES, FRAME_BYTES, PACKET_BYTES, OFI_BYTES = 24, 64, 64, 64
-local ACK_BYTES, LOAN_BYTES, DIRECTORY_BYTES, NEWS_BYTES, KNOCK_BYTES = 40, 16, 40, 40, 8
+local ACK_BYTES, LOAN_BYTES, DIRECTORY_BYTES, NEWS_BYTES, LETTER_BYTES, KNOCK_BYTES = 40, 16, 40, 40, 16, 8
 local OPERAND_BYTES, GATE_BYTES, RECORD_BYTES = 32, 8, 32
 
 -- Messages that are longer are not put together.
@@ -78,27 +76,6 @@ end
 
 -- ---- Tools ---------------------------------------------------------------------------------------------------------
 
-local crc_table = {}
-for i = 0, 255 do
-  local crc = i
-  for _ = 1, 8 do
-    crc = bit.band(crc, 1) == 1 and bit.bxor(bit.rshift(crc, 1), 0x82f63b78) or bit.rshift(crc, 1)
-  end
-  crc_table[i] = crc
-end
-
--- CRC32C of all bytes of the range.
-local function crc32c(range)
-  local crc = bit.bnot(0)
-  for i = 1, range:len(), 256 do
-    local bytes = range:raw(i - 1, math.min(256, range:len() - i + 1))
-    for j = 1, #bytes do
-      crc = bit.bxor(bit.rshift(crc, 8), crc_table[bit.band(bit.bxor(crc, bytes:byte(j)), 255)])
-    end
-  end
-  return bit.tohex(bit.bnot(crc))
-end
-
 local function add_all(tree, tvb, layout)
   for i = 1, #layout, 3 do tree:add_le(f[layout[i]], tvb(layout[i + 1], layout[i + 2])) end
 end
@@ -111,7 +88,7 @@ local function name_of(names, value) return names[value] or ("unknown (" .. valu
 local function magic_at(tvb, offset)
   if tvb:len() < offset + 4 then return nil end
   local letters = tvb:raw(offset, 3)
-  if MAGICS[letters] then return letters, tvb(offset + 3, 1):uint() end
+  if known.magics[letters] then return letters, tvb(offset + 3, 1):uint() end
   return nil
 end
 
@@ -119,8 +96,8 @@ end
 local function add_magic(tree, tvb, offset)
   local letters, version = magic_at(tvb, offset)
   local item = tree:add(f.magic, tvb(offset, 4), letters .. " " .. version)
-  if version ~= MAGICS[letters] then item:add_proto_expert_info(e.version) end
-  return version == MAGICS[letters]
+  if version ~= known.magics[letters] then item:add_proto_expert_info(e.version) end
+  return version == known.magics[letters]
 end
 
 local function add_info(c, text)
@@ -361,7 +338,7 @@ local function dissect_frame(c, root, tvb)
   c.root = root
   if tvb:len() < FRAME_BYTES then return tree:add_proto_expert_info(e.short) end
   local sum = tree:add_le(f["frame.checksum"], tvb(0, 4))
-  if not c.partial and crc32c(tvb(4)) ~= bit.tohex(tvb(0, 4):le_uint()) then
+  if not c.partial and known.crc32c(tvb(4)) ~= bit.tohex(tvb(0, 4):le_uint()) then
     sum:add_proto_expert_info(e.checksum)
     c.first = false
   end
@@ -390,7 +367,7 @@ local function dissect_envelope(c, root, tvb)
   local tree = root:add(f.envelope, tvb(0, ENVELOPE_BYTES))
   local sum = tree:add_le(f["envelope.checksum"], tvb(0, 4))
   if not add_magic(tree, tvb, 4) then return end
-  if crc32c(tvb(4, ENVELOPE_BYTES - 4)) ~= bit.tohex(tvb(0, 4):le_uint()) then
+  if known.crc32c(tvb(4, ENVELOPE_BYTES - 4)) ~= bit.tohex(tvb(0, 4):le_uint()) then
     sum:add_proto_expert_info(e.checksum)
     c.first = false
   end
@@ -400,10 +377,7 @@ local function dissect_envelope(c, root, tvb)
 end
 
 -- Question and answer (engine/wire/ofi/directory_message.h).
-local function dissect_directory(c, root, tvb)
-  local tree = root:add(f.directory, tvb())
-  if not add_magic(tree, tvb, 0) then return end
-  if tvb:len() < DIRECTORY_BYTES then return tree:add_proto_expert_info(e.short) end
+local function dissect_directory(c, tree, tvb)
   add_all(tree, tvb, {"job_key", 4, 4, "uid", 8, 4, "directory.kind", 12, 4, "directory.key", 16, 8,
                       "directory.nonce", 24, 8, "directory.pid", 32, 4, "directory.ear", 36, 4})
   local kind = tvb(12, 4):le_uint()
@@ -417,10 +391,7 @@ local function dissect_directory(c, root, tvb)
 end
 
 -- News and "heard" (engine/segment/known_by.h).
-local function dissect_news(c, root, tvb)
-  local tree = root:add(f.news, tvb())
-  if not add_magic(tree, tvb, 0) then return end
-  if tvb:len() < NEWS_BYTES then return tree:add_proto_expert_info(e.short) end
+local function dissect_news(c, tree, tvb)
   add_all(tree, tvb, {"job_key", 4, 4, "uid", 8, 4, "news.kind", 12, 4, "news.nid", 16, 4, "news.pid", 20, 4,
                       "news.nonce", 24, 8, "news.life", 32, 8})
   local kind = tvb(12, 4):le_uint()
@@ -429,6 +400,29 @@ local function dissect_news(c, root, tvb)
   if not known.news_kinds[kind] then tree:add_proto_expert_info(e.unknown) end
   if name == "moved" then ask(c, "news " .. key64(tvb(24, 8))) else answer(c, "news " .. key64(tvb(24, 8))) end
   show_links(c, tree)
+end
+
+-- Letters and knocks (engine/wire/ofi/doorplate.h).
+local function dissect_letter(c, tree, tvb)
+  add_all(tree, tvb, {"letter.kind", 4, 4, "letter.sent_ns", 8, 8})
+  local kind, number = tvb(4, 4):le_uint(), " letter " .. key64(tvb(8, 8))
+  add_info(c, "letter: " .. name_of(known.letter_kinds, kind))
+  if not known.letter_kinds[kind] then tree:add_proto_expert_info(e.unknown) end
+  if kind == LETTER_SHORT then tree:add_proto_expert_info(e.refused) end
+  if kind == LETTER_SHORT then answer(c, c.to .. c.from .. number) else ask(c, c.from .. c.to .. number) end
+  show_links(c, tree)
+end
+
+-- Datagrams of one kind, which begin with their magic.
+local SMALL = {PoD = {bytes = DIRECTORY_BYTES, field = f.directory, dissect = dissect_directory},
+               PoN = {bytes = NEWS_BYTES, field = f.news, dissect = dissect_news},
+               PoL = {bytes = LETTER_BYTES, field = f.letter, dissect = dissect_letter}}
+
+local function dissect_small(c, root, tvb, format)
+  local tree = root:add(format.field, tvb())
+  if not add_magic(tree, tvb, 0) then return end
+  if tvb:len() < format.bytes then return tree:add_proto_expert_info(e.short) end
+  format.dissect(c, tree, tvb)
 end
 
 local function dissect_knock(c, root, tvb)
@@ -522,10 +516,8 @@ end
 local function dissect_udp(tvb, pinfo, root)
   local bytes, c = tvb:len(), context(tvb, pinfo)
   local letters = magic_at(tvb, 0)
-  if letters == "PoD" and bytes <= DIRECTORY_BYTES then
-    dissect_directory(c, begin(tvb, pinfo, root), tvb)
-  elseif letters == "PoN" and bytes <= NEWS_BYTES then
-    dissect_news(c, begin(tvb, pinfo, root), tvb)
+  if SMALL[letters] and bytes <= SMALL[letters].bytes then
+    dissect_small(c, begin(tvb, pinfo, root), tvb, SMALL[letters])
   elseif letters == "Pof" and bytes >= OFI_BYTES then
     dissect_ofi(c, begin(tvb, pinfo, root), tvb())
   elseif magic_at(tvb, 4) == "Pod" and bytes > ENVELOPE_BYTES then

@@ -1,7 +1,10 @@
--- The names and fields of portofu.lua, which loads this file: both lie in one directory. The numbers are those of the
--- engine's headers; tests/wireshark compares them.
+-- The names, fields and checksum of portofu.lua, which loads this file: both lie in one directory. The numbers are those
+-- of the engine's headers; tests/wireshark compares them.
 
 local m = {}
+
+-- What a format begins with: three letters, and its version, which is the only one that is known here.
+m.magics = {Pod = 2, PoD = 2, PoL = 1, PoN = 1, Pof = 4, Poc = 1}
 
 -- ---- Names of numbers ----------------------------------------------------------------------------------------------
 
@@ -21,6 +24,7 @@ m.frame_kinds = from(0, {"invalid", "open", "accept", "data", "ack", "probe", "c
 m.traffic_classes = from(0, {"request", "answer"})
 m.ofi_kinds = from(1, {"hello", "welcome", "refusal", "packet", "credit", "probe", "goodbye", "loan"})
 m.directory_kinds = from(1, {"ask", "found", "nobody"})
+m.letter_kinds = from(1, {"ask", "short"})
 m.news_kinds = from(1, {"moved", "heard"})
 m.atomic_operations = from(32, {"min", "max", "sum", "diff", "prod", "lor", "land", "bor", "band", "lxor", "bxor",
                                 "swap", "cswap", "cswap_ne", "cswap_le", "cswap_lt", "cswap_ge", "cswap_gt", "mswap",
@@ -104,6 +108,10 @@ hex("directory.key", "Claim key", 64)
 hex("directory.nonce", "Nonce", 64)
 number("directory.pid", "PID of the owner", 32)
 number("directory.ear", "Port for news, or whether there will be some", 32)
+
+field("letter", "Letter to a process that accepts no connection", "none")
+number("letter.kind", "Kind", 32, m.letter_kinds)
+number("letter.sent_ns", "The question left at (ns, its clock)", 64)
 
 field("news", "News of names", "none")
 number("news.kind", "Kind", 32, m.news_kinds)
@@ -197,5 +205,28 @@ expert_note("checksum", "Wrong checksum: the receiver ignores it", "CHECKSUM", "
 expert_note("version", "Another version than this dissector knows", "UNDECODED", "WARN")
 expert_note("short", "Shorter than it should be", "MALFORMED", "ERROR")
 expert_note("unknown", "No honest sender sends this", "MALFORMED", "ERROR")
+
+-- ---- Checksum ------------------------------------------------------------------------------------------------------
+
+local crc_table = {}
+for i = 0, 255 do
+  local crc = i
+  for _ = 1, 8 do
+    crc = bit.band(crc, 1) == 1 and bit.bxor(bit.rshift(crc, 1), 0x82f63b78) or bit.rshift(crc, 1)
+  end
+  crc_table[i] = crc
+end
+
+-- CRC32C of all bytes of the range.
+function m.crc32c(range)
+  local crc = bit.bnot(0)
+  for i = 1, range:len(), 256 do
+    local bytes = range:raw(i - 1, math.min(256, range:len() - i + 1))
+    for j = 1, #bytes do
+      crc = bit.bxor(bit.rshift(crc, 8), crc_table[bit.band(bit.bxor(crc, bytes:byte(j)), 255)])
+    end
+  end
+  return bit.tohex(bit.bnot(crc))
+end
 
 return m

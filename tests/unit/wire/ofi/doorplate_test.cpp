@@ -62,7 +62,7 @@ TEST(Doorplate, Letter__arrives_with_its_sender_and_may_be_answered) {
   ASSERT_TRUE(a.open(kDoorA, test_port()));
   ASSERT_TRUE(b.open(kDoorB, test_port()));
   a.knock(kDoorB, test_port(), {1});
-  a.send(kDoorB, test_port(), {4711, LetterKind::kAsk});
+  a.send(kDoorB, test_port(), LetterKind::kAsk, 4711);
   std::uint32_t nid = 0;
   std::uint16_t port = 0;
   Letter letter{};
@@ -72,13 +72,13 @@ TEST(Doorplate, Letter__arrives_with_its_sender_and_may_be_answered) {
   EXPECT_EQ(letter.kind, LetterKind::kAsk);
   EXPECT_EQ(letter.sent_ns, 4711u);
   EXPECT_FALSE(b.take_letter(&nid, &port, &letter)) << "a knock is no letter";
-  b.send(nid, port, {letter.sent_ns, LetterKind::kShort});
+  b.send(nid, port, LetterKind::kShort, letter.sent_ns);
   ASSERT_TRUE(eventually([&] { return a.take_letter(&nid, &port, &letter); }));
   EXPECT_EQ(nid, kDoorB);
   EXPECT_EQ(letter.kind, LetterKind::kShort);
 }
 
-TEST(Doorplate, Letter__of_another_length_is_nobodys) {
+TEST(Doorplate, Letter__of_another_length_or_kind_is_nobodys) {
   const int other = socket(AF_INET, SOCK_DGRAM, 0);
   Doorplate a;
   ASSERT_TRUE(a.open(kDoorA, test_port()));
@@ -89,13 +89,15 @@ TEST(Doorplate, Letter__of_another_length_is_nobodys) {
     ASSERT_EQ(sendto(other, bytes, length, 0, reinterpret_cast<const sockaddr*>(&own), sizeof own),
               static_cast<ssize_t>(length));
   }
-  const Letter real{1, LetterKind::kAsk};
+  const Letter foreign{kLetterMagic + 1, LetterKind::kAsk, 2};
+  sendto(other, &foreign, sizeof foreign, 0, reinterpret_cast<const sockaddr*>(&own), sizeof own);
+  const Letter real{kLetterMagic, LetterKind::kAsk, 1};
   sendto(other, &real, sizeof real, 0, reinterpret_cast<const sockaddr*>(&own), sizeof own);
   std::uint32_t nid = 0;
   std::uint16_t port = 0;
   Letter letter{};
   ASSERT_TRUE(eventually([&] { return a.take_letter(&nid, &port, &letter); }));
-  EXPECT_EQ(letter.sent_ns, 1u) << "the only one of this length";
+  EXPECT_EQ(letter.sent_ns, 1u) << "the only one of ours";
   EXPECT_FALSE(a.take_letter(&nid, &port, &letter));
   close(other);
 }
@@ -104,11 +106,11 @@ TEST(Doorplate, Letter__to_nobody_does_not_hide_one_that_arrives) {
   Doorplate a;
   Doorplate b;
   ASSERT_TRUE(a.open(kDoorA, test_port()));
-  a.send(kDoorB, test_port(), {1, LetterKind::kAsk});
+  a.send(kDoorB, test_port(), LetterKind::kAsk, 1);
   Absent absent;
   ASSERT_TRUE(eventually([&] { return a.take_absent(&absent); }));
   ASSERT_TRUE(b.open(kDoorB, test_port()));
-  a.send(kDoorB, test_port(), {2, LetterKind::kAsk});
+  a.send(kDoorB, test_port(), LetterKind::kAsk, 2);
   std::uint32_t nid = 0;
   std::uint16_t port = 0;
   Letter letter{};
