@@ -20,6 +20,7 @@
 
 #include "tests/process/child_process.h"
 #include "tests/process/command_output.h"
+#include "tests/unit/wire/capture/captured_blocks.h"
 
 namespace portofu {
 namespace {
@@ -260,6 +261,30 @@ TEST(PtlTrace, Trace_that_is_cut_short__has_both_ends_of_what_is_left) {
   const std::size_t messages = arrows_of(events)["message"].size();
   EXPECT_LE(messages, 50u);
   EXPECT_GE(messages, 40u);
+}
+
+TEST(PtlTrace, Packets_of_a_job__are_captured_by_both_ends) {
+  const Directory directory;
+  const std::string file = directory.path + "/job.pcapng";
+  int status = 0;
+  const std::string said = output_of(std::string(PORTOFU_PTL_TRACE) + " --pcapng " + file + " -o " + directory.path +
+                                         "/trace.json " + PORTOFU_PTL_PING + " --count 100",
+                                     &status);
+  ASSERT_EQ(status, 0) << said;
+  std::array<int, 2> sent{};
+  std::array<int, 2> received{};
+  std::uint64_t last_ns = 0;
+  for (const capture_test::CapturedBlock& block : capture_test::read_blocks(file, 2)) {
+    EXPECT_GE(block.time_ns, last_ns);
+    last_ns = block.time_ns;
+    if (block.record.kind != CaptureKind::kPacket || block.header.type != PacketType::kPut) continue;
+    ASSERT_LT(block.interface_number, 2u);
+    ++(block.record.direction == CaptureDirection::kSent ? sent : received)[block.interface_number];
+  }
+  EXPECT_GE(sent[0], 100);
+  EXPECT_GE(sent[1], 100);
+  EXPECT_EQ(received[0], sent[1]);
+  EXPECT_EQ(received[1], sent[0]);
 }
 
 TEST(PtlTrace, Exit_status__is_that_of_the_program) {

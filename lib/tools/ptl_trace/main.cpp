@@ -9,6 +9,7 @@
 #include "lib/tools/man_page.h"
 #include "lib/tools/ptl_trace/chrome_json.h"
 #include "lib/tools/ptl_trace/last_steps.h"
+#include "lib/tools/ptl_trace/merge_captures.h"
 #include "lib/tools/ptl_trace/report.h"
 #include "lib/tools/ptl_trace/summary.h"
 #include "lib/tools/ptl_trace/traced_run.h"
@@ -29,6 +30,7 @@ const ManPage kPage{
         "    out to the same packet in, and from counts to what they triggered. A summary goes to\n"
         "    standard error: sizes, matches and how deep, unexpected messages, time in the library and\n"
         "    what was waited for, the ten slowest messages. --report writes the same as a page with plots.\n"
+        "    With --pcapng the processes capture their packets, too, and reach no memory of peers directly.\n"
         "\n"
         "    Processes of one machine have one clock. Clocks of several machines are set by what messages\n"
         "    between them took in either direction. The directory of the recording is below TMPDIR, or\n"
@@ -44,6 +46,7 @@ const ManPage kPage{
         "EXAMPLES\n"
         "    ptl_trace --output trace.json ptl_run -n 2 ./program\n"
         "    ptl_trace --report report.html mpirun -n 4 ./program\n"
+        "    ptl_trace --pcapng job.pcapng ptl_run -n 2 ./program\n"
         "    PORTOFU_RECORD=last ./program & ptl_trace --last\n"};
 
 constexpr int kFailed = 125;
@@ -51,6 +54,7 @@ constexpr int kFailed = 125;
 struct TraceOptions {
   std::string output = "portofu-trace.json";
   std::string report;  ///< File for the page; empty: none.
+  std::string pcapng;  ///< File for the packets; empty: they are not captured.
   std::string merged;  ///< Directory; empty: a program is run.
   std::uint64_t most_flows = 100'000;
   std::vector<std::string> command;
@@ -99,11 +103,19 @@ bool put_together(const std::string& directory, const TraceOptions& options) {
   return write_report(timeline, summary, options.report) && is_traced;
 }
 
+bool write_captures(const std::string& directory, const TraceOptions& options) {
+  std::string why;
+  if (options.pcapng.empty() || merge_captures(directory, options.pcapng, &why)) return true;
+  std::fprintf(stderr, "ptl_trace: %s\n", why.c_str());
+  return false;
+}
+
 int trace(const TraceOptions& options) {
   const StepDirectory directory;
   if (directory.path().empty()) return kFailed;
-  const int status = run_traced(options.command, directory.path());
-  const bool written = put_together(directory.path(), options);
+  const int status = run_traced(options.command, directory.path(), !options.pcapng.empty());
+  const bool is_captured = write_captures(directory.path(), options);
+  const bool written = put_together(directory.path(), options) && is_captured;
   return status == 0 && !written ? kFailed : status;
 }
 
@@ -118,6 +130,8 @@ int main(int argc, char** argv) {
   app.add_option("-o,--output", options.output, "File for the trace; without it, portofu-trace.json.")
       ->option_text("FILE");
   app.add_option("-r,--report", options.report, "File for a page with plots, which a browser opens without a network.")
+      ->option_text("FILE");
+  app.add_option("--pcapng", options.pcapng, "File for the packets, as Wireshark reads it (PORTOFU_PCAPNG).")
       ->option_text("FILE");
   app.add_option("--merge", options.merged, "Puts the files of steps of a directory together, and runs nothing.")
       ->option_text("DIRECTORY");
@@ -136,7 +150,10 @@ int main(int argc, char** argv) {
   if (shows_last->count() != 0) return print_last_steps(last, count);
   options.command = app.remaining();
   if (!options.command.empty() && options.command.front() == "--") options.command.erase(options.command.begin());
-  if (!options.merged.empty()) return put_together(options.merged, options) ? 0 : kFailed;
+  if (!options.merged.empty()) {
+    const bool is_captured = write_captures(options.merged, options);
+    return put_together(options.merged, options) && is_captured ? 0 : kFailed;
+  }
   if (options.command.empty()) return fail("no program");
   if (options.command.front().starts_with('-')) return fail("there is no option " + options.command.front());
   return trace(options);

@@ -28,9 +28,10 @@ void act_on(int number, void (*handler)(int)) {
 
 int status_of(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
 
-[[noreturn]] void become(const std::vector<std::string>& command, const std::string& directory) {
+[[noreturn]] void become(const std::vector<std::string>& command, const std::string& directory, bool captures) {
   for (const int number : {SIGINT, SIGQUIT, SIGTERM, SIGHUP}) act_on(number, SIG_DFL);
   setenv("PORTOFU_RECORD", directory.c_str(), 1);
+  if (captures) setenv("PORTOFU_PCAPNG", directory.c_str(), 1);
   std::vector<char*> words;
   for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
@@ -57,12 +58,12 @@ StepDirectory::~StepDirectory() {
   if (!path_.empty()) std::filesystem::remove_all(path_, error);
 }
 
-int run_traced(const std::vector<std::string>& command, const std::string& directory) {
+int run_traced(const std::vector<std::string>& command, const std::string& directory, bool captures) {
   // The terminal sends these to both; the program decides what becomes of it.
   act_on(SIGINT, SIG_IGN);
   act_on(SIGQUIT, SIG_IGN);
   const pid_t child = fork();
-  if (child == 0) become(command, directory);
+  if (child == 0) become(command, directory, captures);
   if (child < 0) {
     std::fprintf(stderr, "ptl_trace: fork: %s\n", std::strerror(errno));
     return 125;

@@ -25,7 +25,8 @@ class StepDirectory {
 };
 
 /// Runs it to its end. SIGINT and SIGQUIT of the terminal reach it, and SIGTERM and SIGHUP are passed on.
+/// @param captures  whether its processes capture their packets there, too (PORTOFU_PCAPNG)
 /// @return its exit status; 128 + N if signal N ended it; 126 or 127 if it cannot be run
-int run_traced(const std::vector<std::string>& command, const std::string& directory);
+int run_traced(const std::vector<std::string>& command, const std::string& directory, bool captures);
 
 }  // namespace portofu::tools

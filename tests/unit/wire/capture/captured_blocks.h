@@ -33,6 +33,7 @@ class TemporaryDirectory {
 
 /// A packet of a file.
 struct CapturedBlock {
+  std::uint32_t interface_number = 0;
   std::uint64_t time_ns = 0;
   std::uint32_t packet_bytes = 0;  ///< Of the whole packet.
   std::uint32_t flags = 0;         ///< 1: inbound, 2: outbound.
@@ -51,7 +52,7 @@ T take(const std::vector<char>& bytes, std::size_t offset) {
 }
 
 /// The packets of a file. Fails the test if its blocks do not fit together.
-inline std::vector<CapturedBlock> read_blocks(const std::string& path) {
+inline std::vector<CapturedBlock> read_blocks(const std::string& path, std::size_t interfaces = 1) {
   constexpr std::uint32_t kSection = 0x0a0d0d0a, kInterface = 1, kPacket = 6;
   std::ifstream file(path, std::ios::binary);
   const std::vector<char> bytes{std::istreambuf_iterator<char>(file), {}};
@@ -65,9 +66,10 @@ inline std::vector<CapturedBlock> read_blocks(const std::string& path) {
       break;
     }
     EXPECT_EQ(take<std::uint32_t>(bytes, at + length - 4), length) << "at " << at;
-    EXPECT_EQ(type, blocks == 0 ? kSection : blocks == 1 ? kInterface : kPacket);
+    EXPECT_EQ(type, blocks == 0 ? kSection : blocks <= interfaces ? kInterface : kPacket);
     if (type == kPacket) {
       CapturedBlock block;
+      block.interface_number = take<std::uint32_t>(bytes, at + 8);
       block.time_ns = std::uint64_t{take<std::uint32_t>(bytes, at + 12)} << 32 | take<std::uint32_t>(bytes, at + 16);
       const auto captured = take<std::uint32_t>(bytes, at + 20);
       block.packet_bytes = take<std::uint32_t>(bytes, at + 24);
@@ -85,7 +87,7 @@ inline std::vector<CapturedBlock> read_blocks(const std::string& path) {
     }
     at += length;
   }
-  EXPECT_GE(blocks, 2u) << "section and interface";
+  EXPECT_GE(blocks, 1 + interfaces) << "section and interfaces";
   return found;
 }
 
