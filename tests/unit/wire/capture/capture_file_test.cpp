@@ -8,7 +8,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
+#include <span>
 
 #include "tests/unit/wire/capture/captured_blocks.h"
 
@@ -62,7 +64,7 @@ TEST_F(CaptureFileTest, Packets__have_time_direction_header_and_payload) {
     EXPECT_EQ(block.record.source, (ProcessId{1, 10}));
     EXPECT_EQ(block.header.type, PacketType::kPut);
     ASSERT_EQ(block.payload.size(), bytes);
-    EXPECT_EQ(std::memcmp(block.payload.data(), payload, bytes), 0);
+    EXPECT_TRUE(std::ranges::equal(block.payload, std::span(payload, bytes)));
     EXPECT_EQ(block.packet_bytes, sizeof(CaptureRecord) + sizeof(PacketHeader) + bytes);
   }
 }

@@ -13,13 +13,14 @@
 #include <utility>
 
 #include "engine/wire/ofi/socket_address.h"
+#include "tests/process/test_network.h"
 
 namespace portofu {
 namespace {
 
-constexpr std::uint32_t kNodeA = 0x7f000002;
-constexpr std::uint32_t kNodeB = 0x7f000003;
-constexpr std::uint32_t kNodeC = 0x7f000005;
+const std::uint32_t kNodeA = test_network() + 2;
+const std::uint32_t kNodeB = test_network() + 3;
+const std::uint32_t kNodeC = test_network() + 5;
 constexpr std::uint64_t kKey = 0x5000000300000500;
 
 DirectoryOptions options_of(std::uint32_t nid, std::uint32_t job_key = 7) {
@@ -146,7 +147,7 @@ TEST(DirectorySocket, Another_job__gets_no_answer_within_the_bound) {
 
 // The engine asks on duty: no call may wait for the answer, be it of a node that never gives one.
 TEST(DirectorySocket, Silent_node__keeps_nobody_waiting_and_others_answer_meanwhile) {
-  constexpr std::uint32_t kSilentNode = 0x7f000004;
+  const std::uint32_t kSilentNode = test_network() + 4;
   Directory silent(options_of(kSilentNode));  // Its port is taken, and it never looks.
   ASSERT_TRUE(silent.listen());
   const Answering b(options_of(kNodeB), {kNodeB, 4242});

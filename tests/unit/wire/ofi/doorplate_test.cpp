@@ -11,12 +11,13 @@
 
 #include "engine/wire/ofi/socket_address.h"
 #include "tests/process/child_process.h"
+#include "tests/process/test_network.h"
 
 namespace portofu {
 namespace {
 
-constexpr std::uint32_t kDoorA = 0x7f000002;
-constexpr std::uint32_t kDoorB = 0x7f000003;
+const std::uint32_t kDoorA = test_network() + 2;
+const std::uint32_t kDoorB = test_network() + 3;
 
 std::uint16_t test_port() {
   static const auto port = static_cast<std::uint16_t>(10000 + getpid() % 20000);  // Children keep it.

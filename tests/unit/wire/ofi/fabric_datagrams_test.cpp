@@ -12,13 +12,14 @@
 #include "engine/wire/ofi/socket_address.h"
 #include "engine/wire/reliable/frame.h"
 #include "tests/process/child_process.h"
+#include "tests/process/test_network.h"
 
 namespace portofu {
 namespace {
 
-constexpr std::uint32_t kSenderNode = 0x7f000002;
-constexpr std::uint32_t kReceiverNode = 0x7f000003;
-constexpr std::uint32_t kThirdNode = 0x7f000004;
+const std::uint32_t kSenderNode = test_network() + 2;
+const std::uint32_t kReceiverNode = test_network() + 3;
+const std::uint32_t kThirdNode = test_network() + 4;
 
 /// A PID, and so a port, that no other test uses at the same time, most likely. Children keep it.
 std::uint32_t datagram_pid() {
@@ -261,7 +262,7 @@ TEST(FabricDatagrams, Port__has_one_owner) {
   End a(datagram_options(kSenderNode));
   std::string why;
   EXPECT_EQ(FabricDatagrams::open(datagram_options(kSenderNode), Counters(*a.shared), &why), nullptr);
-  EXPECT_NE(why.find("127.0.0.2:" + std::to_string(datagram_pid())), std::string::npos) << why;
+  EXPECT_NE(why.find(test_address(2) + ":" + std::to_string(datagram_pid())), std::string::npos) << why;
 }
 
 TEST(FabricDatagrams, Unknown_provider__is_a_clear_error) {

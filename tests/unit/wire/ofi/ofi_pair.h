@@ -1,5 +1,5 @@
 #pragma once
-// OfiWires of two nodes in one process: 127.0.0.2 and 127.0.0.3 are two addresses of every Linux machine.
+// OfiWires of two nodes in one process, at two addresses of the test's own.
 
 #include <gtest/gtest.h>
 #include <time.h>
@@ -12,11 +12,12 @@
 #include <vector>
 
 #include "engine/wire/ofi/ofi_wire.h"
+#include "tests/process/test_network.h"
 
 namespace portofu {
 
-inline constexpr std::uint32_t kNodeA = 0x7f000002;
-inline constexpr std::uint32_t kNodeB = 0x7f000003;
+inline const std::uint32_t kNodeA = test_network() + 2;
+inline const std::uint32_t kNodeB = test_network() + 3;
 
 /// The first of kTestPids ports that no other test uses at the same time, most likely; they are PIDs, too. Tests that
 /// start together have neighbouring process numbers.

@@ -146,7 +146,7 @@ TEST(OfiWire, Two_nodes_with_one_nid__are_noticed_and_the_second_is_refused) {
   EXPECT_EQ(try_to_connect(stranger, to), ConnectResult::kRefused);
   EXPECT_EQ(try_to_connect(stranger, to), ConnectResult::kRefused);
   const std::string said = ::testing::internal::GetCapturedStderr();
-  EXPECT_NE(said.find("two nodes have the NID 127.0.0.2"), std::string::npos) << said;
+  EXPECT_NE(said.find("two nodes have the NID " + test_address(2)), std::string::npos) << said;
   EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << "once";
 }
 
@@ -486,7 +486,7 @@ TEST(OfiWire, Port_that_is_taken__gives_the_reason) {
   OfiWire second(ofi_options(kNodeA), Counters(*a.shared));
   std::string why;
   EXPECT_FALSE(second.open(&why));
-  EXPECT_NE(why.find("127.0.0.2"), std::string::npos) << why;
+  EXPECT_NE(why.find(test_address(2)), std::string::npos) << why;
 }
 
 TEST(OfiWire, Base_port__is_added_to_the_pid) {
