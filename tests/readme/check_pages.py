@@ -31,6 +31,7 @@ LIMITS = (
     ("benchmarks/README.md", 120),
     ("benchmarks/NOTEBOOK.md", None),
     ("benchmarks/compare_apis/README.md", None),
+    ("benchmarks/results/*.md", 120),
     (".github/CONTRIBUTING.md", 80),
     ("tests/*.md", 120),
 )
