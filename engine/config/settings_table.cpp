@@ -86,9 +86,8 @@ const std::array<SettingRow, 51> kTable{{
     {"PORTOFU_SHUFFLE", SettingKind::kInteger, &Settings::shuffle_seed, nullptr, 0, kMax, "", nullptr,
      "Not 0: packets are delayed and taken in any order that Portals allows, by this seed. For tests, and slow."},
     {"PORTOFU_PCAPNG", SettingKind::kText, nullptr, &Settings::pcapng, 0, 4095, "", "none",
-     "Directory where the packets that a process sends and receives are captured, for Wireshark: a file each. Memory "
-     "of "
-     "peers is then reached by packets only. Slow, and all processes of a job need the same."},
+     "Directory where the packets that a process sends and receives are captured, for Wireshark: a file each. "
+     "Memory of peers is then reached by packets only. Slow, and all processes of a job need the same."},
     {"PORTOFU_COORDS", SettingKind::kText, nullptr, &Settings::coords, 0, 31, "", "0,0,0,0,0,0",
      "uTofu: coordinates X,Y,Z,A,B,C of this node; X, Y, Z at most 255, A and C at most 1, B at most 2."},
     {"PORTOFU_TNIS", SettingKind::kInteger, &Settings::tni_count, nullptr, 1, 256, "TNIs", nullptr,

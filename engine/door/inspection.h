@@ -16,5 +16,6 @@
 #include "engine/topology/host_file.h"
 #include "engine/topology/node_id.h"
 #include "engine/topology/node_shape.h"
+#include "engine/wire/capture/pcapng.h"
 #include "engine/wire/header.h"
 #include "engine/wire/shm/channel_directory.h"

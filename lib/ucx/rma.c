@@ -89,6 +89,24 @@ ssize_t uct_utofu_ep_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack, void* a
   return status == UCS_OK ? (ssize_t)length : (ssize_t)status;
 }
 
+/* Takes an operation for a get into its own buffer. */
+static ucs_status_t take_get(uct_ep_h tl_ep, uint64_t remote_addr, size_t length, uct_rkey_t rkey,
+                             const uct_utofu_rkey_t** key_p, uct_utofu_op_t** op_p) {
+  const ucs_status_t status = begin(tl_ep, UCT_UTOFU_OTHER, remote_addr, length, rkey, key_p);
+  if (ucs_unlikely(status != UCS_OK)) {
+    return status;
+  }
+  *op_p = uct_utofu_op_take(uct_utofu_iface_of(tl_ep), ucs_derived_of(tl_ep, uct_utofu_ep_t), 1, 1);
+  return *op_p != NULL ? UCS_OK : UCS_ERR_NO_RESOURCE;
+}
+
+static ucs_status_t post_get(uct_utofu_iface_t* iface, uct_utofu_op_t* op, const uct_utofu_rkey_t* key,
+                             uint64_t remote_addr, size_t length) {
+  return uct_utofu_op_posted(iface, op,
+                             utofu_get(iface->vcq, key->rails[0].vcq_id, uct_utofu_buffer_stadd(iface, op->buffer),
+                                       remote_stadd(key, remote_addr), length, op->tag, kLocal, op));
+}
+
 /* UCT has no way to tell the end of a short get, so it ends here. Other notices wait for the progress of the interface:
  * nothing of the user is called inside of an operation. */
 ucs_status_t uct_utofu_ep_get_short(uct_ep_h tl_ep, void* buffer, unsigned length, uint64_t remote_addr,
@@ -98,17 +116,12 @@ ucs_status_t uct_utofu_ep_get_short(uct_ep_h tl_ep, void* buffer, unsigned lengt
   int came;
   UCT_CHECK_LENGTH(length, 0, iface->config.slot_bytes, "get_short");
   UCT_SKIP_ZERO_LENGTH(length);
-  ucs_status_t status = begin(tl_ep, UCT_UTOFU_OTHER, remote_addr, length, rkey, &key);
+  uct_utofu_op_t* op;
+  ucs_status_t status = take_get(tl_ep, remote_addr, length, rkey, &key, &op);
   if (ucs_unlikely(status != UCS_OK)) {
     return status;
   }
-  uct_utofu_op_t* const op = uct_utofu_op_take(iface, ucs_derived_of(tl_ep, uct_utofu_ep_t), 1, 1);
-  if (ucs_unlikely(op == NULL)) {
-    return UCS_ERR_NO_RESOURCE;
-  }
-  status = uct_utofu_op_posted(iface, op,
-                               utofu_get(iface->vcq, key->rails[0].vcq_id, uct_utofu_buffer_stadd(iface, op->buffer),
-                                         remote_stadd(key, remote_addr), length, op->tag, kLocal, op));
+  status = post_get(iface, op, key, remote_addr, length);
   if (status != UCS_OK) {
     return status;
   }
@@ -128,22 +141,17 @@ ucs_status_t uct_utofu_ep_get_bcopy(uct_ep_h tl_ep, uct_unpack_callback_t unpack
   const uct_utofu_rkey_t* key;
   UCT_CHECK_LENGTH(length, 0, iface->config.slot_bytes, "get_bcopy");
   UCT_SKIP_ZERO_LENGTH(length);
-  ucs_status_t status = begin(tl_ep, UCT_UTOFU_OTHER, remote_addr, length, rkey, &key);
+  uct_utofu_op_t* op;
+  ucs_status_t status = take_get(tl_ep, remote_addr, length, rkey, &key, &op);
   if (ucs_unlikely(status != UCS_OK)) {
     return status;
-  }
-  uct_utofu_op_t* const op = uct_utofu_op_take(iface, ucs_derived_of(tl_ep, uct_utofu_ep_t), 1, 1);
-  if (ucs_unlikely(op == NULL)) {
-    return UCS_ERR_NO_RESOURCE;
   }
   op->kind = UCT_UTOFU_OP_UNPACK;
   op->unpack = unpack;
   op->unpack_arg = arg;
   op->length = length;
   op->comp = comp;
-  status = uct_utofu_op_posted(iface, op,
-                               utofu_get(iface->vcq, key->rails[0].vcq_id, uct_utofu_buffer_stadd(iface, op->buffer),
-                                         remote_stadd(key, remote_addr), length, op->tag, kLocal, op));
+  status = post_get(iface, op, key, remote_addr, length);
   return status == UCS_OK ? UCS_INPROGRESS : status;
 }
 

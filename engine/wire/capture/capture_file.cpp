@@ -13,14 +13,12 @@
 #include "engine/observe/log.h"
 #include "engine/observe/system_failure.h"
 #include "engine/queue/cancellation.h"
+#include "engine/wire/capture/pcapng.h"
 
 namespace portofu {
 namespace {
 
 // Numbers of the format.
-constexpr std::uint32_t kSectionBlock = 0x0a0d0d0a;
-constexpr std::uint32_t kInterfaceBlock = 1;
-constexpr std::uint32_t kPacketBlock = 6;
 constexpr std::uint32_t kByteOrderMagic = 0x1a2b3c4d;
 constexpr std::uint16_t kUserApplication = 4;
 constexpr std::uint16_t kInterfaceName = 2;
@@ -70,18 +68,6 @@ class Block {
 };
 
 std::span<const std::byte> bytes_of_text(const std::string& text) { return std::as_bytes(std::span(text)); }
-
-/// What stands in front of a packet.
-struct PacketBlockHead {
-  std::uint32_t type;
-  std::uint32_t block_bytes;
-  std::uint32_t interface_number;
-  std::uint32_t time_high;
-  std::uint32_t time_low;
-  std::uint32_t captured_bytes;
-  std::uint32_t packet_bytes;
-};
-static_assert(sizeof(PacketBlockHead) == 28);
 
 /// What stands behind it and its padding.
 struct PacketBlockTail {

@@ -65,22 +65,26 @@ int fail(const std::string& what) {
   return kFailed;
 }
 
-bool write_trace(const Timeline& timeline, const TraceOptions& options) {
-  std::FILE* const file = std::fopen(options.output.c_str(), "w");
-  bool written = file != nullptr && write_chrome_json(timeline, options.most_flows, file);
+/// @param body  bool(std::FILE*), false: it could not be written
+template <class Body>
+bool write_file(const std::string& path, const Body& body) {
+  std::FILE* const file = std::fopen(path.c_str(), "w");
+  bool written = file != nullptr && body(file);
   if (file != nullptr && std::fclose(file) != 0) written = false;
-  if (!written) std::fprintf(stderr, "ptl_trace: %s: %s\n", options.output.c_str(), std::strerror(errno));
+  if (!written) std::fprintf(stderr, "ptl_trace: %s: %s\n", path.c_str(), std::strerror(errno));
   return written;
+}
+
+bool write_trace(const Timeline& timeline, const TraceOptions& options) {
+  return write_file(options.output,
+                    [&](std::FILE* file) { return write_chrome_json(timeline, options.most_flows, file); });
 }
 
 bool write_report(const Timeline& timeline, const Summary& summary, const std::string& path) {
   if (path.empty()) return true;
   const std::string page = report_html(timeline, summary);
-  std::FILE* const file = std::fopen(path.c_str(), "w");
-  bool written = file != nullptr && std::fwrite(page.data(), 1, page.size(), file) == page.size();
-  if (file != nullptr && std::fclose(file) != 0) written = false;
-  if (!written) std::fprintf(stderr, "ptl_trace: %s: %s\n", path.c_str(), std::strerror(errno));
-  return written;
+  return write_file(path,
+                    [&](std::FILE* file) { return std::fwrite(page.data(), 1, page.size(), file) == page.size(); });
 }
 
 /// @return false if nothing could be written

@@ -12,24 +12,20 @@
 #include <fstream>
 #include <iterator>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include "engine/door/inspection.h"
 
 namespace portofu::tools {
 namespace {
 
-// Of the format (draft-ietf-opsawg-pcapng), in the byte order of this machine: all files are of its processes.
-constexpr std::uint32_t kSectionBlock = 0x0a0d0d0a;
-constexpr std::uint32_t kInterfaceBlock = 1;
-constexpr std::uint32_t kPacketBlock = 6;
-constexpr std::size_t kLeastBlockBytes = 12;
-constexpr std::size_t kInterfacePlace = 8;  ///< In a packet block.
-constexpr std::size_t kTimePlace = 12;
-constexpr std::size_t kLeastPacketBytes = 32;
-
-std::uint32_t word_at(std::string_view bytes, std::size_t place) {
-  std::uint32_t word = 0;
-  std::memcpy(&word, bytes.data() + place, sizeof word);
-  return word;
+/// The beginning of a block. @pre it is there
+template <class Head>
+Head head_of(std::string_view bytes) {
+  Head head;
+  std::memcpy(&head, bytes.data(), sizeof head);
+  return head;
 }
 
 struct CapturedPacket {
@@ -48,23 +44,21 @@ struct Merged {
 void take(std::string_view file, Merged* merged) {
   const std::uint32_t first_interface = merged->interface_count;
   while (file.size() >= kLeastBlockBytes) {
-    const std::uint32_t bytes = word_at(file, 4);
+    const auto [type, bytes] = head_of<BlockHead>(file);
     if (bytes < kLeastBlockBytes || bytes % 4 != 0 || bytes > file.size()) return;
     std::string block(file.substr(0, bytes));
     file.remove_prefix(bytes);
-    const std::uint32_t type = word_at(block, 0);
     if (type == kSectionBlock) {
       merged->section = std::move(block);
     } else if (type == kInterfaceBlock) {
       merged->interfaces += block;
       ++merged->interface_count;
-    } else if (type == kPacketBlock && bytes >= kLeastPacketBytes) {
-      const std::uint32_t interface = first_interface + word_at(block, kInterfacePlace);
-      if (interface >= merged->interface_count) return;
-      std::memcpy(block.data() + kInterfacePlace, &interface, sizeof interface);
-      const std::uint64_t high = word_at(block, kTimePlace);
-      const std::uint64_t time = high << 32 | word_at(block, kTimePlace + 4);
-      merged->packets.push_back({time, std::move(block)});
+    } else if (type == kPacketBlock && bytes >= sizeof(PacketBlockHead) + sizeof(std::uint32_t)) {
+      auto head = head_of<PacketBlockHead>(block);
+      head.interface_number += first_interface;
+      if (head.interface_number >= merged->interface_count) return;
+      std::memcpy(block.data(), &head, sizeof head);
+      merged->packets.push_back({std::uint64_t{head.time_high} << 32 | head.time_low, std::move(block)});
     }
   }
 }

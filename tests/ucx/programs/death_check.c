@@ -2,9 +2,8 @@
 // one's endpoint says so, whether the first sends, gets, only asks now and then (UCX_KEEPALIVE_INTERVAL), or sends its
 // first message. What was begun ends with an error, and the endpoint closes.
 // Usage: death_check sending|getting|idle|unmet
-#include <ucp/api/ucp.h>
 
-#include "pair.h"
+#include "ucp_pair.h"
 
 enum { kWindow = 1 << 20 };
 
@@ -42,22 +41,6 @@ static void open_worker(void) {
   UCX_OK(ucp_worker_create(context, &worker_params, &worker));
 }
 
-static void connect_to_peer(void) {
-  ucp_address_t* mine;
-  size_t bytes;
-  UCX_OK(ucp_worker_get_address(worker, &mine, &bytes));
-  pair_tell(mine, bytes);
-  ucp_worker_release_address(worker, mine);
-  ucp_address_t* const its = pair_hear();
-  const ucp_ep_params_t params = {.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLER |
-                                                UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE,
-                                  .address = its,
-                                  .err_mode = UCP_ERR_HANDLING_MODE_PEER,
-                                  .err_handler.cb = on_error};
-  UCX_OK(ucp_ep_create(worker, &params, &ep));
-  free(its);
-}
-
 // A message each way, so that the connection is whole.
 static void greet(void) {
   const ucp_request_param_t param = {.op_attr_mask = 0};
@@ -68,43 +51,26 @@ static void greet(void) {
   pair_meet(progress);
 }
 
-static ucp_rkey_h share_memory(unsigned char* window, uint64_t* remote) {
-  void* packed;
-  size_t bytes;
-  ucp_mem_h memh;
-  ucp_rkey_h key;
-  const ucp_mem_map_params_t params = {.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH,
-                                       .address = window,
-                                       .length = kWindow};
-  const uint64_t address = (uintptr_t)window;
-  UCX_OK(ucp_mem_map(context, &params, &memh));
-  UCX_OK(ucp_rkey_pack(context, memh, &packed, &bytes));
-  pair_tell(packed, bytes);
-  ucp_rkey_buffer_release(packed);
-  packed = pair_hear();
-  UCX_OK(ucp_ep_rkey_unpack(ep, packed, &key));
-  free(packed);
-  pair_send(&address, sizeof address);
-  pair_receive(remote, sizeof *remote);
-  return key;
-}
-
 int main(int argc, char** argv) {
   const char* const how = argc > 1 ? argv[1] : "sending";
   const ucp_request_param_t param = {.op_attr_mask = 0};
   unsigned char *window = NULL, *data = NULL;
   uint64_t remote;
   ucp_rkey_h key = NULL;
+  ucp_mem_h memh;
   pair_begin("death_check", 50);
   CHECK(posix_memalign((void**)&window, 4096, kWindow) == 0 && (data = malloc(kWindow)) != NULL, "no memory");
   memset(window, 1, kWindow);
   memset(data, 2, kWindow);
   open_worker();
-  connect_to_peer();
+  ep = ucp_pair_connect(
+      worker, (ucp_ep_params_t){.field_mask = UCP_EP_PARAM_FIELD_ERR_HANDLER | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE,
+                                .err_mode = UCP_ERR_HANDLING_MODE_PEER,
+                                .err_handler.cb = on_error});
   const int unmet = strcmp(how, "unmet") == 0;
   if (!unmet) {
     greet();
-    key = share_memory(window, &remote);
+    key = ucp_pair_share(context, ep, window, kWindow, &remote, &memh);
   }
   pair_meet(nothing);
   if (pair_rank == 1) {

@@ -1,9 +1,8 @@
 // Two processes, the layer UCP over whatever UCX_TLS names: tagged messages, streams, active messages, puts, gets and
 // atomics, of sizes for which UCP takes one protocol or another, with data that are checked.
 // Usage: ucp_check [ROUNDS]
-#include <ucp/api/ucp.h>
 
-#include "pair.h"
+#include "ucp_pair.h"
 
 enum { kWindow = 8 << 20, kAmId = 7 };
 
@@ -86,36 +85,6 @@ static void open_worker(void) {
   UCX_OK(ucp_init(&params, NULL, &context));
   UCX_OK(ucp_worker_create(context, &worker_params, &worker));
   UCX_OK(ucp_worker_set_am_recv_handler(worker, &handler));
-}
-
-static void connect_to_peer(void) {
-  ucp_address_t* mine;
-  size_t bytes;
-  UCX_OK(ucp_worker_get_address(worker, &mine, &bytes));
-  pair_tell(mine, bytes);
-  ucp_worker_release_address(worker, mine);
-  ucp_address_t* const its = pair_hear();
-  const ucp_ep_params_t params = {.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS, .address = its};
-  UCX_OK(ucp_ep_create(worker, &params, &ep));
-  free(its);
-}
-
-static void share_memory(void) {
-  void* packed;
-  size_t bytes;
-  const ucp_mem_map_params_t params = {.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH,
-                                       .address = window,
-                                       .length = kWindow};
-  UCX_OK(ucp_mem_map(context, &params, &window_memh));
-  UCX_OK(ucp_rkey_pack(context, window_memh, &packed, &bytes));
-  pair_tell(packed, bytes);
-  ucp_rkey_buffer_release(packed);
-  packed = pair_hear();
-  UCX_OK(ucp_ep_rkey_unpack(ep, packed, &key));
-  free(packed);
-  const uint64_t address = (uintptr_t)window;
-  pair_send(&address, sizeof address);
-  pair_receive(&remote, sizeof remote);
 }
 
 static unsigned char* make_memory(void) {
@@ -264,8 +233,8 @@ int main(int argc, char** argv) {
   target = make_memory();
   am_data = make_memory();
   open_worker();
-  connect_to_peer();
-  share_memory();
+  ep = ucp_pair_connect(worker, (ucp_ep_params_t){.field_mask = 0});
+  key = ucp_pair_share(context, ep, window, kWindow, &remote, &window_memh);
   for (unsigned round = 0; round < rounds; round++) {
     run_tags(round);
     run_unexpected(round);

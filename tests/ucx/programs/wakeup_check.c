@@ -4,9 +4,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <time.h>
-#include <ucp/api/ucp.h>
 
-#include "pair.h"
+#include "ucp_pair.h"
 
 enum { kWindow = 1 << 18, kSleepMs = 10000 };
 
@@ -56,38 +55,6 @@ static void open_worker(void) {
   UCX_OK(ucp_init(&params, NULL, &context));
   UCX_OK(ucp_worker_create(context, &worker_params, &worker));
   UCX_OK(ucp_worker_get_efd(worker, &descriptor));
-}
-
-static void connect_to_peer(void) {
-  ucp_address_t* mine;
-  size_t bytes;
-  UCX_OK(ucp_worker_get_address(worker, &mine, &bytes));
-  pair_tell(mine, bytes);
-  ucp_worker_release_address(worker, mine);
-  ucp_address_t* const its = pair_hear();
-  const ucp_ep_params_t params = {.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS, .address = its};
-  UCX_OK(ucp_ep_create(worker, &params, &ep));
-  free(its);
-}
-
-static ucp_rkey_h share_memory(unsigned char* window, uint64_t* remote, ucp_mem_h* memh) {
-  void* packed;
-  size_t bytes;
-  ucp_rkey_h key;
-  const ucp_mem_map_params_t params = {.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH,
-                                       .address = window,
-                                       .length = kWindow};
-  const uint64_t address = (uintptr_t)window;
-  UCX_OK(ucp_mem_map(context, &params, memh));
-  UCX_OK(ucp_rkey_pack(context, *memh, &packed, &bytes));
-  pair_tell(packed, bytes);
-  ucp_rkey_buffer_release(packed);
-  packed = pair_hear();
-  UCX_OK(ucp_ep_rkey_unpack(ep, packed, &key));
-  free(packed);
-  pair_send(&address, sizeof address);
-  pair_receive(remote, sizeof *remote);
-  return key;
 }
 
 // Mostly none, now and then up to 3 ms.
@@ -165,9 +132,9 @@ int main(int argc, char** argv) {
   CHECK(posix_memalign((void**)&window, 4096, kWindow) == 0, "no memory");
   memset(window, 0, kWindow);
   open_worker();
-  connect_to_peer();
+  ep = ucp_pair_connect(worker, (ucp_ep_params_t){.field_mask = 0});
   play(rounds);
-  const ucp_rkey_h key = share_memory(window, &remote, &memh);
+  const ucp_rkey_h key = ucp_pair_share(context, ep, window, kWindow, &remote, &memh);
   work_on_memory(key, remote, window, rounds / 4);
   CHECK(sleeps > rounds / 10, "it slept %u times only", sleeps);
   pair_meet(progress);

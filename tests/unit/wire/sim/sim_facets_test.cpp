@@ -13,16 +13,10 @@ namespace portofu {
 namespace {
 
 using sim_traffic::connect;
+using sim_traffic::kAll;
+using sim_traffic::kAnne;
+using sim_traffic::kBen;
 
-constexpr ProcessId kAnne{1, 10};
-constexpr ProcessId kBen{1, 11};
-constexpr SimOptions kAll{.max_payload_bytes = 4096,
-                          .max_link_packets = 1000,
-                          .max_delay_polls = 0,
-                          .max_connect_in_progress = 0,
-                          .max_ack_slots = 1000,
-                          .max_lent_bytes = 4096,
-                          .shows_memory = true};
 constexpr int kManyTries = 100;
 
 /// Two processes and a link from the first to the second.

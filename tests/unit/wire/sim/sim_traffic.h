@@ -14,6 +14,17 @@
 
 namespace portofu::sim_traffic {
 
+/// Two processes of one node, and a network in which every mechanism is on.
+inline constexpr ProcessId kAnne{1, 10};
+inline constexpr ProcessId kBen{1, 11};
+inline constexpr SimOptions kAll{.max_payload_bytes = 4096,
+                                 .max_link_packets = 1000,
+                                 .max_delay_polls = 0,
+                                 .max_connect_in_progress = 0,
+                                 .max_ack_slots = 1000,
+                                 .max_lent_bytes = 4096,
+                                 .shows_memory = true};
+
 inline constexpr int kManyPolls = 100;  ///< More than any delay in these tests.
 
 /// Connects, however long it is in progress.
