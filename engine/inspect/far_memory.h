@@ -23,6 +23,9 @@ namespace portofu {
 template <class T>
 class Copy {
  public:
+  /// Of one of them.
+  static constexpr std::size_t kSize = sizeof(T);  // NOLINT(bugprone-sizeof-expression): T may be a pointer
+
   Copy() = default;  ///< It failed.
   explicit Copy(std::size_t count) : places_(new Place[count]), count_(count) {}
 
@@ -37,7 +40,7 @@ class Copy {
 
  private:
   struct Place {
-    alignas(T) std::byte bytes[sizeof(T)];
+    alignas(T) std::byte bytes[kSize];
   };
 
   std::unique_ptr<Place[]> places_;
@@ -56,10 +59,10 @@ class FarMemory {
   /// @return nothing if it cannot be read
   template <class T>
   Copy<T> copy(const T* far, std::size_t count = 1) {
-    if (far == nullptr || count == 0 || count > kMostBytes / sizeof(T)) return {};
+    if (far == nullptr || count == 0 || count > kMostBytes / Copy<T>::kSize) return {};
     Copy<T> copied(count);
     errno = 0;
-    if (memory_.read(std::bit_cast<std::uint64_t>(far), copied.bytes(), count * sizeof(T))) return copied;
+    if (memory_.read(std::bit_cast<std::uint64_t>(far), copied.bytes(), count * Copy<T>::kSize)) return copied;
     forbidden_ = forbidden_ || errno == EPERM;
     return {};
   }

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/tools/arguments.h"
 #include "tests/process/pmi_roles.h"
 
 namespace portofu {
@@ -31,9 +32,7 @@ class Launcher {
       dup2(in[0], STDIN_FILENO);
       dup2(out[1], STDOUT_FILENO);
       dup2(out[1], STDERR_FILENO);
-      std::vector<char*> arguments;
-      for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
-      arguments.push_back(nullptr);
+      const std::vector<char*> arguments = portofu::tools::argument_pointers(words);
       alarm(60);  // Outlives exec.
       execv(arguments[0], arguments.data());
       _exit(99);

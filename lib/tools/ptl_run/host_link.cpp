@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "engine/config/settings.h"
+#include "lib/tools/arguments.h"
 #include "lib/tools/ptl_run/host_helper.h"
 
 namespace portofu::tools {
@@ -39,9 +40,7 @@ std::string quoted(const std::string& text) {
   setrlimit(RLIMIT_NOFILE, &context.open_files);
   signal(SIGPIPE, SIG_DFL);
   sigprocmask(SIG_SETMASK, &context.signal_mask, nullptr);
-  std::vector<char*> arguments;
-  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
+  const std::vector<char*> arguments = argument_pointers(words);
   execvp(arguments[0], arguments.data());
   _exit(127);
 }

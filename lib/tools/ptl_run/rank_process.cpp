@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "lib/tools/arguments.h"
 #include "lib/tools/ptl_run/binding.h"
 #include "lib/tools/ptl_run/group_guard.h"
 #include "lib/tools/ptl_run/job.h"
@@ -97,9 +98,7 @@ void bind_rank(const LaunchContext& context, int rank) {
   setrlimit(RLIMIT_NOFILE, &context.open_files);
   signal(SIGPIPE, SIG_DFL);
   sigprocmask(SIG_SETMASK, &context.signal_mask, nullptr);
-  std::vector<char*> arguments;
-  for (const std::string& word : context.command) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
+  const std::vector<char*> arguments = argument_pointers(context.command);
   execvp(arguments[0], arguments.data());
   const int error = errno;
   // Nobody waits for more than this one number.

@@ -70,7 +70,7 @@ const char* wait_cause(std::uint8_t kind) {
 }
 
 std::string step_text(const StepRecord& r) {
-  const std::string name = step_name(r.step);
+  std::string name = step_name(r.step);
   switch (r.step) {
     case Step::kCall: return "call " + call_name(r) + ", " + bytes_text(r.amount) + ", thread " + std::to_string(r.nid);
     case Step::kReturn: return "return, thread " + std::to_string(r.nid);

@@ -11,6 +11,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include "lib/tools/arguments.h"
+
 namespace portofu::tools {
 namespace {
 
@@ -32,9 +34,7 @@ int status_of(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128
   for (const int number : {SIGINT, SIGQUIT, SIGTERM, SIGHUP}) act_on(number, SIG_DFL);
   setenv("PORTOFU_RECORD", directory.c_str(), 1);
   if (captures) setenv("PORTOFU_PCAPNG", directory.c_str(), 1);
-  std::vector<char*> words;
-  for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
-  words.push_back(nullptr);
+  const std::vector<char*> words = argument_pointers(command);
   execvp(words[0], words.data());
   const int error = errno;
   std::fprintf(stderr, "ptl_trace: %s: %s\n", words[0], std::strerror(error));

@@ -22,7 +22,7 @@ struct OneNeighbour : NodeDirectory {
   ClaimResult claim(std::uint64_t) override { return ClaimResult::kClaimed; }
   void release(std::uint64_t) override {}
   FindResult find(std::uint64_t, NameOwner* owner) override {
-    *owner = {0x0a000001, 2};
+    *owner = {{0x0a000001, 2}};
     return FindResult::kFound;
   }
 };

@@ -17,7 +17,7 @@ struct SingleOwner : NodeDirectory {
   ClaimResult claim(std::uint64_t) override { return ClaimResult::kClaimed; }
   void release(std::uint64_t) override {}
   FindResult find(std::uint64_t, NameOwner* owner) override {
-    *owner = {0x0a000001, 2};
+    *owner = {{0x0a000001, 2}};
     return result;
   }
   FindResult result = FindResult::kFound;

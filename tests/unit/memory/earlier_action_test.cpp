@@ -69,7 +69,7 @@ bool is_guarded(std::byte* edge) {
   return !guarded_copy(target.data(), edge, target.size());
 }
 
-void write_to(std::byte* address) { __atomic_store_n(address, std::byte{1}, __ATOMIC_RELAXED); }
+void write_to(std::byte* address) { std::atomic_ref(*address).store(std::byte{1}, std::memory_order_relaxed); }
 
 class EarlierActionTest : public testing::Test {
  protected:

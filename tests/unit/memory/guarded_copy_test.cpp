@@ -218,7 +218,7 @@ TEST_P(GuardedCopyTest, Call__ends_where_the_function_faults) {
   auto run = [](void* argument) {
     auto* told = static_cast<Touch*>(argument);
     told->steps = 1;
-    __atomic_store_n(told->address, std::byte{1}, __ATOMIC_SEQ_CST);
+    std::atomic_ref(*told->address).store(std::byte{1});
     told->steps = 2;
   };
   EXPECT_FALSE(guarded_call(run, &touch));
@@ -250,7 +250,7 @@ void put_guard_in_front_of(const struct sigaction& handler) {
   install_fault_guard();
 }
 
-void touch(std::byte* address) { __atomic_store_n(address, std::byte{1}, __ATOMIC_RELAXED); }
+void touch(std::byte* address) { std::atomic_ref(*address).store(std::byte{1}, std::memory_order_relaxed); }
 
 /// Comes back although `address` faults, if the application's handler is called.
 void touch_and_survive(std::byte* address) {
