@@ -35,6 +35,11 @@ packages_hosts=(iproute2 util-linux hostname)
 # that end in .openmpi and .mpich.
 packages_utofu=(openmpi-bin libopenmpi-dev mpich libmpich-dev libfabric-bin openssh-client)
 
+# Programs of others that run over the provider: ./run soak applications.
+packages_applications=(
+  lammps lammps-examples hpcc netpipe-openmpi nwchem-openmpi scalapack-mpi-test python3-mpi4py libcoarrays-openmpi-dev
+)
+
 # UCX, for which a component is built: its libraries, its tools, and what fetches and unpacks its source.
 packages_ucx=(libucx-dev ucx-utils dpkg-dev xz-utils ca-certificates)
 
