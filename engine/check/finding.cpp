@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "engine/observe/log.h"
+#include "engine/observe/system_failure.h"
 
 namespace portofu {
 namespace {
@@ -40,9 +41,11 @@ bool is_check_wanted(const std::string& setting) { return !setting.empty() && se
 FindingLog::FindingLog(const std::string& setting, std::int64_t rank) : rank_(rank) {
   if (!is_check_wanted(setting) || setting == "1") return;
   fd_ = open(setting.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-  if (fd_ < 0)
+  const int error = errno;
+  static constinit ToldOnce told;
+  if (fd_ < 0 && told.is_first())
     log_error("PORTOFU_CHECK=%s: open of it failed: %s; findings go to standard error only", setting.c_str(),
-              std::strerror(errno));
+              std::strerror(error));
 }
 
 FindingLog::~FindingLog() {

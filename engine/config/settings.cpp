@@ -9,8 +9,11 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <optional>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "engine/observe/log.h"
 
@@ -89,8 +92,16 @@ Settings read_settings(const GetVariable& get_variable, const TakeComplaint& com
 }
 
 const Settings read_settings() {
-  return read_settings([](const char* name) { return std::getenv(name); },
-                       [](const std::string& line) { log_error("%s", line.c_str()); });
+  static std::mutex mutex;
+  static std::vector<std::string> told;
+  std::vector<std::string> lines;
+  const Settings settings = read_settings([](const char* name) { return std::getenv(name); },
+                                          [&lines](const std::string& line) { lines.push_back(line); });
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (lines == told) return settings;
+  for (const std::string& line : lines) log_error("%s", line.c_str());
+  told = std::move(lines);
+  return settings;
 }
 
 }  // namespace portofu

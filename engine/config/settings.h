@@ -113,8 +113,8 @@ using TakeComplaint = std::function<void(const std::string& line)>;
 /// @param complain  called once for each bad value
 Settings read_settings(const GetVariable& get_variable, const TakeComplaint& complain);
 
-/// The same from the environment of the process, with complaints on stderr. Not to be called while another thread
-/// changes the environment.
+/// The same from the environment of the process, with complaints on stderr, but for those that were told when it was
+/// read before. Not to be called while another thread changes the environment.
 const Settings read_settings();
 
 /// The default as the help says it: "200 us".

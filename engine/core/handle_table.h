@@ -12,6 +12,7 @@
 #include <new>
 
 #include "engine/descriptor/handle.h"
+#include "engine/observe/system_failure.h"
 
 namespace portofu {
 
@@ -115,7 +116,9 @@ class HandleTable {
   bool ensure_chunk(std::uint32_t index) {
     auto& chunk = chunks_[index / kChunkObjects];
     if (chunk.load(std::memory_order_relaxed) == nullptr) {
-      chunk.store(new (std::nothrow) Chunk, std::memory_order_release);
+      Chunk* const fresh = new (std::nothrow) Chunk;
+      if (fresh == nullptr) tell_of_memory("more objects of an interface");
+      chunk.store(fresh, std::memory_order_release);
     }
     return chunk.load(std::memory_order_relaxed) != nullptr;
   }

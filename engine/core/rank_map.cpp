@@ -4,6 +4,8 @@
 
 #include <new>
 
+#include "engine/observe/system_failure.h"
+
 namespace portofu {
 namespace {
 
@@ -20,6 +22,7 @@ bool RankMap::set(const ProcessId* processes, std::uint64_t count, ProcessId sel
     processes_.swap(fresh);
     rank_of_.swap(ranks);
   } catch (...) {  // length_error or bad_alloc
+    tell_of_memory("a map of ranks");
     return false;
   }
   own_rank_ = rank_of(self, kNoRank);

@@ -16,7 +16,7 @@ std::string advice_for(int error) {
     case ENOSPC: return "make that file system larger (mount -o remount,size=, docker run --shm-size), or remove files";
     case EDQUOT: return "raise the quota of this user, or remove files";
     case ENOMEM: return "free memory, or raise its limits (ulimit -v, sysctl vm.max_map_count, that of the container)";
-    case EAGAIN: return "raise the limits of memory and threads (ulimit -l, ulimit -u)";
+    case EAGAIN: return "raise the limits of memory and threads (ulimit -v, ulimit -l, ulimit -u)";
     case EFBIG: return "raise the limit of file sizes (ulimit -f)";
     case EROFS: return "mount it writable";
     case ENOENT: return "mount what is missing (a tmpfs on /dev/shm, /proc)";
@@ -43,6 +43,14 @@ bool is_shortage(int error) { return error == EMFILE || error == ENFILE || error
 void tell_of_wait(ToldOnce& told, const std::string& call, const std::string& wanted, int error) {
   if (!told.is_first()) return;
   log_warning("%s; what is to go there waits, and fails after a second", system_failure(call, wanted, error).c_str());
+}
+
+void tell_of_memory(const char* what) noexcept {
+  static constinit ToldOnce told;
+  if (!told.is_first()) return;
+  // Without strings, for which there may be no memory.
+  log_error("malloc of memory for %s failed: Cannot allocate memory; free memory, or raise its limits (ulimit -v, %s)",
+            what, "sysctl vm.max_map_count, that of the container");
 }
 
 bool ToldOnce::is_first() {

@@ -40,4 +40,8 @@ class ToldOnce {
 /// The parameters are those of system_failure.
 void tell_of_wait(ToldOnce& told, const std::string& call, const std::string& wanted, int error);
 
+/// Says once in this process that memory is short, for a call that fails because of it.
+/// @param what  what it was to hold
+[[gnu::cold, gnu::noinline]] void tell_of_memory(const char* what) noexcept;
+
 }  // namespace portofu

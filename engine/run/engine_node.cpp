@@ -207,7 +207,11 @@ void capture(EngineNode& node, const Settings& settings) {
       settings.pcapng + "/portofu-" + name + "-" + std::to_string(node.segment->incarnation()) + ".pcapng";
   std::string why;
   node.capture_file = CaptureFile::create(path, name, &why);
-  if (node.capture_file == nullptr) return log_error("%s; packets are not captured", why.c_str());
+  if (node.capture_file == nullptr) {
+    static constinit ToldOnce told;
+    if (told.is_first()) log_error("%s; packets are not captured", why.c_str());
+    return;
+  }
   CaptureFile& file = *node.capture_file;
   const std::vector<Wire*> wires = node.wires();
   Wire* const to_other_nodes = node.to_other_nodes();
@@ -269,7 +273,11 @@ void open_recorder(EngineNode& node, const Settings& settings) {
   options.keeps_dead = settings.keep_dead != 0;
   std::string why;
   node.step_file = StepFile::create(options, node.segment->id(), &why);
-  if (node.step_file == nullptr) return log_warning("PORTOFU_RECORD: %s; nothing is recorded", why.c_str());
+  if (node.step_file == nullptr) {
+    static constinit ToldOnce told;
+    if (told.is_first()) log_warning("PORTOFU_RECORD: %s; nothing is recorded", why.c_str());
+    return;
+  }
   node.recorder = std::make_unique<Recorder>(*node.step_file);
 }
 

@@ -87,7 +87,9 @@ std::unique_ptr<StepFile> StepFile::create(const StepFileOptions& options, Proce
   const std::string wanted = "a file in " + options.directory + ", for the steps of this process,";
   const int fd = ::open(options.directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (fd < 0) {
-    *why = system_failure("open", wanted, errno);
+    const int error = errno;
+    const bool is_missing = options.grows && (error == ENOENT || error == ENOTDIR);
+    *why = system_failure("open", wanted, error, is_missing ? "set PORTOFU_RECORD to a directory that is there" : "");
     return nullptr;
   }
   std::unique_ptr<StepFile> made(new StepFile);

@@ -14,12 +14,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <sstream>
 #include <utility>
 
 #include "engine/observe/log.h"
+#include "engine/observe/system_failure.h"
 
 namespace portofu {
 namespace {
@@ -63,7 +65,18 @@ std::string node_id_text(std::uint32_t nid) {
 std::vector<InterfaceAddress> list_interface_addresses() {
   std::vector<InterfaceAddress> addresses;
   ifaddrs* first = nullptr;
-  if (getifaddrs(&first) != 0) return addresses;
+  if (getifaddrs(&first) != 0) {
+    static constinit ToldOnce told;
+    if (told.is_first()) {
+      log_error("%s",
+                system_failure("getifaddrs", "the addresses of this node", errno,
+                               "let the sandbox allow sockets (AF_NETLINK), or give all processes of the node the "
+                               "same PORTOFU_NID; without it this one has the NID 127.0.0.1, and those that see "
+                               "the addresses do not know it")
+                    .c_str());
+    }
+    return addresses;
+  }
   const std::vector<std::string> routes = read_default_routes();
   for (const ifaddrs* entry = first; entry != nullptr; entry = entry->ifa_next) {
     if (entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != AF_INET) continue;
@@ -135,8 +148,11 @@ std::uint32_t find_node_id(std::uint32_t configured_nid, const std::string& inte
   const auto addresses = list_interface_addresses();
   if (!interface_name.empty()) {
     if (const std::uint32_t nid = choose_node_id(addresses, interface_name); nid != 0) return nid;
-    log_error("PORTOFU_INTERFACE=%s has no IPv4 address on this node; the first interface that is up is taken",
-              interface_name.c_str());
+    static constinit ToldOnce told;
+    if (told.is_first()) {
+      log_error("PORTOFU_INTERFACE=%s has no IPv4 address on this node; the first interface that is up is taken",
+                interface_name.c_str());
+    }
   }
   const std::uint32_t nid = choose_node_id(addresses, "");
   return nid != 0 ? nid : kLoopbackNodeId;

@@ -65,6 +65,7 @@ auto guarded(Body&& body) -> decltype(body()) {
   try {
     return body();
   } catch (const std::bad_alloc&) {
+    tell_of_memory("what a call needs");
     return -FI_ENOMEM;
   } catch (const std::length_error&) {
     return -FI_ENOMEM;

@@ -145,6 +145,7 @@ int PtlEQAlloc(ptl_handle_ni_t ni_handle, ptl_size_t count, ptl_handle_eq_t* eq_
     EventQueue* queue = ni->eqs.allocate(&handle);
     if (queue == nullptr) return PTL_NO_SPACE;
     if (!queue->open(count)) {
+      tell_of_memory("an event queue");
       ni->eqs.free(handle);
       return PTL_NO_SPACE;
     }

@@ -88,6 +88,7 @@ int guarded(Body&& body) {
   } catch (const abi::__forced_unwind&) {
     throw;
   } catch (...) {
+    tell_of_memory("what a call needs");
     return PTL_NO_SPACE;
   }
 }

@@ -40,7 +40,10 @@ int allocate(Interface& ni, unsigned int options, ptl_handle_eq_t eq_handle, ptl
   portal->eq_handle = eq_or_zero(eq_handle);
   portal->flow_control = flow_control;
   portal->enabled = (options & PTL_PT_ALLOC_DISABLED) == 0;
-  if (flow_control && !ni.eqs.find(eq_handle)->reserve_on_duty()) return PTL_NO_SPACE;
+  if (flow_control && !ni.eqs.find(eq_handle)->reserve_on_duty()) {
+    tell_of_memory("an event queue");
+    return PTL_NO_SPACE;
+  }
   ni.portal_table[index] = std::move(portal);
   *pt_index = index;
   return PTL_OK;

@@ -121,6 +121,7 @@ int with_vcq(utofu_vcq_hdl_t hdl, Use&& use) {
   } catch (const abi::__forced_unwind&) {  // This thread is cancelled.
     throw;
   } catch (...) {
+    tell_of_memory("what a call needs");
     return failed(UTOFU_ERR_OUT_OF_MEMORY, "no memory");
   }
 }
@@ -133,6 +134,7 @@ int guarded(Body&& body) {
   } catch (const abi::__forced_unwind&) {
     throw;
   } catch (...) {
+    tell_of_memory("what a call needs");
     return failed(UTOFU_ERR_OUT_OF_MEMORY, "no memory");
   }
 }

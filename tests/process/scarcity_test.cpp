@@ -22,6 +22,7 @@
 
 #include "tests/process/child_process.h"
 #include "tests/process/own_node.h"
+#include "tests/process/resources.h"
 #include "tests/process/test_nodes.h"
 #include "tests/unit/support/refused_call.h"
 
@@ -352,6 +353,53 @@ TEST_F(Scarcity, Control_queues_of_a_node) {
   EXPECT_EQ(outcome.status, 0);
   EXPECT_EQ(outcome.lines(), 1) << outcome.said;
   EXPECT_THAT(outcome.said, AllOf(HasSubstr("PORTOFU_CQS"), HasSubstr("PORTOFU_PER_NODE"), HasSubstr("TNI 0")));
+}
+
+TEST_F(Scarcity, Limit_of_memory) {
+  const Outcome outcome = outcome_of([] {
+    ptl_handle_ni_t ni = PTL_INVALID_HANDLE;
+    if (init_interface(PTL_PID_ANY, &ni) != PTL_OK) return 1;
+    const auto most = static_cast<rlim_t>(memory_number(getpid(), 0) + (1 << 20));
+    const rlimit small{most, most};
+    setrlimit(RLIMIT_AS, &small);
+    ptl_handle_eq_t eq = PTL_INVALID_HANDLE;
+    const int codes[] = {PtlEQAlloc(ni, 100'000, &eq), PtlEQAlloc(ni, 100'000, &eq)};
+    PtlFini();
+    return codes[0] == codes[1] ? codes[0] : 2;
+  });
+  EXPECT_EQ(outcome.status, PTL_NO_SPACE);
+  EXPECT_EQ(outcome.lines(), 1) << outcome.said;
+  EXPECT_THAT(outcome.said, AllOf(HasSubstr("an event queue failed: Cannot allocate memory"), HasSubstr("ulimit -v")));
+}
+
+TEST_F(Scarcity, Sockets_that_a_sandbox_refuses) {
+  const Outcome outcome = outcome_of([] {
+    unsetenv("PORTOFU_NID");
+    return refuse_call(SYS_socket, EPERM) ? init_any() : kNoRights;
+  });
+  if (outcome.status == kNoRights) GTEST_SKIP() << kNoRightsWords;
+  EXPECT_EQ(outcome.status, PTL_OK);
+  EXPECT_EQ(outcome.lines(), 1) << outcome.said;
+  EXPECT_THAT(outcome.said, AllOf(HasSubstr("getifaddrs of the addresses of this node failed: Operation not permitted"),
+                                  HasSubstr("PORTOFU_NID")));
+}
+
+TEST_F(Scarcity, Wrong_settings__are_told_once_however_many_lanes_there_are) {
+  const Outcome outcome = outcome_of([] {
+    if (!mount_shared_memory("size=64m")) return kNoRights;
+    for (const char* bad : {"PORTOFU_RECORD", "PORTOFU_CHECK", "PORTOFU_PCAPNG"}) setenv(bad, "/no/such/place", 1);
+    setenv("PORTOFU_SPIN", "-1", 1);
+    setenv("PORTOFU_LANES", "4", 1);
+    std::array<utofu_vcq_hdl_t, 4> vcqs{};
+    for (utofu_tni_id_t tni = 0; tni < vcqs.size(); ++tni) {
+      if (utofu_create_vcq(tni, 0, &vcqs[tni]) != UTOFU_SUCCESS) return 1;
+    }
+    for (const utofu_vcq_hdl_t vcq : vcqs) utofu_free_vcq(vcq);
+    return 0;
+  });
+  if (outcome.status == kNoRights) GTEST_SKIP() << kNoRightsWords;
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_EQ(outcome.lines(), 4) << outcome.said;
 }
 
 TEST_F(Scarcity, Target_without_descriptors) {
