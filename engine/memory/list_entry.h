@@ -12,7 +12,6 @@
 #include "engine/match/match_entry.h"
 #include "engine/match/unexpected_entry.h"
 #include "engine/memory/memory_segment.h"
-#include "engine/observe/system_failure.h"
 
 namespace portofu {
 
@@ -159,10 +158,7 @@ class SpareHeaders {
 
   bool add_block() {
     Block* block = new (std::nothrow) Block;
-    if (block == nullptr) {
-      tell_of_memory("unexpected headers");
-      return false;
-    }
+    if (block == nullptr) return false;
     block->next = std::exchange(blocks_, block);
     for (auto header = block->headers.rbegin(); header != block->headers.rend(); ++header) give(&*header);
     return true;

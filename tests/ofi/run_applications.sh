@@ -106,8 +106,8 @@ answers_of() {
   esac
 }
 
-# One line: seconds, ranks, kind, name. Left out are two that go wrong over Open MPI's own transport as often as over the
-# provider: xdllt of ScaLAPACK, whose ranks decide by values whether they go on, hangs; and the images of
+# One line: seconds, ranks, kind, name. Left out are two that go wrong over Open MPI's own transport as often as over
+# the provider: xdllt of ScaLAPACK, whose ranks decide by values whether they go on, hangs; and the images of
 # coarray_burgers_pde do not wait for each other.
 list_applications() {
   cat <<'LIST'
@@ -128,7 +128,8 @@ list_applications() {
 60 4 mpi4py objects
 LIST
   compgen -G "$coarrays/OpenCoarrays-*-tests/*" | while read -r program; do
-    [[ -x $program && -f $program && $program != */coarray_burgers_pde ]] && printf '60 4 coarrays %s\n' "${program##*/}"
+    [[ -x $program && -f $program && $program != */coarray_burgers_pde ]] || continue
+    printf '60 4 coarrays %s\n' "${program##*/}"
   done
 }
 
