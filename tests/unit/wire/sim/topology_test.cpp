@@ -1,4 +1,4 @@
-// Tests of engine/wire/sim/topology.cpp: ways through the three kinds of network.
+// Tests of engine/wire/sim/topology.cpp: ways through the kinds of network.
 
 #include "engine/wire/sim/topology.h"
 
@@ -49,6 +49,86 @@ TEST(Topology, Mesh__goes_the_only_way) {
   const Topology topology = Topology::grid({5, 1, 1, 1, 1, 1}, {}, kPlain);
   EXPECT_EQ(topology.route(0, 4).size(), 2u + 4);
   EXPECT_EQ(topology.route(4, 0).size(), 2u + 4);
+}
+
+/// Sees every link of the way once, none of which is another node's end.
+void expect_simple_ways(const Topology& topology, std::size_t most_links) {
+  for (std::uint32_t from = 0; from < topology.node_count(); ++from) {
+    for (std::uint32_t to = 0; to < topology.node_count(); ++to) {
+      const auto links = topology.route(from, to);
+      ASSERT_LE(links.size(), most_links) << from << " to " << to;
+      EXPECT_EQ(std::set<std::uint32_t>(links.begin(), links.end()).size(), links.size()) << from << " to " << to;
+      for (std::size_t i = 0; i < links.size(); ++i) {
+        ASSERT_LT(links[i], topology.links().size());
+        EXPECT_EQ(topology.is_end(links[i]), i == 0 || i + 1 == links.size());
+      }
+    }
+  }
+}
+
+TEST(Topology, Fat_tree__has_as_few_levels_as_will_do) {
+  EXPECT_EQ(Topology::most_fat_tree_nodes(4), 16u);
+  const Topology lone = Topology::fat_tree(4, 4, kPlain);
+  EXPECT_EQ(lone.route(0, 3).size(), 2u) << "one switch";
+  const Topology leaves = Topology::fat_tree(8, 4, kPlain);
+  EXPECT_EQ(leaves.route(0, 1).size(), 2u) << "of the same leaf";
+  EXPECT_EQ(leaves.route(0, 7).size(), 4u) << "up and down";
+  const Topology pods = Topology::fat_tree(16, 4, kPlain);
+  EXPECT_EQ(pods.route(0, 3).size(), 4u) << "of the same pod";
+  EXPECT_EQ(pods.route(0, 15).size(), 6u) << "over a core";
+  for (const Topology* topology : {&lone, &leaves, &pods}) {
+    EXPECT_FALSE(topology->is_direct());
+    expect_simple_ways(*topology, 6);
+  }
+}
+
+TEST(Topology, Fat_tree__brings_what_two_nodes_receive_by_different_links) {
+  const Topology topology = Topology::fat_tree(16, 4, kPlain);
+  std::set<std::uint32_t> links;
+  std::size_t count = 0;
+  for (std::uint32_t i = 0; i < 8; ++i) {  // Every node of the left half to one of the right: nobody shares a link.
+    for (const std::uint32_t link : topology.route(i, i + 8)) {
+      links.insert(link);
+      ++count;
+    }
+  }
+  EXPECT_EQ(links.size(), count);
+}
+
+TEST(Topology, Dragonfly__takes_one_link_between_groups_and_one_inside_of_each) {
+  const Topology topology = Topology::dragonfly({.groups = 5, .routers = 2, .nodes = 2, .global_links = 2}, kPlain);
+  EXPECT_EQ(topology.node_count(), 20u);
+  expect_simple_ways(topology, 2 + 3);
+  EXPECT_EQ(topology.route(0, 1).size(), 2u) << "of the same router";
+  EXPECT_EQ(topology.route(0, 2).size(), 3u) << "of the same group";
+  std::set<std::uint32_t> between;
+  for (std::uint32_t to = 4; to < 20; to += 4) {
+    for (const std::uint32_t link : topology.route(0, to)) {
+      if (topology.link_name(link).starts_with("group 0 to")) between.insert(link);
+    }
+  }
+  EXPECT_EQ(between.size(), 4u) << "a link to each other group";
+}
+
+TEST(Topology, Names__tell_links_apart) {
+  for (const Topology& topology :
+       {Topology::tofu_d(2, 1, 1), Topology::fat_tree(16, 4, kPlain), Topology::crossbar(3, kPlain),
+        Topology::dragonfly({.groups = 3, .routers = 2, .nodes = 1, .global_links = 1}, kPlain)}) {
+    std::set<std::string> names;
+    std::set<std::uint32_t> links;
+    for (std::uint32_t from = 0; from < topology.node_count(); ++from) {
+      for (std::uint32_t to = 0; to < topology.node_count(); ++to) {
+        for (const std::uint32_t link : topology.route(from, to)) {
+          links.insert(link);
+          names.insert(topology.link_name(link));
+        }
+      }
+    }
+    EXPECT_EQ(names.size(), links.size());
+  }
+  const Topology torus = Topology::tofu_d(1, 1, 1);
+  EXPECT_EQ(torus.link_name(torus.route(0, 1)[1]), "A+ of node 0");
+  EXPECT_TRUE(torus.is_direct());
 }
 
 TEST(Topology, Ways__meet_only_where_they_must) {
