@@ -36,7 +36,6 @@ std::uint32_t Network::out_stage(std::uint32_t node, std::uint32_t interface) co
   return static_cast<std::uint32_t>(layout_.topology.links().size() + number * 2);
 }
 
-/// Until the first byte is about to leave.
 std::uint64_t Network::before_ps(PacketKind kind) const {
   const InterfaceCosts& costs = machine_.interfaces;
   switch (kind) {
@@ -48,6 +47,7 @@ std::uint64_t Network::before_ps(PacketKind kind) const {
     case PacketKind::kGetReply: return costs.request_ps + costs.dma_read_ps + costs.send_ps;
     case PacketKind::kAtomicReply: return costs.request_ps + costs.atomic_ps + costs.send_ps;
     case PacketKind::kGate: return costs.gate_ps + costs.send_ps;
+    case PacketKind::kNextPut: return 0;
     case PacketKind::kAck: break;
   }
   return costs.send_ps;
@@ -61,6 +61,7 @@ std::uint64_t Network::after_ps(PacketKind kind) const {
     case PacketKind::kInlinePut:
     case PacketKind::kTriggeredPut:
     case PacketKind::kGetReply:
+    case PacketKind::kNextPut:
     case PacketKind::kAtomicReply: return costs.receive_ps + costs.dma_write_ps;
     case PacketKind::kGetRequest:
     case PacketKind::kAtomicRequest:

@@ -26,6 +26,7 @@ enum class PacketKind : std::uint8_t {
   kAtomicReply,    ///< A request that came, and is executed.
   kAck,            ///< A packet that came.
   kGate,           ///< What a barrier gate was waiting for.
+  kNextPut,        ///< A further piece of a put or a reply whose beginning has left: its payload has been read ahead.
 };
 
 inline constexpr std::uint32_t kSameInterface = UINT32_MAX;
@@ -69,6 +70,9 @@ class Network {
   /// @return what interface and network make of it. Messages between the same interfaces arrive in order
   Passage send(std::uint64_t now_ps, const Packet& packet);
 
+  /// From the command, or from the packet that asks for it, until a message of this kind is about to leave.
+  std::uint64_t before_ps(PacketKind kind) const;
+
   /// Everything that has been in use, by name: "X+ of node 5", "interface 2 of node 5, out".
   struct NamedUse {
     std::string name;
@@ -103,7 +107,6 @@ class Network {
   };
 
   std::uint32_t out_stage(std::uint32_t node, std::uint32_t interface) const;
-  std::uint64_t before_ps(PacketKind kind) const;
   std::uint64_t after_ps(PacketKind kind) const;
   Passage carry(std::uint64_t now_ps, const Frame& frame);
   std::uint64_t room_from(Stage& stage, std::uint64_t now_ps, std::uint32_t bytes) const;

@@ -1,0 +1,55 @@
+#include "benchmarks/machines/table.h"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace portofu::machines {
+namespace {
+
+/// A known miss may become larger by so much before it fails.
+constexpr double kTolerancePercent = 1;
+
+std::string number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, value >= 100 ? "%.1f" : value >= 10 ? "%.2f" : "%.3f", value);
+  return text;
+}
+
+/// How far it is outside of what was measured; negative below it, 0 inside.
+double distance_percent(const Row& row) {
+  if (row.ours > row.most) return (row.ours / row.most - 1) * 100;
+  if (row.ours < row.least) return (row.ours / row.least - 1) * 100;
+  return 0;
+}
+
+}  // namespace
+
+Table::Table(std::string machine) : machine_(std::move(machine)) {
+  std::printf("%-7s  %-52s %-16s %8s %10s  %-8s %s\n", "machine", "what", "value", "allowed", "ours", "made by",
+              "within?");
+}
+
+void Table::add(const Row& row) {
+  const double distance = distance_percent(row);
+  const double size = std::max(distance, -distance);
+  const bool is_within = size <= row.allowed_percent;
+  const bool is_known = !is_within && size <= row.known_percent + kTolerancePercent;
+  ++(is_within ? within_ : is_known ? known_ : failed_);
+  const std::string value = row.least == row.most ? number(row.least) : number(row.least) + "-" + number(row.most);
+  char verdict[64];
+  std::snprintf(verdict, sizeof verdict,
+                is_within  ? "yes, %+.1f %%"
+                : is_known ? "no, %+.1f %%, known"
+                           : "NO, %+.1f %%",
+                distance);
+  std::printf("%-7s  %-52s %-16s %6.0f %% %10s  %-8s %s\n", machine_.c_str(), row.what.c_str(),
+              (value + " " + row.unit).c_str(), row.allowed_percent, number(row.ours).c_str(), row.made_with.c_str(),
+              verdict);
+}
+
+int Table::finish() const {
+  std::printf("%s: %d rows within, %d known to miss, %d failed\n", machine_.c_str(), within_, known_, failed_);
+  return failed_ == 0 && within_ > 0 ? 0 : 1;
+}
+
+}  // namespace portofu::machines
