@@ -32,6 +32,7 @@ LIMITS = (
     ("benchmarks/NOTEBOOK.md", None),
     ("benchmarks/compare_apis/README.md", None),
     ("benchmarks/results/*.md", 120),
+    ("benchmarks/machines/README.md", 120),
     (".github/CONTRIBUTING.md", 80),
     ("tests/*.md", 120),
 )

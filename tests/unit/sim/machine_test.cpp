@@ -51,6 +51,31 @@ TEST(MachineFile, Tofu_d__has_what_the_guide_says) {
   EXPECT_THAT(machine->sources.at("links.mtu_bytes"), HasSubstr("guide"));
 }
 
+TEST(MachineFile, Every_machine_of_ours__is_right) {
+  std::size_t count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(machine_directory())) {
+    const std::string name = entry.path().stem().string();
+    std::string why;
+    const auto machine = load_machine(name, &why);
+    ASSERT_TRUE(machine) << why;
+    EXPECT_EQ(machine->name, name);
+    ++count;
+  }
+  EXPECT_GE(count, 3u);
+}
+
+// The thesis: 3.2.2, 6.1.4.
+TEST(MachineFile, Funet__has_what_the_thesis_says) {
+  std::string why;
+  const auto machine = load_machine("funet", &why);
+  ASSERT_TRUE(machine) << why;
+  EXPECT_EQ(machine->topology.kind, TopologyKind::kHypercube);
+  EXPECT_DOUBLE_EQ(machine->links.gb_s(), 0.1) << "two 16-bit halfwords a cycle of 25 MHz";
+  EXPECT_EQ(machine->links.latency_ps, 6 * 40'000u) << "five cycles in a router, one on the wire";
+  EXPECT_EQ(machine->links.mtu_bytes, 21 * 4u);
+  EXPECT_GE(machine->links.buffer_bytes, 3 * (machine->links.mtu_bytes + machine->links.header_bytes));
+}
+
 TEST(MachineFile, A_path__is_read_as_well) {
   const std::filesystem::path path =
       std::filesystem::temp_directory_path() / ("portofu-machine-test-" + std::to_string(getpid()) + ".json");

@@ -1,0 +1,158 @@
+// Rows of FUNet: table 6.1 and figure 6.2 of J. C. Hoe's thesis, which come from its simulator. Times are cycles of a
+// processor of 40 MHz. The overheads of the table are those of compiled code and are taken from it; what interface, bus
+// and network add to them is ours.
+
+#include <algorithm>
+#include <vector>
+
+#include "benchmarks/machines/driver.h"
+#include "benchmarks/machines/table.h"
+
+namespace portofu::machines {
+namespace {
+
+constexpr double kCycleNs = 25;
+constexpr double kCyclesPerBusCycle = 40.0 / 25;
+
+/// One primitive of CMAM (appendix A), a packet of it.
+struct Primitive {
+  const char* name;
+  std::uint32_t stores;        ///< Into the send queue, doublewords.
+  std::uint32_t queue_words;   ///< Of the packet, with its header.
+  std::uint32_t memory_words;  ///< XFER: that the interface fetches and writes by itself.
+  double send_overhead;        ///< Of the table.
+  double receive_overhead;     ///< Of the table.
+  double send_cycles;          ///< Throughput time of the table.
+  double receive_cycles;
+};
+
+// The rows of block transfers are of four words in the table, and here of a packet: cmam_mfer_n has sixteen.
+constexpr Primitive kCmam4{"cmam_4", 3, 6, 0, 113.2, 221.3, 219.4, 348.2};
+constexpr Primitive kReply4{"cmam_reply_4", 3, 6, 0, 98.2, 201.3, 215.8, 336.1};
+constexpr Primitive kCmam1{"cmam_n, 1 word", 3, 3, 0, 134.2, 251.3, 218.0, 377.8};
+constexpr Primitive kReply1{"cmam_reply_n, 1 word", 3, 3, 0, 119.2, 231.3, 215.0, 363.8};
+constexpr Primitive kCmam20{"cmam_n, 20 words", 11, 22, 0, 244.2, 587.3, 645.2, 969.7};
+constexpr Primitive kReply20{"cmam_reply_n, 20 words", 11, 22, 0, 229.2, 567.3, 646.8, 955.6};
+constexpr Primitive kXfer{"cmam_xfer_4", 3, 6, 0, 126.6, 235.6, 218.5, 365.0};
+constexpr Primitive kReplyXfer{"cmam_reply_xfer_4", 3, 6, 0, 111.7, 215.6, 215.8, 345.2};
+constexpr Primitive kMfer{"cmam_mfer_n, 16 words", 2, 4, 16, 4 * 24.9, 4 * 44.3, 4 * 63.6, 4 * 85.5};
+constexpr Primitive kReplyMfer{"cmam_reply_mfer_n, 16 words", 2, 4, 16, 4 * 22.5, 4 * 40.3, 4 * 64.4, 4 * 90.9};
+
+/// Bus time of the interface: 15 bus cycles a transaction and 2 a word, in bursts of 1, 4 or 8 words (6.1.5).
+double dvma_cycles(std::uint32_t words) {
+  double bus_cycles = 0;
+  while (words > 0) {
+    const std::uint32_t burst = words > 4 ? 8 : words > 1 ? 4 : 1;
+    bus_cycles += 15 + 2 * burst;
+    words -= std::min(words, burst);
+  }
+  return bus_cycles * kCyclesPerBusCycle;
+}
+
+/// 5.2.2: four words of the queue, the rest of them, and what lies elsewhere.
+double fetch_cycles(const Primitive& primitive) {
+  return dvma_cycles(4) + dvma_cycles(primitive.queue_words - std::min(4u, primitive.queue_words)) +
+         dvma_cycles(primitive.memory_words);
+}
+
+/// 5.2.3: the packet, what belongs elsewhere, and a word that makes the processor see it.
+double deliver_cycles(const Primitive& primitive) {
+  return dvma_cycles(primitive.queue_words) + dvma_cycles(primitive.memory_words) + dvma_cycles(1);
+}
+
+/// The bus is the bottleneck: stores into the queue and to its register, and what the interface fetches.
+double send_cycles(const sim::Machine& machine, const Primitive& primitive) {
+  const double store_cycles = static_cast<double>(machine.interfaces.command_ps) / 1000 / kCycleNs;
+  return (primitive.stores + 1) * store_cycles + fetch_cycles(primitive);
+}
+
+/// The processor does not get on while the interface has the bus.
+double receive_cycles(const Primitive& primitive) { return primitive.receive_overhead + deliver_cycles(primitive); }
+
+/// The machine with the bus times of a primitive.
+sim::Machine machine_for(sim::Machine machine, const Primitive& primitive) {
+  machine.interfaces.dma_read_ps = static_cast<std::uint64_t>(fetch_cycles(primitive) * kCycleNs * 1000);
+  machine.interfaces.dma_write_ps = static_cast<std::uint64_t>(deliver_cycles(primitive) * kCycleNs * 1000);
+  return machine;
+}
+
+std::uint64_t ps_of(double cycles) { return static_cast<std::uint64_t>(cycles * kCycleNs * 1000); }
+
+/// Everybody in turn with somebody at each distance, and a request there and a reply back, each with its calls.
+double round_trip_cycles(const sim::Machine& machine, const Primitive& request, const Primitive& reply) {
+  double sum = 0;
+  constexpr std::uint32_t kOthers = 31;
+  for (std::uint32_t to = 1; to <= kOthers; ++to) {
+    sim::Network network = make_network(machine_for(machine, request), "32");
+    const auto bytes = [](const Primitive& primitive) { return (primitive.queue_words - 1) * 4; };
+    std::uint64_t now_ps = ps_of(request.send_overhead);
+    now_ps = network.send(now_ps, {.from_node = 0, .to_node = to, .bytes = bytes(request)}).arrived_ps;
+    now_ps += ps_of(request.receive_overhead + reply.send_overhead);
+    now_ps = network.send(now_ps, {.from_node = to, .to_node = 0, .bytes = bytes(reply)}).arrived_ps;
+    sum += static_cast<double>(now_ps + ps_of(reply.receive_overhead)) / 1000 / kCycleNs;
+  }
+  return sum / kOthers;
+}
+
+/// 32 nodes, five stages of active messages: to the partner, and from it.
+double barrier_cycles(const sim::Machine& machine) {
+  constexpr std::uint32_t kNodes = 32;
+  sim::Network network = make_network(machine, "32");
+  std::vector<std::uint64_t> clocks_ps(kNodes);
+  for (std::uint32_t distance = 1; distance < kNodes; distance *= 2) {
+    std::vector<std::uint64_t> arrived_ps(kNodes);
+    for (std::uint32_t node = 0; node < kNodes; ++node) {
+      clocks_ps[node] += machine.processor.put_ps;
+      arrived_ps[node ^ distance] =
+          network.send(clocks_ps[node], {.from_node = node, .to_node = node ^ distance, .bytes = 20}).arrived_ps;
+    }
+    for (std::uint32_t node = 0; node < kNodes; ++node)
+      clocks_ps[node] = std::max(clocks_ps[node], arrived_ps[node]) + machine.processor.poll_ps;
+  }
+  return static_cast<double>(*std::max_element(clocks_ps.begin(), clocks_ps.end())) / 1000 / kCycleNs;
+}
+
+/// Share of the time in which processors multiply (6.2.2): for each column of A there is a request, and its 128
+/// doublewords are sent and received by the processors on both sides.
+double utilization_percent(const sim::Machine& machine, const Primitive& transfer, std::uint32_t columns) {
+  constexpr double kRows = 128;
+  // Of one turn of the loop of appendix C, not optimized, three integer products by calls. Fitted to the first of both
+  // rows.
+  constexpr double kMultiplyCycles = 73;
+  const double words = transfer.memory_words > 0 ? transfer.memory_words : 4;
+  const double packets = kRows * 2 / words;
+  const double transfer_cycles = packets * (send_cycles(machine, transfer) + receive_cycles(transfer));
+  const double request_cycles = send_cycles(machine, kCmam4) + receive_cycles(kCmam4);
+  const double work_cycles = kRows * columns * kMultiplyCycles;
+  return 100 * work_cycles / (work_cycles + transfer_cycles + request_cycles);
+}
+
+void add_rows(Table& table, const sim::Machine& machine) {
+  const auto add = [&](const std::string& what, double value, double allowed, double ours, const char* unit = "cyc") {
+    table.add({what, unit, value, value, allowed, ours, "model"});
+  };
+  add("round trip of cmam_4, mean of 31 partners", 1160.8, 15, round_trip_cycles(machine, kCmam4, kReply4));
+  add("round trip of cmam_n, 1 word", 1147.9, 15, round_trip_cycles(machine, kCmam1, kReply1));
+  for (const Primitive& primitive :
+       {kCmam4, kReply4, kCmam1, kReply1, kCmam20, kReply20, kXfer, kReplyXfer, kMfer, kReplyMfer}) {
+    const std::string name = primitive.name;
+    add("send time of " + name, primitive.send_cycles, 25, send_cycles(machine, primitive));
+    add("receive time of " + name, primitive.receive_cycles, 25, receive_cycles(primitive));
+  }
+  const double xfer_cycles_for_16_words = 4 * send_cycles(machine, kXfer);
+  add("block transfer, bandwidth of mfer : xfer", 3.4, 15, xfer_cycles_for_16_words / send_cycles(machine, kMfer), "");
+  add("barrier of 32 nodes, recursive doubling", 3825, 25, barrier_cycles(machine));
+  // Of percent, so many points are as many percent of 80.
+  constexpr double kFivePoints = 5 / 80.0 * 100;
+  add("matrix product, utilization, 16 columns, xfer", 80, kFivePoints, utilization_percent(machine, kXfer, 16), "%");
+  add("matrix product, utilization, 4 columns, mfer", 80, kFivePoints, utilization_percent(machine, kMfer, 4), "%");
+}
+
+}  // namespace
+}  // namespace portofu::machines
+
+int main() {
+  portofu::machines::Table table("funet");
+  portofu::machines::add_rows(table, portofu::machines::get_machine("funet"));
+  return table.finish();
+}
