@@ -123,6 +123,12 @@ std::optional<Layout> lay_out_count(const Machine& machine, std::uint32_t count,
 
 }  // namespace
 
+std::string Layout::place_name(std::uint32_t place) const {
+  const auto found = std::find(places.begin(), places.end(), place);
+  if (found == places.end()) return "place " + std::to_string(place);
+  return "node " + std::to_string(found - places.begin());
+}
+
 std::optional<Layout> lay_out(const Machine& machine, std::string_view nodes, std::string* why) {
   const std::vector<std::uint32_t> lengths = parse_lengths(nodes);
   double count = 1;

@@ -17,6 +17,9 @@ struct Layout {
   std::vector<std::uint32_t> places;     ///< By node of the job: its number in the topology.
   std::vector<Coordinates> coordinates;  ///< By node of the job, on a torus; else empty.
 
+  /// For people: "node 5" of the job, or "place 7" of the topology that is not a node of the job.
+  std::string place_name(std::uint32_t place) const;
+
   std::uint32_t node_count() const { return static_cast<std::uint32_t>(places.size()); }
 };
 

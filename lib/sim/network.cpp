@@ -71,6 +71,20 @@ std::uint64_t Network::after_ps(PacketKind kind) const {
   return costs.receive_ps;
 }
 
+/// Links of the message into way_.
+void Network::find_way(const Packet& packet) {
+  const Topology& topology = layout_.topology;
+  const std::uint32_t from = layout_.places[packet.from_node];
+  const std::uint32_t to = layout_.places[packet.to_node];
+  if (packet.path != kOwnPath && topology.is_direct()) {
+    const PathCoordinates path = unpack_path(packet.path);
+    const auto& lengths = topology.lengths();
+    if (path[0] < lengths[3] && path[1] < lengths[4] && path[2] < lengths[5])
+      return topology.find_route_by({path[0], path[1], path[2]}, from, to, &way_);
+  }
+  topology.find_route(from, to, &way_);
+}
+
 Passage Network::send(std::uint64_t now_ps, const Packet& packet) {
   const InterfaceCosts& costs = machine_.interfaces;
   const std::uint32_t to_interface = packet.to_interface == kSameInterface ? packet.interface : packet.to_interface;
@@ -78,7 +92,7 @@ Passage Network::send(std::uint64_t now_ps, const Packet& packet) {
   PORTOFU_ASSERT(packet.interface < costs.count && to_interface < costs.count);
   const std::uint32_t out = out_stage(packet.from_node, packet.interface);
   const std::uint32_t in = out_stage(packet.to_node, to_interface) + 1;
-  layout_.topology.find_route(layout_.places[packet.from_node], layout_.places[packet.to_node], &way_);
+  find_way(packet);
   way_.insert(way_.begin(), out);
   way_.push_back(in);
   for (const std::uint32_t stage : way_) stages_[stage].calendar.forget(now_ps);
@@ -168,17 +182,18 @@ void Network::note_use(Stage& stage, std::uint64_t from_ps, std::uint64_t durati
 }
 
 std::vector<Network::NamedUse> Network::uses() const {
+  const auto node_name = [this](std::uint32_t place) { return layout_.place_name(place); };
   const std::size_t link_count = layout_.topology.links().size();
   std::vector<NamedUse> found;
   for (std::size_t i = 0; i < stages_.size(); ++i) {
     if (stages_[i].use.packets == 0) continue;
     if (i < link_count) {
-      found.push_back({layout_.topology.link_name(static_cast<std::uint32_t>(i)), &stages_[i].use});
+      found.push_back({layout_.topology.link_name(static_cast<std::uint32_t>(i), node_name), &stages_[i].use});
       continue;
     }
     const std::size_t number = (i - link_count) / 2;
-    found.push_back({"interface " + std::to_string(number % machine_.interfaces.count) + " of node " +
-                         std::to_string(number / machine_.interfaces.count) +
+    found.push_back({"interface " + std::to_string(number % machine_.interfaces.count) + " of " +
+                         node_name(static_cast<std::uint32_t>(number / machine_.interfaces.count)) +
                          ((i - link_count) % 2 == 0 ? ", out" : ", in"),
                      &stages_[i].use});
   }

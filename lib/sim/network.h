@@ -30,6 +30,7 @@ enum class PacketKind : std::uint8_t {
 };
 
 inline constexpr std::uint32_t kSameInterface = UINT32_MAX;
+inline constexpr std::uint32_t kOwnPath = UINT32_MAX;
 
 struct Packet {
   std::uint32_t from_node = 0;
@@ -38,6 +39,9 @@ struct Packet {
   std::uint32_t bytes = 0;      ///< Payload. What is longer than the machine's packets leaves as several.
   PacketKind kind = PacketKind::kPut;
   std::uint32_t to_interface = kSameInterface;  ///< Of the receiver's node; by default that of the same number.
+  /// On a torus: the path as ids of uTofu have it (pack_path); by default, and if the job has no such place, the
+  /// sender's own A, B and C.
+  std::uint32_t path = kOwnPath;
 };
 
 struct Passage {
@@ -108,6 +112,7 @@ class Network {
 
   std::uint32_t out_stage(std::uint32_t node, std::uint32_t interface) const;
   std::uint64_t after_ps(PacketKind kind) const;
+  void find_way(const Packet& packet);
   Passage carry(std::uint64_t now_ps, const Frame& frame);
   std::uint64_t room_from(Stage& stage, std::uint64_t now_ps, std::uint32_t bytes) const;
   void note_use(Stage& stage, std::uint64_t from_ps, std::uint64_t duration_ps);

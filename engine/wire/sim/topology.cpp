@@ -178,21 +178,33 @@ void Topology::find_route(std::uint32_t from, std::uint32_t to, std::vector<std:
   links->push_back(out_of_network(to));
 }
 
+void Topology::find_route_by(const std::array<std::uint32_t, 3>& path, std::uint32_t from, std::uint32_t to,
+                             std::vector<std::uint32_t>* links) const {
+  PORTOFU_ASSERT(kind_ == Kind::kGrid && path[0] < lengths_[3] && path[1] < lengths_[4] && path[2] < lengths_[5]);
+  const std::uint32_t group = lengths_[0] * lengths_[1] * lengths_[2];  // Places with the same last three.
+  const std::uint32_t on_path = (path[0] + lengths_[3] * (path[1] + lengths_[4] * path[2])) * group;
+  links->assign(1, into_network(from));
+  cross_grid(from, on_path + from % group, links);
+  cross_grid(on_path + from % group, on_path + to % group, links);
+  cross_grid(on_path + to % group, to, links);
+  links->push_back(out_of_network(to));
+}
+
 std::vector<std::uint32_t> Topology::route(std::uint32_t from, std::uint32_t to) const {
   std::vector<std::uint32_t> links;
   find_route(from, to, &links);
   return links;
 }
 
-std::string Topology::link_name(std::uint32_t link) const {
+std::string Topology::link_name(std::uint32_t link, const std::function<std::string(std::uint32_t)>& node_name) const {
   const auto text = [](std::uint32_t number) { return std::to_string(number); };
-  if (link < node_count_) return "node " + text(link) + " into the network";
-  if (link < 2 * node_count_) return "network to node " + text(link - node_count_);
+  if (link < node_count_) return node_name(link) + " into the network";
+  if (link < 2 * node_count_) return "network to " + node_name(link - node_count_);
   const std::uint32_t number = link - 2 * node_count_;
   if (kind_ == Kind::kGrid) {
     const std::uint32_t at = number / (kMostDimensions * kDirections);
     const std::string letter(1, "XYZABC"[number / kDirections % kMostDimensions]);
-    return letter + (number % kDirections == 1 ? "+" : "-") + " of node " + text(at);
+    return letter + (number % kDirections == 1 ? "+" : "-") + " of " + node_name(at);
   }
   if (kind_ == Kind::kFatTree) {
     const char* const direction = number % 2 == 1 ? " up" : " down";

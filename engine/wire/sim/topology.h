@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -73,6 +74,15 @@ class Topology {
   /// The same into a vector that has room from an earlier time.
   void find_route(std::uint32_t from, std::uint32_t to, std::vector<std::uint32_t>* links) const;
 
+  /// The same by a path of a grid of six dimensions: in the last three first to the coordinates of the path, then in
+  /// the first three to the receiver's, and in the last three at last (uTofu guide, 2.4).
+  /// @param path  less than the lengths of the last three dimensions
+  void find_route_by(const std::array<std::uint32_t, 3>& path, std::uint32_t from, std::uint32_t to,
+                     std::vector<std::uint32_t>* links) const;
+
+  /// Of a grid; those that it does not have are 1.
+  const std::array<std::uint32_t, kMostDimensions>& lengths() const { return lengths_; }
+
   /// Whether the link is a node's, into the network or out of it.
   bool is_end(std::uint32_t link) const { return link < 2 * node_count_; }
 
@@ -80,7 +90,8 @@ class Topology {
   bool is_direct() const { return kind_ == Kind::kGrid; }
 
   /// For people: "X+ of node 5".
-  std::string link_name(std::uint32_t link) const;
+  /// @param node_name  of a node by its number: "node 5"
+  std::string link_name(std::uint32_t link, const std::function<std::string(std::uint32_t)>& node_name) const;
 
   /// Time on the way if nothing else is on it.
   std::uint64_t latency_ns(std::uint32_t from, std::uint32_t to) const;

@@ -183,6 +183,36 @@ TEST(Network, Uses__tell_where_and_how_long) {
                                                      "interface 0 of node 1, in", "interface 1 of node 1, in"));
 }
 
+TEST(Network, Names__are_of_nodes_of_the_job) {
+  Machine machine = quick_machine();
+  machine.topology.lengths = {0, 0, 0, 2, 3, 2};
+  Network network = make_network(machine, "3x1x1");
+  network.send(0, {.from_node = 1, .to_node = 2, .bytes = 100});
+  std::vector<std::string> names;
+  for (const auto& [name, use] : network.uses()) names.push_back(name);
+  // Along the side of three: A+, then X+ (engine/topology/node_shape.h).
+  EXPECT_THAT(names, ::testing::UnorderedElementsAre("node 1 into the network", "X+ of node 1", "network to node 2",
+                                                     "interface 0 of node 1, out", "interface 0 of node 2, in"));
+  EXPECT_EQ(network.layout().place_name(network.layout().places[2]), "node 2");
+  EXPECT_THAT(network.layout().place_name(23), ::testing::StartsWith("place 23")) << "the box has three of 24";
+}
+
+// uTofu guide, 2.4.
+TEST(Network, Path__leads_round_a_busy_link) {
+  Machine machine = quick_machine();
+  machine.topology.lengths = {0, 0, 0, 2, 3, 2};
+  Network network = make_network(machine, "2x1x1x2x3x2");
+  network.send(0, {.from_node = 0, .to_node = 1, .bytes = 5000});
+  const Packet packet{.from_node = 0, .to_node = 1, .interface = 1, .bytes = 100};
+  Packet round = packet;
+  round.path = pack_path({1, 0, 0});
+  EXPECT_EQ(network.send(0, round).arrived_ps, 3100 * kNs + 100)
+      << "A, X and A; 0.1 ns behind the other into the network";
+  EXPECT_GT(network.send(0, packet).arrived_ps, 6000 * kNs);
+  round.path = 15;  // No place of a group of twelve.
+  EXPECT_GT(network.send(0, round).arrived_ps, 6000 * kNs) << "as by default";
+}
+
 TEST(Network, Slices__become_longer_and_keep_their_sums) {
   Network network = make_network(quick_machine());
   for (std::uint64_t i = 0; i < 200; ++i) network.send(i * 100'000 * kNs, {.from_node = 0, .to_node = 1, .bytes = 100});

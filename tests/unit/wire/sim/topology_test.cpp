@@ -12,6 +12,10 @@ namespace {
 
 constexpr LinkFigures kPlain{.latency_ns = 10};
 
+std::string name_of(const Topology& topology, std::uint32_t link) {
+  return topology.link_name(link, [](std::uint32_t node) { return "node " + std::to_string(node); });
+}
+
 TEST(Topology, Crossbar__has_one_link_in_and_one_out) {
   const Topology topology = Topology::crossbar(5, kPlain);
   EXPECT_EQ(topology.node_count(), 5u);
@@ -43,6 +47,34 @@ TEST(Topology, Tofu__takes_the_shorter_way_round_its_rings) {
   EXPECT_EQ(hops(0, 2 * b), 1u) << "B is a ring of three";
   EXPECT_EQ(topology.latency_ns(0, 1), 490u) << "one hop";
   EXPECT_EQ(topology.latency_ns(0, 2), 590u) << "each further one";
+}
+
+// The guide, 2.4: first to A, B, C of the path, then to X, Y, Z of the receiver, and to its A, B, C.
+TEST(Topology, Path__decides_where_X_Y_and_Z_are_crossed) {
+  const Topology topology = Topology::tofu_d(5, 1, 1);
+  const std::uint32_t a = 5;  // Strides.
+  const std::uint32_t b = 5 * 2;
+  const std::uint32_t from = 1;
+  const std::uint32_t to = 3 + 2 * b;
+  std::vector<std::uint32_t> links;
+  const auto names = [&](const std::array<std::uint32_t, 3>& path) {
+    std::vector<std::string> found;
+    topology.find_route_by(path, from, to, &links);
+    for (const std::uint32_t link : links) found.push_back(name_of(topology, link));
+    return found;
+  };
+  using Names = std::vector<std::string>;
+  const auto of = [](const char* direction, std::uint32_t node) {
+    return direction + (" of node " + std::to_string(node));
+  };
+  const std::string into = "node 1 into the network";
+  const std::string out = "network to node " + std::to_string(to);
+  EXPECT_EQ(names({0, 0, 0}), (Names{into, of("X+", 1), of("X+", 2), of("B-", 3), out})) << "the sender's own";
+  EXPECT_EQ(links, topology.route(from, to));
+  EXPECT_EQ(names({0, 2, 0}), (Names{into, of("B-", 1), of("X+", 1 + 2 * b), of("X+", 2 + 2 * b), out}));
+  EXPECT_EQ(names({0, 1, 0}), (Names{into, of("B+", 1), of("X+", 1 + b), of("X+", 2 + b), of("B+", 3 + b), out}));
+  EXPECT_EQ(names({1, 0, 0}),
+            (Names{into, of("A+", 1), of("X+", 1 + a), of("X+", 2 + a), of("A-", 3 + a), of("B-", 3), out}));
 }
 
 TEST(Topology, Mesh__goes_the_only_way) {
@@ -104,7 +136,7 @@ TEST(Topology, Dragonfly__takes_one_link_between_groups_and_one_inside_of_each) 
   std::set<std::uint32_t> between;
   for (std::uint32_t to = 4; to < 20; to += 4) {
     for (const std::uint32_t link : topology.route(0, to)) {
-      if (topology.link_name(link).starts_with("group 0 to")) between.insert(link);
+      if (name_of(topology, link).starts_with("group 0 to")) between.insert(link);
     }
   }
   EXPECT_EQ(between.size(), 4u) << "a link to each other group";
@@ -120,14 +152,14 @@ TEST(Topology, Names__tell_links_apart) {
       for (std::uint32_t to = 0; to < topology.node_count(); ++to) {
         for (const std::uint32_t link : topology.route(from, to)) {
           links.insert(link);
-          names.insert(topology.link_name(link));
+          names.insert(name_of(topology, link));
         }
       }
     }
     EXPECT_EQ(names.size(), links.size());
   }
   const Topology torus = Topology::tofu_d(1, 1, 1);
-  EXPECT_EQ(torus.link_name(torus.route(0, 1)[1]), "A+ of node 0");
+  EXPECT_EQ(name_of(torus, torus.route(0, 1)[1]), "A+ of node 0");
   EXPECT_TRUE(torus.is_direct());
 }
 
