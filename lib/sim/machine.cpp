@@ -176,7 +176,7 @@ class MachineReader {
     std::string names;
     for (const std::string& key : known_) {
       const bool is_inside = key.starts_with(section) && key.find('.', section.size()) == std::string::npos;
-      if (is_inside) names += " " + key.substr(section.size());
+      if (is_inside) names.append(" ").append(key, section.size());
     }
     return names;
   }
