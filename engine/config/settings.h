@@ -39,6 +39,7 @@ struct Settings {
   std::uint32_t bind = 0;                     ///< PORTOFU_BIND, of ptl_run, values of BindTo.
   std::uint32_t map = 0;                      ///< PORTOFU_MAP, of ptl_run, values of MapBy.
   std::uint32_t shuffle_seed = 0;             ///< PORTOFU_SHUFFLE; 0: packets are taken as they come.
+  std::string sim;                            ///< PORTOFU_SIM; empty: time is real.
   std::string pcapng;                         ///< PORTOFU_PCAPNG; empty: packets are not captured.
   std::string coords;                         ///< PORTOFU_COORDS; empty: 0,0,0,0,0,0.
   std::uint32_t tni_count = 6;                ///< PORTOFU_TNIS.

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint32_t kMax = UINT32_MAX;
 
-const std::array<SettingRow, 51> kTable{{
+const std::array<SettingRow, 52> kTable{{
     {"PORTOFU_NID", SettingKind::kNodeId, &Settings::nid, nullptr, 1, kMax - 1, "", "address of an interface",
      "Node ID of this node: an IPv4 address or the integer that it stands for. All processes of a node need the same."},
     {"PORTOFU_INTERFACE", SettingKind::kText, nullptr, &Settings::interface, 0, 15, "",
@@ -85,6 +85,8 @@ const std::array<SettingRow, 51> kTable{{
      "domain."},
     {"PORTOFU_SHUFFLE", SettingKind::kInteger, &Settings::shuffle_seed, nullptr, 0, kMax, "", nullptr,
      "Not 0: packets are delayed and taken in any order that Portals allows, by this seed. For tests, and slow."},
+    {"PORTOFU_SIM", SettingKind::kText, nullptr, &Settings::sim, 0, 4095, "", "none",
+     "Set by ptl_sim for the ranks that it starts: the file by which they share virtual time."},
     {"PORTOFU_PCAPNG", SettingKind::kText, nullptr, &Settings::pcapng, 0, 4095, "", "none",
      "Directory where the packets that a process sends and receives are captured, for Wireshark: a file each. "
      "Memory of peers is then reached by packets only. Slow, and all processes of a job need the same."},

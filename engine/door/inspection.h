@@ -19,3 +19,4 @@
 #include "engine/wire/capture/pcapng.h"
 #include "engine/wire/header.h"
 #include "engine/wire/shm/channel_directory.h"
+#include "engine/wire/sim/virtual_page.h"  // What ptl_sim shares with its ranks.

@@ -83,6 +83,13 @@ std::unique_ptr<Engine> Engine::open(const Settings& settings, std::uint32_t pid
     log_warning("no launcher and no PORTOFU_JOB_KEY says the key of the job: processes of other machines are refused");
   install_fault_guard();
   std::unique_ptr<Engine> engine(new Engine(known, std::move(node)));
+  if (engine->node_->clock != nullptr) {
+    EngineNode& own = *engine->node_;
+    own.nic = VirtualNic::start(*engine, *own.clock, *own.virtual_loopback, *own.virtual_shm);
+    if (own.nic != nullptr) return engine;
+    *why = "there is no thread for the NIC of virtual time";
+    return nullptr;
+  }
   if (settings.progress_thread == 0) return engine;
   engine->progress_ = ProgressThread::start(*engine);
   return engine;
@@ -199,7 +206,9 @@ void Engine::settle_waiting_on_duty() {
   };
   const auto& waiting = core_.waiting_peers;
   if (!core_.fired.empty() || std::any_of(waiting.begin(), waiting.end(), waits_for_room)) {
-    cycle_on_duty();
+    // In virtual time there is room at once, and what is sent later would leave at another time.
+    while (cycle_on_duty() > 0 && virtual_clock() != nullptr) {
+    }
     return;
   }
   for (Peer* peer : waiting) finish_taken(core_, *peer);
@@ -276,6 +285,8 @@ WaitResult Engine::wait_until(Condition condition, std::uint64_t timeout_ns, OnA
       }
       seen_activity = core_.activity;
     }
+    if (virtual_clock() != nullptr) [[unlikely]]
+      return wait_in_virtual_time(condition, timeout_ns, on_abort);
     if (timeout_ns == 0) return WaitResult::kTimedOut;
     if (work > 0) {
       streak.reset();
@@ -293,6 +304,32 @@ WaitResult Engine::wait_until(Condition condition, std::uint64_t timeout_ns, OnA
       DutyLock::stay_away();
     }
     idle(streak, seen_activity, longest_sleep_ns, sleeper);
+  }
+}
+
+/// @return nullptr: time is real
+VirtualClock* Engine::virtual_clock() const { return node_ != nullptr ? node_->clock.get() : nullptr; }
+
+/// The rest of a wait that has found nothing at first.
+WaitResult Engine::wait_in_virtual_time(Condition condition, std::uint64_t timeout_ns, OnAbort on_abort) {
+  VirtualClock& clock = *virtual_clock();
+  if (timeout_ns == 0) {
+    clock.pass();
+    return WaitResult::kTimedOut;
+  }
+  constexpr std::uint64_t kPsPerNs = 1000;
+  const std::uint64_t deadline_ps =
+      timeout_ns < kLatestPs / kPsPerNs ? clock.now_ps() + timeout_ns * kPsPerNs : kNeverPs;
+  for (bool in_time = true;;) {
+    if (is_aborted() && on_abort == OnAbort::kReturn) return WaitResult::kAborted;
+    {
+      const Duty duty(*this);
+      if (condition(core_)) return reached_on_duty();
+      const int work = look_on_duty();
+      if (work > 0 && condition(core_)) return reached_on_duty();
+    }
+    if (!in_time) return WaitResult::kTimedOut;
+    in_time = clock.wait(deadline_ps);
   }
 }
 
@@ -317,6 +354,10 @@ bool Engine::look_once_on_duty(Rest* due) {
       core_.recorder->note_empty_look();
     policy_.note_second_look(false);
     if (node_ == nullptr) return false;  // A simulation never rests.
+    if (virtual_clock() != nullptr) [[unlikely]] {
+      due->advice = IdleAdvice::kPassTime;
+      return false;
+    }
     Signs signs(*this);
     *due = rest_on_duty(policy_.advise_poll(signs));
     return false;
@@ -361,12 +402,15 @@ Engine::Rest Engine::rest_on_duty(IdleAdvice advice) {
 
 Engine::Rest Engine::advise_search_on_duty() {
   if (node_ == nullptr) return {};
+  if (virtual_clock() != nullptr) [[unlikely]]
+    return {.advice = IdleAdvice::kPassTime};
   Signs signs(*this);
   return rest_on_duty(policy_.advise_search(signs));
 }
 
 void Engine::rest(const Rest& due) {
   if (due.advice == IdleAdvice::kStayAway) return DutyLock::stay_away();
+  if (due.advice == IdleAdvice::kPassTime) return virtual_clock()->pass();
   const std::uint64_t before_ns = core_.now_ns();
   if (due.advice == IdleAdvice::kYield) {
     sched_yield();

@@ -58,6 +58,8 @@ class Condition {
   void* context_;
 };
 
+class VirtualClock;
+
 class Engine {
  public:
   /// Opens the engine of this process on its node: claims the PID, maps the segment, starts the progress thread.
@@ -221,6 +223,7 @@ class Engine {
 
  private:
   friend class ProgressThread;
+  friend class VirtualNic;
 
   Engine(const Settings& settings, std::unique_ptr<EngineNode> node);
 
@@ -293,6 +296,8 @@ class Engine {
   void unshow_sleep(const SleepingCall& call);
   void tell_if_stalled(Sleeper& sleeper);
   WaitResult look_at_last(Condition condition);
+  VirtualClock* virtual_clock() const;
+  WaitResult wait_in_virtual_time(Condition condition, std::uint64_t timeout_ns, OnAbort on_abort);
   bool found_on_duty() {
     if (core_.recorder != nullptr) [[unlikely]]
       core_.recorder->end_looks();

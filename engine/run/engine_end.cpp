@@ -15,6 +15,8 @@ namespace portofu {
 Engine::~Engine() {
   const bool owned = node_ == nullptr || node_->segment->in_owner_process();
   if (owned && node_ != nullptr) flush(linger_ns_);
+  if (!owned) (void)node_->nic.release();  // Its thread is the parent's.
+  if (node_ != nullptr) node_->nic.reset();
   progress_.reset();
   Core& core = core_;
   if (owned && core.checker != nullptr) core.checker->ends(core);
@@ -47,6 +49,7 @@ void Engine::flush_until(std::uint64_t deadline_ns) {
 
 void Engine::retire() {
   flush_until(monotonic_ns() + linger_ns_);
+  node_->nic.reset();
   if (progress_ != nullptr) progress_->stop_until(monotonic_ns() + linger_ns_);
   {
     const Duty duty(*this);

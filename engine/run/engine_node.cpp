@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <utility>
 
 #include "engine/observe/log.h"
@@ -13,6 +14,7 @@
 #include "engine/queue/random_bytes.h"
 #include "engine/segment/segment_alias.h"
 #include "engine/segment/shared_heap.h"
+#include "engine/topology/launcher.h"
 #include "engine/topology/node_id.h"
 #include "engine/wire/other_nodes.h"
 #include "engine/wire/sim/faulty_datagrams.h"
@@ -191,7 +193,10 @@ void make_wires(EngineNode& node, const Settings& settings, const SegmentOptions
   node.loopback = std::make_unique<LoopbackWire>(node.segment->id(), options.ring);
   const auto long_data = static_cast<LongData>(settings.long_data);
   node.shm = std::make_unique<ShmWire>(*node.segment, settings.direct != 0, long_data);
-  if (settings.shuffle_seed != 0) {
+  if (node.clock != nullptr) {
+    node.virtual_loopback = std::make_unique<VirtualWire>(*node.loopback, *node.clock);
+    node.virtual_shm = std::make_unique<VirtualWire>(*node.shm, *node.clock);
+  } else if (settings.shuffle_seed != 0) {
     // Each process has its own order.
     const std::uint64_t seed = (std::uint64_t{settings.shuffle_seed} << 32) + node.segment->id().pid;
     node.shuffled_loopback = std::make_unique<ShuffleWire>(*node.loopback, seed);
@@ -319,6 +324,12 @@ std::unique_ptr<EngineNode> open_node(const Settings& settings, std::uint32_t pi
     if (settings.fabric == static_cast<std::uint32_t>(FabricUse::kOn)) return nullptr;
     log_warning("other nodes cannot reach this process: %s", why->c_str());
     break;
+  }
+  if (!settings.sim.empty()) {
+    *error = OpenError::kSystem;
+    const auto get_variable = [](const char* name) -> const char* { return std::getenv(name); };
+    node->clock = VirtualClock::open(settings.sim, rank_of_launcher(get_variable), node->segment->id(), why);
+    if (node->clock == nullptr) return nullptr;
   }
   *error = OpenError::kNone;
   make_wires(*node, settings, options);

@@ -10,6 +10,7 @@
 #include "engine/config/settings.h"
 #include "engine/inspect/inspection_root.h"
 #include "engine/run/engine.h"
+#include "engine/run/virtual_nic.h"
 #include "engine/segment/node_directory.h"
 #include "engine/segment/process_segment.h"
 #include "engine/segment/step_file.h"
@@ -22,6 +23,8 @@
 #include "engine/wire/reliable/reliable_wire.h"
 #include "engine/wire/shm/shm_wire.h"
 #include "engine/wire/sim/shuffle_wire.h"
+#include "engine/wire/sim/virtual_clock.h"
+#include "engine/wire/sim/virtual_wire.h"
 
 namespace portofu {
 
@@ -70,6 +73,9 @@ struct EngineNode {
   std::unique_ptr<ShmWire> shm;
   std::unique_ptr<ShuffleWire> shuffled_loopback;  ///< Over `loopback`; nullptr unless PORTOFU_SHUFFLE is set.
   std::unique_ptr<ShuffleWire> shuffled_shm;       ///< Over `shm`, likewise.
+  std::unique_ptr<VirtualClock> clock;             ///< nullptr unless PORTOFU_SIM is set, and so these:
+  std::unique_ptr<VirtualWire> virtual_loopback;   ///< Over `loopback`.
+  std::unique_ptr<VirtualWire> virtual_shm;        ///< Over `shm`.
 
   // To other nodes: one of them, or none, and nothing reaches them.
   std::unique_ptr<OfiWire> fabric;               ///< May be closed.
@@ -93,11 +99,13 @@ struct EngineNode {
   /// What the engine polls, in this order, beside the fabric.
   std::vector<Wire*> wires() const {
     if (captured_shm != nullptr) return {captured_loopback.get(), captured_shm.get()};
+    if (virtual_shm != nullptr) return {virtual_loopback.get(), virtual_shm.get()};
     if (shuffled_shm != nullptr) return {shuffled_loopback.get(), shuffled_shm.get()};
     return {loopback.get(), shm.get()};
   }
   std::unique_ptr<SegmentDirectory> directory;
   InspectionRoot root;               ///< Of the engine.
+  std::unique_ptr<VirtualNic> nic;   ///< Of the engine, in virtual time; nullptr unless PORTOFU_SIM is set.
   std::unique_ptr<Checker> checker;  ///< Core::checker; nullptr unless PORTOFU_CHECK is set.
 };
 

@@ -11,8 +11,9 @@
 
 namespace portofu {
 
-/// What to do before the next look. To stay away is to spin longer, where other threads share the duty.
-enum class IdleAdvice : std::uint8_t { kSpin, kStayAway, kYield, kSleep };
+/// What to do before the next look. To stay away is to spin longer, where other threads share the duty. To pass time is
+/// to let virtual time go on.
+enum class IdleAdvice : std::uint8_t { kSpin, kStayAway, kYield, kSleep, kPassTime };
 
 /// One streak of empty looks. Times in nanoseconds, from any monotonic clock.
 class IdleStreak {

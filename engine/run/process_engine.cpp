@@ -20,6 +20,7 @@
 #include "engine/queue/cancellation.h"
 #include "engine/queue/clock.h"
 #include "engine/run/process_threads.h"
+#include "engine/run/virtual_nic.h"
 #include "engine/topology/local_place.h"
 #include "engine/topology/node_map.h"
 #include "engine/wire/ofi/fabric_library.h"
@@ -130,6 +131,7 @@ void share_linger(ProcessEngine& own) {
 
 /// @param waiting  whether some thread waits in a call; it may be the calling one, which a signal handler runs in
 void close(ProcessEngine& own, bool waiting) {
+  leave_virtual_time();
   const bool alone = !waiting && is_alone();
   share_linger(own);
   own.for_each([&](std::unique_ptr<Engine>& engine) {
@@ -271,6 +273,7 @@ bool end_process_engine(bool waiting) {
   }
   if (own.references == 0) return false;
   const bool is_last = --own.references == 0;
+  if (is_last) leave_virtual_time();
   const bool is_nobody_inside = !waiting && !own.is_interrupted() && is_alone();
   if (is_last) share_linger(own);
   if (is_last && is_nobody_inside) own.for_each([](std::unique_ptr<Engine>& engine) { engine.reset(); });

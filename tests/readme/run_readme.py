@@ -25,7 +25,7 @@ SUITE = "readme"
 PAGES = ("README.md", "lib/README.md", "lib/openmpi.md", "lib/nodes.md", "lib/environment.md", "lib/tracing.md",
          "lib/utofu/README.md", "lib/fugaku/README.md")
 # What begins a command in the text; other code in the text names files, functions and variables.
-TOOLS = ("./run ", "ptl_run ", "ptl_info ", "ptl_ping ", "ptl_top ", "ptl_trace ", "mpirun ", "mpiexec ", "ctest ", "cmake ",
+TOOLS = ("./run ", "ptl_run ", "ptl_info ", "ptl_ping ", "ptl_top ", "ptl_trace ", "ptl_sim ", "mpirun ", "mpiexec ", "ctest ", "cmake ",
          "cc ", "mpicc ", "LD_PRELOAD=", "build/release/bin/")
 # MPI programs that stand for ./program: all predefined types, derived types, and windows.
 MPI_PROGRAMS = ("predefined_types", "collectives", "scattered_collectives", "one_sided", "one_sided_types")
@@ -91,6 +91,7 @@ NOT_RUN = {
     "ptl_run --hosts": "is a name",
     "ptl_top": "wants a terminal; tests/process has one for it",
     "ptl_trace": "is a name",
+    "ptl_sim": "is a name",
     "ptl_trace --last": "wants a process that records its steps; tests/process has some",
     "ptl_trace --merge DIRECTORY": "wants files of other machines; tests/process has some of this one",
     "build/release/bin/compare_apis": "takes a minute, and is a test of the release preset's benchmarks",
@@ -271,6 +272,7 @@ class Readme:
             (r"(mtl|osc|btl)_portals4_\w+ = \w+$", self.parameter), (r"ptl_run (--check )?-n 4 \./program$", self.ptl_run),
             (r"ptl_info( --settings| --topology| --explain)?$|ptl_ping$", self.shell),
             (r"ptl_run -n 16 --per-node 4$", self.virtual_nodes),
+            (r"ptl_sim .*\./program$", self.ptl_run),
             (r"ptl_trace .* ptl_run -n 2 \./program$", self.ptl_run),
         )
         for pattern, handler in rules:

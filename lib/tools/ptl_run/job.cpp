@@ -23,7 +23,9 @@ std::uint64_t now_ms() {
   return static_cast<std::uint64_t>(now.tv_sec) * 1000 + static_cast<std::uint64_t>(now.tv_nsec) / 1'000'000;
 }
 
-void say(const std::string& text) { write_all(STDERR_FILENO, "ptl_run: " + text + '\n'); }
+void say(const std::string& text) {
+  write_all(STDERR_FILENO, std::string(program_invocation_short_name) + ": " + text + '\n');
+}
 
 Job::Job(JobOptions options)
     : options_(std::move(options)), pmi_(options_.size, "kvs_ptl_run_" + std::to_string(getpid())) {
@@ -42,6 +44,7 @@ Job::~Job() {
 int Job::run() {
   if (!prepare()) return kLauncherFailed;
   if (!(options_.hosts.empty() ? start_ranks() : start_hosts())) return exit_status_;
+  if (options_.watcher != nullptr) options_.watcher->begin();
   while (running_count() > 0) {
     wait_for_something();
     take_signals();
@@ -52,9 +55,11 @@ int Job::run() {
       if (polled_[1 + ranks_.size() + i].revents != 0) relays_[i]->carry();
     }
     serve_hosts();
+    hear_watcher();
     reap_ranks();
     kill_late_ranks();
   }
+  if (options_.watcher != nullptr) options_.watcher->end();
   drain_output();
   return exit_status_;
 }
@@ -122,6 +127,7 @@ void Job::wait_for_something() {
     polled_.push_back({rank.pmi_fd, static_cast<short>(rank.to_send.empty() ? POLLIN : POLLOUT), 0});
   for (const auto& relay : relays_) polled_.push_back({relay->fd(), POLLIN, 0});
   poll_hosts();
+  if (options_.watcher != nullptr && !ending_) polled_.push_back({options_.watcher->complaint_fd(), POLLIN, 0});
   std::uint64_t next_ms = UINT64_MAX;
   for (const std::uint64_t due_ms : {kill_at_ms_, slow_at_ms_}) {
     if (due_ms != 0) next_ms = std::min(next_ms, due_ms);
@@ -152,6 +158,12 @@ void Job::take_signal(int number, bool from_terminal) {
   ending_ = told_ = true;
   abandon_start(number);
   kill_at_ms_ = now_ms() + static_cast<std::uint64_t>(options_.grace_seconds) * 1000;
+}
+
+/// Its place among what is polled is the last.
+void Job::hear_watcher() {
+  if (options_.watcher == nullptr || ending_ || polled_.back().fd != options_.watcher->complaint_fd()) return;
+  if (polled_.back().revents != 0) end_all(kLauncherFailed, options_.watcher->complaint());
 }
 
 void Job::stop_and_continue() {
@@ -235,6 +247,7 @@ void Job::note_end(int number, const RankEnd& end) {
   }
   close_dialogue(rank);
   rank.running = false;
+  if (options_.watcher != nullptr) options_.watcher->rank_ended(number);
   const std::string how =
       end.by_signal ? "was ended by " + signal_text(end.number) : "exited with status " + std::to_string(end.number);
   if (options_.verbose) say(who(number) + how);

@@ -11,6 +11,7 @@
 #include "lib/tools/ptl_run/binding.h"
 #include "lib/tools/ptl_run/group_guard.h"
 #include "lib/tools/ptl_run/host_link.h"
+#include "lib/tools/ptl_run/job_watcher.h"
 #include "lib/tools/ptl_run/line_relay.h"
 #include "lib/tools/ptl_run/pmi_server.h"
 #include "lib/tools/ptl_run/rank_process.h"
@@ -40,9 +41,10 @@ struct JobOptions {
   std::vector<std::string> agent;        ///< Words of the command that runs another on a host; empty: none is needed.
   bool agent_for_all = false;            ///< Also for the host that this process runs on.
   std::vector<std::string> environment;  ///< NAME=VALUE, for ranks on hosts.
+  JobWatcher* watcher = nullptr;         ///< nullptr: nobody; it outlives the job. Not with hosts.
 };
 
-/// For people, on standard error.
+/// For people, on standard error, behind the name of the tool.
 void say(const std::string& text);
 
 /// Milliseconds of a clock that never goes back.
@@ -78,6 +80,7 @@ class Job {
   void wait_for_something();
   void take_signals();
   void take_signal(int number, bool from_terminal);
+  void hear_watcher();
   void stop_and_continue();
   bool talk(Rank& rank, int number);
   bool take_requests(Rank& rank, int number, std::string_view bytes);

@@ -1,0 +1,136 @@
+#include "engine/run/virtual_nic.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+
+#include "engine/observe/log.h"
+#include "engine/observe/system_failure.h"
+#include "engine/run/engine.h"
+#include "engine/run/process_threads.h"
+
+namespace portofu {
+namespace {
+
+/// How often what finds no room is tried again, and how often it is looked whether a message is here.
+constexpr std::int64_t kTryAgainNs = 50'000;
+/// How often the dead are looked for.
+constexpr std::int64_t kTimersNs = 500'000'000;
+
+/// Of this process; for the handler of the signal by which the coordinator freezes a thread.
+std::atomic<VirtualNic*> of_process{nullptr};
+
+}  // namespace
+
+std::unique_ptr<VirtualNic> VirtualNic::start(Engine& engine, VirtualClock& clock, VirtualWire& own,
+                                              VirtualWire& others) {
+  std::unique_ptr<VirtualNic> nic(new VirtualNic(engine, clock, own, others));
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  sigdelset(&all, SIGSEGV);  // As in the progress thread.
+  sigdelset(&all, SIGBUS);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  int error = 0;
+  try {
+    nic->thread_ = std::thread([raw = nic.get()] { raw->run(); });
+  } catch (const std::system_error& refused) {
+    error = refused.code().value();
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (error != 0) {
+    log_error("%s", system_failure("pthread_create", "the thread that stands for the NIC", error).c_str());
+    return nullptr;
+  }
+  of_process.store(nic.get());
+  struct sigaction action {};
+  action.sa_handler = freeze;
+  action.sa_flags = SA_RESTART;
+  sigaction(kFreezeSignal, &action, nullptr);
+  return nic;
+}
+
+VirtualNic::~VirtualNic() {
+  of_process.store(nullptr);
+  if (!thread_.joinable()) return;
+  stopping_.store(true, std::memory_order_release);
+  clock_.end_nic();
+  thread_.join();
+}
+
+/// A thread in the middle of a call does not poll its memory.
+void VirtualNic::freeze(int) {
+  const int error = errno;
+  VirtualNic* const nic = of_process.load();
+  if (nic != nullptr) nic->clock_.freeze(nic->engine_.is_interrupted());
+  errno = error;
+}
+
+void VirtualNic::run() {
+  pthread_setname_np(pthread_self(), "portofu-nic");
+  const LibraryThread listed;
+  bool has_unsent = false;
+  while (!stopping_.load(std::memory_order_acquire)) {
+    VirtualDelivery delivery{};
+    if (clock_.wait_for_delivery(&delivery, has_unsent ? kTryAgainNs : kTimersNs)) take(delivery);
+    engine_.duty_.take_as_guest();
+    has_unsent = send_waiting_on_duty();
+    engine_.look_after_timers_on_duty(engine_.core_.now_ns());
+    engine_.give_duty();
+  }
+}
+
+bool VirtualNic::send_waiting_on_duty() {
+  own_.send_waiting();
+  others_.send_waiting();
+  return own_.has_unsent() || others_.has_unsent();
+}
+
+/// Waits, in real time, until all packets of the message are here. @return on duty: they are; else not on duty
+bool VirtualNic::await(VirtualWire& wire, const VirtualDelivery& delivery) {
+  const ProcessId source{delivery.source_nid, delivery.source_pid};
+  for (;;) {
+    const bool is_last_look = stopping_.load(std::memory_order_acquire) || clock_.is_gone(delivery.source_rank);
+    engine_.duty_.take_as_guest();
+    if (wire.has_arrived(source, delivery.number)) return true;
+    send_waiting_on_duty();
+    engine_.give_duty();
+    if (is_last_look) return false;
+    const timespec pause{0, kTryAgainNs};
+    nanosleep(&pause, nullptr);
+  }
+}
+
+void VirtualNic::take(const VirtualDelivery& delivery) {
+  const ProcessId source{delivery.source_nid, delivery.source_pid};
+  VirtualWire& wire = source == engine_.self() ? own_ : others_;
+  if (await(wire, delivery)) {
+    const PacketType type = wire.show(source, delivery.number);
+    clock_.enter_nic(delivery, static_cast<std::uint8_t>(type));
+    while (engine_.cycle_on_duty() > 0) {
+    }
+    wire.hide();
+    clock_.leave_nic();
+    engine_.give_duty();
+  }
+  clock_.delivered();
+}
+
+void leave_virtual_time() {
+  VirtualNic* const nic = of_process.load();
+  if (nic == nullptr || nic->engine_.is_interrupted()) return;
+  nic->engine_.flush(Engine::kLingerNs);
+  nic->clock_.leave();
+}
+
+std::uint64_t virtual_now_ns() {
+  VirtualNic* const nic = of_process.load();
+  if (nic == nullptr || nic->engine_.is_interrupted()) return 0;
+  return nic->clock_.read() / 1000;
+}
+
+}  // namespace portofu

@@ -1,0 +1,56 @@
+#pragma once
+// The NIC of a rank in virtual time: a thread that hands the engine what arrives, when the coordinator says so, and
+// lets the engine do all that follows from it, at that time. The application, whose calls only look at what has been
+// done, stands still meanwhile, or does not call.
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <thread>
+
+#include "engine/wire/sim/virtual_clock.h"
+#include "engine/wire/sim/virtual_wire.h"
+
+namespace portofu {
+
+class Engine;
+
+class VirtualNic {
+ public:
+  /// Starts the thread. @param own, others  wires to oneself and to the rest of the node; outlive it, as all do
+  /// @return nullptr if the system gives no thread
+  static std::unique_ptr<VirtualNic> start(Engine& engine, VirtualClock& clock, VirtualWire& own, VirtualWire& others);
+
+  /// Stops and joins the thread.
+  ~VirtualNic();
+  VirtualNic(const VirtualNic&) = delete;
+  VirtualNic& operator=(const VirtualNic&) = delete;
+
+ private:
+  VirtualNic(Engine& engine, VirtualClock& clock, VirtualWire& own, VirtualWire& others)
+      : engine_(engine), clock_(clock), own_(own), others_(others) {}
+  static void freeze(int number);
+  void run();
+  void take(const VirtualDelivery& delivery);
+  bool await(VirtualWire& wire, const VirtualDelivery& delivery);
+  bool send_waiting_on_duty();
+
+  Engine& engine_;
+  VirtualClock& clock_;
+  VirtualWire& own_;
+  VirtualWire& others_;
+  std::atomic<bool> stopping_{false};
+  std::thread thread_;
+
+  friend std::uint64_t virtual_now_ns();
+  friend void leave_virtual_time();
+};
+
+/// The virtual time of this process, for a thread that reads the clock: who reads it again and again waits.
+/// @return 0: time is real. Any thread
+std::uint64_t virtual_now_ns();
+
+/// The process is done with its engine: what it has sent arrives, and from here on time is real. Nothing, if it is.
+void leave_virtual_time();
+
+}  // namespace portofu

@@ -1,0 +1,295 @@
+#include "engine/wire/sim/virtual_clock.h"
+
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+
+#include "engine/observe/system_failure.h"
+
+namespace portofu {
+namespace {
+
+/// Empty looks in a row that cost no more than their own time.
+constexpr std::uint32_t kShortLooks = 8;
+/// The longest that one waits for while somebody may still send something.
+constexpr std::uint64_t kLongestLookPs = 1'000'000'000;
+/// No call costs more: a second.
+constexpr std::uint64_t kMostCallPs = 1'000'000'000'000;
+/// How often one that waits for its turn looks whether there is still somebody to give it.
+constexpr std::int64_t kLookAtCoordinatorNs = 1'000'000'000;
+
+std::uintptr_t this_thread() { return reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer()); }
+
+}  // namespace
+
+void virtual_wait(std::atomic<std::uint32_t>& word, std::uint32_t seen, std::int64_t timeout_ns) {
+  const timespec timeout{timeout_ns / 1'000'000'000, timeout_ns % 1'000'000'000};
+  syscall(SYS_futex, &word, FUTEX_WAIT, seen, timeout_ns < 0 ? nullptr : &timeout, nullptr, 0);
+}
+
+void virtual_wake(std::atomic<std::uint32_t>& word) {
+  syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+void ring_coordinator(VirtualHeader& header) {
+  header.bell.fetch_add(1, std::memory_order_seq_cst);
+  virtual_wake(header.bell);
+}
+
+std::unique_ptr<VirtualClock> VirtualClock::open(const std::string& path, std::int64_t rank, ProcessId self,
+                                                 std::string* why) {
+  const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (fd < 0) {
+    *why = system_failure("open", "the file of virtual time, " + path + ",", errno);
+    return nullptr;
+  }
+  struct stat status {};
+  const bool has_size = fstat(fd, &status) == 0 && status.st_size >= static_cast<off_t>(sizeof(VirtualHeader));
+  const std::size_t bytes = has_size ? static_cast<std::size_t>(status.st_size) : 0;
+  void* const mapped = has_size ? mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+  const int error = errno;
+  close(fd);
+  if (mapped == MAP_FAILED) {
+    *why = has_size ? system_failure("mmap", "the file of virtual time", error) : path + " has no virtual time in it";
+    return nullptr;
+  }
+  auto* const header = static_cast<VirtualHeader*>(mapped);
+  const std::uint32_t ranks = header->rank_count;
+  const bool fits = header->magic == kVirtualMagic && header->version == kVirtualVersion &&
+                    header->page_bytes == sizeof(VirtualPage) && ranks <= kMostVirtualRanks &&
+                    bytes >= virtual_file_bytes(ranks);
+  if (!fits) *why = path + " is not of a ptl_sim of this release";
+  const bool has_rank = rank >= 0 && rank < static_cast<std::int64_t>(ranks);
+  if (fits && !has_rank) *why = "ptl_sim has " + std::to_string(ranks) + " ranks, and this process is none of them";
+  if (!fits || !has_rank) {
+    munmap(mapped, bytes);
+    return nullptr;
+  }
+  VirtualPage& page = *virtual_page(header, static_cast<std::uint32_t>(rank));
+  std::uint32_t process = page.process.load(std::memory_order_acquire);
+  const auto own = static_cast<std::uint32_t>(getpid());
+  const bool is_taken = process != 0 && process != own && kill(static_cast<pid_t>(process), 0) == 0;
+  if (is_taken || !page.process.compare_exchange_strong(process, own)) {
+    *why = "another process is rank " + std::to_string(rank) + " in virtual time";
+    munmap(mapped, bytes);
+    return nullptr;
+  }
+  page.nid.store(self.nid, std::memory_order_relaxed);
+  page.pid.store(self.pid, std::memory_order_relaxed);
+  page.thread.store(static_cast<std::uint32_t>(gettid()), std::memory_order_relaxed);
+  page.state.store(static_cast<std::uint32_t>(VirtualState::kAway), std::memory_order_release);
+  ring_coordinator(*header);
+  return std::unique_ptr<VirtualClock>(new VirtualClock(header, bytes, page));
+}
+
+VirtualClock::VirtualClock(VirtualHeader* header, std::size_t bytes, VirtualPage& page)
+    : header_(header),
+      bytes_(bytes),
+      page_(page),
+      rank_count_(header->rank_count),
+      coordinator_(header->coordinator),
+      compute_(static_cast<VirtualCompute>(header->compute)),
+      compute_word_(header->compute_word),
+      poll_ps_(std::clamp(header->poll_ps, std::uint64_t{1}, kMostCallPs)),
+      clock_ps_(std::min(page.clock_ps.load(std::memory_order_relaxed), kLatestPs)),
+      seen_turn_(page.turn.load(std::memory_order_acquire)),
+      seen_deliveries_(page.delivery_count.load(std::memory_order_acquire)) {
+  for (std::size_t i = 0; i < kVirtualCallCount; ++i) call_ps_[i] = std::min(header->call_ps[i], kMostCallPs);
+}
+
+VirtualClock::~VirtualClock() { munmap(header_, bytes_); }
+
+// ---- The application ------------------------------------------------------------------------------------------------
+
+std::uint64_t VirtualClock::thread_cpu_ps() const {
+  timespec used{};
+  syscall(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, &used);
+  return (static_cast<std::uint64_t>(used.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(used.tv_nsec)) * 1000;
+}
+
+void VirtualClock::spend(VirtualSpent what, std::uint64_t cost_ps) {
+  clock_ps_ = std::min(clock_ps_ + std::min(cost_ps, kLatestPs), kLatestPs);
+  const auto index = static_cast<std::size_t>(what);
+  page_.spent_ps[index].fetch_add(cost_ps, std::memory_order_relaxed);
+  page_.count[index].fetch_add(1, std::memory_order_relaxed);
+}
+
+/// A new turn begins at a time that the coordinator has said.
+void VirtualClock::catch_up(VirtualSpent what) {
+  seen_turn_ = page_.turn.load(std::memory_order_acquire);
+  const std::uint64_t granted = std::min(page_.granted_ps.load(std::memory_order_relaxed), kLatestPs);
+  if (granted > clock_ps_) spend(what, granted - clock_ps_);
+  if (compute_ == VirtualCompute::kCpu) charged_cpu_ps_ = thread_cpu_ps();
+}
+
+/// What the program has done since its last call costs time, but for polling memory.
+void VirtualClock::charge() {
+  if (page_.turn.load(std::memory_order_acquire) != seen_turn_) {
+    catch_up(VirtualSpent::kMemory);
+    empty_looks_ = 0;
+  }
+  if (compute_ == VirtualCompute::kFixed) spend(VirtualSpent::kCompute, compute_word_);
+  if (compute_ != VirtualCompute::kCpu) return;
+  const std::uint64_t used = thread_cpu_ps();
+  if (used > charged_cpu_ps_ && charged_cpu_ps_ != 0) {
+    const auto cost = static_cast<unsigned __int128>(used - charged_cpu_ps_) * compute_word_ / 1000;
+    spend(VirtualSpent::kCompute, static_cast<std::uint64_t>(std::min<unsigned __int128>(cost, kLatestPs)));
+  }
+  charged_cpu_ps_ = used;
+}
+
+/// Without the coordinator nobody would ever go on: time is real from now on.
+bool VirtualClock::is_deserted() {
+  if (kill(static_cast<pid_t>(coordinator_), 0) == 0 || errno != ESRCH) return false;
+  left_ = true;
+  return true;
+}
+
+/// Says that the rank does not run, and sleeps until it does.
+void VirtualClock::give_turn(VirtualState state, std::uint64_t until_ps) {
+  const std::uint32_t seen = page_.turn.load(std::memory_order_acquire);
+  caller_.store(this_thread(), std::memory_order_relaxed);
+  page_.thread.store(static_cast<std::uint32_t>(gettid()), std::memory_order_relaxed);
+  page_.clock_ps.store(clock_ps_, std::memory_order_relaxed);
+  page_.until_ps.store(until_ps, std::memory_order_relaxed);
+  page_.state.store(static_cast<std::uint32_t>(state), std::memory_order_release);
+  ring_coordinator(*header_);
+  while (page_.turn.load(std::memory_order_acquire) == seen && !is_deserted()) {
+    virtual_wait(page_.turn, seen, kLookAtCoordinatorNs);
+  }
+  catch_up(VirtualSpent::kWait);
+  has_sent_ = false;
+}
+
+void VirtualClock::pass() {
+  if (left_) return;
+  charge();
+  spend(VirtualSpent::kLook, poll_ps_);
+  if (++empty_looks_ <= kShortLooks) {
+    const std::uint64_t horizon = page_.horizon_ps.load(std::memory_order_relaxed);
+    if (state() != VirtualState::kRunning || has_sent_ || clock_ps_ > horizon) {
+      give_turn(VirtualState::kReady, clock_ps_);
+    }
+    return;
+  }
+  const std::uint32_t doublings = std::min(empty_looks_ - kShortLooks, 40u);
+  const std::uint64_t longest = page_.is_quiet.load(std::memory_order_relaxed) != 0 ? kLatestPs / 4 : kLongestLookPs;
+  const std::uint64_t most = std::min(poll_ps_, kLatestPs >> 41) << doublings;
+  const std::uint64_t until = std::min(clock_ps_ + std::min(most, longest), kLatestPs);
+  give_turn(VirtualState::kPolling, until);
+  if (clock_ps_ >= until) return;
+  empty_looks_ = 0;
+  spend(VirtualSpent::kLook, poll_ps_);
+}
+
+/// Before it has the first turn there is no time that it could ask for.
+std::uint64_t VirtualClock::read() {
+  if (caller_.load(std::memory_order_relaxed) == this_thread()) pass();
+  return clock_ps_;
+}
+
+bool VirtualClock::wait(std::uint64_t deadline_ps) {
+  if (left_) {
+    sched_yield();
+    return true;
+  }
+  charge();
+  empty_looks_ = 0;
+  if (clock_ps_ >= deadline_ps) return false;
+  give_turn(VirtualState::kWaiting, std::min(deadline_ps, kNeverPs));
+  if (clock_ps_ >= deadline_ps) return false;
+  spend(VirtualSpent::kLook, poll_ps_);
+  return true;
+}
+
+void VirtualClock::leave() {
+  if (left_) return;
+  give_turn(VirtualState::kLeaving, kNeverPs);
+  left_ = true;
+  page_.clock_ps.store(clock_ps_, std::memory_order_relaxed);
+  page_.state.store(static_cast<std::uint32_t>(VirtualState::kGone), std::memory_order_release);
+  ring_coordinator(*header_);
+}
+
+void VirtualClock::freeze(bool in_call) {
+  const std::uint32_t seen = page_.turn.load(std::memory_order_acquire);
+  auto asked = static_cast<std::uint32_t>(VirtualState::kAsked);
+  const auto answer = static_cast<std::uint32_t>(in_call ? VirtualState::kRunning : VirtualState::kFrozen);
+  if (!page_.state.compare_exchange_strong(asked, answer)) return;
+  ring_coordinator(*header_);
+  while (state() == VirtualState::kFrozen && page_.turn.load(std::memory_order_acquire) == seen) {
+    virtual_wait(page_.turn, seen, -1);
+  }
+}
+
+// ---- On duty --------------------------------------------------------------------------------------------------------
+
+std::uint64_t VirtualClock::stamp(VirtualCall call) {
+  if (in_nic_) return nic_.time_ps;
+  charge();
+  empty_looks_ = 0;
+  has_sent_ = true;
+  spend(static_cast<VirtualSpent>(call), call_ps_[static_cast<std::size_t>(call)]);
+  page_.clock_ps.store(clock_ps_, std::memory_order_relaxed);
+  return clock_ps_;
+}
+
+void VirtualClock::report(const VirtualReport& report) {
+  const std::uint32_t given = page_.reports_given.load(std::memory_order_relaxed);
+  while (!left_ && given - page_.reports_taken.load(std::memory_order_acquire) >= kReportCount) {
+    ring_coordinator(*header_);
+    sched_yield();
+  }
+  page_.reports[given % kReportCount] = report;
+  page_.reports_given.store(given + 1, std::memory_order_release);
+  if (state() != VirtualState::kRunning) ring_coordinator(*header_);
+}
+
+void VirtualClock::enter_nic(const VirtualDelivery& delivery, std::uint8_t cause) {
+  nic_ = delivery;
+  cause_ = cause;
+  in_nic_ = true;
+}
+
+// ---- The NIC --------------------------------------------------------------------------------------------------------
+
+bool VirtualClock::wait_for_delivery(VirtualDelivery* delivery, std::int64_t timeout_ns) {
+  const std::uint32_t seen = page_.nic_bell.load(std::memory_order_acquire);
+  if (nic_ends_.load(std::memory_order_acquire)) return false;
+  if (page_.delivery_count.load(std::memory_order_acquire) == seen_deliveries_) {
+    virtual_wait(page_.nic_bell, seen, timeout_ns);
+  }
+  if (page_.delivery_count.load(std::memory_order_acquire) == seen_deliveries_) return false;
+  *delivery = page_.delivery;
+  delivery->time_ps = std::min(delivery->time_ps, kLatestPs);
+  return true;
+}
+
+void VirtualClock::delivered() {
+  page_.deliveries_taken.store(++seen_deliveries_, std::memory_order_release);
+  ring_coordinator(*header_);
+}
+
+bool VirtualClock::is_gone(std::uint32_t rank) const {
+  if (rank >= rank_count_) return true;
+  const auto& state = virtual_page(header_, rank)->state;
+  return static_cast<VirtualState>(state.load(std::memory_order_acquire)) == VirtualState::kGone;
+}
+
+void VirtualClock::end_nic() {
+  nic_ends_.store(true, std::memory_order_release);
+  page_.nic_bell.fetch_add(1, std::memory_order_seq_cst);
+  virtual_wake(page_.nic_bell);
+}
+
+}  // namespace portofu

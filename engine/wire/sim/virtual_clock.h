@@ -1,0 +1,117 @@
+#pragma once
+// The clock of a rank in virtual time, and its turns. Before it: the engine says what a thread does: sends, looks for
+// something and finds nothing, waits. After it: the coordinator (lib/tools/ptl_sim) lets the rank go on, at a time.
+//
+// One thread of the application calls at a time. What a packet causes happens in the rank's NIC, another thread of the
+// library, at the time of the packet, whatever the clock of the application says.
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "engine/topology/process_id.h"
+#include "engine/wire/sim/virtual_page.h"
+
+namespace portofu {
+
+class VirtualClock {
+ public:
+  /// Takes part in the job.
+  /// @param path  of the file that the coordinator has made
+  /// @param rank  of this process; negative: nobody has told it
+  /// @param why   a sentence for people, on failure
+  /// @return nullptr on failure
+  static std::unique_ptr<VirtualClock> open(const std::string& path, std::int64_t rank, ProcessId self,
+                                            std::string* why);
+  ~VirtualClock();
+  VirtualClock(const VirtualClock&) = delete;
+  VirtualClock& operator=(const VirtualClock&) = delete;
+
+  // ---- The application, without the duty
+
+  /// A call has looked for something and found nothing. Calls that do so in a row wait ever longer: for something to
+  /// arrive, or for some time.
+  void pass();
+
+  /// A call waits until something arrives. @param deadline_ps  kNeverPs: ever. @return false: it is as late as that
+  bool wait(std::uint64_t deadline_ps);
+
+  /// The clock of the application.
+  std::uint64_t now_ps() const { return clock_ps_; }
+
+  /// The same for a thread that reads the clock, as a look that finds nothing. Threads that do not call only read.
+  std::uint64_t read();
+
+  /// Lets all that was sent arrive, and leaves virtual time for good. Returns at once if it was left before.
+  void leave();
+
+  // ---- On duty
+
+  /// What a call sends costs time. @return when it leaves
+  std::uint64_t stamp(VirtualCall call);
+
+  /// Tells what was sent. Waits, shortly, if the coordinator has much to read.
+  void report(const VirtualReport& report);
+  std::uint64_t next_number() { return page_.next_number.fetch_add(1, std::memory_order_relaxed); }
+
+  /// From here to leave_nic what is sent leaves at the time of the delivery.
+  void enter_nic(const VirtualDelivery& delivery, std::uint8_t cause);
+  void leave_nic() { in_nic_ = false; }
+  void set_cause(std::uint8_t cause) { cause_ = cause; }
+  /// What is sent now is caused by such a packet; 0: by a call.
+  std::uint8_t cause() const { return in_nic_ ? cause_ : 0; }
+  /// Through which interface answers leave.
+  std::uint32_t interface() const { return in_nic_ ? nic_.interface : 0; }
+
+  // ---- The NIC
+
+  /// Waits until something is to be taken. @param timeout_ns  at most so long; negative: ever
+  /// @return false: nothing is
+  bool wait_for_delivery(VirtualDelivery* delivery, std::int64_t timeout_ns);
+  void delivered();
+  /// Whether nobody sends as that rank any more.
+  bool is_gone(std::uint32_t rank) const;
+  /// From now on nothing is to be taken.
+  void end_nic();
+
+  /// A signal handler: the coordinator asks whether this thread polls its memory.
+  /// @param in_call  it is in the middle of a call, so it does not; else it may, and sleeps until it goes on
+  void freeze(bool in_call);
+
+ private:
+  VirtualClock(VirtualHeader* header, std::size_t bytes, VirtualPage& page);
+  void charge();
+  void spend(VirtualSpent what, std::uint64_t cost_ps);
+  void catch_up(VirtualSpent what);
+  bool is_deserted();
+  void give_turn(VirtualState state, std::uint64_t until_ps);
+  VirtualState state() const { return static_cast<VirtualState>(page_.state.load(std::memory_order_acquire)); }
+  std::uint64_t thread_cpu_ps() const;
+
+  VirtualHeader* const header_;
+  const std::size_t bytes_;
+  VirtualPage& page_;
+  const std::uint32_t rank_count_;
+  const std::uint32_t coordinator_;
+  const VirtualCompute compute_;
+  const std::uint64_t compute_word_;
+  std::array<std::uint64_t, kVirtualCallCount> call_ps_{};
+  const std::uint64_t poll_ps_;
+  std::uint64_t clock_ps_;                 ///< Of the application.
+  std::atomic<std::uintptr_t> caller_{0};  ///< The thread that gave the turn back last.
+  std::uint64_t charged_cpu_ps_ = 0;       ///< CPU time of the thread that is charged, or is not to be.
+  std::uint32_t seen_turn_ = 0;            ///< When it was last noted.
+  std::uint32_t empty_looks_ = 0;          ///< In a row.
+  bool has_sent_ = false;                  ///< In this turn.
+  bool left_ = false;                      ///< Virtual time.
+  bool in_nic_ = false;                    ///< On duty.
+  std::uint8_t cause_ = 0;                 ///< On duty: PacketType.
+  VirtualDelivery nic_{};                  ///< On duty: what the NIC has in hand.
+  std::uint32_t seen_deliveries_ = 0;      ///< The NIC.
+  std::atomic<bool> nic_ends_{false};      ///< By end_nic.
+};
+
+}  // namespace portofu

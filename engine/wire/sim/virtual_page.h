@@ -1,0 +1,148 @@
+#pragma once
+// Memory that the processes of a job in virtual time share with the one that orders their time (lib/tools/ptl_sim): a
+// header, and a page for each rank. Neither side believes the other: counts are compared, and places are bounded.
+//
+// Who runs when. At most one rank has the turn. It gives the turn back when it looks for something and finds nothing,
+// and when its clock has gone past what it was told (`horizon_ps`). What arrives at a rank is handed to its NIC, a
+// thread of the library, at the time of its arrival, whatever the rank does; both are futex words of the rank's page.
+// The coordinator sleeps at `VirtualHeader::bell`, which whoever has news for it raises.
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+namespace portofu {
+
+inline constexpr std::uint64_t kVirtualMagic = 0x314d49534f545250;  // "PRTOSIM1"
+inline constexpr std::uint32_t kVirtualVersion = 1;
+inline constexpr std::uint32_t kMostVirtualRanks = 4096;
+inline constexpr std::uint32_t kReportCount = 256;  ///< A power of two.
+inline constexpr std::uint64_t kNeverPs = UINT64_MAX;
+/// No time is later, 213 days: sums of a few of them do not overflow.
+inline constexpr std::uint64_t kLatestPs = UINT64_MAX / 4;
+
+/// With this signal the coordinator freezes a thread that polls its memory. Who does not take part ignores it.
+inline constexpr int kFreezeSignal = 23;  // SIGURG.
+
+/// What the time between calls costs.
+enum class VirtualCompute : std::uint32_t {
+  kNone,   ///< Nothing.
+  kFixed,  ///< The same for every call that costs time.
+  kCpu,    ///< The CPU time that the thread has used, times a factor.
+};
+
+/// What a call sends.
+enum class VirtualCall : std::uint8_t { kPut, kGet, kAtomic, kBarrier };
+inline constexpr std::size_t kVirtualCallCount = 4;
+
+/// What a rank's time has gone into.
+enum class VirtualSpent : std::uint8_t {
+  kPut,  ///< In calls that send, as VirtualCall.
+  kGet,
+  kAtomic,
+  kBarrier,
+  kLook,     ///< In calls that look for something, but for waiting.
+  kWait,     ///< Waiting in a call.
+  kMemory,   ///< Polling memory.
+  kCompute,  ///< Between calls.
+};
+inline constexpr std::size_t kVirtualSpentCount = 8;
+
+/// What a rank does.
+enum class VirtualState : std::uint32_t {
+  kAway,     ///< It is somewhere else: not in virtual time yet, or asleep in the kernel. It holds nobody up.
+  kRunning,  ///< It has the turn.
+  kReady,    ///< It wants to go on at its `clock_ps`.
+  kWaiting,  ///< It goes on when something arrives, or at `until_ps`.
+  kPolling,  ///< The same of one that would look again and again until then.
+  kLeaving,  ///< It goes on when all that it has sent has arrived.
+  kAsked,    ///< It has not called for long: whether it polls its memory. Written by the coordinator.
+  kFrozen,   ///< It does: it goes on when something arrives. Written by its handler of kFreezeSignal.
+  kGone,     ///< It has left virtual time.
+};
+
+/// A message that a rank has sent.
+struct VirtualReport {
+  std::uint64_t number;     ///< Of the message, counted by its sender.
+  std::uint64_t time_ps;    ///< When it left.
+  std::uint64_t bytes;      ///< Payload of the whole message.
+  std::uint32_t nid;        ///< Of its target,
+  std::uint32_t pid;        ///< and PID.
+  std::uint32_t interface;  ///< TNI, or 0.
+  std::uint8_t type;        ///< PacketType.
+  std::uint8_t cause;       ///< PacketType of what it answers or was triggered by; 0: a call.
+  std::uint16_t reserved;
+};
+
+/// What the NIC of a rank is to take.
+struct VirtualDelivery {
+  std::uint64_t number;  ///< VirtualReport::number of its sender.
+  std::uint64_t time_ps;
+  std::uint32_t source_nid;
+  std::uint32_t source_pid;
+  std::uint32_t interface;
+  std::uint32_t source_rank;
+};
+
+/// Of one rank. Writers: the rank, but where the coordinator is named.
+struct VirtualPage {
+  // ---- Writer: the coordinator
+  alignas(128) std::atomic<std::uint32_t> turn;  ///< Futex word: number of turns given.
+  std::atomic<std::uint32_t> delivery_count;     ///< Number of deliveries.
+  std::atomic<std::uint32_t> nic_bell;           ///< Futex word, behind `delivery_count`; the rank raises it, too.
+  std::atomic<std::uint32_t> is_quiet;           ///< With a turn: nothing is under way, and nobody waits for a time.
+  std::atomic<std::uint64_t> granted_ps;         ///< The clock with which the turn begins.
+  std::atomic<std::uint64_t> horizon_ps;         ///< Something else happens then: the turn ends.
+  VirtualDelivery delivery;                      ///< The last of `delivery_count`.
+  std::atomic<std::uint32_t> reports_taken;      ///< Number of reports, mod 2^32.
+
+  // ---- Writer: the rank; `state` also the coordinator
+  alignas(128) std::atomic<std::uint32_t> state;  ///< VirtualState.
+  std::atomic<std::uint32_t> deliveries_taken;
+  std::atomic<std::uint64_t> clock_ps;
+  std::atomic<std::uint64_t> until_ps;
+  std::atomic<std::uint32_t> process;  ///< 0: no process has opened it yet.
+  std::atomic<std::uint32_t> thread;   ///< The thread that calls.
+  std::atomic<std::uint32_t> nid;
+  std::atomic<std::uint32_t> pid;
+  std::atomic<std::uint64_t> spent_ps[kVirtualSpentCount];  ///< By VirtualSpent.
+  std::atomic<std::uint64_t> count[kVirtualSpentCount];     ///< How often.
+  std::atomic<std::uint64_t> next_number;                   ///< Messages sent, over all engines of the rank.
+  std::atomic<std::uint32_t> reports_given;                 ///< Number of reports, mod 2^32.
+  VirtualReport reports[kReportCount];
+};
+
+struct VirtualHeader {
+  std::uint64_t magic;
+  std::uint32_t version;
+  std::uint32_t page_bytes;  ///< sizeof(VirtualPage).
+  std::uint32_t rank_count;
+  std::uint32_t coordinator;                     ///< Its process.
+  std::uint32_t compute;                         ///< VirtualCompute.
+  std::uint64_t compute_word;                    ///< kFixed: picoseconds. kCpu: the factor in thousandths.
+  std::uint64_t call_ps[kVirtualCallCount];      ///< What a call costs that sends, by VirtualCall.
+  std::uint64_t poll_ps;                         ///< What a call costs that looks for something.
+  alignas(128) std::atomic<std::uint32_t> bell;  ///< Futex word.
+};
+
+static_assert(std::is_standard_layout_v<VirtualHeader> && std::is_standard_layout_v<VirtualPage>);
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free);
+
+/// Bytes of the file for so many ranks.
+constexpr std::size_t virtual_file_bytes(std::uint32_t ranks) {
+  return sizeof(VirtualHeader) + std::size_t{ranks} * sizeof(VirtualPage);
+}
+
+inline VirtualPage* virtual_page(VirtualHeader* header, std::uint32_t rank) {
+  return reinterpret_cast<VirtualPage*>(reinterpret_cast<std::byte*>(header) + sizeof(VirtualHeader)) + rank;
+}
+
+/// Sleeps while the word is as seen; ends for no reason, too. @param timeout_ns  negative: ever
+void virtual_wait(std::atomic<std::uint32_t>& word, std::uint32_t seen, std::int64_t timeout_ns);
+void virtual_wake(std::atomic<std::uint32_t>& word);
+
+/// For whoever has news for the coordinator.
+void ring_coordinator(VirtualHeader& header);
+
+}  // namespace portofu

@@ -1,0 +1,486 @@
+#include "lib/tools/ptl_sim/coordinator.h"
+
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/door/inspection.h"
+
+namespace portofu::tools {
+namespace {
+
+/// Pauses of who looks at what nobody rings for.
+constexpr std::uint64_t kPauseNs = 5'000'000;
+/// A thread that has been asleep for so long sleeps for a reason of its own, and not because its NIC had to wait for a
+/// core.
+constexpr std::uint64_t kNapNs = 100'000'000;
+/// Before the first turn of all: others have slept for so long, or are not to be seen at all for so long.
+constexpr std::uint64_t kStartNapNs = 100'000'000;
+/// The same for others that run, but do not call.
+constexpr std::uint64_t kStartSpinNs = 500'000'000;
+constexpr std::uint64_t kStartNs = 10'000'000'000;
+/// A NIC that takes so long may need what a frozen thread has.
+constexpr std::uint64_t kThawNs = 2'000'000'000;
+/// A thread that is asked whether it polls its memory answers within this time, or it takes no signals.
+constexpr std::uint64_t kAnswerNs = 2'000'000'000;
+/// In virtual time, while ranks do nothing but look: the job hangs.
+constexpr std::uint64_t kIdlePs = 3600'000'000'000'000;
+
+sim::PacketKind kind_of(const VirtualReport& report) {
+  const auto type = static_cast<PacketType>(report.type);
+  const auto cause = static_cast<PacketType>(report.cause);
+  switch (type) {
+    case PacketType::kGet:
+    case PacketType::kTofuGet: return sim::PacketKind::kGetRequest;
+    case PacketType::kAtomic:
+    case PacketType::kFetchAtomic:
+    case PacketType::kSwap:
+    case PacketType::kTofuArmw: return sim::PacketKind::kAtomicRequest;
+    case PacketType::kTofuGate: return sim::PacketKind::kGate;
+    case PacketType::kAnswer:
+      if (cause == PacketType::kGet || cause == PacketType::kTofuGet) return sim::PacketKind::kGetReply;
+      if (cause == PacketType::kPut || cause == PacketType::kTofuPut) return sim::PacketKind::kAck;
+      return sim::PacketKind::kAtomicReply;
+    case PacketType::kTofuFault: return sim::PacketKind::kAck;
+    default: return report.cause != 0 ? sim::PacketKind::kTriggeredPut : sim::PacketKind::kPut;
+  }
+}
+
+}  // namespace
+
+/// Arrivals before departures, so that what leaves because of an arrival meets the network as it is then.
+bool Coordinator::Happening::operator>(const Happening& other) const {
+  return std::tie(time_ps, what, rank, report.number) >
+         std::tie(other.time_ps, other.what, other.rank, other.report.number);
+}
+
+Coordinator::Coordinator(CoordinatorOptions options, const SharedTime& time, sim::Network& network)
+    : options_(options),
+      time_(time),
+      network_(network),
+      seats_(options.rank_count),
+      times_(options.rank_count),
+      complaint_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+Coordinator::~Coordinator() {
+  end();
+  if (complaint_fd_ >= 0) close(complaint_fd_);
+}
+
+// ---- What the job tells ---------------------------------------------------------------------------------------------
+
+void Coordinator::begin() {
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this] { run(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void Coordinator::rank_ended(int rank) {
+  seats_[static_cast<std::size_t>(rank)].ended.store(true);
+  time_.header().bell.fetch_add(1);
+  futex_wake(time_.header().bell);
+}
+
+std::string Coordinator::complaint() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return complaint_;
+}
+
+void Coordinator::end() {
+  if (!thread_.joinable()) return;
+  stopping_.store(true);
+  time_.header().bell.fetch_add(1);
+  futex_wake(time_.header().bell);
+  thread_.join();
+}
+
+void Coordinator::fail(const std::string& why) {
+  if (failed_) return;
+  failed_ = true;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    complaint_ = why;
+  }
+  const std::uint64_t one = 1;
+  if (write(complaint_fd_, &one, sizeof one) < 0) return;  // It counts already.
+}
+
+// ---- The loop -------------------------------------------------------------------------------------------------------
+
+VirtualState Coordinator::state(std::uint32_t rank) const {
+  return static_cast<VirtualState>(time_.page(rank).state.load(std::memory_order_acquire));
+}
+
+bool Coordinator::has_all_ended() const {
+  return std::all_of(seats_.begin(), seats_.end(), [](const Seat& seat) { return seat.ended.load(); });
+}
+
+/// @return false: nothing has come within that time
+bool Coordinator::wait_for_news(std::uint64_t timeout_ns) {
+  auto& bell = time_.header().bell;
+  if (bell.load() == seen_bell_) futex_wait(bell, seen_bell_, timeout_ns);
+  return std::exchange(seen_bell_, bell.load()) != seen_bell_;
+}
+
+void Coordinator::run() {
+  if (wait_for_start()) order();
+  for (std::uint32_t rank = 0; rank < seats_.size(); ++rank) look_at(rank);
+}
+
+void Coordinator::order() {
+  std::uint64_t idle_since_ns = 0;
+  while (!stopping_.load() && !failed_) {
+    look_at_outsiders();
+    if (step()) {
+      idle_since_ns = 0;
+      continue;
+    }
+    if (failed_ || has_all_ended()) return;
+    const bool has_outsiders =
+        std::any_of(seats_.begin(), seats_.end(), [&](const Seat& seat) { return !seat.ended.load() && seat.outside; });
+    if (!has_outsiders) {
+      fail("the program hangs at " + std::to_string(now_ps_ / 1000) + " ns of virtual time: " + who_waits());
+      return;
+    }
+    if (wait_for_news(kPauseNs)) idle_since_ns = 0;
+    const std::uint64_t now_ns = monotonic_ns();
+    if (idle_since_ns == 0) idle_since_ns = now_ns;
+    if (now_ns - idle_since_ns < options_.hang_ns) continue;
+    fail("nothing has happened for " + std::to_string(options_.hang_ns / 1'000'000'000) + " s: " + who_waits());
+  }
+}
+
+/// Until each rank waits for its first turn, has ended, or sleeps for a reason of its own. @return false: all is over
+bool Coordinator::wait_for_start() {
+  const std::uint64_t began_ns = monotonic_ns();
+  std::uint64_t asleep_since_ns = began_ns;
+  std::uint64_t still_since_ns = began_ns;
+  while (!stopping_.load()) {
+    bool all_in = true;
+    bool somebody_in = false;
+    bool rest_sleeps = true;
+    bool has_sent = false;
+    for (std::uint32_t rank = 0; rank < seats_.size(); ++rank) {
+      VirtualPage& page = time_.page(rank);
+      if (page.process.load() != 0) has_begun_ = true;
+      if (seats_[rank].ended.load()) continue;
+      if (drain(rank)) still_since_ns = monotonic_ns();
+      has_sent = has_sent || seats_[rank].under_way != 0;
+      const bool in = page.process.load() != 0 && state(rank) != VirtualState::kAway;
+      all_in = all_in && in;
+      somebody_in = somebody_in || in;
+      if (in) continue;
+      const auto process = static_cast<pid_t>(page.process.load());
+      const auto thread = static_cast<pid_t>(page.thread.load());
+      if (process == 0) still_since_ns = monotonic_ns();
+      const bool is_late = process == 0 && monotonic_ns() - began_ns > kStartNs;
+      rest_sleeps = rest_sleeps && (is_late || (process != 0 && is_asleep(process, thread)));
+    }
+    if (has_all_ended()) return false;
+    if (all_in && somebody_in) return true;
+    const std::uint64_t now_ns = monotonic_ns();
+    if (!somebody_in || !rest_sleeps) asleep_since_ns = now_ns;
+    if (now_ns - asleep_since_ns > kStartNapNs) return true;
+    const bool is_still = now_ns - still_since_ns > std::max(kStartSpinNs, 500 * options_.patience_ns);
+    if ((somebody_in || has_sent) && is_still) {
+      for (std::uint32_t rank = 0; rank < seats_.size(); ++rank) freeze(rank, VirtualState::kAway);
+      return true;
+    }
+    if (wait_for_news(kPauseNs)) still_since_ns = monotonic_ns();
+  }
+  return false;
+}
+
+/// Lets the earliest thing happen. @return false: there is none
+bool Coordinator::step() {
+  const bool has_rank = !places_.empty();
+  if (!happenings_.empty() && (!has_rank || happenings_.top().time_ps <= places_.begin()->first)) {
+    const Happening next = happenings_.top();
+    happenings_.pop();
+    now_ps_ = std::max(now_ps_, next.time_ps);
+    next.what == What::kDeparture ? depart(next) : arrive(next);
+    return true;
+  }
+  if (!has_rank) return thaw();
+  const auto [time_ps, rank] = *places_.begin();
+  if (state(rank) == VirtualState::kPolling && is_quiet()) {
+    if (thaw()) return true;
+    // Somebody who is away may still come and send something.
+    const bool somebody_away =
+        std::any_of(seats_.begin(), seats_.end(), [](const Seat& seat) { return !seat.ended.load() && seat.outside; });
+    if (somebody_away && !wait_for_news(kPauseNs)) look_at_outsiders();
+    if (time_ps > last_event_ps_ + kIdlePs && !somebody_away) {
+      fail("the program hangs: nothing has been under way for an hour of virtual time: " + who_waits());
+      return false;
+    }
+  }
+  grant(rank, time_ps);
+  return true;
+}
+
+/// Whether nothing is under way, and all that want to go on only look again.
+bool Coordinator::is_quiet() const {
+  return happenings_.empty() && std::all_of(places_.begin(), places_.end(), [this](const auto& place) {
+           return state(place.second) == VirtualState::kPolling;
+         });
+}
+
+void Coordinator::set_place(std::uint32_t rank, std::uint64_t time_ps) {
+  Seat& seat = seats_[rank];
+  if (seat.place_ps != kNeverPs) places_.erase({seat.place_ps, rank});
+  seat.place_ps = time_ps;
+  if (time_ps != kNeverPs) places_.insert({time_ps, rank});
+}
+
+/// Finds out when a rank that does not run wants to go on.
+void Coordinator::look_at(std::uint32_t rank) {
+  Seat& seat = seats_[rank];
+  const VirtualPage& page = time_.page(rank);
+  const VirtualState now = state(rank);
+  const std::uint64_t clock_ps = std::min(page.clock_ps.load(), kLatestPs);
+  seat.outside = now == VirtualState::kAway || now == VirtualState::kGone || now == VirtualState::kRunning;
+  RankTimes& times = times_[rank];
+  times.clock_ps = std::max(times.clock_ps, clock_ps);
+  for (std::size_t i = 0; i < kVirtualSpentCount; ++i) {
+    times.spent_ps[i] = page.spent_ps[i].load(std::memory_order_relaxed);
+    times.count[i] = page.count[i].load(std::memory_order_relaxed);
+  }
+  if (seat.ended.load()) return set_place(rank, kNeverPs);
+  switch (now) {
+    case VirtualState::kReady: return set_place(rank, clock_ps);
+    case VirtualState::kWaiting:
+    case VirtualState::kPolling: {
+      const std::uint64_t until_ps = page.until_ps.load();
+      return set_place(rank, until_ps == kNeverPs ? kNeverPs : std::clamp(until_ps, clock_ps, kLatestPs));
+    }
+    case VirtualState::kLeaving: return set_place(rank, seat.under_way == 0 ? std::max(clock_ps, now_ps_) : kNeverPs);
+    default: return set_place(rank, kNeverPs);
+  }
+}
+
+/// Those who were away come back at the time that it is, and what they have sent leaves then.
+void Coordinator::look_at_outsiders() {
+  for (std::uint32_t rank = 0; rank < seats_.size(); ++rank) {
+    Seat& seat = seats_[rank];
+    if (!seat.outside || seat.ended.load() || time_.page(rank).process.load() == 0) continue;
+    drain(rank);
+    look_at(rank);
+  }
+}
+
+std::string Coordinator::who_waits() const {
+  std::string text;
+  int told = 0;
+  for (std::uint32_t rank = 0; rank < seats_.size(); ++rank) {
+    if (seats_[rank].ended.load()) continue;
+    if (++told > 8) return text + ", and others";
+    const auto says = [this, rank] {
+      if (time_.page(rank).process.load() == 0) return "has not used the library";
+      switch (state(rank)) {
+        case VirtualState::kAway: return "is not in a call of the library";
+        case VirtualState::kRunning: return "computes, or polls its memory";
+        case VirtualState::kReady: return "wants to go on";
+        case VirtualState::kWaiting: return "waits in a call";
+        case VirtualState::kPolling: return "looks again and again";
+        case VirtualState::kLeaving: return "has closed the library, and waits for what it has sent";
+        case VirtualState::kAsked:
+        case VirtualState::kFrozen: return "polls its memory";
+        case VirtualState::kGone: return "has closed the library";
+      }
+      return "is in no known state";
+    };
+    text += (text.empty() ? "rank " : ", rank ") + std::to_string(rank) + ' ' + says();
+  }
+  return text;
+}
+
+// ---- Turns ----------------------------------------------------------------------------------------------------------
+
+void Coordinator::grant(std::uint32_t rank, std::uint64_t time_ps) {
+  VirtualPage& page = time_.page(rank);
+  set_place(rank, kNeverPs);
+  frozen_.erase(rank);
+  if (time_ps < now_ps_) ++times_[rank].late_calls;
+  const std::uint64_t from_ps = std::max(time_ps, now_ps_);
+  now_ps_ = from_ps;
+  std::uint64_t horizon_ps = happenings_.empty() ? kNeverPs : happenings_.top().time_ps;
+  if (!places_.empty()) horizon_ps = std::min(horizon_ps, places_.begin()->first);
+  const std::uint64_t cpu_ns = used_cpu_ns(static_cast<pid_t>(page.process.load()));
+  page.granted_ps.store(from_ps, std::memory_order_relaxed);
+  page.horizon_ps.store(horizon_ps, std::memory_order_relaxed);
+  page.is_quiet.store(is_quiet() && frozen_.empty() ? 1 : 0, std::memory_order_relaxed);
+  page.state.store(static_cast<std::uint32_t>(VirtualState::kRunning), std::memory_order_release);
+  page.turn.fetch_add(1, std::memory_order_seq_cst);
+  futex_wake(page.turn);
+  wait_for_turn_end(rank, cpu_ns);
+  drain(rank);
+  look_at(rank);
+}
+
+void Coordinator::wait_for_turn_end(std::uint32_t rank, std::uint64_t cpu_ns) {
+  const std::uint64_t began_ns = monotonic_ns();
+  std::uint64_t asleep_since_ns = 0;
+  while (!stopping_.load() && !failed_) {
+    if (seats_[rank].ended.load() || state(rank) != VirtualState::kRunning) return;
+    if (wait_for_news(options_.patience_ns)) {
+      drain(rank);
+      continue;
+    }
+    drain(rank);
+    if (leave_alone(rank, cpu_ns, &asleep_since_ns)) return;
+    if (monotonic_ns() - began_ns < options_.hang_ns) continue;
+    fail("rank " + std::to_string(rank) + " has not called the library for " +
+         std::to_string(options_.hang_ns / 1'000'000'000) + " s, and nobody else can go on: " + who_waits());
+  }
+}
+
+/// Whether a rank that has the turn and does not give it back is left to itself.
+bool Coordinator::leave_alone(std::uint32_t rank, std::uint64_t cpu_ns, std::uint64_t* asleep_since_ns) {
+  VirtualPage& page = time_.page(rank);
+  const auto process = static_cast<pid_t>(page.process.load());
+  if (is_asleep(process, static_cast<pid_t>(page.thread.load()))) {
+    if (*asleep_since_ns == 0) *asleep_since_ns = monotonic_ns();
+    if (monotonic_ns() - *asleep_since_ns < kNapNs) return false;
+    auto running = static_cast<std::uint32_t>(VirtualState::kRunning);
+    return page.state.compare_exchange_strong(running, static_cast<std::uint32_t>(VirtualState::kAway));
+  }
+  *asleep_since_ns = 0;
+  const bool is_patient = used_cpu_ns(process) < cpu_ns + options_.patience_ns;
+  return !is_patient && (!happenings_.empty() || !places_.empty()) && freeze(rank, VirtualState::kRunning);
+}
+
+/// Takes a rank to poll its memory.
+bool Coordinator::freeze(std::uint32_t rank, VirtualState from) {
+  VirtualPage& page = time_.page(rank);
+  auto before = static_cast<std::uint32_t>(from);
+  if (!page.state.compare_exchange_strong(before, static_cast<std::uint32_t>(VirtualState::kAsked))) return false;
+  if (syscall(SYS_tgkill, page.process.load(), page.thread.load(), kFreezeSignal) != 0) return false;
+  const std::uint64_t until_ns = monotonic_ns() + kAnswerNs;
+  while (state(rank) == VirtualState::kAsked && !seats_[rank].ended.load() && monotonic_ns() < until_ns)
+    wait_for_news(kPauseNs);
+  // One that takes no signals goes on, beside the others.
+  auto asked = static_cast<std::uint32_t>(VirtualState::kAsked);
+  page.state.compare_exchange_strong(asked, static_cast<std::uint32_t>(VirtualState::kFrozen));
+  if (state(rank) != VirtualState::kFrozen) return false;
+  seats_[rank].outside = false;
+  frozen_.insert(rank);
+  return true;
+}
+
+/// Nothing is left that those who seem to poll their memory could wait for: they may compute after all.
+bool Coordinator::thaw() {
+  bool thawed = false;
+  for (const std::uint32_t rank : std::exchange(frozen_, {})) {
+    VirtualPage& page = time_.page(rank);
+    auto frozen = static_cast<std::uint32_t>(VirtualState::kFrozen);
+    if (!page.state.compare_exchange_strong(frozen, static_cast<std::uint32_t>(VirtualState::kAway))) continue;
+    futex_wake(page.turn);
+    seats_[rank].outside = true;
+    thawed = true;
+  }
+  return thawed;
+}
+
+// ---- Messages -------------------------------------------------------------------------------------------------------
+
+bool Coordinator::find_rank(std::uint32_t nid, std::uint32_t pid, std::uint32_t* rank) {
+  const auto is_it = [&](std::uint32_t one) {
+    const VirtualPage& page = time_.page(one);
+    return page.process.load() != 0 && page.nid.load() == nid && page.pid.load() == pid;
+  };
+  const auto known = ranks_by_id_.find({nid, pid});
+  if (known != ranks_by_id_.end() && is_it(known->second)) {
+    *rank = known->second;
+    return true;
+  }
+  for (*rank = 0; *rank < seats_.size(); ++*rank) {
+    if (!is_it(*rank)) continue;
+    ranks_by_id_[{nid, pid}] = *rank;
+    return true;
+  }
+  return false;
+}
+
+/// Takes what a rank has sent since the last look. @return whether there was something
+bool Coordinator::drain(std::uint32_t rank) {
+  VirtualPage& page = time_.page(rank);
+  const std::uint32_t given = page.reports_given.load(std::memory_order_acquire);
+  std::uint32_t taken = page.reports_taken.load(std::memory_order_relaxed);
+  if (given == taken) return false;
+  if (given - taken > kReportCount) {
+    fail("rank " + std::to_string(rank) + " has spoilt the memory that it shares with ptl_sim");
+    return false;
+  }
+  for (; taken != given; ++taken) {
+    Happening departure{0, What::kDeparture, rank, page.reports[taken % kReportCount], 0};
+    departure.time_ps = std::min(departure.report.time_ps, kLatestPs);
+    if (!find_rank(departure.report.nid, departure.report.pid, &departure.target)) {
+      fail("rank " + std::to_string(rank) + " sends to process " + std::to_string(departure.report.pid) +
+           ", which is not of this job");
+      return false;
+    }
+    if (departure.time_ps < now_ps_) ++times_[rank].late_calls;
+    departure.time_ps = std::max(departure.time_ps, now_ps_);
+    ++seats_[rank].under_way;
+    ++times_[rank].messages;
+    times_[rank].bytes += departure.report.bytes;
+    ++message_count_;
+    happenings_.push(departure);
+  }
+  page.reports_taken.store(taken, std::memory_order_release);
+  return true;
+}
+
+void Coordinator::depart(const Happening& departure) {
+  sim::Packet packet;
+  packet.from_node = departure.rank / options_.per_node;
+  packet.to_node = departure.target / options_.per_node;
+  packet.interface = departure.report.interface % network_.machine().interfaces.count;
+  packet.bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(departure.report.bytes, UINT32_MAX));
+  packet.kind = kind_of(departure.report);
+  Happening arrival = departure;
+  arrival.what = What::kArrival;
+  const sim::Passage passage = network_.send(departure.time_ps, packet);
+  arrival.time_ps = std::clamp(passage.arrived_ps, departure.time_ps, kLatestPs);
+  happenings_.push(arrival);
+  if (!options_.keeps_messages) return;
+  messages_.push_back({departure.rank, departure.target, packet.interface, packet.kind, departure.report.bytes,
+                       departure.time_ps, passage.left_ps, arrival.time_ps});
+}
+
+void Coordinator::arrive(const Happening& arrival) {
+  const std::uint32_t target = arrival.target;
+  VirtualPage& page = time_.page(target);
+  const VirtualPage& source = time_.page(arrival.rank);
+  last_event_ps_ = now_ps_;
+  page.delivery = {arrival.report.number,    now_ps_,     source.nid.load(), source.pid.load(),
+                   arrival.report.interface, arrival.rank};
+  const std::uint32_t count = page.delivery_count.fetch_add(1, std::memory_order_release) + 1;
+  page.nic_bell.fetch_add(1, std::memory_order_seq_cst);
+  futex_wake(page.nic_bell);
+  const std::uint64_t began_ns = monotonic_ns();
+  while (page.deliveries_taken.load(std::memory_order_acquire) != count) {
+    if (stopping_.load() || failed_ || seats_[target].ended.load() || state(target) == VirtualState::kGone) break;
+    if (wait_for_news(kPauseNs)) continue;
+    const std::uint64_t took_ns = monotonic_ns() - began_ns;
+    if (took_ns > kThawNs) thaw();
+    if (took_ns > options_.hang_ns) fail("rank " + std::to_string(target) + " does not take what arrives");
+  }
+  drain(target);
+  Seat& sender = seats_[arrival.rank];
+  if (--sender.under_way == 0 && state(arrival.rank) == VirtualState::kLeaving) look_at(arrival.rank);
+  const VirtualState now = state(target);
+  const std::uint64_t clock_ps = std::min(page.clock_ps.load(), kLatestPs);
+  if (now == VirtualState::kWaiting || now == VirtualState::kPolling) set_place(target, std::max(now_ps_, clock_ps));
+  if (now == VirtualState::kFrozen && seats_[target].place_ps == kNeverPs)
+    set_place(target, std::max(now_ps_, clock_ps) + options_.look_ps);
+}
+
+}  // namespace portofu::tools

@@ -1,0 +1,139 @@
+#pragma once
+// Orders a job in virtual time: one thread that lets ranks run, one at a time, and carries their messages over the
+// network of a machine. Before it: pages of the ranks (engine/wire/sim/virtual_page.h). After it: their times.
+//
+// What happens next is what is earliest: a message that leaves, one that arrives, a rank that wants to go on. Of those
+// at the same time, messages come first, then ranks by their number. So the same program has the same times.
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <queue>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "lib/sim/network.h"
+#include "lib/tools/ptl_run/job_watcher.h"
+#include "lib/tools/ptl_sim/shared_time.h"
+
+namespace portofu::tools {
+
+struct CoordinatorOptions {
+  std::uint32_t rank_count = 1;
+  std::uint32_t per_node = 1;
+  std::uint64_t look_ps = 0;  ///< From data in memory to a loop over it that has seen it.
+  bool keeps_messages = false;
+  std::uint64_t patience_ns = 200'000;     ///< CPU time without a call after which a rank polls its memory.
+  std::uint64_t hang_ns = 60'000'000'000;  ///< Real time without anything that happens, after which the job hangs.
+};
+
+/// What has become of a rank.
+struct RankTimes {
+  std::uint64_t clock_ps = 0;                                ///< At its end.
+  std::array<std::uint64_t, kVirtualSpentCount> spent_ps{};  ///< By VirtualSpent.
+  std::array<std::uint64_t, kVirtualSpentCount> count{};
+  std::uint64_t messages = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t late_calls = 0;  ///< That came when others had gone beyond their time already.
+};
+
+/// A message of the job.
+struct MessageTimes {
+  std::uint32_t from;
+  std::uint32_t to;
+  std::uint32_t interface;
+  sim::PacketKind kind;
+  std::uint64_t bytes;
+  std::uint64_t sent_ps;
+  std::uint64_t left_ps;
+  std::uint64_t arrived_ps;
+};
+
+class Coordinator final : public JobWatcher {
+ public:
+  /// @param time, network  outlive it
+  Coordinator(CoordinatorOptions options, const SharedTime& time, sim::Network& network);
+  ~Coordinator() override;
+
+  void begin() override;
+  void rank_ended(int rank) override;
+  int complaint_fd() const override { return complaint_fd_; }
+  std::string complaint() override;
+  void end() override;
+
+  // After end():
+  const std::vector<RankTimes>& times() const { return times_; }
+  const std::vector<MessageTimes>& messages() const { return messages_; }  ///< If they are kept.
+  std::uint64_t end_ps() const { return now_ps_; }
+  std::uint64_t message_count() const { return message_count_; }
+  bool has_begun() const { return has_begun_; }  ///< Some rank has used the library.
+
+ private:
+  enum class What : std::uint8_t { kArrival, kDeparture };
+  struct Happening {
+    std::uint64_t time_ps;
+    What what;
+    std::uint32_t rank;  ///< The sender.
+    VirtualReport report;
+    std::uint32_t target;
+    bool operator>(const Happening& other) const;
+  };
+  struct Seat {
+    std::atomic<bool> ended{false};
+    std::uint64_t place_ps = kNeverPs;  ///< When it wants to go on; kNeverPs: it is not in `places_`.
+    std::uint64_t under_way = 0;        ///< Messages that it has sent and that have not arrived.
+    bool outside = true;                ///< Away, or gone: whether it has come back is looked at.
+  };
+
+  void run();
+  void order();
+  bool wait_for_start();
+  bool step();
+  VirtualState state(std::uint32_t rank) const;
+  void look_at(std::uint32_t rank);
+  void look_at_outsiders();
+  void set_place(std::uint32_t rank, std::uint64_t time_ps);
+  void grant(std::uint32_t rank, std::uint64_t time_ps);
+  void wait_for_turn_end(std::uint32_t rank, std::uint64_t cpu_ns);
+  bool leave_alone(std::uint32_t rank, std::uint64_t cpu_ns, std::uint64_t* asleep_since_ns);
+  bool freeze(std::uint32_t rank, VirtualState from);
+  bool thaw();
+  bool drain(std::uint32_t rank);
+  bool find_rank(std::uint32_t nid, std::uint32_t pid, std::uint32_t* rank);
+  void depart(const Happening& departure);
+  void arrive(const Happening& arrival);
+  bool is_quiet() const;
+  bool wait_for_news(std::uint64_t timeout_ns);
+  bool has_all_ended() const;
+  void fail(const std::string& why);
+  std::string who_waits() const;
+
+  const CoordinatorOptions options_;
+  const SharedTime& time_;
+  sim::Network& network_;
+  std::vector<Seat> seats_;
+  std::vector<RankTimes> times_;
+  std::vector<MessageTimes> messages_;
+  std::priority_queue<Happening, std::vector<Happening>, std::greater<>> happenings_;
+  std::set<std::pair<std::uint64_t, std::uint32_t>> places_;  ///< Ranks that want to go on, by time.
+  std::set<std::uint32_t> frozen_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> ranks_by_id_;  ///< By NID and PID.
+  std::uint64_t now_ps_ = 0;
+  std::uint64_t message_count_ = 0;
+  std::uint32_t seen_bell_ = 0;
+  std::uint64_t last_event_ps_ = 0;  ///< When something arrived last.
+  bool has_begun_ = false;
+  bool failed_ = false;
+  std::atomic<bool> stopping_{false};
+  int complaint_fd_;
+  std::mutex mutex_;
+  std::string complaint_;  ///< Guarded by mutex_.
+  std::thread thread_;
+};
+
+}  // namespace portofu::tools

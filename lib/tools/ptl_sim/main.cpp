@@ -1,0 +1,205 @@
+// ptl_sim: runs a job in virtual time.
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <optional>
+#include <string>
+
+#include "engine/door/inspection.h"
+#include "lib/sim/layout.h"
+#include "lib/sim/machine.h"
+#include "lib/tools/man_page.h"
+#include "lib/tools/ptl_run/job.h"
+#include "lib/tools/ptl_sim/coordinator.h"
+#include "lib/tools/ptl_sim/report.h"
+
+namespace {
+
+const portofu::tools::ManPage kPage{
+    .name = "ptl_sim",
+    .sentence = "run a parallel program in the time of a machine that is not there",
+    .synopsis = "--nodes SHAPE [OPTION]... PROGRAM [ARGUMENT]...",
+    .description =
+        "    Starts PROGRAM as often as the nodes have ranks, as ptl_run does, and orders all that the\n"
+        "    library does in virtual time: calls cost what they cost on the machine, and messages take as\n"
+        "    long as its network lets them. The program is any that is linked with libportals or\n"
+        "    libtofucom. One rank runs at a time, so a job takes about as long as all its ranks one after\n"
+        "    the other.\n"
+        "\n"
+        "    Time begins when every rank has called the library for something that takes time, or waits\n"
+        "    elsewhere. What ranks do before, as to find each other by PMI, takes none.\n"
+        "\n"
+        "    At the end, times are told on standard error: of each rank, and what they went into.\n"
+        "\n"
+        "MEMORY THAT IS POLLED\n"
+        "    A rank that uses the CPU for --patience without a call of the library is taken to poll its\n"
+        "    memory, if others can go on: it stops until something arrives for it. What it spends with\n"
+        "    that costs nothing in virtual time, and --patience in real time. A program that computes for\n"
+        "    longer between two calls needs more --patience; the report says when a call came too late.\n"
+        "\n"
+        "THE SAME TIMES\n"
+        "    With --compute none and fixed a program that has one thread and does the same each time gets\n"
+        "    the same times each time, however busy this machine is. Not so one whose ranks talk past the\n"
+        "    library, by files, pipes or PMI, in the middle: who sleeps for such a reason holds nobody up,\n"
+        "    and comes back at the time that it is then.\n",
+    .rest =
+        "ENVIRONMENT\n"
+        "    Each rank gets what ptl_run gives, and\n"
+        "    PORTOFU_SIM                         where the ranks share virtual time\n"
+        "    PORTOFU_PER_NODE, PORTOFU_SHAPE     the nodes, with coordinates of their own\n"
+        "    PORTOFU_TNIS, PORTOFU_CQS           of the machine\n"
+        "    PORTOFU_DIRECT, PORTOFU_HEAP_MIB, PORTOFU_PROGRESS_THREAD, PORTOFU_FABRIC: 0, so that all\n"
+        "    that ranks do to each other is a message\n"
+        "\n"
+        "EXIT STATUS\n"
+        "    As of ptl_run. 125 also if no rank has used the library, and if the program hangs: all wait,\n"
+        "    and nothing is under way.\n"
+        "\n"
+        "EXAMPLES\n"
+        "    ptl_sim --nodes 2x3x2 --per-node 4 ./program --its-own-option\n"
+        "    ptl_sim --machine ./mine.json --nodes 64 --compute cpu=2 --json times.json ./program\n"};
+
+int fail(const std::string& what) {
+  std::fprintf(stderr, "ptl_sim: %s. ptl_sim --help explains.\n", what.c_str());
+  return portofu::tools::kLauncherFailed;
+}
+
+/// "none", "fixed=NS", "cpu" or "cpu=FACTOR". @return false: it is none of them
+bool parse_compute(const std::string& text, portofu::tools::TimeCosts* costs) {
+  using portofu::VirtualCompute;
+  const std::string word = text.substr(0, text.find('='));
+  const bool has_number = word.size() < text.size();
+  double number = 0;
+  if (has_number) {
+    const char* const digits = text.c_str() + word.size() + 1;
+    char* end = nullptr;
+    number = std::strtod(digits, &end);
+    if (*digits == '\0' || *end != '\0' || !(number >= 0 && number <= 1e9)) return false;
+  }
+  constexpr double kThousandths = 1000;
+  costs->compute_word = static_cast<std::uint64_t>(has_number ? number * kThousandths : kThousandths);
+  if (word == "none") costs->compute = VirtualCompute::kNone;
+  if (word == "fixed") costs->compute = VirtualCompute::kFixed;
+  if (word == "cpu") costs->compute = VirtualCompute::kCpu;
+  return (word == "none" && !has_number) || (word == "fixed" && has_number) || word == "cpu";
+}
+
+void set_if_known(const char* name, std::uint32_t value) {
+  if (value != 0) setenv(name, std::to_string(value).c_str(), 1);
+}
+
+/// What the ranks find in their environment.
+void set_environment(const std::string& path, int per_node, const std::string& shape,
+                     const portofu::sim::Machine& machine) {
+  setenv("PORTOFU_SIM", path.c_str(), 1);
+  set_if_known("PORTOFU_PER_NODE", static_cast<std::uint32_t>(per_node));
+  setenv("PORTOFU_SHAPE", shape.c_str(), 1);
+  set_if_known("PORTOFU_TNIS", machine.interfaces.count);
+  set_if_known("PORTOFU_CQS", machine.limits.queues_per_interface);
+  for (const char* off : {"PORTOFU_PROGRESS_THREAD", "PORTOFU_DIRECT", "PORTOFU_HEAP_MIB", "PORTOFU_FABRIC"})
+    setenv(off, "0", 1);
+}
+
+/// The command line, beside what is in the options of the job and of the coordinator.
+struct Wanted {
+  std::string machine = "tofud";
+  std::string shape;
+  int per_node = 1;
+  std::string compute = "none";
+  std::uint64_t patience_us = 200;
+  std::uint64_t hang_s = 60;
+  std::string json;
+  bool quiet = false;
+};
+
+void add_options(CLI::App* app, Wanted* wanted, portofu::tools::JobOptions* job,
+                 portofu::tools::CoordinatorOptions* order) {
+  using namespace portofu::tools;
+  app->add_option("--machine", wanted->machine,
+                  "A machine that comes with Portofu, or a file of one; without it, tofud.")
+      ->option_text("MACHINE");
+  app->add_option("--nodes", wanted->shape, "Nodes of the job, as 12, 4x3 or 2x3x2.")->option_text("SHAPE")->required();
+  app->add_option("--per-node", wanted->per_node, "Ranks of a node; without it, 1.")
+      ->option_text("COUNT")
+      ->check(CLI::Range(1, kMaxRankCount));
+  app->add_option("--compute", wanted->compute,
+                  "What the program does between calls costs none, fixed=NS before each call, or its CPU time: cpu, or "
+                  "cpu=FACTOR; without it, none.")
+      ->option_text("WHAT");
+  app->add_option("--patience", wanted->patience_us, "Microseconds of CPU time without a call; without it, 200.")
+      ->option_text("US")
+      ->check(CLI::Range(1, 60'000'000));
+  app->add_option("--hang", wanted->hang_s,
+                  "Seconds in which nothing happens, after which the job ends; without it, 60.")
+      ->option_text("SECONDS")
+      ->check(CLI::Range(1, 86'400));
+  app->add_option("--json", wanted->json, "File for the times, as JSON.")->option_text("FILE");
+  app->add_flag("--messages", order->keeps_messages, "Each message is in the file of --json, too.");
+  app->add_flag("-q,--quiet", wanted->quiet, "Times are not told on standard error.");
+  app->add_flag("-l,--label", job->label, "Writes [RANK] in front of every line of output.");
+  app->add_option("--grace", job->grace_seconds, "Seconds between SIGTERM and SIGKILL; without it, 5.")
+      ->option_text("SECONDS")
+      ->check(CLI::Range(0, kMaxGraceSeconds));
+}
+
+/// Runs the job, and tells its times. @return exit status
+int simulate(const Wanted& wanted, portofu::tools::JobOptions job, portofu::tools::CoordinatorOptions order) {
+  using namespace portofu::tools;
+  std::string why;
+  const auto machine = portofu::sim::load_machine(wanted.machine, &why);
+  if (!machine) return fail(why);
+  if (!portofu::NodeShape::parse(wanted.shape))
+    return fail("--nodes " + wanted.shape + " is none: one to three numbers as in 2x3x2");
+  auto layout = portofu::sim::lay_out(*machine, wanted.shape, &why);
+  if (!layout) return fail(why);
+  const std::uint64_t ranks = std::uint64_t{layout->node_count()} * static_cast<unsigned>(wanted.per_node);
+  if (ranks > kMaxRankCount) return fail("these are " + std::to_string(ranks) + " ranks, and 4096 are the most");
+  job.size = static_cast<int>(ranks);
+  order.rank_count = static_cast<std::uint32_t>(ranks);
+  order.per_node = static_cast<std::uint32_t>(wanted.per_node);
+  order.look_ps = machine->processor.look_ps;
+  order.patience_ns = wanted.patience_us * 1000;
+  order.hang_ns = wanted.hang_s * 1'000'000'000;
+  TimeCosts costs;
+  if (!parse_compute(wanted.compute, &costs))
+    return fail("--compute " + wanted.compute + " is none of none, fixed=NS, cpu, cpu=FACTOR");
+  const auto& processor = machine->processor;
+  costs.calls_ps = {processor.put_ps, processor.get_ps, processor.atomic_ps, processor.barrier_ps};
+  costs.poll_ps = processor.poll_ps;
+  std::ofstream json_file;
+  if (!wanted.json.empty()) json_file.open(wanted.json);
+  if (!wanted.json.empty() && !json_file) return fail("the file " + wanted.json + " cannot be written");
+
+  const SharedTime time(order.rank_count, costs);
+  if (!time.is_open()) return fail(time.why());
+  set_environment(time.path(), wanted.per_node, wanted.shape, *machine);
+  portofu::sim::Network network(*machine, std::move(*layout));
+  Coordinator coordinator(order, time, network);
+  job.watcher = &coordinator;
+  const int result = Job(std::move(job)).run();
+  if (json_file.is_open()) json_file << report_json(coordinator, network, order.per_node) << std::flush;
+  if (result == 0 && !coordinator.has_begun()) return fail("no rank has used the library, so there is no time to tell");
+  if (!wanted.quiet && result == 0) std::fputs(report_text(coordinator, network).c_str(), stderr);
+  if (json_file.is_open() && !json_file) return fail("the file " + wanted.json + " cannot be written");
+  return result;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  using namespace portofu::tools;
+  JobOptions job;
+  CoordinatorOptions order;
+  Wanted wanted;
+  CLI::App app;
+  app.prefix_command();
+  add_options(&app, &wanted, &job, &order);
+  const int status = parse_command_line(app, kPage, argc, argv, kLauncherFailed);
+  if (status >= 0) return status;
+  job.command = app.remaining();
+  if (!job.command.empty() && job.command.front() == "--") job.command.erase(job.command.begin());
+  if (job.command.empty()) return fail("no program");
+  if (job.command.front().starts_with('-')) return fail("there is no option " + job.command.front());
+  return simulate(wanted, std::move(job), order);
+}

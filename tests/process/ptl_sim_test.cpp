@@ -1,0 +1,214 @@
+// ptl_sim with real processes: the times of a machine, the same in each run; what ranks wait for, and how; and the ends
+// of jobs that go wrong. The test program is its own rank, as in the tests of ptl_run.
+
+#include <nlohmann/json.hpp>
+
+#include <fstream>
+#include <optional>
+#include <thread>
+
+#include "engine/queue/clock.h"
+#include "tests/process/launcher.h"
+#include "tests/process/sim_roles.h"
+
+namespace portofu {
+namespace {
+
+/// A job in virtual time, run to its end.
+struct Simulated {
+  int status = 0;
+  std::string output;
+  nlohmann::json report;
+
+  std::uint64_t time_ps() const { return report["time_ps"]; }
+};
+
+Words simulated(const Words& options) {
+  Words words{PORTOFU_PTL_SIM};
+  words.insert(words.end(), options.begin(), options.end());
+  words.push_back(own_program());
+  return words;
+}
+
+Simulated run(const std::string& role, Words options) {
+  const std::string path = testing::TempDir() + "ptl_sim_test." + std::to_string(getpid()) + ".json";
+  options.insert(options.end(), {"--json", path, "--messages"});
+  Simulated job;
+  Launcher launcher(simulated(options), role);
+  job.status = launcher.wait_status();
+  job.output = launcher.output();
+  std::ifstream file(path);
+  job.report = nlohmann::json::parse(file, nullptr, false);
+  std::filesystem::remove(path);
+  return job;
+}
+
+/// Uses CPU as long as it lives.
+class Load {
+ public:
+  Load() {
+    for (auto& thread : threads_) {
+      thread = std::thread([this] {
+        while (!ending_.load(std::memory_order_relaxed)) {
+        }
+      });
+    }
+  }
+  ~Load() {
+    ending_.store(true);
+    for (auto& thread : threads_) thread.join();
+  }
+
+ private:
+  std::atomic<bool> ending_{false};
+  std::thread threads_[4];
+};
+
+// ---- Times ----------------------------------------------------------------------------------------------------------
+
+/// Published for Tofu-D: a put of 8 bytes takes 0.97 to 0.99 us one way over one hop, memory polled; we allow 5 %.
+TEST(PtlSim, Tofu__memory_that_is_polled_takes_what_the_machine_takes) {
+  const Simulated job = run("memory", {"--nodes", "2"});
+  ASSERT_EQ(job.status, 0) << job.output;
+  const double half_round_trip_us = static_cast<double>(job.time_ps()) / 1e6 / 40;
+  EXPECT_GT(half_round_trip_us, 0.97 * 0.95);
+  EXPECT_LT(half_round_trip_us, 0.99 * 1.05);
+  EXPECT_EQ(job.report["message_count"], 40);
+}
+
+/// A put is seen by the polling call behind it: what a message takes on its way, a call that puts, and one that polls.
+TEST(PtlSim, Tofu__a_notice_is_polled_when_the_message_has_arrived) {
+  const Simulated job = run("mrq", {"--nodes", "2"});
+  ASSERT_EQ(job.status, 0) << job.output;
+  const auto& messages = job.report["messages"];
+  ASSERT_EQ(messages.size(), 40u);
+  const auto& rank = job.report["ranks"][0];
+  const std::uint64_t put_ps = rank["put"]["time_ps"].get<std::uint64_t>() / 20;
+  for (std::size_t i = 3; i < messages.size(); ++i) {
+    const std::uint64_t before = messages[i - 1]["arrived_ps"];
+    const std::uint64_t after = messages[i]["sent_ps"];
+    EXPECT_GT(after, before + put_ps) << "and the call that polls";
+    EXPECT_EQ(after - before,
+              messages[3]["sent_ps"].get<std::uint64_t>() - messages[2]["arrived_ps"].get<std::uint64_t>())
+        << i;
+  }
+}
+
+TEST(PtlSim, Times__are_the_same_in_each_run) {
+  for (const char* role : {"mrq", "memory", "get_armw"}) {
+    std::optional<nlohmann::json> first;
+    for (int i = 0; i < 10; ++i) {
+      std::optional<Load> load;
+      if (i % 2 == 1) load.emplace();
+      const Simulated job = run(role, {"--nodes", "2", "--per-node", "2"});
+      ASSERT_EQ(job.status, 0) << job.output;
+      if (!first) first = job.report;
+      EXPECT_EQ(job.report, *first) << role << ", run " << i;
+    }
+  }
+}
+
+TEST(PtlSim, Portals__times_are_the_same_in_each_run) {
+  for (const char* role : {"ring", "triggered"}) {
+    std::optional<nlohmann::json> first;
+    for (int i = 0; i < 5; ++i) {
+      const Simulated job = run(role, {"--nodes", "2x3x2"});
+      ASSERT_EQ(job.status, 0) << job.output;
+      if (!first) first = job.report["ranks"];
+      EXPECT_EQ(job.report["ranks"], *first) << role << ", run " << i;
+    }
+  }
+}
+
+TEST(PtlSim, Portals__a_long_message_takes_its_bandwidth) {
+  const Simulated job = run("long_ring", {"--nodes", "3"});
+  ASSERT_EQ(job.status, 0) << job.output;
+  ASSERT_EQ(job.report["messages"].size(), 9u);
+  for (const auto& message : job.report["messages"]) {
+    EXPECT_EQ(message["bytes"], 8u << 20);
+    const double took_ns =
+        static_cast<double>(message["arrived_ps"].get<std::uint64_t>() - message["sent_ps"].get<std::uint64_t>()) / 1e3;
+    EXPECT_GT(took_ns, (8u << 20) / 6.8) << "no faster than a link of Tofu-D";
+  }
+}
+
+TEST(PtlSim, Portals__timeouts_are_of_virtual_time) {
+  const std::uint64_t before_ns = monotonic_ns();
+  const Simulated job = run("timeouts", {"--nodes", "2"});
+  ASSERT_EQ(job.status, 0) << job.output;
+  EXPECT_GE(job.time_ps(), 8'000'000'000u);
+  EXPECT_LT(job.time_ps(), 8'100'000'000u);
+  EXPECT_LT(monotonic_ns() - before_ns, 30'000'000'000u);
+}
+
+/// A rank answers gets and atomics while it waits for something else, and so costs none of its time.
+TEST(PtlSim, Tofu__who_is_asked_does_not_spend_time) {
+  const Simulated job = run("get_armw", {"--nodes", "2"});
+  ASSERT_EQ(job.status, 0) << job.output;
+  const auto& asked = job.report["ranks"][1];
+  EXPECT_EQ(asked["get"]["time_ps"], 0);
+  EXPECT_EQ(asked["atomic"]["time_ps"], 0);
+  EXPECT_EQ(asked["messages"], 20) << "answers";
+}
+
+TEST(PtlSim, Compute__costs_what_is_said) {
+  const Simulated none = run("mrq", {"--nodes", "2"});
+  const Simulated fixed = run("mrq", {"--nodes", "2", "--compute", "fixed=1000"});
+  const Simulated cpu = run("mrq", {"--nodes", "2", "--compute", "cpu=10"});
+  ASSERT_EQ(none.status + fixed.status + cpu.status, 0) << fixed.output << cpu.output;
+  EXPECT_EQ(none.report["ranks"][0]["compute"]["time_ps"], 0);
+  const auto& spent = fixed.report["ranks"][0]["compute"];
+  EXPECT_EQ(spent["time_ps"].get<std::uint64_t>(), spent["count"].get<std::uint64_t>() * 1'000'000);
+  EXPECT_GE(spent["count"], 40) << "20 puts, and a poll behind each";
+  EXPECT_GT(cpu.report["ranks"][0]["compute"]["time_ps"], 0);
+}
+
+// ---- Ends -----------------------------------------------------------------------------------------------------------
+
+TEST(PtlSim, Ends__a_rank_that_dies_ends_the_job) {
+  const Simulated job = run("dies", {"--nodes", "2"});
+  EXPECT_EQ(job.status, 128 + SIGKILL) << job.output;
+  EXPECT_TRUE(contains(job.output, "rank 1 ")) << job.output;
+}
+
+TEST(PtlSim, Ends__who_never_uses_the_library_is_told_so) {
+  const Simulated job = run("never", {"--nodes", "2"});
+  EXPECT_EQ(job.status, 125) << job.output;
+  EXPECT_TRUE(contains(job.output, "no rank has used the library")) << job.output;
+}
+
+TEST(PtlSim, Ends__a_program_that_hangs_ends) {
+  for (const char* role : {"hangs", "polls_in_vain"}) {
+    const Simulated job = run(role, {"--nodes", "2"});
+    EXPECT_EQ(job.status, 125) << role << job.output;
+    EXPECT_TRUE(contains(job.output, "hangs")) << job.output;
+    EXPECT_TRUE(contains(job.output, "rank 1 ")) << job.output;
+  }
+  const Simulated memory = run("memory_in_vain", {"--nodes", "2", "--hang", "2"});
+  EXPECT_EQ(memory.status, 125) << memory.output;
+  EXPECT_TRUE(contains(memory.output, "polls its memory")) << memory.output;
+}
+
+TEST(PtlSim, Options__that_are_wrong_are_named) {
+  const auto told = [](const Words& options, const std::string& what) {
+    const Simulated job = run("never", options);
+    EXPECT_EQ(job.status, 125) << job.output;
+    EXPECT_TRUE(contains(job.output, what)) << job.output;
+  };
+  told({}, "--nodes");
+  told({"--nodes", "2y3"}, "2y3");
+  told({"--nodes", "512x8", "--per-node", "2"}, "8192");
+  told({"--nodes", "2", "--compute", "fixed"}, "fixed=NS");
+  told({"--nodes", "2", "--machine", "nowhere"}, "nowhere");
+  told({"--nodes", "2", "--machine", "/dev/null"}, "/dev/null");
+}
+
+}  // namespace
+}  // namespace portofu
+
+int main(int argc, char** argv) {
+  const char* role = std::getenv(portofu::kRoleVariable);
+  if (role != nullptr && *role != '\0' && std::getenv("PMI_RANK") != nullptr) std::_Exit(portofu::play_sim(role));
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

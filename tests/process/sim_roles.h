@@ -1,0 +1,239 @@
+#pragma once
+// What ranks do that tests start in virtual time.
+
+#include <portals4.h>
+#include <utofu.h>
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tests/process/pmi_roles.h"
+
+namespace portofu {
+
+/// Memory of a rank that another one writes to: the first word. Its words 32 and further are its own.
+alignas(256) inline std::atomic<std::uint64_t> sim_memory[64];
+
+/// A rank with a VCQ, and that of its partner: rank 2n and 2n + 1.
+struct TofuPair {
+  PmiClient pmi;
+  utofu_vcq_hdl_t vcq = 0;
+  utofu_stadd_t own = 0;
+  utofu_vcq_id_t partner = 0;
+  utofu_stadd_t there = 0;
+
+  bool open() {
+    utofu_vcq_id_t id = 0;
+    pmi.begin();
+    if (utofu_create_vcq(0, 0, &vcq) != UTOFU_SUCCESS || utofu_query_vcq_id(vcq, &id) != UTOFU_SUCCESS) return false;
+    if (utofu_reg_mem(vcq, sim_memory, sizeof sim_memory, 0, &own) != UTOFU_SUCCESS) return false;
+    pmi.put("id-" + std::to_string(pmi.rank), std::to_string(id) + ':' + std::to_string(own));
+    pmi.barrier();
+    const std::string other = PmiClient::field(pmi.get("id-" + std::to_string(pmi.rank ^ 1)), "value");
+    return std::sscanf(other.c_str(), "%lu:%lu", &partner, &there) == 2;
+  }
+  int close() {
+    const bool closed = utofu_dereg_mem(vcq, own, 0) == UTOFU_SUCCESS && utofu_free_vcq(vcq) == UTOFU_SUCCESS;
+    pmi.end();
+    return closed ? 0 : 9;
+  }
+  bool is_even() const { return pmi.rank % 2 == 0; }
+
+  /// Puts a word to the partner's first.
+  bool put(std::uint64_t word, unsigned long flags) {
+    sim_memory[32] = word;
+    return utofu_put(vcq, partner, own + 256, there, 8, 0, flags, nullptr) == UTOFU_SUCCESS;
+  }
+  bool await_notice(std::uint8_t kind) const {
+    utofu_mrq_notice notice{};
+    int rc = UTOFU_ERR_NOT_FOUND;
+    while (rc == UTOFU_ERR_NOT_FOUND) rc = utofu_poll_mrq(vcq, 0, &notice);
+    return rc == UTOFU_SUCCESS && notice.notice_type == kind;
+  }
+  bool await_memory(std::uint64_t word) const {
+    while (sim_memory[0] != word) {
+    }
+    return true;
+  }
+};
+
+/// A word goes to and fro. @param polls_memory  else notices are polled
+inline int play_ping_pong(std::uint64_t rounds, bool polls_memory) {
+  TofuPair pair;
+  if (!pair.open()) return 1;
+  const unsigned long flags = polls_memory ? 0 : UTOFU_ONESIDED_FLAG_REMOTE_MRQ_NOTICE;
+  for (std::uint64_t i = 1; i <= rounds; ++i) {
+    if (pair.is_even() && !pair.put(i, flags)) return 2;
+    if (!(polls_memory ? pair.await_memory(i) : pair.await_notice(UTOFU_MRQ_TYPE_RMT_PUT))) return 3;
+    if (sim_memory[0] != i) return 4;
+    if (!pair.is_even() && !pair.put(i, flags)) return 5;
+  }
+  return pair.close();
+}
+
+/// Even ranks get from odd ones, which call nothing but a clock of their own meanwhile.
+inline int play_get_and_armw() {
+  TofuPair pair;
+  sim_memory[0] = 7;
+  if (!pair.open()) return 1;
+  if (pair.is_even()) {
+    for (int i = 0; i < 10; ++i) {
+      if (utofu_get(pair.vcq, pair.partner, pair.own + 256, pair.there, 8, 0, UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE,
+                    nullptr) != UTOFU_SUCCESS ||
+          !pair.await_notice(UTOFU_MRQ_TYPE_LCL_GET) || sim_memory[32] != 7u + static_cast<unsigned>(i)) {
+        return 2;
+      }
+      if (utofu_armw8(pair.vcq, pair.partner, UTOFU_ARMW_OP_ADD, 1, pair.there, 0, UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE,
+                      nullptr) != UTOFU_SUCCESS ||
+          !pair.await_notice(UTOFU_MRQ_TYPE_LCL_ARMW)) {
+        return 3;
+      }
+    }
+    if (!pair.put(1, UTOFU_ONESIDED_FLAG_REMOTE_MRQ_NOTICE)) return 4;
+  } else if (!pair.await_notice(UTOFU_MRQ_TYPE_RMT_PUT)) {
+    return 5;
+  }
+  return pair.close();
+}
+
+/// A matching interface with a counter that counts what comes, and the next rank.
+struct PortalsRing {
+  PmiClient pmi;
+  ptl_handle_ni_t ni = PTL_INVALID_HANDLE;
+  ptl_handle_ct_t ct = PTL_INVALID_HANDLE;
+  ptl_handle_eq_t eq = PTL_INVALID_HANDLE;
+  ptl_handle_md_t md = PTL_INVALID_HANDLE;
+  ptl_handle_le_t entry = PTL_INVALID_HANDLE;
+  ptl_pt_index_t pt = 0;
+  ptl_process_t next{};
+  std::vector<std::uint64_t> received;
+  std::vector<std::uint64_t> sent;
+
+  explicit PortalsRing(std::size_t words) : received(words), sent(words) {}
+
+  bool open() {
+    ptl_process_t self{};
+    pmi.begin();
+    if (PtlInit() != PTL_OK) return false;
+    if (PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_NO_MATCHING | PTL_NI_PHYSICAL, PTL_PID_ANY, nullptr, nullptr, &ni) !=
+            PTL_OK ||
+        PtlGetPhysId(ni, &self) != PTL_OK || PtlCTAlloc(ni, &ct) != PTL_OK || PtlEQAlloc(ni, 64, &eq) != PTL_OK ||
+        PtlPTAlloc(ni, 0, eq, 4, &pt) != PTL_OK) {
+      return false;
+    }
+    const ptl_size_t bytes = received.size() * sizeof received[0];
+    const ptl_le_t le{received.data(), bytes, ct, PTL_UID_ANY, PTL_LE_OP_PUT | PTL_LE_OP_GET | PTL_LE_EVENT_CT_COMM};
+    const ptl_md_t described{sent.data(), bytes, 0, PTL_EQ_NONE, PTL_CT_NONE};
+    if (PtlLEAppend(ni, pt, &le, PTL_PRIORITY_LIST, nullptr, &entry) != PTL_OK) return false;
+    if (PtlMDBind(ni, &described, &md) != PTL_OK) return false;
+    pmi.put("id-" + std::to_string(pmi.rank), std::to_string(self.phys.nid) + ':' + std::to_string(self.phys.pid));
+    pmi.barrier();
+    const std::string id = PmiClient::field(pmi.get("id-" + std::to_string((pmi.rank + 1) % pmi.size)), "value");
+    return std::sscanf(id.c_str(), "%u:%u", &next.phys.nid, &next.phys.pid) == 2;
+  }
+  bool put() const {
+    return PtlPut(md, 0, sent.size() * sizeof sent[0], PTL_NO_ACK_REQ, next, pt, 0, 0, nullptr, 0) == PTL_OK;
+  }
+  int close() const {
+    PtlNIFini(ni);
+    PtlFini();
+    pmi.end();
+    return 0;
+  }
+};
+
+/// Everybody puts to the next one and waits at its counter. Then the same, event by event.
+inline int play_portals_ring(std::size_t words) {
+  PortalsRing ring(words);
+  if (!ring.open()) return 1;
+  for (ptl_size_t round = 1; round <= 3; ++round) {
+    ring.sent.back() = 100 * round + static_cast<unsigned>(ring.pmi.rank);
+    ptl_ct_event_t value{};
+    if (!ring.put() || PtlCTWait(ring.ct, round, &value) != PTL_OK || value.failure != 0) return 2;
+    const int left = (ring.pmi.rank + ring.pmi.size - 1) % ring.pmi.size;
+    // The left one may be a round ahead.
+    const std::uint64_t ahead = ring.received.back() - 100 * round;
+    if (ahead != static_cast<unsigned>(left) && ahead != 100 + static_cast<unsigned>(left)) return 3;
+  }
+  ptl_event_t event{};
+  for (int i = 0; i < 3; ++i) {
+    int rc = PTL_EQ_EMPTY;
+    while (rc == PTL_EQ_EMPTY) rc = PtlEQGet(ring.eq, &event);
+    if (rc == PTL_OK && event.type == PTL_EVENT_LINK) --i;
+    if (rc != PTL_OK || (event.type != PTL_EVENT_PUT && event.type != PTL_EVENT_LINK)) return 4;
+  }
+  return ring.close();
+}
+
+/// Rank 1 waits in vain twice, 3 ms and 5 ms, while rank 0 waits for the word of rank 1.
+inline int play_portals_timeouts() {
+  PortalsRing ring(1);
+  if (!ring.open()) return 1;
+  ptl_event_t event{};
+  unsigned which = 0;
+  if (ring.pmi.rank == 1) {
+    if (PtlEQGet(ring.eq, &event) != PTL_OK || event.type != PTL_EVENT_LINK) return 2;
+    for (const ptl_time_t timeout : {3, 5}) {
+      if (PtlEQPoll(&ring.eq, 1, timeout, &event, &which) != PTL_EQ_EMPTY) return 3;
+    }
+    if (!ring.put()) return 4;
+  } else {
+    ptl_ct_event_t value{};
+    if (PtlCTWait(ring.ct, 1, &value) != PTL_OK) return 5;
+  }
+  return ring.close();
+}
+
+/// A triggered chain: rank 0 puts to 1, whose NIC puts on when the counter says so, and so on, round the ring.
+inline int play_portals_triggered() {
+  PortalsRing ring(1);
+  if (!ring.open()) return 1;
+  ptl_ct_event_t value{};
+  if (ring.pmi.rank != 0) {
+    if (PtlTriggeredPut(ring.md, 0, 8, PTL_NO_ACK_REQ, ring.next, ring.pt, 0, 0, nullptr, 0, ring.ct, 1) != PTL_OK)
+      return 2;
+    ring.pmi.barrier();
+  } else {
+    ring.pmi.barrier();
+    if (!ring.put()) return 3;
+  }
+  if (PtlCTWait(ring.ct, 1, &value) != PTL_OK) return 4;
+  return ring.close();
+}
+
+inline int play_sim(const std::string& role) {
+  const int rank = environment_number("PMI_RANK");
+  if (role == "mrq") return play_ping_pong(20, false);
+  if (role == "memory") return play_ping_pong(20, true);
+  if (role == "get_armw") return play_get_and_armw();
+  if (role == "ring") return play_portals_ring(1);
+  if (role == "long_ring") return play_portals_ring(1u << 20);
+  if (role == "timeouts") return play_portals_timeouts();
+  if (role == "triggered") return play_portals_triggered();
+  if (role == "never") return 0;
+  if (role == "hangs") {
+    PortalsRing ring(1);
+    ptl_ct_event_t value{};
+    return ring.open() && PtlCTWait(ring.ct, 1, &value) == PTL_OK ? 1 : 2;
+  }
+  if (role == "polls_in_vain") {
+    TofuPair pair;
+    return pair.open() && pair.await_notice(UTOFU_MRQ_TYPE_RMT_PUT) ? 1 : 2;
+  }
+  if (role == "memory_in_vain") {
+    TofuPair pair;
+    return pair.open() && pair.put(1, 0) && pair.await_memory(1) && pair.await_memory(2) ? 1 : 2;
+  }
+  if (role == "dies") {
+    TofuPair pair;
+    if (!pair.open() || !pair.put(1, UTOFU_ONESIDED_FLAG_REMOTE_MRQ_NOTICE)) return 1;
+    if (!pair.await_notice(UTOFU_MRQ_TYPE_RMT_PUT)) return 2;
+    if (rank == 1) raise(SIGKILL);
+    return pair.await_notice(UTOFU_MRQ_TYPE_RMT_PUT) ? 3 : 4;
+  }
+  return 100;
+}
+
+}  // namespace portofu

@@ -1,0 +1,96 @@
+// The NIC of a rank in virtual time: an engine of this node whose time is the test's.
+
+#include "engine/run/virtual_nic.h"
+
+#include <thread>
+
+#include "tests/unit/run/real_engine.h"
+#include "tests/unit/support/virtual_job.h"
+
+namespace portofu {
+namespace {
+
+struct VirtualNicTest : testing::Test {
+  void SetUp() override { setenv("PMI_RANK", "0", 1); }
+  void TearDown() override { unsetenv("PMI_RANK"); }
+
+  Settings settings() const {
+    Settings settings = RealEngine::settings(false);
+    settings.sim = job.path();
+    settings.direct = 0;
+    return settings;
+  }
+  /// Closes an engine whose rank waits for its last turn.
+  void close(std::unique_ptr<RealEngine>& engine) {
+    std::thread coordinator([this] {
+      if (job.await(VirtualState::kLeaving)) job.grant(job.page().clock_ps.load());
+    });
+    leave_virtual_time();
+    coordinator.join();
+    engine.reset();
+  }
+
+  VirtualJob job{1};
+};
+
+TEST_F(VirtualNicTest, Engine__without_its_file_does_not_open) {
+  Settings without = settings();
+  without.sim = "/nowhere/at/all";
+  OpenError error = OpenError::kNone;
+  std::string why;
+  EXPECT_EQ(Engine::open(without, 0, &error, &why), nullptr);
+  EXPECT_EQ(error, OpenError::kSystem);
+  EXPECT_NE(why.find("/nowhere/at/all"), std::string::npos);
+}
+
+/// A get to oneself: the request is told by the call, its answer by the NIC at the time of the delivery.
+TEST_F(VirtualNicTest, Answers__leave_when_the_request_has_arrived) {
+  auto engine = std::make_unique<RealEngine>(settings());
+  engine->get_from(**engine);
+  ASSERT_EQ(job.page().reports_given.load(), 1u);
+  const VirtualReport request = job.page().reports[0];
+  EXPECT_EQ(request.type, static_cast<std::uint8_t>(PacketType::kGet));
+  EXPECT_EQ(request.time_ps, VirtualJob::kGetPs);
+  EXPECT_EQ(request.cause, 0);
+  job.page().reports_taken.store(1);
+  job.deliver({request.number, 12'345, request.nid, request.pid, 0, 0});
+  ASSERT_TRUE(job.has_taken_all());
+  ASSERT_EQ(job.page().reports_given.load(), 2u);
+  const VirtualReport answer = job.page().reports[1];
+  EXPECT_EQ(answer.type, static_cast<std::uint8_t>(PacketType::kAnswer));
+  EXPECT_EQ(answer.time_ps, 12'345u);
+  EXPECT_EQ(answer.cause, static_cast<std::uint8_t>(PacketType::kGet));
+  job.deliver({answer.number, 20'000, answer.nid, answer.pid, 0, 0});
+  ASSERT_TRUE(job.has_taken_all());
+  EXPECT_TRUE(engine->is_answered(0));
+  close(engine);
+}
+
+/// Timeouts are of virtual time.
+TEST_F(VirtualNicTest, Waits__end_when_the_coordinator_says_so) {
+  auto engine = std::make_unique<RealEngine>(settings());
+  engine->get_from(**engine);
+  constexpr std::uint64_t kHourNs = 3600'000'000'000;
+  std::thread coordinator([this] {
+    ASSERT_TRUE(job.await(VirtualState::kWaiting));
+    job.grant(job.page().until_ps.load());
+  });
+  const std::uint64_t before_ns = monotonic_ns();
+  EXPECT_FALSE(engine->is_answered(kHourNs));
+  EXPECT_LT(monotonic_ns() - before_ns, kHourNs);
+  coordinator.join();
+  EXPECT_EQ(virtual_now_ns(), 3600'000'000'000u) << "this thread has called last";
+  close(engine);
+  EXPECT_EQ(virtual_now_ns(), 0u) << "time is real";
+}
+
+/// What never comes, because its sender has gone, holds nobody up.
+TEST_F(VirtualNicTest, A_message__of_one_who_has_gone_is_given_up) {
+  auto engine = std::make_unique<RealEngine>(settings());
+  job.deliver({99, 1000, 1, 1, 0, 77});
+  EXPECT_TRUE(job.has_taken_all());
+  close(engine);
+}
+
+}  // namespace
+}  // namespace portofu

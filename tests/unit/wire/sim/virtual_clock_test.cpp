@@ -1,0 +1,181 @@
+// The clock of a rank, with a coordinator that the test plays.
+
+#include "engine/wire/sim/virtual_clock.h"
+
+#include <thread>
+
+#include "tests/unit/support/virtual_job.h"
+
+namespace portofu {
+namespace {
+
+constexpr ProcessId kSelf{1, 7};
+
+struct VirtualClockTest : testing::Test {
+  std::unique_ptr<VirtualClock> open(std::int64_t rank = 0) {
+    return VirtualClock::open(job.path(), rank, kSelf, &why);
+  }
+
+  VirtualJob job{2};
+  std::string why;
+};
+
+TEST_F(VirtualClockTest, Open__refuses_what_is_not_of_this_release) {
+  EXPECT_EQ(VirtualClock::open("/nowhere/at/all", 0, kSelf, &why), nullptr);
+  EXPECT_NE(why.find("/nowhere/at/all"), std::string::npos);
+  EXPECT_EQ(VirtualClock::open("/dev/null", 0, kSelf, &why), nullptr);
+  job.header().version = kVirtualVersion + 1;
+  EXPECT_EQ(open(), nullptr);
+  job.header().version = kVirtualVersion;
+  job.header().page_bytes = 8;
+  EXPECT_EQ(open(), nullptr);
+  job.header().page_bytes = sizeof(VirtualPage);
+  job.header().rank_count = 3;
+  EXPECT_EQ(open(), nullptr) << "the file has no room for them";
+  job.header().rank_count = 2;
+  EXPECT_NE(open(), nullptr) << why;
+}
+
+TEST_F(VirtualClockTest, Open__refuses_a_rank_that_there_is_not) {
+  for (const std::int64_t rank : {-1, 2}) EXPECT_EQ(open(rank), nullptr) << rank;
+  job.page(1).process.store(1);
+  EXPECT_EQ(open(1), nullptr) << "another process is this rank";
+  ASSERT_NE(open(0), nullptr) << why;
+  EXPECT_EQ(job.page(0).pid.load(), kSelf.pid);
+}
+
+TEST_F(VirtualClockTest, Calls__cost_what_the_machine_says) {
+  const auto clock = open();
+  ASSERT_NE(clock, nullptr) << why;
+  std::uint64_t now_ps = 0;
+  for (const auto& [call, cost_ps] : {std::pair{VirtualCall::kPut, VirtualJob::kPutPs},
+                                      {VirtualCall::kGet, VirtualJob::kGetPs},
+                                      {VirtualCall::kAtomic, VirtualJob::kAtomicPs},
+                                      {VirtualCall::kBarrier, VirtualJob::kBarrierPs}}) {
+    EXPECT_EQ(clock->stamp(call), now_ps += cost_ps);
+    EXPECT_EQ(job.page().spent_ps[static_cast<std::size_t>(call)].load(), cost_ps);
+  }
+}
+
+TEST_F(VirtualClockTest, Nic__sends_at_the_time_of_what_it_has_in_hand) {
+  const auto clock = open();
+  clock->enter_nic({.number = 1, .time_ps = 5000, .source_nid = 1, .source_pid = 7, .interface = 3, .source_rank = 1},
+                   9);
+  EXPECT_EQ(clock->stamp(VirtualCall::kPut), 5000u);
+  EXPECT_EQ(clock->cause(), 9);
+  EXPECT_EQ(clock->interface(), 3u);
+  clock->leave_nic();
+  EXPECT_EQ(clock->cause(), 0);
+  EXPECT_EQ(clock->stamp(VirtualCall::kPut), VirtualJob::kPutPs) << "the application has its own time";
+}
+
+TEST_F(VirtualClockTest, Looks__give_the_turn_back_when_something_else_comes_first) {
+  const auto clock = open();
+  std::thread rank([&] { clock->pass(); });
+  ASSERT_TRUE(job.await(VirtualState::kReady)) << "it has no turn yet";
+  EXPECT_EQ(job.page().clock_ps.load(), VirtualJob::kPollPs);
+  job.grant(1000, 1000 + VirtualJob::kPollPs);
+  rank.join();
+  EXPECT_EQ(clock->now_ps(), 1000u);
+  clock->pass();
+  EXPECT_EQ(clock->now_ps(), 1000 + VirtualJob::kPollPs) << "not later than the horizon";
+  rank = std::thread([&] { clock->pass(); });
+  ASSERT_TRUE(job.await(VirtualState::kReady)) << "later than the horizon";
+  job.grant(1000 + 2 * VirtualJob::kPollPs);
+  rank.join();
+}
+
+TEST_F(VirtualClockTest, Looks__in_a_row_wait_ever_longer) {
+  const auto clock = open();
+  std::uint64_t longest_ps = 0;
+  std::thread rank([&] {
+    for (int i = 0; i < 20; ++i) clock->pass();
+  });
+  ASSERT_TRUE(job.await(VirtualState::kReady));
+  job.grant(0);
+  for (int i = 0; i < 12; ++i) {
+    ASSERT_TRUE(job.await(VirtualState::kPolling)) << i;
+    const std::uint64_t waits_ps = job.page().until_ps.load() - job.page().clock_ps.load();
+    EXPECT_GT(waits_ps, longest_ps);
+    longest_ps = waits_ps;
+    job.grant(job.page().until_ps.load());
+  }
+  rank.join();
+  EXPECT_EQ(job.page().spent_ps[static_cast<std::size_t>(VirtualSpent::kLook)].load(), 20 * VirtualJob::kPollPs);
+}
+
+TEST_F(VirtualClockTest, Wait__ends_when_something_arrives_or_at_its_time) {
+  const auto clock = open();
+  bool in_time = false;
+  std::thread rank([&] { in_time = clock->wait(500); });
+  ASSERT_TRUE(job.await(VirtualState::kWaiting));
+  EXPECT_EQ(job.page().until_ps.load(), 500u);
+  job.grant(300);
+  rank.join();
+  EXPECT_TRUE(in_time);
+  EXPECT_EQ(clock->now_ps(), 300 + VirtualJob::kPollPs);
+  rank = std::thread([&] { in_time = clock->wait(500); });
+  ASSERT_TRUE(job.await(VirtualState::kWaiting));
+  job.grant(500);
+  rank.join();
+  EXPECT_FALSE(in_time);
+  EXPECT_FALSE(clock->wait(500)) << "it is as late as that";
+}
+
+TEST_F(VirtualClockTest, Reports__wait_for_room) {
+  const auto clock = open();
+  std::thread rank([&] {
+    VirtualReport report{};
+    for (; report.number < 2 * kReportCount; ++report.number) clock->report(report);
+  });
+  std::uint32_t taken = 0;
+  while (taken < 2 * kReportCount) {
+    const std::uint32_t given = job.page().reports_given.load();
+    ASSERT_LE(given - taken, kReportCount);
+    for (; taken != given; ++taken) EXPECT_EQ(job.page().reports[taken % kReportCount].number, taken);
+    job.page().reports_taken.store(taken);
+  }
+  rank.join();
+}
+
+TEST_F(VirtualClockTest, Frozen__threads_go_on_with_their_turn_and_were_not_asked_in_a_call) {
+  const auto clock = open();
+  auto& state = job.page().state;
+  state.store(static_cast<std::uint32_t>(VirtualState::kAsked));
+  clock->freeze(true);
+  EXPECT_EQ(job.state(), VirtualState::kRunning);
+  clock->freeze(false);
+  EXPECT_EQ(job.state(), VirtualState::kRunning) << "nobody asks any more";
+  state.store(static_cast<std::uint32_t>(VirtualState::kAsked));
+  std::thread rank([&] { clock->freeze(false); });
+  ASSERT_TRUE(job.await(VirtualState::kFrozen));
+  job.grant(700);
+  rank.join();
+  EXPECT_EQ(clock->stamp(VirtualCall::kPut), 700 + VirtualJob::kPutPs);
+  EXPECT_EQ(job.page().spent_ps[static_cast<std::size_t>(VirtualSpent::kMemory)].load(), 700u);
+}
+
+TEST_F(VirtualClockTest, Deserted__by_the_coordinator_time_is_real) {
+  job.header().coordinator = 0x3fffffff;  // No such process.
+  const auto clock = open();
+  EXPECT_TRUE(clock->wait(kNeverPs) || true) << "it does not wait for ever";
+  clock->leave();
+  EXPECT_NE(job.state(), VirtualState::kGone) << "it had left before";
+}
+
+TEST_F(VirtualClockTest, Leave__waits_for_its_turn_and_is_done_once) {
+  const auto clock = open();
+  std::thread rank([&] {
+    clock->leave();
+    clock->leave();
+  });
+  ASSERT_TRUE(job.await(VirtualState::kLeaving));
+  EXPECT_FALSE(clock->is_gone(0));
+  job.grant(40);
+  rank.join();
+  EXPECT_TRUE(clock->is_gone(0));
+  EXPECT_TRUE(clock->is_gone(77)) << "no such rank";
+}
+
+}  // namespace
+}  // namespace portofu
