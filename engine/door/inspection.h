@@ -3,6 +3,7 @@
 
 #include "engine/core/interface.h"  // Limits.
 #include "engine/inspect/explanation.h"
+#include "engine/inspect/process_picture.h"
 #include "engine/inspect/system_task.h"
 #include "engine/observe/counters.h"
 #include "engine/observe/step_record.h"

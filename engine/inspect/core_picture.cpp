@@ -80,18 +80,19 @@ class CoreWalk {
 
 }  // namespace
 
-bool look_at_core(FarMemory& memory, const Core* far, CorePicture* picture) {
+bool look_at_core(FarMemory& memory, const Core* far, CorePicture* picture, Depth depth) {
   const Copy<Core> core = memory.copy(far);
   if (!core) return false;
   for (const auto& ni : core->interfaces) {
     InterfacePicture seen;
-    if (ni != nullptr && look_at_interface(memory, ni.get(), &seen)) picture->interfaces.push_back(std::move(seen));
+    if (ni != nullptr && look_at_interface(memory, ni.get(), &seen, depth))
+      picture->interfaces.push_back(std::move(seen));
   }
   CoreWalk walk(memory, *core, picture);
   walk.look_at_sleeps();
-  walk.look_at_operations();
+  if (depth == Depth::kAll) walk.look_at_operations();
   walk.look_at_peers();
-  if (core->tofu != nullptr) look_at_tofu(memory, core->tofu.get(), picture);
+  if (core->tofu != nullptr) look_at_tofu(memory, core->tofu.get(), picture, depth);
   return true;
 }
 

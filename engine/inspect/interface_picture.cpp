@@ -99,14 +99,17 @@ void each_object(FarMemory& memory, const HandleTable<T>& table, Visit visit) {
   }
 }
 
-void look_at_objects(FarMemory& memory, const Interface& ni, InterfacePicture* picture) {
-  each_object(memory, ni.cts, [&](Handle handle, const CountingEvent& counter) {
-    picture->counters.push_back({handle, counter.success(), counter.failure(), look_at_triggers(memory, counter)});
-  });
+void look_at_queues(FarMemory& memory, const Interface& ni, InterfacePicture* picture) {
   each_object(memory, ni.eqs, [&](Handle handle, const EventQueue& queue) {
     const bool full = queue.is_full() && !InspectedFields::grows(queue);
     picture->queues.push_back(
         {handle, InspectedFields::size(queue), queue.capacity(), full, InspectedFields::has_lost(queue)});
+  });
+}
+
+void look_at_objects(FarMemory& memory, const Interface& ni, InterfacePicture* picture) {
+  each_object(memory, ni.cts, [&](Handle handle, const CountingEvent& counter) {
+    picture->counters.push_back({handle, counter.success(), counter.failure(), look_at_triggers(memory, counter)});
   });
   each_object(memory, ni.mds, [&](Handle handle, const MemoryDescriptor& md) {
     picture->descriptors.push_back({handle, md.eq_handle, md.ct_handle, md.options, md.pending});
@@ -115,11 +118,13 @@ void look_at_objects(FarMemory& memory, const Interface& ni, InterfacePicture* p
 
 }  // namespace
 
-bool look_at_interface(FarMemory& memory, const Interface* far, InterfacePicture* picture) {
+bool look_at_interface(FarMemory& memory, const Interface* far, InterfacePicture* picture, Depth depth) {
   const Copy<Interface> ni = memory.copy(far);
   if (!ni) return false;
   picture->index = ni->index;
   picture->own_rank = ni->map.own_rank();
+  look_at_queues(memory, *ni, picture);
+  if (depth == Depth::kQueues) return true;
   const auto& processes = ni->map.processes();
   const Copy<ProcessId> ranks = memory.copy(processes.data(), std::min(processes.size(), kMostInspected));
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) picture->ranks.push_back(ranks[rank]);

@@ -164,6 +164,12 @@ struct CorePicture {
   std::vector<OwnerlessPicture> ownerless;
 };
 
+/// How much an onlooker wants to see.
+enum class Depth : std::uint8_t {
+  kAll,
+  kQueues,  ///< For who looks several times a second: no lists, counters, descriptors, operations and gates.
+};
+
 /// How much an onlooker has seen.
 enum class Sight : std::uint8_t {
   kWhole,

@@ -20,19 +20,19 @@ RunState run_state_of(const SystemTask& task) {
   }
 }
 
-Sight look_behind_root(const SegmentView& view, ProcessPicture* picture) {
+Sight look_behind_root(const SegmentView& view, Depth depth, ProcessPicture* picture) {
   const SegmentDescriptorShared& owner = view.descriptor;
   FarMemory memory(static_cast<pid_t>(owner.os_pid), owner.probe_address, owner.incarnation);
   const auto root = memory.copy(std::bit_cast<const InspectionRoot*>(view.inspection_root));
   if (!root) return memory.is_forbidden() ? Sight::kForbidden : Sight::kNothing;
   if (root->stamp != layout_stamp()) return Sight::kOtherBuild;
   if (const auto looks = memory.copy(root->application_looks)) picture->application_looks = looks->load();
-  return look_at_core(memory, root->core, &picture->core) ? Sight::kWhole : Sight::kNothing;
+  return look_at_core(memory, root->core, &picture->core, depth) ? Sight::kWhole : Sight::kNothing;
 }
 
 }  // namespace
 
-ProcessPicture look_at_process(const SegmentView& view) {
+ProcessPicture look_at_process(const SegmentView& view, Depth depth) {
   ProcessPicture picture;
   picture.descriptor = view.descriptor;
   if (view.life != SegmentLife::kLiving) {
@@ -43,7 +43,7 @@ ProcessPicture look_at_process(const SegmentView& view) {
   const SystemTask task = look_at_task("/proc/" + std::to_string(os_pid));
   picture.run_state = run_state_of(task);
   picture.program = task.name;
-  picture.sight = look_behind_root(view, &picture);
+  picture.sight = look_behind_root(view, depth, &picture);
   for (const InterfacePicture& ni : picture.core.interfaces) {
     if (ni.own_rank != RankMap::kNoRank) picture.rank = ni.own_rank;
   }

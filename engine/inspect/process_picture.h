@@ -9,7 +9,7 @@
 namespace portofu {
 
 /// @param view  of its segment
-ProcessPicture look_at_process(const SegmentView& view);
+ProcessPicture look_at_process(const SegmentView& view, Depth depth = Depth::kAll);
 
 /// Looks at all processes of this user whose segments lie in a directory. One with several lanes is there several
 /// times.

@@ -6,7 +6,7 @@
 namespace portofu {
 namespace {
 
-VcqPicture picture_of(FarMemory& memory, const VirtualControlQueue& vcq) {
+VcqPicture picture_of(FarMemory& memory, const VirtualControlQueue& vcq, Depth depth) {
   VcqPicture seen;
   seen.id = vcq.id;
   seen.session = vcq.session;
@@ -16,7 +16,7 @@ VcqPicture picture_of(FarMemory& memory, const VirtualControlQueue& vcq) {
   seen.mrq_entries = InspectedFields::entry_count(vcq.mrq);
   seen.delayed = vcq.delayed.size();
   seen.steps = vcq.steps.success();
-  seen.waiting = look_at_triggers(memory, vcq.steps);
+  if (depth == Depth::kAll) seen.waiting = look_at_triggers(memory, vcq.steps);
   return seen;
 }
 
@@ -36,15 +36,16 @@ GatePicture picture_of(const BarrierGate& gate) {
 
 }  // namespace
 
-void look_at_tofu(FarMemory& memory, const Tofu* far, CorePicture* picture) {
+void look_at_tofu(FarMemory& memory, const Tofu* far, CorePicture* picture, Depth depth) {
   const Copy<Tofu> tofu = memory.copy(far);
   if (!tofu) return;
   const auto& handles = InspectedFields::vcqs(*tofu);
   const auto vcqs = memory.copy(handles.data(), std::min(handles.size(), kMostInspected));
   for (std::size_t i = 0; i < vcqs.size(); ++i) {
     const VirtualControlQueue* const place = vcqs[i];
-    if (const auto vcq = memory.copy(place)) picture->vcqs.push_back(picture_of(memory, *vcq));
+    if (const auto vcq = memory.copy(place)) picture->vcqs.push_back(picture_of(memory, *vcq, depth));
   }
+  if (depth == Depth::kQueues) return;
   each_in_map(memory, InspectedFields::gates(*tofu), [&](const auto& pair) {
     if (const auto gate = memory.copy(pair.second.get())) picture->gates.push_back(picture_of(*gate));
   });

@@ -4,7 +4,9 @@
 #include <portals4.h>
 #include <pty.h>
 #include <unistd.h>
+#include <utofu.h>
 
+#include <array>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -124,6 +126,67 @@ TEST_F(PtlTop, Process_that_is_stopped__is_shown_with_what_waits_for_it) {
   EXPECT_GT(idle["waiting"][0]["packets"], 0);
 }
 
+/// A process that has read none of `kUnread` events, of which its queue takes twice as many.
+class Unread {
+ public:
+  static constexpr ptl_size_t kUnread = 8;
+
+  Unread()
+      : child_([] {
+          ptl_handle_ni_t ni = PTL_INVALID_HANDLE;
+          ptl_handle_eq_t eq = PTL_INVALID_HANDLE;
+          ptl_handle_le_t entry = PTL_INVALID_HANDLE;
+          ptl_pt_index_t pt = 0;
+          const ptl_le_t le{nullptr, 0, PTL_CT_NONE, PTL_UID_ANY, PTL_LE_OP_PUT};
+          if (PtlInit() != PTL_OK ||
+              PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_NO_MATCHING | PTL_NI_PHYSICAL, PTL_PID_ANY, nullptr, nullptr, &ni) !=
+                  PTL_OK ||
+              PtlEQAlloc(ni, 2 * kUnread, &eq) != PTL_OK || PtlPTAlloc(ni, 0, eq, kPortal, &pt) != PTL_OK)
+            return 1;
+          for (ptl_size_t i = 0; i < kUnread; ++i) {  // An event LINK each.
+            if (PtlLEAppend(ni, pt, &le, PTL_PRIORITY_LIST, nullptr, &entry) != PTL_OK) return 2;
+          }
+          utofu_vcq_hdl_t vcq = 0;
+          utofu_vcq_id_t own = 0;
+          if (utofu_create_vcq(0, 0, &vcq) != UTOFU_SUCCESS || utofu_query_vcq_id(vcq, &own) != UTOFU_SUCCESS) return 3;
+          alignas(256) static std::array<std::byte, 256> memory;
+          utofu_stadd_t stadd = 0;
+          if (utofu_reg_mem(vcq, memory.data(), memory.size(), 0, &stadd) != UTOFU_SUCCESS) return 4;
+          if (utofu_put_piggyback8(vcq, own, 1, stadd, 8, 0, UTOFU_ONESIDED_FLAG_REMOTE_MRQ_NOTICE, nullptr) !=
+              UTOFU_SUCCESS)
+            return 5;
+          for (;;) pause();
+        }) {}
+  pid_t pid() const { return child_.pid(); }
+
+ private:
+  ChildProcess child_;
+};
+
+TEST_F(PtlTop, Queues_that_fill__are_shown_with_how_full_they_are) {
+  const Unread unread;
+  nlohmann::json seen;
+  EXPECT_TRUE(eventually([&] {
+    seen = process_in(look(), unread.pid());
+    return !seen.is_null() && seen["eq_percent"] == 50.0 && seen["mrq_percent"].is_number() &&
+           seen["mrq_percent"] > 0.0;
+  })) << seen.dump(2);
+  bool has_notice = false;
+  for (const auto& queue : seen["queues"]) has_notice = has_notice || (queue["kind"] == "mrq" && queue["unread"] == 1);
+  EXPECT_TRUE(has_notice) << seen["queues"];
+}
+
+TEST_F(PtlTop, Process__that_waits_is_shown_with_whom_it_waits_for) {
+  idle_.send_signal(SIGSTOP);
+  nlohmann::json busy;
+  EXPECT_TRUE(eventually([&] {
+    busy = process_in(look(), busy_.pid());
+    return !busy.is_null() && !busy["waits_for_pids"].empty();
+  })) << busy.dump(2);
+  EXPECT_EQ(busy["waits_for_pids"][0], id_.phys.pid);
+  EXPECT_EQ(busy["peers"][0]["pid"], id_.phys.pid);
+}
+
 TEST_F(PtlTop, Terminal__shows_them_until_q_is_pressed) {
   int terminal = -1;
   const winsize size{30, 140, 0, 0};
@@ -148,6 +211,11 @@ TEST_F(PtlTop, Terminal__shows_them_until_q_is_pressed) {
   EXPECT_TRUE(read_until("process_ptl_top"));
   EXPECT_EQ(write(terminal, "\n", 1), 1);
   EXPECT_TRUE(read_until("channels from others")) << "details of the chosen process";
+  EXPECT_EQ(write(terminal, "p", 1), 1);
+  EXPECT_TRUE(read_until("peers of process"));
+  EXPECT_EQ(write(terminal, "l", 1), 1);
+  EXPECT_TRUE(read_until("portal table entry 0: enabled"));
+  EXPECT_EQ(write(terminal, "f", 1), 1);
   EXPECT_EQ(write(terminal, "sjq", 3), 3);
   int status = -1;
   std::array<char, 4096> rest;

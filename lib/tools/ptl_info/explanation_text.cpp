@@ -176,6 +176,12 @@ const char* sight_text(Sight sight) {
   return "";
 }
 
+std::string process_text(const ProcessPicture& process) {
+  Lines lines;
+  show_process(lines, process);
+  return lines.text();
+}
+
 std::string plain_text(const std::vector<Explanation>& jobs) {
   Lines lines;
   for (const Explanation& job : jobs) {

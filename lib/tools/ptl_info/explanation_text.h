@@ -10,6 +10,9 @@ namespace portofu::tools {
 
 std::string plain_text(const std::vector<Explanation>& jobs);
 
+/// All of one process: an empty line, then its lines.
+std::string process_text(const ProcessPicture& process);
+
 std::string hex_text(std::uint64_t number);  ///< "0x1f".
 std::string dotted(std::uint32_t nid);       ///< "10.0.0.1".
 

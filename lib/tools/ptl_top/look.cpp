@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "engine/door/process.h"
+#include "lib/tools/ptl_info/explanation_text.h"
 
 namespace portofu::tools {
 namespace {
@@ -19,6 +20,32 @@ ProcessLook begin_process(const SegmentView& view) {
   return process;
 }
 
+void add_peer(const PeerPicture& peer, ProcessLook* process) {
+  const auto known = std::ranges::find(process->peers, peer.id, &PeerPicture::id);
+  if (known == process->peers.end()) {
+    process->peers.push_back(peer);
+    return;
+  }
+  known->outstanding += peer.outstanding;
+  known->waiting_requests += peer.waiting_requests;
+  known->waiting_answers += peer.waiting_answers;
+}
+
+void add_picture(const ProcessPicture& picture, ProcessLook* process) {
+  using Kind = QueueLook::Kind;
+  if (picture.sight != Sight::kWhole) process->sight = picture.sight;
+  if (process->rank == ProcessLook::kNoRank) process->rank = picture.rank;
+  for (const InterfacePicture& ni : picture.core.interfaces) {
+    for (const QueuePicture& queue : ni.queues)
+      process->queues.push_back({Kind::kEventQueue, queue.handle, queue.size, queue.capacity});
+  }
+  for (const VcqPicture& vcq : picture.core.vcqs) {
+    process->queues.push_back({Kind::kMrq, vcq.id, vcq.mrq_unread, vcq.mrq_entries});
+    process->queues.push_back({Kind::kTcq, vcq.id, vcq.tcq_unread, vcq.tcq_entries});
+  }
+  for (const PeerPicture& peer : picture.core.peers) add_peer(peer, process);
+}
+
 void add_lane(const SegmentView& view, ProcessLook* process) {
   process->pids.push_back(view.descriptor.pid);
   for (std::size_t i = 0; i < kCounterCount; ++i) process->counters[i] += view.counters[i];
@@ -28,9 +55,21 @@ void add_lane(const SegmentView& view, ProcessLook* process) {
     const SlotWord word = SlotWord::unpack(channel.slot_word);
     process->waiting.push_back({word.claimer.pid, view.descriptor.pid, channel.waiting_packets});
   }
+  add_picture(look_at_process(view, Depth::kQueues), process);
 }
 
 }  // namespace
+
+std::string lists_of_process(const std::string& directory, std::uint32_t os_pid) {
+  std::vector<SegmentView> views;
+  std::string text;
+  view_segments(directory, &views);
+  for (const SegmentView& view : views) {
+    if (view.life == SegmentLife::kLiving && view.descriptor.os_pid == os_pid)
+      text += process_text(look_at_process(view));
+  }
+  return text;
+}
 
 bool look_at_node(const std::string& directory, Look* look) {
   std::vector<SegmentView> views;

@@ -1,6 +1,6 @@
 #pragma once
-// One look at all processes of this user on the node: what their segments have counted, and what the kernel says of
-// them. Nobody who is looked at notices it.
+// One look at all processes of this user on the node: what their segments have counted, what the kernel says of them,
+// and how full their queues are. Nobody who is looked at notices it.
 
 #include <array>
 #include <cstdint>
@@ -19,6 +19,19 @@ struct Waiting {
   friend bool operator==(const Waiting&, const Waiting&) = default;
 };
 
+/// A queue that the application reads.
+struct QueueLook {
+  enum class Kind : std::uint8_t { kEventQueue, kMrq, kTcq };
+  Kind kind = Kind::kEventQueue;
+  std::uint64_t id = 0;  ///< Handle of an event queue, ID of the VCQ of the others.
+  std::uint64_t unread = 0;
+  std::uint64_t capacity = 0;
+
+  double percent() const {
+    return capacity != 0 ? 100.0 * static_cast<double>(unread) / static_cast<double>(capacity) : 0;
+  }
+};
+
 /// One process, with all its lanes.
 struct ProcessLook {
   static constexpr std::int64_t kNoRank = -1;
@@ -32,6 +45,9 @@ struct ProcessLook {
   std::array<std::uint64_t, kCounterCount> counters{};  ///< Sums of all lanes.
   std::vector<Waiting> waiting;                         ///< For this process.
   std::uint32_t channels = 0;                           ///< Of others to this process.
+  std::vector<QueueLook> queues;
+  std::vector<PeerPicture> peers;  ///< Those that it has talked to, each once.
+  Sight sight = Sight::kWhole;     ///< Why queues and peers are not there, if it is another.
 
   std::uint64_t count(Counter counter) const { return counters[static_cast<std::size_t>(counter)]; }
 };
@@ -44,5 +60,8 @@ struct Look {
 /// @param directory  of the segments
 /// @return false if it cannot be read
 bool look_at_node(const std::string& directory, Look* look);
+
+/// All lists, counters and queues of one process, as text for people.
+std::string lists_of_process(const std::string& directory, std::uint32_t os_pid);
 
 }  // namespace portofu::tools

@@ -17,11 +17,16 @@ const ManPage kPage{
     .synopsis = "[OPTION]...",
     .description =
         "    Shows the processes of this user that have an interface open, with what happens in them each\n"
-        "    second: messages sent, bytes in both directions, events, sleeps, processor time, and packets\n"
-        "    that others have sent to a process and it has not taken.\n"
+        "    second: messages sent, bytes in both directions, events, sleeps, processor time; how full its\n"
+        "    fullest event queue and MRQ are; packets that others have sent to a process and it has not\n"
+        "    taken; and for whom it waits: who owes it an answer, or has not taken its packets.\n"
         "\n"
-        "    Keys: up and down choose a process, Enter shows who waits for it, for whom it waits, and all\n"
-        "    that it has counted; s sorts by another column, j shows one job only, q ends.\n"
+        "    Keys: up and down choose a process. Enter shows who waits for it, its queues, and all that it\n"
+        "    has counted; p its peers, l its lists, counters and operations as ptl_info --explain does; f\n"
+        "    goes to the process that it waits for. Page up and Page down move what is shown. s sorts by\n"
+        "    another column, j shows one job only, q ends.\n"
+        "\n"
+        "    Queues, peers and lists are read from the memory of the processes, as ptl_info --explain does.\n"
         "\n"
         "    Processes are only looked at; they do not notice it, and may be hanging.\n",
     .rest =

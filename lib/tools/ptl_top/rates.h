@@ -19,8 +19,9 @@ struct Row {
   double bytes_in = 0;
   double events = 0;
   double sleeps = 0;
-  double cpu_percent = 0;     ///< Of one core.
-  std::uint64_t waiting = 0;  ///< Packets that others have sent to it and it has not taken.
+  double cpu_percent = 0;                ///< Of one core.
+  std::uint64_t waiting = 0;             ///< Packets that others have sent to it and it has not taken.
+  std::vector<std::uint32_t> waits_for;  ///< PIDs that owe it an answer or have to take something of it, as now.
 };
 
 /// By which the rows are sorted.
@@ -35,8 +36,14 @@ std::vector<Row> rows_between(const Look& before, const Look& now, std::uint32_t
 /// A table with a line for each row, and a line of headings before them.
 std::vector<std::string> table_of(const std::vector<Row>& rows);
 
-/// All of one process: who waits for it, and its counters.
+/// All of one process: who waits for it, its queues, and its counters.
 std::vector<std::string> details_of(const Row& row, const std::vector<Row>& all);
+
+/// What it has to do with each of its peers.
+std::vector<std::string> peers_of(const Row& row, const std::vector<Row>& all);
+
+/// The process that has a PID. @return nullptr if there is none among them
+const Row* owner_of(std::uint32_t pid, const std::vector<Row>& all);
 
 /// The rows as JSON, an object per process.
 std::string json_of(const std::vector<Row>& rows);

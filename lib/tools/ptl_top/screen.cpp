@@ -6,12 +6,16 @@
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
+#include <sstream>
 #include <vector>
 
 #include "lib/tools/ptl_top/rates.h"
 
 namespace portofu::tools {
 namespace {
+
+/// That Page up and Page down move the panel by.
+constexpr std::size_t kPageLines = 10;
 
 /// The terminal is as it was when this ends.
 class Terminal {
@@ -36,12 +40,16 @@ class Terminal {
   SCREEN* screen_;
 };
 
+/// What stands below the table.
+enum class Panel : std::uint8_t { kNone, kDetails, kPeers, kLists };
+
 /// What the keys have chosen.
 struct View {
   std::uint32_t job_key = 0;
   Order order = Order::kRank;
   std::uint32_t chosen = 0;  ///< Number of the process; 0: the first row.
-  bool details = false;
+  Panel panel = Panel::kNone;
+  std::size_t scrolled = 0;  ///< Lines of the panel above the screen.
   bool ended = false;
 };
 
@@ -50,6 +58,25 @@ std::size_t chosen_row(const View& view, const std::vector<Row>& rows) {
     if (rows[i].process.os_pid == view.chosen) return i;
   }
   return 0;
+}
+
+/// The same key again closes it.
+void show_panel(Panel panel, View* view) {
+  view->panel = view->panel == panel ? Panel::kNone : panel;
+  view->scrolled = 0;
+}
+
+void choose(const Row& row, View* view) {
+  view->chosen = row.process.os_pid;
+  view->scrolled = 0;
+}
+
+/// To the first process that the chosen one waits for.
+void follow(const std::vector<Row>& rows, View* view) {
+  if (rows.empty()) return;
+  const Row& row = rows[chosen_row(*view, rows)];
+  const Row* const next = row.waits_for.empty() ? nullptr : owner_of(row.waits_for.front(), rows);
+  if (next != nullptr) choose(*next, view);
 }
 
 void take_key(int key, const std::vector<Row>& rows, View* view) {
@@ -61,12 +88,17 @@ void take_key(int key, const std::vector<Row>& rows, View* view) {
       if (!rows.empty()) view->job_key = view->job_key != 0 ? 0 : rows[row].process.job_key;
       break;
     case '\n':
-    case KEY_ENTER: view->details = !view->details; break;
+    case KEY_ENTER: show_panel(Panel::kDetails, view); break;
+    case 'p': show_panel(Panel::kPeers, view); break;
+    case 'l': show_panel(Panel::kLists, view); break;
+    case 'f': follow(rows, view); break;
+    case KEY_NPAGE: view->scrolled += kPageLines; break;
+    case KEY_PPAGE: view->scrolled -= std::min(view->scrolled, kPageLines); break;
     case KEY_UP:
-      if (row > 0) view->chosen = rows[row - 1].process.os_pid;
+      if (row > 0) choose(rows[row - 1], view);
       break;
     case KEY_DOWN:
-      if (row + 1 < rows.size()) view->chosen = rows[row + 1].process.os_pid;
+      if (row + 1 < rows.size()) choose(rows[row + 1], view);
       break;
     default: break;
   }
@@ -78,7 +110,25 @@ void put_line(int y, const std::string& line, bool marked) {
   if (marked) attroff(A_REVERSE);
 }
 
-void draw(const View& view, const std::vector<Row>& rows) {
+std::vector<std::string> lines_in(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+std::vector<std::string> panel_lines(const View& view, const std::string& directory, const std::vector<Row>& rows) {
+  const Row& row = rows[chosen_row(view, rows)];
+  switch (view.panel) {
+    case Panel::kNone: break;
+    case Panel::kDetails: return details_of(row, rows);
+    case Panel::kPeers: return peers_of(row, rows);
+    case Panel::kLists: return lines_in(lists_of_process(directory, row.process.os_pid));
+  }
+  return {};
+}
+
+void draw(const View& view, const std::string& directory, const std::vector<Row>& rows) {
   erase();
   const std::time_t now = std::time(nullptr);
   char clock[16];
@@ -87,20 +137,24 @@ void draw(const View& view, const std::vector<Row>& rows) {
            "ptl_top  " + std::string(clock) + "  " + std::to_string(rows.size()) + " processes, by " +
                order_name(view.order) + (view.job_key != 0 ? ", of one job" : ""),
            false);
-  put_line(1, "up, down: choose   Enter: details   s: sort   j: this job only   q: quit", false);
+  put_line(1,
+           "up, down: choose   Enter: details   p: peers   l: lists   f: follow whom it waits for   PgUp, PgDn   "
+           "s: sort   j: this job only   q: quit",
+           false);
   const std::vector<std::string> table = table_of(rows);
   const std::size_t chosen = chosen_row(view, rows);
   // The half of the screen, if details follow; the chosen row is always there.
-  const int room = std::max(1, view.details ? (LINES - 4) / 2 : LINES - 4);
+  const int room = std::max(1, view.panel != Panel::kNone ? (LINES - 4) / 2 : LINES - 4);
   const std::size_t shown = static_cast<std::size_t>(room);
   const std::size_t first = chosen >= shown ? chosen - shown + 1 : 0;
   int y = 3;
   put_line(y++, table.front(), false);
   for (std::size_t i = first; i < rows.size() && i < first + shown; ++i) put_line(y++, table[i + 1], i == chosen);
   if (rows.empty()) put_line(y, "No process of this user has an interface open.", false);
-  if (view.details && !rows.empty()) {
+  if (!rows.empty()) {
     ++y;
-    for (const std::string& line : details_of(rows[chosen], rows)) put_line(y++, line, false);
+    const std::vector<std::string> lines = panel_lines(view, directory, rows);
+    for (std::size_t i = view.scrolled; i < lines.size() && y < LINES; ++i) put_line(y++, lines[i], false);
   }
   refresh();
 }
@@ -124,7 +178,7 @@ int show_on_screen(const TopOptions& options) {
   const auto interval_ns = static_cast<std::uint64_t>(options.interval_s * 1e9);
   std::vector<Row> rows = rows_between(before, now, view.job_key, view.order);
   while (!view.ended) {
-    draw(view, rows);
+    draw(view, options.directory, rows);
     timeout(static_cast<int>(std::clamp(options.interval_s * 1000, 50.0, 250.0)));
     const int key = getch();
     if (key != ERR) take_key(key, rows, &view);

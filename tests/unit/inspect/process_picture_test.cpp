@@ -36,6 +36,20 @@ TEST_F(ProcessPictureTest, Process__is_seen_behind_its_root) {
   EXPECT_EQ(seen.core.interfaces.size(), 1u);
 }
 
+TEST_F(ProcessPictureTest, Queues_only__are_what_a_quick_look_sees) {
+  append(entry());
+  const ProcessPicture all = look_at_process(view_);
+  const ProcessPicture quick = look_at_process(view_, Depth::kQueues);
+  EXPECT_EQ(quick.sight, Sight::kWhole);
+  ASSERT_EQ(quick.core.interfaces.size(), 1u);
+  ASSERT_FALSE(all.core.interfaces[0].portals.empty());
+  EXPECT_TRUE(quick.core.interfaces[0].portals.empty());
+  EXPECT_TRUE(quick.core.interfaces[0].counters.empty());
+  ASSERT_FALSE(all.core.interfaces[0].queues.empty());
+  ASSERT_EQ(quick.core.interfaces[0].queues.size(), all.core.interfaces[0].queues.size());
+  EXPECT_EQ(quick.core.interfaces[0].queues[0].capacity, all.core.interfaces[0].queues[0].capacity);
+}
+
 TEST_F(ProcessPictureTest, What_cannot_be_read__is_said) {
   root_.stamp ^= 1;
   EXPECT_EQ(look_at_process(view_).sight, Sight::kOtherBuild);

@@ -50,6 +50,13 @@ TEST(TofuPicture, Queues_and_gates__are_seen) {
   ASSERT_EQ(seen.ownerless.size(), 1u);
   EXPECT_EQ(seen.ownerless[0].key, 123u);
   EXPECT_EQ(seen.ownerless[0].requests, 1u);
+
+  CorePicture quick;
+  look_at_tofu(*own, &tofu, &quick, Depth::kQueues);
+  ASSERT_EQ(quick.vcqs.size(), 1u);
+  EXPECT_EQ(quick.vcqs[0].mrq_unread, 1u);
+  EXPECT_TRUE(quick.vcqs[0].waiting.items.empty());
+  EXPECT_TRUE(quick.gates.empty());
 }
 
 }  // namespace

@@ -41,11 +41,18 @@ class Rates : public ::testing::Test {
     before_.processes.push_back(sender);
     set(set(set(sender, Counter::kPutsSent, 510), Counter::kGetsSent, 100), Counter::kBytesSent, 1'000'000);
     sender.task.cpu_ns = kSecondNs / 4;
+    PeerPicture peer;
+    peer.id.pid = 6000;
+    peer.outstanding = 3;
+    peer.state = PeerState::kConnected;
+    sender.peers = {peer};
+    sender.queues = {{QueueLook::Kind::kEventQueue, 0x14, 1, 100}, {QueueLook::Kind::kEventQueue, 0x15, 30, 40}};
     now_.processes.push_back(sender);
     ProcessLook stopped = process_of(200, 6000, 1);
     before_.processes.push_back(stopped);
     stopped.task.state = 'T';
     stopped.waiting = {{5000, 6000, 7}};
+    stopped.queues = {{QueueLook::Kind::kMrq, 0x99, 8, 16}, {QueueLook::Kind::kTcq, 0x99, 1, 16}};
     now_.processes.push_back(stopped);
   }
   std::vector<Row> rows(Order order = Order::kRank, std::uint32_t job_key = 0) const {
@@ -110,6 +117,44 @@ TEST_F(Rates, Details__tell_who_waits_for_whom) {
   EXPECT_THAT(details_of(all[0], all), ::testing::Contains(HasSubstr("puts_sent")));
 }
 
+TEST_F(Rates, Table__has_the_fullest_queue_of_each_kind_and_whom_a_process_waits_for) {
+  const auto lines = table_of(rows());
+  EXPECT_THAT(lines[0], HasSubstr(" EQ% MRQ% WAITING WAITS FOR "));
+  EXPECT_THAT(lines[1], HasSubstr("  75    -       0 rank 1 "));
+  EXPECT_THAT(lines[2], HasSubstr("   -   50       7 - "));
+}
+
+TEST_F(Rates, Process__waits_for_who_owes_an_answer_and_for_who_has_not_taken_its_packets) {
+  EXPECT_EQ(rows()[0].waits_for, std::vector<std::uint32_t>{6000}) << "once, though for two reasons";
+  EXPECT_TRUE(rows()[1].waits_for.empty());
+  now_.processes[0].peers[0].outstanding = 0;
+  EXPECT_EQ(rows()[0].waits_for, std::vector<std::uint32_t>{6000}) << "its packets";
+  now_.processes[1].waiting.clear();
+  EXPECT_TRUE(rows()[0].waits_for.empty());
+  now_.processes[0].peers[0].waiting_requests = 1;
+  EXPECT_EQ(rows()[0].waits_for, std::vector<std::uint32_t>{6000}) << "room there";
+}
+
+TEST_F(Rates, Peers__are_told_with_what_is_open_between_them) {
+  const auto all = rows();
+  const auto lines = peers_of(all[0], all);
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_THAT(lines[1], HasSubstr("rank 1 "));
+  EXPECT_THAT(lines[1], HasSubstr(" 3 not answered"));
+  EXPECT_THAT(lines[1], HasSubstr(" 7 packets wait there"));
+  EXPECT_THAT(lines[1], ::testing::Not(HasSubstr("NOT CONNECTED")));
+  EXPECT_THAT(peers_of(all[1], all), ::testing::Contains(HasSubstr("none")));
+}
+
+TEST_F(Rates, Queues__are_in_the_details) {
+  const auto all = rows();
+  EXPECT_THAT(details_of(all[0], all), ::testing::Contains(HasSubstr("event queue 0x15: 30 of 40 unread, 75 %")));
+  EXPECT_THAT(details_of(all[1], all), ::testing::Contains(HasSubstr("MRQ of VCQ 0x99: 8 of 16 unread, 50 %")));
+  EXPECT_THAT(details_of(all[1], all), ::testing::Contains(HasSubstr("TCQ of VCQ 0x99: 1 of 16")));
+  now_.processes[0].sight = Sight::kForbidden;
+  EXPECT_THAT(details_of(rows()[0], rows()), ::testing::Contains(HasSubstr("ptrace_scope")));
+}
+
 TEST_F(Rates, Json__says_the_same) {
   now_.processes[0].rank = ProcessLook::kNoRank;
   now_.processes[0].task.name = "\xff is no UTF-8";
@@ -121,6 +166,14 @@ TEST_F(Rates, Json__says_the_same) {
   EXPECT_EQ(all[1]["rank"], 1);
   EXPECT_EQ(all[1]["state"], "T");
   EXPECT_EQ(all[1]["waiting"][0]["packets"], 7);
+  EXPECT_EQ(all[0]["lanes"], 1);
+  EXPECT_EQ(all[0]["eq_percent"], 75.0);
+  EXPECT_TRUE(all[0]["mrq_percent"].is_null());
+  EXPECT_EQ(all[1]["mrq_percent"], 50.0);
+  EXPECT_EQ(all[0]["queues"][1]["unread"], 30);
+  EXPECT_EQ(all[1]["queues"][0]["kind"], "mrq");
+  EXPECT_EQ(all[0]["waits_for_pids"][0], 6000);
+  EXPECT_EQ(all[0]["peers"][0]["not_answered"], 3);
 }
 
 TEST(InShort, Numbers__have_three_digits_or_a_few_more) {
