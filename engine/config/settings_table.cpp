@@ -141,7 +141,9 @@ const std::array<SettingRow, 52> kTable{{
      "last: the last 4096 steps of each lane can be read from outside (ptl_trace --last). Another text: a directory, "
      "where each lane writes a file of all its steps. off: neither."},
     {"PORTOFU_KEEP_DEAD", SettingKind::kInteger, &Settings::keep_dead, nullptr, 0, 1, "", nullptr,
-     "1: the last steps of dead processes stay when this process opens. 0: it removes them, if it records its own."},
+     "1: when this process is dead its segment stays, for ptl_info, until ptl_info --remove-dead or a process that "
+     "wants its PID removes it; and last steps of the dead stay when it opens. 0: it removes them, if it records its "
+     "own."},
 }};
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include "engine/core/interface.h"  // Limits.
 #include "engine/inspect/explanation.h"
+#include "engine/inspect/picture_archive.h"
 #include "engine/inspect/process_picture.h"
 #include "engine/inspect/system_task.h"
 #include "engine/observe/counters.h"
@@ -12,6 +13,7 @@
 #include "engine/queue/cpu.h"
 #include "engine/queue/random_bytes.h"
 #include "engine/segment/process_segment.h"
+#include "engine/segment/segment_creation.h"
 #include "engine/segment/segment_view.h"
 #include "engine/segment/step_file.h"
 #include "engine/topology/host_file.h"

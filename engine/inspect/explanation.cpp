@@ -2,6 +2,7 @@
 
 #include <time.h>
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -15,6 +16,7 @@ using Jobs = std::map<std::uint32_t, std::vector<ProcessPicture>>;
 
 Jobs by_job(std::vector<ProcessPicture> pictures) {
   Jobs jobs;
+  std::ranges::stable_sort(pictures, {}, &ProcessPicture::rank);  // Of several hosts.
   for (ProcessPicture& picture : pictures) jobs[picture.descriptor.job_key].push_back(std::move(picture));
   return jobs;
 }
@@ -26,19 +28,40 @@ void pause_between_looks() {
 
 }  // namespace
 
-bool explain_jobs(const std::string& directory, std::vector<Explanation>* explanations) {
-  explanations->clear();
-  std::vector<ProcessPicture> before, now;
-  if (!look_at_processes(directory, &before)) return false;
+bool look_twice(const std::string& directory, Looks* looks) {
+  if (!look_at_processes(directory, &looks->before)) return false;
   pause_between_looks();
-  if (!look_at_processes(directory, &now)) return false;
-  note_changes(before, &now);
-  note_changes(now, &before);  // What polls or lasts did so at both looks.
-  Jobs earlier = by_job(std::move(before));
-  for (auto& [key, processes] : by_job(std::move(now))) {
+  return look_at_processes(directory, &looks->now);
+}
+
+void add_looks(Looks&& others, Looks* looks) {
+  const auto add = [](std::vector<ProcessPicture>&& from, std::vector<ProcessPicture>* to) {
+    const auto life = [](const ProcessPicture& process) { return process.descriptor.incarnation; };
+    for (ProcessPicture& process : from) {
+      if (std::ranges::find(*to, life(process), life) == to->end()) to->push_back(std::move(process));
+    }
+  };
+  add(std::move(others.before), &looks->before);
+  add(std::move(others.now), &looks->now);
+}
+
+std::vector<Explanation> explain_looks(Looks&& looks) {
+  note_changes(looks.before, &looks.now);
+  note_changes(looks.now, &looks.before);  // What polls or lasts did so at both looks.
+  Jobs earlier = by_job(std::move(looks.before));
+  std::vector<Explanation> explanations;
+  for (auto& [key, processes] : by_job(std::move(looks.now))) {
     std::vector<Finding> findings = keep_lasting(find_causes(earlier[key]), find_causes(processes));
-    explanations->push_back({key, std::move(processes), std::move(findings)});
+    explanations.push_back({key, std::move(processes), std::move(findings)});
   }
+  return explanations;
+}
+
+bool explain_jobs(const std::string& directory, std::vector<Explanation>* explanations) {
+  Looks looks;
+  explanations->clear();
+  if (!look_twice(directory, &looks)) return false;
+  *explanations = explain_looks(std::move(looks));
   return true;
 }
 

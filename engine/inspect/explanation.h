@@ -16,7 +16,23 @@ struct Explanation {
   std::vector<Finding> findings;
 };
 
+/// Two looks at the same processes.
+struct Looks {
+  std::vector<ProcessPicture> before;
+  std::vector<ProcessPicture> now;
+};
+
 /// Looks at all processes of this user whose segments lie in a directory. Takes kBetweenLooksNs and a little more.
+/// @return false if the directory cannot be read
+bool look_twice(const std::string& directory, Looks* looks);
+
+/// Adds what was seen elsewhere at about the same time. Processes that both have seen are there once.
+void add_looks(Looks&& others, Looks* looks);
+
+/// @return what was found, by job key
+std::vector<Explanation> explain_looks(Looks&& looks);
+
+/// All of this for the processes of this node.
 /// @param explanations  by job key
 /// @return false if the directory cannot be read
 bool explain_jobs(const std::string& directory, std::vector<Explanation>* explanations);

@@ -1,6 +1,8 @@
 #include "engine/inspect/process_picture.h"
 
+#include <algorithm>
 #include <bit>
+#include <iterator>
 
 #include "engine/inspect/core_picture.h"
 #include "engine/inspect/inspection_root.h"
@@ -35,6 +37,9 @@ Sight look_behind_root(const SegmentView& view, Depth depth, ProcessPicture* pic
 ProcessPicture look_at_process(const SegmentView& view, Depth depth) {
   ProcessPicture picture;
   picture.descriptor = view.descriptor;
+  picture.rank = view.descriptor.rank;
+  std::ranges::copy_if(view.channels, std::back_inserter(picture.waiting),
+                       [](const ChannelView& channel) { return channel.waiting_packets != 0; });
   if (view.life != SegmentLife::kLiving) {
     picture.sight = Sight::kDead;
     return picture;

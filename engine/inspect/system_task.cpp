@@ -17,6 +17,8 @@ std::string contents_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
+std::string environment_of(std::uint32_t os_pid) { return contents_of("/proc/" + std::to_string(os_pid) + "/environ"); }
+
 /// A variable of /proc/PID/environ, whose entries end with zeros.
 const char* variable_in(const std::string& environment, const std::string& name) {
   for (std::size_t at = 0; at < environment.size();) {
@@ -64,8 +66,14 @@ bool read_stat(const std::string& text, std::uint64_t ticks_per_second, SystemTa
   return true;
 }
 
+std::string variable_of_process(std::uint32_t os_pid, const std::string& name) {
+  const std::string environment = environment_of(os_pid);
+  const char* const value = variable_in(environment, name);
+  return value != nullptr ? value : "";
+}
+
 std::int64_t rank_of_process(std::uint32_t os_pid) {
-  const std::string environment = contents_of("/proc/" + std::to_string(os_pid) + "/environ");
+  const std::string environment = environment_of(os_pid);
   return rank_of_launcher([&environment](const char* name) { return variable_in(environment, name); });
 }
 

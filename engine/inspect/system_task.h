@@ -22,6 +22,9 @@ SystemTask look_at_task(const std::string& directory);
 /// @param ticks_per_second  sysconf(_SC_CLK_TCK)
 bool read_stat(const std::string& text, std::uint64_t ticks_per_second, SystemTask* task);
 
+/// A variable of the environment that a process began with; empty: it has none, or it may not be read.
+std::string variable_of_process(std::uint32_t os_pid, const std::string& name);
+
 /// The rank that a launcher has given a process in its environment (rank_of_launcher); -1: none, or it may not be read.
 std::int64_t rank_of_process(std::uint32_t os_pid);
 

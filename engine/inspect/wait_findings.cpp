@@ -238,6 +238,17 @@ std::string waiters_text(const JobView& job, const WaitGraph& graph, std::size_t
   return names;
 }
 
+/// Whether others of the job wait, and none of them has the rank of a dead one.
+bool is_missing(const JobView& job, const ProcessPicture& dead) {
+  bool somebody_waits = false;
+  for (const ProcessPicture& other : job.processes()) {
+    if (other.sight == Sight::kDead) continue;
+    if (other.rank == dead.rank) return false;
+    somebody_waits = somebody_waits || other.is_waiting();
+  }
+  return somebody_waits && dead.rank >= 0;
+}
+
 }  // namespace
 
 void find_lacking(const JobView& job, std::vector<Finding>* findings) {
@@ -266,7 +277,7 @@ void find_silent_peers(const JobView& job, std::vector<Finding>* findings) {
     finding.kind = process.sight == Sight::kDead ? FindingKind::kPeerDead : FindingKind::kPeerStopped;
     const std::string number = " (process " + std::to_string(process.descriptor.os_pid) + ") is ";
     if (process.sight == Sight::kDead) {
-      if (waiters.empty()) continue;  // Of an earlier job, perhaps.
+      if (waiters.empty() && !is_missing(job, process)) continue;  // Of an earlier job, perhaps.
       finding.sentence = job.name(process.id()) + number + "dead" + waiters;
     } else if (process.run_state == RunState::kStopped) {
       finding.sentence = job.name(process.id()) + number + "stopped by a signal or a debugger" + waiters;

@@ -180,6 +180,8 @@ SegmentOptions segment_options(const Settings& settings, std::uint32_t nid, std:
   options.pid = pid;
   options.job_key = settings.job_key;
   options.uid = geteuid();
+  options.rank = static_cast<std::int32_t>(rank_of_launcher([](const char* name) { return std::getenv(name); }));
+  options.keep_dead = settings.keep_dead != 0;
   options.channel_count = settings.channel_count;
   options.ring.cell_count = settings.ring_cells;
   options.ring.data_bytes = settings.ring_data_bytes;

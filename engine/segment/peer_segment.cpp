@@ -67,15 +67,14 @@ AttachResult PeerSegment::attach(const std::string& directory, ProcessId id, std
   if (opened != AttachResult::kAttached) return opened;
   std::uint64_t file_bytes = 0;
   if (!is_private_file(file->fd(), &file_bytes)) return AttachResult::kRefused;
-  if (!file->is_alive()) {
-    remove_if_dead(path);
-    return AttachResult::kNoSuchSegment;
-  }
   SegmentDescriptorShared descriptor{};
   const ssize_t got = pread(file->fd(), &descriptor, sizeof descriptor, 0);
-  if (got != static_cast<ssize_t>(sizeof descriptor) || !describes(descriptor, id, file_bytes)) {
-    return AttachResult::kRefused;
+  const bool is_sound = got == static_cast<ssize_t>(sizeof descriptor) && describes(descriptor, id, file_bytes);
+  if (!file->is_alive()) {
+    if (!is_sound || descriptor.keep_dead == 0) remove_if_dead(path);
+    return AttachResult::kNoSuchSegment;
   }
+  if (!is_sound) return AttachResult::kRefused;
   std::shared_ptr<PeerSegment> made(new PeerSegment(descriptor));
   made->directory_ = directory;
   made->path_ = path;
@@ -140,7 +139,7 @@ bool PeerSegment::check_alive() {
   dead_ = true;
   const std::uint64_t heap_id = control().heap_id.load(std::memory_order_relaxed);
   const OwnSegmentsLock lock;
-  remove_if_dead(path_);
+  if (descriptor_.keep_dead == 0) remove_if_dead(path_);
   if (heap_id != 0) remove_if_dead(heap_path(directory_, heap_id));
   return false;
 }

@@ -61,7 +61,8 @@ class PeerSegment final : public Lender {
   /// Maps the owner's send area, to be read only. @return an empty mapping if it has none, or the kernel refuses
   Mapping map_send_area() const;
 
-  /// Looks whether the owner lives; once it was found dead no call is made any more. Removes what a dead one left.
+  /// Looks whether the owner lives; once it was found dead no call is made any more. Removes what a dead one left,
+  /// unless that wanted to be kept.
   bool check_alive();
 
   /// Asked before a write of so many bytes by the kernel (memory()). Another program may run under the number of a

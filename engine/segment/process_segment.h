@@ -26,6 +26,8 @@ struct SegmentOptions {
   std::uint32_t area_bytes = 2u << 20;  ///< Send area, a power of two; 0: none. Memory is taken when it is used.
   std::string directory = "/dev/shm";   ///< Where segments lie; the same for all processes of a node.
   bool membarrier = true;               ///< False behaves as if the kernel had no membarrier.
+  std::int32_t rank = -1;               ///< As the launcher numbers this process; shown to tools.
+  bool keep_dead = false;               ///< The segment stays when this process is dead, so that it can be looked at.
 };
 
 /// Why there is no segment.

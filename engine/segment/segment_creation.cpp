@@ -57,9 +57,25 @@ bool is_alive(const std::string& path) {
   return fd >= 0 && SegmentFile(fd, FileOwner::kOtherProcess).is_alive();
 }
 
+/// Whether a segment shall stay when its owner is dead (SegmentOptions::keep_dead).
+bool is_to_be_kept(const std::string& path) {
+  const int fd = open_named_segment(path);
+  if (fd < 0) return false;
+  SegmentDescriptorShared descriptor{};
+  const bool whole = pread(fd, &descriptor, sizeof descriptor, 0) == static_cast<ssize_t>(sizeof descriptor);
+  ::close(fd);
+  return whole && descriptor.magic == kSegmentMagic && descriptor.layout_version == kLayoutVersion &&
+         descriptor.keep_dead != 0;
+}
+
 }  // namespace
 
-int sweep_dead_segments(const std::string& directory) {
+int remove_dead_segments(const std::string& directory) {
+  const OwnSegmentsLock lock;
+  return sweep_dead_segments(directory, Sweep::kAll);
+}
+
+int sweep_dead_segments(const std::string& directory, Sweep which) {
   DIR* listing = opendir(directory.c_str());
   if (listing == nullptr) return 0;
   const std::string prefix = segment_name_prefix();
@@ -71,7 +87,9 @@ int sweep_dead_segments(const std::string& directory) {
     if (std::strncmp(entry->d_name, prefix.c_str(), prefix.size()) != 0) continue;
     // Somebody who knows aliases of the dead, and does not hear, is waited for once only.
     if (is_alias_name(entry->d_name) && monotonic_ns() - started_ns > kLongestTellNs) continue;
-    if (remove_if_dead(directory + "/" + entry->d_name)) ++removed;
+    const std::string path = directory + "/" + entry->d_name;
+    if (which == Sweep::kNotTheKept && is_to_be_kept(path)) continue;
+    if (remove_if_dead(path)) ++removed;
   }
   closedir(listing);
   return removed;
@@ -156,6 +174,8 @@ bool SegmentCreation::fill_descriptor() {
   descriptor->ring = options_.ring;
   descriptor->area_bytes = options_.area_bytes;
   descriptor->segment_bytes = segment_->layout_.segment_bytes();
+  descriptor->rank = options_.rank;
+  descriptor->keep_dead = options_.keep_dead ? 1 : 0;
   segment_->descriptor_.incarnation = descriptor->incarnation;  // Before anybody can look for it there.
   descriptor->probe_address = reinterpret_cast<std::uint64_t>(&segment_->descriptor_.incarnation);
   segment_->doorbell().names.store(first_names(descriptor->incarnation), std::memory_order_relaxed);
@@ -186,7 +206,7 @@ bool SegmentCreation::claim_any_pid() {
     const LinkResult result = link_as(kFirstAnyPid + (start + i) % kAnyPidCount);
     if (result != LinkResult::kInUse) return result == LinkResult::kLinked;
   }
-  return fail(SegmentError::kNoPidFree, "all PIDs belong to living processes");
+  return fail(SegmentError::kNoPidFree, "all PIDs are taken");
 }
 
 SegmentCreation::LinkResult SegmentCreation::link_as(std::uint32_t pid) {
@@ -205,7 +225,8 @@ SegmentCreation::LinkResult SegmentCreation::link_as(std::uint32_t pid) {
       fail(SegmentError::kSystem, system_failure("linkat", from + " to " + path, error, advice));
       return LinkResult::kFailed;
     }
-    if (!remove_if_dead(path)) return LinkResult::kInUse;
+    const bool any_other_will_do = options_.pid == 0;
+    if ((any_other_will_do && is_to_be_kept(path)) || !remove_if_dead(path)) return LinkResult::kInUse;
   }
   return LinkResult::kInUse;
 }

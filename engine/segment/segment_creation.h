@@ -45,10 +45,17 @@ class SegmentCreation {
   std::string why_;
 };
 
+/// Which segments of the dead a sweep removes.
+enum class Sweep : std::uint8_t { kNotTheKept, kAll };
+
 /// Removes segments of this effective user whose owners are dead; looks at kMaxSweptNames names at most.
 /// The caller holds an OwnSegmentsLock.
 /// @return number of segments removed
-int sweep_dead_segments(const std::string& directory);
+int sweep_dead_segments(const std::string& directory, Sweep which = Sweep::kNotTheKept);
+
+/// Removes all of them, for a user who has seen what there was to see.
+/// @return number of segments removed
+int remove_dead_segments(const std::string& directory);
 
 /// Bound of the work of one sweep.
 inline constexpr int kMaxSweptNames = 4096;

@@ -15,7 +15,7 @@ namespace portofu {
 /// Whose a segment file is.
 enum class SegmentLife : std::uint8_t {
   kLiving,   ///< Its owner runs.
-  kDead,     ///< Its owner is gone; the next process of this user that starts removes it.
+  kDead,     ///< Its owner is gone; the next process of this user that starts removes it, unless it is to be kept.
   kUnknown,  ///< It has a name of ours and something else inside; only `name` says anything.
 };
 

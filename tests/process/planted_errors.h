@@ -4,6 +4,7 @@
 
 #include <array>
 #include <string>
+#include <vector>
 
 #include "tests/process/pmi_roles.h"
 
@@ -23,6 +24,12 @@ class PlantedRank {
     check(PtlInit());
     check(PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_PHYSICAL, pid, nullptr, nullptr, &ni));
     check(PtlGetPhysId(ni, &self));
+    pmi.put("nid-" + std::to_string(pmi.rank), std::to_string(self.phys.nid));
+    pmi.barrier();
+    for (int rank = 0; rank < pmi.size; ++rank) {
+      const std::string nid = PmiClient::field(pmi.get("nid-" + std::to_string(rank)), "value");
+      nids_.push_back(static_cast<ptl_nid_t>(std::strtoul(nid.c_str(), nullptr, 10)));
+    }
     check(PtlEQAlloc(ni, kEvents, &eq));
     check(PtlCTAlloc(ni, &arrived));
     check(PtlCTAlloc(ni, &answered));
@@ -73,12 +80,15 @@ class PlantedRank {
   ptl_process_t self{};
 
  private:
-  ptl_process_t id_of(int rank) const { return {.phys = {self.phys.nid, kFirstPid + static_cast<ptl_pid_t>(rank)}}; }
+  ptl_process_t id_of(int rank) const {
+    return {.phys = {nids_[static_cast<std::size_t>(rank)], kFirstPid + static_cast<ptl_pid_t>(rank)}};
+  }
   static void check(int rc) {
     if (rc != PTL_OK) std::_Exit(80);
   }
 
   bool bad_;
+  std::vector<ptl_nid_t> nids_;  ///< Of all ranks.
   std::array<std::byte, 64> memory{};
 };
 
@@ -165,6 +175,29 @@ class PlantedRank {
   PlantedRank::stay();
 }
 
+/// Rank 1 dies before it sends what rank 0 waits for. Who speaks with the launcher lives on, so that the job does.
+[[noreturn]] inline void play_dead(bool bad) {
+  if (environment_number("PMI_RANK") == 1 && fork() != 0) sleep_for_ever();
+  PlantedRank rank(bad);
+  rank.post(0x10, 1 - rank.pmi.rank);
+  rank.pmi.barrier();
+  if (rank.pmi.rank == 0) {
+    rank.put(1, 0x10, PTL_CT_ACK_REQ);
+    ptl_ct_event_t event{};
+    PtlCTWait(rank.answered, 1, &event);
+  }
+  rank.pmi.barrier();
+  if (rank.pmi.rank == 1) {
+    if (bad) {
+      print_ready();
+      raise(SIGKILL);
+    }
+    rank.put(0, 0x10);
+  }
+  if (rank.pmi.rank == 0) rank.wait(rank.arrived, 1);
+  PlantedRank::stay();
+}
+
 /// Nobody reads the events of rank 1.
 [[noreturn]] inline void play_events(bool bad) {
   PlantedRank rank(bad);
@@ -212,6 +245,15 @@ class PlantedQueue {
     pmi.barrier();
   }
 
+  /// Puts a word to the other rank, which gets a notice.
+  void put_notice() const {
+    while (utofu_put_piggyback8(vcq, other_vcq_, 1, other_stadd_, 8, 0, UTOFU_ONESIDED_FLAG_REMOTE_MRQ_NOTICE,
+                                nullptr) == UTOFU_ERR_BUSY) {
+      void* data = nullptr;
+      utofu_poll_tcq(vcq, 0, &data);
+    }
+  }
+
   /// Puts a word to the other rank, with one session progress step.
   void put_step() const {
     check(utofu_put_piggyback8(vcq, other_vcq_, 1, other_stadd_, 8, 0, UTOFU_ONESIDED_FLAG_SPS(1), nullptr));
@@ -251,6 +293,14 @@ class PlantedQueue {
   PlantedRank::stay();
 }
 
+/// Rank 1 reads none of its notices.
+[[noreturn]] inline void play_notices(bool bad) {
+  const PlantedQueue rank(0);
+  for (int i = 0; rank.pmi.rank == 0 && i < (bad ? environment_number("UTOFU_NUM_MRQ_ENTRIES") : 2); ++i)
+    rank.put_notice();
+  PlantedRank::stay();
+}
+
 /// Rank 1 does not come to the barrier.
 [[noreturn]] inline void play_gate(bool bad) {
   const PlantedQueue rank(0);
@@ -272,6 +322,8 @@ inline int play_planted(const std::string& role) {
   if (name == "threshold") play_threshold(bad);
   if (name == "circle") play_circle(bad);
   if (name == "stopped") play_stopped(bad);
+  if (name == "dead") play_dead(bad);
+  if (name == "notices") play_notices(bad);
   if (name == "events") play_events(bad);
   if (name == "disabled") play_disabled(bad);
   if (name == "session") play_session(bad);

@@ -209,6 +209,15 @@ TEST(PtlInfoExplain, Peer__that_is_stopped_is_named_with_who_waits) {
   program.found("not_answered", 0);
 }
 
+TEST(PtlInfoExplain, Mrq__that_nobody_reads_is_full) {
+  const OwnNode node;
+  setenv("UTOFU_NUM_MRQ_ENTRIES", "2048", 1);  // The least there is.
+  const Program program(node, "notices", 2);
+  unsetenv("UTOFU_NUM_MRQ_ENTRIES");
+  const Json finding = program.found("queue_full", 1);
+  EXPECT_TRUE(says(finding, "the MRQ of VCQ")) << finding;
+}
+
 TEST(PtlInfoExplain, Event_queue__that_is_full_is_told) {
   const OwnNode node;
   const Program program(node, "events", 2);
@@ -250,8 +259,8 @@ TEST(PtlInfoExplain, Wait__that_lasts_says_so_itself) {
 }
 
 TEST(PtlInfoExplain, Programs__without_an_error_give_no_finding) {
-  for (const char* role :
-       {"tag", "portal", "ack", "threshold", "circle", "stopped", "events", "disabled", "session", "gate"}) {
+  for (const char* role : {"tag", "portal", "ack", "threshold", "circle", "stopped", "dead", "notices", "events",
+                           "disabled", "session", "gate"}) {
     const OwnNode node;
     const int ranks = std::string(role) == "circle" ? 3 : 2;
     const Program program(node, std::string(role) + " good", ranks);

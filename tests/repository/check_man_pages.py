@@ -48,6 +48,9 @@ def main():
             if "PORTOFU_PAGES" in os.environ:
                 pages += sorted(pathlib.Path(os.environ["PORTOFU_PAGES"]).rglob("*.1"))
             problems += repo.run(["groff", "-man", "-Tutf8", "-ww", "-z", *map(str, pages)])[1].splitlines()
+    for tool in sorted(repo.ROOT.glob("lib/tools/ptl_*")):
+        if repo.read("lib/man/portofu.7.in").count(f".BR {tool.name} (1)") != 2:
+            problems.append(f"lib/man/portofu.7.in does not list {tool.name} twice: among the tools, and under SEE ALSO")
     if count < 120:
         problems.append(f"only {count} functions were found in the headers")
     repo.finish(problems, f"{count} functions")

@@ -7,6 +7,9 @@
 #include "engine/door/inspection.h"
 #include "lib/tools/ptl_info/explanation_json.h"
 #include "lib/tools/ptl_info/explanation_text.h"
+#include "lib/tools/ptl_info/far_hosts.h"
+#include "lib/tools/ptl_run/agent.h"
+#include "lib/tools/ptl_run/host_list.h"
 
 namespace portofu::tools {
 namespace {
@@ -25,18 +28,45 @@ void leave_only(std::uint32_t pid, std::vector<Explanation>* jobs) {
   }
 }
 
+/// @return false if the hosts make no sense; that was said
+bool find_hosts(const ExplainOptions& options, const std::string& directory, FarHosts* hosts) {
+  if (!options.on_hosts) return true;
+  bool agent_given = false;
+  hosts->agent = agent_words(options.agent, &agent_given);
+  if (options.hosts.empty()) {
+    hosts->names = hosts_of_jobs_here(directory);
+    return true;
+  }
+  std::string why;
+  const auto named = read_hosts(options.hosts, &why);
+  if (!named) {
+    std::fprintf(stderr, "ptl_info: --hosts: %s\n", why.c_str());
+    return false;
+  }
+  for (const JobHost& host : *named) {
+    if (agent_given || !is_this_host(host.name)) hosts->names.push_back(host.name);
+  }
+  return true;
+}
+
 }  // namespace
 
 int explain(const ExplainOptions& options) {
   const std::string directory = SegmentOptions{}.directory;
-  std::vector<Explanation> jobs;
-  if (!explain_jobs(directory, &jobs)) {
+  FarHosts hosts;
+  if (!find_hosts(options, directory, &hosts)) return 2;
+  Looks looks;
+  std::vector<std::string> silent;
+  if (!look_everywhere(directory, hosts, &looks, &silent)) {
     std::fprintf(stderr, "ptl_info: cannot read %s\n", directory.c_str());
     return 1;
   }
+  std::vector<Explanation> jobs = explain_looks(std::move(looks));
   if (options.pid != 0) leave_only(options.pid, &jobs);
   std::fputs((options.json ? json_text(jobs) : plain_text(jobs)).c_str(), stdout);
-  return 0;
+  for (const std::string& host : silent)
+    std::fprintf(stderr, "ptl_info: host %s has not said what it sees: is this very ptl_info there?\n", host.c_str());
+  return silent.empty() ? 0 : 1;
 }
 
 }  // namespace portofu::tools

@@ -9,6 +9,9 @@ namespace portofu::tools {
 struct ExplainOptions {
   std::uint32_t pid = 0;  ///< Portals PID: this process, and what concerns it; 0: all.
   bool json = false;
+  bool on_hosts = false;  ///< Also on other hosts.
+  std::string hosts;      ///< As ptl_run has them; empty: those of the hosts files of the jobs here.
+  std::string agent;      ///< Empty: the usual one.
 };
 
 /// Looks twice at all processes of this user, and says what was there both times.

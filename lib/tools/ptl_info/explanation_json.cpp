@@ -145,6 +145,10 @@ Json gate_of(const GatePicture& gate) {
           {"rounds_passed", gate.rounds_passed}};
 }
 
+Json channel_of(const ChannelView& channel) {
+  return {{"from_pid", SlotWord::unpack(channel.slot_word).claimer.pid}, {"packets", channel.waiting_packets}};
+}
+
 Json process_of(const ProcessPicture& process) {
   const SegmentDescriptorShared& owner = process.descriptor;
   Json json{{"nid", dotted(owner.nid)}, {"pid", owner.pid}, {"os_pid", owner.os_pid}, {"program", process.program}};
@@ -155,6 +159,7 @@ Json process_of(const ProcessPicture& process) {
   json["seen"] = process.sight == Sight::kWhole;
   if (process.sight != Sight::kWhole) json["why_not_seen"] = sight_text(process.sight) + 2;  // Without ", ".
   json["waiting"] = process.is_waiting();
+  json["packets_not_taken"] = list_of(process.waiting, channel_of);
   json["sleeps"] = list_of(process.core.sleeps, sleep_of);
   json["operations"] = list_of(process.core.operations, operation_of);
   json["peers"] = list_of(process.core.peers, peer_of);

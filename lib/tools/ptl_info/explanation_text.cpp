@@ -141,6 +141,10 @@ void show_process(Lines& lines, const ProcessPicture& process) {
   lines.add("\n  %sPID %u on node %s: process %u (%s)%s%s", rank.c_str(), owner.pid, dotted(owner.nid).c_str(),
             owner.os_pid, process.program.c_str(), process.run_state == RunState::kStopped ? ", STOPPED" : "",
             sight_text(process.sight));
+  for (const ChannelView& channel : process.waiting) {
+    lines.add("    packets of PID %u that it has not taken: %u", SlotWord::unpack(channel.slot_word).claimer.pid,
+              channel.waiting_packets);
+  }
   for (const SleepPicture& sleep : process.core.sleeps) show_sleep(lines, sleep);
   for (const PeerPicture& peer : process.core.peers) {
     if (peer.outstanding == 0 && peer.waiting_requests == 0 && peer.waiting_answers == 0) continue;

@@ -16,6 +16,7 @@
 #include "lib/tools/man_page.h"
 #include "lib/tools/ptl_info/explain.h"
 #include "lib/tools/ptl_info/explanation_text.h"
+#include "lib/tools/ptl_info/far_hosts.h"
 #include "lib/tools/ptl_info/topology.h"
 
 namespace portofu::tools {
@@ -32,7 +33,8 @@ const ManPage kPage{
         "    and what it has counted.\n"
         "\n"
         "    Processes are only looked at; they do not notice it, and may be hanging. A process that has\n"
-        "    died without removing its segment is marked so.\n"
+        "    died without removing its segment is marked so; the next process that starts removes it, if it\n"
+        "    had not PORTOFU_KEEP_DEAD=1.\n"
         "\n"
         "    With --explain, says why a program hangs. For each process: what its threads wait for, posted\n"
         "    entries and unexpected headers, counters with the operations that wait for them, event queues,\n"
@@ -42,10 +44,15 @@ const ManPage kPage{
         "    a peer that is stopped or dead, a circle of processes that wait for each other.\n"
         "\n"
         "    It reads the memory of the processes, and needs the kernel's leave for that: the same user,\n"
-        "    kernel.yama.ptrace_scope 0 or root, and the same build of Portofu.\n",
+        "    kernel.yama.ptrace_scope 0 or root, and the same build of Portofu.\n"
+        "\n"
+        "    With --hosts, all hosts of a job are looked at, and what is wrong between them is found, too. The\n"
+        "    hosts are named as for ptl_run; without names they are those of PORTOFU_HOSTS of the processes\n"
+        "    here, as ptl_run --hosts sets it. The agent starts this program, at the same path, on each.\n",
     .rest =
         "EXIT STATUS\n"
-        "    0, or 1 if the shared memory directory cannot be read, or 2 for a wrong command line.\n"};
+        "    0, or 1 if the shared memory directory cannot be read or a host does not answer, or 2 for a\n"
+        "    wrong command line.\n"};
 
 struct InfoOptions {
   bool limits = false;
@@ -53,7 +60,7 @@ struct InfoOptions {
   bool processes = false;
   bool topology = false;
   bool all_counters = false;
-  bool json = false;
+  bool remove_dead = false;
   std::uint32_t pid = 0;  ///< 0: all.
 };
 
@@ -195,6 +202,7 @@ bool print_processes(const InfoOptions& options) {
 
 int main(int argc, char** argv) {
   using namespace portofu::tools;
+  if (argc == 2 && std::string(argv[1]) == kLooksOption) return write_looks();
   InfoOptions options;
   CLI::App app;
   app.add_flag("-l,--limits", options.limits, "Shows the limits.");
@@ -202,15 +210,31 @@ int main(int argc, char** argv) {
   app.add_flag("-p,--processes", options.processes, "Shows the processes.");
   app.add_flag("-t,--topology", options.topology, "Shows the cores, what they share, and where threads have run last.");
   app.add_option("--pid", options.pid, "Shows the process with this Portals PID only.")->option_text("PID");
-  std::uint32_t explained = 0;
+  ExplainOptions explained;
   CLI::Option* const explains =
-      app.add_option("-e,--explain", explained, "Says why processes hang: all, or the one with this Portals PID.");
+      app.add_option("-e,--explain", explained.pid, "Says why processes hang: all, or the one with this Portals PID.");
   explains->expected(0, 1)->option_text("[PID]");
-  app.add_flag("-j,--json", options.json, "With --explain: says it in JSON.")->needs(explains);
+  app.add_flag("-j,--json", explained.json, "With --explain: says it in JSON.")->needs(explains);
+  CLI::Option* const hosts = app.add_option(
+      "--hosts", explained.hosts,
+      "With --explain: looks on other hosts, too: a list or file as for ptl_run, or the nodes of the jobs "
+      "here.");
+  hosts->expected(0, 1)->option_text("[HOSTS]")->needs(explains);
+  app.add_option("--agent", explained.agent,
+                 "Command that runs another on a host; without it, PORTOFU_LAUNCH_AGENT or "
+                 "ssh -x.")
+      ->option_text("COMMAND")
+      ->needs(hosts);
+  app.add_flag("--remove-dead", options.remove_dead, "Removes what dead processes of this user have left.");
   app.add_flag("-a,--all", options.all_counters, "Shows counters that are zero, too.");
   const int status = parse_command_line(app, kPage, argc, argv, 2);
   if (status >= 0) return status;
-  if (explains->count() != 0) return explain({explained, options.json});
+  explained.on_hosts = hosts->count() != 0;
+  if (explains->count() != 0) return explain(explained);
+  if (options.remove_dead) {
+    std::printf("%d segments were removed\n", portofu::remove_dead_segments(portofu::SegmentOptions{}.directory));
+    return 0;
+  }
   options.processes = options.processes || options.pid != 0;
   const bool chosen = options.limits || options.settings || options.processes || options.topology;
   print_node();

@@ -6,12 +6,12 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <climits>
 #include <cstdlib>
 #include <utility>
 
 #include "engine/config/settings.h"
 #include "lib/tools/arguments.h"
+#include "lib/tools/ptl_run/agent.h"
 #include "lib/tools/ptl_run/host_helper.h"
 
 namespace portofu::tools {
@@ -19,19 +19,6 @@ namespace {
 
 /// An agent ends when its helper does; one that does not is killed after this time.
 constexpr int kAgentEndsMs = 2000;
-
-std::string own_path() {
-  char path[PATH_MAX];
-  const ssize_t bytes = readlink("/proc/self/exe", path, sizeof path);
-  return std::string(path, bytes > 0 ? static_cast<std::size_t>(bytes) : 0);
-}
-
-/// For the shell of the host.
-std::string quoted(const std::string& text) {
-  std::string result = "'";
-  for (const char c : text) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return result + "'";
-}
 
 [[noreturn]] void become(const std::vector<std::string>& words, const LaunchContext& context, int input, int output) {
   setpgid(0, 0);  // What the terminal sends to our group is not for the agent.
@@ -47,21 +34,8 @@ std::string quoted(const std::string& text) {
 
 }  // namespace
 
-bool is_this_host(const std::string& name) {
-  char own[HOST_NAME_MAX + 1] = {};
-  gethostname(own, sizeof own - 1);
-  return name == "localhost" || name == own;
-}
-
 int HostLink::start(const std::vector<std::string>& agent_words, const LaunchContext& context) {
-  const std::string path = own_path();
-  std::vector<std::string> words = agent_words;
-  if (words.empty()) {
-    words = {path, kHelperOption};
-  } else {
-    words.push_back(host.name);
-    words.push_back("exec " + quoted(path) + ' ' + kHelperOption);
-  }
+  const std::vector<std::string> words = command_on_host(agent_words, host.name, kHelperOption);
   int to[2] = {-1, -1};
   int from[2] = {-1, -1};
   if (pipe2(to, O_CLOEXEC) != 0) return errno;

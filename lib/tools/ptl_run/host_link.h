@@ -42,7 +42,4 @@ struct HostLink {
   void end();
 };
 
-/// Whether a name means the machine that this process runs on.
-bool is_this_host(const std::string& name);
-
 }  // namespace portofu::tools

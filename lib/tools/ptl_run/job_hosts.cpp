@@ -9,6 +9,7 @@
 #include <cstring>
 #include <set>
 
+#include "lib/tools/ptl_run/agent.h"
 #include "lib/tools/ptl_run/job.h"
 
 namespace portofu::tools {

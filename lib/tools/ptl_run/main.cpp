@@ -5,12 +5,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <sstream>
 #include <utility>
 
-#include "engine/config/settings.h"
 #include "engine/door/inspection.h"
 #include "lib/tools/man_page.h"
+#include "lib/tools/ptl_run/agent.h"
 #include "lib/tools/ptl_run/check_file.h"
 #include "lib/tools/ptl_run/host_helper.h"
 #include "lib/tools/ptl_run/job.h"
@@ -131,10 +130,7 @@ std::string place_on_hosts(const std::string& hosts, const std::string& agent, p
   options->size = 0;
   for (const auto& host : *parsed) options->size += host.count;
   options->hosts = std::move(*parsed);
-  const std::string configured = portofu::read_settings().launch_agent;
-  options->agent_for_all = !agent.empty() || !configured.empty();
-  std::istringstream words(!agent.empty() ? agent : !configured.empty() ? configured : "ssh -x");
-  for (std::string word; words >> word;) options->agent.push_back(word);
+  options->agent = portofu::tools::agent_words(agent, &options->agent_for_all);
   return "";
 }
 

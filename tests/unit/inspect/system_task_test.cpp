@@ -61,6 +61,8 @@ TEST(SystemTask, Rank__is_what_the_launcher_has_set_before_the_program_began) {
   });
   const auto os_pid = static_cast<std::uint32_t>(child.pid());
   EXPECT_TRUE(eventually([&] { return rank_of_process(os_pid) == 5; }));
+  EXPECT_EQ(variable_of_process(os_pid, "PMIX_RANK"), "5");
+  EXPECT_EQ(variable_of_process(os_pid, "PMIX_RAN"), "");
   child.kill_now();
   EXPECT_TRUE(eventually([&] { return rank_of_process(os_pid) == -1; }));
 }

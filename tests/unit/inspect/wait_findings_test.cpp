@@ -100,6 +100,20 @@ TEST(WaitFindings, Peers__that_do_nothing_are_told_with_who_waits) {
   EXPECT_TRUE(found[1].sentence.ends_with("is dead; it is waited for by rank 0")) << found[1].sentence;
 }
 
+TEST(WaitFindings, Rank__that_is_dead_is_missed_by_who_waits_unless_another_process_has_it) {
+  std::vector<ProcessPicture> job = made_up_job(2);
+  job[1].sight = Sight::kDead;
+  EXPECT_TRUE(found_in(job, find_silent_peers).empty()) << "nobody waits";
+  add_sleep(job[0], WaitKind::kOther);
+  const std::vector<Finding> found = found_in(job, find_silent_peers);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].kind, FindingKind::kPeerDead);
+  EXPECT_EQ(found[0].where, job_id(1));
+  job.push_back(made_up_job(3)[2]);
+  job[2].rank = 1;
+  EXPECT_TRUE(found_in(job, find_silent_peers).empty()) << "of an earlier job";
+}
+
 TEST(WaitFindings, Operations_and_messages__are_told_by_peer) {
   std::vector<ProcessPicture> job = made_up_job(2);
   OperationPicture get;

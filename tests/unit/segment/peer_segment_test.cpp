@@ -120,6 +120,33 @@ TEST_F(PeerSegmentTest, Dead_owner__is_not_there_and_its_segment_is_removed) {
   EXPECT_EQ(directory.name_count(), 0u);
 }
 
+TEST_F(PeerSegmentTest, Dead_owner__that_wanted_to_be_kept_is_not_there_and_its_segment_stays) {
+  leave_dead_segment(directory, 77, true);
+  EXPECT_EQ(attach(), AttachResult::kNoSuchSegment);
+  EXPECT_EQ(directory.name_count(), 1u);
+}
+
+TEST_F(PeerSegmentTest, Owner_that_dies_while_it_is_attached__stays_if_it_wanted_so) {
+  std::array<int, 2> ready{}, end{};
+  ASSERT_EQ(pipe(ready.data()) + pipe(end.data()), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    char byte = 0;
+    const auto own = directory.create(77, true);
+    if (write(ready[1], "r", 1) != 1 || read(end[0], &byte, 1) != 1) _exit(1);
+    _exit(0);
+  }
+  char byte = 0;
+  ASSERT_EQ(read(ready[0], &byte, 1), 1);
+  ASSERT_EQ(attach(), AttachResult::kAttached);
+  EXPECT_TRUE(peer->check_alive());
+  ASSERT_EQ(write(end[1], "e", 1), 1);
+  EXPECT_EQ(waitpid(child, nullptr, 0), child);
+  EXPECT_FALSE(peer->check_alive());
+  EXPECT_EQ(directory.name_count(), 1u);
+  for (const int fd : {ready[0], ready[1], end[0], end[1]}) close(fd);
+}
+
 TEST_F(PeerSegmentTest, Owner_that_closes__is_found_dead_for_good) {
   auto own = directory.create(77);
   ASSERT_EQ(attach(), AttachResult::kAttached);

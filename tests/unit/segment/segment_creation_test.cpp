@@ -108,6 +108,19 @@ TEST_F(SegmentCreationTest, Sweep__leaves_the_living_and_the_strange_alone) {
   EXPECT_EQ(directory.name_count(), 2u);
 }
 
+TEST_F(SegmentCreationTest, Dead__that_shall_be_kept_stay_until_somebody_wants_their_pid_or_removes_them) {
+  leave_dead_segment(directory, 77, true);
+  leave_dead_segment(directory, 78, true);
+  leave_dead_segment(directory, 79);
+  const auto other = directory.create();
+  EXPECT_EQ(directory.name_count(), 3u) << "77, 78 and itself";
+  const auto wants_it = directory.create(77);
+  ASSERT_NE(wants_it, nullptr);
+  EXPECT_EQ(directory.name_count(), 3u);
+  EXPECT_EQ(remove_dead_segments(directory.path()), 1) << "78";
+  EXPECT_EQ(directory.name_count(), 2u);
+}
+
 TEST_F(SegmentCreationTest, Wanted_pid_of_a_dead_process__is_taken_over) {
   leave_dead_segment(directory, 77);
   const auto segment = directory.create(77);

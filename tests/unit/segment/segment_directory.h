@@ -43,9 +43,11 @@ class SegmentDirectory {
     return options;
   }
 
-  std::unique_ptr<ProcessSegment> create(std::uint32_t pid = 0) const {
+  std::unique_ptr<ProcessSegment> create(std::uint32_t pid = 0, bool keep_dead = false) const {
     SegmentError error{};
-    return ProcessSegment::create(options(pid), &error, nullptr);
+    SegmentOptions wanted = options(pid);
+    wanted.keep_dead = keep_dead;
+    return ProcessSegment::create(wanted, &error, nullptr);
   }
 
   std::size_t name_count() const {
@@ -69,8 +71,8 @@ inline int in_dying_child(const std::function<int()>& body) {
 }
 
 /// Leaves the segment of a process that died behind.
-inline void leave_dead_segment(const SegmentDirectory& directory, std::uint32_t pid) {
-  in_dying_child([&] { return directory.create(pid).release() != nullptr ? 0 : 1; });
+inline void leave_dead_segment(const SegmentDirectory& directory, std::uint32_t pid, bool keep_dead = false) {
+  in_dying_child([&] { return directory.create(pid, keep_dead).release() != nullptr ? 0 : 1; });
 }
 
 /// What in_small_file_system returns where that cannot be had.
