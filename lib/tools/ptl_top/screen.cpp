@@ -138,8 +138,8 @@ void draw(const View& view, const std::string& directory, const std::vector<Row>
                order_name(view.order) + (view.job_key != 0 ? ", of one job" : ""),
            false);
   put_line(1,
-           "up, down: choose   Enter: details   p: peers   l: lists   f: follow whom it waits for   PgUp, PgDn   "
-           "s: sort   j: this job only   q: quit",
+           "up, down: choose  Enter: details  p: peers  l: lists  f: follow whom it waits for  PgUp, PgDn  s: sort  "
+           "j: this job  q: quit",
            false);
   const std::vector<std::string> table = table_of(rows);
   const std::size_t chosen = chosen_row(view, rows);
