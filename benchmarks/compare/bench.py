@@ -8,6 +8,7 @@ import fcntl
 import json
 import os
 import platform
+import pty
 import re
 import shutil
 import signal
@@ -15,6 +16,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -106,6 +108,31 @@ def run_pair(server, client, port, environment=None):
             end(process)
 
 
+@contextlib.contextmanager
+def watching(tool):
+    """Runs a tool in a terminal of its own meanwhile, whose screen nobody sees."""
+    if not tool.exists():
+        raise Missing(f"there is no {tool.name} in this build", may_pass=False)
+    screen, terminal = pty.openpty()
+    process = subprocess.Popen([tool], env={**os.environ, "TERM": "xterm"}, stdin=terminal, stdout=terminal,
+                               stderr=terminal, start_new_session=True)
+    os.close(terminal)
+    try:
+        threading.Thread(target=read_all, args=(screen,), daemon=True).start()
+        yield
+        if process.poll() is not None:
+            raise Missing(f"{tool.name} has ended [exit {process.returncode}]")
+    finally:
+        end(process)
+
+
+def read_all(fd):
+    with contextlib.suppress(OSError):  # The other end is closed.
+        while os.read(fd, 65536):
+            pass
+    os.close(fd)
+
+
 def parsed(text):
     return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
 
@@ -139,6 +166,23 @@ class Bench:
 
     def program(self, job):
         return parsed(run([self.build / "bin" / f"compare_{job['api']}", *self.arguments(job)], self.allocator(job)))
+
+    # Who looks on while messages are sent, and what the environment of the processes has for it.
+    ONLOOKERS = {"alone": {}, "last steps recorded": {"PORTOFU_RECORD": "last"},
+                 "all steps traced": {"PORTOFU_RECORD": "DIRECTORY"}, "ptl_top attached": {},
+                 "checked": {"PORTOFU_CHECK": "DIRECTORY/findings"}}
+    ONLOOKED = ("put, non-matching, counter", "put, matching, event")
+
+    def onlookers(self, job):
+        """Two series of our program, whose names say who looks on."""
+        who = job["onlooker"]
+        with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
+            environment = {name: value.replace("DIRECTORY", directory)
+                           for name, value in self.ONLOOKERS[who].items()}
+            watch = watching if who.startswith("ptl_top") else contextlib.nullcontext
+            with watch(self.build / "bin" / "ptl_top"):
+                results = parsed(run([self.build / "bin" / "compare_portals", *self.arguments(job)], environment))
+        return [{**result, "what": f"{result['what']}, {who}"} for result in results if result["what"] in self.ONLOOKED]
 
     def allocator(self, job):
         """What makes all of malloc memory that both sides map, if the job wants that."""
@@ -382,6 +426,10 @@ def jobs():
     yield from ours("flood", ["portals"], processes=4)
     for api in ("portals", "utofu"):
         yield {"group": "threads", "api": api, "by": "threads"}
+    for onlooker in Bench.ONLOOKERS:
+        for program_group, point in (("latency", 8), ("rate", 64)):
+            yield {"group": "onlookers", "program_group": program_group, "api": "portals", "by": "onlookers",
+                   "onlooker": onlooker, "points": [point], "quick_points": [point]}
 
 
 def machine():

@@ -40,6 +40,12 @@ def mpi_peers(group, x=None):
     return [Series(group, api, "send", x) for api in MPI_PEERS]
 
 
+def onlooked(who):
+    """Half round trip and rate while somebody looks on."""
+    return (Series("onlookers", "portals", f"put, non-matching, counter, {who}", 8),
+            Series("onlookers", "portals", f"put, matching, event, {who}", 64))
+
+
 def all_targets():
     for way in ("put", "piggyback"):
         mapped = Series("latency", "utofu", f"{way}, memory polled", 8, "shared")
@@ -133,6 +139,13 @@ def all_targets():
                        for how in ("beside a flood", "alone"))
         yield Target(f"portals round trips of two beside a flood of a stuck third, {place}: alone", ours, "gain", 0.9,
                      [alone])
+    alone, rate_alone = onlooked("alone")
+    for who, part in (("last steps recorded", 0.02), ("ptl_top attached", 0.01)):
+        ours, rate = onlooked(who)
+        yield Target(f"Portals put 8 B, half round trip, {who}: alone", ours, "cost", 1 + part, [alone])
+        yield Target(f"Portals rate 8 B, window 64, {who}: alone", rate, "gain", 1 - part, [rate_alone])
+    yield Target("Portals put 8 B, half round trip, all steps traced: alone, or 0.1 us more",
+                 onlooked("all steps traced")[0], "cost", 1, [alone], allowance=0.1)
 
 
 def is_rate(unit):

@@ -20,7 +20,8 @@ POINTS = {"latency": ("bytes", "count"), "rate": ("messages of a window", "count
 VALUES = {"latency": "half round trip", "flagged": "half round trip", "match": "time of one", "many": "time of one", "barrier": "time of one",
           "rate": "million messages a second", "atomic": "time of one",
           "overlap": "of the communication hidden", "bypass": "time of a put", "idle": "CPU time in 10 s",
-          "flood": "million round trips a second", "memory": "shared memory of a process"}
+          "flood": "million round trips a second",
+          "onlookers": "half round trip, or million messages a second", "memory": "shared memory of a process"}
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ def of(what, *apis, memory=None):
     return tuple((api, what, memory) for api in apis)
 
 
+ONLOOKERS = ("alone", "last steps recorded", "all steps traced", "ptl_top attached", "checked")
 MPIS = ("mpi portals4", "ob1", "openmpi ucx", "mpich")
 SHORT_MPIS = ("mpi portals4", "mpi ofi", "ob1", "openmpi ucx", "mpich")  # Of what short messages are measured for.
 COPY = ("raw", "copy in and out", None)
@@ -120,6 +122,10 @@ QUESTIONS = (
     Question("flood", "Does a flood to a process that is stuck slow others down?", "flood",
              tuple(("portals", f"round trips, {place}, {how}", None) for place in ("shared memory", "fabric")
                    for how in ("alone", "beside a flood"))),
+    Question("onlookers", "What does it cost a put when somebody looks on?", "onlookers",
+             tuple(("portals", f"put, non-matching, counter, {who}", None) for who in ONLOOKERS)),
+    Question("onlookers-rate", "How many puts a second are left when somebody looks on?", "onlookers",
+             tuple(("portals", f"put, matching, event, {who}", None) for who in ONLOOKERS)),
     Question("threads", "Do threads of a process slow each other's puts down?", "threads",
              (*of("put, event, threads", "portals"), *of("put, event, processes", "portals"),
               *of("put, MRQ notice, threads", "utofu"), *of("put, MRQ notice, processes", "utofu"))),
