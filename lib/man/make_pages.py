@@ -17,7 +17,7 @@ import textwrap
 from typing import NamedTuple
 
 HEADING = re.compile(r"^// ---- ([\d.]+) (.*?) -+$")
-DECLARATION = re.compile(r"^(?:PTL|UTOFU|PORTOFU)_API\s+(.*?\b(\w+)\(.*\));$", re.DOTALL)
+DECLARATION = re.compile(r"^(?:PTL|UTOFU|PORTOFU|FUNI|CMAM)_API\s+(.*?\b(\w+)\(.*\));$", re.DOTALL)
 TAG = re.compile(r"@(param|return|post|spec)\s+")
 
 # What a program links, and what the page calls the interface, by header.
@@ -25,6 +25,8 @@ LIBRARIES = {
     "portals4.h": ("portals", "Portals 4.3"),
     "utofu.h": ("tofucom", "uTofu"),
     "portofu.h": ("portofu_heap", "Portofu"),
+    "funi.h": ("funi", "FUNi"),
+    "cmam.h": ("funi", "CMAM"),
 }
 
 

@@ -213,6 +213,13 @@ class Readme:
         self.shell("export PKG_CONFIG_PATH=PREFIX/lib/pkgconfig; cc program.c -o program "
                    f"$(pkg-config --cflags --libs portals4) -Wl,-rpath,PREFIX/lib && {command}")
 
+    def matrix(self, command):
+        """The example of FUNi, which verifies its result."""
+        printed = self.shell("export PKG_CONFIG_PATH=PREFIX/lib/pkgconfig; " +
+                             command.replace("lib/funi/", f"{REPOSITORY}/lib/funi/"))
+        if command.startswith("ptl_run") and ": right" not in printed:
+            raise Failure("the product is not right")
+
     def topology(self, command):
         (self.work / "program.c").write_text(TOPOLOGY_PROGRAM)
         self.shell(f"{command} -Wl,-rpath,PREFIX/lib && mv a.out program")
@@ -269,6 +276,7 @@ class Readme:
             (r"cmake --install build/release --prefix PREFIX$", self.install),
             (r"export ", self.export), (r"cc program\.c ", self.compile_program), (r"double \*field", self.heap_line),
             (r"LD_PRELOAD=(PREFIX\S+|libportofu_malloc\.so)$", self.preload),
+            (r"cc lib/funi/matrix\.c |ptl_run -n 4 \./matrix$", self.matrix),
             (r"mpicc -I", self.topology), (r"mpirun .*PORTOFU_SHAPE", self.topology_run),
             (r"ptl_run --shape", self.shape),
             (r"\./configure --with-portals4", self.configure), (r"mpirun .* \./program$", self.mpirun),

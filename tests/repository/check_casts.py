@@ -18,6 +18,7 @@ ADDRESSES = {
     "engine/segment/process_memory.cpp": "addresses of another process, for the kernel",
     "engine/segment/shared_heap.cpp": "where the heap is mapped",
     "engine/wire/ofi/ofi_lending.cpp": "the page of an address",
+    "lib/funi/program_image.cpp": "a place in the program",
     "lib/heap/malloc.cpp": "a function, to be asked where it is",
     "lib/utofu/stadd.cpp": "the page of an address",
 }

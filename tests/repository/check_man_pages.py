@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every function of the three headers has a manual page, which groff sets without a warning.
+"""Every function of the headers has a manual page, which groff sets without a warning.
 
 So it does the pages of the tools, if PORTOFU_PAGES names a directory where a build has put them.
 """
@@ -13,7 +13,7 @@ import tempfile
 
 import repository as repo
 
-HEADERS = ("include/portals4.h", "include/utofu.h", "include/portofu.h")
+HEADERS = ("include/portals4.h", "include/utofu.h", "include/portofu.h", "include/funi.h", "include/cmam.h")
 # Each page has them.
 SECTIONS = (".SH NAME", ".SH SYNOPSIS", ".SH DESCRIPTION", ".SH SEE ALSO")
 

@@ -20,7 +20,7 @@ EXCEPTIONS = {
     "put_piggyback8_data", "request_of", "swap", "transfer",
 }
 
-API = re.compile(r"^(Ptl|utofu_|portofu_)")
+API = re.compile(r"^(Ptl|utofu_|portofu_|cmam_)")
 # What stands in the tables of functions of libfabric begins with an object.
 TABLE = re.compile(r"\s*fid(_\w+)?\s*\*")
 KEYWORDS = {"if", "for", "while", "switch", "catch", "return", "sizeof", "alignas", "decltype", "constexpr", "requires"}

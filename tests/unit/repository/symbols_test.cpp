@@ -97,6 +97,16 @@ TEST(Symbols, Libportofu_heap__exports_what_its_header_declares) {
   EXPECT_EQ(exported_symbols(library), declared);
 }
 
+TEST(Symbols, Libfuni__exports_what_its_headers_declare) {
+  std::set<std::string> declared = names_in("include/funi.h", R"(^FUNI_API .*\b(funi_\w+)\()");
+  declared.merge(names_in("include/cmam.h", R"(^CMAM_API .*\b(cmam_\w+)\()"));
+  EXPECT_GE(declared.size(), 40u);
+  EXPECT_EQ(names_in("lib/funi/libfuni.map", R"(\b((funi|cmam)_\w+);)"), declared);
+  const std::string library = built_library("libfuni.so");
+  ASSERT_NE(library, "") << "libfuni.so has not been built";
+  EXPECT_EQ(exported_symbols(library), declared);
+}
+
 /// Only the library that is loaded for it replaces malloc.
 TEST(Symbols, Libportofu_malloc__exports_an_allocator) {
   const std::string library = built_library("libportofu_malloc.so");
