@@ -122,6 +122,13 @@ Function function_of_variable(std::uint32_t offset, void** variable) {
   return code(function) != 0 ? function : nullptr;
 }
 
+template <class Function, class... Arguments>
+int call(Function function, Arguments... arguments) {
+  if (function == nullptr) return FUNI_ERR_PACKET;
+  function(arguments...);
+  return FUNI_SUCCESS;
+}
+
 /// Calls the handler of a message. It works on a copy: handlers may take further messages out of the same queue.
 int handle(const Slot& slot) {
   const std::uint32_t length = FUNI_HEADER_LENGTH(slot[0]);
@@ -134,21 +141,16 @@ int handle(const Slot& slot) {
   const int bytes = static_cast<int>(4 * (length - 1));
   void* variable = nullptr;
   switch (type) {
-    case kFour:
-      if (auto* fun = function_at<cmam_handler_t>(slot[1]))
-        return fun(four[0], four[1], four[2], four[3]), FUNI_SUCCESS;
-      return FUNI_ERR_PACKET;
-    case kN:
-      if (auto* fun = function_at<cmam_n_handler_t>(slot[1])) return fun(&slot[2], bytes), FUNI_SUCCESS;
-      return FUNI_ERR_PACKET;
-    case kIndirectFour:
-      if (auto* fun = function_of_variable<cmam_indirect_handler_t>(slot[1], &variable))
-        return fun(variable, four[0], four[1], four[2], four[3]), FUNI_SUCCESS;
-      return FUNI_ERR_PACKET;
-    case kIndirectN:
-      if (auto* fun = function_of_variable<cmam_indirect_n_handler_t>(slot[1], &variable))
-        return fun(variable, &slot[2], bytes), FUNI_SUCCESS;
-      return FUNI_ERR_PACKET;
+    case kFour: return call(function_at<cmam_handler_t>(slot[1]), four[0], four[1], four[2], four[3]);
+    case kN: return call(function_at<cmam_n_handler_t>(slot[1]), &slot[2], bytes);
+    case kIndirectFour: {
+      const auto fun = function_of_variable<cmam_indirect_handler_t>(slot[1], &variable);
+      return call(fun, variable, four[0], four[1], four[2], four[3]);
+    }
+    case kIndirectN: {
+      const auto fun = function_of_variable<cmam_indirect_n_handler_t>(slot[1], &variable);
+      return call(fun, variable, &slot[2], bytes);
+    }
     case kXfer: return take_xfer(slot);
     case kBarrier:
       if (slot[1] >= kBarrierRounds) return FUNI_ERR_PACKET;
