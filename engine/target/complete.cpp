@@ -53,7 +53,8 @@ void release_header(Core& core, Interface& ni, UnexpectedHeader* header) {
   --entry.unexpected_count;
   if (!ni.late_answers.empty()) [[unlikely]]
     give_late_answers(core, ni);
-  advance_unlink(core, ni, entry);
+  // Asked here, because nearly always it has nothing to do.
+  if (entry.state != EntryState::kLinked) advance_unlink(core, ni, entry);
 }
 
 void give_late_answers(Core& core, Interface& ni, bool all) {
