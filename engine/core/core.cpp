@@ -52,8 +52,8 @@ void post_notice(Core& core, VirtualControlQueue& vcq, const Notice& notice) {
     log_error("utofu: asynchronous error: MRQ Overflow on TNI %u CQ %u", tni_of(vcq.id), queue_of(vcq.id));
     std::abort();
   }
-  if (core.recorder != nullptr) [[unlikely]]
-    put_notice(*core.recorder, notice);
+  if (core.observers != nullptr) [[unlikely]]
+    put_notice(core, notice);
   ++core.activity;
   core.counters.add(Counter::kEventsPosted);
 }

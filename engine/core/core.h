@@ -30,6 +30,12 @@ struct LateMessage {
   Payload payload;
 };
 
+/// Who is told of what a core does.
+struct Observers {
+  Recorder* recorder = nullptr;  ///< nullptr: steps are not written down.
+  Checker* checker = nullptr;    ///< nullptr: calls are not looked at (engine/check).
+};
+
 struct Core {
   Core(const Settings& wanted, ProcessId own, std::uint32_t user, Counters own_counters)
       : settings(wanted), self(own), uid(user), counters(own_counters) {}
@@ -38,7 +44,6 @@ struct Core {
   const ProcessId self;
   const std::uint32_t uid;  ///< Stamped on every packet.
   Counters counters;
-  Recorder* recorder = nullptr;  ///< nullptr: steps are not written down.
   /// Polled in this order. wires[0] reaches ourselves, wires[1] our node.
   std::vector<Wire*> wires;
   Wire* fabric = nullptr;     ///< Reaches other nodes; nullptr: nothing does. In `wires` once it is needed.
@@ -65,10 +70,13 @@ struct Core {
   std::uint32_t direct_uses = 0;  ///< How often, since a call looked for packets because of it.
   bool gave_link = false;         ///< The event that was given last says that an entry of the caller is in its list.
   std::uint64_t activity = 0;     ///< Raised whenever something happens that a waiting thread may wait for.
-  Checker* checker = nullptr;     ///< Is told of calls (engine/check); nullptr: nobody is.
+  /// Constant while calls go on. nullptr: nobody is told of anything, so that a step or a call asks one pointer only.
+  const Observers* observers = nullptr;
   SleepingCall* sleeping_calls = nullptr;  ///< Calls of the application that sleep now; for onlookers.
 
   std::uint64_t now_ns() const { return clock(clock_context); }
+  Recorder* recorder() const { return observers != nullptr ? observers->recorder : nullptr; }
+  Checker* checker() const { return observers != nullptr ? observers->checker : nullptr; }
   Interface* interface(std::uint32_t index) const {
     return index < kInterfaceCount ? interfaces[index].get() : nullptr;
   }
@@ -101,8 +109,8 @@ struct Core {
 };
 
 // Steps for the recorder (core/steps.h).
-[[gnu::cold, gnu::noinline]] void put_event(Recorder& to, Handle eq_handle, const Event& event);
-[[gnu::cold, gnu::noinline]] void put_count(Recorder& to, Handle ct_handle, std::uint64_t successes);
+[[gnu::cold, gnu::noinline]] void put_event(const Core& core, Handle eq_handle, const Event& event);
+[[gnu::cold, gnu::noinline]] void put_count(const Core& core, Handle ct_handle, std::uint64_t successes);
 
 /// Events, counts and frees by handle: nothing happens if the object is gone or none was named.
 /// @param fill  void(Event&), writes all of the event where it stays, which is whatever was there
@@ -116,8 +124,8 @@ template <class Fill>
   }
   Event& event = queue->append_on_duty();
   fill(event);
-  if (core.recorder != nullptr) [[unlikely]]
-    put_event(*core.recorder, eq_handle, event);
+  if (core.observers != nullptr) [[unlikely]]
+    put_event(core, eq_handle, event);
   ++core.activity;
   core.counters.add(Counter::kEventsPosted);
 }
@@ -152,8 +160,8 @@ inline void count_success(Core& core, Interface& ni, Handle ct_handle, std::uint
   CountingEvent* counter = ni.cts.find(ct_handle);
   if (counter == nullptr) return;
   counter->add_success_on_duty(count, core.fired);
-  if (core.recorder != nullptr) [[unlikely]]
-    put_count(*core.recorder, ct_handle, counter->success());
+  if (core.observers != nullptr) [[unlikely]]
+    put_count(core, ct_handle, counter->success());
   ++core.activity;
 }
 inline void count_failure(Core& core, Interface& ni, Handle ct_handle) {

@@ -32,22 +32,27 @@ std::uint32_t depth_in(const MatchList& list, const MatchEntry& entry) {
 
 }  // namespace
 
-void put_packet(Recorder& to, Step step, ProcessId peer, const PacketHeader& header) {
+void put_packet(const Core& core, Step step, const Peer& peer, const PacketHeader& header) {
+  Recorder* const to = core.recorder();
+  if (to == nullptr) return;
   const std::uint64_t bytes = header.type == PacketType::kData ? header.payload_bytes : header.length;
-  to.add(step, static_cast<std::uint8_t>(header.type),
-         {bytes, peer.nid, pid_of(peer), header.operation_id, fingerprint(header)});
+  to->add(step, static_cast<std::uint8_t>(header.type),
+          {bytes, peer.id.nid, pid_of(peer.id), header.operation_id, fingerprint(header)});
 }
 
-void put_message(Recorder& to, Step step, ProcessId peer, const PacketHeader& header, std::uint64_t bytes) {
-  to.add(step, static_cast<std::uint8_t>(header.type), {bytes, peer.nid, pid_of(peer), header.operation_id});
+void put_message(const Core& core, Step step, const Peer& peer, const PacketHeader& header, std::uint64_t bytes) {
+  if (Recorder* const to = core.recorder())
+    to->add(step, static_cast<std::uint8_t>(header.type), {bytes, peer.id.nid, pid_of(peer.id), header.operation_id});
 }
 
-void put_match(Recorder& to, ProcessId peer, const PacketHeader& header, const MatchList& list,
+void put_match(const Core& core, const Peer& peer, const PacketHeader& header, const MatchList& list,
                const ListEntry& entry) {
+  Recorder* const to = core.recorder();
+  if (to == nullptr) return;
   const std::uint32_t unexpected = entry.list == ListKind::kOverflow ? kUnexpected : 0;
-  to.add(Step::kMatch, static_cast<std::uint8_t>(header.type),
-         {header.length, peer.nid, pid_of(peer), static_cast<std::uint32_t>(header.match_bits),
-          depth_in(list, entry) | unexpected});
+  to->add(Step::kMatch, static_cast<std::uint8_t>(header.type),
+          {header.length, peer.id.nid, pid_of(peer.id), static_cast<std::uint32_t>(header.match_bits),
+           depth_in(list, entry) | unexpected});
 }
 
 void put_acknowledgement(Recorder& to, std::uint64_t ticks, Step step, const AcknowledgedStep& told) {
@@ -55,30 +60,41 @@ void put_acknowledgement(Recorder& to, std::uint64_t ticks, Step step, const Ack
             {told.bytes, told.peer.nid, pid_of(told.peer), told.operation_id, kOfAcknowledgement});
 }
 
-void put_event(Recorder& to, Handle eq_handle, const Event& event) {
-  to.add(Step::kEvent, static_cast<std::uint8_t>(event.type),
-         {.amount = event.mlength, .id = eq_handle, .more = static_cast<std::uint32_t>(event.ni_fail_type)});
+void put_event(const Core& core, Handle eq_handle, const Event& event) {
+  if (Recorder* const to = core.recorder())
+    to->add(Step::kEvent, static_cast<std::uint8_t>(event.type),
+            {.amount = event.mlength, .id = eq_handle, .more = static_cast<std::uint32_t>(event.ni_fail_type)});
 }
 
-void put_notice(Recorder& to, const Notice& notice) {
-  to.add(Step::kNotice, static_cast<std::uint8_t>(notice.kind),
-         {.id = static_cast<std::uint32_t>(notice.vcq_id), .more = static_cast<std::uint32_t>(notice.edata)});
+void put_notice(const Core& core, const Notice& notice) {
+  if (Recorder* const to = core.recorder())
+    to->add(Step::kNotice, static_cast<std::uint8_t>(notice.kind),
+            {.id = static_cast<std::uint32_t>(notice.vcq_id), .more = static_cast<std::uint32_t>(notice.edata)});
 }
 
-void put_count(Recorder& to, Handle ct_handle, std::uint64_t successes) {
-  to.add(Step::kCount, 0, {.amount = successes, .id = ct_handle});
+void put_count(const Core& core, Handle ct_handle, std::uint64_t successes) {
+  if (Recorder* const to = core.recorder()) to->add(Step::kCount, 0, {.amount = successes, .id = ct_handle});
 }
 
-void put_trigger(Recorder& to, const TriggeredOperation& operation) {
-  to.add(Step::kTrigger, static_cast<std::uint8_t>(operation.descriptor.type),
-         {.amount = operation.threshold, .id = operation.counter});
+void put_trigger(const Core& core, const TriggeredOperation& operation) {
+  if (Recorder* const to = core.recorder())
+    to->add(Step::kTrigger, static_cast<std::uint8_t>(operation.descriptor.type),
+            {.amount = operation.threshold, .id = operation.counter});
 }
 
-void RecordedCall::begin(std::uint8_t kind, std::uint64_t bytes, std::uint32_t more) {
-  recorder_->end_looks();
-  recorder_->add_of_thread(Step::kCall, kind, bytes, more);
+void RecordedCall::begin(const Core& core, std::uint8_t kind, std::uint64_t bytes, bool arms) {
+  Recorder* const to = core.recorder();
+  if (to == nullptr) return;
+  to->end_looks();
+  to->add_of_thread(Step::kCall, kind, bytes, arms ? kCallArms : 0);
 }
 
-void RecordedCall::end() { recorder_->add_of_thread(Step::kReturn, 0); }
+void RecordedCall::begin_request(const Core& core, const PacketHeader& request, bool arms) {
+  begin(core, static_cast<std::uint8_t>(request.type), request.length, arms);
+}
+
+void RecordedCall::end(const Core& core) {
+  if (Recorder* const to = core.recorder()) to->add_of_thread(Step::kReturn, 0);
+}
 
 }  // namespace portofu

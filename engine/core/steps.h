@@ -1,17 +1,20 @@
 #pragma once
 // The steps of messages, as the engine tells them to the recorder of a lane (engine/observe/recorder.h). Each function
-// is a load and a jump that is not taken while nothing is recorded. All of them on duty.
+// is a comparison and a jump that is not taken while nobody is told of anything. All of them on duty.
+
+#include <type_traits>
 
 #include "engine/core/core.h"
 #include "engine/observe/recorder.h"
 
 namespace portofu {
 
-// What is done if something is recorded: apart, so that the way of a message stays short.
-[[gnu::cold, gnu::noinline]] void put_packet(Recorder& to, Step step, ProcessId peer, const PacketHeader& header);
-[[gnu::cold, gnu::noinline]] void put_message(Recorder& to, Step step, ProcessId peer, const PacketHeader& header,
+// What is done if somebody is told: apart, and with arguments that are at hand anyway, so that the way of a message
+// stays short. Nothing, if nothing is recorded.
+[[gnu::cold, gnu::noinline]] void put_packet(const Core& core, Step step, const Peer& peer, const PacketHeader& header);
+[[gnu::cold, gnu::noinline]] void put_message(const Core& core, Step step, const Peer& peer, const PacketHeader& header,
                                               std::uint64_t bytes);
-[[gnu::cold, gnu::noinline]] void put_match(Recorder& to, ProcessId peer, const PacketHeader& header,
+[[gnu::cold, gnu::noinline]] void put_match(const Core& core, const Peer& peer, const PacketHeader& header,
                                             const MatchList& list, const ListEntry& entry);
 /// What an acknowledgement without a packet says to both ends.
 struct AcknowledgedStep {
@@ -21,33 +24,33 @@ struct AcknowledgedStep {
 };
 [[gnu::cold, gnu::noinline]] void put_acknowledgement(Recorder& to, std::uint64_t ticks, Step step,
                                                       const AcknowledgedStep& told);
-[[gnu::cold, gnu::noinline]] void put_notice(Recorder& to, const Notice& notice);
-[[gnu::cold, gnu::noinline]] void put_trigger(Recorder& to, const TriggeredOperation& operation);
+[[gnu::cold, gnu::noinline]] void put_notice(const Core& core, const Notice& notice);
+[[gnu::cold, gnu::noinline]] void put_trigger(const Core& core, const TriggeredOperation& operation);
 
 /// A packet goes out, or has come in.
 [[gnu::always_inline]] inline void record_packet(Core& core, Step step, const Peer& peer, const PacketHeader& header) {
-  if (core.recorder != nullptr) [[unlikely]]
-    put_packet(*core.recorder, step, peer.id, header);
+  if (core.observers != nullptr) [[unlikely]]
+    put_packet(core, step, peer, header);
 }
 
 /// The entry takes the message; it is still in its list.
 [[gnu::always_inline]] inline void record_match(Core& core, const Peer& peer, const PacketHeader& header,
                                                 const MatchList& list, const ListEntry& entry) {
-  if (core.recorder != nullptr) [[unlikely]]
-    put_match(*core.recorder, peer.id, header, list, entry);
+  if (core.observers != nullptr) [[unlikely]]
+    put_match(core, peer, header, list, entry);
 }
 
 /// kDeliver.
 [[gnu::always_inline]] inline void record_deliver(Core& core, const Peer& peer, const PacketHeader& header,
                                                   std::uint64_t mlength) {
-  if (core.recorder != nullptr) [[unlikely]]
-    put_message(*core.recorder, Step::kDeliver, peer.id, header, mlength);
+  if (core.observers != nullptr) [[unlikely]]
+    put_message(core, Step::kDeliver, peer, header, mlength);
 }
 
 /// kDirect.
 inline void record_direct(Core& core, const Peer& peer, const Descriptor& descriptor) {
-  if (core.recorder != nullptr) [[unlikely]]
-    put_message(*core.recorder, Step::kDirect, peer.id, descriptor, descriptor.length);
+  if (core.observers != nullptr) [[unlikely]]
+    put_message(core, Step::kDirect, peer, descriptor, descriptor.length);
 }
 
 /// A call of the application, as long as this lives: on duty, or around what takes it.
@@ -56,22 +59,30 @@ class RecordedCall {
   /// @param kind  PacketType or ApiCall
   /// @param arms  the operation waits for a counter
   template <class Kind>
-  RecordedCall(Core& core, Kind kind, std::uint64_t bytes, bool arms = false) : recorder_(core.recorder) {
-    if (recorder_ != nullptr) [[unlikely]]
-      begin(static_cast<std::uint8_t>(kind), bytes, arms ? kCallArms : 0);
+  requires std::is_enum_v<Kind> RecordedCall(const Core& core, Kind kind, std::uint64_t bytes, bool arms = false)
+      : core_(core) {
+    if (core.observers != nullptr) [[unlikely]]
+      begin(core, static_cast<std::uint8_t>(kind), bytes, arms);
+  }
+  /// The same of a request, of which nothing is read unless somebody is told.
+  RecordedCall(const Core& core, const PacketHeader& request, bool arms) : core_(core) {
+    if (core.observers != nullptr) [[unlikely]]
+      begin_request(core, request, arms);
   }
   ~RecordedCall() {
-    if (recorder_ != nullptr) [[unlikely]]
-      end();
+    if (core_.observers != nullptr) [[unlikely]]
+      end(core_);
   }
   RecordedCall(const RecordedCall&) = delete;
   RecordedCall& operator=(const RecordedCall&) = delete;
 
  private:
-  [[gnu::cold, gnu::noinline]] void begin(std::uint8_t kind, std::uint64_t bytes, std::uint32_t more);
-  [[gnu::cold, gnu::noinline]] void end();
+  // Static, so that the object is nothing but a register.
+  [[gnu::cold, gnu::noinline]] static void begin(const Core& core, std::uint8_t kind, std::uint64_t bytes, bool arms);
+  [[gnu::cold, gnu::noinline]] static void begin_request(const Core& core, const PacketHeader& request, bool arms);
+  [[gnu::cold, gnu::noinline]] static void end(const Core& core);
 
-  Recorder* const recorder_;
+  const Core& core_;
 };
 
 }  // namespace portofu

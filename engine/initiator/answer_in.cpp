@@ -126,9 +126,8 @@ void receive_acknowledgement(Core& core, const Peer& peer, std::uint32_t operati
   OutstandingOperation* operation = core.outstanding.find(operation_id);
   if (operation == nullptr || operation->peer != &peer || operation->answered) return refuse(core);
   if (operation->expects_data || is_of_tofu(*operation)) return refuse(core);
-  if (core.recorder != nullptr) [[unlikely]]
-    put_acknowledgement(*core.recorder, core.recorder->now(), Step::kPacketIn,
-                        {peer.id, operation_id, operation->length});
+  if (Recorder* const to = core.recorder()) [[unlikely]]
+    put_acknowledgement(*to, to->now(), Step::kPacketIn, {peer.id, operation_id, operation->length});
   operation->mlength = operation->length;
   operation->remote_offset = operation->portals.put_offset;
   operation->answered = true;

@@ -286,7 +286,8 @@ void start_transfer(Core& core, Interface& ni, Descriptor& d) {
   send_or_wait(core, peer, message, reach == Reach::kNow && peer.requests.waiting.empty() ? kPacketBudget : 0);
 }
 
-void change_counter(Core& core, Interface& ni, PacketType type, const CountChange& change) {
+/// Apart, so that what goes on from start_descriptor needs no room on the stack.
+[[gnu::noinline]] void change_counter(Core& core, Interface& ni, PacketType type, const CountChange& change) {
   CountingEvent* counter = ni.cts.find(change.ct_handle);
   if (counter == nullptr) return;
   ++core.activity;
@@ -296,8 +297,8 @@ void change_counter(Core& core, Interface& ni, PacketType type, const CountChang
     counter->add_failure_on_duty(change.failure, core.fired);
     counter->add_success_on_duty(change.success, core.fired);
   }
-  if (core.recorder != nullptr) [[unlikely]]
-    put_count(*core.recorder, change.ct_handle, counter->success());
+  if (core.observers != nullptr) [[unlikely]]
+    put_count(core, change.ct_handle, counter->success());
 }
 
 }  // namespace

@@ -116,9 +116,9 @@ Engine::Engine(const Settings& settings, std::unique_ptr<EngineNode> node)
   if (is_check_wanted(settings.check)) {
     const auto get_variable = [](const char* name) -> const char* { return std::getenv(name); };
     node_->checker = std::make_unique<Checker>(settings.check, rank_of_launcher(get_variable));
-    core_.checker = node_->checker.get();
   }
-  core_.recorder = node_->recorder.get();
+  node_->observers = {node_->recorder.get(), node_->checker.get()};
+  if (node_->recorder != nullptr || node_->checker != nullptr) core_.observers = &node_->observers;
   node_->root = {layout_stamp(), &core_, &application_calls_};
   node_->segment->control().inspection_root.store(std::bit_cast<std::uint64_t>(&node_->root),
                                                   std::memory_order_relaxed);
@@ -184,8 +184,8 @@ bool Engine::is_due_sooner_on_duty() {
 int Engine::cycle_on_duty() {
   if (++cycles_ % kCyclesPerClock == 0) look_after_timers_on_duty(core_.now_ns());
   const int work = run_cycle_on_duty(core_);
-  if (core_.checker != nullptr) [[unlikely]]
-    core_.checker->look(core_);
+  if (Checker* const checker = core_.checker()) [[unlikely]]
+    checker->look(core_);
   if (work > 0) policy_.note_work();
   return work;
 }
@@ -276,7 +276,7 @@ WaitResult Engine::wait_until(Condition condition, std::uint64_t timeout_ns, OnA
       const Duty duty(*this);
       if (condition(core_)) return reached_on_duty();
       work = look_on_duty();
-      if (core_.recorder != nullptr && !sleeper.recorded) [[unlikely]]
+      if (core_.recorder() != nullptr && !sleeper.recorded) [[unlikely]]
         record_wait_on_duty(sleeper);
       if (work > 0 && condition(core_)) return reached_on_duty();
       if (work == 0) {
@@ -350,8 +350,8 @@ WaitResult Engine::look_at_last(Condition condition) {
 bool Engine::look_once_on_duty(Rest* due) {
   if (policy_.skips_look(std::exchange(core_.gave_link, false))) return false;
   if (look_on_duty() == 0) {
-    if (core_.recorder != nullptr) [[unlikely]]
-      core_.recorder->note_empty_look();
+    if (Recorder* const recorder = core_.recorder()) [[unlikely]]
+      recorder->note_empty_look();
     policy_.note_second_look(false);
     if (node_ == nullptr) return false;  // A simulation never rests.
     if (virtual_clock() != nullptr) [[unlikely]] {
@@ -369,21 +369,25 @@ void Engine::record_wait_on_duty(Sleeper& sleeper) {
   sleeper.recorded = true;
   WaitSubject subject;
   sleeper.condition.describe(subject);
-  core_.recorder->end_looks();
-  core_.recorder->add_of_thread(Step::kWait, static_cast<std::uint8_t>(subject.kind));
+  core_.recorder()->end_looks();
+  core_.recorder()->add_of_thread(Step::kWait, static_cast<std::uint8_t>(subject.kind));
 }
 
 void Engine::record_wait_end(const Sleeper& sleeper) {
   WaitSubject subject;
   sleeper.condition.describe(subject);
   const Duty duty(*this);
-  core_.recorder->add_of_thread(Step::kWaitEnd, static_cast<std::uint8_t>(subject.kind));
+  core_.recorder()->add_of_thread(Step::kWaitEnd, static_cast<std::uint8_t>(subject.kind));
 }
 
 void Engine::record_wake() {
   const Duty duty(*this);
-  core_.recorder->add_of_thread(Step::kWake, 0);
-  core_.recorder->note_time();
+  core_.recorder()->add_of_thread(Step::kWake, 0);
+  core_.recorder()->note_time();
+}
+
+void Engine::record_found() {
+  if (Recorder* const recorder = core_.recorder()) recorder->end_looks();
 }
 
 WaitResult Engine::reached_on_duty() {
@@ -478,14 +482,14 @@ void Engine::sleep(std::uint64_t seen_activity, std::uint64_t longest_ns, Sleepe
     }
     if (!found) longest_ns = bound_sleep_on_duty(longest_ns);
     if (!found) core_.counters.add(Counter::kSleeps);
-    if (!found && core_.recorder != nullptr) [[unlikely]]
-      core_.recorder->add_of_thread(Step::kSleep, 0);
+    if (!found && core_.recorder() != nullptr) [[unlikely]]
+      core_.recorder()->add_of_thread(Step::kSleep, 0);
     fd = wait_fd_on_duty(core_);
     if (!found && sleeper != nullptr) longest_ns = std::min(longest_ns, show_sleep_on_duty(*sleeper, shown.call));
   }
   const bool whole = longest_ns > static_cast<std::uint64_t>(kLongestSleepNs);
   if (!found) doorbell_.wait(seen, whole ? -1 : static_cast<std::int64_t>(longest_ns), fd);
-  if (!found && core_.recorder != nullptr) [[unlikely]]
+  if (!found && core_.recorder() != nullptr) [[unlikely]]
     record_wake();
   doorbell_.withdraw();
   sleeping_threads_.fetch_sub(1, std::memory_order_seq_cst);

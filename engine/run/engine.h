@@ -299,8 +299,8 @@ class Engine {
   VirtualClock* virtual_clock() const;
   WaitResult wait_in_virtual_time(Condition condition, std::uint64_t timeout_ns, OnAbort on_abort);
   bool found_on_duty() {
-    if (core_.recorder != nullptr) [[unlikely]]
-      core_.recorder->end_looks();
+    if (core_.observers != nullptr) [[unlikely]]
+      record_found();
     policy_.note_found();
     return true;
   }
@@ -308,6 +308,7 @@ class Engine {
   void record_wait_on_duty(Sleeper& sleeper);
   void record_wait_end(const Sleeper& sleeper);
   void record_wake();
+  [[gnu::cold, gnu::noinline]] void record_found();
   Rest advise_search_on_duty();
   void rest(const Rest& due);
 

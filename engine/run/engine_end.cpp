@@ -19,13 +19,13 @@ Engine::~Engine() {
   if (node_ != nullptr) node_->nic.reset();
   progress_.reset();
   Core& core = core_;
-  if (owned && core.checker != nullptr) core.checker->ends(core);
+  if (owned && core.checker() != nullptr) core.checker()->ends(core);
   if (owned && node_ != nullptr) {
     // Perhaps nobody else is left to remove what the dead have left.
     for (Wire* wire : core.wires) wire->check_peers();
   }
   if (!owned) core.directory = nullptr;  // What is published is the parent's,
-  if (!owned) core.recorder = nullptr;   // and so is what is recorded.
+  if (!owned) core.observers = nullptr;  // and so is what is recorded.
   for (std::uint32_t index = 0; index < kInterfaceCount; ++index) {
     if (core.interface(index) != nullptr) close_interface_on_duty(core, index);
   }
@@ -78,8 +78,8 @@ void Engine::end_with_process() {
   if (!is_interrupted()) {
     flush_until(monotonic_ns() + linger_ns_);
     if (progress_ != nullptr) progress_->stop_until(monotonic_ns() + linger_ns_);
-    if (core_.checker != nullptr && duty_.take_until(monotonic_ns() + linger_ns_)) {
-      core_.checker->ends(core_);
+    if (core_.checker() != nullptr && duty_.take_until(monotonic_ns() + linger_ns_)) {
+      core_.checker()->ends(core_);
       give_duty();
     }
   }

@@ -106,7 +106,8 @@ struct EngineNode {
   std::unique_ptr<SegmentDirectory> directory;
   InspectionRoot root;               ///< Of the engine.
   std::unique_ptr<VirtualNic> nic;   ///< Of the engine, in virtual time; nullptr unless PORTOFU_SIM is set.
-  std::unique_ptr<Checker> checker;  ///< Core::checker; nullptr unless PORTOFU_CHECK is set.
+  std::unique_ptr<Checker> checker;  ///< nullptr unless PORTOFU_CHECK is set.
+  Observers observers;               ///< Core::observers, if there is one: the recorder and the checker.
 };
 
 /// @return nullptr on failure, with reason

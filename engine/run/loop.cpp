@@ -83,8 +83,8 @@ int start_fired_operations(Core& core) {
     core.fired.pop_front();
     const std::unique_ptr<TriggeredOperation> owned(&operation);
     if (Interface* ni = core.interface(owned->descriptor.interface_index)) --ni->triggered_count;
-    if (core.recorder != nullptr) [[unlikely]]
-      put_trigger(*core.recorder, *owned);
+    if (core.observers != nullptr) [[unlikely]]
+      put_trigger(core, *owned);
     start_descriptor(core, owned->descriptor);
     core.counters.add(Counter::kTriggersFired);
     ++started;

@@ -122,11 +122,12 @@ AnswerContent content_of(Core& core, Interface& ni, const PacketHeader& header, 
 }
 
 /// Completions::acknowledge, written down with the time before anybody can see it.
-[[gnu::cold, gnu::noinline]] bool acknowledge_and_record(Recorder& to, Completions& completions, ProcessId peer,
+[[gnu::cold, gnu::noinline]] bool acknowledge_and_record(const Core& core, Completions& completions, const Peer& peer,
                                                          const PacketHeader& header) {
-  const std::uint64_t ticks = to.now();
-  if (!completions.acknowledge(peer, header.operation_id)) return false;
-  put_acknowledgement(to, ticks, Step::kPacketOut, {peer, header.operation_id, header.length});
+  Recorder* const to = core.recorder();
+  const std::uint64_t ticks = to != nullptr ? to->now() : 0;
+  if (!completions.acknowledge(peer.id, header.operation_id)) return false;
+  if (to != nullptr) put_acknowledgement(*to, ticks, Step::kPacketOut, {peer.id, header.operation_id, header.length});
   return true;
 }
 
@@ -137,8 +138,8 @@ AnswerContent content_of(Core& core, Interface& ni, const PacketHeader& header, 
   if (mlength != header.length || offset != header.remote_offset) return false;
   Completions* const completions = peer.wire->completions();
   if (completions == nullptr) return false;
-  if (core.recorder != nullptr) [[unlikely]] {
-    if (!acknowledge_and_record(*core.recorder, *completions, peer.id, header)) return false;
+  if (core.observers != nullptr) [[unlikely]] {
+    if (!acknowledge_and_record(core, *completions, peer, header)) return false;
   } else if (!completions->acknowledge(peer.id, header.operation_id)) {
     return false;
   }
@@ -235,6 +236,9 @@ constexpr IncomingHooks kPutHooks{entry_memory, finish_put, true, true, false};
 
 bool receive_whole_put(Core& core, Peer& peer, const PacketHeader& header, Payload payload) {
   constexpr PacketType kType = PacketType::kPut;
+  // While somebody is told of steps every put goes the whole way, which tells of them; so nothing below has to ask.
+  if (core.observers != nullptr) [[unlikely]]
+    return false;
   if (header.payload_bytes != header.length || !payload.is_here()) return false;
   if (peer.request_stream.mode != ArrivalMode::kIdle || peer.answers.waiting.size() >= kMostWaitingAnswers)
     return false;
@@ -249,12 +253,10 @@ bool receive_whole_put(Core& core, Peer& peer, const PacketHeader& header, Paylo
     const EventQueue* queue = ni->eqs.find(portal->eq_handle);
     if (queue != nullptr && !queue->has_room_on_duty(events_due(*place.entry))) return false;
   }
-  record_match(core, peer, header, portal->priority, *place.entry);
   take(*portal, header, kType, place);
   if (place.mlength != 0 && !place.entry->segment.write(place.offset, payload.here(), place.mlength)) [[unlikely]] {
     place.fail = fail_of_storing(payload);
   }
-  record_deliver(core, peer, header, place.mlength);
   bool answered = (header.flags & kFlagAnswerWanted) == 0;
   if (!answered && place.fail == NiFail::kOk)
     answered = acknowledge_early(core, peer, header, *place.entry, place.mlength, place.offset);

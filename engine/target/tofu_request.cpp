@@ -124,8 +124,8 @@ void tell_target(Core& core, Peer& peer, const PacketHeader& header, VirtualCont
   const std::uint32_t steps = header.tofu_meta >> kTofuStepsShift;
   if (vcq.session && steps != 0 && header.type == PacketType::kTofuPut) {
     vcq.steps.add_success_on_duty(steps, core.fired);
-    if (core.recorder != nullptr) [[unlikely]]
-      put_count(*core.recorder, vcq.handle, vcq.steps.success());
+    if (core.observers != nullptr) [[unlikely]]
+      put_count(core, vcq.handle, vcq.steps.success());
   }
 }
 

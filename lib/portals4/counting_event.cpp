@@ -35,7 +35,7 @@ struct CountLook {
       event->success = counter->success();
       event->failure = counter->failure();
       which = i;
-      if (Checker* const checker = core.checker) [[unlikely]]
+      if (Checker* const checker = core.checker()) [[unlikely]]
         checker->portals.reads_count(counter, event->success, event->failure);
       rc = PTL_OK;
       return true;
@@ -70,7 +70,7 @@ int change(PacketType type, ptl_handle_ct_t ct_handle, ptl_ct_event_t amount) {
     const RecordedCall call(duty.core(), type, 0);
     const CountingEvent* const counter = find_counter(duty.core(), ct_handle);
     if (counter == nullptr) return PTL_ARG_INVALID;
-    if (Checker* const checker = duty.core().checker) [[unlikely]]
+    if (Checker* const checker = duty.core().checker()) [[unlikely]]
       checker->portals.changes_count(counter);
     Descriptor descriptor;
     descriptor.type = type;
@@ -107,7 +107,7 @@ int PtlCTFree(ptl_handle_ct_t ct_handle) {
   CountingEvent* counter = find_counter(duty.core(), ct_handle);
   if (counter == nullptr) return PTL_ARG_INVALID;
   Interface* ni = home_of(duty.core(), ct_handle);
-  if (Checker* const checker = duty.core().checker) [[unlikely]]
+  if (Checker* const checker = duty.core().checker()) [[unlikely]]
     checker->portals.frees(*ni, ct_handle, *counter);
   ni->triggered_count -= counter->cancel_on_duty();
   ni->cts.free(ct_handle);
@@ -137,7 +137,7 @@ int PtlCTGet(ptl_handle_ct_t ct_handle, ptl_ct_event_t* event) {
     if (counter == nullptr) return true;
     rc = PTL_OK;
     *event = {counter->success(), counter->failure()};
-    if (Checker* const checker = core.checker) [[unlikely]]
+    if (Checker* const checker = core.checker()) [[unlikely]]
       checker->portals.reads_count(counter, event->success, event->failure);
     return counter->is_news_on_duty();
   };

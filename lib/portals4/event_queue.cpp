@@ -45,7 +45,7 @@ EventQueue* find_queue(Core& core, ptl_handle_eq_t handle) {
   return ni != nullptr ? ni->eqs.find(handle) : nullptr;
 }
 
-void hand_over(const Event& from, ptl_event_t* to) {
+[[gnu::always_inline]] inline void hand_over(const Event& from, ptl_event_t* to) {
   copy_fresh_line<kEventHeadBytes, offsetof(Event, uid)>(to, &from);
   to->ptl_list = static_cast<ptl_list_t>(fresh(from.ptl_list));
   to->pt_index = fresh(from.pt_index);
@@ -54,13 +54,22 @@ void hand_over(const Event& from, ptl_event_t* to) {
   to->atomic_type = static_cast<ptl_datatype_t>(fresh(from.atomic_type));
 }
 
-/// Takes the oldest event of a queue. Apart, so that looks that find none need no room on the stack.
-[[gnu::noinline]] int take_event(Core& core, EventQueue& queue, ptl_event_t* event) {
-  if (Checker* const checker = core.checker) [[unlikely]]
-    checker->portals.reads_event(core, queue);
+[[gnu::always_inline]] inline int take_untold(Core& core, EventQueue& queue, ptl_event_t* event) {
   hand_over(queue.oldest_on_duty(), event);
   core.gave_link = event->type == PTL_EVENT_LINK;
   return queue.remove_oldest_on_duty() ? PTL_EQ_DROPPED : PTL_OK;
+}
+
+[[gnu::cold, gnu::noinline]] int take_told(Core& core, EventQueue& queue, ptl_event_t* event) {
+  if (Checker* const checker = core.checker()) checker->portals.reads_event(core, queue);
+  return take_untold(core, queue, event);
+}
+
+/// Takes the oldest event of a queue. Apart, so that looks that find none need no room on the stack.
+[[gnu::noinline]] int take_event(Core& core, EventQueue& queue, ptl_event_t* event) {
+  if (core.observers != nullptr) [[unlikely]]
+    return take_told(core, queue, event);
+  return take_untold(core, queue, event);
 }
 
 /// A look at several event queues: the condition of every wait for events.
@@ -161,7 +170,7 @@ int PtlEQFree(ptl_handle_eq_t eq_handle) {
   const Engine::Duty duty(*engine);
   EventQueue* queue = find_queue(duty.core(), eq_handle);
   if (queue == nullptr) return PTL_ARG_INVALID;
-  if (Checker* const checker = duty.core().checker) [[unlikely]]
+  if (Checker* const checker = duty.core().checker()) [[unlikely]]
     checker->portals.frees(*home_of(duty.core(), eq_handle), eq_handle, *queue);
   queue->close();
   home_of(duty.core(), eq_handle)->eqs.free(eq_handle);

@@ -132,7 +132,7 @@ void close_now(std::uint32_t index) {
   engine->flush(Engine::kLingerNs);
   {
     const Engine::Duty duty(*engine);
-    if (Checker* const checker = duty.core().checker) [[unlikely]]
+    if (Checker* const checker = duty.core().checker()) [[unlikely]]
       checker->portals.closes(*duty.core().interface(index), "PtlNIFini");
     close_interface_on_duty(duty.core(), index);
     ++duty.core().activity;  // Whoever waits at one of its objects waits no longer.

@@ -41,7 +41,7 @@ int PtlMDRelease(ptl_handle_md_t md_handle) {
   Interface* ni = home_of(duty.core(), md_handle);
   MemoryDescriptor* md = ni != nullptr ? ni->mds.find(md_handle) : nullptr;
   if (md == nullptr || md->released) return PTL_ARG_INVALID;
-  if (Checker* const checker = duty.core().checker) [[unlikely]]
+  if (Checker* const checker = duty.core().checker()) [[unlikely]]
     checker->portals.releases(*md);
   // With operations pending the slot stays until their last SEND or REPLY; the handle is invalid from now on.
   md->released = true;

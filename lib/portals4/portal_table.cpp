@@ -60,7 +60,7 @@ int PtlPTAlloc(ptl_handle_ni_t ni_handle, unsigned int options, ptl_handle_eq_t 
     Interface* ni = interface_of(duty.core(), ni_handle);
     const bool valid = ni != nullptr && pt_index != nullptr && (options & ~PTL_PT_ALLOC_OPTIONS_MASK) == 0;
     const int rc = valid ? allocate(*ni, options, eq_handle, pt_index_req, pt_index) : PTL_ARG_INVALID;
-    if (Checker* const checker = duty.core().checker; checker != nullptr && rc == PTL_OK) [[unlikely]]
+    if (Checker* const checker = duty.core().checker(); checker != nullptr && rc == PTL_OK) [[unlikely]]
       checker->portals.allocates_portal(*pt_index);
     return rc;
   });

@@ -82,7 +82,7 @@ int submit(Descriptor& d, const Trigger* trigger) {
     bool pauses = false;
     {
       const Engine::Duty duty(*engine);
-      const RecordedCall call(duty.core(), d.type, d.length, trigger != nullptr);
+      const RecordedCall call(duty.core(), d, trigger != nullptr);
       Interface* ni = home_of(duty.core(), d.portals.md_handle);
       MemoryDescriptor* md = ni != nullptr ? usable_md(*ni, d.portals.md_handle) : nullptr;
       if (md == nullptr || !is_valid(*ni, *md, d)) return PTL_ARG_INVALID;
@@ -90,7 +90,7 @@ int submit(Descriptor& d, const Trigger* trigger) {
       if (ni->is_logical()) d.portals.target.pid = 0;
       if (!ni->is_matching()) d.match_bits = 0;
       if (trigger != nullptr) return arm(duty, *engine, *ni, d, *trigger);
-      if (Checker* const checker = duty.core().checker) [[unlikely]]
+      if (Checker* const checker = duty.core().checker()) [[unlikely]]
         checker->portals.starts(*ni, *md, d);
       if (send_at_once(duty.core(), *ni, *md, d)) {
         engine->settle_on_duty();

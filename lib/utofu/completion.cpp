@@ -73,6 +73,14 @@ int poll(utofu_vcq_hdl_t vcq_hdl, Look&& look) {
   }
 }
 
+/// Reads the MRQ, and tells the checker.
+[[gnu::cold, gnu::noinline]] bool read_checked(Checker& checker, VirtualControlQueue& vcq, Notice* read) {
+  checker.tofu.polls_mrq(vcq);
+  const bool found = vcq.mrq.read(read);
+  if (found) checker.tofu.reads(vcq, *read);
+  return found;
+}
+
 /// Looks at the TCQ without the duty. @return false if the long way has to be taken
 inline bool tcq_is_read_at_once(utofu_vcq_hdl_t vcq_hdl, void** cbdata, int* rc) {
   const LaneUse use(door_of(vcq_hdl), vcq_hdl);
@@ -113,7 +121,7 @@ int utofu_poll_tcq(utofu_vcq_hdl_t vcq_hdl, unsigned long int flags, void** cbda
   if (int rc = UTOFU_SUCCESS; tcq_is_read_at_once(vcq_hdl, cbdata, &rc)) return rc;
   const int rc = poll(vcq_hdl, [&](const Core& core, VirtualControlQueue& vcq) {
     const bool found = vcq.tcq.read(cbdata, &fail);
-    if (Checker* const checker = core.checker) [[unlikely]]
+    if (Checker* const checker = core.checker()) [[unlikely]]
       checker->tofu.polls_tcq(vcq);
     return found;
   });
@@ -126,13 +134,9 @@ int utofu_poll_mrq(utofu_vcq_hdl_t vcq_hdl, unsigned long int flags, struct utof
   if (int rc = UTOFU_SUCCESS; mrq_is_read_at_once(vcq_hdl, notice, &rc)) return rc;
   Notice read;
   const int rc = poll(vcq_hdl, [&](const Core& core, VirtualControlQueue& vcq) {
-    Checker* const checker = core.checker;
-    if (checker != nullptr) [[unlikely]]
-      checker->tofu.polls_mrq(vcq);
-    const bool found = vcq.mrq.read(&read);
-    if (checker != nullptr && found) [[unlikely]]
-      checker->tofu.reads(vcq, read);
-    return found;
+    if (Checker* const checker = core.checker()) [[unlikely]]
+      return read_checked(*checker, vcq, &read);
+    return vcq.mrq.read(&read);
   });
   return rc == UTOFU_SUCCESS ? show(read, notice) : rc;
 }

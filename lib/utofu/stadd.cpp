@@ -62,7 +62,7 @@ int utofu_reg_mem_with_stag(utofu_vcq_hdl_t vcq_hdl, void* addr, size_t size, un
   if (const int rc = check_region(addr, size, flags, stadd); rc != UTOFU_SUCCESS) return rc;
   return with_vcq(vcq_hdl, [&](Core& core, const VirtualControlQueue& vcq) {
     StaddTable& table = core.tofu->stadds(vcq);
-    if (Checker* const checker = core.checker) [[unlikely]]
+    if (Checker* const checker = core.checker()) [[unlikely]]
       checker->tofu.uses("utofu_reg_mem_with_stag", kStagLimit, stag);
     if (table.add_reserved(request_of(vcq, addr, size, flags), stag, stadd) != Status::kOk)
       return failed(UTOFU_ERR_USED, "the STag is used");
@@ -85,7 +85,7 @@ int utofu_dereg_mem(utofu_vcq_hdl_t vcq_hdl, utofu_stadd_t stadd, unsigned long 
     std::unique_ptr<RegisteredRegion> gone;
     if (!core.tofu->stadds(vcq).remove(component_of(vcq.id), stadd, &gone))
       return failed(UTOFU_ERR_INVALID_STADD, "the VCQ has given out no such STADD");
-    if (Checker* const checker = core.checker; checker != nullptr && gone != nullptr) [[unlikely]]
+    if (Checker* const checker = core.checker(); checker != nullptr && gone != nullptr) [[unlikely]]
       checker->tofu.leaves(vcq, *gone);
     if (gone != nullptr) leave_region(core, *gone);
     return static_cast<int>(UTOFU_SUCCESS);

@@ -115,15 +115,24 @@ Descriptor expand(const VirtualControlQueue& vcq, const TofuCell& cell) {
   return d;
 }
 
-void start(Core& core, VirtualControlQueue& vcq, Descriptor& d) {
-  if (Checker* const checker = core.checker) [[unlikely]]
-    checker->tofu.starts(core, vcq, d);
+[[gnu::always_inline]] inline void start_untold(Core& core, VirtualControlQueue& vcq, Descriptor& d) {
   if (!vcq.session) return start_descriptor(core, d);
   auto* waiting = new TriggeredOperation;
   waiting->descriptor = d;
   waiting->threshold = ++vcq.posted;
   waiting->counter = vcq.handle;
   vcq.steps.add_triggered_on_duty(waiting, core.fired);
+}
+
+[[gnu::cold, gnu::noinline]] void start_told(Core& core, VirtualControlQueue& vcq, Descriptor& d) {
+  if (Checker* const checker = core.checker()) checker->tofu.starts(core, vcq, d);
+  start_untold(core, vcq, d);
+}
+
+[[gnu::always_inline]] inline void start(Core& core, VirtualControlQueue& vcq, Descriptor& d) {
+  if (core.observers != nullptr) [[unlikely]]
+    return start_told(core, vcq, d);
+  start_untold(core, vcq, d);
 }
 
 void start_delayed(Core& core, VirtualControlQueue& vcq) {
@@ -145,14 +154,17 @@ void post(Core& core, VirtualControlQueue& vcq, const TofuCell& cell, void* call
   }
 }
 
+[[gnu::cold, gnu::noinline]] void tell_limits(Checker& checker, const Request& request) {
+  checker.tofu.uses("utofu_put, utofu_get", kLengthLimit, request.length);
+  checker.tofu.uses("utofu_put_gap, utofu_get_gap", kMtuLimit, request.mtu);
+  checker.tofu.uses("utofu_put_gap, utofu_get_gap", kGapLimit, request.gap);
+}
+
 int post_request(utofu_vcq_hdl_t vcq_hdl, const Request& request, const Settings& limits, void* callback_data) {
   return with_vcq(vcq_hdl, [&](Core& core, VirtualControlQueue& vcq) {
     const RecordedCall call(core, request.kind, request.length * request.block_count);
-    if (Checker* const checker = core.checker) [[unlikely]] {
-      checker->tofu.uses("utofu_put, utofu_get", kLengthLimit, request.length);
-      checker->tofu.uses("utofu_put_gap, utofu_get_gap", kMtuLimit, request.mtu);
-      checker->tofu.uses("utofu_put_gap, utofu_get_gap", kGapLimit, request.gap);
-    }
+    if (Checker* const checker = core.checker()) [[unlikely]]
+      tell_limits(*checker, request);
     const bool delays = (request.flags & UTOFU_ONESIDED_FLAG_DELAY_START) != 0;
     if (request.block_count > limits.toq_entries)
       return failed(UTOFU_ERR_INVALID_NUMBER, "more blocks than the TOQ has entries");

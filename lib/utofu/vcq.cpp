@@ -148,7 +148,7 @@ int create_in(Core& core, const OwnQueue& at, const Wanted& wanted, utofu_vcq_hd
   const std::uint32_t component = wanted.component < 0 ? 0 : static_cast<std::uint32_t>(wanted.component);
   const bool session = wanted.mode == CqMode::kSession;
   // What goes without the duty would be neither recorded nor checked.
-  const bool is_watched = core.recorder != nullptr || core.checker != nullptr;
+  const bool is_watched = core.observers != nullptr;
   const bool has_lane = !session && !wanted.thread_safe && !is_watched && can_have_lanes();
   auto made = std::make_unique<VirtualControlQueue>(
       settings().toq_entries, session ? tofu_settings().session_mrq_entries : tofu_settings().mrq_entries);
@@ -180,7 +180,7 @@ int create(OwnQueues& own, Wanted wanted, utofu_vcq_hdl_t* hdl) {
     if (at.queue == nullptr) return tell_full(wanted);
     own.add(at);
   }
-  if (Checker* const checker = duty.core().checker) [[unlikely]] {
+  if (Checker* const checker = duty.core().checker()) [[unlikely]] {
     checker->tofu.uses("utofu_create_vcq", kTniLimit, wanted.tni);
     if (wanted.component > 0)
       checker->tofu.uses("utofu_create_vcq_with_cmp_id", kComponentLimit, static_cast<std::uint64_t>(wanted.component));
@@ -236,11 +236,11 @@ int utofu_free_vcq(utofu_vcq_hdl_t vcq_hdl) {
     ControlQueue& queue = *core.tofu->queue(queue_number(id));
     leave_queue(core, vcq);
     while (auto region = queue.stadds.take_any_of(component_of(id))) {
-      if (Checker* const checker = core.checker) [[unlikely]]
+      if (Checker* const checker = core.checker()) [[unlikely]]
         checker->tofu.frees_region(vcq, *region);
       leave_region(core, *region);
     }
-    if (Checker* const checker = core.checker) [[unlikely]]
+    if (Checker* const checker = core.checker()) [[unlikely]]
       checker->tofu.frees(core, vcq, "utofu_free_vcq");
     close_lane(core, vcq);
     core.tofu->leave(vcq);

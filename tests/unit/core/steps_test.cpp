@@ -26,8 +26,8 @@ class StepsTest : public CoreTest {
     StepFileHead head_{};
   };
 
-  StepsTest() { core.recorder = &recorder; }
-  ~StepsTest() override { core.recorder = nullptr; }
+  StepsTest() { core.observers = &observers; }
+  ~StepsTest() override { core.observers = nullptr; }
 
   std::vector<StepRecord> written() {
     return {memory_of_steps.records.begin(),
@@ -47,6 +47,7 @@ class StepsTest : public CoreTest {
 
   Memory memory_of_steps;
   Recorder recorder{memory_of_steps};
+  const Observers observers{&recorder, nullptr};
 };
 
 TEST_F(StepsTest, Put_at_its_target__goes_through_all_steps) {
@@ -92,7 +93,7 @@ TEST_F(StepsTest, Both_ends_of_a_packet__write_the_same) {
   const StepRecord out = first(Step::kPacketOut);
   EXPECT_EQ(out.pid, kPeer.pid);
   const PacketHeader header = next_sent();
-  put_packet(recorder, Step::kPacketIn, kSelf, header);
+  put_packet(core, Step::kPacketIn, core.peer(kSelf), header);
   const StepRecord in = first(Step::kPacketIn);
   EXPECT_EQ(in.kind, out.kind);
   EXPECT_EQ(in.amount, out.amount);
@@ -100,7 +101,7 @@ TEST_F(StepsTest, Both_ends_of_a_packet__write_the_same) {
   EXPECT_EQ(in.more, out.more);
   PacketHeader different = header;
   different.match_bits ^= 1;
-  put_packet(recorder, Step::kPacketIn, kSelf, different);
+  put_packet(core, Step::kPacketIn, core.peer(kSelf), different);
   EXPECT_NE(written().back().more, in.more);
 }
 
@@ -134,12 +135,27 @@ TEST_F(StepsTest, Call__has_a_beginning_and_an_end) {
 }
 
 TEST_F(StepsTest, Nothing_is_written__while_nothing_is_recorded) {
-  core.recorder = nullptr;
   append(entry(kEntryOpPut | kEntryEventLinkDisable));
-  receive_put(8);
-  { const RecordedCall call(core, PacketType::kPut, 77); }
-  EXPECT_TRUE(written().empty());
-  next_event();
+  const Observers without_recorder;  // As where there is a checker only.
+  for (const Observers* told : {static_cast<const Observers*>(nullptr), &without_recorder}) {
+    core.observers = told;
+    receive_put(8);
+    { const RecordedCall call(core, PacketType::kPut, 77); }
+    { const RecordedCall call(core, PacketHeader{}, true); }
+    EXPECT_TRUE(written().empty());
+    next_event();
+  }
+}
+
+TEST_F(StepsTest, Call_of_a_request__says_its_kind_and_length) {
+  PacketHeader request{};
+  request.type = PacketType::kGet;
+  request.length = 99;
+  { const RecordedCall call(core, request, false); }
+  EXPECT_THAT(steps(), ElementsAre(Step::kCall, Step::kReturn));
+  EXPECT_EQ(first(Step::kCall).kind, static_cast<std::uint8_t>(PacketType::kGet));
+  EXPECT_EQ(first(Step::kCall).amount, 99u);
+  EXPECT_EQ(first(Step::kCall).more, 0u);
 }
 
 }  // namespace
