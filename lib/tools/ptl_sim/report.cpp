@@ -19,6 +19,7 @@ const char* kind_name(sim::PacketKind kind) {
   switch (kind) {
     case sim::PacketKind::kPut: return "put";
     case sim::PacketKind::kInlinePut: return "inline put";
+    case sim::PacketKind::kNextPut: return "next put";
     case sim::PacketKind::kTriggeredPut: return "triggered put";
     case sim::PacketKind::kGetRequest: return "get request";
     case sim::PacketKind::kGetReply: return "get reply";
