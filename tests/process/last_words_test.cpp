@@ -1,8 +1,10 @@
 // What a process has answered counts, though it leaves right behind that: Portals' and uTofu's operations to a target
-// that ends, tidily or at once, as soon as it has heard of them. In rounds, because it is a race between two processes.
+// that ends, tidily, at once or by SIGKILL, as soon as it has heard of them. In rounds, because it is a race between
+// two processes.
 
 #include <gtest/gtest.h>
 #include <portals4.h>
+#include <signal.h>
 #include <utofu.h>
 
 #include <atomic>
@@ -21,7 +23,17 @@ namespace {
 constexpr std::uint64_t kValue = 0xc0ffee;
 
 /// How the target ends.
-enum class End { kTidy, kAtOnce };
+enum class End { kTidy, kAtOnce, kKilled };
+const std::vector<End> kAllEnds{End::kTidy, End::kAtOnce, End::kKilled};
+
+/// Ends the process, if it is not to end tidily.
+void leave(End end) {
+  if (end == End::kAtOnce) _exit(0);
+  if (end == End::kKilled) raise(SIGKILL);
+}
+
+/// ChildProcess::wait_status of a target that has gone through all.
+int status_of(End end) { return end == End::kKilled ? 128 + SIGKILL : 0; }
 
 /// What carries the packets.
 enum class Way { kSharedMemory, kShuffled, kFabric, kDatagrams, kLossy };
@@ -83,7 +95,7 @@ int run_target(Operation operation, End end, bool warm, Meeting& meeting) {
   meeting.pid = own.phys.pid;
   meeting.ready = 1;
   MUST(PtlCTWait(ct, warm ? 2 : 1, &count) == PTL_OK && count.failure == 0);
-  if (end == End::kAtOnce) _exit(0);
+  leave(end);
   MUST(PtlLEUnlink(entry) == PTL_OK && PtlCTFree(ct) == PTL_OK && PtlPTFree(ni, pt) == PTL_OK);
   MUST(PtlNIFini(ni) == PTL_OK);
   PtlFini();
@@ -156,7 +168,7 @@ void expect_answered(Operation operation, End end, Way way, bool warm) {
       enter(nodes, way, 1);
       return run_target(operation, end, warm, *meeting);
     });
-    ASSERT_EQ(target.wait_status(), 0) << "the target failed in the line of this number, or 256 further";
+    ASSERT_EQ(target.wait_status(), status_of(end)) << "the target failed in the line of this number, or 256 further";
     ASSERT_EQ(initiator.wait_status(), 0) << "the initiator did, in round " << round;
   }
 }
@@ -165,7 +177,7 @@ constexpr Operation kAll[] = {Operation::kGet,  Operation::kLongGet, Operation::
                               Operation::kSwap, Operation::kPut,     Operation::kLongPut};
 
 void expect_all_answered(Way way, bool warm) {
-  for (const End end : {End::kTidy, End::kAtOnce}) {
+  for (const End end : kAllEnds) {
     for (const Operation operation : kAll) {
       SCOPED_TRACE(testing::Message() << "operation " << static_cast<int>(operation) << ", end "
                                       << static_cast<int>(end));
@@ -178,12 +190,12 @@ TEST(LastWords, Portals__on_one_node) { expect_all_answered(Way::kSharedMemory, 
 TEST(LastWords, Portals__on_one_node_between_those_that_have_talked) { expect_all_answered(Way::kSharedMemory, true); }
 TEST(LastWords, Portals__on_one_node_in_another_order) { expect_all_answered(Way::kShuffled, false); }
 
-// The way back has to be there, or nothing has been answered.
 TEST(LastWords, Portals__between_nodes) { expect_all_answered(Way::kFabric, true); }
 TEST(LastWords, Portals__between_nodes_over_datagrams) { expect_all_answered(Way::kDatagrams, true); }
 
-TEST(LastWords, Portals__between_nodes_that_have_not_talked_if_the_end_is_tidy) {
-  for (const Operation operation : kAll) expect_answered(operation, End::kTidy, Way::kFabric, false);
+TEST(LastWords, Portals__between_nodes_that_have_not_talked) { expect_all_answered(Way::kFabric, false); }
+TEST(LastWords, Portals__between_nodes_that_have_not_talked_over_datagrams) {
+  expect_all_answered(Way::kDatagrams, false);
 }
 
 // ---- uTofu ---------------------------------------------------------------------------------------------------------
@@ -222,7 +234,7 @@ int run_tofu_target(TofuOperation operation, End end, Meeting& meeting) {
   meeting.ready = 1;
   utofu_mrq_notice notice{};
   MUST(own.next_notice(&notice) == UTOFU_SUCCESS);
-  if (end == End::kAtOnce) _exit(0);
+  leave(end);
   MUST(utofu_dereg_mem(own.vcq, own.stadd, 0) == UTOFU_SUCCESS && utofu_free_vcq(own.vcq) == UTOFU_SUCCESS);
   return 0;
 }
@@ -279,23 +291,22 @@ void expect_tofu_answered(Way way, const std::vector<End>& ends) {
           std::exit(run_tofu_target(operation, end, *meeting));
           return 0;
         });
-        ASSERT_EQ(target.wait_status(), 0) << "the target failed in the line of this number, or 256 further";
+        ASSERT_EQ(target.wait_status(), status_of(end))
+            << "the target failed in the line of this number or 256 further";
         ASSERT_EQ(initiator.wait_status(), 0) << "the initiator did, in round " << round;
       }
     }
   }
 }
 
-TEST(LastWords, Tofu__on_one_node) { expect_tofu_answered(Way::kSharedMemory, {End::kTidy, End::kAtOnce}); }
-TEST(LastWords, Tofu__on_one_node_in_another_order) {
-  expect_tofu_answered(Way::kShuffled, {End::kTidy, End::kAtOnce});
-}
-TEST(LastWords, Tofu__between_nodes) { expect_tofu_answered(Way::kFabric, {End::kTidy}); }
+TEST(LastWords, Tofu__on_one_node) { expect_tofu_answered(Way::kSharedMemory, kAllEnds); }
+TEST(LastWords, Tofu__on_one_node_in_another_order) { expect_tofu_answered(Way::kShuffled, kAllEnds); }
+TEST(LastWords, Tofu__between_nodes) { expect_tofu_answered(Way::kFabric, kAllEnds); }
 // The answer has to be said again, after the target's main has returned.
 TEST(LastWords, Tofu__between_nodes_over_datagrams_of_which_half_are_lost) {
   expect_tofu_answered(Way::kLossy, {End::kTidy});
 }
-TEST(LastWords, Tofu__between_nodes_over_datagrams) { expect_tofu_answered(Way::kDatagrams, {End::kTidy}); }
+TEST(LastWords, Tofu__between_nodes_over_datagrams) { expect_tofu_answered(Way::kDatagrams, kAllEnds); }
 
 }  // namespace
 }  // namespace portofu

@@ -16,7 +16,8 @@ namespace portofu {
 enum class OfiKind : std::uint32_t {
   kHello = 1,    ///< Sender: opens the link `link`; `peer_life` is 0. Sent again until it is answered. `count` is a
                  ///< HelloCount.
-  kWelcome = 2,  ///< Receiver: the link is open; `count` is the number of packets that may be under way.
+  kWelcome = 2,  ///< Receiver: the link is open, behind a kHello of its own if it has no link to the sender; `count` is
+                 ///< the number of packets that may be under way.
   kRefusal = 3,  ///< Receiver: the link does not exist here, not any more, or not in this life.
   kPacket = 4,   ///< Sender: a packet; `count` packets went before it.
   kCredit = 5,   ///< Receiver: `count` packets are released.

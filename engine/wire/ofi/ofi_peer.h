@@ -31,6 +31,7 @@ struct OfiExposure {
 struct OfiLink : Link {
   OfiPeer* owner = nullptr;
   OfiLinkState state = OfiLinkState::kGreeting;
+  bool wanted = false;            ///< The engine has asked for it, and is told of its end. Else it goes unseen.
   bool refused = false;           ///< kEnded: the peer is there and does not want it.
   bool life_over = false;         ///< The life of the peer is, as its node says.
   bool blocked = false;           ///< A claim has failed for want of room.

@@ -196,6 +196,12 @@ void OfiWire::take_hello(OfiPeer& peer, const OfiEnvelope& head) {
   if (peer.link != nullptr && peer.link->state == OfiLinkState::kOpen && peer.link->life != head.life) {
     end_link(peer, false);  // It leads to an earlier life.
   }
+  // What it sends may have been seen here, and this process be gone, before a link back could be made. So that comes
+  // first: it sends nothing before our welcome, and welcomes us before that, because our hello is in front of it.
+  if (peer.link == nullptr) {
+    make_link(peer);
+    send_hello(peer);
+  }
   send_control(peer, OfiKind::kWelcome, head.life, head.link, kOfiWindowPackets);
 }
 

@@ -132,12 +132,8 @@ ConnectResult OfiWire::connect(ProcessId id, Link** link) {
   if (peer == nullptr) return ConnectResult::kNoSuchPeer;
   progress();
   take_absent();
-  if (peer->link == nullptr) {
-    peer->link = std::make_unique<OfiLink>();
-    peer->link->peer = id;
-    peer->link->owner = peer;
-    peer->link->number = ++peer->last_link;
-  }
+  if (peer->link == nullptr) make_link(*peer);
+  peer->link->wanted = true;
   switch (peer->link->state) {
     case OfiLinkState::kOpen: *link = peer->link.get(); return ConnectResult::kConnected;
     case OfiLinkState::kGreeting: return greet(*peer);
@@ -148,15 +144,25 @@ ConnectResult OfiWire::connect(ProcessId id, Link** link) {
   return refused ? ConnectResult::kRefused : ConnectResult::kNoSuchPeer;
 }
 
+void OfiWire::make_link(OfiPeer& peer) {
+  peer.link = std::make_unique<OfiLink>();
+  peer.link->peer = peer.id;
+  peer.link->owner = &peer;
+  peer.link->number = ++peer.last_link;
+}
+
 ConnectResult OfiWire::greet(OfiPeer& peer) {
-  const std::uint64_t now = monotonic_ns();
-  if (peer.unsent.empty() && now - peer.link->greeted_ns > kGreetAgainNs) {
-    peer.link->greeted_ns = now;
+  if (peer.unsent.empty() && monotonic_ns() - peer.link->greeted_ns > kGreetAgainNs) {
     doorplate_.knock(peer.id.nid, port_of(peer.id));
-    const HelloCount hello{options_.node, ear_};
-    send_control(peer, OfiKind::kHello, 0, peer.link->number, hello.packed());
+    send_hello(peer);
   }
   return ConnectResult::kInProgress;
+}
+
+void OfiWire::send_hello(OfiPeer& peer) {
+  peer.link->greeted_ns = monotonic_ns();
+  const HelloCount hello{options_.node, ear_};
+  send_control(peer, OfiKind::kHello, 0, peer.link->number, hello.packed());
 }
 
 void OfiWire::disconnect(Link* given) {
@@ -289,6 +295,7 @@ void OfiWire::fail_peer(OfiPeer& peer) {
 
 void OfiWire::end_link(OfiPeer& peer, bool refused) {
   if (peer.link == nullptr || peer.link->state == OfiLinkState::kEnded) return;
+  if (!peer.link->wanted) return peer.link.reset();
   if (peer.link->state == OfiLinkState::kOpen) ++newly_lost_;
   peer.link->state = OfiLinkState::kEnded;
   peer.link->refused = refused;

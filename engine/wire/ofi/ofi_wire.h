@@ -106,7 +106,9 @@ class OfiWire final : public Wire, public Loans, public OtherNodes, public Socke
   std::uint16_t port_of(ProcessId id) const { return static_cast<std::uint16_t>(options_.base_port + id.pid); }
   OfiPeer* find_peer(ProcessId id);
   OfiPeer* make_peer(ProcessId id);
+  void make_link(OfiPeer& peer);
   ConnectResult greet(OfiPeer& peer);
+  void send_hello(OfiPeer& peer);
   void send_control(OfiPeer& peer, OfiKind kind, std::uint64_t peer_life, std::uint32_t link, std::uint64_t count);
   OfiEnvelope envelope(OfiKind kind, std::uint64_t peer_life, std::uint32_t link, std::uint64_t count) const;
   void transmit(OfiPeer& peer, SendBuffer* buffer);

@@ -41,6 +41,7 @@ struct OutgoingLink : Link {
   std::uint64_t acceptance = 0;  ///< 0 until kAccept has come.
   SendingState state = SendingState::kOpening;
   bool held = false;         ///< The engine has it.
+  bool for_source = false;   ///< Made as the way back to a source; connect has not asked for it.
   bool life_over = false;    ///< That of the receiver is, as its node says.
   bool news = false;         ///< Accepted, or lost before it was; connect and has_room_again have not said so.
   bool replaced = false;     ///< Another life of the peer has been heard.
@@ -85,6 +86,7 @@ struct IncomingLink : SourceContext {
   std::array<ReceiveWindow, kTrafficClassCount> windows;
   Liveness liveness;
   bool listed = false;                 ///< In ReliableWire::ready_.
+  bool held_back = false;              ///< The way back to the sender is being opened; nothing is given out until then.
   bool ack_wanted = false;             ///< In ReliableWire::acks_.
   bool ack_urgent = false;             ///< The sender waits for it, or can use what it says at once.
   std::uint32_t released = 0;          ///< Packets released since the last kAck.

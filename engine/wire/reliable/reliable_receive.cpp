@@ -84,23 +84,6 @@ void ReliableWire::receive_frame(ProcessId source, const FrameHeader& frame, std
 
 // ---- Opening -------------------------------------------------------------------------------------------------------
 
-template <class Use>
-void ReliableWire::for_each_link_from(ProcessId source, Use&& use) {
-  const std::uint64_t key = process_key(source);
-  for (auto at = incoming_.lower_bound({key, 0}); at != incoming_.end() && at->first.first == key;) {
-    IncomingLink& link = *at->second;
-    ++at;  // The link may be forgotten.
-    use(link);
-  }
-}
-
-template <class Use>
-void ReliableWire::for_each_link_to(ProcessId peer, Use&& use) {
-  const std::uint64_t key = process_key(peer);
-  for (auto at = outgoing_.lower_bound({key, 0}); at != outgoing_.end() && at->first.first == key; ++at)
-    use(*at->second);
-}
-
 void ReliableWire::introduce(std::uint16_t ear, std::function<void(std::uint32_t nid, std::uint16_t port)> note) {
   ear_ = ear;
   note_ = std::move(note);
@@ -166,7 +149,7 @@ void ReliableWire::receive_accept(ProcessId source, const FrameHeader& frame) {
   link.acceptance = frame.acceptance;
   link.life = frame.life;
   link.state = SendingState::kOpen;
-  link.news = true;
+  link.news = !link.for_source;
   link.liveness.heard(now_ns_);
   link.liveness.met(now_ns_);
   link.questions = 0;
@@ -176,6 +159,7 @@ void ReliableWire::receive_accept(ProcessId source, const FrameHeader& frame) {
   link.questions = 1;
   link.next_question_ns = now_ns_ + link.round_trip.timeout_ns(1);
   wake_at(link.next_question_ns);
+  end_of_opening(source);
 }
 
 /// The sender lives, and this is its link: earlier ones are over, and so is what we send to an earlier life.
@@ -194,6 +178,7 @@ void ReliableWire::confirm(IncomingLink& link) {
     other.replaced = true;  // A dead process waits for nothing, and the new one is not to be refused.
     lose(other);
   });
+  link.held_back = open_way_back(link.source);
 }
 
 // ---- Open links ----------------------------------------------------------------------------------------------------
@@ -288,7 +273,7 @@ void ReliableWire::take_unreachable() {
     const std::uint64_t since_ns = endpoint_->unreachable_since_ns();
     for_each_link_to(peer, [&](OutgoingLink& link) {
       if (link.state == SendingState::kOver || !link.liveness.told_unreachable(now_ns_, since_ns)) return;
-      link.unreachable = link.state == SendingState::kOpening;
+      link.unreachable = link.state == SendingState::kOpening && !link.for_source;
       lose(link);
     });
     for_each_link_from(peer, [&](IncomingLink& link) {

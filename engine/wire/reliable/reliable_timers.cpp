@@ -173,7 +173,7 @@ std::uint64_t ReliableWire::serve(OutgoingLink& link) {
     return now_ns_;
   }
   if (link.state == SendingState::kOpening && link.liveness.is_nobody_there(now_ns_)) {
-    link.unreachable = true;
+    link.unreachable = !link.for_source;
     lose(link);
     return now_ns_;
   }

@@ -54,6 +54,7 @@ ConnectResult ReliableWire::connect(ProcessId peer, Link** link) {
   for (auto at = outgoing_.lower_bound({process_key(peer), 0});
        at != outgoing_.end() && at->first.first == process_key(peer);) {
     OutgoingLink& known = *at->second;
+    known.for_source = false;
     if (known.state == SendingState::kOpen) {
       known.held = true;
       known.news = false;
@@ -68,14 +69,17 @@ ConnectResult ReliableWire::connect(ProcessId peer, Link** link) {
     busy = busy || known.state != SendingState::kOver;
     ++at;
   }
-  if (busy) return ConnectResult::kInProgress;
+  if (!busy) wake_at(serve(open_link(peer)));
+  return ConnectResult::kInProgress;
+}
+
+OutgoingLink& ReliableWire::open_link(ProcessId peer) {
   const std::uint64_t id = new_number();
   auto& made = outgoing_[{process_key(peer), id}];
   made = std::make_unique<OutgoingLink>(peer, id, frame_bytes_, send_held_);
   made->liveness.heard(now_ns_);
   made->wanted_ns = now_ns_;
-  wake_at(serve(*made));
-  return ConnectResult::kInProgress;
+  return *made;
 }
 
 void ReliableWire::disconnect(Link* link) {
@@ -89,13 +93,15 @@ void ReliableWire::disconnect(Link* link) {
 }
 
 void ReliableWire::lose(OutgoingLink& link) {
+  const bool was_opening = link.state == SendingState::kOpening;
   link.lost = true;
-  link.news = link.state == SendingState::kOpening;
+  link.news = was_opening && !link.for_source;
   link.state = SendingState::kOver;
   for (SendWindow& window : link.windows) window.clear();
   ++counts_.links_lost;
   if (link.held) ++newly_lost_;
   if (link.life != 0 && !link.replaced) refuse_source(link.peer);
+  if (was_opening) end_of_opening(link.peer);
 }
 
 /// What the process waits for from us may be among what was lost, so it must not believe that its link to us is sound.
@@ -187,16 +193,53 @@ bool ReliableWire::waits_for_older(const IncomingLink& link) const {
 }
 
 void ReliableWire::list_if_ready(IncomingLink& link) {
-  if (link.listed || &link == held_link_ || link.state == ReceivingState::kOffered || waits_for_older(link)) return;
+  if (link.listed || &link == held_link_ || link.held_back) return;
+  if (link.state == ReceivingState::kOffered || waits_for_older(link)) return;
   if (!link.windows[0].has_packet() && !link.windows[1].has_packet()) return;
   link.listed = true;
   ready_.push_back(&link);
+}
+
+/// What a source sends may be seen by a program that ends this process at once, and its answer cannot leave before
+/// there is a link. So that is made first.
+/// @return whether it is still being made
+bool ReliableWire::open_way_back(ProcessId source) {
+  bool opening = false;
+  bool known = false;
+  for_each_link_to(source, [&](const OutgoingLink& link) {
+    opening = opening || link.state == SendingState::kOpening;
+    known = known || link.state == SendingState::kOpen || (link.state == SendingState::kClosing && !link.for_source);
+  });
+  if (opening || known) return opening;
+  OutgoingLink& made = open_link(source);
+  made.for_source = true;
+  wake_at(serve(made));
+  return made.state == SendingState::kOpening;
+}
+
+/// The last link of the source is over, and nobody has used the way back.
+void ReliableWire::close_way_back(ProcessId source) {
+  for_each_link_to(source, [&](OutgoingLink& link) {
+    if (!link.for_source) return;
+    if (link.state == SendingState::kOpen) link.state = SendingState::kClosing;
+    if (link.state == SendingState::kOpening) lose(link);
+    link.next_question_ns = 0;
+  });
+  wake_at(now_ns_);
+}
+
+/// A link to the peer is made, or there will be none: what the peer has sent need not wait for it any more.
+void ReliableWire::end_of_opening(ProcessId peer) {
+  for_each_link_from(peer, [&](IncomingLink& link) {
+    if (std::exchange(link.held_back, false)) list_if_ready(link);
+  });
 }
 
 void ReliableWire::end_incoming(IncomingLink& link) {
   if (link.state == ReceivingState::kEnded) return;
   link.state = ReceivingState::kEnded;
   ++closed_sources_;
+  if (std::exchange(link.held_back, false)) list_if_ready(link);
 }
 
 /// The next packet of the link, answers before requests. One that says other lengths than it has is dropped.
@@ -283,6 +326,7 @@ void ReliableWire::forget_incoming(IncomingLink& link) {
     std::erase(found->second, &link);
     if (found->second.empty()) {
       sources_.erase(found);
+      close_way_back(link.source);
     } else {
       list_if_ready(*found->second.front());
     }

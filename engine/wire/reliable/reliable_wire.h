@@ -111,6 +111,10 @@ class ReliableWire final : public Wire, public OtherNodes {
   bool take_front(IncomingLink& link, Packet& packet);
   bool waits_for_older(const IncomingLink& link) const;
   void list_if_ready(IncomingLink& link);
+  OutgoingLink& open_link(ProcessId peer);
+  bool open_way_back(ProcessId source);
+  void close_way_back(ProcessId source);
+  void end_of_opening(ProcessId peer);
   void end_incoming(IncomingLink& link);
   void forget_incoming(IncomingLink& link);
   void lose(OutgoingLink& link);
@@ -168,5 +172,22 @@ class ReliableWire final : public Wire, public OtherNodes {
   std::function<void(std::uint32_t nid, std::uint16_t port)> note_;
   ReliableCounts counts_;
 };
+
+template <class Use>
+void ReliableWire::for_each_link_from(ProcessId source, Use&& use) {
+  const std::uint64_t key = process_key(source);
+  for (auto at = incoming_.lower_bound({key, 0}); at != incoming_.end() && at->first.first == key;) {
+    IncomingLink& link = *at->second;
+    ++at;  // The link may be forgotten.
+    use(link);
+  }
+}
+
+template <class Use>
+void ReliableWire::for_each_link_to(ProcessId peer, Use&& use) {
+  const std::uint64_t key = process_key(peer);
+  for (auto at = outgoing_.lower_bound({key, 0}); at != outgoing_.end() && at->first.first == key; ++at)
+    use(*at->second);
+}
 
 }  // namespace portofu

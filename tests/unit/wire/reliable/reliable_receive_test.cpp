@@ -9,7 +9,9 @@
 namespace portofu {
 namespace {
 
+using reliable_test::bad_network;
 using reliable_test::kMillisecond;
+using reliable_test::kSecond;
 using reliable_test::Party;
 using reliable_test::ReliableWorld;
 
@@ -69,6 +71,40 @@ class FloodedEndpoint final : public DatagramEndpoint {
  private:
   std::unique_ptr<DatagramEndpoint> inner_;
 };
+
+/// Connects process 0 to process 1 and sends a packet at once.
+void send_first(ReliableWorld& world) {
+  Link* link = nullptr;
+  while (world.parties[0].wire->connect(world.parties[1].id, &link) != ConnectResult::kConnected) world.run(1000);
+  ASSERT_TRUE(world.send(0, *link, 0));
+}
+
+// What a program sees of it may end the process at once: the answer must have a way by then.
+TEST(ReliableReceive, First_packet__is_given_out_when_there_is_a_link_back) {
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    ReliableWorld world(bad_network(), seed);
+    send_first(world);
+    const Party& receiver = world.parties[1];
+    while (receiver.taken.empty() && world.network.now_ns() < kSecond) world.run(1000);
+    ASSERT_EQ(receiver.taken.size(), 1u);
+    Link* back = nullptr;
+    EXPECT_EQ(receiver.wire->connect(world.parties[0].id, &back), ConnectResult::kConnected);
+  }
+}
+
+TEST(ReliableReceive, First_packet__is_given_out_though_its_sender_is_gone_before_there_is_a_link_back) {
+  ReliableWorld world;
+  send_first(world);
+  const Party& receiver = world.parties[1];
+  while (receiver.wire->receive_held().now == 0 && world.network.now_ns() < kSecond) world.run(500);
+  ASSERT_TRUE(receiver.taken.empty());
+  world.kill(0);
+  world.run(kSecond, true);
+  EXPECT_EQ(receiver.taken.size(), 1u);
+  EXPECT_EQ(receiver.closed.size(), 1u);
+  EXPECT_EQ(receiver.wire->link_count(), 0u) << "nothing is left";
+}
 
 TEST(ReliableReceive, News_of_the_unreachable__are_taken_behind_what_these_have_sent) {
   ReliableWorld world;
