@@ -13,27 +13,12 @@ source "$here/../../.ci/common.sh"
 source "$here/../../.ci/results.sh"
 # shellcheck source=tests/mpi/launch.sh
 source "$here/../mpi/launch.sh"
+# shellcheck source=tests/ofi/arguments.sh
+source "$here/arguments.sh"
 
-provider=''
-log_directory=''
-only=.
 suite=applications
 scalapack=/usr/lib/$(uname -m)-linux-gnu/scalapack/openmpi-tests
 coarrays=/usr/lib/$(uname -m)-linux-gnu/open-coarrays/openmpi/bin
-
-parse_arguments() {
-  while (($# > 0)); do
-    case $1 in
-      --provider) provider=${2:?} && shift ;;
-      --log) log_directory=${2:?} && shift ;;
-      --only) only=${2:?} && shift ;;
-      *) usage_error "run_applications.sh: unknown argument $1" ;;
-    esac
-    shift
-  done
-  [[ -e $provider/libportofu-fi.so ]] || usage_error "--provider names no directory with the provider: $provider"
-  [[ -n $log_directory ]] || usage_error "--log is missing"
-}
 
 # Each of these prints the words of a command, one a line, and puts what it reads into the working directory.
 command_lammps() {
@@ -166,11 +151,8 @@ run_application() {
   fi
 }
 
-parse_arguments "$@"
+parse_provider_arguments run_applications.sh "$@"
 allow_mpirun_as_root
-rm -rf "$log_directory"
-mkdir -p "$log_directory"
-export FI_PROVIDER_PATH=$provider
 while read -r seconds ranks kind name; do
   run_application "$seconds" "$ranks" "$kind" "$name"
 done < <(list_applications)

@@ -12,25 +12,10 @@ source "$here/../../.ci/common.sh"
 source "$here/../../.ci/results.sh"
 # shellcheck source=tests/mpi/launch.sh
 source "$here/../mpi/launch.sh"
+# shellcheck source=tests/ofi/arguments.sh
+source "$here/arguments.sh"
 
-provider=''
-log_directory=''
-only=.
 suite=ofi
-
-parse_arguments() {
-  while (($# > 0)); do
-    case $1 in
-      --provider) provider=${2:?} && shift ;;
-      --log) log_directory=${2:?} && shift ;;
-      --only) only=${2:?} && shift ;;
-      *) usage_error "run_programs.sh: unknown argument $1" ;;
-    esac
-    shift
-  done
-  [[ -e $provider/libportofu-fi.so ]] || usage_error "--provider names no directory with the provider: $provider"
-  [[ -n $log_directory ]] || usage_error "--log is missing"
-}
 
 # One test per line: seconds, numbers of ranks (comma), way of launch_debian, program, arguments. Left out are
 # predefined_types and one_sided_types: 4.1.4 computes sums of bytes wrongly over its own transport, too.
@@ -149,11 +134,8 @@ run_pingpongs() {
   fi
 }
 
-parse_arguments "$@"
+parse_provider_arguments run_programs.sh "$@"
 allow_mpirun_as_root
-rm -rf "$log_directory"
-mkdir -p "$log_directory"
-export FI_PROVIDER_PATH=$provider
 run_pingpongs
 run_all
 print_suite_totals "$suite"
