@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/queue/assert.h"
+#include "engine/wire/sim/held_back.h"
 
 namespace portofu {
 namespace {
@@ -17,26 +18,9 @@ constexpr std::size_t kMostWaiting = 32;
 /// Most polls for which the first packet of a lane stays invisible.
 constexpr std::uint32_t kMostDelayPolls = 6;
 
-/// Payload of the message that comes in further packets. An acknowledgement has a length, and no payload at all.
-std::uint64_t bytes_to_come(const PacketHeader& header) {
-  const bool streams = header.type == PacketType::kPut || header.type == PacketType::kTofuPut ||
-                       (header.type == PacketType::kAnswer && header.payload_bytes > 0);
-  return streams && header.length > header.payload_bytes ? header.length - header.payload_bytes : 0;
-}
-
 bool is_ordered(const PacketHeader& header) { return (header.flags & kFlagUnordered) == 0; }
 
 }  // namespace
-
-ShuffleWire::Source& ShuffleWire::source_of(const Packet& packet) {
-  if (packet.source_context->engines == nullptr) {
-    sources_.push_back(std::make_unique<Source>());
-    sources_.back()->id = packet.source;
-    sources_.back()->life = packet.source_context->life;
-    packet.source_context->engines = sources_.back().get();
-  }
-  return *static_cast<Source*>(packet.source_context->engines);
-}
 
 /// Where a packet of the lane goes: to the message that it continues, or to a new one. A new message may come before
 /// all that have not begun; an ordered one only behind the last ordered one.
@@ -79,7 +63,7 @@ void ShuffleWire::take_in() {
     if (!in_hand_) std::memcpy(payload.data(), packet.payload.here(), packet.header.payload_bytes);
     const auto lent = in_hand_ ? std::optional(packet.payload) : std::nullopt;
     const auto delay_polls = static_cast<std::uint32_t>(random_.below(kMostDelayPolls + 1));
-    Lane& lane = source_of(packet).lanes[is_of_answer(packet.header) ? kAnswers : kRequests];
+    Lane& lane = held_source(sources_, packet).lanes[is_of_answer(packet.header) ? kAnswers : kRequests];
     place(lane, packet.header).packets.push_back({{packet.header, std::move(payload), delay_polls}, lent});
     ++waiting_packets_;
     if (!in_hand_) inner_.release();

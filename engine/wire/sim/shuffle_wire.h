@@ -107,7 +107,6 @@ class ShuffleWire final : public Wire, public Completions {
   void take_in();
   bool may_take_in() const;
   Message& place(Lane& lane, const PacketHeader& header);
-  Source& source_of(const Packet& packet);
   std::vector<Choice> poll_lanes();
 
   Wire& inner_;

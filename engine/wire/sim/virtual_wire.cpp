@@ -6,6 +6,7 @@
 
 #include "engine/queue/assert.h"
 #include "engine/topology/tofu_id.h"
+#include "engine/wire/sim/held_back.h"
 
 namespace portofu {
 namespace {
@@ -17,13 +18,6 @@ WireLimits limits_over(const WireLimits& inner) {
   WireLimits limits = inner;
   limits.max_payload_bytes -= kFrontBytes;
   return limits;
-}
-
-/// Payload of the message that comes in further packets, as in the shuffle wire.
-std::uint64_t bytes_to_come(const PacketHeader& header) {
-  const bool streams = header.type == PacketType::kPut || header.type == PacketType::kTofuPut ||
-                       (header.type == PacketType::kAnswer && header.payload_bytes > 0);
-  return streams && header.length > header.payload_bytes ? header.length - header.payload_bytes : 0;
 }
 
 VirtualCall call_of(PacketType type) {
@@ -154,16 +148,6 @@ void VirtualWire::send_waiting() {
 
 // ---- Packets in -----------------------------------------------------------------------------------------------------
 
-VirtualWire::Source& VirtualWire::source_of(const Packet& packet) {
-  if (packet.source_context->engines == nullptr) {
-    sources_.push_back(std::make_unique<Source>());
-    sources_.back()->id = packet.source;
-    sources_.back()->life = packet.source_context->life;
-    packet.source_context->engines = sources_.back().get();
-  }
-  return *static_cast<Source*>(packet.source_context->engines);
-}
-
 /// Which life of a process has sent the message.
 VirtualWire::Source* VirtualWire::find_source(ProcessId id, std::uint64_t number) {
   const auto has = [&](const auto& one) { return one->id == id && one->messages.contains(number); };
@@ -181,7 +165,7 @@ void VirtualWire::take_in() {
       std::uint64_t number = 0;
       std::memcpy(&number, bytes, sizeof number);
       header.payload_bytes -= kFrontBytes;
-      Source& source = source_of(packet);
+      Source& source = held_source(sources_, packet);
       const bool is_data = header.type == PacketType::kData;
       const auto begun = source.messages.find(number);
       if (is_data == (begun != source.messages.end())) {

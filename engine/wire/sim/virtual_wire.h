@@ -80,7 +80,6 @@ class VirtualWire final : public Wire {
   void take_in();
   bool send_first(Way& way);
   void report(const Way& way, const PacketHeader& header, std::uint64_t number);
-  Source& source_of(const Packet& packet);
   Source* find_source(ProcessId id, std::uint64_t number);
 
   Wire& inner_;

@@ -11,12 +11,12 @@
 namespace portofu {
 namespace {
 
-constexpr ProcessId kSelf{1, 7};
+constexpr ProcessId kOwnId{1, 7};
 
 struct VirtualWireTest : testing::Test {
   VirtualWireTest() {
     EXPECT_NE(clock, nullptr) << why;
-    EXPECT_EQ(wire.connect(kSelf, &link), ConnectResult::kConnected);
+    EXPECT_EQ(wire.connect(kOwnId, &link), ConnectResult::kConnected);
   }
   ~VirtualWireTest() override { wire.disconnect(link); }
 
@@ -38,8 +38,8 @@ struct VirtualWireTest : testing::Test {
 
   VirtualJob job{1};
   std::string why;
-  std::unique_ptr<VirtualClock> clock = VirtualClock::open(job.path(), 0, kSelf, &why);
-  LoopbackWire inner{kSelf};
+  std::unique_ptr<VirtualClock> clock = VirtualClock::open(job.path(), 0, kOwnId, &why);
+  LoopbackWire inner{kOwnId};
   VirtualWire wire{inner, *clock};
   Link* link = nullptr;
   Packet packet;
@@ -49,18 +49,18 @@ TEST_F(VirtualWireTest, A_message__is_told_and_stays_invisible_until_it_is_shown
   send(PacketType::kPut, {1, 2, 3}, 3);
   ASSERT_EQ(report_count(), 1u);
   EXPECT_EQ(report(0).bytes, 3u);
-  EXPECT_EQ(report(0).pid, kSelf.pid);
+  EXPECT_EQ(report(0).pid, kOwnId.pid);
   EXPECT_EQ(report(0).time_ps, VirtualJob::kPutPs);
   EXPECT_EQ(report(0).type, static_cast<std::uint8_t>(PacketType::kPut));
   EXPECT_TRUE(wire.is_silent());
   EXPECT_FALSE(wire.peek(packet));
-  EXPECT_TRUE(wire.has_arrived(kSelf, report(0).number));
-  EXPECT_FALSE(wire.has_arrived(kSelf, report(0).number + 1));
+  EXPECT_TRUE(wire.has_arrived(kOwnId, report(0).number));
+  EXPECT_FALSE(wire.has_arrived(kOwnId, report(0).number + 1));
   EXPECT_FALSE(wire.peek(packet)) << "nobody has said that it has arrived";
-  EXPECT_EQ(wire.show(kSelf, report(0).number), PacketType::kPut);
+  EXPECT_EQ(wire.show(kOwnId, report(0).number), PacketType::kPut);
   EXPECT_FALSE(wire.is_silent());
   ASSERT_TRUE(wire.peek(packet));
-  EXPECT_EQ(packet.source, kSelf);
+  EXPECT_EQ(packet.source, kOwnId);
   EXPECT_EQ(packet.header.payload_bytes, 3u);
   EXPECT_EQ(std::memcmp(packet.payload.here(), "\1\2\3", 3), 0);
   wire.release();
@@ -71,13 +71,13 @@ TEST_F(VirtualWireTest, A_message__is_told_and_stays_invisible_until_it_is_shown
 
 TEST_F(VirtualWireTest, A_long_message__is_told_once_and_handed_on_as_a_whole) {
   send(PacketType::kPut, {1}, 3);
-  EXPECT_FALSE(wire.has_arrived(kSelf, report(0).number)) << "its rest is missing";
+  EXPECT_FALSE(wire.has_arrived(kOwnId, report(0).number)) << "its rest is missing";
   send(PacketType::kData, {2}, 0);
   send(PacketType::kData, {3}, 0);
   ASSERT_EQ(report_count(), 1u);
   EXPECT_EQ(report(0).bytes, 3u);
-  ASSERT_TRUE(wire.has_arrived(kSelf, report(0).number));
-  wire.show(kSelf, report(0).number);
+  ASSERT_TRUE(wire.has_arrived(kOwnId, report(0).number));
+  wire.show(kOwnId, report(0).number);
   for (const std::uint8_t expected : {1, 2, 3}) {
     ASSERT_TRUE(wire.peek(packet));
     EXPECT_EQ(std::to_integer<std::uint8_t>(*packet.payload.here()), expected);
@@ -90,15 +90,15 @@ TEST_F(VirtualWireTest, A_long_message__is_told_once_and_handed_on_as_a_whole) {
 TEST_F(VirtualWireTest, A_message__that_is_cut_is_whole) {
   send(PacketType::kPut, {1}, 100);
   send(PacketType::kData, {}, 0, kFlagCut);
-  EXPECT_TRUE(wire.has_arrived(kSelf, report(0).number));
+  EXPECT_TRUE(wire.has_arrived(kOwnId, report(0).number));
 }
 
 TEST_F(VirtualWireTest, Messages__arrive_in_any_order) {
   send(PacketType::kPut, {1}, 1);
   send(PacketType::kPut, {2}, 1);
   for (const std::uint32_t index : {1u, 0u}) {
-    ASSERT_TRUE(wire.has_arrived(kSelf, report(index).number));
-    wire.show(kSelf, report(index).number);
+    ASSERT_TRUE(wire.has_arrived(kOwnId, report(index).number));
+    wire.show(kOwnId, report(index).number);
     ASSERT_TRUE(wire.peek(packet));
     EXPECT_EQ(std::to_integer<std::uint32_t>(*packet.payload.here()), index + 1);
     wire.release();
@@ -113,8 +113,8 @@ TEST_F(VirtualWireTest, Room__is_always_there) {
   ASSERT_EQ(report_count(), kCount);
   EXPECT_TRUE(wire.has_unsent());
   for (std::uint32_t i = 0; i < kCount; ++i) {
-    for (int tries = 0; tries < 100 && !wire.has_arrived(kSelf, report(i).number); ++tries) wire.send_waiting();
-    ASSERT_TRUE(wire.has_arrived(kSelf, report(i).number)) << i;
+    for (int tries = 0; tries < 100 && !wire.has_arrived(kOwnId, report(i).number); ++tries) wire.send_waiting();
+    ASSERT_TRUE(wire.has_arrived(kOwnId, report(i).number)) << i;
   }
   EXPECT_FALSE(wire.has_unsent());
 }
