@@ -2,6 +2,7 @@
 
 #include "engine/wire/sim/virtual_wire.h"
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -25,7 +26,7 @@ struct VirtualWireTest : testing::Test {
     const auto count = static_cast<std::uint32_t>(bytes.size());
     std::byte* const room = wire.claim(*link, count);
     ASSERT_NE(room, nullptr);
-    std::memcpy(room, bytes.data(), bytes.size());
+    std::transform(bytes.begin(), bytes.end(), room, [](std::uint8_t byte) { return std::byte{byte}; });
     PacketHeader header{};
     header.type = type;
     header.flags = flags;
