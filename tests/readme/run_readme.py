@@ -81,6 +81,7 @@ int main(int argc, char** argv) {
 NOT_RUN = {
     "./run demo": "takes minutes; its script is run here with one turn of measurements",
     "./run bench": "takes ten minutes",
+    "./run bench onlookers": "takes minutes, and wants cores that are free",
     "./run test": "runs this",
     "ptl_run --hosts a,b:4,c ./program": "wants other machines; tests/hosts has hosts of its own",
     "mpiexec -genv PORTOFU_JOB_KEY 4711": "is a part of a command",
