@@ -114,8 +114,7 @@ Engine::Engine(const Settings& settings, std::unique_ptr<EngineNode> node)
   core_.lose_peer = lose_peer;
   core_.outstanding.tell_apart(node_->segment->incarnation());
   if (is_check_wanted(settings.check)) {
-    const auto get_variable = [](const char* name) -> const char* { return std::getenv(name); };
-    node_->checker = std::make_unique<Checker>(settings.check, rank_of_launcher(get_variable));
+    node_->checker = std::make_unique<Checker>(settings.check, rank_of_launcher());
   }
   node_->observers = {node_->recorder.get(), node_->checker.get()};
   if (node_->recorder != nullptr || node_->checker != nullptr) core_.observers = &node_->observers;

@@ -180,7 +180,7 @@ SegmentOptions segment_options(const Settings& settings, std::uint32_t nid, std:
   options.pid = pid;
   options.job_key = settings.job_key;
   options.uid = geteuid();
-  options.rank = static_cast<std::int32_t>(rank_of_launcher([](const char* name) { return std::getenv(name); }));
+  options.rank = static_cast<std::int32_t>(rank_of_launcher());
   options.keep_dead = settings.keep_dead != 0;
   options.channel_count = settings.channel_count;
   options.ring.cell_count = settings.ring_cells;
@@ -329,8 +329,7 @@ std::unique_ptr<EngineNode> open_node(const Settings& settings, std::uint32_t pi
   }
   if (!settings.sim.empty()) {
     *error = OpenError::kSystem;
-    const auto get_variable = [](const char* name) -> const char* { return std::getenv(name); };
-    node->clock = VirtualClock::open(settings.sim, rank_of_launcher(get_variable), node->segment->id(), why);
+    node->clock = VirtualClock::open(settings.sim, rank_of_launcher(), node->segment->id(), why);
     if (node->clock == nullptr) return nullptr;
   }
   *error = OpenError::kNone;

@@ -9,13 +9,13 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
 
 #include "engine/observe/system_failure.h"
 #include "engine/segment/file_name.h"
 #include "engine/segment/own_segments.h"
+#include "engine/topology/launcher.h"
 
 namespace portofu {
 namespace {
@@ -34,14 +34,6 @@ std::string first_line(const char* path) {
   std::string line;
   std::getline(file, line);
   return line;
-}
-
-/// Of a process of Hydra and ptl_run, Open MPI, or Slurm.
-std::int32_t rank_of_launcher() {
-  for (const char* name : {"PMI_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"}) {
-    if (const char* value = std::getenv(name)) return std::atoi(value);
-  }
-  return -1;
 }
 
 std::uint64_t realtime_ns() {
@@ -124,7 +116,7 @@ void StepFile::fill_head(ProcessId self) {
   head.nid = self.nid;
   head.pid = self.pid;
   head.os_pid = static_cast<std::uint32_t>(getpid());
-  head.rank = rank_of_launcher();
+  head.rank = static_cast<std::int32_t>(rank_of_launcher());
   head.first_realtime_ns = realtime_ns();
   write_text(head.machine, first_line("/proc/sys/kernel/random/boot_id"));
   write_text(head.host, first_line("/proc/sys/kernel/hostname"));

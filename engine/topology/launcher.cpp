@@ -68,4 +68,8 @@ std::int64_t rank_of_launcher(const std::function<const char*(const char* name)>
   return -1;
 }
 
+std::int64_t rank_of_launcher() {
+  return rank_of_launcher([](const char* name) { return std::getenv(name); });
+}
+
 }  // namespace portofu

@@ -30,4 +30,7 @@ std::uint32_t job_key_of_launcher(const std::function<const char*(const char* na
 /// The rank that Open MPI, PMIx, Hydra or Slurm has given the process; -1: none of them has.
 std::int64_t rank_of_launcher(const std::function<const char*(const char* name)>& get_variable);
 
+/// The same of this process, by its environment.
+std::int64_t rank_of_launcher();
+
 }  // namespace portofu
