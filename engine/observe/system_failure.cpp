@@ -8,6 +8,12 @@
 #include "engine/observe/log.h"
 
 namespace portofu {
+namespace {
+
+constexpr const char* kMoreMemory =
+    "free memory, or raise its limits (ulimit -v, sysctl vm.max_map_count, that of the container)";
+
+}  // namespace
 
 std::string advice_for(int error) {
   switch (error) {
@@ -15,7 +21,7 @@ std::string advice_for(int error) {
     case ENFILE: return "raise the node's limit of open files (sysctl fs.file-max)";
     case ENOSPC: return "make that file system larger (mount -o remount,size=, docker run --shm-size), or remove files";
     case EDQUOT: return "raise the quota of this user, or remove files";
-    case ENOMEM: return "free memory, or raise its limits (ulimit -v, sysctl vm.max_map_count, that of the container)";
+    case ENOMEM: return kMoreMemory;
     case EAGAIN: return "raise the limits of memory and threads (ulimit -v, ulimit -l, ulimit -u)";
     case EFBIG: return "raise the limit of file sizes (ulimit -f)";
     case EROFS: return "mount it writable";
@@ -49,8 +55,7 @@ void tell_of_memory(const char* what) noexcept {
   static constinit ToldOnce told;
   if (!told.is_first()) return;
   // Without strings, for which there may be no memory.
-  log_error("malloc of memory for %s failed: Cannot allocate memory; free memory, or raise its limits (ulimit -v, %s)",
-            what, "sysctl vm.max_map_count, that of the container");
+  log_error("malloc of memory for %s failed: Cannot allocate memory; %s", what, kMoreMemory);
 }
 
 bool ToldOnce::is_first() {
