@@ -72,7 +72,7 @@ struct Core {
   std::uint64_t activity = 0;     ///< Raised whenever something happens that a waiting thread may wait for.
   /// Constant while calls go on. nullptr: nobody is told of anything, so that a step or a call asks one pointer only.
   const Observers* observers = nullptr;
-  SleepingCall* sleeping_calls = nullptr;  ///< Calls of the application that sleep now; for onlookers.
+  SleepingCalls sleeping_calls;
 
   std::uint64_t now_ns() const { return clock(clock_context); }
   Recorder* recorder() const { return observers != nullptr ? observers->recorder : nullptr; }

@@ -1,5 +1,6 @@
 #include "engine/inspect/core_picture.h"
 
+#include <atomic>
 #include <unordered_map>
 
 #include "engine/inspect/inspected_fields.h"
@@ -10,17 +11,20 @@ namespace {
 /// Calls, operations and peers of one engine.
 class CoreWalk {
  public:
+  /// @param core  a copy
   CoreWalk(FarMemory& memory, const Core& core, CorePicture* picture)
       : memory_(memory), core_(core), picture_(picture) {}
 
-  void look_at_sleeps() {
-    const SleepingCall* far = core_.sleeping_calls;
-    for (std::size_t left = kMostInspected; far != nullptr && left > 0; --left) {
-      const Copy<SleepingCall> call = memory_.copy(far);
-      if (!call) return;
-      picture_->sleeps.push_back({call->subject, call->since_ns, call->thread});
-      far = call->next;
+  /// A call lies on the stack of its thread, which goes on with that when the call has ended.
+  void look_at_sleeps(const SleepingCalls* far) {
+    for (int tries = 0; tries < kTries; ++tries) {
+      picture_->sleeps.clear();
+      const Copy<std::atomic<std::uint64_t>> before = memory_.copy(&far->changes);
+      copy_sleeps(memory_.copy(&far->first));
+      const Copy<std::atomic<std::uint64_t>> after = memory_.copy(&far->changes);
+      if (before && after && before->load() == after->load()) return;
     }
+    picture_->sleeps.clear();
   }
 
   void look_at_operations() {
@@ -46,6 +50,16 @@ class CoreWalk {
   }
 
  private:
+  void copy_sleeps(const Copy<SleepingCall*>& first) {
+    const SleepingCall* far = first ? *first : nullptr;
+    while (far != nullptr && picture_->sleeps.size() < kMostInspected) {
+      const Copy<SleepingCall> call = memory_.copy(far);
+      if (!call) return;
+      picture_->sleeps.push_back({call->subject, call->since_ns, call->thread});
+      far = call->next;
+    }
+  }
+
   void add(std::uint32_t id, const OutstandingOperation& operation) {
     OperationPicture seen;
     seen.id = id;
@@ -89,7 +103,7 @@ bool look_at_core(FarMemory& memory, const Core* far, CorePicture* picture, Dept
       picture->interfaces.push_back(std::move(seen));
   }
   CoreWalk walk(memory, *core, picture);
-  walk.look_at_sleeps();
+  walk.look_at_sleeps(&far->sleeping_calls);
   if (depth == Depth::kAll) walk.look_at_operations();
   walk.look_at_peers();
   if (core->tofu != nullptr) look_at_tofu(memory, core->tofu.get(), picture, depth);

@@ -50,6 +50,9 @@ class Copy {
 /// Most objects of a list, map or table that are looked at.
 inline constexpr std::size_t kMostInspected = 65'536;
 
+/// How often something is looked at that changes under the look.
+inline constexpr int kTries = 4;
+
 class FarMemory {
  public:
   /// @param mark_address  where the process has `mark`, by which it is told from strangers (ProcessMemory)

@@ -23,6 +23,11 @@ struct InspectedFields {
   static constexpr std::uint32_t chunk_slots(const HandleTable<T>&) {
     return HandleTable<T>::kChunkObjects;
   }
+  /// How many a table can have.
+  template <class T>
+  static constexpr std::uint32_t most_slots(const HandleTable<T>&) {
+    return kHandleMaxObjects;
+  }
   template <class T>
   static const Slot<T>* chunk(const HandleTable<T>& table, std::size_t index) {
     auto* const chunk = table.chunks_[index].load(std::memory_order_relaxed);

@@ -9,9 +9,6 @@
 namespace portofu {
 namespace {
 
-/// How often a list is looked at that changes under the look.
-constexpr int kTries = 4;
-
 /// Copies what a list there holds. Its elements are numbered upwards; one that is not linked, or not behind the one
 /// before it, was moved under the look.
 /// @param far   the list
@@ -85,10 +82,11 @@ void look_at_portals(FarMemory& memory, const Interface& ni, InterfacePicture* p
 }
 
 /// Calls `visit(handle, object)` for the live objects of a table there.
-/// @param table  a copy
+/// @param table  a copy; of any bits, if its interface has ended meanwhile
 template <class T, class Visit>
 void each_object(FarMemory& memory, const HandleTable<T>& table, Visit visit) {
-  const std::uint32_t used = std::min<std::uint32_t>(InspectedFields::used_slots(table), kMostInspected);
+  const std::uint32_t used = std::min({InspectedFields::used_slots(table), InspectedFields::most_slots(table),
+                                       static_cast<std::uint32_t>(kMostInspected)});
   const std::uint32_t slots = InspectedFields::chunk_slots(table);
   for (std::uint32_t first = 0; first < used; first += slots) {
     const auto copies = memory.copy(InspectedFields::chunk(table, first / slots), std::min(slots, used - first));

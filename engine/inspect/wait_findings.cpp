@@ -80,8 +80,7 @@ class CounterWait {
 void judge_queue_wait(const JobView& job, const ProcessPicture& process, const SleepPicture& sleep,
                       std::vector<Finding>* findings) {
   std::string queues;
-  for (std::uint32_t i = 0; i < sleep.subject.count; ++i) {
-    const Handle handle = sleep.subject.handles[i];
+  for (const auto& [handle, test] : sleep.subject.objects()) {
     const InterfacePicture* const ni = interface_of(process, handle);
     if (ni == nullptr) return;
     const Feeders feeders = feeders_of_queue(process, *ni, handle);
@@ -156,7 +155,8 @@ class WaitGraph {
       if (operation.lasts) add(from, operation.target, "an answer");
     }
     for (const SleepPicture& sleep : process.core.sleeps) {
-      if (sleep.subject.count == 1) add_sources(from, sleep.subject.kind, sleep.subject.handles[0]);
+      const auto objects = sleep.subject.objects();
+      if (objects.size() == 1) add_sources(from, sleep.subject.kind, objects.front().handle);
     }
   }
 
@@ -256,11 +256,11 @@ void find_lacking(const JobView& job, std::vector<Finding>* findings) {
     for (const SleepPicture& sleep : process.core.sleeps) {
       if (sleep.subject.kind == WaitKind::kEventQueue) judge_queue_wait(job, process, sleep, findings);
       if (sleep.subject.kind != WaitKind::kCounters) continue;
-      for (std::uint32_t i = 0; i < sleep.subject.count; ++i) {
-        const InterfacePicture* const ni = interface_of(process, sleep.subject.handles[i]);
-        const CounterPicture* const counter = ni != nullptr ? find_counter(*ni, sleep.subject.handles[i]) : nullptr;
+      for (const auto& [handle, test] : sleep.subject.objects()) {
+        const InterfacePicture* const ni = interface_of(process, handle);
+        const CounterPicture* const counter = ni != nullptr ? find_counter(*ni, handle) : nullptr;
         if (counter == nullptr) continue;
-        CounterWait(job, process, sleep).judge(*ni, *counter, sleep.subject.tests[i], findings);
+        CounterWait(job, process, sleep).judge(*ni, *counter, test, findings);
       }
     }
     for (const InterfacePicture& ni : process.core.interfaces) find_lacking_triggers(job, process, ni, findings);

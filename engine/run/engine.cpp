@@ -504,7 +504,7 @@ std::uint64_t Engine::show_sleep_on_duty(Sleeper& sleeper, SleepingCall& call) {
   sleeper.condition.describe(call.subject);
   call.since_ns = sleeper.since_ns;
   call.thread = gettid();
-  call.next = std::exchange(core_.sleeping_calls, &call);
+  core_.sleeping_calls.link(call);
   if (core_.settings.stall_s == 0 || sleeper.told) return kForever;
   const std::uint64_t due_ns = sleeper.since_ns + std::uint64_t{core_.settings.stall_s} * 1'000'000'000;
   return due_ns > now_ns ? due_ns - now_ns : 0;
@@ -523,9 +523,7 @@ void Engine::tell_if_stalled(Sleeper& sleeper) {
 
 void Engine::unshow_sleep(const SleepingCall& call) {
   const Duty duty(*this);
-  SleepingCall** place = &core_.sleeping_calls;
-  while (*place != &call) place = &(*place)->next;
-  *place = call.next;
+  core_.sleeping_calls.unlink(call);
 }
 
 void Engine::flush(std::uint64_t timeout_ns) {

@@ -116,9 +116,9 @@ Json sleep_of(const SleepPicture& sleep) {
   Json json{{"thread", sleep.thread}};
   const bool counts = sleep.subject.kind == WaitKind::kCounters;
   Json objects = Json::array();
-  for (std::uint32_t i = 0; i < sleep.subject.count; ++i) {
-    Json object{{counts ? "counter" : "event_queue", hex_text(sleep.subject.handles[i])}};
-    if (counts) object["test"] = sleep.subject.tests[i];
+  for (const auto& [handle, test] : sleep.subject.objects()) {
+    Json object{{counts ? "counter" : "event_queue", hex_text(handle)}};
+    if (counts) object["test"] = test;
     objects.push_back(std::move(object));
   }
   json["for"] = std::move(objects);

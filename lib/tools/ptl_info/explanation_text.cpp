@@ -108,9 +108,9 @@ void show_interface(Lines& lines, const InterfacePicture& ni) {
 
 void show_sleep(Lines& lines, const SleepPicture& sleep) {
   std::string objects;
-  for (std::uint32_t i = 0; i < sleep.subject.count; ++i) {
-    objects += (i != 0 ? " or " : "") + hex_text(sleep.subject.handles[i]);
-    if (sleep.subject.kind == WaitKind::kCounters) objects += " to reach " + std::to_string(sleep.subject.tests[i]);
+  for (const auto& [handle, test] : sleep.subject.objects()) {
+    objects += (objects.empty() ? "" : " or ") + hex_text(handle);
+    if (sleep.subject.kind == WaitKind::kCounters) objects += " to reach " + std::to_string(test);
   }
   const char* const what = sleep.subject.kind == WaitKind::kCounters     ? "for counter "
                            : sleep.subject.kind == WaitKind::kEventQueue ? "at event queue "

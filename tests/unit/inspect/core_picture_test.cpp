@@ -1,5 +1,10 @@
 #include "engine/inspect/core_picture.h"
 
+#include <array>
+#include <cstddef>
+#include <new>
+#include <thread>
+
 #include "tests/unit/support/made_up_job.h"
 #include "tests/unit/support/peer_fixture.h"
 
@@ -39,14 +44,58 @@ TEST_F(CorePictureTest, Calls__that_sleep_are_seen) {
   first.subject.kind = WaitKind::kCounters;
   first.subject.add(ct, 12);
   first.thread = 7;
-  first.next = &second;
-  core.sleeping_calls = &first;
+  core.sleeping_calls.link(second);
+  core.sleeping_calls.link(first);
   const CorePicture picture = look();
   ASSERT_EQ(picture.sleeps.size(), 2u);
   EXPECT_EQ(picture.sleeps[0].thread, 7);
-  EXPECT_EQ(picture.sleeps[0].subject.tests[0], 12u);
+  EXPECT_EQ(picture.sleeps[0].subject.objects().front().test, 12u);
   EXPECT_EQ(picture.sleeps[1].subject.kind, WaitKind::kOther);
-  core.sleeping_calls = nullptr;
+  core.sleeping_calls.unlink(first);
+  core.sleeping_calls.unlink(second);
+  EXPECT_TRUE(look().sleeps.empty());
+}
+
+/// Of any bits: the place of a call that has ended.
+struct Stack {
+  alignas(SleepingCall) std::array<std::byte, sizeof(SleepingCall)> bytes;
+
+  Stack() { spoil(); }
+  void spoil() { bytes.fill(std::byte{0x5a}); }
+  SleepingCall& call() { return *std::launder(reinterpret_cast<SleepingCall*>(bytes.data())); }
+};
+
+TEST(WaitSubject, Bits__that_nobody_wrote_name_no_more_objects_than_there_are) {
+  Stack stack;
+  EXPECT_EQ(stack.call().subject.objects().size(), WaitSubject::kMostObjects);
+}
+
+TEST_F(CorePictureTest, Call__that_ends_under_the_look_is_seen_whole_or_not_at_all) {
+  const std::jthread caller([this](const std::stop_token& stop) {
+    Stack stack;
+    while (!stop.stop_requested()) {
+      auto& call = *new (stack.bytes.data()) SleepingCall;
+      call.subject.kind = WaitKind::kCounters;
+      call.subject.add(ct, 12);
+      call.thread = 7;
+      core.sleeping_calls.link(call);
+      std::this_thread::yield();
+      core.sleeping_calls.unlink(call);
+      stack.spoil();
+    }
+  });
+  std::size_t seen = 0;
+  for (int looks = 0; looks < 3000; ++looks) {
+    const std::vector<SleepPicture> sleeps = look().sleeps;
+    for (const SleepPicture& sleep : sleeps) {
+      ++seen;
+      EXPECT_EQ(sleep.thread, 7);
+      ASSERT_EQ(sleep.subject.objects().size(), 1u);
+      EXPECT_EQ(sleep.subject.objects().front().test, 12u);
+    }
+    ASSERT_LE(sleeps.size(), 1u);
+  }
+  RecordProperty("sleeps_seen", static_cast<int>(seen));
 }
 
 TEST_F(CorePictureTest, Core__that_is_not_there_is_no_picture) {
