@@ -1,6 +1,7 @@
 #include "lib/tools/machine.h"
 
 #include <hwloc.h>
+#include <hwloc/distances.h>
 
 #include <charconv>
 #include <memory>
@@ -45,6 +46,25 @@ Bitmap usable_cpus(hwloc_topology* topology) {
   return cpus;
 }
 
+/// Of domains, as Machine::numa_distances.
+std::vector<std::vector<std::uint64_t>> read_distances(hwloc_topology* topology) {
+  hwloc_distances_s* told = nullptr;
+  unsigned int count = 1;
+  if (hwloc_distances_get_by_type(topology, HWLOC_OBJ_NUMANODE, &count, &told, HWLOC_DISTANCES_KIND_MEANS_LATENCY, 0) !=
+          0 ||
+      count == 0)
+    return {};
+  const auto domains = static_cast<std::size_t>(hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_NUMANODE));
+  std::vector<std::vector<std::uint64_t>> distances;
+  if (told->nbobjs == domains) {
+    distances.assign(domains, std::vector<std::uint64_t>(domains));
+    for (std::size_t i = 0; i < domains * domains; ++i)
+      distances[told->objs[i / domains]->logical_index][told->objs[i % domains]->logical_index] = told->values[i];
+  }
+  hwloc_distances_release(topology, told);
+  return distances;
+}
+
 std::vector<int> numbers_of(const hwloc_bitmap_s* cpus) {
   std::vector<int> numbers;
   for (int cpu = hwloc_bitmap_first(cpus); cpu >= 0; cpu = hwloc_bitmap_next(cpus, cpu)) numbers.push_back(cpu);
@@ -63,6 +83,7 @@ std::optional<Machine> read_machine(std::string* why) {
   }
   Machine machine;
   machine.is_this_system = hwloc_topology_is_thissystem(topology.get()) != 0;
+  machine.numa_distances = read_distances(topology.get());
   // A machine whose cores nobody tells has processing units, at least.
   const bool has_cores = hwloc_get_nbobjs_by_type(topology.get(), HWLOC_OBJ_CORE) > 0;
   const hwloc_obj_type_t kind = has_cores ? HWLOC_OBJ_CORE : HWLOC_OBJ_PU;

@@ -2,6 +2,7 @@
 // The cores of this machine, as hwloc knows them, and which caches and memory they share. HWLOC_SYNTHETIC and
 // HWLOC_XMLFILE name another machine.
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,7 +18,10 @@ struct Core {
 };
 
 struct Machine {
-  std::vector<Core> cores;     ///< Neighbours share most. Without those that this process may not use.
+  std::vector<Core> cores;  ///< Neighbours share most. Without those that this process may not use.
+  /// How long the cores of a NUMA domain take to the memory of another, as the firmware tells: [from][to], by
+  /// Core::numa; mostly 10 for their own. Empty: it does not tell.
+  std::vector<std::vector<std::uint64_t>> numa_distances;
   bool is_this_system = true;  ///< false: the environment names another machine, whose CPUs nobody can be bound to.
 };
 

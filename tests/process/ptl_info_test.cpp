@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <portals4.h>
+#include <sched.h>
 #include <unistd.h>
 #include <utofu.h>
 
@@ -69,27 +70,45 @@ TEST(PtlInfo, Sections__can_be_chosen) {
   EXPECT_EQ(status, 2);
 }
 
+/// A child with an open interface, to which puts can go once it is made.
+class ListeningChild {
+ public:
+  ListeningChild() {
+    EXPECT_EQ(read(pipe_.end[0], &id, sizeof id), static_cast<ssize_t>(sizeof id));
+    close(pipe_.end[0]);
+    close(pipe_.end[1]);
+  }
+
+ private:
+  struct Pipe {
+    Pipe() { EXPECT_EQ(pipe(end), 0); }
+    int end[2] = {-1, -1};
+  };
+  Pipe pipe_;
+
+ public:
+  ptl_process_t id{};
+  ChildProcess process{[this] {
+    OpenInterface open;
+    if (!open.ok || write(pipe_.end[1], &open.id, sizeof open.id) < 0) return 1;
+    for (;;) pause();
+  }};
+};
+
+/// Sends a put there and hears that it has arrived.
+void exchange(const OpenInterface& open, ptl_process_t target) {
+  ptl_ct_event_t count{};
+  ASSERT_TRUE(open.ok && open.put(target, PTL_ACK_REQ));
+  ASSERT_EQ(PtlCTWait(open.ct, 1, &count), PTL_OK);
+}
+
 // A stopped process is a hanging one: it is shown all the same, with what waits for it.
 TEST(PtlInfo, Process__is_shown_with_counters_and_waiting_packets) {
-  int pipes[2];
-  ASSERT_EQ(pipe(pipes), 0);
-  struct Greeting {
-    ptl_process_t id;
-    pid_t os_pid;
-  } greeting{};
-  ChildProcess child([&] {
-    OpenInterface open;
-    greeting = {open.id, getpid()};
-    if (!open.ok || write(pipes[1], &greeting, sizeof greeting) < 0) return 1;
-    for (;;) pause();
-  });
-  ASSERT_EQ(read(pipes[0], &greeting, sizeof greeting), static_cast<ssize_t>(sizeof greeting));
-  const ptl_process_t target = greeting.id;
+  ListeningChild listening;
+  ChildProcess& child = listening.process;
+  const ptl_process_t target = listening.id;
   const OpenInterface open;
-  ASSERT_TRUE(open.ok);
-  ptl_ct_event_t count{};
-  ASSERT_TRUE(open.put(target, PTL_ACK_REQ));
-  ASSERT_EQ(PtlCTWait(open.ct, 1, &count), PTL_OK);
+  ASSERT_NO_FATAL_FAILURE(exchange(open, target));
   const std::string living = info_of(target.phys.pid);
   EXPECT_TRUE(contains(living, "PID " + std::to_string(target.phys.pid) + " on node")) << living;
   EXPECT_TRUE(contains(living, "(process_ptl_in")) << "the name of the program: " << living;
@@ -97,7 +116,7 @@ TEST(PtlInfo, Process__is_shown_with_counters_and_waiting_packets) {
   EXPECT_FALSE(contains(living, "peers_lost")) << "zero: " << living;
   child.send_signal(SIGSTOP);
   siginfo_t info{};
-  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(greeting.os_pid), &info, WSTOPPED | WNOWAIT), 0);
+  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child.pid()), &info, WSTOPPED | WNOWAIT), 0);
   for (int i = 0; i < 5; ++i) ASSERT_TRUE(open.put(target, PTL_NO_ACK_REQ));
   std::string stopped;
   EXPECT_TRUE(eventually([&] {
@@ -136,6 +155,25 @@ TEST(PtlInfo, Lanes__are_shown_as_those_of_one_process) {
   shown = output_of(std::string(PORTOFU_PTL_INFO) + " --topology");
   EXPECT_EQ(count("process " + std::to_string(child.pid()) + " "), 1) << "its threads, once: " << shown;
   EXPECT_EQ(count("thread " + std::to_string(child.pid()) + " "), 1) << shown;
+  EXPECT_EQ(count("process " + std::to_string(child.pid()) + " (process_ptl_inf), 3 lanes, PID"), 1) << shown;
+}
+
+/// What two processes that run on one core have in common, each told of the other; a third one that they do not know.
+TEST(PtlInfo, Distance__is_told_of_processes_that_exchange_messages) {
+  cpu_set_t before, one;
+  ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+  CPU_ZERO(&one);
+  CPU_SET(sched_getcpu(), &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+  const ListeningChild near;
+  const ListeningChild unknown;
+  const OpenInterface open;
+  ASSERT_NO_FATAL_FAILURE(exchange(open, near.id));
+  const std::string shown = output_of(std::string(PORTOFU_PTL_INFO) + " --topology");
+  EXPECT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
+  for (const pid_t with : {near.process.pid(), getpid()})
+    EXPECT_TRUE(contains(shown, "messages with process " + std::to_string(with) + ": on one core")) << shown;
+  EXPECT_FALSE(contains(shown, "messages with process " + std::to_string(unknown.process.pid()))) << shown;
 }
 
 TEST(PtlPing, Times__are_printed_in_order) {

@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -158,8 +157,39 @@ void print_process(const SegmentView& view, std::size_t engines, bool all_counte
   }
 }
 
-/// Living processes, with their threads, on the cores of the machine. One with several lanes has several segments, and
-/// is shown once.
+/// A living process with its lanes, each of which has a segment.
+struct LaneGroup {
+  std::uint32_t os_pid = 0;
+  std::vector<const SegmentView*> lanes;
+  std::vector<ThreadPlace> threads;
+};
+
+std::vector<LaneGroup> group_lanes(const std::vector<SegmentView>& views) {
+  std::vector<LaneGroup> processes;
+  for (const SegmentView& view : views) {
+    if (view.life != SegmentLife::kLiving) continue;
+    const std::uint32_t os_pid = view.descriptor.os_pid;
+    auto own = std::ranges::find(processes, os_pid, &LaneGroup::os_pid);
+    if (own == processes.end()) own = processes.insert(own, {os_pid, {}, threads_of(os_pid)});
+    own->lanes.push_back(&view);
+  }
+  return processes;
+}
+
+/// Whether some lane of one process has a channel to some lane of the other.
+bool sends_to(const LaneGroup& sender, const LaneGroup& receiver) {
+  const auto is_senders = [&sender](const ChannelView& channel) {
+    const ProcessId from = SlotWord::unpack(channel.slot_word).claimer;
+    return std::ranges::any_of(sender.lanes, [&from](const SegmentView* lane) {
+      return lane->descriptor.nid == from.nid && lane->descriptor.pid == from.pid;
+    });
+  };
+  return std::ranges::any_of(receiver.lanes,
+                             [&](const SegmentView* lane) { return std::ranges::any_of(lane->channels, is_senders); });
+}
+
+/// Living processes, with their lanes and threads, on the cores of the machine, and how far those are that they
+/// exchange messages with.
 bool print_topology() {
   std::string why;
   const auto machine = read_machine(&why);
@@ -170,12 +200,19 @@ bool print_topology() {
   std::printf("\nCores that this process may use\n%s", machine_text(*machine).c_str());
   std::vector<SegmentView> views;
   view_segments(SegmentOptions{}.directory, &views);
-  std::set<std::uint32_t> shown;
-  for (const SegmentView& view : views) {
-    const std::uint32_t os_pid = view.descriptor.os_pid;
-    if (view.life != SegmentLife::kLiving || !shown.insert(os_pid).second) continue;
-    std::printf("\nPID %u: process %u (%s)\n%s", view.descriptor.pid, os_pid, program_name(os_pid).c_str(),
-                threads_text(*machine, threads_of(os_pid)).c_str());
+  const std::vector<LaneGroup> processes = group_lanes(views);
+  for (const LaneGroup& one : processes) {
+    std::printf("\nPID %u: process %u (%s)", one.lanes.front()->descriptor.pid, one.os_pid,
+                program_name(one.os_pid).c_str());
+    if (one.lanes.size() > 1) std::printf(", %zu lanes, PID", one.lanes.size());
+    for (std::size_t i = 0; i < one.lanes.size() && one.lanes.size() > 1; ++i)
+      std::printf("%s %u", i == 0 ? "" : ",", one.lanes[i]->descriptor.pid);
+    std::printf("\n%s", threads_text(*machine, one.threads).c_str());
+    for (const LaneGroup& other : processes) {
+      if (&other == &one || (!sends_to(one, other) && !sends_to(other, one))) continue;
+      const std::string distance = distance_text(*machine, one.threads, other.threads);
+      std::printf("    messages with process %u%s%s\n", other.os_pid, distance.empty() ? "" : ": ", distance.c_str());
+    }
   }
   return true;
 }
@@ -208,7 +245,9 @@ int main(int argc, char** argv) {
   app.add_flag("-l,--limits", options.limits, "Shows the limits.");
   app.add_flag("-s,--settings", options.settings, "Shows the settings, what each does, and which are set.");
   app.add_flag("-p,--processes", options.processes, "Shows the processes.");
-  app.add_flag("-t,--topology", options.topology, "Shows the cores, what they share, and where threads have run last.");
+  app.add_flag("-t,--topology", options.topology,
+               "Shows the cores and what they share; where the threads of processes have run last, their lanes, "
+               "and how far those are that exchange messages.");
   app.add_option("--pid", options.pid, "Shows the process with this Portals PID only.")->option_text("PID");
   ExplainOptions explained;
   CLI::Option* const explains =

@@ -3,8 +3,11 @@
 #include "lib/tools/machine.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 
 namespace portofu::tools {
 namespace {
@@ -36,6 +39,58 @@ TEST(Machine, Without_caches__has_none) {
   EXPECT_EQ(machine.cores[2].cpus, (Numbers{2}));
   EXPECT_EQ(machine.cores[2].l3, -1);
 }
+
+/// As hwloc writes a machine with two domains whose firmware tells distances.
+constexpr const char* kTwoDomains = R"(<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE topology SYSTEM "hwloc2.dtd">
+<topology version="2.0">
+  <object type="Machine" os_index="0" cpuset="0x3" complete_cpuset="0x3" allowed_cpuset="0x3" nodeset="0x3"
+          complete_nodeset="0x3" allowed_nodeset="0x3" gp_index="1">
+    <object type="Package" os_index="0" cpuset="0x1" complete_cpuset="0x1" nodeset="0x1" complete_nodeset="0x1"
+            gp_index="2">
+      <object type="NUMANode" os_index="0" cpuset="0x1" complete_cpuset="0x1" nodeset="0x1" complete_nodeset="0x1"
+              gp_index="3" local_memory="1073741824"/>
+      <object type="Core" os_index="0" cpuset="0x1" complete_cpuset="0x1" nodeset="0x1" complete_nodeset="0x1"
+              gp_index="4">
+        <object type="PU" os_index="0" cpuset="0x1" complete_cpuset="0x1" nodeset="0x1" complete_nodeset="0x1"
+                gp_index="5"/>
+      </object>
+    </object>
+    <object type="Package" os_index="1" cpuset="0x2" complete_cpuset="0x2" nodeset="0x2" complete_nodeset="0x2"
+            gp_index="6">
+      <object type="NUMANode" os_index="1" cpuset="0x2" complete_cpuset="0x2" nodeset="0x2" complete_nodeset="0x2"
+              gp_index="7" local_memory="1073741824"/>
+      <object type="Core" os_index="0" cpuset="0x2" complete_cpuset="0x2" nodeset="0x2" complete_nodeset="0x2"
+              gp_index="8">
+        <object type="PU" os_index="1" cpuset="0x2" complete_cpuset="0x2" nodeset="0x2" complete_nodeset="0x2"
+                gp_index="9"/>
+      </object>
+    </object>
+  </object>
+  <distances2 type="NUMANode" nbobjs="2" kind="5" name="NUMALatency" indexing="os">
+    <indexes length="4">0 1 </indexes>
+    <u64values length="12">10 21 32 10 </u64values>
+  </distances2>
+</topology>
+)";
+
+TEST(Machine, Distances__are_those_of_the_firmware) {
+  const std::string path = testing::TempDir() + "portofu_two_domains_" + std::to_string(getpid()) + ".xml";
+  std::ofstream(path) << kTwoDomains;
+  setenv("HWLOC_XMLFILE", path.c_str(), 1);
+  std::string why;
+  const auto machine = read_machine(&why);
+  unsetenv("HWLOC_XMLFILE");
+  std::filesystem::remove(path);
+  ASSERT_TRUE(machine) << why;
+  EXPECT_FALSE(machine->is_this_system);
+  ASSERT_EQ(machine->cores.size(), 2u);
+  EXPECT_EQ(machine->cores[1], (Core{{1}, -1, 1}));
+  const std::vector<std::vector<std::uint64_t>> told{{10, 21}, {32, 10}};
+  EXPECT_EQ(machine->numa_distances, told);
+}
+
+TEST(Machine, Without_distances__has_none) { EXPECT_TRUE(machine_of("numa:2 core:2 pu:1").numa_distances.empty()); }
 
 TEST(Machine, This_one__has_the_CPUs_that_we_may_use) {
   std::string why;

@@ -29,6 +29,47 @@ TEST(Topology, Threads__have_a_place_if_the_machine_knows_it) {
             "    thread 79 (lost) on CPU 40\n");
 }
 
+TEST(Topology, Domains__are_shown_with_their_distances_where_these_differ) {
+  Machine two = machine();
+  two.cores[2].numa = two.cores[3].numa = 1;
+  two.numa_distances = {{10, 21}, {32, 10}};
+  const std::string text = machine_text(two);
+  EXPECT_NE(text.find("    NUMA domain 0: distance 10 to itself, 21 to 1\n"
+                      "    NUMA domain 1: distance 10 to itself, 32 to 0\n"),
+            std::string::npos)
+      << text;
+  two.numa_distances = {{10}};
+  EXPECT_EQ(machine_text(two).find("distance"), std::string::npos);
+}
+
+/// By the CPUs of the threads of two processes.
+std::string distance_of(const std::vector<int>& ones, const std::vector<int>& others, int far_domain = 0) {
+  Machine made = machine();
+  made.cores[2].numa = made.cores[3].numa = far_domain;
+  made.numa_distances = {{10, 21}, {32, 10}};
+  const auto threads_on = [](const std::vector<int>& cpus) {
+    std::vector<ThreadPlace> threads{{1, "portofu", 9}};
+    for (const int cpu : cpus) threads.push_back({2, "solver", cpu});
+    return threads;
+  };
+  return distance_text(made, threads_on(ones), threads_on(others));
+}
+
+TEST(Topology, Distance__is_what_cores_share) {
+  EXPECT_EQ(distance_of({0}, {1}), "on one core") << "its two CPUs";
+  EXPECT_EQ(distance_of({0}, {2}), "sharing L3 cache 0");
+  EXPECT_EQ(distance_of({0}, {5}), "in NUMA domain 0");
+  EXPECT_EQ(distance_of({5}, {0}, 1), "in NUMA domains 0 and 1, distance 32") << "the longer way";
+  EXPECT_EQ(distance_of({0}, {9}), "sharing nothing that hwloc knows");
+}
+
+TEST(Topology, Distance__is_that_of_the_nearest_and_farthest_application_threads) {
+  EXPECT_EQ(distance_of({0, 2}, {1}), "on one core to sharing L3 cache 0");
+  EXPECT_EQ(distance_of({0, 1}, {4, 5}), "in NUMA domain 0") << "all pairs are as far";
+  EXPECT_EQ(distance_of({}, {4}), "") << "only the library's thread is there";
+  EXPECT_EQ(distance_of({40}, {4}), "") << "no such CPU";
+}
+
 TEST(Topology, Our_own_thread__is_found) {
   const std::vector<ThreadPlace> threads = threads_of(static_cast<std::uint32_t>(getpid()));
   ASSERT_FALSE(threads.empty());
