@@ -27,6 +27,7 @@
 #include "engine/segment/user_key.h"
 #include "engine/target/close_interface.h"
 #include "engine/topology/launcher.h"
+#include "engine/topology/local_place.h"
 #include "engine/wire/other_nodes.h"
 
 namespace portofu {
@@ -71,7 +72,8 @@ class Engine::Signs final : public PollSigns {
 std::unique_ptr<Engine> Engine::open(const Settings& settings, std::uint32_t pid, OpenError* error, std::string* why) {
   set_log_level(static_cast<LogLevel>(settings.log_level));
   Settings known = settings;
-  if (known.job_key == 0) known.job_key = job_key_of_launcher([](const char* name) { return std::getenv(name); });
+  const auto get_variable = [](const char* name) -> const char* { return std::getenv(name); };
+  if (known.job_key == 0) known.job_key = job_key_of_launcher(get_variable);
   const bool is_users = known.job_key == 0;
   if (is_users) known.job_key = find_user_key(SegmentOptions().directory, why);
   if (is_check_wanted(known.check)) known.direct = 0;  // What packets bring is seen.
@@ -91,7 +93,7 @@ std::unique_ptr<Engine> Engine::open(const Settings& settings, std::uint32_t pid
     return nullptr;
   }
   if (settings.progress_thread == 0) return engine;
-  engine->progress_ = ProgressThread::start(*engine);
+  engine->progress_ = ProgressThread::start(*engine, find_local_place(settings, get_variable).size);
   return engine;
 }
 

@@ -15,6 +15,7 @@
 #include "engine/segment/segment_alias.h"
 #include "engine/segment/shared_heap.h"
 #include "engine/topology/launcher.h"
+#include "engine/topology/near_cpus.h"
 #include "engine/topology/node_id.h"
 #include "engine/wire/other_nodes.h"
 #include "engine/wire/sim/faulty_datagrams.h"
@@ -182,6 +183,7 @@ SegmentOptions segment_options(const Settings& settings, std::uint32_t nid, std:
   options.uid = geteuid();
   options.rank = static_cast<std::int32_t>(rank_of_launcher());
   options.keep_dead = settings.keep_dead != 0;
+  options.memory_node = only_node_of(usable_cpus());
   options.channel_count = settings.channel_count;
   options.ring.cell_count = settings.ring_cells;
   options.ring.data_bytes = settings.ring_data_bytes;

@@ -10,7 +10,9 @@
 
 #include <algorithm>
 #include <climits>
+#include <numeric>
 #include <system_error>
+#include <vector>
 
 #include "engine/initiator/tofu_owner.h"
 #include "engine/observe/log.h"
@@ -19,18 +21,36 @@
 #include "engine/run/engine.h"
 #include "engine/run/loop.h"
 #include "engine/run/process_threads.h"
+#include "engine/topology/near_cpus.h"
 
 namespace portofu {
 namespace {
 
-/// mpirun binds a rank to one core, and a thread inherits that; there it would only take turns with the rank. Its
-/// starter moves it, because it would wait for its first turn there, too.
-void let_run_on_any_core(std::thread& thread) {
-  cpu_set_t all;
-  CPU_ZERO(&all);
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) CPU_SET(cpu, &all);
-  // The kernel keeps what the process may use; failure changes nothing.
-  pthread_setaffinity_np(thread.native_handle(), sizeof(all), &all);
+/// @return how many of these CPUs the thread may use now: the kernel keeps those that the process may use. 0: it does
+///         not tell, or has changed nothing
+std::size_t let_run_on(std::thread& thread, const std::vector<int>& cpus) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const int cpu : cpus) {
+    if (cpu < CPU_SETSIZE) CPU_SET(cpu, &set);
+  }
+  if (pthread_setaffinity_np(thread.native_handle(), sizeof set, &set) != 0) return 0;
+  if (pthread_getaffinity_np(thread.native_handle(), sizeof set, &set) != 0) return 0;
+  return static_cast<std::size_t>(CPU_COUNT(&set));
+}
+
+/// mpirun binds a rank to one core, and a thread inherits that; there it would only take turns with the rank. Where
+/// some core is free that shares a cache or the memory with those of the rank it stays near, because it touches the
+/// lines of the rank; else it may run anywhere. Its starter moves it, because it would wait for its first turn there,
+/// too.
+void let_run_on_free_core(std::thread& thread, std::size_t processes) {
+  const std::vector<int> own = usable_cpus();
+  for (const std::vector<int>& near : roomy_neighbourhoods(own, processes)) {
+    if (let_run_on(thread, near) > own.size()) return;
+  }
+  std::vector<int> all(CPU_SETSIZE);
+  std::iota(all.begin(), all.end(), 0);
+  let_run_on(thread, all);
 }
 
 /// The attributes of a thread as the kernel takes them (sched_setattr(2)); glibc 2.36 declares them nowhere.
@@ -58,7 +78,7 @@ void ask_for_short_turns() {
 
 }  // namespace
 
-std::unique_ptr<ProgressThread> ProgressThread::start(Engine& engine) {
+std::unique_ptr<ProgressThread> ProgressThread::start(Engine& engine, std::size_t processes) {
   std::unique_ptr<ProgressThread> progress(new ProgressThread(engine));
   sigset_t all;
   sigset_t before;
@@ -69,7 +89,7 @@ std::unique_ptr<ProgressThread> ProgressThread::start(Engine& engine) {
   int error = 0;
   try {
     progress->thread_ = std::thread([raw = progress.get()] { raw->run(); });
-    let_run_on_any_core(progress->thread_);
+    let_run_on_free_core(progress->thread_, processes);
   } catch (const std::system_error& refused) {
     error = refused.code().value();
   }

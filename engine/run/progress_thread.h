@@ -27,8 +27,10 @@ class Engine;
 
 class ProgressThread {
  public:
-  /// Starts the thread. @return nullptr if the system gives no thread
-  static std::unique_ptr<ProgressThread> start(Engine& engine);
+  /// Starts the thread.
+  /// @param processes  of the job on this machine, which have cores of their own; 0: nobody tells
+  /// @return nullptr if the system gives no thread
+  static std::unique_ptr<ProgressThread> start(Engine& engine, std::size_t processes = 0);
 
   /// Stops and joins the thread.
   ~ProgressThread();

@@ -27,6 +27,7 @@ struct SegmentOptions {
   std::string directory = "/dev/shm";   ///< Where segments lie; the same for all processes of a node.
   bool membarrier = true;               ///< False behaves as if the kernel had no membarrier.
   std::int32_t rank = -1;               ///< As the launcher numbers this process; shown to tools.
+  std::int32_t memory_node = -1;        ///< NUMA node where its memory shall be; -1: where it is touched first.
   bool keep_dead = false;               ///< The segment stays when this process is dead, so that it can be looked at.
 };
 

@@ -22,6 +22,7 @@
 #include "engine/segment/segment_alias.h"
 #include "engine/segment/segment_file.h"
 #include "engine/segment/signpost.h"
+#include "engine/topology/near_cpus.h"
 
 namespace portofu {
 namespace {
@@ -148,10 +149,20 @@ bool SegmentCreation::take_memory() {
   }
   if (ftruncate(segment_->file_->fd(), static_cast<off_t>(layout.segment_bytes())) != 0)
     return fail_to_take("ftruncate", layout.segment_bytes(), errno);
+  prefer_own_node();
   if (!segment_->file_->allocate(0, layout.rings_offset()))
     return fail_to_take("fallocate", layout.rings_offset(), errno);
   segment_->header_ = Mapping::map(segment_->file_->fd(), 0, layout.rings_offset());
   return segment_->header_ ? true : fail_to_take("mmap", layout.rings_offset(), errno);
+}
+
+/// Rings are touched first by who sends, and read by us. Where the kernel cannot do it, they lie with their senders.
+void SegmentCreation::prefer_own_node() {
+  if (options_.memory_node < 0) return;
+  const std::uint64_t bytes = segment_->layout_.segment_bytes();
+  // What is asked of a mapping of shared memory holds for the file. Nothing is touched.
+  const Mapping whole = Mapping::map(segment_->file_->fd(), 0, bytes);
+  if (whole) prefer_node(whole.at(0), bytes, options_.memory_node);
 }
 
 bool SegmentCreation::fail_to_take(const char* call, std::uint64_t bytes, int error) {

@@ -26,6 +26,7 @@ class SegmentCreation {
   bool check_options();
   bool open_nameless_file();
   bool take_memory();
+  void prefer_own_node();
   bool fill_descriptor();
   bool claim_name();
 

@@ -4,12 +4,16 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/mempolicy.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <set>
 #include <thread>
@@ -48,6 +52,28 @@ TEST_F(SegmentCreationTest, Directory_that_is_not_there__is_named) {
   EXPECT_EQ(create(options), nullptr);
   EXPECT_EQ(error, SegmentError::kSystem);
   EXPECT_NE(why.find("nowhere"), std::string::npos);
+}
+
+/// What the kernel does with pages that somebody else touches first: those of a ring, which its sender writes.
+TEST_F(SegmentCreationTest, Memory_node__holds_for_rings_that_others_touch_first) {
+  int policy = -1;
+  const auto policy_of = [&policy](const SegmentOptions& options, unsigned long* nodes) {
+    SegmentError why_not{};
+    const auto segment = ProcessSegment::create(options, &why_not, nullptr);
+    const Mapping ring = segment->map_ring(7);
+    return syscall(SYS_get_mempolicy, &policy, nodes, 1025, ring.at(0), MPOL_F_ADDR);
+  };
+  unsigned long nodes[16] = {};
+  SegmentOptions options = directory.options();
+  if (policy_of(options, nodes) != 0) GTEST_SKIP() << "get_mempolicy: " << std::strerror(errno);
+  EXPECT_EQ(policy, MPOL_DEFAULT);
+  options.memory_node = 0;
+  ASSERT_EQ(policy_of(options, nodes), 0);
+  EXPECT_EQ(policy, MPOL_PREFERRED);
+  EXPECT_EQ(nodes[0], 1UL);
+  options.memory_node = 1023;
+  ASSERT_EQ(policy_of(options, nodes), 0) << "no machine has this node, and it is done without";
+  EXPECT_EQ(policy, MPOL_DEFAULT);
 }
 
 TEST_F(SegmentCreationTest, Limit_of_file_sizes__is_no_signal) {
