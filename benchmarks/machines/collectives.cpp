@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "benchmarks/machines/driver.h"
 #include "benchmarks/machines/timed_world.h"
@@ -16,9 +17,8 @@ using simulation::Node;
 using simulation::NodeOptions;
 using simulation::TofuNode;
 
-constexpr std::uint32_t kMostStages = 16;
+constexpr std::uint32_t kMostNumbers = 17;
 constexpr std::uint16_t kPt = 2;
-constexpr std::uint64_t kLatePs = 100'000'000;
 
 /// A box as near to a cube as powers of two come.
 std::string box_of(std::uint32_t log2_ranks) {
@@ -30,7 +30,7 @@ NodeOptions options_of(std::uint32_t rank, std::uint64_t* clock_ns) {
   NodeOptions options;
   options.id = TimedWorld::process_of(rank);
   options.index = rank;
-  options.memory_bytes = (kMostStages + 1) * sizeof(std::uint64_t);
+  options.memory_bytes = kMostNumbers * sizeof(std::uint64_t);
   options.own_loopback = false;  // What an interface sends to itself takes time, too.
   options.ring = {16, 16384, 8192};
   options.clock_ns = clock_ns;
@@ -39,66 +39,59 @@ NodeOptions options_of(std::uint32_t rank, std::uint64_t* clock_ns) {
 
 double us(std::uint64_t ps) { return static_cast<double>(ps) / 1e6; }
 
-/// Ranks with barrier gates: the first of each starts and ends, and a relay gate awaits the packet of each stage.
+/// Ranks with barrier gates.
 class BarrierRun {
  public:
-  BarrierRun(const sim::Machine& machine, std::uint32_t stages)
-      : world_(make_network(machine, box_of(stages).c_str())), stages_(stages) {
+  BarrierRun(const sim::Machine& machine, std::uint32_t log2_ranks, const Circuit& circuit)
+      : world_(make_network(machine, box_of(log2_ranks).c_str())), gates_(circuit.size()) {
     for (std::uint32_t rank = 0; rank < count(); ++rank) {
       nodes_.push_back(std::make_unique<TofuNode>(world_.attach(rank), options_of(rank, &clock_ns_), claims_,
                                                   world_.network().layout().coordinates[rank]));
-      starts_.push_back(&nodes_[rank]->make_gate(make_queue_number(0, 0, 0), 0));
-      for (std::uint32_t stage = 1; stage <= stages_; ++stage)
-        gates_.push_back(&nodes_[rank]->make_gate(make_queue_number(0, stage, 0), starts_[rank]->id));
+      for (std::uint32_t i = 0; i < circuit[rank].size(); ++i)
+        gates_[rank].push_back(&nodes_[rank]->make_gate(make_queue_number(0, i, 0), i == 0 ? 0 : start_of(rank).id));
     }
-    for (std::uint32_t rank = 0; rank < count(); ++rank) configure(rank);
+    for (std::uint32_t rank = 0; rank < count(); ++rank) {
+      for (std::uint32_t i = 0; i < circuit[rank].size(); ++i) configure(rank, i, circuit[rank][i]);
+    }
   }
 
   CollectiveTime run() {
     for (std::uint32_t rank = 0; rank < count(); ++rank) start(rank, 0);
+    finish();
     CollectiveTime time;
-    time.us = us(finish().last_ps);
+    time.us = us(last_ps_);
     time.packets = world_.packet_count();
     const std::uint64_t begin_ps = world_.now_ps();
-    for (std::uint32_t rank = 1; rank < count(); ++rank) start(rank, begin_ps);
-    late_ps_ = begin_ps + kLatePs;
-    const Ends ends = finish();
-    if (ended_ != 2 * count()) time.complaint = "a barrier does not end at all ranks";
-    if (ends.first_ps < late_ps_) time.complaint = "a barrier ends before all have begun it";
+    for (std::uint32_t rank = 0; rank + 1 < count(); ++rank) start(rank, begin_ps);
+    finish();
+    if (ended_ != count()) time.complaint = "a barrier ends before all have begun it, or never";
+    start(count() - 1, world_.now_ps());
+    finish();
+    if (time.complaint.empty() && ended_ != 2 * count()) time.complaint = "a barrier does not end at all ranks";
     return time;
   }
 
  private:
-  struct Ends {
-    std::uint64_t first_ps = UINT64_MAX;
-    std::uint64_t last_ps = 0;
-  };
-
   std::uint32_t count() const { return world_.rank_count(); }
 
-  BarrierGate& gate(std::uint32_t rank, std::uint32_t stage) {
-    return stage == 0 ? *starts_[rank] : *gates_[rank * stages_ + stage - 1];
-  }
+  BarrierGate& start_of(std::uint32_t rank) { return *gates_[rank][0]; }
 
-  void configure(std::uint32_t rank) {
-    const auto partner = [&](std::uint32_t stage) { return rank ^ (1u << stage); };
-    nodes_[rank]->configure_gate(gate(rank, 0), {.local_source = gate(rank, stages_).id,
-                                                 .remote_source = BarrierGate::kNoGate,
-                                                 .local_target = gate(rank, 1).id,
-                                                 .remote_target = gate(partner(0), 1).id});
-    for (std::uint32_t stage = 1; stage <= stages_; ++stage) {
-      const bool is_last = stage == stages_;
-      nodes_[rank]->configure_gate(
-          gate(rank, stage), {.local_source = gate(rank, stage - 1).id,
-                              .remote_source = gate(partner(stage - 1), stage - 1).id,
-                              .local_target = gate(rank, is_last ? 0 : stage + 1).id,
-                              .remote_target = is_last ? BarrierGate::kNoGate : gate(partner(stage), stage + 1).id});
-    }
+  void configure(std::uint32_t rank, std::uint32_t index, const GatePlan& plan) {
+    const auto own = [&](const std::optional<std::uint32_t>& gate) {
+      return gate ? gates_[rank][*gate]->id : BarrierGate::kNoGate;
+    };
+    const auto other = [&](const std::optional<Place>& gate) {
+      return gate ? gates_[gate->rank][gate->index]->id : BarrierGate::kNoGate;
+    };
+    nodes_[rank]->configure_gate(*gates_[rank][index], {.local_source = own(plan.local_source),
+                                                        .remote_source = other(plan.remote_source),
+                                                        .local_target = own(plan.local_target),
+                                                        .remote_target = other(plan.remote_target)});
   }
 
   void start(std::uint32_t rank, std::uint64_t at_ps) {
     world_.set_time(at_ps + world_.network().machine().processor.barrier_ps, /*by_processor=*/true);
-    nodes_[rank]->start(*starts_[rank], GateValue{});
+    nodes_[rank]->start(start_of(rank), GateValue{});
     settle(rank);
   }
 
@@ -107,44 +100,33 @@ class BarrierRun {
     while (nodes_[rank]->step() > 0) {
     }
     GateValue value;
-    if (!nodes_[rank]->take_result(*starts_[rank], &value)) return;
+    if (!nodes_[rank]->take_result(start_of(rank), &value)) return;
     const sim::Machine& machine = world_.network().machine();
-    const std::uint64_t seen_ps = world_.now_ps() + machine.interfaces.notice_ps + machine.processor.poll_ps;
-    ends_.first_ps = std::min(ends_.first_ps, seen_ps);
-    ends_.last_ps = std::max(ends_.last_ps, seen_ps);
+    last_ps_ = std::max(last_ps_, world_.now_ps() + machine.interfaces.notice_ps + machine.processor.poll_ps);
     ++ended_;
   }
 
-  /// Until nothing is on its way any more. @return of the barriers that have ended since the last call
-  Ends finish() {
-    for (;;) {
-      while (const auto rank = world_.deliver_next()) settle(*rank);
-      if (late_ps_ == 0) return std::exchange(ends_, {});
-      start(0, std::exchange(late_ps_, 0));
-    }
+  /// Until nothing is on its way any more.
+  void finish() {
+    while (const auto rank = world_.deliver_next()) settle(*rank);
   }
 
   TimedWorld world_;
-  const std::uint32_t stages_;
   std::uint64_t clock_ns_ = 0;
   simulation::TofuClaims claims_;
   std::vector<std::unique_ptr<TofuNode>> nodes_;
-  std::vector<BarrierGate*> starts_;
-  std::vector<BarrierGate*> gates_;  ///< Of each rank, the relay gates.
-  std::uint64_t late_ps_ = 0;        ///< When rank 0 begins, if the others have; 0: it has.
-  Ends ends_;
-  std::uint32_t ended_ = 0;
+  std::vector<std::vector<BarrierGate*>> gates_;  ///< By rank. The first starts and ends.
+  std::uint64_t last_ps_ = 0;                     ///< When the last rank has seen the end.
+  std::uint32_t ended_ = 0;                       ///< Of all barriers and ranks together.
 };
 
-/// Ranks with a counter and a number for each stage.
-class AllreduceRun {
+/// Ranks whose numbers go on when their counters say so.
+class SumRun {
  public:
-  AllreduceRun(const sim::Machine& machine, std::uint32_t stages)
-      : world_(make_network(machine, std::to_string(1u << stages).c_str())), stages_(stages) {
-    for (std::uint32_t rank = 0; rank < count(); ++rank) {
+  SumRun(const sim::Machine& machine, std::vector<RankPlan> plans)
+      : world_(make_network(machine, std::to_string(plans.size()).c_str())), plans_(std::move(plans)) {
+    for (std::uint32_t rank = 0; rank < count(); ++rank)
       nodes_.push_back(std::make_unique<Node>(world_.attach(rank), options_of(rank, &clock_ns_)));
-      counters_.emplace_back();
-    }
     for (std::uint32_t rank = 0; rank < count(); ++rank) set_up(rank);
   }
 
@@ -152,7 +134,7 @@ class AllreduceRun {
     const sim::Machine& machine = world_.network().machine();
     world_.set_time(machine.processor.put_ps, /*by_processor=*/true);
     for (std::uint32_t rank = 0; rank < count(); ++rank) {
-      for (const std::uint32_t to : {rank, rank ^ 1u}) nodes_[rank]->engine().post(addition(rank, to, 0));
+      for (const Place& to : plans_[rank].numbers[0].targets) nodes_[rank]->engine().post(message({rank, 0}, to));
       settle(rank);
     }
     while (const auto rank = world_.deliver_next()) settle(*rank);
@@ -161,7 +143,7 @@ class AllreduceRun {
     time.packets = world_.packet_count();
     const std::uint64_t sum = std::uint64_t{count()} * (count() + 1) / 2;
     for (std::uint32_t rank = 0; rank < count(); ++rank) {
-      if (number(rank, stages_) != sum) time.complaint = "a rank has another sum";
+      if (number(rank, plans_[rank].result) != sum) time.complaint = "a rank has another sum";
     }
     if (ended_ != count()) time.complaint = "the sum does not come to all ranks";
     return time;
@@ -170,25 +152,28 @@ class AllreduceRun {
  private:
   std::uint32_t count() const { return world_.rank_count(); }
 
-  std::uint64_t number(std::uint32_t rank, std::uint32_t stage) {
+  std::uint64_t number(std::uint32_t rank, std::uint32_t index) {
     std::uint64_t value = 0;
-    std::memcpy(&value, nodes_[rank]->memory() + stage * sizeof value, sizeof value);
+    std::memcpy(&value, nodes_[rank]->memory() + index * sizeof value, sizeof value);
     return value;
   }
 
-  /// Adds the number of a stage to that of the next.
-  Descriptor addition(std::uint32_t rank, std::uint32_t to, std::uint32_t stage) {
+  /// Takes a number to another one.
+  Descriptor message(Place from, Place to) {
     Descriptor descriptor;
-    descriptor.type = PacketType::kAtomic;
+    descriptor.type = PacketType::kPut;
     descriptor.interface_index = 1;
-    descriptor.portals.target = TimedWorld::process_of(to);
-    descriptor.portals.md_handle = mds_[rank];
-    descriptor.portals.local_offset = stage * sizeof(std::uint64_t);
+    descriptor.portals.target = TimedWorld::process_of(to.rank);
+    descriptor.portals.md_handle = mds_[from.rank];
+    descriptor.portals.local_offset = from.index * sizeof(std::uint64_t);
     descriptor.pt_index = kPt;
-    descriptor.match_bits = stage + 1;
+    descriptor.match_bits = to.index;
     descriptor.length = sizeof(std::uint64_t);
-    descriptor.atomic_type = static_cast<std::uint8_t>(AtomicType::kUint64);
-    descriptor.atomic_operation = static_cast<std::uint8_t>(AtomicOperation::kSum);
+    if (plans_[to.rank].numbers[to.index].is_sum) {
+      descriptor.type = PacketType::kAtomic;
+      descriptor.atomic_type = static_cast<std::uint8_t>(AtomicType::kUint64);
+      descriptor.atomic_operation = static_cast<std::uint8_t>(AtomicOperation::kSum);
+    }
     return descriptor;
   }
 
@@ -198,50 +183,76 @@ class AllreduceRun {
     std::memcpy(node.memory(), &value, sizeof value);
     mds_.push_back(node.make_md({{{0, node.memory_bytes()}}}, kMdEventSuccessDisable, 0, 0));
     node.make_portal(kPt, 0, false);
-    for (std::uint32_t stage = 1; stage <= stages_; ++stage) {
-      counters_[rank].push_back(node.make_counter());
+    const std::vector<NumberPlan>& numbers = plans_[rank].numbers;
+    for (std::uint32_t i = 1; i < numbers.size(); ++i) {
+      if (numbers[i].awaited == 0) continue;
       simulation::EntryPlan plan;
-      plan.region = {{{stage * sizeof(std::uint64_t), sizeof(std::uint64_t)}}};
-      plan.criteria = {stage, 0, {}, true, true};
+      plan.region = {{{i * sizeof(std::uint64_t), sizeof(std::uint64_t)}}};
+      plan.criteria = {i, 0, {}, true, true};
       plan.options = kEntryOpPut | kEntryEventLinkDisable | kEntryEventCommDisable | kEntryEventCtComm;
-      plan.ct = counters_[rank].back();
+      plan.ct = node.make_counter();
       plan.pt_index = kPt;
       Handle handle = 0;
       PORTOFU_ASSERT(append_entry(node.core(), node.interface(), node.request_of(plan), &handle) == Status::kOk);
-      if (stage == stages_) break;
-      for (const std::uint32_t to : {rank, rank ^ (1u << stage)})
-        node.arm(counters_[rank].back(), 2, addition(rank, to, stage));
+      for (const Place& to : numbers[i].targets) node.arm(plan.ct, numbers[i].awaited, message({rank, i}, to));
+      if (i == plans_[rank].result) results_.push_back(plan.ct);
     }
+    PORTOFU_ASSERT(results_.size() == rank + 1);
   }
 
   void settle(std::uint32_t rank) {
-    CountingEvent& last = *nodes_[rank]->interface().cts.find(counters_[rank].back());
-    const bool was_over = last.success() == 2;
+    const CountingEvent& result = *nodes_[rank]->interface().cts.find(results_[rank]);
+    const std::uint64_t awaited = plans_[rank].numbers[plans_[rank].result].awaited;
+    const bool was_over = result.success() == awaited;
     while (nodes_[rank]->engine().step() > 0) {
     }
-    if (was_over || last.success() != 2) return;
+    if (was_over || result.success() != awaited) return;
     ++ended_;
     last_ps_ = std::max(last_ps_, world_.now_ps());
   }
 
   TimedWorld world_;
-  const std::uint32_t stages_;
+  const std::vector<RankPlan> plans_;
   std::uint64_t clock_ns_ = 0;
   std::vector<std::unique_ptr<Node>> nodes_;
-  std::vector<std::vector<Handle>> counters_;  ///< By rank and stage.
-  std::vector<Handle> mds_;                    ///< By rank: its numbers.
+  std::vector<Handle> results_;  ///< By rank: the counter of its result.
+  std::vector<Handle> mds_;      ///< By rank: its numbers.
   std::uint64_t last_ps_ = 0;
   std::uint32_t ended_ = 0;
 };
 
 }  // namespace
 
-CollectiveTime barrier(const sim::Machine& machine, std::uint32_t log2_ranks) {
-  return BarrierRun(machine, log2_ranks).run();
+CollectiveTime barrier(const sim::Machine& machine, std::uint32_t log2_ranks, Algorithm algorithm) {
+  return BarrierRun(machine, log2_ranks, plan_barrier(algorithm, log2_ranks)).run();
 }
 
-CollectiveTime allreduce(const sim::Machine& machine, std::uint32_t log2_ranks) {
-  return AllreduceRun(machine, log2_ranks).run();
+CollectiveTime allreduce(const sim::Machine& machine, std::uint32_t log2_ranks, Algorithm algorithm) {
+  return SumRun(machine, plan_sum(algorithm, log2_ranks)).run();
+}
+
+double barrier_of_calls_us(const sim::Machine& machine, std::uint32_t log2_ranks, std::uint32_t bytes) {
+  const bool is_torus = machine.topology.kind == sim::TopologyKind::kTorus;
+  sim::Network network =
+      make_network(machine, (is_torus ? box_of(log2_ranks) : std::to_string(1u << log2_ranks)).c_str());
+  std::vector<std::uint64_t> clocks_ps(network.node_count());
+  for (std::uint32_t distance = 1; distance < clocks_ps.size(); distance *= 2) {
+    std::vector<std::uint64_t> arrived_ps(clocks_ps.size());
+    // Calls of the network come in the order of their times.
+    std::vector<std::uint32_t> order(clocks_ps.size());
+    std::iota(order.begin(), order.end(), 0u);
+    std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return clocks_ps[a] < clocks_ps[b]; });
+    for (const std::uint32_t node : order) {
+      clocks_ps[node] += machine.processor.put_ps;
+      const sim::Packet put{.from_node = node, .to_node = node ^ distance, .bytes = bytes};
+      arrived_ps[put.to_node] = network.send(clocks_ps[node], put).arrived_ps;
+    }
+    for (std::uint32_t node = 0; node < clocks_ps.size(); ++node) {
+      clocks_ps[node] = std::max(clocks_ps[node], arrived_ps[node] + machine.interfaces.notice_ps);
+      clocks_ps[node] += machine.processor.poll_ps;
+    }
+  }
+  return us(*std::max_element(clocks_ps.begin(), clocks_ps.end()));
 }
 
 }  // namespace portofu::machines

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "benchmarks/machines/schedules.h"
 #include "lib/sim/machine.h"
 
 namespace portofu::machines {
@@ -15,13 +16,18 @@ struct CollectiveTime {
   std::string complaint;  ///< What went wrong; empty if nothing.
 };
 
-/// A barrier of uTofu by recursive doubling, its gates as in the guide (5.2.1). A second one begins late at one rank,
-/// and must not end before.
+/// A barrier of uTofu by gates, whose circuit is configured as in the guide (5.2.1). A second one begins late at one
+/// rank, and must not end before.
 /// @param log2_ranks  at least 1
-CollectiveTime barrier(const sim::Machine& machine, std::uint32_t log2_ranks);
+CollectiveTime barrier(const sim::Machine& machine, std::uint32_t log2_ranks, Algorithm algorithm);
 
-/// The sum of a number of every rank by recursive doubling with triggered atomics of Portals: each stage adds what it
-/// has to the next stage of itself and of its partner. Every rank must have the sum.
-CollectiveTime allreduce(const sim::Machine& machine, std::uint32_t log2_ranks);
+/// The sum of a number of every rank with triggered operations of Portals: atomics add, and puts bring the sum to those
+/// who have not added it up. Every rank must have it.
+CollectiveTime allreduce(const sim::Machine& machine, std::uint32_t log2_ranks, Algorithm algorithm);
+
+/// For comparison: a barrier by recursive doubling in which processors do all of it. They put, take notices, and put
+/// again. No engine runs.
+/// @param bytes  of a message
+double barrier_of_calls_us(const sim::Machine& machine, std::uint32_t log2_ranks, std::uint32_t bytes);
 
 }  // namespace portofu::machines

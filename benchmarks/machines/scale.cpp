@@ -1,8 +1,11 @@
-// Collective operations from 2 ranks to 4096, engines in one process: time on the machine, and here.
+// Collective operations from 2 ranks to 4096, by algorithm, engines in one process: time on the machine, and here.
+
+#include <nlohmann/json.hpp>
 
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 
 #include "benchmarks/machines/collectives.h"
 #include "benchmarks/machines/driver.h"
@@ -11,50 +14,91 @@ namespace portofu::machines {
 namespace {
 
 constexpr unsigned kMostLog2 = 12;
+constexpr std::uint32_t kPutBytes = 8;  ///< Of the barrier of calls.
 
-struct Measured {
-  CollectiveTime time;
-  double real_s;
-};
-
-template <typename Run>
-Measured measure(Run run, const sim::Machine& machine, std::uint32_t log2_ranks) {
-  const auto begin = std::chrono::steady_clock::now();
-  const CollectiveTime time = run(machine, log2_ranks);
-  const std::chrono::duration<double> real = std::chrono::steady_clock::now() - begin;
-  if (!time.complaint.empty()) {
-    std::fprintf(stderr, "%u ranks: %s\n", 1u << log2_ranks, time.complaint.c_str());
-    std::exit(1);
-  }
-  return {time, real.count()};
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-int run_all(unsigned most_log2) {
+double checked_us(const CollectiveTime& time, std::uint32_t log2_ranks, const char* name) {
+  if (time.complaint.empty()) return time.us;
+  std::fprintf(stderr, "%s, %u ranks: %s\n", name, 1u << log2_ranks, time.complaint.c_str());
+  std::exit(1);
+}
+
+void print_names(const char* title, const std::vector<std::string>& names) {
+  std::printf("%s\n%6s", title, "ranks");
+  for (const std::string& name : names) std::printf("  %24s", name.c_str());
+  std::printf("  %8s\n", "real s");
+}
+
+void print_row(unsigned log2_ranks, const std::vector<double>& times_us, double real_s) {
+  std::printf("%6u", 1u << log2_ranks);
+  for (const double time_us : times_us) std::printf("  %24.3f", time_us);
+  std::printf("  %8.2f\n", real_s);
+  std::fflush(stdout);
+}
+
+/// One operation by all of its algorithms.
+/// @param measure  log2 of the ranks -> times in the order of `names`
+/// @return for plots: its times by name and number of ranks
+template <typename Measure>
+nlohmann::json run_operation(const char* title, const std::vector<std::string>& names, unsigned most_log2,
+                             Measure measure) {
+  nlohmann::json series = nlohmann::json::array();
+  for (const std::string& name : names) series.push_back({{"name", name}, {"points", nlohmann::json::array()}});
+  print_names(title, names);
+  for (unsigned log2_ranks = 1; log2_ranks <= most_log2; ++log2_ranks) {
+    const auto begin = std::chrono::steady_clock::now();
+    const std::vector<double> times_us = measure(log2_ranks);
+    print_row(log2_ranks, times_us, seconds_since(begin));
+    for (std::size_t i = 0; i < names.size(); ++i) series[i]["points"].push_back({1u << log2_ranks, times_us[i]});
+  }
+  return series;
+}
+
+nlohmann::json run_all(unsigned most_log2) {
   const sim::Machine tofud = get_machine("tofud");
   const sim::Machine bxi2 = get_machine("bxi2");
-  std::puts("engines in one process, in virtual time; a rank on each node");
-  std::printf("%6s  %18s %10s %8s  %28s %10s %8s\n", "ranks", "uTofu barrier, us", "packets", "real s",
-              "Portals triggered sum, us", "packets", "real s");
-  std::printf("%6s  %18s %10s %8s  %28s %10s %8s\n", "", "tofud", "", "", "bxi2", "", "");
-  for (unsigned log2_ranks = 1; log2_ranks <= most_log2; ++log2_ranks) {
-    const Measured gates = measure(barrier, tofud, log2_ranks);
-    const Measured sums = measure(allreduce, bxi2, log2_ranks);
-    std::printf("%6u  %18.3f %10lu %8.2f  %28.3f %10lu %8.2f\n", 1u << log2_ranks, gates.time.us,
-                static_cast<unsigned long>(gates.time.packets), gates.real_s, sums.time.us,
-                static_cast<unsigned long>(sums.time.packets), sums.real_s);
+  std::vector<std::string> barriers, sums;
+  for (const auto& [algorithm, name] : kAlgorithms) {
+    barriers.push_back(std::string("gates, ") + name);
+    sums.emplace_back(name);
   }
-  return 0;
+  barriers.emplace_back("calls, recursive doubling");
+  nlohmann::json figures;
+  std::puts("engines in one process, in virtual time; a rank on each node; us");
+  figures["barrier"] = run_operation("uTofu barrier on tofud", barriers, most_log2, [&](unsigned log2_ranks) {
+    std::vector<double> times_us;
+    for (const auto& [algorithm, name] : kAlgorithms)
+      times_us.push_back(checked_us(barrier(tofud, log2_ranks, algorithm), log2_ranks, name));
+    times_us.push_back(barrier_of_calls_us(tofud, log2_ranks, kPutBytes));
+    return times_us;
+  });
+  figures["sum"] = run_operation("Portals triggered sum on bxi2", sums, most_log2, [&](unsigned log2_ranks) {
+    std::vector<double> times_us;
+    for (const auto& [algorithm, name] : kAlgorithms)
+      times_us.push_back(checked_us(allreduce(bxi2, log2_ranks, algorithm), log2_ranks, name));
+    return times_us;
+  });
+  return figures;
 }
 
 }  // namespace
 }  // namespace portofu::machines
 
-/// @param arguments  the highest power of two of ranks; 12 without one
+/// @param arguments  the highest power of two of ranks, 12 without one; a file for scale_plot.py
 int main(int count, char** arguments) {
   const int most = count > 1 ? std::atoi(arguments[1]) : static_cast<int>(portofu::machines::kMostLog2);
-  if (most < 1 || most > static_cast<int>(portofu::machines::kMostLog2)) {
-    std::fprintf(stderr, "usage: machines_scale [POWER]   ranks from 2 to 2^POWER, 12 at most\n");
+  if (most < 1 || most > static_cast<int>(portofu::machines::kMostLog2) || count > 3) {
+    std::fprintf(stderr, "usage: machines_scale [POWER [FILE.json]]   ranks from 2 to 2^POWER, 12 at most\n");
     return 2;
   }
-  return portofu::machines::run_all(static_cast<unsigned>(most));
+  const nlohmann::json figures = portofu::machines::run_all(static_cast<unsigned>(most));
+  if (count < 3) return 0;
+  std::ofstream file(arguments[2]);
+  file << figures.dump(1) << '\n';
+  if (file.flush()) return 0;
+  std::fprintf(stderr, "%s cannot be written\n", arguments[2]);
+  return 1;
 }

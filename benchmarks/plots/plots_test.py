@@ -21,6 +21,7 @@ import targets  # noqa: E402
 import history  # noqa: E402
 import page  # noqa: E402
 import questions  # noqa: E402
+import scale  # noqa: E402
 import style  # noqa: E402
 import svg  # noqa: E402
 
@@ -185,6 +186,17 @@ class Axes(unittest.TestCase):
         axis = svg.ValueAxis([line], 100, "us")
         self.assertGreater(axis.at(10) - axis.at(1), 50)
         self.assertEqual(axis.at(1e6), 100)
+
+
+class Scale(unittest.TestCase):
+    def test_every_algorithm_has_a_line_with_all_its_points(self):
+        series = [{"name": name, "points": [[2, 1.5], [4, 3], [8, 4.5]]} for name in ("ring", "binary tree")]
+        figure = scale.figure_of({"barrier": series, "sum": series[:1]})
+        self.assertEqual([len(panel.lines) for panel in figure.panels], [2, 1])
+        drawn = svg.draw(figure)
+        ElementTree.fromstring(drawn)
+        self.assertIn("<title>uTofu: binary tree, 4: 3 us (3 to 3)</title>", drawn)
+        self.assertEqual(drawn.count("<title>"), 9)
 
 
 class Page(unittest.TestCase):
