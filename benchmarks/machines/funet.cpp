@@ -151,8 +151,8 @@ void add_rows(Table& table, const sim::Machine& machine) {
 }  // namespace
 }  // namespace portofu::machines
 
-int main() {
-  portofu::machines::Table table("funet");
+int main(int count, char** arguments) {
+  portofu::machines::Table table("funet", count, arguments);
   portofu::machines::add_rows(table, portofu::machines::get_machine("funet"));
   return table.finish();
 }

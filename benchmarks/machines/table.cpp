@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 
 namespace portofu::machines {
 namespace {
@@ -24,7 +25,10 @@ double distance_percent(const Row& row) {
 
 }  // namespace
 
-Table::Table(std::string machine) : machine_(std::move(machine)) {
+Table::Table(std::string machine, int count, char** arguments)
+    : Table(std::move(machine), count > 1 && std::strcmp(arguments[1], "--programs") == 0) {}
+
+Table::Table(std::string machine, bool with_programs) : machine_(std::move(machine)), with_programs_(with_programs) {
   std::printf("%-7s  %-52s %-16s %8s %10s  %-8s %s\n", "machine", "what", "value", "allowed", "ours", "made by",
               "within?");
 }
@@ -45,6 +49,16 @@ void Table::add(const Row& row) {
   std::printf("%-7s  %-52s %-16s %6.0f %% %10s  %-8s %s\n", machine_.c_str(), row.what.c_str(),
               (value + " " + row.unit).c_str(), row.allowed_percent, number(row.ours).c_str(), row.made_with.c_str(),
               verdict);
+}
+
+void Table::add(Row row, const Run& program, const std::function<double(const std::vector<Sent>&)>& measure,
+                double known_percent) {
+  add(row);
+  if (!with_programs_) return;
+  row.ours = measure(run_program(program));
+  row.made_with = "program";
+  row.known_percent = known_percent;
+  add(row);
 }
 
 int Table::finish() const {

@@ -1,7 +1,11 @@
 #pragma once
 // The rows of a machine: what was measured on it, and what is measured here.
 
+#include <functional>
 #include <string>
+#include <utility>
+
+#include "benchmarks/machines/simulated.h"
 
 namespace portofu::machines {
 
@@ -13,7 +17,7 @@ struct Row {
   double most = 0;
   double allowed_percent = 0;
   double ours = 0;
-  std::string made_with;  ///< "model": lib/sim alone, with calls of this program's own.
+  std::string made_with;  ///< "model": lib/sim alone, with calls of this program's own. "program": run by ptl_sim.
   /// What the model is known to miss, in percent beyond the numbers of the machine; 0: nothing.
   double known_percent = 0;
 };
@@ -21,17 +25,27 @@ struct Row {
 class Table {
  public:
   /// Prints the head.
-  explicit Table(std::string machine);
+  /// @param with_programs  programs are run, too
+  Table(std::string machine, bool with_programs);
+  /// By the arguments of the program: the only one that there may be is --programs.
+  Table(std::string machine, int count, char** arguments);
 
   /// Prints a row.
   void add(const Row& row);
+
+  /// Prints a row, and then the same one by a program that ptl_sim runs, if that is wanted.
+  /// @param measure        messages -> the number of the row
+  /// @param known_percent  as Row's, of the program
+  void add(Row row, const Run& program, const std::function<double(const std::vector<Sent>&)>& measure,
+           double known_percent = 0);
 
   /// Prints the sums. @return the status of the program: 0 if every row is within what is allowed, or misses it as
   /// known
   int finish() const;
 
  private:
-  std::string machine_;
+  const std::string machine_;
+  const bool with_programs_;
   int within_ = 0;
   int known_ = 0;
   int failed_ = 0;

@@ -119,7 +119,9 @@ Engine::Engine(const Settings& settings, std::unique_ptr<EngineNode> node)
     node_->checker = std::make_unique<Checker>(settings.check, rank_of_launcher());
   }
   node_->observers = {node_->recorder.get(), node_->checker.get()};
-  if (node_->recorder != nullptr || node_->checker != nullptr) core_.observers = &node_->observers;
+  // In virtual time, because what is found takes some: see record_found.
+  if (node_->recorder != nullptr || node_->checker != nullptr || node_->clock != nullptr)
+    core_.observers = &node_->observers;
   node_->root = {layout_stamp(), &core_, &application_calls_};
   node_->segment->control().inspection_root.store(std::bit_cast<std::uint64_t>(&node_->root),
                                                   std::memory_order_relaxed);
@@ -389,6 +391,7 @@ void Engine::record_wake() {
 
 void Engine::record_found() {
   if (Recorder* const recorder = core_.recorder()) recorder->end_looks();
+  if (virtual_clock() != nullptr) virtual_clock()->find();
 }
 
 WaitResult Engine::reached_on_duty() {

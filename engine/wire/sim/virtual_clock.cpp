@@ -187,7 +187,12 @@ void VirtualClock::pass() {
   const std::uint64_t most = std::min(poll_ps_, kLatestPs >> 41) << doublings;
   const std::uint64_t until = std::min(clock_ps_ + std::min(most, longest), kLatestPs);
   give_turn(VirtualState::kPolling, until);
-  if (clock_ps_ >= until) return;
+  if (clock_ps_ < until) empty_looks_ = 0;
+}
+
+void VirtualClock::find() {
+  if (left_) return;
+  charge();
   empty_looks_ = 0;
   spend(VirtualSpent::kLook, poll_ps_);
 }

@@ -36,6 +36,9 @@ class VirtualClock {
   /// arrive, or for some time.
   void pass();
 
+  /// A call has looked for something and found it. Called on duty.
+  void find();
+
   /// A call waits until something arrives. @param deadline_ps  kNeverPs: ever. @return false: it is as late as that
   bool wait(std::uint64_t deadline_ps);
 

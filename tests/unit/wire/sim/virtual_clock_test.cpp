@@ -57,6 +57,14 @@ TEST_F(VirtualClockTest, Calls__cost_what_the_machine_says) {
   }
 }
 
+TEST_F(VirtualClockTest, Looks__that_find_something_cost_what_the_machine_says) {
+  const auto clock = open();
+  ASSERT_NE(clock, nullptr) << why;
+  for (int i = 0; i < 20; ++i) clock->find();
+  EXPECT_EQ(clock->now_ps(), 20 * VirtualJob::kPollPs) << "they are no empty looks in a row";
+  EXPECT_EQ(job.page().count[static_cast<std::size_t>(VirtualSpent::kLook)].load(), 20u);
+}
+
 TEST_F(VirtualClockTest, Nic__sends_at_the_time_of_what_it_has_in_hand) {
   const auto clock = open();
   clock->enter_nic({.number = 1, .time_ps = 5000, .source_nid = 1, .source_pid = 7, .interface = 3, .source_rank = 1},
