@@ -26,6 +26,16 @@ TEST(FuniJob, Matrix_product__is_right_by_both_ways) {
   expect_right(1, {"16", "5", "7", "mfer"}, "16 x 5 x 7 on 1 nodes: right");
 }
 
+/// Nodes that look for messages while they compute, as these do, must not lose virtual time by it.
+TEST(FuniJob, Matrix_product__runs_in_virtual_time) {
+  for (const char* machine : {"funet", "tofud"}) {
+    Launcher job(
+        {PORTOFU_PTL_SIM, "--machine", machine, "--nodes", "4", PORTOFU_FUNI_MATRIX, "64", "32", "48", "mfer"});
+    EXPECT_EQ(job.wait_status(), 0) << job.output();
+    EXPECT_TRUE(contains(job.output(), "64 x 32 x 48 on 4 nodes: right")) << job.output();
+  }
+}
+
 TEST(FuniJob, Without_a_launcher__the_job_is_one_node) {
   Launcher alone({PORTOFU_FUNI_MATRIX, "16", "5", "7", "mfer"});
   EXPECT_EQ(alone.wait_status(), 0) << alone.output();

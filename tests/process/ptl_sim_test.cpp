@@ -84,13 +84,13 @@ TEST(PtlSim, Tofu__a_notice_is_polled_when_the_message_has_arrived) {
   ASSERT_EQ(messages.size(), 40u);
   const auto& rank = job.report["ranks"][0];
   const std::uint64_t put_ps = rank["put"]["time_ps"].get<std::uint64_t>() / 20;
-  for (std::size_t i = 3; i < messages.size(); ++i) {
+  constexpr std::uint64_t kPollPs = 143'000;  // Of tofud.
+  for (std::size_t i = 1; i < messages.size(); ++i) {
     const std::uint64_t before = messages[i - 1]["arrived_ps"];
     const std::uint64_t after = messages[i]["sent_ps"];
-    EXPECT_GT(after, before + put_ps) << "and the call that polls";
-    EXPECT_EQ(after - before,
-              messages[3]["sent_ps"].get<std::uint64_t>() - messages[2]["arrived_ps"].get<std::uint64_t>())
-        << i;
+    EXPECT_GE(after - before, put_ps + kPollPs) << i;
+    EXPECT_LT(after - before, put_ps + 2 * kPollPs)
+        << i << ": it may come while a look that finds nothing is under way";
   }
 }
 

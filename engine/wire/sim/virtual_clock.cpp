@@ -21,6 +21,8 @@ namespace {
 
 /// Empty looks in a row that cost no more than their own time.
 constexpr std::uint32_t kShortLooks = 8;
+/// So many more wait twice as long: a program that looks a few dozen times while it works loses little by that.
+constexpr std::uint32_t kLooksOfDoubling = 8;
 /// The longest that one waits for while somebody may still send something.
 constexpr std::uint64_t kLongestLookPs = 1'000'000'000;
 /// No call costs more: a second.
@@ -182,7 +184,7 @@ void VirtualClock::pass() {
     }
     return;
   }
-  const std::uint32_t doublings = std::min(empty_looks_ - kShortLooks, 40u);
+  const std::uint32_t doublings = std::min((empty_looks_ - kShortLooks) / kLooksOfDoubling, 40u);
   const std::uint64_t longest = page_.is_quiet.load(std::memory_order_relaxed) != 0 ? kLatestPs / 4 : kLongestLookPs;
   const std::uint64_t most = std::min(poll_ps_, kLatestPs >> 41) << doublings;
   const std::uint64_t until = std::min(clock_ps_ + std::min(most, longest), kLatestPs);
