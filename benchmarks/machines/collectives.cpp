@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 
 #include "benchmarks/machines/driver.h"
 #include "benchmarks/machines/timed_world.h"
@@ -19,12 +18,6 @@ using simulation::TofuNode;
 
 constexpr std::uint32_t kMostNumbers = 17;
 constexpr std::uint16_t kPt = 2;
-
-/// A box as near to a cube as powers of two come.
-std::string box_of(std::uint32_t log2_ranks) {
-  const auto side = [&](std::uint32_t axis) { return std::to_string(1u << ((log2_ranks + 2 - axis) / 3)); };
-  return side(0) + "x" + side(1) + "x" + side(2);
-}
 
 NodeOptions options_of(std::uint32_t rank, std::uint64_t* clock_ns) {
   NodeOptions options;
@@ -223,36 +216,17 @@ class SumRun {
 
 }  // namespace
 
+std::string box_of(std::uint32_t log2_ranks) {
+  const auto side = [&](std::uint32_t axis) { return std::to_string(1u << ((log2_ranks + 2 - axis) / 3)); };
+  return side(0) + "x" + side(1) + "x" + side(2);
+}
+
 CollectiveTime barrier(const sim::Machine& machine, std::uint32_t log2_ranks, Algorithm algorithm) {
   return BarrierRun(machine, log2_ranks, plan_barrier(algorithm, log2_ranks)).run();
 }
 
 CollectiveTime allreduce(const sim::Machine& machine, std::uint32_t log2_ranks, Algorithm algorithm) {
   return SumRun(machine, plan_sum(algorithm, log2_ranks)).run();
-}
-
-double barrier_of_calls_us(const sim::Machine& machine, std::uint32_t log2_ranks, std::uint32_t bytes) {
-  const bool is_torus = machine.topology.kind == sim::TopologyKind::kTorus;
-  sim::Network network =
-      make_network(machine, (is_torus ? box_of(log2_ranks) : std::to_string(1u << log2_ranks)).c_str());
-  std::vector<std::uint64_t> clocks_ps(network.node_count());
-  for (std::uint32_t distance = 1; distance < clocks_ps.size(); distance *= 2) {
-    std::vector<std::uint64_t> arrived_ps(clocks_ps.size());
-    // Calls of the network come in the order of their times.
-    std::vector<std::uint32_t> order(clocks_ps.size());
-    std::iota(order.begin(), order.end(), 0u);
-    std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return clocks_ps[a] < clocks_ps[b]; });
-    for (const std::uint32_t node : order) {
-      clocks_ps[node] += machine.processor.put_ps;
-      const sim::Packet put{.from_node = node, .to_node = node ^ distance, .bytes = bytes};
-      arrived_ps[put.to_node] = network.send(clocks_ps[node], put).arrived_ps;
-    }
-    for (std::uint32_t node = 0; node < clocks_ps.size(); ++node) {
-      clocks_ps[node] = std::max(clocks_ps[node], arrived_ps[node] + machine.interfaces.notice_ps);
-      clocks_ps[node] += machine.processor.poll_ps;
-    }
-  }
-  return us(*std::max_element(clocks_ps.begin(), clocks_ps.end()));
 }
 
 }  // namespace portofu::machines

@@ -16,6 +16,9 @@ struct CollectiveTime {
   std::string complaint;  ///< What went wrong; empty if nothing.
 };
 
+/// The nodes of a job on tofud: a box as near to a cube as powers of two come.
+std::string box_of(std::uint32_t log2_ranks);
+
 /// A barrier of uTofu by gates, whose circuit is configured as in the guide (5.2.1). A second one begins late at one
 /// rank, and must not end before.
 /// @param log2_ranks  at least 1
@@ -24,10 +27,5 @@ CollectiveTime barrier(const sim::Machine& machine, std::uint32_t log2_ranks, Al
 /// The sum of a number of every rank with triggered operations of Portals: atomics add, and puts bring the sum to those
 /// who have not added it up. Every rank must have it.
 CollectiveTime allreduce(const sim::Machine& machine, std::uint32_t log2_ranks, Algorithm algorithm);
-
-/// For comparison: a barrier by recursive doubling in which processors do all of it. They put, take notices, and put
-/// again. No engine runs.
-/// @param bytes  of a message
-double barrier_of_calls_us(const sim::Machine& machine, std::uint32_t log2_ranks, std::uint32_t bytes);
 
 }  // namespace portofu::machines

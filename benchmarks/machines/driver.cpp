@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <numeric>
 #include <queue>
 #include <random>
 #include <tuple>
@@ -157,6 +158,28 @@ double ring_hop_us(sim::Network& network, std::uint32_t bytes) {
     now_ps += network.machine().interfaces.notice_ps + processor.poll_ps;
   }
   return static_cast<double>(now_ps) / kPsPerUs / count;
+}
+
+double barrier_of_calls_us(sim::Network& network, std::uint32_t bytes) {
+  const sim::Machine& machine = network.machine();
+  std::vector<std::uint64_t> clocks_ps(network.node_count());
+  for (std::uint32_t distance = 1; distance < clocks_ps.size(); distance *= 2) {
+    // The network is called in the order of time.
+    std::vector<std::uint32_t> order(clocks_ps.size());
+    std::iota(order.begin(), order.end(), 0u);
+    std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return clocks_ps[a] < clocks_ps[b]; });
+    std::vector<std::uint64_t> arrived_ps(clocks_ps.size());
+    for (const std::uint32_t node : order) {
+      clocks_ps[node] += machine.processor.put_ps;
+      const Packet put{.from_node = node, .to_node = node ^ distance, .bytes = bytes};
+      arrived_ps[put.to_node] = network.send(clocks_ps[node], put).arrived_ps;
+    }
+    for (std::uint32_t node = 0; node < clocks_ps.size(); ++node) {
+      clocks_ps[node] = std::max(clocks_ps[node], arrived_ps[node] + machine.interfaces.notice_ps);
+      clocks_ps[node] += machine.processor.poll_ps;
+    }
+  }
+  return static_cast<double>(*std::max_element(clocks_ps.begin(), clocks_ps.end())) / kPsPerUs;
 }
 
 std::uint64_t run_senders(sim::Network& network, const std::vector<Sender>& senders) {

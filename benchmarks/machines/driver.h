@@ -24,6 +24,11 @@ double atomic_us(sim::Network& network, std::uint32_t to);
 /// A message round all nodes, each of which takes a notice before it goes on. @return of one hop
 double ring_hop_us(sim::Network& network, std::uint32_t bytes);
 
+/// A barrier of a power of two of nodes by recursive doubling, in which processors do all of it: they put, take
+/// notices, and put again.
+/// @param bytes  of a message
+double barrier_of_calls_us(sim::Network& network, std::uint32_t bytes);
+
 struct Message {
   std::uint32_t to;
   std::uint32_t bytes;

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -72,7 +73,8 @@ nlohmann::json run_all(unsigned most_log2) {
     std::vector<double> times_us;
     for (const auto& [algorithm, name] : kAlgorithms)
       times_us.push_back(checked_us(barrier(tofud, log2_ranks, algorithm), log2_ranks, name));
-    times_us.push_back(barrier_of_calls_us(tofud, log2_ranks, kPutBytes));
+    sim::Network network = make_network(tofud, box_of(log2_ranks).c_str());
+    times_us.push_back(barrier_of_calls_us(network, kPutBytes));
     return times_us;
   });
   figures["sum"] = run_operation("Portals triggered sum on bxi2", sums, most_log2, [&](unsigned log2_ranks) {
@@ -82,6 +84,35 @@ nlohmann::json run_all(unsigned most_log2) {
     return times_us;
   });
   return figures;
+}
+
+/// FUNet's barrier of software beside those that interfaces do alone, on machines of today and on its own.
+/// @return whether the latter are clearly faster
+bool compare_with_funet() {
+  constexpr std::uint32_t kLog2Ranks = 5;
+  constexpr double kThesisUs = 95.6;    // Table 6.1, cmam_barrier.
+  constexpr std::uint32_t kBytes = 20;  // Of a cmam_4, without header.
+  constexpr double kClearly = 2;        // Times as fast.
+  const sim::Machine funet = get_machine("funet");
+  sim::Network network = make_network(funet, "32");
+  const double software_us = barrier_of_calls_us(network, kBytes);
+  const auto sum_us = [&](const sim::Machine& machine) {
+    return checked_us(allreduce(machine, kLog2Ranks, Algorithm::kRecursiveDoubling), kLog2Ranks, machine.name.c_str());
+  };
+  const double gates_us =
+      checked_us(barrier(get_machine("tofud"), kLog2Ranks, Algorithm::kRecursiveDoubling), kLog2Ranks, "gates");
+  std::puts("barrier of 32 nodes, us");
+  std::printf("%10.2f  FUNet, active messages, in the thesis\n", kThesisUs);
+  std::printf("%10.2f  funet, the same by the model\n", software_us);
+  const double triggered_funet_us = sum_us(funet);
+  const double triggered_us = sum_us(get_machine("bxi2"));
+  std::printf("%10.2f  funet, if its interfaces had triggered operations of Portals\n", triggered_funet_us);
+  std::printf("%10.2f  bxi2, triggered operations of Portals\n", triggered_us);
+  std::printf("%10.2f  tofud, gates of uTofu\n", gates_us);
+  const double slowest_us = std::max({triggered_funet_us, triggered_us, gates_us});
+  if (slowest_us * kClearly < std::min(kThesisUs, software_us)) return true;
+  std::fprintf(stderr, "barriers of interfaces are not %.0f times as fast\n", kClearly);
+  return false;
 }
 
 }  // namespace
@@ -95,6 +126,7 @@ int main(int count, char** arguments) {
     return 2;
   }
   const nlohmann::json figures = portofu::machines::run_all(static_cast<unsigned>(most));
+  if (!portofu::machines::compare_with_funet()) return 1;
   if (count < 3) return 0;
   std::ofstream file(arguments[2]);
   file << figures.dump(1) << '\n';

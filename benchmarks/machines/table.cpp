@@ -61,6 +61,8 @@ void Table::add(Row row, const Run& program, const std::function<double(const st
   add(row);
 }
 
+void Table::note(const std::string& text) { std::printf("%-7s  %s\n", machine_.c_str(), text.c_str()); }
+
 int Table::finish() const {
   std::printf("%s: %d rows within, %d known to miss, %d failed\n", machine_.c_str(), within_, known_, failed_);
   return failed_ == 0 && within_ > 0 ? 0 : 1;

@@ -30,6 +30,8 @@ class Table {
   /// By the arguments of the program: the only one that there may be is --programs.
   Table(std::string machine, int count, char** arguments);
 
+  bool has_programs() const { return with_programs_; }
+
   /// Prints a row.
   void add(const Row& row);
 
@@ -38,6 +40,9 @@ class Table {
   /// @param known_percent  as Row's, of the program
   void add(Row row, const Run& program, const std::function<double(const std::vector<Sent>&)>& measure,
            double known_percent = 0);
+
+  /// Prints a line that is no row.
+  void note(const std::string& text);
 
   /// Prints the sums. @return the status of the program: 0 if every row is within what is allowed, or misses it as
   /// known
