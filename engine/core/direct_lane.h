@@ -62,6 +62,7 @@ struct alignas(64) LaneSeat {
   std::atomic<bool> busy{false};  ///< (L1, L2) The thread is inside a lane. Writer: the thread.
   std::uintptr_t thread = 0;      ///< Its thread pointer, by which one that comes after it gets the seat.
   LaneSeat* next = nullptr;       ///< Of all seats.
+  std::atomic<pid_t> id{0};       ///< Its TID, for those that wait until it is outside.
 };
 
 /// Of all threads that have not been users yet: the name at no door.

@@ -9,6 +9,7 @@
 #include "engine/initiator/direct.h"
 #include "engine/initiator/tofu_report.h"
 #include "engine/memory/stadd_access.h"
+#include "engine/queue/lost_thread.h"
 #include "engine/segment/shared_heap.h"
 #include "engine/wire/ways.h"
 
@@ -25,9 +26,18 @@ namespace {
 constexpr std::uint32_t kMorePatience = 64;
 constexpr std::uint32_t kMostCallsToEnter = 1u << 16;
 
+/// Yields between two questions whether the thread that one waits for lives; a quarter of a second or more.
+constexpr std::uint32_t kYieldsPerLook = 1u << 18;
+
 /// Waits for one copy at most.
 void wait_until_outside(const LaneSeat& seat) {
-  while (seat.busy.load(std::memory_order_acquire)) sched_yield();
+  const auto inside = [&seat] {
+    return seat.busy.load(std::memory_order_acquire) ? seat.id.load(std::memory_order_relaxed) : 0;
+  };
+  for (std::uint32_t yields = 1; seat.busy.load(std::memory_order_acquire); ++yields) {
+    sched_yield();
+    if (yields % kYieldsPerLook == 0) expect_living(inside);
+  }
 }
 
 /// All seats; none ever goes.
@@ -47,6 +57,7 @@ LaneSeat& find_seat(std::uintptr_t thread) {
     }
   }
   seat->busy.store(false, std::memory_order_relaxed);
+  seat->id.store(this_thread_id(), std::memory_order_relaxed);
   return *seat;
 }
 

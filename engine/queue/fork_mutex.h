@@ -1,31 +1,35 @@
 #pragma once
-// A mutex that the child of a fork finds free, whoever held it in the parent. For short stretches off the data path.
+// A mutex that the child of a fork finds free, whoever held it in the parent. For stretches off the data path.
 
-#include <sched.h>
+#include <sys/types.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdint>
 
 namespace portofu {
 
-/// Lockable as the standard library means it. What it guards must make sense to a child that was forked in the middle.
-/// Any thread; not recursive.
+/// Lockable as the standard library means it. What it guards must make sense to a child that was forked in the middle,
+/// or the forking thread holds it meanwhile. Any thread; not recursive. Who waits for a thread that has ended with it
+/// ends the process (lost_thread.h).
 class ForkMutex {
  public:
   void lock() {
-    const pid_t self = getpid();
-    pid_t holder = 0;
-    while (!holder_.compare_exchange_weak(holder, self, std::memory_order_acquire)) {
-      // A holder of another process is the parent's thread, which a child does not have.
-      if (holder != self) continue;
-      holder = 0;
-      sched_yield();
-    }
+    const std::uint64_t self = this_holder();
+    std::uint64_t holder = 0;
+    if (!holder_.compare_exchange_strong(holder, self, std::memory_order_acquire)) [[unlikely]]
+      lock_later(self);
   }
+  bool try_lock() { return try_lock_as(this_holder()); }
   void unlock() { holder_.store(0, std::memory_order_release); }
 
  private:
-  std::atomic<pid_t> holder_{0};  ///< Process of the thread that holds it; 0: nobody.
+  /// Process and thread that call. One system call.
+  static std::uint64_t this_holder();
+  bool try_lock_as(std::uint64_t self);
+  void lock_later(std::uint64_t self);
+
+  std::atomic<std::uint64_t> holder_{0};  ///< Process (high half) and thread that hold it; 0: nobody.
 };
 
 }  // namespace portofu

@@ -8,9 +8,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "engine/queue/clock.h"
 #include "engine/queue/cpu.h"
+#include "engine/queue/lost_thread.h"
 
 namespace portofu {
 namespace {
@@ -44,12 +46,15 @@ void pause_for(int pauses) {
 }  // namespace
 
 DutyLock::DutyLock(std::uint32_t most_takes_to_favour)
-    : may_favour_(register_thread_guard()), most_takes_to_favour_(most_takes_to_favour) {}
+    : may_favour_(register_thread_guard()), most_takes_to_favour_(most_takes_to_favour) {
+  forget_thread_id();  // In a child of clone(2) it is that of the parent's thread.
+}
 
 void DutyLock::stay_away() { pause_for(kPausesAway); }
 
-void DutyLock::wait_while(std::atomic<std::uint32_t>& word, std::uint32_t value) {
-  syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, value, nullptr, nullptr, 0);
+bool DutyLock::wait_while(std::atomic<std::uint32_t>& word, std::uint32_t value) {
+  const timespec look{0, kLostThreadLookNs};
+  return syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, value, &look, nullptr, 0) == 0 || errno != ETIMEDOUT;
 }
 
 void DutyLock::wait_shortly_while(std::atomic<std::uint32_t>& word, std::uint32_t value) {
@@ -71,22 +76,24 @@ void DutyLock::take_unfavoured(std::uintptr_t self) {
   }
   favoured_ = false;
   if (former_.load(std::memory_order_relaxed) == self) former_.store(0, std::memory_order_relaxed);
-  takes_ = last_ == self ? takes_ + 1 : 0;
-  last_ = self;
-  if (self != 0) note_thread(self);
+  const pid_t thread = self != 0 ? this_thread_id() : 0;
+  takes_ = last_ == thread ? takes_ + 1 : 0;
+  last_ = thread;
+  if (self != 0) note_thread(thread);
   if (takes_ < takes_to_favour_ || self == 0 || !may_favour_) return;
   if (former_.load(std::memory_order_relaxed) != 0) return;
   // From now on this thread is inside as the favourite, and the word is free for whoever wants to end that.
   takes_ = 0;
   favoured_ns_ = monotonic_ns();
   favoured_ = true;
+  favourite_id_ = thread;
   inside_.store(1, std::memory_order_relaxed);
   favourite_.store(self, std::memory_order_relaxed);
   give_word();
 }
 
 /// A thread that is no guest has taken it.
-void DutyLock::note_thread(std::uintptr_t self) {
+void DutyLock::note_thread(pid_t self) {
   if (last_thread_ == self) {
     if (takes_alone_ < kTakesAlone) ++takes_alone_;
     return;
@@ -96,7 +103,7 @@ void DutyLock::note_thread(std::uintptr_t self) {
 }
 
 void DutyLock::give_word() {
-  if (word_.exchange(kFree, std::memory_order_seq_cst) == kHeldAndWanted) wake(word_);
+  if ((word_.exchange(kFree, std::memory_order_seq_cst) & kWanted) != 0) wake(word_);
   want_no_word();
 }
 
@@ -126,17 +133,35 @@ bool DutyLock::take_until(std::uint64_t deadline_ns) {
 }
 
 void DutyLock::take_word() {
+  const auto self = static_cast<std::uint32_t>(this_thread_id());
   int paused = 0;
   for (int pauses = kFirstPauses; paused <= kPausesToSleep; pauses = std::min(2 * pauses, kMostPauses)) {
     std::uint32_t expected = kFree;
     if (word_.load(std::memory_order_relaxed) == kFree &&
-        word_.compare_exchange_strong(expected, kHeld, std::memory_order_acquire, std::memory_order_relaxed)) {
+        word_.compare_exchange_strong(expected, self, std::memory_order_acquire, std::memory_order_relaxed)) {
       return;
     }
     pause_for(pauses);
     paused += pauses;
   }
-  while (word_.exchange(kHeldAndWanted, std::memory_order_acquire) != kFree) wait_while(word_, kHeldAndWanted);
+  const auto holder = [this] { return static_cast<pid_t>(word_.load(std::memory_order_relaxed) & ~kWanted); };
+  while (const std::uint32_t seen = want_word(self)) {
+    if (!wait_while(word_, seen)) expect_living(holder);
+  }
+}
+
+/// Takes the word if it is free. Others may want it, too, so whoever comes to sleep here gives it as one that is
+/// wanted.
+/// @return kFree: it is ours; else what it is now, which says that it is wanted
+std::uint32_t DutyLock::want_word(std::uint32_t self) {
+  std::uint32_t seen = word_.load(std::memory_order_relaxed);
+  for (;;) {
+    const std::uint32_t wanted = (seen == kFree ? self : seen) | kWanted;
+    if (seen == wanted) return seen;
+    if (word_.compare_exchange_weak(seen, wanted, std::memory_order_acquire, std::memory_order_relaxed)) {
+      return seen == kFree ? kFree : wanted;
+    }
+  }
 }
 
 /// The word is ours. Bounded by one call or one cycle of the favourite.
@@ -148,8 +173,8 @@ void DutyLock::end_favour() {
   for (int i = 0; inside_.load(std::memory_order_acquire) != 0; ++i) {
     if (i < kSpins) {
       pause_cpu();
-    } else {
-      wait_while(inside_, 1);
+    } else if (!wait_while(inside_, 1)) {
+      expect_living([this] { return inside_.load(std::memory_order_acquire) != 0 ? favourite_id_ : 0; });
     }
   }
 }
@@ -162,9 +187,10 @@ void DutyLock::judge_favour() {
 }
 
 bool DutyLock::take_word_until(std::uint64_t deadline_ns) {
-  while (word_.exchange(kHeldAndWanted, std::memory_order_acquire) != kFree) {
+  const auto self = static_cast<std::uint32_t>(this_thread_id());
+  while (const std::uint32_t seen = want_word(self)) {
     if (monotonic_ns() >= deadline_ns) return false;
-    wait_shortly_while(word_, kHeldAndWanted);
+    wait_shortly_while(word_, seen);
   }
   return true;
 }

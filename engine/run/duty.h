@@ -19,6 +19,11 @@
 // change of holders takes all that the engine touches, some tens of lines, to another core; so it pays that the holder
 // makes several calls in a row before the next one gets it. Who only looks and finds nothing leaves it to the others
 // meanwhile (stay_away).
+//
+// A thread may end while it holds the duty, in a signal handler. What it had half made stays so. Whoever waits for it
+// finds out within half a second, and ends the process (queue/lost_thread.h).
+
+#include <sys/types.h>
 
 #include <atomic>
 #include <cstdint>
@@ -88,10 +93,10 @@ class DutyLock {
   std::uint32_t takes_to_favour() const { return takes_to_favour_; }
 
  private:
+  // The word: the TID of its holder, and whether somebody sleeps in the kernel, or is about to.
   static constexpr std::uint32_t kFree = 0;
-  static constexpr std::uint32_t kHeld = 1;
-  static constexpr std::uint32_t kHeldAndWanted = 2;  ///< Somebody sleeps in the kernel, or is about to.
-  static constexpr int kSpins = 200;                  ///< Pauses of who waits for the favourite before it sleeps.
+  static constexpr std::uint32_t kWanted = 1u << 31;
+  static constexpr int kSpins = 200;  ///< Pauses of who waits for the favourite before it sleeps.
 
   // Pauses of who waits for the word: before its second look, between two looks at most, and before it sleeps.
   static constexpr int kFirstPauses = 8;
@@ -110,15 +115,17 @@ class DutyLock {
   }
 
   void take_unfavoured(std::uintptr_t self);
-  void note_thread(std::uintptr_t self);
+  void note_thread(pid_t self);
   void take_word();
+  std::uint32_t want_word(std::uint32_t self);
   bool take_word_until(std::uint64_t deadline_ns);
   void give_word();
   void end_favour();
   bool end_favour_until(std::uint64_t deadline_ns);
   void judge_favour();
   bool is_held_by_this_thread() const;
-  static void wait_while(std::atomic<std::uint32_t>& word, std::uint32_t value);
+  /// @return false if that took kLostThreadLookNs
+  static bool wait_while(std::atomic<std::uint32_t>& word, std::uint32_t value);
   static void wait_shortly_while(std::atomic<std::uint32_t>& word, std::uint32_t value);
   static void wake(std::atomic<std::uint32_t>& word);
 
@@ -132,8 +139,9 @@ class DutyLock {
   const std::uint32_t most_takes_to_favour_;
   std::uint32_t takes_to_favour_ = kTakesToFavour;  ///< Guarded by `word_`: see judge_favour.
   std::uint64_t favoured_ns_ = 0;                   ///< Guarded by `word_`: when the last favour began.
-  std::uintptr_t last_ = 0;                         ///< Guarded by `word_`: who took it last; 0: a guest.
-  std::uintptr_t last_thread_ = 0;                  ///< Guarded by `word_`: as last_, guests left out; 0: nobody yet.
+  pid_t last_ = 0;                                  ///< Guarded by `word_`: who took it last; 0: a guest.
+  pid_t last_thread_ = 0;                           ///< Guarded by `word_`: as last_, guests left out; 0: nobody yet.
+  pid_t favourite_id_ = 0;                          ///< Guarded by `word_`: of the last favourite.
   std::atomic<std::uintptr_t> former_{0};  ///< Guarded by `word_`: the last favourite, until it has come again.
 };
 static_assert(sizeof(DutyLock) == 64);

@@ -468,12 +468,37 @@ class Engine::ShownSleep {
   Engine& engine_;
 };
 
+/// A thread is counted among those that sleep, and is not any more also where a handler ends it there (pthread_exit).
+class Engine::CountedSleep {
+ public:
+  explicit CountedSleep(Engine& engine) : engine_(engine) {
+    engine_.sleeping_threads_.fetch_add(1, std::memory_order_seq_cst);
+    seen = engine_.doorbell_.announce();
+  }
+  ~CountedSleep() {
+    engine_.doorbell_.withdraw();
+    engine_.sleeping_threads_.fetch_sub(1, std::memory_order_seq_cst);
+    if (engine_.progress_ != nullptr) engine_.progress_->rearm();
+  }
+  CountedSleep(const CountedSleep&) = delete;
+  CountedSleep& operator=(const CountedSleep&) = delete;
+
+  std::uint32_t seen = 0;  ///< What the doorbell said.
+
+ private:
+  Engine& engine_;
+};
+
 /// @param sleeper  nullptr: a call that does not wait
 void Engine::sleep(std::uint64_t seen_activity, std::uint64_t longest_ns, Sleeper* sleeper) {
   ShownSleep shown(*this);
+  sleep_shown(seen_activity, longest_ns, sleeper, shown.call);
+  if (shown.call.since_ns != 0) tell_if_stalled(*sleeper);
+}
+
+void Engine::sleep_shown(std::uint64_t seen_activity, std::uint64_t longest_ns, Sleeper* sleeper, SleepingCall& call) {
   const bool is_abortable = sleeper == nullptr || sleeper->on_abort() == OnAbort::kReturn;
-  sleeping_threads_.fetch_add(1, std::memory_order_seq_cst);
-  const std::uint32_t seen = doorbell_.announce();
+  const CountedSleep counted(*this);
   bool found = false;
   int fd = -1;
   {
@@ -489,16 +514,12 @@ void Engine::sleep(std::uint64_t seen_activity, std::uint64_t longest_ns, Sleepe
     if (!found && core_.recorder() != nullptr) [[unlikely]]
       core_.recorder()->add_of_thread(Step::kSleep, 0);
     fd = wait_fd_on_duty(core_);
-    if (!found && sleeper != nullptr) longest_ns = std::min(longest_ns, show_sleep_on_duty(*sleeper, shown.call));
+    if (!found && sleeper != nullptr) longest_ns = std::min(longest_ns, show_sleep_on_duty(*sleeper, call));
   }
   const bool whole = longest_ns > static_cast<std::uint64_t>(kLongestSleepNs);
-  if (!found) doorbell_.wait(seen, whole ? -1 : static_cast<std::int64_t>(longest_ns), fd);
+  if (!found) doorbell_.wait(counted.seen, whole ? -1 : static_cast<std::int64_t>(longest_ns), fd);
   if (!found && core_.recorder() != nullptr) [[unlikely]]
     record_wake();
-  doorbell_.withdraw();
-  sleeping_threads_.fetch_sub(1, std::memory_order_seq_cst);
-  if (shown.call.since_ns != 0) tell_if_stalled(*sleeper);
-  if (progress_ != nullptr) progress_->rearm();
 }
 
 /// Writes down for onlookers what the thread is about to sleep for.

@@ -272,6 +272,7 @@ class Engine {
   bool leaves_work_on_duty() const { return !core_.fired.empty() || core_.wires.front()->has_packets(); }
   int cycle_on_duty();
   class ShownSleep;
+  class CountedSleep;
   /// A wait that sleeps.
   struct Sleeper {
     CancellationPlace* place;  ///< nullptr: nothing may end this wait but its condition and its time.
@@ -292,6 +293,7 @@ class Engine {
   void idle(IdleStreak& streak, std::uint64_t seen_activity, std::uint64_t longest_sleep_ns, Sleeper& sleeper);
   void yield();
   void sleep(std::uint64_t seen_activity, std::uint64_t longest_ns, Sleeper* sleeper);
+  void sleep_shown(std::uint64_t seen_activity, std::uint64_t longest_ns, Sleeper* sleeper, SleepingCall& call);
   std::uint64_t show_sleep_on_duty(Sleeper& sleeper, SleepingCall& call);
   void unshow_sleep(const SleepingCall& call);
   void tell_if_stalled(Sleeper& sleeper);

@@ -19,6 +19,7 @@
 #include "engine/observe/log.h"
 #include "engine/queue/cancellation.h"
 #include "engine/queue/clock.h"
+#include "engine/queue/fork_mutex.h"
 #include "engine/run/process_threads.h"
 #include "engine/run/virtual_nic.h"
 #include "engine/topology/local_place.h"
@@ -45,7 +46,7 @@ struct RetiredEngine {
 
 /// Never destroyed: the C libraries give their references back when they are unloaded, in any order.
 struct ProcessEngine {
-  std::mutex mutex;
+  ForkMutex mutex;
   /// First the one that all share, nullptr while `references` is 0. The others: nullptr while nobody has wanted them.
   std::array<std::unique_ptr<Engine>, kMostEngines> engines;
   std::uint32_t references = 0;
@@ -76,7 +77,7 @@ ProcessEngine& process_engine();
 /// A child has no engine: memory and thread of its parent's are not its own.
 void forget_in_child() {
   ProcessEngine& own = process_engine();
-  new (&own.mutex) std::mutex;
+  new (&own.mutex) ForkMutex;
   own.for_each([](std::unique_ptr<Engine>& engine) { (void)engine.release(); });
   for (RetiredEngine& retired : own.retired) (void)retired.engine.release();
   own.retired.clear();
@@ -101,7 +102,7 @@ ProcessEngine& process_engine() {
 void say_last_words() {
   const NoCancellation whole;
   ProcessEngine& own = process_engine();
-  const std::unique_lock<std::mutex> lock(own.mutex, std::try_to_lock);
+  const std::unique_lock<ForkMutex> lock(own.mutex, std::try_to_lock);
   if (!lock || own.process != getpid() || own.is_interrupted()) return;
   const std::uint64_t deadline_ns = monotonic_ns() + Engine::kLingerNs;
   own.for_each([deadline_ns](std::unique_ptr<Engine>& engine) { engine->flush_until(deadline_ns); });
@@ -197,7 +198,7 @@ std::unique_ptr<Engine> open_further(std::string* why) {
 Engine* hold_process_engine(std::uint32_t pid, OpenError* error, std::string* why) {
   const NoCancellation whole;
   ProcessEngine& own = process_engine();
-  const std::lock_guard<std::mutex> lock(own.mutex);
+  const std::lock_guard<ForkMutex> lock(own.mutex);
   *error = OpenError::kNone;
   if (own.first() == nullptr) {
     free_retired(own);
@@ -218,7 +219,7 @@ Engine* hold_process_engine(std::uint32_t pid, OpenError* error, std::string* wh
 std::uint32_t most_process_engines() {
   const NoCancellation whole;
   ProcessEngine& own = process_engine();
-  const std::lock_guard<std::mutex> lock(own.mutex);
+  const std::lock_guard<ForkMutex> lock(own.mutex);
   if (own.most == 0) own.most = count_most();
   return own.most;
 }
@@ -226,7 +227,7 @@ std::uint32_t most_process_engines() {
 Engine* open_further_engine(std::uint32_t number, std::string* why) {
   const NoCancellation whole;
   ProcessEngine& own = process_engine();
-  const std::lock_guard<std::mutex> lock(own.mutex);
+  const std::lock_guard<ForkMutex> lock(own.mutex);
   std::unique_ptr<Engine>& engine = own.engines[number];
   if (engine == nullptr) engine = open_further(why);
   return engine.get();
@@ -235,7 +236,7 @@ Engine* open_further_engine(std::uint32_t number, std::string* why) {
 void step_process_engines() {
   const NoCancellation whole;
   ProcessEngine& own = process_engine();
-  const std::unique_lock<std::mutex> lock(own.mutex, std::try_to_lock);
+  const std::unique_lock<ForkMutex> lock(own.mutex, std::try_to_lock);
   if (!lock || own.is_interrupted()) return;
   own.for_each([](std::unique_ptr<Engine>& engine) { engine->step(); });
 }
@@ -245,7 +246,7 @@ void tell_why_not_open(const char* call, OpenError error, const std::string& why
   if (error == OpenError::kPidInUse) return log_info("%s fails: %s", call, why.c_str());
   {
     ProcessEngine& own = process_engine();
-    const std::lock_guard<std::mutex> lock(own.mutex);
+    const std::lock_guard<ForkMutex> lock(own.mutex);
     if (own.told == why) return;
     own.told = why;
   }
@@ -255,7 +256,7 @@ void tell_why_not_open(const char* call, OpenError error, const std::string& why
 void release_process_engine(bool waiting) {
   const NoCancellation whole;
   ProcessEngine& own = process_engine();
-  const std::lock_guard<std::mutex> lock(own.mutex);
+  const std::lock_guard<ForkMutex> lock(own.mutex);
   free_retired(own);
   if (own.references > 0 && --own.references == 0) close(own, waiting);
 }
@@ -265,7 +266,7 @@ bool end_process_engine(bool waiting) {
   ProcessEngine& own = process_engine();
   // A child that was made past the handlers of fork (_Fork, clone) has none of its own.
   if (own.process != getpid()) return true;
-  std::unique_lock<std::mutex> lock(own.mutex, std::defer_lock);
+  std::unique_lock<ForkMutex> lock(own.mutex, std::defer_lock);
   const std::uint64_t deadline_ns = monotonic_ns() + kPatienceNs;
   while (!lock.try_lock()) {
     if (monotonic_ns() >= deadline_ns) return false;
@@ -283,7 +284,7 @@ bool end_process_engine(bool waiting) {
 
 void forget_process_abort() {
   ProcessEngine& own = process_engine();
-  const std::lock_guard<std::mutex> lock(own.mutex);
+  const std::lock_guard<ForkMutex> lock(own.mutex);
   if (own.first() != nullptr) own.first()->forget_abort();
 }
 

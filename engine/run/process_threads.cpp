@@ -8,9 +8,10 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <cerrno>
 #include <cstdint>
 #include <cstdlib>
+
+#include "engine/queue/lost_thread.h"
 
 namespace portofu {
 namespace {
@@ -46,14 +47,6 @@ LibraryThread::LibraryThread() : place_(0) {
 
 LibraryThread::~LibraryThread() {
   if (place_ < kMostLibraryThreads) library_threads[place_].store(0, std::memory_order_relaxed);
-}
-
-bool has_main_thread_ended() {
-  // The link is looked up in the memory of the first thread, which gives that back when it ends. That of the calling
-  // thread tells apart the case that there is no /proc.
-  char nothing = 0;
-  if (readlink("/proc/self/exe", &nothing, sizeof nothing) >= 0 || errno != ENOENT) return false;
-  return readlink("/proc/thread-self/exe", &nothing, sizeof nothing) >= 0;
 }
 
 bool has_other_threads() {

@@ -25,7 +25,4 @@ inline constexpr std::size_t kMostLibraryThreads = 64;
 /// does not tell.
 bool has_other_threads();
 
-/// Whether the first thread has ended (pthread_exit in main), after which the process ends with its last thread.
-bool has_main_thread_ended();
-
 }  // namespace portofu

@@ -18,6 +18,7 @@
 #include "engine/observe/log.h"
 #include "engine/observe/system_failure.h"
 #include "engine/queue/clock.h"
+#include "engine/queue/lost_thread.h"
 #include "engine/run/engine.h"
 #include "engine/run/loop.h"
 #include "engine/run/process_threads.h"
@@ -172,7 +173,14 @@ bool ProgressThread::watch() {
   // Where many processes share few cores, a look costs a turn of whoever works there.
   const bool is_rare = !away && engine_.policy_.shares_core();
   watch_ns_ = is_rare ? std::min(2 * std::max(guard_ns, watch_ns_), kLongestWatchNs) : 0;
-  return away && engine_.sleeping_threads_.load(std::memory_order_seq_cst) == 0;
+  return away && !is_somebody_asleep();
+}
+
+/// Those that were lost while they slept are left out.
+bool ProgressThread::is_somebody_asleep() {
+  const std::uint32_t asleep = engine_.sleeping_threads_.load(std::memory_order_seq_cst);
+  lost_sleepers_ = std::min(lost_sleepers_, asleep);
+  return asleep > lost_sleepers_;
 }
 
 /// Waits while an application thread sleeps at the doorbell.
@@ -182,8 +190,13 @@ void ProgressThread::park() {
     // Partner: rearm. Either it sees parked_ here, or this sees that nobody sleeps any more; both are sequentially
     // consistent.
     parked_.store(true, std::memory_order_seq_cst);
-    if (engine_.sleeping_threads_.load(std::memory_order_seq_cst) == 0) break;
-    wait_for_nudge(seen, -1);
+    if (!is_somebody_asleep()) break;
+    const std::uint64_t calls = engine_.application_calls_.load(std::memory_order_relaxed);
+    wait_for_nudge(seen, kLongestParkNs);
+    // Each of them looks once a second. So these have ended where they slept, past the destructors that take them back,
+    // or are stopped.
+    if (nudges_.load(std::memory_order_acquire) == seen && application_is_away(calls))
+      lost_sleepers_ = engine_.sleeping_threads_.load(std::memory_order_relaxed);
   }
   parked_.store(false, std::memory_order_relaxed);
 }

@@ -64,6 +64,7 @@ class ProgressThread {
   bool is_news_on_duty() const;
   void ask_to_stop();
   bool is_left_alone() const;
+  bool is_somebody_asleep();
   void wait_for_nudge(std::uint32_t seen, std::int64_t timeout_ns);
   bool application_is_away(std::uint64_t seen_calls) const;
 
@@ -77,6 +78,7 @@ class ProgressThread {
   bool listening_asking_ = false;         ///< On duty: nodes were being asked when it began to listen.
   std::int64_t watch_ns_ = 0;             ///< This thread: time until the next look, if the guard period is not longer.
   bool quiet_ = false;                    ///< This thread: nothing happened while it last listened.
+  std::uint32_t lost_sleepers_ = 0;       ///< This thread: of Engine::sleeping_threads_, who does not come back.
   std::atomic<bool> parked_{false};       ///< Writer: this thread. Reader: rearm.
   std::thread thread_;
 };

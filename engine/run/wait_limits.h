@@ -75,5 +75,7 @@ inline constexpr std::uint64_t kNamesPauseNs = 500'000'000;
 
 /// Longest time between two looks of one that watches, if the guard period is not longer.
 inline constexpr std::int64_t kLongestWatchNs = 8'000'000;
+/// One that is parked looks so often whether those that sleep do still come back: several of their longest sleeps.
+inline constexpr std::int64_t kLongestParkNs = 4'000'000'000;
 
 }  // namespace portofu

@@ -8,11 +8,11 @@
 
 #include <algorithm>
 #include <atomic>
-#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "engine/queue/clock.h"
+#include "engine/queue/fork_mutex.h"
 
 namespace portofu {
 namespace {
@@ -23,7 +23,7 @@ struct OwnSegment {
 };
 
 struct OwnSegments {
-  std::mutex mutex;
+  ForkMutex mutex;
   std::vector<OwnSegment> entries;
   std::atomic<std::uint64_t> fork_generation{0};
   std::atomic<pid_t> process{getpid()};

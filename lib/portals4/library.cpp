@@ -6,7 +6,6 @@
 #include <array>
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "engine/door/portals.h"
@@ -30,7 +29,7 @@ struct InterfaceReference {
 __attribute__((tls_model("initial-exec"))) thread_local bool has_mutex = false;
 
 struct Library {
-  std::mutex mutex;                  ///< Guards what has no own word about it; never taken on the data path.
+  ForkMutex mutex;                   ///< Guards what has no own word about it; never taken on the data path.
   std::atomic<int> init_count{0};    ///< Writers hold the mutex. Readers: any thread.
   std::atomic<bool> aborted{false};  ///< PtlAbort was called since the library was initialised.
   std::atomic<std::uint32_t> blocking_calls{0};
@@ -75,7 +74,7 @@ class LibraryLock {
 
 /// A child gets nothing and harms nothing (3.5): it forgets the engine, whose memory and thread stay with the parent.
 void forget_in_child() {
-  new (&library.mutex) std::mutex;
+  new (&library.mutex) ForkMutex;
   has_mutex = false;
   current_engine.store(nullptr);
   library.init_count.store(0);
@@ -171,8 +170,12 @@ BlockingCall::BlockingCall() { library.blocking_calls.fetch_add(1); }
 BlockingCall::~BlockingCall() { library.blocking_calls.fetch_sub(1, std::memory_order_acq_rel); }
 
 void wait_for_blocking_calls_after_abort() {
-  // Bounded: after the abort every one of them returns at its next look.
-  while (library.aborted.load() && library.blocking_calls.load(std::memory_order_acquire) != 0) sched_yield();
+  // After the abort every one of them returns at its next look, unless a handler has ended its thread there.
+  const std::uint64_t deadline_ns = monotonic_ns() + 2 * Engine::kLingerNs;
+  while (library.aborted.load() && library.blocking_calls.load(std::memory_order_acquire) != 0 &&
+         monotonic_ns() < deadline_ns) {
+    sched_yield();
+  }
 }
 
 int open_interface(std::uint32_t index, ptl_pid_t pid, const ptl_ni_limits_t* desired, ptl_handle_ni_t* handle) {

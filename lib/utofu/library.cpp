@@ -51,7 +51,7 @@ bool leave_lanes() {
 }
 
 struct Library {
-  std::mutex mutex;  ///< Of opening; never taken on the data path.
+  ForkMutex mutex;  ///< Of opening; never taken on the data path.
   /// Set from the first VCQ or VBG on, and, but for the first, from the first CQ there.
   std::array<std::atomic<Engine*>, kMostEngines> engines{};
 
@@ -68,7 +68,7 @@ thread_local const char* last_words = "";
 
 /// A child has no VCQ and no VBG (6.1.4.1).
 void forget_in_child() {
-  new (&library.mutex) std::mutex;
+  new (&library.mutex) ForkMutex;
   library.forget();
   forget_lanes();
   OwnQueues::forget_in_child();
@@ -179,7 +179,7 @@ Engine* open_engine(const char* call) {
   std::atomic<Engine*>& first = library.engines.front();
   if (first.load(std::memory_order_acquire) != nullptr) return engine();
   const NoCancellation whole;
-  const std::lock_guard<std::mutex> lock(library.mutex);
+  const std::lock_guard<ForkMutex> lock(library.mutex);
   if (first.load(std::memory_order_acquire) != nullptr) return engine();
   OpenError error = OpenError::kNone;
   std::string why;

@@ -12,7 +12,7 @@ namespace {
 
 /// Never destroyed: a thread may free its VCQ while the process ends.
 struct State {
-  std::atomic<std::uintptr_t> holder{0};  ///< The thread that holds the list; 0: nobody.
+  std::atomic<pid_t> holder{0};           ///< The thread that holds the list; 0: nobody.
   std::atomic<std::uint32_t> waiting{0};  ///< Threads that want it.
   std::vector<OwnQueue> queues;
   LaneChoice lanes;
@@ -36,13 +36,18 @@ struct Wanting {
 
 /// Holds no kernel lock, which the child of a fork would find taken. @return false if this thread has it already
 bool take_list() {
-  const auto self = reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer());
-  std::uintptr_t holder = 0;
+  const pid_t self = this_thread_id();
+  pid_t holder = 0;
   if (state().holder.compare_exchange_strong(holder, self, std::memory_order_acquire)) return true;
   if (holder == self) return false;
   const Wanting wanting;
+  std::uint64_t look_ns = monotonic_ns() + kLostThreadLookNs;
   do {
     sched_yield();
+    if (monotonic_ns() > look_ns) {
+      expect_living([] { return state().holder.load(std::memory_order_relaxed); });
+      look_ns = monotonic_ns() + kLostThreadLookNs;
+    }
     holder = 0;
   } while (!state().holder.compare_exchange_strong(holder, self, std::memory_order_acquire));
   return true;

@@ -185,6 +185,16 @@ INSTANTIATE_TEST_SUITE_P(Rows, EndsTest,
 /// A handler that calls exit() in the middle of malloc() may wait for itself in the destructors of this test program.
 bool may_exit_in(Place place) { return place != Place::kInterfaces; }
 
+/// What an end without destructors leaves behind, the next process removes.
+void clean_up() {
+  ChildProcess next([] {
+    const bool opened = open_objects();
+    PtlFini();
+    return opened ? 0 : 1;
+  });
+  EXPECT_EQ(next.wait_status(), 0);
+}
+
 TEST_P(EndsTest, In_the_middle_of_a_call__ends_the_process_or_the_call) {
   const auto [place, where, end] = GetParam();
   if (where == Where::kHandler && end == End::kExit && !may_exit_in(place))
@@ -204,13 +214,7 @@ TEST_P(EndsTest, In_the_middle_of_a_call__ends_the_process_or_the_call) {
     ASSERT_TRUE(eventually([&] { return child.has_ended(); })) << "it hangs";
     ASSERT_EQ(child.wait_status(), kEnded);
   }
-  // What an end without destructors leaves behind, the next process removes.
-  ChildProcess next([] {
-    const bool opened = open_objects();
-    PtlFini();
-    return opened ? 0 : 1;
-  });
-  EXPECT_EQ(next.wait_status(), 0);
+  clean_up();
 }
 
 // What an end handler of the application does (MPI_Finalize), when a handler calls exit().
@@ -367,6 +371,97 @@ TEST(Ends, Thread_that_is_cancelled_between_calls__leaves_the_library_usable) {
   });
   EXPECT_TRUE(eventually([&] { return child.has_ended(); }));
   EXPECT_EQ(child.wait_status(), 0);
+}
+
+void end_thread(int) { pthread_exit(nullptr); }
+
+// pthread_exit(3) is nothing that a handler may call in the middle of a call, but programs do. The thread may take with
+// it what others wait for. They go on, or the process ends and says why; nobody waits for what cannot come.
+TEST(Ends, Thread_that_a_handler_ends_in_the_middle_of_a_call__leaves_nobody_waiting) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "ThreadSanitizer's own frames do not let a handler end its thread";
+#endif
+  const OwnNode node;
+  std::mt19937_64 random(process_test_seed());
+  for (const Place place : kPlaces) {
+    // Memory is the C library's; who ends in the middle of malloc() leaves its lock behind.
+    if (!may_exit_in(place)) continue;
+    for (int repetition = 0; repetition < kRepetitions; ++repetition) {
+      const auto delay_us = static_cast<long>(random() % 20000);
+      ChildProcess child([place, delay_us] {
+        signal(SIGUSR1, end_thread);
+        if (!open_objects()) return 1;
+        inside = false;
+        std::thread thread([place] {
+          inside = true;
+          while (call_once(place)) {
+          }
+        });
+        while (!inside) std::this_thread::yield();
+        pause_us(delay_us);
+        pthread_kill(thread.native_handle(), SIGUSR1);
+        thread.join();
+        put_to_self();
+        PtlFini();
+        return 0;
+      });
+      EXPECT_TRUE(eventually([&] { return child.has_ended(); })) << "it hangs in " << name_of(place);
+      if (!child.has_ended()) continue;
+      const int status = child.wait_status();
+      EXPECT_TRUE(status == 0 || status == 128 + SIGABRT) << name_of(place) << ": " << status;
+    }
+  }
+  clean_up();
+}
+
+void end_thread_past_destructors(int) { syscall(SYS_exit, 0); }
+
+// A thread is lost while it sleeps in a call, and no destructor says so. It was the one that would have taken messages.
+TEST(Ends, Thread_that_is_lost_while_it_waits__leaves_its_process_answering) {
+  const OwnNode node;
+  struct Shared {
+    std::atomic<int> step{0};
+    ptl_process_t target{};
+  };
+  const SharedMemory<Shared> shared;
+  ChildProcess target([&] {
+    signal(SIGUSR1, end_thread_past_destructors);
+    if (!open_objects()) return 1;
+    shared->target = objects.self;
+    inside = false;
+    std::thread thread([] {
+      inside = true;
+      call_once(Place::kEqWait);
+    });
+    while (!inside) std::this_thread::yield();
+    pause_us(100'000);  // It sleeps by now.
+    pthread_kill(thread.native_handle(), SIGUSR1);
+    thread.join();
+    shared->step = 1;
+    while (shared->step != 2) pause_us(10'000);
+    PtlFini();
+    return 0;
+  });
+  ChildProcess initiator([&] {
+    if (!open_objects()) return 1;
+    while (shared->step != 1) pause_us(10'000);
+    objects.self = shared->target;
+    for (int round = 0; round < 10; ++round) {
+      const int rc = PtlPut(objects.md, 0, 8, PTL_ACK_REQ, objects.self, objects.pt, 0, 0, nullptr, 0);
+      ptl_event_t event{};
+      unsigned int which = 0;
+      do {
+        if (rc != PTL_OK || PtlEQPoll(&objects.eq, 1, 20'000, &event, &which) != PTL_OK) return 2;
+      } while (event.type != PTL_EVENT_ACK);
+      if (event.ni_fail_type != PTL_NI_OK) return 3;
+    }
+    PtlFini();
+    return 0;
+  });
+  EXPECT_TRUE(eventually([&] { return initiator.has_ended(); }));
+  EXPECT_EQ(initiator.wait_status(), 0);
+  shared->step = 2;
+  EXPECT_EQ(target.wait_status(), 0);
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ void end_libfabric() {
   ending.store(true, std::memory_order_relaxed);
 }
 
-std::mutex gate_mutex;
+ForkMutex gate_mutex;
 
 /// From the start: who forks must not come between the first look at a lock and its registration here.
 [[maybe_unused]] const int fork_waits =
@@ -95,7 +95,7 @@ const FabricLibrary* FabricLibrary::load(std::string* why) {
   return loaded->why.empty() ? &loaded->calls : nullptr;
 }
 
-std::mutex& FabricLibrary::gate() { return gate_mutex; }
+ForkMutex& FabricLibrary::gate() { return gate_mutex; }
 
 void FabricLibrary::before_end(void (*act)()) { last_act.store(act, std::memory_order_relaxed); }
 

@@ -4,8 +4,9 @@
 
 #include <rdma/fabric.h>
 
-#include <mutex>
 #include <string>
+
+#include "engine/queue/fork_mutex.h"
 
 namespace portofu {
 
@@ -24,7 +25,7 @@ struct FabricLibrary {
 
   /// To be held around load, and while anything of libfabric is opened or closed. A fork by another thread waits until
   /// it is free: libfabric has locks of the whole process, which a child would find locked for ever.
-  static std::mutex& gate();
+  static ForkMutex& gate();
 
   /// Has `act` called when the process ends and libfabric is still there: the last time that anything can be sent. The
   /// destructors of libraries, ours too, come after libfabric's own. Any thread; the last one that was named is called.

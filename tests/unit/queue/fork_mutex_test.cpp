@@ -1,7 +1,9 @@
 #include "engine/queue/fork_mutex.h"
 
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <mutex>
 #include <thread>
@@ -41,6 +43,55 @@ TEST(ForkMutex, Child__finds_it_free) {
   int status = -1;
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
+}
+
+// clone(2) past the handlers of fork: the thread has another number there.
+TEST(ForkMutex, Child_that_nobody_knows_of__holds_it_as_its_own) {
+  ForkMutex mutex;
+  mutex.lock();
+  mutex.unlock();
+  const auto child = static_cast<pid_t>(syscall(SYS_fork));
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    alarm(10);
+    mutex.lock();
+    _exit(mutex.try_lock() ? 1 : 0);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+TEST(ForkMutex, Try_lock__takes_it_if_nobody_has_it) {
+  ForkMutex mutex;
+  ASSERT_TRUE(mutex.try_lock());
+  EXPECT_FALSE(mutex.try_lock());
+  std::thread([&mutex] { EXPECT_FALSE(mutex.try_lock()); }).join();
+  mutex.unlock();
+  std::thread([&mutex] {
+    EXPECT_TRUE(mutex.try_lock());
+    mutex.unlock();
+  }).join();
+}
+
+TEST(ForkMutex, Lock__by_who_sleeps_meanwhile_gets_it) {
+  ForkMutex mutex;
+  mutex.lock();
+  std::thread waits([&mutex] { const std::lock_guard lock(mutex); });
+  usleep(400'000);  // Longer than until it asks whether the holder lives.
+  mutex.unlock();
+  waits.join();
+}
+
+TEST(ForkMutex, Holder_that_has_ended__ends_the_process_of_who_waits) {
+  ForkMutex mutex;
+  EXPECT_DEATH(
+      {
+        std::thread([&mutex] { mutex.lock(); }).join();
+        alarm(10);
+        mutex.lock();
+      },
+      "has ended in the middle of a call");
 }
 
 }  // namespace

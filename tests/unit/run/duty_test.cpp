@@ -3,6 +3,7 @@
 #include "engine/run/duty.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -367,6 +368,54 @@ TEST(DutyTest, Sleepers__all_get_their_turn_after_a_long_hold) {
     duty.give();
     for (std::thread& thread : threads) thread.join();
     EXPECT_EQ(served.load(), kThreads);
+  }
+}
+
+/// A thread ends on duty, as one does in a signal handler.
+TEST(DutyDeathTest, Holder_that_has_ended__ends_the_process_of_who_waits) {
+  for (const int before : {0, kMoreThanToFavour}) {
+    for (const bool guest : {false, true}) {
+      EXPECT_DEATH(
+          {
+            CheapDutyLock duty;
+            alarm(10);
+            std::thread([&] {
+              take_and_give(duty, before);
+              duty.take();
+            }).join();
+            guest ? duty.take_as_guest() : duty.take();
+          },
+          "has ended in the middle of a call");
+    }
+  }
+}
+
+TEST(DutyDeathTest, Holder_that_has_ended__ends_the_process_of_all_who_wait_behind_the_first) {
+  EXPECT_DEATH(
+      {
+        CheapDutyLock duty;
+        alarm(10);
+        std::thread([&] {
+          take_and_give(duty, kMoreThanToFavour);
+          duty.take();
+        }).join();
+        std::thread first([&] { duty.take_as_guest(); });
+        duty.take();
+        first.join();
+      },
+      "has ended in the middle of a call");
+}
+
+// The end of a process does not end it in another way because a thread is lost.
+TEST(DutyTest, Take_until__gives_up_what_a_thread_has_that_has_ended) {
+  for (const int before : {0, kMoreThanToFavour}) {
+    CheapDutyLock duty;
+    std::thread([&] {
+      take_and_give(duty, before);
+      duty.take();
+    }).join();
+    EXPECT_FALSE(duty.take_until(in_ms(600)));
+    EXPECT_FALSE(duty.take_until(in_ms(5)));
   }
 }
 

@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <thread>
 
+#include "engine/queue/lost_thread.h"
+
 namespace portofu {
 namespace {
 
