@@ -5,12 +5,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cinttypes>
 #include <cstdarg>
 #include <cstdio>
 
 #include "engine/queue/cancellation.h"
+#include "engine/queue/clock.h"
 
 namespace portofu {
 namespace {
@@ -25,11 +25,6 @@ const char* level_name(LogLevel level) {
     case LogLevel::kInfo: return "info";
   }
   return "unknown";
-}
-
-std::uint64_t now_ns() {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
 }
 
 /// A full or closed standard error is nothing that the engine can mend: the line is lost.
@@ -48,7 +43,7 @@ void finish_line(char* line, int wanted) {
 void log_list(LogLevel level, const char* format, std::va_list arguments) {
   if (!log_enabled(level)) return;
   std::uint64_t left_out = 0;
-  if (!process_rate.admit(now_ns(), &left_out)) return;
+  if (!process_rate.admit(monotonic_ns(), &left_out)) return;
   char line[kLogLineBytes];
   if (left_out != 0) {
     finish_line(line, std::snprintf(line, sizeof line, "portofu[%d]: warning: %" PRIu64 " lines were left out",

@@ -1,6 +1,8 @@
 #include "engine/run/virtual_nic.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <time.h>
 
@@ -23,6 +25,41 @@ constexpr std::int64_t kTimersNs = 500'000'000;
 
 /// Of this process; for the handler of the signal by which the coordinator freezes a thread.
 std::atomic<VirtualNic*> of_process{nullptr};
+/// Threads that may use it, for the clocks of the program.
+std::atomic<std::uint32_t> visitors{0};
+/// ProgramTime::era.
+std::atomic<std::uint32_t> era_of_process{0};
+
+struct Visit {
+  Visit() { visitors.fetch_add(1); }
+  ~Visit() { visitors.fetch_sub(1); }
+  Visit(const Visit&) = delete;
+  Visit& operator=(const Visit&) = delete;
+};
+
+/// Whoever sees first that time has become virtual, or real, begins an era.
+/// @param is_virtual  asked after the era was read, so that nobody ends an era that he has not seen
+template <typename IsVirtual>
+std::uint32_t current_era(IsVirtual is_virtual) {
+  for (;;) {
+    std::uint32_t era = era_of_process.load();
+    if ((era % 2 != 0) == is_virtual()) return era;
+    era_of_process.compare_exchange_strong(era, era + 1);
+  }
+}
+
+/// A child has no part in virtual time, and none of the parent's threads.
+void forget_in_child() {
+  of_process.store(nullptr);
+  visitors.store(0);
+}
+
+/// Lets the preloaded library, if it is there, ask us.
+void tell_preloaded_library() {
+  static constexpr ProgramClock kClock{program_time, sleep_in_virtual_time};
+  void* const take = dlsym(RTLD_DEFAULT, kTakeProgramClock);
+  if (take != nullptr) reinterpret_cast<TakeProgramClock*>(take)(&kClock);
+}
 
 }  // namespace
 
@@ -46,7 +83,9 @@ std::unique_ptr<VirtualNic> VirtualNic::start(Engine& engine, VirtualClock& cloc
     log_error("%s", system_failure("pthread_create", "the thread that stands for the NIC", error).c_str());
     return nullptr;
   }
+  [[maybe_unused]] static const int kFollowsForks = pthread_atfork(nullptr, nullptr, forget_in_child);
   of_process.store(nic.get());
+  tell_preloaded_library();
   struct sigaction action {};
   action.sa_handler = freeze;
   action.sa_flags = SA_RESTART;
@@ -56,6 +95,7 @@ std::unique_ptr<VirtualNic> VirtualNic::start(Engine& engine, VirtualClock& cloc
 
 VirtualNic::~VirtualNic() {
   of_process.store(nullptr);
+  while (visitors.load() != 0) sched_yield();
   if (!thread_.joinable()) return;
   stopping_.store(true, std::memory_order_release);
   clock_.end_nic();
@@ -127,10 +167,21 @@ void leave_virtual_time() {
   nic->clock_.leave();
 }
 
-std::uint64_t virtual_now_ns() {
+ProgramTime program_time() {
+  const Visit visit;
   VirtualNic* const nic = of_process.load();
-  if (nic == nullptr || nic->engine_.is_interrupted()) return 0;
-  return nic->clock_.read() / 1000;
+  const std::uint32_t era = current_era([nic] { return nic != nullptr && nic->clock_.has_begun(); });
+  if (era % 2 == 0) return {era, 0};
+  constexpr std::uint64_t kPsPerNs = 1000;
+  return {era, nic->clock_.read(nic->engine_.is_interrupted()) / kPsPerNs};
+}
+
+bool sleep_in_virtual_time(std::uint64_t length_ns) {
+  const Visit visit;
+  VirtualNic* const nic = of_process.load();
+  if (nic == nullptr || nic->engine_.is_interrupted()) return false;
+  constexpr std::uint64_t kPsPerNs = 1000;
+  return nic->clock_.sleep(std::min(length_ns, kLatestPs / kPsPerNs) * kPsPerNs);
 }
 
 }  // namespace portofu

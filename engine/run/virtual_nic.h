@@ -8,6 +8,7 @@
 #include <memory>
 #include <thread>
 
+#include "engine/run/program_time.h"
 #include "engine/wire/sim/virtual_clock.h"
 #include "engine/wire/sim/virtual_wire.h"
 
@@ -42,13 +43,16 @@ class VirtualNic {
   std::atomic<bool> stopping_{false};
   std::thread thread_;
 
-  friend std::uint64_t virtual_now_ns();
+  friend ProgramTime program_time();
+  friend bool sleep_in_virtual_time(std::uint64_t length_ns);
   friend void leave_virtual_time();
 };
 
-/// The virtual time of this process, for a thread that reads the clock: who reads it again and again waits.
-/// @return 0: time is real. Any thread
-std::uint64_t virtual_now_ns();
+/// What a thread of the program sees that reads the clock: who does so again and again waits. Any thread.
+ProgramTime program_time();
+
+/// A thread of the program sleeps, which takes no real time. @return false: time is real for it. Any thread
+bool sleep_in_virtual_time(std::uint64_t length_ns);
 
 /// The process is done with its engine: what it has sent arrives, and from here on time is real. Nothing, if it is.
 void leave_virtual_time();

@@ -46,13 +46,13 @@ bool SendArea::choose_stores(AreaLink& link) {
   if (way_ == LongData::kOrdinary || way_ == LongData::kStreaming) return way_ == LongData::kStreaming;
   const bool streaming = link.stores.choose();
   link.timed = has_gone_round() && link.stores.wants_time();
-  if (link.timed) link.started = std::chrono::steady_clock::now();
+  if (link.timed) link.started = MonotonicClock::now();
   return streaming;
 }
 
 void SendArea::publish(AreaLink& link, const Producer& producer) {
   if (link.timed) {
-    const auto taken = std::chrono::steady_clock::now() - link.started;
+    const auto taken = MonotonicClock::now() - link.started;
     link.stores.note(static_cast<std::uint64_t>(taken / std::chrono::nanoseconds(1)), link.claimed_bytes);
   }
   ++published_;

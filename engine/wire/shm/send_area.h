@@ -17,6 +17,7 @@
 
 #include "engine/queue/assert.h"
 #include "engine/queue/cell_ring.h"
+#include "engine/queue/clock.h"
 #include "engine/segment/mapping.h"
 #include "engine/segment/process_segment.h"
 #include "engine/wire/header.h"
@@ -68,7 +69,7 @@ struct AreaLink {
   bool mapped = false;     ///< The receiver reads the area.
   bool streaming = false;  ///< The claimed chunk is to be written by streaming stores.
   bool timed = false;      ///< The copy into the claimed chunk is being timed.
-  std::chrono::steady_clock::time_point started;
+  MonotonicClock::time_point started;
 };
 
 /// The area of one wire. Used by the thread on duty.

@@ -55,15 +55,15 @@ bool SourceSet::bring(Brought& lent) {
   if (!std::exchange(source.was_asked, true))
     log_warning("process %u:%u does not let us read its memory any more; it is asked to write what it has lent",
                 source.id.nid, source.id.pid);
-  const auto end = std::chrono::steady_clock::now() + kMostBringing;
+  const auto end = MonotonicClock::now() + kMostBringing;
   // The packet's message may have been offered a place before: who has begun to read that offer ends first (R4).
   while (!source.consumer.take_offer_back()) {
-    if (std::chrono::steady_clock::now() >= end || !source.segment->check_alive()) return false;
+    if (MonotonicClock::now() >= end || !source.segment->check_alive()) return false;
     std::this_thread::yield();
   }
   lent.data = std::make_unique_for_overwrite<std::byte[]>(lent.bytes);
   source.consumer.lay_down(lent.position, reinterpret_cast<std::uintptr_t>(lent.data.get()), lent.bytes);
-  for (bool is_last = false;; is_last = std::chrono::steady_clock::now() >= end || !source.segment->check_alive()) {
+  for (bool is_last = false;; is_last = MonotonicClock::now() >= end || !source.segment->check_alive()) {
     std::atomic_thread_fence(std::memory_order_seq_cst);
     ring_if_asleep(source.segment->control().doorbell, guard_, &source.rung_generation);
     if (source.consumer.taker_at(lent.position) == Taker::kPlaced) return true;

@@ -61,11 +61,11 @@ void SourceSet::begin_timing(ShmSource& source, TakenFrom from, std::uint32_t by
   if (timed_ == nullptr) return;
   timed_bytes_ = bytes;
   read_before_ = source.segment->memory().bytes_read();
-  started_ = std::chrono::steady_clock::now();
+  started_ = MonotonicClock::now();
 }
 
 void SourceSet::end_timing(ShmSource& source) {
-  const auto taken = std::chrono::steady_clock::now() - started_;
+  const auto taken = MonotonicClock::now() - started_;
   CopyCost<4>* const cost = std::exchange(timed_, nullptr);
   // What was dropped tells nothing; what failed once may always fail.
   if (cost == &source.read_cost && source.segment->memory().bytes_read() != read_before_ + timed_bytes_) {
@@ -150,10 +150,10 @@ std::uint32_t SourceSet::read_now() {
   read_count_ = count;
   ProcessMemory& memory = source.segment->memory();
   const std::uint64_t before = memory.bytes_read();
-  const auto started = std::chrono::steady_clock::now();
+  const auto started = MonotonicClock::now();
   std::uint32_t read = (1u << count) - 1;
   if (memory.read(late_targets_.data(), late_places_.data(), count)) {
-    const auto taken = std::chrono::steady_clock::now() - started;
+    const auto taken = MonotonicClock::now() - started;
     // As many looks as payloads, like those that are read one by one; CopyCost judges what was interrupted.
     source.read_cost.note(static_cast<std::uint64_t>(taken / std::chrono::nanoseconds(1)), memory.bytes_read() - before,
                           count);
@@ -211,10 +211,10 @@ void SourceSet::offer(std::byte* target, std::uint64_t bytes) {
 constexpr std::chrono::seconds kMostPlacing{1};
 
 void SourceSet::take_offers_back(ProcessId id) {
-  const auto end = std::chrono::steady_clock::now() + kMostPlacing;
+  const auto end = MonotonicClock::now() + kMostPlacing;
   for (const auto& source : by_slot_) {
     if (source == nullptr || source->id != id) continue;
-    while (!source->consumer.take_offer_back() && std::chrono::steady_clock::now() < end) {
+    while (!source->consumer.take_offer_back() && MonotonicClock::now() < end) {
       if (source->segment != nullptr && !source->segment->check_alive()) break;
       std::this_thread::yield();
     }

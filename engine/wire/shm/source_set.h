@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "engine/queue/cell_ring.h"
+#include "engine/queue/clock.h"
 #include "engine/segment/mapping.h"
 #include "engine/segment/process_segment.h"
 #include "engine/wire/copies.h"
@@ -165,7 +166,7 @@ class SourceSet final : public MemoryBringer {
   CopyCost<4>* timed_ = nullptr;                     ///< What is being measured between peek and release; or nothing.
   std::uint32_t timed_bytes_ = 0;                    ///< Of the payload.
   std::uint64_t read_before_ = 0;                    ///< ProcessMemory::bytes_read when peek returned.
-  std::chrono::steady_clock::time_point started_;    ///< When peek returned.
+  MonotonicClock::time_point started_;               ///< When peek returned.
   std::uint64_t seen_epoch_;                         ///< directory_epoch at the last scan.
   std::vector<std::unique_ptr<ShmSource>> by_slot_;  ///< One entry a channel; nullptr where we hear nobody.
   std::vector<ShmSource*> drained_;                  ///< Waiting for take_closed_source.

@@ -23,6 +23,15 @@ namespace {
 constexpr std::uint32_t kShortLooks = 8;
 /// So many more wait twice as long: a program that looks a few dozen times while it works loses little by that.
 constexpr std::uint32_t kLooksOfDoubling = 8;
+/// Reads of the clock since the last call that cost nothing. Each further one costs that part of the time since then,
+/// and no more than that, so that who waits by the clock waits hardly longer than he wants.
+constexpr std::uint32_t kFreeReads = 64;
+constexpr std::uint64_t kPartOfRead = 1024;
+constexpr std::uint64_t kMostReadPs = 100'000;
+/// So many reads in a row without giving the turn back: far less CPU time than the coordinator's patience.
+constexpr std::uint32_t kReadsOfTurn = 256;
+/// The same for looks between which the clock is read.
+constexpr std::uint64_t kPartOfLook = 8;
 /// The longest that one waits for while somebody may still send something.
 constexpr std::uint64_t kLongestLookPs = 1'000'000'000;
 /// No call costs more: a second.
@@ -104,6 +113,8 @@ VirtualClock::VirtualClock(VirtualHeader* header, std::size_t bytes, VirtualPage
       compute_word_(header->compute_word),
       poll_ps_(std::clamp(header->poll_ps, std::uint64_t{1}, kMostCallPs)),
       clock_ps_(std::min(page.clock_ps.load(std::memory_order_relaxed), kLatestPs)),
+      opened_ps_(clock_ps_),
+      caller_(this_thread()),
       seen_turn_(page.turn.load(std::memory_order_acquire)),
       seen_deliveries_(page.delivery_count.load(std::memory_order_acquire)) {
   for (std::size_t i = 0; i < kVirtualCallCount; ++i) call_ps_[i] = std::min(header->call_ps[i], kMostCallPs);
@@ -128,19 +139,28 @@ void VirtualClock::spend(VirtualSpent what, std::uint64_t cost_ps) {
 
 /// A new turn begins at a time that the coordinator has said.
 void VirtualClock::catch_up(VirtualSpent what) {
+  begun_.store(true, std::memory_order_release);
   seen_turn_ = page_.turn.load(std::memory_order_acquire);
   const std::uint64_t granted = std::min(page_.granted_ps.load(std::memory_order_relaxed), kLatestPs);
   if (granted > clock_ps_) spend(what, granted - clock_ps_);
   if (compute_ == VirtualCompute::kCpu) charged_cpu_ps_ = thread_cpu_ps();
 }
 
+/// Something else than a look or a read of the clock has happened.
+void VirtualClock::end_streaks() {
+  empty_looks_ = 0;
+  reads_ = 0;
+  watches_clock_ = false;
+  streak_from_ps_ = clock_ps_;
+}
+
 /// What the program has done since its last call costs time, but for polling memory.
-void VirtualClock::charge() {
+void VirtualClock::charge(bool is_call) {
   if (page_.turn.load(std::memory_order_acquire) != seen_turn_) {
     catch_up(VirtualSpent::kMemory);
-    empty_looks_ = 0;
+    end_streaks();
   }
-  if (compute_ == VirtualCompute::kFixed) spend(VirtualSpent::kCompute, compute_word_);
+  if (compute_ == VirtualCompute::kFixed && is_call) spend(VirtualSpent::kCompute, compute_word_);
   if (compute_ != VirtualCompute::kCpu) return;
   const std::uint64_t used = thread_cpu_ps();
   if (used > charged_cpu_ps_ && charged_cpu_ps_ != 0) {
@@ -165,17 +185,21 @@ void VirtualClock::give_turn(VirtualState state, std::uint64_t until_ps) {
   page_.clock_ps.store(clock_ps_, std::memory_order_relaxed);
   page_.until_ps.store(until_ps, std::memory_order_relaxed);
   page_.state.store(static_cast<std::uint32_t>(state), std::memory_order_release);
+  in_turn_change_ = true;
   ring_coordinator(*header_);
   while (page_.turn.load(std::memory_order_acquire) == seen && !is_deserted()) {
     virtual_wait(page_.turn, seen, kLookAtCoordinatorNs);
   }
   catch_up(VirtualSpent::kWait);
   has_sent_ = false;
+  in_turn_change_ = false;
 }
 
 void VirtualClock::pass() {
   if (left_) return;
   charge();
+  reads_ = 0;
+  if (empty_looks_ == 0) streak_from_ps_ = clock_ps_;
   spend(VirtualSpent::kLook, poll_ps_);
   if (++empty_looks_ <= kShortLooks) {
     const std::uint64_t horizon = page_.horizon_ps.load(std::memory_order_relaxed);
@@ -186,23 +210,55 @@ void VirtualClock::pass() {
   }
   const std::uint32_t doublings = std::min((empty_looks_ - kShortLooks) / kLooksOfDoubling, 40u);
   const std::uint64_t longest = page_.is_quiet.load(std::memory_order_relaxed) != 0 ? kLatestPs / 4 : kLongestLookPs;
-  const std::uint64_t most = std::min(poll_ps_, kLatestPs >> 41) << doublings;
+  const std::uint64_t most = watches_clock_ ? std::max(poll_ps_, (clock_ps_ - streak_from_ps_) / kPartOfLook)
+                                            : std::min(poll_ps_, kLatestPs >> 41) << doublings;
   const std::uint64_t until = std::min(clock_ps_ + std::min(most, longest), kLatestPs);
   give_turn(VirtualState::kPolling, until);
-  if (clock_ps_ < until) empty_looks_ = 0;
+  if (clock_ps_ < until) end_streaks();
 }
 
 void VirtualClock::find() {
   if (left_) return;
   charge();
-  empty_looks_ = 0;
+  end_streaks();
   spend(VirtualSpent::kLook, poll_ps_);
 }
 
-/// Before it has the first turn there is no time that it could ask for.
-std::uint64_t VirtualClock::read() {
-  if (caller_.load(std::memory_order_relaxed) == this_thread()) pass();
-  return clock_ps_;
+bool VirtualClock::is_caller() const { return caller_.load(std::memory_order_relaxed) == this_thread(); }
+
+/// Who was frozen before its first turn has had it when it goes on.
+bool VirtualClock::has_begun() const {
+  if (left_.load(std::memory_order_relaxed)) return false;
+  return begun_.load(std::memory_order_acquire) ||
+         (is_caller() && page_.turn.load(std::memory_order_acquire) != seen_turn_);
+}
+
+std::uint64_t VirtualClock::since_opened(std::uint64_t clock_ps) const {
+  return clock_ps > opened_ps_ ? clock_ps - opened_ps_ : 0;
+}
+
+std::uint64_t VirtualClock::read(bool in_call) {
+  if (!is_caller()) return since_opened(std::min(page_.clock_ps.load(std::memory_order_relaxed), kLatestPs));
+  if (in_call || in_turn_change_) return since_opened(clock_ps_);
+  charge(false);
+  if (state() != VirtualState::kRunning) give_turn(VirtualState::kReady, clock_ps_);
+  watches_clock_ = true;
+  if (reads_ == 0 && empty_looks_ == 0) streak_from_ps_ = clock_ps_;
+  if (++reads_ <= kFreeReads) return since_opened(clock_ps_);
+  spend(VirtualSpent::kLook, std::max(poll_ps_, std::min((clock_ps_ - streak_from_ps_) / kPartOfRead, kMostReadPs)));
+  if (has_sent_ || clock_ps_ > page_.horizon_ps.load(std::memory_order_relaxed) || reads_ % kReadsOfTurn == 0) {
+    give_turn(VirtualState::kReady, clock_ps_);
+  }
+  return since_opened(clock_ps_);
+}
+
+bool VirtualClock::sleep(std::uint64_t length_ps) {
+  if (!has_begun() || !is_caller() || in_turn_change_) return false;
+  charge(false);
+  end_streaks();
+  spend(VirtualSpent::kWait, length_ps);
+  give_turn(VirtualState::kReady, clock_ps_);
+  return true;
 }
 
 bool VirtualClock::wait(std::uint64_t deadline_ps) {
@@ -211,7 +267,7 @@ bool VirtualClock::wait(std::uint64_t deadline_ps) {
     return true;
   }
   charge();
-  empty_looks_ = 0;
+  end_streaks();
   if (clock_ps_ >= deadline_ps) return false;
   give_turn(VirtualState::kWaiting, std::min(deadline_ps, kNeverPs));
   if (clock_ps_ >= deadline_ps) return false;
@@ -244,7 +300,7 @@ void VirtualClock::freeze(bool in_call) {
 std::uint64_t VirtualClock::stamp(VirtualCall call) {
   if (in_nic_) return nic_.time_ps;
   charge();
-  empty_looks_ = 0;
+  end_streaks();
   has_sent_ = true;
   spend(static_cast<VirtualSpent>(call), call_ps_[static_cast<std::size_t>(call)]);
   page_.clock_ps.store(clock_ps_, std::memory_order_relaxed);

@@ -45,8 +45,19 @@ class VirtualClock {
   /// The clock of the application.
   std::uint64_t now_ps() const { return clock_ps_; }
 
-  /// The same for a thread that reads the clock, as a look that finds nothing. Threads that do not call only read.
-  std::uint64_t read();
+  // ---- The program, which reads clocks and sleeps itself
+
+  /// Whether the rank has had a turn, and has not left. Any thread.
+  bool has_begun() const;
+
+  /// What the program is shown: virtual time since it opened the clock. It costs nothing, but who reads again and again
+  /// without a call waits for a time. Threads that do not call are shown when the other one has called last. Only after
+  /// has_begun.
+  /// @param in_call  this thread is in the middle of a call: time stands still
+  std::uint64_t read(bool in_call);
+
+  /// Lets that time pass. @return false: not for this thread, which does not call, or not yet
+  bool sleep(std::uint64_t length_ps);
 
   /// Lets all that was sent arrive, and leaves virtual time for good. Returns at once if it was left before.
   void leave();
@@ -86,7 +97,10 @@ class VirtualClock {
 
  private:
   VirtualClock(VirtualHeader* header, std::size_t bytes, VirtualPage& page);
-  void charge();
+  void charge(bool is_call = true);
+  bool is_caller() const;
+  std::uint64_t since_opened(std::uint64_t clock_ps) const;
+  void end_streaks();
   void spend(VirtualSpent what, std::uint64_t cost_ps);
   void catch_up(VirtualSpent what);
   bool is_deserted();
@@ -103,18 +117,24 @@ class VirtualClock {
   const std::uint64_t compute_word_;
   std::array<std::uint64_t, kVirtualCallCount> call_ps_{};
   const std::uint64_t poll_ps_;
-  std::uint64_t clock_ps_;                 ///< Of the application.
-  std::atomic<std::uintptr_t> caller_{0};  ///< The thread that gave the turn back last.
-  std::uint64_t charged_cpu_ps_ = 0;       ///< CPU time of the thread that is charged, or is not to be.
-  std::uint32_t seen_turn_ = 0;            ///< When it was last noted.
-  std::uint32_t empty_looks_ = 0;          ///< In a row.
-  bool has_sent_ = false;                  ///< In this turn.
-  bool left_ = false;                      ///< Virtual time.
-  bool in_nic_ = false;                    ///< On duty.
-  std::uint8_t cause_ = 0;                 ///< On duty: PacketType.
-  VirtualDelivery nic_{};                  ///< On duty: what the NIC has in hand.
-  std::uint32_t seen_deliveries_ = 0;      ///< The NIC.
-  std::atomic<bool> nic_ends_{false};      ///< By end_nic.
+  std::uint64_t clock_ps_;              ///< Of the application.
+  const std::uint64_t opened_ps_;       ///< What it was when it was opened.
+  std::atomic<std::uintptr_t> caller_;  ///< The thread that gave the turn back last, at first that which opened.
+  std::uint64_t charged_cpu_ps_ = 0;    ///< CPU time of the thread that is charged, or is not to be.
+  std::uint32_t seen_turn_ = 0;         ///< When it was last noted.
+  std::uint32_t empty_looks_ = 0;       ///< In a row.
+  std::uint32_t reads_ = 0;             ///< Of the clock, since the last call.
+  std::uint64_t streak_from_ps_ = 0;    ///< When looks or reads in a row began.
+  bool watches_clock_ = false;          ///< It was read between these looks.
+  bool in_turn_change_ = false;         ///< A signal's handler may see it.
+  bool has_sent_ = false;               ///< In this turn.
+  std::atomic<bool> begun_{false};      ///< It has had a turn.
+  std::atomic<bool> left_{false};       ///< Virtual time.
+  bool in_nic_ = false;                 ///< On duty.
+  std::uint8_t cause_ = 0;              ///< On duty: PacketType.
+  VirtualDelivery nic_{};               ///< On duty: what the NIC has in hand.
+  std::uint32_t seen_deliveries_ = 0;   ///< The NIC.
+  std::atomic<bool> nic_ends_{false};   ///< By end_nic.
 };
 
 }  // namespace portofu

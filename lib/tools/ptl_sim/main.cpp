@@ -12,6 +12,7 @@
 #include "lib/tools/man_page.h"
 #include "lib/tools/ptl_run/job.h"
 #include "lib/tools/ptl_sim/coordinator.h"
+#include "lib/tools/ptl_sim/preload.h"
 #include "lib/tools/ptl_sim/report.h"
 
 namespace {
@@ -29,6 +30,9 @@ const portofu::tools::ManPage kPage{
         "\n"
         "    Time begins when every rank has called the library for something that takes time, or waits\n"
         "    elsewhere. What ranks do before, as to find each other by PMI, takes none.\n"
+        "\n"
+        "    From then on the program's clocks show virtual time: clock_gettime, gettimeofday, time, and so\n"
+        "    MPI_Wtime and std::chrono. Its sleeps let virtual time pass.\n"
         "\n"
         "    At the end, times are told on standard error: of each rank, and what they went into.\n"
         "\n"
@@ -49,6 +53,7 @@ const portofu::tools::ManPage kPage{
         "    PORTOFU_SIM                         where the ranks share virtual time\n"
         "    PORTOFU_PER_NODE, PORTOFU_SHAPE     the nodes, with coordinates of their own\n"
         "    PORTOFU_TNIS, PORTOFU_CQS           of the machine\n"
+        "    LD_PRELOAD                          libportofu_clock.so before all else; not with --real-clocks\n"
         "    PORTOFU_DIRECT, PORTOFU_HEAP_MIB, PORTOFU_PROGRESS_THREAD, PORTOFU_FABRIC: 0, so that all\n"
         "    that ranks do to each other is a message\n"
         "\n"
@@ -109,6 +114,7 @@ struct Wanted {
   std::string compute = "none";
   std::uint64_t patience_us = 200;
   std::uint64_t hang_s = 60;
+  bool real_clocks = false;
   std::string json;
   bool quiet = false;
 };
@@ -134,6 +140,8 @@ void add_options(CLI::App* app, Wanted* wanted, portofu::tools::JobOptions* job,
                   "Seconds in which nothing happens, after which the job ends; without it, 60.")
       ->option_text("SECONDS")
       ->check(CLI::Range(1, 86'400));
+  app->add_flag("--real-clocks", wanted->real_clocks,
+                "Clocks that the program reads show real time, and its sleeps take it.");
   app->add_option("--json", wanted->json, "File for the times, as JSON.")->option_text("FILE");
   app->add_flag("--messages", order->keeps_messages, "Each message is in the file of --json, too.");
   app->add_flag("-q,--quiet", wanted->quiet, "Times are not told on standard error.");
@@ -174,6 +182,7 @@ int simulate(const Wanted& wanted, portofu::tools::JobOptions job, portofu::tool
   const SharedTime time(order.rank_count, costs);
   if (!time.is_open()) return fail(time.why());
   set_environment(time.path(), wanted.per_node, wanted.shape, *machine);
+  if (!wanted.real_clocks) preload_clock();
   portofu::sim::Network network(*machine, std::move(*layout));
   Coordinator coordinator(order, time, network);
   job.watcher = &coordinator;

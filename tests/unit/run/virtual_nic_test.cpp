@@ -79,9 +79,37 @@ TEST_F(VirtualNicTest, Waits__end_when_the_coordinator_says_so) {
   EXPECT_FALSE(engine->is_answered(kHourNs));
   EXPECT_LT(monotonic_ns() - before_ns, kHourNs);
   coordinator.join();
-  EXPECT_EQ(virtual_now_ns(), 3600'000'000'000u) << "this thread has called last";
   close(engine);
-  EXPECT_EQ(virtual_now_ns(), 0u) << "time is real";
+}
+
+TEST_F(VirtualNicTest, Program_time__is_virtual_from_the_first_turn_to_the_end) {
+  auto engine = std::make_unique<RealEngine>(settings());
+  const std::uint32_t before = program_time().era;
+  EXPECT_EQ(before % 2, 0u);
+  EXPECT_FALSE(sleep_in_virtual_time(1000)) << "it has had no turn";
+  engine->get_from(**engine);
+  EXPECT_EQ(program_time().era, before) << "nor has it now";
+  constexpr std::uint64_t kHourNs = 3600'000'000'000;
+  std::thread coordinator([this] {
+    ASSERT_TRUE(job.await(VirtualState::kWaiting));
+    job.grant(job.page().until_ps.load());
+    ASSERT_TRUE(job.await(VirtualState::kReady));
+    EXPECT_EQ(job.page().clock_ps.load(), (kHourNs + 5000) * 1000 + VirtualJob::kGetPs);
+    job.grant(job.page().clock_ps.load());
+  });
+  EXPECT_FALSE(engine->is_answered(kHourNs));
+  EXPECT_EQ(program_time().era, before + 1);
+  EXPECT_EQ(program_time().ns, kHourNs);
+  EXPECT_TRUE(sleep_in_virtual_time(5000));
+  EXPECT_EQ(program_time().ns, kHourNs + 5000);
+  coordinator.join();
+  std::thread([&] {
+    EXPECT_EQ(program_time().era, before + 1);
+    EXPECT_FALSE(sleep_in_virtual_time(1)) << "another thread cannot let time pass";
+  }).join();
+  close(engine);
+  EXPECT_EQ(program_time().era, before + 2) << "time is real";
+  EXPECT_EQ(program_time().ns, 0u);
 }
 
 /// What never comes, because its sender has gone, holds nobody up.

@@ -77,6 +77,68 @@ TEST_F(VirtualClockTest, Nic__sends_at_the_time_of_what_it_has_in_hand) {
   EXPECT_EQ(clock->stamp(VirtualCall::kPut), VirtualJob::kPutPs) << "the application has its own time";
 }
 
+/// Has a turn that nothing else ends.
+void begin(VirtualJob& job, VirtualClock& clock) {
+  std::thread coordinator([&] {
+    if (job.await(VirtualState::kWaiting)) job.grant(1000);
+  });
+  clock.wait(1000);
+  coordinator.join();
+}
+
+TEST_F(VirtualClockTest, Reads__are_of_virtual_time_after_the_first_turn) {
+  const auto clock = open();
+  EXPECT_FALSE(clock->has_begun());
+  clock->stamp(VirtualCall::kPut);
+  EXPECT_FALSE(clock->has_begun());
+  EXPECT_FALSE(clock->sleep(1));
+  begin(job, *clock);
+  EXPECT_TRUE(clock->has_begun());
+  EXPECT_EQ(clock->read(false), 1000u);
+  EXPECT_EQ(clock->read(true), 1000u);
+}
+
+TEST_F(VirtualClockTest, Reads__in_a_row_let_time_pass_in_the_end) {
+  const auto clock = open();
+  begin(job, *clock);
+  for (int i = 0; i < 64; ++i) EXPECT_EQ(clock->read(false), 1000u);
+  EXPECT_EQ(clock->read(false), 1000u + VirtualJob::kPollPs);
+  clock->stamp(VirtualCall::kPut);
+  const std::uint64_t now_ps = clock->now_ps();
+  EXPECT_EQ(clock->read(false), now_ps) << "after a call they cost nothing again";
+}
+
+TEST_F(VirtualClockTest, Reads__give_the_turn_back_when_something_else_comes_first) {
+  const auto clock = open();
+  begin(job, *clock);
+  job.page().horizon_ps.store(1000);
+  std::thread coordinator([this] {
+    ASSERT_TRUE(job.await(VirtualState::kReady));
+    EXPECT_EQ(job.page().clock_ps.load(), 1000u + VirtualJob::kPollPs);
+    job.grant(5000);
+  });
+  while (clock->read(false) < 5000) {
+  }
+  coordinator.join();
+}
+
+TEST_F(VirtualClockTest, Sleeps__let_time_pass) {
+  const auto clock = open();
+  begin(job, *clock);
+  std::thread coordinator([this] {
+    ASSERT_TRUE(job.await(VirtualState::kReady)) << "what arrives does not wake it";
+    EXPECT_EQ(job.page().clock_ps.load(), 4000u);
+    job.grant(4000);
+  });
+  EXPECT_TRUE(clock->sleep(3000));
+  coordinator.join();
+  EXPECT_EQ(clock->now_ps(), 4000u);
+  std::thread([&] {
+    EXPECT_FALSE(clock->sleep(1)) << "another thread";
+    EXPECT_EQ(clock->read(false), 4000u);
+  }).join();
+}
+
 TEST_F(VirtualClockTest, Looks__give_the_turn_back_when_something_else_comes_first) {
   const auto clock = open();
   std::thread rank([&] { clock->pass(); });

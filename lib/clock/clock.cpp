@@ -1,0 +1,211 @@
+// libportofu_clock.so: the program's clocks show virtual time, and its sleeps take virtual time. ptl_sim preloads it.
+// The engine, once it is there, tells by what functions (engine/run/program_time.h). Until then time is real, as it is
+// for whatever has no engine.
+//
+// The engine and the C libraries over it read clocks, too, and sleep: theirs are real. They are known by where they
+// call from.
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <features.h>
+#include <link.h>
+#include <pthread.h>
+#include <sys/time.h>
+#include <threads.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <iterator>
+
+#include "engine/door/program_time.h"
+#include "lib/clock/shown_clock.h"
+
+using namespace portofu;
+
+namespace {
+
+constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
+constexpr std::uint64_t kNsPerUs = 1000;
+
+std::atomic<const ProgramClock*> engine_clock{nullptr};
+std::atomic<const void*> engine_object{nullptr};  ///< That has the engine.
+
+/// next_NAME: the function NAME behind ours. Whoever asks first looks it up, or several, to the same effect.
+#define NEXT(name)                                 \
+  static std::atomic<void*> found_##name{nullptr}; \
+  if (found_##name.load() == nullptr) {            \
+    found_##name.store(dlsym(RTLD_NEXT, #name));   \
+  }                                                \
+  auto* const next_##name = reinterpret_cast<decltype(&::name)>(found_##name.load())
+
+int real_clock(clockid_t clock, timespec* time) {
+  NEXT(clock_gettime);
+  return next_clock_gettime(clock, time);
+}
+
+std::uint64_t ns_of(const timespec& time) {
+  return static_cast<std::uint64_t>(time.tv_sec) * kNsPerSecond + static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+timespec time_of(std::uint64_t ns) {
+  return {static_cast<time_t>(ns / kNsPerSecond), static_cast<long>(ns % kNsPerSecond)};
+}
+
+// ---- Who asks -------------------------------------------------------------------------------------------------------
+
+/// The object that code is of: where it is known by, and its file.
+struct Object {
+  const void* mark = nullptr;
+  const char* file = "";
+};
+
+Object object_of(const void* code) {
+#if __GLIBC_PREREQ(2, 35)
+  dl_find_object found;
+  if (_dl_find_object(const_cast<void*>(code), &found) != 0) return {};
+  return {found.dlfo_link_map, found.dlfo_link_map->l_name};
+#else
+  Dl_info found;
+  if (dladdr(code, &found) == 0) return {};
+  return {found.dli_fbase, found.dli_fname};
+#endif
+}
+
+/// Whether code is the engine's, or of a library over it.
+bool is_ours(const void* code) {
+  const Object object = object_of(code);
+  if (object.mark != nullptr && object.mark == engine_object.load(std::memory_order_relaxed)) return true;
+  const char* const slash = std::strrchr(object.file, '/');
+  const char* const name = slash != nullptr ? slash + 1 : object.file;
+  for (const char* ours : {"libportofu", "libportals.so", "libtofucom.so", "libfuni.so", "libuct_utofu.so"}) {
+    if (std::strncmp(name, ours, std::strlen(ours)) == 0) return true;
+  }
+  return false;
+}
+
+// ---- Clocks ---------------------------------------------------------------------------------------------------------
+
+/// By the number of the clock. Those of CPU time are as they are, and coarse ones are shown like the fine ones.
+std::array<ShownClock, CLOCK_TAI + 1> shown_clocks;
+
+bool can_be_shown(clockid_t clock) {
+  return clock >= 0 && clock <= CLOCK_TAI && clock != CLOCK_PROCESS_CPUTIME_ID && clock != CLOCK_THREAD_CPUTIME_ID;
+}
+
+clockid_t fine_clock(clockid_t clock) {
+  if (clock == CLOCK_REALTIME_COARSE) return CLOCK_REALTIME;
+  return clock == CLOCK_MONOTONIC_COARSE ? CLOCK_MONOTONIC : clock;
+}
+
+int show(const void* caller, clockid_t clock, timespec* time) {
+  if (!can_be_shown(clock) || is_ours(caller)) return real_clock(clock, time);
+  clock = fine_clock(clock);
+  const int status = real_clock(clock, time);
+  if (status != 0) return status;
+  const std::uint64_t real_ns = ns_of(*time);
+  const ProgramClock* const engine = engine_clock.load(std::memory_order_acquire);
+  const ProgramTime now = engine != nullptr ? engine->now() : ProgramTime{};
+  const bool is_virtual = now.era % 2 != 0;
+  *time = time_of(shown_clocks[static_cast<std::size_t>(clock)].show(now.era, is_virtual ? now.ns : real_ns, real_ns));
+  return 0;
+}
+
+// ---- Sleeping -------------------------------------------------------------------------------------------------------
+
+bool is_length(const timespec* length) {
+  return length->tv_sec >= 0 && length->tv_nsec >= 0 && length->tv_nsec < static_cast<long>(kNsPerSecond);
+}
+
+/// @return false: it shall sleep really
+bool has_slept(const void* caller, std::uint64_t length_ns) {
+  const ProgramClock* const engine = engine_clock.load(std::memory_order_acquire);
+  if (engine == nullptr || is_ours(caller)) return false;
+  pthread_testcancel();
+  return engine->sleep(length_ns);
+}
+
+/// @return errno
+int sleep_until(const void* caller, clockid_t clock, const timespec* until) {
+  NEXT(clock_nanosleep);
+  timespec shown{};
+  timespec real{};
+  if (is_ours(caller) || !is_length(until) || show(caller, clock, &shown) != 0)
+    return next_clock_nanosleep(clock, TIMER_ABSTIME, until, nullptr);
+  const std::uint64_t shown_ns = ns_of(shown);
+  if (ns_of(*until) <= shown_ns) return 0;
+  const std::uint64_t length_ns = ns_of(*until) - shown_ns;
+  if (has_slept(caller, length_ns)) return 0;
+  real_clock(clock, &real);
+  const timespec real_until = time_of(ns_of(real) + length_ns);
+  return next_clock_nanosleep(clock, TIMER_ABSTIME, &real_until, nullptr);
+}
+
+}  // namespace
+
+extern "C" {
+
+void portofu_take_program_clock_1(const ProgramClock* clock) {
+  engine_object.store(object_of(clock).mark);
+  engine_clock.store(clock, std::memory_order_release);
+}
+
+int clock_gettime(clockid_t clock, timespec* time) noexcept { return show(__builtin_return_address(0), clock, time); }
+
+int gettimeofday(timeval* __restrict time, void* __restrict zone) noexcept {
+  timespec now{};
+  if (zone != nullptr) {
+    NEXT(gettimeofday);
+    next_gettimeofday(time, zone);
+  }
+  if (show(__builtin_return_address(0), CLOCK_REALTIME, &now) != 0) return -1;
+  *time = {now.tv_sec, static_cast<suseconds_t>(now.tv_nsec / static_cast<long>(kNsPerUs))};
+  return 0;
+}
+
+time_t time(time_t* result) noexcept {
+  timespec now{};
+  if (show(__builtin_return_address(0), CLOCK_REALTIME, &now) != 0) return -1;
+  if (result != nullptr) *result = now.tv_sec;
+  return now.tv_sec;
+}
+
+int timespec_get(timespec* time, int base) noexcept {
+  if (base != TIME_UTC || show(__builtin_return_address(0), CLOCK_REALTIME, time) != 0) return 0;
+  return base;
+}
+
+int nanosleep(const timespec* length, timespec* rest) {
+  NEXT(nanosleep);
+  if (is_length(length) && has_slept(__builtin_return_address(0), ns_of(*length))) return 0;
+  return next_nanosleep(length, rest);
+}
+
+int clock_nanosleep(clockid_t clock, int flags, const timespec* length, timespec* rest) {
+  NEXT(clock_nanosleep);
+  if (!can_be_shown(clock)) return next_clock_nanosleep(clock, flags, length, rest);
+  if ((flags & TIMER_ABSTIME) != 0) return sleep_until(__builtin_return_address(0), clock, length);
+  if (is_length(length) && has_slept(__builtin_return_address(0), ns_of(*length))) return 0;
+  return next_clock_nanosleep(clock, flags, length, rest);
+}
+
+int thrd_sleep(const timespec* length, timespec* rest) {
+  NEXT(thrd_sleep);
+  if (is_length(length) && has_slept(__builtin_return_address(0), ns_of(*length))) return 0;
+  return next_thrd_sleep(length, rest);
+}
+
+int usleep(useconds_t us) {
+  NEXT(usleep);
+  return has_slept(__builtin_return_address(0), us * kNsPerUs) ? 0 : next_usleep(us);
+}
+
+unsigned sleep(unsigned seconds) {
+  NEXT(sleep);
+  return has_slept(__builtin_return_address(0), seconds * kNsPerSecond) ? 0 : next_sleep(seconds);
+}
+
+}  // extern "C"

@@ -1,0 +1,91 @@
+// A program that looks at clocks before its virtual time, in it, and after it, and sleeps. Alone, and in C.
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+#include <utofu.h>
+
+#define COUNT 6
+static const clockid_t kClocks[COUNT] = {CLOCK_MONOTONIC,        CLOCK_REALTIME,        CLOCK_MONOTONIC_RAW,
+                                         CLOCK_MONOTONIC_COARSE, CLOCK_REALTIME_COARSE, CLOCK_BOOTTIME};
+static long long last_ns[COUNT];
+static _Alignas(256) volatile unsigned long memory[64];
+static utofu_vcq_hdl_t vcq;
+static utofu_vcq_id_t self;
+static utofu_stadd_t place;
+
+static void check(int right, const char* what) {
+  if (right) return;
+  fprintf(stderr, "wrong: %s\n", what);
+  exit(9);
+}
+
+static long long read_ns(clockid_t clock) {
+  struct timespec now;
+  check(clock_gettime(clock, &now) == 0, "clock_gettime");
+  return now.tv_sec * 1000000000ll + now.tv_nsec;
+}
+
+static void look_at_all(void) {
+  for (int i = 0; i < COUNT; ++i) {
+    const long long now_ns = read_ns(kClocks[i]);
+    check(now_ns >= last_ns[i], "a clock ran back");
+    last_ns[i] = now_ns;
+  }
+  struct timeval now;
+  check(gettimeofday(&now, NULL) == 0, "gettimeofday");
+  const long long us = now.tv_sec * 1000000ll + now.tv_usec;
+  const long long ns = read_ns(CLOCK_REALTIME);
+  check(us <= ns / 1000 && us + 10000000 > ns / 1000, "gettimeofday and clock_gettime differ");
+  const long long seconds = time(NULL);
+  check(seconds >= us / 1000000 && seconds < us / 1000000 + 10, "time and gettimeofday differ");
+}
+
+static void put_to_self(unsigned long word) {
+  memory[32] = word;
+  check(utofu_put(vcq, self, place + 256, place, 8, 0, 0, NULL) == UTOFU_SUCCESS, "utofu_put");
+  while (memory[0] != word) {
+  }
+}
+
+static void sleep_in_each_way(void) {
+  struct timespec length = {100, 1};
+  struct timespec until;
+  const long long began_ns = read_ns(CLOCK_MONOTONIC);
+  const long long cpu_ns = read_ns(CLOCK_PROCESS_CPUTIME_ID);
+  check(sleep(1000) == 0 && usleep(20) == 0 && nanosleep(&length, NULL) == 0, "sleeping");
+  check(clock_nanosleep(CLOCK_REALTIME, 0, &length, NULL) == 0, "clock_nanosleep");
+  clock_gettime(CLOCK_MONOTONIC, &until);
+  until.tv_sec += 10;
+  check(clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == 0, "clock_nanosleep until");
+  check(clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == 0, "clock_nanosleep until it is");
+  printf("slept %lld ns\n", read_ns(CLOCK_MONOTONIC) - began_ns);
+  check(read_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu_ns < 60000000000, "CPU time is real");
+}
+
+int main(void) {
+  look_at_all();
+  check(utofu_create_vcq(0, 0, &vcq) == UTOFU_SUCCESS, "utofu_create_vcq");
+  check(utofu_query_vcq_id(vcq, &self) == UTOFU_SUCCESS, "utofu_query_vcq_id");
+  check(utofu_reg_mem(vcq, (void*)memory, sizeof memory, 0, &place) == UTOFU_SUCCESS, "utofu_reg_mem");
+  look_at_all();
+  for (unsigned long i = 1; i <= 3; ++i) {
+    const long long began_ns = read_ns(CLOCK_MONOTONIC);
+    put_to_self(i);
+    printf("put %lld ns\n", read_ns(CLOCK_MONOTONIC) - began_ns);
+    look_at_all();
+  }
+  sleep_in_each_way();
+  look_at_all();
+  const long long began_ns = read_ns(CLOCK_MONOTONIC);
+  while (read_ns(CLOCK_MONOTONIC) < began_ns + 1000000) {
+  }
+  printf("waited by the clock %lld ns\n", read_ns(CLOCK_MONOTONIC) - began_ns);
+  check(utofu_free_vcq(vcq) == UTOFU_SUCCESS, "utofu_free_vcq");
+  look_at_all();
+  usleep(1000);
+  look_at_all();
+  return 0;
+}
