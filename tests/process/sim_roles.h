@@ -73,6 +73,22 @@ inline int play_ping_pong(std::uint64_t rounds, bool polls_memory) {
   return pair.close();
 }
 
+/// Even ranks put words one after another, and take the notice of each.
+inline int play_rate() {
+  TofuPair pair;
+  if (!pair.open()) return 1;
+  for (std::uint64_t i = 1; i <= 20 && pair.is_even(); ++i) {
+    void* data = nullptr;
+    int rc = UTOFU_ERR_NOT_FOUND;
+    if (!pair.put(i, UTOFU_ONESIDED_FLAG_TCQ_NOTICE)) return 2;
+    while (rc == UTOFU_ERR_NOT_FOUND) rc = utofu_poll_tcq(pair.vcq, 0, &data);
+    if (rc != UTOFU_SUCCESS) return 3;
+  }
+  if (!pair.is_even()) pair.await_memory(20);
+  pair.pmi.barrier();
+  return pair.close();
+}
+
 /// Even ranks get from odd ones, which call nothing but a clock of their own meanwhile.
 inline int play_get_and_armw() {
   TofuPair pair;
@@ -207,6 +223,7 @@ inline int play_sim(const std::string& role) {
   const int rank = environment_number("PMI_RANK");
   if (role == "mrq") return play_ping_pong(20, false);
   if (role == "memory") return play_ping_pong(20, true);
+  if (role == "rate") return play_rate();
   if (role == "get_armw") return play_get_and_armw();
   if (role == "ring") return play_portals_ring(1);
   if (role == "long_ring") return play_portals_ring(1u << 20);

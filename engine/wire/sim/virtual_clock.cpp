@@ -217,11 +217,13 @@ void VirtualClock::pass() {
   if (clock_ps_ < until) end_streaks();
 }
 
+/// It does not give the turn back: the next call that finds nothing, or waits, does.
 void VirtualClock::find() {
   if (left_) return;
   charge();
   end_streaks();
   spend(VirtualSpent::kLook, poll_ps_);
+  page_.clock_ps.store(clock_ps_, std::memory_order_relaxed);
 }
 
 bool VirtualClock::is_caller() const { return caller_.load(std::memory_order_relaxed) == this_thread(); }

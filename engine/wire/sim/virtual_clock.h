@@ -36,7 +36,7 @@ class VirtualClock {
   /// arrive, or for some time.
   void pass();
 
-  /// A call has looked for something and found it. Called on duty.
+  /// A call has looked for something and found it. On duty, too.
   void find();
 
   /// A call waits until something arrives. @param deadline_ps  kNeverPs: ever. @return false: it is as late as that

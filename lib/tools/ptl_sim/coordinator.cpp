@@ -307,6 +307,7 @@ void Coordinator::grant(std::uint32_t rank, std::uint64_t time_ps) {
   VirtualPage& page = time_.page(rank);
   set_place(rank, kNeverPs);
   frozen_.erase(rank);
+  seats_[rank].told = false;
   if (time_ps < now_ps_) ++times_[rank].late_calls;
   const std::uint64_t from_ps = std::max(time_ps, now_ps_);
   now_ps_ = from_ps;
@@ -478,7 +479,13 @@ void Coordinator::arrive(const Happening& arrival) {
   if (--sender.under_way == 0 && state(arrival.rank) == VirtualState::kLeaving) look_at(arrival.rank);
   const VirtualState now = state(target);
   const std::uint64_t clock_ps = std::min(page.clock_ps.load(), kLatestPs);
-  if (now == VirtualState::kWaiting || now == VirtualState::kPolling) set_place(target, std::max(now_ps_, clock_ps));
+  // Who has looked and found nothing looks again when the first notice is there, or at its time.
+  const std::uint64_t told_ps = std::max(now_ps_ + options_.notice_ps, clock_ps);
+  Seat& seat = seats_[target];
+  if (now == VirtualState::kWaiting || now == VirtualState::kPolling)
+    set_place(target, std::min(seat.place_ps, told_ps));
+  if (now == VirtualState::kReady && !std::exchange(seat.told, true))
+    set_place(target, std::max(seat.place_ps, told_ps));
   if (now == VirtualState::kFrozen && seats_[target].place_ps == kNeverPs)
     set_place(target, std::max(now_ps_, clock_ps) + options_.look_ps);
 }

@@ -26,7 +26,8 @@ namespace portofu::tools {
 struct CoordinatorOptions {
   std::uint32_t rank_count = 1;
   std::uint32_t per_node = 1;
-  std::uint64_t look_ps = 0;  ///< From data in memory to a loop over it that has seen it.
+  std::uint64_t look_ps = 0;    ///< From data in memory to a loop over it that has seen it.
+  std::uint64_t notice_ps = 0;  ///< From data in memory to a notice that a call finds.
   bool keeps_messages = false;
   std::uint64_t patience_ns = 200'000;     ///< CPU time without a call after which a rank polls its memory.
   std::uint64_t hang_ns = 60'000'000'000;  ///< Real time without anything that happens, after which the job hangs.
@@ -87,6 +88,7 @@ class Coordinator final : public JobWatcher {
     std::atomic<bool> ended{false};
     std::uint64_t place_ps = kNeverPs;  ///< When it wants to go on; kNeverPs: it is not in `places_`.
     std::uint64_t under_way = 0;        ///< Messages that it has sent and that have not arrived.
+    bool told = false;                  ///< Since its turn something has arrived for it.
     bool outside = true;                ///< Away, or gone: whether it has come back is looked at.
   };
 

@@ -167,6 +167,7 @@ int simulate(const Wanted& wanted, portofu::tools::JobOptions job, portofu::tool
   order.rank_count = static_cast<std::uint32_t>(ranks);
   order.per_node = static_cast<std::uint32_t>(wanted.per_node);
   order.look_ps = machine->processor.look_ps;
+  order.notice_ps = machine->interfaces.notice_ps;
   order.patience_ns = wanted.patience_us * 1000;
   order.hang_ns = wanted.hang_s * 1'000'000'000;
   TimeCosts costs;

@@ -175,6 +175,20 @@ TEST_F(VirtualClockTest, Looks__in_a_row_wait_ever_longer) {
             (kShort + kLong) * VirtualJob::kPollPs);
 }
 
+TEST_F(VirtualClockTest, Looks__that_find_something_cost_a_call_and_end_the_row) {
+  const auto clock = open();
+  std::thread rank([&] {
+    for (int i = 0; i < 8; ++i) clock->pass();
+    clock->find();
+    clock->pass();
+  });
+  ASSERT_TRUE(job.await(VirtualState::kReady));
+  job.grant(0);
+  rank.join();
+  EXPECT_EQ(job.state(), VirtualState::kRunning) << "the row is a short one";
+  EXPECT_EQ(clock->now_ps(), 10 * VirtualJob::kPollPs);
+}
+
 TEST_F(VirtualClockTest, Wait__ends_when_something_arrives_or_at_its_time) {
   const auto clock = open();
   bool in_time = false;
