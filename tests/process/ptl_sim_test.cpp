@@ -205,6 +205,18 @@ TEST(PtlSim, Ends__a_program_that_hangs_ends) {
   const Simulated memory = run("memory_in_vain", {"--nodes", "2", "--hang", "2"});
   EXPECT_EQ(memory.status, 125) << memory.output;
   EXPECT_TRUE(contains(memory.output, "polls its memory")) << memory.output;
+  // Time has not begun in the first job, and goes on and on in the second.
+  for (const char* role : {"memory_without_a_call", "memory_and_notices"}) {
+    const Simulated job = run(role, {"--nodes", "2", "--hang", "2"});
+    EXPECT_EQ(job.status, 125) << role << job.output;
+    EXPECT_TRUE(contains(job.output, "nothing has happened for 2 s: rank 0 ")) << job.output;
+  }
+}
+
+TEST(PtlSim, Ends__a_rank_whose_thread_has_ended_goes_on) {
+  const Simulated job = run("thread_ends", {"--nodes", "2"});
+  EXPECT_EQ(job.status, 0) << job.output;
+  EXPECT_EQ(job.report["message_count"], 3);
 }
 
 TEST(PtlSim, Options__that_are_wrong_are_named) {

@@ -6,7 +6,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <ctime>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/process/pmi_roles.h"
@@ -202,6 +204,24 @@ inline int play_portals_timeouts() {
   return ring.close();
 }
 
+/// Another thread calls and ends. Then rank 0 computes for long without a call, while rank 1 looks for what comes next.
+inline int play_thread_ends() {
+  PortalsRing ring(1);
+  if (!ring.open()) return 1;
+  ptl_ct_event_t value{};
+  bool came = false;
+  std::thread([&] { came = ring.put() && PtlCTWait(ring.ct, 1, &value) == PTL_OK; }).join();
+  if (!came) return 2;
+  const std::clock_t until = std::clock() + CLOCKS_PER_SEC / 5;
+  while (ring.pmi.rank == 0 && std::clock() < until) {
+  }
+  if (ring.pmi.rank == 0 && !ring.put()) return 3;
+  while (ring.pmi.rank == 1 && value.success != 2) {
+    if (PtlCTGet(ring.ct, &value) != PTL_OK) return 4;
+  }
+  return ring.close();
+}
+
 /// A triggered chain: rank 0 puts to 1, whose NIC puts on when the counter says so, and so on, round the ring.
 inline int play_portals_triggered() {
   PortalsRing ring(1);
@@ -228,6 +248,7 @@ inline int play_sim(const std::string& role) {
   if (role == "ring") return play_portals_ring(1);
   if (role == "long_ring") return play_portals_ring(1u << 20);
   if (role == "timeouts") return play_portals_timeouts();
+  if (role == "thread_ends") return play_thread_ends();
   if (role == "triggered") return play_portals_triggered();
   if (role == "never") return 0;
   if (role == "hangs") {
@@ -242,6 +263,11 @@ inline int play_sim(const std::string& role) {
   if (role == "memory_in_vain") {
     TofuPair pair;
     return pair.open() && pair.put(1, 0) && pair.await_memory(1) && pair.await_memory(2) ? 1 : 2;
+  }
+  if (role == "memory_without_a_call" || role == "memory_and_notices") {
+    TofuPair pair;
+    if (!pair.open()) return 1;
+    return rank == 1 && role == "memory_and_notices" ? pair.await_notice(UTOFU_MRQ_TYPE_RMT_PUT) : pair.await_memory(1);
   }
   if (role == "dies") {
     TofuPair pair;

@@ -143,6 +143,7 @@ void Coordinator::order() {
       continue;
     }
     if (failed_ || has_all_ended()) return;
+    if (look_at_all()) continue;
     const bool has_outsiders =
         std::any_of(seats_.begin(), seats_.end(), [&](const Seat& seat) { return !seat.ended.load() && seat.outside; });
     if (!has_outsiders) {
@@ -153,8 +154,19 @@ void Coordinator::order() {
     const std::uint64_t now_ns = monotonic_ns();
     if (idle_since_ns == 0) idle_since_ns = now_ns;
     if (now_ns - idle_since_ns < options_.hang_ns) continue;
-    fail("nothing has happened for " + std::to_string(options_.hang_ns / 1'000'000'000) + " s: " + who_waits());
+    fail_after_hang();
   }
+}
+
+void Coordinator::fail_after_hang() {
+  fail("nothing has happened for " + std::to_string(options_.hang_ns / 1'000'000'000) + " s: " + who_waits());
+}
+
+/// Of several threads of a rank one may have said what it waits for when nobody looked. @return whether some rank wants
+/// to go on at a time
+bool Coordinator::look_at_all() {
+  for (std::uint32_t rank = 0; rank < seats_.size(); ++rank) look_at(rank);
+  return !places_.empty();
 }
 
 /// Until each rank waits for its first turn, has ended, or sleeps for a reason of its own. @return false: all is over
@@ -162,6 +174,7 @@ bool Coordinator::wait_for_start() {
   const std::uint64_t began_ns = monotonic_ns();
   std::uint64_t asleep_since_ns = began_ns;
   std::uint64_t still_since_ns = began_ns;
+  std::uint64_t news_ns = began_ns;
   while (!stopping_.load()) {
     bool all_in = true;
     bool somebody_in = false;
@@ -193,7 +206,12 @@ bool Coordinator::wait_for_start() {
       for (std::uint32_t rank = 0; rank < seats_.size(); ++rank) freeze(rank, VirtualState::kAway);
       return true;
     }
-    if (wait_for_news(kPauseNs)) still_since_ns = monotonic_ns();
+    if (!has_begun_) news_ns = now_ns;
+    if (now_ns - news_ns > options_.hang_ns) {
+      fail_after_hang();
+      return false;
+    }
+    if (wait_for_news(kPauseNs)) still_since_ns = news_ns = monotonic_ns();
   }
   return false;
 }
@@ -202,6 +220,7 @@ bool Coordinator::wait_for_start() {
 bool Coordinator::step() {
   const bool has_rank = !places_.empty();
   if (!happenings_.empty() && (!has_rank || happenings_.top().time_ps <= places_.begin()->first)) {
+    quiet_since_ns_ = 0;
     const Happening next = happenings_.top();
     happenings_.pop();
     now_ps_ = std::max(now_ps_, next.time_ps);
@@ -220,6 +239,13 @@ bool Coordinator::step() {
       fail("the program hangs: nothing has been under way for an hour of virtual time: " + who_waits());
       return false;
     }
+    if (quiet_since_ns_ == 0) quiet_since_ns_ = monotonic_ns();
+    if (monotonic_ns() - quiet_since_ns_ > options_.hang_ns) {
+      fail_after_hang();
+      return false;
+    }
+  } else {
+    quiet_since_ns_ = 0;
   }
   grant(rank, time_ps);
   return true;
@@ -362,7 +388,11 @@ bool Coordinator::freeze(std::uint32_t rank, VirtualState from) {
   VirtualPage& page = time_.page(rank);
   auto before = static_cast<std::uint32_t>(from);
   if (!page.state.compare_exchange_strong(before, static_cast<std::uint32_t>(VirtualState::kAsked))) return false;
-  if (syscall(SYS_tgkill, page.process.load(), page.thread.load(), kFreezeSignal) != 0) return false;
+  if (syscall(SYS_tgkill, page.process.load(), page.thread.load(), kFreezeSignal) != 0) {
+    // The thread has ended, and no other one has called since.
+    auto asked = static_cast<std::uint32_t>(VirtualState::kAsked);
+    return page.state.compare_exchange_strong(asked, static_cast<std::uint32_t>(VirtualState::kAway));
+  }
   const std::uint64_t until_ns = monotonic_ns() + kAnswerNs;
   while (state(rank) == VirtualState::kAsked && !seats_[rank].ended.load() && monotonic_ns() < until_ns)
     wait_for_news(kPauseNs);

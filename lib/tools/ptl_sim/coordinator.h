@@ -99,6 +99,7 @@ class Coordinator final : public JobWatcher {
   VirtualState state(std::uint32_t rank) const;
   void look_at(std::uint32_t rank);
   void look_at_outsiders();
+  bool look_at_all();
   void set_place(std::uint32_t rank, std::uint64_t time_ps);
   void grant(std::uint32_t rank, std::uint64_t time_ps);
   void wait_for_turn_end(std::uint32_t rank, std::uint64_t cpu_ns);
@@ -113,6 +114,7 @@ class Coordinator final : public JobWatcher {
   bool wait_for_news(std::uint64_t timeout_ns);
   bool has_all_ended() const;
   void fail(const std::string& why);
+  void fail_after_hang();
   std::string who_waits() const;
 
   const CoordinatorOptions options_;
@@ -128,7 +130,8 @@ class Coordinator final : public JobWatcher {
   std::uint64_t now_ps_ = 0;
   std::uint64_t message_count_ = 0;
   std::uint32_t seen_bell_ = 0;
-  std::uint64_t last_event_ps_ = 0;  ///< When something arrived last.
+  std::uint64_t last_event_ps_ = 0;   ///< When something arrived last.
+  std::uint64_t quiet_since_ns_ = 0;  ///< In real time, since when ranks do nothing but look; 0: they do.
   bool has_begun_ = false;
   bool failed_ = false;
   std::atomic<bool> stopping_{false};

@@ -46,6 +46,7 @@ std::string SharedTime::path() const { return "/proc/" + std::to_string(getpid()
 bool is_asleep(pid_t process, pid_t thread) {
   std::ifstream file("/proc/" + std::to_string(process) + "/task/" + std::to_string(thread) + "/stat");
   std::string text;
+  if (!file.is_open()) return true;  // It has ended.
   std::getline(file, text);
   // "1234 (name) S ...", where a name may have brackets of its own.
   const std::size_t end = text.rfind(") ");

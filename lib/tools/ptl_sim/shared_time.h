@@ -41,7 +41,7 @@ class SharedTime {
   std::string why_;
 };
 
-/// Whether a thread of a process sleeps in the kernel. One that is not there does not.
+/// Whether a thread of a process sleeps in the kernel, or has ended.
 bool is_asleep(pid_t process, pid_t thread);
 
 /// CPU time that a process has used so far. @return 0: nobody knows
