@@ -110,7 +110,8 @@ const std::array<SettingRow, 52> kTable{{
      "same."},
     {"PORTOFU_SHAPE", SettingKind::kText, nullptr, &Settings::shape, 0, 31, "", "groups of twelve",
      "uTofu: how the nodes are arranged that one machine stands for, as 2x3x2. Their numbers run along the first side, "
-     "then along the second. Each side is a snake in two axes of the torus: X and A, Y and B, Z and C."},
+     "then along the second. Each side is a snake in two axes of the torus: X and A, Y and B, Z and C. Six numbers are "
+     "the lengths of the torus itself, X first."},
     {"PORTOFU_RANK_CQS", SettingKind::kText, nullptr, &Settings::rank_cqs, 0, 1023, "", "an equal share",
      "uTofu: the CQ that each local rank takes first, as 0,2,5,8."},
     {"PORTOFU_START_VBGS", SettingKind::kInteger, &Settings::start_vbg_count, nullptr, 1, 2048, "gates", nullptr,

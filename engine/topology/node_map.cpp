@@ -30,7 +30,7 @@ Coordinates place_in_shape(const std::string& text, std::uint32_t number) {
   if (told.is_first()) {
     shape ? log_warning("PORTOFU_SHAPE=%s has no node %u: give it more, or the job fewer processes; it is left aside",
                         text.c_str(), number)
-          : log_warning("PORTOFU_SHAPE=%s is no shape: one to three numbers as in 2x3x2 are; it is left aside",
+          : log_warning("PORTOFU_SHAPE=%s is no shape: one to three numbers as in 2x3x2 are, or six; it is left aside",
                         text.c_str());
   }
   return NodeMap::virtual_coordinates(number);

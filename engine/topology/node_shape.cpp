@@ -22,17 +22,30 @@ std::optional<NodeShape> NodeShape::parse(std::string_view text) {
     if (side == shape.sides.size()) return std::nullopt;
     const auto [rest, error] = std::from_chars(next, end, shape.sides[side]);
     if (error != std::errc{} || shape.sides[side] == 0) return std::nullopt;
-    if (shape.sides[side] > kMostGroups * kInGroup[side]) return std::nullopt;
     ++side;
     next = rest;
-    if (next == end) return shape;
+    if (next == end) break;
     if (*next != 'x') return std::nullopt;
   }
+  shape.is_torus = side == shape.sides.size();
+  if (side > kInGroup.size() && !shape.is_torus) return std::nullopt;
+  for (std::size_t axis = 0; axis < kInGroup.size(); ++axis) {
+    const std::uint32_t most = shape.is_torus ? kMostGroups : kMostGroups * kInGroup[axis];
+    if (shape.sides[axis] > most || shape.sides[axis + 3] > kInGroup[axis]) return std::nullopt;
+  }
+  return shape;
 }
 
 Coordinates NodeShape::coordinates(std::uint32_t number) const {
   Coordinates at{};
-  for (std::size_t axis = 0; axis < sides.size(); ++axis) {
+  if (is_torus) {
+    for (std::size_t axis = 0; axis < at.size(); ++axis) {
+      at[axis] = static_cast<std::uint8_t>(number % sides[axis]);
+      number /= sides[axis];
+    }
+    return at;
+  }
+  for (std::size_t axis = 0; axis < kInGroup.size(); ++axis) {
     const std::uint32_t along = number % sides[axis];
     const std::uint32_t group = along / kInGroup[axis];
     const std::uint32_t inside = along % kInGroup[axis];

@@ -6,6 +6,8 @@
 //
 //   first side   0    1    2    3    4    5
 //   X, A        0,0  0,1  1,1  1,0  2,0  2,1
+//
+// Or six lengths of the torus itself, X, Y, Z, A, B and C: numbers run along X first, and C last.
 
 #include <array>
 #include <cstdint>
@@ -17,12 +19,18 @@
 namespace portofu {
 
 struct NodeShape {
-  std::array<std::uint32_t, 3> sides{1, 1, 1};
+  std::array<std::uint32_t, 6> sides{1, 1, 1, 1, 1, 1};  ///< The last three of a torus only.
+  bool is_torus = false;                                 ///< Six lengths: a side is an axis.
 
-  /// "12", "4x3" or "2x3x2". @return nothing if the text is something else, or the torus has no room for a side
+  /// "12", "4x3", "2x3x2" or "2x3x2x2x3x2". @return nothing if the text is something else, or the torus has no room for
+  /// a side
   static std::optional<NodeShape> parse(std::string_view text);
 
-  std::uint32_t count() const { return sides[0] * sides[1] * sides[2]; }
+  std::uint32_t count() const {
+    std::uint32_t product = 1;
+    for (const std::uint32_t side : sides) product *= side;
+    return product;
+  }
 
   /// @param number  less than count()
   Coordinates coordinates(std::uint32_t number) const;

@@ -41,15 +41,6 @@ Topology make_torus(const TopologyFigures& machine, const std::array<std::uint32
   return Topology::grid(lengths, wraps, {});
 }
 
-Coordinates coordinates_in(const std::array<std::uint32_t, 6>& lengths, std::uint32_t place) {
-  Coordinates at{};
-  for (std::size_t i = 0; i < at.size(); ++i) {
-    at[i] = static_cast<std::uint8_t>(place % lengths[i]);
-    place /= lengths[i];
-  }
-  return at;
-}
-
 std::uint32_t place_in(const std::array<std::uint32_t, 6>& lengths, const Coordinates& at) {
   std::uint32_t place = 0;
   for (std::size_t i = at.size(); i-- > 0;) place = place * lengths[i] + at[i];
@@ -60,6 +51,7 @@ std::optional<Layout> lay_out_lengths(const Machine& machine, const std::vector<
                                       std::string* why) {
   std::array<std::uint32_t, 6> lengths{};
   std::copy(given.begin(), given.end(), lengths.begin());
+  const NodeShape shape{.sides = lengths, .is_torus = true};
   for (std::size_t i = 0; i < lengths.size(); ++i) {
     const std::uint32_t most = machine.topology.lengths[i] != 0 ? machine.topology.lengths[i] : 256;
     if (lengths[i] <= most) continue;
@@ -69,7 +61,7 @@ std::optional<Layout> lay_out_lengths(const Machine& machine, const std::vector<
   }
   Layout layout{make_torus(machine.topology, lengths), {}, {}};
   layout.places = in_order(layout.topology.node_count());
-  for (const std::uint32_t place : layout.places) layout.coordinates.push_back(coordinates_in(lengths, place));
+  for (const std::uint32_t place : layout.places) layout.coordinates.push_back(shape.coordinates(place));
   return layout;
 }
 

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <fstream>
 #include <optional>
 #include <thread>
@@ -181,6 +182,37 @@ TEST(PtlSim, Compute__costs_what_is_said) {
   EXPECT_GT(cpu.report["ranks"][0]["compute"]["time_ps"], 0);
 }
 
+// ---- Nodes ----------------------------------------------------------------------------------------------------------
+
+bool uses_link(const Simulated& job, const std::string& name) {
+  const auto& uses = job.report["uses"];
+  return std::any_of(uses.begin(), uses.end(), [&](const auto& use) { return use["name"] == name; });
+}
+
+/// X, Y, Z, A, B and C of Tofu-D: uTofu in the ranks and the network between them have the same places, X first.
+TEST(PtlSim, Nodes__are_the_six_lengths_of_a_torus) {
+  const Simulated job = run("coordinates", {"--nodes", "2x1x1x2x3x2"});
+  ASSERT_EQ(job.status, 0) << job.output;
+  EXPECT_EQ(job.report["nodes"], 24);
+  for (int rank = 0; rank < 24; ++rank) {
+    const std::string at = std::to_string(rank % 2) + ",0,0," + std::to_string(rank / 2 % 2) + ',' +
+                           std::to_string(rank / 4 % 3) + ',' + std::to_string(rank / 12) + ".\n";
+    EXPECT_TRUE(contains(job.output, "rank " + std::to_string(rank) + " at " + at)) << job.output;
+  }
+  EXPECT_TRUE(uses_link(job, "X+ of node 0") && !uses_link(job, "A+ of node 0"));
+  const Simulated group = run("coordinates", {"--nodes", "1x1x1x2x3x2"});
+  ASSERT_EQ(group.status, 0) << group.output;
+  EXPECT_TRUE(uses_link(group, "A+ of node 0") && !uses_link(group, "X+ of node 0"));
+  EXPECT_EQ(group.time_ps(), job.time_ps()) << "neighbours, one as the other";
+}
+
+TEST(PtlSim, Nodes__run_along_a_box) {
+  const Simulated job = run("coordinates", {"--nodes", "4x3", "--per-node", "2"});
+  ASSERT_EQ(job.status, 0) << job.output;
+  EXPECT_TRUE(contains(job.output, "rank 3 at 0,0,0,1,0,0.")) << job.output;
+  EXPECT_TRUE(contains(job.output, "rank 23 at 1,0,0,0,2,0.")) << job.output;
+}
+
 // ---- Ends -----------------------------------------------------------------------------------------------------------
 
 TEST(PtlSim, Ends__a_rank_that_dies_ends_the_job) {
@@ -227,6 +259,10 @@ TEST(PtlSim, Options__that_are_wrong_are_named) {
   };
   told({}, "--nodes");
   told({"--nodes", "2y3"}, "2y3");
+  told({"--nodes", "2x3x2x2"}, "six lengths");
+  told({"--nodes", "1x1x1x3x3x2"}, "dimension 4 of tofud has at most 2 nodes, not 3");
+  told({"--nodes", "1x1x1x2x3x2x1"}, "1x1x1x2x3x2x1");
+  told({"--nodes", "2x2x2x2", "--machine", "bxi2"}, "2x2x2x2");
   told({"--nodes", "512x8", "--per-node", "2"}, "8192");
   told({"--nodes", "2", "--compute", "fixed"}, "fixed=NS");
   told({"--nodes", "2", "--machine", "nowhere"}, "nowhere");

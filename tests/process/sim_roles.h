@@ -116,6 +116,16 @@ inline int play_get_and_armw() {
   return pair.close();
 }
 
+/// Tells where the rank is by its uTofu, then lets a word go to and fro.
+inline int play_coordinates() {
+  std::uint8_t at[6] = {};
+  if (utofu_query_my_coords(at) != UTOFU_SUCCESS) return 10;
+  std::printf("rank %d at %d,%d,%d,%d,%d,%d.\n", environment_number("PMI_RANK"), at[0], at[1], at[2], at[3], at[4],
+              at[5]);
+  std::fflush(stdout);
+  return play_ping_pong(2, false);
+}
+
 /// A matching interface with a counter that counts what comes, and the next rank.
 struct PortalsRing {
   PmiClient pmi;
@@ -244,6 +254,7 @@ inline int play_sim(const std::string& role) {
   if (role == "mrq") return play_ping_pong(20, false);
   if (role == "memory") return play_ping_pong(20, true);
   if (role == "rate") return play_rate();
+  if (role == "coordinates") return play_coordinates();
   if (role == "get_armw") return play_get_and_armw();
   if (role == "ring") return play_portals_ring(1);
   if (role == "long_ring") return play_portals_ring(1u << 20);

@@ -115,7 +115,8 @@ int fail(const std::string& what) {
 std::string fill_shape(const std::string& text, int per_node, int* size) {
   if (text.empty()) return "";
   const auto shape = portofu::NodeShape::parse(text);
-  if (!shape) return "--shape " + text + " is none: one to three numbers as in 2x3x2 are";
+  if (!shape)
+    return "--shape " + text + " is none: one to three numbers as in 2x3x2 are, or the six lengths of a torus";
   const std::uint64_t room = std::uint64_t{shape->count()} * static_cast<unsigned>(per_node != 0 ? per_node : 1);
   if (*size == 0 && room <= portofu::tools::kMaxRankCount) *size = static_cast<int>(room);
   if (static_cast<std::uint64_t>(*size) <= room) return "";

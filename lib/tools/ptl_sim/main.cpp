@@ -125,7 +125,10 @@ void add_options(CLI::App* app, Wanted* wanted, portofu::tools::JobOptions* job,
   app->add_option("--machine", wanted->machine,
                   "A machine that comes with Portofu, or a file of one; without it, tofud.")
       ->option_text("MACHINE");
-  app->add_option("--nodes", wanted->shape, "Nodes of the job, as 12, 4x3 or 2x3x2.")->option_text("SHAPE")->required();
+  app->add_option("--nodes", wanted->shape,
+                  "Nodes of the job, as 12, 4x3 or 2x3x2; six numbers are X, Y, Z, A, B and C of a torus.")
+      ->option_text("SHAPE")
+      ->required();
   app->add_option("--per-node", wanted->per_node, "Ranks of a node; without it, 1.")
       ->option_text("COUNT")
       ->check(CLI::Range(1, kMaxRankCount));
@@ -157,10 +160,11 @@ int simulate(const Wanted& wanted, portofu::tools::JobOptions job, portofu::tool
   std::string why;
   const auto machine = portofu::sim::load_machine(wanted.machine, &why);
   if (!machine) return fail(why);
-  if (!portofu::NodeShape::parse(wanted.shape))
-    return fail("--nodes " + wanted.shape + " is none: one to three numbers as in 2x3x2");
   auto layout = portofu::sim::lay_out(*machine, wanted.shape, &why);
   if (!layout) return fail(why);
+  if (!portofu::NodeShape::parse(wanted.shape))
+    return fail("--nodes " + wanted.shape +
+                " is none: one to three numbers as in 2x3x2, or the six lengths of a torus");
   const std::uint64_t ranks = std::uint64_t{layout->node_count()} * static_cast<unsigned>(wanted.per_node);
   if (ranks > kMaxRankCount) return fail("these are " + std::to_string(ranks) + " ranks, and 4096 are the most");
   job.size = static_cast<int>(ranks);

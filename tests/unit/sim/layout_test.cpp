@@ -64,6 +64,18 @@ TEST(Layout, Six_lengths__are_those_of_the_torus) {
   EXPECT_EQ(hops(layout, 0, 12), 1u) << "B is a ring: 0 and 2 are neighbours";
 }
 
+/// Ranks find out where they are by NodeShape, from the same text.
+TEST(Layout, Torus__has_its_nodes_where_ranks_take_them_to_be) {
+  for (const char* nodes : {"2x3x2x2x3x2", "3x1x2x1x3x2", "4x3x2", "7", "5x4"}) {
+    const Layout layout = laid_out(TopologyKind::kTorus, nodes);
+    const auto shape = NodeShape::parse(nodes);
+    ASSERT_TRUE(shape) << nodes;
+    ASSERT_EQ(layout.node_count(), shape->count()) << nodes;
+    for (std::uint32_t node = 0; node < layout.node_count(); ++node)
+      EXPECT_EQ(layout.coordinates[node], shape->coordinates(node)) << nodes << ", node " << node;
+  }
+}
+
 TEST(Layout, Dimension_that_is_not_whole__is_no_ring) {
   const Machine machine = machine_of(TopologyKind::kTorus);
   std::string why;

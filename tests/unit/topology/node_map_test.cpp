@@ -115,6 +115,12 @@ TEST_F(NodeMapTest, Nodes_of_a_shape__are_where_it_says) {
   EXPECT_EQ(find().own_place(), (LocalPlace{1, 2}));
 }
 
+TEST_F(NodeMapTest, Nodes_of_six_lengths__are_on_the_torus) {
+  settings.shape = "2x3x2x2x3x2";
+  place = {17, 144};
+  EXPECT_EQ(find().own_coordinates(), (Coordinates{1, 2, 0, 1, 0, 0}));
+}
+
 TEST_F(NodeMapTest, Shape_that_is_none_or_too_small__is_left_aside) {
   settings.per_node = 1;
   place = {5, 12};

@@ -25,6 +25,25 @@ TEST(NodeShape, One_to_three_numbers__are_a_shape) {
   }
 }
 
+TEST(NodeShape, Six_numbers__are_the_torus_itself) {
+  const NodeShape shape = shape_of("2x3x2x2x3x2");
+  ASSERT_EQ(shape.count(), 144u);
+  EXPECT_EQ(shape.coordinates(1), (Coordinates{1, 0, 0, 0, 0, 0})) << "along X first";
+  EXPECT_EQ(shape.coordinates(2), (Coordinates{0, 1, 0, 0, 0, 0}));
+  EXPECT_EQ(shape.coordinates(12), (Coordinates{0, 0, 0, 1, 0, 0}));
+  EXPECT_EQ(shape.coordinates(143), (Coordinates{1, 2, 1, 1, 2, 1}));
+  std::set<Coordinates> seen;
+  for (std::uint32_t number = 0; number < shape.count(); ++number) {
+    EXPECT_TRUE(is_coordinates(shape.coordinates(number))) << number;
+    EXPECT_TRUE(seen.insert(shape.coordinates(number)).second) << number;
+  }
+  EXPECT_EQ(shape_of("256x1x1x1x1x1").coordinates(255), (Coordinates{255, 0, 0, 0, 0, 0}));
+  for (const char* text : {"2x3x2x2", "2x3x2x2x3", "1x1x1x3x1x1", "1x1x1x1x4x1", "1x1x1x1x1x3", "257x1x1x1x1x1",
+                           "1x1x1x1x1x0", "1x1x1x1x1x1x1"}) {
+    EXPECT_FALSE(NodeShape::parse(text)) << text;
+  }
+}
+
 TEST(NodeShape, Group_of_twelve__is_one_group) {
   const NodeShape shape = shape_of("2x3x2");
   EXPECT_EQ(shape.coordinates(0), (Coordinates{0, 0, 0, 0, 0, 0}));
