@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace portofu::sim {
 namespace {
@@ -97,48 +98,68 @@ Passage Network::send(std::uint64_t now_ps, const Packet& packet) {
   way_.push_back(in);
   for (const std::uint32_t stage : way_) stages_[stage].calendar.forget(now_ps);
 
-  Frame frame{0, now_ps + before_ps(packet.kind), costs.gap_ps};
+  const std::uint64_t ready_ps = now_ps + before_ps(packet.kind);
+  Frame frame{0, ready_ps, ready_ps, costs.gap_ps};
   Passage passage;
+  Carried carried;
+  std::uint64_t longest_wait_ps = 0;
   std::uint32_t left_bytes = packet.bytes;
   do {
     const std::uint32_t payload_bytes = std::min(left_bytes, machine_.links.mtu_bytes);
     frame.bytes = payload_bytes + machine_.links.header_bytes;
-    passage = carry(now_ps, frame);
-    frame = {0, passage.left_ps, 0};
+    carried = carry(now_ps, frame);
+    if (carried.longest_wait_ps > longest_wait_ps) {
+      longest_wait_ps = carried.longest_wait_ps;
+      passage.waited_for = carried.waited_for;
+    }
+    frame = {0, carried.left_ps, carried.alone_left_ps, 0};
     left_bytes -= payload_bytes;
   } while (left_bytes > 0);
 
   std::uint64_t& last_ps = last_arrival_ps_[std::uint64_t{out} << 32 | in];
-  last_ps = passage.arrived_ps = std::max(last_ps, passage.arrived_ps + after_ps(packet.kind));
+  const std::uint64_t after = after_ps(packet.kind);
+  last_ps = passage.arrived_ps = std::max(last_ps, carried.arrived_ps + after);
+  passage.left_ps = carried.left_ps;
+  passage.waited_ps = passage.arrived_ps - (carried.alone_arrived_ps + after);
   return passage;
 }
 
 /// Takes one packet over all stages of way_.
-Passage Network::carry(std::uint64_t now_ps, const Frame& frame) {
+Network::Carried Network::carry(std::uint64_t now_ps, const Frame& frame) {
+  Carried carried;
   std::uint64_t head_ps = frame.ready_ps;
   std::uint64_t tail_ps = frame.ready_ps;
-  std::uint64_t left_ps = 0;
+  std::uint64_t alone_head_ps = frame.alone_ready_ps;
+  std::uint64_t alone_tail_ps = frame.alone_ready_ps;
   for (std::size_t i = 0; i < way_.size(); ++i) {
     Stage& stage = stages_[way_[i]];
     const std::uint64_t least_ps = i == 0 ? frame.occupies_ps : 0;
-    const std::uint64_t duration_ps = std::max(time_of(frame.bytes, stage.ps_per_byte), least_ps);
+    const std::uint64_t bytes_ps = time_of(frame.bytes, stage.ps_per_byte);
+    const std::uint64_t duration_ps = std::max(bytes_ps, least_ps);
     const std::uint64_t from_ps = std::max(head_ps, room_from(stage, now_ps, frame.bytes));
     const std::uint64_t start_ps = stage.calendar.find(from_ps, duration_ps);
     stage.calendar.reserve(start_ps, duration_ps);
-    note_use(stage, start_ps, duration_ps);
+    note_use(stage, head_ps, start_ps, duration_ps);
     stage.use.bytes += frame.bytes;
-    stage.use.waited_ps += start_ps - head_ps;
-    stage.use.longest_wait_ps = std::max(stage.use.longest_wait_ps, start_ps - head_ps);
-    if (i == 0) left_ps = start_ps + duration_ps;
+    if (start_ps - head_ps > carried.longest_wait_ps) {
+      carried.longest_wait_ps = start_ps - head_ps;
+      carried.waited_for = way_[i];
+    }
+    if (i == 0) carried.left_ps = start_ps + duration_ps;
+    if (i == 0) carried.alone_left_ps = alone_head_ps + duration_ps;
     if (i > 0 && stages_[way_[i - 1]].buffer_bytes > 0) {
       Stage& before = stages_[way_[i - 1]];
       before.waiting.push_back({start_ps + duration_ps, frame.bytes});
       before.waiting_bytes += frame.bytes;
     }
     head_ps = start_ps + stage.latency_ps;
-    tail_ps = std::max(tail_ps, start_ps + time_of(frame.bytes, stage.ps_per_byte)) + stage.latency_ps;
+    tail_ps = std::max(tail_ps, start_ps + bytes_ps) + stage.latency_ps;
+    alone_tail_ps = std::max(alone_tail_ps, alone_head_ps + bytes_ps) + stage.latency_ps;
+    alone_head_ps += stage.latency_ps;
   }
-  return {left_ps, tail_ps};
+  carried.arrived_ps = tail_ps;
+  carried.alone_arrived_ps = alone_tail_ps;
+  return carried;
 }
 
 /// When the buffer behind a stage has room for a packet: those before it have left by then.
@@ -156,23 +177,38 @@ std::uint64_t Network::room_from(Stage& stage, std::uint64_t now_ps, std::uint32
   return from_ps;
 }
 
-void Network::note_use(Stage& stage, std::uint64_t from_ps, std::uint64_t duration_ps) {
-  ++stage.use.packets;
-  stage.use.busy_ps += duration_ps;
-  const std::uint64_t to_ps = from_ps + duration_ps;
+/// A packet came to a stage, and takes it later.
+void Network::note_use(Stage& stage, std::uint64_t came_ps, std::uint64_t from_ps, std::uint64_t duration_ps) {
+  Use& use = stage.use;
+  ++use.packets;
+  use.busy_ps += duration_ps;
+  use.waited_ps += from_ps - came_ps;
+  use.longest_wait_ps = std::max(use.longest_wait_ps, from_ps - came_ps);
+  make_room(from_ps + duration_ps);
+  add_to_slices(use.busy_by_slice, from_ps, from_ps + duration_ps);
+  add_to_slices(use.waited_by_slice, came_ps, from_ps);
+}
+
+/// Makes slices so long that there are not too many up to a time.
+void Network::make_room(std::uint64_t to_ps) {
+  const auto halve = [](std::vector<std::uint64_t>& slices) {
+    for (std::size_t i = 0; i < slices.size(); ++i) {
+      const std::uint64_t part_ps = std::exchange(slices[i], 0);
+      slices[i / 2] += part_ps;
+    }
+    slices.resize((slices.size() + 1) / 2);
+  };
   while (to_ps / slice_ps_ >= kMostSlices) {
     slice_ps_ *= 2;
     for (Stage& each : stages_) {
-      auto& slices = each.use.busy_by_slice;
-      for (std::size_t i = 0; i < slices.size(); ++i) {
-        const std::uint64_t busy_ps = slices[i];
-        slices[i] = 0;
-        slices[i / 2] += busy_ps;
-      }
-      slices.resize((slices.size() + 1) / 2);
+      halve(each.use.busy_by_slice);
+      halve(each.use.waited_by_slice);
     }
   }
-  auto& slices = stage.use.busy_by_slice;
+}
+
+void Network::add_to_slices(std::vector<std::uint64_t>& slices, std::uint64_t from_ps, std::uint64_t to_ps) const {
+  if (from_ps == to_ps) return;
   if (slices.size() <= to_ps / slice_ps_) slices.resize(to_ps / slice_ps_ + 1);
   for (std::uint64_t at_ps = from_ps; at_ps < to_ps;) {
     const std::uint64_t end_ps = std::min(to_ps, (at_ps / slice_ps_ + 1) * slice_ps_);
@@ -181,21 +217,19 @@ void Network::note_use(Stage& stage, std::uint64_t from_ps, std::uint64_t durati
   }
 }
 
-std::vector<Network::NamedUse> Network::uses() const {
+std::string Network::stage_name(std::uint32_t stage) const {
   const auto node_name = [this](std::uint32_t place) { return layout_.place_name(place); };
-  const std::size_t link_count = layout_.topology.links().size();
+  const auto link_count = static_cast<std::uint32_t>(layout_.topology.links().size());
+  if (stage < link_count) return layout_.topology.link_name(stage, node_name);
+  const std::uint32_t number = (stage - link_count) / 2;
+  return "interface " + std::to_string(number % machine_.interfaces.count) + " of " +
+         node_name(number / machine_.interfaces.count) + ((stage - link_count) % 2 == 0 ? ", out" : ", in");
+}
+
+std::vector<Network::NamedUse> Network::uses() const {
   std::vector<NamedUse> found;
-  for (std::size_t i = 0; i < stages_.size(); ++i) {
-    if (stages_[i].use.packets == 0) continue;
-    if (i < link_count) {
-      found.push_back({layout_.topology.link_name(static_cast<std::uint32_t>(i), node_name), &stages_[i].use});
-      continue;
-    }
-    const std::size_t number = (i - link_count) / 2;
-    found.push_back({"interface " + std::to_string(number % machine_.interfaces.count) + " of " +
-                         node_name(static_cast<std::uint32_t>(number / machine_.interfaces.count)) +
-                         ((i - link_count) % 2 == 0 ? ", out" : ", in"),
-                     &stages_[i].use});
+  for (std::uint32_t i = 0; i < stages_.size(); ++i) {
+    if (stages_[i].use.packets != 0) found.push_back({stage_name(i), &stages_[i].use});
   }
   return found;
 }

@@ -31,6 +31,7 @@ enum class PacketKind : std::uint8_t {
 
 inline constexpr std::uint32_t kSameInterface = UINT32_MAX;
 inline constexpr std::uint32_t kOwnPath = UINT32_MAX;
+inline constexpr std::uint32_t kNoStage = UINT32_MAX;
 
 struct Packet {
   std::uint32_t from_node = 0;
@@ -47,6 +48,10 @@ struct Packet {
 struct Passage {
   std::uint64_t left_ps = 0;     ///< The interface is done with the message; its memory may change.
   std::uint64_t arrived_ps = 0;  ///< All of it is in the receiver's memory, or, a request or ACK, with its interface.
+  std::uint64_t waited_ps = 0;   ///< It would have arrived so much earlier if nothing else were on its way.
+  /// What one of its packets waited for longest (stage_name); kNoStage: for an earlier message between the same two
+  /// interfaces, or for nothing.
+  std::uint32_t waited_for = kNoStage;
 };
 
 /// What came over a link or through an interface.
@@ -56,7 +61,8 @@ struct Use {
   std::uint64_t busy_ps = 0;
   std::uint64_t waited_ps = 0;  ///< Of all packets together, because it was in use or had no room behind it.
   std::uint64_t longest_wait_ps = 0;
-  std::vector<std::uint64_t> busy_by_slice;  ///< Of busy_ps, in each slice of time (Network::slice_ps).
+  std::vector<std::uint64_t> busy_by_slice;    ///< Of busy_ps, in each slice of time (Network::slice_ps).
+  std::vector<std::uint64_t> waited_by_slice;  ///< The same of waited_ps.
 };
 
 /// Used by one thread.
@@ -77,14 +83,19 @@ class Network {
   /// From the command, or from the packet that asks for it, until a message of this kind is about to leave.
   std::uint64_t before_ps(PacketKind kind) const;
 
+  /// From the last byte of such a message until it has arrived.
+  std::uint64_t after_ps(PacketKind kind) const;
+
   /// Everything that has been in use, by name: "X+ of node 5", "interface 2 of node 5, out".
   struct NamedUse {
     std::string name;
     const Use* use;
   };
   std::vector<NamedUse> uses() const;
+  std::string stage_name(std::uint32_t stage) const;
 
-  /// Length of a slice of Use::busy_by_slice; it doubles as time goes on, so that there are at most 4096.
+  /// Length of a slice of Use::busy_by_slice and waited_by_slice; it doubles as time goes on, so that there are at most
+  /// 4096.
   std::uint64_t slice_ps() const { return slice_ps_; }
 
  private:
@@ -105,17 +116,28 @@ class Network {
 
   /// One packet of a message, of which it is the first or not.
   struct Frame {
-    std::uint32_t bytes;        ///< With header.
-    std::uint64_t ready_ps;     ///< At the interface.
-    std::uint64_t occupies_ps;  ///< The interface, at least.
+    std::uint32_t bytes;           ///< With header.
+    std::uint64_t ready_ps;        ///< At the interface.
+    std::uint64_t alone_ready_ps;  ///< The same if nothing else were on its way.
+    std::uint64_t occupies_ps;     ///< The interface, at least.
+  };
+  /// What has become of it, also if nothing else were on its way.
+  struct Carried {
+    std::uint64_t left_ps = 0;
+    std::uint64_t arrived_ps = 0;
+    std::uint64_t alone_left_ps = 0;
+    std::uint64_t alone_arrived_ps = 0;
+    std::uint64_t longest_wait_ps = 0;
+    std::uint32_t waited_for = kNoStage;
   };
 
   std::uint32_t out_stage(std::uint32_t node, std::uint32_t interface) const;
-  std::uint64_t after_ps(PacketKind kind) const;
   void find_way(const Packet& packet);
-  Passage carry(std::uint64_t now_ps, const Frame& frame);
+  Carried carry(std::uint64_t now_ps, const Frame& frame);
   std::uint64_t room_from(Stage& stage, std::uint64_t now_ps, std::uint32_t bytes) const;
-  void note_use(Stage& stage, std::uint64_t from_ps, std::uint64_t duration_ps);
+  void note_use(Stage& stage, std::uint64_t came_ps, std::uint64_t from_ps, std::uint64_t duration_ps);
+  void make_room(std::uint64_t to_ps);
+  void add_to_slices(std::vector<std::uint64_t>& slices, std::uint64_t from_ps, std::uint64_t to_ps) const;
 
   Machine machine_;
   Layout layout_;

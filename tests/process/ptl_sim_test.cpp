@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <fstream>
+#include <map>
+#include <numeric>
 #include <optional>
+#include <set>
 #include <thread>
 
 #include "engine/queue/clock.h"
@@ -211,6 +214,103 @@ TEST(PtlSim, Nodes__run_along_a_box) {
   ASSERT_EQ(job.status, 0) << job.output;
   EXPECT_TRUE(contains(job.output, "rank 3 at 0,0,0,1,0,0.")) << job.output;
   EXPECT_TRUE(contains(job.output, "rank 23 at 1,0,0,0,2,0.")) << job.output;
+}
+
+// ---- What comes out -------------------------------------------------------------------------------------------------
+
+std::uint64_t sum_of(const nlohmann::json& numbers) {
+  return std::accumulate(numbers.begin(), numbers.end(), std::uint64_t{0},
+                         [](std::uint64_t sum, const nlohmann::json& one) { return sum + one.get<std::uint64_t>(); });
+}
+
+/// The path has no gap from the beginning to the end of a rank, and its sums are those of its segments.
+void check_path(const Simulated& job) {
+  const auto& path = job.report["critical_path"];
+  std::map<std::string, std::uint64_t> sums;
+  std::uint64_t now_ps = 0;
+  for (const auto& segment : path["segments"]) {
+    ASSERT_EQ(segment["from_ps"], now_ps);
+    now_ps = segment["to_ps"];
+    sums[segment["kind"]] += now_ps - segment["from_ps"].get<std::uint64_t>();
+  }
+  EXPECT_EQ(path["time_ps"], now_ps);
+  EXPECT_EQ(job.time_ps(), now_ps);
+  for (const auto& rank : job.report["ranks"]) EXPECT_LE(rank["time_ps"], now_ps);
+  std::uint64_t parts_ps = 0;
+  for (const auto& part : path["parts"]) parts_ps += part["time_ps"].get<std::uint64_t>();
+  EXPECT_EQ(parts_ps, now_ps);
+  for (const char* kind : {"compute", "call", "interface", "wire", "busy", "timer"})
+    EXPECT_EQ(path[std::string(kind) + "_ps"], sums[kind]) << kind;
+}
+
+/// Who plays ping pong waits for every message, however it looks for it.
+TEST(PtlSim, Path__of_a_ping_pong_has_all_its_messages) {
+  for (const char* role : {"mrq", "memory"}) {
+    const Simulated job = run(role, {"--nodes", "2"});
+    ASSERT_EQ(job.status, 0) << job.output;
+    check_path(job);
+    const auto& path = job.report["critical_path"];
+    const auto& segments = path["segments"];
+    EXPECT_EQ(std::ranges::count_if(segments, [](const auto& one) { return one["kind"] == "wire"; }), 40) << role;
+    EXPECT_EQ(path["busy_ps"], 0) << "nobody else is there";
+    EXPECT_EQ(path["timer_ps"], 0);
+    EXPECT_EQ(path["interface_ps"].get<std::uint64_t>() % 40, 0) << "each message costs the same";
+  }
+}
+
+TEST(PtlSim, Path__of_answers_leads_through_the_rank_that_is_asked) {
+  const Simulated job = run("get_armw", {"--nodes", "2"});
+  ASSERT_EQ(job.status, 0) << job.output;
+  check_path(job);
+  std::set<std::string> kinds;
+  for (const auto& segment : job.report["critical_path"]["segments"]) {
+    if (segment.contains("message")) kinds.insert(segment["message"]);
+  }
+  EXPECT_TRUE(kinds.contains("get request") && kinds.contains("get reply") && kinds.contains("atomic reply"));
+}
+
+TEST(PtlSim, Path__of_a_triggered_chain_is_the_chain) {
+  const Simulated job = run("triggered", {"--nodes", "2x3x2"});
+  ASSERT_EQ(job.status, 0) << job.output;
+  check_path(job);
+  const auto& segments = job.report["critical_path"]["segments"];
+  EXPECT_EQ(std::ranges::count_if(segments, [](const auto& one) { return one["kind"] == "wire"; }), 12);
+}
+
+TEST(PtlSim, Path__of_a_timeout_is_waiting_for_it) {
+  const Simulated job = run("timeouts", {"--nodes", "2"});
+  ASSERT_EQ(job.status, 0) << job.output;
+  check_path(job);
+  EXPECT_GE(job.report["critical_path"]["timer_ps"], 7'900'000'000u);
+}
+
+/// 11 nodes send 64 KiB to one, through one interface of 6.8 GB/s: what is on the way last has waited for ten others.
+TEST(PtlSim, Path__shows_the_interface_that_all_wait_for) {
+  Words options{"--nodes", "2x3x2", "--path"};
+  const Simulated job = run("incast", options);
+  ASSERT_EQ(job.status, 0) << job.output;
+  check_path(job);
+  const auto& path = job.report["critical_path"];
+  EXPECT_GT(path["busy_ps"].get<std::uint64_t>(), path["time_ps"].get<std::uint64_t>() / 2);
+  EXPECT_EQ(path["parts"][0]["name"], "interface 0 of node 0, in: in use");
+  EXPECT_TRUE(contains(job.output, "critical path")) << job.output;
+  EXPECT_TRUE(contains(job.output, "interface 0 of node 0, in: in use")) << job.output;
+}
+
+TEST(PtlSim, Uses__over_time_are_those_of_the_whole) {
+  const Simulated job = run("incast", {"--nodes", "2x3x2"});
+  ASSERT_EQ(job.status, 0) << job.output;
+  const std::uint64_t slice_ps = job.report["slice_ps"];
+  EXPECT_GT(slice_ps, 0u);
+  std::uint64_t waited_ps = 0;
+  for (const auto& use : job.report["uses"]) {
+    EXPECT_EQ(sum_of(use["busy_by_slice_ps"]), use["busy_ps"]) << use["name"];
+    EXPECT_EQ(sum_of(use["waited_by_slice_ps"]), use["waited_ps"]) << use["name"];
+    EXPECT_LE(use["busy_by_slice_ps"].size(), 128u);
+    for (const auto& busy : use["busy_by_slice_ps"]) EXPECT_LE(busy, slice_ps);
+    waited_ps += use["waited_ps"].get<std::uint64_t>();
+  }
+  EXPECT_GT(waited_ps, 0u);
 }
 
 // ---- Ends -----------------------------------------------------------------------------------------------------------

@@ -195,6 +195,21 @@ inline int play_portals_ring(std::size_t words) {
   return ring.close();
 }
 
+/// Everybody puts to rank 0, which waits for all.
+inline int play_portals_incast(std::size_t words) {
+  PortalsRing ring(words);
+  if (!ring.open()) return 1;
+  const std::string id = PmiClient::field(ring.pmi.get("id-0"), "value");
+  if (std::sscanf(id.c_str(), "%u:%u", &ring.next.phys.nid, &ring.next.phys.pid) != 2) return 2;
+  ptl_ct_event_t value{};
+  if (ring.pmi.rank != 0) {
+    if (!ring.put()) return 3;
+  } else if (PtlCTWait(ring.ct, static_cast<unsigned>(ring.pmi.size - 1), &value) != PTL_OK) {
+    return 4;
+  }
+  return ring.close();
+}
+
 /// Rank 1 waits in vain twice, 3 ms and 5 ms, while rank 0 waits for the word of rank 1.
 inline int play_portals_timeouts() {
   PortalsRing ring(1);
@@ -258,6 +273,7 @@ inline int play_sim(const std::string& role) {
   if (role == "get_armw") return play_get_and_armw();
   if (role == "ring") return play_portals_ring(1);
   if (role == "long_ring") return play_portals_ring(1u << 20);
+  if (role == "incast") return play_portals_incast(1u << 13);
   if (role == "timeouts") return play_portals_timeouts();
   if (role == "thread_ends") return play_thread_ends();
   if (role == "triggered") return play_portals_triggered();

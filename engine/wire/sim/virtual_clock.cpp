@@ -111,6 +111,7 @@ VirtualClock::VirtualClock(VirtualHeader* header, std::size_t bytes, VirtualPage
       coordinator_(header->coordinator),
       compute_(static_cast<VirtualCompute>(header->compute)),
       compute_word_(header->compute_word),
+      keeps_spans_(header->keeps_spans != 0),
       poll_ps_(std::clamp(header->poll_ps, std::uint64_t{1}, kMostCallPs)),
       clock_ps_(std::min(page.clock_ps.load(std::memory_order_relaxed), kLatestPs)),
       opened_ps_(clock_ps_),
@@ -130,11 +131,27 @@ std::uint64_t VirtualClock::thread_cpu_ps() const {
   return (static_cast<std::uint64_t>(used.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(used.tv_nsec)) * 1000;
 }
 
-void VirtualClock::spend(VirtualSpent what, std::uint64_t cost_ps) {
+void VirtualClock::spend(VirtualSpent what, std::uint64_t cost_ps, bool is_empty) {
+  const std::uint64_t from_ps = clock_ps_;
   clock_ps_ = std::min(clock_ps_ + std::min(cost_ps, kLatestPs), kLatestPs);
   const auto index = static_cast<std::size_t>(what);
   page_.spent_ps[index].fetch_add(cost_ps, std::memory_order_relaxed);
   page_.count[index].fetch_add(1, std::memory_order_relaxed);
+  page_.clock_ps.store(clock_ps_, std::memory_order_relaxed);
+  if (!keeps_spans_ || left_ || clock_ps_ == from_ps) return;
+  tell_span({from_ps, clock_ps_, static_cast<std::uint8_t>(what), static_cast<std::uint8_t>(is_empty ? 1 : 0), 0, 0});
+}
+
+/// Waits, shortly, if the coordinator has much to read.
+void VirtualClock::tell_span(const VirtualSpan& span) {
+  const std::uint32_t given = page_.spans_given.load(std::memory_order_relaxed);
+  while (given - page_.spans_taken.load(std::memory_order_acquire) >= kSpanCount) {
+    if (is_deserted()) return;
+    ring_coordinator(*header_);
+    sched_yield();
+  }
+  page_.spans[given % kSpanCount] = span;
+  page_.spans_given.store(given + 1, std::memory_order_release);
 }
 
 /// A new turn begins at a time that the coordinator has said.
@@ -200,7 +217,7 @@ void VirtualClock::pass() {
   charge();
   reads_ = 0;
   if (empty_looks_ == 0) streak_from_ps_ = clock_ps_;
-  spend(VirtualSpent::kLook, poll_ps_);
+  spend(VirtualSpent::kLook, poll_ps_, true);
   if (++empty_looks_ <= kShortLooks) {
     const std::uint64_t horizon = page_.horizon_ps.load(std::memory_order_relaxed);
     if (state() != VirtualState::kRunning || has_sent_ || clock_ps_ > horizon) {
@@ -223,7 +240,6 @@ void VirtualClock::find() {
   charge();
   end_streaks();
   spend(VirtualSpent::kLook, poll_ps_);
-  page_.clock_ps.store(clock_ps_, std::memory_order_relaxed);
 }
 
 bool VirtualClock::is_caller() const { return caller_.load(std::memory_order_relaxed) == this_thread(); }
@@ -247,7 +263,8 @@ std::uint64_t VirtualClock::read(bool in_call) {
   watches_clock_ = true;
   if (reads_ == 0 && empty_looks_ == 0) streak_from_ps_ = clock_ps_;
   if (++reads_ <= kFreeReads) return since_opened(clock_ps_);
-  spend(VirtualSpent::kLook, std::max(poll_ps_, std::min((clock_ps_ - streak_from_ps_) / kPartOfRead, kMostReadPs)));
+  spend(VirtualSpent::kLook, std::max(poll_ps_, std::min((clock_ps_ - streak_from_ps_) / kPartOfRead, kMostReadPs)),
+        true);
   if (has_sent_ || clock_ps_ > page_.horizon_ps.load(std::memory_order_relaxed) || reads_ % kReadsOfTurn == 0) {
     give_turn(VirtualState::kReady, clock_ps_);
   }
@@ -305,7 +322,6 @@ std::uint64_t VirtualClock::stamp(VirtualCall call) {
   end_streaks();
   has_sent_ = true;
   spend(static_cast<VirtualSpent>(call), call_ps_[static_cast<std::size_t>(call)]);
-  page_.clock_ps.store(clock_ps_, std::memory_order_relaxed);
   return clock_ps_;
 }
 

@@ -101,7 +101,8 @@ class VirtualClock {
   bool is_caller() const;
   std::uint64_t since_opened(std::uint64_t clock_ps) const;
   void end_streaks();
-  void spend(VirtualSpent what, std::uint64_t cost_ps);
+  void spend(VirtualSpent what, std::uint64_t cost_ps, bool is_empty = false);
+  void tell_span(const VirtualSpan& span);
   void catch_up(VirtualSpent what);
   bool is_deserted();
   void give_turn(VirtualState state, std::uint64_t until_ps);
@@ -115,6 +116,7 @@ class VirtualClock {
   const std::uint32_t coordinator_;
   const VirtualCompute compute_;
   const std::uint64_t compute_word_;
+  const bool keeps_spans_;
   std::array<std::uint64_t, kVirtualCallCount> call_ps_{};
   const std::uint64_t poll_ps_;
   std::uint64_t clock_ps_;              ///< Of the application.

@@ -15,9 +15,10 @@
 namespace portofu {
 
 inline constexpr std::uint64_t kVirtualMagic = 0x314d49534f545250;  // "PRTOSIM1"
-inline constexpr std::uint32_t kVirtualVersion = 1;
+inline constexpr std::uint32_t kVirtualVersion = 2;
 inline constexpr std::uint32_t kMostVirtualRanks = 4096;
 inline constexpr std::uint32_t kReportCount = 256;  ///< A power of two.
+inline constexpr std::uint32_t kSpanCount = 256;    ///< A power of two.
 inline constexpr std::uint64_t kNeverPs = UINT64_MAX;
 /// No time is later, 213 days: sums of a few of them do not overflow.
 inline constexpr std::uint64_t kLatestPs = UINT64_MAX / 4;
@@ -75,6 +76,16 @@ struct VirtualReport {
   std::uint16_t reserved;
 };
 
+/// A stretch of a rank's time. Each begins where the one before it has ended.
+struct VirtualSpan {
+  std::uint64_t from_ps;
+  std::uint64_t to_ps;
+  std::uint8_t what;      ///< VirtualSpent.
+  std::uint8_t is_empty;  ///< 1: kLook that has found nothing.
+  std::uint16_t reserved;
+  std::uint32_t reserved_too;
+};
+
 /// What the NIC of a rank is to take.
 struct VirtualDelivery {
   std::uint64_t number;  ///< VirtualReport::number of its sender.
@@ -96,6 +107,7 @@ struct VirtualPage {
   std::atomic<std::uint64_t> horizon_ps;         ///< Something else happens then: the turn ends.
   VirtualDelivery delivery;                      ///< The last of `delivery_count`.
   std::atomic<std::uint32_t> reports_taken;      ///< Number of reports, mod 2^32.
+  std::atomic<std::uint32_t> spans_taken;        ///< Number of spans, mod 2^32.
 
   // ---- Writer: the rank; `state` also the coordinator
   alignas(128) std::atomic<std::uint32_t> state;  ///< VirtualState.
@@ -111,6 +123,8 @@ struct VirtualPage {
   std::atomic<std::uint64_t> next_number;                   ///< Messages sent, over all engines of the rank.
   std::atomic<std::uint32_t> reports_given;                 ///< Number of reports, mod 2^32.
   VirtualReport reports[kReportCount];
+  std::atomic<std::uint32_t> spans_given;  ///< Number of spans, mod 2^32; none if VirtualHeader::keeps_spans is 0.
+  VirtualSpan spans[kSpanCount];
 };
 
 struct VirtualHeader {
@@ -120,6 +134,7 @@ struct VirtualHeader {
   std::uint32_t rank_count;
   std::uint32_t coordinator;                     ///< Its process.
   std::uint32_t compute;                         ///< VirtualCompute.
+  std::uint32_t keeps_spans;                     ///< 1: ranks tell what each stretch of their time has gone into.
   std::uint64_t compute_word;                    ///< kFixed: picoseconds. kCpu: the factor in thousandths.
   std::uint64_t call_ps[kVirtualCallCount];      ///< What a call costs that sends, by VirtualCall.
   std::uint64_t poll_ps;                         ///< What a call costs that looks for something.

@@ -64,7 +64,9 @@ Coordinator::Coordinator(CoordinatorOptions options, const SharedTime& time, sim
       network_(network),
       seats_(options.rank_count),
       times_(options.rank_count),
-      complaint_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+      complaint_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  history_.ranks.resize(options.rank_count);
+}
 
 Coordinator::~Coordinator() {
   end();
@@ -101,6 +103,12 @@ void Coordinator::end() {
   thread_.join();
 }
 
+std::uint64_t Coordinator::end_ps() const {
+  std::uint64_t end_ps = now_ps_;
+  for (const RankTimes& one : times_) end_ps = std::max(end_ps, one.clock_ps);
+  return end_ps;
+}
+
 void Coordinator::fail(const std::string& why) {
   if (failed_) return;
   failed_ = true;
@@ -131,7 +139,27 @@ bool Coordinator::wait_for_news(std::uint64_t timeout_ns) {
 
 void Coordinator::run() {
   if (wait_for_start()) order();
-  for (std::uint32_t rank = 0; rank < seats_.size(); ++rank) look_at(rank);
+  for (std::uint32_t rank = 0; rank < seats_.size(); ++rank) {
+    drain_spans(rank);
+    look_at(rank);
+    count_last_look(rank);
+  }
+}
+
+/// A rank that has seen in its memory what it waited for, and has called nothing since, has not counted that wait.
+void Coordinator::count_last_look(std::uint32_t rank) {
+  RankTimes& times = times_[rank];
+  const std::uint64_t granted_ps = time_.page(rank).granted_ps.load(std::memory_order_relaxed);
+  if (granted_ps <= times.clock_ps) return;
+  const auto memory = static_cast<std::size_t>(VirtualSpent::kMemory);
+  auto& spans = history_.ranks[rank].spans;
+  if (options_.keeps_history && history_.has_room()) {
+    const std::uint64_t from_ps = spans.empty() ? 0 : spans.back().to_ps;
+    if (from_ps < granted_ps) spans.push_back({from_ps, granted_ps, static_cast<std::uint8_t>(memory), 0, 0, 0});
+  }
+  times.spent_ps[memory] += granted_ps - times.clock_ps;
+  ++times.count[memory];
+  times.clock_ps = granted_ps;
 }
 
 void Coordinator::order() {
@@ -258,8 +286,9 @@ bool Coordinator::is_quiet() const {
          });
 }
 
-void Coordinator::set_place(std::uint32_t rank, std::uint64_t time_ps) {
+void Coordinator::set_place(std::uint32_t rank, std::uint64_t time_ps, std::uint32_t waker) {
   Seat& seat = seats_[rank];
+  seat.waker = waker;
   if (seat.place_ps != kNeverPs) places_.erase({seat.place_ps, rank});
   seat.place_ps = time_ps;
   if (time_ps != kNeverPs) places_.insert({time_ps, rank});
@@ -331,11 +360,13 @@ std::string Coordinator::who_waits() const {
 
 void Coordinator::grant(std::uint32_t rank, std::uint64_t time_ps) {
   VirtualPage& page = time_.page(rank);
+  const std::uint32_t waker = seats_[rank].waker;
   set_place(rank, kNeverPs);
   frozen_.erase(rank);
   seats_[rank].told = false;
   if (time_ps < now_ps_) ++times_[rank].late_calls;
   const std::uint64_t from_ps = std::max(time_ps, now_ps_);
+  if (waker != kNoMessage && history_.has_room()) history_.ranks[rank].wakes.push_back({from_ps, waker});
   now_ps_ = from_ps;
   std::uint64_t horizon_ps = happenings_.empty() ? kNeverPs : happenings_.top().time_ps;
   if (!places_.empty()) horizon_ps = std::min(horizon_ps, places_.begin()->first);
@@ -439,18 +470,44 @@ bool Coordinator::find_rank(std::uint32_t nid, std::uint32_t pid, std::uint32_t*
   return false;
 }
 
-/// Takes what a rank has sent since the last look. @return whether there was something
-bool Coordinator::drain(std::uint32_t rank) {
+/// Takes what a rank has told of its time since the last look. @return whether there was something
+bool Coordinator::drain_spans(std::uint32_t rank) {
   VirtualPage& page = time_.page(rank);
+  const std::uint32_t given = page.spans_given.load(std::memory_order_acquire);
+  std::uint32_t taken = page.spans_taken.load(std::memory_order_relaxed);
+  if (given == taken) return false;
+  if (given - taken > kSpanCount) {
+    fail("rank " + std::to_string(rank) + " has spoilt the memory that it shares with ptl_sim");
+    return false;
+  }
+  auto& spans = history_.ranks[rank].spans;
+  for (; taken != given; ++taken) {
+    VirtualSpan span = page.spans[taken % kSpanCount];
+    // One that closes the library and opens it again begins a little earlier.
+    if (!spans.empty()) span.from_ps = std::max(span.from_ps, spans.back().to_ps);
+    const bool is_one = span.from_ps < span.to_ps && span.to_ps <= kLatestPs && span.what < kVirtualSpentCount;
+    if (is_one && history_.has_room()) spans.push_back(span);
+  }
+  page.spans_taken.store(taken, std::memory_order_release);
+  return true;
+}
+
+/// Takes what a rank has sent since the last look.
+/// @param answered  the message that has just arrived there; what the NIC sends is because of it
+/// @return whether there was something
+bool Coordinator::drain(std::uint32_t rank, std::uint32_t answered) {
+  VirtualPage& page = time_.page(rank);
+  const bool has_spans = drain_spans(rank);
   const std::uint32_t given = page.reports_given.load(std::memory_order_acquire);
   std::uint32_t taken = page.reports_taken.load(std::memory_order_relaxed);
-  if (given == taken) return false;
+  if (given == taken) return has_spans;
   if (given - taken > kReportCount) {
     fail("rank " + std::to_string(rank) + " has spoilt the memory that it shares with ptl_sim");
     return false;
   }
   for (; taken != given; ++taken) {
-    Happening departure{0, What::kDeparture, rank, page.reports[taken % kReportCount], 0};
+    Happening departure{0, What::kDeparture, rank, page.reports[taken % kReportCount], 0, kNoMessage};
+    if (departure.report.cause != 0) departure.message = answered;
     departure.time_ps = std::min(departure.report.time_ps, kLatestPs);
     if (!find_rank(departure.report.nid, departure.report.pid, &departure.target)) {
       fail("rank " + std::to_string(rank) + " sends to process " + std::to_string(departure.report.pid) +
@@ -480,10 +537,24 @@ void Coordinator::depart(const Happening& departure) {
   arrival.what = What::kArrival;
   const sim::Passage passage = network_.send(departure.time_ps, packet);
   arrival.time_ps = std::clamp(passage.arrived_ps, departure.time_ps, kLatestPs);
+  const bool is_kept = options_.keeps_history && history_.has_room();
+  arrival.message = is_kept ? static_cast<std::uint32_t>(history_.messages.size()) : kNoMessage;
   happenings_.push(arrival);
-  if (!options_.keeps_messages) return;
-  messages_.push_back({departure.rank, departure.target, packet.interface, packet.kind, departure.report.bytes,
-                       departure.time_ps, passage.left_ps, arrival.time_ps});
+  if (!is_kept) return;
+  history_.messages.push_back({.from = departure.rank,
+                               .to = departure.target,
+                               .interface = packet.interface,
+                               .kind = packet.kind,
+                               .type = departure.report.type,
+                               .bytes = departure.report.bytes,
+                               .sent_ps = departure.time_ps,
+                               .left_ps = passage.left_ps,
+                               .arrived_ps = arrival.time_ps,
+                               .before_ps = network_.before_ps(packet.kind),
+                               .after_ps = network_.after_ps(packet.kind),
+                               .waited_ps = passage.waited_ps,
+                               .waited_for = passage.waited_for,
+                               .answers = departure.message});
 }
 
 void Coordinator::arrive(const Happening& arrival) {
@@ -504,20 +575,23 @@ void Coordinator::arrive(const Happening& arrival) {
     if (took_ns > kThawNs) thaw();
     if (took_ns > options_.hang_ns) fail("rank " + std::to_string(target) + " does not take what arrives");
   }
-  drain(target);
+  drain(target, arrival.message);
   Seat& sender = seats_[arrival.rank];
-  if (--sender.under_way == 0 && state(arrival.rank) == VirtualState::kLeaving) look_at(arrival.rank);
+  if (--sender.under_way == 0 && state(arrival.rank) == VirtualState::kLeaving) {
+    look_at(arrival.rank);
+    sender.waker = arrival.message;
+  }
   const VirtualState now = state(target);
   const std::uint64_t clock_ps = std::min(page.clock_ps.load(), kLatestPs);
   // Who has looked and found nothing looks again when the first notice is there, or at its time.
   const std::uint64_t told_ps = std::max(now_ps_ + options_.notice_ps, clock_ps);
   Seat& seat = seats_[target];
-  if (now == VirtualState::kWaiting || now == VirtualState::kPolling)
-    set_place(target, std::min(seat.place_ps, told_ps));
-  if (now == VirtualState::kReady && !std::exchange(seat.told, true))
-    set_place(target, std::max(seat.place_ps, told_ps));
+  if ((now == VirtualState::kWaiting || now == VirtualState::kPolling) && told_ps < seat.place_ps)
+    set_place(target, told_ps, arrival.message);
+  if (now == VirtualState::kReady && !std::exchange(seat.told, true) && told_ps > seat.place_ps)
+    set_place(target, told_ps, arrival.message);
   if (now == VirtualState::kFrozen && seats_[target].place_ps == kNeverPs)
-    set_place(target, std::max(now_ps_, clock_ps) + options_.look_ps);
+    set_place(target, std::max(now_ps_, clock_ps) + options_.look_ps, arrival.message);
 }
 
 }  // namespace portofu::tools

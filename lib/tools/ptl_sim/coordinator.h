@@ -19,6 +19,7 @@
 
 #include "lib/sim/network.h"
 #include "lib/tools/ptl_run/job_watcher.h"
+#include "lib/tools/ptl_sim/history.h"
 #include "lib/tools/ptl_sim/shared_time.h"
 
 namespace portofu::tools {
@@ -28,7 +29,7 @@ struct CoordinatorOptions {
   std::uint32_t per_node = 1;
   std::uint64_t look_ps = 0;    ///< From data in memory to a loop over it that has seen it.
   std::uint64_t notice_ps = 0;  ///< From data in memory to a notice that a call finds.
-  bool keeps_messages = false;
+  bool keeps_history = false;
   std::uint64_t patience_ns = 200'000;     ///< CPU time without a call after which a rank polls its memory.
   std::uint64_t hang_ns = 60'000'000'000;  ///< Real time without anything that happens, after which the job hangs.
 };
@@ -41,18 +42,6 @@ struct RankTimes {
   std::uint64_t messages = 0;
   std::uint64_t bytes = 0;
   std::uint64_t late_calls = 0;  ///< That came when others had gone beyond their time already.
-};
-
-/// A message of the job.
-struct MessageTimes {
-  std::uint32_t from;
-  std::uint32_t to;
-  std::uint32_t interface;
-  sim::PacketKind kind;
-  std::uint64_t bytes;
-  std::uint64_t sent_ps;
-  std::uint64_t left_ps;
-  std::uint64_t arrived_ps;
 };
 
 class Coordinator final : public JobWatcher {
@@ -69,8 +58,8 @@ class Coordinator final : public JobWatcher {
 
   // After end():
   const std::vector<RankTimes>& times() const { return times_; }
-  const std::vector<MessageTimes>& messages() const { return messages_; }  ///< If they are kept.
-  std::uint64_t end_ps() const { return now_ps_; }
+  const History& history() const { return history_; }  ///< Empty if it is not kept.
+  std::uint64_t end_ps() const;  ///< Of all: the last rank has ended, the last message has arrived.
   std::uint64_t message_count() const { return message_count_; }
   bool has_begun() const { return has_begun_; }  ///< Some rank has used the library.
 
@@ -82,11 +71,14 @@ class Coordinator final : public JobWatcher {
     std::uint32_t rank;  ///< The sender.
     VirtualReport report;
     std::uint32_t target;
+    /// In the history: of an arrival itself, of a departure what it answers; kNoMessage: nothing, or it is not kept.
+    std::uint32_t message = kNoMessage;
     bool operator>(const Happening& other) const;
   };
   struct Seat {
     std::atomic<bool> ended{false};
     std::uint64_t place_ps = kNeverPs;  ///< When it wants to go on; kNeverPs: it is not in `places_`.
+    std::uint32_t waker = kNoMessage;   ///< The message because of which it does.
     std::uint64_t under_way = 0;        ///< Messages that it has sent and that have not arrived.
     bool told = false;                  ///< Since its turn something has arrived for it.
     bool outside = true;                ///< Away, or gone: whether it has come back is looked at.
@@ -100,13 +92,15 @@ class Coordinator final : public JobWatcher {
   void look_at(std::uint32_t rank);
   void look_at_outsiders();
   bool look_at_all();
-  void set_place(std::uint32_t rank, std::uint64_t time_ps);
+  void count_last_look(std::uint32_t rank);
+  void set_place(std::uint32_t rank, std::uint64_t time_ps, std::uint32_t waker = kNoMessage);
   void grant(std::uint32_t rank, std::uint64_t time_ps);
   void wait_for_turn_end(std::uint32_t rank, std::uint64_t cpu_ns);
   bool leave_alone(std::uint32_t rank, std::uint64_t cpu_ns, std::uint64_t* asleep_since_ns);
   bool freeze(std::uint32_t rank, VirtualState from);
   bool thaw();
-  bool drain(std::uint32_t rank);
+  bool drain(std::uint32_t rank, std::uint32_t answered = kNoMessage);
+  bool drain_spans(std::uint32_t rank);
   bool find_rank(std::uint32_t nid, std::uint32_t pid, std::uint32_t* rank);
   void depart(const Happening& departure);
   void arrive(const Happening& arrival);
@@ -122,7 +116,7 @@ class Coordinator final : public JobWatcher {
   sim::Network& network_;
   std::vector<Seat> seats_;
   std::vector<RankTimes> times_;
-  std::vector<MessageTimes> messages_;
+  History history_;
   std::priority_queue<Happening, std::vector<Happening>, std::greater<>> happenings_;
   std::set<std::pair<std::uint64_t, std::uint32_t>> places_;  ///< Ranks that want to go on, by time.
   std::set<std::uint32_t> frozen_;

@@ -116,11 +116,14 @@ struct Wanted {
   std::uint64_t hang_s = 60;
   bool real_clocks = false;
   std::string json;
+  bool has_messages = false;
+  bool tells_path = false;
   bool quiet = false;
+
+  bool needs_history() const { return tells_path || !json.empty(); }
 };
 
-void add_options(CLI::App* app, Wanted* wanted, portofu::tools::JobOptions* job,
-                 portofu::tools::CoordinatorOptions* order) {
+void add_options(CLI::App* app, Wanted* wanted, portofu::tools::JobOptions* job) {
   using namespace portofu::tools;
   app->add_option("--machine", wanted->machine,
                   "A machine that comes with Portofu, or a file of one; without it, tofud.")
@@ -146,7 +149,9 @@ void add_options(CLI::App* app, Wanted* wanted, portofu::tools::JobOptions* job,
   app->add_flag("--real-clocks", wanted->real_clocks,
                 "Clocks that the program reads show real time, and its sleeps take it.");
   app->add_option("--json", wanted->json, "File for the times, as JSON.")->option_text("FILE");
-  app->add_flag("--messages", order->keeps_messages, "Each message is in the file of --json, too.");
+  app->add_flag("--messages", wanted->has_messages, "Each message is in the file of --json, too.");
+  app->add_flag("--path", wanted->tells_path,
+                "The critical path is told, too: which ranks, messages and links determine the end.");
   app->add_flag("-q,--quiet", wanted->quiet, "Times are not told on standard error.");
   app->add_flag("-l,--label", job->label, "Writes [RANK] in front of every line of output.");
   app->add_option("--grace", job->grace_seconds, "Seconds between SIGTERM and SIGKILL; without it, 5.")
@@ -155,8 +160,9 @@ void add_options(CLI::App* app, Wanted* wanted, portofu::tools::JobOptions* job,
 }
 
 /// Runs the job, and tells its times. @return exit status
-int simulate(const Wanted& wanted, portofu::tools::JobOptions job, portofu::tools::CoordinatorOptions order) {
+int simulate(const Wanted& wanted, portofu::tools::JobOptions job) {
   using namespace portofu::tools;
+  CoordinatorOptions order;
   std::string why;
   const auto machine = portofu::sim::load_machine(wanted.machine, &why);
   if (!machine) return fail(why);
@@ -174,12 +180,14 @@ int simulate(const Wanted& wanted, portofu::tools::JobOptions job, portofu::tool
   order.notice_ps = machine->interfaces.notice_ps;
   order.patience_ns = wanted.patience_us * 1000;
   order.hang_ns = wanted.hang_s * 1'000'000'000;
+  order.keeps_history = wanted.needs_history();
   TimeCosts costs;
   if (!parse_compute(wanted.compute, &costs))
     return fail("--compute " + wanted.compute + " is none of none, fixed=NS, cpu, cpu=FACTOR");
   const auto& processor = machine->processor;
   costs.calls_ps = {processor.put_ps, processor.get_ps, processor.atomic_ps, processor.barrier_ps};
   costs.poll_ps = processor.poll_ps;
+  costs.keeps_spans = order.keeps_history;
   std::ofstream json_file;
   if (!wanted.json.empty()) json_file.open(wanted.json);
   if (!wanted.json.empty() && !json_file) return fail("the file " + wanted.json + " cannot be written");
@@ -192,9 +200,14 @@ int simulate(const Wanted& wanted, portofu::tools::JobOptions job, portofu::tool
   Coordinator coordinator(order, time, network);
   job.watcher = &coordinator;
   const int result = Job(std::move(job)).run();
-  if (json_file.is_open()) json_file << report_json(coordinator, network, order.per_node) << std::flush;
+  const CriticalPath path = find_critical_path(coordinator.history());
+  if (json_file.is_open()) {
+    const JsonOptions content{.per_node = order.per_node, .has_messages = wanted.has_messages};
+    json_file << report_json(coordinator, network, path, content) << std::flush;
+  }
   if (result == 0 && !coordinator.has_begun()) return fail("no rank has used the library, so there is no time to tell");
   if (!wanted.quiet && result == 0) std::fputs(report_text(coordinator, network).c_str(), stderr);
+  if (wanted.tells_path && result == 0) std::fputs(path_text(path, coordinator.history(), network).c_str(), stderr);
   if (json_file.is_open() && !json_file) return fail("the file " + wanted.json + " cannot be written");
   return result;
 }
@@ -204,16 +217,15 @@ int simulate(const Wanted& wanted, portofu::tools::JobOptions job, portofu::tool
 int main(int argc, char** argv) {
   using namespace portofu::tools;
   JobOptions job;
-  CoordinatorOptions order;
   Wanted wanted;
   CLI::App app;
   app.prefix_command();
-  add_options(&app, &wanted, &job, &order);
+  add_options(&app, &wanted, &job);
   const int status = parse_command_line(app, kPage, argc, argv, kLauncherFailed);
   if (status >= 0) return status;
   job.command = app.remaining();
   if (!job.command.empty() && job.command.front() == "--") job.command.erase(job.command.begin());
   if (job.command.empty()) return fail("no program");
   if (job.command.front().starts_with('-')) return fail("there is no option " + job.command.front());
-  return simulate(wanted, std::move(job), order);
+  return simulate(wanted, std::move(job));
 }

@@ -5,13 +5,23 @@
 
 #include "lib/sim/network.h"
 #include "lib/tools/ptl_sim/coordinator.h"
+#include "lib/tools/ptl_sim/critical_path.h"
 
 namespace portofu::tools {
 
 /// For people: the job, its ranks, and what was busy longest.
 std::string report_text(const Coordinator& coordinator, const sim::Network& network);
 
-/// All of it; README.md has the keys.
-std::string report_json(const Coordinator& coordinator, const sim::Network& network, std::uint32_t per_node);
+/// For people: what determines the end of the job.
+std::string path_text(const CriticalPath& path, const History& history, const sim::Network& network);
+
+struct JsonOptions {
+  std::uint32_t per_node = 1;
+  bool has_messages = false;  ///< Each message is in it.
+};
+
+/// All of it; lib/virtual_report.md has the keys.
+std::string report_json(const Coordinator& coordinator, const sim::Network& network, const CriticalPath& path,
+                        const JsonOptions& options);
 
 }  // namespace portofu::tools

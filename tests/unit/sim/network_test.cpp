@@ -224,6 +224,31 @@ TEST(Network, Slices__become_longer_and_keep_their_sums) {
   }
 }
 
+TEST(Network, Waiting__is_told_for_each_message_and_by_slice) {
+  Network network = make_network(quick_machine());
+  const Packet packet{.from_node = 0, .to_node = 2, .bytes = 1000};
+  const Passage first = network.send(0, packet);
+  EXPECT_EQ(first.waited_ps, 0u);
+  EXPECT_EQ(first.waited_for, kNoStage);
+  const Passage second = network.send(0, packet);
+  EXPECT_EQ(second.waited_ps, 1000 * kNs) << "ten packets of 100 bytes at 1 GB/s";
+  EXPECT_EQ(second.arrived_ps - second.waited_ps, first.arrived_ps);
+  EXPECT_EQ(network.stage_name(second.waited_for), "interface 0 of node 0, out");
+  // From another node over the same link: it comes there 1 us later, which is when the second of ten packets is there.
+  const Passage crossing = network.send(0, {.from_node = 1, .to_node = 2, .bytes = 100});
+  EXPECT_EQ(crossing.waited_ps, 0u) << "the link is free until the others come";
+  const Passage late = network.send(1000 * kNs, {.from_node = 1, .to_node = 2, .bytes = 100});
+  EXPECT_GT(late.waited_ps, 1000 * kNs) << "behind both, on the link or in the interface of node 2";
+  std::uint64_t slices_ps = 0;
+  std::uint64_t waited_ps = 0;
+  for (const auto& [name, use] : network.uses()) {
+    waited_ps += use->waited_ps;
+    slices_ps = std::accumulate(use->waited_by_slice.begin(), use->waited_by_slice.end(), slices_ps);
+  }
+  EXPECT_EQ(slices_ps, waited_ps);
+  EXPECT_GE(waited_ps, 1000 * kNs);
+}
+
 TEST(Network, Same_calls__give_the_same_times) {
   const auto run = [] {
     Network network = make_network(quick_machine(), "4x1x1x1x1x1");

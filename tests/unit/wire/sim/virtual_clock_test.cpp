@@ -223,6 +223,53 @@ TEST_F(VirtualClockTest, Reports__wait_for_room) {
   rank.join();
 }
 
+TEST_F(VirtualClockTest, Spans__tell_what_time_has_gone_into) {
+  job.header().keeps_spans = 1;
+  const auto clock = open();
+  clock->stamp(VirtualCall::kGet);
+  std::thread rank([&] { clock->pass(); });
+  ASSERT_TRUE(job.await(VirtualState::kReady));
+  job.grant(1000);
+  rank.join();
+  rank = std::thread([&] { clock->wait(5000); });
+  ASSERT_TRUE(job.await(VirtualState::kWaiting));
+  job.grant(3000);
+  rank.join();
+  constexpr std::uint64_t kLooked = VirtualJob::kGetPs + VirtualJob::kPollPs;
+  const VirtualPage& page = job.page();
+  ASSERT_EQ(page.spans_given.load(), 5u);
+  const auto expect = [&](std::size_t index, std::uint64_t from_ps, std::uint64_t to_ps, VirtualSpent what) {
+    EXPECT_EQ(page.spans[index].from_ps, from_ps) << index;
+    EXPECT_EQ(page.spans[index].to_ps, to_ps) << index;
+    EXPECT_EQ(page.spans[index].what, static_cast<std::uint8_t>(what)) << index;
+    EXPECT_EQ(page.spans[index].is_empty, index == 1 ? 1 : 0) << index;
+  };
+  expect(0, 0, VirtualJob::kGetPs, VirtualSpent::kGet);
+  expect(1, VirtualJob::kGetPs, kLooked, VirtualSpent::kLook);
+  expect(2, kLooked, 1000, VirtualSpent::kWait);
+  expect(3, 1000, 3000, VirtualSpent::kWait);
+  expect(4, 3000, 3000 + VirtualJob::kPollPs, VirtualSpent::kLook);
+}
+
+TEST_F(VirtualClockTest, Spans__are_told_to_who_asks_and_wait_for_room) {
+  const auto silent = open();
+  silent->stamp(VirtualCall::kPut);
+  EXPECT_EQ(job.page().spans_given.load(), 0u);
+  job.header().keeps_spans = 1;
+  const auto clock = open(1);
+  std::thread rank([&] {
+    for (std::uint32_t i = 0; i < 2 * kSpanCount; ++i) clock->stamp(VirtualCall::kPut);
+  });
+  VirtualPage& page = job.page(1);
+  for (std::uint32_t taken = 0; taken < 2 * kSpanCount;) {
+    const std::uint32_t given = page.spans_given.load();
+    ASSERT_LE(given - taken, kSpanCount);
+    for (; taken != given; ++taken) EXPECT_EQ(page.spans[taken % kSpanCount].from_ps, taken * VirtualJob::kPutPs);
+    page.spans_taken.store(taken);
+  }
+  rank.join();
+}
+
 TEST_F(VirtualClockTest, Frozen__threads_go_on_with_their_turn_and_were_not_asked_in_a_call) {
   const auto clock = open();
   auto& state = job.page().state;
