@@ -21,4 +21,21 @@ inline std::string output_of(const std::string& command, int* status = nullptr) 
   return text;
 }
 
+/// The browser of the machine; empty: there is none.
+inline std::string browser() {
+  for (const char* name : {"chromium", "chromium-browser", "google-chrome"}) {
+    int status = 1;
+    output_of(std::string("command -v ") + name, &status);
+    if (status == 0) return name;
+  }
+  return "";
+}
+
+/// What a browser makes of a page. @param directory  for its own files
+inline std::string drawn_page(const std::string& browser, const std::string& directory, const std::string& page) {
+  return output_of("timeout 60 " + browser +
+                   " --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --user-data-dir=" + directory +
+                   "/profile --dump-dom file://" + page + " 2>/dev/null");
+}
+
 }  // namespace portofu

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "engine/queue/clock.h"
+#include "tests/process/command_output.h"
 #include "tests/process/launcher.h"
 #include "tests/process/sim_roles.h"
 
@@ -313,6 +314,65 @@ TEST(PtlSim, Uses__over_time_are_those_of_the_whole) {
   EXPECT_GT(waited_ps, 0u);
 }
 
+/// A directory for files of a run.
+struct Directory {
+  Directory() {
+    std::string pattern = testing::TempDir() + "ptl_sim_test-XXXXXX";
+    path = mkdtemp(pattern.data());
+  }
+  ~Directory() { std::filesystem::remove_all(path); }
+  Directory(const Directory&) = delete;
+  Directory& operator=(const Directory&) = delete;
+  std::string text_of(const std::string& name) const {
+    std::ifstream file(path + name);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  std::string path;
+};
+
+/// Calls and messages of the trace are at the virtual times of the JSON.
+TEST(PtlSim, Trace__has_calls_messages_and_links_in_virtual_time) {
+  const Directory directory;
+  const Simulated job = run("mrq", {"--nodes", "2", "--trace", directory.path + "/trace.json"});
+  ASSERT_EQ(job.status, 0) << job.output;
+  const auto trace = nlohmann::json::parse(directory.text_of("/trace.json"));
+  std::size_t calls = 0;
+  std::size_t counters = 0;
+  std::vector<double> sent_us;
+  for (const auto& event : trace["traceEvents"]) {
+    const std::string name = event["name"];
+    if (event["ph"] == "X" && event["cat"] == "call") {
+      ++calls;
+      EXPECT_EQ(name, "utofu_put");
+      EXPECT_DOUBLE_EQ(event["dur"], 0.15) << "put_ns of the machine";
+    }
+    if (event["ph"] == "s") sent_us.push_back(event["ts"]);
+    if (event["ph"] == "C") ++counters;
+  }
+  EXPECT_EQ(calls, 40u);
+  EXPECT_GT(counters, 0u);
+  ASSERT_EQ(sent_us.size(), 40u);
+  const auto& messages = job.report["messages"];
+  for (std::size_t i = 0; i < 40; ++i)
+    EXPECT_NEAR(sent_us[i], messages[i]["sent_ps"].get<double>() / 1e6, 0.001) << "nanoseconds are written";
+}
+
+TEST(PtlSim, Report__is_drawn_by_a_browser_without_a_network) {
+  const Directory directory;
+  const std::string report = directory.path + "/report.html";
+  const Simulated job = run("incast", {"--nodes", "2x3x2", "--report", report});
+  ASSERT_EQ(job.status, 0) << job.output;
+  const std::string page = directory.text_of("/report.html");
+  for (const char* content : {"rank 11", "interface 0 of node 0, in: in use", "Packets that wait"})
+    EXPECT_TRUE(contains(page, content)) << content;
+  for (const char* reference : {"http", "src=", "href=", "url(", "import"})
+    EXPECT_FALSE(contains(page, reference)) << "refers to something outside: " << reference;
+  const std::string chromium = browser();
+  if (chromium.empty()) GTEST_SKIP() << "there is no chromium to draw the page";
+  const std::string drawn = drawn_page(chromium, directory.path, report);
+  EXPECT_TRUE(contains(drawn, "data-drawn=\"timeline matrix sizes links queues waits path parts\"")) << drawn;
+}
+
 // ---- Ends -----------------------------------------------------------------------------------------------------------
 
 TEST(PtlSim, Ends__a_rank_that_dies_ends_the_job) {
@@ -366,6 +426,8 @@ TEST(PtlSim, Options__that_are_wrong_are_named) {
   told({"--nodes", "512x8", "--per-node", "2"}, "8192");
   told({"--nodes", "2", "--compute", "fixed"}, "fixed=NS");
   told({"--nodes", "2", "--machine", "nowhere"}, "nowhere");
+  told({"--nodes", "2", "--trace", "/nowhere/trace.json"}, "/nowhere/trace.json cannot be written");
+  told({"--nodes", "2", "--report", "/nowhere/report.html"}, "/nowhere/report.html cannot be written");
   told({"--nodes", "2", "--machine", "/dev/null"}, "/dev/null");
 }
 

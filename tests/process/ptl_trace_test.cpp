@@ -303,16 +303,6 @@ TEST(PtlTrace, Exit_status__is_that_of_the_program) {
   EXPECT_EQ(status, 0);
 }
 
-/// The browser of the machine; empty: there is none.
-std::string browser() {
-  for (const char* name : {"chromium", "chromium-browser", "google-chrome"}) {
-    int status = 1;
-    output_of(std::string("command -v ") + name, &status);
-    if (status == 0) return name;
-  }
-  return "";
-}
-
 TEST(PtlTrace, Report__is_drawn_by_a_browser_without_a_network) {
   const Directory directory;
   const std::string report = directory.path + "/report.html";
@@ -328,10 +318,7 @@ TEST(PtlTrace, Report__is_drawn_by_a_browser_without_a_network) {
     EXPECT_FALSE(contains(page, reference)) << "refers to something outside: " << reference;
   const std::string chromium = browser();
   if (chromium.empty()) GTEST_SKIP() << "there is no chromium to draw the page";
-  const std::string drawn =
-      output_of("timeout 60 " + chromium +
-                " --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --user-data-dir=" + directory.path +
-                "/profile --dump-dom file://" + report + " 2>/dev/null");
+  const std::string drawn = drawn_page(chromium, directory.path, report);
   EXPECT_TRUE(contains(drawn, "data-drawn=\"timeline matrix sizes depths waits\"")) << drawn;
 }
 

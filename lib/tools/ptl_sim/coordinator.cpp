@@ -109,6 +109,13 @@ std::uint64_t Coordinator::end_ps() const {
   return end_ps;
 }
 
+std::vector<ProcessId> Coordinator::ids() const {
+  std::vector<ProcessId> ids;
+  for (std::uint32_t rank = 0; rank < seats_.size(); ++rank)
+    ids.push_back({time_.page(rank).nid.load(), time_.page(rank).pid.load()});
+  return ids;
+}
+
 void Coordinator::fail(const std::string& why) {
   if (failed_) return;
   failed_ = true;

@@ -58,6 +58,7 @@ class Coordinator final : public JobWatcher {
 
   // After end():
   const std::vector<RankTimes>& times() const { return times_; }
+  std::vector<ProcessId> ids() const;                  ///< By rank; of one that never was, 0.
   const History& history() const { return history_; }  ///< Empty if it is not kept.
   std::uint64_t end_ps() const;  ///< Of all: the last rank has ended, the last message has arrived.
   std::uint64_t message_count() const { return message_count_; }

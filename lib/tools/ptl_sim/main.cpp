@@ -2,7 +2,7 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
+#include <filesystem>
 #include <optional>
 #include <string>
 
@@ -12,8 +12,14 @@
 #include "lib/tools/man_page.h"
 #include "lib/tools/ptl_run/job.h"
 #include "lib/tools/ptl_sim/coordinator.h"
+#include "lib/tools/ptl_sim/output_file.h"
+#include "lib/tools/ptl_sim/path_section.h"
 #include "lib/tools/ptl_sim/preload.h"
 #include "lib/tools/ptl_sim/report.h"
+#include "lib/tools/ptl_sim/virtual_timeline.h"
+#include "lib/tools/ptl_trace/chrome_json.h"
+#include "lib/tools/ptl_trace/report.h"
+#include "lib/tools/ptl_trace/summary.h"
 
 namespace {
 
@@ -34,7 +40,8 @@ const portofu::tools::ManPage kPage{
         "    From then on the program's clocks show virtual time: clock_gettime, gettimeofday, time, and so\n"
         "    MPI_Wtime and std::chrono. Its sleeps let virtual time pass.\n"
         "\n"
-        "    At the end, times are told on standard error: of each rank, and what they went into.\n"
+        "    At the end, times are told on standard error: of each rank, and what they went into. --path\n"
+        "    adds what determines the end of the job, --trace and --report write a timeline and a page.\n"
         "\n"
         "MEMORY THAT IS POLLED\n"
         "    A rank that uses the CPU for --patience without a call of the library is taken to poll its\n"
@@ -116,11 +123,14 @@ struct Wanted {
   std::uint64_t hang_s = 60;
   bool real_clocks = false;
   std::string json;
+  std::string trace;
+  std::string report;
+  std::uint64_t most_messages = 100'000;
   bool has_messages = false;
   bool tells_path = false;
   bool quiet = false;
 
-  bool needs_history() const { return tells_path || !json.empty(); }
+  bool needs_history() const { return tells_path || !json.empty() || !trace.empty() || !report.empty(); }
 };
 
 void add_options(CLI::App* app, Wanted* wanted, portofu::tools::JobOptions* job) {
@@ -150,6 +160,14 @@ void add_options(CLI::App* app, Wanted* wanted, portofu::tools::JobOptions* job)
                 "Clocks that the program reads show real time, and its sleeps take it.");
   app->add_option("--json", wanted->json, "File for the times, as JSON.")->option_text("FILE");
   app->add_flag("--messages", wanted->has_messages, "Each message is in the file of --json, too.");
+  app->add_option("--trace", wanted->trace,
+                  "File for a timeline, which https://ui.perfetto.dev and chrome://tracing open.")
+      ->option_text("FILE");
+  app->add_option("--most", wanted->most_messages,
+                  "Messages in the timeline at most, from its beginning; without it, 100000.")
+      ->option_text("COUNT");
+  app->add_option("--report", wanted->report, "File for a page with plots, which a browser opens without a network.")
+      ->option_text("FILE");
   app->add_flag("--path", wanted->tells_path,
                 "The critical path is told, too: which ranks, messages and links determine the end.");
   app->add_flag("-q,--quiet", wanted->quiet, "Times are not told on standard error.");
@@ -159,57 +177,88 @@ void add_options(CLI::App* app, Wanted* wanted, portofu::tools::JobOptions* job)
       ->check(CLI::Range(0, kMaxGraceSeconds));
 }
 
+/// What a run needs, beside its program.
+struct Setup {
+  portofu::sim::Machine machine;
+  portofu::sim::Layout layout;
+  portofu::tools::CoordinatorOptions order;
+  portofu::tools::TimeCosts costs;
+};
+
+/// @param why  a sentence on failure
+std::optional<Setup> prepare(const Wanted& wanted, std::string* why) {
+  using namespace portofu::tools;
+  auto machine = portofu::sim::load_machine(wanted.machine, why);
+  if (!machine) return std::nullopt;
+  auto layout = portofu::sim::lay_out(*machine, wanted.shape, why);
+  if (!layout) return std::nullopt;
+  const std::uint64_t ranks = std::uint64_t{layout->node_count()} * static_cast<unsigned>(wanted.per_node);
+  Setup setup{std::move(*machine), std::move(*layout), {}, {}};
+  setup.order = {.rank_count = static_cast<std::uint32_t>(ranks),
+                 .per_node = static_cast<std::uint32_t>(wanted.per_node),
+                 .look_ps = setup.machine.processor.look_ps,
+                 .notice_ps = setup.machine.interfaces.notice_ps,
+                 .keeps_history = wanted.needs_history(),
+                 .patience_ns = wanted.patience_us * 1000,
+                 .hang_ns = wanted.hang_s * 1'000'000'000};
+  const auto& processor = setup.machine.processor;
+  setup.costs.calls_ps = {processor.put_ps, processor.get_ps, processor.atomic_ps, processor.barrier_ps};
+  setup.costs.poll_ps = processor.poll_ps;
+  setup.costs.keeps_spans = setup.order.keeps_history;
+  if (!portofu::NodeShape::parse(wanted.shape)) {
+    *why = "--nodes " + wanted.shape + " is none: one to three numbers as in 2x3x2, or the six lengths of a torus";
+  } else if (ranks > kMaxRankCount) {
+    *why = "these are " + std::to_string(ranks) + " ranks, and 4096 are the most";
+  } else if (!parse_compute(wanted.compute, &setup.costs)) {
+    *why = "--compute " + wanted.compute + " is none of none, fixed=NS, cpu, cpu=FACTOR";
+  } else {
+    return setup;
+  }
+  return std::nullopt;
+}
+
 /// Runs the job, and tells its times. @return exit status
 int simulate(const Wanted& wanted, portofu::tools::JobOptions job) {
   using namespace portofu::tools;
-  CoordinatorOptions order;
   std::string why;
-  const auto machine = portofu::sim::load_machine(wanted.machine, &why);
-  if (!machine) return fail(why);
-  auto layout = portofu::sim::lay_out(*machine, wanted.shape, &why);
-  if (!layout) return fail(why);
-  if (!portofu::NodeShape::parse(wanted.shape))
-    return fail("--nodes " + wanted.shape +
-                " is none: one to three numbers as in 2x3x2, or the six lengths of a torus");
-  const std::uint64_t ranks = std::uint64_t{layout->node_count()} * static_cast<unsigned>(wanted.per_node);
-  if (ranks > kMaxRankCount) return fail("these are " + std::to_string(ranks) + " ranks, and 4096 are the most");
-  job.size = static_cast<int>(ranks);
-  order.rank_count = static_cast<std::uint32_t>(ranks);
-  order.per_node = static_cast<std::uint32_t>(wanted.per_node);
-  order.look_ps = machine->processor.look_ps;
-  order.notice_ps = machine->interfaces.notice_ps;
-  order.patience_ns = wanted.patience_us * 1000;
-  order.hang_ns = wanted.hang_s * 1'000'000'000;
-  order.keeps_history = wanted.needs_history();
-  TimeCosts costs;
-  if (!parse_compute(wanted.compute, &costs))
-    return fail("--compute " + wanted.compute + " is none of none, fixed=NS, cpu, cpu=FACTOR");
-  const auto& processor = machine->processor;
-  costs.calls_ps = {processor.put_ps, processor.get_ps, processor.atomic_ps, processor.barrier_ps};
-  costs.poll_ps = processor.poll_ps;
-  costs.keeps_spans = order.keeps_history;
-  std::ofstream json_file;
-  if (!wanted.json.empty()) json_file.open(wanted.json);
-  if (!wanted.json.empty() && !json_file) return fail("the file " + wanted.json + " cannot be written");
+  auto setup = prepare(wanted, &why);
+  if (!setup) return fail(why);
+  OutputFile json(wanted.json);
+  OutputFile trace(wanted.trace);
+  OutputFile report(wanted.report);
+  const auto trouble = [&] {
+    for (const OutputFile* const file : {&json, &trace, &report}) {
+      if (!file->trouble().empty()) return file->trouble();
+    }
+    return std::string();
+  };
+  if (!trouble().empty()) return fail(trouble());
 
-  const SharedTime time(order.rank_count, costs);
+  const SharedTime time(setup->order.rank_count, setup->costs);
   if (!time.is_open()) return fail(time.why());
-  set_environment(time.path(), wanted.per_node, wanted.shape, *machine);
+  set_environment(time.path(), wanted.per_node, wanted.shape, setup->machine);
   if (!wanted.real_clocks) preload_clock();
-  portofu::sim::Network network(*machine, std::move(*layout));
-  Coordinator coordinator(order, time, network);
+  portofu::sim::Network network(setup->machine, std::move(setup->layout));
+  Coordinator coordinator(setup->order, time, network);
+  const std::string program = std::filesystem::path(job.command.front()).filename();
+  job.size = static_cast<int>(setup->order.rank_count);
   job.watcher = &coordinator;
   const int result = Job(std::move(job)).run();
-  const CriticalPath path = find_critical_path(coordinator.history());
-  if (json_file.is_open()) {
-    const JsonOptions content{.per_node = order.per_node, .has_messages = wanted.has_messages};
-    json_file << report_json(coordinator, network, path, content) << std::flush;
+
+  const History& history = coordinator.history();
+  const CriticalPath path = find_critical_path(history);
+  const JsonOptions content{.per_node = setup->order.per_node, .has_messages = wanted.has_messages};
+  if (json.is_wanted()) json.write_text(report_json(coordinator, network, path, content));
+  if (trace.is_wanted() || report.is_wanted()) {
+    Timeline timeline = virtual_timeline(history, coordinator.ids(), program);
+    timeline.links = link_uses(network);
+    trace.write([&](std::FILE* file) { return write_chrome_json(timeline, wanted.most_messages, file); });
+    report.write_text(report_html(timeline, summarize(timeline), path_section(path, history, network)));
   }
   if (result == 0 && !coordinator.has_begun()) return fail("no rank has used the library, so there is no time to tell");
   if (!wanted.quiet && result == 0) std::fputs(report_text(coordinator, network).c_str(), stderr);
-  if (wanted.tells_path && result == 0) std::fputs(path_text(path, coordinator.history(), network).c_str(), stderr);
-  if (json_file.is_open() && !json_file) return fail("the file " + wanted.json + " cannot be written");
-  return result;
+  if (wanted.tells_path && result == 0) std::fputs(path_text(path, history, network).c_str(), stderr);
+  return trouble().empty() ? result : fail(trouble());
 }
 
 }  // namespace

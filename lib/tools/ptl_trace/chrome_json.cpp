@@ -42,6 +42,7 @@ class Writer {
     }
     for (const TriggerArrow& arrow : timeline_.triggers)
       write_arrow("trigger", "trigger", {arrow.lane, arrow.count}, {arrow.lane, arrow.trigger});
+    write_links();
     return std::fputs("\n]}\n", file_) >= 0 && std::fflush(file_) == 0;
   }
 
@@ -72,7 +73,28 @@ class Writer {
       name("process_sort_index", process, 0, "sort_index", process);
     }
     for (const auto& [process, thread] : threads)
-      name("thread_name", process, thread, "name", "thread " + std::to_string(thread));
+      name("thread_name", process, thread, "name",
+           thread == kCallingThread ? "calls and waits" : "thread " + std::to_string(thread));
+  }
+
+  /// A process of its own, with a counter for each link.
+  void write_links() {
+    if (timeline_.links.empty()) return;
+    const int process = static_cast<int>(processes_.size()) + 1;
+    name("process_name", process, 0, "name", "network");
+    name("process_sort_index", process, 0, "sort_index", process);
+    for (const LinkUse& link : timeline_.links) {
+      for (std::size_t i = 0; i <= link.busy_percent.size(); ++i) {
+        const std::int64_t at_ns = static_cast<std::int64_t>(i) * link.stretch_ns;
+        if (at_ns > until_ns_) break;
+        const bool is_end = i == link.busy_percent.size();
+        emit({{"ph", "C"},
+              {"pid", process},
+              {"name", link.name},
+              {"ts", us(at_ns)},
+              {"args", {{"busy %", is_end ? 0 : link.busy_percent[i]}, {"waiting", is_end ? 0 : link.waiting[i]}}}});
+      }
+    }
   }
 
   void write_span(const Span& span) {

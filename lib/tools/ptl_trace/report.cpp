@@ -7,69 +7,21 @@
 #include <utility>
 
 #include "lib/tools/ptl_trace/chrome_json.h"
+#include "lib/tools/ptl_trace/drawing.h"
 #include "lib/tools/ptl_trace/step_names.h"
 
 namespace portofu::tools {
 namespace {
 
-constexpr int kLabelWidth = 260;
-constexpr int kPlotWidth = 900;
 constexpr int kRowHeight = 28;
 /// The timeline shows shares of so many stretches of time, and so many messages at most.
 constexpr int kStretches = 300;
 constexpr std::size_t kMostArrows = 300;
+constexpr std::size_t kMostLinks = 32;
 
 constexpr const char* kCallColour = "#3b6fb6";
-constexpr std::array<const char*, 4> kWaitColours{"#e08a2e", "#d2b52c", "#b5533c", "#8a6fb0"};
+constexpr std::array<const char*, 5> kWaitColours{"#e08a2e", "#d2b52c", "#b5533c", "#8a6fb0", "#4f9d69"};
 constexpr const char* kSleepColour = "#9aa3ad";
-
-std::string escaped(const std::string& text) {
-  std::string safe;
-  for (const char c : text) {
-    switch (c) {
-      case '&': safe += "&amp;"; break;
-      case '<': safe += "&lt;"; break;
-      case '>': safe += "&gt;"; break;
-      case '"': safe += "&quot;"; break;
-      default: safe += c;
-    }
-  }
-  return safe;
-}
-
-std::string number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2f", value);
-  return text;
-}
-
-struct Box {
-  double x, y, width, height;
-};
-
-std::string rectangle(const Box& at, const char* colour, const std::string& title) {
-  const std::string hint = title.empty() ? "" : "<title>" + escaped(title) + "</title>";
-  return "<rect x=\"" + number(at.x) + "\" y=\"" + number(at.y) + "\" width=\"" + number(at.width) + "\" height=\"" +
-         number(at.height) + "\" fill=\"" + colour + "\">" + hint + "</rect>\n";
-}
-
-std::string words(double x, double y, const std::string& text, const char* anchor = "start") {
-  return "<text x=\"" + number(x) + "\" y=\"" + number(y) + "\" text-anchor=\"" + anchor + "\">" + escaped(text) +
-         "</text>\n";
-}
-
-std::string plot(const char* id, int width, int height, const std::string& content) {
-  return std::string("<svg id=\"") + id + "\" width=\"" + std::to_string(width) + "\" height=\"" +
-         std::to_string(height) + "\">\n" + content + "</svg>\n";
-}
-
-std::string heading(const char* title, const std::string& legend = "") {
-  return std::string("<h2>") + title + "</h2>\n" + (legend.empty() ? "" : "<p>" + legend + "</p>\n");
-}
-
-std::string key(const char* colour, const std::string& text) {
-  return std::string("<span style=\"background:") + colour + "\" class=\"key\"></span> " + escaped(text) + " ";
-}
 
 const char* wait_colour(const std::string& cause) {
   for (std::size_t i = 0; i < std::size(kWaitCauses); ++i) {
@@ -78,9 +30,10 @@ const char* wait_colour(const std::string& cause) {
   return kWaitColours.back();
 }
 
-std::string all_keys() {
+std::string all_keys(const Timeline& timeline) {
   std::string keys = key(kCallColour, "in calls");
-  for (std::size_t i = 0; i < std::size(kWaitCauses); ++i)
+  const bool is_virtual = !timeline.links.empty();
+  for (std::size_t i = 0; i < std::size(kWaitCauses) - (is_virtual ? 0 : 1); ++i)
     keys += key(kWaitColours[i], std::string("waiting: ") + kWaitCauses[i]);
   return keys + key(kSleepColour, "asleep");
 }
@@ -179,13 +132,11 @@ std::string matrix_plot(const Summary& summary) {
     const auto& [from, to] = pair;
     const double share =
         std::log1p(static_cast<double>(traffic.bytes + traffic.messages)) / std::log1p(static_cast<double>(most));
-    char colour[8];
-    std::snprintf(colour, sizeof colour, "#%02x%02xff", static_cast<int>(235 - 200 * share),
-                  static_cast<int>(240 - 150 * share));
-    content += rectangle(
-        {kLabelWidth + static_cast<double>(to) * cell, static_cast<double>(from) * cell, cell - 1, cell - 1}, colour,
-        summary.processes[from].label + " to " + summary.processes[to].label + ": " + std::to_string(traffic.messages) +
-            " messages, " + std::to_string(traffic.bytes) + " bytes");
+    content +=
+        rectangle({kLabelWidth + static_cast<double>(to) * cell, static_cast<double>(from) * cell, cell - 1, cell - 1},
+                  shade(share),
+                  summary.processes[from].label + " to " + summary.processes[to].label + ": " +
+                      std::to_string(traffic.messages) + " messages, " + std::to_string(traffic.bytes) + " bytes");
   }
   for (std::size_t i = 0; i < count && cell >= 10; ++i)
     content += words(0, (static_cast<double>(i) + 0.7) * cell, summary.processes[i].label);
@@ -247,6 +198,52 @@ std::string slowest_table(const Timeline& timeline, const Summary& summary) {
   return rows + "</table>\n";
 }
 
+/// A row for each link, and in it a cell for each stretch of time.
+/// @param values  of a link
+template <class Values>
+std::string link_plot(const char* id, const Timeline& timeline, double most, const Values& values,
+                      const std::string& unit) {
+  constexpr double kLinkHeight = 16;
+  const std::size_t rows = std::min(timeline.links.size(), kMostLinks);
+  const double whole = std::max<double>(static_cast<double>(timeline.end_ns), 1);
+  std::string content;
+  for (std::size_t row = 0; row < rows; ++row) {
+    const LinkUse& link = timeline.links[row];
+    const double y = static_cast<double>(row) * kLinkHeight;
+    content += words(0, y + 12, link.name);
+    const auto& cells = values(link);
+    const double width = static_cast<double>(link.stretch_ns) / whole * kPlotWidth;
+    for (std::size_t i = 0; i < cells.size() && static_cast<double>(i) * width < kPlotWidth; ++i) {
+      if (cells[i] <= 0) continue;
+      const double x = static_cast<double>(i) * width;
+      content += rectangle({kLabelWidth + x, y + 1, std::min(width, kPlotWidth - x), kLinkHeight - 2},
+                           shade(std::min(1.0, cells[i] / most)),
+                           time_text(static_cast<std::int64_t>(i) * link.stretch_ns) + ": " + number(cells[i]) + unit);
+    }
+  }
+  const int height = static_cast<int>(static_cast<double>(rows) * kLinkHeight) + 20;
+  content += words(kLabelWidth, height - 5, "0") +
+             words(kLabelWidth + kPlotWidth, height - 5, time_text(timeline.end_ns), "end");
+  return plot(id, kLabelWidth + kPlotWidth, height, content);
+}
+
+std::string link_sections(const Timeline& timeline) {
+  double most_waiting = 0.01;
+  for (const LinkUse& link : timeline.links) {
+    for (const double waiting : link.waiting) most_waiting = std::max(most_waiting, waiting);
+  }
+  const std::string which = timeline.links.size() > kMostLinks ? " The busiest " + std::to_string(kMostLinks) + " of " +
+                                                                     std::to_string(timeline.links.size()) + "."
+                                                               : "";
+  return heading("Links and interfaces in use", "Darker is more: percent of each stretch of time." + which) +
+         link_plot(
+             "links", timeline, 100, [](const LinkUse& link) -> auto& { return link.busy_percent; }, " %") +
+         heading("Packets that wait for them",
+                 "On the average of each stretch; the darkest is " + number(most_waiting) + "." + which) +
+         link_plot(
+             "queues", timeline, most_waiting, [](const LinkUse& link) -> auto& { return link.waiting; }, " packets");
+}
+
 constexpr const char* kHead =
     "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>ptl_trace</title>\n<style>\n"
     "body{font:14px sans-serif;margin:24px;color:#222}svg{display:block}text{font:12px sans-serif;fill:#222}\n"
@@ -264,24 +261,28 @@ constexpr const char* kTail =
 
 }  // namespace
 
-std::string report_html(const Timeline& timeline, const Summary& summary) {
+std::string report_html(const Timeline& timeline, const Summary& summary, const std::string& more) {
   std::string page = kHead;
   page += "<h1>What the program did</h1>\n<p>" + std::to_string(summary.processes.size()) + " processes, " +
           std::to_string(summary.messages) + " messages, " + std::to_string(summary.bytes) + " bytes, " +
           std::to_string(summary.steps) + " steps in " + time_text(timeline.end_ns) + "</p>\n";
   if (summary.lost_steps != 0)
     page += "<p><b>Lost for want of room: " + std::to_string(summary.lost_steps) + " steps</b></p>\n";
-  page += heading("Timeline", all_keys() + "; lines: the first messages") + timeline_plot(timeline, summary);
+  page += heading("Timeline", all_keys(timeline) + "; lines: the first messages") + timeline_plot(timeline, summary);
   page += heading("Who sent to whom", "Rows send, columns receive; darker is more. Point at a cell for its numbers.") +
           matrix_plot(summary);
   page += heading("Messages by bytes") + bars("sizes", summary.sizes);
-  page += heading("Matches by entries passed over",
-                  "Unexpected: " + std::to_string(summary.unexpected) + " of " + std::to_string(summary.matches)) +
-          bars("depths", summary.depths);
-  page += heading("Time in the library", all_keys()) + wait_plot(summary);
+  if (timeline.links.empty()) {
+    page += heading("Matches by entries passed over",
+                    "Unexpected: " + std::to_string(summary.unexpected) + " of " + std::to_string(summary.matches)) +
+            bars("depths", summary.depths);
+  } else {
+    page += link_sections(timeline);
+  }
+  page += heading("Time in the library", all_keys(timeline)) + wait_plot(summary);
   page += heading("The slowest messages", "From the first packet out until the data was in place.") +
           slowest_table(timeline, summary);
-  return page + kTail;
+  return page + more + kTail;
 }
 
 }  // namespace portofu::tools

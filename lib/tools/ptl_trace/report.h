@@ -7,8 +7,9 @@
 
 namespace portofu::tools {
 
-/// Timeline, communication matrix, sizes, depths, waits, and the slowest messages. Refers to nothing outside. Its body
-/// has the attribute data-drawn once a browser has laid the plots out: the names of those that have a size.
-std::string report_html(const Timeline& timeline, const Summary& summary);
+/// Timeline, communication matrix, sizes, depths or links, waits, and the slowest messages. Refers to nothing outside.
+/// Its body has the attribute data-drawn once a browser has laid the plots out: the names of those that have a size.
+/// @param more  sections behind these (drawing.h)
+std::string report_html(const Timeline& timeline, const Summary& summary, const std::string& more = "");
 
 }  // namespace portofu::tools

@@ -56,12 +56,14 @@ std::string call_name(const StepRecord& record) {
     case PacketType::kTofuGet: return "utofu_get";
     case PacketType::kTofuArmw: return "utofu_armw";
     case PacketType::kTofuNop: return "utofu_nop";
+    case PacketType::kTofuGate: return "utofu_barrier";
     default: return "call";
   }
 }
 
 const char* wait_cause(std::uint8_t kind) {
   if (kind == kWaitsByPolls) return kWaitCauses[2];
+  if (kind == kWaitsInMemory) return kWaitCauses[4];
   switch (static_cast<WaitKind>(kind)) {
     case WaitKind::kEventQueue: return kWaitCauses[0];
     case WaitKind::kCounters: return kWaitCauses[1];

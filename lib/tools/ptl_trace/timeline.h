@@ -46,12 +46,24 @@ struct TriggerArrow {
   std::uint32_t trigger;
 };
 
+/// How a link or an interface was in use, in stretches of time.
+struct LinkUse {
+  std::string name;
+  std::int64_t stretch_ns = 1;
+  std::vector<double> busy_percent;
+  std::vector<double> waiting;  ///< Packets that waited for it, on the average.
+};
+
+/// The thread of processes in virtual time, of which one calls.
+inline constexpr std::uint32_t kCallingThread = 1'000'000;
+
 struct Timeline {
   std::vector<LaneSteps> lanes;
   std::vector<std::vector<std::int64_t>> at_ns;  ///< Of each step; 0 is the first of all.
   std::vector<Flow> flows;                       ///< By the time when they went out.
   std::vector<Span> spans;
   std::vector<TriggerArrow> triggers;
+  std::vector<LinkUse> links;  ///< In virtual time only, the busiest first.
   std::int64_t end_ns = 0;
   std::uint64_t packets_without_target = 0;  ///< Went out, and nobody recorded that they came in.
   std::uint64_t packets_without_source = 0;
