@@ -35,9 +35,10 @@ Words simulated(const Words& options) {
   return words;
 }
 
-Simulated run(const std::string& role, Words options) {
+Simulated run(const std::string& role, Words options, bool is_one_run = true) {
   const std::string path = testing::TempDir() + "ptl_sim_test." + std::to_string(getpid()) + ".json";
-  options.insert(options.end(), {"--json", path, "--messages"});
+  options.insert(options.end(), {"--json", path});
+  if (is_one_run) options.push_back("--messages");
   Simulated job;
   Launcher launcher(simulated(options), role);
   job.status = launcher.wait_status();
@@ -373,6 +374,35 @@ TEST(PtlSim, Report__is_drawn_by_a_browser_without_a_network) {
   EXPECT_TRUE(contains(drawn, "data-drawn=\"timeline matrix sizes links queues waits path parts\"")) << drawn;
 }
 
+/// Four hops of a ring after each other take longer than two, and a run by itself takes as long as in a sweep.
+TEST(PtlSim, Sweep__runs_the_program_for_each_size) {
+  const Directory directory;
+  const std::string plot = directory.path + "/times.svg";
+  const Simulated all = run("triggered", {"--sweep", "nodes=2,4,2x3x2", "--plot", plot}, false);
+  ASSERT_EQ(all.status, 0) << all.output;
+  const auto& points = all.report["sweep"];
+  ASSERT_EQ(points.size(), 3u);
+  std::uint64_t before_ps = 0;
+  for (const auto& point : points) {
+    const Simulated one = run("triggered", {"--nodes", point["shape"]});
+    EXPECT_EQ(point["time_ps"], one.time_ps());
+    EXPECT_EQ(point["nodes"], one.report["nodes"]);
+    EXPECT_EQ(point["interface_ps"], one.report["critical_path"]["interface_ps"]);
+    EXPECT_GT(one.time_ps(), before_ps);
+    before_ps = one.time_ps();
+  }
+  EXPECT_EQ(points[2]["ranks"], 12);
+  EXPECT_TRUE(contains(all.output, "2x3x2")) << all.output;
+  const std::string drawn = directory.text_of("/times.svg");
+  EXPECT_TRUE(drawn.starts_with("<svg ") && drawn.ends_with("</svg>\n")) << drawn;
+}
+
+TEST(PtlSim, Sweep__ends_with_the_run_that_ends_badly) {
+  const Simulated job = run("hangs", {"--sweep", "nodes=2,4"}, false);
+  EXPECT_EQ(job.status, 125) << job.output;
+  EXPECT_TRUE(contains(job.output, "hangs") && !contains(job.output, "rank 3")) << job.output;
+}
+
 // ---- Ends -----------------------------------------------------------------------------------------------------------
 
 TEST(PtlSim, Ends__a_rank_that_dies_ends_the_job) {
@@ -413,7 +443,8 @@ TEST(PtlSim, Ends__a_rank_whose_thread_has_ended_goes_on) {
 
 TEST(PtlSim, Options__that_are_wrong_are_named) {
   const auto told = [](const Words& options, const std::string& what) {
-    const Simulated job = run("never", options);
+    const bool is_sweep = std::ranges::find(options, "--sweep") != options.end();
+    const Simulated job = run("never", options, !is_sweep);
     EXPECT_EQ(job.status, 125) << job.output;
     EXPECT_TRUE(contains(job.output, what)) << job.output;
   };
@@ -426,6 +457,12 @@ TEST(PtlSim, Options__that_are_wrong_are_named) {
   told({"--nodes", "512x8", "--per-node", "2"}, "8192");
   told({"--nodes", "2", "--compute", "fixed"}, "fixed=NS");
   told({"--nodes", "2", "--machine", "nowhere"}, "nowhere");
+  told({"--nodes", "2", "--sweep", "nodes=2"}, "either --nodes or --sweep");
+  told({"--nodes", "2", "--plot", "times.svg"}, "--plot is of a --sweep");
+  told({"--sweep", "nodes=2", "--path"}, "not of a --sweep");
+  for (const char* sweep : {"nodes=", "nodes=2,,4", "nodes=2,", "ranks=2", "2,4"}) told({"--sweep", sweep}, sweep);
+  told({"--sweep", "nodes=2,1x1x1x3x3x2"}, "dimension 4");
+  told({"--sweep", "nodes=2", "--plot", "/nowhere/times.svg"}, "/nowhere/times.svg cannot be written");
   told({"--nodes", "2", "--trace", "/nowhere/trace.json"}, "/nowhere/trace.json cannot be written");
   told({"--nodes", "2", "--report", "/nowhere/report.html"}, "/nowhere/report.html cannot be written");
   told({"--nodes", "2", "--machine", "/dev/null"}, "/dev/null");

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "engine/door/inspection.h"
 #include "lib/sim/layout.h"
@@ -16,6 +17,7 @@
 #include "lib/tools/ptl_sim/path_section.h"
 #include "lib/tools/ptl_sim/preload.h"
 #include "lib/tools/ptl_sim/report.h"
+#include "lib/tools/ptl_sim/sweep.h"
 #include "lib/tools/ptl_sim/virtual_timeline.h"
 #include "lib/tools/ptl_trace/chrome_json.h"
 #include "lib/tools/ptl_trace/report.h"
@@ -26,7 +28,9 @@ namespace {
 const portofu::tools::ManPage kPage{
     .name = "ptl_sim",
     .sentence = "run a parallel program in the time of a machine that is not there",
-    .synopsis = "--nodes SHAPE [OPTION]... PROGRAM [ARGUMENT]...",
+    .synopsis =
+        "--nodes SHAPE [OPTION]... PROGRAM [ARGUMENT]...\n"
+        "    ptl_sim --sweep nodes=SHAPE,... [OPTION]... PROGRAM [ARGUMENT]...",
     .description =
         "    Starts PROGRAM as often as the nodes have ranks, as ptl_run does, and orders all that the\n"
         "    library does in virtual time: calls cost what they cost on the machine, and messages take as\n"
@@ -70,6 +74,7 @@ const portofu::tools::ManPage kPage{
         "\n"
         "EXAMPLES\n"
         "    ptl_sim --nodes 2x3x2 --per-node 4 ./program --its-own-option\n"
+        "    ptl_sim --sweep nodes=12,24,48 --plot times.svg ./program\n"
         "    ptl_sim --machine ./mine.json --nodes 64 --compute cpu=2 --json times.json ./program\n"};
 
 int fail(const std::string& what) {
@@ -122,7 +127,9 @@ struct Wanted {
   std::uint64_t patience_us = 200;
   std::uint64_t hang_s = 60;
   bool real_clocks = false;
+  std::string sweep;  ///< Empty: there is one run.
   std::string json;
+  std::string plot;
   std::string trace;
   std::string report;
   std::uint64_t most_messages = 100'000;
@@ -130,7 +137,9 @@ struct Wanted {
   bool tells_path = false;
   bool quiet = false;
 
-  bool needs_history() const { return tells_path || !json.empty() || !trace.empty() || !report.empty(); }
+  bool needs_history() const {
+    return tells_path || !json.empty() || !trace.empty() || !report.empty() || !sweep.empty();
+  }
 };
 
 void add_options(CLI::App* app, Wanted* wanted, portofu::tools::JobOptions* job) {
@@ -140,8 +149,11 @@ void add_options(CLI::App* app, Wanted* wanted, portofu::tools::JobOptions* job)
       ->option_text("MACHINE");
   app->add_option("--nodes", wanted->shape,
                   "Nodes of the job, as 12, 4x3 or 2x3x2; six numbers are X, Y, Z, A, B and C of a torus.")
-      ->option_text("SHAPE")
-      ->required();
+      ->option_text("SHAPE");
+  app->add_option("--sweep", wanted->sweep,
+                  "In place of --nodes: runs the program for each of several sizes, as nodes=12,24,48, and tells the "
+                  "time of each.")
+      ->option_text("nodes=SHAPE,...");
   app->add_option("--per-node", wanted->per_node, "Ranks of a node; without it, 1.")
       ->option_text("COUNT")
       ->check(CLI::Range(1, kMaxRankCount));
@@ -159,6 +171,8 @@ void add_options(CLI::App* app, Wanted* wanted, portofu::tools::JobOptions* job)
   app->add_flag("--real-clocks", wanted->real_clocks,
                 "Clocks that the program reads show real time, and its sleeps take it.");
   app->add_option("--json", wanted->json, "File for the times, as JSON.")->option_text("FILE");
+  app->add_option("--plot", wanted->plot, "With --sweep: file for a plot of time by size, as SVG.")
+      ->option_text("FILE");
   app->add_flag("--messages", wanted->has_messages, "Each message is in the file of --json, too.");
   app->add_option("--trace", wanted->trace,
                   "File for a timeline, which https://ui.perfetto.dev and chrome://tracing open.")
@@ -217,8 +231,28 @@ std::optional<Setup> prepare(const Wanted& wanted, std::string* why) {
   return std::nullopt;
 }
 
-/// Runs the job, and tells its times. @return exit status
-int simulate(const Wanted& wanted, portofu::tools::JobOptions job) {
+std::string program_name(const portofu::tools::JobOptions& job) {
+  return std::filesystem::path(job.command.front()).filename();
+}
+
+portofu::tools::SweepPoint point_of(const portofu::tools::Coordinator& coordinator,
+                                    const portofu::sim::Network& network, const portofu::tools::CriticalPath& path,
+                                    const std::string& shape) {
+  portofu::tools::SweepPoint point;
+  point.shape = shape;
+  point.nodes = network.node_count();
+  point.ranks = static_cast<std::uint32_t>(coordinator.times().size());
+  point.time_ps = coordinator.end_ps();
+  point.messages = coordinator.message_count();
+  for (const auto& one : coordinator.times()) point.late_calls += one.late_calls;
+  point.path_ps = path.sums_ps;
+  return point;
+}
+
+/// Runs the job, and tells its times.
+/// @param point  of a sweep, to be filled in; else nullptr
+/// @return exit status
+int simulate(const Wanted& wanted, portofu::tools::JobOptions job, portofu::tools::SweepPoint* point) {
   using namespace portofu::tools;
   std::string why;
   auto setup = prepare(wanted, &why);
@@ -240,7 +274,7 @@ int simulate(const Wanted& wanted, portofu::tools::JobOptions job) {
   if (!wanted.real_clocks) preload_clock();
   portofu::sim::Network network(setup->machine, std::move(setup->layout));
   Coordinator coordinator(setup->order, time, network);
-  const std::string program = std::filesystem::path(job.command.front()).filename();
+  const std::string program = program_name(job);
   job.size = static_cast<int>(setup->order.rank_count);
   job.watcher = &coordinator;
   const int result = Job(std::move(job)).run();
@@ -255,10 +289,52 @@ int simulate(const Wanted& wanted, portofu::tools::JobOptions job) {
     trace.write([&](std::FILE* file) { return write_chrome_json(timeline, wanted.most_messages, file); });
     report.write_text(report_html(timeline, summarize(timeline), path_section(path, history, network)));
   }
+  if (point != nullptr) *point = point_of(coordinator, network, path, wanted.shape);
   if (result == 0 && !coordinator.has_begun()) return fail("no rank has used the library, so there is no time to tell");
   if (!wanted.quiet && result == 0) std::fputs(report_text(coordinator, network).c_str(), stderr);
   if (wanted.tells_path && result == 0) std::fputs(path_text(path, history, network).c_str(), stderr);
   return trouble().empty() ? result : fail(trouble());
+}
+
+/// Runs the program for one size after the other. @return exit status: of the first run that ends badly
+int sweep(const Wanted& wanted, const portofu::tools::JobOptions& job) {
+  using namespace portofu::tools;
+  const std::vector<std::string> shapes = parse_sweep(wanted.sweep);
+  if (shapes.empty()) return fail("--sweep " + wanted.sweep + " is none: nodes=12,24,48 is one");
+  std::string why;
+  Sweep result{.machine = wanted.machine, .program = program_name(job), .per_node = 1, .points = {}};
+  result.per_node = static_cast<std::uint32_t>(wanted.per_node);
+  Wanted one = wanted;
+  one.json.clear();
+  one.tells_path = false;
+  one.quiet = true;
+  for (const std::string& shape : shapes) {
+    one.shape = shape;
+    if (!prepare(one, &why)) return fail(why);
+  }
+  OutputFile json(wanted.json);
+  OutputFile plot(wanted.plot);
+  if (!json.trouble().empty() || !plot.trouble().empty()) return fail(json.trouble() + plot.trouble());
+  for (const std::string& shape : shapes) {
+    one.shape = shape;
+    const int status = simulate(one, job, &result.points.emplace_back());
+    if (status != 0) return status;
+  }
+  if (!wanted.quiet) std::fputs(sweep_text(result).c_str(), stderr);
+  json.write_text(sweep_json(result));
+  plot.write_text(sweep_svg(result));
+  return json.trouble().empty() && plot.trouble().empty() ? 0 : fail(json.trouble() + plot.trouble());
+}
+
+/// What does not go together. @return what is wrong; empty: nothing
+std::string find_conflict(const Wanted& wanted) {
+  if (wanted.sweep.empty() == wanted.shape.empty()) return "either --nodes or --sweep says on how many nodes";
+  const bool is_of_one_run =
+      !wanted.trace.empty() || !wanted.report.empty() || wanted.tells_path || wanted.has_messages;
+  if (!wanted.sweep.empty() && is_of_one_run)
+    return "--trace, --report, --path and --messages are of one run, not of a --sweep";
+  if (wanted.sweep.empty() && !wanted.plot.empty()) return "--plot is of a --sweep";
+  return "";
 }
 
 }  // namespace
@@ -276,5 +352,7 @@ int main(int argc, char** argv) {
   if (!job.command.empty() && job.command.front() == "--") job.command.erase(job.command.begin());
   if (job.command.empty()) return fail("no program");
   if (job.command.front().starts_with('-')) return fail("there is no option " + job.command.front());
-  return simulate(wanted, std::move(job));
+  const std::string conflict = find_conflict(wanted);
+  if (!conflict.empty()) return fail(conflict);
+  return wanted.sweep.empty() ? simulate(wanted, std::move(job), nullptr) : sweep(wanted, job);
 }
