@@ -186,7 +186,9 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1, kMaxRankCount));
   std::string shape;
   app.add_option("--shape", shape,
-                 "How these nodes are arranged, as 2x3x2: their numbers run along the first side first.")
+                 "How these nodes are arranged, as 2x3x2: their numbers run along the first side first. Six numbers "
+                 "are X, Y, Z, A, "
+                 "B and C of a torus.")
       ->option_text("SHAPE");
   std::string check;
   add_check(&app, &check);

@@ -16,7 +16,7 @@ constexpr std::size_t kStretches = 300;
 constexpr double kHeight = 60;
 constexpr std::size_t kMostParts = 30;
 
-std::string time_of(std::uint64_t ps) { return time_text(static_cast<std::int64_t>(ps / 1000)); }
+std::string time_of(std::uint64_t ps) { return time_text(static_cast<std::int64_t>((ps + 500) / 1000)); }
 
 /// Columns of all kinds, each as high as its share of that stretch of time.
 std::string path_plot(const CriticalPath& path) {

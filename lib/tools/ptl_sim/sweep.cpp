@@ -19,7 +19,7 @@ constexpr int kTop = 50;
 constexpr int kBottom = 60;
 constexpr const char* kLineColour = "#3b6fb6";
 
-std::string time_of(double ps) { return time_text(static_cast<std::int64_t>(ps / 1000)); }
+std::string time_of(double ps) { return time_text(std::llround(ps / 1000)); }
 
 /// A logarithmic axis.
 class Axis {
@@ -139,7 +139,7 @@ std::string sweep_svg(const Sweep& sweep) {
   std::ranges::stable_sort(points, {}, &SweepPoint::nodes);
   std::string content = words(kLeft, 24,
                               sweep.program + " on " + sweep.machine + ", " + std::to_string(sweep.per_node) +
-                                  " a node: time by number of nodes");
+                                  (sweep.per_node == 1 ? " rank" : " ranks") + " a node: time by number of nodes");
   if (!points.empty()) {
     const auto [least, most] = std::ranges::minmax(points, {}, &SweepPoint::time_ps);
     // Room for a label above the highest point.

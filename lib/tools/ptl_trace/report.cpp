@@ -14,8 +14,10 @@ namespace portofu::tools {
 namespace {
 
 constexpr int kRowHeight = 28;
-/// The timeline shows shares of so many stretches of time, and so many messages at most.
-constexpr int kStretches = 300;
+/// The timeline shows shares of so many stretches of time, fewer if it has many rows, and so many messages at most.
+constexpr std::size_t kMostStretches = 300;
+constexpr std::size_t kFewestStretches = 50;
+constexpr std::size_t kRowsWithAll = 64;
 constexpr std::size_t kMostArrows = 300;
 constexpr std::size_t kMostLinks = 32;
 
@@ -55,18 +57,21 @@ const char* colour_of(std::size_t index) {
   return index == kColours - 1 ? kSleepColour : kWaitColours[index - 1];
 }
 
+double whole_ns(const Timeline& timeline) { return std::max<double>(static_cast<double>(timeline.end_ns), 1); }
+
 /// Nanoseconds of each colour in each stretch, of one process.
 using Shares = std::vector<std::array<double, kColours>>;
 
-std::vector<Shares> shares_of(const Timeline& timeline, const Summary& summary, double stretch_ns) {
-  std::vector<Shares> shares(summary.processes.size(), Shares(kStretches));
+std::vector<Shares> shares_of(const Timeline& timeline, const Summary& summary, std::size_t stretches) {
+  const double stretch_ns = whole_ns(timeline) / static_cast<double>(stretches);
+  std::vector<Shares> shares(summary.processes.size(), Shares(stretches));
   for (const Span& span : timeline.spans) {
     const std::size_t index = colour_index(timeline, span);
     const auto begin = static_cast<double>(span.begin_ns);
     const auto end = static_cast<double>(span.end_ns);
     const auto first = static_cast<std::size_t>(begin / stretch_ns);
     const auto last = static_cast<std::size_t>(end / stretch_ns);
-    for (std::size_t stretch = first; stretch <= last && stretch < kStretches; ++stretch) {
+    for (std::size_t stretch = first; stretch <= last && stretch < stretches; ++stretch) {
       const double from = std::max(begin, static_cast<double>(stretch) * stretch_ns);
       const double until = std::min(end, static_cast<double>(stretch + 1) * stretch_ns);
       shares[summary.process_of[span.lane]][stretch][index] += std::max(0.0, until - from);
@@ -93,15 +98,16 @@ std::string arrows(const Timeline& timeline, const Summary& summary, double ns_a
 }
 
 std::string timeline_plot(const Timeline& timeline, const Summary& summary) {
-  const double whole = std::max<double>(static_cast<double>(timeline.end_ns), 1);
-  const double stretch_ns = whole / kStretches;
-  const auto shares = shares_of(timeline, summary, stretch_ns);
-  constexpr double kWidth = static_cast<double>(kPlotWidth) / kStretches;
+  const std::size_t rows = std::max<std::size_t>(summary.processes.size(), 1);
+  const std::size_t stretches = std::clamp(kMostStretches * kRowsWithAll / rows, kFewestStretches, kMostStretches);
+  const double stretch_ns = whole_ns(timeline) / static_cast<double>(stretches);
+  const auto shares = shares_of(timeline, summary, stretches);
+  const double width = static_cast<double>(kPlotWidth) / static_cast<double>(stretches);
   std::string content;
   for (std::size_t process = 0; process < shares.size(); ++process) {
     const double bottom = static_cast<double>(process + 1) * kRowHeight - 3;
     content += words(0, bottom - 7, summary.processes[process].label);
-    for (std::size_t stretch = 0; stretch < kStretches; ++stretch) {
+    for (std::size_t stretch = 0; stretch < stretches; ++stretch) {
       double y = bottom;
       // A sleep is a part of a wait.
       std::array<double, kColours> part = shares[process][stretch];
@@ -110,12 +116,12 @@ std::string timeline_plot(const Timeline& timeline, const Summary& summary) {
         const double height = std::min(1.0, part[i] / stretch_ns) * (kRowHeight - 4);
         if (height < 0.05) continue;
         y -= height;
-        const double x = kLabelWidth + static_cast<double>(stretch) * kWidth;
-        content += rectangle({x, std::max(y, bottom - kRowHeight + 4), kWidth, height}, colour_of(i), "");
+        const double x = kLabelWidth + static_cast<double>(stretch) * width;
+        content += rectangle({x, std::max(y, bottom - kRowHeight + 4), width, height}, colour_of(i), "");
       }
     }
   }
-  content += arrows(timeline, summary, whole / kPlotWidth);
+  content += arrows(timeline, summary, whole_ns(timeline) / kPlotWidth);
   const int height = static_cast<int>(shares.size() + 1) * kRowHeight;
   content += words(kLabelWidth, height - 8, "0") +
              words(kLabelWidth + kPlotWidth, height - 8, time_text(timeline.end_ns), "end");
@@ -205,14 +211,13 @@ std::string link_plot(const char* id, const Timeline& timeline, double most, con
                       const std::string& unit) {
   constexpr double kLinkHeight = 16;
   const std::size_t rows = std::min(timeline.links.size(), kMostLinks);
-  const double whole = std::max<double>(static_cast<double>(timeline.end_ns), 1);
   std::string content;
   for (std::size_t row = 0; row < rows; ++row) {
     const LinkUse& link = timeline.links[row];
     const double y = static_cast<double>(row) * kLinkHeight;
     content += words(0, y + 12, link.name);
     const auto& cells = values(link);
-    const double width = static_cast<double>(link.stretch_ns) / whole * kPlotWidth;
+    const double width = static_cast<double>(link.stretch_ns) / whole_ns(timeline) * kPlotWidth;
     for (std::size_t i = 0; i < cells.size() && static_cast<double>(i) * width < kPlotWidth; ++i) {
       if (cells[i] <= 0) continue;
       const double x = static_cast<double>(i) * width;

@@ -49,6 +49,20 @@ TEST(Report, Wait_that_never_ends__is_drawn_from_end_to_end) {
   }
 }
 
+/// A job of many ranks has a row for each, of fewer stretches, and a page that a browser can show.
+TEST(Report, Many_processes__have_rows_of_fewer_stretches) {
+  std::vector<LaneSteps> lanes;
+  for (std::uint32_t i = 0; i < 500; ++i) {
+    lanes.push_back(waiting_lane(10'000));
+    lanes.back().os_pid = i + 1;
+  }
+  const Timeline timeline = merge(std::move(lanes));
+  const std::string page = report_html(timeline, summarize(timeline));
+  const std::size_t begin = page.find("<svg id=\"timeline\"");
+  const std::string plot = page.substr(begin, page.find("</svg>", begin) - begin);
+  EXPECT_EQ(count(plot, "<rect"), 500 * 50);
+}
+
 TEST(Report, Name_of_a_program__is_no_markup) {
   LaneSteps lane = waiting_lane(1000);
   lane.program = "<script>&\"";
