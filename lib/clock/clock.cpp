@@ -92,6 +92,10 @@ bool is_ours(const void* code) {
 /// By the number of the clock. Those of CPU time are as they are, and coarse ones are shown like the fine ones.
 std::array<ShownClock, CLOCK_TAI + 1> shown_clocks;
 
+[[maybe_unused]] const int kFollowsForks = pthread_atfork(nullptr, nullptr, [] {
+  for (ShownClock& clock : shown_clocks) clock.reopen();
+});
+
 bool can_be_shown(clockid_t clock) {
   return clock >= 0 && clock <= CLOCK_TAI && clock != CLOCK_PROCESS_CPUTIME_ID && clock != CLOCK_THREAD_CPUTIME_ID;
 }

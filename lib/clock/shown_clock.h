@@ -40,6 +40,9 @@ class ShownClock {
     return last;
   }
 
+  /// In a child process: whoever was in show() is not there.
+  void reopen() { taken_.store(false); }
+
  private:
   std::atomic<bool> taken_{false};
   std::atomic<std::uint64_t> last_ns_{0};  ///< 0: nobody has asked yet.

@@ -42,12 +42,13 @@ transport_arguments() {
   esac
 }
 
-# Our libportofu_malloc.so, beside the libportals that Open MPI finds.
-mapped_allocator() {
-  local libportals
-  libportals=$(ldd "$openmpi_prefix/lib/openmpi/mca_mtl_portals4.so" | awk '/libportals/ { print $3 }')
-  printf '%s\n' "$(dirname "$libportals")/libportofu_malloc.so"
+# The directory of the libportals that Open MPI finds.
+library_directory() {
+  dirname "$(ldd "$openmpi_prefix/lib/openmpi/mca_mtl_portals4.so" | awk '/libportals/ { print $3 }')"
 }
+
+# Our libportofu_malloc.so, beside that.
+mapped_allocator() { printf '%s\n' "$(library_directory)/libportofu_malloc.so"; }
 
 # launch_limited SECONDS LOG MPIRUN [ARGUMENT...]: returns the status of mpirun, or 124 when the time is over; mpirun
 # gets TERM first and clears away its ranks. The clock decides what 137 means, because mpirun itself ends with 137 when
@@ -71,12 +72,17 @@ launch_mpi() {
   launch_limited "$seconds" "$log" "$openmpi_prefix/bin/mpirun" --oversubscribe -np "$ranks" "${arguments[@]}" "$@"
 }
 
-# The directory of our libfabric provider, beside the libportals that Open MPI finds.
-provider_directory() {
-  local libportals
-  libportals=$(ldd "$openmpi_prefix/lib/openmpi/mca_mtl_portals4.so" | awk '/libportals/ { print $3 }')
-  printf '%s/libfabric\n' "$(dirname "$libportals")"
+# launch_virtual NODES SECONDS LOG PROGRAM: in virtual time, each rank on a node of its own.
+launch_virtual() {
+  local nodes=$1 seconds=$2 log=$3 arguments
+  shift 3
+  mapfile -t arguments < <(transport_arguments portals4)
+  launch_limited "$seconds" "$log" "$(library_directory)/../bin/ptl_sim" --nodes "$nodes" --quiet --launcher \
+    "$openmpi_prefix/bin/mpirun" -np "$nodes" "${arguments[@]}" "$@"
 }
+
+# The directory of our libfabric provider, beside the libportals that Open MPI finds.
+provider_directory() { printf '%s/libfabric\n' "$(library_directory)"; }
 
 # launch_debian WAY RANKS SECONDS LOG PROGRAM [ARGUMENT...]: the Open MPI that Debian ships, over the libfabric provider
 # in the directory FI_PROVIDER_PATH. Debian switches off what carries messages over libfabric, and libfabric lists its

@@ -82,6 +82,7 @@ list_tests() {
 120  2,4     portals4-btl   pingpong_check
 120  4       portals4-btl   collectives 16384
 120  2       portals4       bench 10
+60   2       portals4       virtual_time
 LIST
   if ((soak == 1)); then
     cat <<'LIST'
@@ -188,6 +189,21 @@ test_killed_rank() {
   fi
 }
 
+# In virtual time MPI_Wtime tells the same each time.
+test_virtual_time() {
+  local nodes=$1 log=$log_directory/virtual_time_$1 started=$SECONDS status=0 name="times on $1 simulated nodes"
+  [[ ${forced_transport:-portals4} == portals4 && $name =~ $only ]] || return 0
+  launch_virtual "$nodes" 75 "$log.log" "$binary_directory/virtual_time" || status=$?
+  ((status != 0)) || launch_virtual "$nodes" 75 "$log.again.log" "$binary_directory/virtual_time" || status=$?
+  if ((status != 0)); then
+    report_failed "$suite" "$name" $((SECONDS - started)) "$log.log" "$(failure_reason "$log.log" "$status")"
+  elif ! grep -q '^times: ' "$log.log" || ! cmp -s <(grep '^times: ' "$log.log") <(grep '^times: ' "$log.again.log"); then
+    report_failed "$suite" "$name" $((SECONDS - started)) "$log.again.log" "the second run has other times"
+  else
+    report PASS "$suite" "$name" $((SECONDS - started))
+  fi
+}
+
 parse_arguments "$@"
 allow_mpirun_as_root
 mkdir -p "$log_directory"
@@ -196,6 +212,8 @@ compile_all
 run_all
 test_singleton
 test_start_and_end $((soak == 1 ? 100 : 20))
+test_virtual_time 2
+test_virtual_time 6
 test_killed_rank 2
 test_killed_rank 4
 check_leftovers "$suite" "$before"

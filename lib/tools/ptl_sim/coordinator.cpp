@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "engine/door/inspection.h"
@@ -85,7 +86,11 @@ void Coordinator::begin() {
 }
 
 void Coordinator::rank_ended(int rank) {
-  seats_[static_cast<std::size_t>(rank)].ended.store(true);
+  if (options_.has_launcher) {
+    for (Seat& seat : seats_) seat.ended.store(true);
+  } else {
+    seats_[static_cast<std::size_t>(rank)].ended.store(true);
+  }
   time_.header().bell.fetch_add(1);
   futex_wake(time_.header().bell);
 }
@@ -141,7 +146,20 @@ bool Coordinator::has_all_ended() const {
 bool Coordinator::wait_for_news(std::uint64_t timeout_ns) {
   auto& bell = time_.header().bell;
   if (bell.load() == seen_bell_) futex_wait(bell, seen_bell_, timeout_ns);
-  return std::exchange(seen_bell_, bell.load()) != seen_bell_;
+  if (std::exchange(seen_bell_, bell.load()) != seen_bell_) return true;
+  if (options_.has_launcher) look_for_ended();
+  return false;
+}
+
+/// Nobody tells of the ends of ranks whose parent is somebody else.
+void Coordinator::look_for_ended() {
+  const std::uint64_t now_ns = monotonic_ns();
+  if (now_ns - looked_for_ended_ns_ < kPauseNs) return;
+  looked_for_ended_ns_ = now_ns;
+  for (std::uint32_t rank = 0; rank < seats_.size(); ++rank) {
+    const auto process = static_cast<pid_t>(time_.page(rank).process.load());
+    if (process != 0 && kill(process, 0) != 0 && errno == ESRCH) seats_[rank].ended.store(true);
+  }
 }
 
 void Coordinator::run() {

@@ -30,6 +30,7 @@ struct CoordinatorOptions {
   std::uint64_t look_ps = 0;    ///< From data in memory to a loop over it that has seen it.
   std::uint64_t notice_ps = 0;  ///< From data in memory to a notice that a call finds.
   bool keeps_history = false;
+  bool has_launcher = false;               ///< The job is one program, which starts the ranks.
   std::uint64_t patience_ns = 200'000;     ///< CPU time without a call after which a rank polls its memory.
   std::uint64_t hang_ns = 60'000'000'000;  ///< Real time without anything that happens, after which the job hangs.
 };
@@ -108,6 +109,7 @@ class Coordinator final : public JobWatcher {
   bool is_quiet() const;
   bool wait_for_news(std::uint64_t timeout_ns);
   bool has_all_ended() const;
+  void look_for_ended();
   void fail(const std::string& why);
   void fail_after_hang();
   std::string who_waits() const;
@@ -125,6 +127,7 @@ class Coordinator final : public JobWatcher {
   std::uint64_t now_ps_ = 0;
   std::uint64_t message_count_ = 0;
   std::uint32_t seen_bell_ = 0;
+  std::uint64_t looked_for_ended_ns_ = 0;
   std::uint64_t last_event_ps_ = 0;   ///< When something arrived last.
   std::uint64_t quiet_since_ns_ = 0;  ///< In real time, since when ranks do nothing but look; 0: they do.
   bool has_begun_ = false;

@@ -13,6 +13,7 @@
 #include "lib/tools/man_page.h"
 #include "lib/tools/ptl_run/job.h"
 #include "lib/tools/ptl_sim/coordinator.h"
+#include "lib/tools/ptl_sim/counter_read.h"
 #include "lib/tools/ptl_sim/output_file.h"
 #include "lib/tools/ptl_sim/path_section.h"
 #include "lib/tools/ptl_sim/preload.h"
@@ -65,6 +66,7 @@ const portofu::tools::ManPage kPage{
         "    PORTOFU_PER_NODE, PORTOFU_SHAPE     the nodes, with coordinates of their own\n"
         "    PORTOFU_TNIS, PORTOFU_CQS           of the machine\n"
         "    LD_PRELOAD                          libportofu_clock.so before all else; not with --real-clocks\n"
+        "    OMPI_MCA_*                          with --launcher: mpirun lets ranks share cores, and binds none\n"
         "    PORTOFU_DIRECT, PORTOFU_HEAP_MIB, PORTOFU_PROGRESS_THREAD, PORTOFU_FABRIC: 0, so that all\n"
         "    that ranks do to each other is a message\n"
         "\n"
@@ -75,6 +77,7 @@ const portofu::tools::ManPage kPage{
         "EXAMPLES\n"
         "    ptl_sim --nodes 2x3x2 --per-node 4 ./program --its-own-option\n"
         "    ptl_sim --sweep nodes=12,24,48 --plot times.svg ./program\n"
+        "    ptl_sim --nodes 8 --launcher mpirun -n 8 --mca pml cm --mca mtl portals4 ./program\n"
         "    ptl_sim --machine ./mine.json --nodes 64 --compute cpu=2 --json times.json ./program\n"};
 
 int fail(const std::string& what) {
@@ -128,6 +131,7 @@ struct Wanted {
   std::uint64_t hang_s = 60;
   bool real_clocks = false;
   std::string sweep;  ///< Empty: there is one run.
+  bool launcher = false;
   std::string json;
   std::string plot;
   std::string trace;
@@ -168,6 +172,7 @@ void add_options(CLI::App* app, Wanted* wanted, portofu::tools::JobOptions* job)
                   "Seconds in which nothing happens, after which the job ends; without it, 60.")
       ->option_text("SECONDS")
       ->check(CLI::Range(1, 86'400));
+  app->add_flag("--launcher", wanted->launcher, "PROGRAM starts all ranks, as mpirun does, and so is started once.");
   app->add_flag("--real-clocks", wanted->real_clocks,
                 "Clocks that the program reads show real time, and its sleeps take it.");
   app->add_option("--json", wanted->json, "File for the times, as JSON.")->option_text("FILE");
@@ -189,6 +194,18 @@ void add_options(CLI::App* app, Wanted* wanted, portofu::tools::JobOptions* job)
   app->add_option("--grace", job->grace_seconds, "Seconds between SIGTERM and SIGKILL; without it, 5.")
       ->option_text("SECONDS")
       ->check(CLI::Range(0, kMaxGraceSeconds));
+}
+
+/// One line for each program of the command that reads the processor's counter.
+void tell_of_counter_reads(const Wanted& wanted, const std::vector<std::string>& command) {
+  if (wanted.quiet || wanted.real_clocks) return;
+  for (std::size_t i = 0; i < (wanted.launcher ? command.size() : 1); ++i) {
+    const std::string file = portofu::tools::program_file(command[i]);
+    const std::string reads = file.empty() ? "" : portofu::tools::counter_reads_of(file);
+    if (reads.empty()) continue;
+    std::fprintf(stderr, "ptl_sim: %s seems to read the processor's counter itself (%s), which shows real time\n",
+                 command[i].c_str(), reads.c_str());
+  }
 }
 
 /// What a run needs, beside its program.
@@ -213,6 +230,7 @@ std::optional<Setup> prepare(const Wanted& wanted, std::string* why) {
                  .look_ps = setup.machine.processor.look_ps,
                  .notice_ps = setup.machine.interfaces.notice_ps,
                  .keeps_history = wanted.needs_history(),
+                 .has_launcher = wanted.launcher,
                  .patience_ns = wanted.patience_us * 1000,
                  .hang_ns = wanted.hang_s * 1'000'000'000};
   const auto& processor = setup.machine.processor;
@@ -272,10 +290,11 @@ int simulate(const Wanted& wanted, portofu::tools::JobOptions job, portofu::tool
   if (!time.is_open()) return fail(time.why());
   set_environment(time.path(), wanted.per_node, wanted.shape, setup->machine);
   if (!wanted.real_clocks) preload_clock();
+  if (wanted.launcher) let_mpirun_share_cores();
   portofu::sim::Network network(setup->machine, std::move(setup->layout));
   Coordinator coordinator(setup->order, time, network);
   const std::string program = program_name(job);
-  job.size = static_cast<int>(setup->order.rank_count);
+  job.size = wanted.launcher ? 1 : static_cast<int>(setup->order.rank_count);
   job.watcher = &coordinator;
   const int result = Job(std::move(job)).run();
 
@@ -334,6 +353,8 @@ std::string find_conflict(const Wanted& wanted) {
   if (!wanted.sweep.empty() && is_of_one_run)
     return "--trace, --report, --path and --messages are of one run, not of a --sweep";
   if (wanted.sweep.empty() && !wanted.plot.empty()) return "--plot is of a --sweep";
+  if (!wanted.sweep.empty() && wanted.launcher)
+    return "--launcher starts a number of ranks of its own, and a --sweep asks for several";
   return "";
 }
 
@@ -354,5 +375,6 @@ int main(int argc, char** argv) {
   if (job.command.front().starts_with('-')) return fail("there is no option " + job.command.front());
   const std::string conflict = find_conflict(wanted);
   if (!conflict.empty()) return fail(conflict);
+  tell_of_counter_reads(wanted, job.command);
   return wanted.sweep.empty() ? simulate(wanted, std::move(job), nullptr) : sweep(wanted, job);
 }

@@ -19,4 +19,9 @@ bool preload_clock() {
   return setenv("LD_PRELOAD", (library.string() + rest).c_str(), 1) == 0;
 }
 
+void let_mpirun_share_cores() {
+  setenv("OMPI_MCA_rmaps_base_oversubscribe", "1", 0);
+  setenv("OMPI_MCA_hwloc_base_binding_policy", "none", 0);
+}
+
 }  // namespace portofu::tools

@@ -1,10 +1,14 @@
 #pragma once
-// What ranks load before all else, so that they see virtual time.
+// What ranks load before all else, so that they see virtual time, and what their launcher is told.
 
 namespace portofu::tools {
 
 /// LD_PRELOAD for the ranks gets libportofu_clock.so, before what it has already.
 /// @return false: the library is not there, as in builds with sanitizers; nothing has changed
 bool preload_clock();
+
+/// Open MPI's mpirun starts more ranks than there are cores, and leaves it to the system where they run, unless the
+/// user has said otherwise: one of them runs at a time.
+void let_mpirun_share_cores();
 
 }  // namespace portofu::tools

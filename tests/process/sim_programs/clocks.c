@@ -1,4 +1,5 @@
-// A program that looks at clocks before its virtual time, in it, and after it, and sleeps. Alone, and in C.
+// A program that looks at clocks before its virtual time, in it, and after it, and sleeps. Alone, and in C. With an
+// argument it only waits, without an end, for what nobody sends.
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,6 +44,20 @@ static void look_at_all(void) {
   check(seconds >= us / 1000000 && seconds < us / 1000000 + 10, "time and gettimeofday differ");
 }
 
+#ifdef READS_COUNTER
+/// Reads the processor's counter by each instruction for that.
+static unsigned long read_counter(void) {
+#ifdef __x86_64__
+  unsigned cpu;
+  return __builtin_ia32_rdtsc() + __builtin_ia32_rdtscp(&cpu);
+#else
+  unsigned long ticks;
+  __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+  return ticks;
+#endif
+}
+#endif
+
 static void put_to_self(unsigned long word) {
   memory[32] = word;
   check(utofu_put(vcq, self, place + 256, place, 8, 0, 0, NULL) == UTOFU_SUCCESS, "utofu_put");
@@ -65,12 +80,17 @@ static void sleep_in_each_way(void) {
   check(read_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu_ns < 60000000000, "CPU time is real");
 }
 
-int main(void) {
+int main(int argc, char** argv) {
+  (void)argv;
+#ifdef READS_COUNTER
+  check(read_counter() != 0, "the counter");
+#endif
   look_at_all();
   check(utofu_create_vcq(0, 0, &vcq) == UTOFU_SUCCESS, "utofu_create_vcq");
   check(utofu_query_vcq_id(vcq, &self) == UTOFU_SUCCESS, "utofu_query_vcq_id");
   check(utofu_reg_mem(vcq, (void*)memory, sizeof memory, 0, &place) == UTOFU_SUCCESS, "utofu_reg_mem");
   look_at_all();
+  while (argc > 1) sleep(1);
   for (unsigned long i = 1; i <= 3; ++i) {
     const long long began_ns = read_ns(CLOCK_MONOTONIC);
     put_to_self(i);
