@@ -78,6 +78,24 @@ TEST_F(PtlSimClock, Clocks__are_real_if_that_is_wished) {
   EXPECT_GT(slept_ns[0], 3'000'000) << "the kernel takes some time, too";
 }
 
+/// Three stages of gates: each takes a packet to another node at least, and no more than a put with all that belongs to
+/// it. Nobody leaves before the last has come, and soon after that all have left.
+TEST_F(PtlSimClock, Gates__wait_for_the_last_of_several_nodes) {
+  const Ended first = run({"--nodes", "2x2x2", PORTOFU_SIM_GATES});
+  ASSERT_EQ(first.status, 0) << first.output;
+  const auto together_ns = numbers_behind("together", first.output);
+  const auto late_ns = numbers_behind("late", first.output);
+  ASSERT_EQ(together_ns.size() + late_ns.size(), 2u) << first.output;
+  EXPECT_GT(together_ns[0], 3 * 100);
+  EXPECT_LT(together_ns[0], 3 * 1500);
+  EXPECT_GT(late_ns[0], 500'000);
+  EXPECT_LT(late_ns[0], 510'000);
+  EXPECT_EQ(run({"--nodes", "2x2x2", PORTOFU_SIM_GATES}).output, first.output);
+  const Ended fewer = run({"--nodes", "4", "--per-node", "2", PORTOFU_SIM_GATES});
+  ASSERT_EQ(fewer.status, 0) << fewer.output;
+  EXPECT_EQ(run({"--nodes", "4", "--per-node", "2", PORTOFU_SIM_GATES}).output, fewer.output);
+}
+
 /// Each rank is a child of the launcher, which is one program for ptl_sim.
 TEST_F(PtlSimClock, Launcher__starts_the_ranks_itself) {
   const Ended ours = run({"--nodes", "2", PORTOFU_SIM_LATENCY});
