@@ -10,6 +10,7 @@
 #include <features.h>
 #include <link.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <sys/time.h>
 #include <threads.h>
 #include <time.h>
@@ -148,6 +149,25 @@ int sleep_until(const void* caller, clockid_t clock, const timespec* until) {
   return next_clock_nanosleep(clock, TIMER_ABSTIME, &real_until, nullptr);
 }
 
+// ---- Waiting until a moment -----------------------------------------------------------------------------------------
+
+/// Such waits are real, whoever makes them. A moment of a clock that was shown is as far away in real time.
+timespec real_moment(const void* caller, clockid_t clock, const timespec* moment) {
+  timespec shown{};
+  timespec real{};
+  if (is_ours(caller) || !can_be_shown(clock) || !is_length(moment)) return *moment;
+  if (show(caller, clock, &shown) != 0 || real_clock(clock, &real) != 0) return *moment;
+  const std::uint64_t away_ns = ns_of(*moment) > ns_of(shown) ? ns_of(*moment) - ns_of(shown) : 0;
+  return time_of(ns_of(real) + away_ns);
+}
+
+/// A condition variable does not say which of two clocks it has, but they are decades apart.
+clockid_t likely_clock(const timespec* moment) {
+  timespec realtime{};
+  real_clock(CLOCK_REALTIME, &realtime);
+  return moment->tv_sec > realtime.tv_sec / 2 ? CLOCK_REALTIME : CLOCK_MONOTONIC;
+}
+
 }  // namespace
 
 extern "C" {
@@ -211,5 +231,33 @@ unsigned sleep(unsigned seconds) {
   NEXT(sleep);
   return has_slept(__builtin_return_address(0), seconds * kNsPerSecond) ? 0 : next_sleep(seconds);
 }
+
+int pthread_cond_timedwait(pthread_cond_t* __restrict condition, pthread_mutex_t* __restrict mutex,
+                           const timespec* __restrict moment) {
+  NEXT(pthread_cond_timedwait);
+  const timespec real = real_moment(__builtin_return_address(0), likely_clock(moment), moment);
+  return next_pthread_cond_timedwait(condition, mutex, &real);
+}
+
+int sem_timedwait(sem_t* __restrict semaphore, const timespec* __restrict moment) {
+  NEXT(sem_timedwait);
+  const timespec real = real_moment(__builtin_return_address(0), CLOCK_REALTIME, moment);
+  return next_sem_timedwait(semaphore, &real);
+}
+
+#if __GLIBC_PREREQ(2, 30)
+int pthread_cond_clockwait(pthread_cond_t* __restrict condition, pthread_mutex_t* __restrict mutex, clockid_t clock,
+                           const timespec* __restrict moment) {
+  NEXT(pthread_cond_clockwait);
+  const timespec real = real_moment(__builtin_return_address(0), clock, moment);
+  return next_pthread_cond_clockwait(condition, mutex, clock, &real);
+}
+
+int sem_clockwait(sem_t* __restrict semaphore, clockid_t clock, const timespec* __restrict moment) {
+  NEXT(sem_clockwait);
+  const timespec real = real_moment(__builtin_return_address(0), clock, moment);
+  return next_sem_clockwait(semaphore, clock, &real);
+}
+#endif
 
 }  // extern "C"

@@ -1,8 +1,13 @@
 // A program that looks at clocks before its virtual time, in it, and after it, and sleeps. Alone, and in C. With an
 // argument it only waits, without an end, for what nobody sends.
 
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
@@ -80,6 +85,35 @@ static void sleep_in_each_way(void) {
   check(read_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu_ns < 60000000000, "CPU time is real");
 }
 
+/// Waits 20 ms of real time for what does not come, although its clock is long past that.
+static void wait_until_moments(void) {
+  enum { kMs = 1000000, kWaits = 3 };
+  static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+  static pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
+  static sem_t semaphore;
+  struct timespec before;
+  struct timespec after;
+  sem_init(&semaphore, 0, 0);
+  for (int i = 0; i < kWaits; ++i) {
+    struct timespec moment;
+    syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &before);
+    clock_gettime(CLOCK_REALTIME, &moment);
+    moment.tv_nsec += 20 * kMs;
+    moment.tv_sec += moment.tv_nsec / 1000000000;
+    moment.tv_nsec %= 1000000000;
+    pthread_mutex_lock(&mutex);
+    if (i == 0) check(pthread_cond_timedwait(&condition, &mutex, &moment) == ETIMEDOUT, "pthread_cond_timedwait");
+    if (i == 1) {
+      check(pthread_cond_clockwait(&condition, &mutex, CLOCK_REALTIME, &moment) == ETIMEDOUT, "pthread_cond_clockwait");
+    }
+    if (i == 2) check(sem_timedwait(&semaphore, &moment) == -1 && errno == ETIMEDOUT, "sem_timedwait");
+    pthread_mutex_unlock(&mutex);
+    syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &after);
+    const long long took_ns = (after.tv_sec - before.tv_sec) * 1000000000ll + after.tv_nsec - before.tv_nsec;
+    check(took_ns >= 20 * kMs, "it has waited");
+  }
+}
+
 int main(int argc, char** argv) {
   (void)argv;
 #ifdef READS_COUNTER
@@ -98,6 +132,7 @@ int main(int argc, char** argv) {
     look_at_all();
   }
   sleep_in_each_way();
+  wait_until_moments();
   look_at_all();
   const long long began_ns = read_ns(CLOCK_MONOTONIC);
   while (read_ns(CLOCK_MONOTONIC) < began_ns + 1000000) {
