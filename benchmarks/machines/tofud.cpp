@@ -93,8 +93,6 @@ void add_bandwidths(Table& table) {
 
 void add_ring(Table& table) {
   constexpr std::uint32_t kLongestOfProgram = 1 << 14;
-  // ptl_sim shows a notice when its data have arrived, without notice_ns.
-  constexpr double kWithoutNotice = 16.5;
   for (const std::uint32_t bytes : {8u, 1u << 10, 1u << 14, 1u << 20}) {
     sim::Network network = fresh("12");
     const double value = 1.23 + bytes / 6.36 / 1000;
@@ -109,9 +107,8 @@ void add_ring(Table& table) {
     if (bytes > kLongestOfProgram) {
       table.add(row);
     } else {
-      table.add(
-          row, program("12", "ring 0 " + std::to_string(bytes) + " 4"),
-          [](const auto& messages) { return mean_interval_us(messages, "put"); }, kWithoutNotice);
+      table.add(row, program("12", "ring 0 " + std::to_string(bytes) + " 4"),
+                [](const auto& messages) { return mean_interval_us(messages, "put"); });
     }
   }
 }

@@ -51,6 +51,16 @@ sim::PacketKind kind_of(const VirtualReport& report) {
   }
 }
 
+/// Whether the notice of a message is written behind its data, and is not all that is written.
+bool is_behind_data(const VirtualReport& report) {
+  switch (kind_of(report)) {
+    case sim::PacketKind::kPut:
+    case sim::PacketKind::kTriggeredPut:
+    case sim::PacketKind::kGetReply: return true;
+    default: return false;
+  }
+}
+
 }  // namespace
 
 /// Arrivals before departures, so that what leaves because of an arrival meets the network as it is then.
@@ -558,6 +568,10 @@ void Coordinator::depart(const Happening& departure) {
   packet.interface = departure.report.interface % network_.machine().interfaces.count;
   packet.bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(departure.report.bytes, UINT32_MAX));
   packet.kind = kind_of(departure.report);
+  // Interfaces of Portals take a short payload out of the command; on Tofu the program says so itself.
+  const bool is_portals = static_cast<PacketType>(departure.report.type) == PacketType::kPut;
+  if (packet.kind == sim::PacketKind::kPut && is_portals && packet.bytes <= network_.machine().limits.inline_bytes)
+    packet.kind = sim::PacketKind::kInlinePut;
   Happening arrival = departure;
   arrival.what = What::kArrival;
   const sim::Passage passage = network_.send(departure.time_ps, packet);
@@ -609,7 +623,8 @@ void Coordinator::arrive(const Happening& arrival) {
   const VirtualState now = state(target);
   const std::uint64_t clock_ps = std::min(page.clock_ps.load(), kLatestPs);
   // Who has looked and found nothing looks again when the first notice is there, or at its time.
-  const std::uint64_t told_ps = std::max(now_ps_ + options_.notice_ps, clock_ps);
+  const std::uint64_t notice_ps = is_behind_data(arrival.report) ? options_.notice_ps : 0;
+  const std::uint64_t told_ps = std::max(now_ps_ + notice_ps, clock_ps);
   Seat& seat = seats_[target];
   if ((now == VirtualState::kWaiting || now == VirtualState::kPolling) && told_ps < seat.place_ps)
     set_place(target, told_ps, arrival.message);
