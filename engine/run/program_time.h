@@ -18,10 +18,12 @@ struct ProgramClock {
   ProgramTime (*now)();
   /// The thread that calls the engine sleeps. @return false: it shall do so really
   bool (*sleep)(std::uint64_t length_ns);
+  /// The program starts up: time does not begin until it has. Not async-signal-safe.
+  void (*start_up)(bool begins);
 };
 
 /// The function of the preloaded library that takes them. Its number changes with what is above.
-inline constexpr const char* kTakeProgramClock = "portofu_take_program_clock_1";
+inline constexpr const char* kTakeProgramClock = "portofu_take_program_clock_2";
 using TakeProgramClock = void(const ProgramClock*);
 
 }  // namespace portofu

@@ -56,7 +56,7 @@ void forget_in_child() {
 
 /// Lets the preloaded library, if it is there, ask us.
 void tell_preloaded_library() {
-  static constexpr ProgramClock kClock{program_time, sleep_in_virtual_time};
+  static constexpr ProgramClock kClock{program_time, sleep_in_virtual_time, start_up_in_virtual_time};
   void* const take = dlsym(RTLD_DEFAULT, kTakeProgramClock);
   if (take != nullptr) reinterpret_cast<TakeProgramClock*>(take)(&kClock);
 }
@@ -174,6 +174,12 @@ ProgramTime program_time() {
   if (era % 2 == 0) return {era, 0};
   constexpr std::uint64_t kPsPerNs = 1000;
   return {era, nic->clock_.read(nic->engine_.is_interrupted()) / kPsPerNs};
+}
+
+void start_up_in_virtual_time(bool begins) {
+  const Visit visit;
+  VirtualNic* const nic = of_process.load();
+  if (nic != nullptr) nic->clock_.start_up(begins);
 }
 
 bool sleep_in_virtual_time(std::uint64_t length_ns) {

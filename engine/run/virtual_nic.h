@@ -45,11 +45,15 @@ class VirtualNic {
 
   friend ProgramTime program_time();
   friend bool sleep_in_virtual_time(std::uint64_t length_ns);
+  friend void start_up_in_virtual_time(bool begins);
   friend void leave_virtual_time();
 };
 
 /// What a thread of the program sees that reads the clock: who does so again and again waits. Any thread.
 ProgramTime program_time();
+
+/// The program starts up, or has, as it says itself: time does not begin meanwhile.
+void start_up_in_virtual_time(bool begins);
 
 /// A thread of the program sleeps, which takes no real time. @return false: time is real for it. Any thread
 bool sleep_in_virtual_time(std::uint64_t length_ns);

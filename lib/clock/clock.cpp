@@ -168,13 +168,48 @@ clockid_t likely_clock(const timespec* moment) {
   return moment->tv_sec > realtime.tv_sec / 2 ? CLOCK_REALTIME : CLOCK_MONOTONIC;
 }
 
+// ---- The start of MPI
+// ------------------------------------------------------------------------------------------------
+
+using MpiInit = int(int*, char***);
+using MpiInitThread = int(int*, char***, int, int*);
+
+std::atomic<bool> starts_mpi{false};
+
+/// A function of MPI, also if a part of the program has loaded MPI for itself.
+void* find_in_mpi(const char* name) {
+  void* found = dlsym(RTLD_NEXT, name);
+  for (const char* file : {"libmpi.so.40", "libmpi.so.12", "libmpich.so.12"}) {
+    if (found != nullptr) return found;
+    void* const library = dlopen(file, RTLD_LAZY | RTLD_NOLOAD);
+    if (library != nullptr) found = dlsym(library, name);
+  }
+  return found;
+}
+
+template <typename Function, typename... Arguments>
+int start_mpi(const char* name, Arguments... arguments) {
+  auto* const real = reinterpret_cast<Function*>(find_in_mpi(name));
+  constexpr int kErrorOfAnyMpi = 1;
+  if (real == nullptr) return kErrorOfAnyMpi;
+  // MPI's own call of the other name begins nothing.
+  const bool is_outer = !starts_mpi.exchange(true);
+  const int status = real(arguments...);
+  if (!is_outer) return status;
+  starts_mpi.store(false);
+  const ProgramClock* const engine = engine_clock.load(std::memory_order_acquire);
+  if (engine != nullptr) engine->start_up(false);
+  return status;
+}
+
 }  // namespace
 
 extern "C" {
 
-void portofu_take_program_clock_1(const ProgramClock* clock) {
+void portofu_take_program_clock_2(const ProgramClock* clock) {
   engine_object.store(object_of(clock).mark);
   engine_clock.store(clock, std::memory_order_release);
+  if (starts_mpi.load()) clock->start_up(true);
 }
 
 int clock_gettime(clockid_t clock, timespec* time) noexcept { return show(__builtin_return_address(0), clock, time); }
@@ -259,5 +294,18 @@ int sem_clockwait(sem_t* __restrict semaphore, clockid_t clock, const timespec* 
   return next_sem_clockwait(semaphore, clock, &real);
 }
 #endif
+
+// What MPI does to start takes no virtual time: its processes talk to their launcher, and wait for that by looking at
+// the clock and at the network in turn. C, and Fortran, which calls the names with a P.
+
+int MPI_Init(int* count, char*** words) { return start_mpi<MpiInit>("MPI_Init", count, words); }
+int PMPI_Init(int* count, char*** words) { return start_mpi<MpiInit>("PMPI_Init", count, words); }
+
+int MPI_Init_thread(int* count, char*** words, int wanted, int* given) {
+  return start_mpi<MpiInitThread>("MPI_Init_thread", count, words, wanted, given);
+}
+int PMPI_Init_thread(int* count, char*** words, int wanted, int* given) {
+  return start_mpi<MpiInitThread>("PMPI_Init_thread", count, words, wanted, given);
+}
 
 }  // extern "C"

@@ -213,7 +213,7 @@ void VirtualClock::give_turn(VirtualState state, std::uint64_t until_ps) {
 }
 
 void VirtualClock::pass() {
-  if (left_) return;
+  if (left_ || starting_up_) return;
   charge();
   reads_ = 0;
   if (empty_looks_ == 0) streak_from_ps_ = clock_ps_;
@@ -281,7 +281,7 @@ bool VirtualClock::sleep(std::uint64_t length_ps) {
 }
 
 bool VirtualClock::wait(std::uint64_t deadline_ps) {
-  if (left_) {
+  if (left_ || starting_up_) {
     sched_yield();
     return true;
   }
@@ -318,6 +318,7 @@ void VirtualClock::freeze(bool in_call) {
 
 std::uint64_t VirtualClock::stamp(VirtualCall call) {
   if (in_nic_) return nic_.time_ps;
+  if (starting_up_) return clock_ps_;
   charge();
   end_streaks();
   has_sent_ = true;

@@ -45,6 +45,9 @@ class VirtualClock {
   /// The clock of the application.
   std::uint64_t now_ps() const { return clock_ps_; }
 
+  /// The program starts up, or has: as long as it does, calls cost nothing and give no turn back.
+  void start_up(bool begins) { starting_up_.store(begins, std::memory_order_relaxed); }
+
   // ---- The program, which reads clocks and sleeps itself
 
   /// Whether the rank has had a turn, and has not left. Any thread.
@@ -119,24 +122,25 @@ class VirtualClock {
   const bool keeps_spans_;
   std::array<std::uint64_t, kVirtualCallCount> call_ps_{};
   const std::uint64_t poll_ps_;
-  std::uint64_t clock_ps_;              ///< Of the application.
-  const std::uint64_t opened_ps_;       ///< What it was when it was opened.
-  std::atomic<std::uintptr_t> caller_;  ///< The thread that gave the turn back last, at first that which opened.
-  std::uint64_t charged_cpu_ps_ = 0;    ///< CPU time of the thread that is charged, or is not to be.
-  std::uint32_t seen_turn_ = 0;         ///< When it was last noted.
-  std::uint32_t empty_looks_ = 0;       ///< In a row.
-  std::uint32_t reads_ = 0;             ///< Of the clock, since the last call.
-  std::uint64_t streak_from_ps_ = 0;    ///< When looks or reads in a row began.
-  bool watches_clock_ = false;          ///< It was read between these looks.
-  bool in_turn_change_ = false;         ///< A signal's handler may see it.
-  bool has_sent_ = false;               ///< In this turn.
-  std::atomic<bool> begun_{false};      ///< It has had a turn.
-  std::atomic<bool> left_{false};       ///< Virtual time.
-  bool in_nic_ = false;                 ///< On duty.
-  std::uint8_t cause_ = 0;              ///< On duty: PacketType.
-  VirtualDelivery nic_{};               ///< On duty: what the NIC has in hand.
-  std::uint32_t seen_deliveries_ = 0;   ///< The NIC.
-  std::atomic<bool> nic_ends_{false};   ///< By end_nic.
+  std::uint64_t clock_ps_;                ///< Of the application.
+  const std::uint64_t opened_ps_;         ///< What it was when it was opened.
+  std::atomic<std::uintptr_t> caller_;    ///< The thread that gave the turn back last, at first that which opened.
+  std::uint64_t charged_cpu_ps_ = 0;      ///< CPU time of the thread that is charged, or is not to be.
+  std::uint32_t seen_turn_ = 0;           ///< When it was last noted.
+  std::uint32_t empty_looks_ = 0;         ///< In a row.
+  std::uint32_t reads_ = 0;               ///< Of the clock, since the last call.
+  std::uint64_t streak_from_ps_ = 0;      ///< When looks or reads in a row began.
+  bool watches_clock_ = false;            ///< It was read between these looks.
+  bool in_turn_change_ = false;           ///< A signal's handler may see it.
+  bool has_sent_ = false;                 ///< In this turn.
+  std::atomic<bool> begun_{false};        ///< It has had a turn.
+  std::atomic<bool> starting_up_{false};  ///< By start_up.
+  std::atomic<bool> left_{false};         ///< Virtual time.
+  bool in_nic_ = false;                   ///< On duty.
+  std::uint8_t cause_ = 0;                ///< On duty: PacketType.
+  VirtualDelivery nic_{};                 ///< On duty: what the NIC has in hand.
+  std::uint32_t seen_deliveries_ = 0;     ///< The NIC.
+  std::atomic<bool> nic_ends_{false};     ///< By end_nic.
 };
 
 }  // namespace portofu

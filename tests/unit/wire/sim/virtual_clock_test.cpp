@@ -98,6 +98,20 @@ TEST_F(VirtualClockTest, Reads__are_of_virtual_time_after_the_first_turn) {
   EXPECT_EQ(clock->read(true), 1000u);
 }
 
+TEST_F(VirtualClockTest, Start_up__takes_no_time) {
+  const auto clock = open();
+  clock->start_up(true);
+  EXPECT_EQ(clock->stamp(VirtualCall::kPut), 0u);
+  clock->pass();
+  EXPECT_TRUE(clock->wait(1000)) << "it is not over, and nobody has the turn";
+  EXPECT_EQ(job.state(), VirtualState::kAway);
+  EXPECT_FALSE(clock->has_begun());
+  clock->start_up(false);
+  EXPECT_EQ(clock->stamp(VirtualCall::kPut), VirtualJob::kPutPs);
+  begin(job, *clock);
+  EXPECT_TRUE(clock->has_begun());
+}
+
 TEST_F(VirtualClockTest, Reads__in_a_row_let_time_pass_in_the_end) {
   const auto clock = open();
   begin(job, *clock);
