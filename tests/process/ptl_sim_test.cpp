@@ -103,6 +103,20 @@ TEST(PtlSim, Tofu__a_notice_is_polled_when_the_message_has_arrived) {
   }
 }
 
+/// A VCQ of the target is of a TNI of its own, through which answers leave.
+TEST(PtlSim, Tofu__messages_come_in_through_the_tni_of_their_target) {
+  const Simulated job = run("two_tnis", {"--nodes", "2"});
+  ASSERT_EQ(job.status, 0) << job.output;
+  std::map<std::string, int> packets;
+  for (const auto& use : job.report["uses"]) packets[use["name"]] = use["packets"];
+  const auto of = [&packets](const char* name) { return packets.contains(name) ? packets[name] : 0; };
+  EXPECT_EQ(of("interface 0 of node 0, out"), 10) << "five puts, and five answers";
+  EXPECT_EQ(of("interface 3 of node 1, in"), 10);
+  EXPECT_EQ(of("interface 3 of node 1, out"), 5) << "requests";
+  EXPECT_EQ(of("interface 0 of node 0, in"), 5);
+  EXPECT_EQ(of("interface 0 of node 1, in") + of("interface 3 of node 0, in"), 0);
+}
+
 /// Published for Tofu-D: 3.49 GB/s in puts of 1 KiB, one every 293 ns, each with a notice that is polled. The processor
 /// bounds that, so it is the same for shorter ones.
 TEST(PtlSim, Tofu__notices_that_are_there_cost_a_call_each) {
@@ -141,6 +155,16 @@ TEST(PtlSim, Portals__times_are_the_same_in_each_run) {
       if (!first) first = job.report["ranks"];
       EXPECT_EQ(job.report["ranks"], *first) << role << ", run " << i;
     }
+  }
+}
+
+/// On BXI a payload of up to 64 bytes is in the command.
+TEST(PtlSim, Portals__a_short_message_is_not_read_from_memory) {
+  for (const auto& [role, kind] : {std::pair{"ring", "inline put"}, {"long_ring", "put"}}) {
+    const Simulated job = run(role, {"--nodes", "3", "--machine", "bxi2"});
+    ASSERT_EQ(job.status, 0) << job.output;
+    ASSERT_EQ(job.report["messages"].size(), 9u);
+    for (const auto& message : job.report["messages"]) EXPECT_EQ(message["kind"], kind);
   }
 }
 

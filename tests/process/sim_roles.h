@@ -26,10 +26,13 @@ struct TofuPair {
   utofu_vcq_id_t partner = 0;
   utofu_stadd_t there = 0;
 
-  bool open() {
+  /// @param odd_tni  of odd ranks; even ones use TNI 0
+  bool open(utofu_tni_id_t odd_tni = 0) {
     utofu_vcq_id_t id = 0;
     pmi.begin();
-    if (utofu_create_vcq(0, 0, &vcq) != UTOFU_SUCCESS || utofu_query_vcq_id(vcq, &id) != UTOFU_SUCCESS) return false;
+    if (utofu_create_vcq(is_even() ? 0 : odd_tni, 0, &vcq) != UTOFU_SUCCESS ||
+        utofu_query_vcq_id(vcq, &id) != UTOFU_SUCCESS)
+      return false;
     if (utofu_reg_mem(vcq, sim_memory, sizeof sim_memory, 0, &own) != UTOFU_SUCCESS) return false;
     pmi.put("id-" + std::to_string(pmi.rank), std::to_string(id) + ':' + std::to_string(own));
     pmi.barrier();
@@ -72,6 +75,24 @@ inline int play_ping_pong(std::uint64_t rounds, bool polls_memory) {
     if (sim_memory[0] != i) return 4;
     if (!pair.is_even() && !pair.put(i, flags)) return 5;
   }
+  return pair.close();
+}
+
+/// Even ranks put words to TNI 3 of odd ones, which add to words of TNI 0.
+inline int play_two_tnis() {
+  TofuPair pair;
+  if (!pair.open(3)) return 1;
+  for (std::uint64_t i = 1; i <= 5; ++i) {
+    const bool even = pair.is_even();
+    if (even && utofu_put_piggyback8(pair.vcq, pair.partner, i, pair.there, 8, 0, 0, nullptr) != UTOFU_SUCCESS)
+      return 2;
+    pair.await_memory(i);
+    if (!even && utofu_armw8(pair.vcq, pair.partner, UTOFU_ARMW_OP_ADD, 1, pair.there, 0,
+                             UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE, nullptr) != UTOFU_SUCCESS)
+      return 3;
+    if (!even && !pair.await_notice(UTOFU_MRQ_TYPE_LCL_ARMW)) return 4;
+  }
+  pair.pmi.barrier();
   return pair.close();
 }
 
@@ -268,6 +289,7 @@ inline int play_sim(const std::string& role) {
   const int rank = environment_number("PMI_RANK");
   if (role == "mrq") return play_ping_pong(20, false);
   if (role == "memory") return play_ping_pong(20, true);
+  if (role == "two_tnis") return play_two_tnis();
   if (role == "rate") return play_rate();
   if (role == "coordinates") return play_coordinates();
   if (role == "get_armw") return play_get_and_armw();

@@ -80,8 +80,9 @@ class VirtualClock {
   void set_cause(std::uint8_t cause) { cause_ = cause; }
   /// What is sent now is caused by such a packet; 0: by a call.
   std::uint8_t cause() const { return in_nic_ ? cause_ : 0; }
-  /// Through which interface answers leave.
-  std::uint32_t interface() const { return in_nic_ ? nic_.interface : 0; }
+  /// Through which interface answers leave, and where they go.
+  std::uint32_t interface() const { return in_nic_ ? nic_.to_interface : 0; }
+  std::uint32_t to_interface() const { return in_nic_ ? nic_.interface : 0; }
 
   // ---- The NIC
 

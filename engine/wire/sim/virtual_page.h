@@ -65,15 +65,16 @@ enum class VirtualState : std::uint32_t {
 
 /// A message that a rank has sent.
 struct VirtualReport {
-  std::uint64_t number;     ///< Of the message, counted by its sender.
-  std::uint64_t time_ps;    ///< When it left.
-  std::uint64_t bytes;      ///< Payload of the whole message.
-  std::uint32_t nid;        ///< Of its target,
-  std::uint32_t pid;        ///< and PID.
-  std::uint32_t interface;  ///< TNI, or 0.
-  std::uint8_t type;        ///< PacketType.
-  std::uint8_t cause;       ///< PacketType of what it answers or was triggered by; 0: a call.
-  std::uint16_t reserved;
+  std::uint64_t number;       ///< Of the message, counted by its sender.
+  std::uint64_t time_ps;      ///< When it left.
+  std::uint64_t bytes;        ///< Payload of the whole message.
+  std::uint32_t nid;          ///< Of its target,
+  std::uint32_t pid;          ///< and PID.
+  std::uint32_t interface;    ///< TNI of the sender, or 0.
+  std::uint8_t type;          ///< PacketType.
+  std::uint8_t cause;         ///< PacketType of what it answers or was triggered by; 0: a call.
+  std::uint8_t to_interface;  ///< TNI of the target, or 0.
+  std::uint8_t reserved;
 };
 
 /// A stretch of a rank's time. Each begins where the one before it has ended.
@@ -92,8 +93,9 @@ struct VirtualDelivery {
   std::uint64_t time_ps;
   std::uint32_t source_nid;
   std::uint32_t source_pid;
-  std::uint32_t interface;
+  std::uint32_t interface;  ///< VirtualReport::interface.
   std::uint32_t source_rank;
+  std::uint32_t to_interface;
 };
 
 /// Of one rank. Writers: the rank, but where the coordinator is named.

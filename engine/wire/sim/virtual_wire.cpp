@@ -35,6 +35,9 @@ VirtualCall call_of(PacketType type) {
 
 /// Through which interface a call sends: the TNI of a VCQ or gate.
 std::uint32_t interface_of(const PacketHeader& header) { return is_tofu(header.type) ? tni_of(header.sender_id) : 0; }
+std::uint32_t to_interface_of(const PacketHeader& header) {
+  return is_tofu(header.type) ? tni_of(header.tofu_queue) : 0;
+}
 
 }  // namespace
 
@@ -109,6 +112,8 @@ void VirtualWire::report(const Way& way, const PacketHeader& header, std::uint64
   report.nid = way.peer.nid;
   report.pid = way.peer.pid;
   report.interface = is_of_answer(header) ? clock_.interface() : interface_of(header);
+  report.to_interface =
+      static_cast<std::uint8_t>(is_of_answer(header) ? clock_.to_interface() : to_interface_of(header));
   report.type = static_cast<std::uint8_t>(header.type);
   report.cause = clock_.cause();
   clock_.report(report);

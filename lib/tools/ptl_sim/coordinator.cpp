@@ -31,7 +31,7 @@ constexpr std::uint64_t kAnswerNs = 2'000'000'000;
 /// In virtual time, while ranks do nothing but look: the job hangs.
 constexpr std::uint64_t kIdlePs = 3600'000'000'000'000;
 
-sim::PacketKind kind_of(const VirtualReport& report) {
+sim::PacketKind kind_of(const VirtualReport& report, std::uint32_t inline_bytes) {
   const auto type = static_cast<PacketType>(report.type);
   const auto cause = static_cast<PacketType>(report.cause);
   switch (type) {
@@ -47,14 +47,19 @@ sim::PacketKind kind_of(const VirtualReport& report) {
       if (cause == PacketType::kPut || cause == PacketType::kTofuPut) return sim::PacketKind::kAck;
       return sim::PacketKind::kAtomicReply;
     case PacketType::kTofuFault: return sim::PacketKind::kAck;
-    default: return report.cause != 0 ? sim::PacketKind::kTriggeredPut : sim::PacketKind::kPut;
+    default: break;
   }
+  if (report.cause != 0) return sim::PacketKind::kTriggeredPut;
+  // Of Portals' puts the NIC takes those that are short enough. Programs of uTofu say it, and nobody tells us.
+  const bool is_short = type == PacketType::kPut && report.bytes <= inline_bytes;
+  return is_short ? sim::PacketKind::kInlinePut : sim::PacketKind::kPut;
 }
 
 /// Whether the notice of a message is written behind its data, and is not all that is written.
 bool is_behind_data(const VirtualReport& report) {
-  switch (kind_of(report)) {
+  switch (kind_of(report, 0)) {
     case sim::PacketKind::kPut:
+    case sim::PacketKind::kInlinePut:
     case sim::PacketKind::kTriggeredPut:
     case sim::PacketKind::kGetReply: return true;
     default: return false;
@@ -567,11 +572,8 @@ void Coordinator::depart(const Happening& departure) {
   packet.to_node = departure.target / options_.per_node;
   packet.interface = departure.report.interface % network_.machine().interfaces.count;
   packet.bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(departure.report.bytes, UINT32_MAX));
-  packet.kind = kind_of(departure.report);
-  // Interfaces of Portals take a short payload out of the command; on Tofu the program says so itself.
-  const bool is_portals = static_cast<PacketType>(departure.report.type) == PacketType::kPut;
-  if (packet.kind == sim::PacketKind::kPut && is_portals && packet.bytes <= network_.machine().limits.inline_bytes)
-    packet.kind = sim::PacketKind::kInlinePut;
+  packet.to_interface = departure.report.to_interface % network_.machine().interfaces.count;
+  packet.kind = kind_of(departure.report, network_.machine().limits.inline_bytes);
   Happening arrival = departure;
   arrival.what = What::kArrival;
   const sim::Passage passage = network_.send(departure.time_ps, packet);
@@ -601,8 +603,8 @@ void Coordinator::arrive(const Happening& arrival) {
   VirtualPage& page = time_.page(target);
   const VirtualPage& source = time_.page(arrival.rank);
   last_event_ps_ = now_ps_;
-  page.delivery = {arrival.report.number,    now_ps_,     source.nid.load(), source.pid.load(),
-                   arrival.report.interface, arrival.rank};
+  page.delivery = {arrival.report.number,    now_ps_,      source.nid.load(),          source.pid.load(),
+                   arrival.report.interface, arrival.rank, arrival.report.to_interface};
   const std::uint32_t count = page.delivery_count.fetch_add(1, std::memory_order_release) + 1;
   page.nic_bell.fetch_add(1, std::memory_order_seq_cst);
   futex_wake(page.nic_bell);

@@ -53,14 +53,14 @@ TEST_F(VirtualNicTest, Answers__leave_when_the_request_has_arrived) {
   EXPECT_EQ(request.time_ps, VirtualJob::kGetPs);
   EXPECT_EQ(request.cause, 0);
   job.page().reports_taken.store(1);
-  job.deliver({request.number, 12'345, request.nid, request.pid, 0, 0});
+  job.deliver({request.number, 12'345, request.nid, request.pid, 0, 0, 0});
   ASSERT_TRUE(job.has_taken_all());
   ASSERT_EQ(job.page().reports_given.load(), 2u);
   const VirtualReport answer = job.page().reports[1];
   EXPECT_EQ(answer.type, static_cast<std::uint8_t>(PacketType::kAnswer));
   EXPECT_EQ(answer.time_ps, 12'345u);
   EXPECT_EQ(answer.cause, static_cast<std::uint8_t>(PacketType::kGet));
-  job.deliver({answer.number, 20'000, answer.nid, answer.pid, 0, 0});
+  job.deliver({answer.number, 20'000, answer.nid, answer.pid, 0, 0, 0});
   ASSERT_TRUE(job.has_taken_all());
   EXPECT_TRUE(engine->is_answered(0));
   close(engine);
@@ -115,7 +115,7 @@ TEST_F(VirtualNicTest, Program_time__is_virtual_from_the_first_turn_to_the_end) 
 /// What never comes, because its sender has gone, holds nobody up.
 TEST_F(VirtualNicTest, A_message__of_one_who_has_gone_is_given_up) {
   auto engine = std::make_unique<RealEngine>(settings());
-  job.deliver({99, 1000, 1, 1, 0, 77});
+  job.deliver({99, 1000, 1, 1, 0, 77, 0});
   EXPECT_TRUE(job.has_taken_all());
   close(engine);
 }

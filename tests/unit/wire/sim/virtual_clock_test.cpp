@@ -67,11 +67,18 @@ TEST_F(VirtualClockTest, Looks__that_find_something_cost_what_the_machine_says) 
 
 TEST_F(VirtualClockTest, Nic__sends_at_the_time_of_what_it_has_in_hand) {
   const auto clock = open();
-  clock->enter_nic({.number = 1, .time_ps = 5000, .source_nid = 1, .source_pid = 7, .interface = 3, .source_rank = 1},
+  clock->enter_nic({.number = 1,
+                    .time_ps = 5000,
+                    .source_nid = 1,
+                    .source_pid = 7,
+                    .interface = 3,
+                    .source_rank = 1,
+                    .to_interface = 5},
                    9);
   EXPECT_EQ(clock->stamp(VirtualCall::kPut), 5000u);
   EXPECT_EQ(clock->cause(), 9);
-  EXPECT_EQ(clock->interface(), 3u);
+  EXPECT_EQ(clock->interface(), 5u) << "an answer leaves where its request came";
+  EXPECT_EQ(clock->to_interface(), 3u) << "and goes where that left";
   clock->leave_nic();
   EXPECT_EQ(clock->cause(), 0);
   EXPECT_EQ(clock->stamp(VirtualCall::kPut), VirtualJob::kPutPs) << "the application has its own time";
