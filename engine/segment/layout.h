@@ -47,7 +47,7 @@ struct SegmentDescriptorShared {
   RingGeometry ring;               ///< Sizes of every ring.
   std::uint32_t area_bytes;        ///< Of the send area; 0: there is none.
   std::uint64_t segment_bytes;     ///< Length of the file; follows from the counts, and is checked against both.
-  std::uint64_t probe_address;     ///< In the owner's memory, where `incarnation` lies once more.
+  std::uint64_t probe_address;     ///< In the owner's memory, where `incarnation` lies once more (MarkPage).
   std::int32_t rank;               ///< As the owner's launcher numbers it; -1: it does not. For people and tools.
   std::uint32_t keep_dead;         ///< 1: peers leave the segment when the owner is dead, so that it can be looked at.
 };

@@ -65,10 +65,6 @@ class PeerSegment final : public Lender {
   /// unless that wanted to be kept.
   bool check_alive();
 
-  /// Asked before a write of so many bytes by the kernel (memory()). Another program may run under the number of a
-  /// process that is gone, so the owner has to live, unless the write is bound to its memory.
-  bool may_be_written(std::uint64_t bytes) { return memory_.is_bound(bytes) || check_alive(); }
-
   bool read_lent(std::uint64_t address, std::byte* target, std::uint64_t bytes) const override {
     return memory_.read(address, target, bytes);
   }

@@ -40,13 +40,10 @@ class ProcessMemory {
 
   /// Writes. The last `tail_bytes` are written last, in ascending order. Pages that the process has protected from
   /// itself (mprotect) are written all the same if little is written to them.
-  /// @pre who the process was, not long ago, is known (PeerSegment::check_alive)
+  /// Nothing is written to another program, which exec has put in place of this one, or which has its number now.
+  /// @pre its mark was found once (is_reachable), and can be written to
   /// @return false if not all was written
   bool write(std::uint64_t address, const std::byte* data, std::uint64_t bytes, std::uint64_t tail_bytes);
-
-  /// @return true if a write of so many bytes goes by a file that is bound to the memory of the very process: after its
-  /// death nothing is written. Other writes find the process by its number, which may be another one's by then.
-  bool is_bound(std::uint64_t bytes);
 
   /// @param bringer  is asked when a piece may not be read any more; outlives all reads
   void set_bringer(MemoryBringer* bringer) { bringer_ = bringer; }
@@ -63,6 +60,7 @@ class ProcessMemory {
 
  private:
   int file();
+  ssize_t write_marked(const iovec* local, const iovec* remote, int pieces);
   bool has_mark(pid_t thread) const;
   bool find_thread();
 

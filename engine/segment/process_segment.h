@@ -10,6 +10,7 @@
 
 #include "engine/segment/layout.h"
 #include "engine/segment/mapping.h"
+#include "engine/segment/mark_page.h"
 #include "engine/segment/segment_file.h"
 #include "engine/topology/process_id.h"
 
@@ -125,6 +126,7 @@ class ProcessSegment {
   LostNames lost_names_;
   std::shared_ptr<SegmentFile> file_;     ///< Locked; the only descriptor of it in this process.
   SegmentDescriptorShared descriptor_{};  ///< Our own copy; also a forked child may look at it.
+  MarkPage mark_;                         ///< The incarnation once more.
   SegmentLayout layout_;
   Mapping header_;  ///< Everything in front of the rings.
   NodeGuard guard_ = NodeGuard::kFence;

@@ -187,8 +187,11 @@ bool SegmentCreation::fill_descriptor() {
   descriptor->segment_bytes = segment_->layout_.segment_bytes();
   descriptor->rank = options_.rank;
   descriptor->keep_dead = options_.keep_dead ? 1 : 0;
-  segment_->descriptor_.incarnation = descriptor->incarnation;  // Before anybody can look for it there.
-  descriptor->probe_address = reinterpret_cast<std::uint64_t>(&segment_->descriptor_.incarnation);
+  // Before anybody can look for it there.
+  segment_->descriptor_.incarnation = descriptor->incarnation;
+  descriptor->probe_address = segment_->mark_.take(descriptor->incarnation)
+                                  ? segment_->mark_.address()
+                                  : reinterpret_cast<std::uint64_t>(&segment_->descriptor_.incarnation);
   segment_->doorbell().names.store(first_names(descriptor->incarnation), std::memory_order_relaxed);
   return true;
 }

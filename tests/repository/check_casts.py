@@ -15,6 +15,7 @@ FROM_CALLER = re.compile(r"reinterpret_cast<std::\w+>\([^\n;]*\b(?:user_ptr|call
 ADDRESSES = {
     "engine/queue/line_aligned.h": "the next line of a block",
     "engine/run/engine_node.cpp": "the address of a region",
+    "engine/segment/mark_page.cpp": "where a page is wanted",
     "engine/segment/process_memory.cpp": "addresses of another process, for the kernel",
     "engine/segment/shared_heap.cpp": "where the heap is mapped",
     "engine/wire/ofi/ofi_lending.cpp": "the page of an address",

@@ -287,8 +287,7 @@ bool LinkSet::help(ShmLink& link) {
     });
   }
   Offer offer;
-  if (mine == loans.rend() || !link.segment->may_be_written(mine->loan.bytes) || !link.producer.begin_placing(&offer))
-    return false;
+  if (mine == loans.rend() || !link.producer.begin_placing(&offer)) return false;
   const bool placed = offer.message == message && place(link, *mine, offer);
   link.producer.end_placing();
   // The receiver may sleep because the packet was not to be had.
@@ -324,7 +323,6 @@ bool LinkSet::put_directly(ShmLink& link, const DirectPut& put) {
   if (!find_published_region(link.segment->regions(), region_key(put.control_queue, put.stag), &region)) return false;
   const RegionVerdict verdict = judge_region(region.bytes, region.writable, put.offset, put.bytes, true);
   if (verdict != RegionVerdict::kFine || region.user != put.component) return false;
-  if (!link.segment->may_be_written(put.bytes)) return false;
   const std::uint64_t address = region.start + put.offset;
   return link.segment->memory().write(address, put.data, put.bytes, tofu_tail_bytes(address + put.bytes, put.bytes));
 }

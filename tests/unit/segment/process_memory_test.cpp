@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -188,6 +189,57 @@ TEST(ProcessMemoryFileTest, File_of_a_stranger__is_not_kept) {
   EXPECT_TRUE(memory.has_failed_to_read());
   memory.write(address_of(data.data()), data.data(), 8, 8);
   EXPECT_EQ(open_files(), before);
+}
+
+// As after exec: the process has the number and the address, but not the mark. No question before the write can tell,
+// because exec may come behind it.
+TEST_P(ProcessMemoryTest, Program_without_the_mark__is_not_written_to) {
+  constexpr std::size_t kBytes = 1 << 16;
+  static std::array<std::byte, kBytes> memory;
+  memory.fill(std::byte{0});
+  void* const page = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(page, MAP_FAILED);
+  std::memcpy(page, &kMark, sizeof kMark);
+  int step[2] = {-1, -1};
+  ASSERT_EQ(pipe(step), 0);
+  const pid_t other = fork();
+  if (other == 0) {
+    char go = 0;
+    if (read(step[0], &go, 1) == 1) munmap(page, 4096);
+    const bool is_ready = write(step[1], &go, 1) == 1;
+    while (is_ready) pause();
+    _exit(0);
+  }
+  ProcessMemory there(other, address_of(page), kMark);
+  const bool is_reachable = there.is_reachable();
+  static std::array<std::byte, kBytes> data;
+  data.fill(std::byte{5});
+  bool before = true;
+  bool behind = false;
+  if (is_reachable) {
+    before = there.write(address_of(memory.data()), data.data(), kBytes, 8);
+    std::memset(page, 0, sizeof kMark);  // Ours, which says nothing of the other's.
+    char go = 1;
+    EXPECT_EQ(write(step[1], &go, 1), 1);
+    while (there.is_reachable()) sched_yield();
+    data.fill(std::byte{6});
+    for (const std::uint64_t bytes : {std::uint64_t{8192}, std::uint64_t{kBytes}}) {
+      behind = behind || there.write(address_of(memory.data()), data.data(), bytes, 8);
+      behind = behind || there.write(address_of(memory.data()), data.data(), bytes, 0);
+    }
+    const iovec local{data.data(), kBytes};
+    const iovec remote{memory.data(), kBytes};
+    EXPECT_EQ(process_vm_readv(other, &local, 1, &remote, 1, 0), static_cast<ssize_t>(kBytes));
+  }
+  kill(other, SIGKILL);
+  waitpid(other, nullptr, 0);
+  close(step[0]);
+  close(step[1]);
+  munmap(page, 4096);
+  if (!is_reachable) GTEST_SKIP() << "this kernel lets no process reach another one's memory";
+  EXPECT_TRUE(before);
+  EXPECT_FALSE(behind);
+  EXPECT_TRUE(std::ranges::all_of(data, [](std::byte byte) { return byte == std::byte{5}; }));
 }
 
 }  // namespace
