@@ -5,6 +5,7 @@ What may include what is in tests/unit/repository/layers_test.cpp.
 """
 
 import re
+import subprocess
 
 import repository as repo
 
@@ -23,6 +24,11 @@ ONCE = {
     r"\bCounter::kPacketsSent\)": "engine/mailbox/outbox.h",
     r"\bbool is_sane\(": "engine/mailbox/judge.h",
     r"\bSYS_membarrier\b": "engine/queue/asymmetric_guard.h",
+}
+
+# What a directory or file of the root is called; besides these, those of tools, which begin with a dot.
+ROOT_FILES = {
+    "CMakeLists.txt", "CMakePresets.json", "LICENSE", "README.md", "benchmarks", "engine", "include", "lib", "run", "tests",
 }
 
 
@@ -73,8 +79,16 @@ def once_problems():
             yield f"{pattern} stands in {places[pattern]}, and should in {where} once"
 
 
+def root_problems():
+    """Scratch files come into commits where nobody looks for them."""
+    tracked = subprocess.run(["git", "-C", repo.ROOT, "ls-files"], capture_output=True, text=True, check=False)
+    for name in sorted({path.split("/")[0] for path in tracked.stdout.splitlines()}):
+        if name not in ROOT_FILES and not name.startswith("."):
+            yield f"{name} does not belong to the root"
+
+
 def main():
-    problems = [*wire_problems(), *once_problems()]
+    problems = [*wire_problems(), *once_problems(), *root_problems()]
     found = members(class_body("engine/run/engine.h", "Engine"))
     if "core_" not in found or "policy_" not in found:
         problems.append("the members of Engine were not found")
