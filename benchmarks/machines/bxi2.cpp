@@ -4,16 +4,6 @@
 #include "benchmarks/machines/simulated.h"
 #include "benchmarks/machines/table.h"
 
-namespace {
-
-/// From one put to the next, whether or not its payload is in the command.
-double put_interval_us(const std::vector<portofu::machines::Sent>& messages) {
-  const double inline_us = portofu::machines::mean_interval_us(messages, "inline put");
-  return inline_us > 0 ? inline_us : portofu::machines::mean_interval_us(messages, "put");
-}
-
-}  // namespace
-
 int main(int count, char** arguments) {
   using namespace portofu;
   using namespace portofu::machines;
@@ -24,7 +14,8 @@ int main(int count, char** arguments) {
     sim::Network network = make_network(machine, "2");
     table.add({"put of " + std::to_string(bytes) + " B over one switch", "us", 1.2, 1.2, 10,
                put_us(network, 1, bytes, sim::PacketKind::kInlinePut), "model"},
-              program("put " + std::to_string(bytes) + " 20"), put_interval_us);
+              program("put " + std::to_string(bytes) + " 20"),
+              [](const auto& messages) { return mean_interval_us(messages, "put"); });
   }
   sim::Network network = make_network(machine, "2");
   table.add({"payload bandwidth, puts of 1 MiB", "GB/s", 11.1, 11.1, 5, stream_gb_s(network, {1}, 1 << 20), "model"},

@@ -49,7 +49,7 @@ std::vector<Sent> run_program(const Run& run) {
 double mean_interval_us(const std::vector<Sent>& messages, const std::string& kind) {
   std::vector<double> times_us;
   for (const Sent& one : messages) {
-    if (one.kind == kind) times_us.push_back(one.sent_us);
+    if (one.kind == kind || one.kind == "inline " + kind) times_us.push_back(one.sent_us);
   }
   if (times_us.size() < kSkipped + 2) return 0;
   return (times_us.back() - times_us[kSkipped]) / static_cast<double>(times_us.size() - 1 - kSkipped);

@@ -28,7 +28,8 @@ struct Run {
 /// @return in the order in which they were sent
 std::vector<Sent> run_program(const Run& run);
 
-/// The mean from one message of this kind to the next, without the first few.
+/// The mean from one message of this kind to the next, without the first few. A put is one whether or not its payload
+/// is in the command. @return 0: there are too few
 double mean_interval_us(const std::vector<Sent>& messages, const std::string& kind);
 
 /// Bytes of all puts of rank 0, from the first one's beginning to the last one's arrival.

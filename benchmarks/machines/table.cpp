@@ -1,6 +1,7 @@
 #include "benchmarks/machines/table.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 
@@ -36,8 +37,10 @@ Table::Table(std::string machine, bool with_programs) : machine_(std::move(machi
 void Table::add(const Row& row) {
   const double distance = distance_percent(row);
   const double size = std::max(distance, -distance);
-  const bool is_within = size <= row.allowed_percent;
-  const bool is_known = !is_within && size <= row.known_percent + kTolerancePercent;
+  // What was not measured is no number, and within nothing.
+  const bool is_number = std::isnormal(row.ours) && std::isnormal(row.least) && std::isnormal(row.most);
+  const bool is_within = is_number && size <= row.allowed_percent;
+  const bool is_known = is_number && !is_within && size <= row.known_percent + kTolerancePercent;
   ++(is_within ? within_ : is_known ? known_ : failed_);
   const std::string value = row.least == row.most ? number(row.least) : number(row.least) + "-" + number(row.most);
   char verdict[64];

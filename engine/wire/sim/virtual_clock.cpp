@@ -221,7 +221,7 @@ void VirtualClock::pass() {
   if (++empty_looks_ <= kShortLooks) {
     const std::uint64_t horizon = page_.horizon_ps.load(std::memory_order_relaxed);
     if (state() != VirtualState::kRunning || has_sent_ || clock_ps_ > horizon) {
-      give_turn(VirtualState::kReady, clock_ps_);
+      give_turn(VirtualState::kPolling, clock_ps_);
     }
     return;
   }

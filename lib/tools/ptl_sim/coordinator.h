@@ -66,6 +66,9 @@ class Coordinator final : public JobWatcher {
   bool has_begun() const { return has_begun_; }  ///< Some rank has used the library.
 
  private:
+  /// Pauses of who looks at what nobody rings for.
+  static constexpr std::uint64_t kPauseNs = 5'000'000;
+
   enum class What : std::uint8_t { kArrival, kDeparture };
   struct Happening {
     std::uint64_t time_ps;

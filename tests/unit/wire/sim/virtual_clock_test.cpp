@@ -163,7 +163,7 @@ TEST_F(VirtualClockTest, Sleeps__let_time_pass) {
 TEST_F(VirtualClockTest, Looks__give_the_turn_back_when_something_else_comes_first) {
   const auto clock = open();
   std::thread rank([&] { clock->pass(); });
-  ASSERT_TRUE(job.await(VirtualState::kReady)) << "it has no turn yet";
+  ASSERT_TRUE(job.await(VirtualState::kPolling)) << "it has no turn yet";
   EXPECT_EQ(job.page().clock_ps.load(), VirtualJob::kPollPs);
   job.grant(1000, 1000 + VirtualJob::kPollPs);
   rank.join();
@@ -171,7 +171,7 @@ TEST_F(VirtualClockTest, Looks__give_the_turn_back_when_something_else_comes_fir
   clock->pass();
   EXPECT_EQ(clock->now_ps(), 1000 + VirtualJob::kPollPs) << "not later than the horizon";
   rank = std::thread([&] { clock->pass(); });
-  ASSERT_TRUE(job.await(VirtualState::kReady)) << "later than the horizon";
+  ASSERT_TRUE(job.await(VirtualState::kPolling)) << "later than the horizon";
   job.grant(1000 + 2 * VirtualJob::kPollPs);
   rank.join();
 }
@@ -184,7 +184,7 @@ TEST_F(VirtualClockTest, Looks__in_a_row_wait_ever_longer) {
   std::thread rank([&] {
     for (int i = 0; i < kShort + kLong; ++i) clock->pass();
   });
-  ASSERT_TRUE(job.await(VirtualState::kReady));
+  ASSERT_TRUE(job.await(VirtualState::kPolling));
   job.grant(0);
   for (int i = 1; i <= kLong; ++i) {
     ASSERT_TRUE(job.await(VirtualState::kPolling)) << i;
@@ -203,7 +203,7 @@ TEST_F(VirtualClockTest, Looks__that_find_something_cost_a_call_and_end_the_row)
     clock->find();
     clock->pass();
   });
-  ASSERT_TRUE(job.await(VirtualState::kReady));
+  ASSERT_TRUE(job.await(VirtualState::kPolling));
   job.grant(0);
   rank.join();
   EXPECT_EQ(job.state(), VirtualState::kRunning) << "the row is a short one";
@@ -249,7 +249,7 @@ TEST_F(VirtualClockTest, Spans__tell_what_time_has_gone_into) {
   const auto clock = open();
   clock->stamp(VirtualCall::kGet);
   std::thread rank([&] { clock->pass(); });
-  ASSERT_TRUE(job.await(VirtualState::kReady));
+  ASSERT_TRUE(job.await(VirtualState::kPolling));
   job.grant(1000);
   rank.join();
   rank = std::thread([&] { clock->wait(5000); });

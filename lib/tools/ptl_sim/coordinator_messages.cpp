@@ -1,0 +1,195 @@
+// Messages of a job in virtual time: what ranks have sent, through the network, to the NIC of its target.
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/door/inspection.h"
+#include "lib/tools/ptl_sim/coordinator.h"
+
+namespace portofu::tools {
+namespace {
+
+/// A NIC that takes so long may need what a frozen thread has.
+constexpr std::uint64_t kThawNs = 2'000'000'000;
+
+sim::PacketKind kind_of(const VirtualReport& report, std::uint32_t inline_bytes) {
+  const auto type = static_cast<PacketType>(report.type);
+  const auto cause = static_cast<PacketType>(report.cause);
+  switch (type) {
+    case PacketType::kGet:
+    case PacketType::kTofuGet: return sim::PacketKind::kGetRequest;
+    case PacketType::kAtomic:
+    case PacketType::kFetchAtomic:
+    case PacketType::kSwap:
+    case PacketType::kTofuArmw: return sim::PacketKind::kAtomicRequest;
+    case PacketType::kTofuGate: return sim::PacketKind::kGate;
+    case PacketType::kAnswer:
+      if (cause == PacketType::kGet || cause == PacketType::kTofuGet) return sim::PacketKind::kGetReply;
+      if (cause == PacketType::kPut || cause == PacketType::kTofuPut) return sim::PacketKind::kAck;
+      return sim::PacketKind::kAtomicReply;
+    case PacketType::kTofuFault: return sim::PacketKind::kAck;
+    default: break;
+  }
+  if (report.cause != 0) return sim::PacketKind::kTriggeredPut;
+  // Of Portals' puts the NIC takes those that are short enough. Programs of uTofu say it, and nobody tells us.
+  const bool is_short = type == PacketType::kPut && report.bytes <= inline_bytes;
+  return is_short ? sim::PacketKind::kInlinePut : sim::PacketKind::kPut;
+}
+
+/// Whether the notice of a message is written behind its data, and is not all that is written.
+bool is_behind_data(const VirtualReport& report) {
+  switch (kind_of(report, 0)) {
+    case sim::PacketKind::kPut:
+    case sim::PacketKind::kInlinePut:
+    case sim::PacketKind::kTriggeredPut:
+    case sim::PacketKind::kGetReply: return true;
+    default: return false;
+  }
+}
+
+}  // namespace
+
+bool Coordinator::find_rank(std::uint32_t nid, std::uint32_t pid, std::uint32_t* rank) {
+  const auto is_it = [&](std::uint32_t one) {
+    const VirtualPage& page = time_.page(one);
+    return page.process.load() != 0 && page.nid.load() == nid && page.pid.load() == pid;
+  };
+  const auto known = ranks_by_id_.find({nid, pid});
+  if (known != ranks_by_id_.end() && is_it(known->second)) {
+    *rank = known->second;
+    return true;
+  }
+  for (*rank = 0; *rank < seats_.size(); ++*rank) {
+    if (!is_it(*rank)) continue;
+    ranks_by_id_[{nid, pid}] = *rank;
+    return true;
+  }
+  return false;
+}
+
+/// Takes what a rank has told of its time since the last look. @return whether there was something
+bool Coordinator::drain_spans(std::uint32_t rank) {
+  VirtualPage& page = time_.page(rank);
+  const std::uint32_t given = page.spans_given.load(std::memory_order_acquire);
+  std::uint32_t taken = page.spans_taken.load(std::memory_order_relaxed);
+  if (given == taken) return false;
+  if (given - taken > kSpanCount) {
+    fail("rank " + std::to_string(rank) + " has spoilt the memory that it shares with ptl_sim");
+    return false;
+  }
+  auto& spans = history_.ranks[rank].spans;
+  for (; taken != given; ++taken) {
+    VirtualSpan span = page.spans[taken % kSpanCount];
+    // One that closes the library and opens it again begins a little earlier.
+    if (!spans.empty()) span.from_ps = std::max(span.from_ps, spans.back().to_ps);
+    const bool is_one = span.from_ps < span.to_ps && span.to_ps <= kLatestPs && span.what < kVirtualSpentCount;
+    if (is_one && history_.has_room()) spans.push_back(span);
+  }
+  page.spans_taken.store(taken, std::memory_order_release);
+  return true;
+}
+
+/// Takes what a rank has sent since the last look.
+/// @param answered  the message that has just arrived there; what the NIC sends is because of it
+/// @return whether there was something
+bool Coordinator::drain(std::uint32_t rank, std::uint32_t answered) {
+  VirtualPage& page = time_.page(rank);
+  const bool has_spans = drain_spans(rank);
+  const std::uint32_t given = page.reports_given.load(std::memory_order_acquire);
+  std::uint32_t taken = page.reports_taken.load(std::memory_order_relaxed);
+  if (given == taken) return has_spans;
+  if (given - taken > kReportCount) {
+    fail("rank " + std::to_string(rank) + " has spoilt the memory that it shares with ptl_sim");
+    return false;
+  }
+  for (; taken != given; ++taken) {
+    Happening departure{0, What::kDeparture, rank, page.reports[taken % kReportCount], 0, kNoMessage};
+    if (departure.report.cause != 0) departure.message = answered;
+    departure.time_ps = std::min(departure.report.time_ps, kLatestPs);
+    if (!find_rank(departure.report.nid, departure.report.pid, &departure.target)) {
+      fail("rank " + std::to_string(rank) + " sends to process " + std::to_string(departure.report.pid) +
+           ", which is not of this job");
+      return false;
+    }
+    if (departure.time_ps < now_ps_) ++times_[rank].late_calls;
+    departure.time_ps = std::max(departure.time_ps, now_ps_);
+    ++seats_[rank].under_way;
+    ++times_[rank].messages;
+    times_[rank].bytes += departure.report.bytes;
+    ++message_count_;
+    happenings_.push(departure);
+  }
+  page.reports_taken.store(taken, std::memory_order_release);
+  return true;
+}
+
+void Coordinator::depart(const Happening& departure) {
+  sim::Packet packet;
+  packet.from_node = departure.rank / options_.per_node;
+  packet.to_node = departure.target / options_.per_node;
+  packet.interface = departure.report.interface % network_.machine().interfaces.count;
+  packet.bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(departure.report.bytes, UINT32_MAX));
+  packet.to_interface = departure.report.to_interface % network_.machine().interfaces.count;
+  packet.kind = kind_of(departure.report, network_.machine().limits.inline_bytes);
+  Happening arrival = departure;
+  arrival.what = What::kArrival;
+  const sim::Passage passage = network_.send(departure.time_ps, packet);
+  arrival.time_ps = std::clamp(passage.arrived_ps, departure.time_ps, kLatestPs);
+  const bool is_kept = options_.keeps_history && history_.has_room();
+  arrival.message = is_kept ? static_cast<std::uint32_t>(history_.messages.size()) : kNoMessage;
+  happenings_.push(arrival);
+  if (!is_kept) return;
+  history_.messages.push_back({.from = departure.rank,
+                               .to = departure.target,
+                               .interface = packet.interface,
+                               .kind = packet.kind,
+                               .type = departure.report.type,
+                               .bytes = departure.report.bytes,
+                               .sent_ps = departure.time_ps,
+                               .left_ps = passage.left_ps,
+                               .arrived_ps = arrival.time_ps,
+                               .before_ps = network_.before_ps(packet.kind),
+                               .after_ps = network_.after_ps(packet.kind),
+                               .waited_ps = passage.waited_ps,
+                               .waited_for = passage.waited_for,
+                               .answers = departure.message});
+}
+
+void Coordinator::arrive(const Happening& arrival) {
+  const std::uint32_t target = arrival.target;
+  VirtualPage& page = time_.page(target);
+  const VirtualPage& source = time_.page(arrival.rank);
+  last_event_ps_ = now_ps_;
+  page.delivery = {arrival.report.number,    now_ps_,      source.nid.load(),          source.pid.load(),
+                   arrival.report.interface, arrival.rank, arrival.report.to_interface};
+  const std::uint32_t count = page.delivery_count.fetch_add(1, std::memory_order_release) + 1;
+  page.nic_bell.fetch_add(1, std::memory_order_seq_cst);
+  futex_wake(page.nic_bell);
+  const std::uint64_t began_ns = monotonic_ns();
+  while (page.deliveries_taken.load(std::memory_order_acquire) != count) {
+    if (stopping_.load() || failed_ || seats_[target].ended.load() || state(target) == VirtualState::kGone) break;
+    if (wait_for_news(kPauseNs)) continue;
+    const std::uint64_t took_ns = monotonic_ns() - began_ns;
+    if (took_ns > kThawNs) thaw();
+    if (took_ns > options_.hang_ns) fail("rank " + std::to_string(target) + " does not take what arrives");
+  }
+  drain(target, arrival.message);
+  Seat& sender = seats_[arrival.rank];
+  if (--sender.under_way == 0 && state(arrival.rank) == VirtualState::kLeaving) {
+    look_at(arrival.rank);
+    sender.waker = arrival.message;
+  }
+  const VirtualState now = state(target);
+  const std::uint64_t clock_ps = std::min(page.clock_ps.load(), kLatestPs);
+  // Looks before the notice is there would find nothing, but those of a call that gives up.
+  const std::uint64_t notice_ps = is_behind_data(arrival.report) ? options_.notice_ps : 0;
+  const std::uint64_t told_ps = std::max(now_ps_ + notice_ps, clock_ps);
+  Seat& seat = seats_[target];
+  const bool is_first = now == VirtualState::kPolling && !std::exchange(seat.told, true);
+  const bool waits = now == VirtualState::kPolling || now == VirtualState::kWaiting;
+  if (waits && (is_first || told_ps < seat.place_ps)) set_place(target, told_ps, arrival.message);
+  if (now == VirtualState::kFrozen && seats_[target].place_ps == kNeverPs)
+    set_place(target, std::max(now_ps_, clock_ps) + options_.look_ps, arrival.message);
+}
+
+}  // namespace portofu::tools
