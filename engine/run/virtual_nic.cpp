@@ -49,7 +49,7 @@ std::uint32_t current_era(IsVirtual is_virtual) {
 }
 
 /// A child has no part in virtual time, and none of the parent's threads.
-void forget_in_child() {
+void leave_in_child() {
   of_process.store(nullptr);
   visitors.store(0);
 }
@@ -83,7 +83,7 @@ std::unique_ptr<VirtualNic> VirtualNic::start(Engine& engine, VirtualClock& cloc
     log_error("%s", system_failure("pthread_create", "the thread that stands for the NIC", error).c_str());
     return nullptr;
   }
-  [[maybe_unused]] static const int kFollowsForks = pthread_atfork(nullptr, nullptr, forget_in_child);
+  [[maybe_unused]] static const int kFollowsForks = pthread_atfork(nullptr, nullptr, leave_in_child);
   of_process.store(nic.get());
   tell_preloaded_library();
   struct sigaction action {};

@@ -13,8 +13,8 @@ namespace {
 constexpr std::array<const char*, kPathKindCount> kColours{"#4f9d69", "#3b6fb6", "#8a6fb0",
                                                            "#d2b52c", "#b5533c", "#9aa3ad"};
 constexpr std::size_t kStretches = 300;
-constexpr double kHeight = 60;
-constexpr std::size_t kMostParts = 30;
+constexpr double kStripHeight = 60;
+constexpr std::size_t kMostPartsOfPage = 30;
 
 std::string time_of(std::uint64_t ps) { return time_text(static_cast<std::int64_t>((ps + 500) / 1000)); }
 
@@ -33,25 +33,25 @@ std::string path_plot(const CriticalPath& path) {
     }
   }
   constexpr double kWidth = static_cast<double>(kPlotWidth) / kStretches;
-  std::string content = words(0, kHeight - 4, "share of the path");
+  std::string content = words(0, kStripHeight - 4, "share of the path");
   for (std::size_t i = 0; i < kStretches; ++i) {
-    double y = kHeight;
+    double y = kStripHeight;
     for (std::size_t kind = 0; kind < kPathKindCount; ++kind) {
-      const double height = shares[i][kind] * kHeight;
+      const double height = shares[i][kind] * kStripHeight;
       if (height < 0.05) continue;
       y -= height;
       content += rectangle({kLabelWidth + static_cast<double>(i) * kWidth, y, kWidth, height}, kColours[kind], "");
     }
   }
-  content += words(kLabelWidth, kHeight + 15, "0") +
-             words(kLabelWidth + kPlotWidth, kHeight + 15, time_of(path.time_ps()), "end");
-  return plot("path", kLabelWidth + kPlotWidth, static_cast<int>(kHeight) + 20, content);
+  content += words(kLabelWidth, kStripHeight + 15, "0") +
+             words(kLabelWidth + kPlotWidth, kStripHeight + 15, time_of(path.time_ps()), "end");
+  return plot("path", kLabelWidth + kPlotWidth, static_cast<int>(kStripHeight) + 20, content);
 }
 
 std::string parts_plot(const CriticalPath& path, const std::vector<PathPart>& parts) {
   std::string content;
   double y = 0;
-  for (std::size_t i = 0; i < std::min(parts.size(), kMostParts); ++i, y += 21) {
+  for (std::size_t i = 0; i < std::min(parts.size(), kMostPartsOfPage); ++i, y += 21) {
     const PathPart& part = parts[i];
     const double share = static_cast<double>(part.time_ps) / static_cast<double>(path.time_ps());
     const double width = share * (kPlotWidth - 160);

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::uint64_t kUs = 1'000'000;
 
-VirtualSpan span(std::uint64_t from_us, std::uint64_t to_us, VirtualSpent what, bool is_empty = false) {
+VirtualSpan span_us(std::uint64_t from_us, std::uint64_t to_us, VirtualSpent what, bool is_empty = false) {
   return {
       from_us * kUs, to_us * kUs, static_cast<std::uint8_t>(what), static_cast<std::uint8_t>(is_empty ? 1 : 0), 0, 0};
 }
@@ -29,11 +29,11 @@ VirtualSpan span(std::uint64_t from_us, std::uint64_t to_us, VirtualSpent what, 
 History get_from_rank_1() {
   History history;
   history.ranks.resize(2);
-  history.ranks[0].spans = {span(0, 10, VirtualSpent::kCompute),     span(10, 11, VirtualSpent::kGet),
-                            span(11, 12, VirtualSpent::kLook, true), span(12, 13, VirtualSpent::kLook, true),
-                            span(13, 20, VirtualSpent::kWait),       span(20, 21, VirtualSpent::kLook),
-                            span(21, 24, VirtualSpent::kMemory)};
-  history.ranks[1].spans = {span(0, 15, VirtualSpent::kWait)};
+  history.ranks[0].spans = {span_us(0, 10, VirtualSpent::kCompute),     span_us(10, 11, VirtualSpent::kGet),
+                            span_us(11, 12, VirtualSpent::kLook, true), span_us(12, 13, VirtualSpent::kLook, true),
+                            span_us(13, 20, VirtualSpent::kWait),       span_us(20, 21, VirtualSpent::kLook),
+                            span_us(21, 24, VirtualSpent::kMemory)};
+  history.ranks[1].spans = {span_us(0, 15, VirtualSpent::kWait)};
   MessageTimes request{};
   request.from = 0;
   request.to = 1;
