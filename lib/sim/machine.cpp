@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
+#include <system_error>
 #include <vector>
 
 namespace portofu::sim {
@@ -297,12 +299,29 @@ std::filesystem::path machine_directory() {
   return program.parent_path().parent_path() / "share" / "portofu" / "machines";
 }
 
+namespace {
+
+/// What comes with Portofu, for whoever has asked for something else.
+std::string machines_text() {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(machine_directory(), error)) {
+    if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
+  }
+  std::ranges::sort(names);
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "; there are " : ", ") + name;
+  return text;
+}
+
+}  // namespace
+
 std::optional<Machine> load_machine(const std::string& name, std::string* why) {
   const bool is_path = name.ends_with(".json");
   const std::string path = is_path ? name : (machine_directory() / (name + ".json")).string();
   std::ifstream file(path);
   if (!file || (!is_path && name.find('/') != std::string::npos)) {
-    *why = "there is no machine " + name + ": no file " + path;
+    *why = "there is no machine " + name + ": no file " + path + machines_text();
     return std::nullopt;
   }
   const std::string text(std::istreambuf_iterator<char>(file), {});

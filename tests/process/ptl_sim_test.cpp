@@ -483,6 +483,7 @@ TEST(PtlSim, Options__that_are_wrong_are_named) {
   told({"--nodes", "2", "--machine", "nowhere"}, "nowhere");
   told({"--nodes", "2", "--sweep", "nodes=2"}, "either --nodes or --sweep");
   told({"--nodes", "2", "--plot", "times.svg"}, "--plot is of a --sweep");
+  told({"--nodes", "2", "--machine", "tofux"}, "; there are bxi2, funet, tofud");
   told({"--sweep", "nodes=2", "--path"}, "not of a --sweep");
   for (const char* sweep : {"nodes=", "nodes=2,,4", "nodes=2,", "ranks=2", "2,4"}) told({"--sweep", sweep}, sweep);
   told({"--sweep", "nodes=2,1x1x1x3x3x2"}, "dimension 4");
@@ -490,6 +491,9 @@ TEST(PtlSim, Options__that_are_wrong_are_named) {
   told({"--nodes", "2", "--trace", "/nowhere/trace.json"}, "/nowhere/trace.json cannot be written");
   told({"--nodes", "2", "--report", "/nowhere/report.html"}, "/nowhere/report.html cannot be written");
   told({"--nodes", "2", "--machine", "/dev/null"}, "/dev/null");
+  Launcher launcher(simulated({"--nodes", "2", "--messages"}), "never");
+  EXPECT_EQ(launcher.wait_status(), 125);
+  EXPECT_TRUE(contains(launcher.output(), "--messages says what is in the file of --json, and needs it"));
 }
 
 }  // namespace

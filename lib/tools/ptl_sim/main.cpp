@@ -237,10 +237,10 @@ std::optional<Setup> prepare(const Wanted& wanted, std::string* why) {
   setup.costs.calls_ps = {processor.put_ps, processor.get_ps, processor.atomic_ps, processor.barrier_ps};
   setup.costs.poll_ps = processor.poll_ps;
   setup.costs.keeps_spans = setup.order.keeps_history;
-  if (!portofu::NodeShape::parse(wanted.shape)) {
+  if (ranks > kMaxRankCount) {
+    *why = "these are " + std::to_string(ranks) + " ranks, and " + std::to_string(kMaxRankCount) + " are the most";
+  } else if (!portofu::NodeShape::parse(wanted.shape)) {
     *why = "--nodes " + wanted.shape + " is none: one to three numbers as in 2x3x2, or the six lengths of a torus";
-  } else if (ranks > kMaxRankCount) {
-    *why = "these are " + std::to_string(ranks) + " ranks, and 4096 are the most";
   } else if (!parse_compute(wanted.compute, &setup.costs)) {
     *why = "--compute " + wanted.compute + " is none of none, fixed=NS, cpu, cpu=FACTOR";
   } else {
@@ -353,6 +353,7 @@ std::string find_conflict(const Wanted& wanted) {
   if (!wanted.sweep.empty() && is_of_one_run)
     return "--trace, --report, --path and --messages are of one run, not of a --sweep";
   if (wanted.sweep.empty() && !wanted.plot.empty()) return "--plot is of a --sweep";
+  if (wanted.has_messages && wanted.json.empty()) return "--messages says what is in the file of --json, and needs it";
   if (!wanted.sweep.empty() && wanted.launcher)
     return "--launcher starts a number of ranks of its own, and a --sweep asks for several";
   return "";

@@ -91,6 +91,7 @@ TEST(MachineFile, Unknown_machine__is_refused) {
   std::string why;
   for (const char* name : {"tofux", "", "../machines/tofud"}) EXPECT_FALSE(load_machine(name, &why)) << name;
   EXPECT_THAT(why, HasSubstr("there is no machine ../machines/tofud"));
+  EXPECT_THAT(why, HasSubstr("; there are bxi2, funet, tofud"));
 }
 
 TEST(MachineFile, What_is_no_JSON__is_refused) {
