@@ -289,8 +289,6 @@ int simulate(const Wanted& wanted, portofu::tools::JobOptions job, portofu::tool
   const SharedTime time(setup->order.rank_count, setup->costs);
   if (!time.is_open()) return fail(time.why());
   set_environment(time.path(), wanted.per_node, wanted.shape, setup->machine);
-  if (!wanted.real_clocks) preload_clock();
-  if (wanted.launcher) let_mpirun_share_cores();
   portofu::sim::Network network(setup->machine, std::move(setup->layout));
   Coordinator coordinator(setup->order, time, network);
   const std::string program = program_name(job);
@@ -377,5 +375,7 @@ int main(int argc, char** argv) {
   const std::string conflict = find_conflict(wanted);
   if (!conflict.empty()) return fail(conflict);
   tell_of_counter_reads(wanted, job.command);
+  if (!wanted.real_clocks) preload_clock();
+  if (wanted.launcher) let_mpirun_share_cores();
   return wanted.sweep.empty() ? simulate(wanted, std::move(job), nullptr) : sweep(wanted, job);
 }

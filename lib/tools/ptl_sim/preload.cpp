@@ -14,7 +14,6 @@ bool preload_clock() {
   const std::filesystem::path library = program.parent_path().parent_path() / "lib" / "libportofu_clock.so";
   if (!std::filesystem::exists(library, error)) return false;
   const char* const earlier = std::getenv("LD_PRELOAD");
-  if (earlier != nullptr && std::string(earlier).starts_with(library.string())) return true;  // By the run before.
   const std::string rest = earlier != nullptr && *earlier != '\0' ? std::string(":") + earlier : "";
   return setenv("LD_PRELOAD", (library.string() + rest).c_str(), 1) == 0;
 }

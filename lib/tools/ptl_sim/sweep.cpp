@@ -19,6 +19,10 @@ constexpr int kTop = 50;
 constexpr int kBottom = 60;
 constexpr const char* kLineColour = "#3b6fb6";
 
+std::string ranks_a_node(const Sweep& sweep) {
+  return std::to_string(sweep.per_node) + (sweep.per_node == 1 ? " rank a node" : " ranks a node");
+}
+
 std::string time_of(double ps) { return time_text(std::llround(ps / 1000)); }
 
 /// A logarithmic axis.
@@ -89,9 +93,8 @@ std::vector<std::string> parse_sweep(const std::string& text) {
 }
 
 std::string sweep_text(const Sweep& sweep) {
-  std::string text = sweep.machine + ", " + sweep.program + ", " + std::to_string(sweep.per_node) +
-                     (sweep.per_node == 1 ? " rank" : " ranks") + " a node; the critical path in percent\n" +
-                     "             nodes  ranks      time us   messages";
+  std::string text = sweep.machine + ", " + sweep.program + ", " + ranks_a_node(sweep) +
+                     "; the critical path in percent\n             nodes  ranks      time us   messages";
   char cell[64];
   for (const char* const name : kPathKindNames) {
     std::snprintf(cell, sizeof cell, "%10s", name);
@@ -137,9 +140,8 @@ std::string sweep_svg(const Sweep& sweep) {
     if (point.time_ps > 0 && point.nodes > 0) points.push_back(point);
   }
   std::ranges::stable_sort(points, {}, &SweepPoint::nodes);
-  std::string content = words(kLeft, 24,
-                              sweep.program + " on " + sweep.machine + ", " + std::to_string(sweep.per_node) +
-                                  (sweep.per_node == 1 ? " rank" : " ranks") + " a node: time by number of nodes");
+  std::string content = words(
+      kLeft, 24, sweep.program + " on " + sweep.machine + ", " + ranks_a_node(sweep) + ": time by number of nodes");
   if (!points.empty()) {
     const auto [least, most] = std::ranges::minmax(points, {}, &SweepPoint::time_ps);
     // Room for a label above the highest point.
