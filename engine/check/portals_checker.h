@@ -42,7 +42,9 @@ class PortalsChecker {
   /// @param call  that closes it
   void closes(Interface& ni, const char* call);
 
-  /// Events may have come: keeps what their memory holds.
+  /// An event has been posted, and nobody else knows of it yet: keeps what its memory holds.
+  void posts_event(const Interface& ni, const EventQueue& queue) { look_at(queue, scattered_[ni.index]); }
+  /// Events may have come.
   void look(Core& core);
 
  private:

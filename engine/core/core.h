@@ -108,8 +108,11 @@ struct Core {
   Wire* wire_to(ProcessId id);
 };
 
+/// The checker keeps what the memory of a new event holds, before its initiator can know of it (engine/check).
+void keep_arrival(Checker& checker, const Interface& ni, const EventQueue& queue);
 // Steps for the recorder (core/steps.h).
-[[gnu::cold, gnu::noinline]] void put_event(const Core& core, Handle eq_handle, const Event& event);
+[[gnu::cold, gnu::noinline]] void put_event(const Core& core, const Interface& ni, Handle eq_handle,
+                                            const EventQueue& queue, const Event& event);
 [[gnu::cold, gnu::noinline]] void put_count(const Core& core, Handle ct_handle, std::uint64_t successes);
 
 /// Events, counts and frees by handle: nothing happens if the object is gone or none was named.
@@ -125,7 +128,7 @@ template <class Fill>
   Event& event = queue->append_on_duty();
   fill(event);
   if (core.observers != nullptr) [[unlikely]]
-    put_event(core, eq_handle, event);
+    put_event(core, ni, eq_handle, *queue, event);
   ++core.activity;
   core.counters.add(Counter::kEventsPosted);
 }

@@ -60,7 +60,8 @@ void put_acknowledgement(Recorder& to, std::uint64_t ticks, Step step, const Ack
             {told.bytes, told.peer.nid, pid_of(told.peer), told.operation_id, kOfAcknowledgement});
 }
 
-void put_event(const Core& core, Handle eq_handle, const Event& event) {
+void put_event(const Core& core, const Interface& ni, Handle eq_handle, const EventQueue& queue, const Event& event) {
+  if (Checker* const checker = core.checker()) keep_arrival(*checker, ni, queue);
   if (Recorder* const to = core.recorder())
     to->add(Step::kEvent, static_cast<std::uint8_t>(event.type),
             {.amount = event.mlength, .id = eq_handle, .more = static_cast<std::uint32_t>(event.ni_fail_type)});

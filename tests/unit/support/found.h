@@ -23,6 +23,7 @@ class Found {
   Found(const Found&) = delete;
   Found& operator=(const Found&) = delete;
 
+  const std::string& file() const { return file_; }
   /// All lines of JSON so far.
   std::string text() const {
     std::ifstream file(file_);
