@@ -21,6 +21,9 @@ namespace {
 
 /// Empty looks in a row that cost no more than their own time.
 constexpr std::uint32_t kShortLooks = 8;
+/// Looks in vain before its first turn, after which a rank waits for that turn. Until then, or until it sends
+/// something, looks cost nothing: how many there are may depend on when the ranks of a launcher have met.
+constexpr std::uint32_t kEarlyLooks = 64;
 /// So many more wait twice as long: a program that looks a few dozen times while it works loses little by that.
 constexpr std::uint32_t kLooksOfDoubling = 8;
 /// Reads of the clock since the last call that cost nothing. Each further one costs that part of the time since then,
@@ -216,6 +219,10 @@ void VirtualClock::pass() {
   if (left_ || starting_up_) return;
   charge();
   reads_ = 0;
+  if (!begun_.load(std::memory_order_relaxed)) {
+    if (early_looks_ == kEarlyLooks || ++early_looks_ == kEarlyLooks) give_turn(VirtualState::kPolling, clock_ps_);
+    return;
+  }
   if (empty_looks_ == 0) streak_from_ps_ = clock_ps_;
   spend(VirtualSpent::kLook, poll_ps_, true);
   if (++empty_looks_ <= kShortLooks) {
@@ -239,7 +246,7 @@ void VirtualClock::find() {
   if (left_) return;
   charge();
   end_streaks();
-  spend(VirtualSpent::kLook, poll_ps_);
+  if (begun_.load(std::memory_order_relaxed) || early_looks_ == kEarlyLooks) spend(VirtualSpent::kLook, poll_ps_);
 }
 
 bool VirtualClock::is_caller() const { return caller_.load(std::memory_order_relaxed) == this_thread(); }
@@ -322,6 +329,7 @@ std::uint64_t VirtualClock::stamp(VirtualCall call) {
   charge();
   end_streaks();
   has_sent_ = true;
+  early_looks_ = kEarlyLooks;
   spend(static_cast<VirtualSpent>(call), call_ps_[static_cast<std::size_t>(call)]);
   return clock_ps_;
 }

@@ -22,6 +22,9 @@ constexpr std::uint64_t kStartNapNs = 100'000'000;
 /// The same for others that run, but do not call.
 constexpr std::uint64_t kStartSpinNs = 500'000'000;
 constexpr std::uint64_t kStartNs = 10'000'000'000;
+/// Before the first turn, with a launcher: all threads of the job have slept for so long, or time begins without that.
+constexpr std::uint64_t kRestNs = 10'000'000;
+constexpr std::uint64_t kMostRestNs = 2'000'000'000;
 /// A thread that is asked whether it polls its memory answers within this time, or it takes no signals.
 constexpr std::uint64_t kAnswerNs = 2'000'000'000;
 /// In virtual time, while ranks do nothing but look: the job hangs.
@@ -226,7 +229,10 @@ bool Coordinator::wait_for_start() {
       rest_sleeps = rest_sleeps && (is_late || (process != 0 && is_asleep(process, thread)));
     }
     if (has_all_ended()) return false;
-    if (all_in && somebody_in) return true;
+    if (all_in && somebody_in) {
+      if (options_.has_launcher) wait_for_rest();
+      return true;
+    }
     const std::uint64_t now_ns = monotonic_ns();
     if (!somebody_in || !rest_sleeps) asleep_since_ns = now_ns;
     if (now_ns - asleep_since_ns > kStartNapNs) return true;
@@ -243,6 +249,19 @@ bool Coordinator::wait_for_start() {
     if (wait_for_news(kPauseNs)) still_since_ns = news_ns = monotonic_ns();
   }
   return false;
+}
+
+/// Ranks of a launcher may have met by a service of its own, whose answer threads of theirs still have to take: how
+/// often they look until then would be a matter of luck.
+void Coordinator::wait_for_rest() {
+  const std::uint64_t began_ns = monotonic_ns();
+  std::uint64_t asleep_since_ns = began_ns;
+  while (!stopping_.load() && monotonic_ns() - asleep_since_ns < kRestNs && monotonic_ns() - began_ns < kMostRestNs) {
+    for (std::uint32_t rank = 0; rank < seats_.size(); ++rank) {
+      if (!is_family_asleep(static_cast<pid_t>(time_.page(rank).process.load()))) asleep_since_ns = monotonic_ns();
+    }
+    wait_for_news(kPauseNs / 5);
+  }
 }
 
 /// Lets the earliest thing happen. @return false: there is none

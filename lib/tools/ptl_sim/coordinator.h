@@ -92,6 +92,7 @@ class Coordinator final : public JobWatcher {
   void run();
   void order();
   bool wait_for_start();
+  void wait_for_rest();
   bool step();
   VirtualState state(std::uint32_t rank) const;
   void look_at(std::uint32_t rank);

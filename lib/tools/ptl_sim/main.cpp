@@ -39,7 +39,7 @@ const portofu::tools::ManPage kPage{
         "    libtofucom. One rank runs at a time, so a job takes about as long as all its ranks one after\n"
         "    the other.\n"
         "\n"
-        "    Time begins when every rank has called the library for something that takes time, or waits\n"
+        "    Time begins when every rank has sent something, waits, looks again and again, or sleeps\n"
         "    elsewhere. What ranks do before, as to find each other by PMI, takes none.\n"
         "\n"
         "    From then on the program's clocks show virtual time: clock_gettime, gettimeofday, time, and so\n"

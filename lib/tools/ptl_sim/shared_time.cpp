@@ -10,7 +10,9 @@
 #include <cerrno>
 #include <climits>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <sstream>
 
 namespace portofu::tools {
 
@@ -44,14 +46,42 @@ SharedTime::~SharedTime() {
 
 std::string SharedTime::path() const { return "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(fd_); }
 
-bool is_asleep(pid_t process, pid_t thread) {
-  std::ifstream file("/proc/" + std::to_string(process) + "/task/" + std::to_string(thread) + "/stat");
+namespace {
+
+std::string directory_of(pid_t process) { return "/proc/" + std::to_string(process); }
+
+/// What stands behind the name of a task: "S 1233 ...", its state and the parent of its process. @return "": it has
+/// ended
+std::string words_of_task(const std::string& directory) {
+  std::ifstream file(directory + "/stat");
   std::string text;
-  if (!file.is_open()) return true;  // It has ended.
   std::getline(file, text);
-  // "1234 (name) S ...", where a name may have brackets of its own.
-  const std::size_t end = text.rfind(") ");
-  return end != std::string::npos && end + 2 < text.size() && text[end + 2] == 'S';
+  const std::size_t end = text.rfind(") ");  // A name may have brackets of its own.
+  return end != std::string::npos ? text.substr(end + 2) : "";
+}
+
+bool is_asleep(const std::string& task) {
+  const std::string words = words_of_task(task);
+  return words.empty() || words.front() == 'S';
+}
+
+}  // namespace
+
+bool is_asleep(pid_t process, pid_t thread) {
+  return is_asleep(directory_of(process) + "/task/" + std::to_string(thread));
+}
+
+bool is_family_asleep(pid_t process) {
+  while (process > 1 && process != getpid()) {
+    std::error_code error;
+    for (const auto& task : std::filesystem::directory_iterator(directory_of(process) + "/task", error)) {
+      if (!is_asleep(task.path().string())) return false;
+    }
+    std::istringstream words(words_of_task(directory_of(process)));
+    char state = 0;
+    if (!(words >> state >> process)) return true;
+  }
+  return true;
 }
 
 std::uint64_t used_cpu_ns(pid_t process) {

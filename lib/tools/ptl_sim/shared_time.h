@@ -45,6 +45,9 @@ class SharedTime {
 /// Whether a thread of a process sleeps in the kernel, or has ended.
 bool is_asleep(pid_t process, pid_t thread);
 
+/// The same of all threads of a process, and of those that have started it, up to this one.
+bool is_family_asleep(pid_t process);
+
 /// CPU time that a process has used so far. @return 0: nobody knows
 std::uint64_t used_cpu_ns(pid_t process);
 
