@@ -4,7 +4,6 @@
 
 #include <cstdlib>
 #include <fstream>
-#include <iterator>
 #include <sstream>
 
 #include "engine/topology/launcher.h"
@@ -14,7 +13,9 @@ namespace {
 
 std::string contents_of(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  std::ostringstream contents;
+  contents << file.rdbuf();  // Unlike an iterator it does not throw if the process has ended since the file was opened.
+  return contents.str();
 }
 
 std::string environment_of(std::uint32_t os_pid) { return contents_of("/proc/" + std::to_string(os_pid) + "/environ"); }

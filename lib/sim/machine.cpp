@@ -6,7 +6,6 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
@@ -324,8 +323,12 @@ std::optional<Machine> load_machine(const std::string& name, std::string* why) {
     *why = "there is no machine " + name + ": no file " + path + machines_text();
     return std::nullopt;
   }
-  const std::string text(std::istreambuf_iterator<char>(file), {});
-  return parse_machine(text, path, why);
+  std::ostringstream text;
+  if (!(text << file.rdbuf())) {  // A directory, too, is opened.
+    *why = path + ": it cannot be read, or is empty";
+    return std::nullopt;
+  }
+  return parse_machine(text.str(), path, why);
 }
 
 }  // namespace portofu::sim

@@ -218,10 +218,9 @@ TEST_F(PtlTop, Terminal__shows_them_until_q_is_pressed) {
   EXPECT_EQ(write(terminal, "f", 1), 1);
   EXPECT_EQ(write(terminal, "sjq", 3), 3);
   int status = -1;
-  std::array<char, 4096> rest;
-  while (read(terminal, rest.data(), rest.size()) > 0) continue;
+  read_until("what the tool never says");
   EXPECT_EQ(waitpid(tool, &status, 0), tool);
-  EXPECT_EQ(status, 0);
+  EXPECT_EQ(status, 0) << shown.substr(shown.size() - std::min<std::size_t>(shown.size(), 2000));
   alarm(0);
   close(terminal);
 }

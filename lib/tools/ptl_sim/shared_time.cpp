@@ -73,9 +73,10 @@ bool is_asleep(pid_t process, pid_t thread) {
 
 bool is_family_asleep(pid_t process) {
   while (process > 1 && process != getpid()) {
-    std::error_code error;
-    for (const auto& task : std::filesystem::directory_iterator(directory_of(process) + "/task", error)) {
-      if (!is_asleep(task.path().string())) return false;
+    std::error_code error;  // It may end while it is looked at.
+    std::filesystem::directory_iterator tasks(directory_of(process) + "/task", error);
+    for (const std::filesystem::directory_iterator end; !error && tasks != end; tasks.increment(error)) {
+      if (!is_asleep(tasks->path().string())) return false;
     }
     std::istringstream words(words_of_task(directory_of(process)));
     char state = 0;

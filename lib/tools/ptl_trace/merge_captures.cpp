@@ -10,7 +10,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
+#include <sstream>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -87,8 +87,9 @@ bool merge_captures(const std::string& directory, const std::string& output, std
   Merged merged;
   for (const auto& path : paths) {
     std::ifstream stream(path, std::ios::binary);
-    const std::string file{std::istreambuf_iterator<char>(stream), {}};
-    take(file, &merged);
+    std::ostringstream file;
+    file << stream.rdbuf();
+    take(file.str(), &merged);
   }
   if (merged.interface_count == 0) {
     *why = "no process has captured anything";

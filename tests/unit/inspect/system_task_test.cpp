@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <thread>
 
 #include "tests/process/child_process.h"
 
@@ -50,6 +51,18 @@ TEST(SystemTask, Living_process__has_name_state_time_and_CPU) {
   EXPECT_GE(look_at_task(directory).cpu, 0);
   child.kill_now();
   EXPECT_TRUE(eventually([&] { return look_at_task(directory).name.empty(); }));
+}
+
+// Its files are still open when it has ended, and cannot be read any more.
+TEST(SystemTask, Process_that_ends_while_it_is_looked_at__has_no_name) {
+  for (int i = 0; i < 300; ++i) {
+    ChildProcess child([] { return 0; });
+    const auto os_pid = static_cast<std::uint32_t>(child.pid());
+    const std::string directory = "/proc/" + std::to_string(os_pid);
+    std::thread reaper([&child] { child.kill_now(); });
+    while (!look_at_task(directory).name.empty()) rank_of_process(os_pid);
+    reaper.join();
+  }
 }
 
 TEST(SystemTask, Rank__is_what_the_launcher_has_set_before_the_program_began) {

@@ -87,6 +87,16 @@ TEST(MachineFile, A_path__is_read_as_well) {
   EXPECT_THAT(why, HasSubstr(path.string()));
 }
 
+TEST(MachineFile, Directory__is_refused) {
+  const std::filesystem::path path =
+      std::filesystem::temp_directory_path() / ("portofu-machine-directory-" + std::to_string(getpid()) + ".json");
+  std::filesystem::create_directory(path);
+  std::string why;
+  EXPECT_FALSE(load_machine(path.string(), &why));
+  EXPECT_THAT(why, HasSubstr(path.string() + ": it cannot be read"));
+  std::filesystem::remove(path);
+}
+
 TEST(MachineFile, Unknown_machine__is_refused) {
   std::string why;
   for (const char* name : {"tofux", "", "../machines/tofud"}) EXPECT_FALSE(load_machine(name, &why)) << name;
