@@ -56,6 +56,14 @@ bool take_error(int fd, Absent* absent) {
 
 }  // namespace
 
+std::uint64_t Absent::knocked_ns() const {
+  Knock knock{};
+  Letter letter{};
+  if (datagram_bytes == sizeof knock) std::memcpy(&knock, datagram, sizeof knock);
+  if (datagram_bytes == sizeof letter) std::memcpy(&letter, datagram, sizeof letter);
+  return letter.kind == LetterKind::kAsk ? letter.sent_ns : knock.sent_ns;
+}
+
 bool Doorplate::open(std::uint32_t nid, std::uint16_t port) {
   OwnDescriptor made(socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!made) return false;

@@ -22,6 +22,9 @@ struct Absent {
   /// Front of the datagram that found nobody, and how much of it came back: all of it, or what routers quote.
   alignas(8) char datagram[128];
   std::uint32_t datagram_bytes = 0;
+
+  /// @return when the knock left that found nobody, or the letter that asks; 0: it was neither, or did not come back
+  std::uint64_t knocked_ns() const;
 };
 
 /// What is in a knock: nothing that anybody reads but who knocked.

@@ -246,11 +246,7 @@ void FabricDatagrams::look_at_door() {
 /// @return when the datagram left that found nobody; 0 if it does not say so
 std::uint64_t FabricDatagrams::sent_at(const Absent& absent) const {
   if (!absent.says_node) return 0;
-  if (absent.datagram_bytes == sizeof(Knock)) {
-    Knock knock{};
-    std::memcpy(&knock, absent.datagram, sizeof knock);
-    return knock.sent_ns;
-  }
+  if (absent.datagram_bytes == sizeof(Knock)) return absent.knocked_ns();
   DatagramEnvelope envelope{};
   FrameHeader frame{};
   if (absent.datagram_bytes < sizeof envelope + sizeof frame) return 0;

@@ -32,6 +32,7 @@ struct OfiLink : Link {
   OfiPeer* owner = nullptr;
   OfiLinkState state = OfiLinkState::kGreeting;
   bool wanted = false;            ///< The engine has asked for it, and is told of its end. Else it goes unseen.
+  bool given = false;             ///< The engine has it, until disconnect.
   bool refused = false;           ///< kEnded: the peer is there and does not want it.
   bool life_over = false;         ///< The life of the peer is, as its node says.
   bool blocked = false;           ///< A claim has failed for want of room.
@@ -82,7 +83,9 @@ struct OfiPeer {
   std::uint32_t ending_link = 0;     ///< Its goodbye is not answered yet; 0: there is none.
   bool ends = false;                 ///< It has said that its life is over: it will not answer.
   std::uint64_t node = 0;            ///< node_identity of its latest hello; 0: none was told.
+  std::uint64_t since_ns = 0;        ///< When `link`, or the latest of `sources`, was made; 0: never.
   std::unique_ptr<OfiLink> link;     ///< nullptr: none.
+  std::unique_ptr<OfiLink> former;   ///< Lost, to an earlier life, and not given back yet; nullptr: none.
   /// Links from it. Only the first one delivers; a later one waits until that is taken.
   std::deque<std::unique_ptr<OfiSource>> sources;
 };

@@ -8,6 +8,7 @@
 #include "engine/observe/log.h"
 #include "engine/queue/assert.h"
 #include "engine/queue/cancellation.h"
+#include "engine/queue/clock.h"
 #include "engine/topology/node_id.h"
 #include "engine/topology/process_id.h"
 #include "engine/wire/ofi/empty_looks.h"
@@ -71,16 +72,23 @@ std::size_t OfiWire::take_events() {
     OfiPeer& peer = *static_cast<OfiPeer*>(event.buffer->owner);
     --peer.under_way;
     endpoint_->give_buffer(event.buffer);
-    if (event.kind == FabricEvent::Kind::kFailed) note_failed(peer);
+    if (event.kind == FabricEvent::Kind::kFailed) note_failed(peer, monotonic_ns());
   }
   return count;
 }
 
-/// Acts upon the end of lives: what they sent before lies in the fabric, and is taken first.
+/// Acts upon the end of lives: what they sent before lies in the fabric, and is taken first. Who was heard or greeted
+/// after it was found absent may have come since, so it is asked for once more.
 void OfiWire::end_lives() {
   for (int round = 0; round < kMostLastRounds && take_events() != 0; ++round) {
   }
-  for (OfiPeer* peer : std::exchange(failed_, {})) fail_peer(*peer);
+  for (const auto& [peer, since_ns] : std::exchange(failed_, {})) {
+    if (since_ns >= peer->since_ns) {
+      fail_peer(*peer);
+    } else {
+      peer->probed_ns = 0;
+    }
+  }
   for (const auto& [peer, word] : std::exchange(new_lives_, {})) take_word(*peer, word);
 }
 
@@ -191,10 +199,15 @@ void OfiWire::take_hello(OfiPeer& peer, const OfiEnvelope& head) {
     known->owner = &peer;
     known->life = head.life;
     known->number = head.link;
+    peer.since_ns = monotonic_ns();
   }
   if (known->closing) return refuse(peer, head);
   if (peer.link != nullptr && peer.link->state == OfiLinkState::kOpen && peer.link->life != head.life) {
     end_link(peer, false);  // It leads to an earlier life.
+  }
+  if (peer.link != nullptr && peer.link->state == OfiLinkState::kEnded) {
+    if (peer.link->given) peer.former = std::move(peer.link);
+    peer.link.reset();
   }
   // What it sends may have been seen here, and this process be gone, before a link back could be made. So that comes
   // first: it sends nothing before our welcome, and welcomes us before that, because our hello is in front of it.

@@ -96,7 +96,7 @@ void OfiWire::end_life(ProcessId process, std::uint64_t life) {
 
 bool OfiWire::leads_to_name(Link& given) {
   OfiLink& link = static_cast<OfiLink&>(given);
-  if (link.life_over) end_link(*link.owner, false);
+  if (link.life_over && !link.lost) end_link(*link.owner, false);
   return !link.lost;
 }
 
@@ -135,7 +135,10 @@ ConnectResult OfiWire::connect(ProcessId id, Link** link) {
   if (peer->link == nullptr) make_link(*peer);
   peer->link->wanted = true;
   switch (peer->link->state) {
-    case OfiLinkState::kOpen: *link = peer->link.get(); return ConnectResult::kConnected;
+    case OfiLinkState::kOpen:
+      peer->link->given = true;
+      *link = peer->link.get();
+      return ConnectResult::kConnected;
     case OfiLinkState::kGreeting: return greet(*peer);
     case OfiLinkState::kEnded: break;
   }
@@ -149,11 +152,12 @@ void OfiWire::make_link(OfiPeer& peer) {
   peer.link->peer = peer.id;
   peer.link->owner = &peer;
   peer.link->number = ++peer.last_link;
+  peer.since_ns = monotonic_ns();
 }
 
 ConnectResult OfiWire::greet(OfiPeer& peer) {
   if (peer.unsent.empty() && monotonic_ns() - peer.link->greeted_ns > kGreetAgainNs) {
-    doorplate_.knock(peer.id.nid, port_of(peer.id));
+    doorplate_.knock(peer.id.nid, port_of(peer.id), {monotonic_ns()});
     send_hello(peer);
   }
   return ConnectResult::kInProgress;
@@ -168,9 +172,10 @@ void OfiWire::send_hello(OfiPeer& peer) {
 void OfiWire::disconnect(Link* given) {
   OfiLink& link = static_cast<OfiLink&>(*given);
   OfiPeer& peer = *link.owner;
-  PORTOFU_ASSERT(peer.link.get() == &link);
+  PORTOFU_ASSERT(peer.link.get() == &link || peer.former.get() == &link);
   if (link.claimed != nullptr) discard(link);
   hide_until(link, link.sent);
+  if (peer.former.get() == &link) return peer.former.reset();
   if (link.state == OfiLinkState::kOpen) {
     peer.ending_link = link.number;
     send_control(peer, OfiKind::kGoodbye, link.life, link.number, link.sent);
@@ -270,16 +275,21 @@ bool OfiWire::advance_unsent(OfiPeer& peer) {
         return false;
       case FabricSend::kFailed:
         for (SendBuffer* unsent : std::exchange(peer.unsent, {})) endpoint_->give_buffer(unsent);
-        note_failed(peer);
+        note_failed(peer, monotonic_ns());
         return true;
     }
   }
   return true;
 }
 
-/// The fabric does not bring messages there; see end_lives.
-void OfiWire::note_failed(OfiPeer& peer) {
-  if (std::ranges::count(failed_, &peer) == 0) failed_.push_back(&peer);
+/// Nobody was there at that time, or the fabric brought messages to nobody; see end_lives.
+void OfiWire::note_failed(OfiPeer& peer, std::uint64_t since_ns) {
+  const auto known = std::ranges::find(failed_, &peer, &std::pair<OfiPeer*, std::uint64_t>::first);
+  if (known == failed_.end()) {
+    failed_.emplace_back(&peer, since_ns);
+  } else {
+    known->second = std::max(known->second, since_ns);
+  }
   empty_looks_ = 0;
 }
 
@@ -310,7 +320,9 @@ bool OfiWire::has_room_again() { return std::exchange(room_again_, false); }
 void OfiWire::take_absent() {
   Absent absent;
   while (doorplate_.take_absent(&absent)) {
-    if (OfiPeer* const peer = find_peer({absent.nid, absent.port - options_.base_port})) note_failed(*peer);
+    OfiPeer* const peer = find_peer({absent.nid, absent.port - options_.base_port});
+    const std::uint64_t knocked_ns = absent.knocked_ns();
+    if (peer != nullptr) note_failed(*peer, knocked_ns != 0 ? knocked_ns : monotonic_ns());
   }
   if (!failed_.empty()) end_lives();
 }
@@ -358,7 +370,7 @@ int OfiWire::check_peers() {
   const std::uint64_t now = monotonic_ns();
   for (const auto& [key, peer] : peers_) {
     if (is_stuck(*peer, now)) {
-      note_failed(*peer);
+      note_failed(*peer, now);
     } else {
       probe(*peer, now);
     }
@@ -376,7 +388,7 @@ void OfiWire::probe(OfiPeer& peer, std::uint64_t now) {
   if (!linked && !heard && !greeting && peer.unsent.empty() && peer.ending_link == 0) return;
   if (now - peer.probed_ns < kProbeNs) return;
   peer.probed_ns = now;
-  doorplate_.knock(peer.id.nid, port_of(peer.id));
+  doorplate_.knock(peer.id.nid, port_of(peer.id), {now});
   if (!peer.unsent.empty()) doorplate_.send(peer.id.nid, port_of(peer.id), LetterKind::kAsk, now);
   if (!peer.unsent.empty() || peer.under_way != 0) return;
   if (linked) {

@@ -6,6 +6,10 @@
 // Death. While something is awaited check_peers knocks at the peer's door (doorplate.h), and sends a probe that finds
 // out whether the life that was known is still there. No message is an answer to a probe, so a stopped peer is not
 // taken for a dead one, and costs at most a window of packets.
+//
+// A next life. Its hello is the end of the former one, and the link to it is made at once, be that to the former one
+// given back or not. What is found out late about the former one does not end the next: nobody was there when a knock
+// arrived, but that counts only if the knock left behind the hello.
 
 #include <deque>
 #include <functional>
@@ -113,7 +117,7 @@ class OfiWire final : public Wire, public Loans, public OtherNodes, public Socke
   OfiEnvelope envelope(OfiKind kind, std::uint64_t peer_life, std::uint32_t link, std::uint64_t count) const;
   void transmit(OfiPeer& peer, SendBuffer* buffer);
   bool advance_unsent(OfiPeer& peer);
-  void note_failed(OfiPeer& peer);
+  void note_failed(OfiPeer& peer, std::uint64_t since_ns);
   void fail_peer(OfiPeer& peer);
   void end_link(OfiPeer& peer, bool refused);
   bool hide_until(OfiLink& link, std::uint64_t packet);
@@ -161,7 +165,7 @@ class OfiWire final : public Wire, public Loans, public OtherNodes, public Socke
   bool told_same_nid_ = false;
   std::unordered_map<std::uint64_t, std::unique_ptr<OfiPeer>> peers_;  ///< By (nid, pid).
   std::vector<OfiPeer*> stuck_;                                        ///< Peers with `unsent`.
-  std::vector<OfiPeer*> failed_;                                       ///< For end_lives.
+  std::vector<std::pair<OfiPeer*, std::uint64_t>> failed_;             ///< And since when, for end_lives.
   std::vector<std::pair<OfiPeer*, OfiEnvelope>> new_lives_;            ///< Their first words, for end_lives.
   std::deque<OfiSource*> arrived_;                                     ///< One entry a packet that may be peeked.
   std::vector<OfiSource*> ended_;                                      ///< For take_closed_source.

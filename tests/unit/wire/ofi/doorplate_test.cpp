@@ -51,10 +51,21 @@ TEST(Doorplate, Nobody_there__is_told_with_the_knock_that_found_nobody) {
   Absent absent;
   ASSERT_TRUE(is_absent(a, kDoorB, &absent, 4711));
   EXPECT_TRUE(absent.says_node);
-  Knock knock{};
-  ASSERT_EQ(absent.datagram_bytes, sizeof knock);
-  std::memcpy(&knock, absent.datagram, sizeof knock);
-  EXPECT_EQ(knock.sent_ns, 4711u);
+  EXPECT_EQ(absent.datagram_bytes, sizeof(Knock));
+  EXPECT_EQ(absent.knocked_ns(), 4711u);
+}
+
+TEST(Doorplate, Nobody_there__is_told_with_the_letter_that_asked) {
+  Doorplate a;
+  ASSERT_TRUE(a.open(kDoorA, test_port()));
+  Absent absent;
+  const auto ask = [&](LetterKind kind) {
+    a.send(kDoorB, test_port(), kind, 4712);
+    for (int i = 0; i < 100 && !a.take_absent(&absent); ++i) usleep(1000);
+    return absent.knocked_ns();
+  };
+  EXPECT_EQ(ask(LetterKind::kAsk), 4712u);
+  EXPECT_EQ(ask(LetterKind::kShort), 0u) << "the time is the other's";
 }
 
 TEST(Doorplate, Letter__arrives_with_its_sender_and_may_be_answered) {

@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -88,6 +89,26 @@ class OfiReceiveTest : public testing::Test {
     const OfiEnvelope welcome = answer();
     ASSERT_EQ(welcome.kind, OfiKind::kWelcome);
   }
+  /// A life of the peer says hello, and hears that of the wire in front of the welcome; so the link to it opens.
+  void meet(std::uint64_t life) {
+    OfiEnvelope head = word(OfiKind::kHello);
+    head.life = life;
+    say(head);
+    const OfiEnvelope hello = next_message();
+    ASSERT_EQ(hello.kind, OfiKind::kHello);
+    const OfiEnvelope welcome = next_message();
+    ASSERT_EQ(welcome.kind, OfiKind::kWelcome);
+    EXPECT_EQ(welcome.peer_life, life);
+    head = word(OfiKind::kWelcome, kOfiWindowPackets);
+    head.life = life;
+    head.link = hello.link;
+    say(head);
+  }
+  Link* link_to_peer() {
+    Link* link = nullptr;
+    EXPECT_TRUE(together([&] { return a.wire->connect(peer_id, &link) == ConnectResult::kConnected; }));
+    return link;
+  }
   bool has_ended() {
     ProcessId source;
     void* context = nullptr;
@@ -96,6 +117,7 @@ class OfiReceiveTest : public testing::Test {
 
   static constexpr std::uint64_t kOwnLife = 1;
   static constexpr std::uint64_t kLife = 9;
+  const ProcessId peer_id{kNodeB, test_pid()};
   OfiEnd a{ofi_options(kNodeA, kOwnLife)};
   RawEndpoint peer{kNodeB};
   fi_addr_t to_wire = peer->insert(kNodeA, fabric_port());
@@ -301,6 +323,74 @@ TEST_F(OfiReceiveTest, Next_life_of_the_peer__has_a_link_of_its_own_behind_the_f
   EXPECT_TRUE(together([this] { return has_ended(); }));
   EXPECT_TRUE(together([this] { return a.take(&got); }));
   EXPECT_EQ(got, (std::vector<std::uint64_t>{0, 100}));
+}
+
+// It may be all that it asks for, and this process be gone behind that: as with a stranger, the link comes first.
+TEST_F(OfiReceiveTest, Next_life_of_the_peer__has_a_link_back_while_the_engine_holds_the_former_one) {
+  Doorplate plate;  // The peer is there.
+  ASSERT_TRUE(plate.open(kNodeB, fabric_port()));
+  meet(kLife);
+  Link* const former = link_to_peer();
+  ASSERT_NE(former, nullptr);
+  ASSERT_NO_FATAL_FAILURE(meet(kLife + 1));
+  EXPECT_TRUE(former->lost);
+  EXPECT_EQ(a.wire->check_peers(), 1) << "the end of the former one is told";
+  EXPECT_EQ(a.wire->claim(*former, 0), nullptr);
+  EXPECT_FALSE(a.wire->leads_to_name(*former));
+  a.wire->disconnect(former);
+  Link* const next = link_to_peer();
+  ASSERT_NE(next, nullptr);
+  EXPECT_EQ(next->life, kLife + 1);
+  EXPECT_FALSE(next->lost) << "what became of the former one is not its business";
+  EXPECT_TRUE(send(a, *next, 2));
+}
+
+TEST_F(OfiReceiveTest, Several_lives__each_have_a_link_back_before_the_first_is_given_back) {
+  meet(kLife);
+  Link* const former = link_to_peer();
+  ASSERT_NE(former, nullptr);
+  ASSERT_NO_FATAL_FAILURE(meet(kLife + 1));
+  ASSERT_NO_FATAL_FAILURE(meet(kLife + 2));
+  EXPECT_TRUE(former->lost);
+  a.wire->disconnect(former);
+  Link* const next = link_to_peer();
+  ASSERT_NE(next, nullptr);
+  EXPECT_EQ(next->life, kLife + 2);
+}
+
+// Nobody was there when it was greeted; it has come, and said hello, before the engine asks again.
+TEST_F(OfiReceiveTest, Peer_that_comes_when_it_was_found_absent__is_reached_by_the_next_look) {
+  Link* link = nullptr;
+  ASSERT_EQ(a.wire->connect(peer_id, &link), ConnectResult::kInProgress);
+  a.wire->check_peers();
+  Doorplate plate;
+  ASSERT_TRUE(plate.open(kNodeB, fabric_port()));
+  ASSERT_NO_FATAL_FAILURE(meet(kLife));
+  ASSERT_TRUE(together([&] {
+    const ConnectResult result = a.wire->connect(peer_id, &link);
+    EXPECT_NE(result, ConnectResult::kNoSuchPeer);
+    return result != ConnectResult::kInProgress;
+  }));
+  EXPECT_NE(link, nullptr);
+}
+
+// A knock found nobody, because the former life was over and the next not there yet. What it says is read late.
+TEST_F(OfiReceiveTest, Absence_from_before_the_hello__does_not_end_the_life_that_has_said_it) {
+  Link* link = nullptr;
+  ASSERT_EQ(a.wire->connect(peer_id, &link), ConnectResult::kInProgress);  // Knocks.
+  auto plate = std::make_unique<Doorplate>();
+  ASSERT_TRUE(plate->open(kNodeB, fabric_port()));
+  EXPECT_EQ(next_message().kind, OfiKind::kHello);
+  greet();
+  a.wire->check_peers();
+  send_packet(0);
+  EXPECT_TRUE(together([this] { return a.take(&got); }));
+  EXPECT_FALSE(has_ended());
+  plate.reset();
+  EXPECT_TRUE(together([this] {
+    a.wire->check_peers();
+    return has_ended();
+  })) << "one from behind the hello ends it";
 }
 
 TEST_F(OfiReceiveTest, Credit_for_more_than_was_sent__gives_no_room) {
