@@ -197,7 +197,7 @@ UTOFU_API int utofu_construct_vcq_id(uint8_t coords[], utofu_tni_id_t tni_id, ut
                                      utofu_cmp_id_t cmp_id, utofu_vcq_id_t* vcq_id);
 
 /// Changes the default path in an id. @param path_coords  three: A, B, C; NULL takes those of the remote node
-/// @return UTOFU_SUCCESS | UTOFU_ERR_INVALID_VCQ_ID | UTOFU_ERR_INVALID_COORDS | UTOFU_ERR_INVALID_POINTER
+/// @return UTOFU_SUCCESS | UTOFU_ERR_INVALID_VCQ_ID | UTOFU_ERR_INVALID_PATH | UTOFU_ERR_INVALID_POINTER
 /// @spec guide 3.3.2.3
 UTOFU_API int utofu_set_vcq_id_path(utofu_vcq_id_t* vcq_id, uint8_t path_coords[]);
 
@@ -251,7 +251,7 @@ UTOFU_API int utofu_query_vbg_info(utofu_vbg_id_t vbg_id, uint8_t coords[], utof
 #define UTOFU_PATH_COORD_NULL ((uint8_t)-1)
 
 /// Turns a path into an id for UTOFU_ONESIDED_FLAG_PATH. @param path_coords  three: A, B, C; or NULL
-/// @return UTOFU_SUCCESS | UTOFU_ERR_INVALID_VCQ_ID | UTOFU_ERR_INVALID_COORDS | UTOFU_ERR_INVALID_POINTER
+/// @return UTOFU_SUCCESS | UTOFU_ERR_INVALID_VCQ_ID | UTOFU_ERR_INVALID_PATH | UTOFU_ERR_INVALID_POINTER
 /// @spec guide 3.5.1.1
 UTOFU_API int utofu_get_path_id(utofu_vcq_id_t vcq_id, uint8_t path_coords[], utofu_path_id_t* path_id);
 

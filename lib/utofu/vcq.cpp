@@ -278,7 +278,7 @@ int utofu_set_vcq_id_path(utofu_vcq_id_t* vcq_id, uint8_t path_coords[]) {
   if (vcq_id == nullptr) return failed(UTOFU_ERR_INVALID_POINTER, "vcq_id is NULL");
   if (!is_vcq_id(*vcq_id)) return failed(UTOFU_ERR_INVALID_VCQ_ID, "not a VCQ id");
   std::uint32_t packed = 0;
-  if (!read_path(*vcq_id, path_coords, &packed)) return failed(UTOFU_ERR_INVALID_COORDS, "A < 2, B < 3, C < 2");
+  if (!read_path(*vcq_id, path_coords, &packed)) return failed(UTOFU_ERR_INVALID_PATH, "A < 2, B < 3, C < 2");
   *vcq_id = with_path(*vcq_id, packed);
   return UTOFU_SUCCESS;
 }
@@ -300,7 +300,7 @@ int utofu_get_path_id(utofu_vcq_id_t vcq_id, uint8_t path_coords[], utofu_path_i
   if (path_id == nullptr) return failed(UTOFU_ERR_INVALID_POINTER, "path_id is NULL");
   if (!is_vcq_id(vcq_id)) return failed(UTOFU_ERR_INVALID_VCQ_ID, "not a VCQ id");
   std::uint32_t packed = 0;
-  if (!read_path(vcq_id, path_coords, &packed)) return failed(UTOFU_ERR_INVALID_COORDS, "A < 2, B < 3, C < 2");
+  if (!read_path(vcq_id, path_coords, &packed)) return failed(UTOFU_ERR_INVALID_PATH, "A < 2, B < 3, C < 2");
   *path_id = static_cast<utofu_path_id_t>(kPathIdMark | packed);
   return UTOFU_SUCCESS;
 }

@@ -252,7 +252,11 @@ UTOFU_TEST(1, VcqId, Section3_5__paths) {
   ASSERT_EQ(utofu_set_vcq_id_path(&other, nullptr), UTOFU_SUCCESS);
   EXPECT_EQ(other, id);
   uint8_t none[3] = {UTOFU_PATH_COORD_NULL, 0, 0};
-  EXPECT_EQ(utofu_set_vcq_id_path(&other, none), UTOFU_ERR_INVALID_COORDS);
+  EXPECT_EQ(utofu_set_vcq_id_path(&other, none), UTOFU_ERR_INVALID_PATH);  // 3.1.2.1: path, not node coordinates
+  uint8_t outside[3] = {0, 3, 0};
+  utofu_path_id_t unset = 77;
+  EXPECT_EQ(utofu_get_path_id(id, outside, &unset), UTOFU_ERR_INVALID_PATH);
+  EXPECT_EQ(unset, 77);
   for (uint8_t a = 0; a < 2; ++a) {
     for (uint8_t b = 0; b < 3; ++b) {
       for (uint8_t c = 0; c < 2; ++c) {
