@@ -500,7 +500,8 @@ UTOFU_API int utofu_prepare_nop(utofu_vcq_hdl_t vcq_hdl, unsigned long int flags
 /// Posts prepared descriptors, all of them or none, and starts what UTOFU_ONESIDED_FLAG_DELAY_START held back.
 /// @param desc_size  bytes; 0 only starts what was held back
 /// @param cbdata     for each of the descriptors
-/// @return UTOFU_SUCCESS | UTOFU_ERR_BUSY | UTOFU_ERR_INVALID_DESC | ..._VCQ_HDL | ..._POINTER
+/// @return UTOFU_SUCCESS | UTOFU_ERR_BUSY | UTOFU_ERR_INVALID_DESC | UTOFU_ERR_INVALID_SIZE if the TOQ has fewer
+///         entries | ..._VCQ_HDL | ..._POINTER
 /// @spec guide 3.7.3.1
 UTOFU_API int utofu_post_toq(utofu_vcq_hdl_t vcq_hdl, void* desc, size_t desc_size, void* cbdata);
 

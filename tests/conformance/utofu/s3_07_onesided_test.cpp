@@ -366,6 +366,36 @@ UTOFU_TEST(1, OneSided, Section3_7_4_1__full_toq_is_busy_and_order_is_kept) {
   EXPECT_EQ(cbdata, callback(7));
 }
 
+// 3.7.9.1: DELAY_START "may be ignored if the TOQ is full due to the pending one-sided communication". Whoever polls
+// and tries again (3.7.1.1) gets on, whatever was held back, one by one and in blocks.
+UTOFU_TEST(1, OneSided, Section3_7_9_1__what_was_held_back_does_not_keep_the_toq_full) {
+  setenv("PORTOFU_TOQ_ENTRIES", "16", 1);
+  Ring ring(self);
+  constexpr unsigned long kLater = UTOFU_ONESIDED_FLAG_DELAY_START | UTOFU_ONESIDED_FLAG_TCQ_NOTICE;
+  std::uintptr_t posted = 0, polled = 0;
+  const auto polls_once = [&] {
+    void* cbdata = nullptr;
+    ASSERT_EQ(poll_tcq(ring.vcq, &cbdata), UTOFU_SUCCESS);
+    EXPECT_EQ(cbdata, callback(polled++));
+  };
+  const auto& to = ring.next;
+  for (; posted < 50; ++posted) {
+    int rc = utofu_put(ring.vcq, to.vcq_id, ring.stadd, to.stadd + 8, 1, 0, kLater, callback(posted));
+    for (; rc == UTOFU_ERR_BUSY;
+         rc = utofu_put(ring.vcq, to.vcq_id, ring.stadd, to.stadd + 8, 1, 0, kLater, callback(posted)))
+      polls_once();
+    ASSERT_EQ(rc, UTOFU_SUCCESS);
+  }
+  EXPECT_EQ(utofu_post_toq(ring.vcq, nullptr, 0, nullptr), UTOFU_SUCCESS);
+  while (polled < posted) polls_once();
+  for (int i = 0; i < 16; ++i) ASSERT_EQ(utofu_nop(ring.vcq, UTOFU_ONESIDED_FLAG_DELAY_START, nullptr), UTOFU_SUCCESS);
+  alignas(8) unsigned char desc[17 * 64];
+  std::size_t bytes = 0, at = 0;
+  for (int i = 0; i < 17; ++i, at += bytes) ASSERT_EQ(utofu_prepare_nop(ring.vcq, 0, desc + at, &bytes), UTOFU_SUCCESS);
+  EXPECT_EQ(utofu_post_toq(ring.vcq, desc, at, nullptr), UTOFU_ERR_INVALID_SIZE) << "there is never room for so many";
+  EXPECT_EQ(utofu_post_toq(ring.vcq, desc, at - bytes, nullptr), UTOFU_SUCCESS);
+}
+
 // 3.7.1, 3.7.2: UTOFU_ERR_INVALID_VCQ_ID for what is no id of a VCQ; the 0 of a structure that nobody has filled in,
 // with its STADD of 0, is one. In every function, before and behind calls that were right.
 UTOFU_TEST_BOTH(OneSided, Section3_7__zero_is_no_vcq_id) {
