@@ -11,6 +11,7 @@
 #include <mutex>
 #include <new>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/config/settings.h"
@@ -93,15 +94,38 @@ bool read_count(const char* name, std::uint32_t* value) {
   return true;
 }
 
+/// The closest of the allowed sizes of an MRQ; the larger of two that are equally close.
+std::uint32_t read_mrq_entries(const char* name, std::uint32_t otherwise) {
+  const char* const text = std::getenv(name);
+  if (text == nullptr || *text == '\0') return otherwise;
+  static constexpr std::array<std::uint32_t, 6> kSizes{2048, 8192, 32768, 131072, 524288, 2097152};
+  char* end = nullptr;
+  unsigned long number = std::strtoul(text, &end, 10);
+  std::string unit = end;
+  for (char& letter : unit) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  if (end == text || *text == '-' || (!unit.empty() && unit != "ki" && unit != "mi")) {
+    log_error("%s=%s is not allowed (2Ki, 8Ki, 32Ki, 128Ki, 512Ki or 2Mi); the default is taken", name, text);
+    return otherwise;
+  }
+  number = std::min<unsigned long>(number, 1u << 30);
+  if (unit == "ki") number <<= 10;
+  if (unit == "mi") number <<= 20;
+  std::uint32_t best = kSizes[0];
+  for (const std::uint32_t size : kSizes) {
+    const auto distance = [number](unsigned long to) { return to > number ? to - number : number - to; };
+    if (distance(size) <= distance(best)) best = size;
+  }
+  return best;
+}
+
 TofuSettings read_tofu_settings() {
   TofuSettings read;
   read_count("UTOFU_NUM_EXCLUSIVE_CQS", &read.exclusive_cqs);
   read.session_cqs_kept = read_count("UTOFU_NUM_SESSION_MODE_CQS", &read.session_cqs);
-  read.mrq_entries = mrq_entries_of(std::getenv("UTOFU_NUM_MRQ_ENTRIES"), read.mrq_entries);
-  read.session_mrq_entries = mrq_entries_of(std::getenv("UTOFU_NUM_MRQ_ENTRIES_SESSION"), read.session_mrq_entries);
-  std::uint32_t protect = 0;
-  read_count("UTOFU_SWAP_PROTECT", &protect);
-  read.swap_protect = protect != 0;
+  read.mrq_entries = read_mrq_entries("UTOFU_NUM_MRQ_ENTRIES", read.mrq_entries);
+  read.session_mrq_entries = read_mrq_entries("UTOFU_NUM_MRQ_ENTRIES_SESSION", read.session_mrq_entries);
+  const char* const protect = std::getenv("UTOFU_SWAP_PROTECT");  // "A value other than 0 or 1 ... is assumed to be 1."
+  read.swap_protect = protect != nullptr && *protect != '\0' && std::string_view(protect) != "0";
   return read;
 }
 
@@ -141,25 +165,6 @@ Engine* with_tofu(Engine* engine) {
 }
 
 }  // namespace
-
-std::uint32_t mrq_entries_of(const char* text, std::uint32_t otherwise) {
-  if (text == nullptr || *text == '\0') return otherwise;
-  static constexpr std::array<std::uint32_t, 6> kSizes{2048, 8192, 32768, 131072, 524288, 2097152};
-  char* end = nullptr;
-  unsigned long number = std::strtoul(text, &end, 10);
-  std::string unit = end;
-  for (char& letter : unit) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-  if (end == text || *text == '-' || (!unit.empty() && unit != "ki" && unit != "mi")) return otherwise;
-  number = std::min<unsigned long>(number, 1u << 30);
-  if (unit == "ki") number <<= 10;
-  if (unit == "mi") number <<= 20;
-  std::uint32_t best = kSizes[0];
-  for (const std::uint32_t size : kSizes) {
-    const auto distance = [number](unsigned long to) { return to > number ? to - number : number - to; };
-    if (distance(size) <= distance(best)) best = size;
-  }
-  return best;
-}
 
 Settings read_engine_settings() { return read_settings(); }
 

@@ -62,9 +62,6 @@ struct TofuSettings {
 };
 const TofuSettings& tofu_settings();
 
-/// The closest of the allowed sizes of an MRQ; the larger of two that are equally close. @param text  "2Ki", "8192" ...
-std::uint32_t mrq_entries_of(const char* text, std::uint32_t otherwise);
-
 /// The first engine with its uTofu part, opened if need be. @return nullptr if it cannot be opened
 Engine* open_engine(const char* call);
 

@@ -188,44 +188,94 @@ UTOFU_TEST(2, BothApis, Section2_1__utofu_goes_on_after_portals_has_ended) {
 
 namespace {
 
-/// Fills an MRQ of 2048 entries with one notice more, in a process of its own.
-[[noreturn]] void overflow_mrq() {
-  setenv("UTOFU_NUM_MRQ_ENTRIES", "2Ki", 1);
+/// How the number of entries of an MRQ is asked for, and of which VCQ that is.
+struct Asked {
+  const char* name;
+  const char* value;
+  unsigned long vcq_flags;
+};
+
+/// Fills an MRQ with as many notices, in a process of its own, which ends with 0 if none overflows it.
+[[noreturn]] void fill_mrq(const Asked& asked, int notices) {
+  setenv(asked.name, asked.value, 1);
   own_job();
   static std::uint64_t word = 0;
-  utofu_vcq_hdl_t vcq = 0;
+  utofu_vcq_hdl_t source = 0, vcq = 0;
   utofu_vcq_id_t id = 0;
   utofu_stadd_t stadd = 0;
-  utofu_create_vcq(0, 0, &vcq);
+  utofu_create_vcq(0, 0, &source);
+  utofu_create_vcq(0, asked.vcq_flags, &vcq);
   utofu_query_vcq_id(vcq, &id);
   utofu_reg_mem(vcq, &word, sizeof word, 0, &stadd);
-  for (int posted = 0; posted < 2049;) {
+  for (int posted = 0; posted <= notices;) {  // The last one is told here: then all others have arrived.
     void* cbdata = nullptr;
-    if (utofu_put_piggyback8(vcq, id, 1, stadd, 8, 0, UTOFU_ONESIDED_FLAG_REMOTE_MRQ_NOTICE, nullptr) == 0) ++posted;
-    utofu_poll_tcq(vcq, 0, &cbdata);
+    const unsigned long told =
+        posted < notices ? UTOFU_ONESIDED_FLAG_REMOTE_MRQ_NOTICE : UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE;
+    if (utofu_put_piggyback8(source, id, 1, stadd, 8, 0, told, nullptr) == UTOFU_SUCCESS) ++posted;
+    utofu_poll_tcq(source, 0, &cbdata);
   }
-  void* cbdata = nullptr;
-  wait_until([&] { return utofu_poll_tcq(vcq, 0, &cbdata) == UTOFU_SUCCESS; });
-  _exit(0);
+  utofu_mrq_notice notice{};
+  _exit(poll_mrq(source, &notice) == UTOFU_SUCCESS ? 0 : 1);
+}
+
+/// @param said  gets what the process prints on standard error
+/// @return its status, as of waitpid
+int status_of_filling(const Asked& asked, int notices, std::string* said) {
+  int ends[2];
+  if (pipe(ends) != 0) return -1;
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(ends[1], STDERR_FILENO);
+    fill_mrq(asked, notices);
+  }
+  close(ends[1]);
+  said->clear();
+  char text[512];
+  for (ssize_t got = 0; (got = read(ends[0], text, sizeof text)) > 0;)
+    said->append(text, static_cast<std::size_t>(got));
+  close(ends[0]);
+  int status = 0;
+  return waitpid(child, &status, 0) == child ? status : -1;
 }
 
 }  // namespace
 
 // Chapter 7: notices that nobody reads end the program, and it says why.
 UTOFU_TEST(1, MrqOverflow, Section7__ends_the_program_with_its_message) {
-  int ends[2];
-  ASSERT_EQ(pipe(ends), 0);
-  const pid_t child = fork();
-  if (child == 0) {
-    dup2(ends[1], STDERR_FILENO);
-    overflow_mrq();
-  }
-  close(ends[1]);
   std::string said;
-  char text[512];
-  for (ssize_t got = 0; (got = read(ends[0], text, sizeof text)) > 0;) said.append(text, static_cast<std::size_t>(got));
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
+  const int status = status_of_filling({"UTOFU_NUM_MRQ_ENTRIES", "2Ki", 0}, 2049, &said);
   EXPECT_TRUE(WIFSIGNALED(status)) << status;
   EXPECT_NE(said.find("utofu: asynchronous error: MRQ Overflow on TNI 0 CQ 0"), std::string::npos) << said;
+}
+
+// 4.3.2.3: "the above value closest to it is assumed", of two that are equally close the higher; units in any case.
+UTOFU_TEST(1, MrqEntries, Section4_3_2_3__the_closest_size_is_taken) {
+  struct Row {
+    const char* value;
+    int entries;
+  };
+  std::string said;
+  for (const Row& row : {Row{"2048", 2048}, Row{"1", 2048}, Row{"5119", 2048}, Row{"5120", 8192}, Row{"8kI", 8192}}) {
+    const Asked asked{"UTOFU_NUM_MRQ_ENTRIES", row.value, 0};
+    EXPECT_EQ(status_of_filling(asked, row.entries, &said), 0) << row.value << ": " << said;
+    EXPECT_TRUE(WIFSIGNALED(status_of_filling(asked, row.entries + 1, &said))) << row.value;
+  }
+}
+
+// 4.3.2.4: an MRQ in session mode has a length of its own.
+UTOFU_TEST(1, MrqEntries, Section4_3_2_4__session_mode_has_its_own) {
+  std::string said;
+  const Asked asked{"UTOFU_NUM_MRQ_ENTRIES_SESSION", "2Ki", UTOFU_VCQ_FLAG_SESSION_MODE};
+  EXPECT_EQ(status_of_filling(asked, 2048, &said), 0) << said;
+  EXPECT_TRUE(WIFSIGNALED(status_of_filling(asked, 2049, &said)));
+  EXPECT_EQ(status_of_filling({asked.name, asked.value, 0}, 2049, &said), 0) << "the free mode has another: " << said;
+}
+
+// What is no number is told, and not taken for one.
+UTOFU_TEST(1, MrqEntries, Section4_3_2_3__what_is_no_number_is_told) {
+  for (const char* name : {"UTOFU_NUM_MRQ_ENTRIES", "UTOFU_NUM_MRQ_ENTRIES_SESSION"}) {
+    std::string said;
+    EXPECT_EQ(status_of_filling({name, "2K", 0}, 2049, &said), 0);
+    EXPECT_NE(said.find(std::string(name) + "=2K is not allowed"), std::string::npos) << said;
+  }
 }
