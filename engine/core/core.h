@@ -69,6 +69,7 @@ struct Core {
   bool uses_published = false;    ///< Since the timers ran, some peer's memory was used.
   std::uint32_t direct_uses = 0;  ///< How often, since a call looked for packets because of it.
   bool gave_link = false;         ///< The event that was given last says that an entry of the caller is in its list.
+  std::uint32_t departures = 0;   ///< Number of the last departure that was asked for (departure_of).
   std::uint64_t activity = 0;     ///< Raised whenever something happens that a waiting thread may wait for.
   /// Constant while calls go on. nullptr: nobody is told of anything, so that a step or a call asks one pointer only.
   const Observers* observers = nullptr;

@@ -64,7 +64,8 @@ struct OutgoingMessage : LineAligned, boost::intrusive::list_base_hook<> {
   std::unique_ptr<std::byte[]> copy;       ///< kCopy: the whole payload.
   std::uint64_t sent = 0;                  ///< Bytes of payload published.
   std::uint64_t first_packet = 0;          ///< Number of its first packet on the link, of a message that may be lent.
-  std::uint64_t lent_end = 0;              ///< Number behind its last packet that was lent; 0: there is none.
+  /// Number behind its last packet that was lent, or of its departure (departure_of); 0: its end waits for neither.
+  std::uint64_t lent_end = 0;
   SourceKind source = SourceKind::kNone;
   NiFail fail = NiFail::kOk;         ///< kGone: what its end says. Once all has left: how it ended.
   std::uint8_t interface_index = 0;  ///< Of whom it is.
@@ -73,6 +74,7 @@ struct OutgoingMessage : LineAligned, boost::intrusive::list_base_hook<> {
   bool may_be_lent = false;          ///< Its payload may stay where it is until the peer has read it.
   bool is_copied_to_wait = false;    ///< What its memory holds now shall arrive: it is copied if it has to wait.
   bool is_told_in_order = false;     ///< Its end is told behind the ends of those before it, lent ones too.
+  bool is_end_awaited = false;       ///< Somebody notices when its memory is free.
   bool started = false;              ///< The first packet is published.
   bool anew = false;                 ///< Posted when the link was known to be lost: it goes with the next one.
   OutgoingWords words;

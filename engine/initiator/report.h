@@ -44,6 +44,12 @@ void report_not_started(Core& core, Interface& ni, const Descriptor& descriptor,
 /// Whether anybody would notice a SEND that failed; if not, the ACK has to tell that failure.
 bool failed_send_is_noticed(const MemoryDescriptor& md);
 
+/// Whether anybody notices a SEND that succeeded.
+inline bool send_is_noticed(const MemoryDescriptor& md) {
+  const bool counted = md.ct_handle != 0 && (md.options & kMdEventCtSend) != 0;
+  return counted || (md.eq_handle != 0 && (md.options & (kMdEventSendDisable | kMdEventSuccessDisable)) == 0);
+}
+
 /// Whether anybody would notice the acknowledgement; if not, none is asked for (3.15.2, ack_req).
 inline bool acknowledgement_is_noticed(const MemoryDescriptor& md, AckRequest ack_req) {
   const bool counted = md.ct_handle != 0 && (md.options & kMdEventCtAck) != 0;

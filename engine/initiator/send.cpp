@@ -195,7 +195,9 @@ void describe(const Interface& ni, const MemoryDescriptor& md, const Descriptor&
   message.hooks = &kRequestHooks;
   message.interface_index = d.interface_index;
   message.front_bytes = d.portals.operand_bytes == 0 ? 0 : kOperandBytes;
-  if (d.type == PacketType::kGet || d.length == 0) return;
+  if (d.type == PacketType::kGet) return;
+  message.is_end_awaited = send_is_noticed(md);
+  if (d.length == 0) return;
   message.source = SourceKind::kSegment;
   message.segment = &md.segment;
   message.offset = d.portals.local_offset;

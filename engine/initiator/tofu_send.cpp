@@ -210,6 +210,7 @@ std::unique_ptr<std::byte[]> copy_of(const GateValue& value) {
   message.interface_index = kTofuInterface;
   message.front_bytes = static_cast<std::uint8_t>(operand_length(d));
   message.length = ready.length();
+  message.is_end_awaited = ready.vcq != nullptr && (d.tofu_meta & kTofuTcqNotice) != 0;
   if (message.length == 0) {
     message.source = SourceKind::kNone;
   } else if (copy != nullptr) {

@@ -83,6 +83,12 @@ PacketHeader next_header(const Core& core, const OutgoingMessage& message, std::
   return header;
 }
 
+/// On a link that tells departures: the message ends when it has left, if anybody wants to know.
+void ask_for_departure(Core& core, OutgoingMessage& message, PacketHeader& header) {
+  if (message.is_end_awaited) message.lent_end = core.departures = core.departures % UINT32_MAX + 1;
+  header.wire_word = static_cast<std::uint32_t>(message.lent_end);
+}
+
 /// Everything has left, or the rest never will (`fail`).
 SendResult end(Core& core, Peer& peer, OutgoingMessage& message, NiFail fail) {
   message.fail = fail;
@@ -129,6 +135,8 @@ SendResult send_packet(Core& core, Peer& peer, OutgoingMessage& message) {
     if (payload == nullptr) return SendResult::kBlocked;
   }
   PacketHeader header = next_header(core, message, bytes + front);
+  if (peer.link->tells_departures() && !message.started) [[unlikely]]
+    ask_for_departure(core, message, header);
   if (front != 0) std::memcpy(payload, message.words.request.operand.data(), front);
   if (payload != nullptr && !read_source(peer, message, payload + front, bytes)) [[unlikely]]
     return end_unreadable(core, peer, message, header);
@@ -168,6 +176,7 @@ void copy_to_wait(OutgoingMessage& message) {
 int finish_taken(Core& core, Peer& peer, Outbox& outbox) {
   int finished = 0;
   auto& lent = outbox.lent;
+  if (lent.empty() || peer.link->tells_departures()) return 0;
   for (; !lent.empty() && peer.wire->loans()->has_taken(*peer.link, lent.front().lent_end); ++finished) {
     const std::unique_ptr<OutgoingMessage> message(&lent.front());
     lent.pop_front();
@@ -214,6 +223,38 @@ int finish_taken(Core& core, Peer& peer) {
   const int finished = answers + finish_taken(core, peer, peer.requests);
   if (finished > 0) ++core.activity;
   return finished;
+}
+
+namespace {
+
+/// What has left ends, but behind those before it if it is told in order.
+void finish_departed(Core& core, Peer& peer, Outbox& outbox) {
+  auto& lent = outbox.lent;
+  for (auto at = lent.begin(); at != lent.end();) {
+    const bool is_over = at->lent_end == 0 && (!at->is_told_in_order || at == lent.begin());
+    OutgoingMessage& message = *at++;
+    if (!is_over) continue;
+    const std::unique_ptr<OutgoingMessage> owned(&message);
+    lent.erase(lent.iterator_to(message));
+    finish(core, peer, message, message.fail);
+    ++core.activity;
+  }
+}
+
+}  // namespace
+
+void finish_departed(Core& core, std::uint32_t number) {
+  const auto note = [number](OutgoingMessage& message) {
+    if (message.lent_end == number) message.lent_end = 0;
+  };
+  for (std::size_t i = 0; i < core.waiting_peers.size(); ++i) {
+    Peer& peer = *core.waiting_peers[i];
+    if (peer.link == nullptr || !peer.link->tells_departures()) continue;
+    for (Outbox* const outbox : {&peer.requests, &peer.answers}) {
+      outbox->for_each(note);
+      finish_departed(core, peer, *outbox);
+    }
+  }
 }
 
 void abandon_outbox(Core& core, Peer& peer, Outbox& outbox, NiFail fail) {

@@ -20,8 +20,9 @@ inline constexpr int kPacketBudget = 32;
 /// OutgoingMessage.
 /// @pre the peer is connected
 inline bool fits_packet(const Peer& peer, std::uint64_t bytes) {
-  if (bytes < kLendFromBytes) [[likely]]
+  if (bytes < peer.link->at_once_below_bytes) [[likely]]
     return true;
+  if (peer.link->tells_departures()) return false;
   const Loans* const loans = peer.wire->loans();
   return bytes <= peer.wire->max_payload_bytes() && (loans == nullptr || loans->most_lent_bytes(*peer.link) == 0);
 }
@@ -51,6 +52,10 @@ int advance_outbox(Core& core, Peer& peer, Outbox& outbox, int budget);
 /// @pre the peer is connected
 /// @return number of messages ended
 int finish_taken(Core& core, Peer& peer);
+
+/// On links that tell departures: ends the message that has left.
+/// @param number  departure_of; of a message that is gone meanwhile nothing happens
+void finish_departed(Core& core, std::uint32_t number);
 
 /// Ends all messages, partly sent and lent ones too: their memory is free, and their hooks are told `fail`. Those that
 /// were posted for the next link stay.

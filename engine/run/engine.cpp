@@ -416,6 +416,12 @@ Engine::Rest Engine::advise_search_on_duty() {
   return rest_on_duty(policy_.advise_search(signs));
 }
 
+/// In virtual time a call that has found nothing may have been ahead of what happens until then.
+/// @return it was, and it has to ask again
+bool Engine::have_others_caught_up(const Rest& due) {
+  return due.advice == IdleAdvice::kPassTime && virtual_clock()->let_others_catch_up();
+}
+
 void Engine::rest(const Rest& due) {
   if (due.advice == IdleAdvice::kStayAway) return DutyLock::stay_away();
   if (due.advice == IdleAdvice::kPassTime) return virtual_clock()->pass();

@@ -156,8 +156,13 @@ class Engine {
         return found;
       }
     }
-    if (due.advice != IdleAdvice::kSpin) [[unlikely]]
+    if (due.advice != IdleAdvice::kSpin) [[unlikely]] {
+      if (have_others_caught_up(due)) {
+        const Duty duty(*this);
+        if (ask(core_)) return found_on_duty();
+      }
       rest(due);
+    }
     return false;
   }
 
@@ -312,6 +317,7 @@ class Engine {
   void record_wake();
   [[gnu::cold, gnu::noinline]] void record_found();
   Rest advise_search_on_duty();
+  bool have_others_caught_up(const Rest& due);
   void rest(const Rest& due);
 
   DutyLock duty_;                               ///< Guards core_ and what is marked "on duty".

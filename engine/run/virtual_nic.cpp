@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <system_error>
 
+#include "engine/mailbox/outbox.h"
 #include "engine/observe/log.h"
 #include "engine/observe/system_failure.h"
 #include "engine/run/engine.h"
@@ -145,7 +146,20 @@ bool VirtualNic::await(VirtualWire& wire, const VirtualDelivery& delivery) {
   }
 }
 
+/// A message of our own has left its interface.
+void VirtualNic::take_departure(const VirtualDelivery& delivery) {
+  engine_.duty_.take_as_guest();
+  clock_.enter_nic(delivery, static_cast<std::uint8_t>(delivery.type));
+  finish_departed(engine_.core_, delivery.departure);
+  while (engine_.cycle_on_duty() > 0) {
+  }
+  clock_.leave_nic();
+  engine_.give_duty();
+  clock_.delivered();
+}
+
 void VirtualNic::take(const VirtualDelivery& delivery) {
+  if (delivery.departure != 0) return take_departure(delivery);
   const ProcessId source{delivery.source_nid, delivery.source_pid};
   VirtualWire& wire = source == engine_.self() ? own_ : others_;
   if (await(wire, delivery)) {

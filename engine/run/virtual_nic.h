@@ -33,6 +33,7 @@ class VirtualNic {
   static void freeze(int number);
   void run();
   void take(const VirtualDelivery& delivery);
+  void take_departure(const VirtualDelivery& delivery);
   bool await(VirtualWire& wire, const VirtualDelivery& delivery);
   bool send_waiting_on_duty();
 

@@ -138,6 +138,7 @@ void send_reply(Core& core, Peer& peer, std::uint32_t interface_index, const Ans
   message.hooks = &kReplyHooks;
   message.interface_index = static_cast<std::uint8_t>(interface_index);
   message.is_told_in_order = content.ordered;
+  message.is_end_awaited = interface_index != kTofuInterface || (arrival.header.tofu_meta & kTofuRemoteNotice) != 0;
   if (content.mlength > 0) {
     message.source = SourceKind::kSegment;
     message.segment = &arrival.entry->segment;

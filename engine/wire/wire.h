@@ -17,6 +17,7 @@
 #include "engine/wire/facets.h"
 #include "engine/wire/header.h"
 #include "engine/wire/payload.h"
+#include "engine/wire/ways.h"
 
 namespace portofu {
 
@@ -33,6 +34,9 @@ struct Link {
   bool lost = false;  ///< Set by the wire once the peer is known to be dead or gone; a lost link stays lost.
   /// Set by claim: the payload is best written by stores that pass the caches by. A hint for who copies much.
   bool streaming = false;
+  /// Shorter payloads leave at once, as copies. 0, set by a wire in virtual time: none does, and the wire tells when a
+  /// message has left (departure_of).
+  std::uint64_t at_once_below_bytes = kLendFromBytes;
   /// Set by the engine while its threads may write into the peer's memory without the duty.
   LaneState* lane = nullptr;
   /// Names word of the peer (engine/segment/names_word.h); nullptr: it has none that can be seen from here.
@@ -43,6 +47,8 @@ struct Link {
   std::uint64_t names_now() const {
     return names != nullptr ? names->load(std::memory_order_acquire) : 0;  // (N1)
   }
+
+  bool tells_departures() const { return at_once_below_bytes == 0; }
 
   /// Whether the PID may be another process's by now. @see Wire::leads_to_name
   bool may_have_moved() const { return lost || names_now() != seen_names; }

@@ -28,6 +28,8 @@ struct Simulated {
   std::uint64_t time_ps() const { return report["time_ps"]; }
 };
 
+std::uint64_t number_of(const nlohmann::json& object, const char* key) { return object[key]; }
+
 Words simulated(const Words& options) {
   Words words{PORTOFU_PTL_SIM};
   words.insert(words.end(), options.begin(), options.end());
@@ -69,6 +71,26 @@ class Load {
   std::atomic<bool> ending_{false};
   std::thread threads_[4];
 };
+
+/// The path has no gap from the beginning to the end of a rank, and its sums are those of its segments.
+void check_path(const Simulated& job) {
+  const auto& path = job.report["critical_path"];
+  std::map<std::string, std::uint64_t> sums;
+  std::uint64_t now_ps = 0;
+  for (const auto& segment : path["segments"]) {
+    ASSERT_EQ(segment["from_ps"], now_ps);
+    now_ps = segment["to_ps"];
+    sums[segment["kind"]] += now_ps - segment["from_ps"].get<std::uint64_t>();
+  }
+  EXPECT_EQ(path["time_ps"], now_ps);
+  EXPECT_EQ(job.time_ps(), now_ps);
+  for (const auto& rank : job.report["ranks"]) EXPECT_LE(rank["time_ps"], now_ps);
+  std::uint64_t parts_ps = 0;
+  for (const auto& part : path["parts"]) parts_ps += part["time_ps"].get<std::uint64_t>();
+  EXPECT_EQ(parts_ps, now_ps);
+  for (const char* kind : {"compute", "call", "interface", "wire", "busy", "timer"})
+    EXPECT_EQ(path[std::string(kind) + "_ps"], sums[kind]) << kind;
+}
 
 // ---- Times ----------------------------------------------------------------------------------------------------------
 
@@ -125,8 +147,71 @@ TEST(PtlSim, Tofu__notices_that_are_there_cost_a_call_each) {
   const auto& rank = job.report["ranks"][0];
   EXPECT_EQ(rank["put"]["count"], 20);
   EXPECT_EQ(rank["look"]["count"], 20) << "each is there when it is looked for";
-  const double put_ns = static_cast<double>(rank["time_ps"].get<std::uint64_t>()) / 20 / 1e3;
-  EXPECT_NEAR(put_ns, 293, 293 * 0.02);
+  const auto& messages = job.report["messages"];
+  ASSERT_EQ(messages.size(), 20u);
+  for (std::size_t i = 6; i < messages.size(); ++i) {
+    const double put_ns =
+        static_cast<double>(number_of(messages[i], "sent_ps") - number_of(messages[i - 1], "sent_ps")) / 1e3;
+    EXPECT_NEAR(put_ns, 293, 293 * 0.02) << i;
+  }
+}
+
+/// 2.2.12, 3.7: a notice of the TCQ says that the source is free. The interface has read it when the message has left.
+TEST(PtlSim, Tofu__a_notice_of_the_tcq_comes_when_the_message_has_left) {
+  const Simulated job = run("notice_by_notice", {"--nodes", "2"});
+  ASSERT_EQ(job.status, 0) << job.output;
+  const auto& messages = job.report["messages"];
+  ASSERT_EQ(messages.size(), 20u);
+  const auto& rank = job.report["ranks"][0];
+  const std::uint64_t put_ps = number_of(rank["put"], "time_ps") / 20;
+  const std::uint64_t look_ps = number_of(rank["look"], "time_ps") / number_of(rank["look"], "count");
+  for (std::size_t i = 1; i < messages.size(); ++i) {
+    const std::uint64_t next_ps = number_of(messages[i], "sent_ps") - put_ps - look_ps;
+    EXPECT_GE(next_ps, number_of(messages[i - 1], "left_ps")) << i;
+    EXPECT_LT(next_ps, number_of(messages[i - 1], "left_ps") + look_ps) << i << ": looks find it at once";
+  }
+  check_path(job);
+}
+
+/// 3.13.3: SEND says that the buffer may be used again.
+TEST(PtlSim, Portals__send_comes_when_the_message_has_left) {
+  const Simulated job = run("sends", {"--nodes", "2"});
+  ASSERT_EQ(job.status, 0) << job.output;
+  const auto& messages = job.report["messages"];
+  ASSERT_EQ(messages.size(), 5u);
+  const auto& rank = job.report["ranks"][0];
+  const std::uint64_t put_ps = number_of(rank["put"], "time_ps") / 5;
+  for (std::size_t i = 1; i < messages.size(); ++i) {
+    const std::uint64_t left_ps = number_of(messages[i - 1], "left_ps");
+    const std::uint64_t between_ps = number_of(messages[i], "sent_ps") - left_ps;
+    EXPECT_GE(between_ps, put_ps) << i;
+    EXPECT_LE(between_ps, put_ps + 2 * number_of(rank["look"], "time_ps") / number_of(rank["look"], "count")) << i;
+    EXPECT_LT(left_ps, number_of(messages[i - 1], "arrived_ps")) << "it need not have arrived";
+  }
+  check_path(job);
+}
+
+/// A counter that counts SEND fires at that time, in the interface.
+TEST(PtlSim, Portals__what_send_triggers_leaves_when_the_message_has_left) {
+  const Simulated job = run("send_triggers", {"--nodes", "2"});
+  ASSERT_EQ(job.status, 0) << job.output;
+  const auto& messages = job.report["messages"];
+  ASSERT_EQ(messages.size(), 2u);
+  EXPECT_EQ(messages[1]["sent_ps"], messages[0]["left_ps"]);
+  EXPECT_EQ(messages[1]["kind"], "triggered put");
+  check_path(job);
+}
+
+/// 3.13.2: GET is raised when the data has been read.
+TEST(PtlSim, Portals__get_comes_at_the_target_when_its_reply_has_left) {
+  const Simulated job = run("get_events", {"--nodes", "2"});
+  ASSERT_EQ(job.status, 0) << job.output;
+  const auto& messages = job.report["messages"];
+  ASSERT_EQ(messages.size(), 3u);
+  EXPECT_EQ(messages[1]["kind"], "get reply");
+  const std::uint64_t put_ps = number_of(job.report["ranks"][0]["put"], "time_ps");
+  EXPECT_GE(number_of(messages[2], "sent_ps"), number_of(messages[1], "left_ps") + put_ps);
+  EXPECT_LT(number_of(messages[2], "sent_ps"), number_of(messages[1], "left_ps") + put_ps + 500'000);
 }
 
 TEST(PtlSim, Times__are_the_same_in_each_run) {
@@ -247,26 +332,6 @@ TEST(PtlSim, Nodes__run_along_a_box) {
 std::uint64_t sum_of(const nlohmann::json& numbers) {
   return std::accumulate(numbers.begin(), numbers.end(), std::uint64_t{0},
                          [](std::uint64_t sum, const nlohmann::json& one) { return sum + one.get<std::uint64_t>(); });
-}
-
-/// The path has no gap from the beginning to the end of a rank, and its sums are those of its segments.
-void check_path(const Simulated& job) {
-  const auto& path = job.report["critical_path"];
-  std::map<std::string, std::uint64_t> sums;
-  std::uint64_t now_ps = 0;
-  for (const auto& segment : path["segments"]) {
-    ASSERT_EQ(segment["from_ps"], now_ps);
-    now_ps = segment["to_ps"];
-    sums[segment["kind"]] += now_ps - segment["from_ps"].get<std::uint64_t>();
-  }
-  EXPECT_EQ(path["time_ps"], now_ps);
-  EXPECT_EQ(job.time_ps(), now_ps);
-  for (const auto& rank : job.report["ranks"]) EXPECT_LE(rank["time_ps"], now_ps);
-  std::uint64_t parts_ps = 0;
-  for (const auto& part : path["parts"]) parts_ps += part["time_ps"].get<std::uint64_t>();
-  EXPECT_EQ(parts_ps, now_ps);
-  for (const char* kind : {"compute", "call", "interface", "wire", "busy", "timer"})
-    EXPECT_EQ(path[std::string(kind) + "_ps"], sums[kind]) << kind;
 }
 
 /// Who plays ping pong waits for every message, however it looks for it.

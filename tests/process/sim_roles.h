@@ -96,16 +96,18 @@ inline int play_two_tnis() {
   return pair.close();
 }
 
-/// Even ranks put words one after another, and take the notice of each.
-inline int play_rate() {
+/// Even ranks put words, and take the notice of each.
+/// @param ahead  puts whose notice is still to be taken when the next one begins
+inline int play_rate(int ahead) {
   TofuPair pair;
   if (!pair.open()) return 1;
-  for (std::uint64_t i = 1; i <= 20 && pair.is_even(); ++i) {
+  constexpr int kPuts = 20;
+  for (int put = 1; put <= kPuts + ahead && pair.is_even(); ++put) {
     void* data = nullptr;
     int rc = UTOFU_ERR_NOT_FOUND;
-    if (!pair.put(i, UTOFU_ONESIDED_FLAG_TCQ_NOTICE)) return 2;
-    while (rc == UTOFU_ERR_NOT_FOUND) rc = utofu_poll_tcq(pair.vcq, 0, &data);
-    if (rc != UTOFU_SUCCESS) return 3;
+    if (put <= kPuts && !pair.put(static_cast<unsigned>(put), UTOFU_ONESIDED_FLAG_TCQ_NOTICE)) return 2;
+    while (rc == UTOFU_ERR_NOT_FOUND && put > ahead) rc = utofu_poll_tcq(pair.vcq, 0, &data);
+    if (rc != UTOFU_SUCCESS && put > ahead) return 3;
   }
   if (!pair.is_even()) pair.await_memory(20);
   pair.pmi.barrier();
@@ -231,6 +233,77 @@ inline int play_portals_incast(std::size_t words) {
   return ring.close();
 }
 
+/// Rank 0 puts 32 KiB five times, and waits for each SEND before the next.
+inline int play_portals_sends() {
+  PortalsRing ring(1u << 12);
+  if (!ring.open()) return 1;
+  ptl_handle_eq_t eq = PTL_INVALID_HANDLE;
+  ptl_md_t described{ring.sent.data(), ring.sent.size() * 8, 0, PTL_EQ_NONE, PTL_CT_NONE};
+  if (PtlEQAlloc(ring.ni, 64, &eq) != PTL_OK) return 2;
+  described.eq_handle = eq;
+  if (PtlMDBind(ring.ni, &described, &ring.md) != PTL_OK) return 3;
+  for (int i = 0; i < 5 && ring.pmi.rank == 0; ++i) {
+    ptl_event_t event{};
+    if (!ring.put() || PtlEQWait(eq, &event) != PTL_OK || event.type != PTL_EVENT_SEND) return 4;
+  }
+  ptl_ct_event_t value{};
+  if (ring.pmi.rank == 1 && PtlCTWait(ring.ct, 5, &value) != PTL_OK) return 5;
+  return ring.close();
+}
+
+/// Rank 0 puts, and the count of that SEND triggers another put.
+inline int play_portals_send_triggers() {
+  PortalsRing ring(1u << 12);
+  if (!ring.open()) return 1;
+  ptl_handle_ct_t sends = PTL_INVALID_HANDLE;
+  ptl_md_t described{ring.sent.data(), ring.sent.size() * 8, PTL_MD_EVENT_CT_SEND, PTL_EQ_NONE, PTL_CT_NONE};
+  const ptl_handle_md_t silent = ring.md;
+  if (PtlCTAlloc(ring.ni, &sends) != PTL_OK) return 2;
+  described.ct_handle = sends;
+  if (PtlMDBind(ring.ni, &described, &ring.md) != PTL_OK) return 3;
+  if (ring.pmi.rank == 0) {
+    if (PtlTriggeredPut(silent, 0, 8, PTL_NO_ACK_REQ, ring.next, ring.pt, 0, 0, nullptr, 0, sends, 1) != PTL_OK)
+      return 4;
+    if (!ring.put()) return 5;
+  }
+  ptl_ct_event_t value{};
+  if (ring.pmi.rank == 1 && PtlCTWait(ring.ct, 2, &value) != PTL_OK) return 6;
+  return ring.close();
+}
+
+/// Rank 1 gets 32 KiB from rank 0, which puts to it when its event of that has come.
+inline int play_portals_get_events() {
+  PortalsRing ring(1u << 12);
+  if (!ring.open()) return 1;
+  ptl_event_t event{};
+  event.type = PTL_EVENT_LINK;
+  if (ring.pmi.rank == 1 && PtlGet(ring.md, 0, ring.sent.size() * 8, ring.next, ring.pt, 0, 0, nullptr) != PTL_OK)
+    return 2;
+  while (ring.pmi.rank == 0 && event.type != PTL_EVENT_GET) {
+    if (PtlEQWait(ring.eq, &event) != PTL_OK) return 3;
+  }
+  if (ring.pmi.rank == 0 && !ring.put()) return 4;
+  ptl_ct_event_t value{};
+  if (ring.pmi.rank == 1 && PtlCTWait(ring.ct, 1, &value) != PTL_OK) return 5;
+  return ring.close();
+}
+
+/// Waits in vain for 1 ms.
+inline int play_alone() {
+  ptl_handle_ni_t ni = PTL_INVALID_HANDLE;
+  ptl_handle_eq_t eq = PTL_INVALID_HANDLE;
+  ptl_event_t event{};
+  unsigned which = 0;
+  const bool is_open =
+      PtlInit() == PTL_OK &&
+      PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_PHYSICAL, PTL_PID_ANY, nullptr, nullptr, &ni) == PTL_OK &&
+      PtlEQAlloc(ni, 1, &eq) == PTL_OK;
+  if (!is_open || PtlEQPoll(&eq, 1, 1, &event, &which) != PTL_EQ_EMPTY) return 1;
+  PtlNIFini(ni);
+  PtlFini();
+  return 0;
+}
+
 /// Rank 1 waits in vain twice, 3 ms and 5 ms, while rank 0 waits for the word of rank 1.
 inline int play_portals_timeouts() {
   PortalsRing ring(1);
@@ -290,7 +363,11 @@ inline int play_sim(const std::string& role) {
   if (role == "mrq") return play_ping_pong(20, false);
   if (role == "memory") return play_ping_pong(20, true);
   if (role == "two_tnis") return play_two_tnis();
-  if (role == "rate") return play_rate();
+  if (role == "rate") return play_rate(4);
+  if (role == "notice_by_notice") return play_rate(0);
+  if (role == "sends") return play_portals_sends();
+  if (role == "send_triggers") return play_portals_send_triggers();
+  if (role == "get_events") return play_portals_get_events();
   if (role == "coordinates") return play_coordinates();
   if (role == "get_armw") return play_get_and_armw();
   if (role == "ring") return play_portals_ring(1);
@@ -300,6 +377,7 @@ inline int play_sim(const std::string& role) {
   if (role == "thread_ends") return play_thread_ends();
   if (role == "triggered") return play_portals_triggered();
   if (role == "never") return 0;
+  if (role == "one_never") return rank == 1 ? usleep(1'500'000) : play_alone();
   if (role == "hangs") {
     PortalsRing ring(1);
     ptl_ct_event_t value{};

@@ -241,6 +241,14 @@ void VirtualClock::pass() {
   if (clock_ps_ < until) end_streaks();
 }
 
+bool VirtualClock::let_others_catch_up() {
+  if (left_ || starting_up_ || !begun_.load(std::memory_order_relaxed)) return false;
+  charge(false);
+  const bool is_ahead = has_sent_ || clock_ps_ > page_.horizon_ps.load(std::memory_order_relaxed);
+  if (is_ahead) give_turn(VirtualState::kReady, clock_ps_);
+  return is_ahead;
+}
+
 /// It does not give the turn back: the next call that finds nothing, or waits, does.
 void VirtualClock::find() {
   if (left_) return;

@@ -36,6 +36,10 @@ class VirtualClock {
   /// arrive, or for some time.
   void pass();
 
+  /// A call has looked for something and found nothing. Lets happen what happens until now, if anything may.
+  /// @return something may have: it has to look again
+  bool let_others_catch_up();
+
   /// A call has looked for something and found it. On duty, too.
   void find();
 

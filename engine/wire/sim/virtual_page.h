@@ -15,7 +15,7 @@
 namespace portofu {
 
 inline constexpr std::uint64_t kVirtualMagic = 0x314d49534f545250;  // "PRTOSIM1"
-inline constexpr std::uint32_t kVirtualVersion = 2;
+inline constexpr std::uint32_t kVirtualVersion = 3;
 inline constexpr std::uint32_t kMostVirtualRanks = 4096;
 inline constexpr std::uint32_t kReportCount = 256;  ///< A power of two.
 inline constexpr std::uint32_t kSpanCount = 256;    ///< A power of two.
@@ -75,6 +75,8 @@ struct VirtualReport {
   std::uint8_t cause;         ///< PacketType of what it answers or was triggered by; 0: a call.
   std::uint8_t to_interface;  ///< TNI of the target, or 0.
   std::uint8_t reserved;
+  std::uint32_t departure;  ///< departure_of: its sender wants to know when it has left the interface.
+  std::uint32_t reserved_too;
 };
 
 /// A stretch of a rank's time. Each begins where the one before it has ended.
@@ -96,6 +98,8 @@ struct VirtualDelivery {
   std::uint32_t interface;  ///< VirtualReport::interface.
   std::uint32_t source_rank;
   std::uint32_t to_interface;
+  std::uint32_t departure = 0;  ///< Not 0: a message of the rank's own has left, VirtualReport::departure.
+  std::uint32_t type = 0;       ///< Its PacketType.
 };
 
 /// Of one rank. Writers: the rank, but where the coordinator is named.

@@ -57,6 +57,7 @@ VirtualWire::VirtualWire(Wire& inner, VirtualClock& clock)
 ConnectResult VirtualWire::connect(ProcessId peer, Link** link) {
   const ConnectResult result = inner_.connect(peer, link);
   if (result != ConnectResult::kConnected) return result;
+  (*link)->at_once_below_bytes = 0;
   auto& way = ways_[*link];
   if (way == nullptr) {
     way = std::make_unique<Way>();
@@ -116,6 +117,7 @@ void VirtualWire::report(const Way& way, const PacketHeader& header, std::uint64
       static_cast<std::uint8_t>(is_of_answer(header) ? clock_.to_interface() : to_interface_of(header));
   report.type = static_cast<std::uint8_t>(header.type);
   report.cause = clock_.cause();
+  report.departure = departure_of(header);
   clock_.report(report);
 }
 

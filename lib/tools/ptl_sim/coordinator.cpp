@@ -32,7 +32,8 @@ constexpr std::uint64_t kIdlePs = 3600'000'000'000'000;
 
 }  // namespace
 
-/// Arrivals before departures, so that what leaves because of an arrival meets the network as it is then.
+/// Arrivals before departures, and those who have left between, so that what leaves because of an arrival meets the
+/// network as it is then.
 bool Coordinator::Happening::operator>(const Happening& other) const {
   return std::tie(time_ps, what, rank, report.number) >
          std::tie(other.time_ps, other.what, other.rank, other.report.number);
@@ -272,7 +273,9 @@ bool Coordinator::step() {
     const Happening next = happenings_.top();
     happenings_.pop();
     now_ps_ = std::max(now_ps_, next.time_ps);
-    next.what == What::kDeparture ? depart(next) : arrive(next);
+    if (next.what == What::kDeparture) depart(next);
+    if (next.what == What::kLeft) leave(next);
+    if (next.what == What::kArrival) arrive(next);
     return true;
   }
   if (!has_rank) return thaw();

@@ -69,14 +69,15 @@ class Coordinator final : public JobWatcher {
   /// Pauses of who looks at what nobody rings for.
   static constexpr std::uint64_t kPauseNs = 5'000'000;
 
-  enum class What : std::uint8_t { kArrival, kDeparture };
+  enum class What : std::uint8_t { kArrival, kLeft, kDeparture };
   struct Happening {
     std::uint64_t time_ps;
     What what;
     std::uint32_t rank;  ///< The sender.
     VirtualReport report;
     std::uint32_t target;
-    /// In the history: of an arrival itself, of a departure what it answers; kNoMessage: nothing, or it is not kept.
+    /// In the history: of an arrival or one that has left itself, of a departure what it answers; kNoMessage: nothing,
+    /// or it is not kept.
     std::uint32_t message = kNoMessage;
     bool operator>(const Happening& other) const;
   };
@@ -110,6 +111,9 @@ class Coordinator final : public JobWatcher {
   bool find_rank(std::uint32_t nid, std::uint32_t pid, std::uint32_t* rank);
   void depart(const Happening& departure);
   void arrive(const Happening& arrival);
+  void leave(const Happening& left);
+  void hand_to_nic(std::uint32_t rank, const VirtualDelivery& delivery);
+  void tell(std::uint32_t rank, std::uint64_t notice_ps, std::uint32_t message);
   bool is_quiet() const;
   bool wait_for_news(std::uint64_t timeout_ns);
   bool has_all_ended() const;

@@ -138,6 +138,12 @@ void Coordinator::depart(const Happening& departure) {
   const bool is_kept = options_.keeps_history && history_.has_room();
   arrival.message = is_kept ? static_cast<std::uint32_t>(history_.messages.size()) : kNoMessage;
   happenings_.push(arrival);
+  if (departure.report.departure != 0) {
+    Happening left = arrival;
+    left.what = What::kLeft;
+    left.time_ps = std::clamp(passage.left_ps, departure.time_ps, arrival.time_ps);
+    happenings_.push(left);
+  }
   if (!is_kept) return;
   history_.messages.push_back({.from = departure.rank,
                                .to = departure.target,
@@ -152,44 +158,71 @@ void Coordinator::depart(const Happening& departure) {
                                .after_ps = network_.after_ps(packet.kind),
                                .waited_ps = passage.waited_ps,
                                .waited_for = passage.waited_for,
-                               .answers = departure.message});
+                               .answers = departure.message,
+                               .is_told = departure.report.departure != 0});
 }
 
-void Coordinator::arrive(const Happening& arrival) {
-  const std::uint32_t target = arrival.target;
-  VirtualPage& page = time_.page(target);
-  const VirtualPage& source = time_.page(arrival.rank);
-  last_event_ps_ = now_ps_;
-  page.delivery = {arrival.report.number,    now_ps_,      source.nid.load(),          source.pid.load(),
-                   arrival.report.interface, arrival.rank, arrival.report.to_interface};
+/// Lets the NIC of a rank take something, and waits until it has.
+void Coordinator::hand_to_nic(std::uint32_t rank, const VirtualDelivery& delivery) {
+  VirtualPage& page = time_.page(rank);
+  page.delivery = delivery;
   const std::uint32_t count = page.delivery_count.fetch_add(1, std::memory_order_release) + 1;
   page.nic_bell.fetch_add(1, std::memory_order_seq_cst);
   futex_wake(page.nic_bell);
   const std::uint64_t began_ns = monotonic_ns();
   while (page.deliveries_taken.load(std::memory_order_acquire) != count) {
-    if (stopping_.load() || failed_ || seats_[target].ended.load() || state(target) == VirtualState::kGone) break;
+    if (stopping_.load() || failed_ || seats_[rank].ended.load() || state(rank) == VirtualState::kGone) break;
     if (wait_for_news(kPauseNs)) continue;
     const std::uint64_t took_ns = monotonic_ns() - began_ns;
     if (took_ns > kThawNs) thaw();
-    if (took_ns > options_.hang_ns) fail("rank " + std::to_string(target) + " does not take what arrives");
+    if (took_ns > options_.hang_ns) fail("rank " + std::to_string(rank) + " does not take what arrives");
   }
+}
+
+/// Something has come about at a rank: whoever waits in a call goes on.
+/// @param notice_ps  until a notice of it can be found
+void Coordinator::tell(std::uint32_t rank, std::uint64_t notice_ps, std::uint32_t message) {
+  const VirtualState now = state(rank);
+  const std::uint64_t clock_ps = std::min(time_.page(rank).clock_ps.load(), kLatestPs);
+  // Looks before the notice is there would find nothing, but those of a call that gives up.
+  const std::uint64_t told_ps = std::max(now_ps_ + notice_ps, clock_ps);
+  Seat& seat = seats_[rank];
+  const bool is_first = now == VirtualState::kPolling && !std::exchange(seat.told, true);
+  const bool waits = now == VirtualState::kPolling || now == VirtualState::kWaiting;
+  if (waits && (is_first || told_ps < seat.place_ps)) set_place(rank, told_ps, message);
+}
+
+/// A message has left the interface: whoever has sent it may use its memory again.
+void Coordinator::leave(const Happening& left) {
+  const std::uint32_t rank = left.rank;
+  if (seats_[rank].ended.load() || state(rank) == VirtualState::kGone) return;
+  last_event_ps_ = now_ps_;
+  VirtualDelivery delivery{};
+  delivery.number = left.report.number;
+  delivery.time_ps = now_ps_;
+  delivery.departure = left.report.departure;
+  delivery.type = left.report.type;
+  hand_to_nic(rank, delivery);
+  drain(rank, left.message);
+  tell(rank, 0, left.message);
+}
+
+void Coordinator::arrive(const Happening& arrival) {
+  const std::uint32_t target = arrival.target;
+  const VirtualPage& source = time_.page(arrival.rank);
+  last_event_ps_ = now_ps_;
+  hand_to_nic(target, {arrival.report.number, now_ps_, source.nid.load(), source.pid.load(), arrival.report.interface,
+                       arrival.rank, arrival.report.to_interface});
   drain(target, arrival.message);
   Seat& sender = seats_[arrival.rank];
   if (--sender.under_way == 0 && state(arrival.rank) == VirtualState::kLeaving) {
     look_at(arrival.rank);
     sender.waker = arrival.message;
   }
-  const VirtualState now = state(target);
-  const std::uint64_t clock_ps = std::min(page.clock_ps.load(), kLatestPs);
-  // Looks before the notice is there would find nothing, but those of a call that gives up.
-  const std::uint64_t notice_ps = is_behind_data(arrival.report) ? options_.notice_ps : 0;
-  const std::uint64_t told_ps = std::max(now_ps_ + notice_ps, clock_ps);
-  Seat& seat = seats_[target];
-  const bool is_first = now == VirtualState::kPolling && !std::exchange(seat.told, true);
-  const bool waits = now == VirtualState::kPolling || now == VirtualState::kWaiting;
-  if (waits && (is_first || told_ps < seat.place_ps)) set_place(target, told_ps, arrival.message);
-  if (now == VirtualState::kFrozen && seats_[target].place_ps == kNeverPs)
-    set_place(target, std::max(now_ps_, clock_ps) + options_.look_ps, arrival.message);
+  tell(target, is_behind_data(arrival.report) ? options_.notice_ps : 0, arrival.message);
+  if (state(target) != VirtualState::kFrozen || seats_[target].place_ps != kNeverPs) return;
+  const std::uint64_t clock_ps = std::min(time_.page(target).clock_ps.load(), kLatestPs);
+  set_place(target, std::max(now_ps_, clock_ps) + options_.look_ps, arrival.message);
 }
 
 }  // namespace portofu::tools

@@ -10,13 +10,14 @@
 namespace portofu::tools {
 namespace {
 
-/// Goes back from the end. Where it stands is a rank at a time, or a message that has just arrived.
+/// Goes back from the end. Where it stands is a rank at a time, or a message that has just arrived, or left.
 class WayBack {
  public:
   WayBack(const History& history, CriticalPath* path) : history_(history), path_(*path), came_(history.ranks.size()) {
     for (std::uint32_t i = 0; i < history.messages.size(); ++i) {
       const MessageTimes& message = history.messages[i];
       if (message.to < came_.size()) came_[message.to].push_back({message.arrived_ps, i});
+      if (message.is_told && message.from < came_.size()) came_[message.from].push_back({message.left_ps, i});
     }
     for (auto& came : came_) std::ranges::sort(came);
   }
@@ -77,8 +78,8 @@ class WayBack {
     return wake.message;
   }
 
-  /// What has arrived while the rank looked in vain, so that its next look found it. At the very beginning it may have
-  /// been too late for this one.
+  /// What has arrived or left while the rank looked in vain, so that its next look found it. At the very beginning it
+  /// may have been too late for this one.
   std::optional<std::uint32_t> latest_between(std::uint64_t from_ps, std::uint64_t to_ps) const {
     const auto& came = came_[rank_];
     auto at = std::ranges::upper_bound(came, to_ps, {}, &Arrival::time_ps);
@@ -89,18 +90,24 @@ class WayBack {
     return std::nullopt;
   }
 
+  /// When the message has done what is the reason of now: its sender may have waited for no more than that it leaves.
+  std::uint64_t end_of(const MessageTimes& message) const {
+    return now_ps_ < message.arrived_ps && message.is_told ? message.left_ps : message.arrived_ps;
+  }
+
   /// From now back to the call that has sent it. Some are answers: to what has arrived when they were sent.
   void pass_message(std::uint32_t index, VirtualSpent spent) {
-    add(PathKind::kCall, history_.messages[index].arrived_ps, kNoMessage, spent);
+    add(PathKind::kCall, end_of(history_.messages[index]), kNoMessage, spent);
     for (; index < limit_; index = history_.messages[index].answers) {
       limit_ = index;
       const MessageTimes& message = history_.messages[index];
       rank_ = message.from;
       // Nobody knows what lies between, if it was not the one after the other.
-      add(PathKind::kTimer, message.arrived_ps, kNoMessage);
+      const std::uint64_t end_ps = end_of(message);
+      add(PathKind::kTimer, end_ps, kNoMessage);
       const std::uint64_t sent_ps = message.sent_ps;
       const auto back = [&](std::uint64_t by_ps) { return now_ps_ - sent_ps > by_ps ? now_ps_ - by_ps : sent_ps; };
-      add(PathKind::kInterface, back(message.after_ps), index);
+      if (end_ps == message.arrived_ps) add(PathKind::kInterface, back(message.after_ps), index);
       const std::uint64_t before_wire_ps = std::min(now_ps_, sent_ps + message.before_ps + message.waited_ps);
       add(PathKind::kWire, before_wire_ps, index);
       add(PathKind::kBusy, back(message.waited_ps), index);

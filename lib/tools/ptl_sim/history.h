@@ -29,7 +29,10 @@ struct MessageTimes {
   std::uint64_t after_ps;    ///< Before arrived_ps, in the receiver's.
   std::uint64_t waited_ps;   ///< For links and interfaces in use.
   std::uint32_t waited_for;  ///< Which of them: sim::Passage::waited_for.
-  std::uint32_t answers;     ///< Index of the message whose arrival has sent it; kNoMessage: a call has.
+  /// Index of the message whose arrival has sent it, or whose departure has if it is of the same rank; kNoMessage: a
+  /// call has.
+  std::uint32_t answers;
+  bool is_told = false;  ///< Its sender was told when it left.
 };
 
 /// A rank went on because of a message.

@@ -113,6 +113,50 @@ TEST_F(OutboxTest, Lent_message__ends_when_it_was_taken) {
   EXPECT_THAT(ended, ElementsAre(NiFail::kOk));
 }
 
+TEST_F(OutboxTest, Departure__ends_the_message_that_asked_for_it) {
+  peer().link->at_once_below_bytes = 0;
+  EXPECT_FALSE(fits_packet(peer(), 0)) << "each is a message of its own";
+  send(message(8));
+  EXPECT_THAT(ended, ElementsAre(NiFail::kOk)) << "nobody wants to know when it leaves";
+  EXPECT_EQ(departure_of(wire.take().header), 0u);
+  for (const std::uint64_t bytes : {std::uint64_t{8}, std::uint64_t{2 * kPacketBytes}}) {
+    OutgoingMessage asking = message(bytes);
+    asking.is_end_awaited = true;
+    send(std::move(asking));
+  }
+  const std::uint32_t first = departure_of(wire.take().header);
+  const std::uint32_t second = departure_of(wire.take().header);
+  EXPECT_NE(first, 0u);
+  EXPECT_NE(second, 0u);
+  EXPECT_NE(first, second);
+  EXPECT_EQ(departure_of(wire.take().header), 0u) << "of a later packet";
+  EXPECT_EQ(advance(), 0);
+  EXPECT_EQ(ended.size(), 1u);
+  finish_departed(core, second);
+  EXPECT_EQ(ended.size(), 2u);
+  finish_departed(core, second);
+  EXPECT_EQ(ended.size(), 2u) << "once";
+  finish_departed(core, first);
+  EXPECT_EQ(ended.size(), 3u);
+  EXPECT_FALSE(peer().has_unfinished());
+}
+
+TEST_F(OutboxTest, Departure__is_told_in_order_if_that_is_asked_for) {
+  peer().link->at_once_below_bytes = 0;
+  std::vector<std::uint32_t> numbers;
+  for (int i = 0; i < 2; ++i) {
+    OutgoingMessage answer = message(8, true);
+    answer.is_end_awaited = true;
+    answer.is_told_in_order = true;
+    send(std::move(answer));
+    numbers.push_back(departure_of(wire.take().header));
+  }
+  finish_departed(core, numbers[1]);
+  EXPECT_THAT(ended, IsEmpty());
+  finish_departed(core, numbers[0]);
+  EXPECT_EQ(ended.size(), 2u);
+}
+
 TEST_F(OutboxTest, End_that_is_told_in_order__waits_for_those_that_are_lent) {
   wire.lends = true;
   OutgoingMessage lent = message(2 * kPacketBytes, true);

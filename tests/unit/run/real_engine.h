@@ -70,6 +70,26 @@ class RealEngine {
     engine_->post(d);
   }
 
+  /// Puts bytes to an engine, and counts SEND.
+  /// @return the counter
+  Handle put_to(const Engine& target) {
+    Descriptor d;
+    d.type = PacketType::kPut;
+    d.interface_index = kIndex;
+    d.portals.md_handle = md_->handle;
+    d.portals.target = target.self();
+    d.length = memory_.size();
+    const Engine::Duty duty(*engine_);
+    if (md_->ct_handle == 0) duty.core().interface(kIndex)->cts.allocate(&md_->ct_handle);
+    md_->options |= kMdEventCtSend;
+    engine_->post_on_duty(d);
+    return md_->ct_handle;
+  }
+  std::uint64_t successes(Handle ct_handle) const {
+    const Engine::Duty duty(*engine_);
+    return duty.core().interface(kIndex)->cts.find(ct_handle)->success();
+  }
+
   /// @return whether all that was asked for is answered before the time is over
   bool is_answered(std::uint64_t timeout_ns) {
     auto done = [this](Core&) { return md_->pending == 0; };

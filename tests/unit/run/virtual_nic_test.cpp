@@ -66,6 +66,28 @@ TEST_F(VirtualNicTest, Answers__leave_when_the_request_has_arrived) {
   close(engine);
 }
 
+/// SEND comes when the message has left the interface (3.13.3: the buffer may be used again then).
+TEST_F(VirtualNicTest, Send__is_told_when_the_message_has_left) {
+  auto engine = std::make_unique<RealEngine>(settings());
+  const Handle counter = engine->put_to(**engine);
+  ASSERT_EQ(job.page().reports_given.load(), 1u);
+  const VirtualReport put = job.page().reports[0];
+  ASSERT_NE(put.departure, 0u);
+  (*engine)->step();
+  EXPECT_EQ(engine->successes(counter), 0u);
+  VirtualDelivery left{};
+  left.time_ps = 5000;
+  left.departure = put.departure;
+  left.type = put.type;
+  job.deliver(left);
+  ASSERT_TRUE(job.has_taken_all());
+  EXPECT_EQ(engine->successes(counter), 1u);
+  job.deliver(left);
+  ASSERT_TRUE(job.has_taken_all());
+  EXPECT_EQ(engine->successes(counter), 1u) << "once";
+  close(engine);
+}
+
 /// Timeouts are of virtual time.
 TEST_F(VirtualNicTest, Waits__end_when_the_coordinator_says_so) {
   auto engine = std::make_unique<RealEngine>(settings());

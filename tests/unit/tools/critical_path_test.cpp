@@ -66,6 +66,25 @@ TEST(CriticalPath, Wait__leads_to_who_has_sent) {
   EXPECT_THAT(path.sums_ps, ElementsAre(400, 100 + 50 + 50, 10 + 20, 370, 0, 0));
 }
 
+/// Rank 0 puts, waits until that has left, and puts again.
+TEST(CriticalPath, Wait__for_a_departure_ends_where_the_message_has_left) {
+  History history;
+  history.ranks.resize(2);
+  history.ranks[0].spans = {span(0, 100, VirtualSpent::kPut), span(100, 300, VirtualSpent::kWait),
+                            span(300, 400, VirtualSpent::kPut)};
+  history.ranks[0].wakes = {{300, 0}};
+  history.messages = {message(0, 1, 100, 900)};
+  history.messages[0].left_ps = 300;
+  history.messages[0].is_told = true;
+  history.ranks[1].spans = {span(0, 10, VirtualSpent::kLook)};
+  history.messages[0].arrived_ps = 390;
+  EXPECT_THAT(texts(history), ElementsAre("rank 0: put 0-100", "rank 0 to rank 1: in interfaces 100-110",
+                                          "rank 0 to rank 1: on the wire 110-300", "rank 0: put 300-400"));
+  history.ranks[0].spans[1] = span(100, 300, VirtualSpent::kLook, true);
+  history.ranks[0].wakes.clear();
+  EXPECT_THAT(texts(history), ::testing::Contains("rank 0 to rank 1: on the wire 110-300")) << "it has looked in vain";
+}
+
 TEST(CriticalPath, Link_in_use__is_told_with_its_name) {
   History history = put_and_wait();
   history.messages[0].waited_ps = 300;

@@ -209,6 +209,29 @@ TEST_F(VirtualClockTest, Looks__give_the_turn_back_when_something_else_comes_fir
 }
 
 /// But slowly: a program that looks some dozen times while it works loses little time by it.
+/// What was sent may have done something since, and so may what happens before a clock that has run ahead.
+TEST_F(VirtualClockTest, Others__catch_up_with_who_has_sent_or_is_ahead) {
+  const auto clock = open();
+  ASSERT_NE(clock, nullptr) << why;
+  EXPECT_FALSE(clock->let_others_catch_up()) << "it has had no turn";
+  begin(job, *clock);
+  EXPECT_FALSE(clock->let_others_catch_up()) << "nothing can have happened";
+  const auto grant_at_its_clock = [&](std::uint64_t horizon_ps) {
+    ASSERT_TRUE(job.await(VirtualState::kReady));
+    job.grant(job.page().clock_ps.load(), horizon_ps);
+  };
+  const std::uint64_t sent_ps = clock->stamp(VirtualCall::kPut);
+  std::thread coordinator(grant_at_its_clock, sent_ps);
+  EXPECT_TRUE(clock->let_others_catch_up());
+  coordinator.join();
+  EXPECT_EQ(clock->now_ps(), sent_ps) << "that costs nothing";
+  EXPECT_FALSE(clock->let_others_catch_up());
+  clock->find();
+  coordinator = std::thread(grant_at_its_clock, kNeverPs);
+  EXPECT_TRUE(clock->let_others_catch_up()) << "it is past what it was told";
+  coordinator.join();
+}
+
 TEST_F(VirtualClockTest, Looks__in_a_row_wait_ever_longer) {
   const auto clock = open();
   constexpr int kShort = 8;

@@ -70,6 +70,18 @@ TEST_F(VirtualWireTest, A_message__is_told_and_stays_invisible_until_it_is_shown
   EXPECT_TRUE(wire.is_silent());
 }
 
+TEST_F(VirtualWireTest, A_message__says_by_what_number_its_departure_is_told) {
+  ASSERT_TRUE(link->tells_departures());
+  PacketHeader header{};
+  header.type = PacketType::kPut;
+  header.wire_word = 5;
+  ASSERT_NE(wire.claim(*link, 0), nullptr);
+  wire.publish(*link, header);
+  EXPECT_EQ(report(0).departure, 5u);
+  send(PacketType::kPut, {1}, 1);
+  EXPECT_EQ(report(1).departure, 0u);
+}
+
 TEST_F(VirtualWireTest, A_long_message__is_told_once_and_handed_on_as_a_whole) {
   send(PacketType::kPut, {1}, 3);
   EXPECT_FALSE(wire.has_arrived(kOwnId, report(0).number)) << "its rest is missing";
