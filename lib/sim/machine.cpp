@@ -258,12 +258,61 @@ std::string contradiction(const Machine& machine) {
 
 }  // namespace
 
+namespace {
+
+/// Finds keys that stand twice in one object, of which the parser would keep the last.
+class TwiceFinder {
+ public:
+  explicit TwiceFinder(const std::string& text) : text_(text), stream_(text) {}
+
+  /// @param what  the first such key with its line; empty: there is none
+  Json parse(std::string* what) {
+    return Json::parse(stream_, [&](int, Json::parse_event_t event, Json& parsed) {
+      if (event == Json::parse_event_t::object_start) objects_.emplace_back();
+      if (event == Json::parse_event_t::object_end) objects_.pop_back();
+      if (event == Json::parse_event_t::key && !note(parsed.get<std::string>()) && what->empty()) *what = here();
+      return true;
+    });
+  }
+
+ private:
+  struct Object {
+    std::set<std::string> keys;
+    std::string last;
+  };
+
+  /// @return whether it is new
+  bool note(const std::string& key) {
+    objects_.back().last = key;
+    return objects_.back().keys.insert(key).second;
+  }
+
+  /// The key that has just been read.
+  std::string here() {
+    std::string path;
+    for (const Object& object : objects_) path += (path.empty() ? "" : ".") + object.last;
+    const auto line = 1 + std::count(text_.begin(), text_.begin() + stream_.tellg(), '\n');
+    return path + ": it stands there twice, again in line " + std::to_string(line);
+  }
+
+  const std::string& text_;
+  std::istringstream stream_;
+  std::vector<Object> objects_;
+};
+
+}  // namespace
+
 std::optional<Machine> parse_machine(const std::string& text, const std::string& file, std::string* why) {
   Json root;
+  std::string twice;
   try {
-    root = Json::parse(text);
+    root = TwiceFinder(text).parse(&twice);
   } catch (const Json::exception& error) {
     *why = file + ": " + error.what();
+    return std::nullopt;
+  }
+  if (!twice.empty()) {
+    *why = file + ": " + twice;
     return std::nullopt;
   }
   if (!root.is_object()) {

@@ -118,6 +118,17 @@ TEST(MachineFile, Missing_key__is_named_with_what_is_allowed) {
   EXPECT_THAT(complaint_about("\"node\": {\"injection_gb_s\": 40.8},", ""), HasSubstr("file.json: node: missing"));
 }
 
+TEST(MachineFile, A_key_that_stands_twice__is_named_with_its_line) {
+  EXPECT_EQ(complaint_about("\"lanes\": 2,", "\"lanes\": 2,\n    \"lanes\": 3,"),
+            "file.json: links.lanes: it stands there twice, again in line 12");
+  EXPECT_EQ(complaint_about("\"format\": 1,", "\"format\": 1, \"format\": 1,"),
+            "file.json: format: it stands there twice, again in line 2");
+  EXPECT_THAT(complaint_about("\"sources\": {", "\"sources\": {\n\"links.lanes\": \"a guess\","),
+              HasSubstr("file.json: sources.links.lanes: it stands there twice"));
+  std::string why;
+  EXPECT_TRUE(parse_machine(read_tofud(), "file.json", &why)) << why << ": the same key in two objects";
+}
+
 TEST(MachineFile, Unknown_key__is_named_with_those_that_there_are) {
   EXPECT_EQ(complaint_about("\"lanes\": 2,", "\"lanes\": 2, \"speed\": 3,"),
             "file.json: links.speed: there is no such key; there are: buffer_bytes header_bytes lane_gb_s lanes "
