@@ -85,8 +85,9 @@ PacketHeader next_header(const Core& core, const OutgoingMessage& message, std::
 
 /// On a link that tells departures: the message ends when it has left, if anybody wants to know.
 void ask_for_departure(Core& core, OutgoingMessage& message, PacketHeader& header) {
-  if (message.is_end_awaited) message.lent_end = core.departures = core.departures % UINT32_MAX + 1;
-  header.wire_word = static_cast<std::uint32_t>(message.lent_end);
+  if (message.is_end_awaited) message.lent_end = core.departures = core.departures % kMostDeparture + 1;
+  const bool in_command = message.source == SourceKind::kOperand;
+  header.wire_word = departure_word(static_cast<std::uint32_t>(message.lent_end), in_command);
 }
 
 /// Everything has left, or the rest never will (`fail`).

@@ -144,8 +144,8 @@ struct alignas(64) PacketHeader {
   };
   std::uint32_t uid;        ///< Usage ID of the initiator, stamped by its engine (3.8).
   std::uint32_t job_key;    ///< Key of the job, stamped by the engine; a foreign one is refused and counted.
-  std::uint32_t wire_word;  ///< When published, kMayBeLost or 0, or departure_of; on its way it belongs to the wire (a
-                            ///< sequence word in shared memory), and engines ignore it.
+  std::uint32_t wire_word;  ///< When published, kMayBeLost or 0, or departure_word; on its way it belongs to the wire
+                            ///< (a sequence word in shared memory), and engines ignore it.
 };
 
 static_assert(sizeof(PacketHeader) == 64 && std::is_trivially_copyable_v<PacketHeader>);
@@ -185,9 +185,15 @@ constexpr std::uint8_t edata_of(std::uint16_t tofu_meta) { return tofu_meta & 0x
 /// PacketHeader::wire_word. The initiator allows that the message gets lost (PTL_MD_UNRELIABLE, 2.2).
 inline constexpr std::uint32_t kMayBeLost = 1;
 
-/// Of the first packet of a message on a link that tells departures (Link::tells_departures): by this number it is told
-/// that the message has left the interface. 0: nobody asks.
-constexpr std::uint32_t departure_of(const PacketHeader& header) { return header.wire_word; }
+/// PacketHeader::wire_word of the first packet of a message on a link that tells departures (Link::tells_departures).
+/// @param number      by it, it is told that the message has left the interface; 0: nobody asks
+/// @param in_command  the payload came with the call, and is not read from memory
+constexpr std::uint32_t departure_word(std::uint32_t number, bool in_command) {
+  return number << 1 | (in_command ? 1u : 0u);
+}
+constexpr std::uint32_t departure_of(const PacketHeader& header) { return header.wire_word >> 1; }
+constexpr bool is_in_command(const PacketHeader& header) { return (header.wire_word & 1) != 0; }
+inline constexpr std::uint32_t kMostDeparture = UINT32_MAX >> 1;
 
 /// Whether a wire may lose a packet that is published: a whole put that nobody answers. Of a longer message nothing may
 /// be lost, because its rest would be taken for part of another.

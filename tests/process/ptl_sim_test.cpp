@@ -139,6 +139,23 @@ TEST(PtlSim, Tofu__messages_come_in_through_the_tni_of_their_target) {
   EXPECT_EQ(of("interface 0 of node 1, in") + of("interface 3 of node 0, in"), 0);
 }
 
+/// 3.4: the data of a piggyback is in the descriptor, so the interface reads no memory.
+TEST(PtlSim, Tofu__a_piggyback_is_not_read_from_memory) {
+  const Simulated job = run("two_tnis", {"--nodes", "2"});
+  const Simulated put = run("memory", {"--nodes", "2"});
+  ASSERT_EQ(job.status, 0) << job.output;
+  ASSERT_EQ(put.status, 0) << put.output;
+  std::ifstream file(std::filesystem::path(PORTOFU_PTL_SIM).parent_path() / "../share/portofu/machines/tofud.json");
+  const std::uint64_t read_ps = number_of(nlohmann::json::parse(file)["interfaces"], "dma_read_ns") * 1000;
+  const auto& first = job.report["messages"][0];
+  const auto& other = put.report["messages"][0];
+  EXPECT_EQ(first["kind"], "inline put");
+  EXPECT_EQ(other["kind"], "put");
+  EXPECT_EQ(number_of(first, "bytes"), number_of(other, "bytes"));
+  EXPECT_EQ(number_of(first, "left_ps") - number_of(first, "sent_ps") + read_ps,
+            number_of(other, "left_ps") - number_of(other, "sent_ps"));
+}
+
 /// Published for Tofu-D: 3.49 GB/s in puts of 1 KiB, one every 293 ns, each with a notice that is polled. The processor
 /// bounds that, so it is the same for shorter ones.
 TEST(PtlSim, Tofu__notices_that_are_there_cost_a_call_each) {

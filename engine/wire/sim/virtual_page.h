@@ -74,9 +74,9 @@ struct VirtualReport {
   std::uint8_t type;          ///< PacketType.
   std::uint8_t cause;         ///< PacketType of what it answers or was triggered by; 0: a call.
   std::uint8_t to_interface;  ///< TNI of the target, or 0.
-  std::uint8_t reserved;
-  std::uint32_t departure;  ///< departure_of: its sender wants to know when it has left the interface.
-  std::uint32_t reserved_too;
+  std::uint8_t in_command;    ///< 1: the payload came with the call, and is not read from memory.
+  std::uint32_t departure;    ///< departure_of: its sender wants to know when it has left the interface.
+  std::uint32_t reserved;
 };
 
 /// A stretch of a rank's time. Each begins where the one before it has ended.

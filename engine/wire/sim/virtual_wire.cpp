@@ -118,6 +118,7 @@ void VirtualWire::report(const Way& way, const PacketHeader& header, std::uint64
   report.type = static_cast<std::uint8_t>(header.type);
   report.cause = clock_.cause();
   report.departure = departure_of(header);
+  report.in_command = is_in_command(header) ? 1 : 0;
   clock_.report(report);
 }
 

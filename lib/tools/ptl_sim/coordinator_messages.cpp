@@ -31,8 +31,8 @@ sim::PacketKind kind_of(const VirtualReport& report, std::uint32_t inline_bytes)
     default: break;
   }
   if (report.cause != 0) return sim::PacketKind::kTriggeredPut;
-  // Of Portals' puts the NIC takes those that are short enough. Programs of uTofu say it, and nobody tells us.
-  const bool is_short = type == PacketType::kPut && report.bytes <= inline_bytes;
+  // Of Portals' puts the NIC takes those that are short enough. Programs of uTofu say it (piggyback).
+  const bool is_short = report.in_command != 0 || (type == PacketType::kPut && report.bytes <= inline_bytes);
   return is_short ? sim::PacketKind::kInlinePut : sim::PacketKind::kPut;
 }
 

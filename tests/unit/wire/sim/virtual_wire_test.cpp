@@ -74,12 +74,14 @@ TEST_F(VirtualWireTest, A_message__says_by_what_number_its_departure_is_told) {
   ASSERT_TRUE(link->tells_departures());
   PacketHeader header{};
   header.type = PacketType::kPut;
-  header.wire_word = 5;
+  header.wire_word = departure_word(5, true);
   ASSERT_NE(wire.claim(*link, 0), nullptr);
   wire.publish(*link, header);
   EXPECT_EQ(report(0).departure, 5u);
+  EXPECT_EQ(report(0).in_command, 1);
   send(PacketType::kPut, {1}, 1);
   EXPECT_EQ(report(1).departure, 0u);
+  EXPECT_EQ(report(1).in_command, 0);
 }
 
 TEST_F(VirtualWireTest, A_long_message__is_told_once_and_handed_on_as_a_whole) {
