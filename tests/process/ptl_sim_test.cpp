@@ -523,6 +523,16 @@ TEST(PtlSim, Ends__who_never_uses_the_library_is_told_so) {
   EXPECT_TRUE(contains(job.output, "no rank has used the library")) << job.output;
 }
 
+TEST(PtlSim, Start__that_waits_for_a_rank_says_for_which) {
+  const std::string line = "rank 1 has not used the library yet; time begins without it 10 s after the start";
+  const Simulated job = run("one_never", {"--nodes", "2"});
+  EXPECT_EQ(job.status, 0) << job.output;
+  const std::size_t at = job.output.find(line);
+  ASSERT_NE(at, std::string::npos) << job.output;
+  EXPECT_EQ(job.output.find(line, at + 1), std::string::npos) << "once";
+  EXPECT_FALSE(contains(run("one_never", {"--nodes", "2", "--quiet"}).output, "has not used"));
+}
+
 TEST(PtlSim, Ends__a_program_that_hangs_ends) {
   for (const char* role : {"hangs", "polls_in_vain"}) {
     const Simulated job = run(role, {"--nodes", "2"});

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <utility>
 
 #include "engine/door/inspection.h"
@@ -22,6 +23,8 @@ constexpr std::uint64_t kStartNapNs = 100'000'000;
 /// The same for others that run, but do not call.
 constexpr std::uint64_t kStartSpinNs = 500'000'000;
 constexpr std::uint64_t kStartNs = 10'000'000'000;
+/// The same for who is not to be seen at all, after which a line says so.
+constexpr std::uint64_t kTellStartNs = 1'000'000'000;
 /// Before the first turn, with a launcher: all threads of the job have slept for so long, or time begins without that.
 constexpr std::uint64_t kRestNs = 10'000'000;
 constexpr std::uint64_t kMostRestNs = 2'000'000'000;
@@ -208,11 +211,13 @@ bool Coordinator::wait_for_start() {
   std::uint64_t asleep_since_ns = began_ns;
   std::uint64_t still_since_ns = began_ns;
   std::uint64_t news_ns = began_ns;
+  bool has_told = options_.is_quiet;
   while (!stopping_.load()) {
     bool all_in = true;
     bool somebody_in = false;
     bool rest_sleeps = true;
     bool has_sent = false;
+    bool somebody_missing = false;
     for (std::uint32_t rank = 0; rank < seats_.size(); ++rank) {
       VirtualPage& page = time_.page(rank);
       if (page.process.load() != 0) has_begun_ = true;
@@ -226,6 +231,7 @@ bool Coordinator::wait_for_start() {
       const auto process = static_cast<pid_t>(page.process.load());
       const auto thread = static_cast<pid_t>(page.thread.load());
       if (process == 0) still_since_ns = monotonic_ns();
+      somebody_missing = somebody_missing || process == 0;
       const bool is_late = process == 0 && monotonic_ns() - began_ns > kStartNs;
       rest_sleeps = rest_sleeps && (is_late || (process != 0 && is_asleep(process, thread)));
     }
@@ -235,6 +241,8 @@ bool Coordinator::wait_for_start() {
       return true;
     }
     const std::uint64_t now_ns = monotonic_ns();
+    if (somebody_in && somebody_missing && now_ns - began_ns > kTellStartNs && !std::exchange(has_told, true))
+      tell_of_missing();
     if (!somebody_in || !rest_sleeps) asleep_since_ns = now_ns;
     if (now_ns - asleep_since_ns > kStartNapNs) return true;
     const bool is_still = now_ns - still_since_ns > std::max(kStartSpinNs, 500 * options_.patience_ns);
@@ -250,6 +258,21 @@ bool Coordinator::wait_for_start() {
     if (wait_for_news(kPauseNs)) still_since_ns = news_ns = monotonic_ns();
   }
   return false;
+}
+
+/// Others wait, and nothing shows why.
+void Coordinator::tell_of_missing() const {
+  constexpr int kMost = 8;
+  std::string names;
+  int count = 0;
+  for (std::uint32_t rank = 0; rank < seats_.size(); ++rank) {
+    if (seats_[rank].ended.load() || time_.page(rank).process.load() != 0) continue;
+    if (++count <= kMost) names += (names.empty() ? "" : ", ") + std::to_string(rank);
+  }
+  if (count > kMost) names += " and " + std::to_string(count - kMost) + " more";
+  std::fprintf(stderr, "ptl_sim: %s %s not used the library yet; time begins without %s %d s after the start\n",
+               ((count == 1 ? "rank " : "ranks ") + names).c_str(), count == 1 ? "has" : "have",
+               count == 1 ? "it" : "them", static_cast<int>(kStartNs / 1'000'000'000));
 }
 
 /// Ranks of a launcher may have met by a service of its own, whose answer threads of theirs still have to take: how

@@ -30,6 +30,7 @@ struct CoordinatorOptions {
   std::uint64_t look_ps = 0;    ///< From data in memory to a loop over it that has seen it.
   std::uint64_t notice_ps = 0;  ///< From data in memory to a notice that a call finds.
   bool keeps_history = false;
+  bool is_quiet = false;                   ///< Nothing is said on standard error.
   bool has_launcher = false;               ///< The job is one program, which starts the ranks.
   std::uint64_t patience_ns = 200'000;     ///< CPU time without a call after which a rank polls its memory.
   std::uint64_t hang_ns = 60'000'000'000;  ///< Real time without anything that happens, after which the job hangs.
@@ -94,6 +95,7 @@ class Coordinator final : public JobWatcher {
   void order();
   bool wait_for_start();
   void wait_for_rest();
+  void tell_of_missing() const;
   bool step();
   VirtualState state(std::uint32_t rank) const;
   void look_at(std::uint32_t rank);

@@ -230,6 +230,7 @@ std::optional<Setup> prepare(const Wanted& wanted, std::string* why) {
                  .look_ps = setup.machine.processor.look_ps,
                  .notice_ps = setup.machine.interfaces.notice_ps,
                  .keeps_history = wanted.needs_history(),
+                 .is_quiet = wanted.quiet,
                  .has_launcher = wanted.launcher,
                  .patience_ns = wanted.patience_us * 1000,
                  .hang_ns = wanted.hang_s * 1'000'000'000};
