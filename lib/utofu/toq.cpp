@@ -145,8 +145,8 @@ void start_delayed(Core& core, VirtualControlQueue& vcq) {
 
 /// What was held back starts if it is in the way (3.7.9.1: the flag "may be ignored if the TOQ is full"). Otherwise a
 /// program that polls and tries again, as 3.7.1.1 says, would find no room for ever.
-bool has_room(Core& core, VirtualControlQueue& vcq, std::size_t count) {
-  if (vcq.tcq.has_room(count)) return true;
+/// @return whether there is room now
+[[gnu::cold, gnu::noinline]] bool make_room(Core& core, VirtualControlQueue& vcq, std::size_t count) {
   start_delayed(core, vcq);
   return vcq.tcq.has_room(count);
 }
@@ -176,7 +176,8 @@ int post_request(utofu_vcq_hdl_t vcq_hdl, const Request& request, const Settings
     const bool delays = (request.flags & UTOFU_ONESIDED_FLAG_DELAY_START) != 0;
     if (request.block_count > limits.toq_entries)
       return failed(UTOFU_ERR_INVALID_NUMBER, "more blocks than the TOQ has entries");
-    if (!has_room(core, vcq, request.block_count)) return failed(UTOFU_ERR_BUSY, "the TOQ or the TCQ is full");
+    if (!vcq.tcq.has_room(request.block_count) && !make_room(core, vcq, request.block_count))
+      return failed(UTOFU_ERR_BUSY, "the TOQ or the TCQ is full");
     if (!delays) start_delayed(core, vcq);
     for (std::size_t block = 0; block < request.block_count; ++block)
       post(core, vcq, make_cell(request, block), callback_data, delays);
@@ -253,7 +254,8 @@ int utofu_post_toq(utofu_vcq_hdl_t vcq_hdl, void* desc, size_t desc_size, void* 
     }
     if (count > settings().toq_entries)
       return failed(UTOFU_ERR_INVALID_SIZE, "more descriptors than the TOQ has entries");
-    if (!has_room(core, vcq, count)) return failed(UTOFU_ERR_BUSY, "the TOQ or the TCQ is full");
+    if (!vcq.tcq.has_room(count) && !make_room(core, vcq, count))
+      return failed(UTOFU_ERR_BUSY, "the TOQ or the TCQ is full");
     start_delayed(core, vcq);
     for (std::size_t at = 0; at < desc_size; at += cell.bytes()) {
       read_cell(first + at, desc_size - at, &cell);
