@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -31,7 +32,7 @@ namespace {
 constexpr std::uint32_t kFirstAnyPid = 1024;
 
 /// A sweeper in another process holds the lock of a dead file, and tells who knows it, before it removes the name: a
-/// wanted PID is tried for so long, if its owner is dead.
+/// wanted PID is tried for so long, if its owner is dead. So it is if the owner is gone, and its lock is still there.
 constexpr std::uint64_t kLongestSweepNs = 500'000'000;
 constexpr useconds_t kWantedPidPauseUs = 200;
 
@@ -51,11 +52,22 @@ std::uint64_t random_incarnation() {
   return incarnation | 1;
 }
 
+/// Whether there is a process that has made the segment. The lock goes with its memory, which outlives it for a moment
+/// if somebody reads that just then.
+bool has_maker(int fd) {
+  SegmentDescriptorShared descriptor{};
+  const bool whole = pread(fd, &descriptor, sizeof descriptor, 0) == static_cast<ssize_t>(sizeof descriptor);
+  const auto os_pid = static_cast<pid_t>(descriptor.os_pid);
+  return !whole || os_pid <= 0 || kill(os_pid, 0) == 0 || errno != ESRCH;
+}
+
 /// @return false also if nobody has the name
 bool is_alive(const std::string& path) {
   if (find_own_segment(path) != nullptr) return true;
   const int fd = open_named_segment(path);
-  return fd >= 0 && SegmentFile(fd, FileOwner::kOtherProcess).is_alive();
+  if (fd < 0) return false;
+  const SegmentFile file(fd, FileOwner::kOtherProcess);
+  return file.is_alive() && has_maker(fd);
 }
 
 /// Whether a segment shall stay when its owner is dead (SegmentOptions::keep_dead).

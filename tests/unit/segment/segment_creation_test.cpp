@@ -170,6 +170,22 @@ TEST_F(SegmentCreationTest, Wanted_pid_of_a_dead_process__is_waited_for_while_so
   remover.join();
 }
 
+// Who reads the memory of a process keeps it for a moment when that has died, and with it the lock.
+TEST_F(SegmentCreationTest, Wanted_pid_of_a_process_that_is_gone__is_waited_for_while_its_lock_is_there) {
+  leave_dead_segment(directory, 77);
+  const int fd = ::open(segment_path(directory.path(), {kTestNid, 77}).c_str(), O_RDWR | O_CLOEXEC);
+  struct flock whole {};
+  whole.l_type = F_WRLCK;
+  whole.l_whence = SEEK_SET;
+  ASSERT_EQ(fcntl(fd, F_OFD_SETLK, &whole), 0);
+  std::thread reader([fd] {
+    usleep(20'000);
+    ::close(fd);
+  });
+  EXPECT_NE(directory.create(77), nullptr);
+  reader.join();
+}
+
 TEST_F(SegmentCreationTest, Threads_that_want_the_same_pid__get_it_one_at_a_time) {
   std::atomic<int> owners{0};
   std::atomic<int> got{0};
