@@ -18,7 +18,8 @@ struct TriggeredOperation : LineAligned {
   Descriptor descriptor;
   std::uint64_t threshold = 0;                       ///< Successes that let it start.
   Handle counter = 0;                                ///< It waits for, for onlookers; 0: not told.
-  const void* owner = nullptr;                       ///< What cancel_of knows it by; nullptr: nothing.
+  const void* owner = nullptr;                       ///< What asked for it; nullptr: nobody who may take it back.
+  const void* home = nullptr;                        ///< What it ends with, if it has not started; nullptr: nothing.
   boost::intrusive::set_member_hook<> waiting_hook;  ///< In the trigger list of its counter.
   boost::intrusive::list_member_hook<> fired_hook;   ///< In FiredOperations.
 
@@ -79,16 +80,16 @@ class CountingEvent {
   /// @return number of operations deleted
   std::uint32_t cancel_on_duty();
 
-  /// Takes what waits of some owner out, in order.
-  /// @param owner  nullptr: all that have one
+  /// Takes some of what waits out, in order.
+  /// @param which  bool(const TriggeredOperation&)
   /// @param take   void(TriggeredOperation*), takes ownership
   /// @return number of operations
-  template <class Take>
-  std::uint32_t cancel_of_on_duty(const void* owner, Take&& take) {
+  template <class Which, class Take>
+  std::uint32_t cancel_some_on_duty(Which&& which, Take&& take) {
     std::uint32_t count = 0;
     for (auto next = waiting_.begin(); next != waiting_.end();) {
       TriggeredOperation& operation = *next++;
-      if (operation.owner == nullptr || (owner != nullptr && operation.owner != owner)) continue;
+      if (!which(operation)) continue;
       waiting_.erase(waiting_.iterator_to(operation));
       take(&operation);
       ++count;

@@ -139,7 +139,7 @@ int remove(fid_av* fid, fi_addr_t* places, std::size_t count, std::uint64_t flag
       const auto found = av->places.find(AddressVector::key_of(endpoint_at(av->addresses[place])));
       if (found != av->places.end() && found->second == place) av->places.erase(found);
       av->addresses[place].pid = 0;
-      close_credit(duty.core(), av->credits[place]);
+      close_credit(duty.core(), *av->domain, av->credits[place]);
       if (av->shared != nullptr) {
         av->shared->remove(place);
       } else {
@@ -175,7 +175,7 @@ int close(fid* object) {
   if (av->eq != nullptr) --av->eq->users;
   {
     const Engine::Duty duty(*av->domain->engine);
-    for (Credit& credit : av->credits) close_credit(duty.core(), credit);
+    for (Credit& credit : av->credits) close_credit(duty.core(), *av->domain, credit);
   }
   --av->domain->users;
   delete av;

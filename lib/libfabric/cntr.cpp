@@ -4,6 +4,8 @@
 
 #include <memory>
 
+#include "lib/libfabric/transmit.h"
+
 namespace portofu::fabric {
 namespace {
 
@@ -85,7 +87,7 @@ int close(fid* object) {
   {
     const Engine::Duty duty(*cntr->domain->engine);
     Interface& ni = interface_of(duty.core());
-    ni.triggered_count -= cntr->counter(duty.core()).cancel_on_duty();
+    take_all_out(*cntr->domain, duty.core(), cntr->counter(duty.core()));
     ni.cts.free(cntr->ct_handle);
     forget(*cntr->domain, *cntr);
   }
@@ -131,7 +133,7 @@ CounterFid* open_gate(Core& core, Domain& domain, std::uint64_t parts) {
     gate = domain.gates.emplace_back(std::move(made)).get();
   }
   // What a part that failed has left behind.
-  ni.triggered_count -= gate->counter(core).cancel_on_duty();
+  take_all_out(domain, core, gate->counter(core));
   gate->counter(core).reset_on_duty();
   gate->domain = &domain;
   gate->parts = parts;

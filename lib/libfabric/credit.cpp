@@ -1,6 +1,7 @@
 #include "lib/libfabric/credit.h"
 
 #include "lib/libfabric/halves.h"
+#include "lib/libfabric/transmit.h"
 
 namespace portofu::fabric {
 namespace {
@@ -47,11 +48,11 @@ bool make_mark(Core& core, Credit& credit, Descriptor* mark) {
   return true;
 }
 
-void close_credit(Core& core, Credit& credit) {
+void close_credit(Core& core, Domain& domain, Credit& credit) {
   if (credit.md_handle == 0) return;
   Interface& ni = interface_of(core);
   close_memory(ni, &credit.md_handle);
-  ni.triggered_count -= ni.cts.find(credit.ct_handle)->cancel_on_duty();
+  take_all_out(domain, core, *ni.cts.find(credit.ct_handle));
   ni.cts.free(credit.ct_handle);
   credit = {};
 }

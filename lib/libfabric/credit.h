@@ -50,6 +50,6 @@ inline bool is_mark_due(Credit& credit, std::uint64_t length) {
 bool make_mark(Core& core, Credit& credit, Descriptor* mark);
 
 /// Nothing is sent there any more.
-void close_credit(Core& core, Credit& credit);
+void close_credit(Core& core, Domain& domain, Credit& credit);
 
 }  // namespace portofu::fabric

@@ -10,6 +10,7 @@
 #include "lib/libfabric/halves.h"
 #include "lib/libfabric/info.h"
 #include "lib/libfabric/receive.h"
+#include "lib/libfabric/transmit.h"
 
 namespace portofu::fabric {
 namespace {
@@ -72,6 +73,7 @@ void close_halves(Endpoint& ep) {
   }
   const bool quiet = !ep.rx->open || close_receive(engine, *ep.rx);
   const Engine::Duty duty(engine);
+  end_waiting(duty.core(), ep);
   if (ep.tx->enabled) close_transmit(duty.core(), *ep.tx);
   // A number whose messages still arrive is not used again.
   if (ep.number_count != 0 && quiet) give_numbers(*ep.domain->lane, ep.first_number, ep.number_count);

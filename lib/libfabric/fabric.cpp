@@ -3,6 +3,7 @@
 #include "lib/libfabric/cntr.h"
 #include "lib/libfabric/domain.h"
 #include "lib/libfabric/info.h"
+#include "lib/libfabric/transmit.h"
 #include "lib/libfabric/wait.h"
 
 namespace portofu::fabric {
@@ -20,7 +21,7 @@ void close_gates(Domain& domain) {
   const Engine::Duty duty(*domain.engine);
   Interface& ni = interface_of(duty.core());
   for (const auto& gate : domain.gates) {
-    ni.triggered_count -= gate->counter(duty.core()).cancel_on_duty();
+    take_all_out(domain, duty.core(), gate->counter(duty.core()));
     ni.cts.free(gate->ct_handle);
   }
 }

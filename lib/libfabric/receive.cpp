@@ -161,7 +161,7 @@ ssize_t defer(const Endpoint& ep, Core& core, const ReceiveCall& call) {
   d.call = deferred.get();
   const LocalCall* key = deferred.get();
   ep.domain->local_calls.emplace(key, std::move(deferred));
-  const ssize_t result = arm(*ep.domain->engine, core, d, trigger, owner);
+  const ssize_t result = arm(*ep.domain->engine, core, d, trigger, {owner, ep.rx.get()});
   if (result != 0) ep.domain->local_calls.erase(key);
   return result;
 }

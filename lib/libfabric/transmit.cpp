@@ -165,7 +165,7 @@ ssize_t transmit_on_duty(Engine& engine, Core& core, const Transmit& tx, const T
   }
   ssize_t result = 0;
   if (trigger.ct_handle != 0) [[unlikely]] {
-    result = arm(engine, core, d, trigger, call.deferral.owner);
+    result = arm(engine, core, d, trigger, {call.deferral.owner, &tx});
     if (result != 0) free_memory(interface_of(core), d);
   } else {
     post(engine, core, d);
@@ -231,7 +231,7 @@ TransmitCall Parts::cut(const TransmitCall& whole, std::size_t index) const {
   return part;
 }
 
-ssize_t arm(Engine& engine, Core& core, const Descriptor& d, const Trigger& trigger, const void* owner) {
+ssize_t arm(Engine& engine, Core& core, const Descriptor& d, const Trigger& trigger, const Claim& claim) {
   Interface& ni = interface_of(core);
   CountingEvent* counter = ni.cts.find(trigger.ct_handle);
   if (counter == nullptr) return -FI_EINVAL;
@@ -239,7 +239,8 @@ ssize_t arm(Engine& engine, Core& core, const Descriptor& d, const Trigger& trig
   auto* operation = new TriggeredOperation;
   operation->descriptor = d;
   operation->threshold = trigger.threshold;
-  operation->owner = owner;
+  operation->owner = claim.owner;
+  operation->home = claim.home;
   ++ni.triggered_count;
   counter->add_triggered_on_duty(operation, core.fired);
   engine.settle_on_duty();
@@ -247,9 +248,11 @@ ssize_t arm(Engine& engine, Core& core, const Descriptor& d, const Trigger& trig
 }
 
 Trigger trigger_of(const void* context, std::uint64_t flags) {
-  if ((flags & FI_TRIGGER) == 0 || context == nullptr) return {};
-  const auto& threshold = static_cast<const fi_triggered_context*>(context)->trigger.threshold;
-  return {object_of<CounterFid>(threshold.cntr)->ct_handle, threshold.threshold};
+  if ((flags & FI_TRIGGER) == 0) return {};
+  const auto* wanted = static_cast<const fi_triggered_context*>(context);
+  if (wanted == nullptr || wanted->event_type != FI_TRIGGER_THRESHOLD || wanted->trigger.threshold.cntr == nullptr)
+    return {kNoCounter, 0};
+  return {object_of<CounterFid>(wanted->trigger.threshold.cntr)->ct_handle, wanted->trigger.threshold.threshold};
 }
 
 }  // namespace portofu::fabric

@@ -63,12 +63,37 @@ class Parts {
 /// On duty: frees the memory descriptors of an operation of its own that will never start. @param ni  whose they are
 void free_memory(Interface& ni, const Descriptor& descriptor);
 
-/// The trigger of a context with FI_TRIGGER. @return its counter, or none
+/// A handle that no counter has.
+inline constexpr Handle kNoCounter = UINT32_MAX;
+
+/// The trigger of a context with FI_TRIGGER. @return its counter, or none; kNoCounter if it names no threshold of one
 Trigger trigger_of(const void* context, std::uint64_t flags);
 
+/// Who may end an operation that waits for a counter.
+struct Claim {
+  const void* owner = nullptr;  ///< See Deferral.
+  const void* home = nullptr;   ///< The half of an endpoint that it is of: what has not started ends with it.
+};
+
 /// On duty: lets a descriptor wait for a counter.
-/// @param owner  see Deferral
-ssize_t arm(Engine& engine, Core& core, const Descriptor& descriptor, const Trigger& trigger,
-            const void* owner = nullptr);
+ssize_t arm(Engine& engine, Core& core, const Descriptor& descriptor, const Trigger& trigger, const Claim& claim = {});
+
+/// On duty: an endpoint closes, and with it ends what has not started.
+void end_waiting(Core& core, const Endpoint& ep);
+
+/// On duty: frees an operation that was taken out of its counter, and what it holds.
+void forget(Domain& domain, Core& core, TriggeredOperation* operation);
+
+/// On duty: takes some of what waits for a counter out.
+/// @param which  bool(const TriggeredOperation&)
+/// @return how much there was
+template <class Which>
+std::uint32_t take_out(Domain& domain, Core& core, CountingEvent& counter, Which&& which) {
+  return counter.cancel_some_on_duty(which, [&](TriggeredOperation* operation) { forget(domain, core, operation); });
+}
+/// The same with all of it.
+inline std::uint32_t take_all_out(Domain& domain, Core& core, CountingEvent& counter) {
+  return take_out(domain, core, counter, [](const TriggeredOperation&) { return true; });
+}
 
 }  // namespace portofu::fabric

@@ -63,7 +63,7 @@ ssize_t queue_count(const fi_deferred_work& work, PacketType type) {
   d.count = {cntr.ct_handle, true, work.op.cntr->value, 0};
   const Deferral deferral = deferral_of(work);
   const Engine::Duty duty(engine);
-  return arm(engine, duty.core(), d, deferral.trigger, deferral.owner);
+  return arm(engine, duty.core(), d, deferral.trigger, {deferral.owner});
 }
 
 ssize_t queue(const fi_deferred_work& work) {
@@ -95,35 +95,54 @@ ssize_t queue(const fi_deferred_work& work) {
   }
 }
 
-/// On duty: an operation that was taken out of its counter.
-void forget(Domain& domain, Interface& ni, TriggeredOperation* operation) {
+/// On duty: a gate counts one part less: it will never start.
+void count_less(Domain& domain, Interface& ni, const Descriptor& d) {
+  const MemoryDescriptor* md = ni.mds.find(is_fetching(d.type) ? d.portals.get_md_handle : d.portals.md_handle);
+  if (md == nullptr || md->ct_handle == 0) return;
+  for (const auto& gate : domain.gates) gate->parts -= gate->ct_handle == md->ct_handle ? 1 : 0;
+}
+
+/// On duty: what waits for any counter of the domain.
+template <class Which>
+std::uint32_t take_out_everywhere(Domain& domain, Core& core, Which&& which) {
+  std::uint32_t count = 0;
+  for (const CounterFid* cntr : domain.counters) count += take_out(domain, core, cntr->counter(core), which);
+  // The last part of an operation waits for its other ones.
+  for (const auto& gate : domain.gates) take_out(domain, core, gate->counter(core), which);
+  return count;
+}
+
+}  // namespace
+
+void forget(Domain& domain, Core& core, TriggeredOperation* operation) {
   const Descriptor& d = operation->descriptor;
+  Interface& ni = interface_of(core);
   if (d.type == PacketType::kLocalCall) {
     domain.local_calls.erase(d.call);
   } else if (d.type != PacketType::kCountSet && d.type != PacketType::kCountIncrement) {
+    count_less(domain, ni, d);
     free_memory(ni, d);
   }
   --ni.triggered_count;
   delete operation;
 }
 
-/// On duty. @param work  nullptr: all
-std::uint32_t cancel_at(Domain& domain, Core& core, const CounterFid& cntr, const void* work) {
-  return cntr.counter(core).cancel_of_on_duty(
-      work, [&](TriggeredOperation* operation) { forget(domain, interface_of(core), operation); });
-}
-
-}  // namespace
-
 std::uint32_t cancel_work(Domain& domain, const void* work) {
   const Engine::Duty duty(*domain.engine);
-  std::uint32_t count = 0;
-  for (const CounterFid* cntr : domain.counters) count += cancel_at(domain, duty.core(), *cntr, work);
-  // The last part of a work waits for its other ones, of which none has started if any was found.
-  for (const auto& gate : domain.gates) {
-    if (count != 0 && cancel_at(domain, duty.core(), *gate, work) != 0) gate->parts = 0;
+  return take_out_everywhere(domain, duty.core(), [work](const TriggeredOperation& operation) {
+    return operation.owner != nullptr && (work == nullptr || operation.owner == work);
+  });
+}
+
+void end_waiting(Core& core, const Endpoint& ep) {
+  const auto is_of_it = [&ep](const TriggeredOperation& operation) {
+    return operation.home == ep.tx.get() || operation.home == ep.rx.get();
+  };
+  take_out_everywhere(*ep.domain, core, is_of_it);
+  if (ep.tx->av == nullptr) return;
+  for (const Credit& credit : ep.tx->av->credits) {
+    if (credit.ct_handle != 0) take_out(*ep.domain, core, *interface_of(core).cts.find(credit.ct_handle), is_of_it);
   }
-  return count;
 }
 
 int control_domain(fid* object, int command, void* argument) {

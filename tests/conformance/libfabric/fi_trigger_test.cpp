@@ -354,6 +354,87 @@ TEST_F(FiTrigger, Flushed_work_is_gone) {
   EXPECT_EQ(fi_close(&region->fid), 0);
 }
 
+TEST_F(FiTrigger, Work_ends_with_its_endpoint) {
+  Node c;
+  c.open(domain, info.get());
+  const fi_addr_t from_c = c.insert(b);
+  std::array<std::uint32_t, 2> target{};
+  fid_mr* region = open_memory(target.data(), sizeof target, 1);
+  std::array<std::uint32_t, 2> local{1, 2};
+  const std::array<iovec, 2> pieces{{{&local[0], 4}, {&local[1], 4}}};
+  const fi_rma_iov remote{0, sizeof target, 1};
+  fi_op_rma op{};
+  op.ep = c.ep;
+  op.msg = {pieces.data(), nullptr, 2, from_c, &remote, 1, nullptr, 0};
+  fi_deferred_work write = work_at(1, FI_OP_WRITE, done);
+  write.op.rma = &op;
+  ASSERT_EQ(queue(write), 0);
+  fi_op_tagged receive_op{};
+  receive_op.ep = c.ep;
+  receive_op.msg.msg_iov = pieces.data();
+  receive_op.msg.iov_count = 1;
+  receive_op.msg.addr = FI_ADDR_UNSPEC;
+  fi_deferred_work receive = work_at(1, FI_OP_TRECV, done);
+  receive.op.tagged = &receive_op;
+  ASSERT_EQ(queue(receive), 0);
+  c.close();
+  EXPECT_EQ(fi_control(&domain->fid, FI_CANCEL_WORK, &write), -FI_ENOENT);
+  EXPECT_EQ(fi_control(&domain->fid, FI_CANCEL_WORK, &receive), -FI_ENOENT);
+  op.ep = a.ep;
+  op.msg.addr = to_b;
+  local = {3, 4};
+  ASSERT_EQ(queue(write), 0) << "another endpoint's goes on";
+  ASSERT_EQ(fi_cntr_add(gate, 1), 0);
+  EXPECT_EQ(fi_cntr_wait(done, 1, 20000), 0);
+  EXPECT_EQ(target, local);
+  EXPECT_EQ(fi_cntr_wait(done, 2, 20), -FI_ETIMEDOUT);
+  EXPECT_EQ(fi_close(&region->fid), 0);
+}
+
+/// A domain has memory descriptors for so many pieces of waiting work; what is closed has to give its ones back.
+TEST_F(FiTrigger, Memory_of_work_is_free_when_its_counter_is_closed) {
+  constexpr int kDescriptors = 1'000'000;
+  constexpr int kPieces = 8;
+  constexpr int kWorks = 1000;
+  std::uint64_t local = 0;
+  const iovec piece{&local, kPieces};
+  std::array<fi_rma_iov, kPieces> remote{};
+  for (int i = 0; i < kPieces; ++i) remote[i] = {static_cast<std::uint64_t>(i), 1, 1};
+  fi_op_rma op{};
+  op.ep = a.ep;
+  op.msg = {&piece, nullptr, 1, to_b, remote.data(), kPieces, nullptr, 0};
+  fi_cntr_attr attr{};
+  for (int i = 0; i <= kDescriptors / kPieces / kWorks; ++i) {
+    fid_cntr* closed = nullptr;
+    ASSERT_EQ(fi_cntr_open(domain, &attr, &closed, nullptr), 0);
+    fi_deferred_work work = work_at(1, FI_OP_WRITE, done);
+    work.triggering_cntr = closed;
+    work.op.rma = &op;
+    for (int k = 0; k < kWorks; ++k) ASSERT_EQ(queue(work), 0) << i;
+    ASSERT_EQ(fi_close(&closed->fid), 0);
+  }
+}
+
+TEST_F(FiTrigger, What_is_no_trigger_is_refused) {
+  fi_triggered_context context{};
+  context.event_type = FI_TRIGGER_XPU;
+  int word = 0;
+  const iovec piece{&word, sizeof word};
+  fi_msg_tagged msg{};
+  msg.msg_iov = &piece;
+  msg.iov_count = 1;
+  msg.addr = to_b;
+  msg.context = &context;
+  EXPECT_EQ(fi_tsendmsg(a.ep, &msg, FI_TRIGGER), -FI_EINVAL);
+  context.event_type = FI_TRIGGER_THRESHOLD;
+  EXPECT_EQ(fi_tsendmsg(a.ep, &msg, FI_TRIGGER), -FI_EINVAL) << "of no counter";
+  msg.context = nullptr;
+  EXPECT_EQ(fi_tsendmsg(a.ep, &msg, FI_TRIGGER), -FI_EINVAL);
+  msg.addr = FI_ADDR_UNSPEC;
+  EXPECT_EQ(fi_trecvmsg(a.ep, &msg, FI_TRIGGER), -FI_EINVAL);
+  EXPECT_TRUE(a.is_quiet());
+}
+
 TEST_F(FiTrigger, What_is_no_work_is_refused) {
   fi_deferred_work work{};
   EXPECT_EQ(queue(work), -FI_EINVAL);

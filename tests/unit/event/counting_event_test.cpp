@@ -170,9 +170,12 @@ TEST_F(CountingEventTest, Cancel_of_an_owner__takes_out_what_is_his) {
     names.push_back(operation->descriptor.hdr_data);
     delete operation;
   };
-  EXPECT_EQ(counter.cancel_of_on_duty(&counter, take), 2u);
+  const auto is_of = [](const void* owner) {
+    return [owner](const TriggeredOperation& operation) { return operation.owner == owner; };
+  };
+  EXPECT_EQ(counter.cancel_some_on_duty(is_of(&counter), take), 2u);
   EXPECT_THAT(names, ElementsAre(1, 3));
-  EXPECT_EQ(counter.cancel_of_on_duty(nullptr, take), 1u);
+  EXPECT_EQ(counter.cancel_some_on_duty(is_of(&fired), take), 1u);
   EXPECT_EQ(counter.waiting_count(), 1u);
 }
 
