@@ -43,7 +43,11 @@ struct Results {
   void* context;
 };
 
+/// What insertions may be told. Who gives an address a name of his own (FI_AV_USER_ID) would wait for that name.
+constexpr std::uint64_t kInsertFlags = FI_MORE | FI_SYNC_ERR | FI_NUMERICHOST;
+
 int insert_all(AddressVector& av, const std::vector<Address>& addresses, const Results& results) {
+  if ((results.flags & ~kInsertFlags) != 0) return -FI_EBADFLAGS;
   if (av.tells && av.eq == nullptr) return -FI_ENOEQ;
   if (av.shared != nullptr && av.shared->is_read_only()) return -FI_EACCES;
   auto* errors = (results.flags & FI_SYNC_ERR) != 0 ? static_cast<int*>(results.context) : nullptr;
@@ -228,7 +232,9 @@ bool AddressVector::look_again(std::uint64_t place) {
 
 int open_av(fid_domain* domain_fid, fi_av_attr* attr, fid_av** opened, void* context) {
   return guarded([&] {
-    if (attr == nullptr || attr->rx_ctx_bits < 0 || attr->rx_ctx_bits > 16) return -FI_EINVAL;
+    if (attr == nullptr || attr->rx_ctx_bits < 0 || attr->rx_ctx_bits > 16 || attr->type > FI_AV_TABLE)
+      return -FI_EINVAL;
+    if ((attr->flags & ~std::uint64_t{FI_EVENT | FI_READ | FI_SYMMETRIC}) != 0) return -FI_EBADFLAGS;
     if ((attr->flags & FI_READ) != 0 && attr->name == nullptr) return -FI_EINVAL;
     auto av = std::make_unique<AddressVector>();
     int error = 0;

@@ -156,6 +156,7 @@ Domain::~Domain() = default;
 
 int open_cntr(fid_domain* domain, fi_cntr_attr* attr, fid_cntr** opened, void* context) {
   return guarded([&] {
+    if (attr != nullptr && (attr->events != FI_CNTR_EVENTS_COMP || attr->flags != 0)) return -FI_EINVAL;
     auto cntr = std::make_unique<CounterFid>();
     cntr->domain = object_of<Domain>(domain);
     cntr->fid.fid = {FI_CLASS_CNTR, context, &object_calls};

@@ -74,7 +74,10 @@ ssize_t read_or_wait(fid_eq* fid, std::uint32_t* event, void* bytes, std::size_t
 }
 
 const char* text_of(fid_eq*, int error, const void*, char* text, std::size_t room) {
-  if (text != nullptr && room > 0) std::strncpy(text, fi_strerror(error), room);
+  if (text != nullptr && room > 0) {
+    std::strncpy(text, fi_strerror(error), room - 1);
+    text[room - 1] = 0;
+  }
   return fi_strerror(error);
 }
 

@@ -118,7 +118,7 @@ void WaitObject::leave_set() {
 
 int WaitObject::open(fi_wait_obj kind, fid_wait* set, fid* owner) {
   if (kind == FI_WAIT_POLLFD) return -FI_ENOSYS;
-  if (kind == FI_WAIT_SET && set == nullptr) return -FI_EINVAL;
+  if (kind > FI_WAIT_POLLFD || (kind == FI_WAIT_SET && set == nullptr)) return -FI_EINVAL;
   kind_ = kind;
   owner_ = owner;
   if (kind != FI_WAIT_FD && kind != FI_WAIT_MUTEX_COND && kind != FI_WAIT_SET) return 0;
@@ -204,7 +204,7 @@ int open_wait(fid_fabric* fabric, fi_wait_attr* attr, fid_wait** opened) {
   return guarded([&] {
     const fi_wait_attr none{};
     const fi_wait_attr& wanted = attr != nullptr ? *attr : none;
-    if (wanted.flags != 0) return -FI_EINVAL;
+    if (wanted.flags != 0 || wanted.wait_obj > FI_WAIT_POLLFD) return -FI_EINVAL;
     if (wanted.wait_obj == FI_WAIT_SET || wanted.wait_obj == FI_WAIT_POLLFD) return -FI_ENOSYS;
     auto set = std::make_unique<WaitSet>();
     set->kind = wanted.wait_obj;

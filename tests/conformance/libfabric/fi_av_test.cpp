@@ -227,5 +227,21 @@ TEST_F(FiAv, Events_need_a_queue) {
   EXPECT_EQ(fi_close(&av->fid), 0);
 }
 
+TEST_F(FiAv, What_it_cannot_do_is_refused) {
+  fi_av_attr attr{};
+  fid_av* av = nullptr;
+  attr.type = static_cast<fi_av_type>(FI_AV_TABLE + 1);
+  EXPECT_EQ(fi_av_open(domain, &attr, &av, nullptr), -FI_EINVAL);
+  attr = {};
+  attr.flags = FI_MULTICAST;
+  EXPECT_EQ(fi_av_open(domain, &attr, &av, nullptr), -FI_EBADFLAGS);
+  av = open_av(nullptr);
+  const Name of_b = name_of(b);
+  fi_addr_t mine = 77;
+  EXPECT_EQ(fi_av_insert(av, of_b.data(), 1, &mine, FI_AV_USER_ID, nullptr), -FI_EBADFLAGS);
+  EXPECT_EQ(fi_av_insert(av, of_b.data(), 1, &mine, FI_MORE, nullptr), 1);
+  EXPECT_EQ(fi_close(&av->fid), 0);
+}
+
 }  // namespace
 }  // namespace portofu::test

@@ -148,5 +148,18 @@ TEST_F(FiCntr, Reads_and_writes_of_others_count_apart) {
   EXPECT_EQ(fi_close(&region->fid), 0);
 }
 
+TEST_F(FiCntr, What_it_cannot_be_is_refused) {
+  fid_cntr* cntr = nullptr;
+  fi_cntr_attr attr{};
+  attr.events = static_cast<fi_cntr_events>(FI_CNTR_EVENTS_COMP + 1);
+  EXPECT_EQ(fi_cntr_open(domain, &attr, &cntr, nullptr), -FI_EINVAL);
+  attr = {};
+  attr.flags = FI_MORE;
+  EXPECT_EQ(fi_cntr_open(domain, &attr, &cntr, nullptr), -FI_EINVAL);
+  attr = {};
+  attr.wait_obj = static_cast<fi_wait_obj>(FI_WAIT_POLLFD + 1);
+  EXPECT_EQ(fi_cntr_open(domain, &attr, &cntr, nullptr), -FI_EINVAL);
+}
+
 }  // namespace
 }  // namespace portofu::test
