@@ -84,6 +84,7 @@ int close(fid* object) {
   auto* cntr = object_of<CounterFid>(object);
   if (cntr->users.load() != 0) return -FI_EBUSY;
   cntr->wait.leave_set();
+  leave_poll_sets(object);
   {
     const Engine::Duty duty(*cntr->domain->engine);
     Interface& ni = interface_of(duty.core());

@@ -206,6 +206,7 @@ int close(fid* object) {
   auto* cq = object_of<CompletionQueue>(object);
   if (cq->users.load() != 0) return -FI_EBUSY;
   cq->wait.leave_set();
+  leave_poll_sets(object);
   close_events(*cq);
   --cq->domain->users;
   delete cq;

@@ -71,6 +71,8 @@ int open_scalable(fid_domain* domain, fi_info* info, fid_ep** endpoint, void* co
 int open_shared_receive(fid_domain* domain, fi_rx_attr* attr, fid_ep** srx, void* context);
 int open_shared_transmit(fid_domain* domain, fi_tx_attr* attr, fid_stx** stx, void* context);
 int open_poll(fid_domain* domain, fi_poll_attr* attr, fid_poll** pollset);
+/// A queue or counter is about to close: no poll set asks it any more.
+void leave_poll_sets(const fid* object);
 int query_atomic(fid_domain* domain, fi_datatype datatype, fi_op op, fi_atomic_attr* attr, std::uint64_t flags);
 int open_eq(fid_fabric* fabric, fi_eq_attr* attr, fid_eq** eq, void* context);
 int control_domain(fid* domain, int command, void* argument);

@@ -19,7 +19,19 @@ struct PollSet {
     std::uint64_t seen;  ///< Counters: success and failure when they were last reported.
   };
   std::vector<Member> members;
+
+  bool remove(const struct fid* object) {
+    const std::lock_guard lock(mutex);
+    return std::erase_if(members, [object](const Member& member) { return member.object == object; }) > 0;
+  }
 };
+
+/// Those of the process, for queues and counters that close.
+struct PollSets {
+  std::mutex mutex;  ///< Guards `sets`; taken before that of a set.
+  std::vector<PollSet*> sets;
+};
+PollSets open_sets;
 
 std::uint64_t sum_of(const CounterFid& cntr) {
   const Engine::Duty duty(*cntr.domain->engine);
@@ -54,14 +66,16 @@ int add(fid_poll* fid, struct fid* object, std::uint64_t flags) {
 }
 
 int remove(fid_poll* fid, struct fid* object, std::uint64_t flags) {
-  auto* set = object_of<PollSet>(fid);
-  const std::lock_guard lock(set->mutex);
-  const auto is_it = [object](const PollSet::Member& member) { return member.object == object; };
-  return flags == 0 && std::erase_if(set->members, is_it) > 0 ? 0 : -FI_EINVAL;
+  return flags == 0 && object_of<PollSet>(fid)->remove(object) ? 0 : -FI_EINVAL;
 }
 
 int close(fid* object) {
   auto* set = object_of<PollSet>(object);
+  {
+    const std::scoped_lock lock(open_sets.mutex, set->mutex);
+    if (!set->members.empty()) return -FI_EBUSY;
+    std::erase(open_sets.sets, set);
+  }
   --set->domain->users;
   delete set;
   return 0;
@@ -72,11 +86,18 @@ fi_ops_poll calls = {sizeof(fi_ops_poll), poll, add, remove};
 
 }  // namespace
 
+void leave_poll_sets(const fid* object) {
+  const std::lock_guard lock(open_sets.mutex);
+  for (PollSet* set : open_sets.sets) set->remove(object);
+}
+
 int open_poll(fid_domain* domain, fi_poll_attr* attr, fid_poll** opened) {
   return guarded([&] {
     if (attr != nullptr && attr->flags != 0) return -FI_EINVAL;
     auto set = std::make_unique<PollSet>();
     set->domain = object_of<Domain>(domain);
+    const std::lock_guard lock(open_sets.mutex);
+    open_sets.sets.push_back(set.get());
     ++set->domain->users;
     set->fid.fid = {FI_CLASS_POLL, nullptr, &object_calls};
     set->fid.ops = &calls;

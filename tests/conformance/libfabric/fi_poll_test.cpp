@@ -79,8 +79,28 @@ TEST_F(FiPoll, Set_names_who_has_news) {
   EXPECT_EQ(fi_poll(set, contexts.data(), 4), 2);
   EXPECT_EQ(fi_poll_del(set, &b.cq->fid, 0), 0);
   EXPECT_EQ(fi_poll(set, contexts.data(), 4), 0);
+  EXPECT_EQ(fi_close(&set->fid), -FI_EBUSY) << "the counter is in it";
+  EXPECT_EQ(fi_poll_del(set, &receives->fid, 0), 0);
   EXPECT_EQ(fi_close(&set->fid), 0);
   EXPECT_EQ(b.next().err, 0);
+}
+
+TEST_F(FiPoll, Set_asks_nobody_who_is_closed) {
+  fi_poll_attr attr{};
+  fid_poll* set = nullptr;
+  ASSERT_EQ(fi_poll_open(domain_of_b, &attr, &set), 0);
+  fi_cq_attr cq_attr{};
+  fi_cntr_attr cntr_attr{};
+  fid_cq* cq = nullptr;
+  ASSERT_EQ(fi_cq_open(domain_of_b, &cq_attr, &cq, nullptr), 0);
+  ASSERT_EQ(fi_cntr_open(domain_of_b, &cntr_attr, &cntr, nullptr), 0);
+  ASSERT_EQ(fi_poll_add(set, &cq->fid, 0), 0);
+  ASSERT_EQ(fi_poll_add(set, &cntr->fid, 0), 0);
+  EXPECT_EQ(fi_close(&cq->fid), 0);
+  EXPECT_EQ(fi_close(&cntr->fid), 0);
+  std::array<void*, 2> contexts{};
+  EXPECT_EQ(fi_poll(set, contexts.data(), 2), 0);
+  EXPECT_EQ(fi_close(&set->fid), 0);
 }
 
 TEST_F(FiPoll, Wait_set_wakes_for_each_of_its_members) {
