@@ -3,7 +3,9 @@
 #include "lib/libfabric/mr.h"
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
+#include <utility>
 
 #include "engine/door/libfabric.h"
 #include "lib/libfabric/endpoint.h"
@@ -73,15 +75,32 @@ int bind(fid* object, fid* other, std::uint64_t flags) {
   return 0;
 }
 
-int control(fid* object, int command, void*) {
-  auto* region = object_of<MemoryRegion>(object);
-  if (command != FI_ENABLE) return -FI_ENOSYS;
+/// A raw key is the key.
+int tell_raw_key(const MemoryRegion& region, const struct fi_mr_raw_attr& raw) {
+  const std::size_t room = std::exchange(*raw.key_size, sizeof region.fid.key);
+  if (room < sizeof region.fid.key) return -FI_ETOOSMALL;
+  std::memcpy(raw.raw_key, &region.fid.key, sizeof region.fid.key);
+  *raw.base_addr = region.origin;
+  return 0;
+}
+
+int enable_region(MemoryRegion* region) {
   if (region->domain->binds_regions && region->only == nullptr) return -FI_EOPBADSTATE;
   return guarded([&] {
     const Engine::Duty duty(*region->domain->engine);
     if (!region->enabled) enable(duty.core(), *region);
     return 0;
   });
+}
+
+int control(fid* object, int command, void* argument) {
+  auto* region = object_of<MemoryRegion>(object);
+  switch (command) {
+    case FI_ENABLE: return enable_region(region);
+    case FI_GET_RAW_MR: return tell_raw_key(*region, *static_cast<const struct fi_mr_raw_attr*>(argument));
+    case FI_REFRESH: return 0;  // Pages are found when they are reached.
+    default: return -FI_ENOSYS;
+  }
 }
 
 fi_ops object_calls = {sizeof(fi_ops), close, bind, control, refuse_ops, NotThere{}, NotThere{}};
@@ -154,6 +173,12 @@ void open_region_at(Core& core, MemoryRegion& region, const Receive& receive) {
   Handle handle = 0;
   if (append_entry(core, interface_of(core), std::move(request), &handle) == Status::kOk)
     region.entries.push_back({receive.number, handle});
+}
+
+int map_raw_key(const struct fi_mr_map_raw& raw) {
+  if (raw.key_size != sizeof *raw.key) return -FI_EINVAL;
+  std::memcpy(raw.key, raw.raw_key, sizeof *raw.key);
+  return 0;
 }
 
 fi_ops_mr region_calls = {sizeof(fi_ops_mr), register_buffer, register_pieces, register_attributes};

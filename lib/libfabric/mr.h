@@ -34,4 +34,7 @@ struct MemoryRegion {
   }
 };
 
+/// FI_MAP_RAW_MR. @return 0 | -FI_EINVAL: it is no key of ours
+int map_raw_key(const struct fi_mr_map_raw& raw);
+
 }  // namespace portofu::fabric

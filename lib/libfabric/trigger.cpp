@@ -3,6 +3,7 @@
 #include <rdma/fi_trigger.h>
 
 #include "lib/libfabric/atomic.h"
+#include "lib/libfabric/mr.h"
 #include "lib/libfabric/msg.h"
 #include "lib/libfabric/rma.h"
 #include "lib/libfabric/transmit.h"
@@ -155,6 +156,8 @@ int control_domain(fid* object, int command, void* argument) {
       if (argument == nullptr) return -FI_EINVAL;
       return cancel_work(domain, argument) != 0 ? 0 : -FI_ENOENT;
     case FI_FLUSH_WORK: cancel_work(domain, nullptr); return 0;
+    case FI_MAP_RAW_MR: return map_raw_key(*static_cast<const struct fi_mr_map_raw*>(argument));
+    case FI_UNMAP_KEY: return 0;
     default: return -FI_ENOSYS;
   }
 }

@@ -149,5 +149,25 @@ TEST_F(FiMr, Mistakes_are_told) {
   EXPECT_EQ(fi_mr_reg(domain, &word, sizeof word, FI_REMOTE_READ, 0, 1, FI_MORE, &region, nullptr), -FI_EBADFLAGS);
 }
 
+TEST_F(FiMr, Raw_key_is_the_key) {
+  open_with(0);
+  fid_mr* region = open_memory(&word, sizeof word, 5);
+  std::uint64_t base = 9;
+  std::array<std::uint8_t, 8> raw{};
+  std::size_t bytes = 1;
+  EXPECT_EQ(fi_mr_raw_attr(region, &base, raw.data(), &bytes, 0), -FI_ETOOSMALL);
+  ASSERT_EQ(bytes, info->domain_attr->mr_key_size);
+  ASSERT_EQ(fi_mr_raw_attr(region, &base, raw.data(), &bytes, 0), 0);
+  std::uint64_t key = 0;
+  EXPECT_EQ(fi_mr_map_raw(domain, base, raw.data(), bytes - 1, &key, 0), -FI_EINVAL);
+  ASSERT_EQ(fi_mr_map_raw(domain, base, raw.data(), bytes, &key, 0), 0);
+  EXPECT_EQ(write(base, key, to_b), 0);
+  EXPECT_EQ(fi_mr_unmap_key(domain, key), 0);
+  const iovec changed{&word, sizeof word};
+  EXPECT_EQ(fi_mr_refresh(region, &changed, 1, 0), 0);
+  EXPECT_EQ(write(base, key, to_b), 0);
+  EXPECT_EQ(fi_close(&region->fid), 0);
+}
+
 }  // namespace
 }  // namespace portofu::test
