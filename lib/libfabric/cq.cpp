@@ -53,8 +53,9 @@ std::uint64_t flags_of(const Event& event) {
   const std::uint64_t flags = kCompletionFlags[static_cast<std::size_t>(kind_of(event.user_ptr))];
   if (event.type == EventKind::kAtomic || event.type == EventKind::kFetchAtomic) [[unlikely]]
     return flags | FI_ATOMIC | data;
-  // That a buffer is used up is no message: who finds FI_RECV looks for one.
-  return event.type == EventKind::kAutoUnlink ? FI_MULTI_RECV : flags | data;
+  if (event.type != EventKind::kAutoUnlink) return flags | data;
+  // That a buffer is used up is no message: who finds FI_RECV looks for one. That it is canceled ends its receive, too.
+  return event.ni_fail_type == NiFail::kOk ? FI_MULTI_RECV : flags | FI_MULTI_RECV;
 }
 
 void* buffer_of(const Event& event) { return is_of_target(event.type) && !is_of_memory(event) ? event.start : nullptr; }

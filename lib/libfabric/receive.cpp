@@ -65,7 +65,7 @@ ssize_t make_request(const Receive& rx, const ReceiveCall& call, EntryRequest* r
 void tell(Core& core, const Receive& rx, const ReceiveCall& call, const UnexpectedHeader* header, NiFail fail) {
   if (rx.cq == nullptr || (fail == NiFail::kOk && (call.flags & FI_COMPLETION) == 0)) return;
   post_new_event(core, interface_of(core), rx.cq->eq_handle, [&](Event& event) {
-    event.type = EventKind::kPut;
+    event.type = (call.flags & FI_MULTI_RECV) != 0 && fail != NiFail::kOk ? EventKind::kAutoUnlink : EventKind::kPut;
     event.user_ptr = word_of(call);
     event.pt_index = portal_of(rx.number, call.portal);
     event.match_bits = call.msg.tag;
@@ -209,6 +209,7 @@ ssize_t cancel(fid* object, void* context) {
   if (kind_of(entry->user_ptr) == WordKind::kTaggedReceive) call.portal = PortalUse::kTagged;
   call.msg.context = context;
   call.msg.tag = entry->criteria.match_bits;
+  call.flags = (entry->options & kEntryManageLocal) != 0 ? FI_MULTI_RECV : 0;
   const Handle ct_handle = entry->ct_handle;
   if (unlink_entry(core, interface_of(core), entry->handle) != Status::kOk) return -FI_EBUSY;
   tell(core, *ep.rx, call, nullptr, NiFail::kCanceled);

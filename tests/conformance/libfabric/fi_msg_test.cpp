@@ -54,6 +54,25 @@ TEST_F(FiMsg, One_buffer_takes_many_messages_until_it_is_used_up) {
   EXPECT_EQ(over.op_context, &buffer);
 }
 
+TEST_F(FiMsg, Buffer_for_many_messages_is_free_when_it_is_canceled) {
+  std::array<char, 100> buffer{};
+  const iovec piece{buffer.data(), buffer.size()};
+  fi_msg msg{};
+  msg.msg_iov = &piece;
+  msg.iov_count = 1;
+  msg.addr = FI_ADDR_UNSPEC;
+  msg.context = &buffer;
+  for (const std::uint64_t flags : std::array<std::uint64_t, 2>{FI_MULTI_RECV, 0}) {
+    ASSERT_EQ(fi_recvmsg(b.ep, &msg, flags), 0);
+    ASSERT_EQ(fi_cancel(&b.ep->fid, &buffer), 0);
+    const Completion canceled = b.next();
+    EXPECT_EQ(canceled.err, FI_ECANCELED);
+    EXPECT_EQ(canceled.op_context, &buffer);
+    EXPECT_EQ(canceled.flags, FI_MSG | FI_RECV | flags);
+  }
+  EXPECT_TRUE(b.is_quiet());
+}
+
 TEST_F(FiMsg, Completion_only_where_it_is_asked_for) {
   TearDown();
   a = b = {};
