@@ -69,7 +69,8 @@ bool takes_endpoint(const fi_ep_attr& wanted) {
 
 bool takes_domain(const fi_domain_attr& wanted) {
   return is_named(wanted.name, kDomainName) && is_part(wanted.caps, kDomainCaps) && wanted.cq_data_size <= 8 &&
-         wanted.mr_key_size <= 8 && wanted.ep_cnt <= kMaxEndpoints && wanted.auth_key_size == 0;
+         wanted.mr_key_size <= 8 && wanted.ep_cnt <= kMaxEndpoints && wanted.max_ep_tx_ctx <= kMaxEndpoints &&
+         wanted.max_ep_rx_ctx <= kMaxEndpoints && wanted.mr_iov_limit <= kMostPieces && wanted.auth_key_size == 0;
 }
 
 bool takes(const fi_info& hints) {

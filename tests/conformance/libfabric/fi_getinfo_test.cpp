@@ -58,6 +58,21 @@ TEST(FiGetinfo, Old_modes_of_memory_are_as_asked) {
   EXPECT_EQ(none->domain_attr->mr_mode, 0);
 }
 
+/// What is given must be enough for what then happens: so much may be asked for, and no more.
+TEST(FiGetinfo, Most_that_a_domain_takes_is_not_exceeded) {
+  const Info all = get_info(make_hints().get());
+  ASSERT_NE(all, nullptr);
+  for (std::size_t fi_domain_attr::*const field :
+       {&fi_domain_attr::ep_cnt, &fi_domain_attr::max_ep_tx_ctx, &fi_domain_attr::max_ep_rx_ctx,
+        &fi_domain_attr::mr_iov_limit, &fi_domain_attr::mr_key_size, &fi_domain_attr::cq_data_size}) {
+    Info hints = make_hints();
+    hints->domain_attr->*field = all->domain_attr->*field;
+    EXPECT_NE(get_info(hints.get()), nullptr);
+    ++(hints->domain_attr->*field);
+    EXPECT_EQ(get_info(hints.get()), nullptr);
+  }
+}
+
 TEST(FiGetinfo, Node_and_service_become_addresses) {
   const Info info = get_info(make_hints().get(), nullptr, "127.0.0.1", "4711");
   ASSERT_NE(info, nullptr);
