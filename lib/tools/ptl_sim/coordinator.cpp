@@ -325,10 +325,10 @@ bool Coordinator::step() {
   return true;
 }
 
-/// Whether nothing is under way, and all that want to go on only look again.
+/// Whether nothing is under way, and all that want to go on only look again: nothing has arrived for them.
 bool Coordinator::is_quiet() const {
   return happenings_.empty() && std::all_of(places_.begin(), places_.end(), [this](const auto& place) {
-           return state(place.second) == VirtualState::kPolling;
+           return state(place.second) == VirtualState::kPolling && !seats_[place.second].told;
          });
 }
 
