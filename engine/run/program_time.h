@@ -20,10 +20,12 @@ struct ProgramClock {
   bool (*sleep)(std::uint64_t length_ns);
   /// The program starts up: time does not begin until it has. Not async-signal-safe.
   void (*start_up)(bool begins);
+  /// The program is about to end: for it, time is real from now on. Not async-signal-safe.
+  void (*retire)();
 };
 
 /// The function of the preloaded library that takes them. Its number changes with what is above.
-inline constexpr const char* kTakeProgramClock = "portofu_take_program_clock_2";
+inline constexpr const char* kTakeProgramClock = "portofu_take_program_clock_3";
 using TakeProgramClock = void(const ProgramClock*);
 
 }  // namespace portofu

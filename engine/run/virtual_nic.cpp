@@ -57,7 +57,8 @@ void leave_in_child() {
 
 /// Lets the preloaded library, if it is there, ask us.
 void tell_preloaded_library() {
-  static constexpr ProgramClock kClock{program_time, sleep_in_virtual_time, start_up_in_virtual_time};
+  static constexpr ProgramClock kClock{program_time, sleep_in_virtual_time, start_up_in_virtual_time,
+                                       retire_from_virtual_time};
   void* const take = dlsym(RTLD_DEFAULT, kTakeProgramClock);
   if (take != nullptr) reinterpret_cast<TakeProgramClock*>(take)(&kClock);
 }
@@ -179,6 +180,14 @@ void leave_virtual_time() {
   if (nic == nullptr || nic->engine_.is_interrupted()) return;
   nic->engine_.flush(Engine::kLingerNs);
   nic->clock_.leave();
+}
+
+void retire_from_virtual_time() {
+  const Visit visit;
+  VirtualNic* const nic = of_process.load();
+  if (nic == nullptr || !nic->clock_.has_begun() || nic->engine_.is_interrupted()) return;
+  nic->engine_.flush(Engine::kLingerNs);
+  nic->clock_.retire();
 }
 
 ProgramTime program_time() {

@@ -48,6 +48,7 @@ class VirtualNic {
   friend bool sleep_in_virtual_time(std::uint64_t length_ns);
   friend void start_up_in_virtual_time(bool begins);
   friend void leave_virtual_time();
+  friend void retire_from_virtual_time();
 };
 
 /// What a thread of the program sees that reads the clock: who does so again and again waits. Any thread.
@@ -58,6 +59,9 @@ void start_up_in_virtual_time(bool begins);
 
 /// A thread of the program sleeps, which takes no real time. @return false: time is real for it. Any thread
 bool sleep_in_virtual_time(std::uint64_t length_ns);
+
+/// The program is about to end, as it says itself: from here on time is real for it. What arrives is taken on.
+void retire_from_virtual_time();
 
 /// The process is done with its engine: what it has sent arrives, and from here on time is real. Nothing, if it is.
 void leave_virtual_time();

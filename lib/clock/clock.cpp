@@ -173,6 +173,7 @@ clockid_t likely_clock(const timespec* moment) {
 
 using MpiInit = int(int*, char***);
 using MpiInitThread = int(int*, char***, int, int*);
+using MpiFinalize = int();
 
 std::atomic<bool> starts_mpi{false};
 
@@ -202,11 +203,20 @@ int start_mpi(const char* name, Arguments... arguments) {
   return status;
 }
 
+int end_mpi(const char* name) {
+  auto* const real = reinterpret_cast<MpiFinalize*>(find_in_mpi(name));
+  constexpr int kErrorOfAnyMpi = 1;
+  if (real == nullptr) return kErrorOfAnyMpi;
+  const ProgramClock* const engine = engine_clock.load(std::memory_order_acquire);
+  if (engine != nullptr) engine->retire();
+  return real();
+}
+
 }  // namespace
 
 extern "C" {
 
-void portofu_take_program_clock_2(const ProgramClock* clock) {
+void portofu_take_program_clock_3(const ProgramClock* clock) {
   engine_object.store(object_of(clock).mark);
   engine_clock.store(clock, std::memory_order_release);
   if (starts_mpi.load()) clock->start_up(true);
@@ -307,5 +317,10 @@ int MPI_Init_thread(int* count, char*** words, int wanted, int* given) {
 int PMPI_Init_thread(int* count, char*** words, int wanted, int* given) {
   return start_mpi<MpiInitThread>("PMPI_Init_thread", count, words, wanted, given);
 }
+
+// Nor does what it does to end, for the same reason.
+
+int MPI_Finalize() { return end_mpi("MPI_Finalize"); }
+int PMPI_Finalize() { return end_mpi("PMPI_Finalize"); }
 
 }  // extern "C"

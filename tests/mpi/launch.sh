@@ -72,13 +72,13 @@ launch_mpi() {
   launch_limited "$seconds" "$log" "$openmpi_prefix/bin/mpirun" --oversubscribe -np "$ranks" "${arguments[@]}" "$@"
 }
 
-# launch_virtual NODES SECONDS LOG PROGRAM: in virtual time, each rank on a node of its own.
+# launch_virtual NODES SECONDS LOG PROGRAM: in virtual time, each rank on a node of its own; LOG.json has the times.
 launch_virtual() {
   local nodes=$1 seconds=$2 log=$3 arguments
   shift 3
   mapfile -t arguments < <(transport_arguments portals4)
-  launch_limited "$seconds" "$log" "$(library_directory)/../bin/ptl_sim" --nodes "$nodes" --quiet --launcher \
-    "$openmpi_prefix/bin/mpirun" -np "$nodes" "${arguments[@]}" "$@"
+  launch_limited "$seconds" "$log" "$(library_directory)/../bin/ptl_sim" --nodes "$nodes" --quiet --json "$log.json" \
+    --launcher "$openmpi_prefix/bin/mpirun" -np "$nodes" "${arguments[@]}" "$@"
 }
 
 # The directory of our libfabric provider, beside the libportals that Open MPI finds.

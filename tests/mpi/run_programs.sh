@@ -189,7 +189,7 @@ test_killed_rank() {
   fi
 }
 
-# In virtual time MPI_Wtime tells the same each time.
+# In virtual time MPI_Wtime tells the same each time, and so do the times of the job.
 test_virtual_time() {
   local nodes=$1 log=$log_directory/virtual_time_$1 started=$SECONDS status=0 times=''
   local name="times on $1 simulated nodes"
@@ -201,6 +201,8 @@ test_virtual_time() {
     report_failed "$suite" "$name" $((SECONDS - started)) "$log.log" "$(failure_reason "$log.log" "$status")"
   elif [[ $(grep '^times: ' "$log.again.log") != "$times" ]]; then
     report_failed "$suite" "$name" $((SECONDS - started)) "$log.again.log" "the second run has other times"
+  elif ! cmp -s "$log.log.json" "$log.again.log.json"; then
+    report_failed "$suite" "$name" $((SECONDS - started)) "$log.again.log" "the second job has other times"
   else
     report PASS "$suite" "$name" $((SECONDS - started))
   fi

@@ -309,13 +309,23 @@ bool VirtualClock::wait(std::uint64_t deadline_ps) {
   return true;
 }
 
-void VirtualClock::leave() {
-  if (left_) return;
-  give_turn(VirtualState::kLeaving, kNeverPs);
-  left_ = true;
-  page_.clock_ps.store(clock_ps_, std::memory_order_relaxed);
-  page_.state.store(static_cast<std::uint32_t>(VirtualState::kGone), std::memory_order_release);
+/// Lets all that was sent arrive before, unless that was done.
+void VirtualClock::end_as(VirtualState end) {
+  if (!left_) {
+    give_turn(VirtualState::kLeaving, kNeverPs);
+    left_ = true;
+    page_.clock_ps.store(clock_ps_, std::memory_order_relaxed);
+  }
+  page_.state.store(static_cast<std::uint32_t>(end), std::memory_order_release);
   ring_coordinator(*header_);
+}
+
+void VirtualClock::leave() {
+  if (!left_ || state() == VirtualState::kRetired) end_as(VirtualState::kGone);
+}
+
+void VirtualClock::retire() {
+  if (!left_) end_as(VirtualState::kRetired);
 }
 
 void VirtualClock::freeze(bool in_call) {

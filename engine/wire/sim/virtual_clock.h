@@ -69,6 +69,9 @@ class VirtualClock {
   /// Lets all that was sent arrive, and leaves virtual time for good. Returns at once if it was left before.
   void leave();
 
+  /// The same, but the NIC goes on taking what arrives, until leave. The program does nothing more that counts.
+  void retire();
+
   // ---- On duty
 
   /// What a call sends costs time. @return when it leaves
@@ -114,6 +117,7 @@ class VirtualClock {
   void catch_up(VirtualSpent what);
   bool is_deserted();
   void give_turn(VirtualState state, std::uint64_t until_ps);
+  void end_as(VirtualState state);
   VirtualState state() const { return static_cast<VirtualState>(page_.state.load(std::memory_order_acquire)); }
   std::uint64_t thread_cpu_ps() const;
 

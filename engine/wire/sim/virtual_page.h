@@ -61,6 +61,7 @@ enum class VirtualState : std::uint32_t {
   kAsked,    ///< It has not called for long: whether it polls its memory. Written by the coordinator.
   kFrozen,   ///< It does: it goes on when something arrives. Written by its handler of kFreezeSignal.
   kGone,     ///< It has left virtual time.
+  kRetired,  ///< The same, but its NIC goes on.
 };
 
 /// A message that a rank has sent.

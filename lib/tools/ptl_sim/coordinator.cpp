@@ -346,7 +346,8 @@ void Coordinator::look_at(std::uint32_t rank) {
   const VirtualPage& page = time_.page(rank);
   const VirtualState now = state(rank);
   const std::uint64_t clock_ps = std::min(page.clock_ps.load(), kLatestPs);
-  seat.outside = now == VirtualState::kAway || now == VirtualState::kGone || now == VirtualState::kRunning;
+  seat.outside = now == VirtualState::kAway || now == VirtualState::kGone || now == VirtualState::kRunning ||
+                 now == VirtualState::kRetired;
   RankTimes& times = times_[rank];
   times.clock_ps = std::max(times.clock_ps, clock_ps);
   for (std::size_t i = 0; i < kVirtualSpentCount; ++i) {
@@ -394,6 +395,7 @@ std::string Coordinator::who_waits() const {
         case VirtualState::kAsked:
         case VirtualState::kFrozen: return "polls its memory";
         case VirtualState::kGone: return "has closed the library";
+        case VirtualState::kRetired: return "is in MPI_Finalize";
       }
       return "is in no known state";
     };

@@ -369,6 +369,34 @@ TEST_F(VirtualClockTest, Deserted__by_the_coordinator_time_is_real) {
   EXPECT_NE(job.state(), VirtualState::kGone) << "it had left before";
 }
 
+/// What its looks, waits and sleeps take is not counted any more. Its NIC is still there for others.
+TEST_F(VirtualClockTest, Retired__time_is_real_and_the_nic_goes_on) {
+  const auto clock = open();
+  begin(job, *clock);
+  std::thread coordinator([this] {
+    if (job.await(VirtualState::kLeaving)) job.grant(5000);
+  });
+  clock->retire();
+  coordinator.join();
+  EXPECT_EQ(job.state(), VirtualState::kRetired);
+  EXPECT_EQ(job.page().clock_ps.load(), 5000u);
+  EXPECT_FALSE(clock->has_begun()) << "clocks show real time";
+  clock->pass();
+  EXPECT_TRUE(clock->wait(kNeverPs));
+  EXPECT_FALSE(clock->sleep(1000));
+  EXPECT_EQ(clock->now_ps(), 5000u);
+  EXPECT_FALSE(clock->is_gone(0));
+  job.deliver({1, 6000, 1, 1, 0, 1, 0});
+  VirtualDelivery delivery{};
+  EXPECT_TRUE(clock->wait_for_delivery(&delivery, 1'000'000'000));
+  clock->delivered();
+  clock->retire();
+  EXPECT_EQ(job.state(), VirtualState::kRetired);
+  clock->leave();
+  EXPECT_TRUE(clock->is_gone(0)) << "at once";
+  EXPECT_EQ(job.page().clock_ps.load(), 5000u);
+}
+
 TEST_F(VirtualClockTest, Leave__waits_for_its_turn_and_is_done_once) {
   const auto clock = open();
   std::thread rank([&] {
