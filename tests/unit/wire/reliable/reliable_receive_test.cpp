@@ -130,5 +130,41 @@ TEST(ReliableReceive, News_of_the_unreachable__are_taken_behind_what_these_have_
   world.expect_taken(0, 1, 1, 2);
 }
 
+// Whoever asked for a process that had ended, and has answers for it that are lost, refuses its link. The next process
+// under the name is not to be refused in its place.
+TEST(ReliableReceive, Process_that_comes_when_nobody_was_there_for_long__is_not_refused) {
+  for (std::uint64_t gone_ms = 130; gone_ms < 175; ++gone_ms) {
+    SCOPED_TRACE(testing::Message() << "gone for " << gone_ms << " ms");
+    LossyOptions options;
+    options.notices_in_a_row = 1;
+    ReliableWorld world(options);
+    const ProcessId id = world.parties[1].id;
+    ReliableWire& asking = *world.parties[0].wire;
+    Link* link = nullptr;
+    const auto ask = [&] {
+      if (asking.connect(id, &link) == ConnectResult::kNoSuchPeer) asking.give_up(id);
+    };
+    world.kill(1);
+    for (std::uint64_t ms = 0; ms < gone_ms; ++ms) {
+      ask();
+      world.run(kMillisecond);
+    }
+    world.start(1);
+    Link* back = nullptr;
+    while (world.parties[1].wire->connect(world.parties[0].id, &back) != ConnectResult::kConnected) {
+      ask();
+      world.run(1000);
+    }
+    ASSERT_TRUE(world.send(1, *back, 0));
+    for (int ms = 0; ms < 300; ++ms) {
+      ask();
+      world.run(kMillisecond);
+    }
+    EXPECT_FALSE(back->lost);
+    world.expect_taken(0, 1, 0, 1);
+    EXPECT_EQ(asking.connect(id, &link), ConnectResult::kConnected);
+  }
+}
+
 }  // namespace
 }  // namespace portofu
