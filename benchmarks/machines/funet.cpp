@@ -177,13 +177,17 @@ void add_rows(Table& table, const sim::Machine& machine) {
 
 // ---- Latency hiding, with lib/funi in virtual time ------------------------------------------------------------------
 
-/// A file with the machine, but links of another latency. It is removed again.
+/// A file with the machine, but links of another latency, whose buffers hold what is under way until room is told. With
+/// those of the machine a link would carry three packets in two latencies, and that would decide. It is removed again.
 class SlowMachine {
  public:
   explicit SlowMachine(double latency_ns)
       : path_(std::filesystem::temp_directory_path() / ("funet-" + std::to_string(getpid()) + ".json")) {
     nlohmann::json machine = nlohmann::json::parse(std::ifstream(sim::machine_directory() / "funet.json"));
-    machine["links"]["latency_ns"] = latency_ns;
+    nlohmann::json& links = machine["links"];
+    links["latency_ns"] = latency_ns;
+    const double under_way = 2 * latency_ns * links["lanes"].get<double>() * links["lane_gb_s"].get<double>();
+    links["buffer_bytes"] = links["buffer_bytes"].get<std::uint64_t>() + static_cast<std::uint64_t>(under_way);
     std::ofstream(path_) << machine;
   }
   ~SlowMachine() { std::filesystem::remove(path_); }
