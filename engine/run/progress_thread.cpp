@@ -22,6 +22,7 @@
 #include "engine/run/engine.h"
 #include "engine/run/loop.h"
 #include "engine/run/process_threads.h"
+#include "engine/segment/own_descriptor.h"
 #include "engine/topology/near_cpus.h"
 
 namespace portofu {
@@ -80,6 +81,7 @@ void ask_for_short_turns() {
 }  // namespace
 
 std::unique_ptr<ProgressThread> ProgressThread::start(Engine& engine, std::size_t processes) {
+  if (!has_other_threads()) make_room_far_up();  // As long as the process is alone.
   std::unique_ptr<ProgressThread> progress(new ProgressThread(engine));
   sigset_t all;
   sigset_t before;

@@ -51,6 +51,8 @@ int move_far_up(int fd) {
   return moved;
 }
 
+void make_room_far_up() { const OwnDescriptor unused(move_far_up(::open("/dev/null", O_RDONLY | O_CLOEXEC))); }
+
 OwnDescriptor::OwnDescriptor(int fd) : fd_(move_above_standard(fd)) {
   struct stat status {};
   if (fd_ < 0 || fstat(fd_, &status) != 0) return;

@@ -18,6 +18,10 @@ int move_above_standard(int fd);
 /// OwnDescriptor::is_ours).
 int move_far_up(int fd);
 
+/// Makes room for numbers far up. The kernel enlarges the table of descriptors for that, and makes a process whose
+/// threads share it wait until all cores have come by: some 10 ms, seconds where others keep them busy.
+void make_room_far_up();
+
 /// Owns a descriptor. Not thread-safe.
 class OwnDescriptor {
  public:

@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <fstream>
+#include <string>
+
 #include "tests/unit/segment/segment_directory.h"
 
 namespace portofu {
@@ -82,6 +85,24 @@ TEST(OwnDescriptor, Far_up__is_where_few_programs_come) {
   const OwnDescriptor own(move_far_up(open_nothing()));
   EXPECT_GE(own.number(), 100);
   EXPECT_TRUE(ends_with_exec(own.number()));
+}
+
+/// What /proc says of the table of descriptors.
+long table_size() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.rfind("FDSize:", 0) == 0) return std::stol(line.substr(7));
+  }
+  return 0;
+}
+
+TEST(OwnDescriptor, Room_far_up__stays_though_nothing_is_open_there) {
+  EXPECT_EQ(in_dying_child([] {
+              make_room_far_up();
+              if (is_open(512)) return 1;
+              return table_size() > 512 ? 0 : 2;
+            }),
+            0);
 }
 
 TEST(StandardNumbers, Taken__are_closed_again_unless_they_are_kept) {
