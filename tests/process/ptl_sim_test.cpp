@@ -13,64 +13,11 @@
 
 #include "engine/queue/clock.h"
 #include "tests/process/command_output.h"
-#include "tests/process/launcher.h"
 #include "tests/process/sim_roles.h"
+#include "tests/process/simulated_job.h"
 
 namespace portofu {
 namespace {
-
-/// A job in virtual time, run to its end.
-struct Simulated {
-  int status = 0;
-  std::string output;
-  nlohmann::json report;
-
-  std::uint64_t time_ps() const { return report["time_ps"]; }
-};
-
-std::uint64_t number_of(const nlohmann::json& object, const char* key) { return object[key]; }
-
-Words simulated(const Words& options) {
-  Words words{PORTOFU_PTL_SIM};
-  words.insert(words.end(), options.begin(), options.end());
-  words.push_back(own_program());
-  return words;
-}
-
-Simulated run(const std::string& role, Words options, bool is_one_run = true) {
-  const std::string path = testing::TempDir() + "ptl_sim_test." + std::to_string(getpid()) + ".json";
-  options.insert(options.end(), {"--json", path});
-  if (is_one_run) options.push_back("--messages");
-  Simulated job;
-  Launcher launcher(simulated(options), role);
-  job.status = launcher.wait_status();
-  job.output = launcher.output();
-  std::ifstream file(path);
-  job.report = nlohmann::json::parse(file, nullptr, false);
-  std::filesystem::remove(path);
-  return job;
-}
-
-/// Uses CPU as long as it lives.
-class Load {
- public:
-  Load() {
-    for (auto& thread : threads_) {
-      thread = std::thread([this] {
-        while (!ending_.load(std::memory_order_relaxed)) {
-        }
-      });
-    }
-  }
-  ~Load() {
-    ending_.store(true);
-    for (auto& thread : threads_) thread.join();
-  }
-
- private:
-  std::atomic<bool> ending_{false};
-  std::thread threads_[4];
-};
 
 /// The path has no gap from the beginning to the end of a rank, and its sums are those of its segments.
 void check_path(const Simulated& job) {
@@ -229,35 +176,6 @@ TEST(PtlSim, Portals__get_comes_at_the_target_when_its_reply_has_left) {
   const std::uint64_t put_ps = number_of(job.report["ranks"][0]["put"], "time_ps");
   EXPECT_GE(number_of(messages[2], "sent_ps"), number_of(messages[1], "left_ps") + put_ps);
   EXPECT_LT(number_of(messages[2], "sent_ps"), number_of(messages[1], "left_ps") + put_ps + 500'000);
-}
-
-TEST(PtlSim, Times__are_the_same_in_each_run) {
-#ifdef __SANITIZE_THREAD__
-  GTEST_SKIP() << "ThreadSanitizer allows no fork in a process with threads, and the load is threads";
-#endif
-  for (const char* role : {"mrq", "memory", "get_armw"}) {
-    std::optional<nlohmann::json> first;
-    for (int i = 0; i < 10; ++i) {
-      std::optional<Load> load;
-      if (i % 2 == 1) load.emplace();
-      const Simulated job = run(role, {"--nodes", "2", "--per-node", "2"});
-      ASSERT_EQ(job.status, 0) << job.output;
-      if (!first) first = job.report;
-      EXPECT_EQ(job.report, *first) << role << ", run " << i;
-    }
-  }
-}
-
-TEST(PtlSim, Portals__times_are_the_same_in_each_run) {
-  for (const char* role : {"ring", "triggered"}) {
-    std::optional<nlohmann::json> first;
-    for (int i = 0; i < 5; ++i) {
-      const Simulated job = run(role, {"--nodes", "2x3x2"});
-      ASSERT_EQ(job.status, 0) << job.output;
-      if (!first) first = job.report["ranks"];
-      EXPECT_EQ(job.report["ranks"], *first) << role << ", run " << i;
-    }
-  }
 }
 
 /// On BXI a payload of up to 64 bytes is in the command.

@@ -2,12 +2,10 @@
 
 #include <signal.h>
 #include <sys/eventfd.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <utility>
 
 #include "engine/door/inspection.h"
@@ -15,21 +13,6 @@
 namespace portofu::tools {
 namespace {
 
-/// A thread that has been asleep for so long sleeps for a reason of its own, and not because its NIC had to wait for a
-/// core.
-constexpr std::uint64_t kNapNs = 100'000'000;
-/// Before the first turn of all: others have slept for so long, or are not to be seen at all for so long.
-constexpr std::uint64_t kStartNapNs = 100'000'000;
-/// The same for others that run, but do not call.
-constexpr std::uint64_t kStartSpinNs = 500'000'000;
-constexpr std::uint64_t kStartNs = 10'000'000'000;
-/// The same for who is not to be seen at all, after which a line says so.
-constexpr std::uint64_t kTellStartNs = 1'000'000'000;
-/// Before the first turn, with a launcher: all threads of the job have slept for so long, or time begins without that.
-constexpr std::uint64_t kRestNs = 10'000'000;
-constexpr std::uint64_t kMostRestNs = 2'000'000'000;
-/// A thread that is asked whether it polls its memory answers within this time, or it takes no signals.
-constexpr std::uint64_t kAnswerNs = 2'000'000'000;
 /// In virtual time, while ranks do nothing but look: the job hangs.
 constexpr std::uint64_t kIdlePs = 3600'000'000'000'000;
 
@@ -205,89 +188,6 @@ bool Coordinator::look_at_all() {
   return !places_.empty();
 }
 
-/// Until each rank waits for its first turn, has ended, or sleeps for a reason of its own. @return false: all is over
-bool Coordinator::wait_for_start() {
-  const std::uint64_t began_ns = monotonic_ns();
-  std::uint64_t asleep_since_ns = began_ns;
-  std::uint64_t still_since_ns = began_ns;
-  std::uint64_t news_ns = began_ns;
-  bool has_told = options_.is_quiet;
-  while (!stopping_.load()) {
-    bool all_in = true;
-    bool somebody_in = false;
-    bool rest_sleeps = true;
-    bool has_sent = false;
-    bool somebody_missing = false;
-    for (std::uint32_t rank = 0; rank < seats_.size(); ++rank) {
-      VirtualPage& page = time_.page(rank);
-      if (page.process.load() != 0) has_begun_ = true;
-      if (seats_[rank].ended.load()) continue;
-      if (drain(rank)) still_since_ns = monotonic_ns();
-      has_sent = has_sent || seats_[rank].under_way != 0;
-      const bool in = page.process.load() != 0 && state(rank) != VirtualState::kAway;
-      all_in = all_in && in;
-      somebody_in = somebody_in || in;
-      if (in) continue;
-      const auto process = static_cast<pid_t>(page.process.load());
-      const auto thread = static_cast<pid_t>(page.thread.load());
-      if (process == 0) still_since_ns = monotonic_ns();
-      somebody_missing = somebody_missing || process == 0;
-      const bool is_late = process == 0 && monotonic_ns() - began_ns > kStartNs;
-      rest_sleeps = rest_sleeps && (is_late || (process != 0 && is_asleep(process, thread)));
-    }
-    if (has_all_ended()) return false;
-    if (all_in && somebody_in) {
-      if (options_.has_launcher) wait_for_rest();
-      return true;
-    }
-    const std::uint64_t now_ns = monotonic_ns();
-    if (somebody_in && somebody_missing && now_ns - began_ns > kTellStartNs && !std::exchange(has_told, true))
-      tell_of_missing();
-    if (!somebody_in || !rest_sleeps) asleep_since_ns = now_ns;
-    if (now_ns - asleep_since_ns > kStartNapNs) return true;
-    const bool is_still = now_ns - still_since_ns > std::max(kStartSpinNs, 500 * options_.patience_ns);
-    if ((somebody_in || has_sent) && is_still) {
-      for (std::uint32_t rank = 0; rank < seats_.size(); ++rank) freeze(rank, VirtualState::kAway);
-      return true;
-    }
-    if (!has_begun_) news_ns = now_ns;
-    if (now_ns - news_ns > options_.hang_ns) {
-      fail_after_hang();
-      return false;
-    }
-    if (wait_for_news(kPauseNs)) still_since_ns = news_ns = monotonic_ns();
-  }
-  return false;
-}
-
-/// Others wait, and nothing shows why.
-void Coordinator::tell_of_missing() const {
-  constexpr int kMost = 8;
-  std::string names;
-  int count = 0;
-  for (std::uint32_t rank = 0; rank < seats_.size(); ++rank) {
-    if (seats_[rank].ended.load() || time_.page(rank).process.load() != 0) continue;
-    if (++count <= kMost) names += (names.empty() ? "" : ", ") + std::to_string(rank);
-  }
-  if (count > kMost) names += " and " + std::to_string(count - kMost) + " more";
-  std::fprintf(stderr, "ptl_sim: %s %s not used the library yet; time begins without %s %d s after the start\n",
-               ((count == 1 ? "rank " : "ranks ") + names).c_str(), count == 1 ? "has" : "have",
-               count == 1 ? "it" : "them", static_cast<int>(kStartNs / 1'000'000'000));
-}
-
-/// Ranks of a launcher may have met by a service of its own, whose answer threads of theirs still have to take: how
-/// often they look until then would be a matter of luck.
-void Coordinator::wait_for_rest() {
-  const std::uint64_t began_ns = monotonic_ns();
-  std::uint64_t asleep_since_ns = began_ns;
-  while (!stopping_.load() && monotonic_ns() - asleep_since_ns < kRestNs && monotonic_ns() - began_ns < kMostRestNs) {
-    for (std::uint32_t rank = 0; rank < seats_.size(); ++rank) {
-      if (!is_family_asleep(static_cast<pid_t>(time_.page(rank).process.load()))) asleep_since_ns = monotonic_ns();
-    }
-    wait_for_news(kPauseNs / 5);
-  }
-}
-
 /// Lets the earliest thing happen. @return false: there is none
 bool Coordinator::step() {
   const bool has_rank = !places_.empty();
@@ -418,84 +318,15 @@ void Coordinator::grant(std::uint32_t rank, std::uint64_t time_ps) {
   now_ps_ = from_ps;
   std::uint64_t horizon_ps = happenings_.empty() ? kNeverPs : happenings_.top().time_ps;
   if (!places_.empty()) horizon_ps = std::min(horizon_ps, places_.begin()->first);
-  const std::uint64_t cpu_ns = used_cpu_ns(static_cast<pid_t>(page.process.load()));
   page.granted_ps.store(from_ps, std::memory_order_relaxed);
   page.horizon_ps.store(horizon_ps, std::memory_order_relaxed);
   page.is_quiet.store(is_quiet() && frozen_.empty() ? 1 : 0, std::memory_order_relaxed);
   page.state.store(static_cast<std::uint32_t>(VirtualState::kRunning), std::memory_order_release);
   page.turn.fetch_add(1, std::memory_order_seq_cst);
   futex_wake(page.turn);
-  wait_for_turn_end(rank, cpu_ns);
+  wait_for_turn_end(rank);
   drain(rank);
   look_at(rank);
-}
-
-void Coordinator::wait_for_turn_end(std::uint32_t rank, std::uint64_t cpu_ns) {
-  const std::uint64_t began_ns = monotonic_ns();
-  std::uint64_t asleep_since_ns = 0;
-  while (!stopping_.load() && !failed_) {
-    if (seats_[rank].ended.load() || state(rank) != VirtualState::kRunning) return;
-    if (wait_for_news(options_.patience_ns)) {
-      drain(rank);
-      continue;
-    }
-    drain(rank);
-    if (leave_alone(rank, cpu_ns, &asleep_since_ns)) return;
-    if (monotonic_ns() - began_ns < options_.hang_ns) continue;
-    fail("rank " + std::to_string(rank) + " has not called the library for " +
-         std::to_string(options_.hang_ns / 1'000'000'000) + " s, and nobody else can go on: " + who_waits());
-  }
-}
-
-/// Whether a rank that has the turn and does not give it back is left to itself.
-bool Coordinator::leave_alone(std::uint32_t rank, std::uint64_t cpu_ns, std::uint64_t* asleep_since_ns) {
-  VirtualPage& page = time_.page(rank);
-  const auto process = static_cast<pid_t>(page.process.load());
-  if (is_asleep(process, static_cast<pid_t>(page.thread.load()))) {
-    if (*asleep_since_ns == 0) *asleep_since_ns = monotonic_ns();
-    if (monotonic_ns() - *asleep_since_ns < kNapNs) return false;
-    auto running = static_cast<std::uint32_t>(VirtualState::kRunning);
-    return page.state.compare_exchange_strong(running, static_cast<std::uint32_t>(VirtualState::kAway));
-  }
-  *asleep_since_ns = 0;
-  const bool is_patient = used_cpu_ns(process) < cpu_ns + options_.patience_ns;
-  return !is_patient && (!happenings_.empty() || !places_.empty()) && freeze(rank, VirtualState::kRunning);
-}
-
-/// Takes a rank to poll its memory.
-bool Coordinator::freeze(std::uint32_t rank, VirtualState from) {
-  VirtualPage& page = time_.page(rank);
-  auto before = static_cast<std::uint32_t>(from);
-  if (!page.state.compare_exchange_strong(before, static_cast<std::uint32_t>(VirtualState::kAsked))) return false;
-  if (syscall(SYS_tgkill, page.process.load(), page.thread.load(), kFreezeSignal) != 0) {
-    // The thread has ended, and no other one has called since.
-    auto asked = static_cast<std::uint32_t>(VirtualState::kAsked);
-    return page.state.compare_exchange_strong(asked, static_cast<std::uint32_t>(VirtualState::kAway));
-  }
-  const std::uint64_t until_ns = monotonic_ns() + kAnswerNs;
-  while (state(rank) == VirtualState::kAsked && !seats_[rank].ended.load() && monotonic_ns() < until_ns)
-    wait_for_news(kPauseNs);
-  // One that takes no signals goes on, beside the others.
-  auto asked = static_cast<std::uint32_t>(VirtualState::kAsked);
-  page.state.compare_exchange_strong(asked, static_cast<std::uint32_t>(VirtualState::kFrozen));
-  if (state(rank) != VirtualState::kFrozen) return false;
-  seats_[rank].outside = false;
-  frozen_.insert(rank);
-  return true;
-}
-
-/// Nothing is left that those who seem to poll their memory could wait for: they may compute after all.
-bool Coordinator::thaw() {
-  bool thawed = false;
-  for (const std::uint32_t rank : std::exchange(frozen_, {})) {
-    VirtualPage& page = time_.page(rank);
-    auto frozen = static_cast<std::uint32_t>(VirtualState::kFrozen);
-    if (!page.state.compare_exchange_strong(frozen, static_cast<std::uint32_t>(VirtualState::kAway))) continue;
-    futex_wake(page.turn);
-    seats_[rank].outside = true;
-    thawed = true;
-  }
-  return thawed;
 }
 
 }  // namespace portofu::tools

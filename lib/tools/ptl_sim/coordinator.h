@@ -19,6 +19,7 @@
 
 #include "lib/sim/network.h"
 #include "lib/tools/ptl_run/job_watcher.h"
+#include "lib/tools/ptl_sim/evidence.h"
 #include "lib/tools/ptl_sim/history.h"
 #include "lib/tools/ptl_sim/shared_time.h"
 
@@ -69,6 +70,8 @@ class Coordinator final : public JobWatcher {
  private:
   /// Pauses of who looks at what nobody rings for.
   static constexpr std::uint64_t kPauseNs = 5'000'000;
+  /// What a look at something that lasts counts for: twice such a pause.
+  static constexpr std::uint64_t kMostOfLookNs = 2 * kPauseNs;
 
   enum class What : std::uint8_t { kArrival, kLeft, kDeparture };
   struct Happening {
@@ -89,11 +92,16 @@ class Coordinator final : public JobWatcher {
     std::uint64_t under_way = 0;        ///< Messages that it has sent and that have not arrived.
     bool told = false;                  ///< Since its turn something has arrived for it.
     bool outside = true;                ///< Away, or gone: whether it has come back is looked at.
+    PollingEvidence evidence;           ///< Of this turn, or before the first one.
   };
+
+  struct Roll;
 
   void run();
   void order();
   bool wait_for_start();
+  Roll call_roll(bool is_late);
+  void ask_who_polls(std::uint64_t still_ns);
   void wait_for_rest();
   void tell_of_missing() const;
   bool step();
@@ -104,9 +112,11 @@ class Coordinator final : public JobWatcher {
   void count_last_look(std::uint32_t rank);
   void set_place(std::uint32_t rank, std::uint64_t time_ps, std::uint32_t waker = kNoMessage);
   void grant(std::uint32_t rank, std::uint64_t time_ps);
-  void wait_for_turn_end(std::uint32_t rank, std::uint64_t cpu_ns);
-  bool leave_alone(std::uint32_t rank, std::uint64_t cpu_ns, std::uint64_t* asleep_since_ns);
+  void wait_for_turn_end(std::uint32_t rank);
+  bool leave_alone(std::uint32_t rank, Lasting& nap);
+  bool polls_memory(std::uint32_t rank, VirtualState from, std::uint64_t patience_ns);
   bool freeze(std::uint32_t rank, VirtualState from);
+  bool let_go_on(std::uint32_t rank, VirtualState as);
   bool thaw();
   bool drain(std::uint32_t rank, std::uint32_t answered = kNoMessage);
   bool drain_spans(std::uint32_t rank);

@@ -9,7 +9,7 @@
 namespace portofu::tools {
 namespace {
 
-/// A NIC that takes so long may need what a frozen thread has.
+/// A NIC that has slept for so long with something to take may need what the frozen thread of its rank has.
 constexpr std::uint64_t kThawNs = 2'000'000'000;
 
 sim::PacketKind kind_of(const VirtualReport& report, std::uint32_t inline_bytes) {
@@ -170,12 +170,14 @@ void Coordinator::hand_to_nic(std::uint32_t rank, const VirtualDelivery& deliver
   page.nic_bell.fetch_add(1, std::memory_order_seq_cst);
   futex_wake(page.nic_bell);
   const std::uint64_t began_ns = monotonic_ns();
+  Lasting sleep(kMostOfLookNs);
   while (page.deliveries_taken.load(std::memory_order_acquire) != count) {
     if (stopping_.load() || failed_ || seats_[rank].ended.load() || state(rank) == VirtualState::kGone) break;
     if (wait_for_news(kPauseNs)) continue;
-    const std::uint64_t took_ns = monotonic_ns() - began_ns;
-    if (took_ns > kThawNs) thaw();
-    if (took_ns > options_.hang_ns) fail("rank " + std::to_string(rank) + " does not take what arrives");
+    const bool sleeps = frozen_.contains(rank) && is_family_asleep(static_cast<pid_t>(page.process.load()));
+    if (sleep.look(sleeps, monotonic_ns()) > kThawNs) let_go_on(rank, VirtualState::kAway);
+    if (monotonic_ns() - began_ns > options_.hang_ns)
+      fail("rank " + std::to_string(rank) + " does not take what arrives");
   }
 }
 

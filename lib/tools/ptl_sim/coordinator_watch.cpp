@@ -1,0 +1,288 @@
+// What the coordinator finds out of ranks that do not tell it: whether all are there and time may begin, whether the
+// one that has the turn polls its memory, or sleeps for a reason of its own.
+
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include "engine/door/inspection.h"
+#include "lib/tools/ptl_sim/coordinator.h"
+
+namespace portofu::tools {
+namespace {
+
+/// Answers in a row by which a rank shows that it polls its memory; between two it uses that part of the patience.
+constexpr int kAnswers = 3;
+/// A thread that has been asleep for so long sleeps for a reason of its own, and not because it waits for another one
+/// of its process, which waits for a core.
+constexpr std::uint64_t kNapNs = 100'000'000;
+/// The same though others of its process, or who has started it, run: it need not wait for them.
+constexpr std::uint64_t kLongNapNs = 1'000'000'000;
+/// Before the first turn: nothing new has been seen of anybody for so long, but for CPU time.
+constexpr std::uint64_t kStillNs = 500'000'000;
+/// And so much CPU time has been used by each that does not sleep.
+constexpr std::uint64_t kStartPatienceNs = 10'000'000;
+/// So late the first turn is given without those who have not used the library.
+constexpr std::uint64_t kStartNs = 10'000'000'000;
+/// The same, after which a line says so.
+constexpr std::uint64_t kTellStartNs = 1'000'000'000;
+/// Before the first turn, with a launcher: all threads of the job have slept for so long, or time begins without that.
+constexpr std::uint64_t kRestNs = 10'000'000;
+constexpr std::uint64_t kMostRestNs = 2'000'000'000;
+/// A thread that is asked whether it polls its memory, and runs or sleeps, answers within this time, or it takes no
+/// signals.
+constexpr std::uint64_t kAnswerNs = 2'000'000'000;
+
+}  // namespace
+
+// ---- The start ------------------------------------------------------------------------------------------------------
+
+/// What is to be seen of the ranks before the first turn.
+struct Coordinator::Roll {
+  std::uint32_t present = 0;      ///< Have opened the library.
+  std::uint32_t waiting = 0;      ///< For their first turn.
+  std::uint64_t cpu_ns = 0;       ///< Of those who do not.
+  bool all_wait = true;           ///< All who have not ended.
+  bool rest_sleeps = true;        ///< Who does not wait sleeps, or is not here and need not come.
+  bool rest_polls = true;         ///< Or polls its memory.
+  bool has_sent = false;          ///< Something is under way.
+  bool somebody_missing = false;  ///< Who may still come.
+  bool has_news = false;          ///< Something was sent.
+};
+
+Coordinator::Roll Coordinator::call_roll(bool is_late) {
+  Roll roll;
+  for (std::uint32_t rank = 0; rank < seats_.size(); ++rank) {
+    const VirtualPage& page = time_.page(rank);
+    const auto process = static_cast<pid_t>(page.process.load());
+    if (process != 0) ++roll.present;
+    if (seats_[rank].ended.load()) continue;
+    if (drain(rank)) roll.has_news = true;
+    roll.has_sent = roll.has_sent || seats_[rank].under_way != 0;
+    const bool polls = frozen_.contains(rank);
+    if (process != 0 && state(rank) != VirtualState::kAway && !polls) {
+      ++roll.waiting;
+      continue;
+    }
+    roll.all_wait = false;
+    const bool sleeps = process != 0 ? is_asleep(process, static_cast<pid_t>(page.thread.load())) : is_late;
+    roll.rest_sleeps = roll.rest_sleeps && sleeps;
+    roll.rest_polls = roll.rest_polls && (sleeps || polls);
+    roll.somebody_missing = roll.somebody_missing || process == 0;
+    if (process != 0) roll.cpu_ns += used_cpu_ns(process);
+  }
+  has_begun_ = has_begun_ || roll.present != 0;
+  return roll;
+}
+
+/// Until each rank waits for its first turn, polls its memory, sleeps for a reason of its own, or has ended. @return
+/// false: all is over
+bool Coordinator::wait_for_start() {
+  const std::uint64_t began_ns = monotonic_ns();
+  const std::uint64_t still_ns = std::max(kStillNs, 500 * options_.patience_ns);
+  Lasting nap(kMostOfLookNs);
+  Lasting long_nap(kMostOfLookNs);
+  Lasting stillness(kMostOfLookNs);
+  Lasting hang(kMostOfLookNs);
+  Roll before;
+  bool has_told = options_.is_quiet;
+  while (!stopping_.load()) {
+    const std::uint64_t now_ns = monotonic_ns();
+    const bool is_late = now_ns - began_ns > kStartNs;
+    const Roll roll = call_roll(is_late);
+    if (has_all_ended()) return false;
+    if (roll.all_wait) {
+      if (options_.has_launcher) wait_for_rest();
+      return true;
+    }
+    const bool has_news = roll.has_news || roll.present != before.present || roll.waiting != before.waiting;
+    if (has_news) {
+      thaw();
+      for (Seat& seat : seats_) seat.evidence = {};
+    }
+    // A server of the job that is about to answer does not sleep, and who has slept and run between two looks has used
+    // CPU time.
+    const bool rest_sleeps = roll.waiting != 0 && roll.rest_sleeps;
+    const bool all_sleep = rest_sleeps && roll.cpu_ns == before.cpu_ns && is_asleep(getpid(), getpid());
+    before = roll;
+    if (nap.look(all_sleep, now_ns) > kNapNs || long_nap.look(rest_sleeps, now_ns) > kLongNapNs) return true;
+    const bool is_still = !has_news && (is_late || !roll.somebody_missing);
+    if (stillness.look(is_still, now_ns) > still_ns && (roll.waiting != 0 || roll.has_sent)) {
+      if (roll.rest_polls) return true;
+      ask_who_polls(still_ns);
+    }
+    if (roll.waiting != 0 && roll.somebody_missing && now_ns - began_ns > kTellStartNs &&
+        !std::exchange(has_told, true))
+      tell_of_missing();
+    if (hang.look(has_begun_ && !has_news, now_ns) > options_.hang_ns) {
+      fail_after_hang();
+      return false;
+    }
+    wait_for_news(kPauseNs);
+  }
+  return false;
+}
+
+/// Freezes those who have shown that they poll their memory.
+void Coordinator::ask_who_polls(std::uint64_t still_ns) {
+  for (std::uint32_t rank = 0; rank < seats_.size(); ++rank) {
+    const VirtualPage& page = time_.page(rank);
+    const auto process = static_cast<pid_t>(page.process.load());
+    if (seats_[rank].ended.load() || process == 0 || state(rank) != VirtualState::kAway) continue;
+    if (!is_asleep(process, static_cast<pid_t>(page.thread.load())))
+      polls_memory(rank, VirtualState::kAway, std::max(kStartPatienceNs, still_ns / 50));
+  }
+}
+
+/// Others wait, and nothing shows why.
+void Coordinator::tell_of_missing() const {
+  constexpr int kMost = 8;
+  std::string names;
+  int count = 0;
+  for (std::uint32_t rank = 0; rank < seats_.size(); ++rank) {
+    if (seats_[rank].ended.load() || time_.page(rank).process.load() != 0) continue;
+    if (++count <= kMost) names += (names.empty() ? "" : ", ") + std::to_string(rank);
+  }
+  if (count > kMost) names += " and " + std::to_string(count - kMost) + " more";
+  std::fprintf(stderr, "ptl_sim: %s %s not used the library yet; time begins without %s %d s after the start\n",
+               ((count == 1 ? "rank " : "ranks ") + names).c_str(), count == 1 ? "has" : "have",
+               count == 1 ? "it" : "them", static_cast<int>(kStartNs / 1'000'000'000));
+}
+
+/// Ranks of a launcher may have met by a service of its own, whose answer threads of theirs still have to take: how
+/// often they look until then would be a matter of luck.
+void Coordinator::wait_for_rest() {
+  const std::uint64_t began_ns = monotonic_ns();
+  constexpr std::uint64_t kLookNs = kPauseNs / 5;
+  Lasting rest(2 * kLookNs);
+  bool all_sleep = false;
+  while (!stopping_.load() && rest.look(all_sleep, monotonic_ns()) < kRestNs &&
+         monotonic_ns() - began_ns < kMostRestNs) {
+    wait_for_news(kLookNs);
+    all_sleep = true;
+    for (std::uint32_t rank = 0; rank < seats_.size() && all_sleep; ++rank)
+      all_sleep = is_family_asleep(static_cast<pid_t>(time_.page(rank).process.load()));
+  }
+}
+
+// ---- Turns ----------------------------------------------------------------------------------------------------------
+
+void Coordinator::wait_for_turn_end(std::uint32_t rank) {
+  const std::uint64_t began_ns = monotonic_ns();
+  Lasting nap(kMostOfLookNs);
+  seats_[rank].evidence = {};
+  while (!stopping_.load() && !failed_) {
+    if (seats_[rank].ended.load() || state(rank) != VirtualState::kRunning) return;
+    if (wait_for_news(options_.patience_ns / kAnswers)) {
+      drain(rank);
+      continue;
+    }
+    drain(rank);
+    if (leave_alone(rank, nap)) return;
+    if (monotonic_ns() - began_ns < options_.hang_ns) continue;
+    fail("rank " + std::to_string(rank) + " has not called the library for " +
+         std::to_string(options_.hang_ns / 1'000'000'000) + " s, and nobody else can go on: " + who_waits());
+  }
+}
+
+/// Whether a rank that has the turn and does not give it back is left to itself.
+bool Coordinator::leave_alone(std::uint32_t rank, Lasting& nap) {
+  VirtualPage& page = time_.page(rank);
+  const auto process = static_cast<pid_t>(page.process.load());
+  const bool sleeps = is_asleep(process, static_cast<pid_t>(page.thread.load()));
+  const std::uint64_t slept_ns = nap.look(sleeps, monotonic_ns());
+  if (sleeps) {
+    if (slept_ns < kNapNs || (slept_ns < kLongNapNs && !is_family_asleep(process))) return false;
+    auto running = static_cast<std::uint32_t>(VirtualState::kRunning);
+    return page.state.compare_exchange_strong(running, static_cast<std::uint32_t>(VirtualState::kAway));
+  }
+  const bool others_can_go_on = !happenings_.empty() || !places_.empty();
+  return others_can_go_on && polls_memory(rank, VirtualState::kRunning, options_.patience_ns);
+}
+
+// ---- Polling --------------------------------------------------------------------------------------------------------
+
+/// Whether a rank has shown that it polls its memory. If so, it is frozen now.
+bool Coordinator::polls_memory(std::uint32_t rank, VirtualState from, std::uint64_t patience_ns) {
+  const VirtualPage& page = time_.page(rank);
+  PollingEvidence& evidence = seats_[rank].evidence;
+  const std::uint64_t cpu_ns = used_cpu_ns(static_cast<pid_t>(page.process.load()));
+  std::uint64_t calls = page.reports_given.load(std::memory_order_relaxed);
+  for (const auto& count : page.count) calls += count.load(std::memory_order_relaxed);
+  if (evidence.cpu_ns == 0 || calls != evidence.calls) {
+    evidence = {cpu_ns, calls, 0};
+    return false;
+  }
+  if (cpu_ns < evidence.cpu_ns + patience_ns / kAnswers) return false;
+  if (!freeze(rank, from)) {
+    evidence = {};
+    return false;
+  }
+  if (++evidence.answers == kAnswers) return true;
+  let_go_on(rank, from);
+  evidence.cpu_ns = cpu_ns;
+  return false;
+}
+
+/// Asks a rank whether it is in a call. If it is not, it stands still from now on.
+bool Coordinator::freeze(std::uint32_t rank, VirtualState from) {
+  VirtualPage& page = time_.page(rank);
+  const auto process = static_cast<pid_t>(page.process.load());
+  const auto thread = static_cast<pid_t>(page.thread.load());
+  auto before = static_cast<std::uint32_t>(from);
+  if (!page.state.compare_exchange_strong(before, static_cast<std::uint32_t>(VirtualState::kAsked))) return false;
+  if (syscall(SYS_tgkill, process, thread, kFreezeSignal) != 0) {
+    // The thread has ended, and no other one has called since.
+    auto asked = static_cast<std::uint32_t>(VirtualState::kAsked);
+    return page.state.compare_exchange_strong(asked, static_cast<std::uint32_t>(VirtualState::kAway));
+  }
+  const std::uint64_t asked_ns = monotonic_ns();
+  std::uint64_t cpu_ns = used_cpu_ns(process);
+  Lasting silence(kMostOfLookNs);
+  while (state(rank) == VirtualState::kAsked && !seats_[rank].ended.load() && !stopping_.load() &&
+         monotonic_ns() - asked_ns < options_.hang_ns) {
+    wait_for_news(kPauseNs);
+    // Who has neither slept nor run meanwhile has had no core to answer.
+    const bool had_a_chance = std::exchange(cpu_ns, used_cpu_ns(process)) != cpu_ns || is_asleep(process, thread);
+    if (had_a_chance && silence.look(true, monotonic_ns()) > kAnswerNs) break;
+  }
+  // One that takes no signals goes on, beside the others.
+  auto asked = static_cast<std::uint32_t>(VirtualState::kAsked);
+  page.state.compare_exchange_strong(asked, static_cast<std::uint32_t>(VirtualState::kFrozen));
+  if (state(rank) != VirtualState::kFrozen) {
+    // In the middle of a call before its first turn it has no turn either.
+    auto running = static_cast<std::uint32_t>(VirtualState::kRunning);
+    if (from == VirtualState::kAway)
+      page.state.compare_exchange_strong(running, static_cast<std::uint32_t>(VirtualState::kAway));
+    return false;
+  }
+  seats_[rank].outside = false;
+  frozen_.insert(rank);
+  return true;
+}
+
+/// @return false: it has ended meanwhile
+bool Coordinator::let_go_on(std::uint32_t rank, VirtualState as) {
+  VirtualPage& page = time_.page(rank);
+  frozen_.erase(rank);
+  auto frozen = static_cast<std::uint32_t>(VirtualState::kFrozen);
+  if (!page.state.compare_exchange_strong(frozen, static_cast<std::uint32_t>(as))) return false;
+  futex_wake(page.turn);
+  seats_[rank].outside = as == VirtualState::kAway;
+  return true;
+}
+
+/// Nothing is left that those who seem to poll their memory could wait for: they may compute after all.
+bool Coordinator::thaw() {
+  bool thawed = false;
+  for (const std::uint32_t rank : std::set<std::uint32_t>(frozen_)) {
+    if (let_go_on(rank, VirtualState::kAway)) thawed = true;
+  }
+  return thawed;
+}
+
+}  // namespace portofu::tools
