@@ -54,13 +54,11 @@ void Table::add(const Row& row) {
               verdict);
 }
 
-void Table::add(Row row, const Run& program, const std::function<double(const std::vector<Sent>&)>& measure,
-                double known_percent) {
+void Table::add(Row row, const Run& program, const std::function<double(const std::vector<Sent>&)>& measure) {
   add(row);
   if (!with_programs_) return;
   row.ours = measure(run_program(program));
   row.made_with = "program";
-  row.known_percent = known_percent;
   add(row);
 }
 

@@ -36,10 +36,8 @@ class Table {
   void add(const Row& row);
 
   /// Prints a row, and then the same one by a program that ptl_sim runs, if that is wanted.
-  /// @param measure        messages -> the number of the row
-  /// @param known_percent  as Row's, of the program
-  void add(Row row, const Run& program, const std::function<double(const std::vector<Sent>&)>& measure,
-           double known_percent = 0);
+  /// @param measure  messages -> the number of the row
+  void add(Row row, const Run& program, const std::function<double(const std::vector<Sent>&)>& measure);
 
   /// Prints a line that is no row.
   void note(const std::string& text);

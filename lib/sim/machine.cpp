@@ -234,6 +234,7 @@ void read_processor(MachineReader& reader, ProcessorCosts* processor) {
   reader.time("processor.atomic_ns", &processor->atomic_ps);
   reader.time("processor.barrier_ns", &processor->barrier_ps);
   reader.time("processor.poll_ns", &processor->poll_ps);
+  reader.time("processor.empty_poll_ns", &processor->empty_poll_ps);
   reader.time("processor.look_ns", &processor->look_ps);
 }
 

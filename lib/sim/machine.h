@@ -61,8 +61,9 @@ struct ProcessorCosts {
   std::uint64_t get_ps = 0;
   std::uint64_t atomic_ps = 0;
   std::uint64_t barrier_ps = 0;
-  std::uint64_t poll_ps = 0;  ///< A call that takes a notice or an event.
-  std::uint64_t look_ps = 0;  ///< From data in memory to a loop over its last word that has seen it.
+  std::uint64_t poll_ps = 0;        ///< A call that takes a notice or an event.
+  std::uint64_t empty_poll_ps = 0;  ///< The same if there is none.
+  std::uint64_t look_ps = 0;        ///< From data in memory to a loop over its last word that has seen it.
 };
 
 /// 0: without limit.

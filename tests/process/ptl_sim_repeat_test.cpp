@@ -9,7 +9,6 @@
 #include <random>
 #include <thread>
 
-#include "tests/process/sim_roles.h"
 #include "tests/process/simulated_job.h"
 
 namespace portofu {
@@ -115,10 +114,4 @@ TEST(PtlSimRepeat, Times__are_the_same_whoever_is_held_up) {
 }  // namespace
 }  // namespace portofu
 
-/// Run by ptl_sim it is a rank.
-int main(int argc, char** argv) {
-  const char* role = std::getenv(portofu::kRoleVariable);
-  if (role != nullptr && *role != '\0' && std::getenv("PMI_RANK") != nullptr) std::_Exit(portofu::play_sim(role));
-  testing::InitGoogleTest(&argc, argv);
-  return RUN_ALL_TESTS();
-}
+int main(int argc, char** argv) { return portofu::main_of_simulated(argc, argv); }

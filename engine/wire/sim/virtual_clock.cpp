@@ -116,6 +116,7 @@ VirtualClock::VirtualClock(VirtualHeader* header, std::size_t bytes, VirtualPage
       compute_word_(header->compute_word),
       keeps_spans_(header->keeps_spans != 0),
       poll_ps_(std::clamp(header->poll_ps, std::uint64_t{1}, kMostCallPs)),
+      empty_poll_ps_(std::clamp(header->empty_poll_ps, std::uint64_t{1}, kMostCallPs)),
       clock_ps_(std::min(page.clock_ps.load(std::memory_order_relaxed), kLatestPs)),
       opened_ps_(clock_ps_),
       caller_(this_thread()),
@@ -224,7 +225,7 @@ void VirtualClock::pass() {
     return;
   }
   if (empty_looks_ == 0) streak_from_ps_ = clock_ps_;
-  spend(VirtualSpent::kLook, poll_ps_, true);
+  spend(VirtualSpent::kLook, empty_poll_ps_, true);
   if (++empty_looks_ <= kShortLooks) {
     const std::uint64_t horizon = page_.horizon_ps.load(std::memory_order_relaxed);
     if (state() != VirtualState::kRunning || has_sent_ || clock_ps_ > horizon) {
@@ -329,14 +330,12 @@ void VirtualClock::retire() {
 }
 
 void VirtualClock::freeze(bool in_call) {
-  const std::uint32_t seen = page_.turn.load(std::memory_order_acquire);
   auto asked = static_cast<std::uint32_t>(VirtualState::kAsked);
   const auto answer = static_cast<std::uint32_t>(in_call ? VirtualState::kRunning : VirtualState::kFrozen);
   if (!page_.state.compare_exchange_strong(asked, answer)) return;
   ring_coordinator(*header_);
-  while (state() == VirtualState::kFrozen && page_.turn.load(std::memory_order_acquire) == seen) {
-    virtual_wait(page_.turn, seen, -1);
-  }
+  constexpr auto kFrozen = static_cast<std::uint32_t>(VirtualState::kFrozen);
+  while (state() == VirtualState::kFrozen && !is_deserted()) virtual_wait(page_.state, kFrozen, kLookAtCoordinatorNs);
 }
 
 // ---- On duty --------------------------------------------------------------------------------------------------------

@@ -131,6 +131,7 @@ class VirtualClock {
   const bool keeps_spans_;
   std::array<std::uint64_t, kVirtualCallCount> call_ps_{};
   const std::uint64_t poll_ps_;
+  const std::uint64_t empty_poll_ps_;
   std::uint64_t clock_ps_;                ///< Of the application.
   const std::uint64_t opened_ps_;         ///< What it was when it was opened.
   std::atomic<std::uintptr_t> caller_;    ///< The thread that gave the turn back last, at first that which opened.

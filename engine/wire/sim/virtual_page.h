@@ -15,7 +15,7 @@
 namespace portofu {
 
 inline constexpr std::uint64_t kVirtualMagic = 0x314d49534f545250;  // "PRTOSIM1"
-inline constexpr std::uint32_t kVirtualVersion = 3;
+inline constexpr std::uint32_t kVirtualVersion = 4;
 inline constexpr std::uint32_t kMostVirtualRanks = 4096;
 inline constexpr std::uint32_t kReportCount = 256;  ///< A power of two.
 inline constexpr std::uint32_t kSpanCount = 256;    ///< A power of two.
@@ -117,7 +117,7 @@ struct VirtualPage {
   std::atomic<std::uint32_t> spans_taken;        ///< Number of spans, mod 2^32.
 
   // ---- Writer: the rank; `state` also the coordinator
-  alignas(128) std::atomic<std::uint32_t> state;  ///< VirtualState.
+  alignas(128) std::atomic<std::uint32_t> state;  ///< VirtualState. Futex word of who is kFrozen.
   std::atomic<std::uint32_t> deliveries_taken;
   std::atomic<std::uint64_t> clock_ps;
   std::atomic<std::uint64_t> until_ps;
@@ -144,7 +144,8 @@ struct VirtualHeader {
   std::uint32_t keeps_spans;                     ///< 1: ranks tell what each stretch of their time has gone into.
   std::uint64_t compute_word;                    ///< kFixed: picoseconds. kCpu: the factor in thousandths.
   std::uint64_t call_ps[kVirtualCallCount];      ///< What a call costs that sends, by VirtualCall.
-  std::uint64_t poll_ps;                         ///< What a call costs that looks for something.
+  std::uint64_t poll_ps;                         ///< What a call costs that looks for something and finds it.
+  std::uint64_t empty_poll_ps;                   ///< The same if it finds nothing.
   alignas(128) std::atomic<std::uint32_t> bell;  ///< Futex word.
 };
 

@@ -310,7 +310,7 @@ void Coordinator::grant(std::uint32_t rank, std::uint64_t time_ps) {
   VirtualPage& page = time_.page(rank);
   const std::uint32_t waker = seats_[rank].waker;
   set_place(rank, kNeverPs);
-  frozen_.erase(rank);
+  const bool is_frozen = frozen_.erase(rank) != 0;
   seats_[rank].told = false;
   if (time_ps < now_ps_) ++times_[rank].late_calls;
   const std::uint64_t from_ps = std::max(time_ps, now_ps_);
@@ -324,6 +324,7 @@ void Coordinator::grant(std::uint32_t rank, std::uint64_t time_ps) {
   page.state.store(static_cast<std::uint32_t>(VirtualState::kRunning), std::memory_order_release);
   page.turn.fetch_add(1, std::memory_order_seq_cst);
   futex_wake(page.turn);
+  if (is_frozen) futex_wake(page.state);
   wait_for_turn_end(rank);
   drain(rank);
   look_at(rank);

@@ -271,7 +271,7 @@ bool Coordinator::let_go_on(std::uint32_t rank, VirtualState as) {
   frozen_.erase(rank);
   auto frozen = static_cast<std::uint32_t>(VirtualState::kFrozen);
   if (!page.state.compare_exchange_strong(frozen, static_cast<std::uint32_t>(as))) return false;
-  futex_wake(page.turn);
+  futex_wake(page.state);
   seats_[rank].outside = as == VirtualState::kAway;
   return true;
 }

@@ -237,6 +237,7 @@ std::optional<Setup> prepare(const Wanted& wanted, std::string* why) {
   const auto& processor = setup.machine.processor;
   setup.costs.calls_ps = {processor.put_ps, processor.get_ps, processor.atomic_ps, processor.barrier_ps};
   setup.costs.poll_ps = processor.poll_ps;
+  setup.costs.empty_poll_ps = processor.empty_poll_ps;
   setup.costs.keeps_spans = setup.order.keeps_history;
   if (ranks > kMaxRankCount) {
     *why = "these are " + std::to_string(ranks) + " ranks, and " + std::to_string(kMaxRankCount) + " are the most";

@@ -35,6 +35,7 @@ SharedTime::SharedTime(std::uint32_t ranks, const TimeCosts& costs) : bytes_(vir
   header_->compute_word = costs.compute_word;
   std::copy(costs.calls_ps.begin(), costs.calls_ps.end(), header_->call_ps);
   header_->poll_ps = costs.poll_ps;
+  header_->empty_poll_ps = costs.empty_poll_ps;
   header_->keeps_spans = costs.keeps_spans ? 1 : 0;
   header_->magic = kVirtualMagic;
 }

@@ -18,6 +18,7 @@ struct TimeCosts {
   std::uint64_t compute_word = 0;                           ///< As VirtualHeader::compute_word.
   std::array<std::uint64_t, kVirtualCallCount> calls_ps{};  ///< As VirtualHeader::call_ps.
   std::uint64_t poll_ps = 1;
+  std::uint64_t empty_poll_ps = 1;
   bool keeps_spans = false;  ///< As VirtualHeader::keeps_spans.
 };
 

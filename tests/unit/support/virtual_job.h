@@ -19,6 +19,7 @@ class VirtualJob {
   static constexpr std::uint64_t kAtomicPs = 300;
   static constexpr std::uint64_t kBarrierPs = 400;
   static constexpr std::uint64_t kPollPs = 10;
+  static constexpr std::uint64_t kEmptyPollPs = 4;
 
   explicit VirtualJob(std::uint32_t ranks) : bytes_(virtual_file_bytes(ranks)), fd_(memfd_create("virtual-job", 0)) {
     if (ftruncate(fd_, static_cast<off_t>(bytes_)) != 0) ADD_FAILURE() << "no memory";
@@ -30,6 +31,7 @@ class VirtualJob {
     header_->rank_count = ranks;
     header_->coordinator = static_cast<std::uint32_t>(getpid());
     header_->poll_ps = kPollPs;
+    header_->empty_poll_ps = kEmptyPollPs;
     header_->call_ps[0] = kPutPs;
     header_->call_ps[1] = kGetPs;
     header_->call_ps[2] = kAtomicPs;
@@ -60,6 +62,7 @@ class VirtualJob {
     own.state.store(static_cast<std::uint32_t>(VirtualState::kRunning));
     own.turn.fetch_add(1);
     virtual_wake(own.turn);
+    virtual_wake(own.state);
   }
   void deliver(const VirtualDelivery& delivery, std::uint32_t rank = 0) const {
     VirtualPage& own = page(rank);
