@@ -12,9 +12,9 @@ namespace portofu {
 
 class ShownClock {
  public:
-  /// Before time is virtual, clocks are shown in steps of 2^-9 s. So is where virtual time begins then, and a program
-  /// that counts seconds in doubles rounds the same in each run.
-  static constexpr std::uint64_t kStepNs = 1'953'125;
+  /// Before time is virtual, clocks are shown in steps of 2^-6 s, which are whole microseconds. So is where virtual
+  /// time begins then, and a program that counts seconds in doubles, or microseconds, rounds the same in each run.
+  static constexpr std::uint64_t kStepNs = 15'625'000;
 
   /// @param era   ProgramTime::era of what is read
   /// @param ns    what is read: virtual time since the era began, if that is odd, else this clock, real

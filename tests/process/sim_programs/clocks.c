@@ -34,15 +34,19 @@ static long long read_ns(clockid_t clock) {
   return now.tv_sec * 1000000000ll + now.tv_nsec;
 }
 
+static long long day_us(void) {
+  struct timeval now;
+  check(gettimeofday(&now, NULL) == 0, "gettimeofday");
+  return now.tv_sec * 1000000ll + now.tv_usec;
+}
+
 static void look_at_all(void) {
   for (int i = 0; i < COUNT; ++i) {
     const long long now_ns = read_ns(kClocks[i]);
     check(now_ns >= last_ns[i], "a clock ran back");
     last_ns[i] = now_ns;
   }
-  struct timeval now;
-  check(gettimeofday(&now, NULL) == 0, "gettimeofday");
-  const long long us = now.tv_sec * 1000000ll + now.tv_usec;
+  const long long us = day_us();
   const long long ns = read_ns(CLOCK_REALTIME);
   check(us <= ns / 1000 && us + 10000000 > ns / 1000, "gettimeofday and clock_gettime differ");
   const long long seconds = time(NULL);
@@ -138,6 +142,11 @@ int main(int argc, char** argv) {
   while (read_ns(CLOCK_MONOTONIC) < began_ns + 1000000) {
   }
   printf("waited by the clock %lld ns\n", read_ns(CLOCK_MONOTONIC) - began_ns);
+  const long long again_ns = read_ns(CLOCK_MONOTONIC);
+  const long long began_us = day_us();
+  while (day_us() < began_us + 100) {
+  }
+  printf("waited by microseconds %lld ns\n", read_ns(CLOCK_MONOTONIC) - again_ns);
   check(utofu_free_vcq(vcq) == UTOFU_SUCCESS, "utofu_free_vcq");
   look_at_all();
   usleep(1000);
