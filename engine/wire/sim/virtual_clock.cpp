@@ -26,6 +26,10 @@ constexpr std::uint32_t kShortLooks = 8;
 constexpr std::uint32_t kEarlyLooks = 64;
 /// So many more wait twice as long: a program that looks a few dozen times while it works loses little by that.
 constexpr std::uint32_t kLooksOfDoubling = 8;
+/// The first of them wait for as long as a look takes, or so long; so it is with reads of the clock. On a machine whose
+/// calls cost nothing a rank would look thousands of times otherwise. What arrives ends such a wait, so that it is not
+/// found later.
+constexpr std::uint64_t kLeastWaitPs = 20'000;
 /// Reads of the clock since the last call that cost nothing. Each further one costs that part of the time since then,
 /// and no more than that, so that who waits by the clock waits hardly longer than he wants.
 constexpr std::uint32_t kFreeReads = 64;
@@ -117,6 +121,7 @@ VirtualClock::VirtualClock(VirtualHeader* header, std::size_t bytes, VirtualPage
       keeps_spans_(header->keeps_spans != 0),
       poll_ps_(std::clamp(header->poll_ps, std::uint64_t{1}, kMostCallPs)),
       empty_poll_ps_(std::clamp(header->empty_poll_ps, std::uint64_t{1}, kMostCallPs)),
+      least_wait_ps_(std::max(poll_ps_, kLeastWaitPs)),
       clock_ps_(std::min(page.clock_ps.load(std::memory_order_relaxed), kLatestPs)),
       opened_ps_(clock_ps_),
       caller_(this_thread()),
@@ -216,6 +221,14 @@ void VirtualClock::give_turn(VirtualState state, std::uint64_t until_ps) {
   in_turn_change_ = false;
 }
 
+/// Whether it still has the turn. Who is asked meanwhile whether it polls its memory does not, since it is in a call.
+bool VirtualClock::has_turn() {
+  auto asked = static_cast<std::uint32_t>(VirtualState::kAsked);
+  if (page_.state.compare_exchange_strong(asked, static_cast<std::uint32_t>(VirtualState::kRunning)))
+    ring_coordinator(*header_);
+  return state() == VirtualState::kRunning;
+}
+
 void VirtualClock::pass() {
   if (left_ || starting_up_) return;
   charge();
@@ -228,15 +241,15 @@ void VirtualClock::pass() {
   spend(VirtualSpent::kLook, empty_poll_ps_, true);
   if (++empty_looks_ <= kShortLooks) {
     const std::uint64_t horizon = page_.horizon_ps.load(std::memory_order_relaxed);
-    if (state() != VirtualState::kRunning || has_sent_ || clock_ps_ > horizon) {
+    if (!has_turn() || has_sent_ || clock_ps_ > horizon) {
       give_turn(VirtualState::kPolling, clock_ps_);
     }
     return;
   }
   const std::uint32_t doublings = std::min((empty_looks_ - kShortLooks) / kLooksOfDoubling, 40u);
   const std::uint64_t longest = page_.is_quiet.load(std::memory_order_relaxed) != 0 ? kLatestPs / 4 : kLongestLookPs;
-  const std::uint64_t most = watches_clock_ ? std::max(poll_ps_, (clock_ps_ - streak_from_ps_) / kPartOfLook)
-                                            : std::min(poll_ps_, kLatestPs >> 41) << doublings;
+  const std::uint64_t most = watches_clock_ ? std::max(least_wait_ps_, (clock_ps_ - streak_from_ps_) / kPartOfLook)
+                                            : std::min(least_wait_ps_, kLatestPs >> 41) << doublings;
   const std::uint64_t until = std::min(clock_ps_ + std::min(most, longest), kLatestPs);
   give_turn(VirtualState::kPolling, until);
   if (clock_ps_ < until) end_streaks();
@@ -275,12 +288,12 @@ std::uint64_t VirtualClock::read(bool in_call) {
   if (!is_caller()) return since_opened(std::min(page_.clock_ps.load(std::memory_order_relaxed), kLatestPs));
   if (in_call || in_turn_change_) return since_opened(clock_ps_);
   charge(false);
-  if (state() != VirtualState::kRunning) give_turn(VirtualState::kReady, clock_ps_);
+  if (!has_turn()) give_turn(VirtualState::kReady, clock_ps_);
   watches_clock_ = true;
   if (reads_ == 0 && empty_looks_ == 0) streak_from_ps_ = clock_ps_;
   if (++reads_ <= kFreeReads) return since_opened(clock_ps_);
-  spend(VirtualSpent::kLook, std::max(poll_ps_, std::min((clock_ps_ - streak_from_ps_) / kPartOfRead, kMostReadPs)),
-        true);
+  spend(VirtualSpent::kLook,
+        std::max(least_wait_ps_, std::min((clock_ps_ - streak_from_ps_) / kPartOfRead, kMostReadPs)), true);
   if (has_sent_ || clock_ps_ > page_.horizon_ps.load(std::memory_order_relaxed) || reads_ % kReadsOfTurn == 0) {
     give_turn(VirtualState::kReady, clock_ps_);
   }

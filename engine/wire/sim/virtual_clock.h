@@ -116,6 +116,7 @@ class VirtualClock {
   void tell_span(const VirtualSpan& span);
   void catch_up(VirtualSpent what);
   bool is_deserted();
+  bool has_turn();
   void give_turn(VirtualState state, std::uint64_t until_ps);
   void end_as(VirtualState state);
   VirtualState state() const { return static_cast<VirtualState>(page_.state.load(std::memory_order_acquire)); }
@@ -132,6 +133,7 @@ class VirtualClock {
   std::array<std::uint64_t, kVirtualCallCount> call_ps_{};
   const std::uint64_t poll_ps_;
   const std::uint64_t empty_poll_ps_;
+  const std::uint64_t least_wait_ps_;     ///< Of looks and reads of the clock in a row.
   std::uint64_t clock_ps_;                ///< Of the application.
   const std::uint64_t opened_ps_;         ///< What it was when it was opened.
   std::atomic<std::uintptr_t> caller_;    ///< The thread that gave the turn back last, at first that which opened.

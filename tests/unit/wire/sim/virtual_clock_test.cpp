@@ -10,6 +10,8 @@ namespace portofu {
 namespace {
 
 constexpr ProcessId kSelf{1, 7};
+/// Of machines whose looks take more than the least that a rank waits between them.
+constexpr std::uint64_t kSlowPollPs = 30'000;
 
 struct VirtualClockTest : testing::Test {
   std::unique_ptr<VirtualClock> open(std::int64_t rank = 0) {
@@ -156,25 +158,27 @@ TEST_F(VirtualClockTest, Start_up__takes_no_time) {
 }
 
 TEST_F(VirtualClockTest, Reads__in_a_row_let_time_pass_in_the_end) {
+  job.header().poll_ps = kSlowPollPs;
   const auto clock = open();
   begin(job, *clock);
   for (int i = 0; i < 64; ++i) EXPECT_EQ(clock->read(false), 1000u);
-  EXPECT_EQ(clock->read(false), 1000u + VirtualJob::kPollPs);
+  EXPECT_EQ(clock->read(false), 1000u + kSlowPollPs);
   clock->stamp(VirtualCall::kPut);
   const std::uint64_t now_ps = clock->now_ps();
   EXPECT_EQ(clock->read(false), now_ps) << "after a call they cost nothing again";
 }
 
 TEST_F(VirtualClockTest, Reads__give_the_turn_back_when_something_else_comes_first) {
+  job.header().poll_ps = kSlowPollPs;
   const auto clock = open();
   begin(job, *clock);
   job.page().horizon_ps.store(1000);
   std::thread coordinator([this] {
     ASSERT_TRUE(job.await(VirtualState::kReady));
-    EXPECT_EQ(job.page().clock_ps.load(), 1000u + VirtualJob::kPollPs);
-    job.grant(5000);
+    EXPECT_EQ(job.page().clock_ps.load(), 1000u + kSlowPollPs);
+    job.grant(50'000);
   });
-  while (clock->read(false) < 5000) {
+  while (clock->read(false) < 50'000) {
   }
   coordinator.join();
 }
@@ -233,6 +237,7 @@ TEST_F(VirtualClockTest, Others__catch_up_with_who_has_sent_or_is_ahead) {
 }
 
 TEST_F(VirtualClockTest, Looks__in_a_row_wait_ever_longer) {
+  job.header().poll_ps = kSlowPollPs;
   const auto clock = open();
   constexpr int kShort = 8;
   constexpr int kLong = 40;
@@ -242,12 +247,49 @@ TEST_F(VirtualClockTest, Looks__in_a_row_wait_ever_longer) {
   });
   for (int i = 1; i <= kLong; ++i) {
     ASSERT_TRUE(job.await(VirtualState::kPolling)) << i;
-    EXPECT_EQ(job.page().until_ps.load() - job.page().clock_ps.load(), VirtualJob::kPollPs << (i / 8)) << i;
+    EXPECT_EQ(job.page().until_ps.load() - job.page().clock_ps.load(), kSlowPollPs << (i / 8)) << i;
     job.grant(job.page().until_ps.load());
   }
   rank.join();
   EXPECT_EQ(job.page().spent_ps[static_cast<std::size_t>(VirtualSpent::kLook)].load(),
             (kShort + kLong) * VirtualJob::kEmptyPollPs);
+}
+
+/// Otherwise time would hardly pass for who looks, or waits by the clock.
+TEST_F(VirtualClockTest, Looks__that_cost_nothing_wait_all_the_same) {
+  constexpr std::uint64_t kLeastPs = 20'000;
+  job.header().poll_ps = 0;
+  job.header().empty_poll_ps = 0;
+  const auto clock = open();
+  begin(job, *clock);
+  std::uint64_t read_ps = 0;
+  std::thread rank([&] {
+    for (int i = 0; i < 9; ++i) clock->pass();
+    clock->find();
+    const std::uint64_t now_ps = clock->now_ps();
+    for (int i = 0; i < 65; ++i) read_ps = clock->read(false) - now_ps;
+  });
+  ASSERT_TRUE(job.await(VirtualState::kPolling));
+  EXPECT_LT(job.page().clock_ps.load(), 1000u + 10) << "looks themselves take no time";
+  EXPECT_EQ(job.page().until_ps.load() - job.page().clock_ps.load(), kLeastPs);
+  job.grant(job.page().until_ps.load());
+  rank.join();
+  EXPECT_EQ(read_ps, kLeastPs) << "the first 64 cost nothing";
+}
+
+/// The coordinator may ask at any time: a machine that stands still for a moment looks to it like CPU time.
+TEST_F(VirtualClockTest, Looks__keep_the_turn_of_who_is_asked_whether_it_polls_its_memory) {
+  const auto clock = open();
+  begin(job, *clock);
+  job.page().state.store(static_cast<std::uint32_t>(VirtualState::kAsked));
+  clock->pass();
+  EXPECT_EQ(job.state(), VirtualState::kRunning);
+  EXPECT_EQ(clock->now_ps(), 1000 + VirtualJob::kEmptyPollPs);
+  job.page().state.store(static_cast<std::uint32_t>(VirtualState::kAsked));
+  clock->read(false);
+  EXPECT_EQ(job.state(), VirtualState::kRunning);
+  clock->freeze(false);
+  EXPECT_EQ(job.state(), VirtualState::kRunning) << "the signal comes after the answer";
 }
 
 TEST_F(VirtualClockTest, Looks__that_find_something_cost_a_call_and_end_the_row) {
