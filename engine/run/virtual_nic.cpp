@@ -92,6 +92,7 @@ std::unique_ptr<VirtualNic> VirtualNic::start(Engine& engine, VirtualClock& cloc
   action.sa_handler = freeze;
   action.sa_flags = SA_RESTART;
   sigaction(kFreezeSignal, &action, nullptr);
+  VirtualClock::admit_freezing();
   return nic;
 }
 

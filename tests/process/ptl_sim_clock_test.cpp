@@ -62,6 +62,10 @@ TEST_F(PtlSimClock, Clocks__go_on_from_real_to_virtual_time_and_back) {
     EXPECT_GT(put_ns, 100) << "the first one, too, although time begins with it";
     EXPECT_NEAR(put_ns, puts_ns[0], 1) << "a nanosecond is rounded down";
   }
+  const auto slept_ns = numbers_behind("slept_for_it", first.output);
+  ASSERT_EQ(slept_ns.size(), 1u) << first.output;
+  EXPECT_GE(slept_ns[0], puts_ns[0] - 92) << "sleeps of no length, until a put is there: no look_ns of polled memory";
+  EXPECT_LT(slept_ns[0], puts_ns[0] + 300);
   EXPECT_EQ(numbers_behind("slept", first.output), std::vector<double>{1'210'000'020'002}) << first.output;
   const auto waited_ns = numbers_behind("clock", first.output);
   ASSERT_EQ(waited_ns.size(), 1u);

@@ -26,9 +26,9 @@ constexpr std::uint32_t kShortLooks = 8;
 constexpr std::uint32_t kEarlyLooks = 64;
 /// So many more wait twice as long: a program that looks a few dozen times while it works loses little by that.
 constexpr std::uint32_t kLooksOfDoubling = 8;
-/// The first of them wait for as long as a look takes, or so long; so it is with reads of the clock. On a machine whose
-/// calls cost nothing a rank would look thousands of times otherwise. What arrives ends such a wait, so that it is not
-/// found later.
+/// The first of them wait for as long as a look takes, or so long; so it is with reads of the clock, and with sleeps of
+/// no length. On a machine whose calls cost nothing a rank would look thousands of times otherwise. What arrives ends
+/// such a wait, so that it is not found later.
 constexpr std::uint64_t kLeastWaitPs = 20'000;
 /// Reads of the clock since the last call that cost nothing. Each further one costs that part of the time since then,
 /// and no more than that, so that who waits by the clock waits hardly longer than he wants.
@@ -203,8 +203,16 @@ bool VirtualClock::is_deserted() {
   return true;
 }
 
+void VirtualClock::admit_freezing() {
+  sigset_t signal;
+  sigemptyset(&signal);
+  sigaddset(&signal, kFreezeSignal);
+  pthread_sigmask(SIG_UNBLOCK, &signal, nullptr);
+}
+
 /// Says that the rank does not run, and sleeps until it does.
 void VirtualClock::give_turn(VirtualState state, std::uint64_t until_ps) {
+  admit_freezing();
   const std::uint32_t seen = page_.turn.load(std::memory_order_acquire);
   caller_.store(this_thread(), std::memory_order_relaxed);
   page_.thread.store(static_cast<std::uint32_t>(gettid()), std::memory_order_relaxed);
@@ -304,7 +312,7 @@ bool VirtualClock::sleep(std::uint64_t length_ps) {
   if (!has_begun() || !is_caller() || in_turn_change_) return false;
   charge(false);
   end_streaks();
-  spend(VirtualSpent::kWait, length_ps);
+  spend(VirtualSpent::kWait, std::max(length_ps, least_wait_ps_));
   give_turn(VirtualState::kReady, clock_ps_);
   return true;
 }

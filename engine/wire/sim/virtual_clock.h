@@ -63,7 +63,8 @@ class VirtualClock {
   /// @param in_call  this thread is in the middle of a call: time stands still
   std::uint64_t read(bool in_call);
 
-  /// Lets that time pass. @return false: not for this thread, which does not call, or not yet
+  /// Lets that time pass, or as much as a look in vain, so that who sleeps again and again for no time comes to an end.
+  /// @return false: not for this thread, which does not call, or not yet
   bool sleep(std::uint64_t length_ps);
 
   /// Lets all that was sent arrive, and leaves virtual time for good. Returns at once if it was left before.
@@ -101,6 +102,9 @@ class VirtualClock {
   bool is_gone(std::uint32_t rank) const;
   /// From now on nothing is to be taken.
   void end_nic();
+
+  /// The coordinator could not stop a thread that has blocked its signal. This thread has not, from here on.
+  static void admit_freezing();
 
   /// A signal handler: the coordinator asks whether this thread polls its memory.
   /// @param in_call  it is in the middle of a call, so it does not; else it may, and sleeps until it goes on

@@ -74,6 +74,14 @@ static void put_to_self(unsigned long word) {
   }
 }
 
+/// Waits for a put by sleeps of no length.
+static void put_and_sleep(unsigned long word) {
+  const struct timespec none = {0, 0};
+  memory[32] = word;
+  check(utofu_put(vcq, self, place + 256, place, 8, 0, 0, NULL) == UTOFU_SUCCESS, "utofu_put");
+  while (memory[0] != word) check(usleep(0) == 0 && nanosleep(&none, NULL) == 0, "sleeping for no time");
+}
+
 static void sleep_in_each_way(void) {
   struct timespec length = {100, 1};
   struct timespec until;
@@ -135,6 +143,9 @@ int main(int argc, char** argv) {
     printf("put %lld ns\n", read_ns(CLOCK_MONOTONIC) - began_ns);
     look_at_all();
   }
+  const long long put_ns = read_ns(CLOCK_MONOTONIC);
+  put_and_sleep(4);
+  printf("slept_for_it %lld ns\n", read_ns(CLOCK_MONOTONIC) - put_ns);
   sleep_in_each_way();
   wait_until_moments();
   look_at_all();

@@ -2,6 +2,7 @@
 
 #include "engine/wire/sim/virtual_clock.h"
 
+#include <csignal>
 #include <thread>
 
 #include "tests/unit/support/virtual_job.h"
@@ -188,16 +189,47 @@ TEST_F(VirtualClockTest, Sleeps__let_time_pass) {
   begin(job, *clock);
   std::thread coordinator([this] {
     ASSERT_TRUE(job.await(VirtualState::kReady)) << "what arrives does not wake it";
-    EXPECT_EQ(job.page().clock_ps.load(), 4000u);
-    job.grant(4000);
+    EXPECT_EQ(job.page().clock_ps.load(), 401'000u);
+    job.grant(401'000);
   });
-  EXPECT_TRUE(clock->sleep(3000));
+  EXPECT_TRUE(clock->sleep(400'000));
   coordinator.join();
-  EXPECT_EQ(clock->now_ps(), 4000u);
+  EXPECT_EQ(clock->now_ps(), 401'000u);
   std::thread([&] {
     EXPECT_FALSE(clock->sleep(1)) << "another thread";
-    EXPECT_EQ(clock->read(false), 4000u);
+    EXPECT_EQ(clock->read(false), 401'000u);
   }).join();
+}
+
+/// A program may wait by sleeps of no length for what is still to come.
+TEST_F(VirtualClockTest, Sleeps__of_no_length_let_time_pass_too) {
+  job.header().poll_ps = kSlowPollPs;
+  const auto clock = open();
+  begin(job, *clock);
+  std::thread coordinator([this] {
+    ASSERT_TRUE(job.await(VirtualState::kReady));
+    job.grant(job.page().clock_ps.load());
+  });
+  EXPECT_TRUE(clock->sleep(0));
+  coordinator.join();
+  EXPECT_EQ(clock->now_ps(), 1000 + kSlowPollPs);
+}
+
+TEST_F(VirtualClockTest, Frozen__can_be_who_has_blocked_the_signal) {
+  const auto clock = open();
+  bool is_blocked = true;
+  std::thread rank([&] {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, nullptr);
+    clock->wait(1000);
+    pthread_sigmask(SIG_SETMASK, nullptr, &all);
+    is_blocked = sigismember(&all, kFreezeSignal) == 1;
+  });
+  ASSERT_TRUE(job.await(VirtualState::kWaiting));
+  job.grant(1000);
+  rank.join();
+  EXPECT_FALSE(is_blocked);
 }
 
 TEST_F(VirtualClockTest, Looks__give_the_turn_back_when_something_else_comes_first) {
