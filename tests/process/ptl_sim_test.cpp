@@ -474,37 +474,6 @@ TEST(PtlSim, Ends__a_rank_whose_thread_has_ended_goes_on) {
   EXPECT_EQ(job.report["message_count"], 3);
 }
 
-TEST(PtlSim, Options__that_are_wrong_are_named) {
-  const auto told = [](const Words& options, const std::string& what) {
-    const bool is_sweep = std::ranges::find(options, "--sweep") != options.end();
-    const Simulated job = run("never", options, !is_sweep);
-    EXPECT_EQ(job.status, 125) << job.output;
-    EXPECT_TRUE(contains(job.output, what)) << job.output;
-  };
-  told({}, "--nodes");
-  told({"--nodes", "2y3"}, "2y3");
-  told({"--nodes", "2x3x2x2"}, "six lengths");
-  told({"--nodes", "1x1x1x3x3x2"}, "dimension 4 of tofud has at most 2 nodes, not 3");
-  told({"--nodes", "1x1x1x2x3x2x1"}, "1x1x1x2x3x2x1");
-  told({"--nodes", "2x2x2x2", "--machine", "bxi2"}, "2x2x2x2");
-  told({"--nodes", "512x8", "--per-node", "2"}, "8192");
-  told({"--nodes", "2", "--compute", "fixed"}, "fixed=NS");
-  told({"--nodes", "2", "--machine", "nowhere"}, "nowhere");
-  told({"--nodes", "2", "--sweep", "nodes=2"}, "either --nodes or --sweep");
-  told({"--nodes", "2", "--plot", "times.svg"}, "--plot is of a --sweep");
-  told({"--nodes", "2", "--machine", "tofux"}, "; there are bxi2, funet, tofud");
-  told({"--sweep", "nodes=2", "--path"}, "not of a --sweep");
-  for (const char* sweep : {"nodes=", "nodes=2,,4", "nodes=2,", "ranks=2", "2,4"}) told({"--sweep", sweep}, sweep);
-  told({"--sweep", "nodes=2,1x1x1x3x3x2"}, "dimension 4");
-  told({"--sweep", "nodes=2", "--plot", "/nowhere/times.svg"}, "/nowhere/times.svg cannot be written");
-  told({"--nodes", "2", "--trace", "/nowhere/trace.json"}, "/nowhere/trace.json cannot be written");
-  told({"--nodes", "2", "--report", "/nowhere/report.html"}, "/nowhere/report.html cannot be written");
-  told({"--nodes", "2", "--machine", "/dev/null"}, "/dev/null");
-  Launcher launcher(simulated({"--nodes", "2", "--messages"}), "never");
-  EXPECT_EQ(launcher.wait_status(), 125);
-  EXPECT_TRUE(contains(launcher.output(), "--messages says what is in the file of --json, and needs it"));
-}
-
 }  // namespace
 }  // namespace portofu
 

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -184,7 +185,8 @@ void add_options(CLI::App* app, Wanted* wanted, portofu::tools::JobOptions* job)
       ->option_text("FILE");
   app->add_option("--most", wanted->most_messages,
                   "Messages in the timeline at most, from its beginning; without it, 100000.")
-      ->option_text("COUNT");
+      ->option_text("COUNT")
+      ->check(CLI::Range(0, 1'000'000'000));
   app->add_option("--report", wanted->report, "File for a page with plots, which a browser opens without a network.")
       ->option_text("FILE");
   app->add_flag("--path", wanted->tells_path,
@@ -354,6 +356,11 @@ std::string find_conflict(const Wanted& wanted) {
     return "--trace, --report, --path and --messages are of one run, not of a --sweep";
   if (wanted.sweep.empty() && !wanted.plot.empty()) return "--plot is of a --sweep";
   if (wanted.has_messages && wanted.json.empty()) return "--messages says what is in the file of --json, and needs it";
+  std::set<std::string> files;
+  for (const std::string& file : {wanted.json, wanted.plot, wanted.trace, wanted.report}) {
+    if (!file.empty() && file != "/dev/null" && !files.insert(file).second)
+      return "two outputs go into the file " + file;
+  }
   if (!wanted.sweep.empty() && wanted.launcher)
     return "--launcher starts a number of ranks of its own, and a --sweep asks for several";
   return "";
