@@ -130,13 +130,14 @@ void TofuChecker::check_flag(Queue& queue, const Posted& posted) {
            !data.remote_notice && !data.local_notice && data.arrivals == posted.arrivals;
   };
   if (std::ranges::none_of(queue.posted, is_data)) return;
-  queue.flag = {posted.path, posted.arrivals, "remote " + stadd_range(posted.remote_stadd, posted.length), true};
+  queue.flag = {posted.call, posted.path, posted.arrivals, "remote " + stadd_range(posted.remote_stadd, posted.length),
+                true};
 }
 
 void TofuChecker::confirm_flag(Queue& queue, std::uint64_t arrivals) {
   if (!queue.flag.open || arrivals == queue.flag.arrivals) return;
   queue.flag.open = false;
-  log_.tell({"flag_unordered", "utofu_put", queue.flag.object, kOrder,
+  log_.tell({"flag_unordered", queue.flag.call, queue.flag.object, kOrder,
              "it went behind data without STRONG_ORDER, no notice tells the target of either, and the target has "
              "answered: a flag that is polled in memory may be seen before the data",
              "set UTOFU_ONESIDED_FLAG_STRONG_ORDER on the flag, or UTOFU_ONESIDED_FLAG_REMOTE_MRQ_NOTICE on the data"});

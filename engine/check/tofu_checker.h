@@ -70,8 +70,9 @@ class TofuChecker {
   };
   /// A word that was put behind data, both without a notice.
   struct Doubt {
-    std::uint64_t path;
-    std::uint64_t arrivals;
+    const char* call = "";
+    std::uint64_t path = 0;
+    std::uint64_t arrivals = 0;
     std::string object;
     bool open = false;
   };

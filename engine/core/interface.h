@@ -120,7 +120,15 @@ struct LateAnswer {
 };
 
 /// Why a message was refused at a portal table entry, for onlookers.
-enum class RefusedFor : std::uint8_t { kNothing, kNoPortal, kDisabled, kNoMatch, kPermission, kOperation };
+enum class RefusedFor : std::uint8_t {
+  kNothing,
+  kNoPortal,
+  kDisabled,
+  kNoMatch,
+  kPermission,
+  kOperation,
+  kNotAligned,  ///< The memory of an atomic is not aligned for its datatype.
+};
 
 /// The message that an interface refused last.
 struct RefusedMessage {
@@ -130,6 +138,7 @@ struct RefusedMessage {
   std::uint32_t nid = 0;
   std::uint64_t match_bits = 0;
   std::uint64_t at_ns = 0;
+  std::uint64_t length = 0;  ///< Bytes that the initiator asked for.
 };
 
 /// Status registers; the values of ptl_sr_index_t. @spec Portals 4.3, 3.3.7

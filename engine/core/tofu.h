@@ -25,6 +25,15 @@ struct Peer;
 /// What a CQ is used for; fixed when it is claimed. @spec uTofu guide, 2.2.7, 2.2.8, 3.3.4.1
 enum class CqMode : std::uint8_t { kShared, kExclusive, kSession };
 
+/// The communication of a VCQ that failed last, for onlookers.
+struct FailedCommunication {
+  NiFail fail = NiFail::kOk;  ///< kOk: there was none.
+  bool remote = true;         ///< It is the remote side's memory or STADD; false: ours.
+  std::uint64_t vcq_id = 0;   ///< Of the other side.
+  std::uint64_t stadd = 0;    ///< End of the range at that side.
+  std::uint64_t at_ns = 0;
+};
+
 /// @spec uTofu guide, 2.2.1
 struct VirtualControlQueue {
   VirtualControlQueue(std::uint32_t toq_entries, std::uint32_t mrq_entries) : tcq(toq_entries), mrq(mrq_entries) {}
@@ -38,6 +47,7 @@ struct VirtualControlQueue {
   std::deque<Descriptor> delayed;  ///< Held back by DELAY_START, in order.
   CountingEvent steps;             ///< Session mode: descriptors that may have started.
   std::uint64_t posted = 0;        ///< Session mode: descriptors posted.
+  FailedCommunication last_failed;
 };
 
 struct ControlQueue {

@@ -40,6 +40,12 @@ NiFail keep_old_value(OutstandingOperation& operation, const std::byte* data, st
   return NiFail::kOk;
 }
 
+void note_failure(const Core& core, VirtualControlQueue& vcq, const FailedCommunication& failed) {
+  vcq.last_failed = failed;
+  vcq.last_failed.vcq_id = with_own_path(failed.vcq_id);
+  vcq.last_failed.at_ns = core.now_ns();
+}
+
 void report_tofu_answer(Core& core, const OutstandingOperation& operation) {
   VirtualControlQueue* vcq = core.tofu != nullptr ? core.tofu->vcq(operation.tofu.vcq_handle) : nullptr;
   if (operation.fail == NiFail::kUndeliverable && core.tofu != nullptr)
@@ -55,6 +61,12 @@ void report_tofu_answer(Core& core, const OutstandingOperation& operation) {
   if (operation.kind == PacketType::kTofuGet) notice.local_stadd = operation.tofu.local_stadd + operation.length;
   if (operation.kind == PacketType::kTofuArmw) notice.remote_value = operation.tofu.old_value;
   if (operation.kind != PacketType::kTofuGet) notice.remote_stadd = operation.remote_offset;
+  if (notice.fail != NiFail::kOk) [[unlikely]] {
+    const std::uint64_t local_end = operation.tofu.local_stadd + operation.length;
+    note_failure(core, *vcq,
+                 {notice.fail, notice.remote_fault, notice.vcq_id,
+                  notice.remote_fault ? operation.remote_offset : local_end, 0});
+  }
   post_notice(core, *vcq, notice);
 }
 
@@ -69,6 +81,7 @@ void receive_tofu_fault(Core& core, const Peer&, const PacketHeader& header) {
   notice.edata = edata_of(header.tofu_meta);
   notice.remote_stadd = header.remote_stadd;
   if (notice.fail == NiFail::kUndeliverable) core.tofu->forget_owner(notice.vcq_id);
+  note_failure(core, *vcq, {notice.fail, true, notice.vcq_id, notice.remote_stadd, 0});
   post_notice(core, *vcq, notice);
 }
 

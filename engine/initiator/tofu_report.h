@@ -14,6 +14,10 @@ const MemorySegment* memory_of_get(Core& core, const OutstandingOperation& opera
 /// Keeps the old value that an ARMW has brought, of eight bytes at most.
 NiFail keep_old_value(OutstandingOperation& operation, const std::byte* data, std::uint64_t bytes);
 
+/// A communication of the VCQ has failed, for whoever asks later. @param failed  without its time; its VCQ ID may have
+/// any path
+void note_failure(const Core& core, VirtualControlQueue& vcq, const FailedCommunication& failed);
+
 /// The answer is complete, or will never come. The caller closes the outstanding entry.
 void report_tofu_answer(Core& core, const OutstandingOperation& operation);
 

@@ -105,6 +105,8 @@ bool is_answered(Core& core, const OutgoingMessage& message) {
 /// nothing of it (2.2.12).
 void refuse(Core& core, VirtualControlQueue& vcq, const Descriptor& d, NiFail fail) {
   const bool unreachable = fail == NiFail::kUndeliverable;
+  const std::uint64_t end = (unreachable ? d.remote_stadd : d.tofu.local_stadd) + d.length;
+  note_failure(core, vcq, {fail, unreachable, d.tofu.remote_vcq_id, end, 0});
   tell_tcq(core, &vcq, d, unreachable ? NiFail::kOk : fail);
   if (unreachable) report_at_once(core, vcq, d, NiFail::kUndeliverable);
 }
@@ -231,8 +233,7 @@ std::unique_ptr<std::byte[]> copy_of(const GateValue& value) {
 /// @param peer  nullptr: nobody has the VCQ
 void send_to_owner(Core& core, Peer* peer, VirtualControlQueue& vcq, Descriptor& d) {
   if (peer == nullptr) {
-    vcq.tcq.complete(d.tofu.tcq_place, NiFail::kOk);
-    return report_at_once(core, vcq, d, NiFail::kUndeliverable);
+    return refuse(core, vcq, d, NiFail::kUndeliverable);
   }
   NiFail fail = NiFail::kOk;
   const RegisteredRegion* local = is_put_of_memory(d) ? find_local(core, vcq, d, &fail) : nullptr;

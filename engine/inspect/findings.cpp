@@ -34,6 +34,10 @@ const char* finding_name(FindingKind kind) {
     case FindingKind::kSessionLacks: return "session_lacks";
     case FindingKind::kGateLacks: return "gate_lacks";
     case FindingKind::kOwnerUnknown: return "owner_unknown";
+    case FindingKind::kEventLacks: return "event_lacks";
+    case FindingKind::kCommunicationFailed: return "communication_failed";
+    case FindingKind::kNoticesUnread: return "notices_unread";
+    case FindingKind::kStartDelayed: return "start_delayed";
   }
   return "unknown";
 }

@@ -17,15 +17,19 @@ enum class FindingKind : std::uint8_t {
   kEventsLost,      ///< An event queue had no room.
   kCounterLacks,    ///< Somebody, or something, waits for a counter.
   kNoAnswerDue,     ///< Somebody waits for an answer that nobody owes.
-  kNothingCounts,   ///< Somebody waits for a counter that nothing raises.
+  kNothingCounts,   ///< Somebody waits for a counter that nothing raises, or at a queue that gets no such event.
   kNotAnswered,     ///< Operations wait for their answers.
   kNotSent,         ///< Messages wait for room at their peer.
   kPeerStopped,
   kPeerDead,
   kCircle,
-  kSessionLacks,  ///< uTofu: descriptors of a session mode VCQ wait.
-  kGateLacks,     ///< uTofu: a barrier gate lacks an input.
-  kOwnerUnknown,  ///< uTofu: requests for a queue or gate that nobody has.
+  kSessionLacks,         ///< uTofu: descriptors of a session mode VCQ wait.
+  kGateLacks,            ///< uTofu: a barrier gate lacks an input.
+  kOwnerUnknown,         ///< uTofu: requests for a queue or gate that nobody has.
+  kEventLacks,           ///< Somebody waits for an event.
+  kCommunicationFailed,  ///< uTofu: one that was told to its initiator only.
+  kNoticesUnread,        ///< uTofu: notices wait in an MRQ while the program looks for others.
+  kStartDelayed,         ///< uTofu: descriptors that DELAY_START holds back.
 };
 
 /// Name for JSON and tests, "header_waits".

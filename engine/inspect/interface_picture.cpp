@@ -44,6 +44,7 @@ Listed<EntryPicture> look_at_entries(FarMemory& memory, const MatchList* far) {
     seen.criteria = entry.criteria;
     seen.start = std::bit_cast<std::uint64_t>(InspectedFields::start(entry.segment));
     seen.length = entry.segment.length();
+    seen.used = entry.local_offset;
     seen.options = entry.options;
     seen.pending = entry.pending;
     seen.handle = entry.handle;
@@ -158,7 +159,9 @@ Listed<TriggerPicture> look_at_triggers(FarMemory& memory, const CountingEvent& 
     way.pop_back();
     const Descriptor& descriptor = operation->descriptor;
     const bool counts = descriptor.type == PacketType::kCountIncrement || descriptor.type == PacketType::kCountSet;
-    listed.items.push_back({operation->threshold, descriptor.type, counts ? descriptor.count.ct_handle : 0});
+    const bool moves = descriptor.type <= PacketType::kSwap;
+    listed.items.push_back({operation->threshold, descriptor.type, counts ? descriptor.count.ct_handle : 0,
+                            moves ? descriptor.portals.md_handle : 0});
     descend(Node::get_right(Tree::value_traits::to_node_ptr(*operation)));
   }
   listed.moving = listed.items.size() != listed.size;

@@ -8,7 +8,20 @@
 namespace portofu {
 namespace {
 
-bool counts_at(const EntryPicture& entry, Handle counter) { return counter != 0 && entry.ct_handle == counter; }
+bool names(const EntryPicture& entry, Handle counter) { return counter != 0 && entry.ct_handle == counter; }
+
+/// Whether messages that an entry takes count.
+bool counts(const EntryPicture& entry) { return (entry.options & (kEntryEventCtComm | kEntryEventCtOverflow)) != 0; }
+
+/// Whether messages that an entry takes are told by events.
+bool logs(const EntryPicture& entry) {
+  return (entry.options & (kEntryEventCommDisable | kEntryEventSuccessDisable)) == 0;
+}
+
+/// Whether something of an operation counts at the counter of its memory descriptor.
+bool counts(const DescriptorPicture& md) {
+  return (md.options & (kMdEventCtSend | kMdEventCtReply | kMdEventCtAck)) != 0;
+}
 
 /// Whether an operation under way may still tell of itself by one of the descriptors.
 bool is_answer_due(const ProcessPicture& process, const std::vector<const DescriptorPicture*>& descriptors) {
@@ -24,6 +37,11 @@ bool is_answer_due(const ProcessPicture& process, const std::vector<const Descri
   });
 }
 
+std::string seconds_since(std::uint64_t since_ns) {
+  const std::uint64_t now = monotonic_ns();
+  return std::to_string((now > since_ns ? now - since_ns : 0) / 1'000'000'000);
+}
+
 }  // namespace
 
 std::string hex(std::uint64_t number) {
@@ -36,10 +54,8 @@ std::string hex(std::uint64_t number) {
   return "0x" + text;
 }
 
-std::string since_text(std::uint64_t since_ns) {
-  const std::uint64_t now = monotonic_ns();
-  return "for " + std::to_string((now > since_ns ? now - since_ns : 0) / 1'000'000'000) + " s";
-}
+std::string since_text(std::uint64_t since_ns) { return "for " + seconds_since(since_ns) + " s"; }
+std::string ago_text(std::uint64_t at_ns) { return seconds_since(at_ns) + " s ago"; }
 
 JobView::JobView(const std::vector<ProcessPicture>& processes) : processes_(processes) {
   for (const ProcessPicture& process : processes) {
@@ -70,6 +86,8 @@ ProcessId JobView::wanted_source(const InterfacePicture& ni, const MatchCriteria
   return physical(ni, criteria.match_id);
 }
 
+bool JobView::anybody_waits() const { return std::ranges::any_of(processes_, &ProcessPicture::is_waiting); }
+
 bool JobView::is_stopped(ProcessId id) const {
   const ProcessPicture* const process = find(id);
   return process != nullptr && process->run_state == RunState::kStopped;
@@ -77,21 +95,33 @@ bool JobView::is_stopped(ProcessId id) const {
 
 Feeders feeders_of_counter(const ProcessPicture& process, const InterfacePicture& ni, Handle counter) {
   Feeders feeders;
+  const bool is_fabric = ni.index == kFabricInterface;  // Whose entries tell in ways of their own.
   for (const PortalPicture& portal : ni.portals) {
     for (const EntryPicture& entry : portal.priority.items) {
-      if (!counts_at(entry, counter)) continue;
+      if (!names(entry, counter)) continue;
+      if (!is_fabric && !counts(entry)) {
+        feeders.mute_entry = &entry;
+        feeders.mute_portal = &portal;
+        continue;
+      }
       feeders.entries.push_back(&entry);
       feeders.portals.push_back(&portal);
     }
     feeders.overflow = feeders.overflow || std::ranges::any_of(portal.overflow.items, [&](const EntryPicture& entry) {
-                         return counts_at(entry, counter);
+                         return names(entry, counter) && (is_fabric || counts(entry));
                        });
   }
   for (const DescriptorPicture& md : ni.descriptors) {
-    if (md.ct_handle == counter) feeders.descriptors.push_back(&md);
+    if (md.ct_handle == counter && counts(md)) feeders.descriptors.push_back(&md);
   }
+  const auto tells_of = [&feeders](Handle md) {
+    return md != 0 &&
+           std::ranges::find(feeders.descriptors, md, &DescriptorPicture::handle) != feeders.descriptors.end();
+  };
   for (const CounterPicture& other : ni.counters) {
-    const auto raises = [counter](const TriggerPicture& trigger) { return trigger.ct_handle == counter; };
+    const auto raises = [&](const TriggerPicture& trigger) {
+      return trigger.ct_handle == counter || tells_of(trigger.md_handle);
+    };
     if (std::ranges::any_of(other.waiting.items, raises)) feeders.triggered_by.push_back(&other);
   }
   feeders.answers_due = is_answer_due(process, feeders.descriptors);
@@ -100,10 +130,16 @@ Feeders feeders_of_counter(const ProcessPicture& process, const InterfacePicture
 
 Feeders feeders_of_queue(const ProcessPicture& process, const InterfacePicture& ni, Handle queue) {
   Feeders feeders;
+  const bool is_fabric = ni.index == kFabricInterface;  // Whose entries tell in ways of their own.
   for (const PortalPicture& portal : ni.portals) {
     if (portal.eq_handle != queue) continue;
     if (portal.priority.items.empty()) feeders.portals.push_back(&portal);
     for (const EntryPicture& entry : portal.priority.items) {
+      if (!is_fabric && !logs(entry)) {
+        feeders.mute_entry = &entry;
+        feeders.mute_portal = &portal;
+        continue;
+      }
       feeders.entries.push_back(&entry);
       feeders.portals.push_back(&portal);
     }

@@ -12,6 +12,7 @@ namespace portofu {
 
 std::string hex(std::uint64_t number);
 std::string since_text(std::uint64_t since_ns);  ///< "for 12 s", by the clock of this machine.
+std::string ago_text(std::uint64_t at_ns);       ///< "12 s ago".
 
 class JobView {
  public:
@@ -32,6 +33,9 @@ class JobView {
   /// What an entry wants messages of: {0, 0} if of several processes.
   static ProcessId wanted_source(const InterfacePicture& ni, const MatchCriteria& criteria);
 
+  /// Whether some process of the job waits for something that the library has to bring.
+  bool anybody_waits() const;
+
   /// Whether the process itself waits or stands still for good.
   bool is_stopped(ProcessId id) const;
 
@@ -48,6 +52,8 @@ struct Feeders {
   std::vector<const DescriptorPicture*> descriptors;
   std::vector<const CounterPicture*> triggered_by;  ///< Counters whose operations raise this one.
   bool overflow = false;                            ///< An entry of an overflow list counts there.
+  const EntryPicture* mute_entry = nullptr;         ///< Names the counter or queue, and never tells it of a message.
+  const PortalPicture* mute_portal = nullptr;       ///< Of `mute_entry`.
   bool answers_due = false;                         ///< Some operation of `descriptors` is under way.
 };
 Feeders feeders_of_counter(const ProcessPicture& process, const InterfacePicture& ni, Handle counter);

@@ -26,6 +26,7 @@ struct EntryPicture {
   MatchCriteria criteria;
   std::uint64_t start = 0;  ///< 0: of several pieces, or from address 0 on.
   std::uint64_t length = 0;
+  std::uint64_t used = 0;     ///< kEntryManageLocal: bytes.
   std::uint32_t options = 0;  ///< kEntry*.
   std::uint32_t pending = 0;  ///< Messages that are arriving there.
   Handle handle = 0;
@@ -55,6 +56,7 @@ struct TriggerPicture {
   std::uint64_t threshold = 0;
   PacketType type = PacketType::kInvalid;
   Handle ct_handle = 0;  ///< kCount*: what it changes.
+  Handle md_handle = 0;  ///< Of a data movement: whose counter and event queue tell of it.
 };
 
 struct CounterPicture {
@@ -134,6 +136,7 @@ struct VcqPicture {
   std::size_t delayed = 0;         ///< Descriptors that DELAY_START holds back.
   std::uint64_t steps = 0;         ///< Session mode: descriptors that may have started.
   Listed<TriggerPicture> waiting;  ///< Session mode.
+  FailedCommunication last_failed;
 };
 
 struct GatePicture {

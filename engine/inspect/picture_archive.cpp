@@ -99,8 +99,8 @@ void carry(Archive& archive, InterfacePicture& ni) {
 
 template <class Archive>
 void carry(Archive& archive, VcqPicture& vcq) {
-  auto& [id, session, tcq_unread, tcq_entries, mrq_unread, mrq_entries, delayed, steps, waiting] = vcq;
-  go_through(archive, id, session, tcq_unread, tcq_entries, mrq_unread, mrq_entries, delayed, steps, waiting);
+  auto& [id, session, tcq_unread, tcq_entries, mrq_unread, mrq_entries, delayed, steps, waiting, failed] = vcq;
+  go_through(archive, id, session, tcq_unread, tcq_entries, mrq_unread, mrq_entries, delayed, steps, waiting, failed);
 }
 
 template <class Archive>
@@ -122,6 +122,7 @@ void move_times(std::vector<ProcessPicture>& processes, std::uint64_t later) {
   };
   for (ProcessPicture& process : processes) {
     for (SleepPicture& sleep : process.core.sleeps) move(sleep.since_ns);
+    for (VcqPicture& vcq : process.core.vcqs) move(vcq.last_failed.at_ns);
     for (InterfacePicture& ni : process.core.interfaces) {
       move(ni.last_refused.at_ns);
       for (PortalPicture& portal : ni.portals) move(portal.disabled_since_ns);

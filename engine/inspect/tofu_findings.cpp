@@ -19,6 +19,76 @@ ProcessId owner_of_gate(const JobView& job, std::uint64_t id) {
   return {};
 }
 
+/// The process that has a VCQ. @return {0, 0} if none was seen
+ProcessId owner_of_vcq(const JobView& job, std::uint64_t id) {
+  for (const ProcessPicture& process : job.processes()) {
+    const auto is_it = [id](const VcqPicture& vcq) { return with_own_path(vcq.id) == with_own_path(id); };
+    if (std::ranges::any_of(process.core.vcqs, is_it)) return process.id();
+  }
+  return {};
+}
+
+const char* failure_text(const FailedCommunication& failed) {
+  switch (failed.fail) {
+    case NiFail::kBadStadd: return " lies in no registered memory";
+    case NiFail::kBadLength: return " lies behind the end of its registered memory";
+    case NiFail::kSegv: return " is in memory that cannot be used so; is it registered read-only?";
+    default: return "";
+  }
+}
+
+/// Only its initiator is told that a communication failed, and it may not have looked.
+void judge_failure(const JobView& job, const ProcessPicture& process, const VcqPicture& vcq,
+                   std::vector<Finding>* findings) {
+  const FailedCommunication& failed = vcq.last_failed;
+  if (failed.fail == NiFail::kOk || !job.anybody_waits()) return;
+  Finding finding;
+  finding.kind = FindingKind::kCommunicationFailed;
+  finding.where = process.id();
+  finding.object = vcq_name(vcq.id);
+  finding.other = owner_of_vcq(job, failed.vcq_id);
+  const bool is_known = finding.other != ProcessId{};
+  finding.sentence = "a communication from " + finding.object + " of " + job.name(process.id()) + " to " +
+                     vcq_name(failed.vcq_id) + (is_known ? " of " + job.name(finding.other) : "") + " failed " +
+                     ago_text(failed.at_ns) + ": ";
+  if (failed.fail == NiFail::kUndeliverable) {
+    finding.sentence += is_known ? "it could not be reached" : "no process here has that VCQ";
+  } else {
+    finding.sentence += std::string("its ") + (failed.remote ? "remote" : "local") + " range, which ends at STADD " +
+                        hex(failed.stadd) + "," + failure_text(failed);
+  }
+  findings->push_back(std::move(finding));
+}
+
+/// The program looks again and again, and not here.
+void judge_unread(const JobView& job, const ProcessPicture& process, const VcqPicture& vcq,
+                  std::vector<Finding>* findings) {
+  if (vcq.mrq_unread == 0 || !process.polls) return;
+  Finding finding;
+  finding.kind = FindingKind::kNoticesUnread;
+  finding.where = process.id();
+  finding.object = vcq_name(vcq.id);
+  finding.lacks = vcq.mrq_unread;  // So it lasts only if nothing is read.
+  finding.sentence = job.name(process.id()) + " polls, and does not read the MRQ of " + finding.object +
+                     ", where notices wait: " + std::to_string(vcq.mrq_unread);
+  findings->push_back(std::move(finding));
+}
+
+/// Descriptors that nothing starts while somebody waits.
+void judge_delayed(const JobView& job, const ProcessPicture& process, const VcqPicture& vcq,
+                   std::vector<Finding>* findings) {
+  if (vcq.delayed == 0 || !job.anybody_waits()) return;
+  Finding finding;
+  finding.kind = FindingKind::kStartDelayed;
+  finding.where = process.id();
+  finding.object = vcq_name(vcq.id);
+  finding.lacks = vcq.delayed;
+  finding.sentence = "descriptors of " + finding.object + " of " + job.name(process.id()) +
+                     " that UTOFU_ONESIDED_FLAG_DELAY_START holds back: " + std::to_string(vcq.delayed) +
+                     "; one without the flag, or utofu_post_toq, starts them";
+  findings->push_back(std::move(finding));
+}
+
 void judge_vcq(const JobView& job, const ProcessPicture& process, const VcqPicture& vcq,
                std::vector<Finding>* findings) {
   const std::string name = vcq_name(vcq.id) + " of " + job.name(process.id());
@@ -83,7 +153,12 @@ void judge_gate(const JobView& job, const ProcessPicture& process, const GatePic
 
 void find_tofu(const JobView& job, std::vector<Finding>* findings) {
   for (const ProcessPicture& process : job.processes()) {
-    for (const VcqPicture& vcq : process.core.vcqs) judge_vcq(job, process, vcq, findings);
+    for (const VcqPicture& vcq : process.core.vcqs) {
+      judge_vcq(job, process, vcq, findings);
+      judge_failure(job, process, vcq, findings);
+      judge_unread(job, process, vcq, findings);
+      judge_delayed(job, process, vcq, findings);
+    }
     for (const GatePicture& gate : process.core.gates) judge_gate(job, process, gate, findings);
     for (const OwnerlessPicture& ownerless : process.core.ownerless) {
       const bool is_gate = is_kind(ownerless.key, TofuIdKind::kVbg);

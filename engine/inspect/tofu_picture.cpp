@@ -16,6 +16,7 @@ VcqPicture picture_of(FarMemory& memory, const VirtualControlQueue& vcq, Depth d
   seen.mrq_entries = InspectedFields::entry_count(vcq.mrq);
   seen.delayed = vcq.delayed.size();
   seen.steps = vcq.steps.success();
+  seen.last_failed = vcq.last_failed;
   if (depth == Depth::kAll) seen.waiting = look_at_triggers(memory, vcq.steps);
   return seen;
 }

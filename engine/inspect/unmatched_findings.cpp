@@ -16,32 +16,45 @@ struct Nearest {
   const PortalPicture* portal = nullptr;
   std::uint64_t differing = 0;  ///< Match bits.
   bool other_source = false;    ///< It wants another initiator.
+  bool too_short = false;       ///< It has no room for the whole message, and does not truncate.
+  std::uint64_t bytes = 0;      ///< Of the message.
 
-  bool matches() const { return entry != nullptr && differing == 0 && !other_source; }
-  int distance() const { return entry == nullptr ? INT32_MAX : std::popcount(differing) + (other_source ? 64 : 0); }
+  bool matches() const { return entry != nullptr && differing == 0 && !other_source && !too_short; }
+  int distance() const {
+    if (entry == nullptr) return INT32_MAX;
+    return 2 * (std::popcount(differing) + (other_source ? 64 : 0)) + (too_short ? 1 : 0);
+  }
 };
 
-Nearest judge_entry(const PortalPicture& portal, const EntryPicture& entry, const MatchKey& key) {
+std::uint64_t room_of(const EntryPicture& entry) {
+  const std::uint64_t used = (entry.options & kEntryManageLocal) != 0 ? entry.used : 0;
+  return entry.length > used ? entry.length - used : 0;
+}
+
+Nearest judge_entry(const PortalPicture& portal, const EntryPicture& entry, const MatchKey& key, std::uint64_t bytes) {
   const MatchCriteria& criteria = entry.criteria;
-  Nearest judged{&entry, &portal, (key.match_bits ^ criteria.match_bits) & ~criteria.ignore_bits, false};
+  Nearest judged{&entry, &portal, (key.match_bits ^ criteria.match_bits) & ~criteria.ignore_bits};
+  judged.bytes = bytes;
   judged.other_source = !matches(criteria, {criteria.match_bits, key.source});
+  judged.too_short = (entry.options & kEntryNoTruncate) != 0 && bytes > room_of(entry);
   return judged;
 }
 
-Nearest nearest_at(const PortalPicture& portal, const MatchKey& key) {
+Nearest nearest_at(const PortalPicture& portal, const MatchKey& key, std::uint64_t bytes) {
   Nearest best;
   for (const EntryPicture& entry : portal.priority.items) {
-    const Nearest judged = judge_entry(portal, entry, key);
+    const Nearest judged = judge_entry(portal, entry, key, bytes);
     if (judged.distance() < best.distance()) best = judged;
   }
   return best;
 }
 
 /// The nearest entry where the message came to; if there is none that matches, one that matches elsewhere.
-Nearest nearest_of(const InterfacePicture& ni, std::uint32_t pt_index, const MatchKey& key) {
+/// @param bytes  of the message
+Nearest nearest_of(const InterfacePicture& ni, std::uint32_t pt_index, const MatchKey& key, std::uint64_t bytes) {
   Nearest best;
   for (const PortalPicture& portal : ni.portals) {
-    const Nearest here = nearest_at(portal, key);
+    const Nearest here = nearest_at(portal, key, bytes);
     if (portal.pt_index == pt_index ? here.distance() <= best.distance() && !best.matches() : here.matches())
       best = here;
   }
@@ -51,6 +64,13 @@ Nearest nearest_of(const InterfacePicture& ni, std::uint32_t pt_index, const Mat
 std::string message_text(const JobView& job, const InterfacePicture& ni, const MatchKey& key) {
   const std::string bits = ni.is_matching() ? " (bits " + hex(key.match_bits) + ")" : "";
   return job.name(JobView::physical(ni, key.source)) + bits;
+}
+
+/// Which interface it is, where a process has several.
+std::string interface_text(const ProcessPicture& process, const InterfacePicture& ni) {
+  if (process.core.interfaces.size() < 2 || ni.index == kFabricInterface) return "";
+  return std::string(" of the ") + (ni.is_matching() ? "matching, " : "non-matching, ") +
+         (ni.is_logical() ? "logical interface" : "physical interface");
 }
 
 /// "; the nearest entry differs in bit 0 (0x11 instead of 0x10)".
@@ -68,7 +88,12 @@ std::string nearest_text(const JobView& job, const InterfacePicture& ni, std::ui
     text += text.empty() ? "; the nearest entry" : " and";
     text += " wants a message of " + job.name(JobView::wanted_source(ni, criteria));
   }
-  return text;
+  if (nearest.too_short) {
+    text += text.empty() ? "; the nearest entry" : " and";
+    text += " has room for " + std::to_string(room_of(*nearest.entry)) + " bytes and does not truncate " +
+            "(PTL_ME_NO_TRUNCATE), and the message has " + std::to_string(nearest.bytes);
+  }
+  return text.empty() ? "; an entry that it matches is posted there now" : text;
 }
 
 std::string portal_name(std::uint32_t pt_index) { return "portal table entry " + std::to_string(pt_index); }
@@ -78,7 +103,7 @@ void find_headers(const JobView& job, const ProcessPicture& process, const Inter
   for (const PortalPicture& portal : ni.portals) {
     std::size_t told = 0;
     for (const HeaderPicture& header : portal.unexpected.items) {
-      const Nearest nearest = nearest_of(ni, portal.pt_index, header.key);
+      const Nearest nearest = nearest_of(ni, portal.pt_index, header.key, header.rlength);
       // One that matches here was posted or came a moment ago.
       if (nearest.entry == nullptr || (nearest.matches() && nearest.portal == &portal)) continue;
       if (++told > kMostHeaders) break;
@@ -107,6 +132,7 @@ const char* reason_text(RefusedFor reason) {
     case RefusedFor::kNoMatch: return ", where it matched nothing";
     case RefusedFor::kPermission: return ", whose entry is for another user ID";
     case RefusedFor::kOperation: return ", whose entry does not allow the operation";
+    case RefusedFor::kNotAligned: return ", where the memory is not aligned for the datatype of the atomic operation";
     case RefusedFor::kNothing: break;
   }
   return "";
@@ -118,9 +144,8 @@ void find_refusal(const JobView& job, const ProcessPicture& process, const Inter
   if (refused.reason == RefusedFor::kNothing || refused.reason == RefusedFor::kDisabled) return;
   const MatchKey key{refused.match_bits, {refused.nid, refused.pid}};
   const ProcessId from = JobView::physical(ni, key.source);
-  const ProcessPicture* const initiator = job.find(from);
-  if (!process.is_waiting() && (initiator == nullptr || !initiator->is_waiting())) return;
-  const Nearest nearest = nearest_of(ni, refused.pt_index, key);
+  if (!job.anybody_waits()) return;  // It may be a third process that wants what should have come of it.
+  const Nearest nearest = nearest_of(ni, refused.pt_index, key, refused.length);
   Finding finding{FindingKind::kMessageRefused,
                   process.id(),
                   portal_name(refused.pt_index),
@@ -131,8 +156,9 @@ void find_refusal(const JobView& job, const ProcessPicture& process, const Inter
                   0,
                   ""};
   if (nearest.entry != nullptr) finding.wanted = nearest.entry->criteria.match_bits;
-  finding.sentence = "a message of " + message_text(job, ni, key) + " was refused at " + job.name(process.id()) + ", " +
-                     finding.object + reason_text(refused.reason);
+  finding.sentence = "a message of " + message_text(job, ni, key) + " was refused " + ago_text(refused.at_ns) + " at " +
+                     job.name(process.id()) + ", " + finding.object + interface_text(process, ni) +
+                     reason_text(refused.reason);
   const bool is_lost = refused.reason == RefusedFor::kNoPortal || refused.reason == RefusedFor::kNoMatch;
   if (is_lost && (nearest.entry != nullptr || refused.reason == RefusedFor::kNoMatch))
     finding.sentence += nearest_text(job, ni, refused.pt_index, nearest, key.match_bits);

@@ -17,16 +17,35 @@ const CounterPicture* find_counter(const InterfacePicture& ni, Handle handle) {
   return found != ni.counters.end() ? &*found : nullptr;
 }
 
-/// " It counts messages at portal table entry 4 (bits 0x10, of rank 2)."
+/// " messages at portal table entry 4 with bits 0x10 of rank 2"
 std::string entries_text(const JobView& job, const InterfacePicture& ni, const Feeders& feeders) {
   if (feeders.entries.empty()) return "";
-  const MatchCriteria& criteria = feeders.entries.front()->criteria;
+  const EntryPicture& first = *feeders.entries.front();
+  const MatchCriteria& criteria = first.criteria;
   std::string text = " messages at portal table entry " + std::to_string(feeders.portals.front()->pt_index);
   const ProcessId source = JobView::wanted_source(ni, criteria);
   if (ni.is_matching()) text += " with bits " + hex(criteria.match_bits);
   if (source != ProcessId{}) text += " of " + job.name(source);
   if (feeders.entries.size() > 1) text += ", and of " + std::to_string(feeders.entries.size() - 1) + " entries more";
   return text;
+}
+
+/// " bytes of messages at ...", if that is what the entries count.
+std::string counted_text(const JobView& job, const InterfacePicture& ni, const Feeders& feeders) {
+  const bool bytes = (feeders.entries.front()->options & kEntryEventCtBytes) != 0;
+  return (bytes ? " bytes of" : "") + entries_text(job, ni, feeders);
+}
+
+/// "the entry at portal table entry 4 with bits 0x10"
+std::string mute_text(const InterfacePicture& ni, const Feeders& feeders) {
+  return "the entry at portal table entry " + std::to_string(feeders.mute_portal->pt_index) +
+         (ni.is_matching() ? " with bits " + hex(feeders.mute_entry->criteria.match_bits) : "");
+}
+
+/// An operation that would tell of itself waits for another counter.
+std::string trigger_text(const CounterPicture& other) {
+  return "; an operation would raise it that waits for " + counter_name(other.handle) + ", which has " +
+         std::to_string(other.success) + " of " + std::to_string(other.waiting.items.front().threshold);
 }
 
 /// A thread that sleeps until a counter has its test.
@@ -55,21 +74,23 @@ class CounterWait {
   static FindingKind kind_of(const Feeders& feeders) {
     if (!feeders.entries.empty() || !feeders.triggered_by.empty() || feeders.overflow || feeders.answers_due)
       return FindingKind::kCounterLacks;
-    return feeders.descriptors.empty() ? FindingKind::kNothingCounts : FindingKind::kNoAnswerDue;
+    const bool nothing = feeders.descriptors.empty() || feeders.mute_entry != nullptr;
+    return nothing ? FindingKind::kNothingCounts : FindingKind::kNoAnswerDue;
   }
 
   std::string cause_text(const InterfacePicture& ni, const Feeders& feeders) const {
-    if (!feeders.entries.empty()) return "; it counts" + entries_text(job_, ni, feeders);
-    if (!feeders.triggered_by.empty()) {
-      const CounterPicture& other = *feeders.triggered_by.front();
-      return "; an operation would raise it that waits for " + counter_name(other.handle) + ", which has " +
-             std::to_string(other.success) + " of " + std::to_string(other.waiting.items.front().threshold);
-    }
+    if (!feeders.entries.empty()) return "; it counts" + counted_text(job_, ni, feeders);
+    if (!feeders.triggered_by.empty()) return trigger_text(*feeders.triggered_by.front());
     if (feeders.overflow) return "; it counts messages of an overflow list";
+    if (feeders.mute_entry != nullptr && !feeders.answers_due)
+      return "; " + mute_text(ni, feeders) + " names it, but without PTL_ME_EVENT_CT_COMM: messages there do not count";
     if (feeders.descriptors.empty()) return "; no entry, memory descriptor or triggered operation raises it";
     const std::string md = "memory descriptor " + hex(feeders.descriptors.front()->handle);
     if (feeders.answers_due) return "; it counts for operations of " + md + ", some of which are not answered";
-    return "; it counts for operations of " + md + ", and none of them waits for an answer: was an ACK asked for?";
+    const bool hears_acks = (feeders.descriptors.front()->options & kMdEventCtAck) != 0;
+    return "; it counts for operations of " + md +
+           (hears_acks ? ", and none of them waits for an answer: was an ACK asked for?"
+                       : ", and none of them is under way");
   }
 
   const JobView& job_;
@@ -77,27 +98,55 @@ class CounterWait {
   const SleepPicture& sleep_;
 };
 
-void judge_queue_wait(const JobView& job, const ProcessPicture& process, const SleepPicture& sleep,
-                      std::vector<Finding>* findings) {
-  std::string queues;
-  for (const auto& [handle, test] : sleep.subject.objects()) {
-    const InterfacePicture* const ni = interface_of(process, handle);
-    if (ni == nullptr) return;
-    const Feeders feeders = feeders_of_queue(process, *ni, handle);
-    if (!feeders.portals.empty() || feeders.answers_due) return;
-    queues += (queues.empty() ? "event queue " : ", ") + hex(handle);
+/// A thread that sleeps until an event queue gets an event.
+class QueueWait {
+ public:
+  QueueWait(const JobView& job, const ProcessPicture& process) : job_(job), process_(process) {}
+
+  void judge(const SleepPicture& sleep, std::vector<Finding>* findings) const {
+    Finding finding;
+    finding.kind = FindingKind::kNoAnswerDue;
+    finding.where = process_.id();
+    std::string cause;
+    for (const auto& [handle, test] : sleep.subject.objects()) {
+      const InterfacePicture* const ni = interface_of(process_, handle);
+      if (ni == nullptr || ni->index == kFabricInterface) return;
+      const Feeders feeders = feeders_of_queue(process_, *ni, handle);
+      if (feeders.answers_due) return;
+      finding.object += (finding.object.empty() ? "event queue " : ", ") + hex(handle);
+      if (cause.empty()) cause = cause_of(*ni, feeders, &finding.kind);
+    }
+    if (finding.object.empty()) return;
+    if (cause.empty())
+      cause = "no portal table entry logs there, and no operation waits for an answer: was an ACK asked for?";
+    finding.sentence = job_.name(process_.id()) + " has been waiting " + since_text(sleep.since_ns) +
+                       " for an event of " + finding.object + "; " + cause;
+    findings->push_back(std::move(finding));
   }
-  if (queues.empty()) return;
-  Finding finding;
-  finding.kind = FindingKind::kNoAnswerDue;
-  finding.where = process.id();
-  finding.object = queues;
-  finding.sentence = job.name(process.id()) + " has been waiting " + since_text(sleep.since_ns) + " for an event of " +
-                     queues +
-                     "; no portal table entry logs there, and no operation waits for an answer: was an ACK "
-                     "asked for?";
-  findings->push_back(std::move(finding));
-}
+
+ private:
+  /// @return "" if nothing has to do with the queue
+  std::string cause_of(const InterfacePicture& ni, const Feeders& feeders, FindingKind* kind) const {
+    *kind = FindingKind::kEventLacks;
+    if (!feeders.entries.empty()) return "it logs" + entries_text(job_, ni, feeders);
+    if (feeders.overflow) return "it logs messages of an overflow list";
+    *kind = FindingKind::kNothingCounts;
+    if (feeders.mute_entry != nullptr)
+      return mute_text(ni, feeders) +
+             " makes no event of a message that succeeds: PTL_ME_EVENT_COMM_DISABLE or PTL_ME_EVENT_SUCCESS_DISABLE";
+    const auto is_mute = [](const DescriptorPicture* md) { return (md->options & kMdEventSuccessDisable) != 0; };
+    if (!feeders.descriptors.empty() && std::ranges::all_of(feeders.descriptors, is_mute))
+      return "memory descriptor " + hex(feeders.descriptors.front()->handle) +
+             " makes no event of an operation that succeeds: PTL_MD_EVENT_SUCCESS_DISABLE";
+    *kind = FindingKind::kNoAnswerDue;
+    if (feeders.portals.empty()) return "";
+    return "portal table entry " + std::to_string(feeders.portals.front()->pt_index) + " logs there and has no entry" +
+           (feeders.descriptors.empty() ? "" : ", and no operation waits for an answer: was an ACK asked for?");
+  }
+
+  const JobView& job_;
+  const ProcessPicture& process_;
+};
 
 /// Operations that wait for a counter that has begun to count, or that a thread waits for by way of them.
 void find_lacking_triggers(const JobView& job, const ProcessPicture& process, const InterfacePicture& ni,
@@ -115,7 +164,7 @@ void find_lacking_triggers(const JobView& job, const ProcessPicture& process, co
     finding.sentence = "triggered operations of " + job.name(process.id()) + " that wait for " + finding.object + ": " +
                        std::to_string(counter.waiting.size) + "; the next needs " + std::to_string(threshold) +
                        ", it has " + std::to_string(counter.success) + " and lacks " + std::to_string(finding.lacks);
-    if (!feeders.entries.empty()) finding.sentence += "; it counts" + entries_text(job, ni, feeders);
+    if (!feeders.entries.empty()) finding.sentence += "; it counts" + counted_text(job, ni, feeders);
     findings->push_back(std::move(finding));
   }
 }
@@ -254,7 +303,7 @@ bool is_missing(const JobView& job, const ProcessPicture& dead) {
 void find_lacking(const JobView& job, std::vector<Finding>* findings) {
   for (const ProcessPicture& process : job.processes()) {
     for (const SleepPicture& sleep : process.core.sleeps) {
-      if (sleep.subject.kind == WaitKind::kEventQueue) judge_queue_wait(job, process, sleep, findings);
+      if (sleep.subject.kind == WaitKind::kEventQueue) QueueWait(job, process).judge(sleep, findings);
       if (sleep.subject.kind != WaitKind::kCounters) continue;
       for (const auto& [handle, test] : sleep.subject.objects()) {
         const InterfacePicture* const ni = interface_of(process, handle);

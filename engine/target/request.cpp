@@ -51,10 +51,10 @@ RefusedFor reason_of(Refusal refusal) {
 }
 
 /// For whoever asks later why a message is not there.
-void note_refusal(const Core& core, Interface& ni, const Arrival& arrival, Refusal refusal) {
+void note_refusal(const Core& core, Interface& ni, const Arrival& arrival, RefusedFor reason) {
   const PacketHeader& header = arrival.header;
   const ProcessId from = arrival.initiator;
-  ni.last_refused = {reason_of(refusal), header.pt_index, from.pid, from.nid, header.match_bits, core.now_ns()};
+  ni.last_refused = {reason, header.pt_index, from.pid, from.nid, header.match_bits, core.now_ns(), header.length};
 }
 
 void count_refusal(Core& core, Interface* ni, Refusal refusal) {
@@ -83,7 +83,7 @@ NiFail fail_of(Refusal refusal) {
 /// Tells the initiator, and drops the data that is still to come.
 void refuse(Core& core, Interface* ni, Peer& peer, Arrival& arrival, Refusal refusal) {
   count_refusal(core, ni, refusal);
-  if (ni != nullptr) note_refusal(core, *ni, arrival, refusal);
+  if (ni != nullptr) note_refusal(core, *ni, arrival, reason_of(refusal));
   const PacketHeader& header = arrival.header;
   arrival.mode =
       header.type == PacketType::kPut && arrival.received < header.length ? ArrivalMode::kDiscard : ArrivalMode::kIdle;
@@ -217,7 +217,10 @@ constexpr IncomingHooks kPutHooks{entry_memory, finish_put, true, true, false};
   } else {
     store_payload(arrival, &arrival.entry->segment, data.data(), header.payload_bytes);
   }
-  if (!done) arrival.fail = NiFail::kDropped;  // Not aligned (lib/portals4/README.md, alignment).
+  if (!done) {  // Not aligned (lib/portals4/README.md, alignment).
+    arrival.fail = NiFail::kDropped;
+    note_refusal(core, ni, arrival, RefusedFor::kNotAligned);
+  }
   if (arrival.fail != NiFail::kOk) arrival.mlength = 0;
   if (!fetching) return finish(core, ni, peer, arrival);
   const AnswerContent content = content_of(core, ni, arrival.header, arrival);

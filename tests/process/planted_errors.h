@@ -17,6 +17,7 @@ class PlantedRank {
   static constexpr ptl_pid_t kFirstPid = 700;
   static constexpr ptl_pt_index_t kPt = 4;
   static constexpr ptl_size_t kEvents = 2;
+  static constexpr ptl_size_t kBytes = 64;
 
   explicit PlantedRank(bool bad, unsigned int pt_options = 0) : bad_(bad) {
     pmi.begin();
@@ -41,10 +42,10 @@ class PlantedRank {
 
   /// @param source  rank; -1: any
   void post(ptl_match_bits_t bits, int source = -1, ptl_list_t list = PTL_PRIORITY_LIST,
-            unsigned int options = PTL_ME_EVENT_COMM_DISABLE) {
+            unsigned int options = PTL_ME_EVENT_COMM_DISABLE, ptl_size_t length = kBytes) {
     ptl_me_t me{};
     me.start = memory.data();
-    me.length = memory.size();
+    me.length = length;
     me.ct_handle = list == PTL_PRIORITY_LIST ? arrived : PTL_CT_NONE;
     me.uid = PTL_UID_ANY;
     me.options = PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_LINK_DISABLE | PTL_ME_EVENT_UNLINK_DISABLE |
@@ -90,7 +91,7 @@ class PlantedRank {
 
   bool bad_;
   std::vector<ptl_nid_t> nids_;  ///< Of all ranks.
-  std::array<std::byte, 64> memory{};
+  std::array<std::byte, kBytes> memory{};
 };
 
 /// Rank 0 sends with another tag than rank 1 receives.
@@ -247,9 +248,9 @@ class PlantedQueue {
   }
 
   /// Puts a word to the other rank, which gets a notice.
-  void put_notice() const {
-    while (utofu_put_piggyback8(vcq, other_vcq_, 1, other_stadd_, 8, 0, UTOFU_ONESIDED_FLAG_REMOTE_MRQ_NOTICE,
-                                nullptr) == UTOFU_ERR_BUSY) {
+  void put_notice(std::uint64_t offset = 0, unsigned long flags = 0) const {
+    while (utofu_put_piggyback8(vcq, other_vcq_, 1, other_stadd_ + offset, 8, 0,
+                                UTOFU_ONESIDED_FLAG_REMOTE_MRQ_NOTICE | flags, nullptr) == UTOFU_ERR_BUSY) {
       void* data = nullptr;
       utofu_poll_tcq(vcq, 0, &data);
     }
@@ -313,6 +314,59 @@ class PlantedQueue {
   PlantedRank::stay();
 }
 
+/// Rank 1 has room for less than rank 0 sends, and does not truncate.
+[[noreturn]] inline void play_room(bool bad) {
+  PlantedRank rank(bad);
+  const unsigned int options = PTL_ME_EVENT_COMM_DISABLE | PTL_ME_NO_TRUNCATE;
+  if (rank.pmi.rank == 1) rank.post(0x10, -1, PTL_PRIORITY_LIST, options, bad ? 4 : 8);
+  rank.pmi.barrier();
+  if (rank.pmi.rank == 0) rank.put(1, 0x10);
+  if (rank.pmi.rank == 1) rank.wait(rank.arrived, 1);
+  PlantedRank::stay();
+}
+
+/// Rank 0 puts behind the end of what rank 1 has registered, and does not look whether that went well.
+[[noreturn]] inline void play_region(bool bad) {
+  const PlantedQueue rank(0);
+  if (rank.pmi.rank == 0) {
+    rank.put_notice(bad ? 252 : 0);
+    PlantedRank::stay();
+  }
+  if (bad) print_ready();
+  utofu_mrq_notice notice{};
+  while (utofu_poll_mrq(rank.vcq, 0, &notice) != UTOFU_SUCCESS) continue;
+  PlantedRank::stay();
+}
+
+/// Rank 0 forgets to start what it has delayed.
+[[noreturn]] inline void play_delay(bool bad) {
+  const PlantedQueue rank(0);
+  if (rank.pmi.rank == 0) {
+    rank.put_notice(0, UTOFU_ONESIDED_FLAG_DELAY_START);
+    if (!bad) utofu_post_toq(rank.vcq, nullptr, 0, nullptr);
+    PlantedRank::stay();
+  }
+  if (bad) print_ready();
+  utofu_mrq_notice notice{};
+  while (utofu_poll_mrq(rank.vcq, 0, &notice) != UTOFU_SUCCESS) continue;
+  PlantedRank::stay();
+}
+
+/// Rank 1 waits for an event that its entry does not make.
+[[noreturn]] inline void play_silent(bool bad) {
+  PlantedRank rank(bad);
+  if (rank.pmi.rank == 1)
+    rank.post(0x10, -1, PTL_PRIORITY_LIST, bad ? static_cast<unsigned>(PTL_ME_EVENT_COMM_DISABLE) : 0);
+  rank.pmi.barrier();
+  if (rank.pmi.rank == 0) rank.put(1, 0x10);
+  ptl_event_t event{};
+  if (rank.pmi.rank == 1) {
+    if (bad) print_ready();
+    PtlEQWait(rank.eq, &event);
+  }
+  PlantedRank::stay();
+}
+
 /// @param role  "tag" or "tag good"
 inline int play_planted(const std::string& role) {
   const bool bad = !role.ends_with(" good");
@@ -329,6 +383,10 @@ inline int play_planted(const std::string& role) {
   if (name == "disabled") play_disabled(bad);
   if (name == "session") play_session(bad);
   if (name == "gate") play_gate(bad);
+  if (name == "room") play_room(bad);
+  if (name == "region") play_region(bad);
+  if (name == "delay") play_delay(bad);
+  if (name == "silent") play_silent(bad);
   return 82;
 }
 

@@ -249,6 +249,37 @@ TEST(PtlInfoExplain, Gate__lacks_the_packet_of_the_rank_that_did_not_come) {
   EXPECT_TRUE(says(finding, "lacks the packet of barrier gate")) << finding;
 }
 
+TEST(PtlInfoExplain, Room__that_a_message_lacks_is_told) {
+  const OwnNode node;
+  const Program program(node, "room", 2);
+  const Json finding = program.found("message_refused", 1);
+  EXPECT_EQ(finding["differing_bits"], Json::array()) << finding;
+  EXPECT_TRUE(says(finding, "the nearest entry has room for 4 bytes and does not truncate")) << finding;
+}
+
+TEST(PtlInfoExplain, Event__that_an_entry_does_not_make_is_told) {
+  const OwnNode node;
+  const Program program(node, "silent", 2);
+  const Json finding = program.found("nothing_counts", 1);
+  EXPECT_TRUE(says(finding, "the entry at portal table entry 4 with bits 0x10 makes no event")) << finding;
+}
+
+TEST(PtlInfoExplain, Put__that_left_its_region_is_told_of_its_initiator) {
+  const OwnNode node;
+  const Program program(node, "region", 2);
+  const Json finding = program.found("communication_failed", 0);
+  EXPECT_EQ(finding.value("other_rank", -1), 1) << finding;
+  EXPECT_TRUE(says(finding, "lies behind the end of its registered memory")) << finding;
+}
+
+TEST(PtlInfoExplain, Descriptor__that_was_delayed_and_forgotten_is_told) {
+  const OwnNode node;
+  const Program program(node, "delay", 2);
+  const Json finding = program.found("start_delayed", 0);
+  EXPECT_EQ(finding.value("count", 0), 1) << finding;
+  EXPECT_TRUE(says(finding, "UTOFU_ONESIDED_FLAG_DELAY_START holds back: 1")) << finding;
+}
+
 TEST(PtlInfoExplain, Wait__that_lasts_says_so_itself) {
   const OwnNode node;
   setenv("PORTOFU_STALL_S", "1", 1);
@@ -260,7 +291,7 @@ TEST(PtlInfoExplain, Wait__that_lasts_says_so_itself) {
 
 TEST(PtlInfoExplain, Programs__without_an_error_give_no_finding) {
   for (const char* role : {"tag", "portal", "ack", "threshold", "circle", "stopped", "dead", "notices", "events",
-                           "disabled", "session", "gate"}) {
+                           "disabled", "session", "gate", "room", "region", "delay", "silent"}) {
     const OwnNode node;
     const int ranks = std::string(role) == "circle" ? 3 : 2;
     const Program program(node, std::string(role) + " good", ranks);

@@ -123,7 +123,7 @@ void show_tofu(Lines& lines, const CorePicture& core) {
     lines.add("    VCQ %s: TCQ %llu of %llu, MRQ %llu of %llu unread%s", hex_text(vcq.id).c_str(),
               static_cast<unsigned long long>(vcq.tcq_unread), static_cast<unsigned long long>(vcq.tcq_entries),
               static_cast<unsigned long long>(vcq.mrq_unread), static_cast<unsigned long long>(vcq.mrq_entries),
-              vcq.delayed != 0 ? ", some descriptors are delayed" : "");
+              vcq.delayed != 0 ? ", descriptors wait for a start (DELAY_START)" : "");
     if (vcq.session)
       lines.add("      session: %llu steps, %zu descriptors wait", static_cast<unsigned long long>(vcq.steps),
                 vcq.waiting.size);
@@ -146,6 +146,7 @@ void show_process(Lines& lines, const ProcessPicture& process) {
               channel.waiting_packets);
   }
   for (const SleepPicture& sleep : process.core.sleeps) show_sleep(lines, sleep);
+  if (process.polls) lines.add("    polls: the program looks again and again");
   for (const PeerPicture& peer : process.core.peers) {
     if (peer.outstanding == 0 && peer.waiting_requests == 0 && peer.waiting_answers == 0) continue;
     lines.add("    to PID %u of %s: %u operations not answered, %zu messages and %zu answers wait", peer.id.pid,
@@ -192,7 +193,8 @@ std::string plain_text(const std::vector<Explanation>& jobs) {
     lines.add("Job %u", job.job_key);
     for (const ProcessPicture& process : job.processes) show_process(lines, process);
     lines.add("\n  %s", job.findings.empty() ? "Nothing was found that would explain a hang." : "What was found:");
-    for (const Finding& finding : job.findings) lines.add("  - %s.", finding.sentence.c_str());
+    for (const Finding& finding : job.findings)
+      lines.add("  - %s%s", finding.sentence.c_str(), finding.sentence.ends_with('?') ? "" : ".");
     lines.add("%s", "");
   }
   if (jobs.empty()) lines.add("No such process has an interface open");

@@ -111,6 +111,14 @@ TEST_F(TofuCheckerTest, Flag__is_told_when_the_target_answers) {
   EXPECT_TRUE(found.has("\"kind\":\"flag_unordered\"")) << found.text();
 }
 
+TEST_F(TofuCheckerTest, Flag__is_told_with_the_call_that_it_was) {
+  put(0, kLine);
+  post(PacketType::kTofuArmw, kLine, 8);
+  something_arrives();
+  checker.look(core);
+  EXPECT_TRUE(found.has("\"call\":\"utofu_armw\"")) << found.text();
+}
+
 TEST_F(TofuCheckerTest, Flag__behind_which_something_ordered_goes_is_none) {
   put(0, kLine);
   put(kLine, 8);

@@ -49,6 +49,9 @@ TEST_F(TofuReportTest, Fault__is_told_to_the_VCQ_that_has_put) {
   EXPECT_EQ(notice.vcq_id, kTheirs);
   EXPECT_EQ(notice.edata, 7u);
   EXPECT_EQ(notice.remote_stadd, 100u);
+  EXPECT_EQ(vcq->last_failed.fail, NiFail::kBadStadd) << "for who asks later";
+  EXPECT_EQ(vcq->last_failed.vcq_id, kTheirs);
+  EXPECT_EQ(vcq->last_failed.stadd, 100u);
 }
 
 // 2.2.1: an id names one VCQ, and what an earlier one has done is not its business.

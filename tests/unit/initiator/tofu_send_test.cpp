@@ -162,6 +162,9 @@ TEST_F(TofuSendTest, Local_address_of_nothing__is_told_by_the_TCQ) {
   Descriptor too_long = request(PacketType::kTofuPut, kMemoryBytes + 1);
   start(too_long);
   EXPECT_EQ(told(), NiFail::kBadLength);
+  EXPECT_EQ(vcq->last_failed.fail, NiFail::kBadLength);
+  EXPECT_FALSE(vcq->last_failed.remote);
+  EXPECT_EQ(vcq->last_failed.stadd, too_long.tofu.local_stadd + kMemoryBytes + 1);
   EXPECT_TRUE(wire.sent.empty());
 }
 
@@ -172,6 +175,8 @@ TEST_F(TofuSendTest, Queue_of_nobody__is_told_by_the_MRQ) {
   Notice notice;
   ASSERT_TRUE(vcq->mrq.read(&notice));
   EXPECT_EQ(notice.fail, NiFail::kUndeliverable);
+  EXPECT_EQ(vcq->last_failed.fail, NiFail::kUndeliverable);
+  EXPECT_EQ(vcq->last_failed.vcq_id, notice.vcq_id);
   EXPECT_TRUE(wire.sent.empty());
 }
 

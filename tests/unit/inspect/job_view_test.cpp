@@ -34,8 +34,10 @@ TEST(JobView, Sources__are_processes_on_every_interface) {
 
 TEST(JobView, Feeders__of_a_counter_are_entries_descriptors_and_triggers) {
   std::vector<ProcessPicture> job = made_up_job(1);
-  add_entry(add_portal(job[0], 4), 1).ct_handle = kJobCounter;
-  interface_in(job[0]).descriptors.push_back({kJobMd, kJobQueue, kJobCounter, 0, 0});
+  EntryPicture& entry = add_entry(add_portal(job[0], 4), 1);
+  entry.ct_handle = kJobCounter;
+  entry.options = kEntryEventCtComm;
+  interface_in(job[0]).descriptors.push_back({kJobMd, kJobQueue, kJobCounter, kMdEventCtAck, 0});
   CounterPicture other{kJobCounter + 1, 0, 0, {}};
   other.waiting.items.push_back({1, PacketType::kCountIncrement, kJobCounter});
   interface_in(job[0]).counters.push_back(other);
@@ -55,8 +57,30 @@ TEST(JobView, Feeders__of_a_counter_are_entries_descriptors_and_triggers) {
 TEST(JobView, Feeders__of_a_queue_are_portal_table_entries_and_descriptors) {
   std::vector<ProcessPicture> job = made_up_job(1);
   EXPECT_TRUE(feeders_of_queue(job[0], interface_in(job[0]), kJobQueue).portals.empty());
-  add_portal(job[0], 4).eq_handle = kJobQueue;
+  PortalPicture& portal = add_portal(job[0], 4);
+  portal.eq_handle = kJobQueue;
   EXPECT_EQ(feeders_of_queue(job[0], interface_in(job[0]), kJobQueue).portals.size(), 1u);
+  add_entry(portal, 1).options = kEntryEventCommDisable;
+  const Feeders feeders = feeders_of_queue(job[0], interface_in(job[0]), kJobQueue);
+  EXPECT_TRUE(feeders.entries.empty());
+  EXPECT_EQ(feeders.mute_portal, &portal);
+}
+
+TEST(JobView, Entries__of_libfabric_tell_without_options) {
+  std::vector<ProcessPicture> job = made_up_job(1);
+  interface_in(job[0]).index = kFabricInterface;
+  add_entry(add_portal(job[0], 4), 1).ct_handle = kJobCounter;
+  const Feeders feeders = feeders_of_counter(job[0], interface_in(job[0]), kJobCounter);
+  EXPECT_EQ(feeders.entries.size(), 1u);
+  EXPECT_EQ(feeders.mute_entry, nullptr);
+}
+
+TEST(JobView, Somebody__waits_who_sleeps_or_polls) {
+  std::vector<ProcessPicture> job = made_up_job(2);
+  EXPECT_FALSE(JobView(job).anybody_waits());
+  job[1].polls = true;
+  EXPECT_TRUE(JobView(job).anybody_waits());
+  EXPECT_TRUE(ago_text(0).ends_with(" s ago"));
 }
 
 }  // namespace

@@ -38,6 +38,51 @@ TEST_F(TofuFindings, Queue__is_told_when_it_is_full) {
   EXPECT_EQ(find().at(0).kind, FindingKind::kQueueFull);
 }
 
+TEST_F(TofuFindings, Failure__is_told_with_both_sides_while_somebody_waits) {
+  VcqPicture& vcq = job_[1].core.vcqs.emplace_back();
+  vcq.id = 0x44;
+  vcq.last_failed = {NiFail::kBadLength, true, 0x55, 0x1008, 1};
+  EXPECT_TRUE(find().empty()) << "nobody waits";
+  job_[0].polls = true;
+  job_[0].core.vcqs.emplace_back().id = 0x55;
+  std::vector<Finding> found = find();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].kind, FindingKind::kCommunicationFailed);
+  EXPECT_EQ(found[0].where, job_id(1));
+  EXPECT_EQ(found[0].other, job_id(0));
+  EXPECT_EQ(found[0].sentence.find("a communication from VCQ 0x44 of rank 1 to VCQ 0x55 of rank 0 failed "), 0u);
+  EXPECT_TRUE(found[0].sentence.ends_with(
+      "its remote range, which ends at STADD 0x1008, lies behind the end of its registered memory"))
+      << found[0].sentence;
+  vcq.last_failed = {NiFail::kUndeliverable, true, 0x66, 0x1008, 1};
+  found = find();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_TRUE(found[0].sentence.ends_with("ago: no process here has that VCQ")) << found[0].sentence;
+}
+
+TEST_F(TofuFindings, Descriptors__that_nothing_starts_are_told_while_somebody_waits) {
+  VcqPicture& vcq = job_[1].core.vcqs.emplace_back();
+  vcq.delayed = 2;
+  EXPECT_TRUE(find().empty());
+  job_[0].polls = true;
+  const std::vector<Finding> found = find();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].kind, FindingKind::kStartDelayed);
+  EXPECT_EQ(found[0].lacks, 2u);
+}
+
+TEST_F(TofuFindings, Notices__that_a_polling_program_does_not_read_are_told) {
+  VcqPicture& vcq = job_[0].core.vcqs.emplace_back();
+  vcq.mrq_entries = 8;
+  vcq.mrq_unread = 3;
+  EXPECT_TRUE(find().empty());
+  job_[0].polls = true;
+  const std::vector<Finding> found = find();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].kind, FindingKind::kNoticesUnread);
+  EXPECT_EQ(found[0].lacks, 3u);
+}
+
 TEST_F(TofuFindings, Gate__lacks_what_its_sources_have_not_sent) {
   GatePicture& gate = job_[0].core.gates.emplace_back();
   gate.id = 1;

@@ -23,6 +23,7 @@ TEST(TofuPicture, Queues_and_gates__are_seen) {
   vcq.steps.add_success_on_duty(1, fired);
   vcq.steps.add_triggered_on_duty(operation, fired);
   vcq.mrq.post(Notice{});
+  vcq.last_failed = {NiFail::kBadStadd, true, 5, 6, 7};
   const std::uint64_t gate_id = make_tofu_id(TofuIdKind::kVbg, tofu.coordinates, make_queue_number(0, 5, 0));
   BarrierGate* const gate = tofu.claim_gate(gate_id);
   ASSERT_NE(gate, nullptr);
@@ -40,6 +41,8 @@ TEST(TofuPicture, Queues_and_gates__are_seen) {
   ASSERT_EQ(seen.vcqs[0].waiting.items.size(), 1u);
   EXPECT_EQ(seen.vcqs[0].waiting.items[0].threshold, 2u);
   EXPECT_EQ(seen.vcqs[0].mrq_unread, 1u);
+  EXPECT_EQ(seen.vcqs[0].last_failed.fail, NiFail::kBadStadd);
+  EXPECT_EQ(seen.vcqs[0].last_failed.stadd, 6u);
   EXPECT_EQ(seen.vcqs[0].mrq_entries, 8u);
   EXPECT_EQ(seen.vcqs[0].tcq_entries, 16u);
   ASSERT_EQ(seen.gates.size(), 1u);

@@ -71,6 +71,37 @@ TEST_F(UnmatchedFindings, Refusals__are_told_while_somebody_waits) {
   EXPECT_TRUE(find().empty());
   job_[0].polls = true;
   EXPECT_EQ(find().size(), 1u) << "its initiator waits";
+  job_[0].polls = false;
+  job_[2].polls = true;
+  EXPECT_EQ(find().size(), 1u) << "it may have been meant for a third process";
+}
+
+TEST_F(UnmatchedFindings, Entry__without_room_that_does_not_truncate_is_told_with_its_room) {
+  EntryPicture& entry = add_entry(portal(), 0x10);
+  entry.length = 64;
+  interface_in(target_).last_refused = {RefusedFor::kNoMatch, 4, job_id(0).pid, kJobNid, 0x10, 1, 40};
+  EXPECT_TRUE(find().at(0).sentence.ends_with("; an entry that it matches is posted there now"));
+  entry.options = kEntryNoTruncate | kEntryManageLocal;
+  entry.used = 48;
+  add_header(portal(), 0x10, job_id(0));
+  portal().unexpected.items[0].rlength = 17;
+  const std::vector<Finding> found = find();
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].kind, FindingKind::kHeaderWaits);
+  const std::string room = "; the nearest entry has room for 16 bytes and does not truncate (PTL_ME_NO_TRUNCATE), and ";
+  EXPECT_TRUE(found[0].sentence.ends_with(room + "the message has 17")) << found[0].sentence;
+  EXPECT_TRUE(found[1].sentence.ends_with(room + "the message has 40")) << found[1].sentence;
+}
+
+TEST_F(UnmatchedFindings, Interface__is_named_where_a_process_has_several) {
+  interface_in(target_).last_refused = {RefusedFor::kNotAligned, 4, job_id(0).pid, kJobNid, 0x10, 1, 8};
+  EXPECT_TRUE(find().at(0).sentence.ends_with(
+      "at rank 1, portal table entry 4, where the memory is not aligned for the datatype of the atomic operation"))
+      << find()[0].sentence;
+  target_.core.interfaces.emplace_back().index = 2;
+  EXPECT_NE(find().at(0).sentence.find("entry 4 of the matching, physical interface, where"), std::string::npos);
+  target_.core.interfaces[1].last_refused = {RefusedFor::kNoMatch, 5, 0, 0, 0, 1, 8};
+  EXPECT_NE(find().at(1).sentence.find("entry 5 of the non-matching, logical interface, where"), std::string::npos);
 }
 
 TEST_F(UnmatchedFindings, Disabled_entry__is_told_if_it_hurts) {

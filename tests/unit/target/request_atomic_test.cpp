@@ -226,6 +226,8 @@ TEST_F(RequestAtomicTest, Not_aligned__touches_nothing_and_is_told_as_dropped) {
   EXPECT_EQ(event.ni_fail_type, NiFail::kDropped);
   EXPECT_EQ(event.mlength, 0u);
   EXPECT_TRUE(is_untouched(memory.data(), memory.size()));
+  EXPECT_EQ(ni.last_refused.reason, RefusedFor::kNotAligned) << "for who asks later";
+  EXPECT_EQ(ni.last_refused.length, 4u);
 }
 
 TEST_F(RequestAtomicTest, Fault__is_told_on_both_lists_and_by_every_kind) {
