@@ -89,8 +89,9 @@ class CounterWait {
     if (feeders.answers_due) return "; it counts for operations of " + md + ", some of which are not answered";
     const bool hears_acks = (feeders.descriptors.front()->options & kMdEventCtAck) != 0;
     return "; it counts for operations of " + md +
-           (hears_acks ? ", and none of them waits for an answer: was an ACK asked for?"
-                       : ", and none of them is under way");
+           (hears_acks
+                ? ", and none of them waits for an answer: was an ACK asked for? A message that is dropped gives none"
+                : ", and none of them is under way");
   }
 
   const JobView& job_;
@@ -118,7 +119,9 @@ class QueueWait {
     }
     if (finding.object.empty()) return;
     if (cause.empty())
-      cause = "no portal table entry logs there, and no operation waits for an answer: was an ACK asked for?";
+      cause =
+          "no portal table entry logs there, and no operation waits for an answer: was an ACK asked for? A message "
+          "that is dropped gives none";
     finding.sentence = job_.name(process_.id()) + " has been waiting " + since_text(sleep.since_ns) +
                        " for an event of " + finding.object + "; " + cause;
     findings->push_back(std::move(finding));
@@ -140,8 +143,11 @@ class QueueWait {
              " makes no event of an operation that succeeds: PTL_MD_EVENT_SUCCESS_DISABLE";
     *kind = FindingKind::kNoAnswerDue;
     if (feeders.portals.empty()) return "";
-    return "portal table entry " + std::to_string(feeders.portals.front()->pt_index) + " logs there and has no entry" +
-           (feeders.descriptors.empty() ? "" : ", and no operation waits for an answer: was an ACK asked for?");
+    return "portal table entry " + std::to_string(feeders.portals.front()->pt_index) +
+           " logs there, where no entry is posted" +
+           (feeders.descriptors.empty()
+                ? ""
+                : ", and no operation waits for an answer: was an ACK asked for? A message that is dropped gives none");
   }
 
   const JobView& job_;

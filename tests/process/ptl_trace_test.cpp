@@ -390,6 +390,7 @@ TEST(PtlTrace, Last_steps_of_a_process__are_shown_while_it_waits) {
   EXPECT_FALSE(contains(steps, "DEAD")) << steps;
   expect_steps_of_a_put(steps);
   EXPECT_TRUE(contains(steps, "wait: counter")) << steps;
+  EXPECT_TRUE(contains(steps, ", queue 0x")) << "as ptl_info names it: " << steps;
 }
 
 TEST(PtlTrace, Last_steps_of_a_killed_process__are_shown) {

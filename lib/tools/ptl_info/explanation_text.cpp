@@ -138,8 +138,9 @@ void show_tofu(Lines& lines, const CorePicture& core) {
 void show_process(Lines& lines, const ProcessPicture& process) {
   const SegmentDescriptorShared& owner = process.descriptor;
   const std::string rank = process.rank >= 0 ? "rank " + std::to_string(process.rank) + ", " : "";
-  lines.add("\n  %sPID %u on node %s: process %u (%s)%s%s", rank.c_str(), owner.pid, dotted(owner.nid).c_str(),
-            owner.os_pid, process.program.c_str(), process.run_state == RunState::kStopped ? ", STOPPED" : "",
+  const std::string program = process.program.empty() ? "" : " (" + process.program + ")";  // The dead have no name.
+  lines.add("\n  %sPID %u on node %s: process %u%s%s%s", rank.c_str(), owner.pid, dotted(owner.nid).c_str(),
+            owner.os_pid, program.c_str(), process.run_state == RunState::kStopped ? ", STOPPED" : "",
             sight_text(process.sight));
   for (const ChannelView& channel : process.waiting) {
     lines.add("    packets of PID %u that it has not taken: %u", SlotWord::unpack(channel.slot_word).claimer.pid,

@@ -1,5 +1,6 @@
 #include "lib/tools/ptl_trace/last_steps.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <string>
 
@@ -10,13 +11,22 @@
 namespace portofu::tools {
 namespace {
 
-void print_lane(const LaneSteps& lane, const ClockMap& clock, std::uint64_t count) {
+/// When a lane wrote its last step; 0 if it has none.
+std::int64_t end_of(const LaneSteps& lane, const ClockMap& clock) {
+  return lane.steps.empty() ? 0 : clock.ns_of(lane.steps.back().ticks);
+}
+
+/// @param latest  end_of the lane that wrote last of all
+void print_lane(const LaneSteps& lane, const ClockMap& clock, std::uint64_t count, std::int64_t latest) {
   std::printf("PID %u on node %s: %s %u (%s)", lane.id.pid, node_id_text(lane.id.nid).c_str(),
               lane.alive ? "process" : "DEAD, was process", lane.os_pid, lane.program.c_str());
   if (lane.rank >= 0) std::printf(", rank %d", lane.rank);
-  std::printf(", %llu steps\n", static_cast<unsigned long long>(lane.written));
+  std::printf(", %llu steps", static_cast<unsigned long long>(lane.written));
+  const std::int64_t end = end_of(lane, clock);
+  if (!lane.steps.empty() && end < latest)
+    std::printf(", the last %.3f ms before the last of all", static_cast<double>(latest - end) / 1'000'000);
+  std::printf("\n");
   if (lane.steps.empty()) return;
-  const std::int64_t end = clock.ns_of(lane.steps.back().ticks);
   const std::size_t begin = lane.steps.size() > count ? lane.steps.size() - count : 0;
   for (std::size_t i = begin; i < lane.steps.size(); ++i) {
     const StepRecord& step = lane.steps[i];
@@ -32,10 +42,12 @@ int print_last_steps(std::uint32_t pid, std::uint64_t count) {
   const auto lanes = read_all_steps(SegmentOptions{}.directory, step_ring_prefix(), &complaints);
   for (const std::string& line : complaints) std::fprintf(stderr, "ptl_trace: %s\n", line.c_str());
   const ClockMap clock = clock_of_machine(lanes, this_machine());
+  std::int64_t latest = 0;
+  for (const LaneSteps& lane : lanes) latest = std::max(latest, end_of(lane, clock));
   std::size_t shown = 0;
   for (const LaneSteps& lane : lanes) {
     if (pid != 0 && lane.id.pid != pid && lane.os_pid != pid) continue;
-    print_lane(lane, clock, count);
+    print_lane(lane, clock, count, latest);
     ++shown;
   }
   if (shown != 0) return 0;
