@@ -20,6 +20,7 @@ static UCS_CLASS_INIT_FUNC(uct_utofu_ep_t, const uct_ep_params_t* params) {
   self->dispatching = 0;
   self->is_waiting = 0;
   self->wants_slot = 0;
+  self->untold = 0;
   self->failure = UCS_OK;
   ucs_list_add_tail(&self->peer->eps, &self->of_peer);
   ucs_list_add_tail(&iface->eps, &self->of_iface);
@@ -150,6 +151,7 @@ void uct_utofu_ep_pending_purge(uct_ep_h tl_ep, uct_pending_purge_callback_t cb,
   ucs_queue_head_t purged;
   ucs_queue_head_init(&purged);
   ucs_queue_splice(&purged, &ep->pending);
+  ep->wants_slot = 0;
   leave_waiting(ep);
   while (!ucs_queue_is_empty(&purged)) {
     priv = ucs_queue_pull_elem_non_empty(&purged, uct_pending_req_priv_queue_t, queue_elem);

@@ -14,8 +14,8 @@ static const double kRareSeconds = 20e-6;
 enum { kIdleCalls = 4 };
 /* An interface that is busy reads the clock at every 16th call. */
 enum { kTimeCalls = 16 };
-/* A message to a process that dies before it takes it is lost without a report. So an operation behind the last
- * messages asks so often, in seconds, whether they arrived. */
+/* A message to a process that dies before it takes it is lost without a report, and one that waits for a slot there
+ * waits for ever. So an operation asks so often, in seconds, whether the process is there. */
 static const double kConfirmSeconds = 0.1;
 /* How long an interface that closes waits for its operations. */
 static const double kCloseSeconds = 1.0;
@@ -131,8 +131,11 @@ static void confirm_messages(uct_utofu_iface_t* iface, ucs_time_t now) {
   }
   iface->next_confirm = now + ucs_time_from_sec(kConfirmSeconds);
   ucs_list_for_each(ep, &iface->eps, of_iface) {
-    if (ep->peer->tx_unconfirmed && ep->failure == UCS_OK && uct_utofu_peer_confirm(iface, ep) != UCS_OK) {
-      return;
+    if (uct_utofu_ep_wonders(ep) && ep->peer->asked != iface->next_confirm) {
+      if (uct_utofu_peer_confirm(iface, ep) != UCS_OK) {
+        return;
+      }
+      ep->peer->asked = iface->next_confirm;
     }
   }
 }

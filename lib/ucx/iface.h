@@ -93,8 +93,9 @@ struct uct_utofu_peer {
   uct_utofu_tx_state_t tx;
   utofu_stadd_t tx_ring;
   uint16_t tx_slots, tx_sent, tx_handled;
-  uint8_t tx_unconfirmed; /* Messages were sent that no confirmed operation follows. */
+  uint8_t tx_unconfirmed; /* Something was sent that no confirmed operation follows. */
   uint8_t owes;           /* UCT_UTOFU_OWES_* */
+  ucs_time_t asked;       /* iface->next_confirm when it was last asked whether it is there. */
   char* rx_ring;          /* NULL: it has not rung. */
   utofu_stadd_t rx_stadd;
   uint16_t rx_handled, rx_told; /* Counts of messages; what the peer knows of them. */
@@ -246,7 +247,8 @@ struct uct_utofu_ep {
   utofu_vcq_id_t open_to;
   uint8_t dispatching;  /* A pending request is being called. */
   uint8_t wants_slot;   /* The last active message found none. */
-  ucs_status_t failure; /* What its user was told; UCS_OK: nothing. */
+  uint8_t untold;       /* Its user has not been told of its failure yet. */
+  ucs_status_t failure; /* UCS_OK, or why it is of no use any longer. */
 };
 
 UCS_CLASS_DECLARE_NEW_FUNC(uct_utofu_ep_t, uct_ep_t, const uct_ep_params_t*);
@@ -358,8 +360,18 @@ void uct_utofu_pay_debts(uct_utofu_iface_t* iface);
 /* A put of a peer has arrived. */
 void uct_utofu_put_arrived(uct_utofu_iface_t* iface, const struct utofu_mrq_notice* notice);
 
-/* Something that was sent to a peer came back with an error. Its endpoints hear of it once. */
+/* Something that was sent to a peer came back with an error. The endpoints that it has now hear of it once. */
 void uct_utofu_peer_failed(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer, ucs_status_t status);
+
+/* One endpoint is of no use any longer, whose user is to be told; its peer is as good as before. */
+void uct_utofu_ep_failed(uct_utofu_ep_t* ep, ucs_status_t status);
+void uct_utofu_tell_failures(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer);
+
+/* Whether an endpoint wants to know if its peer is there: it has sent something that nothing confirms, or waits for the
+ * peer to take a message, which a dead one never does. */
+static inline int uct_utofu_ep_wonders(const uct_utofu_ep_t* ep) {
+  return (ep->peer->tx_unconfirmed || ep->wants_slot) && ep->failure == UCS_OK;
+}
 
 /* Puts into the record `alive` of the peer, with a local notice. @return as uct_utofu_op_posted */
 ucs_status_t uct_utofu_peer_confirm(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep);

@@ -123,11 +123,11 @@ void uct_utofu_op_notice(uct_utofu_iface_t* iface, uct_utofu_op_t* op, ucs_statu
   if (op->status == UCS_OK) {
     take_result(op, value);
   }
-  const int awaited = op->comp != NULL;
-  if (awaited) {
-    uct_invoke_completion(op->comp, op->status);
+  uct_completion_t* const comp = op->comp;
+  if (comp != NULL) {
+    op->comp = NULL; /* The completion may destroy the endpoint, which tells whoever waits for its operations. */
+    uct_invoke_completion(comp, op->status);
   }
-  /* The completion may have destroyed the endpoint, which then has left its operations. */
   uct_utofu_ep_t* const ep = op->ep;
   uct_utofu_peer_t* const peer = op->peer;
   const uint64_t number = op->number;
@@ -136,12 +136,16 @@ void uct_utofu_op_notice(uct_utofu_iface_t* iface, uct_utofu_op_t* op, ucs_statu
   iface->tcq_open -= op->tag == 0;
   iface->striped -= op->striped;
   uct_utofu_op_drop(iface, op);
+  if (ucs_unlikely(ended != UCS_OK) && comp == NULL && ep != NULL) {
+    uct_utofu_ep_failed(ep, ended); /* The user has no other way to hear of it. */
+  }
   if (ep != NULL) {
     uct_utofu_ep_op_ended(ep, number, ended);
   }
-  /* A fault that nobody waits for is the endpoint's: the user has no other way to hear of it. */
-  if (ucs_unlikely(ended != UCS_OK) && (!awaited || ended == UCS_ERR_ENDPOINT_TIMEOUT)) {
+  if (ucs_unlikely(ended == UCS_ERR_ENDPOINT_TIMEOUT)) {
     uct_utofu_peer_failed(iface, peer, ended);
+  } else if (ucs_unlikely(ended != UCS_OK)) {
+    uct_utofu_tell_failures(iface, peer);
   }
 }
 

@@ -88,7 +88,7 @@ uct_utofu_peer_t* uct_utofu_peer_get(uct_utofu_iface_t* iface, utofu_vcq_id_t id
   return peer;
 }
 
-/* What was agreed with an earlier interface of the same VCQ id is void. */
+/* What was agreed with an earlier interface of the same VCQ id, or before a failure, is void. */
 static void forget_sending(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer) {
   memset(iface->control + peer->index * sizeof(uct_utofu_record_t), 0, sizeof(uct_utofu_record_t));
   peer->tx = UCT_UTOFU_TX_NONE;
@@ -103,6 +103,8 @@ void uct_utofu_peer_meet(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer, const
       uct_utofu_peer_failed(iface, peer, UCS_ERR_CONNECTION_RESET);
     }
     forget_sending(iface, peer);
+  } else if (peer->failure != UCS_OK) {
+    forget_sending(iface, peer); /* Who makes a new endpoint to a peer that failed wants to try again. */
   }
   peer->incarnation = addr->incarnation;
   peer->doorbells = addr->doorbells;
@@ -238,7 +240,7 @@ static void record_written(uct_utofu_iface_t* iface, size_t end) {
   }
   uct_utofu_peer_t* const peer = iface->peer_table[index];
   if (end - index * sizeof *record == offsetof(uct_utofu_record_t, alive)) {
-    peer->tx_handled = (uint16_t)record->handled;
+    peer->tx_handled = peer->tx == UCT_UTOFU_TX_READY ? (uint16_t)record->handled : peer->tx_handled;
   } else if (peer->tx == UCT_UTOFU_TX_RINGING) {
     peer->tx_ring = record->ring;
     peer->tx_slots = (uint16_t)record->slots;
@@ -270,29 +272,43 @@ void uct_utofu_put_arrived(uct_utofu_iface_t* iface, const struct utofu_mrq_noti
   }
 }
 
+void uct_utofu_ep_failed(uct_utofu_ep_t* ep, ucs_status_t status) {
+  if (ep->failure == UCS_OK) {
+    ep->failure = status;
+    ep->untold = 1;
+  }
+}
+
+static uct_utofu_ep_t* first_untold(const uct_utofu_peer_t* peer) {
+  uct_utofu_ep_t* ep;
+  ucs_list_for_each(ep, &peer->eps, of_peer) {
+    if (ep->untold) {
+      return ep;
+    }
+  }
+  return NULL;
+}
+
+void uct_utofu_tell_failures(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer) {
+  uct_utofu_ep_t* ep;
+  /* A handler may destroy any endpoint, and make new ones, so each look begins anew. */
+  while ((ep = first_untold(peer)) != NULL) {
+    const ucs_status_t failure = ep->failure;
+    ep->untold = 0;
+    if (uct_iface_handle_ep_err(&iface->super.super, &ep->super.super, failure) != UCS_OK) {
+      ucs_diag("an endpoint has failed, and nobody handles it: %s", ucs_status_string(failure));
+    }
+  }
+}
+
 void uct_utofu_peer_failed(uct_utofu_iface_t* iface, uct_utofu_peer_t* peer, ucs_status_t status) {
   uct_utofu_ep_t* ep;
   if (peer->failure == UCS_OK) {
     ucs_debug("peer 0x%lx failed: %s", (unsigned long)peer->id, ucs_status_string(status));
     peer->failure = status;
   }
-  /* A handler may destroy any endpoint, so each look begins anew. */
-  for (;;) {
-    int found = 0;
-    ucs_list_for_each(ep, &peer->eps, of_peer) {
-      if (ep->failure == UCS_OK) {
-        found = 1;
-        break;
-      }
-    }
-    if (!found) {
-      return;
-    }
-    ep->failure = peer->failure;
-    if (uct_iface_handle_ep_err(&iface->super.super, &ep->super.super, peer->failure) != UCS_OK) {
-      ucs_diag("an endpoint has failed, and nobody handles it: %s", ucs_status_string(peer->failure));
-    }
-  }
+  ucs_list_for_each(ep, &peer->eps, of_peer) { uct_utofu_ep_failed(ep, peer->failure); }
+  uct_utofu_tell_failures(iface, peer);
 }
 
 ucs_status_t uct_utofu_peer_confirm(uct_utofu_iface_t* iface, uct_utofu_ep_t* ep) {

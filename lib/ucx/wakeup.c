@@ -171,7 +171,7 @@ void uct_utofu_after_progress(uct_utofu_iface_t* iface, unsigned count) {
 static int has_unconfirmed(const uct_utofu_iface_t* iface) {
   const uct_utofu_ep_t* ep;
   ucs_list_for_each(ep, &iface->eps, of_iface) {
-    if (ep->peer->tx_unconfirmed && ep->failure == UCS_OK) {
+    if (uct_utofu_ep_wonders(ep)) {
       return 1;
     }
   }

@@ -155,6 +155,9 @@ PORTOFU_SHUFFLE=2 uct_check
 PORTOFU_DIRECT=0 uct_check
 MAPPED=1 uct_check
 PAIR_FAR=1 uct_check
+- uct_failure_check alive
+- uct_failure_check blocked
+- uct_failure_check getting
 - ucp_check
 UCX_NET_DEVICES=tni1 ucp_check
 UCX_KEEPALIVE_INTERVAL=500ms death_check sending
