@@ -181,11 +181,13 @@ static void deregister_mem(uct_utofu_md_t* md, uct_utofu_mem_t* mem) {
   pthread_mutex_unlock(&md->lock);
 }
 
+static size_t stadds_bytes(const uct_utofu_md_t* md) {
+  return UCT_UTOFU_MAX_IFACES * md->rails * sizeof(utofu_stadd_t);
+}
+
 static ucs_status_t register_mem(uct_utofu_md_t* md, uct_utofu_mem_t* mem, ucs_log_level_t level) {
   ucs_status_t status = UCS_OK;
-  for (unsigned slot = 0; slot < UCT_UTOFU_MAX_VCQS; slot++) {
-    mem->stadds[slot] = UCT_UTOFU_NO_STADD;
-  }
+  memset(mem->stadds, 0xff, stadds_bytes(md)); /* UCT_UTOFU_NO_STADD */
   pthread_mutex_lock(&md->lock);
   if (md->vcq_count == 0) {
     status = create_vcqs(md);
@@ -206,7 +208,7 @@ static ucs_status_t register_mem(uct_utofu_md_t* md, uct_utofu_mem_t* mem, ucs_l
 
 static ucs_status_t mem_reg(uct_md_h tl_md, void* address, size_t length, unsigned flags, uct_mem_h* memh_p) {
   uct_utofu_md_t* const md = ucs_derived_of(tl_md, uct_utofu_md_t);
-  uct_utofu_mem_t* const mem = ucs_malloc(sizeof *mem, "utofu memory handle");
+  uct_utofu_mem_t* const mem = ucs_malloc(sizeof *mem + stadds_bytes(md), "utofu memory handle");
   if (mem == NULL) {
     return UCS_ERR_NO_MEMORY;
   }
@@ -361,7 +363,7 @@ static ucs_status_t open_rcache(uct_utofu_md_t* md, const uct_utofu_md_config_t*
     return UCS_OK;
   }
   uct_md_set_rcache_params(&params, &config->rcache);
-  params.region_struct_size = sizeof(cached_mem_t);
+  params.region_struct_size = sizeof(cached_mem_t) + stadds_bytes(md);
   params.max_alignment = ucs_get_page_size();
   params.ucm_events = UCM_EVENT_VM_UNMAPPED;
   params.context = md;

@@ -13,8 +13,9 @@
 #include <uct/base/uct_md.h>
 #include <utofu.h>
 
-/* Interfaces of a domain in one process that are open at the same time. */
-#define UCT_UTOFU_MAX_IFACES 8u
+/* Interfaces of a domain in one process that are open at the same time, if there are so many VCQs: a CQ has eight, and
+ * the CQs of a TNI are there for all processes of the node. */
+#define UCT_UTOFU_MAX_IFACES 64u
 /* TNIs of a domain, for one over all of them. Each interface has a VCQ on each, which are called its rails. */
 #define UCT_UTOFU_MAX_RAILS 6u
 #define UCT_UTOFU_MAX_VCQS (UCT_UTOFU_MAX_IFACES * UCT_UTOFU_MAX_RAILS)
@@ -59,7 +60,7 @@ typedef struct uct_utofu_md {
 typedef struct uct_utofu_mem {
   uintptr_t start;
   size_t length;
-  utofu_stadd_t stadds[UCT_UTOFU_MAX_VCQS]; /* By VCQ; UCT_UTOFU_NO_STADD: not registered there. */
+  utofu_stadd_t stadds[]; /* By VCQ, UCT_UTOFU_MAX_IFACES for each rail; UCT_UTOFU_NO_STADD: not registered there. */
 } uct_utofu_mem_t;
 
 typedef struct uct_utofu_rail {

@@ -159,6 +159,7 @@ PAIR_FAR=1 uct_check
 - uct_failure_check blocked
 - uct_failure_check getting
 - ucp_check
+- ucp_workers_check 12
 UCX_NET_DEVICES=tni1 ucp_check
 UCX_KEEPALIVE_INTERVAL=500ms death_check sending
 UCX_KEEPALIVE_INTERVAL=500ms death_check getting
