@@ -13,6 +13,10 @@ constexpr std::uint32_t kMostGroups = 256;
 
 }  // namespace
 
+static_assert(NodeShape::kMostSides[0] == kMostGroups * kInGroup[0]);
+static_assert(NodeShape::kMostSides[1] == kMostGroups * kInGroup[1]);
+static_assert(NodeShape::kMostSides[2] == kMostGroups * kInGroup[2]);
+
 std::optional<NodeShape> NodeShape::parse(std::string_view text) {
   NodeShape shape;
   std::size_t side = 0;
@@ -30,7 +34,7 @@ std::optional<NodeShape> NodeShape::parse(std::string_view text) {
   shape.is_torus = side == shape.sides.size();
   if (side > kInGroup.size() && !shape.is_torus) return std::nullopt;
   for (std::size_t axis = 0; axis < kInGroup.size(); ++axis) {
-    const std::uint32_t most = shape.is_torus ? kMostGroups : kMostGroups * kInGroup[axis];
+    const std::uint32_t most = shape.is_torus ? kMostGroups : kMostSides[axis];
     if (shape.sides[axis] > most || shape.sides[axis + 3] > kInGroup[axis]) return std::nullopt;
   }
   return shape;

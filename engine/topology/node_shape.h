@@ -22,6 +22,9 @@ struct NodeShape {
   std::array<std::uint32_t, 6> sides{1, 1, 1, 1, 1, 1};  ///< The last three of a torus only.
   bool is_torus = false;                                 ///< Six lengths: a side is an axis.
 
+  /// Of a box: the torus has 256 groups of nodes in each of X, Y and Z, of two, three and two nodes.
+  static constexpr std::array<std::uint32_t, 3> kMostSides{512, 768, 512};
+
   /// "12", "4x3", "2x3x2" or "2x3x2x2x3x2". @return nothing if the text is something else, or the torus has no room for
   /// a side
   static std::optional<NodeShape> parse(std::string_view text);

@@ -18,6 +18,8 @@ TEST(PtlSimOptions, Wrong_ones__are_named) {
   told(Words{}, "--nodes");
   told({"--nodes", "2y3"}, "2y3");
   told({"--nodes", "2x3x2x2"}, "six lengths");
+  told({"--nodes", "513"}, "up to three sides, of 512, 768 and 512 nodes at most");
+  told({"--nodes", "513", "--machine", "bxi2"}, "of 512, 768 and 512 nodes at most");
   told({"--nodes", "1x1x1x3x3x2"}, "dimension 4 of tofud has at most 2 nodes, not 3");
   told({"--nodes", "1x1x1x2x3x2x1"}, "1x1x1x2x3x2x1");
   told({"--nodes", "2x2x2x2", "--machine", "bxi2"}, "2x2x2x2");
