@@ -262,7 +262,9 @@ void Coordinator::look_at(std::uint32_t rank) {
       const std::uint64_t until_ps = page.until_ps.load();
       return set_place(rank, until_ps == kNeverPs ? kNeverPs : std::clamp(until_ps, clock_ps, kLatestPs));
     }
-    case VirtualState::kLeaving: return set_place(rank, seat.under_way == 0 ? std::max(clock_ps, now_ps_) : kNeverPs);
+    // When what it has sent has arrived, whatever time it is: who meets others past the library may say so late.
+    case VirtualState::kLeaving:
+      return set_place(rank, seat.under_way == 0 ? std::max(clock_ps, seat.arrived_ps) : kNeverPs);
     default: return set_place(rank, kNeverPs);
   }
 }
@@ -312,10 +314,11 @@ void Coordinator::grant(std::uint32_t rank, std::uint64_t time_ps) {
   set_place(rank, kNeverPs);
   const bool is_frozen = frozen_.erase(rank) != 0;
   seats_[rank].told = false;
-  if (time_ps < now_ps_) ++times_[rank].late_calls;
-  const std::uint64_t from_ps = std::max(time_ps, now_ps_);
+  // Who leaves may do so at an earlier time: it does nothing any more.
+  const std::uint64_t from_ps = state(rank) == VirtualState::kLeaving ? time_ps : std::max(time_ps, now_ps_);
+  if (time_ps < from_ps) ++times_[rank].late_calls;
   if (waker != kNoMessage && history_.has_room()) history_.ranks[rank].wakes.push_back({from_ps, waker});
-  now_ps_ = from_ps;
+  now_ps_ = std::max(now_ps_, from_ps);
   std::uint64_t horizon_ps = happenings_.empty() ? kNeverPs : happenings_.top().time_ps;
   if (!places_.empty()) horizon_ps = std::min(horizon_ps, places_.begin()->first);
   page.granted_ps.store(from_ps, std::memory_order_relaxed);

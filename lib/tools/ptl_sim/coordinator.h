@@ -90,6 +90,7 @@ class Coordinator final : public JobWatcher {
     std::uint64_t place_ps = kNeverPs;  ///< When it wants to go on; kNeverPs: it is not in `places_`.
     std::uint32_t waker = kNoMessage;   ///< The message because of which it does.
     std::uint64_t under_way = 0;        ///< Messages that it has sent and that have not arrived.
+    std::uint64_t arrived_ps = 0;       ///< When the last message that it has sent has arrived.
     bool told = false;                  ///< Since its turn something has arrived for it.
     bool outside = true;                ///< Away, or gone: whether it has come back is looked at.
     PollingEvidence evidence;           ///< Of this turn, or before the first one.

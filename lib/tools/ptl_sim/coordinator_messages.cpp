@@ -217,6 +217,7 @@ void Coordinator::arrive(const Happening& arrival) {
                        arrival.rank, arrival.report.to_interface});
   drain(target, arrival.message);
   Seat& sender = seats_[arrival.rank];
+  sender.arrived_ps = now_ps_;
   if (--sender.under_way == 0 && state(arrival.rank) == VirtualState::kLeaving) {
     look_at(arrival.rank);
     sender.waker = arrival.message;

@@ -177,7 +177,7 @@ void Coordinator::wait_for_turn_end(std::uint32_t rank) {
   seats_[rank].evidence = {};
   while (!stopping_.load() && !failed_) {
     if (seats_[rank].ended.load() || state(rank) != VirtualState::kRunning) return;
-    if (wait_for_news(options_.patience_ns / kAnswers)) {
+    if (wait_for_news(std::min(options_.patience_ns / kAnswers, kPauseNs))) {
       drain(rank);
       continue;
     }
