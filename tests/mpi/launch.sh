@@ -132,6 +132,17 @@ launch_mpich() {
     "$mpich_prefix/bin/mpiexec" -n "$ranks" "$@"
 }
 
+# unused_port: a port of TCP that nobody uses now. It is below those that the kernel gives to clients, one of whom may
+# otherwise get it before the server does.
+unused_port() {
+  local port
+  for _ in {1..100}; do
+    port=$((10000 + RANDOM % 20000))
+    grep -qsE "^ *[0-9]+: [0-9A-F]+:$(printf '%04X' "$port") " /proc/net/tcp /proc/net/tcp6 || break
+  done
+  printf '%s\n' "$port"
+}
+
 # compile_source MPICC SOURCE BINARY LOG [ARGUMENT...]: the arguments stand behind the source. Warnings are errors of
 # ours.
 compile_source() {

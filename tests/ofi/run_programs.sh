@@ -105,7 +105,8 @@ run_pingpong() {
   [[ $name =~ $only ]] || return 0
   [[ $where == near ]] || here=127.9.0.1 there=127.9.0.2
   log=$log_directory/${name// /_}
-  local port=$((20000 + RANDOM % 20000))
+  local port
+  port=$(unused_port)
   pingpong_side "$here" "$log.server.log" "$@" -B "$port" &
   server=$!
   pingpong_client "$there" "$log.log" "$@" -P "$port" "$address" || status=$?

@@ -66,46 +66,39 @@ void hold_up(const Launcher& job, HeldUp who, std::mt19937& random) {
   }
 }
 
+/// @param loaded  every other run has threads beside it that use the CPU
+void expect_the_same_in_each_run(const char* role, const Words& options, int runs, bool loaded = false) {
+  std::optional<nlohmann::json> first;
+  for (int i = 0; i < runs; ++i) {
+    std::optional<Load> load;
+    if (loaded && i % 2 == 1) load.emplace();
+    const Simulated job = run(role, options);
+    ASSERT_EQ(job.status, 0) << job.output;
+    if (!first) first = job.report;
+    EXPECT_EQ(job.report, *first) << role << ", run " << i;
+  }
+}
+
 TEST(PtlSimRepeat, Tofu__times_are_the_same_in_each_run) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "ThreadSanitizer allows no fork in a process with threads, and the load is threads";
 #endif
-  for (const char* role : {"mrq", "memory", "get_armw"}) {
-    std::optional<nlohmann::json> first;
-    for (int i = 0; i < 10; ++i) {
-      std::optional<Load> load;
-      if (i % 2 == 1) load.emplace();
-      const Simulated job = run(role, {"--nodes", "2", "--per-node", "2"});
-      ASSERT_EQ(job.status, 0) << job.output;
-      if (!first) first = job.report;
-      EXPECT_EQ(job.report, *first) << role << ", run " << i;
-    }
-  }
+  for (const char* role : {"mrq", "memory", "get_armw"})
+    expect_the_same_in_each_run(role, {"--nodes", "2", "--per-node", "2"}, 10, true);
 }
 
 TEST(PtlSimRepeat, Portals__times_are_the_same_in_each_run) {
-  for (const char* role : {"ring", "triggered"}) {
-    std::optional<nlohmann::json> first;
-    for (int i = 0; i < 5; ++i) {
-      const Simulated job = run(role, {"--nodes", "2x3x2"});
-      ASSERT_EQ(job.status, 0) << job.output;
-      if (!first) first = job.report["ranks"];
-      EXPECT_EQ(job.report["ranks"], *first) << role << ", run " << i;
-    }
-  }
+  for (const char* role : {"ring", "triggered"}) expect_the_same_in_each_run(role, {"--nodes", "2x3x2"}, 5);
+}
+
+/// What counts is the thread that polls.
+TEST(PtlSimRepeat, Tofu__times_are_the_same_beside_a_thread_that_computes) {
+  expect_the_same_in_each_run("memory_beside_a_thread", {"--nodes", "2"}, 3);
 }
 
 /// They meet by PMI before they close the library, and who is seen first then is a matter of luck.
 TEST(PtlSimRepeat, Ends__are_the_same_of_ranks_that_meet_past_the_library) {
-  for (const char* role : {"two_tnis", "rate"}) {
-    std::optional<nlohmann::json> first;
-    for (int i = 0; i < 3; ++i) {
-      const Simulated job = run(role, {"--nodes", "2x3x2"});
-      ASSERT_EQ(job.status, 0) << job.output;
-      if (!first) first = job.report;
-      EXPECT_EQ(job.report, *first) << role << ", run " << i;
-    }
-  }
+  for (const char* role : {"two_tnis", "rate"}) expect_the_same_in_each_run(role, {"--nodes", "2x3x2"}, 3);
 }
 
 /// What the coordinator takes for granted of a rank that tells nothing is what it has seen, and not how late it is.

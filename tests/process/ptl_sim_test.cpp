@@ -455,6 +455,8 @@ TEST(PtlSim, Ends__a_program_that_hangs_ends) {
     const Simulated job = run(role, {"--nodes", "2"});
     EXPECT_EQ(job.status, 125) << role << job.output;
     EXPECT_TRUE(contains(job.output, "hangs")) << job.output;
+    EXPECT_EQ(job.report["status"], 125);
+    EXPECT_TRUE(contains(job.report["complaint"], "hangs")) << job.report["complaint"];
     EXPECT_TRUE(contains(job.output, "rank 1 ")) << job.output;
   }
   const Simulated memory = run("memory_in_vain", {"--nodes", "2", "--hang", "2"});
@@ -466,6 +468,12 @@ TEST(PtlSim, Ends__a_program_that_hangs_ends) {
     EXPECT_EQ(job.status, 125) << role << job.output;
     EXPECT_TRUE(contains(job.output, "nothing has happened for 2 s: rank 0 ")) << job.output;
   }
+}
+
+TEST(PtlSim, Ends__a_rank_that_cannot_be_stopped_is_told_of_and_goes_on) {
+  const Simulated job = run("memory_and_own_handler", {"--nodes", "2"});
+  EXPECT_EQ(job.status, 0) << job.output;
+  EXPECT_TRUE(contains(job.output, "has a handler of its own for SIGURG")) << job.output;
 }
 
 TEST(PtlSim, Ends__a_rank_whose_thread_has_ended_goes_on) {

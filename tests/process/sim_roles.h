@@ -4,6 +4,8 @@
 #include <portals4.h>
 #include <utofu.h>
 
+#include <signal.h>
+
 #include <atomic>
 #include <cstdint>
 #include <ctime>
@@ -74,6 +76,19 @@ inline int play_ping_pong(std::uint64_t rounds, bool polls_memory) {
     if (!(polls_memory ? pair.await_memory(i) : pair.await_notice(UTOFU_MRQ_TYPE_RMT_PUT))) return 3;
     if (sim_memory[0] != i) return 4;
     if (!pair.is_even() && !pair.put(i, flags)) return 5;
+  }
+  return pair.close();
+}
+
+/// The same, once, by a program that handles the signal itself by which it would be stopped.
+inline int play_deaf() {
+  TofuPair pair;
+  if (!pair.open()) return 1;
+  signal(SIGURG, [](int) {});
+  for (std::uint64_t i = 1; i <= 3; ++i) {
+    if (pair.is_even() && !pair.put(i, 0)) return 2;
+    pair.await_memory(i);
+    if (!pair.is_even() && !pair.put(i, 0)) return 3;
   }
   return pair.close();
 }
@@ -362,6 +377,14 @@ inline int play_sim(const std::string& role) {
   const int rank = environment_number("PMI_RANK");
   if (role == "mrq") return play_ping_pong(20, false);
   if (role == "memory") return play_ping_pong(20, true);
+  if (role == "memory_beside_a_thread") {
+    static std::atomic<std::uint64_t> counted{0};
+    std::thread([] {
+      for (;;) counted.fetch_add(1, std::memory_order_relaxed);
+    }).detach();
+    return play_ping_pong(20, true);
+  }
+  if (role == "memory_and_own_handler") return play_deaf();
   if (role == "two_tnis") return play_two_tnis();
   if (role == "rate") return play_rate(4);
   if (role == "notice_by_notice") return play_rate(0);

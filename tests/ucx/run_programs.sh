@@ -122,10 +122,11 @@ perftest_client() {
 
 # run_perftest ARGUMENT...: with -x a test of UCT, otherwise one of UCP.
 run_perftest() {
-  local name="ucx_perftest $*" log started=$SECONDS status=0 server port=$((20000 + RANDOM % 20000))
+  local name="ucx_perftest $*" log started=$SECONDS status=0 server port
   [[ $name =~ $only ]] || return 0
   log=$log_directory/${name// /_}
   log=${log//,/+}
+  port=$(unused_port)
   export PORTOFU_JOB_KEY=$port UCX_TLS=utofu,self UCX_UTOFU_WAKEUP=n UCX_UTOFU_ALL_TNIS=n
   [[ "$*" != *tnis* ]] || UCX_UTOFU_ALL_TNIS=y
   [[ "$*" != *sleep* ]] || UCX_UTOFU_WAKEUP=y

@@ -351,6 +351,7 @@ void VirtualClock::retire() {
 }
 
 void VirtualClock::freeze(bool in_call) {
+  page_.polled_cpu_ns.store(thread_cpu_ps() / 1000, std::memory_order_relaxed);
   auto asked = static_cast<std::uint32_t>(VirtualState::kAsked);
   const auto answer = static_cast<std::uint32_t>(in_call ? VirtualState::kRunning : VirtualState::kFrozen);
   if (!page_.state.compare_exchange_strong(asked, answer)) return;

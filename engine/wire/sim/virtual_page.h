@@ -121,8 +121,9 @@ struct VirtualPage {
   std::atomic<std::uint32_t> deliveries_taken;
   std::atomic<std::uint64_t> clock_ps;
   std::atomic<std::uint64_t> until_ps;
-  std::atomic<std::uint32_t> process;  ///< 0: no process has opened it yet.
-  std::atomic<std::uint32_t> thread;   ///< The thread that calls.
+  std::atomic<std::uint64_t> polled_cpu_ns;  ///< CPU time of the thread when it answered that it is in no call.
+  std::atomic<std::uint32_t> process;        ///< 0: no process has opened it yet.
+  std::atomic<std::uint32_t> thread;         ///< The thread that calls.
   std::atomic<std::uint32_t> nid;
   std::atomic<std::uint32_t> pid;
   std::atomic<std::uint64_t> spent_ps[kVirtualSpentCount];  ///< By VirtualSpent.

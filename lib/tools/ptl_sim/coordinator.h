@@ -93,6 +93,7 @@ class Coordinator final : public JobWatcher {
     std::uint64_t arrived_ps = 0;       ///< When the last message that it has sent has arrived.
     bool told = false;                  ///< Since its turn something has arrived for it.
     bool outside = true;                ///< Away, or gone: whether it has come back is looked at.
+    bool is_deaf = false;               ///< It takes no signals: it was asked, and has not answered.
     PollingEvidence evidence;           ///< Of this turn, or before the first one.
   };
 

@@ -214,7 +214,7 @@ bool Coordinator::polls_memory(std::uint32_t rank, VirtualState from, std::uint6
   std::uint64_t calls = page.reports_given.load(std::memory_order_relaxed);
   for (const auto& count : page.count) calls += count.load(std::memory_order_relaxed);
   if (evidence.cpu_ns == 0 || calls != evidence.calls) {
-    evidence = {cpu_ns, calls, 0};
+    evidence = {cpu_ns, 0, calls, 0};
     return false;
   }
   if (cpu_ns < evidence.cpu_ns + patience_ns / kAnswers) return false;
@@ -222,7 +222,13 @@ bool Coordinator::polls_memory(std::uint32_t rank, VirtualState from, std::uint6
     evidence = {};
     return false;
   }
-  if (++evidence.answers == kAnswers) return true;
+  if (seats_[rank].is_deaf) return true;
+  // Another thread of the process may have used the CPU.
+  const std::uint64_t polled_ns = page.polled_cpu_ns.load(std::memory_order_relaxed);
+  const bool is_first = evidence.polled_ns == 0;
+  const bool counts = !is_first && polled_ns >= evidence.polled_ns + patience_ns / kAnswers;
+  if (counts && ++evidence.answers == kAnswers) return true;
+  if (counts || is_first) evidence.polled_ns = polled_ns;
   let_go_on(rank, from);
   evidence.cpu_ns = cpu_ns;
   return false;
@@ -233,9 +239,10 @@ bool Coordinator::freeze(std::uint32_t rank, VirtualState from) {
   VirtualPage& page = time_.page(rank);
   const auto process = static_cast<pid_t>(page.process.load());
   const auto thread = static_cast<pid_t>(page.thread.load());
+  const auto state_to_be = seats_[rank].is_deaf ? VirtualState::kFrozen : VirtualState::kAsked;
   auto before = static_cast<std::uint32_t>(from);
-  if (!page.state.compare_exchange_strong(before, static_cast<std::uint32_t>(VirtualState::kAsked))) return false;
-  if (syscall(SYS_tgkill, process, thread, kFreezeSignal) != 0) {
+  if (!page.state.compare_exchange_strong(before, static_cast<std::uint32_t>(state_to_be))) return false;
+  if (!seats_[rank].is_deaf && syscall(SYS_tgkill, process, thread, kFreezeSignal) != 0) {
     // The thread has ended, and no other one has called since.
     auto asked = static_cast<std::uint32_t>(VirtualState::kAsked);
     return page.state.compare_exchange_strong(asked, static_cast<std::uint32_t>(VirtualState::kAway));
@@ -243,16 +250,25 @@ bool Coordinator::freeze(std::uint32_t rank, VirtualState from) {
   const std::uint64_t asked_ns = monotonic_ns();
   std::uint64_t cpu_ns = used_cpu_ns(process);
   Lasting silence(kMostOfLookNs);
-  while (state(rank) == VirtualState::kAsked && !seats_[rank].ended.load() && !stopping_.load() &&
+  bool is_silent = false;
+  while (!is_silent && state(rank) == VirtualState::kAsked && !seats_[rank].ended.load() && !stopping_.load() &&
          monotonic_ns() - asked_ns < options_.hang_ns) {
     wait_for_news(kPauseNs);
     // Who has neither slept nor run meanwhile has had no core to answer.
     const bool had_a_chance = std::exchange(cpu_ns, used_cpu_ns(process)) != cpu_ns || is_asleep(process, thread);
-    if (had_a_chance && silence.look(true, monotonic_ns()) > kAnswerNs) break;
+    is_silent = had_a_chance && silence.look(true, monotonic_ns()) > kAnswerNs;
   }
   // One that takes no signals goes on, beside the others.
   auto asked = static_cast<std::uint32_t>(VirtualState::kAsked);
-  page.state.compare_exchange_strong(asked, static_cast<std::uint32_t>(VirtualState::kFrozen));
+  if (page.state.compare_exchange_strong(asked, static_cast<std::uint32_t>(VirtualState::kFrozen)) && is_silent) {
+    seats_[rank].is_deaf = true;
+    if (!options_.is_quiet) {
+      std::fprintf(stderr,
+                   "ptl_sim: rank %u has a handler of its own for SIGURG, or blocks it, and cannot be stopped while it "
+                   "polls its memory: its times are a matter of luck\n",
+                   rank);
+    }
+  }
   if (state(rank) != VirtualState::kFrozen) {
     // In the middle of a call before its first turn it has no turn either.
     auto running = static_cast<std::uint32_t>(VirtualState::kRunning);

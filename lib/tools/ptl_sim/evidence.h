@@ -29,13 +29,14 @@ class Lasting {
   bool held_ = false;
 };
 
-/// What shows that a rank polls its memory: it has used CPU and called nothing, and has said so several times in a row.
-/// CPU time alone shows too little: that of a processor which is taken away from this machine may count as used, just
-/// when the rank was about to call.
+/// What shows that a rank polls its memory: its thread has used CPU and called nothing, and has said so several times
+/// in a row. CPU time alone shows too little: that of a processor which is taken away from this machine may count as
+/// used, just when the rank was about to call.
 struct PollingEvidence {
-  std::uint64_t cpu_ns = 0;  ///< That its process had used at the last answer, or call.
-  std::uint64_t calls = 0;   ///< That it had made.
-  int answers = 0;
+  std::uint64_t cpu_ns = 0;     ///< That its process had used at the last question, or call.
+  std::uint64_t polled_ns = 0;  ///< CPU time of the thread at the last answer that counts; 0: there is none.
+  std::uint64_t calls = 0;      ///< That it had made.
+  int answers = 0;              ///< That count.
 };
 
 }  // namespace portofu::tools

@@ -303,7 +303,10 @@ int simulate(const Wanted& wanted, portofu::tools::JobOptions job, portofu::tool
 
   const History& history = coordinator.history();
   const CriticalPath path = find_critical_path(history);
-  const JsonOptions content{.per_node = setup->order.per_node, .has_messages = wanted.has_messages};
+  const JsonOptions content{.per_node = setup->order.per_node,
+                            .has_messages = wanted.has_messages,
+                            .status = result,
+                            .complaint = coordinator.complaint()};
   if (json.is_wanted()) json.write_text(report_json(coordinator, network, path, content));
   if (trace.is_wanted() || report.is_wanted()) {
     Timeline timeline = virtual_timeline(history, coordinator.ids(), program);

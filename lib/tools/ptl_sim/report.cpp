@@ -197,6 +197,8 @@ std::string report_json(const Coordinator& coordinator, const sim::Network& netw
   ordered_json all;
   all["machine"] = network.machine().name;
   all["nodes"] = network.node_count();
+  all["status"] = options.status;
+  all["complaint"] = options.complaint;
   all["time_ps"] = coordinator.end_ps();
   all["message_count"] = coordinator.message_count();
   all["ranks"] = ranks_json(coordinator.times(), options.per_node);

@@ -18,6 +18,8 @@ std::string path_text(const CriticalPath& path, const History& history, const si
 struct JsonOptions {
   std::uint32_t per_node = 1;
   bool has_messages = false;  ///< Each message is in it.
+  int status = 0;             ///< Exit status of the job.
+  std::string complaint;      ///< Why ptl_sim has ended it; empty: it has not.
 };
 
 /// All of it; lib/virtual_report.md has the keys.

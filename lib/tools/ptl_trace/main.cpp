@@ -140,7 +140,8 @@ int main(int argc, char** argv) {
   app.add_option("--merge", options.merged, "Puts the files of steps of a directory together, and runs nothing.")
       ->option_text("DIRECTORY");
   app.add_option("--most", options.most_flows, "Packets in the trace at most, from its beginning; without it, 100000.")
-      ->option_text("COUNT");
+      ->option_text("COUNT")
+      ->check(CLI::Range(0, 1'000'000'000));
   std::uint32_t last = 0;
   CLI::Option* const shows_last =
       app.add_option("--last", last, "Prints the last steps of all processes, or of the one with this PID.");

@@ -19,16 +19,7 @@ enum { kSizeCount = sizeof kSizes / sizeof kSizes[0] };
 
 static void progress(void) { ucp_worker_progress(worker); }
 
-static void finish(ucs_status_ptr_t request, const char* what) {
-  ucs_status_t status = UCS_PTR_STATUS(request);
-  if (UCS_PTR_IS_PTR(request)) {
-    while ((status = ucp_request_check_status(request)) == UCS_INPROGRESS) {
-      progress();
-    }
-    ucp_request_free(request);
-  }
-  CHECK(status == UCS_OK, "%s gives %s", what, ucs_status_string(status));
-}
+static void finish(ucs_status_ptr_t request, const char* what) { ucp_pair_finish(worker, request, what); }
 
 static void flush(void) {
   const ucp_request_param_t param = {.op_attr_mask = 0};

@@ -22,6 +22,18 @@ static inline ucp_ep_h ucp_pair_connect(ucp_worker_h worker, ucp_ep_params_t how
   return ep;
 }
 
+// Waits until a request has ended, and checks that it did so well.
+static inline void ucp_pair_finish(ucp_worker_h worker, ucs_status_ptr_t request, const char* what) {
+  ucs_status_t status = UCS_PTR_STATUS(request);
+  if (UCS_PTR_IS_PTR(request)) {
+    while ((status = ucp_request_check_status(request)) == UCS_INPROGRESS) {
+      ucp_worker_progress(worker);
+    }
+    ucp_request_free(request);
+  }
+  CHECK(status == UCS_OK, "%s gives %s", what, ucs_status_string(status));
+}
+
 // Opens `bytes` at `window` to the peer. Returns the key to the peer's, which begins at *remote.
 static inline ucp_rkey_h ucp_pair_share(ucp_context_h context, ucp_ep_h ep, void* window, size_t bytes,
                                         uint64_t* remote, ucp_mem_h* memh) {

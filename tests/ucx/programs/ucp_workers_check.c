@@ -11,16 +11,7 @@ static ucp_ep_h eps[kMost];
 
 static void progress(void) { ucp_worker_progress(worker); }
 
-static void finish(ucs_status_ptr_t request, const char* what) {
-  ucs_status_t status = UCS_PTR_STATUS(request);
-  if (UCS_PTR_IS_PTR(request)) {
-    while ((status = ucp_request_check_status(request)) == UCS_INPROGRESS) {
-      progress();
-    }
-    ucp_request_free(request);
-  }
-  CHECK(status == UCS_OK, "%s gives %s", what, ucs_status_string(status));
-}
+static void finish(ucs_status_ptr_t request, const char* what) { ucp_pair_finish(worker, request, what); }
 
 static void open_worker(unsigned index) {
   const ucp_worker_params_t params = {.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
