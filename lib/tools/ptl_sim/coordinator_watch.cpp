@@ -201,13 +201,14 @@ bool Coordinator::leave_alone(std::uint32_t rank, Lasting& nap) {
     return page.state.compare_exchange_strong(running, static_cast<std::uint32_t>(VirtualState::kAway));
   }
   const bool others_can_go_on = !happenings_.empty() || !places_.empty();
-  return others_can_go_on && polls_memory(rank, VirtualState::kRunning, options_.patience_ns);
+  return others_can_go_on && polls_memory(rank, VirtualState::kRunning, options_.patience_ns / kAnswers);
 }
 
 // ---- Polling --------------------------------------------------------------------------------------------------------
 
-/// Whether a rank has shown that it polls its memory. If so, it is frozen now.
-bool Coordinator::polls_memory(std::uint32_t rank, VirtualState from, std::uint64_t patience_ns) {
+/// Whether a rank has shown that it polls its memory. If so, it is frozen now. @param cpu_between_ns  that it uses
+/// before it is asked
+bool Coordinator::polls_memory(std::uint32_t rank, VirtualState from, std::uint64_t cpu_between_ns) {
   const VirtualPage& page = time_.page(rank);
   PollingEvidence& evidence = seats_[rank].evidence;
   const std::uint64_t cpu_ns = used_cpu_ns(static_cast<pid_t>(page.process.load()));
@@ -217,16 +218,17 @@ bool Coordinator::polls_memory(std::uint32_t rank, VirtualState from, std::uint6
     evidence = {cpu_ns, 0, calls, 0};
     return false;
   }
-  if (cpu_ns < evidence.cpu_ns + patience_ns / kAnswers) return false;
+  if (cpu_ns < evidence.cpu_ns + cpu_between_ns) return false;
   if (!freeze(rank, from)) {
     evidence = {};
     return false;
   }
-  if (seats_[rank].is_deaf) return true;
+  // Before the first turn nobody else does anything either, and many may poll, of whom each waits for a core to answer.
+  if (seats_[rank].is_deaf || from == VirtualState::kAway) return true;
   // Another thread of the process may have used the CPU.
   const std::uint64_t polled_ns = page.polled_cpu_ns.load(std::memory_order_relaxed);
   const bool is_first = evidence.polled_ns == 0;
-  const bool counts = !is_first && polled_ns >= evidence.polled_ns + patience_ns / kAnswers;
+  const bool counts = !is_first && polled_ns >= evidence.polled_ns + cpu_between_ns;
   if (counts && ++evidence.answers == kAnswers) return true;
   if (counts || is_first) evidence.polled_ns = polled_ns;
   let_go_on(rank, from);
