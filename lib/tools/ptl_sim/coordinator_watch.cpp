@@ -177,7 +177,8 @@ void Coordinator::wait_for_turn_end(std::uint32_t rank) {
   seats_[rank].evidence = {};
   while (!stopping_.load() && !failed_) {
     if (seats_[rank].ended.load() || state(rank) != VirtualState::kRunning) return;
-    if (wait_for_news(std::min(options_.patience_ns / kAnswers, kPauseNs))) {
+    const std::uint64_t look_ns = options_.patience_ns / (can_others_go_on() ? kAnswers : 1);
+    if (wait_for_news(std::min(look_ns, kPauseNs))) {
       drain(rank);
       continue;
     }
@@ -200,8 +201,7 @@ bool Coordinator::leave_alone(std::uint32_t rank, Lasting& nap) {
     auto running = static_cast<std::uint32_t>(VirtualState::kRunning);
     return page.state.compare_exchange_strong(running, static_cast<std::uint32_t>(VirtualState::kAway));
   }
-  const bool others_can_go_on = !happenings_.empty() || !places_.empty();
-  return others_can_go_on && polls_memory(rank, VirtualState::kRunning, options_.patience_ns / kAnswers);
+  return can_others_go_on() && polls_memory(rank, VirtualState::kRunning, options_.patience_ns / kAnswers);
 }
 
 // ---- Polling --------------------------------------------------------------------------------------------------------
