@@ -10,6 +10,8 @@
 namespace portofu {
 namespace {
 
+constexpr const char* kWasAckAskedFor = "was an ACK asked for? A message that is dropped gives none";
+
 std::string counter_name(Handle handle) { return "counter " + hex(handle); }
 
 const CounterPicture* find_counter(const InterfacePicture& ni, Handle handle) {
@@ -20,8 +22,7 @@ const CounterPicture* find_counter(const InterfacePicture& ni, Handle handle) {
 /// " messages at portal table entry 4 with bits 0x10 of rank 2"
 std::string entries_text(const JobView& job, const InterfacePicture& ni, const Feeders& feeders) {
   if (feeders.entries.empty()) return "";
-  const EntryPicture& first = *feeders.entries.front();
-  const MatchCriteria& criteria = first.criteria;
+  const MatchCriteria& criteria = feeders.entries.front()->criteria;
   std::string text = " messages at portal table entry " + std::to_string(feeders.portals.front()->pt_index);
   const ProcessId source = JobView::wanted_source(ni, criteria);
   if (ni.is_matching()) text += " with bits " + hex(criteria.match_bits);
@@ -89,9 +90,8 @@ class CounterWait {
     if (feeders.answers_due) return "; it counts for operations of " + md + ", some of which are not answered";
     const bool hears_acks = (feeders.descriptors.front()->options & kMdEventCtAck) != 0;
     return "; it counts for operations of " + md +
-           (hears_acks
-                ? ", and none of them waits for an answer: was an ACK asked for? A message that is dropped gives none"
-                : ", and none of them is under way");
+           (hears_acks ? std::string(", and none of them waits for an answer: ") + kWasAckAskedFor
+                       : ", and none of them is under way");
   }
 
   const JobView& job_;
@@ -119,9 +119,7 @@ class QueueWait {
     }
     if (finding.object.empty()) return;
     if (cause.empty())
-      cause =
-          "no portal table entry logs there, and no operation waits for an answer: was an ACK asked for? A message "
-          "that is dropped gives none";
+      cause = std::string("no portal table entry logs there, and no operation waits for an answer: ") + kWasAckAskedFor;
     finding.sentence = job_.name(process_.id()) + " has been waiting " + since_text(sleep.since_ns) +
                        " for an event of " + finding.object + "; " + cause;
     findings->push_back(std::move(finding));
@@ -145,9 +143,8 @@ class QueueWait {
     if (feeders.portals.empty()) return "";
     return "portal table entry " + std::to_string(feeders.portals.front()->pt_index) +
            " logs there, where no entry is posted" +
-           (feeders.descriptors.empty()
-                ? ""
-                : ", and no operation waits for an answer: was an ACK asked for? A message that is dropped gives none");
+           (feeders.descriptors.empty() ? ""
+                                        : std::string(", and no operation waits for an answer: ") + kWasAckAskedFor);
   }
 
   const JobView& job_;

@@ -17,6 +17,11 @@ static_assert(NodeShape::kMostSides[0] == kMostGroups * kInGroup[0]);
 static_assert(NodeShape::kMostSides[1] == kMostGroups * kInGroup[1]);
 static_assert(NodeShape::kMostSides[2] == kMostGroups * kInGroup[2]);
 
+std::string NodeShape::most_sides_text() {
+  const auto& [x, y, z] = kMostSides;
+  return std::to_string(x) + ", " + std::to_string(y) + " and " + std::to_string(z);
+}
+
 std::optional<NodeShape> NodeShape::parse(std::string_view text) {
   NodeShape shape;
   std::size_t side = 0;

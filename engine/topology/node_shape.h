@@ -12,6 +12,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "engine/topology/tofu_id.h"
@@ -24,6 +25,7 @@ struct NodeShape {
 
   /// Of a box: the torus has 256 groups of nodes in each of X, Y and Z, of two, three and two nodes.
   static constexpr std::array<std::uint32_t, 3> kMostSides{512, 768, 512};
+  static std::string most_sides_text();  ///< "512, 768 and 512".
 
   /// "12", "4x3", "2x3x2" or "2x3x2x2x3x2". @return nothing if the text is something else, or the torus has no room for
   /// a side

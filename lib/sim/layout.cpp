@@ -70,7 +70,7 @@ std::optional<Layout> lay_out_box(const Machine& machine, std::string_view nodes
   const std::optional<NodeShape> shape = NodeShape::parse(nodes);
   if (!shape || machine.topology.lengths != std::array<std::uint32_t, 6>{0, 0, 0, 2, 3, 2}) {
     *why = std::string(nodes) + ": a job on " + machine.name + " has six lengths" +
-           (shape ? "" : ", or up to three sides, of 512, 768 and 512 nodes at most");
+           (shape ? "" : ", or up to three sides, of " + NodeShape::most_sides_text() + " nodes at most");
     return std::nullopt;
   }
   std::array<std::uint32_t, 6> lengths = machine.topology.lengths;

@@ -60,4 +60,4 @@ TEST(FuniJob, Sizes_that_do_not_fit__end_the_job) {
 }  // namespace
 }  // namespace portofu
 
-int main(int argc, char** argv) { return portofu::play_or_test(argc, argv); }
+int main(int argc, char** argv) { return portofu::play_or_test(argc, argv, portofu::play); }

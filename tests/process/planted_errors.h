@@ -325,6 +325,14 @@ class PlantedQueue {
   PlantedRank::stay();
 }
 
+/// Polls for a notice, which a bad program does not get.
+[[noreturn]] inline void await_notice(const PlantedQueue& rank, bool bad) {
+  if (bad) print_ready();
+  utofu_mrq_notice notice{};
+  while (utofu_poll_mrq(rank.vcq, 0, &notice) != UTOFU_SUCCESS) continue;
+  PlantedRank::stay();
+}
+
 /// Rank 0 puts behind the end of what rank 1 has registered, and does not look whether that went well.
 [[noreturn]] inline void play_region(bool bad) {
   const PlantedQueue rank(0);
@@ -332,10 +340,7 @@ class PlantedQueue {
     rank.put_notice(bad ? 252 : 0);
     PlantedRank::stay();
   }
-  if (bad) print_ready();
-  utofu_mrq_notice notice{};
-  while (utofu_poll_mrq(rank.vcq, 0, &notice) != UTOFU_SUCCESS) continue;
-  PlantedRank::stay();
+  await_notice(rank, bad);
 }
 
 /// Rank 0 forgets to start what it has delayed.
@@ -346,10 +351,7 @@ class PlantedQueue {
     if (!bad) utofu_post_toq(rank.vcq, nullptr, 0, nullptr);
     PlantedRank::stay();
   }
-  if (bad) print_ready();
-  utofu_mrq_notice notice{};
-  while (utofu_poll_mrq(rank.vcq, 0, &notice) != UTOFU_SUCCESS) continue;
-  PlantedRank::stay();
+  await_notice(rank, bad);
 }
 
 /// Rank 1 waits for an event that its entry does not make.
@@ -388,12 +390,6 @@ inline int play_planted(const std::string& role) {
   if (name == "delay") play_delay(bad);
   if (name == "silent") play_silent(bad);
   return 82;
-}
-
-/// If ptl_run has started this program as a rank of a job, it plays the role that is asked for, and ends.
-inline void play_planted_if_asked() {
-  const char* role = std::getenv(kRoleVariable);
-  if (role != nullptr && *role != '\0' && std::getenv("PMI_RANK") != nullptr) std::_Exit(play_planted(role));
 }
 
 }  // namespace portofu

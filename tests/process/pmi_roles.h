@@ -280,10 +280,17 @@ inline int play(const std::string& role) {
   return 0;
 }
 
-/// main of such a program.
-inline int play_or_test(int argc, char** argv) {
+/// If a launcher has started this program as a rank of a job, it plays the role that is asked for, and ends.
+template <class Play>
+void play_if_asked(Play play_role) {
   const char* role = std::getenv(kRoleVariable);
-  if (role != nullptr && *role != '\0' && std::getenv("PMI_RANK") != nullptr) std::_Exit(play(role));
+  if (role != nullptr && *role != '\0' && std::getenv("PMI_RANK") != nullptr) std::_Exit(play_role(role));
+}
+
+/// main of such a program.
+template <class Play>
+int play_or_test(int argc, char** argv, Play play_role) {
+  play_if_asked(play_role);
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

@@ -306,7 +306,7 @@ TEST(PtlInfoExplain, Programs__without_an_error_give_no_finding) {
 }  // namespace portofu
 
 int main(int argc, char** argv) {
-  portofu::play_planted_if_asked();
+  portofu::play_if_asked(portofu::play_planted);
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

@@ -146,7 +146,7 @@ TEST(PtlInfoHostsOptions, Host__that_does_not_answer_is_named) {
 }  // namespace portofu
 
 int main(int argc, char** argv) {
-  portofu::play_planted_if_asked();
+  portofu::play_if_asked(portofu::play_planted);
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

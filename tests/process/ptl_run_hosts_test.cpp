@@ -267,4 +267,4 @@ TEST(PtlRunHosts, Mistakes__are_told_and_nothing_begins) {
 }  // namespace
 }  // namespace portofu
 
-int main(int argc, char** argv) { return portofu::play_or_test(argc, argv); }
+int main(int argc, char** argv) { return portofu::play_or_test(argc, argv, portofu::play); }

@@ -278,4 +278,4 @@ TEST(PtlRun, Command_line__mistakes_are_told) {
 }  // namespace
 }  // namespace portofu
 
-int main(int argc, char** argv) { return portofu::play_or_test(argc, argv); }
+int main(int argc, char** argv) { return portofu::play_or_test(argc, argv, portofu::play); }

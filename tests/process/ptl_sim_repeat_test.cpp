@@ -120,4 +120,4 @@ TEST(PtlSimRepeat, Times__are_the_same_whoever_is_held_up) {
 }  // namespace
 }  // namespace portofu
 
-int main(int argc, char** argv) { return portofu::main_of_simulated(argc, argv); }
+int main(int argc, char** argv) { return portofu::play_or_test(argc, argv, portofu::play_sim); }

@@ -485,4 +485,4 @@ TEST(PtlSim, Ends__a_rank_whose_thread_has_ended_goes_on) {
 }  // namespace
 }  // namespace portofu
 
-int main(int argc, char** argv) { return portofu::main_of_simulated(argc, argv); }
+int main(int argc, char** argv) { return portofu::play_or_test(argc, argv, portofu::play_sim); }

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -51,14 +50,6 @@ inline Simulated run(const std::string& role, Words options, bool is_one_run = t
   job.report = nlohmann::json::parse(file, nullptr, false);
   std::filesystem::remove(path);
   return job;
-}
-
-/// Of a test program. Run by ptl_sim it is a rank.
-inline int main_of_simulated(int argc, char** argv) {
-  const char* role = std::getenv(kRoleVariable);
-  if (role != nullptr && *role != '\0' && std::getenv("PMI_RANK") != nullptr) std::_Exit(play_sim(role));
-  testing::InitGoogleTest(&argc, argv);
-  return RUN_ALL_TESTS();
 }
 
 }  // namespace portofu

@@ -244,8 +244,8 @@ std::optional<Setup> prepare(const Wanted& wanted, std::string* why) {
   if (ranks > kMaxRankCount) {
     *why = "these are " + std::to_string(ranks) + " ranks, and " + std::to_string(kMaxRankCount) + " are the most";
   } else if (!portofu::NodeShape::parse(wanted.shape)) {
-    *why = "--nodes " + wanted.shape +
-           " is none: up to three sides as in 2x3x2, of 512, 768 and 512 nodes at most, or the six lengths of a torus";
+    *why = "--nodes " + wanted.shape + " is none: up to three sides as in 2x3x2, of " +
+           portofu::NodeShape::most_sides_text() + " nodes at most, or the six lengths of a torus";
   } else if (!parse_compute(wanted.compute, &setup.costs)) {
     *why = "--compute " + wanted.compute + " is none of none, fixed=NS, cpu, cpu=FACTOR";
   } else {
