@@ -3,7 +3,8 @@
 
 A page has at most the lines that LIMITS gives it, and no line of text is longer than 140 columns. A sentence has fewer
 than 40 words, a cell of a table fewer than 200 characters. Links lead somewhere. Names between backquotes that look
-like files, directories, functions, constants and variables exist in the repository.
+like files, directories, functions, constants and variables exist in the repository; of `Owner::member` the owner has
+such a member.
 
 usage: check_pages.py [--self-test] [PAGE...]     (PAGE from the root of the repository; without one, all pages)
 """
@@ -51,10 +52,13 @@ FOREIGN = {
     "compare_portals", "compare_utofu",  # Programs whose names are put together from parts.
     "provider_include", "fi_srx_context", "fi_stx_context", "fi_av_insertsym",  # Of Open MPI and of libfabric.
 }
+FOREIGN_OWNERS = {"std", "boost"}
 # First parts of paths that are not in the repository: what is built and installed.
 FOREIGN_PLACES = ("build", "bin", "etc", "share", "PREFIX", "~", "$", "proc", "dev", "sys")
 SOURCE_ENDINGS = (".h", ".cpp", ".c", ".py", ".sh", ".md", ".cmake", ".map", ".tsv", ".list", ".gp")
 NAMES_OF_OURS = re.compile(r"^(PORTOFU|PTL|UTOFU)_[A-Z0-9_]+$|^(Ptl|k)[A-Z]\w+$|^[a-z]+\w*_\w+$")
+# What has members: its name begins a body, or the definition of a member elsewhere.
+OWNER = re.compile(r"\b(?:class|struct|namespace|enum|union)\s+(?:alignas\([^)]*\)\s+)?(\w+)\s*(?:final\s*)?(?::[^;{}()]*)?\{")
 ABBREVIATIONS = re.compile(r"\b(e\.g|i\.e|etc|vs|cf|approx|resp|No|Fig)\.", re.I)
 
 
@@ -82,14 +86,29 @@ class Repository:
                 path = path.rsplit("/", 1)[0]
                 self.directories.add(path)
         self.words = set()
+        self.members = {}  # Of each owner: the words in its bodies, and what is defined elsewhere as a member of it.
         for text in texts if texts is not None else map(self.read, files):
             self.words.update(re.findall(r"\w+", text))
+            for owner, member in re.findall(r"\b(\w+)::(~?\w+)", text):
+                self.members.setdefault(owner, set()).add(member)
+            for owner in OWNER.finditer(text):
+                self.members.setdefault(owner[1], set()).update(re.findall(r"\w+", self.body(text, owner.end())))
 
     @staticmethod
     def read(path):
         if path.endswith(".md") or path == "tests/readme/check_pages.py":
             return ""
         return (REPOSITORY / path).read_text(encoding="utf-8", errors="replace")
+
+    @staticmethod
+    def body(text, begin):
+        """What stands from there to the brace that closes the one before."""
+        depth = 1
+        for brace in re.finditer(r"[{}]", text[begin:]):
+            depth += 1 if brace[0] == "{" else -1
+            if depth == 0:
+                return text[begin:begin + brace.start()]
+        return text[begin:]
 
     def has_path(self, name):
         """Whether some file or directory is called so, given from the root or from any directory."""
@@ -223,6 +242,9 @@ class Page:
 
     def check_name(self, number, code):
         name = code.strip().removesuffix("()")
+        for owner, member in re.findall(r"\b(\w+)::(\w+)", code):
+            if owner not in FOREIGN_OWNERS and member not in self.repository.members.get(owner, ()):
+                self.problem(number, f"nothing in the sources is called {owner}::{member}")
         if code in FOREIGN or re.search(rf"(?<![\w/]){re.escape(name)}(?!\w)", self.code_blocks):
             return
         if NAMES_OF_OURS.match(name):
@@ -255,7 +277,8 @@ class Page:
 
 BAD_PAGE = """# Bad
 A sentence of words %s.
-A [link](nowhere.md), an [anchor](#nothing), `engine/nothing.h`, `nothing/`, `engine/nothing`, `PtlNothing`.
+A [link](nowhere.md), an [anchor](#nothing), `engine/nothing.h`, `nothing/`, `engine/nothing`, `PtlNothing`,
+`Ring::nothing`.
 %s
 
 | a | b |
@@ -266,7 +289,8 @@ A [link](nowhere.md), an [anchor](#nothing), `engine/nothing.h`, `nothing/`, `en
 GOOD_PAGE = """# Good, `really`
 A sentence of words %s.
 It ends here, e.g. with `many words in code`.
-- A [link](engine/core.h), an [anchor](#good-really), `engine/core.h`, `core.h`, `engine/`, `engine/core`, `PtlPut`.
+- A [link](engine/core.h), an [anchor](#good-really), `engine/core.h`, `core.h`, `engine/`, `engine/core`, `PtlPut`,
+  `Ring::head`, `Ring::push`.
 
 ```
 sentence %s
@@ -276,13 +300,13 @@ sentence %s
 | %s | `a/b` |
 """ % ("w " * 35, "w " * 50, "c" * 199)
 EXPECTED = ("has no limit", "leads nowhere: nowhere.md", "has no heading for the link #nothing", "engine/nothing.h",
-            "directory nothing/", "directory engine/nothing", "PtlNothing", "141 columns",
+            "directory nothing/", "directory engine/nothing", "PtlNothing", "Ring::nothing", "141 columns",
             "200 characters", "41 words")
 
 
 def self_test():
     """Returns what the rules get wrong."""
-    repository = Repository(["engine/core.h"], ["int PtlPut();"])
+    repository = Repository(["engine/core.h"], ["int PtlPut(); struct Ring { int head; }; void Ring::push() { nothing(); }"])
     found = Page("other/bad.md", BAD_PAGE, repository).check()
     wrong = [f"not found: {text}" for text in EXPECTED if not any(text in line for line in found)]
     wrong += [f"not expected: {line}" for line in found if not any(text in line for text in EXPECTED)]
