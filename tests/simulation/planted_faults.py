@@ -6,7 +6,8 @@ happen, in another step of the data path. `./run soak` runs this; by hand:
 
     tests/simulation/planted_faults.py [--only REGEX] [--check]
 
-Ends with status 0 if every fault was found. README.md in this directory has the result of a run.
+Ends with status 0 if every fault was found. README.md in this directory has the result of a run; --check looks whether
+it counts the faults that are here.
 """
 
 import argparse
@@ -259,6 +260,18 @@ def copy_sources():
         shutil.copy(source, target)
 
 
+def miscounts(page):
+    """@return where README.md is wrong about the number of faults: of those that `--only` names, and of those without a
+    name"""
+    said = re.findall(r"`planted_faults\.py(?: --only (\w+))?`\s+plants\s+(\d+)\s+faults", page)
+    names = [name for name, _ in said if name]
+    counts = {name: sum(name in fault.name for fault in FAULTS) for name in names}
+    counts[""] = sum(not any(name in fault.name for name in names) for fault in FAULTS)
+    wrong = [f"README.md counts {number} faults {name}, and there are {counts[name]}"
+             for name, number in said if int(number) != counts[name]]
+    return wrong if said else ["README.md counts no faults"]
+
+
 def source_of(test):
     """@return the path of its file in tests/"""
     name = f"{test}_test" if test.startswith("unit_") else f"simulation_{test}_test"
@@ -332,7 +345,9 @@ def main():
     only = re.compile(options.only)
     if options.check:
         gone = [fault for fault in FAULTS if only.search(fault.name) and not has_place(ROOT, fault)]
-        sys.exit("\n".join(f"not once in {fault.file}: the place of '{fault.name}'" for fault in gone) or 0)
+        problems = [f"not once in {fault.file}: the place of '{fault.name}'" for fault in gone]
+        problems += miscounts((ROOT / "tests/simulation/README.md").read_text())
+        sys.exit("\n".join(problems) or 0)
     copy_sources()
     subprocess.run(["cmake", "-S", WORK / "source", "-B", WORK / "build", "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Debug",
                     "-DPORTOFU_TEST_SUITES=unit;simulation"], check=True, stdout=subprocess.DEVNULL)

@@ -1,5 +1,5 @@
-// The faults that tests/simulation/planted_faults.py plants have their places in the sources as they are now. Whether
-// the simulation finds them takes hours; `./run soak` does that.
+// The faults that tests/simulation/planted_faults.py plants have their places in the sources as they are now, and the
+// page counts them right. Whether the simulation finds them takes hours; `./run soak` does that.
 
 #include <gtest/gtest.h>
 
