@@ -20,8 +20,8 @@ static unsigned put_kind(const uct_utofu_iface_t* iface) {
 
 /* @param what   what is to be posted
  * @param key_p  the key, if the range lies in what it is for and the endpoint may post */
-static ucs_status_t begin(uct_ep_h tl_ep, unsigned what, uint64_t remote_addr, size_t length, uct_rkey_t rkey,
-                          const uct_utofu_rkey_t** key_p) {
+static ucs_status_t begin_access(uct_ep_h tl_ep, unsigned what, uint64_t remote_addr, size_t length, uct_rkey_t rkey,
+                                 const uct_utofu_rkey_t** key_p) {
   *key_p = (const uct_utofu_rkey_t*)rkey;
   const ucs_status_t status = check_range(*key_p, remote_addr, length);
   return status != UCS_OK ? status
@@ -44,7 +44,7 @@ ucs_status_t uct_utofu_ep_put_short(uct_ep_h tl_ep, const void* buffer, unsigned
   const uct_utofu_rkey_t* key;
   UCT_CHECK_LENGTH(length, 0, UCT_UTOFU_PIGGYBACK, "put_short");
   UCT_SKIP_ZERO_LENGTH(length);
-  const ucs_status_t status = begin(tl_ep, put_kind(iface), remote_addr, length, rkey, &key);
+  const ucs_status_t status = begin_access(tl_ep, put_kind(iface), remote_addr, length, rkey, &key);
   if (ucs_unlikely(status != UCS_OK)) {
     return status;
   }
@@ -63,7 +63,7 @@ ssize_t uct_utofu_ep_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack, void* a
                                uct_rkey_t rkey) {
   uct_utofu_iface_t* const iface = uct_utofu_iface_of(tl_ep);
   const uct_utofu_rkey_t* key;
-  ucs_status_t status = begin(tl_ep, put_kind(iface), remote_addr, 0, rkey, &key);
+  ucs_status_t status = begin_access(tl_ep, put_kind(iface), remote_addr, 0, rkey, &key);
   if (ucs_unlikely(status != UCS_OK)) {
     return status;
   }
@@ -92,7 +92,7 @@ ssize_t uct_utofu_ep_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack, void* a
 /* Takes an operation for a get into its own buffer. */
 static ucs_status_t take_get(uct_ep_h tl_ep, uint64_t remote_addr, size_t length, uct_rkey_t rkey,
                              const uct_utofu_rkey_t** key_p, uct_utofu_op_t** op_p) {
-  const ucs_status_t status = begin(tl_ep, UCT_UTOFU_OTHER, remote_addr, length, rkey, key_p);
+  const ucs_status_t status = begin_access(tl_ep, UCT_UTOFU_OTHER, remote_addr, length, rkey, key_p);
   if (ucs_unlikely(status != UCS_OK)) {
     return status;
   }
@@ -304,7 +304,7 @@ ucs_status_t uct_utofu_ep_put_zcopy(uct_ep_h tl_ep, const uct_iov_t* iov, size_t
   UCT_CHECK_IOV_SIZE(iovcnt, (size_t)UCT_UTOFU_MAX_IOV, "put_zcopy");
   UCT_CHECK_LENGTH(length, 0, UCT_UTOFU_MAX_ZCOPY, "put_zcopy");
   UCT_SKIP_ZERO_LENGTH(length);
-  const ucs_status_t status = begin(tl_ep, what.kind, remote_addr, length, rkey, &what.key);
+  const ucs_status_t status = begin_access(tl_ep, what.kind, remote_addr, length, rkey, &what.key);
   if (ucs_unlikely(status != UCS_OK)) {
     return status;
   }
@@ -319,7 +319,7 @@ ucs_status_t uct_utofu_ep_get_zcopy(uct_ep_h tl_ep, const uct_iov_t* iov, size_t
   UCT_CHECK_IOV_SIZE(iovcnt, (size_t)UCT_UTOFU_MAX_IOV, "get_zcopy");
   UCT_CHECK_LENGTH(length, 0, UCT_UTOFU_MAX_ZCOPY, "get_zcopy");
   UCT_SKIP_ZERO_LENGTH(length);
-  const ucs_status_t status = begin(tl_ep, what.kind, remote_addr, length, rkey, &what.key);
+  const ucs_status_t status = begin_access(tl_ep, what.kind, remote_addr, length, rkey, &what.key);
   if (ucs_unlikely(status != UCS_OK)) {
     return status;
   }

@@ -28,7 +28,7 @@ std::vector<SourceFile> all_sources() {
 
 std::vector<SourceFile> engine_and_lib() {
   auto files = source_files("engine", {".h", ".cpp"});
-  for (auto& file : source_files("lib", {".h", ".cpp"})) files.push_back(std::move(file));
+  for (auto& file : source_files("lib", {".h", ".cpp", ".c"})) files.push_back(std::move(file));
   return files;
 }
 
