@@ -3,9 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 
 #include "engine/observe/log.h"
@@ -29,12 +27,6 @@ void write_line(int fd, const std::string& line) {
 }
 
 }  // namespace
-
-std::string hex_text(std::uint64_t value) {
-  std::array<char, 16> digits;
-  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value, 16).ptr;
-  return "0x" + std::string(digits.data(), end);
-}
 
 bool is_check_wanted(const std::string& setting) { return !setting.empty() && setting != "0"; }
 

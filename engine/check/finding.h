@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "engine/observe/hex_text.h"
+
 namespace portofu {
 
 /// Something in a program that works here by luck, and need not work on a machine.
@@ -19,9 +21,6 @@ struct CheckFinding {
   std::int64_t byte = -1;  ///< Offset of the byte that it is about; -1: none.
   int bit = -1;            ///< A bit of that byte, from 0; -1: none.
 };
-
-/// A number as findings name handles and addresses: "0x1f".
-std::string hex_text(std::uint64_t value);
 
 /// PORTOFU_CHECK, read.
 bool is_check_wanted(const std::string& setting);

@@ -7,6 +7,7 @@
 #include "engine/inspect/process_picture.h"
 #include "engine/inspect/system_task.h"
 #include "engine/observe/counters.h"
+#include "engine/observe/hex_text.h"
 #include "engine/observe/step_record.h"
 #include "engine/observe/system_failure.h"
 #include "engine/queue/clock.h"

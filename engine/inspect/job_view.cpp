@@ -44,16 +44,6 @@ std::string seconds_since(std::uint64_t since_ns) {
 
 }  // namespace
 
-std::string hex(std::uint64_t number) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  do {
-    text.insert(text.begin(), kDigits[number & 15]);
-    number >>= 4;
-  } while (number != 0);
-  return "0x" + text;
-}
-
 std::string since_text(std::uint64_t since_ns) { return "for " + seconds_since(since_ns) + " s"; }
 std::string ago_text(std::uint64_t at_ns) { return seconds_since(at_ns) + " s ago"; }
 

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "engine/inspect/findings.h"
+#include "engine/observe/hex_text.h"
 
 namespace portofu {
 
-std::string hex(std::uint64_t number);
 std::string since_text(std::uint64_t since_ns);  ///< "for 12 s", by the clock of this machine.
 std::string ago_text(std::uint64_t at_ns);       ///< "12 s ago".
 

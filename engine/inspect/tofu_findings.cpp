@@ -7,8 +7,8 @@
 namespace portofu {
 namespace {
 
-std::string vcq_name(std::uint64_t id) { return "VCQ " + hex(id); }
-std::string gate_name(std::uint64_t id) { return "barrier gate " + hex(id); }
+std::string vcq_name(std::uint64_t id) { return "VCQ " + hex_text(id); }
+std::string gate_name(std::uint64_t id) { return "barrier gate " + hex_text(id); }
 
 /// The process that has a gate. @return {0, 0} if none was seen
 ProcessId owner_of_gate(const JobView& job, std::uint64_t id) {
@@ -55,7 +55,7 @@ void judge_failure(const JobView& job, const ProcessPicture& process, const VcqP
     finding.sentence += is_known ? "it could not be reached" : "no process here has that VCQ";
   } else {
     finding.sentence += std::string("its ") + (failed.remote ? "remote" : "local") + " range, which ends at STADD " +
-                        hex(failed.stadd) + "," + failure_text(failed);
+                        hex_text(failed.stadd) + "," + failure_text(failed);
   }
   findings->push_back(std::move(finding));
 }
@@ -162,7 +162,7 @@ void find_tofu(const JobView& job, std::vector<Finding>* findings) {
     for (const GatePicture& gate : process.core.gates) judge_gate(job, process, gate, findings);
     for (const OwnerlessPicture& ownerless : process.core.ownerless) {
       const bool is_gate = is_kind(ownerless.key, TofuIdKind::kVbg);
-      const std::string name = (is_gate ? "barrier gate " : "control queue ") + hex(ownerless.key);
+      const std::string name = (is_gate ? "barrier gate " : "control queue ") + hex_text(ownerless.key);
       findings->push_back({FindingKind::kOwnerUnknown,
                            process.id(),
                            name,

@@ -62,7 +62,7 @@ Nearest nearest_of(const InterfacePicture& ni, std::uint32_t pt_index, const Mat
 }
 
 std::string message_text(const JobView& job, const InterfacePicture& ni, const MatchKey& key) {
-  const std::string bits = ni.is_matching() ? " (bits " + hex(key.match_bits) + ")" : "";
+  const std::string bits = ni.is_matching() ? " (bits " + hex_text(key.match_bits) + ")" : "";
   return job.name(JobView::physical(ni, key.source)) + bits;
 }
 
@@ -82,8 +82,8 @@ std::string nearest_text(const JobView& job, const InterfacePicture& ni, std::ui
   const MatchCriteria& criteria = nearest.entry->criteria;
   std::string text;
   if (nearest.differing != 0)
-    text += "; the nearest entry differs in " + bits_text(nearest.differing) + " (" + hex(bits) + " instead of " +
-            hex(criteria.match_bits) + ")";
+    text += "; the nearest entry differs in " + bits_text(nearest.differing) + " (" + hex_text(bits) + " instead of " +
+            hex_text(criteria.match_bits) + ")";
   if (nearest.other_source) {
     text += text.empty() ? "; the nearest entry" : " and";
     text += " wants a message of " + job.name(JobView::wanted_source(ni, criteria));
@@ -217,7 +217,7 @@ void find_full_queues(const JobView& job, std::vector<Finding>* findings) {
         Finding finding;
         finding.kind = queue.lost ? FindingKind::kEventsLost : FindingKind::kQueueFull;
         finding.where = process.id();
-        finding.object = "event queue " + hex(queue.handle);
+        finding.object = "event queue " + hex_text(queue.handle);
         finding.sentence = finding.object + " of " + job.name(process.id()) +
                            (queue.lost ? " has lost events" : " is full") + ": " + std::to_string(queue.size) +
                            " events wait, and it has room for " + std::to_string(queue.capacity);

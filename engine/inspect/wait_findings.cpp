@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kWasAckAskedFor = "was an ACK asked for? A message that is dropped gives none";
 
-std::string counter_name(Handle handle) { return "counter " + hex(handle); }
+std::string counter_name(Handle handle) { return "counter " + hex_text(handle); }
 
 const CounterPicture* find_counter(const InterfacePicture& ni, Handle handle) {
   const auto found = std::ranges::find(ni.counters, handle, &CounterPicture::handle);
@@ -25,7 +25,7 @@ std::string entries_text(const JobView& job, const InterfacePicture& ni, const F
   const MatchCriteria& criteria = feeders.entries.front()->criteria;
   std::string text = " messages at portal table entry " + std::to_string(feeders.portals.front()->pt_index);
   const ProcessId source = JobView::wanted_source(ni, criteria);
-  if (ni.is_matching()) text += " with bits " + hex(criteria.match_bits);
+  if (ni.is_matching()) text += " with bits " + hex_text(criteria.match_bits);
   if (source != ProcessId{}) text += " of " + job.name(source);
   if (feeders.entries.size() > 1) text += ", and of " + std::to_string(feeders.entries.size() - 1) + " entries more";
   return text;
@@ -40,7 +40,7 @@ std::string counted_text(const JobView& job, const InterfacePicture& ni, const F
 /// "the entry at portal table entry 4 with bits 0x10"
 std::string mute_text(const InterfacePicture& ni, const Feeders& feeders) {
   return "the entry at portal table entry " + std::to_string(feeders.mute_portal->pt_index) +
-         (ni.is_matching() ? " with bits " + hex(feeders.mute_entry->criteria.match_bits) : "");
+         (ni.is_matching() ? " with bits " + hex_text(feeders.mute_entry->criteria.match_bits) : "");
 }
 
 /// An operation that would tell of itself waits for another counter.
@@ -86,7 +86,7 @@ class CounterWait {
     if (feeders.mute_entry != nullptr && !feeders.answers_due)
       return "; " + mute_text(ni, feeders) + " names it, but without PTL_ME_EVENT_CT_COMM: messages there do not count";
     if (feeders.descriptors.empty()) return "; no entry, memory descriptor or triggered operation raises it";
-    const std::string md = "memory descriptor " + hex(feeders.descriptors.front()->handle);
+    const std::string md = "memory descriptor " + hex_text(feeders.descriptors.front()->handle);
     if (feeders.answers_due) return "; it counts for operations of " + md + ", some of which are not answered";
     const bool hears_acks = (feeders.descriptors.front()->options & kMdEventCtAck) != 0;
     return "; it counts for operations of " + md +
@@ -114,7 +114,7 @@ class QueueWait {
       if (ni == nullptr || ni->index == kFabricInterface) return;
       const Feeders feeders = feeders_of_queue(process_, *ni, handle);
       if (feeders.answers_due) return;
-      finding.object += (finding.object.empty() ? "event queue " : ", ") + hex(handle);
+      finding.object += (finding.object.empty() ? "event queue " : ", ") + hex_text(handle);
       if (cause.empty()) cause = cause_of(*ni, feeders, &finding.kind);
     }
     if (finding.object.empty()) return;
@@ -137,7 +137,7 @@ class QueueWait {
              " makes no event of a message that succeeds: PTL_ME_EVENT_COMM_DISABLE or PTL_ME_EVENT_SUCCESS_DISABLE";
     const auto is_mute = [](const DescriptorPicture* md) { return (md->options & kMdEventSuccessDisable) != 0; };
     if (!feeders.descriptors.empty() && std::ranges::all_of(feeders.descriptors, is_mute))
-      return "memory descriptor " + hex(feeders.descriptors.front()->handle) +
+      return "memory descriptor " + hex_text(feeders.descriptors.front()->handle) +
              " makes no event of an operation that succeeds: PTL_MD_EVENT_SUCCESS_DISABLE";
     *kind = FindingKind::kNoAnswerDue;
     if (feeders.portals.empty()) return "";

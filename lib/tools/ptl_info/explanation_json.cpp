@@ -14,7 +14,7 @@ Json list_of(const std::vector<Item>& items, Show show) {
   return list;
 }
 
-Json id_of(ProcessId id) { return {{"nid", dotted(id.nid)}, {"pid", id.pid}}; }
+Json id_of(ProcessId id) { return {{"nid", node_id_text(id.nid)}, {"pid", id.pid}}; }
 
 /// The numbers of the bits that are set.
 Json bits_of(std::uint64_t bits) {
@@ -151,7 +151,8 @@ Json channel_of(const ChannelView& channel) {
 
 Json process_of(const ProcessPicture& process) {
   const SegmentDescriptorShared& owner = process.descriptor;
-  Json json{{"nid", dotted(owner.nid)}, {"pid", owner.pid}, {"os_pid", owner.os_pid}, {"program", process.program}};
+  Json json{
+      {"nid", node_id_text(owner.nid)}, {"pid", owner.pid}, {"os_pid", owner.os_pid}, {"program", process.program}};
   if (process.rank >= 0) json["rank"] = process.rank;
   json["state"] = process.sight == Sight::kDead             ? "dead"
                   : process.run_state == RunState::kStopped ? "stopped"

@@ -43,7 +43,7 @@ std::string source_text(const InterfacePicture& ni, const MatchCriteria& criteri
   if (criteria.any_nid && criteria.any_pid) return "anybody";
   if (ni.is_logical()) return "rank " + std::to_string(criteria.match_id.nid);
   const std::string pid = criteria.any_pid ? "any PID" : "PID " + std::to_string(criteria.match_id.pid);
-  return criteria.any_nid ? pid : pid + " of " + dotted(criteria.match_id.nid);
+  return criteria.any_nid ? pid : pid + " of " + node_id_text(criteria.match_id.nid);
 }
 
 std::string source_text(const InterfacePicture& ni, ProcessId source) {
@@ -139,7 +139,7 @@ void show_process(Lines& lines, const ProcessPicture& process) {
   const SegmentDescriptorShared& owner = process.descriptor;
   const std::string rank = process.rank >= 0 ? "rank " + std::to_string(process.rank) + ", " : "";
   const std::string program = process.program.empty() ? "" : " (" + process.program + ")";  // The dead have no name.
-  lines.add("\n  %sPID %u on node %s: process %u%s%s%s", rank.c_str(), owner.pid, dotted(owner.nid).c_str(),
+  lines.add("\n  %sPID %u on node %s: process %u%s%s%s", rank.c_str(), owner.pid, node_id_text(owner.nid).c_str(),
             owner.os_pid, program.c_str(), process.run_state == RunState::kStopped ? ", STOPPED" : "",
             sight_text(process.sight));
   for (const ChannelView& channel : process.waiting) {
@@ -151,25 +151,13 @@ void show_process(Lines& lines, const ProcessPicture& process) {
   for (const PeerPicture& peer : process.core.peers) {
     if (peer.outstanding == 0 && peer.waiting_requests == 0 && peer.waiting_answers == 0) continue;
     lines.add("    to PID %u of %s: %u operations not answered, %zu messages and %zu answers wait", peer.id.pid,
-              dotted(peer.id.nid).c_str(), peer.outstanding, peer.waiting_requests, peer.waiting_answers);
+              node_id_text(peer.id.nid).c_str(), peer.outstanding, peer.waiting_requests, peer.waiting_answers);
   }
   for (const InterfacePicture& ni : process.core.interfaces) show_interface(lines, ni);
   show_tofu(lines, process.core);
 }
 
 }  // namespace
-
-std::string hex_text(std::uint64_t number) {
-  char text[24];
-  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(number));
-  return text;
-}
-
-std::string dotted(std::uint32_t nid) {
-  std::string text;
-  for (int shift = 24; shift >= 0; shift -= 8) text += std::to_string(nid >> shift & 0xff) + (shift != 0 ? "." : "");
-  return text;
-}
 
 const char* sight_text(Sight sight) {
   switch (sight) {

@@ -13,9 +13,6 @@ std::string plain_text(const std::vector<Explanation>& jobs);
 /// All of one process: an empty line, then its lines.
 std::string process_text(const ProcessPicture& process);
 
-std::string hex_text(std::uint64_t number);  ///< "0x1f".
-std::string dotted(std::uint32_t nid);       ///< "10.0.0.1".
-
 /// Why nothing of a process is shown, or an empty text.
 const char* sight_text(Sight sight);
 

@@ -94,7 +94,7 @@ std::vector<std::string> hosts_of_jobs_here(const std::string& directory) {
   std::set<std::string> here;
   for (const SegmentView& view : views) {
     if (view.life != SegmentLife::kLiving) continue;
-    here.insert(dotted(view.descriptor.nid));
+    here.insert(node_id_text(view.descriptor.nid));
     const std::string file = variable_of_process(view.descriptor.os_pid, "PORTOFU_HOSTS");
     if (!file.empty()) files.insert(file);
   }

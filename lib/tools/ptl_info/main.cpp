@@ -70,7 +70,7 @@ void print_number(const char* name, std::uint64_t value) {
 void print_node() {
   const Settings settings = read_settings();
   const std::uint32_t nid = find_node_id(settings.nid, settings.interface);
-  std::printf("Portofu %s, Portals 4.3\nNode ID %s (%u)\n", PORTOFU_VERSION, dotted(nid).c_str(), nid);
+  std::printf("Portofu %s, Portals 4.3\nNode ID %s (%u)\n", PORTOFU_VERSION, node_id_text(nid).c_str(), nid);
 }
 
 void print_limits() {
@@ -142,7 +142,7 @@ void print_process(const SegmentView& view, std::size_t engines, bool all_counte
   }
   const SegmentDescriptorShared& owner = view.descriptor;
   const bool living = view.life == SegmentLife::kLiving;
-  std::printf("\nPID %u on node %s: %s %u", owner.pid, dotted(owner.nid).c_str(),
+  std::printf("\nPID %u on node %s: %s %u", owner.pid, node_id_text(owner.nid).c_str(),
               living ? "process" : "DEAD, was process", owner.os_pid);
   if (living) std::printf(" (%s)", program_name(owner.os_pid).c_str());
   if (living && engines > 1) std::printf(", one of its %zu lanes", engines);

@@ -119,7 +119,7 @@ nlohmann::json queues_json(const ProcessLook& process) {
   nlohmann::json all = nlohmann::json::array();
   for (const QueueLook& queue : process.queues) {
     all.push_back({{"kind", kNames[static_cast<std::size_t>(queue.kind)]},
-                   {"id", fmt::format("0x{:x}", queue.id)},
+                   {"id", hex_text(queue.id)},
                    {"unread", queue.unread},
                    {"capacity", queue.capacity}});
   }
@@ -216,8 +216,8 @@ std::vector<std::string> details_of(const Row& row, const std::vector<Row>& all)
   if (process.sight != Sight::kWhole)
     lines.push_back(fmt::format("  its queues and peers are not seen{}", sight_text(process.sight)));
   for (const QueueLook& queue : process.queues) {
-    lines.push_back(fmt::format("  {} 0x{:x}: {} of {} unread, {:.0f} %", kind_name(queue.kind), queue.id, queue.unread,
-                                queue.capacity, queue.percent()));
+    lines.push_back(fmt::format("  {} {}: {} of {} unread, {:.0f} %", kind_name(queue.kind), hex_text(queue.id),
+                                queue.unread, queue.capacity, queue.percent()));
   }
   for (const CounterRow& counter : counter_table()) {
     const std::uint64_t value = process.count(counter.counter);

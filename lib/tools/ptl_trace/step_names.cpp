@@ -1,7 +1,6 @@
 #include "lib/tools/ptl_trace/step_names.h"
 
 #include <array>
-#include <cstdio>
 
 namespace portofu::tools {
 namespace {
@@ -13,13 +12,6 @@ constexpr std::array<const char*, 17> kEvents{
 constexpr std::array<const char*, 6> kNotices{"LCL_PUT", "RMT_PUT", "LCL_GET", "RMT_GET", "LCL_ARMW", "RMT_ARMW"};
 
 std::string bytes_text(std::uint64_t bytes) { return std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes"); }
-
-/// As ptl_info and the checker write it, so that they can be compared.
-std::string handle_text(std::uint32_t handle) {
-  char text[16];
-  std::snprintf(text, sizeof text, "0x%x", handle);
-  return text;
-}
 
 std::string peer_text(const StepRecord& record) { return process_text({record.nid, record.pid}); }
 
@@ -105,13 +97,13 @@ std::string step_text(const StepRecord& r) {
       return "deliver " + packet_name(r.kind) + ", " + bytes_text(r.amount) + " from " + peer_text(r);
     case Step::kDirect: return "direct " + packet_name(r.kind) + ", " + bytes_text(r.amount) + " at " + peer_text(r);
     case Step::kEvent:
-      return "event " + name_in(kEvents, r.kind) + ", " + bytes_text(r.amount) + ", queue " + handle_text(r.id) +
+      return "event " + name_in(kEvents, r.kind) + ", " + bytes_text(r.amount) + ", queue " + hex_text(r.id) +
              (r.more != 0 ? ", failed: " + std::to_string(r.more) : "");
     case Step::kNotice: return "notice " + name_in(kNotices, r.kind) + ", edata " + std::to_string(r.more);
-    case Step::kCount: return "count " + std::to_string(r.amount) + ", counter " + handle_text(r.id);
+    case Step::kCount: return "count " + std::to_string(r.amount) + ", counter " + hex_text(r.id);
     case Step::kTrigger:
       return "trigger " + packet_name(r.kind) + ", threshold " + std::to_string(r.amount) + ", counter " +
-             handle_text(r.id);
+             hex_text(r.id);
     case Step::kNone:
     case Step::kCountOfSteps: break;
   }

@@ -11,11 +11,6 @@ CheckFinding finding_of(const std::string& object) {
   return {"some_kind", "PtlPut", object, "Portals 4.3, 2.6", "it is \"so\"", "do that", 7, 2};
 }
 
-TEST(FindingLog, Numbers__are_hexadecimal) {
-  EXPECT_EQ(hex_text(0), "0x0");
-  EXPECT_EQ(hex_text(UINT64_MAX), "0xffffffffffffffff");
-}
-
 TEST(FindingLog, Setting__says_whether_it_is_wanted) {
   EXPECT_FALSE(is_check_wanted(""));
   EXPECT_FALSE(is_check_wanted("0"));

@@ -15,8 +15,6 @@ TEST(JobView, Names__are_ranks_where_they_are_known) {
   EXPECT_EQ(view.name(job_id(1)), "PID 101");
   EXPECT_EQ(view.name({kJobNid + 1, 7}), "PID 7 of 10.0.0.2");
   EXPECT_EQ(view.find({kJobNid, 7}), nullptr);
-  EXPECT_EQ(hex(0xabc0), "0xabc0");
-  EXPECT_EQ(hex(0), "0x0");
 }
 
 TEST(JobView, Sources__are_processes_on_every_interface) {
