@@ -246,7 +246,7 @@ void FabricDatagrams::look_at_door() {
 /// @return when the datagram left that found nobody; 0 if it does not say so
 std::uint64_t FabricDatagrams::sent_at(const Absent& absent) const {
   if (!absent.says_node) return 0;
-  if (absent.datagram_bytes == sizeof(Knock)) return absent.knocked_ns();
+  if (const std::uint64_t knocked_ns = absent.knocked_ns(); knocked_ns != 0) return knocked_ns;
   DatagramEnvelope envelope{};
   FrameHeader frame{};
   if (absent.datagram_bytes < sizeof envelope + sizeof frame) return 0;

@@ -242,7 +242,8 @@ void VirtualClock::pass() {
   charge();
   reads_ = 0;
   if (!begun_.load(std::memory_order_relaxed)) {
-    if (early_looks_ == kEarlyLooks || ++early_looks_ == kEarlyLooks) give_turn(VirtualState::kPolling, clock_ps_);
+    if (++early_looks_ == kEarlyLooks) looks_count_ = true;
+    if (looks_count_) give_turn(VirtualState::kPolling, clock_ps_);
     return;
   }
   if (empty_looks_ == 0) streak_from_ps_ = clock_ps_;
@@ -276,7 +277,7 @@ void VirtualClock::find() {
   if (left_) return;
   charge();
   end_streaks();
-  if (begun_.load(std::memory_order_relaxed) || early_looks_ == kEarlyLooks) spend(VirtualSpent::kLook, poll_ps_);
+  if (begun_.load(std::memory_order_relaxed) || looks_count_) spend(VirtualSpent::kLook, poll_ps_);
 }
 
 bool VirtualClock::is_caller() const { return caller_.load(std::memory_order_relaxed) == this_thread(); }
@@ -368,7 +369,7 @@ std::uint64_t VirtualClock::stamp(VirtualCall call) {
   charge();
   end_streaks();
   has_sent_ = true;
-  early_looks_ = kEarlyLooks;
+  looks_count_ = true;
   spend(static_cast<VirtualSpent>(call), call_ps_[static_cast<std::size_t>(call)]);
   return clock_ps_;
 }

@@ -149,7 +149,8 @@ class VirtualClock {
   bool watches_clock_ = false;            ///< It was read between these looks.
   bool in_turn_change_ = false;           ///< A signal's handler may see it.
   bool has_sent_ = false;                 ///< In this turn.
-  std::uint32_t early_looks_ = 0;         ///< In vain, before it has had a turn; all of them, if it has sent something.
+  std::uint32_t early_looks_ = 0;         ///< In vain, before it has had a turn.
+  bool looks_count_ = false;              ///< It has sent something, or has looked kEarlyLooks times before its turn.
   std::atomic<bool> begun_{false};        ///< It has had a turn.
   std::atomic<bool> starting_up_{false};  ///< By start_up.
   std::atomic<bool> left_{false};         ///< Virtual time.
