@@ -23,6 +23,7 @@
 #include "engine/run/process_threads.h"
 #include "engine/run/virtual_nic.h"
 #include "engine/topology/local_place.h"
+#include "engine/topology/near_cpus.h"
 #include "engine/topology/node_map.h"
 #include "engine/wire/ofi/fabric_library.h"
 
@@ -153,11 +154,9 @@ Settings read_settings_again() {
 /// As many as whoever started the program gave it, before the program binds its threads: a launcher that binds gives
 /// each process cores of its own, else those of a job share all.
 std::uint32_t count_cores(std::uint32_t* all) {
-  cpu_set_t given;
-  CPU_ZERO(&given);
   *all = static_cast<std::uint32_t>(std::max(sysconf(_SC_NPROCESSORS_ONLN), 1L));
-  if (sched_getaffinity(0, sizeof given, &given) != 0) return *all;
-  return static_cast<std::uint32_t>(CPU_COUNT(&given));
+  const std::size_t given = usable_cpus().size();
+  return given != 0 ? static_cast<std::uint32_t>(given) : *all;
 }
 struct Cores {
   std::uint32_t online = 0;
