@@ -236,7 +236,7 @@ void Engine::look_after_timers_on_duty(std::uint64_t now_ns) {
   look_after_names(*node_->segment);
 }
 
-void Engine::post(Descriptor descriptor) {
+void Engine::post(Descriptor&& descriptor) {
   const Duty duty(*this);
   post_on_duty(descriptor);
 }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "engine/queue/clock.h"
 #include "engine/target/list_entries.h"
@@ -25,7 +26,7 @@ TEST_F(EngineEndTest, Close__with_everything_in_flight_frees_all_and_gives_links
   Descriptor to_ourselves = put();
   to_ourselves.portals.target = kSelf;
   loopback.room = 0;
-  engine->post(to_ourselves);
+  engine->post(std::move(to_ourselves));
   {
     const Engine::Duty duty(*engine);
     for (const std::uint64_t threshold : {std::uint64_t{0}, std::uint64_t{9}}) {

@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "engine/config/settings.h"
 #include "engine/queue/clock.h"
@@ -67,7 +68,7 @@ class RealEngine {
     d.portals.md_handle = md_->handle;
     d.portals.target = target.self();
     d.length = memory_.size();
-    engine_->post(d);
+    engine_->post(std::move(d));
   }
 
   /// Puts bytes to an engine, and counts SEND.
