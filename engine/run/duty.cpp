@@ -36,9 +36,6 @@ void want_no_word() {
   outer_word_of = nullptr;
 }
 
-/// Between two looks at the clock of a thread that does not wait for ever.
-constexpr long kLookNs = 1'000'000;
-
 void pause_for(int pauses) {
   for (int i = 0; i < pauses; ++i) pause_cpu();
 }
@@ -58,7 +55,7 @@ bool DutyLock::wait_while(std::atomic<std::uint32_t>& word, std::uint32_t value)
 }
 
 void DutyLock::wait_shortly_while(std::atomic<std::uint32_t>& word, std::uint32_t value) {
-  const timespec look{0, kLookNs};
+  const timespec look{0, kDutyLookNs};
   syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, value, &look, nullptr, 0);
 }
 
@@ -171,7 +168,7 @@ void DutyLock::end_favour() {
   before_rare_look_at_threads();
   // Acquire: partner is leave_favoured.
   for (int i = 0; inside_.load(std::memory_order_acquire) != 0; ++i) {
-    if (i < kSpins) {
+    if (i < kPausesForFavourite) {
       pause_cpu();
     } else if (!wait_while(inside_, 1)) {
       expect_living([this] { return inside_.load(std::memory_order_acquire) != 0 ? favourite_id_ : 0; });

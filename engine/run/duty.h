@@ -29,6 +29,7 @@
 #include <cstdint>
 
 #include "engine/queue/asymmetric_guard.h"
+#include "engine/run/wait_limits.h"
 
 namespace portofu {
 
@@ -81,14 +82,6 @@ class DutyLock {
     give_word();
   }
 
-  /// Takes in a row, by one thread, that make it the favourite: at first, and where threads share the duty.
-  static constexpr std::uint32_t kTakesToFavour = 256;
-  static constexpr std::uint32_t kMostTakesToFavour = 65'536;
-  /// A favour that another thread ends earlier costs more than it saves.
-  static constexpr std::uint64_t kShortFavourNs = 1'000'000;
-  /// Takes in a row after which nobody else seems to want it.
-  static constexpr std::uint8_t kTakesAlone = 64;
-
   /// On duty: what it takes to become the favourite now.
   std::uint32_t takes_to_favour() const { return takes_to_favour_; }
 
@@ -96,13 +89,6 @@ class DutyLock {
   // The word: the TID of its holder, and whether somebody sleeps in the kernel, or is about to.
   static constexpr std::uint32_t kFree = 0;
   static constexpr std::uint32_t kWanted = 1u << 31;
-  static constexpr int kSpins = 200;  ///< Pauses of who waits for the favourite before it sleeps.
-
-  // Pauses of who waits for the word: before its second look, between two looks at most, and before it sleeps.
-  static constexpr int kFirstPauses = 8;
-  static constexpr int kMostPauses = 128;
-  static constexpr int kPausesToSleep = 800;
-  static constexpr int kPausesAway = 32;
 
   /// Tells living threads of this process apart. Never 0.
   static std::uintptr_t this_thread() { return reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer()); }

@@ -22,6 +22,7 @@
 #include "engine/run/engine.h"
 #include "engine/run/loop.h"
 #include "engine/run/process_threads.h"
+#include "engine/run/wait_limits.h"
 #include "engine/segment/own_descriptor.h"
 #include "engine/topology/near_cpus.h"
 
@@ -126,8 +127,7 @@ void ProgressThread::ask_to_stop() {
 bool ProgressThread::stop_until(std::uint64_t deadline_ns) {
   if (!thread_.joinable()) return true;
   ask_to_stop();
-  constexpr long kLookNs = 10'000'000;
-  const timespec look{0, kLookNs};
+  const timespec look{0, kEndLookNs};
   while (ended_.load(std::memory_order_acquire) == 0) {
     if (monotonic_ns() >= deadline_ns) return false;
     syscall(SYS_futex, &ended_, FUTEX_WAIT_PRIVATE, 0, &look, nullptr, 0);

@@ -15,14 +15,10 @@
 #include "engine/observe/system_failure.h"
 #include "engine/run/engine.h"
 #include "engine/run/process_threads.h"
+#include "engine/run/wait_limits.h"
 
 namespace portofu {
 namespace {
-
-/// How often what finds no room is tried again, and how often it is looked whether a message is here.
-constexpr std::int64_t kTryAgainNs = 50'000;
-/// How often the dead are looked for.
-constexpr std::int64_t kTimersNs = 500'000'000;
 
 /// Of this process; for the handler of the signal by which the coordinator freezes a thread.
 std::atomic<VirtualNic*> of_process{nullptr};

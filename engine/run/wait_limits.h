@@ -1,11 +1,43 @@
 #pragma once
-// All constants of waiting in one table: how long a thread spins, yields and sleeps, and how often it looks at what.
-// What a user can set is not here but in config/settings.h. engine/doc/waiting.md says how they act together. All are
-// compromises, found by measurement (benchmarks/NOTEBOOK.md).
+// All constants of waiting of whoever runs the engine, in one table: how long a thread spins, yields and sleeps, and
+// how often it looks at what. engine/doc/waiting.md says how they act together. All are compromises, found by
+// measurement (benchmarks/NOTEBOOK.md).
+//
+// Not here: what a user can set (config/settings.h); when a wait ends whose end cannot come, which stands where that is
+// decided (the last table of waiting.md); what is below the engine: the longest sleep at the doorbell
+// (segment/doorbell.h), how often a fabric is asked (wire/ofi/empty_looks.h), news of a counter in a row
+// (event/counting_event.h).
 
 #include <cstdint>
 
 namespace portofu {
+
+// ---- The duty (duty.h)
+
+/// Takes in a row, by one thread, that make it the favourite: at first, ...
+inline constexpr std::uint32_t kTakesToFavour = 256;
+/// ... and at most, where threads share the duty.
+inline constexpr std::uint32_t kMostTakesToFavour = 65'536;
+/// A favour that another thread ends earlier costs more than it saves.
+inline constexpr std::uint64_t kShortFavourNs = 1'000'000;
+/// Takes in a row after which nobody else seems to want it.
+inline constexpr std::uint8_t kTakesAlone = 64;
+/// Pauses of who waits until the favourite is outside, before it sleeps.
+inline constexpr int kPausesForFavourite = 200;
+/// Pauses of who waits for the word: before its second look, ...
+inline constexpr int kFirstPauses = 8;
+/// ... between two looks at most, ...
+inline constexpr int kMostPauses = 128;
+/// ... and all together, before it sleeps.
+inline constexpr int kPausesToSleep = 800;
+/// Pauses of who stays away because others have something to do (DutyLock::stay_away).
+inline constexpr int kPausesAway = 32;
+/// Such a thread could have looked so often meanwhile, ...
+inline constexpr std::uint32_t kLooksAway = 8;
+/// ... and that takes about so long.
+inline constexpr std::uint64_t kStayAwayNs = 1'000;
+/// Between two looks at the clock of a thread that waits for the duty, and not for ever.
+inline constexpr long kDutyLookNs = 1'000'000;
 
 // ---- A streak of empty looks (idle.h)
 
@@ -17,11 +49,6 @@ inline constexpr std::uint32_t kFewestSpins = 1;
 /// Short yields in a row after which a thread spins twice as long: the kernel goes on with a caller to which it owes
 /// time.
 inline constexpr std::uint32_t kShortYields = 16;
-
-/// A thread that stays away from the duty that others share (DutyLock::stay_away) could have looked so often meanwhile,
-inline constexpr std::uint32_t kLooksAway = 8;
-/// and that takes about so long.
-inline constexpr std::uint64_t kStayAwayNs = 1'000;
 
 // ---- The look behind one that found something (idle.h)
 
@@ -77,5 +104,14 @@ inline constexpr std::uint64_t kNamesPauseNs = 500'000'000;
 inline constexpr std::int64_t kLongestWatchNs = 8'000'000;
 /// One that is parked looks so often whether those that sleep do still come back: several of their longest sleeps.
 inline constexpr std::int64_t kLongestParkNs = 4'000'000'000;
+/// Between two looks at the clock of who waits for its end.
+inline constexpr long kEndLookNs = 10'000'000;
+
+// ---- The NIC in virtual time (virtual_nic.h)
+
+/// How often what finds no room is tried again, and how often it is looked whether a message is here.
+inline constexpr std::int64_t kTryAgainNs = 50'000;
+/// How often the dead are looked for.
+inline constexpr std::int64_t kTimersNs = 500'000'000;
 
 }  // namespace portofu

@@ -21,7 +21,7 @@ class CheapDutyLock : public DutyLock {
   CheapDutyLock() : DutyLock(kTakesToFavour) {}
 };
 
-constexpr int kMoreThanToFavour = 3 * static_cast<int>(DutyLock::kTakesToFavour);
+constexpr int kMoreThanToFavour = 3 * static_cast<int>(kTakesToFavour);
 
 void take_and_give(DutyLock& duty, int times) {
   for (int i = 0; i < times; ++i) {
@@ -185,17 +185,17 @@ void end_favour(DutyLock& duty) {
 
 TEST(DutyTest, Favour__that_another_thread_ends_soon_makes_the_next_one_dearer) {
   DutyLock duty;
-  std::uint32_t wanted = DutyLock::kTakesToFavour;
+  std::uint32_t wanted = kTakesToFavour;
   for (int round = 0; round < 12; ++round) {
     ASSERT_EQ(duty.takes_to_favour(), wanted);
     const std::uint64_t began_ns = monotonic_ns();
     take_and_give(duty, static_cast<int>(wanted) + 2);
     end_favour(duty);
     // A machine that stood still meanwhile has made it a long one.
-    if (monotonic_ns() - began_ns >= DutyLock::kShortFavourNs)
+    if (monotonic_ns() - began_ns >= kShortFavourNs)
       wanted = duty.takes_to_favour();
     else
-      wanted = std::min(2 * wanted, DutyLock::kMostTakesToFavour);
+      wanted = std::min(2 * wanted, kMostTakesToFavour);
   }
 }
 
@@ -203,21 +203,20 @@ TEST(DutyTest, Favour__that_lasts_makes_the_next_one_cheaper) {
   DutyLock duty;
   std::uint32_t dearest = 0;
   // On a busy machine another thread comes too late now and then, which makes the favour a long one.
-  for (const std::uint64_t until_ns = in_ms(60'000);
-       monotonic_ns() < until_ns && dearest < 4 * DutyLock::kTakesToFavour;) {
+  for (const std::uint64_t until_ns = in_ms(60'000); monotonic_ns() < until_ns && dearest < 4 * kTakesToFavour;) {
     take_and_give(duty, static_cast<int>(duty.takes_to_favour()) + 2);
     end_favour(duty);
     dearest = duty.takes_to_favour();
   }
-  ASSERT_GE(dearest, 4 * DutyLock::kTakesToFavour);
-  for (std::uint32_t wanted = dearest; wanted > DutyLock::kTakesToFavour; wanted /= 2) {
+  ASSERT_GE(dearest, 4 * kTakesToFavour);
+  for (std::uint32_t wanted = dearest; wanted > kTakesToFavour; wanted /= 2) {
     ASSERT_EQ(duty.takes_to_favour(), wanted);
     take_and_give(duty, static_cast<int>(wanted) + 2);
-    const std::uint64_t until_ns = monotonic_ns() + DutyLock::kShortFavourNs;
+    const std::uint64_t until_ns = monotonic_ns() + kShortFavourNs;
     while (monotonic_ns() < until_ns) take_and_give(duty, 1);
     end_favour(duty);
   }
-  EXPECT_EQ(duty.takes_to_favour(), DutyLock::kTakesToFavour);
+  EXPECT_EQ(duty.takes_to_favour(), kTakesToFavour);
 }
 
 TEST(DutyTest, Favour__that_a_guest_ends_costs_what_it_did) {
@@ -225,7 +224,7 @@ TEST(DutyTest, Favour__that_a_guest_ends_costs_what_it_did) {
   take_and_give(duty, kMoreThanToFavour);
   duty.take_as_guest();
   duty.give();
-  EXPECT_EQ(duty.takes_to_favour(), DutyLock::kTakesToFavour);
+  EXPECT_EQ(duty.takes_to_favour(), kTakesToFavour);
 }
 
 /// Threads that take the duty in bursts, so that favour is won and lost all the time.
@@ -256,10 +255,10 @@ void run_bursts(int threads_count, int guests, int burst, int rounds) {
 TEST(DutyTest, Threads__exclude_each_other_and_see_what_the_one_before_did) { run_bursts<DutyLock>(4, 0, 1, 20'000); }
 
 TEST(DutyTest, Threads__exclude_each_other_when_favour_is_won_and_lost) {
-  run_bursts<CheapDutyLock>(2, 0, 2 * static_cast<int>(DutyLock::kTakesToFavour), 100'000);
-  run_bursts<CheapDutyLock>(2, 1, 2 * static_cast<int>(DutyLock::kTakesToFavour), 100'000);
-  run_bursts<CheapDutyLock>(3, 1, static_cast<int>(DutyLock::kTakesToFavour), 50'000);
-  run_bursts<DutyLock>(2, 0, 2 * static_cast<int>(DutyLock::kTakesToFavour), 100'000);
+  run_bursts<CheapDutyLock>(2, 0, 2 * static_cast<int>(kTakesToFavour), 100'000);
+  run_bursts<CheapDutyLock>(2, 1, 2 * static_cast<int>(kTakesToFavour), 100'000);
+  run_bursts<CheapDutyLock>(3, 1, static_cast<int>(kTakesToFavour), 50'000);
+  run_bursts<DutyLock>(2, 0, 2 * static_cast<int>(kTakesToFavour), 100'000);
 }
 
 /// What give() promises: a raise that give's caller misses afterwards is one whose thread sees what was done on duty.
@@ -303,7 +302,7 @@ TEST(DutyTest, Shared__is_it_soon_after_another_thread_had_it) {
   for (int i = 0; i < 10; ++i) ASSERT_FALSE(take_and_ask_whether_shared(duty)) << "nobody else has come yet";
   std::thread([&] { EXPECT_TRUE(take_and_ask_whether_shared(duty)); }).join();
   EXPECT_TRUE(take_and_ask_whether_shared(duty));
-  take_and_give(duty, static_cast<int>(DutyLock::kTakesAlone));
+  take_and_give(duty, static_cast<int>(kTakesAlone));
   EXPECT_FALSE(take_and_ask_whether_shared(duty)) << "nobody has come for a while";
 }
 
