@@ -26,6 +26,12 @@ ONCE = {
     r"\bSYS_membarrier\b": "engine/queue/asymmetric_guard.h",
 }
 
+# The table of the constants of waiting, and what else of engine/run/ has a name like theirs: when something ends whose
+# end cannot come, the length of a turn, units.
+WAITING = "engine/run/wait_limits.h"
+WAITING_NAME = re.compile(r"\bconstexpr [^=;]*\b(k\w*(?:Ns|Us|Ms|Pauses|Spins|Looks|Yields))\b\s*[={]")
+ENDS = {"kLingerNs", "kPatienceNs", "kLongestCallNs", "kLongestExitNs", "kSilenceNs", "kTurnNs", "kPsPerNs"}
+
 # What a directory or file of the root is called; besides these, those of tools, which begin with a dot.
 ROOT_FILES = {
     "CMakeLists.txt", "CMakePresets.json", "LICENSE", "README.md", "benchmarks", "engine", "include", "lib", "run", "tests",
@@ -79,6 +85,24 @@ def once_problems():
             yield f"{pattern} stands in {places[pattern]}, and should in {where} once"
 
 
+def waiting_problems():
+    found = set()
+    for path in repo.files(".h", ".cpp", places=("engine/run",)):
+        names = set(WAITING_NAME.findall(repo.without_comments(repo.read(path))))
+        found |= names
+        if path != WAITING:
+            yield from (f"{path}: {name} belongs into {WAITING}" for name in sorted(names - ENDS))
+    yield from (f"tests/repository/check_house.py: there is no {name}" for name in sorted(ENDS - found))
+
+
+def picture_problems():
+    """The picture of the house has all rooms, and no other."""
+    drawn = set(re.findall(r"\b(\w+)/", re.sub(r"lib/\w+|<[^>]*>", " ", repo.read("engine/doc/house.svg"))))
+    rooms = {path.split("/")[1] for path in repo.files(".h", places=("engine",))}
+    yield from (f"engine/doc/house.svg does not show {room}/" for room in sorted(rooms - drawn))
+    yield from (f"engine/doc/house.svg shows {room}/, which is not there" for room in sorted(drawn - rooms))
+
+
 def root_problems():
     """Scratch files come into commits where nobody looks for them."""
     tracked = subprocess.run(["git", "-C", repo.ROOT, "ls-files"], capture_output=True, text=True, check=False)
@@ -88,7 +112,8 @@ def root_problems():
 
 
 def main():
-    problems = [*wire_problems(), *once_problems(), *root_problems()]
+    problems = [*wire_problems(), *once_problems(), *waiting_problems(), *picture_problems(),
+                *root_problems()]
     found = members(class_body("engine/run/engine.h", "Engine"))
     if "core_" not in found or "policy_" not in found:
         problems.append("the members of Engine were not found")
