@@ -124,3 +124,15 @@ function(portofu_add_shared name archive map)
   set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX LINK_DEPENDS "${map}"
                         BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "\$ORIGIN")
 endfunction()
+
+# portofu_add_c_library(NAME LINKED SOURCE...): the library of a C interface over the library LINKED. Nothing of it is
+# visible but what its header marks and libNAME.map, beside the sources, says once more. NAME_archive is for tests.
+function(portofu_add_c_library name linked)
+  portofu_add_archive(${name}_archive ${ARGN})
+  portofu_compile_together(${name}_archive)
+  target_compile_options(${name}_archive PRIVATE -fvisibility=hidden -fvisibility-inlines-hidden)
+  target_link_libraries(${name}_archive PUBLIC ${linked}_archive)
+  portofu_add_shared(${name} ${name}_archive "${CMAKE_CURRENT_SOURCE_DIR}/lib${name}.map")
+  target_link_libraries(${name} PRIVATE ${linked})
+  target_include_directories(${name} INTERFACE "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>")
+endfunction()

@@ -10,7 +10,6 @@ function(portofu_install_library target)
   install(TARGETS ${target} EXPORT PortofuTargets
           LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
           INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
-  set_property(GLOBAL PROPERTY PORTOFU_HAS_LIBRARIES ON)
 endfunction()
 
 # portofu_install_pkgconfig(NAME TEMPLATE): NAME.pc, whose prefix follows from where the file lies.
@@ -21,12 +20,16 @@ function(portofu_install_pkgconfig name template)
   install(FILES "${PROJECT_BINARY_DIR}/pkgconfig/${name}.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 endfunction()
 
+# portofu_install_c_library(TARGET NAME HEADER...): the library, its headers, and NAME.pc.
+function(portofu_install_c_library target name)
+  portofu_install_library(${target})
+  list(TRANSFORM ARGN PREPEND "${PROJECT_SOURCE_DIR}/include/")
+  install(FILES ${ARGN} DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+  portofu_install_pkgconfig(${name} "${PROJECT_SOURCE_DIR}/lib/cmake/${name}.pc.in")
+endfunction()
+
 # portofu_install_package(): the files for find_package(Portofu). Called last, when all libraries are known.
 function(portofu_install_package)
-  get_property(has_libraries GLOBAL PROPERTY PORTOFU_HAS_LIBRARIES)
-  if(NOT has_libraries)
-    return()
-  endif()
   set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/Portofu")
   write_basic_package_version_file("${PROJECT_BINARY_DIR}/PortofuConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
   install(EXPORT PortofuTargets NAMESPACE Portofu:: DESTINATION "${package_dir}")
