@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every function of the headers has a manual page, which groff sets without a warning.
+"""Every function of the headers has a manual page, which groff sets without a warning, and Doxygen has the same headers.
 
 So it does the pages of the tools, if PORTOFU_PAGES names a directory where a build has put them.
 """
@@ -51,6 +51,8 @@ def main():
     for tool in sorted(repo.ROOT.glob("lib/tools/ptl_*")):
         if repo.read("lib/man/portofu.7.in").count(f".BR {tool.name} (1)") != 2:
             problems.append(f"lib/man/portofu.7.in does not list {tool.name} twice: among the tools, and under SEE ALSO")
+    if f"= {' '.join(HEADERS)}\n" not in repo.read("lib/doxygen/Doxyfile"):
+        problems.append(f"the INPUT of lib/doxygen/Doxyfile is not {' '.join(HEADERS)}")
     if count < 120:
         problems.append(f"only {count} functions were found in the headers")
     repo.finish(problems, f"{count} functions")
