@@ -5,14 +5,14 @@
 #include <arpa/inet.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
+#include <functional>
 #include <optional>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "engine/observe/log.h"
@@ -92,15 +92,18 @@ Settings read_settings(const GetVariable& get_variable, const TakeComplaint& com
 }
 
 const Settings read_settings() {
-  static std::mutex mutex;
-  static std::vector<std::string> told;
+  // No lock, which a fork could leave to the child as another thread has it: a number says what was told last.
+  static std::atomic<std::size_t> told{0};
   std::vector<std::string> lines;
+  std::string all;
   const Settings settings = read_settings([](const char* name) { return std::getenv(name); },
-                                          [&lines](const std::string& line) { lines.push_back(line); });
-  const std::lock_guard<std::mutex> lock(mutex);
-  if (lines == told) return settings;
+                                          [&](const std::string& line) {
+                                            lines.push_back(line);
+                                            all += line + '\n';
+                                          });
+  const std::size_t number = std::hash<std::string>{}(all);
+  if (told.exchange(number, std::memory_order_relaxed) == number) return settings;
   for (const std::string& line : lines) log_error("%s", line.c_str());
-  told = std::move(lines);
   return settings;
 }
 

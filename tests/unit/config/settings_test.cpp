@@ -4,8 +4,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <map>
+#include <string>
+#include <thread>
 
 namespace portofu {
 namespace {
@@ -156,6 +161,38 @@ TEST_F(SettingsTest, Bad_value_in_the_environment__complains_on_stderr) {
   EXPECT_EQ(read_settings().window_operations, 1024u);
   ASSERT_EQ(unsetenv("PORTOFU_WINDOW"), 0);
   EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("PORTOFU_WINDOW=none is not allowed"));
+}
+
+/// A child that opens its own engine reads them, whatever a thread of its parent was doing.
+TEST_F(SettingsTest, Child__reads_them_though_a_thread_of_its_parent_was_reading) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "AddressSanitizer's malloc leaves its own locks to the child";
+#endif
+  const std::string long_text(100'000, 'x');  // What takes long is where a fork finds it.
+  ASSERT_EQ(setenv("PORTOFU_WINDOW", long_text.c_str(), 1), 0);
+  ::testing::internal::CaptureStderr();
+  read_settings();
+  std::atomic<bool> ends{false};
+  std::thread reader([&] {
+    while (!ends.load()) read_settings();
+  });
+  int stuck = 0;
+  for (int i = 0; i < 300 && stuck == 0; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(10);
+      read_settings();
+      _exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    stuck += status != 0;
+  }
+  ends.store(true);
+  reader.join();
+  ASSERT_EQ(unsetenv("PORTOFU_WINDOW"), 0);
+  ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(stuck, 0);
 }
 
 TEST(SettingTable, Rows__say_everything_once) {
