@@ -1,6 +1,7 @@
 #pragma once
-// A priority or overflow list of one portal table entry. `target/match` asks it for the entry of an incoming message;
-// appends and unlinks of LEs and MEs arrive here too. Structure only: no permission, no events, no memory of entries.
+// A priority or overflow list of one portal table entry. `target/match_header` asks it for the entry of an incoming
+// message; appends and unlinks of LEs and MEs arrive here too. Structure only: no permission, no events, no memory of
+// entries.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
 #pragma once
-// The connector of the interface to the network, which is Portals (engine/doc/decisions/030).
+// The connector of the interface to the network, which is Portals (engine/doc/decisions/030-funi-over-portals.md).
 //
 // A portal table entry for each class. Free slots of the receive queue stand in its priority list, so a packet is
 // written where the program will read it. The receive buffer of the thesis (5.5) is its overflow list: ten entries, in

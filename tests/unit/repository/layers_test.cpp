@@ -44,7 +44,7 @@ constexpr std::array<Room, 20> kRooms{{
     {"lib", "config door"},
 }};
 
-/// Where a file lies: "wire" of "engine/wire/shm/ring.h", "lib" of "lib/utofu/toq.h".
+/// Where a file lies: "wire" of "engine/wire/shm/shm_wire.h", "lib" of "lib/utofu/toq.h".
 /// @return kRooms.size() if the table does not know
 std::size_t room_of(const std::string& path) {
   const std::string inside = path.starts_with("engine/") ? path.substr(path.find('/') + 1) : path;

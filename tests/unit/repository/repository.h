@@ -8,7 +8,7 @@ namespace portofu::repository {
 
 /// One source file, read as a whole.
 struct SourceFile {
-  std::string path;                ///< From the root: "engine/queue/ring.h".
+  std::string path;                ///< From the root: "engine/queue/cell_ring.h".
   std::vector<std::string> lines;  ///< Without newlines; lines[0] is line 1.
 };
 
