@@ -3,6 +3,9 @@
 #include <sched.h>
 #include <time.h>
 
+#include <algorithm>
+#include <array>
+
 #include "engine/queue/lost_thread.h"
 
 namespace portofu {
@@ -20,7 +23,51 @@ constexpr int kProcessShift = 32;
 /// thread here.
 __attribute__((tls_model("initial-exec"))) constinit thread_local pid_t own_process = 0;
 
+/// What this thread has, or is about to have: more than there are at a time. Those that a child has made anew stay here
+/// until their place is needed, and are nobody's.
+__attribute__((tls_model("initial-exec"))) constinit thread_local std::array<const ForkMutex*, 8> own_mutexes{};
+
+/// Written before it is taken and after it was given back.
+void note(const ForkMutex* mutex) {
+  std::rotate(own_mutexes.begin(), own_mutexes.end() - 1, own_mutexes.end());
+  own_mutexes.front() = mutex;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+}
+
+void forget(const ForkMutex* mutex) {
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  const auto found = std::find(own_mutexes.begin(), own_mutexes.end(), mutex);
+  if (found != own_mutexes.end()) *found = nullptr;
+}
+
 }  // namespace
+
+void ForkMutex::lock() {
+  note(this);
+  const std::uint64_t self = this_holder();
+  std::uint64_t holder = 0;
+  if (!holder_.compare_exchange_strong(holder, self, std::memory_order_acquire)) [[unlikely]]
+    lock_later(self);
+}
+
+bool ForkMutex::try_lock() {
+  note(this);
+  if (try_lock_as(this_holder())) return true;
+  forget(this);
+  return false;
+}
+
+void ForkMutex::unlock() {
+  holder_.store(0, std::memory_order_release);
+  forget(this);
+}
+
+bool ForkMutex::has_this_thread_one() {
+  const std::uint64_t self = this_holder();
+  return std::any_of(own_mutexes.begin(), own_mutexes.end(), [self](const ForkMutex* mutex) {
+    return mutex != nullptr && mutex->holder_.load(std::memory_order_relaxed) == self;
+  });
+}
 
 std::uint64_t ForkMutex::this_holder() {
   const pid_t process = getpid();

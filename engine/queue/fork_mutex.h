@@ -14,14 +14,12 @@ namespace portofu {
 /// ends the process (lost_thread.h).
 class ForkMutex {
  public:
-  void lock() {
-    const std::uint64_t self = this_holder();
-    std::uint64_t holder = 0;
-    if (!holder_.compare_exchange_strong(holder, self, std::memory_order_acquire)) [[unlikely]]
-      lock_later(self);
-  }
-  bool try_lock() { return try_lock_as(this_holder()); }
-  void unlock() { holder_.store(0, std::memory_order_release); }
+  void lock();
+  bool try_lock();
+  void unlock();
+
+  /// Whether the calling thread has one, or is about to (run/unwinding.h). Async-signal-safe.
+  static bool has_this_thread_one();
 
  private:
   /// Process and thread that call. One system call.

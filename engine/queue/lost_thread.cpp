@@ -4,7 +4,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 
@@ -45,11 +47,15 @@ bool is_thread_gone(pid_t thread) {
   return is_gone;
 }
 
+/// By the system call: in a thread that is being cancelled at any instruction write(2) does not return.
 void end_without(pid_t thread) {
-  std::fprintf(stderr,
-               "portofu: thread %d has ended in the middle of a call (by pthread_exit or cancellation in a signal "
-               "handler, or by a system call), and took with it what other threads wait for; the process is ended\n",
-               static_cast<int>(thread));
+  char text[256];
+  const int length = std::snprintf(
+      text, sizeof text,
+      "portofu: thread %d has ended in the middle of a call (by pthread_exit or cancellation in a signal "
+      "handler, or by a system call), and took with it what other threads wait for; the process is ended\n",
+      static_cast<int>(thread));
+  syscall(SYS_write, STDERR_FILENO, text, std::min<std::size_t>(static_cast<std::size_t>(length), sizeof text - 1));
   std::abort();
 }
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 
 #include "engine/queue/clock.h"
@@ -36,6 +37,9 @@ void want_no_word() {
   outer_word_of = nullptr;
 }
 
+/// Locks of this process that are there: of its engines, which are few. A simulation has more, in one thread.
+constinit std::array<std::atomic<const DutyLock*>, 64> known_locks{};
+
 void pause_for(int pauses) {
   for (int i = 0; i < pauses; ++i) pause_cpu();
 }
@@ -45,6 +49,27 @@ void pause_for(int pauses) {
 DutyLock::DutyLock(std::uint32_t most_takes_to_favour)
     : may_favour_(register_thread_guard()), most_takes_to_favour_(most_takes_to_favour) {
   forget_thread_id();  // In a child of clone(2) it is that of the parent's thread.
+  for (auto& place : known_locks) {
+    const DutyLock* none = nullptr;
+    if (place.compare_exchange_strong(none, this)) break;
+  }
+}
+
+DutyLock::~DutyLock() {
+  for (auto& place : known_locks) {
+    const DutyLock* self = this;
+    if (place.compare_exchange_strong(self, nullptr)) break;
+  }
+}
+
+bool DutyLock::has_this_thread_one() {
+  const auto thread = static_cast<std::uint32_t>(this_thread_id());
+  return std::any_of(known_locks.begin(), known_locks.end(), [thread](const auto& place) {
+    const DutyLock* lock = place.load();
+    if (lock == nullptr) return false;
+    return (lock->word_.load(std::memory_order_relaxed) & ~kWanted) == thread ||
+           lock->is_favourite_inside(this_thread());
+  });
 }
 
 void DutyLock::stay_away() { pause_for(kPausesAway); }
@@ -105,9 +130,11 @@ void DutyLock::give_word() {
 }
 
 bool DutyLock::is_held_by_this_thread() const {
-  if (wants_word_of == this || outer_word_of == this) return true;
-  // While somebody is inside as the favourite there is no other one, also when the favour has been ended meanwhile.
-  const std::uintptr_t self = this_thread();
+  return wants_word_of == this || outer_word_of == this || is_favourite_inside(this_thread());
+}
+
+/// While somebody is inside as the favourite there is no other one, also when the favour has been ended meanwhile.
+bool DutyLock::is_favourite_inside(std::uintptr_t self) const {
   if (inside_.load(std::memory_order_relaxed) == 0) return false;
   return favourite_.load(std::memory_order_relaxed) == self || former_.load(std::memory_order_relaxed) == self;
 }

@@ -21,7 +21,8 @@
 // meanwhile (stay_away).
 //
 // A thread may end while it holds the duty, in a signal handler. What it had half made stays so. Whoever waits for it
-// finds out within half a second, and ends the process (queue/lost_thread.h).
+// finds out within half a second, and ends the process (queue/lost_thread.h). One that unwinds does not give it back:
+// run/unwinding.h ends the process before.
 
 #include <sys/types.h>
 
@@ -40,6 +41,12 @@ class DutyLock {
  public:
   /// @param most_takes_to_favour  how dear a favour may become; a test that wants many asks for kTakesToFavour
   explicit DutyLock(std::uint32_t most_takes_to_favour = kMostTakesToFavour);
+  ~DutyLock();
+  DutyLock(const DutyLock&) = delete;
+  DutyLock& operator=(const DutyLock&) = delete;
+
+  /// Whether the calling thread has the duty of some engine of this process (run/unwinding.h). Async-signal-safe.
+  static bool has_this_thread_one();
 
   void take() {
     const std::uintptr_t self = this_thread();
@@ -110,6 +117,7 @@ class DutyLock {
   bool end_favour_until(std::uint64_t deadline_ns);
   void judge_favour();
   bool is_held_by_this_thread() const;
+  bool is_favourite_inside(std::uintptr_t self) const;
   /// @return false if that took kLostThreadLookNs
   static bool wait_while(std::atomic<std::uint32_t>& word, std::uint32_t value);
   static void wait_shortly_while(std::atomic<std::uint32_t>& word, std::uint32_t value);

@@ -23,6 +23,7 @@
 #include "engine/run/engine_node.h"
 #include "engine/run/loop.h"
 #include "engine/run/progress_thread.h"
+#include "engine/run/unwinding.h"
 #include "engine/segment/signpost.h"
 #include "engine/segment/user_key.h"
 #include "engine/target/close_interface.h"
@@ -84,6 +85,7 @@ std::unique_ptr<Engine> Engine::open(const Settings& settings, std::uint32_t pid
   if (is_users && node->fabric != nullptr && node->fabric->is_open())
     log_warning("no launcher and no PORTOFU_JOB_KEY says the key of the job: processes of other machines are refused");
   install_fault_guard();
+  prepare_unwinding();
   std::unique_ptr<Engine> engine(new Engine(known, std::move(node)));
   if (engine->node_->clock != nullptr) {
     EngineNode& own = *engine->node_;

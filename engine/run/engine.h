@@ -87,7 +87,7 @@ class Engine {
   class Duty {
    public:
     explicit Duty(Engine& engine) : engine_(engine) { engine_.take_duty(); }
-    ~Duty() { engine_.end_call(); }
+    ~Duty() noexcept(false) { engine_.end_call(); }  // A thread may be cancelled there (run/unwinding.h).
     Duty(const Duty&) = delete;
     Duty& operator=(const Duty&) = delete;
     Core& core() const { return engine_.core_; }

@@ -15,6 +15,7 @@
 #include <new>
 
 #include "engine/config/settings.h"
+#include "engine/queue/lost_thread.h"
 #include "engine/segment/file_pointer.h"
 #include "engine/segment/heap_memory.h"
 
@@ -215,6 +216,9 @@ void SharedHeap::unname() {
   id_ = 0;
   named_.reset();
 }
+
+/// As the C library has noted it in the mutex: a word of our own would cost each allocation.
+bool SharedHeap::has_this_thread_lock() { return mutex_.native_handle()->__data.__owner == this_thread_id(); }
 
 bool SharedHeap::is_held_here() const {
   const pthread_t thread = holder_.load(std::memory_order_relaxed);

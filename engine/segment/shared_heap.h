@@ -64,6 +64,9 @@ class SharedHeap {
     return reinterpret_cast<std::uintptr_t>(start) - start_.load(std::memory_order_relaxed);
   }
 
+  /// Whether the calling thread is in the middle of a change. Async-signal-safe.
+  bool has_this_thread_lock();
+
   /// Where peers find it; gives it its name first. @return id 0 if peers cannot
   HeapPlace publish();
 

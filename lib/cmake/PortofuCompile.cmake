@@ -110,6 +110,12 @@ function(portofu_add_archive name)
   target_link_libraries(${name} PUBLIC Threads::Threads ${CMAKE_DL_LIBS})
 endfunction()
 
+# portofu_watch_unwinding(NAME SCOPE): threads that unwind in the middle of its calls are noticed
+# (engine/run/unwinding.h). PRIVATE for a library that is or links libportofu, INTERFACE for what links an archive.
+function(portofu_watch_unwinding name scope)
+  target_link_options(${name} ${scope} -Wl,--wrap=__gxx_personality_v0)
+endfunction()
+
 # portofu_add_shared(NAME ARCHIVE MAP): the shared library made of all of ARCHIVE's objects, exporting what MAP names.
 # A plug-in that links it may be unloaded while the engine's thread is about to end: nodelete keeps the code mapped.
 function(portofu_add_shared name archive map)
