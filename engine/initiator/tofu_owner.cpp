@@ -16,9 +16,10 @@ bool is_reached(const Peer& peer) {
   return peer.state == PeerState::kConnecting || (peer.state == PeerState::kConnected && !peer.link->lost);
 }
 
-/// Whether the process has the name still that it had when its names word was this.
+/// Whether the process has the name still that it had when its names word was this. Of a process that is being
+/// connected no word can be seen, and it may be told meanwhile that its names are not to be believed.
 bool has_name_still(const Peer& peer, std::uint64_t names) {
-  return is_reached(peer) && (peer.link == nullptr || peer.link->names_now() == names);
+  return names != kNamesMoving && is_reached(peer) && (peer.link == nullptr || peer.link->names_now() == names);
 }
 
 /// The same for what is near, where a link there is connected.

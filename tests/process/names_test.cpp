@@ -55,6 +55,15 @@ void need(const char* what, int rc) {
   if (rc != UTOFU_SUCCESS) give_up(what, rc);
 }
 
+/// Lanes of each process of a test. Set before the processes begin.
+void set_lanes(int count) { setenv("PORTOFU_LANES", std::to_string(count).c_str(), 1); }
+
+/// The first lane is taken, so what comes next is on another one if there are several.
+void take_first_lane() {
+  utofu_vcq_hdl_t vcq = 0;
+  need("create_vcq", utofu_create_vcq(5, 0, &vcq));
+}
+
 /// Memory of the heap that peers map, or not.
 std::uint64_t* words_of(bool mapped) {
   void* const memory = mapped ? portofu_alloc(4096, 256) : aligned_alloc(4096, 4096);
@@ -169,6 +178,7 @@ double test_seconds() {
 
 /// The processes of one test take as long as it asks for; a hang ends later than that.
 void move_queues(int nodes, bool mapped) {
+  set_lanes(kSlots);
   const TestNodes test_nodes(nodes == 1 ? Place::kOneNode : Place::kNodeEach);
   const SharedMemory<Board> board;
   const std::uint64_t seed = process_test_seed();
@@ -209,6 +219,7 @@ enum class Leaving { kFrees, kDies };
 
 /// @return exit status of a process that opens a VCQ at `turn`, gives it up at the next one, and says what it got
 int own_queue(Stage& stage, int turn, bool mapped, Leaving leaving) {
+  take_first_lane();
   std::uint64_t* const memory = words_of(mapped);
   stage.await(turn);
   utofu_vcq_hdl_t vcq = 0;
@@ -232,6 +243,7 @@ int own_queue(Stage& stage, int turn, bool mapped, Leaving leaving) {
 
 /// Without any notice, so that nothing tells of a refusal.
 int put_to_both(Stage& stage, bool mapped) {
+  take_first_lane();
   std::uint64_t* const memory = words_of(mapped);
   utofu_vcq_hdl_t vcq = 0;
   utofu_stadd_t stadd = 0;
@@ -256,12 +268,13 @@ int put_to_both(Stage& stage, bool mapped) {
   return 0;
 }
 
-class MovedQueue : public testing::TestWithParam<std::tuple<bool, Leaving, Place>> {};
+class MovedQueue : public testing::TestWithParam<std::tuple<bool, Leaving, Place, int>> {};
 
 TEST_P(MovedQueue, Put__reaches_who_has_the_number_now) {
   const auto mapped = std::get<0>(GetParam());
   const auto leaving = std::get<1>(GetParam());
   const auto place = std::get<2>(GetParam());
+  set_lanes(std::get<3>(GetParam()));
   const TestNodes nodes(place);
   const SharedMemory<Stage> stage;
   ChildProcess first([&] {
@@ -285,7 +298,7 @@ TEST_P(MovedQueue, Put__reaches_who_has_the_number_now) {
 
 INSTANTIATE_TEST_SUITE_P(Ways, MovedQueue,
                          testing::Combine(testing::Bool(), testing::Values(Leaving::kFrees, Leaving::kDies),
-                                          testing::Values(Place::kOneNode, Place::kNodeEach)));
+                                          testing::Values(Place::kOneNode, Place::kNodeEach), testing::Values(1, 2)));
 
 /// One gate, which is the whole part of its process in a barrier of two.
 struct Gate {
@@ -309,6 +322,7 @@ struct Gate {
 
 /// A process that has a gate from `turn` on, passes a barrier, and gives the gate up.
 int own_gate(Stage& stage, int turn, Leaving leaving) {
+  take_first_lane();
   stage.await(turn);
   Gate gate;
   const utofu_vbg_id_t other = stage.seen;
@@ -325,6 +339,7 @@ int own_gate(Stage& stage, int turn, Leaving leaving) {
 }
 
 int pass_with_both(Stage& stage) {
+  take_first_lane();
   const Gate gate;
   stage.seen = gate.id;
   stage.turn = 1;
@@ -343,11 +358,12 @@ int pass_with_both(Stage& stage) {
   return 0;
 }
 
-class MovedGate : public testing::TestWithParam<std::tuple<Leaving, Place>> {};
+class MovedGate : public testing::TestWithParam<std::tuple<Leaving, Place, int>> {};
 
 TEST_P(MovedGate, Barrier__goes_on_with_who_has_the_number_now) {
   const auto leaving = std::get<0>(GetParam());
   const auto place = std::get<1>(GetParam());
+  set_lanes(std::get<2>(GetParam()));
   const TestNodes nodes(place);
   const SharedMemory<Stage> stage;
   const auto own = [&](int turn, Leaving how) {
@@ -369,7 +385,7 @@ TEST_P(MovedGate, Barrier__goes_on_with_who_has_the_number_now) {
 
 INSTANTIATE_TEST_SUITE_P(Ways, MovedGate,
                          testing::Combine(testing::Values(Leaving::kFrees, Leaving::kDies),
-                                          testing::Values(Place::kOneNode, Place::kNodeEach)));
+                                          testing::Values(Place::kOneNode, Place::kNodeEach), testing::Values(1, 2)));
 
 constexpr ptl_pid_t kPid = 77;
 
