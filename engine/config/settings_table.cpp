@@ -96,9 +96,10 @@ const std::array<SettingRow, 52> kTable{{
      "uTofu: network interfaces of a node."},
     {"PORTOFU_CQS", SettingKind::kInteger, &Settings::cq_count, nullptr, 1, 4096, "CQs", nullptr,
      "uTofu: control queues of a TNI, shared by the processes of the node."},
-    {"PORTOFU_LANES", SettingKind::kInteger, &Settings::lanes, nullptr, 1, 16, "lanes", "cores of the process",
-     "Lanes that the control queues of uTofu and the domains of libfabric in a process are spread over, so that "
-     "threads that use different ones do not wait for each other. 1: one for all."},
+    {"PORTOFU_LANES", SettingKind::kInteger, &Settings::lanes, nullptr, 1, 16, "lanes", "cores of the process, or 1",
+     "Lanes that the control queues and barrier gates of uTofu and the domains of libfabric in a process are spread "
+     "over, so that threads that use different ones do not wait for each other. 1: one for all, as in a job on several "
+     "nodes without PORTOFU_FABRIC_ENDPOINT=datagram, where each has an endpoint of 70 MiB."},
     {"PORTOFU_LOCAL_RANK", SettingKind::kInteger, &Settings::local_rank, nullptr, 0, 65535, "", "of the launcher",
      "uTofu: rank of this process among those of its job on the node. It says which CQs the process takes first."},
     {"PORTOFU_LOCAL_SIZE", SettingKind::kInteger, &Settings::local_size, nullptr, 0, 65536, "", "of the launcher",

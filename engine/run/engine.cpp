@@ -70,7 +70,8 @@ class Engine::Signs final : public PollSigns {
   Engine& engine_;
 };
 
-std::unique_ptr<Engine> Engine::open(const Settings& settings, std::uint32_t pid, OpenError* error, std::string* why) {
+std::unique_ptr<Engine> Engine::open(const Settings& settings, std::uint32_t pid, OpenError* error, std::string* why,
+                                     Reach reach) {
   set_log_level(static_cast<LogLevel>(settings.log_level));
   Settings known = settings;
   const auto get_variable = [](const char* name) -> const char* { return std::getenv(name); };
@@ -80,7 +81,7 @@ std::unique_ptr<Engine> Engine::open(const Settings& settings, std::uint32_t pid
   if (is_check_wanted(known.check)) known.direct = 0;  // What packets bring is seen.
   *error = OpenError::kSystem;
   if (known.job_key == 0) return nullptr;
-  std::unique_ptr<EngineNode> node = open_node(known, pid, error, why);
+  std::unique_ptr<EngineNode> node = open_node(known, pid, error, why, reach);
   if (node == nullptr) return nullptr;
   if (is_users && node->fabric != nullptr && node->fabric->is_open())
     log_warning("no launcher and no PORTOFU_JOB_KEY says the key of the job: processes of other machines are refused");
@@ -140,6 +141,13 @@ Engine::Engine(const Settings& settings, ProcessId self, std::uint32_t uid, Worl
   core_.receive_arrived = receive_arrived_on_duty;
   core_.lose_peer = lose_peer;
   core_.outstanding.tell_apart(core_.now_ns());
+}
+
+Reach Engine::reach_of_further() {
+  const Duty duty(*this);
+  const SocketKeeper* const keeper = node_->keeper();
+  if (keeper == nullptr) return Reach::kNone;
+  return keeper->is_open() ? Reach::kRequired : Reach::kAsSet;
 }
 
 /// An application thread looks for packets: runs a cycle.

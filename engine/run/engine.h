@@ -24,6 +24,13 @@ struct EngineNode;
 /// Why an engine could not be opened.
 enum class OpenError : std::uint8_t { kNone, kPidInUse, kNoSpace, kSystem };
 
+/// Of what other nodes an engine has.
+enum class Reach : std::uint8_t {
+  kAsSet,     ///< What the settings and the job ask for; if that cannot be had, and was not asked for by name, nothing.
+  kRequired,  ///< An endpoint, or it is not opened.
+  kNone,      ///< Nothing, whatever the settings say.
+};
+
 /// Outcome of Engine::wait.
 enum class WaitResult : std::uint8_t { kReached, kTimedOut, kAborted };
 
@@ -66,7 +73,11 @@ class Engine {
   /// @param pid  wanted PID, 1..kMaxPid; 0 for any free one
   /// @param why  a sentence for people on failure
   /// @return nullptr on failure
-  static std::unique_ptr<Engine> open(const Settings& settings, std::uint32_t pid, OpenError* error, std::string* why);
+  static std::unique_ptr<Engine> open(const Settings& settings, std::uint32_t pid, OpenError* error, std::string* why,
+                                      Reach reach = Reach::kAsSet);
+
+  /// What a further engine of the process has to have, so that other nodes reach whatever is on it as they reach this.
+  Reach reach_of_further();
 
   /// What an engine lives in that is not on a node.
   struct World {
@@ -202,7 +213,7 @@ class Engine {
 
   /// For one of several engines of a process, which end one after another: how long each lets what is on its way out
   /// leave, so that all together take no longer than one alone.
-  void share_linger(std::uint32_t engines) { linger_ns_ = kLingerNs / engines; }
+  void share_linger(std::uint32_t engines);
 
   /// Whether a thread of its own looks after it while no thread of the application does.
   bool has_progress_thread() const { return progress_ != nullptr; }

@@ -36,6 +36,11 @@ Engine::~Engine() {
   core.fired.clear_and_dispose([](TriggeredOperation* operation) { delete operation; });
 }
 
+void Engine::share_linger(std::uint32_t engines) {
+  linger_ns_ = kLingerNs / engines;
+  if (node_->fabric != nullptr) node_->fabric->share_linger(engines);
+}
+
 void Engine::flush_until(std::uint64_t deadline_ns) {
   bool delivered = false;
   while (!delivered && monotonic_ns() < deadline_ns && duty_.take_until(deadline_ns)) {

@@ -34,6 +34,19 @@ OpenError to_open_error(SegmentError error) {
   return OpenError::kSystem;
 }
 
+void tell_who_cannot_ask(const std::vector<std::uint16_t>& taken, int error) {
+  std::string ports;
+  for (const std::uint16_t port : taken) ports += (ports.empty() ? "" : ", ") + std::to_string(port);
+  if (is_shortage(error)) {
+    return log_warning("other nodes cannot ask this process who owns control queues: %s",
+                       system_failure("socket", "the UDP port " + ports, error).c_str());
+  }
+  log_warning(
+      "other nodes cannot find control queues of this one: other programs have its UDP ports (%s); set "
+      "PORTOFU_DIRECTORY_PORT to a free one, alike on all nodes",
+      ports.c_str());
+}
+
 /// A node where nobody answers is not asked again for so long: what goes there ends at once meanwhile.
 constexpr std::uint64_t kSilenceNs = 5'000'000'000;
 
@@ -69,19 +82,15 @@ void SegmentDirectory::introduce(Wire& wire) {
   });
 }
 
-/// From the first claim on other nodes may ask.
+/// From the first claim on other nodes may ask. What this process lacks it may have at the next one.
 void SegmentDirectory::listen() {
   if (listens_ || fabric_ == nullptr || !fabric_->is_open()) return;
-  listens_ = true;
-  if (!socket_.listen()) {
-    std::string ports;
-    for (const std::uint16_t port : socket_.ports()) ports += (ports.empty() ? "" : ", ") + std::to_string(port);
-    log_warning(
-        "other nodes cannot find control queues of this one: other programs have its UDP ports (%s); set "
-        "PORTOFU_DIRECTORY_PORT to a free one, alike on all nodes",
-        ports.c_str());
-  }
+  const bool done = socket_.listen();
+  const int error = errno;
+  listens_ = done || !is_shortage(error);
   attend();
+  static constinit ToldOnce told;
+  if (!done && told.is_first()) tell_who_cannot_ask(socket_.ports(), error);
 }
 
 /// Tries again to give up names that somebody of another node still knows.
@@ -262,13 +271,14 @@ bool open_datagrams(EngineNode& node, const Settings& settings, const NodeMap& m
 
 /// Opens the way to other nodes, or makes it ready to open.
 /// @return false on failure, with reason, and there is none
-bool open_fabric(EngineNode& node, const Settings& settings, const NodeMap& map, std::string* why) {
+bool open_fabric(EngineNode& node, const Settings& settings, const NodeMap& map, Reach reach, std::string* why) {
   if (settings.fabric_endpoint == static_cast<std::uint32_t>(EndpointKind::kDatagram)) {
     return open_datagrams(node, settings, map, why);
   }
   const OfiOptions options{fabric_options(settings, *node.segment, map), node.segment->incarnation(), node_identity()};
   node.fabric = std::make_unique<OfiWire>(options, Counters(node.segment->counters()));
-  if (!map.spans_nodes() || node.fabric->open(why)) return true;
+  const bool may_wait = !map.spans_nodes() && reach != Reach::kRequired;
+  if (may_wait || node.fabric->open(why)) return true;
   node.fabric.reset();
   return false;
 }
@@ -298,7 +308,8 @@ DirectoryOptions directory_options(const Settings& settings, std::uint32_t nid) 
 
 }  // namespace
 
-std::unique_ptr<EngineNode> open_node(const Settings& settings, std::uint32_t pid, OpenError* error, std::string* why) {
+std::unique_ptr<EngineNode> open_node(const Settings& settings, std::uint32_t pid, OpenError* error, std::string* why,
+                                      Reach reach) {
   const auto map = NodeMap::find(settings, why);
   *error = OpenError::kSystem;
   if (!map) return nullptr;
@@ -321,11 +332,11 @@ std::unique_ptr<EngineNode> open_node(const Settings& settings, std::uint32_t pi
       if (next_is_taken && try_next(options.pid)) continue;
       return nullptr;
     }
-    if (settings.fabric == static_cast<std::uint32_t>(FabricUse::kOff)) break;
-    if (open_fabric(*node, settings, *map, why)) break;
+    if (reach == Reach::kNone || settings.fabric == static_cast<std::uint32_t>(FabricUse::kOff)) break;
+    if (open_fabric(*node, settings, *map, reach, why)) break;
     if (try_next(node->segment->id().pid)) continue;
     *error = OpenError::kSystem;
-    if (settings.fabric == static_cast<std::uint32_t>(FabricUse::kOn)) return nullptr;
+    if (reach == Reach::kRequired || settings.fabric == static_cast<std::uint32_t>(FabricUse::kOn)) return nullptr;
     log_warning("other nodes cannot reach this process: %s", why->c_str());
     break;
   }

@@ -164,10 +164,11 @@ struct Cores {
 };
 const Cores cores_at_load;
 
-/// Unreliable datagrams have an endpoint from the beginning, which finds out by itself whether there are other nodes.
-bool may_span_nodes(const Settings& settings) {
+/// Whether each engine of a process of this job opens an endpoint with connections to other nodes, for which libfabric
+/// takes 70 MiB. One for unreliable datagrams takes hardly more than the engine.
+bool takes_connections(const Settings& settings) {
   if (settings.fabric == static_cast<std::uint32_t>(FabricUse::kOff)) return false;
-  if (settings.fabric_endpoint == static_cast<std::uint32_t>(EndpointKind::kDatagram)) return true;
+  if (settings.fabric_endpoint == static_cast<std::uint32_t>(EndpointKind::kDatagram)) return false;
   std::string why;
   const std::optional<NodeMap> map = NodeMap::find(settings, &why);
   return !map || map->spans_nodes();
@@ -175,17 +176,19 @@ bool may_span_nodes(const Settings& settings) {
 
 std::uint32_t count_most() {
   const Settings settings = read_settings_again();
-  if (settings.progress_thread == 0 || may_span_nodes(settings)) return 1;
+  if (settings.progress_thread == 0) return 1;
   if (settings.lanes != 0) return std::min(settings.lanes, kMostEngines);
+  if (takes_connections(settings)) return 1;
   const bool is_bound = cores_at_load.own < cores_at_load.online;
   const std::uint32_t sharers = is_bound ? 1 : std::max(find_local_place(settings, get_variable).size, 1u);
   return std::clamp(cores_at_load.own / sharers, 1u, kMostEngines);
 }
 
-std::unique_ptr<Engine> open_further(std::string* why) {
+/// Like the first one, on all nodes that reach it.
+std::unique_ptr<Engine> open_further(Engine& first, std::string* why) {
   const Settings settings = read_settings_again();
   OpenError error = OpenError::kNone;
-  std::unique_ptr<Engine> opened = Engine::open(settings, 0, &error, why);
+  std::unique_ptr<Engine> opened = Engine::open(settings, 0, &error, why, first.reach_of_further());
   // The calls for others do not look after it.
   if (opened == nullptr || opened->has_progress_thread()) return opened;
   *why = "it would have no thread of its own";
@@ -228,7 +231,7 @@ Engine* open_further_engine(std::uint32_t number, std::string* why) {
   ProcessEngine& own = process_engine();
   const std::lock_guard<ForkMutex> lock(own.mutex);
   std::unique_ptr<Engine>& engine = own.engines[number];
-  if (engine == nullptr) engine = open_further(why);
+  if (engine == nullptr) engine = open_further(*own.first(), why);
   return engine.get();
 }
 

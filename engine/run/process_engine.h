@@ -19,14 +19,14 @@ Engine* hold_process_engine(std::uint32_t pid, OpenError* error, std::string* wh
 /// Engines of a process, that one included.
 inline constexpr std::uint32_t kMostEngines = 16;
 
-/// How many engines are of use to this process: PORTOFU_LANES, or one for each of its cores. One where the job spans
-/// nodes, because each would need an endpoint of its own there, and without progress threads, because nobody would look
-/// after one whose thread is away.
+/// How many engines are of use to this process: PORTOFU_LANES, or one for each of its cores; or one where the job spans
+/// nodes, and each would take an endpoint with connections. Always one without progress threads, because nobody would
+/// look after one whose thread is away.
 /// @pre the caller has a reference
 std::uint32_t most_process_engines();
 
 /// Opens a further engine, unless it is open. It stays open as long as the first one: who wants another one soon, as
-/// programs that make and free VCQs in turn do, need not wait for it.
+/// programs that make and free VCQs in turn do, need not wait for it. If other nodes reach the first, they reach it.
 /// @param number  1..kMostEngines - 1
 /// @pre the caller has a reference
 /// @return nullptr on failure, with reason

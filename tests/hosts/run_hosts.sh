@@ -69,6 +69,19 @@ conformance_tests() {
   wait "${workers[@]}"
 }
 
+# lanes_tests TITLE: what runs on lanes, with four of them in every process: each lane has an endpoint of its own.
+lanes_tests() {
+  local -x PORTOFU_LANES=4
+  local binary filter
+  while IFS=$'\t' read -r binary filter; do
+    conformance_test "$1" "$binary" "$filter"
+  done < <(awk -F '\t' '$1 == "fabric" && $2 ~ /^conformance_utofu_/ { print $2 "\t" $3 }' \
+    "$build_directory/tests/between_nodes.tsv")
+  for binary in process_exact_count_test process_tofu_lanes_test; do
+    conformance_test "$1" "$binary" '*-none'
+  done
+}
+
 # The bridge's end of host 2 goes down for half a minute while host 2 talks to host 1.
 partition_test() {
   local name='network cut for 30 s and healed' log=$log_directory/partition.log started=$SECONDS status=0
@@ -117,6 +130,7 @@ launched_test() {
 
 network_tests() {
   conformance_tests fabric 'three hosts'
+  lanes_tests 'four lanes'
   launched_test portals
   launched_test utofu
   partition_test
@@ -139,6 +153,7 @@ network_tests() {
 datagram_tests() {
   local -x PORTOFU_FABRIC_ENDPOINT=datagram
   conformance_tests datagram "$1"
+  lanes_tests "$1, four lanes"
   mpi_test 3 3 180 "$1" ring 20
   mpi_test 2 4 180 "$1" ordering
 }

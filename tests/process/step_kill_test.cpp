@@ -60,6 +60,7 @@ struct KillWay {
 class StepKill : public testing::TestWithParam<KillWay> {
  protected:
   StepKill() : nodes_(GetParam().place) {
+    setenv("PORTOFU_LANES", "2", 1);  // Session mode is on the second.
     for (int rank = 0; rank < kSurvivors; ++rank) {
       const std::uint64_t seed = random_();
       survivors_[rank].emplace([this, rank, seed] {

@@ -160,23 +160,27 @@ DirectorySocket::DirectorySocket(const DirectoryOptions& options, Counters count
 
 DirectorySocket::~DirectorySocket() = default;
 
-bool DirectorySocket::add(const OwnDescriptor& socket) {
+bool DirectorySocket::add(OwnDescriptor made, OwnDescriptor* place) {
+  if (!made) return false;
   if (!both_fd_) both_fd_ = OwnDescriptor(epoll_create1(EPOLL_CLOEXEC));
   epoll_event readable{};
   readable.events = EPOLLIN;
-  return socket && epoll_ctl(both_fd_.number(), EPOLL_CTL_ADD, socket.number(), &readable) == 0;
+  // What nobody waits at would take questions and answer none.
+  if (!both_fd_ || epoll_ctl(both_fd_.number(), EPOLL_CTL_ADD, made.number(), &readable) != 0) return false;
+  *place = std::move(made);
+  return true;
 }
 
 bool DirectorySocket::listen() {
   open_ear();
   for (const std::uint16_t port : options_.ports) {
-    if (!fd_) add(fd_ = open_socket(options_.nid, port));
+    if (!fd_) add(open_socket(options_.nid, port), &fd_);
   }
   return static_cast<bool>(fd_);
 }
 
 std::uint16_t DirectorySocket::open_ear() {
-  if (!ear_fd_ && add(ear_fd_ = open_socket(options_.nid, 0))) ear_port_ = port_of(ear_fd_.number());
+  if (!ear_fd_ && add(open_socket(options_.nid, 0), &ear_fd_)) ear_port_ = port_of(ear_fd_.number());
   return ear_port_;
 }
 

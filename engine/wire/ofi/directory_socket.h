@@ -53,7 +53,8 @@ class DirectorySocket {
   DirectorySocket(const DirectorySocket&) = delete;
   DirectorySocket& operator=(const DirectorySocket&) = delete;
 
-  /// Answers questions from now on, and hears news. @return false if its ports belong to others
+  /// Answers questions from now on, and hears news.
+  /// @return false if its ports belong to others, or this process lacks descriptors: errno says it
   bool listen();
 
   const std::vector<std::uint16_t>& ports() const { return options_.ports; }
@@ -87,7 +88,7 @@ class DirectorySocket {
  private:
   struct Question;
 
-  bool add(const OwnDescriptor& socket);
+  bool add(OwnDescriptor made, OwnDescriptor* place);
 
   const DirectoryOptions options_;
   Counters counters_;

@@ -33,6 +33,13 @@ constexpr std::uint64_t kProbeNs = 300'000'000;
 /// Letters that one check takes.
 constexpr int kMostLetters = 64;
 
+/// What helps who gets no port; empty: what helps anybody.
+std::string advice_for_port(int error) {
+  if (is_shortage(error)) return {};
+  return error == EADDRNOTAVAIL ? "set PORTOFU_NID or PORTOFU_INTERFACE to an address of this machine"
+                                : "choose another PORTOFU_FABRIC_BASE_PORT";
+}
+
 }  // namespace
 
 OfiWire::OfiWire(OfiOptions options, Counters counters)
@@ -60,10 +67,8 @@ bool OfiWire::open(std::string* why) {
     *why = "the port " + std::to_string(port) + " of the fabric endpoint is above 65535";
   } else if (!doorplate_.open(options_.self.nid, static_cast<std::uint16_t>(port))) {
     const int error = errno;
-    const bool is_foreign = error == EADDRNOTAVAIL;
     *why = system_failure("bind", "the UDP port " + node_id_text(options_.self.nid) + ":" + std::to_string(port), error,
-                          is_foreign ? "set PORTOFU_NID or PORTOFU_INTERFACE to an address of this machine"
-                                     : "choose another PORTOFU_FABRIC_BASE_PORT");
+                          advice_for_port(error));
   } else {
     endpoint_ = FabricEndpoint::open(options_.provider, options_.self.nid, static_cast<std::uint16_t>(port), why);
   }
@@ -411,7 +416,7 @@ void OfiWire::linger() {
     if (peer->link != nullptr && !peer->ends) disconnect(peer->link.get());
     for (const auto& source : peer->sources) close_source(*source);
   }
-  const std::uint64_t deadline = monotonic_ns() + kOfiLingerNs;
+  const std::uint64_t deadline = monotonic_ns() + linger_ns_;
   while (!is_quiet() && monotonic_ns() < deadline) {
     progress();
     check_peers();

@@ -51,7 +51,7 @@ class OfiWire final : public Wire, public Loans, public OtherNodes, public Socke
  public:
   OfiWire(OfiOptions options, Counters counters);
 
-  /// Lets what is published arrive, for kOfiLingerNs at most; closes the endpoint.
+  /// Lets what is published arrive, for kOfiLingerNs at most, or its share of that; closes the endpoint.
   ~OfiWire() override;
   OfiWire(const OfiWire&) = delete;
   OfiWire& operator=(const OfiWire&) = delete;
@@ -60,6 +60,9 @@ class OfiWire final : public Wire, public Loans, public OtherNodes, public Socke
   /// @param why  a sentence for people on failure
   bool open(std::string* why);
   bool is_open() const override { return endpoint_ != nullptr; }
+
+  /// One of so many wires of a process, which end one after another: all together linger no longer than one alone.
+  void share_linger(std::uint32_t wires) { linger_ns_ = kOfiLingerNs / wires; }
   const std::string& provider() const { return endpoint_->provider(); }
 
   void attend(int fd, std::function<void()> handle) override;
@@ -180,6 +183,7 @@ class OfiWire final : public Wire, public Loans, public OtherNodes, public Socke
   std::uint16_t ear_ = 0;         ///< Of introduce.
   std::function<void(std::uint32_t nid, std::uint16_t port)> note_;
   std::uint32_t empty_looks_ = 0;  ///< In a row.
+  std::uint64_t linger_ns_ = kOfiLingerNs;
 };
 
 }  // namespace portofu

@@ -1,11 +1,14 @@
 #include "engine/wire/ofi/directory_socket.h"
 
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <memory>
@@ -358,6 +361,42 @@ TEST(DirectorySocket, Who_listens_already__may_be_told_to_once_more) {
   Directory b(options_of(kNodeB));
   EXPECT_TRUE(b.listen());
   EXPECT_TRUE(b.listen());
+}
+
+/// Nothing is left half open, where it would take questions that nobody answers.
+TEST(DirectorySocket, Who_lacks_descriptors__listens_when_there_are_some_again) {
+  constexpr rlim_t kWanted = 3;  // Two sockets, and what waits at both.
+  for (rlim_t spare = 0; spare < kWanted; ++spare) {
+    Directory b(options_of(kNodeB), [](std::uint64_t, const Knower&, NameOwner* owner) {
+      *owner = {{kNodeB, 77}, 0};
+      return true;
+    });
+    rlimit limit{};
+    ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    const rlim_t before = limit.rlim_cur;
+    const int lowest = dup(0);
+    close(lowest);
+    limit.rlim_cur = static_cast<rlim_t>(lowest) + spare;
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    const bool listens = b.listen();
+    const int error = errno;
+    limit.rlim_cur = before;
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    EXPECT_FALSE(listens);
+    EXPECT_EQ(error, EMFILE);
+    ASSERT_TRUE(b.listen()) << spare;
+    EXPECT_NE(b.open_ear(), 0) << spare;
+    Directory a(options_of(kNodeA));
+    NameOwner owner;
+    AskResult result = AskResult::kAsking;
+    for (int i = 0; i < 1000 && result == AskResult::kAsking; ++i) {
+      result = a.ask(kNodeB, kKey, &owner);
+      pollfd waited{b.fd(), POLLIN, 0};
+      if (poll(&waited, 1, 5) == 1) b.serve();
+    }
+    EXPECT_EQ(result, AskResult::kFound) << spare;
+    EXPECT_EQ(owner.pid, 77u);
+  }
 }
 
 TEST(DirectorySocket, Who_can_be_told__may_remember_the_answer) {
