@@ -14,10 +14,10 @@ namespace portofu {
 namespace {
 
 TEST(Unwinding, Duty__is_held_by_who_has_taken_it_and_not_by_others) {
-  DutyLock duty(DutyLock::kTakesToFavour);
+  DutyLock duty(kTakesToFavour);
   EXPECT_FALSE(holds_what_others_need());
   // First by the word, then as the favourite.
-  for (std::uint32_t i = 0; i < 2 * DutyLock::kTakesToFavour; ++i) {
+  for (std::uint32_t i = 0; i < 2 * kTakesToFavour; ++i) {
     duty.take();
     ASSERT_TRUE(holds_what_others_need()) << i;
     duty.give();
