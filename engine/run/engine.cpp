@@ -246,7 +246,8 @@ void Engine::look_after_timers_on_duty(std::uint64_t now_ns) {
   look_after_names(*node_->segment);
 }
 
-void Engine::post(Descriptor&& descriptor) {
+void Engine::post(const Descriptor& posted) {
+  Descriptor descriptor = posted;
   const Duty duty(*this);
   post_on_duty(descriptor);
 }

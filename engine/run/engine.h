@@ -108,7 +108,7 @@ class Engine {
   };
 
   /// Starts a descriptor. Any thread. Returns when it is on its way, or waits in order for room.
-  void post(Descriptor&& descriptor);
+  void post(const Descriptor& posted);
 
   /// The same for a caller that holds the duty.
   void post_on_duty(Descriptor& descriptor);

@@ -26,7 +26,7 @@ TEST_F(EngineEndTest, Close__with_everything_in_flight_frees_all_and_gives_links
   Descriptor to_ourselves = put();
   to_ourselves.portals.target = kSelf;
   loopback.room = 0;
-  engine->post(std::move(to_ourselves));
+  engine->post(to_ourselves);
   {
     const Engine::Duty duty(*engine);
     for (const std::uint64_t threshold : {std::uint64_t{0}, std::uint64_t{9}}) {

@@ -10,7 +10,6 @@
 #include <memory>
 #include <string>
 #include <thread>
-#include <utility>
 
 #include "engine/config/settings.h"
 #include "engine/queue/clock.h"
@@ -68,7 +67,7 @@ class RealEngine {
     d.portals.md_handle = md_->handle;
     d.portals.target = target.self();
     d.length = memory_.size();
-    engine_->post(std::move(d));
+    engine_->post(d);
   }
 
   /// Puts bytes to an engine, and counts SEND.
