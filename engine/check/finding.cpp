@@ -8,6 +8,7 @@
 
 #include "engine/observe/log.h"
 #include "engine/observe/system_failure.h"
+#include "engine/queue/cancellation.h"
 
 namespace portofu {
 namespace {
@@ -23,6 +24,7 @@ std::string quoted(const std::string& text) {
 
 /// A line that cannot be written is lost: the program goes on.
 void write_line(int fd, const std::string& line) {
+  const NoCancellation whole;
   [[maybe_unused]] const ssize_t written = ::write(fd, line.data(), line.size());
 }
 

@@ -6,6 +6,8 @@
 
 #include <utility>
 
+#include "engine/queue/cancellation.h"
+
 namespace portofu {
 
 void CountingEvent::add_triggered_on_duty(TriggeredOperation* operation, FiredOperations& fired) {
@@ -26,6 +28,7 @@ void CountingEvent::changed(FiredOperations& fired) {
     fired.push_back(operation);
   }
   if (armed_fd_ >= 0) {
+    const NoCancellation whole;
     const std::uint64_t one = 1;
     (void)!write(std::exchange(armed_fd_, -1), &one, sizeof one);
   }

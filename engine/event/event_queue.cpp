@@ -8,6 +8,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "engine/queue/cancellation.h"
+
 namespace portofu {
 
 bool EventQueue::open(std::uint64_t count) {
@@ -36,7 +38,10 @@ bool EventQueue::grow(std::uint64_t slots) {
 bool EventQueue::make_way_on_duty() {
   const int told_fd = std::exchange(armed_fd_, -1);
   const std::uint64_t one = 1;
-  if (told_fd >= 0) (void)!write(told_fd, &one, sizeof one);
+  if (told_fd >= 0) {
+    const NoCancellation whole;
+    (void)!write(told_fd, &one, sizeof one);
+  }
   const bool grown = is_full() && grows_ && (size_ < slots_ || grow(slots_ * 2));
   if (grown) capacity_ = slots_;
   set_limit();

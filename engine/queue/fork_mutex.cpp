@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "engine/queue/cancellation.h"
 #include "engine/queue/lost_thread.h"
 
 namespace portofu {
@@ -88,6 +89,7 @@ bool ForkMutex::try_lock_as(std::uint64_t self) {
 }
 
 void ForkMutex::lock_later(std::uint64_t self) {
+  const NoCancellation whole;
   for (int looks = 1; !try_lock_as(self); ++looks) {
     if (looks < kYields) {
       sched_yield();

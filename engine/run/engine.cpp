@@ -560,6 +560,7 @@ void Engine::tell_if_stalled(Sleeper& sleeper) {
   if (stall_ns == 0 || waited_ns < stall_ns || sleeper.told || node_ == nullptr) [[likely]]
     return;
   sleeper.told = true;
+  const NoCancellation whole;
   const ProcessSegment& segment = *node_->segment;
   tell_stall(segment.directory(), segment.job_key(), segment.id(), waited_ns);
 }

@@ -42,6 +42,7 @@ int move_above_standard(int fd) { return move_to(fd, kFirstNumber); }
 
 int move_far_up(int fd) {
   if (fd < 0) return fd;
+  const NoCancellation whole;
   rlimit limit{};
   const bool known = getrlimit(RLIMIT_NOFILE, &limit) == 0;
   const rlim_t lowest = std::min(kFarUp, known ? limit.rlim_cur / 2 : 0);

@@ -15,6 +15,7 @@
 #include <new>
 
 #include "engine/config/settings.h"
+#include "engine/queue/cancellation.h"
 #include "engine/queue/lost_thread.h"
 #include "engine/segment/file_pointer.h"
 #include "engine/segment/heap_memory.h"
@@ -83,6 +84,7 @@ SharedHeap::~SharedHeap() {
 
 bool SharedHeap::open(const char* directory, std::uint64_t bytes) {
   if (is_held_here()) return false;  // What opening needs itself, and what a fork's handlers want.
+  const NoCancellation whole;
   const std::lock_guard lock(mutex_);
   if (state_.load(std::memory_order_relaxed) == State::kNew) {
     holder_.store(pthread_self(), std::memory_order_relaxed);
@@ -202,6 +204,7 @@ std::size_t SharedHeap::usable_bytes(const void* block) {
 
 HeapPlace SharedHeap::publish() {
   if (state_.load(std::memory_order_acquire) != State::kOpen || file_ == nullptr) return {};
+  const NoCancellation whole;
   const std::lock_guard lock(naming_);
   if (id_ == 0) {
     named_ = is_sparse_ ? make_file_pointer(directory_, file_->fd()) : file_;
@@ -241,6 +244,7 @@ void SharedHeap::end_fork() {
 }
 
 void SharedHeap::after_fork_in_parent() {
+  const NoCancellation whole;
   if (fork_pipe_[0] >= 0) {
     // The end of the pipe comes when the child has its heap, has died, or was never made.
     ::close(fork_pipe_[1]);
@@ -254,6 +258,7 @@ void SharedHeap::after_fork_in_parent() {
 }
 
 void SharedHeap::after_fork_in_child() {
+  const NoCancellation whole;
   id_ = 0;  // The name is the parent's.
   if (state_.load(std::memory_order_relaxed) == State::kOpen) {
     if (!move_to_own_file() && !move_to_private_memory()) std::abort();  // Else it would write into its parent's heap.

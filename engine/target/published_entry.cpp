@@ -2,6 +2,7 @@
 
 #include <time.h>
 
+#include "engine/queue/cancellation.h"
 #include "engine/segment/region_table.h"
 #include "engine/segment/shared_heap.h"
 
@@ -47,6 +48,7 @@ void withdraw(Core& core, const Interface& ni, ListEntry& entry) {
 
 /// A look at the peers is expensive, and a visit short.
 void rest() {
+  const NoCancellation whole;
   const timespec some{0, 50'000};
   nanosleep(&some, nullptr);
 }

@@ -19,6 +19,7 @@ bool is_mapped(const void* addr, std::size_t size) {
   const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
   const auto first = reinterpret_cast<std::uintptr_t>(addr) / page * page;
   const std::uintptr_t bytes = reinterpret_cast<std::uintptr_t>(addr) + size - first;
+  const NoCancellation whole;
   return msync(reinterpret_cast<void*>(first), bytes, MS_ASYNC) == 0 || errno != ENOMEM;
 }
 

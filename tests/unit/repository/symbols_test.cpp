@@ -149,8 +149,9 @@ TEST(Symbols, Libportofu__exports_only_its_namespace) {
   const std::string library = built_library("libportofu.so");
   ASSERT_NE(library, "") << "libportofu.so has not been built";
   static const std::regex ours(R"(^portofu::.*)");
-  const auto symbols = exported_symbols(library);
+  auto symbols = exported_symbols(library);
   EXPECT_FALSE(symbols.empty());
+  EXPECT_EQ(symbols.erase("__wrap___gxx_personality_v0"), 1u) << "the linker's name (engine/run/unwinding.h)";
   for (const std::string& symbol : symbols) EXPECT_TRUE(std::regex_match(symbol, ours)) << symbol;
 }
 
@@ -177,6 +178,18 @@ TEST(Symbols, Libportofu__exports_nothing_that_nobody_takes) {
   for (const std::string& name : exported) {
     const bool used = std::any_of(taken.begin(), taken.end(), [&](const auto& t) { return t.starts_with(name); });
     EXPECT_TRUE(used) << name << " stands in engine/libportofu.map, and no library uses it";
+  }
+}
+
+/// A library of the tree with frames of C++ that hold a duty has them watched (engine/run/unwinding.h).
+TEST(Symbols, Libraries__have_threads_watched_that_unwind) {
+  for (const char* name : {"libportals.so.4", "libtofucom.so"}) {
+    const std::string library = built_library(name);
+    ASSERT_NE(library, "") << name << " has not been built";
+    std::string output;
+    ASSERT_EQ(run_command("nm --dynamic --undefined-only --format=posix '" + library + "'", &output), 0) << output;
+    EXPECT_NE(output.find("__wrap___gxx_personality_v0"), std::string::npos) << name;
+    EXPECT_EQ(output.find("\n__gxx_personality_v0"), std::string::npos) << name;
   }
 }
 
