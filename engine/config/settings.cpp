@@ -91,16 +91,16 @@ Settings read_settings(const GetVariable& get_variable, const TakeComplaint& com
   return settings;
 }
 
-const Settings read_settings() {
+Settings read_settings() {
   // No lock, which a fork could leave to the child as another thread has it: a number says what was told last.
   static std::atomic<std::size_t> told{0};
   std::vector<std::string> lines;
   std::string all;
-  const Settings settings = read_settings([](const char* name) { return std::getenv(name); },
-                                          [&](const std::string& line) {
-                                            lines.push_back(line);
-                                            all += line + '\n';
-                                          });
+  Settings settings = read_settings([](const char* name) { return std::getenv(name); },
+                                    [&](const std::string& line) {
+                                      lines.push_back(line);
+                                      all += line + '\n';
+                                    });
   const std::size_t number = std::hash<std::string>{}(all);
   if (told.exchange(number, std::memory_order_relaxed) == number) return settings;
   for (const std::string& line : lines) log_error("%s", line.c_str());

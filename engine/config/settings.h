@@ -116,7 +116,7 @@ Settings read_settings(const GetVariable& get_variable, const TakeComplaint& com
 
 /// The same from the environment of the process, with complaints on stderr, but for those that were told when it was
 /// read before. Not to be called while another thread changes the environment.
-const Settings read_settings();
+Settings read_settings();
 
 /// The default as the help says it: "200 us".
 std::string default_text(const SettingRow& row);
