@@ -60,6 +60,13 @@ enum class BarrierState : std::uint8_t {
   kCompleted,  ///< `result` is there.
 };
 
+/// What other engines of the process are to know of a gate (ProcessBarriers).
+struct ShownGate {
+  bool relay = false;    ///< It passes packets on, and waits for no signal.
+  bool orphan = false;   ///< The same, and the process that its packets come from has died.
+  bool running = false;  ///< A barrier that has started here.
+};
+
 /// @spec uTofu guide, 2.3.1, 2.3.2, 3.4.4.1
 struct BarrierGate {
   static constexpr std::uint64_t kNoGate = UINT64_MAX;
@@ -87,8 +94,11 @@ struct BarrierGate {
   bool source_lost = false;  ///< The one that packets come from has; a failed one stands in for what never comes.
   BarrierState state = BarrierState::kIdle;  ///< Start/end gates.
   GateValue result;
+  ShownGate shown;  ///< Writer: Tofu::show.
 
   bool is_start() const { return id == set_id; }
+  /// Its set tells nothing about the circuits that it belongs to, and which round it is in.
+  bool is_lone_relay() const { return !is_start() && local_source == kNoGate && remote_source != kNoGate; }
   std::uint32_t input_count() const { return (local_source != kNoGate) + (remote_source != kNoGate); }
 };
 

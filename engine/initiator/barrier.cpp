@@ -83,14 +83,14 @@ GateValue take_inputs(BarrierGate& gate) {
 
 /// Whether barriers of this process wait for more packets of a gate than are there: a barrier that fails at once is
 /// over before its gates have passed, and the next one may have started. A gate that has signals, too, knows by them;
-/// of others in a set that nobody starts by itself, any running barrier may be the one.
+/// of others in a set that nobody starts by itself, any running barrier may be the one, on whichever engine it started.
 bool is_awaited(const Core& core, const BarrierGate& gate) {
   if (!gate.signals.empty()) return gate.packets.size() < gate.signals.size();
   const BarrierGate* start = core.tofu->gate(queue_number(gate.set_id));
   if (start != nullptr && start->rounds_started != 0) {
     return gate.rounds_passed + gate.packets.size() < start->rounds_started;
   }
-  bool running = false;
+  bool running = core.tofu->barriers->running.load(std::memory_order_seq_cst) != 0;  // (B1)
   core.tofu->for_each_gate([&](const BarrierGate& one) { running = running || one.state == BarrierState::kRunning; });
   return running && gate.local_source == BarrierGate::kNoGate && gate.packets.size() < kMostWaitingInputs;
 }
@@ -118,6 +118,12 @@ void send_on(Core& core, BarrierGate& gate, const GateValue& value) {
   }
   if (gate.remote_target == BarrierGate::kNoGate) return;
   if (!send_gate_packet(core, gate, value)) fail_barrier(core, gate.id);
+}
+
+void end_at(Core& core, BarrierGate& start) {
+  start.state = BarrierState::kCompleted;
+  if (start.shown.running) [[unlikely]]
+    core.tofu->show(start, {});
 }
 
 /// Whether the value is one that its operation may have.
@@ -157,6 +163,7 @@ void fail_barriers_with(Core& core, ProcessId process) {
       gate.peer_lost = true;
       if (other != gate.remote_source) continue;
       gate.source_lost = true;
+      if (gate.is_lone_relay()) core.tofu->show(gate, {.relay = true, .orphan = true});
       // A process may end as soon as its own barrier is over: what it has sent is enough for ours.
       if (stand_in(core, gate)) fail_barrier(core, gate.id);
     }
@@ -167,6 +174,8 @@ void start_barrier(Core& core, BarrierGate& gate, const GateValue& value) {
   gate.state = BarrierState::kRunning;
   gate.result = value;
   ++gate.rounds_started;
+  if (core.tofu->barriers->relays.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    core.tofu->show(gate, {.running = true});
   arm_gate(core, gate);
   send_on(core, gate, value);
   bool lost = false;
@@ -175,7 +184,12 @@ void start_barrier(Core& core, BarrierGate& gate, const GateValue& value) {
     lost = lost || (other.peer_lost && other.set_id == gate.id);
   });
   if (lost) fail_barrier(core, gate.id);
-  if (gate.input_count() == 0) gate.state = BarrierState::kCompleted;
+  if (gate.input_count() == 0) end_at(core, gate);
+}
+
+void stand_in_for_dead(Core& core) {
+  if (core.tofu == nullptr) return;
+  core.tofu->for_each_gate([&](BarrierGate& gate) { stand_in(core, gate); });
 }
 
 void pass_gate(Core& core, std::uint32_t number) {
@@ -198,7 +212,7 @@ void pass_gate(Core& core, std::uint32_t number) {
   } else {
     gate->result = value;
   }
-  gate->state = BarrierState::kCompleted;
+  end_at(core, *gate);
 }
 
 void receive_gate_packet(Core& core, const PacketHeader& header, const std::byte* payload) {
@@ -221,7 +235,7 @@ void fail_barrier(Core& core, std::uint64_t gate_id) {
   BarrierGate* start = gate != nullptr ? core.tofu->gate(queue_number(gate->set_id)) : nullptr;
   if (start == nullptr || start->state != BarrierState::kRunning) return;
   start->result.failed = 1;
-  start->state = BarrierState::kCompleted;
+  end_at(core, *start);
   ++core.activity;
 }
 

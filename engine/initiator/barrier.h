@@ -10,8 +10,12 @@ namespace portofu {
 /// gate from the start of each barrier.
 void arm_gate(Core& core, BarrierGate& gate);
 
-/// Starts a barrier at a start/end gate that is kIdle: its signal and its packet go out.
+/// Starts a barrier at a start/end gate that is kIdle: its signal and its packet go out. If the process has orphans
+/// (ProcessBarriers), stand_in_for_dead is to be called in its other engines afterwards.
 void start_barrier(Core& core, BarrierGate& gate, const GateValue& value);
+
+/// A barrier has started on another engine of the process: what a dead process would have sent for it counts as failed.
+void stand_in_for_dead(Core& core);
 
 /// The inputs of a gate are there: combines them and sends them on, or ends the barrier at a start/end gate.
 /// @param number  queue number of the gate

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "engine/door/process.h"
 #include "lib/utofu/limits.h"
 
 using namespace portofu;
@@ -27,17 +28,33 @@ BarrierGate* start_gate(const Core& core, std::uint64_t id) {
   return gate != nullptr && gate->id == id && gate->is_start() && gate->configured ? gate : nullptr;
 }
 
+/// In the engines of this process but the one where the barrier has started.
+void stand_in_elsewhere(const Engine* started) {
+  for (std::uint32_t number = 0; number < kMostEngines; ++number) {
+    Engine* const other = engine_at(number);
+    if (other == nullptr || other == started) continue;
+    const Engine::Duty duty(*other);
+    stand_in_for_dead(duty.core());
+    other->settle_on_duty();
+  }
+}
+
 int start(std::uint64_t vbg_id, unsigned long flags, const GateValue& value) {
   return guarded([&] {
     if (flags != 0) return failed(UTOFU_ERR_INVALID_FLAGS, "unknown flags");
-    Engine* open = engine();
+    Engine* open = engine_of_gate(vbg_id);
     if (open == nullptr) return failed(UTOFU_ERR_INVALID_VBG_ID, "there is no VBG in this process");
-    const Engine::Duty duty(*open);
-    BarrierGate* gate = start_gate(duty.core(), vbg_id);
-    if (gate == nullptr) return failed(UTOFU_ERR_INVALID_VBG_ID, "not the start/end gate of a circuit");
-    if (gate->state != BarrierState::kIdle) return failed(UTOFU_ERR_BUSY, "a barrier is under way");
-    start_barrier(duty.core(), *gate, value);
-    open->settle_on_duty();
+    {
+      const Engine::Duty duty(*open);
+      BarrierGate* gate = start_gate(duty.core(), vbg_id);
+      if (gate == nullptr) return failed(UTOFU_ERR_INVALID_VBG_ID, "not the start/end gate of a circuit");
+      if (gate->state != BarrierState::kIdle) return failed(UTOFU_ERR_BUSY, "a barrier is under way");
+      start_barrier(duty.core(), *gate, value);
+      open->settle_on_duty();
+    }
+    // (B1) After what start_barrier has shown.
+    if (process_barriers().orphans.load(std::memory_order_seq_cst) != 0) [[unlikely]]
+      stand_in_elsewhere(open);
     return static_cast<int>(UTOFU_SUCCESS);
   });
 }
@@ -45,7 +62,7 @@ int start(std::uint64_t vbg_id, unsigned long flags, const GateValue& value) {
 int poll(std::uint64_t vbg_id, unsigned long flags, ReduceType type, GateValue* value) {
   return guarded([&] {
     if (flags != 0) return failed(UTOFU_ERR_INVALID_FLAGS, "unknown flags");
-    Engine* open = engine();
+    Engine* open = engine_of_gate(vbg_id);
     if (open == nullptr) return failed(UTOFU_ERR_INVALID_VBG_ID, "there is no VBG in this process");
     int rc = UTOFU_ERR_NOT_COMPLETED;
     auto ask = [&](Core& core) {

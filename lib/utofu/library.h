@@ -72,8 +72,19 @@ bool open_engine_at(std::uint32_t number, std::string* why);
 /// thread in the middle (Engine::is_interrupted).
 Engine* engine_at(std::uint64_t number);
 
-/// The first one, which has all barrier gates.
+/// The first one.
 inline Engine* engine() { return engine_at(0); }
+
+/// By TNI: the engine that has the barrier gates of this process. Writer: who holds the list of own_queues.h.
+extern std::array<std::atomic<std::uint8_t>, kMaxTniCount> gate_engines;
+
+/// The engine that has a gate, if this process has it. @return nullptr if that engine is not open
+inline Engine* engine_of_gate(std::uint64_t vbg_id) {
+  return engine_at(gate_engines[tni_of(vbg_id)].load(std::memory_order_relaxed));
+}
+
+/// What its engines know of each other's barriers.
+ProcessBarriers& process_barriers();
 
 // The handle of a VCQ has the number of its engine in bits 32 and up, and below what the engine calls it. Its lower
 // bits choose a door, so they are turned in a way that VCQs of different engines find different ones.

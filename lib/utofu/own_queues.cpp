@@ -15,6 +15,7 @@ struct State {
   std::atomic<pid_t> holder{0};           ///< The thread that holds the list; 0: nobody.
   std::atomic<std::uint32_t> waiting{0};  ///< Threads that want it.
   std::vector<OwnQueue> queues;
+  std::vector<OwnGates> gates;
   LaneChoice lanes;
 };
 State& state() {
@@ -86,11 +87,53 @@ void OwnQueues::remove(const ControlQueue& queue) {
   std::erase_if(state().queues, [&queue](const OwnQueue& own) { return own.queue == &queue; });
 }
 
-Engine* OwnQueues::choose_engine(const char* call, std::uint32_t* number) {
+OwnGates* OwnQueues::gates_of(std::uint32_t tni) const {
+  const auto found = std::ranges::find(state().gates, tni, &OwnGates::tni);
+  return found == state().gates.end() ? nullptr : &*found;
+}
+
+void OwnQueues::add_gates(std::uint32_t tni, std::uint32_t engine) {
+  if (OwnGates* const gates = gates_of(tni)) {
+    ++gates->sets;
+  } else {
+    state().gates.push_back({tni, engine, 1});
+    gate_engines[tni].store(static_cast<std::uint8_t>(engine), std::memory_order_relaxed);
+  }
+}
+
+void OwnQueues::remove_gates(std::uint32_t tni) {
+  OwnGates* const gates = gates_of(tni);
+  if (gates != nullptr && --gates->sets == 0)
+    std::erase_if(state().gates, [tni](const auto& own) { return own.tni == tni; });
+}
+
+Engine* OwnQueues::choose_emptiest(const char* call, std::uint32_t* number) {
+  std::array<std::uint32_t, kMostEngines> users{};
+  for (const OwnQueue& own : all()) ++users[own.engine];
+  for (const OwnGates& own : state().gates) ++users[own.engine];
+  *number = state().lanes.choose(call, users, open_engine_at);
+  return engine_at(*number);
+}
+
+Engine* OwnQueues::choose_engine(const char* call, std::uint32_t tni, std::uint32_t* number) {
   if (open_engine(call) == nullptr) return nullptr;
-  std::array<std::uint32_t, kMostEngines> queues{};
-  for (const OwnQueue& own : all()) ++queues[own.engine];
-  *number = state().lanes.choose(call, queues, open_engine_at);
+  const OwnGates* const gates = gates_of(tni);
+  const bool is_first = std::ranges::none_of(all(), [tni](const OwnQueue& own) { return own.tni == tni; });
+  if (gates == nullptr || !is_first) return choose_emptiest(call, number);
+  *number = gates->engine;
+  return engine_at(*number);
+}
+
+Engine* OwnQueues::choose_gate_engine(const char* call, std::uint32_t tni, std::uint32_t* number) {
+  if (open_engine(call) == nullptr) return nullptr;
+  const auto queue = std::ranges::find(all(), tni, &OwnQueue::tni);
+  if (const OwnGates* const gates = gates_of(tni)) {
+    *number = gates->engine;
+  } else if (queue != all().end()) {
+    *number = queue->engine;
+  } else {
+    return choose_emptiest(call, number);
+  }
   return engine_at(*number);
 }
 

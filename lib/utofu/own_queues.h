@@ -1,8 +1,9 @@
 #pragma once
-// The CQs that this process has, and on which of its engines (engine/run/process_engine.h) each of them runs: its lane.
-// All VCQs of a CQ are on one engine and share its duty; threads with CQs on different ones have nothing in common. The
-// first engine has Portals and the barrier gates, too, and the first CQ; later ones go where the fewest are, so there
-// are no more engines than CQs.
+// The CQs and barrier gates that this process has, and on which of its engines (engine/run/process_engine.h) each of
+// them runs: its lane. All VCQs of a CQ are on one engine and share its duty, and so are all gates of a TNI, which
+// signals connect; threads with what is on different ones have nothing in common. The first engine has Portals, and
+// what comes first here; later ones go where the fewest are, so there are no more engines than need be. Gates and the
+// first CQ of a TNI go together: who uses one is likely to use the other.
 
 #include <vector>
 
@@ -18,7 +19,14 @@ struct OwnQueue {
   ControlQueue* queue;   ///< Its mode and VCQs change on duty, and only while the list is held, too.
 };
 
-/// The list, held: by whoever makes or frees a VCQ, before and while it has the duty of an engine. Any thread.
+/// The gates of a TNI, which were allocated in so many sets.
+struct OwnGates {
+  std::uint32_t tni;
+  std::uint32_t engine;
+  std::uint32_t sets;
+};
+
+/// The list, held: by whoever makes or frees a VCQ or VBGs, before and while it has the duty of an engine. Any thread.
 class OwnQueues {
  public:
   OwnQueues();
@@ -35,16 +43,26 @@ class OwnQueues {
   void add(const OwnQueue& queue);
   void remove(const ControlQueue& queue);
 
-  /// The engine that the next CQ goes to: that with the fewest. Opens it if need be, and does with those that are open
-  /// if that fails.
+  /// A set of gates of a TNI is there, or is gone.
+  void add_gates(std::uint32_t tni, std::uint32_t engine);
+  void remove_gates(std::uint32_t tni);
+
+  /// The engine that the next CQ of a TNI goes to. Opens it if need be, and does with those that are open if that
+  /// fails.
   /// @param number  set to which one it is
   /// @return nullptr if there is none, or a handler has interrupted a call of this thread in it
-  Engine* choose_engine(const char* call, std::uint32_t* number);
+  Engine* choose_engine(const char* call, std::uint32_t tni, std::uint32_t* number);
+
+  /// The same for gates: where those of the TNI are already, or will be.
+  Engine* choose_gate_engine(const char* call, std::uint32_t tni, std::uint32_t* number);
 
   /// The child of a fork has none.
   static void forget_in_child();
 
  private:
+  OwnGates* gates_of(std::uint32_t tni) const;
+  Engine* choose_emptiest(const char* call, std::uint32_t* number);
+
   const NoCancellation whole_;
   const bool held_;
 };

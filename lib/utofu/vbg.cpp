@@ -6,6 +6,7 @@
 #include "engine/door/process.h"
 #include "engine/door/tofu.h"
 #include "lib/utofu/limits.h"
+#include "lib/utofu/own_queues.h"
 
 using namespace portofu;
 using namespace portofu::utofu;
@@ -79,6 +80,7 @@ void configure(Core& core, BarrierGate& gate, const utofu_vbg_setting& setting) 
   gate.configured = true;
   gate.peer_lost = false;
   gate.source_lost = false;
+  core.tofu->show(gate, {.relay = gate.is_lone_relay()});
   gate.rounds_started = gate.rounds_passed = 0;
   // Asked now, so that the death of that process is understood later.
   for (const std::uint64_t other : {gate.remote_source, gate.remote_target}) {
@@ -95,7 +97,9 @@ int utofu_alloc_vbg(utofu_tni_id_t tni_id, size_t num_vbgs, unsigned long int fl
     if (tni_id >= settings().tni_count) return failed(UTOFU_ERR_INVALID_TNI_ID, "no such TNI");
     if (num_vbgs == 0) return failed(UTOFU_ERR_INVALID_NUMBER, "no gate is asked for");
     if ((flags & ~UTOFU_VBG_FLAG_THREAD_SAFE) != 0) return failed(UTOFU_ERR_INVALID_FLAGS, "unknown flags");
-    Engine* engine = open_engine("utofu_alloc_vbg");
+    OwnQueues own;
+    std::uint32_t number = 0;
+    Engine* engine = own.is_held() ? own.choose_gate_engine("utofu_alloc_vbg", tni_id, &number) : nullptr;
     if (engine == nullptr) return failed(UTOFU_ERR_OUT_OF_RESOURCE, "the engine cannot be opened");
     const Engine::Duty duty(*engine);
     std::vector<BarrierGate*> gates;
@@ -108,6 +112,7 @@ int utofu_alloc_vbg(utofu_tni_id_t tni_id, size_t num_vbgs, unsigned long int fl
       gates[i]->set_size = static_cast<std::uint32_t>(num_vbgs);
       vbg_ids[i] = gates[i]->id;
     }
+    own.add_gates(tni_id, number);
     return static_cast<int>(UTOFU_SUCCESS);
   });
 }
@@ -115,11 +120,12 @@ int utofu_alloc_vbg(utofu_tni_id_t tni_id, size_t num_vbgs, unsigned long int fl
 int utofu_free_vbg(utofu_vbg_id_t vbg_ids[], size_t num_vbgs) {
   return guarded([&] {
     if (vbg_ids == nullptr) return failed(UTOFU_ERR_INVALID_POINTER, "vbg_ids is NULL");
-    Engine* open = engine();
-    if (open == nullptr) return failed(UTOFU_ERR_INVALID_VBG_ID, "there is no VBG in this process");
+    OwnQueues own;
+    Engine* open = own.is_held() && num_vbgs > 0 ? engine_of_gate(vbg_ids[0]) : nullptr;
+    if (open == nullptr) return failed(UTOFU_ERR_INVALID_VBG_ID, "there is no such VBG in this process");
     const Engine::Duty duty(*open);
     Core& core = duty.core();
-    const BarrierGate* first = num_vbgs > 0 ? gate_of(core, vbg_ids[0]) : nullptr;
+    const BarrierGate* first = gate_of(core, vbg_ids[0]);
     if (first == nullptr) return failed(UTOFU_ERR_INVALID_VBG_ID, "not a gate of this process");
     if (first->set_size != num_vbgs) return failed(UTOFU_ERR_INVALID_NUMBER, "as many as were allocated");
     const std::uint64_t set_id = first->set_id;
@@ -131,6 +137,7 @@ int utofu_free_vbg(utofu_vbg_id_t vbg_ids[], size_t num_vbgs) {
       }
     }
     for (std::size_t i = 0; i < num_vbgs; ++i) core.tofu->release_gate(vbg_ids[i]);
+    own.remove_gates(tni_of(set_id));
     return static_cast<int>(UTOFU_SUCCESS);
   });
 }
@@ -139,7 +146,7 @@ int utofu_set_vbg(struct utofu_vbg_setting vbg_settings[], size_t num_vbg_settin
   return guarded([&] {
     if (vbg_settings == nullptr) return failed(UTOFU_ERR_INVALID_POINTER, "vbg_settings is NULL");
     if (num_vbg_settings == 0) return failed(UTOFU_ERR_INVALID_NUMBER, "no setting is given");
-    Engine* open = engine();
+    Engine* open = engine_of_gate(vbg_settings[0].vbg_id);
     if (open == nullptr) return failed(UTOFU_ERR_INVALID_VBG_ID, "there is no VBG in this process");
     const Engine::Duty duty(*open);
     Core& core = duty.core();

@@ -170,7 +170,7 @@ int create(OwnQueues& own, Wanted wanted, utofu_vcq_hdl_t* hdl) {
   OwnQueue at = find_shared(own, wanted, &rc);
   if (rc != UTOFU_SUCCESS) return rc;
   if (at.queue == nullptr && !may_claim(own, wanted)) return tell_full(wanted);
-  Engine* const engine = at.queue != nullptr ? engine_at(at.engine) : own.choose_engine(kCall, &at.engine);
+  Engine* const engine = at.queue != nullptr ? engine_at(at.engine) : own.choose_engine(kCall, wanted.tni, &at.engine);
   if (engine == nullptr) return failed(UTOFU_ERR_OUT_OF_RESOURCE, "the engine cannot be used");
   const Engine::Duty duty(*engine);
   Tofu& tofu = *duty.core().tofu;

@@ -77,7 +77,7 @@ lanes_tests() {
     conformance_test "$1" "$binary" "$filter"
   done < <(awk -F '\t' '$1 == "fabric" && $2 ~ /^conformance_utofu_/ { print $2 "\t" $3 }' \
     "$build_directory/tests/between_nodes.tsv")
-  for binary in process_exact_count_test process_tofu_lanes_test; do
+  for binary in process_exact_count_test process_tofu_gates_test process_tofu_lanes_test; do
     conformance_test "$1" "$binary" '*-none'
   done
 }
