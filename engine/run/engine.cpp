@@ -194,9 +194,13 @@ bool Engine::is_due_sooner_on_duty() {
   return true;
 }
 
+/// @return 0 if nothing has happened that a thread may wait for. That a peer is gone, which the timers find, or a cycle
+/// that wants to reach it, is no packet.
 int Engine::cycle_on_duty() {
+  const std::uint64_t seen_activity = core_.activity;
   if (++cycles_ % kCyclesPerClock == 0) look_after_timers_on_duty(core_.now_ns());
-  const int work = run_cycle_on_duty(core_);
+  int work = run_cycle_on_duty(core_);
+  if (work == 0 && core_.activity != seen_activity) work = 1;
   if (Checker* const checker = core_.checker()) [[unlikely]]
     checker->look(core_);
   if (work > 0) policy_.note_work();

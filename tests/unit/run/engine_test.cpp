@@ -176,6 +176,16 @@ TEST_F(EngineTest, Wait__for_a_packet_that_lies_there) {
   EXPECT_EQ(engine->wait(done, 0), WaitResult::kReached);
 }
 
+/// No packet tells of it. Who went to sleep behind such a look slept a second beside its event.
+TEST_F(EngineTest, Wait__whose_look_finds_that_the_peer_cannot_be_reached) {
+  wire.connect_result = ConnectResult::kInProgress;
+  engine->post(get());
+  auto done = [this](Core&) { return md->pending == 0; };
+  EXPECT_EQ(engine->wait(done, 0), WaitResult::kTimedOut);
+  wire.connect_result = ConnectResult::kNoSuchPeer;
+  EXPECT_EQ(engine->wait(done, 0), WaitResult::kReached);
+}
+
 TEST_F(EngineTest, Wait__for_what_comes_after_many_empty_looks) {
   int looks = 0;
   auto after_some = [&](Core&) { return ++looks > 100; };
