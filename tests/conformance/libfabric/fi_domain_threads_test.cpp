@@ -43,21 +43,18 @@ std::size_t count_engines(const Nodes& nodes) {
   return pids.size();
 }
 
-/// Lanes end where the job spans nodes, because each would need an endpoint of its own there.
-std::size_t most_lanes() { return std::getenv("PORTOFU_TEST_NODES") != nullptr ? 1 : kThreads; }
-
 TEST_F(FiDomainThreads, Domains_are_lanes_of_their_own) {
   conformance::run_processes(1, [](conformance::Process&) {
     Nodes nodes = open_nodes(kThreads);
-    EXPECT_EQ(count_engines(nodes), most_lanes());
+    EXPECT_EQ(count_engines(nodes), kThreads);
     for (auto& more : open_nodes(3)) nodes.push_back(std::move(more));
-    EXPECT_EQ(count_engines(nodes), most_lanes()) << "domains share them";
+    EXPECT_EQ(count_engines(nodes), kThreads) << "domains share them";
     nodes.erase(nodes.begin());
     nodes.erase(nodes.begin() + 2);
     for (auto& more : open_nodes(2)) nodes.push_back(std::move(more));
-    EXPECT_EQ(count_engines(nodes), most_lanes()) << "who comes later goes where room is";
+    EXPECT_EQ(count_engines(nodes), kThreads) << "who comes later goes where room is";
     nodes.clear();
-    EXPECT_EQ(count_engines(open_nodes(kThreads)), most_lanes()) << "all were closed";
+    EXPECT_EQ(count_engines(open_nodes(kThreads)), kThreads) << "all were closed";
   });
 }
 
@@ -68,7 +65,6 @@ TEST_F(FiDomainThreads, One_lane_is_for_all) {
 
 /// Where there is no memory for a lane there are fewer, which is said once, and everything works.
 TEST_F(FiDomainThreads, Lane_that_cannot_be_opened_is_done_without) {
-  if (most_lanes() == 1) GTEST_SKIP() << "there is one";
   conformance::run_processes(1, [](conformance::Process&) {
     const Nodes first = open_nodes(2);
     EXPECT_EQ(count_engines(first), 2u);
