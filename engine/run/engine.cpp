@@ -71,7 +71,7 @@ class Engine::Signs final : public PollSigns {
 };
 
 std::unique_ptr<Engine> Engine::open(const Settings& settings, std::uint32_t pid, OpenError* error, std::string* why,
-                                     Reach reach) {
+                                     NodeReach reach) {
   set_log_level(static_cast<LogLevel>(settings.log_level));
   Settings known = settings;
   const auto get_variable = [](const char* name) -> const char* { return std::getenv(name); };
@@ -143,11 +143,11 @@ Engine::Engine(const Settings& settings, ProcessId self, std::uint32_t uid, Worl
   core_.outstanding.tell_apart(core_.now_ns());
 }
 
-Reach Engine::reach_of_further() {
+NodeReach Engine::reach_of_further() {
   const Duty duty(*this);
   const SocketKeeper* const keeper = node_->keeper();
-  if (keeper == nullptr) return Reach::kNone;
-  return keeper->is_open() ? Reach::kRequired : Reach::kAsSet;
+  if (keeper == nullptr) return NodeReach::kNone;
+  return keeper->is_open() ? NodeReach::kRequired : NodeReach::kAsSet;
 }
 
 /// An application thread looks for packets: runs a cycle.

@@ -25,7 +25,7 @@ struct EngineNode;
 enum class OpenError : std::uint8_t { kNone, kPidInUse, kNoSpace, kSystem };
 
 /// Of what other nodes an engine has.
-enum class Reach : std::uint8_t {
+enum class NodeReach : std::uint8_t {
   kAsSet,     ///< What the settings and the job ask for; if that cannot be had, and was not asked for by name, nothing.
   kRequired,  ///< An endpoint, or it is not opened.
   kNone,      ///< Nothing, whatever the settings say.
@@ -74,10 +74,10 @@ class Engine {
   /// @param why  a sentence for people on failure
   /// @return nullptr on failure
   static std::unique_ptr<Engine> open(const Settings& settings, std::uint32_t pid, OpenError* error, std::string* why,
-                                      Reach reach = Reach::kAsSet);
+                                      NodeReach reach = NodeReach::kAsSet);
 
   /// What a further engine of the process has to have, so that other nodes reach whatever is on it as they reach this.
-  Reach reach_of_further();
+  NodeReach reach_of_further();
 
   /// What an engine lives in that is not on a node.
   struct World {

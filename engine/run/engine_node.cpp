@@ -271,13 +271,13 @@ bool open_datagrams(EngineNode& node, const Settings& settings, const NodeMap& m
 
 /// Opens the way to other nodes, or makes it ready to open.
 /// @return false on failure, with reason, and there is none
-bool open_fabric(EngineNode& node, const Settings& settings, const NodeMap& map, Reach reach, std::string* why) {
+bool open_fabric(EngineNode& node, const Settings& settings, const NodeMap& map, NodeReach reach, std::string* why) {
   if (settings.fabric_endpoint == static_cast<std::uint32_t>(EndpointKind::kDatagram)) {
     return open_datagrams(node, settings, map, why);
   }
   const OfiOptions options{fabric_options(settings, *node.segment, map), node.segment->incarnation(), node_identity()};
   node.fabric = std::make_unique<OfiWire>(options, Counters(node.segment->counters()));
-  const bool may_wait = !map.spans_nodes() && reach != Reach::kRequired;
+  const bool may_wait = !map.spans_nodes() && reach != NodeReach::kRequired;
   if (may_wait || node.fabric->open(why)) return true;
   node.fabric.reset();
   return false;
@@ -309,7 +309,7 @@ DirectoryOptions directory_options(const Settings& settings, std::uint32_t nid) 
 }  // namespace
 
 std::unique_ptr<EngineNode> open_node(const Settings& settings, std::uint32_t pid, OpenError* error, std::string* why,
-                                      Reach reach) {
+                                      NodeReach reach) {
   const auto map = NodeMap::find(settings, why);
   *error = OpenError::kSystem;
   if (!map) return nullptr;
@@ -332,11 +332,11 @@ std::unique_ptr<EngineNode> open_node(const Settings& settings, std::uint32_t pi
       if (next_is_taken && try_next(options.pid)) continue;
       return nullptr;
     }
-    if (reach == Reach::kNone || settings.fabric == static_cast<std::uint32_t>(FabricUse::kOff)) break;
+    if (reach == NodeReach::kNone || settings.fabric == static_cast<std::uint32_t>(FabricUse::kOff)) break;
     if (open_fabric(*node, settings, *map, reach, why)) break;
     if (try_next(node->segment->id().pid)) continue;
     *error = OpenError::kSystem;
-    if (reach == Reach::kRequired || settings.fabric == static_cast<std::uint32_t>(FabricUse::kOn)) return nullptr;
+    if (reach == NodeReach::kRequired || settings.fabric == static_cast<std::uint32_t>(FabricUse::kOn)) return nullptr;
     log_warning("other nodes cannot reach this process: %s", why->c_str());
     break;
   }

@@ -112,6 +112,6 @@ struct EngineNode {
 
 /// @return nullptr on failure, with reason
 std::unique_ptr<EngineNode> open_node(const Settings& settings, std::uint32_t pid, OpenError* error, std::string* why,
-                                      Reach reach = Reach::kAsSet);
+                                      NodeReach reach = NodeReach::kAsSet);
 
 }  // namespace portofu
