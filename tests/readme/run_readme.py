@@ -83,6 +83,7 @@ NOT_RUN = {
     "./run bench": "takes ten minutes",
     "./run bench onlookers": "takes minutes, and wants cores that are free",
     "./run test": "runs this",
+    "./run docs": "wants Doxygen; the tables that it writes are tests of their own",
     "ptl_run --hosts a,b:4,c ./program": "wants other machines; tests/hosts has hosts of its own",
     "mpiexec -genv PORTOFU_JOB_KEY 4711": "is a part of a command",
     "mpirun": "is a name",
