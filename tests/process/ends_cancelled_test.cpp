@@ -13,6 +13,7 @@
 
 #include "tests/process/child_process.h"
 #include "tests/process/own_node.h"
+#include "tests/process/portals_entry.h"
 
 namespace portofu {
 namespace {
@@ -51,13 +52,7 @@ bool open_portals(Side& side) {
   if (PtlPTAlloc(side.ni, 0, PTL_EQ_NONE, 0, &side.pt) != PTL_OK) return false;
   const ptl_md_t md{side.memory, kBytes, PTL_MD_EVENT_SEND_DISABLE, side.eq, PTL_CT_NONE};
   if (PtlMDBind(side.ni, &md, &side.md) != PTL_OK) return false;
-  ptl_me_t me{};
-  me.start = side.memory;
-  me.length = kBytes;
-  me.ct_handle = PTL_CT_NONE;
-  me.uid = PTL_UID_ANY;
-  me.options = PTL_ME_OP_PUT | PTL_ME_OP_GET;
-  me.match_id.phys = {PTL_NID_ANY, PTL_PID_ANY};
+  const ptl_me_t me = entry_for_all(side.memory, kBytes, PTL_ME_OP_PUT | PTL_ME_OP_GET);
   return PtlMEAppend(side.ni, side.pt, &me, PTL_PRIORITY_LIST, nullptr, &side.me) == PTL_OK;
 }
 
@@ -143,14 +138,15 @@ void* pass_all(void* argument) {
 TEST(EndsCancelled, Thread_that_is_to_be_cancelled__is_so_in_no_call_that_does_not_wait) {
   const OwnNode node;
   const SharedMemory<Shared> shared;
-  ChildProcess target([&] { return run_target(*shared); });
+  // Both end by exit(3): uTofu, which has no call to end it, gives the engine back there.
+  ChildProcess target([&]() -> int { std::exit(run_target(*shared)); });
   ASSERT_TRUE(eventually([&] { return shared->ready || target.has_ended(); }));
-  ChildProcess initiator([&] {
+  ChildProcess initiator([&]() -> int {
     pthread_t thread{};
-    if (pthread_create(&thread, nullptr, pass_all, &*shared) != 0) return 1;
+    if (pthread_create(&thread, nullptr, pass_all, &*shared) != 0) std::exit(1);
     void* result = nullptr;
     pthread_join(thread, &result);
-    return result == PTHREAD_CANCELED ? 0 : 2;
+    std::exit(result == PTHREAD_CANCELED ? 0 : 2);
   });
   EXPECT_TRUE(eventually([&] { return initiator.has_ended(); }));
   EXPECT_EQ(initiator.wait_status(), 0);
