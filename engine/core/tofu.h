@@ -102,8 +102,8 @@ class Tofu {
 
   const Coordinates coordinates;   ///< Of this node.
   NodeDirectory* const directory;  ///< Outlives this object.
-  ProcessBarriers* barriers =
-      &own_barriers_;  ///< Those of the process, if it has several engines; outlives this object.
+  /// Those of the process, if it has several engines; outlives this object.
+  ProcessBarriers* barriers = &own_barriers_;
 
   /// Claims a CQ for this process. @return nullptr if another process has it, or nothing can be claimed
   ControlQueue* claim_queue(std::uint32_t tni, std::uint32_t cq, CqMode mode);

@@ -20,6 +20,7 @@
 
 #include "tests/process/child_process.h"
 #include "tests/process/own_node.h"
+#include "tests/process/portals_entry.h"
 #include "tests/process/test_nodes.h"
 
 namespace portofu {
@@ -45,13 +46,7 @@ bool open_node(Node* node, ptl_pid_t pid) {
   if (PtlPTAlloc(node->ni, 0, PTL_EQ_NONE, kPt, &pt) != PTL_OK) return false;
   const ptl_md_t md{memory, sizeof memory, PTL_MD_EVENT_SEND_DISABLE, node->eq, PTL_CT_NONE};
   if (PtlMDBind(node->ni, &md, &node->md) != PTL_OK) return false;
-  ptl_me_t me{};
-  me.start = memory;
-  me.length = sizeof memory;
-  me.ct_handle = PTL_CT_NONE;
-  me.uid = PTL_UID_ANY;
-  me.options = PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_LINK_DISABLE;
-  me.match_id.phys = {PTL_NID_ANY, PTL_PID_ANY};
+  const ptl_me_t me = entry_for_all(memory, sizeof memory, PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_LINK_DISABLE);
   ptl_handle_me_t handle = PTL_INVALID_HANDLE;
   return PtlMEAppend(node->ni, kPt, &me, PTL_PRIORITY_LIST, nullptr, &handle) == PTL_OK;
 }

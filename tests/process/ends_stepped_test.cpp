@@ -18,6 +18,7 @@
 
 #include "tests/process/child_process.h"
 #include "tests/process/own_node.h"
+#include "tests/process/portals_entry.h"
 
 namespace portofu {
 namespace {
@@ -46,14 +47,7 @@ Objects objects;
 std::uint8_t memory[64];
 
 ptl_me_t entry() {
-  ptl_me_t me{};
-  me.start = memory;
-  me.length = sizeof memory;
-  me.ct_handle = PTL_CT_NONE;
-  me.uid = PTL_UID_ANY;
-  me.options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE | PTL_ME_EVENT_UNLINK_DISABLE;
-  me.match_id.phys = {PTL_NID_ANY, PTL_PID_ANY};
-  return me;
+  return entry_for_all(memory, sizeof memory, PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE | PTL_ME_EVENT_UNLINK_DISABLE);
 }
 
 bool bind(ptl_handle_eq_t* eq, ptl_handle_md_t* md) {

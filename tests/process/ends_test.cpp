@@ -17,6 +17,7 @@
 
 #include "tests/process/child_process.h"
 #include "tests/process/own_node.h"
+#include "tests/process/portals_entry.h"
 
 namespace portofu {
 namespace {
@@ -68,13 +69,7 @@ bool open_objects() {
   if (PtlCTAlloc(o.ni, &o.ct) != PTL_OK || PtlPTAlloc(o.ni, 0, PTL_EQ_NONE, PTL_PT_ANY, &o.pt) != PTL_OK) return false;
   const ptl_md_t md{memory, sizeof memory, 0, o.eq, PTL_CT_NONE};
   if (PtlMDBind(o.ni, &md, &o.md) != PTL_OK) return false;
-  ptl_me_t me{};
-  me.start = memory;
-  me.length = sizeof memory;
-  me.ct_handle = PTL_CT_NONE;
-  me.uid = PTL_UID_ANY;
-  me.options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE;
-  me.match_id.phys = {PTL_NID_ANY, PTL_PID_ANY};
+  const ptl_me_t me = entry_for_all(memory, sizeof memory, PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE);
   return PtlMEAppend(o.ni, o.pt, &me, PTL_PRIORITY_LIST, nullptr, &o.me) == PTL_OK;
 }
 
