@@ -46,16 +46,18 @@ class BarrierRun {
     for (std::uint32_t rank = 0; rank < count(); ++rank) {
       for (std::uint32_t i = 0; i < circuit[rank].size(); ++i) configure(rank, i, circuit[rank][i]);
     }
+    finish();  // What gates say to each other before the first barrier.
   }
 
   CollectiveTime run() {
-    for (std::uint32_t rank = 0; rank < count(); ++rank) start(rank, 0);
+    const std::uint64_t first_ps = world_.now_ps(), packets_before = world_.packet_count();
+    for (std::uint32_t rank = 0; rank < count(); ++rank) start(rank, first_ps);
     finish();
     CollectiveTime time;
-    time.us = us(last_ps_);
-    time.packets = world_.packet_count();
-    const std::uint64_t begin_ps = world_.now_ps();
-    for (std::uint32_t rank = 0; rank + 1 < count(); ++rank) start(rank, begin_ps);
+    time.us = us(last_ps_ - first_ps);
+    time.packets = world_.packet_count() - packets_before;
+    const std::uint64_t second_ps = world_.now_ps();
+    for (std::uint32_t rank = 0; rank + 1 < count(); ++rank) start(rank, second_ps);
     finish();
     if (ended_ != count()) time.complaint = "a barrier ends before all have begun it, or never";
     start(count() - 1, world_.now_ps());
@@ -76,10 +78,10 @@ class BarrierRun {
     const auto other = [&](const std::optional<Place>& gate) {
       return gate ? gates_[gate->rank][gate->index]->id : BarrierGate::kNoGate;
     };
-    nodes_[rank]->configure_gate(*gates_[rank][index], {.local_source = own(plan.local_source),
-                                                        .remote_source = other(plan.remote_source),
-                                                        .local_target = own(plan.local_target),
-                                                        .remote_target = other(plan.remote_target)});
+    nodes_[rank]->configure(*gates_[rank][index], {.local_source = own(plan.local_source),
+                                                   .remote_source = other(plan.remote_source),
+                                                   .local_target = own(plan.local_target),
+                                                   .remote_target = other(plan.remote_target)});
   }
 
   void start(std::uint32_t rank, std::uint64_t at_ps) {
@@ -93,7 +95,7 @@ class BarrierRun {
     while (nodes_[rank]->step() > 0) {
     }
     GateValue value;
-    if (!nodes_[rank]->take_result(start_of(rank), &value)) return;
+    if (nodes_[rank]->take_result(start_of(rank), &value) != BarrierState::kCompleted) return;
     const sim::Machine& machine = world_.network().machine();
     last_ps_ = std::max(last_ps_, world_.now_ps() + machine.interfaces.notice_ps + machine.processor.poll_ps);
     ++ended_;

@@ -47,21 +47,7 @@ BarrierGate* Tofu::claim_gate(std::uint64_t id) {
   return made.get();
 }
 
-void Tofu::show(BarrierGate& gate, ShownGate now) {
-  const auto count = [](std::atomic<std::uint32_t>& gates, bool& before, bool after) {
-    if (before == after) return;
-    // (B1) Sequentially consistent: of a barrier that starts and a source that is lost at the same time one sees the
-    // other.
-    after ? gates.fetch_add(1, std::memory_order_seq_cst) : gates.fetch_sub(1, std::memory_order_seq_cst);
-    before = after;
-  };
-  count(barriers->relays, gate.shown.relay, now.relay);
-  count(barriers->running, gate.shown.running, now.running);
-  count(barriers->orphans, gate.shown.orphan, now.orphan);
-}
-
 void Tofu::release_gate(std::uint64_t id) {
-  if (BarrierGate* const released = gate(queue_number(id))) show(*released, {});
   gates_.erase(queue_number(id));
   if (directory != nullptr) directory->release(claim_key(id));
 }

@@ -2,7 +2,6 @@
 // What uTofu has in an engine: control queues with their VCQs and registered memory, and barrier gates. Made when the
 // first of them is asked for; touched on duty only. Limits and claims stand here, policy in lib/utofu.
 
-#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -72,17 +71,7 @@ struct ControlQueue {
 /// A descriptor, or the packet of a gate, whose target is not known yet. @see initiator/tofu_owner
 struct OwnerlessRequest {
   Descriptor descriptor;
-  std::unique_ptr<std::byte[]> gate_value;  ///< kTofuGate: its payload; else nullptr.
-};
-
-/// What all engines of a process know of each other's barriers. The gates of a set are on one engine, and so are those
-/// of a circuit that signals connect. But a relay that only passes packets on may be part of a circuit that starts on
-/// another one: if its source dies while a barrier runs, a failed packet has to stand in (initiator/barrier).
-/// Any thread. The counts change only while there are such relays, so threads of different engines do not meet here.
-struct ProcessBarriers {
-  std::atomic<std::uint32_t> relays{0};
-  std::atomic<std::uint32_t> running{0};  ///< (B1) Barriers that were started while there were relays.
-  std::atomic<std::uint32_t> orphans{0};  ///< (B1) Relays whose source has died.
+  std::unique_ptr<std::byte[]> gate_value;  ///< kTofuGate with one: its payload; else nullptr.
 };
 
 class Tofu {
@@ -94,7 +83,6 @@ class Tofu {
     if (node != nullptr) node->when_moved = [this](ProcessId process) { distrust_owner(process); };
   }
   ~Tofu() {
-    for_each_gate([this](BarrierGate& gate) { show(gate, {}); });
     if (directory != nullptr) directory->when_moved = nullptr;
   }
   Tofu(const Tofu&) = delete;
@@ -102,8 +90,6 @@ class Tofu {
 
   const Coordinates coordinates;   ///< Of this node.
   NodeDirectory* const directory;  ///< Outlives this object.
-  /// Those of the process, if it has several engines; outlives this object.
-  ProcessBarriers* barriers = &own_barriers_;
 
   /// Claims a CQ for this process. @return nullptr if another process has it, or nothing can be claimed
   ControlQueue* claim_queue(std::uint32_t tni, std::uint32_t cq, CqMode mode);
@@ -134,9 +120,6 @@ class Tofu {
   /// Gives a new VCQ its handle. @return false if there are kMaxVcqs
   bool enter(VirtualControlQueue& vcq);
   void leave(const VirtualControlQueue& vcq) { by_handle_[vcq.handle & (kMaxVcqs - 1)] = nullptr; }
-
-  /// Told to other engines, if it is not what they know already.
-  void show(BarrierGate& gate, ShownGate now);
 
   BarrierGate* claim_gate(std::uint64_t id);
   void release_gate(std::uint64_t id);
@@ -209,7 +192,6 @@ class Tofu {
   static constexpr std::size_t kNearOwners = 64;
   ControlQueue* look_up_queue(std::uint32_t number);
 
-  ProcessBarriers own_barriers_;
   std::uint32_t components_;
   std::unordered_map<std::uint32_t, std::unique_ptr<ControlQueue>> queues_;  ///< By queue number without component.
   DirectMapped<ControlQueue*, kNearQueues> near_queues_;  ///< Some of them, by the same; nullptr: none yet.

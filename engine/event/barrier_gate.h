@@ -32,8 +32,7 @@ struct GateValue {
   ReduceOperation operation = ReduceOperation::kBarrier;
   std::uint8_t item_count = 0;
   std::uint8_t mismatch = 0;  ///< 1: somebody on the way had another operation or item count.
-  std::uint8_t failed = 0;    ///< 1: somebody on the way could not be reached.
-  std::uint32_t reserved = 0;
+  std::array<std::uint8_t, 5> reserved{};
   std::array<std::uint64_t, kMaxReduceItems> items{};  ///< Integers.
   std::array<ExactSum, kMaxReduceSums> sums{};         ///< kBfpsum.
 };
@@ -58,27 +57,26 @@ enum class BarrierState : std::uint8_t {
   kIdle,       ///< Nothing was started, or its result was taken.
   kRunning,    ///< Started; signal and packet are awaited.
   kCompleted,  ///< `result` is there.
+  kFailed,     ///< There is none, because a process of the circuit cannot be reached.
 };
 
-/// What other engines of the process are to know of a gate (ProcessBarriers).
-struct ShownGate {
-  bool relay = false;    ///< It passes packets on, and waits for no signal.
-  bool orphan = false;   ///< The same, and the process that its packets come from has died.
-  bool running = false;  ///< A barrier that has started here.
-};
-
-/// @spec uTofu guide, 2.3.1, 2.3.2, 3.4.4.1
-struct BarrierGate {
+/// Where signals (local) and packets (remote) of a gate come from and go to; members as in utofu_vbg_setting.
+/// @spec uTofu guide, 2.3.2, 3.4.4.1
+struct GateEnds {
   static constexpr std::uint64_t kNoGate = UINT64_MAX;
 
-  std::uint64_t id = 0;
-  std::uint64_t set_id = 0;  ///< Id of the start/end gate that was allocated with it.
-  std::uint32_t set_size = 0;
-  bool configured = false;
   std::uint64_t local_source = kNoGate;
   std::uint64_t remote_source = kNoGate;
   std::uint64_t local_target = kNoGate;
   std::uint64_t remote_target = kNoGate;
+};
+
+/// @spec uTofu guide, 2.3.1
+struct BarrierGate : GateEnds {
+  std::uint64_t id = 0;
+  std::uint64_t set_id = 0;  ///< Id of the start/end gate that was allocated with it.
+  std::uint32_t set_size = 0;
+  bool configured = false;
 
   CountingEvent inputs;            ///< Inputs of all rounds together.
   std::uint64_t round_inputs = 0;  ///< Of the rounds that have passed.
@@ -88,17 +86,17 @@ struct BarrierGate {
   bool packet_counted = false;
   bool armed = false;  ///< What goes out waits in `inputs`, or has fired.
 
-  std::uint64_t rounds_started = 0;  ///< Start/end gates.
-  std::uint64_t rounds_passed = 0;
-  bool peer_lost = false;    ///< A process at the other end of a packet has died; every barrier of the set fails.
-  bool source_lost = false;  ///< The one that packets come from has; a failed one stands in for what never comes.
+  std::uint64_t rounds_started = 0;          ///< Start/end gates: whose signal and packet have gone out.
+  std::uint64_t rounds_passed = 0;           ///< Whose inputs have been taken.
+  std::uint64_t whole_rounds = UINT64_MAX;   ///< That it takes part in; those behind fail, because a process is gone.
+  bool owes_end = false;                     ///< That has changed, and nobody else knows yet.
+  std::uint64_t ended_source = kNoGate;      ///< Before the gate is configured: who has said that no more comes.
   BarrierState state = BarrierState::kIdle;  ///< Start/end gates.
   GateValue result;
-  ShownGate shown;  ///< Writer: Tofu::show.
 
   bool is_start() const { return id == set_id; }
-  /// Its set tells nothing about the circuits that it belongs to, and which round it is in.
-  bool is_lone_relay() const { return !is_start() && local_source == kNoGate && remote_source != kNoGate; }
+  /// Rounds whose signal and packet have gone out.
+  std::uint64_t rounds_sent() const { return is_start() ? rounds_started : rounds_passed; }
   std::uint32_t input_count() const { return (local_source != kNoGate) + (remote_source != kNoGate); }
 };
 

@@ -1,6 +1,10 @@
 #include "engine/initiator/barrier.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "engine/atomic/atomic_unit.h"
+#include "engine/initiator/tofu_owner.h"
 #include "engine/initiator/tofu_send.h"
 #include "engine/memory/guarded_copy.h"
 
@@ -33,8 +37,6 @@ AtomicOperation atomic_operation_of(ReduceOperation operation) {
 /// into = into (operation) other.
 void combine(GateValue& into, const GateValue& other) {
   into.mismatch |= other.mismatch;
-  into.failed |= other.failed;
-  if (into.failed != 0) return;
   if (into.operation != other.operation || into.item_count != other.item_count) into.mismatch = 1;
   if (into.mismatch != 0) return;
   switch (into.operation) {
@@ -50,6 +52,22 @@ void combine(GateValue& into, const GateValue& other) {
                   reinterpret_cast<const std::byte*>(other.items.data()), nullptr, nullptr, into.item_count});
 }
 
+/// What lets pass_gate run once `threshold` inputs are there. Owned by the list that it comes into.
+TriggeredOperation* new_operation(const BarrierGate& gate, std::uint64_t threshold) {
+  auto* operation = new TriggeredOperation;
+  operation->descriptor.type = PacketType::kTofuGate;
+  operation->descriptor.interface_index = kTofuInterface;
+  operation->descriptor.gate_number = queue_number(gate.id);
+  operation->threshold = threshold;
+  return operation;
+}
+
+/// The barrier of a start/end gate is over.
+void end_barrier(Core& core, BarrierGate& start, BarrierState how) {
+  start.state = how;
+  ++core.activity;
+}
+
 /// Counts what has arrived for the round that is awaited.
 void count_inputs(Core& core, BarrierGate& gate) {
   if (!gate.configured) return;
@@ -61,6 +79,16 @@ void count_inputs(Core& core, BarrierGate& gate) {
     gate.packet_counted = true;
     gate.inputs.add_success_on_duty(1, core.fired);
   }
+}
+
+/// Lets the gate wait for the inputs of its next round: a relay gate always, a start/end gate from the start of each
+/// barrier.
+void arm_gate(Core& core, BarrierGate& gate) {
+  if (gate.armed || gate.input_count() == 0) return;
+  gate.armed = true;
+  gate.round_inputs += gate.input_count();
+  gate.inputs.add_triggered_on_duty(new_operation(gate, gate.round_inputs), core.fired);
+  count_inputs(core, gate);
 }
 
 /// Takes the inputs of the round out of their queues. @pre both that the gate has are there
@@ -81,49 +109,51 @@ GateValue take_inputs(BarrierGate& gate) {
   return value;
 }
 
-/// Whether barriers of this process wait for more packets of a gate than are there: a barrier that fails at once is
-/// over before its gates have passed, and the next one may have started. A gate that has signals, too, knows by them;
-/// of others in a set that nobody starts by itself, any running barrier may be the one, on whichever engine it started.
-bool is_awaited(const Core& core, const BarrierGate& gate) {
-  if (!gate.signals.empty()) return gate.packets.size() < gate.signals.size();
-  const BarrierGate* start = core.tofu->gate(queue_number(gate.set_id));
-  if (start != nullptr && start->rounds_started != 0) {
-    return gate.rounds_passed + gate.packets.size() < start->rounds_started;
-  }
-  bool running = core.tofu->barriers->running.load(std::memory_order_seq_cst) != 0;  // (B1)
-  core.tofu->for_each_gate([&](const BarrierGate& one) { running = running || one.state == BarrierState::kRunning; });
-  return running && gate.local_source == BarrierGate::kNoGate && gate.packets.size() < kMostWaitingInputs;
+/// The gate that its signals go to; nullptr if there is none.
+BarrierGate* local_target_of(Core& core, const BarrierGate& gate) {
+  if (gate.local_target == BarrierGate::kNoGate) return nullptr;
+  BarrierGate* const next = core.tofu->gate(queue_number(gate.local_target));
+  return next != nullptr && next->local_source == gate.id ? next : nullptr;
 }
 
-/// Puts a failed packet in the place of one that is awaited and will never come, so that the failure goes on through
-/// the circuit, to processes that have nothing to do with the dead one themselves.
-/// @return whether it did
-bool stand_in(Core& core, BarrierGate& gate) {
-  if (!gate.source_lost || !gate.configured || !is_awaited(core, gate)) return false;
-  GateValue value;
-  value.failed = 1;
-  gate.packets.push_back(value);
-  count_inputs(core, gate);
-  return true;
+/// A packet of the set cannot be sent.
+void fail_set(Core& core, const BarrierGate& gate) {
+  BarrierGate* const start = core.tofu->gate(queue_number(gate.set_id));
+  if (start == nullptr) return;
+  end_gate(core, *start, start->rounds_started - (start->state == BarrierState::kRunning ? 1 : 0));
 }
 
 void send_on(Core& core, BarrierGate& gate, const GateValue& value) {
-  if (gate.local_target != BarrierGate::kNoGate) {
-    BarrierGate* next = core.tofu->gate(queue_number(gate.local_target));
-    if (next != nullptr && next->local_source == gate.id && next->signals.size() < kMostWaitingInputs) {
-      next->signals.push_back(value);
-      count_inputs(core, *next);
-      stand_in(core, *next);
-    }
+  BarrierGate* const next = local_target_of(core, gate);
+  if (next != nullptr && next->signals.size() < kMostWaitingInputs) {
+    next->signals.push_back(value);
+    count_inputs(core, *next);
   }
   if (gate.remote_target == BarrierGate::kNoGate) return;
-  if (!send_gate_packet(core, gate, value)) fail_barrier(core, gate.id);
+  if (!send_gate_packet(core, gate, value)) fail_set(core, gate);
 }
 
-void end_at(Core& core, BarrierGate& start) {
-  start.state = BarrierState::kCompleted;
-  if (start.shown.running) [[unlikely]]
-    core.tofu->show(start, {});
+/// Tells both destinations of a gate that has an end how many more rounds of it come.
+void tell_of_end(Core& core, BarrierGate& gate) {
+  gate.owes_end = false;
+  if (gate.whole_rounds == kAllRounds) return;
+  const std::uint64_t left = gate.whole_rounds - std::min(gate.whole_rounds, gate.rounds_sent());
+  BarrierGate* const next = local_target_of(core, gate);
+  if (next != nullptr) end_gate(core, *next, next->rounds_passed + next->signals.size() + left);
+  // Of the target whom that does not reach nothing follows: it may have been through its last round.
+  if (gate.remote_target != BarrierGate::kNoGate) send_gate_notice(core, gate, gate.remote_target, left);
+}
+
+void receive_gate_notice(Core& core, BarrierGate& gate, const PacketHeader& header) {
+  if (header.rounds_left == kAllRounds) return;  // The link is what it was sent for.
+  if (gate.remote_source == header.sender_id) {
+    const std::uint64_t more = std::min<std::uint64_t>(header.rounds_left, kMostWaitingInputs);
+    end_gate(core, gate, gate.rounds_passed + gate.packets.size() + more);
+  } else if (!gate.configured) {
+    gate.ended_source = header.sender_id;
+  } else {
+    core.counters.add(Counter::kPacketsRefusedMalformed);
+  }
 }
 
 /// Whether the value is one that its operation may have.
@@ -138,17 +168,35 @@ bool is_possible(const GateValue& value) {
 
 }  // namespace
 
-void arm_gate(Core& core, BarrierGate& gate) {
-  if (gate.armed || gate.input_count() == 0) return;
-  gate.armed = true;
-  auto* operation = new TriggeredOperation;
-  operation->descriptor.type = PacketType::kTofuGate;
-  operation->descriptor.interface_index = kTofuInterface;
-  operation->descriptor.gate_number = queue_number(gate.id);
-  gate.round_inputs += gate.input_count();
-  operation->threshold = gate.round_inputs;
-  gate.inputs.add_triggered_on_duty(operation, core.fired);
-  count_inputs(core, gate);
+void configure_gate(Core& core, BarrierGate& gate, const GateEnds& ends) {
+  static_cast<GateEnds&>(gate) = ends;
+  gate.configured = true;
+  gate.inputs.reset_on_duty();
+  gate.round_inputs = 0;
+  gate.signals.clear();
+  gate.packets.clear();
+  gate.signal_counted = gate.packet_counted = gate.armed = gate.owes_end = false;
+  gate.rounds_started = gate.rounds_passed = 0;
+  gate.whole_rounds = kAllRounds;
+  gate.state = BarrierState::kIdle;
+  if (!gate.is_start()) arm_gate(core, gate);
+  // Now, so that the death of these processes is noticed, and understood, whenever it comes.
+  if (gate.remote_target != BarrierGate::kNoGate) learn_owner(core, gate.remote_target);
+  if (gate.remote_source != BarrierGate::kNoGate && !send_gate_notice(core, gate, gate.remote_source, kAllRounds)) {
+    end_gate(core, gate, 0);
+  }
+  const std::uint64_t ended = std::exchange(gate.ended_source, BarrierGate::kNoGate);
+  if (ended != BarrierGate::kNoGate && ended == gate.remote_source) end_gate(core, gate, 0);
+}
+
+void end_gate(Core& core, BarrierGate& gate, std::uint64_t round) {
+  if (round >= gate.whole_rounds) return;
+  gate.whole_rounds = round;
+  if (gate.state == BarrierState::kRunning && gate.rounds_started > round)
+    end_barrier(core, gate, BarrierState::kFailed);
+  if (gate.owes_end) return;
+  core.fired.push_back(*new_operation(gate, 0));
+  gate.owes_end = true;
 }
 
 void fail_barriers_with(Core& core, ProcessId process) {
@@ -160,43 +208,32 @@ void fail_barriers_with(Core& core, ProcessId process) {
       // Another process of our node may have the gate by now.
       const bool is_near = is_of_node(other, core.tofu->coordinates);
       if (is_near && core.tofu->ask_owner(other, &owner) == FindResult::kFound && !(owner == process)) continue;
-      gate.peer_lost = true;
-      if (other != gate.remote_source) continue;
-      gate.source_lost = true;
-      if (gate.is_lone_relay()) core.tofu->show(gate, {.relay = true, .orphan = true});
-      // A process may end as soon as its own barrier is over: what it has sent is enough for ours.
-      if (stand_in(core, gate)) fail_barrier(core, gate.id);
+      // A process may end as soon as its own barrier is over: what it has sent is enough for ours, and what it has got
+      // of this round was enough for it.
+      if (other == gate.remote_source) end_gate(core, gate, gate.rounds_passed + gate.packets.size());
+      BarrierGate* const start = core.tofu->gate(queue_number(gate.set_id));
+      if (start != nullptr && other == gate.remote_target) end_gate(core, *start, start->rounds_started);
     }
   });
 }
 
 void start_barrier(Core& core, BarrierGate& gate, const GateValue& value) {
-  gate.state = BarrierState::kRunning;
   gate.result = value;
+  if (gate.rounds_started >= gate.whole_rounds) return end_barrier(core, gate, BarrierState::kFailed);
+  gate.state = BarrierState::kRunning;
   ++gate.rounds_started;
-  if (core.tofu->barriers->relays.load(std::memory_order_relaxed) != 0) [[unlikely]]
-    core.tofu->show(gate, {.running = true});
   arm_gate(core, gate);
   send_on(core, gate, value);
-  bool lost = false;
-  core.tofu->for_each_gate([&](BarrierGate& other) {
-    stand_in(core, other);
-    lost = lost || (other.peer_lost && other.set_id == gate.id);
-  });
-  if (lost) fail_barrier(core, gate.id);
-  if (gate.input_count() == 0) end_at(core, gate);
-}
-
-void stand_in_for_dead(Core& core) {
-  if (core.tofu == nullptr) return;
-  core.tofu->for_each_gate([&](BarrierGate& gate) { stand_in(core, gate); });
+  if (gate.input_count() == 0 && gate.state == BarrierState::kRunning)
+    end_barrier(core, gate, BarrierState::kCompleted);
 }
 
 void pass_gate(Core& core, std::uint32_t number) {
   BarrierGate* gate = core.tofu->gate(number);
-  if (gate == nullptr || !gate->armed) return;
-  // It was configured anew meanwhile.
-  if (gate->inputs.success() < gate->round_inputs) return;
+  if (gate == nullptr) return;
+  if (gate->owes_end) tell_of_end(core, *gate);
+  // It may have been configured anew meanwhile.
+  if (!gate->armed || gate->inputs.success() < gate->round_inputs) return;
   const GateValue value = take_inputs(*gate);
   ++core.activity;
   if (!gate->is_start()) {
@@ -205,20 +242,19 @@ void pass_gate(Core& core, std::uint32_t number) {
   }
   if (gate->state != BarrierState::kRunning) return;
   const bool other = value.operation != gate->result.operation || value.item_count != gate->result.item_count;
-  if (value.failed != 0) {
-    gate->result.failed = 1;
-  } else if (other || value.mismatch != 0) {
+  if (other || value.mismatch != 0) {
     gate->result.mismatch = 1;
   } else {
     gate->result = value;
   }
-  end_at(core, *gate);
+  end_barrier(core, *gate, BarrierState::kCompleted);
 }
 
 void receive_gate_packet(Core& core, const PacketHeader& header, const std::byte* payload) {
   BarrierGate* gate = core.tofu != nullptr ? core.tofu->gate(header.tofu_queue) : nullptr;
   GateValue value;
   const std::uint32_t bytes = header.payload_bytes;
+  if (gate != nullptr && header.length == 0 && bytes == 0) return receive_gate_notice(core, *gate, header);
   const bool good = gate != nullptr && gate->remote_source == header.sender_id && header.length == bytes &&
                     bytes >= kLeastGateBytes && bytes <= sizeof value && gate->packets.size() < kMostWaitingInputs;
   // A peer that lies may unmake the packet at any time.
@@ -230,13 +266,13 @@ void receive_gate_packet(Core& core, const PacketHeader& header, const std::byte
   count_inputs(core, *gate);
 }
 
-void fail_barrier(Core& core, std::uint64_t gate_id) {
-  BarrierGate* gate = core.tofu != nullptr ? core.tofu->gate(queue_number(gate_id)) : nullptr;
-  BarrierGate* start = gate != nullptr ? core.tofu->gate(queue_number(gate->set_id)) : nullptr;
-  if (start == nullptr || start->state != BarrierState::kRunning) return;
-  start->result.failed = 1;
-  end_at(core, *start);
-  ++core.activity;
+void fail_gate_packet(Core& core, const Descriptor& descriptor) {
+  BarrierGate* gate = core.tofu != nullptr ? core.tofu->gate(queue_number(descriptor.sender_id)) : nullptr;
+  if (gate == nullptr) return;
+  const std::uint64_t other = descriptor.tofu.remote_vcq_id;
+  if (descriptor.length != 0 && other == gate->remote_target) fail_set(core, *gate);
+  if (descriptor.length != 0 || descriptor.rounds_left != kAllRounds || other != gate->remote_source) return;
+  end_gate(core, *gate, gate->rounds_passed + gate->packets.size());
 }
 
 }  // namespace portofu

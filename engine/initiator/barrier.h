@@ -6,28 +6,33 @@
 
 namespace portofu {
 
-/// Lets the gate wait for the inputs of its next round. A relay gate does so from its configuration on, a start/end
-/// gate from the start of each barrier.
-void arm_gate(Core& core, BarrierGate& gate);
+/// Connects a gate anew; what the old circuit has left in it is forgotten. From now on a relay gate waits for inputs.
+/// @pre no barrier runs that starts there
+void configure_gate(Core& core, BarrierGate& gate, const GateEnds& ends);
 
-/// Starts a barrier at a start/end gate that is kIdle: its signal and its packet go out. If the process has orphans
-/// (ProcessBarriers), stand_in_for_dead is to be called in its other engines afterwards.
+/// Starts a barrier at a start/end gate that is kIdle: its signal and its packet go out. Fails it at once, and sends
+/// nothing, if its inputs would never come.
 void start_barrier(Core& core, BarrierGate& gate, const GateValue& value);
 
-/// A barrier has started on another engine of the process: what a dead process would have sent for it counts as failed.
-void stand_in_for_dead(Core& core);
-
-/// The inputs of a gate are there: combines them and sends them on, or ends the barrier at a start/end gate.
+/// The inputs of a gate are there: combines them and sends them on, or ends the barrier at a start/end gate. Or the
+/// gate has an end, of which it is to tell.
 /// @param number  queue number of the gate
 void pass_gate(Core& core, std::uint32_t number);
 
-/// A packet for one of our gates has arrived.
+/// Inputs of the gate come only for rounds before this one, because a process is gone. What it sends has an end, too,
+/// of which it tells both of its destinations, once, behind what it has sent; and each of them does the same. So
+/// whoever is reached by a process that is gone learns which rounds it still takes part in, and nobody runs ahead.
+/// @param round  counted as BarrierGate::rounds_passed; one that is not before what is known already changes nothing
+void end_gate(Core& core, BarrierGate& gate, std::uint64_t round);
+
+/// A packet for one of our gates has arrived: a value, or without payload the end of what its sender sends.
 void receive_gate_packet(Core& core, const PacketHeader& header, const std::byte* payload);
 
-/// A packet of this gate cannot be sent: the barrier of its circuit ends as failed in this process.
-void fail_barrier(Core& core, std::uint64_t gate_id);
+/// A packet of a gate cannot be sent. With a value: the barrier of its set ends as failed, and all that follow. One
+/// that says that the gate waits: nothing will come there.
+void fail_gate_packet(Core& core, const Descriptor& descriptor);
 
-/// A process has died: barriers whose packets come from there, or go there, end as failed, now and from now on.
+/// A process has died: barriers that need packets which it has not sent, or that it would have to be sent, fail.
 void fail_barriers_with(Core& core, ProcessId process);
 
 }  // namespace portofu

@@ -127,7 +127,7 @@ void finish_tofu_request(Core& core, Peer& peer, OutgoingMessage& message, NiFai
   if (fail == NiFail::kOk || is_answered(core, message)) {
     return finish_sending(core, is_of_gate ? nullptr : vcq, d, message.header().operation_id);
   }
-  if (is_of_gate) return fail_barrier(core, d.sender_id);
+  if (is_of_gate) return fail_gate_packet(core, d);
   close_operation(core, peer, d, message.header().operation_id);
   refuse(core, *vcq, d, fail);
 }
@@ -201,7 +201,7 @@ std::unique_ptr<std::byte[]> copy_of(const GateValue& value) {
 
 /// Sends the request as a message: it does not fit a packet, or cannot leave now. Apart, so that one that can needs
 /// little room on the stack.
-/// @param copy  kTofuGate: its data
+/// @param copy  kTofuGate: its data, if it has any
 [[gnu::noinline]] void send_as_message(Core& core, Peer& peer, const Ready& ready, bool reachable,
                                        std::unique_ptr<std::byte[]> copy) {
   Descriptor& d = ready.descriptor;
@@ -254,8 +254,18 @@ void send_to_owner(Core& core, Peer* peer, VirtualControlQueue& vcq, Descriptor&
   send_as_message(core, *peer, ready, reach == Reach::kNow, nullptr);
 }
 
+Descriptor gate_descriptor(const BarrierGate& gate, std::uint64_t target) {
+  Descriptor d;
+  d.type = PacketType::kTofuGate;
+  d.interface_index = kTofuInterface;
+  d.sender_id = gate.id;
+  d.tofu = {};
+  d.tofu.remote_vcq_id = target;
+  return d;
+}
+
 /// @param peer   nullptr: nobody has the gate
-/// @param value  nullptr: it is in `waited`
+/// @param value  nullptr: it is in `waited`, or there is none
 /// @return false if the packet cannot go there
 bool send_gate_to_owner(Core& core, Peer* peer, Descriptor& d, const GateValue* value,
                         std::unique_ptr<std::byte[]> waited) {
@@ -287,13 +297,8 @@ void start_tofu_descriptor(Core& core, Descriptor& d) {
 }
 
 bool send_gate_packet(Core& core, const BarrierGate& gate, const GateValue& value) {
-  Descriptor d;
-  d.type = PacketType::kTofuGate;
-  d.interface_index = kTofuInterface;
-  d.sender_id = gate.id;
+  Descriptor d = gate_descriptor(gate, gate.remote_target);
   d.length = gate_value_bytes(value);
-  d.tofu = {};
-  d.tofu.remote_vcq_id = gate.remote_target;
   Peer* peer = nullptr;
   if (find_owner(core, gate.remote_target, &peer) != FindResult::kLater) {
     return send_gate_to_owner(core, peer, d, &value, nullptr);
@@ -302,10 +307,19 @@ bool send_gate_packet(Core& core, const BarrierGate& gate, const GateValue& valu
   return true;
 }
 
+bool send_gate_notice(Core& core, const BarrierGate& gate, std::uint64_t other, std::uint64_t rounds_left) {
+  Descriptor d = gate_descriptor(gate, other);
+  d.rounds_left = rounds_left;
+  Peer* peer = nullptr;
+  if (find_owner(core, other, &peer) != FindResult::kLater) return send_gate_to_owner(core, peer, d, nullptr, nullptr);
+  wait_for_owner(core, {d, nullptr});
+  return true;
+}
+
 void start_towards(Core& core, Peer* peer, OwnerlessRequest request) {
   Descriptor d = request.descriptor;
   if (d.type == PacketType::kTofuGate) {
-    if (!send_gate_to_owner(core, peer, d, nullptr, std::move(request.gate_value))) fail_barrier(core, d.sender_id);
+    if (!send_gate_to_owner(core, peer, d, nullptr, std::move(request.gate_value))) fail_gate_packet(core, d);
   } else if (VirtualControlQueue* vcq = core.tofu->vcq(d.tofu.vcq_handle)) {
     send_to_owner(core, peer, *vcq, d);
   }

@@ -14,8 +14,12 @@ void start_tofu_descriptor(Core& core, Descriptor& descriptor);
 /// @param peer  nullptr: nobody has its target, and it ends as PTL_NI_UNDELIVERABLE does
 void start_towards(Core& core, Peer* peer, OwnerlessRequest request);
 
-/// Sends one packet of a barrier. @return false if nobody owns the gate `target`
+/// Sends one packet of a barrier. @return false if nobody owns the gate `remote_target`
 bool send_gate_packet(Core& core, const BarrierGate& gate, const GateValue& value);
+
+/// Tells another gate that this one sends no more than so many packets to it, or with kAllRounds that it waits for
+/// those of the other one. @return false if nobody owns the other one
+bool send_gate_notice(Core& core, const BarrierGate& gate, std::uint64_t other, std::uint64_t rounds_left);
 
 /// A VCQ is freed: what has not left of its requests ends, and nobody is told. Before its handle is given back.
 void leave_queue(Core& core, const VirtualControlQueue& vcq);

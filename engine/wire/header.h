@@ -18,6 +18,9 @@
 
 namespace portofu {
 
+/// PacketHeader::rounds_left.
+inline constexpr std::uint64_t kAllRounds = UINT64_MAX;
+
 /// What a packet or a descriptor asks for. A message is one packet, or a first packet followed by kData packets of the
 /// same stream.
 enum class PacketType : std::uint8_t {
@@ -36,7 +39,8 @@ enum class PacketType : std::uint8_t {
   kTofuArmw = 10,   ///< Request: payload is the value, or the operand (kOperandBytes) and the value; always answered.
   kTofuFault = 11,  ///< A put that wanted no answer failed (`ni_fail_type`); `remote_stadd` is the end of its range,
                     ///< `vcq_handle` is as in the put.
-  kTofuGate = 12,   ///< One packet of a barrier; payload is the part of a GateValue that is used.
+  kTofuGate = 12,   ///< One packet of a barrier; payload is the part of a GateValue that is used. Without payload: the
+                    ///< gate sends only `rounds_left` more.
 
   // Of descriptors only; as a packet each is refused.
   kTofuPiggyback = 64,   ///< In a prepared descriptor: a kTofuPut that brings its data.
@@ -135,6 +139,7 @@ struct alignas(64) PacketHeader {
   union {
     std::uint64_t remote_offset;  ///< Request: offset wanted. kAnswer: offset used. kData: offset of this payload.
     std::uint64_t remote_stadd;   ///< uTofu.
+    std::uint64_t rounds_left;    ///< kTofuGate without payload; kAllRounds: the sender waits for packets.
   };
   std::uint64_t length;  ///< Request: rlength, bytes of the whole message. kAnswer: mlength.
   union {

@@ -28,33 +28,17 @@ BarrierGate* start_gate(const Core& core, std::uint64_t id) {
   return gate != nullptr && gate->id == id && gate->is_start() && gate->configured ? gate : nullptr;
 }
 
-/// In the engines of this process but the one where the barrier has started.
-void stand_in_elsewhere(const Engine* started) {
-  for (std::uint32_t number = 0; number < kMostEngines; ++number) {
-    Engine* const other = engine_at(number);
-    if (other == nullptr || other == started) continue;
-    const Engine::Duty duty(*other);
-    stand_in_for_dead(duty.core());
-    other->settle_on_duty();
-  }
-}
-
 int start(std::uint64_t vbg_id, unsigned long flags, const GateValue& value) {
   return guarded([&] {
     if (flags != 0) return failed(UTOFU_ERR_INVALID_FLAGS, "unknown flags");
     Engine* open = engine_of_gate(vbg_id);
     if (open == nullptr) return failed(UTOFU_ERR_INVALID_VBG_ID, "there is no VBG in this process");
-    {
-      const Engine::Duty duty(*open);
-      BarrierGate* gate = start_gate(duty.core(), vbg_id);
-      if (gate == nullptr) return failed(UTOFU_ERR_INVALID_VBG_ID, "not the start/end gate of a circuit");
-      if (gate->state != BarrierState::kIdle) return failed(UTOFU_ERR_BUSY, "a barrier is under way");
-      start_barrier(duty.core(), *gate, value);
-      open->settle_on_duty();
-    }
-    // (B1) After what start_barrier has shown.
-    if (process_barriers().orphans.load(std::memory_order_seq_cst) != 0) [[unlikely]]
-      stand_in_elsewhere(open);
+    const Engine::Duty duty(*open);
+    BarrierGate* gate = start_gate(duty.core(), vbg_id);
+    if (gate == nullptr) return failed(UTOFU_ERR_INVALID_VBG_ID, "not the start/end gate of a circuit");
+    if (gate->state != BarrierState::kIdle) return failed(UTOFU_ERR_BUSY, "a barrier is under way");
+    start_barrier(duty.core(), *gate, value);
+    open->settle_on_duty();
     return static_cast<int>(UTOFU_SUCCESS);
   });
 }
@@ -72,12 +56,12 @@ int poll(std::uint64_t vbg_id, unsigned long flags, ReduceType type, GateValue* 
         rc = failed(UTOFU_ERR_INVALID_VBG_ID, "not the start/end gate of a circuit");
       } else if (gate->state == BarrierState::kIdle || type_of(gate->result.operation) != type) {
         rc = failed(UTOFU_ERR_BUSY, "nothing of this kind was started");
-      } else if (gate->state == BarrierState::kCompleted) {
+      } else if (gate->state != BarrierState::kRunning) {
         *value = gate->result;
+        rc = gate->state == BarrierState::kFailed ? UTOFU_ERR_BARRIER_OTHER
+             : value->mismatch != 0               ? UTOFU_ERR_BARRIER_MISMATCH
+                                                  : UTOFU_SUCCESS;
         gate->state = BarrierState::kIdle;
-        rc = value->failed != 0     ? UTOFU_ERR_BARRIER_OTHER
-             : value->mismatch != 0 ? UTOFU_ERR_BARRIER_MISMATCH
-                                    : UTOFU_SUCCESS;
       }
       return rc != UTOFU_ERR_NOT_COMPLETED;
     };

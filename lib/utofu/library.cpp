@@ -66,14 +66,12 @@ struct Library {
 };
 
 Library library;
-ProcessBarriers barriers;
 thread_local const char* last_words = "";
 
 /// A child has no VCQ and no VBG (6.1.4.1).
 void forget_in_child() {
   new (&library.mutex) ForkMutex;
   library.forget();
-  new (&barriers) ProcessBarriers;
   forget_lanes();
   OwnQueues::forget_in_child();
 }
@@ -164,7 +162,6 @@ Engine* with_tofu(Engine* engine) {
   Core& core = duty.core();
   if (core.tofu == nullptr)
     core.tofu = std::make_unique<Tofu>(my_coordinates(), core.directory, settings().cmp_id_count);
-  core.tofu->barriers = &barriers;
   return engine;
 }
 
@@ -177,8 +174,6 @@ const TofuSettings& tofu_settings() { return read_once<TofuSettings, read_tofu_s
 const std::optional<NodeMap>& node_map() { return read_once<std::optional<NodeMap>, find_node_map>(); }
 
 const Coordinates& my_coordinates() { return read_once<Coordinates, read_coordinates>(); }
-
-ProcessBarriers& process_barriers() { return barriers; }
 
 Engine* engine_at(std::uint64_t number) {
   if (number >= kMostEngines) return nullptr;

@@ -83,9 +83,6 @@ inline Engine* engine_of_gate(std::uint64_t vbg_id) {
   return engine_at(gate_engines[tni_of(vbg_id)].load(std::memory_order_relaxed));
 }
 
-/// What its engines know of each other's barriers.
-ProcessBarriers& process_barriers();
-
 // The handle of a VCQ has the number of its engine in bits 32 and up, and below what the engine calls it. Its lower
 // bits choose a door, so they are turned in a way that VCQs of different engines find different ones.
 static_assert(sizeof(utofu_vcq_hdl_t) == sizeof(std::uint64_t));

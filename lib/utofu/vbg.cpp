@@ -65,30 +65,6 @@ int check_setting(const Core& core, const utofu_vbg_setting& setting, std::uint6
   return UTOFU_SUCCESS;
 }
 
-/// Connects one gate anew; what the old circuit left in it is forgotten.
-void configure(Core& core, BarrierGate& gate, const utofu_vbg_setting& setting) {
-  gate.inputs.reset_on_duty();
-  gate.round_inputs = 0;
-  gate.signals.clear();
-  gate.packets.clear();
-  gate.signal_counted = gate.packet_counted = gate.armed = false;
-  gate.state = BarrierState::kIdle;
-  gate.local_source = setting.src_lcl_vbg_id;
-  gate.remote_source = setting.src_rmt_vbg_id;
-  gate.local_target = setting.dst_lcl_vbg_id;
-  gate.remote_target = setting.dst_rmt_vbg_id;
-  gate.configured = true;
-  gate.peer_lost = false;
-  gate.source_lost = false;
-  core.tofu->show(gate, {.relay = gate.is_lone_relay()});
-  gate.rounds_started = gate.rounds_passed = 0;
-  // Asked now, so that the death of that process is understood later.
-  for (const std::uint64_t other : {gate.remote_source, gate.remote_target}) {
-    if (other != UTOFU_VBG_ID_NULL) learn_owner(core, other);
-  }
-  if (!gate.is_start()) arm_gate(core, gate);
-}
-
 }  // namespace
 
 int utofu_alloc_vbg(utofu_tni_id_t tni_id, size_t num_vbgs, unsigned long int flags, utofu_vbg_id_t vbg_ids[]) {
@@ -159,8 +135,11 @@ int utofu_set_vbg(struct utofu_vbg_setting vbg_settings[], size_t num_vbg_settin
       const int rc = check_setting(core, vbg_settings[i], first->id);
       if (rc != UTOFU_SUCCESS) return rc;
     }
-    for (std::size_t i = 0; i < num_vbg_settings; ++i)
-      configure(core, *gate_of(core, vbg_settings[i].vbg_id), vbg_settings[i]);
+    for (std::size_t i = 0; i < num_vbg_settings; ++i) {
+      const utofu_vbg_setting& one = vbg_settings[i];
+      configure_gate(core, *gate_of(core, one.vbg_id),
+                     {one.src_lcl_vbg_id, one.src_rmt_vbg_id, one.dst_lcl_vbg_id, one.dst_rmt_vbg_id});
+    }
     return static_cast<int>(UTOFU_SUCCESS);
   });
 }

@@ -150,7 +150,6 @@ void ReceiveWorld::receive_gate_packet() {
   value.operation = static_cast<ReduceOperation>(input_.below(10));
   value.item_count = static_cast<std::uint8_t>(input_.below(8));
   value.mismatch = input_.once_in(8) ? input_.byte() : 0;
-  value.failed = input_.once_in(8) ? input_.byte() : 0;
   value.items.fill(input_.byte());
   std::vector<std::byte> payload(sizeof value);
   std::memcpy(payload.data(), &value, sizeof value);
@@ -160,6 +159,10 @@ void ReceiveWorld::receive_gate_packet() {
   header.initiator_rank = queue_number(gate_id(0, input_.below(kGates)));
   header.hdr_data = gate_id(1 + input_.below(2), 0);
   header.length = header.payload_bytes = static_cast<std::uint32_t>(input_.once_in(16) ? sizeof value : used);
+  if (input_.once_in(16)) {
+    header.length = header.payload_bytes = 0;
+    header.rounds_left = input_.once_in(4) ? UINT64_MAX : input_.below(4);
+  }
   spoil(header);
   payload.resize(header.payload_bytes);
   receive(source(), header, payload);
@@ -226,30 +229,20 @@ void ReceiveWorld::configure_gates() {
     BarrierGate& one = gate(index);
     const std::uint32_t other = index ^ 1;
     if (gate(index / 2 * 2).state == BarrierState::kRunning) continue;
-    one.inputs.reset_on_duty();
-    one.round_inputs = one.rounds_started = one.rounds_passed = 0;
-    one.signals.clear();
-    one.packets.clear();
-    one.signal_counted = one.packet_counted = one.armed = one.peer_lost = one.source_lost = false;
-    one.state = BarrierState::kIdle;
     const bool with_peers = index < 2;
-    one.local_source = one.local_target = with_peers ? gate_id(0, other) : BarrierGate::kNoGate;
-    one.remote_source = with_peers ? gate_id(1 + index, 0) : gate_id(0, other);
-    one.remote_target = with_peers ? gate_id(2 - index, 0) : gate_id(0, other);
-    one.configured = true;
-    NameOwner owner;
-    if (with_peers) {
-      core_.tofu->ask_owner(one.remote_source, &owner);
-      core_.tofu->ask_owner(one.remote_target, &owner);
-    }
-    if (!one.is_start()) arm_gate(core_, one);
+    const std::uint64_t mate = with_peers ? gate_id(0, other) : BarrierGate::kNoGate;
+    configure_gate(core_, one,
+                   {.local_source = mate,
+                    .remote_source = with_peers ? gate_id(1 + index, 0) : gate_id(0, other),
+                    .local_target = mate,
+                    .remote_target = with_peers ? gate_id(2 - index, 0) : gate_id(0, other)});
   }
 }
 
 void ReceiveWorld::use_gate() {
   BarrierGate& one = gate(2 * input_.below(kGates / 2));
-  if (one.state == BarrierState::kCompleted) one.state = BarrierState::kIdle;
-  if (one.state != BarrierState::kIdle) return;
+  if (one.state == BarrierState::kRunning) return;
+  one.state = BarrierState::kIdle;
   GateValue value;
   value.operation = static_cast<ReduceOperation>(1 + input_.below(8));
   value.item_count = value.operation == ReduceOperation::kBarrier ? 0 : 2;

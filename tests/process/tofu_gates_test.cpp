@@ -247,6 +247,23 @@ TEST_F(TofuGates, Death__ends_barriers_of_all_lanes) {
   });
 }
 
+/// Survivors learn of a death at different times, one by its neighbour, and none may run ahead of the others.
+TEST_F(TofuGates, Death__ends_a_hundred_rounds_of_all_survivors) {
+  run_processes(4, [](Process& self) {
+    const Butterfly all(self, 0);
+    bool failed = false;
+    for (int round = 0; round < 100; ++round) {
+      if (self.rank() == 3 && round == 20) self.die();
+      EXPECT_EQ(utofu_barrier(all.start(), 0), UTOFU_SUCCESS);
+      const int rc = end_of_barrier(all.start());
+      failed = failed || rc == UTOFU_ERR_BARRIER_OTHER;
+      ASSERT_EQ(rc, failed ? UTOFU_ERR_BARRIER_OTHER : UTOFU_SUCCESS) << "in round " << round;
+    }
+    EXPECT_TRUE(failed);
+    self.barrier();
+  });
+}
+
 /// The relay that has lost its source, and the gate where barriers of the process start, are on different lanes.
 void lose_source(Process& self, bool while_it_runs) {
   const Ring ring(self);

@@ -19,6 +19,7 @@ struct CircuitTaste {
   std::size_t most_participants = 9;  ///< Of one circuit; several may be in one process.
   std::size_t most_rounds = 5;
   std::uint64_t mismatch_percent = 10;  ///< Rounds in which somebody starts something else.
+  std::uint64_t deaths = 0;             ///< Processes that die while the rounds go on, at most.
 };
 
 /// What somebody hands in, and what comes out.
@@ -48,6 +49,7 @@ class TofuCircuits {
     std::size_t started = 0;  ///< Rounds.
     std::size_t ended = 0;
     bool slow = false;
+    bool failed = false;  ///< A round has.
   };
 
   struct Circuit {
@@ -67,6 +69,9 @@ class TofuCircuits {
   BarrierGate& allocate(std::size_t process, std::uint32_t tni, std::uint64_t set);
   bool act_for(Circuit& circuit, Participant& participant);
   void check_result(const Circuit& circuit, const Participant& participant, const GateValue& value);
+  void kill_somebody();
+  bool is_alive(const Participant& participant) const { return nodes_[participant.process] != nullptr; }
+  void let_somebody_step();
   bool is_over() const;
   void check_end();
   void complain(const std::string& text);
@@ -76,7 +81,8 @@ class TofuCircuits {
   std::uint64_t clock_ns_ = 0;
   SimNetwork network_;
   TofuClaims claims_;
-  std::vector<std::unique_ptr<TofuNode>> nodes_;
+  std::vector<std::unique_ptr<TofuNode>> nodes_;  ///< nullptr: it has died.
+  std::vector<std::unique_ptr<TofuNode>> dead_;
   std::vector<Circuit> circuits_;
   std::uint32_t gate_count_ = 0;  ///< Allocated in all, so that no number comes twice on a node.
   std::string complaint_;

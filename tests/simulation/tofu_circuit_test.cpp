@@ -27,5 +27,14 @@ TEST(TofuCircuits, Many_rounds__do_not_mix) {
   run_circuits(200, {.most_circuits = 2, .most_participants = 5, .most_rounds = 60});
 }
 
+// What a process that is gone would have sent is missing somewhere in the circuit. Every round of every survivor ends.
+TEST(TofuCircuits, Deaths__end_all_rounds_of_the_survivors) {
+  run_circuits(2000, {.most_processes = 8, .most_participants = 9, .most_rounds = 30, .deaths = 1});
+}
+
+TEST(TofuCircuits, Several_deaths__end_all_rounds_of_the_survivors) {
+  run_circuits(1000, {.most_processes = 12, .most_participants = 16, .most_rounds = 30, .deaths = 3});
+}
+
 }  // namespace
 }  // namespace portofu::simulation

@@ -86,14 +86,9 @@ BarrierGate& TofuNode::make_gate(std::uint32_t number, std::uint64_t set) {
   return *gate;
 }
 
-void TofuNode::configure_gate(BarrierGate& gate, const GateSetting& setting) {
+void TofuNode::configure(BarrierGate& gate, const GateEnds& ends) {
   const Engine::Duty duty(node_.engine());
-  gate.local_source = setting.local_source;
-  gate.remote_source = setting.remote_source;
-  gate.local_target = setting.local_target;
-  gate.remote_target = setting.remote_target;
-  gate.configured = true;
-  if (!gate.is_start()) arm_gate(duty.core(), gate);
+  configure_gate(duty.core(), gate, ends);
 }
 
 void TofuNode::start(BarrierGate& gate, const GateValue& value) {
@@ -103,12 +98,11 @@ void TofuNode::start(BarrierGate& gate, const GateValue& value) {
   node_.engine().settle_on_duty();
 }
 
-bool TofuNode::take_result(BarrierGate& gate, GateValue* value) {
+BarrierState TofuNode::take_result(BarrierGate& gate, GateValue* value) {
   const Engine::Duty duty(node_.engine());
-  if (gate.state != BarrierState::kCompleted) return false;
+  if (gate.state == BarrierState::kRunning) return BarrierState::kRunning;
   *value = gate.result;
-  gate.state = BarrierState::kIdle;
-  return true;
+  return std::exchange(gate.state, BarrierState::kIdle);
 }
 
 }  // namespace portofu::simulation

@@ -38,14 +38,6 @@ class TableDirectory final : public NodeDirectory {
   SimNetwork* shown_;
 };
 
-/// Where the signals and packets of a gate come from and go to; members as in utofu_vbg_setting.
-struct GateSetting {
-  std::uint64_t local_source = BarrierGate::kNoGate;
-  std::uint64_t remote_source = BarrierGate::kNoGate;
-  std::uint64_t local_target = BarrierGate::kNoGate;
-  std::uint64_t remote_target = BarrierGate::kNoGate;
-};
-
 /// Used by one thread; functions take the duty themselves.
 class TofuNode {
  public:
@@ -75,11 +67,11 @@ class TofuNode {
 
   /// Claims a gate. @param set  the start/end gate that is allocated with it; 0: it is one itself
   BarrierGate& make_gate(std::uint32_t number, std::uint64_t set);
-  void configure_gate(BarrierGate& gate, const GateSetting& setting);
+  void configure(BarrierGate& gate, const GateEnds& ends);
   void start(BarrierGate& gate, const GateValue& value);
 
-  /// Takes the result of a barrier. @return false if it is not over
-  bool take_result(BarrierGate& gate, GateValue* value);
+  /// Takes the result of a barrier. @return how it has ended; kRunning: it has not
+  BarrierState take_result(BarrierGate& gate, GateValue* value);
 
  private:
   TableDirectory directory_;

@@ -132,8 +132,10 @@ void add_tofu(std::vector<ExamplePacket>& all) {
   value.item_count = 2;
   value.items = {3, 4};
   const auto bytes = bytes_of(value).first(gate_value_bytes(value));
-  all.push_back(of_tofu(PacketType::kTofuGate, 0, 0, static_cast<std::uint32_t>(bytes.size())));
+  all.push_back(of_tofu(PacketType::kTofuGate, 0, bytes.size(), static_cast<std::uint32_t>(bytes.size())));
   all.back().payload.assign(bytes.begin(), bytes.end());
+  all.push_back(of_tofu(PacketType::kTofuGate, 0, 0, 0));
+  all.back().header.rounds_left = 2;
 }
 
 }  // namespace

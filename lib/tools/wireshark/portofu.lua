@@ -119,13 +119,16 @@ local function add_flags(tree, range, of_answer)
   for _, one in ipairs(FLAGS) do item:add_le(f["flags." .. one[of_answer and 3 or 2]], range) end
 end
 
+-- A packet of a gate without a value says how many more of them come.
+local function is_notice_of_gate(kind, tvb) return kind == TOFU_GATE and tvb(8, 4):le_uint() == 0 end
+
 local function add_tofu_fields(tree, tvb, kind)
   local meta = tree:add_le(f.tofu_meta, tvb(4, 2))
   for _, name in ipairs({"edata", "tcq_notice", "local_notice", "remote_notice", "strong_order", "steps"}) do
     meta:add_le(f["tofu_meta." .. name], tvb(4, 2))
   end
   add_all(tree, tvb, {kind == TOFU_GET and "local_stadd" or "vcq_handle", 16, 8, "sender_id", 24, 8,
-                      "remote_stadd", 32, 8, "length", 40, 8})
+                      is_notice_of_gate(kind, tvb) and "rounds_left" or "remote_stadd", 32, 8, "length", 40, 8})
   local queue = tree:add_le(f.tofu_queue, tvb(48, 4))
   for _, name in ipairs({"tni", "queue", "component"}) do queue:add_le(f["tofu_queue." .. name], tvb(48, 4)) end
 end
@@ -138,7 +141,7 @@ end
 local function add_gate_value(tree, payload)
   if payload:len() < GATE_BYTES then return end
   add_all(tree:add(f.gate, payload), payload, {"gate.operation", 0, 1, "gate.item_count", 1, 1,
-                                               "gate.mismatch", 2, 1, "gate.failed", 3, 1})
+                                               "gate.mismatch", 2, 1})
 end
 
 -- What is here of the payload.

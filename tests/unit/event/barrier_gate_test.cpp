@@ -31,7 +31,6 @@ TEST(BarrierGate, New_value__is_a_barrier_without_items) {
   EXPECT_EQ(value.operation, ReduceOperation::kBarrier);
   EXPECT_EQ(value.item_count, 0);
   EXPECT_EQ(value.mismatch, 0);
-  EXPECT_EQ(value.failed, 0);
   EXPECT_EQ(value.sums[2].value(), 0.0);
 }
 

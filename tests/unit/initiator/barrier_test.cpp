@@ -8,6 +8,7 @@
 #include "engine/run/loop.h"
 #include "tests/unit/support/core_fixture.h"
 #include "tests/unit/support/faulty_memory.h"
+#include "tests/unit/support/played_directory.h"
 
 namespace portofu {
 namespace {
@@ -17,7 +18,9 @@ class BarrierTest : public CoreTest {
   static constexpr std::uint64_t kStranger = make_tofu_id(TofuIdKind::kVbg, {}, make_queue_number(3, 9, 0));
 
   BarrierTest() {
-    core.tofu = std::make_unique<Tofu>(Coordinates{}, nullptr);
+    directory.result = FindResult::kFound;
+    core.tofu = std::make_unique<Tofu>(Coordinates{}, &directory);
+    wire.room = FakeWire::kPlentyOfRoom;
     start = gate(0);
     relay = gate(16);
   }
@@ -27,16 +30,19 @@ class BarrierTest : public CoreTest {
     const auto id = [](std::uint32_t at) { return make_tofu_id(TofuIdKind::kVbg, {}, make_queue_number(0, at, 0)); };
     BarrierGate* made = core.tofu->claim_gate(id(index));
     made->set_id = id(0);
-    made->configured = true;
     return made;
   }
 
   /// The start/end gate signals to a relay gate that waits for packets of a stranger, and that signals back.
   void connect_through_stranger() {
-    start->local_target = start->local_source = relay->id;
-    relay->local_target = relay->local_source = start->id;
-    relay->remote_source = kStranger;
-    arm_gate(core, *relay);
+    configure_gate(core, *start, {.local_source = relay->id, .local_target = relay->id});
+    configure_gate(core, *relay, {.local_source = start->id, .remote_source = kStranger, .local_target = start->id});
+  }
+
+  /// The relay passes packets of a gate of kPeer on to another one there.
+  void connect_to_peer() {
+    configure_gate(core, *relay, {.remote_source = kStranger, .remote_target = kStranger + 256});
+    wire.sent.clear();
   }
 
   static GateValue value(ReduceOperation operation, std::initializer_list<std::uint64_t> items) {
@@ -49,6 +55,13 @@ class BarrierTest : public CoreTest {
 
   void receive_value(const GateValue& made, std::uint64_t source = kStranger) {
     receive_bytes(made, gate_value_bytes(made), source);
+  }
+
+  void receive_end(std::uint64_t left, std::uint64_t source = kStranger) {
+    PacketHeader header = header_of(0, source);
+    header.rounds_left = left;
+    receive(header, std::vector<std::byte>{});
+    run();
   }
 
   /// A packet with the first `bytes` bytes of a value.
@@ -77,6 +90,12 @@ class BarrierTest : public CoreTest {
     }
   }
 
+  ~BarrierTest() override {
+    run();
+    core.tofu.reset();
+  }
+
+  PlayedDirectory directory;
   BarrierGate* start = nullptr;
   BarrierGate* relay = nullptr;
 };
@@ -128,22 +147,18 @@ TEST_F(BarrierTest, Other_operation_or_length__is_a_mismatch_and_the_next_round_
   }
 }
 
-TEST_F(BarrierTest, Mismatch_or_failure_of_others__is_passed_on) {
+TEST_F(BarrierTest, Mismatch_of_others__is_passed_on) {
   connect_through_stranger();
   GateValue told = value(ReduceOperation::kSum, {1});
   told.mismatch = 1;
   start_barrier(core, *start, value(ReduceOperation::kSum, {1}));
   receive_value(told);
+  EXPECT_EQ(start->state, BarrierState::kCompleted);
   EXPECT_EQ(start->result.mismatch, 1);
-  start->state = BarrierState::kIdle;
-  told.mismatch = 0;
-  told.failed = 1;
-  start_barrier(core, *start, value(ReduceOperation::kSum, {1}));
-  receive_value(told);
-  EXPECT_EQ(start->result.failed, 1);
 }
 
 TEST_F(BarrierTest, Gate_without_inputs__is_over_at_once) {
+  configure_gate(core, *start, {});
   start_barrier(core, *start, value(ReduceOperation::kSum, {3}));
   EXPECT_EQ(start->state, BarrierState::kCompleted);
   EXPECT_EQ(start->result.items[0], 3u);
@@ -174,7 +189,7 @@ TEST_F(BarrierTest, Packets_of_another_length_than_their_operation_uses__are_ref
   std::uint64_t refused_before = refused();
   for (const GateValue& one : {GateValue(), value(ReduceOperation::kSum, {1, 2}), sums}) {
     const std::size_t right = gate_value_bytes(one);
-    for (const std::size_t bytes : {std::size_t{0}, right - 1, right + 1, right + 8, sizeof one, sizeof one + 1}) {
+    for (const std::size_t bytes : {std::size_t{1}, right - 1, right + 1, right + 8, sizeof one, sizeof one + 1}) {
       receive_bytes(one, bytes);
       EXPECT_EQ(refused(), ++refused_before) << right << ' ' << bytes;
     }
@@ -214,44 +229,137 @@ TEST_F(BarrierTest, Packets_without_end__are_refused) {
   EXPECT_GT(refused(), 900u);
 }
 
-TEST_F(BarrierTest, Lost_target__fails_the_barrier) {
-  start->remote_target = kStranger;
-  start->remote_source = kStranger;
-  start_barrier(core, *start, GateValue());
-  EXPECT_EQ(start->state, BarrierState::kCompleted);
-  EXPECT_EQ(start->result.failed, 1);
-}
-
-// Barriers of a set that has lost a process are over at once; what they owe to others goes out nevertheless.
-TEST_F(BarrierTest, Barriers_that_fail_at_once__each_pass_their_gates) {
-  connect_through_stranger();
-  BarrierGate* const unstarted = gate(32);  // Of a set that only relays.
-  unstarted->set_id = unstarted->id + 1;
-  unstarted->remote_source = kStranger;
-  arm_gate(core, *unstarted);
-  for (BarrierGate* lost : {relay, unstarted}) lost->peer_lost = lost->source_lost = true;
+TEST_F(BarrierTest, Lost_target__fails_the_barrier_and_all_that_follow) {
+  directory.result = FindResult::kNobody;
+  configure_gate(core, *start, {.local_source = relay->id, .remote_target = kStranger});
   for (int round = 0; round < 3; ++round) {
     start_barrier(core, *start, GateValue());
-    EXPECT_EQ(start->state, BarrierState::kCompleted);
-    EXPECT_EQ(start->result.failed, 1);
+    EXPECT_EQ(start->state, BarrierState::kFailed);
   }
+}
+
+// Who waits for packets says so, and so learns that nobody is there.
+TEST_F(BarrierTest, Source__is_told_that_it_is_waited_for) {
+  connect_through_stranger();
+  ASSERT_EQ(wire.sent.size(), 1u);
+  EXPECT_EQ(wire.sent.front().header.length, 0u);
+  EXPECT_EQ(wire.sent.front().header.rounds_left, kAllRounds);
+  receive_end(kAllRounds, kStranger + 256);
+  EXPECT_EQ(relay->whole_rounds, kAllRounds) << "what another one says in this way is nothing to us";
+  EXPECT_EQ(refused(), 0u);
+}
+
+TEST_F(BarrierTest, Lost_source__fails_the_barrier_and_all_that_follow) {
+  directory.result = FindResult::kNobody;
+  configure_gate(core, *start, {.remote_source = kStranger});
+  for (int round = 0; round < 3; ++round) {
+    start_barrier(core, *start, GateValue());
+    EXPECT_EQ(start->state, BarrierState::kFailed);
+  }
+}
+
+// ---- Ends
+
+TEST_F(BarrierTest, End__fails_the_rounds_that_come_no_more_and_no_other) {
+  connect_through_stranger();
+  receive_value(GateValue());
+  receive_end(1);
+  for (const BarrierState end : {BarrierState::kCompleted, BarrierState::kRunning}) {
+    start_barrier(core, *start, GateValue());
+    run();
+    ASSERT_EQ(start->state, end);
+  }
+  receive_value(GateValue());
+  EXPECT_EQ(start->state, BarrierState::kCompleted) << "it was the one that still comes";
+  for (int round = 0; round < 3; ++round) {
+    start_barrier(core, *start, GateValue());
+    EXPECT_EQ(start->state, BarrierState::kFailed);
+    EXPECT_TRUE(relay->signals.empty()) << "nobody runs ahead";
+  }
+  EXPECT_EQ(refused(), 0u);
+}
+
+TEST_F(BarrierTest, End_while_a_barrier_runs__fails_it) {
+  connect_through_stranger();
+  start_barrier(core, *start, GateValue());
   run();
-  for (const BarrierGate* lost : {relay, unstarted}) {
-    EXPECT_EQ(lost->rounds_passed, 3u);
-    EXPECT_TRUE(lost->packets.empty());
+  receive_end(0);
+  EXPECT_EQ(start->state, BarrierState::kFailed);
+}
+
+TEST_F(BarrierTest, End__is_told_once_to_the_remote_target_and_again_only_if_it_is_nearer) {
+  connect_to_peer();
+  for (const std::uint64_t left : {5, 5, 9, 2}) receive_end(left);
+  std::vector<std::uint64_t> told;
+  for (const FakePacket& packet : wire.sent) {
+    EXPECT_EQ(packet.header.type, PacketType::kTofuGate);
+    EXPECT_EQ(packet.header.length, 0u);
+    told.push_back(packet.header.rounds_left);
   }
+  EXPECT_EQ(told, (std::vector<std::uint64_t>{5, 2}));
+}
+
+TEST_F(BarrierTest, End__goes_out_behind_what_was_sent_and_counts_from_there) {
+  connect_to_peer();
+  receive_value(GateValue());
+  receive_value(GateValue());
+  receive_end(3);
+  ASSERT_EQ(wire.sent.size(), 3u);
+  EXPECT_EQ(wire.sent.back().header.length, 0u);
+  EXPECT_EQ(wire.sent.back().header.rounds_left, 3u);
+}
+
+TEST_F(BarrierTest, End_that_cannot_be_told__fails_nothing) {
+  wire.connect_result = ConnectResult::kNoSuchPeer;
+  configure_gate(core, *relay, {.local_source = start->id, .remote_target = kStranger});
+  end_gate(core, *relay, 3);
+  run();
+  EXPECT_EQ(start->whole_rounds, kAllRounds) << "its target may have been through its last round";
+}
+
+TEST_F(BarrierTest, End_before_the_gate_is_connected__counts) {
+  receive_end(4);
+  EXPECT_EQ(refused(), 0u);
+  connect_through_stranger();
+  start_barrier(core, *start, GateValue());
+  run();
+  EXPECT_EQ(start->state, BarrierState::kFailed);
+  connect_through_stranger();
+  EXPECT_EQ(relay->whole_rounds, kAllRounds) << "a circuit that is made anew is another one";
+}
+
+TEST_F(BarrierTest, End_of_a_stranger__is_refused) {
+  connect_through_stranger();
+  receive_end(0, kStranger + 256);
+  EXPECT_EQ(refused(), 1u);
+  EXPECT_EQ(relay->whole_rounds, kAllRounds);
+}
+
+TEST_F(BarrierTest, End_in_a_long_chain_of_gates__needs_no_recursion) {
+  constexpr std::uint32_t kGates = 20'000;
+  std::vector<BarrierGate*> chain{start};
+  for (std::uint32_t i = 1; i < kGates; ++i) chain.push_back(gate(100 + i));
+  for (std::uint32_t i = 0; i < kGates; ++i) {
+    configure_gate(core, *chain[i],
+                   {.local_source = chain[(i + kGates - 1) % kGates]->id, .local_target = chain[(i + 1) % kGates]->id});
+  }
+  start_barrier(core, *start, GateValue());
+  end_gate(core, *chain[1], 1);
+  run();
+  EXPECT_EQ(start->state, BarrierState::kCompleted);
+  start_barrier(core, *start, GateValue());
+  EXPECT_EQ(start->state, BarrierState::kFailed);
 }
 
 // A packet that has come before its process died is one of those that are awaited.
 TEST_F(BarrierTest, What_came_before_the_death__is_used) {
-  connect_through_stranger();
+  connect_to_peer();
   receive_value(GateValue());
-  relay->source_lost = true;
-  start_barrier(core, *start, GateValue());
-  run();
-  ASSERT_EQ(start->state, BarrierState::kCompleted);
-  EXPECT_EQ(start->result.failed, 0);
-  EXPECT_EQ(relay->rounds_passed, 1u);
+  receive_value(GateValue());
+  fail_barriers_with(core, kPeer);
+  EXPECT_EQ(relay->whole_rounds, 2u);
+  fail_barriers_with(core, kOther);
+  EXPECT_EQ(relay->whole_rounds, 2u);
 }
 
 }  // namespace
