@@ -10,6 +10,9 @@ all_suites=(dev fabric asan tsan fuzz utofu ofi ucx mpi hosts mpich)
 mpich_groups=(pt2pt coll coll-portals4 comm rma-osc rma-osc-mapped btl)
 # Groups over the libfabric provider with Debian's Open MPI.
 ofi_groups=(pt2pt coll comm rma-rdma rma-pt2pt)
+# What the suites dev, fabric and hosts, and the parts of dev, are built with: dev, so that one is built for whoever
+# works on it, or ci.
+test_preset=dev
 # ctest's own limits hold for single tests; this one holds for a suite, so that a CI run ends with a total.
 suite_limit_s=1500
 
@@ -70,13 +73,13 @@ computed_s() {
 run_suite_itself() {
   case $1 in
     # Most of the time of these is slept; what computes counts for two (PROCESSORS).
-    dev) run_ctest dev dev '^(unit|simulation|process|conformance)$' --parallel $((2 * $(job_count))) ;;
+    dev) run_ctest dev "$test_preset" '^(unit|simulation|process|conformance)$' --parallel $((2 * $(job_count))) ;;
     # Each part and each API once, for whoever has just cloned. Most of its time is slept, by providers that libfabric
     # loads.
     quick) run_ctest quick quick '^(unit|conformance)$' --parallel $((4 * $(job_count))) ;;
-    unit | simulation | process | conformance) run_ctest "$1" dev "^$1\$" ;;
+    unit | simulation | process | conformance) run_ctest "$1" "$test_preset" "^$1\$" ;;
     # Half of the time of these is slept by providers that libfabric loads, while they look for their hardware.
-    fabric) run_ctest fabric dev '^fabric$' --parallel $((2 * $(job_count))) ;;
+    fabric) run_ctest fabric "$test_preset" '^fabric$' --parallel $((3 * $(job_count))) ;;
     asan) run_ctest asan asan '^(unit|simulation)$' --parallel $((2 * $(job_count))) ;;
     # Not the simulation: all its engines run in one thread.
     tsan) run_ctest tsan tsan '^(unit|threads)$' --parallel $((2 * $(job_count))) ;;
@@ -235,11 +238,11 @@ run_mpi() {
 
 # Jobs between hosts. Their runner records its results itself.
 run_hosts() {
-  if ! install_packages "${packages_hosts[@]}" || ! build_preset dev || ! prepare_openmpi; then
+  if ! install_packages "${packages_hosts[@]}" || ! build_preset "$test_preset" || ! prepare_openmpi; then
     report FAIL hosts "build of the tests or of Open MPI" 0 "see above"
     return
   fi
-  tests/hosts/run_hosts.sh --build "$PWD/build/dev" --prefix "$openmpi_prefix" --log "$PWD/build/logs/hosts" \
+  tests/hosts/run_hosts.sh --build "$PWD/build/$test_preset" --prefix "$openmpi_prefix" --log "$PWD/build/logs/hosts" \
     --only "${PORTOFU_ONLY:-.}" || require_failures hosts
 }
 

@@ -205,9 +205,9 @@ TEST_P(GuardedCopyTest, Look__finds_a_page_that_is_not_there) {
 }
 
 TEST_P(GuardedCopyTest, Call__runs_the_function) {
-  int calls = 0;
-  EXPECT_TRUE(guarded_call([](void* argument) { ++*static_cast<int*>(argument); }, &calls));
-  EXPECT_EQ(calls, 1);
+  int times = 0;
+  EXPECT_TRUE(guarded_call([](void* argument) { ++*static_cast<int*>(argument); }, &times));
+  EXPECT_EQ(times, 1);
 }
 
 TEST_P(GuardedCopyTest, Call__ends_where_the_function_faults) {

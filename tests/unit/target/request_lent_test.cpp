@@ -216,10 +216,10 @@ TEST_F(RequestLentTest, Puts_read_later__unlink_their_entry_behind_the_last_of_t
 TEST_F(RequestLentTest, Puts_read_later__are_complete_before_whatever_else_comes) {
   wire.reads_later = true;
   append(entry());
-  constexpr auto kSum = static_cast<std::uint8_t>(AtomicOperation::kSum);
-  constexpr auto kUint64 = static_cast<std::uint8_t>(AtomicType::kUint64);
+  constexpr auto kSumOf = static_cast<std::uint8_t>(AtomicOperation::kSum);
+  constexpr auto kNumbers = static_cast<std::uint8_t>(AtomicType::kUint64);
   const std::vector<PacketHeader> others = {put_header(8), get_header(8, 9), part_header(0, 2 * kPart),
-                                            atomic_header(PacketType::kAtomic, kSum, kUint64, 8)};
+                                            atomic_header(PacketType::kAtomic, kSumOf, kNumbers, 8)};
   for (const PacketHeader& next : others) {
     receive_later(0, 1);
     receive_later(0, 2);
