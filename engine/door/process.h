@@ -13,6 +13,7 @@
 #include "engine/queue/fork_mutex.h"
 #include "engine/queue/fresh_line.h"    // Copies of what was just written, without waiting for it.
 #include "engine/queue/lost_thread.h"   // Waits for threads that may have ended.
+#include "engine/queue/no_signals.h"    // Handlers that run in the middle of a call.
 #include "engine/run/engine.h"          // Duty, waits, polls.
 #include "engine/run/lane_choice.h"     // Which engine of the process something goes to.
 #include "engine/run/look_into.h"       // Polls of threads that use several engines.

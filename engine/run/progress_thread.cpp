@@ -3,7 +3,6 @@
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -19,6 +18,7 @@
 #include "engine/observe/system_failure.h"
 #include "engine/queue/clock.h"
 #include "engine/queue/lost_thread.h"
+#include "engine/queue/no_signals.h"
 #include "engine/run/engine.h"
 #include "engine/run/loop.h"
 #include "engine/run/process_threads.h"
@@ -84,20 +84,14 @@ void ask_for_short_turns() {
 std::unique_ptr<ProgressThread> ProgressThread::start(Engine& engine, std::size_t processes) {
   if (!has_other_threads()) make_room_far_up();  // As long as the process is alone.
   std::unique_ptr<ProgressThread> progress(new ProgressThread(engine));
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  sigdelset(&all, SIGSEGV);  // Faults in the application's memory must reach the guard (memory/guarded_copy).
-  sigdelset(&all, SIGBUS);
-  pthread_sigmask(SIG_SETMASK, &all, &before);  // Signals belong to the application's threads.
   int error = 0;
   try {
+    const NoSignals inherited;  // Faults in the application's memory reach the guard (memory/guarded_copy).
     progress->thread_ = std::thread([raw = progress.get()] { raw->run(); });
     let_run_on_free_core(progress->thread_, processes);
   } catch (const std::system_error& refused) {
     error = refused.code().value();
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (error == 0) return progress;
   static constinit ToldOnce told;
   if (told.is_first()) {

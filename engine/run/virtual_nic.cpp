@@ -13,6 +13,7 @@
 #include "engine/mailbox/outbox.h"
 #include "engine/observe/log.h"
 #include "engine/observe/system_failure.h"
+#include "engine/queue/no_signals.h"
 #include "engine/run/engine.h"
 #include "engine/run/process_threads.h"
 #include "engine/run/wait_limits.h"
@@ -64,19 +65,13 @@ void tell_preloaded_library() {
 std::unique_ptr<VirtualNic> VirtualNic::start(Engine& engine, VirtualClock& clock, VirtualWire& own,
                                               VirtualWire& others) {
   std::unique_ptr<VirtualNic> nic(new VirtualNic(engine, clock, own, others));
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  sigdelset(&all, SIGSEGV);  // As in the progress thread.
-  sigdelset(&all, SIGBUS);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
   int error = 0;
   try {
+    const NoSignals inherited;
     nic->thread_ = std::thread([raw = nic.get()] { raw->run(); });
   } catch (const std::system_error& refused) {
     error = refused.code().value();
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (error != 0) {
     log_error("%s", system_failure("pthread_create", "the thread that stands for the NIC", error).c_str());
     return nullptr;

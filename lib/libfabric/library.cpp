@@ -78,6 +78,7 @@ std::uint32_t choose_lane() {
 }  // namespace
 
 int hold_lane(std::uint32_t pid, Lane** held) {
+  const NoSignals unbroken;
   const std::lock_guard lock(library.mutex);
   if (library.first() == nullptr) {
     if (const int result = hold_first(pid); result != 0) return result;
@@ -102,6 +103,7 @@ int hold_lane(std::uint32_t pid, Lane** held) {
 }
 
 void release_lane(Lane& lane) {
+  const NoSignals unbroken;
   const std::lock_guard lock(library.mutex);
   if (lane.domains == 0 || --lane.domains > 0) return;
   lane.engine->flush(Engine::kLingerNs);

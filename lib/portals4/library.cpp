@@ -70,6 +70,7 @@ class LibraryLock {
  private:
   bool held_ = false;
   const NoCancellation whole_;
+  const NoSignals unbroken_;
 };
 
 /// A child gets nothing and harms nothing (3.5): it forgets the engine, whose memory and thread stay with the parent.

@@ -25,6 +25,7 @@ inline constinit std::atomic<Value*> kept{nullptr};
 /// For read_once, whose rest is short enough to be everywhere.
 template <class Value, Value (*read)()>
 [[gnu::noinline, gnu::cold]] Value& read_now() {
+  const NoSignals unbroken;
   Value* present = nullptr;
   auto* made = new Value(read());
   if (kept<Value, read>.compare_exchange_strong(present, made, std::memory_order_acq_rel)) return *made;

@@ -64,6 +64,7 @@ class OwnQueues {
   Engine* choose_emptiest(const char* call, std::uint32_t* number);
 
   const NoCancellation whole_;
+  const NoSignals unbroken_;
   const bool held_;
 };
 

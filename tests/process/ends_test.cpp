@@ -177,9 +177,6 @@ INSTANTIATE_TEST_SUITE_P(Rows, EndsTest,
                                           testing::ValuesIn(kEnds)),
                          name_of_row);
 
-/// A handler that calls exit() in the middle of malloc() may wait for itself in the destructors of this test program.
-bool may_exit_in(Place place) { return place != Place::kInterfaces; }
-
 /// What an end without destructors leaves behind, the next process removes.
 void clean_up() {
   ChildProcess next([] {
@@ -192,8 +189,6 @@ void clean_up() {
 
 TEST_P(EndsTest, In_the_middle_of_a_call__ends_the_process_or_the_call) {
   const auto [place, where, end] = GetParam();
-  if (where == Where::kHandler && end == End::kExit && !may_exit_in(place))
-    GTEST_SKIP() << "exit() in the middle of malloc() may wait for itself in the destructors of this program";
   const OwnNode node;
   std::mt19937_64 random(process_test_seed());
   for (int repetition = 0; repetition < kRepetitions; ++repetition) {
@@ -217,7 +212,6 @@ TEST(Ends, Handlers_of_exit_that_close_the_library__return) {
   const OwnNode node;
   std::mt19937_64 random(process_test_seed());
   for (const Place place : kPlaces) {
-    if (!may_exit_in(place)) continue;
     for (int repetition = 0; repetition < kRepetitions; ++repetition) {
       const SharedMemory<std::atomic<int>> begun;
       ChildProcess child([&] {
@@ -379,8 +373,6 @@ TEST(Ends, Thread_that_a_handler_ends_in_the_middle_of_a_call__leaves_nobody_wai
   const OwnNode node;
   std::mt19937_64 random(process_test_seed());
   for (const Place place : kPlaces) {
-    // Memory is the C library's; who ends in the middle of malloc() leaves its lock behind.
-    if (!may_exit_in(place)) continue;
     for (int repetition = 0; repetition < kRepetitions; ++repetition) {
       const auto delay_us = static_cast<long>(random() % 20000);
       ChildProcess child([place, delay_us] {
