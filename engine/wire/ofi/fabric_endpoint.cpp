@@ -11,6 +11,7 @@
 #include "engine/observe/log.h"
 #include "engine/observe/system_failure.h"
 #include "engine/queue/cancellation.h"
+#include "engine/queue/no_signals.h"
 #include "engine/queue/random_bytes.h"
 #include "engine/segment/own_descriptor.h"
 #include "engine/topology/node_id.h"
@@ -49,6 +50,7 @@ std::unique_ptr<FabricEndpoint> FabricEndpoint::open(const std::string& provider
                                                      std::string* why) {
   std::unique_ptr<FabricEndpoint> made;  // Before the gate, which its destructor wants for itself.
   const std::lock_guard no_fork(FabricLibrary::gate());
+  const NoSignals unbroken;  // Also where the first message to another node opens it, in the middle of a call.
   StandardNumbersTaken standard;
   const FabricLibrary* library = FabricLibrary::load(why);
   if (library == nullptr) return nullptr;
