@@ -48,6 +48,7 @@ FindingLog::~FindingLog() {
     write_json("{\"kind\":" + quoted(key.first) + ",\"call\":" + quoted(told.call) +
                ",\"object\":" + quoted(key.second) + ",\"times\":" + std::to_string(told.times));
   }
+  const NoCancellation whole;
   if (fd_ >= 0) close(fd_);
 }
 

@@ -31,6 +31,7 @@ void tell_once() {
 /// @return fd, or the same file under a number that is at least `lowest`; fd is closed then
 int move_to(int fd, int lowest) {
   if (fd < 0 || fd >= lowest) return fd;
+  const NoCancellation whole;
   const int moved = fcntl(fd, F_DUPFD_CLOEXEC, lowest);
   ::close(fd);
   return moved;
@@ -76,6 +77,7 @@ void OwnDescriptor::close() {
 }
 
 StandardNumbersTaken::StandardNumbersTaken() {
+  const NoCancellation whole;
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return;
   unused_ = OwnDescriptor(fcntl(ends[0], F_DUPFD_CLOEXEC, kFirstNumber));
@@ -95,6 +97,7 @@ StandardNumbersTaken::StandardNumbersTaken() {
 
 StandardNumbersTaken::~StandardNumbersTaken() {
   if (kept_) return;
+  const NoCancellation whole;
   for (const int number : taken_) {
     if (number < 0) continue;
     struct stat there {};

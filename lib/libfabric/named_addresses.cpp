@@ -13,6 +13,8 @@
 #include <cerrno>
 #include <filesystem>
 
+#include "engine/door/process.h"
+
 namespace portofu::fabric {
 namespace {
 
@@ -118,6 +120,7 @@ std::unique_ptr<NamedAddresses> NamedAddresses::open(const std::string& name, st
 }
 
 NamedAddresses::~NamedAddresses() {
+  const NoCancellation whole;
   munmap(shared_, bytes_);
   if (flock(fd_, LOCK_EX | LOCK_NB) == 0) shm_unlink(path_.c_str());
   close(fd_);

@@ -12,6 +12,7 @@
 #include <chrono>
 #include <system_error>
 
+#include "engine/door/process.h"
 #include "lib/libfabric/cntr.h"
 #include "lib/libfabric/cq.h"
 #include "lib/libfabric/eq.h"
@@ -53,6 +54,7 @@ ConditionBridge::ConditionBridge() {
 }
 
 ConditionBridge::~ConditionBridge() {
+  const NoCancellation whole;
   if (thread_.joinable()) {
     eventfd_write(stop_fd_, 1);
     thread_.join();
@@ -107,6 +109,7 @@ int get_wait(fi_wait_obj kind, int fd, bool is_set, std::unique_ptr<ConditionBri
 }  // namespace
 
 WaitObject::~WaitObject() {
+  const NoCancellation whole;
   bridge_.reset();
   leave_set();
   if (fd_ >= 0) close(fd_);
@@ -179,6 +182,7 @@ int close_wait(fid* object) {
     const std::lock_guard lock(set->mutex);
     if (!set->members.empty()) return -FI_EBUSY;
   }
+  const NoCancellation whole;
   set->bridge.reset();
   close(set->epoll_fd);
   --set->fabric->users;

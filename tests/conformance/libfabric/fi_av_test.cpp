@@ -5,6 +5,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <thread>
+
 #include "tests/conformance/libfabric/fabric_fixture.h"
 
 namespace portofu::test {
@@ -154,6 +156,19 @@ TEST_F(FiAv, Named_vector_is_shared) {
 }
 
 /// What they leave is a file that nobody has a lock on.
+// close(2) is a place where a thread is cancelled (pthreads(7)); fi_close(3) is none.
+TEST_F(FiAv, Closed_by_a_thread_that_is_to_be_cancelled__is_closed) {
+  fid_av* const av = open_av(("cancelled-" + std::to_string(getpid())).c_str());
+  ASSERT_NE(av, nullptr);
+  bool is_closed = false;
+  std::thread closer([av, &is_closed] {
+    pthread_cancel(pthread_self());
+    is_closed = fi_close(&av->fid) == 0;
+  });
+  closer.join();
+  EXPECT_TRUE(is_closed);
+}
+
 TEST_F(FiAv, File_of_users_that_were_killed_goes_when_anybody_opens_a_name) {
   const std::string name = "left-" + std::to_string(getpid());
   const std::string path = "/dev/shm/portofu-av-" + std::to_string(geteuid()) + "-" + name;

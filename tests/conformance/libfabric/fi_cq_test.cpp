@@ -193,6 +193,27 @@ TEST_F(FiCq, Condition_wakes) {
   c.close();
 }
 
+// close(2) and pthread_join(3) are places where a thread is cancelled (pthreads(7)); fi_close(3) is none.
+TEST_F(FiCq, Closed_by_a_thread_that_is_to_be_cancelled__is_closed) {
+  for (const fi_wait_obj kind : {FI_WAIT_FD, FI_WAIT_MUTEX_COND}) {
+    Node c;
+    c.open(domain_of_b, info.get(), 0, nullptr, 0, kind);
+    union {
+      int fd;
+      fi_mutex_cond condition;
+    } wait{};
+    ASSERT_EQ(fi_control(&c.cq->fid, FI_GETWAIT, &wait), 0);
+    bool is_closed = false;
+    std::thread closer([&c, &is_closed] {
+      pthread_cancel(pthread_self());
+      c.close();
+      is_closed = true;
+    });
+    closer.join();
+    EXPECT_TRUE(is_closed) << kind;
+  }
+}
+
 TEST_F(FiCq, Without_a_wait_object_there_is_none_to_get) {
   int fd = -1;
   EXPECT_NE(fi_control(&a.cq->fid, FI_GETWAIT, &fd), 0);

@@ -98,6 +98,42 @@ TEST(Unwinding, Thread_that_holds_the_duty__ends_the_process_before_it_unwinds) 
   EXPECT_DEATH(leave_in_a_thread(leaving), "has ended in the middle of a call");
 }
 
+[[gnu::noinline]] void end_thread() { pthread_exit(nullptr); }
+
+[[gnu::noinline]] void let_nothing_out() noexcept {
+  end_thread();
+  asm volatile("");  // No tail call, which would leave no frame.
+}
+
+void* leave_what_lets_nothing_out(void*) {
+  let_nothing_out();
+  return nullptr;
+}
+
+struct LeftInDestructor {
+  ~LeftInDestructor() { end_thread(); }
+};
+
+void* leave_a_destructor(void*) {
+  const LeftInDestructor left;
+  return nullptr;
+}
+
+void run_in_a_thread(void* (*body)(void*)) {
+  pthread_t thread{};
+  ASSERT_EQ(pthread_create(&thread, nullptr, body, nullptr), 0);
+  pthread_join(thread, nullptr);
+}
+
+// The C++ library would end the process there, too, and say nothing but that it does ([except.spec]/5).
+TEST(Unwinding, Function_that_lets_nothing_out__ends_the_process_and_says_why) {
+#if defined(__clang__)
+  GTEST_SKIP() << "its tables do not tell such functions from handlers";
+#endif
+  EXPECT_DEATH(run_in_a_thread(leave_what_lets_nothing_out), "has ended in the middle of a call");
+  EXPECT_DEATH(run_in_a_thread(leave_a_destructor), "has ended in the middle of a call");
+}
+
 TEST(Unwinding, Exceptions__are_as_ever) {
   DutyLock duty;
   bool left = false;

@@ -4,11 +4,14 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <fstream>
 #include <string>
+#include <thread>
 
 #include "tests/unit/segment/segment_directory.h"
 
@@ -120,6 +123,22 @@ TEST(StandardNumbers, Taken__are_closed_again_unless_they_are_kept) {
               }),
               0);
   }
+}
+
+// close(2) is a place where a thread is cancelled (pthreads(7)), and a destructor none where one may unwind.
+TEST(StandardNumbers, Taken__are_closed_by_a_thread_that_is_to_be_cancelled) {
+  EXPECT_EQ(in_dying_child([] {
+              for (int number = 0; number <= 1; ++number) close(number);
+              std::atomic<bool> is_done{false};
+              std::thread thread([&is_done] {
+                pthread_cancel(pthread_self());
+                { const StandardNumbersTaken taken; }
+                is_done = true;
+              });
+              thread.join();
+              return is_done && !is_open(0) && !is_open(1) ? 0 : 1;
+            }),
+            0);
 }
 
 }  // namespace
