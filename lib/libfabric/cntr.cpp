@@ -63,8 +63,9 @@ int wait(fid_cntr* fid, std::uint64_t threshold, int timeout_ms) {
   auto is_reached = [&](Core& core) {
     const CountingEvent& counter = cntr->counter(core);
     if (failures == UINT64_MAX) failures = counter.failure();
-    failed = counter.failure() != failures;
-    return counter.success() >= threshold || failed;
+    const bool reached = counter.success() >= threshold;
+    failed = !reached && counter.failure() != failures;
+    return reached || failed;
   };
   const std::uint64_t timeout_ns =
       timeout_ms < 0 ? Engine::kForever : static_cast<std::uint64_t>(timeout_ms) * 1'000'000;
@@ -80,15 +81,23 @@ void forget(Domain& domain, const CounterFid& cntr) {
   domain.counters.pop_back();
 }
 
+/// Whether something waits for the counter, or deferred work will change it: "if resources are still associated with
+/// the counter when attempting to close, the call will return -FI_EBUSY".
+bool is_in_use(CounterFid& cntr) {
+  Engine& engine = *cntr.domain->engine;
+  engine.step();
+  const Engine::Duty duty(engine);
+  return cntr.counter(duty.core()).has_waiting() || (cntr.is_named && is_changed_by_work(duty.core(), cntr));
+}
+
 int close(fid* object) {
   auto* cntr = object_of<CounterFid>(object);
-  if (cntr->users.load() != 0) return -FI_EBUSY;
+  if (cntr->users.load() != 0 || is_in_use(*cntr)) return -FI_EBUSY;
   cntr->wait.leave_set();
   leave_poll_sets(object);
   {
     const Engine::Duty duty(*cntr->domain->engine);
     Interface& ni = interface_of(duty.core());
-    take_all_out(*cntr->domain, duty.core(), cntr->counter(duty.core()));
     ni.cts.free(cntr->ct_handle);
     forget(*cntr->domain, *cntr);
   }
@@ -97,8 +106,15 @@ int close(fid* object) {
   return 0;
 }
 
+/// A counter has no flags.
 int control(fid* object, int command, void* argument) {
-  return object_of<CounterFid>(object)->wait.control(command, argument);
+  auto& cntr = *object_of<CounterFid>(object);
+  switch (command) {
+    case FI_FLUSH_WORK: flush_work(cntr); return 0;
+    case FI_GETOPSFLAG: *static_cast<std::uint64_t*>(argument) = 0; return 0;
+    case FI_SETOPSFLAG: return *static_cast<const std::uint64_t*>(argument) == 0 ? 0 : -FI_EINVAL;
+    default: return cntr.wait.control(command, argument);
+  }
 }
 
 fi_ops object_calls = {sizeof(fi_ops), close, refuse_bind, control, refuse_ops, NotThere{}, NotThere{}};

@@ -1,6 +1,7 @@
 #include "lib/libfabric/receive.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "engine/door/libfabric.h"
 #include "lib/libfabric/info.h"
@@ -85,6 +86,7 @@ void*& claimed_by(void* context) { return static_cast<fi_context*>(context)->int
 ssize_t peek(Core& core, const Receive& rx, const ReceiveCall& call) {
   MatchCriteria criteria;
   if (!criteria_of(rx, call, &criteria)) return -FI_EINVAL;
+  if ((call.flags & FI_CLAIM) != 0 && call.msg.context == nullptr) return -FI_EINVAL;
   Interface& ni = interface_of(core);
   const std::uint16_t pt_index = portal_of(rx.number, call.portal);
   UnexpectedHeader* header = find_header(ni, pt_index, criteria);
@@ -142,7 +144,8 @@ void post_deferred(Core& core, LocalCall& local) {
 
 /// On duty.
 ssize_t defer(const Endpoint& ep, Core& core, const ReceiveCall& call) {
-  const Trigger trigger = call.deferral != nullptr ? call.deferral->trigger : trigger_of(call.msg.context, call.flags);
+  const Trigger trigger =
+      call.deferral != nullptr ? call.deferral->trigger : trigger_of(*ep.domain, call.msg.context, call.flags);
   const void* owner = call.deferral != nullptr ? call.deferral->owner : nullptr;
   auto deferred = std::make_shared<DeferredReceive>();
   deferred->run = post_deferred;
@@ -164,6 +167,37 @@ ssize_t defer(const Endpoint& ep, Core& core, const ReceiveCall& call) {
   const ssize_t result = arm(*ep.domain->engine, core, d, trigger, {owner, ep.rx.get()});
   if (result != 0) ep.domain->local_calls.erase(key);
   return result;
+}
+
+/// On duty: cancels a message that has not left, or a receive that is not posted, because it waits for a counter.
+bool cancel_waiting(Core& core, const Endpoint& ep, const void* context) {
+  std::optional<ReceiveCall> received;
+  void* sent = nullptr;
+  const bool found = take_message_out(core, ep, [&](const Descriptor& d) {
+    if (d.type == PacketType::kLocalCall) {
+      const ReceiveCall& call = static_cast<const DeferredReceive&>(*d.call).call;
+      if (call.msg.context != context) return false;
+      received = call;
+      return true;
+    }
+    const WordKind kind = kind_of(d.portals.user_ptr);
+    sent = d.portals.user_ptr;
+    return (kind == WordKind::kSend || kind == WordKind::kTaggedSend) && context_of(sent) == context;
+  });
+  if (!found) return false;
+  Interface& ni = interface_of(core);
+  if (received.has_value()) {
+    tell(core, *ep.rx, *received, nullptr, NiFail::kCanceled);
+    count_failure(core, ni, counter_of(*ep.rx, *received));
+    return true;
+  }
+  post_new_event(core, ni, ep.tx->cq != nullptr ? ep.tx->cq->eq_handle : 0, [&](Event& event) {
+    event.type = EventKind::kSend;
+    event.user_ptr = sent;
+    event.ni_fail_type = NiFail::kCanceled;
+  });
+  count_failure(core, ni, ep.tx->send_cntr != nullptr ? ep.tx->send_cntr->ct_handle : 0);
+  return true;
 }
 
 /// On duty: the receive of a context that waits in a list; nullptr if there is none.
@@ -198,13 +232,21 @@ ssize_t receive(Endpoint& ep, const ReceiveCall& call) {
   });
 }
 
+bool is_changed_by_receive(const Domain& domain, const CounterFid& cntr) {
+  return std::ranges::any_of(domain.local_calls, [&](const auto& local) {
+    const auto& deferred = *static_cast<const DeferredReceive*>(local.first);
+    return deferred.deferral.completion == cntr.ct_handle;
+  });
+}
+
+/// "Operations posted without a valid context parameter ... cannot be canceled" (fi_endpoint(3)).
 ssize_t cancel(fid* object, void* context) {
   const auto& ep = *object_of<Endpoint>(object);
-  if (!ep.rx->enabled) return -FI_ENOENT;
+  if (context == nullptr) return -FI_ENOENT;
   const Engine::Duty duty(*ep.domain->engine);
   Core& core = duty.core();
-  const ListEntry* entry = find_receive(core, *ep.rx, context);
-  if (entry == nullptr) return -FI_ENOENT;
+  const ListEntry* entry = ep.rx->enabled ? find_receive(core, *ep.rx, context) : nullptr;
+  if (entry == nullptr) return cancel_waiting(core, ep, context) ? 0 : -FI_ENOENT;
   ReceiveCall call;
   if (kind_of(entry->user_ptr) == WordKind::kTaggedReceive) call.portal = PortalUse::kTagged;
   call.msg.context = context;

@@ -149,7 +149,8 @@ bool complete(Core& core, const Transmit& tx, const TransmitCall& call, Descript
 
 ssize_t transmit_on_duty(Engine& engine, Core& core, const Transmit& tx, const TransmitCall& call, Descriptor& d) {
   if (!name_target(tx, call, d)) return -FI_EINVAL;
-  Trigger trigger = call.deferral.trigger.ct_handle != 0 ? call.deferral.trigger : trigger_of(call.context, call.flags);
+  Trigger trigger =
+      call.deferral.trigger.ct_handle != 0 ? call.deferral.trigger : trigger_of(*tx.domain, call.context, call.flags);
   Credit* credit = nullptr;  // Of a message that waits for nothing but its turn.
   if (trigger.ct_handle == 0) {
     if (!call.goes_on && !has_room(core, d)) return -FI_EAGAIN;
@@ -247,12 +248,14 @@ ssize_t arm(Engine& engine, Core& core, const Descriptor& d, const Trigger& trig
   return 0;
 }
 
-Trigger trigger_of(const void* context, std::uint64_t flags) {
+Trigger trigger_of(const Domain& domain, const void* context, std::uint64_t flags) {
   if ((flags & FI_TRIGGER) == 0) return {};
   const auto* wanted = static_cast<const fi_triggered_context*>(context);
   if (wanted == nullptr || wanted->event_type != FI_TRIGGER_THRESHOLD || wanted->trigger.threshold.cntr == nullptr)
     return {kNoCounter, 0};
-  return {object_of<CounterFid>(wanted->trigger.threshold.cntr)->ct_handle, wanted->trigger.threshold.threshold};
+  const CounterFid& cntr = *object_of<CounterFid>(wanted->trigger.threshold.cntr);
+  if (cntr.domain != &domain) return {kNoCounter, 0};
+  return {cntr.ct_handle, wanted->trigger.threshold.threshold};
 }
 
 }  // namespace portofu::fabric

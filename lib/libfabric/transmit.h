@@ -5,6 +5,8 @@
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_trigger.h>
 
+#include <functional>
+
 #include "lib/libfabric/credit.h"
 #include "lib/libfabric/endpoint.h"
 #include "lib/libfabric/word.h"
@@ -67,7 +69,8 @@ void free_memory(Interface& ni, const Descriptor& descriptor);
 inline constexpr Handle kNoCounter = UINT32_MAX;
 
 /// The trigger of a context with FI_TRIGGER. @return its counter, or none; kNoCounter if it names no threshold of one
-Trigger trigger_of(const void* context, std::uint64_t flags);
+/// of the domain
+Trigger trigger_of(const Domain& domain, const void* context, std::uint64_t flags);
 
 /// Who may end an operation that waits for a counter.
 struct Claim {
@@ -80,6 +83,20 @@ ssize_t arm(Engine& engine, Core& core, const Descriptor& descriptor, const Trig
 
 /// On duty: an endpoint closes, and with it ends what has not started.
 void end_waiting(Core& core, const Endpoint& ep);
+
+/// On duty: takes a message of an endpoint out that waits for a counter and is no deferred work, or that waits for its
+/// turn.
+/// @param is_it  bool(const Descriptor&), whether it is this one
+/// @return whether there was one
+bool take_message_out(Core& core, const Endpoint& ep, const std::function<bool(const Descriptor&)>& is_it);
+
+/// On duty: whether deferred work that waits, or that runs, will change a counter.
+bool is_changed_by_work(Core& core, const CounterFid& cntr);
+/// On duty: the same of receives that wait.
+bool is_changed_by_receive(const Domain& domain, const CounterFid& cntr);
+
+/// Takes out what waits for a counter as deferred work.
+void flush_work(const CounterFid& cntr);
 
 /// On duty: frees an operation that was taken out of its counter, and what it holds.
 void forget(Domain& domain, Core& core, TriggeredOperation* operation);

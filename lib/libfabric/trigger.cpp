@@ -2,6 +2,9 @@
 
 #include <rdma/fi_trigger.h>
 
+#include <algorithm>
+#include <unordered_set>
+
 #include "lib/libfabric/atomic.h"
 #include "lib/libfabric/mr.h"
 #include "lib/libfabric/msg.h"
@@ -11,10 +14,17 @@
 namespace portofu::fabric {
 namespace {
 
+/// A counter that work will change. @return 0: none
+Handle name_changed(fid_cntr* fid) {
+  if (fid == nullptr) return 0;
+  auto& cntr = *object_of<CounterFid>(fid);
+  cntr.is_named = true;
+  return cntr.ct_handle;
+}
+
 /// Deferred work tells nobody but its counter, unless it asks for a completion.
 Deferral deferral_of(const fi_deferred_work& work) {
-  const Handle completion =
-      work.completion_cntr != nullptr ? object_of<CounterFid>(work.completion_cntr)->ct_handle : 0;
+  const Handle completion = name_changed(work.completion_cntr);
   return {{object_of<CounterFid>(work.triggering_cntr)->ct_handle, work.threshold}, completion, &work};
 }
 
@@ -61,14 +71,33 @@ ssize_t queue_count(const fi_deferred_work& work, PacketType type) {
   Descriptor d;
   d.type = type;
   d.interface_index = kFabricInterface;
-  d.count = {cntr.ct_handle, true, work.op.cntr->value, 0};
+  d.count = {name_changed(work.op.cntr->cntr), true, work.op.cntr->value, 0};
   const Deferral deferral = deferral_of(work);
   const Engine::Duty duty(engine);
   return arm(engine, duty.core(), d, deferral.trigger, {deferral.owner});
 }
 
-ssize_t queue(const fi_deferred_work& work) {
+/// The endpoint of an operation, with which all that are no counts begin; nullptr: it has none.
+const Endpoint* endpoint_of_work(const fi_deferred_work& work) {
+  switch (work.op_type) {
+    case FI_OP_CNTR_SET:
+    case FI_OP_CNTR_ADD: return nullptr;
+    default: return &endpoint_of(work.op.msg->ep);
+  }
+}
+
+/// Whether all that work names is of one domain.
+bool is_of(const Domain& domain, const fi_deferred_work& work) {
+  const auto is_ours = [&](fid_cntr* fid) { return fid == nullptr || object_of<CounterFid>(fid)->domain == &domain; };
+  const Endpoint* ep = endpoint_of_work(work);
+  return is_ours(work.triggering_cntr) && is_ours(work.completion_cntr) &&
+         (ep != nullptr ? ep->domain == &domain : is_ours(work.op.cntr->cntr));
+}
+
+ssize_t queue(const Domain& domain, const fi_deferred_work& work) {
   if (work.triggering_cntr == nullptr) return -FI_EINVAL;
+  if (work.op_type > FI_OP_CNTR_ADD) return -FI_ENOSYS;
+  if (!is_of(domain, work)) return -FI_EDOMAIN;
   switch (work.op_type) {
     case FI_OP_SEND: return queue_send(work, *work.op.msg);
     case FI_OP_TSEND: return queue_send(work, *work.op.tagged);
@@ -103,6 +132,14 @@ void count_less(Domain& domain, Interface& ni, const Descriptor& d) {
   for (const auto& gate : domain.gates) gate->parts -= gate->ct_handle == md->ct_handle ? 1 : 0;
 }
 
+constexpr bool is_count(PacketType type) {
+  return type == PacketType::kCountSet || type == PacketType::kCountIncrement;
+}
+
+bool is_at_home(const TriggeredOperation& operation, const Endpoint& ep) {
+  return operation.home == ep.tx.get() || operation.home == ep.rx.get();
+}
+
 /// On duty: what waits for any counter of the domain.
 template <class Which>
 std::uint32_t take_out_everywhere(Domain& domain, Core& core, Which&& which) {
@@ -113,6 +150,15 @@ std::uint32_t take_out_everywhere(Domain& domain, Core& core, Which&& which) {
   return count;
 }
 
+/// On duty: messages of an endpoint that wait until others have been received.
+template <class Which>
+void take_out_of_turn(Core& core, const Endpoint& ep, Which&& which) {
+  if (ep.tx->av == nullptr) return;
+  for (const Credit& credit : ep.tx->av->credits) {
+    if (credit.ct_handle != 0) take_out(*ep.domain, core, *interface_of(core).cts.find(credit.ct_handle), which);
+  }
+}
+
 }  // namespace
 
 void forget(Domain& domain, Core& core, TriggeredOperation* operation) {
@@ -120,7 +166,7 @@ void forget(Domain& domain, Core& core, TriggeredOperation* operation) {
   Interface& ni = interface_of(core);
   if (d.type == PacketType::kLocalCall) {
     domain.local_calls.erase(d.call);
-  } else if (d.type != PacketType::kCountSet && d.type != PacketType::kCountIncrement) {
+  } else if (!is_count(d.type)) {
     count_less(domain, ni, d);
     free_memory(ni, d);
   }
@@ -136,14 +182,49 @@ std::uint32_t cancel_work(Domain& domain, const void* work) {
 }
 
 void end_waiting(Core& core, const Endpoint& ep) {
-  const auto is_of_it = [&ep](const TriggeredOperation& operation) {
-    return operation.home == ep.tx.get() || operation.home == ep.rx.get();
-  };
+  const auto is_of_it = [&ep](const TriggeredOperation& operation) { return is_at_home(operation, ep); };
   take_out_everywhere(*ep.domain, core, is_of_it);
-  if (ep.tx->av == nullptr) return;
-  for (const Credit& credit : ep.tx->av->credits) {
-    if (credit.ct_handle != 0) take_out(*ep.domain, core, *interface_of(core).cts.find(credit.ct_handle), is_of_it);
-  }
+  take_out_of_turn(core, ep, is_of_it);
+}
+
+bool take_message_out(Core& core, const Endpoint& ep, const std::function<bool(const Descriptor&)>& is_it) {
+  bool found = false;
+  const auto is_first = [&](const TriggeredOperation& operation) {
+    if (found || operation.owner != nullptr || !is_at_home(operation, ep) || !is_it(operation.descriptor)) return false;
+    return found = true;
+  };
+  take_out_everywhere(*ep.domain, core, is_first);
+  take_out_of_turn(core, ep, is_first);
+  return found;
+}
+
+bool is_changed_by_work(Core& core, const CounterFid& cntr) {
+  Interface& ni = interface_of(core);
+  const Handle ct_handle = cntr.ct_handle;
+  bool found = is_changed_by_receive(*cntr.domain, cntr);
+  ni.mds.for_each([&](Handle, const MemoryDescriptor& md) { found |= md.ct_handle == ct_handle; });
+  ni.entries.for_each([&](Handle, const ListEntry& entry) { found |= entry.ct_handle == ct_handle; });
+  const auto look = [&](const TriggeredOperation& operation) {
+    const Descriptor& d = operation.descriptor;
+    found |= is_count(d.type) && d.count.ct_handle == ct_handle;
+    return false;  // It stays.
+  };
+  std::ranges::for_each(core.fired, look);
+  take_out_everywhere(*cntr.domain, core, look);
+  return found;
+}
+
+void flush_work(const CounterFid& cntr) {
+  Domain& domain = *cntr.domain;
+  const Engine::Duty duty(*domain.engine);
+  std::unordered_set<const void*> works;
+  const auto note = [&works](const TriggeredOperation& operation) {
+    if (operation.owner != nullptr) works.insert(operation.owner);
+    return false;
+  };
+  take_out(domain, duty.core(), cntr.counter(duty.core()), note);
+  take_out_everywhere(domain, duty.core(),
+                      [&works](const TriggeredOperation& operation) { return works.contains(operation.owner); });
 }
 
 int control_domain(fid* object, int command, void* argument) {
@@ -151,11 +232,14 @@ int control_domain(fid* object, int command, void* argument) {
   switch (command) {
     case FI_QUEUE_WORK:
       if (argument == nullptr) return -FI_EINVAL;
-      return guarded([&] { return static_cast<int>(queue(*static_cast<const fi_deferred_work*>(argument))); });
+      return guarded([&] { return static_cast<int>(queue(domain, *static_cast<const fi_deferred_work*>(argument))); });
     case FI_CANCEL_WORK:
       if (argument == nullptr) return -FI_EINVAL;
       return cancel_work(domain, argument) != 0 ? 0 : -FI_ENOENT;
-    case FI_FLUSH_WORK: cancel_work(domain, nullptr); return 0;
+    case FI_FLUSH_WORK:
+      if (argument != nullptr) return -FI_EINVAL;
+      cancel_work(domain, nullptr);
+      return 0;
     case FI_MAP_RAW_MR: return map_raw_key(*static_cast<const struct fi_mr_map_raw*>(argument));
     case FI_UNMAP_KEY: return 0;
     default: return -FI_ENOSYS;

@@ -161,5 +161,28 @@ TEST_F(FiCntr, What_it_cannot_be_is_refused) {
   EXPECT_EQ(fi_cntr_open(domain, &attr, &cntr, nullptr), -FI_EINVAL);
 }
 
+/// "Upon successful return from this call, the counter will be greater than or equal to the input threshold value."
+TEST_F(FiCntr, Earlier_errors_do_not_end_a_wait) {
+  ASSERT_EQ(fi_cntr_adderr(sends, 3), 0);
+  EXPECT_EQ(fi_cntr_wait(sends, 1, 0), -FI_ETIMEDOUT);
+  EXPECT_EQ(fi_cntr_readerr(sends), 3u) << "the error value remains unchanged";
+  ASSERT_EQ(fi_cntr_add(sends, 1), 0);
+  EXPECT_EQ(fi_cntr_wait(sends, 1, 0), 0);
+  EXPECT_EQ(fi_cntr_wait(sends, 0, 0), 0);
+}
+
+/// "Returns the current default operational flags associated with the counter." There are none.
+TEST_F(FiCntr, Has_no_flags) {
+  std::uint64_t flags = FI_MORE;
+  ASSERT_EQ(fi_control(&sends->fid, FI_GETOPSFLAG, &flags), 0);
+  EXPECT_EQ(flags, 0u);
+  EXPECT_EQ(fi_control(&sends->fid, FI_SETOPSFLAG, &flags), 0);
+  flags = FI_MORE;
+  EXPECT_EQ(fi_control(&sends->fid, FI_SETOPSFLAG, &flags), -FI_EINVAL);
+}
+
+/// "When closing the counter, there must be no opened endpoints ... associated with the counter."
+TEST_F(FiCntr, Of_an_endpoint_it_is_in_use) { EXPECT_EQ(fi_close(&sends->fid), -FI_EBUSY); }
+
 }  // namespace
 }  // namespace portofu::test

@@ -263,5 +263,40 @@ TEST_F(FiTagged, Directed_receive_takes_from_its_source_only) {
   c.close();
 }
 
+/// "In order to use the FI_CLAIM flag, an application must supply a struct fi_context."
+TEST_F(FiTagged, Claim_without_a_context_is_refused) {
+  fi_msg_tagged msg{};
+  msg.addr = FI_ADDR_UNSPEC;
+  msg.tag = 12;
+  const int sent = 1;
+  ASSERT_EQ(fi_tsend(a.ep, &sent, sizeof sent, nullptr, to_b, 12, nullptr), 0);
+  a.next();
+  EXPECT_EQ(fi_trecvmsg(b.ep, &msg, FI_PEEK | FI_CLAIM), -FI_EINVAL);
+  EXPECT_EQ(fi_trecvmsg(b.ep, &msg, FI_CLAIM), -FI_EINVAL);
+  EXPECT_TRUE(b.is_quiet());
+}
+
+/// "The returned completion data will indicate the meta-data associated with the message, such as the message length,
+/// completion flags, available CQ data, tag, and source address."
+TEST_F(FiTagged, Peek_tells_all_of_a_message) {
+  fi_msg_tagged msg{};
+  msg.addr = FI_ADDR_UNSPEC;
+  msg.tag = 0x100;
+  msg.ignore = 0xff;
+  msg.context = &context;
+  const int sent = 1;
+  ASSERT_EQ(fi_tinjectdata(a.ep, &sent, sizeof sent, 77, to_b, 0x123), 0);
+  Completion found{};
+  do {
+    ASSERT_EQ(fi_trecvmsg(b.ep, &msg, FI_PEEK), 0);
+    found = b.next();
+  } while (found.err == FI_ENOMSG);
+  EXPECT_EQ(found.flags, FI_RECV | FI_TAGGED | FI_REMOTE_CQ_DATA);
+  EXPECT_EQ(found.data, 77u);
+  EXPECT_EQ(found.tag, 0x123u);
+  EXPECT_EQ(found.buf, nullptr) << "no data was available to return";
+  EXPECT_EQ(found.op_context, &context);
+}
+
 }  // namespace
 }  // namespace portofu::test

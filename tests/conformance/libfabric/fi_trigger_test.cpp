@@ -1,32 +1,9 @@
 // fi_trigger(3): deferred work and triggered operations.
 
-#include "tests/conformance/libfabric/fabric_fixture.h"
+#include "tests/conformance/libfabric/trigger_fixture.h"
 
 namespace portofu::test {
 namespace {
-
-class FiTrigger : public Fabric {
- protected:
-  void SetUp() override {
-    Fabric::SetUp();
-    gate = open_cntr(domain);
-    done = open_cntr(domain);
-  }
-
-  fi_deferred_work work_at(std::uint64_t threshold, fi_op_type op, fid_cntr* completion) {
-    fi_deferred_work work{};
-    work.threshold = threshold;
-    work.triggering_cntr = gate;
-    work.completion_cntr = completion;
-    work.op_type = op;
-    return work;
-  }
-
-  int queue(fi_deferred_work& work) { return fi_control(&domain->fid, FI_QUEUE_WORK, &work); }
-
-  fid_cntr* gate = nullptr;
-  fid_cntr* done = nullptr;
-};
 
 TEST_F(FiTrigger, Deferred_work_starts_at_its_threshold) {
   int received = 0;
@@ -391,8 +368,9 @@ TEST_F(FiTrigger, Work_ends_with_its_endpoint) {
   EXPECT_EQ(fi_close(&region->fid), 0);
 }
 
-/// A domain has memory descriptors for so many pieces of waiting work; what is closed has to give its ones back.
-TEST_F(FiTrigger, Memory_of_work_is_free_when_its_counter_is_closed) {
+/// A domain has memory descriptors for so many pieces of waiting work; what is flushed has to give its ones back.
+/// fi_trigger(3): "FI_FLUSH_WORK ... may be used to cancel all requests waiting on a specific triggering_cntr."
+TEST_F(FiTrigger, Memory_of_work_is_free_when_its_counter_is_flushed) {
   constexpr int kDescriptors = 1'000'000;
   constexpr int kPieces = 8;
   constexpr int kWorks = 1000;
@@ -411,6 +389,8 @@ TEST_F(FiTrigger, Memory_of_work_is_free_when_its_counter_is_closed) {
     work.triggering_cntr = closed;
     work.op.rma = &op;
     for (int k = 0; k < kWorks; ++k) ASSERT_EQ(queue(work), 0) << i;
+    ASSERT_EQ(fi_close(&closed->fid), -FI_EBUSY);
+    ASSERT_EQ(fi_control(&closed->fid, FI_FLUSH_WORK, nullptr), 0);
     ASSERT_EQ(fi_close(&closed->fid), 0);
   }
 }
