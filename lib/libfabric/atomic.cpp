@@ -232,11 +232,12 @@ ssize_t write_message(fid_ep* fid, const fi_msg_atomic* msg, std::uint64_t flags
 
 ssize_t inject(fid_ep* fid, const void* items, std::size_t count, fi_addr_t target, std::uint64_t address,
                std::uint64_t key, fi_datatype datatype, fi_op op) {
+  Endpoint& ep = endpoint_of(fid);
   const fi_ioc piece{const_cast<void*>(items), count};
-  const Plain plain(&piece, 1, target, address, key, datatype, op, nullptr);
+  const Plain plain(&piece, 1, target, address, key, datatype, op, ep.context());
   AtomicCall call{AtomicFamily::kBase, &plain.msg};
   call.flags = FI_INJECT;
-  return run_atomic(endpoint_of(fid), call);
+  return run_atomic(ep, call);
 }
 
 ssize_t fetch_message(fid_ep* fid, const fi_msg_atomic* msg, fi_ioc* results, void**, std::size_t result_count,

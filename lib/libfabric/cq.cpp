@@ -142,6 +142,14 @@ ssize_t read_or_wait(fid_cq* fid, void* entries, std::size_t count, const void* 
   return read_from_or_wait(fid, entries, count, nullptr, condition, timeout_ms);
 }
 
+/// Error data there are none. The entry of applications before 1.5 ends with `err_data`; later ones say how much room
+/// they have there, or leave it to the provider where the data are.
+void say_no_data(const CompletionQueue& cq, fi_cq_err_entry* entry) {
+  const bool knows_size = FI_VERSION_GE(cq.domain->fabric->fid.api_version, FI_VERSION(1, 5));
+  if (!knows_size || entry->err_data_size == 0) entry->err_data = nullptr;
+  if (knows_size) entry->err_data_size = 0;
+}
+
 ssize_t read_error(fid_cq* fid, fi_cq_err_entry* entry, std::uint64_t) {
   auto* cq = object_of<CompletionQueue>(fid);
   const Engine::Duty duty(*cq->domain->engine);
@@ -151,7 +159,7 @@ ssize_t read_error(fid_cq* fid, fi_cq_err_entry* entry, std::uint64_t) {
     entry->flags = entry->olen = 0;
     entry->err = FI_EOVERRUN;
     entry->prov_errno = 0;
-    entry->err_data_size = 0;
+    say_no_data(*cq, entry);
     return 1;
   }
   if (events.empty() || events.oldest_on_duty().ni_fail_type == NiFail::kOk || is_silent(events.oldest_on_duty()))
@@ -161,8 +169,7 @@ ssize_t read_error(fid_cq* fid, fi_cq_err_entry* entry, std::uint64_t) {
   entry->olen = event.ni_fail_type == NiFail::kTruncated ? event.rlength - event.mlength : 0;
   entry->err = error_of(event);
   entry->prov_errno = static_cast<int>(event.ni_fail_type);
-  // Applications that know a smaller structure end it with `err_data`, and say how much room that has.
-  entry->err_data_size = 0;
+  say_no_data(*cq, entry);
   cq->overrun |= events.remove_oldest_on_duty();
   return 1;
 }

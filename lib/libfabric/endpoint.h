@@ -100,6 +100,9 @@ struct Endpoint {
   std::uint32_t number_count = 0;
   AddressVector* av = nullptr;
 
+  /// What is told of a failed operation that has no context of its own. @spec fi_endpoint(3), "notes"
+  void* context() const { return fid.fid.context; }
+
   /// Flags of the calls that take none, and those of a call that takes `flags`.
   std::uint64_t sending() const { return with_completion(tx_flags, *tx); }
   std::uint64_t receiving() const { return with_completion(rx_flags, *rx); }

@@ -47,7 +47,11 @@ ssize_t read_error(fid_eq* fid, fi_eq_err_entry* entry, std::uint64_t flags) {
   auto* eq = object_of<EventQueueFid>(fid);
   const std::lock_guard lock(eq->mutex);
   if (eq->errors.empty()) return -FI_EAGAIN;
+  // Error data there are none; a buffer for them stays the application's.
+  const bool has_buffer = FI_VERSION_GE(eq->fabric->fid.api_version, FI_VERSION(1, 5)) && entry->err_data_size != 0;
+  void* const buffer = has_buffer ? entry->err_data : nullptr;
   *entry = eq->errors.front();
+  entry->err_data = buffer;
   if ((flags & FI_PEEK) == 0) {
     eq->errors.pop_front();
     settle(*eq);

@@ -96,16 +96,18 @@ ssize_t send_data(fid_ep* fid, const void* buffer, std::size_t bytes, void*, std
 template <class... Tag>
 ssize_t inject(fid_ep* fid, const void* buffer, std::size_t bytes, fi_addr_t target, Tag... tag) {
   const iovec piece{const_cast<void*>(buffer), bytes};
-  return send(endpoint_of(fid), kPortalOf<Tag...>, row(&piece, 1, target, label(tag...), nullptr), FI_INJECT);
+  Endpoint& ep = endpoint_of(fid);
+  return send(ep, kPortalOf<Tag...>, row(&piece, 1, target, label(tag...), ep.context()), FI_INJECT);
 }
 
 template <class... Tag>
 ssize_t inject_data(fid_ep* fid, const void* buffer, std::size_t bytes, std::uint64_t data, fi_addr_t target,
                     Tag... tag) {
   const iovec piece{const_cast<void*>(buffer), bytes};
-  fi_msg_tagged msg = row(&piece, 1, target, label(tag...), nullptr);
+  Endpoint& ep = endpoint_of(fid);
+  fi_msg_tagged msg = row(&piece, 1, target, label(tag...), ep.context());
   msg.data = data;
-  return send(endpoint_of(fid), kPortalOf<Tag...>, msg, FI_INJECT | FI_REMOTE_CQ_DATA);
+  return send(ep, kPortalOf<Tag...>, msg, FI_INJECT | FI_REMOTE_CQ_DATA);
 }
 
 using Bits = std::uint64_t;

@@ -98,6 +98,7 @@ ssize_t write_with(fid_ep* fid, const iovec& piece, const std::uint64_t* data, f
 ssize_t inject(fid_ep* fid, const void* buffer, std::size_t bytes, fi_addr_t target, std::uint64_t address,
                std::uint64_t key) {
   TransmitCall like;
+  like.context = endpoint_of(fid).context();
   like.flags = FI_INJECT;
   return write_with(fid, {const_cast<void*>(buffer), bytes}, nullptr, target, {address, key}, like);
 }
@@ -113,6 +114,7 @@ ssize_t write_data(fid_ep* fid, const void* buffer, std::size_t bytes, void*, st
 ssize_t inject_data(fid_ep* fid, const void* buffer, std::size_t bytes, std::uint64_t data, fi_addr_t target,
                     std::uint64_t address, std::uint64_t key) {
   TransmitCall like;
+  like.context = endpoint_of(fid).context();
   like.flags = FI_INJECT;
   return write_with(fid, {const_cast<void*>(buffer), bytes}, &data, target, {address, key}, like);
 }

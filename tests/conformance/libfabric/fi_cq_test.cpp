@@ -225,5 +225,113 @@ TEST_F(FiCq, Without_a_wait_object_there_is_none_to_get) {
   c.close();
 }
 
+/// Error data of a queue whose fabric was opened for some version.
+class FiCqErrors : public ::testing::TestWithParam<std::uint32_t> {
+ protected:
+  void SetUp() override {
+    const Info hints = make_hints();
+    ASSERT_EQ(fi_getinfo(GetParam(), nullptr, nullptr, 0, hints.get(), &info_), 0);
+    ASSERT_EQ(fi_fabric(info_->fabric_attr, &fabric_, nullptr), 0);
+    ASSERT_EQ(fi_domain(fabric_, info_, &domain_, nullptr), 0);
+    node.open(domain_, info_);
+  }
+  void TearDown() override {
+    node.close();
+    EXPECT_EQ(fi_close(&domain_->fid), 0);
+    EXPECT_EQ(fi_close(&fabric_->fid), 0);
+    fi_freeinfo(info_);
+  }
+
+  /// Makes an error entry. @return what fi_cq_readerr writes over `entry`
+  fi_cq_err_entry fail(fi_cq_err_entry entry) const {
+    const fi_msg_tagged peek{nullptr, nullptr, 0, FI_ADDR_UNSPEC, 11, 0, nullptr, 0};
+    EXPECT_EQ(fi_trecvmsg(node.ep, &peek, FI_PEEK), 0);
+    EXPECT_EQ(fi_cq_readerr(node.cq, &entry, 0), 1);
+    EXPECT_EQ(entry.err, FI_ENOMSG);
+    EXPECT_EQ(fi_cq_readerr(node.cq, &entry, 0), -FI_EAGAIN);
+    return entry;
+  }
+
+  bool knows_sizes() const { return FI_VERSION_GE(GetParam(), FI_VERSION(1, 5)); }
+
+  Node node;
+
+ private:
+  fi_info* info_ = nullptr;
+  fid_fabric* fabric_ = nullptr;
+  fid_domain* domain_ = nullptr;
+};
+
+/// "If err_data_size is 0 on input, or the fabric was opened with release < 1.5, then any buffer referenced by err_data
+/// will be ignored on input. In this situation, on output err_data will be set to a data buffer owned by the provider."
+/// It has no data. The entry of those releases ends with err_data.
+TEST_P(FiCqErrors, Data_are_where_the_release_has_them) {
+  int data = 0;
+  fi_cq_err_entry given{};
+  given.err_data = &data;
+  given.err_data_size = sizeof data;
+  const fi_cq_err_entry sized = fail(given);
+  EXPECT_EQ(sized.err_data, knows_sizes() ? &data : nullptr);
+  EXPECT_EQ(sized.err_data_size, knows_sizes() ? 0 : sizeof data) << "it is no part of the entry before 1.5";
+  given.err_data_size = 0;
+  const fi_cq_err_entry unsized = fail(given);
+  EXPECT_EQ(unsized.err_data, nullptr);
+  EXPECT_EQ(unsized.err_data_size, 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Releases, FiCqErrors,
+                         ::testing::Values(FI_VERSION(1, 4), FI_VERSION(1, 5), FI_VERSION(1, 17)));
+
+/// fi_endpoint(3): "Operations that complete in error that are not associated with valid operational context will use
+/// the endpoint context in any error reporting structures."
+TEST_F(FiCq, Failure_without_a_context_has_that_of_the_endpoint) {
+  int context = 0;
+  int other = 0;
+  a.ep->fid.context = &context;
+  ASSERT_EQ(fi_inject_write(a.ep, &other, sizeof other, to_b, 0, 99), 0);
+  Completion failed = a.next();
+  EXPECT_EQ(failed.err, FI_EKEYREJECTED);
+  EXPECT_EQ(failed.op_context, &context);
+  ASSERT_EQ(fi_inject_atomic(a.ep, &other, 1, to_b, 0, 99, FI_INT32, FI_SUM), 0);
+  failed = a.next();
+  EXPECT_EQ(failed.err, FI_EKEYREJECTED);
+  EXPECT_EQ(failed.op_context, &context);
+}
+
+/// "Error completions are generated for all operations, including those for which a completion was not requested."
+TEST_F(FiCq, Failure_is_told_though_no_completion_was_asked_for) {
+  TearDown();
+  a = b = {};
+  open(make_hints().get(), FI_SELECTIVE_COMPLETION);
+  int word = 0;
+  ASSERT_EQ(fi_write(a.ep, &word, sizeof word, nullptr, to_b, 0, 99, &word), 0);
+  EXPECT_EQ(a.next().err, FI_EKEYREJECTED);
+  ASSERT_EQ(fi_read(a.ep, &word, sizeof word, nullptr, to_b, 0, 99, &word), 0);
+  EXPECT_EQ(a.next().err, FI_EKEYREJECTED);
+  ASSERT_EQ(fi_recv(b.ep, &word, 1, nullptr, FI_ADDR_UNSPEC, &word), 0);
+  ASSERT_EQ(fi_inject(a.ep, &word, sizeof word, to_b), 0);
+  EXPECT_EQ(b.next().err, FI_ETRUNC);
+}
+
+/// "If the topmost completion is for a failed transfer (an error entry), returns -FI_EAVAIL."
+TEST_F(FiCq, Failure_comes_in_its_turn) {
+  int word = 0;
+  ASSERT_EQ(fi_recv(b.ep, &word, sizeof word, nullptr, FI_ADDR_UNSPEC, &a), 0);
+  ASSERT_EQ(fi_recv(b.ep, &word, 1, nullptr, FI_ADDR_UNSPEC, &b), 0);
+  ASSERT_EQ(fi_recv(b.ep, &word, sizeof word, nullptr, FI_ADDR_UNSPEC, &word), 0);
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(fi_inject(a.ep, &word, sizeof word, to_b), 0);
+  std::array<fi_cq_tagged_entry, 3> entries{};
+  ASSERT_EQ(fi_cq_sread(b.cq, entries.data(), 1, nullptr, 20000), 1);
+  EXPECT_EQ(entries[0].op_context, &a);
+  EXPECT_EQ(fi_cq_sread(b.cq, entries.data(), 3, nullptr, 20000), -FI_EAVAIL);
+  fi_cq_err_entry error{};
+  ASSERT_EQ(fi_cq_readerr(b.cq, &error, 0), 1);
+  EXPECT_EQ(error.op_context, &b);
+  EXPECT_EQ(error.olen, 3u);
+  EXPECT_NE(fi_cq_strerror(b.cq, error.prov_errno, error.err_data, nullptr, 0), nullptr);
+  ASSERT_EQ(fi_cq_sread(b.cq, entries.data(), 3, nullptr, 20000), 1);
+  EXPECT_EQ(entries[0].op_context, &word);
+}
+
 }  // namespace
 }  // namespace portofu::test

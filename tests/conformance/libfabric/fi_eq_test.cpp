@@ -77,5 +77,22 @@ TEST_F(FiEq, Failed_insertion_is_an_error) {
   EXPECT_EQ(fi_close(&eq->fid), 0);
 }
 
+/// "On input, err_data_size indicates the size of the err_data buffer in bytes. On output, err_data_size will be set to
+/// the number of bytes copied to the err_data buffer."
+TEST_F(FiEq, Buffer_for_data_of_an_error_stays_that_of_the_application) {
+  ASSERT_NO_FATAL_FAILURE(open_told(FI_WAIT_NONE));
+  const std::array<std::byte, 16> nobody{};
+  EXPECT_EQ(fi_av_insert(av, nobody.data(), 1, nullptr, 0, nullptr), 0);
+  int data = 0;
+  fi_eq_err_entry error{};
+  error.err_data = &data;
+  error.err_data_size = sizeof data;
+  EXPECT_EQ(fi_eq_readerr(eq, &error, 0), static_cast<ssize_t>(sizeof error));
+  EXPECT_EQ(error.err_data, &data);
+  EXPECT_EQ(error.err_data_size, 0u);
+  EXPECT_EQ(fi_close(&av->fid), 0);
+  EXPECT_EQ(fi_close(&eq->fid), 0);
+}
+
 }  // namespace
 }  // namespace portofu::test
