@@ -33,12 +33,16 @@ void enable(Core& core, MemoryRegion& region) {
   for (const Receive* receive : region.domain->receivers) open_region_at(core, region, *receive);
 }
 
-/// Whether nothing of the region is in use any more. Entries that are in use stay, for the next look.
-bool close_entries(Core& core, MemoryRegion& region) {
-  std::erase_if(region.entries, [&](const MemoryRegion::Entry& entry) {
-    return unlink_entry(core, interface_of(core), entry.handle) != Status::kInUse;
-  });
-  return region.entries.empty();
+/// Who is in the middle of an access ends it soon, unless he has been stopped there. What is in use then stays.
+/// @return whether nothing is
+bool close_entries(Engine& engine, std::vector<MemoryRegion::Entry>& entries) {
+  auto is_over = [&](Core& core) {
+    std::erase_if(entries, [&](const MemoryRegion::Entry& entry) {
+      return unlink_entry(core, interface_of(core), entry.handle) != Status::kInUse;
+    });
+    return entries.empty();
+  };
+  return engine.wait(is_over, Engine::kLingerNs, OnAbort::kGoOn) == WaitResult::kReached;
 }
 
 int close(fid* object) {
@@ -48,9 +52,7 @@ int close(fid* object) {
     const Engine::Duty duty(engine);
     if (is_reachable(*region)) region->domain->regions.erase(region->fid.key);
   }
-  // Who is in the middle of an access ends it soon, unless he has been stopped there.
-  auto is_over = [&](Core& core) { return close_entries(core, *region); };
-  if (engine.wait(is_over, Engine::kLingerNs, OnAbort::kGoOn) != WaitResult::kReached) return -FI_EBUSY;
+  if (!close_entries(engine, region->entries)) return -FI_EBUSY;
   if (region->cntr != nullptr) --region->cntr->users;
   --region->domain->users;
   delete region;
@@ -65,14 +67,38 @@ int bind_endpoint(MemoryRegion& region, const Endpoint& ep) {
   return 0;
 }
 
+/// A region that nobody had to enable gets new entries, before the old ones go: it is reached all the time.
+void replace_entries(MemoryRegion& region) {
+  Engine& engine = *region.domain->engine;
+  std::vector<MemoryRegion::Entry> old;
+  {
+    const Engine::Duty duty(engine);
+    old.swap(region.entries);
+    enable(duty.core(), region);
+  }
+  if (close_entries(engine, old)) return;
+  const Engine::Duty duty(engine);
+  region.entries.insert(region.entries.end(), old.begin(), old.end());
+}
+
+/// "After calling fi_mr_enable(), no further resource bindings may be made to the memory region."
+int bind_counter(MemoryRegion& region, CounterFid* cntr) {
+  const bool was_enabled = region.enabled && (region.events || region.domain->binds_regions);
+  if (region.cntr != nullptr || was_enabled) return -FI_EOPBADSTATE;
+  region.cntr = cntr;
+  ++cntr->users;
+  if (region.enabled) replace_entries(region);
+  return 0;
+}
+
 int bind(fid* object, fid* other, std::uint64_t flags) {
   auto* region = object_of<MemoryRegion>(object);
-  if (other->fclass == FI_CLASS_EP) return bind_endpoint(*region, *object_of<Endpoint>(other));
-  if (other->fclass != FI_CLASS_CNTR || (flags & FI_REMOTE_WRITE) == 0) return -FI_EINVAL;
-  if (region->cntr != nullptr || region->enabled) return -FI_EOPBADSTATE;
-  region->cntr = object_of<CounterFid>(other);
-  ++region->cntr->users;
-  return 0;
+  return guarded([&] {
+    if (other->fclass == FI_CLASS_EP) return bind_endpoint(*region, *object_of<Endpoint>(other));
+    if (other->fclass != FI_CLASS_CNTR || (flags & FI_REMOTE_WRITE) == 0) return -FI_EINVAL;
+    auto* cntr = object_of<CounterFid>(other);
+    return cntr->domain == region->domain ? bind_counter(*region, cntr) : -FI_EDOMAIN;
+  });
 }
 
 /// A raw key is the key.

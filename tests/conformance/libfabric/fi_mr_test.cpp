@@ -1,5 +1,8 @@
 // fi_mr(3): memory regions, in all modes that an application may ask for.
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include "tests/conformance/libfabric/fabric_fixture.h"
 
 namespace portofu::test {
@@ -167,6 +170,38 @@ TEST_F(FiMr, Raw_key_is_the_key) {
   EXPECT_EQ(fi_mr_refresh(region, &changed, 1, 0), 0);
   EXPECT_EQ(write(base, key, to_b), 0);
   EXPECT_EQ(fi_close(&region->fid), 0);
+}
+
+/// "Indicates that the memory regions associated with completion counters must be explicitly enabled after being bound
+/// to any counter", fi_domain(3) says of FI_MR_RMA_EVENT. It is not in the mode of the domain, so they need not be.
+TEST_F(FiMr, Counter_is_bound_to_a_region_that_nobody_enables) {
+  open_with(0);
+  fid_cntr* writes = open_cntr(domain_of_b);
+  fid_mr* region = open_memory(&word, sizeof word, 5);
+  EXPECT_EQ(write(0, 5, to_b), 0);
+  ASSERT_EQ(fi_mr_bind(region, &writes->fid, FI_REMOTE_WRITE), 0);
+  EXPECT_EQ(write(0, 5, to_b), 0);
+  EXPECT_EQ(fi_cntr_wait(writes, 1, 20000), 0);
+  EXPECT_EQ(fi_cntr_read(writes), 1u);
+  EXPECT_EQ(fi_close(&writes->fid), -FI_EBUSY);
+  EXPECT_EQ(fi_close(&region->fid), 0);
+  EXPECT_EQ(write(0, 5, to_b), FI_EKEYREJECTED);
+}
+
+/// "An application can register any range of addresses in their virtual address space, whether or not those addresses
+/// are backed by physical pages or have been allocated."
+TEST_F(FiMr, Memory_may_come_after_its_registration) {
+  open_with(0);
+  const auto bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  void* place = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(place, MAP_FAILED);
+  fid_mr* region = open_memory(place, bytes, 5);
+  EXPECT_EQ(write(0, 5, to_b), FI_EFAULT);
+  ASSERT_EQ(mprotect(place, bytes, PROT_READ | PROT_WRITE), 0);
+  EXPECT_EQ(write(8, 5, to_b), 0);
+  EXPECT_EQ(static_cast<std::uint64_t*>(place)[1], sent);
+  EXPECT_EQ(fi_close(&region->fid), 0);
+  munmap(place, bytes);
 }
 
 }  // namespace
