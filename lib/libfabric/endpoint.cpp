@@ -26,14 +26,14 @@ int enable(Endpoint& ep) {
   if (ep.receives && (ep.caps & FI_RECV) != 0 && ep.rx->cq == nullptr && ep.rx->recv_cntr == nullptr) return -FI_ENOCQ;
   if (ep.wants_shared && ep.srx == nullptr) return -FI_EINVAL;
   const Engine::Duty duty(*ep.domain->engine);
-  if (ep.sends && !ep.tx->enabled) {
+  if (sends && !ep.tx->enabled) {
     ep.tx->av = av;
     if (!open_transmit_half(duty.core(), *ep.tx)) return -FI_ENOMEM;
     ep.tx->enabled = true;
   }
   if (ep.receives && !ep.rx->open) {
     ep.rx->av = av;
-    ep.rx->enabled = ep.srx == nullptr;
+    ep.rx->enabled = ep.srx == nullptr && (ep.caps & FI_RECV) != 0;
     if (!open_receive_half(duty.core(), *ep.rx)) return -FI_ENOMEM;
     if (ep.srx != nullptr) join(duty.core(), *ep.srx->shared, *ep.rx);
   }
@@ -99,9 +99,16 @@ int close(fid* object) {
   return 0;
 }
 
-/// Puts an object into its place, once.
+bool is_of_same(const Endpoint& ep, const EventQueueFid& eq) { return eq.fabric == ep.domain->fabric; }
 template <class Object>
-int place(Object** slot, Object* object) {
+bool is_of_same(const Endpoint& ep, const Object& object) {
+  return object.domain == ep.domain;
+}
+
+/// Puts an object of the same domain into its place, once.
+template <class Object>
+int place(const Endpoint& ep, Object** slot, Object* object) {
+  if (!is_of_same(ep, *object)) return -FI_EDOMAIN;
   if (*slot != nullptr && *slot != object) return -FI_EINVAL;
   if (*slot == nullptr) ++object->users;
   *slot = object;
@@ -113,11 +120,11 @@ int bind_cq(Endpoint& ep, CompletionQueue* cq, std::uint64_t flags) {
   if ((flags & ~kKnown) != 0 || (flags & (FI_TRANSMIT | FI_RECV)) == 0) return -FI_EBADFLAGS;
   const bool selective = (flags & FI_SELECTIVE_COMPLETION) != 0;
   if ((flags & FI_TRANSMIT) != 0) {
-    if (const int result = place(&ep.tx->cq, cq); result != 0) return result;
+    if (const int result = place(ep, &ep.tx->cq, cq); result != 0) return result;
     ep.tx->selective = selective;
   }
   if ((flags & FI_RECV) != 0) {
-    if (const int result = place(&ep.rx->cq, cq); result != 0) return result;
+    if (const int result = place(ep, &ep.rx->cq, cq); result != 0) return result;
     ep.rx->selective = selective;
   }
   return 0;
@@ -126,9 +133,10 @@ int bind_cq(Endpoint& ep, CompletionQueue* cq, std::uint64_t flags) {
 int bind_cntr(Endpoint& ep, CounterFid* cntr, std::uint64_t flags) {
   constexpr std::uint64_t kKnown = FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
   if ((flags & ~kKnown) != 0) return -FI_EBADFLAGS;  // Of none it counts nothing.
+  if (!is_of_same(ep, *cntr)) return -FI_EDOMAIN;
   int result = 0;
   const auto put = [&](std::uint64_t flag, auto* half, auto slot) {
-    if ((flags & flag) != 0 && result == 0) result = place(&(half->*slot), cntr);
+    if ((flags & flag) != 0 && result == 0) result = place(ep, &(half->*slot), cntr);
   };
   put(FI_SEND, ep.tx.get(), &Transmit::send_cntr);
   put(FI_WRITE, ep.tx.get(), &Transmit::write_cntr);
@@ -145,19 +153,23 @@ int bind(fid* object, fid* other, std::uint64_t flags) {
   const bool enabled = ep.tx->enabled || ep.rx->open;
   if (enabled && other->fclass != FI_CLASS_MR) return -FI_EOPBADSTATE;
   switch (other->fclass) {
-    case FI_CLASS_AV: return place(&ep.av, object_of<AddressVector>(other));
+    case FI_CLASS_AV: return place(ep, &ep.av, object_of<AddressVector>(other));
     case FI_CLASS_CQ: return bind_cq(ep, object_of<CompletionQueue>(other), flags);
     case FI_CLASS_CNTR: return bind_cntr(ep, object_of<CounterFid>(other), flags);
-    case FI_CLASS_EQ: return place(&ep.eq, object_of<EventQueueFid>(other));
-    case FI_CLASS_SRX_CTX: return ep.receives ? place(&ep.srx, object_of<Endpoint>(other)) : -FI_EINVAL;
-    case FI_CLASS_STX_CTX: return ep.sends ? place(&ep.stx, object_of<SharedTransmit>(other)) : -FI_EINVAL;
+    case FI_CLASS_EQ: return place(ep, &ep.eq, object_of<EventQueueFid>(other));
+    case FI_CLASS_SRX_CTX: return ep.receives ? place(ep, &ep.srx, object_of<Endpoint>(other)) : -FI_EINVAL;
+    case FI_CLASS_STX_CTX: return ep.sends ? place(ep, &ep.stx, object_of<SharedTransmit>(other)) : -FI_EINVAL;
     case FI_CLASS_MR: return 0;
     default: return -FI_EINVAL;
   }
 }
 
+/// Flags of operations are those of one direction: "FI_TRANSMIT or FI_RECV (not both)".
+bool name_direction(std::uint64_t flags) { return ((flags & FI_TRANSMIT) != 0) != ((flags & FI_RECV) != 0); }
+
 /// The same endpoint with other flags for the calls that take none.
 int make_alias(Endpoint& ep, const struct fi_alias& wanted) {
+  if (!name_direction(wanted.flags)) return -FI_EINVAL;
   return guarded([&] {
     auto alias = std::make_unique<Endpoint>();
     alias->fid = ep.fid;
@@ -178,9 +190,16 @@ int make_alias(Endpoint& ep, const struct fi_alias& wanted) {
 }
 
 int change_flags(Endpoint& ep, std::uint64_t flags) {
+  if (!name_direction(flags)) return -FI_EINVAL;
   if ((flags & FI_TRANSMIT) != 0) ep.tx_flags = flags & ~FI_TRANSMIT;
   if ((flags & FI_RECV) != 0) ep.rx_flags = flags & ~FI_RECV;
-  return (flags & (FI_TRANSMIT | FI_RECV)) != 0 ? 0 : -FI_EINVAL;
+  return 0;
+}
+
+int tell_flags(const Endpoint& ep, std::uint64_t* flags) {
+  if (!name_direction(*flags)) return -FI_EINVAL;
+  *flags = (*flags & FI_TRANSMIT) != 0 ? ep.tx_flags : ep.rx_flags;
+  return 0;
 }
 
 int control(fid* object, int command, void* argument) {
@@ -189,11 +208,7 @@ int control(fid* object, int command, void* argument) {
     case FI_ENABLE: return guarded([&] { return enable(ep); });
     case FI_ALIAS: return make_alias(ep, *static_cast<const struct fi_alias*>(argument));
     case FI_SETOPSFLAG: return change_flags(ep, *static_cast<const std::uint64_t*>(argument));
-    case FI_GETOPSFLAG: {
-      auto* flags = static_cast<std::uint64_t*>(argument);
-      *flags = (*flags & FI_TRANSMIT) != 0 ? ep.tx_flags : ep.rx_flags;
-      return 0;
-    }
+    case FI_GETOPSFLAG: return tell_flags(ep, static_cast<std::uint64_t*>(argument));
     default: return -FI_ENOSYS;
   }
 }
@@ -259,10 +274,48 @@ int take_numbers_for(Endpoint& ep, std::uint32_t count) {
 
 namespace {
 
+fi_ops_msg no_messages = {sizeof(fi_ops_msg), NotThere{}, NotThere{}, NotThere{}, NotThere{},
+                          NotThere{},         NotThere{}, NotThere{}, NotThere{}, NotThere{}};
+fi_ops_tagged no_tagged = {sizeof(fi_ops_tagged),
+                           NotThere{},
+                           NotThere{},
+                           NotThere{},
+                           NotThere{},
+                           NotThere{},
+                           NotThere{},
+                           NotThere{},
+                           NotThere{},
+                           NotThere{}};
+fi_ops_rma no_memory = {sizeof(fi_ops_rma), NotThere{}, NotThere{}, NotThere{}, NotThere{},
+                        NotThere{},         NotThere{}, NotThere{}, NotThere{}, NotThere{}};
+fi_ops_atomic no_atomics = {sizeof(fi_ops_atomic),
+                            NotThere{},
+                            NotThere{},
+                            NotThere{},
+                            NotThere{},
+                            NotThere{},
+                            NotThere{},
+                            NotThere{},
+                            NotThere{},
+                            NotThere{},
+                            NotThere{},
+                            NotThere{},
+                            NotThere{},
+                            NotThere{}};
+
+/// An endpoint has the calls of "only those primary capabilities which were selected" (fi_getinfo(3)).
+void give_calls(Endpoint& ep) {
+  if ((ep.caps & FI_MSG) == 0) ep.fid.msg = &no_messages;
+  if ((ep.caps & FI_TAGGED) == 0) ep.fid.tagged = &no_tagged;
+  if ((ep.caps & FI_RMA) == 0) ep.fid.rma = &no_memory;
+  if ((ep.caps & FI_ATOMIC) == 0) ep.fid.atomic = &no_atomics;
+}
+
 void give_halves(Endpoint& ep, const fi_info& info, bool sends, bool receives, std::uint32_t number) {
   ep.caps = info.caps;
   ep.sends = sends;
   ep.receives = receives;
+  give_calls(ep);
   if (sends) {
     ep.tx->domain = ep.domain;
     ep.tx->number = number;
@@ -299,13 +352,21 @@ int open_context(fid_ep* parent_fid, std::size_t fclass, std::uint32_t index, st
   });
 }
 
+/// "Providers will return the actual attributes assigned to the context through the attr parameter, if provided."
+template <class Attributes>
+int open_attributed(fid_ep* parent, int index, Attributes* attr, fid_ep** opened, void* context) {
+  constexpr bool kSends = std::is_same_v<Attributes, fi_tx_attr>;
+  const int result = open_context(parent, kSends ? FI_CLASS_TX_CTX : FI_CLASS_RX_CTX, static_cast<std::uint32_t>(index),
+                                  attr != nullptr ? attr->op_flags : 0, opened, context);
+  if (result == 0 && attr != nullptr) give_attributes(attr, endpoint_of(parent).caps);
+  return result;
+}
+
 int open_transmit(fid_ep* parent, int index, fi_tx_attr* attr, fid_ep** opened, void* context) {
-  return open_context(parent, FI_CLASS_TX_CTX, static_cast<std::uint32_t>(index), attr != nullptr ? attr->op_flags : 0,
-                      opened, context);
+  return open_attributed(parent, index, attr, opened, context);
 }
 int open_receive(fid_ep* parent, int index, fi_rx_attr* attr, fid_ep** opened, void* context) {
-  return open_context(parent, FI_CLASS_RX_CTX, static_cast<std::uint32_t>(index), attr != nullptr ? attr->op_flags : 0,
-                      opened, context);
+  return open_attributed(parent, index, attr, opened, context);
 }
 
 std::size_t own_contexts(std::size_t wanted) { return wanted == FI_SHARED_CONTEXT ? 1 : wanted; }

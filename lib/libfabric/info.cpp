@@ -92,7 +92,7 @@ void set(Value* value, Value wanted, Value otherwise) {
 void fill_transmit(fi_tx_attr& tx, const fi_tx_attr* wanted, std::uint64_t caps) {
   const fi_tx_attr none{};
   const fi_tx_attr& w = wanted != nullptr ? *wanted : none;
-  tx.caps = (w.caps != 0 ? w.caps : caps) & kTransmitCaps;
+  tx.caps = (w.caps != 0 ? w.caps : caps) & caps & kTransmitCaps;
   tx.op_flags = w.op_flags;
   set(&tx.msg_order, w.msg_order, std::uint64_t{kOrder});
   tx.inject_size = kInjectBytes;
@@ -104,7 +104,7 @@ void fill_transmit(fi_tx_attr& tx, const fi_tx_attr* wanted, std::uint64_t caps)
 void fill_receive(fi_rx_attr& rx, const fi_rx_attr* wanted, std::uint64_t caps) {
   const fi_rx_attr none{};
   const fi_rx_attr& w = wanted != nullptr ? *wanted : none;
-  rx.caps = (w.caps != 0 ? w.caps : caps) & kReceiveCaps;
+  rx.caps = (w.caps != 0 ? w.caps : caps) & caps & kReceiveCaps;
   rx.op_flags = w.op_flags;
   set(&rx.msg_order, w.msg_order, std::uint64_t{kOrder});
   rx.size = kMostReceives;
@@ -212,6 +212,18 @@ int fill(fi_info& info, std::uint32_t version, const fi_info* hints) {
 }
 
 }  // namespace
+
+void give_attributes(fi_tx_attr* attr, std::uint64_t caps) {
+  const fi_tx_attr wanted = *attr;
+  *attr = {};
+  fill_transmit(*attr, &wanted, caps);
+}
+
+void give_attributes(fi_rx_attr* attr, std::uint64_t caps) {
+  const fi_rx_attr wanted = *attr;
+  *attr = {};
+  fill_receive(*attr, &wanted, caps);
+}
 
 int get_info(std::uint32_t version, const char* node, const char* service, std::uint64_t flags, const fi_info* hints,
              fi_info** info) {

@@ -20,6 +20,10 @@ inline constexpr std::size_t kMostPieces = 32;       ///< Local iovecs of one op
 inline constexpr std::size_t kMostRemotePieces = 8;  ///< Remote ones.
 inline constexpr std::size_t kTransmitSize = 4096;   ///< Operations that may wait for room towards one peer.
 
+/// What the context of an endpoint has, for what was asked. @param caps  of the endpoint
+void give_attributes(fi_tx_attr* attr, std::uint64_t caps);
+void give_attributes(fi_rx_attr* attr, std::uint64_t caps);
+
 /// fi_provider::getinfo.
 int get_info(std::uint32_t version, const char* node, const char* service, std::uint64_t flags, const fi_info* hints,
              fi_info** info);

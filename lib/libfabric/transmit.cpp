@@ -6,6 +6,9 @@
 namespace portofu::fabric {
 namespace {
 
+/// Flags that ask for more than there is: levels of completion, and groups of targets.
+constexpr std::uint64_t kNotThere = FI_MATCH_COMPLETE | FI_COMMIT_COMPLETE | FI_MULTICAST;
+
 bool is_reading(PacketType type) { return type == PacketType::kGet || is_fetching(type); }
 
 /// How the call is to be told of.
@@ -15,7 +18,9 @@ MdUse md_use_of(const TransmitCall& call, PacketType type) {
   if (is_reading(type)) return quiet ? MdUse::kReadQuiet : MdUse::kRead;
   if (call.portal == PortalUse::kMemory || type == PacketType::kAtomic)
     return !quiet ? MdUse::kWrite : injects ? MdUse::kWriteInject : MdUse::kWriteQuiet;
-  if ((call.flags & FI_DELIVERY_COMPLETE) != 0) return quiet ? MdUse::kSendAckQuiet : MdUse::kSendAck;
+  // What is delivered to the peer is no more than what is known to be at its place.
+  if ((call.flags & (FI_DELIVERY_COMPLETE | FI_TRANSMIT_COMPLETE)) != 0)
+    return quiet ? MdUse::kSendAckQuiet : MdUse::kSendAck;
   return !quiet ? MdUse::kSend : injects ? MdUse::kInject : MdUse::kSendQuiet;
 }
 
@@ -192,6 +197,8 @@ void free_memory(Interface& ni, const Descriptor& d) {
 ssize_t transmit(Endpoint& ep, const TransmitCall& call, Descriptor& d) {
   return guarded([&]() -> ssize_t {
     if (!ep.tx->enabled) return -FI_EOPBADSTATE;
+    if ((call.flags & kNotThere) != 0) [[unlikely]]
+      return -FI_EBADFLAGS;
     if (call.piece_count > kMostPieces) return -FI_EINVAL;
     if (d.length > kDefaultLimits.max_msg_size) return -FI_EMSGSIZE;
     // It is said of data that leave. As a default of the endpoint it meets reads, too.

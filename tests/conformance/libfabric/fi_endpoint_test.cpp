@@ -56,7 +56,13 @@ TEST_F(FiEndpoint, Contexts_of_a_scalable_endpoint_are_reached_by_number) {
   ASSERT_EQ(fi_av_open(domain, &av_attr, &av, nullptr), 0);
   ASSERT_EQ(fi_scalable_ep(domain, info.get(), &sep, nullptr), 0);
   ASSERT_EQ(fi_scalable_ep_bind(sep, &av->fid, 0), 0);
-  ASSERT_EQ(fi_tx_context(sep, 1, nullptr, &tx, nullptr), 0);
+  // "Providers will return the actual attributes assigned to the context through the attr parameter, if provided."
+  fi_tx_attr attr{};
+  attr.caps = FI_MSG | FI_SEND;
+  ASSERT_EQ(fi_tx_context(sep, 1, &attr, &tx, nullptr), 0);
+  EXPECT_EQ(attr.caps, FI_MSG | FI_SEND);
+  EXPECT_EQ(attr.inject_size, info->tx_attr->inject_size);
+  EXPECT_EQ(attr.iov_limit, info->tx_attr->iov_limit);
   ASSERT_EQ(fi_ep_bind(tx, &a.cq->fid, FI_TRANSMIT), 0);
   ASSERT_EQ(fi_enable(tx), 0);
   for (int i = 0; i < 3; ++i) {
@@ -84,6 +90,150 @@ TEST_F(FiEndpoint, Contexts_of_a_scalable_endpoint_are_reached_by_number) {
   for (fid* object : {&tx->fid, &rx[0]->fid, &rx[1]->fid, &rx[2]->fid, &sep->fid, &av->fid})
     EXPECT_EQ(fi_close(object), 0);
   c.close();
+}
+
+/// "FI_EDOMAIN: A resource domain was not bound to the endpoint or an attempt was made to bind multiple domains."
+TEST_F(FiEndpoint, What_belongs_to_another_domain_is_not_bound) {
+  fid_domain* other = nullptr;
+  ASSERT_EQ(fi_domain(fabric, info.get(), &other, nullptr), 0);
+  fid_cq* cq = nullptr;
+  fid_cntr* cntr = nullptr;
+  fid_av* av = nullptr;
+  fid_ep* srx = nullptr;
+  fid_stx* stx = nullptr;
+  fid_ep* ep = nullptr;
+  fi_cq_attr cq_attr{};
+  fi_cntr_attr cntr_attr{};
+  fi_av_attr av_attr{};
+  ASSERT_EQ(fi_cq_open(other, &cq_attr, &cq, nullptr), 0);
+  ASSERT_EQ(fi_cntr_open(other, &cntr_attr, &cntr, nullptr), 0);
+  ASSERT_EQ(fi_av_open(other, &av_attr, &av, nullptr), 0);
+  ASSERT_EQ(fi_srx_context(other, info->rx_attr, &srx, nullptr), 0);
+  ASSERT_EQ(fi_stx_context(other, info->tx_attr, &stx, nullptr), 0);
+  ASSERT_EQ(fi_endpoint(domain, info.get(), &ep, nullptr), 0);
+  EXPECT_EQ(fi_ep_bind(ep, &cq->fid, FI_TRANSMIT), -FI_EDOMAIN);
+  EXPECT_EQ(fi_ep_bind(ep, &cntr->fid, FI_SEND), -FI_EDOMAIN);
+  for (fid* object : {&av->fid, &srx->fid, &stx->fid}) EXPECT_EQ(fi_ep_bind(ep, object, 0), -FI_EDOMAIN);
+  for (fid* object : {&ep->fid, &cq->fid, &cntr->fid, &av->fid, &srx->fid, &stx->fid, &other->fid})
+    EXPECT_EQ(fi_close(object), 0);
+}
+
+/// "The control argument must include FI_TRANSMIT or FI_RECV (not both)"; so must the flags of an alias.
+TEST_F(FiEndpoint, Flags_are_those_of_one_direction) {
+  fid_ep* alias = nullptr;
+  for (const std::uint64_t wrong : std::array<std::uint64_t, 2>{0, FI_TRANSMIT | FI_RECV}) {
+    std::uint64_t flags = wrong;
+    EXPECT_EQ(fi_control(&a.ep->fid, FI_SETOPSFLAG, &flags), -FI_EINVAL);
+    EXPECT_EQ(fi_control(&a.ep->fid, FI_GETOPSFLAG, &flags), -FI_EINVAL);
+    EXPECT_EQ(fi_ep_alias(a.ep, &alias, wrong), -FI_EINVAL);
+  }
+  std::uint64_t flags = FI_TRANSMIT | FI_DELIVERY_COMPLETE;
+  ASSERT_EQ(fi_control(&a.ep->fid, FI_SETOPSFLAG, &flags), 0);
+  flags = FI_TRANSMIT;
+  ASSERT_EQ(fi_control(&a.ep->fid, FI_GETOPSFLAG, &flags), 0);
+  EXPECT_EQ(flags, FI_DELIVERY_COMPLETE);
+  flags = FI_RECV;
+  ASSERT_EQ(fi_control(&a.ep->fid, FI_GETOPSFLAG, &flags), 0);
+  EXPECT_EQ(flags, 0u);
+}
+
+/// "Operations posted without a valid context parameter ... cannot be canceled."
+TEST_F(FiEndpoint, What_has_no_context_is_not_canceled) {
+  int received = 0;
+  const int sent = 4;
+  ASSERT_EQ(fi_recv(b.ep, &received, sizeof received, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+  EXPECT_EQ(fi_cancel(&b.ep->fid, nullptr), -FI_ENOENT);
+  ASSERT_EQ(fi_inject(a.ep, &sent, sizeof sent, to_b), 0);
+  EXPECT_EQ(b.next().err, 0);
+  EXPECT_EQ(received, 4);
+}
+
+/// "If multiple outstanding operations match the context parameter, only one will be canceled."
+TEST_F(FiEndpoint, One_of_several_is_canceled) {
+  std::array<int, 2> received{};
+  const int sent = 4;
+  for (int& place : received) ASSERT_EQ(fi_recv(b.ep, &place, sizeof place, nullptr, FI_ADDR_UNSPEC, &received), 0);
+  ASSERT_EQ(fi_cancel(&b.ep->fid, &received), 0);
+  EXPECT_EQ(b.next().err, FI_ECANCELED);
+  ASSERT_EQ(fi_inject(a.ep, &sent, sizeof sent, to_b), 0);
+  EXPECT_EQ(b.next().err, 0);
+  EXPECT_TRUE(b.is_quiet());
+}
+
+/// fi_getinfo(3): "a provider must enable support for only those primary capabilities which were selected", and
+/// modifiers are "used to limit a primary capability, such as restricting an endpoint to being send-only".
+TEST_F(FiEndpoint, Has_the_calls_that_were_selected) {
+  std::uint64_t word = 1;
+  fid_mr* region = open_memory(&word, sizeof word, 5);
+  for (const std::uint64_t caps : {FI_MSG, FI_TAGGED, FI_RMA, FI_ATOMIC}) {
+    Info hints = make_hints();
+    hints->caps = caps;
+    const Info selected = get_info(hints.get());
+    ASSERT_NE(selected, nullptr);
+    Node c;
+    c.open(domain, selected.get());
+    const fi_addr_t from_c = c.insert(b);
+    const auto answer = [caps](std::uint64_t of) -> ssize_t { return caps == of ? 0 : -FI_ENOSYS; };
+    EXPECT_EQ(fi_send(c.ep, &word, 8, nullptr, from_c, nullptr), answer(FI_MSG));
+    EXPECT_EQ(fi_recv(c.ep, &word, 8, nullptr, FI_ADDR_UNSPEC, nullptr), answer(FI_MSG));
+    EXPECT_EQ(fi_tsend(c.ep, &word, 8, nullptr, from_c, 1, nullptr), answer(FI_TAGGED));
+    EXPECT_EQ(fi_write(c.ep, &word, 8, nullptr, from_c, 0, 5, nullptr), answer(FI_RMA));
+    EXPECT_EQ(fi_atomic(c.ep, &word, 1, nullptr, from_c, 0, 5, FI_UINT64, FI_SUM, nullptr), answer(FI_ATOMIC));
+    EXPECT_EQ(c.next().err, 0);
+    c.close();
+  }
+  EXPECT_EQ(fi_close(&region->fid), 0);
+}
+
+TEST_F(FiEndpoint, Sends_only_or_receives_only_where_that_was_selected) {
+  int word = 1;
+  const iovec piece{&word, sizeof word};
+  const fi_msg msg{&piece, nullptr, 1, 0, nullptr, 0};
+  for (const std::uint64_t direction : {FI_SEND, FI_RECV}) {
+    Info hints = make_hints();
+    hints->caps = FI_MSG | direction;
+    const Info selected = get_info(hints.get());
+    ASSERT_NE(selected, nullptr);
+    Node c;
+    c.open(domain_of_b, selected.get());
+    const bool sends = direction == FI_SEND;
+    EXPECT_EQ(fi_send(c.ep, &word, sizeof word, nullptr, c.insert(b), nullptr), sends ? 0 : -FI_EOPBADSTATE);
+    EXPECT_EQ(fi_recv(c.ep, &word, sizeof word, nullptr, FI_ADDR_UNSPEC, nullptr), sends ? -FI_EOPBADSTATE : 0);
+    fi_msg to_c = msg;
+    to_c.addr = a.insert(c);
+    ASSERT_EQ(fi_sendmsg(a.ep, &to_c, FI_DELIVERY_COMPLETE), 0);
+    EXPECT_EQ(a.next().err != 0, sends) << "nobody can receive it";
+    c.close();
+  }
+}
+
+/// Completion levels that the provider has not are no weaker ones, and an address is none of a group.
+TEST_F(FiEndpoint, Flags_that_mean_more_than_it_does_are_refused) {
+  int word = 1;
+  const iovec piece{&word, sizeof word};
+  const fi_msg_tagged msg{&piece, nullptr, 1, to_b, 3, 0, nullptr, 0};
+  for (const std::uint64_t flag : {FI_MATCH_COMPLETE, FI_COMMIT_COMPLETE, FI_MULTICAST})
+    EXPECT_EQ(fi_tsendmsg(a.ep, &msg, flag), -FI_EBADFLAGS);
+  EXPECT_TRUE(a.is_quiet());
+}
+
+/// fi_cq(3), FI_TRANSMIT_COMPLETE of reliable endpoints: "Indicates that a completion should be generated when the
+/// operation has been delivered to the peer endpoint." One that is closed gets nothing.
+TEST_F(FiEndpoint, Transmit_complete_is_said_of_what_the_peer_has) {
+  int word = 1;
+  const iovec piece{&word, sizeof word};
+  Node c;
+  c.open(domain_of_b, info.get());
+  const fi_msg msg{&piece, nullptr, 1, a.insert(c), &word, 0};
+  ASSERT_EQ(fi_sendmsg(a.ep, &msg, FI_TRANSMIT_COMPLETE), 0);
+  EXPECT_EQ(a.next().err, 0) << "nobody need have received it";
+  c.close();
+  ASSERT_EQ(fi_sendmsg(a.ep, &msg, FI_TRANSMIT_COMPLETE), 0);
+  const Completion failed = a.next();
+  EXPECT_EQ(failed.err, FI_ECONNREFUSED);
+  EXPECT_EQ(failed.op_context, &word);
+  ASSERT_EQ(fi_sendmsg(a.ep, &msg, FI_INJECT_COMPLETE), 0);
+  EXPECT_EQ(a.next().err, 0) << "the buffer may be used again";
 }
 
 /// Two endpoints, `first` and `second`, that share their receives.
@@ -156,8 +306,8 @@ TEST_F(FiSharedContext, Without_endpoints_it_knows_no_source) {
   info->rx_attr->caps |= FI_DIRECTED_RECV;
   ASSERT_EQ(fi_srx_context(domain_of_b, info->rx_attr, &lone, nullptr), 0);
   EXPECT_EQ(fi_recv(lone, &received[0], sizeof(int), nullptr, from_a, nullptr), -FI_EINVAL);
-  EXPECT_EQ(fi_recv(lone, &received[0], sizeof(int), nullptr, FI_ADDR_UNSPEC, nullptr), 0);
-  EXPECT_EQ(fi_cancel(&lone->fid, nullptr), 0);
+  EXPECT_EQ(fi_recv(lone, &received[0], sizeof(int), nullptr, FI_ADDR_UNSPEC, &received), 0);
+  EXPECT_EQ(fi_cancel(&lone->fid, &received), 0);
   EXPECT_EQ(fi_close(&lone->fid), 0);
 }
 

@@ -121,5 +121,81 @@ TEST_F(FiMsg, Nobody_is_not_a_target) {
   EXPECT_EQ(fi_send(a.ep, &sent, sizeof sent, nullptr, 4711, nullptr), -FI_EINVAL);
 }
 
+/// "An entry to the associated receive completion queue will always be generated when the buffer has been consumed,
+/// even if other receive completions have been suppressed."
+TEST_F(FiMsg, End_of_a_buffer_is_told_though_messages_are_not) {
+  TearDown();
+  a = b = {};
+  open(make_hints().get(), FI_SELECTIVE_COMPLETION);
+  std::array<char, 100> buffer{};
+  const iovec piece{buffer.data(), buffer.size()};
+  const fi_msg msg{&piece, nullptr, 1, FI_ADDR_UNSPEC, &buffer, 0};
+  ASSERT_EQ(fi_recvmsg(b.ep, &msg, FI_MULTI_RECV), 0);
+  for (int i = 0; i < 2; ++i) ASSERT_EQ(fi_inject(a.ep, buffer.data(), 30, to_b), 0);
+  const Completion over = b.next();
+  EXPECT_EQ(over.flags, FI_MULTI_RECV);
+  EXPECT_EQ(over.op_context, &buffer);
+  EXPECT_TRUE(b.is_quiet());
+}
+
+/// "The buffer will be released by the provider when the available buffer space falls below the specified minimum."
+TEST_F(FiMsg, Buffer_that_is_filled_to_its_end_is_released_once) {
+  std::array<char, 8> buffer{};
+  const iovec piece{buffer.data(), buffer.size()};
+  std::size_t least = 4;
+  ASSERT_EQ(fi_setopt(&b.ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least, sizeof least), 0);
+  const fi_msg msg{&piece, nullptr, 1, FI_ADDR_UNSPEC, &buffer, 0};
+  ASSERT_EQ(fi_recvmsg(b.ep, &msg, FI_MULTI_RECV), 0);
+  for (int i = 0; i < 2; ++i) ASSERT_EQ(fi_inject(a.ep, "1234", 4, to_b), 0);
+  for (int i = 0; i < 2; ++i) {
+    const Completion done = b.next();
+    EXPECT_EQ(done.flags, FI_RECV | FI_MSG);
+    EXPECT_EQ(done.buf, buffer.data() + 4 * i);
+  }
+  EXPECT_EQ(b.next().flags, FI_MULTI_RECV);
+  EXPECT_TRUE(b.is_quiet());
+  EXPECT_EQ(fi_cancel(&b.ep->fid, &buffer), -FI_ENOENT);
+}
+
+/// A message that does not fit what is left, which is not less than the minimum, ends in error like any other receive.
+TEST_F(FiMsg, Message_that_is_longer_than_the_rest_of_a_buffer_is_cut) {
+  std::array<char, 100> buffer{};
+  const std::array<char, 90> sent{};
+  const iovec piece{buffer.data(), buffer.size()};
+  std::size_t least = 30;
+  ASSERT_EQ(fi_setopt(&b.ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least, sizeof least), 0);
+  const fi_msg msg{&piece, nullptr, 1, FI_ADDR_UNSPEC, &buffer, 0};
+  ASSERT_EQ(fi_recvmsg(b.ep, &msg, FI_MULTI_RECV), 0);
+  ASSERT_EQ(fi_inject(a.ep, sent.data(), 40, to_b), 0);
+  ASSERT_EQ(fi_inject(a.ep, sent.data(), 90, to_b), 0);
+  EXPECT_EQ(b.next().len, 40u);
+  const Completion cut = b.next();
+  EXPECT_EQ(cut.err, FI_ETRUNC);
+  EXPECT_EQ(cut.len, 60u);
+  EXPECT_EQ(cut.olen, 30u);
+  EXPECT_EQ(cut.op_context, &buffer);
+  EXPECT_EQ(b.next().flags, FI_MULTI_RECV);
+}
+
+/// fi_endpoint(3), iov_limit: "the maximum number of IO vectors (scatter-gather elements) that a single posted
+/// operation may reference".
+TEST_F(FiMsg, As_many_pieces_as_the_limit_says_and_no_more) {
+  const std::size_t limit = info->tx_attr->iov_limit;
+  ASSERT_EQ(info->rx_attr->iov_limit, limit);
+  std::vector<char> sent(limit + 1), received(limit + 1);
+  std::vector<iovec> out, in;
+  for (std::size_t i = 0; i <= limit; ++i) {
+    sent[i] = static_cast<char>('a' + i % 26);
+    out.push_back({&sent[i], 1});
+    in.push_back({&received[limit - i], 1});
+  }
+  ASSERT_EQ(fi_recvv(b.ep, in.data(), nullptr, limit, FI_ADDR_UNSPEC, nullptr), 0);
+  ASSERT_EQ(fi_sendv(a.ep, out.data(), nullptr, limit, to_b, nullptr), 0);
+  EXPECT_EQ(b.next().len, limit);
+  for (std::size_t i = 0; i < limit; ++i) EXPECT_EQ(received[limit - i], sent[i]);
+  EXPECT_NE(fi_recvv(b.ep, in.data(), nullptr, limit + 1, FI_ADDR_UNSPEC, nullptr), 0);
+  EXPECT_NE(fi_sendv(a.ep, out.data(), nullptr, limit + 1, to_b, nullptr), 0);
+}
+
 }  // namespace
 }  // namespace portofu::test
