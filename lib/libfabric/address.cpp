@@ -4,8 +4,11 @@
 #include <netinet/in.h>
 #include <rdma/fi_errno.h>
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstring>
+#include <string_view>
 
 #include "engine/config/settings.h"
 #include "engine/door/process.h"
@@ -44,6 +47,20 @@ bool parse_pid(const char* service, std::uint32_t* pid) {
   const char* end = service + std::strlen(service);
   const auto [rest, error] = std::from_chars(service, end, *pid);
   return error == std::errc{} && rest == end && *pid <= kMaxPid;
+}
+
+/// Splits an address in the format FI_ADDR_STR: "fi_sockaddr_in://[host][:[port][/fields][?keys]]".
+/// @return false: it is none of the formats that there are
+bool take_apart(std::string_view text, std::string* host, std::string* port) {
+  constexpr std::array<std::string_view, 2> kFormats = {"fi_sockaddr_in://", "fi_sockaddr://"};
+  const auto* format = std::ranges::find_if(kFormats, [&](std::string_view known) { return text.starts_with(known); });
+  if (format == kFormats.end()) return false;
+  text.remove_prefix(format->size());
+  text = text.substr(0, text.find_first_of("/?"));
+  const std::size_t colon = std::min(text.find(':'), text.size());
+  *host = text.substr(0, colon);
+  *port = text.substr(std::min(colon + 1, text.size()));
+  return true;
 }
 
 }  // namespace
@@ -95,6 +112,11 @@ Address read_address(const void* place) {
 
 int resolve(const char* node, const char* service, bool numeric, Address* address) {
   *address = Address{};
+  std::string host, port;
+  if (service == nullptr && node != nullptr && take_apart(node, &host, &port)) {
+    node = host.empty() ? nullptr : host.c_str();
+    service = port.empty() ? nullptr : port.c_str();
+  }
   address->nid = node != nullptr ? look_up(node, numeric) : own_nid();
   if (address->nid == 0) return -FI_ENODATA;
   if (means_this_node(address->nid)) address->nid = own_nid();

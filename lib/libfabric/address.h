@@ -47,7 +47,7 @@ Address read_address(const void* place);
 std::string address_text(const Address& address);
 
 /// Turns what users write into an address: a host name or number, and a PID.
-/// @param node     nullptr: this node
+/// @param node     nullptr: this node; without a service it may be both in the format FI_ADDR_STR
 /// @param service  nullptr: PID 0
 /// @param numeric  FI_NUMERICHOST: no name is looked up
 /// @return 0 | -FI_ENODATA if the name means nothing

@@ -124,7 +124,8 @@ int insert_range(fid_av* fid, const char* node, std::size_t node_count, const ch
 
 int insert_service(fid_av* fid, const char* node, const char* service, fi_addr_t* place, std::uint64_t flags,
                    void* context) {
-  if (node == nullptr || service == nullptr) return -FI_EINVAL;
+  // What has no service is the address of nobody, unless the node is a whole one.
+  if (node == nullptr) return -FI_EINVAL;
   return guarded([&] {
     return insert_all(*object_of<AddressVector>(fid), nodes_from(node, 1, service, flags), {place, flags, context});
   });

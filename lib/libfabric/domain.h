@@ -57,6 +57,10 @@ Object* object_of(Fid* fid) {
 /// fi_provider::fabric.
 int open_fabric(fi_fabric_attr* attr, fid_fabric** fabric, void* context);
 
+/// Says in what fi_getinfo returns which fabric and which domain are open: what the hints name, else the first ones.
+/// @return 0 | -FI_ENODATA: what the hints name is not ours, or not of one another
+int name_opened(const fi_info* hints, fi_info& info);
+
 /// Nothing to bind, to control or to open.
 int refuse_bind(fid* object, fid* other, std::uint64_t flags);
 int refuse_control(fid* object, int command, void* argument);

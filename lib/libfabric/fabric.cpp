@@ -1,5 +1,11 @@
 // fi_fabric(3): the fabric, of which there is one.
 
+#include <pthread.h>
+
+#include <algorithm>
+#include <mutex>
+#include <new>
+
 #include "lib/libfabric/cntr.h"
 #include "lib/libfabric/domain.h"
 #include "lib/libfabric/info.h"
@@ -9,9 +15,39 @@
 namespace portofu::fabric {
 namespace {
 
+/// Those of the process, in the order in which they were opened.
+struct Opened {
+  std::mutex mutex;  ///< Guards what follows.
+  std::vector<Fabric*> fabrics;
+  std::vector<Domain*> domains;
+};
+Opened opened_now;
+
+/// What a child has of its parent's is of no use to it.
+void forget_in_child() {
+  new (&opened_now.mutex) std::mutex;
+  opened_now.fabrics.clear();
+  opened_now.domains.clear();
+}
+
+[[maybe_unused]] const int fork_handler = pthread_atfork(nullptr, nullptr, forget_in_child);
+
+template <class Object>
+void note(std::vector<Object*>& list, Object* object) {
+  const std::lock_guard lock(opened_now.mutex);
+  list.push_back(object);
+}
+
+template <class Object>
+void leave(std::vector<Object*>& list, const Object* object) {
+  const std::lock_guard lock(opened_now.mutex);
+  std::erase(list, object);
+}
+
 int close_fabric(fid* object) {
   auto* fabric = object_of<Fabric>(object);
   if (fabric->users.load() != 0) return -FI_EBUSY;
+  leave(opened_now.fabrics, fabric);
   delete fabric;
   return 0;
 }
@@ -29,6 +65,7 @@ void close_gates(Domain& domain) {
 int close_domain(fid* object) {
   auto* domain = object_of<Domain>(object);
   if (domain->users.load() != 0) return -FI_EBUSY;
+  leave(opened_now.domains, domain);
   cancel_work(*domain, nullptr);
   close_gates(*domain);
   --domain->fabric->users;
@@ -73,6 +110,7 @@ int open_domain(fid_fabric* fabric_fid, fi_info* info, fid_domain** opened, void
     domain->fid.fid = {FI_CLASS_DOMAIN, context, &domain_object};
     domain->fid.ops = &domain_calls;
     domain->fid.mr = &region_calls;
+    note(opened_now.domains, domain.get());
     *opened = &domain.release()->fid;
     return 0;
   });
@@ -97,9 +135,27 @@ int open_fabric(fi_fabric_attr* attr, fid_fabric** opened, void* context) {
     fabric->fid.fid = {FI_CLASS_FABRIC, context, &fabric_object};
     fabric->fid.ops = &fabric_calls;
     fabric->fid.api_version = attr != nullptr ? attr->api_version : 0;
+    note(opened_now.fabrics, fabric.get());
     *opened = &fabric.release()->fid;
     return 0;
   });
+}
+
+int name_opened(const fi_info* hints, fi_info& info) {
+  const fid_fabric* fabric = hints != nullptr && hints->fabric_attr != nullptr ? hints->fabric_attr->fabric : nullptr;
+  const fid_domain* domain = hints != nullptr && hints->domain_attr != nullptr ? hints->domain_attr->domain : nullptr;
+  const std::lock_guard lock(opened_now.mutex);
+  const auto of_fabric = std::ranges::find_if(
+      opened_now.fabrics, [&](const Fabric* known) { return fabric == nullptr || &known->fid == fabric; });
+  const auto of_domain = std::ranges::find_if(opened_now.domains, [&](const Domain* known) {
+    return (domain == nullptr || &known->fid == domain) && (fabric == nullptr || &known->fabric->fid == fabric);
+  });
+  const bool knows_fabric = of_fabric != opened_now.fabrics.end();
+  const bool knows_domain = of_domain != opened_now.domains.end();
+  if ((fabric != nullptr && !knows_fabric) || (domain != nullptr && !knows_domain)) return -FI_ENODATA;
+  info.fabric_attr->fabric = knows_fabric ? &(*of_fabric)->fid : nullptr;
+  info.domain_attr->domain = knows_domain ? &(*of_domain)->fid : nullptr;
+  return 0;
 }
 
 int refuse_bind(fid*, fid*, std::uint64_t) { return -FI_ENOSYS; }

@@ -2,10 +2,12 @@
 
 #include <rdma/fi_errno.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 
 #include "engine/door/libfabric.h"
-#include "lib/libfabric/library.h"
+#include "lib/libfabric/domain.h"
 
 namespace portofu::fabric {
 namespace {
@@ -28,6 +30,7 @@ constexpr std::uint64_t kOrder = FI_ORDER_RAR | FI_ORDER_RAW | FI_ORDER_WAR | FI
                                  FI_ORDER_SAS | FI_ORDER_RMA_RAR | FI_ORDER_RMA_RAW | FI_ORDER_RMA_WAR |
                                  FI_ORDER_RMA_WAW | FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR |
                                  FI_ORDER_ATOMIC_WAW;
+constexpr std::uint32_t kProtocolVersion = 1;
 constexpr std::size_t kMostMessageBytes = kDefaultLimits.max_msg_size;
 /// More can be posted; applications make room for so many.
 constexpr std::size_t kMostReceives = 65536;
@@ -43,43 +46,76 @@ std::uint64_t with_directions(std::uint64_t caps) {
   return caps;
 }
 
-bool takes_transmit(const fi_tx_attr& wanted) {
-  return is_part(wanted.caps, kTransmitCaps | kDomainCaps) && is_part(wanted.op_flags, kTransmitFlags) &&
+/// @param caps  of the endpoint: "the capabilities must be a subset of those requested of the associated endpoint"
+bool takes_transmit(const fi_tx_attr& wanted, std::uint64_t caps) {
+  return is_part(wanted.caps, (kTransmitCaps & caps) | kDomainCaps) && is_part(wanted.op_flags, kTransmitFlags) &&
          is_part(wanted.msg_order, kOrder) && is_part(wanted.comp_order, FI_ORDER_NONE) &&
          wanted.inject_size <= kInjectBytes && wanted.size <= kTransmitSize && wanted.iov_limit <= kMostPieces &&
          wanted.rma_iov_limit <= kMostRemotePieces;
 }
 
-bool takes_receive(const fi_rx_attr& wanted) {
-  return is_part(wanted.caps, kReceiveCaps | kDomainCaps) && is_part(wanted.op_flags, kReceiveFlags) &&
+bool takes_receive(const fi_rx_attr& wanted, std::uint64_t caps) {
+  return is_part(wanted.caps, (kReceiveCaps & caps) | kDomainCaps) && is_part(wanted.op_flags, kReceiveFlags) &&
          is_part(wanted.msg_order, kOrder) && is_part(wanted.comp_order, FI_ORDER_NONE) &&
          wanted.size <= kMostReceives && wanted.iov_limit <= kMostPieces;
 }
 
 bool takes_contexts(std::size_t wanted) { return wanted <= kMaxEndpoints || wanted == FI_SHARED_CONTEXT; }
 
-bool takes_endpoint(const fi_ep_attr& wanted) {
+/// Keys of authorization there are none, and releases before 1.5 do not know them.
+bool takes_key(std::uint32_t version, std::size_t size) { return size == 0 || version < FI_VERSION(1, 5); }
+
+bool takes_endpoint(const fi_ep_attr& wanted, std::uint32_t version) {
   const bool known = wanted.type == FI_EP_UNSPEC || wanted.type == FI_EP_RDM;
   const bool ours = wanted.protocol == FI_PROTO_UNSPEC || wanted.protocol == kAddressFormat;
-  return known && ours && wanted.max_msg_size <= kMostMessageBytes && wanted.msg_prefix_size == 0 &&
-         wanted.max_order_raw_size <= kMostMessageBytes && wanted.max_order_war_size <= kMaxWarOrderedBytes &&
-         wanted.max_order_waw_size <= kMostMessageBytes && takes_contexts(wanted.tx_ctx_cnt) &&
-         takes_contexts(wanted.rx_ctx_cnt) && wanted.auth_key_size == 0;
+  return known && ours && wanted.protocol_version <= kProtocolVersion && wanted.max_msg_size <= kMostMessageBytes &&
+         wanted.msg_prefix_size == 0 && wanted.max_order_raw_size <= kMostMessageBytes &&
+         wanted.max_order_war_size <= kMaxWarOrderedBytes && wanted.max_order_waw_size <= kMostMessageBytes &&
+         takes_contexts(wanted.tx_ctx_cnt) && takes_contexts(wanted.rx_ctx_cnt) &&
+         takes_key(version, wanted.auth_key_size);
 }
 
-bool takes_domain(const fi_domain_attr& wanted) {
-  return is_named(wanted.name, kDomainName) && is_part(wanted.caps, kDomainCaps) && wanted.cq_data_size <= 8 &&
-         wanted.mr_key_size <= 8 && wanted.ep_cnt <= kMaxEndpoints && wanted.max_ep_tx_ctx <= kMaxEndpoints &&
-         wanted.max_ep_rx_ctx <= kMaxEndpoints && wanted.mr_iov_limit <= kMostPieces && wanted.auth_key_size == 0;
+/// Most of what a domain has: so much is told, and may be asked for.
+struct DomainLimit {
+  std::size_t fi_domain_attr::*field;
+  std::size_t most;
+};
+constexpr std::array<DomainLimit, 14> kDomainLimits = {{
+    {&fi_domain_attr::mr_key_size, sizeof(std::uint64_t)},
+    {&fi_domain_attr::cq_data_size, sizeof(std::uint64_t)},
+    {&fi_domain_attr::cq_cnt, kDefaultLimits.max_eqs},
+    {&fi_domain_attr::ep_cnt, kMaxEndpoints},
+    {&fi_domain_attr::tx_ctx_cnt, kMaxEndpoints},
+    {&fi_domain_attr::rx_ctx_cnt, kMaxEndpoints},
+    {&fi_domain_attr::max_ep_tx_ctx, kMaxEndpoints},
+    {&fi_domain_attr::max_ep_rx_ctx, kMaxEndpoints},
+    {&fi_domain_attr::max_ep_stx_ctx, kMaxEndpoints},
+    {&fi_domain_attr::max_ep_srx_ctx, kMaxEndpoints},
+    {&fi_domain_attr::cntr_cnt, kDefaultLimits.max_cts},
+    {&fi_domain_attr::mr_iov_limit, kMostPieces},
+    {&fi_domain_attr::max_err_data, 0},
+    {&fi_domain_attr::mr_cnt, kDefaultLimits.max_entries},
+}};
+
+bool takes_domain(const fi_domain_attr& wanted, std::uint32_t version) {
+  return is_named(wanted.name, kDomainName) && is_part(wanted.caps, kDomainCaps) &&
+         takes_key(version, wanted.auth_key_size) && std::ranges::all_of(kDomainLimits, [&](const DomainLimit& limit) {
+           return wanted.*limit.field <= limit.most;
+         });
 }
 
-bool takes(const fi_info& hints) {
+/// What is returned of capabilities.
+std::uint64_t caps_for(const fi_info* hints) {
+  return hints != nullptr && hints->caps != 0 ? with_directions(hints->caps) | kDomainCaps : kAll;
+}
+
+bool takes(const fi_info& hints, std::uint32_t version) {
   if (!is_part(hints.caps, kAll)) return false;
   if (hints.addr_format != FI_FORMAT_UNSPEC && !is_address_format(hints.addr_format)) return false;
-  if (hints.tx_attr != nullptr && !takes_transmit(*hints.tx_attr)) return false;
-  if (hints.rx_attr != nullptr && !takes_receive(*hints.rx_attr)) return false;
-  if (hints.ep_attr != nullptr && !takes_endpoint(*hints.ep_attr)) return false;
-  if (hints.domain_attr != nullptr && !takes_domain(*hints.domain_attr)) return false;
+  if (hints.tx_attr != nullptr && !takes_transmit(*hints.tx_attr, caps_for(&hints))) return false;
+  if (hints.rx_attr != nullptr && !takes_receive(*hints.rx_attr, caps_for(&hints))) return false;
+  if (hints.ep_attr != nullptr && !takes_endpoint(*hints.ep_attr, version)) return false;
+  if (hints.domain_attr != nullptr && !takes_domain(*hints.domain_attr, version)) return false;
   return hints.fabric_attr == nullptr ||
          (is_named(hints.fabric_attr->name, kFabricName) && is_named(hints.fabric_attr->prov_name, kProviderName));
 }
@@ -116,7 +152,7 @@ void fill_endpoint(fi_ep_attr& ep, const fi_ep_attr* wanted) {
   const fi_ep_attr& w = wanted != nullptr ? *wanted : none;
   ep.type = FI_EP_RDM;
   ep.protocol = kAddressFormat;
-  ep.protocol_version = 1;
+  ep.protocol_version = kProtocolVersion;
   ep.max_msg_size = kMostMessageBytes;
   ep.max_order_raw_size = kMostMessageBytes;
   ep.max_order_war_size = kMaxWarOrderedBytes;
@@ -144,17 +180,8 @@ void fill_domain(fi_domain_attr& domain, const fi_domain_attr* wanted, std::uint
   set(&domain.data_progress, w.data_progress, FI_PROGRESS_AUTO);
   set(&domain.resource_mgmt, w.resource_mgmt, FI_RM_ENABLED);
   set(&domain.av_type, w.av_type, FI_AV_UNSPEC);
-  domain.mr_key_size = sizeof(std::uint64_t);
-  domain.cq_data_size = sizeof(std::uint64_t);
-  domain.cq_cnt = kDefaultLimits.max_eqs;
-  domain.ep_cnt = domain.tx_ctx_cnt = domain.rx_ctx_cnt = kMaxEndpoints;
-  domain.max_ep_tx_ctx = domain.max_ep_rx_ctx = kMaxEndpoints;
-  domain.max_ep_stx_ctx = domain.max_ep_srx_ctx = kMaxEndpoints;
-  domain.cntr_cnt = kDefaultLimits.max_cts;
-  domain.mr_iov_limit = kMostPieces;
   domain.caps = kDomainCaps;
-  domain.max_err_data = 0;
-  domain.mr_cnt = kDefaultLimits.max_entries;
+  for (const DomainLimit& limit : kDomainLimits) domain.*limit.field = limit.most;
 }
 
 /// @return 0 | -FI_ENOMEM
@@ -196,8 +223,7 @@ int fill_source(fi_info& info, const char* node, const char* service, std::uint6
 }
 
 int fill(fi_info& info, std::uint32_t version, const fi_info* hints) {
-  const std::uint64_t wanted = hints != nullptr ? hints->caps : 0;
-  info.caps = wanted != 0 ? with_directions(wanted) | kDomainCaps : kAll;
+  info.caps = caps_for(hints);
   info.addr_format = format_for(hints != nullptr ? hints->addr_format : kAddressFormat);
   fill_transmit(*info.tx_attr, hints != nullptr ? hints->tx_attr : nullptr, info.caps);
   fill_receive(*info.rx_attr, hints != nullptr ? hints->rx_attr : nullptr, info.caps);
@@ -228,10 +254,11 @@ void give_attributes(fi_rx_attr* attr, std::uint64_t caps) {
 int get_info(std::uint32_t version, const char* node, const char* service, std::uint64_t flags, const fi_info* hints,
              fi_info** info) {
   return guarded([&] {
-    if (hints != nullptr && !takes(*hints)) return -FI_ENODATA;
+    if (hints != nullptr && !takes(*hints, version)) return -FI_ENODATA;
     fi_info* made = fi_allocinfo();
     if (made == nullptr) return -FI_ENOMEM;
     int result = fill(*made, version, hints);
+    if (result == 0) result = name_opened(hints, *made);
     if (result == 0) result = fill_target(*made, node, service, flags, hints);
     if (result == 0) result = fill_source(*made, node, service, flags, hints);
     if (result != 0) {

@@ -258,5 +258,21 @@ TEST_F(FiAv, What_it_cannot_do_is_refused) {
   EXPECT_EQ(fi_close(&av->fid), 0);
 }
 
+/// "Applications may also pass in an FI_ADDR_STR formatted address as the node parameter. In such cases, the service
+/// parameter must be NULL."
+TEST_F(FiAv, Node_may_be_a_whole_address) {
+  std::array<fi_addr_t, 2> places{};
+  ASSERT_EQ(fi_av_insertsvc(a.av, "10.1.1.1", "5000", &places[0], 0, nullptr), 1);
+  ASSERT_EQ(fi_av_insertsvc(a.av, "fi_sockaddr_in://10.1.1.1:5000", nullptr, &places[1], 0, nullptr), 1);
+  std::array<std::array<std::byte, 16>, 2> addresses{};
+  for (int i = 0; i < 2; ++i) {
+    std::size_t bytes = addresses[i].size();
+    ASSERT_EQ(fi_av_lookup(a.av, places[i], addresses[i].data(), &bytes), 0);
+  }
+  EXPECT_EQ(addresses[0], addresses[1]);
+  EXPECT_NE(fi_av_insertsvc(a.av, "fi_sockaddr_in://10.1.1.1:5000", "5000", &places[1], 0, nullptr), 1);
+  EXPECT_NE(fi_av_insertsvc(a.av, "10.1.1.1", nullptr, &places[1], 0, nullptr), 1);
+}
+
 }  // namespace
 }  // namespace portofu::test

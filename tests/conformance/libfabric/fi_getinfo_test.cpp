@@ -64,7 +64,10 @@ TEST(FiGetinfo, Most_that_a_domain_takes_is_not_exceeded) {
   ASSERT_NE(all, nullptr);
   for (std::size_t fi_domain_attr::*const field :
        {&fi_domain_attr::ep_cnt, &fi_domain_attr::max_ep_tx_ctx, &fi_domain_attr::max_ep_rx_ctx,
-        &fi_domain_attr::mr_iov_limit, &fi_domain_attr::mr_key_size, &fi_domain_attr::cq_data_size}) {
+        &fi_domain_attr::mr_iov_limit, &fi_domain_attr::mr_key_size, &fi_domain_attr::cq_data_size,
+        &fi_domain_attr::cq_cnt, &fi_domain_attr::cntr_cnt, &fi_domain_attr::mr_cnt, &fi_domain_attr::tx_ctx_cnt,
+        &fi_domain_attr::rx_ctx_cnt, &fi_domain_attr::max_ep_stx_ctx, &fi_domain_attr::max_ep_srx_ctx,
+        &fi_domain_attr::max_err_data}) {
     Info hints = make_hints();
     hints->domain_attr->*field = all->domain_attr->*field;
     EXPECT_NE(get_info(hints.get()), nullptr);
@@ -196,6 +199,123 @@ std::uint32_t nid_seen_on_loopback(const char* host) {
 TEST(FiGetinfo, Nodes_of_one_machine_are_told_apart) {
   EXPECT_EQ(nid_seen_on_loopback("127.9.0.2"), 0x7f09'0002u);
   EXPECT_EQ(nid_seen_on_loopback("127.0.0.1"), 0x7f09'0001u) << "this node";
+}
+
+/// "Must be paired with FI_SOURCE" and "requires that FI_RMA and/or FI_ATOMIC be set" are said of what is asked for;
+/// what is not there is refused in each place.
+TEST(FiGetinfo, Attributes_that_ask_for_more_are_refused) {
+  const auto is_found = [](auto change) {
+    Info hints = make_hints();
+    change(*hints);
+    return get_info(hints.get()) != nullptr;
+  };
+  EXPECT_TRUE(is_found([](fi_info& hints) { hints.ep_attr->protocol_version = 1; }));
+  EXPECT_FALSE(is_found([](fi_info& hints) { hints.ep_attr->protocol_version = 2; }));
+  EXPECT_FALSE(is_found([](fi_info& hints) { hints.caps = FI_MSG | FI_SOURCE | FI_SOURCE_ERR; }));
+  EXPECT_FALSE(is_found([](fi_info& hints) { hints.caps = FI_MSG | FI_HMEM; }));
+  EXPECT_FALSE(is_found([](fi_info& hints) { hints.tx_attr->comp_order = FI_ORDER_STRICT; }));
+  EXPECT_FALSE(is_found([](fi_info& hints) { hints.rx_attr->comp_order = FI_ORDER_STRICT; }));
+  EXPECT_FALSE(is_found([](fi_info& hints) { hints.tx_attr->op_flags = FI_MATCH_COMPLETE; }));
+  EXPECT_FALSE(is_found([](fi_info& hints) { hints.tx_attr->iov_limit = 1000; }));
+  EXPECT_FALSE(is_found([](fi_info& hints) { hints.tx_attr->rma_iov_limit = 1000; }));
+  EXPECT_FALSE(is_found([](fi_info& hints) { hints.rx_attr->iov_limit = 1000; }));
+  EXPECT_FALSE(is_found([](fi_info& hints) { hints.ep_attr->msg_prefix_size = 8; }));
+  EXPECT_FALSE(is_found([](fi_info& hints) { hints.ep_attr->max_msg_size = SIZE_MAX; }));
+}
+
+/// fi_endpoint(3), caps of a context: "The capabilities must be a subset of those requested of the associated
+/// endpoint."
+TEST(FiGetinfo, Capabilities_of_a_context_are_those_of_its_endpoint) {
+  Info hints = make_hints();
+  hints->caps = FI_MSG;
+  hints->tx_attr->caps = FI_MSG | FI_SEND;
+  hints->rx_attr->caps = FI_MSG | FI_RECV;
+  EXPECT_NE(get_info(hints.get()), nullptr);
+  hints->tx_attr->caps = FI_MSG | FI_TAGGED;
+  EXPECT_EQ(get_info(hints.get()), nullptr);
+  hints->tx_attr->caps = 0;
+  hints->rx_attr->caps = FI_RMA;
+  EXPECT_EQ(get_info(hints.get()), nullptr);
+}
+
+/// "auth_key_size: This field is ignored unless the fabric is opened with API version 1.5 or greater."
+TEST(FiGetinfo, Callers_before_1_5_have_no_keys_and_two_modes_of_memory) {
+  const Info hints = make_hints();
+  hints->ep_attr->auth_key_size = hints->domain_attr->auth_key_size = 8;
+  fi_info* found = nullptr;
+  EXPECT_EQ(fi_getinfo(FI_VERSION(1, 5), nullptr, nullptr, 0, hints.get(), &found), -FI_ENODATA);
+  for (const int mode : {FI_MR_UNSPEC, FI_MR_BASIC, FI_MR_SCALABLE}) {
+    hints->domain_attr->mr_mode = mode;
+    ASSERT_EQ(fi_getinfo(FI_VERSION(1, 4), nullptr, nullptr, 0, hints.get(), &found), 0);
+    EXPECT_EQ(found->domain_attr->mr_mode, mode == FI_MR_UNSPEC ? FI_MR_SCALABLE : mode);
+    EXPECT_EQ(found->fabric_attr->api_version, FI_VERSION(1, 4));
+    fi_freeinfo(found);
+  }
+  hints->ep_attr->auth_key_size = hints->domain_attr->auth_key_size = 0;  // No key is to be freed.
+}
+
+/// fi_fabric(3): "On input to fi_getinfo, a user may set this to an opened fabric instance to restrict output to the
+/// given fabric. On output from fi_getinfo, if no fabric was specified, but the user has an opened instance of the
+/// named fabric, this will reference the first opened instance." fi_domain(3) says the same of domains.
+TEST(FiGetinfo, Names_what_is_open) {
+  const Info none = get_info(make_hints().get());
+  EXPECT_EQ(none->fabric_attr->fabric, nullptr);
+  EXPECT_EQ(none->domain_attr->domain, nullptr);
+  std::array<fid_fabric*, 2> fabrics{};
+  std::array<fid_domain*, 2> domains{};
+  for (std::size_t i = 0; i < 2; ++i) {
+    ASSERT_EQ(fi_fabric(none->fabric_attr, &fabrics[i], nullptr), 0);
+    ASSERT_EQ(fi_domain(fabrics[i], none.get(), &domains[i], nullptr), 0);
+  }
+  const Info first = get_info(make_hints().get());
+  EXPECT_EQ(first->fabric_attr->fabric, fabrics[0]);
+  EXPECT_EQ(first->domain_attr->domain, domains[0]);
+  Info hints = make_hints();
+  hints->fabric_attr->fabric = fabrics[1];
+  EXPECT_EQ(get_info(hints.get())->fabric_attr->fabric, fabrics[1]);
+  EXPECT_EQ(get_info(hints.get())->domain_attr->domain, domains[1]) << "the first one of this fabric";
+  hints->domain_attr->domain = domains[0];
+  EXPECT_EQ(get_info(hints.get()), nullptr) << "it is not of that fabric";
+  hints->domain_attr->domain = domains[1];
+  EXPECT_EQ(get_info(hints.get())->domain_attr->domain, domains[1]);
+  fid_domain of_another_provider{};
+  hints->domain_attr->domain = &of_another_provider;
+  EXPECT_EQ(get_info(hints.get()), nullptr);
+  fid_fabric another_provider{};
+  hints->domain_attr->domain = nullptr;
+  hints->fabric_attr->fabric = &another_provider;
+  EXPECT_EQ(get_info(hints.get()), nullptr);
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(fi_close(&domains[i]->fid), 0);
+    EXPECT_EQ(fi_close(&fabrics[i]->fid), 0);
+  }
+  EXPECT_EQ(get_info(make_hints().get())->fabric_attr->fabric, nullptr);
+}
+
+/// "Applications may also pass in an FI_ADDR_STR formatted address as the node parameter. In such cases, the service
+/// parameter must be NULL."
+TEST(FiGetinfo, Node_may_be_a_whole_address) {
+  const Info apart = get_info(make_hints().get(), nullptr, "10.1.1.1", "5000");
+  for (const char* whole :
+       {"fi_sockaddr_in://10.1.1.1:5000", "fi_sockaddr://10.1.1.1:5000", "fi_sockaddr_in://10.1.1.1:5000?qos=3"}) {
+    const Info info = get_info(make_hints().get(), nullptr, whole);
+    ASSERT_NE(info, nullptr) << whole;
+    ASSERT_EQ(info->dest_addrlen, apart->dest_addrlen);
+    EXPECT_EQ(std::memcmp(info->dest_addr, apart->dest_addr, info->dest_addrlen), 0) << whole;
+    EXPECT_EQ(get_info(make_hints().get(), nullptr, whole, "5000"), nullptr);
+  }
+  EXPECT_EQ(get_info(make_hints().get(), nullptr, "fi_sockaddr_in6://[::1]:5000"), nullptr);
+}
+
+TEST(FiGetinfo, Duplicate_is_a_copy_of_all) {
+  const Info info = get_info(make_hints().get(), nullptr, "10.1.1.1", "5000");
+  const Info copy(fi_dupinfo(info.get()));
+  ASSERT_NE(copy, nullptr);
+  EXPECT_NE(copy->dest_addr, info->dest_addr);
+  EXPECT_EQ(std::memcmp(copy->dest_addr, info->dest_addr, info->dest_addrlen), 0);
+  EXPECT_STREQ(copy->domain_attr->name, info->domain_attr->name);
+  EXPECT_NE(copy->domain_attr->name, info->domain_attr->name);
+  EXPECT_NE(get_info(copy.get()), nullptr);
 }
 
 }  // namespace
