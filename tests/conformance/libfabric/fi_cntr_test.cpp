@@ -184,5 +184,36 @@ TEST_F(FiCntr, Has_no_flags) {
 /// "When closing the counter, there must be no opened endpoints ... associated with the counter."
 TEST_F(FiCntr, Of_an_endpoint_it_is_in_use) { EXPECT_EQ(fi_close(&sends->fid), -FI_EBUSY); }
 
+/// "Counters increment on all successful completions, separately from whether the operation generates an entry in an
+/// event queue." fi_endpoint(3): what ends in error "increments the error counter and generates a CQ completion event".
+TEST_F(FiCntr, Counts_what_the_queue_is_not_told) {
+  fid_cntr* writes = open_cntr(domain);
+  fid_cntr* reads = open_cntr(domain);
+  std::uint64_t word = 0;
+  std::uint64_t own = 1;
+  fid_mr* region = open_memory(&word, sizeof word, 5);
+  Node c;
+  c.open(domain, info.get(), FI_SELECTIVE_COMPLETION, writes, FI_WRITE, FI_WAIT_UNSPEC, reads, FI_READ);
+  const fi_addr_t from_c = c.insert(b);
+  ASSERT_EQ(fi_write(c.ep, &own, sizeof own, nullptr, from_c, 0, 5, nullptr), 0);
+  ASSERT_EQ(fi_inject_write(c.ep, &own, sizeof own, from_c, 0, 5), 0);
+  ASSERT_EQ(fi_atomic(c.ep, &own, 1, nullptr, from_c, 0, 5, FI_UINT64, FI_SUM, nullptr), 0);
+  EXPECT_EQ(fi_cntr_wait(writes, 3, 20000), 0);
+  EXPECT_EQ(fi_cntr_read(reads), 0u);
+  ASSERT_EQ(fi_read(c.ep, &own, sizeof own, nullptr, from_c, 0, 5, nullptr), 0);
+  EXPECT_EQ(fi_cntr_wait(reads, 1, 20000), 0);
+  EXPECT_EQ(own, 2u);
+  EXPECT_TRUE(c.is_quiet());
+  ASSERT_EQ(fi_write(c.ep, &own, sizeof own, nullptr, from_c, 0, 6, nullptr), 0);
+  EXPECT_EQ(c.next().err, FI_EKEYREJECTED);
+  EXPECT_EQ(fi_cntr_readerr(writes), 1u);
+  ASSERT_EQ(fi_read(c.ep, &own, sizeof own, nullptr, from_c, 0, 6, nullptr), 0);
+  EXPECT_EQ(c.next().err, FI_EKEYREJECTED);
+  EXPECT_EQ(fi_cntr_readerr(reads), 1u);
+  EXPECT_EQ(fi_cntr_read(writes), 3u);
+  c.close();
+  EXPECT_EQ(fi_close(&region->fid), 0);
+}
+
 }  // namespace
 }  // namespace portofu::test

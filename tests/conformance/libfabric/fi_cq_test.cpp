@@ -333,5 +333,65 @@ TEST_F(FiCq, Failure_comes_in_its_turn) {
   EXPECT_EQ(entries[0].op_context, &word);
 }
 
+/// "Source addresses which cannot be mapped to a usable fi_addr_t will be reported as FI_ADDR_NOTAVAIL."
+TEST_F(FiCq, Source_that_is_in_no_vector_is_not_available) {
+  int word = 0;
+  const auto source = [&] {
+    EXPECT_EQ(fi_recv(b.ep, &word, sizeof word, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+    EXPECT_EQ(fi_inject(a.ep, &word, sizeof word, to_b), 0);
+    return b.next().source;
+  };
+  EXPECT_EQ(source(), to_a);
+  ASSERT_EQ(fi_av_remove(b.av, &to_a, 1, 0), 0);
+  EXPECT_EQ(source(), FI_ADDR_NOTAVAIL);
+  to_a = b.insert(a);
+  EXPECT_EQ(source(), to_a);
+}
+
+/// fi_endpoint(3): operations with flags of their own "override the op_flags value", others have it.
+TEST_F(FiCq, Default_of_an_endpoint_may_be_a_completion) {
+  TearDown();
+  a = b = {};
+  Info hints = make_hints();
+  hints->tx_attr->op_flags = FI_COMPLETION;
+  open(hints.get(), FI_SELECTIVE_COMPLETION);
+  int word = 0;
+  const iovec piece{&word, sizeof word};
+  const fi_msg msg{&piece, nullptr, 1, to_b, &word, 0};
+  ASSERT_EQ(fi_inject(a.ep, &word, sizeof word, to_b), 0);
+  ASSERT_EQ(fi_sendmsg(a.ep, &msg, 0), 0);
+  ASSERT_EQ(fi_send(a.ep, &word, sizeof word, nullptr, to_b, &a), 0);
+  EXPECT_EQ(a.next().op_context, &a);
+  EXPECT_TRUE(a.is_quiet());
+  fid_ep* alias = nullptr;
+  ASSERT_EQ(fi_ep_alias(a.ep, &alias, FI_TRANSMIT), 0);
+  ASSERT_EQ(fi_send(alias, &word, sizeof word, nullptr, to_b, &word), 0);
+  EXPECT_TRUE(a.is_quiet());
+  EXPECT_EQ(fi_close(&alias->fid), 0);
+}
+
+/// fi_poll(3): "-FI_EAGAIN if there are events queued on the fabric descriptor"; an error is one.
+TEST_F(FiCq, File_descriptor_wakes_for_a_failure) {
+  Node c;
+  c.open(domain, info.get(), 0, nullptr, 0, FI_WAIT_FD);
+  const fi_addr_t from_c = c.insert(b);
+  int fd = -1;
+  int word = 0;
+  ASSERT_EQ(fi_control(&c.cq->fid, FI_GETWAIT, &fd), 0);
+  fid* waited = &c.cq->fid;
+  ASSERT_EQ(fi_trywait(fabric, &waited, 1), 0);
+  ASSERT_EQ(fi_inject_write(c.ep, &word, sizeof word, from_c, 0, 99), 0);
+  pollfd look{fd, POLLIN, 0};
+  EXPECT_EQ(::poll(&look, 1, 20000), 1);
+  EXPECT_EQ(fi_trywait(fabric, &waited, 1), -FI_EAGAIN);
+  EXPECT_EQ(c.next().err, FI_EKEYREJECTED);
+  EXPECT_EQ(fi_trywait(fabric, &waited, 1), 0);
+  ASSERT_EQ(fi_recv(c.ep, &word, sizeof word, nullptr, FI_ADDR_UNSPEC, &word), 0);
+  ASSERT_EQ(fi_cancel(&c.ep->fid, &word), 0);
+  EXPECT_EQ(::poll(&look, 1, 20000), 1) << "a canceled receive is an error entry";
+  EXPECT_EQ(c.next().err, FI_ECANCELED);
+  c.close();
+}
+
 }  // namespace
 }  // namespace portofu::test

@@ -197,5 +197,42 @@ TEST_F(FiMsg, As_many_pieces_as_the_limit_says_and_no_more) {
   EXPECT_NE(fi_sendv(a.ep, out.data(), nullptr, limit + 1, to_b, nullptr), 0);
 }
 
+/// fi_endpoint(3), FI_MULTI_RECV as a default of the endpoint.
+TEST_F(FiMsg, Buffer_for_many_messages_may_be_the_default) {
+  TearDown();
+  a = b = {};
+  Info hints = make_hints();
+  hints->rx_attr->op_flags = FI_MULTI_RECV;
+  open(hints.get());
+  std::array<char, 100> buffer{};
+  ASSERT_EQ(fi_recv(b.ep, buffer.data(), buffer.size(), nullptr, FI_ADDR_UNSPEC, &buffer), 0);
+  for (int i = 0; i < 2; ++i) ASSERT_EQ(fi_inject(a.ep, "1234567890123456789", 20, to_b), 0);
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(b.next().buf, buffer.data() + 20 * i);
+  EXPECT_EQ(b.next().flags, FI_MULTI_RECV) << "60 bytes are left, less than 64";
+}
+
+/// "This flag can only be used with messages smaller than inject_size", which is the largest.
+TEST_F(FiMsg, Injected_is_as_much_as_the_limit_says) {
+  const std::vector<char> sent(info->tx_attr->inject_size + 1);
+  const iovec piece{const_cast<char*>(sent.data()), sent.size()};
+  const fi_msg msg{&piece, nullptr, 1, to_b, nullptr, 0};
+  EXPECT_EQ(fi_inject(a.ep, sent.data(), sent.size() - 1, to_b), 0);
+  EXPECT_NE(fi_inject(a.ep, sent.data(), sent.size(), to_b), 0);
+  EXPECT_NE(fi_sendmsg(a.ep, &msg, FI_INJECT), 0);
+  EXPECT_NE(fi_inject_write(a.ep, sent.data(), sent.size(), to_b, 0, 1), 0);
+  EXPECT_TRUE(a.is_quiet());
+}
+
+TEST_F(FiMsg, Message_of_no_bytes_is_a_message) {
+  ASSERT_EQ(fi_recv(b.ep, nullptr, 0, nullptr, FI_ADDR_UNSPEC, &a), 0);
+  ASSERT_EQ(fi_senddata(a.ep, nullptr, 0, nullptr, 7, to_b, &b), 0);
+  const Completion done = b.next();
+  EXPECT_EQ(done.op_context, &a);
+  EXPECT_EQ(done.len, 0u);
+  EXPECT_EQ(done.flags, FI_RECV | FI_MSG | FI_REMOTE_CQ_DATA);
+  EXPECT_EQ(done.data, 7u);
+  EXPECT_EQ(a.next().op_context, &b);
+}
+
 }  // namespace
 }  // namespace portofu::test

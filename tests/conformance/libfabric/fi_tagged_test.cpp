@@ -298,5 +298,45 @@ TEST_F(FiTagged, Peek_tells_all_of_a_message) {
   EXPECT_EQ(found.op_context, &context);
 }
 
+/// A claimed message is received like any other.
+TEST_F(FiTagged, Claimed_message_that_is_too_long_is_cut) {
+  fi_context2 claim{};
+  const std::array<char, 10> sent{};
+  std::array<char, 4> received{};
+  ASSERT_EQ(fi_tsend(a.ep, sent.data(), sent.size(), nullptr, to_b, 12, nullptr), 0);
+  const iovec piece{received.data(), received.size()};
+  const fi_msg_tagged msg{&piece, nullptr, 1, FI_ADDR_UNSPEC, 12, 0, &claim, 0};
+  do {
+    ASSERT_EQ(fi_trecvmsg(b.ep, &msg, FI_PEEK | FI_CLAIM), 0);
+  } while (b.next().err == FI_ENOMSG);
+  ASSERT_EQ(fi_trecvmsg(b.ep, &msg, FI_CLAIM), 0);
+  const Completion cut = b.next();
+  EXPECT_EQ(cut.err, FI_ETRUNC);
+  EXPECT_EQ(cut.len, 4u);
+  EXPECT_EQ(cut.olen, 6u);
+  EXPECT_EQ(cut.op_context, &claim);
+  EXPECT_EQ(fi_trecvmsg(b.ep, &msg, FI_CLAIM), -FI_EINVAL) << "it has been retrieved";
+}
+
+/// fi_getinfo(3), FI_DIRECTED_RECV: "use the source address of an incoming message when matching it with a receive
+/// buffer"; a peek matches as a receive does.
+TEST_F(FiTagged, Peek_looks_for_its_source_only) {
+  Node c;
+  c.open(domain_of_b, info.get());
+  const int sent = 1;
+  ASSERT_EQ(fi_tsend(a.ep, &sent, sizeof sent, nullptr, to_b, 11, nullptr), 0);
+  fi_msg_tagged msg{nullptr, nullptr, 0, to_a, 11, 0, &context, 0};
+  Completion found{};
+  do {
+    ASSERT_EQ(fi_trecvmsg(b.ep, &msg, FI_PEEK), 0);
+    found = b.next();
+  } while (found.err == FI_ENOMSG);
+  EXPECT_EQ(found.source, to_a);
+  msg.addr = b.insert(c);
+  ASSERT_EQ(fi_trecvmsg(b.ep, &msg, FI_PEEK), 0);
+  EXPECT_EQ(b.next().err, FI_ENOMSG);
+  c.close();
+}
+
 }  // namespace
 }  // namespace portofu::test
