@@ -9,6 +9,7 @@
 #include "engine/door/libfabric.h"
 #include "lib/libfabric/cutter.h"
 #include "lib/libfabric/info.h"
+#include "lib/libfabric/parts.h"
 
 namespace portofu::fabric {
 namespace {
@@ -130,8 +131,8 @@ ssize_t transmit_parts(Endpoint& ep, const AtomicCall& call, const TransmitCall&
                        const Operands& operands) {
   const bool compares = call.family == AtomicFamily::kCompare;
   Parts parts;
-  const bool any_order = call.family != AtomicFamily::kBase;
-  if (const ssize_t opened = parts.open(ep, count_parts(call, operands), any_order); opened != 0) return opened;
+  const bool fetches = call.family != AtomicFamily::kBase;
+  if (const ssize_t opened = parts.open(ep, whole, like.type, count_parts(call, operands)); opened != 0) return opened;
   Cutter source(operands.source.pieces.data(), operands.source.count);
   Cutter results(operands.results.pieces.data(), operands.results.count);
   Cutter compared(operands.compares.pieces.data(), operands.compares.count);
@@ -146,13 +147,13 @@ ssize_t transmit_parts(Endpoint& ep, const AtomicCall& call, const TransmitCall&
       d.match_bits = remote.key;
       d.remote_offset = remote.addr + item * operands.item_bytes;
       d.length = std::min(most, remote.count - item) * operands.item_bytes;
-      if (!part.counts) d.flags &= static_cast<std::uint8_t>(~kFlagTellsData);
+      if (!parts.is_last(index)) d.flags &= static_cast<std::uint8_t>(~kFlagTellsData);
       part.pieces = source_pieces.data();
       part.piece_count = source.take(d.length, source_pieces);
-      if (any_order) part.result_count = results.take(d.length, result_pieces);
+      if (fetches) part.result_count = results.take(d.length, result_pieces);
       part.results = result_pieces.data();
       if (compares) take_compared(compared, d);
-      if (const ssize_t posted = transmit(ep, part, d); posted != 0) return posted;
+      if (const ssize_t posted = transmit(ep, part, d); posted != 0) return parts.give_up(posted, index);
     }
   }
   return 0;

@@ -110,7 +110,11 @@ int close(fid* object) {
 int control(fid* object, int command, void* argument) {
   auto& cntr = *object_of<CounterFid>(object);
   switch (command) {
-    case FI_FLUSH_WORK: flush_work(cntr); return 0;
+    case FI_FLUSH_WORK:
+      return guarded([&] {
+        flush_work(cntr);
+        return 0;
+      });
     case FI_GETOPSFLAG: *static_cast<std::uint64_t*>(argument) = 0; return 0;
     case FI_SETOPSFLAG: return *static_cast<const std::uint64_t*>(argument) == 0 ? 0 : -FI_EINVAL;
     default: return cntr.wait.control(command, argument);
@@ -130,32 +134,7 @@ fi_ops_cntr calls = {
     .seterr = set_failure,
 };
 
-/// On duty: whether all that a gate counts is over, and what waited for it has started.
-bool is_idle(const Core& core, const CounterFid& gate) {
-  const CountingEvent& counter = gate.counter(core);
-  return counter.success() + counter.failure() >= gate.parts;
-}
-
 }  // namespace
-
-CounterFid* open_gate(Core& core, Domain& domain, std::uint64_t parts) {
-  Interface& ni = interface_of(core);
-  CounterFid* gate = nullptr;
-  for (const auto& known : domain.gates) {
-    if (is_idle(core, *known)) gate = known.get();
-  }
-  if (gate == nullptr) {
-    auto made = std::make_unique<CounterFid>();
-    if (ni.cts.allocate(&made->ct_handle) == nullptr) return nullptr;
-    gate = domain.gates.emplace_back(std::move(made)).get();
-  }
-  // What a part that failed has left behind.
-  take_all_out(domain, core, gate->counter(core));
-  gate->counter(core).reset_on_duty();
-  gate->domain = &domain;
-  gate->parts = parts;
-  return gate;
-}
 
 bool CounterFid::has_news_or_arms() {
   domain->engine->step();
@@ -167,9 +146,6 @@ bool CounterFid::has_news_or_arms() {
   if (wait.fd() >= 0) counted.arm_on_duty(wait.fd());
   return false;
 }
-
-Domain::Domain() = default;
-Domain::~Domain() = default;
 
 int open_cntr(fid_domain* domain, fi_cntr_attr* attr, fid_cntr** opened, void* context) {
   return guarded([&] {

@@ -15,18 +15,13 @@ struct CounterFid {
   Users users{0};
   Handle ct_handle = 0;  ///< In the engine.
   WaitObject wait;
-  std::uint64_t seen = 0;   ///< The sum of both numbers when somebody last asked for news.
-  std::uint64_t parts = 0;  ///< Of a gate: operations that it counts.
-  std::size_t place = 0;    ///< On duty: where it is in Domain::counters.
+  std::uint64_t seen = 0;  ///< The sum of both numbers when somebody last asked for news.
+  std::size_t place = 0;   ///< On duty: where it is in Domain::counters.
   /// Some deferred work has named it as one that it changes: whether any still does takes a search.
   std::atomic<bool> is_named{false};
 
   bool has_news_or_arms();  ///< As in wait.h.
   CountingEvent& counter(const Core& core) const { return *interface_of(core).cts.find(ct_handle); }
 };
-
-/// On duty: a counter of the provider's own, behind which the last part of an operation waits for `parts` others. It is
-/// used again when they are over. @return nullptr: there is none
-CounterFid* open_gate(Core& core, Domain& domain, std::uint64_t parts);
 
 }  // namespace portofu::fabric

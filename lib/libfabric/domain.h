@@ -15,6 +15,7 @@
 namespace portofu::fabric {
 
 struct CounterFid;
+struct Gate;
 struct MemoryRegion;
 struct Receive;
 
@@ -26,6 +27,14 @@ struct Fabric {
   Users users{0};
 };
 
+struct Domain;
+
+/// What waits for a counter and is no descriptor, kept alive in Domain::local_calls.
+struct KeptCall : LocalCall {
+  Domain* domain = nullptr;
+  Handle changes = 0;  ///< Counter that it, or what it starts, will change; 0: none.
+};
+
 struct Domain {
   Domain();
   ~Domain();
@@ -35,16 +44,17 @@ struct Domain {
   Lane* lane = nullptr;      ///< Where it is, with all that is opened from it.
   Engine* engine = nullptr;  ///< Of the lane.
   Users users{0};
-  std::uint32_t address_format = 0;                ///< What applications see of addresses.
-  bool virtual_addresses = false;                  ///< FI_MR_VIRT_ADDR: remote addresses are the target's, not offsets.
-  bool chooses_keys = false;                       ///< FI_MR_PROV_KEY.
-  bool binds_regions = false;                      ///< FI_MR_ENDPOINT: a region is reached through one endpoint.
-  std::uint64_t next_key = 1;                      ///< On duty: of `chooses_keys`.
-  std::vector<std::unique_ptr<CounterFid>> gates;  ///< On duty: open_gate.
-  std::vector<CounterFid*> counters;               ///< On duty: those of the application.
-  /// On duty: what waits for a counter and is no descriptor, kept alive.
-  std::unordered_map<const LocalCall*, std::shared_ptr<void>> local_calls;
-  std::vector<Receive*> receivers;  ///< On duty: enabled endpoints.
+  std::uint32_t address_format = 0;  ///< What applications see of addresses.
+  bool virtual_addresses = false;    ///< FI_MR_VIRT_ADDR: remote addresses are the target's, not offsets.
+  bool chooses_keys = false;         ///< FI_MR_PROV_KEY.
+  bool binds_regions = false;        ///< FI_MR_ENDPOINT: a region is reached through one endpoint.
+  std::uint64_t next_key = 1;        ///< On duty: of `chooses_keys`.
+  std::unordered_map<Handle, std::unique_ptr<Gate>> gates;  ///< On duty, by counter: of operations in several parts.
+  std::vector<Gate*> idle_gates;                            ///< On duty: of operations that are over.
+  std::vector<Gate*> left_gates;      ///< On duty: of those that nobody is told of; parts may still run.
+  std::vector<CounterFid*> counters;  ///< On duty: those of the application.
+  std::unordered_map<const LocalCall*, std::shared_ptr<KeptCall>> local_calls;  ///< On duty.
+  std::vector<Receive*> receivers;                                              ///< On duty: enabled endpoints.
   /// On duty, by key: whose memory others may reach, or will when they are enabled.
   std::unordered_map<std::uint64_t, MemoryRegion*> regions;
 };
@@ -80,8 +90,6 @@ void leave_poll_sets(const fid* object);
 int query_atomic(fid_domain* domain, fi_datatype datatype, fi_op op, fi_atomic_attr* attr, std::uint64_t flags);
 int open_eq(fid_fabric* fabric, fi_eq_attr* attr, fid_eq** eq, void* context);
 int control_domain(fid* domain, int command, void* argument);
-/// Takes deferred work out of its counters: one, or all if it is nullptr. @return how much there was
-std::uint32_t cancel_work(Domain& domain, const void* work);
 extern fi_ops_mr region_calls;
 
 }  // namespace portofu::fabric

@@ -9,7 +9,7 @@
 #include "lib/libfabric/cntr.h"
 #include "lib/libfabric/domain.h"
 #include "lib/libfabric/info.h"
-#include "lib/libfabric/transmit.h"
+#include "lib/libfabric/parts.h"
 #include "lib/libfabric/wait.h"
 
 namespace portofu::fabric {
@@ -52,22 +52,14 @@ int close_fabric(fid* object) {
   return 0;
 }
 
-/// What has waited behind them is gone with the endpoints.
-void close_gates(Domain& domain) {
-  const Engine::Duty duty(*domain.engine);
-  Interface& ni = interface_of(duty.core());
-  for (const auto& gate : domain.gates) {
-    take_all_out(domain, duty.core(), gate->counter(duty.core()));
-    ni.cts.free(gate->ct_handle);
-  }
-}
-
 int close_domain(fid* object) {
   auto* domain = object_of<Domain>(object);
   if (domain->users.load() != 0) return -FI_EBUSY;
   leave(opened_now.domains, domain);
-  cancel_work(*domain, nullptr);
-  close_gates(*domain);
+  {
+    const Engine::Duty duty(*domain->engine);
+    close_gates(duty.core(), *domain);
+  }
   --domain->fabric->users;
   release_lane(*domain->lane);
   delete domain;

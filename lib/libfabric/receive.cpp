@@ -124,8 +124,7 @@ ssize_t append(Core& core, const Receive& rx, const ReceiveCall& call) {
 }
 
 /// A receive that waits for a counter.
-struct DeferredReceive : LocalCall {
-  Domain* domain = nullptr;
+struct DeferredReceive : KeptCall {
   std::shared_ptr<const Receive> rx;
   ReceiveCall call;
   std::vector<iovec> pieces;  ///< Of `call`.
@@ -158,15 +157,8 @@ ssize_t defer(const Endpoint& ep, Core& core, const ReceiveCall& call) {
     deferred->deferral = *call.deferral;
     deferred->call.deferral = &deferred->deferral;
   }
-  Descriptor d;
-  d.type = PacketType::kLocalCall;
-  d.interface_index = kFabricInterface;
-  d.call = deferred.get();
-  const LocalCall* key = deferred.get();
-  ep.domain->local_calls.emplace(key, std::move(deferred));
-  const ssize_t result = arm(*ep.domain->engine, core, d, trigger, {owner, ep.rx.get()});
-  if (result != 0) ep.domain->local_calls.erase(key);
-  return result;
+  deferred->changes = deferred->deferral.completion;
+  return keep(ep, core, std::move(deferred), trigger, {owner, ep.rx.get()});
 }
 
 /// On duty: cancels a message that has not left, or a receive that is not posted, because it waits for a counter.
@@ -175,6 +167,7 @@ bool cancel_waiting(Core& core, const Endpoint& ep, const void* context) {
   void* sent = nullptr;
   const bool found = take_message_out(core, ep, [&](const Descriptor& d) {
     if (d.type == PacketType::kLocalCall) {
+      if (d.call->run != post_deferred) return false;
       const ReceiveCall& call = static_cast<const DeferredReceive&>(*d.call).call;
       if (call.msg.context != context) return false;
       received = call;
@@ -229,13 +222,6 @@ ssize_t receive(Endpoint& ep, const ReceiveCall& call) {
     const ssize_t result = append(duty.core(), rx, call);
     engine.settle_on_duty();
     return result;
-  });
-}
-
-bool is_changed_by_receive(const Domain& domain, const CounterFid& cntr) {
-  return std::ranges::any_of(domain.local_calls, [&](const auto& local) {
-    const auto& deferred = *static_cast<const DeferredReceive*>(local.first);
-    return deferred.deferral.completion == cntr.ct_handle;
   });
 }
 

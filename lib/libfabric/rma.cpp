@@ -6,6 +6,7 @@
 
 #include "lib/libfabric/cutter.h"
 #include "lib/libfabric/info.h"
+#include "lib/libfabric/parts.h"
 
 namespace portofu::fabric {
 namespace {
@@ -126,7 +127,7 @@ ssize_t access_memory(Endpoint& ep, const TransmitCall& call, const Descriptor& 
   if (remote_count == 0 || remote_count > kMostRemotePieces || call.piece_count > kMostPieces) return -FI_EINVAL;
   if (length_of(remote, remote_count) != fabric::length_of(call.pieces, call.piece_count)) return -FI_EINVAL;
   Parts parts;
-  if (const ssize_t result = parts.open(ep, remote_count, like.type == PacketType::kGet); result != 0) return result;
+  if (const ssize_t result = parts.open(ep, call, like.type, remote_count); result != 0) return result;
   Cutter cutter(call.pieces, call.piece_count);
   for (std::size_t i = 0; i < remote_count; ++i) {
     std::array<iovec, kMostPieces> pieces;
@@ -139,8 +140,8 @@ ssize_t access_memory(Endpoint& ep, const TransmitCall& call, const Descriptor& 
     d.match_bits = remote[i].key;
     d.remote_offset = remote[i].addr;
     d.length = remote[i].len;
-    if (i + 1 != remote_count) d.flags &= static_cast<std::uint8_t>(~kFlagTellsData);
-    if (const ssize_t result = transmit(ep, part, d); result != 0) return result;
+    if (!parts.is_last(i)) d.flags &= static_cast<std::uint8_t>(~kFlagTellsData);
+    if (const ssize_t result = transmit(ep, part, d); result != 0) return parts.give_up(result, i);
   }
   return 0;
 }

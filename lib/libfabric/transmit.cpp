@@ -38,7 +38,7 @@ MemoryDescriptor* own_memory(Interface& ni, const MemoryDescriptor& like, const 
   md->options = like.options | kMdOneShot | ((call.flags & FI_INJECT) != 0 ? kMdVolatile : 0) |
                 (call.counts ? 0 : kMdEventSuccessDisable);
   md->handle = handle;
-  md->eq_handle = like.eq_handle;
+  md->eq_handle = call.failures != 0 && like.eq_handle != 0 ? call.failures : like.eq_handle;
   const bool counts_here = call.counts && call.deferral.owner == nullptr;
   if (counts_here) md->ct_handle = like.ct_handle;
   if (call.deferral.completion != 0) md->ct_handle = call.deferral.completion;
@@ -218,25 +218,17 @@ ssize_t transmit(Endpoint& ep, const TransmitCall& call, Descriptor& d) {
   });
 }
 
-ssize_t Parts::open(Endpoint& ep, std::size_t count, bool any_order) {
-  count_ = count;
-  if (!any_order || count < 2) return 0;
-  const Engine::Duty duty(*ep.domain->engine);
-  const CounterFid* gate = open_gate(duty.core(), *ep.domain, count - 1);
-  if (gate == nullptr) return -FI_EAGAIN;
-  gate_ = gate->ct_handle;
-  return 0;
-}
-
-TransmitCall Parts::cut(const TransmitCall& whole, std::size_t index) const {
-  TransmitCall part = whole;
-  const bool last = index + 1 == count_;
-  part.counts = last;
-  part.goes_on = index != 0;
-  if (index != 0) part.flags &= ~std::uint64_t{FI_FENCE};
-  if (!last) part.deferral.completion = gate_;
-  if (gate_ != 0 && last) part.deferral.trigger = {gate_, count_ - 1};
-  return part;
+ssize_t keep(const Endpoint& ep, Core& core, std::shared_ptr<KeptCall> call, const Trigger& trigger,
+             const Claim& claim) {
+  Descriptor d;
+  d.type = PacketType::kLocalCall;
+  d.interface_index = kFabricInterface;
+  d.call = call.get();
+  const LocalCall* key = call.get();
+  ep.domain->local_calls.emplace(key, std::move(call));
+  const ssize_t result = arm(*ep.domain->engine, core, d, trigger, claim);
+  if (result != 0) ep.domain->local_calls.erase(key);
+  return result;
 }
 
 ssize_t arm(Engine& engine, Core& core, const Descriptor& d, const Trigger& trigger, const Claim& claim) {

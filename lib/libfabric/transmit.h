@@ -31,7 +31,8 @@ struct TransmitCall {
   std::uint64_t flags = 0;         ///< As the call counts them, FI_COMPLETION included.
   const iovec* results = nullptr;  ///< Where a fetching atomic puts the old values.
   std::size_t result_count = 0;
-  bool counts = true;    ///< False: neither told nor counted unless it fails; another part of the call is.
+  bool counts = true;    ///< False: a part of an operation, of whose success nobody is told.
+  Handle failures = 0;   ///< Event queue of a part's failure, in place of the endpoint's; 0: it is no part.
   bool goes_on = false;  ///< A part of a call has left, so this one must not be refused for want of room.
   Deferral deferral{};
 };
@@ -46,21 +47,6 @@ inline std::uint64_t length_of(const iovec* pieces, std::size_t count) {
 /// Completes the descriptor, which says everything but target, memory and word, and posts it.
 /// @return 0 | -FI_EAGAIN: too much waits for room towards the target | -FI_EINVAL | -FI_EOPBADSTATE | -FI_ENOMEM
 ssize_t transmit(Endpoint& ep, const TransmitCall& call, Descriptor& descriptor);
-
-/// An operation that goes as several, the last of which tells of all.
-class Parts {
- public:
-  /// @param any_order  Replies may come in any order, so the last part waits for those before it.
-  /// @return 0 | -FI_EAGAIN: there is no counter for that
-  ssize_t open(Endpoint& ep, std::size_t count, bool any_order);
-
-  /// What the whole says of one part; its memory is to be set.
-  TransmitCall cut(const TransmitCall& whole, std::size_t index) const;
-
- private:
-  std::size_t count_ = 0;
-  Handle gate_ = 0;  ///< Counter for which the last part waits; 0: it does not.
-};
 
 /// On duty: frees the memory descriptors of an operation of its own that will never start. @param ni  whose they are
 void free_memory(Interface& ni, const Descriptor& descriptor);
@@ -81,6 +67,10 @@ struct Claim {
 /// On duty: lets a descriptor wait for a counter.
 ssize_t arm(Engine& engine, Core& core, const Descriptor& descriptor, const Trigger& trigger, const Claim& claim = {});
 
+/// On duty: lets a call wait for a counter.
+ssize_t keep(const Endpoint& ep, Core& core, std::shared_ptr<KeptCall> call, const Trigger& trigger,
+             const Claim& claim);
+
 /// On duty: an endpoint closes, and with it ends what has not started.
 void end_waiting(Core& core, const Endpoint& ep);
 
@@ -92,11 +82,9 @@ bool take_message_out(Core& core, const Endpoint& ep, const std::function<bool(c
 
 /// On duty: whether deferred work that waits, or that runs, will change a counter.
 bool is_changed_by_work(Core& core, const CounterFid& cntr);
-/// On duty: the same of receives that wait.
-bool is_changed_by_receive(const Domain& domain, const CounterFid& cntr);
 
 /// Takes out what waits for a counter as deferred work.
-void flush_work(const CounterFid& cntr);
+void flush_work(CounterFid& cntr);
 
 /// On duty: frees an operation that was taken out of its counter, and what it holds.
 void forget(Domain& domain, Core& core, TriggeredOperation* operation);

@@ -3,11 +3,13 @@
 #include <rdma/fi_trigger.h>
 
 #include <algorithm>
+#include <span>
 #include <unordered_set>
 
 #include "lib/libfabric/atomic.h"
 #include "lib/libfabric/mr.h"
 #include "lib/libfabric/msg.h"
+#include "lib/libfabric/parts.h"
 #include "lib/libfabric/rma.h"
 #include "lib/libfabric/transmit.h"
 
@@ -129,7 +131,7 @@ ssize_t queue(const Domain& domain, const fi_deferred_work& work) {
 void count_less(Domain& domain, Interface& ni, const Descriptor& d) {
   const MemoryDescriptor* md = ni.mds.find(is_fetching(d.type) ? d.portals.get_md_handle : d.portals.md_handle);
   if (md == nullptr || md->ct_handle == 0) return;
-  for (const auto& gate : domain.gates) gate->parts -= gate->ct_handle == md->ct_handle ? 1 : 0;
+  if (const auto gate = domain.gates.find(md->ct_handle); gate != domain.gates.end()) --gate->second->parts;
 }
 
 constexpr bool is_count(PacketType type) {
@@ -145,9 +147,34 @@ template <class Which>
 std::uint32_t take_out_everywhere(Domain& domain, Core& core, Which&& which) {
   std::uint32_t count = 0;
   for (const CounterFid* cntr : domain.counters) count += take_out(domain, core, cntr->counter(core), which);
-  // The last part of an operation waits for its other ones.
-  for (const auto& gate : domain.gates) take_out(domain, core, gate->counter(core), which);
+  // What is to be told of an operation waits for its parts.
+  for (const auto& [ct_handle, gate] : domain.gates) take_out(domain, core, gate->counter(core), which);
   return count;
+}
+
+/// On duty: takes work out that waits for some counters, and with its parts what was to be told of it. What has started
+/// goes on.
+/// @param work  nullptr: all
+/// @return how much there was
+std::uint32_t take_work_out(Domain& domain, Core& core, std::span<CounterFid* const> counters, const void* work) {
+  std::unordered_set<const void*> works;
+  const auto is_meant = [&](const TriggeredOperation& operation) {
+    if (operation.owner == nullptr || (work != nullptr && operation.owner != work)) return false;
+    works.insert(operation.owner);
+    return true;
+  };
+  std::uint32_t count = 0;
+  for (const CounterFid* cntr : counters) count += take_out(domain, core, cntr->counter(core), is_meant);
+  if (works.empty()) return 0;
+  const auto tells_of_it = [&](const TriggeredOperation& operation) { return works.contains(operation.owner); };
+  for (const auto& [ct_handle, gate] : domain.gates) take_out(domain, core, gate->counter(core), tells_of_it);
+  return count;
+}
+
+/// Takes deferred work out of its counters: one, or all if it is nullptr. @return how much there was
+std::uint32_t cancel_work(Domain& domain, const void* work) {
+  const Engine::Duty duty(*domain.engine);
+  return take_work_out(domain, duty.core(), domain.counters, work);
 }
 
 /// On duty: messages of an endpoint that wait until others have been received.
@@ -174,13 +201,6 @@ void forget(Domain& domain, Core& core, TriggeredOperation* operation) {
   delete operation;
 }
 
-std::uint32_t cancel_work(Domain& domain, const void* work) {
-  const Engine::Duty duty(*domain.engine);
-  return take_out_everywhere(domain, duty.core(), [work](const TriggeredOperation& operation) {
-    return operation.owner != nullptr && (work == nullptr || operation.owner == work);
-  });
-}
-
 void end_waiting(Core& core, const Endpoint& ep) {
   const auto is_of_it = [&ep](const TriggeredOperation& operation) { return is_at_home(operation, ep); };
   take_out_everywhere(*ep.domain, core, is_of_it);
@@ -201,7 +221,8 @@ bool take_message_out(Core& core, const Endpoint& ep, const std::function<bool(c
 bool is_changed_by_work(Core& core, const CounterFid& cntr) {
   Interface& ni = interface_of(core);
   const Handle ct_handle = cntr.ct_handle;
-  bool found = is_changed_by_receive(*cntr.domain, cntr);
+  bool found = std::ranges::any_of(cntr.domain->local_calls,
+                                   [&](const auto& local) { return local.second->changes == ct_handle; });
   ni.mds.for_each([&](Handle, const MemoryDescriptor& md) { found |= md.ct_handle == ct_handle; });
   ni.entries.for_each([&](Handle, const ListEntry& entry) { found |= entry.ct_handle == ct_handle; });
   const auto look = [&](const TriggeredOperation& operation) {
@@ -214,17 +235,10 @@ bool is_changed_by_work(Core& core, const CounterFid& cntr) {
   return found;
 }
 
-void flush_work(const CounterFid& cntr) {
-  Domain& domain = *cntr.domain;
-  const Engine::Duty duty(*domain.engine);
-  std::unordered_set<const void*> works;
-  const auto note = [&works](const TriggeredOperation& operation) {
-    if (operation.owner != nullptr) works.insert(operation.owner);
-    return false;
-  };
-  take_out(domain, duty.core(), cntr.counter(duty.core()), note);
-  take_out_everywhere(domain, duty.core(),
-                      [&works](const TriggeredOperation& operation) { return works.contains(operation.owner); });
+void flush_work(CounterFid& cntr) {
+  const Engine::Duty duty(*cntr.domain->engine);
+  CounterFid* const counters[] = {&cntr};
+  take_work_out(*cntr.domain, duty.core(), counters, nullptr);
 }
 
 int control_domain(fid* object, int command, void* argument) {
@@ -235,11 +249,13 @@ int control_domain(fid* object, int command, void* argument) {
       return guarded([&] { return static_cast<int>(queue(domain, *static_cast<const fi_deferred_work*>(argument))); });
     case FI_CANCEL_WORK:
       if (argument == nullptr) return -FI_EINVAL;
-      return cancel_work(domain, argument) != 0 ? 0 : -FI_ENOENT;
+      return guarded([&] { return cancel_work(domain, argument) != 0 ? 0 : -FI_ENOENT; });
     case FI_FLUSH_WORK:
       if (argument != nullptr) return -FI_EINVAL;
-      cancel_work(domain, nullptr);
-      return 0;
+      return guarded([&] {
+        cancel_work(domain, nullptr);
+        return 0;
+      });
     case FI_MAP_RAW_MR: return map_raw_key(*static_cast<const struct fi_mr_map_raw*>(argument));
     case FI_UNMAP_KEY: return 0;
     default: return -FI_ENOSYS;

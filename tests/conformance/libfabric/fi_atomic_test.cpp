@@ -367,5 +367,18 @@ TEST_F(FiTaggedAtomic, Goes_to_one_piece_of_one_receive) {
   EXPECT_EQ(fi_atomicmsg(a.ep, &msg, FI_TAGGED), -FI_EINVAL);
 }
 
+TEST_F(FiAtomic, Failure_of_many_items_is_one_failure) {
+  std::array<std::uint64_t, 16> items{}, compares{}, results{};
+  int context = 0;
+  ASSERT_EQ(fi_compare_atomic(a.ep, items.data(), items.size(), nullptr, compares.data(), nullptr, results.data(),
+                              nullptr, to_b, 0, 4711, FI_UINT64, FI_CSWAP, &context),
+            0);
+  const Completion failed = a.next();
+  EXPECT_EQ(failed.err, FI_EKEYREJECTED);
+  EXPECT_EQ(failed.op_context, &context);
+  EXPECT_EQ(failed.flags, FI_READ | FI_ATOMIC);
+  EXPECT_TRUE(a.is_quiet());
+}
+
 }  // namespace
 }  // namespace portofu::test

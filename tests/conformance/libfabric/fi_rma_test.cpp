@@ -241,5 +241,93 @@ TEST_F(FiRma, Fence_holds_what_is_injected_to_fetch) {
   EXPECT_EQ(fetched, 0x77u);
 }
 
+/// fi_cq(3): "For completion events that are not associated with a posted operation, this field will be set to NULL."
+TEST_F(FiRma, Data_may_come_without_bytes) {
+  ASSERT_EQ(fi_writedata(a.ep, nullptr, 0, nullptr, 4714, to_b, 0, kKey, &context), 0);
+  const Completion told = b.next();
+  EXPECT_EQ(told.op_context, nullptr);
+  EXPECT_EQ(told.data, 4714u);
+  EXPECT_EQ(told.source, to_a);
+  EXPECT_EQ(a.next().op_context, &context);
+  ASSERT_EQ(fi_read(a.ep, nullptr, 0, nullptr, to_b, 0, kKey, &context), 0);
+  EXPECT_EQ(a.next().op_context, &context);
+  EXPECT_TRUE(b.is_quiet());
+}
+
+/// fi_endpoint(3), rma_iov_limit and iov_limit.
+TEST_F(FiRma, As_many_pieces_as_the_limits_say_and_no_more) {
+  const std::size_t limit = info->tx_attr->rma_iov_limit;
+  std::vector<std::uint8_t> sent(limit + 1, 0x77);
+  std::vector<fi_rma_iov> remote(limit + 1);
+  for (std::size_t i = 0; i <= limit; ++i) remote[i] = {2 * i, 1, kKey};
+  iovec piece{sent.data(), limit};
+  fi_msg_rma msg{&piece, nullptr, 1, to_b, remote.data(), limit, &context, 0};
+  ASSERT_EQ(fi_writemsg(a.ep, &msg, FI_DELIVERY_COMPLETE), 0);
+  EXPECT_EQ(a.next().op_context, &context);
+  for (std::size_t i = 0; i < limit; ++i) EXPECT_EQ(static_cast<std::uint8_t>(memory[2 * i]), 0x77);
+  piece.iov_len = msg.rma_iov_count = limit + 1;
+  EXPECT_NE(fi_writemsg(a.ep, &msg, 0), 0);
+  EXPECT_NE(fi_readmsg(a.ep, &msg, 0), 0);
+  const std::vector<iovec> many(info->tx_attr->iov_limit + 1, iovec{sent.data(), 1});
+  EXPECT_NE(fi_writev(a.ep, many.data(), nullptr, many.size(), to_b, 0, kKey, nullptr), 0);
+  EXPECT_TRUE(a.is_quiet());
+}
+
+/// A call is one operation, however many pieces of memory it names: it completes once, and its counter counts once.
+class FiRmaPieces : public FiRma, public ::testing::WithParamInterface<std::array<std::uint64_t, 2>> {};
+
+TEST_P(FiRmaPieces, Failure_of_any_is_the_failure_of_all) {
+  fid_cntr* writes = open_cntr(domain);
+  fid_cntr* reads = open_cntr(domain);
+  Node c;
+  c.open(domain, info.get(), 0, writes, FI_WRITE, FI_WAIT_UNSPEC, reads, FI_READ);
+  std::uint64_t word = 0;
+  const iovec piece{&word, sizeof word};
+  const std::array<fi_rma_iov, 2> remote{{{0, 4, GetParam()[0]}, {4, 4, GetParam()[1]}}};
+  const fi_msg_rma msg{&piece, nullptr, 1, c.insert(b), remote.data(), 2, &context, 0};
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_EQ(i == 0 ? fi_writemsg(c.ep, &msg, 0) : fi_readmsg(c.ep, &msg, 0), 0);
+    const Completion failed = c.next();
+    EXPECT_EQ(failed.err, FI_EKEYREJECTED) << i;
+    EXPECT_EQ(failed.op_context, &context);
+    EXPECT_TRUE(c.is_quiet()) << i;
+  }
+  EXPECT_EQ(fi_cntr_readerr(writes), 1u);
+  EXPECT_EQ(fi_cntr_read(writes), 0u);
+  EXPECT_EQ(fi_cntr_readerr(reads), 1u);
+  EXPECT_EQ(fi_cntr_read(reads), 0u);
+  c.close();
+}
+
+using Keys = std::array<std::uint64_t, 2>;
+INSTANTIATE_TEST_SUITE_P(Wrong, FiRmaPieces, ::testing::Values(Keys{99, kKey}, Keys{kKey, 99}, Keys{99, 99}));
+
+TEST_F(FiRma, Many_operations_in_pieces_complete_once_each) {
+  constexpr std::size_t kCount = 200;
+  std::vector<std::uint64_t> words(kCount);
+  std::array<bool, kCount> told{};
+  for (int round = 0; round < 2; ++round) {
+    for (std::size_t i = 0; i < kCount; ++i) {
+      const iovec piece{&words[i], sizeof words[i]};
+      const std::array<fi_rma_iov, 2> remote{{{0, 4, kKey}, {4, 4, i % 10 == 0 ? 99 : kKey}}};
+      const fi_msg_rma msg{&piece, nullptr, 1, to_b, remote.data(), 2, &words[i], 0};
+      ssize_t result = 0;
+      do result = i % 2 == 0 ? fi_readmsg(a.ep, &msg, 0) : fi_writemsg(a.ep, &msg, 0);
+      while (result == -FI_EAGAIN);
+      ASSERT_EQ(result, 0);
+    }
+    told.fill(false);
+    for (std::size_t i = 0; i < kCount; ++i) {
+      const Completion done = a.next();
+      const auto which = static_cast<std::size_t>(static_cast<std::uint64_t*>(done.op_context) - words.data());
+      ASSERT_LT(which, kCount);
+      EXPECT_FALSE(std::exchange(told[which], true)) << which;
+      EXPECT_EQ(done.err, which % 10 == 0 ? FI_EKEYREJECTED : 0);
+      EXPECT_EQ(done.flags, FI_RMA | (which % 2 == 0 ? FI_READ : FI_WRITE));
+    }
+    EXPECT_TRUE(a.is_quiet());
+  }
+}
+
 }  // namespace
 }  // namespace portofu::test

@@ -421,5 +421,44 @@ TEST_F(FiTrigger, What_is_no_work_is_refused) {
   EXPECT_EQ(fi_control(&domain->fid, FI_CANCEL_WORK, nullptr), -FI_EINVAL);
 }
 
+/// "Threshold operations are triggered in the order of the threshold values. This is true even if the counter
+/// increments by a value greater than 1. If two triggered operations have the same threshold, they will be triggered in
+/// the order in which they were submitted to the endpoint."
+TEST_F(FiTrigger, Operations_start_in_the_order_of_their_thresholds) {
+  std::array<fi_triggered_context2, 4> contexts{};
+  std::array<int, 4> sent{2, 1, 3, 4};
+  std::array<int, 4> received{};
+  constexpr std::array<std::size_t, 4> kThresholds{2, 1, 2, 3};
+  for (std::size_t i = 0; i < 4; ++i) {
+    contexts[i].event_type = FI_TRIGGER_THRESHOLD;
+    contexts[i].trigger.threshold = {gate, kThresholds[i]};
+    const iovec piece{&sent[i], sizeof(int)};
+    const fi_msg msg{&piece, nullptr, 1, to_b, &contexts[i], 0};
+    ASSERT_EQ(fi_sendmsg(a.ep, &msg, FI_TRIGGER), 0);
+    ASSERT_EQ(fi_recv(b.ep, &received[i], sizeof(int), nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+  }
+  ASSERT_EQ(fi_cntr_add(gate, 3), 0);
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(b.next().err, 0);
+  EXPECT_EQ(received, (std::array<int, 4>{1, 2, 3, 4}));
+}
+
+/// fi_cntr(3): the error value is of operations "that completed in error and were unable to update the counter".
+TEST_F(FiTrigger, Failed_work_is_counted_as_failed) {
+  std::uint64_t word = 0;
+  const iovec piece{&word, sizeof word};
+  const std::array<fi_rma_iov, 2> remote{{{0, 4, 99}, {4, 4, 99}}};
+  fi_op_rma op{a.ep, {&piece, nullptr, 1, to_b, remote.data(), 2, nullptr, 0}, 0};
+  for (const fi_op_type type : {FI_OP_WRITE, FI_OP_READ}) {
+    fi_deferred_work work = work_at(0, type, done);
+    work.op.rma = &op;
+    const std::uint64_t before = fi_cntr_readerr(done);
+    ASSERT_EQ(queue(work), 0) << "its threshold has been reached";
+    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    while (fi_cntr_readerr(done) == before && std::chrono::steady_clock::now() < deadline) continue;
+    EXPECT_EQ(fi_cntr_readerr(done), before + 1) << type;
+  }
+  EXPECT_EQ(fi_cntr_read(done), 0u);
+}
+
 }  // namespace
 }  // namespace portofu::test

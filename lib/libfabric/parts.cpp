@@ -1,0 +1,175 @@
+#include "lib/libfabric/parts.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "engine/door/libfabric.h"
+
+namespace portofu::fabric {
+namespace {
+
+/// What happens when all parts are over.
+struct WholeOperation : KeptCall {
+  Gate* gate = nullptr;
+  Handle eq_handle = 0;  ///< Where it is told.
+  void* word = nullptr;  ///< Of the operation.
+  bool is_told = false;  ///< If it succeeds, too.
+  bool is_over = false;
+  std::uint64_t bytes = 0;
+
+  WholeOperation() = default;
+  WholeOperation(const WholeOperation&) = delete;
+  WholeOperation& operator=(const WholeOperation&) = delete;
+  /// There is room in the lists for all gates.
+  ~WholeOperation() {
+    if (gate != nullptr) (is_over ? domain->idle_gates : domain->left_gates).push_back(gate);
+  }
+};
+
+/// On duty: how the operation ended: as the first part that failed. The gate forgets it.
+NiFail take_outcome(const Core& core, const Gate& gate) {
+  NiFail outcome = gate.counter(core).failure() != 0 ? NiFail::kUndeliverable : NiFail::kOk;
+  EventQueue& failures = *interface_of(core).eqs.find(gate.eq_handle);
+  for (bool first = true; !failures.empty(); first = false) {
+    if (first) outcome = failures.oldest_on_duty().ni_fail_type;
+    failures.remove_oldest_on_duty();
+  }
+  return outcome;
+}
+
+void finish(Core& core, LocalCall& local) {
+  auto& whole = static_cast<WholeOperation&>(local);
+  Interface& ni = interface_of(core);
+  const NiFail outcome = take_outcome(core, *whole.gate);
+  if (outcome != NiFail::kOk || whole.is_told) {
+    post_new_event(core, ni, whole.eq_handle, [&](Event& event) {
+      event.type = EventKind::kAck;
+      event.user_ptr = whole.word;
+      event.ni_fail_type = outcome;
+      event.mlength = outcome == NiFail::kOk ? whole.bytes : 0;
+    });
+  }
+  if (CountingEvent* counter = ni.cts.find(whole.changes)) {
+    if (outcome == NiFail::kOk) {
+      counter->add_success_on_duty(1, core.fired);
+    } else {
+      counter->add_failure_on_duty(1, core.fired);
+    }
+  }
+  whole.is_over = true;
+  whole.domain->local_calls.erase(&local);
+}
+
+/// On duty. @return nullptr: there is no counter or no queue left
+Gate* make_gate(Interface& ni, Domain& domain) {
+  auto gate = std::make_unique<Gate>();
+  if (ni.cts.allocate(&gate->ct_handle) == nullptr) return nullptr;
+  EventQueue* failures = ni.eqs.allocate(&gate->eq_handle);
+  constexpr std::uint64_t kFirstSize = 7;
+  if (failures != nullptr && failures->open(kFirstSize)) {
+    failures->let_grow();
+    domain.idle_gates.reserve(domain.gates.size() + 1);
+    domain.left_gates.reserve(domain.gates.size() + 1);
+    const Handle ct_handle = gate->ct_handle;
+    return domain.gates.emplace(ct_handle, std::move(gate)).first->second.get();
+  }
+  if (failures != nullptr) ni.eqs.free(gate->eq_handle);
+  ni.cts.free(gate->ct_handle);
+  return nullptr;
+}
+
+/// On duty: takes a gate that nothing counts at any more. @return nullptr: there is none
+Gate* take_idle(const Core& core, Domain& domain) {
+  const auto is_over = [&core](const Gate* gate) { return gate->counter(core).reached() >= gate->parts; };
+  std::vector<Gate*>& list = domain.idle_gates.empty() ? domain.left_gates : domain.idle_gates;
+  const auto found = std::ranges::find_if(list, is_over);
+  if (found == list.end()) return nullptr;
+  std::swap(*found, list.back());
+  Gate* gate = list.back();
+  list.pop_back();
+  return gate;
+}
+
+/// On duty: a gate for so many parts. @return nullptr: there is none
+Gate* open_gate(Core& core, Domain& domain, std::uint64_t parts) {
+  Gate* gate = take_idle(core, domain);
+  if (gate == nullptr) gate = make_gate(interface_of(core), domain);
+  if (gate == nullptr) return nullptr;
+  take_outcome(core, *gate);  // Of an operation that nobody was told of.
+  gate->counter(core).reset_on_duty();
+  gate->counter(core).let_failures_start();
+  gate->parts = parts;
+  return gate;
+}
+
+/// On duty: what counts the whole; deferred work has a counter of its own, or none.
+Handle counter_of(const Transmit& tx, const TransmitCall& whole, PacketType type) {
+  if (whole.deferral.owner != nullptr) return whole.deferral.completion;
+  const CounterFid* cntr = type == PacketType::kGet || is_fetching(type) ? tx.read_cntr : tx.write_cntr;
+  return cntr != nullptr ? cntr->ct_handle : 0;
+}
+
+}  // namespace
+
+ssize_t Parts::open(Endpoint& ep, const TransmitCall& whole, PacketType type, std::size_t count) {
+  ep_ = &ep;
+  count_ = count;
+  if (count < 2) return 0;
+  if (!ep.tx->enabled) return -FI_EOPBADSTATE;
+  Engine& engine = *ep.domain->engine;
+  const Engine::Duty duty(engine);
+  Gate* gate = open_gate(duty.core(), *ep.domain, count);
+  if (gate == nullptr) return -FI_EAGAIN;
+  auto end = std::make_shared<WholeOperation>();
+  end->run = finish;
+  end->domain = ep.domain;
+  end->changes = counter_of(*ep.tx, whole, type);
+  end->gate = gate;
+  end->eq_handle = ep.tx->cq != nullptr ? ep.tx->cq->eq_handle : 0;
+  end->word = make_word(whole.word, whole.context);
+  end->is_told = (whole.flags & FI_COMPLETION) != 0;
+  end->bytes = length_of(whole.pieces, whole.piece_count);
+  const ssize_t result =
+      keep(ep, duty.core(), std::move(end), {gate->ct_handle, count}, {whole.deferral.owner, ep.tx.get()});
+  if (result == 0) gate_ = gate;
+  return result;
+}
+
+TransmitCall Parts::cut(const TransmitCall& whole, std::size_t index) const {
+  TransmitCall part = whole;
+  part.goes_on = index != 0;
+  if (index != 0) part.flags &= ~std::uint64_t{FI_FENCE};
+  if (gate_ == nullptr) return part;
+  part.flags &= ~std::uint64_t{FI_COMPLETION};
+  part.counts = false;
+  part.deferral.completion = gate_->ct_handle;
+  part.failures = gate_->eq_handle;
+  return part;
+}
+
+ssize_t Parts::give_up(ssize_t result, std::size_t index) {
+  if (gate_ == nullptr) return result;
+  const Engine::Duty duty(*ep_->domain->engine);
+  take_all_out(*ep_->domain, duty.core(), gate_->counter(duty.core()));
+  gate_->parts = index;
+  return result;
+}
+
+void close_gates(Core& core, Domain& domain) {
+  Interface& ni = interface_of(core);
+  for (const auto& [ct_handle, gate] : domain.gates) {
+    take_all_out(domain, core, gate->counter(core));
+    ni.cts.free(gate->ct_handle);
+    ni.eqs.find(gate->eq_handle)->close();
+    ni.eqs.free(gate->eq_handle);
+  }
+  domain.idle_gates.clear();
+  domain.left_gates.clear();
+  domain.gates.clear();
+}
+
+Domain::Domain() = default;
+Domain::~Domain() = default;
+
+}  // namespace portofu::fabric

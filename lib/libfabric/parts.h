@@ -1,0 +1,43 @@
+#pragma once
+// An operation that goes as several. Each part counts its end at a gate and leaves its failure there; behind the last
+// one the whole is told of, and counted, once.
+
+#include "lib/libfabric/transmit.h"
+
+namespace portofu::fabric {
+
+/// Used again when its operation is over. On duty.
+struct Gate {
+  Handle ct_handle = 0;     ///< Counts the ends of parts.
+  Handle eq_handle = 0;     ///< Has the failures among them.
+  std::uint64_t parts = 0;  ///< That it counts.
+
+  CountingEvent& counter(const Core& core) const { return *interface_of(core).cts.find(ct_handle); }
+};
+
+class Parts {
+ public:
+  /// @param type  of all parts
+  /// @return 0 | -FI_EAGAIN: there is no gate | -FI_EOPBADSTATE
+  ssize_t open(Endpoint& ep, const TransmitCall& whole, PacketType type, std::size_t count);
+
+  /// What the whole says of one part; its memory is to be set.
+  TransmitCall cut(const TransmitCall& whole, std::size_t index) const;
+
+  bool is_last(std::size_t index) const { return index + 1 == count_; }
+
+  /// A part could not be posted, so nobody is told of those before it.
+  /// @param index  of the part
+  /// @return `result`
+  ssize_t give_up(ssize_t result, std::size_t index);
+
+ private:
+  Endpoint* ep_ = nullptr;
+  std::size_t count_ = 0;
+  Gate* gate_ = nullptr;  ///< nullptr: there is one part.
+};
+
+/// On duty: the domain closes.
+void close_gates(Core& core, Domain& domain);
+
+}  // namespace portofu::fabric
