@@ -24,13 +24,13 @@ struct Opened {
 Opened opened_now;
 
 /// What a child has of its parent's is of no use to it.
-void forget_in_child() {
+void forget_opened() {
   new (&opened_now.mutex) std::mutex;
   opened_now.fabrics.clear();
   opened_now.domains.clear();
 }
 
-[[maybe_unused]] const int fork_handler = pthread_atfork(nullptr, nullptr, forget_in_child);
+[[maybe_unused]] const int opened_fork_handler = pthread_atfork(nullptr, nullptr, forget_opened);
 
 template <class Object>
 void note(std::vector<Object*>& list, Object* object) {
