@@ -136,5 +136,17 @@ TEST_F(FiDeath, Messages_that_wait_until_others_are_received_end_too) {
   EXPECT_TRUE(a.is_quiet());
 }
 
+TEST_F(FiDeath, Read_of_several_pieces_ends_with_one_error) {
+  const iovec piece{&word, sizeof word};
+  const std::array<fi_rma_iov, 2> remote{{{0, 4, 1}, {4, 4, 1}}};
+  const fi_msg_rma msg{&piece, nullptr, 1, to_peer, remote.data(), 2, nullptr, 0};
+  ASSERT_EQ(fi_readmsg(a.ep, &msg, 0), 0);
+  EXPECT_EQ(a.next().err, FI_EKEYREJECTED);
+  peer.kill();
+  ASSERT_EQ(fi_readmsg(a.ep, &msg, 0), 0);
+  EXPECT_NE(a.next().err, 0);
+  EXPECT_TRUE(a.is_quiet());
+}
+
 }  // namespace
 }  // namespace portofu::test
