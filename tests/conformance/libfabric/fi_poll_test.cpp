@@ -181,5 +181,34 @@ TEST_F(FiPoll, What_a_wait_set_cannot_be_is_refused) {
   EXPECT_EQ(fi_cq_open(domain_of_b, &cq_attr, &cq, nullptr), -FI_EINVAL) << "no set is named";
 }
 
+/// "Completion queues will return their context if they are not empty"; an error entry is one. "The context associated
+/// with a counter will be returned if the counter's success value or error value have changed".
+TEST_F(FiPoll, Set_names_who_has_failures) {
+  fid_poll* set = nullptr;
+  fi_poll_attr attr{};
+  int word = 0;
+  std::array<void*, 4> contexts{};
+  fid_cntr* failures = open_cntr(domain);
+  a.cq->fid.context = &a;
+  failures->fid.context = &word;
+  ASSERT_EQ(fi_poll_open(domain, &attr, &set), 0);
+  ASSERT_EQ(fi_poll_add(set, &a.cq->fid, 0), 0);
+  ASSERT_EQ(fi_poll_add(set, &failures->fid, 0), 0);
+  EXPECT_EQ(fi_poll(set, contexts.data(), 4), 0);
+  ASSERT_EQ(fi_recv(a.ep, &word, sizeof word, nullptr, FI_ADDR_UNSPEC, &word), 0);
+  ASSERT_EQ(fi_cancel(&a.ep->fid, &word), 0);
+  ASSERT_EQ(fi_poll(set, contexts.data(), 4), 1);
+  EXPECT_EQ(contexts[0], &a);
+  EXPECT_EQ(a.next().err, FI_ECANCELED);
+  ASSERT_EQ(fi_cntr_adderr(failures, 1), 0);
+  ASSERT_EQ(fi_poll(set, contexts.data(), 4), 1);
+  EXPECT_EQ(contexts[0], &word);
+  EXPECT_EQ(fi_poll(set, contexts.data(), 4), 0);
+  EXPECT_EQ(fi_close(&set->fid), -FI_EBUSY);
+  ASSERT_EQ(fi_poll_del(set, &a.cq->fid, 0), 0);
+  ASSERT_EQ(fi_poll_del(set, &failures->fid, 0), 0);
+  EXPECT_EQ(fi_close(&set->fid), 0);
+}
+
 }  // namespace
 }  // namespace portofu::test

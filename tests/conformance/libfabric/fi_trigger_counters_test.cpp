@@ -170,5 +170,34 @@ TEST_F(FiTriggerBusy, Flush_of_a_counter_leaves_the_work_of_others) {
   EXPECT_EQ(fi_close(&counter->fid), 0);
 }
 
+TEST_F(FiTriggerBusy, Triggered_access_to_several_pieces_is_told_once) {
+  std::array<std::uint32_t, 2> memory{};
+  fid_mr* region = open_memory(memory.data(), sizeof memory, 1);
+  std::array<std::uint32_t, 2> local{1, 2};
+  const iovec whole{local.data(), sizeof local};
+  const std::array<fi_rma_iov, 2> remote{{{0, 4, 1}, {4, 4, 1}}};
+  std::array<fi_triggered_context2, 2> contexts{};
+  Node c;
+  c.open(domain, info.get());
+  for (fi_triggered_context2& context : contexts) {
+    context.event_type = FI_TRIGGER_THRESHOLD;
+    context.trigger.threshold = {counter, 1};
+  }
+  fi_msg_rma msg{&whole, nullptr, 1, to_b, remote.data(), 2, &contexts[0], 0};
+  ASSERT_EQ(fi_writemsg(a.ep, &msg, FI_TRIGGER), 0);
+  msg.addr = c.insert(b);
+  msg.context = &contexts[1];
+  ASSERT_EQ(fi_readmsg(c.ep, &msg, FI_TRIGGER), 0);
+  EXPECT_EQ(fi_cancel(&a.ep->fid, &contexts[0]), -FI_ENOENT) << "one cannot take half of it back";
+  c.close();
+  EXPECT_TRUE(a.is_quiet());
+  ASSERT_EQ(fi_cntr_add(counter, 1), 0);
+  EXPECT_EQ(a.next().op_context, &contexts[0]);
+  EXPECT_TRUE(a.is_quiet());
+  EXPECT_EQ(memory, local);
+  EXPECT_EQ(fi_close(&counter->fid), 0);
+  EXPECT_EQ(fi_close(&region->fid), 0);
+}
+
 }  // namespace
 }  // namespace portofu::test
