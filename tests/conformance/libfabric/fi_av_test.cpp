@@ -155,7 +155,6 @@ TEST_F(FiAv, Named_vector_is_shared) {
   EXPECT_EQ(open_av(name.c_str(), FI_READ, -FI_ENOENT), nullptr) << "nobody has it any more";
 }
 
-/// What they leave is a file that nobody has a lock on.
 // close(2) is a place where a thread is cancelled (pthreads(7)); fi_close(3) is none.
 TEST_F(FiAv, Closed_by_a_thread_that_is_to_be_cancelled__is_closed) {
   fid_av* const av = open_av(("cancelled-" + std::to_string(getpid())).c_str());
@@ -169,6 +168,7 @@ TEST_F(FiAv, Closed_by_a_thread_that_is_to_be_cancelled__is_closed) {
   EXPECT_TRUE(is_closed);
 }
 
+/// What they leave is a file that nobody has a lock on.
 TEST_F(FiAv, File_of_users_that_were_killed_goes_when_anybody_opens_a_name) {
   const std::string name = "left-" + std::to_string(getpid());
   const std::string path = "/dev/shm/portofu-av-" + std::to_string(geteuid()) + "-" + name;
