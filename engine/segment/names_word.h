@@ -26,7 +26,8 @@ inline constexpr std::uint64_t kNamesMoving = 1;
 /// What the word of a new segment is.
 constexpr std::uint64_t first_names(std::uint64_t incarnation) { return incarnation & ~std::uint64_t{0xffffffff}; }
 
-/// Held by the owner while it takes names away. The caller holds an OwnSegmentsLock.
+/// Held by the owner while it takes names away. The caller holds an OwnSegmentsLock when it is made and when it ends,
+/// so a change at the end of the process lies before, after, or whole within this one.
 class NamesChange {
  public:
   explicit NamesChange(std::atomic<std::uint64_t>& names) : names_(names) {

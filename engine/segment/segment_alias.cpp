@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <optional>
+#include <utility>
 
 #include "engine/queue/cancellation.h"
 #include "engine/segment/own_segments.h"
@@ -63,14 +65,19 @@ AliasResult claim_alias(ProcessSegment& segment, std::uint64_t key, const Meanwh
 
 bool release_alias(ProcessSegment& segment, std::uint64_t key, const Meanwhile& meanwhile) {
   const NoCancellation whole;
-  const OwnSegmentsLock lock;
+  std::optional<OwnSegmentsLock> lock(std::in_place);
   const std::string path = alias_path(segment.directory(), segment.job_key(), key);
   if (!segment.has_alias(path)) return true;
   const NamesChange change(segment.doorbell().names);
-  if (!tell_knowers(segment.file()->fd(), NamesLost::kSome, kTellMs, meanwhile)) return false;
+  // Others of this process need not wait for whom we tell. To them, too, the name is taken and about to move.
+  lock.reset();
+  const bool all_know = tell_knowers(segment.file()->fd(), NamesLost::kSome, kTellMs, meanwhile);
+  lock.emplace();
+  if (!all_know) return false;
   segment.drop_alias(path);
   remove_name(segment, path);
-  remove_own_name(path);
+  // If the segment has ended meanwhile, it may be another one's.
+  if (find_own_segment(path) == segment.file()) remove_own_name(path);
   return true;
 }
 

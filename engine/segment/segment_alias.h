@@ -24,7 +24,8 @@ bool is_alias_name(const std::string& name);
 /// @param meanwhile  for tell_knowers: a name of a dead process is taken when everybody has heard who knows it
 AliasResult claim_alias(ProcessSegment& segment, std::uint64_t key, const Meanwhile& meanwhile = {});
 
-/// Gives the key up when everybody has heard who knows it.
+/// Gives the key up when everybody has heard who knows it. Other segments of the process change their names meanwhile;
+/// this one does not, because the caller is on duty.
 /// @return false if somebody may not have, and the segment still has it
 bool release_alias(ProcessSegment& segment, std::uint64_t key, const Meanwhile& meanwhile = {});
 

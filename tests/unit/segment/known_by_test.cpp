@@ -8,7 +8,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
+#include <thread>
 #include <vector>
 
 #include "engine/queue/clock.h"
@@ -141,6 +143,31 @@ TEST_F(KnownByTest, Who_does_not_answer__keeps_the_name_where_it_is) {
   EXPECT_EQ(claim_alias(*other, 5), AliasResult::kTaken);
   ear.answers = true;
   EXPECT_TRUE(release_alias(*mine, 5, [this] { ear.hear(); }));
+  EXPECT_EQ(claim_alias(*other, 5), AliasResult::kClaimed);
+}
+
+TEST_F(KnownByTest, While_somebody_is_told__other_threads_claim_and_release_names) {
+  ASSERT_EQ(claim_alias(*mine, 5), AliasResult::kClaimed);
+  ASSERT_TRUE(note());
+  std::atomic<bool> is_through{false};
+  bool was_taken = false, was_moving = false;
+  std::thread thread;
+  const bool released = release_alias(*mine, 5, [&] {
+    if (!thread.joinable()) {
+      thread = std::thread([&] {
+        NameOwner owner;
+        was_taken = claim_alias(*other, 5) == AliasResult::kTaken;
+        was_moving = find_alias(*other, 5, &owner) && owner.names == kNamesMoving;
+        is_through = claim_alias(*other, 6) == AliasResult::kClaimed && release_alias(*other, 6);
+      });
+    }
+    if (is_through) ear.hear();  // Not before.
+  });
+  thread.join();
+  EXPECT_TRUE(released) << "nobody came through while it was told";
+  EXPECT_TRUE(is_through);
+  EXPECT_TRUE(was_taken) << "until all have heard, the number stays taken";
+  EXPECT_TRUE(was_moving);
   EXPECT_EQ(claim_alias(*other, 5), AliasResult::kClaimed);
 }
 
