@@ -119,12 +119,16 @@ TEST(EndsOpening, Handler_that_calls_exit__has_not_interrupted_who_opens_or_clos
     const std::string name = "call " + std::to_string(static_cast<int>(call));
     ChildProcess counting([&]() -> int { run(call, -1, *all); });
     ASSERT_EQ(counting.wait_status(), kPassed) << name;
-    const int places = std::min(all->load(), kPlaces);
+    const int count = *all;
+    const int places = std::min(count, kPlaces);
     for (int place = 0; place < places; ++place) {
-      const int use = *all * place / places;
+      const int use = count * place / places;
       ChildProcess child([&]() -> int { run(call, use, *all); });
       ASSERT_TRUE(eventually([&] { return child.has_ended(); })) << name << " hangs, use " << use;
-      EXPECT_EQ(child.wait_status(), kEnded) << name << ", use " << use << " of " << *all;
+      // A process that need not wait for another takes memory less often.
+      const int status = child.wait_status();
+      EXPECT_EQ(status, status == kPassed && *all <= use ? kPassed : kEnded)
+          << name << ", use " << use << " of " << count;
     }
   }
 }
