@@ -78,8 +78,8 @@ run_suite_itself() {
     # loads.
     quick) run_ctest quick quick '^(unit|conformance)$' --parallel $((4 * $(job_count))) ;;
     unit | simulation | process | conformance) run_ctest "$1" "$test_preset" "^$1\$" ;;
-    # Half of the time of these is slept by providers that libfabric loads, while they look for their hardware.
-    fabric) run_ctest fabric "$test_preset" '^fabric$' --parallel $((3 * $(job_count))) ;;
+    # Most of the time of these is slept by providers that libfabric loads, while they look for their hardware.
+    fabric) run_ctest fabric "$test_preset" '^fabric$' --parallel $((4 * $(job_count))) ;;
     asan) run_ctest asan asan '^(unit|simulation)$' --parallel $((2 * $(job_count))) ;;
     # Not the simulation: all its engines run in one thread.
     tsan) run_ctest tsan tsan '^(unit|threads)$' --parallel $((2 * $(job_count))) ;;
