@@ -81,7 +81,7 @@ run_suite_itself() {
     # Most of the time of these is slept by providers that libfabric loads, while they look for their hardware.
     fabric) run_ctest fabric "$test_preset" '^fabric$' --parallel $((4 * $(job_count))) ;;
     asan) run_ctest asan asan '^(unit|simulation)$' --parallel $((2 * $(job_count))) ;;
-    # Not the simulation: all its engines run in one thread.
+    # Only what has threads (portofu_keep_threaded); all engines of the simulation run in one.
     tsan) run_ctest tsan tsan '^(unit|threads)$' --parallel $((2 * $(job_count))) ;;
     fuzz) run_ctest fuzz fuzz . ;;
     utofu) run_utofu ;;
