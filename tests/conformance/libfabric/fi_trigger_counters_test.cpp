@@ -23,6 +23,18 @@ class FiTriggerBusy : public FiTrigger {
     return work;
   }
 
+  /// Of two pieces of the region 1.
+  fi_deferred_work read_in_parts() {
+    read = {a.ep, {&whole, nullptr, 1, to_b, remote.data(), 2, nullptr, 0}, 0};
+    fi_deferred_work work = work_at(1, FI_OP_READ, counter);
+    work.op.rma = &read;
+    return work;
+  }
+
+  std::array<std::uint32_t, 2> local{};
+  const iovec whole{local.data(), sizeof local};
+  const std::array<fi_rma_iov, 2> remote{{{0, 4, 1}, {4, 4, 1}}};
+  fi_op_rma read{};
   int word = 5;
   const iovec piece{&word, sizeof word};
   fi_op_tagged op{};
@@ -51,12 +63,7 @@ TEST_F(FiTriggerBusy, Counter_that_counts_the_end_of_work_is_in_use) {
 TEST_F(FiTriggerBusy, Counter_that_counts_work_in_several_parts_is_in_use) {
   std::array<std::uint32_t, 2> memory{1, 2};
   fid_mr* region = open_memory(memory.data(), sizeof memory, 1);
-  std::array<std::uint32_t, 2> local{};
-  const iovec whole{local.data(), sizeof local};
-  const std::array<fi_rma_iov, 2> remote{{{0, 4, 1}, {4, 4, 1}}};
-  fi_op_rma read{a.ep, {&whole, nullptr, 1, to_b, remote.data(), 2, nullptr, 0}, 0};
-  fi_deferred_work work = work_at(1, FI_OP_READ, counter);
-  work.op.rma = &read;
+  fi_deferred_work work = read_in_parts();
   ASSERT_EQ(queue(work), 0);
   EXPECT_EQ(fi_close(&counter->fid), -FI_EBUSY);
   ASSERT_EQ(fi_cntr_add(gate, 1), 0);
@@ -67,12 +74,7 @@ TEST_F(FiTriggerBusy, Counter_that_counts_work_in_several_parts_is_in_use) {
 }
 
 TEST_F(FiTriggerBusy, All_parts_of_work_are_flushed) {
-  std::array<std::uint32_t, 2> local{};
-  const iovec whole{local.data(), sizeof local};
-  const std::array<fi_rma_iov, 2> remote{{{0, 4, 1}, {4, 4, 1}}};
-  fi_op_rma read{a.ep, {&whole, nullptr, 1, to_b, remote.data(), 2, nullptr, 0}, 0};
-  fi_deferred_work work = work_at(1, FI_OP_READ, counter);
-  work.op.rma = &read;
+  fi_deferred_work work = read_in_parts();
   ASSERT_EQ(queue(work), 0);
   ASSERT_EQ(fi_control(&gate->fid, FI_FLUSH_WORK, nullptr), 0);
   EXPECT_EQ(fi_close(&counter->fid), 0);
@@ -173,9 +175,7 @@ TEST_F(FiTriggerBusy, Flush_of_a_counter_leaves_the_work_of_others) {
 TEST_F(FiTriggerBusy, Triggered_access_to_several_pieces_is_told_once) {
   std::array<std::uint32_t, 2> memory{};
   fid_mr* region = open_memory(memory.data(), sizeof memory, 1);
-  std::array<std::uint32_t, 2> local{1, 2};
-  const iovec whole{local.data(), sizeof local};
-  const std::array<fi_rma_iov, 2> remote{{{0, 4, 1}, {4, 4, 1}}};
+  local = {1, 2};
   std::array<fi_triggered_context2, 2> contexts{};
   Node c;
   c.open(domain, info.get());
