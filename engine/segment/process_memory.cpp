@@ -123,7 +123,7 @@ ssize_t ProcessMemory::write_marked(const iovec* local, const iovec* remote, int
   iovec to[1 + kMostPieces] = {piece(mark_address_, sizeof mark_)};
   std::copy_n(local, pieces, from + 1);
   std::copy_n(remote, pieces, to + 1);
-  const auto count = static_cast<unsigned long>(1 + pieces);
+  const unsigned long count = 1 + static_cast<unsigned long>(pieces);
   ssize_t put = process_vm_writev(reached_by_, from, count, to, count, 0);
   // The thread has ended; its number may have become another process's, which has no mark there.
   const bool is_other = put < 0 && (errno == ESRCH || (errno == EFAULT && reached_by_ != os_pid_));
