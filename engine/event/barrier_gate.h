@@ -88,7 +88,7 @@ struct BarrierGate : GateEnds {
 
   std::uint64_t rounds_started = 0;          ///< Start/end gates: whose signal and packet have gone out.
   std::uint64_t rounds_passed = 0;           ///< Whose inputs have been taken.
-  std::uint64_t whole_rounds = UINT64_MAX;   ///< That it takes part in; those behind fail, because a process is gone.
+  std::uint64_t whole_rounds = kAllRounds;   ///< That it takes part in; those behind fail, because a process is gone.
   bool owes_end = false;                     ///< That has changed, and nobody else knows yet.
   std::uint64_t ended_source = kNoGate;      ///< Before the gate is configured: who has said that no more comes.
   BarrierState state = BarrierState::kIdle;  ///< Start/end gates.
@@ -97,6 +97,8 @@ struct BarrierGate : GateEnds {
   bool is_start() const { return id == set_id; }
   /// Rounds whose signal and packet have gone out.
   std::uint64_t rounds_sent() const { return is_start() ? rounds_started : rounds_passed; }
+  /// Whose packets have come.
+  std::uint64_t packets_in() const { return rounds_passed + packets.size(); }
   std::uint32_t input_count() const { return (local_source != kNoGate) + (remote_source != kNoGate); }
 };
 

@@ -116,11 +116,12 @@ BarrierGate* local_target_of(Core& core, const BarrierGate& gate) {
   return next != nullptr && next->local_source == gate.id ? next : nullptr;
 }
 
-/// A packet of the set cannot be sent.
-void fail_set(Core& core, const BarrierGate& gate) {
+/// Nothing can be sent by the set of a gate, which its start/end gate learns.
+/// @param fails  what runs, too; else only what starts later
+void end_set(Core& core, const BarrierGate& gate, bool fails) {
   BarrierGate* const start = core.tofu->gate(queue_number(gate.set_id));
   if (start == nullptr) return;
-  end_gate(core, *start, start->rounds_started - (start->state == BarrierState::kRunning ? 1 : 0));
+  end_gate(core, *start, start->rounds_started - (fails && start->state == BarrierState::kRunning ? 1 : 0));
 }
 
 void send_on(Core& core, BarrierGate& gate, const GateValue& value) {
@@ -130,7 +131,7 @@ void send_on(Core& core, BarrierGate& gate, const GateValue& value) {
     count_inputs(core, *next);
   }
   if (gate.remote_target == BarrierGate::kNoGate) return;
-  if (!send_gate_packet(core, gate, value)) fail_set(core, gate);
+  if (!send_gate_packet(core, gate, value)) end_set(core, gate, true);
 }
 
 /// Tells both destinations of a gate that has an end how many more rounds of it come.
@@ -148,7 +149,7 @@ void receive_gate_notice(Core& core, BarrierGate& gate, const PacketHeader& head
   if (header.rounds_left == kAllRounds) return;  // The link is what it was sent for.
   if (gate.remote_source == header.sender_id) {
     const std::uint64_t more = std::min<std::uint64_t>(header.rounds_left, kMostWaitingInputs);
-    end_gate(core, gate, gate.rounds_passed + gate.packets.size() + more);
+    end_gate(core, gate, gate.packets_in() + more);
   } else if (!gate.configured) {
     gate.ended_source = header.sender_id;
   } else {
@@ -210,9 +211,8 @@ void fail_barriers_with(Core& core, ProcessId process) {
       if (is_near && core.tofu->ask_owner(other, &owner) == FindResult::kFound && !(owner == process)) continue;
       // A process may end as soon as its own barrier is over: what it has sent is enough for ours, and what it has got
       // of this round was enough for it.
-      if (other == gate.remote_source) end_gate(core, gate, gate.rounds_passed + gate.packets.size());
-      BarrierGate* const start = core.tofu->gate(queue_number(gate.set_id));
-      if (start != nullptr && other == gate.remote_target) end_gate(core, *start, start->rounds_started);
+      if (other == gate.remote_source) end_gate(core, gate, gate.packets_in());
+      if (other == gate.remote_target) end_set(core, gate, false);
     }
   });
 }
@@ -270,9 +270,9 @@ void fail_gate_packet(Core& core, const Descriptor& descriptor) {
   BarrierGate* gate = core.tofu != nullptr ? core.tofu->gate(queue_number(descriptor.sender_id)) : nullptr;
   if (gate == nullptr) return;
   const std::uint64_t other = descriptor.tofu.remote_vcq_id;
-  if (descriptor.length != 0 && other == gate->remote_target) fail_set(core, *gate);
+  if (descriptor.length != 0 && other == gate->remote_target) end_set(core, *gate, true);
   if (descriptor.length != 0 || descriptor.rounds_left != kAllRounds || other != gate->remote_source) return;
-  end_gate(core, *gate, gate->rounds_passed + gate->packets.size());
+  end_gate(core, *gate, gate->packets_in());
 }
 
 }  // namespace portofu

@@ -279,6 +279,16 @@ bool send_gate_to_owner(Core& core, Peer* peer, Descriptor& d, const GateValue* 
   return true;
 }
 
+/// @param value  nullptr: there is none
+/// @return false if the packet cannot go there
+bool send_to_gate(Core& core, Descriptor& d, const GateValue* value) {
+  Peer* peer = nullptr;
+  if (find_owner(core, d.tofu.remote_vcq_id, &peer) != FindResult::kLater)
+    return send_gate_to_owner(core, peer, d, value, nullptr);
+  wait_for_owner(core, {d, value != nullptr ? copy_of(*value) : nullptr});
+  return true;
+}
+
 }  // namespace
 
 void start_tofu_descriptor(Core& core, Descriptor& d) {
@@ -299,21 +309,13 @@ void start_tofu_descriptor(Core& core, Descriptor& d) {
 bool send_gate_packet(Core& core, const BarrierGate& gate, const GateValue& value) {
   Descriptor d = gate_descriptor(gate, gate.remote_target);
   d.length = gate_value_bytes(value);
-  Peer* peer = nullptr;
-  if (find_owner(core, gate.remote_target, &peer) != FindResult::kLater) {
-    return send_gate_to_owner(core, peer, d, &value, nullptr);
-  }
-  wait_for_owner(core, {d, copy_of(value)});
-  return true;
+  return send_to_gate(core, d, &value);
 }
 
 bool send_gate_notice(Core& core, const BarrierGate& gate, std::uint64_t other, std::uint64_t rounds_left) {
   Descriptor d = gate_descriptor(gate, other);
   d.rounds_left = rounds_left;
-  Peer* peer = nullptr;
-  if (find_owner(core, other, &peer) != FindResult::kLater) return send_gate_to_owner(core, peer, d, nullptr, nullptr);
-  wait_for_owner(core, {d, nullptr});
-  return true;
+  return send_to_gate(core, d, nullptr);
 }
 
 void start_towards(Core& core, Peer* peer, OwnerlessRequest request) {

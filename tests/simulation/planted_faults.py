@@ -193,7 +193,7 @@ FAULTS = [
     Fault("uTofu: end of a gate not told to its local target", "engine/initiator/barrier.cpp",
           "if (next != nullptr) end_gate(", "if (false) end_gate(", "tofu_circuit"),
     Fault("uTofu: rounds that still come are told one too few", "engine/initiator/barrier.cpp",
-          "gate.rounds_passed + gate.packets.size() + more", "gate.rounds_passed + gate.packets.size() + more - 1",
+          "gate.packets_in() + more", "gate.packets_in() + more - 1",
           "unit_initiator_barrier"),
     Fault("uTofu: source not told that it is waited for", "engine/initiator/barrier.cpp",
           "!send_gate_notice(core, gate, gate.remote_source, kAllRounds)", "false", "tofu_circuit"),
