@@ -112,7 +112,7 @@ std::string program_file(const std::string& name) {
   const char* const path = std::getenv("PATH");
   std::istringstream directories(path != nullptr ? path : "");
   for (std::string directory; std::getline(directories, directory, ':');) {
-    const std::string file = (directory.empty() ? "." : directory) + '/' + name;
+    std::string file = (directory.empty() ? "." : directory) + '/' + name;
     if (access(file.c_str(), X_OK) == 0) return file;
   }
   return "";

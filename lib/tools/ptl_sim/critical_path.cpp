@@ -174,6 +174,7 @@ std::vector<PathPart> parts_of(const CriticalPath& path, const History& history,
     ++part.segments;
   }
   std::vector<PathPart> parts;
+  parts.reserve(by_name.size());
   for (auto& [name, part] : by_name) parts.push_back(std::move(part));
   std::ranges::stable_sort(parts, std::ranges::greater(), &PathPart::time_ps);
   return parts;
