@@ -90,7 +90,7 @@ struct BarrierGate : GateEnds {
   std::uint64_t rounds_passed = 0;           ///< Whose inputs have been taken.
   std::uint64_t whole_rounds = kAllRounds;   ///< That it takes part in; those behind fail, because a process is gone.
   bool owes_end = false;                     ///< That has changed, and nobody else knows yet.
-  std::uint64_t ended_source = kNoGate;      ///< Before the gate is configured: who has said that no more comes.
+  std::uint64_t ended_source = kNoGate;      ///< Not of this circuit: who has said that no more comes.
   BarrierState state = BarrierState::kIdle;  ///< Start/end gates.
   GateValue result;
 

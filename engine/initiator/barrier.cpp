@@ -137,7 +137,6 @@ void send_on(Core& core, BarrierGate& gate, const GateValue& value) {
 /// Tells both destinations of a gate that has an end how many more rounds of it come.
 void tell_of_end(Core& core, BarrierGate& gate) {
   gate.owes_end = false;
-  if (gate.whole_rounds == kAllRounds) return;
   const std::uint64_t left = gate.whole_rounds - std::min(gate.whole_rounds, gate.rounds_sent());
   BarrierGate* const next = local_target_of(core, gate);
   if (next != nullptr) end_gate(core, *next, next->rounds_passed + next->signals.size() + left);
@@ -145,15 +144,18 @@ void tell_of_end(Core& core, BarrierGate& gate) {
   if (gate.remote_target != BarrierGate::kNoGate) send_gate_notice(core, gate, gate.remote_target, left);
 }
 
+/// Whether the gate waits for packets of that one.
+bool is_source(const BarrierGate& gate, std::uint64_t id) {
+  return id != BarrierGate::kNoGate && id == gate.remote_source;
+}
+
 void receive_gate_notice(Core& core, BarrierGate& gate, const PacketHeader& header) {
   if (header.rounds_left == kAllRounds) return;  // The link is what it was sent for.
-  if (gate.remote_source == header.sender_id) {
+  if (is_source(gate, header.sender_id)) {
     const std::uint64_t more = std::min<std::uint64_t>(header.rounds_left, kMostWaitingInputs);
     end_gate(core, gate, gate.packets_in() + more);
-  } else if (!gate.configured) {
-    gate.ended_source = header.sender_id;
   } else {
-    core.counters.add(Counter::kPacketsRefusedMalformed);
+    gate.ended_source = header.sender_id;
   }
 }
 
@@ -186,8 +188,7 @@ void configure_gate(Core& core, BarrierGate& gate, const GateEnds& ends) {
   if (gate.remote_source != BarrierGate::kNoGate && !send_gate_notice(core, gate, gate.remote_source, kAllRounds)) {
     end_gate(core, gate, 0);
   }
-  const std::uint64_t ended = std::exchange(gate.ended_source, BarrierGate::kNoGate);
-  if (ended != BarrierGate::kNoGate && ended == gate.remote_source) end_gate(core, gate, 0);
+  if (is_source(gate, std::exchange(gate.ended_source, BarrierGate::kNoGate))) end_gate(core, gate, 0);
 }
 
 void end_gate(Core& core, BarrierGate& gate, std::uint64_t round) {
@@ -255,7 +256,7 @@ void receive_gate_packet(Core& core, const PacketHeader& header, const std::byte
   GateValue value;
   const std::uint32_t bytes = header.payload_bytes;
   if (gate != nullptr && header.length == 0 && bytes == 0) return receive_gate_notice(core, *gate, header);
-  const bool good = gate != nullptr && gate->remote_source == header.sender_id && header.length == bytes &&
+  const bool good = gate != nullptr && is_source(*gate, header.sender_id) && header.length == bytes &&
                     bytes >= kLeastGateBytes && bytes <= sizeof value && gate->packets.size() < kMostWaitingInputs;
   // A peer that lies may unmake the packet at any time.
   const bool copied = good && guarded_copy(reinterpret_cast<std::byte*>(&value), payload, bytes);

@@ -328,10 +328,22 @@ TEST_F(BarrierTest, End_before_the_gate_is_connected__counts) {
   EXPECT_EQ(relay->whole_rounds, kAllRounds) << "a circuit that is made anew is another one";
 }
 
-TEST_F(BarrierTest, End_of_a_stranger__is_refused) {
+// Somebody may be connected in the next circuit already, and its source die, while we are still in the last one.
+TEST_F(BarrierTest, End_of_who_is_the_source_next__counts_then) {
+  constexpr std::uint64_t kNext = kStranger + 256;
   connect_through_stranger();
-  receive_end(0, kStranger + 256);
+  receive_end(0, kNext);
+  EXPECT_EQ(relay->whole_rounds, kAllRounds) << "it is nothing to this circuit";
+  configure_gate(core, *relay, {.local_source = start->id, .remote_source = kNext, .local_target = start->id});
+  EXPECT_EQ(relay->whole_rounds, 0u);
+}
+
+TEST_F(BarrierTest, Packets_of_nobody__are_refused_where_none_are_awaited) {
+  configure_gate(core, *relay, {.local_source = start->id});
+  receive_value(GateValue(), BarrierGate::kNoGate);
+  EXPECT_EQ(relay->rounds_passed, 0u) << "its signal has not come";
   EXPECT_EQ(refused(), 1u);
+  receive_end(0, BarrierGate::kNoGate);
   EXPECT_EQ(relay->whole_rounds, kAllRounds);
 }
 
