@@ -68,6 +68,7 @@ bool ConditionBridge::start(int fd, bool is_set) {
   stop_fd_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   if (stop_fd_ < 0) return false;
   try {
+    const NoSignals inherited;
     thread_ = std::thread([this, fd, is_set] { run(fd, is_set); });
   } catch (const std::system_error&) {
     return false;
