@@ -1,7 +1,5 @@
 // fi_fabric(3): the fabric, of which there is one.
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <mutex>
 #include <new>
@@ -22,15 +20,6 @@ struct Opened {
   std::vector<Domain*> domains;
 };
 Opened opened_now;
-
-/// What a child has of its parent's is of no use to it.
-void forget_opened() {
-  new (&opened_now.mutex) std::mutex;
-  opened_now.fabrics.clear();
-  opened_now.domains.clear();
-}
-
-[[maybe_unused]] const int opened_fork_handler = pthread_atfork(nullptr, nullptr, forget_opened);
 
 template <class Object>
 void note(std::vector<Object*>& list, Object* object) {
@@ -119,6 +108,8 @@ fi_ops_fabric fabric_calls = {
 };
 
 }  // namespace
+
+void forget_opened() { new (&opened_now) Opened; }
 
 int open_fabric(fi_fabric_attr* attr, fid_fabric** opened, void* context) {
   return guarded([&] {

@@ -35,6 +35,7 @@ void forget_in_child() {
   new (&library.mutex) std::mutex;
   library.lanes = {};
   library.choice = {};
+  forget_opened();
 }
 
 [[maybe_unused]] const int fork_handler = pthread_atfork(nullptr, nullptr, forget_in_child);
