@@ -50,13 +50,7 @@ void finish(Core& core, LocalCall& local) {
       event.mlength = outcome == NiFail::kOk ? whole.bytes : 0;
     });
   }
-  if (CountingEvent* counter = ni.cts.find(whole.changes)) {
-    if (outcome == NiFail::kOk) {
-      counter->add_success_on_duty(1, core.fired);
-    } else {
-      counter->add_failure_on_duty(1, core.fired);
-    }
-  }
+  count_outcome(core, ni, whole.changes, outcome, 1);
   whole.is_over = true;
   whole.domain->local_calls.erase(&local);
 }
@@ -117,6 +111,8 @@ ssize_t Parts::open(Endpoint& ep, const TransmitCall& whole, PacketType type, st
   count_ = count;
   if (count < 2) return 0;
   if (!ep.tx->enabled) return -FI_EOPBADSTATE;
+  const std::uint64_t bytes = length_of(whole.pieces, whole.piece_count);
+  if (const ssize_t result = check_length(whole, type, bytes); result != 0) return result;
   Engine& engine = *ep.domain->engine;
   const Engine::Duty duty(engine);
   Gate* gate = open_gate(duty.core(), *ep.domain, count);
@@ -129,7 +125,7 @@ ssize_t Parts::open(Endpoint& ep, const TransmitCall& whole, PacketType type, st
   end->eq_handle = ep.tx->cq != nullptr ? ep.tx->cq->eq_handle : 0;
   end->word = make_word(whole.word, whole.context);
   end->is_told = (whole.flags & FI_COMPLETION) != 0;
-  end->bytes = length_of(whole.pieces, whole.piece_count);
+  end->bytes = bytes;
   const ssize_t result =
       keep(ep, duty.core(), std::move(end), {gate->ct_handle, count}, {whole.deferral.owner, ep.tx.get()});
   if (result == 0) gate_ = gate;
@@ -153,6 +149,7 @@ ssize_t Parts::give_up(ssize_t result, std::size_t index) {
   const Engine::Duty duty(*ep_->domain->engine);
   take_all_out(*ep_->domain, duty.core(), gate_->counter(duty.core()));
   gate_->parts = index;
+  if (index != 0) take_parts_out(duty.core(), *ep_->domain, *gate_);
   return result;
 }
 

@@ -26,7 +26,7 @@ class Parts {
 
   bool is_last(std::size_t index) const { return index + 1 == count_; }
 
-  /// A part could not be posted, so nobody is told of those before it.
+  /// A part could not be posted, so nobody is told of those before it, and none of them waits any more.
   /// @param index  of the part
   /// @return `result`
   ssize_t give_up(ssize_t result, std::size_t index);
@@ -36,6 +36,9 @@ class Parts {
   std::size_t count_ = 0;
   Gate* gate_ = nullptr;  ///< nullptr: there is one part.
 };
+
+/// On duty: takes parts out that wait for a counter.
+void take_parts_out(Core& core, Domain& domain, const Gate& gate);
 
 /// On duty: the domain closes.
 void close_gates(Core& core, Domain& domain);

@@ -194,15 +194,19 @@ void free_memory(Interface& ni, const Descriptor& d) {
   if (is_fetching(d.type)) free_one_shot(ni, d.portals.get_md_handle);
 }
 
+ssize_t check_length(const TransmitCall& call, PacketType type, std::uint64_t length) {
+  if (length > kDefaultLimits.max_msg_size) return -FI_EMSGSIZE;
+  // It is said of data that leave. As a default of the endpoint it meets reads, too.
+  return (call.flags & FI_INJECT) != 0 && type != PacketType::kGet && length > kInjectBytes ? -FI_EINVAL : 0;
+}
+
 ssize_t transmit(Endpoint& ep, const TransmitCall& call, Descriptor& d) {
   return guarded([&]() -> ssize_t {
     if (!ep.tx->enabled) return -FI_EOPBADSTATE;
     if ((call.flags & kNotThere) != 0) [[unlikely]]
       return -FI_EBADFLAGS;
     if (call.piece_count > kMostPieces) return -FI_EINVAL;
-    if (d.length > kDefaultLimits.max_msg_size) return -FI_EMSGSIZE;
-    // It is said of data that leave. As a default of the endpoint it meets reads, too.
-    if ((call.flags & FI_INJECT) != 0 && d.type != PacketType::kGet && d.length > kInjectBytes) return -FI_EINVAL;
+    if (const ssize_t wrong = check_length(call, d.type, d.length); wrong != 0) return wrong;
     Engine& engine = *ep.domain->engine;
     bool pauses = false;
     ssize_t result = 0;

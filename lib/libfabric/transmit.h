@@ -44,6 +44,10 @@ inline std::uint64_t length_of(const iovec* pieces, std::size_t count) {
   return length;
 }
 
+/// @param length  of an operation, whole
+/// @return 0 | -FI_EMSGSIZE | -FI_EINVAL: it is injected, and too long for that
+ssize_t check_length(const TransmitCall& call, PacketType type, std::uint64_t length);
+
 /// Completes the descriptor, which says everything but target, memory and word, and posts it.
 /// @return 0 | -FI_EAGAIN: too much waits for room towards the target | -FI_EINVAL | -FI_EOPBADSTATE | -FI_ENOMEM
 ssize_t transmit(Endpoint& ep, const TransmitCall& call, Descriptor& descriptor);

@@ -127,15 +127,17 @@ ssize_t queue(const Domain& domain, const fi_deferred_work& work) {
   }
 }
 
-/// On duty: a gate counts one part less: it will never start.
-void count_less(Domain& domain, Interface& ni, const Descriptor& d) {
-  const MemoryDescriptor* md = ni.mds.find(is_fetching(d.type) ? d.portals.get_md_handle : d.portals.md_handle);
-  if (md == nullptr || md->ct_handle == 0) return;
-  if (const auto gate = domain.gates.find(md->ct_handle); gate != domain.gates.end()) --gate->second->parts;
-}
-
 constexpr bool is_count(PacketType type) {
   return type == PacketType::kCountSet || type == PacketType::kCountIncrement;
+}
+
+/// On duty: where what waits counts as a part; nullptr: it is none.
+Gate* gate_of(Domain& domain, const Interface& ni, const Descriptor& d) {
+  if (d.type == PacketType::kLocalCall || is_count(d.type)) return nullptr;
+  const MemoryDescriptor* md = ni.mds.find(is_fetching(d.type) ? d.portals.get_md_handle : d.portals.md_handle);
+  if (md == nullptr || md->ct_handle == 0) return nullptr;
+  const auto found = domain.gates.find(md->ct_handle);
+  return found != domain.gates.end() ? found->second.get() : nullptr;
 }
 
 bool is_at_home(const TriggeredOperation& operation, const Endpoint& ep) {
@@ -194,7 +196,7 @@ void forget(Domain& domain, Core& core, TriggeredOperation* operation) {
   if (d.type == PacketType::kLocalCall) {
     domain.local_calls.erase(d.call);
   } else if (!is_count(d.type)) {
-    count_less(domain, ni, d);
+    if (Gate* const gate = gate_of(domain, ni, d)) --gate->parts;  // This one will never start.
     free_memory(ni, d);
   }
   --ni.triggered_count;
@@ -205,6 +207,12 @@ void end_waiting(Core& core, const Endpoint& ep) {
   const auto is_of_it = [&ep](const TriggeredOperation& operation) { return is_at_home(operation, ep); };
   take_out_everywhere(*ep.domain, core, is_of_it);
   take_out_of_turn(core, ep, is_of_it);
+}
+
+void take_parts_out(Core& core, Domain& domain, const Gate& gate) {
+  take_out_everywhere(domain, core, [&](const TriggeredOperation& operation) {
+    return gate_of(domain, interface_of(core), operation.descriptor) == &gate;
+  });
 }
 
 bool take_message_out(Core& core, const Endpoint& ep, const std::function<bool(const Descriptor&)>& is_it) {

@@ -56,6 +56,23 @@ TEST_F(FiRma, Write_and_read_of_all_lengths) {
   EXPECT_TRUE(b.is_quiet());
 }
 
+// Of a call that is refused nothing is done, also where only one of its pieces is too long.
+TEST_F(FiRma, Several_pieces_that_are_too_long_are_refused_as_one) {
+  const std::size_t most_injected = info->tx_attr->inject_size, most = info->ep_attr->max_msg_size;
+  std::array<std::uint8_t, 4> sent{9, 9, 9, 9}, there{};
+  for (const bool injects : {true, false}) {
+    const std::size_t too_long = (injects ? most_injected : most) + 1;
+    const iovec piece{sent.data(), sent.size() + too_long};  // Nobody looks at the rest.
+    const std::array<fi_rma_iov, 2> remote{{{0, sent.size(), kKey}, {4, too_long, kKey}}};
+    fi_msg_rma msg = message_of(&piece, remote.data());
+    msg.rma_iov_count = remote.size();
+    EXPECT_EQ(fi_writemsg(a.ep, &msg, injects ? FI_INJECT : 0), injects ? -FI_EINVAL : -FI_EMSGSIZE);
+    ASSERT_EQ(fi_read(a.ep, there.data(), there.size(), nullptr, to_b, 0, kKey, &context), 0);
+    EXPECT_EQ(a.next().op_context, &context);
+    EXPECT_EQ(there, (std::array<std::uint8_t, 4>{0, 1, 2, 3})) << injects;
+  }
+}
+
 TEST_F(FiRma, Several_pieces_on_both_sides) {
   std::array<std::uint8_t, 6> one{1, 2, 3, 4, 5, 6};
   std::array<std::uint8_t, 4> two{7, 8, 9, 10};

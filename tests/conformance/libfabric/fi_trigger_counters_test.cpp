@@ -172,6 +172,32 @@ TEST_F(FiTriggerBusy, Flush_of_a_counter_leaves_the_work_of_others) {
   EXPECT_EQ(fi_close(&counter->fid), 0);
 }
 
+// What is refused does not wait: its memory is the program's again.
+TEST_F(FiTriggerBusy, Of_work_in_parts_that_is_refused_nothing_waits) {
+  if (have_two_engines()) {
+    EXPECT_EQ(fi_close(&counter->fid), 0);
+    GTEST_SKIP() << "it needs a million waiting operations, and they are in one engine";
+  }
+  std::array<std::uint32_t, 2> memory{1, 2};
+  fid_mr* region = open_memory(memory.data(), sizeof memory, 1);
+  fi_op_cntr raise{};
+  raise.cntr = done;
+  fi_deferred_work one = work_at(2, FI_OP_CNTR_ADD, nullptr), all = one;
+  one.op.cntr = all.op.cntr = &raise;
+  for (int i = 0; i < 2; ++i) ASSERT_EQ(queue(one), 0);
+  while (queue(all) == 0) {
+  }
+  ASSERT_EQ(fi_control(&domain->fid, FI_CANCEL_WORK, &one), 0);
+  fi_deferred_work work = read_in_parts();
+  EXPECT_EQ(queue(work), -FI_EAGAIN) << "there is room for one part, and for what tells of both";
+  ASSERT_EQ(fi_control(&domain->fid, FI_CANCEL_WORK, &all), 0);
+  ASSERT_EQ(fi_cntr_add(gate, 1), 0);
+  EXPECT_TRUE(a.is_quiet());
+  EXPECT_EQ(local[0], 0u);
+  EXPECT_EQ(fi_close(&counter->fid), 0);
+  EXPECT_EQ(fi_close(&region->fid), 0);
+}
+
 TEST_F(FiTriggerBusy, Triggered_access_to_several_pieces_is_told_once) {
   std::array<std::uint32_t, 2> memory{};
   fid_mr* region = open_memory(memory.data(), sizeof memory, 1);
