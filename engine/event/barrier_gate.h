@@ -9,6 +9,7 @@
 #include "engine/event/counting_event.h"
 #include "engine/event/exact_sum.h"
 #include "engine/event/growing_ring.h"
+#include "engine/topology/process_id.h"
 
 namespace portofu {
 
@@ -77,6 +78,8 @@ struct BarrierGate : GateEnds {
   std::uint64_t set_id = 0;  ///< Id of the start/end gate that was allocated with it.
   std::uint32_t set_size = 0;
   bool configured = false;
+  ProcessId source_process;  ///< Who had `remote_source` when that was asked for first; {0, 0}: it has no answer yet.
+  ProcessId target_process;  ///< The same of `remote_target`.
 
   CountingEvent inputs;            ///< Inputs of all rounds together.
   std::uint64_t round_inputs = 0;  ///< Of the rounds that have passed.

@@ -174,6 +174,7 @@ bool is_possible(const GateValue& value) {
 void configure_gate(Core& core, BarrierGate& gate, const GateEnds& ends) {
   static_cast<GateEnds&>(gate) = ends;
   gate.configured = true;
+  gate.source_process = gate.target_process = {};
   gate.inputs.reset_on_duty();
   gate.round_inputs = 0;
   gate.signals.clear();
@@ -184,7 +185,9 @@ void configure_gate(Core& core, BarrierGate& gate, const GateEnds& ends) {
   gate.state = BarrierState::kIdle;
   if (!gate.is_start()) arm_gate(core, gate);
   // Now, so that the death of these processes is noticed, and understood, whenever it comes.
-  if (gate.remote_target != BarrierGate::kNoGate) learn_owner(core, gate.remote_target);
+  for (const std::uint64_t other : {gate.remote_source, gate.remote_target}) {
+    if (other != BarrierGate::kNoGate) learn_owner(core, other);
+  }
   if (gate.remote_source != BarrierGate::kNoGate && !send_gate_notice(core, gate, gate.remote_source, kAllRounds)) {
     end_gate(core, gate, 0);
   }
@@ -204,17 +207,10 @@ void end_gate(Core& core, BarrierGate& gate, std::uint64_t round) {
 void fail_barriers_with(Core& core, ProcessId process) {
   if (core.tofu == nullptr) return;
   core.tofu->for_each_gate([&](BarrierGate& gate) {
-    for (const std::uint64_t other : {gate.remote_source, gate.remote_target}) {
-      NameOwner owner;
-      if (!core.tofu->recall_owner(other, &owner) || !(owner == process)) continue;
-      // Another process of our node may have the gate by now.
-      const bool is_near = is_of_node(other, core.tofu->coordinates);
-      if (is_near && core.tofu->ask_owner(other, &owner) == FindResult::kFound && !(owner == process)) continue;
-      // A process may end as soon as its own barrier is over: what it has sent is enough for ours, and what it has got
-      // of this round was enough for it.
-      if (other == gate.remote_source) end_gate(core, gate, gate.packets_in());
-      if (other == gate.remote_target) end_set(core, gate, false);
-    }
+    // A process may end as soon as its own barrier is over: what it has sent is enough for ours, and what it has got of
+    // this round was enough for it.
+    if (gate.source_process == process) end_gate(core, gate, gate.packets_in());
+    if (gate.target_process == process) end_set(core, gate, false);
   });
 }
 

@@ -310,13 +310,14 @@ struct Gate {
     setting.dst_path_coords[0] = UTOFU_PATH_COORD_NULL;
     need("set_vbg", utofu_set_vbg(&setting, 1));
   }
-  void pass() const {
+  int run() const {
     need("barrier", utofu_barrier(id, 0));
     int rc = UTOFU_ERR_NOT_COMPLETED;
     if (!eventually([&] { return (rc = utofu_poll_barrier(id, 0)) != UTOFU_ERR_NOT_COMPLETED; }))
       give_up("barrier", rc);
-    need("barrier", rc);
+    return rc;
   }
+  void pass() const { need("barrier", run()); }
   utofu_vbg_id_t id = 0;
 };
 
@@ -386,6 +387,64 @@ TEST_P(MovedGate, Barrier__goes_on_with_who_has_the_number_now) {
 INSTANTIATE_TEST_SUITE_P(Ways, MovedGate,
                          testing::Combine(testing::Values(Leaving::kFrees, Leaving::kDies),
                                           testing::Values(Place::kOneNode, Place::kNodeEach), testing::Values(1, 2)));
+
+/// Has the number of a gate when its process has died, and is of no circuit.
+int take_number(Stage& stage) {
+  take_first_lane();
+  stage.await(11);
+  const Gate gate;
+  stage.id = gate.id;
+  stage.turn = 12;
+  stage.await(100);
+  return 0;
+}
+
+int start_with_the_dead(Stage& stage) {
+  take_first_lane();
+  const Gate gate;
+  stage.seen = gate.id;
+  stage.turn = 1;
+  stage.await(2);
+  const utofu_vbg_id_t id = stage.id;
+  gate.join(id);
+  stage.turn = 3;
+  gate.pass();
+  stage.await(12);
+  if (stage.id != id) give_up("another number", 0);
+  const int rc = gate.run();
+  if (rc != UTOFU_ERR_BARRIER_OTHER) give_up("barrier with the dead", rc);
+  stage.turn = 100;
+  return 0;
+}
+
+class NumberOfTheDead : public testing::TestWithParam<std::tuple<Place, int>> {};
+
+TEST_P(NumberOfTheDead, Barrier__fails_though_another_process_has_the_number) {
+  const auto place = std::get<0>(GetParam());
+  set_lanes(std::get<1>(GetParam()));
+  const TestNodes nodes(place);
+  const SharedMemory<Stage> stage;
+  ChildProcess first([&] {
+    nodes.enter(0);
+    return own_gate(*stage, 1, Leaving::kDies);
+  });
+  ChildProcess second([&] {
+    nodes.enter(0);
+    return take_number(*stage);
+  });
+  ChildProcess third([&] {
+    nodes.enter(1);
+    return start_with_the_dead(*stage);
+  });
+  first.wait_death();
+  stage->turn = 11;
+  EXPECT_EQ(third.wait_status(), 0);
+  EXPECT_EQ(second.wait_status(), 0);
+  EXPECT_EQ(first.wait_status(), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, NumberOfTheDead,
+                         testing::Combine(testing::Values(Place::kOneNode, Place::kNodeEach), testing::Values(1, 2)));
 
 constexpr ptl_pid_t kPid = 77;
 

@@ -374,5 +374,27 @@ TEST_F(BarrierTest, What_came_before_the_death__is_used) {
   EXPECT_EQ(relay->whole_rounds, 2u);
 }
 
+// Somebody may have taken the number of a dead process before its death is noticed, and packets may have gone there.
+TEST_F(BarrierTest, Death_of_whose_number_is_anothers_now__counts) {
+  connect_to_peer();
+  directory.now = {kOther, 0};
+  fail_barriers_with(core, kOther);
+  EXPECT_EQ(relay->whole_rounds, kAllRounds) << "he is of no circuit of ours";
+  core.tofu->distrust_owner(kPeer);
+  receive_value(GateValue());
+  EXPECT_GT(directory.asked, 2) << "it has gone to the other one";
+  fail_barriers_with(core, kPeer);
+  EXPECT_EQ(relay->whole_rounds, 1u);
+}
+
+// What is configured anew awaits whoever has the number then.
+TEST_F(BarrierTest, Death_of_who_had_the_number_before__fails_nothing) {
+  connect_to_peer();
+  directory.now = {kOther, 0};
+  configure_gate(core, *relay, {.remote_source = kStranger, .remote_target = kStranger + 256});
+  fail_barriers_with(core, kPeer);
+  EXPECT_EQ(relay->whole_rounds, kAllRounds);
+}
+
 }  // namespace
 }  // namespace portofu
