@@ -3,6 +3,7 @@
 #include "engine/run/duty.h"
 
 #include <linux/futex.h>
+#include <pthread.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -39,6 +40,11 @@ void want_no_word() {
 
 /// Locks of this process that are there: of its engines, which are few. A simulation has more, in one thread.
 constinit std::array<std::atomic<const DutyLock*>, 64> known_locks{};
+
+/// The child of a fork has no engine, and its threads may have the thread pointers of those that were inside one.
+[[maybe_unused]] const int fork_handler = pthread_atfork(nullptr, nullptr, [] {
+  for (auto& place : known_locks) place.store(nullptr);
+});
 
 void pause_for(int pauses) {
   for (int i = 0; i < pauses; ++i) pause_cpu();

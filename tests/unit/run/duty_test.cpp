@@ -3,6 +3,7 @@
 #include "engine/run/duty.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -416,6 +417,35 @@ TEST(DutyTest, Take_until__gives_up_what_a_thread_has_that_has_ended) {
     EXPECT_FALSE(duty.take_until(in_ms(600)));
     EXPECT_FALSE(duty.take_until(in_ms(5)));
   }
+}
+
+// A thread of the child may get the stack, and so the thread pointer, of one that was inside in the parent.
+TEST(DutyTest, Has_this_thread_one__is_not_asked_of_the_parent_in_its_child) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "it allows no thread in the child of a process with threads";
+#endif
+  CheapDutyLock duty;
+  std::atomic<bool> inside{false};
+  std::atomic<bool> over{false};
+  std::thread favourite([&] {
+    take_and_give(duty, kMoreThanToFavour);
+    duty.take();
+    inside.store(true);
+    while (!over.load()) std::this_thread::yield();
+    duty.give();
+  });
+  while (!inside.load()) std::this_thread::yield();
+  const pid_t child = fork();
+  if (child == 0) {
+    bool has_one = false;
+    std::thread([&has_one] { has_one = DutyLock::has_this_thread_one(); }).join();
+    _exit(has_one ? 1 : 0);
+  }
+  over.store(true);
+  favourite.join();
+  int status = -1;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 }  // namespace

@@ -93,9 +93,12 @@ TEST(Unwinding, Thread_that_holds_nothing__unwinds) {
 }
 
 TEST(Unwinding, Thread_that_holds_the_duty__ends_the_process_before_it_unwinds) {
-  DutyLock duty;
-  Leaving leaving{&duty};
-  EXPECT_DEATH(leave_in_a_thread(leaving), "has ended in the middle of a call");
+  const auto leave_with_duty = [] {
+    DutyLock duty;  // Of this process: EXPECT_DEATH forks.
+    Leaving leaving{&duty};
+    leave_in_a_thread(leaving);
+  };
+  EXPECT_DEATH(leave_with_duty(), "has ended in the middle of a call");
 }
 
 [[gnu::noinline]] void end_thread() { pthread_exit(nullptr); }
