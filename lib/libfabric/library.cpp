@@ -36,6 +36,7 @@ void forget_in_child() {
   library.lanes = {};
   library.choice = {};
   forget_opened();
+  forget_poll_sets();
 }
 
 [[maybe_unused]] const int fork_handler = pthread_atfork(nullptr, nullptr, forget_in_child);

@@ -47,8 +47,9 @@ int hold_lane(std::uint32_t pid, Lane** lane);
 /// The domain is closed; with the last one of the lane the interface is, with the last one of all the engines are.
 void release_lane(Lane& lane);
 
-/// In the child of a fork: no fabric and no domain is open (fabric.cpp).
+/// In the child of a fork: no fabric and no domain is open (fabric.cpp), and no poll set (poll.cpp).
 void forget_opened();
+void forget_poll_sets();
 
 /// On duty: the interface of the endpoints. @pre a reference is held
 inline Interface& interface_of(const Core& core) { return *core.interfaces[kFabricInterface]; }

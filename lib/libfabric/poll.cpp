@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <mutex>
+#include <new>
 
 #include "lib/libfabric/cntr.h"
 #include "lib/libfabric/cq.h"
@@ -85,6 +86,8 @@ fi_ops object_calls = {sizeof(fi_ops), close, refuse_bind, refuse_control, refus
 fi_ops_poll calls = {sizeof(fi_ops_poll), poll, add, remove};
 
 }  // namespace
+
+void forget_poll_sets() { new (&open_sets) PollSets; }
 
 void leave_poll_sets(const fid* object) {
   const std::lock_guard lock(open_sets.mutex);

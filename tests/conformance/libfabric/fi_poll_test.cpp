@@ -1,7 +1,10 @@
 // fi_poll(3): poll sets, wait sets and fi_trywait.
 
 #include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <thread>
 
 #include "tests/conformance/libfabric/fabric_fixture.h"
@@ -100,6 +103,34 @@ TEST_F(FiPoll, Set_asks_nobody_who_is_closed) {
   EXPECT_EQ(fi_close(&cntr->fid), 0);
   std::array<void*, 2> contexts{};
   EXPECT_EQ(fi_poll(set, contexts.data(), 2), 0);
+  EXPECT_EQ(fi_close(&set->fid), 0);
+}
+
+// The lock of a set that another thread of the parent asks is nothing to the child, whose sets are its own.
+TEST_F(FiPoll, Child_of_a_fork_closes_its_queues_while_its_parent_polls) {
+  if (have_two_engines()) GTEST_SKIP() << "the child has one";
+  fi_poll_attr attr{};
+  fid_poll* set = nullptr;
+  ASSERT_EQ(fi_poll_open(domain, &attr, &set), 0);
+  ASSERT_EQ(fi_poll_add(set, &a.cq->fid, 0), 0);
+  std::atomic<bool> over{false};
+  std::thread poller([&] {
+    for (void* found = nullptr; !over;) fi_poll(set, &found, 1);
+  });
+  int status = 0;
+  for (int i = 0; i < 10 && status == 0; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(20);
+      { const LoneNode own; }
+      _exit(HasFailure() ? 1 : 0);
+    }
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+  }
+  EXPECT_EQ(status, 0);
+  over = true;
+  poller.join();
+  EXPECT_EQ(fi_poll_del(set, &a.cq->fid, 0), 0);
   EXPECT_EQ(fi_close(&set->fid), 0);
 }
 
