@@ -128,13 +128,14 @@ int name_opened(const fi_info* hints, fi_info& info) {
   const fid_fabric* fabric = hints != nullptr && hints->fabric_attr != nullptr ? hints->fabric_attr->fabric : nullptr;
   const fid_domain* domain = hints != nullptr && hints->domain_attr != nullptr ? hints->domain_attr->domain : nullptr;
   const std::lock_guard lock(opened_now.mutex);
-  const auto of_fabric = std::ranges::find_if(
-      opened_now.fabrics, [&](const Fabric* known) { return fabric == nullptr || &known->fid == fabric; });
   const auto of_domain = std::ranges::find_if(opened_now.domains, [&](const Domain* known) {
     return (domain == nullptr || &known->fid == domain) && (fabric == nullptr || &known->fabric->fid == fabric);
   });
-  const bool knows_fabric = of_fabric != opened_now.fabrics.end();
   const bool knows_domain = of_domain != opened_now.domains.end();
+  if (domain != nullptr && knows_domain) fabric = &(*of_domain)->fabric->fid;
+  const auto of_fabric = std::ranges::find_if(
+      opened_now.fabrics, [&](const Fabric* known) { return fabric == nullptr || &known->fid == fabric; });
+  const bool knows_fabric = of_fabric != opened_now.fabrics.end();
   if ((fabric != nullptr && !knows_fabric) || (domain != nullptr && !knows_domain)) return -FI_ENODATA;
   info.fabric_attr->fabric = knows_fabric ? &(*of_fabric)->fid : nullptr;
   info.domain_attr->domain = knows_domain ? &(*of_domain)->fid : nullptr;

@@ -278,6 +278,8 @@ TEST(FiGetinfo, Names_what_is_open) {
   EXPECT_EQ(get_info(hints.get()), nullptr) << "it is not of that fabric";
   hints->domain_attr->domain = domains[1];
   EXPECT_EQ(get_info(hints.get())->domain_attr->domain, domains[1]);
+  hints->fabric_attr->fabric = nullptr;
+  EXPECT_EQ(get_info(hints.get())->fabric_attr->fabric, fabrics[1]) << "that of the domain";
   fid_domain of_another_provider{};
   hints->domain_attr->domain = &of_another_provider;
   EXPECT_EQ(get_info(hints.get()), nullptr);
