@@ -29,7 +29,7 @@ State& state() {
 /// Longer than a thread that wants the list takes to get it, even where many share a core.
 constexpr std::uint64_t kLongestTurnNs = 100'000'000;
 
-/// Counted while a thread wants the list, also if a handler ends the thread in the middle of it.
+/// Counted while a thread wants the list.
 struct Wanting {
   Wanting() { state().waiting.fetch_add(1, std::memory_order_relaxed); }
   ~Wanting() { state().waiting.fetch_sub(1, std::memory_order_relaxed); }
@@ -55,7 +55,7 @@ bool take_list() {
 }
 
 /// Lets one of those that wait have it, because a thread that makes and frees VCQs all the time would take it again
-/// before any of them looks. Not for ever: a handler may have interrupted the one that waits.
+/// before any of them looks. Not for ever: the one that waits may get no core.
 void give_list() {
   state().holder.store(0, std::memory_order_release);
   if (state().waiting.load(std::memory_order_relaxed) == 0) [[likely]]
