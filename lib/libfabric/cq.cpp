@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <optional>
 
 #include "engine/door/process.h"
 #include "lib/libfabric/endpoint.h"
@@ -131,7 +132,15 @@ ssize_t read_from_or_wait(fid_cq* fid, void* entries, std::size_t count, fi_addr
                           int timeout_ms) {
   auto* cq = object_of<CompletionQueue>(fid);
   Look look{*cq, static_cast<std::byte*>(entries), count, sources};
-  auto ends = [&](Core& core) { return look(core) || cq->signalled.exchange(false); };
+  std::optional<std::uint64_t> known;
+  auto ends = [&](Core& core) {
+    if (!known.has_value()) known = cq->answered;
+    if (look(core)) return true;
+    // All who wait return, and if nobody does, who comes next.
+    if (cq->signals == *known) return false;
+    cq->answered = cq->signals;
+    return true;
+  };
   const std::uint64_t timeout_ns =
       timeout_ms < 0 ? Engine::kForever : static_cast<std::uint64_t>(timeout_ms) * 1'000'000;
   cq->domain->engine->wait(ends, timeout_ns, OnAbort::kGoOn);
@@ -176,8 +185,8 @@ ssize_t read_error(fid_cq* fid, fi_cq_err_entry* entry, std::uint64_t) {
 
 int signal(fid_cq* fid) {
   auto* cq = object_of<CompletionQueue>(fid);
-  cq->signalled.store(true);
   const Engine::Duty duty(*cq->domain->engine);
+  ++cq->signals;
   ++duty.core().activity;
   return 0;
 }

@@ -3,7 +3,7 @@
 
 #include <rdma/fi_eq.h>
 
-#include <atomic>
+#include <cstdint>
 
 #include "lib/libfabric/wait.h"
 
@@ -16,8 +16,9 @@ struct CompletionQueue {
   Handle eq_handle = 0;  ///< In the engine.
   fi_cq_format format = FI_CQ_FORMAT_CONTEXT;
   WaitObject wait;
-  std::atomic<bool> signalled{false};  ///< fi_cq_signal: the next blocking read returns.
-  bool overrun = false;                ///< Completions were lost, because there was no memory for them. On duty.
+  std::uint64_t signals = 0;   ///< On duty: calls of fi_cq_signal.
+  std::uint64_t answered = 0;  ///< On duty: how many there were when one last ended a blocking read.
+  bool overrun = false;        ///< Completions were lost, because there was no memory for them. On duty.
 
   bool has_news_or_arms();  ///< As in wait.h.
   /// On duty: whether a read finds something. One that was overrun has an error for ever, behind what it still holds.

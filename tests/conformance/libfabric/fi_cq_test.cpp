@@ -4,6 +4,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -29,6 +31,31 @@ TEST_F(FiCq, Blocking_read_ends_with_a_completion_a_signal_or_its_time) {
   EXPECT_EQ(fi_cq_sread(b.cq, &entry, 1, nullptr, 20000), 1);
   sender.join();
   EXPECT_EQ(entry.op_context, &received);
+}
+
+/// Whether a thread of this process sleeps in the kernel.
+bool is_asleep(pid_t thread) {
+  std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
+  std::string line;
+  std::getline(file, line);
+  return line.find(") S ") != std::string::npos;
+}
+
+/// fi_cq(3): "The fi_cq_signal call will unblock any thread waiting in fi_cq_sread or fi_cq_sreadfrom."
+TEST_F(FiCq, Signal_wakes_all_who_wait) {
+  std::array<std::atomic<pid_t>, 3> ids{};
+  std::array<std::thread, 3> threads;
+  for (std::size_t i = 0; i < threads.size(); ++i) {
+    threads[i] = std::thread([&, i] {
+      ids[i].store(gettid());
+      fi_cq_tagged_entry entry{};
+      EXPECT_EQ(fi_cq_sread(b.cq, &entry, 1, nullptr, -1), -FI_EAGAIN);
+    });
+  }
+  const auto sleeps = [](const std::atomic<pid_t>& id) { return id.load() != 0 && is_asleep(id.load()); };
+  while (!std::ranges::all_of(ids, sleeps)) std::this_thread::yield();
+  ASSERT_EQ(fi_cq_signal(b.cq), 0);
+  for (std::thread& thread : threads) thread.join();
 }
 
 TEST_F(FiCq, File_descriptor_wakes) {
@@ -73,15 +100,24 @@ std::uint64_t address_space() {
   return count * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
-/// There is memory for everything but a queue of a hundred thousand completions.
+/// Bytes of memory of its own that this process may write.
+std::uint64_t data_bytes() {
+  std::ifstream pages("/proc/self/statm");
+  std::uint64_t count = 0;
+  for (int field = 0; field < 6; ++field) pages >> count;  // The sixth is data and stack.
+  return count * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+/// There is memory for everything but a queue of a hundred thousand completions. Address space would be no limit: an
+/// arena of malloc, which comes with a thread, has much of it that is not used yet.
 class LittleMemory {
  public:
   LittleMemory() {
-    getrlimit(RLIMIT_AS, &before_);
-    const rlimit now{address_space() + (24 << 20), before_.rlim_max};
-    setrlimit(RLIMIT_AS, &now);
+    getrlimit(RLIMIT_DATA, &before_);
+    const rlimit now{data_bytes() + (24 << 20), before_.rlim_max};
+    setrlimit(RLIMIT_DATA, &now);
   }
-  ~LittleMemory() { setrlimit(RLIMIT_AS, &before_); }
+  ~LittleMemory() { setrlimit(RLIMIT_DATA, &before_); }
 
  private:
   rlimit before_{};
