@@ -298,8 +298,8 @@ void give_calls(Endpoint& ep) {
   if ((ep.caps & FI_ATOMIC) == 0) ep.fid.atomic = &no_atomics;
 }
 
+/// @pre its capabilities are set
 void give_halves(Endpoint& ep, const fi_info& info, bool sends, bool receives, std::uint32_t number) {
-  ep.caps = info.caps;
   ep.sends = sends;
   ep.receives = receives;
   give_calls(ep);
@@ -311,24 +311,21 @@ void give_halves(Endpoint& ep, const fi_info& info, bool sends, bool receives, s
   if (!receives) return;
   ep.rx->domain = ep.domain;
   ep.rx->number = number;
-  ep.rx->directed = (info.caps & FI_DIRECTED_RECV) != 0;
+  ep.rx->directed = (ep.caps & FI_DIRECTED_RECV) != 0;
+  const std::uint64_t narrower = info.rx_attr != nullptr && info.rx_attr->caps != 0 ? info.rx_attr->caps : ep.caps;
+  ep.rx->access = ep.caps & with_directions(narrower) & (FI_REMOTE_READ | FI_REMOTE_WRITE);
   ep.rx_flags = info.rx_attr != nullptr ? info.rx_attr->op_flags : 0;
 }
 
-int open_context(fid_ep* parent_fid, std::size_t fclass, std::uint32_t index, std::uint64_t flags, fid_ep** opened,
+/// @param info  attributes of the context
+int open_context(fid_ep* parent_fid, std::size_t fclass, std::uint32_t index, const fi_info& info, fid_ep** opened,
                  void* context) {
   return guarded([&] {
     Endpoint& parent = endpoint_of(parent_fid);
     if (parent.fid.fid.fclass != FI_CLASS_SEP || index >= parent.number_count) return -FI_EINVAL;
     const bool sends = fclass == FI_CLASS_TX_CTX;
     auto ep = make_endpoint(*parent.domain, fclass, context);
-    fi_tx_attr tx{};
-    fi_rx_attr rx{};
-    tx.op_flags = rx.op_flags = flags;
-    fi_info info{};
-    info.caps = parent.caps & (sends ? ~std::uint64_t{FI_RECV} : ~std::uint64_t{FI_SEND | FI_READ | FI_WRITE});
-    info.tx_attr = &tx;
-    info.rx_attr = &rx;
+    ep->caps = parent.caps & (sends ? ~std::uint64_t{FI_RECV} : ~std::uint64_t{FI_SEND | FI_READ | FI_WRITE});
     // Whichever context sends, it is the endpoint that others know.
     give_halves(*ep, info, sends, !sends, parent.first_number + (sends ? 0 : index));
     ep->parent = &parent;
@@ -343,8 +340,14 @@ int open_context(fid_ep* parent_fid, std::size_t fclass, std::uint32_t index, st
 template <class Attributes>
 int open_attributed(fid_ep* parent, int index, Attributes* attr, fid_ep** opened, void* context) {
   constexpr bool kSends = std::is_same_v<Attributes, fi_tx_attr>;
+  fi_info info{};
+  if constexpr (kSends) {
+    info.tx_attr = attr;
+  } else {
+    info.rx_attr = attr;
+  }
   const int result = open_context(parent, kSends ? FI_CLASS_TX_CTX : FI_CLASS_RX_CTX, static_cast<std::uint32_t>(index),
-                                  attr != nullptr ? attr->op_flags : 0, opened, context);
+                                  info, opened, context);
   if (result == 0 && attr != nullptr) give_attributes(attr, endpoint_of(parent).caps);
   return result;
 }
@@ -368,7 +371,7 @@ int open_kind(fid_domain* domain_fid, fi_info* info, bool scalable, fid_ep** ope
     const std::size_t count = scalable ? std::max<std::size_t>(contexts, 1) : 1;
     if (count > kMaxEndpoints) return -FI_EINVAL;
     if (const int result = take_numbers_for(*ep, static_cast<std::uint32_t>(count)); result != 0) return result;
-    ep->caps = info->caps;
+    ep->caps = with_directions(info->caps);
     ep->wants_shared = !scalable && info->ep_attr->rx_ctx_cnt == FI_SHARED_CONTEXT;
     if (!scalable) give_halves(*ep, *info, true, true, ep->first_number);
     ++domain.users;

@@ -62,6 +62,9 @@ struct Receive {
   bool shared = false;  ///< Several endpoints receive by it; who is told of a message depends on which one it came by.
   bool selective = false;
   bool directed = false;  ///< FI_DIRECTED_RECV: the source of a receive counts.
+  /// Of FI_REMOTE_READ and FI_REMOTE_WRITE, what others may do by it: "to restrict the types of RMA operations
+  /// supported by an endpoint" (fi_getinfo(3)).
+  std::uint64_t access = 0;
   std::size_t min_multi_recv = 64;
 };
 

@@ -38,14 +38,6 @@ constexpr std::size_t kMostReceives = 65536;
 bool is_named(const char* wanted, std::string_view name) { return wanted == nullptr || wanted == name; }
 constexpr bool is_part(std::uint64_t wanted, std::uint64_t given) { return (wanted & ~given) == 0; }
 
-/// The direction bits that the others imply if none is named (fi_getinfo(3), "capabilities").
-std::uint64_t with_directions(std::uint64_t caps) {
-  if ((caps & (FI_MSG | FI_TAGGED)) != 0 && (caps & (FI_SEND | FI_RECV)) == 0) caps |= FI_SEND | FI_RECV;
-  constexpr std::uint64_t kMemory = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
-  if ((caps & (FI_RMA | FI_ATOMIC)) != 0 && (caps & kMemory) == 0) caps |= kMemory;
-  return caps;
-}
-
 /// @param caps  of the endpoint: "the capabilities must be a subset of those requested of the associated endpoint"
 bool takes_transmit(const fi_tx_attr& wanted, std::uint64_t caps) {
   return is_part(wanted.caps, (kTransmitCaps & caps) | kDomainCaps) && is_part(wanted.op_flags, kTransmitFlags) &&
@@ -238,6 +230,13 @@ int fill(fi_info& info, std::uint32_t version, const fi_info* hints) {
 }
 
 }  // namespace
+
+std::uint64_t with_directions(std::uint64_t caps) {
+  if ((caps & (FI_MSG | FI_TAGGED)) != 0 && (caps & (FI_SEND | FI_RECV)) == 0) caps |= FI_SEND | FI_RECV;
+  constexpr std::uint64_t kMemory = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+  if ((caps & (FI_RMA | FI_ATOMIC)) != 0 && (caps & kMemory) == 0) caps |= kMemory;
+  return caps;
+}
 
 void give_attributes(fi_tx_attr* attr, std::uint64_t caps) {
   const fi_tx_attr wanted = *attr;

@@ -20,6 +20,9 @@ inline constexpr std::size_t kMostPieces = 32;       ///< Local iovecs of one op
 inline constexpr std::size_t kMostRemotePieces = 8;  ///< Remote ones.
 inline constexpr std::size_t kTransmitSize = 4096;   ///< Operations that may wait for room towards one peer.
 
+/// The direction bits that the others imply if none is named. @spec fi_getinfo(3), "capabilities"
+std::uint64_t with_directions(std::uint64_t caps);
+
 /// What the context of an endpoint has, for what was asked. @param caps  of the endpoint
 void give_attributes(fi_tx_attr* attr, std::uint64_t caps);
 void give_attributes(fi_rx_attr* attr, std::uint64_t caps);

@@ -180,6 +180,7 @@ Handle handle_of(const CounterFid* cntr) { return cntr != nullptr ? cntr->ct_han
 
 void open_region_at(Core& core, MemoryRegion& region, const Receive& receive) {
   if (region.only != nullptr && region.only.get() != &receive) return;
+  const std::uint64_t access = region.access & receive.access;
   EntryRequest request;
   if (region.pieces.size() == 1) {
     request.segment.describe(region.pieces.front().iov_base, region.pieces.front().iov_len);
@@ -190,9 +191,9 @@ void open_region_at(Core& core, MemoryRegion& region, const Receive& receive) {
   request.ct_handle = handle_of(region.cntr != nullptr ? region.cntr : receive.remote_write_cntr);
   request.counts_reads_apart = true;
   request.read_ct_handle = handle_of(receive.remote_read_cntr);
-  request.options = ((region.access & FI_REMOTE_WRITE) != 0 ? kEntryOpPut : 0) |
-                    ((region.access & FI_REMOTE_READ) != 0 ? kEntryOpGet : 0) | kEntryNoTruncate |
-                    kEntryEventLinkDisable | kEntryEventUnlinkDisable | kEntryEventSuccessDisable |
+  request.options = ((access & FI_REMOTE_WRITE) != 0 ? kEntryOpPut : 0) |
+                    ((access & FI_REMOTE_READ) != 0 ? kEntryOpGet : 0) | kEntryNoTruncate | kEntryEventLinkDisable |
+                    kEntryEventUnlinkDisable | kEntryEventSuccessDisable |
                     (request.ct_handle != 0 || request.read_ct_handle != 0 ? kEntryEventCtComm : 0);
   request.origin = region.origin;
   request.pt_index = portal_of(receive.number, PortalUse::kMemory);

@@ -155,6 +155,39 @@ TEST_F(FiRma, Access_is_what_was_granted) {
   EXPECT_EQ(a.next().err, FI_EKEYREJECTED);
 }
 
+/// fi_getinfo(3): "Applications can use the FI_READ, FI_WRITE, FI_REMOTE_READ, and FI_REMOTE_WRITE flags to restrict
+/// the types of RMA operations supported by an endpoint." A receive context may have fewer of them (fi_endpoint(3)).
+TEST_F(FiRma, Endpoint_lets_others_do_what_it_was_opened_for) {
+  struct Case {
+    std::uint64_t caps;     ///< Beside FI_MSG and FI_RMA.
+    std::uint64_t rx_caps;  ///< fi_rx_attr::caps; 0: the same.
+    int written;            ///< Errors.
+    int read;
+  };
+  for (const Case& one : {Case{0, 0, 0, 0}, Case{FI_READ | FI_WRITE, 0, FI_EACCES, FI_EACCES},
+                          Case{FI_REMOTE_READ, 0, FI_EACCES, 0}, Case{FI_REMOTE_WRITE, 0, 0, FI_EACCES},
+                          Case{0, FI_RMA | FI_REMOTE_READ, FI_EACCES, 0}, Case{0, FI_MSG, FI_EACCES, FI_EACCES}}) {
+    Info hints = make_hints();
+    hints->caps = FI_MSG | FI_RMA | one.caps;
+    const Info selected = get_info(hints.get());
+    ASSERT_NE(selected, nullptr);
+    if (one.rx_caps != 0) selected->rx_attr->caps = one.rx_caps;
+    Node c;
+    c.open(domain_of_b, selected.get());
+    const fi_addr_t to_c = a.insert(c);
+    std::uint8_t byte = 9;
+    memory[0] = 7;
+    ASSERT_EQ(fi_write(a.ep, &byte, 1, nullptr, to_c, 0, kKey, nullptr), 0);
+    EXPECT_EQ(a.next().err, one.written);
+    EXPECT_EQ(memory[0], one.written == 0 ? 9 : 7);
+    byte = 0;
+    ASSERT_EQ(fi_read(a.ep, &byte, 1, nullptr, to_c, 0, kKey, nullptr), 0);
+    EXPECT_EQ(a.next().err, one.read);
+    EXPECT_EQ(byte, one.read == 0 ? memory[0] : 0);
+    c.close();
+  }
+}
+
 TEST_F(FiRma, Key_is_used_once) {
   fid_mr* second = nullptr;
   EXPECT_EQ(fi_mr_reg(domain_of_b, memory.data(), 8, FI_REMOTE_READ, 0, kKey, 0, &second, nullptr), -FI_ENOKEY);
