@@ -15,6 +15,7 @@
 namespace portofu::fabric {
 
 struct CounterFid;
+struct EventQueueFid;
 struct Gate;
 struct MemoryRegion;
 struct Receive;
@@ -44,6 +45,8 @@ struct Domain {
   Lane* lane = nullptr;      ///< Where it is, with all that is opened from it.
   Engine* engine = nullptr;  ///< Of the lane.
   Users users{0};
+  EventQueueFid* eq = nullptr;       ///< Bound to it.
+  bool tells_regions = false;        ///< FI_REG_MR: registrations are told at `eq`.
   std::uint32_t address_format = 0;  ///< What applications see of addresses.
   bool virtual_addresses = false;    ///< FI_MR_VIRT_ADDR: remote addresses are the target's, not offsets.
   bool chooses_keys = false;         ///< FI_MR_PROV_KEY.

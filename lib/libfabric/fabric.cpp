@@ -6,6 +6,7 @@
 
 #include "lib/libfabric/cntr.h"
 #include "lib/libfabric/domain.h"
+#include "lib/libfabric/eq.h"
 #include "lib/libfabric/info.h"
 #include "lib/libfabric/parts.h"
 #include "lib/libfabric/wait.h"
@@ -49,14 +50,27 @@ int close_domain(fid* object) {
     const Engine::Duty duty(*domain->engine);
     close_gates(duty.core(), *domain);
   }
+  if (domain->eq != nullptr) --domain->eq->users;
   --domain->fabric->users;
   release_lane(*domain->lane);
   delete domain;
   return 0;
 }
 
+int bind_domain(fid* object, fid* other, std::uint64_t flags) {
+  auto* domain = object_of<Domain>(object);
+  if (other == nullptr || other->fclass != FI_CLASS_EQ || domain->eq != nullptr) return -FI_EINVAL;
+  if ((flags & ~std::uint64_t{FI_REG_MR}) != 0) return -FI_EBADFLAGS;
+  auto* eq = object_of<EventQueueFid>(other);
+  if (eq->fabric != domain->fabric) return -FI_EDOMAIN;
+  domain->eq = eq;
+  domain->tells_regions = flags != 0;
+  ++eq->users;
+  return 0;
+}
+
 fi_ops fabric_object = {sizeof(fi_ops), close_fabric, refuse_bind, refuse_control, refuse_ops, NotThere{}, NotThere{}};
-fi_ops domain_object = {sizeof(fi_ops), close_domain, refuse_bind, control_domain, refuse_ops, NotThere{}, NotThere{}};
+fi_ops domain_object = {sizeof(fi_ops), close_domain, bind_domain, control_domain, refuse_ops, NotThere{}, NotThere{}};
 
 fi_ops_domain domain_calls = {
     .size = sizeof(fi_ops_domain),

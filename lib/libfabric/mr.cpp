@@ -9,6 +9,7 @@
 
 #include "engine/door/libfabric.h"
 #include "lib/libfabric/endpoint.h"
+#include "lib/libfabric/eq.h"
 #include "lib/libfabric/info.h"
 
 namespace portofu::fabric {
@@ -131,8 +132,19 @@ int control(fid* object, int command, void* argument) {
 
 fi_ops object_calls = {sizeof(fi_ops), close, bind, control, refuse_ops, NotThere{}, NotThere{}};
 
+/// "An asynchronous event will not be generated unless the registration call returns success."
+int tell_of(MemoryRegion& region) {
+  if (!region.domain->tells_regions) return 0;
+  const int told = guarded([&] {
+    region.domain->eq->post(FI_MR_COMPLETE, {&region.fid.fid, region.fid.fid.context, 0});
+    return 0;
+  });
+  if (told != 0) close(&region.fid.fid);
+  return told;
+}
+
 int register_attributes(fid* domain_fid, const fi_mr_attr* attr, std::uint64_t flags, fid_mr** opened) {
-  return guarded([&] {
+  const int made = guarded([&] {
     if (domain_fid->fclass != FI_CLASS_DOMAIN || attr == nullptr || attr->mr_iov == nullptr || attr->iov_count == 0)
       return -FI_EINVAL;
     if (attr->iov_count > kMostPieces || (attr->access & ~kAccess) != 0) return -FI_EINVAL;
@@ -154,6 +166,7 @@ int register_attributes(fid* domain_fid, const fi_mr_attr* attr, std::uint64_t f
     *opened = &region.release()->fid;
     return 0;
   });
+  return made == 0 ? tell_of(*object_of<MemoryRegion>(*opened)) : made;
 }
 
 int register_pieces(fid* domain, const iovec* pieces, std::size_t count, std::uint64_t access, std::uint64_t offset,

@@ -1,4 +1,4 @@
-// fi_domain(3), "resource management": a queue that is full is -FI_EAGAIN, and nothing is lost without a word.
+// fi_domain(3). Of "resource management": a queue that is full is -FI_EAGAIN, and nothing is lost without a word.
 
 #include <numeric>
 
@@ -80,6 +80,39 @@ TEST_F(FiDomain, What_waits_for_a_peer_is_bounded) {
   int count = 0;
   while ((result = fi_send(a.ep, sent.data(), sent.size(), nullptr, to_b, nullptr)) == 0 && count < 100000) ++count;
   EXPECT_EQ(result, -FI_EAGAIN);
+}
+
+/// "Binding an event queue to a domain with the FI_REG_MR flag indicates that the provider should perform all memory
+/// registration operations asynchronously, with the completion reported through the event queue."
+TEST_F(FiDomain, Bound_event_queue_is_told_of_regions) {
+  for (const std::uint64_t flags : {std::uint64_t{0}, std::uint64_t{FI_REG_MR}}) {
+    fid_domain* own = nullptr;
+    fid_eq* eq = nullptr;
+    fid_mr* region = nullptr;
+    fi_eq_attr attr{};
+    attr.wait_obj = FI_WAIT_UNSPEC;
+    ASSERT_EQ(fi_domain(fabric_of_b, info.get(), &own, nullptr), 0);
+    ASSERT_EQ(fi_eq_open(fabric_of_b, &attr, &eq, nullptr), 0);
+    EXPECT_EQ(fi_domain_bind(own, &eq->fid, FI_EVENT), -FI_EBADFLAGS);
+    EXPECT_EQ(fi_domain_bind(own, &own->fid, flags), -FI_EINVAL);
+    ASSERT_EQ(fi_domain_bind(own, &eq->fid, flags), 0);
+    EXPECT_EQ(fi_domain_bind(own, &eq->fid, flags), -FI_EINVAL) << "it has one";
+    EXPECT_EQ(fi_close(&eq->fid), -FI_EBUSY);
+    int word = 0;
+    ASSERT_EQ(fi_mr_reg(own, &word, sizeof word, FI_REMOTE_READ, 0, 1, 0, &region, &attr), 0);
+    fid_mr* refused = nullptr;
+    EXPECT_EQ(fi_mr_reg(own, &word, sizeof word, FI_REMOTE_READ, 0, 1, 0, &refused, nullptr), -FI_ENOKEY);
+    std::uint32_t event = 0;
+    fi_eq_entry entry{};
+    if (flags != 0) {
+      EXPECT_EQ(fi_eq_sread(eq, &event, &entry, sizeof entry, 20000, 0), static_cast<ssize_t>(sizeof entry));
+      EXPECT_EQ(event, static_cast<std::uint32_t>(FI_MR_COMPLETE));
+      EXPECT_EQ(entry.fid, &region->fid);
+      EXPECT_EQ(entry.context, &attr);
+    }
+    EXPECT_EQ(fi_eq_read(eq, &event, &entry, sizeof entry, 0), -FI_EAGAIN);
+    for (fid* object : {&region->fid, &own->fid, &eq->fid}) EXPECT_EQ(fi_close(object), 0);
+  }
 }
 
 /// The same between processes, where the target's own calls are not what makes it receive.
