@@ -271,10 +271,10 @@ void Engine::abort() {
   doorbell_.ring();
 }
 
-WaitResult Engine::wait(Condition condition, std::uint64_t timeout_ns, OnAbort on_abort) {
+WaitResult Engine::wait(Condition condition, std::uint64_t timeout_ns, OnAbort on_abort, OnSignal on_signal) {
   CancellationPlace place;
   // Waits inside another call are nobody's to cancel either.
-  Sleeper sleeper{on_abort == OnAbort::kReturn ? &place : nullptr, condition};
+  Sleeper sleeper{on_abort == OnAbort::kReturn ? &place : nullptr, condition, on_signal};
   const WaitResult result = wait_until(condition, timeout_ns, on_abort, sleeper);
   if (sleeper.recorded) [[unlikely]]
     record_wait_end(sleeper);
@@ -322,6 +322,7 @@ WaitResult Engine::wait_until(Condition condition, std::uint64_t timeout_ns, OnA
       DutyLock::stay_away();
     }
     idle(streak, seen_activity, longest_sleep_ns, sleeper);
+    if (sleeper.signaled && sleeper.on_signal == OnSignal::kReturn) return look_at_last(condition);
   }
 }
 
@@ -520,6 +521,7 @@ void Engine::sleep(std::uint64_t seen_activity, std::uint64_t longest_ns, Sleepe
 void Engine::sleep_shown(std::uint64_t seen_activity, std::uint64_t longest_ns, Sleeper* sleeper, SleepingCall& call) {
   const bool is_abortable = sleeper == nullptr || sleeper->on_abort() == OnAbort::kReturn;
   const CountedSleep counted(*this);
+  bool* const signaled = sleeper != nullptr ? &sleeper->signaled : nullptr;
   bool found = false;
   int fd = -1;
   {
@@ -538,7 +540,7 @@ void Engine::sleep_shown(std::uint64_t seen_activity, std::uint64_t longest_ns, 
     if (!found && sleeper != nullptr) longest_ns = std::min(longest_ns, show_sleep_on_duty(*sleeper, call));
   }
   const bool whole = longest_ns > static_cast<std::uint64_t>(kLongestSleepNs);
-  if (!found) doorbell_.wait(counted.seen, whole ? -1 : static_cast<std::int64_t>(longest_ns), fd);
+  if (!found) doorbell_.wait(counted.seen, whole ? -1 : static_cast<std::int64_t>(longest_ns), fd, signaled);
   if (!found && core_.recorder() != nullptr) [[unlikely]]
     record_wake();
 }

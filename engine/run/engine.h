@@ -37,6 +37,9 @@ enum class WaitResult : std::uint8_t { kReached, kTimedOut, kAborted };
 /// What an abort does to a wait. The waits of an application return; those inside another call are nobody's to abort.
 enum class OnAbort : std::uint8_t { kReturn, kGoOn };
 
+/// What a signal with a handler does to a wait that it finds asleep.
+enum class OnSignal : std::uint8_t { kGoOn, kReturn };
+
 /// A question to the core, asked on duty: a function and what it is about. Refers to its argument; keep that alive.
 class Condition {
  public:
@@ -147,8 +150,9 @@ class Engine {
   /// Runs cycles until the condition holds, with bounded spinning, then sleep. Any thread, several at a time.
   /// @param timeout_ns  kForever or nanoseconds; 0 looks once
   /// @param on_abort    whether abort() ends this wait
-  /// @return kAborted also if abort() was called before
-  WaitResult wait(Condition condition, std::uint64_t timeout_ns, OnAbort on_abort = OnAbort::kReturn);
+  /// @return kAborted also if abort() was called before; kTimedOut also if a signal ended it
+  WaitResult wait(Condition condition, std::uint64_t timeout_ns, OnAbort on_abort = OnAbort::kReturn,
+                  OnSignal on_signal = OnSignal::kGoOn);
   static constexpr std::uint64_t kForever = UINT64_MAX;
 
   /// Asks once; runs a cycle and asks again if the answer was no. A caller that does nothing but call this in a loop is
@@ -293,6 +297,8 @@ class Engine {
   struct Sleeper {
     CancellationPlace* place;  ///< nullptr: nothing may end this wait but its condition and its time.
     const Condition& condition;
+    OnSignal on_signal = OnSignal::kGoOn;
+    bool signaled = false;       ///< A signal has ended its sleep.
     bool recorded = false;       ///< The beginning of the wait was.
     std::uint64_t since_ns = 0;  ///< When it slept for the first time; 0: not yet.
     bool told = false;           ///< It has said that it lasts.

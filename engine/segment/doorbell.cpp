@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <climits>
 
 #include "engine/queue/cancellation.h"
@@ -26,24 +27,33 @@ std::uint32_t Doorbell::announce() {
   return seen;
 }
 
+namespace {
+
+/// @param result  of a system call that slept
+void note_signal(long result, bool* signaled) {
+  if (signaled != nullptr && result < 0 && errno == EINTR) *signaled = true;
+}
+
+}  // namespace
+
 /// The part of wait that also listens to fd. Called by one thread at a time.
-bool Doorbell::watch(std::uint32_t seen, std::int64_t sleep_ns, int fd) {
+bool Doorbell::watch(std::uint32_t seen, std::int64_t sleep_ns, int fd, bool* signaled) {
   shared_.watcher.store(socket_.name(), std::memory_order_seq_cst);
   pollfd waited[] = {{socket_.fd(), POLLIN, 0}, {fd, POLLIN, 0}};
   const timespec relative{sleep_ns / 1'000'000'000, sleep_ns % 1'000'000'000};
-  if (shared_.bell.load(std::memory_order_seq_cst) == seen) ppoll(waited, 2, &relative, nullptr);
+  if (shared_.bell.load(std::memory_order_seq_cst) == seen) note_signal(ppoll(waited, 2, &relative, nullptr), signaled);
   shared_.watcher.store(0, std::memory_order_seq_cst);
   socket_.drain();
   return waited[1].revents != 0;
 }
 
-bool Doorbell::wait(std::uint32_t seen, std::int64_t timeout_ns, int fd) {
+bool Doorbell::wait(std::uint32_t seen, std::int64_t timeout_ns, int fd, bool* signaled) {
   const std::int64_t longest = membarrier_works_.load(std::memory_order_relaxed) ? kLongestSleepNs : kBlindSleepNs;
   const std::int64_t sleep_ns = timeout_ns < 0 ? longest : std::min(timeout_ns, longest);
   const NoCancellation whole;
   if (fd >= 0 && !watched_.exchange(true, std::memory_order_acquire)) {
     // Without a socket: nobody could ring, so the sleep is a nap.
-    const bool readable = watch(seen, socket_.open() ? sleep_ns : std::min(sleep_ns, kBlindSleepNs), fd);
+    const bool readable = watch(seen, socket_.open() ? sleep_ns : std::min(sleep_ns, kBlindSleepNs), fd, signaled);
     watched_.store(false, std::memory_order_release);
     // Somebody else has to watch now.
     if ((shared_.sleepers.load(std::memory_order_seq_cst) & kSleeperCountMask) > 1) ring();
@@ -52,8 +62,8 @@ bool Doorbell::wait(std::uint32_t seen, std::int64_t timeout_ns, int fd) {
   timespec relative{};
   relative.tv_sec = sleep_ns / 1'000'000'000;
   relative.tv_nsec = sleep_ns % 1'000'000'000;
-  // Every outcome (rung, not equal, signal, time over) means the same to the caller: look again.
-  syscall(SYS_futex, &shared_.bell, FUTEX_WAIT, seen, &relative, nullptr, 0);
+  // Every outcome (rung, not equal, signal, time over) means the same to the caller, but where he asks: look again.
+  note_signal(syscall(SYS_futex, &shared_.bell, FUTEX_WAIT, seen, &relative, nullptr, 0), signaled);
   return shared_.bell.load(std::memory_order_acquire) != seen;
 }
 

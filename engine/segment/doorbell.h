@@ -73,8 +73,9 @@ class Doorbell {
   /// @param seen        from announce
   /// @param timeout_ns  at most kLongestSleepNs is waited; negative means that
   /// @param fd          -1, or what ends the wait, too, when it is readable
+  /// @param signaled    set if the sleep ended by a signal that has a handler; nullptr: nobody wants to know
   /// @return true if the bell was rung since announce, or fd is readable
-  bool wait(std::uint32_t seen, std::int64_t timeout_ns, int fd = -1);
+  bool wait(std::uint32_t seen, std::int64_t timeout_ns, int fd = -1, bool* signaled = nullptr);
 
   /// Takes one announcement back.
   void withdraw();
@@ -83,7 +84,7 @@ class Doorbell {
   void ring();
 
  private:
-  bool watch(std::uint32_t seen, std::int64_t sleep_ns, int fd);
+  bool watch(std::uint32_t seen, std::int64_t sleep_ns, int fd, bool* signaled);
 
   DoorbellShared& shared_;
   std::atomic<bool> watched_{false};  ///< One thread is the watcher, and owns socket_.

@@ -143,7 +143,7 @@ ssize_t read_from_or_wait(fid_cq* fid, void* entries, std::size_t count, fi_addr
   };
   const std::uint64_t timeout_ns =
       timeout_ms < 0 ? Engine::kForever : static_cast<std::uint64_t>(timeout_ms) * 1'000'000;
-  cq->domain->engine->wait(ends, timeout_ns, OnAbort::kGoOn);
+  cq->domain->engine->wait(ends, timeout_ns, OnAbort::kGoOn, OnSignal::kReturn);
   return look.result;
 }
 

@@ -2,6 +2,7 @@
 
 #include "lib/libfabric/eq.h"
 
+#include <poll.h>
 #include <rdma/fi_errno.h>
 
 #include <chrono>
@@ -12,13 +13,15 @@ namespace portofu::fabric {
 namespace {
 
 void tell(EventQueueFid& eq) {
-  eq.changed.notify_all();
   eq.wait.tell();
+  eq.sleepers.tell();
 }
 
 /// The mutex is held. What says that there is something says so until there is nothing.
 void settle(EventQueueFid& eq) {
-  if (eq.events.empty() && eq.errors.empty()) eq.wait.settle();
+  if (!eq.events.empty() || !eq.errors.empty()) return;
+  eq.wait.settle();
+  eq.sleepers.settle();
 }
 
 /// The mutex is held.
@@ -64,17 +67,20 @@ ssize_t write(fid_eq* fid, std::uint32_t event, const void* bytes, std::size_t c
   return static_cast<ssize_t>(count);
 }
 
+/// "If the timeout expires or the calling thread is signaled and no data is available ... -FI_EAGAIN is returned."
 ssize_t read_or_wait(fid_eq* fid, std::uint32_t* event, void* bytes, std::size_t room, int timeout_ms,
                      std::uint64_t flags) {
+  using Clock = std::chrono::steady_clock;
   auto* eq = object_of<EventQueueFid>(fid);
-  std::unique_lock lock(eq->mutex);
-  const auto is_there = [eq] { return !eq->events.empty() || !eq->errors.empty(); };
-  if (timeout_ms < 0) {
-    eq->changed.wait(lock, is_there);
-  } else {
-    eq->changed.wait_for(lock, std::chrono::milliseconds(timeout_ms), is_there);
+  const auto deadline = Clock::now() + std::chrono::milliseconds(timeout_ms);
+  for (;;) {
+    const ssize_t result = read(fid, event, bytes, room, flags);
+    if (result != -FI_EAGAIN) return result;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    if (timeout_ms >= 0 && left <= 0) return -FI_EAGAIN;
+    pollfd look{eq->sleepers.fd(), POLLIN, 0};
+    if (poll(&look, 1, timeout_ms < 0 ? -1 : static_cast<int>(left)) < 0) return -FI_EAGAIN;
   }
-  return take(*eq, event, bytes, room, flags);
 }
 
 const char* text_of(fid_eq*, int error, const void*, char* text, std::size_t room) {
@@ -128,7 +134,8 @@ int open_eq(fid_fabric* fabric, fi_eq_attr* attr, fid_eq** opened, void* context
   return guarded([&] {
     auto eq = std::make_unique<EventQueueFid>();
     eq->fid.fid = {FI_CLASS_EQ, context, &object_calls};
-    const int result = attr != nullptr ? eq->wait.open(attr->wait_obj, attr->wait_set, &eq->fid.fid) : 0;
+    int result = eq->sleepers.open(FI_WAIT_FD, nullptr, nullptr);
+    if (result == 0 && attr != nullptr) result = eq->wait.open(attr->wait_obj, attr->wait_set, &eq->fid.fid);
     if (result != 0) return result;
     eq->fabric = object_of<Fabric>(fabric);
     ++eq->fabric->users;

@@ -3,7 +3,6 @@
 
 #include <rdma/fi_eq.h>
 
-#include <condition_variable>
 #include <cstddef>
 #include <deque>
 #include <mutex>
@@ -18,6 +17,7 @@ struct EventQueueFid {
   Fabric* fabric = nullptr;
   Users users{0};
   WaitObject wait;
+  WaitObject sleepers;  ///< Of blocking reads.
 
   struct Entry {
     std::uint32_t event = 0;
@@ -25,7 +25,6 @@ struct EventQueueFid {
   };
 
   std::mutex mutex;  ///< Guards what follows.
-  std::condition_variable changed;
   std::deque<Entry> events;
   std::deque<fi_eq_err_entry> errors;
 

@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <rdma/fabric.h>
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_cm.h>
@@ -14,14 +15,17 @@
 #include <rdma/fi_tagged.h>
 #include <rdma/fi_trigger.h>
 #include <rdma/providers/fi_prov.h>
+#include <signal.h>
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/conformance/harness/process.h"
@@ -71,6 +75,28 @@ inline int open_second_fabric(fi_fabric_attr* attr, fid_fabric** fabric) {
   if (library == nullptr) return -FI_ENODEV;
   const auto enter = reinterpret_cast<fi_provider* (*)()>(dlsym(library, "fi_prov_ini"));
   return enter == nullptr ? -FI_ENOSYS : enter()->fabric(attr, fabric, nullptr);
+}
+
+/// Runs a blocking call in a thread that is sent signals until the call is over. One that comes before it sleeps ends
+/// nothing.
+template <class Call>
+void send_signals_during(Call&& call) {
+  struct sigaction before {
+  }, quiet{};
+  quiet.sa_handler = [](int) {};
+  quiet.sa_flags = SA_RESTART;
+  ASSERT_EQ(sigaction(SIGUSR1, &quiet, &before), 0);
+  std::atomic<bool> over{false};
+  std::thread caller([&] {
+    call();
+    over.store(true);
+  });
+  while (!over.load()) {
+    pthread_kill(caller.native_handle(), SIGUSR1);
+    std::this_thread::yield();
+  }
+  caller.join();
+  EXPECT_EQ(sigaction(SIGUSR1, &before, nullptr), 0);
 }
 
 /// A completion, or an error.

@@ -58,6 +58,13 @@ TEST_F(FiCq, Signal_wakes_all_who_wait) {
   for (std::thread& thread : threads) thread.join();
 }
 
+/// "If the timeout expires or the calling thread is signaled and no data is available to be read from the completion
+/// queue, returns -FI_EAGAIN."
+TEST_F(FiCq, Blocking_read_ends_with_a_signal_of_the_system) {
+  fi_cq_tagged_entry entry{};
+  send_signals_during([&] { EXPECT_EQ(fi_cq_sread(b.cq, &entry, 1, nullptr, -1), -FI_EAGAIN); });
+}
+
 TEST_F(FiCq, File_descriptor_wakes) {
   Node c;
   c.open(domain_of_b, info.get(), 0, nullptr, 0, FI_WAIT_FD);

@@ -58,6 +58,26 @@ TEST_F(FiEq, What_is_written_is_read_in_order) {
   EXPECT_EQ(fi_close(&eq->fid), 0);
 }
 
+/// "If the timeout expires or the calling thread is signaled and no data is available to be read from the event queue,
+/// -FI_EAGAIN is returned."
+TEST_F(FiEq, Blocking_read_ends_with_an_event_or_a_signal_of_the_system) {
+  for (const fi_wait_obj wait_obj : {FI_WAIT_UNSPEC, FI_WAIT_FD, FI_WAIT_MUTEX_COND, FI_WAIT_YIELD}) {
+    fi_eq_attr attr{};
+    attr.wait_obj = wait_obj;
+    ASSERT_EQ(fi_eq_open(fabric, &attr, &eq, nullptr), 0);
+    fi_mutex_cond names{};
+    EXPECT_EQ(wait_obj == FI_WAIT_MUTEX_COND ? fi_control(&eq->fid, FI_GETWAIT, &names) : 0, 0);
+    std::uint32_t event = 0;
+    std::uint32_t word = 0;
+    send_signals_during([&] { EXPECT_EQ(fi_eq_sread(eq, &event, &word, sizeof word, -1, 0), -FI_EAGAIN); });
+    std::thread writer([&] { EXPECT_EQ(fi_eq_write(eq, 7, &event, sizeof event, 0), 4); });
+    EXPECT_EQ(fi_eq_sread(eq, &event, &word, sizeof word, -1, 0), 4);
+    writer.join();
+    EXPECT_EQ(fi_eq_sread(eq, &event, &word, sizeof word, 1, 0), -FI_EAGAIN);
+    EXPECT_EQ(fi_close(&eq->fid), 0);
+  }
+}
+
 TEST_F(FiEq, Failed_insertion_is_an_error) {
   ASSERT_NO_FATAL_FAILURE(open_told(FI_WAIT_NONE));
   const std::array<std::byte, 16> nobody{};
