@@ -288,6 +288,7 @@ int open_cq(fid_domain* domain, fi_cq_attr* attr, fid_cq** opened, void* context
     const fi_cq_attr none{};
     const fi_cq_attr& wanted = attr != nullptr ? *attr : none;
     if (wanted.format > FI_CQ_FORMAT_TAGGED) return -FI_ENOSYS;
+    if ((wanted.flags & ~std::uint64_t{FI_AFFINITY}) != 0) return -FI_EBADFLAGS;
     auto cq = std::make_unique<CompletionQueue>();
     cq->domain = object_of<Domain>(domain);
     cq->format = wanted.format == FI_CQ_FORMAT_UNSPEC ? FI_CQ_FORMAT_CONTEXT : wanted.format;

@@ -132,6 +132,7 @@ void EventQueueFid::post_error(const fi_eq_err_entry& entry) {
 
 int open_eq(fid_fabric* fabric, fi_eq_attr* attr, fid_eq** opened, void* context) {
   return guarded([&] {
+    if (attr != nullptr && (attr->flags & ~std::uint64_t{FI_WRITE | FI_AFFINITY}) != 0) return -FI_EBADFLAGS;
     auto eq = std::make_unique<EventQueueFid>();
     eq->fid.fid = {FI_CLASS_EQ, context, &object_calls};
     int result = eq->sleepers.open(FI_WAIT_FD, nullptr, nullptr);

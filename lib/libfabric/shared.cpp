@@ -61,6 +61,7 @@ void leave(Core& core, SharedReceive& shared, const Receive& member) {
 int open_shared_receive(fid_domain* domain_fid, fi_rx_attr* attr, fid_ep** opened, void* context) {
   return guarded([&] {
     auto& domain = *object_of<Domain>(domain_fid);
+    if (attr != nullptr && (attr->op_flags & FI_PEER) != 0) return -FI_EBADFLAGS;
     auto ep = make_endpoint(domain, FI_CLASS_SRX_CTX, context);
     if (const int result = take_numbers_for(*ep, 1); result != 0) return result;
     ep->shared = std::make_unique<SharedReceive>();

@@ -178,6 +178,20 @@ TEST_F(FiCq, Memory_is_that_of_completions_not_of_sizes) {
   EXPECT_EQ(fi_cq_open(domain, &attr, &queues[0], nullptr), -FI_EINVAL);
 }
 
+/// Who imports a queue of another provider (fi_peer(3)) would wait at one that nobody fills.
+TEST_F(FiCq, What_it_cannot_do_is_refused) {
+  fid_cq* cq = nullptr;
+  fi_cq_attr attr{};
+  attr.flags = FI_AFFINITY;
+  ASSERT_EQ(fi_cq_open(domain, &attr, &cq, nullptr), 0);
+  EXPECT_EQ(fi_close(&cq->fid), 0);
+  attr.flags = FI_PEER;
+  EXPECT_EQ(fi_cq_open(domain, &attr, &cq, nullptr), -FI_EBADFLAGS);
+  attr.flags = 0;
+  attr.format = static_cast<fi_cq_format>(FI_CQ_FORMAT_TAGGED + 1);
+  EXPECT_EQ(fi_cq_open(domain, &attr, &cq, nullptr), -FI_ENOSYS);
+}
+
 TEST_F(FiCq, Formats_end_where_they_say) {
   struct Case {
     fi_cq_format format;

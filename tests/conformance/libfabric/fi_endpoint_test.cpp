@@ -207,6 +207,14 @@ TEST_F(FiEndpoint, Sends_only_or_receives_only_where_that_was_selected) {
   }
 }
 
+/// A context of another provider (fi_peer(3)) is none of its own.
+TEST_F(FiEndpoint, Receives_of_another_provider_are_not_imported) {
+  fi_rx_attr attr{};
+  fid_ep* srx = nullptr;
+  attr.op_flags = FI_PEER;
+  EXPECT_EQ(fi_srx_context(domain, &attr, &srx, nullptr), -FI_EBADFLAGS);
+}
+
 /// Completion levels that the provider has not are no weaker ones, and an address is none of a group.
 TEST_F(FiEndpoint, Flags_that_mean_more_than_it_does_are_refused) {
   int word = 1;

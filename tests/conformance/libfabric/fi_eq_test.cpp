@@ -78,6 +78,15 @@ TEST_F(FiEq, Blocking_read_ends_with_an_event_or_a_signal_of_the_system) {
   }
 }
 
+TEST_F(FiEq, Flags_that_it_does_not_know_are_refused) {
+  fi_eq_attr attr{};
+  attr.flags = FI_WRITE | FI_AFFINITY;
+  ASSERT_EQ(fi_eq_open(fabric, &attr, &eq, nullptr), 0);
+  EXPECT_EQ(fi_close(&eq->fid), 0);
+  attr.flags = FI_PEER;
+  EXPECT_EQ(fi_eq_open(fabric, &attr, &eq, nullptr), -FI_EBADFLAGS);
+}
+
 TEST_F(FiEq, Failed_insertion_is_an_error) {
   ASSERT_NO_FATAL_FAILURE(open_told(FI_WAIT_NONE));
   const std::array<std::byte, 16> nobody{};
