@@ -69,6 +69,7 @@ class CountingEvent {
 
   /// Sets both numbers.
   void set_on_duty(std::uint64_t success, std::uint64_t failure, FiredOperations& fired) {
+    ++sets_;
     failure_.store(failure, std::memory_order_release);
     set_success(success, fired);
   }
@@ -108,6 +109,9 @@ class CountingEvent {
   /// What a threshold is compared with.
   std::uint64_t reached() const { return success() + (failures_start_ ? failure() : 0); }
 
+  /// How often the numbers were set. Between two times they only grow.
+  std::uint64_t sets_on_duty() const { return sets_; }
+
   /// For a call that looks at the numbers: whether they are others than when it last looked, so that it need not look
   /// for packets, too. After so many times in a row it says so at the second question only, for the sake of everything
   /// else that may have arrived.
@@ -143,6 +147,7 @@ class CountingEvent {
   WaitingOperations waiting_;              ///< Sorted by threshold; equal ones in order of posting.
   std::uint64_t looked_success_ = 0;       ///< Numbers at the last look.
   std::uint64_t looked_failure_ = 0;
+  std::uint64_t sets_ = 0;           ///< Calls of set_on_duty.
   std::uint32_t news_in_a_row_ = 0;  ///< Looks that were told of news.
   int armed_fd_ = -1;                ///< Where the next change is told, too; -1: nowhere.
   bool is_watched_ = false;          ///< Something waits, or armed_fd_ is set: `changed` is due after a change.

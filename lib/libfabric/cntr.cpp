@@ -139,11 +139,10 @@ fi_ops_cntr calls = {
 bool CounterFid::has_news_or_arms() {
   domain->engine->step();
   const Engine::Duty duty(*domain->engine);
-  CountingEvent& counted = counter(duty.core());
-  const std::uint64_t now = counted.reached();
+  const CounterState now = state(duty.core());
   if (std::exchange(seen, now) != now) return true;
   wait.settle();
-  if (wait.fd() >= 0) counted.arm_on_duty(wait.fd());
+  if (wait.fd() >= 0) counter(duty.core()).arm_on_duty(wait.fd());
   return false;
 }
 

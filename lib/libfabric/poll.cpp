@@ -17,7 +17,7 @@ struct PollSet {
   std::mutex mutex;  ///< Guards `members`.
   struct Member {
     struct fid* object;
-    std::uint64_t seen;  ///< Counters: success and failure when they were last reported.
+    CounterState seen;  ///< Of a counter, when it was last reported.
   };
   std::vector<Member> members;
 
@@ -34,14 +34,14 @@ struct PollSets {
 };
 PollSets open_sets;
 
-std::uint64_t sum_of(const CounterFid& cntr) {
+CounterState state_of(const CounterFid& cntr) {
   const Engine::Duty duty(*cntr.domain->engine);
-  return cntr.counter(duty.core()).success() + cntr.counter(duty.core()).failure();
+  return cntr.state(duty.core());
 }
 
 bool has_news(PollSet::Member& member) {
   if (member.object->fclass == FI_CLASS_CQ) return is_ready(*object_of<CompletionQueue>(member.object));
-  const std::uint64_t now = sum_of(*object_of<CounterFid>(member.object));
+  const CounterState now = state_of(*object_of<CounterFid>(member.object));
   return std::exchange(member.seen, now) != now;
 }
 
@@ -61,7 +61,8 @@ int add(fid_poll* fid, struct fid* object, std::uint64_t flags) {
     auto* set = object_of<PollSet>(fid);
     if (flags != 0 || (object->fclass != FI_CLASS_CQ && object->fclass != FI_CLASS_CNTR)) return -FI_EINVAL;
     const std::lock_guard lock(set->mutex);
-    set->members.push_back({object, object->fclass == FI_CLASS_CNTR ? sum_of(*object_of<CounterFid>(object)) : 0});
+    const bool counts = object->fclass == FI_CLASS_CNTR;
+    set->members.push_back({object, counts ? state_of(*object_of<CounterFid>(object)) : CounterState{}});
     return 0;
   });
 }

@@ -88,6 +88,35 @@ TEST_F(FiPoll, Set_names_who_has_news) {
   EXPECT_EQ(b.next().err, 0);
 }
 
+/// "The context associated with a counter will be returned if the counter's success value or error value have changed
+/// since the last time fi_poll, fi_cntr_set, or fi_cntr_add were called." Here to the value that was there before.
+TEST_F(FiPoll, Counter_that_was_set_back_has_news_when_it_counts) {
+  fi_poll_attr attr{};
+  fid_poll* set = nullptr;
+  std::array<void*, 4> contexts{};
+  ASSERT_EQ(fi_poll_open(domain_of_b, &attr, &set), 0);
+  ASSERT_EQ(fi_poll_add(set, &receives->fid, 0), 0);
+  fi_cntr_attr cntr_attr{};
+  cntr_attr.wait_obj = FI_WAIT_FD;
+  ASSERT_EQ(fi_cntr_open(domain_of_b, &cntr_attr, &cntr, nullptr), 0);
+  fid* waited = &cntr->fid;
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_EQ(fi_cntr_set(receives, 0), 0);
+    ASSERT_EQ(fi_recv(b.ep, &received, sizeof received, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
+    ASSERT_EQ(fi_inject(a.ep, &sent, sizeof sent, to_b), 0);
+    ASSERT_EQ(fi_cntr_wait(receives, 1, 20000), 0);
+    EXPECT_EQ(fi_poll(set, contexts.data(), 4), 1);
+    EXPECT_EQ(fi_poll(set, contexts.data(), 4), 0);
+    ASSERT_EQ(fi_cntr_set(cntr, 0), 0);
+    ASSERT_EQ(fi_cntr_add(cntr, 1), 0);
+    EXPECT_EQ(fi_trywait(fabric_of_b, &waited, 1), -FI_EAGAIN);
+    EXPECT_EQ(fi_trywait(fabric_of_b, &waited, 1), 0);
+  }
+  EXPECT_EQ(fi_poll_del(set, &receives->fid, 0), 0);
+  EXPECT_EQ(fi_close(&set->fid), 0);
+  EXPECT_EQ(fi_close(&cntr->fid), 0);
+}
+
 TEST_F(FiPoll, Set_asks_nobody_who_is_closed) {
   fi_poll_attr attr{};
   fid_poll* set = nullptr;
