@@ -59,13 +59,14 @@ int close_domain(fid* object) {
 
 int bind_domain(fid* object, fid* other, std::uint64_t flags) {
   auto* domain = object_of<Domain>(object);
-  if (other == nullptr || other->fclass != FI_CLASS_EQ || domain->eq != nullptr) return -FI_EINVAL;
+  if (other == nullptr || other->fclass != FI_CLASS_EQ) return -FI_EINVAL;
   if ((flags & ~std::uint64_t{FI_REG_MR}) != 0) return -FI_EBADFLAGS;
   auto* eq = object_of<EventQueueFid>(other);
   if (eq->fabric != domain->fabric) return -FI_EDOMAIN;
+  if (domain->eq != nullptr && domain->eq != eq) return -FI_EINVAL;
+  if (domain->eq == nullptr) ++eq->users;
   domain->eq = eq;
-  domain->tells_regions = flags != 0;
-  ++eq->users;
+  domain->tells_regions |= flags != 0;
   return 0;
 }
 
