@@ -233,6 +233,27 @@ inline int play_portals_ring(std::size_t words) {
   return ring.close();
 }
 
+/// Everybody puts to the next, then appends entries, and reads the events of these and of the put.
+inline int play_portals_links(int entries) {
+  PortalsRing ring(1);
+  ptl_ct_event_t value{};
+  if (!ring.open() || !ring.put() || PtlCTWait(ring.ct, 1, &value) != PTL_OK) return 1;
+  const ptl_le_t le{ring.received.data(), 8, PTL_CT_NONE, PTL_UID_ANY, PTL_LE_OP_PUT};
+  ptl_handle_le_t handle = PTL_INVALID_HANDLE;
+  for (int i = 0; i < entries; ++i) {
+    if (PtlLEAppend(ring.ni, ring.pt, &le, PTL_PRIORITY_LIST, nullptr, &handle) != PTL_OK) return 2;
+  }
+  int links = 0;
+  for (int i = 0; i < entries + 2; ++i) {
+    ptl_event_t event{};
+    if (PtlEQGet(ring.eq, &event) != PTL_OK) return 3;
+    if (event.type == PTL_EVENT_LINK) ++links;
+  }
+  ptl_event_t none{};
+  if (PtlEQGet(ring.eq, &none) != PTL_EQ_EMPTY) return 4;
+  return links == entries + 1 ? ring.close() : 5;
+}
+
 /// Everybody puts to rank 0, which waits for all.
 inline int play_portals_incast(std::size_t words) {
   PortalsRing ring(words);
@@ -395,6 +416,8 @@ inline int play_sim(const std::string& role) {
   if (role == "get_armw") return play_get_and_armw();
   if (role == "ring") return play_portals_ring(1);
   if (role == "long_ring") return play_portals_ring(1u << 20);
+  if (role == "links") return play_portals_links(50);
+  if (role == "no_links") return play_portals_links(0);
   if (role == "incast") return play_portals_incast(1u << 13);
   if (role == "timeouts") return play_portals_timeouts();
   if (role == "thread_ends") return play_thread_ends();
