@@ -9,13 +9,17 @@
 #include <errno.h>
 #include <features.h>
 #include <link.h>
+#include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
 #include <sys/time.h>
 #include <threads.h>
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -97,6 +101,17 @@ std::array<ShownClock, CLOCK_TAI + 1> shown_clocks;
   for (ShownClock& clock : shown_clocks) clock.reopen();
 });
 
+/// Until when a thread that does not call has really slept, or waited: virtual time stands still for it.
+struct Ahead {
+  std::uint32_t era;
+  std::uint64_t ns;
+};
+__attribute__((tls_model("initial-exec"))) thread_local Ahead ahead{0, 0};
+
+std::uint64_t ahead_ns(const ProgramTime& now) {
+  return now.era % 2 != 0 && ahead.era == now.era && ahead.ns > now.ns ? ahead.ns - now.ns : 0;
+}
+
 bool can_be_shown(clockid_t clock) {
   return clock >= 0 && clock <= CLOCK_TAI && clock != CLOCK_PROCESS_CPUTIME_ID && clock != CLOCK_THREAD_CPUTIME_ID;
 }
@@ -115,7 +130,8 @@ int show(const void* caller, clockid_t clock, timespec* time) {
   const ProgramClock* const engine = engine_clock.load(std::memory_order_acquire);
   const ProgramTime now = engine != nullptr ? engine->now() : ProgramTime{};
   const bool is_virtual = now.era % 2 != 0;
-  *time = time_of(shown_clocks[static_cast<std::size_t>(clock)].show(now.era, is_virtual ? now.ns : real_ns, real_ns));
+  ShownClock& shown = shown_clocks[static_cast<std::size_t>(clock)];
+  *time = time_of(shown.show(now.era, is_virtual ? now.ns : real_ns, real_ns) + ahead_ns(now));
   return 0;
 }
 
@@ -133,6 +149,24 @@ bool has_slept(const void* caller, std::uint64_t length_ns) {
   return engine->sleep(length_ns);
 }
 
+/// A thread has really slept, or waited in vain: so much time passes for it.
+void let_pass(const void* caller, std::uint64_t length_ns) {
+  if (length_ns == 0 || has_slept(caller, length_ns)) return;
+  const ProgramClock* const engine = engine_clock.load(std::memory_order_acquire);
+  if (engine == nullptr || is_ours(caller)) return;
+  const ProgramTime now = engine->now();
+  if (now.era % 2 != 0) ahead = {now.era, now.ns + ahead_ns(now) + length_ns};
+}
+
+/// @param really  sleeps for that length. @return what it does, or 0
+template <typename Sleep>
+auto sleep_for(const void* caller, std::uint64_t length_ns, Sleep really) {
+  if (has_slept(caller, length_ns)) return decltype(really()){0};
+  const auto status = really();
+  if (status == 0) let_pass(caller, length_ns);
+  return status;
+}
+
 /// @return errno
 int sleep_until(const void* caller, clockid_t clock, const timespec* until) {
   NEXT(clock_nanosleep);
@@ -146,19 +180,30 @@ int sleep_until(const void* caller, clockid_t clock, const timespec* until) {
   if (has_slept(caller, length_ns)) return 0;
   real_clock(clock, &real);
   const timespec real_until = time_of(ns_of(real) + length_ns);
-  return next_clock_nanosleep(clock, TIMER_ABSTIME, &real_until, nullptr);
+  const int status = next_clock_nanosleep(clock, TIMER_ABSTIME, &real_until, nullptr);
+  if (status == 0) let_pass(caller, length_ns);
+  return status;
 }
 
 // ---- Waiting until a moment -----------------------------------------------------------------------------------------
 
-/// Such waits are real, whoever makes them. A moment of a clock that was shown is as far away in real time.
-timespec real_moment(const void* caller, clockid_t clock, const timespec* moment) {
+/// Such waits are real, whoever makes them. A moment of a clock that was shown is as far away in real time, and when it
+/// has come, as much time has passed.
+/// @param wait  for something until a moment of real time. @return what it does
+template <typename Wait>
+int wait_until(const void* caller, clockid_t clock, const timespec* moment, Wait wait) {
   timespec shown{};
   timespec real{};
-  if (is_ours(caller) || !can_be_shown(clock) || !is_length(moment)) return *moment;
-  if (show(caller, clock, &shown) != 0 || real_clock(clock, &real) != 0) return *moment;
-  const std::uint64_t away_ns = ns_of(*moment) > ns_of(shown) ? ns_of(*moment) - ns_of(shown) : 0;
-  return time_of(ns_of(real) + away_ns);
+  const bool is_real = is_ours(caller) || !can_be_shown(clock) || !is_length(moment);
+  if (is_real || show(caller, clock, &shown) != 0 || real_clock(clock, &real) != 0) return wait(moment);
+  const std::uint64_t until_ns = ns_of(*moment);
+  real = time_of(ns_of(real) + until_ns - std::min(until_ns, ns_of(shown)));
+  const int status = wait(&real);
+  const int error = errno;
+  const bool is_late = status == ETIMEDOUT || (status == -1 && error == ETIMEDOUT);
+  if (is_late && show(caller, clock, &shown) == 0) let_pass(caller, until_ns - std::min(until_ns, ns_of(shown)));
+  errno = error;
+  return status;
 }
 
 /// A condition variable does not say which of two clocks it has, but they are decades apart.
@@ -166,6 +211,27 @@ clockid_t likely_clock(const timespec* moment) {
   timespec realtime{};
   real_clock(CLOCK_REALTIME, &realtime);
   return moment->tv_sec > realtime.tv_sec / 2 ? CLOCK_REALTIME : CLOCK_MONOTONIC;
+}
+
+// ---- Waiting at descriptors, with a timeout
+// ---------------------------------------------------------------------------
+
+/// @param has_any  descriptors; else it is a sleep
+/// @param wait     really. @return what it does
+template <typename Wait>
+int wait_for(const void* caller, std::uint64_t length_ns, bool has_any, Wait wait) {
+  if (!has_any && length_ns != 0 && has_slept(caller, length_ns)) return 0;
+  const int ready = wait();
+  if (ready == 0) let_pass(caller, length_ns);
+  return ready;
+}
+
+/// Of a timeout; 0: there is none, or it is not one.
+std::uint64_t length_of(const timespec* timeout) {
+  return timeout != nullptr && is_length(timeout) ? ns_of(*timeout) : 0;
+}
+std::uint64_t length_of(int timeout_ms) {
+  return timeout_ms > 0 ? static_cast<std::uint64_t>(timeout_ms) * 1'000'000 : 0;
 }
 
 // ---- The start of MPI
@@ -249,61 +315,116 @@ int timespec_get(timespec* time, int base) noexcept {
 
 int nanosleep(const timespec* length, timespec* rest) {
   NEXT(nanosleep);
-  if (is_length(length) && has_slept(__builtin_return_address(0), ns_of(*length))) return 0;
-  return next_nanosleep(length, rest);
+  if (!is_length(length)) return next_nanosleep(length, rest);
+  return sleep_for(__builtin_return_address(0), ns_of(*length), [&] { return next_nanosleep(length, rest); });
 }
 
 int clock_nanosleep(clockid_t clock, int flags, const timespec* length, timespec* rest) {
   NEXT(clock_nanosleep);
   if (!can_be_shown(clock)) return next_clock_nanosleep(clock, flags, length, rest);
   if ((flags & TIMER_ABSTIME) != 0) return sleep_until(__builtin_return_address(0), clock, length);
-  if (is_length(length) && has_slept(__builtin_return_address(0), ns_of(*length))) return 0;
-  return next_clock_nanosleep(clock, flags, length, rest);
+  if (!is_length(length)) return next_clock_nanosleep(clock, flags, length, rest);
+  return sleep_for(__builtin_return_address(0), ns_of(*length),
+                   [&] { return next_clock_nanosleep(clock, flags, length, rest); });
 }
 
 int thrd_sleep(const timespec* length, timespec* rest) {
   NEXT(thrd_sleep);
-  if (is_length(length) && has_slept(__builtin_return_address(0), ns_of(*length))) return 0;
-  return next_thrd_sleep(length, rest);
+  if (!is_length(length)) return next_thrd_sleep(length, rest);
+  return sleep_for(__builtin_return_address(0), ns_of(*length), [&] { return next_thrd_sleep(length, rest); });
 }
 
 int usleep(useconds_t us) {
   NEXT(usleep);
-  return has_slept(__builtin_return_address(0), us * kNsPerUs) ? 0 : next_usleep(us);
+  return sleep_for(__builtin_return_address(0), us * kNsPerUs, [&] { return next_usleep(us); });
 }
 
 unsigned sleep(unsigned seconds) {
   NEXT(sleep);
-  return has_slept(__builtin_return_address(0), seconds * kNsPerSecond) ? 0 : next_sleep(seconds);
+  return sleep_for(__builtin_return_address(0), seconds * kNsPerSecond, [&] { return next_sleep(seconds); });
 }
 
 int pthread_cond_timedwait(pthread_cond_t* __restrict condition, pthread_mutex_t* __restrict mutex,
                            const timespec* __restrict moment) {
   NEXT(pthread_cond_timedwait);
-  const timespec real = real_moment(__builtin_return_address(0), likely_clock(moment), moment);
-  return next_pthread_cond_timedwait(condition, mutex, &real);
+  return wait_until(__builtin_return_address(0), likely_clock(moment), moment,
+                    [&](const timespec* real) { return next_pthread_cond_timedwait(condition, mutex, real); });
 }
 
 int sem_timedwait(sem_t* __restrict semaphore, const timespec* __restrict moment) {
   NEXT(sem_timedwait);
-  const timespec real = real_moment(__builtin_return_address(0), CLOCK_REALTIME, moment);
-  return next_sem_timedwait(semaphore, &real);
+  return wait_until(__builtin_return_address(0), CLOCK_REALTIME, moment,
+                    [&](const timespec* real) { return next_sem_timedwait(semaphore, real); });
+}
+
+int pthread_mutex_timedlock(pthread_mutex_t* __restrict mutex, const timespec* __restrict moment) noexcept {
+  NEXT(pthread_mutex_timedlock);
+  return wait_until(__builtin_return_address(0), CLOCK_REALTIME, moment,
+                    [&](const timespec* real) { return next_pthread_mutex_timedlock(mutex, real); });
 }
 
 #if __GLIBC_PREREQ(2, 30)
 int pthread_cond_clockwait(pthread_cond_t* __restrict condition, pthread_mutex_t* __restrict mutex, clockid_t clock,
                            const timespec* __restrict moment) {
   NEXT(pthread_cond_clockwait);
-  const timespec real = real_moment(__builtin_return_address(0), clock, moment);
-  return next_pthread_cond_clockwait(condition, mutex, clock, &real);
+  return wait_until(__builtin_return_address(0), clock, moment,
+                    [&](const timespec* real) { return next_pthread_cond_clockwait(condition, mutex, clock, real); });
 }
 
 int sem_clockwait(sem_t* __restrict semaphore, clockid_t clock, const timespec* __restrict moment) {
   NEXT(sem_clockwait);
-  const timespec real = real_moment(__builtin_return_address(0), clock, moment);
-  return next_sem_clockwait(semaphore, clock, &real);
+  return wait_until(__builtin_return_address(0), clock, moment,
+                    [&](const timespec* real) { return next_sem_clockwait(semaphore, clock, real); });
+}
+
+int pthread_mutex_clocklock(pthread_mutex_t* __restrict mutex, clockid_t clock,
+                            const timespec* __restrict moment) noexcept {
+  NEXT(pthread_mutex_clocklock);
+  return wait_until(__builtin_return_address(0), clock, moment,
+                    [&](const timespec* real) { return next_pthread_mutex_clocklock(mutex, clock, real); });
 }
 #endif
+
+int poll(pollfd* descriptors, nfds_t count, int timeout_ms) {
+  NEXT(poll);
+  return wait_for(__builtin_return_address(0), length_of(timeout_ms), count != 0,
+                  [&] { return next_poll(descriptors, count, timeout_ms); });
+}
+
+int ppoll(pollfd* descriptors, nfds_t count, const timespec* timeout, const sigset_t* mask) {
+  NEXT(ppoll);
+  return wait_for(__builtin_return_address(0), length_of(timeout), count != 0,
+                  [&] { return next_ppoll(descriptors, count, timeout, mask); });
+}
+
+int select(int count, fd_set* __restrict read, fd_set* __restrict write, fd_set* __restrict except,
+           timeval* __restrict timeout) {
+  NEXT(select);
+  const timespec length = timeout != nullptr ? timespec{timeout->tv_sec, timeout->tv_usec * 1000} : timespec{0, 0};
+  const int ready = wait_for(__builtin_return_address(0), length_of(&length), count != 0,
+                             [&] { return next_select(count, read, write, except, timeout); });
+  if (ready == 0 && timeout != nullptr) *timeout = {0, 0};
+  return ready;
+}
+
+int pselect(int count, fd_set* __restrict read, fd_set* __restrict write, fd_set* __restrict except,
+            const timespec* __restrict timeout, const sigset_t* __restrict mask) {
+  NEXT(pselect);
+  return wait_for(__builtin_return_address(0), length_of(timeout), count != 0,
+                  [&] { return next_pselect(count, read, write, except, timeout, mask); });
+}
+
+int epoll_wait(int epoll, epoll_event* events, int most, int timeout_ms) {
+  NEXT(epoll_wait);
+  return wait_for(__builtin_return_address(0), length_of(timeout_ms), true,
+                  [&] { return next_epoll_wait(epoll, events, most, timeout_ms); });
+}
+
+int epoll_pwait(int epoll, epoll_event* events, int most, int timeout_ms, const sigset_t* mask) {
+  NEXT(epoll_pwait);
+  return wait_for(__builtin_return_address(0), length_of(timeout_ms), true,
+                  [&] { return next_epoll_pwait(epoll, events, most, timeout_ms, mask); });
+}
 
 // What MPI does to start takes no virtual time: its processes talk to their launcher, and wait for that by looking at
 // the clock and at the network in turn. C, and Fortran, which calls the names with a P.

@@ -22,7 +22,7 @@ EXCEPTIONS = {
     "piggyback_of", "put_data", "put_of", "put_piggyback8_data", "request_of", "swap", "transfer",
 }
 
-API = re.compile(r"^(Ptl|utofu_|portofu_|cmam_|FJMPI_|uct_utofu_ep_)")
+API = re.compile(r"^(Ptl|utofu_|portofu_|cmam_|FJMPI_|uct_utofu_ep_|pselect$)")
 # What stands in the tables of functions of libfabric begins with an object.
 TABLE = re.compile(r"\s*fid(_\w+)?\s*\*")
 KEYWORDS = {"if", "for", "while", "switch", "catch", "return", "sizeof", "alignas", "decltype", "constexpr", "requires"}

@@ -3,10 +3,13 @@
 
 #define _GNU_SOURCE
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
@@ -97,33 +100,87 @@ static void sleep_in_each_way(void) {
   check(read_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu_ns < 60000000000, "CPU time is real");
 }
 
-/// Waits 20 ms of real time for what does not come, although its clock is long past that.
+enum { kMs = 1000000 };
+
+static struct timespec moment_in_ms(clockid_t clock, long ms) {
+  struct timespec moment;
+  clock_gettime(clock, &moment);
+  moment.tv_nsec += ms * kMs;
+  moment.tv_sec += moment.tv_nsec / 1000000000;
+  moment.tv_nsec %= 1000000000;
+  return moment;
+}
+
+/// Waits 20 ms of real time for what does not come, although its clock is long past that. Then its clock says so, too.
 static void wait_until_moments(void) {
-  enum { kMs = 1000000, kWaits = 3 };
+  enum { kWaits = 4 };
   static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+  static pthread_mutex_t taken = PTHREAD_MUTEX_INITIALIZER;
   static pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
   static sem_t semaphore;
   struct timespec before;
   struct timespec after;
   sem_init(&semaphore, 0, 0);
+  pthread_mutex_lock(&taken);
   for (int i = 0; i < kWaits; ++i) {
-    struct timespec moment;
+    const struct timespec moment = moment_in_ms(CLOCK_REALTIME, 20);
+    const long long shown_ns = read_ns(CLOCK_MONOTONIC);
     syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &before);
-    clock_gettime(CLOCK_REALTIME, &moment);
-    moment.tv_nsec += 20 * kMs;
-    moment.tv_sec += moment.tv_nsec / 1000000000;
-    moment.tv_nsec %= 1000000000;
     pthread_mutex_lock(&mutex);
     if (i == 0) check(pthread_cond_timedwait(&condition, &mutex, &moment) == ETIMEDOUT, "pthread_cond_timedwait");
     if (i == 1) {
       check(pthread_cond_clockwait(&condition, &mutex, CLOCK_REALTIME, &moment) == ETIMEDOUT, "pthread_cond_clockwait");
     }
     if (i == 2) check(sem_timedwait(&semaphore, &moment) == -1 && errno == ETIMEDOUT, "sem_timedwait");
+    if (i == 3) check(pthread_mutex_timedlock(&taken, &moment) == ETIMEDOUT, "pthread_mutex_timedlock");
     pthread_mutex_unlock(&mutex);
     syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &after);
     const long long took_ns = (after.tv_sec - before.tv_sec) * 1000000000ll + after.tv_nsec - before.tv_nsec;
     check(took_ns >= 20 * kMs, "it has waited");
+    check(read_ns(CLOCK_MONOTONIC) >= shown_ns + 20 * kMs - 1, "its clock has gone on");
   }
+  pthread_mutex_unlock(&taken);
+}
+
+/// Timeouts at descriptors, with which some programs sleep.
+static void wait_at_descriptors(void) {
+  int ends[2];
+  struct epoll_event event;
+  struct timeval length = {0, 20000};
+  const struct timespec same = {0, 20 * kMs};
+  check(pipe(ends) == 0, "pipe");
+  struct pollfd end = {ends[0], POLLIN, 0};
+  const int epoll = epoll_create1(0);
+  const long long began_ns = read_ns(CLOCK_MONOTONIC);
+  check(poll(NULL, 0, 20) == 0 && poll(&end, 1, 20) == 0 && poll(&end, 1, 0) == 0, "poll");
+  check(ppoll(NULL, 0, &same, NULL) == 0 && pselect(0, NULL, NULL, NULL, &same, NULL) == 0, "ppoll, pselect");
+  check(select(0, NULL, NULL, NULL, &length) == 0 && length.tv_usec == 0, "select");
+  check(epoll_wait(epoll, &event, 1, 20) == 0 && epoll_pwait(epoll, &event, 1, 20, NULL) == 0, "epoll_wait");
+  printf("waited at_descriptors %lld ns\n", read_ns(CLOCK_MONOTONIC) - began_ns);
+  close(epoll);
+  close(ends[0]);
+  close(ends[1]);
+}
+
+/// A thread that does not call: virtual time stands still meanwhile, but its clock goes on as it sleeps and waits.
+static void* wait_beside(void* unused) {
+  static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+  static pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
+  const struct timespec nap = {0, kMs};
+  const long long began_ns = read_ns(CLOCK_MONOTONIC);
+  while (read_ns(CLOCK_MONOTONIC) < began_ns + 3 * kMs) check(nanosleep(&nap, NULL) == 0, "nanosleep");
+  while (read_ns(CLOCK_MONOTONIC) < began_ns + 6 * kMs) check(poll(NULL, 0, 1) == 0, "poll");
+  const struct timespec moment = moment_in_ms(CLOCK_MONOTONIC, 5);
+  pthread_mutex_lock(&mutex);
+  while (read_ns(CLOCK_MONOTONIC) < moment.tv_sec * 1000000000ll + moment.tv_nsec)
+    pthread_cond_clockwait(&condition, &mutex, CLOCK_MONOTONIC, &moment);
+  pthread_mutex_unlock(&mutex);
+  return unused;
+}
+
+static void wait_for_thread(void) {
+  pthread_t thread;
+  check(pthread_create(&thread, NULL, wait_beside, NULL) == 0 && pthread_join(thread, NULL) == 0, "a thread");
 }
 
 int main(int argc, char** argv) {
@@ -148,6 +205,8 @@ int main(int argc, char** argv) {
   printf("slept_for_it %lld ns\n", read_ns(CLOCK_MONOTONIC) - put_ns);
   sleep_in_each_way();
   wait_until_moments();
+  wait_at_descriptors();
+  wait_for_thread();
   look_at_all();
   const long long began_ns = read_ns(CLOCK_MONOTONIC);
   while (read_ns(CLOCK_MONOTONIC) < began_ns + 1000000) {
