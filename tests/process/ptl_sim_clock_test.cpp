@@ -76,6 +76,13 @@ TEST_F(PtlSimClock, Clocks__go_on_from_real_to_virtual_time_and_back) {
   ASSERT_EQ(counted_ns.size(), 1u);
   EXPECT_GE(counted_ns[0], 99'000);
   EXPECT_LT(counted_ns[0], 101'000);
+  const auto seconds_ns = numbers_behind("for_seconds", first.output);
+  ASSERT_EQ(seconds_ns.size(), 1u);
+  EXPECT_GE(seconds_ns[0], 2'000'000'000);
+  EXPECT_LT(seconds_ns[0], 2'002'000'000);
+  const auto reads = numbers_behind("reads", first.output);
+  ASSERT_EQ(reads.size(), 1u);
+  EXPECT_LT(reads[0], 100'000) << "each may cost a change of turns";
   for (int i = 0; i < 3; ++i) EXPECT_EQ(run({"--nodes", "1", PORTOFU_SIM_CLOCKS}).output, first.output);
 }
 

@@ -485,6 +485,13 @@ TEST(PtlSim, Ends__a_rank_that_cannot_be_stopped_is_told_of_and_goes_on) {
   EXPECT_TRUE(contains(job.output, "has a handler of its own for SIGURG")) << job.output;
 }
 
+/// Each call that sends lets the signal in, because the program may poll its memory behind it.
+TEST(PtlSim, Ends__a_rank_that_blocks_signals_can_be_stopped) {
+  const Simulated job = run("memory_and_blocked_signals", {"--nodes", "2"});
+  EXPECT_EQ(job.status, 0) << job.output;
+  EXPECT_FALSE(contains(job.output, "SIGURG")) << job.output;
+}
+
 TEST(PtlSim, Ends__a_rank_whose_thread_has_ended_goes_on) {
   const Simulated job = run("thread_ends", {"--nodes", "2"});
   EXPECT_EQ(job.status, 0) << job.output;

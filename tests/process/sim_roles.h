@@ -80,14 +80,25 @@ inline int play_ping_pong(std::uint64_t rounds, bool polls_memory) {
   return pair.close();
 }
 
-/// The same, once, by a program that handles the signal itself by which it would be stopped.
-inline int play_deaf() {
+inline void handle_signals() {
+  signal(SIGURG, [](int) {});
+}
+inline void block_signals() {
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, nullptr);
+}
+
+/// The same, a few times, by a program that keeps off the signal by which it would be stopped.
+/// @param keep_off  called before each put
+inline int play_with_signals(void (*keep_off)()) {
   TofuPair pair;
   if (!pair.open()) return 1;
-  signal(SIGURG, [](int) {});
   for (std::uint64_t i = 1; i <= 3; ++i) {
+    if (pair.is_even()) keep_off();
     if (pair.is_even() && !pair.put(i, 0)) return 2;
     pair.await_memory(i);
+    if (!pair.is_even()) keep_off();
     if (!pair.is_even() && !pair.put(i, 0)) return 3;
   }
   return pair.close();
@@ -405,7 +416,8 @@ inline int play_sim(const std::string& role) {
     }).detach();
     return play_ping_pong(20, true);
   }
-  if (role == "memory_and_own_handler") return play_deaf();
+  if (role == "memory_and_own_handler") return play_with_signals(handle_signals);
+  if (role == "memory_and_blocked_signals") return play_with_signals(block_signals);
   if (role == "two_tnis") return play_two_tnis();
   if (role == "rate") return play_rate(4);
   if (role == "notice_by_notice") return play_rate(0);

@@ -31,10 +31,12 @@ constexpr std::uint32_t kLooksOfDoubling = 8;
 /// such a wait, so that it is not found later.
 constexpr std::uint64_t kLeastWaitPs = 20'000;
 /// Reads of the clock since the last call that cost nothing. Each further one costs that part of the time since then,
-/// and no more than that, so that who waits by the clock waits hardly longer than he wants.
+/// and no more than that, so that who waits by the clock waits hardly longer than he wants. But who waits for seconds
+/// would read it some ten million times then, so each costs a small part of it at least.
 constexpr std::uint32_t kFreeReads = 64;
 constexpr std::uint64_t kPartOfRead = 1024;
 constexpr std::uint64_t kMostReadPs = 100'000;
+constexpr std::uint64_t kPartOfLateRead = 8192;
 /// So many reads in a row without giving the turn back: far less CPU time than the coordinator's patience.
 constexpr std::uint32_t kReadsOfTurn = 256;
 /// The same for looks between which the clock is read.
@@ -301,8 +303,9 @@ std::uint64_t VirtualClock::read(bool in_call) {
   watches_clock_ = true;
   if (reads_ == 0 && empty_looks_ == 0) streak_from_ps_ = clock_ps_;
   if (++reads_ <= kFreeReads) return since_opened(clock_ps_);
-  spend(VirtualSpent::kLook,
-        std::max(least_wait_ps_, std::min((clock_ps_ - streak_from_ps_) / kPartOfRead, kMostReadPs)), true);
+  const std::uint64_t since_ps = clock_ps_ - streak_from_ps_;
+  const std::uint64_t early_ps = std::min(since_ps / kPartOfRead, kMostReadPs);
+  spend(VirtualSpent::kLook, std::max({least_wait_ps_, early_ps, since_ps / kPartOfLateRead}), true);
   if (has_sent_ || clock_ps_ > page_.horizon_ps.load(std::memory_order_relaxed) || reads_ % kReadsOfTurn == 0) {
     give_turn(VirtualState::kReady, clock_ps_);
   }
@@ -368,6 +371,7 @@ std::uint64_t VirtualClock::stamp(VirtualCall call) {
   if (starting_up_) return clock_ps_;
   charge();
   end_streaks();
+  admit_freezing();  // Who has sent something may poll its memory next.
   has_sent_ = true;
   looks_count_ = true;
   spend(static_cast<VirtualSpent>(call), call_ps_[static_cast<std::size_t>(call)]);

@@ -217,6 +217,10 @@ int main(int argc, char** argv) {
   while (day_us() < began_us + 100) {
   }
   printf("waited by microseconds %lld ns\n", read_ns(CLOCK_MONOTONIC) - again_ns);
+  const long long long_ago_ns = read_ns(CLOCK_MONOTONIC);
+  long reads = 0;
+  while (read_ns(CLOCK_MONOTONIC) < long_ago_ns + 2000000000) ++reads;
+  printf("waited for_seconds %lld ns, reads %ld\n", read_ns(CLOCK_MONOTONIC) - long_ago_ns, reads);
   check(utofu_free_vcq(vcq) == UTOFU_SUCCESS, "utofu_free_vcq");
   look_at_all();
   usleep(1000);
