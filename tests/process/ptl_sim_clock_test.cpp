@@ -129,6 +129,17 @@ TEST_F(PtlSimClock, Launcher__whose_rank_ends_early_hangs_nobody) {
   EXPECT_EQ(numbers_behind("put", early.output).size(), 3u) << early.output;
 }
 
+/// It is the launcher that ends the job then, though it takes its time.
+TEST_F(PtlSimClock, Launcher__whose_rank_dies_ends_the_others_itself) {
+  const std::string script = std::string("PMI_RANK=0 ") + PORTOFU_SIM_CLOCKS + " wait & first=$!; PMI_RANK=1 " +
+                             PORTOFU_SIM_CLOCKS +
+                             " look & second=$!; sleep 1; kill -KILL $first; wait $first; sleep 1; kill -KILL $second; "
+                             "exit 7";
+  const Ended died = run({"--nodes", "2", "--launcher", "/bin/sh", "-c", script});
+  EXPECT_EQ(died.status, 7) << died.output;
+  EXPECT_EQ(died.output.find("hangs"), std::string::npos) << died.output;
+}
+
 TEST_F(PtlSimClock, Programs__that_read_the_counter_are_told) {
   const Ended reader = run({"--nodes", "1", PORTOFU_SIM_COUNTER}, nullptr);
   ASSERT_EQ(reader.status, 0) << reader.output;

@@ -163,9 +163,7 @@ void Coordinator::order() {
     }
     if (failed_ || has_all_ended()) return;
     if (look_at_all()) continue;
-    const bool has_outsiders =
-        std::any_of(seats_.begin(), seats_.end(), [&](const Seat& seat) { return !seat.ended.load() && seat.outside; });
-    if (!has_outsiders) {
+    if (!may_somebody_come()) {
       fail("the program hangs at " + std::to_string(now_ps_ / 1000) + " ns of virtual time: " + who_waits());
       return;
     }
@@ -205,9 +203,7 @@ bool Coordinator::step() {
   const auto [time_ps, rank] = *places_.begin();
   if (state(rank) == VirtualState::kPolling && is_quiet()) {
     if (thaw()) return true;
-    // Somebody who is away may still come and send something.
-    const bool somebody_away =
-        std::any_of(seats_.begin(), seats_.end(), [](const Seat& seat) { return !seat.ended.load() && seat.outside; });
+    const bool somebody_away = may_somebody_come();
     if (somebody_away && !wait_for_news(kPauseNs)) look_at_outsiders();
     if (time_ps > last_event_ps_ + kIdlePs && !somebody_away) {
       fail("the program hangs: nothing has been under way for an hour of virtual time: " + who_waits());
@@ -223,6 +219,18 @@ bool Coordinator::step() {
   }
   grant(rank, time_ps);
   return true;
+}
+
+/// Whether somebody is away, who may still come and send something; or has died under a launcher, which is about to end
+/// the others.
+bool Coordinator::may_somebody_come() const {
+  for (std::uint32_t rank = 0; rank < seats_.size(); ++rank) {
+    const bool has_ended = seats_[rank].ended.load();
+    if (!has_ended && seats_[rank].outside) return true;
+    if (!has_ended || !options_.has_launcher || time_.page(rank).process.load() == 0) continue;
+    if (state(rank) != VirtualState::kGone && state(rank) != VirtualState::kRetired) return true;
+  }
+  return false;
 }
 
 /// Whether nothing is under way, and all that want to go on only look again: nothing has arrived for them.

@@ -116,6 +116,7 @@ class Coordinator final : public JobWatcher {
   void grant(std::uint32_t rank, std::uint64_t time_ps);
   void wait_for_turn_end(std::uint32_t rank);
   bool leave_alone(std::uint32_t rank, Lasting& nap);
+  bool may_somebody_come() const;
   bool can_others_go_on() const { return !happenings_.empty() || !places_.empty(); }
   bool polls_memory(std::uint32_t rank, VirtualState from, std::uint64_t cpu_between_ns);
   bool freeze(std::uint32_t rank, VirtualState from);

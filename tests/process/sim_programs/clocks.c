@@ -1,5 +1,5 @@
 // A program that looks at clocks before its virtual time, in it, and after it, and sleeps. Alone, and in C. With an
-// argument it only waits, without an end, for what nobody sends.
+// argument it only sleeps (wait), or looks for what nobody sends (look), without an end.
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -8,6 +8,7 @@
 #include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
 #include <sys/syscall.h>
@@ -184,7 +185,6 @@ static void wait_for_thread(void) {
 }
 
 int main(int argc, char** argv) {
-  (void)argv;
 #ifdef READS_COUNTER
   check(read_counter() != 0, "the counter");
 #endif
@@ -193,6 +193,8 @@ int main(int argc, char** argv) {
   check(utofu_query_vcq_id(vcq, &self) == UTOFU_SUCCESS, "utofu_query_vcq_id");
   check(utofu_reg_mem(vcq, (void*)memory, sizeof memory, 0, &place) == UTOFU_SUCCESS, "utofu_reg_mem");
   look_at_all();
+  struct utofu_mrq_notice notice;
+  while (argc > 1 && strcmp(argv[1], "look") == 0) utofu_poll_mrq(vcq, 0, &notice);
   while (argc > 1) sleep(1);
   for (unsigned long i = 1; i <= 3; ++i) {
     const long long began_ns = read_ns(CLOCK_MONOTONIC);
