@@ -138,6 +138,7 @@ TEST_F(PtlSimClock, Launcher__whose_rank_dies_ends_the_others_itself) {
   const Ended died = run({"--nodes", "2", "--launcher", "/bin/sh", "-c", script});
   EXPECT_EQ(died.status, 7) << died.output;
   EXPECT_EQ(died.output.find("hangs"), std::string::npos) << died.output;
+  EXPECT_NE(died.output.find("the launcher (process "), std::string::npos) << died.output;
 }
 
 TEST_F(PtlSimClock, Programs__that_read_the_counter_are_told) {

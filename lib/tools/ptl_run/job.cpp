@@ -295,8 +295,8 @@ void Job::send_to_all(int number, bool to_ours) {
 
 std::string Job::who(int number) const {
   const Rank& rank = ranks_[static_cast<std::size_t>(number)];
-  return "rank " + std::to_string(number) + " (process " + std::to_string(rank.pid) +
-         (rank.host != nullptr ? " on " + rank.host->host.name : "") + ") ";
+  return (options_.is_launcher ? "the launcher" : "rank " + std::to_string(number)) + " (process " +
+         std::to_string(rank.pid) + (rank.host != nullptr ? " on " + rank.host->host.name : "") + ") ";
 }
 
 /// Nobody can start the program of a rank.

@@ -34,6 +34,7 @@ inline constexpr std::uint64_t kHostEndsMs = 5'000;
 struct JobOptions {
   std::vector<std::string> command;
   int size = 1;
+  bool is_launcher = false;              ///< The one process starts the ranks itself.
   bool label = false;                    ///< Each line of output begins with its rank.
   bool verbose = false;                  ///< Starts and ends of ranks are told.
   int grace_seconds = 5;                 ///< Between SIGTERM and SIGKILL.

@@ -298,6 +298,7 @@ int simulate(const Wanted& wanted, portofu::tools::JobOptions job, portofu::tool
   Coordinator coordinator(setup->order, time, network);
   const std::string program = program_name(job);
   job.size = wanted.launcher ? 1 : static_cast<int>(setup->order.rank_count);
+  job.is_launcher = wanted.launcher;
   job.watcher = &coordinator;
   const int result = Job(std::move(job)).run();
 
