@@ -11,6 +11,7 @@
 #include "engine/core/interface.h"
 #include "engine/core/outstanding.h"
 #include "engine/core/peer.h"
+#include "engine/core/polled_objects.h"
 #include "engine/core/sleeping_call.h"
 #include "engine/core/tofu.h"
 #include "engine/observe/counters.h"
@@ -74,6 +75,7 @@ struct Core {
   /// Constant while calls go on. nullptr: nobody is told of anything, so that a step or a call asks one pointer only.
   const Observers* observers = nullptr;
   SleepingCalls sleeping_calls;
+  PolledObjects polled;
 
   std::uint64_t now_ns() const { return clock(clock_context); }
   Recorder* recorder() const { return observers != nullptr ? observers->recorder : nullptr; }

@@ -97,6 +97,14 @@ struct PortalTableEntry {
   std::uint32_t publications = 0;                 ///< Linked entries that are published or withdrawn.
   std::uint32_t answers_to_refusal = 0;  ///< Answers before an entry is tried again that could not be published.
   std::uint64_t disabled_since_ns = 0;   ///< For onlookers; 0: since it was allocated.
+  std::uint64_t missed_searches = 0;     ///< For onlookers: searches that found nothing.
+  MatchCriteria missed;                  ///< Of the last one of them.
+
+  /// A search has found nothing.
+  void miss(const MatchCriteria& criteria) {
+    ++missed_searches;
+    missed = criteria;
+  }
 
   void disable(DisabledBy by, std::uint64_t now_ns) {
     if (!enabled) return;

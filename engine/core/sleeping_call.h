@@ -18,6 +18,9 @@ enum class WaitKind : std::uint8_t {
   kOther,       ///< Something that is told nobody.
   kCounters,    ///< One of the counters reaches its test, or counts a failure.
   kEventQueue,  ///< One of the event queues has an event.
+  kTcq,         ///< Polled only: that of a VCQ has an entry.
+  kMrq,         ///< Polled only: that of a VCQ has a notice.
+  kGate,        ///< Polled only: the barrier of a start/end gate is over.
 };
 
 struct WaitObject {

@@ -104,7 +104,12 @@ bool look_at_core(FarMemory& memory, const Core* far, CorePicture* picture, Dept
   }
   CoreWalk walk(memory, *core, picture);
   walk.look_at_sleeps(&far->sleeping_calls);
-  if (depth == Depth::kAll) walk.look_at_operations();
+  if (depth == Depth::kAll) {
+    walk.look_at_operations();
+    for (const PolledObject& polled : core->polled.places()) {
+      if (polled.kind != WaitKind::kOther) picture->polls.push_back({polled});
+    }
+  }
   walk.look_at_peers();
   if (core->tofu != nullptr) look_at_tofu(memory, core->tofu.get(), picture, depth);
   return true;

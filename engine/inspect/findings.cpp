@@ -14,6 +14,17 @@ auto key_of(const Finding& finding) {
                     finding.wanted, finding.lacks);
 }
 
+/// Portal table entries in which searches find nothing, again and again.
+void note_searches(const ProcessPicture& before, ProcessPicture* now) {
+  for (std::size_t i = 0; i < std::min(before.core.interfaces.size(), now->core.interfaces.size()); ++i) {
+    const std::vector<PortalPicture>& earlier = before.core.interfaces[i].portals;
+    for (PortalPicture& portal : now->core.interfaces[i].portals) {
+      const auto same = std::ranges::find(earlier, portal.pt_index, &PortalPicture::pt_index);
+      portal.searches = same != earlier.end() && same->missed_searches != portal.missed_searches;
+    }
+  }
+}
+
 }  // namespace
 
 const char* finding_name(FindingKind kind) {
@@ -38,6 +49,9 @@ const char* finding_name(FindingKind kind) {
     case FindingKind::kCommunicationFailed: return "communication_failed";
     case FindingKind::kNoticesUnread: return "notices_unread";
     case FindingKind::kStartDelayed: return "start_delayed";
+    case FindingKind::kCounterFailed: return "counter_failed";
+    case FindingKind::kEventsUnread: return "events_unread";
+    case FindingKind::kOutside: return "outside";
   }
   return "unknown";
 }
@@ -48,6 +62,13 @@ void note_changes(const std::vector<ProcessPicture>& before, std::vector<Process
                                         [](const ProcessPicture& one) { return one.descriptor.incarnation; });
     if (same == before.end()) continue;
     process.polls = process.application_looks != same->application_looks;
+    for (PollPicture& poll : process.core.polls) {
+      poll.goes_on = std::ranges::any_of(same->core.polls, [&poll](const PollPicture& other) {
+        return other.seen.kind == poll.seen.kind && other.seen.object == poll.seen.object &&
+               other.seen.looks != poll.seen.looks;
+      });
+    }
+    note_searches(*same, &process);
     std::set<std::uint32_t> ids;
     for (const OperationPicture& operation : same->core.operations) ids.insert(operation.id);
     for (OperationPicture& operation : process.core.operations) operation.lasts = ids.contains(operation.id);
@@ -63,6 +84,7 @@ std::vector<Finding> find_causes(const std::vector<ProcessPicture>& processes) {
   find_full_queues(job, &findings);
   find_lacking(job, &findings);
   find_tofu(job, &findings);
+  find_outside(job, &findings);
   return findings;
 }
 

@@ -30,6 +30,9 @@ enum class FindingKind : std::uint8_t {
   kCommunicationFailed,  ///< uTofu: one that was told to its initiator only.
   kNoticesUnread,        ///< uTofu: notices wait in an MRQ while the program looks for others.
   kStartDelayed,         ///< uTofu: descriptors that DELAY_START holds back.
+  kCounterFailed,        ///< A counter has counted failures.
+  kEventsUnread,         ///< Events wait in a queue while the program looks for others.
+  kOutside,              ///< A process that others wait for is in no call of the library.
 };
 
 /// Name for JSON and tests, "header_waits".

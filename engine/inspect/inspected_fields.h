@@ -54,6 +54,8 @@ struct InspectedFields {
 
   // EventQueue.
   static std::uint64_t size(const EventQueue& queue) { return queue.size_; }
+  static std::uint64_t oldest_place(const EventQueue& queue) { return queue.head_; }
+  static const Event* oldest(const EventQueue& queue) { return &queue.events_[queue.head_ & (queue.slots_ - 1)]; }
   static bool has_lost(const EventQueue& queue) { return queue.dropped_; }
   static bool grows(const EventQueue& queue) { return queue.grows_; }
 

@@ -74,6 +74,8 @@ void look_at_portals(FarMemory& memory, const Interface& ni, InterfacePicture* p
     seen.flow_control = portal->flow_control;
     seen.disabled_by = portal->disabled_by;
     seen.disabled_since_ns = portal->disabled_since_ns;
+    seen.missed_searches = portal->missed_searches;
+    seen.missed = portal->missed;
     seen.eq_handle = portal->eq_handle;
     seen.priority = look_at_entries(memory, &far->priority);
     seen.overflow = look_at_entries(memory, &far->overflow);
@@ -100,9 +102,20 @@ void each_object(FarMemory& memory, const HandleTable<T>& table, Visit visit) {
 
 void look_at_queues(FarMemory& memory, const Interface& ni, InterfacePicture* picture) {
   each_object(memory, ni.eqs, [&](Handle handle, const EventQueue& queue) {
-    const bool full = queue.is_full() && !InspectedFields::grows(queue);
-    picture->queues.push_back(
-        {handle, InspectedFields::size(queue), queue.capacity(), full, InspectedFields::has_lost(queue)});
+    QueuePicture seen;
+    seen.handle = handle;
+    seen.size = InspectedFields::size(queue);
+    seen.capacity = queue.capacity();
+    seen.full = queue.is_full() && !InspectedFields::grows(queue);
+    seen.lost = InspectedFields::has_lost(queue);
+    if (const Copy<Event> oldest = seen.size != 0 ? memory.copy(InspectedFields::oldest(queue)) : Copy<Event>()) {
+      seen.oldest_place = InspectedFields::oldest_place(queue);
+      seen.oldest_type = oldest->type;
+      seen.oldest_fail = oldest->ni_fail_type;
+      seen.oldest_bits = oldest->match_bits;
+      seen.oldest_from = oldest->initiator;
+    }
+    picture->queues.push_back(seen);
   });
 }
 
@@ -160,8 +173,17 @@ Listed<TriggerPicture> look_at_triggers(FarMemory& memory, const CountingEvent& 
     const Descriptor& descriptor = operation->descriptor;
     const bool counts = descriptor.type == PacketType::kCountIncrement || descriptor.type == PacketType::kCountSet;
     const bool moves = descriptor.type <= PacketType::kSwap;
-    listed.items.push_back({operation->threshold, descriptor.type, counts ? descriptor.count.ct_handle : 0,
-                            moves ? descriptor.portals.md_handle : 0});
+    TriggerPicture seen;
+    seen.threshold = operation->threshold;
+    seen.type = descriptor.type;
+    if (counts) seen.ct_handle = descriptor.count.ct_handle;
+    if (moves) {
+      seen.md_handle = descriptor.portals.md_handle;
+      seen.target = descriptor.portals.target;
+      seen.pt_index = descriptor.pt_index;
+      seen.match_bits = descriptor.match_bits;
+    }
+    listed.items.push_back(seen);
     descend(Node::get_right(Tree::value_traits::to_node_ptr(*operation)));
   }
   listed.moving = listed.items.size() != listed.size;

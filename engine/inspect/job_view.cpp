@@ -78,10 +78,14 @@ ProcessId JobView::wanted_source(const InterfacePicture& ni, const MatchCriteria
 
 bool JobView::anybody_waits() const { return std::ranges::any_of(processes_, &ProcessPicture::is_waiting); }
 
+bool JobView::is_gone(ProcessId id) const { return id.nid == own_nid_ && find(id) == nullptr; }
+
 bool JobView::is_stopped(ProcessId id) const {
   const ProcessPicture* const process = find(id);
   return process != nullptr && process->run_state == RunState::kStopped;
 }
+
+namespace {
 
 Feeders feeders_of_counter(const ProcessPicture& process, const InterfacePicture& ni, Handle counter) {
   Feeders feeders;
@@ -141,6 +145,28 @@ Feeders feeders_of_queue(const ProcessPicture& process, const InterfacePicture& 
   feeders.answers_due = is_answer_due(process, feeders.descriptors);
   return feeders;
 }
+
+}  // namespace
+
+Feeders feeders_of(const ProcessPicture& process, const InterfacePicture& ni, WaitKind kind, Handle handle) {
+  Feeders feeders =
+      kind == WaitKind::kCounters ? feeders_of_counter(process, ni, handle) : feeders_of_queue(process, ni, handle);
+  if (ni.index == kFabricInterface) feeders.keep_used_once();  // Others are memory that peers reach, or not.
+  return feeders;
+}
+
+void Feeders::keep_used_once() {
+  if (std::ranges::none_of(entries, is_used_once)) return;
+  for (std::size_t i = entries.size(); i-- > 0;) {
+    if (is_used_once(entries[i])) continue;
+    entries.erase(entries.begin() + static_cast<std::ptrdiff_t>(i));
+    portals.erase(portals.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+}
+
+bool is_only_read(const EntryPicture& entry) { return (entry.options & (kEntryOpPut | kEntryOpGet)) == kEntryOpGet; }
+
+const char* expected_at(const EntryPicture& entry) { return is_only_read(entry) ? "a get" : "a message"; }
 
 const InterfacePicture* interface_of(const ProcessPicture& process, Handle handle) {
   const auto found = std::ranges::find(process.core.interfaces, handle_interface(handle), &InterfacePicture::index);

@@ -1,6 +1,7 @@
 #pragma once
 // The processes of a job by their ids, with names for people, and the small texts of all findings.
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <unordered_map>
@@ -36,6 +37,9 @@ class JobView {
   /// Whether some process of the job waits for something that the library has to bring.
   bool anybody_waits() const;
 
+  /// Whether it is a process of this node that has no interface open now.
+  bool is_gone(ProcessId id) const;
+
   /// Whether the process itself waits or stands still for good.
   bool is_stopped(ProcessId id) const;
 
@@ -55,9 +59,21 @@ struct Feeders {
   const EntryPicture* mute_entry = nullptr;         ///< Names the counter or queue, and never tells it of a message.
   const PortalPicture* mute_portal = nullptr;       ///< Of `mute_entry`.
   bool answers_due = false;                         ///< Some operation of `descriptors` is under way.
+
+  bool has_used_once() const { return std::ranges::any_of(entries, is_used_once); }
+  /// Only entries that are used once, if there are any: who posts one waits for it.
+  void keep_used_once();
+
+ private:
+  static bool is_used_once(const EntryPicture* entry) { return (entry->options & kEntryUseOnce) != 0; }
 };
-Feeders feeders_of_counter(const ProcessPicture& process, const InterfacePicture& ni, Handle counter);
-Feeders feeders_of_queue(const ProcessPicture& process, const InterfacePicture& ni, Handle queue);
+/// @param kind  kCounters or kEventQueue
+Feeders feeders_of(const ProcessPicture& process, const InterfacePicture& ni, WaitKind kind, Handle handle);
+
+/// Whether an entry is there to be read by others only.
+bool is_only_read(const EntryPicture& entry);
+/// "a message", "a get": what it is posted for.
+const char* expected_at(const EntryPicture& entry);
 
 /// The interface of a handle. @return nullptr if it was not seen
 const InterfacePicture* interface_of(const ProcessPicture& process, Handle handle);
@@ -68,6 +84,7 @@ void find_full_queues(const JobView& job, std::vector<Finding>* findings);
 void find_lacking(const JobView& job, std::vector<Finding>* findings);  ///< Counters and who waits for them.
 void find_silent_peers(const JobView& job, std::vector<Finding>* findings);
 void find_circles(const JobView& job, std::vector<Finding>* findings);
+void find_outside(const JobView& job, std::vector<Finding>* findings);  ///< Who is in no call while others wait.
 void find_tofu(const JobView& job, std::vector<Finding>* findings);
 
 }  // namespace portofu

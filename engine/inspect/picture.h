@@ -8,6 +8,7 @@
 
 #include "engine/core/interface.h"
 #include "engine/core/peer.h"
+#include "engine/core/polled_objects.h"
 #include "engine/core/sleeping_call.h"
 #include "engine/core/tofu.h"
 #include "engine/segment/segment_view.h"
@@ -45,6 +46,9 @@ struct PortalPicture {
   bool flow_control = false;
   DisabledBy disabled_by = DisabledBy::kProgram;
   std::uint64_t disabled_since_ns = 0;
+  std::uint64_t missed_searches = 0;
+  MatchCriteria missed{};  ///< Of the last one.
+  bool searches = false;   ///< missed_searches has grown since an earlier look (note_changes).
   Handle eq_handle = 0;
   Listed<EntryPicture> priority;
   Listed<EntryPicture> overflow;
@@ -57,6 +61,9 @@ struct TriggerPicture {
   PacketType type = PacketType::kInvalid;
   Handle ct_handle = 0;  ///< kCount*: what it changes.
   Handle md_handle = 0;  ///< Of a data movement: whose counter and event queue tell of it.
+  ProcessId target{};    ///< The same: as the interface names it; with `pt_index` and `match_bits` where it goes.
+  std::uint32_t pt_index = 0;
+  std::uint64_t match_bits = 0;
 };
 
 struct CounterPicture {
@@ -70,8 +77,13 @@ struct QueuePicture {
   Handle handle = 0;
   std::uint64_t size = 0;
   std::uint64_t capacity = 0;
-  bool full = false;  ///< The next event pushes out the oldest, or disables what has flow control.
-  bool lost = false;  ///< Events were lost, and nobody was told yet.
+  bool full = false;               ///< The next event pushes out the oldest, or disables what has flow control.
+  bool lost = false;               ///< Events were lost, and nobody was told yet.
+  std::uint64_t oldest_place = 0;  ///< Another one, as long as no event is read.
+  EventKind oldest_type = EventKind::kGet;
+  NiFail oldest_fail = NiFail::kOk;
+  std::uint64_t oldest_bits = 0;
+  ProcessId oldest_from{};  ///< As events show it; {0, 0}: of an event that has no initiator.
 };
 
 struct DescriptorPicture {
@@ -126,6 +138,12 @@ struct SleepPicture {
   std::int32_t thread = 0;
 };
 
+/// What calls that do not block have found nothing in.
+struct PollPicture {
+  PolledObject seen;
+  bool goes_on = false;  ///< It has been looked at since an earlier look, too (note_changes).
+};
+
 struct VcqPicture {
   std::uint64_t id = 0;
   bool session = false;
@@ -162,6 +180,7 @@ struct CorePicture {
   std::vector<OperationPicture> operations;
   std::vector<PeerPicture> peers;
   std::vector<SleepPicture> sleeps;
+  std::vector<PollPicture> polls;
   std::vector<VcqPicture> vcqs;
   std::vector<GatePicture> gates;
   std::vector<OwnerlessPicture> ownerless;
@@ -182,8 +201,8 @@ enum class Sight : std::uint8_t {
   kNothing,     ///< It has no root, or ends just now.
 };
 
-/// What the kernel says of a process.
-enum class RunState : std::uint8_t { kGone, kRuns, kStopped };
+/// What the kernel says of a process, by its first thread.
+enum class RunState : std::uint8_t { kGone, kRuns, kStopped, kSleeps };
 
 struct ProcessPicture {
   SegmentDescriptorShared descriptor{};

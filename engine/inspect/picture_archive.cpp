@@ -81,8 +81,10 @@ void carry(Archive& archive, Listed<T>& listed) {
 
 template <class Archive>
 void carry(Archive& archive, PortalPicture& portal) {
-  auto& [pt_index, enabled, flow_control, disabled_by, since, eq, priority, overflow, unexpected] = portal;
-  go_through(archive, pt_index, enabled, flow_control, disabled_by, since, eq, priority, overflow, unexpected);
+  auto& [pt_index, enabled, flow_control, disabled_by, since, searches, missed, grows, eq, priority, overflow,
+         unexpected] = portal;
+  go_through(archive, pt_index, enabled, flow_control, disabled_by, since, searches, missed, grows, eq, priority,
+             overflow, unexpected);
 }
 
 template <class Archive>
@@ -105,8 +107,8 @@ void carry(Archive& archive, VcqPicture& vcq) {
 
 template <class Archive>
 void carry(Archive& archive, CorePicture& core) {
-  auto& [interfaces, operations, peers, sleeps, vcqs, gates, ownerless] = core;
-  go_through(archive, interfaces, operations, peers, sleeps, vcqs, gates, ownerless);
+  auto& [interfaces, operations, peers, sleeps, polls, vcqs, gates, ownerless] = core;
+  go_through(archive, interfaces, operations, peers, sleeps, polls, vcqs, gates, ownerless);
 }
 
 template <class Archive>

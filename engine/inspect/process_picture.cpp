@@ -18,6 +18,7 @@ RunState run_state_of(const SystemTask& task) {
     case 't': return RunState::kStopped;
     case 'Z':
     case 'X': return RunState::kGone;
+    case 'S': return RunState::kSleeps;
     default: return RunState::kRuns;
   }
 }

@@ -92,7 +92,7 @@ void judge_delayed(const JobView& job, const ProcessPicture& process, const VcqP
 void judge_vcq(const JobView& job, const ProcessPicture& process, const VcqPicture& vcq,
                std::vector<Finding>* findings) {
   const std::string name = vcq_name(vcq.id) + " of " + job.name(process.id());
-  if (!vcq.waiting.items.empty() && process.is_waiting()) {
+  if (!vcq.waiting.items.empty() && job.anybody_waits()) {
     const std::uint64_t threshold = vcq.waiting.items.front().threshold;
     const std::uint64_t lacks = threshold > vcq.steps ? threshold - vcq.steps : 0;
     findings->push_back({FindingKind::kSessionLacks,
@@ -118,33 +118,89 @@ void judge_vcq(const JobView& job, const ProcessPicture& process, const VcqPictu
                          0,
                          0,
                          std::string("the ") + queue + " of " + name + " is full: " + std::to_string(unread) +
-                             " entries are not read"});
+                             " entries are not read; utofu_poll_" + (queue[0] == 'T' ? "tcq" : "mrq") + " makes room"});
   };
   judge_queue("TCQ", vcq.tcq_unread, vcq.tcq_entries);
   judge_queue("MRQ", vcq.mrq_unread, vcq.mrq_entries);
 }
 
-/// A gate of a barrier that runs: its own start/end gate was started, or one of its inputs has come.
+/// A loop that looks at a TCQ or an MRQ, where nothing is.
+void judge_loop(const JobView& job, const ProcessPicture& process, const PollPicture& poll,
+                std::vector<Finding>* findings) {
+  const bool is_tcq = poll.seen.kind == WaitKind::kTcq;
+  if (!poll.goes_on || (!is_tcq && poll.seen.kind != WaitKind::kMrq)) return;
+  const auto is_due = [](const OperationPicture& operation) { return operation.interface_index == kTofuInterface; };
+  if (std::ranges::any_of(process.core.operations, is_due)) return;  // Who owes the answer is told.
+  const auto explains = [&process](const Finding& finding) {
+    const bool failed = finding.kind == FindingKind::kCommunicationFailed && finding.other == process.id();
+    const bool unread = finding.kind == FindingKind::kNoticesUnread && finding.where == process.id();
+    return failed || unread;
+  };
+  if (std::ranges::any_of(*findings, explains)) return;
+  Finding finding;
+  finding.kind = is_tcq ? FindingKind::kNoAnswerDue : FindingKind::kEventLacks;
+  finding.where = process.id();
+  finding.object = (is_tcq ? "TCQ of " : "MRQ of ") + vcq_name(poll.seen.object);
+  finding.sentence = job.name(process.id()) + " looks again and again at the " + finding.object;
+  finding.sentence += is_tcq
+                          ? ", where nothing is to come: no communication of it is under way; did it ask for "
+                            "UTOFU_ONESIDED_FLAG_TCQ_NOTICE?"
+                          : ", where no notice is: only puts with UTOFU_ONESIDED_FLAG_REMOTE_MRQ_NOTICE, and its own "
+                            "communications with UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE, bring one";
+  findings->push_back(std::move(finding));
+}
+
+/// What a gate waits for.
+class GateInputs {
+ public:
+  explicit GateInputs(const GatePicture& gate)
+      : lacks_signal(gate.local_source != BarrierGate::kNoGate && !gate.has_signal),
+        lacks_packet(gate.remote_source != BarrierGate::kNoGate && !gate.has_packet),
+        // Its own start/end gate was started, or one of its inputs has come.
+        is_told((gate.started || gate.has_signal || gate.has_packet) && (lacks_signal || lacks_packet)) {}
+
+  const bool lacks_signal;
+  const bool lacks_packet;
+  const bool is_told;
+};
+
+const GatePicture* find_gate(const ProcessPicture* process, std::uint64_t id) {
+  if (process == nullptr) return nullptr;
+  const auto is_it = [id](const GatePicture& gate) { return with_own_path(gate.id) == with_own_path(id); };
+  const auto found = std::ranges::find_if(process->core.gates, is_it);
+  return found != process->core.gates.end() ? &*found : nullptr;
+}
+
+/// ": rank 2 has not begun the barrier", if that is why a start/end gate gives nothing.
+std::string not_begun_text(const JobView& job, ProcessId owner, const GatePicture* gate) {
+  if (gate == nullptr || !gate->is_start || gate->started) return "";
+  return ": " + job.name(owner) + " has not begun the barrier or reduction";
+}
+
 void judge_gate(const JobView& job, const ProcessPicture& process, const GatePicture& gate,
                 std::vector<Finding>* findings) {
-  const bool lacks_signal = gate.local_source != BarrierGate::kNoGate && !gate.has_signal;
-  const bool lacks_packet = gate.remote_source != BarrierGate::kNoGate && !gate.has_packet;
-  if (!gate.started && !gate.has_signal && !gate.has_packet) return;
-  if (!lacks_signal && !lacks_packet) return;
+  const GateInputs inputs(gate);
+  if (!inputs.is_told) return;
+  const GatePicture* const local = find_gate(&process, gate.local_source);
+  // A gate of this process that lacks its packet is told itself.
+  if (!inputs.lacks_packet && local != nullptr && local != &gate && GateInputs(*local).is_told) return;
   Finding finding;
   finding.kind = FindingKind::kGateLacks;
   finding.where = process.id();
   finding.object = gate_name(gate.id);
-  finding.lacks = static_cast<std::uint64_t>(lacks_signal) + static_cast<std::uint64_t>(lacks_packet);
+  finding.lacks = static_cast<std::uint64_t>(inputs.lacks_signal) + static_cast<std::uint64_t>(inputs.lacks_packet);
   finding.sentence = finding.object + " of " + job.name(process.id()) + " lacks ";
-  if (lacks_packet) {
+  if (inputs.lacks_packet) {
     finding.other = owner_of_gate(job, gate.remote_source);
     const bool is_known = finding.other != ProcessId{};
     finding.sentence += "the packet of " + gate_name(gate.remote_source) +
                         (is_known ? " of " + job.name(finding.other) : ", which no process here has");
+    finding.sentence += not_begun_text(job, finding.other, find_gate(job.find(finding.other), gate.remote_source));
   }
-  if (lacks_signal)
-    finding.sentence += (lacks_packet ? " and the signal of " : "the signal of ") + gate_name(gate.local_source);
+  if (inputs.lacks_signal) {
+    finding.sentence += (inputs.lacks_packet ? " and the signal of " : "the signal of ") + gate_name(gate.local_source);
+    finding.sentence += not_begun_text(job, process.id(), local);
+  }
   finding.sentence += "; " + std::to_string(gate.rounds_passed) + " rounds have passed";
   findings->push_back(std::move(finding));
 }
@@ -174,6 +230,9 @@ void find_tofu(const JobView& job, std::vector<Finding>* findings) {
                            "requests of " + job.name(process.id()) + " that wait for " + name +
                                ", which no process is known to have: " + std::to_string(ownerless.requests)});
     }
+  }
+  for (const ProcessPicture& process : job.processes()) {
+    for (const PollPicture& poll : process.core.polls) judge_loop(job, process, poll, findings);
   }
 }
 

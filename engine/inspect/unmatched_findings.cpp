@@ -18,6 +18,7 @@ struct Nearest {
   bool other_source = false;    ///< It wants another initiator.
   bool too_short = false;       ///< It has no room for the whole message, and does not truncate.
   std::uint64_t bytes = 0;      ///< Of the message.
+  bool is_search = false;       ///< `entry` stands for what the program searches for.
 
   bool matches() const { return entry != nullptr && differing == 0 && !other_source && !too_short; }
   int distance() const {
@@ -80,16 +81,17 @@ std::string nearest_text(const JobView& job, const InterfacePicture& ni, std::ui
   if (nearest.portal->pt_index != pt_index)
     return "; an entry that it matches is posted at portal table entry " + std::to_string(nearest.portal->pt_index);
   const MatchCriteria& criteria = nearest.entry->criteria;
+  const std::string what = nearest.is_search ? "; the search there" : "; the nearest entry";
   std::string text;
   if (nearest.differing != 0)
-    text += "; the nearest entry differs in " + bits_text(nearest.differing) + " (" + hex_text(bits) + " instead of " +
+    text += what + " differs in " + bits_text(nearest.differing) + " (" + hex_text(bits) + " instead of " +
             hex_text(criteria.match_bits) + ")";
   if (nearest.other_source) {
-    text += text.empty() ? "; the nearest entry" : " and";
+    text += text.empty() ? what : " and";
     text += " wants a message of " + job.name(JobView::wanted_source(ni, criteria));
   }
   if (nearest.too_short) {
-    text += text.empty() ? "; the nearest entry" : " and";
+    text += text.empty() ? what : " and";
     text += " has room for " + std::to_string(room_of(*nearest.entry)) + " bytes and does not truncate " +
             "(PTL_ME_NO_TRUNCATE), and the message has " + std::to_string(nearest.bytes);
   }
@@ -98,32 +100,68 @@ std::string nearest_text(const JobView& job, const InterfacePicture& ni, std::ui
 
 std::string portal_name(std::uint32_t pt_index) { return "portal table entry " + std::to_string(pt_index); }
 
-void find_headers(const JobView& job, const ProcessPicture& process, const InterfacePicture& ni,
-                  std::vector<Finding>* findings) {
-  for (const PortalPicture& portal : ni.portals) {
+/// What came nearest to a header that waits: what the program searches for, if it searches there, else an entry.
+Nearest nearest_to(const InterfacePicture& ni, const PortalPicture& portal, const EntryPicture& search,
+                   const HeaderPicture& header) {
+  if (!portal.searches) return nearest_of(ni, portal.pt_index, header.key, header.rlength);
+  Nearest nearest = judge_entry(portal, search, header.key, header.rlength);
+  nearest.is_search = true;
+  return nearest;
+}
+
+/// Headers of one portal table entry.
+class HeaderList {
+ public:
+  HeaderList(const JobView& job, const ProcessPicture& process, const InterfacePicture& ni, const PortalPicture& portal)
+      : job_(job), process_(process), ni_(ni), portal_(portal) {}
+
+  void judge(std::vector<Finding>* findings) const {
+    EntryPicture search;
+    search.criteria = portal_.missed;
+    const HeaderPicture* first_alone = nullptr;
+    std::size_t alone = 0;
     std::size_t told = 0;
-    for (const HeaderPicture& header : portal.unexpected.items) {
-      const Nearest nearest = nearest_of(ni, portal.pt_index, header.key, header.rlength);
+    for (const HeaderPicture& header : portal_.unexpected.items) {
+      const Nearest nearest = nearest_to(ni_, portal_, search, header);
+      if (nearest.entry == nullptr) {
+        if (alone++ == 0) first_alone = &header;
+        continue;
+      }
       // One that matches here was posted or came a moment ago.
-      if (nearest.entry == nullptr || (nearest.matches() && nearest.portal == &portal)) continue;
+      if (nearest.matches() && nearest.portal == &portal_) continue;
       if (++told > kMostHeaders) break;
-      const MatchKey& key = header.key;
-      Finding finding{FindingKind::kHeaderWaits,
-                      process.id(),
-                      portal_name(portal.pt_index),
-                      JobView::physical(ni, key.source),
-                      key.match_bits,
-                      nearest.entry->criteria.match_bits,
-                      nearest.differing,
-                      0,
-                      ""};
-      finding.sentence = "a header of " + message_text(job, ni, key) + " waits unexpected at " +
-                         job.name(process.id()) + ", " + finding.object +
-                         nearest_text(job, ni, portal.pt_index, nearest, key.match_bits);
+      Finding finding = begin(header);
+      finding.wanted = nearest.entry->criteria.match_bits;
+      finding.differing = nearest.differing;
+      finding.sentence += nearest_text(job_, ni_, portal_.pt_index, nearest, header.key.match_bits);
       findings->push_back(std::move(finding));
     }
+    if (alone == 0) return;
+    Finding finding = begin(*first_alone);
+    finding.lacks = alone;
+    finding.sentence += nearest_text(job_, ni_, portal_.pt_index, {}, 0);
+    if (alone > 1) finding.sentence += ", and " + std::to_string(alone - 1) + " more wait with it";
+    findings->push_back(std::move(finding));
   }
-}
+
+ private:
+  Finding begin(const HeaderPicture& header) const {
+    Finding finding;
+    finding.kind = FindingKind::kHeaderWaits;
+    finding.where = process_.id();
+    finding.object = portal_name(portal_.pt_index);
+    finding.other = JobView::physical(ni_, header.key.source);
+    finding.got = header.key.match_bits;
+    finding.sentence = "a header of " + message_text(job_, ni_, header.key) + " waits unexpected at " +
+                       job_.name(process_.id()) + ", " + finding.object;
+    return finding;
+  }
+
+  const JobView& job_;
+  const ProcessPicture& process_;
+  const InterfacePicture& ni_;
+  const PortalPicture& portal_;
+};
 
 const char* reason_text(RefusedFor reason) {
   switch (reason) {
@@ -202,7 +240,9 @@ void find_disabled(const JobView& job, const ProcessPicture& process, const Inte
 void find_unmatched(const JobView& job, std::vector<Finding>* findings) {
   for (const ProcessPicture& process : job.processes()) {
     for (const InterfacePicture& ni : process.core.interfaces) {
-      if (process.is_waiting()) find_headers(job, process, ni, findings);
+      for (const PortalPicture& portal : ni.portals) {
+        if (process.is_waiting()) HeaderList(job, process, ni, portal).judge(findings);
+      }
       find_refusal(job, process, ni, findings);
       find_disabled(job, process, ni, findings);
     }

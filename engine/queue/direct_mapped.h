@@ -23,6 +23,9 @@ class DirectMapped {
 
   void clear() { places_.fill(Entry{}); }
 
+  /// All of them, empty or not.
+  const std::array<Entry, kPlaces>& places() const { return places_; }
+
   /// The one hash (Fibonacci's): one multiplication, and every bit of a key counts. Keys in a row, as tables give them
   /// out, never share a place as long as they are fewer than a third of the places.
   static constexpr std::size_t index_of(std::uint64_t key) {

@@ -239,6 +239,7 @@ bool search_entries(Core& core, Interface& ni, const EntryRequest& request, Sear
     found_any = true;
     found = following;
   }
+  if (!found_any) portal.miss(request.criteria);
   report_search(core, ni, request, NiFail::kNoMatch, [&request](Event& event) { event.pt_index = request.pt_index; });
   count_failure(core, ni, request.ct_handle);
   return found_any;

@@ -15,7 +15,9 @@ std::uint64_t read_success(fid_cntr* fid) {
   auto look = [&](Core& core) {
     CountingEvent& counter = cntr->counter(core);
     value = counter.success();
-    return counter.is_news_on_duty();
+    const bool is_news = counter.is_news_on_duty();
+    if (!is_news) core.polled.note(WaitKind::kCounters, cntr->ct_handle);
+    return is_news;
   };
   look_into(*cntr->domain->engine, look);
   return value;
@@ -56,21 +58,33 @@ int set_failure(fid_cntr* fid, std::uint64_t value) {
                 [=](CountingEvent& counter, auto& fired) { counter.set_on_duty(counter.success(), value, fired); });
 }
 
-int wait(fid_cntr* fid, std::uint64_t threshold, int timeout_ms) {
-  const auto* cntr = object_of<CounterFid>(fid);
-  std::uint64_t failures = UINT64_MAX;  // Those before the wait say nothing of it.
+/// The condition of a wait for a count.
+struct ThresholdLook {
+  const CounterFid& cntr;
+  std::uint64_t threshold;
+  std::uint64_t failures = UINT64_MAX;  ///< Those before the wait say nothing of it.
   bool failed = false;
-  auto is_reached = [&](Core& core) {
-    const CountingEvent& counter = cntr->counter(core);
+
+  bool operator()(Core& core) {
+    const CountingEvent& counter = cntr.counter(core);
     if (failures == UINT64_MAX) failures = counter.failure();
     const bool reached = counter.success() >= threshold;
     failed = !reached && counter.failure() != failures;
     return reached || failed;
-  };
+  }
+  void describe(WaitSubject& subject) const {
+    subject.kind = WaitKind::kCounters;
+    subject.add(cntr.ct_handle, threshold);
+  }
+};
+
+int wait(fid_cntr* fid, std::uint64_t threshold, int timeout_ms) {
+  const auto* cntr = object_of<CounterFid>(fid);
+  ThresholdLook is_reached{*cntr, threshold};
   const std::uint64_t timeout_ns =
       timeout_ms < 0 ? Engine::kForever : static_cast<std::uint64_t>(timeout_ms) * 1'000'000;
   if (cntr->domain->engine->wait(is_reached, timeout_ns, OnAbort::kGoOn) != WaitResult::kReached) return -FI_ETIMEDOUT;
-  return failed ? -FI_EAVAIL : 0;
+  return is_reached.failed ? -FI_EAVAIL : 0;
 }
 
 /// On duty. The last one takes its place, so that it takes the same time with however many.

@@ -115,7 +115,28 @@ struct Look {
     failed |= cq.overrun && events.empty();
     if (taken > 0) result = static_cast<ssize_t>(taken);
     if (taken == 0 && failed) result = -FI_EAVAIL;
-    return taken > 0 || failed;
+    const bool found = taken > 0 || failed;
+    if (!found) core.polled.note(WaitKind::kEventQueue, cq.eq_handle);
+    return found;
+  }
+};
+
+/// The condition of a blocking read.
+struct BlockingLook {
+  Look& look;
+  std::optional<std::uint64_t> known;  ///< CompletionQueue::answered, when it looked first.
+
+  bool operator()(Core& core) {
+    if (!known.has_value()) known = look.cq.answered;
+    if (look(core)) return true;
+    // All who wait return, and if nobody does, who comes next.
+    if (look.cq.signals == *known) return false;
+    look.cq.answered = look.cq.signals;
+    return true;
+  }
+  void describe(WaitSubject& subject) const {
+    subject.kind = WaitKind::kEventQueue;
+    subject.add(look.cq.eq_handle, 0);
   }
 };
 
@@ -132,15 +153,7 @@ ssize_t read_from_or_wait(fid_cq* fid, void* entries, std::size_t count, fi_addr
                           int timeout_ms) {
   auto* cq = object_of<CompletionQueue>(fid);
   Look look{*cq, static_cast<std::byte*>(entries), count, sources};
-  std::optional<std::uint64_t> known;
-  auto ends = [&](Core& core) {
-    if (!known.has_value()) known = cq->answered;
-    if (look(core)) return true;
-    // All who wait return, and if nobody does, who comes next.
-    if (cq->signals == *known) return false;
-    cq->answered = cq->signals;
-    return true;
-  };
+  BlockingLook ends{look, std::nullopt};
   const std::uint64_t timeout_ns =
       timeout_ms < 0 ? Engine::kForever : static_cast<std::uint64_t>(timeout_ms) * 1'000'000;
   cq->domain->engine->wait(ends, timeout_ns, OnAbort::kGoOn, OnSignal::kReturn);

@@ -91,7 +91,10 @@ ssize_t peek(Core& core, const Receive& rx, const ReceiveCall& call) {
   const std::uint16_t pt_index = portal_of(rx.number, call.portal);
   UnexpectedHeader* header = find_header(ni, pt_index, criteria);
   tell(core, rx, call, header, header != nullptr ? NiFail::kOk : NiFail::kNoMatch);
-  if (header == nullptr) return 0;
+  if (header == nullptr) {
+    ni.portal(pt_index)->miss(criteria);
+    return 0;
+  }
   if ((call.flags & (FI_CLAIM | FI_DISCARD)) != 0) hold_header(ni, pt_index, *header);
   if ((call.flags & FI_CLAIM) != 0) claimed_by(call.msg.context) = header;
   if ((call.flags & FI_DISCARD) != 0) drop_held(core, ni, *header);

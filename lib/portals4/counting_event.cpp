@@ -41,6 +41,7 @@ struct CountLook {
       return true;
     }
     waits = true;
+    for (unsigned int i = 0; i < size; ++i) core.polled.note(WaitKind::kCounters, handles[i]);
     return false;
   }
 
@@ -139,7 +140,9 @@ int PtlCTGet(ptl_handle_ct_t ct_handle, ptl_ct_event_t* event) {
     *event = {counter->success(), counter->failure()};
     if (Checker* const checker = core.checker()) [[unlikely]]
       checker->portals.reads_count(counter, event->success, event->failure);
-    return counter->is_news_on_duty();
+    const bool is_news = counter->is_news_on_duty();
+    if (!is_news) core.polled.note(WaitKind::kCounters, ct_handle);
+    return is_news;
   };
   engine->poll(look);
   return rc;

@@ -95,6 +95,7 @@ struct EventLook {
       return true;
     }
     waits = true;
+    for (unsigned int i = 0; i < size; ++i) core.polled.note(WaitKind::kEventQueue, handles[i]);
     return false;
   }
 
@@ -124,6 +125,7 @@ int poll_now(Engine& engine, const ptl_handle_eq_t* handles, ptl_event_t* event,
       rc = take_event(core, *queues[i], event);
       return true;
     }
+    for (unsigned int i = 0; i < kCount; ++i) core.polled.note(WaitKind::kEventQueue, handles[i]);
     return false;
   };
   engine.poll(look);

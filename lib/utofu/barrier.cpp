@@ -63,6 +63,7 @@ int poll(std::uint64_t vbg_id, unsigned long flags, ReduceType type, GateValue* 
                                                   : UTOFU_SUCCESS;
         gate->state = BarrierState::kIdle;
       }
+      if (rc == UTOFU_ERR_NOT_COMPLETED) core.polled.note(WaitKind::kGate, vbg_id);
       return rc != UTOFU_ERR_NOT_COMPLETED;
     };
     look_into(*open, ask);

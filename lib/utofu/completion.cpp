@@ -50,9 +50,11 @@ int show(const Notice& read, utofu_mrq_notice* notice) {
   return mrq_code(read);
 }
 
-/// Looks for a notice, with a cycle of the engine if there is none. @param look  bool(Core&, VirtualControlQueue&)
+/// Looks for a notice, with a cycle of the engine if there is none.
+/// @param kind  kTcq or kMrq: where
+/// @param look  bool(Core&, VirtualControlQueue&)
 template <class Look>
-int poll(utofu_vcq_hdl_t vcq_hdl, Look&& look) {
+int poll(utofu_vcq_hdl_t vcq_hdl, WaitKind kind, Look&& look) {
   try {
     Engine* open = engine_of(vcq_hdl);
     bool known = open != nullptr;
@@ -61,7 +63,9 @@ int poll(utofu_vcq_hdl_t vcq_hdl, Look&& look) {
       known = vcq != nullptr;
       if (vcq == nullptr) return true;
       enter_on_duty(*vcq);
-      return look(core, *vcq);
+      const bool has_it = look(core, *vcq);
+      if (!has_it) core.polled.note(kind, vcq->id);
+      return has_it;
     };
     const bool found = open != nullptr && look_into(*open, ask);
     if (!known) return failed(UTOFU_ERR_INVALID_VCQ_HDL, "no such VCQ handle");
@@ -119,7 +123,7 @@ int utofu_poll_tcq(utofu_vcq_hdl_t vcq_hdl, unsigned long int flags, void** cbda
   if (cbdata == nullptr) return failed(UTOFU_ERR_INVALID_POINTER, "cbdata is NULL");
   NiFail fail = NiFail::kOk;
   if (int rc = UTOFU_SUCCESS; tcq_is_read_at_once(vcq_hdl, cbdata, &rc)) return rc;
-  const int rc = poll(vcq_hdl, [&](const Core& core, VirtualControlQueue& vcq) {
+  const int rc = poll(vcq_hdl, WaitKind::kTcq, [&](const Core& core, VirtualControlQueue& vcq) {
     const bool found = vcq.tcq.read(cbdata, &fail);
     if (Checker* const checker = core.checker()) [[unlikely]]
       checker->tofu.polls_tcq(vcq);
@@ -133,7 +137,7 @@ int utofu_poll_mrq(utofu_vcq_hdl_t vcq_hdl, unsigned long int flags, struct utof
   if (notice == nullptr) return failed(UTOFU_ERR_INVALID_POINTER, "notice is NULL");
   if (int rc = UTOFU_SUCCESS; mrq_is_read_at_once(vcq_hdl, notice, &rc)) return rc;
   Notice read;
-  const int rc = poll(vcq_hdl, [&](const Core& core, VirtualControlQueue& vcq) {
+  const int rc = poll(vcq_hdl, WaitKind::kMrq, [&](const Core& core, VirtualControlQueue& vcq) {
     if (Checker* const checker = core.checker()) [[unlikely]]
       return read_checked(*checker, vcq, &read);
     return vcq.mrq.read(&read);
@@ -159,7 +163,7 @@ int utofu_query_num_unread_tcq(utofu_vcq_hdl_t vcq_hdl, size_t* count) {
 int utofu_query_num_unread_mrq(utofu_vcq_hdl_t vcq_hdl, size_t* count) {
   if (count == nullptr) return failed(UTOFU_ERR_INVALID_POINTER, "count is NULL");
   std::uint64_t unread = 0;
-  const int rc = poll(vcq_hdl, [&unread](const Core&, const VirtualControlQueue& vcq) {
+  const int rc = poll(vcq_hdl, WaitKind::kMrq, [&unread](const Core&, const VirtualControlQueue& vcq) {
     unread = vcq.mrq.unread() + vcq.direct.notices.size();
     return unread != 0;
   });

@@ -61,6 +61,10 @@ class PlantedRank {
     check(PtlPut(md, 0, 8, ack, id_of(rank), pt, bits, 0, nullptr, 0));
   }
 
+  ptl_process_t id_of(int rank) const {
+    return {.phys = {nids_[static_cast<std::size_t>(rank)], kFirstPid + static_cast<ptl_pid_t>(rank)}};
+  }
+
   void wait(ptl_handle_ct_t counter, ptl_size_t test) const {
     if (bad_) print_ready();
     ptl_ct_event_t event{};
@@ -82,9 +86,6 @@ class PlantedRank {
   ptl_process_t self{};
 
  private:
-  ptl_process_t id_of(int rank) const {
-    return {.phys = {nids_[static_cast<std::size_t>(rank)], kFirstPid + static_cast<ptl_pid_t>(rank)}};
-  }
   static void check(int rc) {
     if (rc != PTL_OK) std::_Exit(80);
   }

@@ -9,7 +9,7 @@
 #include "tests/process/command_output.h"
 #include "tests/process/launcher.h"
 #include "tests/process/own_node.h"
-#include "tests/process/planted_errors.h"
+#include "tests/process/planted_loops.h"
 
 namespace portofu {
 namespace {
@@ -280,6 +280,74 @@ TEST(PtlInfoExplain, Descriptor__that_was_delayed_and_forgotten_is_told) {
   EXPECT_TRUE(says(finding, "UTOFU_ONESIDED_FLAG_DELAY_START holds back: 1")) << finding;
 }
 
+TEST(PtlInfoExplain, Loop__of_looks_at_a_counter_is_told_like_a_wait) {
+  const OwnNode node;
+  const Program program(node, "looks", 2);
+  const Json finding = program.found("no_answer_due", 0);
+  EXPECT_TRUE(says(finding, "rank 0 looks again and again at counter 0x")) << finding;
+  EXPECT_TRUE(says(finding, "was an ACK asked for?")) << finding;
+}
+
+TEST(PtlInfoExplain, Failure__that_a_loop_does_not_see_is_told) {
+  const OwnNode node;
+  const Program program(node, "failure", 2);
+  const Json finding = program.found("counter_failed", 0);
+  EXPECT_EQ(finding.value("count", 0), 1) << finding;
+  EXPECT_FALSE(program.found("message_refused", 1).is_null());
+}
+
+TEST(PtlInfoExplain, Queue__with_the_event_that_is_looked_for_elsewhere_is_named) {
+  const OwnNode node;
+  const Program program(node, "other_queue", 2);
+  const Json finding = program.found("events_unread", 1);
+  EXPECT_EQ(finding.value("other_rank", -1), 0) << finding;
+  EXPECT_TRUE(says(finding, "; the oldest is PTL_EVENT_PUT of rank 0 (bits 0x10)")) << finding;
+}
+
+TEST(PtlInfoExplain, Search__that_finds_nothing_is_told_with_what_waits_there) {
+  const OwnNode node;
+  const Program program(node, "search", 2);
+  const Json finding = program.found("header_waits", 1);
+  EXPECT_EQ(finding["differing_bits"], Json::array({1})) << finding;
+  EXPECT_TRUE(says(finding, "the search there differs in bit 1 (0x10 instead of 0x12)")) << finding;
+}
+
+TEST(PtlInfoExplain, Chain__that_does_not_begin_is_told_with_who_should_begin_it) {
+  const OwnNode node;
+  const Program program(node, "chain", 3);
+  const Json broken = program.found("counter_lacks", 0);
+  EXPECT_EQ(broken.value("other_rank", -1), 2) << broken;
+  const Json awaited = program.found("counter_lacks", 1);
+  EXPECT_EQ(awaited.value("other_rank", -1), 0) << awaited;
+}
+
+TEST(PtlInfoExplain, Message__that_nothing_is_posted_for_is_told) {
+  const OwnNode node;
+  const Program program(node, "untaken", 2);
+  const Json finding = program.found("header_waits", 1);
+  EXPECT_EQ(finding.value("other_rank", -1), 0) << finding;
+  EXPECT_EQ(finding.value("got", ""), "0x10") << finding;
+  EXPECT_TRUE(says(finding, "; no entry is posted there")) << finding;
+}
+
+TEST(PtlInfoExplain, Rank__that_computes_is_named_with_who_waits) {
+  const OwnNode node;
+  const Program program(node, "computes", 2);
+  const Json finding = program.found("outside", 1);
+  EXPECT_TRUE(says(finding, "is in no call of the library while rank 0 waits; its first thread computes")) << finding;
+}
+
+TEST(PtlInfoExplain, Loop__of_looks_at_queues_of_utofu_is_told) {
+  {
+    const OwnNode node;
+    const Program program(node, "no_notice", 2);
+    EXPECT_TRUE(says(program.found("event_lacks", 1), "only puts with UTOFU_ONESIDED_FLAG_REMOTE_MRQ_NOTICE"));
+  }
+  const OwnNode node;
+  const Program program(node, "no_entry", 2);
+  EXPECT_TRUE(says(program.found("no_answer_due", 0), "did it ask for UTOFU_ONESIDED_FLAG_TCQ_NOTICE?"));
+}
+
 TEST(PtlInfoExplain, Wait__that_lasts_says_so_itself) {
   const OwnNode node;
   setenv("PORTOFU_STALL_S", "1", 1);
@@ -290,10 +358,12 @@ TEST(PtlInfoExplain, Wait__that_lasts_says_so_itself) {
 }
 
 TEST(PtlInfoExplain, Programs__without_an_error_give_no_finding) {
-  for (const char* role : {"tag", "portal", "ack", "threshold", "circle", "stopped", "dead", "notices", "events",
-                           "disabled", "session", "gate", "room", "region", "delay", "silent"}) {
+  for (const char* role :
+       {"tag",         "portal",  "ack",   "threshold", "circle",   "stopped",   "dead",    "notices", "events",
+        "disabled",    "session", "gate",  "room",      "region",   "delay",     "silent",  "looks",   "failure",
+        "other_queue", "search",  "chain", "untaken",   "computes", "no_notice", "no_entry"}) {
     const OwnNode node;
-    const int ranks = std::string(role) == "circle" ? 3 : 2;
+    const int ranks = std::string(role) == "circle" || std::string(role) == "chain" ? 3 : 2;
     const Program program(node, std::string(role) + " good", ranks);
     const Explained explained(node.nid());
     EXPECT_EQ(explained.processes().size(), static_cast<std::size_t>(ranks)) << explained.text();
@@ -306,7 +376,7 @@ TEST(PtlInfoExplain, Programs__without_an_error_give_no_finding) {
 }  // namespace portofu
 
 int main(int argc, char** argv) {
-  portofu::play_if_asked(portofu::play_planted);
+  portofu::play_if_asked(portofu::play_planted_or_loop);
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

@@ -157,6 +157,7 @@ Json process_of(const ProcessPicture& process) {
   json["state"] = process.sight == Sight::kDead             ? "dead"
                   : process.run_state == RunState::kStopped ? "stopped"
                                                             : "running";
+  json["first_thread"] = process.run_state == RunState::kRuns ? "runs" : "sleeps";
   json["seen"] = process.sight == Sight::kWhole;
   if (process.sight != Sight::kWhole) json["why_not_seen"] = sight_text(process.sight) + 2;  // Without ", ".
   json["waiting"] = process.is_waiting();

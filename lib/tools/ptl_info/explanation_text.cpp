@@ -27,6 +27,14 @@ class Lines {
   std::string text_;
 };
 
+/// Whether two entries are the same but for their memory, as the blocks of a pool are.
+bool is_like(const EntryPicture& one, const EntryPicture& other) {
+  return one.criteria.match_bits == other.criteria.match_bits &&
+         one.criteria.ignore_bits == other.criteria.ignore_bits && one.criteria.match_id == other.criteria.match_id &&
+         one.criteria.any_nid == other.criteria.any_nid && one.criteria.any_pid == other.criteria.any_pid &&
+         one.length == other.length && one.options == other.options && one.ct_handle == other.ct_handle;
+}
+
 /// Shows the beginning of a list, and how much of it is not shown.
 template <class Item, class Show>
 void show_list(Lines& lines, const char* indent, const Listed<Item>& list, Show show) {
@@ -70,14 +78,34 @@ void show_entry(Lines& lines, const InterfacePicture& ni, const EntryPicture& en
             options_text(entry.options).c_str(), counter.c_str());
 }
 
+/// Entries that follow one like them are only counted.
+void show_entries(Lines& lines, const InterfacePicture& ni, const Listed<EntryPicture>& entries, const char* list) {
+  Listed<EntryPicture> different = entries;
+  std::vector<std::size_t> more;
+  different.items.clear();
+  for (const EntryPicture& entry : entries.items) {
+    if (!different.items.empty() && is_like(different.items.back(), entry)) {
+      ++more.back();
+      continue;
+    }
+    different.items.push_back(entry);
+    more.push_back(0);
+  }
+  if (entries.items.size() == entries.size) different.size = different.items.size();
+  std::size_t place = 0;
+  show_list(lines, "        ", different, [&](const EntryPicture& entry) {
+    show_entry(lines, ni, entry, list);
+    if (more[place] != 0) lines.add("          and %zu more like it", more[place]);
+    ++place;
+  });
+}
+
 void show_portal(Lines& lines, const InterfacePicture& ni, const PortalPicture& portal) {
   lines.add("      portal table entry %u: %s%s, %zu posted, %zu overflow, %zu unexpected", portal.pt_index,
             portal.enabled ? "enabled" : "DISABLED", portal.flow_control ? ", flow control" : "", portal.priority.size,
             portal.overflow.size, portal.unexpected.size);
-  show_list(lines, "        ", portal.priority,
-            [&](const EntryPicture& entry) { show_entry(lines, ni, entry, "posted"); });
-  show_list(lines, "        ", portal.overflow,
-            [&](const EntryPicture& entry) { show_entry(lines, ni, entry, "overflow"); });
+  show_entries(lines, ni, portal.priority, "posted");
+  show_entries(lines, ni, portal.overflow, "overflow");
   show_list(lines, "        ", portal.unexpected, [&](const HeaderPicture& header) {
     lines.add("        unexpected: bits %s of %s, %llu bytes%s", hex_text(header.key.match_bits).c_str(),
               source_text(ni, header.key.source).c_str(), static_cast<unsigned long long>(header.rlength),
@@ -148,6 +176,10 @@ void show_process(Lines& lines, const ProcessPicture& process) {
   }
   for (const SleepPicture& sleep : process.core.sleeps) show_sleep(lines, sleep);
   if (process.polls) lines.add("    polls: the program looks again and again");
+  const bool is_here = process.sight == Sight::kWhole && process.run_state != RunState::kStopped;
+  if (is_here && !process.is_waiting())
+    lines.add("    in no call of the library: its first thread %s",
+              process.run_state == RunState::kRuns ? "computes" : "sleeps elsewhere");
   for (const PeerPicture& peer : process.core.peers) {
     if (peer.outstanding == 0 && peer.waiting_requests == 0 && peer.waiting_answers == 0) continue;
     lines.add("    to PID %u of %s: %u operations not answered, %zu messages and %zu answers wait", peer.id.pid,

@@ -56,6 +56,16 @@ TEST_F(CorePictureTest, Calls__that_sleep_are_seen) {
   EXPECT_TRUE(look().sleeps.empty());
 }
 
+TEST_F(CorePictureTest, Loops__are_seen_by_what_they_look_at) {
+  EXPECT_TRUE(look().polls.empty());
+  for (std::uint32_t i = 0; i < PolledObjects::kPeriod; ++i) core.polled.note(WaitKind::kCounters, ct);
+  const CorePicture picture = look();
+  ASSERT_EQ(picture.polls.size(), 1u);
+  EXPECT_EQ(picture.polls[0].seen.kind, WaitKind::kCounters);
+  EXPECT_EQ(picture.polls[0].seen.object, ct);
+  EXPECT_EQ(picture.polls[0].seen.looks, 1u);
+}
+
 /// Of any bits: the place of a call that has ended.
 struct Stack {
   alignas(SleepingCall) std::array<std::byte, sizeof(SleepingCall)> bytes;

@@ -15,7 +15,7 @@ TEST(Findings, Bits__are_told_as_ranges) {
 }
 
 TEST(Findings, Names__are_all_there) {
-  for (int kind = 0; kind <= static_cast<int>(FindingKind::kOwnerUnknown); ++kind)
+  for (int kind = 0; kind <= static_cast<int>(FindingKind::kOutside); ++kind)
     EXPECT_STRNE(finding_name(static_cast<FindingKind>(kind)), "unknown") << kind;
 }
 
@@ -44,6 +44,24 @@ TEST(Findings, Changes__say_who_looks_and_what_lasts) {
   EXPECT_FALSE(now[1].polls);
   EXPECT_TRUE(now[1].core.operations[0].lasts);
   EXPECT_FALSE(now[1].core.operations[1].lasts);
+}
+
+TEST(Findings, Changes__say_what_loops_look_at) {
+  std::vector<ProcessPicture> before = made_up_job(1);
+  add_loop(before[0], WaitKind::kMrq, 1).goes_on = false;
+  add_loop(before[0], WaitKind::kMrq, 2).goes_on = false;
+  add_portal(before[0], 4).missed_searches = 3;
+  add_portal(before[0], 5).missed_searches = 3;
+  std::vector<ProcessPicture> now = before;
+  now[0].core.polls[1].seen.looks += 1;
+  add_loop(now[0], WaitKind::kTcq, 2).goes_on = false;
+  interface_in(now[0]).portals[1].missed_searches = 9;
+  note_changes(before, &now);
+  EXPECT_FALSE(now[0].core.polls[0].goes_on);
+  EXPECT_TRUE(now[0].core.polls[1].goes_on);
+  EXPECT_FALSE(now[0].core.polls[2].goes_on) << "it is new";
+  EXPECT_FALSE(interface_in(now[0]).portals[0].searches);
+  EXPECT_TRUE(interface_in(now[0]).portals[1].searches);
 }
 
 TEST(Findings, Job__in_which_nothing_waits_has_none) { EXPECT_TRUE(find_causes(made_up_job(3)).empty()); }

@@ -1,4 +1,5 @@
 #include "engine/inspect/core_picture.h"
+#include "engine/target/list_entries.h"
 #include "tests/unit/support/core_fixture.h"
 #include "tests/unit/support/made_up_job.h"
 
@@ -44,6 +45,30 @@ TEST_F(InterfacePictureTest, Header__that_is_unexpected_is_seen) {
   EXPECT_EQ(seen.unexpected.items[0].key.source, kPeer);
   EXPECT_EQ(seen.unexpected.items[0].rlength, 4u);
   EXPECT_TRUE(seen.unexpected.items[0].complete);
+}
+
+TEST_F(InterfacePictureTest, Event__that_waits_longest_is_seen) {
+  append(entry());
+  receive(put_header(4));
+  receive(put_header(4));
+  const QueuePicture seen = look().queues.at(0);
+  EXPECT_EQ(seen.size, 2u);
+  EXPECT_EQ(seen.oldest_type, EventKind::kPut);
+  EXPECT_EQ(seen.oldest_fail, NiFail::kOk);
+  EXPECT_EQ(seen.oldest_bits, kBits);
+  EXPECT_EQ(seen.oldest_from, kPeer);
+}
+
+TEST_F(InterfacePictureTest, Search__that_found_nothing_is_seen) {
+  EntryRequest search = entry();
+  search.criteria.match_bits = kBits + 1;
+  search_entries(core, ni, search, SearchOperation::kOnly);
+  EXPECT_EQ(look().portals[0].missed_searches, 1u);
+  EXPECT_EQ(look().portals[0].missed.match_bits, kBits + 1);
+  append(entry(kPutsAndGets, ListKind::kOverflow));
+  receive(put_header(4));
+  search_entries(core, ni, entry(), SearchOperation::kOnly);
+  EXPECT_EQ(look().portals[0].missed_searches, 1u) << "this one found something";
 }
 
 TEST_F(InterfacePictureTest, Message__that_was_refused_last_is_seen) {

@@ -39,7 +39,7 @@ TEST(JobView, Feeders__of_a_counter_are_entries_descriptors_and_triggers) {
   CounterPicture other{kJobCounter + 1, 0, 0, {}};
   other.waiting.items.push_back({1, PacketType::kCountIncrement, kJobCounter});
   interface_in(job[0]).counters.push_back(other);
-  const Feeders feeders = feeders_of_counter(job[0], interface_in(job[0]), kJobCounter);
+  const Feeders feeders = feeders_of(job[0], interface_in(job[0]), WaitKind::kCounters, kJobCounter);
   EXPECT_EQ(feeders.entries.size(), 1u);
   EXPECT_EQ(feeders.descriptors.size(), 1u);
   EXPECT_EQ(feeders.triggered_by.size(), 1u);
@@ -47,19 +47,20 @@ TEST(JobView, Feeders__of_a_counter_are_entries_descriptors_and_triggers) {
   OperationPicture operation;
   operation.md_handle = kJobMd;
   job[0].core.operations.push_back(operation);
-  EXPECT_FALSE(feeders_of_counter(job[0], interface_in(job[0]), kJobCounter).answers_due) << "no ACK is due";
+  EXPECT_FALSE(feeders_of(job[0], interface_in(job[0]), WaitKind::kCounters, kJobCounter).answers_due)
+      << "no ACK is due";
   job[0].core.operations[0].ack_req = AckRequest::kCount;
-  EXPECT_TRUE(feeders_of_counter(job[0], interface_in(job[0]), kJobCounter).answers_due);
+  EXPECT_TRUE(feeders_of(job[0], interface_in(job[0]), WaitKind::kCounters, kJobCounter).answers_due);
 }
 
 TEST(JobView, Feeders__of_a_queue_are_portal_table_entries_and_descriptors) {
   std::vector<ProcessPicture> job = made_up_job(1);
-  EXPECT_TRUE(feeders_of_queue(job[0], interface_in(job[0]), kJobQueue).portals.empty());
+  EXPECT_TRUE(feeders_of(job[0], interface_in(job[0]), WaitKind::kEventQueue, kJobQueue).portals.empty());
   PortalPicture& portal = add_portal(job[0], 4);
   portal.eq_handle = kJobQueue;
-  EXPECT_EQ(feeders_of_queue(job[0], interface_in(job[0]), kJobQueue).portals.size(), 1u);
+  EXPECT_EQ(feeders_of(job[0], interface_in(job[0]), WaitKind::kEventQueue, kJobQueue).portals.size(), 1u);
   add_entry(portal, 1).options = kEntryEventCommDisable;
-  const Feeders feeders = feeders_of_queue(job[0], interface_in(job[0]), kJobQueue);
+  const Feeders feeders = feeders_of(job[0], interface_in(job[0]), WaitKind::kEventQueue, kJobQueue);
   EXPECT_TRUE(feeders.entries.empty());
   EXPECT_EQ(feeders.mute_portal, &portal);
 }
@@ -68,7 +69,7 @@ TEST(JobView, Entries__of_libfabric_tell_without_options) {
   std::vector<ProcessPicture> job = made_up_job(1);
   interface_in(job[0]).index = kFabricInterface;
   add_entry(add_portal(job[0], 4), 1).ct_handle = kJobCounter;
-  const Feeders feeders = feeders_of_counter(job[0], interface_in(job[0]), kJobCounter);
+  const Feeders feeders = feeders_of(job[0], interface_in(job[0]), WaitKind::kCounters, kJobCounter);
   EXPECT_EQ(feeders.entries.size(), 1u);
   EXPECT_EQ(feeders.mute_entry, nullptr);
 }

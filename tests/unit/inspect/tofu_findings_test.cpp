@@ -100,6 +100,61 @@ TEST_F(TofuFindings, Gate__lacks_what_its_sources_have_not_sent) {
   EXPECT_TRUE(find().empty());
 }
 
+TEST_F(TofuFindings, Gate__tells_who_has_not_begun) {
+  GatePicture& gate = job_[0].core.gates.emplace_back();
+  gate.id = 1;
+  gate.remote_source = 2;
+  gate.local_source = 1;
+  gate.is_start = gate.started = gate.has_signal = true;
+  GatePicture& other = job_[1].core.gates.emplace_back();
+  other.id = 2;
+  other.is_start = true;
+  EXPECT_NE(find().at(0).sentence.find(" of rank 1: rank 1 has not begun the barrier or reduction;"),
+            std::string::npos);
+  other.started = true;
+  EXPECT_EQ(find().at(0).sentence.find("has not begun"), std::string::npos);
+}
+
+TEST_F(TofuFindings, Gate__whose_own_process_lacks_a_packet_is_not_told_again) {
+  job_[0].core.gates.resize(2);
+  GatePicture& relay = job_[0].core.gates[0];
+  relay.id = 1;
+  relay.remote_source = 2;
+  relay.local_source = 3;
+  relay.has_signal = true;
+  GatePicture& start = job_[0].core.gates[1];
+  start.id = 3;
+  start.local_source = 1;
+  start.is_start = start.started = true;
+  const std::vector<Finding> found = find();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].object, "barrier gate 0x1");
+}
+
+TEST_F(TofuFindings, Loop__of_looks_at_a_TCQ_waits_for_nothing_if_nothing_is_under_way) {
+  add_loop(job_[0], WaitKind::kTcq, 0x44).goes_on = false;
+  EXPECT_TRUE(find().empty());
+  job_[0].core.polls[0].goes_on = true;
+  const std::vector<Finding> found = find();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].kind, FindingKind::kNoAnswerDue);
+  EXPECT_EQ(found[0].object, "TCQ of VCQ 0x44");
+  EXPECT_TRUE(found[0].sentence.ends_with("did it ask for UTOFU_ONESIDED_FLAG_TCQ_NOTICE?"));
+  job_[0].core.operations.emplace_back().interface_index = kTofuInterface;
+  EXPECT_TRUE(find().empty()) << "its target is told if that lasts";
+}
+
+TEST_F(TofuFindings, Loop__of_looks_at_an_MRQ_is_told_unless_the_cause_is_known) {
+  add_loop(job_[0], WaitKind::kMrq, 0x44);
+  EXPECT_EQ(find().at(0).kind, FindingKind::kEventLacks);
+  EXPECT_EQ(find().at(0).object, "MRQ of VCQ 0x44");
+  job_[0].core.vcqs.emplace_back().id = 0x44;
+  VcqPicture& vcq = job_[1].core.vcqs.emplace_back();
+  vcq.last_failed = {NiFail::kBadLength, true, 0x44, 0x1008, 1};
+  ASSERT_EQ(find().size(), 1u);
+  EXPECT_EQ(find()[0].kind, FindingKind::kCommunicationFailed);
+}
+
 TEST_F(TofuFindings, Owner__that_nobody_knows_is_told) {
   job_[1].core.ownerless.push_back({make_tofu_id(TofuIdKind::kVbg, {}, 0), 4});
   const std::vector<Finding> found = find();

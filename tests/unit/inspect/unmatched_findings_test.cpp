@@ -53,11 +53,30 @@ TEST_F(UnmatchedFindings, Ignored_bits__do_not_differ_and_sources_may) {
 
 TEST_F(UnmatchedFindings, Header__that_matches_elsewhere_is_at_the_wrong_entry) {
   add_header(portal(), 0x11, job_id(0));
-  EXPECT_TRUE(find().empty()) << "nothing is posted";
+  ASSERT_EQ(find().size(), 1u);
+  EXPECT_TRUE(find()[0].sentence.ends_with("; no entry is posted there"));
+  add_header(portal(), 0x12, job_id(2));
+  ASSERT_EQ(find().size(), 1u) << "one line for all of them";
+  EXPECT_EQ(find()[0].lacks, 2u);
+  EXPECT_EQ(find()[0].other, job_id(0)) << "the first";
+  portal().unexpected.items.pop_back();
   add_entry(add_portal(target_, 7), 0x11);
   const std::vector<Finding> found = find();
   ASSERT_EQ(found.size(), 1u);
   EXPECT_TRUE(found[0].sentence.ends_with("; an entry that it matches is posted at portal table entry 7"));
+}
+
+TEST_F(UnmatchedFindings, Header__that_a_search_misses_again_and_again_is_told_with_its_bits) {
+  add_header(portal(), 0x10, job_id(0));
+  portal().missed = {0x12, 0, job_id(2), false, false};
+  portal().searches = true;
+  const std::vector<Finding> found = find();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].differing, 2u);
+  EXPECT_EQ(found[0].wanted, 0x12u);
+  EXPECT_TRUE(found[0].sentence.ends_with(
+      "; the search there differs in bit 1 (0x10 instead of 0x12) and wants a message of rank 2"))
+      << found[0].sentence;
 }
 
 TEST_F(UnmatchedFindings, Refusals__are_told_while_somebody_waits) {
@@ -117,7 +136,7 @@ TEST_F(UnmatchedFindings, Disabled_entry__is_told_if_it_hurts) {
 }
 
 TEST_F(UnmatchedFindings, Queues__are_told_when_they_are_full) {
-  interface_in(target_).queues.push_back({kJobQueue, 3, 4, false, false});
+  interface_in(target_).queues.emplace_back() = {.handle = kJobQueue, .size = 3, .capacity = 4};
   EXPECT_TRUE(find().empty());
   interface_in(target_).queues[0].full = true;
   EXPECT_EQ(find().at(0).kind, FindingKind::kQueueFull);

@@ -5,13 +5,6 @@
 namespace portofu {
 namespace {
 
-std::vector<Finding> found_in(const std::vector<ProcessPicture>& job,
-                              void (*find)(const JobView&, std::vector<Finding>*)) {
-  std::vector<Finding> findings;
-  find(JobView(job), &findings);
-  return findings;
-}
-
 TEST(WaitFindings, Counter__lacks_what_its_test_wants_more) {
   std::vector<ProcessPicture> job = made_up_job(1);
   EntryPicture& entry = add_entry(add_portal(job[0], 4), 0x10, job_id(2));
@@ -23,10 +16,16 @@ TEST(WaitFindings, Counter__lacks_what_its_test_wants_more) {
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].kind, FindingKind::kCounterLacks);
   EXPECT_EQ(found[0].lacks, 1u);
-  EXPECT_TRUE(found[0].sentence.ends_with(
-      "it has 4 and lacks 1; it counts messages at portal table entry 4 with bits 0x10 of PID 102"))
+  EXPECT_TRUE(
+      found[0].sentence.ends_with("it has 4 and lacks 1; it counts messages at portal table entry 4 with bits 0x10 of "
+                                  "PID 102; no process has that PID now: it has ended, or has not begun"))
       << found[0].sentence;
   entry.options |= kEntryEventCtBytes;
+  entry.length = 32;
+  EXPECT_TRUE(found_in(job, find_lacking)
+                  .at(0)
+                  .sentence.ends_with(
+                      "it has ended, or has not begun; the entry has room for 32 bytes, and cuts longer messages"));
   EXPECT_NE(found_in(job, find_lacking).at(0).sentence.find("; it counts bytes of messages at"), std::string::npos);
 }
 
@@ -128,77 +127,132 @@ TEST(WaitFindings, Triggered_operations__are_told_once_their_counter_has_begun) 
   EXPECT_EQ(found_in(job, find_lacking).at(0).lacks, 2u);
 }
 
-TEST(WaitFindings, Circle__needs_everybody_to_wait_for_one) {
-  std::vector<ProcessPicture> job = made_up_job(4);
-  for (std::uint32_t rank = 0; rank < 3; ++rank) {
-    EntryPicture& entry = add_entry(add_portal(job[rank], 4), 1, job_id((rank + 1) % 3));
-    entry.ct_handle = kJobCounter;
-    entry.options = kEntryEventCtComm;
-    add_counter(job[rank], 0);
-    add_sleep(job[rank], WaitKind::kCounters, 1);
-  }
-  std::vector<Finding> found = found_in(job, find_circles);
-  ASSERT_EQ(found.size(), 1u);
-  EXPECT_EQ(found[0].object, "rank 0, rank 1, rank 2");
-  interface_in(job[2]).portals[0].priority.items[0].criteria.any_pid = true;
-  EXPECT_TRUE(found_in(job, find_circles).empty()) << "rank 2 takes messages of others, too";
-}
-
-TEST(WaitFindings, Circle__of_answers_needs_operations_that_last) {
+TEST(WaitFindings, Triggered_operation__that_others_wait_for_is_told_before_its_counter_begins) {
   std::vector<ProcessPicture> job = made_up_job(2);
-  for (std::uint32_t rank = 0; rank < 2; ++rank) job[rank].core.operations.emplace_back().target = job_id(1 - rank);
-  EXPECT_TRUE(found_in(job, find_circles).empty());
-  for (ProcessPicture& process : job) process.core.operations[0].lasts = true;
-  const std::vector<Finding> found = found_in(job, find_circles);
-  ASSERT_EQ(found.size(), 1u);
-  EXPECT_EQ(found[0].sentence,
-            "rank 0 waits for an answer of rank 1, which waits for an answer of rank 0: a circle of 2");
-}
-
-TEST(WaitFindings, Peers__that_do_nothing_are_told_with_who_waits) {
-  std::vector<ProcessPicture> job = made_up_job(3);
-  job[1].run_state = RunState::kStopped;
-  job[2].sight = Sight::kDead;
-  std::vector<Finding> found = found_in(job, find_silent_peers);
-  ASSERT_EQ(found.size(), 1u) << "nobody misses the dead one";
-  EXPECT_EQ(found[0].kind, FindingKind::kPeerStopped);
-  job[0].core.peers.push_back({job_id(2), PeerState::kConnected, 0, 0, 2});
-  found = found_in(job, find_silent_peers);
+  CounterPicture& counter = add_counter(job[0], 0);
+  TriggerPicture trigger{1, PacketType::kPut, 0, kJobMd, job_id(1), 4, 0x11};
+  counter.waiting.items.push_back(trigger);
+  counter.waiting.size = 1;
+  EntryPicture& input = add_entry(add_portal(job[0], 6), 0x20, job_id(1));
+  input.ct_handle = kJobCounter;
+  input.options = kEntryEventCtComm;
+  EXPECT_TRUE(found_in(job, find_lacking).empty()) << "nobody waits for it";
+  EntryPicture& entry = add_entry(add_portal(job[1], 4), 0x10, job_id(0));
+  entry.ct_handle = kJobCounter;
+  entry.options = kEntryEventCtComm;
+  add_counter(job[1], 0);
+  add_sleep(job[1], WaitKind::kCounters, 1);
+  EXPECT_EQ(found_in(job, find_lacking).size(), 1u) << "it brings other bits";
+  entry.criteria.match_bits = 0x11;
+  const std::vector<Finding> found = found_in(job, find_lacking);
   ASSERT_EQ(found.size(), 2u);
-  EXPECT_EQ(found[1].kind, FindingKind::kPeerDead);
-  EXPECT_TRUE(found[1].sentence.ends_with("is dead; it is waited for by rank 0")) << found[1].sentence;
+  EXPECT_EQ(found[0].where, job_id(0));
+  EXPECT_EQ(found[0].other, job_id(1)) << "who should raise the counter";
+  EXPECT_NE(found[0].sentence.find("triggered operations of rank 0 that wait for counter"), std::string::npos);
 }
 
-TEST(WaitFindings, Rank__that_is_dead_is_missed_by_who_waits_unless_another_process_has_it) {
+TEST(WaitFindings, Source__that_all_entries_want_is_named_and_whether_it_is_there) {
   std::vector<ProcessPicture> job = made_up_job(2);
-  job[1].sight = Sight::kDead;
-  EXPECT_TRUE(found_in(job, find_silent_peers).empty()) << "nobody waits";
-  add_sleep(job[0], WaitKind::kOther);
-  const std::vector<Finding> found = found_in(job, find_silent_peers);
+  PortalPicture& portal = add_portal(job[0], 4);
+  portal.eq_handle = kJobQueue;
+  add_entry(portal, 0x10, job_id(1));
+  add_sleep(job[0], WaitKind::kEventQueue);
+  EXPECT_EQ(found_in(job, find_lacking).at(0).other, job_id(1));
+  add_entry(portal, 0x11, job_id(0));
+  EXPECT_EQ(found_in(job, find_lacking).at(0).other, ProcessId{});
+  portal.priority.items[0].criteria.match_id = job_id(7);
+  EXPECT_TRUE(found_in(job, find_lacking)
+                  .at(0)
+                  .sentence.ends_with("; no process has that PID now: it has ended, or has not begun"));
+}
+
+TEST(WaitFindings, Loop__of_looks_at_a_counter_is_told_like_a_wait_for_it) {
+  std::vector<ProcessPicture> job = made_up_job(1);
+  interface_in(job[0]).descriptors.push_back({kJobMd, 0, kJobCounter, kMdEventCtAck, 0});
+  CounterPicture& counter = add_counter(job[0], 3);
+  add_loop(job[0], WaitKind::kCounters, kJobCounter).goes_on = false;
+  EXPECT_TRUE(found_in(job, find_lacking).empty()) << "it has looked there before, and now no more";
+  job[0].core.polls[0].goes_on = true;
+  const std::vector<Finding> found = found_in(job, find_lacking);
   ASSERT_EQ(found.size(), 1u);
-  EXPECT_EQ(found[0].kind, FindingKind::kPeerDead);
-  EXPECT_EQ(found[0].where, job_id(1));
-  job.push_back(made_up_job(3)[2]);
-  job[2].rank = 1;
-  EXPECT_TRUE(found_in(job, find_silent_peers).empty()) << "of an earlier job";
+  EXPECT_EQ(found[0].kind, FindingKind::kNoAnswerDue);
+  EXPECT_NE(found[0].sentence.find("rank 0 looks again and again at counter 0x"), std::string::npos);
+  EXPECT_NE(found[0].sentence.find(", which has 3; it counts for operations of"), std::string::npos);
+  counter.failure = 2;
+  ASSERT_EQ(found_in(job, find_lacking).size(), 1u);
+  EXPECT_EQ(found_in(job, find_lacking)[0].kind, FindingKind::kCounterFailed);
+  EXPECT_EQ(found_in(job, find_lacking)[0].lacks, 2u);
 }
 
-TEST(WaitFindings, Operations_and_messages__are_told_by_peer) {
+TEST(WaitFindings, Counter__that_has_failures_is_told_while_somebody_waits) {
   std::vector<ProcessPicture> job = made_up_job(2);
-  OperationPicture get;
-  get.kind = PacketType::kGet;
-  get.target = job_id(1);
-  get.length = 12;
-  get.lasts = true;
-  job[0].core.operations = {get, get};
-  job[1].core.peers.push_back({job_id(0), PeerState::kConnecting, 3, 0, 0});
-  const std::vector<Finding> found = found_in(job, find_silent_peers);
-  ASSERT_EQ(found.size(), 2u);
-  EXPECT_EQ(found[0].kind, FindingKind::kNotAnswered);
+  CounterPicture& counter = add_counter(job[0], 0);
+  counter.failure = 1;
+  counter.waiting.items.push_back({1, PacketType::kPut, 0, kJobMd, {}, 0, 0});
+  EXPECT_TRUE(found_in(job, find_lacking).empty());
+  job[1].polls = true;
+  const std::vector<Finding> found = found_in(job, find_lacking);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].kind, FindingKind::kCounterFailed);
+  EXPECT_TRUE(found[0].sentence.ends_with("and failures do not start them")) << found[0].sentence;
+}
+
+TEST(WaitFindings, Loop__over_several_queues_is_told_by_what_was_posted_to_be_used_once) {
+  std::vector<ProcessPicture> job = made_up_job(2);
+  constexpr Handle kOther = kJobQueue + 1;
+  PortalPicture& stays = add_portal(job[0], 16);
+  stays.eq_handle = kOther;
+  add_entry(stays, 0);
+  add_loop(job[0], WaitKind::kEventQueue, kOther);
+  add_loop(job[0], WaitKind::kEventQueue, kJobQueue);
+  EXPECT_EQ(found_in(job, find_lacking).at(0).kind, FindingKind::kEventLacks);
+  PortalPicture& receives = add_portal(job[0], 12);
+  receives.eq_handle = kJobQueue;
+  add_entry(receives, 0x5);
+  add_entry(receives, 0x7, job_id(1)).options = kEntryUseOnce;
+  const std::vector<Finding> found = found_in(job, find_lacking);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].other, job_id(1));
+  EXPECT_EQ(found[0].object, "event queue " + hex_text(kJobQueue));
+  EXPECT_TRUE(found[0].sentence.ends_with("; it logs messages at portal table entry 12 with bits 0x7 of rank 1"))
+      << found[0].sentence;
+  receives.priority.items.clear();
+  add_counter(job[0], 0);
+  add_loop(job[0], WaitKind::kCounters, kJobCounter);
+  ASSERT_EQ(found_in(job, find_lacking).size(), 1u) << "what it waits for is the counter";
+  EXPECT_EQ(found_in(job, find_lacking)[0].kind, FindingKind::kNothingCounts);
+}
+
+TEST(WaitFindings, Events__that_a_waiting_program_does_not_read_are_told) {
+  std::vector<ProcessPicture> job = made_up_job(2);
+  QueuePicture& queue = interface_in(job[0]).queues.emplace_back();
+  queue.handle = kJobQueue;
+  queue.size = 2;
+  queue.oldest_type = EventKind::kPut;
+  queue.oldest_bits = 0x10;
+  queue.oldest_from = job_id(1);
+  EXPECT_TRUE(found_in(job, find_lacking).empty()) << "it does something else";
+  add_loop(job[0], WaitKind::kEventQueue, kJobQueue + 1);
+  const std::vector<Finding> found = found_in(job, find_lacking);
+  ASSERT_EQ(found.size(), 1u) << "that it looks where nothing logs follows";
+  EXPECT_EQ(found[0].kind, FindingKind::kEventsUnread);
   EXPECT_EQ(found[0].lacks, 2u);
-  EXPECT_TRUE(found[0].sentence.ends_with("the first is to a get of 12 bytes"));
-  EXPECT_EQ(found[1].kind, FindingKind::kNotSent);
-  EXPECT_TRUE(found[1].sentence.ends_with("that wait until it can be reached: 3"));
+  EXPECT_EQ(found[0].other, job_id(1));
+  EXPECT_TRUE(found[0].sentence.ends_with("; the oldest is PTL_EVENT_PUT of rank 1 (bits 0x10)")) << found[0].sentence;
+  add_loop(job[0], WaitKind::kEventQueue, kJobQueue);
+  for (const Finding& finding : found_in(job, find_lacking)) EXPECT_NE(finding.kind, FindingKind::kEventsUnread);
+}
+
+TEST(WaitFindings, Error__in_a_completion_queue_of_libfabric_is_told_whoever_waits) {
+  std::vector<ProcessPicture> job = made_up_job(1);
+  interface_in(job[0]).index = kFabricInterface;
+  QueuePicture& queue = interface_in(job[0]).queues.emplace_back();
+  queue.handle = make_handle(HandleKind::kEventQueue, kFabricInterface, 0, 0);
+  queue.size = 1;
+  EXPECT_TRUE(found_in(job, find_lacking).empty());
+  queue.oldest_fail = NiFail::kNoMatch;
+  ASSERT_EQ(found_in(job, find_lacking).size(), 1u);
+  EXPECT_TRUE(found_in(job, find_lacking)[0].sentence.ends_with("(fi_cq_readerr)"));
 }
 
 }  // namespace

@@ -61,8 +61,24 @@ inline void add_sleep(ProcessPicture& process, WaitKind kind, std::uint64_t test
   sleep.subject.add(kind == WaitKind::kCounters ? kJobCounter : kJobQueue, test);
 }
 
+/// A loop of looks at an object.
+inline PollPicture& add_loop(ProcessPicture& process, WaitKind kind, std::uint64_t object) {
+  process.polls = true;
+  PollPicture& poll = process.core.polls.emplace_back();
+  poll = {{kind, object, 7}, true};
+  return poll;
+}
+
 inline CounterPicture& add_counter(ProcessPicture& process, std::uint64_t success) {
   return interface_in(process).counters.emplace_back(CounterPicture{kJobCounter, success, 0, {}});
+}
+
+/// What one of the searches of job_view.h finds.
+inline std::vector<Finding> found_in(const std::vector<ProcessPicture>& job,
+                                     void (*find)(const JobView&, std::vector<Finding>*)) {
+  std::vector<Finding> findings;
+  find(JobView(job), &findings);
+  return findings;
 }
 
 /// This process, as an onlooker would see it.

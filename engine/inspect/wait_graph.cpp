@@ -1,0 +1,131 @@
+#include "engine/inspect/wait_graph.h"
+
+#include <algorithm>
+#include <queue>
+#include <set>
+
+namespace portofu {
+namespace {
+
+std::vector<std::size_t> way_to(std::size_t last, std::size_t start,
+                                const std::map<std::size_t, std::size_t>& came_from) {
+  std::vector<std::size_t> way;
+  for (std::size_t at = last; at != start; at = came_from.at(at)) way.push_back(at);
+  way.push_back(start);
+  std::ranges::reverse(way);
+  return way;
+}
+
+bool has_unfinished_to(const ProcessPicture& process, ProcessId id) {
+  return std::ranges::any_of(process.core.peers, [id](const PeerPicture& peer) {
+    return peer.id == id && (peer.outstanding != 0 || peer.waiting_requests != 0 || peer.waiting_answers != 0);
+  });
+}
+
+}  // namespace
+
+WaitGraph::WaitGraph(const JobView& job) : job_(job) {
+  for (std::size_t i = 0; i < job.processes().size(); ++i) places_[process_key(job.processes()[i].id())] = i;
+  for (std::size_t i = 0; i < job.processes().size(); ++i) add_edges_of(i);
+}
+
+bool WaitGraph::awaits(std::size_t place, const InterfacePicture& from, const TriggerPicture& trigger) const {
+  const auto found = awaited_.find(place);
+  return found != awaited_.end() && std::ranges::any_of(found->second, [&](const Awaited& awaited) {
+           const MatchCriteria& criteria = awaited.entry->criteria;
+           return awaited.ni->index == from.index && awaited.pt_index == trigger.pt_index &&
+                  ((criteria.match_bits ^ trigger.match_bits) & ~criteria.ignore_bits) == 0;
+         });
+}
+
+const std::size_t* WaitGraph::place_of(ProcessId id) const {
+  const auto found = places_.find(process_key(id));
+  return found != places_.end() ? &found->second : nullptr;
+}
+
+std::string WaitGraph::waiters(std::size_t place) const {
+  const ProcessId id = job_.processes()[place].id();
+  std::string names;
+  for (std::size_t i = 0; i < job_.processes().size(); ++i) {
+    const auto out = edges_.find(i);
+    const bool waits = out != edges_.end() && out->second.contains(place);
+    if (waits || has_unfinished_to(job_.processes()[i], id))
+      names += (names.empty() ? "" : ", ") + job_.name(job_.processes()[i].id());
+  }
+  return names;
+}
+
+std::vector<std::size_t> WaitGraph::circle_of(std::size_t start) const {
+  std::map<std::size_t, std::size_t> came_from;
+  std::queue<std::size_t> next;
+  for (next.push(start); !next.empty(); next.pop()) {
+    const auto out = edges_.find(next.front());
+    if (out == edges_.end()) continue;
+    for (const auto& [to, what] : out->second) {
+      if (to == start) return way_to(next.front(), start, came_from);
+      if (to > start && came_from.try_emplace(to, next.front()).second) next.push(to);
+    }
+  }
+  return {};
+}
+
+void WaitGraph::add_edges_of(std::size_t from) {
+  const ProcessPicture& process = job_.processes()[from];
+  for (const OperationPicture& operation : process.core.operations) {
+    if (operation.lasts) add(from, operation.target, "an answer");
+  }
+  for (const SleepPicture& sleep : process.core.sleeps) {
+    const auto objects = sleep.subject.objects();
+    if (objects.size() == 1) add_sources(from, sleep.subject.kind, objects.front().handle);
+  }
+  if (process.core.sleeps.empty() && process.polls) add_polled(from);
+}
+
+/// A message that may come from several processes makes nobody wait for one of them.
+void WaitGraph::add_sources(std::size_t from, WaitKind kind, Handle handle) {
+  const ProcessPicture& process = job_.processes()[from];
+  const InterfacePicture* const ni = interface_of(process, handle);
+  if (ni == nullptr) return;
+  const Feeders feeders = feeders_of(process, *ni, kind, handle);
+  const auto is_anybodys = [&](const EntryPicture* entry) {
+    return JobView::wanted_source(*ni, entry->criteria) == ProcessId{};
+  };
+  for (std::size_t i = 0; i < feeders.entries.size(); ++i)
+    awaited_[from].push_back({ni, feeders.portals[i]->pt_index, feeders.entries[i]});
+  if (std::ranges::any_of(feeders.entries, is_anybodys)) return;
+  for (const EntryPicture* entry : feeders.entries) {
+    add(from, JobView::wanted_source(*ni, entry->criteria), expected_at(*entry));
+  }
+}
+
+/// A loop of looks may be content with any of what it looks for. So it waits for somebody only if all that it can get
+/// is of that one. What an entry gets that stays is awaited, or not; one that is used once was posted to be used.
+void WaitGraph::add_polled(std::size_t from) {
+  const ProcessPicture& process = job_.processes()[from];
+  std::map<std::uint64_t, std::pair<ProcessId, const char*>> sources;
+  for (const PollPicture& poll : process.core.polls) {
+    const auto handle = static_cast<Handle>(poll.seen.object);
+    const bool is_portals = poll.seen.kind == WaitKind::kEventQueue || poll.seen.kind == WaitKind::kCounters;
+    const InterfacePicture* const ni = is_portals && poll.goes_on ? interface_of(process, handle) : nullptr;
+    if (ni == nullptr) continue;
+    Feeders feeders = feeders_of(process, *ni, poll.seen.kind, handle);
+    if (poll.seen.kind == WaitKind::kEventQueue && !feeders.has_used_once()) continue;
+    feeders.keep_used_once();
+    for (std::size_t i = 0; i < feeders.entries.size(); ++i) {
+      const EntryPicture* const entry = feeders.entries[i];
+      awaited_[from].push_back({ni, feeders.portals[i]->pt_index, entry});
+      const ProcessId source = JobView::wanted_source(*ni, entry->criteria);
+      sources[process_key(source)] = {source, expected_at(*entry)};
+    }
+  }
+  if (sources.size() != 1) return;
+  const auto& [source, what] = sources.begin()->second;
+  if (source != ProcessId{}) add(from, source, what);
+}
+
+void WaitGraph::add(std::size_t from, ProcessId to, const char* what) {
+  const auto place = places_.find(process_key(to));
+  if (place != places_.end() && place->second != from) edges_[from].try_emplace(place->second, what);
+}
+
+}  // namespace portofu
