@@ -175,6 +175,16 @@ void TofuChecker::polls_mrq(const VirtualControlQueue& vcq) {
              "poll more often, or set UTOFU_NUM_MRQ_ENTRIES"});
 }
 
+void TofuChecker::meets(const VirtualControlQueue& vcq, const VirtualControlQueue& other) {
+  std::string sentence = "two threads are in calls of it at the same time, and it is not thread-safe";
+  if (&vcq != &other)
+    sentence = "a thread is in a call of it, another one in a call of " + vcq_text(other) +
+               ", which shares its CQ, and neither is thread-safe";
+  log_.tell({"threads_at_once", "utofu", vcq_text(vcq), "uTofu guide, 2.5", sentence,
+             "create it with UTOFU_VCQ_FLAG_THREAD_SAFE, or one for each thread with UTOFU_VCQ_FLAG_EXCLUSIVE, or let "
+             "one thread at a time call"});
+}
+
 void TofuChecker::reads(const VirtualControlQueue& vcq, const Notice& notice) {
   Queue& queue = queues_[vcq.handle];
   const auto is_of = [&](const Posted& posted) {

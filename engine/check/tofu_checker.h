@@ -31,6 +31,10 @@ class TofuChecker {
   void polls_mrq(const VirtualControlQueue& vcq);
   void reads(const VirtualControlQueue& vcq, const Notice& notice);
 
+  /// A thread is in a call of a VCQ while another one is in a call of a VCQ of the same CQ, of the same one perhaps,
+  /// and neither is thread-safe.
+  void meets(const VirtualControlQueue& vcq, const VirtualControlQueue& other);
+
   /// A region is registered no more. @param stadd  of its first byte
   void leaves(const VirtualControlQueue& vcq, const RegisteredRegion& region);
 

@@ -41,6 +41,7 @@ struct VirtualControlQueue {
   std::uint64_t id = 0;  ///< With the node's own path.
   Handle handle = 0;     ///< Names it in descriptors and operations; never that of another VCQ soon.
   bool session = false;
+  bool thread_safe = false;  ///< UTOFU_VCQ_FLAG_THREAD_SAFE.
   TransmitCompleteQueue tcq;
   MessageReceiveQueue mrq;
   DirectLane direct{tcq, mrq};

@@ -15,6 +15,7 @@
 
 #include "engine/door/process.h"
 #include "engine/door/tofu.h"
+#include "lib/utofu/call_inside.h"
 
 namespace portofu::utofu {
 
@@ -111,16 +112,19 @@ int failed(int code, const char* words);
 const char* last_error();
 
 /// Runs `use(Core&, VirtualControlQueue&)` on duty.
+/// @param alone  whether the guide lets one thread at a time make such a call (2.5)
 /// @return what it returns | UTOFU_ERR_INVALID_VCQ_HDL | UTOFU_ERR_OUT_OF_MEMORY
 template <class Use>
-int with_vcq(utofu_vcq_hdl_t hdl, Use&& use) {
+int with_vcq(utofu_vcq_hdl_t hdl, Use&& use, bool alone = true) {
   try {
+    const CallInside inside(alone ? hdl : 0);
     Engine* open = engine_of(hdl);
     if (open == nullptr) return failed(UTOFU_ERR_INVALID_VCQ_HDL, "no such VCQ handle");
     const Engine::Duty duty(*open);
     VirtualControlQueue* vcq = duty.core().tofu->vcq(to_handle(hdl));
     if (vcq == nullptr) return failed(UTOFU_ERR_INVALID_VCQ_HDL, "no such VCQ handle");
     enter_on_duty(*vcq);
+    inside.look_around(duty.core(), *vcq);
     const int rc = use(duty.core(), *vcq);
     open->settle_on_duty();
     return rc;

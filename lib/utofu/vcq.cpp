@@ -153,6 +153,8 @@ int create_in(Core& core, const OwnQueue& at, const Wanted& wanted, utofu_vcq_hd
   auto made = std::make_unique<VirtualControlQueue>(
       settings().toq_entries, session ? tofu_settings().session_mrq_entries : tofu_settings().mrq_entries);
   made->session = session;
+  made->thread_safe = wanted.thread_safe;
+  if (core.checker() != nullptr) CallInside::watch();
   made->id = make_tofu_id(TofuIdKind::kVcq, my_coordinates(), make_queue_number(wanted.tni, at.cq, component));
   made->direct.stadds = &at.queue->stadds;
   if (!core.tofu->enter(*made)) return failed(UTOFU_ERR_FULL, "too many VCQs in this process");
@@ -231,34 +233,40 @@ int utofu_create_vcq_with_cmp_id(utofu_tni_id_t tni_id, utofu_cmp_id_t cmp_id, u
 int utofu_free_vcq(utofu_vcq_hdl_t vcq_hdl) {
   OwnQueues own;
   if (!own.is_held()) return failed(UTOFU_ERR_INVALID_VCQ_HDL, "a VCQ is being made or freed");
-  return with_vcq(vcq_hdl, [&own](Core& core, VirtualControlQueue& vcq) {
-    const std::uint64_t id = vcq.id;
-    ControlQueue& queue = *core.tofu->queue(queue_number(id));
-    leave_queue(core, vcq);
-    while (auto region = queue.stadds.take_any_of(component_of(id))) {
-      if (Checker* const checker = core.checker()) [[unlikely]]
-        checker->tofu.frees_region(vcq, *region);
-      leave_region(core, *region);
-    }
-    if (Checker* const checker = core.checker()) [[unlikely]]
-      checker->tofu.frees(core, vcq, "utofu_free_vcq");
-    close_lane(core, vcq);
-    core.tofu->leave(vcq);
-    queue.vcqs[component_of(id)].reset();
-    if (queue.is_empty()) {
-      own.remove(queue);
-      core.tofu->release_queue(tni_of(id), queue_of(id));
-    }
-    return UTOFU_SUCCESS;
-  });
+  return with_vcq(
+      vcq_hdl,
+      [&own](Core& core, VirtualControlQueue& vcq) {
+        const std::uint64_t id = vcq.id;
+        ControlQueue& queue = *core.tofu->queue(queue_number(id));
+        leave_queue(core, vcq);
+        while (auto region = queue.stadds.take_any_of(component_of(id))) {
+          if (Checker* const checker = core.checker()) [[unlikely]]
+            checker->tofu.frees_region(vcq, *region);
+          leave_region(core, *region);
+        }
+        if (Checker* const checker = core.checker()) [[unlikely]]
+          checker->tofu.frees(core, vcq, "utofu_free_vcq");
+        close_lane(core, vcq);
+        core.tofu->leave(vcq);
+        queue.vcqs[component_of(id)].reset();
+        if (queue.is_empty()) {
+          own.remove(queue);
+          core.tofu->release_queue(tni_of(id), queue_of(id));
+        }
+        return UTOFU_SUCCESS;
+      },
+      false);
 }
 
 int utofu_query_vcq_id(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t* vcq_id) {
   if (vcq_id == nullptr) return failed(UTOFU_ERR_INVALID_POINTER, "vcq_id is NULL");
-  return with_vcq(vcq_hdl, [vcq_id](Core&, const VirtualControlQueue& vcq) {
-    *vcq_id = vcq.id;
-    return UTOFU_SUCCESS;
-  });
+  return with_vcq(
+      vcq_hdl,
+      [vcq_id](Core&, const VirtualControlQueue& vcq) {
+        *vcq_id = vcq.id;
+        return UTOFU_SUCCESS;
+      },
+      false);
 }
 
 int utofu_construct_vcq_id(uint8_t coords[], utofu_tni_id_t tni_id, utofu_cq_id_t cq_id, utofu_cmp_id_t cmp_id,

@@ -142,7 +142,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Misuse{"deregistration", 2, "registration_freed_in_use", 0, "utofu_dereg_mem", "STADD 0x"},
                     Misuse{"notices", 2, "notices_unread", 1, "utofu_free_vcq", "MRQ"},
                     Misuse{"registration", 2, "left_at_end", 0, "utofu_free_vcq", "STADD 0x"},
-                    Misuse{"queue", 2, "left_at_end", 0, "exit", "VCQ 0x"}),
+                    Misuse{"queue", 2, "left_at_end", 0, "exit", "VCQ 0x"},
+                    Misuse{"threads", 2, "threads_at_once", 0, "utofu", "VCQ 0x"}),
     name_of);
 
 TEST(CheckLimits, Component_id__that_Fugaku_does_not_have_is_told) {

@@ -4,7 +4,9 @@
 
 #include <array>
 #include <atomic>
+#include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/process/pmi_roles.h"
@@ -489,6 +491,28 @@ inline void play_component(bool bad) {
   rank.close();
 }
 
+/// Two threads of rank 0 look at the TCQ of a VCQ that is not thread-safe, at the same time.
+inline void play_threads(bool bad) {
+  constexpr int kLooks = 3000;
+  MisusingQueue queue;
+  std::mutex turns;
+  const auto look = [&] {
+    for (int i = 0; i < kLooks; ++i) {
+      std::unique_lock<std::mutex> turn(turns, std::defer_lock);
+      if (!bad) turn.lock();
+      void* data = nullptr;
+      utofu_poll_tcq(queue.vcq, 0, &data);
+    }
+  };
+  if (queue.pmi.rank == 0) {
+    std::thread first(look);
+    std::thread second(look);
+    first.join();
+    second.join();
+  }
+  queue.close();
+}
+
 /// @param role  "source" or "source good"
 inline int play_misuse(const std::string& role) {
   const bool bad = !role.ends_with(" good");
@@ -517,6 +541,7 @@ inline int play_misuse(const std::string& role) {
   if (name == "notices") play_notices(bad);
   if (name == "registration") play_registration(bad);
   if (name == "queue") play_queue(bad);
+  if (name == "threads") play_threads(bad);
   if (name == "component") play_component(bad);
   return 0;
 }

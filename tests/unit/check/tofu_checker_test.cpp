@@ -53,6 +53,14 @@ class TofuCheckerTest : public CoreTest {
   std::uint64_t stadd = 0;
 };
 
+TEST_F(TofuCheckerTest, Threads__that_meet_at_a_CQ_are_told) {
+  VirtualControlQueue other(16, 8);
+  other.id = make_tofu_id(TofuIdKind::kVcq, kHere, make_queue_number(0, 0, 1));
+  checker.meets(*vcq, other);
+  EXPECT_NE(found.text().find("threads_at_once"), std::string::npos) << found.text();
+  EXPECT_NE(found.text().find("which shares its CQ"), std::string::npos) << found.text();
+}
+
 TEST_F(TofuCheckerTest, Overlap__without_order_is_told) {
   put(0, kLine);
   put(kLine, kLine);
