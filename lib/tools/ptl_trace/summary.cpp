@@ -81,12 +81,16 @@ void add_times(const Timeline& timeline, Summary* summary) {
   }
 }
 
+/// And those that have no end.
 void find_slowest(const Timeline& timeline, Summary* summary) {
   for (std::size_t i = 0; i < timeline.flows.size(); ++i) {
     const Flow& flow = timeline.flows[i];
     if (!is_request(timeline.step(flow.out))) continue;
-    const StepPlace end{flow.in.lane, flow.deliver != kNoStep ? flow.deliver : flow.in.index};
-    summary->slowest.push_back({i, timeline.ns(end) - timeline.ns(flow.out)});
+    if (flow.deliver == kNoStep) {
+      summary->untaken.push_back(i);
+      continue;
+    }
+    summary->slowest.push_back({i, timeline.ns({flow.in.lane, flow.deliver}) - timeline.ns(flow.out)});
   }
   const auto kept = std::min(summary->slowest.size(), kSlowest);
   std::ranges::partial_sort(summary->slowest, summary->slowest.begin() + static_cast<std::ptrdiff_t>(kept),
@@ -176,6 +180,12 @@ std::string summary_text(const Timeline& timeline, const Summary& summary) {
           share_text(summary.unexpected, summary.matches) + ", deepest " + std::to_string(summary.deepest) + "\n";
   add_classes("  by entries passed over\n", summary.depths, &text);
   for (const ProcessSummary& process : summary.processes) text += process_times(process);
+  if (!summary.untaken.empty())
+    text += "messages that were refused, or never complete: " + std::to_string(summary.untaken.size()) + "\n";
+  for (std::size_t i = 0; i < std::min(summary.untaken.size(), kSlowest); ++i) {
+    const Flow& flow = timeline.flows[summary.untaken[i]];
+    text += "    " + message_text(timeline, flow) + ", out at " + time_text(timeline.ns(flow.out)) + "\n";
+  }
   if (!summary.slowest.empty()) text += "slowest messages, until they were delivered\n";
   for (const SlowMessage& slow : summary.slowest) {
     const Flow& flow = timeline.flows[slow.flow];

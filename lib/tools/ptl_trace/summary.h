@@ -44,6 +44,7 @@ struct Summary {
   std::vector<ProcessSummary> processes;
   std::vector<std::size_t> process_of;                                 ///< Of each lane: index in `processes`.
   std::map<std::pair<std::size_t, std::size_t>, PairTraffic> traffic;  ///< By processes, from and to.
+  std::vector<std::size_t> untaken;  ///< Requests that came in and were not delivered: index in Timeline::flows.
   std::vector<SlowMessage> slowest;  ///< From packet out to delivered; the slowest first, ten at most.
 };
 
