@@ -88,7 +88,10 @@ void Recorder::add_of_thread(Step step, std::uint8_t kind, std::uint64_t amount,
 }
 
 void Recorder::note_empty_look() {
-  if (empty_looks_++ != 0) return;
+  if (empty_looks_++ != 0) {
+    if (empty_looks_ % kLooksPerTime == 0) note_time();  // A loop that never ends has waited until then.
+    return;
+  }
   looking_thread_ = this_thread();
   add_of_thread(Step::kWait, kWaitsByPolls);
 }

@@ -53,6 +53,8 @@ class Recorder {
   void note_time();
 
  private:
+  static constexpr std::uint64_t kLooksPerTime = 1024;
+
   bool turn();
   std::uint32_t this_thread() const;
 

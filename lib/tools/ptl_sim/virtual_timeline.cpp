@@ -160,6 +160,7 @@ Timeline virtual_timeline(const History& history, const std::vector<ProcessId>& 
     lane.rank = static_cast<std::int32_t>(rank);
     lane.program = program;
     lanes[rank].finish(rank, &lane, &timeline.at_ns.emplace_back(), &timeline.spans);
+    timeline.seen_ns.push_back(timeline.at_ns.back().empty() ? 0 : timeline.at_ns.back().back());
     if (!timeline.at_ns.back().empty()) timeline.end_ns = std::max(timeline.end_ns, timeline.at_ns.back().back());
   }
   for (std::size_t i = 0; i < ends.size(); ++i) {

@@ -62,7 +62,8 @@ void count_steps(const Timeline& timeline, Summary* summary) {
       if ((step.more & kUnexpected) != 0) ++summary->unexpected;
     }
     if (one.steps.empty()) continue;
-    const std::int64_t lived = timeline.at_ns[lane].back() - timeline.at_ns[lane].front();
+    const std::int64_t lived =
+        std::max(timeline.seen_ns[lane], timeline.at_ns[lane].back()) - timeline.at_ns[lane].front();
     summary->processes[process].lived_ns = std::max(summary->processes[process].lived_ns, lived);
   }
 }

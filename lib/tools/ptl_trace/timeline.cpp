@@ -122,6 +122,8 @@ void find_spans(Timeline* timeline) {
     while (!open.empty()) {
       const auto [thread, kind] = open.begin()->first;
       ends(kind, thread, static_cast<std::uint32_t>(steps.size() - 1), 0);
+      timeline->spans.back().end_ns = timeline->seen_ns[lane];
+      timeline->end_ns = std::max(timeline->end_ns, timeline->seen_ns[lane]);
     }
   }
 }
@@ -192,10 +194,16 @@ void set_times(Timeline* timeline) {
     at.reserve(lane.steps.size());
     const ClockMap& clock = clocks.at(lane.machine);
     for (const StepRecord& step : lane.steps) at.push_back(clock.ns_of(step.ticks));
+    timeline->seen_ns.push_back(lane.last.ticks != 0 ? clock.ns_of(lane.last.ticks) : INT64_MIN);
     for (const std::int64_t ns : at) first = std::min(first, ns);
   }
   for (auto& at : timeline->at_ns) {
     for (std::int64_t& ns : at) timeline->end_ns = std::max(timeline->end_ns, ns -= first);
+  }
+  for (std::size_t lane = 0; lane < timeline->lanes.size(); ++lane) {
+    std::int64_t& seen = timeline->seen_ns[lane];
+    if (seen != INT64_MIN) seen -= first;
+    if (!timeline->at_ns[lane].empty()) seen = std::max(seen, timeline->at_ns[lane].back());
   }
 }
 

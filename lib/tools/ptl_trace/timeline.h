@@ -34,7 +34,7 @@ struct Span {
   std::uint32_t lane;
   std::uint32_t begin;  ///< Index of its first step, which says more.
   std::int64_t begin_ns;
-  std::int64_t end_ns;  ///< If it never ended: of the last step of the lane.
+  std::int64_t end_ns;  ///< If it never ended: when the lane was last seen.
   std::uint32_t thread;
   std::uint64_t empty_looks;  ///< kWait by looks.
 };
@@ -60,6 +60,7 @@ inline constexpr std::uint32_t kCallingThread = 1'000'000;
 struct Timeline {
   std::vector<LaneSteps> lanes;
   std::vector<std::vector<std::int64_t>> at_ns;  ///< Of each step; 0 is the first of all.
+  std::vector<std::int64_t> seen_ns;             ///< Of each lane: when it wrote down something, a step or the time.
   std::vector<Flow> flows;                       ///< By the time when they went out.
   std::vector<Span> spans;
   std::vector<TriggerArrow> triggers;

@@ -104,6 +104,16 @@ TEST(Recorder, Empty_looks_in_a_row__are_one_wait) {
   EXPECT_EQ(memory.records[1].nid, memory.records[0].nid);
 }
 
+TEST(Recorder, Empty_looks_that_go_on__tell_how_long) {
+  TestMemory memory(3);
+  Recorder recorder(memory);
+  recorder.note_empty_look();
+  memory.head().last_ns.store(0);
+  for (int i = 0; i < 2000; ++i) recorder.note_empty_look();
+  EXPECT_NE(memory.head().last_ns.load(), 0u);
+  EXPECT_EQ(memory.head().count.load(), 1u);
+}
+
 TEST(StepName, Names__are_unique) {
   std::set<std::string> names;
   for (std::size_t i = 1; i < kStepCount; ++i) names.insert(step_name(static_cast<Step>(i)));

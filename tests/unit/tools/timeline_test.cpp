@@ -153,6 +153,9 @@ TEST(Timeline, Spans__are_of_threads_and_end_with_the_lane_at_last) {
   a.steps = {of_thread(Step::kCall, 100, 11),   of_thread(Step::kWait, 150, 12, kWaitsByPolls),
              of_thread(Step::kReturn, 200, 11), of_thread(Step::kWaitEnd, 300, 12, kWaitsByPolls),
              of_thread(Step::kSleep, 400, 11),  of_counter(Step::kCount, 1000, 1, 1)};
+  EXPECT_EQ(merge({a}).spans.at(2).end_ns, 999'901) << "when it was last seen";
+  EXPECT_EQ(merge({a}).end_ns, 999'901);
+  a.last = {900, 900};
   const Timeline timeline = merge({a});
   ASSERT_EQ(timeline.spans.size(), 3u);
   EXPECT_EQ(timeline.spans[0].kind, Span::Kind::kCall);
