@@ -185,6 +185,7 @@ void retire_from_virtual_time() {
 ProgramTime program_time() {
   const Visit visit;
   VirtualNic* const nic = of_process.load();
+  if (nic != nullptr && !nic->clock_.has_begun()) nic->clock_.read_early(nic->engine_.is_interrupted());
   const std::uint32_t era = current_era([nic] { return nic != nullptr && nic->clock_.has_begun(); });
   if (era % 2 == 0) return {era, 0};
   constexpr std::uint64_t kPsPerNs = 1000;

@@ -312,8 +312,21 @@ std::uint64_t VirtualClock::read(bool in_call) {
   return since_opened(clock_ps_);
 }
 
+/// Who sleeps before its first turn, or reads the clock again and again, and has sent something, waits for that turn:
+/// it may wait for an answer so. @return false: it goes on in real time
+bool VirtualClock::wait_for_first_turn() {
+  if (!is_caller() || in_turn_change_ || !looks_count_ || left_ || starting_up_) return false;
+  give_turn(VirtualState::kReady, clock_ps_);
+  return true;
+}
+
+void VirtualClock::read_early(bool in_call) {
+  if (!in_call && is_caller() && ++reads_ > kFreeReads) wait_for_first_turn();
+}
+
 bool VirtualClock::sleep(std::uint64_t length_ps) {
-  if (!has_begun() || !is_caller() || in_turn_change_) return false;
+  if (!is_caller() || in_turn_change_) return false;
+  if (!has_begun() && !wait_for_first_turn()) return false;
   charge(false);
   end_streaks();
   spend(VirtualSpent::kWait, std::max(length_ps, least_wait_ps_));

@@ -63,6 +63,9 @@ class VirtualClock {
   /// @param in_call  this thread is in the middle of a call: time stands still
   std::uint64_t read(bool in_call);
 
+  /// The same before has_begun, where real time is shown.
+  void read_early(bool in_call);
+
   /// Lets that time pass, or as much as a look in vain, so that who sleeps again and again for no time comes to an end.
   /// @return false: not for this thread, which does not call, or not yet
   bool sleep(std::uint64_t length_ps);
@@ -114,6 +117,7 @@ class VirtualClock {
   VirtualClock(VirtualHeader* header, std::size_t bytes, VirtualPage& page);
   void charge(bool is_call = true);
   bool is_caller() const;
+  bool wait_for_first_turn();
   std::uint64_t since_opened(std::uint64_t clock_ps) const;
   void end_streaks();
   void spend(VirtualSpent what, std::uint64_t cost_ps, bool is_empty = false);
