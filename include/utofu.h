@@ -4,7 +4,8 @@
 /// Return values: every function that returns int gives UTOFU_SUCCESS or a negative UTOFU_ERR_*. An argument error
 /// changes nothing. UTOFU_ERR_INVALID_POINTER: a pointer that is needed is NULL. UTOFU_ERR_INVALID_FLAGS: a bit that
 /// the function does not know. UTOFU_ERR_INVALID_VCQ_HDL: no such VCQ in this process (the handle of a freed VCQ, too).
-/// UTOFU_ERR_OUT_OF_RESOURCE: the engine of this process could not be opened. UTOFU_ERR_OUT_OF_MEMORY: no memory.
+/// UTOFU_ERR_OUT_OF_RESOURCE: the engine of this process could not be opened, or the system refuses a queue or a gate
+/// its name. UTOFU_ERR_OUT_OF_MEMORY: no memory.
 ///
 /// Threads: every function may be called by any thread at any time, also for VCQs and VBGs without the thread-safe
 /// flag; no function blocks on a peer.

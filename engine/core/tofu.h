@@ -92,7 +92,7 @@ class Tofu {
   const Coordinates coordinates;   ///< Of this node.
   NodeDirectory* const directory;  ///< Outlives this object.
 
-  /// Claims a CQ for this process. @return nullptr if another process has it, or nothing can be claimed
+  /// Claims a CQ for this process. @return nullptr if another process has it, or nothing can be claimed (is_refused)
   ControlQueue* claim_queue(std::uint32_t tni, std::uint32_t cq, CqMode mode);
   void release_queue(std::uint32_t tni, std::uint32_t cq);
   ControlQueue* queue(std::uint32_t number) {
@@ -123,6 +123,10 @@ class Tofu {
   void leave(const VirtualControlQueue& vcq) { by_handle_[vcq.handle & (kMaxVcqs - 1)] = nullptr; }
 
   BarrierGate* claim_gate(std::uint64_t id);
+
+  /// Whether the system has refused the name of what was last claimed. It would refuse that of another one, too.
+  bool is_refused() const { return is_refused_; }
+
   void release_gate(std::uint64_t id);
   BarrierGate* gate(std::uint32_t number) const {
     const auto found = gates_.find(number);
@@ -182,8 +186,10 @@ class Tofu {
  private:
   friend struct InspectedFields;  // What onlookers read (engine/inspect).
 
-  ClaimResult claim(std::uint64_t id) const {
-    return directory == nullptr ? ClaimResult::kClaimed : directory->claim(claim_key(id));
+  ClaimResult claim(std::uint64_t id) {
+    const ClaimResult result = directory == nullptr ? ClaimResult::kClaimed : directory->claim(claim_key(id));
+    is_refused_ = result == ClaimResult::kFailed;
+    return result;
   }
   std::uint64_t queue_id(std::uint32_t tni, std::uint32_t cq) const {
     return make_tofu_id(TofuIdKind::kVcq, coordinates, make_queue_number(tni, cq, 0));
@@ -201,6 +207,7 @@ class Tofu {
   DirectMapped<NearOwner, kNearOwners> near_owners_;  ///< Some of them, by whole id; no process of our own.
   std::vector<VirtualControlQueue*> by_handle_;
   std::uint32_t handles_given_ = 0;
+  bool is_refused_ = false;
 };
 
 }  // namespace portofu

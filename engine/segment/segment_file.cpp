@@ -36,6 +36,12 @@ struct flock whole_file(short type) {
   return bytes_of_file(type, 0, 0);
 }
 
+/// Whether some other description holds the owner's lock. A failing question is no proof of death.
+bool is_locked_by_owner(int fd) {
+  struct flock lock = bytes_of_file(F_WRLCK, 1, 0);
+  return fcntl(fd, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
+}
+
 int fallocate_patiently(int fd, int mode, std::uint64_t offset, std::uint64_t bytes) {
   const NoCancellation whole;
   for (int tries = 0; tries < kMaxInterruptions; ++tries) {
@@ -74,10 +80,7 @@ bool SegmentFile::is_alive() const {
   const int file = fd();
   // The descriptor is gone, and so is the name, which only who ends, or who finds its owner dead, removes.
   if (file < 0) return !path_.empty() && access(path_.c_str(), F_OK) == 0;
-  struct flock lock = bytes_of_file(F_WRLCK, 1, 0);
-  // A failing question is no proof of death.
-  if (fcntl(file, F_OFD_GETLK, &lock) != 0) return true;
-  return lock.l_type != F_UNLCK;
+  return is_locked_by_owner(file);
 }
 
 bool SegmentFile::lock() const {
@@ -87,7 +90,8 @@ bool SegmentFile::lock() const {
   return !owns || hold_lock();
 }
 
-/// Leaves the locked description to a mapping, and works on with another one.
+/// Leaves the locked description to a mapping, and works on with another one. Where the mapping refers to another
+/// description (overlayfs), the lock is gone with ours, and nobody could tell whether we live.
 bool SegmentFile::hold_lock() const {
   constexpr std::uint64_t kAnyLength = 4096;
   const std::lock_guard lock(mutex_);
@@ -97,7 +101,10 @@ bool SegmentFile::hold_lock() const {
   OwnDescriptor other(::open(same.c_str(), O_RDWR | O_CLOEXEC));
   if (!other) return true;  // Until the program closes it, or a child has it, it is as good.
   descriptor_ = std::move(other);
-  return true;
+  other.close();  // What was ours before.
+  if (is_locked_by_owner(descriptor_.number())) return true;
+  errno = EOPNOTSUPP;
+  return false;
 }
 
 void SegmentFile::end_life() {

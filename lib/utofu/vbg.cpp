@@ -36,11 +36,11 @@ void tell_of_no_gates(std::uint32_t tni, std::size_t count) {
 bool claim_gates(Tofu& tofu, std::uint32_t tni, std::size_t count, std::vector<BarrierGate*>* gates) {
   const std::uint32_t starts = settings().start_vbg_count;
   const std::uint32_t all = starts + settings().relay_vbg_count;
-  for (std::uint32_t at = 0; at < starts && gates->empty(); ++at) {
+  for (std::uint32_t at = 0; at < all && gates->size() < count; ++at) {
+    const bool is_start = at < starts;
+    if (is_start != gates->empty()) continue;
     if (BarrierGate* gate = tofu.claim_gate(gate_id(tni, at))) gates->push_back(gate);
-  }
-  for (std::uint32_t at = starts; at < all && !gates->empty() && gates->size() < count; ++at) {
-    if (BarrierGate* gate = tofu.claim_gate(gate_id(tni, at))) gates->push_back(gate);
+    if (tofu.is_refused()) break;
   }
   if (gates->size() == count) return true;
   for (const BarrierGate* gate : *gates) tofu.release_gate(gate->id);
@@ -79,7 +79,9 @@ int utofu_alloc_vbg(utofu_tni_id_t tni_id, size_t num_vbgs, unsigned long int fl
     if (engine == nullptr) return failed(UTOFU_ERR_OUT_OF_RESOURCE, "the engine cannot be opened");
     const Engine::Duty duty(*engine);
     std::vector<BarrierGate*> gates;
-    if (!claim_gates(*duty.core().tofu, tni_id, num_vbgs, &gates)) {
+    Tofu& tofu = *duty.core().tofu;
+    if (!claim_gates(tofu, tni_id, num_vbgs, &gates)) {
+      if (tofu.is_refused()) return failed(UTOFU_ERR_OUT_OF_RESOURCE, "the system refuses the name of a gate");
       tell_of_no_gates(tni_id, num_vbgs);
       return failed(UTOFU_ERR_FULL, "not as many gates are free");
     }

@@ -77,15 +77,14 @@ bool may_claim(const OwnQueues& own, const Wanted& wanted) {
 }
 
 /// Claims the first free CQ of this process's share of the TNI, or else the lowest that is free.
-/// @return nullptr if there is none
+/// @return nullptr if there is none, or the system refuses it
 ControlQueue* claim_cq(Tofu& tofu, const Wanted& wanted, std::uint32_t* cq) {
   const CqRange own_share = read_once<CqRange, read_own_cqs>();
-  for (std::uint32_t place = 0; place < own_share.count; ++place) {
-    *cq = own_share.first + place;
-    if (ControlQueue* claimed = tofu.claim_queue(wanted.tni, *cq, wanted.mode)) return claimed;
-  }
-  for (*cq = 0; *cq < settings().cq_count; ++*cq) {
-    if (ControlQueue* claimed = tofu.claim_queue(wanted.tni, *cq, wanted.mode)) return claimed;
+  const std::uint32_t tries = own_share.count + settings().cq_count;
+  for (std::uint32_t i = 0; i < tries; ++i) {
+    *cq = i < own_share.count ? own_share.first + i : i - own_share.count;
+    ControlQueue* const claimed = tofu.claim_queue(wanted.tni, *cq, wanted.mode);
+    if (claimed != nullptr || tofu.is_refused()) return claimed;
   }
   tell_of_no_cq(wanted, "processes at the same coordinates have all",
                 "raise PORTOFU_CQS, for all processes of the node, or let the machine stand for several nodes "
@@ -143,6 +142,9 @@ int tell_full(const Wanted& wanted) {
                                         : failed(UTOFU_ERR_NOT_AVAILABLE, "no CQ of the TNI is left for this type");
 }
 
+/// People have been told why.
+int tell_refused() { return failed(UTOFU_ERR_OUT_OF_RESOURCE, "the system refuses the name of a CQ"); }
+
 /// Makes the VCQ in a CQ.
 int create_in(Core& core, const OwnQueue& at, const Wanted& wanted, utofu_vcq_hdl_t* hdl) {
   const std::uint32_t component = wanted.component < 0 ? 0 : static_cast<std::uint32_t>(wanted.component);
@@ -179,7 +181,7 @@ int create(OwnQueues& own, Wanted wanted, utofu_vcq_hdl_t* hdl) {
   if (at.queue == nullptr) {
     at.tni = wanted.tni;
     at.queue = claim_cq(tofu, wanted, &at.cq);
-    if (at.queue == nullptr) return tell_full(wanted);
+    if (at.queue == nullptr) return tofu.is_refused() ? tell_refused() : tell_full(wanted);
     own.add(at);
   }
   if (Checker* const checker = duty.core().checker()) [[unlikely]] {

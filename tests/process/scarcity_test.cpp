@@ -23,6 +23,7 @@
 #include "tests/process/child_process.h"
 #include "tests/process/own_node.h"
 #include "tests/process/resources.h"
+#include "tests/process/scarcity.h"
 #include "tests/process/test_nodes.h"
 #include "tests/unit/support/refused_call.h"
 
@@ -31,46 +32,6 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
-
-/// Exit status where a test may not do what it needs.
-constexpr int kNoRights = 77;
-constexpr const char* kNoRightsWords = "may not change mounts or filter calls";
-
-struct Outcome {
-  int status = -1;
-  std::string said;  ///< On standard error.
-  long lines() const { return std::count(said.begin(), said.end(), '\n'); }
-};
-
-/// Runs `body` in a child, and tells what it and its children wrote to standard error.
-Outcome outcome_of(const std::function<int()>& body) {
-  Outcome outcome;
-  int ends[2];
-  if (pipe(ends) != 0) return outcome;
-  ChildProcess child([&] {
-    dup2(ends[1], STDERR_FILENO);
-    close(ends[0]);
-    close(ends[1]);
-    return body();
-  });
-  close(ends[1]);
-  char buffer[4096];
-  for (ssize_t got = 0; (got = read(ends[0], buffer, sizeof buffer)) > 0;)
-    outcome.said.append(buffer, static_cast<std::size_t>(got));
-  close(ends[0]);
-  outcome.status = child.wait_status();
-  return outcome;
-}
-
-/// A mount namespace of the child's own, whose changes nobody else sees.
-bool enter_own_mounts() {
-  if (unshare(CLONE_NEWNS | (geteuid() == 0 ? 0 : CLONE_NEWUSER)) != 0) return false;
-  return mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
-}
-
-bool mount_shared_memory(const char* options, unsigned long flags = 0) {
-  return enter_own_mounts() && mount("tmpfs", "/dev/shm", "tmpfs", flags, options) == 0;
-}
 
 void fill_shared_memory() {
   const int fd = open("/dev/shm/filler", O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
@@ -89,18 +50,6 @@ rlimit use_up_descriptors() {
   const rlimit none{static_cast<rlim_t>(lowest_free), before.rlim_max};
   setrlimit(RLIMIT_NOFILE, &none);
   return before;
-}
-
-int init_interface(ptl_pid_t pid, ptl_handle_ni_t* ni) {
-  if (PtlInit() != PTL_OK) return PTL_FAIL;
-  return PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_NO_MATCHING | PTL_NI_PHYSICAL, pid, nullptr, nullptr, ni);
-}
-
-int init_any() {
-  ptl_handle_ni_t ni = PTL_INVALID_HANDLE;
-  const int code = init_interface(PTL_PID_ANY, &ni);
-  PtlFini();
-  return code;
 }
 
 /// An interface with an entry at portal index 0 that takes everything.
@@ -207,56 +156,6 @@ int ask_who_cannot_answer(const std::function<void()>& target_lacks, const std::
   if (fail == -1) return 4;
   if (taken > kLongestS) return 5;
   return fail == PTL_NI_UNDELIVERABLE ? 0 : 6;
-}
-
-class Scarcity : public testing::Test {
- protected:
-  Scarcity() {
-    for (const char* name : {"PORTOFU_JOB_KEY", "PORTOFU_HOSTS", "PORTOFU_CHANNELS", "PORTOFU_CQS"}) unsetenv(name);
-    setenv("PORTOFU_FABRIC", "0", 1);
-  }
-  ~Scarcity() override {
-    for (const char* name :
-         {"PORTOFU_FABRIC", "PORTOFU_FABRIC_PROVIDER", "PORTOFU_HOSTS", "PORTOFU_CHANNELS", "PORTOFU_CQS"})
-      unsetenv(name);
-  }
-
-  const OwnNode node;
-};
-
-void expect_init_fails(const Outcome& outcome, int code, const std::string& wanted, const std::string& reason) {
-  EXPECT_EQ(outcome.status, code);
-  EXPECT_EQ(outcome.lines(), 1) << outcome.said;
-  EXPECT_THAT(outcome.said, AllOf(HasSubstr("error: PtlNIInit fails: "), HasSubstr(wanted), HasSubstr(reason)));
-}
-
-TEST_F(Scarcity, Shared_memory_that_is_missing) {
-  const Outcome outcome = outcome_of(
-      [] { return enter_own_mounts() && mount("tmpfs", "/dev", "tmpfs", 0, "") == 0 ? init_any() : kNoRights; });
-  if (outcome.status == kNoRights) GTEST_SKIP() << kNoRightsWords;
-  expect_init_fails(outcome, PTL_FAIL, "/dev/shm", "No such file or directory; mount");
-}
-
-TEST_F(Scarcity, Shared_memory_that_is_read_only) {
-  const Outcome outcome = outcome_of([] { return mount_shared_memory("", MS_RDONLY) ? init_any() : kNoRights; });
-  if (outcome.status == kNoRights) GTEST_SKIP() << kNoRightsWords;
-  expect_init_fails(outcome, PTL_FAIL, "/dev/shm", "Read-only file system; mount it writable");
-}
-
-TEST_F(Scarcity, Shared_memory_without_room_for_a_process) {
-  const Outcome outcome = outcome_of([] { return mount_shared_memory("size=64k") ? init_any() : kNoRights; });
-  if (outcome.status == kNoRights) GTEST_SKIP() << kNoRightsWords;
-  expect_init_fails(outcome, PTL_NO_SPACE, "143360 bytes", "No space left on device; make that file system larger");
-}
-
-TEST_F(Scarcity, Failure_that_stays__is_told_once) {
-  const Outcome outcome = outcome_of([] {
-    if (!mount_shared_memory("size=64k")) return kNoRights;
-    for (int i = 0; i < 3; ++i) init_any();
-    return init_any();
-  });
-  if (outcome.status == kNoRights) GTEST_SKIP() << kNoRightsWords;
-  EXPECT_EQ(outcome.lines(), 1) << outcome.said;
 }
 
 TEST_F(Scarcity, Proc_that_is_missing) {

@@ -103,8 +103,13 @@ TEST_F(TofuTest, Queue_of_another_process__is_not_claimed) {
   directory.owners[claim_key(make_tofu_id(TofuIdKind::kVcq, kHere, make_queue_number(2, 5, 3)))] = {1, 2};
   EXPECT_EQ(tofu.claim_queue(2, 5, CqMode::kShared), nullptr);
   EXPECT_EQ(tofu.queue(make_queue_number(2, 5, 0)), nullptr);
+  EXPECT_FALSE(tofu.is_refused());
   directory.broken = true;
   EXPECT_EQ(tofu.claim_queue(2, 6, CqMode::kShared), nullptr);
+  EXPECT_TRUE(tofu.is_refused());
+  directory.broken = false;
+  EXPECT_EQ(tofu.claim_queue(2, 5, CqMode::kShared), nullptr);
+  EXPECT_FALSE(tofu.is_refused()) << "a living process has it";
 }
 
 TEST_F(TofuTest, Vcq__is_found_by_number_and_by_handle_until_it_leaves) {

@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -97,6 +98,25 @@ TEST_F(SegmentCreationTest, Full_file_system__is_an_error_and_leaves_nothing) {
     return directory.name_count() == 0 ? 0 : 3;
   });
   if (status == kNoRights) GTEST_SKIP() << "may not mount a file system";
+  EXPECT_EQ(status, 0);
+}
+
+// There a mapping does not hold a lock: living processes looked dead, and what went to them was UNDELIVERABLE.
+TEST_F(SegmentCreationTest, File_system_where_nobody_could_see_that_we_live__is_an_error) {
+  constexpr int kNoRights = 77;
+  const int status = in_dying_child([this] {
+    const std::string at = directory.path();
+    if (unshare(CLONE_NEWNS | (geteuid() == 0 ? 0 : CLONE_NEWUSER)) != 0) return kNoRights;
+    if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return kNoRights;
+    if (mount("tmpfs", at.c_str(), "tmpfs", 0, "") != 0) return kNoRights;
+    for (const char* name : {"/lower", "/upper", "/work"}) mkdir((at + name).c_str(), 0700);
+    const std::string places = "lowerdir=" + at + "/lower,upperdir=" + at + "/upper,workdir=" + at + "/work";
+    if (mount("overlay", at.c_str(), "overlay", 0, places.c_str()) != 0) return kNoRights;
+    if (create(directory.options()) != nullptr) return 1;
+    if (error != SegmentError::kSystem || why.find("mount a tmpfs there") == std::string::npos) return 2;
+    return directory.name_count() == 0 ? 0 : 3;
+  });
+  if (status == kNoRights) GTEST_SKIP() << "may not mount an overlay file system";
   EXPECT_EQ(status, 0);
 }
 
