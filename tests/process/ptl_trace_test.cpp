@@ -326,10 +326,9 @@ TEST(PtlTrace, Report__is_drawn_by_a_browser_without_a_network) {
 class Recording {
  public:
   Recording() : child_([this] { return run(); }) {
-    char done = 0;
-    EXPECT_EQ(::read(pipe_.ends[0], &done, 1), 1);
+    EXPECT_EQ(::read(pipe_.ends[0], &id_, sizeof id_), static_cast<ssize_t>(sizeof id_));
   }
-  ~Recording() { remove_ring(); }
+  ~Recording() { remove_what_stays(); }
 
   std::string last_steps() const {
     return output_of(std::string(PORTOFU_PTL_TRACE) + " --last " + std::to_string(child_.pid()));
@@ -350,22 +349,27 @@ class Recording {
     setenv("PORTOFU_KEEP_DEAD", "1", 1);
     Self self;
     if (self.open() != 0 || self.append(1) != 0 || self.put(1, 8) != 0) return 1;
-    if (write(pipe_.ends[1], "x", 1) != 1) return 2;
+    if (write(pipe_.ends[1], &self.id, sizeof self.id) != static_cast<ssize_t>(sizeof self.id)) return 2;
     ptl_ct_event_t counted{};
     PtlCTWait(self.ct, 1000, &counted);
     return 3;
   }
 
-  /// What a dead process leaves stays until the next one records.
-  void remove_ring() const {
-    const std::string end = "-" + std::to_string(child_.pid());
+  /// The segment of a dead process that kept it stays, and its steps do until the next one records.
+  void remove_what_stays() {
+    child_.kill_unreaped();
+    char id[32];
+    std::snprintf(id, sizeof id, "-%08x-%u", id_.phys.nid, id_.phys.pid);
+    const std::string steps_end = "-" + std::to_string(child_.pid());
     for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
       const std::string name = entry.path().filename();
-      if (name.starts_with("portofu-steps-") && name.ends_with(end)) std::filesystem::remove(entry.path());
+      const bool is_steps = name.starts_with("portofu-steps-") && name.ends_with(steps_end);
+      if (is_steps || (name.starts_with("portofu-") && name.ends_with(id))) std::filesystem::remove(entry.path());
     }
   }
 
   Pipe pipe_;
+  ptl_process_t id_{};
   ChildProcess child_;
 };
 
