@@ -1,6 +1,7 @@
 #include "engine/mailbox/connect.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/mailbox/outbox.h"
 
@@ -12,10 +13,18 @@ namespace {
 constexpr std::uint64_t kShortestPauseNs = 500'000;
 constexpr std::uint64_t kLongestPauseNs = 50'000'000;
 
+/// Who waits looks more often. Of a longer time only so much counts: the process was stopped, so nobody has waited.
+constexpr std::uint64_t kLongestLookNs = 1'000'000'000;
+
 /// Begins with a new deadline if it has not begun yet. @return the time
 std::uint64_t begin_connecting(Core& core, Peer& peer) {
   const std::uint64_t now = core.now_ns();
-  if (peer.state == PeerState::kConnecting) return now;
+  const std::uint64_t asked_ns = std::exchange(peer.connect_asked_ns, now);
+  if (peer.state == PeerState::kConnecting) {
+    const std::uint64_t looked_ns = now - asked_ns;
+    if (looked_ns > kLongestLookNs) peer.connect_deadline_ns += looked_ns - kLongestLookNs;
+    return now;
+  }
   peer.state = PeerState::kConnecting;
   peer.connect_deadline_ns = now + peer.wire->limits().connect_timeout_ns;
   peer.connect_pause_ns = 0;

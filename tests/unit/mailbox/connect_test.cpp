@@ -54,6 +54,22 @@ TEST_F(ConnectTest, Connecting__has_a_new_deadline_the_next_time) {
   EXPECT_EQ(reach(), Reach::kLater);
 }
 
+// Whoever was stopped has not waited: a living peer was UNDELIVERABLE when both went on.
+TEST_F(ConnectTest, Connecting__goes_on_after_a_stop_of_this_process) {
+  FakeWire patient(10 * kConnectTimeoutNs);
+  peer().wire = &patient;
+  patient.connect_result = ConnectResult::kInProgress;
+  EXPECT_EQ(reach(), Reach::kLater);
+  now_ns += 100 * kConnectTimeoutNs;
+  EXPECT_EQ(reach(), Reach::kLater) << "as if it had been a second";
+  for (int i = 0; i < 8; ++i) {
+    now_ns += kConnectTimeoutNs;
+    EXPECT_EQ(reach(), Reach::kLater) << i;
+  }
+  now_ns += kConnectTimeoutNs;
+  EXPECT_EQ(reach(), Reach::kNever);
+}
+
 TEST_F(ConnectTest, Connecting_with_something_lacking__tries_ever_more_rarely_and_in_time) {
   wire.connect_result = ConnectResult::kShort;
   EXPECT_EQ(reach(), Reach::kLater);

@@ -36,8 +36,8 @@ struct FakePacket {
 
 class FakeWire final : public Wire, public Loans, public Copies, public PeerMemory, public Completions {
  public:
-  FakeWire()
-      : Wire({.max_payload_bytes = kMaxPayloadBytes},
+  explicit FakeWire(std::uint64_t connect_timeout_ns = kConnectTimeoutNs)
+      : Wire({.max_payload_bytes = kMaxPayloadBytes, .connect_timeout_ns = connect_timeout_ns},
              {.loans = this, .copies = this, .peer_memory = this, .completions = this, .other_nodes = nullptr}) {}
 
   static constexpr std::uint32_t kMaxPayloadBytes = 4096;
