@@ -51,6 +51,13 @@ void tell_of_wait(ToldOnce& told, const std::string& call, const std::string& wa
   log_warning("%s; what is to go there waits, and fails after a second", system_failure(call, wanted, error).c_str());
 }
 
+void tell_of_closed_way(const std::string& call, const std::string& wanted, int error) {
+  static constinit ToldOnce told;
+  if (error == ECONNREFUSED || !told.is_first()) return;
+  constexpr const char* kAdvice = "look at the routes and the filters of packets between the nodes";
+  log_warning("%s", system_failure(call, wanted, error, kAdvice).c_str());
+}
+
 void tell_of_memory(const char* what) noexcept {
   static constinit ToldOnce told;
   if (!told.is_first()) return;

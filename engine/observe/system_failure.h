@@ -40,6 +40,11 @@ class ToldOnce {
 /// The parameters are those of system_failure.
 void tell_of_wait(ToldOnce& told, const std::string& call, const std::string& wanted, int error);
 
+/// Says once in this process that the system lets nothing go to a node: a route is missing, or a filter of packets is
+/// in the way. That the other side refuses (ECONNREFUSED) is no such failure, and is not told. The parameters are those
+/// of system_failure.
+void tell_of_closed_way(const std::string& call, const std::string& wanted, int error);
+
 /// Says once in this process that memory is short, for a call that fails because of it.
 /// @param what  what it was to hold
 [[gnu::cold, gnu::noinline]] void tell_of_memory(const char* what) noexcept;

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <utility>
 
+#include "engine/observe/system_failure.h"
 #include "engine/queue/cancellation.h"
 #include "engine/queue/clock.h"
 #include "engine/segment/own_segments.h"
@@ -185,13 +186,16 @@ bool FabricDatagrams::send(ProcessId id, TrafficClass, std::span<const std::byte
     peer->knocked_ns = now;
     door_.knock(id.nid, static_cast<std::uint16_t>(options_.base_port + id.pid), {now});
   }
+  ssize_t sent = 0;
   for (int tries = 0; tries < kMostSendTries && !is_told_absent(id); ++tries) {
-    const ssize_t sent = fi_inject(objects_.endpoint, outgoing_.data(), bytes, peer->address);
+    sent = fi_inject(objects_.endpoint, outgoing_.data(), bytes, peer->address);
     if (sent == 0) return true;
     if (sent == -FI_EAGAIN) return false;
     look_at_door();  // It is the answer to an earlier one, or this one got lost.
   }
-  return !is_told_absent(id);
+  if (is_told_absent(id)) return false;
+  tell_of_closed_way("fi_inject", "a datagram to node " + node_id_text(id.nid), static_cast<int>(-sent));
+  return true;
 }
 
 /// Whether there is news of it that nobody has taken: more datagrams would only use up what its node says.

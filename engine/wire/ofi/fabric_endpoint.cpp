@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstring>
 #include <mutex>
 
@@ -37,11 +38,18 @@ FabricSend note_short(int error) {
   return FabricSend::kShort;
 }
 
+/// Of what a provider says of a message that did not leave, or did not arrive; the rest is about who was to get it.
+bool is_closed_way(int error) {
+  return error == EPERM || error == EACCES || error == ENETUNREACH || error == EHOSTUNREACH || error == ENETDOWN;
+}
+
 FabricSend outcome_of(ssize_t result) {
   if (result == 0) return FabricSend::kTaken;
   if (result == -FI_EAGAIN) return FabricSend::kLater;
   const int error = static_cast<int>(-result);
-  return is_shortage(error) ? note_short(error) : FabricSend::kFailed;
+  if (is_shortage(error)) return note_short(error);
+  if (is_closed_way(error)) tell_of_closed_way("fi_send", "a message to another node", error);
+  return FabricSend::kFailed;
 }
 
 }  // namespace
@@ -229,6 +237,7 @@ bool FabricEndpoint::take_error(FabricEvent& event) {
     post(*static_cast<ReceiveBuffer*>(context));
     return false;
   }
+  if (is_closed_way(error.err)) tell_of_closed_way("sending", "a message to another node", error.err);
   event.kind = FabricEvent::Kind::kFailed;
   event.buffer = static_cast<SendBuffer*>(context);
   return true;

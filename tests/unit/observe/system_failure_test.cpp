@@ -6,7 +6,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <string>
 
 namespace portofu {
 namespace {
@@ -36,6 +38,19 @@ TEST(ToldOnce, First__is_true_once_in_each_process) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
   EXPECT_FALSE(told.is_first());
+}
+
+TEST(ClosedWay, Line__is_written_once_and_not_for_who_is_not_there) {
+  ::testing::internal::CaptureStderr();
+  tell_of_closed_way("send", "a message", ECONNREFUSED);
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+  ::testing::internal::CaptureStderr();
+  for (int i = 0; i < 2; ++i) tell_of_closed_way("send", "a message", EPERM);
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("send of a message failed: Operation not permitted; look at the routes and the filters"),
+            std::string::npos)
+      << said;
+  EXPECT_EQ(std::ranges::count(said, '\n'), 1) << said;
 }
 
 }  // namespace

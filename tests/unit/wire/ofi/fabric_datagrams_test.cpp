@@ -325,5 +325,17 @@ TEST(FabricDatagrams, Forked_child__sends_nothing_and_leaves_the_parent_what_it_
   EXPECT_EQ(b.take(), "from the parent");
 }
 
+/// A socket of the loopback network cannot send elsewhere.
+TEST(FabricDatagrams, Way_that_the_system_closes__is_told_once) {
+  constexpr std::uint32_t kElsewhere = 0xc0000209;  // 192.0.2.9, which is for examples.
+  End sender(datagram_options(kSenderNode));
+  ::testing::internal::CaptureStderr();
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(sender.send({kElsewhere, datagram_pid()}, "hello"));
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("fi_inject of a datagram to node 192.0.2.9 failed: "), std::string::npos) << said;
+  EXPECT_NE(said.find("routes"), std::string::npos) << said;
+  EXPECT_EQ(std::ranges::count(said, '\n'), 1) << said;
+}
+
 }  // namespace
 }  // namespace portofu
