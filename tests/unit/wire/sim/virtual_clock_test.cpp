@@ -135,13 +135,39 @@ TEST_F(VirtualClockTest, Nic__sends_at_the_time_of_what_it_has_in_hand) {
 TEST_F(VirtualClockTest, Reads__are_of_virtual_time_after_the_first_turn) {
   const auto clock = open();
   EXPECT_FALSE(clock->has_begun());
+  EXPECT_FALSE(clock->sleep(1)) << "nothing is sent, so it waits for nothing of ours";
   clock->stamp(VirtualCall::kPut);
   EXPECT_FALSE(clock->has_begun());
-  EXPECT_FALSE(clock->sleep(1));
   begin(job, *clock);
   EXPECT_TRUE(clock->has_begun());
   EXPECT_EQ(clock->read(false), 1000u);
   EXPECT_EQ(clock->read(true), 1000u);
+}
+
+TEST_F(VirtualClockTest, First_turn__is_waited_for_by_who_has_sent_something_and_sleeps) {
+  const auto clock = open();
+  clock->stamp(VirtualCall::kPut);
+  std::thread coordinator([&] {
+    if (job.await(VirtualState::kReady)) job.grant(1000);
+    if (job.await(VirtualState::kReady)) job.grant(2000);  // It has slept.
+  });
+  EXPECT_TRUE(clock->sleep(1));
+  coordinator.join();
+  EXPECT_TRUE(clock->has_begun());
+}
+
+TEST_F(VirtualClockTest, First_turn__is_waited_for_by_who_has_sent_something_and_reads_the_clock_again_and_again) {
+  const auto clock = open();
+  for (int i = 0; i < 100; ++i) clock->read_early(false);
+  clock->stamp(VirtualCall::kPut);
+  for (int i = 0; i < 100; ++i) clock->read_early(true);
+  EXPECT_FALSE(clock->has_begun()) << "nothing was sent, or a call is under way";
+  std::thread coordinator([&] {
+    if (job.await(VirtualState::kReady)) job.grant(1000);
+  });
+  for (int i = 0; i < 100 && !clock->has_begun(); ++i) clock->read_early(false);
+  coordinator.join();
+  EXPECT_TRUE(clock->has_begun());
 }
 
 TEST_F(VirtualClockTest, Start_up__takes_no_time) {
