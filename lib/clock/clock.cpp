@@ -171,18 +171,17 @@ auto sleep_for(const void* caller, std::uint64_t length_ns, Sleep really) {
 int sleep_until(const void* caller, clockid_t clock, const timespec* until) {
   NEXT(clock_nanosleep);
   timespec shown{};
-  timespec real{};
   if (is_ours(caller) || !is_length(until) || show(caller, clock, &shown) != 0)
     return next_clock_nanosleep(clock, TIMER_ABSTIME, until, nullptr);
   const std::uint64_t shown_ns = ns_of(shown);
   if (ns_of(*until) <= shown_ns) return 0;
   const std::uint64_t length_ns = ns_of(*until) - shown_ns;
-  if (has_slept(caller, length_ns)) return 0;
-  real_clock(clock, &real);
-  const timespec real_until = time_of(ns_of(real) + length_ns);
-  const int status = next_clock_nanosleep(clock, TIMER_ABSTIME, &real_until, nullptr);
-  if (status == 0) let_pass(caller, length_ns);
-  return status;
+  return sleep_for(caller, length_ns, [&] {
+    timespec real{};
+    real_clock(clock, &real);
+    const timespec real_until = time_of(ns_of(real) + length_ns);
+    return next_clock_nanosleep(clock, TIMER_ABSTIME, &real_until, nullptr);
+  });
 }
 
 // ---- Waiting until a moment -----------------------------------------------------------------------------------------
@@ -213,8 +212,7 @@ clockid_t likely_clock(const timespec* moment) {
   return moment->tv_sec > realtime.tv_sec / 2 ? CLOCK_REALTIME : CLOCK_MONOTONIC;
 }
 
-// ---- Waiting at descriptors, with a timeout
-// ---------------------------------------------------------------------------
+// ---- Waiting at descriptors, with a timeout -------------------------------------------------------------------------
 
 /// @param has_any  descriptors; else it is a sleep
 /// @param wait     really. @return what it does

@@ -339,9 +339,8 @@ int own_gate(Stage& stage, int turn, Leaving leaving) {
   return 0;
 }
 
-int pass_with_both(Stage& stage) {
-  take_first_lane();
-  const Gate gate;
+/// Passes a barrier with the first process, and waits until another one has its number.
+void pass_with_first(Stage& stage, const Gate& gate) {
   stage.seen = gate.id;
   stage.turn = 1;
   stage.await(2);
@@ -351,7 +350,13 @@ int pass_with_both(Stage& stage) {
   gate.pass();
   stage.await(12);
   if (stage.id != id) give_up("another number", 0);
-  gate.join(id);
+}
+
+int pass_with_both(Stage& stage) {
+  take_first_lane();
+  const Gate gate;
+  pass_with_first(stage, gate);
+  gate.join(stage.id);
   stage.turn = 13;
   gate.pass();
   stage.await(14);
@@ -402,15 +407,7 @@ int take_number(Stage& stage) {
 int start_with_the_dead(Stage& stage) {
   take_first_lane();
   const Gate gate;
-  stage.seen = gate.id;
-  stage.turn = 1;
-  stage.await(2);
-  const utofu_vbg_id_t id = stage.id;
-  gate.join(id);
-  stage.turn = 3;
-  gate.pass();
-  stage.await(12);
-  if (stage.id != id) give_up("another number", 0);
+  pass_with_first(stage, gate);
   const int rc = gate.run();
   if (rc != UTOFU_ERR_BARRIER_OTHER) give_up("barrier with the dead", rc);
   stage.turn = 100;
