@@ -56,7 +56,7 @@ int show(const Notice& read, utofu_mrq_notice* notice) {
 template <class Look>
 int poll(utofu_vcq_hdl_t vcq_hdl, WaitKind kind, Look&& look) {
   try {
-    CallsInside::announce(vcq_hdl);
+    const CallInside call(vcq_hdl);
     Engine* open = engine_of(vcq_hdl);
     bool known = open != nullptr;
     auto ask = [&](Core& core) {
@@ -64,7 +64,7 @@ int poll(utofu_vcq_hdl_t vcq_hdl, WaitKind kind, Look&& look) {
       known = vcq != nullptr;
       if (vcq == nullptr) return true;
       enter_on_duty(*vcq);
-      CallsInside::look_around(core, *vcq);
+      call.look_around(core, *vcq);
       const bool has_it = look(core, *vcq);
       if (!has_it) core.polled.note(kind, vcq->id);
       return has_it;

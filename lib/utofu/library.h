@@ -15,7 +15,7 @@
 
 #include "engine/door/process.h"
 #include "engine/door/tofu.h"
-#include "lib/utofu/calls_inside.h"
+#include "lib/utofu/call_inside.h"
 
 namespace portofu::utofu {
 
@@ -117,14 +117,14 @@ const char* last_error();
 template <class Use>
 int with_vcq(utofu_vcq_hdl_t hdl, Use&& use, bool alone = true) {
   try {
-    if (alone) CallsInside::announce(hdl);
+    const CallInside call(hdl, alone);
     Engine* open = engine_of(hdl);
     if (open == nullptr) return failed(UTOFU_ERR_INVALID_VCQ_HDL, "no such VCQ handle");
     const Engine::Duty duty(*open);
     VirtualControlQueue* vcq = duty.core().tofu->vcq(to_handle(hdl));
     if (vcq == nullptr) return failed(UTOFU_ERR_INVALID_VCQ_HDL, "no such VCQ handle");
     enter_on_duty(*vcq);
-    if (alone) CallsInside::look_around(duty.core(), *vcq);
+    call.look_around(duty.core(), *vcq);
     const int rc = use(duty.core(), *vcq);
     open->settle_on_duty();
     return rc;

@@ -156,7 +156,7 @@ int create_in(Core& core, const OwnQueue& at, const Wanted& wanted, utofu_vcq_hd
       settings().toq_entries, session ? tofu_settings().session_mrq_entries : tofu_settings().mrq_entries);
   made->session = session;
   made->thread_safe = wanted.thread_safe;
-  if (core.checker() != nullptr) CallsInside::watch();
+  if (core.checker() != nullptr) CallInside::watch();
   made->id = make_tofu_id(TofuIdKind::kVcq, my_coordinates(), make_queue_number(wanted.tni, at.cq, component));
   made->direct.stadds = &at.queue->stadds;
   if (!core.tofu->enter(*made)) return failed(UTOFU_ERR_FULL, "too many VCQs in this process");

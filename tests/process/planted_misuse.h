@@ -7,6 +7,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tests/process/pmi_roles.h"
@@ -491,22 +492,31 @@ inline void play_component(bool bad) {
   rank.close();
 }
 
-/// Two threads of rank 0 look at the TCQ of a VCQ that is not thread-safe, at the same time.
+/// Two threads of rank 0 look at the TCQ of a VCQ that is not thread-safe, in turns if they are good. Bad ones go on
+/// until they have met in some calls: on one core that takes a while.
 inline void play_threads(bool bad) {
   constexpr int kLooks = 3000;
+  constexpr int kMeetings = 10;
   MisusingQueue queue;
   std::mutex turns;
-  const auto look = [&] {
-    for (int i = 0; i < kLooks; ++i) {
+  std::array<std::atomic<int>, 2> steps{};  // Odd: in a call.
+  std::atomic<int> meetings{0};
+  const auto look = [&](std::size_t me) {
+    int met_at = 0;
+    for (int i = 0; i < kLooks || (bad && meetings < kMeetings); ++i) {
       std::unique_lock<std::mutex> turn(turns, std::defer_lock);
       if (!bad) turn.lock();
+      ++steps[me];
       void* data = nullptr;
       utofu_poll_tcq(queue.vcq, 0, &data);
+      const int other = steps[1 - me];
+      if (other % 2 != 0 && std::exchange(met_at, other) != other) ++meetings;
+      ++steps[me];
     }
   };
   if (queue.pmi.rank == 0) {
-    std::thread first(look);
-    std::thread second(look);
+    std::thread first(look, 0);
+    std::thread second(look, 1);
     first.join();
     second.join();
   }
