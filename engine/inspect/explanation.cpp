@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/inspect/process_picture.h"
+#include "engine/observe/hex_text.h"
 #include "engine/observe/log.h"
 
 namespace portofu {
@@ -19,6 +20,19 @@ Jobs by_job(std::vector<ProcessPicture> pictures) {
   std::ranges::stable_sort(pictures, {}, &ProcessPicture::rank);  // Of several hosts.
   for (ProcessPicture& picture : pictures) jobs[picture.descriptor.job_key].push_back(std::move(picture));
   return jobs;
+}
+
+/// "counter ", in front of its handle or ID.
+std::string wait_kind_text(WaitKind kind) {
+  switch (kind) {
+    case WaitKind::kCounters: return "counter ";
+    case WaitKind::kEventQueue: return "event queue ";
+    case WaitKind::kTcq: return "the TCQ of VCQ ";
+    case WaitKind::kMrq: return "the MRQ of VCQ ";
+    case WaitKind::kGate: return "barrier gate ";
+    case WaitKind::kOther: break;
+  }
+  return "";
 }
 
 void pause_between_looks() {
@@ -69,18 +83,37 @@ bool concerns(const Finding& finding, std::uint32_t pid) {
   return finding.where.pid == pid || finding.other.pid == pid || finding.kind == FindingKind::kCircle;
 }
 
-void tell_stall(const std::string& directory, std::uint32_t job_key, ProcessId self, std::uint64_t waited_ns) {
-  std::vector<Explanation> explanations;
-  explain_jobs(directory, &explanations);
-  int told = 0;
-  for (const Explanation& job : explanations) {
-    if (job.job_key != job_key) continue;
-    for (const Finding& finding : job.findings) {
-      if (concerns(finding, self.pid)) log_warning("%d: %s", ++told, finding.sentence.c_str());
-    }
+std::string awaited_text(const ProcessPicture& process) {
+  std::vector<std::string> names;
+  const auto add = [&names](WaitKind kind, std::uint64_t object) {
+    const std::string name = wait_kind_text(kind) + hex_text(object);
+    if (kind != WaitKind::kOther && std::ranges::find(names, name) == names.end()) names.push_back(name);
+  };
+  for (const SleepPicture& sleep : process.core.sleeps) {
+    for (const WaitObject& object : sleep.subject.objects()) add(sleep.subject.kind, object.handle);
   }
-  log_warning("a call of PID %u has been waiting for %llu s; causes found: %d; it goes on waiting", self.pid,
-              static_cast<unsigned long long>(waited_ns / 1'000'000'000), told);
+  for (const PollPicture& poll : process.core.polls) {
+    if (poll.goes_on) add(poll.seen.kind, poll.seen.object);
+  }
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+void tell_stall(Looks&& looks, const Stall& stall) {
+  int told = 0;
+  std::string awaited;
+  for (const Explanation& job : explain_looks(std::move(looks))) {
+    if (job.job_key != stall.job_key) continue;
+    for (const Finding& finding : job.findings) {
+      if (concerns(finding, stall.self.pid)) log_warning("%d: %s", ++told, finding.sentence.c_str());
+    }
+    const auto self = std::ranges::find(job.processes, stall.self, &ProcessPicture::id);
+    if (self != job.processes.end()) awaited = awaited_text(*self);
+  }
+  log_warning("%s of PID %u has been waiting for %llu s%s%s; causes found: %d; it goes on waiting", stall.waiter,
+              stall.self.pid, static_cast<unsigned long long>(stall.waited_ns / 1'000'000'000),
+              awaited.empty() ? "" : " at ", awaited.c_str(), told);
 }
 
 }  // namespace portofu

@@ -43,9 +43,18 @@ inline constexpr std::uint64_t kBetweenLooksNs = 300'000'000;
 /// Whether a finding is about a process, too. A circle is about its whole job.
 bool concerns(const Finding& finding, std::uint32_t pid);
 
-/// Writes to standard error why a wait of this process does not end.
-/// @param job_key    of the job
-/// @param waited_ns  how long it has lasted
-void tell_stall(const std::string& directory, std::uint32_t job_key, ProcessId self, std::uint64_t waited_ns);
+/// A wait of this process that does not end.
+struct Stall {
+  std::uint32_t job_key = 0;
+  ProcessId self;
+  std::uint64_t waited_ns = 0;  ///< How long it has lasted.
+  const char* waiter = "";      ///< "a call", "a loop of calls"
+};
+
+/// "event queue 0x1, counter 0x2": what a process sleeps for, or looks at again and again.
+std::string awaited_text(const ProcessPicture& process);
+
+/// Writes to standard error what it waits for, and why that does not come.
+void tell_stall(Looks&& looks, const Stall& stall);
 
 }  // namespace portofu

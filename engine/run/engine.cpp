@@ -13,7 +13,6 @@
 #include "engine/initiator/send.h"
 #include "engine/initiator/tofu_direct.h"
 #include "engine/initiator/tofu_owner.h"
-#include "engine/inspect/explanation.h"
 #include "engine/mailbox/outbox.h"
 #include "engine/memory/guarded_copy.h"
 #include "engine/observe/log.h"
@@ -104,7 +103,7 @@ Engine::Engine(const Settings& settings, std::unique_ptr<EngineNode> node)
     : node_(std::move(node)),
       core_(settings, node_->segment->id(), geteuid(), Counters(node_->segment->counters())),
       doorbell_(node_->segment->doorbell(), node_->segment->node_guard()),
-      policy_(settings.spin_count, settings.sleep_after_us) {
+      policy_(settings.spin_count, settings.sleep_after_us, stall_ns_of(settings)) {
   core_.wires = node_->wires();
   if (core_.wires.front() == node_->loopback.get()) own_wire_ = node_->loopback.get();
   core_.fabric = node_->to_other_nodes();
@@ -278,8 +277,23 @@ WaitResult Engine::wait(Condition condition, std::uint64_t timeout_ns, OnAbort o
   const WaitResult result = wait_until(condition, timeout_ns, on_abort, sleeper);
   if (sleeper.recorded) [[unlikely]]
     record_wait_end(sleeper);
+  if (result == WaitResult::kTimedOut && policy_.stall_watch().is_on()) [[unlikely]]
+    note_vain_wait(sleeper, timeout_ns);
   place.leave();
   return result;
+}
+
+/// A call with a time has waited in vain. Those of a loop of such calls may sleep too short to say so themselves.
+void Engine::note_vain_wait(const Sleeper& sleeper, std::uint64_t timeout_ns) {
+  if (node_ == nullptr || virtual_clock() != nullptr) return;
+  bool due = false;
+  {
+    const Duty duty(*this);
+    Signs signs(*this);
+    due = policy_.is_look_due(signs, core_.now_ns(), sleeper.signaled ? 0 : timeout_ns);
+    if (sleeper.told) policy_.stall_watch().note_told();
+  }
+  if (due && !sleeper.told) look_why();
 }
 
 WaitResult Engine::wait_until(Condition condition, std::uint64_t timeout_ns, OnAbort on_abort, Sleeper& sleeper) {
@@ -450,6 +464,8 @@ void Engine::rest(const Rest& due) {
   const std::uint64_t before_ns = core_.now_ns();
   if (due.advice == IdleAdvice::kYield) {
     sched_yield();
+  } else if (due.advice == IdleAdvice::kLookWhy) {
+    look_why();
   } else {
     sleep(due.seen_activity, due.sleep_ns, nullptr);
   }
@@ -560,21 +576,10 @@ std::uint64_t Engine::show_sleep_on_duty(Sleeper& sleeper, SleepingCall& call) {
   call.since_ns = sleeper.since_ns;
   call.thread = gettid();
   core_.sleeping_calls.link(call);
-  if (core_.settings.stall_s == 0 || sleeper.told) return kForever;
-  const std::uint64_t due_ns = sleeper.since_ns + std::uint64_t{core_.settings.stall_s} * 1'000'000'000;
+  const std::uint64_t stall_ns = stall_ns_of(core_.settings);
+  if (stall_ns == StallWatch::kNever || sleeper.told) return kForever;
+  const std::uint64_t due_ns = sleeper.since_ns + stall_ns;
   return due_ns > now_ns ? due_ns - now_ns : 0;
-}
-
-/// What is said of a wait that lasts is said while the call is still written down.
-void Engine::tell_if_stalled(Sleeper& sleeper) {
-  const std::uint64_t waited_ns = core_.now_ns() - sleeper.since_ns;
-  const std::uint64_t stall_ns = std::uint64_t{core_.settings.stall_s} * 1'000'000'000;
-  if (stall_ns == 0 || waited_ns < stall_ns || sleeper.told || node_ == nullptr) [[likely]]
-    return;
-  sleeper.told = true;
-  const NoCancellation whole;
-  const ProcessSegment& segment = *node_->segment;
-  tell_stall(segment.directory(), segment.job_key(), segment.id(), waited_ns);
 }
 
 void Engine::unshow_sleep(const SleepingCall& call) {

@@ -319,6 +319,8 @@ class Engine {
   std::uint64_t show_sleep_on_duty(Sleeper& sleeper, SleepingCall& call);
   void unshow_sleep(const SleepingCall& call);
   void tell_if_stalled(Sleeper& sleeper);
+  void note_vain_wait(const Sleeper& sleeper, std::uint64_t timeout_ns);
+  void look_why();
   WaitResult look_at_last(Condition condition);
   VirtualClock* virtual_clock() const;
   WaitResult wait_in_virtual_time(Condition condition, std::uint64_t timeout_ns, OnAbort on_abort);

@@ -8,6 +8,7 @@
 
 #include "engine/check/checker.h"
 #include "engine/config/settings.h"
+#include "engine/inspect/explanation.h"
 #include "engine/inspect/inspection_root.h"
 #include "engine/run/engine.h"
 #include "engine/run/virtual_nic.h"
@@ -104,10 +105,11 @@ struct EngineNode {
     return {loopback.get(), shm.get()};
   }
   std::unique_ptr<SegmentDirectory> directory;
-  InspectionRoot root;               ///< Of the engine.
-  std::unique_ptr<VirtualNic> nic;   ///< Of the engine, in virtual time; nullptr unless PORTOFU_SIM is set.
-  std::unique_ptr<Checker> checker;  ///< nullptr unless PORTOFU_CHECK is set.
-  Observers observers;               ///< Core::observers, if there is one: the recorder and the checker.
+  InspectionRoot root;                ///< Of the engine.
+  std::unique_ptr<Looks> first_look;  ///< On duty: of a loop that lasts (Engine::look_why), until its second one.
+  std::unique_ptr<VirtualNic> nic;    ///< Of the engine, in virtual time; nullptr unless PORTOFU_SIM is set.
+  std::unique_ptr<Checker> checker;   ///< nullptr unless PORTOFU_CHECK is set.
+  Observers observers;                ///< Core::observers, if there is one: the recorder and the checker.
 };
 
 /// @return nullptr on failure, with reason

@@ -12,8 +12,8 @@
 namespace portofu {
 
 /// What to do before the next look. To stay away is to spin longer, where other threads share the duty. To pass time is
-/// to let virtual time go on.
-enum class IdleAdvice : std::uint8_t { kSpin, kStayAway, kYield, kSleep, kPassTime };
+/// to let virtual time go on. To look why is what a loop does that has lasted (stall_watch.h).
+enum class IdleAdvice : std::uint8_t { kSpin, kStayAway, kYield, kSleep, kPassTime, kLookWhy };
 
 /// One streak of empty looks. Times in nanoseconds, from any monotonic clock.
 class IdleStreak {

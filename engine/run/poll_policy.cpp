@@ -24,6 +24,8 @@ IdleAdvice PollPolicy::advise_poll(PollSigns& signs) {
     // Threads that stay away at the same time push the mark beyond now.
     if (is_away(now > mark_ns_ ? now - mark_ns_ : 0, yielding, marked)) streak_.reset();
     mark_ns_ = now;
+    if (marked && is_look_due(signs, now)) [[unlikely]]
+      return IdleAdvice::kLookWhy;
   }
   IdleAdvice advice = streak_.next([&] { return now != 0 ? now : signs.now_ns(); });
   if (advice == IdleAdvice::kSpin) [[likely]]

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "engine/run/idle.h"
+#include "engine/run/stall_watch.h"
 #include "engine/run/wait_limits.h"
 
 namespace portofu {
@@ -32,14 +33,16 @@ class PollPolicy {
  public:
   /// @param spin_count      PORTOFU_SPIN
   /// @param sleep_after_us  PORTOFU_SLEEP_AFTER_US
-  PollPolicy(std::uint32_t spin_count, std::uint64_t sleep_after_us)
-      : streak_(spin_count, sleep_after_us * 1000 * kPollPatience, kFewestPolls) {}
+  /// @param stall_ns        PORTOFU_STALL_S, or StallWatch::kNever
+  PollPolicy(std::uint32_t spin_count, std::uint64_t sleep_after_us, std::uint64_t stall_ns = StallWatch::kNever)
+      : streak_(spin_count, sleep_after_us * 1000 * kPollPatience, kFewestPolls), stall_watch_(stall_ns) {}
 
   // ---- What happened
 
   /// The caller starts something, so it is not one that only waits: what it waits for between its looks may come past
   /// the engine.
   void note_start() {
+    ++starts_;
     streak_.reset();
     second_look_.forget();
   }
@@ -84,6 +87,14 @@ class PollPolicy {
     search_mark_ = polls_;
     return advise_poll(signs);
   }
+  /// Behind an empty look, now and then: whether its caller has to look why. What a call finds that was there before,
+  /// or is the caller's own doing, like the end of a search, is no end of waiting here either.
+  /// @param lasted_ns  what the caller did up to now
+  bool is_look_due(PollSigns& signs, std::uint64_t now_ns, std::uint64_t lasted_ns = 0) {
+    if (!stall_watch_.is_on()) return false;
+    return stall_watch_.is_look_due(now_ns, work_cycles_ + starts_ + signs.lane_uses(), lasted_ns);
+  }
+  StallWatch& stall_watch() { return stall_watch_; }
   /// How long a call sleeps that is advised to.
   std::uint64_t sleep_ns() const { return sleep_ns_; }
 
@@ -113,6 +124,7 @@ class PollPolicy {
   IdleStreak streak_;
   SecondLook second_look_;
   std::uint64_t work_cycles_ = 0;     ///< Cycles that did something.
+  std::uint64_t starts_ = 0;          ///< Calls that started something.
   std::uint64_t found_cycles_ = 0;    ///< `work_cycles_` when a call last found something.
   std::uint64_t mark_ns_ = 0;         ///< Time of the last empty call that was looked at.
   std::uint64_t rest_ns_ = 0;         ///< How long the last call rested.
@@ -125,6 +137,7 @@ class PollPolicy {
   std::uint32_t links_ = 0;           ///< Looks left out behind a LINK, in a row.
   bool awaits_ = false;               ///< PollSigns::awaits_something when last asked.
   std::atomic<bool> shares_core_{false};
+  StallWatch stall_watch_;
 };
 
 }  // namespace portofu

@@ -85,6 +85,11 @@ inline constexpr std::uint32_t kMostLinks = 256;
 /// Entries looked at in each list, the oldest, for one that waits for a single message.
 inline constexpr int kEntriesLookedAt = 8;
 
+// ---- Waits that last (stall_watch.h)
+
+/// Between the two looks of a loop at why it finds nothing.
+inline constexpr std::uint64_t kBetweenLooksWhyNs = 300'000'000;
+
 // ---- The engine (engine.h)
 
 /// Uses of memory of peers after which a call runs a cycle, and pauses.

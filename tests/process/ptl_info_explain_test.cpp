@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -353,8 +354,51 @@ TEST(PtlInfoExplain, Wait__that_lasts_says_so_itself) {
   setenv("PORTOFU_STALL_S", "1", 1);
   Program program(node, "ack", 2);
   unsetenv("PORTOFU_STALL_S");
-  EXPECT_TRUE(program.eventually_says("a call of PID 700 has been waiting for 1 s")) << program.output();
+  EXPECT_TRUE(program.eventually_says("a call of PID 700 has been waiting for 1 s at counter 0x")) << program.output();
   EXPECT_TRUE(contains(program.output(), "was an ACK asked for?")) << program.output();
+}
+
+/// A program that says itself why it waits.
+class Stalled {
+ public:
+  explicit Stalled(const std::string& role) {
+    setenv("PORTOFU_STALL_S", "1", 1);
+    program_.emplace(node_, role, 2);
+    unsetenv("PORTOFU_STALL_S");
+  }
+  bool says(const std::string& words) { return program_->eventually_says(words); }
+  const std::string& output() const { return program_->output(); }
+
+ private:
+  OwnNode node_;
+  std::optional<Program> program_;
+};
+
+TEST(PtlInfoExplain, Loop__that_lasts_says_so_itself) {
+  struct Case {
+    const char* role;
+    const char* where;
+    const char* why;
+  };
+  for (const Case& loop :
+       {Case{"looks", " s at counter 0x", "was an ACK asked for?"},
+        Case{"other_queue", " s at event queue 0x", "; the oldest is PTL_EVENT_PUT"},
+        Case{"no_notice", " s at the MRQ of VCQ 0x", "only puts with UTOFU_ONESIDED_FLAG_REMOTE_MRQ_NOTICE"},
+        Case{"no_entry", " s at the TCQ of VCQ 0x", "did it ask for UTOFU_ONESIDED_FLAG_TCQ_NOTICE?"},
+        Case{"gate", " s at barrier gate 0x", "lacks the packet of barrier gate"}}) {
+    Stalled program(loop.role);
+    EXPECT_TRUE(program.says("a loop of calls of ")) << loop.role << program.output();
+    EXPECT_TRUE(program.says(loop.where)) << program.output();
+    EXPECT_TRUE(program.says("it goes on waiting")) << program.output();
+    EXPECT_TRUE(contains(program.output(), loop.why)) << program.output();
+  }
+}
+
+TEST(PtlInfoExplain, Loop__that_nobody_owes_anything_says_what_it_waits_for) {
+  Stalled program("idle");
+  EXPECT_TRUE(program.says("a loop of calls of PID 700 has been waiting for ")) << program.output();
+  EXPECT_TRUE(program.says("a loop of calls of PID 701 has been waiting for ")) << program.output();
+  EXPECT_TRUE(program.says(" s at event queue 0x")) << program.output();
 }
 
 TEST(PtlInfoExplain, Programs__without_an_error_give_no_finding) {

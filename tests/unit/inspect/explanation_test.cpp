@@ -48,5 +48,23 @@ TEST(Explanation, Finding__concerns_both_processes_that_it_names_and_a_circle_al
   EXPECT_TRUE(concerns(finding, job_id(2).pid));
 }
 
+TEST(Explanation, Awaited__is_what_is_slept_for_and_what_a_loop_looks_at_again) {
+  ProcessPicture process;
+  EXPECT_EQ(awaited_text(process), "");
+  SleepPicture sleep;
+  sleep.subject.kind = WaitKind::kCounters;
+  sleep.subject.add(0xa1, 1);
+  sleep.subject.add(0xa, 1);
+  process.core.sleeps = {sleep};
+  const auto polled = [](WaitKind kind, std::uint64_t object, bool goes_on) {
+    return PollPicture{{kind, object, 1}, goes_on};
+  };
+  process.core.polls = {polled(WaitKind::kEventQueue, 0x84, true), polled(WaitKind::kEventQueue, 0x85, false),
+                        polled(WaitKind::kMrq, 0x3, true),         polled(WaitKind::kTcq, 0x3, true),
+                        polled(WaitKind::kGate, 0x7, true),        polled(WaitKind::kCounters, 0xa1, true)};
+  EXPECT_EQ(awaited_text(process),
+            "counter 0xa1, counter 0xa, event queue 0x84, the MRQ of VCQ 0x3, the TCQ of VCQ 0x3, barrier gate 0x7");
+}
+
 }  // namespace
 }  // namespace portofu

@@ -278,5 +278,61 @@ TEST_F(PollPolicyTest, Yields_that_take_long__are_learned_for_other_streaks) {
   EXPECT_FALSE(policy.shares_core());
 }
 
+/// With PORTOFU_STALL_S.
+class PollPolicyStallTest : public PollPolicyTest {
+ protected:
+  static constexpr std::uint64_t kStallNs = 1000 * kMsNs;
+
+  PollPolicyStallTest() { call_ns = 1'000'000; }
+
+  /// The calls of a loop that lasts, until one has to look why. @return 0: none has
+  std::uint64_t calls_until_look(std::uint64_t most) {
+    for (std::uint64_t calls = 1; calls <= most; ++calls) {
+      now += call_ns;
+      const IdleAdvice advice = searching ? stalling.advise_search(*this) : stalling.advise_poll(*this);
+      if (advice == IdleAdvice::kLookWhy) return calls;
+    }
+    return 0;
+  }
+
+  PollPolicy stalling{kSpin, kSleepAfterUs, kStallNs};
+  static constexpr std::uint64_t kCallsToStall = kStallNs / kMsNs + 2 * kPollsPerMark;
+};
+
+TEST_F(PollPolicyStallTest, Loop__that_works_between_its_calls_looks_why_too) {
+  const std::uint64_t calls = calls_until_look(2 * kCallsToStall);
+  EXPECT_GE(calls, kStallNs / kMsNs);
+  EXPECT_LE(calls, kCallsToStall);
+}
+
+TEST_F(PollPolicyStallTest, Loop__that_yields_and_one_of_searches_look_why_too) {
+  call_ns = 1000;
+  EXPECT_NE(calls_until_look(kStallNs / 1000 + 2 * kPollsPerMark), 0u);
+  stalling.note_work();
+  searching = true;
+  EXPECT_NE(calls_until_look(kStallNs / 1000 + 2 * kPollsPerMark), 0u);
+}
+
+TEST_F(PollPolicyStallTest, Loop__that_finds_the_ends_of_its_own_searches_waits_on) {
+  std::uint64_t rounds = 0;
+  for (; rounds < kCallsToStall && calls_until_look(1) == 0; ++rounds) stalling.note_found();
+  EXPECT_LT(rounds, kCallsToStall);
+}
+
+TEST_F(PollPolicyStallTest, Loop__to_which_something_comes_or_that_starts_something_never_looks_why) {
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_EQ(calls_until_look(kStallNs / kMsNs / 2), 0u);
+    stalling.note_work();
+    EXPECT_EQ(calls_until_look(kStallNs / kMsNs / 2), 0u);
+    stalling.note_start();
+    EXPECT_EQ(calls_until_look(kStallNs / kMsNs / 2), 0u);
+    ++uses;
+  }
+}
+
+TEST_F(PollPolicyStallTest, Without_the_setting__no_loop_looks_why) {
+  for (int i = 0; i < 5000; ++i) ASSERT_NE(call(), IdleAdvice::kLookWhy);
+}
+
 }  // namespace
 }  // namespace portofu
