@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdlib>
 
 #include "engine/door/libfabric.h"
@@ -35,15 +36,27 @@ constexpr std::size_t kMostMessageBytes = kDefaultLimits.max_msg_size;
 /// More can be posted; applications make room for so many.
 constexpr std::size_t kMostReceives = 65536;
 
+/// Data of all applications share what there is. @spec fi_endpoint(3), "traffic class"
+constexpr std::uint32_t kTrafficClass = FI_TC_BEST_EFFORT;
+
 bool is_named(const char* wanted, std::string_view name) { return wanted == nullptr || wanted == name; }
 constexpr bool is_part(std::uint64_t wanted, std::uint64_t given) { return (wanted & ~given) == 0; }
+
+/// Whether an enumeration has the value: "a provider must support the requested value or fail" (fi_getinfo(3)).
+template <class Enumeration>
+bool is_there(const Enumeration& wanted, Enumeration last) {
+  return std::bit_cast<std::uint32_t>(wanted) <= static_cast<std::uint32_t>(last);
+}
+
+/// FI_TC_UNSPEC is "the default traffic class associated with the domain".
+constexpr bool takes_class(std::uint32_t wanted) { return wanted == FI_TC_UNSPEC || wanted == kTrafficClass; }
 
 /// @param caps  of the endpoint: "the capabilities must be a subset of those requested of the associated endpoint"
 bool takes_transmit(const fi_tx_attr& wanted, std::uint64_t caps) {
   return is_part(wanted.caps, (kTransmitCaps & caps) | kDomainCaps) && is_part(wanted.op_flags, kTransmitFlags) &&
          is_part(wanted.msg_order, kOrder) && is_part(wanted.comp_order, FI_ORDER_NONE) &&
          wanted.inject_size <= kInjectBytes && wanted.size <= kTransmitSize && wanted.iov_limit <= kMostPieces &&
-         wanted.rma_iov_limit <= kMostRemotePieces;
+         wanted.rma_iov_limit <= kMostRemotePieces && takes_class(wanted.tclass);
 }
 
 bool takes_receive(const fi_rx_attr& wanted, std::uint64_t caps) {
@@ -91,6 +104,9 @@ constexpr std::array<DomainLimit, 14> kDomainLimits = {{
 
 bool takes_domain(const fi_domain_attr& wanted, std::uint32_t version) {
   return is_named(wanted.name, kDomainName) && is_part(wanted.caps, kDomainCaps) &&
+         is_there(wanted.threading, FI_THREAD_ENDPOINT) && is_there(wanted.control_progress, FI_PROGRESS_MANUAL) &&
+         is_there(wanted.data_progress, FI_PROGRESS_MANUAL) && is_there(wanted.resource_mgmt, FI_RM_ENABLED) &&
+         is_there(wanted.av_type, FI_AV_TABLE) && takes_class(wanted.tclass) &&
          takes_key(version, wanted.auth_key_size) && std::ranges::all_of(kDomainLimits, [&](const DomainLimit& limit) {
            return wanted.*limit.field <= limit.most;
          });
@@ -127,6 +143,7 @@ void fill_transmit(fi_tx_attr& tx, const fi_tx_attr* wanted, std::uint64_t caps)
   tx.size = kTransmitSize;
   tx.iov_limit = kMostPieces;
   tx.rma_iov_limit = kMostRemotePieces;
+  tx.tclass = kTrafficClass;
 }
 
 void fill_receive(fi_rx_attr& rx, const fi_rx_attr* wanted, std::uint64_t caps) {
@@ -173,6 +190,7 @@ void fill_domain(fi_domain_attr& domain, const fi_domain_attr* wanted, std::uint
   set(&domain.resource_mgmt, w.resource_mgmt, FI_RM_ENABLED);
   set(&domain.av_type, w.av_type, FI_AV_UNSPEC);
   domain.caps = kDomainCaps;
+  domain.tclass = kTrafficClass;
   for (const DomainLimit& limit : kDomainLimits) domain.*limit.field = limit.most;
 }
 

@@ -223,6 +223,49 @@ TEST(FiGetinfo, Attributes_that_ask_for_more_are_refused) {
   EXPECT_FALSE(is_found([](fi_info& hints) { hints.ep_attr->max_msg_size = SIZE_MAX; }));
 }
 
+/// "Specifying a non-zero value for input hints indicates that a provider must support the requested value or fail the
+/// operation with -FI_ENODATA."
+TEST(FiGetinfo, Values_that_no_enumeration_has_are_refused) {
+  const auto is_found = [](auto fi_domain_attr::*field, auto value) {
+    Info hints = make_hints();
+    hints->domain_attr->*field = value;
+    return get_info(hints.get()) != nullptr;
+  };
+  const auto next = [](auto last) { return static_cast<decltype(last)>(static_cast<int>(last) + 1); };
+  EXPECT_TRUE(is_found(&fi_domain_attr::threading, FI_THREAD_ENDPOINT));
+  EXPECT_FALSE(is_found(&fi_domain_attr::threading, next(FI_THREAD_ENDPOINT)));
+  for (fi_progress fi_domain_attr::*const field : {&fi_domain_attr::control_progress, &fi_domain_attr::data_progress}) {
+    EXPECT_TRUE(is_found(field, FI_PROGRESS_MANUAL));
+    EXPECT_FALSE(is_found(field, next(FI_PROGRESS_MANUAL)));
+  }
+  EXPECT_TRUE(is_found(&fi_domain_attr::resource_mgmt, FI_RM_ENABLED));
+  EXPECT_FALSE(is_found(&fi_domain_attr::resource_mgmt, next(FI_RM_ENABLED)));
+  EXPECT_TRUE(is_found(&fi_domain_attr::av_type, FI_AV_TABLE));
+  EXPECT_FALSE(is_found(&fi_domain_attr::av_type, next(FI_AV_TABLE)));
+}
+
+/// fi_endpoint(3): FI_TC_BEST_EFFORT "is the default in the absence of any other local or fabric configuration", and
+/// FI_TC_UNSPEC is that of the domain. There is no other class.
+TEST(FiGetinfo, Traffic_is_of_the_default_class) {
+  const auto found_for = [](std::uint32_t of_context, std::uint32_t of_domain) {
+    Info hints = make_hints();
+    hints->tx_attr->tclass = of_context;
+    hints->domain_attr->tclass = of_domain;
+    return get_info(hints.get());
+  };
+  for (const std::uint32_t asked : {FI_TC_UNSPEC, FI_TC_BEST_EFFORT}) {
+    const Info found = found_for(asked, asked);
+    ASSERT_NE(found, nullptr);
+    EXPECT_EQ(found->tx_attr->tclass, std::uint32_t{FI_TC_BEST_EFFORT});
+    EXPECT_EQ(found->domain_attr->tclass, std::uint32_t{FI_TC_BEST_EFFORT});
+  }
+  for (const std::uint32_t asked : {std::uint32_t{FI_TC_LOW_LATENCY}, std::uint32_t{FI_TC_NETWORK_CTRL},
+                                    std::uint32_t{FI_TC_NETWORK_CTRL} + 1, fi_tc_dscp_set(8), std::uint32_t{1}}) {
+    EXPECT_EQ(found_for(asked, 0), nullptr) << asked;
+    EXPECT_EQ(found_for(0, asked), nullptr) << asked;
+  }
+}
+
 /// fi_endpoint(3), caps of a context: "The capabilities must be a subset of those requested of the associated
 /// endpoint."
 TEST(FiGetinfo, Capabilities_of_a_context_are_those_of_its_endpoint) {
