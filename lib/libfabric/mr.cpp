@@ -46,14 +46,19 @@ bool close_entries(Engine& engine, std::vector<MemoryRegion::Entry>& entries) {
   return engine.wait(is_over, Engine::kLingerNs, OnAbort::kGoOn) == WaitResult::kReached;
 }
 
+/// What is still in use keeps its key, and no further endpoint reaches it; it may be closed again.
 int close(fid* object) {
   auto* region = object_of<MemoryRegion>(object);
   Engine& engine = *region->domain->engine;
   {
     const Engine::Duty duty(engine);
-    if (is_reachable(*region)) region->domain->regions.erase(region->fid.key);
+    region->enabled = false;
   }
   if (!close_entries(engine, region->entries)) return -FI_EBUSY;
+  {
+    const Engine::Duty duty(engine);
+    if (is_reachable(*region)) region->domain->regions.erase(region->fid.key);
+  }
   if (region->cntr != nullptr) --region->cntr->users;
   --region->domain->users;
   delete region;

@@ -1,6 +1,8 @@
 // fi_mr(3): memory regions, in all modes that an application may ask for.
 
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/conformance/libfabric/fabric_fixture.h"
@@ -202,6 +204,52 @@ TEST_F(FiMr, Memory_may_come_after_its_registration) {
   EXPECT_EQ(static_cast<std::uint64_t*>(place)[1], sent);
   EXPECT_EQ(fi_close(&region->fid), 0);
   munmap(place, bytes);
+}
+
+/// A process that reads memory of another one, and stops in the middle of it until it is told to go on.
+[[noreturn]] void read_and_stop(const LoneNode::Name& owner, std::vector<std::byte>& into) {
+  if (!conformance::enter_node(2)) _exit(1);
+  const LoneNode reader;
+  const fi_addr_t to_owner = reader.know(owner);
+  for (const std::size_t bytes : {std::size_t{1}, into.size()}) {
+    if (fi_read(reader->ep, into.data(), bytes, nullptr, to_owner, 0, 5, nullptr) != 0) _exit(2);
+    if (bytes != 1) raise(SIGSTOP);
+    if (reader->next().err != 0) _exit(3);
+  }
+  _exit(0);
+}
+
+/// fi_close of what is still in use is -FI_EBUSY: the region is there until it is closed, and so is its key. Closing it
+/// again closes that one, not what has the same key by then.
+TEST_F(FiMr, Region_in_use_keeps_its_key_until_it_is_closed) {
+  if (std::getenv("PORTOFU_TEST_NODES") != nullptr) GTEST_SKIP() << "a process that is stopped has not connected";
+  open_with(0);
+  std::vector<std::byte> bytes(std::size_t{64} << 20);
+  LoneNode::Name owner{};
+  std::size_t name_bytes = owner.size();
+  ASSERT_EQ(fi_getname(&b.ep->fid, owner.data(), &name_bytes), 0);
+  fid_mr* region = open_memory(bytes.data(), bytes.size(), 5);
+  const pid_t reader = fork();
+  if (reader == 0) read_and_stop(owner, bytes);
+  int status = 0;
+  pid_t changed = 0;
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (changed == 0 && std::chrono::steady_clock::now() < deadline) {
+    EXPECT_TRUE(b.is_quiet());
+    changed = waitpid(reader, &status, WUNTRACED | WNOHANG);
+  }
+  ASSERT_TRUE(changed == reader && WIFSTOPPED(status));
+  EXPECT_TRUE(b.is_quiet());
+  EXPECT_EQ(fi_close(&region->fid), -FI_EBUSY);
+  fid_mr* other = nullptr;
+  EXPECT_EQ(fi_mr_reg(domain_of_b, &word, sizeof word, FI_REMOTE_WRITE, 0, 5, 0, &other, nullptr), -FI_ENOKEY);
+  EXPECT_EQ(kill(reader, SIGCONT), 0);
+  while ((changed = waitpid(reader, &status, WNOHANG)) == 0) EXPECT_TRUE(b.is_quiet());
+  EXPECT_TRUE(changed == reader && WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_EQ(fi_close(&region->fid), 0);
+  ASSERT_EQ(fi_mr_reg(domain_of_b, &word, sizeof word, FI_REMOTE_WRITE, 0, 5, 0, &other, nullptr), 0);
+  EXPECT_EQ(write(0, 5, to_b), 0);
+  EXPECT_EQ(fi_close(&other->fid), 0);
 }
 
 }  // namespace
