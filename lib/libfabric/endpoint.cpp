@@ -18,13 +18,14 @@ namespace {
 
 int enable(Endpoint& ep) {
   if (ep.fid.fid.fclass == FI_CLASS_SEP || ep.fid.fid.fclass == FI_CLASS_SRX_CTX) return 0;
-  const bool sends = ep.sends && (ep.caps & (FI_SEND | FI_READ | FI_WRITE)) != 0;
+  const bool sends = ep.sends && ep.tx->access != 0;
   AddressVector* av = ep.parent != nullptr ? ep.parent->av : ep.av;
   if (av == nullptr) return -FI_ENOAV;
   if (sends && ep.tx->cq == nullptr && ep.tx->send_cntr == nullptr && ep.tx->write_cntr == nullptr &&
       ep.tx->read_cntr == nullptr)
     return -FI_ENOCQ;
-  if (ep.receives && (ep.caps & FI_RECV) != 0 && ep.rx->cq == nullptr && ep.rx->recv_cntr == nullptr) return -FI_ENOCQ;
+  if (ep.receives && (ep.rx->access & FI_RECV) != 0 && ep.rx->cq == nullptr && ep.rx->recv_cntr == nullptr)
+    return -FI_ENOCQ;
   if (ep.wants_shared && ep.srx == nullptr) return -FI_EINVAL;
   const Engine::Duty duty(*ep.domain->engine);
   if (sends && !ep.tx->enabled) {
@@ -34,7 +35,7 @@ int enable(Endpoint& ep) {
   }
   if (ep.receives && !ep.rx->open) {
     ep.rx->av = av;
-    ep.rx->enabled = ep.srx == nullptr && (ep.caps & FI_RECV) != 0;
+    ep.rx->enabled = ep.srx == nullptr && (ep.rx->access & FI_RECV) != 0;
     if (!open_receive_half(duty.core(), *ep.rx)) return -FI_ENOMEM;
     if (ep.srx != nullptr) join(duty.core(), *ep.srx->shared, *ep.rx);
   }
@@ -298,6 +299,15 @@ void give_calls(Endpoint& ep) {
   if ((ep.caps & FI_ATOMIC) == 0) ep.fid.atomic = &no_atomics;
 }
 
+/// Of some modifiers, those of a context: they are "used to limit a primary capability", and those of a context "must
+/// be a subset of those requested of the associated endpoint" (fi_getinfo(3), fi_endpoint(3)).
+/// @param attributes  of the context; nullptr, or without capabilities: it has those of the endpoint
+template <class Attributes>
+std::uint64_t access_of(const Endpoint& ep, const Attributes* attributes, std::uint64_t modifiers) {
+  const bool narrower = attributes != nullptr && attributes->caps != 0;
+  return ep.caps & (narrower ? with_directions(attributes->caps) : ep.caps) & modifiers;
+}
+
 /// @pre its capabilities are set
 void give_halves(Endpoint& ep, const fi_info& info, bool sends, bool receives, std::uint32_t number) {
   ep.sends = sends;
@@ -306,14 +316,14 @@ void give_halves(Endpoint& ep, const fi_info& info, bool sends, bool receives, s
   if (sends) {
     ep.tx->domain = ep.domain;
     ep.tx->number = number;
+    ep.tx->access = access_of(ep, info.tx_attr, FI_SEND | FI_READ | FI_WRITE);
     ep.tx_flags = info.tx_attr != nullptr ? info.tx_attr->op_flags : 0;
   }
   if (!receives) return;
   ep.rx->domain = ep.domain;
   ep.rx->number = number;
   ep.rx->directed = (ep.caps & FI_DIRECTED_RECV) != 0;
-  const std::uint64_t narrower = info.rx_attr != nullptr && info.rx_attr->caps != 0 ? info.rx_attr->caps : ep.caps;
-  ep.rx->access = ep.caps & with_directions(narrower) & (FI_REMOTE_READ | FI_REMOTE_WRITE);
+  ep.rx->access = access_of(ep, info.rx_attr, FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE);
   ep.rx_flags = info.rx_attr != nullptr ? info.rx_attr->op_flags : 0;
 }
 

@@ -44,7 +44,8 @@ struct Transmit {
   CounterFid* read_cntr = nullptr;
   std::uint32_t number = kMaxEndpoints;  ///< Under which its messages are sent.
   bool enabled = false;
-  bool selective = false;  ///< FI_SELECTIVE_COMPLETION.
+  bool selective = false;    ///< FI_SELECTIVE_COMPLETION.
+  std::uint64_t access = 0;  ///< Of FI_SEND, FI_READ and FI_WRITE, what may be initiated by it.
   std::array<Handle, kMdUseCount> mds{};
 };
 
@@ -62,8 +63,8 @@ struct Receive {
   bool shared = false;  ///< Several endpoints receive by it; who is told of a message depends on which one it came by.
   bool selective = false;
   bool directed = false;  ///< FI_DIRECTED_RECV: the source of a receive counts.
-  /// Of FI_REMOTE_READ and FI_REMOTE_WRITE, what others may do by it: "to restrict the types of RMA operations
-  /// supported by an endpoint" (fi_getinfo(3)).
+  /// Of FI_REMOTE_READ and FI_REMOTE_WRITE, what others may do by it, and FI_RECV: "to restrict the types of RMA
+  /// operations supported by an endpoint" (fi_getinfo(3)).
   std::uint64_t access = 0;
   std::size_t min_multi_recv = 64;
 };

@@ -207,6 +207,79 @@ TEST_F(FiEndpoint, Sends_only_or_receives_only_where_that_was_selected) {
   }
 }
 
+/// fi_getinfo(3): "Primary modifiers are used to limit a primary capability". A counter for FI_READ counts "an RMA
+/// read, atomic fetch, or atomic compare operation" (fi_endpoint(3)), so these are what FI_READ is for.
+class FiEndpointModifiers : public Fabric {
+ protected:
+  /// What calls say to an endpoint that is opened as `info_of_c` says.
+  void expect_only(std::uint64_t allowed, fi_info& info_of_c) {
+    Node c;
+    c.open(domain, &info_of_c);
+    const fi_addr_t from_c = c.insert(b);
+    const auto answer = [allowed](std::uint64_t needed) -> ssize_t {
+      return (allowed & needed) != 0 ? 0 : -FI_EOPBADSTATE;
+    };
+    EXPECT_EQ(fi_send(c.ep, &word, 8, nullptr, from_c, nullptr), answer(FI_SEND));
+    EXPECT_EQ(fi_tsend(c.ep, &word, 8, nullptr, from_c, 1, nullptr), answer(FI_SEND));
+    EXPECT_EQ(fi_recv(c.ep, &word, 8, nullptr, FI_ADDR_UNSPEC, &word), answer(FI_RECV));
+    EXPECT_EQ(fi_trecv(c.ep, &word, 8, nullptr, FI_ADDR_UNSPEC, 1, 0, &word), answer(FI_RECV));
+    EXPECT_EQ(fi_read(c.ep, &word, 8, nullptr, from_c, 0, 5, nullptr), answer(FI_READ));
+    EXPECT_EQ(fi_write(c.ep, &word, 8, nullptr, from_c, 0, 5, nullptr), answer(FI_WRITE));
+    EXPECT_EQ(fi_inject_write(c.ep, &word, 8, from_c, 0, 5), answer(FI_WRITE));
+    EXPECT_EQ(fi_atomic(c.ep, &word, 1, nullptr, from_c, 0, 5, FI_UINT64, FI_SUM, nullptr), answer(FI_WRITE));
+    EXPECT_EQ(fi_fetch_atomic(c.ep, &word, 1, nullptr, &word, nullptr, from_c, 0, 5, FI_UINT64, FI_SUM, nullptr),
+              answer(FI_READ));
+    EXPECT_EQ(fi_compare_atomic(c.ep, &word, 1, nullptr, &word, nullptr, &word, nullptr, from_c, 0, 5, FI_UINT64,
+                                FI_CSWAP, nullptr),
+              answer(FI_READ));
+    const iovec piece{&word, 8};
+    const std::array<fi_rma_iov, 2> halves{{{0, 4, 5}, {4, 4, 5}}};
+    const fi_msg_rma msg{&piece, nullptr, 1, from_c, halves.data(), halves.size(), nullptr, 0};
+    EXPECT_EQ(fi_readmsg(c.ep, &msg, 0), answer(FI_READ));
+    EXPECT_EQ(fi_writemsg(c.ep, &msg, 0), answer(FI_WRITE));
+    c.close();
+  }
+
+  static constexpr std::uint64_t kCalls = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC;
+  std::uint64_t word = 1;
+};
+
+TEST_F(FiEndpointModifiers, Limit_what_an_endpoint_initiates) {
+  std::uint64_t memory = 0;
+  fid_mr* region = open_memory(&memory, sizeof memory, 5);
+  // "If no modifiers are specified for an applicable capability, all relevant modifiers are assumed."
+  constexpr std::uint64_t kMessages = FI_SEND | FI_RECV;
+  const std::array<std::array<std::uint64_t, 2>, 6> modifiers{{{FI_SEND | FI_REMOTE_READ, FI_SEND},
+                                                               {FI_RECV | FI_REMOTE_READ, FI_RECV},
+                                                               {FI_READ, FI_READ | kMessages},
+                                                               {FI_WRITE, FI_WRITE | kMessages},
+                                                               {FI_SEND | FI_READ, FI_SEND | FI_READ},
+                                                               {FI_SEND, FI_SEND | FI_READ | FI_WRITE}}};
+  for (const auto& [asked, allowed] : modifiers) {
+    Info hints = make_hints();
+    hints->caps = kCalls | asked;
+    const Info selected = get_info(hints.get());
+    ASSERT_NE(selected, nullptr);
+    SCOPED_TRACE(fi_tostr(&asked, FI_TYPE_CAPS));
+    expect_only(allowed, *selected);
+  }
+  EXPECT_EQ(fi_close(&region->fid), 0);
+}
+
+/// fi_endpoint(3), caps of a context: it "allows configuring a specific transmit context with fewer capabilities".
+TEST_F(FiEndpointModifiers, Of_a_context_limit_it_further) {
+  std::uint64_t memory = 0;
+  fid_mr* region = open_memory(&memory, sizeof memory, 5);
+  Info hints = make_hints();
+  hints->caps = kCalls;
+  hints->tx_attr->caps = FI_MSG | FI_TAGGED | FI_SEND | FI_RMA | FI_ATOMIC | FI_WRITE;
+  hints->rx_attr->caps = FI_RMA | FI_ATOMIC | FI_REMOTE_READ;
+  const Info selected = get_info(hints.get());
+  ASSERT_NE(selected, nullptr);
+  expect_only(FI_SEND | FI_WRITE, *selected);
+  EXPECT_EQ(fi_close(&region->fid), 0);
+}
+
 /// A context of another provider (fi_peer(3)) is none of its own.
 TEST_F(FiEndpoint, Receives_of_another_provider_are_not_imported) {
   fi_rx_attr attr{};
