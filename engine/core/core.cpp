@@ -31,14 +31,16 @@ void Core::leave_other_nodes() {
 }
 
 Peer& Core::look_up_peer(ProcessId id) {
-  auto& place = peers[std::uint64_t{id.nid} << 32 | id.pid];
-  if (place == nullptr) {
-    place = std::make_unique<Peer>();
-    place->id = id;
-    place->wire = wire_to(id);
+  const std::uint64_t key = std::uint64_t{id.nid} << 32 | id.pid;
+  auto found = peers.find(key);
+  if (found == peers.end()) {
+    auto made = std::make_unique<Peer>();  // Before it has a place: without memory it has none.
+    made->id = id;
+    made->wire = wire_to(id);
+    found = peers.emplace(key, std::move(made)).first;
   }
-  recent_peer = place.get();
-  return *place;
+  recent_peer = found->second.get();
+  return *recent_peer;
 }
 
 void Core::wait_for_room(Peer& waiting) {

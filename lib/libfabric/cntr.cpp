@@ -169,12 +169,16 @@ int open_cntr(fid_domain* domain, fi_cntr_attr* attr, fid_cntr** opened, void* c
     cntr->fid.ops = &calls;
     {
       const Engine::Duty duty(*cntr->domain->engine);
+      std::vector<CounterFid*>& counters = cntr->domain->counters;
+      cntr->place = counters.size();
+      counters.push_back(cntr.get());
       CountingEvent* counter = interface_of(duty.core()).cts.allocate(&cntr->ct_handle);
-      if (counter == nullptr) return -FI_ENOMEM;
+      if (counter == nullptr) {
+        counters.pop_back();
+        return -FI_ENOMEM;
+      }
       counter->reset_on_duty();
       counter->let_failures_start();
-      cntr->place = cntr->domain->counters.size();
-      cntr->domain->counters.push_back(cntr.get());
     }
     ++cntr->domain->users;
     const int result = attr != nullptr ? cntr->wait.open(attr->wait_obj, attr->wait_set, &cntr->fid.fid) : 0;

@@ -42,7 +42,7 @@ struct Domain {
 
   fid_domain fid{};
   Fabric* fabric = nullptr;
-  Lane* lane = nullptr;      ///< Where it is, with all that is opened from it.
+  Lane* lane = nullptr;      ///< Where it is, with all that is opened from it; its own until it is destroyed.
   Engine* engine = nullptr;  ///< Of the lane.
   Users users{0};
   EventQueueFid* eq = nullptr;       ///< Bound to it.

@@ -16,6 +16,20 @@
 namespace portofu::fabric {
 namespace {
 
+/// On duty. Throws bad_alloc without memory; then it is not open.
+void open_receiving(Core& core, Endpoint& ep, AddressVector* av) {
+  ep.rx->av = av;
+  ep.rx->enabled = ep.srx == nullptr && (ep.rx->access & FI_RECV) != 0;
+  open_receive_half(core, *ep.rx);
+  try {
+    if (ep.srx != nullptr) join(core, *ep.srx->shared, *ep.rx);
+  } catch (...) {
+    withdraw_receive(core, *ep.rx);
+    throw;
+  }
+}
+
+/// Throws bad_alloc without memory; then neither half is enabled that was not.
 int enable(Endpoint& ep) {
   if (ep.fid.fid.fclass == FI_CLASS_SEP || ep.fid.fid.fclass == FI_CLASS_SRX_CTX) return 0;
   const bool sends = ep.sends && ep.tx->access != 0;
@@ -28,16 +42,16 @@ int enable(Endpoint& ep) {
     return -FI_ENOCQ;
   if (ep.wants_shared && ep.srx == nullptr) return -FI_EINVAL;
   const Engine::Duty duty(*ep.domain->engine);
-  if (sends && !ep.tx->enabled) {
+  const bool opens = sends && !ep.tx->enabled;
+  if (opens) {
     ep.tx->av = av;
-    if (!open_transmit_half(duty.core(), *ep.tx)) return -FI_ENOMEM;
-    ep.tx->enabled = true;
+    open_transmit_half(duty.core(), *ep.tx);
   }
-  if (ep.receives && !ep.rx->open) {
-    ep.rx->av = av;
-    ep.rx->enabled = ep.srx == nullptr && (ep.rx->access & FI_RECV) != 0;
-    if (!open_receive_half(duty.core(), *ep.rx)) return -FI_ENOMEM;
-    if (ep.srx != nullptr) join(duty.core(), *ep.srx->shared, *ep.rx);
+  try {
+    if (ep.receives && !ep.rx->open) open_receiving(duty.core(), ep, av);
+  } catch (...) {
+    if (opens) close_transmit(duty.core(), *ep.tx);
+    throw;
   }
   return 0;
 }
@@ -77,8 +91,7 @@ void close_halves(Endpoint& ep) {
   const Engine::Duty duty(engine);
   end_waiting(duty.core(), ep);
   if (ep.tx->enabled) close_transmit(duty.core(), *ep.tx);
-  // A number whose messages still arrive is not used again.
-  if (ep.number_count != 0 && quiet) give_numbers(*ep.domain->lane, ep.first_number, ep.number_count);
+  if (!quiet) ep.number_count = 0;  // A number whose messages still arrive is not used again.
 }
 
 bool is_alias(const Endpoint& ep) { return ep.parent != nullptr && ep.tx == ep.parent->tx && ep.rx == ep.parent->rx; }
@@ -96,8 +109,9 @@ int close(fid* object) {
   let_go_of(ep->srx);
   let_go_of(ep->stx);
   let_go_of(ep->parent);
-  --ep->domain->users;
+  Domain& domain = *ep->domain;
   delete ep;
+  --domain.users;
   return 0;
 }
 
@@ -252,6 +266,12 @@ fi_ops_ep endpoint_calls = {
 };
 
 }  // namespace
+
+Endpoint::~Endpoint() {
+  if (number_count == 0) return;
+  const Engine::Duty duty(*domain->engine);
+  give_numbers(*domain->lane, first_number, number_count);
+}
 
 std::unique_ptr<Endpoint> make_endpoint(Domain& domain, std::size_t fclass, void* context) {
   auto ep = std::make_unique<Endpoint>();

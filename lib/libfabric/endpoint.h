@@ -83,6 +83,11 @@ struct SharedTransmit {
 };
 
 struct Endpoint {
+  Endpoint() = default;
+  ~Endpoint();
+  Endpoint(const Endpoint&) = delete;
+  Endpoint& operator=(const Endpoint&) = delete;
+
   fid_ep fid{};
   Domain* domain = nullptr;
   Users users{0};
@@ -101,7 +106,7 @@ struct Endpoint {
   bool wants_shared = false;   ///< It was opened for a shared receive context.
   Endpoint* parent = nullptr;  ///< Of a context: its scalable endpoint. Of an alias: what it stands for.
   std::uint32_t first_number = kMaxEndpoints;  ///< Numbers of its own.
-  std::uint32_t number_count = 0;
+  std::uint32_t number_count = 0;              ///< Of those; they are given back with the endpoint.
   AddressVector* av = nullptr;
 
   /// What is told of a failed operation that has no context of its own. @spec fi_endpoint(3), "notes"
@@ -122,7 +127,8 @@ struct Endpoint {
 
 inline Endpoint& endpoint_of(fid_ep* fid) { return *object_of<Endpoint>(fid); }
 
-/// On duty: an endpoint gets its receives from a shared context, or does so no more.
+/// On duty: an endpoint gets its receives from a shared context, or does so no more. To join throws bad_alloc without
+/// memory.
 void join(Core& core, SharedReceive& shared, Receive& member);
 void leave(Core& core, SharedReceive& shared, const Receive& member);
 
@@ -136,7 +142,8 @@ extern fi_ops_rma memory_calls;
 extern fi_ops_atomic atomic_calls;
 extern fi_ops_cm address_calls;
 
-/// On duty: memory that is registered is reached through every enabled endpoint of its domain.
+/// On duty: memory that is registered is reached through every enabled endpoint of its domain. Throws bad_alloc without
+/// memory, or without a place in the list.
 void open_region_at(Core& core, MemoryRegion& region, const Receive& receive);
 
 }  // namespace portofu::fabric

@@ -51,9 +51,9 @@ int close_domain(fid* object) {
     close_gates(duty.core(), *domain);
   }
   if (domain->eq != nullptr) --domain->eq->users;
-  --domain->fabric->users;
-  release_lane(*domain->lane);
+  Fabric& fabric = *domain->fabric;
   delete domain;
+  --fabric.users;
   return 0;
 }
 
@@ -97,7 +97,6 @@ int open_domain(fid_fabric* fabric_fid, fi_info* info, fid_domain** opened, void
     if (const int result = hold_lane(source.pid, &domain->lane); result != 0) return result;
     domain->engine = domain->lane->engine;
     domain->fabric = object_of<Fabric>(fabric_fid);
-    ++domain->fabric->users;
     domain->address_format = format_for(info->addr_format);
     const int mode = info->domain_attr->mr_mode;
     domain->binds_regions = mode != FI_MR_BASIC && mode != FI_MR_SCALABLE && (mode & FI_MR_ENDPOINT) != 0;
@@ -107,6 +106,7 @@ int open_domain(fid_fabric* fabric_fid, fi_info* info, fid_domain** opened, void
     domain->fid.ops = &domain_calls;
     domain->fid.mr = &region_calls;
     note(opened_now.domains, domain.get());
+    ++domain->fabric->users;
     *opened = &domain.release()->fid;
     return 0;
   });

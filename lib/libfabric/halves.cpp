@@ -79,6 +79,19 @@ void unlink_all(Core& core, Interface& ni, MatchList& list) {
   }
 }
 
+/// On duty: nothing is reached by it any more.
+void shut(Core& core, Receive& rx) {
+  Interface& ni = interface_of(core);
+  for (const PortalUse use : kPortalUses) {
+    if (PortalTableEntry* portal = ni.portal(portal_of(rx.number, use))) shut_portal(core, ni, *portal);
+  }
+  rx.open = rx.enabled = false;
+  for (const auto& [key, region] : rx.domain->regions) region->forget(rx.number);
+  std::erase(rx.domain->receivers, &rx);
+  rx.domain->lane->receivers[rx.number] = nullptr;
+  rx.domain->engine->show_endpoint_on_duty(rx.number, false);
+}
+
 /// On duty: nothing is arriving. @return whether the portal table entry is gone: some peer may be inside it
 bool remove_portal(Core& core, Interface& ni, std::uint16_t pt_index) {
   if (ni.portal(pt_index) == nullptr) return true;  // It was that of a shared context.
@@ -106,11 +119,15 @@ void close_memory(Interface& ni, Handle* handle) {
   end_operation(ni, *md);
 }
 
-bool open_transmit_half(Core& core, Transmit& tx) {
+void open_transmit_half(Core& core, Transmit& tx) {
   Interface& ni = interface_of(core);
+  tx.mds.fill(0);
   for (std::size_t i = 0; i < kMdUseCount; ++i) {
     MemoryDescriptor* md = ni.mds.allocate(&tx.mds[i]);
-    if (md == nullptr) return false;
+    if (md == nullptr) {
+      close_transmit(core, tx);
+      throw std::bad_alloc();
+    }
     const CounterFid* cntr = kMdRules[i].counts ? counter_for(tx, static_cast<MdUse>(i)) : nullptr;
     *md = {};
     md->segment.describe(static_cast<void*>(nullptr), UINT64_MAX);
@@ -119,40 +136,42 @@ bool open_transmit_half(Core& core, Transmit& tx) {
     md->eq_handle = tx.cq != nullptr && static_cast<MdUse>(i) != MdUse::kOperand ? tx.cq->eq_handle : 0;
     md->ct_handle = cntr != nullptr ? cntr->ct_handle : 0;
   }
-  return true;
+  tx.enabled = true;
 }
 
 void close_transmit(Core& core, Transmit& tx) {
   Interface& ni = interface_of(core);
   for (Handle& handle : tx.mds) close_memory(ni, &handle);
+  tx.enabled = false;
 }
 
-bool open_receive_half(Core& core, Receive& rx) {
-  for (const PortalUse use : kPortalUses) {
-    if (!open_portal(core, rx, use)) return false;
+void open_receive_half(Core& core, Receive& rx) {
+  try {
+    rx.domain->receivers.push_back(&rx);
+    for (const PortalUse use : kPortalUses) {
+      if (!open_portal(core, rx, use)) throw std::bad_alloc();
+    }
+    for (const auto& [key, region] : rx.domain->regions) {
+      if (region->enabled) open_region_at(core, *region, rx);
+    }
+  } catch (...) {
+    withdraw_receive(core, rx);
+    throw;
   }
   rx.open = true;
   rx.domain->lane->receivers[rx.number] = &rx;
   if (!rx.shared) rx.domain->engine->show_endpoint_on_duty(rx.number, true);
-  rx.domain->receivers.push_back(&rx);
-  for (const auto& [key, region] : rx.domain->regions) {
-    if (region->enabled) open_region_at(core, *region, rx);
-  }
-  return true;
+}
+
+void withdraw_receive(Core& core, Receive& rx) {
+  shut(core, rx);
+  for (const PortalUse use : kPortalUses) remove_portal(core, interface_of(core), portal_of(rx.number, use));
 }
 
 bool close_receive(Engine& engine, Receive& rx) {
   {
     const Engine::Duty duty(engine);
-    Interface& ni = interface_of(duty.core());
-    for (const PortalUse use : kPortalUses) {
-      if (PortalTableEntry* portal = ni.portal(portal_of(rx.number, use))) shut_portal(duty.core(), ni, *portal);
-    }
-    rx.open = rx.enabled = false;
-    for (const auto& [key, region] : rx.domain->regions) region->forget(rx.number);
-    std::erase(rx.domain->receivers, &rx);
-    rx.domain->lane->receivers[rx.number] = nullptr;
-    engine.show_endpoint_on_duty(rx.number, false);
+    shut(duty.core(), rx);
   }
   auto is_quiet = [&](Core& core) {
     return std::ranges::all_of(kPortalUses, [&](PortalUse use) {

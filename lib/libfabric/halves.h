@@ -5,11 +5,15 @@
 
 namespace portofu::fabric {
 
-/// On duty: the memory descriptors. @return false: no memory
-bool open_transmit_half(Core& core, Transmit& tx);
+/// On duty: the memory descriptors. Throws bad_alloc without memory, and then leaves none.
+void open_transmit_half(Core& core, Transmit& tx);
 
-/// On duty: the portal table entries, and in them what is registered already. @return false: no memory
-bool open_receive_half(Core& core, Receive& rx);
+/// On duty: the portal table entries, and in them what is registered already. Throws bad_alloc without memory, and then
+/// leaves none.
+void open_receive_half(Core& core, Receive& rx);
+
+/// On duty: closes what has just been opened, on the same duty, so that nothing has arrived.
+void withdraw_receive(Core& core, Receive& rx);
 
 /// On duty: gives a memory descriptor back; what is under way keeps it until it ends, and nobody is told.
 void close_memory(Interface& ni, Handle* handle);

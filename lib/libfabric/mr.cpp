@@ -28,10 +28,27 @@ int choose_key(MemoryRegion& region, std::uint64_t wanted) {
 }
 
 /// On duty.
+void give_key(const MemoryRegion& region) {
+  if (is_reachable(region)) region.domain->regions.erase(region.fid.key);
+}
+
+/// On duty: gives entries back that nobody has used yet.
+void drop_entries(Core& core, std::vector<MemoryRegion::Entry>& entries) {
+  for (const MemoryRegion::Entry& entry : entries) unlink_entry(core, interface_of(core), entry.handle);
+  entries.clear();
+}
+
+/// On duty. Throws bad_alloc without memory; then it is as it was. @pre it has no entries
 void enable(Core& core, MemoryRegion& region) {
+  try {
+    for (const Receive* receive : region.domain->receivers) {
+      if (is_reachable(region)) open_region_at(core, region, *receive);
+    }
+  } catch (...) {
+    drop_entries(core, region.entries);
+    throw;
+  }
   region.enabled = true;
-  if (!is_reachable(region)) return;
-  for (const Receive* receive : region.domain->receivers) open_region_at(core, region, *receive);
 }
 
 /// Who is in the middle of an access ends it soon, unless he has been stopped there. What is in use then stays.
@@ -57,7 +74,7 @@ int close(fid* object) {
   if (!close_entries(engine, region->entries)) return -FI_EBUSY;
   {
     const Engine::Duty duty(engine);
-    if (is_reachable(*region)) region->domain->regions.erase(region->fid.key);
+    give_key(*region);
   }
   if (region->cntr != nullptr) --region->cntr->users;
   --region->domain->users;
@@ -73,14 +90,21 @@ int bind_endpoint(MemoryRegion& region, const Endpoint& ep) {
   return 0;
 }
 
-/// A region that nobody had to enable gets new entries, before the old ones go: it is reached all the time.
+/// A region that nobody had to enable gets new entries, before the old ones go: it is reached all the time. Throws
+/// bad_alloc without memory; then it has the old ones.
 void replace_entries(MemoryRegion& region) {
   Engine& engine = *region.domain->engine;
   std::vector<MemoryRegion::Entry> old;
   {
     const Engine::Duty duty(engine);
     old.swap(region.entries);
-    enable(duty.core(), region);
+    try {
+      region.entries.reserve(region.domain->receivers.size() + old.size());  // See below.
+      enable(duty.core(), region);
+    } catch (...) {
+      old.swap(region.entries);
+      throw;
+    }
   }
   if (close_entries(engine, old)) return;
   const Engine::Duty duty(engine);
@@ -92,8 +116,13 @@ int bind_counter(MemoryRegion& region, CounterFid* cntr) {
   const bool was_enabled = region.enabled && (region.events || region.domain->binds_regions);
   if (region.cntr != nullptr || was_enabled) return -FI_EOPBADSTATE;
   region.cntr = cntr;
+  try {
+    if (region.enabled) replace_entries(region);
+  } catch (...) {
+    region.cntr = nullptr;
+    throw;
+  }
   ++cntr->users;
-  if (region.enabled) replace_entries(region);
   return 0;
 }
 
@@ -164,10 +193,15 @@ int register_attributes(fid* domain_fid, const fi_mr_attr* attr, std::uint64_t f
     region->events = (flags & FI_RMA_EVENT) != 0;
     const Engine::Duty duty(*region->domain->engine);
     if (const int result = choose_key(*region, attr->requested_key); result != 0) return result;
-    ++region->domain->users;
     region->fid.fid = {FI_CLASS_MR, attr->context, &object_calls};
     region->fid.mem_desc = region.get();
-    if (!region->events && !region->domain->binds_regions) enable(duty.core(), *region);
+    try {
+      if (!region->events && !region->domain->binds_regions) enable(duty.core(), *region);
+    } catch (...) {
+      give_key(*region);
+      throw;
+    }
+    ++region->domain->users;
     *opened = &region.release()->fid;
     return 0;
   });
@@ -215,9 +249,11 @@ void open_region_at(Core& core, MemoryRegion& region, const Receive& receive) {
                     (request.ct_handle != 0 || request.read_ct_handle != 0 ? kEntryEventCtComm : 0);
   request.origin = region.origin;
   request.pt_index = portal_of(receive.number, PortalUse::kMemory);
-  Handle handle = 0;
-  if (append_entry(core, interface_of(core), std::move(request), &handle) == Status::kOk)
-    region.entries.push_back({receive.number, handle});
+  region.entries.push_back({receive.number, 0});
+  Handle& handle = region.entries.back().handle;
+  if (append_entry(core, interface_of(core), std::move(request), &handle) == Status::kOk) return;
+  region.entries.pop_back();
+  throw std::bad_alloc();
 }
 
 int map_raw_key(const struct fi_mr_map_raw& raw) {

@@ -1,5 +1,6 @@
 #include "lib/libfabric/named_addresses.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <rdma/fi_errno.h>
 #include <sys/file.h>
@@ -11,7 +12,6 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <filesystem>
 
 #include "engine/door/process.h"
 
@@ -77,15 +77,15 @@ int open_in_use(const std::string& path, off_t bytes, int* error) {
 /// Removes what users have left that all were killed. Whoever opens such a file at the same time sees that it is gone,
 /// and makes another one.
 void sweep() {
-  std::error_code error;
-  for (std::filesystem::directory_iterator at("/dev/shm", error), end; !error && at != end; at.increment(error)) {
-    const std::string name = at->path().filename();
-    if (!name.starts_with(prefix())) continue;
-    const int fd = shm_open(("/" + name).c_str(), O_RDWR, 0);
+  const std::unique_ptr<DIR, int (*)(DIR*)> listing(opendir("/dev/shm"), closedir);
+  while (const dirent* entry = listing != nullptr ? readdir(listing.get()) : nullptr) {
+    const std::string path = std::string("/") + entry->d_name;
+    if (!path.starts_with("/" + prefix())) continue;
+    const int fd = shm_open(path.c_str(), O_RDWR, 0);
     if (fd < 0) continue;
     struct stat found {};
     const bool is_ours = fstat(fd, &found) == 0 && found.st_uid == geteuid();
-    if (is_ours && flock(fd, LOCK_EX | LOCK_NB) == 0) shm_unlink(("/" + name).c_str());
+    if (is_ours && flock(fd, LOCK_EX | LOCK_NB) == 0) shm_unlink(path.c_str());
     close(fd);
   }
 }
@@ -97,31 +97,27 @@ std::unique_ptr<NamedAddresses> NamedAddresses::open(const std::string& name, st
   *error = -FI_EINVAL;
   if (name.empty() || name.size() > 200 || count > kMostCount) return nullptr;
   sweep();
-  const std::string path = path_of(name);
+  std::unique_ptr<NamedAddresses> opened(new NamedAddresses);
+  opened->path_ = path_of(name);
+  opened->read_only_ = read_only;
   const auto wanted = static_cast<off_t>(sizeof(Shared) + std::max(count, kUsualCount) * sizeof(Words));
-  const int fd = open_in_use(path, read_only ? 0 : wanted, error);
+  const int fd = opened->fd_ = open_in_use(opened->path_, read_only ? 0 : wanted, error);
   if (fd < 0) return nullptr;
   struct stat found {};
   void* mapped = MAP_FAILED;
   if (fstat(fd, &found) == 0 && found.st_size >= static_cast<off_t>(sizeof(Shared)))
     mapped = mmap(nullptr, static_cast<std::size_t>(found.st_size), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   *error = -FI_ENOMEM;
-  if (mapped == MAP_FAILED) {
-    close(fd);
-    return nullptr;
-  }
-  std::unique_ptr<NamedAddresses> opened(new NamedAddresses);
+  if (mapped == MAP_FAILED) return nullptr;
   opened->shared_ = static_cast<Shared*>(mapped);
   opened->bytes_ = static_cast<std::uint64_t>(found.st_size);
-  opened->path_ = path;
-  opened->fd_ = fd;
-  opened->read_only_ = read_only;
   return opened;
 }
 
 NamedAddresses::~NamedAddresses() {
   const NoCancellation whole;
-  munmap(shared_, bytes_);
+  if (shared_ != nullptr) munmap(shared_, bytes_);
+  if (fd_ < 0) return;
   if (flock(fd_, LOCK_EX | LOCK_NB) == 0) shm_unlink(path_.c_str());
   close(fd_);
 }

@@ -55,21 +55,38 @@ void finish(Core& core, LocalCall& local) {
   whole.domain->local_calls.erase(&local);
 }
 
-/// On duty. @return nullptr: there is no counter or no queue left
-Gate* make_gate(Interface& ni, Domain& domain) {
-  auto gate = std::make_unique<Gate>();
-  if (ni.cts.allocate(&gate->ct_handle) == nullptr) return nullptr;
-  EventQueue* failures = ni.eqs.allocate(&gate->eq_handle);
-  constexpr std::uint64_t kFirstSize = 7;
-  if (failures != nullptr && failures->open(kFirstSize)) {
-    failures->let_grow();
-    domain.idle_gates.reserve(domain.gates.size() + 1);
-    domain.left_gates.reserve(domain.gates.size() + 1);
-    const Handle ct_handle = gate->ct_handle;
-    return domain.gates.emplace(ct_handle, std::move(gate)).first->second.get();
+/// On duty: gives back what the engine has of a gate, which may be less than all.
+void free_gate(Interface& ni, const Gate& gate) {
+  if (EventQueue* failures = ni.eqs.find(gate.eq_handle)) {
+    failures->close();
+    ni.eqs.free(gate.eq_handle);
   }
-  if (failures != nullptr) ni.eqs.free(gate->eq_handle);
-  ni.cts.free(gate->ct_handle);
+  if (gate.ct_handle != 0) ni.cts.free(gate.ct_handle);
+}
+
+/// On duty. Throws bad_alloc without memory. @return false: there is no counter or no queue left
+bool make_gate(Interface& ni, Domain& domain, Gate& gate) {
+  domain.idle_gates.reserve(domain.gates.size() + 1);
+  domain.left_gates.reserve(domain.gates.size() + 1);
+  if (ni.cts.allocate(&gate.ct_handle) == nullptr) return false;
+  EventQueue* failures = ni.eqs.allocate(&gate.eq_handle);
+  constexpr std::uint64_t kFirstSize = 7;
+  if (failures == nullptr || !failures->open(kFirstSize)) return false;
+  failures->let_grow();
+  return true;
+}
+
+/// On duty. Throws bad_alloc without memory. @return nullptr: there is no counter or no queue left
+Gate* add_gate(Interface& ni, Domain& domain) {
+  auto made = std::make_unique<Gate>();
+  Gate* const gate = made.get();
+  try {
+    if (make_gate(ni, domain, *gate)) return domain.gates.emplace(gate->ct_handle, std::move(made)).first->second.get();
+  } catch (...) {
+    if (made != nullptr) free_gate(ni, *gate);
+    throw;
+  }
+  free_gate(ni, *gate);
   return nullptr;
 }
 
@@ -85,15 +102,14 @@ Gate* take_idle(const Core& core, Domain& domain) {
   return gate;
 }
 
-/// On duty: a gate for so many parts. @return nullptr: there is none
-Gate* open_gate(Core& core, Domain& domain, std::uint64_t parts) {
+/// On duty. Throws bad_alloc without memory. @return nullptr: there is no gate
+Gate* open_gate(Core& core, Domain& domain) {
   Gate* gate = take_idle(core, domain);
-  if (gate == nullptr) gate = make_gate(interface_of(core), domain);
+  if (gate == nullptr) gate = add_gate(interface_of(core), domain);
   if (gate == nullptr) return nullptr;
   take_outcome(core, *gate);  // Of an operation that nobody was told of.
   gate->counter(core).reset_on_duty();
   gate->counter(core).let_failures_start();
-  gate->parts = parts;
   return gate;
 }
 
@@ -109,27 +125,33 @@ Handle counter_of(const Transmit& tx, const TransmitCall& whole, PacketType type
 ssize_t Parts::open(Endpoint& ep, const TransmitCall& whole, PacketType type, std::size_t count) {
   ep_ = &ep;
   count_ = count;
-  if (count < 2) return 0;
+  return count < 2 ? 0 : guarded([&] { return open_whole(whole, type); });
+}
+
+ssize_t Parts::open_whole(const TransmitCall& whole, PacketType type) {
+  Endpoint& ep = *ep_;
   if (const ssize_t wrong = check_access(*ep.tx, whole, type); wrong != 0) return wrong;
   const std::uint64_t bytes = length_of(whole.pieces, whole.piece_count);
   if (const ssize_t result = check_length(whole, type, bytes); result != 0) return result;
   Engine& engine = *ep.domain->engine;
   const Engine::Duty duty(engine);
-  Gate* gate = open_gate(duty.core(), *ep.domain, count);
-  if (gate == nullptr) return -FI_EAGAIN;
   auto end = std::make_shared<WholeOperation>();
   end->run = finish;
   end->domain = ep.domain;
   end->changes = counter_of(*ep.tx, whole, type);
-  end->gate = gate;
+  Gate* const gate = end->gate = open_gate(duty.core(), *ep.domain);
+  if (gate == nullptr) return -FI_EAGAIN;
   end->eq_handle = ep.tx->cq != nullptr ? ep.tx->cq->eq_handle : 0;
   end->word = make_word(whole.word, whole.context);
   end->is_told = (whole.flags & FI_COMPLETION) != 0;
   end->bytes = bytes;
+  gate->parts = 0;  // Until it is armed.
   const ssize_t result =
-      keep(ep, duty.core(), std::move(end), {gate->ct_handle, count}, {whole.deferral.owner, ep.tx.get()});
-  if (result == 0) gate_ = gate;
-  return result;
+      keep(ep, duty.core(), std::move(end), {gate->ct_handle, count_}, {whole.deferral.owner, ep.tx.get()});
+  if (result != 0) return result;
+  gate->parts = count_;
+  gate_ = gate;
+  return 0;
 }
 
 TransmitCall Parts::cut(const TransmitCall& whole, std::size_t index) const {
@@ -157,9 +179,7 @@ void close_gates(Core& core, Domain& domain) {
   Interface& ni = interface_of(core);
   for (const auto& [ct_handle, gate] : domain.gates) {
     take_all_out(domain, core, gate->counter(core));
-    ni.cts.free(gate->ct_handle);
-    ni.eqs.find(gate->eq_handle)->close();
-    ni.eqs.free(gate->eq_handle);
+    free_gate(ni, *gate);
   }
   domain.idle_gates.clear();
   domain.left_gates.clear();
@@ -167,6 +187,8 @@ void close_gates(Core& core, Domain& domain) {
 }
 
 Domain::Domain() = default;
-Domain::~Domain() = default;
+Domain::~Domain() {
+  if (lane != nullptr) release_lane(*lane);
+}
 
 }  // namespace portofu::fabric

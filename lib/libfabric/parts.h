@@ -18,7 +18,7 @@ struct Gate {
 class Parts {
  public:
   /// @param type  of all parts
-  /// @return 0 | -FI_EAGAIN: there is no gate | -FI_EOPBADSTATE
+  /// @return 0 | -FI_EAGAIN: there is no gate | -FI_EOPBADSTATE | -FI_ENOMEM
   ssize_t open(Endpoint& ep, const TransmitCall& whole, PacketType type, std::size_t count);
 
   /// What the whole says of one part; its memory is to be set.
@@ -32,6 +32,9 @@ class Parts {
   ssize_t give_up(ssize_t result, std::size_t index);
 
  private:
+  /// Of several parts. Throws bad_alloc without memory.
+  ssize_t open_whole(const TransmitCall& whole, PacketType type);
+
   Endpoint* ep_ = nullptr;
   std::size_t count_ = 0;
   Gate* gate_ = nullptr;  ///< nullptr: there is one part.

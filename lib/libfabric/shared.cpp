@@ -43,10 +43,11 @@ fi_ops transmit_object = {sizeof(fi_ops), close_transmit_context, refuse_bind, r
 
 void join(Core& core, SharedReceive& shared, Receive& member) {
   Interface& ni = interface_of(core);
+  if (ni.inlets == nullptr) ni.inlets = std::make_unique<Inlets>();
+  shared.members.push_back(&member);
   for (const PortalUse use : kShared)
     ni.portal_table[portal_of(member.number, use)] = ni.portal_table[portal_of(shared.rx->number, use)];
   set_inlet(ni, member.number, inlet_of(member));
-  shared.members.push_back(&member);
   choose_first(ni, shared);
 }
 
@@ -74,7 +75,7 @@ int open_shared_receive(fid_domain* domain_fid, fi_rx_attr* attr, fid_ep** opene
     ep->rx->access = FI_RECV;
     ep->rx->shared = ep->rx->enabled = true;
     const Engine::Duty duty(*domain.engine);
-    if (!open_receive_half(duty.core(), *ep->rx)) return -FI_ENOMEM;
+    open_receive_half(duty.core(), *ep->rx);
     ++domain.users;
     *opened = &ep.release()->fid;
     return 0;

@@ -56,14 +56,15 @@ bool is_plain(const TransmitCall& call, MdUse use) {
 /// @param offset  as in memory_of
 [[gnu::noinline]] MemoryDescriptor* describe_memory(Interface& ni, const MemoryDescriptor& like,
                                                     const TransmitCall& call, std::uint64_t* offset) {
-  MemoryDescriptor* md = own_memory(ni, like, call);
-  if (md == nullptr) return nullptr;
+  MemorySegment segment;
   if (call.piece_count <= 1) {
-    md->segment.describe(static_cast<void*>(nullptr), UINT64_MAX);
+    segment.describe(static_cast<void*>(nullptr), UINT64_MAX);
   } else {
-    md->segment.describe(call.pieces, call.piece_count);
+    segment.describe(call.pieces, call.piece_count);
     *offset = 0;
   }
+  MemoryDescriptor* md = own_memory(ni, like, call);
+  if (md != nullptr) md->segment = std::move(segment);
   return md;
 }
 
@@ -236,7 +237,11 @@ ssize_t keep(const Endpoint& ep, Core& core, std::shared_ptr<KeptCall> call, con
   d.call = call.get();
   const LocalCall* key = call.get();
   ep.domain->local_calls.emplace(key, std::move(call));
-  const ssize_t result = arm(*ep.domain->engine, core, d, trigger, claim);
+  ssize_t result = -FI_ENOMEM;
+  try {
+    result = arm(*ep.domain->engine, core, d, trigger, claim);
+  } catch (const std::bad_alloc&) {
+  }
   if (result != 0) ep.domain->local_calls.erase(key);
   return result;
 }

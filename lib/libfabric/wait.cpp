@@ -29,14 +29,16 @@ struct WaitSet {
   std::vector<struct fid*> members;
   std::unique_ptr<ConditionBridge> bridge;
 
+  /// Throws bad_alloc without memory.
   bool add(struct fid* member, int fd) {
     epoll_event event{};
     event.events = EPOLLIN;
     event.data.fd = fd;
-    if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0) return false;
     const std::lock_guard lock(mutex);
     members.push_back(member);
-    return true;
+    if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0) return true;
+    members.pop_back();
+    return false;
   }
   void remove(const struct fid* member) {
     const std::lock_guard lock(mutex);
@@ -129,10 +131,12 @@ int WaitObject::open(fi_wait_obj kind, fid_wait* set, fid* owner) {
   fd_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   if (fd_ < 0) return -FI_EMFILE;
   if (kind != FI_WAIT_SET) return 0;
-  set_ = object_of<WaitSet>(set);
-  if (set_->add(owner, fd_)) return 0;
-  set_ = nullptr;
-  return -FI_ENOMEM;
+  auto& joined = *object_of<WaitSet>(set);
+  return guarded([&] {
+    if (!joined.add(owner, fd_)) return -FI_ENOMEM;
+    set_ = &joined;
+    return 0;
+  });
 }
 
 int WaitObject::control(int command, void* argument) {
