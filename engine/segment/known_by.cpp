@@ -19,6 +19,7 @@
 #include "engine/segment/layout.h"
 #include "engine/segment/mapping.h"
 #include "engine/segment/own_descriptor.h"
+#include "engine/topology/node_id.h"
 
 namespace portofu {
 namespace {
@@ -83,6 +84,11 @@ sockaddr_in address_of(std::uint32_t nid, std::uint16_t port) {
   address.sin_addr.s_addr = htonl(nid);
   address.sin_port = htons(port);
   return address;
+}
+
+/// In another network the knowers' addresses are others', and that nobody is there says nothing of them.
+bool is_of_our_network(const SegmentDescriptorShared& owner) {
+  return owner.network == 0 || owner.network == network_identity();
 }
 
 /// One who is being told.
@@ -172,6 +178,7 @@ bool tell_knowers(int segment_fd, NamesLost lost, int timeout_ms, const Meanwhil
   const SegmentDescriptorShared& owner = table.descriptor;
   const std::uint64_t now = monotonic_ns();
   const std::uint64_t deadline_ns = now + static_cast<std::uint64_t>(timeout_ms) * 1'000'000;
+  const bool may_tell = is_of_our_network(owner);
   bool all = true;
   for (std::size_t next = 0; next < kKnownByPlaces;) {
     std::vector<Telling> some;
@@ -184,7 +191,7 @@ bool tell_knowers(int segment_fd, NamesLost lost, int timeout_ms, const Meanwhil
         all = false;
         continue;
       }
-      if (!one.open(owner.nid)) one.deadline_ns = now;
+      if (!may_tell || !one.open(owner.nid)) one.deadline_ns = now;
       some.push_back(one);
     }
     NamesNews news{kNewsMagic, owner.job_key, owner.uid, NewsKind::kMoved, owner.nid, owner.pid, 0, 0};

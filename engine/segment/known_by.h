@@ -60,7 +60,8 @@ bool note_knower(int segment_fd, Knower knower);
 
 /// Tells everybody who knows names of the segment, and waits for all of them, `timeout_ms` at most. Who is gone need
 /// not hear; nor need, if the process is dead, who has not answered for half a minute, or cannot be told so long
-/// because the node's address is gone: it has lost the dead process by then, and finds that out when it turns to it.
+/// because the node's address is gone, or because the process was in another network of this machine
+/// (network_identity): it has lost the dead process by then, and finds that out when it turns to it.
 /// @return false if somebody may not have heard
 bool tell_knowers(int segment_fd, NamesLost lost, int timeout_ms, const Meanwhile& meanwhile = {});
 

@@ -27,7 +27,7 @@
 namespace portofu {
 
 inline constexpr std::uint64_t kSegmentMagic = 0x75666f74726f500aull;  ///< "\nPortofu", little endian.
-inline constexpr std::uint32_t kLayoutVersion = 17;
+inline constexpr std::uint32_t kLayoutVersion = 18;
 inline constexpr std::uint32_t kPageBytes = 4096;         ///< Unit of the layout, whatever the machine's page is.
 inline constexpr std::uint32_t kMaxChannelCount = 65536;  ///< Bound for what a descriptor may claim.
 
@@ -50,9 +50,10 @@ struct SegmentDescriptorShared {
   std::uint64_t probe_address;     ///< In the owner's memory, where `incarnation` lies once more (MarkPage).
   std::int32_t rank;               ///< As the owner's launcher numbers it; -1: it does not. For people and tools.
   std::uint32_t keep_dead;         ///< 1: peers leave the segment when the owner is dead, so that it can be looked at.
+  std::uint64_t network;           ///< network_identity of the owner: whom its NID, and those of others, mean.
 };
 
-static_assert(sizeof(SegmentDescriptorShared) == 88 && std::is_trivially_copyable_v<SegmentDescriptorShared>);
+static_assert(sizeof(SegmentDescriptorShared) == 96 && std::is_trivially_copyable_v<SegmentDescriptorShared>);
 
 /// What changes in a segment besides directory and rings.
 struct SegmentControlShared {

@@ -24,6 +24,7 @@
 #include "engine/segment/segment_file.h"
 #include "engine/segment/signpost.h"
 #include "engine/topology/near_cpus.h"
+#include "engine/topology/node_id.h"
 
 namespace portofu {
 namespace {
@@ -199,6 +200,7 @@ bool SegmentCreation::fill_descriptor() {
   descriptor->segment_bytes = segment_->layout_.segment_bytes();
   descriptor->rank = options_.rank;
   descriptor->keep_dead = options_.keep_dead ? 1 : 0;
+  descriptor->network = network_identity();
   // Before anybody can look for it there.
   segment_->descriptor_.incarnation = descriptor->incarnation;
   descriptor->probe_address = segment_->mark_.take(descriptor->incarnation)

@@ -26,6 +26,9 @@
 namespace portofu {
 namespace {
 
+/// SO_NETNS_COOKIE, which older headers do not have.
+constexpr int kNetworkCookie = 71;
+
 /// Asked of the driver: /sys may be missing, or that of another network namespace, as after `unshare --net`.
 bool is_bridge(const std::string& name) {
   const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -141,6 +144,17 @@ std::uint64_t node_identity() {
   std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a.
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
   return hash >> 16 != 0 ? hash >> 16 : 1;
+}
+
+std::uint64_t network_identity() {
+  std::uint64_t cookie = 0;
+  socklen_t bytes = sizeof cookie;
+  const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  const bool known = fd >= 0 && getsockopt(fd, SOL_SOCKET, kNetworkCookie, &cookie, &bytes) == 0;
+  if (fd >= 0) close(fd);
+  if (known) return cookie;
+  struct stat network {};  // Before Linux 5.14; a later network may get the number of one that is gone.
+  return stat("/proc/thread-self/ns/net", &network) == 0 ? network.st_ino : 0;
 }
 
 std::uint32_t find_node_id(std::uint32_t configured_nid, const std::string& interface_name) {

@@ -51,6 +51,11 @@ bool is_inner_address(std::span<const InterfaceAddress> addresses, std::uint32_t
 /// another one elsewhere. 48 bits, never 0.
 std::uint64_t node_identity();
 
+/// Tells networks of one machine apart (network_namespaces(7)), each of which may have the same addresses: the same
+/// number in all processes that are in one.
+/// @return 0: not known
+std::uint64_t network_identity();
+
 /// Finds this node's ID. One line is logged if the named interface has no address; the choice is then made as if none
 /// had been named.
 /// @param configured_nid  PORTOFU_NID; 0: look for an interface

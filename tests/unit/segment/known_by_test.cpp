@@ -4,11 +4,15 @@
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <net/if.h>
 #include <netinet/in.h>
+#include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cstring>
 #include <filesystem>
 #include <thread>
 #include <vector>
@@ -231,6 +235,31 @@ TEST_F(KnownByTest, Names_of_the_dead__do_not_stay_for_ever_when_the_address_of_
   EXPECT_EQ(claim_alias(*mine, 5), AliasResult::kTaken);
   places.age(31);
   EXPECT_EQ(claim_alias(*mine, 5), AliasResult::kClaimed);
+}
+
+/// As in a container: our addresses are those of others there, and so is that nobody is at a port.
+bool enter_own_network() {
+  if (unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) return false;
+  const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  ifreq loopback{};
+  std::strcpy(loopback.ifr_name, "lo");
+  loopback.ifr_flags = IFF_UP;
+  const bool is_up = ioctl(fd, SIOCSIFFLAGS, &loopback) == 0;
+  close(fd);
+  return is_up;
+}
+
+TEST_F(KnownByTest, Who_is_in_another_network__does_not_take_a_knower_for_gone) {
+  ASSERT_TRUE(note());
+  constexpr int kNoNetwork = 77;
+  const int status = in_dying_child([this] {
+    if (!enter_own_network()) return kNoNetwork;
+    return tell_knowers(mine->file()->fd(), NamesLost::kAllWithItsLife, 1000) ? 1 : 0;
+  });
+  if (status == kNoNetwork) GTEST_SKIP() << "no network of one's own here";
+  EXPECT_EQ(status, 0) << "nobody has heard";
+  EXPECT_TRUE(tell());
+  EXPECT_EQ(ear.heard.size(), 1u) << "it still knew";
 }
 
 TEST_F(KnownByTest, Knower_that_is_found_a_name__is_noted_with_it) {

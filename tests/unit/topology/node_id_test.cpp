@@ -145,6 +145,22 @@ TEST(NodeIdentity, This_machine__keeps_it) {
   EXPECT_EQ(node_identity(), node_identity());
 }
 
+TEST(NetworkIdentity, Another_network_of_this_machine__has_another_one) {
+  const std::uint64_t here = network_identity();
+  EXPECT_NE(here, 0u);
+  EXPECT_EQ(network_identity(), here);
+  const pid_t child = fork();
+  if (child == 0) {
+    if (unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) _exit(77);
+    _exit(network_identity() != here && network_identity() != 0 ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "no network of one's own here";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
 TEST(NodeIdText, Address__is_written_with_dots) { EXPECT_EQ(node_id_text(0x0a000102), "10.0.1.2"); }
 
 }  // namespace
