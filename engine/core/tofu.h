@@ -73,6 +73,7 @@ struct ControlQueue {
 struct OwnerlessRequest {
   Descriptor descriptor;
   std::unique_ptr<std::byte[]> gate_value;  ///< kTofuGate with one: its payload; else nullptr.
+  bool is_late = false;  ///< Posted when its node was being asked already: the answer may be older than this.
 };
 
 class Tofu {

@@ -38,6 +38,18 @@ bool find_last_owner(Core& core, std::uint64_t id, NameOwner* owner) {
   return core.peer(*owner).state != PeerState::kUnconnected;
 }
 
+/// Takes those that an answer is for. Of one that may be remembered we would have been told if it were no longer true.
+/// Any other was true when it was given: the number may be another process's since, and who posts now may know that.
+std::deque<OwnerlessRequest> take_answered(std::deque<OwnerlessRequest>& waiting, bool is_true_still) {
+  std::deque<OwnerlessRequest> taken;
+  while (!waiting.empty() && (is_true_still || !waiting.front().is_late)) {
+    taken.push_back(std::move(waiting.front()));
+    waiting.pop_front();
+  }
+  for (OwnerlessRequest& late : waiting) late.is_late = false;  // The next answer is for them.
+  return taken;
+}
+
 /// The same as find_owner without what is near.
 FindResult look_up_owner(Core& core, std::uint64_t id, Peer** peer, std::uint64_t* names) {
   if (is_of_node(id, core.tofu->coordinates)) {
@@ -83,7 +95,9 @@ void learn_owner(Core& core, std::uint64_t id) {
 }
 
 void wait_for_owner(Core& core, OwnerlessRequest request) {
-  core.tofu->ownerless[claim_key(request.descriptor.tofu.remote_vcq_id)].push_back(std::move(request));
+  const auto [at, is_first] = core.tofu->ownerless.try_emplace(claim_key(request.descriptor.tofu.remote_vcq_id));
+  request.is_late = !is_first;
+  at->second.push_back(std::move(request));
 }
 
 int advance_ownerless(Core& core) {
@@ -104,8 +118,10 @@ int advance_ownerless(Core& core) {
       ++next;
       continue;
     }
-    answered.push_back({found == FindResult::kFound ? &core.peer(owner) : nullptr, std::move(next->second)});
-    next = tofu.ownerless.erase(next);
+    const bool is_true_still = found == FindResult::kFound && owner.names != kNamesMoving;
+    Peer* const peer = found == FindResult::kFound ? &core.peer(owner) : nullptr;
+    answered.push_back({peer, take_answered(next->second, is_true_still)});
+    if (next->second.empty()) next = tofu.ownerless.erase(next);
   }
   int started = 0;
   for (Answered& one : answered) {

@@ -17,7 +17,8 @@ FindResult find_owner(Core& core, std::uint64_t id, Peer** peer);
 /// Learns who has an ID, sooner or later, so that the death of that process is understood.
 void learn_owner(Core& core, std::uint64_t id);
 
-/// Keeps a request until its owner is known, or known to be nobody; then start_towards goes on with it.
+/// Keeps a request until its owner is known, or known to be nobody, by an answer that is not older than the request;
+/// then start_towards goes on with it.
 void wait_for_owner(Core& core, OwnerlessRequest request);
 
 /// Whether nodes are being asked, so that advance_ownerless has to be called soon.

@@ -100,6 +100,32 @@ TEST_F(TofuOwnerTest, Requests__wait_and_leave_in_order_when_the_owner_is_known)
   EXPECT_EQ(tcq_entries(), 5);
 }
 
+/// The number goes from one process to another while its node is asked. Who posts afterwards may have been told so.
+TEST_F(TofuOwnerTest, Answer_that_may_be_older_than_a_request__is_asked_for_again) {
+  for (const FindResult old_answer : {FindResult::kFound, FindResult::kNobody}) {
+    const std::uint64_t target = kVcqElsewhere + 256 * (old_answer == FindResult::kFound);
+    directory.result = FindResult::kLater;
+    put(1, target);
+    put(2, target);
+    cycle();
+    directory.answers = {{old_answer, {kPeer, kNamesMoving}}};
+    directory.result = FindResult::kLater;
+    cycle();
+    EXPECT_TRUE(is_asking_on_duty(core));
+    put(3, target);
+    directory.result = FindResult::kFound;
+    directory.now = {kOther, 0};
+    cycle();
+    EXPECT_FALSE(is_asking_on_duty(core));
+    std::vector<std::pair<std::uint64_t, std::uint32_t>> sent;
+    for (const FakePacket& packet : wire.sent) sent.emplace_back(packet.header.remote_offset, packet.process.pid);
+    std::vector<std::pair<std::uint64_t, std::uint32_t>> expected{{1, 2}, {2, 3}, {3, 3}};
+    if (old_answer == FindResult::kNobody) expected.erase(expected.begin());
+    EXPECT_EQ(sent, expected);
+    wire.sent.clear();
+  }
+}
+
 TEST_F(TofuOwnerTest, Other_owners__are_served_meanwhile) {
   put(1);
   directory.result = FindResult::kFound;

@@ -1,6 +1,9 @@
 #pragma once
 // A directory of queues and gates that says what the test wants it to say, and counts how often it was asked.
 
+#include <deque>
+#include <utility>
+
 #include "engine/segment/node_directory.h"
 
 namespace portofu {
@@ -10,9 +13,15 @@ struct PlayedDirectory : NodeDirectory {
   void release(std::uint64_t) override {}
   FindResult find(std::uint64_t, NameOwner* owner) override {
     ++asked;
-    *owner = now;
-    return result;
+    std::pair<FindResult, NameOwner> answer{result, now};
+    if (!answers.empty()) {
+      answer = answers.front();
+      answers.pop_front();
+    }
+    *owner = answer.second;
+    return answer.first;
   }
+  std::deque<std::pair<FindResult, NameOwner>> answers;  ///< To the next questions; then:
   NameOwner now{{0x0a000001, 2}, 0};
   FindResult result = FindResult::kLater;
   int asked = 0;
