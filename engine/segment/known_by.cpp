@@ -46,6 +46,9 @@ constexpr std::uint64_t kKnowerMask = ~std::uint64_t{0xfffe};
 constexpr std::uint64_t kSilent = 2;
 constexpr std::uint64_t kSinceMask = 0x3fff;  ///< Behind kSilent.
 
+constexpr std::uint64_t kLinkOnly = 4;  ///< Without kSilent.
+
+bool has_link_only(std::uint64_t word) { return (word & (kSilent | kLinkOnly)) == kLinkOnly; }
 bool is_silent(std::uint64_t word) { return (word & kSilent) != 0; }
 std::uint64_t now_seconds() { return monotonic_ns() / 1'000'000'000; }
 std::uint64_t silent_seconds(std::uint64_t word) { return (now_seconds() - (word >> 2)) & kSinceMask; }
@@ -98,6 +101,7 @@ struct Telling {
   std::uint64_t deadline_ns = 0;
   int fd = -1;
   bool over = false;
+  bool has_heard = false;  ///< `over` because it says so.
 
   /// @param nid  of the node that tells
   /// @return false: nothing can be sent from there, because the address is gone
@@ -107,6 +111,12 @@ struct Telling {
         address_of(static_cast<std::uint32_t>(word >> 32), static_cast<std::uint16_t>(word >> 16 & 0xffff));
     return bind(fd, reinterpret_cast<const sockaddr*>(&from), sizeof from) == 0 &&
            connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0;
+  }
+
+  /// Who has heard has forgotten the names of a process that lives, but not the link to it.
+  std::uint64_t next_word(NamesLost lost) const {
+    if (!over) return silent_word(word);
+    return has_heard && lost == NamesLost::kSome ? (word & kKnowerMask) | kLinkOnly : 0;
   }
 
   /// Nobody is at the port: who was there is gone.
@@ -124,6 +134,7 @@ struct Telling {
       }
       const bool is_answer = bytes == static_cast<ssize_t>(sizeof answer) && answer.magic == kNewsMagic &&
                              answer.kind == NewsKind::kHeard && answer.nonce == news.nonce;
+      has_heard = has_heard || is_answer;
       over = over || is_answer;
     }
   }
@@ -184,7 +195,7 @@ bool tell_knowers(int segment_fd, NamesLost lost, int timeout_ms, const Meanwhil
     std::vector<Telling> some;
     for (; next < kKnownByPlaces && some.size() < kMostTold; ++next) {
       const std::uint64_t word = table.place(next).load(std::memory_order_seq_cst);  // (N1)
-      if (word == 0) continue;
+      if (word == 0 || (lost == NamesLost::kSome && has_link_only(word))) continue;
       Telling one{next, word, is_silent(word) ? std::min(now + kSilentNs, deadline_ns) : deadline_ns};
       one.fd = move_above_standard(socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
       if (one.fd < 0) {
@@ -204,8 +215,7 @@ bool tell_knowers(int segment_fd, NamesLost lost, int timeout_ms, const Meanwhil
           lost == NamesLost::kAllWithItsLife && is_silent(one.word) && silent_seconds(one.word) >= kGoneSeconds;
       one.over = one.over || is_gone;
       all = all && one.over;
-      const std::uint64_t next_word = one.over ? 0 : silent_word(one.word);
-      table.place(one.place).compare_exchange_strong(one.word, next_word, std::memory_order_seq_cst);
+      table.place(one.place).compare_exchange_strong(one.word, one.next_word(lost), std::memory_order_seq_cst);
     }
   }
   return all;

@@ -3,7 +3,8 @@
 // told: a name is not given out anew before everybody has heard who knows the one before. Whoever asks a node for a
 // name, or makes a link to a process, says where it can be told; who answers writes that into the segment of the owner
 // first, so that it is known also when the owner is dead. Told are all names of the segment at once, and who has heard
-// has forgotten them.
+// has forgotten them. It may have a link to the process still, whose PID is a name, too: it is told once more when that
+// life is over.
 
 #include <atomic>
 #include <cstdint>
@@ -15,9 +16,9 @@ namespace portofu {
 
 inline constexpr std::uint32_t kKnownByPlaces = 512;
 
-/// In a segment. Writers: who answers for the owner, a place that is free; who has told, back to 0; both by
-/// compare-and-swap (N1). 0: free; else bits 32..63 NID, 16..31 port, 1: it has not answered the last time, 2..15:
-/// since which second, by CLOCK_MONOTONIC, 0: set.
+/// In a segment. Writers: who answers for the owner, a place that is free; who has told; both by compare-and-swap
+/// (N1). 0: free; else bits 32..63 NID, 16..31 port, 1: it has not answered the last time, 2..15: since which second,
+/// by CLOCK_MONOTONIC; 2 without 1: it has heard, and knows no more than the PID, by a link; 0: set.
 struct KnownByShared {
   std::atomic<std::uint64_t> places[kKnownByPlaces];
 };

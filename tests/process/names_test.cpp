@@ -458,8 +458,20 @@ struct Ni {
   ptl_process_t id{};
 };
 
+/// How a process ends that has a PID.
+struct PidEnd {
+  bool clean = false;        ///< By PtlFini.
+  bool loses_queue = false;  ///< It has given up a control queue before: who knows the PID by a link has heard of that.
+};
+
+void make_and_free_queue() {
+  utofu_vcq_hdl_t vcq = 0;
+  need("create_vcq", utofu_create_vcq(0, 0, &vcq));
+  need("free_vcq", utofu_free_vcq(vcq));
+}
+
 /// The process has the PID from `turn` on, and shows the first word of its entry.
-int own_pid(Stage& stage, int turn, bool published, bool clean) {
+int own_pid(Stage& stage, int turn, bool published, PidEnd end) {
   std::uint64_t* const memory = words_of(published);
   stage.await(turn);
   const Ni here(kPid);
@@ -478,10 +490,11 @@ int own_pid(Stage& stage, int turn, bool published, bool clean) {
   stage.turn = turn + 1;
   stage.await(turn + 2);
   stage.seen = memory[0];
+  if (end.loses_queue) make_and_free_queue();
   stage.turn = turn + 3;
   if (turn != 1) stage.await(100);
-  if (clean) PtlNIFini(here.ni);
-  if (clean) PtlFini();
+  if (end.clean) PtlNIFini(here.ni);
+  if (end.clean) PtlFini();
   return 0;
 }
 
@@ -519,17 +532,17 @@ int put_to_pid(Stage& stage) {
   return 0;
 }
 
-class MovedPid : public testing::TestWithParam<std::tuple<bool, bool, Place>> {};
+class MovedPid : public testing::TestWithParam<std::tuple<bool, bool, bool, Place>> {};
 
 TEST_P(MovedPid, Put__reaches_who_has_the_PID_now) {
   const auto published = std::get<0>(GetParam());
-  const auto clean = std::get<1>(GetParam());
-  const auto place = std::get<2>(GetParam());
+  const PidEnd end{std::get<1>(GetParam()), std::get<2>(GetParam())};
+  const auto place = std::get<3>(GetParam());
   const TestNodes nodes(place);
   const SharedMemory<Stage> stage;
   const auto own = [&](int turn) {
     nodes.enter(0);
-    return own_pid(*stage, turn, published, clean);
+    return own_pid(*stage, turn, published, end);
   };
   ChildProcess first([&] { return own(1); });
   ChildProcess second([&] { return own(11); });
@@ -545,7 +558,7 @@ TEST_P(MovedPid, Put__reaches_who_has_the_PID_now) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, MovedPid,
-                         testing::Combine(testing::Bool(), testing::Bool(),
+                         testing::Combine(testing::Bool(), testing::Bool(), testing::Bool(),
                                           testing::Values(Place::kOneNode, Place::kNodeEach)));
 
 }  // namespace

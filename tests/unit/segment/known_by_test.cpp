@@ -102,8 +102,8 @@ struct KnownByTest : ::testing::Test {
     SegmentError error{};
     return ProcessSegment::create(options, &error, nullptr);
   }
-  bool tell(int timeout_ms = 5000) {
-    return tell_knowers(mine->file()->fd(), NamesLost::kSome, timeout_ms, [this] { ear.hear(); });
+  bool tell(int timeout_ms = 5000, NamesLost lost = NamesLost::kSome) {
+    return tell_knowers(mine->file()->fd(), lost, timeout_ms, [this] { ear.hear(); });
   }
   bool note() const { return note_knower(mine->file()->fd(), ear.knower()); }
 
@@ -118,17 +118,23 @@ TEST_F(KnownByTest, Nobody__has_to_hear) {
   EXPECT_TRUE(ear.heard.empty());
 }
 
-TEST_F(KnownByTest, Knower__hears_once_of_all_that_it_knows) {
+// It may have a link, and has to hear when the PID is another process's.
+TEST_F(KnownByTest, Knower__hears_once_of_all_that_it_knows_and_of_the_end) {
   ASSERT_TRUE(note());
   ASSERT_TRUE(note());
   EXPECT_TRUE(tell());
   EXPECT_EQ(ear.heard, (std::vector<ProcessId>{{kNode, 7}}));
   EXPECT_EQ(ear.life, 0u) << "it lives";
   EXPECT_TRUE(tell());
-  EXPECT_EQ(ear.heard.size(), 1u) << "it knows nothing any more";
+  EXPECT_EQ(ear.heard.size(), 1u) << "it knows no queue or gate any more";
   ASSERT_TRUE(note());
   EXPECT_TRUE(tell());
   EXPECT_EQ(ear.heard.size(), 2u);
+  EXPECT_TRUE(tell(5000, NamesLost::kAllWithItsLife));
+  EXPECT_EQ(ear.heard.size(), 3u);
+  EXPECT_NE(ear.life, 0u);
+  EXPECT_TRUE(tell(5000, NamesLost::kAllWithItsLife));
+  EXPECT_EQ(ear.heard.size(), 3u) << "it knows nothing any more";
 }
 
 TEST_F(KnownByTest, Who_is_gone__need_not_hear) {
