@@ -4,13 +4,24 @@
 
 namespace portofu {
 
+/// Its place is made first: who has no memory for it claims no name. It is found only once the name is claimed.
+template <class Object>
+Object* Tofu::claim_for(std::uint64_t id, Claimed<Object>& objects, std::uint32_t number,
+                        std::unique_ptr<Object> made) {
+  Claimed<Object> place;
+  place.emplace(number, std::move(made));
+  objects.reserve(objects.size() + 1);
+  if (claim(id) != ClaimResult::kClaimed) return nullptr;
+  near_owners_.clear();
+  return objects.insert(place.extract(number)).position->second.get();
+}
+
 ControlQueue* Tofu::claim_queue(std::uint32_t tni, std::uint32_t cq, CqMode mode) {
   const std::uint32_t key = make_queue_number(tni, cq, 0) >> 8;
-  if (queues_.contains(key) || claim(queue_id(tni, cq)) != ClaimResult::kClaimed) return nullptr;
-  near_owners_.clear();
-  auto& made = queues_[key] = std::make_unique<ControlQueue>(components_, directory, key);
+  if (queues_.contains(key)) return nullptr;
+  auto made = std::make_unique<ControlQueue>(components_, directory, key);
   made->mode = mode;
-  return made.get();
+  return claim_for(queue_id(tni, cq), queues_, key, std::move(made));
 }
 
 ControlQueue* Tofu::look_up_queue(std::uint32_t number) {
@@ -40,11 +51,10 @@ bool Tofu::enter(VirtualControlQueue& vcq) {
 
 BarrierGate* Tofu::claim_gate(std::uint64_t id) {
   const std::uint32_t number = queue_number(id);
-  if (gates_.contains(number) || claim(id) != ClaimResult::kClaimed) return nullptr;
-  near_owners_.clear();
-  auto& made = gates_[number] = std::make_unique<BarrierGate>();
+  if (gates_.contains(number)) return nullptr;
+  auto made = std::make_unique<BarrierGate>();
   made->id = id;
-  return made.get();
+  return claim_for(id, gates_, number, std::move(made));
 }
 
 void Tofu::release_gate(std::uint64_t id) {

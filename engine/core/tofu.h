@@ -196,16 +196,22 @@ class Tofu {
     return make_tofu_id(TofuIdKind::kVcq, coordinates, make_queue_number(tni, cq, 0));
   }
 
+  template <class Object>
+  using Claimed = std::unordered_map<std::uint32_t, std::unique_ptr<Object>>;
+  /// Throws bad_alloc without memory. @return nullptr: another process has the name, or the system refuses it
+  template <class Object>
+  Object* claim_for(std::uint64_t id, Claimed<Object>& objects, std::uint32_t number, std::unique_ptr<Object> made);
+
   static constexpr std::size_t kNearQueues = 256;
   static constexpr std::size_t kNearOwners = 64;
   ControlQueue* look_up_queue(std::uint32_t number);
 
   std::uint32_t components_;
-  std::unordered_map<std::uint32_t, std::unique_ptr<ControlQueue>> queues_;  ///< By queue number without component.
+  Claimed<ControlQueue> queues_;                          ///< By queue number without component.
   DirectMapped<ControlQueue*, kNearQueues> near_queues_;  ///< Some of them, by the same; nullptr: none yet.
-  std::unordered_map<std::uint32_t, std::unique_ptr<BarrierGate>> gates_;  ///< By queue number.
-  std::unordered_map<std::uint64_t, NameOwner> owners_;                    ///< By claim key; may be out of date.
-  DirectMapped<NearOwner, kNearOwners> near_owners_;  ///< Some of them, by whole id; no process of our own.
+  Claimed<BarrierGate> gates_;                            ///< By queue number.
+  std::unordered_map<std::uint64_t, NameOwner> owners_;   ///< By claim key; may be out of date.
+  DirectMapped<NearOwner, kNearOwners> near_owners_;      ///< Some of them, by whole id; no process of our own.
   std::vector<VirtualControlQueue*> by_handle_;
   std::uint32_t handles_given_ = 0;
   bool is_refused_ = false;

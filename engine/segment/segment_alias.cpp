@@ -36,6 +36,18 @@ bool read_owner(const SegmentFile& file, const std::string& path, std::uint32_t 
   return true;
 }
 
+/// Throws bad_alloc without memory; then the name is gone again.
+void note_alias(ProcessSegment& segment, const std::string& path) {
+  try {
+    segment.add_alias(path);
+    add_own_segment(path, segment.file());
+  } catch (...) {
+    segment.drop_alias(path);
+    ::unlink(path.c_str());
+    throw;
+  }
+}
+
 }  // namespace
 
 std::string alias_path(const std::string& directory, std::uint32_t job_key, std::uint64_t key) {
@@ -53,8 +65,7 @@ AliasResult claim_alias(ProcessSegment& segment, std::uint64_t key, const Meanwh
   constexpr int kTries = 2;  // The second after a dead owner's name was removed.
   for (int tries = 0; tries < kTries; ++tries) {
     if (::link(segment.path().c_str(), path.c_str()) == 0) {
-      add_own_segment(path, segment.file());
-      segment.add_alias(path);
+      note_alias(segment, path);
       return AliasResult::kClaimed;
     }
     if (errno != EEXIST) return AliasResult::kFailed;

@@ -1,5 +1,6 @@
 // 3.4 VBG management.
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -32,10 +33,16 @@ void tell_of_no_gates(std::uint32_t tni, std::size_t count) {
       count, tni, settings().start_vbg_count, settings().relay_vbg_count);
 }
 
-/// Claims one start/end gate and `count` - 1 relay gates; all of them or none.
+void release_gates(Tofu& tofu, const std::vector<BarrierGate*>& gates) {
+  for (const BarrierGate* gate : gates) tofu.release_gate(gate->id);
+}
+
+/// Claims one start/end gate and `count` - 1 relay gates, or none. Throws bad_alloc without memory; then what it has
+/// claimed is in `gates`.
 bool claim_gates(Tofu& tofu, std::uint32_t tni, std::size_t count, std::vector<BarrierGate*>* gates) {
   const std::uint32_t starts = settings().start_vbg_count;
   const std::uint32_t all = starts + settings().relay_vbg_count;
+  gates->reserve(std::min<std::size_t>(count, all));
   for (std::uint32_t at = 0; at < all && gates->size() < count; ++at) {
     const bool is_start = at < starts;
     if (is_start != gates->empty()) continue;
@@ -43,7 +50,7 @@ bool claim_gates(Tofu& tofu, std::uint32_t tni, std::size_t count, std::vector<B
     if (tofu.is_refused()) break;
   }
   if (gates->size() == count) return true;
-  for (const BarrierGate* gate : *gates) tofu.release_gate(gate->id);
+  release_gates(tofu, *gates);
   return false;
 }
 
@@ -80,7 +87,15 @@ int utofu_alloc_vbg(utofu_tni_id_t tni_id, size_t num_vbgs, unsigned long int fl
     const Engine::Duty duty(*engine);
     std::vector<BarrierGate*> gates;
     Tofu& tofu = *duty.core().tofu;
-    if (!claim_gates(tofu, tni_id, num_vbgs, &gates)) {
+    bool claimed = false;
+    try {
+      claimed = claim_gates(tofu, tni_id, num_vbgs, &gates);
+      if (claimed) own.add_gates(tni_id, number);
+    } catch (...) {
+      release_gates(tofu, gates);
+      throw;
+    }
+    if (!claimed) {
       if (tofu.is_refused()) return failed(UTOFU_ERR_OUT_OF_RESOURCE, "the system refuses the name of a gate");
       tell_of_no_gates(tni_id, num_vbgs);
       return failed(UTOFU_ERR_FULL, "not as many gates are free");
@@ -90,7 +105,6 @@ int utofu_alloc_vbg(utofu_tni_id_t tni_id, size_t num_vbgs, unsigned long int fl
       gates[i]->set_size = static_cast<std::uint32_t>(num_vbgs);
       vbg_ids[i] = gates[i]->id;
     }
-    own.add_gates(tni_id, number);
     return static_cast<int>(UTOFU_SUCCESS);
   });
 }

@@ -145,6 +145,14 @@ int tell_full(const Wanted& wanted) {
 /// People have been told why.
 int tell_refused() { return failed(UTOFU_ERR_OUT_OF_RESOURCE, "the system refuses the name of a CQ"); }
 
+/// A CQ without a VCQ is nobody's.
+void release_if_empty(OwnQueues& own, Tofu& tofu, const ControlQueue& queue) {
+  if (!queue.is_empty()) return;
+  const std::uint32_t number = queue.key << 8;
+  own.remove(queue);
+  tofu.release_queue(tni_of(number), queue_of(number));
+}
+
 /// Makes the VCQ in a CQ.
 int create_in(Core& core, const OwnQueue& at, const Wanted& wanted, utofu_vcq_hdl_t* hdl) {
   const std::uint32_t component = wanted.component < 0 ? 0 : static_cast<std::uint32_t>(wanted.component);
@@ -178,18 +186,29 @@ int create(OwnQueues& own, Wanted wanted, utofu_vcq_hdl_t* hdl) {
   if (engine == nullptr) return failed(UTOFU_ERR_OUT_OF_RESOURCE, "the engine cannot be used");
   const Engine::Duty duty(*engine);
   Tofu& tofu = *duty.core().tofu;
-  if (at.queue == nullptr) {
+  const bool is_new = at.queue == nullptr;
+  if (is_new) {
     at.tni = wanted.tni;
     at.queue = claim_cq(tofu, wanted, &at.cq);
     if (at.queue == nullptr) return tofu.is_refused() ? tell_refused() : tell_full(wanted);
-    own.add(at);
+  }
+  try {
+    if (is_new) own.add(at);
+    rc = create_in(duty.core(), at, wanted, hdl);
+  } catch (...) {
+    release_if_empty(own, tofu, *at.queue);
+    throw;
+  }
+  if (rc != UTOFU_SUCCESS) {
+    release_if_empty(own, tofu, *at.queue);
+    return rc;
   }
   if (Checker* const checker = duty.core().checker()) [[unlikely]] {
     checker->tofu.uses("utofu_create_vcq", kTniLimit, wanted.tni);
     if (wanted.component > 0)
       checker->tofu.uses("utofu_create_vcq_with_cmp_id", kComponentLimit, static_cast<std::uint64_t>(wanted.component));
   }
-  return create_in(duty.core(), at, wanted, hdl);
+  return rc;
 }
 
 int create_checked(const Wanted& wanted, utofu_vcq_hdl_t* hdl) {
@@ -251,10 +270,7 @@ int utofu_free_vcq(utofu_vcq_hdl_t vcq_hdl) {
         close_lane(core, vcq);
         core.tofu->leave(vcq);
         queue.vcqs[component_of(id)].reset();
-        if (queue.is_empty()) {
-          own.remove(queue);
-          core.tofu->release_queue(tni_of(id), queue_of(id));
-        }
+        release_if_empty(own, *core.tofu, queue);
         return UTOFU_SUCCESS;
       },
       false);
