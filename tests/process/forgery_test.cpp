@@ -513,6 +513,7 @@ int make_lying_segments(const std::string& path, ProcessId id, int count, std::u
                                        0,
                                        0,
                                        -1,
+                                       0,
                                        0};
     const SegmentLayout layout{descriptor.channel_count, descriptor.ring, descriptor.area_bytes};
     descriptor.segment_bytes = layout.segment_bytes();
