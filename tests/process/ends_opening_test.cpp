@@ -15,6 +15,7 @@
 
 #include "tests/process/child_process.h"
 #include "tests/process/own_node.h"
+#include "tests/process/own_operators.h"
 
 namespace portofu {
 namespace {
@@ -43,6 +44,8 @@ class Use {
   Use& operator=(const Use&) = delete;
 };
 
+}  // namespace
+
 void* allocate(std::size_t bytes, std::size_t alignment) {
   const Use use;
   void* const memory = std::aligned_alloc(alignment, (bytes + alignment) / alignment * alignment);
@@ -53,6 +56,8 @@ void release(void* memory) {
   const Use use;
   std::free(memory);
 }
+
+namespace {
 
 /// As any program has some.
 struct Destroyed {
@@ -135,13 +140,3 @@ TEST(EndsOpening, Handler_that_calls_exit__has_not_interrupted_who_opens_or_clos
 
 }  // namespace
 }  // namespace portofu
-
-// Of this program, and so of the library in it, too.
-void* operator new(std::size_t bytes) { return portofu::allocate(bytes, __STDCPP_DEFAULT_NEW_ALIGNMENT__); }
-void* operator new(std::size_t bytes, std::align_val_t alignment) {
-  return portofu::allocate(bytes, static_cast<std::size_t>(alignment));
-}
-void operator delete(void* memory) noexcept { portofu::release(memory); }
-void operator delete(void* memory, std::size_t) noexcept { portofu::release(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { portofu::release(memory); }
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { portofu::release(memory); }

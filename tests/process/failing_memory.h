@@ -1,7 +1,6 @@
 #pragma once
 // Memory that runs out: an allocator of a program of which one use fails, and lives of processes in which each use of
-// it in a call does. Included by one file of a program, whose operators new and delete it has; libraries have them,
-// too.
+// it in a call does. Included by one file of a program.
 
 #include <gtest/gtest.h>
 
@@ -11,20 +10,21 @@
 #include <utility>
 
 #include "tests/process/child_process.h"
+#include "tests/process/own_operators.h"
 
 namespace portofu {
 
 /// Of the calling thread: uses of the allocator before one fails; less than 0: none will.
 inline constinit thread_local int uses_left = -1;
 
-inline void* allocate(std::size_t bytes, std::size_t alignment) {
+void* allocate(std::size_t bytes, std::size_t alignment) {
   if (uses_left >= 0 && uses_left-- == 0) throw std::bad_alloc();
   void* const memory = std::aligned_alloc(alignment, (bytes + alignment) / alignment * alignment);
   return memory != nullptr ? memory : throw std::bad_alloc();
 }
 
 /// Not inline: the compiler would miss the `new` that belongs to it.
-[[gnu::noinline]] inline void release(void* memory) { std::free(memory); }
+[[gnu::noinline]] void release(void* memory) { std::free(memory); }
 
 /// What a life ends with. No other end of a process looks like one of these.
 enum class End { kAllUsesHaveFailed = 40, kGood, kWrong };
@@ -64,12 +64,3 @@ void expect_good_lives(const char* call, Live&& live) {
 }
 
 }  // namespace portofu
-
-void* operator new(std::size_t bytes) { return portofu::allocate(bytes, __STDCPP_DEFAULT_NEW_ALIGNMENT__); }
-void* operator new(std::size_t bytes, std::align_val_t alignment) {
-  return portofu::allocate(bytes, static_cast<std::size_t>(alignment));
-}
-void operator delete(void* memory) noexcept { portofu::release(memory); }
-void operator delete(void* memory, std::size_t) noexcept { portofu::release(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { portofu::release(memory); }
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { portofu::release(memory); }

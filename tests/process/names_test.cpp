@@ -225,8 +225,15 @@ int own_queue(Stage& stage, int turn, bool mapped, Leaving leaving) {
   utofu_vcq_hdl_t vcq = 0;
   utofu_vcq_id_t id = 0;
   utofu_stadd_t stadd = 0;
-  need("create_vcq", utofu_create_vcq(0, 0, &vcq));
-  need("query", utofu_query_vcq_id(vcq, &id));
+  const auto has_number = [&] {
+    need("create_vcq", utofu_create_vcq(0, 0, &vcq));
+    need("query", utofu_query_vcq_id(vcq, &id));
+    if (stage.id == 0 || id == stage.id) return true;
+    // It stays taken until all have heard who know it, which may be long on a busy machine.
+    need("free_vcq", utofu_free_vcq(vcq));
+    return false;
+  };
+  eventually(has_number);
   need("reg_mem", utofu_reg_mem(vcq, memory, 4096, 0, &stadd));
   stage.id = id;
   stage.stadd = stadd;
