@@ -112,7 +112,8 @@ namespace portofu {
   rank.pmi.barrier();
   if (rank.pmi.rank == 1) {
     if (bad) print_ready();
-    for (volatile unsigned long i = 0; bad;) i = i + 1;
+    volatile unsigned long i = 0;
+    while (bad) i = i + 1;
     rank.put(0, 0x10);
   }
   if (rank.pmi.rank == 0) rank.wait(rank.arrived, 1);
