@@ -139,8 +139,7 @@ const std::array<SettingRow, 52> kTable{{
      "(PORTOFU_DIRECT)."},
     {"PORTOFU_STALL_S", SettingKind::kInteger, &Settings::stall_s, nullptr, 0, 86'400, "s", nullptr,
      "A call that has slept so long in the library, or a loop of calls to which so long nothing has come, says once, "
-     "on "
-     "standard error, why (see ptl_info). 0: none does."},
+     "on standard error, why (see ptl_info). 0: none does."},
     {"PORTOFU_RECORD", SettingKind::kText, nullptr, &Settings::record, 0, 4095, "", "off",
      "last: the last 4096 steps of each lane can be read from outside (ptl_trace --last). Another text: a directory, "
      "where each lane writes a file of all its steps. off: neither."},

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "engine/inspect/process_picture.h"
-#include "engine/observe/hex_text.h"
 #include "engine/observe/log.h"
 
 namespace portofu {
@@ -22,14 +21,15 @@ Jobs by_job(std::vector<ProcessPicture> pictures) {
   return jobs;
 }
 
-/// "counter ", in front of its handle or ID.
-std::string wait_kind_text(WaitKind kind) {
+/// @param object  its handle or ID
+/// @return empty: it has no name
+std::string awaited_name(WaitKind kind, std::uint64_t object) {
   switch (kind) {
-    case WaitKind::kCounters: return "counter ";
-    case WaitKind::kEventQueue: return "event queue ";
-    case WaitKind::kTcq: return "the TCQ of VCQ ";
-    case WaitKind::kMrq: return "the MRQ of VCQ ";
-    case WaitKind::kGate: return "barrier gate ";
+    case WaitKind::kCounters: return counter_name(static_cast<Handle>(object));
+    case WaitKind::kEventQueue: return event_queue_name(static_cast<Handle>(object));
+    case WaitKind::kTcq: return "the TCQ of " + vcq_name(object);
+    case WaitKind::kMrq: return "the MRQ of " + vcq_name(object);
+    case WaitKind::kGate: return gate_name(object);
     case WaitKind::kOther: break;
   }
   return "";
@@ -86,8 +86,8 @@ bool concerns(const Finding& finding, std::uint32_t pid) {
 std::string awaited_text(const ProcessPicture& process) {
   std::vector<std::string> names;
   const auto add = [&names](WaitKind kind, std::uint64_t object) {
-    const std::string name = wait_kind_text(kind) + hex_text(object);
-    if (kind != WaitKind::kOther && std::ranges::find(names, name) == names.end()) names.push_back(name);
+    const std::string name = awaited_name(kind, object);
+    if (!name.empty() && std::ranges::find(names, name) == names.end()) names.push_back(name);
   };
   for (const SleepPicture& sleep : process.core.sleeps) {
     for (const WaitObject& object : sleep.subject.objects()) add(sleep.subject.kind, object.handle);

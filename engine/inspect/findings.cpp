@@ -96,6 +96,11 @@ std::vector<Finding> keep_lasting(const std::vector<Finding>& before, const std:
   return both;
 }
 
+std::string counter_name(Handle handle) { return "counter " + hex_text(handle); }
+std::string event_queue_name(Handle handle) { return "event queue " + hex_text(handle); }
+std::string vcq_name(std::uint64_t id) { return "VCQ " + hex_text(id); }
+std::string gate_name(std::uint64_t id) { return "barrier gate " + hex_text(id); }
+
 std::string bits_text(std::uint64_t bits) {
   std::string text;
   int count = 0;

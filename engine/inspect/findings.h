@@ -62,4 +62,10 @@ std::vector<Finding> keep_lasting(const std::vector<Finding>& before, const std:
 /// "bit 3", "bits 0-2, 8-11".
 std::string bits_text(std::uint64_t bits);
 
+// "counter 0x14000000": what objects are called.
+std::string counter_name(Handle handle);
+std::string event_queue_name(Handle handle);
+std::string vcq_name(std::uint64_t id);
+std::string gate_name(std::uint64_t id);
+
 }  // namespace portofu

@@ -7,9 +7,6 @@
 namespace portofu {
 namespace {
 
-std::string vcq_name(std::uint64_t id) { return "VCQ " + hex_text(id); }
-std::string gate_name(std::uint64_t id) { return "barrier gate " + hex_text(id); }
-
 /// The process that has a gate. @return {0, 0} if none was seen
 ProcessId owner_of_gate(const JobView& job, std::uint64_t id) {
   for (const ProcessPicture& process : job.processes()) {
@@ -218,7 +215,7 @@ void find_tofu(const JobView& job, std::vector<Finding>* findings) {
     for (const GatePicture& gate : process.core.gates) judge_gate(job, process, gate, findings);
     for (const OwnerlessPicture& ownerless : process.core.ownerless) {
       const bool is_gate = is_kind(ownerless.key, TofuIdKind::kVbg);
-      const std::string name = (is_gate ? "barrier gate " : "control queue ") + hex_text(ownerless.key);
+      const std::string name = is_gate ? gate_name(ownerless.key) : "control queue " + hex_text(ownerless.key);
       findings->push_back({FindingKind::kOwnerUnknown,
                            process.id(),
                            name,

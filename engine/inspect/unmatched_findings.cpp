@@ -257,7 +257,7 @@ void find_full_queues(const JobView& job, std::vector<Finding>* findings) {
         Finding finding;
         finding.kind = queue.lost ? FindingKind::kEventsLost : FindingKind::kQueueFull;
         finding.where = process.id();
-        finding.object = "event queue " + hex_text(queue.handle);
+        finding.object = event_queue_name(queue.handle);
         finding.sentence = finding.object + " of " + job.name(process.id()) +
                            (queue.lost ? " has lost events" : " is full") + ": " + std::to_string(queue.size) +
                            " events wait, and it has room for " + std::to_string(queue.capacity);

@@ -9,8 +9,6 @@ namespace {
 
 constexpr const char* kWasAckAskedFor = "was an ACK asked for? A message that is dropped gives none";
 
-std::string counter_name(Handle handle) { return "counter " + hex_text(handle); }
-
 const CounterPicture* find_counter(const InterfacePicture& ni, Handle handle) {
   const auto found = std::ranges::find(ni.counters, handle, &CounterPicture::handle);
   return found != ni.counters.end() ? &*found : nullptr;
@@ -168,7 +166,7 @@ class QueueWait {
     Finding finding;
     finding.kind = best_.kind;
     finding.where = process_.id();
-    finding.object = count_ > 1 && best_.weight == kUsedOnce ? "event queue " + hex_text(best_.queue) : object_;
+    finding.object = count_ > 1 && best_.weight == kUsedOnce ? event_queue_name(best_.queue) : object_;
     finding.other = best_.source;
     finding.sentence = job_.name(process_.id()) + how + " for an event of " + finding.object + "; " + best_.text;
     findings->push_back(std::move(finding));
@@ -355,7 +353,7 @@ void find_unread(const JobView& job, const ProcessPicture& process, std::vector<
       Finding finding;
       finding.kind = FindingKind::kEventsUnread;
       finding.where = process.id();
-      finding.object = (is_fabric ? "completion queue " : "event queue ") + hex_text(queue.handle);
+      finding.object = is_fabric ? "completion queue " + hex_text(queue.handle) : event_queue_name(queue.handle);
       finding.lacks = queue.size;
       finding.got = queue.oldest_place;  // So it lasts only if nothing is read.
       finding.sentence = job.name(process.id());
