@@ -52,7 +52,7 @@ struct Peer {
   std::uint32_t outstanding = 0;          ///< Operations of ours that it has to answer.
   std::uint32_t gets_under_way = 0;       ///< uTofu: gets of ours that it has to answer.
   std::uint64_t connect_deadline_ns = 0;  ///< kConnecting: when to give up.
-  std::uint64_t connect_asked_ns = 0;     ///< kConnecting: when the wire was last asked.
+  std::uint64_t asked_ns = 0;             ///< kConnecting, or with `lost_since_ns`: when the wire was last asked.
   std::uint64_t connect_again_ns = 0;     ///< kConnecting with a pause: when to try again.
   std::uint64_t connect_pause_ns = 0;     ///< kConnecting: how long what is lacking was waited for; 0: not.
   std::uint64_t answers_life = 0;         ///< The life that `answers` are for; 0: that of the link, or of who is heard.

@@ -15,16 +15,23 @@ constexpr std::uint64_t kLongestPauseNs = 50'000'000;
 
 /// Who waits looks more often. Of a longer time only so much counts: the process was stopped, so nobody has waited.
 constexpr std::uint64_t kLongestLookNs = 1'000'000'000;
+/// The same of who waits for what a lost peer has sent. More than PORTOFU_PEER_CHECK_MS, as a rule.
+constexpr std::uint64_t kLongestUnheardLookNs = kMostUnheardNs / 4;
+
+/// Who waits looks again. @return how much of the time since its last look does not count
+std::uint64_t time_stopped(Peer& peer, std::uint64_t now, std::uint64_t longest_look_ns) {
+  const std::uint64_t looked_ns = now - std::exchange(peer.asked_ns, now);
+  return looked_ns > longest_look_ns ? looked_ns - longest_look_ns : 0;
+}
 
 /// Begins with a new deadline if it has not begun yet. @return the time
 std::uint64_t begin_connecting(Core& core, Peer& peer) {
   const std::uint64_t now = core.now_ns();
-  const std::uint64_t asked_ns = std::exchange(peer.connect_asked_ns, now);
   if (peer.state == PeerState::kConnecting) {
-    const std::uint64_t looked_ns = now - asked_ns;
-    if (looked_ns > kLongestLookNs) peer.connect_deadline_ns += looked_ns - kLongestLookNs;
+    peer.connect_deadline_ns += time_stopped(peer, now, kLongestLookNs);
     return now;
   }
+  peer.asked_ns = now;
   peer.state = PeerState::kConnecting;
   peer.connect_deadline_ns = now + peer.wire->limits().connect_timeout_ns;
   peer.connect_pause_ns = 0;
@@ -93,7 +100,8 @@ bool is_over(Core& core, Peer& peer) {
   if (peer.state != PeerState::kConnected || !peer.link->lost) return false;
   if (!peer.wire->has_unheard(peer.id, peer.link->life)) return true;
   const std::uint64_t now = core.now_ns();
-  if (peer.lost_since_ns == 0) peer.lost_since_ns = now;
+  if (peer.lost_since_ns == 0) peer.lost_since_ns = peer.asked_ns = now;
+  peer.lost_since_ns += time_stopped(peer, now, kLongestUnheardLookNs);
   return now - peer.lost_since_ns >= kMostUnheardNs;
 }
 

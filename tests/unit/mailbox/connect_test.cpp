@@ -171,6 +171,22 @@ TEST_F(ConnectTest, PID_of_another_process__is_connected_anew_behind_what_the_fi
   EXPECT_EQ(kinds().size(), 2u);
 }
 
+// Whoever was stopped has not waited: an answer that had come meanwhile was not taken.
+TEST_F(ConnectTest, Lost_link__is_over_once_what_it_has_sent_was_waited_for__a_stop_of_this_process_left_out) {
+  start(PacketType::kPut, 8, AckRequest::kFull);
+  wire.arrive({kPeer, answer_header(next_sent().operation_id, 8), {}});
+  wire.kill(kPeer);
+  EXPECT_FALSE(is_over(core, peer())) << "its answer has arrived";
+  now_ns += 100 * kMostUnheardNs;
+  EXPECT_FALSE(is_over(core, peer())) << "as if it had been a quarter of the time";
+  for (int i = 0; i < 2; ++i) {
+    now_ns += kMostUnheardNs / 4;
+    EXPECT_FALSE(is_over(core, peer())) << i;
+  }
+  now_ns += kMostUnheardNs / 4;
+  EXPECT_TRUE(is_over(core, peer()));
+}
+
 TEST_F(ConnectTest, Operation_behind_a_loss__reaches_the_next_life) {
   start(PacketType::kPut, 8);
   wire.sent.clear();
