@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/core/steps.h"
+#include "engine/queue/fresh_line.h"
 #include "engine/target/answer_out.h"
 
 namespace portofu {
@@ -134,7 +135,7 @@ void advance_unlink(Core& core, Interface& ni, ListEntry& entry) {
     entry.state = EntryState::kUnlinked;
     report_auto_unlink(core, ni, portal.eq_handle, news_of(entry));
   }
-  if (entry.state != EntryState::kUnlinked || entry.unexpected_count != 0) return;
+  if (fresh(entry.state) != EntryState::kUnlinked || entry.unexpected_count != 0) return;
   entry.state = EntryState::kGone;
   const bool tells = entry.list == ListKind::kOverflow &&
                      (entry.options & (kEntryEventUnlinkDisable | kEntryUnexpectedHdrDisable)) == 0;

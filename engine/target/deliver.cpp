@@ -6,9 +6,11 @@
 namespace portofu {
 namespace {
 
+AtomicType type_of(const Arrival& arrival) { return static_cast<AtomicType>(arrival.header.atomic_type); }
+
 /// Whether every item lies in one piece of the entry (3.15.4 demands no more), aligned as the atomic unit needs it.
-bool pieces_hold_items(const Arrival& arrival, AtomicType type) {
-  const AtomicTypeRule& rule = kAtomicTypeRules[atomic_index(type)];
+bool pieces_hold_items(const Arrival& arrival) {
+  const AtomicTypeRule& rule = kAtomicTypeRules[atomic_index(type_of(arrival))];
   for (std::uint64_t at = 0; at < arrival.mlength;) {
     const MemorySegment::Run run = arrival.entry->segment.run_at(arrival.offset + at, arrival.mlength - at);
     const bool aligned = reinterpret_cast<std::uintptr_t>(run.start) % rule.alignment_bytes == 0;
@@ -21,15 +23,14 @@ bool pieces_hold_items(const Arrival& arrival, AtomicType type) {
 }  // namespace
 
 bool deliver_atomic(Arrival& arrival, const std::byte* source, const std::byte* operand, std::byte* fetched) {
-  const auto type = static_cast<AtomicType>(arrival.header.atomic_type);
-  const std::uint32_t item_bytes = atomic_type_bytes(type);
+  const std::uint32_t item_bytes = atomic_type_bytes(type_of(arrival));
   arrival.received = arrival.header.length;
   for (std::uint64_t done = 0; done < arrival.mlength;) {
     const MemorySegment::Run run = arrival.entry->segment.run_at(arrival.offset + done, arrival.mlength - done);
     // The atomic unit judges a single piece before it does anything; of several, no later one may fail.
-    if (done == 0 && run.bytes < arrival.mlength && !pieces_hold_items(arrival, type)) return false;
+    if (done == 0 && run.bytes < arrival.mlength && !pieces_hold_items(arrival)) return false;
     const AtomicRequest request{static_cast<AtomicOperation>(arrival.header.atomic_operation),
-                                type,
+                                type_of(arrival),
                                 run.start,
                                 source + done,
                                 fetched != nullptr ? fetched + done : nullptr,
