@@ -61,14 +61,21 @@ std::uint16_t meta_of(const Request& r) {
   return static_cast<std::uint16_t>(meta);
 }
 
+/// What every descriptor says. @param block  which of several
+[[gnu::always_inline]] inline TofuDescriptor head_of(const Request& r, std::size_t block) {
+  TofuDescriptor head;
+  head.kind = r.kind;
+  head.meta = meta_of(r);
+  head.length = static_cast<std::uint32_t>(r.length);
+  head.remote_vcq_id = r.remote_vcq_id;
+  head.remote_stadd = r.remote_stadd + block * r.stride;
+  head.local = r.local + block * r.stride;
+  return head;
+}
+
 TofuCell make_cell(const Request& r, std::size_t block) {
   TofuCell cell;
-  cell.head.kind = r.kind;
-  cell.head.meta = meta_of(r);
-  cell.head.length = static_cast<std::uint32_t>(r.length);
-  cell.head.remote_vcq_id = r.remote_vcq_id;
-  cell.head.remote_stadd = r.remote_stadd + block * r.stride;
-  cell.head.local = r.local + block * r.stride;
+  cell.head = head_of(r, block);
   if (r.kind == PacketType::kTofuArmw) {
     const AtomicOperation operation = atomic_operation_of(r.armw_op);
     cell.head.code = static_cast<std::uint8_t>(operation);
@@ -85,9 +92,8 @@ TofuCell make_cell(const Request& r, std::size_t block) {
   return cell;
 }
 
-/// Turns a cell into what the engine posts. Its fields are in range.
-Descriptor expand(const VirtualControlQueue& vcq, const TofuCell& cell) {
-  const TofuDescriptor& head = cell.head;
+/// What the engine posts for a descriptor whose fields are in range, and that brings no data.
+[[gnu::always_inline]] inline Descriptor expand_head(const VirtualControlQueue& vcq, const TofuDescriptor& head) {
   Descriptor d;
   d.type = head.kind;
   d.interface_index = kTofuInterface;
@@ -95,6 +101,13 @@ Descriptor expand(const VirtualControlQueue& vcq, const TofuCell& cell) {
   d.remote_stadd = head.remote_stadd;
   d.length = head.length;
   d.tofu = {vcq.handle, false, head.remote_vcq_id, head.local, 0};
+  return d;
+}
+
+/// The same for one with all that it brings.
+Descriptor expand(const VirtualControlQueue& vcq, const TofuCell& cell) {
+  const TofuDescriptor& head = cell.head;
+  Descriptor d = expand_head(vcq, head);
   const bool is_long = (head.code & kTofuCodeLong) != 0;
   if (head.kind == PacketType::kTofuArmw) {
     d.atomic_operation = head.code & kTofuCodeOperation;
@@ -113,6 +126,12 @@ Descriptor expand(const VirtualControlQueue& vcq, const TofuCell& cell) {
     }
   }
   return d;
+}
+
+/// What the engine posts for a request. Puts and gets need no cell in between.
+Descriptor describe(const VirtualControlQueue& vcq, const Request& r, std::size_t block) {
+  const bool brings_nothing = r.kind == PacketType::kTofuPut || r.kind == PacketType::kTofuGet;
+  return brings_nothing ? expand_head(vcq, head_of(r, block)) : expand(vcq, make_cell(r, block));
 }
 
 [[gnu::always_inline]] inline void start_untold(Core& core, VirtualControlQueue& vcq, Descriptor& d) {
@@ -151,8 +170,7 @@ void start_delayed(Core& core, VirtualControlQueue& vcq) {
   return vcq.tcq.has_room(count);
 }
 
-void post(Core& core, VirtualControlQueue& vcq, const TofuCell& cell, void* callback_data, bool delays) {
-  Descriptor d = expand(vcq, cell);
+void post(Core& core, VirtualControlQueue& vcq, Descriptor&& d, void* callback_data, bool delays) {
   d.tofu.tcq_place = vcq.tcq.take(callback_data, (d.tofu_meta & kTofuTcqNotice) != 0);
   if (delays) {
     vcq.delayed.push_back(d);
@@ -180,7 +198,7 @@ int post_request(utofu_vcq_hdl_t vcq_hdl, const Request& request, const Settings
       return failed(UTOFU_ERR_BUSY, "the TOQ or the TCQ is full");
     if (!delays) start_delayed(core, vcq);
     for (std::size_t block = 0; block < request.block_count; ++block)
-      post(core, vcq, make_cell(request, block), callback_data, delays);
+      post(core, vcq, describe(vcq, request, block), callback_data, delays);
     return static_cast<int>(UTOFU_SUCCESS);
   });
 }
@@ -259,7 +277,7 @@ int utofu_post_toq(utofu_vcq_hdl_t vcq_hdl, void* desc, size_t desc_size, void* 
     start_delayed(core, vcq);
     for (std::size_t at = 0; at < desc_size; at += cell.bytes()) {
       read_cell(first + at, desc_size - at, &cell);
-      post(core, vcq, cell, cbdata, false);
+      post(core, vcq, expand(vcq, cell), cbdata, false);
     }
     return static_cast<int>(UTOFU_SUCCESS);
   });
