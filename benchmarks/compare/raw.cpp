@@ -9,8 +9,6 @@
 
 #include <sys/uio.h>
 
-#include <memory>
-
 #include "world.h"
 
 using namespace bench;

@@ -3,7 +3,6 @@
 // generated from these: legality in atomic_unit.cpp, kernels in atomic_kernels.cpp.
 
 #include <array>
-#include <cstddef>
 #include <cstdint>
 
 #include "engine/atomic/atomic_unit.h"

@@ -6,8 +6,6 @@
 #include <string>
 #include <utility>
 
-#include "engine/observe/hex_text.h"
-
 namespace portofu {
 
 /// Something in a program that works here by luck, and need not work on a machine.

@@ -1,6 +1,7 @@
 #include "engine/check/fingerprint.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 #include <utility>

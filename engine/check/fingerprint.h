@@ -1,7 +1,6 @@
 #pragma once
 // What memory of the application held at one moment, to see later whether it has changed. Its cost is bounded.
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <vector>

@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "engine/observe/hex_text.h"
+
 namespace portofu {
 namespace {
 

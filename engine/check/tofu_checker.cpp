@@ -1,11 +1,11 @@
 #include "engine/check/tofu_checker.h"
 
 #include <algorithm>
-#include <array>
 #include <string>
 #include <utility>
 
 #include "engine/memory/stadd_access.h"
+#include "engine/observe/hex_text.h"
 
 namespace portofu {
 namespace {

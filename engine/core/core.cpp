@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <utility>
-#include <vector>
 
 #include "engine/core/steps.h"
 #include "engine/observe/log.h"

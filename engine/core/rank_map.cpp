@@ -2,8 +2,6 @@
 
 #include "engine/core/rank_map.h"
 
-#include <new>
-
 #include "engine/observe/system_failure.h"
 
 namespace portofu {

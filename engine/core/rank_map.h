@@ -2,7 +2,6 @@
 // The map of a logically addressed interface: rank to process. @spec Portals 4.3, 3.6.6
 
 #include <cstdint>
-#include <optional>
 #include <unordered_map>
 #include <vector>
 

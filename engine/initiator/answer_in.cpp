@@ -1,12 +1,10 @@
 #include "engine/initiator/answer_in.h"
 
-#include <utility>
 #include <vector>
 
 #include "engine/core/steps.h"
 #include "engine/initiator/portals_direct.h"
 #include "engine/initiator/report.h"
-#include "engine/initiator/send.h"
 #include "engine/initiator/tofu_report.h"
 #include "engine/mailbox/inbox.h"
 #include "engine/mailbox/judge.h"

@@ -9,6 +9,7 @@
 #include "engine/initiator/tofu_send.h"
 #include "engine/mailbox/connect.h"
 #include "engine/mailbox/outbox.h"
+#include "engine/mailbox/stamped_header.h"
 #include "engine/queue/ring_geometry.h"
 
 namespace portofu {

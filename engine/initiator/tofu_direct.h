@@ -9,7 +9,6 @@
 #include "engine/core/core.h"
 #include "engine/core/direct_lane.h"
 #include "engine/memory/guarded_copy.h"
-#include "engine/queue/assert.h"
 
 namespace portofu {
 

@@ -8,6 +8,7 @@
 #include "engine/initiator/tofu_report.h"
 #include "engine/mailbox/connect.h"
 #include "engine/mailbox/outbox.h"
+#include "engine/mailbox/stamped_header.h"
 #include "engine/memory/stadd_access.h"
 #include "engine/queue/fresh_line.h"
 #include "engine/queue/ring_geometry.h"

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "engine/inspect/job_view.h"
+#include "engine/observe/hex_text.h"
 
 namespace portofu {
 namespace {

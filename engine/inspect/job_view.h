@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "engine/inspect/findings.h"
-#include "engine/observe/hex_text.h"
 
 namespace portofu {
 

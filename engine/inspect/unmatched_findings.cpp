@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "engine/inspect/job_view.h"
+#include "engine/observe/hex_text.h"
 
 namespace portofu {
 namespace {

@@ -1,7 +1,5 @@
 #include "engine/mailbox/judge.h"
 
-#include "engine/memory/stadd_table.h"
-
 namespace portofu {
 namespace {
 

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "engine/mailbox/stamped_header.h"
 #include "engine/memory/guarded_copy.h"
 #include "engine/queue/ring_geometry.h"
 #include "engine/wire/copies.h"

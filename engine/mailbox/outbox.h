@@ -7,7 +7,6 @@
 
 #include "engine/core/core.h"
 #include "engine/core/steps.h"
-#include "engine/mailbox/stamped_header.h"
 #include "engine/wire/loans.h"
 #include "engine/wire/ways.h"
 

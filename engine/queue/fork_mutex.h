@@ -2,7 +2,6 @@
 // A mutex that the child of a fork finds free, whoever held it in the parent. For stretches off the data path.
 
 #include <sys/types.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cstdint>

@@ -3,7 +3,6 @@
 #include "engine/initiator/answer_in.h"
 #include "engine/initiator/barrier.h"
 #include "engine/initiator/tofu_direct.h"
-#include "engine/mailbox/connect.h"
 #include "engine/mailbox/outbox.h"
 #include "engine/run/settle.h"
 

@@ -25,7 +25,6 @@
 #include "engine/run/unwinding.h"
 #include "engine/segment/signpost.h"
 #include "engine/segment/user_key.h"
-#include "engine/target/close_interface.h"
 #include "engine/topology/launcher.h"
 #include "engine/topology/local_place.h"
 #include "engine/wire/other_nodes.h"

@@ -11,7 +11,6 @@
 #include "engine/observe/system_failure.h"
 #include "engine/queue/asymmetric_guard.h"
 #include "engine/queue/clock.h"
-#include "engine/queue/random_bytes.h"
 #include "engine/segment/segment_alias.h"
 #include "engine/segment/shared_heap.h"
 #include "engine/topology/launcher.h"

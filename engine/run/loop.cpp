@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <new>
-#include <utility>
 
 #include "engine/core/steps.h"
 #include "engine/initiator/send.h"

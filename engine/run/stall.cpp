@@ -7,7 +7,6 @@
 #include "engine/inspect/process_picture.h"
 #include "engine/run/engine.h"
 #include "engine/run/engine_node.h"
-#include "engine/run/unwinding.h"
 
 namespace portofu {
 

@@ -18,7 +18,6 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <string>
 
 #include "engine/queue/fork_mutex.h"
 #include "engine/segment/heap_file.h"

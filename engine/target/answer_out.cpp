@@ -5,6 +5,7 @@
 
 #include "engine/mailbox/connect.h"
 #include "engine/mailbox/outbox.h"
+#include "engine/mailbox/stamped_header.h"
 #include "engine/queue/fresh_line.h"
 #include "engine/queue/ring_geometry.h"
 #include "engine/target/complete.h"

@@ -1,6 +1,5 @@
 #include "engine/target/request.h"
 
-#include <algorithm>
 #include <array>
 
 #include "engine/atomic/atomic_unit.h"
@@ -16,7 +15,6 @@
 #include "engine/target/match_steps.h"
 #include "engine/target/permission.h"
 #include "engine/target/published_entry.h"
-#include "engine/target/tofu_request.h"
 #include "engine/wire/completions.h"
 
 namespace portofu {

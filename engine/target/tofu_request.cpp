@@ -7,6 +7,7 @@
 #include "engine/mailbox/inbox.h"
 #include "engine/mailbox/judge.h"
 #include "engine/mailbox/outbox.h"
+#include "engine/mailbox/stamped_header.h"
 #include "engine/memory/guarded_copy.h"
 #include "engine/memory/stadd_access.h"
 #include "engine/target/answer_out.h"

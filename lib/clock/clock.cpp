@@ -24,7 +24,6 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
-#include <iterator>
 
 #include "engine/door/program_time.h"
 #include "lib/clock/shown_clock.h"

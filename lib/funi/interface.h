@@ -5,8 +5,6 @@
 
 #include <array>
 #include <cstdint>
-#include <memory>
-#include <string>
 #include <unordered_map>
 
 #include "lib/funi/address_map.h"

@@ -13,7 +13,6 @@
 #include <array>
 #include <cstdint>
 #include <deque>
-#include <vector>
 
 #include "lib/funi/packet.h"
 

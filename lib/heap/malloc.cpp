@@ -12,7 +12,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <malloc.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
 

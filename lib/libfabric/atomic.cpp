@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 #include "engine/door/libfabric.h"
 #include "lib/libfabric/cutter.h"

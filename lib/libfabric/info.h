@@ -3,8 +3,6 @@
 
 #include <rdma/fabric.h>
 
-#include <cstring>
-#include <memory>
 #include <string_view>
 
 #include "lib/libfabric/address.h"

@@ -2,7 +2,6 @@
 
 #include "lib/libfabric/mr.h"
 
-#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <utility>

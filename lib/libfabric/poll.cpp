@@ -1,6 +1,5 @@
 // fi_poll(3): poll sets.
 
-#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <new>

@@ -6,9 +6,7 @@
 #include <rdma/fi_eq.h>
 
 #include <memory>
-#include <mutex>
 #include <thread>
-#include <vector>
 
 #include "lib/libfabric/domain.h"
 

@@ -1,6 +1,5 @@
 // 3.13 Events and event queues.
 
-#include <algorithm>
 #include <cstddef>
 
 #include "engine/door/process.h"

@@ -1,7 +1,6 @@
 #include "lib/portals4/transfer.h"
 
 #include <cstring>
-#include <new>
 
 #include "engine/door/portals.h"
 #include "engine/door/process.h"

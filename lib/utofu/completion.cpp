@@ -2,8 +2,7 @@
 
 #include <utility>
 
-#include "engine/door/process.h"
-#include "lib/utofu/limits.h"
+#include "lib/utofu/library.h"
 
 using namespace portofu;
 using namespace portofu::utofu;

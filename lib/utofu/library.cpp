@@ -7,7 +7,6 @@
 #include <atomic>
 #include <cctype>
 #include <cstdlib>
-#include <cstring>
 #include <mutex>
 #include <new>
 #include <string>

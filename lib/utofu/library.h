@@ -7,11 +7,9 @@
 
 #include <array>
 #include <atomic>
-#include <cstdarg>
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
 
 #include "engine/door/process.h"
 #include "engine/door/tofu.h"

@@ -2,8 +2,6 @@
 // Memory of a pretended application: regions with guard zones between them, and pages that fault. It knows which bytes
 // the engine was allowed to write; all others have to stay as they are.
 
-#include <sys/uio.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

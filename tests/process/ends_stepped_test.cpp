@@ -14,7 +14,6 @@
 #include <random>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include "tests/process/child_process.h"
 #include "tests/process/own_node.h"

@@ -1,15 +1,11 @@
 // Processes on several nodes: each has a loopback address of its own as its NID, so everything between them goes over
 // the fabric, and what has one address goes through shared memory.
 
-#include <signal.h>
-
 #include <cstdlib>
 #include <cstring>
-#include <numeric>
 
 #include "tests/conformance/harness/fixture.h"
 #include "tests/process/between_nodes.h"
-#include "tests/process/child_process.h"
 #include "tests/process/own_node.h"
 #include "tests/process/test_network.h"
 

@@ -3,7 +3,6 @@
 // field is anything.
 
 #include <array>
-#include <cstring>
 #include <random>
 
 #include "engine/atomic/atomic_unit.h"

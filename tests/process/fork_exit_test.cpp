@@ -1,7 +1,6 @@
 // fork, exit without PtlFini, and many lives of the library in one process.
 
 #include <dirent.h>
-#include <sys/wait.h>
 
 #include <cstdlib>
 

@@ -7,7 +7,6 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include <algorithm>
 #include <atomic>
 #include <filesystem>
 #include <fstream>

@@ -13,9 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
-#include <memory>
 #include <random>
-#include <vector>
 
 #include "tests/process/child_process.h"
 #include "tests/process/own_node.h"

@@ -1,6 +1,5 @@
 // Options of ptl_sim that are wrong, or do not go together.
 
-#include "tests/process/command_output.h"
 #include "tests/process/launcher.h"
 
 namespace portofu {

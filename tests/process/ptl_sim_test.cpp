@@ -7,9 +7,7 @@
 #include <fstream>
 #include <map>
 #include <numeric>
-#include <optional>
 #include <set>
-#include <thread>
 
 #include "engine/queue/clock.h"
 #include "tests/process/command_output.h"

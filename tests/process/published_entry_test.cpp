@@ -12,7 +12,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
-#include <string>
 
 #include "tests/process/child_process.h"
 #include "tests/process/engine_counter.h"

@@ -1,7 +1,6 @@
 // portofu.h: the hint for loops that poll memory.
 
 #include <portofu.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>

@@ -7,8 +7,6 @@
 #include <sys/stat.h>
 #include <utofu.h>
 
-#include <algorithm>
-
 #include "tests/process/scarcity.h"
 
 namespace portofu {

@@ -11,7 +11,6 @@
 #include <string>
 
 #include "tests/conformance/harness/fixture.h"
-#include "tests/process/child_process.h"
 #include "tests/process/own_node.h"
 #include "tests/process/test_network.h"
 

@@ -11,7 +11,6 @@
 #include <string>
 
 #include "tests/process/launcher.h"
-#include "tests/process/sim_roles.h"
 
 namespace portofu {
 

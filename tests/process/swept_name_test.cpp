@@ -6,8 +6,6 @@
 
 #include <atomic>
 #include <cstdio>
-#include <string>
-#include <vector>
 
 #include "tests/process/child_process.h"
 #include "tests/process/own_node.h"

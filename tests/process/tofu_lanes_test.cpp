@@ -4,9 +4,7 @@
 #include "tests/process/tofu_lanes.h"
 
 #include <portofu.h>
-#include <signal.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 
 #include <atomic>
 #include <random>

@@ -7,7 +7,6 @@
 #include <functional>
 #include <memory>
 #include <queue>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 

@@ -1,7 +1,5 @@
 // The model: the initiator's side of a transfer. Portals 4.3, 3.13.1, 3.15, 3.16.
 
-#include <algorithm>
-
 #include "tests/simulation/model.h"
 
 namespace portofu::simulation {

@@ -1,7 +1,6 @@
 // The model: the target's side of a transfer. Portals 4.3, 2.5, 2.8, 3.11-3.13.
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 
 #include "engine/atomic/atomic_unit.h"

@@ -4,8 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
-
 #include "tests/simulation/lossy_group.h"
 
 namespace portofu::simulation {

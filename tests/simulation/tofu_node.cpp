@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "engine/initiator/barrier.h"
 #include "engine/initiator/send.h"
 
 namespace portofu::simulation {

@@ -8,7 +8,6 @@
 
 #include "engine/core/tofu.h"
 #include "engine/descriptor/tofu_descriptor.h"
-#include "engine/initiator/barrier.h"
 #include "tests/simulation/node.h"
 
 namespace portofu::simulation {

@@ -3,9 +3,7 @@
 #include "tests/simulation/tofu_session.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
-#include <iostream>
 
 namespace portofu::simulation {
 namespace {

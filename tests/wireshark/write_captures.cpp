@@ -2,7 +2,6 @@
 //
 // usage: write_captures DIRECTORY
 
-#include <array>
 #include <cstring>
 #include <exception>
 #include <stdexcept>

@@ -7,7 +7,6 @@
 #include <netinet/ip_icmp.h>
 #include <netinet/udp.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>

@@ -9,7 +9,6 @@
 #include <cstring>
 #include <mutex>
 
-#include "engine/observe/log.h"
 #include "engine/observe/system_failure.h"
 #include "engine/queue/cancellation.h"
 #include "engine/queue/no_signals.h"

@@ -2,7 +2,6 @@
 // What is known about the life of whoever is at the other end of a link: when it was heard, since when it owes us an
 // answer, and what the medium says about it.
 
-#include <algorithm>
 #include <cstdint>
 
 namespace portofu {

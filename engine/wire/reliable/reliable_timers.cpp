@@ -1,7 +1,6 @@
 // What leaves: data that is due, acknowledgements, and questions to those that are silent.
 
 #include <algorithm>
-#include <array>
 
 #include "engine/wire/reliable/reliable_wire.h"
 

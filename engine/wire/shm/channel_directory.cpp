@@ -2,8 +2,6 @@
 
 #include "engine/wire/shm/channel_directory.h"
 
-#include <algorithm>
-
 namespace portofu {
 namespace {
 

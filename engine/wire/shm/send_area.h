@@ -10,7 +10,6 @@
 // A sender uses the area only for a receiver that has said that it maps it (RingControlShared::area_mapped), so that
 // what a process has sent outlives it.
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <vector>

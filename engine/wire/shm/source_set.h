@@ -8,7 +8,6 @@
 #include <sys/uio.h>
 
 #include <array>
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <vector>

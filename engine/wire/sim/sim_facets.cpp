@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "engine/queue/assert.h"
-#include "engine/topology/tofu_id.h"
 #include "engine/wire/mapped_region.h"
 #include "engine/wire/sim/sim_wire.h"
 

@@ -2,7 +2,6 @@
 
 #include "engine/wire/sim/sim_medium.h"
 
-#include <algorithm>
 #include <cstring>
 #include <new>
 

@@ -6,7 +6,6 @@
 // many polls a packet stays invisible, how few packets a link holds, how long a connect is in progress, and which
 // unread packets of a killed process are still delivered.
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 

@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "lib/tools/ptl_info/explanation_text.h"
+
 namespace portofu::tools {
 namespace {
 

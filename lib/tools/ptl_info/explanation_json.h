@@ -1,7 +1,10 @@
 #pragma once
-// The same for programs.
+// What was seen of jobs, and what is wrong with them, for programs.
 
-#include "lib/tools/ptl_info/explanation_text.h"
+#include <string>
+#include <vector>
+
+#include "engine/door/inspection.h"
 
 namespace portofu::tools {
 

@@ -6,13 +6,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <set>
 
 #include "engine/door/process.h"
-#include "lib/tools/ptl_info/explanation_text.h"
 #include "lib/tools/ptl_run/agent.h"
 #include "lib/tools/ptl_run/host_list.h"
 

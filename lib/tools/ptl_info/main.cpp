@@ -14,7 +14,6 @@
 #include "lib/tools/machine.h"
 #include "lib/tools/man_page.h"
 #include "lib/tools/ptl_info/explain.h"
-#include "lib/tools/ptl_info/explanation_text.h"
 #include "lib/tools/ptl_info/far_hosts.h"
 #include "lib/tools/ptl_info/topology.h"
 

@@ -4,8 +4,6 @@
 
 #include <sys/types.h>
 
-#include <cstdint>
-
 namespace portofu::tools {
 
 /// Made before the first rank, by a process with one thread.

@@ -1,6 +1,5 @@
 #include "lib/tools/ptl_run/host_helper.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/signalfd.h>

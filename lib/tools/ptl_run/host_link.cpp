@@ -7,7 +7,6 @@
 
 #include <cerrno>
 #include <cstdlib>
-#include <utility>
 
 #include "engine/config/settings.h"
 #include "lib/tools/arguments.h"

@@ -1,7 +1,6 @@
 #pragma once
 // Whether a program reads the processor's counter itself, which nobody can make show virtual time.
 
-#include <cstddef>
 #include <span>
 #include <string>
 

@@ -1,7 +1,6 @@
 #pragma once
 // A job in virtual time as the timeline that ptl_trace writes and draws. Its clock is the virtual one, in nanoseconds.
 
-#include <cstdint>
 #include <string>
 #include <vector>
 

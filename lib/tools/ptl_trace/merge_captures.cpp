@@ -1,7 +1,6 @@
 #include "lib/tools/ptl_trace/merge_captures.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>

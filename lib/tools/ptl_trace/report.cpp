@@ -3,10 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
-#include <utility>
 
-#include "lib/tools/ptl_trace/chrome_json.h"
 #include "lib/tools/ptl_trace/drawing.h"
 #include "lib/tools/ptl_trace/step_names.h"
 

@@ -7,6 +7,8 @@
 #include <tuple>
 #include <utility>
 
+#include "lib/tools/ptl_trace/clock_map.h"
+
 namespace portofu::tools {
 namespace {
 

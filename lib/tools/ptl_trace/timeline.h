@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "lib/tools/ptl_trace/clock_map.h"
 #include "lib/tools/ptl_trace/step_reader.h"
 
 namespace portofu::tools {

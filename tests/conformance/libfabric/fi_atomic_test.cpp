@@ -3,7 +3,6 @@
 
 #include <complex>
 #include <cstdint>
-#include <cstring>
 
 #include "tests/conformance/libfabric/fabric_fixture.h"
 

@@ -1,8 +1,6 @@
 // One engine, one atomic unit: a word of one process, which eight processes change through Portals, uTofu and
 // libfabric.
 
-#include <algorithm>
-
 #include "tests/conformance/libfabric/fabric_fixture.h"
 #include "tests/conformance/libfabric/portals_side.h"
 #include "tests/conformance/utofu/utofu_fixture.h"

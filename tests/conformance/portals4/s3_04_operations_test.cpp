@@ -1,6 +1,6 @@
 // Portals 4.3, 3.4, 3.15.2 to 3.15.7 and 3.16.1 to 3.16.5: every data movement operation, at once and triggered, with
 // every kind of wrong argument: PTL_ARG_INVALID, and nothing happens. Portofu checks all arguments.
-#include <algorithm>
+
 #include <functional>
 
 #include "../harness/fixture.h"

@@ -1,5 +1,4 @@
 // Portals 4.3, 3.12.4: PtlMESearch.
-#include <cstring>
 
 #include "../harness/fixture.h"
 

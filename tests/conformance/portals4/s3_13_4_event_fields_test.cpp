@@ -1,6 +1,5 @@
 // Portals 4.3, 3.13.4: table 3-3, every field of every event of a successful operation. Of ptl_list the table says that
 // it is defined in REPLY and ACK only.
-#include <cstring>
 
 #include "../harness/fixture.h"
 

@@ -2,7 +2,6 @@
 // operation with every datatype: s3_15_4_operations_test.cpp.
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <set>
 #include <thread>
 

@@ -1,7 +1,6 @@
 // Portals 4.3, 3.16.1 to 3.16.7: each triggered operation does what its plain form does; cancelling (3.14.4), freeing
 // the counter (3.14.3), the limit of operations, and arguments.
 #include <algorithm>
-#include <cstring>
 
 #include "../harness/fixture.h"
 

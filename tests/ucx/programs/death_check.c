@@ -3,6 +3,8 @@
 // first message. What was begun ends with an error, and the endpoint closes.
 // Usage: death_check sending|getting|idle|unmet
 
+#include <string.h>
+
 #include "ucp_pair.h"
 
 enum { kWindow = 1 << 20 };

@@ -2,6 +2,8 @@
 // atomics, of sizes for which UCP takes one protocol or another, with data that are checked.
 // Usage: ucp_check [ROUNDS]
 
+#include <string.h>
+
 #include "ucp_pair.h"
 
 enum { kWindow = 8 << 20, kAmId = 7 };

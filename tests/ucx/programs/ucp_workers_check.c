@@ -1,6 +1,8 @@
 // Two processes, the layer UCP over whatever UCX_TLS names: one context with many workers, as programs have that give
 // each thread its own. Each worker talks to its like in the other process: a tagged message, and a put into memory that
 // was registered before there were that many. Usage: ucp_workers_check [WORKERS]
+#include <string.h>
+
 #include "ucp_pair.h"
 
 enum { kWindow = 1 << 20, kMost = 32 };

@@ -2,6 +2,7 @@
 // and what happens at the edges: no byte, the last byte, memory outside of a key, a receiver that does not look, a
 // request that waits, a fence, a peer that dies. Usage: uct_check [DEVICE]
 #include <pthread.h>
+#include <string.h>
 
 #include "uct_pair.h"
 

@@ -5,6 +5,8 @@
 //            is who makes one more endpoint
 //   getting  a short get from a dead peer gives an error, and the handler is told, too
 // Usage: uct_failure_check alive|blocked|getting
+#include <string.h>
+
 #include "uct_pair.h"
 
 enum { kRounds = 20, kMessages = 20 };

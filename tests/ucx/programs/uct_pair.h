@@ -3,6 +3,7 @@
 #ifndef PORTOFU_TESTS_UCX_UCT_PAIR_H
 #define PORTOFU_TESTS_UCX_UCT_PAIR_H
 
+#include <string.h>
 #include <ucs/async/async_fwd.h>
 #include <uct/api/uct.h>
 

@@ -2,7 +2,7 @@
 // of his worker is readable, and no wake-up is lost. Messages of all protocols, puts, gets and atomics, whose ends are
 // waited for asleep, with pauses that let the other fall asleep at every moment. Usage: wakeup_check [ROUNDS]
 #include <errno.h>
-#include <fcntl.h>
+#include <string.h>
 #include <time.h>
 
 #include "ucp_pair.h"

@@ -2,7 +2,6 @@
 // flag behind data, and collectives have the right results.
 #include <shmem.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 enum { kWords = 100000, kAdds = 1000 };
 

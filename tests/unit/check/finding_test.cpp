@@ -1,7 +1,5 @@
 #include "engine/check/finding.h"
 
-#include <sys/stat.h>
-
 #include "tests/unit/support/found.h"
 
 namespace portofu {

@@ -10,8 +10,6 @@
 
 #include <cstdio>
 
-#include "tests/unit/support/core_fixture.h"
-
 namespace portofu {
 namespace {
 

@@ -6,7 +6,6 @@
 
 #include "engine/atomic/atomic_unit.h"
 #include "engine/initiator/send.h"
-#include "engine/mailbox/outbox.h"
 #include "engine/memory/guarded_copy.h"
 #include "engine/run/loop.h"
 #include "tests/unit/support/core_fixture.h"

@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/mailbox/outbox.h"
 #include "engine/run/death.h"
 #include "engine/run/loop.h"
 #include "tests/unit/support/core_fixture.h"

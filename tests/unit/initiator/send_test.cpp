@@ -7,7 +7,6 @@
 #include "engine/atomic/atomic_unit.h"
 #include "engine/mailbox/outbox.h"
 #include "engine/run/death.h"
-#include "engine/run/loop.h"
 #include "tests/unit/initiator/send_fixture.h"
 #include "tests/unit/support/faulty_memory.h"
 

@@ -7,7 +7,6 @@
 
 #include "engine/initiator/barrier.h"
 #include "engine/initiator/send.h"
-#include "engine/initiator/tofu_send.h"
 #include "engine/mailbox/connect.h"
 #include "engine/memory/guarded_copy.h"
 #include "engine/run/death.h"

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "engine/observe/hex_text.h"
 #include "tests/unit/support/made_up_job.h"
 
 namespace portofu {

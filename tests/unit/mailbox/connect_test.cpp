@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/initiator/send.h"
 #include "engine/run/loop.h"
 #include "engine/target/answer_out.h"
 #include "tests/unit/support/peer_fixture.h"

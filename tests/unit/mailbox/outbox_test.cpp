@@ -5,8 +5,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
-
 #include "engine/run/loop.h"
 #include "tests/unit/support/core_fixture.h"
 

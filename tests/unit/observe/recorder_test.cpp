@@ -9,7 +9,6 @@
 #include <set>
 #include <string>
 #include <thread>
-#include <vector>
 
 namespace portofu {
 namespace {

@@ -1,7 +1,6 @@
 #include "engine/queue/lost_thread.h"
 
 #include <gtest/gtest.h>
-#include <pthread.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>

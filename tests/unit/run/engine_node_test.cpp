@@ -3,7 +3,6 @@
 #include "engine/run/engine_node.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include "tests/process/test_network.h"
 #include "tests/unit/wire/capture/captured_blocks.h"

@@ -3,7 +3,6 @@
 #include "engine/run/process_engine.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <string>

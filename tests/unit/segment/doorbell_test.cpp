@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <memory>
 #include <thread>
 #include <vector>
 

@@ -2,7 +2,6 @@
 
 #include "engine/segment/heap_file.h"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>

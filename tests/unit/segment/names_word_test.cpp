@@ -8,7 +8,6 @@
 
 #include "engine/segment/peer_segment.h"
 #include "engine/segment/segment_alias.h"
-#include "engine/segment/segment_creation.h"
 #include "tests/unit/segment/segment_directory.h"
 
 namespace portofu {

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <atomic>

@@ -14,7 +14,6 @@
 #include <atomic>
 #include <cstring>
 #include <filesystem>
-#include <vector>
 
 #include "tests/unit/segment/segment_directory.h"
 

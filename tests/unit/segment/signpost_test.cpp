@@ -9,7 +9,6 @@
 #include <fstream>
 
 #include "engine/segment/file_pointer.h"
-#include "engine/segment/own_segments.h"
 #include "engine/segment/peer_segment.h"
 #include "engine/segment/segment_alias.h"
 #include "tests/unit/segment/segment_directory.h"

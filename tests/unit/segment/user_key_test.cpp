@@ -2,7 +2,6 @@
 
 #include "engine/segment/user_key.h"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/wait.h>

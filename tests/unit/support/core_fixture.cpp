@@ -1,7 +1,6 @@
 #include "tests/unit/support/core_fixture.h"
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
 #include <ostream>
 #include <utility>

@@ -4,7 +4,6 @@
 #include <sys/mman.h>
 
 #include <cstddef>
-#include <cstdint>
 
 #include "engine/queue/assert.h"
 

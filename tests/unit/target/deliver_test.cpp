@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <cstring>
 
 #include "engine/atomic/atomic_unit.h"
 #include "engine/memory/guarded_copy.h"

@@ -5,10 +5,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cstring>
-#include <functional>
-#include <memory>
-
 #include "engine/wire/ofi/socket_address.h"
 #include "tests/process/child_process.h"
 #include "tests/process/test_network.h"

@@ -6,7 +6,6 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <cstring>
 #include <vector>
 
 #include "engine/wire/ofi/socket_address.h"

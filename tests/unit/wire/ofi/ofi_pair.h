@@ -2,7 +2,6 @@
 // OfiWires of two nodes in one process, at two addresses of the test's own.
 
 #include <gtest/gtest.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cstring>

@@ -4,8 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <string>
-
 #include "tests/unit/segment/segment_directory.h"
 
 namespace portofu {

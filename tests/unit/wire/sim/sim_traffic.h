@@ -10,8 +10,6 @@
 #include <optional>
 #include <vector>
 
-#include "engine/wire/sim/sim_network.h"
-
 namespace portofu::sim_traffic {
 
 /// Two processes of one node, and a network in which every mechanism is on.
