@@ -36,14 +36,19 @@ struct Placement {
 struct IncomingHooks {
   /// Finds the memory that its data goes to, from `offset` on. Asked for each packet, because memory may go meanwhile.
   /// Returns nullptr, with `fail` set, if it is not there any more.
-  const MemorySegment* (*memory)(Core& core, Arrival& arrival);
+  const MemorySegment* (*memory)(Core& core, Arrival& arrival) = nullptr;
 
   /// All data is at its place, or never will be (`fail`, `is_cut`). Called once, and last.
-  void (*finish)(Core& core, Peer& peer, Arrival& arrival);
+  void (*finish)(Core& core, Peer& peer, Arrival& arrival) = nullptr;
 
-  bool may_be_late;          ///< Data of a whole message may be read with that of others (read_late_messages).
-  bool may_be_offered;       ///< The sender may write the data itself; whoever takes the memory away takes that back.
-  bool ends_with_last_line;  ///< uTofu: the last cache line of the data is written last (guide, 6.1.3.1).
+  /// Data of a whole message may be read with that of others (read_late_messages).
+  bool may_be_late = false;
+
+  /// The sender may write the data itself; whoever takes the memory away takes that back.
+  bool may_be_offered = false;
+
+  /// uTofu: the last cache line of the data is written last (guide, 6.1.3.1).
+  bool ends_with_last_line = false;
 };
 
 /// A message between its first packet and its completion.

@@ -70,10 +70,11 @@ void finish_reply(Core& core, Peer&, Arrival& reply) {
   finish_answer(core, reply.header.operation_id, *operation);
 }
 
-constexpr IncomingHooks kReplyHooks{arriving_memory, finish_reply, true, true, false};
+constexpr IncomingHooks kReplyHooks{
+    .memory = arriving_memory, .finish = finish_reply, .may_be_late = true, .may_be_offered = true};
 
 /// Nobody would take an offer back when a region is deregistered.
-constexpr IncomingHooks kTofuReplyHooks{arriving_memory, finish_reply, false, false, false};
+constexpr IncomingHooks kTofuReplyHooks{.memory = arriving_memory, .finish = finish_reply};
 
 /// A reply of several packets, or whose data is at its sender.
 void begin_reply(Core& core, Peer& peer, OutstandingOperation& operation, const PacketHeader& header, Payload payload) {

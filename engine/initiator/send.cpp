@@ -141,7 +141,7 @@ void finish_request(Core& core, Peer&, OutgoingMessage& message, NiFail fail) {
   abandon(core, *ni, *md, message, fail);
 }
 
-constexpr OutgoingHooks kRequestHooks{open_operation, finish_request};
+constexpr OutgoingHooks kRequestHooks{.open = open_operation, .finish = finish_request};
 
 void count_request(Core& core, PacketType kind) {
   core.counters.add(kind == PacketType::kPut   ? Counter::kPutsSent

@@ -133,7 +133,7 @@ void finish_tofu_request(Core& core, Peer& peer, OutgoingMessage& message, NiFai
   refuse(core, *vcq, d, fail);
 }
 
-constexpr OutgoingHooks kTofuRequestHooks{open_tofu_request, finish_tofu_request};
+constexpr OutgoingHooks kTofuRequestHooks{.open = open_tofu_request, .finish = finish_tofu_request};
 
 void count_tofu_request(Core& core, PacketType kind) {
   core.counters.add(kind == PacketType::kTofuGet    ? Counter::kGetsSent

@@ -44,7 +44,7 @@ void finish_reply(Core& core, Peer& peer, OutgoingMessage& message, NiFail fail)
   complete_get(core, peer, message.interface_index, message.words.answer.get, fail);
 }
 
-constexpr OutgoingHooks kReplyHooks{nullptr, finish_reply};
+constexpr OutgoingHooks kReplyHooks{.finish = finish_reply};
 
 bool may_send_now(Core& core, Peer& peer) {
   return peer.answers.waiting.empty() && reach_for_new(core, peer) == Reach::kNow;

@@ -192,7 +192,8 @@ void finish_put(Core& core, Peer& peer, Arrival& arrival) {
   finish(core, *core.interface(arrival.header.interface_index), peer, arrival);
 }
 
-constexpr IncomingHooks kPutHooks{entry_memory, finish_put, true, true, false};
+constexpr IncomingHooks kPutHooks{
+    .memory = entry_memory, .finish = finish_put, .may_be_late = true, .may_be_offered = true};
 
 /// An atomic on the priority list is executed; one on the overflow list only leaves its data there, or reads (3.15.4).
 [[gnu::noinline]] void run_atomic(Core& core, Interface& ni, Peer& peer, Arrival& arrival, const std::byte* payload) {

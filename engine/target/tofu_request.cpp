@@ -69,7 +69,8 @@ void finish(Core& core, Peer& peer, Arrival& arrival) {
   tell(core, peer, arrival.header, arrival.fail);
 }
 
-constexpr IncomingHooks kTofuPutHooks{entry_memory, finish, false, true, true};
+constexpr IncomingHooks kTofuPutHooks{
+    .memory = entry_memory, .finish = finish, .may_be_offered = true, .ends_with_last_line = true};
 
 Notice notice_of(const PacketHeader& header) {
   Notice notice;

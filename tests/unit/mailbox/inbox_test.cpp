@@ -36,7 +36,7 @@ class StoreTest : public testing::Test {
   }
 
   static constexpr std::uint64_t kBytes = 256;
-  static constexpr IncomingHooks kHooks{nullptr, nullptr, false, false, false};
+  static constexpr IncomingHooks kHooks{};
   alignas(64) std::array<std::byte, kBytes> memory{};
   FaultyMemory faulty;
   MemorySegment segment;
@@ -124,8 +124,10 @@ class InboxTest : public CoreTest {
     ended.push_back(arrival.fail);
     if (arrival.is_cut) cut.push_back(arrival.mlength);
   }
-  static constexpr IncomingHooks kHooks{find_place, finish, true, true, false};
-  static constexpr IncomingHooks kTofuHooks{find_place, finish, false, true, true};
+  static constexpr IncomingHooks kHooks{
+      .memory = find_place, .finish = finish, .may_be_late = true, .may_be_offered = true};
+  static constexpr IncomingHooks kTofuHooks{
+      .memory = find_place, .finish = finish, .may_be_offered = true, .ends_with_last_line = true};
 
   /// The first packet of a message of kLength bytes comes in on the stream.
   void begin(Arrival& stream, const IncomingHooks& hooks = kHooks) {
