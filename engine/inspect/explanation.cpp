@@ -71,14 +71,6 @@ std::vector<Explanation> explain_looks(Looks&& looks) {
   return explanations;
 }
 
-bool explain_jobs(const std::string& directory, std::vector<Explanation>* explanations) {
-  Looks looks;
-  explanations->clear();
-  if (!look_twice(directory, &looks)) return false;
-  *explanations = explain_looks(std::move(looks));
-  return true;
-}
-
 bool concerns(const Finding& finding, std::uint32_t pid) {
   return finding.where.pid == pid || finding.other.pid == pid || finding.kind == FindingKind::kCircle;
 }

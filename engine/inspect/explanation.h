@@ -32,11 +32,6 @@ void add_looks(Looks&& others, Looks* looks);
 /// @return what was found, by job key
 std::vector<Explanation> explain_looks(Looks&& looks);
 
-/// All of this for the processes of this node.
-/// @param explanations  by job key
-/// @return false if the directory cannot be read
-bool explain_jobs(const std::string& directory, std::vector<Explanation>* explanations);
-
 /// Between the two looks; messages, and answers, need microseconds.
 inline constexpr std::uint64_t kBetweenLooksNs = 300'000'000;
 

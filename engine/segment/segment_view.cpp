@@ -98,15 +98,6 @@ SegmentView view_segment(const std::string& directory, const std::string& name) 
 
 }  // namespace
 
-const char* segment_life_name(SegmentLife life) {
-  switch (life) {
-    case SegmentLife::kLiving: return "living";
-    case SegmentLife::kDead: return "dead";
-    case SegmentLife::kUnknown: return "unknown";
-  }
-  return "unknown";
-}
-
 bool view_segments(const std::string& directory, std::vector<SegmentView>* views) {
   views->clear();
   DIR* listing = opendir(directory.c_str());

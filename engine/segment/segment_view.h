@@ -19,9 +19,6 @@ enum class SegmentLife : std::uint8_t {
   kUnknown,  ///< It has a name of ours and something else inside; only `name` says anything.
 };
 
-/// Name for people and tests.
-const char* segment_life_name(SegmentLife life);
-
 /// A channel that is not free.
 struct ChannelView {
   std::uint32_t slot_index;

@@ -22,7 +22,6 @@ using PathCoordinates = std::array<std::uint8_t, 3>;
 enum class TofuIdKind : std::uint8_t { kVcq = 5, kVbg = 11 };
 
 inline constexpr std::uint32_t kMaxTniCount = 256;
-inline constexpr std::uint32_t kMaxQueuesOfTni = 4096;  ///< CQs, and gates.
 
 /// A node has 2 x 3 x 2 places in its group.
 constexpr bool is_path(const PathCoordinates& path) { return path[0] < 2 && path[1] < 3 && path[2] < 2; }

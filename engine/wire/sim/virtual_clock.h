@@ -88,7 +88,6 @@ class VirtualClock {
   /// From here to leave_nic what is sent leaves at the time of the delivery.
   void enter_nic(const VirtualDelivery& delivery, std::uint8_t cause);
   void leave_nic() { in_nic_ = false; }
-  void set_cause(std::uint8_t cause) { cause_ = cause; }
   /// What is sent now is caused by such a packet; 0: by a call.
   std::uint8_t cause() const { return in_nic_ ? cause_ : 0; }
   /// Through which interface answers leave, and where they go.

@@ -45,7 +45,6 @@ class RankProcess {
   int pmi_fd() const { return pmi_fd_; }        ///< Launcher's end of the dialogue; -1 if the process was not started.
   int output_fd() const { return output_fd_; }  ///< Read end of its stdout; -1 without takes_output.
   int error_fd() const { return error_fd_; }    ///< Read end of its stderr; -1 without takes_output.
-  bool is_running() const { return running_; }
   bool has_own_group() const { return group_ > 0; }
 
   /// To the process and its descendants, if it runs.

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <utility>
+
 #include "engine/segment/process_segment.h"
 #include "tests/unit/support/made_up_job.h"
 
@@ -22,8 +24,9 @@ TEST(Explanation, Jobs__are_told_apart_by_their_keys) {
   options.job_key = 5;
   auto other = ProcessSegment::create(options, &error, nullptr);
   ASSERT_TRUE(one != nullptr && other != nullptr) << segment_error_name(error);
-  std::vector<Explanation> jobs;
-  EXPECT_TRUE(explain_jobs(directory, &jobs));
+  Looks looks;
+  ASSERT_TRUE(look_twice(directory, &looks));
+  const std::vector<Explanation> jobs = explain_looks(std::move(looks));
   ASSERT_EQ(jobs.size(), 2u);
   EXPECT_EQ(jobs[0].job_key, 5u);
   ASSERT_EQ(jobs[1].processes.size(), 1u);
@@ -33,8 +36,8 @@ TEST(Explanation, Jobs__are_told_apart_by_their_keys) {
   one->end();
   other->end();
   EXPECT_EQ(rmdir(directory), 0);
-  EXPECT_FALSE(explain_jobs(directory, &jobs));
-  EXPECT_TRUE(jobs.empty());
+  Looks none;
+  EXPECT_FALSE(look_twice(directory, &none));
 }
 
 TEST(Explanation, Finding__concerns_both_processes_that_it_names_and_a_circle_all) {
