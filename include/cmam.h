@@ -58,6 +58,8 @@ CMAM_API int cmam_self_address(void);
 /// How many nodes there are. @return 0 before cmam_open
 CMAM_API int cmam_partition_size(void);
 
+// ---- Sending -------------------------------------------------------------------------------------------------------
+
 // What sends waits while a send queue is full, and calls handlers meanwhile: requests those of both classes, replies
 // those of replies. Behind each packet, too, it handles what has come.
 // Return: FUNI_SUCCESS, FUNI_ERR_ARGUMENT, FUNI_ERR_HANDLER for a request from a handler, or a reply from one of a
@@ -122,6 +124,8 @@ CMAM_API int cmam_mfer(int node, unsigned int seg_addr, const void* source, uint
 /// Sends a block by cmam_reply_mfer_n.
 CMAM_API int cmam_reply_mfer(int node, unsigned int seg_addr, const void* source, uint32_t dest, int nbyte);
 
+// ---- Receiving and waiting -----------------------------------------------------------------------------------------
+
 /// Whether the interface has retrieved all that was sent, so that sources may be changed.
 /// @return 1, 0, or an error
 CMAM_API int cmam_is_sent(void);
@@ -133,7 +137,8 @@ CMAM_API int cmam_is_sent(void);
 /// @return what the senders name it by, >= 0; FUNI_ERR_ARGUMENT; FUNI_ERR_MEMORY if CMAM_SEGMENTS are open
 CMAM_API int cmam_open_segment(void* base, int nbyte, cmam_end_t fun, void* info);
 
-/// Calls the handlers of all that has come, replies first.
+/// Calls the handlers of all that has come, replies first; from a handler of a request those of replies only.
+/// @return FUNI_ERR_HANDLER from a handler of a reply
 CMAM_API int cmam_poll(void);
 
 /// Polls until `*flag` is at least `value`, and takes `value` off it. Sleeps while nothing comes.

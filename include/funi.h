@@ -239,7 +239,8 @@ FUNI_API int funi_save_context(funi_t ni, funi_context_t* context, uint32_t time
 /// @return as funi_save_context
 FUNI_API int funi_restore_context(funi_t ni, const funi_context_t* context, uint32_t timeout_ms);
 
-/// Name of a code, such as "FUNI_ERR_PEER". Any thread.
+/// Name of a code. Any thread.
+/// @return such as "FUNI_ERR_PEER"; "unknown" for what is no code
 FUNI_API const char* funi_error_name(int error);
 
 #ifdef __cplusplus

@@ -150,10 +150,13 @@ struct utofu_barrier_caps {
 /// Gives the TNIs for one-sided communication.
 /// @param tni_ids   an array that the caller frees with free()
 /// @param num_tnis  its length
+/// @return UTOFU_SUCCESS | UTOFU_ERR_INVALID_POINTER
 /// @spec guide 3.2.1.1
 UTOFU_API int utofu_get_onesided_tnis(utofu_tni_id_t** tni_ids, size_t* num_tnis);
 
-/// Gives the TNIs for barrier communication, as utofu_get_onesided_tnis does. @spec guide 3.2.1.2
+/// Gives the TNIs for barrier communication.
+/// @return as utofu_get_onesided_tnis, and so are the parameters
+/// @spec guide 3.2.1.2
 UTOFU_API int utofu_get_barrier_tnis(utofu_tni_id_t** tni_ids, size_t* num_tnis);
 
 /// Gives capabilities and limits of a TNI. The structure belongs to the library.
@@ -161,7 +164,9 @@ UTOFU_API int utofu_get_barrier_tnis(utofu_tni_id_t** tni_ids, size_t* num_tnis)
 /// @spec guide 3.2.1.3
 UTOFU_API int utofu_query_onesided_caps(utofu_tni_id_t tni_id, struct utofu_onesided_caps** tni_caps);
 
-/// Gives capabilities and limits of a TNI for barriers, as utofu_query_onesided_caps does. @spec guide 3.2.1.4
+/// Gives capabilities and limits of a TNI for barriers. The structure belongs to the library.
+/// @return as utofu_query_onesided_caps
+/// @spec guide 3.2.1.4
 UTOFU_API int utofu_query_barrier_caps(utofu_tni_id_t tni_id, struct utofu_barrier_caps** tni_caps);
 
 // ---- 3.3 VCQ management --------------------------------------------------------------------------------------------
@@ -184,10 +189,14 @@ UTOFU_API int utofu_create_vcq(utofu_tni_id_t tni_id, unsigned long int flags, u
 UTOFU_API int utofu_create_vcq_with_cmp_id(utofu_tni_id_t tni_id, utofu_cmp_id_t cmp_id, unsigned long int flags,
                                            utofu_vcq_hdl_t* vcq_hdl);
 
-/// Frees a VCQ with its registrations; what is under way ends without a notice. @spec guide 3.3.1.3
+/// Frees a VCQ with its registrations; what is under way ends without a notice.
+/// @return UTOFU_SUCCESS | UTOFU_ERR_INVALID_VCQ_HDL
+/// @spec guide 3.3.1.3
 UTOFU_API int utofu_free_vcq(utofu_vcq_hdl_t vcq_hdl);
 
-/// Gives the id of a VCQ of this process; the path in it is the node's own A, B, C. @spec guide 3.3.2.1
+/// Gives the id of a VCQ of this process; the path in it is the node's own A, B, C.
+/// @return UTOFU_SUCCESS | UTOFU_ERR_INVALID_VCQ_HDL | UTOFU_ERR_INVALID_POINTER
+/// @spec guide 3.3.2.1
 UTOFU_API int utofu_query_vcq_id(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t* vcq_id);
 
 /// Computes the id of a VCQ anywhere.
@@ -498,6 +507,8 @@ UTOFU_API int utofu_prepare_cswap8(utofu_vcq_hdl_t vcq_hdl, utofu_vcq_id_t rmt_v
 /// Prepares what utofu_nop posts. @spec guide 3.7.2.15
 UTOFU_API int utofu_prepare_nop(utofu_vcq_hdl_t vcq_hdl, unsigned long int flags, void* desc, size_t* desc_size);
 
+// ---- 3.7.3, 3.7.4, 3.7.5 Posting, completion and queries -----------------------------------------------------------
+
 /// Posts prepared descriptors, all of them or none, and starts what UTOFU_ONESIDED_FLAG_DELAY_START held back.
 /// @param desc_size  bytes; 0 only starts what was held back
 /// @param cbdata     for each of the descriptors
@@ -516,10 +527,13 @@ UTOFU_API int utofu_poll_tcq(utofu_vcq_hdl_t vcq_hdl, unsigned long int flags, v
 /// @spec guide 3.7.4.2
 UTOFU_API int utofu_poll_mrq(utofu_vcq_hdl_t vcq_hdl, unsigned long int flags, struct utofu_mrq_notice* notice);
 
-/// Counts the descriptors of all VCQs of the CQ that are posted and whose TCQ entries are not read. @spec guide 3.7.5.1
+/// Counts the descriptors of all VCQs of the CQ that are posted and whose TCQ entries are not read.
+/// @return UTOFU_SUCCESS | UTOFU_ERR_INVALID_VCQ_HDL | UTOFU_ERR_INVALID_POINTER
+/// @spec guide 3.7.5.1
 UTOFU_API int utofu_query_num_unread_tcq(utofu_vcq_hdl_t vcq_hdl, size_t* count);
 
 /// Counts the notices of the VCQ that have arrived and are not read. Not in the guide.
+/// @return as utofu_query_num_unread_tcq
 UTOFU_API int utofu_query_num_unread_mrq(utofu_vcq_hdl_t vcq_hdl, size_t* count);
 
 // ---- 3.8 Barrier communication -------------------------------------------------------------------------------------
@@ -587,7 +601,10 @@ UTOFU_API void utofu_query_tofu_version(int* major_ver, int* minor_ver);
 /// Version of the library. NULL is ignored. @spec guide 3.9.1.2
 UTOFU_API void utofu_query_utofu_version(int* major_ver, int* minor_ver);
 
-/// Coordinates of this node, from PORTOFU_COORDS. @param coords  six @spec guide 3.9.2.1
+/// Gives the coordinates of this node: those of the hosts file, of PORTOFU_COORDS, or of where the job has put it.
+/// @param coords  room for six
+/// @return UTOFU_SUCCESS | UTOFU_ERR_INVALID_POINTER
+/// @spec guide 3.9.2.1
 UTOFU_API int utofu_query_my_coords(uint8_t coords[]);
 
 #ifdef __cplusplus

@@ -16,7 +16,7 @@ import re
 import textwrap
 from typing import NamedTuple
 
-HEADING = re.compile(r"^// ---- ([\d.]+) (.*?) -+$")
+HEADING = re.compile(r"^// ---- (?:[\d.]+(?:, [\d.]+)* )?(.*?) -+$")
 DECLARATION = re.compile(r"^(?:PTL|UTOFU|PORTOFU|FUNI|CMAM)_API\s+(.*?\b(\w+)\(.*\));$", re.DOTALL)
 TAG = re.compile(r"@(param|return|post|spec)\s+")
 
@@ -51,7 +51,7 @@ def read_functions(text):
     lines = iter(text.split("\n"))
     for line in lines:
         if heading := HEADING.match(line):
-            section, common, comment = heading.group(2), "", []
+            section, common, comment = heading.group(1), "", []
         elif line.startswith("///"):
             comment.append(line[3:].removeprefix(" "))
         elif line.startswith("// clang-format"):

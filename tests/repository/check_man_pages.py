@@ -22,13 +22,25 @@ def declared(header):
     return re.findall(r"^\w+_API\s[^;]*?\b(\w+)\(", repo.without_comments(repo.read(header)), flags=re.MULTILINE)
 
 
-def problems_of(page, name):
+def returns_of(header):
+    """The functions of a header that return something."""
+    return set(re.findall(r"^\w+_API\s(?!void\s+\w+\()[^;]*?\b(\w+)\(", repo.without_comments(repo.read(header)),
+                          flags=re.MULTILINE))
+
+
+def problems_of(page, name, returns):
     if not page.is_file():
         return [f"{name} has no page"]
     text = page.read_text(encoding="utf-8")
     problems = [f"{page.name} lacks {section}" for section in SECTIONS if section not in text]
     if not re.search(rf"^{name} \\- \S{{3}}", text, flags=re.MULTILINE):
         problems.append(f"{page.name} does not say what {name} does: it has no comment in its header")
+    said = re.search(r"^\.SH RETURN VALUE\n((?:[^.\n].*\n)*)", text, flags=re.MULTILINE)
+    times = said[1].count("\n") if said else 0
+    if times != int(returns):
+        problems.append(f"{page.name} says {times} times what {name} returns, not {int(returns)}")
+    if "\\-\\-\\-\\-" in text:
+        problems.append(f"{page.name} takes a heading of its header for text")
     return problems
 
 
@@ -41,7 +53,8 @@ def main():
             repo.finish([output], "no pages")
         for header in HEADERS:
             for name in declared(header):
-                problems += problems_of(pathlib.Path(directory) / "man3" / f"{name}.3", name)
+                page = pathlib.Path(directory) / "man3" / f"{name}.3"
+                problems += problems_of(page, name, name in returns_of(header))
                 count += 1
         if shutil.which("groff") is not None:
             pages = sorted(pathlib.Path(directory).rglob("*.[37]"))
