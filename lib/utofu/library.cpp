@@ -137,21 +137,8 @@ std::optional<NodeMap> find_node_map() {
 Coordinates read_coordinates() {
   const std::string text = settings().coords;
   if (text.empty() || !settings().hosts.empty()) return node_map() ? node_map()->own_coordinates() : Coordinates{};
-  Coordinates at{};
-  const char* rest = text.c_str();
-  for (std::size_t i = 0; i < at.size(); ++i) {
-    char* end = nullptr;
-    const unsigned long number = std::strtoul(rest, &end, 10);
-    const bool ended = i + 1 == at.size() ? *end == '\0' : *end == ',';
-    if (end == rest || !ended || number > UINT8_MAX) {
-      log_error("PORTOFU_COORDS=%s is not allowed (X,Y,Z,A,B,C); 0,0,0,0,0,0 is taken", text.c_str());
-      return {};
-    }
-    at[i] = static_cast<std::uint8_t>(number);
-    rest = end + 1;
-  }
-  if (is_coordinates(at)) return at;
-  log_error("PORTOFU_COORDS=%s is not allowed (A < 2, B < 3, C < 2); 0,0,0,0,0,0 is taken", text.c_str());
+  if (const auto at = parse_coordinates(text)) return *at;
+  log_error("PORTOFU_COORDS=%s is not allowed (X,Y,Z,A,B,C; A < 2, B < 3, C < 2); 0,0,0,0,0,0 is taken", text.c_str());
   return {};
 }
 

@@ -43,12 +43,14 @@ Value& read_once() {
 /// For `settings`.
 Settings read_engine_settings();
 
-/// The settings of this process, read once; `coordinates` from PORTOFU_COORDS.
+/// The settings of this process, read once.
 inline const Settings& settings() { return read_once<Settings, read_engine_settings>(); }
 
 /// Where this process is, looked up once; nothing if there is a hosts file that cannot be understood, of which the
 /// engine tells when it opens.
 const std::optional<NodeMap>& node_map();
+
+/// What node_map says, or PORTOFU_COORDS if there is no hosts file.
 const Coordinates& my_coordinates();
 
 /// The environment variables of the guide. @spec guide, 4.3.2

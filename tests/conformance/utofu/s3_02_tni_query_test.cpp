@@ -131,3 +131,12 @@ UTOFU_TEST(1, TniQueryProcess, Section3_9_2__coordinates_come_from_the_environme
   ASSERT_EQ(utofu_construct_vcq_id(coords, 3, 0, 0, &constructed), UTOFU_SUCCESS);
   EXPECT_EQ(id, constructed);
 }
+
+UTOFU_TEST(1, TniQueryProcess, Section3_9_2__coordinates_that_no_node_has_are_those_of_a_lone_node) {
+  own_job();
+  setenv("PORTOFU_COORDS", "7,8,9,1,3,1", 1);
+  uint8_t coords[6] = {1, 1, 1, 1, 1, 1};
+  ASSERT_EQ(utofu_query_my_coords(coords), UTOFU_SUCCESS);
+  const uint8_t expected[6] = {};
+  EXPECT_EQ(std::memcmp(coords, expected, sizeof coords), 0);
+}
