@@ -13,6 +13,7 @@
 #include "engine/target/deliver.h"
 #include "engine/target/match_header.h"
 #include "engine/target/match_steps.h"
+#include "engine/target/new_request.h"
 #include "engine/target/permission.h"
 #include "engine/target/published_entry.h"
 #include "engine/wire/completions.h"
@@ -274,13 +275,7 @@ bool receive_whole_put(Core& core, Peer& peer, const PacketHeader& header, Paylo
 }
 
 void receive_request(Core& core, Peer& peer, const PacketHeader& header, Payload payload) {
-  if (peer.request_stream.mode != ArrivalMode::kIdle) {
-    core.counters.add(Counter::kPacketsRefusedMalformed);
-    cut_message(core, peer, peer.request_stream, NiFail::kUndeliverable);
-  }
-  if (!is_sane(header, rule_of_request(header)) || peer.answers.waiting.size() >= kMostWaitingAnswers) {
-    return core.counters.add(Counter::kPacketsRefusedMalformed);
-  }
+  if (!is_taken_in(core, peer, header)) return;
   Interface* ni = core.interface(header.interface_index);
   Arrival& arrival = peer.request_stream;
   begin_arrival(arrival, kPutHooks, header, ni != nullptr ? initiator_of(*ni, peer, header) : peer.id);

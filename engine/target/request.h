@@ -15,7 +15,4 @@ bool receive_whole_put(Core& core, Peer& peer, const PacketHeader& header, Paylo
 /// First packet of a put, get or atomic. `payload` has header.payload_bytes bytes.
 void receive_request(Core& core, Peer& peer, const PacketHeader& header, Payload payload);
 
-/// An honest peer never has more operations open than its window allows, whose largest setting this is.
-inline constexpr std::uint32_t kMostWaitingAnswers = 65'536;
-
 }  // namespace portofu

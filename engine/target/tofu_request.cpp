@@ -11,13 +11,18 @@
 #include "engine/memory/guarded_copy.h"
 #include "engine/memory/stadd_access.h"
 #include "engine/target/answer_out.h"
-#include "engine/target/request.h"
+#include "engine/target/new_request.h"
 
 namespace portofu {
 namespace {
 
 /// Notices that wait behind gets of a peer that does not take their data; those that follow do not wait.
 constexpr std::size_t kMostHeldNotices = 131072;
+
+/// The VCQ that a request is for. @return nullptr: there is none
+VirtualControlQueue* vcq_of(const Core& core, const PacketHeader& header) {
+  return core.tofu != nullptr ? core.tofu->vcq_of_number(header.tofu_queue) : nullptr;
+}
 
 bool is_placed(const PacketHeader& header) { return (header.flags & kFlagPlaced) != 0; }
 
@@ -147,7 +152,7 @@ RegisteredRegion* find_target(const Core& core, const PacketHeader& header, NiFa
 /// Finds what the request is about. @return kOk with entry, offset and mlength set
 NiFail locate(Core& core, Arrival& arrival) {
   const PacketHeader& header = arrival.header;
-  if (core.tofu == nullptr || core.tofu->vcq_of_number(header.tofu_queue) == nullptr) return NiFail::kUndeliverable;
+  if (vcq_of(core, header) == nullptr) return NiFail::kUndeliverable;
   // A put or get of nothing touches no memory, so it needs none.
   NiFail fail = NiFail::kOk;
   RegisteredRegion* region = find_target(core, header, &fail);
@@ -163,7 +168,7 @@ NiFail locate(Core& core, Arrival& arrival) {
 /// state. Most puts are such ones.
 /// @return false: receive_tofu_request has to go the whole way; it may write the same once more
 bool receive_whole_tofu_put(Core& core, Peer& peer, const PacketHeader& header, Payload payload) {
-  VirtualControlQueue* vcq = core.tofu != nullptr ? core.tofu->vcq_of_number(header.tofu_queue) : nullptr;
+  VirtualControlQueue* vcq = vcq_of(core, header);
   if (vcq == nullptr) return false;
   NiFail fail = NiFail::kOk;
   const RegisteredRegion* region = find_target(core, header, &fail);
@@ -197,7 +202,7 @@ NiFail compute(const PacketHeader& header, std::byte* word, const std::byte* pay
 
 /// An ARMW is one packet, and over before the next.
 void receive_armw(Core& core, Peer& peer, const PacketHeader& header, const std::byte* payload) {
-  VirtualControlQueue* vcq = core.tofu != nullptr ? core.tofu->vcq_of_number(header.tofu_queue) : nullptr;
+  VirtualControlQueue* vcq = vcq_of(core, header);
   NiFail fail = NiFail::kUndeliverable;
   const RegisteredRegion* region = vcq != nullptr ? find_target(core, header, &fail) : nullptr;
   if (region == nullptr) {
@@ -217,13 +222,7 @@ void receive_armw(Core& core, Peer& peer, const PacketHeader& header, const std:
 }  // namespace
 
 void receive_tofu_request(Core& core, Peer& peer, const PacketHeader& header, Payload payload) {
-  if (peer.request_stream.mode != ArrivalMode::kIdle) {
-    core.counters.add(Counter::kPacketsRefusedMalformed);
-    cut_message(core, peer, peer.request_stream, NiFail::kUndeliverable);
-  }
-  if (!is_sane(header, rule_of_request(header)) || peer.answers.waiting.size() >= kMostWaitingAnswers) {
-    return core.counters.add(Counter::kPacketsRefusedMalformed);
-  }
+  if (!is_taken_in(core, peer, header)) return;
   if (header.type == PacketType::kTofuArmw) return receive_armw(core, peer, header, payload.here());
   const bool whole = header.type == PacketType::kTofuPut && !is_placed(header) && header.payload_bytes == header.length;
   if (whole && payload.is_here() && receive_whole_tofu_put(core, peer, header, payload)) return;
