@@ -181,6 +181,18 @@ report_program() {
   fi
 }
 
+# Runs the tests that standard input lists, one per line: seconds, numbers of ranks (comma), and the further arguments of
+# run_test, which is the runner's: run_test SECONDS RANKS WAY PROGRAM [ARGUMENT...].
+run_listed() {
+  local seconds ranks_list arguments ranks
+  while read -r seconds ranks_list arguments; do
+    for ranks in ${ranks_list//,/ }; do
+      # shellcheck disable=SC2086  # the arguments are words
+      run_test "$seconds" "$ranks" $arguments
+    done
+  done
+}
+
 # Segments of ours that no living process maps. Jobs that ended must leave none, also when ranks were killed; other jobs
 # of this user may be running and have theirs. A map shows a file's first name only, so files are known by their number.
 ours_in_shared_memory() {

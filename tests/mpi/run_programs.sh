@@ -129,16 +129,6 @@ run_test() {
   report_program "$suite" "$name" $((SECONDS - started)) "$log" "$status"
 }
 
-run_all() {
-  local seconds ranks_list transport program arguments ranks
-  while read -r seconds ranks_list transport program arguments; do
-    for ranks in ${ranks_list//,/ }; do
-      # shellcheck disable=SC2086  # the arguments are words
-      run_test "$seconds" "$ranks" "$transport" "$program" $arguments
-    done
-  done < <(list_tests)
-}
-
 # A process that nobody launched is a job of one rank.
 test_singleton() {
   local name="singleton: hello without mpirun" log=$log_directory/singleton.log started=$SECONDS status=0
@@ -213,7 +203,7 @@ allow_mpirun_as_root
 mkdir -p "$log_directory"
 before=$(ours_in_shared_memory)
 compile_all
-run_all
+run_listed < <(list_tests)
 test_singleton
 test_start_and_end $((soak == 1 ? 100 : 20))
 test_virtual_time 2

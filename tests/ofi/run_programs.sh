@@ -66,16 +66,6 @@ run_test() {
   report_program "$suite" "$name" $((SECONDS - started)) "$log" "$status"
 }
 
-run_all() {
-  local seconds ranks_list way program arguments ranks
-  while read -r seconds ranks_list way program arguments; do
-    for ranks in ${ranks_list//,/ }; do
-      # shellcheck disable=SC2086  # the arguments are words
-      run_test "$seconds" "$ranks" "$way" "$program" $arguments
-    done
-  done < <(list_tests)
-}
-
 # pingpong_side NODE LOG ARGUMENT...: the server, or the client if an address is the last argument. NODE is the NID of a
 # node between which and others the fabric is; empty: this one.
 pingpong_side() {
@@ -138,6 +128,6 @@ run_pingpongs() {
 parse_provider_arguments run_programs.sh "$@"
 allow_mpirun_as_root
 run_pingpongs
-run_all
+run_listed < <(list_tests)
 print_suite_totals "$suite"
 (($(count_results FAIL "$suite") == 0))
