@@ -10,8 +10,8 @@
 #include "engine/memory/guarded_copy.h"
 #include "engine/run/death.h"
 #include "engine/run/loop.h"
-#include "tests/unit/support/core_fixture.h"
 #include "tests/unit/support/faulty_memory.h"
+#include "tests/unit/support/peer_fixture.h"
 
 namespace portofu {
 namespace {
@@ -19,32 +19,9 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-class AnswerInTest : public CoreTest {
+class AnswerInTest : public AnswerTest {
  protected:
   void SetUp() override { install_fault_guard(); }
-
-  MemoryDescriptor& md() {
-    if (made_ == nullptr) made_ = &make_md(ni, memory.data(), memory.size());
-    return *made_;
-  }
-
-  /// Starts an operation of ours and takes its packets away. @return its id
-  std::uint32_t start(PacketType kind, std::uint64_t length, AckRequest ack_req = AckRequest::kNone) {
-    Descriptor d = descriptor(kind, length);
-    d.portals.ack_req = ack_req;
-    d.portals.md_handle = md().handle;
-    if (kind == PacketType::kFetchAtomic || kind == PacketType::kSwap) {
-      d.portals.get_md_handle = d.portals.md_handle;
-      d.portals.local_get_offset = kPacketBytes;
-    }
-    start_descriptor(core, d);
-    if (wire.sent.empty()) return 0;
-    const std::uint32_t id = next_sent().operation_id;
-    wire.sent.clear();
-    return id;
-  }
-  std::uint32_t start_get(std::uint64_t length) { return start(PacketType::kGet, length); }
-  std::uint32_t start_put(std::uint64_t length = 8) { return start(PacketType::kPut, length, AckRequest::kFull); }
 
   PacketHeader failed(const PacketHeader& answer, NiFail fail) const {
     PacketHeader header = answer;
@@ -61,9 +38,6 @@ class AnswerInTest : public CoreTest {
     EXPECT_TRUE(is_untouched(memory.data(), memory.size()));
     EXPECT_EQ(core.outstanding.open_count(), 1u);
   }
-
- private:
-  MemoryDescriptor* made_ = nullptr;
 };
 
 TEST_F(AnswerInTest, Acknowledgement__closes_the_operation_and_tells_ACK) {

@@ -5,8 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/run/death.h"
-#include "engine/run/loop.h"
-#include "tests/unit/support/core_fixture.h"
+#include "tests/unit/initiator/send_fixture.h"
 
 namespace portofu {
 namespace {
@@ -14,28 +13,12 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-class SendLentTest : public CoreTest {
+class SendLentTest : public SendTest {
  protected:
   void SetUp() override {
-    memory = pattern_bytes(0, memory.size());
-    md_ = &make_md(ni, memory.data(), memory.size());
+    SendTest::SetUp();
     wire.lends = true;
   }
-
-  MemoryDescriptor& md() { return *md_; }
-  void set_options(std::uint32_t options) { md_->options = options; }
-
-  Descriptor put(std::uint64_t length, AckRequest ack_req = AckRequest::kNone) {
-    Descriptor d = descriptor(PacketType::kPut, length);
-    d.portals.md_handle = md_->handle;
-    d.portals.ack_req = ack_req;
-    return d;
-  }
-  void start(Descriptor d) { start_descriptor(core, d); }
-  int advance() { return advance_peer(core, peer()); }
-
- private:
-  MemoryDescriptor* md_ = nullptr;
 };
 
 /// 3.13.1: SEND says that the buffer may be used again, so it waits for whoever reads it.

@@ -22,7 +22,7 @@ TEST_F(LoopDeathTest, Dead_peer__what_it_owes_ends_as_undeliverable) {
   EXPECT_THAT(kinds(), ElementsAre(EventKind::kSend)) << "it has left";
   run_timers_on_duty(core);
   for (int i = 0; i < 2; ++i) EXPECT_EQ(next_event().ni_fail_type, NiFail::kUndeliverable);
-  EXPECT_EQ(md_->pending, 0u);
+  EXPECT_EQ(md().pending, 0u);
   EXPECT_EQ(peer().state, PeerState::kUnconnected);
   EXPECT_EQ(counted(Counter::kPeersLost), 1u);
   EXPECT_FALSE(needs_timers_on_duty(core));
@@ -38,7 +38,7 @@ TEST_F(LoopDeathTest, Dead_peer__what_it_sent_before_its_death_counts) {
   run_timers_on_duty(core);
   for (int i = 0; i < 64; ++i) EXPECT_EQ(next_event().ni_fail_type, NiFail::kOk);
   EXPECT_EQ(counted(Counter::kPutsMatched), 200u);
-  EXPECT_EQ(md_->pending, 0u);
+  EXPECT_EQ(md().pending, 0u);
 }
 
 /// The first packet of a source is the last word of a peer that is gone, or one before it.
@@ -158,7 +158,7 @@ TEST_F(LoopDeathTest, Dead_peer__others_are_left_alone) {
   start(PacketType::kGet, 8);
   Descriptor d = descriptor(PacketType::kGet, 8);
   d.portals.target = kOther;
-  d.portals.md_handle = md_->handle;
+  d.portals.md_handle = md().handle;
   start_descriptor(core, d);
   wire.kill(kOther);
   run_timers_on_duty(core);

@@ -239,7 +239,7 @@ TEST_F(LoopTest, Waiting_peers__one_that_is_blocked_does_not_hold_up_another) {
   for (std::uint32_t i = 0; i < kWindow; ++i) start(PacketType::kGet, 8);
   Descriptor d = descriptor(PacketType::kPut, 8);
   d.portals.target = kOther;
-  d.portals.md_handle = md_->handle;
+  d.portals.md_handle = md().handle;
   start_descriptor(core, d);
   wire.room = kWindow;
   cycle();

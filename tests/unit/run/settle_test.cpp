@@ -7,7 +7,7 @@
 #include "engine/initiator/send.h"
 #include "engine/run/death.h"
 #include "engine/run/loop.h"
-#include "tests/unit/support/core_fixture.h"
+#include "tests/unit/support/peer_fixture.h"
 
 namespace portofu {
 namespace {
@@ -15,33 +15,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-class SettleTest : public CoreTest {
- protected:
-  MemoryDescriptor& md() {
-    if (made_ == nullptr) made_ = &make_md(ni, memory.data(), memory.size());
-    return *made_;
-  }
-
-  /// Starts an operation of ours and takes its packets away. @return its id
-  std::uint32_t start(PacketType kind, std::uint64_t length, AckRequest ack_req = AckRequest::kNone) {
-    Descriptor d = descriptor(kind, length);
-    d.portals.ack_req = ack_req;
-    d.portals.md_handle = md().handle;
-    if (kind == PacketType::kFetchAtomic) {
-      d.portals.get_md_handle = d.portals.md_handle;
-      d.portals.local_get_offset = kPacketBytes;
-    }
-    start_descriptor(core, d);
-    const std::uint32_t id = next_sent().operation_id;
-    wire.sent.clear();
-    return id;
-  }
-  std::uint32_t start_get(std::uint64_t length) { return start(PacketType::kGet, length); }
-  std::uint32_t start_put(std::uint64_t length = 8) { return start(PacketType::kPut, length, AckRequest::kFull); }
-
- private:
-  MemoryDescriptor* made_ = nullptr;
-};
+class SettleTest : public AnswerTest {};
 
 TEST_F(SettleTest, Without_a_packet__closes_the_operation_and_tells_ACK) {
   Descriptor d = descriptor(PacketType::kPut, 8);
