@@ -9,15 +9,17 @@
 
 namespace portofu {
 
-/// What a list entry, or a search of the unexpected list, asks of a message. An LE is {0, ~0, {}, true, true}.
-/// @spec Portals 4.3, 3.12.1
+/// What a list entry, or a search of the unexpected list, asks of a message. @spec Portals 4.3, 3.12.1
 struct MatchCriteria {
   std::uint64_t match_bits = 0;   ///< Wanted bits; those under `ignore_bits` mean nothing.
   std::uint64_t ignore_bits = 0;  ///< "Do not care" bits.
-  ProcessId match_id;             ///< Wanted initiator; on a logical interface the rank stands in `nid` and `pid` is 0.
+  ProcessId match_id{};           ///< Wanted initiator; on a logical interface the rank stands in `nid` and `pid` is 0.
   bool any_nid = false;           ///< PTL_NID_ANY or PTL_RANK_ANY: `match_id.nid` means nothing.
   bool any_pid = false;           ///< PTL_PID_ANY, and always on a logical interface: `match_id.pid` means nothing.
 };
+
+/// What an LE asks: any message of anybody will do.
+inline constexpr MatchCriteria kAnyMessage{.ignore_bits = ~std::uint64_t{0}, .any_nid = true, .any_pid = true};
 
 /// What a message shows to the lists.
 struct MatchKey {

@@ -43,7 +43,7 @@ const CounterFid* counter_for(const Transmit& tx, MdUse use) {
 bool take_all(Core& core, std::uint16_t pt_index, std::uint32_t way) {
   EntryRequest request;
   request.segment.describe(static_cast<void*>(nullptr), UINT64_MAX);
-  request.criteria = {0, ~std::uint64_t{0}, {}, true, true};
+  request.criteria = kAnyMessage;
   request.options = way | kEntryOpPut | kEntryEventCommDisable | kEntryEventLinkDisable | kEntryEventUnlinkDisable;
   request.pt_index = pt_index;
   request.list = ListKind::kOverflow;

@@ -238,7 +238,7 @@ void open_region_at(Core& core, MemoryRegion& region, const Receive& receive) {
   } else if (!request.segment.describe(region.pieces.data(), region.pieces.size())) {
     return;
   }
-  request.criteria = {region.fid.key, 0, {}, true, true};
+  request.criteria = {.match_bits = region.fid.key, .any_nid = true, .any_pid = true};
   request.ct_handle = handle_of(region.cntr != nullptr ? region.cntr : receive.remote_write_cntr);
   request.counts_reads_apart = true;
   request.read_ct_handle = handle_of(receive.remote_read_cntr);

@@ -15,7 +15,7 @@ void* word_of(const ReceiveCall& call) {
 
 /// On duty. @return false: the source is nobody
 bool criteria_of(const Receive& rx, const ReceiveCall& call, MatchCriteria* criteria) {
-  *criteria = {call.msg.tag, call.msg.ignore, {}, true, true};
+  *criteria = {.match_bits = call.msg.tag, .ignore_bits = call.msg.ignore, .any_nid = true, .any_pid = true};
   if (!rx.directed || call.msg.addr == FI_ADDR_UNSPEC) return true;
   std::uint32_t context = 0;
   // A shared context has the vector of its endpoints, and may have none yet.

@@ -25,7 +25,7 @@ namespace portofu::portals {
 namespace {
 
 MatchCriteria criteria_of(const Interface& ni, const ptl_me_t& me) {
-  if (!ni.is_matching()) return {0, ~std::uint64_t{0}, {}, true, true};
+  if (!ni.is_matching()) return kAnyMessage;
   const std::uint64_t match_bits = fresh(me.match_bits), ignore_bits = fresh(me.ignore_bits);
   if (ni.is_logical()) {
     const bool any = me.match_id.rank == PTL_RANK_ANY;

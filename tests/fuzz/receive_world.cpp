@@ -183,7 +183,7 @@ void ReceiveWorld::check_rest(Interface& ni) {
     if (portal == nullptr) continue;
     PORTOFU_ASSERT(portal->in_progress == 0);
     EntryRequest everything;
-    everything.criteria = {0, ~std::uint64_t{0}, {}, true, true};
+    everything.criteria = kAnyMessage;
     everything.pt_index = static_cast<std::uint16_t>(pt_index);
     search_entries(core_, ni, everything, SearchOperation::kDelete);
     PORTOFU_ASSERT(portal->unexpected.empty());

@@ -131,7 +131,7 @@ EntryRequest ReceiveWorld::entry_request(Interface& ni) {
   if (input_.once_in(2)) request.options |= kEntryUseOnce;
   describe(request.segment, (request.options & kEntryOpPut) != 0);
   request.criteria = {input_.below(4), input_.below(4), {}, true, true};
-  if (!ni.is_matching()) request.criteria = {0, ~std::uint64_t{0}, {}, true, true};
+  if (!ni.is_matching()) request.criteria = kAnyMessage;
   if (ni.is_matching() && input_.once_in(4)) {
     const ProcessId wanted = ni.is_logical() ? ProcessId{input_.below(3), 0} : source();
     request.criteria.match_id = wanted;

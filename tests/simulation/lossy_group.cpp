@@ -42,7 +42,7 @@ void LossyGroup::set_up(std::size_t process) {
   node.make_portal(kPt, member.target_eq, false);
   EntryPlan plan;
   plan.region = {{{kAreaBytes, kAreaBytes}}};
-  plan.criteria = {0, ~std::uint64_t{0}, {}, true, true};
+  plan.criteria = kAnyMessage;
   plan.options = kEntryOpPut | kEntryOpGet | kEntryEventLinkDisable;
   plan.pt_index = kPt;
   Handle handle = 0;

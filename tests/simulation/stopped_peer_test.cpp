@@ -49,7 +49,7 @@ class StoppedPeer : public testing::TestWithParam<std::uint32_t> {
   void append(Process& process) {
     EntryPlan plan;
     plan.region = {{{kBytes, kBytes}}};
-    plan.criteria = {0, ~std::uint64_t{0}, {}, true, true};
+    plan.criteria = kAnyMessage;
     plan.options = kEntryOpPut | kEntryOpGet | kEntryEventLinkDisable;
     plan.pt_index = kPt;
     Handle handle = 0;

@@ -55,7 +55,7 @@ std::string source_text(const InterfacePicture& ni, const MatchCriteria& criteri
 }
 
 std::string source_text(const InterfacePicture& ni, ProcessId source) {
-  return source_text(ni, MatchCriteria{0, 0, source, false, false});
+  return source_text(ni, MatchCriteria{.match_id = source});
 }
 
 std::string options_text(std::uint32_t options) {

@@ -36,7 +36,7 @@ struct MatchListTest : testing::Test {
     return entry;
   }
   MatchEntry& append_exact(std::uint64_t bits) { return append({bits, 0, kSender, false, true}); }
-  MatchEntry& append_any() { return append({0, ~0ull, {}, true, true}); }
+  MatchEntry& append_any() { return append(kAnyMessage); }
 
   /// More entries than are walked, which match no message of the tests.
   void append_strangers(std::uint32_t count = 40) {

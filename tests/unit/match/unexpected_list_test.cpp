@@ -13,7 +13,6 @@ namespace portofu {
 namespace {
 
 constexpr ProcessId kUnexpectedSender{3, 0};
-constexpr MatchCriteria kAny{0, ~0ull, {}, true, true};
 
 MatchCriteria exact(std::uint64_t bits) { return {bits, 0, kUnexpectedSender, false, false}; }
 
@@ -47,7 +46,7 @@ struct UnexpectedListTest : testing::Test {
 };
 
 TEST_F(UnexpectedListTest, Find__in_an_empty_list) {
-  EXPECT_EQ(list.find_first(kAny), nullptr);
+  EXPECT_EQ(list.find_first(kAnyMessage), nullptr);
   EXPECT_TRUE(list.empty());
 }
 
@@ -55,7 +54,7 @@ TEST_F(UnexpectedListTest, Find__the_earliest_that_matches) {
   UnexpectedEntry& first = append(1);
   UnexpectedEntry& second = append(2);
   append(2);
-  EXPECT_EQ(list.find_first(kAny), &first);
+  EXPECT_EQ(list.find_first(kAnyMessage), &first);
   EXPECT_EQ(list.find_first(exact(2)), &second);
   EXPECT_EQ(list.find_first(exact(3)), nullptr);
 }
@@ -100,7 +99,7 @@ TEST_F(UnexpectedListTest, Visit__all_and_leave_them) {
   }
   EXPECT_EQ(visit(exact(2), false), expected);
   EXPECT_EQ(visit(exact(2), false), expected);
-  EXPECT_EQ(visit(kAny, false).size(), list.size());
+  EXPECT_EQ(visit(kAnyMessage, false).size(), list.size());
 }
 
 TEST_F(UnexpectedListTest, Visit__all_and_remove_them) {
@@ -109,7 +108,7 @@ TEST_F(UnexpectedListTest, Visit__all_and_remove_them) {
   for (int i = 0; i < 5; ++i) expected.push_back(&append(2));
   EXPECT_EQ(visit(exact(2), true), expected);
   EXPECT_EQ(list.find_first(exact(2)), nullptr);
-  EXPECT_EQ(visit(kAny, true).size(), 40u);
+  EXPECT_EQ(visit(kAnyMessage, true).size(), 40u);
   EXPECT_TRUE(list.empty());
 }
 
@@ -169,7 +168,7 @@ TEST_F(UnexpectedListTest, Clear__unlinks_all) {
   list.clear();
   EXPECT_EQ(list.size(), 0u);
   for (UnexpectedEntry& entry : entries) EXPECT_FALSE(entry.is_linked());
-  EXPECT_EQ(list.find_first(kAny), nullptr);
+  EXPECT_EQ(list.find_first(kAnyMessage), nullptr);
 }
 
 using Naive = match_model::NaiveList<UnexpectedEntry>;

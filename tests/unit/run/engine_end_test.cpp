@@ -47,7 +47,7 @@ TEST_F(EngineEndTest, Close__with_unexpected_messages_frees_them) {
     ni.portal_table[0] = std::make_unique<PortalTableEntry>();
     EntryRequest request;
     request.segment.describe(memory.data(), memory.size());
-    request.criteria = {0, ~std::uint64_t{0}, {}, true, true};
+    request.criteria = kAnyMessage;
     request.options = kEntryOpPut;
     request.list = ListKind::kOverflow;
     Handle handle = 0;

@@ -339,7 +339,7 @@ class TakenDataTest : public ListEntriesTest {
         kPutsAndGets | kEntryOwnMemory | kEntryEventCommDisable | kEntryEventLinkDisable | kEntryEventUnlinkDisable,
         ListKind::kOverflow);
     own.segment.describe(static_cast<void*>(nullptr), UINT64_MAX);
-    own.criteria = {0, ~std::uint64_t{0}, {}, true, true};
+    own.criteria = kAnyMessage;
     append(std::move(own));
   }
   bool holds_pattern(std::uint64_t at, std::uint64_t bytes) const {

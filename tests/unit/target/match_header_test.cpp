@@ -329,7 +329,7 @@ TEST_F(MatchHeaderTest, Interface_without_matching__takes_the_first_entry_whatev
   Interface& other = open_interface(kNonMatchingPhysical);
   make_portal(other, kPt, 0);
   EntryRequest request = entry(kPutsAndGets | kEntryEventLinkDisable);
-  request.criteria = {0, ~std::uint64_t{0}, {}, true, true};
+  request.criteria = kAnyMessage;
   Handle handle = 0;
   ASSERT_EQ(append_entry(core, other, std::move(request), &handle), Status::kOk);
   arrival.header = put_header(8);

@@ -514,7 +514,7 @@ TEST_F(RequestTest, Interface_without_matching__shows_no_match_bits) {
   const Handle other_eq = make_eq(other);
   make_portal(other, kPt, other_eq);
   EntryRequest request = entry(kPutsAndGets | kEntryEventLinkDisable);
-  request.criteria = {0, ~std::uint64_t{0}, {}, true, true};
+  request.criteria = kAnyMessage;
   Handle handle = 0;
   ASSERT_EQ(append_entry(core, other, std::move(request), &handle), Status::kOk);
   PacketHeader header = put_header(8);
