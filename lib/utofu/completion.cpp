@@ -54,7 +54,7 @@ int show(const Notice& read, utofu_mrq_notice* notice) {
 /// @param look  bool(Core&, VirtualControlQueue&)
 template <class Look>
 int poll(utofu_vcq_hdl_t vcq_hdl, WaitKind kind, Look&& look) {
-  try {
+  return guarded([&]() -> int {
     const CallInside call(vcq_hdl);
     Engine* open = engine_of(vcq_hdl);
     bool known = open != nullptr;
@@ -71,11 +71,7 @@ int poll(utofu_vcq_hdl_t vcq_hdl, WaitKind kind, Look&& look) {
     const bool found = open != nullptr && look_into(*open, ask);
     if (!known) return failed(UTOFU_ERR_INVALID_VCQ_HDL, "no such VCQ handle");
     return found ? UTOFU_SUCCESS : UTOFU_ERR_NOT_FOUND;
-  } catch (const abi::__forced_unwind&) {
-    throw;
-  } catch (...) {
-    return failed(UTOFU_ERR_OUT_OF_MEMORY, "no memory");
-  }
+  });
 }
 
 /// Reads the MRQ, and tells the checker.

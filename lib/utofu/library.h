@@ -111,12 +111,25 @@ inline LaneDoor& door_of(utofu_vcq_hdl_t hdl) { return doors[hdl % kLanePlaces];
 int failed(int code, const char* words);
 const char* last_error();
 
+/// Runs a body from which no exception may leave, but for that by which a thread ends that is cancelled.
+template <class Body>
+int guarded(Body&& body) {
+  try {
+    return body();
+  } catch (const abi::__forced_unwind&) {  // This thread is cancelled.
+    throw;
+  } catch (...) {
+    tell_of_memory("what a call needs");
+    return failed(UTOFU_ERR_OUT_OF_MEMORY, "no memory");
+  }
+}
+
 /// Runs `use(Core&, VirtualControlQueue&)` on duty.
 /// @param alone  whether the guide lets one thread at a time make such a call (2.5)
 /// @return what it returns | UTOFU_ERR_INVALID_VCQ_HDL | UTOFU_ERR_OUT_OF_MEMORY
 template <class Use>
 int with_vcq(utofu_vcq_hdl_t hdl, Use&& use, bool alone = true) {
-  try {
+  return guarded([&] {
     const CallInside call(hdl, alone);
     Engine* open = engine_of(hdl);
     if (open == nullptr) return failed(UTOFU_ERR_INVALID_VCQ_HDL, "no such VCQ handle");
@@ -128,25 +141,7 @@ int with_vcq(utofu_vcq_hdl_t hdl, Use&& use, bool alone = true) {
     const int rc = use(duty.core(), *vcq);
     open->settle_on_duty();
     return rc;
-  } catch (const abi::__forced_unwind&) {  // This thread is cancelled.
-    throw;
-  } catch (...) {
-    tell_of_memory("what a call needs");
-    return failed(UTOFU_ERR_OUT_OF_MEMORY, "no memory");
-  }
-}
-
-/// Runs a body from which no exception may leave, but for that by which a thread ends that is cancelled.
-template <class Body>
-int guarded(Body&& body) {
-  try {
-    return body();
-  } catch (const abi::__forced_unwind&) {
-    throw;
-  } catch (...) {
-    tell_of_memory("what a call needs");
-    return failed(UTOFU_ERR_OUT_OF_MEMORY, "no memory");
-  }
+  });
 }
 
 }  // namespace portofu::utofu
