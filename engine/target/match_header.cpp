@@ -55,6 +55,26 @@ void note_placement(const Arrival& arrival) {
   kept.atomic_type = event.atomic_type;
 }
 
+/// Takes what a message needs beside the entry that it matched: a place for its header, room for its events, memory.
+/// @param memory  for its data, if the entry has none
+/// @return false: one of them is used up, and none is taken
+bool reserve(Interface& ni, PortalTableEntry& portal, Arrival& arrival, std::byte** memory) {
+  const ListEntry& entry = *arrival.entry;
+  const bool keeps = keeps_header(entry, arrival.list);
+  if (keeps && ni.unexpected_count >= ni.limits.max_unexpected_headers) return false;
+  EventQueue* queue = portal.flow_control ? ni.eqs.find(portal.eq_handle) : nullptr;
+  const std::uint32_t events = queue != nullptr ? events_due(entry) : 0;
+  if (events > 0 && !queue->has_room_on_duty(events)) return false;
+  if ((entry.options & kEntryOwnMemory) != 0 && !give_memory(ni, arrival.header, memory)) return false;
+  if (keeps && !keep_header(ni, portal, arrival)) {
+    if (*memory != nullptr) ni.message_memory.give(*memory, arrival.header.length);
+    return false;
+  }
+  if (events > 0) queue->promise_on_duty(events);
+  arrival.promised_events = events;
+  return true;
+}
+
 }  // namespace
 
 Refusal match_header(Core& core, Interface& ni, const Peer& peer, Arrival& arrival) {
@@ -75,24 +95,8 @@ Refusal match_header(Core& core, Interface& ni, const Peer& peer, Arrival& arriv
   // An atomic needs a receive that waits for it: what it would be done to is not known before (fi_atomic(3),
   // FI_TAGGED).
   if (owns && header.type != PacketType::kPut) return Refusal::kNoMatch;
-
-  const bool keeps = keeps_header(*arrival.entry, arrival.list);
-  if (keeps && ni.unexpected_count >= ni.limits.max_unexpected_headers) {
-    return exhausted(core, ni, header.pt_index, arrival.entry);
-  }
-  EventQueue* queue = ni.eqs.find(portal->eq_handle);
-  const std::uint32_t events = queue != nullptr ? events_due(*arrival.entry) : 0;
-  if (portal->flow_control && events > 0 && !queue->has_room_on_duty(events)) {
-    return exhausted(core, ni, header.pt_index, arrival.entry);
-  }
   std::byte* memory = nullptr;
-  if (owns && !give_memory(ni, header, &memory)) return exhausted(core, ni, header.pt_index, arrival.entry);
-  if (keeps && !keep_header(ni, *portal, arrival)) {
-    if (memory != nullptr) ni.message_memory.give(memory, header.length);
-    return exhausted(core, ni, header.pt_index, arrival.entry);
-  }
-  if (portal->flow_control && events > 0) queue->promise_on_duty(events);
-  arrival.promised_events = portal->flow_control ? events : 0;
+  if (!reserve(ni, *portal, arrival, &memory)) return exhausted(core, ni, header.pt_index, arrival.entry);
   const bool unexpected = arrival.list == ListKind::kOverflow;
   record_match(core, peer, header, unexpected ? portal->overflow : portal->priority, *arrival.entry);
   take(*portal, header, header.type, arrival);
