@@ -36,7 +36,7 @@ constexpr std::size_t kMostMessageBytes = kDefaultLimits.max_msg_size;
 /// More can be posted; applications make room for so many.
 constexpr std::size_t kMostReceives = 65536;
 
-/// Data of all applications share what there is. @spec fi_endpoint(3), "traffic class"
+/// The class of who asks for none. @spec fi_endpoint(3), "traffic class"
 constexpr std::uint32_t kTrafficClass = FI_TC_BEST_EFFORT;
 
 bool is_named(const char* wanted, std::string_view name) { return wanted == nullptr || wanted == name; }
@@ -48,8 +48,11 @@ bool is_there(const Enumeration& wanted, Enumeration last) {
   return std::bit_cast<std::uint32_t>(wanted) <= static_cast<std::uint32_t>(last);
 }
 
-/// FI_TC_UNSPEC is "the default traffic class associated with the domain".
-constexpr bool takes_class(std::uint32_t wanted) { return wanted == FI_TC_UNSPEC || wanted == kTrafficClass; }
+/// The classes with a name say what data are intended for. All of them share what there is. The number of a class of
+/// one network (DSCP) would mean nothing to another.
+constexpr bool takes_class(std::uint32_t wanted) {
+  return wanted == FI_TC_UNSPEC || (wanted >= FI_TC_LABEL && wanted <= FI_TC_NETWORK_CTRL);
+}
 
 /// @param caps  of the endpoint: "the capabilities must be a subset of those requested of the associated endpoint"
 bool takes_transmit(const fi_tx_attr& wanted, std::uint64_t caps) {
@@ -117,8 +120,15 @@ std::uint64_t caps_for(const fi_info* hints) {
   return hints != nullptr && hints->caps != 0 ? with_directions(hints->caps) | kDomainCaps : kAll;
 }
 
+/// Access to memory "requires that FI_RMA and/or FI_ATOMIC be set", and events of it that others have some.
+bool has_all_it_requires(std::uint64_t caps) {
+  constexpr std::uint64_t kRemote = FI_REMOTE_READ | FI_REMOTE_WRITE;
+  if ((caps & (FI_READ | FI_WRITE | kRemote)) != 0 && (caps & (FI_RMA | FI_ATOMIC)) == 0) return false;
+  return (caps & FI_RMA_EVENT) == 0 || (caps & kRemote) != 0;
+}
+
 bool takes(const fi_info& hints, std::uint32_t version) {
-  if (!is_part(hints.caps, kAll)) return false;
+  if (!is_part(hints.caps, kAll) || !has_all_it_requires(with_directions(hints.caps))) return false;
   if (hints.addr_format != FI_FORMAT_UNSPEC && !is_address_format(hints.addr_format)) return false;
   if (hints.tx_attr != nullptr && !takes_transmit(*hints.tx_attr, caps_for(&hints))) return false;
   if (hints.rx_attr != nullptr && !takes_receive(*hints.rx_attr, caps_for(&hints))) return false;
@@ -133,7 +143,8 @@ void set(Value* value, Value wanted, Value otherwise) {
   *value = wanted != Value{} ? wanted : otherwise;
 }
 
-void fill_transmit(fi_tx_attr& tx, const fi_tx_attr* wanted, std::uint64_t caps) {
+/// @param otherwise  class of who asks for none
+void fill_transmit(fi_tx_attr& tx, const fi_tx_attr* wanted, std::uint64_t caps, std::uint32_t otherwise) {
   const fi_tx_attr none{};
   const fi_tx_attr& w = wanted != nullptr ? *wanted : none;
   tx.caps = (w.caps != 0 ? w.caps : caps) & caps & kTransmitCaps;
@@ -143,7 +154,7 @@ void fill_transmit(fi_tx_attr& tx, const fi_tx_attr* wanted, std::uint64_t caps)
   tx.size = kTransmitSize;
   tx.iov_limit = kMostPieces;
   tx.rma_iov_limit = kMostRemotePieces;
-  tx.tclass = kTrafficClass;
+  set(&tx.tclass, w.tclass, otherwise);
 }
 
 void fill_receive(fi_rx_attr& rx, const fi_rx_attr* wanted, std::uint64_t caps) {
@@ -190,7 +201,7 @@ void fill_domain(fi_domain_attr& domain, const fi_domain_attr* wanted, std::uint
   set(&domain.resource_mgmt, w.resource_mgmt, FI_RM_ENABLED);
   set(&domain.av_type, w.av_type, FI_AV_UNSPEC);
   domain.caps = kDomainCaps;
-  domain.tclass = kTrafficClass;
+  set(&domain.tclass, w.tclass, kTrafficClass);
   for (const DomainLimit& limit : kDomainLimits) domain.*limit.field = limit.most;
 }
 
@@ -235,10 +246,10 @@ int fill_source(fi_info& info, const char* node, const char* service, std::uint6
 int fill(fi_info& info, std::uint32_t version, const fi_info* hints) {
   info.caps = caps_for(hints);
   info.addr_format = format_for(hints != nullptr ? hints->addr_format : kAddressFormat);
-  fill_transmit(*info.tx_attr, hints != nullptr ? hints->tx_attr : nullptr, info.caps);
+  fill_domain(*info.domain_attr, hints != nullptr ? hints->domain_attr : nullptr, version);
+  fill_transmit(*info.tx_attr, hints != nullptr ? hints->tx_attr : nullptr, info.caps, info.domain_attr->tclass);
   fill_receive(*info.rx_attr, hints != nullptr ? hints->rx_attr : nullptr, info.caps);
   fill_endpoint(*info.ep_attr, hints != nullptr ? hints->ep_attr : nullptr);
-  fill_domain(*info.domain_attr, hints != nullptr ? hints->domain_attr : nullptr, version);
   info.fabric_attr->name = strdup(kFabricName.data());
   // libfabric writes the name of the provider itself.
   info.fabric_attr->prov_version = FI_VERSION(0, 1);
@@ -259,7 +270,7 @@ std::uint64_t with_directions(std::uint64_t caps) {
 void give_attributes(fi_tx_attr* attr, std::uint64_t caps) {
   const fi_tx_attr wanted = *attr;
   *attr = {};
-  fill_transmit(*attr, &wanted, caps);
+  fill_transmit(*attr, &wanted, caps, kTrafficClass);
 }
 
 void give_attributes(fi_rx_attr* attr, std::uint64_t caps) {
@@ -271,6 +282,8 @@ void give_attributes(fi_rx_attr* attr, std::uint64_t caps) {
 int get_info(std::uint32_t version, const char* node, const char* service, std::uint64_t flags, const fi_info* hints,
              fi_info** info) {
   return guarded([&] {
+    // "If specified, either the node and/or service parameter must be non-NULL."
+    if ((flags & FI_SOURCE) != 0 && node == nullptr && service == nullptr) return -FI_EINVAL;
     if (hints != nullptr && !takes(*hints, version)) return -FI_ENODATA;
     fi_info* made = fi_allocinfo();
     if (made == nullptr) return -FI_ENOMEM;

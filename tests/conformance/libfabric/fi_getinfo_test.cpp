@@ -246,24 +246,66 @@ TEST(FiGetinfo, Values_that_no_enumeration_has_are_refused) {
 
 /// fi_endpoint(3): FI_TC_BEST_EFFORT "is the default in the absence of any other local or fabric configuration", and
 /// FI_TC_UNSPEC is that of the domain. There is no other class.
-TEST(FiGetinfo, Traffic_is_of_the_default_class) {
+/// Unspecified it is "the default traffic class associated with the domain", and there "best effort ... in the absence
+/// of any other configuration". Of what has a name, programs ask for what they are: latency, or bulk data.
+TEST(FiGetinfo, Traffic_is_of_the_class_that_is_asked_for) {
   const auto found_for = [](std::uint32_t of_context, std::uint32_t of_domain) {
     Info hints = make_hints();
     hints->tx_attr->tclass = of_context;
     hints->domain_attr->tclass = of_domain;
     return get_info(hints.get());
   };
-  for (const std::uint32_t asked : {FI_TC_UNSPEC, FI_TC_BEST_EFFORT}) {
-    const Info found = found_for(asked, asked);
-    ASSERT_NE(found, nullptr);
-    EXPECT_EQ(found->tx_attr->tclass, std::uint32_t{FI_TC_BEST_EFFORT});
-    EXPECT_EQ(found->domain_attr->tclass, std::uint32_t{FI_TC_BEST_EFFORT});
+  const Info unspecified = found_for(FI_TC_UNSPEC, FI_TC_UNSPEC);
+  ASSERT_NE(unspecified, nullptr);
+  EXPECT_EQ(unspecified->tx_attr->tclass, std::uint32_t{FI_TC_BEST_EFFORT});
+  EXPECT_EQ(unspecified->domain_attr->tclass, std::uint32_t{FI_TC_BEST_EFFORT});
+  for (const std::uint32_t asked : {FI_TC_BEST_EFFORT, FI_TC_LOW_LATENCY, FI_TC_DEDICATED_ACCESS, FI_TC_BULK_DATA,
+                                    FI_TC_SCAVENGER, FI_TC_NETWORK_CTRL}) {
+    const Info of_context = found_for(asked, FI_TC_UNSPEC);
+    const Info of_domain = found_for(FI_TC_UNSPEC, asked);
+    ASSERT_TRUE(of_context != nullptr && of_domain != nullptr) << asked;
+    EXPECT_EQ(of_context->tx_attr->tclass, asked);
+    EXPECT_EQ(of_context->domain_attr->tclass, std::uint32_t{FI_TC_BEST_EFFORT});
+    EXPECT_EQ(of_domain->tx_attr->tclass, asked);
+    EXPECT_EQ(of_domain->domain_attr->tclass, asked);
   }
-  for (const std::uint32_t asked : {std::uint32_t{FI_TC_LOW_LATENCY}, std::uint32_t{FI_TC_NETWORK_CTRL},
-                                    std::uint32_t{FI_TC_NETWORK_CTRL} + 1, fi_tc_dscp_set(8), std::uint32_t{1}}) {
+  for (const std::uint32_t asked : {std::uint32_t{FI_TC_NETWORK_CTRL} + 1, fi_tc_dscp_set(8), std::uint32_t{1}}) {
     EXPECT_EQ(found_for(asked, 0), nullptr) << asked;
     EXPECT_EQ(found_for(0, asked), nullptr) << asked;
   }
+}
+
+/// fi_getinfo(3): FI_READ, FI_WRITE and the remote ones each "requires that FI_RMA and/or FI_ATOMIC be set", and
+/// FI_RMA_EVENT "that FI_REMOTE_READ and/or FI_REMOTE_WRITE be enabled".
+TEST(FiGetinfo, Capabilities_that_require_others_are_refused_without_them) {
+  const auto result_of = [](std::uint64_t caps) {
+    Info hints = make_hints();
+    hints->caps = caps;
+    int result = 0;
+    get_info(hints.get(), &result);
+    return result;
+  };
+  for (const std::uint64_t modifier : {FI_READ, FI_WRITE, FI_REMOTE_READ, FI_REMOTE_WRITE}) {
+    EXPECT_EQ(result_of(modifier), -FI_ENODATA);
+    EXPECT_EQ(result_of(FI_MSG | FI_TAGGED | modifier), -FI_ENODATA);
+    EXPECT_EQ(result_of(FI_RMA | modifier), 0);
+    EXPECT_EQ(result_of(FI_ATOMIC | modifier), 0);
+  }
+  EXPECT_EQ(result_of(FI_RMA_EVENT), -FI_ENODATA);
+  EXPECT_EQ(result_of(FI_MSG | FI_RMA_EVENT), -FI_ENODATA);
+  EXPECT_EQ(result_of(FI_RMA | FI_READ | FI_RMA_EVENT), -FI_ENODATA);
+  EXPECT_EQ(result_of(FI_RMA | FI_RMA_EVENT), 0);
+  EXPECT_EQ(result_of(FI_ATOMIC | FI_REMOTE_WRITE | FI_RMA_EVENT), 0);
+}
+
+/// fi_getinfo(3), FI_SOURCE: "If specified, either the node and/or service parameter must be non-NULL."
+TEST(FiGetinfo, Source_has_a_node_or_a_service) {
+  const Info hints = make_hints();
+  int result = 0;
+  EXPECT_EQ(get_info(hints.get(), &result, nullptr, nullptr, FI_SOURCE), nullptr);
+  EXPECT_EQ(result, -FI_ENODATA);
+  EXPECT_NE(get_info(hints.get(), &result, "127.0.0.1", nullptr, FI_SOURCE), nullptr);
+  EXPECT_NE(get_info(hints.get(), &result, nullptr, "4711", FI_SOURCE), nullptr);
 }
 
 /// fi_endpoint(3), caps of a context: "The capabilities must be a subset of those requested of the associated
