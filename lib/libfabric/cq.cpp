@@ -51,7 +51,7 @@ bool is_silent(const Event& event) {
 std::uint64_t flags_of(const Event& event) {
   const std::uint64_t data = event.has_data ? FI_REMOTE_CQ_DATA : 0;
   if (is_of_memory(event)) return FI_REMOTE_WRITE | (event.type == EventKind::kPut ? FI_RMA : FI_ATOMIC) | data;
-  const std::uint64_t flags = kCompletionFlags[static_cast<std::size_t>(kind_of(event.user_ptr))];
+  const std::uint64_t flags = flags_of(kind_of(event.user_ptr));
   if (event.type == EventKind::kAtomic || event.type == EventKind::kFetchAtomic) [[unlikely]]
     return flags | FI_ATOMIC | data;
   if (event.type != EventKind::kAutoUnlink) return flags | data;

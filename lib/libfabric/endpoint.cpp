@@ -32,7 +32,7 @@ void open_receiving(Core& core, Endpoint& ep, AddressVector* av) {
 /// Throws bad_alloc without memory; then neither half is enabled that was not.
 int enable(Endpoint& ep) {
   if (ep.fid.fid.fclass == FI_CLASS_SEP || ep.fid.fid.fclass == FI_CLASS_SRX_CTX) return 0;
-  const bool sends = ep.sends && ep.tx->access != 0;
+  const bool sends = ep.sends && (ep.tx->access & ~kCallKinds) != 0;
   AddressVector* av = ep.parent != nullptr ? ep.parent->av : ep.av;
   if (av == nullptr) return -FI_ENOAV;
   if (sends && ep.tx->cq == nullptr && ep.tx->send_cntr == nullptr && ep.tx->write_cntr == nullptr &&
@@ -273,6 +273,10 @@ Endpoint::~Endpoint() {
   give_numbers(*domain->lane, first_number, number_count);
 }
 
+std::uint64_t limited(std::uint64_t caps, std::uint64_t of_context) {
+  return caps & ((of_context & kCallKinds) != 0 ? of_context : of_context | kCallKinds);
+}
+
 std::unique_ptr<Endpoint> make_endpoint(Domain& domain, std::size_t fclass, void* context) {
   auto ep = std::make_unique<Endpoint>();
   ep->domain = &domain;
@@ -320,12 +324,12 @@ void give_calls(Endpoint& ep) {
 }
 
 /// Of some modifiers, those of a context: they are "used to limit a primary capability", and those of a context "must
-/// be a subset of those requested of the associated endpoint" (fi_getinfo(3), fi_endpoint(3)).
+/// be a subset of those requested of the associated endpoint" (fi_getinfo(3), fi_endpoint(3)). So are its calls.
 /// @param attributes  of the context; nullptr, or without capabilities: it has those of the endpoint
 template <class Attributes>
 std::uint64_t access_of(const Endpoint& ep, const Attributes* attributes, std::uint64_t modifiers) {
   const bool narrower = attributes != nullptr && attributes->caps != 0;
-  return ep.caps & (narrower ? with_directions(attributes->caps) : ep.caps) & modifiers;
+  return (narrower ? limited(ep.caps, with_directions(attributes->caps)) : ep.caps) & (modifiers | kCallKinds);
 }
 
 /// @pre its capabilities are set

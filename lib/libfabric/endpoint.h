@@ -34,6 +34,9 @@ inline constexpr std::size_t kMdUseCount = static_cast<std::size_t>(MdUse::kCoun
 
 constexpr bool is_injecting(MdUse use) { return use == MdUse::kInject || use == MdUse::kWriteInject; }
 
+/// Capabilities that are families of calls.
+inline constexpr std::uint64_t kCallKinds = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC;
+
 /// The sending half.
 struct Transmit {
   Domain* domain = nullptr;
@@ -44,8 +47,9 @@ struct Transmit {
   CounterFid* read_cntr = nullptr;
   std::uint32_t number = kMaxEndpoints;  ///< Under which its messages are sent.
   bool enabled = false;
-  bool selective = false;    ///< FI_SELECTIVE_COMPLETION.
-  std::uint64_t access = 0;  ///< Of FI_SEND, FI_READ and FI_WRITE, what may be initiated by it.
+  bool selective = false;  ///< FI_SELECTIVE_COMPLETION.
+  /// Of FI_SEND, FI_READ and FI_WRITE, what may be initiated by it, and of kCallKinds, by which calls.
+  std::uint64_t access = 0;
   std::array<Handle, kMdUseCount> mds{};
 };
 
@@ -64,7 +68,7 @@ struct Receive {
   bool selective = false;
   bool directed = false;  ///< FI_DIRECTED_RECV: the source of a receive counts.
   /// Of FI_REMOTE_READ and FI_REMOTE_WRITE, what others may do by it, and FI_RECV: "to restrict the types of RMA
-  /// operations supported by an endpoint" (fi_getinfo(3)).
+  /// operations supported by an endpoint" (fi_getinfo(3)). Of kCallKinds, by which calls it receives.
   std::uint64_t access = 0;
   std::size_t min_multi_recv = 64;
 };
@@ -131,6 +135,10 @@ inline Endpoint& endpoint_of(fid_ep* fid) { return *object_of<Endpoint>(fid); }
 /// memory.
 void join(Core& core, SharedReceive& shared, Receive& member);
 void leave(Core& core, SharedReceive& shared, const Receive& member);
+
+/// What of some capabilities those of a context leave. Capabilities of a context that name no family of calls limit
+/// none.
+std::uint64_t limited(std::uint64_t caps, std::uint64_t of_context);
 
 std::unique_ptr<Endpoint> make_endpoint(Domain& domain, std::size_t fclass, void* context);
 int take_numbers_for(Endpoint& ep, std::uint32_t count);

@@ -130,7 +130,7 @@ ssize_t Parts::open(Endpoint& ep, const TransmitCall& whole, PacketType type, st
 
 ssize_t Parts::open_whole(const TransmitCall& whole, PacketType type) {
   Endpoint& ep = *ep_;
-  if (const ssize_t wrong = check_access(*ep.tx, whole, type); wrong != 0) return wrong;
+  if (const ssize_t wrong = check_access(*ep.tx, whole); wrong != 0) return wrong;
   const std::uint64_t bytes = length_of(whole.pieces, whole.piece_count);
   if (const ssize_t result = check_length(whole, type, bytes); result != 0) return result;
   Engine& engine = *ep.domain->engine;

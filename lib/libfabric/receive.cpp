@@ -9,9 +9,10 @@
 namespace portofu::fabric {
 namespace {
 
-void* word_of(const ReceiveCall& call) {
-  return make_word(call.portal == PortalUse::kTagged ? WordKind::kTaggedReceive : WordKind::kReceive, call.msg.context);
+WordKind receive_kind_of(const ReceiveCall& call) {
+  return call.portal == PortalUse::kTagged ? WordKind::kTaggedReceive : WordKind::kReceive;
 }
+void* word_of(const ReceiveCall& call) { return make_word(receive_kind_of(call), call.msg.context); }
 
 /// On duty. @return false: the source is nobody
 bool criteria_of(const Receive& rx, const ReceiveCall& call, MatchCriteria* criteria) {
@@ -212,7 +213,7 @@ ListEntry* find_receive(const Core& core, const Receive& rx, const void* context
 
 ssize_t receive(Endpoint& ep, const ReceiveCall& call) {
   return guarded([&]() -> ssize_t {
-    if (!ep.rx->enabled) return -FI_EOPBADSTATE;
+    if (!ep.rx->enabled || (flags_of(receive_kind_of(call)) & ~ep.rx->access) != 0) return -FI_EOPBADSTATE;
     if (call.msg.iov_count > kMostPieces || (call.msg.iov_count != 0 && call.msg.msg_iov == nullptr)) return -FI_EINVAL;
     const Receive& rx = *ep.rx;
     Engine& engine = *ep.domain->engine;

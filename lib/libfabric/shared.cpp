@@ -70,7 +70,7 @@ int open_shared_receive(fid_domain* domain_fid, fi_rx_attr* attr, fid_ep** opene
     ep->rx->domain = &domain;
     ep->rx->number = ep->first_number;
     ep->rx->directed = attr != nullptr && (attr->caps & FI_DIRECTED_RECV) != 0;
-    ep->rx->access = FI_RECV;
+    ep->rx->access = limited(FI_RECV | FI_MSG | FI_TAGGED, FI_RECV | (attr != nullptr ? attr->caps : 0));
     ep->rx->shared = ep->rx->enabled = true;
     const Engine::Duty duty(*domain.engine);
     open_receive_half(duty.core(), *ep->rx);

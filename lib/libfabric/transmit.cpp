@@ -201,15 +201,14 @@ ssize_t check_length(const TransmitCall& call, PacketType type, std::uint64_t le
   return (call.flags & FI_INJECT) != 0 && type != PacketType::kGet && length > kInjectBytes ? -FI_EINVAL : 0;
 }
 
-ssize_t check_access(const Transmit& tx, const TransmitCall& call, PacketType type) {
-  const bool writes = call.portal == PortalUse::kMemory || type == PacketType::kAtomic;
-  const std::uint64_t needed = is_reading(type) ? FI_READ : writes ? FI_WRITE : FI_SEND;
-  return tx.enabled && (tx.access & needed) != 0 ? 0 : -FI_EOPBADSTATE;
+ssize_t check_access(const Transmit& tx, const TransmitCall& call) {
+  const std::uint64_t needed = flags_of(call.word) | (call.portal == PortalUse::kTagged ? FI_TAGGED : 0);
+  return tx.enabled && (needed & ~tx.access) == 0 ? 0 : -FI_EOPBADSTATE;
 }
 
 ssize_t transmit(Endpoint& ep, const TransmitCall& call, Descriptor& d) {
   return guarded([&]() -> ssize_t {
-    if (const ssize_t wrong = check_access(*ep.tx, call, d.type); wrong != 0) return wrong;
+    if (const ssize_t wrong = check_access(*ep.tx, call); wrong != 0) return wrong;
     if ((call.flags & kNotThere) != 0) [[unlikely]]
       return -FI_EBADFLAGS;
     if (call.piece_count > kMostPieces) return -FI_EINVAL;

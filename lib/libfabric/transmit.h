@@ -44,9 +44,10 @@ inline std::uint64_t length_of(const iovec* pieces, std::size_t count) {
   return length;
 }
 
-/// What counts as a read for a counter (fi_endpoint(3), FI_READ) takes FI_READ.
+/// What a call is takes the capability of that name: what counts as a read for a counter (fi_endpoint(3), FI_READ),
+/// FI_READ.
 /// @return 0 | -FI_EOPBADSTATE: the endpoint is not enabled, or was not opened for what the call does
-ssize_t check_access(const Transmit& tx, const TransmitCall& call, PacketType type);
+ssize_t check_access(const Transmit& tx, const TransmitCall& call);
 
 /// @param length  of an operation, whole
 /// @return 0 | -FI_EMSGSIZE | -FI_EINVAL: it is injected, and too long for that

@@ -23,7 +23,7 @@ enum class WordKind : std::uint8_t {
   kCount,
 };
 
-/// What a completion says of an operation. @spec fi_cq(3), "completion flags"
+/// What a completion says of an operation, which are the capabilities that it takes. @spec fi_cq(3), "completion flags"
 inline constexpr std::array<std::uint64_t, static_cast<std::size_t>(WordKind::kCount)> kCompletionFlags = {
     0,
     FI_SEND | FI_MSG,
@@ -35,6 +35,8 @@ inline constexpr std::array<std::uint64_t, static_cast<std::size_t>(WordKind::kC
     FI_RECV | FI_MSG,
     FI_RECV | FI_TAGGED,
 };
+
+constexpr std::uint64_t flags_of(WordKind kind) { return kCompletionFlags[static_cast<std::size_t>(kind)]; }
 
 /// SPEC: user space ends below 2^56 on every CPU that this runs on, so contexts that are addresses keep all their bits;
 /// of others the topmost byte is lost.

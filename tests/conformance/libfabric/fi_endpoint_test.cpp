@@ -280,6 +280,63 @@ TEST_F(FiEndpointModifiers, Of_a_context_limit_it_further) {
   EXPECT_EQ(fi_close(&region->fid), 0);
 }
 
+/// The same, by calls: what an endpoint may do is not what each of its contexts may.
+TEST_F(FiEndpointModifiers, Of_a_context_limit_its_calls) {
+  Info hints = make_hints();
+  hints->caps = kCalls;
+  hints->tx_attr->caps = FI_MSG | FI_ATOMIC;
+  hints->rx_attr->caps = FI_TAGGED;
+  const Info selected = get_info(hints.get());
+  ASSERT_NE(selected, nullptr);
+  Node c;
+  c.open(domain, selected.get());
+  const fi_addr_t from_c = c.insert(b);
+  EXPECT_EQ(fi_send(c.ep, &word, 8, nullptr, from_c, nullptr), 0);
+  EXPECT_EQ(fi_tsend(c.ep, &word, 8, nullptr, from_c, 1, nullptr), -FI_EOPBADSTATE);
+  EXPECT_EQ(fi_write(c.ep, &word, 8, nullptr, from_c, 0, 5, nullptr), -FI_EOPBADSTATE);
+  EXPECT_EQ(fi_recv(c.ep, &word, 8, nullptr, FI_ADDR_UNSPEC, &word), -FI_EOPBADSTATE);
+  EXPECT_EQ(fi_trecv(c.ep, &word, 8, nullptr, FI_ADDR_UNSPEC, 1, 0, &word), 0);
+  const fi_ioc items{&word, 1};
+  const fi_rma_ioc remote{0, 1, 5};
+  const fi_msg_atomic atomic{&items, nullptr, 1, from_c, &remote, 1, FI_UINT64, FI_SUM, nullptr, 0};
+  EXPECT_EQ(fi_atomicmsg(c.ep, &atomic, FI_TAGGED), -FI_EOPBADSTATE);
+  c.close();
+}
+
+/// Deferred work is by another door what the calls are.
+TEST_F(FiEndpointModifiers, Limit_deferred_work_too) {
+  Info hints = make_hints();
+  hints->caps = FI_MSG | FI_TRIGGER;
+  const Info selected = get_info(hints.get());
+  ASSERT_NE(selected, nullptr);
+  Node c;
+  c.open(domain, selected.get());
+  fid_cntr* starts = open_cntr(domain);
+  const iovec piece{&word, 8};
+  fi_op_tagged sent{};
+  sent.ep = c.ep;
+  sent.msg = {&piece, nullptr, 1, c.insert(b), 1, 0, nullptr, 0};
+  fi_deferred_work work{};
+  work.threshold = 1;
+  work.triggering_cntr = starts;
+  work.op_type = FI_OP_TSEND;
+  work.op.tagged = &sent;
+  EXPECT_EQ(fi_control(&domain->fid, FI_QUEUE_WORK, &work), -FI_EOPBADSTATE);
+  work.op_type = FI_OP_TRECV;
+  EXPECT_EQ(fi_control(&domain->fid, FI_QUEUE_WORK, &work), -FI_EOPBADSTATE);
+  c.close();
+}
+
+TEST_F(FiEndpointModifiers, Of_a_shared_context_limit_its_calls) {
+  fi_rx_attr attr = *info->rx_attr;
+  attr.caps = FI_MSG | FI_RECV;
+  fid_ep* srx = nullptr;
+  ASSERT_EQ(fi_srx_context(domain, &attr, &srx, nullptr), 0);
+  EXPECT_EQ(fi_recv(srx, &word, 8, nullptr, FI_ADDR_UNSPEC, &word), 0);
+  EXPECT_EQ(fi_trecv(srx, &word, 8, nullptr, FI_ADDR_UNSPEC, 1, 0, &word), -FI_EOPBADSTATE);
+  EXPECT_EQ(fi_close(&srx->fid), 0);
+}
+
 /// A context of another provider (fi_peer(3)) is none of its own.
 TEST_F(FiEndpoint, Receives_of_another_provider_are_not_imported) {
   fi_rx_attr attr{};
