@@ -7,7 +7,6 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <new>
 
 #include "engine/descriptor/handle.h"
@@ -36,9 +35,9 @@ class HandleTable {
     if (live_count_ >= limit_) return nullptr;
     std::uint32_t index = 0;
     // Old slots are used again only when enough of them wait, which keeps stale handles recognisable.
-    if (free_.size() > kFreeQueue || used_ >= limit_) {
-      index = free_.front();
-      free_.pop_front();
+    if (used_ - live_count_ > kFreeQueue || used_ >= limit_) {
+      index = first_free_;
+      first_free_ = next_free(index);
     } else {
       index = used_;
       if (!ensure_chunk(index)) return nullptr;
@@ -51,12 +50,14 @@ class HandleTable {
     return &slot.object;
   }
 
-  /// Gives the slot back. The handle no longer resolves; `find_stale` still knows it until the slot is used again.
-  void free(Handle handle) {
-    Slot& slot = slot_at(handle_index(handle));
-    slot.handle = 0;
+  /// Gives the slot back, which takes no memory. The handle no longer resolves; `find_stale` still knows it until the
+  /// slot is used again.
+  void free(Handle handle) noexcept {
+    const std::uint32_t index = handle_index(handle);
+    slot_at(index).handle = 0;
+    (used_ == live_count_ ? first_free_ : next_free(last_free_)) = index;
+    last_free_ = index;
     --live_count_;
-    free_.push_back(handle_index(handle));
   }
 
   /// @return the object, nullptr for anything but a live handle of this table
@@ -96,10 +97,14 @@ class HandleTable {
   };
   struct Chunk {
     std::array<Slot, kChunkObjects> slots;
+    std::array<std::uint32_t, kChunkObjects> next_free;  ///< Of a slot that is free: the one that was freed next.
   };
 
   Slot& slot_at(std::uint32_t index) const {
     return chunks_[index / kChunkObjects].load(std::memory_order_acquire)->slots[index % kChunkObjects];
+  }
+  std::uint32_t& next_free(std::uint32_t index) const {
+    return chunks_[index / kChunkObjects].load(std::memory_order_relaxed)->next_free[index % kChunkObjects];
   }
 
   Slot* resolve(Handle handle) const {
@@ -126,8 +131,9 @@ class HandleTable {
   std::uint32_t interface_index_;
   std::uint32_t limit_ = kHandleMaxObjects;
   std::uint32_t live_count_ = 0;
-  std::uint32_t used_ = 0;          ///< Slots that were ever taken: 0..used_-1.
-  std::deque<std::uint32_t> free_;  ///< Slots given back, oldest first.
+  std::uint32_t used_ = 0;        ///< Slots that were ever taken: 0..used_-1. Those that are not live are free.
+  std::uint32_t first_free_ = 0;  ///< Given back before all others; if any is free.
+  std::uint32_t last_free_ = 0;
   std::array<std::atomic<Chunk*>, kHandleMaxObjects / kChunkObjects> chunks_{};
 };
 

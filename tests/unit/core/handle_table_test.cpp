@@ -123,6 +123,30 @@ TEST_F(HandleTableTest, Limit__is_kept_and_slots_are_used_again_behind_it) {
   EXPECT_EQ(allocate(9), 0u);
 }
 
+TEST_F(HandleTableTest, Freed_slots__are_used_again_in_the_order_in_which_they_were_freed) {
+  constexpr int kCount = 3000;  // More than two chunks.
+  table.set_limit(kCount);
+  std::vector<Handle> handles;
+  for (int i = 0; i < kCount; ++i) handles.push_back(allocate(i));
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < kCount; i += 7) table.free(handles[i]);
+    for (int i = 0; i < kCount; i += 7) {
+      const Handle again = allocate(i);
+      ASSERT_EQ(handle_index(again), handle_index(handles[i])) << "round " << round;
+      handles[i] = again;
+    }
+    EXPECT_EQ(allocate(0), 0u);
+  }
+}
+
+/// Whoever closes an object can do nothing about memory that has run out.
+TEST_F(HandleTableTest, Free__cannot_fail) {
+  static_assert(noexcept(table.free(Handle{0})));
+  const Handle handle = allocate(1);
+  table.free(handle);
+  EXPECT_EQ(table.live_count(), 0u);
+}
+
 TEST_F(HandleTableTest, Limit__is_at_most_what_a_handle_can_name) {
   table.set_limit(UINT32_MAX);
   EXPECT_EQ(table.limit(), kHandleMaxObjects);
