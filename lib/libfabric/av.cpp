@@ -23,17 +23,41 @@ bool is_good(const Address& address) {
   return address.nid != 0 && address.pid != 0 && address.pid <= kMaxPid && address.number < kMaxEndpoints;
 }
 
-/// On duty. @return FI_ADDR_NOTAVAIL if there is no room
-fi_addr_t add(AddressVector& av, const Address& address) {
-  std::uint64_t place = av.addresses.size();
-  if (av.shared != nullptr) {
-    place = av.shared->append(address);
-  } else if (!av.free_places.empty()) {
-    place = av.free_places.extract(av.free_places.begin()).value();
+/// On duty: puts an address of a vector of this process into the first place that is free.
+std::uint64_t add_own(AddressVector& av, const Address& address) {
+  const auto free = av.free_places.begin();
+  if (free == av.free_places.end()) {
+    const std::uint64_t place = av.addresses.size();
+    av.set(place, address);
+    return place;
   }
-  if (place == UINT64_MAX) return FI_ADDR_NOTAVAIL;
+  const std::uint64_t place = *free;
   av.set(place, address);
+  av.free_places.erase(free);
   return place;
+}
+
+/// On duty: the same behind all others of a vector with a name.
+std::uint64_t add_shared(AddressVector& av, const Address& address) {
+  const std::uint64_t place = av.shared->append(address);
+  if (place == UINT64_MAX) throw std::bad_alloc();
+  try {
+    av.set(place, address);
+  } catch (...) {
+    av.shared->remove(place);
+    throw;
+  }
+  return place;
+}
+
+/// On duty. @return 0 | FI_EINVAL | FI_ENOMEM: it is in no place
+int add(AddressVector& av, const Address& address, fi_addr_t* place) {
+  *place = FI_ADDR_NOTAVAIL;
+  if (!is_good(address)) return FI_EINVAL;
+  return -guarded([&] {
+    *place = av.shared != nullptr ? add_shared(av, address) : add_own(av, address);
+    return 0;
+  });
 }
 
 /// Where an insertion says what became of it.
@@ -54,12 +78,12 @@ int insert_all(AddressVector& av, const std::vector<Address>& addresses, const R
   int inserted = 0;
   const Engine::Duty duty(*av.domain->engine);
   for (std::size_t i = 0; i < addresses.size(); ++i) {
-    const fi_addr_t place = is_good(addresses[i]) ? add(av, addresses[i]) : FI_ADDR_NOTAVAIL;
-    const bool good = place != FI_ADDR_NOTAVAIL;
+    fi_addr_t place = FI_ADDR_NOTAVAIL;
+    const int error = add(av, addresses[i], &place);
     if (results.places != nullptr) results.places[i] = place;
-    if (errors != nullptr) errors[i] = good ? 0 : FI_EINVAL;
-    if (!good && av.tells) av.eq->post_error({&av.fid.fid, results.context, i, FI_EINVAL, 0, nullptr, 0});
-    inserted += good ? 1 : 0;
+    if (errors != nullptr) errors[i] = error;
+    if (error != 0 && av.tells) av.eq->post_error({&av.fid.fid, results.context, i, error, 0, nullptr, 0});
+    inserted += error == 0 ? 1 : 0;
   }
   if (!av.tells) return inserted;
   av.eq->post(FI_AV_COMPLETE, {&av.fid.fid, results.context, static_cast<std::uint64_t>(inserted)});
@@ -141,15 +165,12 @@ int remove(fid_av* fid, fi_addr_t* places, std::size_t count, std::uint64_t flag
       std::uint32_t context = 0;
       if (av->find(places[i], &context) == nullptr) return -FI_EINVAL;
       const std::uint64_t place = av->place_of(places[i]);
+      if (av->shared == nullptr) av->free_places.insert(place);  // First, since it takes memory.
       const auto found = av->places.find(AddressVector::key_of(endpoint_at(av->addresses[place])));
       if (found != av->places.end() && found->second == place) av->places.erase(found);
       av->addresses[place].pid = 0;
       close_credit(duty.core(), *av->domain, av->credits[place]);
-      if (av->shared != nullptr) {
-        av->shared->remove(place);
-      } else {
-        av->free_places.insert(place);
-      }
+      if (av->shared != nullptr) av->shared->remove(place);
     }
     return 0;
   });
@@ -214,12 +235,19 @@ AddressVector::AddressVector() = default;
 AddressVector::~AddressVector() = default;
 
 void AddressVector::set(std::uint64_t place, const Address& address) {
-  if (place >= addresses.size()) {
-    credits.resize(place + 1);
-    addresses.resize(place + 1);
+  const std::uint64_t before = addresses.size();
+  try {
+    if (place >= before) {
+      addresses.resize(place + 1);
+      credits.resize(place + 1);
+    }
+    places.emplace(key_of(endpoint_at(address)), place);
+  } catch (...) {
+    addresses.resize(before);
+    credits.resize(before);
+    throw;
   }
   addresses[place] = address;
-  places.emplace(key_of(endpoint_at(address)), place);
 }
 
 /// Other processes may have inserted something. @return whether there is an address at the place now

@@ -59,7 +59,7 @@ struct AddressVector {
     return found != places.end() ? found->second : FI_ADDR_NOTAVAIL;
   }
 
-  /// On duty: puts an address at a place.
+  /// On duty: puts an address at a place. Throws bad_alloc without memory; then the vector is as it was.
   void set(std::uint64_t place, const Address& address);
 
  private:

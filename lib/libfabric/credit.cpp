@@ -1,5 +1,7 @@
 #include "lib/libfabric/credit.h"
 
+#include <utility>
+
 #include "lib/libfabric/halves.h"
 #include "lib/libfabric/transmit.h"
 
@@ -15,7 +17,7 @@ bool open_credit(Core& core, Credit& credit) {
   answers->let_failures_start();
   MemoryDescriptor* md = ni.mds.allocate(&credit.md_handle);
   if (md == nullptr) {
-    ni.cts.free(credit.ct_handle);
+    ni.cts.free(std::exchange(credit.ct_handle, 0));
     return false;
   }
   *md = {};
@@ -41,7 +43,6 @@ Trigger look_for_turn(Core& core, Credit& credit) {
 bool make_mark(Core& core, Credit& credit, Descriptor* mark) {
   credit.bytes = 0;
   if (credit.md_handle == 0 && !open_credit(core, credit)) return false;
-  ++credit.marks;
   mark->interface_index = kFabricInterface;
   mark->portals.md_handle = credit.md_handle;
   mark->portals.ack_req = AckRequest::kFull;

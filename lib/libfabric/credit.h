@@ -46,7 +46,7 @@ inline bool is_mark_due(Credit& credit, std::uint64_t length) {
   return credit.bytes >= kMarkBytes;
 }
 
-/// Makes the next mark, but for its target. @return false: no memory, so it does without
+/// Makes the next mark, but for its target; whoever sends it counts it. @return false: no memory, so it does without
 bool make_mark(Core& core, Credit& credit, Descriptor* mark);
 
 /// Nothing is sent there any more.

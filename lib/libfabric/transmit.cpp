@@ -133,19 +133,20 @@ bool complete(Core& core, const Transmit& tx, const TransmitCall& call, Descript
   return name_memory(interface_of(core), tx, call, use, d);
 }
 
-/// On duty: sends a mark behind a message.
+/// On duty: sends a mark behind a message, which has left: what it lacks to be sent is not the caller's to know.
 /// @param turn  of the message
 [[gnu::noinline]] void send_mark(Engine& engine, Core& core, Credit& credit, const Descriptor& message,
                                  const Trigger& turn) {
   Descriptor mark;
   mark.portals.target = message.portals.target;
   mark.pt_index = portal_of(message.pt_index / kPortalsPerEndpoint, PortalUse::kCredit);
-  if (!make_mark(core, credit, &mark)) return;
-  if (turn.ct_handle != 0) {
-    arm(engine, core, mark, turn);
-  } else {
+  const ssize_t sent = guarded([&]() -> ssize_t {
+    if (!make_mark(core, credit, &mark)) return -FI_ENOMEM;
+    if (turn.ct_handle != 0) return arm(engine, core, mark, turn);
     engine.post_on_duty(mark);
-  }
+    return 0;
+  });
+  credit.marks += sent == 0 ? 1 : 0;
 }
 
 /// On duty: whether a message may wait until its target has received others. What is injected would have to be kept.

@@ -49,7 +49,26 @@ int insert_self(Opened& o) {
   std::size_t bytes = name.size();
   if (const int result = fi_getname(&o.ep->fid, name.data(), &bytes); result != 0) return result;
   const int inserted = fi_av_insert(o.av, name.data(), 1, &o.self, 0, nullptr);
-  return inserted == 1 ? 0 : inserted;
+  return inserted == 1 ? 0 : inserted == 0 ? -FI_ENOMEM : inserted;
+}
+
+/// Three more addresses: what is not inserted has no place, and the others have the next ones.
+int insert_several(Opened& o) {
+  std::array<fi_addr_t, 3> places{};
+  const int inserted = fi_av_insertsym(o.av, "10.1.1.1", 1, "5001", places.size(), places.data(), 0, nullptr);
+  if (inserted < 0) return inserted;
+  fi_addr_t next = o.self;
+  for (const fi_addr_t place : places) {
+    if (place != FI_ADDR_NOTAVAIL && place != ++next) return -FI_EOTHER;
+  }
+  const bool all = inserted == static_cast<int>(places.size());
+  for (fi_addr_t& place : places) {
+    if (place == FI_ADDR_NOTAVAIL) continue;
+    const int removed = fi_av_remove(o.av, &place, 1, 0);
+    if (removed == 0 || (removed == -FI_ENOMEM && all && fi_av_remove(o.av, &place, 1, 0) == 0)) continue;
+    return -FI_EOTHER;
+  }
+  return all ? 0 : -FI_ENOMEM;
 }
 
 int open_waiting_queue(Opened& o) {
@@ -148,6 +167,7 @@ std::vector<Call> all_calls() {
       {"fi_mr_reg", [](Opened& o) { return register_memory(o, 7, &o.region); }},
       {"fi_mr_bind", [](Opened& o) { return fi_mr_bind(o.region, &o.cntr->fid, FI_REMOTE_WRITE); }},
       {"fi_av_insert", insert_self},
+      {"fi_av_insertsym", insert_several},
       {"fi_writemsg", write_pieces},
       {"fi_recvmsg with a trigger", receive_later},
   };
@@ -216,6 +236,35 @@ TEST(FabricMemory, Runs_out_in_the_middle_of_a_call__which_leaves_nothing_behind
   const std::vector<Call> calls = all_calls();
   for (const Call& failing : calls)
     expect_good_lives(failing.name, [&](int use) { return live(calls, failing, use, node); });
+}
+
+/// Behind so many bytes of messages to an address goes a mark, which has a counter and memory of its own. An address
+/// may be inserted often, and each time it is another one.
+End send_without_marks(int) {
+  static std::array<std::byte, std::size_t{1} << 20> message, received;
+  constexpr int kAddresses = 1100;  // More than one piece of the tables has room for.
+  Opened o;
+  o.info = test::get_info(test::make_hints().get());
+  for (const Call& call : all_calls()) {
+    if (const int result = call.make(o); result != 0) return tell(call.name, "fails", result);
+    if (call.make.target<int (*)(Opened&)>() != nullptr && *call.make.target<int (*)(Opened&)>() == insert_self) break;
+  }
+  for (int i = 0; i < kAddresses; ++i) {
+    if (const int result = insert_self(o); result != 0) return tell("fi_av_insert", "fails", result);
+    if (fi_recv(o.ep, received.data(), received.size(), nullptr, FI_ADDR_UNSPEC, nullptr) != 0) return End::kWrong;
+    const auto send = [&] {
+      return static_cast<int>(fi_send(o.ep, message.data(), message.size(), nullptr, o.self, nullptr));
+    };
+    int result = -FI_ENOMEM;
+    for (int use = 0; result == -FI_ENOMEM; ++use) make_failing(use, &result, send);
+    if (result != 0) return tell("fi_send", "fails", result);
+  }
+  return close_all(o) == 0 ? End::kAllUsesHaveFailed : End::kWrong;
+}
+
+TEST(FabricMemory, Runs_out_for_a_mark__which_is_done_without) {
+  const OwnNode node;
+  expect_good_lives("fi_send", send_without_marks);
 }
 
 }  // namespace
