@@ -61,7 +61,7 @@ struct InspectedFields {
 
   // MemorySegment. nullptr: of several pieces.
   static const std::byte* start(const MemorySegment& segment) {
-    return segment.pieces_.empty() ? segment.start_ : nullptr;
+    return segment.pieces_ == nullptr ? segment.start_ : nullptr;
   }
 
   // uTofu.

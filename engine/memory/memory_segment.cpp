@@ -4,43 +4,37 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace portofu {
 
-void MemorySegment::describe(void* start, std::uint64_t length) {
-  clear();
-  start_ = static_cast<std::byte*>(start);
-  length_ = length;
+MemorySegment::MemorySegment(const MemorySegment& other) : start_(other.start_), length_(other.length_) {
+  if (other.pieces_ != nullptr) pieces_ = std::make_unique<const std::vector<Piece>>(*other.pieces_);
 }
 
 bool MemorySegment::describe(const iovec* pieces, std::uint64_t piece_count) {
   clear();
-  pieces_.reserve(piece_count);
+  std::vector<Piece> used;
+  used.reserve(piece_count);
+  std::uint64_t length = 0;
   for (std::uint64_t i = 0; i < piece_count; ++i) {
     const std::uint64_t bytes = pieces[i].iov_len;
     if (bytes == 0) continue;
-    if (bytes > UINT64_MAX - length_) {
-      clear();
-      return false;
-    }
-    pieces_.push_back({static_cast<std::byte*>(pieces[i].iov_base), length_, bytes});
-    length_ += bytes;
+    if (bytes > UINT64_MAX - length) return false;
+    used.push_back({static_cast<std::byte*>(pieces[i].iov_base), length, bytes});
+    length += bytes;
   }
-  if (pieces_.size() == 1) {  // One piece is a contiguous region.
-    start_ = pieces_.front().start;
-    pieces_.clear();
+  if (used.size() == 1) {  // One piece is a contiguous region.
+    start_ = used.front().start;
+  } else if (!used.empty()) {
+    pieces_ = std::make_unique<const std::vector<Piece>>(std::move(used));
   }
+  length_ = length;
   return true;
 }
 
-void MemorySegment::clear() {
-  start_ = nullptr;
-  length_ = 0;
-  std::vector<Piece>().swap(pieces_);
-}
-
 const MemorySegment::Piece& MemorySegment::piece_at(std::uint64_t offset) const {
-  auto after = std::upper_bound(pieces_.begin(), pieces_.end(), offset,
+  auto after = std::upper_bound(pieces_->begin(), pieces_->end(), offset,
                                 [](std::uint64_t wanted, const Piece& piece) { return wanted < piece.offset; });
   return *std::prev(after);
 }
@@ -51,7 +45,7 @@ std::byte* MemorySegment::address_in_pieces(std::uint64_t offset) const {
 }
 
 MemorySegment::Run MemorySegment::run_at(std::uint64_t offset, std::uint64_t bytes) const {
-  if (pieces_.empty()) return {sum(offset), bytes};
+  if (pieces_ == nullptr) return {sum(offset), bytes};
   const Piece& piece = piece_at(offset);
   const std::uint64_t into = offset - piece.offset;
   return {piece.start + into, std::min(bytes, piece.bytes - into)};

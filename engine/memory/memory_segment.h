@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "engine/memory/guarded_copy.h"
@@ -17,15 +18,23 @@ namespace portofu {
 /// @spec Portals 4.3, 3.10.1, 3.10.2, 3.11.1
 class MemorySegment {
  public:
+  MemorySegment() = default;
+  MemorySegment(const MemorySegment& other);
+  MemorySegment(MemorySegment&&) = default;
+  MemorySegment& operator=(MemorySegment&&) = default;
   /// A contiguous region; need not be mapped; may be the whole address space (nullptr, 2^64 - 1).
-  void describe(void* start, std::uint64_t length);
+  void describe(void* start, std::uint64_t length) {
+    start_ = static_cast<std::byte*>(start);
+    length_ = length;
+    pieces_.reset();
+  }
 
   /// A scattered region. The list is copied, so the caller may give it up while operations are under way.
   /// @return false if the pieces add up to more than 2^64 - 1 bytes; throws bad_alloc or length_error without memory
   bool describe(const iovec* pieces, std::uint64_t piece_count);
 
   /// Forgets the region.
-  void clear();
+  void clear() { describe(static_cast<void*>(nullptr), 0); }
 
   std::uint64_t length() const { return length_; }
 
@@ -33,18 +42,20 @@ class MemorySegment {
   bool fits(std::uint64_t offset, std::uint64_t bytes) const { return offset <= length_ && bytes <= length_ - offset; }
 
   /// Address of the byte at `offset`. Beyond the end: the sum of start and offset, or the end of the last piece.
-  std::byte* address(std::uint64_t offset) const { return pieces_.empty() ? sum(offset) : address_in_pieces(offset); }
+  std::byte* address(std::uint64_t offset) const {
+    return pieces_ == nullptr ? sum(offset) : address_in_pieces(offset);
+  }
 
   /// Copies out of or into the region. The range must fit.
   /// @return false if memory was not accessible
   /// @param streaming  past the caches (guarded_copy_streaming)
   bool read(std::uint64_t offset, std::byte* target, std::uint64_t bytes, bool streaming = false) const {
-    if (!pieces_.empty() || streaming) [[unlikely]]
+    if (pieces_ != nullptr || streaming) [[unlikely]]
       return read_pieces(offset, target, bytes, streaming);
     return guarded_copy(target, sum(offset), bytes);
   }
   bool write(std::uint64_t offset, const std::byte* source, std::uint64_t bytes) const {
-    if (!pieces_.empty()) [[unlikely]]
+    if (pieces_ != nullptr) [[unlikely]]
       return write_pieces(offset, source, bytes);
     return guarded_copy(sum(offset), source, bytes);
   }
@@ -81,7 +92,9 @@ class MemorySegment {
 
   std::byte* start_ = nullptr;  ///< Of a contiguous region.
   std::uint64_t length_ = 0;    ///< Bytes in all.
-  std::vector<Piece> pieces_;   ///< Of a scattered region, empty pieces left out; empty for a contiguous one.
+  /// Of a scattered region, two at least, empty ones left out. Most regions are contiguous, and of those every message
+  /// makes and moves one: a vector in its place would be three words instead of one.
+  std::unique_ptr<const std::vector<Piece>> pieces_;
 };
 
 }  // namespace portofu

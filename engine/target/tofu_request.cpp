@@ -121,8 +121,7 @@ void tell_target(Core& core, Peer& peer, const PacketHeader& header, VirtualCont
   const bool is_get = header.type == PacketType::kTofuGet;
   record_deliver(core, peer, header, header.length);
   if ((header.tofu_meta & kTofuRemoteNotice) != 0 && !is_get) {
-    const std::size_t held = peer.held_notices.size();
-    if (held == 0 || held >= kMostHeldNotices) {
+    if (peer.held_notices.empty() || peer.held_notices.size() >= kMostHeldNotices) {
       post_notice(core, vcq, notice_of(header));
     } else {
       peer.held_notices.push_back({vcq.handle, notice_of(header), false});
