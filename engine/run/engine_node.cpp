@@ -10,7 +10,7 @@
 #include "engine/observe/log.h"
 #include "engine/observe/system_failure.h"
 #include "engine/queue/asymmetric_guard.h"
-#include "engine/queue/clock.h"
+#include "engine/segment/kernel.h"
 #include "engine/segment/segment_alias.h"
 #include "engine/segment/shared_heap.h"
 #include "engine/topology/launcher.h"
@@ -153,7 +153,7 @@ FindResult SegmentDirectory::find_near(std::uint64_t key, NameOwner* owner) {
   }
   static constinit ToldOnce told;
   tell_of_wait(told, "open", "the name of a control queue or gate in " + segment_.directory(), error);
-  const std::uint64_t now = monotonic_ns();
+  const std::uint64_t now = kernel().now_ns();
   const auto [deadline, is_new] = short_until_.try_emplace(key, now + kConnectTimeoutNs);
   if (now < deadline->second) return FindResult::kLater;
   short_until_.erase(deadline);
@@ -166,7 +166,7 @@ FindResult SegmentDirectory::find(std::uint64_t key, NameOwner* owner) {
     return find_near(key, owner);
   }
   listen();
-  const std::uint64_t now = monotonic_ns();
+  const std::uint64_t now = kernel().now_ns();
   std::uint64_t& silent_until = silent_until_[nid];
   if (now < silent_until && !socket_.is_asking(nid, key)) return FindResult::kNobody;
   switch (socket_.ask(nid, key, owner)) {

@@ -2,30 +2,27 @@
 
 #include "engine/segment/known_by.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <poll.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <memory>
+#include <utility>
 #include <vector>
 
+#include "engine/observe/system_failure.h"
 #include "engine/queue/cancellation.h"
-#include "engine/queue/clock.h"
 #include "engine/segment/layout.h"
 #include "engine/segment/mapping.h"
-#include "engine/segment/own_descriptor.h"
 #include "engine/topology/node_id.h"
 
 namespace portofu {
 namespace {
 
 /// News that are under way at a time; each has a socket.
-constexpr std::size_t kMostTold = 16;
+constexpr std::size_t kMostTold = Kernel::kMostWaited;
 
 /// Who has not answered for so long is told again, then after twice as long, and so on, but not later than that: a
 /// kernel that says for a dead process that nobody is there does so six times, and then once a second.
@@ -50,7 +47,7 @@ constexpr std::uint64_t kLinkOnly = 4;  ///< Without kSilent.
 
 bool has_link_only(std::uint64_t word) { return (word & (kSilent | kLinkOnly)) == kLinkOnly; }
 bool is_silent(std::uint64_t word) { return (word & kSilent) != 0; }
-std::uint64_t now_seconds() { return monotonic_ns() / 1'000'000'000; }
+std::uint64_t now_seconds() { return kernel().now_ns() / 1'000'000'000; }
 std::uint64_t silent_seconds(std::uint64_t word) { return (now_seconds() - (word >> 2)) & kSinceMask; }
 
 /// The word of one who has not answered; since when, is that of the first time.
@@ -81,14 +78,6 @@ class Table {
   Mapping mapping_;
 };
 
-sockaddr_in address_of(std::uint32_t nid, std::uint16_t port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(nid);
-  address.sin_port = htons(port);
-  return address;
-}
-
 /// In another network the knowers' addresses are others', and that nobody is there says nothing of them.
 bool is_of_our_network(const SegmentDescriptorShared& owner) {
   return owner.network == 0 || owner.network == network_identity();
@@ -99,18 +88,12 @@ struct Telling {
   std::size_t place = 0;
   std::uint64_t word = 0;
   std::uint64_t deadline_ns = 0;
-  int fd = -1;
+  std::unique_ptr<DatagramSocket> socket{};  ///< nullptr: nothing can be sent, because the address of the node is gone.
   bool over = false;
   bool has_heard = false;  ///< `over` because it says so.
 
-  /// @param nid  of the node that tells
-  /// @return false: nothing can be sent from there, because the address is gone
-  bool open(std::uint32_t nid) {
-    const sockaddr_in from = address_of(nid, 0);
-    const sockaddr_in to =
-        address_of(static_cast<std::uint32_t>(word >> 32), static_cast<std::uint16_t>(word >> 16 & 0xffff));
-    return bind(fd, reinterpret_cast<const sockaddr*>(&from), sizeof from) == 0 &&
-           connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0;
+  PortAddress knower() const {
+    return {static_cast<std::uint32_t>(word >> 32), static_cast<std::uint16_t>(word >> 16 & 0xffff)};
   }
 
   /// Who has heard has forgotten the names of a process that lives, but not the link to it.
@@ -121,13 +104,13 @@ struct Telling {
 
   /// Nobody is at the port: who was there is gone.
   void send(const NamesNews& news) {
-    if (::send(fd, &news, sizeof news, MSG_NOSIGNAL) < 0 && errno == ECONNREFUSED) over = true;
+    if (!socket->send(std::as_bytes(std::span(&news, 1))) && errno == ECONNREFUSED) over = true;
   }
 
   void look(const NamesNews& news) {
     NamesNews answer{};
     for (;;) {
-      const ssize_t bytes = recv(fd, &answer, sizeof answer, MSG_TRUNC);
+      const ssize_t bytes = socket->receive(std::as_writable_bytes(std::span(&answer, 1)), nullptr);
       if (bytes < 0) {
         over = over || errno == ECONNREFUSED;
         return;
@@ -142,25 +125,24 @@ struct Telling {
 
 /// Tells some, until all have heard or the time is over.
 void tell_some(std::vector<Telling>& some, const NamesNews& news, const Meanwhile& meanwhile) {
-  std::array<pollfd, kMostTold> waited{};
+  std::vector<DatagramSocket*> waited(some.size());
   std::uint64_t again_ns = 0, pause_ns = kTellAgainNs;
   for (;;) {
-    const std::uint64_t now = monotonic_ns();
+    const std::uint64_t now = kernel().now_ns();
     const auto is_done = [now](const Telling& one) { return one.over || now >= one.deadline_ns; };
     if (std::all_of(some.begin(), some.end(), is_done)) return;
     if (now >= again_ns) {
       for (Telling& one : some) {
-        if (!one.over) one.send(news);
+        if (!one.over && one.socket != nullptr) one.send(news);
       }
       again_ns = now + pause_ns;
       pause_ns = std::min(2 * pause_ns, kTellLatestNs);
     }
-    for (std::size_t i = 0; i < some.size(); ++i) waited[i] = {some[i].over ? -1 : some[i].fd, POLLIN, 0};
-    poll(waited.data(), some.size(), meanwhile ? 1 : 5);
+    for (std::size_t i = 0; i < some.size(); ++i) waited[i] = some[i].over ? nullptr : some[i].socket.get();
+    kernel().wait(waited, meanwhile);
     for (Telling& one : some) {
-      if (!one.over) one.look(news);
+      if (!one.over && one.socket != nullptr) one.look(news);
     }
-    if (meanwhile) meanwhile();
   }
 }
 
@@ -187,7 +169,7 @@ bool tell_knowers(int segment_fd, NamesLost lost, int timeout_ms, const Meanwhil
   Table table(segment_fd);
   if (!table.is_there()) return true;
   const SegmentDescriptorShared& owner = table.descriptor;
-  const std::uint64_t now = monotonic_ns();
+  const std::uint64_t now = kernel().now_ns();
   const std::uint64_t deadline_ns = now + static_cast<std::uint64_t>(timeout_ms) * 1'000'000;
   const bool may_tell = is_of_our_network(owner);
   bool all = true;
@@ -197,20 +179,19 @@ bool tell_knowers(int segment_fd, NamesLost lost, int timeout_ms, const Meanwhil
       const std::uint64_t word = table.place(next).load(std::memory_order_seq_cst);  // (N1)
       if (word == 0 || (lost == NamesLost::kSome && has_link_only(word))) continue;
       Telling one{next, word, is_silent(word) ? std::min(now + kSilentNs, deadline_ns) : deadline_ns};
-      one.fd = move_above_standard(socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-      if (one.fd < 0) {
+      one.socket = kernel().open_socket({owner.nid, 0});
+      if (one.socket == nullptr && is_shortage(errno)) {
         all = false;
         continue;
       }
-      if (!may_tell || !one.open(owner.nid)) one.deadline_ns = now;
-      some.push_back(one);
+      if (!may_tell || one.socket == nullptr || !one.socket->connect(one.knower())) one.deadline_ns = now;
+      some.push_back(std::move(one));
     }
     NamesNews news{kNewsMagic, owner.job_key, owner.uid, NewsKind::kMoved, owner.nid, owner.pid, 0, 0};
-    news.nonce = monotonic_ns() ^ owner.incarnation;
+    news.nonce = kernel().now_ns() ^ owner.incarnation;
     if (lost == NamesLost::kAllWithItsLife) news.life = owner.incarnation;
     tell_some(some, news, meanwhile);
     for (Telling& one : some) {
-      close(one.fd);
       const bool is_gone =
           lost == NamesLost::kAllWithItsLife && is_silent(one.word) && silent_seconds(one.word) >= kGoneSeconds;
       one.over = one.over || is_gone;

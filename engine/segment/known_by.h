@@ -8,8 +8,8 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 
+#include "engine/segment/kernel.h"
 #include "engine/topology/process_id.h"
 
 namespace portofu {
@@ -23,11 +23,8 @@ struct KnownByShared {
   std::atomic<std::uint64_t> places[kKnownByPlaces];
 };
 
-/// Where a process can be told.
-struct Knower {
-  std::uint32_t nid = 0;
-  std::uint16_t port = 0;  ///< Datagrams; 0: nowhere.
-};
+/// Where a process can be told; port 0: nowhere.
+using Knower = PortAddress;
 
 enum class NewsKind : std::uint32_t {
   kMoved = 1,  ///< The process has lost names: nothing that is known of them is good any more.
@@ -51,9 +48,6 @@ inline constexpr std::uint32_t kNewsMagic = 0x014e6f50;  ///< "PoN" and the vers
 
 /// What a process has lost.
 enum class NamesLost : std::uint8_t { kSome, kAllWithItsLife };
-
-/// Called while others are waited for, so that who waits for us gets its answer. Must not open segments.
-using Meanwhile = std::function<void()>;
 
 /// Writes down who is about to learn a name of a segment. To be called before the name is looked at a last time (N1).
 /// @return false if that cannot be, and the name must not be remembered

@@ -14,19 +14,21 @@
 #include "engine/queue/fork_mutex.h"
 
 namespace portofu {
-namespace {
-
-struct OwnSegment {
-  std::string path;
-  std::shared_ptr<SegmentFile> file;
-};
 
 struct OwnSegments {
+  struct Entry {
+    std::string path;
+    std::shared_ptr<SegmentFile> file;
+  };
   ForkMutex mutex;
-  std::vector<OwnSegment> entries;
+  std::vector<Entry> entries;
   std::atomic<std::uint64_t> fork_generation{0};
   std::atomic<pid_t> process{getpid()};
 };
+
+namespace {
+
+constinit OwnSegments* used_segments = nullptr;  ///< nullptr: the process has one list only.
 
 OwnSegments& own_segments();
 
@@ -49,7 +51,7 @@ OwnSegments& own_segments() {
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
     return made;
   }();
-  return *own;
+  return used_segments != nullptr ? *used_segments : *own;
 }
 
 /// Made when the library is loaded: a fork while another thread makes it would leave the child with a half-made list,
@@ -57,6 +59,12 @@ OwnSegments& own_segments() {
 [[maybe_unused]] const OwnSegments& made_at_load = own_segments();
 
 }  // namespace
+
+void OwnSegmentsDelete::operator()(OwnSegments* own) const { delete own; }
+std::unique_ptr<OwnSegments, OwnSegmentsDelete> make_own_segments() {
+  return std::unique_ptr<OwnSegments, OwnSegmentsDelete>(new OwnSegments);
+}
+OwnSegments* use_own_segments(OwnSegments* own) { return std::exchange(used_segments, own); }
 
 OwnSegmentsLock::OwnSegmentsLock() { own_segments().mutex.lock(); }
 OwnSegmentsLock::OwnSegmentsLock(std::uint64_t deadline_ns) : held_(own_segments().mutex.try_lock()) {
@@ -70,7 +78,7 @@ OwnSegmentsLock::~OwnSegmentsLock() {
 }
 
 std::shared_ptr<SegmentFile> find_own_segment(const std::string& path) {
-  for (const OwnSegment& entry : own_segments().entries) {
+  for (const OwnSegments::Entry& entry : own_segments().entries) {
     if (entry.path == path) return entry.file;
   }
   return nullptr;
@@ -81,11 +89,11 @@ void add_own_segment(const std::string& path, std::shared_ptr<SegmentFile> file)
 }
 
 void remove_own_segment(const SegmentFile* file) {
-  std::erase_if(own_segments().entries, [file](const OwnSegment& entry) { return entry.file.get() == file; });
+  std::erase_if(own_segments().entries, [file](const OwnSegments::Entry& entry) { return entry.file.get() == file; });
 }
 
 void remove_own_name(const std::string& path) {
-  std::erase_if(own_segments().entries, [&path](const OwnSegment& entry) { return entry.path == path; });
+  std::erase_if(own_segments().entries, [&path](const OwnSegments::Entry& entry) { return entry.path == path; });
 }
 
 bool is_known_process() { return own_segments().process.load(std::memory_order_relaxed) == getpid(); }

@@ -12,6 +12,16 @@
 
 namespace portofu {
 
+/// For a simulation with several processes in one: the own segments of one of them.
+struct OwnSegments;
+struct OwnSegmentsDelete {
+  void operator()(OwnSegments* own) const;
+};
+std::unique_ptr<OwnSegments, OwnSegmentsDelete> make_own_segments();
+
+/// From now on these are ours; nullptr: those of the real process. @return what it was
+OwnSegments* use_own_segments(OwnSegments* own);
+
 /// Excludes the other threads of this process from opening, closing and naming segments. A fork waits for it, so a
 /// child never inherits it locked.
 class OwnSegmentsLock {

@@ -72,6 +72,11 @@ void ProcessSegment::end() {
   if (file_ != nullptr) file_->end_life();
 }
 
+void ProcessSegment::die() {
+  ended_ = true;
+  file_->end_life();
+}
+
 /// Aliases of which somebody may not have heard are left to whoever removes those of the dead.
 void ProcessSegment::remove_names() {
   const NoCancellation whole;

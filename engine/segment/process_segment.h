@@ -69,6 +69,9 @@ class ProcessSegment {
   /// For a process that ends in the middle of something: removes the names, unless somebody who may never come back
   /// is at them until a time of monotonic_ns. Then whoever finds them later does. Takes and gives back no memory.
   void give_names_back_until(std::uint64_t deadline_ns);
+
+  /// For a simulation: the process dies. Its names stay, and lead to the dead.
+  void die();
   ProcessSegment(const ProcessSegment&) = delete;
   ProcessSegment& operator=(const ProcessSegment&) = delete;
 

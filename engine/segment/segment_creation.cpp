@@ -15,9 +15,8 @@
 
 #include "engine/observe/counters.h"
 #include "engine/observe/system_failure.h"
-#include "engine/queue/clock.h"
-#include "engine/queue/random_bytes.h"
 #include "engine/segment/file_name.h"
+#include "engine/segment/kernel.h"
 #include "engine/segment/names_word.h"
 #include "engine/segment/own_segments.h"
 #include "engine/segment/segment_alias.h"
@@ -44,7 +43,7 @@ constexpr std::uint64_t kLongestTellNs = 150'000'000;
 
 std::uint64_t random_incarnation() {
   std::uint64_t incarnation = 0;
-  if (!draw_random(&incarnation, sizeof incarnation)) {
+  if (!kernel().draw_random(&incarnation, sizeof incarnation)) {
     timespec now{};
     clock_gettime(CLOCK_REALTIME, &now);
     incarnation = static_cast<std::uint64_t>(now.tv_sec) << 32 ^ static_cast<std::uint64_t>(now.tv_nsec) << 2 ^
@@ -93,14 +92,14 @@ int sweep_dead_segments(const std::string& directory, Sweep which) {
   DIR* listing = opendir(directory.c_str());
   if (listing == nullptr) return 0;
   const std::string prefix = segment_name_prefix();
-  const std::uint64_t started_ns = monotonic_ns();
+  const std::uint64_t started_ns = kernel().now_ns();
   int removed = 0;
   for (int names = 0; names < kMaxSweptNames; ++names) {
     const dirent* entry = readdir(listing);
     if (entry == nullptr) break;
     if (std::strncmp(entry->d_name, prefix.c_str(), prefix.size()) != 0) continue;
     // Somebody who knows aliases of the dead, and does not hear, is waited for once only.
-    if (is_alias_name(entry->d_name) && monotonic_ns() - started_ns > kLongestTellNs) continue;
+    if (is_alias_name(entry->d_name) && kernel().now_ns() - started_ns > kLongestTellNs) continue;
     const std::string path = directory + "/" + entry->d_name;
     if (which == Sweep::kNotTheKept && is_to_be_kept(path)) continue;
     if (remove_if_dead(path)) ++removed;
@@ -214,13 +213,13 @@ bool SegmentCreation::claim_name() { return options_.pid != 0 ? claim_wanted_pid
 
 bool SegmentCreation::claim_wanted_pid() {
   const std::string path = segment_path(options_.directory, {options_.nid, options_.pid});
-  const std::uint64_t until_ns = monotonic_ns() + kLongestSweepNs;
+  const std::uint64_t until_ns = kernel().now_ns() + kLongestSweepNs;
   for (bool is_last = false;; usleep(kWantedPidPauseUs)) {
     const LinkResult result = link_as(options_.pid);
     if (result != LinkResult::kInUse) return result == LinkResult::kLinked;
     if (is_last) break;
     // Whose name vanishes meanwhile leaves it to us, or to another one, at the next try.
-    is_last = monotonic_ns() >= until_ns || is_alive(path);
+    is_last = kernel().now_ns() >= until_ns || is_alive(path);
   }
   return fail(SegmentError::kPidInUse, "PID " + std::to_string(options_.pid) + " belongs to a living process");
 }

@@ -1,7 +1,6 @@
 #include "engine/wire/ofi/directory_socket.h"
 
 #include <sys/epoll.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -10,10 +9,7 @@
 
 #include "engine/observe/system_failure.h"
 #include "engine/queue/cancellation.h"
-#include "engine/queue/clock.h"
-#include "engine/queue/random_bytes.h"
 #include "engine/wire/ofi/directory_message.h"
-#include "engine/wire/ofi/socket_address.h"
 
 namespace portofu {
 namespace {
@@ -28,37 +24,10 @@ constexpr int kMostTries = 32;
 constexpr int kMostShortTries = 8;
 constexpr std::size_t kMostSockets = 7;
 
-/// @return none on failure
-OwnDescriptor open_socket(std::uint32_t nid, std::uint16_t port) {
-  OwnDescriptor made(socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!made) return made;
-  const int fd = made.number();
-  const int on = 1;
-  const sockaddr_in address = socket_address(nid, port);
-  if ((port == 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) == 0) &&
-      bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) {
-    return made;
-  }
-  return OwnDescriptor();
-}
+std::uint64_t now_ms() { return kernel().now_ns() / 1'000'000; }
 
-/// @return 0 on failure
-std::uint16_t port_of(int fd) {
-  sockaddr_in address{};
-  socklen_t length = sizeof address;
-  return getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length) == 0 ? ntohs(address.sin_port) : 0;
-}
-
-std::uint64_t now_ms() { return monotonic_ns() / 1'000'000; }
-
-void send_message(int fd, const DirectoryMessage& message, const sockaddr_in& to) {
-  sendto(fd, &message, sizeof message, MSG_NOSIGNAL, reinterpret_cast<const sockaddr*>(&to), sizeof to);
-}
-
-bool receive_message(int fd, DirectoryMessage* message, sockaddr_in* from) {
-  socklen_t length = sizeof *from;
-  *from = {};
-  const ssize_t bytes = recvfrom(fd, message, sizeof *message, MSG_TRUNC, reinterpret_cast<sockaddr*>(from), &length);
+bool receive_message(DatagramSocket& socket, DirectoryMessage* message, PortAddress* from) {
+  const ssize_t bytes = socket.receive(std::as_writable_bytes(std::span(message, 1)), from);
   if (bytes < 0) return false;
   if (bytes != static_cast<ssize_t>(sizeof *message)) *message = {};
   return true;
@@ -88,7 +57,8 @@ struct DirectorySocket::Question {
   const std::uint32_t nid;
   std::vector<std::uint16_t> ports;  ///< Where somebody may listen; asked in turns.
   struct Try {
-    OwnDescriptor socket;  ///< Connected to the node, so only that is heard, and that nobody listens there.
+    std::unique_ptr<DatagramSocket>
+        socket;  ///< Connected to the node, so only that is heard, and that nobody listens there.
     std::uint16_t port;
   };
   std::deque<Try> last;
@@ -99,14 +69,12 @@ struct DirectorySocket::Question {
   bool send(std::uint32_t own_nid) {
     const std::uint16_t port = ports[static_cast<std::size_t>(tries++) % ports.size()];
     if (last.size() == kMostSockets) last.pop_front();
-    OwnDescriptor made = open_socket(own_nid, 0);
-    if (!made) return may_wait(errno);
+    std::unique_ptr<DatagramSocket> made = kernel().open_socket({own_nid, 0});
+    if (made == nullptr) return may_wait(errno);
     short_tries = 0;
-    const int fd = made.number();
     last.push_back({std::move(made), port});
-    const sockaddr_in to = socket_address(nid, port);
-    return connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0 &&
-           ::send(fd, &message, sizeof message, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof message);
+    DatagramSocket& socket = *last.back().socket;
+    return socket.connect({nid, port}) && socket.send(std::as_bytes(std::span(&message, 1)));
   }
 
   /// There is no socket. @return whether there may be one soon
@@ -135,8 +103,7 @@ struct DirectorySocket::Question {
   /// Takes one message, if there is one.
   AskResult take(const Try& made, DirectorySocket& asker, NameOwner* owner) {
     DirectoryMessage answer;
-    sockaddr_in from;
-    if (!receive_message(made.socket.number(), &answer, &from)) {
+    if (!receive_message(*made.socket, &answer, nullptr)) {
       if (errno == ECONNREFUSED) return note_refused(made.port) ? AskResult::kNobody : AskResult::kAsking;
       return errno == EAGAIN || errno == EINTR ? AskResult::kAsking : AskResult::kNoAnswer;
     }
@@ -159,13 +126,13 @@ DirectorySocket::DirectorySocket(const DirectoryOptions& options, Counters count
 
 DirectorySocket::~DirectorySocket() = default;
 
-bool DirectorySocket::add(OwnDescriptor made, OwnDescriptor* place) {
-  if (!made) return false;
+bool DirectorySocket::add(std::unique_ptr<DatagramSocket> made, std::unique_ptr<DatagramSocket>* place) {
+  if (made == nullptr) return false;
   if (!both_fd_) both_fd_ = OwnDescriptor(epoll_create1(EPOLL_CLOEXEC));
   epoll_event readable{};
   readable.events = EPOLLIN;
   // What nobody waits at would take questions and answer none.
-  if (!both_fd_ || epoll_ctl(both_fd_.number(), EPOLL_CTL_ADD, made.number(), &readable) != 0) return false;
+  if (!both_fd_ || epoll_ctl(both_fd_.number(), EPOLL_CTL_ADD, made->fd(), &readable) != 0) return false;
   *place = std::move(made);
   return true;
 }
@@ -173,28 +140,26 @@ bool DirectorySocket::add(OwnDescriptor made, OwnDescriptor* place) {
 bool DirectorySocket::listen() {
   open_ear();
   for (const std::uint16_t port : options_.ports) {
-    if (!fd_) add(open_socket(options_.nid, port), &fd_);
+    if (questions_socket_ == nullptr) add(kernel().open_socket({options_.nid, port}), &questions_socket_);
   }
-  return static_cast<bool>(fd_);
+  return questions_socket_ != nullptr;
 }
 
 std::uint16_t DirectorySocket::open_ear() {
-  if (!ear_fd_ && add(open_socket(options_.nid, 0), &ear_fd_)) ear_port_ = port_of(ear_fd_.number());
+  if (ear_ == nullptr && add(kernel().open_socket({options_.nid, 0}), &ear_)) ear_port_ = ear_->port();
   return ear_port_;
 }
 
 void DirectorySocket::hear() {
   const NoCancellation whole;
-  const int ear = ear_fd_ ? ear_fd_.get() : -1;
+  if (ear_ == nullptr || !ear_->is_ours()) return;
   NamesNews news{};
-  sockaddr_in from{};
-  socklen_t length = sizeof from;
-  for (int i = 0; ear >= 0 && i < kMostAnswers; ++i, length = sizeof from) {
-    auto* const sender = reinterpret_cast<sockaddr*>(&from);
-    const ssize_t bytes = recvfrom(ear, &news, sizeof news, MSG_TRUNC, sender, &length);
+  PortAddress from{};
+  for (int i = 0; i < kMostAnswers; ++i) {
+    const ssize_t bytes = ear_->receive(std::as_writable_bytes(std::span(&news, 1)), &from);
     if (bytes < 0) return;
     const bool is_whole = bytes == static_cast<ssize_t>(sizeof news) && news.magic == kNewsMagic &&
-                          news.kind == NewsKind::kMoved && news.nid == ntohl(from.sin_addr.s_addr);
+                          news.kind == NewsKind::kMoved && news.nid == from.nid;
     if (!is_whole || news.job_key != options_.job_key || news.uid != options_.uid) {
       counters_.add(is_whole ? Counter::kPacketsRefusedKey : Counter::kPacketsRefusedMalformed);
       continue;
@@ -203,25 +168,25 @@ void DirectorySocket::hear() {
     std::erase_if(questions_, [&news](const auto& entry) { return entry.first.first == news.nid; });
     when_moved_({news.nid, news.pid}, news.life);
     news.kind = NewsKind::kHeard;
-    sendto(ear, &news, sizeof news, MSG_NOSIGNAL, sender, sizeof from);
+    ear_->send_to(from, std::as_bytes(std::span(&news, 1)));
   }
 }
 
 void DirectorySocket::serve() {
   const NoCancellation whole;
   hear();
+  if (questions_socket_ == nullptr || !questions_socket_->is_ours()) return;
   DirectoryMessage message;
-  sockaddr_in from;
-  const int fd = fd_ ? fd_.get() : -1;
-  for (int i = 0; fd >= 0 && i < kMostAnswers && receive_message(fd, &message, &from); ++i) {
+  PortAddress from{};
+  for (int i = 0; i < kMostAnswers && receive_message(*questions_socket_, &message, &from); ++i) {
     if (!accept(message, is_question(message), options_, counters_)) continue;
     NameOwner owner;
-    const Knower asker{ntohl(from.sin_addr.s_addr), static_cast<std::uint16_t>(message.ear)};
+    const Knower asker{from.nid, static_cast<std::uint16_t>(message.ear)};
     const bool found = find_(message.key, asker, &owner) && owner.nid == options_.nid;
     message.kind = found ? DirectoryKind::kFound : DirectoryKind::kNobody;
     message.pid = found ? owner.pid : 0;
     message.ear = found && owner.names != kNamesMoving ? 1 : 0;
-    send_message(fd, message, from);
+    questions_socket_->send_to(from, std::as_bytes(std::span(&message, 1)));
   }
 }
 
@@ -232,7 +197,7 @@ AskResult DirectorySocket::ask(std::uint32_t nid, std::uint64_t key, NameOwner* 
     if (questions_.size() >= kMostQuestions) return AskResult::kAsking;
     DirectoryMessage message{kDirectoryMagic, options_.job_key, options_.uid, DirectoryKind::kAsk, key, 0, 0,
                              ear_port_};
-    if (!draw_random(&message.nonce, sizeof message.nonce)) return AskResult::kNoAnswer;
+    if (!kernel().draw_random(&message.nonce, sizeof message.nonce)) return AskResult::kNoAnswer;
     found = questions_.emplace(std::pair(nid, key), new Question{message, nid, options_.ports, {}}).first;
   }
   Question& question = *found->second;

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "engine/observe/counters.h"
+#include "engine/segment/kernel.h"
 #include "engine/segment/known_by.h"
 #include "engine/segment/names_word.h"
 #include "engine/segment/own_descriptor.h"
@@ -88,16 +89,16 @@ class DirectorySocket {
  private:
   struct Question;
 
-  bool add(OwnDescriptor made, OwnDescriptor* place);
+  bool add(std::unique_ptr<DatagramSocket> made, std::unique_ptr<DatagramSocket>* place);
 
   const DirectoryOptions options_;
   Counters counters_;
   const Find find_;
   const WhenMoved when_moved_;
-  OwnDescriptor fd_;                                                                        ///< Questions of others.
-  OwnDescriptor ear_fd_;                                                                    ///< News.
-  OwnDescriptor both_fd_;                                                                   ///< An epoll over both.
-  std::uint16_t ear_port_ = 0;                                                              ///< 0: nobody can tell us.
+  std::unique_ptr<DatagramSocket> questions_socket_;  ///< Of others; nullptr: not open.
+  std::unique_ptr<DatagramSocket> ear_;               ///< News; the same.
+  OwnDescriptor both_fd_;                             ///< An epoll over both.
+  std::uint16_t ear_port_ = 0;                        ///< 0: nobody can tell us.
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::unique_ptr<Question>> questions_;  ///< By NID and key.
 };
 

@@ -26,6 +26,28 @@ TEST(OwnSegments, Segment__is_known_from_creation_to_end) {
   EXPECT_EQ(find(), nullptr);
 }
 
+/// A simulation has several processes in one. The dead leave their names to whoever finds them.
+TEST(OwnSegments, Other_list__is_that_of_another_process_which_may_die) {
+  SegmentDirectory directory;
+  const std::string path = segment_path(directory.path(), {kTestNid, 5});
+  const auto other = make_own_segments();
+  EXPECT_EQ(use_own_segments(other.get()), nullptr);
+  auto segment = directory.create(5);
+  EXPECT_EQ(use_own_segments(nullptr), other.get());
+  {
+    const OwnSegmentsLock lock;
+    EXPECT_EQ(find_own_segment(path), nullptr);
+    EXPECT_FALSE(remove_if_dead(path)) << "it lives, as far as we can see";
+  }
+  EXPECT_EQ(directory.create(5), nullptr);
+  use_own_segments(other.get());
+  segment->die();
+  segment.reset();
+  use_own_segments(nullptr);
+  EXPECT_EQ(directory.name_count(), 1u) << "nobody has given the name back";
+  EXPECT_NE(directory.create(5), nullptr);
+}
+
 TEST(OwnSegments, Forked_child__owns_nothing_and_may_make_its_own) {
   SegmentDirectory directory;
   const auto segment = directory.create(5);
