@@ -76,7 +76,9 @@ struct OutgoingMessage : LineAligned, boost::intrusive::list_base_hook<> {
   bool is_told_in_order = false;     ///< Its end is told behind the ends of those before it, lent ones too.
   bool is_end_awaited = false;       ///< Somebody notices when its memory is free.
   bool started = false;              ///< The first packet is published.
-  bool anew = false;                 ///< Posted when the link was known to be lost: it goes with the next one.
+  /// Posted when the link was known to be lost, or when one was being made: that nobody is there may be older than this
+  /// message, so it goes with the next link.
+  bool anew = false;
   OutgoingWords words;
 
   explicit OutgoingMessage(const Descriptor& request) : is_answer(false), words(request) {}

@@ -44,8 +44,14 @@ void rest_before_next(Peer& peer, std::uint64_t now) {
   peer.connect_again_ns = std::min(now + peer.connect_pause_ns, peer.connect_deadline_ns);
 }
 
+/// What is known of the peer now is not older than any request.
+void end_attempt(Peer& peer) {
+  for (OutgoingMessage& message : peer.requests.waiting) message.anew = false;
+}
+
 void begin_link(Core& core, Peer& peer) {
   peer.state = PeerState::kConnected;
+  end_attempt(peer);
   if (peer.answers_life == 0) [[likely]]
     return;
   keep_answers_for(core, peer, peer.link->life);
@@ -77,6 +83,7 @@ Reach ensure_connected(Core& core, Peer& peer) {
       break;
   }
   if (now < peer.connect_deadline_ns) return Reach::kLater;
+  end_attempt(peer);
   peer.state = PeerState::kUnconnected;
   return Reach::kNever;
 }

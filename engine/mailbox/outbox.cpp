@@ -199,7 +199,8 @@ void send_or_wait(Core& core, Peer& peer, OutgoingMessage& message, int budget) 
     outbox.lent.push_back(*kept);
     return core.look_after(peer);
   }
-  kept->anew = !kept->is_answer && peer.lost_since_ns != 0;
+  const bool was_connecting = peer.state == PeerState::kConnecting && peer.waiting;
+  kept->anew = !kept->is_answer && (peer.lost_since_ns != 0 || was_connecting);
   outbox.waiting.push_back(*kept);
   core.wait_for_room(peer);
 }

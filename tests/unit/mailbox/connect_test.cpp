@@ -109,6 +109,40 @@ TEST_F(ConnectTest, Connecting__new_requests_and_answers_wait_behind_and_end_wit
   EXPECT_EQ(peer().answers.waiting.size(), 0u);
 }
 
+// That nobody has the PID may be older than a request that was posted while it was asked: the next owner may have begun
+// since. So that one gets an attempt of its own, and no more than that.
+TEST_F(ConnectTest, Connecting__ends_only_what_is_older_than_the_attempt_that_finds_nobody) {
+  wire.connect_result = ConnectResult::kInProgress;
+  start(PacketType::kGet, 8);
+  start(PacketType::kPut, 8);
+  wire.connect_result = ConnectResult::kNoSuchPeer;
+  advance_peer(core, peer());
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kReply));
+  wire.connect_result = ConnectResult::kInProgress;
+  advance_peer(core, peer());
+  start(PacketType::kPut, 8);
+  wire.connect_result = ConnectResult::kNoSuchPeer;
+  advance_peer(core, peer());
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kSend));
+  wire.connect_result = ConnectResult::kConnected;
+  advance_peer(core, peer());
+  EXPECT_EQ(wire.sent.size(), 1u);
+}
+
+// What has waited for a link belongs to it.
+TEST_F(ConnectTest, Connecting_to_Connected__all_that_waits_ends_with_the_link) {
+  wire.connect_result = ConnectResult::kInProgress;
+  start(PacketType::kPut, 8);
+  start(PacketType::kPut, 8);
+  wire.room = 0;
+  wire.connect_result = ConnectResult::kConnected;
+  advance_peer(core, peer());
+  wire.kill(kPeer);
+  advance_peer(core, peer());
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kSend, EventKind::kSend));
+  EXPECT_TRUE(peer().requests.waiting.empty());
+}
+
 TEST_F(ConnectTest, Unconnected_or_Connecting__ends_where_nobody_is_or_nobody_wants) {
   for (const ConnectResult result : {ConnectResult::kNoSuchPeer, ConnectResult::kRefused}) {
     wire.connect_result = result;
