@@ -5,6 +5,7 @@
 
 #include <deque>
 #include <memory>
+#include <vector>
 
 #include "engine/wire/ofi/fabric_endpoint.h"
 #include "engine/wire/ofi/ofi_message.h"
@@ -31,18 +32,19 @@ struct OfiExposure {
 struct OfiLink : Link {
   OfiPeer* owner = nullptr;
   OfiLinkState state = OfiLinkState::kGreeting;
-  bool wanted = false;            ///< The engine has asked for it, and is told of its end. Else it goes unseen.
-  bool given = false;             ///< The engine has it, until disconnect.
-  bool refused = false;           ///< kEnded: the peer is there and does not want it.
-  bool life_over = false;         ///< The life of the peer is, as its node says.
-  bool blocked = false;           ///< A claim has failed for want of room.
-  std::uint32_t number = 0;       ///< OfiEnvelope::link.
-  std::uint64_t window = 0;       ///< Packets that may be under way.
-  std::uint64_t sent = 0;         ///< Packets published.
-  std::uint64_t released = 0;     ///< Of them, those that the peer has released.
-  std::uint64_t greeted_ns = 0;   ///< kGreeting: when the last hello was sent.
-  SendBuffer* claimed = nullptr;  ///< Between claim and publish or discard.
-  bool lends = false;             ///< The claimed packet was claimed by lend, and its payload is the last of `exposed`.
+  bool wanted = false;     ///< The engine has asked for it, and is told of its end. Else it goes unseen.
+  bool given = false;      ///< The engine has it, until disconnect.
+  bool refused = false;    ///< kEnded: the peer is there and does not want it.
+  bool life_over = false;  ///< The life of the peer is, as its node says.
+  std::vector<std::uint64_t> ended_lives;  ///< kGreeting: of the peer, the same. Their words may still be under way.
+  bool blocked = false;                    ///< A claim has failed for want of room.
+  std::uint32_t number = 0;                ///< OfiEnvelope::link.
+  std::uint64_t window = 0;                ///< Packets that may be under way.
+  std::uint64_t sent = 0;                  ///< Packets published.
+  std::uint64_t released = 0;              ///< Of them, those that the peer has released.
+  std::uint64_t greeted_ns = 0;            ///< kGreeting: when the last hello was sent.
+  SendBuffer* claimed = nullptr;           ///< Between claim and publish or discard.
+  bool lends = false;  ///< The claimed packet was claimed by lend, and its payload is the last of `exposed`.
   std::deque<OfiExposure> exposed;
 };
 

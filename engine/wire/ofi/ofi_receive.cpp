@@ -285,7 +285,9 @@ void OfiWire::take_answer(OfiPeer& peer, const OfiEnvelope& head) {
   if (peer.link == nullptr || peer.link->number != head.link || head.link == 0) return;
   OfiLink& link = *peer.link;
   if (head.kind == OfiKind::kRefusal) return end_link(peer, link.state == OfiLinkState::kGreeting);
-  if (head.kind == OfiKind::kWelcome && link.state == OfiLinkState::kGreeting) {
+  const bool has_ended = std::ranges::count(link.ended_lives, head.life) != 0;
+  if (head.kind == OfiKind::kWelcome && link.state == OfiLinkState::kGreeting && !has_ended) {
+    link.ended_lives.clear();
     link.state = OfiLinkState::kOpen;
     link.life = head.life;
     link.window = std::min(head.count, kOfiWindowPackets);

@@ -94,7 +94,9 @@ void OfiWire::introduce(std::uint16_t ear, std::function<void(std::uint32_t nid,
 
 void OfiWire::end_life(ProcessId process, std::uint64_t life) {
   OfiPeer* const peer = find_peer(process);
-  if (peer == nullptr || peer->link == nullptr || peer->link->life != life) return;
+  if (peer == nullptr || peer->link == nullptr) return;
+  if (peer->link->state == OfiLinkState::kGreeting) peer->link->ended_lives.push_back(life);
+  if (peer->link->life != life) return;
   peer->link->life_over = true;
   peer->link->seen_names = kNamesMoving;
 }
@@ -137,6 +139,8 @@ ConnectResult OfiWire::connect(ProcessId id, Link** link) {
   if (peer == nullptr) return ConnectResult::kNoSuchPeer;
   progress();
   take_absent();
+  // It may have been made as the way back to one who is gone.
+  if (peer->link != nullptr && peer->link->life_over && !peer->link->given) peer->link.reset();
   if (peer->link == nullptr) make_link(*peer);
   peer->link->wanted = true;
   switch (peer->link->state) {

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
 #include "engine/topology/process_id.h"
 #include "engine/wire/reliable/frame.h"
@@ -38,11 +39,13 @@ struct OutgoingLink : Link {
   }
 
   std::uint64_t id;
+  std::uint64_t ordinal = 0;     ///< Openings and offers are numbered together, as they were made.
   std::uint64_t acceptance = 0;  ///< 0 until kAccept has come.
   SendingState state = SendingState::kOpening;
-  bool held = false;         ///< The engine has it.
-  bool for_source = false;   ///< Made as the way back to a source; connect has not asked for it.
-  bool life_over = false;    ///< That of the receiver is, as its node says.
+  bool held = false;                       ///< The engine has it.
+  bool for_source = false;                 ///< Made as the way back to a source; connect has not asked for it.
+  bool life_over = false;                  ///< That of the receiver is, as its node says.
+  std::vector<std::uint64_t> ended_lives;  ///< kOpening: of the receiver, the same. Their words may still be under way.
   bool news = false;         ///< Accepted, or lost before it was; connect and has_room_again have not said so.
   bool replaced = false;     ///< Another life of the peer has been heard.
   bool unreachable = false;  ///< kOver: it never opened, because nobody has the address.
@@ -81,7 +84,7 @@ struct IncomingLink : SourceContext {
   ProcessId source;
   std::uint64_t id;
   std::uint64_t acceptance = 0;
-  std::uint64_t ordinal = 0;  ///< Offers are numbered as they were made.
+  std::uint64_t ordinal = 0;  ///< As that of an OutgoingLink.
   ReceivingState state = ReceivingState::kOffered;
   std::array<ReceiveWindow, kTrafficClassCount> windows;
   Liveness liveness;

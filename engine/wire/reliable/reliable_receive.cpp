@@ -91,6 +91,7 @@ void ReliableWire::introduce(std::uint16_t ear, std::function<void(std::uint32_t
 
 void ReliableWire::end_life(ProcessId process, std::uint64_t life) {
   for_each_link_to(process, [&](OutgoingLink& link) {
+    if (link.state == SendingState::kOpening) link.ended_lives.push_back(life);
     if (link.state != SendingState::kOpen || link.life != life) return;
     link.life_over = true;
     link.seen_names = kNamesMoving;
@@ -145,7 +146,8 @@ void ReliableWire::receive_accept(ProcessId source, const FrameHeader& frame) {
     return;
   }
   OutgoingLink& link = *found->second;
-  if (link.state != SendingState::kOpening) return;
+  if (link.state != SendingState::kOpening || std::ranges::count(link.ended_lives, frame.life) != 0) return;
+  link.ended_lives.clear();
   link.acceptance = frame.acceptance;
   link.life = frame.life;
   link.state = SendingState::kOpen;
@@ -153,6 +155,12 @@ void ReliableWire::receive_accept(ProcessId source, const FrameHeader& frame) {
   link.liveness.heard(now_ns_);
   link.liveness.met(now_ns_);
   link.questions = 0;
+  // Who has offered itself before this link was opened, and is another life, is over: the receiver has begun since, or
+  // it would not have answered. Words of it that come late do not end the link to the next one.
+  for_each_link_from(source, [&](IncomingLink& other) {
+    const bool is_over = other.life != link.life && other.ordinal < link.ordinal;
+    if (is_over && other.state == ReceivingState::kOffered) forget_incoming(other);
+  });
   // The receiver gives nothing to its engine before it has heard us use the acceptance.
   send_plain(source, FrameKind::kProbe, link.id, link.acceptance);
   link.liveness.asked(now_ns_);

@@ -55,6 +55,8 @@ ConnectResult ReliableWire::connect(ProcessId peer, Link** link) {
        at != outgoing_.end() && at->first.first == process_key(peer);) {
     OutgoingLink& known = *at->second;
     known.for_source = false;
+    // It may have been made as the way back to one who is gone.
+    if (!known.held) leads_to_name(known);
     if (known.state == SendingState::kOpen) {
       known.held = true;
       known.news = false;
@@ -77,6 +79,7 @@ OutgoingLink& ReliableWire::open_link(ProcessId peer) {
   const std::uint64_t id = new_number();
   auto& made = outgoing_[{process_key(peer), id}];
   made = std::make_unique<OutgoingLink>(peer, id, frame_bytes_, send_held_);
+  made->ordinal = numbers_given_;
   made->liveness.heard(now_ns_);
   made->wanted_ns = now_ns_;
   return *made;

@@ -417,6 +417,58 @@ TEST(OfiWire, Process_that_comes_back__is_another_life) {
   EXPECT_EQ(got, (std::vector<std::uint64_t>{0, 2}));
 }
 
+// The link back to one who has said hello is made unseen. Its node says that this life is over before the engine asks
+// for a link.
+TEST(OfiWire, Link_to_a_life_that_is_over__is_not_handed_out) {
+  OfiEnd a(ofi_options(kNodeA));
+  const ProcessId id{kNodeB, test_pid()};
+  std::vector<std::uint64_t> got;
+  ChildProcess child([&] {
+    OfiEnd b(ofi_options(kNodeB, 1));
+    Link* back = nullptr;
+    soon([&] { return b.wire->connect(a.id, &back) == ConnectResult::kConnected; });
+    send(b, *back, 0);
+    for (;;) b.take(&got);
+    return 0;
+  });
+  ASSERT_TRUE(soon([&] { return a.take(&got); })) << "it welcomes us before it sends anything";
+  child.kill_now();
+  a.wire->end_life(id, 1);
+  OfiEnd b(ofi_options(kNodeB, 2));
+  const Link* const link = connect(a, b);
+  ASSERT_NE(link, nullptr);
+  EXPECT_EQ(link->life, 2u);
+}
+
+// Its node has told us of the end sooner than the fabric brings its answer.
+TEST(OfiWire, Answer_of_a_life_that_is_over__makes_no_link) {
+  OfiEnd a(ofi_options(kNodeA));
+  const ProcessId id{kNodeB, test_pid()};
+  std::vector<std::uint64_t> got;
+  ChildProcess child([&] {
+    OfiEnd b(ofi_options(kNodeB, 1));
+    Link* back = nullptr;
+    soon([&] { return b.wire->connect(a.id, &back) == ConnectResult::kConnected; });
+    send(b, *back, 0);
+    for (;;) b.take(&got);
+    return 0;
+  });
+  Link* link = nullptr;
+  ConnectResult result = ConnectResult::kNoSuchPeer;  // It may not have begun.
+  EXPECT_TRUE(soon([&] {
+    result = a.wire->connect(id, &link);
+    a.wire->end_life(id, 1);
+    return a.take(&got);
+  })) << "it welcomes us before it sends anything";
+  EXPECT_NE(result, ConnectResult::kConnected);
+  EXPECT_NE(a.wire->connect(id, &link), ConnectResult::kConnected);
+  child.kill_now();
+  OfiEnd b(ofi_options(kNodeB, 2));
+  link = connect(a, b);
+  ASSERT_NE(link, nullptr);
+  EXPECT_EQ(link->life, 2u);
+}
+
 // Nobody says anything to us by himself: neither the dead nor who has his address now.
 TEST(OfiWire, Process_that_comes_back_and_is_silent__does_not_keep_the_links_of_its_former_life) {
   OfiEnd a(ofi_options(kNodeA));

@@ -451,6 +451,59 @@ TEST(ReliableWire, Link_to_a_former_life__is_lost_when_the_new_one_is_heard) {
   EXPECT_TRUE(link->lost);
 }
 
+// The way back to one who has opened a link is made unseen. Its node says that this life is over before the engine asks
+// for a link.
+TEST(ReliableWire, Link_to_a_life_that_is_over__is_not_handed_out) {
+  ReliableWorld world;
+  ASSERT_NE(world.connect(1, 0), nullptr);
+  ASSERT_TRUE(world.settle());
+  const std::uint64_t former = world.parties[1].life;
+  world.kill(1);
+  world.start(1);
+  world.parties[0].wire->end_life(world.parties[1].id, former);
+  const Link* const link = world.connect(0, 1);
+  ASSERT_NE(link, nullptr);
+  EXPECT_EQ(link->life, world.parties[1].life);
+}
+
+// Its node has told us of the end sooner than the network brought its answer.
+TEST(ReliableWire, Answer_of_a_life_that_is_over__makes_no_link) {
+  ReliableWorld world;
+  Link* link = nullptr;
+  EXPECT_EQ(world.parties[0].wire->connect(world.parties[1].id, &link), ConnectResult::kInProgress);
+  world.parties[0].stopped = true;
+  world.run(kMillisecond);
+  const std::uint64_t former = world.parties[1].life;
+  world.kill(1);
+  world.start(1);
+  world.parties[0].wire->end_life(world.parties[1].id, former);
+  world.parties[0].stopped = false;
+  link = world.connect(0, 1);
+  ASSERT_NE(link, nullptr);
+  EXPECT_EQ(link->life, world.parties[1].life);
+}
+
+// The first word that the former life has said on its link comes when we have met the next one.
+TEST(ReliableWire, Late_word_of_a_former_life__does_not_end_the_link_to_the_next_one) {
+  ReliableWorld world;
+  Link* back = nullptr;
+  EXPECT_EQ(world.parties[1].wire->connect(world.parties[0].id, &back), ConnectResult::kInProgress);
+  constexpr std::uint64_t kStepNs = 100;
+  while (world.parties[0].wire->link_count() == 0) world.run(kStepNs);
+  world.network.options().reordered = 1000;  // From now on all is set aside, for ten milliseconds.
+  world.run(kMillisecond);
+  world.network.options().reordered = 0;
+  world.kill(1);
+  world.start(1);
+  Link* link = nullptr;
+  while (world.parties[0].wire->connect(world.parties[1].id, &link) == ConnectResult::kInProgress) world.run(kStepNs);
+  ASSERT_NE(link, nullptr);
+  ASSERT_EQ(link->life, world.parties[1].life);
+  world.parties[1].stopped = true;  // It has not yet made its own link to us, which would say that it is the next one.
+  world.run(20 * kMillisecond);
+  EXPECT_FALSE(link->lost);
+}
+
 TEST(ReliableWire, Partition__loses_the_link_and_nothing_arrives_twice_afterwards) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
