@@ -46,7 +46,8 @@ void tell_who_cannot_ask(const std::vector<std::uint16_t>& taken, int error) {
       ports.c_str());
 }
 
-/// A node where nobody answers is not asked again for so long: what goes there ends at once meanwhile.
+/// A node where nobody has answered is asked for a second only, for so long: what goes there ends soon meanwhile, but
+/// not at once, because somebody may have begun there.
 constexpr std::uint64_t kSilenceNs = 5'000'000'000;
 
 }  // namespace
@@ -168,14 +169,10 @@ FindResult SegmentDirectory::find(std::uint64_t key, NameOwner* owner) {
   listen();
   const std::uint64_t now = kernel().now_ns();
   std::uint64_t& silent_until = silent_until_[nid];
-  if (now < silent_until && !socket_.is_asking(nid, key)) return FindResult::kNobody;
-  switch (socket_.ask(nid, key, owner)) {
-    case AskResult::kFound: return FindResult::kFound;
-    case AskResult::kAsking: return FindResult::kLater;
-    case AskResult::kNobody: break;
-    case AskResult::kNoAnswer: silent_until = now + kSilenceNs; break;
-  }
-  return FindResult::kNobody;
+  const AskResult result = socket_.ask(nid, key, owner, now < silent_until ? Patience::kShort : Patience::kFull);
+  if (result == AskResult::kAsking) return FindResult::kLater;
+  silent_until = result == AskResult::kNoAnswer ? now + kSilenceNs : 0;
+  return result == AskResult::kFound ? FindResult::kFound : FindResult::kNobody;
 }
 
 namespace {

@@ -62,7 +62,7 @@ class SegmentDirectory final : public NodeDirectory {
   bool listens_ = false;                                           ///< It was tried.
   bool publishes_ = true;                                          ///< Until keep_regions.
   bool attended_ = false;                                          ///< The fabric looks after the socket.
-  std::unordered_map<std::uint32_t, std::uint64_t> silent_until_;  ///< By NID: nobody answered; not asked before.
+  std::unordered_map<std::uint32_t, std::uint64_t> silent_until_;  ///< By NID: nobody answered; asked shortly before.
   std::unordered_map<std::uint64_t, std::uint64_t> short_until_;   ///< By key: something is lacking; asked until then.
 };
 

@@ -15,10 +15,11 @@ namespace portofu {
 namespace {
 
 /// A question is asked again when no answer has come for so long; then for twice as long, up to the longest pause. Each
-/// try reaches one of the node's processes by chance, so there are many; together they take five seconds.
+/// try reaches one of the node's processes by chance, so there are many; together they take five seconds, or a second.
 constexpr std::uint64_t kFirstPauseMs = 40;
 constexpr std::uint64_t kLongestPauseMs = 160;
 constexpr int kMostTries = 32;
+constexpr int kFewTries = 8;
 
 /// Tries in a row for which this process lacks a socket; together they take a second.
 constexpr int kMostShortTries = 8;
@@ -56,6 +57,7 @@ struct DirectorySocket::Question {
   const DirectoryMessage message;
   const std::uint32_t nid;
   std::vector<std::uint16_t> ports;  ///< Where somebody may listen; asked in turns.
+  const int most_tries;
   struct Try {
     std::unique_ptr<DatagramSocket>
         socket;  ///< Connected to the node, so only that is heard, and that nobody listens there.
@@ -190,7 +192,7 @@ void DirectorySocket::serve() {
   }
 }
 
-AskResult DirectorySocket::ask(std::uint32_t nid, std::uint64_t key, NameOwner* owner) {
+AskResult DirectorySocket::ask(std::uint32_t nid, std::uint64_t key, NameOwner* owner, Patience patience) {
   const NoCancellation whole;
   auto found = questions_.find({nid, key});
   if (found == questions_.end()) {
@@ -198,14 +200,15 @@ AskResult DirectorySocket::ask(std::uint32_t nid, std::uint64_t key, NameOwner* 
     DirectoryMessage message{kDirectoryMagic, options_.job_key, options_.uid, DirectoryKind::kAsk, key, 0, 0,
                              ear_port_};
     if (!kernel().draw_random(&message.nonce, sizeof message.nonce)) return AskResult::kNoAnswer;
-    found = questions_.emplace(std::pair(nid, key), new Question{message, nid, options_.ports, {}}).first;
+    const int most_tries = patience == Patience::kFull ? kMostTries : kFewTries;
+    found = questions_.emplace(std::pair(nid, key), new Question{message, nid, options_.ports, most_tries, {}}).first;
   }
   Question& question = *found->second;
   AskResult result = question.look(*this, owner);
   const std::uint64_t now = now_ms();
   if (result == AskResult::kAsking && now >= question.next_try_ms) {
     question.next_try_ms = now + std::min(kFirstPauseMs << question.tries, kLongestPauseMs);
-    const bool again = question.tries < kMostTries && question.send(options_.nid);
+    const bool again = question.tries < question.most_tries && question.send(options_.nid);
     // What this process lacks does not make the node a silent one.
     if (!again) result = question.short_tries != 0 ? AskResult::kNobody : AskResult::kNoAnswer;
   }

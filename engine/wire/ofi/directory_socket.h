@@ -34,8 +34,14 @@ struct DirectoryOptions {
 enum class AskResult : std::uint8_t {
   kFound,
   kNobody,    ///< The node says that no process has it, or its kernel that no process has any.
-  kNoAnswer,  ///< Nobody has answered for five seconds, or the question cannot be sent.
+  kNoAnswer,  ///< Nobody has answered in time, or the question cannot be sent.
   kAsking,    ///< There is no answer yet: ask again.
+};
+
+/// For how long a question is put.
+enum class Patience : std::uint8_t {
+  kFull,   ///< Five seconds.
+  kShort,  ///< A second: the node has not answered of late.
 };
 
 /// Used by one thread at a time. What is not of this job, or no message of a directory, is counted as a refused packet.
@@ -75,7 +81,8 @@ class DirectorySocket {
 
   /// Asks a node, or looks whether it has answered; never waits. Whoever has begun to ask goes on until the result is
   /// another one than kAsking. What must not be remembered has kNamesMoving.
-  AskResult ask(std::uint32_t nid, std::uint64_t key, NameOwner* owner);
+  /// @param patience  if it is a new question
+  AskResult ask(std::uint32_t nid, std::uint64_t key, NameOwner* owner, Patience patience = Patience::kFull);
   bool is_asking(std::uint32_t nid, std::uint64_t key) const { return questions_.contains({nid, key}); }
 
   /// The ports for those who configured none: between 20000 and 29999, by user and job.

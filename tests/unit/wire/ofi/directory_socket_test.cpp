@@ -176,6 +176,40 @@ TEST(DirectorySocket, Silent_node__keeps_nobody_waiting_and_others_answer_meanwh
   EXPECT_GT(answers, 100);
 }
 
+/// That of the system with a clock of the test's own.
+class ClockedKernel final : public Kernel {
+ public:
+  ClockedKernel() { use_kernel(this); }
+  ~ClockedKernel() override { use_kernel(nullptr); }
+  std::unique_ptr<DatagramSocket> open_socket(PortAddress at) override { return system_.open_socket(at); }
+  std::uint64_t now_ns() override { return now_ms * 1'000'000; }
+  bool draw_random(void* into, std::size_t bytes) override { return system_.draw_random(into, bytes); }
+  void wait(std::span<DatagramSocket* const> sockets, const Meanwhile& meanwhile) override {
+    system_.wait(sockets, meanwhile);
+  }
+  std::uint64_t now_ms = 1;
+
+ private:
+  Kernel& system_ = kernel();
+};
+
+/// @return milliseconds for which a node is asked that does not answer
+std::uint64_t silence_ms(Patience patience) {
+  Directory silent(options_of(kNodeB));
+  EXPECT_TRUE(silent.listen());
+  Directory a(options_of(kNodeA));
+  NameOwner owner;
+  ClockedKernel clocked;
+  while (a.ask(kNodeB, kKey, &owner, patience) == AskResult::kAsking) ++clocked.now_ms;
+  return clocked.now_ms;
+}
+
+// It is asked again because somebody may have begun there, but what goes there shall end soon.
+TEST(DirectorySocket, Node_that_has_been_silent__is_asked_for_a_second_and_others_for_five) {
+  EXPECT_NEAR(static_cast<double>(silence_ms(Patience::kFull)), 5000, 200);
+  EXPECT_NEAR(static_cast<double>(silence_ms(Patience::kShort)), 1100, 200);
+}
+
 TEST(DirectorySocket, Many_questions__take_a_bounded_number_of_sockets) {
   Directory silent(options_of(kNodeB));
   ASSERT_TRUE(silent.listen());
