@@ -2,7 +2,9 @@
 
 #include "lib/libfabric/cntr.h"
 
+#include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "lib/libfabric/transmit.h"
 
@@ -150,12 +152,40 @@ fi_ops_cntr calls = {
 
 }  // namespace
 
+Watchers::Watcher& Watchers::caller() {
+  const std::thread::id self = std::this_thread::get_id();
+  const auto found = std::ranges::find(watchers_, self, &Watcher::thread);
+  if (found != watchers_.end()) return *found;
+  Watcher& added = watchers_[oldest_++ % watchers_.size()];
+  added = {self, {}, 0};
+  return added;
+}
+
+bool Watchers::find_news(const CounterState& now) {
+  Watcher& self = caller();
+  self.patience = 0;
+  return std::exchange(self.seen, now) != now;
+}
+
+bool Watchers::go_to_sleep(const CounterState& now) {
+  // A thread that has ended, or sleeps at something else, does not keep others awake for ever.
+  constexpr std::uint32_t kPatience = 1000;
+  bool all_have_seen = true;
+  for (Watcher& other : watchers_) {
+    if (other.patience == 0 || other.seen == now) continue;
+    --other.patience;
+    all_have_seen = false;
+  }
+  caller().patience = kPatience;
+  return all_have_seen;
+}
+
 bool CounterFid::has_news_or_arms() {
   domain->engine->step();
   const Engine::Duty duty(*domain->engine);
   const CounterState now = state(duty.core());
-  if (std::exchange(seen, now) != now) return true;
-  wait.settle();
+  if (watchers.find_news(now)) return true;
+  if (watchers.go_to_sleep(now)) wait.settle();
   if (wait.fd() >= 0) counter(duty.core()).arm_on_duty(wait.fd());
   return false;
 }

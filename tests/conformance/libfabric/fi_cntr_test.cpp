@@ -101,6 +101,54 @@ TEST_F(FiCntr, File_descriptor_wakes_for_successes_and_failures) {
   EXPECT_EQ(fi_close(&cntr->fid), 0);
 }
 
+/// fi_trywait says -FI_EAGAIN "if blocking could hang the application", which has several threads.
+TEST_F(FiCntr, File_descriptor_wakes_all_threads) {
+  fi_cntr_attr attr{};
+  attr.wait_obj = FI_WAIT_FD;
+  fid_cntr* cntr = nullptr;
+  ASSERT_EQ(fi_cntr_open(domain, &attr, &cntr, nullptr), 0);
+  int fd = -1;
+  ASSERT_EQ(fi_control(&cntr->fid, FI_GETWAIT, &fd), 0);
+  fid* waited = &cntr->fid;
+  const auto try_wait = [&] { return fi_trywait(fabric, &waited, 1); };
+  const auto is_readable = [fd] {
+    pollfd look{fd, POLLIN, 0};
+    return ::poll(&look, 1, 0) == 1;
+  };
+  std::atomic<int> turn{0};  // Odd: of the second thread.
+  std::vector<int> answers;  // To the second thread.
+  std::thread second([&] {
+    for (int mine = 1; mine < 10; mine += 2) {
+      while (turn.load() != mine) std::this_thread::yield();
+      answers.push_back(try_wait());
+      turn.store(mine + 1);
+    }
+  });
+  const auto let_second_try = [&] {
+    const int next = ++turn + 1;
+    while (turn.load() != next) std::this_thread::yield();
+  };
+  let_second_try();  // And sleeps.
+  ASSERT_EQ(try_wait(), 0);
+  ASSERT_EQ(fi_cntr_add(cntr, 1), 0);
+  EXPECT_EQ(try_wait(), -FI_EAGAIN);
+  EXPECT_EQ(try_wait(), 0);
+  EXPECT_TRUE(is_readable()) << "the second thread may still sleep";
+  let_second_try();
+  let_second_try();
+  EXPECT_EQ(try_wait(), 0);
+  EXPECT_FALSE(is_readable());
+  ASSERT_EQ(fi_cntr_add(cntr, 1), 0);
+  let_second_try();
+  let_second_try();  // And does not come back.
+  second.join();
+  EXPECT_EQ(answers, (std::vector<int>{0, -FI_EAGAIN, 0, -FI_EAGAIN, 0}));
+  ASSERT_EQ(fi_cntr_add(cntr, 1), 0);
+  EXPECT_EQ(try_wait(), -FI_EAGAIN);
+  while (try_wait() == 0 && is_readable()) continue;  // The first is not kept awake for ever.
+  EXPECT_EQ(fi_close(&cntr->fid), 0);
+}
+
 TEST_F(FiCntr, Wait_objects_of_all_kinds_let_it_wait) {
   for (const fi_wait_obj kind : {FI_WAIT_NONE, FI_WAIT_UNSPEC, FI_WAIT_FD, FI_WAIT_MUTEX_COND, FI_WAIT_YIELD}) {
     fi_cntr_attr attr{};
