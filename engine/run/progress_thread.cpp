@@ -158,14 +158,19 @@ void ProgressThread::run() {
   syscall(SYS_futex, &ended_, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
 }
 
-/// @return true if no application thread has looked for anything for a guard period
+/// @return true if no application thread has looked for anything for a guard period, or one has asked this thread in
 bool ProgressThread::watch() {
   const std::uint64_t calls = engine_.application_calls_.load(std::memory_order_relaxed);
   const std::uint32_t seen = nudges_.load(std::memory_order_acquire);
   if (stopping_.load(std::memory_order_acquire)) return false;
   const std::int64_t guard_ns = std::int64_t{engine_.core_.settings.guard_period_us} * 1000;
-  wait_for_nudge(seen, std::max(guard_ns, watch_ns_));
-  const bool away = application_is_away(calls);
+  // Partner: stand_in, which asks first and nudges then.
+  bool asked_in = asked_in_.exchange(false, std::memory_order_acq_rel);
+  if (!asked_in) {
+    wait_for_nudge(seen, std::max(guard_ns, watch_ns_));
+    asked_in = asked_in_.exchange(false, std::memory_order_acq_rel);
+  }
+  const bool away = asked_in || application_is_away(calls);
   // Where many processes share few cores, a look costs a turn of whoever works there.
   const bool is_rare = !away && engine_.policy_.shares_core();
   watch_ns_ = is_rare ? std::min(2 * std::max(guard_ns, watch_ns_), kLongestWatchNs) : 0;
@@ -195,6 +200,12 @@ void ProgressThread::park() {
       lost_sleepers_ = engine_.sleeping_threads_.load(std::memory_order_relaxed);
   }
   parked_.store(false, std::memory_order_relaxed);
+}
+
+void ProgressThread::stand_in() {
+  if (asked_in_.exchange(true, std::memory_order_acq_rel)) return;  // It has not come yet.
+  nudges_.fetch_add(1, std::memory_order_release);
+  syscall(SYS_futex, &nudges_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
 }
 
 void ProgressThread::rearm() {

@@ -13,7 +13,7 @@
 // this one for ever: it ends when no other is left.
 //
 // Who ends which mood. Serving: any application thread that looks for something (stand_back). Parking: the application
-// thread, when it wakes (rearm). Watching: time.
+// thread, when it wakes (rearm). Watching: time, or an application thread that goes to sleep elsewhere (stand_in).
 
 #include <atomic>
 #include <cstdint>
@@ -45,6 +45,10 @@ class ProgressThread {
       stop_listening();
   }
 
+  /// An application thread is about to sleep where this thread does not see it, at a file descriptor: there is no need
+  /// to watch whether it still looks.
+  void stand_in();
+
   /// On duty, after a call that may have left something: whether this thread, which listens, must hear of it. Then ring
   /// the own doorbell when the duty is given. One load while nobody listens.
   bool must_hear() const { return listening_.load(std::memory_order_relaxed) && is_news_on_duty(); }
@@ -68,7 +72,8 @@ class ProgressThread {
   bool application_is_away(std::uint64_t seen_calls) const;
 
   Engine& engine_;
-  std::atomic<std::uint32_t> nudges_{0};  ///< Futex word: raised by rearm and by the destructor.
+  std::atomic<std::uint32_t> nudges_{0};  ///< Futex word: raised by rearm, stand_in and the destructor.
+  std::atomic<bool> asked_in_{false};     ///< Writer: stand_in sets it, this thread clears it when it watches.
   std::atomic<bool> stopping_{false};     ///< Writer: destructor, and this thread if it is left alone.
   std::atomic<std::uint32_t> ended_{0};   ///< Futex word. 1: this thread does nothing any more. Writer: this thread.
   std::atomic<bool> listening_{false};    ///< Writer: this thread sets it, whoever takes the duty clears it.

@@ -63,6 +63,20 @@ TEST_F(ProgressThreadTest, Thread__takes_in_what_arrives_while_the_application_i
   EXPECT_TRUE(becomes([this] { return counted(Counter::kDutyByProgress) > 0; }));
 }
 
+/// A guard period would last longer than this test.
+TEST_F(ProgressThreadTest, Thread__serves_an_application_at_once_that_goes_to_sleep_elsewhere) {
+  close();
+  settings.guard_period_us = 3'600'000'000;
+  open();
+  start();
+  for (int i = 0; i < 3; ++i) {
+    engine->step();  // It looks, and so it is watched.
+    wire.arrive(packet_of(kPeer));
+    progress->stand_in();
+    EXPECT_TRUE(becomes([this] { return !has_packet(); })) << i;
+  }
+}
+
 TEST_F(ProgressThreadTest, Thread__that_has_ended_takes_nothing_in) {
   start();
   EXPECT_TRUE(progress->stop_until(monotonic_ns() + 10 * kSecondNs));
