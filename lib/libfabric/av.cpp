@@ -270,6 +270,7 @@ int open_av(fid_domain* domain_fid, fi_av_attr* attr, fid_av** opened, void* con
     if (attr->name != nullptr)
       av->shared = NamedAddresses::open(attr->name, attr->count, (attr->flags & FI_READ) != 0, &error);
     if (error != 0 && av->shared == nullptr) return error;
+    if (av->shared != nullptr && attr->map_addr == nullptr) attr->map_addr = av->shared->places();
     av->tells = (attr->flags & FI_EVENT) != 0;
     av->domain = object_of<Domain>(domain_fid);
     ++av->domain->users;

@@ -42,9 +42,12 @@ struct NamedAddresses::Shared {
   std::atomic<std::uint64_t> claimed;  ///< Places that somebody has taken; may exceed what there is room for.
   std::uint64_t reserved;
   Words addresses[];  ///< NID and PID, number. A first word of 0: not written yet, or removed.
+  // Behind them, for each: its place, as applications name it (fi_av_attr::map_addr).
 };
 
 namespace {
+
+constexpr std::uint64_t kBytesOfOne = sizeof(Words) + sizeof(fi_addr_t);
 
 /// Opens the file and says by a lock that it is in use, so that the last user, or the first after users that died,
 /// knows what he is. What is left of the dead may hold anything, and is not there.
@@ -100,7 +103,7 @@ std::unique_ptr<NamedAddresses> NamedAddresses::open(const std::string& name, st
   std::unique_ptr<NamedAddresses> opened(new NamedAddresses);
   opened->path_ = path_of(name);
   opened->read_only_ = read_only;
-  const auto wanted = static_cast<off_t>(sizeof(Shared) + std::max(count, kUsualCount) * sizeof(Words));
+  const auto wanted = static_cast<off_t>(sizeof(Shared) + std::max(count, kUsualCount) * kBytesOfOne);
   const int fd = opened->fd_ = open_in_use(opened->path_, read_only ? 0 : wanted, error);
   if (fd < 0) return nullptr;
   struct stat found {};
@@ -122,9 +125,13 @@ NamedAddresses::~NamedAddresses() {
   close(fd_);
 }
 
+std::uint64_t NamedAddresses::room() const { return (bytes_ - sizeof(Shared)) / kBytesOfOne; }
+
 std::uint64_t NamedAddresses::size() const {
-  return std::min(shared_->claimed.load(std::memory_order_acquire), (bytes_ - sizeof(Shared)) / sizeof(Words));
+  return std::min(shared_->claimed.load(std::memory_order_acquire), room());
 }
+
+fi_addr_t* NamedAddresses::places() const { return reinterpret_cast<fi_addr_t*>(&shared_->addresses[room()]); }
 
 Address NamedAddresses::at(std::uint64_t place) const {
   Address address;
@@ -139,6 +146,7 @@ Address NamedAddresses::at(std::uint64_t place) const {
 std::uint64_t NamedAddresses::append(const Address& address) {
   const std::uint64_t place = shared_->claimed.fetch_add(1, std::memory_order_acq_rel);
   if (place >= size()) return UINT64_MAX;
+  std::atomic_ref(places()[place]).store(place, std::memory_order_relaxed);
   shared_->addresses[place][1].store(address.number, std::memory_order_relaxed);
   shared_->addresses[place][0].store(std::uint64_t{address.nid} << 32 | address.pid, std::memory_order_release);
   return place;

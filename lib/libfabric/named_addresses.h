@@ -32,9 +32,14 @@ struct NamedAddresses {
 
   void remove(std::uint64_t place);
 
+  /// For applications: the places of all addresses, in the order in which they were put in. Nobody reads it here.
+  fi_addr_t* places() const;
+
  private:
   struct Shared;
   NamedAddresses() = default;
+
+  std::uint64_t room() const;
 
   Shared* shared_ = nullptr;
   std::uint64_t bytes_ = 0;  ///< Mapped.

@@ -155,6 +155,33 @@ TEST_F(FiAv, Named_vector_is_shared) {
   EXPECT_EQ(open_av(name.c_str(), FI_READ, -FI_ENOENT), nullptr) << "nobody has it any more";
 }
 
+/// fi_av(3), map_addr: "If name is non-NULL and map_addr is 0, then the map_addr used by the provider will be
+/// returned". Programs find what others have inserted there, in order.
+TEST_F(FiAv, Named_vector_shows_the_places_of_its_addresses) {
+  const std::string name = "places/" + std::to_string(getpid());
+  fi_av_attr attr{};
+  attr.name = name.c_str();
+  attr.count = 3;
+  fid_av* writer = nullptr;
+  fid_av* reader = nullptr;
+  ASSERT_EQ(fi_av_open(domain, &attr, &writer, nullptr), 0);
+  fi_av_attr reading = attr;
+  reading.map_addr = nullptr;
+  reading.flags = FI_READ;
+  ASSERT_EQ(fi_av_open(domain, &reading, &reader, nullptr), 0);
+  ASSERT_NE(reading.map_addr, nullptr);
+  std::array<fi_addr_t, 3> places{};
+  ASSERT_EQ(fi_av_insertsym(writer, "10.1.1.1", 1, "5001", 3, places.data(), 0, nullptr), 3);
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    EXPECT_EQ(static_cast<const fi_addr_t*>(attr.map_addr)[i], places[i]);
+    EXPECT_EQ(static_cast<const fi_addr_t*>(reading.map_addr)[i], places[i]);
+  }
+  EXPECT_EQ(fi_close(&reader->fid), 0);
+  ASSERT_EQ(fi_av_open(domain, &reading, &reader, nullptr), 0) << "at an address that it was given";
+  EXPECT_EQ(fi_close(&reader->fid), 0);
+  EXPECT_EQ(fi_close(&writer->fid), 0);
+}
+
 // close(2) is a place where a thread is cancelled (pthreads(7)); fi_close(3) is none.
 TEST_F(FiAv, Closed_by_a_thread_that_is_to_be_cancelled__is_closed) {
   fid_av* const av = open_av(("cancelled-" + std::to_string(getpid())).c_str());
