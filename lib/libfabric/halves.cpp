@@ -54,7 +54,8 @@ bool take_all(Core& core, std::uint16_t pt_index, std::uint32_t way) {
 /// On duty. @return false: no memory
 bool open_portal(Core& core, const Receive& rx, PortalUse use) {
   const bool keeps = use == PortalUse::kTagged || use == PortalUse::kMessage;
-  if (keeps && !rx.enabled) return true;  // Its messages go to a shared context.
+  // Its messages go to a shared context, or there is no call that receives them.
+  if (keeps && (!rx.enabled || (rx.access & (use == PortalUse::kTagged ? FI_TAGGED : FI_MSG)) == 0)) return true;
   const std::uint16_t pt_index = portal_of(rx.number, use);
   auto portal = std::make_shared<PortalTableEntry>();
   portal->eq_handle = rx.cq != nullptr ? rx.cq->eq_handle : 0;

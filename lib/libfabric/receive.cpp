@@ -200,7 +200,9 @@ bool cancel_waiting(Core& core, const Endpoint& ep, const void* context) {
 /// On duty: the receive of a context that waits in a list; nullptr if there is none.
 ListEntry* find_receive(const Core& core, const Receive& rx, const void* context) {
   for (const PortalUse use : {PortalUse::kTagged, PortalUse::kMessage}) {
-    const MatchList& list = interface_of(core).portal(portal_of(rx.number, use))->priority;
+    PortalTableEntry* const portal = interface_of(core).portal(portal_of(rx.number, use));
+    if (portal == nullptr) continue;  // It takes none of these.
+    const MatchList& list = portal->priority;
     for (MatchEntry* entry = list.first(); entry != nullptr; entry = MatchList::next(*entry)) {
       auto& listed = static_cast<ListEntry&>(*entry);
       if (context_of(listed.user_ptr) == context) return &listed;

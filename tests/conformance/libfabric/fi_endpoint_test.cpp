@@ -185,6 +185,29 @@ TEST_F(FiEndpoint, Has_the_calls_that_were_selected) {
   EXPECT_EQ(fi_close(&region->fid), 0);
 }
 
+/// A message that nobody could ever receive is not kept.
+TEST_F(FiEndpoint, Messages_of_a_kind_that_was_not_selected_are_refused) {
+  int word = 1;
+  const iovec piece{&word, sizeof word};
+  for (const std::uint64_t caps : {FI_MSG, FI_TAGGED}) {
+    Info hints = make_hints();
+    hints->caps = caps;
+    const Info selected = get_info(hints.get());
+    ASSERT_NE(selected, nullptr);
+    Node c;
+    c.open(domain_of_b, selected.get());
+    const fi_addr_t to_c = a.insert(c);
+    const fi_msg msg{&piece, nullptr, 1, to_c, nullptr, 0};
+    const fi_msg_tagged tagged{&piece, nullptr, 1, to_c, 1, 0, nullptr, 0};
+    ASSERT_EQ(fi_sendmsg(a.ep, &msg, FI_TRANSMIT_COMPLETE), 0);
+    EXPECT_EQ(a.next().err, caps == FI_MSG ? 0 : FI_ECONNREFUSED);
+    ASSERT_EQ(fi_tsendmsg(a.ep, &tagged, FI_TRANSMIT_COMPLETE), 0);
+    EXPECT_EQ(a.next().err, caps == FI_TAGGED ? 0 : FI_ECONNREFUSED);
+    EXPECT_EQ(fi_cancel(&c.ep->fid, &word), -FI_ENOENT);
+    c.close();
+  }
+}
+
 TEST_F(FiEndpoint, Sends_only_or_receives_only_where_that_was_selected) {
   int word = 1;
   const iovec piece{&word, sizeof word};
