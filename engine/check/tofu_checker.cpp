@@ -27,8 +27,8 @@ std::string stadd_range(std::uint64_t stadd, std::uint64_t bytes) {
 
 std::string vcq_text(const VirtualControlQueue& vcq) { return "VCQ " + hex_text(vcq.id); }
 
-/// All that peers have asked of this process.
-std::uint64_t arrivals_of(const Core& core) {
+/// All that peers have asked of this lane.
+std::uint64_t matched_by(const Core& core) {
   return core.counters.get(Counter::kPutsMatched) + core.counters.get(Counter::kGetsMatched) +
          core.counters.get(Counter::kAtomicsMatched);
 }
@@ -46,7 +46,13 @@ bool is_local_of(NoticeKind kind, PacketType type) {
 
 }  // namespace
 
-TofuChecker::Posted TofuChecker::describe(Core& core, const VirtualControlQueue& vcq, const Descriptor& d) const {
+TofuChecker::Heard TofuChecker::hear(const Core& core) {
+  const std::uint64_t matched = matched_by(core);
+  asked_.fetch_add(matched - std::exchange(matched_, matched), std::memory_order_relaxed);
+  return {asked_.load(std::memory_order_relaxed), told_.load(std::memory_order_relaxed)};
+}
+
+TofuChecker::Posted TofuChecker::describe(Core& core, const VirtualControlQueue& vcq, const Descriptor& d) {
   Posted posted{};
   posted.call = call_of(d);
   posted.type = d.type;
@@ -61,7 +67,7 @@ TofuChecker::Posted TofuChecker::describe(Core& core, const VirtualControlQueue&
   posted.remote_stadd = d.remote_stadd;
   posted.local_stadd = d.tofu.local_stadd;
   posted.length = d.length;
-  posted.arrivals = arrivals_of(core);
+  posted.heard = hear(core);
   const bool is_put = d.type == PacketType::kTofuPut && !d.tofu.brings_data;
   if (!is_put && d.type != PacketType::kTofuGet) return posted;
   NiFail fail = NiFail::kOk;
@@ -84,7 +90,6 @@ void TofuChecker::starts(Core& core, const VirtualControlQueue& vcq, const Descr
   }
   if (d.type == PacketType::kTofuNop || vcq.session) return;
   Posted posted = describe(core, vcq, d);
-  confirm_flag(queue, posted.arrivals);
   for (const Posted& earlier : queue.posted) check_order(earlier, posted);
   check_early_use(queue, posted);
   check_flag(queue, posted);
@@ -94,7 +99,7 @@ void TofuChecker::starts(Core& core, const VirtualControlQueue& vcq, const Descr
 
 /// Two communications of one VCQ touch the same bytes of the remote memory, and nothing orders them.
 void TofuChecker::check_order(const Posted& earlier, const Posted& later) {
-  if (earlier.remote != later.remote || earlier.arrivals != later.arrivals) return;
+  if (earlier.over || earlier.remote != later.remote || earlier.heard != later.heard) return;
   if (later.strong && earlier.path == later.path) return;
   if (earlier.remote_stadd >= later.remote_stadd + later.length) return;
   if (later.remote_stadd >= earlier.remote_stadd + earlier.length) return;
@@ -110,7 +115,7 @@ void TofuChecker::check_order(const Posted& earlier, const Posted& later) {
 void TofuChecker::check_early_use(const Queue& queue, const Posted& posted) {
   if (posted.source.begin() == nullptr) return;
   for (const Posted& get : queue.posted) {
-    if (!get.local_notice || !get.destination.overlaps(posted.source.begin(), posted.length)) continue;
+    if (!get.local_notice || get.over || !get.destination.overlaps(posted.source.begin(), posted.length)) continue;
     log_.tell({"buffer_used_early", posted.call, "local " + stadd_range(posted.local_stadd, posted.length), kOrder,
                "it sends memory that an earlier utofu_get still fills: its local MRQ notice has not been read",
                "read the notice first"});
@@ -119,7 +124,7 @@ void TofuChecker::check_early_use(const Queue& queue, const Posted& posted) {
 }
 
 /// A word behind data of which no notice tells anybody: perhaps the target polls it, and takes the data for complete.
-/// Whether it does shows when it answers before anything else was sent that is in order.
+/// Whether it does shows when it answers, and nothing that is in order was sent before the next such word.
 void TofuChecker::check_flag(Queue& queue, const Posted& posted) {
   // A local notice, too: the program may mean it by what it says to the target.
   const bool is_told = posted.strong || posted.remote_notice || posted.local_notice;
@@ -127,15 +132,16 @@ void TofuChecker::check_flag(Queue& queue, const Posted& posted) {
   if (posted.type == PacketType::kTofuGet || posted.length > kFlagBytes || is_told) return;
   const auto is_data = [&](const Posted& data) {
     return data.path == posted.path && data.type == PacketType::kTofuPut && data.length > kFlagBytes &&
-           !data.remote_notice && !data.local_notice && data.arrivals == posted.arrivals;
+           !data.remote_notice && !data.local_notice && data.heard.asked == posted.heard.asked;
   };
   if (std::ranges::none_of(queue.posted, is_data)) return;
-  queue.flag = {posted.call, posted.path, posted.arrivals, "remote " + stadd_range(posted.remote_stadd, posted.length),
-                true};
+  confirm_flag(queue, posted.heard.asked);
+  queue.flag = {posted.call, posted.path, posted.heard.asked,
+                "remote " + stadd_range(posted.remote_stadd, posted.length), true};
 }
 
-void TofuChecker::confirm_flag(Queue& queue, std::uint64_t arrivals) {
-  if (!queue.flag.open || arrivals == queue.flag.arrivals) return;
+void TofuChecker::confirm_flag(Queue& queue, std::uint64_t asked) {
+  if (!queue.flag.open || asked == queue.flag.asked) return;
   queue.flag.open = false;
   log_.tell({"flag_unordered", queue.flag.call, queue.flag.object, kOrder,
              "it went behind data without STRONG_ORDER, no notice tells the target of either, and the target has "
@@ -186,6 +192,9 @@ void TofuChecker::meets(const VirtualControlQueue& vcq, const VirtualControlQueu
 }
 
 void TofuChecker::reads(const VirtualControlQueue& vcq, const Notice& notice) {
+  // What a get or an ARMW has fetched may tell how far the target is.
+  if (notice.kind == NoticeKind::kLocalGet || notice.kind == NoticeKind::kLocalArmw)
+    told_.fetch_add(1, std::memory_order_relaxed);
   Queue& queue = queues_[vcq.handle];
   const auto is_of = [&](const Posted& posted) {
     return posted.local_notice && is_local_of(notice.kind, posted.type) &&
@@ -194,14 +203,23 @@ void TofuChecker::reads(const VirtualControlQueue& vcq, const Notice& notice) {
   const auto found = std::ranges::find_if(queue.posted, is_of);
   if (found == queue.posted.end()) return;
   learns(*found);
+  // It has read and written after all that were before it on its path (2.2.10).
+  for (auto earlier = queue.posted.begin(); found->strong && earlier != found; ++earlier) {
+    if (earlier->path != found->path) continue;
+    learns(*earlier);
+    earlier->over = true;
+  }
   queue.posted.erase(found);
 }
+
+void TofuChecker::passes_barrier() { told_.fetch_add(1, std::memory_order_relaxed); }
 
 void TofuChecker::leaves(const VirtualControlQueue& vcq, const RegisteredRegion& region) {
   const auto uses = [&](const Posted& posted) {
     const bool is_get = posted.type == PacketType::kTofuGet;
     const bool is_local = posted.source.bytes() != 0 || posted.destination.bytes() != 0;
-    const bool is_open = is_get ? posted.local_notice : (posted.tcq_notice || posted.local_notice) && !posted.left;
+    const bool is_open =
+        is_get ? posted.local_notice && !posted.over : (posted.tcq_notice || posted.local_notice) && !posted.left;
     return is_local && is_open && stag_of(posted.local_stadd) == region.stag;
   };
   const Queue& queue = queues_[vcq.handle];
@@ -220,7 +238,7 @@ void TofuChecker::frees_region(const VirtualControlQueue& vcq, const RegisteredR
 
 void TofuChecker::frees(Core& core, VirtualControlQueue& vcq, const char* call) {
   Queue& queue = queues_[vcq.handle];
-  confirm_flag(queue, arrivals_of(core));
+  confirm_flag(queue, hear(core).asked);
   const auto is_unread = [](const Posted& posted) { return posted.tcq_notice && !posted.left; };
   const auto unread = std::ranges::count_if(queue.posted, is_unread);
   if (unread != 0) {
@@ -241,11 +259,6 @@ void TofuChecker::uses(const char* call, const MachineLimit& limit, std::uint64_
   if (value <= limit.most) return;
   log_.tell({"limit_exceeded", call, std::string(limit.what) + ' ' + std::to_string(value), limit.section,
              "Fugaku takes " + std::to_string(limit.most) + " at most", "keep to what the machine has"});
-}
-
-void TofuChecker::look(const Core& core) {
-  const std::uint64_t arrivals = arrivals_of(core);
-  for (auto& [handle, queue] : queues_) confirm_flag(queue, arrivals);
 }
 
 void TofuChecker::ends(Core& core) {

@@ -2,9 +2,13 @@
 // What a program of uTofu does that the guide does not allow, seen at its calls. On duty.
 //
 // A program knows that a source is free when it reads the TCQ notice, or the local MRQ notice; that a communication is
-// over when it reads the latter. Between two communications for which it has read nothing there is no order, unless the
-// second is of STRONG_ORDER (2.2.10). Messages that arrive may have told it, so whatever arrives ends such a doubt.
+// over when it reads the latter, or that of a later one of STRONG_ORDER. Between two communications for which it has
+// read nothing there is no order, unless the second is of STRONG_ORDER (2.2.10). Others may have told the program that
+// the first is over: by a message, at any of its queues, by what it has fetched, or by a barrier. Each of these ends
+// such a doubt.
 
+#include <atomic>
+#include <compare>
 #include <cstdint>
 #include <deque>
 #include <unordered_map>
@@ -31,6 +35,9 @@ class TofuChecker {
   void polls_mrq(const VirtualControlQueue& vcq);
   void reads(const VirtualControlQueue& vcq, const Notice& notice);
 
+  /// The program has learnt that a barrier, or a reduction, is over.
+  static void passes_barrier();
+
   /// A thread is in a call of a VCQ while another one is in a call of a VCQ of the same CQ, of the same one perhaps,
   /// and neither is thread-safe.
   void meets(const VirtualControlQueue& vcq, const VirtualControlQueue& other);
@@ -46,12 +53,18 @@ class TofuChecker {
   void uses(const char* call, const MachineLimit& limit, std::uint64_t value);
 
   /// Packets may have arrived.
-  void look(const Core& core);
+  void look(const Core& core) { hear(core); }
 
   /// The engine ends with what it has.
   void ends(Core& core);
 
  private:
+  /// How often others may have told the program something.
+  struct Heard {
+    std::uint64_t asked = 0;  ///< By what they have sent.
+    std::uint64_t told = 0;   ///< By what the program has fetched, and by barriers.
+    auto operator<=>(const Heard&) const = default;
+  };
   /// A communication of which the program has not read all.
   struct Posted {
     const char* call;
@@ -61,6 +74,7 @@ class TofuChecker {
     bool remote_notice;
     bool strong;
     bool left = false;  ///< The program knows that the source is free.
+    bool over = false;  ///< It knows that a later one is over, which came behind this one.
     std::uint8_t edata;
     std::uint64_t tcq_place;
     std::uint64_t remote;  ///< VCQ ID without path.
@@ -68,15 +82,16 @@ class TofuChecker {
     std::uint64_t remote_stadd;
     std::uint64_t local_stadd;
     std::uint64_t length;
-    std::uint64_t arrivals;   ///< What had arrived when it was posted.
+    Heard heard;              ///< When it was posted.
     Fingerprint source;       ///< Of a put from memory.
     Fingerprint destination;  ///< Of a get.
   };
-  /// A word that was put behind data, both without a notice.
+  /// A word that was put behind data, both without a notice. It is a flag if something arrives before something ordered
+  /// follows it: what is only a part of a message has its flag behind it.
   struct Doubt {
     const char* call = "";
     std::uint64_t path = 0;
-    std::uint64_t arrivals = 0;
+    std::uint64_t asked = 0;  ///< Heard::asked when it was put.
     std::string object;
     bool open = false;
   };
@@ -89,14 +104,21 @@ class TofuChecker {
   static constexpr std::size_t kMostPosted = 1024;
   static constexpr std::uint64_t kFlagBytes = 8;
 
-  Posted describe(Core& core, const VirtualControlQueue& vcq, const Descriptor& d) const;
+  Heard hear(const Core& core);
+  Posted describe(Core& core, const VirtualControlQueue& vcq, const Descriptor& d);
   void check_order(const Posted& earlier, const Posted& later);
   void check_flag(Queue& queue, const Posted& posted);
   void check_early_use(const Queue& queue, const Posted& posted);
-  void confirm_flag(Queue& queue, std::uint64_t arrivals);
+  void confirm_flag(Queue& queue, std::uint64_t asked);
   void learns(Posted& posted);
 
+  /// Of the process, because a program that waits for one queue may learn it from another, which is of another lane
+  /// with a checker of its own. Relaxed: threads that tell each other have their own order.
+  static inline std::atomic<std::uint64_t> asked_{0};
+  static inline std::atomic<std::uint64_t> told_{0};
+
   FindingLog& log_;
+  std::uint64_t matched_ = 0;  ///< What of `asked_` is of this lane.
   std::unordered_map<Handle, Queue> queues_;
 };
 

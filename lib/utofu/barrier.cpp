@@ -61,6 +61,8 @@ int poll(std::uint64_t vbg_id, unsigned long flags, ReduceType type, GateValue* 
         rc = gate->state == BarrierState::kFailed ? UTOFU_ERR_BARRIER_OTHER
              : value->mismatch != 0               ? UTOFU_ERR_BARRIER_MISMATCH
                                                   : UTOFU_SUCCESS;
+        if (core.checker() != nullptr && rc != UTOFU_ERR_BARRIER_OTHER) [[unlikely]]
+          TofuChecker::passes_barrier();
         gate->state = BarrierState::kIdle;
       }
       if (rc == UTOFU_ERR_NOT_COMPLETED) core.polled.note(WaitKind::kGate, vbg_id);

@@ -137,6 +137,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Misuse{"tofu_source", 2, "source_changed", 0, "utofu_put", "64 bytes", 9, 2},
                     Misuse{"flag", 2, "flag_unordered", 0, "utofu_put_piggyback", "8 bytes"},
                     Misuse{"tofu_overwrite", 2, "overwrites_unordered", 0, "utofu_put", "64 bytes"},
+                    Misuse{"tofu_barrier", 2, "overwrites_unordered", 0, "utofu_put", "64 bytes"},
                     Misuse{"tofu_early_use", 2, "buffer_used_early", 0, "utofu_put", "64 bytes"},
                     Misuse{"tcq", 2, "tcq_not_polled", 0, "utofu_put", "VCQ 0x"},
                     Misuse{"deregistration", 2, "registration_freed_in_use", 0, "utofu_dereg_mem", "STADD 0x"},

@@ -414,6 +414,34 @@ inline void play_tofu_overwrite(bool bad) {
   rank.close();
 }
 
+/// The same, and a barrier on another TNI tells that the first is over.
+inline void play_tofu_barrier(bool bad) {
+  MisusingQueue rank;
+  std::array<utofu_vbg_id_t, 2> own{}, other{};
+  MisusingQueue::check(utofu_alloc_vbg(1, own.size(), 0, own.data()));
+  rank.pmi.put("gates-" + std::to_string(rank.pmi.rank), std::to_string(own[0]) + ':' + std::to_string(own[1]));
+  rank.pmi.barrier();
+  const std::string there = PmiClient::field(rank.pmi.get("gates-" + std::to_string(1 - rank.pmi.rank)), "value");
+  if (std::sscanf(there.c_str(), "%lu:%lu", &other[0], &other[1]) != 2) std::_Exit(83);
+  std::array<utofu_vbg_setting, 2> gates{};
+  gates[0] = {own[0], own[1], UTOFU_VBG_ID_NULL, own[1], other[1], {UTOFU_PATH_COORD_NULL}};
+  gates[1] = {own[1], own[0], other[0], own[0], UTOFU_VBG_ID_NULL, {UTOFU_PATH_COORD_NULL}};
+  MisusingQueue::check(utofu_set_vbg(gates.data(), gates.size()));
+  rank.pmi.barrier();
+  for (std::size_t offset : {0, 32}) {
+    if (rank.pmi.rank == 0) rank.put(offset, 64, UTOFU_ONESIDED_FLAG_REMOTE_MRQ_NOTICE);
+    if (rank.pmi.rank == 1) rank.read_mrq();
+    if (bad) continue;
+    MisusingQueue::check(utofu_barrier(own[0], 0));
+    int rc = UTOFU_ERR_NOT_COMPLETED;
+    while (rc == UTOFU_ERR_NOT_COMPLETED) rc = utofu_poll_barrier(own[0], 0);
+    MisusingQueue::check(rc);
+  }
+  rank.pmi.barrier();
+  MisusingQueue::check(utofu_free_vbg(own.data(), own.size()));
+  rank.close();
+}
+
 /// Sends on what a get still brings.
 inline void play_tofu_early_use(bool bad) {
   MisusingQueue rank;
@@ -545,6 +573,7 @@ inline int play_misuse(const std::string& role) {
   if (name == "tofu_source") play_tofu_source(bad);
   if (name == "flag") play_flag(bad);
   if (name == "tofu_overwrite") play_tofu_overwrite(bad);
+  if (name == "tofu_barrier") play_tofu_barrier(bad);
   if (name == "tofu_early_use") play_tofu_early_use(bad);
   if (name == "tcq") play_tcq(bad);
   if (name == "deregistration") play_deregistration(bad);

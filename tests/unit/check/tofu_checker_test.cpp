@@ -46,6 +46,13 @@ class TofuCheckerTest : public CoreTest {
     post(PacketType::kTofuPut, remote, length, meta, path);
   }
   void something_arrives() { core.counters.add(Counter::kPutsMatched); }
+  void read(NoticeKind kind, std::uint8_t edata = 0) {
+    Notice notice;
+    notice.kind = kind;
+    notice.vcq_id = peer_vcq();
+    notice.edata = edata;
+    checker.reads(*vcq, notice);
+  }
 
   Found found;
   TofuChecker checker{found.log};
@@ -100,22 +107,67 @@ TEST_F(TofuCheckerTest, Message_that_arrives__may_have_told_that_it_is_over) {
 
 TEST_F(TofuCheckerTest, Local_notice__ends_the_doubt) {
   put(0, kLine, kTofuLocalNotice | 5);
-  Notice notice;
-  notice.kind = NoticeKind::kLocalPut;
-  notice.vcq_id = peer_vcq();
-  notice.edata = 5;
-  checker.reads(*vcq, notice);
+  read(NoticeKind::kLocalPut, 5);
   put(0, kLine);
   EXPECT_TRUE(found.is_empty()) << found.text();
 }
 
-TEST_F(TofuCheckerTest, Flag__is_told_when_the_target_answers) {
+TEST_F(TofuCheckerTest, Local_notice_of_strong_order__ends_the_doubts_before_it_on_its_path) {
+  put(0, kLine);
+  put(kLine, 8, kTofuStrongOrder | kTofuLocalNotice | 5);
+  read(NoticeKind::kLocalPut, 5);
+  put(0, kLine);
+  EXPECT_TRUE(found.is_empty()) << found.text();
+  put(4 * kLine, 8, kTofuStrongOrder | kTofuLocalNotice | 6, 3);
+  read(NoticeKind::kLocalPut, 6);
+  put(0, kLine);
+  EXPECT_TRUE(found.has("overwrites_unordered")) << "another path: " << found.text();
+}
+
+TEST_F(TofuCheckerTest, Local_notice_without_order__tells_of_itself_only) {
+  put(0, kLine);
+  put(kLine, 8, kTofuLocalNotice | 5);
+  read(NoticeKind::kLocalPut, 5);
+  put(0, kLine);
+  EXPECT_TRUE(found.has("overwrites_unordered")) << found.text();
+}
+
+TEST_F(TofuCheckerTest, What_was_fetched__may_have_told_that_it_is_over) {
+  put(0, kLine);
+  post(PacketType::kTofuGet, 2 * kLine, 8, kTofuLocalNotice | 5);
+  read(NoticeKind::kLocalGet, 5);
+  put(0, kLine);
+  post(PacketType::kTofuArmw, 2 * kLine, 8, kTofuLocalNotice | 5);
+  read(NoticeKind::kLocalArmw, 5);
+  put(0, kLine);
+  EXPECT_TRUE(found.is_empty()) << found.text();
+}
+
+TEST_F(TofuCheckerTest, Barrier__may_have_told_that_it_is_over) {
+  put(0, kLine);
+  TofuChecker::passes_barrier();
+  put(0, kLine);
+  EXPECT_TRUE(found.is_empty()) << found.text();
+}
+
+TEST_F(TofuCheckerTest, Message_in_another_lane__may_have_told_that_it_is_over) {
+  TofuChecker other_checker(found.log);
+  put(0, kLine);
+  something_arrives();
+  other_checker.look(core);
+  put(0, kLine);
+  EXPECT_TRUE(found.is_empty()) << found.text();
+}
+
+TEST_F(TofuCheckerTest, Flag__is_told_when_the_target_has_answered) {
   put(0, kLine);
   put(kLine, 8);
-  checker.look(core);
+  put(2 * kLine, kLine);
+  put(3 * kLine, 8);
   EXPECT_TRUE(found.is_empty()) << found.text();
   something_arrives();
-  checker.look(core);
+  put(4 * kLine, kLine);
+  put(5 * kLine, 8);
   EXPECT_TRUE(found.has("\"kind\":\"flag_unordered\"")) << found.text();
 }
 
@@ -123,16 +175,18 @@ TEST_F(TofuCheckerTest, Flag__is_told_with_the_call_that_it_was) {
   put(0, kLine);
   post(PacketType::kTofuArmw, kLine, 8);
   something_arrives();
-  checker.look(core);
+  checker.frees(core, *vcq, "utofu_free_vcq");
   EXPECT_TRUE(found.has("\"call\":\"utofu_armw\"")) << found.text();
 }
 
 TEST_F(TofuCheckerTest, Flag__behind_which_something_ordered_goes_is_none) {
   put(0, kLine);
   put(kLine, 8);
+  something_arrives();  // From anybody, between the parts of a message.
+  checker.look(core);
   put(2 * kLine, 8, kTofuStrongOrder);
   something_arrives();
-  checker.look(core);
+  checker.frees(core, *vcq, "utofu_free_vcq");
   EXPECT_TRUE(found.is_empty()) << found.text();
 }
 
@@ -152,8 +206,8 @@ TEST_F(TofuCheckerTest, Data_with_a_notice__needs_no_flag) {
     put(0, kLine, meta);
     put(kLine, 8);
     something_arrives();
-    checker.look(core);
   }
+  checker.frees(core, *vcq, "utofu_free_vcq");
   EXPECT_TRUE(found.is_empty()) << found.text();
 }
 
