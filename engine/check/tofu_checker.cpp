@@ -60,6 +60,7 @@ TofuChecker::Posted TofuChecker::describe(Core& core, const VirtualControlQueue&
   posted.local_notice = (d.tofu_meta & kTofuLocalNotice) != 0;
   posted.remote_notice = (d.tofu_meta & kTofuRemoteNotice) != 0;
   posted.strong = (d.tofu_meta & kTofuStrongOrder) != 0;
+  posted.flagged = posted.strong || d.tofu.brings_data;  // Its last byte comes last (6.1.3.1), or it is in one line.
   posted.edata = static_cast<std::uint8_t>(d.tofu_meta);
   posted.tcq_place = d.tofu.tcq_place;
   posted.path = d.tofu.remote_vcq_id;
@@ -129,10 +130,11 @@ void TofuChecker::check_flag(Queue& queue, const Posted& posted) {
   // A local notice, too: the program may mean it by what it says to the target.
   const bool is_told = posted.strong || posted.remote_notice || posted.local_notice;
   if (queue.flag.path == posted.path && is_told) queue.flag.open = false;
+  for (Posted& earlier : queue.posted) earlier.flagged |= is_told && earlier.path == posted.path;
   if (posted.type == PacketType::kTofuGet || posted.length > kFlagBytes || is_told) return;
   const auto is_data = [&](const Posted& data) {
     return data.path == posted.path && data.type == PacketType::kTofuPut && data.length > kFlagBytes &&
-           !data.remote_notice && !data.local_notice && data.heard.asked == posted.heard.asked;
+           !data.remote_notice && !data.local_notice && !data.flagged && data.heard.asked == posted.heard.asked;
   };
   if (std::ranges::none_of(queue.posted, is_data)) return;
   confirm_flag(queue, posted.heard.asked);

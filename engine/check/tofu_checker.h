@@ -73,8 +73,9 @@ class TofuChecker {
     bool local_notice;
     bool remote_notice;
     bool strong;
-    bool left = false;  ///< The program knows that the source is free.
-    bool over = false;  ///< It knows that a later one is over, which came behind this one.
+    bool left = false;     ///< The program knows that the source is free.
+    bool over = false;     ///< It knows that a later one is over, which came behind this one.
+    bool flagged = false;  ///< It, or something behind it, may tell the target that it is complete.
     std::uint8_t edata;
     std::uint64_t tcq_place;
     std::uint64_t remote;  ///< VCQ ID without path.

@@ -190,6 +190,15 @@ TEST_F(TofuCheckerTest, Flag__behind_which_something_ordered_goes_is_none) {
   EXPECT_TRUE(found.is_empty()) << found.text();
 }
 
+TEST_F(TofuCheckerTest, Word_behind_a_message_that_has_its_flag__is_none) {
+  put(0, kLine);
+  put(kLine, 32, kTofuStrongOrder);           // Is polled itself.
+  post(PacketType::kTofuArmw, 2 * kLine, 8);  // As a credit.
+  something_arrives();
+  checker.frees(core, *vcq, "utofu_free_vcq");
+  EXPECT_TRUE(found.is_empty()) << found.text();
+}
+
 TEST_F(TofuCheckerTest, Session__takes_its_source_when_its_step_comes) {
   vcq->session = true;
   put(0, kLine, kTofuTcqNotice);
