@@ -50,8 +50,13 @@ std::optional<std::vector<Host>> parse_hosts(const std::string& text, std::strin
       *why = "line " + std::to_string(number) + " is not an IPv4 address and perhaps coordinates: " + line;
       return std::nullopt;
     }
+    if (hosts.size() == kMaxHosts) {
+      *why = "line " + std::to_string(number) + " is one node more than the " + std::to_string(kMaxHosts) +
+             " there may be";
+      return std::nullopt;
+    }
     const Host host{ntohl(parsed.s_addr), given ? *given : coordinates_of_place(hosts.size())};
-    if (!addresses.insert(host.nid).second || !places.insert(host.at).second || hosts.size() == kMaxHosts) {
+    if (!addresses.insert(host.nid).second || !places.insert(host.at).second) {
       *why = "line " + std::to_string(number) + " names an address or coordinates for the second time: " + line;
       return std::nullopt;
     }

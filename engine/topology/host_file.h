@@ -28,7 +28,8 @@ std::optional<Coordinates> parse_coordinates(const std::string& text);
 Coordinates coordinates_of_place(std::size_t place);
 
 /// Reads the text of a file.
-/// @param why  names the first line that cannot be understood, or that names an address or coordinates again
+/// @param why  names the first line that cannot be understood, that names an address or coordinates again, or that is
+///             beyond kMaxHosts
 /// @return nothing if there is such a line
 std::optional<std::vector<Host>> parse_hosts(const std::string& text, std::string* why);
 

@@ -35,6 +35,17 @@ TEST(HostFile, Address_or_coordinates_named_twice__are_refused) {
   EXPECT_FALSE(parse_hosts("10.0.0.1\n10.0.0.2 0,0,0,0,0,0\n", &why));
 }
 
+TEST(HostFile, Nodes_beyond_the_most_there_may_be__are_refused_for_that) {
+  std::string text;
+  for (std::size_t i = 0; i < kMaxHosts; ++i) {
+    text += "10.1." + std::to_string(i / 256) + "." + std::to_string(i % 256) + "\n";
+  }
+  std::string why;
+  EXPECT_TRUE(parse_hosts(text, &why)) << why;
+  EXPECT_FALSE(parse_hosts(text + "10.2.0.0 0,0,1,0,0,0\n", &why));
+  EXPECT_EQ(why, "line 65537 is one node more than the 65536 there may be");
+}
+
 TEST(HostFile, Places__go_along_x_and_then_y) {
   EXPECT_EQ(coordinates_of_place(0), (Coordinates{0, 0, 0, 0, 0, 0}));
   EXPECT_EQ(coordinates_of_place(255), (Coordinates{255, 0, 0, 0, 0, 0}));
