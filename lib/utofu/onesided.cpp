@@ -88,18 +88,6 @@ Request paced(Request r, std::size_t mtu, std::size_t gap) {
   return r;
 }
 
-/// The engine's name of an operation, for those that the guide has. @return false for others
-bool find_operation(enum utofu_armw_op armw_op, AtomicOperation* operation) {
-  switch (armw_op) {
-    case UTOFU_ARMW_OP_SWAP: *operation = AtomicOperation::kSwap; return true;
-    case UTOFU_ARMW_OP_ADD: *operation = AtomicOperation::kSum; return true;
-    case UTOFU_ARMW_OP_XOR: *operation = AtomicOperation::kBxor; return true;
-    case UTOFU_ARMW_OP_AND: *operation = AtomicOperation::kBand; return true;
-    case UTOFU_ARMW_OP_OR: *operation = AtomicOperation::kBor; return true;
-    default: return false;
-  }
-}
-
 std::uint64_t word_at(const std::byte* at) {
   std::uint64_t word = 0;
   std::memcpy(&word, at, sizeof word);

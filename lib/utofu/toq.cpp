@@ -41,17 +41,6 @@ int check(const Request& r, const Settings& limits) {
   return UTOFU_SUCCESS;
 }
 
-AtomicOperation atomic_operation_of(int armw_op) {
-  switch (armw_op) {
-    case UTOFU_ARMW_OP_SWAP: return AtomicOperation::kSwap;
-    case UTOFU_ARMW_OP_ADD: return AtomicOperation::kSum;
-    case UTOFU_ARMW_OP_XOR: return AtomicOperation::kBxor;
-    case UTOFU_ARMW_OP_AND: return AtomicOperation::kBand;
-    case UTOFU_ARMW_OP_OR: return AtomicOperation::kBor;
-    default: return AtomicOperation::kCswap;
-  }
-}
-
 std::uint16_t meta_of(const Request& r) {
   std::uint64_t meta = r.edata | (r.flags >> 24 & 15) << kTofuStepsShift;
   if ((r.flags & UTOFU_ONESIDED_FLAG_TCQ_NOTICE) != 0) meta |= kTofuTcqNotice;
@@ -77,7 +66,8 @@ TofuCell make_cell(const Request& r, std::size_t block) {
   TofuCell cell;
   cell.head = head_of(r, block);
   if (r.kind == PacketType::kTofuArmw) {
-    const AtomicOperation operation = atomic_operation_of(r.armw_op);
+    AtomicOperation operation = AtomicOperation::kCswap;
+    find_operation(r.armw_op, &operation);
     cell.head.code = static_cast<std::uint8_t>(operation);
     if (r.length == 8) cell.head.code |= kTofuCodeWide;
     if (operation == AtomicOperation::kCswap) {

@@ -24,6 +24,18 @@ struct Request {
   std::uint64_t compared = 0;
 };
 
+/// The engine's name of an operation of an ARMW. @return false: the guide has none such
+constexpr bool find_operation(int armw_op, AtomicOperation* operation) {
+  switch (armw_op) {
+    case UTOFU_ARMW_OP_SWAP: *operation = AtomicOperation::kSwap; return true;
+    case UTOFU_ARMW_OP_ADD: *operation = AtomicOperation::kSum; return true;
+    case UTOFU_ARMW_OP_XOR: *operation = AtomicOperation::kBxor; return true;
+    case UTOFU_ARMW_OP_AND: *operation = AtomicOperation::kBand; return true;
+    case UTOFU_ARMW_OP_OR: *operation = AtomicOperation::kBor; return true;
+    default: return false;
+  }
+}
+
 /// Where a call goes: to the TOQ with callback data, or into the caller's memory.
 struct Destination {
   void* callback_data = nullptr;
