@@ -134,7 +134,7 @@ FAULTS = [
           "  if (fail != NiFail::kOk) return refuse(core, peer, arrival, fail);",
           "  if (fail != NiFail::kOk && fail != NiFail::kUndeliverable)\n"
           "    core.tofu->vcq_of_number(header.tofu_queue)->steps.add_success_on_duty(\n"
-          "        header.pt_index >> kTofuStepsShift, core.fired);\n"
+          "        header.tofu_meta >> kTofuStepsShift, core.fired);\n"
           "  if (fail != NiFail::kOk) return refuse(core, peer, arrival, fail);", "tofu_session"),
     Fault("uTofu: late descriptor does not start", "engine/event/counting_event.cpp",
           "operation->threshold <= reached()", "operation->threshold < reached()", "tofu_session"),
