@@ -82,7 +82,7 @@ FindResult Tofu::ask_owner(std::uint64_t id, NameOwner* owner) {
   const FindResult found = directory->find(claim_key(id), owner);
   if (found != FindResult::kFound) return found;
   owners_[claim_key(id)] = *owner;
-  // Who has the number of a dead process later is of no circuit of ours.
+  // Whoever has the number of a dead process later is of no circuit of ours.
   const auto meet = [&](std::uint64_t end, ProcessId& process) {
     if (claim_key(end) == claim_key(id) && process == ProcessId{}) process = *owner;
   };

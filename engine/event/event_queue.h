@@ -38,7 +38,7 @@ class EventQueue {
   bool is_blocked() const { return size_ >= limit_; }
 
   /// Tells whoever sleeps, and makes room: the queue grows, or the oldest event is lost, and the next removal says so.
-  /// Who is woken finds the event, because it needs the duty to look.
+  /// Whoever is woken finds the event, because it needs the duty to look.
   /// @return true if an event was lost
   [[gnu::noinline]] bool make_way_on_duty();
 

@@ -28,7 +28,7 @@ bool is_good(const Tofu::NearOwner& near) {
   return link != nullptr && !link->lost && link->names_now() == near.names;
 }
 
-/// Nobody has the name now. Who had it last, if there is a link to it, answers for that itself: a process that has
+/// Nobody has the name now. Whoever had it last, if there is a link to it, answers for that itself: a process that has
 /// given it up refuses, in order with what was sent before; and the death of one is told by the loss of its link, to
 /// all who have to do with it (fail_barriers_with), before anything fails because of it.
 /// @return whether there is such a process

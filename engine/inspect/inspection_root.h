@@ -15,8 +15,8 @@ struct InspectionRoot {
   const std::atomic<std::uint64_t>* application_looks = nullptr;  ///< Grows while the application looks for something.
 };
 
-/// What the structures of the engine look like in this build, as one number. Who finds another one understands nothing
-/// that is behind a root.
+/// What the structures of the engine look like in this build, as one number. Whoever finds another one understands
+/// nothing that is behind a root.
 std::uint64_t layout_stamp();
 
 }  // namespace portofu

@@ -128,7 +128,7 @@ void judge_loop(const JobView& job, const ProcessPicture& process, const PollPic
   const bool is_tcq = poll.seen.kind == WaitKind::kTcq;
   if (!poll.goes_on || (!is_tcq && poll.seen.kind != WaitKind::kMrq)) return;
   const auto is_due = [](const OperationPicture& operation) { return operation.interface_index == kTofuInterface; };
-  if (std::ranges::any_of(process.core.operations, is_due)) return;  // Who owes the answer is told.
+  if (std::ranges::any_of(process.core.operations, is_due)) return;  // Whoever owes the answer is told.
   const auto explains = [&process](const Finding& finding) {
     const bool failed = finding.kind == FindingKind::kCommunicationFailed && finding.other == process.id();
     const bool unread = finding.kind == FindingKind::kNoticesUnread && finding.where == process.id();

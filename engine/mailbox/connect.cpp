@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint64_t kShortestPauseNs = 500'000;
 constexpr std::uint64_t kLongestPauseNs = 50'000'000;
 
-/// Who waits looks more often. Of a longer time only so much counts: the process was stopped, so nobody has waited.
+/// Whoever waits looks more often. Of a longer time only so much counts: the process was stopped, so nobody has waited.
 constexpr std::uint64_t kLongestLookNs = 1'000'000'000;
 /// The same of who waits for what a lost peer has sent. More than PORTOFU_PEER_CHECK_MS, as a rule.
 constexpr std::uint64_t kLongestUnheardLookNs = kMostUnheardNs / 4;
@@ -98,7 +98,7 @@ void follow_name(Core& core, Peer& peer) {
 Reach reach_for_new(Core& core, Peer& peer) {
   if (peer.state == PeerState::kConnecting) {
     if (peer.waiting) return Reach::kLater;
-    peer.state = PeerState::kUnconnected;  // Who began has not waited for the end.
+    peer.state = PeerState::kUnconnected;  // Whoever began has not waited for the end.
   }
   return ensure_connected(core, peer);
 }

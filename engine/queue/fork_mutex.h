@@ -9,8 +9,8 @@
 namespace portofu {
 
 /// Lockable as the standard library means it. What it guards must make sense to a child that was forked in the middle,
-/// or the forking thread holds it meanwhile. Any thread; not recursive. Who waits for a thread that has ended with it
-/// ends the process (lost_thread.h).
+/// or the forking thread holds it meanwhile. Any thread; not recursive. Whoever waits for a thread that has ended with
+/// it ends the process (lost_thread.h).
 class ForkMutex {
  public:
   void lock();

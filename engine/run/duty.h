@@ -17,8 +17,8 @@
 //
 // Whoever waits for the word looks at it ever more rarely. Each look takes its line away from the holder, and each
 // change of holders takes all that the engine touches, some tens of lines, to another core; so it pays that the holder
-// makes several calls in a row before the next one gets it. Who only looks and finds nothing leaves it to the others
-// meanwhile (stay_away).
+// makes several calls in a row before the next one gets it. Whoever only looks and finds nothing leaves it to the
+// others meanwhile (stay_away).
 //
 // A thread may end while it holds the duty, in a signal handler. What it had half made stays so. Whoever waits for it
 // finds out within half a second, and ends the process (queue/lost_thread.h). One that unwinds does not give it back:

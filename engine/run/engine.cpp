@@ -230,7 +230,7 @@ void Engine::settle_waiting_on_duty() {
   if (!core_.fired.empty()) cycle_on_duty();  // By SEND of what came back; see run_cycle_on_duty.
 }
 
-/// Who sends to itself is who receives, and nobody rings for it: a caller that calls no more would wait for the
+/// Whoever sends to itself receives, too, and nobody rings for it: a caller that calls no more would wait for the
 /// progress thread's next look. What takes longer, as messages that fire messages without end, is left to that.
 void Engine::settle_own_on_duty() {
   for (int rounds = 0; rounds < kMostOwnRounds && !own_wire_->is_silent(); ++rounds) {

@@ -289,7 +289,7 @@ class Engine {
   bool is_due_sooner_on_duty();
   void end_call() {
     const bool listens = progress_ != nullptr && progress_->must_hear();
-    // Who sleeps has announced it before it last had the duty, so it is seen here.
+    // Whoever sleeps has announced it before it last had the duty, so it is seen here.
     const bool sleeps = sleeping_threads_.load(std::memory_order_relaxed) != 0;
     give_duty(listens || (sleeps && leaves_work_on_duty()));
   }

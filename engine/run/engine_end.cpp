@@ -65,7 +65,7 @@ void Engine::retire() {
   if (node_->step_file != nullptr) node_->step_file->end();
 }
 
-/// Gives ports and descriptors back: the next engine of this process may want the same ports at once. Who is still
+/// Gives ports and descriptors back: the next engine of this process may want the same ports at once. Whoever is still
 /// inside finds that no other node can be reached.
 void Engine::leave_other_nodes_on_duty() {
   core_.directory = nullptr;

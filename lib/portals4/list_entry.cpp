@@ -109,7 +109,7 @@ int search(const EntryCall& call, ptl_search_op_t operation) {
     if (const int rc = begin(&engine); rc != PTL_OK) return rc;
     if (operation != PTL_SEARCH_ONLY && operation != PTL_SEARCH_DELETE) return PTL_ARG_INVALID;
     int rc = PTL_OK;
-    // What has arrived already can be found. Who searches in a loop is waiting.
+    // What has arrived already can be found. Whoever searches in a loop is waiting.
     engine->search([&](Core& core) {
       Interface* ni = interface_of(core, call.ni_handle);
       EntryRequest request;

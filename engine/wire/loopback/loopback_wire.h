@@ -32,7 +32,7 @@ class LoopbackWire final : public Wire {
   bool has_room_again() override;
   int check_peers() override { return 0; }
 
-  /// Who asks for the dead is alive.
+  /// Whoever asks for the dead is alive.
   bool has_unheard(ProcessId, std::uint64_t) override { return false; }
   void give_up(ProcessId) override {}
 

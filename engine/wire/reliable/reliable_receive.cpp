@@ -181,7 +181,7 @@ void ReliableWire::confirm(IncomingLink& link) {
   link.liveness.met(now_ns_);
   sources_[process_key(link.source)].push_back(&link);
   for_each_link_to(link.source, [&](OutgoingLink& other) {
-    // That nobody was there was true of the time before. Who is told so now would refuse the new process.
+    // That nobody was there was true of the time before. Whoever is told so now would refuse the new process.
     other.unreachable = false;
     if (other.state == SendingState::kOpening) other.liveness.heard(now_ns_);
     const bool is_open = other.state == SendingState::kOpen || other.state == SendingState::kClosing;

@@ -46,7 +46,7 @@ class CopyCost {
   std::uint64_t cost_ = 0;
 };
 
-/// Bytes of long payloads that a process has sent and received lately. Who does both makes both of two copies himself.
+/// Bytes of long payloads that a process has sent and received lately. One that does both pays for both of two copies.
 class LongTraffic {
  public:
   void note_sent(std::uint64_t bytes) { note(sent_, bytes); }

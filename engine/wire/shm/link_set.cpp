@@ -333,7 +333,7 @@ bool LinkSet::find_mapped(ShmLink& link, std::uint64_t key, MappedRegion* mapped
   if (!find_published_region(link.segment->regions(), key, &region)) return false;
   std::byte* const memory = link.segment->find_mapped(region.start, region.bytes);
   if (memory == nullptr) return false;
-  // Who takes an entry back relies on our part of its barrier.
+  // Whoever takes an entry back relies on our part of its barrier.
   const bool can_visit = guard_ == NodeGuard::kMembarrier;
   *mapped = mapped_region(region, memory, can_visit ? &link.segment->slot(link.claim.slot_index).visited : nullptr);
   return true;

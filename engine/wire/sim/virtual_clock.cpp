@@ -231,7 +231,8 @@ void VirtualClock::give_turn(VirtualState state, std::uint64_t until_ps) {
   in_turn_change_ = false;
 }
 
-/// Whether it still has the turn. Who is asked meanwhile whether it polls its memory does not, since it is in a call.
+/// Whether it still has the turn. Whoever is asked meanwhile whether it polls its memory does not, since it is in a
+/// call.
 bool VirtualClock::has_turn() {
   auto asked = static_cast<std::uint32_t>(VirtualState::kAsked);
   if (page_.state.compare_exchange_strong(asked, static_cast<std::uint32_t>(VirtualState::kRunning)))
@@ -284,7 +285,7 @@ void VirtualClock::find() {
 
 bool VirtualClock::is_caller() const { return caller_.load(std::memory_order_relaxed) == this_thread(); }
 
-/// Who was frozen before its first turn has had it when it goes on.
+/// Whoever was frozen before its first turn has had it when it goes on.
 bool VirtualClock::has_begun() const {
   if (left_.load(std::memory_order_relaxed)) return false;
   return begun_.load(std::memory_order_acquire) ||
@@ -312,8 +313,8 @@ std::uint64_t VirtualClock::read(bool in_call) {
   return since_opened(clock_ps_);
 }
 
-/// Who sleeps before its first turn, or reads the clock again and again, and has sent something, waits for that turn:
-/// it may wait for an answer so. @return false: it goes on in real time
+/// Whoever sleeps before its first turn, or reads the clock again and again, and has sent something, waits for that
+/// turn: it may wait for an answer so. @return false: it goes on in real time
 bool VirtualClock::wait_for_first_turn() {
   if (!is_caller() || in_turn_change_ || !looks_count_ || left_ || starting_up_) return false;
   give_turn(VirtualState::kReady, clock_ps_);
@@ -384,7 +385,7 @@ std::uint64_t VirtualClock::stamp(VirtualCall call) {
   if (starting_up_) return clock_ps_;
   charge();
   end_streaks();
-  admit_freezing();  // Who has sent something may poll its memory next.
+  admit_freezing();  // Whoever has sent something may poll its memory next.
   has_sent_ = true;
   looks_count_ = true;
   spend(static_cast<VirtualSpent>(call), call_ps_[static_cast<std::size_t>(call)]);

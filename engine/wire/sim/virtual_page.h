@@ -23,7 +23,7 @@ inline constexpr std::uint64_t kNeverPs = UINT64_MAX;
 /// No time is later, 213 days: sums of a few of them do not overflow.
 inline constexpr std::uint64_t kLatestPs = UINT64_MAX / 4;
 
-/// With this signal the coordinator freezes a thread that polls its memory. Who does not take part ignores it.
+/// With this signal the coordinator freezes a thread that polls its memory. Whoever does not take part ignores it.
 inline constexpr int kFreezeSignal = 23;  // SIGURG.
 
 /// What the time between calls costs.

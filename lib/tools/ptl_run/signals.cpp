@@ -10,7 +10,7 @@
 namespace portofu::tools {
 namespace {
 
-/// Signals that ask for the end of the job. Who ignored one of them when starting us wants it ignored.
+/// Signals that ask for the end of the job. Whoever ignored one of them when starting us wants it ignored.
 constexpr int kEndingSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 /// Signals that only pass through.
 constexpr int kPassedSignals[] = {SIGUSR1, SIGUSR2, SIGWINCH};

@@ -322,7 +322,7 @@ void Coordinator::grant(std::uint32_t rank, std::uint64_t time_ps) {
   set_place(rank, kNeverPs);
   const bool is_frozen = frozen_.erase(rank) != 0;
   seats_[rank].told = false;
-  // Who leaves may do so at an earlier time: it does nothing any more.
+  // Whoever leaves may do so at an earlier time: it does nothing any more.
   const std::uint64_t from_ps = state(rank) == VirtualState::kLeaving ? time_ps : std::max(time_ps, now_ps_);
   if (time_ps < from_ps) ++times_[rank].late_calls;
   if (waker != kNoMessage && history_.has_room()) history_.ranks[rank].wakes.push_back({from_ps, waker});

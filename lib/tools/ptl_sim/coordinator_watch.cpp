@@ -256,7 +256,7 @@ bool Coordinator::freeze(std::uint32_t rank, VirtualState from) {
   while (!is_silent && state(rank) == VirtualState::kAsked && !seats_[rank].ended.load() && !stopping_.load() &&
          monotonic_ns() - asked_ns < options_.hang_ns) {
     wait_for_news(kPauseNs);
-    // Who has neither slept nor run meanwhile has had no core to answer.
+    // Whoever has neither slept nor run meanwhile has had no core to answer.
     const bool had_a_chance = std::exchange(cpu_ns, used_cpu_ns(process)) != cpu_ns || is_asleep(process, thread);
     is_silent = had_a_chance && silence.look(true, monotonic_ns()) > kAnswerNs;
   }
