@@ -80,11 +80,6 @@ bool JobView::anybody_waits() const { return std::ranges::any_of(processes_, &Pr
 
 bool JobView::is_gone(ProcessId id) const { return id.nid == own_nid_ && find(id) == nullptr; }
 
-bool JobView::is_stopped(ProcessId id) const {
-  const ProcessPicture* const process = find(id);
-  return process != nullptr && process->run_state == RunState::kStopped;
-}
-
 namespace {
 
 Feeders feeders_of_counter(const ProcessPicture& process, const InterfacePicture& ni, Handle counter) {

@@ -39,9 +39,6 @@ class JobView {
   /// Whether it is a process of this node that has no interface open now.
   bool is_gone(ProcessId id) const;
 
-  /// Whether the process itself waits or stands still for good.
-  bool is_stopped(ProcessId id) const;
-
  private:
   const std::vector<ProcessPicture>& processes_;
   std::unordered_map<std::uint64_t, const ProcessPicture*> by_id_;

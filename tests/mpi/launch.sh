@@ -181,8 +181,8 @@ report_program() {
   fi
 }
 
-# Runs the tests that standard input lists, one per line: seconds, numbers of ranks (comma), and the further arguments of
-# run_test, which is the runner's: run_test SECONDS RANKS WAY PROGRAM [ARGUMENT...].
+# Runs the tests that standard input lists, one per line: seconds, numbers of ranks (comma), and the further arguments
+# of run_test, which is the runner's: run_test SECONDS RANKS WAY PROGRAM [ARGUMENT...].
 run_listed() {
   local seconds ranks_list arguments ranks
   while read -r seconds ranks_list arguments; do
