@@ -38,15 +38,29 @@ ProcessId initiator_of(const Interface& ni, const Peer& peer, const PacketHeader
   return {nid, pid};
 }
 
-RefusedFor reason_of(Refusal refusal) {
+/// What a refusal is told as: to the initiator, to whoever asks later, and in numbers.
+struct RefusalWords {
+  NiFail fail;
+  RefusedFor reason;
+  Counter counter = Counter::kHeadersDropped;
+  StatusRegister status = StatusRegister::kDropCount;
+};
+
+RefusalWords words_of(Refusal refusal) {
   switch (refusal) {
-    case Refusal::kNoPortal: return RefusedFor::kNoPortal;
-    case Refusal::kPermission: return RefusedFor::kPermission;
-    case Refusal::kOperation: return RefusedFor::kOperation;
+    case Refusal::kNoPortal: return {NiFail::kDropped, RefusedFor::kNoPortal};
     case Refusal::kDisabled:
-    case Refusal::kFlowControl: return RefusedFor::kDisabled;
-    default: return RefusedFor::kNoMatch;
+    case Refusal::kFlowControl: return {NiFail::kPtDisabled, RefusedFor::kDisabled};
+    case Refusal::kPermission:
+      return {NiFail::kPermViolation, RefusedFor::kPermission, Counter::kPermissionViolations,
+              StatusRegister::kPermissionViolations};
+    case Refusal::kOperation:
+      return {NiFail::kOpViolation, RefusedFor::kOperation, Counter::kOperationViolations,
+              StatusRegister::kOperationViolations};
+    case Refusal::kNone:
+    case Refusal::kNoMatch: break;
   }
+  return {NiFail::kDropped, RefusedFor::kNoMatch};
 }
 
 /// For whoever asks later why a message is not there.
@@ -56,40 +70,21 @@ void note_refusal(const Core& core, Interface& ni, const Arrival& arrival, Refus
   ni.last_refused = {reason, header.pt_index, from.pid, from.nid, header.match_bits, core.now_ns(), header.length};
 }
 
-void count_refusal(Core& core, Interface* ni, Refusal refusal) {
-  if (refusal == Refusal::kPermission) {
-    core.counters.add(Counter::kPermissionViolations);
-    ni->count_status(StatusRegister::kPermissionViolations);
-  } else if (refusal == Refusal::kOperation) {
-    core.counters.add(Counter::kOperationViolations);
-    ni->count_status(StatusRegister::kOperationViolations);
-  } else {
-    core.counters.add(Counter::kHeadersDropped);
-    if (ni != nullptr) ni->count_status(StatusRegister::kDropCount);
-  }
-}
-
-NiFail fail_of(Refusal refusal) {
-  switch (refusal) {
-    case Refusal::kDisabled:
-    case Refusal::kFlowControl: return NiFail::kPtDisabled;
-    case Refusal::kPermission: return NiFail::kPermViolation;
-    case Refusal::kOperation: return NiFail::kOpViolation;
-    default: return NiFail::kDropped;
-  }
-}
-
 /// Tells the initiator, and drops the data that is still to come.
 void refuse(Core& core, Interface* ni, Peer& peer, Arrival& arrival, Refusal refusal) {
-  count_refusal(core, ni, refusal);
-  if (ni != nullptr) note_refusal(core, *ni, arrival, reason_of(refusal));
+  const RefusalWords words = words_of(refusal);
+  core.counters.add(words.counter);
+  if (ni != nullptr) {
+    ni->count_status(words.status);
+    note_refusal(core, *ni, arrival, words.reason);
+  }
   const PacketHeader& header = arrival.header;
   arrival.mode =
       header.type == PacketType::kPut && arrival.received < header.length ? ArrivalMode::kDiscard : ArrivalMode::kIdle;
   if ((header.flags & kFlagAnswerWanted) == 0) return;
   AnswerContent content;
   content.operation_id = header.operation_id;
-  content.fail = fail_of(refusal);
+  content.fail = words.fail;
   // SPEC: 2.8 and 3.13.3 give no ACK for a put that matches nothing without flow control; a get is always told, because
   // its memory descriptor could never be released otherwise.
   // libfabric tells of everything.
