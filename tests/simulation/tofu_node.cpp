@@ -6,6 +6,8 @@
 
 #include "engine/initiator/barrier.h"
 #include "engine/initiator/send.h"
+#include "engine/initiator/tofu_send.h"
+#include "engine/target/tofu_request.h"
 
 namespace portofu::simulation {
 
@@ -22,10 +24,27 @@ FindResult TableDirectory::find(std::uint64_t key, NameOwner* owner) {
   return FindResult::kFound;
 }
 
-TofuNode::TofuNode(std::unique_ptr<Wire> carrier, const NodeOptions& options, TofuClaims& claims, const Coordinates& at,
-                   SimNetwork* shown)
-    : directory_(claims, options.id, shown), node_(std::move(carrier), options) {
-  node_.core().tofu = std::make_unique<Tofu>(at, &directory_);
+TofuNode::TofuNode(std::unique_ptr<Wire> carrier, const NodeOptions& options, std::unique_ptr<NodeDirectory> directory,
+                   const Coordinates& at)
+    : directory_(std::move(directory)), node_(std::move(carrier), options) {
+  node_.core().tofu = std::make_unique<Tofu>(at, directory_.get());
+}
+
+bool TofuNode::claim(std::uint32_t number) {
+  const Engine::Duty duty(node_.engine());
+  return tofu().claim_queue(tni_of(number), queue_of(number), CqMode::kShared) != nullptr;
+}
+
+void TofuNode::free_vcq(VirtualControlQueue& vcq) {
+  const Engine::Duty duty(node_.engine());
+  const std::uint64_t id = vcq.id;
+  ControlQueue& queue = *tofu().queue(queue_number(id));
+  leave_queue(duty.core(), vcq);
+  while (const auto region = queue.stadds.take_any_of(component_of(id))) leave_region(duty.core(), *region);
+  tofu().leave(vcq);
+  queue.vcqs[component_of(id)].reset();
+  const std::uint32_t number = queue_number(id);
+  if (queue.is_empty()) tofu().release_queue(tni_of(number), queue_of(number));
 }
 
 VirtualControlQueue& TofuNode::make_vcq(std::uint32_t number, CqMode mode, std::uint32_t toq_entries) {

@@ -45,7 +45,10 @@ class TofuNode {
   /// @param carrier  reaches the other processes
   /// @param shown    Network::shown
   TofuNode(std::unique_ptr<Wire> carrier, const NodeOptions& options, TofuClaims& claims, const Coordinates& at,
-           SimNetwork* shown = nullptr);
+           SimNetwork* shown = nullptr)
+      : TofuNode(std::move(carrier), options, std::make_unique<TableDirectory>(claims, options.id, shown), at) {}
+  TofuNode(std::unique_ptr<Wire> carrier, const NodeOptions& options, std::unique_ptr<NodeDirectory> directory,
+           const Coordinates& at);
 
   Node& node() { return node_; }
   Tofu& tofu() { return *node_.core().tofu; }
@@ -54,6 +57,12 @@ class TofuNode {
 
   /// Creates a VCQ on a CQ that this process claims, or has claimed.
   VirtualControlQueue& make_vcq(std::uint32_t number, CqMode mode, std::uint32_t toq_entries);
+
+  /// Whether a CQ can be claimed, which is done.
+  bool claim(std::uint32_t number);
+
+  /// Frees a VCQ, and its CQ if it was the last one.
+  void free_vcq(VirtualControlQueue& vcq);
 
   /// Registers a piece of the memory. @return its STADD
   std::uint64_t register_memory(const VirtualControlQueue& vcq, std::uint64_t at, std::uint64_t bytes, bool read_only);
@@ -73,7 +82,7 @@ class TofuNode {
   BarrierState take_result(BarrierGate& gate, GateValue* value);
 
  private:
-  TableDirectory directory_;
+  std::unique_ptr<NodeDirectory> directory_;
   Node node_;
 };
 
