@@ -46,8 +46,8 @@ void tell_who_cannot_ask(const std::vector<std::uint16_t>& taken, int error) {
       ports.c_str());
 }
 
-/// A node where nobody has answered is asked for a second only, for so long: what goes there ends soon meanwhile, but
-/// not at once, because somebody may have begun there.
+/// A node where nobody has answered is asked for two seconds only, for so long: what goes there ends soon meanwhile,
+/// but not at once, because somebody may have begun there.
 constexpr std::uint64_t kSilenceNs = 5'000'000'000;
 
 }  // namespace

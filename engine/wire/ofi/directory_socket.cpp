@@ -15,11 +15,12 @@ namespace portofu {
 namespace {
 
 /// A question is asked again when no answer has come for so long; then for twice as long, up to the longest pause. Each
-/// try reaches one of the node's processes by chance, so there are many; together they take five seconds, or a second.
+/// try reaches one of the node's processes by chance, so there are many; together they take five seconds, or two.
 constexpr std::uint64_t kFirstPauseMs = 40;
 constexpr std::uint64_t kLongestPauseMs = 160;
 constexpr int kMostTries = 32;
-constexpr int kFewTries = 8;
+constexpr int kFewTries = 14;
+static_assert((kFewTries - 2) * kLongestPauseMs > kTellMs + 500, "who tells others answers nobody meanwhile");
 
 /// Tries in a row for which this process lacks a socket; together they take a second.
 constexpr int kMostShortTries = 8;

@@ -41,7 +41,7 @@ enum class AskResult : std::uint8_t {
 /// For how long a question is put.
 enum class Patience : std::uint8_t {
   kFull,   ///< Five seconds.
-  kShort,  ///< A second: the node has not answered of late.
+  kShort,  ///< Two seconds: the node has not answered of late.
 };
 
 /// Used by one thread at a time. What is not of this job, or no message of a directory, is counted as a refused packet.

@@ -205,9 +205,9 @@ std::uint64_t silence_ms(Patience patience) {
 }
 
 // It is asked again because somebody may have begun there, but what goes there shall end soon.
-TEST(DirectorySocket, Node_that_has_been_silent__is_asked_for_a_second_and_others_for_five) {
+TEST(DirectorySocket, Node_that_has_been_silent__is_asked_for_two_seconds_and_others_for_five) {
   EXPECT_NEAR(static_cast<double>(silence_ms(Patience::kFull)), 5000, 200);
-  EXPECT_NEAR(static_cast<double>(silence_ms(Patience::kShort)), 1100, 200);
+  EXPECT_NEAR(static_cast<double>(silence_ms(Patience::kShort)), 2040, 100);
 }
 
 TEST(DirectorySocket, Many_questions__take_a_bounded_number_of_sockets) {
