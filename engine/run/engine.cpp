@@ -159,6 +159,12 @@ int Engine::look_on_duty() {
   return work;
 }
 
+void Engine::leave_to_progress_thread() {
+  if (progress_ == nullptr) return;
+  const Duty duty(*this);
+  if (policy_.is_sleeper(core_.now_ns())) progress_->stand_in();
+}
+
 void Engine::set_unattended_on_duty(bool unattended) {
   unattended_ = unattended;
   if (node_ != nullptr) node_->segment->control().unattended.store(unattended ? 1 : 0, std::memory_order_relaxed);

@@ -222,10 +222,9 @@ class Engine {
   /// Whether a thread of its own looks after it while no thread of the application does.
   bool has_progress_thread() const { return progress_ != nullptr; }
 
-  /// The calling thread is about to sleep outside of the library, until something is told at a file descriptor.
-  void leave_to_progress_thread() {
-    if (progress_ != nullptr) progress_->stand_in();
-  }
+  /// The calling thread is about to sleep outside of the library, until something is told at a file descriptor, or only
+  /// looks at that. Then it comes back at once.
+  void leave_to_progress_thread();
 
   /// What closing does for others, while threads may be inside, for which all memory stays in place: lets what is on
   /// its way out leave, gives peers and names back. The interfaces are closed.

@@ -94,6 +94,15 @@ class PollPolicy {
     if (!stall_watch_.is_on()) return false;
     return stall_watch_.is_look_due(now_ns, work_cycles_ + starts_ + signs.lane_uses(), lasted_ns);
   }
+  /// A caller leaves to wait at a file descriptor. @return false: it is one that only looks there, as it has shown: it
+  /// was back at once, and nothing had happened
+  bool is_sleeper(std::uint64_t now_ns) {
+    const bool was_away = now_ns - left_ns_ >= kShortestAwayNs;
+    only_looks_ = !was_away && (only_looks_ || left_cycles_ == work_cycles_);
+    left_ns_ = now_ns;
+    left_cycles_ = work_cycles_;
+    return !only_looks_;
+  }
   StallWatch& stall_watch() { return stall_watch_; }
   /// How long a call sleeps that is advised to.
   std::uint64_t sleep_ns() const { return sleep_ns_; }
@@ -135,6 +144,9 @@ class PollPolicy {
   std::uint32_t polls_ = 0;           ///< Empty calls, mod 2^32.
   std::uint32_t search_mark_ = 0;     ///< `polls_` when a search last found nothing.
   std::uint32_t links_ = 0;           ///< Looks left out behind a LINK, in a row.
+  std::uint64_t left_ns_ = 0;         ///< When a caller last left to wait at a file descriptor.
+  std::uint64_t left_cycles_ = 0;     ///< `work_cycles_` then.
+  bool only_looks_ = false;           ///< See is_sleeper.
   bool awaits_ = false;               ///< PollSigns::awaits_something when last asked.
   std::atomic<bool> shares_core_{false};
   StallWatch stall_watch_;

@@ -59,6 +59,8 @@ inline constexpr std::uint32_t kLeftOut = 15;
 
 // ---- Loops of non-blocking calls (poll_policy.h)
 
+/// Who is back so soon from a file descriptor, and nothing has happened, has not slept there.
+inline constexpr std::uint64_t kShortestAwayNs = 50'000;
 /// Empty calls between two looks at the clock while a loop spins.
 inline constexpr std::uint32_t kPollsPerMark = 64;
 /// A loop whose kPollsPerMark empty calls take longer does something else, too.

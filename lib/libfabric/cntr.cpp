@@ -186,9 +186,7 @@ bool CounterFid::has_news_or_arms() {
   const CounterState now = state(duty.core());
   if (watchers.find_news(now)) return true;
   if (watchers.go_to_sleep(now)) wait.settle();
-  if (wait.fd() < 0) return false;
-  counter(duty.core()).arm_on_duty(wait.fd());
-  domain->engine->leave_to_progress_thread();
+  if (wait.fd() >= 0) counter(duty.core()).arm_on_duty(wait.fd());
   return false;
 }
 

@@ -291,9 +291,8 @@ bool CompletionQueue::has_news_or_arms() {
   const Engine::Duty duty(*domain->engine);
   if (has_news(duty.core())) return true;
   wait.settle();
-  if (wait.fd() < 0) return false;
-  events(duty.core()).arm_on_duty(wait.fd());
-  domain->engine->leave_to_progress_thread();
+  EventQueue& waiting = events(duty.core());
+  if (wait.fd() >= 0) waiting.arm_on_duty(wait.fd());
   return false;
 }
 

@@ -18,6 +18,12 @@
 #include "lib/libfabric/eq.h"
 
 namespace portofu::fabric {
+namespace {
+
+/// A thread is about to sleep at what has no news.
+void leave_to_progress_thread(const fid* object);
+
+}  // namespace
 
 /// Its file descriptor is ready when that of a member is.
 struct WaitSet {
@@ -47,6 +53,11 @@ struct WaitSet {
   bool has_news() {
     const std::lock_guard lock(mutex);
     return std::ranges::any_of(members, has_news_or_arms);
+  }
+  /// A thread is about to sleep.
+  void leave() {
+    const std::lock_guard lock(mutex);
+    std::ranges::for_each(members, leave_to_progress_thread);
   }
 };
 
@@ -168,6 +179,14 @@ bool has_news_or_arms(fid* object) {
 
 namespace {
 
+void leave_to_progress_thread(const fid* object) {
+  switch (object->fclass) {
+    case FI_CLASS_CQ: return object_of<const CompletionQueue>(object)->domain->engine->leave_to_progress_thread();
+    case FI_CLASS_CNTR: return object_of<const CounterFid>(object)->domain->engine->leave_to_progress_thread();
+    default: return;
+  }
+}
+
 int wait(fid_wait* fid, int timeout_ms) {
   using Clock = std::chrono::steady_clock;
   auto* set = object_of<WaitSet>(fid);
@@ -175,6 +194,7 @@ int wait(fid_wait* fid, int timeout_ms) {
   while (!set->has_news()) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
     if (timeout_ms >= 0 && left <= 0) return -FI_ETIMEDOUT;
+    set->leave();
     pollfd look{set->epoll_fd, POLLIN, 0};
     poll(&look, 1, timeout_ms < 0 ? -1 : static_cast<int>(left));
   }
@@ -229,7 +249,12 @@ int open_wait(fid_fabric* fabric, fi_wait_attr* attr, fid_wait** opened) {
 }
 
 int try_wait(fid_fabric*, fid** fids, int count) {
-  return std::any_of(fids, fids + count, has_news_or_arms) ? -FI_EAGAIN : 0;
+  if (std::any_of(fids, fids + count, has_news_or_arms)) return -FI_EAGAIN;
+  std::for_each(fids, fids + count, [](fid* object) {
+    if (object->fclass == FI_CLASS_WAIT) return object_of<WaitSet>(object)->leave();
+    leave_to_progress_thread(object);
+  });
+  return 0;
 }
 
 }  // namespace portofu::fabric

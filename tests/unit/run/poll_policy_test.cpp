@@ -277,6 +277,20 @@ TEST_F(PollPolicyTest, Yields_that_take_long__are_learned_for_other_streaks) {
 }
 
 /// With PORTOFU_STALL_S.
+TEST_F(PollPolicyTest, Caller__that_waits_at_a_descriptor_sleeps_there_unless_it_was_back_at_once) {
+  EXPECT_TRUE(policy.is_sleeper(now));
+  now += kShortestAwayNs - 1;
+  EXPECT_FALSE(policy.is_sleeper(now)) << "it only looks";
+  policy.note_work();
+  EXPECT_FALSE(policy.is_sleeper(now)) << "and what it finds does not make it sleep";
+  now += kShortestAwayNs;
+  EXPECT_TRUE(policy.is_sleeper(now)) << "now it did";
+  for (int i = 0; i < 10; ++i) {
+    policy.note_work();
+    EXPECT_TRUE(policy.is_sleeper(now)) << "something woke it at once";
+  }
+}
+
 class PollPolicyStallTest : public PollPolicyTest {
  protected:
   static constexpr std::uint64_t kStallNs = 1000 * kMsNs;

@@ -227,5 +227,17 @@ TEST(ProgressOfNode, Peer__of_an_application_that_has_just_looked_waits_for_its_
   EXPECT_TRUE(asking.is_answered(kLongNs));
 }
 
+// It says that it does not look any more.
+TEST(ProgressOfNode, Peer__of_an_application_that_sleeps_at_a_descriptor_is_answered) {
+  Settings patient = RealEngine::settings(true);
+  patient.guard_period_us = 3'600'000'000;
+  RealEngine asking(RealEngine::settings(true));
+  const RealEngine sleeping(patient);
+  sleeping->step();
+  asking.get_from(*sleeping);
+  sleeping->leave_to_progress_thread();
+  EXPECT_TRUE(asking.is_answered(kLongNs));
+}
+
 }  // namespace
 }  // namespace portofu
