@@ -15,6 +15,7 @@
 #include "engine/observe/system_failure.h"
 #include "engine/queue/no_signals.h"
 #include "engine/run/engine.h"
+#include "engine/run/loop.h"
 #include "engine/run/process_threads.h"
 #include "engine/run/wait_limits.h"
 
@@ -151,7 +152,29 @@ void VirtualNic::take_departure(const VirtualDelivery& delivery) {
   clock_.delivered();
 }
 
+/// A process has left virtual time, and perhaps ends just now: it is looked for until it is gone.
+void VirtualNic::take_loss(const VirtualDelivery& delivery) {
+  const ProcessId gone{delivery.source_nid, delivery.source_pid};
+  const std::uint64_t began_ns = engine_.core_.now_ns();
+  while (!stopping_.load(std::memory_order_acquire)) {
+    engine_.duty_.take_as_guest();
+    clock_.enter_nic(delivery, 0);
+    run_timers_on_duty(engine_.core_);
+    while (engine_.cycle_on_duty() > 0) {
+    }
+    clock_.leave_nic();
+    const bool is_known = engine_.core_.peer(gone).state != PeerState::kConnected;
+    const bool is_over = is_known || engine_.core_.now_ns() - began_ns > kMostOfLossNs;
+    engine_.give_duty();
+    if (is_over) break;
+    const timespec pause{0, kTryAgainNs};
+    nanosleep(&pause, nullptr);
+  }
+  clock_.delivered();
+}
+
 void VirtualNic::take(const VirtualDelivery& delivery) {
+  if (delivery.is_lost != 0) return take_loss(delivery);
   if (delivery.departure != 0) return take_departure(delivery);
   const ProcessId source{delivery.source_nid, delivery.source_pid};
   VirtualWire& wire = source == engine_.self() ? own_ : others_;

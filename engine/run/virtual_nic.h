@@ -34,6 +34,7 @@ class VirtualNic {
   void run();
   void take(const VirtualDelivery& delivery);
   void take_departure(const VirtualDelivery& delivery);
+  void take_loss(const VirtualDelivery& delivery);
   bool await(VirtualWire& wire, const VirtualDelivery& delivery);
   bool send_waiting_on_duty();
 

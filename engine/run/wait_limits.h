@@ -120,5 +120,7 @@ inline constexpr long kEndLookNs = 10'000'000;
 inline constexpr std::int64_t kTryAgainNs = 50'000;
 /// How often the dead are looked for.
 inline constexpr std::int64_t kTimersNs = 500'000'000;
+/// A process that has left virtual time, and is still there then, is taken for one that goes on.
+inline constexpr std::uint64_t kMostOfLossNs = 1'000'000'000;
 
 }  // namespace portofu

@@ -441,6 +441,13 @@ TEST(PtlSim, Ends__a_rank_that_dies_ends_the_job) {
   EXPECT_TRUE(contains(job.output, "rank 1 ")) << job.output;
 }
 
+/// 3.1.2.1: UTOFU_ERR_MRQ_PEER.
+TEST(PtlSim, Ends__who_sends_to_a_rank_that_has_left_is_told_so_in_virtual_time) {
+  const Simulated job = run("leaves_early", {"--nodes", "2"});
+  EXPECT_EQ(job.status, 0) << job.output;
+  EXPECT_LT(job.time_ps(), 1'000'000'000u) << "not when somebody looks after the dead: " << job.output;
+}
+
 TEST(PtlSim, Ends__who_never_uses_the_library_is_told_so) {
   const Simulated job = run("never", {"--nodes", "2"});
   EXPECT_EQ(job.status, 125) << job.output;

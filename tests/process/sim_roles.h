@@ -104,6 +104,21 @@ inline int play_with_signals(void (*keep_off)()) {
   return pair.close();
 }
 
+/// Odd ranks leave the library as soon as they have heard of their partners, which go on to send to them.
+inline int play_leaves_early() {
+  TofuPair pair;
+  if (!pair.open() || !pair.put(1, UTOFU_ONESIDED_FLAG_REMOTE_MRQ_NOTICE)) return 1;
+  if (!pair.await_notice(UTOFU_MRQ_TYPE_RMT_PUT)) return 2;
+  utofu_mrq_notice notice{};
+  int rc = pair.is_even() ? UTOFU_SUCCESS : UTOFU_ERR_MRQ_PEER;
+  while (rc == UTOFU_SUCCESS) {
+    if (!pair.put(2, UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE)) return 3;
+    do rc = utofu_poll_mrq(pair.vcq, 0, &notice);
+    while (rc == UTOFU_ERR_NOT_FOUND);
+  }
+  return rc == UTOFU_ERR_MRQ_PEER ? pair.close() : 4;
+}
+
 /// Even ranks put words to TNI 3 of odd ones, which add to words of TNI 0.
 inline int play_two_tnis() {
   TofuPair pair;
@@ -454,6 +469,7 @@ inline int play_sim(const std::string& role) {
     if (!pair.open()) return 1;
     return rank == 1 && role == "memory_and_notices" ? pair.await_notice(UTOFU_MRQ_TYPE_RMT_PUT) : pair.await_memory(1);
   }
+  if (role == "leaves_early") return play_leaves_early();
   if (role == "dies") {
     TofuPair pair;
     if (!pair.open() || !pair.put(1, UTOFU_ONESIDED_FLAG_REMOTE_MRQ_NOTICE)) return 1;

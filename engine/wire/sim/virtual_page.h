@@ -15,7 +15,7 @@
 namespace portofu {
 
 inline constexpr std::uint64_t kVirtualMagic = 0x314d49534f545250;  // "PRTOSIM1"
-inline constexpr std::uint32_t kVirtualVersion = 4;
+inline constexpr std::uint32_t kVirtualVersion = 5;
 inline constexpr std::uint32_t kMostVirtualRanks = 4096;
 inline constexpr std::uint32_t kReportCount = 256;  ///< A power of two.
 inline constexpr std::uint32_t kSpanCount = 256;    ///< A power of two.
@@ -101,6 +101,7 @@ struct VirtualDelivery {
   std::uint32_t to_interface;
   std::uint32_t departure = 0;  ///< Not 0: a message of the rank's own has left, VirtualReport::departure.
   std::uint32_t type = 0;       ///< Its PacketType.
+  std::uint32_t is_lost = 0;    ///< 1: the process named as source has left, and has not taken what it was sent.
 };
 
 /// Of one rank. Writers: the rank, but where the coordinator is named.

@@ -196,6 +196,7 @@ bool Coordinator::step() {
     now_ps_ = std::max(now_ps_, next.time_ps);
     if (next.what == What::kDeparture) depart(next);
     if (next.what == What::kLeft) leave(next);
+    if (next.what == What::kLost) lose(next);
     if (next.what == What::kArrival) arrive(next);
     return true;
   }

@@ -73,7 +73,7 @@ class Coordinator final : public JobWatcher {
   /// What a look at something that lasts counts for: twice such a pause.
   static constexpr std::uint64_t kMostOfLookNs = 2 * kPauseNs;
 
-  enum class What : std::uint8_t { kArrival, kLeft, kDeparture };
+  enum class What : std::uint8_t { kArrival, kLost, kLeft, kDeparture };
   struct Happening {
     std::uint64_t time_ps;
     What what;
@@ -128,7 +128,9 @@ class Coordinator final : public JobWatcher {
   void depart(const Happening& departure);
   void arrive(const Happening& arrival);
   void leave(const Happening& left);
-  void hand_to_nic(std::uint32_t rank, const VirtualDelivery& delivery);
+  void come_back(const Happening& arrival);
+  void lose(const Happening& lost);
+  bool hand_to_nic(std::uint32_t rank, const VirtualDelivery& delivery);
   void tell(std::uint32_t rank, std::uint64_t notice_ps, std::uint32_t message);
   bool is_quiet() const;
   bool wait_for_news(std::uint64_t timeout_ns);

@@ -162,8 +162,10 @@ void Coordinator::depart(const Happening& departure) {
                                .is_told = departure.report.departure != 0});
 }
 
-/// Lets the NIC of a rank take something, and waits until it has.
-void Coordinator::hand_to_nic(std::uint32_t rank, const VirtualDelivery& delivery) {
+/// Lets the NIC of a rank take something, and waits until it has. @return false: it is not there any more
+bool Coordinator::hand_to_nic(std::uint32_t rank, const VirtualDelivery& delivery) {
+  const auto is_there = [&] { return !seats_[rank].ended.load() && state(rank) != VirtualState::kGone; };
+  if (!is_there()) return false;  // What it would answer is too late.
   VirtualPage& page = time_.page(rank);
   page.delivery = delivery;
   const std::uint32_t count = page.delivery_count.fetch_add(1, std::memory_order_release) + 1;
@@ -172,13 +174,15 @@ void Coordinator::hand_to_nic(std::uint32_t rank, const VirtualDelivery& deliver
   const std::uint64_t began_ns = monotonic_ns();
   Lasting sleep(kMostOfLookNs);
   while (page.deliveries_taken.load(std::memory_order_acquire) != count) {
-    if (stopping_.load() || failed_ || seats_[rank].ended.load() || state(rank) == VirtualState::kGone) break;
+    if (stopping_.load() || failed_) break;
+    if (!is_there()) return false;
     if (wait_for_news(kPauseNs)) continue;
     const bool sleeps = frozen_.contains(rank) && is_family_asleep(static_cast<pid_t>(page.process.load()));
     if (sleep.look(sleeps, monotonic_ns()) > kThawNs) let_go_on(rank, VirtualState::kAway);
     if (monotonic_ns() - began_ns > options_.hang_ns)
       fail("rank " + std::to_string(rank) + " does not take what arrives");
   }
+  return true;
 }
 
 /// Something has come about at a rank: whoever waits in a call goes on.
@@ -197,24 +201,51 @@ void Coordinator::tell(std::uint32_t rank, std::uint64_t notice_ps, std::uint32_
 /// A message has left the interface: whoever has sent it may use its memory again.
 void Coordinator::leave(const Happening& left) {
   const std::uint32_t rank = left.rank;
-  if (seats_[rank].ended.load() || state(rank) == VirtualState::kGone) return;
   last_event_ps_ = now_ps_;
   VirtualDelivery delivery{};
   delivery.number = left.report.number;
   delivery.time_ps = now_ps_;
   delivery.departure = left.report.departure;
   delivery.type = left.report.type;
-  hand_to_nic(rank, delivery);
+  if (!hand_to_nic(rank, delivery)) return;
   drain(rank, left.message);
   tell(rank, 0, left.message);
+}
+
+/// Nobody is there to take a message. Its sender learns that when an answer would have come.
+void Coordinator::come_back(const Happening& arrival) {
+  sim::Packet packet;
+  packet.from_node = arrival.target / options_.per_node;
+  packet.to_node = arrival.rank / options_.per_node;
+  packet.interface = arrival.report.to_interface % network_.machine().interfaces.count;
+  packet.to_interface = arrival.report.interface % network_.machine().interfaces.count;
+  packet.kind = sim::PacketKind::kAck;
+  Happening lost = arrival;
+  lost.what = What::kLost;
+  lost.time_ps = std::clamp(network_.send(now_ps_, packet).arrived_ps, now_ps_, kLatestPs);
+  happenings_.push(lost);
+}
+
+void Coordinator::lose(const Happening& lost) {
+  const std::uint32_t rank = lost.rank;
+  last_event_ps_ = now_ps_;
+  VirtualDelivery delivery{};
+  delivery.time_ps = now_ps_;
+  delivery.source_nid = lost.report.nid;
+  delivery.source_pid = lost.report.pid;
+  delivery.is_lost = 1;
+  if (!hand_to_nic(rank, delivery)) return;
+  drain(rank, lost.message);
+  tell(rank, 0, lost.message);
 }
 
 void Coordinator::arrive(const Happening& arrival) {
   const std::uint32_t target = arrival.target;
   const VirtualPage& source = time_.page(arrival.rank);
   last_event_ps_ = now_ps_;
-  hand_to_nic(target, {arrival.report.number, now_ps_, source.nid.load(), source.pid.load(), arrival.report.interface,
-                       arrival.rank, arrival.report.to_interface});
+  const bool is_taken = hand_to_nic(target, {arrival.report.number, now_ps_, source.nid.load(), source.pid.load(),
+                                             arrival.report.interface, arrival.rank, arrival.report.to_interface});
+  if (!is_taken) come_back(arrival);
   drain(target, arrival.message);
   Seat& sender = seats_[arrival.rank];
   sender.arrived_ps = now_ps_;
