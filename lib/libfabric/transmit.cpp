@@ -254,6 +254,7 @@ ssize_t arm(Engine& engine, Core& core, const Descriptor& d, const Trigger& trig
   auto* operation = new TriggeredOperation;
   operation->descriptor = d;
   operation->threshold = trigger.threshold;
+  operation->counter = trigger.ct_handle;
   operation->owner = claim.owner;
   operation->home = claim.home;
   ++ni.triggered_count;
