@@ -8,6 +8,7 @@
 #include <array>
 #include <charconv>
 #include <cstring>
+#include <string>
 #include <string_view>
 
 #include "engine/config/settings.h"
@@ -71,10 +72,6 @@ std::uint32_t own_nid() {
     return find_node_id(settings.nid, settings.interface);
   }();
   return nid;
-}
-
-std::string address_text(const Address& address) {
-  return node_id_text(address.nid) + ":" + std::to_string(address.pid) + "/" + std::to_string(address.number);
 }
 
 bool is_address_format(std::uint32_t format) {

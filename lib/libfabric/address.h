@@ -5,7 +5,6 @@
 #include <rdma/fabric.h>
 
 #include <cstdint>
-#include <string>
 
 #include "engine/door/libfabric.h"
 
@@ -42,9 +41,6 @@ void write_address(const Address& address, std::uint32_t format, void* place);
 /// Reads an address in either format.
 /// @return NID 0 if it is in none
 Address read_address(const void* place);
-
-/// "10.0.0.1:4711/0".
-std::string address_text(const Address& address);
 
 /// Turns what users write into an address: a host name or number, and a PID.
 /// @param node     nullptr: this node; without a service it may be both in the format FI_ADDR_STR

@@ -177,21 +177,27 @@ int remove(fid_av* fid, fi_addr_t* places, std::size_t count, std::uint64_t flag
 }
 
 int look_up(fid_av* fid, fi_addr_t place, void* address, std::size_t* bytes) {
-  auto* av = object_of<AddressVector>(fid);
-  const Engine::Duty duty(*av->domain->engine);
-  std::uint32_t context = 0;
-  const Address* found = av->find(place, &context);
-  if (found == nullptr) return -FI_EINVAL;
-  std::array<std::byte, sizeof *found> written;
-  write_address(*found, av->domain->address_format, written.data());
-  std::memcpy(address, written.data(), std::min(*bytes, written.size()));
-  *bytes = written.size();
-  return 0;
+  return guarded([&] {
+    auto* av = object_of<AddressVector>(fid);
+    const Engine::Duty duty(*av->domain->engine);
+    std::uint32_t context = 0;
+    const Address* found = av->find(place, &context);
+    if (found == nullptr) return -FI_EINVAL;
+    std::array<std::byte, sizeof *found> written;
+    write_address(*found, av->domain->address_format, written.data());
+    std::memcpy(address, written.data(), std::min(*bytes, written.size()));
+    *bytes = written.size();
+    return 0;
+  });
 }
 
-const char* text_of(fid_av*, const void* address, char* text, std::size_t* bytes) {
-  const int length = std::snprintf(text, *bytes, "%s", address_text(read_address(address)).c_str());
-  *bytes = static_cast<std::size_t>(length) + 1;
+/// "10.0.0.1:4711/0". There may be no memory for a string.
+const char* text_of(fid_av*, const void* bytes, char* text, std::size_t* room) {
+  const Address address = read_address(bytes);
+  const std::uint32_t nid = address.nid;
+  const int length = std::snprintf(text, *room, "%u.%u.%u.%u:%u/%u", nid >> 24, nid >> 16 & 0xff, nid >> 8 & 0xff,
+                                   nid & 0xff, address.pid, address.number);
+  *room = static_cast<std::size_t>(length) + 1;
   return text;
 }
 

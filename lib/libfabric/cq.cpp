@@ -63,7 +63,13 @@ void* buffer_of(const Event& event) { return is_of_target(event.type) && !is_of_
 
 fi_addr_t source_of(const Lane& lane, const Event& event) {
   const Receive* receive = is_of_target(event.type) ? receiver_of(lane, event.pt_index / kPortalsPerEndpoint) : nullptr;
-  return receive != nullptr && receive->av != nullptr ? receive->av->find(event.initiator) : FI_ADDR_NOTAVAIL;
+  if (receive == nullptr || receive->av == nullptr) return FI_ADDR_NOTAVAIL;
+  fi_addr_t found = FI_ADDR_NOTAVAIL;
+  guarded([&] {
+    found = receive->av->find(event.initiator);
+    return 0;
+  });
+  return found;
 }
 
 constexpr std::size_t entry_bytes(fi_cq_format format) {

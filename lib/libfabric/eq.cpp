@@ -63,8 +63,10 @@ ssize_t read_error(fid_eq* fid, fi_eq_err_entry* entry, std::uint64_t flags) {
 }
 
 ssize_t write(fid_eq* fid, std::uint32_t event, const void* bytes, std::size_t count, std::uint64_t) {
-  object_of<EventQueueFid>(fid)->post_bytes(event, bytes, count);
-  return static_cast<ssize_t>(count);
+  return guarded([&] {
+    object_of<EventQueueFid>(fid)->post_bytes(event, bytes, count);
+    return static_cast<ssize_t>(count);
+  });
 }
 
 /// "If the timeout expires or the calling thread is signaled and no data is available ... -FI_EAGAIN is returned."

@@ -231,12 +231,10 @@ ssize_t receive(Endpoint& ep, const ReceiveCall& call) {
   });
 }
 
-/// "Operations posted without a valid context parameter ... cannot be canceled" (fi_endpoint(3)).
-ssize_t cancel(fid* object, void* context) {
-  const auto& ep = *object_of<Endpoint>(object);
-  if (context == nullptr) return -FI_ENOENT;
-  const Engine::Duty duty(*ep.domain->engine);
-  Core& core = duty.core();
+namespace {
+
+/// On duty.
+ssize_t cancel_on_duty(Core& core, const Endpoint& ep, void* context) {
   const ListEntry* entry = ep.rx->enabled ? find_receive(core, *ep.rx, context) : nullptr;
   if (entry == nullptr) return cancel_waiting(core, ep, context) ? 0 : -FI_ENOENT;
   ReceiveCall call;
@@ -249,6 +247,18 @@ ssize_t cancel(fid* object, void* context) {
   tell(core, *ep.rx, call, nullptr, NiFail::kCanceled);
   count_failure(core, interface_of(core), ct_handle);
   return 0;
+}
+
+}  // namespace
+
+/// "Operations posted without a valid context parameter ... cannot be canceled" (fi_endpoint(3)).
+ssize_t cancel(fid* object, void* context) {
+  return guarded([&]() -> ssize_t {
+    const auto& ep = *object_of<Endpoint>(object);
+    if (context == nullptr) return -FI_ENOENT;
+    const Engine::Duty duty(*ep.domain->engine);
+    return cancel_on_duty(duty.core(), ep, context);
+  });
 }
 
 }  // namespace portofu::fabric

@@ -23,6 +23,8 @@ struct Opened {
   fid_domain* second_domain = nullptr;
   fid_eq* eq = nullptr;
   fid_av* av = nullptr;
+  fid_av* writer = nullptr;
+  fid_av* reader = nullptr;
   fid_cq* cq = nullptr;
   fid_cntr* cntr = nullptr;
   fid_wait* wait_set = nullptr;
@@ -69,6 +71,45 @@ int insert_several(Opened& o) {
     return -FI_EOTHER;
   }
   return all ? 0 : -FI_ENOMEM;
+}
+
+int write_event(Opened& o) {
+  const fi_eq_entry entry{&o.eq->fid, nullptr, 0};
+  const ssize_t written = fi_eq_write(o.eq, FI_NOTIFY, &entry, sizeof entry, 0);
+  return written == sizeof entry ? 0 : static_cast<int>(written);
+}
+
+/// The text is there, or is none.
+int write_address(Opened& o) {
+  std::array<std::byte, 64> name;
+  std::array<char, 64> text;
+  std::size_t bytes = name.size();
+  std::size_t room = text.size();
+  if (fi_av_lookup(o.av, o.self, name.data(), &bytes) != 0) return -FI_EOTHER;
+  const char* written = fi_av_straddr(o.av, name.data(), text.data(), &room);
+  return written == text.data() ? 0 : written == nullptr ? -FI_ENOMEM : -FI_EOTHER;
+}
+
+/// An address that another vector of the name has got.
+int look_up_shared(Opened& o) {
+  fi_addr_t place = FI_ADDR_NOTAVAIL;
+  if (o.reader == nullptr || o.writer == nullptr) return -FI_EOTHER;
+  const int inserted = fi_av_insertsvc(o.writer, "10.1.1.1", "5001", &place, 0, nullptr);
+  if (inserted < 1) return inserted == 0 ? -FI_ENOMEM : inserted;
+  std::array<std::byte, 64> name;
+  std::size_t bytes = name.size();
+  return fi_av_lookup(o.reader, place, name.data(), &bytes);
+}
+
+int open_shared_vectors(Opened& o) {
+  std::array<char, 32> name{};
+  std::snprintf(name.data(), name.size(), "portofu-reader-%d", getpid());
+  fi_av_attr attr{};
+  attr.name = name.data();
+  if (o.writer == nullptr) {
+    if (const int result = fi_av_open(o.domain, &attr, &o.writer, nullptr); result != 0) return result;
+  }
+  return fi_av_open(o.domain, &attr, &o.reader, nullptr);
 }
 
 int open_waiting_queue(Opened& o) {
@@ -170,6 +211,13 @@ std::vector<Call> all_calls() {
       {"fi_av_insertsym", insert_several},
       {"fi_writemsg", write_pieces},
       {"fi_recvmsg with a trigger", receive_later},
+      {"fi_cancel", [](Opened& o) { return static_cast<int>(fi_cancel(&o.ep->fid, &o.trigger)); }},
+      {"fi_recvmsg with a trigger again", receive_later},
+      {"fi_cntr_add", [](Opened& o) { return fi_cntr_add(o.cntr, 1000); }},
+      {"fi_eq_write", write_event},
+      {"fi_av_straddr", write_address},
+      {"fi_av_open of one name", open_shared_vectors},
+      {"fi_av_lookup", look_up_shared},
   };
 }
 
@@ -193,6 +241,8 @@ int close_all(Opened& o) {
   note(close(o.wait_set));
   note(close(o.cntr));
   note(close(o.cq));
+  note(close(o.reader));
+  note(close(o.writer));
   note(close(o.av));
   note(close(o.eq));
   note(close(o.second_domain));
