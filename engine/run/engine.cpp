@@ -160,9 +160,8 @@ int Engine::look_on_duty() {
 }
 
 void Engine::leave_to_progress_thread() {
-  if (progress_ == nullptr) return;
   const Duty duty(*this);
-  if (policy_.is_sleeper(core_.now_ns())) progress_->stand_in();
+  if (progress_ != nullptr && policy_.is_sleeper(core_.now_ns())) progress_->stand_in();
 }
 
 void Engine::set_unattended_on_duty(bool unattended) {
