@@ -9,6 +9,7 @@
 #include <random>
 #include <thread>
 
+#include "tests/process/sim_roles.h"
 #include "tests/process/simulated_job.h"
 
 namespace portofu {
