@@ -490,6 +490,11 @@ TEST(PtlSim, Ends__a_rank_that_cannot_be_stopped_is_told_of_and_goes_on) {
   EXPECT_TRUE(contains(job.output, "has a handler of its own for SIGURG")) << job.output;
 }
 
+TEST(PtlSim, Polling__gives_way_to_a_rank_that_was_away_and_comes_back) {
+  const Simulated job = run("comes_back", {"--nodes", "2", "--hang", "5"});
+  EXPECT_EQ(job.status, 0) << job.output;
+}
+
 /// Each call that sends lets the signal in, because the program may poll its memory behind it.
 TEST(PtlSim, Ends__a_rank_that_blocks_signals_can_be_stopped) {
   const Simulated job = run("memory_and_blocked_signals", {"--nodes", "2"});

@@ -5,6 +5,7 @@
 #include <utofu.h>
 
 #include <signal.h>
+#include <sys/time.h>
 
 #include <atomic>
 #include <cstdint>
@@ -117,6 +118,23 @@ inline int play_leaves_early() {
     while (rc == UTOFU_ERR_NOT_FOUND);
   }
   return rc == UTOFU_ERR_MRQ_PEER ? pair.close() : 4;
+}
+
+/// Both sleep in the kernel. The even one comes back first, and polls its memory for what the odd one sends then.
+inline int play_comes_back() {
+  TofuPair pair;
+  if (!pair.open() || !pair.put(1, 0) || !pair.await_memory(1)) return 1;
+  signal(SIGALRM, [](int) {});
+  sigset_t rest, alarms;
+  sigemptyset(&alarms);
+  sigaddset(&alarms, SIGALRM);
+  sigprocmask(SIG_BLOCK, &alarms, &rest);
+  const itimerval timer{{0, 0}, {0, pair.is_even() ? 300'000 : 900'000}};
+  setitimer(ITIMER_REAL, &timer, nullptr);
+  sigdelset(&rest, SIGALRM);
+  sigsuspend(&rest);
+  if (!pair.put(2, UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE) || !pair.await_notice(UTOFU_MRQ_TYPE_LCL_PUT)) return 3;
+  return !pair.is_even() || pair.await_memory(2) ? pair.close() : 4;
 }
 
 /// Even ranks put words to TNI 3 of odd ones, which add to words of TNI 0.
@@ -470,6 +488,7 @@ inline int play_sim(const std::string& role) {
     return rank == 1 && role == "memory_and_notices" ? pair.await_notice(UTOFU_MRQ_TYPE_RMT_PUT) : pair.await_memory(1);
   }
   if (role == "leaves_early") return play_leaves_early();
+  if (role == "comes_back") return play_comes_back();
   if (role == "dies") {
     TofuPair pair;
     if (!pair.open() || !pair.put(1, UTOFU_ONESIDED_FLAG_REMOTE_MRQ_NOTICE)) return 1;

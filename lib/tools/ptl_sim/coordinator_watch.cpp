@@ -183,6 +183,7 @@ void Coordinator::wait_for_turn_end(std::uint32_t rank) {
       continue;
     }
     drain(rank);
+    look_at_outsiders();  // Who comes back wants a turn.
     if (leave_alone(rank, nap)) return;
     if (monotonic_ns() - began_ns < options_.hang_ns) continue;
     fail("rank " + std::to_string(rank) + " has not called the library for " +
