@@ -26,6 +26,8 @@ int mrq_code(const Notice& notice) {
     case NiFail::kUndeliverable: return UTOFU_ERR_MRQ_PEER;
     case NiFail::kSegv: return remote ? UTOFU_ERR_MRQ_RMT_MEMORY : UTOFU_ERR_MRQ_LCL_MEMORY;
     case NiFail::kBadStadd: return remote ? UTOFU_ERR_MRQ_RMT_STADD : UTOFU_ERR_MRQ_LCL_STADD;
+    // Deregistered while the data of a get was leaving it (leave_region).
+    case NiFail::kDropped: return UTOFU_ERR_MRQ_RMT_STADD;
     case NiFail::kBadLength: return remote ? UTOFU_ERR_MRQ_RMT_LENGTH : UTOFU_ERR_MRQ_LCL_LENGTH;
     default: return UTOFU_ERR_MRQ_OTHER;
   }

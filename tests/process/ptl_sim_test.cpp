@@ -11,6 +11,7 @@
 
 #include "engine/queue/clock.h"
 #include "tests/process/command_output.h"
+#include "tests/process/sim_roles.h"
 #include "tests/process/simulated_job.h"
 
 namespace portofu {

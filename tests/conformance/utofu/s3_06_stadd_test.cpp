@@ -98,3 +98,36 @@ UTOFU_TEST(1, Stadd, Section4_3_2_5__registered_memory_is_locked) {
   ASSERT_EQ(utofu_reg_mem(r.vcq, r.memory, sizeof r.memory, 0, &stadd), UTOFU_SUCCESS);
   EXPECT_GE(locked_kib(), before + 4);
 }
+
+// 3.1.2.1: the remote STADD is outside of what is registered. The target serves peers only in its calls, so the data is
+// on its way when the memory goes.
+UTOFU_TEST(2, Deregistration, Section3_6_1_4__what_a_get_still_reads_is_told_as_a_wrong_stadd) {
+  constexpr std::size_t kBytes = 12'000'000;
+  setenv("PORTOFU_PROGRESS_THREAD", "0", 1);
+  setenv("PORTOFU_DIRECT", "0", 1);
+  Ring ring(self, kBytes);
+  utofu_mrq_notice notice{};
+  static unsigned char word[8];
+  utofu_stadd_t own_word = 0;
+  ASSERT_EQ(utofu_reg_mem(ring.vcq, word, sizeof word, 0, &own_word), UTOFU_SUCCESS);
+  const auto words = self.share(own_word);
+  if (self.rank() == 0) {
+    ASSERT_EQ(utofu_get(ring.vcq, ring.next.vcq_id, ring.stadd, ring.next.stadd, kBytes, 7,
+                        UTOFU_ONESIDED_FLAG_LOCAL_MRQ_NOTICE, nullptr),
+              UTOFU_SUCCESS);
+    self.barrier();
+    self.barrier();
+    EXPECT_EQ(poll_mrq(ring.vcq, &notice), UTOFU_ERR_MRQ_RMT_STADD);
+    EXPECT_EQ(notice.edata, 7u);
+    EXPECT_EQ(utofu_put(ring.vcq, ring.next.vcq_id, own_word, words[1], sizeof word, 8,
+                        UTOFU_ONESIDED_FLAG_REMOTE_MRQ_NOTICE, nullptr),
+              UTOFU_SUCCESS);
+  } else {
+    self.barrier();
+    for (int look = 0; look < 100; ++look) EXPECT_EQ(utofu_poll_mrq(ring.vcq, 0, &notice), UTOFU_ERR_NOT_FOUND);
+    ASSERT_EQ(utofu_dereg_mem(ring.vcq, ring.stadd, 0), UTOFU_SUCCESS);
+    self.barrier();
+    EXPECT_EQ(poll_mrq(ring.vcq, &notice), UTOFU_SUCCESS);  // Serves rank 0 meanwhile.
+    EXPECT_EQ(notice.edata, 8u);
+  }
+}
