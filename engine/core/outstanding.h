@@ -70,6 +70,9 @@ class OutstandingTable {
     first_id_ = static_cast<std::uint32_t>(life * 0x9e3779b97f4a7c15u >> 32) & ~(kMaxOperations - 1);
   }
 
+  /// Another number in each life.
+  std::uint32_t first_id() const { return first_id_; }
+
   /// @return nullptr if kMaxOperations are open; throws bad_alloc without memory
   OutstandingOperation* open(std::uint32_t* operation_id);
 

@@ -42,8 +42,7 @@ bool Tofu::enter(VirtualControlQueue& vcq) {
   while (index < by_handle_.size() && by_handle_[index] != nullptr) ++index;
   if (index >= kMaxVcqs) return false;
   if (index == by_handle_.size()) by_handle_.push_back(nullptr);
-  constexpr std::uint32_t kUses = 1u << 14;
-  handles_given_ = handles_given_ % kUses + 1;  // Never 0, so no handle is.
+  handles_given_ = handles_given_ % kHandleUses + 1;  // Never 0, so no handle is.
   vcq.handle = handles_given_ * kMaxVcqs + index;
   by_handle_[index] = &vcq;
   return true;

@@ -119,6 +119,13 @@ class Tofu {
     return found != nullptr && found->handle == handle ? found : nullptr;
   }
 
+  /// Lets the handles start elsewhere than those of another life of this process: what failed of its puts may be told
+  /// late.
+  /// @param life  any number that differs from life to life; to be called before the first VCQ
+  void tell_apart(std::uint64_t life) {
+    handles_given_ = static_cast<std::uint32_t>(life * 0x9e3779b97f4a7c15u >> 32) % kHandleUses;
+  }
+
   /// Gives a new VCQ its handle. @return false if there are kMaxVcqs
   bool enter(VirtualControlQueue& vcq);
   void leave(const VirtualControlQueue& vcq) { by_handle_[vcq.handle & (kMaxVcqs - 1)] = nullptr; }
@@ -174,6 +181,7 @@ class Tofu {
   void keep_near_owner(const NearOwner& near) { near_owners_.place(near.id) = near; }
 
   static constexpr std::uint32_t kMaxVcqs = 1u << 16;
+  static constexpr std::uint32_t kHandleUses = 1u << 14;  ///< Handles of one place, in turns.
 
   // Of initiator/tofu_owner.
   std::unordered_map<std::uint64_t, std::deque<OwnerlessRequest>> ownerless;  ///< By claim key, in order of posting.

@@ -146,8 +146,10 @@ Coordinates read_coordinates() {
 Engine* with_tofu(Engine* engine) {
   const Engine::Duty duty(*engine);
   Core& core = duty.core();
-  if (core.tofu == nullptr)
+  if (core.tofu == nullptr) {
     core.tofu = std::make_unique<Tofu>(my_coordinates(), core.directory, settings().cmp_id_count);
+    core.tofu->tell_apart(core.outstanding.first_id());
+  }
   return engine;
 }
 

@@ -28,6 +28,7 @@ TofuNode::TofuNode(std::unique_ptr<Wire> carrier, const NodeOptions& options, st
                    const Coordinates& at)
     : directory_(std::move(directory)), node_(std::move(carrier), options) {
   node_.core().tofu = std::make_unique<Tofu>(at, directory_.get());
+  node_.core().tofu->tell_apart(node_.core().outstanding.first_id());
 }
 
 bool TofuNode::claim(std::uint32_t number) {

@@ -133,6 +133,20 @@ TEST_F(TofuTest, Vcq__is_found_by_number_and_by_handle_until_it_leaves) {
   EXPECT_EQ(tofu.vcq(handle), nullptr);
 }
 
+// What failed of the puts of a process may be told when another one has its PID.
+TEST_F(TofuTest, Vcq_of_the_next_life__has_another_handle) {
+  const auto first_handle = [](std::uint64_t life) {
+    Tofu one(kHere, nullptr);
+    one.tell_apart(life);
+    VirtualControlQueue vcq(16, 16);
+    EXPECT_TRUE(one.enter(vcq));
+    EXPECT_EQ(one.vcq(vcq.handle), &vcq);
+    return vcq.handle;
+  };
+  EXPECT_NE(first_handle(1), first_handle(2));
+  EXPECT_EQ(first_handle(1), first_handle(1));
+}
+
 TEST_F(TofuTest, Gates__are_claimed_apart_from_queues) {
   const std::uint64_t id = make_tofu_id(TofuIdKind::kVbg, kHere, make_queue_number(4, 20, 0));
   ASSERT_NE(tofu.claim_queue(4, 20, CqMode::kShared), nullptr);
