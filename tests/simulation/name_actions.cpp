@@ -158,7 +158,7 @@ void NameWorld::make_base(Process& process) {
 /// What it was is no more, and nobody waits for it.
 void NameWorld::clear(Process& process) {
   for (std::size_t number : std::exchange(process.under_way, {})) {
-    if (number == 0) continue;
+    if (number == 0 || number == kForgotten) continue;
     operations_[number - 1].ended = true;
     --holdings_[operations_[number - 1].holding].users;
     --open_operations_;
@@ -261,8 +261,8 @@ void NameWorld::advance_closing(Process& process) {
   const auto is_used = [](const Slot& slot) { return slot.vcq != nullptr; };
   if (!process.leaves || holdings_[process.holding].users != 0) return;
   if (std::any_of(process.slots.begin(), process.slots.end(), is_used)) return;
-  const bool has_own =
-      std::any_of(process.under_way.begin(), process.under_way.end(), [](auto one) { return one != 0; });
+  const bool has_own = std::any_of(process.under_way.begin(), process.under_way.end(),
+                                   [](auto one) { return one != 0 && one != kForgotten; });
   if (!has_own && process.wire->is_settled() && !process.is_woken) end(process);
 }
 
@@ -284,12 +284,14 @@ void NameWorld::put(Process& process) {
   operation.holding = open[below(open.size())];
   operation.slot = static_cast<std::uint32_t>(place - process.under_way.begin());
   operation.posted_ns = now_ns();
+  operation.is_silent = !to_pid && below(4) == 0;
   operations_.push_back(operation);
   *place = number + 1;
   ++holdings_[operation.holding].users;
   ++open_operations_;
   ++counts_.operations;
-  trace("operation %zu of %zu to holding %zu", number, operation.from, operation.holding);
+  trace("operation %zu of %zu to holding %zu slot %u silent %d", number, operation.from, operation.holding,
+        operation.slot, operation.is_silent);
   const Enter enter(process);
   to_pid ? post_to_pid(process, number) : post_to_queue(process, number);
   process.is_woken = true;
@@ -303,7 +305,7 @@ void NameWorld::post_to_queue(Process& process, std::size_t number) {
   Descriptor d;
   d.type = PacketType::kTofuPut;
   d.tofu = {};
-  d.tofu_meta = static_cast<std::uint16_t>(kTofuLocalNotice | operation.slot);
+  d.tofu_meta = static_cast<std::uint16_t>((operation.is_silent ? 0 : kTofuLocalNotice) | operation.slot);
   d.tofu.remote_vcq_id = holding.vcq_id;
   d.tofu.local_stadd = process.base_stadd + 8 + 8 * operation.slot;
   d.remote_stadd = holding.stadd + 8 * word_of(operation);

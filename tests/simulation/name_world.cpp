@@ -194,6 +194,7 @@ void NameWorld::step(Process& process) {
   if (process.keeper->handle) process.keeper->handle();
   if (process.node->node().engine().step() > 0) process.is_woken = true;
   take_ends(process);
+  look_for_silent(process);
   take_messages(process);
   if (process.wire->next_due_ns() <= now_ns()) process.is_woken = true;
 }
@@ -205,6 +206,7 @@ void NameWorld::take_ends(Process& process) {
   while (process.base != nullptr && process.node->read_mrq(*process.base, &notice)) {
     const std::size_t number = process.under_way[notice.edata % kMostUnderWay];
     if (number == 0) return complain("a notice of nothing");
+    if (number == kForgotten) continue;
     end_operation(number - 1, notice.fail);
   }
   EventQueue& own = *process.node->node().interface().eqs.find(process.own_eq);
@@ -212,6 +214,23 @@ void NameWorld::take_ends(Process& process) {
     const Event& event = own.oldest_on_duty();
     if (event.type == EventKind::kAck)
       end_operation(reinterpret_cast<std::uintptr_t>(event.user_ptr), event.ni_fail_type);
+  }
+}
+
+/// Those that were executed have ended; and of those to somebody who is gone nothing is known.
+void NameWorld::look_for_silent(Process& process) {
+  for (std::size_t& place : process.under_way) {
+    if (place == 0 || place == kForgotten || !operations_[place - 1].is_silent) continue;
+    const std::size_t number = place - 1;
+    const Holding& holding = holdings_[operations_[number].holding];
+    if (!holding.is_there || !holding.is_kept) {
+      end_operation(number, NiFail::kUndeliverable);
+      place = kForgotten;
+    } else if (is_executed(number)) {
+      end_operation(number, NiFail::kOk);
+    } else if (now_ns() - operations_[number].posted_ns > kLongestOperationNs) {
+      complain(name_of(number) + " is lost");
+    }
   }
 }
 
@@ -278,13 +297,16 @@ void NameWorld::end_operation(std::size_t number, NiFail fail) {
   if (fail != NiFail::kOk && operation.posted_ns < cut_until_ns_) return;
   if (fail != NiFail::kOk && holding.vcq_id == 0 && holding.may_be_refused[operation.from]) return;
   if (fail != NiFail::kOk) return complain(name_of(number) + " has failed: " + std::to_string(static_cast<int>(fail)));
-  if (holding.vcq_id == 0) return;
-  const Process& owner = processes_[holding.process];
-  for (const Slot& slot : owner.slots) {
-    if (slot.vcq == nullptr || slot.holding != operation.holding) continue;
-    if (word_at(owner, region_of(owner, slot) + 8 * word_of(operation)) != number + 1)
-      complain(name_of(number) + " was not executed");
-  }
+  if (holding.vcq_id != 0 && !is_executed(number)) complain(name_of(number) + " was not executed");
+}
+
+/// To a queue that is there.
+bool NameWorld::is_executed(std::size_t number) const {
+  const Operation& operation = operations_[number];
+  const Process& owner = processes_[holdings_[operation.holding].process];
+  const auto is_it = [&](const Slot& slot) { return slot.vcq != nullptr && slot.holding == operation.holding; };
+  const auto slot = std::find_if(owner.slots.begin(), owner.slots.end(), is_it);
+  return slot != owner.slots.end() && word_at(owner, region_of(owner, *slot) + 8 * word_of(operation)) == number + 1;
 }
 
 }  // namespace portofu::simulation

@@ -62,6 +62,7 @@ class NameWorld {
   static constexpr std::uint64_t kRegionBytes = 8192;
   static constexpr std::size_t kSlots = 2;  ///< VCQs of a process, beside the one from which it puts.
   static constexpr std::uint32_t kMostUnderWay = 16;
+  static constexpr std::size_t kForgotten = SIZE_MAX;  ///< Silent, to who is gone: whether it has failed may be told.
   static constexpr std::uint64_t kWords = 1024;  ///< Of a region; each life has some of its own, by what is under way.
 
   /// Somebody's holding of a name.
@@ -85,7 +86,8 @@ class NameWorld {
     std::size_t holding = 0;
     std::uint32_t slot = 0;  ///< Among those under way of the life.
     std::uint64_t posted_ns = 0;
-    int executed = 0;  ///< PID: messages that came to the owner.
+    int executed = 0;        ///< PID: messages that came to the owner.
+    bool is_silent = false;  ///< Nothing tells that it was executed, only that it has failed.
     bool ended = false;
     bool succeeded = false;
   };
@@ -118,7 +120,7 @@ class NameWorld {
     Handle md = 0, own_eq = 0, target_eq = 0;
     std::array<Slot, kSlots> slots;
     std::size_t holding = 0;                             ///< Of the PID.
-    std::array<std::size_t, kMostUnderWay> under_way{};  ///< Operations + 1; 0: free.
+    std::array<std::size_t, kMostUnderWay> under_way{};  ///< Operations + 1; 0: free; kForgotten.
     bool leaves = false;                                 ///< It ends when nobody uses it.
     bool is_waiting = false;                             ///< In a call, for others to hear.
     const Meanwhile* meanwhile = nullptr;                ///< What it does while it waits.
@@ -153,6 +155,7 @@ class NameWorld {
   void wake_receivers();
   void step(Process& process);
   void take_ends(Process& process);
+  void look_for_silent(Process& process);
   void take_messages(Process& process);
   std::uint64_t next_look_ns(const Process& process) const;
 
@@ -175,6 +178,7 @@ class NameWorld {
   void post_to_queue(Process& process, std::size_t number);
   void post_to_pid(Process& process, std::size_t number);
   void end_operation(std::size_t number, NiFail fail);
+  bool is_executed(std::size_t number) const;
   void check_region(const Process& process, const Slot& slot);
   std::uint64_t word_at(const Process& process, std::uint64_t offset) const;
   std::uint64_t region_of(const Process& process, const Slot& slot) const;
