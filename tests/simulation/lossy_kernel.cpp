@@ -7,13 +7,14 @@
 #include <cerrno>
 #include <cstring>
 
+#include "engine/queue/assert.h"
 #include "engine/segment/own_descriptor.h"
 
 namespace portofu::simulation {
 namespace {
 
 constexpr std::uint16_t kFirstFreePort = 50000;
-constexpr std::uint64_t kFreePorts = 64;
+constexpr std::uint64_t kFreePorts = 512;  ///< A question has seven sockets.
 
 }  // namespace
 
@@ -29,6 +30,7 @@ void LossyPort::advance() {
 }
 
 PortAddress LossyPorts::take(PortAddress at, std::uint64_t socket) {
+  PORTOFU_ASSERT(taken_.size() < kFreePorts);
   const bool is_any = at.port == 0;
   while (is_any && (at.port == 0 || taken_.contains(id_of(at))))
     at.port = static_cast<std::uint16_t>(kFirstFreePort + random_.below(kFreePorts));
