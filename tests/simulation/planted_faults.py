@@ -238,7 +238,7 @@ FAULTS = [
     Fault("directory: who has heard of a queue does not hear of the end", "engine/segment/known_by.cpp",
           "(word & kKnowerMask) | kLinkOnly : 0;", "0 : 0;", "names"),
     Fault("directory: queue given up before all have heard", "engine/segment/segment_alias.cpp",
-          "if (!all_know) return false;", "static_cast<void>(all_know);", "names"),
+          "if (!all_know) return false;", "static_cast<void>(all_know);", "unit_segment_known_by"),
     Fault("directory: queue of a dead process taken before all have heard", "engine/segment/segment_file.cpp",
           "if (!all_know && is_alias_name", "if (!all_know && false && is_alias_name", "names"),
     Fault("directory: silent node is not asked", "engine/run/engine_node.cpp", "  const AskResult result = socket_.ask(",
