@@ -491,6 +491,14 @@ TEST(PtlSim, Ends__a_rank_that_cannot_be_stopped_is_told_of_and_goes_on) {
   EXPECT_TRUE(contains(job.output, "has a handler of its own for SIGURG")) << job.output;
 }
 
+TEST(PtlSim, Polling__of_a_number_of_times_is_no_hang) {
+  for (const char* nodes : {"1x1x1", "2"}) {
+    const Simulated job = run("looks_and_goes_on", {"--nodes", nodes, "--per-node", "2"});
+    EXPECT_EQ(job.status, 0) << job.output;
+    EXPECT_LT(job.time_ps(), 10'000'000'000'000u) << "seconds at most: " << job.output;
+  }
+}
+
 TEST(PtlSim, Polling__gives_way_to_a_rank_that_was_away_and_comes_back) {
   const Simulated job = run("comes_back", {"--nodes", "2", "--hang", "5"});
   EXPECT_EQ(job.status, 0) << job.output;

@@ -137,6 +137,19 @@ inline int play_comes_back() {
   return !pair.is_even() || pair.await_memory(2) ? pair.close() : 4;
 }
 
+/// All look a thousand times for what nobody has sent, and then send, as progress loops do.
+inline int play_looks_and_goes_on() {
+  TofuPair pair;
+  utofu_mrq_notice notice{};
+  if (!pair.open()) return 1;
+  for (std::uint64_t word = 1; word <= 2; ++word) {
+    if (!pair.put(word, UTOFU_ONESIDED_FLAG_REMOTE_MRQ_NOTICE) || !pair.await_notice(UTOFU_MRQ_TYPE_RMT_PUT)) return 2;
+    for (int look = 0; word == 1 && look < 1000; ++look)
+      if (utofu_poll_mrq(pair.vcq, 0, &notice) == UTOFU_SUCCESS) break;
+  }
+  return pair.close();
+}
+
 /// Even ranks put words to TNI 3 of odd ones, which add to words of TNI 0.
 inline int play_two_tnis() {
   TofuPair pair;
@@ -489,6 +502,7 @@ inline int play_sim(const std::string& role) {
   }
   if (role == "leaves_early") return play_leaves_early();
   if (role == "comes_back") return play_comes_back();
+  if (role == "looks_and_goes_on") return play_looks_and_goes_on();
   if (role == "dies") {
     TofuPair pair;
     if (!pair.open() || !pair.put(1, UTOFU_ONESIDED_FLAG_REMOTE_MRQ_NOTICE)) return 1;

@@ -41,8 +41,10 @@ constexpr std::uint64_t kPartOfLateRead = 8192;
 constexpr std::uint32_t kReadsOfTurn = 256;
 /// The same for looks between which the clock is read.
 constexpr std::uint64_t kPartOfLook = 8;
-/// The longest that one waits for while somebody may still send something.
+/// The longest that one waits for while somebody may still send something: so long as others have sent, and until it
+/// has looked so often in a row, because it may look a number of times, and then go on and send.
 constexpr std::uint64_t kLongestLookPs = 1'000'000'000;
+constexpr std::uint32_t kCountedLooks = 2048;
 /// No call costs more: a second.
 constexpr std::uint64_t kMostCallPs = 1'000'000'000'000;
 /// How often one that waits for its turn looks whether there is still somebody to give it.
@@ -259,7 +261,9 @@ void VirtualClock::pass() {
     return;
   }
   const std::uint32_t doublings = std::min((empty_looks_ - kShortLooks) / kLooksOfDoubling, 40u);
-  const std::uint64_t longest = page_.is_quiet.load(std::memory_order_relaxed) != 0 ? kLatestPs / 4 : kLongestLookPs;
+  const bool may_send = empty_looks_ <= kCountedLooks && !watches_clock_;
+  const bool is_quiet = page_.is_quiet.load(std::memory_order_relaxed) != 0 && !may_send;
+  const std::uint64_t longest = is_quiet ? kLatestPs / 4 : kLongestLookPs;
   const std::uint64_t most = watches_clock_ ? std::max(least_wait_ps_, (clock_ps_ - streak_from_ps_) / kPartOfLook)
                                             : std::min(least_wait_ps_, kLatestPs >> 41) << doublings;
   const std::uint64_t until = std::min(clock_ps_ + std::min(most, longest), kLatestPs);
