@@ -39,8 +39,11 @@ int change(fid_cntr* fid, Change&& change) {
   const auto* cntr = object_of<CounterFid>(fid);
   Engine& engine = *cntr->domain->engine;
   const Engine::Duty duty(engine);
-  change(cntr->counter(duty.core()), duty.core().fired);
+  CountingEvent& counter = cntr->counter(duty.core());
+  change(counter, duty.core().fired);
   ++duty.core().activity;
+  if (duty.core().observers != nullptr) [[unlikely]]
+    put_count(duty.core(), cntr->ct_handle, counter.success());
   engine.settle_on_duty();
   return 0;
 }

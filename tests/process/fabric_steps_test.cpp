@@ -32,8 +32,9 @@ class FabricSteps : public FiTrigger {
         output_of(std::string(PORTOFU_PTL_TRACE) + " --merge " + directory_ + " -o " + file, &status);
     EXPECT_EQ(status, 0) << said;
     std::ifstream trace(file);
+    const nlohmann::json whole = nlohmann::json::parse(trace);
     int count = 0;
-    for (const nlohmann::json& event : nlohmann::json::parse(trace).at("traceEvents"))
+    for (const nlohmann::json& event : whole.at("traceEvents"))
       count += event["ph"] == "s" && event["cat"] == kind ? 1 : 0;
     return count;
   }
