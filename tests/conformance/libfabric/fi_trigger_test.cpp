@@ -45,17 +45,9 @@ TEST_F(FiTrigger, Deferred_work_starts_at_its_threshold) {
 TEST_F(FiTrigger, Triggered_operation_waits_for_its_counter) {
   int received = 0;
   int sent = 22;
-  const iovec piece{&sent, sizeof sent};
   fi_triggered_context2 context{};
-  context.event_type = FI_TRIGGER_THRESHOLD;
-  context.trigger.threshold = {gate, 1};
-  fi_msg msg{};
-  msg.msg_iov = &piece;
-  msg.iov_count = 1;
-  msg.addr = to_b;
-  msg.context = &context;
   ASSERT_EQ(fi_recv(b.ep, &received, sizeof received, nullptr, FI_ADDR_UNSPEC, nullptr), 0);
-  ASSERT_EQ(fi_sendmsg(a.ep, &msg, FI_TRIGGER), 0);
+  ASSERT_EQ(send_at_gate(&sent, &context), 0);
   EXPECT_TRUE(b.is_quiet());
   ASSERT_EQ(fi_cntr_add(gate, 1), 0);
   EXPECT_EQ(b.next().err, 0);

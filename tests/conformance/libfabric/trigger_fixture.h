@@ -22,6 +22,19 @@ class FiTrigger : public Fabric {
     return work;
   }
 
+  /// Sends a message to b that waits for one count of `gate`. @param value, context  live until it has left
+  ssize_t send_at_gate(int* value, fi_triggered_context2* context) {
+    context->event_type = FI_TRIGGER_THRESHOLD;
+    context->trigger.threshold = {gate, 1};
+    const iovec piece{value, sizeof *value};
+    fi_msg msg{};
+    msg.msg_iov = &piece;
+    msg.iov_count = 1;
+    msg.addr = to_b;
+    msg.context = context;
+    return fi_sendmsg(a.ep, &msg, FI_TRIGGER);
+  }
+
   int queue(fi_deferred_work& work) { return fi_control(&domain->fid, FI_QUEUE_WORK, &work); }
 
   fid_cntr* gate = nullptr;

@@ -417,20 +417,23 @@ TEST(OfiWire, Process_that_comes_back__is_another_life) {
   EXPECT_EQ(got, (std::vector<std::uint64_t>{0, 2}));
 }
 
+/// The first life of a process of kNodeB: it sends something, and listens as long as it lives.
+int greet_until_killed(ProcessId other) {
+  OfiEnd b(ofi_options(kNodeB, 1));
+  std::vector<std::uint64_t> got;
+  Link* link = nullptr;
+  soon([&] { return b.wire->connect(other, &link) == ConnectResult::kConnected; });
+  send(b, *link, 0);
+  for (;;) b.take(&got);
+}
+
 // The link back to one who has said hello is made unseen. Its node says that this life is over before the engine asks
 // for a link.
 TEST(OfiWire, Link_to_a_life_that_is_over__is_not_handed_out) {
   OfiEnd a(ofi_options(kNodeA));
   const ProcessId id{kNodeB, test_pid()};
   std::vector<std::uint64_t> got;
-  ChildProcess child([&] {
-    OfiEnd b(ofi_options(kNodeB, 1));
-    Link* back = nullptr;
-    soon([&] { return b.wire->connect(a.id, &back) == ConnectResult::kConnected; });
-    send(b, *back, 0);
-    for (;;) b.take(&got);
-    return 0;
-  });
+  ChildProcess child([&] { return greet_until_killed(a.id); });
   ASSERT_TRUE(soon([&] { return a.take(&got); })) << "it welcomes us before it sends anything";
   child.kill_now();
   a.wire->end_life(id, 1);
@@ -445,14 +448,7 @@ TEST(OfiWire, Answer_of_a_life_that_is_over__makes_no_link) {
   OfiEnd a(ofi_options(kNodeA));
   const ProcessId id{kNodeB, test_pid()};
   std::vector<std::uint64_t> got;
-  ChildProcess child([&] {
-    OfiEnd b(ofi_options(kNodeB, 1));
-    Link* back = nullptr;
-    soon([&] { return b.wire->connect(a.id, &back) == ConnectResult::kConnected; });
-    send(b, *back, 0);
-    for (;;) b.take(&got);
-    return 0;
-  });
+  ChildProcess child([&] { return greet_until_killed(a.id); });
   Link* link = nullptr;
   ConnectResult result = ConnectResult::kNoSuchPeer;  // It may not have begun.
   EXPECT_TRUE(soon([&] {
