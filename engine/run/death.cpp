@@ -38,4 +38,9 @@ void lose_peer(Core& core, Peer& peer) {
   fail_barriers_with(core, peer.id);
 }
 
+void leave_peer(Core& core, Peer& peer) {
+  lose_peer(core, peer);
+  lose_peer(core, peer);  // What had waited for the next link.
+}
+
 }  // namespace portofu

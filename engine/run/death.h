@@ -13,7 +13,10 @@ void expect_words(Core& core, Peer& peer, std::uint64_t life);
 
 /// The peer can no longer be reached: gives the link back, ends with PTL_NI_UNDELIVERABLE what it should have answered
 /// and what should still have gone there, and drops our answers to it, but for those behind expect_words. A later
-/// operation connects anew, and so does one that was posted when the loss had been put off.
+/// operation connects anew, and so does one that was posted when the loss had been put off, or a link was being made.
 void lose_peer(Core& core, Peer& peer);
+
+/// Nothing goes there any more: what would connect anew ends, too.
+void leave_peer(Core& core, Peer& peer);
 
 }  // namespace portofu

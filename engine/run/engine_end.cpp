@@ -58,7 +58,7 @@ void Engine::retire() {
   if (progress_ != nullptr) progress_->stop_until(monotonic_ns() + linger_ns_);
   {
     const Duty duty(*this);
-    for (auto& [key, peer] : core_.peers) lose_peer(core_, *peer);
+    for (auto& [key, peer] : core_.peers) leave_peer(core_, *peer);
     leave_other_nodes_on_duty();
   }
   node_->segment->end();

@@ -92,7 +92,7 @@ ReceiveWorld::~ReceiveWorld() {
     PORTOFU_ASSERT(operation.interface_index == kTofuInterface);
   });
   for (auto& [key, peer] : core_.peers) {
-    lose_peer(core_, *peer);
+    leave_peer(core_, *peer);
     PORTOFU_ASSERT(peer->requests.waiting.empty() && peer->answers.waiting.empty() && peer->outstanding == 0);
     PORTOFU_ASSERT(peer->held_notices.empty() && peer->gets_under_way == 0);
   }

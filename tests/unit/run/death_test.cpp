@@ -37,6 +37,15 @@ TEST_F(DeathOfPeerTest, Lose__without_a_link_gives_none_back) {
   EXPECT_EQ(peer().state, PeerState::kUnconnected);
 }
 
+TEST_F(DeathOfPeerTest, Leave__ends_also_what_would_go_with_the_next_link) {
+  wire.connect_result = ConnectResult::kInProgress;
+  start(PacketType::kGet, 8);
+  start(PacketType::kGet, 8);
+  leave_peer(core, peer());
+  EXPECT_THAT(kinds(), ElementsAre(EventKind::kReply, EventKind::kReply));
+  EXPECT_TRUE(peer().requests.waiting.empty());
+}
+
 // The peer may live, and would wait for ever.
 TEST_F(DeathOfPeerTest, Lose__without_a_link_tells_the_wire_that_answers_were_dropped) {
   wire.connect_result = ConnectResult::kInProgress;
