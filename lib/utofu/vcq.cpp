@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "engine/door/process.h"
@@ -44,11 +45,23 @@ std::uint32_t kept_for_others(const OwnQueues& own, std::uint32_t tni, CqMode mo
 }
 
 /// Which settings change it.
-void tell_of_no_cq(const Wanted& wanted, const char* reason, const char* advice) {
+void tell_of_no_cq(const Wanted& wanted, const char* reason, const std::string& advice) {
   static constinit ToldOnce told;
   if (!told.is_first()) return;
   log_warning("utofu_create_vcq finds no CQ on TNI %u: %s, of %u that the TNI has; %s", wanted.tni, reason,
-              settings().cq_count, advice);
+              settings().cq_count, advice.c_str());
+}
+
+/// Where it is said how many CQs a TNI has.
+const char* number_of_cqs() { return settings().sim.empty() ? "PORTOFU_CQS" : "queues_per_interface of the machine"; }
+
+/// Processes at the same coordinates have all.
+std::string advice_for_full_tni() {
+  const std::string raised = std::string("raise ") + number_of_cqs();
+  if (!settings().sim.empty()) return raised + ", or let ptl_sim have fewer ranks a node (--per-node)";
+  return raised +
+         ", for all processes of the node, or let the machine stand for several nodes (PORTOFU_PER_NODE=4, or ptl_run "
+         "--per-node 4: each four local ranks are on one)";
 }
 
 /// The CQs that this process takes first.
@@ -71,8 +84,9 @@ bool may_claim(const OwnQueues& own, const Wanted& wanted) {
   std::uint32_t have = 0;
   for (const CqMode mode : {CqMode::kShared, CqMode::kExclusive, CqMode::kSession}) have += own.count(wanted.tni, mode);
   if (have + kept_for_others(own, wanted.tni, wanted.mode) < settings().cq_count) return true;
-  tell_of_no_cq(wanted, "this process has all, but for those that it keeps for exclusive and session mode",
-                "lower UTOFU_NUM_EXCLUSIVE_CQS or UTOFU_NUM_SESSION_MODE_CQS, or raise PORTOFU_CQS");
+  tell_of_no_cq(
+      wanted, "this process has all, but for those that it keeps for exclusive and session mode",
+      std::string("lower UTOFU_NUM_EXCLUSIVE_CQS or UTOFU_NUM_SESSION_MODE_CQS, or raise ") + number_of_cqs());
   return false;
 }
 
@@ -86,9 +100,7 @@ ControlQueue* claim_cq(Tofu& tofu, const Wanted& wanted, std::uint32_t* cq) {
     ControlQueue* const claimed = tofu.claim_queue(wanted.tni, *cq, wanted.mode);
     if (claimed != nullptr || tofu.is_refused()) return claimed;
   }
-  tell_of_no_cq(wanted, "processes at the same coordinates have all",
-                "raise PORTOFU_CQS, for all processes of the node, or let the machine stand for several nodes "
-                "(PORTOFU_PER_NODE=4, or ptl_run --per-node 4: each four local ranks are on one)");
+  tell_of_no_cq(wanted, "processes at the same coordinates have all", advice_for_full_tni());
   return nullptr;
 }
 

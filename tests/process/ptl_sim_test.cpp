@@ -491,6 +491,13 @@ TEST(PtlSim, Ends__a_rank_that_cannot_be_stopped_is_told_of_and_goes_on) {
   EXPECT_TRUE(contains(job.output, "has a handler of its own for SIGURG")) << job.output;
 }
 
+// What the library says of a full TNI names what can be changed there.
+TEST(PtlSim, Machine__without_a_free_CQ_is_told_of) {
+  const Simulated job = run("full_tni", {"--nodes", "1x1x1"});
+  EXPECT_EQ(job.status, 0) << job.output;
+  EXPECT_TRUE(contains(job.output, "raise queues_per_interface of the machine")) << job.output;
+}
+
 TEST(PtlSim, Polling__of_a_number_of_times_is_no_hang) {
   for (const char* nodes : {"1x1x1", "2"}) {
     const Simulated job = run("looks_and_goes_on", {"--nodes", nodes, "--per-node", "2"});

@@ -416,6 +416,14 @@ inline int play_portals_timeouts() {
   return ring.close();
 }
 
+/// Wants one CQ more than a TNI has.
+inline int play_full_tni() {
+  utofu_vcq_hdl_t vcq = 0;
+  int rc = UTOFU_SUCCESS;
+  for (int i = 0; i < 10 && rc == UTOFU_SUCCESS; ++i) rc = utofu_create_vcq(0, UTOFU_VCQ_FLAG_EXCLUSIVE, &vcq);
+  return rc == UTOFU_ERR_NOT_AVAILABLE ? 0 : 1;
+}
+
 /// Another thread calls and ends. Then rank 0 computes for long without a call, while rank 1 looks for what comes next.
 inline int play_thread_ends() {
   PortalsRing ring(1);
@@ -502,6 +510,7 @@ inline int play_sim(const std::string& role) {
   }
   if (role == "leaves_early") return play_leaves_early();
   if (role == "comes_back") return play_comes_back();
+  if (role == "full_tni") return play_full_tni();
   if (role == "looks_and_goes_on") return play_looks_and_goes_on();
   if (role == "dies") {
     TofuPair pair;
