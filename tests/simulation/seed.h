@@ -11,10 +11,10 @@
 
 namespace portofu::simulation {
 
-/// PORTOFU_TEST_SEED, or a new one, which is printed.
-inline std::uint64_t test_seed() {
+/// PORTOFU_TEST_SEED, or another one, which is printed.
+inline std::uint64_t test_seed(std::uint64_t otherwise = std::random_device{}()) {
   const char* given = std::getenv("PORTOFU_TEST_SEED");
-  const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 0) : std::random_device{}();
+  const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 0) : otherwise;
   std::cout << "PORTOFU_TEST_SEED=" << seed << std::endl;
   return seed;
 }
@@ -28,12 +28,12 @@ inline int test_rounds(int usual) {
 /// Runs rounds with consecutive seeds until one complains; the complaint says how to repeat it.
 /// @param round_count  in CI; a tenth of it under sanitizers, where a round takes ten times as long
 /// @param run          std::string(seed): what went wrong, or nothing
+/// @param first        the first seed
 template <class Run>
-void run_seeds(int round_count, Run&& run) {
+void run_seeds(int round_count, Run&& run, std::uint64_t first = test_seed()) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   round_count /= 10;
 #endif
-  const std::uint64_t first = test_seed();
   for (int i = 0; i < test_rounds(round_count); ++i) {
     const std::uint64_t seed = first + static_cast<std::uint64_t>(i);
     const std::string complaint = run(seed);
