@@ -307,7 +307,16 @@ INSTANTIATE_TEST_SUITE_P(Ways, MovedQueue,
 
 /// One gate, which is the whole part of its process in a barrier of two.
 struct Gate {
-  Gate() { need("alloc_vbg", utofu_alloc_vbg(0, 1, 0, &id)); }
+  /// @param wanted  0: any. The number of a dead process is free once all who know it have heard.
+  explicit Gate(utofu_vbg_id_t wanted = 0) {
+    const bool has_it = eventually([&] {
+      need("alloc_vbg", utofu_alloc_vbg(0, 1, 0, &id));
+      if (wanted == 0 || id == wanted) return true;
+      need("free_vbg", utofu_free_vbg(&id, 1));
+      return false;
+    });
+    if (!has_it) give_up("another number", 0);
+  }
   void join(utofu_vbg_id_t other) const {
     utofu_vbg_setting setting{};
     setting.vbg_id = setting.src_lcl_vbg_id = setting.dst_lcl_vbg_id = id;
@@ -330,7 +339,7 @@ struct Gate {
 int own_gate(Stage& stage, int turn, Leaving leaving) {
   take_first_lane();
   stage.await(turn);
-  Gate gate;
+  Gate gate(stage.id);
   const utofu_vbg_id_t other = stage.seen;
   stage.id = gate.id;
   gate.join(other);
@@ -402,7 +411,7 @@ INSTANTIATE_TEST_SUITE_P(Ways, MovedGate,
 int take_number(Stage& stage) {
   take_first_lane();
   stage.await(11);
-  const Gate gate;
+  const Gate gate(stage.id);
   stage.id = gate.id;
   stage.turn = 12;
   stage.await(100);
