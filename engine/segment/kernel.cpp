@@ -2,8 +2,6 @@
 
 #include "engine/segment/kernel.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -14,17 +12,12 @@
 #include "engine/queue/clock.h"
 #include "engine/queue/random_bytes.h"
 #include "engine/segment/own_descriptor.h"
+#include "engine/topology/socket_address.h"
 
 namespace portofu {
 namespace {
 
-sockaddr_in to_system(PortAddress at) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(at.nid);
-  address.sin_port = htons(at.port);
-  return address;
-}
+sockaddr_in to_system(PortAddress at) { return socket_address(at.nid, at.port); }
 
 PortAddress from_system(const sockaddr_in& address) {
   return {ntohl(address.sin_addr.s_addr), ntohs(address.sin_port)};

@@ -14,10 +14,10 @@
 
 #include "engine/config/settings.h"
 #include "engine/segment/peer_segment.h"
+#include "engine/topology/socket_address.h"
 #include "engine/wire/ofi/directory_socket.h"
 #include "engine/wire/ofi/fabric_endpoint.h"
 #include "engine/wire/ofi/ofi_message.h"
-#include "engine/wire/ofi/socket_address.h"
 #include "engine/wire/shm/shm_wire.h"
 #include "tests/process/child_process.h"
 #include "tests/process/correspondence.h"

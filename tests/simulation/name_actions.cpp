@@ -155,6 +155,16 @@ void NameWorld::make_base(Process& process) {
   process.base_stadd = process.node->register_memory(*process.base, 0, kRegionBytes, false);
 }
 
+/// Nothing is left of what it had.
+void NameWorld::forget(Process& process) {
+  process.segment.reset();
+  process.keeper.reset();
+  process.wire = nullptr;
+  process.base = nullptr;
+  process.leaves = false;
+  process.ended_ns = now_ns();
+}
+
 /// What it was is no more, and nobody waits for it.
 void NameWorld::clear(Process& process) {
   for (std::size_t number : std::exchange(process.under_way, {})) {
@@ -173,12 +183,7 @@ void NameWorld::clear(Process& process) {
   process.kernel->die();
   process.segment->die();
   process.node.reset();
-  process.segment.reset();
-  process.keeper.reset();
-  process.wire = nullptr;
-  process.base = nullptr;
-  process.leaves = false;
-  process.ended_ns = now_ns();
+  forget(process);
 }
 
 void NameWorld::die(Process& process) {
@@ -216,12 +221,7 @@ void NameWorld::end(Process& process) {
   holdings_[process.holding].is_there = false;
   process.node.reset();
   process.segment->end();
-  process.segment.reset();
-  process.keeper.reset();
-  process.wire = nullptr;
-  process.base = nullptr;
-  process.leaves = false;
-  process.ended_ns = now_ns();
+  forget(process);
 }
 
 void NameWorld::open(Process& process, Slot& slot) {

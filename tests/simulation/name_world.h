@@ -171,6 +171,7 @@ class NameWorld {
   void cut();
   void end(Process& process);
   void clear(Process& process);
+  void forget(Process& process);
   void open(Process& process, Slot& slot);
   void advance_closing(Process& process);
   void close(Process& process, Slot& slot);

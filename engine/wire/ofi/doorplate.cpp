@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "engine/queue/cancellation.h"
-#include "engine/wire/ofi/socket_address.h"
+#include "engine/topology/socket_address.h"
 
 namespace portofu {
 namespace {

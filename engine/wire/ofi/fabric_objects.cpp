@@ -6,7 +6,7 @@
 
 #include "engine/observe/system_failure.h"
 #include "engine/topology/node_id.h"
-#include "engine/wire/ofi/socket_address.h"
+#include "engine/topology/socket_address.h"
 
 namespace portofu {
 

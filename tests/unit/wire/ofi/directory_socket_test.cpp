@@ -15,7 +15,7 @@
 #include <thread>
 #include <utility>
 
-#include "engine/wire/ofi/socket_address.h"
+#include "engine/topology/socket_address.h"
 #include "tests/process/test_network.h"
 
 namespace portofu {

@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "engine/wire/ofi/socket_address.h"
+#include "engine/topology/socket_address.h"
 #include "tests/process/child_process.h"
 #include "tests/process/test_network.h"
 

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "engine/wire/ofi/socket_address.h"
+#include "engine/topology/socket_address.h"
 #include "engine/wire/reliable/frame.h"
 #include "tests/process/child_process.h"
 #include "tests/process/test_network.h"

@@ -451,16 +451,21 @@ TEST(ReliableWire, Link_to_a_former_life__is_lost_when_the_new_one_is_heard) {
   EXPECT_TRUE(link->lost);
 }
 
+/// Party 1 begins anew, and its node tells party 0 that the former life is over.
+void begin_next_life(ReliableWorld& world) {
+  const std::uint64_t former = world.parties[1].life;
+  world.kill(1);
+  world.start(1);
+  world.parties[0].wire->end_life(world.parties[1].id, former);
+}
+
 // The way back to one who has opened a link is made unseen. Its node says that this life is over before the engine asks
 // for a link.
 TEST(ReliableWire, Link_to_a_life_that_is_over__is_not_handed_out) {
   ReliableWorld world;
   ASSERT_NE(world.connect(1, 0), nullptr);
   ASSERT_TRUE(world.settle());
-  const std::uint64_t former = world.parties[1].life;
-  world.kill(1);
-  world.start(1);
-  world.parties[0].wire->end_life(world.parties[1].id, former);
+  begin_next_life(world);
   const Link* const link = world.connect(0, 1);
   ASSERT_NE(link, nullptr);
   EXPECT_EQ(link->life, world.parties[1].life);
@@ -473,10 +478,7 @@ TEST(ReliableWire, Answer_of_a_life_that_is_over__makes_no_link) {
   EXPECT_EQ(world.parties[0].wire->connect(world.parties[1].id, &link), ConnectResult::kInProgress);
   world.parties[0].stopped = true;
   world.run(kMillisecond);
-  const std::uint64_t former = world.parties[1].life;
-  world.kill(1);
-  world.start(1);
-  world.parties[0].wire->end_life(world.parties[1].id, former);
+  begin_next_life(world);
   world.parties[0].stopped = false;
   link = world.connect(0, 1);
   ASSERT_NE(link, nullptr);
