@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/mailbox/outbox.h"
+#include "engine/wire/other_nodes.h"
 
 namespace portofu {
 
@@ -65,6 +66,8 @@ Reach ensure_connected(Core& core, Peer& peer) {
     if (!peer.link->lost) return Reach::kNow;
     return peer.lost_since_ns != 0 ? Reach::kLater : Reach::kNever;
   }
+  OtherNodes* const others = peer.wire->other_nodes();
+  if (peer.state != PeerState::kConnecting && others != nullptr) others->ask_anew(peer.id);
   const bool rests = peer.state == PeerState::kConnecting && peer.connect_pause_ns != 0;
   if (rests && core.now_ns() < peer.connect_again_ns) return Reach::kLater;
   const ConnectResult result = peer.wire->connect(peer.id, &peer.link);

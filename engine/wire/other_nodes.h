@@ -20,6 +20,10 @@ class OtherNodes {
   /// lead to who has the PID. What the process has sent may still be on its way.
   virtual void end_life(ProcessId process, std::uint64_t life) = 0;
 
+  /// Somebody begins to wait for a link to the peer, and calls connect. That nobody was there before, for whomever that
+  /// was found out, is no answer for him: somebody may have begun since.
+  virtual void ask_anew(ProcessId peer) = 0;
+
   /// What a sleeping engine has to wait at beside its doorbell: readable when has_packets would find something. To be
   /// asked for after has_packets was false.
   /// @return -1: nothing is open yet

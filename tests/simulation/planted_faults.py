@@ -256,6 +256,10 @@ FAULTS = [
           "if (!known.held) leads_to_name(known);", "", WIRE),
     Fault("directory: late word of a former life ends the next link", "engine/wire/reliable/reliable_receive.cpp",
           "if (is_over && other.state == ReceivingState::kOffered)", "if (false && is_over)", WIRE),
+    Fault("directory: who asks later is refused for what was found before", "engine/wire/reliable/reliable_receive.cpp",
+          "if (link.state != SendingState::kOpening) return;", "return;", "unit_wire_reliable_reliable_receive"),
+    Fault("directory: engine does not say that somebody begins to wait", "engine/mailbox/connect.cpp",
+          "others->ask_anew(peer.id);", "static_cast<void>(others);", "unit_mailbox_connect"),
     # wire/reliable: what delays, wastes or breaks a contract of wire.h, its own test finds
     Fault("lossy: checksum not looked at", "engine/wire/reliable/frame.cpp",
           "if (copy.checksum != checksum_of(copy, rest)) return false;", "", "lossy_model"),

@@ -101,6 +101,15 @@ void OfiWire::end_life(ProcessId process, std::uint64_t life) {
   peer->link->seen_names = kNamesMoving;
 }
 
+void OfiWire::ask_anew(ProcessId id) {
+  OfiPeer* const peer = find_peer(id);
+  if (peer == nullptr || peer->link == nullptr || peer->link->given) return;
+  if (peer->link->state == OfiLinkState::kEnded) peer->link.reset();
+  if (peer->link == nullptr || peer->link->state != OfiLinkState::kGreeting) return;
+  peer->since_ns = monotonic_ns();
+  peer->link->greeted_ns = 0;  // At once.
+}
+
 bool OfiWire::leads_to_name(Link& given) {
   OfiLink& link = static_cast<OfiLink&>(given);
   if (link.life_over && !link.lost) end_link(*link.owner, false);

@@ -82,6 +82,7 @@ class OfiWire final : public Wire, public Loans, public OtherNodes, public Socke
   void disconnect(Link* link) override;
   void introduce(std::uint16_t ear, std::function<void(std::uint32_t nid, std::uint16_t port)> note) override;
   void end_life(ProcessId process, std::uint64_t life) override;
+  void ask_anew(ProcessId peer) override;
   bool leads_to_name(Link& link) override;
   bool has_unheard(ProcessId peer, std::uint64_t life) override;
   void give_up(ProcessId peer) override;

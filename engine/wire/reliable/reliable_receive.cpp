@@ -33,17 +33,21 @@ bool is_for_sender(FrameKind kind) {
 
 }  // namespace
 
-void ReliableWire::progress() {
+void ReliableWire::read_clock() {
   const std::uint64_t now_ns = endpoint_->now_ns();
   const bool was_away = now_ns > now_ns_ && now_ns - now_ns_ > options_.silence_limit_ns / kAwayShare;
   now_ns_ = std::max(now_ns_, now_ns);
-  if (was_away) {
-    for (const auto& [key, link] : outgoing_) link->liveness.pardon(now_ns_);
-    for (const auto& [key, link] : incoming_) {
-      link->liveness.pardon(now_ns_);
-      if (link->state == ReceivingState::kOffered) link->liveness.heard(now_ns_);
-    }
+  if (!was_away) [[likely]]
+    return;
+  for (const auto& [key, link] : outgoing_) link->liveness.pardon(now_ns_);
+  for (const auto& [key, link] : incoming_) {
+    link->liveness.pardon(now_ns_);
+    if (link->state == ReceivingState::kOffered) link->liveness.heard(now_ns_);
   }
+}
+
+void ReliableWire::progress() {
+  read_clock();
   if (endpoint_->has_datagrams()) {
     // What a peer sent before it was gone lies in front of that news; others who send much do not keep it back for
     // ever.
@@ -96,6 +100,18 @@ void ReliableWire::end_life(ProcessId process, std::uint64_t life) {
     link.life_over = true;
     link.seen_names = kNamesMoving;
   });
+}
+
+void ReliableWire::ask_anew(ProcessId peer) {
+  read_clock();
+  for_each_link_to(peer, [&](OutgoingLink& link) {
+    link.unreachable = false;
+    if (link.state != SendingState::kOpening) return;
+    link.liveness.heard(now_ns_);
+    link.questions = 0;
+    link.next_question_ns = 0;
+  });
+  wake_at(now_ns_);
 }
 
 bool ReliableWire::leads_to_name(Link& given) {

@@ -163,7 +163,7 @@ void ReliableWire::publish(Link& link, const PacketHeader& header) {
   SendWindow& window = own.windows[static_cast<std::size_t>(own.claimed_class)];
   const auto packet_bytes = static_cast<std::uint32_t>(sizeof header) + header.payload_bytes;
   window.add(std::move(packet), packet_bytes, may_be_lost(header) ? Delivery::kOnce : Delivery::kReliable);
-  now_ns_ = std::max(now_ns_, endpoint_->now_ns());
+  read_clock();
   wake_at(send_due_data(own));
 }
 

@@ -66,6 +66,7 @@ class ReliableWire final : public Wire, public OtherNodes {
   void disconnect(Link* link) override;
   void introduce(std::uint16_t ear, std::function<void(std::uint32_t nid, std::uint16_t port)> note) override;
   void end_life(ProcessId process, std::uint64_t life) override;
+  void ask_anew(ProcessId peer) override;
   bool leads_to_name(Link& link) override;
   bool has_unheard(ProcessId peer, std::uint64_t life) override;
   void give_up(ProcessId peer) override;
@@ -122,6 +123,7 @@ class ReliableWire final : public Wire, public OtherNodes {
   std::uint64_t new_number();
 
   // reliable_receive.cpp: what arrives.
+  void read_clock();
   void progress();
   bool receive_frames();
   void receive_frame(ProcessId source, const FrameHeader& frame, std::span<const std::byte> body);

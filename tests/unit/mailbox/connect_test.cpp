@@ -53,6 +53,22 @@ TEST_F(ConnectTest, Connecting__has_a_new_deadline_the_next_time) {
   EXPECT_EQ(reach(), Reach::kLater);
 }
 
+// What was found out for whoever waited before is no answer for who begins to.
+TEST_F(ConnectTest, Connecting__asks_anew_when_it_begins_and_not_while_it_goes_on) {
+  wire.connect_result = ConnectResult::kInProgress;
+  reach();
+  reach();
+  EXPECT_EQ(wire.ask_anew_count, 1);
+  wire.connect_result = ConnectResult::kNoSuchPeer;
+  EXPECT_EQ(reach(), Reach::kNever);
+  EXPECT_EQ(wire.ask_anew_count, 1);
+  wire.connect_result = ConnectResult::kInProgress;
+  reach();
+  EXPECT_EQ(wire.ask_anew_count, 2);
+  EXPECT_EQ(reach_for_new(core, peer()), Reach::kLater);
+  EXPECT_EQ(wire.ask_anew_count, 3) << "whoever began has not waited for the end";
+}
+
 // Whoever was stopped has not waited: a living peer was UNDELIVERABLE when both went on.
 TEST_F(ConnectTest, Connecting__goes_on_after_a_stop_of_this_process) {
   FakeWire patient(10 * kConnectTimeoutNs);

@@ -21,6 +21,7 @@
 #include "engine/wire/completions.h"
 #include "engine/wire/copies.h"
 #include "engine/wire/loans.h"
+#include "engine/wire/other_nodes.h"
 #include "engine/wire/peer_memory.h"
 #include "engine/wire/wire.h"
 
@@ -34,11 +35,16 @@ struct FakePacket {
   std::uint64_t life = 0;  ///< Of who it comes from; set by arrive.
 };
 
-class FakeWire final : public Wire, public Loans, public Copies, public PeerMemory, public Completions {
+class FakeWire final : public Wire,
+                       public Loans,
+                       public Copies,
+                       public PeerMemory,
+                       public Completions,
+                       public OtherNodes {
  public:
   explicit FakeWire(std::uint64_t connect_timeout_ns = kConnectTimeoutNs)
       : Wire({.max_payload_bytes = kMaxPayloadBytes, .connect_timeout_ns = connect_timeout_ns},
-             {.loans = this, .copies = this, .peer_memory = this, .completions = this, .other_nodes = nullptr}) {}
+             {.loans = this, .copies = this, .peer_memory = this, .completions = this, .other_nodes = this}) {}
 
   static constexpr std::uint32_t kMaxPayloadBytes = 4096;
   static constexpr std::uint32_t kPlentyOfRoom = UINT32_MAX;
@@ -72,6 +78,7 @@ class FakeWire final : public Wire, public Loans, public Copies, public PeerMemo
   /// What the engine did.
   std::vector<FakePacket> sent;  ///< Published and not taken, in order.
   int connect_count = 0;
+  int ask_anew_count = 0;
   int disconnect_count = 0;
   int give_up_count = 0;
   int discard_count = 0;
@@ -139,6 +146,13 @@ class FakeWire final : public Wire, public Loans, public Copies, public PeerMemo
   }
 
   void give_up(ProcessId) override { ++give_up_count; }
+
+  void introduce(std::uint16_t, std::function<void(std::uint32_t, std::uint16_t)>) override {}
+  void end_life(ProcessId, std::uint64_t) override {}
+  void ask_anew(ProcessId) override { ++ask_anew_count; }
+  int wait_fd() const override { return -1; }
+  std::uint64_t next_due_ns() const override { return UINT64_MAX; }
+  bool has_delivered() const override { return true; }
 
   bool leads_to_name(Link& link) override {
     if (link.lost || other_has_name) link.lost = true;

@@ -111,6 +111,28 @@ TEST(OfiWire, Nobody_at_the_address__is_told_and_not_waited_for) {
   EXPECT_LE(end.tv_sec - begin.tv_sec, 1);
 }
 
+/// What was found out before is no answer for who asks later.
+TEST(OfiWire, Who_asks_anew__is_not_told_that_nobody_was_there) {
+  OfiEnd a(ofi_options(kNodeA));
+  const ProcessId id{kNodeB, test_pid()};
+  Link* link = nullptr;
+  EXPECT_EQ(a.wire->connect(id, &link), ConnectResult::kInProgress);
+  EXPECT_TRUE(soon([&] {
+    a.wire->check_peers();
+    return a.wire->has_room_again();
+  })) << "the attempt has come to an end";
+  OfiEnd b(ofi_options(kNodeB));
+  a.wire->ask_anew(id);
+  ConnectResult result = ConnectResult::kInProgress;
+  EXPECT_TRUE(soon([&] {
+    b.wire->has_packets();
+    a.wire->check_peers();
+    result = a.wire->connect(id, &link);
+    return result != ConnectResult::kInProgress;
+  }));
+  EXPECT_EQ(result, ConnectResult::kConnected);
+}
+
 /// A process of a node, by another port than that of ofi_options.
 /// @param port_offset  below kTestPids
 OfiOptions on_node(std::uint32_t nid, std::uint32_t port_offset, std::uint64_t node) {

@@ -166,5 +166,43 @@ TEST(ReliableReceive, Process_that_comes_when_nobody_was_there_for_long__is_not_
   }
 }
 
+// What an attempt has found that nobody waits for any more says nothing to who asks later: somebody has begun since,
+// and stands still.
+TEST(ReliableReceive, Who_asks_anew__is_not_refused_for_what_was_found_before) {
+  LossyOptions options;
+  options.notices_in_a_row = 1;
+  for (const std::uint64_t rest_ms : {0, 100, 200, 2000}) {
+    SCOPED_TRACE(testing::Message() << "asked anew after " << rest_ms << " ms");
+    ReliableWorld world(options);
+    const ProcessId id = world.parties[1].id;
+    ReliableWire& asking = *world.parties[0].wire;
+    world.kill(1);
+    Link* link = nullptr;
+    EXPECT_EQ(asking.connect(id, &link), ConnectResult::kInProgress);
+    world.run(kMillisecond);  // It hears that nobody is there.
+    world.start(1);
+    world.parties[1].stopped = true;
+    world.run(rest_ms * kMillisecond);
+    asking.ask_anew(id);
+    for (int ms = 0; ms < 1000; ++ms) {
+      ASSERT_EQ(asking.connect(id, &link), ConnectResult::kInProgress) << "behind " << ms << " ms";
+      world.run(kMillisecond);
+    }
+    world.parties[1].stopped = false;
+    EXPECT_NE(world.connect(0, 1), nullptr);
+  }
+}
+
+TEST(ReliableReceive, Who_asks_anew_where_nobody_is__is_told) {
+  LossyOptions options;
+  options.notices_in_a_row = 1;
+  ReliableWorld world(options);
+  world.kill(1);
+  for (int i = 0; i < 3; ++i) {
+    world.parties[0].wire->ask_anew(world.parties[1].id);
+    EXPECT_EQ(world.connect(0, 1), nullptr);
+  }
+}
+
 }  // namespace
 }  // namespace portofu

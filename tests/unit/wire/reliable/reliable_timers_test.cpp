@@ -11,6 +11,7 @@ namespace {
 using reliable_test::bad_network;
 using reliable_test::kMillisecond;
 using reliable_test::kSecond;
+using reliable_test::Party;
 using reliable_test::ReliableWorld;
 
 // One packet at a time, and what is overtaken waits 10 ms. Late acknowledgements are not to be taken for long round
@@ -76,6 +77,21 @@ TEST(ReliableTimers, Stopped_peer__is_waited_for) {
   world.parties[1].stopped = false;
   world.run(kSecond, true);
   world.expect_taken(1, 0, 0, sent);
+}
+
+// A process that was stopped may send before it looks.
+TEST(ReliableTimers, Stop_of_this_process__is_no_silence_of_the_peer_though_it_sends_first) {
+  ReliableWorld world;
+  Link* link = world.connect(0, 1);
+  ASSERT_TRUE(link != nullptr && world.settle());
+  for (Party& party : world.parties) party.stopped = true;
+  ASSERT_TRUE(world.send(0, *link, 0));
+  world.run(60 * kSecond);
+  ASSERT_TRUE(world.send(0, *link, 1));
+  for (Party& party : world.parties) party.stopped = false;
+  world.run(kSecond, true);
+  EXPECT_FALSE(link->lost);
+  world.expect_taken(1, 0, 0, 2);
 }
 
 TEST(ReliableTimers, Silent_node__is_given_up_after_the_limit) {
