@@ -64,6 +64,7 @@ void PortalsChecker::starts(const Interface& ni, const MemoryDescriptor& md, con
   if (started_.size() >= kMostStarted) return;
   const bool fetches = brings_data(d.type);
   const MemoryDescriptor* reply_md = d.type == PacketType::kGet || !fetches ? &md : ni.mds.find(transfer.get_md_handle);
+  if (fetches && d.type != PacketType::kGet && reply_md != nullptr) check_overlap(md, *reply_md, d);
   const bool succeeds_silently = (md.options & kMdEventSuccessDisable) != 0;
   Started started{};
   started.call = call_of(d.type);
@@ -73,6 +74,8 @@ void PortalsChecker::starts(const Interface& ni, const MemoryDescriptor& md, con
   started.queue = md.eq_handle != 0 ? ni.eqs.find(md.eq_handle) : nullptr;
   started.user_ptr = transfer.user_ptr;
   started.local_offset = transfer.local_offset;
+  started.remote_offset = d.remote_offset;
+  started.length = d.length;
   started.tells_end = started.queue != nullptr && !succeeds_silently && d.type != PacketType::kGet &&
                       (md.options & kMdEventSendDisable) == 0;
   started.tells_ack = started.queue != nullptr && !succeeds_silently && transfer.ack_req == AckRequest::kFull;
@@ -88,8 +91,9 @@ void PortalsChecker::starts(const Interface& ni, const MemoryDescriptor& md, con
     const auto counts_there = [&](const Started& other) { return other.counter == started.counter; };
     std::uint64_t& counted = counted_[started.counter];
     if (std::ranges::none_of(started_, counts_there)) counted = started.counter->success();
-    counted += (md.options & kMdEventCtBytes) != 0 ? d.length : 1;
-    started.reached = counted;
+    ++counted;
+    // A target that cuts a message says so by fewer bytes, so one byte may be all of it.
+    started.reached = (md.options & kMdEventCtBytes) != 0 ? started.counter->success() + 1 : counted;
   }
   // A volatile source is free when the call returns, if it is short (3.10.1).
   const bool is_volatile = (md.options & kMdVolatile) != 0 && d.length <= ni.limits.max_volatile_size;
@@ -130,6 +134,17 @@ void PortalsChecker::check_early_use(const Started& started) {
   }
 }
 
+/// What comes back goes where the operands still are.
+void PortalsChecker::check_overlap(const MemoryDescriptor& md, const MemoryDescriptor& reply_md, const Descriptor& d) {
+  const PortalsTransfer& transfer = d.portals;
+  const MemorySegment::Run source = md.segment.run_at(transfer.local_offset, d.length);
+  const MemorySegment::Run destination = reply_md.segment.run_at(transfer.local_get_offset, d.length);
+  if (source.start >= destination.start + destination.bytes || destination.start >= source.start + source.bytes) return;
+  log_.tell({"buffers_overlap", call_of(d.type), md_text(transfer.md_handle, transfer.local_offset, d.length),
+             "Portals 4.3, 3.15.6, 3.15.7", "the memory that it sends overlaps the memory that it fetches into",
+             "give each its own memory"});
+}
+
 /// The program knows from now on that the source of a transfer is free.
 void PortalsChecker::learns(std::list<Started>::iterator started) {
   if (const auto change = started->source.find_change()) {
@@ -143,32 +158,48 @@ void PortalsChecker::learns(std::list<Started>::iterator started) {
   started_.erase(started);
 }
 
-void PortalsChecker::reads_event(Core& core, const EventQueue& queue) {
-  look(core);
-  check_room(queue);
-  const Event& event = queue.oldest_on_duty();
-  const auto ends = [&](const Started& started) {
+/// The transfer that an event tells of. Of several with one user pointer a program, too, can only know it by the
+/// numbers of the event.
+std::list<PortalsChecker::Started>::iterator PortalsChecker::ended_by(const EventQueue& queue, const Event& event) {
+  const auto may_be = [&](const Started& started) {
     if (started.user_ptr != event.user_ptr) return false;
     if (event.type == EventKind::kReply) return started.reply_queue == &queue;
     if (started.queue != &queue) return false;
     return event.type == EventKind::kSend ? started.tells_end : event.type == EventKind::kAck && started.tells_ack;
   };
-  const auto ended = std::ranges::find_if(started_, ends);
+  const auto is_it = [&](const Started& started) {
+    const bool is_there = event.type == EventKind::kSend || started.remote_offset == event.remote_offset;
+    return may_be(started) && is_there && started.length == event.mlength;
+  };
+  const auto found = std::ranges::find_if(started_, is_it);
+  return found != started_.end() ? found : std::ranges::find_if(started_, may_be);
+}
+
+void PortalsChecker::reads_event(Core& core, const EventQueue& queue) {
+  look(core);
+  check_room(queue);
+  const Event& event = queue.oldest_on_duty();
+  const auto ended = ended_by(queue, event);
   if (ended != started_.end()) learns(ended);
   Unread& unread = unread_[&queue];
   if (unread.events.empty()) return;
-  const Arrived arrived = std::move(unread.events.front());
+  Arrived arrived = std::move(unread.events.front());
   unread.events.pop_front();
-  if (unread.lossy || !arrived.watched) return;
-  if (const auto change = arrived.memory.find_change()) {
-    log_.tell({"target_changed", "PtlEQGet",
-               std::string(name_of(event.type)) + " at portal table entry " + std::to_string(event.pt_index) +
-                   ", match bits " + hex_text(event.match_bits),
-               "Portals 4.3, 2.6, 3.13.2",
-               change_text(*change, 0) + " of its data changed before the program had read its event",
-               "touch the memory of an entry only when its event or count has been read",
-               static_cast<std::int64_t>(change->first), change->bit});
-  }
+  if (!unread.lossy) learns(arrived, "PtlEQGet");
+}
+
+/// The program knows from now on that the data of a message is there.
+void PortalsChecker::learns(Arrived& arrived, const char* call) {
+  if (!std::exchange(arrived.watched, false)) return;
+  const auto change = arrived.memory.find_change();
+  if (!change) return;
+  log_.tell({"target_changed", call,
+             std::string(name_of(arrived.type)) + " at portal table entry " +
+                 std::to_string(arrived.place & UINT32_MAX) + ", match bits " + hex_text(arrived.match_bits),
+             "Portals 4.3, 2.6, 3.13.2",
+             change_text(*change, 0) + " of its data changed before the program had read its event or count",
+             "touch the memory of an entry only when its event or count has been read",
+             static_cast<std::int64_t>(change->first), change->bit});
 }
 
 void PortalsChecker::check_room(const EventQueue& queue) {
@@ -188,6 +219,19 @@ void PortalsChecker::reads_count(const CountingEvent* counter, std::uint64_t suc
     if (started->counter == counter && (failure != 0 || success >= started->reached)) learns(started);
     started = next;
   }
+  const auto places = counted_places_.find(counter);
+  if (places == counted_places_.end() || (success == 0 && failure == 0)) return;
+  for (auto& [queue, unread] : unread_) {
+    for (Arrived& arrived : unread.events) {
+      if (places->second.contains(arrived.place)) learns(arrived, "PtlCTGet");
+    }
+  }
+}
+
+void PortalsChecker::appends(const Interface& ni, std::uint32_t pt_index, bool is_scattered, Handle ct_handle) {
+  scattered_[ni.index] |= is_scattered;
+  if (const CountingEvent* const counter = ct_handle != 0 ? ni.cts.find(ct_handle) : nullptr)
+    counted_places_[counter].insert(place_of(ni, pt_index));
 }
 
 void PortalsChecker::changes_count(const CountingEvent* counter) { reads_count(counter, UINT64_MAX, 0); }
@@ -249,6 +293,7 @@ void PortalsChecker::frees(Interface& ni, Handle ct_handle, const CountingEvent&
                user + " still counts there", "release the MD and unlink the entry first"});
   }
   counted_.erase(&counter);
+  counted_places_.erase(&counter);
   std::erase_if(started_, [&](const Started& started) { return started.counter == &counter; });
 }
 
@@ -298,39 +343,54 @@ void PortalsChecker::closes(Interface& ni, const char* call) {
   tell_left("portal table entries", count, first, "Portals 4.3, 3.7.2");
   started_.clear();
   counted_.clear();
+  counted_places_.clear();
   unread_.clear();
+}
+
+void PortalsChecker::overwrites(const Arrival& arrival) {
+  MemorySegment::Run run{};
+  for (std::uint64_t done = 0; done < arrival.mlength; done += run.bytes) {
+    run = arrival.entry->segment.run_at(arrival.offset + done, arrival.mlength - done);
+    for (auto& [queue, unread] : unread_) {
+      for (Arrived& earlier : unread.events)
+        if (earlier.memory.overlaps(run.start, run.bytes)) earlier.watched = false;
+    }
+  }
 }
 
 void PortalsChecker::look(Core& core) {
   for (std::uint32_t index = 0; index < kPortalsInterfaceCount; ++index) {
     Interface* ni = core.interface(index);
     if (ni == nullptr) continue;
-    ni->eqs.for_each([&](Handle, const EventQueue& queue) { look_at(queue, scattered_[index]); });
+    ni->eqs.for_each([&](Handle, const EventQueue& queue) { look_at(*ni, queue); });
   }
 }
 
-void PortalsChecker::look_at(const EventQueue& queue, bool scattered) {
+void PortalsChecker::look_at(const Interface& ni, const EventQueue& queue) {
   if (queue.empty()) return;
   Unread& unread = unread_[&queue];
   if (queue.is_full()) unread.lossy = true;
   if (unread.lossy) return unread.events.clear();
-  for (std::uint64_t i = unread.events.size(); i < queue.size(); ++i) arrives(unread, queue.at_on_duty(i), scattered);
+  for (std::uint64_t i = unread.events.size(); i < queue.size(); ++i) arrives(unread, ni, queue.at_on_duty(i));
 }
 
-void PortalsChecker::arrives(Unread& unread, const Event& event, bool scattered) {
+void PortalsChecker::arrives(Unread& unread, const Interface& ni, const Event& event) {
   Arrived arrived;
   const bool writes = event.type == EventKind::kPut || event.type == EventKind::kAtomic;
-  if (writes && !scattered && event.ni_fail_type == NiFail::kOk && event.mlength != 0) {
+  if (writes && !scattered_[ni.index] && event.ni_fail_type == NiFail::kOk && event.mlength != 0) {
     MemorySegment memory;
     memory.describe(event.start, event.mlength);
     arrived.memory = Fingerprint(std::move(memory), 0, event.mlength);
     arrived.initiator = event.initiator;
+    arrived.type = event.type;
+    arrived.place = place_of(ni, event.pt_index);
+    arrived.match_bits = event.match_bits;
     arrived.watched = event.type == EventKind::kPut;
     for (Arrived& earlier : unread.events) {
       if (!earlier.watched || !earlier.memory.overlaps(event.start, event.mlength)) continue;
       earlier.watched = false;
-      // Messages of one initiator are in order (2.7); of two they are not.
-      if (earlier.initiator == event.initiator) continue;
+      // Messages of one initiator are in order (2.7); of two they are not. Of equal data the order means nothing.
+      if (earlier.initiator == event.initiator || !earlier.memory.find_change()) continue;
       log_.tell({"data_overwritten", name_of(event.type) == std::string("PUT") ? "PtlPut" : "PtlAtomic",
                  "portal table entry " + std::to_string(event.pt_index) + ", match bits " + hex_text(event.match_bits),
                  "Portals 4.3, 2.7",

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <deque>
 #include <list>
+#include <set>
 #include <unordered_map>
 
 #include "engine/check/finding.h"
@@ -26,7 +27,7 @@ class PortalsChecker {
   /// Before the oldest event of a queue is handed to the program.
   void reads_event(Core& core, const EventQueue& queue);
 
-  /// The program has seen these counts.
+  /// The program has seen these counts, or may have: an operation has started that waited for them.
   void reads_count(const CountingEvent* counter, std::uint64_t success, std::uint64_t failure);
   /// The program changes a counter itself: what its numbers mean is unknown from now on.
   void changes_count(const CountingEvent* counter);
@@ -35,7 +36,8 @@ class PortalsChecker {
   void frees(const Interface& ni, Handle eq_handle, EventQueue& queue);
   void frees(Interface& ni, Handle ct_handle, const CountingEvent& counter);
   /// Scattered entries tell in their events only where they begin, so what arrives there is not looked at.
-  void appends(const Interface& ni, bool is_scattered) { scattered_[ni.index] |= is_scattered; }
+  /// @param ct_handle  which counts the messages of the entry; 0: none does
+  void appends(const Interface& ni, std::uint32_t pt_index, bool is_scattered, Handle ct_handle);
   void allocates_portal(std::uint32_t pt_index);
 
   /// Before an interface is closed with what it has.
@@ -43,7 +45,9 @@ class PortalsChecker {
   void closes(Interface& ni, const char* call);
 
   /// An event has been posted, and nobody else knows of it yet: keeps what its memory holds.
-  void posts_event(const Interface& ni, const EventQueue& queue) { look_at(queue, scattered_[ni.index]); }
+  void posts_event(const Interface& ni, const EventQueue& queue) { look_at(ni, queue); }
+  /// A message that no event tells of has changed memory, so that what is there then says nothing of the program.
+  void overwrites(const Arrival& arrival);
   /// Events may have come.
   void look(Core& core);
 
@@ -64,11 +68,16 @@ class PortalsChecker {
     Fingerprint source;       ///< Of a get: none.
     Fingerprint destination;  ///< Of what brings data.
     std::uint64_t local_offset;
+    std::uint64_t remote_offset;
+    std::uint64_t length;
   };
   /// An event that is not read yet, of data that has arrived.
   struct Arrived {
     Fingerprint memory;
     ProcessId initiator;
+    EventKind type = EventKind::kPut;
+    std::uint64_t place = 0;  ///< place_of.
+    std::uint64_t match_bits = 0;
     bool watched = false;
   };
   struct Unread {
@@ -76,12 +85,19 @@ class PortalsChecker {
     bool lossy = false;          ///< Events were pushed out: which is which is unknown.
   };
 
+  static std::uint64_t place_of(const Interface& ni, std::uint32_t pt_index) {
+    return std::uint64_t{ni.index} << 32 | pt_index;
+  }
+
   void learns(std::list<Started>::iterator started);
-  void look_at(const EventQueue& queue, bool scattered);
-  void arrives(Unread& unread, const Event& event, bool scattered);
+  void learns(Arrived& arrived, const char* call);
+  void look_at(const Interface& ni, const EventQueue& queue);
+  void arrives(Unread& unread, const Interface& ni, const Event& event);
   void check_room(const EventQueue& queue);
   void check_ack(const MemoryDescriptor& md, const Descriptor& descriptor);
   void check_early_use(const Started& started);
+  void check_overlap(const MemoryDescriptor& md, const MemoryDescriptor& reply_md, const Descriptor& descriptor);
+  std::list<Started>::iterator ended_by(const EventQueue& queue, const Event& event);
   void tell_unread(const EventQueue& queue, Handle eq_handle, const char* call);
 
   static constexpr std::size_t kMostStarted = 4096;  ///< Further ones are not looked at.
@@ -90,6 +106,8 @@ class PortalsChecker {
   std::list<Started> started_;                                       ///< In the order of the calls.
   std::unordered_map<const CountingEvent*, std::uint64_t> counted_;  ///< What the counter has when all have ended.
   std::unordered_map<const EventQueue*, Unread> unread_;
+  /// Portal table entries (place_of) whose messages a counter tells of.
+  std::unordered_map<const CountingEvent*, std::set<std::uint64_t>> counted_places_;
   std::array<bool, kInterfaceCount> scattered_{};
 };
 

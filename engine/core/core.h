@@ -111,8 +111,13 @@ struct Core {
   Wire* wire_to(ProcessId id);
 };
 
-/// The checker keeps what the memory of a new event holds, before its initiator can know of it (engine/check).
+// What the checker is told here (engine/check).
+/// It keeps what the memory of a new event holds, before its initiator can know of it.
 void keep_arrival(Checker& checker, const Interface& ni, const EventQueue& queue);
+/// A message that no event tells of has changed memory.
+void note_silent(Checker& checker, const Arrival& arrival);
+/// Whoever hears of the operation knows what its counter has.
+void note_start(Checker& checker, const Core& core, const TriggeredOperation& operation);
 // Steps for the recorder (core/steps.h).
 [[gnu::cold, gnu::noinline]] void put_event(const Core& core, const Interface& ni, Handle eq_handle,
                                             const EventQueue& queue, const Event& event);

@@ -45,6 +45,13 @@ void put_message(const Core& core, Step step, const Peer& peer, const PacketHead
     to->add(step, static_cast<std::uint8_t>(header.type), {bytes, peer.id.nid, pid_of(peer.id), header.operation_id});
 }
 
+void put_arrival(const Core& core, const Peer& peer, const Arrival& arrival) {
+  put_message(core, Step::kDeliver, peer, arrival.header, arrival.mlength);
+  const bool is_silent = (arrival.entry->options & (kEntryEventCommDisable | kEntryEventSuccessDisable)) != 0;
+  Checker* const checker = core.checker();
+  if (checker != nullptr && is_silent && arrival.header.type != PacketType::kGet) note_silent(*checker, arrival);
+}
+
 void put_match(const Core& core, const Peer& peer, const PacketHeader& header, const MatchList& list,
                const ListEntry& entry) {
   Recorder* const to = core.recorder();
@@ -78,6 +85,7 @@ void put_count(const Core& core, Handle ct_handle, std::uint64_t successes) {
 }
 
 void put_trigger(const Core& core, const TriggeredOperation& operation) {
+  if (Checker* const checker = core.checker()) note_start(*checker, core, operation);
   if (Recorder* const to = core.recorder())
     to->add(Step::kTrigger, static_cast<std::uint8_t>(operation.descriptor.type),
             {.amount = operation.threshold, .id = operation.counter});

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "engine/core/core.h"
+#include "engine/core/incoming.h"
 #include "engine/observe/recorder.h"
 
 namespace portofu {
@@ -14,6 +15,7 @@ namespace portofu {
 [[gnu::cold, gnu::noinline]] void put_packet(const Core& core, Step step, const Peer& peer, const PacketHeader& header);
 [[gnu::cold, gnu::noinline]] void put_message(const Core& core, Step step, const Peer& peer, const PacketHeader& header,
                                               std::uint64_t bytes);
+[[gnu::cold, gnu::noinline]] void put_arrival(const Core& core, const Peer& peer, const Arrival& arrival);
 [[gnu::cold, gnu::noinline]] void put_match(const Core& core, const Peer& peer, const PacketHeader& header,
                                             const MatchList& list, const ListEntry& entry);
 /// What an acknowledgement without a packet says to both ends.
@@ -45,6 +47,12 @@ struct AcknowledgedStep {
                                                   std::uint64_t mlength) {
   if (core.observers != nullptr) [[unlikely]]
     put_message(core, Step::kDeliver, peer, header, mlength);
+}
+
+/// kDeliver of a message that an entry has taken.
+[[gnu::always_inline]] inline void record_arrival(Core& core, const Peer& peer, const Arrival& arrival) {
+  if (core.observers != nullptr) [[unlikely]]
+    put_arrival(core, peer, arrival);
 }
 
 /// kDirect.

@@ -107,7 +107,7 @@ void complete_arrival(Core& core, Interface& ni, Peer& peer, Arrival& arrival) {
   --entry.pending;
   --portal.in_progress;
   ++core.activity;
-  record_deliver(core, peer, arrival.header, arrival.mlength);
+  record_arrival(core, peer, arrival);
   report_communication(core, ni, portal.eq_handle, arrival.header, arrival.header.type, arrival);
   // An entry that is unlinked tells so after all its communication events, and before its headers can be used up.
   UnexpectedHeader* header = arrival.unexpected;

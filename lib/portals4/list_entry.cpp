@@ -81,7 +81,7 @@ int append(const EntryCall& call, ptl_list_t ptl_list, ptl_handle_any_t* handle)
     if (const int rc = translate(ni, call, &request); rc != PTL_OK) return rc;
     request.list = static_cast<ListKind>(ptl_list);
     if (Checker* const checker = duty.core().checker()) [[unlikely]]
-      checker->portals.appends(*ni, (request.options & PTL_IOVEC) != 0);
+      checker->portals.appends(*ni, request.pt_index, (request.options & PTL_IOVEC) != 0, request.ct_handle);
     const int rc = to_rc(append_entry(duty.core(), *ni, std::move(request), handle));
     engine->settle_on_duty();
     return rc;

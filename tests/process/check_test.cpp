@@ -10,7 +10,7 @@
 
 #include "tests/process/launcher.h"
 #include "tests/process/own_node.h"
-#include "tests/process/planted_misuse.h"
+#include "tests/process/planted_counts.h"
 
 namespace portofu {
 namespace {
@@ -129,7 +129,12 @@ INSTANTIATE_TEST_SUITE_P(
                     Misuse{"release", 2, "md_released_in_use", 0, "PtlMDRelease", "MD 0x"},
                     Misuse{"free_counter", 2, "counter_freed_in_use", 0, "PtlCTFree", "counter 0x"},
                     Misuse{"free_queue", 2, "event_queue_freed_in_use", 0, "PtlEQFree", "event queue 0x"},
-                    Misuse{"portal", 2, "limit_exceeded", 0, "PtlPTAlloc", "portal table entry 250"}),
+                    Misuse{"portal", 2, "limit_exceeded", 0, "PtlPTAlloc", "portal table entry 250"},
+                    Misuse{"counted_event", 2, "target_changed", 1, "PtlCTGet", "portal table entry 4", 3, 2},
+                    Misuse{"cut", 2, "source_changed", 0, "PtlPut", "bytes 0 to 63", 5, 0},
+                    Misuse{"token", 3, "data_overwritten", 1, "PtlPut", "match bits 0x10"},
+                    Misuse{"offsets", 4, "source_changed", 0, "PtlPut", "bytes 64 to 71", 65, 0},
+                    Misuse{"in_place", 2, "buffers_overlap", 0, "PtlFetchAtomic", "bytes 0 to 7"}),
     name_of);
 
 INSTANTIATE_TEST_SUITE_P(
@@ -146,6 +151,15 @@ INSTANTIATE_TEST_SUITE_P(
                     Misuse{"queue", 2, "left_at_end", 0, "exit", "VCQ 0x"},
                     Misuse{"threads", 2, "threads_at_once", 0, "utofu", "VCQ 0x"}),
     name_of);
+
+TEST(CheckRight, Programs__that_look_as_if_they_were_wrong_are_told_nothing) {
+  const OwnNode node;
+  for (const char* role : {"chain", "silent_update"}) {
+    const Checked checked(role, 2);
+    EXPECT_EQ(checked.status(), 0) << role << ' ' << checked.text();
+    EXPECT_EQ(checked.count(), 0u) << role << ' ' << checked.text();
+  }
+}
 
 TEST(CheckLimits, Component_id__that_Fugaku_does_not_have_is_told) {
   const OwnNode node;
@@ -186,7 +200,8 @@ TEST(CheckStatus, Without_check__nothing_is_told) {
 
 int main(int argc, char** argv) {
   const char* role = std::getenv(portofu::kRoleVariable);
-  if (role != nullptr && *role != '\0' && std::getenv("PMI_RANK") != nullptr) return portofu::play_misuse(role);
+  if (role != nullptr && *role != '\0' && std::getenv("PMI_RANK") != nullptr)
+    return portofu::play_misuse_or_counts(role);
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

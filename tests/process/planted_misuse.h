@@ -77,6 +77,8 @@ class MisusingRank {
     pmi.end();
   }
 
+  ptl_process_t id_of(int rank) const { return {.phys = {self_.phys.nid, kFirstPid + static_cast<ptl_pid_t>(rank)}}; }
+
   static void check(int rc) {
     if (rc != PTL_OK) std::_Exit(80);
   }
@@ -92,8 +94,6 @@ class MisusingRank {
   std::vector<std::byte> target = std::vector<std::byte>(kBytes);
 
  private:
-  ptl_process_t id_of(int rank) const { return {.phys = {self_.phys.nid, kFirstPid + static_cast<ptl_pid_t>(rank)}}; }
-
   ptl_process_t self_{};
 };
 

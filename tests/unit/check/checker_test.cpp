@@ -30,5 +30,28 @@ TEST_F(CheckerTest, Memory_of_an_event__is_kept_as_it_is_posted) {
   core.observers = nullptr;
 }
 
+// A program may wait for what a chain of counters does, and never look at those in the middle (3.16).
+TEST_F(CheckerTest, Operation_that_starts__tells_what_its_counter_has) {
+  Found found;
+  Checker checker(found.file(), 3);
+  Descriptor d;
+  d.type = PacketType::kPut;
+  d.length = 8;
+  MemoryDescriptor& md = make_md(ni, memory.data(), memory.size(), kMdEventCtAck);
+  md.ct_handle = ct;
+  d.portals.md_handle = md.handle;
+  d.portals.ack_req = AckRequest::kCount;
+  checker.portals.starts(ni, md, d);
+  TriggeredOperation operation;
+  operation.counter = ct;
+  operation.threshold = 1;
+  operation.descriptor.type = PacketType::kCountSet;
+  operation.descriptor.count.ct_handle = ct;
+  note_start(checker, core, operation);
+  memory[0] = std::byte{1};
+  checker.portals.changes_count(ni.cts.find(ct));
+  EXPECT_TRUE(found.is_empty()) << found.text();
+}
+
 }  // namespace
 }  // namespace portofu
