@@ -65,7 +65,7 @@ class EventQueue {
   /// @return true if events were lost since the last removal
   bool remove_oldest_on_duty() {
     forget_oldest();
-    if (size_ == 0) head_ = 0;
+    if (size_ == 0) head_ = (head_ | (slots_ - 1)) + 1;
     return std::exchange(dropped_, false);
   }
 
@@ -121,8 +121,10 @@ class EventQueue {
 
   std::unique_ptr<Event[], FreeMemory> events_;  ///< `slots_` entries; slot of the oldest event is `head_`.
   std::uint64_t slots_ = 0;                      ///< Power of two, at least capacity_ + reserved_.
-  std::uint64_t head_ = 0;  ///< Counts up; returns to 0 whenever the queue runs empty, so a short queue stays in cache.
-  std::uint64_t size_ = 0;  ///< Events in the queue, those in reserved places included.
+  /// Counts up; goes on at a multiple of `slots_`, the first slot, whenever the queue runs empty, so that a short queue
+  /// stays in cache. An onlooker sees by it whether an event has been read.
+  std::uint64_t head_ = 0;
+  std::uint64_t size_ = 0;   ///< Events in the queue, those in reserved places included.
   std::uint64_t limit_ = 0;  ///< From so many on the queue is blocked: 0 if it is armed, else capacity_ + in_reserved_.
   std::uint64_t capacity_ = 0;  ///< Events that may wait before the oldest is lost.
   std::uint64_t promised_ = 0;  ///< Events that messages under way will post.

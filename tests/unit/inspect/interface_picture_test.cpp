@@ -59,6 +59,17 @@ TEST_F(InterfacePictureTest, Event__that_waits_longest_is_seen) {
   EXPECT_EQ(seen.oldest_from, kPeer);
 }
 
+// A queue that a loop empties again and again holds another event at each look.
+TEST_F(InterfacePictureTest, Event__has_a_place_of_its_own_though_the_queue_ran_empty) {
+  append(entry());
+  receive(put_header(4));
+  const std::uint64_t first = look().queues.at(0).oldest_place;
+  EXPECT_EQ(look().queues.at(0).oldest_place, first);
+  kinds();
+  receive(put_header(4));
+  EXPECT_NE(look().queues.at(0).oldest_place, first);
+}
+
 TEST_F(InterfacePictureTest, Search__that_found_nothing_is_seen) {
   EntryRequest search = entry();
   search.criteria.match_bits = kBits + 1;
