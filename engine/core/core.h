@@ -13,6 +13,7 @@
 #include "engine/core/peer.h"
 #include "engine/core/polled_objects.h"
 #include "engine/core/sleeping_call.h"
+#include "engine/core/swapped_words.h"
 #include "engine/core/tofu.h"
 #include "engine/observe/counters.h"
 #include "engine/observe/recorder.h"
@@ -76,6 +77,8 @@ struct Core {
   const Observers* observers = nullptr;
   SleepingCalls sleeping_calls;
   PolledObjects polled;
+  SwappedWords swapped_words;
+  RefusedMessage last_astray;  ///< For onlookers: the last one to an interface that is not open.
 
   std::uint64_t now_ns() const { return clock(clock_context); }
   Recorder* recorder() const { return observers != nullptr ? observers->recorder : nullptr; }

@@ -138,15 +138,16 @@ enum class RefusedFor : std::uint8_t {
   kNotAligned,  ///< The memory of an atomic is not aligned for its datatype.
 };
 
-/// The message that an interface refused last.
+/// The message that was refused last.
 struct RefusedMessage {
   RefusedFor reason = RefusedFor::kNothing;  ///< kNothing: there was none.
-  std::uint16_t pt_index = 0;                ///< Where it wanted to go.
+  std::uint16_t pt_index = 0;                ///< Where it wanted to go, with `interface_index`.
   std::uint32_t pid = 0;                     ///< With `nid`: the initiator, as matching shows it.
   std::uint32_t nid = 0;
   std::uint64_t match_bits = 0;
   std::uint64_t at_ns = 0;
   std::uint64_t length = 0;  ///< Bytes that the initiator asked for.
+  std::uint8_t interface_index = 0;
 };
 
 /// Status registers; the values of ptl_sr_index_t. @spec Portals 4.3, 3.3.7

@@ -49,6 +49,8 @@ struct VirtualControlQueue {
   CountingEvent steps;             ///< Session mode: descriptors that may have started.
   std::uint64_t posted = 0;        ///< Session mode: descriptors posted.
   FailedCommunication last_failed;
+  std::uint64_t astray_steps = 0;  ///< For onlookers: not in session mode, and got them all the same.
+  ProcessId astray_from;           ///< Who sent the last of them.
 };
 
 struct ControlQueue {

@@ -102,12 +102,16 @@ bool look_at_core(FarMemory& memory, const Core* far, CorePicture* picture, Dept
     if (ni != nullptr && look_at_interface(memory, ni.get(), &seen, depth))
       picture->interfaces.push_back(std::move(seen));
   }
+  picture->last_astray = core->last_astray;
   CoreWalk walk(memory, *core, picture);
   walk.look_at_sleeps(&far->sleeping_calls);
   if (depth == Depth::kAll) {
     walk.look_at_operations();
     for (const PolledObject& polled : core->polled.places()) {
       if (polled.kind != WaitKind::kOther) picture->polls.push_back({polled});
+    }
+    for (const WordUse& use : core->swapped_words.places()) {
+      if (use.initiator != ProcessId{}) picture->words.push_back({use});
     }
   }
   walk.look_at_peers();

@@ -53,6 +53,8 @@ const char* finding_name(FindingKind kind) {
     case FindingKind::kCounterFailed: return "counter_failed";
     case FindingKind::kEventsUnread: return "events_unread";
     case FindingKind::kOutside: return "outside";
+    case FindingKind::kSearchLacks: return "search_lacks";
+    case FindingKind::kWordHeld: return "word_held";
   }
   return "unknown";
 }
@@ -67,6 +69,12 @@ void note_changes(const std::vector<ProcessPicture>& before, std::vector<Process
       poll.goes_on = std::ranges::any_of(same->core.polls, [&poll](const PollPicture& other) {
         return other.seen.kind == poll.seen.kind && other.seen.object == poll.seen.object &&
                other.seen.looks != poll.seen.looks;
+      });
+    }
+    for (WordPicture& word : process.core.words) {
+      word.goes_on = std::ranges::any_of(same->core.words, [&word](const WordPicture& other) {
+        return other.use.word == word.use.word && other.use.initiator == word.use.initiator &&
+               other.use.vain != word.use.vain && other.use.since_ns == word.use.since_ns;
       });
     }
     note_searches(*same, &process);
@@ -85,6 +93,7 @@ std::vector<Finding> find_causes(const std::vector<ProcessPicture>& processes) {
   find_full_queues(job, &findings);
   find_lacking(job, &findings);
   find_tofu(job, &findings);
+  find_held_words(job, &findings);
   find_outside(job, &findings);
   return findings;
 }

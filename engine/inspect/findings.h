@@ -33,6 +33,8 @@ enum class FindingKind : std::uint8_t {
   kCounterFailed,        ///< A counter has counted failures.
   kEventsUnread,         ///< Events wait in a queue while the program looks for others.
   kOutside,              ///< A process that others wait for is in no call of the library.
+  kSearchLacks,          ///< Searches of an unexpected list find nothing.
+  kWordHeld,             ///< Compare-and-swaps of a word are tried in vain: a lock, perhaps.
 };
 
 /// Name for JSON and tests, "header_waits".

@@ -76,6 +76,12 @@ ProcessId JobView::wanted_source(const InterfacePicture& ni, const MatchCriteria
   return physical(ni, criteria.match_id);
 }
 
+ProcessId JobView::owner_of_gate(std::uint64_t gate_id) const {
+  const auto has_it = [gate_id](const ProcessPicture& process) { return process.find_gate(gate_id) != nullptr; };
+  const auto owner = std::ranges::find_if(processes_, has_it);
+  return owner != processes_.end() ? owner->id() : ProcessId{};
+}
+
 bool JobView::anybody_waits() const { return std::ranges::any_of(processes_, &ProcessPicture::is_waiting); }
 
 bool JobView::is_gone(ProcessId id) const { return id.nid == own_nid_ && find(id) == nullptr; }
@@ -101,7 +107,9 @@ Feeders feeders_of_counter(const ProcessPicture& process, const InterfacePicture
                        });
   }
   for (const DescriptorPicture& md : ni.descriptors) {
-    if (md.ct_handle == counter && counts(md)) feeders.descriptors.push_back(&md);
+    if (md.ct_handle != counter) continue;
+    if (counts(md)) feeders.descriptors.push_back(&md);
+    if (!counts(md)) feeders.mute_descriptor = &md;
   }
   const auto tells_of = [&feeders](Handle md) {
     return md != 0 &&

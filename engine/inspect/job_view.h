@@ -33,6 +33,9 @@ class JobView {
   /// What an entry wants messages of: {0, 0} if of several processes.
   static ProcessId wanted_source(const InterfacePicture& ni, const MatchCriteria& criteria);
 
+  /// @return {0, 0} if no process that has the gate was seen
+  ProcessId owner_of_gate(std::uint64_t gate_id) const;
+
   /// Whether some process of the job waits for something that the library has to bring.
   bool anybody_waits() const;
 
@@ -50,11 +53,12 @@ struct Feeders {
   std::vector<const EntryPicture*> entries;   ///< Of the priority lists.
   std::vector<const PortalPicture*> portals;  ///< Of `entries`, each; of a queue: those that log there.
   std::vector<const DescriptorPicture*> descriptors;
-  std::vector<const CounterPicture*> triggered_by;  ///< Counters whose operations raise this one.
-  bool overflow = false;                            ///< An entry of an overflow list counts there.
-  const EntryPicture* mute_entry = nullptr;         ///< Names the counter or queue, and never tells it of a message.
-  const PortalPicture* mute_portal = nullptr;       ///< Of `mute_entry`.
-  bool answers_due = false;                         ///< Some operation of `descriptors` is under way.
+  std::vector<const CounterPicture*> triggered_by;     ///< Counters whose operations raise this one.
+  bool overflow = false;                               ///< An entry of an overflow list counts there.
+  const EntryPicture* mute_entry = nullptr;            ///< Names the counter or queue, and never tells it of a message.
+  const PortalPicture* mute_portal = nullptr;          ///< Of `mute_entry`.
+  const DescriptorPicture* mute_descriptor = nullptr;  ///< Names the counter, and never raises it.
+  bool answers_due = false;                            ///< Some operation of `descriptors` is under way.
 
   bool has_used_once() const { return std::ranges::any_of(entries, is_used_once); }
   /// Only entries that are used once, if there are any: who posts one waits for it.
@@ -82,5 +86,6 @@ void find_silent_peers(const JobView& job, std::vector<Finding>* findings);
 void find_circles(const JobView& job, std::vector<Finding>* findings);
 void find_outside(const JobView& job, std::vector<Finding>* findings);  ///< Who is in no call while others wait.
 void find_tofu(const JobView& job, std::vector<Finding>* findings);
+void find_held_words(const JobView& job, std::vector<Finding>* findings);  ///< Swaps that are tried in vain.
 
 }  // namespace portofu

@@ -52,6 +52,7 @@ bool is_cause(const Finding& finding) {
   switch (finding.kind) {
     case FindingKind::kCounterLacks:
     case FindingKind::kEventLacks:
+    case FindingKind::kSearchLacks:
     case FindingKind::kNotAnswered:
     case FindingKind::kOutside: return false;
     default: return true;
@@ -67,6 +68,26 @@ bool is_missing(const JobView& job, const ProcessPicture& dead) {
     somebody_waits = somebody_waits || other.is_waiting();
   }
   return somebody_waits && dead.rank >= 0;
+}
+
+/// What waits for a process that is elsewhere: "; unread there: 2 notices, 1 events".
+std::string unread_text(const ProcessPicture& process) {
+  std::uint64_t notices = 0;
+  std::uint64_t events = 0;
+  std::uint64_t headers = 0;
+  for (const VcqPicture& vcq : process.core.vcqs) notices += vcq.mrq_unread;
+  for (const InterfacePicture& ni : process.core.interfaces) {
+    for (const QueuePicture& queue : ni.queues) events += queue.size;
+    for (const PortalPicture& portal : ni.portals) headers += portal.unexpected.size;
+  }
+  std::string text;
+  const auto add = [&text](std::uint64_t count, const char* what) {
+    if (count != 0) text += (text.empty() ? "; there lie " : ", ") + (what + std::to_string(count));
+  };
+  add(notices, "unread MRQ notices: ");
+  add(events, "unread events: ");
+  add(headers, "unexpected headers: ");
+  return text;
 }
 
 }  // namespace
@@ -139,7 +160,8 @@ void find_outside(const JobView& job, std::vector<Finding>* findings) {
     finding.where = process.id();
     finding.sentence = job.name(process.id()) + " (process " + std::to_string(process.descriptor.os_pid) +
                        ") is in no call of the library while " + waiters + (is_one ? " waits" : " wait") +
-                       "; its first thread " + (process.run_state == RunState::kRuns ? "computes" : "sleeps elsewhere");
+                       "; its first thread " +
+                       (process.run_state == RunState::kRuns ? "computes" : "sleeps elsewhere") + unread_text(process);
     findings->push_back(std::move(finding));
   }
 }

@@ -10,6 +10,7 @@
 #include "engine/core/peer.h"
 #include "engine/core/polled_objects.h"
 #include "engine/core/sleeping_call.h"
+#include "engine/core/swapped_words.h"
 #include "engine/core/tofu.h"
 #include "engine/segment/segment_view.h"
 
@@ -155,6 +156,8 @@ struct VcqPicture {
   std::uint64_t steps = 0;         ///< Session mode: descriptors that may have started.
   Listed<TriggerPicture> waiting;  ///< Session mode.
   FailedCommunication last_failed;
+  std::uint64_t astray_steps = 0;  ///< Not in session mode, and got them all the same.
+  ProcessId astray_from;           ///< Who sent the last of them.
 };
 
 struct GatePicture {
@@ -167,12 +170,19 @@ struct GatePicture {
   bool has_signal = false;  ///< Of the round that it waits for.
   bool has_packet = false;
   std::uint64_t rounds_passed = 0;
+  std::uint64_t remote_target = BarrierGate::kNoGate;
 };
 
 /// Requests for an id that nobody was found to own.
 struct OwnerlessPicture {
   std::uint64_t key = 0;  ///< claim_key of it.
   std::size_t requests = 0;
+};
+
+/// A word that others compare and swap.
+struct WordPicture {
+  WordUse use;
+  bool goes_on = false;  ///< There were more swaps in vain since an earlier look (note_changes).
 };
 
 struct CorePicture {
@@ -184,6 +194,8 @@ struct CorePicture {
   std::vector<VcqPicture> vcqs;
   std::vector<GatePicture> gates;
   std::vector<OwnerlessPicture> ownerless;
+  RefusedMessage last_astray;  ///< To an interface that is not open.
+  std::vector<WordPicture> words;
 };
 
 /// How much an onlooker wants to see.
@@ -217,6 +229,9 @@ struct ProcessPicture {
 
   /// The application waits for something that the library has to bring.
   bool is_waiting() const { return polls || !core.sleeps.empty(); }
+
+  /// @return nullptr: it has no such gate
+  const GatePicture* find_gate(std::uint64_t gate_id) const;
 
   ProcessId id() const { return {descriptor.nid, descriptor.pid}; }
 };

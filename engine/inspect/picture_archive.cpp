@@ -101,14 +101,16 @@ void carry(Archive& archive, InterfacePicture& ni) {
 
 template <class Archive>
 void carry(Archive& archive, VcqPicture& vcq) {
-  auto& [id, session, tcq_unread, tcq_entries, mrq_unread, mrq_entries, delayed, steps, waiting, failed] = vcq;
-  go_through(archive, id, session, tcq_unread, tcq_entries, mrq_unread, mrq_entries, delayed, steps, waiting, failed);
+  auto& [id, session, tcq_unread, tcq_entries, mrq_unread, mrq_entries, delayed, steps, waiting, failed, astray,
+         astray_from] = vcq;
+  go_through(archive, id, session, tcq_unread, tcq_entries, mrq_unread, mrq_entries, delayed, steps, waiting, failed,
+             astray, astray_from);
 }
 
 template <class Archive>
 void carry(Archive& archive, CorePicture& core) {
-  auto& [interfaces, operations, peers, sleeps, polls, vcqs, gates, ownerless] = core;
-  go_through(archive, interfaces, operations, peers, sleeps, polls, vcqs, gates, ownerless);
+  auto& [interfaces, operations, peers, sleeps, polls, vcqs, gates, ownerless, last_astray, words] = core;
+  go_through(archive, interfaces, operations, peers, sleeps, polls, vcqs, gates, ownerless, last_astray, words);
 }
 
 template <class Archive>
@@ -124,6 +126,8 @@ void move_times(std::vector<ProcessPicture>& processes, std::uint64_t later) {
   };
   for (ProcessPicture& process : processes) {
     for (SleepPicture& sleep : process.core.sleeps) move(sleep.since_ns);
+    move(process.core.last_astray.at_ns);
+    for (WordPicture& word : process.core.words) move(word.use.since_ns);
     for (VcqPicture& vcq : process.core.vcqs) move(vcq.last_failed.at_ns);
     for (InterfacePicture& ni : process.core.interfaces) {
       move(ni.last_refused.at_ns);

@@ -35,6 +35,12 @@ Sight look_behind_root(const SegmentView& view, Depth depth, ProcessPicture* pic
 
 }  // namespace
 
+const GatePicture* ProcessPicture::find_gate(std::uint64_t gate_id) const {
+  const auto is_it = [gate_id](const GatePicture& gate) { return with_own_path(gate.id) == with_own_path(gate_id); };
+  const auto found = std::ranges::find_if(core.gates, is_it);
+  return found != core.gates.end() ? &*found : nullptr;
+}
+
 ProcessPicture look_at_process(const SegmentView& view, Depth depth) {
   ProcessPicture picture;
   picture.descriptor = view.descriptor;

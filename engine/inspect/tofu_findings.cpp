@@ -8,15 +8,6 @@
 namespace portofu {
 namespace {
 
-/// The process that has a gate. @return {0, 0} if none was seen
-ProcessId owner_of_gate(const JobView& job, std::uint64_t id) {
-  for (const ProcessPicture& process : job.processes()) {
-    const auto is_it = [id](const GatePicture& gate) { return with_own_path(gate.id) == with_own_path(id); };
-    if (std::ranges::any_of(process.core.gates, is_it)) return process.id();
-  }
-  return {};
-}
-
 /// The process that has a VCQ. @return {0, 0} if none was seen
 ProcessId owner_of_vcq(const JobView& job, std::uint64_t id) {
   for (const ProcessPicture& process : job.processes()) {
@@ -87,6 +78,20 @@ void judge_delayed(const JobView& job, const ProcessPicture& process, const VcqP
   findings->push_back(std::move(finding));
 }
 
+/// "; VCQ 0x2 of rank 1, which is not in session mode, has got steps: 1, the last of rank 0".
+std::string astray_text(const JobView& job) {
+  std::string text;
+  for (const ProcessPicture& process : job.processes()) {
+    for (const VcqPicture& vcq : process.core.vcqs) {
+      if (vcq.astray_steps == 0) continue;
+      text += "; " + vcq_name(vcq.id) + " of " + job.name(process.id()) +
+              ", which is not in session mode, has got steps: " + std::to_string(vcq.astray_steps) + ", the last of " +
+              job.name(vcq.astray_from);
+    }
+  }
+  return text;
+}
+
 void judge_vcq(const JobView& job, const ProcessPicture& process, const VcqPicture& vcq,
                std::vector<Finding>* findings) {
   const std::string name = vcq_name(vcq.id) + " of " + job.name(process.id());
@@ -103,7 +108,7 @@ void judge_vcq(const JobView& job, const ProcessPicture& process, const VcqPictu
                          lacks,
                          "descriptors of " + name + " that wait in session mode: " + std::to_string(vcq.waiting.size) +
                              "; steps that the next lacks: " + std::to_string(lacks) +
-                             ", which puts with session progress steps (SPS) bring"});
+                             ", which puts with session progress steps (SPS) bring" + astray_text(job)});
   }
   const auto judge_queue = [&](const char* queue, std::uint64_t unread, std::uint64_t entries) {
     if (entries == 0 || unread < entries) return;
@@ -129,6 +134,10 @@ void judge_loop(const JobView& job, const ProcessPicture& process, const PollPic
   if (!poll.goes_on || (!is_tcq && poll.seen.kind != WaitKind::kMrq)) return;
   const auto is_due = [](const OperationPicture& operation) { return operation.interface_index == kTofuInterface; };
   if (std::ranges::any_of(process.core.operations, is_due)) return;  // Whoever owes the answer is told.
+  const auto is_held_back = [&poll](const VcqPicture& vcq) {
+    return vcq.id == poll.seen.object && (vcq.delayed != 0 || vcq.waiting.size != 0);
+  };
+  if (is_tcq && std::ranges::any_of(process.core.vcqs, is_held_back)) return;  // That is told.
   const auto explains = [&process](const Finding& finding) {
     const bool failed = finding.kind == FindingKind::kCommunicationFailed && finding.other == process.id();
     const bool unread = finding.kind == FindingKind::kNoticesUnread && finding.where == process.id();
@@ -140,6 +149,17 @@ void judge_loop(const JobView& job, const ProcessPicture& process, const PollPic
   finding.where = process.id();
   finding.object = (is_tcq ? "TCQ of " : "MRQ of ") + vcq_name(poll.seen.object);
   finding.sentence = job.name(process.id()) + " looks again and again at the " + finding.object;
+  const auto is_elsewhere = [&poll](const VcqPicture& vcq) {
+    return vcq.id != poll.seen.object && vcq.tcq_unread != 0;
+  };
+  const auto elsewhere = std::ranges::find_if(process.core.vcqs, is_elsewhere);
+  if (is_tcq && elsewhere != process.core.vcqs.end()) {
+    finding.kind = FindingKind::kNoticesUnread;
+    finding.sentence += ", where nothing is to come, and not at the TCQ of " + vcq_name(elsewhere->id) +
+                        ", where entries wait: " + std::to_string(elsewhere->tcq_unread);
+    findings->push_back(std::move(finding));
+    return;
+  }
   finding.sentence += is_tcq
                           ? ", where nothing is to come: no communication of it is under way; did it ask for "
                             "UTOFU_ONESIDED_FLAG_TCQ_NOTICE?"
@@ -162,24 +182,26 @@ class GateInputs {
   const bool is_told;
 };
 
-const GatePicture* find_gate(const ProcessPicture* process, std::uint64_t id) {
-  if (process == nullptr) return nullptr;
-  const auto is_it = [id](const GatePicture& gate) { return with_own_path(gate.id) == with_own_path(id); };
-  const auto found = std::ranges::find_if(process->core.gates, is_it);
-  return found != process->core.gates.end() ? &*found : nullptr;
-}
-
 /// ": rank 2 has not begun the barrier", if that is why a start/end gate gives nothing.
 std::string not_begun_text(const JobView& job, ProcessId owner, const GatePicture* gate) {
   if (gate == nullptr || !gate->is_start || gate->started) return "";
   return ": " + job.name(owner) + " has not begun the barrier or reduction";
 }
 
+/// Why no packet comes of a gate of another process.
+/// @param source  nullptr: it is not known
+std::string no_packet_text(const JobView& job, ProcessId owner, const GatePicture* source, const GatePicture& gate) {
+  if (source != nullptr && source->remote_target == BarrierGate::kNoGate) return ", which sends no packets";
+  if (source == nullptr || with_own_path(source->remote_target) == with_own_path(gate.id))
+    return not_begun_text(job, owner, source);
+  return ", which sends its packets to " + gate_name(source->remote_target);
+}
+
 void judge_gate(const JobView& job, const ProcessPicture& process, const GatePicture& gate,
                 std::vector<Finding>* findings) {
   const GateInputs inputs(gate);
   if (!inputs.is_told) return;
-  const GatePicture* const local = find_gate(&process, gate.local_source);
+  const GatePicture* const local = process.find_gate(gate.local_source);
   // A gate of this process that lacks its packet is told itself.
   if (!inputs.lacks_packet && local != nullptr && local != &gate && GateInputs(*local).is_told) return;
   Finding finding;
@@ -189,11 +211,13 @@ void judge_gate(const JobView& job, const ProcessPicture& process, const GatePic
   finding.lacks = static_cast<std::uint64_t>(inputs.lacks_signal) + static_cast<std::uint64_t>(inputs.lacks_packet);
   finding.sentence = finding.object + " of " + job.name(process.id()) + " lacks ";
   if (inputs.lacks_packet) {
-    finding.other = owner_of_gate(job, gate.remote_source);
+    finding.other = job.owner_of_gate(gate.remote_source);
     const bool is_known = finding.other != ProcessId{};
     finding.sentence += "the packet of " + gate_name(gate.remote_source) +
                         (is_known ? " of " + job.name(finding.other) : ", which no process here has");
-    finding.sentence += not_begun_text(job, finding.other, find_gate(job.find(finding.other), gate.remote_source));
+    const ProcessPicture* const other = job.find(finding.other);
+    const GatePicture* const source = other != nullptr ? other->find_gate(gate.remote_source) : nullptr;
+    finding.sentence += no_packet_text(job, finding.other, source, gate);
   }
   if (inputs.lacks_signal) {
     finding.sentence += (inputs.lacks_packet ? " and the signal of " : "the signal of ") + gate_name(gate.local_source);

@@ -17,6 +17,8 @@ VcqPicture picture_of(FarMemory& memory, const VirtualControlQueue& vcq, Depth d
   seen.delayed = vcq.delayed.size();
   seen.steps = vcq.steps.success();
   seen.last_failed = vcq.last_failed;
+  seen.astray_steps = vcq.astray_steps;
+  seen.astray_from = vcq.astray_from;
   if (depth == Depth::kAll) seen.waiting = look_at_triggers(memory, vcq.steps);
   return seen;
 }
@@ -32,6 +34,7 @@ GatePicture picture_of(const BarrierGate& gate) {
   seen.has_signal = gate.signal_counted;
   seen.has_packet = gate.packet_counted;
   seen.rounds_passed = gate.rounds_passed;
+  seen.remote_target = gate.remote_target;
   return seen;
 }
 

@@ -1,5 +1,6 @@
 // Messages that found no place: unexpected headers, refusals, disabled portal table entries, full queues.
 
+#include <algorithm>
 #include <bit>
 
 #include "engine/inspect/job_view.h"
@@ -68,11 +69,17 @@ std::string message_text(const JobView& job, const InterfacePicture& ni, const M
   return job.name(JobView::physical(ni, key.source)) + bits;
 }
 
+/// "matching, physical interface".
+std::string kind_text(const InterfacePicture& ni) {
+  if (ni.index == kFabricInterface) return "interface of libfabric";
+  return std::string(ni.is_matching() ? "matching, " : "non-matching, ") +
+         (ni.is_logical() ? "logical interface" : "physical interface");
+}
+
 /// Which interface it is, where a process has several.
 std::string interface_text(const ProcessPicture& process, const InterfacePicture& ni) {
   if (process.core.interfaces.size() < 2 || ni.index == kFabricInterface) return "";
-  return std::string(" of the ") + (ni.is_matching() ? "matching, " : "non-matching, ") +
-         (ni.is_logical() ? "logical interface" : "physical interface");
+  return " of the " + kind_text(ni);
 }
 
 /// "; the nearest entry differs in bit 0 (0x11 instead of 0x10)".
@@ -164,6 +171,35 @@ class HeaderList {
   const PortalPicture& portal_;
 };
 
+/// A search that finds nothing again and again, where no header waits that could be told of.
+void find_search(const JobView& job, const ProcessPicture& process, const InterfacePicture& ni,
+                 const PortalPicture& portal, std::vector<Finding>* findings) {
+  const auto is_told = [&](const Finding& finding) {
+    return finding.kind == FindingKind::kHeaderWaits && finding.where == process.id() &&
+           finding.object == portal_name(portal.pt_index);
+  };
+  if (!portal.searches || std::ranges::any_of(*findings, is_told)) return;
+  Finding finding;
+  finding.kind = FindingKind::kSearchLacks;
+  finding.where = process.id();
+  finding.object = portal_name(portal.pt_index);
+  finding.other = JobView::wanted_source(ni, portal.missed);
+  finding.sentence = job.name(process.id()) + " searches again and again at " + finding.object + " for a header";
+  if (ni.is_matching()) finding.sentence += " with bits " + hex_text(portal.missed.match_bits);
+  if (finding.other != ProcessId{}) finding.sentence += " of " + job.name(finding.other);
+  finding.sentence += ", where none waits";
+  const auto takes_such = [&portal](const EntryPicture& entry) {
+    const std::uint64_t ignored = entry.criteria.ignore_bits | portal.missed.ignore_bits;
+    return ((entry.criteria.match_bits ^ portal.missed.match_bits) & ~ignored) == 0;
+  };
+  const auto taker = std::ranges::find_if(portal.priority.items, takes_such);
+  if (taker != portal.priority.items.end())
+    finding.sentence += "; an entry is posted there that takes such messages (bits " +
+                        hex_text(taker->criteria.match_bits) + ", ignore " + hex_text(taker->criteria.ignore_bits) +
+                        ")";
+  findings->push_back(std::move(finding));
+}
+
 const char* reason_text(RefusedFor reason) {
   switch (reason) {
     case RefusedFor::kNoPortal: return ", which is not allocated";
@@ -204,6 +240,27 @@ void find_refusal(const JobView& job, const ProcessPicture& process, const Inter
   findings->push_back(std::move(finding));
 }
 
+/// A message to an interface that is not open, of another kind perhaps than those that are.
+void find_astray(const JobView& job, const ProcessPicture& process, std::vector<Finding>* findings) {
+  const RefusedMessage& astray = process.core.last_astray;
+  const auto is_wanted = [&](const InterfacePicture& ni) { return ni.index == astray.interface_index; };
+  if (astray.reason == RefusedFor::kNothing || !job.anybody_waits()) return;
+  if (std::ranges::any_of(process.core.interfaces, is_wanted)) return;  // It has been opened since.
+  InterfacePicture wanted;
+  wanted.index = astray.interface_index;
+  Finding finding;
+  finding.kind = FindingKind::kMessageRefused;
+  finding.where = process.id();
+  finding.object = kind_text(wanted);
+  finding.other = {astray.nid, astray.pid};
+  finding.sentence = "a message of " + job.name(finding.other) + " to portal table entry " +
+                     std::to_string(astray.pt_index) + " was refused " + ago_text(astray.at_ns) + " at " +
+                     job.name(process.id()) + ", which has no " + finding.object + " open";
+  for (std::size_t i = 0; i < process.core.interfaces.size(); ++i)
+    finding.sentence += (i == 0 ? ", but a " : " and a ") + kind_text(process.core.interfaces[i]);
+  findings->push_back(std::move(finding));
+}
+
 const char* cause_text(DisabledBy by) {
   switch (by) {
     case DisabledBy::kProgram: return "by the program";
@@ -240,9 +297,12 @@ void find_disabled(const JobView& job, const ProcessPicture& process, const Inte
 
 void find_unmatched(const JobView& job, std::vector<Finding>* findings) {
   for (const ProcessPicture& process : job.processes()) {
+    find_astray(job, process, findings);
     for (const InterfacePicture& ni : process.core.interfaces) {
       for (const PortalPicture& portal : ni.portals) {
-        if (process.is_waiting()) HeaderList(job, process, ni, portal).judge(findings);
+        if (!process.is_waiting()) continue;
+        HeaderList(job, process, ni, portal).judge(findings);
+        find_search(job, process, ni, portal, findings);
       }
       find_refusal(job, process, ni, findings);
       find_disabled(job, process, ni, findings);

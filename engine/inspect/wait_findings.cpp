@@ -23,6 +23,26 @@ ProcessId only_source(const InterfacePicture& ni, const Feeders& feeders) {
   return std::ranges::all_of(feeders.entries, is_first) ? first : ProcessId{};
 }
 
+/// A process but the one that waits where such a message as it waits for lies unexpected. @return {0, 0}: none
+ProcessId taken_astray(const JobView& job, const InterfacePicture& ni, std::uint32_t pt_index,
+                       const EntryPicture& entry) {
+  const ProcessId source = JobView::wanted_source(ni, entry.criteria);
+  if (source == ProcessId{} || !ni.is_matching()) return {};
+  for (const ProcessPicture& process : job.processes()) {
+    for (const InterfacePicture& other : process.core.interfaces) {
+      const auto is_like = [&](const HeaderPicture& header) {
+        const std::uint64_t differing = header.key.match_bits ^ entry.criteria.match_bits;
+        return (differing & ~entry.criteria.ignore_bits) == 0 && JobView::physical(other, header.key.source) == source;
+      };
+      for (const PortalPicture& portal : other.portals) {
+        const bool is_there = &other != &ni && other.index == ni.index && portal.pt_index == pt_index;
+        if (is_there && std::ranges::any_of(portal.unexpected.items, is_like)) return process.id();
+      }
+    }
+  }
+  return {};
+}
+
 /// " messages at portal table entry 4 with bits 0x10 of rank 2"
 std::string entries_text(const JobView& job, const InterfacePicture& ni, const Feeders& feeders) {
   if (feeders.entries.empty()) return "";
@@ -35,6 +55,8 @@ std::string entries_text(const JobView& job, const InterfacePicture& ni, const F
   if (feeders.entries.size() > 1) text += ", and of " + std::to_string(feeders.entries.size() - 1) + " entries more";
   if (source != ProcessId{} && job.is_gone(source))
     text += "; no process has that PID now: it has ended, or has not begun";
+  const ProcessId astray = taken_astray(job, ni, feeders.portals.front()->pt_index, entry);
+  if (astray != ProcessId{}) text += "; one with such bits of it waits unexpected at " + job.name(astray);
   return text;
 }
 
@@ -54,10 +76,39 @@ std::string mute_text(const InterfacePicture& ni, const Feeders& feeders) {
          (ni.is_matching() ? " with bits " + hex_text(feeders.mute_entry->criteria.match_bits) : "");
 }
 
-/// An operation that would tell of itself waits for another counter.
-std::string trigger_text(const CounterPicture& other) {
-  return "; an operation would raise it that waits for " + counter_name(other.handle) + ", which has " +
-         std::to_string(other.success) + " of " + std::to_string(other.waiting.items.front().threshold);
+/// Counters of which each would be raised by what waits for the next one.
+struct TriggerChain {
+  std::vector<const CounterPicture*> counters;  ///< Behind the one that is waited for, which is not here.
+  bool is_closed = false;                       ///< The last would be raised by what waits for one before it.
+};
+
+/// @param last  what waits for it would raise the counter that is waited for
+TriggerChain chain_from(const ProcessPicture& process, const InterfacePicture& ni, Handle waited,
+                        const CounterPicture* last) {
+  TriggerChain chain;
+  while (last != nullptr) {
+    const bool is_known = std::ranges::find(chain.counters, last) != chain.counters.end();
+    chain.is_closed = is_known || last->handle == waited;
+    if (chain.is_closed) break;
+    chain.counters.push_back(last);
+    const Feeders feeders = feeders_of(process, ni, WaitKind::kCounters, last->handle);
+    const bool comes_from_outside = !feeders.entries.empty() || feeders.overflow || feeders.answers_due;
+    last = comes_from_outside || feeders.triggered_by.empty() ? nullptr : feeders.triggered_by.front();
+  }
+  return chain;
+}
+
+/// An operation that would tell of itself waits for another counter, and so on.
+std::string trigger_text(const TriggerChain& chain, Handle waited) {
+  if (chain.counters.empty()) return "; only an operation would raise it that waits for itself";
+  std::string text = "; an operation would raise it that waits for ";
+  for (const CounterPicture* const other : chain.counters) {
+    text += (other != chain.counters.front() ? ", and that one that waits for " : "") + counter_name(other->handle) +
+            ", which has " + std::to_string(other->success) + " of " +
+            std::to_string(other->waiting.items.front().threshold);
+  }
+  if (chain.is_closed) text += ", and that one that waits for " + counter_name(waited) + ": a circle of counters";
+  return text;
 }
 
 /// " has been waiting for 12 s", of a call that sleeps.
@@ -72,7 +123,9 @@ class CounterWait {
         process_(process),
         ni_(ni),
         counter_(counter),
-        feeders_(feeders_of(process, ni, WaitKind::kCounters, counter.handle)) {}
+        feeders_(feeders_of(process, ni, WaitKind::kCounters, counter.handle)),
+        chain_(chain_from(process, ni, counter.handle,
+                          feeders_.triggered_by.empty() ? nullptr : feeders_.triggered_by.front())) {}
 
   /// Of a thread that sleeps until the counter has its test.
   void judge(const SleepPicture& sleep, std::uint64_t test, std::vector<Finding>* findings) const {
@@ -107,7 +160,8 @@ class CounterWait {
   }
 
   FindingKind kind() const {
-    if (!feeders_.entries.empty() || !feeders_.triggered_by.empty() || feeders_.overflow || feeders_.answers_due)
+    const bool is_triggered = !feeders_.triggered_by.empty() && !chain_.is_closed;
+    if (!feeders_.entries.empty() || is_triggered || feeders_.overflow || feeders_.answers_due)
       return FindingKind::kCounterLacks;
     const bool nothing = feeders_.descriptors.empty() || feeders_.mute_entry != nullptr;
     return nothing ? FindingKind::kNothingCounts : FindingKind::kNoAnswerDue;
@@ -115,11 +169,14 @@ class CounterWait {
 
   std::string cause_text() const {
     if (!feeders_.entries.empty()) return "; it counts" + counted_text(job_, ni_, feeders_);
-    if (!feeders_.triggered_by.empty()) return trigger_text(*feeders_.triggered_by.front());
+    if (!feeders_.triggered_by.empty()) return trigger_text(chain_, counter_.handle);
     if (feeders_.overflow) return "; it counts messages of an overflow list";
     if (feeders_.mute_entry != nullptr && !feeders_.answers_due)
       return "; " + mute_text(ni_, feeders_) +
              " names it, but without PTL_ME_EVENT_CT_COMM: messages there do not count";
+    if (feeders_.descriptors.empty() && feeders_.mute_descriptor != nullptr)
+      return "; memory descriptor " + hex_text(feeders_.mute_descriptor->handle) +
+             " names it, but with none of PTL_MD_EVENT_CT_SEND, _ACK and _REPLY: its operations do not count";
     if (feeders_.descriptors.empty()) return "; no entry, memory descriptor or triggered operation raises it now";
     const std::string md = "memory descriptor " + hex_text(feeders_.descriptors.front()->handle);
     if (feeders_.answers_due) return "; it counts for operations of " + md + ", some of which are not answered";
@@ -134,6 +191,7 @@ class CounterWait {
   const InterfacePicture& ni_;
   const CounterPicture& counter_;
   const Feeders feeders_;
+  const TriggerChain chain_;
 };
 
 /// A thread that waits until one of several event queues has an event.

@@ -16,8 +16,14 @@ std::vector<std::size_t> way_to(std::size_t last, std::size_t start,
 }
 
 bool has_unfinished_to(const ProcessPicture& process, ProcessId id) {
-  return std::ranges::any_of(process.core.peers, [id](const PeerPicture& peer) {
-    return peer.id == id && (peer.outstanding != 0 || peer.waiting_requests != 0 || peer.waiting_answers != 0);
+  const auto is_to = [id](const OperationPicture& operation) { return operation.target == id; };
+  const auto lasts_to = [id](const OperationPicture& operation) { return operation.lasts && operation.target == id; };
+  // A loop of operations has one under way at most looks, and each time another one.
+  const bool passes =
+      std::ranges::any_of(process.core.operations, is_to) && std::ranges::none_of(process.core.operations, lasts_to);
+  return std::ranges::any_of(process.core.peers, [&](const PeerPicture& peer) {
+    const bool waits = peer.waiting_requests != 0 || peer.waiting_answers != 0;
+    return peer.id == id && (waits || (peer.outstanding != 0 && !passes));
   });
 }
 
@@ -78,6 +84,17 @@ void WaitGraph::add_edges_of(std::size_t from) {
     if (objects.size() == 1) add_sources(from, sleep.subject.kind, objects.front().handle);
   }
   if (process.core.sleeps.empty() && process.polls) add_polled(from);
+  const auto is_gate = [](const PollPicture& poll) { return poll.goes_on && poll.seen.kind == WaitKind::kGate; };
+  if (process.polls && std::ranges::any_of(process.core.polls, is_gate)) add_gates(from);
+}
+
+/// Gates that have their signal, so that the barrier has begun here, and lack a packet.
+void WaitGraph::add_gates(std::size_t from) {
+  for (const GatePicture& gate : job_.processes()[from].core.gates) {
+    const bool lacks = gate.remote_source != BarrierGate::kNoGate && !gate.has_packet;
+    const bool has_begun = gate.is_start ? gate.started : gate.has_signal;
+    if (lacks && has_begun) add(from, job_.owner_of_gate(gate.remote_source), "a packet of a barrier gate");
+  }
 }
 
 /// A message that may come from several processes makes nobody wait for one of them.

@@ -36,6 +36,7 @@ class WaitGraph {
   void add_edges_of(std::size_t from);
   void add_sources(std::size_t from, WaitKind kind, Handle handle);
   void add_polled(std::size_t from);
+  void add_gates(std::size_t from);
   void add(std::size_t from, ProcessId to, const char* what);
 
   /// An entry that a process waits at.

@@ -1,6 +1,7 @@
 #include "engine/target/request.h"
 
 #include <array>
+#include <cstring>
 
 #include "engine/atomic/atomic_unit.h"
 #include "engine/core/steps.h"
@@ -64,20 +65,20 @@ RefusalWords words_of(Refusal refusal) {
 }
 
 /// For whoever asks later why a message is not there.
-void note_refusal(const Core& core, Interface& ni, const Arrival& arrival, RefusedFor reason) {
+void note_refusal(Core& core, Interface* ni, const Arrival& arrival, RefusedFor reason) {
   const PacketHeader& header = arrival.header;
   const ProcessId from = arrival.initiator;
-  ni.last_refused = {reason, header.pt_index, from.pid, from.nid, header.match_bits, core.now_ns(), header.length};
+  (ni != nullptr ? ni->last_refused : core.last_astray) = {reason,        header.pt_index,       from.pid,
+                                                           from.nid,      header.match_bits,     core.now_ns(),
+                                                           header.length, header.interface_index};
 }
 
 /// Tells the initiator, and drops the data that is still to come.
 void refuse(Core& core, Interface* ni, Peer& peer, Arrival& arrival, Refusal refusal) {
   const RefusalWords words = words_of(refusal);
   core.counters.add(words.counter);
-  if (ni != nullptr) {
-    ni->count_status(words.status);
-    note_refusal(core, *ni, arrival, words.reason);
-  }
+  if (ni != nullptr) ni->count_status(words.status);
+  note_refusal(core, ni, arrival, words.reason);
   const PacketHeader& header = arrival.header;
   arrival.mode =
       header.type == PacketType::kPut && arrival.received < header.length ? ArrivalMode::kDiscard : ArrivalMode::kIdle;
@@ -191,6 +192,16 @@ void finish_put(Core& core, Peer& peer, Arrival& arrival) {
 constexpr IncomingHooks kPutHooks{
     .memory = entry_memory, .finish = finish_put, .may_be_late = true, .may_be_offered = true};
 
+/// For whoever asks later who holds a lock that lies in memory.
+void note_word(Core& core, const Arrival& arrival, const std::byte* operand, const std::byte* fetched) {
+  const PacketHeader& header = arrival.header;
+  const SwappedWord word{arrival.offset, header.match_bits, header.pt_index, header.interface_index};
+  if (static_cast<AtomicOperation>(header.atomic_operation) != AtomicOperation::kCswap)
+    return core.swapped_words.changes(word, arrival.initiator);
+  const bool took = std::memcmp(operand, fetched, arrival.mlength) == 0;
+  core.swapped_words.swaps(word, arrival.initiator, took, [&core] { return core.now_ns(); });
+}
+
 /// An atomic on the priority list is executed; one on the overflow list only leaves its data there, or reads (3.15.4).
 [[gnu::noinline]] void run_atomic(Core& core, Interface& ni, Peer& peer, Arrival& arrival, const std::byte* payload) {
   const PacketHeader& header = arrival.header;
@@ -207,6 +218,7 @@ constexpr IncomingHooks kPutHooks{
   } else if (arrival.list == ListKind::kPriority) {
     done = deliver_atomic(arrival, data.data() + operand, operand != 0 ? data.data() : nullptr,
                           fetching ? fetched.data() : nullptr);
+    if (done && arrival.fail == NiFail::kOk) note_word(core, arrival, data.data(), fetched.data());
   } else if (fetching) {
     if (!arrival.entry->segment.read(arrival.offset, fetched.data(), arrival.mlength)) arrival.fail = NiFail::kSegv;
   } else {
@@ -214,7 +226,7 @@ constexpr IncomingHooks kPutHooks{
   }
   if (!done) {  // Not aligned (lib/portals4/README.md, alignment).
     arrival.fail = NiFail::kDropped;
-    note_refusal(core, ni, arrival, RefusedFor::kNotAligned);
+    note_refusal(core, &ni, arrival, RefusedFor::kNotAligned);
   }
   if (arrival.fail != NiFail::kOk) arrival.mlength = 0;
   if (!fetching) return finish(core, ni, peer, arrival);

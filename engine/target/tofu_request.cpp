@@ -1,6 +1,7 @@
 #include "engine/target/tofu_request.h"
 
 #include <array>
+#include <cstring>
 
 #include "engine/atomic/atomic_unit.h"
 #include "engine/core/steps.h"
@@ -128,7 +129,11 @@ void tell_target(Core& core, Peer& peer, const PacketHeader& header, VirtualCont
     }
   }
   const std::uint32_t steps = header.tofu_meta >> kTofuStepsShift;
-  if (vcq.session && steps != 0 && header.type == PacketType::kTofuPut) {
+  if (steps == 0 || header.type != PacketType::kTofuPut) return;
+  if (!vcq.session) {
+    vcq.astray_steps += steps;
+    vcq.astray_from = peer.id;
+  } else {
     vcq.steps.add_success_on_duty(steps, core.fired);
     if (core.observers != nullptr) [[unlikely]]
       put_count(core, vcq.handle, vcq.steps.success());
@@ -182,8 +187,17 @@ bool receive_whole_tofu_put(Core& core, Peer& peer, const PacketHeader& header, 
   return true;
 }
 
+/// For whoever asks later who holds a lock that lies in memory.
+void note_word(Core& core, const Peer& peer, const PacketHeader& header, bool took) {
+  const SwappedWord word{header.remote_stadd, core.tofu->vcq_of_number(header.tofu_queue)->id, 0, kTofuInterface};
+  if (static_cast<AtomicOperation>(header.atomic_operation) != AtomicOperation::kCswap)
+    return core.swapped_words.changes(word, peer.id);
+  core.swapped_words.swaps(word, peer.id, took, [&core] { return core.now_ns(); });
+}
+
 /// What an ARMW does to its word. @param fetched  what that was before
-NiFail compute(const PacketHeader& header, std::byte* word, const std::byte* payload, std::byte* fetched) {
+/// @param took  set: a compare-and-swap has found what it compares with
+NiFail compute(const PacketHeader& header, std::byte* word, const std::byte* payload, std::byte* fetched, bool* took) {
   std::array<std::byte, kOperandBytes + 8> data;  // A private copy: the peer may still write the packet, or unmake it.
   if (!guarded_copy(data.data(), payload, header.payload_bytes)) return NiFail::kSegv;
   const std::uint32_t operand = operand_bytes(header);
@@ -196,6 +210,7 @@ NiFail compute(const PacketHeader& header, std::byte* word, const std::byte* pay
                               1};
   const AtomicResult result = execute_atomic(request);
   if (result == AtomicResult::kFault) return NiFail::kSegv;
+  *took = std::memcmp(data.data(), fetched, header.length) == 0;
   return result == AtomicResult::kDone ? NiFail::kOk : NiFail::kBadStadd;  // Not aligned.
 }
 
@@ -212,8 +227,10 @@ void receive_armw(Core& core, Peer& peer, const PacketHeader& header, const std:
   core.counters.add(Counter::kBytesReceived, header.payload_bytes);
   ++core.activity;
   std::array<std::byte, 8> fetched{};
-  fail = compute(header, region->segment.address(stadd_offset(header.remote_stadd)), payload, fetched.data());
+  bool took = false;
+  fail = compute(header, region->segment.address(stadd_offset(header.remote_stadd)), payload, fetched.data(), &took);
   if (fail != NiFail::kOk) return tell(core, peer, header, fail);
+  note_word(core, peer, header, took);
   tell_target(core, peer, header, *vcq);
   send_answer_data(core, peer, content_of(header, NiFail::kOk), fetched.data());
 }

@@ -10,7 +10,7 @@
 #include "tests/process/command_output.h"
 #include "tests/process/launcher.h"
 #include "tests/process/own_node.h"
-#include "tests/process/planted_loops.h"
+#include "tests/process/planted_astray.h"
 
 namespace portofu {
 namespace {
@@ -349,6 +349,49 @@ TEST(PtlInfoExplain, Loop__of_looks_at_queues_of_utofu_is_told) {
   EXPECT_TRUE(says(program.found("no_answer_due", 0), "did it ask for UTOFU_ONESIDED_FLAG_TCQ_NOTICE?"));
 }
 
+/// What is said of a program whose messages go astray, or that stands in its own way.
+struct Astray {
+  const char* role;
+  int ranks;
+  const char* kind;
+  int rank;
+  int other;  ///< -1: none.
+  const char* words;
+};
+constexpr Astray kAstray[] = {
+    {"interface", 2, "message_refused", 1, 0, "has no non-matching, physical interface open, but a matching, physical"},
+    {"other_rank", 3, "counter_lacks", 1, 0, "; one with such bits of it waits unexpected at rank 2"},
+    {"counters", 1, "nothing_counts", 0, -1, ": a circle of counters"},
+    {"uncounted", 2, "nothing_counts", 0, -1, "names it, but with none of PTL_MD_EVENT_CT_SEND, _ACK and _REPLY"},
+    {"search_taken", 2, "search_lacks", 1, -1, "an entry is posted there that takes such messages (bits 0x10, ignore"},
+    {"lock", 3, "word_held", 2, 1, "the word at offset 8 of portal table entry 4, bits 0x10 of rank 0"},
+    {"steps", 2, "session_lacks", 1, -1,
+     "of rank 1, which is not in session mode, has got steps: 1, the last of rank 0"},
+    {"other_tcq", 2, "notices_unread", 0, -1, "where entries wait: 1"},
+    {"gate_astray", 2, "gate_lacks", 1, 0, " of rank 0, which sends its packets to barrier gate 0x"},
+    {"gate_order", 2, "circle", 0, -1, "rank 0 waits for a packet of a barrier gate of rank 1, which waits for"},
+};
+
+TEST(PtlInfoExplain, What_goes_astray__is_told_with_where_it_is) {
+  for (const Astray& astray : kAstray) {
+    const OwnNode node;
+    const Program program(node, astray.role, astray.ranks);
+    const Json finding = program.found(astray.kind, astray.rank);
+    EXPECT_TRUE(says(finding, astray.words)) << astray.role << finding;
+    EXPECT_EQ(finding.value("other_rank", -1), astray.other) << finding;
+  }
+}
+
+TEST(PtlInfoExplain, Nothing__is_found_where_nothing_goes_astray) {
+  for (const Astray& astray : kAstray) {
+    const OwnNode node;
+    const Program program(node, std::string(astray.role) + " good", astray.ranks);
+    const Explained explained(node.nid());
+    EXPECT_EQ(explained.processes().size(), static_cast<std::size_t>(astray.ranks)) << explained.text();
+    EXPECT_TRUE(explained.is_silent()) << astray.role << ": " << explained.findings();
+  }
+}
+
 TEST(PtlInfoExplain, Wait__that_lasts_says_so_itself) {
   const OwnNode node;
   setenv("PORTOFU_STALL_S", "1", 1);
@@ -420,7 +463,7 @@ TEST(PtlInfoExplain, Programs__without_an_error_give_no_finding) {
 }  // namespace portofu
 
 int main(int argc, char** argv) {
-  portofu::play_if_asked(portofu::play_planted_or_loop);
+  portofu::play_if_asked(portofu::play_any_planted);
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

@@ -103,6 +103,10 @@ TEST(PeerFindings, Process__that_is_in_no_call_is_told_if_somebody_waits_for_it)
       << found[0].sentence;
   job[1].run_state = RunState::kSleeps;
   EXPECT_TRUE(found_in(job, find_outside).at(0).sentence.ends_with("sleeps elsewhere"));
+  job[1].core.vcqs.emplace_back().mrq_unread = 2;
+  add_portal(job[1], 5).unexpected.size = 1;
+  EXPECT_TRUE(
+      found_in(job, find_outside).at(0).sentence.ends_with("; there lie unread MRQ notices: 2, unexpected headers: 1"));
   Finding cause;
   cause.kind = FindingKind::kHeaderWaits;
   cause.other = job_id(1);

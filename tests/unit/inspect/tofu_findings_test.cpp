@@ -29,6 +29,37 @@ TEST_F(TofuFindings, Session__lacks_its_steps_while_somebody_waits) {
   EXPECT_EQ(found[0].lacks, 2u);
 }
 
+TEST_F(TofuFindings, Steps__that_went_to_a_queue_without_session_mode_are_told) {
+  VcqPicture& vcq = job_[0].core.vcqs.emplace_back();
+  vcq.id = 0x44;
+  vcq.session = true;
+  vcq.waiting.items.push_back({1, PacketType::kTofuPut, 0});
+  vcq.waiting.size = 1;
+  add_loop(job_[0], WaitKind::kTcq, 0x44);
+  VcqPicture& other = job_[0].core.vcqs.emplace_back();
+  other.id = 0x45;
+  other.astray_steps = 2;
+  other.astray_from = job_id(1);
+  const std::vector<Finding> found = find();
+  ASSERT_EQ(found.size(), 1u) << "that nothing is to come would not be so";
+  EXPECT_TRUE(found[0].sentence.ends_with(
+      "; VCQ 0x45 of rank 0, which is not in session mode, has got steps: 2, the last of rank 1"))
+      << found[0].sentence;
+}
+
+TEST_F(TofuFindings, Queue__that_is_polled_beside_one_with_entries_is_told_with_that) {
+  job_[0].core.vcqs.resize(2);
+  job_[0].core.vcqs[0].id = 0x44;
+  job_[0].core.vcqs[1].id = 0x45;
+  add_loop(job_[0], WaitKind::kTcq, 0x44);
+  EXPECT_EQ(find().at(0).kind, FindingKind::kNoAnswerDue);
+  job_[0].core.vcqs[1].tcq_unread = 3;
+  const std::vector<Finding> found = find();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].kind, FindingKind::kNoticesUnread);
+  EXPECT_TRUE(found[0].sentence.ends_with("and not at the TCQ of VCQ 0x45, where entries wait: 3"));
+}
+
 TEST_F(TofuFindings, Queue__is_told_when_it_is_full) {
   VcqPicture& vcq = job_[0].core.vcqs.emplace_back();
   vcq.mrq_entries = 8;
@@ -92,6 +123,10 @@ TEST_F(TofuFindings, Gate__lacks_what_its_sources_have_not_sent) {
   gate.has_signal = true;
   EXPECT_TRUE(find().at(0).sentence.find("which no process here has") != std::string::npos);
   job_[1].core.gates.emplace_back().id = 2;
+  EXPECT_NE(find().at(0).sentence.find(" of rank 1, which sends no packets;"), std::string::npos);
+  job_[1].core.gates[0].remote_target = 9;
+  EXPECT_NE(find().at(0).sentence.find(" of rank 1, which sends its packets to barrier gate 0x9;"), std::string::npos);
+  job_[1].core.gates[0].remote_target = 1;
   const std::vector<Finding> found = find();
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].other, job_id(1));
@@ -108,6 +143,7 @@ TEST_F(TofuFindings, Gate__tells_who_has_not_begun) {
   gate.is_start = gate.started = gate.has_signal = true;
   GatePicture& other = job_[1].core.gates.emplace_back();
   other.id = 2;
+  other.remote_target = 1;
   other.is_start = true;
   EXPECT_NE(find().at(0).sentence.find(" of rank 1: rank 1 has not begun the barrier or reduction;"),
             std::string::npos);

@@ -79,6 +79,35 @@ TEST_F(UnmatchedFindings, Header__that_a_search_misses_again_and_again_is_told_w
       << found[0].sentence;
 }
 
+TEST_F(UnmatchedFindings, Search__that_finds_nothing_is_told_with_the_entry_that_takes_such_messages) {
+  portal().missed = {0x12, 0, job_id(2), false, false};
+  portal().searches = true;
+  add_entry(portal(), 0x20);
+  ASSERT_EQ(find().size(), 1u);
+  EXPECT_EQ(find()[0].kind, FindingKind::kSearchLacks);
+  EXPECT_EQ(find()[0].sentence,
+            "rank 1 searches again and again at portal table entry 4 for a header with bits 0x12 of rank 2, where none "
+            "waits");
+  add_entry(portal(), 0x10, {}, 0xf);
+  EXPECT_TRUE(find()[0].sentence.ends_with("that takes such messages (bits 0x10, ignore 0xf)")) << find()[0].sentence;
+}
+
+TEST_F(UnmatchedFindings, Message_to_an_interface_that_is_not_open__is_told_with_those_that_are) {
+  RefusedMessage& astray = target_.core.last_astray;
+  astray = {RefusedFor::kNoPortal, 4, job_id(0).pid, kJobNid, 0, 1};
+  const std::vector<Finding> found = find();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].kind, FindingKind::kMessageRefused);
+  EXPECT_EQ(found[0].other, job_id(0));
+  EXPECT_EQ(found[0].object, "non-matching, physical interface");
+  EXPECT_TRUE(
+      found[0].sentence.ends_with("at rank 1, which has no non-matching, physical interface open, but a "
+                                  "matching, physical interface"))
+      << found[0].sentence;
+  astray.interface_index = static_cast<std::uint8_t>(interface_in(target_).index);
+  EXPECT_TRUE(find().empty()) << "it has been opened since";
+}
+
 TEST_F(UnmatchedFindings, Refusals__are_told_while_somebody_waits) {
   add_entry(portal(), 0x10);
   interface_in(target_).last_refused = {RefusedFor::kNoMatch, 4, job_id(0).pid, kJobNid, 0x12, 1};

@@ -93,6 +93,55 @@ TEST(WaitFindings, Descriptor__of_an_operation_that_waits_for_its_trigger_lacks_
   EXPECT_TRUE(found[0].sentence.ends_with("which has 1 of 32")) << found[0].sentence;
 }
 
+TEST(WaitFindings, Counters__that_raise_each_other_are_a_circle) {
+  std::vector<ProcessPicture> job = made_up_job(2);
+  add_counter(job[0], 0).waiting.items.push_back({1, PacketType::kCountIncrement, kJobCounter + 2});
+  CounterPicture second{kJobCounter + 1, 0, 0, {}};
+  second.waiting.items.push_back({3, PacketType::kCountIncrement, kJobCounter});
+  CounterPicture third{kJobCounter + 2, 2, 0, {}};
+  third.waiting.items.push_back({4, PacketType::kCountIncrement, kJobCounter + 1});
+  add_sleep(job[0], WaitKind::kCounters, 1);
+  interface_in(job[0]).counters.insert(interface_in(job[0]).counters.end(), {second, third});
+  std::vector<Finding> found = found_in(job, find_lacking);
+  ASSERT_FALSE(found.empty());
+  EXPECT_EQ(found[0].kind, FindingKind::kNothingCounts);
+  EXPECT_TRUE(found[0].sentence.ends_with("which has 0 of 3, and that one that waits for " +
+                                          counter_name(kJobCounter + 2) +
+                                          ", which has 2 of 4, and that one that "
+                                          "waits for " +
+                                          counter_name(kJobCounter) + ": a circle of counters"))
+      << found[0].sentence;
+  add_entry(add_portal(job[0], 4), 0x10).ct_handle = kJobCounter + 2;
+  interface_in(job[0]).portals[0].priority.items[0].options = kEntryOpPut | kEntryEventCtComm;
+  found = found_in(job, find_lacking);
+  EXPECT_EQ(found[0].kind, FindingKind::kCounterLacks) << "messages raise the third";
+  EXPECT_TRUE(found[0].sentence.ends_with("which has 2 of 4")) << found[0].sentence;
+}
+
+TEST(WaitFindings, Descriptor__that_names_a_counter_and_counts_nothing_is_told) {
+  std::vector<ProcessPicture> job = made_up_job(1);
+  interface_in(job[0]).descriptors.push_back({kJobMd, 0, kJobCounter, 0, 0});
+  add_counter(job[0], 0);
+  add_sleep(job[0], WaitKind::kCounters, 1);
+  const std::vector<Finding> found = found_in(job, find_lacking);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].kind, FindingKind::kNothingCounts);
+  EXPECT_NE(found[0].sentence.find("names it, but with none of PTL_MD_EVENT_CT_SEND"), std::string::npos);
+}
+
+TEST(WaitFindings, Message__that_waits_at_another_rank_is_told_with_who_waits_for_it) {
+  std::vector<ProcessPicture> job = made_up_job(3);
+  PortalPicture& portal = add_portal(job[1], 4);
+  portal.eq_handle = kJobQueue;
+  add_entry(portal, 0x10, job_id(0));
+  add_sleep(job[1], WaitKind::kEventQueue);
+  add_header(add_portal(job[2], 4), 0x11, job_id(0));
+  EXPECT_TRUE(found_in(job, find_lacking).at(0).sentence.ends_with("with bits 0x10 of rank 0"));
+  add_header(interface_in(job[2]).portals[0], 0x10, job_id(0));
+  EXPECT_TRUE(
+      found_in(job, find_lacking).at(0).sentence.ends_with("; one with such bits of it waits unexpected at rank 2"));
+}
+
 TEST(WaitFindings, Ack__that_nobody_owes_is_told_at_counters_and_queues) {
   std::vector<ProcessPicture> job = made_up_job(1);
   interface_in(job[0]).descriptors.push_back({kJobMd, kJobQueue, kJobCounter, kMdEventCtAck, 0});

@@ -58,5 +58,31 @@ TEST_F(WaitGraphLoops, Triggered_operation__is_awaited_where_it_goes) {
   EXPECT_EQ(graph.place_of(job_id(9)), nullptr);
 }
 
+TEST(WaitGraphGates, Barrier_that_has_begun__waits_for_the_process_whose_packet_lacks) {
+  std::vector<ProcessPicture> job = made_up_job(2);
+  add_loop(job[0], WaitKind::kGate, 1);
+  GatePicture& gate = job[0].core.gates.emplace_back();
+  gate.id = 1;
+  gate.remote_source = 2;
+  job[1].core.gates.emplace_back().id = 2;
+  const auto edges = [&] { return WaitGraph(JobView(job)).edges(); };
+  EXPECT_TRUE(edges().empty()) << "it has not begun";
+  gate.has_signal = true;
+  ASSERT_TRUE(edges().contains(0));
+  EXPECT_STREQ(edges().at(0).at(1), "a packet of a barrier gate");
+  gate.has_packet = true;
+  EXPECT_TRUE(edges().empty());
+}
+
+TEST(WaitGraphOperations, Loop_of_operations__waits_for_no_answer) {
+  std::vector<ProcessPicture> job = made_up_job(2);
+  job[0].core.peers.push_back({job_id(1), PeerState::kConnected, 0, 0, 1});
+  EXPECT_EQ(WaitGraph(JobView(job)).waiters(1), "rank 0");
+  job[0].core.operations.emplace_back().target = job_id(1);
+  EXPECT_EQ(WaitGraph(JobView(job)).waiters(1), "") << "another one at each look";
+  job[0].core.operations[0].lasts = true;
+  EXPECT_EQ(WaitGraph(JobView(job)).waiters(1), "rank 0");
+}
+
 }  // namespace
 }  // namespace portofu

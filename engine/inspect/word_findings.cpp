@@ -1,0 +1,60 @@
+// Words that are compared and swapped in vain: locks in memory, and who has them.
+
+#include <algorithm>
+
+#include "engine/inspect/job_view.h"
+#include "engine/observe/hex_text.h"
+
+namespace portofu {
+namespace {
+
+/// "the word at STADD 0x100000000000 of VCQ 0x1", "the word at offset 8, portal table entry 4, bits 0x10".
+std::string word_text(const SwappedWord& word) {
+  if (word.interface_index == kTofuInterface) return "the word at STADD " + hex_text(word.offset);
+  return "the word at offset " + std::to_string(word.offset) + " of portal table entry " +
+         std::to_string(word.pt_index) + ", bits " + hex_text(word.bits);
+}
+
+/// How its events name the process of an initiator: by its rank, where the interface is logical.
+ProcessId initiator_of(const ProcessPicture& owner, const WordUse& use) {
+  const auto is_it = [&use](const InterfacePicture& ni) { return ni.index == use.word.interface_index; };
+  const auto found = std::ranges::find_if(owner.core.interfaces, is_it);
+  return found != owner.core.interfaces.end() ? JobView::physical(*found, use.initiator) : use.initiator;
+}
+
+/// Who has changed a word last. @return nullptr if nobody has, as far as that is known
+const WordUse* last_change(const ProcessPicture& owner, const SwappedWord& word) {
+  const WordUse* last = nullptr;
+  for (const WordPicture& other : owner.core.words) {
+    const bool is_later = last == nullptr || other.use.changed > last->changed;
+    if (other.use.word == word && other.use.changed != 0 && is_later) last = &other.use;
+  }
+  return last;
+}
+
+}  // namespace
+
+void find_held_words(const JobView& job, std::vector<Finding>* findings) {
+  for (const ProcessPicture& owner : job.processes()) {
+    for (const WordPicture& tried : owner.core.words) {
+      if (!tried.goes_on) continue;
+      const WordUse* const last = last_change(owner, tried.use.word);
+      const ProcessId who = initiator_of(owner, tried.use);
+      Finding finding;
+      finding.kind = FindingKind::kWordHeld;
+      finding.where = who;
+      finding.object = word_text(tried.use.word) + " of " + job.name(owner.id());
+      finding.got = last != nullptr ? last->changed : 0;  // So it lasts only if nobody changes the word.
+      finding.sentence = job.name(who) + " has tried " + since_text(tried.use.since_ns) + " to compare and swap " +
+                         finding.object + ", and finds another value each time";
+      if (last != nullptr) {
+        finding.other = initiator_of(owner, *last);
+        finding.sentence += "; the last atomic operation that changed it was one of " +
+                            (finding.other == who ? "its own" : job.name(finding.other));
+      }
+      findings->push_back(std::move(finding));
+    }
+  }
+}
+
+}  // namespace portofu

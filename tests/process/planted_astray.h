@@ -1,0 +1,228 @@
+#pragma once
+// More small programs with an error, and without it (planted_errors.h): messages, steps and packets that go to a place
+// where nobody waits for them, and waits in which a process, or a counter, stands in its own way.
+
+#include "tests/process/planted_loops.h"
+
+namespace portofu {
+
+/// Rank 0 sends from an interface of another kind than rank 1 has.
+[[noreturn]] inline void play_interface(bool bad) {
+  PlantedRank rank(bad);
+  if (rank.pmi.rank == 1) rank.post(0x10);
+  ptl_handle_ni_t other = PTL_INVALID_HANDLE;
+  ptl_handle_md_t md = rank.md;
+  std::uint64_t word = 0;
+  if (rank.pmi.rank == 0 && bad) {
+    const ptl_md_t described{&word, sizeof word, 0, PTL_EQ_NONE, PTL_CT_NONE};
+    if (PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_NO_MATCHING | PTL_NI_PHYSICAL, PTL_PID_ANY, nullptr, nullptr, &other) !=
+            PTL_OK ||
+        PtlMDBind(other, &described, &md) != PTL_OK)
+      std::_Exit(86);
+  }
+  rank.pmi.barrier();
+  if (rank.pmi.rank == 0) PtlPut(md, 0, 8, PTL_NO_ACK_REQ, rank.id_of(1), PlantedRank::kPt, 0x10, 0, nullptr, 0);
+  if (rank.pmi.rank == 1) rank.wait(rank.arrived, 1);
+  PlantedRank::stay();
+}
+
+/// Rank 0 sends to rank 2 what rank 1 waits for.
+[[noreturn]] inline void play_other_rank(bool bad) {
+  PlantedRank rank(bad);
+  if (rank.pmi.rank != 0) rank.post(0, -1, PTL_OVERFLOW_LIST);
+  if (rank.pmi.rank == 1) rank.post(0x10, 0);
+  rank.pmi.barrier();
+  if (rank.pmi.rank == 0) rank.put(bad ? 2 : 1, 0x10);
+  if (rank.pmi.rank == 1) rank.wait(rank.arrived, 1);
+  PlantedRank::stay();
+}
+
+/// Of two counters of rank 0 each is to be raised by what waits for the other.
+[[noreturn]] inline void play_counters(bool bad) {
+  PlantedRank rank(bad);
+  if (rank.pmi.rank == 0) {
+    if (PtlTriggeredCTInc(rank.arrived, {1, 0}, rank.answered, 1) != PTL_OK) std::_Exit(86);
+    if (bad && PtlTriggeredCTInc(rank.answered, {1, 0}, rank.arrived, 1) != PTL_OK) std::_Exit(86);
+    if (!bad) PtlCTInc(rank.answered, {1, 0});
+    rank.wait(rank.arrived, 1);
+  }
+  PlantedRank::stay();
+}
+
+/// Rank 0 waits for the count of a reply, and binds its memory without counting any.
+[[noreturn]] inline void play_uncounted(bool bad) {
+  PlantedRank rank(bad);
+  if (rank.pmi.rank == 1) rank.post(0x10, -1, PTL_PRIORITY_LIST, PTL_ME_OP_GET | PTL_ME_EVENT_COMM_DISABLE);
+  rank.pmi.barrier();
+  if (rank.pmi.rank == 0) {
+    std::array<std::byte, 8> reply{};
+    const unsigned int options = bad ? 0 : PTL_MD_EVENT_CT_REPLY;
+    const ptl_md_t described{reply.data(), reply.size(), options, PTL_EQ_NONE, rank.arrived};
+    ptl_handle_md_t md = PTL_INVALID_HANDLE;
+    if (PtlMDBind(rank.ni, &described, &md) != PTL_OK) std::_Exit(86);
+    PtlGet(md, 0, 8, rank.id_of(1), PlantedRank::kPt, 0x10, 0, nullptr);
+    rank.wait(rank.arrived, 1);
+  }
+  PlantedRank::stay();
+}
+
+/// Rank 1 searches for what an entry has taken.
+[[noreturn]] inline void play_search_taken(bool bad) {
+  PlantedRank rank(bad);
+  if (rank.pmi.rank == 1) {
+    if (bad) rank.post(0x10);
+    rank.post(0, -1, PTL_OVERFLOW_LIST);
+  }
+  rank.pmi.barrier();
+  if (rank.pmi.rank == 0) rank.put(1, 0x10, PTL_CT_ACK_REQ);
+  if (rank.pmi.rank == 1) {
+    if (bad) print_ready();
+    ptl_me_t me{};
+    me.ct_handle = PTL_CT_NONE;
+    me.match_id.phys = {PTL_NID_ANY, PTL_PID_ANY};
+    me.match_bits = 0x10;
+    me.options = PTL_ME_OP_PUT | PTL_ME_USE_ONCE;
+    ptl_event_t event{};
+    for (bool found = false; !found; found = event.ni_fail_type == PTL_NI_OK) {
+      if (PtlMESearch(rank.ni, PlantedRank::kPt, &me, PTL_SEARCH_ONLY, nullptr) != PTL_OK) std::_Exit(86);
+      PtlEQWait(rank.eq, &event);
+    }
+  }
+  PlantedRank::stay();
+}
+
+/// Ranks 1 and 2 take a lock that lies at rank 0, and rank 1 does not give it back.
+[[noreturn]] inline void play_lock(bool bad) {
+  PlantedRank rank(bad);
+  std::array<std::uint64_t, 2> words{};  // What is there, what shall be there.
+  const ptl_md_t described{words.data(), sizeof words, PTL_MD_EVENT_CT_REPLY, PTL_EQ_NONE, rank.arrived};
+  ptl_handle_md_t md = PTL_INVALID_HANDLE;
+  if (PtlMDBind(rank.ni, &described, &md) != PTL_OK) std::_Exit(86);
+  if (rank.pmi.rank == 0) rank.post(0x10, -1, PTL_PRIORITY_LIST, PTL_ME_OP_GET | PTL_ME_EVENT_COMM_DISABLE);
+  rank.pmi.barrier();
+  ptl_size_t replies = 0;
+  const auto swap = [&](std::uint64_t from, std::uint64_t to) {
+    words[1] = to;
+    ptl_ct_event_t event{};
+    PtlSwap(md, 0, md, 8, 8, rank.id_of(0), PlantedRank::kPt, 0x10, 8, nullptr, 0, &from, PTL_CSWAP, PTL_UINT64_T);
+    PtlCTWait(rank.arrived, ++replies, &event);
+    return words[0] == from;
+  };
+  const auto own = static_cast<std::uint64_t>(rank.pmi.rank);
+  for (int turn = 1; turn < 3; ++turn) {
+    if (bad && turn == 2 && rank.pmi.rank == 2) print_ready();
+    while (rank.pmi.rank == turn && !swap(0, own)) continue;
+    if (rank.pmi.rank == turn && !bad) swap(own, 0);
+    if (turn == 1) rank.pmi.barrier();
+  }
+  PlantedRank::stay();
+}
+
+/// Rank 0 sends a step to a VCQ of rank 1 that is not in session mode, and not to the one that is.
+[[noreturn]] inline void play_steps(bool bad) {
+  const PlantedQueue rank(0);
+  utofu_vcq_hdl_t session = 0;
+  utofu_vcq_id_t id = 0;
+  utofu_stadd_t stadd = 0;
+  alignas(256) static std::array<std::uint64_t, 32> memory{};
+  if (utofu_create_vcq(1, UTOFU_VCQ_FLAG_SESSION_MODE, &session) != UTOFU_SUCCESS ||
+      utofu_query_vcq_id(session, &id) != UTOFU_SUCCESS ||
+      utofu_reg_mem(session, memory.data(), sizeof memory, 0, &stadd) != UTOFU_SUCCESS)
+    std::_Exit(86);
+  rank.pmi.put("session-" + std::to_string(rank.pmi.rank), std::to_string(id) + ':' + std::to_string(stadd));
+  rank.pmi.barrier();
+  if (rank.pmi.rank == 0) {
+    const std::string there = PmiClient::field(rank.pmi.get("session-1"), "value");
+    unsigned long target = 0;
+    unsigned long target_stadd = 0;
+    if (std::sscanf(there.c_str(), "%lu:%lu", &target, &target_stadd) != 2) std::_Exit(83);
+    if (bad) rank.put_step();
+    if (!bad) utofu_put_piggyback8(rank.vcq, target, 1, target_stadd, 8, 0, UTOFU_ONESIDED_FLAG_SPS(1), nullptr);
+    PlantedRank::stay();
+  }
+  if (utofu_nop(session, UTOFU_ONESIDED_FLAG_TCQ_NOTICE, nullptr) != UTOFU_SUCCESS) std::_Exit(86);
+  if (bad) print_ready();
+  void* data = nullptr;
+  while (utofu_poll_tcq(session, 0, &data) != UTOFU_SUCCESS) continue;
+  PlantedRank::stay();
+}
+
+/// Rank 0 looks at the TCQ of another VCQ than the one that has the entry.
+[[noreturn]] inline void play_other_tcq(bool bad) {
+  const PlantedQueue rank(0);
+  utofu_vcq_hdl_t other = 0;
+  if (utofu_create_vcq(0, 0, &other) != UTOFU_SUCCESS) std::_Exit(86);
+  if (rank.pmi.rank == 0) {
+    rank.put_notice(0, UTOFU_ONESIDED_FLAG_TCQ_NOTICE);
+    if (bad) print_ready();
+    void* data = nullptr;
+    while (utofu_poll_tcq(bad ? other : rank.vcq, 0, &data) != UTOFU_SUCCESS) continue;
+  }
+  PlantedRank::stay();
+}
+
+/// A second barrier of both ranks, on gates of its own.
+class SecondBarrier {
+ public:
+  /// @param astray  sends its packets to the gate of the first barrier
+  SecondBarrier(const PlantedQueue& rank, bool astray) {
+    if (utofu_alloc_vbg(0, 1, 0, &gate) != UTOFU_SUCCESS) std::_Exit(86);
+    const auto exchange = [&](const std::string& name, utofu_vbg_id_t own) {
+      rank.pmi.put(name + std::to_string(rank.pmi.rank), std::to_string(own));
+      rank.pmi.barrier();
+      return std::strtoul(PmiClient::field(rank.pmi.get(name + std::to_string(1 - rank.pmi.rank)), "value").c_str(),
+                          nullptr, 10);
+    };
+    const utofu_vbg_id_t first = exchange("first-", rank.gate);
+    const utofu_vbg_id_t second = exchange("second-", gate);
+    utofu_vbg_setting setting{gate, gate, second, gate, astray ? first : second, {UTOFU_PATH_COORD_NULL, 0, 0}};
+    if (utofu_set_vbg(&setting, 1) != UTOFU_SUCCESS) std::_Exit(86);
+    rank.pmi.barrier();
+  }
+
+  static void pass(utofu_vbg_id_t gate) {
+    if (utofu_barrier(gate, 0) != UTOFU_SUCCESS) std::_Exit(86);
+    while (utofu_poll_barrier(gate, 0) == UTOFU_ERR_NOT_COMPLETED) continue;
+  }
+
+  utofu_vbg_id_t gate = 0;
+};
+
+/// A gate of rank 0 sends its packets to another gate than the one that waits for them.
+[[noreturn]] inline void play_gate_astray(bool bad) {
+  const PlantedQueue rank(0);
+  const SecondBarrier second(rank, bad && rank.pmi.rank == 0);
+  if (bad && rank.pmi.rank == 1) print_ready();
+  SecondBarrier::pass(second.gate);
+  PlantedRank::stay();
+}
+
+/// The ranks come to two barriers in different order.
+[[noreturn]] inline void play_gate_order(bool bad) {
+  const PlantedQueue rank(0);
+  const SecondBarrier second(rank, false);
+  const bool turned = bad && rank.pmi.rank == 1;
+  if (bad) print_ready();
+  SecondBarrier::pass(turned ? second.gate : rank.gate);
+  SecondBarrier::pass(turned ? rank.gate : second.gate);
+  PlantedRank::stay();
+}
+
+/// @param role  as play_planted_or_loop has it, which plays all others
+inline int play_any_planted(const std::string& role) {
+  const bool bad = !role.ends_with(" good");
+  const std::string name = role.substr(0, role.find(' '));
+  if (name == "interface") play_interface(bad);
+  if (name == "other_rank") play_other_rank(bad);
+  if (name == "counters") play_counters(bad);
+  if (name == "uncounted") play_uncounted(bad);
+  if (name == "search_taken") play_search_taken(bad);
+  if (name == "lock") play_lock(bad);
+  if (name == "steps") play_steps(bad);
+  if (name == "other_tcq") play_other_tcq(bad);
+  if (name == "gate_astray") play_gate_astray(bad);
+  if (name == "gate_order") play_gate_order(bad);
+  return play_planted_or_loop(role);
+}
+
+}  // namespace portofu
