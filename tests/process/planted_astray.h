@@ -2,6 +2,8 @@
 // More small programs with an error, and without it (planted_errors.h): messages, steps and packets that go to a place
 // where nobody waits for them, and waits in which a process, or a counter, stands in its own way.
 
+#include <atomic>
+
 #include "tests/process/planted_loops.h"
 
 namespace portofu {
@@ -208,6 +210,38 @@ class SecondBarrier {
   PlantedRank::stay();
 }
 
+/// Rank 1 polls its own memory for what rank 0 sends into another one of its words.
+[[noreturn]] inline void play_polled_memory(bool bad) {
+  PlantedRank rank(bad);
+  alignas(8) static std::array<std::uint64_t, 2> words{};
+  std::uint64_t one = 1;
+  if (rank.pmi.rank == 1) {
+    ptl_me_t me{};
+    me.start = words.data();
+    me.length = sizeof words;
+    me.ct_handle = PTL_CT_NONE;
+    me.uid = PTL_UID_ANY;
+    me.options = PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE | PTL_ME_EVENT_LINK_DISABLE;
+    me.match_id.phys = {PTL_NID_ANY, PTL_PID_ANY};
+    ptl_handle_me_t handle = PTL_INVALID_HANDLE;
+    if (PtlMEAppend(rank.ni, PlantedRank::kPt, &me, PTL_PRIORITY_LIST, nullptr, &handle) != PTL_OK) std::_Exit(86);
+  }
+  rank.pmi.barrier();
+  if (rank.pmi.rank == 0) {
+    const ptl_md_t described{&one, sizeof one, PTL_MD_EVENT_CT_ACK, PTL_EQ_NONE, rank.answered};
+    ptl_handle_md_t md = PTL_INVALID_HANDLE;
+    ptl_ct_event_t event{};
+    if (PtlMDBind(rank.ni, &described, &md) != PTL_OK) std::_Exit(86);
+    PtlPut(md, 0, 8, PTL_CT_ACK_REQ, rank.id_of(1), PlantedRank::kPt, 0, bad ? 8 : 0, nullptr, 0);
+    PtlCTWait(rank.answered, 1, &event);
+  } else {
+    if (bad) print_ready();
+    const std::atomic_ref<std::uint64_t> word(words[0]);
+    while (word.load(std::memory_order_acquire) == 0) continue;
+  }
+  PlantedRank::stay();
+}
+
 /// @param role  as play_planted_or_loop has it, which plays all others
 inline int play_any_planted(const std::string& role) {
   const bool bad = !role.ends_with(" good");
@@ -222,6 +256,7 @@ inline int play_any_planted(const std::string& role) {
   if (name == "other_tcq") play_other_tcq(bad);
   if (name == "gate_astray") play_gate_astray(bad);
   if (name == "gate_order") play_gate_order(bad);
+  if (name == "polled_memory") play_polled_memory(bad);
   return play_planted_or_loop(role);
 }
 

@@ -392,6 +392,16 @@ TEST(PtlInfoExplain, Nothing__is_found_where_nothing_goes_astray) {
   }
 }
 
+// A program that polls its own memory is in no call, and nobody else is: it is told where more can be seen.
+TEST(PtlInfoExplain, Job__that_waits_outside_of_the_library_is_told_so) {
+  const OwnNode node;
+  const Program program(node, "polled_memory", 2);
+  EXPECT_TRUE(Explained(node.nid()).is_silent());
+  const std::string text = output_of(std::string(PORTOFU_PTL_INFO) + " --explain");
+  EXPECT_TRUE(contains(text, "no process waits in the library")) << text;
+  EXPECT_TRUE(contains(text, "in no call of the library: its first thread computes")) << text;
+}
+
 TEST(PtlInfoExplain, Wait__that_lasts_says_so_itself) {
   const OwnNode node;
   setenv("PORTOFU_STALL_S", "1", 1);

@@ -1,5 +1,6 @@
 #include "lib/tools/ptl_info/explanation_text.h"
 
+#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 
@@ -189,6 +190,15 @@ void show_process(Lines& lines, const ProcessPicture& process) {
   show_tofu(lines, process.core);
 }
 
+/// What is said of a job in which nothing was found.
+const char* nothing_found_text(const std::vector<ProcessPicture>& processes) {
+  if (std::ranges::any_of(processes, &ProcessPicture::is_waiting))
+    return "Nothing was found that would explain a hang.";
+  return "Nothing was found that would explain a hang: no process waits in the library. What a program polls in its "
+         "own\n"
+         "  memory is not seen. With PORTOFU_RECORD=last in the job, ptl_trace --last tells the last calls of all.";
+}
+
 }  // namespace
 
 const char* sight_text(Sight sight) {
@@ -213,7 +223,7 @@ std::string plain_text(const std::vector<Explanation>& jobs) {
   for (const Explanation& job : jobs) {
     lines.add("Job %u", job.job_key);
     for (const ProcessPicture& process : job.processes) show_process(lines, process);
-    lines.add("\n  %s", job.findings.empty() ? "Nothing was found that would explain a hang." : "What was found:");
+    lines.add("\n  %s", job.findings.empty() ? nothing_found_text(job.processes) : "What was found:");
     for (const Finding& finding : job.findings)
       lines.add("  - %s%s", finding.sentence.c_str(), finding.sentence.ends_with('?') ? "" : ".");
     lines.add("%s", "");
